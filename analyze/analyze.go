@@ -1,0 +1,127 @@
+// Package analyze turns one capture into one report.
+//
+// The phases, in order, each in a package of its own:
+//
+//  1. open (internal/trace): find out what the file is, open it without touching it, load its events into columns
+//  2. attribute (internal/attrib, internal/kernelname): which API call launched what, inside which NVTX ranges; what each
+//     kernel is; what the GPU waited for while idle
+//  3. find the unit of work (internal/workunit)
+//  4. compute the sections (internal/section), side by side, from what the phases before made
+//  5. validate (report)
+//
+// Rendering is another room: report/present and report/render.
+package analyze
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/interval"
+	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/internal/section"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// InputError is the error of an input that cannot be analysed: it says what the file is and what to do.
+type InputError = trace.InputError
+
+// Options of Run. The zero value gives the default report.
+type Options struct {
+	Version string // of the program, for the report's tool field
+
+	Top           int     // rows of ranked tables; 0: 30
+	NoPercentiles bool    // leave out percentiles of kernel durations
+	NoRangeMap    bool    // do not attribute kernels to NVTX ranges
+	CoverageWarn  float64 // warn where NVTX coverage is below this ratio; negative: never
+	Phases        *PhaseMap
+	Unit          string // --unit: nvtx:REGEX, kernel:REGEX, graph, none; empty: automatic
+	Window        WindowOptions
+	Nsys          string                         // nsys program for .nsys-rep files
+	Getenv        func(string) string            // nil: os.Getenv
+	Progress      func(stage string, done int64) // may be nil; called from several goroutines
+}
+
+// WindowOptions narrow the analysis. At most one way may be set.
+type WindowOptions struct {
+	From, To *time.Duration // since the first GPU work
+	NVTX     string         // regular expression: from the first start to the last end of matching ranges
+	Steady   bool           // from the first to the last steady unit of work
+}
+
+// Result is a report and the tables that are too long for it.
+type Result struct {
+	Report *report.Report
+	// Details are CSV tables with a row per event.
+	Details []report.Table
+}
+
+// ErrOptions marks errors of usage rather than of input.
+var ErrOptions = errors.New("wrong usage")
+
+// Run analyses the capture in path. An input that cannot be analysed gives an *InputError, a wrong option an error that
+// wraps ErrOptions.
+func Run(ctx context.Context, path string, opt Options) (*Result, error) {
+	tags, err := newTagger(&opt)
+	if err != nil {
+		return nil, err
+	}
+	t, err := trace.Open(ctx, path, trace.Options{Tag: tags.tag, Progress: opt.Progress, Nsys: opt.Nsys, Getenv: opt.Getenv})
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	in, err := prepare(t, &opt, tags)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	r := newReport(in, &opt)
+	details := section.Compute(in, r)
+	if err := r.Validate(); err != nil {
+		return nil, fmt.Errorf("explain made a report that breaks its own contract, please report it: %w", err)
+	}
+	return &Result{Report: r, Details: details}, nil
+}
+
+// prepare computes what the sections share.
+func prepare(t *trace.Trace, opt *Options, tags *tagger) (*section.Input, error) {
+	in := &section.Input{Trace: t, Options: section.Options{
+		Top: opt.Top, Percentiles: !opt.NoPercentiles, RangeMap: !opt.NoRangeMap, CoverageWarn: opt.CoverageWarn,
+		Phases: tags.phases(), PhasesFrom: tags.from(),
+	}}
+	if in.Options.Top == 0 {
+		in.Options.Top = 30
+	}
+	isComm := make([]bool, len(t.Kernels.Names))
+	in.Kinds = make([]kernelname.Info, len(t.Kernels.Names))
+	for i, n := range t.Kernels.Names {
+		in.Kinds[i] = kernelname.Classify(n.Name)
+		isComm[i] = in.Kinds[i].Comm
+	}
+	in.Calls = attrib.Join(t)
+	in.Stacks = attrib.NewStacks(t)
+	layOut := func(w interval.Interval) *attrib.Timeline { return attrib.NewTimeline(t, in.Calls, w, isComm) }
+
+	span, why := wholeCapture(t)
+	in.Window, in.Span, in.Host = why, span, interval.Interval{Start: minTime, End: maxTime}
+	in.Timeline = layOut(span)
+	in.Units = &workunit.Result{Kind: "none"}
+	if err := narrow(in, opt, tags); err != nil {
+		return nil, err
+	}
+	if in.Window.Mode != "capture" && in.Window.Mode != "host" && in.Window.Mode != "empty" {
+		in.Host = in.Span
+		in.Timeline = layOut(in.Span)
+	}
+	if in.Options.RangeMap && t.Ranges.Len() > 0 && t.Has.RangeThread {
+		in.NVTX = attrib.Attribute(t, in.Calls, in.Stacks, in.Span)
+	}
+	return in, nil
+}

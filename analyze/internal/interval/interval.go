@@ -1,0 +1,119 @@
+// Package interval is the algebra of time: sets of half-open intervals [Start, End) in nanoseconds, and what can be
+// asked of them. Every function runs in time linear in its inputs.
+package interval
+
+import "sort"
+
+// Interval is the time from Start up to, not including, End.
+type Interval struct{ Start, End int64 }
+
+// Len is the interval's length in nanoseconds.
+func (i Interval) Len() int64 { return i.End - i.Start }
+
+// Holds reports whether an event that starts at t belongs to the interval. The end counts in, so that an event without
+// length at the very end of a capture belongs to it.
+func (i Interval) Holds(t int64) bool { return t >= i.Start && t <= i.End }
+
+// Set is sorted by start, and its intervals are disjoint, not empty and not touching.
+type Set []Interval
+
+// Add appends [start, end), which must not start before an interval added earlier; what overlaps or touches is merged.
+func (s *Set) Add(start, end int64) {
+	if end <= start {
+		return
+	}
+	if n := len(*s); n > 0 && start <= (*s)[n-1].End {
+		if end > (*s)[n-1].End {
+			(*s)[n-1].End = end
+		}
+		return
+	}
+	*s = append(*s, Interval{start, end})
+}
+
+// Of makes a set of intervals in any order; it sorts its argument.
+func Of(list []Interval) Set {
+	sort.Slice(list, func(i, j int) bool { return list[i].Start < list[j].Start })
+	s := make(Set, 0, len(list))
+	for _, i := range list {
+		s.Add(i.Start, i.End)
+	}
+	return s
+}
+
+// Len is the total length of the set in nanoseconds.
+func (s Set) Len() int64 {
+	var sum int64
+	for _, i := range s {
+		sum += i.End - i.Start
+	}
+	return sum
+}
+
+// Union is what is in either set.
+func Union(a, b Set) Set {
+	out := make(Set, 0, len(a)+len(b))
+	for len(a) > 0 || len(b) > 0 {
+		if len(b) == 0 || len(a) > 0 && a[0].Start <= b[0].Start {
+			out.Add(a[0].Start, a[0].End)
+			a = a[1:]
+		} else {
+			out.Add(b[0].Start, b[0].End)
+			b = b[1:]
+		}
+	}
+	return out
+}
+
+// Intersect is what is in both sets.
+func Intersect(a, b Set) Set {
+	var out Set
+	for len(a) > 0 && len(b) > 0 {
+		out.Add(max(a[0].Start, b[0].Start), min(a[0].End, b[0].End))
+		if a[0].End < b[0].End {
+			a = a[1:]
+		} else {
+			b = b[1:]
+		}
+	}
+	return out
+}
+
+// Subtract is what is in a and not in b.
+func Subtract(a, b Set) Set {
+	var out Set
+	for _, i := range a {
+		for len(b) > 0 && b[0].End <= i.Start {
+			b = b[1:]
+		}
+		at := i.Start
+		for _, x := range b {
+			if x.Start >= i.End {
+				break
+			}
+			out.Add(at, x.Start)
+			at = max(at, x.End)
+		}
+		out.Add(at, i.End)
+	}
+	return out
+}
+
+// Clip is the part of the set within [lo, hi).
+func (s Set) Clip(lo, hi int64) Set {
+	return Intersect(s, Set{{lo, hi}})
+}
+
+// Within is the length of the part of the set within [lo, hi), found by binary search.
+func (s Set) Within(lo, hi int64) int64 {
+	var sum int64
+	for i := sort.Search(len(s), func(i int) bool { return s[i].End > lo }); i < len(s) && s[i].Start < hi; i++ {
+		sum += min(hi, s[i].End) - max(lo, s[i].Start)
+	}
+	return sum
+}
+
+// Gaps are the holes of the set in [lo, hi).
+func (s Set) Gaps(lo, hi int64) Set {
+	return Subtract(Set{{lo, hi}}, s)
+}

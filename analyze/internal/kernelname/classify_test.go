@@ -1,0 +1,89 @@
+package kernelname
+
+import (
+	"testing"
+	"unicode/utf8"
+)
+
+// decided is a kernel name and what a person says it is. Names are written as
+// nsys prints them, as c++filt does (what torch's profiler shows), or bare.
+type decided struct {
+	name      string
+	category  Category
+	library   string
+	component string
+	family    string // "" where the test does not care
+}
+
+// collectivesDecided: the collective is the expectation instead of a family.
+var collectivesDecided = []struct{ name, library, collective string }{
+	{"ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<(unsigned long)4096>)", LibNCCL, CollAllReduce},
+	{"ncclDevKernel_AllReduce_Sum_f32_TREE_LL(ncclDevKernelArgsStorage<4096ul>)", LibNCCL, CollAllReduce},
+	{"ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)", LibNCCL, CollAllGather},
+	{"ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", LibNCCL, CollReduceScatter},
+	{"ncclDevKernel_Broadcast_RING_LL(ncclDevKernelArgsStorage<4096ul>)", LibNCCL, CollBroadcast},
+	{"ncclDevKernel_Reduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", LibNCCL, CollReduce},
+	{"ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", LibNCCL, CollSendRecv},
+	{"ncclKernel_AllReduce_RING_LL_Sum_half(ncclDevComm*, unsigned long, ncclWork*)", LibNCCL, CollAllReduce},
+	{"ncclSymkDevKernel_AllReduce_RSxLD_AGxST_sum_bf16(ncclSymDevArgs)", LibNCCL, CollAllReduce},
+	{"void vllm::cross_device_reduce_1stage<__nv_bfloat16, 2>(vllm::RankData*, vllm::RankSignals, vllm::Signal*, __nv_bfloat16*, int, int)", LibVLLM, CollAllReduce},
+	{"void vllm::cross_device_reduce_2stage<__half, (int)8>(vllm::RankData *, vllm::RankSignals, vllm::Signal *, T1 *, int, int)", LibVLLM, CollAllReduce},
+	{"void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_oneshot_lamport<(flashinfer::trtllm_allreduce_fusion::AllReduceFusionPattern)1, __nv_bfloat16, 4, false, false>(flashinfer::trtllm_allreduce_fusion::AllReduceFusionParams<__nv_bfloat16>)", LibFlashInfer, CollAllReduce},
+	{"void tensorrt_llm::kernels::ar_fusion::allreduce_fusion_kernel_twoshot_sync<(tensorrt_llm::kernels::ar_fusion::AllReduceFusionPattern)2, __nv_bfloat16, 8, true>(tensorrt_llm::kernels::ar_fusion::AllReduceFusionParams)", LibTRTLLM, CollAllReduce},
+	{"void tensorrt_llm::kernels::ar_fusion::moe::moereduce_allreduce_fusion_kernel_oneshot_lamport<3, __nv_bfloat16>(Params)", LibTRTLLM, CollAllReduce},
+	{"multimem_all_reduce_kernel", LibTritonJIT, CollAllReduce},
+	{"void deep_ep::internode_ll::dispatch<(bool)1, (bool)0, (int)7168>(void *, void *, int *, long *, int *, int *)", LibDeepEP, CollAllToAll},
+	{"void deep_ep::internode_ll::combine<(bool)0, (int)7168, (int)9, (int)4>(void *, void *, int *, void *, const void *)", LibDeepEP, CollAllToAll},
+	{"void deep_ep::intranode::cached_notify_combine<4>(void**, int*, int, int, int, int**, int)", LibDeepEP, CollAllToAll},
+	{"void tensorrt_llm::kernels::moeAllToAllKernel<true>(tensorrt_llm::kernels::MoeCommWorldInfo)", LibTRTLLM, CollAllToAll},
+	{"nvshmemi_barrier_kernel", LibNVSHMEM, CollBarrier},
+}
+
+func TestCommunicationKernelsSayTheirCollective(t *testing.T) {
+	for _, d := range collectivesDecided {
+		got := Classify(d.name)
+		if got.Category != Comm || !got.Comm || got.Component != CompComm {
+			t.Errorf("%s: category %q, comm %v, component %q", d.name, got.Category, got.Comm, got.Component)
+		}
+		if got.Library != d.library || got.Collective != d.collective {
+			t.Errorf("%s: got %s/%s, want %s/%s", d.name, got.Library, got.Collective, d.library, d.collective)
+		}
+	}
+}
+
+func TestNamesDecidedByHand(t *testing.T) {
+	all := [][]decided{decidedAttention, decidedMatrix, decidedMoE, decidedSmall, decidedATen, decidedTriton}
+	n := len(collectivesDecided)
+	for _, group := range all {
+		n += len(group)
+		for _, d := range group {
+			checkDecided(t, d)
+		}
+	}
+	if n < 120 {
+		t.Errorf("only %d names", n)
+	}
+}
+
+func checkDecided(t *testing.T, d decided) {
+	t.Helper()
+	got := Classify(d.name)
+	if got.Category != d.category {
+		t.Errorf("%s:\n category %q, want %q", d.name, got.Category, d.category)
+	}
+	if got.Library != d.library {
+		t.Errorf("%s:\n library %q, want %q", d.name, got.Library, d.library)
+	}
+	if got.Component != d.component {
+		t.Errorf("%s:\n component %q, want %q", d.name, got.Component, d.component)
+	}
+	if d.family != "" && got.Family != d.family {
+		t.Errorf("%s:\n family %q, want %q", d.name, got.Family, d.family)
+	}
+	if got.Collective != "" || got.Comm {
+		t.Errorf("%s: no communication, got %q", d.name, got.Collective)
+	}
+	if n := utf8.RuneCountInString(got.Display); (n == 0) != (d.name == "") || n > maxDisplay {
+		t.Errorf("%s: display %q has %d runes", d.name, got.Display, n)
+	}
+}

@@ -1,0 +1,121 @@
+package kernelname
+
+import "strings"
+
+// maxRange bounds how much of a range's name is searched for words, in bytes.
+const maxRange = 1 << 10
+
+// RangeComponent returns the transformer component an NVTX range's name tells, or
+// "". The words and their order are profilemate's, with these differences, each
+// because the plain order is wrong on names that models have:
+//
+//   - a name that ends in norm is a norm ("post_attention_layernorm");
+//   - moe comes before ffn ("moe.mlp"), and before a bare softmax ("topk_softmax");
+//   - "token" counts with "emb" only: "tokenizer" and "token_17" are no embedding;
+//   - topk in sampling is not routing; "normal" is no norm.
+func RangeComponent(rangeName string) string {
+	s := lower(clip(rangeName, maxRange))
+	has := func(words ...string) bool {
+		for _, w := range words {
+			if strings.Contains(s, w) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case endsInNorm(s):
+		return CompNorm
+	case has("attention", "attn", "qkv"):
+		return CompAttention
+	case wordStart(s, rangeName, "moe") || has("expert", "routing") || has("topk") && !has("sampl", "logit"):
+		return CompMoE
+	case has("ffn", "mlp", "feed_forward", "feedforward"):
+		return CompFFN
+	case has("layernorm", "layer_norm", "rms_norm", "rmsnorm") || has("norm") && !has("normal"):
+		return CompNorm
+	case has("embed", "lm_head", "tok_emb", "token_emb", "token emb"):
+		return CompEmbedding
+	case has("softmax"):
+		return CompAttention
+	}
+	return ""
+}
+
+// endsInNorm reports whether the last word of s is a norm: numbers, # and
+// closing punctuation after it do not count.
+func endsInNorm(s string) bool {
+	if i := strings.Index(s, ", "); i >= 0 {
+		s = s[:i] // ", seq = N, op_id = N"
+	}
+	return strings.HasSuffix(strings.TrimRight(s, "0123456789#_.:)]}>'\" "), "norm")
+}
+
+// wordStart reports whether word, in s, begins one of original's words: after
+// no letter, or at a capital after a small letter or a digit.
+func wordStart(s, original, word string) bool {
+	for at := 0; ; at++ {
+		i := strings.Index(s[at:], word)
+		if i < 0 {
+			return false
+		}
+		at += i
+		if at == 0 || !isLetter(s[at-1]) || original[at] != s[at] && original[at-1] == s[at-1] {
+			return true
+		}
+	}
+}
+
+// Phases of inference that names tell.
+const (
+	PhasePrefill   = "prefill"
+	PhaseDecode    = "decode"
+	PhaseMixed     = "mixed" // prefill and decode in one step
+	PhaseSampling  = "sampling"
+	PhaseDraft     = "draft"    // the small model of speculative decoding
+	PhaseSchedule  = "schedule" // host work between steps
+	PhaseDiffusion = "diffusion"
+	PhaseIdle      = "idle" // a step of no request
+)
+
+// BuiltinPhase returns the phase of inference that a range's name tells, or "".
+// A step marker's own phase comes first; then, as in profilemate, "prefill", and
+// "decode" or "generation"; both at once are mixed. "decoder" is a part of a
+// model, no phase.
+func BuiltinPhase(rangeName string) string {
+	if m, ok := ParseMarker(rangeName); ok && m.Phase != "" {
+		return m.Phase
+	}
+	s := lower(clip(rangeName, maxRange))
+	prefill := strings.Contains(s, "prefill")
+	decode := strings.Contains(s, "generation") || containsUnless(s, "decode", 'r')
+	switch {
+	case prefill && decode:
+		return PhaseMixed
+	case prefill:
+		return PhasePrefill
+	case decode:
+		return PhaseDecode
+	case strings.Contains(s, "draft") || strings.Contains(s, "speculat") || strings.Contains(s, "eagle"):
+		return PhaseDraft
+	case strings.Contains(s, "sampl") && !strings.Contains(s, "resampl") && !strings.Contains(s, "downsampl") && !strings.Contains(s, "upsampl"):
+		return PhaseSampling
+	case strings.Contains(s, "schedule"):
+		return PhaseSchedule
+	}
+	return ""
+}
+
+// containsUnless reports whether s holds word somewhere where next does not follow.
+func containsUnless(s, word string, next byte) bool {
+	for {
+		i := strings.Index(s, word)
+		if i < 0 {
+			return false
+		}
+		s = s[i+len(word):]
+		if s == "" || s[0] != next {
+			return true
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package kernelname
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// maxDisplay is the length of Info.Display, in runes.
+const maxDisplay = 60
+
+// display returns a short form of the name: no namespaces, generic wrappers
+// replaced by what they run, ATen's by what they apply.
+func (v view) display(canonical string) string {
+	y := v.sym.unwrap()
+	if w, ok := v.sym.work(); ok {
+		return shorten(v.sym.wrapperName() + "<" + w.String() + ">")
+	}
+	name := y.base
+	switch {
+	case name == "" || strings.ContainsAny(name, "[("):
+		return ellipsis(canonical)
+	case name == "kernel" && strings.Contains(v.text, "gemv"):
+		name = "gemv_kernel" // cuBLAS's internal::gemvx::kernel
+	case strings.Contains(name, "_xmma_"):
+		name = xmmaNoise.Replace(name)
+	}
+	if len(y.args) == 0 {
+		return ellipsis(name)
+	}
+	return shorten(name + "<" + strings.Join(y.args, ", ") + ">")
+}
+
+// String returns "scalar MulFunctor<float>#2".
+func (w work) String() string {
+	s := w.name
+	if w.form != "" {
+		s = w.form + " " + s
+	}
+	if w.dtype != "" {
+		s += "<" + w.dtype + ">"
+	}
+	return s + w.nth
+}
+
+// wrapperName returns "vectorized_elementwise" of "vectorized_elementwise_kernel".
+func (y symbol) wrapperName() string {
+	if y.base == "distribution_elementwise_grid_stride_kernel" {
+		return "distribution"
+	}
+	return strings.Replace(y.base, "_kernel", "", 1)
+}
+
+// xmmaNoise is what all variants of xmma kernels share.
+var xmmaNoise = strings.NewReplacer(
+	"_tilesize", "_", "_stage", "_s", "_warpsize1x2x1", "", "_warpsize1x4x1", "", "_warpsize2x2x1", "", "_warpsize2x1x1", "", "_warpsize4x1x1", "",
+	"_ffma", "", "_aligna4", "", "_alignc4", "", "_aligna8", "", "_alignc8", "", "_execute_split_k_kernel", "_splitk", "_execute_kernel", "", "__5x_cublas", "")
+
+// shorten cuts s at maxDisplay runes, closing what "<" opened.
+func shorten(s string) string {
+	if utf8.RuneCountInString(s) <= maxDisplay {
+		return s
+	}
+	return strings.TrimRight(firstRunes(s, maxDisplay-2), " ,<") + "…>"
+}
+
+// ellipsis cuts the middle of a flat name: head and tail tell variants apart.
+func ellipsis(s string) string {
+	n := utf8.RuneCountInString(s)
+	if n <= maxDisplay {
+		return s
+	}
+	const tail = 26
+	head := firstRunes(s, maxDisplay-tail-1)
+	for range n - tail {
+		_, w := utf8.DecodeRuneInString(s)
+		s = s[w:]
+	}
+	return head + "…" + s
+}
+
+func firstRunes(s string, n int) string {
+	at := 0
+	for ; n > 0 && at < len(s); n-- {
+		_, w := utf8.DecodeRuneInString(s[at:])
+		at += w
+	}
+	return s[:at]
+}

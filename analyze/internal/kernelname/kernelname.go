@@ -1,0 +1,127 @@
+// Package kernelname says what a name in a trace tells: which kind of work a
+// GPU kernel does, whose library it comes from, under which spelling it is to be
+// grouped and paired (Classify, Canonical), and the same for NVTX range names
+// and the step markers of inference engines (RangeCanonical, RangeComponent,
+// ParseMarker, BuiltinPhase).
+//
+// Everything here is a pure function of a string. A name is evidence, not
+// proof: what it does not say stays "other" or "gemm", and is not guessed.
+package kernelname
+
+// Category is the kind of work a kernel does.
+type Category string
+
+// The categories, in the order in which rules are tried.
+const (
+	Comm        Category = "comm"        // collectives, point to point, expert dispatch
+	Memory      Category = "memory"      // copies, fills, layout changes
+	KVCache     Category = "kv_cache"    // reads and writes of the paged KV cache
+	Attention   Category = "attention"   // softmax attention, its split-KV reductions and indexers
+	LinearAttn  Category = "linear_attn" // state space models, gated delta rule, causal conv1d
+	MoEGEMM     Category = "moe_gemm"    // matrix products grouped by expert
+	MoERoute    Category = "moe_route"   // gating, permuting to experts and back
+	GEMM        Category = "gemm"        // matrix products and convolutions, split-K reductions
+	Norm        Category = "norm"        // layer, RMS, group norm, fused adds included
+	Rope        Category = "rope"        // rotary embedding
+	Activation  Category = "activation"  // silu, gelu, their gated forms
+	Quant       Category = "quant"       // quantising, dequantising, scale layouts
+	Sampling    Category = "sampling"    // logits to token: top-k/p, sorting, penalties
+	Softmax     Category = "softmax"     // a softmax by itself: of attention, router, loss or sampler, the name does not say
+	Prepare     Category = "prepare"     // inputs of a step: gathers, embeddings, index arithmetic
+	Reduce      Category = "reduce"      // reductions, scans, sorts of no other category
+	Elementwise Category = "elementwise" // pointwise arithmetic
+	Triton      Category = "triton"      // compiled by Triton, purpose unknown
+	Other       Category = "other"       // the name does not say
+)
+
+// Components of a transformer, as far as names tell them.
+const (
+	CompAttention   = "attention"
+	CompFFN         = "ffn"
+	CompMoE         = "moe"
+	CompGEMM        = "gemm" // a matrix product: of which part, its name does not say
+	CompNorm        = "norm"
+	CompEmbedding   = "embedding"
+	CompSampling    = "sampling"
+	CompComm        = "communication"
+	CompKVCache     = "kv_cache"
+	CompRope        = "rope"
+	CompQuant       = "quant"
+	CompElementwise = "elementwise"
+	CompMemory      = "memory"
+	CompOther       = "other"
+)
+
+// Info is what a kernel's name says.
+type Info struct {
+	Category   Category
+	Library    string // who wrote it: a Lib constant
+	Component  string // a Comp constant; a kernel fused of several parts has its first
+	Comm       bool   // Category is Comm
+	Collective string // AllReduce, AllGather, …: a Coll constant; "" unless Comm
+	Canonical  string // grouping key, see Canonical
+	Family     string // library/operation[/dtype]: equal for tile variants of one operation
+	Display    string // at most 60 runes, for people; distinct kernels may rarely share one
+}
+
+// maxRead bounds how much of a name rules look at, in bytes. What a kernel does
+// is said early; hostile names are long.
+const maxRead = 8 << 10
+
+// Classify returns what name says. It is meant to be called once per distinct
+// name: a few tens of microseconds for a long one.
+func Classify(name string) Info {
+	info := Info{Canonical: Canonical(name)}
+	v := newView(name, info.Canonical)
+	r := v.rule()
+	info.Category, info.Component = r.cat, r.component()
+	info.Library = v.library()
+	if info.Category == Comm {
+		info.Comm = true
+		info.Collective = collective(v.text)
+	}
+	info.Family = v.family(info)
+	info.Display = v.display(info.Canonical)
+	return info
+}
+
+// view is a name in the forms that rules and renderers read.
+type view struct {
+	name string // as it came
+	raw  string // the same in lower case, for what Canonical drops
+	text string // lower case, canonical
+	sym  symbol // canonical, unqualified, taken apart
+}
+
+func newView(name, canonical string) view {
+	name = clip(name, maxRead)
+	return view{
+		name: name,
+		raw:  lower(name),
+		text: lower(clip(canonical, maxRead)),
+		sym:  parseSymbol(unqualify(clip(canonical, maxRead))),
+	}
+}
+
+func clip(s string, n int) string {
+	if len(s) > n {
+		return s[:n]
+	}
+	return s
+}
+
+// lower is strings.ToLower for ASCII: byte offsets stay.
+func lower(s string) string {
+	for i := range len(s) {
+		if 'A' <= s[i] && s[i] <= 'Z' {
+			b := []byte(s)
+			for ; i < len(b); i++ {
+				if 'A' <= b[i] && b[i] <= 'Z' {
+					b[i] |= 0x20
+				}
+			}
+			return string(b)
+		}
+	}
+	return s
+}

@@ -1,0 +1,213 @@
+package kernelname
+
+import "strings"
+
+// Engines that emit step markers.
+const (
+	EngineVLLM    = "vllm" // and SGLang where it prints vLLM's form
+	EngineSGLang  = "sglang"
+	EngineTRTLLM  = "tensorrt-llm"
+	EngineATOM    = "atom"
+	EnginePyTorch = "pytorch" // torch.profiler's step
+	EngineLLM     = "llm"     // the convention LLM@prefill, LLM@decode…
+)
+
+// Unknown is the value of a Marker's number that the text does not give.
+const Unknown int64 = -1
+
+// Marker is what the name of a range that an engine puts around a step says.
+// Numbers are Unknown where it does not say, and never negative otherwise.
+type Marker struct {
+	Engine string // an Engine constant
+	Phase  string // a Phase constant; "" if the marker does not tell
+	Whole  bool   // the range spans a phase of many steps (LLM@decode_all), not one step
+
+	Requests        int64 // requests in the step
+	PrefillRequests int64
+	PrefillTokens   int64 // prompt tokens computed in this step
+	DecodeRequests  int64
+	DecodeTokens    int64 // tokens the decoding requests computed: more than requests where drafts are verified
+	Batch           int64 // size of the batch in requests, without padding
+	Padded          int64 // size the CUDA graph was padded to
+	Step            int64 // the engine's own number of the step
+}
+
+func unknownMarker(engine string) Marker {
+	return Marker{
+		Engine: engine, Requests: Unknown, PrefillRequests: Unknown, PrefillTokens: Unknown,
+		DecodeRequests: Unknown, DecodeTokens: Unknown, Batch: Unknown, Padded: Unknown, Step: Unknown,
+	}
+}
+
+// mayMark is a fast check: false means that text is no marker.
+func mayMark(text string) bool {
+	if len(text) < len("LLM@x") {
+		return false
+	}
+	switch text[0] {
+	case 'e':
+		return text[1] == 'x' && text[2] == 'e' && text[3] == 'c' || text[1] == 'a' && text[2] == 'g'
+	case 's':
+		return text[1] == 't' && text[2] == 'e' && text[3] == 'p' && text[4] == '['
+	case 'p':
+		return text[1] == 'r' && text[2] == 'e' && text[3] == 'f'
+	case 'd':
+		return text[1] == 'e' && text[2] == 'c' && text[3] == 'o'
+	case 'L':
+		return text[1] == 'L' && text[2] == 'M' && text[3] == '@'
+	case 'P':
+		return text[1] == 'r' && text[2] == 'o' && text[3] == 'f'
+	case '[':
+		return text[1] == 'E' && text[2] == 'x'
+	}
+	return false
+}
+
+// ParseMarker reads the step markers that engines emit:
+//
+//	execute_context_2(14721)_generation_3(3)                   vLLM: requests(tokens)
+//	execute_17_context_2(sq14sk20sqsq…sqsk…)_generation_3(…)   vLLM, SGLang: detailed
+//	execute_diffusion_…                                        vLLM
+//	step[DECODE bs=8], step[EXTEND bs=2 toks=107], step[MIXED bs=2 c=1 g=1 …]   SGLang
+//	[Executor] _forward_step 7: 2 ctx reqs, 100 ctx tokens, 3 gen reqs          TensorRT-LLM
+//	prefill[bs=2 tok=14721 ctx=[…]], decode[bs=117/128 tok=117 d=117]           ATOM
+//	LLM@prefill, LLM@decode_all, LLM@decode_step
+//	ProfilerStep#12                                            torch.profiler
+//
+// The number in execute_N_context is tokens for vLLM and requests for SGLang, so
+// it is not used. Text that only begins like a marker is none.
+func ParseMarker(text string) (Marker, bool) {
+	if !mayMark(text) {
+		return Marker{}, false
+	}
+	text = strings.TrimRight(text, " ")
+	switch text[0] {
+	case 's':
+		return parseSGLang(text)
+	case '[':
+		return parseTRTLLM(text)
+	case 'L':
+		return parseLLM(text)
+	case 'P':
+		return parseProfilerStep(text)
+	}
+	if strings.HasPrefix(text, "execute_") {
+		return parseVLLM(text)
+	}
+	return parseATOM(text)
+}
+
+// parseVLLM reads execute_context_N(M)_generation_K(L) and its detailed form.
+func parseVLLM(text string) (Marker, bool) {
+	if strings.HasPrefix(text, "execute_diffusion_") {
+		m := unknownMarker(EngineVLLM)
+		m.Phase = PhaseDiffusion
+		return m, true
+	}
+	m := unknownMarker(EngineVLLM)
+	c := cursor{s: text, ok: true}
+	c.lit("execute_")
+	if c.digitNext() {
+		c.number()
+		c.lit("_")
+	}
+	c.lit("context_")
+	m.PrefillRequests, m.PrefillTokens = c.group()
+	c.lit("_generation_")
+	m.DecodeRequests, m.DecodeTokens = c.group()
+	if !c.ok || c.s != "" {
+		return Marker{}, false
+	}
+	m.sum()
+	return m, true
+}
+
+// group reads R(T) or R(sqTsk…).
+func (c *cursor) group() (requests, tokens int64) {
+	requests = c.number()
+	c.lit("(")
+	if c.try("sq") {
+		tokens = c.number()
+		for _, name := range []string{"sk", "sqsq", "sqsk"} {
+			if c.try(name) && !c.try("#") { // as RangeCanonical writes it
+				c.number()
+			}
+		}
+	} else {
+		tokens = c.number()
+	}
+	c.lit(")")
+	return requests, tokens
+}
+
+// sum fills totals and phase from the requests of both kinds.
+func (m *Marker) sum() {
+	m.Requests = m.PrefillRequests + m.DecodeRequests
+	m.Batch = m.Requests
+	m.Phase = phaseOf(m.PrefillRequests, m.DecodeRequests)
+}
+
+func phaseOf(prefill, decode int64) string {
+	switch {
+	case prefill > 0 && decode > 0:
+		return PhaseMixed
+	case prefill > 0:
+		return PhasePrefill
+	case decode > 0:
+		return PhaseDecode
+	}
+	return PhaseIdle
+}
+
+// parseTRTLLM reads "[Executor] _forward_step 7: 2 ctx reqs, 100 ctx tokens, 3
+// gen reqs"; older versions print neither the step's number nor the tokens.
+func parseTRTLLM(text string) (Marker, bool) {
+	m := unknownMarker(EngineTRTLLM)
+	c := cursor{s: text, ok: true}
+	c.lit("[Executor] _forward_step")
+	if c.try(" ") && !c.try("#") {
+		m.Step = c.number()
+	}
+	c.lit(": ")
+	m.PrefillRequests = c.number()
+	c.lit(" ctx reqs, ")
+	n := c.number()
+	if c.try(" ctx tokens, ") {
+		m.PrefillTokens = n
+		n = c.number()
+	}
+	c.lit(" gen reqs")
+	m.DecodeRequests = n
+	if !c.ok || c.s != "" && c.s[0] != ',' {
+		return Marker{}, false
+	}
+	m.sum()
+	return m, true
+}
+
+// parseLLM reads LLM@prefill, LLM@decode, LLM@decode_all, LLM@decode_step and the like.
+func parseLLM(text string) (Marker, bool) {
+	m := unknownMarker(EngineLLM)
+	switch what := text[len("LLM@"):]; {
+	case strings.HasPrefix(what, "prefill"):
+		m.Phase = PhasePrefill
+	case strings.HasPrefix(what, "decode"):
+		m.Phase = PhaseDecode
+		m.Whole = !strings.Contains(what, "step")
+	default:
+		return Marker{}, false
+	}
+	return m, true
+}
+
+// parseProfilerStep reads ProfilerStep#12, and ProfilerStep# as RangeCanonical writes it.
+func parseProfilerStep(text string) (Marker, bool) {
+	rest, ok := strings.CutPrefix(text, "ProfilerStep#")
+	m := unknownMarker(EnginePyTorch)
+	if rest == "" {
+		return m, ok
+	}
+	c := cursor{s: rest, ok: ok}
+	m.Step = c.number()
+	return m, c.ok && c.s == ""
+}

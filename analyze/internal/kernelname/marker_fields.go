@@ -1,0 +1,245 @@
+package kernelname
+
+import (
+	"math"
+	"strings"
+)
+
+// cursor reads a marker from left to right; the first mismatch clears ok.
+type cursor struct {
+	s  string
+	ok bool
+}
+
+func (c *cursor) lit(want string) {
+	rest, ok := strings.CutPrefix(c.s, want)
+	c.s, c.ok = rest, c.ok && ok
+}
+
+func (c *cursor) try(want string) bool {
+	rest, ok := strings.CutPrefix(c.s, want)
+	if ok {
+		c.s = rest
+	}
+	return ok
+}
+
+func (c *cursor) digitNext() bool { return c.s != "" && isDigit(c.s[0]) }
+
+// number reads a decimal number.
+func (c *cursor) number() int64 {
+	n, rest, ok := leadingNumber(c.s)
+	c.s, c.ok = rest, c.ok && ok
+	return n
+}
+
+// leadingNumber reads the number s starts with; it is not ok if there is none or
+// if it does not fit.
+func leadingNumber(s string) (n int64, rest string, ok bool) {
+	i := 0
+	for ; i < len(s) && isDigit(s[i]); i++ {
+		d := int64(s[i] - '0')
+		if n > (math.MaxInt64-d)/10 {
+			return 0, s, false
+		}
+		n = n*10 + d
+	}
+	return n, s[i:], i > 0
+}
+
+// parseSGLang reads step[MODE bs=N toks=N …].
+func parseSGLang(text string) (Marker, bool) {
+	body, ok := bracketed(text, "step[")
+	if !ok {
+		return Marker{}, false
+	}
+	mode, fields, _ := strings.Cut(body, " ")
+	m := unknownMarker(EngineSGLang)
+	var known bool
+	if m.Phase, known = sglangPhase(mode); !known {
+		return Marker{}, false
+	}
+	bs, ok := field(fields, "bs")
+	if !ok && m.Phase != PhaseIdle {
+		return Marker{}, false
+	}
+	m.Requests, m.Batch = bs, bs
+	toks := orElse(fields, "toks", Unknown)
+	switch m.Phase {
+	case PhasePrefill:
+		m.PrefillRequests, m.DecodeRequests, m.DecodeTokens = bs, 0, 0
+		m.PrefillTokens = orElse(fields, "c_sq", toks)
+	case PhaseDecode:
+		m.DecodeRequests, m.PrefillRequests, m.PrefillTokens = bs, 0, 0
+		m.DecodeTokens = orElse(fields, "g_sq", toks)
+	case PhaseMixed:
+		m.PrefillRequests, m.DecodeRequests = orElse(fields, "c", Unknown), orElse(fields, "g", Unknown)
+		m.PrefillTokens, m.DecodeTokens = orElse(fields, "c_sq", Unknown), orElse(fields, "g_sq", Unknown)
+	}
+	return m, true
+}
+
+// sglangPhase maps SGLang's forward modes, and reports whether it knows the mode.
+func sglangPhase(mode string) (phase string, known bool) {
+	switch mode {
+	case "EXTEND", "PREFILL", "SPLIT_PREFILL", "DLLM_EXTEND":
+		return PhasePrefill, true
+	case "DECODE", "TARGET_VERIFY":
+		return PhaseDecode, true
+	case "DRAFT_EXTEND", "DRAFT_EXTEND_V2":
+		return PhaseDraft, true
+	case "MIXED":
+		return PhaseMixed, true
+	case "IDLE":
+		return PhaseIdle, true
+	}
+	return "", false
+}
+
+// parseATOM reads prefill[…], decode[…] and eager_decode[…].
+func parseATOM(text string) (Marker, bool) {
+	m := unknownMarker(EngineATOM)
+	body, prefill := bracketed(text, "prefill[")
+	decode := false
+	if !prefill {
+		if body, decode = bracketed(text, "decode["); !decode {
+			body, decode = bracketed(text, "eager_decode[")
+		}
+	}
+	bs, ok := field(body, "bs")
+	if !prefill && !decode || !ok {
+		return Marker{}, false
+	}
+	m.Requests, m.Batch = bs, bs
+	m.Padded = padded(body)
+	tok := orElse(body, "tok", Unknown)
+	if prefill {
+		m.Phase = PhasePrefill
+		m.PrefillRequests, m.PrefillTokens, m.DecodeRequests, m.DecodeTokens = bs, tok, 0, 0
+		return m, true
+	}
+	m.Phase = PhaseDecode
+	m.DecodeRequests, m.DecodeTokens, m.PrefillRequests, m.PrefillTokens = bs, tok, 0, 0
+	return m, true
+}
+
+// padded reads M of "bs=N/M".
+func padded(body string) int64 {
+	_, rest, _ := strings.Cut(body, "bs=")
+	_, rest, _ = leadingNumber(rest)
+	if rest, ok := strings.CutPrefix(rest, "/"); ok {
+		if n, _, ok := leadingNumber(rest); ok {
+			return n
+		}
+	}
+	return Unknown
+}
+
+// bracketed returns what stands between head, which ends in "[", and the "]"
+// that closes it at the end.
+func bracketed(text, head string) (string, bool) {
+	body, ok := strings.CutPrefix(text, head)
+	if !ok {
+		return "", false
+	}
+	body, ok = strings.CutSuffix(body, "]")
+	return body, ok && strings.Count(body, "[") == strings.Count(body, "]")
+}
+
+// field returns the number of "key=N" among s's fields.
+func field(s, key string) (int64, bool) {
+	for at := 0; ; {
+		i := strings.Index(s[at:], key)
+		if i < 0 {
+			return Unknown, false
+		}
+		i += at
+		at = i + len(key)
+		if (i == 0 || s[i-1] == ' ') && at < len(s) && s[at] == '=' {
+			n, _, ok := leadingNumber(s[at+1:])
+			if !ok {
+				return Unknown, false
+			}
+			return n, true
+		}
+	}
+}
+
+func orElse(s, key string, other int64) int64 {
+	if n, ok := field(s, key); ok {
+		return n
+	}
+	return other
+}
+
+// runningSums are a detailed marker's numbers that differ at every step.
+var runningSums = []string{"sqsq", "sqsk", "sk", "ctx="}
+
+// appendMarker appends the canonical form of the marker text, see RangeCanonical.
+func appendMarker(dst []byte, text string, m Marker) []byte {
+	switch m.Engine {
+	case EnginePyTorch:
+		return append(dst, "ProfilerStep#"...)
+	case EngineTRTLLM:
+		const head = "[Executor] _forward_step "
+		if rest, ok := strings.CutPrefix(text, head); ok {
+			_, counts, _ := strings.Cut(rest, ":")
+			dst = append(dst, head...)
+			dst = append(dst, "#:"...)
+			return append(dst, counts...)
+		}
+		return append(dst, text...)
+	}
+	for i := 0; i < len(text); {
+		n := runningSum(text, i)
+		if n == 0 {
+			dst = append(dst, text[i])
+			i++
+			continue
+		}
+		dst = append(dst, text[i:i+n]...)
+		i += n
+		if end := i + valueLen(text[i:]); end > i {
+			dst = append(dst, '#')
+			i = end
+		}
+	}
+	return dst
+}
+
+// runningSum returns the length of the name, "=" included, of a running sum that
+// starts at text[i], or 0.
+func runningSum(text string, i int) int {
+	if text[i] != 's' && text[i] != 'c' || i > 0 && isLetter(text[i-1]) {
+		return 0
+	}
+	for _, name := range runningSums {
+		if strings.HasPrefix(text[i:], name) {
+			n := len(name)
+			if i+n < len(text) && text[i+n] == '=' {
+				n++
+			}
+			return n
+		}
+	}
+	return 0
+}
+
+// valueLen returns the length of a number or a bracketed list (with "...+3"
+// where it was cut) that s starts with.
+func valueLen(s string) int {
+	n := 0
+	if strings.HasPrefix(s, "[") {
+		if n = strings.IndexByte(s, ']') + 1; n > 0 {
+			if rest, ok := strings.CutPrefix(s[n:], "...+"); ok {
+				_, after, _ := leadingNumber(rest)
+				n = len(s) - len(after)
+			}
+		}
+		return n
+	}
+	for n < len(s) && isDigit(s[n]) {
+		n++
+	}
+	return n
+}

@@ -1,0 +1,77 @@
+package kernelname
+
+import "testing"
+
+const un = Unknown
+
+func TestMarkersOfEngines(t *testing.T) {
+	for text, want := range map[string]Marker{
+		"execute_context_2(14721)_generation_0(0)":                                                          {EngineVLLM, PhasePrefill, false, 2, 2, 14721, 0, 0, 2, un, un},
+		"execute_context_0(0)_generation_64(64)":                                                            {EngineVLLM, PhaseDecode, false, 64, 0, 0, 64, 64, 64, un, un},
+		"execute_context_2(6144)_generation_3(9)":                                                           {EngineVLLM, PhaseMixed, false, 5, 2, 6144, 3, 9, 5, un, un},
+		"execute_context_0(0)_generation_0(0)":                                                              {EngineVLLM, PhaseIdle, false, 0, 0, 0, 0, 0, 0, un, un},
+		"execute_6147_context_2(sq6144sk7144sqsq20971520sqsk23019520)_generation_3(sq3sk6144sqsq3sqsk6144)": {EngineVLLM, PhaseMixed, false, 5, 2, 6144, 3, 3, 5, un, un},
+		"execute_2_context_0(sq0sk#sqsq#sqsk#)_generation_2(sq2sk#sqsq#sqsk#)":                              {EngineVLLM, PhaseDecode, false, 2, 0, 0, 2, 2, 2, un, un},
+		"execute_diffusion_step":                                                                            {EngineVLLM, PhaseDiffusion, false, un, un, un, un, un, un, un, un},
+		"step[DECODE bs=8]":                                                                                 {EngineSGLang, PhaseDecode, false, 8, 0, 0, 8, un, 8, un, un},
+		"step[DECODE bs=8 toks=8]":                                                                          {EngineSGLang, PhaseDecode, false, 8, 0, 0, 8, 8, 8, un, un},
+		"step[EXTEND bs=2 toks=14721]":                                                                      {EngineSGLang, PhasePrefill, false, 2, 2, 14721, 0, 0, 2, un, un},
+		"step[MIXED bs=2]":                                                                                  {EngineSGLang, PhaseMixed, false, 2, un, un, un, un, 2, un, un},
+		"step[MIXED bs=2 c=1 g=1 c_sq=5 c_sk=8 c_sqsq=25 c_sqsk=40 g_sq=1 g_sk=12 g_sqsq=1 g_sqsk=12]": {EngineSGLang, PhaseMixed, false, 2, 1, 5, 1, 1, 2, un, un},
+		"step[DECODE bs=64 g_sq=128 g_sqsq=256 g_sqsk=262144 g_sk=131072]":                             {EngineSGLang, PhaseDecode, false, 64, 0, 0, 64, 128, 64, un, un},
+		"step[TARGET_VERIFY bs=4]": {EngineSGLang, PhaseDecode, false, 4, 0, 0, 4, un, 4, un, un},
+		"step[IDLE]":               {EngineSGLang, PhaseIdle, false, un, un, un, un, un, un, un, un},
+		"[Executor] _forward_step 60000: 0 ctx reqs, 0 ctx tokens, 32 gen reqs": {EngineTRTLLM, PhaseDecode, false, 32, 0, 0, 32, un, 32, un, 60000},
+		"[Executor] _forward_step 7: 2 ctx reqs, 3 gen reqs":                    {EngineTRTLLM, PhaseMixed, false, 5, 2, un, 3, un, 5, un, 7},
+		"[Executor] _forward_step: 2 ctx reqs, 0 gen reqs":                      {EngineTRTLLM, PhasePrefill, false, 2, 2, un, 0, un, 2, un, un},
+		"[Executor] _forward_step #: 2 ctx reqs, 0 gen reqs":                    {EngineTRTLLM, PhasePrefill, false, 2, 2, un, 0, un, 2, un, un},
+		"prefill[bs=2 tok=14721 ctx=[7803, 6918]]":                              {EngineATOM, PhasePrefill, false, 2, 2, 14721, 0, 0, 2, un, un},
+		"decode[bs=117/128 tok=117 d=117]":                                      {EngineATOM, PhaseDecode, false, 117, 0, 0, 117, 117, 117, 128, un},
+		"decode[bs=32 tok=128 d=32 spec=3 sqsq=512 sqsk=262144 sk=65536]":       {EngineATOM, PhaseDecode, false, 32, 0, 0, 32, 128, 32, un, un},
+		"eager_decode[bs=3]": {EngineATOM, PhaseDecode, false, 3, 0, 0, 3, un, 3, un, un},
+		"LLM@prefill":        {EngineLLM, PhasePrefill, false, un, un, un, un, un, un, un, un},
+		"LLM@decode_all":     {EngineLLM, PhaseDecode, true, un, un, un, un, un, un, un, un},
+		"LLM@decode_step":    {EngineLLM, PhaseDecode, false, un, un, un, un, un, un, un, un},
+		"ProfilerStep#12":    {EnginePyTorch, "", false, un, un, un, un, un, un, un, 12},
+		"ProfilerStep#":      {EnginePyTorch, "", false, un, un, un, un, un, un, un, un},
+	} {
+		got, ok := ParseMarker(text)
+		if !ok || got != want {
+			t.Errorf("ParseMarker(%q)\n got %+v, %v\nwant %+v", text, got, ok, want)
+		}
+	}
+}
+
+func TestWhatOnlyBeginsLikeAMarkerIsNone(t *testing.T) {
+	for _, text := range []string{
+		"", "e", "exec", "execute_", "execute_context_7", "execute_context_1(2)_generation_3(4) more", "execute_context_1(2)_generation_3",
+		"execute_context_99999999999999999999(1)_generation_0(0)", "execute_context_-1(2)_generation_3(4)", "execute_model",
+		"step[", "step[17]", "step[DECODE]", "step[DECODE bs=]", "step[DECODE bs=x]", "step[DECODE bs=8", "step[OTHER bs=8]", "step 12",
+		"[Executor] _forward_step", "[Executor] _forward_step 7: 2 ctx reqs", "[Executor] _prepare_inputs",
+		"prefill", "prefill[", "prefill[tok=2]", "decode[bs=1", "decode_step", "eager_mode",
+		"LLM@", "LLM@other", "ProfilerStep", "ProfilerStep#x", "aten::mm, seq = 1", "#execute_context_1(2)_generation_3(4)",
+	} {
+		if m, ok := ParseMarker(text); ok {
+			t.Errorf("ParseMarker(%q) = %+v", text, m)
+		}
+	}
+	if m, ok := ParseMarker("ProfilerStep#1 "); !ok || m.Step != 1 {
+		t.Errorf("white space at the end: %+v, %v", m, ok)
+	}
+}
+
+func TestMarkersKeepTheirMeaningWhenCanonical(t *testing.T) {
+	for _, text := range []string{
+		"execute_64_context_0(sq0sk0sqsq0sqsk0)_generation_64(sq64sk131072sqsq64sqsk131072)",
+		"step[MIXED bs=2 c=1 g=1 c_sq=5 c_sk=8 c_sqsq=25 c_sqsk=40 g_sq=1 g_sk=12 g_sqsq=1 g_sqsk=12]",
+		"[Executor] _forward_step 60000: 0 ctx reqs, 0 ctx tokens, 32 gen reqs",
+		"prefill[bs=6 tok=17408 ctx=[4096, 4096, 4096]...+3]",
+	} {
+		before, ok1 := ParseMarker(text)
+		after, ok2 := ParseMarker(RangeCanonical(text))
+		before.Step = Unknown // what counts steps is what goes
+		if !ok1 || !ok2 || before != after {
+			t.Errorf("%q: %+v, then %+v", text, before, after)
+		}
+	}
+}

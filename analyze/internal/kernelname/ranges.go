@@ -1,0 +1,284 @@
+package kernelname
+
+import "strings"
+
+// RangeCanonical returns the key by which NVTX ranges of one meaning are
+// grouped: what counts calls becomes #, what tells places in the model apart stays.
+//
+//   - ", seq = N" and ", op_id = N" (PyTorch's emit_nvtx) go;
+//   - addresses, UUIDs and hexadecimal ids become #;
+//   - so does a number at the end ("token_17", "Warm-up Step 3"), in a value's
+//     place ("bs=8", "sizes = [[16, 32]]", "epoch 2 of 9"), after a word that
+//     counts ("step_12_decode"), or of four digits and more;
+//   - other numbers inside a name stay: "blocks.10.attn" and "blocks.11.attn" are
+//     two modules, "AllToAll4D", "c10d" and "cublasCreate_v2" are names;
+//   - step markers (ParseMarker) keep the sizes of the batch, which say what work
+//     the step did, and lose what counts steps: ProfilerStep#12 → ProfilerStep#,
+//     "[Executor] _forward_step 7: 2 ctx reqs…" → "[Executor] _forward_step #: 2
+//     ctx reqs…". So do the running sums of key lengths in detailed markers
+//     (sk, sqsq, sqsk, ctx), which differ at every step.
+//
+// RangeCanonical is idempotent. It allocates only where a # enters.
+func RangeCanonical(text string) string {
+	var buf [160]byte
+	out := AppendRangeCanonical(buf[:0], text)
+	if n := len(out); n <= len(text) && string(out) == text[:n] {
+		return text[:n]
+	}
+	return string(out)
+}
+
+// AppendRangeCanonical appends RangeCanonical(text) to dst. It reads text once
+// from left to right and allocates nothing but dst's growth.
+func AppendRangeCanonical(dst []byte, text string) []byte {
+	text = strings.TrimRight(text, " ")
+	if mayMark(text) {
+		if m, ok := ParseMarker(text); ok {
+			return appendMarker(dst, text, m)
+		}
+	}
+	base := len(dst)
+	from := 0 // text[from:] is not copied yet
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == ',':
+			if n := tagLen(text[i:]); n > 0 {
+				dst = append(dst, text[from:i]...)
+				i += n
+				from = i
+				i--
+			}
+		case isDigit(c):
+			start, end, ok := counter(text, i)
+			if ok {
+				dst = append(dst, text[from:max(from, start)]...)
+				dst = appendHash(dst, base)
+				from = end
+			}
+			i = end - 1
+		}
+	}
+	dst = append(dst, text[from:]...)
+	for len(dst) > base && dst[len(dst)-1] == ' ' {
+		dst = dst[:len(dst)-1]
+	}
+	return dst
+}
+
+// appendHash writes "#", once where several counters meet.
+func appendHash(dst []byte, base int) []byte {
+	if len(dst) > base && dst[len(dst)-1] == '#' {
+		return dst
+	}
+	return append(dst, '#')
+}
+
+// tagLen returns the length of a leading ", seq = N" or ", op_id = N" of s that
+// the end or another comma follows, or 0.
+func tagLen(s string) int {
+	n := 0
+	switch {
+	case strings.HasPrefix(s, ", seq = "):
+		n = len(", seq = ")
+	case strings.HasPrefix(s, ", op_id = "):
+		n = len(", op_id = ")
+	default:
+		return 0
+	}
+	digits := n
+	for n < len(s) && isDigit(s[n]) {
+		n++
+	}
+	if n == digits || n < len(s) && s[n] != ',' {
+		return 0
+	}
+	return n
+}
+
+// stripTags removes what tagLen finds.
+func stripTags(s string) string {
+	if !strings.Contains(s, ", seq = ") && !strings.Contains(s, ", op_id = ") {
+		return s
+	}
+	out := make([]byte, 0, len(s))
+	for i := 0; i < len(s); {
+		if n := tagLen(s[i:]); n > 0 {
+			i += n
+			continue
+		}
+		out = append(out, s[i])
+		i++
+	}
+	return string(out)
+}
+
+// counter looks at the number that begins at text[i] and reports whether it
+// counts something. If so text[start:end] is to be replaced, else reading goes on
+// at end.
+func counter(text string, i int) (start, end int, ok bool) {
+	var prev byte
+	if i > 0 {
+		prev = text[i-1]
+	}
+	if !isAlnum(prev) {
+		if n := addressLen(text[i:]); n > 0 {
+			return i, i + n, true
+		}
+	}
+	end = i + 1
+	for end < len(text) && isDigit(text[end]) {
+		end++
+	}
+	var next byte
+	if end < len(text) {
+		next = text[end]
+	}
+	if isHex(prev) && !isDigit(prev) || isHex(next) && !isDigit(next) || end-i >= minHexID {
+		if s, e := hexID(text, i, end); e > s {
+			return s, e, true
+		}
+	}
+	switch {
+	case end-i >= longNumber:
+	case atEnd(text[end:]):
+		if gluedShort(text, i, end) {
+			return i, end, false
+		}
+	case isLetter(next):
+		return i, end, false // 3D, 4x4, 2nd
+	case isValuePlace(prev):
+		for end+1 < len(text) && text[end] == '.' && isDigit(text[end+1]) { // 1.5
+			for end++; end < len(text) && isDigit(text[end]); end++ {
+			}
+		}
+	case !counts(text[:i]):
+		return i, end, false
+	}
+	return i, end, true
+}
+
+// longNumber is the least length of a number that is a counter wherever it stands.
+const longNumber = 4
+
+// isValuePlace reports whether a number after c, or at the start (0), is a value
+// and not part of a name.
+func isValuePlace(c byte) bool {
+	switch c {
+	case 0, ' ', '=', '#', ':', '[', '(', ',', '@', '/', '-', '+', '<', '{', '\'', '"':
+		return true
+	}
+	return false
+}
+
+// atEnd reports whether nothing but what will be cut follows.
+func atEnd(s string) bool {
+	for s != "" {
+		if s[0] == ' ' {
+			s = s[1:]
+			continue
+		}
+		n := tagLen(s)
+		if n == 0 {
+			return false
+		}
+		s = s[n:]
+	}
+	return true
+}
+
+// gluedShort reports whether text[i:end] belongs to the word before it, as in
+// v2, fp16, bf16, int8, t5: two digits or fewer after two letters or fewer, or
+// after the name of a number type.
+func gluedShort(text string, i, end int) bool {
+	w := wordBefore(text[:i])
+	if w == "" || end-i > 2 {
+		return false
+	}
+	switch w {
+	case "int", "uint", "float", "nvfp", "mxfp":
+		return true
+	}
+	return len(w) <= 2
+}
+
+// wordBefore returns the letters that s ends in, at most eleven.
+func wordBefore(s string) string {
+	i := len(s)
+	for i > 0 && len(s)-i <= len("microbatch") && isLetter(s[i-1]) {
+		i--
+	}
+	return s[i:]
+}
+
+// counts reports whether s ends in a word that counts, "_" or not after it.
+func counts(s string) bool {
+	w := wordBefore(strings.TrimSuffix(s, "_"))
+	switch len(w) {
+	case 2:
+		return asciiEqual(w, "id")
+	case 3:
+		return asciiEqual(w, "req") || asciiEqual(w, "seq")
+	case 4:
+		return asciiEqual(w, "step") || asciiEqual(w, "iter")
+	case 5:
+		return asciiEqual(w, "batch") || asciiEqual(w, "token") || asciiEqual(w, "epoch") || asciiEqual(w, "chunk")
+	case 7:
+		return asciiEqual(w, "request")
+	case 9:
+		return asciiEqual(w, "iteration")
+	case 10:
+		return asciiEqual(w, "microbatch")
+	}
+	return false
+}
+
+// asciiEqual reports whether s in lower case is t.
+func asciiEqual(s, t string) bool {
+	for i := range len(t) {
+		if s[i]|0x20 != t[i] {
+			return false
+		}
+	}
+	return len(s) == len(t)
+}
+
+// Lengths of a hexadecimal id: a short hash, and SHA-256 with room to spare.
+const (
+	minHexID = 8
+	maxHexID = 80
+)
+
+// joined reports whether text[at] belongs to the word beside it. A "#" does
+// where text[from] is what it replaced part of.
+func joined(text string, at, from int) bool {
+	if at < 0 || at >= len(text) {
+		return false
+	}
+	return isAlnum(text[at]) || text[at] >= 0x80 || text[at] == '#' && (isWordAt(text, from) || at == from)
+}
+
+// hexID returns the hexadecimal id around the digits text[i:end], with the
+// groups of a UUID that follow, or an empty span. An id mixes digits and letters.
+func hexID(text string, i, end int) (start, stop int) {
+	start, stop = i, end
+	for start > 0 && i-start < maxHexID && isHex(text[start-1]) {
+		start--
+	}
+	for stop < len(text) && stop-end < maxHexID && isHex(text[stop]) {
+		stop++
+	}
+	if stop-start < minHexID || joined(text, start-1, start-2) || joined(text, stop, stop) {
+		return i, i
+	}
+	for stop < len(text) && text[stop] == '-' {
+		n := stop + 1
+		for n < len(text) && n-stop < maxHexID && isHex(text[n]) {
+			n++
+		}
+		if n-stop-1 != 4 && n-stop-1 != 12 || isWordAt(text, n) {
+			break
+		}
+		stop = n
+	}
+	return start, stop
+}

@@ -1,0 +1,211 @@
+package kernelname
+
+import "strings"
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+func isHex(c byte) bool { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
+
+// isWord reports whether c can be part of an identifier or a number.
+func isWord(c byte) bool {
+	return isLetter(c) || isDigit(c) || c == '_' || c == '$' || c >= 0x80
+}
+
+func isWordAt(s string, i int) bool { return 0 <= i && i < len(s) && isWord(s[i]) }
+
+// maxCast is the longest cast looked for, in bytes.
+const maxCast = 240
+
+// isCast reports whether s[open:end+1] is "(type)" before a number.
+func isCast(s string, open, end int) bool {
+	if end-open > maxCast || end+1 >= len(s) {
+		return false
+	}
+	if c := s[end+1]; !isDigit(c) && (c != '-' || end+2 >= len(s) || !isDigit(s[end+2])) {
+		return false
+	}
+	inner := s[open+1 : end]
+	if inner == "" || isDigit(inner[0]) {
+		return false
+	}
+	for i := range len(inner) {
+		if c := inner[i]; !isWord(c) && strings.IndexByte(": <>*&,", c) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// instanceNumber returns N of a leading "(instance N)".
+func instanceNumber(s string) (string, bool) {
+	const head = "(instance "
+	if !strings.HasPrefix(s, head) {
+		return "", false
+	}
+	n := len(head)
+	for n < len(s) && isDigit(s[n]) {
+		n++
+	}
+	if n == len(head) || n >= len(s) || s[n] != ')' {
+		return "", false
+	}
+	return s[len(head):n], true
+}
+
+// trimNumber cuts a literal's suffix: 128u → 128, 3ul → 3; an address is "#".
+func trimNumber(w string) string {
+	n := 0
+	for n < len(w) && isDigit(w[n]) {
+		n++
+	}
+	if strings.Trim(w[n:], "uUlL") == "" {
+		return w[:n]
+	}
+	return trimAddresses(w)
+}
+
+// trimAddresses replaces each 0x… that starts a part of w by "#".
+func trimAddresses(w string) string {
+	if !strings.Contains(w, "0x") && !strings.Contains(w, "0X") {
+		return w
+	}
+	var b strings.Builder
+	for i := 0; i < len(w); {
+		n := addressLen(w[i:])
+		if n == 0 || i > 0 && w[i-1] != '_' {
+			b.WriteByte(w[i])
+			i++
+			continue
+		}
+		b.WriteByte('#')
+		i += n
+	}
+	return b.String()
+}
+
+// addressLen returns the length of a leading 0x… of s, or 0.
+func addressLen(s string) int {
+	if len(s) < 3 || s[0] != '0' || s[1]|0x20 != 'x' || !isHex(s[2]) {
+		return 0
+	}
+	n := 3
+	for n < len(s) && isHex(s[n]) {
+		n++
+	}
+	return n
+}
+
+// stripCounters replaces what compilers count: Triton's signature suffix
+// (name_0d1d2de, from its versions before 3) and Inductor's trailing number
+// (triton_poi_fused_add_12). Hand-written names keep theirs.
+func stripCounters(name []byte) []byte {
+	for _, c := range name {
+		if !isWord(c) && c != '#' {
+			return name
+		}
+	}
+	inductor := isInductor(string(name))
+	cut := len(name)
+	for {
+		u := cut - 1
+		for u >= 0 && name[u] != '_' {
+			u--
+		}
+		if u <= 0 {
+			break
+		}
+		if part := string(name[u+1 : cut]); !isSignature(part) && !(inductor && isCounter(part)) {
+			break
+		}
+		cut = u
+	}
+	if cut == len(name) {
+		return name
+	}
+	return append(name[:cut:cut], "_#"...)
+}
+
+// isInductor reports whether name is one that torch.compile gives:
+// triton_poi_fused_…, triton_mm_…, or triton__… and triton_12 without description.
+func isInductor(name string) bool {
+	rest, ok := strings.CutPrefix(name, "triton_")
+	if !ok || rest == "" {
+		return false
+	}
+	if rest[0] == '_' || isDigit(rest[0]) || rest[0] == '#' {
+		return true
+	}
+	kind, _, _ := strings.Cut(rest, "_")
+	switch kind {
+	case "poi", "red", "per", "tem", "for", "mm", "bmm", "split", "unk":
+		return true
+	}
+	return false
+}
+
+// isCounter reports whether part is a number, or what became of one.
+func isCounter(part string) bool {
+	for i := range len(part) {
+		if !isDigit(part[i]) && part[i] != '#' {
+			return false
+		}
+	}
+	return part != ""
+}
+
+// isSignature reports whether part reads 0d1d2de…: two arguments or more, or
+// "2d" would be one.
+func isSignature(part string) bool {
+	if len(part) < 3 || part[0] != '0' || part[1] != 'd' {
+		return false
+	}
+	args := 0
+	for i := range len(part) {
+		switch c := part[i]; {
+		case isDigit(c):
+			if i == 0 || !isDigit(part[i-1]) {
+				args++
+			}
+		case c != 'd' && c != 'e' && c != 'c':
+			return false
+		}
+	}
+	return args >= 2
+}
+
+// Unqualified returns the canonical name without namespaces, as an ncu that
+// prints "void reduce_kernel<…>" for "void at::native::reduce_kernel<…>" has
+// it: the key to join its rows by. Two libraries may share one.
+func Unqualified(name string) string { return unqualify(Canonical(name)) }
+
+// unqualify drops each "ident::" and "<unnamed>::" that qualifies an
+// identifier. A function that encloses a lambda is no qualifier.
+func unqualify(c string) string {
+	if !strings.Contains(c, "::") {
+		return c
+	}
+	out := make([]byte, 0, len(c))
+	for i := 0; i < len(c); {
+		if strings.HasPrefix(c[i:], anonymous+"::") && !isWordAt(c, i-1) {
+			i += len(anonymous) + 2
+			continue
+		}
+		if !isWord(c[i]) {
+			out = append(out, c[i])
+			i++
+			continue
+		}
+		start := i
+		for i < len(c) && isWord(c[i]) {
+			i++
+		}
+		if strings.HasPrefix(c[i:], "::") && (isWordAt(c, i+2) && !strings.HasPrefix(c[i+2:], "operator") || strings.HasPrefix(c[i+2:], anonymous)) {
+			i += 2
+			continue
+		}
+		out = append(out, c[start:i]...)
+	}
+	return string(out)
+}

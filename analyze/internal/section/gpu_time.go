@@ -1,0 +1,273 @@
+package section
+
+import (
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/interval"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var _ = register(Section{
+	ID: "gpu_time", Title: "GPU time", Rank: 20,
+	Derivation: "Per device, the union of kernels, CUDA graph traces, copies and memsets over the window common to all devices. Each nanosecond belongs to one class, in this order: compute, exposed communication, exposed copy or memset, idle. Each idle gap is split by the API call that launched the work after it.",
+	Metrics: []report.MetricDef{
+		def("gpu.window", report.Nanoseconds, report.None, report.Noisy, "length of the analysed window, common to all devices", "device"),
+		def("gpu.busy_time", report.Nanoseconds, report.None, report.Noisy, "union of all GPU work on the device: kernels, CUDA graph traces, copies and memsets", "device"),
+		def("gpu.idle_time", report.Nanoseconds, report.Lower, report.Noisy, "window minus busy time", "device"),
+		def("gpu.idle_ratio", report.Ratio, report.Lower, report.Noisy, "idle time over window", "device"),
+		def("gpu.kernel_idle_ratio", report.Ratio, report.Lower, report.Noisy, "share of the time between the device's first and last kernel in which no kernel ran, as nsys-llm-explainer defines idle: copies and CUDA graph traces do not count as work", "device"),
+		def("gpu.compute_time", report.Nanoseconds, report.None, report.Noisy, "time in which a kernel that is not communication, or a CUDA graph traced as a whole, ran", "device"),
+		def("gpu.comm_time", report.Nanoseconds, report.None, report.Noisy, "time in which a communication kernel ran", "device"),
+		def("gpu.exposed_comm_time", report.Nanoseconds, report.Lower, report.Noisy, "time in which a communication kernel ran and no compute kernel", "device"),
+		def("gpu.copy_time", report.Nanoseconds, report.None, report.Noisy, "time in which a copy or memset ran", "device"),
+		def("gpu.exposed_copy_time", report.Nanoseconds, report.Lower, report.Noisy, "time in which a copy or memset ran and no kernel", "device"),
+		def("gpu.idle_cause_time", report.Nanoseconds, report.Lower, report.Noisy, "idle time by cause: sync (a blocking call on the launching thread), host (that thread did something else), launch (the launching call itself), dependency (launched, waiting for an event, a stream or the device), unknown (no API row, or nothing after the gap); causes sum to gpu.idle_time", "device,cause"),
+	},
+	Run: gpuTime,
+})
+
+func gpuTime(in *Input, out *Output) {
+	if len(in.Timeline.Devices) == 0 {
+		out.Status(report.Unavailable, in.noWork())
+		return
+	}
+	window := in.Span.Len()
+	classes := out.Table("gpu_time", "Time by class", "gpu_time.csv", idCol("device_id", "GPU"),
+		nsCol("window", "Window", "window_ms"), nsCol("busy", "Busy", "busy_ms"), nsCol("compute", "Compute", "compute_ms"),
+		nsCol("exposed_comm", "Exposed comm.", "exposed_comm_ms"), nsCol("exposed_copy", "Exposed copy", "exposed_copy_ms"),
+		nsCol("idle", "Idle", "idle_ms"), ratioCol("idle_ratio", "Idle", "idle_pct_of_window"))
+	causes := out.Table("idle_causes", "Idle by cause", "idle_causes.csv", idCol("device_id", "GPU"), nsCol("idle", "Idle", "idle_ms"),
+		nsCol("sync", "Sync", "sync_ms"), nsCol("host", "Host", "host_ms"), nsCol("launch", "Launch", "launch_ms"),
+		nsCol("dependency", "Dependency", "dependency_ms"), nsCol("unknown", "Unknown", "unknown_ms"))
+	chart := report.Chart{ID: "gpu_time", Title: "Time by class", Kind: "stacked", Unit: report.Nanoseconds}
+	for i := range in.Timeline.Devices {
+		d := &in.Timeline.Devices[i]
+		id := strconv.Itoa(int(d.ID))
+		l := Labels("device", id)
+		out.fromWork(len(d.Work), "start", "end", "deviceId")
+		busy, idle := d.Busy.Len(), d.Idle()
+		compute, comm, copies := d.Compute.Len(), d.ExposedComm.Len(), d.ExposedCopy.Len()
+		out.Int("gpu.window", l, window)
+		out.Int("gpu.busy_time", l, busy)
+		out.Int("gpu.idle_time", l, idle)
+		ratio := stat.Ratio(idle, window)
+		out.Metric("gpu.idle_ratio", l, ratio)
+		out.Metric("gpu.kernel_idle_ratio", l, kernelIdle(d))
+		out.Int("gpu.compute_time", l, compute)
+		out.Int("gpu.comm_time", l, d.CommBusy.Len())
+		out.Int("gpu.exposed_comm_time", l, comm)
+		out.Int("gpu.copy_time", l, d.CopyBusy.Len())
+		out.Int("gpu.exposed_copy_time", l, copies)
+		if in.has(trace.RoleAPI) {
+			out.With(trace.RoleAPI, "correlationId", "globalTid")
+		}
+		row := []report.Cell{report.I(int64(d.ID)), report.I(idle)}
+		for c, v := range causeTotals(d) {
+			out.Int("gpu.idle_cause_time", Labels("device", id, "cause", attrib.CauseNames[c]), v)
+			row = append(row, report.I(v))
+		}
+		causes.Row(row...)
+		classes.Row(report.I(int64(d.ID)), report.I(window), report.I(busy), report.I(compute), report.I(comm), report.I(copies), report.I(idle), cell(ratio))
+		chart.Series = append(chart.Series, report.Series{Name: "GPU " + id,
+			Labels: []string{"compute", "exposed communication", "exposed copy", "idle"},
+			Values: []float64{float64(compute), float64(comm), float64(copies), float64(idle)}})
+	}
+	classes.Add()
+	causes.Add()
+	out.Chart(chart)
+	out.Note("Busy time counts copies, memsets and CUDA graph traces as work; nsys-llm-explainer counts kernels alone, which gpu.kernel_idle_ratio keeps.")
+	if in.Trace.Graphs.Len() > 0 {
+		out.Note("CUDA graphs traced as a whole count as compute; communication and copies inside them cannot be told apart.")
+	}
+	if window > 0 {
+		gpuTimeFindings(in, out)
+	}
+}
+
+// noWork says why there is no GPU work to lay out.
+func (in *Input) noWork() string {
+	if !in.has(trace.RoleKernel) {
+		return in.lack(trace.RoleKernel)
+	}
+	return "the capture holds no GPU work"
+}
+
+// fromWork sets the source to the tables of GPU work that this capture has.
+func (o *Output) fromWork(rows int, columns ...string) {
+	o.source = report.Source{Tables: []string{}, Columns: columns, Rows: int64(rows)}
+	for _, r := range []trace.Role{trace.RoleKernel, trace.RoleMemcpy, trace.RoleMemset, trace.RoleGraph} {
+		if o.in.has(r) {
+			o.With(r)
+		}
+	}
+}
+
+// causeTotals is the device's idle time by cause.
+func causeTotals(d *attrib.Device) (ns [attrib.Causes]int64) {
+	for g := range d.Gaps {
+		for c, v := range d.Gaps[g].Cause {
+			ns[c] += v
+		}
+	}
+	return ns
+}
+
+// kernelIdle is nsys-llm-explainer's idle share: over the device's own span from first to last kernel.
+func kernelIdle(d *attrib.Device) *float64 {
+	n := len(d.KernelBusy)
+	if n == 0 {
+		return nil
+	}
+	own := interval.Interval{Start: d.KernelBusy[0].Start, End: d.KernelBusy[n-1].End}
+	busy := stat.Ratio(d.KernelBusy.Len(), own.Len())
+	if busy == nil {
+		return nil
+	}
+	idle := 1 - *busy
+	return &idle
+}
+
+// Shares of the window from which a finding is made. The idle ones are nsys-llm-explainer's, on the corrected idle time.
+const (
+	idleMedium, idleHigh = 0.20, 0.40
+	transferBound        = 0.40
+	exposedCommShare     = 0.10
+	imbalance            = 0.15 // of the window: compute of the busiest device minus that of the least busy one
+	hostBoundShare       = 0.10 // of the window, host and launch idle together
+	hostBoundShareHigh   = 0.30
+)
+
+func gpuTimeFindings(in *Input, out *Output) {
+	f := &gpuFinder{out: out, devices: in.Timeline.Devices, window: float64(in.Span.Len())}
+	f.idle()
+	f.hostBound()
+	f.transferBound()
+	f.exposedComm()
+	f.imbalance()
+}
+
+// gpuFinder looks at the device where something is worst.
+type gpuFinder struct {
+	out     *Output
+	devices []attrib.Device
+	window  float64
+}
+
+func (f *gpuFinder) share(ns int64) float64 { return float64(ns) / f.window }
+
+// worst is the device with the most of something, the first of equals.
+func (f *gpuFinder) worst(of func(d *attrib.Device) int64) (d *attrib.Device, id string) {
+	d = &f.devices[0]
+	for i := range f.devices {
+		if of(&f.devices[i]) > of(d) {
+			d = &f.devices[i]
+		}
+	}
+	return d, strconv.Itoa(int(d.ID))
+}
+
+func (f *gpuFinder) idle() {
+	d, id := f.worst((*attrib.Device).Idle)
+	idle := f.share(d.Idle())
+	if idle < idleMedium {
+		return
+	}
+	ns := causeTotals(d)
+	main := attrib.CauseSync
+	for c := range ns {
+		if ns[c] > ns[main] {
+			main = c
+		}
+	}
+	f.out.Find("gpu_idle", atLeast(idle, idleHigh), "The GPU is idle for a large part of the window",
+		[]report.MetricRef{Ref("gpu.idle_ratio", "device", id), Ref("gpu.idle_time", "device", id),
+			Ref("gpu.idle_cause_time", "cause", attrib.CauseNames[main], "device", id)}, idleAdvice[main]...)
+}
+
+func (f *gpuFinder) hostBound() {
+	host := func(d *attrib.Device) int64 {
+		ns := causeTotals(d)
+		return ns[attrib.CauseHost] + ns[attrib.CauseLaunch]
+	}
+	d, id := f.worst(host)
+	s := f.share(host(d))
+	if s < hostBoundShare {
+		return
+	}
+	f.out.Find("host_bound", atLeast(s, hostBoundShareHigh), "The GPU waits for the host to launch work",
+		[]report.MetricRef{Ref("gpu.idle_cause_time", "cause", "host", "device", id), Ref("gpu.idle_cause_time", "cause", "launch", "device", id), Ref("gpu.window", "device", id)},
+		"Look at the idle gaps section for what the launching thread does before the longest gaps, and at the launches section for the cost of one launch call.",
+		"Run decode steps as CUDA graphs (vLLM: drop --enforce-eager; PyTorch: torch.compile(mode=\"reduce-overhead\")), so that one call launches a whole step.",
+		"If the host itself is slow, check CPU frequency, NUMA binding, the Python work per step and what else runs on the machine; profile it with nsys --sample=process-tree.")
+}
+
+func (f *gpuFinder) transferBound() {
+	exposed := func(d *attrib.Device) int64 { return d.ExposedCopy.Len() }
+	d, id := f.worst(exposed)
+	if f.share(exposed(d)) < transferBound {
+		return
+	}
+	f.out.Find("transfer_bound", report.High, "The window is bound by copies, not by kernels",
+		[]report.MetricRef{Ref("gpu.exposed_copy_time", "device", id), Ref("gpu.compute_time", "device", id), Ref("gpu.window", "device", id)},
+		"Keep weights and KV cache resident on the GPU (no CPU offload in steady state), or move copies to their own stream and overlap them with compute.",
+		"Use pinned host memory and fewer, larger copies; the memcpy section shows direction, size and throughput to hold against the link's rate.")
+}
+
+func (f *gpuFinder) exposedComm() {
+	comm := func(d *attrib.Device) int64 { return d.ExposedComm.Len() }
+	d, id := f.worst(comm)
+	s := f.share(comm(d))
+	if s < exposedCommShare {
+		return
+	}
+	f.out.Find("exposed_comm", atLeast(s, 2*exposedCommShare), "Communication is not hidden behind compute",
+		[]report.MetricRef{Ref("gpu.exposed_comm_time", "device", id), Ref("gpu.comm_time", "device", id), Ref("gpu.window", "device", id)},
+		"The communication section says which collective it is and whether the devices wait for a slow one: a communication kernel also waits for the slowest rank.",
+		"For small messages use the engine's custom all-reduce or NVLS/multimem kernels instead of NCCL; check NVLink topology with nvidia-smi topo -m.",
+		"Overlap it: chunked prefill, two-batch overlap, or a lower tensor-parallel degree.")
+}
+
+func (f *gpuFinder) imbalance() {
+	busiest, hi := f.worst(func(d *attrib.Device) int64 { return d.Compute.Len() })
+	least, lo := f.worst(func(d *attrib.Device) int64 { return -d.Compute.Len() })
+	if f.share(busiest.Compute.Len()-least.Compute.Len()) < imbalance {
+		return
+	}
+	f.out.Find("device_imbalance", report.Medium, "The devices do not share the compute evenly",
+		[]report.MetricRef{Ref("gpu.compute_time", "device", hi), Ref("gpu.compute_time", "device", lo), Ref("gpu.window", "device", hi)},
+		"Check the parallel layout: pipeline stages of unequal cost, expert placement, or one rank that also samples and schedules.",
+		"If the less busy device waits in communication, the slow one sets the pace: look at its kernels first.")
+}
+
+// atLeast is high where the share reaches the bound, else medium.
+func atLeast(share, bound float64) report.Severity {
+	if share >= bound {
+		return report.High
+	}
+	return report.Medium
+}
+
+// idleAdvice is what to do about idle time, by its main cause.
+var idleAdvice = [attrib.Causes][]string{
+	attrib.CauseSync: {
+		"The launching thread sits in a blocking call: the synchronisation section names it and the NVTX range it happens in.",
+		"Remove per-step barriers (.item(), .cpu(), torch.cuda.synchronize()), copy results asynchronously to pinned memory and wait on an event one step later.",
+	},
+	attrib.CauseHost: {
+		"The launching thread does something other than launching: scheduling, sampling on the CPU, Python between kernels, waiting for requests.",
+		"If no request was being served, capture under load or narrow the window (--steady, --window nvtx:REGEX).",
+		"Otherwise batch more work per step, use CUDA graphs, or move scheduling off the critical path (vLLM: --async-scheduling; SGLang: overlap scheduler).",
+	},
+	attrib.CauseLaunch: {
+		"The launch calls themselves take the time: use CUDA graphs, fuse small kernels, and check that nothing (debugger, profiler options, lazy module loading) slows the driver.",
+	},
+	attrib.CauseDependency: {
+		"Work was launched and waited for an event, another stream or the device: look at stream-wait calls and at which stream the previous work ran on.",
+	},
+	attrib.CauseUnknown: {
+		"The capture does not hold the launching calls of this time (it was cut, or API rows were dropped), or nothing ran after it. Capture with --trace=cuda,nvtx and a longer window, or narrow the window to the work (--steady, --window nvtx:REGEX).",
+	},
+}

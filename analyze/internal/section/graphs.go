@@ -1,0 +1,266 @@
+package section
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var _ = register(Section{
+	ID: "graphs", Title: "CUDA graphs", Rank: 100,
+	Derivation: "GPU work that ran inside CUDA graphs: kernels that are a graph's node or were launched by a graph launch call, and whole graphs where they were traced as one. The rows of one launch share its correlation id. Coverage is their time over the time of all kernels and whole graphs that start in the window.",
+	Metrics: []report.MetricDef{
+		def("graph.coverage", report.Ratio, report.Higher, report.Noisy, "share of kernel time run inside CUDA graphs; a graph traced as a whole counts with its whole duration", ""),
+		def("graph.launches", report.Count, report.None, report.Exact, "graph launch calls", ""),
+		def("graph.time", report.Nanoseconds, report.None, report.Noisy, "GPU time inside CUDA graphs: kernels of graphs, and graphs traced as a whole", ""),
+		def("graph.kernels", report.Count, report.None, report.Exact, "kernels seen inside CUDA graphs; those of graphs traced as a whole are hidden and not counted", ""),
+		def("graph.unique", report.Count, report.None, report.Exact, "distinct CUDA graphs that ran: executable graphs where they were traced as a whole, else distinct sets of kernels per launch", ""),
+		def("graph.kernels_per_launch", report.Count, report.None, report.Exact, "mean number of kernels of one graph launch; the summary is over launches", ""),
+	},
+	Run: graphs,
+})
+
+// When graphs, or the lack of them, are a finding.
+const (
+	hiddenShare    = 0.50 // of kernel time in graphs traced as a whole, for the finding to be high
+	lowCoverage    = 0.70 // profilemate's, below which it advises more graphs
+	graphHostShare = 0.10 // of the window idle for the host or a launch call, without which graphs would not help
+)
+
+// graphKey tells executable graphs apart: by id where they were traced as a whole, by their kernels where not.
+type graphKey struct {
+	proc        int32
+	device      int32
+	graph, exec int64 // -1 unknown
+	signature   uint64
+	kernels     int32 // -1 hidden
+}
+
+// graphRun is one launch of a graph.
+type graphRun struct {
+	key        graphKey
+	start, end int64
+	busy       int64 // kernel time; of a whole graph its duration
+}
+
+func graphs(in *Input, out *Output) {
+	k, g := &in.Trace.Kernels, &in.Trace.Graphs
+	lo, hi := k.Starting(in.Span.Start, in.Span.End)
+	glo, ghi := g.Starting(in.Span.Start, in.Span.End)
+	launches, hasAPI := graphLaunches(in), in.has(trace.RoleAPI)
+
+	nodes, nodeTime := nodeRuns(in, lo, hi)
+	whole := wholeRuns(in, glo, ghi)
+	wholeTime := sum(durations(glo, ghi, g.Dur))
+	all := sum(durations(lo, hi, k.Dur)) + wholeTime
+
+	if hasAPI {
+		out.From(trace.RoleAPI, launches, "start", "nameId")
+		out.Int("graph.launches", nil, int64(launches))
+	}
+	inGraphs := 0
+	for i := range nodes {
+		inGraphs += int(nodes[i].key.kernels)
+	}
+	lost := launches > 0 && len(nodes) == 0 && len(whole) == 0
+	known := in.Trace.Has.KernelGraphNode || in.Trace.Has.KernelCorrelation && hasAPI
+	if !lost && known || len(whole) > 0 {
+		out.From(trace.RoleKernel, hi-lo+ghi-glo, "start", "end", "graphNodeId", "correlationId")
+		if in.has(trace.RoleGraph) {
+			out.With(trace.RoleGraph, "start", "end", "graphExecId")
+		}
+		out.Metric("graph.coverage", nil, stat.Ratio(nodeTime+wholeTime, all))
+		out.source.Rows = int64(inGraphs + len(whole))
+		out.Int("graph.time", nil, nodeTime+wholeTime)
+		out.Int("graph.kernels", nil, int64(inGraphs))
+	}
+	runs := append(nodes, whole...)
+	unique := graphTable(in, out, runs)
+	if len(runs) > 0 {
+		out.source.Rows = int64(len(runs))
+		out.Int("graph.unique", nil, int64(unique))
+	}
+	if len(nodes) > 0 {
+		counts := make([]int64, len(nodes))
+		for i := range nodes {
+			counts[i] = int64(nodes[i].key.kernels)
+		}
+		out.From(trace.RoleKernel, inGraphs, "graphNodeId", "correlationId")
+		s := stat.Summarize(counts)
+		out.Float("graph.kernels_per_launch", nil, s.Mean).Summary = s
+	}
+
+	switch {
+	case len(runs) == 0 && !hasAPI && hi == lo:
+		out.Status(report.Unavailable, in.lack(trace.RoleKernel))
+	case lost:
+		out.Status(report.Partial, "the window has graph launches but no GPU work of a graph: graph tracing was off or the rows are lost, and coverage is unknown")
+	case len(runs) == 0 && !known && hi > lo:
+		out.Status(report.Unavailable, "this export lacks what tells a graph's kernels from others: graphNodeId, or correlation ids and API calls")
+	case len(runs) == 0:
+		out.Status(report.NotApplicable, "no CUDA graph runs in the window")
+	case len(whole) > 0:
+		out.Status(report.Partial, "CUDA graphs were traced as a whole (--cuda-graph-trace=graph): what runs inside them is hidden")
+	}
+	if len(nodes) > 0 {
+		out.Note("Graphs were traced by node (--cuda-graph-trace=node): a graph has no id here, launches with the same kernels are taken for the same graph.")
+	}
+	graphFindings(in, out, float64(nodeTime+wholeTime), float64(wholeTime), float64(all), launches, lost)
+}
+
+// graphLaunches counts the graph launch calls in the window.
+func graphLaunches(in *Input) (n int) {
+	api := &in.Trace.API
+	lo, hi := api.Starting(in.Host.Start, in.Host.End)
+	for i := lo; i < hi; i++ {
+		if api.Names[api.Name(i)].GraphLaunch {
+			n++
+		}
+	}
+	return n
+}
+
+// nodeRuns gathers the kernels that ran inside graphs by launch. A launch on several devices is one run on each.
+func nodeRuns(in *Input, lo, hi int) (runs []graphRun, total int64) {
+	type launch struct {
+		proc, device int32
+		corr         int64
+	}
+	k, api := &in.Trace.Kernels, &in.Trace.API
+	names := make([]uint64, len(k.Names)) // 0: not hashed yet
+	index := newNumbering[launch]()
+	for i := lo; i < hi; i++ {
+		call := in.Calls.Kernel[i]
+		if !k.InGraph(i) && (call == trace.None || !api.Names[api.Name(int(call))].GraphLaunch) {
+			continue
+		}
+		r := int(index.of(launch{k.Proc(i), k.Device(i), k.Corr(i)}))
+		if r == len(runs) {
+			runs = append(runs, graphRun{key: graphKey{proc: k.Proc(i), device: k.Device(i), graph: -1, exec: -1}, start: k.Start(i)})
+		}
+		n := k.Name(i)
+		if names[n] == 0 {
+			h := fnv.New64a()
+			h.Write([]byte(k.Names[n].Name))
+			names[n] = h.Sum64()
+		}
+		run := &runs[r]
+		run.key.kernels++
+		run.key.signature += mix(names[n] ^ uint64(k.Configs[k.Config(i)].Grid[0])) // order of concurrent nodes varies: add, do not chain
+		run.end = max(run.end, k.End(i))
+		run.busy += k.Dur(i)
+		total += k.Dur(i)
+	}
+	return runs, total
+}
+
+// mix scatters the bits of a hash, so that sums of hashes differ where their terms do.
+func mix(x uint64) uint64 {
+	x ^= x >> 33
+	x *= 0xff51afd7ed558ccd
+	x ^= x >> 33
+	x *= 0xc4ceb9fe1a85ec53
+	return x ^ x>>33
+}
+
+// wholeRuns are the graphs that were traced as one.
+func wholeRuns(in *Input, lo, hi int) []graphRun {
+	g := &in.Trace.Graphs
+	runs := make([]graphRun, 0, hi-lo)
+	for i := lo; i < hi; i++ {
+		runs = append(runs, graphRun{key: graphKey{proc: g.Proc(i), device: g.Device(i), graph: g.Graph(i), exec: g.Exec(i), kernels: -1},
+			start: g.Start(i), end: g.End(i), busy: g.Dur(i)})
+	}
+	return runs
+}
+
+// graphTable shows each executable graph, and returns how many there are.
+func graphTable(in *Input, out *Output, runs []graphRun) int {
+	index := newNumbering[graphKey]()
+	keys := make([]int32, len(runs))
+	for i := range runs {
+		keys[i] = index.of(runs[i].key)
+	}
+	n := len(index.keys)
+	spans := gather(n, 0, len(runs), func(i int) int32 { return keys[i] }, func(i int) int64 { return runs[i].end - runs[i].start })
+	busy := gather(n, 0, len(runs), func(i int) int32 { return keys[i] }, func(i int) int64 { return runs[i].busy })
+	t := out.Table("graphs", "Graphs", "graphs.csv", idCol("pid", "PID"), idCol("device_id", "GPU"), idCol("graph_id", "Graph"), idCol("graph_exec_id", "Exec"),
+		textCol("signature", "Kernels' hash"), countCsv("count", "Launches", "launch_count"), nsCol("total", "Total", "total_time_ns", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"),
+		meanCol("p50", "p50", "p50_duration_us"), nsCol("max", "Max", "max_duration_us"), nsCol("kernel_time", "Kernel time", "kernel_time_ms"), countCol("kernels", "Kernels per launch"))
+	id := func(v int64) report.Cell {
+		if v < 0 {
+			return report.Null
+		}
+		return report.I(v)
+	}
+	for _, e := range spans.rank(n, func(a, b int) int { return cmp.Compare(a, b) }) {
+		k, s := &index.keys[e.key], e.summary
+		pid, hash, kernelTime := report.Null, report.Null, report.Null
+		if k.proc != trace.None {
+			pid = report.I(in.Trace.Procs[k.proc].PID)
+		}
+		if k.kernels >= 0 {
+			hash, kernelTime = report.S(fmt.Sprintf("%016x", k.signature)), report.I(sum(busy.of(e.key)))
+		}
+		t.Row(pid, id(int64(k.device)), id(k.graph), id(k.exec), hash, report.I(e.count), report.I(e.total), report.F(s.Mean), report.F(s.P50), report.I(int64(s.Max)), kernelTime, id(int64(k.kernels)))
+	}
+	t.Cut(in.Options.Top, "count", "total", "kernel_time").Add()
+	return n
+}
+
+// hostIdle is the device that waits longest for the host to launch work, and how long.
+func hostIdle(in *Input) (device string, worst int64) {
+	for i := range in.Timeline.Devices {
+		d := &in.Timeline.Devices[i]
+		var ns int64
+		for g := range d.Gaps {
+			ns += d.Gaps[g].Cause[attrib.CauseHost] + d.Gaps[g].Cause[attrib.CauseLaunch]
+		}
+		if device == "" || ns > worst {
+			device, worst = strconv.Itoa(int(d.ID)), ns
+		}
+	}
+	return device, worst
+}
+
+func graphFindings(in *Input, out *Output, inside, whole, all float64, launches int, lost bool) {
+	if all == 0 || lost {
+		return
+	}
+	evidence := []report.MetricRef{Ref("graph.coverage"), Ref("graph.time")}
+	hasAPI := in.has(trace.RoleAPI)
+	if hasAPI {
+		evidence = append(evidence, Ref("graph.launches"))
+	}
+	if whole > 0 {
+		severity := report.Medium
+		if whole >= hiddenShare*all {
+			severity = report.High
+		}
+		out.Find("graph_hidden", severity, "CUDA graphs were traced as a whole: their kernels are hidden", evidence,
+			"Kernel tables, categories and shares describe only what ran outside graphs. Capture again with `nsys profile --cuda-graph-trace=node`; it costs more per launch, so take times from this capture and kernels from that one.",
+			"Do not compare kernels of this capture with one traced by node: only busy time, graph time and host metrics compare.")
+	}
+	device, waiting := hostIdle(in)
+	if !hasAPI || float64(waiting) < graphHostShare*float64(in.Span.Len()) {
+		return
+	}
+	idle := []report.MetricRef{Ref("gpu.idle_cause_time", "cause", "host", "device", device), Ref("gpu.idle_cause_time", "cause", "launch", "device", device)}
+	switch {
+	case inside == 0 && launches == 0:
+		if in.Trace.Has.KernelGraphNode || in.Trace.Has.KernelCorrelation {
+			out.Find("no_graphs", report.Low, "Every kernel is launched by itself, and the GPU waits for the launches", append(evidence, idle...),
+				"Decode steps are the usual place for CUDA graphs: vLLM without --enforce-eager, SGLang without --disable-cuda-graph, TensorRT-LLM with CUDA graphs on; in PyTorch torch.compile(mode=\"reduce-overhead\").",
+				"If graphs were meant to be on, look in the server's log for why capture was skipped: unsupported attention back end, batch sizes above the captured ones, LoRA or speculative decoding settings.")
+		}
+	case inside < lowCoverage*all:
+		out.Find("few_graphs", report.Low, "CUDA graphs run only a part of the kernels, and the GPU waits for the host", append(evidence, idle...),
+			"Prefill usually runs outside graphs. If decode does too, its batch sizes are not among the captured ones: widen them (vLLM: cudagraph_capture_sizes; SGLang: --cuda-graph-max-bs), or use piecewise graphs.")
+	}
+}

@@ -1,0 +1,326 @@
+package section
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var _ = register(Section{
+	ID: "kernels", Title: "Top kernels", Rank: 30,
+	Needs:      []trace.Role{trace.RoleKernel},
+	Derivation: "Kernel rows that start in the window, grouped by full name across all devices; durations are end minus start, added up without regard to overlap. Percentiles are exact and interpolate between closest ranks.",
+	Metrics: []report.MetricDef{
+		def("kernel.total_time", report.Nanoseconds, report.Lower, report.Noisy, "sum of kernel durations; unlabelled over the whole window", "", "device", "kernel"),
+		def("kernel.count", report.Count, report.None, report.Exact, "number of kernels", "", "device", "kernel"),
+		def("kernel.share", report.Ratio, report.None, report.Noisy, "share of all kernel time", "kernel"),
+	},
+	Run: kernels,
+})
+
+// Bounds that keep report.json small: kernels by time until either is reached, the rest is in the others row.
+const (
+	maxKernelMetrics   = 400
+	maxKernelNameBytes = 120 << 10
+	maxHistograms      = 30
+)
+
+// Shares of kernel time of the top kernel, from nsys-llm-explainer.
+const (
+	dominantKernel = 0.50
+	largeKernel    = 0.25
+)
+
+// maxDetailRows bounds the CSV files that have a row per event.
+const maxDetailRows = 10000
+
+func kernels(in *Input, out *Output) {
+	k := &in.Trace.Kernels
+	lo, hi := k.Starting(in.Span.Start, in.Span.End)
+	byName := gather(len(k.Names), lo, hi, k.Name, k.Dur)
+	total := sum(byName.durs)
+	list := byName.rank(len(k.Names), func(a, b int) int { return cmp.Compare(k.Names[a].Name, k.Names[b].Name) })
+
+	out.From(trace.RoleKernel, hi-lo, "start", "end", "demangledName", "shortName")
+	out.Int("kernel.total_time", nil, total)
+	out.Int("kernel.count", nil, int64(hi-lo))
+	if hi == lo {
+		out.Status(report.NotApplicable, "no kernel starts in the window")
+		return
+	}
+	byDevice := kernelsPerDevice(in, out, lo, hi)
+
+	config := commonConfigs(k, lo, hi)
+	devices := namesOnDevices(k, lo, hi)
+	t := out.Table("kernels", "Kernels across devices", "kernels.csv",
+		nameCol("kernel_name", "Kernel"), wide(nameCol("short", "Short name")), textCol("category", "Category"), wide(textCol("library", "Library")),
+		wide(idCol("device_id", "GPU")), countCsv("count", "Calls", "call_count"), nsCol("total", "Total", "total_time_ns", "total_time_ms"), ratioCol("share", "Share", "pct_total_kernel_time"),
+		meanCol("mean", "Mean", "avg_duration_us"), wide(nsCol("min", "Min", "min_duration_us")), wide(nsCol("max", "Max", "max_duration_us")),
+		meanCol("p50", "p50", "p50_duration_us"), meanCol("p90", "p90", "p90_duration_us"), meanCol("p99", "p99", "p99_duration_us"),
+		wide(textCol("grid", "Grid")), wide(textCol("block", "Block")))
+	bytes := 0
+	for n, e := range list {
+		name := k.Names[e.key].Name
+		kind := &in.Kinds[e.key]
+		share := stat.Ratio(e.total, total)
+		if bytes += len(name); n < maxKernelMetrics && bytes <= maxKernelNameBytes {
+			l := Labels("kernel", name)
+			out.source.Rows = e.count
+			m := out.Int("kernel.total_time", l, e.total)
+			if in.Options.Percentiles {
+				m.Summary = e.summary
+				if n < maxHistograms {
+					m.Histogram = stat.Histogram(byName.of(e.key))
+				}
+			}
+			out.Int("kernel.count", l, e.count)
+			if n < in.Options.Top {
+				out.Metric("kernel.share", l, share)
+			}
+		}
+		c := k.Configs[config[e.key]]
+		p50, p90, p99 := report.Null, report.Null, report.Null
+		if in.Options.Percentiles {
+			p50, p90, p99 = report.F(e.summary.P50), report.F(e.summary.P90), report.F(e.summary.P99)
+		}
+		device := report.Null
+		if d := devices[e.key]; d >= 0 {
+			device = report.I(int64(d))
+		}
+		t.Row(report.S(name), report.S(kind.Display), report.S(string(kind.Category)), report.S(kind.Library), device,
+			report.I(e.count), report.I(e.total), cell(share), report.F(e.summary.Mean), report.I(int64(e.summary.Min)), report.I(int64(e.summary.Max)),
+			p50, p90, p99, report.S(dims(c.Grid)), report.S(dims(c.Block)))
+	}
+	t.Cut(in.Options.Top, "count", "total", "share").Add()
+	byDevice.Cut(2*in.Options.Top, "count", "total", "share").Add()
+	if !in.Options.Percentiles {
+		out.Note("Percentiles were switched off (--no-kernel-percentiles).")
+	}
+	hidden, graphs := in.wholeGraphs()
+	if graphs > 0 {
+		out.Status(report.Partial, hiddenKernels)
+		out.Coverage(stat.Ratio(total, total+hidden))
+	}
+	kernelDetails(in, out, lo, hi)
+	topKernelFindings(in, out, list, total, hidden)
+}
+
+// hiddenKernels is why sections about kernels are partial where CUDA graphs were traced as a whole.
+const hiddenKernels = "CUDA graphs were traced as a whole (--cuda-graph-trace=graph): the kernels inside them are not in the capture; capture with --cuda-graph-trace=node to see them"
+
+// wholeGraphs are the CUDA graphs of the window that were traced as a whole: the sum of their times, and how many.
+func (in *Input) wholeGraphs() (total int64, count int) {
+	g := &in.Trace.Graphs
+	lo, hi := g.Starting(in.Span.Start, in.Span.End)
+	for i := lo; i < hi; i++ {
+		total += g.Dur(i)
+	}
+	return total, hi - lo
+}
+
+// topKernelFindings holds the top kernel against all GPU time that kernels account for, hidden graphs included: the top
+// of the few kernels outside of CUDA graphs dominates nothing.
+func topKernelFindings(in *Input, out *Output, list []totals, total, hidden int64) {
+	top := list[0]
+	share := float64(top.total) / float64(max(total+hidden, 1))
+	name := in.Trace.Kernels.Names[top.key].Name
+	if len(name) > maxKernelNameBytes || in.Options.Top < 1 {
+		return
+	}
+	evidence := []report.MetricRef{Ref("kernel.share", "kernel", name), Ref("kernel.total_time", "kernel", name), Ref("kernel.count", "kernel", name)}
+	switch advice := kernelAdvice[in.Kinds[top.key].Category]; {
+	case share >= dominantKernel:
+		out.Find("dominant_kernel", report.High, "One kernel takes most of the kernel time", evidence,
+			append([]string{"Inspect it with Nsight Compute: `ncu --set full --kernel-name regex:… --launch-skip 100 --launch-count 5`, and see whether it is compute, memory or latency bound."}, advice...)...)
+	case share >= largeKernel:
+		out.Find("large_kernel", report.Medium, "One kernel takes a large share of the kernel time", evidence,
+			append([]string{"Start there: a small gain in it is worth more than removing any other kernel."}, advice...)...)
+	}
+}
+
+// kernelAdvice is what an expert would try, by category.
+var kernelAdvice = map[kernelname.Category][]string{
+	kernelname.Attention:   {"Compare attention back ends for this shape and GPU (vLLM and SGLang: --attention-backend; older vLLM: VLLM_ATTENTION_BACKEND), and check that head size and dtype use the fast path."},
+	kernelname.GEMM:        {"Check the dtype (fp8 or bf16 rather than fp32), that tensor cores are used, and whether the batch is large enough to fill the GPU."},
+	kernelname.MoEGEMM:     {"Check for a tuned fused-MoE configuration for this GPU and expert count, and whether tokens are spread over the experts."},
+	kernelname.Comm:        {"A communication kernel also waits for the slowest rank: compare the devices before looking at the link."},
+	kernelname.Elementwise: {"Fuse it into its neighbours: torch.compile, or the engine's fused kernels."},
+	kernelname.Memory:      {"Find who copies or changes layouts (the NVTX range around the launch), and keep tensors in the layout their consumer wants."},
+}
+
+// kernelPlace is one kernel name on one device.
+type kernelPlace struct{ device, name int32 }
+
+func kernelsPerDevice(in *Input, out *Output, lo, hi int) *Table {
+	k := &in.Trace.Kernels
+	index := map[kernelPlace]int32{}
+	var places []kernelPlace
+	key := make([]int32, hi-lo)
+	for i := lo; i < hi; i++ {
+		p := kernelPlace{k.Device(i), k.Name(i)}
+		at, ok := index[p]
+		if !ok {
+			at = int32(len(places))
+			index[p] = at
+			places = append(places, p)
+		}
+		key[i-lo] = at
+	}
+	g := gather(len(places), lo, hi, func(i int) int32 { return key[i-lo] }, k.Dur)
+	list := g.rank(len(places), func(a, b int) int {
+		return cmp.Or(cmp.Compare(k.Names[places[a].name].Name, k.Names[places[b].name].Name), cmp.Compare(places[a].device, places[b].device))
+	})
+	var all int64
+	type sums struct{ count, total int64 }
+	devices := map[int32]sums{}
+	for _, e := range list {
+		s := devices[places[e.key].device]
+		devices[places[e.key].device] = sums{s.count + e.count, s.total + e.total}
+		all += e.total
+	}
+	for _, d := range slices.Sorted(maps.Keys(devices)) {
+		l := Labels("device", strconv.Itoa(int(d)))
+		out.source.Rows = devices[d].count
+		out.Int("kernel.total_time", l, devices[d].total)
+		out.Int("kernel.count", l, devices[d].count)
+	}
+	t := out.Table("kernels_per_device", "Kernels per device", "kernels_per_device.csv",
+		nameCol("kernel_name", "Kernel"), idCol("device_id", "GPU"), countCsv("count", "Calls", "call_count"), nsCol("total", "Total", "total_time_ns", "total_time_ms"),
+		meanCol("mean", "Mean", "avg_duration_us"), wide(nsCol("min", "Min", "min_duration_us")), wide(nsCol("max", "Max", "max_duration_us")),
+		meanCol("p50", "p50", "p50_duration_us"), meanCol("p90", "p90", "p90_duration_us"), ratioCol("share", "Share", "pct_total_kernel_time"))
+	for _, e := range list {
+		p50, p90 := report.Null, report.Null
+		if in.Options.Percentiles {
+			p50, p90 = report.F(e.summary.P50), report.F(e.summary.P90)
+		}
+		p := places[e.key]
+		t.Row(report.S(k.Names[p.name].Name), report.I(int64(p.device)), report.I(e.count), report.I(e.total),
+			report.F(e.summary.Mean), report.I(int64(e.summary.Min)), report.I(int64(e.summary.Max)), p50, p90, cell(stat.Ratio(e.total, all)))
+	}
+	return t
+}
+
+// namesOnDevices is, by kernel name, the one device it ran on, or -1 if there were several.
+func namesOnDevices(k *trace.Kernels, lo, hi int) []int32 {
+	const unseen = -2
+	on := make([]int32, len(k.Names))
+	for i := range on {
+		on[i] = unseen
+	}
+	for i := lo; i < hi; i++ {
+		switch at := &on[k.Name(i)]; *at {
+		case unseen:
+			*at = k.Device(i)
+		case k.Device(i):
+		default:
+			*at = -1
+		}
+	}
+	return on
+}
+
+// commonConfigs is, by kernel name, its most common launch configuration, the first launched where several are.
+func commonConfigs(k *trace.Kernels, lo, hi int) []int32 {
+	launched := gather(len(k.Names), lo, hi, k.Name, func(i int) int64 { return int64(k.Config(i)) })
+	count := make([]int32, len(k.Configs))
+	best := make([]int32, len(k.Names))
+	for name := range best {
+		configs := launched.of(name)
+		for _, c := range configs {
+			count[c]++
+		}
+		most := int32(0)
+		for _, c := range configs {
+			if count[c] > most {
+				most, best[name] = count[c], int32(c)
+			}
+		}
+		for _, c := range configs {
+			count[c] = 0
+		}
+	}
+	return best
+}
+
+func dims(d [3]int32) string { return fmt.Sprintf("%d×%d×%d", d[0], d[1], d[2]) }
+
+func countCsv(id, title, csv string) report.Column {
+	c := countCol(id, title)
+	c.CSV = []report.CSVCol{{Name: csv}}
+	return c
+}
+
+// kernelDetails is profilemate's kernel_stats.csv: one row per launch, the longest ones where there are too many.
+func kernelDetails(in *Input, out *Output, lo, hi int) {
+	k := &in.Trace.Kernels
+	t := out.Table("kernel_stats", "Kernel launches", "kernel_stats.csv",
+		nameCol("kernel_name", "Kernel"), nsCol("duration", "Duration", "duration_us"), momentCol("start", "Start", "start_ns"),
+		countCol("grid_size", "Grid size"), countCol("block_size", "Block size"), bytesCol("shared_mem_bytes", "Shared memory"), countCol("registersPerThread", "Registers"))
+	rows := longest(lo, hi, k.Dur)
+	for _, i := range rows {
+		c := k.Configs[k.Config(i)]
+		t.Row(report.S(k.Names[k.Name(i)].Name), report.I(k.Dur(i)), report.I(k.Start(i)),
+			report.I(volume(c.Grid)), report.I(volume(c.Block)), report.I(int64(c.SharedStatic)+int64(c.SharedDynamic)), report.I(int64(c.Registers)))
+	}
+	t.attachDetails(hi-lo, "duration", sum(durations(lo, hi, k.Dur))-sum(durationsAt(rows, k.Dur)))
+}
+
+func volume(d [3]int32) int64 { return int64(d[0]) * int64(d[1]) * int64(d[2]) }
+
+// longest returns the events lo <= i < hi in order, or, where they are too many for a detail file, the longest of them
+// in order.
+func longest(lo, hi int, dur func(i int) int64) []int {
+	rows := make([]int, 0, hi-lo)
+	for i := lo; i < hi; i++ {
+		rows = append(rows, i)
+	}
+	if len(rows) <= maxDetailRows {
+		return rows
+	}
+	slices.SortFunc(rows, func(a, b int) int { return cmp.Or(cmp.Compare(dur(b), dur(a)), cmp.Compare(a, b)) })
+	rows = rows[:maxDetailRows]
+	slices.Sort(rows)
+	return rows
+}
+
+func durations(lo, hi int, dur func(i int) int64) []int64 {
+	list := make([]int64, 0, hi-lo)
+	for i := lo; i < hi; i++ {
+		list = append(list, dur(i))
+	}
+	return list
+}
+
+func durationsAt(rows []int, dur func(i int) int64) []int64 {
+	list := make([]int64, 0, len(rows))
+	for _, i := range rows {
+		list = append(list, dur(i))
+	}
+	return list
+}
+
+// attachDetails ends a detail file: where rows were left out, an others row carries what they sum to in one column.
+func (t *Table) attachDetails(total int, column string, rest int64) {
+	if t.t.TotalRows = int64(total); total > len(t.t.Rows) {
+		row := make([]report.Cell, len(t.t.Columns))
+		named := false
+		for j, c := range t.t.Columns {
+			switch {
+			case c.ID == column:
+				row[j] = report.I(rest)
+			case !named && (c.Kind == report.Name || c.Kind == report.Text):
+				row[j], named = report.S("(others)"), true
+			}
+		}
+		t.t.Rows = append(t.t.Rows, row)
+		t.t.Others = true
+	}
+	t.out.attached = append(t.out.attached, t.t)
+}

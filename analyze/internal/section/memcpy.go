@@ -1,0 +1,367 @@
+package section
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var _ = register(Section{
+	ID: "memcpy", Title: "Copies and memsets", Rank: 90,
+	Derivation: "Copy and memset rows that start in the window, by direction and by the kind of memory on the host's side (device to device: the side that is not plain device memory). Throughput is all bytes over all time of the group, not a mean of rates. API calls are joined to copies by process and correlation id.",
+	Metrics: []report.MetricDef{
+		def("memcpy.time", report.Nanoseconds, report.Lower, report.Noisy, "sum of copy durations on the GPU; the summary is over copies", "", "direction", "direction,kind"),
+		def("memcpy.bytes", report.Bytes, report.Lower, report.Exact, "bytes copied, counted once; the summary is over copies", "", "direction", "direction,kind"),
+		def("memcpy.count", report.Count, report.Lower, report.Exact, "copies", "", "direction", "direction,kind"),
+		def("memcpy.throughput", report.BytesPerSec, report.Higher, report.Noisy, "bytes copied over the sum of copy durations", "direction", "direction,kind"),
+		def("memcpy.tiny_count", report.Count, report.Lower, report.Exact, "copies between host and device of at most 4096 bytes, whose cost is latency", "", "direction"),
+		def("memcpy.sync_time", report.Nanoseconds, report.Lower, report.Noisy, "time spent inside synchronous copy calls (cudaMemcpy*, cuMemcpy* without Async), summed over threads; the summary is over calls", "", "api"),
+		def("memcpy.sync_count", report.Count, report.Lower, report.Exact, "synchronous copy calls", "", "api"),
+		def("memcpy.rule_time", report.Nanoseconds, report.Lower, report.Noisy, "time spent inside copy and memset calls that one of nsys's expert rules marks: async_pageable, sync_copy, sync_memset", "rule"),
+		def("memcpy.rule_count", report.Count, report.Lower, report.Exact, "copy and memset calls that one of nsys's expert rules marks: async_pageable, sync_copy, sync_memset", "rule"),
+		def("memset.time", report.Nanoseconds, report.Lower, report.Noisy, "sum of memset durations on the GPU; the summary is over memsets", "", "kind"),
+		def("memset.bytes", report.Bytes, report.Lower, report.Exact, "bytes set; the summary is over memsets", "", "kind"),
+		def("memset.count", report.Count, report.Lower, report.Exact, "memsets", "", "kind"),
+	},
+	Run: memcpy,
+})
+
+// directions are the labels of copyKind, in the numbering of ENUM_CUDA_MEMCPY_OPER.
+var directions = [...]string{"unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP", "UVM_HtoD", "UVM_DtoH", "UVM_DtoD"}
+
+// memKinds are the labels of srcKind, dstKind and memKind, in the numbering of ENUM_CUDA_MEM_KIND.
+var memKinds = [...]string{"pageable", "pinned", "device", "array", "managed", "device_static", "managed_static", "unknown"}
+
+// Numbers of the above that rules look at.
+const (
+	copyHtoD, copyDtoH, copyDtoD      = 1, 2, 8
+	memPageable, memPinned            = 0, 1
+	memDevice, memManaged, memUnknown = 2, 4, 7
+)
+
+func direction(copyKind int) int {
+	if copyKind < 0 || copyKind >= len(directions) {
+		return 0
+	}
+	return copyKind
+}
+
+func memKind(kind int) int {
+	if kind < 0 || kind >= len(memKinds) {
+		return memUnknown
+	}
+	return kind
+}
+
+// copySide is the kind of memory that says how fast a copy can be: that of the host's side, else of the side that is not
+// plain device memory.
+func copySide(c *trace.Copies, i int) int {
+	src, dst := memKind(c.SrcKind(i)), memKind(c.DstKind(i))
+	switch directions[direction(c.Kind(i))] {
+	case "HtoD", "HtoA", "UVM_HtoD":
+		return src
+	case "DtoH", "AtoH", "UVM_DtoH":
+		return dst
+	}
+	if src == memDevice || dst == memPageable {
+		return dst
+	}
+	return src
+}
+
+// sameDevice reports whether a copy stays on one device.
+func sameDevice(copyKind int) bool {
+	switch directions[direction(copyKind)] {
+	case "DtoD", "AtoA", "AtoD", "DtoA", "UVM_DtoD":
+		return true
+	}
+	return false
+}
+
+// tinyCopy is the size up to which a copy between host and device is all latency.
+const tinyCopy = 4096
+
+// tinyCopies in the window from which they are a finding, if they are half of all copies in their direction.
+const tinyCopies = 100
+
+func memcpy(in *Input, out *Output) {
+	c, m := &in.Trace.Copies, &in.Trace.Sets
+	lo, hi := c.Starting(in.Span.Start, in.Span.End)
+	mlo, mhi := m.Starting(in.Span.Start, in.Span.End)
+	hasCopies, hasSets := in.has(trace.RoleMemcpy), in.has(trace.RoleMemset)
+	if hasCopies {
+		copyGroups(in, out, lo, hi)
+	}
+	if hasSets {
+		setGroups(in, out, mlo, mhi)
+	}
+	calls := 0
+	if in.has(trace.RoleAPI) {
+		calls = copyCalls(in)
+		syncCopies(in, out)
+		if hasCopies || hasSets {
+			copyRules(in, out, lo, hi, mlo, mhi)
+		}
+	}
+	if hasCopies {
+		copyDetails(in, out, lo, hi)
+		tinyFindings(in, out, lo, hi)
+	}
+	switch {
+	case !hasCopies && !hasSets && calls > 0:
+		out.Status(report.Unavailable, "the capture has copy or memset calls but no copies (table "+in.table(trace.RoleMemcpy)+"): GPU activity was not captured")
+	case !hasCopies && !hasSets && in.has(trace.RoleAPI):
+		out.Status(report.NotApplicable, "the capture has no copies and no memsets, and no call that asks for one")
+	case !hasCopies && !hasSets:
+		out.Status(report.Unavailable, in.lack(trace.RoleMemcpy))
+	case hi == lo && mhi == mlo:
+		out.Status(report.NotApplicable, "no copy or memset starts in the window")
+	case in.Trace.Graphs.Len() > 0:
+		out.Status(report.Partial, "CUDA graphs were traced as a whole (--cuda-graph-trace=graph): copies and memsets inside them are not counted")
+	case hasCopies && !in.Trace.Has.CopyKinds:
+		out.Status(report.Partial, "this export does not say what kind of memory copies read and write: pageable and pinned cannot be told apart")
+	}
+	if hasCopies {
+		out.Note("A copy within a device reads and writes: its memory traffic is twice its bytes.")
+	}
+}
+
+// copyCalls counts the API calls in the window that ask for a copy or a memset.
+func copyCalls(in *Input) (n int) {
+	api := &in.Trace.API
+	lo, hi := api.Starting(in.Host.Start, in.Host.End)
+	for i := lo; i < hi; i++ {
+		if name := &api.Names[api.Name(i)]; name.SyncCopy || name.AsyncCopy || name.Memset {
+			n++
+		}
+	}
+	return n
+}
+
+// amount sums up one group of copies or memsets.
+type amount struct {
+	rows  int
+	total int64
+	bytes int64
+	time  *report.Summary
+	size  *report.Summary
+}
+
+func (a *amount) throughput() *float64 {
+	rate := stat.Ratio(a.bytes, a.total)
+	if rate != nil {
+		*rate *= 1e9
+	}
+	return rate
+}
+
+// amounts groups the rows lo <= i < hi by key, which is in [0, keys), and the rows of all keys as the last entry.
+func amounts(keys, lo, hi int, key func(i int) int32, dur, size func(i int) int64) []amount {
+	times, sizes := gather(keys, lo, hi, key, dur), gather(keys, lo, hi, key, size)
+	list := make([]amount, keys+1)
+	of := func(durs, bytes []int64) amount {
+		return amount{rows: len(durs), total: sum(durs), bytes: sum(bytes), time: stat.Summarize(durs), size: stat.Summarize(bytes)}
+	}
+	for k := range keys {
+		list[k] = of(times.of(k), sizes.of(k))
+	}
+	list[keys] = of(times.durs, sizes.durs)
+	return list
+}
+
+func (a *amount) emit(out *Output, role trace.Role, prefix string, l report.Labels, columns ...string) {
+	out.From(role, a.rows, append([]string{"start", "end", "bytes"}, columns...)...)
+	out.Int(prefix+".time", l, a.total).Summary = a.time
+	out.Int(prefix+".bytes", l, a.bytes).Summary = a.size
+	out.Int(prefix+".count", l, int64(a.rows))
+}
+
+func (a *amount) cells() []report.Cell {
+	return []report.Cell{report.I(int64(a.rows)), report.I(a.total), report.F(a.time.Mean), report.F(a.time.P50), report.I(int64(a.time.Max)),
+		report.I(a.bytes), report.F(a.size.Mean), report.F(a.size.P50), report.I(int64(a.size.Max)), cell(a.throughput())}
+}
+
+func amountColumns(first ...report.Column) []report.Column {
+	rate := rateCol("throughput", "Throughput", report.BytesPerSec)
+	rate.CSV = []report.CSVCol{{Name: "bandwidth_gbps", Exp10: -9}}
+	size := func(id, title string) report.Column {
+		return report.Column{ID: id, Title: title, Kind: report.Float, Unit: report.Bytes}
+	}
+	return append(first, countCsv("count", "Count", "call_count"), nsCol("total", "Total", "total_time_ns", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"),
+		wide(meanCol("p50", "p50", "p50_duration_us")), wide(nsCol("max", "Max", "max_duration_us")), bytesCol("bytes", "Bytes"), size("mean_bytes", "Mean size"),
+		wide(size("p50_bytes", "p50 size")), wide(bytesCol("max_bytes", "Max size")), rate)
+}
+
+func copyGroups(in *Input, out *Output, lo, hi int) {
+	c := &in.Trace.Copies
+	const kinds = len(memKinds)
+	pairs := amounts(len(directions)*kinds, lo, hi, func(i int) int32 { return int32(direction(c.Kind(i))*kinds + copySide(c, i)) }, c.Dur, c.Bytes)
+	byDirection := amounts(len(directions), lo, hi, func(i int) int32 { return int32(direction(c.Kind(i))) }, c.Dur, c.Bytes)
+	byDirection[len(directions)].emit(out, trace.RoleMemcpy, "memcpy", nil)
+	for d := range directions {
+		a := &byDirection[d]
+		if a.rows == 0 {
+			continue
+		}
+		l := Labels("direction", directions[d])
+		a.emit(out, trace.RoleMemcpy, "memcpy", l, "copyKind")
+		out.Metric("memcpy.throughput", l, a.throughput())
+	}
+	t := out.Table("memcpy", "Copies by direction and memory", "memcpy.csv", amountColumns(textCol("direction", "Direction"), textCol("kind", "Memory"))...)
+	for _, p := range ranked(pairs[:len(pairs)-1]) {
+		d, k := directions[p/kinds], memKinds[p%kinds]
+		l := Labels("direction", d, "kind", k)
+		pairs[p].emit(out, trace.RoleMemcpy, "memcpy", l, "copyKind", "srcKind", "dstKind")
+		out.Metric("memcpy.throughput", l, pairs[p].throughput())
+		t.Row(append([]report.Cell{report.S(d), report.S(k)}, pairs[p].cells()...)...)
+	}
+	t.Add()
+}
+
+func setGroups(in *Input, out *Output, lo, hi int) {
+	m := &in.Trace.Sets
+	groups := amounts(len(memKinds), lo, hi, func(i int) int32 { return int32(memKind(m.MemKind(i))) }, m.Dur, m.Bytes)
+	groups[len(memKinds)].emit(out, trace.RoleMemset, "memset", nil)
+	t := out.Table("memset", "Memsets by memory", "memset.csv", amountColumns(textCol("kind", "Memory"))...)
+	for _, k := range ranked(groups[:len(memKinds)]) {
+		groups[k].emit(out, trace.RoleMemset, "memset", Labels("kind", memKinds[k]), "memKind")
+		t.Row(append([]report.Cell{report.S(memKinds[k])}, groups[k].cells()...)...)
+	}
+	t.Add()
+}
+
+// ranked are the groups that have rows, by total time.
+func ranked(groups []amount) []int {
+	var list []int
+	for k := range groups {
+		if groups[k].rows > 0 {
+			list = append(list, k)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b int) int { return cmp.Compare(groups[b].total, groups[a].total) })
+	return list
+}
+
+// syncCopies shows the copy calls that return when the copy is done, with what they copied where the capture has it.
+func syncCopies(in *Input, out *Output) {
+	api, c := &in.Trace.API, &in.Trace.Copies
+	lo, hi := api.Starting(in.Host.Start, in.Host.End)
+	byName := gather(len(api.Names), lo, hi, func(i int) int32 {
+		if !api.Names[api.Name(i)].SyncCopy {
+			return -1
+		}
+		return api.Name(i)
+	}, api.Dur)
+	copied := make(map[int32]int32) // by call, its copy
+	for i, call := range in.Calls.Copy {
+		if call != trace.None && api.Names[api.Name(int(call))].SyncCopy {
+			if _, ok := copied[call]; !ok {
+				copied[call] = int32(i)
+			}
+		}
+	}
+	emit := func(l report.Labels, durs []int64) {
+		out.From(trace.RoleAPI, len(durs), "start", "end", "nameId")
+		out.Int("memcpy.sync_time", l, sum(durs)).Summary = stat.Summarize(durs)
+		out.Int("memcpy.sync_count", l, int64(len(durs)))
+	}
+	emit(nil, slices.Clone(byName.durs))
+	for n := range api.Names {
+		if d := byName.of(n); len(d) > 0 {
+			emit(Labels("api", api.Names[n].Name), d)
+		}
+	}
+	type group struct{ name, direction, kind int32 }
+	groups := newNumbering[group]()
+	var bytes, time []int64
+	keys := make([]int32, hi-lo)
+	for i := lo; i < hi; i++ {
+		if keys[i-lo] = -1; !api.Names[api.Name(i)].SyncCopy {
+			continue
+		}
+		k := group{api.Name(i), -1, -1}
+		row, ok := copied[int32(i)]
+		if ok {
+			k.direction, k.kind = int32(direction(c.Kind(int(row)))), int32(copySide(c, int(row)))
+		}
+		g := groups.of(k)
+		if keys[i-lo] = g; int(g) == len(bytes) {
+			bytes, time = append(bytes, 0), append(time, 0)
+		}
+		if ok {
+			bytes[g] += c.Bytes(int(row))
+			time[g] += c.Dur(int(row))
+		}
+	}
+	t := out.Table("sync_copies", "Synchronous copy calls", "sync_copies.csv", nameCol("api_name", "API"), textCol("direction", "Direction"), textCol("kind", "Memory"),
+		countCsv("count", "Calls", "call_count"), nsCol("total", "Call time", "total_time_ns", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"),
+		nsCol("max", "Max", "max_duration_us"), nsCol("gpu", "Copy time", "gpu_time_ms"), bytesCol("bytes", "Bytes"))
+	list := gather(len(groups.keys), lo, hi, func(i int) int32 { return keys[i-lo] }, api.Dur).rank(len(groups.keys), func(a, b int) int { return cmp.Compare(a, b) })
+	for _, e := range list {
+		k := groups.keys[e.key]
+		row := []report.Cell{report.S(api.Names[k.name].Name), report.Null, report.Null, report.I(e.count), report.I(e.total), report.F(e.summary.Mean), report.I(int64(e.summary.Max)), report.Null, report.Null}
+		if k.direction >= 0 {
+			row[1], row[2] = report.S(directions[k.direction]), report.S(memKinds[k.kind])
+			row[7], row[8] = report.I(time[e.key]), report.I(bytes[e.key])
+		}
+		t.Row(row...)
+	}
+	t.Cut(in.Options.Top, "count", "total", "gpu", "bytes").Add()
+}
+
+// copyDetails is profilemate's memcpy_stats.csv: one row per copy, the longest ones where there are too many.
+func copyDetails(in *Input, out *Output, lo, hi int) {
+	c := &in.Trace.Copies
+	rate := rateCol("bandwidth", "Bandwidth", report.BytesPerSec)
+	rate.CSV = []report.CSVCol{{Name: "bandwidth_gbps", Exp10: -9}}
+	t := out.Table("memcpy_stats", "Copies", "memcpy_stats.csv", nsCol("duration", "Duration", "duration_us"), bytesCol("bytes", "Bytes"), rate, textCol("direction", "Direction"),
+		textCol("kind", "Memory"), momentCol("start", "Start", "start_ns"), idCol("device_id", "GPU"))
+	rows := longest(lo, hi, c.Dur)
+	for _, i := range rows {
+		a := amount{total: c.Dur(i), bytes: c.Bytes(i)}
+		d := "Other" // profilemate's word for all but these three
+		switch k := direction(c.Kind(i)); k {
+		case copyHtoD, copyDtoH, copyDtoD:
+			d = directions[k]
+		}
+		t.Row(report.I(a.total), report.I(a.bytes), cell(a.throughput()), report.S(d), report.S(memKinds[copySide(c, i)]), report.I(c.Start(i)), report.I(int64(c.Device(i))))
+	}
+	t.attachDetails(hi-lo, "duration", sum(durations(lo, hi, c.Dur))-sum(durationsAt(rows, c.Dur)))
+}
+
+func tinyFindings(in *Input, out *Output, lo, hi int) {
+	c := &in.Trace.Copies
+	var tiny, all [len(directions)]int64
+	for i := lo; i < hi; i++ {
+		d := direction(c.Kind(i))
+		if all[d]++; (d == copyHtoD || d == copyDtoH) && c.Bytes(i) <= tinyCopy {
+			tiny[d]++
+		}
+	}
+	out.From(trace.RoleMemcpy, hi-lo, "bytes", "copyKind")
+	out.Int("memcpy.tiny_count", nil, tiny[copyHtoD]+tiny[copyDtoH])
+	var evidence []report.MetricRef
+	for _, d := range []int{copyHtoD, copyDtoH} {
+		if all[d] == 0 {
+			continue
+		}
+		out.source.Rows = all[d]
+		out.Int("memcpy.tiny_count", Labels("direction", directions[d]), tiny[d])
+		if tiny[d] >= tinyCopies && 2*tiny[d] >= all[d] {
+			evidence = append(evidence, Ref("memcpy.tiny_count", "direction", directions[d]), Ref("memcpy.count", "direction", directions[d]))
+		}
+	}
+	if len(evidence) > 0 {
+		out.Find("tiny_copies", report.Low, "Many tiny copies between host and device", evidence,
+			"Each costs a call and a round trip of some microseconds, whatever its size: pack the inputs of a step into one pinned buffer, and read results back in one copy per step.",
+			"Device to host, each is usually a .item(), .cpu() or .tolist() that also blocks: the copy rules table and the synchronisation section give the NVTX range.")
+	}
+}
+
+// pageable reports whether a copy touches pageable host memory.
+func pageable(c *trace.Copies, i int) bool {
+	return c.SrcKind(i) == memPageable || c.DstKind(i) == memPageable
+}

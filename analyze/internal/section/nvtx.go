@@ -1,0 +1,339 @@
+package section
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+)
+
+var _ = register(Section{
+	ID: "nvtx", Title: "NVTX ranges", Rank: 140,
+	Derivation: "NVTX push/pop and start/end ranges, grouped by canonical name (sequence numbers, op ids, addresses and counters become #). A kernel belongs to the ranges open on the launching thread around the call that launched it: to the innermost (self) and to each of them once (inclusive). Wall time is a union per thread and name.",
+	Metrics: []report.MetricDef{
+		def("nvtx.coverage", report.Ratio, report.Higher, report.Noisy, "share of kernel time launched inside some NVTX range, over all ranges; CUDA graphs traced as a whole count as kernel time; per process of that process's kernel time", "", "pid"),
+		def("nvtx.gpu_time", report.Nanoseconds, report.Lower, report.Noisy, "kernel time launched inside ranges of this name, at any depth; a kernel counts once for each range on the stack, and n counts these (kernel, range) pairs", "range", "pid,range"),
+		def("nvtx.gpu_time_self", report.Nanoseconds, report.Lower, report.Noisy, "kernel time for which a range of this name was the innermost; sums to the attributed kernel time", "range", "pid,range"),
+		def("nvtx.wall_time", report.Nanoseconds, report.Lower, report.Noisy, "host time inside ranges of this name, nested and overlapping ranges of one thread counted once, threads added up; the summary is over single ranges", "range", "pid,range"),
+		def("nvtx.count", report.Count, report.None, report.Exact, "NVTX ranges that start in the window", "", "range", "pid,range"),
+	},
+	Run: nvtx,
+})
+
+// Bounds that keep report.json small; what is beyond them is in the tables' others rows.
+const (
+	maxRangeMetrics    = 600 // names with GPU time
+	maxRangeWalls      = 200 // names with wall time and count
+	maxRangeNameBytes  = 60 << 10
+	maxRangePidMetrics = 50 // (process, name) pairs
+)
+
+// defaultCoverageWarn is nsys-llm-explainer's threshold, used where the options state none.
+const defaultCoverageWarn = 0.70
+
+func nvtx(in *Input, out *Output) {
+	r := &in.Trace.Ranges
+	lo, hi := r.Starting(in.Host.Start, in.Host.End)
+	names := nameRanges(r)
+	mapped, whyNot := in.attributesKernels()
+	parts := in.rangeTotals(names)
+	list := byRangeName(parts)
+	rankRanges(list, names)
+
+	durs := gather(len(names.texts), lo, hi, func(i int) int32 { return names.of[r.Name(i)] }, r.Dur)
+	rangesTable(in, out, names, list, durs, mapped)
+	rangeInstances(in, out, lo, hi)
+	switch {
+	case !in.has(trace.RoleNVTX):
+		out.Status(report.Unavailable, in.lack(trace.RoleNVTX))
+		return
+	case r.Len() == 0:
+		out.Status(report.NotApplicable, "the table "+in.table(trace.RoleNVTX)+" holds no ranges, only marks, names or domains")
+		return
+	case len(list) == 0:
+		out.Status(report.NotApplicable, "no NVTX range starts in the window")
+		return
+	case !mapped:
+		out.Status(report.Partial, "wall time only: "+whyNot)
+	}
+
+	evidence := []report.MetricRef{Ref("nvtx.count")}
+	out.From(trace.RoleNVTX, hi-lo, "start", "end", "eventType")
+	out.Int("nvtx.count", nil, int64(hi-lo))
+	if mapped {
+		if in.coverageMetrics(out) {
+			evidence = append(evidence, Ref("nvtx.coverage"))
+		}
+		in.rangeGPUMetrics(out, names, list)
+	}
+	in.rangeWallMetrics(out, names, list, durs)
+	in.rangePidMetrics(out, names, parts, mapped)
+
+	out.Find("nvtx_present", report.Low, "NVTX ranges present", evidence,
+		"Read the phases section for prefill and decode; name your own phases with --phase-map FILE where the built-in patterns do not know the ranges.",
+		"Narrow the report to one part of the run with --window nvtx:REGEX.")
+	open := 0
+	for i := lo; i < hi; i++ {
+		if r.Open(i) {
+			open++
+		}
+	}
+	if open > 0 {
+		out.Note(unit.Format(float64(open), report.Count) + " ranges were still open when the capture stopped; they end with the last event.")
+	}
+	if mapped {
+		out.Note("A name that nests inside itself counts a kernel once per level, as NVIDIA's nvtx_kern_sum does: its inclusive time can exceed the kernel time.")
+	}
+}
+
+// attributesKernels says whether kernels can be attributed to ranges in this capture, and if not why.
+func (in *Input) attributesKernels() (ok bool, reason string) {
+	t := in.Trace
+	switch kernels := t.Kernels.Len() > 0; {
+	case !in.Options.RangeMap:
+		return false, "the attribution of kernels to ranges is switched off (--no-nvtx-kernel-map)"
+	case !kernels && t.Graphs.Len() == 0:
+		return false, in.lack(trace.RoleKernel)
+	case !in.has(trace.RoleAPI):
+		return false, in.lack(trace.RoleAPI) + ", so that it is unknown what launched the kernels"
+	case !t.Has.RangeThread || !t.Has.APIThread:
+		return false, "the export does not say which thread a range or an API call belongs to (column globalTid)"
+	case !t.Has.APICorrelation || kernels && !t.Has.KernelCorrelation:
+		return false, "the export does not say which call launched a kernel (column correlationId)"
+	case kernels && !t.Has.KernelPID:
+		return false, "the export does not say which process a kernel belongs to (column globalPid)"
+	}
+	return in.NVTX != nil, "the capture has no ranges to attribute kernels to"
+}
+
+// rangeNames are the distinct canonical names: trace.Ranges.Names has one entry per name and tag.
+type rangeNames struct {
+	texts []string
+	of    []int32 // by index into trace.Ranges.Names: index into texts
+}
+
+func nameRanges(r *trace.Ranges) *rangeNames {
+	n := &rangeNames{of: make([]int32, len(r.Names))}
+	index := make(map[string]int32, len(r.Names))
+	for i := range r.Names {
+		at, ok := index[r.Names[i].Text]
+		if !ok {
+			at = int32(len(n.texts))
+			index[r.Names[i].Text] = at
+			n.texts = append(n.texts, r.Names[i].Text)
+		}
+		n.of[i] = at
+	}
+	return n
+}
+
+// rangeTotal is what is known of the ranges of one name, in one process or in all.
+type rangeTotal struct {
+	text, proc int32
+	count      int64 // ranges that start in the window
+	sum, wall  int64 // their durations added up, and their union per thread
+	gpu, self  int64 // kernel time, inclusive and innermost
+	pairs      int64 // kernels behind gpu, once per enclosing range
+	kernels    int64 // kernels behind self
+}
+
+func (a *rangeTotal) add(b *rangeTotal) {
+	a.count, a.sum, a.wall = a.count+b.count, a.sum+b.sum, a.wall+b.wall
+	a.gpu, a.self, a.pairs, a.kernels = a.gpu+b.gpu, a.self+b.self, a.pairs+b.pairs, a.kernels+b.kernels
+}
+
+// rangeTotals adds up the ranges by name and process, ordered by name as nameRanges numbers it, then process. GPU time is that of the
+// window's kernels, also where the range around them started before the window.
+func (in *Input) rangeTotals(names *rangeNames) []rangeTotal {
+	r := &in.Trace.Ranges
+	lo, hi := r.Starting(in.Host.Start, in.Host.End)
+	order, offset := sortByKey(r.Len(), len(names.texts), func(i int) int32 { return names.of[r.Name(i)] })
+	threads := len(in.Trace.Threads)
+	reached := make([]int64, threads+1) // by thread: up to where this name's ranges are counted
+	reachedBy := make([]int32, threads+1)
+	slot := make([]int32, len(in.Trace.Procs)+1) // by process: index into list, if it is of this name
+	slotBy := make([]int32, len(in.Trace.Procs)+1)
+	for i := range reachedBy {
+		reachedBy[i] = trace.None
+	}
+	for i := range slotBy {
+		slotBy[i] = trace.None
+	}
+	var list []rangeTotal
+	for text := range int32(len(names.texts)) {
+		from := len(list)
+		for _, at := range order[offset[text]:offset[text+1]] {
+			i := int(at)
+			inWindow := i >= lo && i < hi
+			if !inWindow && (in.NVTX == nil || in.NVTX.InclCount[i] == 0) {
+				continue
+			}
+			th, proc := r.Thread(i), trace.None
+			if th != trace.None {
+				proc = in.Trace.Threads[th].Proc
+			}
+			p := orLast(proc, len(in.Trace.Procs))
+			if slotBy[p] != text {
+				slotBy[p], slot[p] = text, int32(len(list))
+				list = append(list, rangeTotal{text: text, proc: proc})
+			}
+			e := &list[slot[p]]
+			if in.NVTX != nil {
+				e.gpu += in.NVTX.Inclusive[i]
+				e.self += in.NVTX.Self[i]
+				e.pairs += int64(in.NVTX.InclCount[i])
+				e.kernels += int64(in.NVTX.SelfCount[i])
+			}
+			if !inWindow {
+				continue
+			}
+			e.count++
+			e.sum += r.Dur(i)
+			t := orLast(th, threads)
+			if reachedBy[t] != text {
+				reachedBy[t], reached[t] = text, r.Start(i)
+			}
+			if end := r.End(i); end > reached[t] {
+				e.wall += end - max(r.Start(i), reached[t])
+				reached[t] = end
+			}
+		}
+		slices.SortFunc(list[from:], func(a, b rangeTotal) int { return cmp.Compare(a.proc, b.proc) })
+	}
+	return list
+}
+
+// orLast is a dense index with a place for the unknown behind all others.
+func orLast(i int32, n int) int {
+	if i == trace.None {
+		return n
+	}
+	return int(i)
+}
+
+// sortByKey sorts the numbers 0 to n-1 by a key in [0, keys), keeping their order within a key. Those of key k are
+// order[offset[k]:offset[k+1]]; a negative key is left out.
+func sortByKey(n, keys int, key func(i int) int32) (order, offset []int32) {
+	offset = make([]int32, keys+1)
+	for i := range n {
+		if k := key(i); k >= 0 {
+			offset[k+1]++
+		}
+	}
+	for k := range keys {
+		offset[k+1] += offset[k]
+	}
+	order = make([]int32, offset[keys])
+	at := slices.Clone(offset[:keys])
+	for i := range n {
+		if k := key(i); k >= 0 {
+			order[at[k]] = int32(i)
+			at[k]++
+		}
+	}
+	return order, offset
+}
+
+// byRangeName adds up the processes of each name; parts are ordered by name.
+func byRangeName(parts []rangeTotal) []rangeTotal {
+	var list []rangeTotal
+	for i := range parts {
+		if n := len(list); n > 0 && list[n-1].text == parts[i].text {
+			list[n-1].add(&parts[i])
+		} else {
+			list = append(list, parts[i])
+			list[n].proc = trace.None
+		}
+	}
+	return list
+}
+
+func rankRanges(list []rangeTotal, names *rangeNames) {
+	slices.SortFunc(list, func(a, b rangeTotal) int {
+		return cmp.Or(cmp.Compare(b.gpu, a.gpu), cmp.Compare(b.wall, a.wall), cmp.Compare(b.count, a.count),
+			cmp.Compare(names.texts[a.text], names.texts[b.text]), cmp.Compare(a.proc, b.proc))
+	})
+}
+
+// procCoverage is the kernel time of one process, and the part of it that some range encloses.
+type procCoverage struct {
+	total, attributed int64
+	kernels           int64
+}
+
+func (c *procCoverage) ratio() *float64 { return stat.Ratio(c.attributed, c.total) }
+
+// coverageByProc is indexed by process; the last entry is the work whose process is unknown. It needs in.NVTX.
+func (in *Input) coverageByProc() []procCoverage {
+	list := make([]procCoverage, len(in.Trace.Procs)+1)
+	add := func(w *trace.Work, ranges []int32) {
+		lo, hi := w.Starting(in.Span.Start, in.Span.End)
+		for i := lo; i < hi; i++ {
+			c := &list[orLast(w.Proc(i), len(in.Trace.Procs))]
+			c.kernels++
+			c.total += w.Dur(i)
+			if ranges[i] != trace.None {
+				c.attributed += w.Dur(i)
+			}
+		}
+	}
+	add(&in.Trace.Kernels.Work, in.NVTX.KernelRange)
+	add(&in.Trace.Graphs.Work, in.NVTX.GraphRange)
+	return list
+}
+
+// fromAttribution sets the source of what is computed from attributed kernels.
+func (in *Input) fromAttribution(out *Output, rows int64) {
+	out.From(trace.RoleKernel, int(rows), "start", "end", "correlationId", "globalPid")
+	if in.has(trace.RoleGraph) {
+		out.With(trace.RoleGraph)
+	}
+	out.With(trace.RoleAPI, "globalTid")
+	out.With(trace.RoleNVTX)
+}
+
+// coverageMetrics emits coverage and warns where it is low; false if there is no kernel time to cover.
+func (in *Input) coverageMetrics(out *Output) bool {
+	x := in.NVTX
+	in.fromAttribution(out, x.TotalCount)
+	ratio := stat.Ratio(x.Attributed, x.Total)
+	out.Metric("nvtx.coverage", nil, ratio)
+	out.Coverage(ratio)
+	procs := in.coverageByProc()
+	worst, known, shown := -1, 0, 0
+	for p := range in.Trace.Procs {
+		c := procs[p].ratio()
+		if c == nil {
+			continue
+		}
+		if shown++; shown <= maxProcMetrics {
+			out.source.Rows = procs[p].kernels
+			out.Metric("nvtx.coverage", Labels("pid", in.pid(int32(p))), c)
+		}
+		known++
+		if worst < 0 || *c < *procs[worst].ratio() {
+			worst = p
+		}
+	}
+	if ratio == nil {
+		return true
+	}
+	warnBelow := in.Options.CoverageWarn
+	if warnBelow == 0 {
+		warnBelow = defaultCoverageWarn
+	}
+	percent := func(v float64) string { return unit.Format(v, report.Ratio) }
+	if *ratio < warnBelow {
+		out.Warn("nvtx_coverage", "NVTX ranges cover "+percent(*ratio)+" of the kernel time, below the threshold of "+percent(warnBelow)+
+			": read GPU time by range and by phase with care. Kernels launched outside any range, and kernels whose launch call is not in the capture, are not attributed.")
+	}
+	if worst >= 0 && known > 1 {
+		if c := *procs[worst].ratio(); c < warnBelow {
+			out.Warn("nvtx_coverage_pid", "NVTX coverage is low for at least one process: pid "+in.pid(int32(worst))+" has "+percent(c)+", below the threshold of "+percent(warnBelow)+".")
+		}
+	}
+	return true
+}

@@ -1,0 +1,136 @@
+package section
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// rangesTable is the table of range names; without any it is a header.
+func rangesTable(in *Input, out *Output, names *rangeNames, list []rangeTotal, durs *groups, mapped bool) {
+	t := out.Table("nvtx_ranges", "NVTX ranges", "nvtx_ranges.csv", nameCol("range_name", "Range"), countCol("count", "Count"),
+		nsCol("gpu", "GPU time", "gpu_time_ns", "gpu_time_ms"), nsCol("self", "Self GPU time", "gpu_time_self_ns", "gpu_time_self_ms"),
+		ratioCol("self_share", "Self share", "pct_self_of_kernel_time"), countCsv("kernels", "Kernels", "kernel_count"),
+		nsCol("wall", "Wall time", "total_time_ns", "total_time_ms"), wide(nsCol("sum", "Summed", "sum_time_ns", "sum_time_ms")), meanCol("mean", "Mean", "avg_duration_us"),
+		wide(nsCol("min", "Min", "min_duration_us")), wide(meanCol("p50", "p50", "p50_duration_us")), wide(nsCol("max", "Max", "max_duration_us")))
+	for i := range list {
+		e := &list[i]
+		gpu, self, share, kernels := report.Null, report.Null, report.Null, report.Null
+		if mapped {
+			gpu, self, kernels = report.I(e.gpu), report.I(e.self), report.I(e.pairs)
+			share = cell(stat.Ratio(e.self, in.NVTX.Total))
+		}
+		mean, least, p50, most := report.Null, report.Null, report.Null, report.Null
+		if s := stat.Summarize(durs.of(int(e.text))); s != nil {
+			mean, least, p50, most = report.F(s.Mean), report.I(int64(s.Min)), report.F(s.P50), report.I(int64(s.Max))
+		}
+		t.Row(report.S(names.texts[e.text]), report.I(e.count), gpu, self, share, kernels, report.I(e.wall), report.I(e.sum), mean, least, p50, most)
+	}
+	sums := []string{"count", "wall", "sum"}
+	if mapped {
+		sums = append(sums, "gpu", "self", "self_share", "kernels")
+	}
+	t.Cut(in.Options.Top, sums...).Add()
+}
+
+// rangeInstances writes the longest single ranges, longest first, under the names they really have.
+func rangeInstances(in *Input, out *Output, lo, hi int) {
+	r := &in.Trace.Ranges
+	t := out.Table("nvtx_instances", "Longest NVTX ranges", "nvtx_instances.csv",
+		report.Column{ID: "range_name", Title: "Range", Kind: report.Name, CSV: []report.CSVCol{{Name: "range_name"}, {Name: "name"}}},
+		momentCol("start", "Start", "start_ns"), momentCol("end", "End", "end_ns"), nsCol("duration", "Duration", "dur_ms", "duration_ms"),
+		idCol("pid", "PID"), idCol("tid", "TID"), wide(idCol("thread_id", "Global TID")), report.Column{ID: "open", Title: "Still open", Kind: report.Bool})
+	rows := longest(lo, hi, r.Dur)
+	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(r.Dur(b), r.Dur(a)) })
+	texts, err := in.Trace.RangeText(rows)
+	if err != nil {
+		texts = make([]string, len(rows))
+		for i, at := range rows {
+			texts[i] = r.Names[r.Name(at)].Text
+		}
+		out.Note("The names of single ranges could not be read again from the file; their canonical names stand for them.")
+	}
+	for n, i := range rows {
+		pid, tid, global := report.Null, report.Null, report.Null
+		if th := r.Thread(i); th != trace.None {
+			thread := &in.Trace.Threads[th]
+			pid, tid, global = report.I(in.Trace.Procs[thread.Proc].PID), report.I(thread.TID), report.I(thread.Global)
+		}
+		t.Row(report.S(texts[n]), report.I(r.Start(i)), report.I(r.End(i)), report.I(r.Dur(i)), pid, tid, global, report.B(r.Open(i)))
+	}
+	t.attachDetails(hi-lo, "duration", sum(durations(lo, hi, r.Dur))-sum(durationsAt(rows, r.Dur)))
+}
+
+func (in *Input) rangeGPUMetrics(out *Output, names *rangeNames, list []rangeTotal) {
+	in.fromAttribution(out, 0)
+	bytes, shown := 0, 0
+	for i := range list {
+		e := &list[i]
+		if e.pairs == 0 {
+			continue
+		}
+		text := names.texts[e.text]
+		if bytes, shown = bytes+len(text), shown+1; bytes > maxRangeNameBytes || shown > maxRangeMetrics {
+			return
+		}
+		l := Labels("range", text)
+		out.source.Rows = e.pairs
+		out.Int("nvtx.gpu_time", l, e.gpu)
+		out.source.Rows = e.kernels
+		out.Int("nvtx.gpu_time_self", l, e.self)
+	}
+}
+
+// rangeWallMetrics emits wall time and count of the names with the most wall time.
+func (in *Input) rangeWallMetrics(out *Output, names *rangeNames, list []rangeTotal, durs *groups) {
+	byWall := slices.Clone(list)
+	slices.SortStableFunc(byWall, func(a, b rangeTotal) int { return cmp.Compare(b.wall, a.wall) })
+	out.From(trace.RoleNVTX, 0, "start", "end", "text", "textId", "globalTid")
+	bytes, shown := 0, 0
+	for i := range byWall {
+		e := &byWall[i]
+		if e.count == 0 {
+			continue
+		}
+		text := names.texts[e.text]
+		if bytes, shown = bytes+len(text), shown+1; bytes > maxRangeNameBytes || shown > maxRangeWalls {
+			return
+		}
+		l := Labels("range", text)
+		out.source.Rows = e.count
+		m := out.Int("nvtx.wall_time", l, e.wall)
+		m.Summary = stat.Summarize(durs.of(int(e.text)))
+		out.Int("nvtx.count", l, e.count)
+	}
+}
+
+func (in *Input) rangePidMetrics(out *Output, names *rangeNames, parts []rangeTotal, mapped bool) {
+	list := slices.Clone(parts)
+	rankRanges(list, names)
+	bytes, shown := 0, 0
+	for i := range list {
+		e := &list[i]
+		if e.proc == trace.None {
+			continue
+		}
+		text := names.texts[e.text]
+		if bytes, shown = bytes+len(text), shown+1; bytes > maxRangeNameBytes || shown > maxRangePidMetrics {
+			return
+		}
+		l := Labels("pid", in.pid(e.proc), "range", text)
+		if mapped && e.pairs > 0 {
+			in.fromAttribution(out, e.pairs)
+			out.Int("nvtx.gpu_time", l, e.gpu)
+			out.source.Rows = e.kernels
+			out.Int("nvtx.gpu_time_self", l, e.self)
+		}
+		if e.count > 0 {
+			out.From(trace.RoleNVTX, int(e.count), "start", "end", "text", "textId", "globalTid")
+			out.Int("nvtx.wall_time", l, e.wall)
+			out.Int("nvtx.count", l, e.count)
+		}
+	}
+}

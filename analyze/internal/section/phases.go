@@ -1,0 +1,257 @@
+package section
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var _ = register(Section{
+	ID: "phases", Title: "Phases", Rank: 150,
+	Derivation: "Range names map to phases by --phase-map, or by built-in patterns for vLLM, SGLang, TensorRT-LLM and LLM@… markers. A kernel belongs to the phase of the nearest range outward, from the innermost one around its launch call, that maps to a phase; host time to that of the nearest mapping range open on the thread. What no phase claims is the row unmapped.",
+	Metrics: []report.MetricDef{
+		def("phase.gpu_time", report.Nanoseconds, report.Lower, report.Noisy, "kernel time launched inside the phase, CUDA graphs traced as a whole included; sums over phases to all kernel time", "phase", "pid,phase"),
+		def("phase.gpu_share", report.Ratio, report.None, report.Noisy, "share of all kernel time in the window", "phase"),
+		def("phase.wall_time", report.Nanoseconds, report.Lower, report.Noisy, "host time inside the phase, each moment of a thread counted for the nearest phase only, threads added up; unmapped is the time inside ranges without a phase", "phase", "pid,phase"),
+		def("phase.wall_share", report.Ratio, report.None, report.Noisy, "share of the host time inside any NVTX range", "phase"),
+		def("phase.kernel_count", report.Count, report.None, report.Exact, "kernels launched inside the phase", "phase"),
+		def("phase.kernel_duration", report.Nanoseconds, report.None, report.Noisy, "median duration of a kernel of the phase; the summary is over kernels", "phase"),
+		def("phase.launch_count", report.Count, report.Lower, report.Exact, "launch API calls inside the phase", "phase"),
+		def("phase.launch_rate", report.PerSecond, report.None, report.Noisy, "launch API calls per second of the phase's wall time", "phase"),
+	},
+	Run: phases,
+})
+
+// Thresholds of the findings: nsys-llm-explainer's share of the top phase, and what is enough for a launch storm.
+const (
+	dominantPhase    = 0.70
+	stormMinLaunches = 100
+	stormMainPhase   = 0.25 // of wall time, from which a storm in a phase is severe
+	maxPhaseMetrics  = 100
+)
+
+// PhaseOf is the index into Options.Phases of a range name's phase, by the name's tag, or -1.
+func PhaseOf(tag uint32) int { return int(tag&phaseBits) - 1 }
+
+const phaseBits = 1<<12 - 1
+
+func phases(in *Input, out *Output) {
+	x := newPhaseSums(in)
+	list := x.totals()
+	mapped, whyNot := in.attributesKernels()
+	x.table(out, list, mapped)
+	x.pidTable(out, mapped)
+	switch r := &in.Trace.Ranges; {
+	case !in.has(trace.RoleNVTX):
+		out.Status(report.Unavailable, in.lack(trace.RoleNVTX))
+		return
+	case !x.any:
+		out.Status(report.NotApplicable, "no NVTX range of the "+in.Options.PhasesFrom+" is in the window: name the phases with --phase-map FILE, {\"prefill\": [\"substring\", \"re:regex\"], …}")
+		if r.Len() == 0 {
+			out.Status(report.NotApplicable, "the table "+in.table(trace.RoleNVTX)+" holds no ranges")
+		}
+		return
+	case !mapped:
+		out.Status(report.Partial, "wall time only: "+whyNot)
+	}
+	out.Note("Phases are from the " + in.Options.PhasesFrom + ".")
+	if missing := x.unseen(); len(missing) > 0 {
+		out.Note("No range in the window maps to: " + strings.Join(missing, ", ") + ".")
+	}
+	x.metrics(out, list, mapped)
+	x.findings(out, list, mapped)
+}
+
+// phaseSum is what is known of one phase, in one process or in all.
+type phaseSum struct {
+	phase, proc     int32 // phase indexes phaseSums.used, whose end is the unmapped rest
+	ranges, wall    int64
+	gpu             int64
+	kernels, graphs int64
+	launches        int64
+}
+
+func (a *phaseSum) add(b *phaseSum) {
+	a.ranges, a.wall, a.gpu = a.ranges+b.ranges, a.wall+b.wall, a.gpu+b.gpu
+	a.kernels, a.graphs, a.launches = a.kernels+b.kernels, a.graphs+b.graphs, a.launches+b.launches
+}
+
+// phaseSums adds up a trace by process and phase.
+type phaseSums struct {
+	in     *Input
+	used   []int32 // phases that occur, as indexes into Options.Phases
+	byName []int32 // by index into Ranges.Names: index into used, or trace.None
+	any    bool    // something maps to a phase
+	sums   []phaseSum
+	durs   *groups // kernel durations by phase
+	// Kernel time in the window, and the part of it that some range encloses, whatever its phase.
+	total, attributed int64
+}
+
+func newPhaseSums(in *Input) *phaseSums {
+	r := &in.Trace.Ranges
+	x := &phaseSums{in: in, byName: make([]int32, len(r.Names))}
+	index := make([]int32, len(in.Options.Phases))
+	for i := range index {
+		index[i] = trace.None
+	}
+	for i := range r.Names {
+		if p := PhaseOf(r.Names[i].Tag); p >= 0 && p < len(index) {
+			index[p] = 0
+		}
+	}
+	for p := range index {
+		if index[p] != trace.None {
+			index[p] = int32(len(x.used))
+			x.used = append(x.used, int32(p))
+		}
+	}
+	for i := range r.Names {
+		x.byName[i] = trace.None
+		if p := PhaseOf(r.Names[i].Tag); p >= 0 && p < len(index) {
+			x.byName[i] = index[p]
+		}
+	}
+	procs := len(in.Trace.Procs) + 1
+	x.sums = make([]phaseSum, procs*(len(x.used)+1))
+	for i := range x.sums {
+		x.sums[i].phase, x.sums[i].proc = int32(i%(len(x.used)+1)), int32(i/(len(x.used)+1))
+	}
+	x.addWall()
+	x.addLaunches()
+	x.addKernels()
+	for i := range x.sums {
+		if s := &x.sums[i]; int(s.phase) < len(x.used) && (s.ranges > 0 || s.gpu > 0 || s.kernels > 0) {
+			x.any = true
+		}
+	}
+	return x
+}
+
+// at is the sum of a process and phase; trace.None stands for an unknown process and for no phase.
+func (x *phaseSums) at(proc, phase int32) *phaseSum {
+	return &x.sums[orLast(proc, len(x.in.Trace.Procs))*(len(x.used)+1)+orLast(phase, len(x.used))]
+}
+
+// around is the phase of the nearest range outward from the call that maps to one.
+func (x *phaseSums) around(call int32) int32 {
+	phase := trace.None
+	x.in.Stacks.Walk(call, func(r int32) bool {
+		phase = x.byName[x.in.Trace.Ranges.Name(int(r))]
+		return phase == trace.None
+	})
+	return phase
+}
+
+func (x *phaseSums) addKernels() {
+	k, g, calls := &x.in.Trace.Kernels, &x.in.Trace.Graphs, x.in.Calls
+	lo, hi := k.Starting(x.in.Span.Start, x.in.Span.End)
+	of := make([]int32, hi-lo)
+	for i := lo; i < hi; i++ {
+		of[i-lo] = x.around(calls.Kernel[i])
+		s := x.at(k.Proc(i), of[i-lo])
+		s.kernels++
+		s.gpu += k.Dur(i)
+		x.total += k.Dur(i)
+	}
+	x.durs = gather(len(x.used)+1, lo, hi, func(i int) int32 { return int32(orLast(of[i-lo], len(x.used))) }, k.Dur)
+	lo, hi = g.Starting(x.in.Span.Start, x.in.Span.End)
+	for i := lo; i < hi; i++ {
+		s := x.at(g.Proc(i), x.around(calls.Graph[i]))
+		s.graphs++
+		s.gpu += g.Dur(i)
+		x.total += g.Dur(i)
+	}
+	if x.in.NVTX != nil {
+		x.attributed = x.in.NVTX.Attributed
+	}
+}
+
+func (x *phaseSums) addLaunches() {
+	api := &x.in.Trace.API
+	lo, hi := api.Starting(x.in.Host.Start, x.in.Host.End)
+	for i := lo; i < hi; i++ {
+		if !api.Names[api.Name(i)].Launch {
+			continue
+		}
+		proc := trace.None
+		if th := api.Thread(i); th != trace.None {
+			proc = x.in.Trace.Threads[th].Proc
+		}
+		x.at(proc, x.around(int32(i))).launches++
+	}
+}
+
+// addWall walks each thread's ranges by start. Ranges without a phase are transparent: their time is the enclosing
+// phase's, and unmapped where there is none.
+func (x *phaseSums) addWall() {
+	r := &x.in.Trace.Ranges
+	lo, hi := r.Starting(x.in.Host.Start, x.in.Host.End)
+	threads := len(x.in.Trace.Threads)
+	order, offset := sortByKey(hi-lo, threads+1, func(i int) int32 { return int32(orLast(r.Thread(lo+i), threads)) })
+	for th := range threads + 1 {
+		own := order[offset[th]:offset[th+1]]
+		if len(own) == 0 {
+			continue
+		}
+		proc := trace.None
+		if th < threads {
+			proc = x.in.Trace.Threads[th].Proc
+		}
+		// Of ranges that start together the longer one is the outer one, as in attrib.Stacks.
+		slices.SortStableFunc(own, func(a, b int32) int {
+			i, j := lo+int(a), lo+int(b)
+			return cmp.Or(cmp.Compare(r.Start(i), r.Start(j)), cmp.Compare(r.End(j), r.End(i)))
+		})
+		var inside, claimed int64
+		reached := r.Start(lo + int(own[0]))
+		w := wallSweep{}
+		for _, at := range own {
+			i := lo + int(at)
+			if end := r.End(i); end > reached {
+				inside += end - max(r.Start(i), reached)
+				reached = end
+			}
+			phase := x.byName[r.Name(i)]
+			x.at(proc, phase).ranges++
+			if phase != trace.None {
+				claimed += w.advance(r.Start(i), func(p int32, ns int64) { x.at(proc, p).wall += ns })
+				w.stack = append(w.stack, openPhase{phase, r.End(i)})
+			}
+		}
+		claimed += w.advance(reached, func(p int32, ns int64) { x.at(proc, p).wall += ns })
+		x.at(proc, trace.None).wall += inside - claimed
+	}
+}
+
+// wallSweep moves through one thread's time with the mapping ranges that are open, the nearest last.
+type wallSweep struct {
+	now   int64
+	stack []openPhase
+}
+
+type openPhase struct {
+	phase int32
+	end   int64
+}
+
+// advance moves to the given time and hands out what passed to the nearest range open at each moment.
+func (w *wallSweep) advance(to int64, give func(phase int32, ns int64)) (given int64) {
+	for len(w.stack) > 0 && w.now < to {
+		top := w.stack[len(w.stack)-1]
+		if until := min(top.end, to); until > w.now {
+			give(top.phase, until-w.now)
+			given += until - w.now
+			w.now = until
+		}
+		if top.end <= w.now {
+			w.stack = w.stack[:len(w.stack)-1]
+		}
+	}
+	w.now = max(w.now, to)
+	return given
+}

@@ -1,0 +1,373 @@
+package section
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/interval"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var _ = register(Section{
+	ID: "sync", Title: "Blocking synchronisation", Rank: 80,
+	Derivation: "API calls that start in the window and are a Device-, Stream-, Event- or CtxSynchronize, version suffix stripped. Durations are summed over threads. Queries, stream waits and cudaThreadSynchronize have a table of their own; synchronous copies are in the memcpy section. Whether a wait was for the GPU is measured against the waiting process's own GPU work.",
+	Metrics: []report.MetricDef{
+		def("sync.total_time", report.Nanoseconds, report.Lower, report.Noisy, "time spent inside blocking synchronisation calls, summed over threads; the summary is over calls", "", "pid", "api"),
+		def("sync.count", report.Count, report.Lower, report.Exact, "blocking synchronisation calls", "", "pid", "api"),
+		def("sync.share", report.Ratio, report.Lower, report.Noisy, "share of the window that the most blocked thread spent in blocking synchronisation calls", "", "pid"),
+		def("sync.gpu_busy_ratio", report.Ratio, report.None, report.Noisy, "share of the time in blocking synchronisation calls during which GPU work of the waiting process ran: what is missing to 1 was not waiting for the GPU", "", "pid"),
+		def("wait.time", report.Nanoseconds, report.Lower, report.Noisy, "time spent inside calls that query an event or a stream, make a stream wait, or block outside the Synchronize family (cudaThreadSynchronize); the summary is over calls", "api"),
+		def("wait.count", report.Count, report.Lower, report.Exact, "calls that query an event or a stream, make a stream wait, or block outside the Synchronize family (cudaThreadSynchronize)", "api"),
+		def("sync.record_time", report.Nanoseconds, report.None, report.Noisy, "duration of all synchronisation records of the driver, queries and stream waits included: a second source, which stands in where the API calls are missing", ""),
+		def("sync.record_count", report.Count, report.None, report.Exact, "synchronisation records of the driver, queries and stream waits included", ""),
+	},
+	Run: syncCalls,
+})
+
+// When blocking calls are a finding. The first is nsys-llm-explainer's.
+const (
+	syncMedium     = 1_000_000 // ns of blocking calls
+	syncIdleWindow = 0.05      // of the window idle for the cause sync, and …
+	syncIdleShare  = 0.40      // … of all idle time, for the finding to be high
+	syncGPUWait    = 0.80      // of the blocked time with the GPU at work: the wait is for the GPU
+)
+
+func syncCalls(in *Input, out *Output) {
+	if in.has(trace.RoleSync) {
+		lo, hi := in.Trace.Syncs.Starting(in.Host.Start, in.Host.End)
+		out.From(trace.RoleSync, hi-lo, "start", "end")
+		out.Int("sync.record_time", nil, sum(durations(lo, hi, in.Trace.Syncs.Dur)))
+		out.Int("sync.record_count", nil, int64(hi-lo))
+	}
+	if !in.has(trace.RoleAPI) {
+		if in.has(trace.RoleSync) {
+			out.Status(report.Partial, in.lack(trace.RoleAPI)+"; only the driver's synchronisation records are there, in which queries and stream waits cannot be told from blocking calls")
+			return
+		}
+		out.Status(report.Unavailable, in.lack(trace.RoleAPI))
+		return
+	}
+	api := &in.Trace.API
+	lo, hi := api.Starting(in.Host.Start, in.Host.End)
+	isSync := func(i int) bool { return api.Names[api.Name(i)].Sync }
+	byName := gather(len(api.Names), lo, hi, func(i int) int32 {
+		if !isSync(i) {
+			return -1
+		}
+		return api.Name(i)
+	}, api.Dur)
+	blocked := newBlocked(in, lo, hi)
+	list := byName.rank(len(api.Names), func(a, b int) int { return cmp.Compare(api.Names[a].Name, api.Names[b].Name) })
+	all := slices.Clone(byName.durs)
+	total := sum(all)
+
+	emit := func(l report.Labels, durs []int64) {
+		out.From(trace.RoleAPI, len(durs), "start", "end", "nameId", "globalTid")
+		out.Int("sync.total_time", l, sum(durs)).Summary = stat.Summarize(durs)
+		out.Int("sync.count", l, int64(len(durs)))
+	}
+	emit(nil, all)
+	t := out.Table("sync", "Blocking calls", "sync.csv", nameCol("api_name", "API"), countCsv("count", "Calls", "call_count"),
+		nsCol("total", "Total", "total_time_ns", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"), meanCol("p50", "p50", "p50_duration_us"),
+		meanCol("p90", "p90", "p90_duration_us"), wide(nsCol("min", "Min", "min_duration_us")), nsCol("max", "Max", "max_duration_us"),
+		ratioCol("share", "Of window", "pct_of_window"), ratioCol("gpu_busy", "GPU at work", "pct_gpu_busy"))
+	for _, e := range list {
+		name := api.Names[e.key].Name
+		emit(Labels("api", name), byName.of(e.key))
+		s, w := e.summary, &blocked.apis[e.key]
+		t.Row(report.S(name), report.I(e.count), report.I(e.total), report.F(s.Mean), report.F(s.P50), report.F(s.P90), report.I(int64(s.Min)), report.I(int64(s.Max)),
+			cell(stat.Ratio(w.calls.Clip(in.Span.Start, in.Span.End).Len(), in.Span.Len())), cell(stat.Ratio(w.busy, w.held)))
+	}
+	t.Cut(in.Options.Top, "count", "total").Add()
+	blocked.processes(in, out, lo, hi)
+	blocked.threadTable(in, out)
+	syncByRange(in, out, lo, hi)
+	old := waits(in, out, lo, hi)
+
+	out.Note("\"Of window\" is the share of the window in which any thread was in the call; \"GPU at work\" the share of the call's time in which GPU work of its own process ran.")
+	out.Note("The driver's synchronisation records are not used for the kind of a wait: captures number the kinds differently.")
+	if len(all) == 0 && !old {
+		out.Status(report.NotApplicable, "no blocking synchronisation call in the window")
+		return
+	}
+	syncFindings(in, out, total, len(all), blocked)
+}
+
+// held is how long calls were under way, and how much of it the GPU worked for the waiting process.
+type held struct {
+	calls      interval.Set // union of the calls
+	count      int64
+	total      int64 // of the calls, whole
+	held, busy int64 // of the calls, within the window where it was narrowed
+}
+
+// blockedTimes are the blocking calls by API name, thread and process.
+type blockedTimes struct {
+	apis    []held
+	threads []held
+	procs   []held
+	all     held
+}
+
+func newBlocked(in *Input, lo, hi int) *blockedTimes {
+	api := &in.Trace.API
+	b := &blockedTimes{apis: make([]held, len(api.Names)), threads: make([]held, len(in.Trace.Threads)), procs: make([]held, len(in.Trace.Procs))}
+	busy := busyByProc(in)
+	for i := lo; i < hi; i++ {
+		if !api.Names[api.Name(i)].Sync {
+			continue
+		}
+		start, end := api.Start(i), api.End(i)
+		to := min(end, in.Host.End)
+		own := busy[len(busy)-1]
+		into := []*held{&b.all, &b.apis[api.Name(i)]}
+		if th := api.Thread(i); th != trace.None {
+			p := in.Trace.Threads[th].Proc
+			own = busy[p]
+			into = append(into, &b.threads[th], &b.procs[p])
+		}
+		worked := own.Within(start, to)
+		for _, h := range into {
+			h.calls.Add(start, end)
+			h.count++
+			h.total += end - start
+			h.held += to - start
+			h.busy += worked
+		}
+	}
+	return b
+}
+
+// busyByProc is, for each process, when its own GPU work ran, on any device; the last entry is the work of all. Where
+// some work is of no known process, it counts for every process.
+func busyByProc(in *Input) []interval.Set {
+	t := in.Trace
+	n := len(t.Procs)
+	sets := make([]interval.Set, n+1)
+	anonymous := false
+	for d := range in.Timeline.Devices {
+		dev := &in.Timeline.Devices[d]
+		own := make([]interval.Set, n)
+		for i := range dev.Work {
+			w := &dev.Work[i]
+			p := trace.None
+			switch w.Kind {
+			case attrib.KernelWork:
+				p = t.Kernels.Proc(int(w.Row))
+			case attrib.GraphWork:
+				p = t.Graphs.Proc(int(w.Row))
+			case attrib.CopyWork:
+				p = t.Copies.Proc(int(w.Row))
+			case attrib.SetWork:
+				p = t.Sets.Proc(int(w.Row))
+			}
+			if p == trace.None {
+				anonymous = true
+				continue
+			}
+			own[p].Add(max(w.Start, in.Span.Start), min(w.End, in.Span.End))
+		}
+		for p := range own {
+			if len(own[p]) > 0 {
+				sets[p] = interval.Union(sets[p], own[p])
+			}
+		}
+		sets[n] = interval.Union(sets[n], dev.Busy)
+	}
+	if anonymous {
+		for p := range n {
+			sets[p] = sets[n]
+		}
+	}
+	return sets
+}
+
+// share is the part of the window that the calls of one thread cover.
+func (h *held) share(in *Input) *float64 {
+	return stat.Ratio(h.calls.Clip(in.Span.Start, in.Span.End).Len(), in.Span.Len())
+}
+
+// processes emits what is said of each process, and the most blocked thread of all.
+func (b *blockedTimes) processes(in *Input, out *Output, lo, hi int) {
+	api := &in.Trace.API
+	worst := make([]*float64, len(b.procs))
+	var most *float64
+	larger := func(a, b *float64) *float64 {
+		if a == nil || b != nil && *b > *a {
+			return b
+		}
+		return a
+	}
+	for th := range b.threads {
+		if h := &b.threads[th]; h.count > 0 {
+			s := h.share(in)
+			p := in.Trace.Threads[th].Proc
+			worst[p], most = larger(worst[p], s), larger(most, s)
+		}
+	}
+	emit := func(l report.Labels, h *held, share *float64) {
+		out.From(trace.RoleAPI, int(h.count), "start", "end", "nameId", "globalTid")
+		out.Metric("sync.share", l, share)
+		out.With(trace.RoleKernel, "start", "end", "globalPid")
+		for _, r := range []trace.Role{trace.RoleMemcpy, trace.RoleMemset, trace.RoleGraph} {
+			if in.has(r) {
+				out.With(r)
+			}
+		}
+		out.Metric("sync.gpu_busy_ratio", l, stat.Ratio(h.busy, h.held))
+	}
+	if b.all.count > 0 {
+		emit(nil, &b.all, most)
+	}
+	byProc := gather(len(b.procs), lo, hi, func(i int) int32 {
+		if th := api.Thread(i); th != trace.None && api.Names[api.Name(i)].Sync {
+			return in.Trace.Threads[th].Proc
+		}
+		return -1
+	}, api.Dur)
+	for p := range b.procs {
+		h := &b.procs[p]
+		if h.count == 0 {
+			continue
+		}
+		l := Labels("pid", in.pid(int32(p)))
+		out.From(trace.RoleAPI, int(h.count), "start", "end", "nameId", "globalTid")
+		out.Int("sync.total_time", l, h.total).Summary = stat.Summarize(byProc.of(p))
+		out.Int("sync.count", l, h.count)
+		emit(l, h, worst[p])
+	}
+}
+
+func (b *blockedTimes) threadTable(in *Input, out *Output) {
+	var order []int
+	for th := range b.threads {
+		if b.threads[th].count > 0 {
+			order = append(order, th)
+		}
+	}
+	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(b.threads[y].total, b.threads[x].total) })
+	t := out.Table("sync_threads", "Blocked threads", "sync_threads.csv", idCol("pid", "PID"), idCol("tid", "TID"), nameCol("thread_name", "Thread"),
+		countCsv("count", "Calls", "call_count"), nsCol("total", "Total", "total_time_ms"), ratioCol("share", "Of window", "pct_of_window"), ratioCol("gpu_busy", "GPU at work", "pct_gpu_busy"))
+	for _, th := range order {
+		h, thread := &b.threads[th], &in.Trace.Threads[th]
+		t.Row(report.I(in.Trace.Procs[thread.Proc].PID), report.I(thread.TID), report.S(thread.Name), report.I(h.count), report.I(h.total),
+			cell(h.share(in)), cell(stat.Ratio(h.busy, h.held)))
+	}
+	t.Cut(in.Options.Top, "count", "total").Add()
+}
+
+// syncByRange says where in the program the blocking calls are made.
+func syncByRange(in *Input, out *Output, lo, hi int) {
+	type place struct{ rng, phase, api string }
+	api := &in.Trace.API
+	places := newNumbering[place]()
+	keys := make([]int32, hi-lo)
+	for i := lo; i < hi; i++ {
+		n := &api.Names[api.Name(i)]
+		if keys[i-lo] = -1; n.Sync && in.Trace.Ranges.Len() > 0 {
+			rng, phase := in.callPlace(int32(i))
+			keys[i-lo] = places.of(place{rng, phase, n.Name})
+		}
+	}
+	g := gather(len(places.keys), lo, hi, func(i int) int32 { return keys[i-lo] }, api.Dur)
+	t := out.Table("sync_by_range", "Blocking calls by NVTX range", "sync_by_range.csv", nameCol("range_name", "Range"), nameCol("phase", "Phase"), nameCol("api_name", "API"),
+		countCsv("count", "Calls", "call_count"), nsCol("total", "Total", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"), nsCol("max", "Max", "max_duration_us"))
+	for _, e := range g.rank(len(places.keys), func(a, b int) int { return cmp.Compare(a, b) }) {
+		p := &places.keys[e.key]
+		t.Row(rangeCell(p.rng), phaseCell(p.phase), report.S(p.api), report.I(e.count), report.I(e.total), report.F(e.summary.Mean), report.I(int64(e.summary.Max)))
+	}
+	t.Cut(in.Options.Top, "count", "total").Add()
+}
+
+// waitKind says what a call outside the Synchronize family does, or is empty.
+func waitKind(n *trace.APIName) string {
+	switch {
+	case n.Poll:
+		return "query"
+	case n.Wait:
+		return "stream wait"
+	case n.OldSync:
+		return "blocks"
+	}
+	return ""
+}
+
+// waits shows the calls that are easily taken for blocking ones, and cudaThreadSynchronize, which is one but outside
+// the four families. It reports whether there was one of the latter.
+func waits(in *Input, out *Output, lo, hi int) (old bool) {
+	api := &in.Trace.API
+	g := gather(len(api.Names), lo, hi, func(i int) int32 {
+		if waitKind(&api.Names[api.Name(i)]) == "" {
+			return -1
+		}
+		return api.Name(i)
+	}, api.Dur)
+	t := out.Table("waits", "Queries, stream waits and old barriers", "waits.csv", nameCol("api_name", "API"), textCol("kind", "Kind"), countCsv("count", "Calls", "call_count"),
+		nsCol("total", "Total", "total_time_ns", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"), meanCol("p50", "p50", "p50_duration_us"), meanCol("p90", "p90", "p90_duration_us"), nsCol("max", "Max", "max_duration_us"))
+	for _, e := range g.rank(len(api.Names), func(a, b int) int { return cmp.Compare(api.Names[a].Name, api.Names[b].Name) }) {
+		n, s := &api.Names[e.key], e.summary
+		out.From(trace.RoleAPI, int(e.count), "start", "end", "nameId")
+		l := Labels("api", n.Name)
+		out.Int("wait.time", l, e.total).Summary = s
+		out.Int("wait.count", l, e.count)
+		t.Row(report.S(n.Name), report.S(waitKind(n)), report.I(e.count), report.I(e.total), report.F(s.Mean), report.F(s.P50), report.F(s.P90), report.I(int64(s.Max)))
+		if n.OldSync {
+			old = true
+			severity := report.Low
+			if e.total >= syncMedium {
+				severity = report.Medium
+			}
+			out.Find("sync_old", severity, "Blocking barriers through the deprecated cudaThreadSynchronize", []report.MetricRef{Ref("wait.time", "api", n.Name), Ref("wait.count", "api", n.Name)},
+				"It waits for the whole device, as cudaDeviceSynchronize does, and is not counted in sync.total_time or as an idle cause: read the idle cause host as possibly this.",
+				"Wait for one event or stream instead, and only where the host needs the result.")
+		}
+	}
+	t.Cut(in.Options.Top, "count", "total").Add()
+	return old
+}
+
+func syncFindings(in *Input, out *Output, total int64, calls int, b *blockedTimes) {
+	if calls == 0 {
+		return
+	}
+	severity := report.Low
+	if total >= syncMedium {
+		severity = report.Medium
+	}
+	evidence := []report.MetricRef{Ref("sync.total_time"), Ref("sync.count"), Ref("sync.share"), Ref("sync.gpu_busy_ratio")}
+	if id, idle := idleForSync(in); idle {
+		severity = report.High
+		evidence = append(evidence, Ref("gpu.idle_cause_time", "cause", attrib.CauseNames[attrib.CauseSync], "device", id))
+	}
+	advice := []string{"See the blocking calls by NVTX range for where they are made. Remove per-step barriers (.item(), .cpu(), .tolist(), torch.cuda.synchronize(), a non-pinned copy), and read results one step later, through an event."}
+	switch busy := stat.Ratio(b.all.busy, b.all.held); {
+	case severity == report.High:
+		advice = append(advice, "The GPU runs dry while the launching thread is blocked: prepare and launch the next step before waiting for this one (vLLM: --async-scheduling; SGLang: overlap scheduler).")
+	case busy != nil && *busy >= syncGPUWait:
+		advice = append(advice, "Most of the wait is for GPU work that is running: the barrier costs little by itself, and the kernels are where the time is.")
+	case busy != nil:
+		advice = append(advice, "A good part of the wait passes with no GPU work of the process running: it waits for another rank, for a copy engine, or pays for the call itself. Compare the processes.")
+	}
+	out.Find("sync", severity, "CPU<->GPU synchronization detected", evidence, advice...)
+}
+
+// idleForSync finds the device that is idle longest because the launching thread was blocked, if that is a large part of
+// its idle time.
+func idleForSync(in *Input) (device string, large bool) {
+	best, window := int64(0), float64(in.Span.Len())
+	for i := range in.Timeline.Devices {
+		d := &in.Timeline.Devices[i]
+		var blocked int64
+		for g := range d.Gaps {
+			blocked += d.Gaps[g].Cause[attrib.CauseSync]
+		}
+		if blocked > best && float64(blocked) >= syncIdleWindow*window && float64(blocked) >= syncIdleShare*float64(d.Idle()) {
+			best, device, large = blocked, strconv.Itoa(int(d.ID)), true
+		}
+	}
+	return device, large
+}

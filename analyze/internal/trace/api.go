@@ -1,0 +1,74 @@
+package trace
+
+import "strings"
+
+// APIName is one distinct CUDA API name, suffix stripped, and what kind of call it is.
+type APIName struct {
+	Name        string
+	Launch      bool // starts work: kernel or graph launch, host functions excepted
+	GraphLaunch bool
+	Sync        bool // blocks until the device, a stream, an event or a context is done
+	SyncCopy    bool // a memcpy call that returns when the copy is done
+	AsyncCopy   bool
+	Memset      bool // any memset call
+	AsyncSet    bool
+	OldSync     bool // cudaThreadSynchronize: blocks, but design.md counts only the four families; shown apart
+	Poll        bool // asks without blocking: cudaEventQuery, cudaStreamQuery
+	Wait        bool // makes a stream wait, not the host: cudaStreamWaitEvent
+}
+
+// Blocking reports whether the call keeps its thread until the GPU is done.
+func (n *APIName) Blocking() bool { return n.Sync || n.SyncCopy }
+
+// StripSuffix removes the version and per-thread-stream suffixes nsys keeps in API names: cudaLaunchKernel_v7000 and
+// cudaLaunchKernel_ptsz_v7000 are cudaLaunchKernel.
+func StripSuffix(name string) string {
+	for {
+		i := strings.LastIndexByte(name, '_')
+		if i <= 0 {
+			return name
+		}
+		switch tail := name[i+1:]; {
+		case tail == "ptsz" || tail == "ptds":
+		case len(tail) > 1 && tail[0] == 'v' && strings.Trim(tail[1:], "0123456789") == "":
+		default:
+			return name
+		}
+		name = name[:i]
+	}
+}
+
+// classifyAPI says what kind of call a stripped name is. The rules are design.md's, section 4.
+func classifyAPI(name string) APIName {
+	n := APIName{Name: name}
+	base, cuda := strings.CutPrefix(name, "cuda")
+	if !cuda {
+		if base, cuda = strings.CutPrefix(name, "cu"); !cuda {
+			return n
+		}
+	}
+	async := strings.Contains(base, "Async")
+	switch {
+	case strings.HasPrefix(base, "GraphLaunch"):
+		n.Launch, n.GraphLaunch = true, true
+	case strings.HasPrefix(base, "Launch"):
+		n.Launch = !strings.HasPrefix(base, "LaunchHostFunc")
+	case strings.HasPrefix(base, "Memcpy"):
+		n.AsyncCopy, n.SyncCopy = async, !async
+	case strings.HasPrefix(base, "Memset"):
+		n.Memset, n.AsyncSet = true, async
+	case strings.HasPrefix(base, "StreamWaitEvent"):
+		n.Wait = true
+	case strings.HasPrefix(base, "EventQuery"), strings.HasPrefix(base, "StreamQuery"):
+		n.Poll = true
+	case strings.HasPrefix(base, "ThreadSynchronize"):
+		n.OldSync = true
+	default:
+		for _, kind := range []string{"Device", "Stream", "Event", "Ctx"} {
+			if rest, ok := strings.CutPrefix(base, kind); ok && strings.HasPrefix(rest, "Synchronize") {
+				n.Sync = true
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,59 @@
+package trace
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/nsys-llm/explain/analyze/tracetest"
+)
+
+// FuzzOpen damages a sound trace: each four bytes of the input are an offset and the byte that goes there, and a first
+// byte of 1 cuts the file instead. Whatever comes of it is a trace or an *InputError, within bounded time.
+func FuzzOpen(f *testing.F) {
+	plain, err := os.ReadFile(tracetest.Tiny(tracetest.Schema(tracetest.OldestSchema)).WriteTB(f))
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, seed := range [][]byte{nil, {0, 0, 0, 18, 2}, {0, 0, 0, 28, 255}, {0, 0, 0, 100, 5}, {0, 0, 16, 0, 13, 0, 16, 3, 255}, {1, 0, 16, 0, 0}} {
+		f.Add(seed)
+	}
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, edits []byte) {
+		b := append([]byte{}, plain...)
+		if len(edits) > 4 && edits[0] == 1 {
+			b = b[:int(binary.BigEndian.Uint32(edits[1:]))%len(b)]
+		}
+		for ; len(edits) >= 5; edits = edits[5:] {
+			if len(b) > 0 {
+				b[int(binary.BigEndian.Uint32(edits)>>1)%len(b)] = edits[4]
+			}
+		}
+		path := filepath.Join(dir, "fuzzed.sqlite")
+		if err := os.WriteFile(path, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		tr, err := Open(ctx, path, Options{})
+		if err != nil {
+			var input *InputError
+			if !errors.As(err, &input) {
+				t.Fatalf("error is no *InputError: %v", err)
+			}
+			return
+		}
+		for i := range tr.Kernels.Len() {
+			if tr.Kernels.End(i) < tr.Kernels.Start(i) || tr.Kernels.Name(i) < 0 {
+				t.Fatalf("kernel %d is unsound", i)
+			}
+		}
+		if err := tr.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

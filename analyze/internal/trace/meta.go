@@ -1,0 +1,206 @@
+package trace
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+)
+
+// loadMeta reads the allow-listed keys of the metadata tables. Whatever else these tables hold (command lines, host
+// names, the whole environment of the process) is never kept.
+func (l *loader) loadMeta() error {
+	m := &l.trace.Meta
+	keyed := func(role Role, keys map[string]func(string)) error {
+		table, ok := l.tables[role]
+		if !ok {
+			return nil
+		}
+		return l.scan(table, []string{"name", "value"}, nil, func(row []cell) error {
+			set, ok := keys[row[0].s]
+			if !ok {
+				return nil
+			}
+			value := row[1].s
+			if row[1].kind == isInt {
+				value = fmt.Sprint(row[1].i)
+			}
+			if safeValue(value) {
+				set(value)
+			}
+			return nil
+		})
+	}
+	if err := keyed(RoleExport, map[string]func(string){
+		"EXPORT_PRODUCT_VERSION": func(v string) { m.ExporterVersion = v },
+		"EXPORT_SCHEMA_VERSION":  func(v string) { m.SchemaVersion = v },
+	}); err != nil {
+		return err
+	}
+	if err := keyed(RoleCapture, map[string]func(string){
+		"CUDA_GRAPH_TRACE_OPTIONS:MODE": func(v string) { m.GraphTrace = strings.ToLower(v) },
+		"CAPTURE_PRODUCT_VERSION":       func(v string) { m.CaptureVersion = v },
+		"CAPTURE_EVENT_TYPE": func(v string) {
+			if v = strings.ToLower(v); !slices.Contains(m.TraceSet, v) {
+				m.TraceSet = append(m.TraceSet, v)
+			}
+		},
+	}); err != nil {
+		return err
+	}
+	sort.Strings(m.TraceSet)
+	if err := keyed(RoleSystem, map[string]func(string){
+		"NvDriverVersion":   func(v string) { m.Driver = v },
+		"CudaDriverVersion": func(v string) { m.CUDA = cudaVersion(v) },
+		"OsDescription":     func(v string) { m.OS = v },
+		"CpuDescription":    func(v string) { m.CPU = v },
+		"CpuArchitecture":   func(v string) { m.Arch = v },
+	}); err != nil {
+		return err
+	}
+	if table, ok := l.tables[RoleDetails]; ok {
+		err := l.scan(table, []string{"startTime", "stopTime"}, nil, func(row []cell) error {
+			m.CaptureStart, _ = row[0].int()
+			m.CaptureStop, _ = row[1].int()
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	table, ok := l.tables[RoleDiagnostics]
+	if !ok {
+		return nil
+	}
+	return l.scan(table, []string{"severity", "text"}, nil, func(row []cell) error {
+		severity, _ := row[0].int()
+		text, _ := l.text(&row[1])
+		l.trace.Diagnostics = append(l.trace.Diagnostics, Diagnostic{Severity: severity, Code: diagnosticCode(text)})
+		return nil
+	})
+}
+
+// safeValue refuses values that no version, model or distribution name looks like, so that a key on the allow-list
+// cannot carry anything else through.
+func safeValue(v string) bool {
+	if len(v) == 0 || len(v) > 120 {
+		return false
+	}
+	for _, r := range v {
+		if r < ' ' || r > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// cudaVersion turns CUDA's number into its version: 13000 is 13.0, 12010 is 12.1.
+func cudaVersion(v string) string {
+	var n int
+	if _, err := fmt.Sscanf(v, "%d", &n); err != nil || n < 1000 || fmt.Sprint(n) != v {
+		return v
+	}
+	return fmt.Sprintf("%d.%d", n/1000, n%1000/10)
+}
+
+// diagnosticCode reduces a message of nsys to what it means for the numbers. The text itself may hold paths and names
+// and is never kept.
+func diagnosticCode(text string) string {
+	text = strings.ToLower(text)
+	for _, d := range []struct{ has, code string }{
+		{"not all cuda events", "cuda_incomplete"},
+		{"not all nvtx events", "nvtx_incomplete"},
+		{"dropped", "events_dropped"},
+		{"lost", "events_dropped"},
+		{"buffer", "buffer"},
+		{"might have not been started", "not_started"},
+		{"not been started correctly", "not_started"},
+		{"out of memory", "out_of_memory"},
+	} {
+		if strings.Contains(text, d.has) {
+			return d.code
+		}
+	}
+	return ""
+}
+
+// loadNames puts names to processes and threads that did something.
+func (l *loader) loadNames() error {
+	t := l.trace
+	if table, ok := l.tables[RoleProcesses]; ok {
+		at := map[int64]int{}
+		for i := range t.Procs {
+			at[t.Procs[i].Global] = i
+		}
+		err := l.scan(table, []string{"globalPid", "name"}, nil, func(row []cell) error {
+			if v, ok := row[0].int(); ok {
+				if i, ok := at[v&^tidBits]; ok {
+					name, _ := l.text(&row[1])
+					t.Procs[i].Name = baseName(name)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	table, ok := l.tables[RoleThreads]
+	if !ok {
+		return nil
+	}
+	at := map[int64]int{}
+	for i := range t.Threads {
+		at[t.Threads[i].Global] = i
+	}
+	return l.scan(table, []string{"globalTid", "nameId"}, nil, func(row []cell) error {
+		if v, ok := row[0].int(); ok {
+			if i, ok := at[v]; ok {
+				t.Threads[i].Name, _ = l.text(&row[1])
+			}
+		}
+		return nil
+	})
+}
+
+// baseName keeps the program's own name: a process name may be a whole path, or a command line with arguments.
+func baseName(name string) string {
+	name, _, _ = strings.Cut(name, " ")
+	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
+		name = name[i+1:]
+	}
+	return name
+}
+
+func (l *loader) loadGPUs() error {
+	table, ok := l.tables[RoleGPU]
+	if !ok {
+		return nil
+	}
+	columns := []string{
+		table.first("id", "deviceId"), table.first("cuDevice", "deviceId"), "name", "chipName",
+		table.first("smCount", "numMultiprocessors"), table.first("totalMemory", "globalMemorySize"),
+		table.first("memoryBandwidth", "globalMemoryBandwidth"), table.first("clockRate", "coreClockRate"),
+		table.first("computeMajor", "computeCapabilityMajor"), table.first("computeMinor", "computeCapabilityMinor"),
+	}
+	return l.scan(table, columns, nil, func(row []cell) error {
+		var n [10]int64
+		for i := range n {
+			n[i], _ = row[i].int()
+		}
+		if row[1].kind == isNull {
+			n[1] = n[0]
+		}
+		name, _ := l.text(&row[2])
+		chip, _ := l.text(&row[3])
+		if !safeValue(name) {
+			name = ""
+		}
+		if !safeValue(chip) {
+			chip = ""
+		}
+		l.trace.GPUs = append(l.trace.GPUs, GPUInfo{ID: n[0], CUDADevice: n[1], Name: name, Chip: chip, SMs: n[4],
+			MemoryBytes: n[5], MemoryBandwidth: n[6], ClockHz: n[7], CapMajor: n[8], CapMin: n[9]})
+		return nil
+	})
+}

@@ -1,0 +1,307 @@
+// Package trace is the only reader of Nsight Systems SQLite exports. It opens a file without changing it or creating
+// anything beside it, finds out by probing which tables and columns this export has, and loads the events into typed
+// columns that the rest of the analyzer shares read-only.
+//
+// All times are nanoseconds on the capture's own clock and may be negative. Event tables are sorted by start. Rows with
+// NULL times or end before start are counted in [Trace.Tables] and left out.
+package trace
+
+import "sort"
+
+// None is the index that stands for "unknown" in every index column.
+const None int32 = -1
+
+// Trace is one loaded capture.
+type Trace struct {
+	File   File
+	Tables []TableStat // every table that was read, in a fixed order
+
+	Procs   []Proc
+	Threads []Thread
+	GPUs    []GPUInfo // adapters the capture lists, which need not be the devices that did work
+	Meta    Meta
+
+	Kernels Kernels
+	Copies  Copies
+	Sets    Sets
+	Graphs  Graphs // whole CUDA graph launches, where graphs were traced as one (--cuda-graph-trace=graph)
+	API     API    // CUDA runtime and driver calls
+	Ranges  Ranges // NVTX push/pop and start/end ranges
+	Marks   int64  // NVTX marks
+	Syncs   Syncs  // CUPTI_ACTIVITY_KIND_SYNCHRONIZATION
+
+	Overhead    []Overhead
+	Diagnostics []Diagnostic
+
+	// GraphNodes counts kernels that ran as a node of a CUDA graph (node tracing).
+	GraphNodes int64
+	// Has says which optional columns this export has.
+	Has Columns
+
+	source source
+	temp   string
+	raw    rangeText
+}
+
+// File is where the trace came from. Name is the file's own name: a path never leaves this package.
+type File struct {
+	Name  string
+	Kind  string // nsys-sqlite or nsys-rep
+	Bytes int64
+}
+
+// TableStat counts the rows of one table.
+type TableStat struct {
+	Role    Role
+	Name    string
+	Rows    int64
+	Skipped int64 // NULL times or end before start
+}
+
+// Columns that an export may lack.
+type Columns struct {
+	KernelPID, KernelCorrelation, KernelDevice, KernelGraphNode bool
+	APIThread, APICorrelation, APIReturn                        bool
+	RangeEnd, RangeThread, RangeType                            bool
+	CopyKinds                                                   bool // srcKind and dstKind
+}
+
+// Proc is one process, identified by the whole upper part of its globalPid: virtual machine, hardware and pid.
+type Proc struct {
+	Global int64 // globalPid with the thread bits cleared
+	PID    int64 // bits 24 to 47, as printed by nsys
+	Name   string
+}
+
+// Thread is one thread, identified by its globalTid.
+type Thread struct {
+	Global int64
+	Proc   int32
+	TID    int64 // bits 0 to 23
+	Name   string
+}
+
+// GPUInfo is one adapter from TARGET_INFO_GPU or, in the oldest exports, TARGET_INFO_CUDA_GPU. Zero means not stated.
+type GPUInfo struct {
+	ID, CUDADevice   int64
+	Name, Chip       string
+	SMs              int64
+	MemoryBytes      int64
+	MemoryBandwidth  int64 // bytes per second
+	ClockHz          int64
+	CapMajor, CapMin int64
+}
+
+// Meta holds the few safe facts read from the capture's metadata, by an allow-list of keys. Empty means not stated.
+type Meta struct {
+	ExporterVersion, SchemaVersion string
+	CaptureVersion                 string
+	GraphTrace                     string // graph or node, as asked for when capturing
+	TraceSet                       []string
+	Driver, CUDA, OS, CPU          string
+	Arch                           string
+	CaptureStart, CaptureStop      int64 // ANALYSIS_DETAILS, on the host's clock; only their difference is used
+}
+
+// Overhead is a stretch of time the profiler spent on itself.
+type Overhead struct {
+	Start, End int64
+	Thread     int32
+	Name       string
+}
+
+// Diagnostic is a message nsys recorded about the capture, reduced to its severity: the text may hold anything.
+type Diagnostic struct {
+	Severity int64
+	Code     string // a known kind of message, or empty
+}
+
+// Span holds start and end of each event, sorted by start.
+type Span struct{ start, end []int64 }
+
+// Len is the number of events.
+func (s *Span) Len() int { return len(s.start) }
+
+// Start of event i.
+func (s *Span) Start(i int) int64 { return s.start[i] }
+
+// End of event i, never before its start.
+func (s *Span) End(i int) int64 { return s.end[i] }
+
+// Dur is End minus Start.
+func (s *Span) Dur(i int) int64 { return s.end[i] - s.start[i] }
+
+// Starting returns the index range [lo, hi) of the events that start within [from, to], both ends included.
+func (s *Span) Starting(from, to int64) (lo, hi int) {
+	lo = sort.Search(len(s.start), func(i int) bool { return s.start[i] >= from })
+	hi = lo + sort.Search(len(s.start)-lo, func(i int) bool { return s.start[lo+i] > to })
+	return lo, hi
+}
+
+// Work is what every GPU activity has.
+type Work struct {
+	Span
+	device, stream, context []int32
+	proc                    []int32
+	corr                    []int64
+}
+
+// Device is the deviceId of event i.
+func (w *Work) Device(i int) int32 { return w.device[i] }
+
+// Stream is the streamId of event i, unique within its process and device.
+func (w *Work) Stream(i int) int32 { return w.stream[i] }
+
+// Context is the contextId of event i.
+func (w *Work) Context(i int) int32 { return w.context[i] }
+
+// Proc indexes Trace.Procs, or is None.
+func (w *Work) Proc(i int) int32 { return w.proc[i] }
+
+// Corr is the correlationId, unique within a process, or -1.
+func (w *Work) Corr(i int) int64 { return w.corr[i] }
+
+// Kernels are the rows of CUPTI_ACTIVITY_KIND_KERNEL.
+type Kernels struct {
+	Work
+	Names   []KernelName
+	Configs []LaunchConfig
+	name    []int32
+	config  []int32
+	node    []bool
+}
+
+// KernelName is one distinct kernel name.
+type KernelName struct {
+	Name  string // demangledName, else shortName, mangledName, name, else #<id>
+	Short string // shortName where the export has it
+}
+
+// LaunchConfig is one distinct launch configuration.
+type LaunchConfig struct {
+	Grid, Block                 [3]int32
+	Registers                   int32
+	SharedStatic, SharedDynamic int32 // bytes
+}
+
+// Name indexes Names.
+func (k *Kernels) Name(i int) int32 { return k.name[i] }
+
+// Config indexes Configs.
+func (k *Kernels) Config(i int) int32 { return k.config[i] }
+
+// InGraph reports whether the kernel ran as a node of a CUDA graph.
+func (k *Kernels) InGraph(i int) bool { return k.node[i] }
+
+// Copies are the rows of CUPTI_ACTIVITY_KIND_MEMCPY.
+type Copies struct {
+	Work
+	bytes    []int64
+	kind     []int16
+	src, dst []int16
+}
+
+// Bytes moved by copy i.
+func (c *Copies) Bytes(i int) int64 { return c.bytes[i] }
+
+// Kind is the copyKind: 1 HtoD, 2 DtoH, 8 DtoD, 10 PtoP, … (ENUM_CUDA_MEMCPY_OPER).
+func (c *Copies) Kind(i int) int { return int(c.kind[i]) }
+
+// SrcKind is the memory kind of the source (ENUM_CUDA_MEM_KIND: 0 pageable, 1 pinned, 2 device, 4 managed, …), or -1.
+func (c *Copies) SrcKind(i int) int { return int(c.src[i]) }
+
+// DstKind is the memory kind of the destination, or -1.
+func (c *Copies) DstKind(i int) int { return int(c.dst[i]) }
+
+// Sets are the rows of CUPTI_ACTIVITY_KIND_MEMSET.
+type Sets struct {
+	Work
+	bytes []int64
+	kind  []int16
+}
+
+// Bytes set by memset i.
+func (s *Sets) Bytes(i int) int64 { return s.bytes[i] }
+
+// MemKind is the kind of memory set, or -1.
+func (s *Sets) MemKind(i int) int { return int(s.kind[i]) }
+
+// Graphs are the rows of CUPTI_ACTIVITY_KIND_GRAPH_TRACE: GPU work whose kernels are hidden.
+type Graphs struct {
+	Work
+	graph, exec []int64
+}
+
+// Graph is the graphId of row i.
+func (g *Graphs) Graph(i int) int64 { return g.graph[i] }
+
+// Exec is the graphExecId of row i.
+func (g *Graphs) Exec(i int) int64 { return g.exec[i] }
+
+// API are CUDA runtime and driver calls on host threads.
+type API struct {
+	Span
+	Names  []APIName
+	thread []int32
+	corr   []int64
+	name   []int32
+	ret    []int32
+}
+
+// Thread indexes Trace.Threads, or is None.
+func (a *API) Thread(i int) int32 { return a.thread[i] }
+
+// Corr is the correlationId, or -1.
+func (a *API) Corr(i int) int64 { return a.corr[i] }
+
+// Name indexes Names.
+func (a *API) Name(i int) int32 { return a.name[i] }
+
+// Return is the call's return value; 0 is success.
+func (a *API) Return(i int) int32 { return a.ret[i] }
+
+// Ranges are NVTX ranges: push/pop and start/end.
+type Ranges struct {
+	Span
+	Names    []RangeName
+	thread   []int32
+	name     []int32
+	row      []int64
+	open     []bool
+	startEnd []bool
+}
+
+// RangeName is one distinct canonical name together with one tag.
+type RangeName struct {
+	Text string // canonical: counters, addresses and sequence numbers replaced by #
+	Tag  uint32 // what Options.Tag said of the raw text
+}
+
+// Thread indexes Trace.Threads (of the start, for a start/end range), or is None.
+func (r *Ranges) Thread(i int) int32 { return r.thread[i] }
+
+// Name indexes Names.
+func (r *Ranges) Name(i int) int32 { return r.name[i] }
+
+// Open reports whether the range was still open at the end of the capture; its end is then the last moment seen.
+func (r *Ranges) Open(i int) bool { return r.open[i] }
+
+// StartEnd reports whether it is a start/end range, which need not nest.
+func (r *Ranges) StartEnd(i int) bool { return r.startEnd[i] }
+
+// Syncs are the rows of CUPTI_ACTIVITY_KIND_SYNCHRONIZATION.
+type Syncs struct {
+	Span
+	kind []int16
+	proc []int32
+	corr []int64
+}
+
+// Kind is the syncType: 1 event, 2 stream wait, 3 stream, 4 context.
+func (s *Syncs) Kind(i int) int { return int(s.kind[i]) }
+
+// Proc indexes Trace.Procs, or is None.
+func (s *Syncs) Proc(i int) int32 { return s.proc[i] }
+
+// Corr is the correlationId, or -1.
+func (s *Syncs) Corr(i int) int64 { return s.corr[i] }

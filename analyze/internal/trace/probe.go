@@ -1,0 +1,138 @@
+package trace
+
+import (
+	"sort"
+	"strings"
+)
+
+// Role is what a table is to the analyzer, whatever this version of nsys calls it.
+type Role string
+
+// Roles of tables.
+const (
+	RoleStrings     Role = "strings"
+	RoleKernel      Role = "kernel"
+	RoleAPI         Role = "api"
+	RoleNVTX        Role = "nvtx"
+	RoleMemcpy      Role = "memcpy"
+	RoleMemset      Role = "memset"
+	RoleGraph       Role = "graph"
+	RoleSync        Role = "sync"
+	RoleOverhead    Role = "overhead"
+	RoleDiagnostics Role = "diagnostics"
+	RoleProcesses   Role = "processes"
+	RoleThreads     Role = "threads"
+	RoleGPU         Role = "gpu"
+	RoleSystem      Role = "system"
+	RoleExport      Role = "export"
+	RoleCapture     Role = "capture"
+	RoleDetails     Role = "details"
+)
+
+// roleSpec says which table plays a role: the first candidate that has the required columns, else, for event tables,
+// any table whose name contains one of the hints. The candidates are those of nsys-llm-explainer plus what the versions
+// 2022.1 to 2026.2 export.
+type roleSpec struct {
+	role       Role
+	candidates []string
+	required   []string
+	hints      []string
+}
+
+var roles = []roleSpec{
+	{RoleStrings, []string{"StringIds", "Strings", "StringIdsV2", "StringTable"}, []string{"id", "value"}, nil},
+	{RoleKernel, []string{"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL", "CUDA_GPU_KERNEL", "GPU_KERNEL"}, []string{"start", "end"}, []string{"KERNEL"}},
+	{RoleAPI, []string{"CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER", "CUDA_API_RUNTIME", "CUDA_RUNTIME"}, []string{"start", "end"}, []string{"RUNTIME", "DRIVER", "CUDA_API"}},
+	{RoleNVTX, []string{"NVTX_EVENTS", "NVTX_EVENTS_V2", "NVTX"}, []string{"start"}, []string{"NVTX"}},
+	{RoleMemcpy, []string{"CUPTI_ACTIVITY_KIND_MEMCPY"}, []string{"start", "end"}, nil},
+	{RoleMemset, []string{"CUPTI_ACTIVITY_KIND_MEMSET"}, []string{"start", "end"}, nil},
+	{RoleGraph, []string{"CUPTI_ACTIVITY_KIND_GRAPH_TRACE"}, []string{"start", "end"}, nil},
+	{RoleSync, []string{"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"}, []string{"start", "end"}, nil},
+	{RoleOverhead, []string{"PROFILER_OVERHEAD"}, []string{"start", "end"}, nil},
+	{RoleDiagnostics, []string{"DIAGNOSTIC_EVENT"}, []string{"severity"}, nil},
+	{RoleProcesses, []string{"PROCESSES"}, []string{"globalPid"}, nil},
+	{RoleThreads, []string{"ThreadNames"}, []string{"nameId", "globalTid"}, nil},
+	{RoleGPU, []string{"TARGET_INFO_GPU", "TARGET_INFO_CUDA_GPU"}, []string{"name"}, nil},
+	{RoleSystem, []string{"TARGET_INFO_SYSTEM_ENV"}, []string{"name", "value"}, nil},
+	{RoleExport, []string{"META_DATA_EXPORT", "EXPORT_META_DATA"}, []string{"name", "value"}, nil},
+	{RoleCapture, []string{"META_DATA_CAPTURE"}, []string{"name", "value"}, nil},
+	{RoleDetails, []string{"ANALYSIS_DETAILS"}, []string{"startTime", "stopTime"}, nil},
+}
+
+// probe finds the table of each role.
+func probe(tables []tableInfo) map[Role]tableInfo {
+	byName := make(map[string]tableInfo, len(tables))
+	for _, t := range tables {
+		byName[t.Name] = t
+	}
+	names := make([]string, 0, len(tables))
+	for n := range byName {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	found := make(map[Role]tableInfo)
+	for _, spec := range roles {
+		for _, name := range append(append([]string{}, spec.candidates...), hinted(names, spec.hints)...) {
+			if t, ok := byName[name]; ok && t.hasAll(spec.required) {
+				found[spec.role] = t
+				break
+			}
+		}
+	}
+	return found
+}
+
+func hinted(names, hints []string) []string {
+	var list []string
+	for _, n := range names {
+		if strings.HasPrefix(n, "ENUM_") || strings.HasPrefix(n, "TARGET_INFO_") {
+			continue
+		}
+		for _, h := range hints {
+			if strings.Contains(strings.ToUpper(n), h) {
+				list = append(list, n)
+				break
+			}
+		}
+	}
+	return list
+}
+
+func (t tableInfo) hasAll(columns []string) bool {
+	for _, c := range columns {
+		if t.column(c) == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// first returns the first of the names that the table has, as the table spells it.
+func (t tableInfo) first(names ...string) string {
+	for _, n := range names {
+		if c := t.column(n); c != "" {
+			return c
+		}
+	}
+	return ""
+}
+
+// isNsys reports whether the tables look like an nsys export at all, and hasData whether anything was exported into it.
+func isNsys(tables []tableInfo, found map[Role]tableInfo) (nsys, hasData bool) {
+	_, strs := found[RoleStrings]
+	for _, t := range tables {
+		switch {
+		case strings.HasPrefix(t.Name, "CUPTI_ACTIVITY_"), strings.HasPrefix(t.Name, "NVTX_"), strings.HasPrefix(t.Name, "OSRT_"),
+			strings.HasPrefix(t.Name, "META_DATA_"), t.Name == "EXPORT_META_DATA", t.Name == "COMPOSITE_EVENTS", t.Name == "SCHED_EVENTS":
+			nsys, hasData = true, true
+		case strings.HasPrefix(t.Name, "TARGET_INFO_"), strings.HasPrefix(t.Name, "ENUM_NSYS"), t.Name == "StringIds":
+			nsys = true
+		}
+	}
+	for _, r := range []Role{RoleKernel, RoleAPI, RoleNVTX} {
+		if _, ok := found[r]; ok && strs {
+			nsys, hasData = true, true
+		}
+	}
+	return nsys, hasData
+}

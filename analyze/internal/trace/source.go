@@ -1,0 +1,80 @@
+package trace
+
+// Source reads the rows of one SQLite file. It is the seam between the analyzer and the way the file is read: the
+// reference implementation goes through modernc.org/sqlite.
+type source interface {
+	// Tables lists tables and views with their columns in declared order.
+	Tables() ([]tableInfo, error)
+	// Scan calls each for every row, in rowid order, with one cell per column. The cells and the bytes behind them are
+	// valid during the call only. The column "rowid" is always there.
+	Scan(table string, columns []string, each func(row []cell) error) error
+	// Fetch reads single rows by rowid, in any order. Empty column names read as NULL.
+	Fetch(table string, columns []string, rows []int64, each func(row int64, cells []cell) error) error
+	Close() error
+}
+
+type tableInfo struct {
+	Name    string
+	Columns []string
+	View    bool
+}
+
+func (t tableInfo) column(name string) string {
+	for _, c := range t.Columns {
+		if equalFold(c, name) {
+			return c
+		}
+	}
+	return ""
+}
+
+type cellKind uint8
+
+const (
+	isNull cellKind = iota
+	isInt
+	isFloat
+	isText
+	isBlob
+)
+
+// cell is one value of one row.
+type cell struct {
+	kind cellKind
+	i    int64
+	f    float64
+	s    string // text, or the bytes of a blob
+}
+
+// int returns the cell as an integer; floats without a fraction count, as some exports were rewritten by tools that
+// changed column types.
+func (c *cell) int() (int64, bool) {
+	switch c.kind {
+	case isInt:
+		return c.i, true
+	case isFloat:
+		if v := int64(c.f); float64(v) == c.f {
+			return v, true
+		}
+	}
+	return 0, false
+}
+
+func equalFold(a, b string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := 0; i < len(a); i++ {
+		x, y := a[i], b[i]
+		if 'A' <= x && x <= 'Z' {
+			x += 'a' - 'A'
+		}
+		if 'A' <= y && y <= 'Z' {
+			y += 'a' - 'A'
+		}
+		if x != y {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,164 @@
+package trace
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	_ "modernc.org/sqlite" // registers the driver "sqlite"
+)
+
+// sqlSource is the reference implementation of source. Rows come from the driver directly: database/sql's Scan would
+// cost three times as much as SQLite itself.
+type sqlSource struct {
+	db *sql.DB
+}
+
+// openSQL opens path read-only. immutable promises SQLite that nothing changes the file and no log belongs to it: it
+// then takes no locks and creates no file beside it.
+func openSQL(path string, immutable bool) (*sqlSource, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	u := url.URL{Scheme: "file", Path: filepath.ToSlash(abs)}
+	q := "mode=ro&_pragma=query_only(1)&_pragma=temp_store(2)"
+	if immutable {
+		q += "&immutable=1"
+	}
+	u.RawQuery = q
+	db, err := sql.Open("sqlite", u.String())
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(4)
+	return &sqlSource{db: db}, nil
+}
+
+func (s *sqlSource) Close() error { return s.db.Close() }
+
+func (s *sqlSource) Tables() ([]tableInfo, error) {
+	var list []tableInfo
+	err := s.query(`select "name", "type" from "sqlite_master" where "type" in ('table', 'view') and "name" not like 'sqlite\_%' escape '\' order by "name"`,
+		func(row []cell) error {
+			list = append(list, tableInfo{Name: row[0].s, View: row[1].s == "view"})
+			return nil
+		})
+	if err != nil {
+		return nil, err
+	}
+	kept := list[:0]
+	for _, t := range list {
+		err := s.query(`select "name" from pragma_table_info(`+literal(t.Name)+`) order by "cid"`, func(row []cell) error {
+			t.Columns = append(t.Columns, row[0].s)
+			return nil
+		})
+		if err != nil {
+			if t.View {
+				continue // a view over something that is not there
+			}
+			return nil, err
+		}
+		kept = append(kept, t)
+	}
+	return kept, nil
+}
+
+func (s *sqlSource) Scan(table string, columns []string, each func(row []cell) error) error {
+	quoted := make([]string, len(columns))
+	for i, c := range columns {
+		quoted[i] = quote(c)
+	}
+	return s.query("select "+strings.Join(quoted, ", ")+" from "+quote(table), each)
+}
+
+// fetchBatch keeps a statement's text bounded.
+const fetchBatch = 500
+
+func (s *sqlSource) Fetch(table string, columns []string, rows []int64, each func(row int64, cells []cell) error) error {
+	quoted := make([]string, len(columns))
+	for i, c := range columns {
+		quoted[i] = "null"
+		if c != "" {
+			quoted[i] = quote(c)
+		}
+	}
+	for len(rows) > 0 {
+		n := min(len(rows), fetchBatch)
+		ids := make([]string, n)
+		for i, r := range rows[:n] {
+			ids[i] = strconv.FormatInt(r, 10)
+		}
+		rows = rows[n:]
+		err := s.query("select rowid, "+strings.Join(quoted, ", ")+" from "+quote(table)+" where rowid in ("+strings.Join(ids, ",")+")",
+			func(row []cell) error { return each(row[0].i, row[1:]) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *sqlSource) query(text string, each func(row []cell) error) error {
+	ctx := context.Background()
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return conn.Raw(func(c any) error {
+		q, ok := c.(driver.QueryerContext)
+		if !ok {
+			return errors.New("sqlite driver has no direct query")
+		}
+		rows, err := q.QueryContext(ctx, text, nil)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		n := len(rows.Columns())
+		values, cells := make([]driver.Value, n), make([]cell, n)
+		for {
+			if err := rows.Next(values); err != nil {
+				if errors.Is(err, io.EOF) {
+					return nil
+				}
+				return err
+			}
+			for i, v := range values {
+				switch v := v.(type) {
+				case nil:
+					cells[i] = cell{}
+				case int64:
+					cells[i] = cell{kind: isInt, i: v}
+				case float64:
+					cells[i] = cell{kind: isFloat, f: v}
+				case string:
+					cells[i] = cell{kind: isText, s: v}
+				case []byte:
+					cells[i] = cell{kind: isBlob, s: string(v)}
+				case bool:
+					cells[i] = cell{kind: isInt}
+					if v {
+						cells[i].i = 1
+					}
+				default:
+					return fmt.Errorf("unexpected value of type %T", v)
+				}
+			}
+			if err := each(cells); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+func quote(name string) string   { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+func literal(text string) string { return `'` + strings.ReplaceAll(text, `'`, `''`) + `'` }

@@ -1,0 +1,103 @@
+package analyze
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/internal/section"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report/render"
+)
+
+// SectionInfo names a section of the report.
+type SectionInfo struct{ ID, Title string }
+
+// Sections lists the sections in the order of the report.
+func Sections() []SectionInfo {
+	var list []SectionInfo
+	for _, s := range section.All() {
+		list = append(list, SectionInfo{s.ID, s.Title})
+	}
+	return list
+}
+
+// SectionPage is the documentation of a section, as markdown.
+func SectionPage(id string) (string, error) { return section.Page(id) }
+
+// MetricInfo is what is true of a metric in every report.
+type MetricInfo struct {
+	ID        string   `json:"id"`
+	Unit      string   `json:"unit"`
+	Better    string   `json:"better"`
+	Assume    string   `json:"assume"`
+	Lifecycle string   `json:"lifecycle"`
+	Labels    []string `json:"labels"` // every set of labels it comes with, comma-separated; "" is the metric without labels
+	Meaning   string   `json:"meaning"`
+	Sections  []string `json:"sections"`
+}
+
+// Metrics lists every metric, by id. A metric that several sections emit has the labels of all of them.
+func Metrics() []MetricInfo {
+	byID := map[string]*MetricInfo{}
+	var ids []string
+	for _, s := range section.All() {
+		for _, d := range s.Metrics {
+			m := byID[d.ID]
+			if m == nil {
+				m = &MetricInfo{ID: d.ID, Unit: d.Unit, Better: string(d.Better), Assume: string(d.Assume), Lifecycle: string(d.Lifecycle), Meaning: d.Meaning}
+				byID[d.ID] = m
+				ids = append(ids, d.ID)
+			}
+			for _, l := range d.Labels {
+				if !slices.Contains(m.Labels, l) {
+					m.Labels = append(m.Labels, l)
+				}
+			}
+			if !slices.Contains(m.Sections, s.ID) {
+				m.Sections = append(m.Sections, s.ID)
+			}
+		}
+	}
+	sort.Strings(ids)
+	list := make([]MetricInfo, len(ids))
+	for i, id := range ids {
+		list[i] = *byID[id]
+		sort.Strings(list[i].Labels)
+	}
+	return list
+}
+
+// PrintSchema writes which tables of the capture explain uses and then every table with its columns, row count and time
+// span. It prints names and numbers of the schema only, no content.
+func PrintSchema(ctx context.Context, w io.Writer, path string, opt Options) error {
+	d, err := trace.Describe(ctx, path, trace.Options{Nsys: opt.Nsys, Getenv: opt.Getenv})
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	b.WriteString("Tables explain uses:\n")
+	for _, u := range d.Used {
+		fmt.Fprintf(&b, "- %s: %s\n", u.Role, render.Visible(u.Name))
+	}
+	b.WriteString("\nAll tables:\n")
+	for _, t := range d.Tables {
+		fmt.Fprintf(&b, "- %s (rows=%d", render.Visible(t.Name), t.Rows)
+		if t.Timed {
+			fmt.Fprintf(&b, ", t=[%d,%d]", t.First, t.Last)
+		}
+		b.WriteString("):")
+		for i, c := range t.Columns {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			fmt.Fprintf(&b, " %s:%s", render.Visible(c.Name), render.Visible(strings.ToLower(c.Type)))
+		}
+		b.WriteByte('\n')
+	}
+	_, err = io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,123 @@
+package analyze
+
+import (
+	"sort"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/section"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// newReport fills in everything of a report but what the sections say.
+func newReport(in *section.Input, opt *Options) *report.Report {
+	t := in.Trace
+	version := opt.Version
+	if version == "" {
+		version = "devel"
+	}
+	r := &report.Report{
+		Schema:      report.SchemaID,
+		Tool:        report.Tool{Name: "explain", Version: version},
+		Environment: environment(in),
+		Window:      in.Window,
+		Unit:        unit(in),
+		Metrics:     []report.Metric{},
+		Sections:    []report.Section{},
+		Findings:    []report.Finding{},
+		Warnings:    []report.Warning{},
+		Trace: report.Provenance{
+			Name: t.File.Name, Kind: t.File.Kind, Bytes: t.File.Bytes,
+			ExporterVersion: known(t.Meta.ExporterVersion), SchemaVersion: known(t.Meta.SchemaVersion),
+			Tables: []report.TableCount{},
+		},
+	}
+	for _, s := range t.Tables {
+		r.Trace.Tables = append(r.Trace.Tables, report.TableCount{Name: s.Name, Rows: s.Rows, Skipped: s.Skipped})
+	}
+	return r
+}
+
+func known(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func positive(v int64) *int64 {
+	if v <= 0 {
+		return nil
+	}
+	return &v
+}
+
+// environment states where the capture was made. Devices come from the event rows: the capture's own list names every
+// adapter of the machine.
+func environment(in *section.Input) report.Environment {
+	t := in.Trace
+	e := report.Environment{
+		GPUs: []report.GPU{}, TraceSet: t.Meta.TraceSet, Driver: known(t.Meta.Driver), CUDA: known(t.Meta.CUDA),
+		CaptureVersion: known(t.Meta.CaptureVersion), OS: known(t.Meta.OS), CPU: known(t.Meta.CPU),
+		ExporterVersion: known(t.Meta.ExporterVersion), SchemaVersion: known(t.Meta.SchemaVersion),
+	}
+	if e.TraceSet == nil {
+		e.TraceSet = []string{}
+	}
+	switch {
+	case t.Graphs.Len() > 0:
+		e.GraphTrace = known("graph")
+	case t.GraphNodes > 0:
+		e.GraphTrace = known("node")
+	case launchesGraphs(t):
+		e.GraphTrace = known(t.Meta.GraphTrace)
+	}
+	for i := range in.Timeline.Devices {
+		e.GPUs = append(e.GPUs, gpu(t, in.Timeline.Devices[i].ID))
+	}
+	return e
+}
+
+func launchesGraphs(t *trace.Trace) bool {
+	for i := range t.API.Len() {
+		if t.API.Names[t.API.Name(i)].GraphLaunch {
+			return true
+		}
+	}
+	return false
+}
+
+// gpu describes one device, if exactly one adapter of the capture can be it: adapters that cannot run CUDA (no
+// multiprocessors) share device number 0 with the ones that can.
+func gpu(t *trace.Trace, device int32) report.GPU {
+	g := report.GPU{Device: int(device)}
+	var list []trace.GPUInfo
+	for _, a := range t.GPUs {
+		if a.CUDADevice == int64(device) && a.Name != "" {
+			list = append(list, a)
+		}
+	}
+	sort.SliceStable(list, func(i, j int) bool { return list[i].SMs > list[j].SMs })
+	if len(list) == 0 || len(list) > 1 && list[1].SMs > 0 && list[1].Name != list[0].Name {
+		return g
+	}
+	a := list[0]
+	g.Name, g.Chip, g.SMs, g.MemoryBytes = known(a.Name), known(a.Chip), positive(a.SMs), positive(a.MemoryBytes)
+	if a.MemoryBandwidth > 0 {
+		v := float64(a.MemoryBandwidth)
+		g.MemoryBandwidth = &v
+	}
+	if a.ClockHz > 0 {
+		v := float64(a.ClockHz)
+		g.ClockHz = &v
+	}
+	if a.CapMajor > 0 {
+		g.ComputeCap = known(strconv.FormatInt(a.CapMajor, 10) + "." + strconv.FormatInt(a.CapMin, 10))
+	}
+	return g
+}
+
+// unit states the unit of work of the report.
+func unit(in *section.Input) report.Unit {
+	return report.Unit{Kind: in.Units.Kind, Name: in.Units.Name, Why: in.Units.Why, Groups: []report.UnitGroup{}}
+}

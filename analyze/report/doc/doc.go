@@ -1,0 +1,133 @@
+// Package doc is a small document tree: what a page says, without how it looks. Package present makes documents, package
+// render turns them into markdown, terminal text and HTML.
+//
+// The tree separates explain's own words ([Text], [Strong], [Code]) from text that came out of a capture ([Name]):
+// kernel names, NVTX ranges, device names and label values can hold anything, so every renderer shows a name as inert
+// literal text. Own words are escaped as well, but may be set in the renderer's style.
+//
+// Texts here are raw. Nothing in a tree is escaped, shortened or wrapped: that is the renderer's work.
+package doc
+
+// Document is one page.
+type Document struct {
+	Blocks []Block
+}
+
+// Add appends blocks.
+func (d *Document) Add(b ...Block) { d.Blocks = append(d.Blocks, b...) }
+
+// Block is one of [Heading], [Paragraph], [List], [Fields], [Table], [Details], [Note] and [Chart].
+//
+// Why a closed interface and not one struct with a kind: a renderer is a type switch over eight types, and a block
+// cannot carry fields of another.
+type Block interface{ block() }
+
+// Heading starts a part of the page. Level 1 is the title.
+type Heading struct {
+	Level int // 1..6
+	ID    string
+	Spans []Span
+}
+
+// Paragraph is running text.
+type Paragraph struct {
+	Spans []Span
+}
+
+// List is a bulleted or numbered list.
+type List struct {
+	Ordered bool
+	Items   []Item
+}
+
+// Item is one line of a list, with blocks (usually another list) beneath it.
+type Item struct {
+	Spans  []Span
+	Blocks []Block
+}
+
+// Fields are short labels with one value each, aligned where the voice can align.
+type Fields struct {
+	Items []Field
+}
+
+// Field is one labelled value.
+type Field struct {
+	Label string
+	Value []Span
+}
+
+// Table is rows under columns. A renderer may leave out columns marked Wide, right to left, where there is no room.
+type Table struct {
+	ID      string
+	Caption []Span
+	Columns []Column
+	Rows    [][]Cell
+	Foot    [][]Cell // rows that are not entries: "others", sums
+}
+
+// Column is the head of a column.
+type Column struct {
+	Title string // with the unit of its numbers: "Total (ms)"; if all titles are empty there is no head
+	Align Align
+	Wide  bool // detail that can be left out
+}
+
+// Align of a column.
+type Align int
+
+// Alignments.
+const (
+	Left Align = iota
+	Right
+)
+
+// Cell is the content of one field of a table. An empty cell is blank.
+type Cell []Span
+
+// Details are folded away under their summary where the voice can fold.
+type Details struct {
+	Summary []Span
+	Blocks  []Block
+}
+
+// Note is set apart from the text around it.
+type Note struct {
+	Kind   NoteKind
+	Blocks []Block
+}
+
+// NoteKind says how urgent a note is.
+type NoteKind int
+
+// Kinds of note.
+const (
+	Info NoteKind = iota
+	Caution
+	Danger
+)
+
+// Chart is a drawing as data. Voices that cannot draw leave it out.
+type Chart struct {
+	ID     string
+	Title  string
+	Kind   string // bar, stacked, histogram, strip
+	Unit   string // base unit of the values
+	Series []Series
+}
+
+// Series is one named row of a chart, with one label for each value.
+type Series struct {
+	Name   string
+	Labels []string
+	Values []float64
+}
+
+func (Heading) block()   {}
+func (Paragraph) block() {}
+func (List) block()      {}
+func (Fields) block()    {}
+func (Table) block()     {}
+func (Details) block()   {}
+func (Note) block()      {}
+func (Chart) block()     {}

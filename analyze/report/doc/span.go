@@ -1,0 +1,65 @@
+package doc
+
+// Kind of a span.
+type Kind int
+
+// Kinds of span.
+const (
+	KindText   Kind = iota // explain's own words
+	KindName               // text out of a capture: shown literally, may be shortened in the middle
+	KindStrong             // own words, emphasised
+	KindCode               // own words, literal: a flag, a metric id, a file name; never shortened
+	KindLink               // own words that lead to Dest
+)
+
+// Span is a piece of text of one kind and tone.
+type Span struct {
+	Kind Kind
+	Text string
+	Dest string // of a link: a relative path or an http(s) address
+	Tone Tone
+}
+
+// Tone is the meaning of a colour, for voices that have colours. It never carries information alone.
+type Tone int
+
+// Tones.
+const (
+	Plain Tone = iota
+	Good
+	Bad
+	Warn
+	Muted
+)
+
+// Text is explain's own words.
+func Text(s string) Span { return Span{Kind: KindText, Text: s} }
+
+// Name is text out of a capture.
+func Name(s string) Span { return Span{Kind: KindName, Text: s} }
+
+// Strong is explain's own words, emphasised.
+func Strong(s string) Span { return Span{Kind: KindStrong, Text: s} }
+
+// Code is a literal of explain's own: a flag, a metric id, a file name.
+func Code(s string) Span { return Span{Kind: KindCode, Text: s} }
+
+// Link is explain's own words that lead to a relative path or an http(s) address.
+func Link(text, dest string) Span { return Span{Kind: KindLink, Text: text, Dest: dest} }
+
+// With returns the span in another tone.
+func (s Span) With(t Tone) Span {
+	s.Tone = t
+	return s
+}
+
+// Spans collects spans: Spans(Text("a "), Name(n)).
+func Spans(s ...Span) []Span { return s }
+
+// P is a paragraph of the given spans.
+func P(s ...Span) Paragraph { return Paragraph{Spans: s} }
+
+// H is a heading of the given level in explain's own words.
+func H(level int, id, text string) Heading {
+	return Heading{Level: level, ID: id, Spans: []Span{Text(text)}}
+}

@@ -1,0 +1,346 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+)
+
+// maxReportBytes bounds what Read accepts. A report of a real serving trace is under 2 MB.
+const maxReportBytes = 64 << 20
+
+// marshalText encodes text without HTML escaping, so that kernel names stay greppable in report.json.
+func marshalText(s string) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(s); err != nil {
+		return nil, err
+	}
+	return bytes.TrimRight(b.Bytes(), "\n"), nil
+}
+
+// Write validates the report and writes it as JSON: one line per metric, table row, finding and warning, so that diffs
+// of two reports are readable, and the same report always gives the same bytes.
+func Write(w io.Writer, r *Report) error {
+	if err := r.Validate(); err != nil {
+		return err
+	}
+	b, err := encode(r)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b)
+	return err
+}
+
+// encode writes the top-level fields in their order, and the elements of the long lists one per line.
+func encode(r *Report) ([]byte, error) {
+	var b bytes.Buffer
+	var fail error
+	put := func(v interface{}) []byte {
+		var e bytes.Buffer
+		enc := json.NewEncoder(&e)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(v); err != nil && fail == nil {
+			fail = err
+		}
+		return bytes.TrimRight(e.Bytes(), "\n")
+	}
+	field := func(name string, v []byte, last bool) {
+		fmt.Fprintf(&b, "%q: %s", name, v)
+		if !last {
+			b.WriteByte(',')
+		}
+		b.WriteByte('\n')
+	}
+	b.WriteString("{\n")
+	field("schema", put(r.Schema), false)
+	field("tool", put(r.Tool), false)
+	field("trace", put(r.Trace), false)
+	field("environment", put(r.Environment), false)
+	field("window", put(r.Window), false)
+	field("unit", put(r.Unit), false)
+	field("metrics", lines(r.Metrics, put), false)
+	field("sections", lines(r.Sections, put), false)
+	field("findings", lines(r.Findings, put), false)
+	field("warnings", lines(r.Warnings, put), true)
+	b.WriteString("}\n")
+	return b.Bytes(), fail
+}
+
+func lines[T any](list []T, put func(interface{}) []byte) []byte {
+	if len(list) == 0 {
+		return []byte("[]")
+	}
+	var b bytes.Buffer
+	b.WriteString("[\n")
+	for i := range list {
+		b.Write(put(&list[i]))
+		if i < len(list)-1 {
+			b.WriteByte(',')
+		}
+		b.WriteByte('\n')
+	}
+	b.WriteByte(']')
+	return b.Bytes()
+}
+
+// Read parses a report and validates it. Unknown fields are ignored, so that a newer writer of the same major version
+// can be read; another major version is an error that names both.
+func Read(rd io.Reader) (*Report, error) {
+	b, err := io.ReadAll(io.LimitReader(rd, maxReportBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(b) > maxReportBytes {
+		return nil, fmt.Errorf("report is larger than %d MB", maxReportBytes>>20)
+	}
+	var head struct {
+		Schema string `json:"schema"`
+	}
+	if err := json.Unmarshal(b, &head); err != nil {
+		return nil, fmt.Errorf("not a report: %w", err)
+	}
+	if head.Schema != SchemaID {
+		if strings.HasPrefix(head.Schema, "explain.report/") {
+			return nil, fmt.Errorf("report has format %q, this version reads %q: make it again, or use the explain that wrote it", head.Schema, SchemaID)
+		}
+		return nil, fmt.Errorf("not an explain report: field \"schema\" is %q, expected %q", head.Schema, SchemaID)
+	}
+	r := new(Report)
+	if err := json.Unmarshal(b, r); err != nil {
+		return nil, fmt.Errorf("report cannot be read: %w", err)
+	}
+	r.fill()
+	if err := r.Validate(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// fill replaces nil slices and maps, so that "never null" holds for what was read as for what is written.
+func (r *Report) fill() {
+	notNil(&r.Trace.Tables)
+	notNil(&r.Environment.GPUs)
+	notNil(&r.Environment.TraceSet)
+	notNil(&r.Unit.Groups)
+	notNil(&r.Metrics)
+	notNil(&r.Sections)
+	notNil(&r.Findings)
+	notNil(&r.Warnings)
+	for i := range r.Metrics {
+		m := &r.Metrics[i]
+		if m.Labels == nil {
+			m.Labels = Labels{}
+		}
+		notNil(&m.Source.Tables)
+		notNil(&m.Source.Columns)
+		if m.Histogram != nil {
+			notNil(&m.Histogram.Bins)
+		}
+	}
+	for i := range r.Sections {
+		s := &r.Sections[i]
+		notNil(&s.Notes)
+		notNil(&s.Tables)
+		notNil(&s.Charts)
+		for j := range s.Tables {
+			notNil(&s.Tables[j].Columns)
+			notNil(&s.Tables[j].Rows)
+		}
+		for j := range s.Charts {
+			notNil(&s.Charts[j].Series)
+			for k := range s.Charts[j].Series {
+				notNil(&s.Charts[j].Series[k].Labels)
+				notNil(&s.Charts[j].Series[k].Values)
+			}
+		}
+	}
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		notNil(&f.Evidence)
+		notNil(&f.Advice)
+		for j := range f.Evidence {
+			if f.Evidence[j].Labels == nil {
+				f.Evidence[j].Labels = Labels{}
+			}
+		}
+	}
+}
+
+func notNil[T any](s *[]T) {
+	if *s == nil {
+		*s = []T{}
+	}
+}
+
+// Validate reports the first thing that makes r break its contract: a null slice, a number that is not finite, a row
+// that does not fit its columns, a metric twice or without a source, a finding that cites a metric that is not there.
+func (r *Report) Validate() error {
+	if r.Schema != SchemaID {
+		return fmt.Errorf("report: schema is %q, expected %q", r.Schema, SchemaID)
+	}
+	if r.Metrics == nil || r.Sections == nil || r.Findings == nil || r.Warnings == nil || r.Trace.Tables == nil ||
+		r.Environment.GPUs == nil || r.Environment.TraceSet == nil || r.Unit.Groups == nil {
+		return errors.New("report: a list is null")
+	}
+	known := make(map[string]bool, len(r.Metrics))
+	for i := range r.Metrics {
+		m := &r.Metrics[i]
+		key := m.ID + "{" + m.Labels.String() + "}"
+		if err := m.validate(); err != nil {
+			return fmt.Errorf("report: metric %s: %w", key, err)
+		}
+		if known[key] {
+			return fmt.Errorf("report: metric %s: appears twice", key)
+		}
+		known[key] = true
+	}
+	ids := make(map[string]bool, len(r.Sections))
+	for i := range r.Sections {
+		s := &r.Sections[i]
+		if ids[s.ID] {
+			return fmt.Errorf("report: section %s: appears twice", s.ID)
+		}
+		ids[s.ID] = true
+		if err := s.validate(); err != nil {
+			return fmt.Errorf("report: section %s: %w", s.ID, err)
+		}
+	}
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		switch f.Severity {
+		case High, Medium, Low:
+		default:
+			return fmt.Errorf("report: finding %s: unknown severity %q", f.ID, f.Severity)
+		}
+		if f.Evidence == nil || f.Advice == nil {
+			return fmt.Errorf("report: finding %s: a list is null", f.ID)
+		}
+		for _, ref := range f.Evidence {
+			if !known[ref.ID+"{"+ref.Labels.String()+"}"] {
+				return fmt.Errorf("report: finding %s: cites %s{%s}, which is not in the report", f.ID, ref.ID, ref.Labels)
+			}
+		}
+	}
+	return nil
+}
+
+func (m *Metric) validate() error {
+	switch m.Better {
+	case Lower, Higher, None:
+	default:
+		return fmt.Errorf("better is %q", m.Better)
+	}
+	switch m.Assume {
+	case Exact, Noisy:
+	default:
+		return fmt.Errorf("assume is %q", m.Assume)
+	}
+	switch m.Lifecycle {
+	case Stable, Experimental:
+	default:
+		return fmt.Errorf("lifecycle is %q", m.Lifecycle)
+	}
+	if m.ID == "" || m.Unit == "" {
+		return errors.New("has no id or no unit")
+	}
+	if m.Labels == nil || m.Source.Tables == nil || m.Source.Columns == nil {
+		return errors.New("a list or map is null")
+	}
+	if len(m.Source.Tables) == 0 {
+		return errors.New("has no source")
+	}
+	if !finite(m.Value) || !finite(m.Coverage) {
+		return errors.New("is not a finite number")
+	}
+	if s := m.Summary; s != nil {
+		for _, v := range []float64{s.Min, s.P50, s.P90, s.P99, s.Max, s.Mean, s.Stddev} {
+			if !finite(&v) {
+				return errors.New("summary is not finite")
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Section) validate() error {
+	switch s.Status {
+	case OK, Partial, Unavailable, NotApplicable, Error:
+	default:
+		return fmt.Errorf("status is %q", s.Status)
+	}
+	if s.Status != OK && s.Reason == "" {
+		return fmt.Errorf("status %s without a reason", s.Status)
+	}
+	if s.Notes == nil || s.Tables == nil || s.Charts == nil {
+		return errors.New("a list is null")
+	}
+	if !finite(s.Coverage) {
+		return errors.New("coverage is not finite")
+	}
+	for _, t := range s.Tables {
+		if err := t.Validate(); err != nil {
+			return fmt.Errorf("table %s: %w", t.ID, err)
+		}
+	}
+	for _, c := range s.Charts {
+		for _, e := range c.Series {
+			if len(e.Labels) != len(e.Values) {
+				return fmt.Errorf("chart %s: series %s: %d labels for %d values", c.ID, e.Name, len(e.Labels), len(e.Values))
+			}
+			for i := range e.Values {
+				if !finite(&e.Values[i]) {
+					return fmt.Errorf("chart %s: series %s: value %d is not finite", c.ID, e.Name, i)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// Validate reports the first row that does not fit the columns.
+func (t *Table) Validate() error {
+	if t.Columns == nil || t.Rows == nil {
+		return errors.New("a list is null")
+	}
+	for i, row := range t.Rows {
+		if len(row) != len(t.Columns) {
+			return fmt.Errorf("row %d has %d cells for %d columns", i, len(row), len(t.Columns))
+		}
+		for j, c := range row {
+			if c.kind == 'f' && !finite(&c.f) {
+				return fmt.Errorf("row %d: %s is not finite", i, t.Columns[j].ID)
+			}
+			if !fits(c, t.Columns[j].Kind) {
+				return fmt.Errorf("row %d: %s holds %q, not a %s", i, t.Columns[j].ID, c.kind, t.Columns[j].Kind)
+			}
+		}
+	}
+	return nil
+}
+
+func fits(c Cell, k Kind) bool {
+	switch c.kind {
+	case 0:
+		return true
+	case 'i':
+		return k == Int || k == Moment || k == Float
+	case 'f':
+		return k == Float
+	case 's':
+		return k == Name || k == Text
+	case 'b':
+		return k == Bool
+	}
+	return false
+}
+
+func finite(v *float64) bool {
+	return v == nil || (!math.IsNaN(*v) && !math.IsInf(*v, 0))
+}

@@ -1,0 +1,137 @@
+package report
+
+import (
+	"sort"
+	"strings"
+)
+
+// Unit strings of metrics and columns: base units only.
+const (
+	Nanoseconds = "ns"
+	Bytes       = "bytes"
+	Count       = "count"
+	Ratio       = "ratio" // 0..1
+	PerSecond   = "per_second"
+	BytesPerSec = "bytes_per_second"
+	Flop        = "flop"
+)
+
+// Direction says which way is good.
+type Direction string
+
+// Directions of a metric.
+const (
+	Lower  Direction = "lower"
+	Higher Direction = "higher"
+	None   Direction = "none"
+)
+
+// Noise says what to expect of a metric when nothing changed: exact values repeat, noisy ones do not.
+type Noise string
+
+// Noise classes of a metric.
+const (
+	Exact Noise = "exact"
+	Noisy Noise = "noisy"
+)
+
+// Lifecycle of a metric id: a stable one is a contract.
+type Lifecycle string
+
+// Lifecycles of a metric.
+const (
+	Stable       Lifecycle = "stable"
+	Experimental Lifecycle = "experimental"
+)
+
+// MetricDef is what is true of a metric in every report. Sections declare the metrics they emit.
+type MetricDef struct {
+	ID        string
+	Unit      string
+	Better    Direction
+	Assume    Noise
+	Lifecycle Lifecycle
+	Labels    []string // every dimension it can carry; "" stands for the metric without labels
+	Meaning   string   // one sentence: what is counted, over what
+}
+
+// Labels are the dimensions of a metric, never nil in a written report. encoding/json writes them sorted by key.
+type Labels map[string]string
+
+// String is a canonical text of the labels, for sorting and as a map key: a=1,b=2.
+func (l Labels) String() string {
+	if len(l) == 0 {
+		return ""
+	}
+	keys := make([]string, 0, len(l))
+	for k := range l {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	var b strings.Builder
+	for i, k := range keys {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(k)
+		b.WriteByte('=')
+		b.WriteString(l[k])
+	}
+	return b.String()
+}
+
+// Metric is one number with everything a comparison needs to know of it.
+type Metric struct {
+	ID        string     `json:"id"`
+	Labels    Labels     `json:"labels"`
+	Value     *float64   `json:"value"` // null when it cannot be known; integers up to 2^53 are exact
+	Unit      string     `json:"unit"`
+	Better    Direction  `json:"better"`
+	Assume    Noise      `json:"assume"`
+	N         int64      `json:"n"`       // observations behind the value
+	Summary   *Summary   `json:"summary"` // distribution of the observations, where there is one
+	Histogram *Histogram `json:"histogram,omitempty"`
+	Coverage  *float64   `json:"coverage,omitempty"` // share of the data behind the value, where not all of it
+	Source    Source     `json:"source"`
+	Lifecycle Lifecycle  `json:"lifecycle"`
+}
+
+// Source says where a number came from.
+type Source struct {
+	Tables  []string `json:"tables"`
+	Columns []string `json:"columns"`
+	Rows    int64    `json:"rows"`
+	Query   string   `json:"query,omitempty"`
+}
+
+// Summary describes n observations. Percentiles interpolate linearly between closest ranks (numpy's default);
+// Stddev is the population's.
+type Summary struct {
+	N      int64   `json:"n"`
+	Min    float64 `json:"min"`
+	P50    float64 `json:"p50"`
+	P90    float64 `json:"p90"`
+	P99    float64 `json:"p99"`
+	Max    float64 `json:"max"`
+	Mean   float64 `json:"mean"`
+	Stddev float64 `json:"stddev"`
+}
+
+// Histogram is sparse and log-spaced: bin k counts the values v with Growth^k <= v < Growth^(k+1). Values of zero or
+// less are counted in Zero. Two histograms of the same growth merge by adding counts.
+type Histogram struct {
+	Growth float64    `json:"growth"`
+	Zero   int64      `json:"zero"`
+	Bins   [][2]int64 `json:"bins"` // [k, count], k ascending
+}
+
+// Find returns the metric with this id and exactly these labels, or nil.
+func (r *Report) Find(id string, labels Labels) *Metric {
+	want := labels.String()
+	for i := range r.Metrics {
+		if m := &r.Metrics[i]; m.ID == id && len(m.Labels) == len(labels) && m.Labels.String() == want {
+			return m
+		}
+	}
+	return nil
+}

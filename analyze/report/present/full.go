@@ -1,0 +1,308 @@
+package present
+
+import (
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+)
+
+// FullOptions are the choices of [Full]. The zero value is what report.md uses.
+type FullOptions struct {
+	Rows  int    // entries per table, 30 if 0; the others row comes on top
+	Wide  bool   // show the columns that are detail
+	Files string // folder of the CSV files as the page names it, "tables/" if empty
+}
+
+// Full is the whole report as one page: provenance, key numbers, warnings, findings, then every section with its status,
+// its tables and, folded, how it was computed.
+func Full(r *report.Report, o FullOptions) doc.Document {
+	if o.Rows == 0 {
+		o.Rows = 30
+	}
+	if o.Files == "" {
+		o.Files = "tables/"
+	}
+	v := newView(r)
+	l := layout{rows: o.Rows, wide: o.Wide, files: o.Files}
+	var d doc.Document
+	d.Add(doc.Heading{Level: 1, ID: "report", Spans: doc.Spans(doc.Text("Nsight Systems report: "), doc.Name(r.Trace.Name))})
+	d.Add(v.provenance()...)
+	if t, ok := v.keyTable(); ok {
+		d.Add(t)
+	}
+	d.Add(v.warnings()...)
+	d.Add(v.findings()...)
+	for i := range r.Sections {
+		d.Add(v.section(&r.Sections[i], l)...)
+	}
+	return d
+}
+
+// keyTable is the table of key numbers.
+func (v *view) keyTable() (doc.Table, bool) {
+	t := doc.Table{ID: "key", Columns: []doc.Column{{Title: "Key number"}, {Title: "Value", Align: doc.Right}, {Title: "Detail"}}}
+	for _, f := range v.facts() {
+		t.Rows = append(t.Rows, []doc.Cell{{doc.Text(f.label)}, {doc.Strong(f.value)}, f.detail})
+	}
+	return t, len(t.Rows) > 0
+}
+
+// provenance says what was analysed: where, how long and why this window, which unit of work, from which file by which
+// program.
+func (v *view) provenance() []doc.Block {
+	var blocks []doc.Block
+	spans := v.windowOn()
+	if v.Window.Why != "" {
+		spans = append(spans, doc.Text(" ("))
+		spans = append(append(spans, prose(v.Window.Why)...), doc.Text(")"))
+	}
+	spans = append(spans, doc.Text(". "))
+	if v.Unit.Kind != "" && v.Unit.Kind != "none" && len(v.Unit.Groups) > 0 {
+		spans = append(spans, doc.Text("Unit of work: "))
+		spans = append(spans, v.group(v.mainGroup())...)
+		if v.Unit.Name != "" {
+			spans = append(spans, doc.Text(", "), v.name(v.Unit.Name))
+		}
+		spans = append(spans, doc.Text("; "))
+		spans = append(append(spans, prose(strings.TrimRight(v.Unit.Why, "."))...), doc.Text(". "))
+	}
+	spans = append(spans, v.madeBy()...)
+	blocks = append(blocks, doc.P(spans...))
+	return blocks
+}
+
+// windowOn is "1.000 s on 2 × NVIDIA H100 80GB HBM3".
+func (v *view) windowOn() []doc.Span {
+	length := "Nothing was analysed"
+	if v.Window.Length > 0 {
+		length = unit.Format(float64(v.Window.Length), report.Nanoseconds)
+	}
+	spans := doc.Spans(doc.Strong(length))
+	var names []string
+	count := map[string]int64{}
+	for _, g := range v.Environment.GPUs {
+		name := ""
+		if g.Name != nil {
+			name = *g.Name
+		}
+		if count[name] == 0 {
+			names = append(names, name)
+		}
+		count[name]++
+	}
+	for i, n := range names {
+		sep := " on "
+		if i > 0 {
+			sep = " and "
+		}
+		name := doc.Name(n)
+		if n == "" {
+			name = doc.Text("GPU")
+		}
+		spans = append(spans, doc.Text(sep+unit.Int(count[n])+" × "), name)
+	}
+	return spans
+}
+
+// madeBy names the program, the file and the versions that made it.
+func (v *view) madeBy() []doc.Span {
+	var spans []doc.Span
+	add := func(text string, name *string) {
+		if name != nil && *name != "" {
+			spans = append(spans, doc.Text(text), v.word(*name))
+		}
+	}
+	spans = append(spans, doc.Text("Made by "+v.Tool.Name+" "+v.Tool.Version+" from a "+unit.Format(float64(v.Trace.Bytes), report.Bytes)+" "+v.Trace.Kind+" file"))
+	add(", exported by nsys ", v.Trace.ExporterVersion)
+	add(", schema ", v.Trace.SchemaVersion)
+	if e := v.Environment; e.CaptureVersion != nil && (e.ExporterVersion == nil || *e.ExporterVersion != *e.CaptureVersion) {
+		add(", captured by nsys ", e.CaptureVersion)
+	}
+	add(", driver ", v.Environment.Driver)
+	add(", CUDA ", v.Environment.CUDA)
+	add(", graphs traced per ", v.Environment.GraphTrace)
+	return append(spans, doc.Text("."))
+}
+
+func (v *view) warnings() []doc.Block {
+	if len(v.Warnings) == 0 {
+		return nil
+	}
+	var l doc.List
+	for _, w := range v.Warnings {
+		item := doc.Item{Spans: prose(w.Text)}
+		if where := v.sectionTitle(w.Section); where != "" {
+			item.Spans = append(doc.Spans(doc.Strong(where+":"), doc.Text(" ")), item.Spans...)
+		}
+		l.Items = append(l.Items, item)
+	}
+	return []doc.Block{doc.H(2, "warnings", "Warnings"), l}
+}
+
+func (v *view) sectionTitle(id string) string {
+	for i := range v.Sections {
+		if v.Sections[i].ID == id {
+			return v.Sections[i].Title
+		}
+	}
+	return id
+}
+
+// severityTone colours a severity, for voices with colours.
+func severityTone(s report.Severity) doc.Tone {
+	switch s {
+	case report.High:
+		return doc.Bad
+	case report.Medium:
+		return doc.Warn
+	}
+	return doc.Plain
+}
+
+func severityWord(s report.Severity) string {
+	return strings.ToUpper(string(s[:min(1, len(s))])) + string(s[min(1, len(s)):])
+}
+
+// findings are what a reader should know or do, with the metrics behind it.
+func (v *view) findings() []doc.Block {
+	if len(v.Findings) == 0 {
+		return []doc.Block{doc.H(2, "findings", "Findings"), doc.P(doc.Text("No rule found anything to report."))}
+	}
+	l := doc.List{Ordered: true}
+	for _, f := range v.Findings {
+		item := doc.Item{Spans: append(doc.Spans(doc.Strong(severityWord(f.Severity)+":").With(severityTone(f.Severity)), doc.Text(" ")), prose(f.Title)...)}
+		sub := doc.List{}
+		if e := v.evidence(f.Evidence); len(e) > 0 {
+			sub.Items = append(sub.Items, doc.Item{Spans: append(doc.Spans(doc.Text("Evidence: ")), e...)})
+		}
+		for _, a := range f.Advice {
+			sub.Items = append(sub.Items, doc.Item{Spans: prose(a)})
+		}
+		if len(sub.Items) > 0 {
+			item.Blocks = append(item.Blocks, sub)
+		}
+		l.Items = append(l.Items, item)
+	}
+	return []doc.Block{doc.H(2, "findings", "Findings"), l}
+}
+
+// evidence writes metric references with their values; references with the same labels name them once.
+func (v *view) evidence(refs []report.MetricRef) []doc.Span {
+	var spans []doc.Span
+	for i, ref := range refs {
+		m := v.metrics[key(ref.ID, ref.Labels)]
+		if m == nil {
+			continue
+		}
+		if len(spans) > 0 {
+			spans = append(spans, doc.Text(", "))
+		}
+		value := valueOf(m)
+		if value == "" {
+			value = "unknown"
+		}
+		spans = append(spans, doc.Code(ref.ID), doc.Text(" "+value))
+		if last := i == len(refs)-1 || refs[i+1].Labels.String() != ref.Labels.String(); last && len(ref.Labels) > 0 {
+			spans = append(append(append(spans, doc.Text(" (")), v.labels(ref.Labels)...), doc.Text(")"))
+		}
+	}
+	return spans
+}
+
+// labels writes labels as "cause host, device 0".
+func (v *view) labels(l report.Labels) []doc.Span {
+	var spans []doc.Span
+	for i, k := range sortedKeys(l) {
+		if i > 0 {
+			spans = append(spans, doc.Text(", "))
+		}
+		switch {
+		case k == "device":
+			spans = append(spans, doc.Text("GPU "), v.word(l[k]))
+		case k == "kernel" || k == "range" || k == "api":
+			spans = append(spans, v.name(l[k]))
+		default:
+			spans = append(spans, doc.Text(k+" "), v.word(l[k]))
+		}
+	}
+	return spans
+}
+
+// section is one section of the page.
+func (v *view) section(s *report.Section, l layout) []doc.Block {
+	blocks := []doc.Block{doc.H(2, s.ID, s.Title)}
+	switch s.Status {
+	case report.Unavailable:
+		blocks = append(blocks, doc.P(append(doc.Spans(doc.Strong("Not available:"), doc.Text(" ")), prose(s.Reason)...)...))
+	case report.NotApplicable:
+		blocks = append(blocks, doc.P(append(doc.Spans(doc.Strong("Not applicable:"), doc.Text(" ")), prose(s.Reason)...)...))
+	case report.Partial:
+		blocks = append(blocks, doc.Note{Kind: doc.Caution, Blocks: []doc.Block{doc.P(append(doc.Spans(doc.Text("Partial: ")), prose(s.Reason)...)...)}})
+	case report.Error:
+		blocks = append(blocks, doc.Note{Kind: doc.Danger, Blocks: []doc.Block{doc.P(append(doc.Spans(doc.Text("This section failed: ")), prose(s.Reason)...)...)}})
+	}
+	if s.Coverage != nil {
+		blocks = append(blocks, doc.P(doc.Text("Covers "+unit.Percent(*s.Coverage)+" of the data.")))
+	}
+	for _, c := range s.Charts {
+		chart := doc.Chart{ID: c.ID, Title: c.Title, Kind: c.Kind, Unit: c.Unit}
+		for _, e := range c.Series {
+			chart.Series = append(chart.Series, doc.Series{Name: e.Name, Labels: e.Labels, Values: e.Values})
+		}
+		blocks = append(blocks, chart)
+	}
+	var empty []string
+	for i := range s.Tables {
+		t := &s.Tables[i]
+		if len(t.Rows) == 0 {
+			empty = append(empty, t.Title)
+			continue
+		}
+		table := v.tableDoc(t, l)
+		if len(s.Tables) > 1 || t.Title != s.Title {
+			table.Caption = doc.Spans(doc.Text(t.Title))
+		}
+		blocks = append(blocks, table)
+	}
+	if len(empty) > 0 && s.Status != report.Unavailable && s.Status != report.NotApplicable {
+		blocks = append(blocks, doc.P(doc.Text("No rows: "+strings.Join(empty, ", ")+".")))
+	}
+	if s.Status == report.Unavailable || s.Status == report.NotApplicable {
+		return blocks
+	}
+	if how := v.method(s, l); len(how) > 0 {
+		blocks = append(blocks, doc.Details{Summary: doc.Spans(doc.Text("Method and limits")), Blocks: how})
+	}
+	return blocks
+}
+
+// method is how a section came about: definitions and limits, its derivation, and the files that hold its tables.
+func (v *view) method(s *report.Section, l layout) []doc.Block {
+	var blocks []doc.Block
+	if s.Derivation != "" {
+		blocks = append(blocks, doc.P(prose(s.Derivation)...))
+	}
+	var notes doc.List
+	for _, n := range s.Notes {
+		notes.Items = append(notes.Items, doc.Item{Spans: prose(n)})
+	}
+	if len(notes.Items) > 0 {
+		blocks = append(blocks, notes)
+	}
+	var files []doc.Span
+	for _, t := range s.Tables {
+		if t.File == "" {
+			continue
+		}
+		if len(files) > 0 {
+			files = append(files, doc.Text(", "))
+		}
+		files = append(files, doc.Code(l.files+t.File))
+	}
+	if len(files) > 0 {
+		blocks = append(blocks, doc.P(append(doc.Spans(doc.Text("All columns: ")), files...)...))
+	}
+	return blocks
+}

@@ -1,0 +1,253 @@
+// Package present turns a report into documents: the full page, the terminal summary, and the files that other tools
+// know by name. It selects and lays out what the report holds, and computes no metric.
+//
+// Everything is looked up by the ids that the design fixes: metrics by id and labels, tables by section and table id. What
+// is absent is left out, so that any report, of any version, can be presented.
+package present
+
+import (
+	"regexp"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+)
+
+// view is a report with what it takes to find things in it.
+type view struct {
+	*report.Report
+	metrics map[string]*report.Metric   // by id{labels}
+	byID    map[string][]*report.Metric // in the report's order
+	short   map[string]string           // display name of a kernel, where it says which one is meant
+}
+
+func newView(r *report.Report) *view {
+	v := &view{Report: r, metrics: map[string]*report.Metric{}, byID: map[string][]*report.Metric{}, short: map[string]string{}}
+	for i := range r.Metrics {
+		m := &r.Metrics[i]
+		v.metrics[key(m.ID, m.Labels)] = m
+		v.byID[m.ID] = append(v.byID[m.ID], m)
+	}
+	v.shortNames()
+	return v
+}
+
+func key(id string, l report.Labels) string { return id + "{" + l.String() + "}" }
+
+// shortNames takes the display names of the kernels table. A display name that two kernels share would hide which one is
+// meant, so those keep their full names.
+func (v *view) shortNames() {
+	t := v.table("kernels", "kernels")
+	full, short := column(t, "kernel_name"), column(t, "short")
+	if full < 0 || short < 0 {
+		return
+	}
+	count := map[string]int{}
+	for _, row := range t.Rows {
+		if s, ok := at(row, short).Str(); ok {
+			count[s]++
+		}
+	}
+	for _, row := range t.Rows {
+		name, _ := at(row, full).Str()
+		if s, ok := at(row, short).Str(); ok && s != "" && count[s] == 1 {
+			v.short[name] = s
+		}
+	}
+}
+
+// metric finds a metric by id and key, value pairs of labels; nil if absent.
+func (v *view) metric(id string, pairs ...string) *report.Metric {
+	l := report.Labels{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		l[pairs[i]] = pairs[i+1]
+	}
+	return v.metrics[key(id, l)]
+}
+
+// num is the value of a metric, and whether it is known.
+func (v *view) num(id string, pairs ...string) (float64, bool) {
+	if m := v.metric(id, pairs...); m != nil && m.Value != nil {
+		return *m.Value, true
+	}
+	return 0, false
+}
+
+// value is a metric's value as text, or empty if it is absent or unknown.
+func (v *view) value(id string, pairs ...string) string {
+	return valueOf(v.metric(id, pairs...))
+}
+
+func valueOf(m *report.Metric) string {
+	if m == nil || m.Value == nil {
+		return ""
+	}
+	return unit.Format(*m.Value, m.Unit)
+}
+
+// table finds a table by section and table id; nil if absent.
+func (v *view) table(section, id string) *report.Table {
+	for i := range v.Sections {
+		if s := &v.Sections[i]; s.ID == section {
+			for j := range s.Tables {
+				if s.Tables[j].ID == id {
+					return &s.Tables[j]
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// column is the index of a column, or -1.
+func column(t *report.Table, id string) int {
+	if t == nil {
+		return -1
+	}
+	for i, c := range t.Columns {
+		if c.ID == id {
+			return i
+		}
+	}
+	return -1
+}
+
+// cellOf returns a row's cell in the named column, null if there is none.
+func cellOf(t *report.Table, row int, id string) report.Cell {
+	if i := column(t, id); i >= 0 && row < len(t.Rows) {
+		return at(t.Rows[row], i)
+	}
+	return report.Null
+}
+
+// at is a cell of a row, null if the row is too short.
+func at(row []report.Cell, i int) report.Cell {
+	if i < len(row) {
+		return row[i]
+	}
+	return report.Null
+}
+
+// entries is the number of rows without the others row.
+func entries(t *report.Table) int {
+	if t == nil {
+		return 0
+	}
+	if t.Others && len(t.Rows) > 0 {
+		return len(t.Rows) - 1
+	}
+	return len(t.Rows)
+}
+
+// devices lists the devices that have a metric, by number.
+func (v *view) devices() []string {
+	seen := map[string]bool{}
+	var list []string
+	for _, m := range v.byID["gpu.window"] {
+		if d := m.Labels["device"]; !seen[d] {
+			seen[d] = true
+			list = append(list, d)
+		}
+	}
+	sort.SliceStable(list, func(i, j int) bool {
+		a, errA := strconv.Atoi(list[i])
+		b, errB := strconv.Atoi(list[j])
+		if errA != nil || errB != nil {
+			return list[i] < list[j]
+		}
+		return a < b
+	})
+	return list
+}
+
+// worst returns the device with the largest value of a metric.
+func (v *view) worst(id string) (device string, m *report.Metric) {
+	for _, d := range v.devices() {
+		if c := v.metric(id, "device", d); c != nil && c.Value != nil && (m == nil || *c.Value > *m.Value) {
+			device, m = d, c
+		}
+	}
+	return device, m
+}
+
+// ranked returns the metrics of an id that carry exactly one label with this key, largest first, without zeros.
+func (v *view) ranked(id, label string) []*report.Metric {
+	var list []*report.Metric
+	for _, m := range v.byID[id] {
+		if _, ok := m.Labels[label]; ok && len(m.Labels) == 1 && m.Value != nil && *m.Value > 0 {
+			list = append(list, m)
+		}
+	}
+	sort.SliceStable(list, func(i, j int) bool { return *list[i].Value > *list[j].Value })
+	return list
+}
+
+// name shows a name of the capture, a kernel by its display name where it has one of its own.
+func (v *view) name(s string) doc.Span {
+	if short, ok := v.short[s]; ok {
+		return doc.Name(short)
+	}
+	return doc.Name(s)
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_./+-]{0,31}$`)
+
+// word shows a short value that is usually one of a few words (a device, a cause, a phase) as text, anything else as a
+// name.
+func (v *view) word(s string) doc.Span {
+	if plainWord.MatchString(s) && !strings.Contains(s, "www.") {
+		return doc.Text(s)
+	}
+	return v.name(s)
+}
+
+var flagWord = regexp.MustCompile(`(?:^|[ (])(--[A-Za-z0-9][A-Za-z0-9_-]*(?:=[^\s,;()]*[^\s,;.()])?)`)
+
+// prose reads explain's own sentences: what stands between two backticks is code, and so are command line flags.
+func prose(s string) []doc.Span {
+	var spans []doc.Span
+	text := func(t string) {
+		if t != "" {
+			spans = append(spans, doc.Text(t))
+		}
+	}
+	parts := strings.Split(s, "`")
+	if len(parts)%2 == 0 { // the last backtick has no partner
+		parts[len(parts)-2] += "`" + parts[len(parts)-1]
+		parts = parts[:len(parts)-1]
+	}
+	for i, part := range parts {
+		if i%2 == 1 && part != "" {
+			spans = append(spans, doc.Code(part))
+			continue
+		}
+		done := 0
+		for _, m := range flagWord.FindAllStringSubmatchIndex(part, -1) {
+			text(part[done:m[2]])
+			spans = append(spans, doc.Code(part[m[2]:m[3]]))
+			done = m[3]
+		}
+		text(part[done:])
+	}
+	return spans
+}
+
+// plural writes a count with its noun: "1 warning", "2 warnings".
+func plural(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return unit.Int(n) + " " + noun + "s"
+}
+
+func sortedKeys(l report.Labels) []string {
+	keys := make([]string, 0, len(l))
+	for k := range l {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}

@@ -1,0 +1,223 @@
+package present
+
+import (
+	"sort"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+)
+
+// TerminalOptions are the choices of [Terminal].
+type TerminalOptions struct {
+	Out   string   // folder that was written, as the user named it; empty if none was
+	Files []string // names of the main files in it
+	More  int      // how many other files are in it
+}
+
+// Bounds that keep the summary under 40 lines at 100 columns.
+const (
+	termDevices  = 4
+	termKernels  = 5
+	termFindings = 3
+	termText     = 170 // characters of a warning or an advice
+)
+
+// Terminal is the summary that a command prints: under 40 lines.
+func Terminal(r *report.Report, o TerminalOptions) doc.Document {
+	v := newView(r)
+	var d doc.Document
+	d.Add(
+		doc.Heading{Level: 1, Spans: doc.Spans(doc.Name(r.Trace.Name))},
+		doc.P(append(v.windowOn(), doc.Text(windowMode(r.Window)+" · "+r.Tool.Name+" "+r.Tool.Version).With(doc.Muted))...),
+	)
+	if t, ok := v.deviceTable(); ok {
+		d.Add(t)
+	}
+	if t, ok := v.topKernels(); ok {
+		d.Add(t)
+	}
+	var fields doc.Fields
+	for _, f := range v.facts() {
+		if f.label == "Top kernel" && v.table("kernels", "kernels") != nil {
+			continue // the table above
+		}
+		value := append(doc.Spans(doc.Strong(f.value), doc.Text("  ")), f.detail...)
+		fields.Items = append(fields.Items, doc.Field{Label: f.label, Value: value})
+	}
+	if len(fields.Items) > 0 {
+		d.Add(fields)
+	}
+	d.Add(v.termFindings()...)
+	d.Add(v.termEnd(o))
+	return d
+}
+
+func windowMode(w report.Window) string {
+	switch w.Mode {
+	case "capture":
+		return ", the whole capture"
+	case "range", "nvtx", "steady":
+		return ", window by " + map[string]string{"range": "--from/--to", "nvtx": "--window", "steady": "--steady"}[w.Mode]
+	case "host":
+		return ", no GPU work in the capture"
+	}
+	return ""
+}
+
+// deviceTable is where the time of each device went. With many devices it shows the most idle ones.
+func (v *view) deviceTable() (doc.Table, bool) {
+	devices := v.devices()
+	if len(devices) == 0 {
+		return doc.Table{}, false
+	}
+	hidden := 0
+	if len(devices) > termDevices {
+		hidden = len(devices) - termDevices + 1
+		devices = append([]string(nil), devices...)
+		sort.SliceStable(devices, func(i, j int) bool {
+			a, _ := v.num("gpu.idle_ratio", "device", devices[i])
+			b, _ := v.num("gpu.idle_ratio", "device", devices[j])
+			return a > b
+		})
+		devices = devices[:termDevices-1]
+	}
+	columns := []struct {
+		title, id, cause string
+	}{
+		{"Compute", "gpu.compute_time", ""}, {"Comm.", "gpu.exposed_comm_time", ""}, {"Copy", "gpu.exposed_copy_time", ""}, {"Idle", "gpu.idle_time", ""},
+		{"sync", "gpu.idle_cause_time", "sync"}, {"host", "gpu.idle_cause_time", "host"}, {"launch", "gpu.idle_cause_time", "launch"},
+		{"dep.", "gpu.idle_cause_time", "dependency"}, {"unknown", "gpu.idle_cause_time", "unknown"},
+	}
+	value := func(device, id, cause string) (float64, bool) {
+		if cause != "" {
+			return v.num(id, "device", device, "cause", cause)
+		}
+		return v.num(id, "device", device)
+	}
+	var all []float64
+	for _, d := range devices {
+		for _, c := range columns {
+			x, _ := value(d, c.id, c.cause)
+			all = append(all, x)
+		}
+	}
+	scale := unit.Common(report.Nanoseconds, all...)
+	t := doc.Table{ID: "gpus", Caption: doc.Spans(doc.Text("GPU time in " + scale.Symbol + "; comm. and copy where no kernel ran, idle by cause"))}
+	t.Columns = []doc.Column{{Title: "GPU", Align: doc.Right}, {Title: "Idle %", Align: doc.Right}}
+	for _, c := range columns {
+		t.Columns = append(t.Columns, doc.Column{Title: c.title, Align: doc.Right, Wide: c.cause != ""})
+	}
+	for _, d := range devices {
+		ratio := unknown
+		if x, ok := v.num("gpu.idle_ratio", "device", d); ok {
+			ratio = unit.Common(report.Ratio, x).Format(x)
+		}
+		row := []doc.Cell{{v.word(d)}, {doc.Text(ratio)}}
+		for _, c := range columns {
+			x, ok := value(d, c.id, c.cause)
+			text := unknown
+			if ok {
+				text = scale.Format(x)
+			}
+			row = append(row, doc.Cell{doc.Text(text)})
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	if hidden > 0 {
+		t.Foot = append(t.Foot, []doc.Cell{{doc.Text("+" + strconv.Itoa(hidden))}})
+	}
+	return t, true
+}
+
+// topKernels is the head of the kernels table.
+func (v *view) topKernels() (doc.Table, bool) {
+	t := v.table("kernels", "kernels")
+	if entries(t) == 0 {
+		return doc.Table{}, false
+	}
+	head := report.Table{ID: t.ID, TotalRows: t.TotalRows}
+	var pick []int
+	for _, id := range []string{"kernel_name", "short", "total", "share", "count", "mean", "p99"} {
+		if i := column(t, id); i >= 0 {
+			c := t.Columns[i]
+			c.Wide = false
+			pick = append(pick, i)
+			head.Columns = append(head.Columns, c)
+		}
+	}
+	for _, row := range t.Rows[:min(entries(t), termKernels)] {
+		var cells []report.Cell
+		for _, i := range pick {
+			cells = append(cells, at(row, i))
+		}
+		head.Rows = append(head.Rows, cells)
+	}
+	out := v.tableDoc(&head, layout{rows: termKernels})
+	text := "Top kernels"
+	if m := v.value("kernel.total_time"); m != "" {
+		text += " of " + m + " kernel time"
+	}
+	out.Caption = doc.Spans(doc.Text(text))
+	return out, true
+}
+
+// termFindings are the most severe findings, the first with its first advice.
+func (v *view) termFindings() []doc.Block {
+	if len(v.Findings) == 0 {
+		return nil
+	}
+	var l doc.List
+	for i, f := range v.Findings {
+		if i == termFindings {
+			break
+		}
+		spans := append(doc.Spans(doc.Strong(severityWord(f.Severity)+":").With(severityTone(f.Severity)), doc.Text(" ")), prose(f.Title)...)
+		if i == 0 && len(f.Advice) > 0 {
+			spans = append(append(spans, doc.Text(". ")), prose(clip(f.Advice[0]))...)
+		}
+		l.Items = append(l.Items, doc.Item{Spans: spans})
+	}
+	text := "Findings"
+	if n := len(v.Findings); n > termFindings {
+		text += " (" + strconv.Itoa(termFindings) + " of " + strconv.Itoa(n) + ")"
+	}
+	return []doc.Block{doc.H(2, "findings", text), l}
+}
+
+// termEnd is the first warning and what was written.
+func (v *view) termEnd(o TerminalOptions) doc.Fields {
+	var f doc.Fields
+	if n := len(v.Warnings); n > 0 {
+		spans := prose(clip(v.Warnings[0].Text))
+		if n > 1 {
+			spans = append(spans, doc.Text(" (+"+strconv.Itoa(n-1)+" more)").With(doc.Muted))
+		}
+		spans[0] = spans[0].With(doc.Warn)
+		f.Items = append(f.Items, doc.Field{Label: "Warnings", Value: spans})
+	}
+	if o.Out != "" {
+		text := o.Out + ":"
+		for i, name := range o.Files {
+			if i > 0 {
+				text += ","
+			}
+			text += " " + name
+		}
+		if o.More > 0 {
+			text += " and " + plural(int64(o.More), "other file")
+		}
+		f.Items = append(f.Items, doc.Field{Label: "Wrote", Value: doc.Spans(doc.Text(text))})
+	}
+	return f
+}
+
+// clip keeps the start of a long sentence.
+func clip(s string) string {
+	if utf8.RuneCountInString(s) <= termText {
+		return s
+	}
+	return string([]rune(s)[:termText-1]) + "…"
+}

@@ -1,0 +1,91 @@
+package render
+
+import (
+	"encoding/csv"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+)
+
+// CSV writes every row and column of a table, the others row included, as RFC 4180 with line feeds. The header is there
+// even when there are no rows.
+//
+// A column becomes one field named after its id, in base units, or the fields its CSV list asks for: the base value times
+// 10^Exp10, exact for integers. Unknown is an empty field. Names that a spreadsheet would take for a formula get a
+// leading apostrophe, and no field holds a control or invisible character (see [Visible]); report.json has the raw text.
+func CSV(w io.Writer, t *report.Table) error {
+	out := csv.NewWriter(w)
+	record := make([]string, 0, len(t.Columns)+8)
+	for _, c := range t.Columns {
+		for _, f := range csvFields(c) {
+			record = append(record, f.Name)
+		}
+	}
+	if len(record) == 0 {
+		return nil
+	}
+	if err := out.Write(record); err != nil {
+		return err
+	}
+	for _, row := range t.Rows {
+		record = record[:0]
+		for i, c := range t.Columns {
+			var cell report.Cell
+			if i < len(row) {
+				cell = row[i]
+			}
+			for _, f := range csvFields(c) {
+				record = append(record, csvValue(cell, c.Kind, f.Exp10))
+			}
+		}
+		if len(record) == 1 && record[0] == "" { // encoding/csv writes an empty line, which readers skip
+			out.Flush()
+			if _, err := io.WriteString(w, "\"\"\n"); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := out.Write(record); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+func csvFields(c report.Column) []report.CSVCol {
+	if len(c.CSV) == 0 {
+		return []report.CSVCol{{Name: c.ID}}
+	}
+	return c.CSV
+}
+
+func csvValue(c report.Cell, k report.Kind, exp10 int) string {
+	if v, ok := c.Int(); ok {
+		return unit.Shift(strconv.FormatInt(v, 10), exp10)
+	}
+	if v, ok := c.Num(); ok {
+		return unit.Shift(strconv.FormatFloat(v, 'f', -1, 64), exp10)
+	}
+	if v, ok := c.Bool(); ok {
+		return strconv.FormatBool(v)
+	}
+	v, ok := c.Str()
+	if !ok {
+		return ""
+	}
+	text := Visible(v)
+	if k == report.Name && formula(v) {
+		return "'" + text
+	}
+	return text
+}
+
+// formula reports whether a spreadsheet may evaluate a field that starts like s, or a CI log may take its line for a
+// command. The last four characters are the fullwidth forms of the first.
+func formula(s string) bool {
+	return strings.HasPrefix(s, "::") || s != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", []rune(s)[0])
+}

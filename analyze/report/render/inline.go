@@ -1,0 +1,236 @@
+package render
+
+import (
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/doc"
+)
+
+// place is where inline markdown stands, which decides what has to be escaped.
+type place struct {
+	cell  bool // in a table cell: | separates
+	start bool // at the start of a block: #, -, 1. and the like open other blocks
+}
+
+// inline writes spans as one line of GitHub-flavoured markdown.
+func inline(spans []doc.Span, p place, limit int) string {
+	var b strings.Builder
+	for _, s := range merge(spans) {
+		at := place{cell: p.cell, start: p.start && b.Len() == 0}
+		part := ""
+		switch s.Kind {
+		case doc.KindName:
+			part = codeSpan(Shorten(Visible(s.Text), limit), p.cell)
+		case doc.KindCode:
+			part = codeSpan(Visible(s.Text), p.cell)
+		case doc.KindStrong:
+			if part = textMD(strings.Trim(s.Text, " "), place{cell: p.cell}); part != "" {
+				part = "**" + part + "**"
+			}
+		case doc.KindLink:
+			part = textMD(s.Text, place{cell: p.cell})
+			if dest, ok := safeDest(s.Dest); ok && part != "" {
+				part = "[" + part + "](" + dest + ")"
+			}
+		default:
+			part = textMD(s.Text, at)
+		}
+		if part == "" {
+			continue
+		}
+		b.WriteString(separator(b.String(), part, s.Kind))
+		b.WriteString(part)
+	}
+	return strings.Trim(b.String(), " ")
+}
+
+// merge joins neighbouring spans of plain text, so that what they say together is seen: "@" and "org" are a mention.
+func merge(spans []doc.Span) []doc.Span {
+	var out []doc.Span
+	for _, s := range spans {
+		if n := len(out); n > 0 && s.Kind == doc.KindText && out[n-1].Kind == doc.KindText {
+			out[n-1].Text += s.Text
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// separator returns the space that has to stand between two parts so that neither changes the meaning of the other: code
+// spans must not touch, and emphasis opens and closes for certain only beside a space.
+func separator(before, part string, k doc.Kind) string {
+	if before == "" || part[0] == ' ' || before[len(before)-1] == ' ' {
+		return ""
+	}
+	last := before[len(before)-1]
+	touching := last == '`' && part[0] == '`'
+	address := last != '(' && part[0] == '`' && strings.Contains(part, "@") // some parsers let an address begin before a backtick
+	closing := strings.HasSuffix(before, "**") && strings.IndexByte(".,;:!?)", part[0]) < 0
+	opening := k == doc.KindStrong && last != '('
+	if touching || address || closing || opening {
+		return " "
+	}
+	return ""
+}
+
+// codeSpan writes s, which is visible already, as a code span that holds exactly s: the fence is longer than any run of
+// backticks inside, and spaces that markdown would strip are protected.
+func codeSpan(s string, cell bool) string {
+	if s == "" {
+		return unnamed
+	}
+	run, longest := 0, 0
+	for i := 0; i < len(s); i++ {
+		if s[i] == '`' {
+			run++
+			longest = max(longest, run)
+		} else {
+			run = 0
+		}
+	}
+	fence := strings.Repeat("`", longest+1)
+	first, last := s[0], s[len(s)-1]
+	if first == '`' || last == '`' || first == ' ' && last == ' ' && strings.Trim(s, " ") != "" {
+		s = " " + s + " "
+	}
+	if cell { // GFM takes the backslash away before it looks for code spans
+		s = strings.ReplaceAll(s, "|", `\|`)
+	}
+	return fence + s + fence
+}
+
+// textMD writes explain's own words so that they read as written: markup characters are escaped, and words that GitHub
+// would turn into a mention, a reference, a link, an emoji or a formula become code spans.
+func textMD(s string, p place) string {
+	s = Visible(s)
+	var b strings.Builder
+	for i, word := range strings.Split(s, " ") {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		if word == "" {
+			continue
+		}
+		if !active(word) {
+			escapeWord(&b, word, place{cell: p.cell, start: p.start && strings.Trim(b.String(), " ") == ""})
+			continue
+		}
+		core := strings.TrimRight(word, ".,;:!?)")
+		if !active(core) {
+			core = word
+		}
+		b.WriteString(codeSpan(core, p.cell))
+		escapeWord(&b, word[len(core):], place{cell: p.cell})
+	}
+	return b.String()
+}
+
+// active reports whether GitHub would make something out of a word of plain text: @mention or address, #1 and GH-1
+// references, links, :emoji:, $formula$.
+func active(word string) bool {
+	if strings.Contains(word, "://") || strings.Contains(word, "$") || strings.Contains(strings.ToLower(word), "www.") {
+		return true
+	}
+	for i := 0; i < len(word); i++ {
+		rest := word[i+1:]
+		switch word[i] {
+		case '@':
+			if rest != "" && alnum(rest[0]) {
+				return true
+			}
+		case '#':
+			if rest != "" && rest[0] >= '0' && rest[0] <= '9' {
+				return true
+			}
+		case '-':
+			if i >= 2 && strings.EqualFold(word[i-2:i], "gh") && rest != "" && rest[0] >= '0' && rest[0] <= '9' {
+				return true
+			}
+		case ':':
+			if end := strings.IndexByte(rest, ':'); end > 0 && strings.Trim(strings.ToLower(rest[:end]), "abcdefghijklmnopqrstuvwxyz0123456789_+-") == "" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func alnum(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+
+// escapeWord writes a word with backslashes before the characters that markdown would act on in this place.
+func escapeWord(b *strings.Builder, word string, p place) {
+	rest := word
+	if p.start {
+		rest = escapeStart(b, word)
+	}
+	skipped := len(word) - len(rest)
+	for i := 0; i < len(rest); i++ {
+		c := rest[i]
+		at := i + skipped
+		switch c {
+		case '\\', '`', '*', '[', ']', '~':
+			b.WriteByte('\\')
+		case '<':
+			if i+1 < len(rest) && (alnum(rest[i+1]) && rest[i+1] > '9' || strings.IndexByte("/!?", rest[i+1]) >= 0) {
+				b.WriteByte('\\')
+			}
+		case '_':
+			if at == 0 || at == len(word)-1 || !alnum(word[at-1]) || !alnum(word[at+1]) {
+				b.WriteByte('\\')
+			}
+		case '&':
+			if i+1 < len(rest) && (alnum(rest[i+1]) || rest[i+1] == '#') {
+				b.WriteByte('\\')
+			}
+		case '|':
+			if p.cell {
+				b.WriteByte('\\')
+			}
+		}
+		b.WriteByte(c)
+	}
+}
+
+// escapeStart writes what would open another block at the start of a line with a backslash, and returns the rest.
+func escapeStart(b *strings.Builder, word string) string {
+	if strings.Trim(word, "#-+=|:") == "" || word[0] == '>' || strings.HasPrefix(word, "::") {
+		b.WriteByte('\\')
+		b.WriteByte(word[0])
+		return word[1:]
+	}
+	number := strings.TrimLeft(word, "0123456789")
+	if digits := word[:len(word)-len(number)]; digits != "" && (number == "." || number == ")") {
+		b.WriteString(digits + `\` + number)
+		return ""
+	}
+	return word
+}
+
+// safeDest returns a link's destination with everything but plain URL characters percent-encoded, and whether it is a
+// relative path or an http(s) address.
+func safeDest(dest string) (string, bool) {
+	if dest == "" {
+		return "", false
+	}
+	if i := strings.IndexAny(dest, ":/?#"); i >= 0 && dest[i] == ':' {
+		if scheme := strings.ToLower(dest[:i]); scheme != "http" && scheme != "https" {
+			return "", false
+		}
+	}
+	const hex = "0123456789ABCDEF"
+	var b strings.Builder
+	for i := 0; i < len(dest); i++ {
+		c := dest[i]
+		if alnum(c) || strings.IndexByte("-._~:/?#@!$&'+,;=%", c) >= 0 {
+			b.WriteByte(c)
+			continue
+		}
+		b.WriteByte('%')
+		b.WriteByte(hex[c>>4])
+		b.WriteByte(hex[c&15])
+	}
+	return b.String(), !strings.HasPrefix(dest, "//")
+}

@@ -1,0 +1,261 @@
+package render
+
+import (
+	"html"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/doc"
+)
+
+// MarkdownOptions are the choices of [Markdown]. The zero value is what report.md uses.
+type MarkdownOptions struct {
+	NameLimit int  // longest name in characters, shortened in the middle; 0 means 100, less than 0 no limit
+	Compact   bool // do not align table cells in the source: fewer bytes, the same page
+}
+
+const defaultNameLimit = 100
+
+// Markdown writes a document as GitHub-flavoured markdown. The only HTML in it are the lines that make a folded part:
+// <details>, <summary>…</summary> and </details>.
+func Markdown(w io.Writer, d doc.Document, o MarkdownOptions) error {
+	if o.NameLimit == 0 {
+		o.NameLimit = defaultNameLimit
+	}
+	m := markdown{MarkdownOptions: o}
+	lines := m.blocks(d.Blocks)
+	if len(lines) == 0 {
+		return nil
+	}
+	for i := range lines {
+		lines[i] = logLine(strings.TrimRight(lines[i], " "))
+	}
+	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
+	return err
+}
+
+type markdown struct {
+	MarkdownOptions
+	second bool // the list before this one touches it: use other marks, or they would be one list
+}
+
+// blocks returns the lines of all blocks, with an empty line between two.
+func (m markdown) blocks(list []doc.Block) []string {
+	var lines []string
+	marked := false // the last block was a list
+	for _, b := range list {
+		isList := false
+		switch b.(type) {
+		case doc.List, doc.Fields:
+			isList = true
+		}
+		m.second = isList && marked && !m.second
+		part := m.block(b)
+		if len(part) == 0 {
+			continue
+		}
+		if len(lines) > 0 {
+			lines = append(lines, "")
+		}
+		lines = append(lines, part...)
+		marked = isList
+	}
+	return lines
+}
+
+// bullet and number are the marks of list items.
+func (m markdown) bullet() string {
+	if m.second {
+		return "* "
+	}
+	return "- "
+}
+
+func (m markdown) number(i int) string {
+	if m.second {
+		return strconv.Itoa(i) + ") "
+	}
+	return strconv.Itoa(i) + ". "
+}
+
+func (m markdown) block(b doc.Block) []string {
+	switch b := b.(type) {
+	case doc.Heading:
+		text := m.inline(b.Spans, place{start: true})
+		if i := strings.LastIndexByte(text, ' '); i >= 0 && strings.Trim(text[i+1:], "#") == "" {
+			text = text[:i+1] + `\` + text[i+1:] // number signs at the end would close the heading
+		}
+		return notEmpty(strings.Repeat("#", min(max(b.Level, 1), 6))+" ", text)
+	case doc.Paragraph:
+		return notEmpty("", m.inline(b.Spans, place{start: true}))
+	case doc.List:
+		return m.list(b)
+	case doc.Fields:
+		var lines []string
+		for _, f := range b.Items {
+			value := m.inline(f.Value, place{})
+			lines = append(lines, strings.TrimRight(m.bullet()+m.inline([]doc.Span{doc.Strong(f.Label + ":")}, place{})+" "+value, " "))
+		}
+		return lines
+	case doc.Table:
+		return m.table(b)
+	case doc.Details:
+		inner := markdown{MarkdownOptions: m.MarkdownOptions}.blocks(b.Blocks)
+		if len(inner) == 0 {
+			return nil
+		}
+		lines := []string{"<details>", "<summary>" + m.summary(b.Summary) + "</summary>", ""}
+		return append(append(lines, inner...), "", "</details>")
+	case doc.Note:
+		inner := markdown{MarkdownOptions: m.MarkdownOptions}.blocks(b.Blocks)
+		if len(inner) == 0 {
+			return nil
+		}
+		kind := map[doc.NoteKind]string{doc.Info: "NOTE", doc.Caution: "WARNING", doc.Danger: "CAUTION"}[b.Kind]
+		return prefix("> ", append([]string{"[!" + kind + "]"}, inner...))
+	}
+	return nil // charts
+}
+
+func (m markdown) inline(spans []doc.Span, p place) string { return inline(spans, p, m.NameLimit) }
+
+func notEmpty(mark, text string) []string {
+	if text == "" {
+		return nil
+	}
+	return []string{mark + text}
+}
+
+func prefix(p string, lines []string) []string {
+	for i, l := range lines {
+		lines[i] = strings.TrimRight(p+l, " ")
+	}
+	return lines
+}
+
+func (m markdown) list(l doc.List) []string {
+	inner := m
+	inner.second = false
+	var lines []string
+	for i, item := range l.Items {
+		mark := m.bullet()
+		if l.Ordered {
+			mark = m.number(i + 1)
+		}
+		lines = append(lines, strings.TrimRight(mark+m.inline(item.Spans, place{start: true}), " "))
+		for _, b := range item.Blocks {
+			if _, nested := b.(doc.List); !nested {
+				lines = append(lines, "")
+			}
+			lines = append(lines, prefix(strings.Repeat(" ", len(mark)), inner.block(b))...)
+		}
+	}
+	return lines
+}
+
+// summary writes spans as HTML text: markdown is not read inside a summary line.
+func (m markdown) summary(spans []doc.Span) string {
+	var b strings.Builder
+	for _, s := range spans {
+		text := Visible(s.Text)
+		switch s.Kind {
+		case doc.KindName:
+			if text == "" {
+				text = unnamed
+			}
+			b.WriteString("<code>" + html.EscapeString(Shorten(text, m.NameLimit)) + "</code>")
+		case doc.KindCode:
+			b.WriteString("<code>" + html.EscapeString(text) + "</code>")
+		default:
+			for i, word := range strings.Split(text, " ") {
+				if i > 0 {
+					b.WriteByte(' ')
+				}
+				if active(word) {
+					word = "<code>" + html.EscapeString(word) + "</code>"
+				} else {
+					word = html.EscapeString(word)
+				}
+				b.WriteString(word)
+			}
+		}
+	}
+	return b.String()
+}
+
+func (m markdown) table(t doc.Table) []string {
+	n := len(t.Columns)
+	if n == 0 {
+		return nil
+	}
+	head := make([]string, n)
+	width := make([]int, n)
+	for i, c := range t.Columns {
+		head[i] = m.inline([]doc.Span{doc.Text(c.Title)}, place{cell: true})
+		width[i] = max(textWidth(head[i]), 3)
+	}
+	var rows [][]string
+	for _, list := range [][][]doc.Cell{t.Rows, t.Foot} {
+		for _, cells := range list {
+			row := make([]string, n)
+			for i := range row {
+				if i < len(cells) {
+					row[i] = m.inline(cells[i], place{cell: true})
+				}
+				width[i] = max(width[i], textWidth(row[i]))
+			}
+			rows = append(rows, row)
+		}
+	}
+	var lines []string
+	if caption := m.inline(strong(t.Caption), place{start: true}); caption != "" {
+		lines = append(lines, caption, "")
+	}
+	lines = append(lines, m.row(head, t.Columns, width), m.rule(t.Columns, width))
+	for _, row := range rows {
+		lines = append(lines, m.row(row, t.Columns, width))
+	}
+	return lines
+}
+
+// strong emphasises the plain words among spans.
+func strong(spans []doc.Span) []doc.Span {
+	out := merge(spans)
+	for i := range out {
+		if out[i].Kind == doc.KindText {
+			out[i].Kind = doc.KindStrong
+		}
+	}
+	return out
+}
+
+func (m markdown) row(cells []string, columns []doc.Column, width []int) string {
+	var b strings.Builder
+	for i, c := range cells {
+		b.WriteString("| ")
+		if !m.Compact {
+			c = pad(c, width[i], columns[i].Align == doc.Right)
+		}
+		b.WriteString(c)
+		b.WriteByte(' ')
+	}
+	return b.String() + "|"
+}
+
+func (m markdown) rule(columns []doc.Column, width []int) string {
+	var b strings.Builder
+	for i, c := range columns {
+		dashes := 3
+		if !m.Compact {
+			dashes = width[i]
+		}
+		b.WriteString("| ")
+		if c.Align == doc.Right {
+			b.WriteString(strings.Repeat("-", dashes-1) + ": ")
+		} else {
+			b.WriteString(strings.Repeat("-", dashes) + " ")
+		}
+	}
+	return b.String() + "|"
+}

@@ -1,0 +1,284 @@
+package render
+
+import (
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/doc"
+)
+
+// TerminalOptions are the choices of [Terminal].
+type TerminalOptions struct {
+	Width int  // columns, 100 if 0, at least 40
+	Color bool // write colours and bold; the caller knows whether it writes to a terminal and whether NO_COLOR is set
+}
+
+// Terminal writes a document as text for a terminal: aligned, wrapped and shortened to the width. Escape sequences are
+// written only for Color, and never come from a name.
+func Terminal(w io.Writer, d doc.Document, o TerminalOptions) error {
+	if o.Width == 0 {
+		o.Width = 100
+	}
+	t := terminal{width: max(o.Width, 40), color: o.Color}
+	lines := t.blocks(d.Blocks)
+	if len(lines) == 0 {
+		return nil
+	}
+	var b strings.Builder
+	for _, l := range lines {
+		b.WriteString(t.line(l))
+		b.WriteByte('\n')
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// style is the parameter of an SGR escape sequence, or empty.
+type style string
+
+const (
+	bold  style = "1"
+	faint style = "2"
+)
+
+func toneStyle(t doc.Tone) style {
+	switch t {
+	case doc.Good:
+		return "32"
+	case doc.Bad:
+		return "31"
+	case doc.Warn:
+		return "33"
+	case doc.Muted:
+		return faint
+	}
+	return ""
+}
+
+// frag is visible text in one style. Names may be shortened further.
+type frag struct {
+	text  string
+	style style
+	name  bool
+}
+
+// row is one line of output.
+type row []frag
+
+func (r row) width() int {
+	n := 0
+	for _, f := range r {
+		n += textWidth(f.text)
+	}
+	return n
+}
+
+// indent puts text in front of a line.
+func (r row) indent(text string) row { return append(row{{text: text}}, r...) }
+
+type terminal struct {
+	width int
+	color bool
+}
+
+// narrower is the same terminal with n columns less.
+func (t terminal) narrower(n int) terminal {
+	t.width = max(t.width-n, 20)
+	return t
+}
+
+// line turns a row into bytes.
+func (t terminal) line(r row) string {
+	var text, b strings.Builder
+	for _, f := range r {
+		text.WriteString(f.text)
+	}
+	whole := strings.TrimRight(text.String(), " ")
+	safe := logLine(whole)
+	if !t.color || safe != whole {
+		return safe
+	}
+	left := len(whole) // the spaces behind it are not written
+	for _, f := range r {
+		part := f.text[:min(left, len(f.text))]
+		left -= len(part)
+		if f.style == "" || strings.TrimSpace(part) == "" {
+			b.WriteString(part)
+			continue
+		}
+		b.WriteString("\x1b[" + string(f.style) + "m" + part + "\x1b[0m")
+	}
+	return b.String()
+}
+
+// blocks returns the lines of all blocks: an empty line between two, none after a heading.
+func (t terminal) blocks(list []doc.Block) []row {
+	var lines []row
+	open := false // the last block was a heading
+	for _, b := range list {
+		part := t.block(b)
+		if len(part) == 0 {
+			continue
+		}
+		if len(lines) > 0 && !open {
+			lines = append(lines, nil)
+		}
+		lines = append(lines, part...)
+		_, open = b.(doc.Heading)
+	}
+	return lines
+}
+
+func (t terminal) block(b doc.Block) []row {
+	switch b := b.(type) {
+	case doc.Heading:
+		return t.wrap(b.Spans, bold)
+	case doc.Paragraph:
+		return t.wrap(b.Spans, "")
+	case doc.List:
+		return t.list(b)
+	case doc.Fields:
+		return t.fields(b)
+	case doc.Table:
+		return t.table(b)
+	case doc.Details:
+		return append(t.wrap(b.Summary, bold), t.hang("  ", "", t.narrower(2).blocks(b.Blocks))...)
+	case doc.Note:
+		word, tone := "Note: ", style("")
+		switch b.Kind {
+		case doc.Caution:
+			word, tone = "Warning: ", toneStyle(doc.Warn)
+		case doc.Danger:
+			word, tone = "Caution: ", toneStyle(doc.Bad)
+		}
+		return t.hang(word, tone, t.narrower(len(word)).blocks(b.Blocks))
+	}
+	return nil // charts
+}
+
+// hang puts a mark before the first line and as many spaces before the others.
+func (t terminal) hang(mark string, s style, lines []row) []row {
+	for i, l := range lines {
+		switch {
+		case i == 0:
+			lines[i] = append(row{{text: mark, style: s}}, l...)
+		case len(l) > 0:
+			lines[i] = l.indent(strings.Repeat(" ", textWidth(mark)))
+		}
+	}
+	return lines
+}
+
+func (t terminal) list(l doc.List) []row {
+	var lines []row
+	for i, item := range l.Items {
+		mark := "- "
+		if l.Ordered {
+			mark = strconv.Itoa(i+1) + ". "
+		}
+		in := t.narrower(len(mark))
+		lines = append(lines, t.hang(mark, "", append(in.wrap(item.Spans, ""), in.blocks(item.Blocks)...))...)
+	}
+	return lines
+}
+
+func (t terminal) fields(f doc.Fields) []row {
+	width := 0
+	for _, item := range f.Items {
+		width = max(width, textWidth(Visible(item.Label)))
+	}
+	width = min(width, t.width/3)
+	var lines []row
+	for _, item := range f.Items {
+		mark := pad(fit(Visible(item.Label), width), width, false) + "  "
+		lines = append(lines, t.hang(mark, bold, t.narrower(width+2).wrap(item.Value, ""))...)
+	}
+	return lines
+}
+
+// frags returns spans as visible text. Names are shortened to limit columns.
+func (t terminal) frags(spans []doc.Span, base style, limit int) row {
+	var r row
+	for _, s := range spans {
+		f := frag{text: Visible(s.Text), style: base, name: s.Kind == doc.KindName}
+		switch {
+		case s.Tone != doc.Plain:
+			f.style = toneStyle(s.Tone)
+		case s.Kind == doc.KindStrong:
+			f.style = bold
+		}
+		if f.name {
+			if f.text == "" {
+				f.text = unnamed
+			}
+			f.text = fit(f.text, limit)
+		}
+		r = append(r, f)
+	}
+	return r
+}
+
+// wrap breaks spans into lines at spaces; a word longer than a line is cut.
+func (t terminal) wrap(spans []doc.Span, base style) []row {
+	var lines []row
+	var line, word row
+	used, wordWidth := 0, 0
+	newline := func() {
+		lines = append(lines, line)
+		line, used = nil, 0
+	}
+	flush := func() {
+		if len(word) == 0 {
+			return
+		}
+		if used > 0 && used+1+wordWidth > t.width {
+			newline()
+		}
+		if used > 0 {
+			line = append(line, frag{text: " ", style: word[0].style})
+			used++
+		}
+		line = append(line, word...)
+		used += wordWidth
+		word, wordWidth = nil, 0
+	}
+	for _, f := range t.frags(spans, base, max(t.width*3/5, 20)) {
+		for i, part := range strings.Split(f.text, " ") {
+			if i > 0 {
+				flush()
+			}
+			for _, piece := range cut(part, t.width) {
+				w := textWidth(piece)
+				if wordWidth > 0 && wordWidth+w > t.width {
+					flush()
+					newline()
+				}
+				word = append(word, frag{text: piece, style: f.style})
+				wordWidth += w
+			}
+		}
+	}
+	flush()
+	if len(line) > 0 {
+		newline()
+	}
+	return lines
+}
+
+// cut breaks a word into pieces of at most width columns.
+func cut(word string, width int) []string {
+	if word == "" {
+		return nil
+	}
+	var pieces []string
+	start, used := 0, 0
+	for i, r := range word {
+		if used+runeWidth(r) > width {
+			pieces = append(pieces, word[start:i])
+			start, used = i, 0
+		}
+		used += runeWidth(r)
+	}
+	return append(pieces, word[start:])
+}

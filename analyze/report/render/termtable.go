@@ -1,0 +1,148 @@
+package render
+
+import (
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/report/doc"
+)
+
+const (
+	gutter    = 2  // columns between two table columns
+	leastName = 16 // what a left-aligned column keeps when it has to shrink
+)
+
+// table lays a table out in the width: columns that hold text are shortened first, then wide columns are left out, then
+// the rightmost ones.
+func (t terminal) table(tab doc.Table) []row {
+	if len(tab.Columns) == 0 {
+		return nil
+	}
+	keep := make([]int, len(tab.Columns))
+	for i := range keep {
+		keep[i] = i
+	}
+	grid := t.grid(tab)
+	width, ok := t.widths(tab, grid, keep)
+	for !ok && len(keep) > 1 {
+		keep = drop(tab, keep)
+		width, ok = t.widths(tab, grid, keep)
+	}
+	lines := t.wrap(tab.Caption, bold)
+	for _, cells := range grid {
+		var line row
+		for i, c := range keep {
+			if i > 0 {
+				line = append(line, frag{text: "  "})
+			}
+			cell := shrink(cells[c], width[i])
+			fill := frag{text: pad("", width[i]-cell.width(), false)}
+			if tab.Columns[c].Align == doc.Right {
+				line = append(append(line, fill), cell...)
+			} else {
+				line = append(append(line, cell...), fill)
+			}
+		}
+		lines = append(lines, line)
+	}
+	if n := len(tab.Columns) - len(keep); n > 0 {
+		note := doc.Text("(columns that need a wider terminal: " + strconv.Itoa(n) + ")")
+		lines = append(lines, t.wrap(doc.Spans(note), faint)...)
+	}
+	return lines
+}
+
+// grid returns the head (unless all titles are empty), the rows and the foot as rows of cells, one cell per column.
+func (t terminal) grid(tab doc.Table) [][]row {
+	var grid [][]row
+	head, titled := make([]row, len(tab.Columns)), false
+	for i, c := range tab.Columns {
+		head[i] = row{{text: Visible(c.Title), style: faint}}
+		titled = titled || c.Title != ""
+	}
+	if titled {
+		grid = append(grid, head)
+	}
+	add := func(list [][]doc.Cell, base style) {
+		for _, cells := range list {
+			line := make([]row, len(tab.Columns))
+			for i := range line {
+				if i < len(cells) {
+					line[i] = t.frags(cells[i], base, defaultNameLimit)
+				}
+			}
+			grid = append(grid, line)
+		}
+	}
+	add(tab.Rows, "")
+	add(tab.Foot, faint)
+	for _, line := range grid { // before widths are measured: a line must not start like a command of a CI log
+		if first := line[0]; len(first) > 0 {
+			first[0].text = logLine(first[0].text)
+		}
+	}
+	return grid
+}
+
+// widths returns the width of each kept column, and whether they fit into the terminal.
+func (t terminal) widths(tab doc.Table, grid [][]row, keep []int) ([]int, bool) {
+	width := make([]int, len(keep))
+	total := gutter * (len(keep) - 1)
+	for i, c := range keep {
+		for _, cells := range grid {
+			width[i] = max(width[i], cells[c].width())
+		}
+		total += width[i]
+	}
+	for total > t.width {
+		widest := -1
+		for i, c := range keep {
+			if tab.Columns[c].Align == doc.Left && width[i] > leastName && (widest < 0 || width[i] > width[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			break
+		}
+		width[widest]--
+		total--
+	}
+	if len(keep) == 1 {
+		width[0] = min(width[0], t.width)
+		return width, true
+	}
+	return width, total <= t.width
+}
+
+// drop takes out the rightmost wide column, or the rightmost one.
+func drop(tab doc.Table, keep []int) []int {
+	for i := len(keep) - 1; i > 0; i-- {
+		if tab.Columns[keep[i]].Wide {
+			return append(append([]int(nil), keep[:i]...), keep[i+1:]...)
+		}
+	}
+	return keep[:len(keep)-1]
+}
+
+// shrink shortens the longest names of a cell, then the cell as a whole, to the width.
+func shrink(cell row, width int) row {
+	excess := cell.width() - width
+	if excess <= 0 {
+		return cell
+	}
+	longest := -1
+	for i, f := range cell {
+		if f.name && (longest < 0 || textWidth(f.text) > textWidth(cell[longest].text)) {
+			longest = i
+		}
+	}
+	if longest >= 0 && textWidth(cell[longest].text)-excess >= 8 {
+		out := append(row(nil), cell...)
+		out[longest].text = fit(out[longest].text, textWidth(out[longest].text)-excess)
+		return out
+	}
+	text := ""
+	for _, f := range cell {
+		text += f.text
+	}
+	return row{{text: fit(text, width), style: cell[0].style}}
+}

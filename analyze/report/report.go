@@ -1,0 +1,192 @@
+// Package report is the model of an analysis: what explain says about one capture, as data.
+//
+// A [Report] is what analyze produces, what report.json holds, and all that a comparison or a renderer ever needs. The
+// package knows nothing of traces, of SQLite or of output formats, and imports the standard library only.
+//
+// Conventions that hold for every value in it:
+//
+//   - Times are in nanoseconds, sizes in bytes, shares are ratios in [0,1]. Scaling is the renderer's work.
+//   - Unknown is null, never zero. NaN and infinities never appear ([Report.Validate] refuses them).
+//   - Slices are never null, and their order is part of the content: the same input gives the same bytes.
+package report
+
+// SchemaID names the format of report.json. Additive fields keep the major number behind the slash; removing or
+// redefining a field or a metric id raises it.
+const SchemaID = "explain.report/1"
+
+// Report is the whole analysis of one capture.
+type Report struct {
+	Schema      string      `json:"schema"`
+	Tool        Tool        `json:"tool"`
+	Trace       Provenance  `json:"trace"`
+	Environment Environment `json:"environment"`
+	Window      Window      `json:"window"`
+	Unit        Unit        `json:"unit"`
+	Metrics     []Metric    `json:"metrics"`
+	Sections    []Section   `json:"sections"`
+	Findings    []Finding   `json:"findings"`
+	Warnings    []Warning   `json:"warnings"`
+}
+
+// Tool names the program that wrote the report.
+type Tool struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// Provenance says which file the report was made from. It holds no path, only the file's own name.
+type Provenance struct {
+	Name            string       `json:"name"`
+	Kind            string       `json:"kind"` // nsys-sqlite, or nsys-rep when explain exported it itself
+	Bytes           int64        `json:"bytes"`
+	ExporterVersion *string      `json:"exporter_version"` // version of nsys that wrote the SQLite file
+	SchemaVersion   *string      `json:"schema_version"`   // version of nsys' export schema
+	Tables          []TableCount `json:"tables"`           // the tables that were read
+}
+
+// TableCount is the size of one input table. Skipped rows (NULL times, end before start) enter no sum.
+type TableCount struct {
+	Name    string `json:"name"`
+	Rows    int64  `json:"rows"`
+	Skipped int64  `json:"skipped"`
+}
+
+// Environment describes where the capture was made, from an allow-list of keys: nothing else of a capture's environment
+// is ever read. The comment of each field says what a difference means to a comparison: hard (not comparable), soft
+// (named and warned of) or residue (named only).
+type Environment struct {
+	GPUs            []GPU    `json:"gpus"`             // hard: model and count of the devices that did work
+	GraphTrace      *string  `json:"graph_trace"`      // hard: CUDA graphs traced per "graph" or per "node"; null if no graph was seen
+	Model           *string  `json:"model"`            // hard, where known
+	DType           *string  `json:"dtype"`            // hard, where known
+	Parallelism     *string  `json:"parallelism"`      // hard, where known
+	Driver          *string  `json:"driver"`           // soft
+	CUDA            *string  `json:"cuda"`             // soft: version of CUDA that the driver supports
+	CaptureVersion  *string  `json:"capture_version"`  // soft: version of nsys that captured, where the file says it
+	OS              *string  `json:"os"`               // soft
+	CPU             *string  `json:"cpu"`              // soft
+	TraceSet        []string `json:"trace_set"`        // soft: what was traced (cuda, nvtx, osrt, …)
+	ExporterVersion *string  `json:"exporter_version"` // residue
+	SchemaVersion   *string  `json:"schema_version"`   // residue
+}
+
+// GPU is one device that did work in the capture. Attributes are null where the capture does not state them.
+type GPU struct {
+	Device          int      `json:"device"` // the deviceId of the event rows
+	Name            *string  `json:"name"`
+	Chip            *string  `json:"chip"`
+	SMs             *int64   `json:"sms"`
+	MemoryBytes     *int64   `json:"memory_bytes"`
+	MemoryBandwidth *float64 `json:"memory_bandwidth"` // bytes per second
+	ClockHz         *float64 `json:"clock_hz"`
+	ComputeCap      *string  `json:"compute_capability"`
+}
+
+// Window is the part of the capture that was analysed, in the capture's own nanoseconds, common to all devices.
+type Window struct {
+	Start  int64  `json:"start"`
+	End    int64  `json:"end"`
+	Length int64  `json:"length"`
+	Mode   string `json:"mode"` // capture, range (--from/--to), nvtx (--window), steady (--steady), host (no GPU work), empty
+	Why    string `json:"why"`
+}
+
+// Unit says what one step of the workload is, how it was found, and how many of them were kept.
+type Unit struct {
+	Kind    string      `json:"kind"` // nvtx, graph, kernel, none
+	Name    string      `json:"name"` // marker pattern, anchor kernel, or empty
+	Why     string      `json:"why"`  // one sentence: how it was found, or why none was
+	Groups  []UnitGroup `json:"groups"`
+	Trimmed UnitTrim    `json:"trimmed"`
+}
+
+// UnitGroup is one kind of unit: same phase, same batch size, same work.
+type UnitGroup struct {
+	Phase     string `json:"phase"`     // prefill, decode, mixed, step, …
+	Batch     *int64 `json:"batch"`     // where the marker carries it
+	Signature string `json:"signature"` // hash of the canonical kernels and their counts in one unit
+	Kernels   int64  `json:"kernels"`   // kernels in one unit (median)
+	Count     int64  `json:"count"`     // units kept, over all devices
+}
+
+// UnitTrim counts the units that were left out, by reason, and states the rule.
+type UnitTrim struct {
+	Rule   string `json:"rule"`
+	Cut    int64  `json:"cut"`    // incomplete at an end of the window
+	Warmup int64  `json:"warmup"` // slower than the rule allows, at the start
+	Other  int64  `json:"other"`  // different work
+}
+
+// Section is one part of the report, computed by one file of internal/section.
+type Section struct {
+	ID         string   `json:"id"`
+	Title      string   `json:"title"`
+	Status     Status   `json:"status"`
+	Reason     string   `json:"reason"`   // why the status is not ok; empty otherwise
+	Coverage   *float64 `json:"coverage"` // share of the data the section could use, where that is a question
+	Derivation string   `json:"derivation"`
+	Notes      []string `json:"notes"` // limitations and definitions a reader needs
+	Tables     []Table  `json:"tables"`
+	Charts     []Chart  `json:"charts"`
+}
+
+// Status of a section.
+type Status string
+
+// Every status a section can have.
+const (
+	OK            Status = "ok"
+	Partial       Status = "partial"        // computed from a part of the data, see Reason
+	Unavailable   Status = "unavailable"    // the capture lacks the tables or columns, see Reason
+	NotApplicable Status = "not_applicable" // the tables are there and hold nothing of this kind
+	Error         Status = "error"          // explain failed; the other sections stand
+)
+
+// Chart is a drawing as data. Renderers that cannot draw leave it out: its numbers are also in a table or a metric.
+type Chart struct {
+	ID     string   `json:"id"`
+	Title  string   `json:"title"`
+	Kind   string   `json:"kind"` // bar, stacked, histogram, strip
+	Unit   string   `json:"unit"`
+	Series []Series `json:"series"`
+}
+
+// Series is one named row of a chart.
+type Series struct {
+	Name   string    `json:"name"`
+	Labels []string  `json:"labels"`
+	Values []float64 `json:"values"`
+}
+
+// Finding is something a reader should know or do. It quotes no number of its own: evidence points at metrics.
+type Finding struct {
+	ID       string      `json:"id"`
+	Severity Severity    `json:"severity"`
+	Title    string      `json:"title"`
+	Evidence []MetricRef `json:"evidence"`
+	Advice   []string    `json:"advice"`
+	Doc      string      `json:"doc"` // id of the section that made it; `explain doc ID` prints its page
+}
+
+// Severity of a finding.
+type Severity string
+
+// Severities, most severe first.
+const (
+	High   Severity = "high"
+	Medium Severity = "medium"
+	Low    Severity = "low"
+)
+
+// MetricRef points at one metric of the same report.
+type MetricRef struct {
+	ID     string `json:"id"`
+	Labels Labels `json:"labels"`
+}
+
+// Warning is something that limits trust in the numbers. It is not an error: the report stands.
+type Warning struct {
+	Code    string `json:"code"`
+	Section string `json:"section"` // id of the section it concerns; empty for the whole report
+	Text    string `json:"text"`
+}

@@ -1,0 +1,29 @@
+// Package schema holds the published JSON Schemas of the files explain writes. They are contracts: a test holds them to
+// the Go types, and an independent validator holds every committed report to them.
+package schema
+
+import (
+	_ "embed"
+	"sort"
+)
+
+//go:embed report.schema.json
+var reportSchema string
+
+var texts = map[string]string{"report": reportSchema}
+
+// Names lists the schemas.
+func Names() []string {
+	names := make([]string, 0, len(texts))
+	for n := range texts {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// Text returns the schema of that name.
+func Text(name string) (string, bool) {
+	t, ok := texts[name]
+	return t, ok
+}

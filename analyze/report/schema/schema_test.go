@@ -1,0 +1,96 @@
+package schema
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// node is the part of JSON Schema the published schema uses.
+type node struct {
+	Ref        string           `json:"$ref"`
+	Type       json.RawMessage  `json:"type"`
+	Const      string           `json:"const"`
+	Required   []string         `json:"required"`
+	Properties map[string]*node `json:"properties"`
+	Items      *node            `json:"items"`
+	AnyOf      []*node          `json:"anyOf"`
+	Defs       map[string]*node `json:"$defs"`
+}
+
+// TestSchemaFollowsTheTypes fails when a field is added to the model and not to the schema, or the other way round.
+func TestSchemaFollowsTheTypes(t *testing.T) {
+	text, _ := Text("report")
+	var root node
+	if err := json.Unmarshal([]byte(text), &root); err != nil {
+		t.Fatal(err)
+	}
+	compare(t, &root, &root, reflect.TypeFor[report.Report](), "report")
+}
+
+func compare(t *testing.T, root, n *node, typ reflect.Type, path string) {
+	t.Helper()
+	for n.Ref != "" || len(n.AnyOf) > 0 {
+		if len(n.AnyOf) > 0 {
+			n = n.AnyOf[0]
+			continue
+		}
+		d := root.Defs[strings.TrimPrefix(n.Ref, "#/$defs/")]
+		if d == nil {
+			t.Fatalf("%s: no definition %s", path, n.Ref)
+		}
+		n = d
+	}
+	for typ.Kind() == reflect.Pointer {
+		typ = typ.Elem()
+	}
+	switch {
+	case typ == reflect.TypeFor[report.Cell]():
+		return
+	case typ.Kind() == reflect.Slice || typ.Kind() == reflect.Array:
+		if n.Items == nil {
+			t.Errorf("%s: a list in the model, not in the schema", path)
+			return
+		}
+		compare(t, root, n.Items, typ.Elem(), path+"[]")
+	case typ.Kind() == reflect.Struct:
+		var fields, required []string
+		for f := range typ.Fields() {
+			name, opt, _ := strings.Cut(f.Tag.Get("json"), ",")
+			fields = append(fields, name)
+			if opt != "omitempty" {
+				required = append(required, name)
+			}
+			if p := n.Properties[name]; p == nil {
+				t.Errorf("%s.%s: in the model, not in the schema", path, name)
+			} else {
+				compare(t, root, p, f.Type, path+"."+name)
+			}
+		}
+		for name := range n.Properties {
+			if !slices.Contains(fields, name) {
+				t.Errorf("%s.%s: in the schema, not in the model", path, name)
+			}
+		}
+		sort.Strings(required)
+		have := slices.Clone(n.Required)
+		sort.Strings(have)
+		if !slices.Equal(required, have) {
+			t.Errorf("%s: required %v in the schema, %v in the model", path, have, required)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	if got := Names(); !slices.Equal(got, []string{"report"}) {
+		t.Errorf("Names() = %v", got)
+	}
+	if _, ok := Text("no such"); ok {
+		t.Error("a schema that does not exist has a text")
+	}
+}

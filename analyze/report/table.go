@@ -1,0 +1,149 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// Table is rows under typed columns. A cut table ends in an "others" row, so that columns which are sums still sum.
+type Table struct {
+	ID        string   `json:"id"`
+	Title     string   `json:"title"`
+	File      string   `json:"file"` // name of its CSV under tables/, or empty if it has none
+	Columns   []Column `json:"columns"`
+	Rows      [][]Cell `json:"rows"`
+	TotalRows int64    `json:"total_rows"` // rows before the table was cut, the others row not counted
+	Others    bool     `json:"others"`     // the last row sums what was cut
+}
+
+// Column is one typed column.
+type Column struct {
+	ID    string   `json:"id"`
+	Title string   `json:"title"`
+	Kind  Kind     `json:"kind"`
+	Unit  string   `json:"unit"`          // of the cells, in base units; empty for text
+	CSV   []CSVCol `json:"csv,omitempty"` // how CSV files write it; one column named ID in base units if empty
+	Wide  bool     `json:"wide"`          // detail that narrow voices (terminal, comment) leave out
+}
+
+// CSVCol writes a column's base value times 10^Exp10 under another name: total_time_ms is {Name, -6}.
+type CSVCol struct {
+	Name  string `json:"name"`
+	Exp10 int    `json:"exp10"`
+}
+
+// Kind of a column's cells.
+type Kind string
+
+// Kinds of column. Name cells come from the capture and are hostile text; Text cells are explain's own words.
+const (
+	Name   Kind = "name"
+	Text   Kind = "text"
+	Int    Kind = "int"
+	Float  Kind = "float"
+	Bool   Kind = "bool"
+	Moment Kind = "time" // a point in time, ns since the capture's own zero
+)
+
+// Cell is a null, an integer, a float, a string or a boolean. The zero value is null.
+//
+// Why not any: a cell that is one of five things is checked when it is read, keeps int64 exact through JSON, and sorts
+// without reflection.
+type Cell struct {
+	kind byte // 0 null, 'i', 'f', 's', 'b'
+	i    int64
+	f    float64
+	s    string
+}
+
+// Null is the unknown cell.
+var Null = Cell{}
+
+// I makes an integer cell.
+func I(v int64) Cell { return Cell{kind: 'i', i: v} }
+
+// F makes a float cell.
+func F(v float64) Cell { return Cell{kind: 'f', f: v} }
+
+// S makes a text cell.
+func S(v string) Cell { return Cell{kind: 's', s: v} }
+
+// B makes a boolean cell.
+func B(v bool) Cell {
+	if v {
+		return Cell{kind: 'b', i: 1}
+	}
+	return Cell{kind: 'b'}
+}
+
+// IsNull reports whether the value is unknown.
+func (c Cell) IsNull() bool { return c.kind == 0 }
+
+// Int returns the integer and whether the cell holds one.
+func (c Cell) Int() (int64, bool) { return c.i, c.kind == 'i' }
+
+// Num returns the cell as a float, and whether it is a number.
+func (c Cell) Num() (float64, bool) {
+	switch c.kind {
+	case 'i':
+		return float64(c.i), true
+	case 'f':
+		return c.f, true
+	}
+	return 0, false
+}
+
+// Str returns the text and whether the cell holds one.
+func (c Cell) Str() (string, bool) { return c.s, c.kind == 's' }
+
+// Bool returns the boolean and whether the cell holds one.
+func (c Cell) Bool() (value, ok bool) { return c.i != 0, c.kind == 'b' }
+
+// MarshalJSON writes the cell as a bare JSON value.
+func (c Cell) MarshalJSON() ([]byte, error) {
+	switch c.kind {
+	case 'i':
+		return strconv.AppendInt(nil, c.i, 10), nil
+	case 'f':
+		return json.Marshal(c.f)
+	case 's':
+		return marshalText(c.s)
+	case 'b':
+		return strconv.AppendBool(nil, c.i != 0), nil
+	}
+	return []byte("null"), nil
+}
+
+// UnmarshalJSON reads a bare JSON value; a number without fraction or exponent becomes an integer.
+func (c *Cell) UnmarshalJSON(b []byte) error {
+	b = bytes.TrimSpace(b)
+	if len(b) == 0 {
+		return errors.New("report: empty cell")
+	}
+	*c = Cell{}
+	switch b[0] {
+	case 'n':
+		return nil
+	case 't', 'f':
+		var v bool
+		if err := json.Unmarshal(b, &v); err != nil {
+			return err
+		}
+		*c = B(v)
+		return nil
+	case '"':
+		c.kind = 's'
+		return json.Unmarshal(b, &c.s)
+	case '[', '{':
+		return fmt.Errorf("report: a cell is a single value, not %q", b[0])
+	}
+	if v, err := strconv.ParseInt(string(b), 10, 64); err == nil {
+		*c = I(v)
+		return nil
+	}
+	c.kind = 'f'
+	return json.Unmarshal(b, &c.f)
+}

@@ -1,0 +1,149 @@
+package unit
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// Quantity is a value in a base unit.
+type Quantity struct {
+	Value float64
+	Unit  string // a base unit of package report
+}
+
+// String writes the quantity as [Format] does.
+func (q Quantity) String() string { return Format(q.Value, q.Unit) }
+
+// symbol is what can stand behind a number: 1 symbol = factor × 10^exp of the base unit.
+type symbol struct {
+	base   string
+	exp    int
+	factor float64
+}
+
+// symbols maps every accepted symbol to its meaning. Symbols are case-sensitive (MB is not Mb), with both spellings of
+// the kilobyte and all three of the microsecond.
+var symbols = func() map[string]symbol {
+	m := map[string]symbol{
+		"":    {report.Count, 0, 1},
+		"%":   {report.Ratio, -2, 1},
+		"pp":  {report.Ratio, -2, 1},
+		"us":  {report.Nanoseconds, 3, 1},
+		"μs":  {report.Nanoseconds, 3, 1}, // GREEK SMALL LETTER MU; the µ of Format is MICRO SIGN
+		"min": {report.Nanoseconds, 9, 60},
+		"h":   {report.Nanoseconds, 9, 3600},
+		"KB":  {report.Bytes, 3, 1},
+	}
+	for _, u := range []string{report.Nanoseconds, report.Bytes, report.BytesPerSec, report.Flop, report.PerSecond} {
+		for _, s := range steps(u) {
+			m[s.symbol] = symbol{u, s.exp, 1}
+		}
+	}
+	for i, p := range []string{"Ki", "Mi", "Gi", "Ti", "Pi"} {
+		m[p+"B"] = symbol{report.Bytes, 0, math.Pow(1024, float64(i+1))}
+		m[p+"B/s"] = symbol{report.BytesPerSec, 0, math.Pow(1024, float64(i+1))}
+	}
+	return m
+}()
+
+const maxQuantity = 64 // bytes of text that can be a quantity
+
+// Parse reads a number with a unit: "200us", "2 ms", "1.5s", "3%", "512MiB", "27.7 GB/s", "1,234". The number is decimal,
+// with an optional sign and optional commas between thousands; there may be spaces before the unit. A number without a
+// unit is a count. The value is the nearest float64 to what was written.
+func Parse(s string) (Quantity, error) {
+	text := strings.Trim(s, " \t")
+	if len(text) > maxQuantity {
+		return Quantity{}, fmt.Errorf("%d characters are too long for a quantity such as 200us or 3%%", len(text))
+	}
+	i := 0
+	for i < len(text) && strings.IndexByte("+-0123456789.,", text[i]) >= 0 {
+		i++
+	}
+	number, err := plainNumber(text[:i])
+	if err != nil {
+		return Quantity{}, fmt.Errorf("%q: %w, expected a quantity such as 200us, 1.5 s, 3%% or 512MiB", text, err)
+	}
+	name := strings.TrimLeft(text[i:], " ")
+	sym, ok := symbols[name]
+	if !ok {
+		return Quantity{}, fmt.Errorf("%q: unknown unit %q, expected one of ns, us, ms, s, min, h, B, kB, MB, GB, KiB, MiB, GiB, %%, /s, GB/s", text, name)
+	}
+	v, err := strconv.ParseFloat(number+"e"+strconv.Itoa(sym.exp), 64)
+	if err != nil || math.IsInf(v*sym.factor, 0) {
+		return Quantity{}, fmt.Errorf("%q is out of range", text)
+	}
+	return Quantity{Value: v * sym.factor, Unit: sym.base}, nil
+}
+
+// ParseAs reads a quantity of the given base unit and returns its value. A bare 0 fits every unit.
+func ParseAs(s, base string) (float64, error) {
+	q, err := Parse(s)
+	if err != nil {
+		return 0, err
+	}
+	if q.Unit == base || q.Unit == report.Count && q.Value == 0 {
+		return q.Value, nil
+	}
+	return 0, fmt.Errorf("%q is %s, expected %s", s, kind(q.Unit), kind(base))
+}
+
+// kind names a base unit with an example, for error messages.
+func kind(u string) string {
+	switch u {
+	case report.Nanoseconds:
+		return "a time (such as 200us or 1.5s)"
+	case report.Bytes:
+		return "a size (such as 512MiB)"
+	case report.Ratio:
+		return "a share (such as 3%)"
+	case report.Count:
+		return "a plain number"
+	case report.PerSecond:
+		return "a rate (such as 50000/s)"
+	case report.BytesPerSec:
+		return "a throughput (such as 27.7GB/s)"
+	}
+	return "in " + u
+}
+
+// plainNumber checks [+-]digits[.digits], with commas only between groups of three, and returns it without commas.
+func plainNumber(s string) (string, error) {
+	sign := ""
+	if s != "" && (s[0] == '+' || s[0] == '-') {
+		sign, s = s[:1], s[1:]
+	}
+	whole, fraction, point := strings.Cut(s, ".")
+	if whole == "" || point && fraction == "" {
+		return "", errors.New("no number")
+	}
+	if groups := strings.Split(whole, ","); len(groups) > 1 {
+		for i, g := range groups {
+			if len(g) != 3 && (i > 0 || len(g) == 0 || len(g) > 3) {
+				return "", errors.New("commas stand between groups of three digits")
+			}
+		}
+		whole = strings.Join(groups, "")
+	}
+	if !allDigits(whole) || point && !allDigits(fraction) {
+		return "", errors.New("not a decimal number")
+	}
+	if !point {
+		return sign + whole, nil
+	}
+	return sign + whole + "." + fraction, nil
+}
+
+func allDigits(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return s != ""
+}

@@ -1,0 +1,218 @@
+// Package unit turns base-unit values into text for people, and what people type into base-unit values.
+//
+// A report holds nanoseconds, bytes and ratios ([report.Nanoseconds] and its neighbours). This package is the only place
+// that scales them. Three rules hold everywhere:
+//
+//   - Sizes are decimal, as nsys prints them: 1 kB = 1000 bytes, 1 GB = 10^9 bytes. The binary units KiB, MiB, GiB … are
+//     read by [Parse], and never written.
+//   - A single value has up to four significant digits ([Format]); the values of a column share one unit and one number of
+//     decimals ([Common]), so that they can be compared by eye.
+//   - Rounding never turns something into nothing or a part into the whole: a share of 0.00001 is "<0.01 %", one of
+//     0.99999 is ">99.99 %".
+//
+// The text is ASCII but for the µ of microseconds, with a dot as decimal point and a comma between thousands.
+package unit
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// step is one unit of a kind: 1 symbol = 10^exp base units.
+type step struct {
+	exp    int
+	symbol string
+}
+
+// steps returns the units in which values of a base unit are written, smallest first. An unknown base unit is written
+// as it is.
+func steps(u string) []step {
+	switch u {
+	case report.Nanoseconds:
+		return []step{{0, "ns"}, {3, "µs"}, {6, "ms"}, {9, "s"}}
+	case report.Bytes:
+		return []step{{0, "B"}, {3, "kB"}, {6, "MB"}, {9, "GB"}, {12, "TB"}, {15, "PB"}}
+	case report.BytesPerSec:
+		return []step{{0, "B/s"}, {3, "kB/s"}, {6, "MB/s"}, {9, "GB/s"}, {12, "TB/s"}, {15, "PB/s"}}
+	case report.Flop:
+		return []step{{0, "FLOP"}, {3, "kFLOP"}, {6, "MFLOP"}, {9, "GFLOP"}, {12, "TFLOP"}, {15, "PFLOP"}, {18, "EFLOP"}}
+	case report.PerSecond:
+		return []step{{0, "/s"}}
+	case report.Ratio:
+		return []step{{-2, "%"}}
+	case report.Count:
+		return []step{{0, ""}}
+	}
+	return []step{{0, u}}
+}
+
+// join puts a number and a unit symbol together: "12 ms", "12 %", but "12" and "12/s".
+func join(number, symbol string) string {
+	if symbol == "" || symbol[0] == '/' {
+		return number + symbol
+	}
+	return number + " " + symbol
+}
+
+const significant = 4
+
+// Format writes v, a value in base unit u, in the unit that suits its size, with up to four significant digits and no
+// trailing zeros: "1.234 ms", "2.1 µs", "27.7 GB/s", "12,345/s". Integers and rates keep all digits before the point.
+// Ratios become percent, see [Percent].
+func Format(v float64, u string) string {
+	if u == report.Ratio {
+		return Percent(v)
+	}
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return "unknown"
+	}
+	list := steps(u)
+	if v == 0 {
+		return join("0", list[0].symbol)
+	}
+	digits, exp := decimal(math.Abs(v), significant)
+	if exp < -6 || exp > 24 {
+		return join(strconv.FormatFloat(v, 'g', significant, 64), list[0].symbol)
+	}
+	s := list[0]
+	for _, next := range list[1:] {
+		if exp >= next.exp {
+			s = next
+		}
+	}
+	if whole := exp - s.exp + 1; whole > significant { // beyond the largest unit: keep the digits before the point
+		digits, exp = decimal(math.Abs(v), whole)
+	}
+	number := thousands(Shift(digits, exp-s.exp-len(digits)+1))
+	if v < 0 {
+		number = "-" + number
+	}
+	return join(number, s.symbol)
+}
+
+// decimal rounds v > 0 to n significant digits and returns them with the decimal exponent of the first one.
+func decimal(v float64, n int) (digits string, exp int) {
+	s := strconv.FormatFloat(v, 'e', n-1, 64)
+	mantissa, e, _ := strings.Cut(s, "e")
+	exp, err := strconv.Atoi(e)
+	if err != nil { // cannot happen: FormatFloat wrote it
+		return "0", 0
+	}
+	return strings.Replace(mantissa, ".", "", 1), exp
+}
+
+// Int writes an integer exactly, with a comma between thousands.
+func Int(n int64) string { return thousands(strconv.FormatInt(n, 10)) }
+
+// thousands puts commas into the digits before the decimal point.
+func thousands(number string) string {
+	sign := ""
+	if strings.HasPrefix(number, "-") {
+		sign, number = "-", number[1:]
+	}
+	whole, fraction, _ := strings.Cut(number, ".")
+	var b strings.Builder
+	b.WriteString(sign)
+	for i, d := range whole {
+		if i > 0 && (len(whole)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(d)
+	}
+	if fraction != "" {
+		b.WriteByte('.')
+		b.WriteString(fraction)
+	}
+	return b.String()
+}
+
+// Percent writes a ratio as percent with one decimal, two where it is within a percent of 0 or of 100: "13.8 %",
+// "0.68 %", "99.97 %", "<0.01 %". Exactly 0 and exactly 1 are "0 %" and "100 %".
+func Percent(ratio float64) string {
+	if math.IsNaN(ratio) || math.IsInf(ratio, 0) {
+		return "unknown"
+	}
+	sign, a := "", math.Abs(ratio)
+	if ratio < 0 {
+		sign = "-"
+	}
+	p := a * 100
+	switch {
+	case a == 0:
+		return "0 %"
+	case a == 1:
+		return sign + "100 %"
+	case p < 0.005:
+		if sign != "" {
+			return ">-0.01 %"
+		}
+		return "<0.01 %"
+	case a < 1 && p >= 99.995:
+		if sign != "" {
+			return "<-99.99 %"
+		}
+		return ">99.99 %"
+	case p < 0.995 || a < 1 && p >= 99.05:
+		return sign + strconv.FormatFloat(p, 'f', 2, 64) + " %"
+	case p > 1e15:
+		return sign + strconv.FormatFloat(p, 'g', significant, 64) + " %"
+	}
+	return sign + thousands(strconv.FormatFloat(p, 'f', 1, 64)) + " %"
+}
+
+// Delta writes a difference of two values in base unit u with its sign: "+1.2 ms", "-512 B". A difference of two ratios
+// is in percentage points, "+2.1 pp". No difference is "0" without a sign.
+func Delta(v float64, u string) string {
+	s := Format(v, u)
+	if u == report.Ratio {
+		s = strings.TrimSuffix(s, "%") + "pp"
+	}
+	return signed(s, v)
+}
+
+// Change writes a relative change, head ÷ base − 1, in percent with its sign: "+3.4 %".
+func Change(relative float64) string { return signed(Percent(relative), relative) }
+
+func signed(s string, v float64) string {
+	switch {
+	case v <= 0 || math.IsInf(v, 0) || math.IsNaN(v):
+		return s
+	case s[0] == '<' || s[0] == '>':
+		return s[:1] + "+" + s[1:]
+	}
+	return "+" + s
+}
+
+// Shift multiplies a decimal number, written without exponent, by 10^exp10 by moving its point: exact for any number of
+// digits. Trailing zeros behind the point go.
+func Shift(number string, exp10 int) string {
+	sign := ""
+	if strings.HasPrefix(number, "-") {
+		sign, number = "-", number[1:]
+	}
+	whole, fraction, _ := strings.Cut(number, ".")
+	digits := whole + fraction
+	point := len(whole) + exp10
+	if point < 0 {
+		digits = strings.Repeat("0", -point) + digits
+		point = 0
+	}
+	if point > len(digits) {
+		digits += strings.Repeat("0", point-len(digits))
+	}
+	whole = strings.TrimLeft(digits[:point], "0")
+	fraction = strings.TrimRight(digits[point:], "0")
+	if whole == "" {
+		whole = "0"
+	}
+	if fraction != "" {
+		return sign + whole + "." + fraction
+	}
+	if whole == "0" {
+		return whole // never -0
+	}
+	return sign + whole
+}

@@ -1,0 +1,201 @@
+package analyze
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+)
+
+// PhaseMap maps NVTX range names to phases, as --phase-map does. The first phase, in the order of the file, with a
+// pattern that matches wins.
+type PhaseMap struct {
+	Name   string // the file's own name
+	phases []phase
+}
+
+type phase struct {
+	name     string
+	patterns []pattern
+}
+
+// pattern is a case-insensitive substring, or a case-sensitive regular expression where it was written re:….
+type pattern struct {
+	substring string
+	expr      *regexp.Regexp
+}
+
+func (p *pattern) match(raw, lower string) bool {
+	if p.expr != nil {
+		return p.expr.MatchString(raw)
+	}
+	return strings.Contains(lower, p.substring)
+}
+
+// maxPhases is what fits into a range's tag.
+const maxPhases = 1000
+
+// ParsePhaseMap reads {"phase": ["pattern", "re:regex"], …}; a single pattern need not be in a list. Errors wrap
+// ErrOptions.
+func ParsePhaseMap(name string, text []byte) (*PhaseMap, error) {
+	wrong := func(format string, args ...interface{}) error {
+		return fmt.Errorf("%w: phase map %s: %s", ErrOptions, name, fmt.Sprintf(format, args...))
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	if open, err := d.Token(); err != nil || open != json.Delim('{') {
+		return nil, wrong(`is not a JSON object; expected {"prefill": ["prefill", "re:^prompt"], …}`)
+	}
+	m := &PhaseMap{Name: name}
+	seen := map[string]bool{}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return nil, wrong("%v", err)
+		}
+		ph := phase{name: key.(string)}
+		if ph.name == "" || seen[ph.name] {
+			return nil, wrong("phase %q appears twice or has no name", ph.name)
+		}
+		seen[ph.name] = true
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return nil, wrong("phase %q: %v", ph.name, err)
+		}
+		var list []string
+		if err := json.Unmarshal(value, &list); err != nil {
+			var one string
+			if json.Unmarshal(value, &one) != nil {
+				return nil, wrong("phase %q: expected a pattern or a list of patterns", ph.name)
+			}
+			list = []string{one}
+		}
+		for _, text := range list {
+			text = strings.TrimSpace(text)
+			if text == "" || text == "re:" {
+				return nil, wrong("phase %q: a pattern is empty, which would match everything", ph.name)
+			}
+			if expr, ok := strings.CutPrefix(text, "re:"); ok {
+				re, err := regexp.Compile(expr)
+				if err != nil {
+					return nil, wrong("phase %q: pattern %q: %v", ph.name, text, err)
+				}
+				ph.patterns = append(ph.patterns, pattern{expr: re})
+			} else {
+				ph.patterns = append(ph.patterns, pattern{substring: strings.ToLower(text)})
+			}
+		}
+		m.phases = append(m.phases, ph)
+	}
+	if _, err := d.Token(); err != nil {
+		return nil, wrong("%v", err)
+	}
+	if d.More() {
+		return nil, wrong("has something after the object")
+	}
+	if len(m.phases) > maxPhases {
+		return nil, wrong("has %d phases, %d are allowed", len(m.phases), maxPhases)
+	}
+	return m, nil
+}
+
+func (m *PhaseMap) find(raw string) int {
+	raw = strings.TrimSpace(raw)
+	lower := strings.ToLower(raw)
+	for i := range m.phases {
+		for j := range m.phases[i].patterns {
+			if m.phases[i].patterns[j].match(raw, lower) {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// tagger decides, once per distinct raw range name, everything that depends on the raw text: its phase, whether it
+// marks a unit and whether it is in the window. The canonical name is too coarse for that.
+type tagger struct {
+	phaseMap *PhaseMap
+	builtin  []string // phases found by the built-in patterns, in order of first appearance
+	unit     *regexp.Regexp
+	window   *regexp.Regexp
+}
+
+// Bits of a range's tag.
+const (
+	tagPhase  = 1<<12 - 1 // 1 + index of the phase; 0 none
+	tagUnit   = 1 << 12
+	tagWindow = 1 << 13
+)
+
+func newTagger(opt *Options) (*tagger, error) {
+	t := &tagger{phaseMap: opt.Phases}
+	compile := func(flag, text string) (*regexp.Regexp, error) {
+		re, err := regexp.Compile(text)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s: %v", ErrOptions, flag, err)
+		}
+		return re, nil
+	}
+	var err error
+	if text, ok := strings.CutPrefix(opt.Unit, "nvtx:"); ok {
+		if t.unit, err = compile("--unit", text); err != nil {
+			return nil, err
+		}
+	}
+	if opt.Window.NVTX != "" {
+		if t.window, err = compile("--window", opt.Window.NVTX); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+func (t *tagger) tag(raw string) uint32 {
+	var tag uint32
+	if t.phaseMap != nil {
+		tag = uint32(t.phaseMap.find(raw) + 1)
+	} else if name := kernelname.BuiltinPhase(raw); name != "" {
+		tag = t.index(name) + 1
+	}
+	if t.unit != nil && t.unit.MatchString(raw) {
+		tag |= tagUnit
+	}
+	if t.window != nil && t.window.MatchString(raw) {
+		tag |= tagWindow
+	}
+	return tag
+}
+
+func (t *tagger) index(name string) uint32 {
+	for i, n := range t.builtin {
+		if n == name {
+			return uint32(i)
+		}
+	}
+	t.builtin = append(t.builtin, name)
+	return uint32(len(t.builtin) - 1)
+}
+
+func (t *tagger) inWindow(tag uint32) bool { return tag&tagWindow != 0 }
+
+// phases are the names of the phases, by index.
+func (t *tagger) phases() []string {
+	if t.phaseMap == nil {
+		return t.builtin
+	}
+	names := make([]string, len(t.phaseMap.phases))
+	for i := range t.phaseMap.phases {
+		names[i] = t.phaseMap.phases[i].name
+	}
+	return names
+}
+
+func (t *tagger) from() string {
+	if t.phaseMap == nil {
+		return "built-in patterns"
+	}
+	return "phase map " + t.phaseMap.Name
+}

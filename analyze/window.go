@@ -1,0 +1,107 @@
+package analyze
+
+import (
+	"fmt"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/interval"
+	"github.com/nsys-llm/explain/analyze/internal/section"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+const (
+	minTime = -1 << 63
+	maxTime = 1<<63 - 1
+)
+
+// wholeCapture is the default window: first start to last end of GPU work on any device; without GPU work, of host
+// events.
+func wholeCapture(t *trace.Trace) (interval.Interval, report.Window) {
+	span, ok := attrib.WorkSpan(t)
+	mode, why := "capture", "the whole capture: from the first start to the last end of GPU work on any device"
+	if !ok {
+		mode, why = "host", "no GPU work: from the first to the last host event"
+		for _, s := range []*trace.Span{&t.API.Span, &t.Ranges.Span} {
+			for i := range s.Len() {
+				if !ok {
+					span, ok = interval.Interval{Start: s.Start(i), End: s.End(i)}, true
+				}
+				span.Start, span.End = min(span.Start, s.Start(i)), max(span.End, s.End(i))
+			}
+		}
+	}
+	if !ok {
+		mode, why = "empty", "the capture holds neither GPU work nor host events that explain reads"
+	}
+	return span, window(span, mode, why)
+}
+
+func window(span interval.Interval, mode, why string) report.Window {
+	return report.Window{Start: span.Start, End: span.End, Length: span.Len(), Mode: mode, Why: why}
+}
+
+// narrow applies --from/--to, --window and --steady.
+func narrow(in *section.Input, opt *Options, tags *tagger) error {
+	w := &opt.Window
+	set := 0
+	for _, used := range []bool{w.From != nil || w.To != nil, w.NVTX != "", w.Steady} {
+		if used {
+			set++
+		}
+	}
+	if set == 0 {
+		return nil
+	}
+	if set > 1 {
+		return fmt.Errorf("%w: --from/--to, --window and --steady exclude each other", ErrOptions)
+	}
+	whole := in.Span
+	take := func(span interval.Interval, mode, why string) error {
+		if span.Len() <= 0 {
+			return fmt.Errorf("%w: the window is empty: %s", ErrOptions, why)
+		}
+		in.Span, in.Window = span, window(span, mode, why)
+		return nil
+	}
+	switch {
+	case w.NVTX != "":
+		var span interval.Interval
+		found := false
+		r := &in.Trace.Ranges
+		for i := range r.Len() {
+			if !tags.inWindow(r.Names[r.Name(i)].Tag) {
+				continue
+			}
+			if !found {
+				span, found = interval.Interval{Start: r.Start(i), End: r.End(i)}, true
+			}
+			span.Start, span.End = min(span.Start, r.Start(i)), max(span.End, r.End(i))
+		}
+		if !found {
+			return fmt.Errorf("%w: --window nvtx:%s matches no NVTX range of this capture", ErrOptions, w.NVTX)
+		}
+		return take(span, "nvtx", "from the first start to the last end of the NVTX ranges that match --window nvtx:"+w.NVTX)
+	case w.Steady:
+		return steadyWindow(in, take)
+	}
+	span := whole
+	why := "from"
+	if w.From != nil {
+		span.Start = whole.Start + w.From.Nanoseconds()
+		why += " " + w.From.String()
+	} else {
+		why += " the start"
+	}
+	if w.To != nil {
+		span.End = min(whole.End, whole.Start+w.To.Nanoseconds())
+		why += " to " + w.To.String()
+	} else {
+		why += " to the end"
+	}
+	return take(span, "range", why+", counted from the first GPU work")
+}
+
+func steadyWindow(in *section.Input, take func(interval.Interval, string, string) error) error {
+	return fmt.Errorf("%w: --steady needs a unit of work, and none was found: %s", ErrOptions, in.Units.Why)
+}
