@@ -112,13 +112,16 @@ func prepare(t *trace.Trace, opt *Options, tags *tagger) (*section.Input, error)
 	span, why := wholeCapture(t)
 	in.Window, in.Span, in.Host = why, span, interval.Interval{Start: minTime, End: maxTime}
 	in.Timeline = layOut(span)
-	in.Units = &workunit.Result{Kind: "none"}
+	in.Units = workunit.Find(&workunit.Input{
+		Trace: t, Calls: in.Calls, Stacks: in.Stacks, Timeline: in.Timeline, Kinds: in.Kinds, Spec: tags.unit, Marked: tags.isUnit,
+	})
 	if err := narrow(in, opt, tags); err != nil {
 		return nil, err
 	}
 	if in.Window.Mode != "capture" && in.Window.Mode != "host" && in.Window.Mode != "empty" {
 		in.Host = in.Span
 		in.Timeline = layOut(in.Span)
+		in.Units.Narrow(in.Span)
 	}
 	if in.Options.RangeMap && t.Ranges.Len() > 0 && t.Has.RangeThread {
 		in.NVTX = attrib.Attribute(t, in.Calls, in.Stacks, in.Span)

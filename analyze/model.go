@@ -6,6 +6,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/section"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
@@ -119,5 +120,18 @@ func gpu(t *trace.Trace, device int32) report.GPU {
 
 // unit states the unit of work of the report.
 func unit(in *section.Input) report.Unit {
-	return report.Unit{Kind: in.Units.Kind, Name: in.Units.Name, Why: in.Units.Why, Groups: []report.UnitGroup{}}
+	x := in.Units
+	u := report.Unit{Kind: x.Kind, Name: x.Name, Why: x.Why, Groups: make([]report.UnitGroup, 0, len(x.Groups))}
+	for i := range x.Groups {
+		g := &x.Groups[i]
+		if g.Count == 0 {
+			continue
+		}
+		u.Groups = append(u.Groups, report.UnitGroup{Phase: g.Phase, Batch: positive(g.Batch), Signature: g.Signature, Kernels: g.Kernels, Count: g.Count})
+	}
+	if x.Kind != workunit.KindNone {
+		u.Trimmed.Rule = x.Rule
+		u.Trimmed.Cut, u.Trimmed.Warmup, u.Trimmed.Other = x.Trimmed()
+	}
+	return u
 }

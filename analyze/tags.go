@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
 )
 
 // PhaseMap maps NVTX range names to phases, as --phase-map does. The first phase, in the order of the file, with a
@@ -119,7 +120,7 @@ func (m *PhaseMap) find(raw string) int {
 type tagger struct {
 	phaseMap *PhaseMap
 	builtin  []string // phases found by the built-in patterns, in order of first appearance
-	unit     *regexp.Regexp
+	unit     workunit.Spec
 	window   *regexp.Regexp
 }
 
@@ -140,10 +141,8 @@ func newTagger(opt *Options) (*tagger, error) {
 		return re, nil
 	}
 	var err error
-	if text, ok := strings.CutPrefix(opt.Unit, "nvtx:"); ok {
-		if t.unit, err = compile("--unit", text); err != nil {
-			return nil, err
-		}
+	if t.unit, err = workunit.ParseSpec(opt.Unit); err != nil {
+		return nil, fmt.Errorf("%w: --unit: %v", ErrOptions, err)
 	}
 	if opt.Window.NVTX != "" {
 		if t.window, err = compile("--window", opt.Window.NVTX); err != nil {
@@ -160,7 +159,7 @@ func (t *tagger) tag(raw string) uint32 {
 	} else if name := kernelname.BuiltinPhase(raw); name != "" {
 		tag = t.index(name) + 1
 	}
-	if t.unit != nil && t.unit.MatchString(raw) {
+	if t.unit.Kind == workunit.KindNVTX && t.unit.Pattern.MatchString(raw) {
 		tag |= tagUnit
 	}
 	if t.window != nil && t.window.MatchString(raw) {
@@ -180,6 +179,8 @@ func (t *tagger) index(name string) uint32 {
 }
 
 func (t *tagger) inWindow(tag uint32) bool { return tag&tagWindow != 0 }
+
+func (t *tagger) isUnit(tag uint32) bool { return tag&tagUnit != 0 }
 
 // phases are the names of the phases, by index.
 func (t *tagger) phases() []string {

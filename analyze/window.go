@@ -103,5 +103,9 @@ func narrow(in *section.Input, opt *Options, tags *tagger) error {
 }
 
 func steadyWindow(in *section.Input, take func(interval.Interval, string, string) error) error {
-	return fmt.Errorf("%w: --steady needs a unit of work, and none was found: %s", ErrOptions, in.Units.Why)
+	span, ok := in.Units.Steady()
+	if !ok {
+		return fmt.Errorf("%w: --steady needs a unit of work, and none was found: %s", ErrOptions, in.Units.Why)
+	}
+	return take(span, "steady", "from the first to the last kept unit of work over all devices")
 }

@@ -1,6 +1,11 @@
 package attrib
 
-import "github.com/nsys-llm/explain/analyze/internal/trace"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+)
 
 // Stacks are the NVTX ranges open on each thread at each API call.
 type Stacks struct {
@@ -73,13 +78,9 @@ func NewStacks(t *trace.Trace) *Stacks {
 	return s
 }
 
-// longestFirst sorts the few ranges that start at one moment: the outer one is the longer one.
+// longestFirst sorts the ranges that start at one moment, few as a rule: the outer one is the longer one.
 func longestFirst(group []int32, r *trace.Ranges) {
-	for i := 1; i < len(group); i++ {
-		for j := i; j > 0 && r.End(int(group[j])) > r.End(int(group[j-1])); j-- {
-			group[j], group[j-1] = group[j-1], group[j]
-		}
-	}
+	slices.SortStableFunc(group, func(a, b int32) int { return cmp.Compare(r.End(int(b)), r.End(int(a))) })
 }
 
 // openFrom returns the first range from r outward that encloses the call.

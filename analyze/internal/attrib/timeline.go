@@ -117,10 +117,13 @@ func NewTimeline(t *trace.Trace, calls *Calls, window interval.Interval, isComm 
 	byDevice := map[int32][]Work{}
 	add := func(w *trace.Work, calls []int32, kind Kind, class func(i int) Class) {
 		for i := range w.Len() {
+			d := w.Device(i)
 			if w.End(i) < window.Start || w.Start(i) > window.End {
+				if _, ok := byDevice[d]; !ok {
+					byDevice[d] = nil // a device without work in the window is idle, not absent
+				}
 				continue
 			}
-			d := w.Device(i)
 			byDevice[d] = append(byDevice[d], Work{Start: w.Start(i), End: w.End(i), Corr: w.Corr(i), Row: int32(i), Call: calls[i], Kind: kind, Class: class(i)})
 		}
 	}
@@ -200,13 +203,14 @@ func (d *Device) findGaps(window interval.Interval, api *trace.API, blocking []i
 	prev, at := trace.None, 0
 	for _, hole := range d.Busy.Gaps(window.Start, window.End) {
 		for ; at < len(d.Work) && d.Work[at].Start < hole.End; at++ {
-			if prev == trace.None || d.Work[at].End >= d.Work[prev].End {
+			end := d.Work[at].End
+			if end <= hole.Start && (prev == trace.None || end >= d.Work[prev].End) {
 				prev = int32(at)
 			}
 		}
 		g := Gap{Interval: hole, Prev: prev, Next: trace.None}
 		call := trace.None
-		// A piece of work without length can start in the hole or at its end; it launches nothing that ends the gap.
+		// A piece of work without length can start in the hole or at its end; it ends no gap and is no neighbour of one.
 		for n := at; n < len(d.Work) && d.Work[n].Start == hole.End; n++ {
 			if d.Work[n].End > d.Work[n].Start {
 				g.Next, call = int32(n), d.Work[n].Call

@@ -28,8 +28,9 @@ const maxPasses = 4
 //
 // Other numbers stay: stage1 and stage2, 1stage and 2stage are two kernels.
 //
-// Canonical is idempotent. Text in which no stable spelling is found is not a
-// C++ name, and is returned as it came.
+// Canonical is idempotent. Text in which no stable spelling is found, or of
+// which nothing would stay, is not a C++ name and is returned as it came, without
+// the white space around it.
 func Canonical(name string) string {
 	prev := strings.TrimSpace(name)
 	if !mayChange(prev) {
@@ -40,9 +41,12 @@ func Canonical(name string) string {
 		if next == prev {
 			return next
 		}
+		if next == "" {
+			break
+		}
 		prev = next
 	}
-	return name
+	return strings.TrimSpace(name)
 }
 
 // mayChange reports whether a pass can change s: plain identifiers that

@@ -18,14 +18,14 @@ func (v view) display(canonical string) string {
 	name := y.base
 	switch {
 	case name == "" || strings.ContainsAny(name, "[("):
-		return ellipsis(canonical)
+		return shorten(canonical)
 	case name == "kernel" && strings.Contains(v.text, "gemv"):
 		name = "gemv_kernel" // cuBLAS's internal::gemvx::kernel
 	case strings.Contains(name, "_xmma_"):
 		name = xmmaNoise.Replace(name)
 	}
 	if len(y.args) == 0 {
-		return ellipsis(name)
+		return shorten(name)
 	}
 	return shorten(name + "<" + strings.Join(y.args, ", ") + ">")
 }
@@ -55,27 +55,16 @@ var xmmaNoise = strings.NewReplacer(
 	"_tilesize", "_", "_stage", "_s", "_warpsize1x2x1", "", "_warpsize1x4x1", "", "_warpsize2x2x1", "", "_warpsize2x1x1", "", "_warpsize4x1x1", "",
 	"_ffma", "", "_aligna4", "", "_alignc4", "", "_aligna8", "", "_alignc8", "", "_execute_split_k_kernel", "_splitk", "_execute_kernel", "", "__5x_cublas", "")
 
-// shorten cuts s at maxDisplay runes, closing what "<" opened.
+// shorten cuts the middle of s to maxDisplay runes: head and tail, where tile
+// shapes and flags stand, tell variants apart.
 func shorten(s string) string {
-	if utf8.RuneCountInString(s) <= maxDisplay {
-		return s
-	}
-	return strings.TrimRight(firstRunes(s, maxDisplay-2), " ,<") + "…>"
-}
-
-// ellipsis cuts the middle of a flat name: head and tail tell variants apart.
-func ellipsis(s string) string {
 	n := utf8.RuneCountInString(s)
 	if n <= maxDisplay {
 		return s
 	}
 	const tail = 26
 	head := firstRunes(s, maxDisplay-tail-1)
-	for range n - tail {
-		_, w := utf8.DecodeRuneInString(s)
-		s = s[w:]
-	}
-	return head + "…" + s
+	return strings.TrimRight(head, " ,") + "…" + s[len(firstRunes(s, n-tail)):]
 }
 
 func firstRunes(s string, n int) string {

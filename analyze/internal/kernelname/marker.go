@@ -202,12 +202,14 @@ func parseLLM(text string) (Marker, bool) {
 
 // parseProfilerStep reads ProfilerStep#12, and ProfilerStep# as RangeCanonical writes it.
 func parseProfilerStep(text string) (Marker, bool) {
-	rest, ok := strings.CutPrefix(text, "ProfilerStep#")
 	m := unknownMarker(EnginePyTorch)
-	if rest == "" {
-		return m, ok
+	c := cursor{s: text, ok: true}
+	c.lit("ProfilerStep#")
+	if c.s != "" {
+		m.Step = c.number()
 	}
-	c := cursor{s: rest, ok: ok}
-	m.Step = c.number()
-	return m, c.ok && c.s == ""
+	if !c.ok || c.s != "" {
+		return Marker{}, false
+	}
+	return m, true
 }

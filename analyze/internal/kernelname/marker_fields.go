@@ -138,12 +138,26 @@ func padded(body string) int64 {
 // bracketed returns what stands between head, which ends in "[", and the "]"
 // that closes it at the end.
 func bracketed(text, head string) (string, bool) {
-	body, ok := strings.CutPrefix(text, head)
-	if !ok {
+	if !strings.HasPrefix(text, head) || closing(text[len(head)-1:]) != len(text)-len(head) {
 		return "", false
 	}
-	body, ok = strings.CutSuffix(body, "]")
-	return body, ok && strings.Count(body, "[") == strings.Count(body, "]")
+	return text[len(head) : len(text)-1], true
+}
+
+// closing returns the index of the "]" that closes the "[" s starts with, or -1.
+func closing(s string) int {
+	depth := 0
+	for i := range len(s) {
+		switch s[i] {
+		case '[':
+			depth++
+		case ']':
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	return -1
 }
 
 // field returns the number of "key=N" among s's fields.
@@ -230,7 +244,7 @@ func runningSum(text string, i int) int {
 func valueLen(s string) int {
 	n := 0
 	if strings.HasPrefix(s, "[") {
-		if n = strings.IndexByte(s, ']') + 1; n > 0 {
+		if n = closing(s) + 1; n > 0 {
 			if rest, ok := strings.CutPrefix(s[n:], "...+"); ok {
 				_, after, _ := leadingNumber(rest)
 				n = len(s) - len(after)

@@ -121,7 +121,7 @@ func counter(text string, i int) (start, end int, ok bool) {
 		prev = text[i-1]
 	}
 	if !isAlnum(prev) {
-		if n := addressLen(text[i:]); n > 0 {
+		if n := addressLen(text[i:]); n > 0 && hexEnd(text, i+n) {
 			return i, i + n, true
 		}
 	}
@@ -147,10 +147,7 @@ func counter(text string, i int) (start, end int, ok bool) {
 	case isLetter(next):
 		return i, end, false // 3D, 4x4, 2nd
 	case isValuePlace(prev):
-		for end+1 < len(text) && text[end] == '.' && isDigit(text[end+1]) { // 1.5
-			for end++; end < len(text) && isDigit(text[end]); end++ {
-			}
-		}
+		end += decimals(text[end:])
 	case !counts(text[:i]):
 		return i, end, false
 	}
@@ -168,6 +165,22 @@ func isValuePlace(c byte) bool {
 		return true
 	}
 	return false
+}
+
+// decimals returns the length of a leading ".5" or ".5.1" of s that no letter follows.
+func decimals(s string) int {
+	n := 0
+	for n+1 < len(s) && s[n] == '.' && isDigit(s[n+1]) {
+		m := n + 1
+		for m < len(s) && isDigit(s[m]) {
+			m++
+		}
+		if isWordAt(s, m) {
+			break
+		}
+		n = m
+	}
+	return n
 }
 
 // atEnd reports whether nothing but what will be cut follows.
@@ -248,15 +261,6 @@ const (
 	maxHexID = 80
 )
 
-// joined reports whether text[at] belongs to the word beside it. A "#" does
-// where text[from] is what it replaced part of.
-func joined(text string, at, from int) bool {
-	if at < 0 || at >= len(text) {
-		return false
-	}
-	return isAlnum(text[at]) || text[at] >= 0x80 || text[at] == '#' && (isWordAt(text, from) || at == from)
-}
-
 // hexID returns the hexadecimal id around the digits text[i:end], with the
 // groups of a UUID that follow, or an empty span. An id mixes digits and letters.
 func hexID(text string, i, end int) (start, stop int) {
@@ -267,7 +271,7 @@ func hexID(text string, i, end int) (start, stop int) {
 	for stop < len(text) && stop-end < maxHexID && isHex(text[stop]) {
 		stop++
 	}
-	if stop-start < minHexID || joined(text, start-1, start-2) || joined(text, stop, stop) {
+	if stop-start < minHexID || !hexStart(text, start) || !hexEnd(text, stop) {
 		return i, i
 	}
 	for stop < len(text) && text[stop] == '-' {
@@ -281,4 +285,21 @@ func hexID(text string, i, end int) (start, stop int) {
 		stop = n
 	}
 	return start, stop
+}
+
+// hexStart reports whether an id can begin at text[i]: after no letter or
+// digit, nor after the "#" that replaced the beginning of its word.
+func hexStart(text string, i int) bool {
+	if i == 0 {
+		return true
+	}
+	if text[i-1] == '#' {
+		return i == 1 || text[i-2] == ' '
+	}
+	return !isAlnum(text[i-1]) && text[i-1] < 0x80
+}
+
+// hexEnd reports whether an id can end before text[i].
+func hexEnd(text string, i int) bool {
+	return i == len(text) || !isAlnum(text[i]) && text[i] < 0x80 && text[i] != '#'
 }

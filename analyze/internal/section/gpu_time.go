@@ -82,7 +82,7 @@ func gpuTime(in *Input, out *Output) {
 	if in.Trace.Graphs.Len() > 0 {
 		out.Note("CUDA graphs traced as a whole count as compute; communication and copies inside them cannot be told apart.")
 	}
-	if window > 0 {
+	if window >= shortWindow {
 		gpuTimeFindings(in, out)
 	}
 }
@@ -138,6 +138,7 @@ const (
 	imbalance            = 0.15 // of the window: compute of the busiest device minus that of the least busy one
 	hostBoundShare       = 0.10 // of the window, host and launch idle together
 	hostBoundShareHigh   = 0.30
+	shortWindow          = 100_000 // ns: shares of less say nothing
 )
 
 func gpuTimeFindings(in *Input, out *Output) {

@@ -78,7 +78,9 @@ func graphs(in *Input, out *Output) {
 		out.Metric("graph.coverage", nil, stat.Ratio(nodeTime+wholeTime, all))
 		out.source.Rows = int64(inGraphs + len(whole))
 		out.Int("graph.time", nil, nodeTime+wholeTime)
-		out.Int("graph.kernels", nil, int64(inGraphs))
+		if len(whole) == 0 || inGraphs > 0 {
+			out.Int("graph.kernels", nil, int64(inGraphs))
+		}
 	}
 	runs := append(nodes, whole...)
 	unique := graphTable(in, out, runs)

@@ -13,16 +13,19 @@ import (
 var _ = register(Section{
 	ID: "launches", Title: "Launches", Rank: 70,
 	Needs:      []trace.Role{trace.RoleAPI},
-	Derivation: "API calls whose name, version suffix stripped, starts with cudaLaunch, cuLaunch, cudaGraphLaunch or cuGraphLaunch and is no host function: one per graph launch, however many kernels it runs. The rate is over the analysed window. Kernels per second is a separate number.",
+	Derivation: "API calls whose name, version suffix stripped, starts with cudaLaunch, cuLaunch, cudaGraphLaunch or cuGraphLaunch and is no host function: one per graph launch, however many kernels it runs. The rate is over the analysed window. Kernels per second is a separate number. Kernels are joined to their launch call by process and correlation id.",
 	Metrics: []report.MetricDef{
 		def("launch.count", report.Count, report.Lower, report.Exact, "launch API calls", "", "pid", "api"),
 		def("launch.rate", report.PerSecond, report.None, report.Noisy, "launch API calls per second of the window", "", "pid", "api"),
 		def("launch.api_time", report.Nanoseconds, report.Lower, report.Noisy, "time spent inside launch API calls, summed over threads; the summary is over calls", "", "pid", "api"),
 		def("launch.errors", report.Count, report.Lower, report.Exact, "launch API calls that returned an error", ""),
+		def("launch.queue_time", report.Nanoseconds, report.None, report.Noisy, "median time from the return of a launch call to the start of its kernel, over kernels launched one by one that had not started before; the summary is over those kernels. Long: the GPU is behind the host. Short: the host only just keeps up", "", "pid"),
 		def("kernel.rate", report.PerSecond, report.None, report.Noisy, "kernels per second of the window, those inside CUDA graphs included", "", "pid"),
 		def("kernel.duration", report.Nanoseconds, report.None, report.Noisy, "median duration of one kernel; the summary is over kernels", "", "pid"),
 		def("kernel.tiny_count", report.Count, report.Lower, report.Exact, "kernels of at most 5 µs", "", "pid"),
 		def("kernel.under_ratio", report.Ratio, report.Lower, report.Noisy, "share of kernels shorter than the given duration", "under"),
+		def("api.time", report.Nanoseconds, report.Lower, report.Noisy, "time spent inside CUDA API calls of any kind, summed over threads; the summary is over calls", "", "api"),
+		def("api.count", report.Count, report.Lower, report.Exact, "CUDA API calls of any kind", "", "api"),
 	},
 	Run: launches,
 })
@@ -33,6 +36,12 @@ const (
 	stormRate2, stormP50b = 100e3, 20_000.0
 	tinyKernel            = 5_000 // ns
 	tinyRows              = 10
+)
+
+// A launch call takes 2 to 6 µs on a healthy host, the profiler's part included.
+const (
+	slowLaunch, verySlowLaunch = 10_000.0, 20_000.0 // ns, median of one API
+	slowLaunchCalls            = 100                // below this many calls the median says little
 )
 
 func isStorm(rate, p50 float64) bool {
@@ -49,24 +58,16 @@ func launches(in *Input, out *Output) {
 		}
 		return api.Name(i)
 	}, api.Dur)
-	errors := 0
-	for i := lo; i < hi; i++ {
-		if isLaunch(i) && api.Return(i) != 0 {
-			errors++
-		}
-	}
 	seconds := float64(in.Span.Len()) / 1e9
-	all := slices.Clone(byName.durs)
 	list := byName.rank(len(api.Names), func(a, b int) int { return cmp.Compare(api.Names[a].Name, api.Names[b].Name) })
+	all := slices.Clone(byName.durs)
 
-	out.From(trace.RoleAPI, len(all), "start", "end", "nameId", "globalTid")
 	emit := func(l report.Labels, durs []int64) (rate *float64) {
-		out.source.Rows = int64(len(durs))
+		out.From(trace.RoleAPI, len(durs), "start", "end", "nameId", "globalTid")
 		rate = per(len(durs), seconds)
 		out.Int("launch.count", l, int64(len(durs)))
 		out.Metric("launch.rate", l, rate)
-		m := out.Int("launch.api_time", l, sum(durs))
-		m.Summary = stat.Summarize(durs)
+		out.Int("launch.api_time", l, sum(durs)).Summary = stat.Summarize(durs)
 		return rate
 	}
 	rate := emit(nil, all)
@@ -74,20 +75,12 @@ func launches(in *Input, out *Output) {
 		rateCol("rate", "Per second", report.PerSecond), nsCol("total", "Total", "total_time_ns", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"),
 		meanCol("p50", "p50", "p50_duration_us"), meanCol("p90", "p90", "p90_duration_us"), meanCol("p99", "p99", "p99_duration_us"), wide(nsCol("max", "Max", "max_duration_us")))
 	for _, e := range list {
-		l := Labels("api", api.Names[e.key].Name)
-		r := emit(l, byName.of(e.key))
+		r := emit(Labels("api", api.Names[e.key].Name), byName.of(e.key))
 		s := e.summary
 		t.Row(report.S(api.Names[e.key].Name), report.I(e.count), cell(r), report.I(e.total), report.F(s.Mean), report.F(s.P50), report.F(s.P90), report.F(s.P99), report.I(int64(s.Max)))
 	}
 	t.Cut(-1).Add()
-	if in.Trace.Has.APIReturn {
-		out.source.Rows = int64(len(all))
-		out.Int("launch.errors", nil, int64(errors))
-		if errors > 0 {
-			out.Find("launch_errors", report.High, "Launch calls returned errors", []report.MetricRef{Ref("launch.errors"), Ref("launch.count")},
-				"A failed launch runs nothing: run the workload under compute-sanitizer, and look for launches out of resources (too many registers or too much shared memory for the block size).")
-		}
-	}
+	launchErrors(in, out, lo, hi, len(all))
 
 	klo, khi := k.Starting(in.Span.Start, in.Span.End)
 	durs := durations(klo, khi, k.Dur)
@@ -103,22 +96,81 @@ func launches(in *Input, out *Output) {
 		}
 	}
 	tinyKernels(in, out, klo, khi)
+	storm := launchesByProc(in, out, lo, hi, klo, khi, seconds, emit)
+	launchQueue(in, out, klo, khi)
+	apiCalls(in, out, lo, hi)
+	if len(all) == 0 {
+		out.Status(report.NotApplicable, "no launch call in the window")
+		return
+	}
+	if in.Trace.Graphs.Len() > 0 {
+		out.Note("CUDA graphs were traced as a whole: kernel rates, durations and tiny kernels are of the kernels outside graphs only.")
+	}
+	launchFindings(out, storm, rate, durs)
+	for _, e := range list {
+		if n := &api.Names[e.key]; !n.GraphLaunch {
+			slowLaunches(out, n.Name, e.summary)
+			break // the one that takes most of the time
+		}
+	}
+}
 
-	storm := false
-	procs := out.Table("launches_by_pid", "Launches per process", "launches_by_pid.csv", idCol("pid", "PID"), countCsv("launches", "Launches", "launch_count"),
-		rateCol("rate", "Per second", report.PerSecond), nsCol("api_time", "API time", "api_time_ms"), countCsv("kernels", "Kernels", "kernel_count"),
+// launchErrors counts the launches that failed, by code. A launch never returns 600 (not ready), which queries do.
+func launchErrors(in *Input, out *Output, lo, hi, all int) {
+	if !in.Trace.Has.APIReturn {
+		return
+	}
+	type failure struct{ name, code int32 }
+	api := &in.Trace.API
+	failures := newNumbering[failure]()
+	var counts []int64
+	var total int64
+	for i := lo; i < hi; i++ {
+		if code := api.Return(i); code != 0 && api.Names[api.Name(i)].Launch {
+			n := failures.of(failure{api.Name(i), code})
+			if int(n) == len(counts) {
+				counts = append(counts, 0)
+			}
+			counts[n]++
+			total++
+		}
+	}
+	out.From(trace.RoleAPI, all, "nameId", "returnValue")
+	out.Int("launch.errors", nil, total)
+	if total == 0 {
+		return
+	}
+	t := out.Table("launch_errors", "Failed launches", "launch_errors.csv", nameCol("api_name", "API"), idCol("code", "CUDA error"), countCsv("count", "Calls", "call_count"))
+	for n, f := range failures.keys {
+		t.Row(report.S(api.Names[f.name].Name), report.I(int64(f.code)), report.I(counts[n]))
+	}
+	t.Cut(in.Options.Top, "count").Add()
+	out.Find("launch_errors", report.High, "Launch calls returned errors", []report.MetricRef{Ref("launch.errors"), Ref("launch.count")},
+		"A failed launch runs nothing: run the workload under compute-sanitizer. Error 701 is a launch out of resources (too many registers or too much shared memory for the block size), 209 and 222 a kernel that was not built for this GPU.")
+}
+
+// launchesByProc shows each process, and returns the pid of the one with the worst launch storm, if any.
+func launchesByProc(in *Input, out *Output, lo, hi, klo, khi int, seconds float64, emit func(report.Labels, []int64) *float64) (storm string) {
+	api, k := &in.Trace.API, &in.Trace.Kernels
+	procs := len(in.Trace.Procs)
+	calls := gather(procs, lo, hi, func(i int) int32 {
+		if th := api.Thread(i); th != trace.None && api.Names[api.Name(i)].Launch {
+			return in.Trace.Threads[th].Proc
+		}
+		return -1
+	}, api.Dur)
+	ran := gather(procs, klo, khi, k.Proc, k.Dur)
+	t := out.Table("launches_by_pid", "Launches per process", "launches_by_pid.csv", idCol("pid", "PID"), countCsv("launches", "Launches", "launch_count"),
+		rateCol("rate", "Per second", report.PerSecond), nsCol("api_time", "API time", "api_time_ms"), meanCol("mean", "Mean call", "avg_api_time_us"), countCsv("kernels", "Kernels", "kernel_count"),
 		rateCol("kernel_rate", "Kernels per second", report.PerSecond), meanCol("p50", "p50 kernel", "p50_kernel_us"), report.Column{ID: "is_launch_storm", Title: "Storm", Kind: report.Bool})
-	for p := range in.Trace.Procs {
-		l := durationsWhere(lo, hi, func(i int) bool {
-			return isLaunch(i) && api.Thread(i) != trace.None && in.Trace.Threads[api.Thread(i)].Proc == int32(p)
-		}, api.Dur)
-		kd := durationsWhere(klo, khi, func(i int) bool { return k.Proc(i) == int32(p) }, k.Dur)
+	worst := 0.0
+	for p := range procs {
+		l, kd := calls.of(p), ran.of(p)
 		if len(l) == 0 && len(kd) == 0 {
 			continue
 		}
 		slices.Sort(kd)
 		pid := Labels("pid", in.pid(int32(p)))
-		out.From(trace.RoleAPI, len(l), "start", "end", "nameId", "globalTid")
 		r := emit(pid, l)
 		kr := in.kernelDurations(out, pid, kd, seconds)
 		p50, isS := report.Null, report.Null
@@ -127,34 +179,51 @@ func launches(in *Input, out *Output) {
 			p50 = report.F(v)
 			if r != nil {
 				isS = report.B(isStorm(*r, v))
-				storm = storm || isStorm(*r, v)
+				if isStorm(*r, v) && *r > worst {
+					worst, storm = *r, pid["pid"]
+				}
 			}
 		}
-		procs.Row(report.I(in.Trace.Procs[p].PID), report.I(int64(len(l))), cell(r), report.I(sum(l)), report.I(int64(len(kd))), cell(kr), p50, isS)
+		t.Row(report.I(in.Trace.Procs[p].PID), report.I(int64(len(l))), cell(r), report.I(sum(l)), cell(stat.Ratio(sum(l), int64(len(l)))), report.I(int64(len(kd))), cell(kr), p50, isS)
 	}
-	procs.Cut(-1).Add()
-	if len(all) == 0 {
-		out.Status(report.NotApplicable, "no launch call in the window")
-		return
-	}
-	launchFindings(out, storm, rate, durs)
+	t.Cut(-1).Add()
+	return storm
 }
 
-func launchFindings(out *Output, storm bool, rate *float64, durs []int64) {
+func launchFindings(out *Output, stormPid string, rate *float64, durs []int64) {
 	if rate == nil || len(durs) == 0 {
 		return
 	}
-	p50 := stat.Percentile(durs, 0.5)
-	evidence := []report.MetricRef{Ref("launch.rate"), Ref("launch.count"), Ref("kernel.duration")}
+	var labels []string
+	storm := isStorm(*rate, stat.Percentile(durs, 0.5))
+	if stormPid != "" {
+		storm, labels = true, []string{"pid", stormPid}
+	}
+	evidence := []report.MetricRef{Ref("launch.rate", labels...), Ref("launch.count", labels...), Ref("kernel.duration", labels...)}
 	switch {
-	case storm || isStorm(*rate, p50):
+	case storm:
 		out.Find("launch_storm", report.High, "Launch storm: very many launches of very short kernels", evidence,
 			"Run the step as a CUDA graph: one launch instead of one per kernel (vLLM: no --enforce-eager; SGLang: no --disable-cuda-graph).",
 			"Fuse pointwise kernels (torch.compile, the engine's fused norm, activation and rope kernels) and check that the fused attention and MLP paths are taken.",
 			"Give each launch more work: larger batches, persistent kernels.")
 	case *rate >= stormRate2:
-		out.Find("launch_rate", report.Medium, "Very high launch rate", evidence, "Look at the tiny kernels below, and at what could be fused or captured into a CUDA graph.")
+		out.Find("launch_rate", report.Medium, "Very high launch rate", evidence, "Look at the tiny kernels, and at what could be fused or captured into a CUDA graph.")
 	}
+}
+
+// slowLaunches says when the median call of the API that takes most launch time is slow. The median is robust against
+// the calls that wait because the launch queue is full, which is the GPU's slowness and not the host's.
+func slowLaunches(out *Output, name string, s *report.Summary) {
+	if s.N < slowLaunchCalls || s.P50 < slowLaunch {
+		return
+	}
+	severity := report.Low
+	if s.P50 >= verySlowLaunch {
+		severity = report.Medium
+	}
+	out.Find("slow_launches", severity, "One launch call takes long on the host", []report.MetricRef{Ref("launch.api_time", "api", name), Ref("launch.count", "api", name)},
+		"Check the CPU: governor and frequency, cores shared with other work (taskset, cgroup limits), NUMA distance to the GPU, a debugger or a second profiler attached.",
+		"Then check the capture: tracing of call stacks (--cudabacktrace), OS calls and sampling all make calls slower. Capture with --trace=cuda,nvtx --sample=none --cpuctxsw=none and compare.")
 }
 
 // kernelDurations emits what is said of the kernels of the whole trace or of one process. durs is sorted.
@@ -192,16 +261,6 @@ func tinyKernels(in *Input, out *Output, lo, hi int) {
 	t.Cut(tinyRows, "count", "total").Add()
 }
 
-func durationsWhere(lo, hi int, where func(i int) bool, dur func(i int) int64) []int64 {
-	var list []int64
-	for i := lo; i < hi; i++ {
-		if where(i) {
-			list = append(list, dur(i))
-		}
-	}
-	return list
-}
-
 // per is a rate per second, unknown where there is no window.
 func per(n int, seconds float64) *float64 {
 	if seconds <= 0 {
@@ -214,6 +273,9 @@ func per(n int, seconds float64) *float64 {
 // pid is the label of a process: its pid, and its full identity where another process of the capture has the same pid
 // (two machines or virtual machines in one capture).
 func (in *Input) pid(p int32) string {
+	if p == trace.None {
+		return "unknown"
+	}
 	own := in.Trace.Procs[p]
 	for i, other := range in.Trace.Procs {
 		if int32(i) != p && other.PID == own.PID {

@@ -101,7 +101,7 @@ func copyRules(in *Input, out *Output, lo, hi, mlo, mhi int) {
 		if g.direction >= 0 {
 			dir = report.S(directions[g.direction])
 		}
-		t.Row(report.S(ruleNames[g.rule]), report.S(api.Names[g.name].Name), dir, report.S(memKinds[g.kind]), report.I(int64(g.device)), rangeCell(g.rng), phaseCell(g.phase),
+		t.Row(report.S(ruleNames[g.rule]), report.S(api.Names[g.name].Name), dir, report.S(memKinds[g.kind]), report.I(int64(g.device)), rangeCell(g.rng), optionalCell(g.phase),
 			report.I(s.count), report.I(s.call), report.I(s.longest), report.I(s.gpu), report.I(s.bytes))
 	}
 	t.Cut(in.Options.Top, "count", "call", "gpu", "bytes").Add()

@@ -84,7 +84,7 @@ func nvtx(in *Input, out *Output) {
 	if open > 0 {
 		out.Note(unit.Format(float64(open), report.Count) + " ranges were still open when the capture stopped; they end with the last event.")
 	}
-	if mapped {
+	if mapped && list[0].gpu > in.NVTX.Total {
 		out.Note("A name that nests inside itself counts a kernel once per level, as NVIDIA's nvtx_kern_sum does: its inclusive time can exceed the kernel time.")
 	}
 }

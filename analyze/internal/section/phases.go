@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -30,6 +29,7 @@ var _ = register(Section{
 const (
 	dominantPhase    = 0.70
 	stormMinLaunches = 100
+	stormMinShare    = 0.05 // of wall time, below which a phase is not worth a finding
 	stormMainPhase   = 0.25 // of wall time, from which a storm in a phase is severe
 	maxPhaseMetrics  = 100
 )
@@ -50,7 +50,7 @@ func phases(in *Input, out *Output) {
 		out.Status(report.Unavailable, in.lack(trace.RoleNVTX))
 		return
 	case !x.any:
-		out.Status(report.NotApplicable, "no NVTX range of the "+in.Options.PhasesFrom+" is in the window: name the phases with --phase-map FILE, {\"prefill\": [\"substring\", \"re:regex\"], …}")
+		out.Status(report.NotApplicable, "no NVTX range in the window maps to a phase by the "+in.Options.PhasesFrom+": name phases with --phase-map FILE, {\"prefill\": [\"substring\", \"re:regex\"], …}")
 		if r.Len() == 0 {
 			out.Status(report.NotApplicable, "the table "+in.table(trace.RoleNVTX)+" holds no ranges")
 		}

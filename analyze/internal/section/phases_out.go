@@ -249,7 +249,7 @@ func (x *phaseSums) findings(out *Output, list []phaseSum, mapped bool) {
 		if n >= maxPhaseMetrics || !mapped || !x.knowsLaunches() || s.phase == x.rest() || s.launches < stormMinLaunches || len(durs) == 0 || s.wall == 0 {
 			continue
 		}
-		if !isStorm(float64(s.launches)*1e9/float64(s.wall), stat.Percentile(durs, 0.5)) {
+		if share(s.wall, wall) < stormMinShare || !isStorm(float64(s.launches)*1e9/float64(s.wall), stat.Percentile(durs, 0.5)) {
 			continue
 		}
 		severity, name := report.Medium, x.name(s.phase)

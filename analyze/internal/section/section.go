@@ -96,14 +96,26 @@ func (s *Section) run(in *Input) (out *Output) {
 			out.Status(report.Error, fmt.Sprintf("explain failed here, please report it: %v", p))
 		}
 	}()
+	s.Run(in, out)
 	for _, role := range s.Needs {
 		if !in.has(role) {
-			out.Status(report.Unavailable, in.lack(role))
-			return out
+			return out.unavailable(in.lack(role))
 		}
 	}
-	s.Run(in, out)
 	return out
+}
+
+// unavailable keeps nothing of the output but the headers of its tables: scripts that read the CSV files find them empty
+// rather than missing.
+func (o *Output) unavailable(reason string) *Output {
+	shell := &Output{in: o.in, section: o.section}
+	shell.section.Status, shell.section.Reason, shell.section.Coverage = report.Unavailable, reason, nil
+	shell.section.Notes, shell.section.Tables, shell.section.Charts = []string{}, []report.Table{}, []report.Chart{}
+	for _, t := range append(o.section.Tables, o.attached...) {
+		t.Rows, t.TotalRows, t.Others = [][]report.Cell{}, 0, false
+		shell.attached = append(shell.attached, t)
+	}
+	return shell
 }
 
 func (in *Input) has(role trace.Role) bool {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
@@ -14,14 +15,14 @@ import (
 
 var _ = register(Section{
 	ID: "sync", Title: "Blocking synchronisation", Rank: 80,
-	Derivation: "API calls that start in the window and are a Device-, Stream-, Event- or CtxSynchronize, version suffix stripped. Durations are summed over threads. Queries, stream waits and cudaThreadSynchronize have a table of their own; synchronous copies are in the memcpy section. Whether a wait was for the GPU is measured against the waiting process's own GPU work.",
+	Derivation: "API calls that start in the window and are a Device-, Stream-, Event- or CtxSynchronize, version suffix stripped. Durations are summed over threads. Queries, stream waits, cudaThreadSynchronize and allocations have a table of their own; synchronous copies are in the memcpy section. Whether a wait was for the GPU is measured against the waiting process's own GPU work.",
 	Metrics: []report.MetricDef{
 		def("sync.total_time", report.Nanoseconds, report.Lower, report.Noisy, "time spent inside blocking synchronisation calls, summed over threads; the summary is over calls", "", "pid", "api"),
 		def("sync.count", report.Count, report.Lower, report.Exact, "blocking synchronisation calls", "", "pid", "api"),
 		def("sync.share", report.Ratio, report.Lower, report.Noisy, "share of the window that the most blocked thread spent in blocking synchronisation calls", "", "pid"),
 		def("sync.gpu_busy_ratio", report.Ratio, report.None, report.Noisy, "share of the time in blocking synchronisation calls during which GPU work of the waiting process ran: what is missing to 1 was not waiting for the GPU", "", "pid"),
-		def("wait.time", report.Nanoseconds, report.Lower, report.Noisy, "time spent inside calls that query an event or a stream, make a stream wait, or block outside the Synchronize family (cudaThreadSynchronize); the summary is over calls", "api"),
-		def("wait.count", report.Count, report.Lower, report.Exact, "calls that query an event or a stream, make a stream wait, or block outside the Synchronize family (cudaThreadSynchronize)", "api"),
+		def("wait.time", report.Nanoseconds, report.Lower, report.Noisy, "time spent inside calls that query an event or a stream, make a stream wait, or can block without being a Synchronize call (cudaThreadSynchronize, allocating and freeing memory); the summary is over calls", "api"),
+		def("wait.count", report.Count, report.Lower, report.Exact, "calls that query an event or a stream, make a stream wait, or can block without being a Synchronize call (cudaThreadSynchronize, allocating and freeing memory)", "api"),
 		def("sync.record_time", report.Nanoseconds, report.None, report.Noisy, "duration of all synchronisation records of the driver, queries and stream waits included: a second source, which stands in where the API calls are missing", ""),
 		def("sync.record_count", report.Count, report.None, report.Exact, "synchronisation records of the driver, queries and stream waits included", ""),
 	},
@@ -33,6 +34,7 @@ const (
 	syncMedium     = 1_000_000 // ns of blocking calls
 	syncIdleWindow = 0.05      // of the window idle for the cause sync, and …
 	syncIdleShare  = 0.40      // … of all idle time, for the finding to be high
+	allocShare     = 0.05      // of the window spent allocating and freeing memory
 	syncGPUWait    = 0.80      // of the blocked time with the GPU at work: the wait is for the GPU
 )
 
@@ -262,23 +264,23 @@ func (b *blockedTimes) threadTable(in *Input, out *Output) {
 
 // syncByRange says where in the program the blocking calls are made.
 func syncByRange(in *Input, out *Output, lo, hi int) {
-	type place struct{ rng, phase, api string }
+	type place struct{ rng, within, phase, api string }
 	api := &in.Trace.API
 	places := newNumbering[place]()
 	keys := make([]int32, hi-lo)
 	for i := lo; i < hi; i++ {
 		n := &api.Names[api.Name(i)]
 		if keys[i-lo] = -1; n.Sync && in.Trace.Ranges.Len() > 0 {
-			rng, phase := in.callPlace(int32(i))
-			keys[i-lo] = places.of(place{rng, phase, n.Name})
+			rng, within, phase := in.callPath(int32(i))
+			keys[i-lo] = places.of(place{rng, within, phase, n.Name})
 		}
 	}
 	g := gather(len(places.keys), lo, hi, func(i int) int32 { return keys[i-lo] }, api.Dur)
-	t := out.Table("sync_by_range", "Blocking calls by NVTX range", "sync_by_range.csv", nameCol("range_name", "Range"), nameCol("phase", "Phase"), nameCol("api_name", "API"),
+	t := out.Table("sync_by_range", "Blocking calls by NVTX range", "sync_by_range.csv", nameCol("range_name", "Range"), wide(nameCol("within", "Within")), nameCol("phase", "Phase"), nameCol("api_name", "API"),
 		countCsv("count", "Calls", "call_count"), nsCol("total", "Total", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"), nsCol("max", "Max", "max_duration_us"))
 	for _, e := range g.rank(len(places.keys), func(a, b int) int { return cmp.Compare(a, b) }) {
 		p := &places.keys[e.key]
-		t.Row(rangeCell(p.rng), phaseCell(p.phase), report.S(p.api), report.I(e.count), report.I(e.total), report.F(e.summary.Mean), report.I(int64(e.summary.Max)))
+		t.Row(rangeCell(p.rng), optionalCell(p.within), optionalCell(p.phase), report.S(p.api), report.I(e.count), report.I(e.total), report.F(e.summary.Mean), report.I(int64(e.summary.Max)))
 	}
 	t.Cut(in.Options.Top, "count", "total").Add()
 }
@@ -292,21 +294,47 @@ func waitKind(n *trace.APIName) string {
 		return "stream wait"
 	case n.OldSync:
 		return "blocks"
+	case allocates(n.Name):
+		return "allocates"
 	}
 	return ""
 }
 
-// waits shows the calls that are easily taken for blocking ones, and cudaThreadSynchronize, which is one but outside
-// the four families. It reports whether there was one of the latter.
+// allocates reports whether a call allocates, frees or pins memory at once. Many such calls wait for the device.
+func allocates(name string) bool {
+	if strings.Contains(name, "Async") || strings.Contains(name, "FromPool") {
+		return false
+	}
+	for _, prefix := range []string{"cudaMalloc", "cudaFree", "cudaHostAlloc", "cudaHostRegister", "cudaHostUnregister", "cuMemAlloc", "cuMemFree", "cuMemHostAlloc", "cuMemHostRegister", "cuMemHostUnregister"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// waits shows the calls that are easily taken for blocking ones, and those that can block outside the four families:
+// cudaThreadSynchronize and allocations. It reports whether there was one of the former.
 func waits(in *Input, out *Output, lo, hi int) (old bool) {
 	api := &in.Trace.API
+	kinds := make([]string, len(api.Names))
+	for n := range kinds {
+		kinds[n] = waitKind(&api.Names[n])
+	}
 	g := gather(len(api.Names), lo, hi, func(i int) int32 {
-		if waitKind(&api.Names[api.Name(i)]) == "" {
+		if kinds[api.Name(i)] == "" {
 			return -1
 		}
 		return api.Name(i)
 	}, api.Dur)
-	t := out.Table("waits", "Queries, stream waits and old barriers", "waits.csv", nameCol("api_name", "API"), textCol("kind", "Kind"), countCsv("count", "Calls", "call_count"),
+	var allocated interval.Set
+	var evidence []report.MetricRef
+	for i := lo; i < hi; i++ {
+		if kinds[api.Name(i)] == "allocates" {
+			allocated.Add(api.Start(i), api.End(i))
+		}
+	}
+	t := out.Table("waits", "Queries, stream waits and other waiting calls", "waits.csv", nameCol("api_name", "API"), textCol("kind", "Kind"), countCsv("count", "Calls", "call_count"),
 		nsCol("total", "Total", "total_time_ns", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"), meanCol("p50", "p50", "p50_duration_us"), meanCol("p90", "p90", "p90_duration_us"), nsCol("max", "Max", "max_duration_us"))
 	for _, e := range g.rank(len(api.Names), func(a, b int) int { return cmp.Compare(api.Names[a].Name, api.Names[b].Name) }) {
 		n, s := &api.Names[e.key], e.summary
@@ -314,7 +342,10 @@ func waits(in *Input, out *Output, lo, hi int) (old bool) {
 		l := Labels("api", n.Name)
 		out.Int("wait.time", l, e.total).Summary = s
 		out.Int("wait.count", l, e.count)
-		t.Row(report.S(n.Name), report.S(waitKind(n)), report.I(e.count), report.I(e.total), report.F(s.Mean), report.F(s.P50), report.F(s.P90), report.I(int64(s.Max)))
+		t.Row(report.S(n.Name), report.S(kinds[e.key]), report.I(e.count), report.I(e.total), report.F(s.Mean), report.F(s.P50), report.F(s.P90), report.I(int64(s.Max)))
+		if kinds[e.key] == "allocates" && len(evidence) < 4 {
+			evidence = append(evidence, Ref("wait.time", "api", n.Name))
+		}
 		if n.OldSync {
 			old = true
 			severity := report.Low
@@ -327,6 +358,11 @@ func waits(in *Input, out *Output, lo, hi int) (old bool) {
 		}
 	}
 	t.Cut(in.Options.Top, "count", "total").Add()
+	if share := stat.Ratio(allocated.Clip(in.Span.Start, in.Span.End).Len(), in.Span.Len()); share != nil && *share >= allocShare {
+		out.Find("allocations", report.Medium, "Allocating and freeing memory takes a part of the window", evidence,
+			"cudaFree and cudaMalloc wait for the device; in steady state a caching allocator should make none. Look for torch.cuda.empty_cache(), fragmentation (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True) and memory limits that force the allocator to give memory back.",
+			"If the window holds the start of the program, narrow it (--steady, --from, --window) before believing this.")
+	}
 	return old
 }
 

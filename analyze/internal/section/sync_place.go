@@ -1,6 +1,8 @@
 package section
 
 import (
+	"strings"
+
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
@@ -48,6 +50,26 @@ func (in *Input) callPlace(call int32) (rng, phase string) {
 	return rng, phase
 }
 
+// outerRanges are how many ranges around the innermost one callPath names.
+const outerRanges = 3
+
+// callPath is callPlace and, from the inside out, the next ranges around the innermost: in PyTorch aten::copy_ says
+// little, and aten::copy_ in aten::item much.
+func (in *Input) callPath(call int32) (rng, within, phase string) {
+	r := &in.Trace.Ranges
+	rng, phase = in.callPlace(call)
+	var outer []string
+	first := true
+	in.Stacks.Walk(call, func(i int32) bool {
+		if !first {
+			outer = append(outer, r.Names[r.Name(int(i))].Text)
+		}
+		first = false
+		return len(outer) < outerRanges
+	})
+	return rng, strings.Join(outer, " < "), phase
+}
+
 // rangeCell is the cell of a range name that may be missing.
 func rangeCell(name string) report.Cell {
 	if name == "" {
@@ -56,8 +78,8 @@ func rangeCell(name string) report.Cell {
 	return report.S(name)
 }
 
-// phaseCell is the cell of a phase that may be missing.
-func phaseCell(name string) report.Cell {
+// optionalCell is the cell of a name that may be missing.
+func optionalCell(name string) report.Cell {
 	if name == "" {
 		return report.Null
 	}

@@ -1,38 +1,218 @@
 // Package workunit finds the unit of work: the step that a workload repeats, from markers, CUDA graph launches or the
 // kernel sequence itself (design.md, section 5).
+//
+// Everything is found per track, the GPU work of one process on one device, and over the whole capture. There are two
+// ways to get units:
+//
+//   - From markers: a unit is the GPU work launched inside one range. Which unit a piece of work belongs to is decided by
+//     who launched it, so that kernel counts are exact however steps are pipelined.
+//   - From an anchor, a piece of work at which each unit starts: a kernel the user named, a graph launch, or the kernel at
+//     which the repeating sequence is cut. A unit is what starts from one anchor up to the next.
+//
+// Either way a unit's time runs from the start of its first work to the start of the next unit's first work, so that idle
+// time within and between units counts, and every moment between the first and the last unit is in exactly one of them.
+// Where steps overlap on the device (asynchronous scheduling), the overlap counts in the later one.
 package workunit
+
+import (
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/interval"
+	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+)
+
+// Kinds of unit, by how they were found.
+const (
+	KindNVTX   = "nvtx"
+	KindGraph  = "graph"
+	KindKernel = "kernel"
+	KindNone   = "none"
+)
 
 // Result is what was found.
 type Result struct {
-	Kind   string // nvtx, graph, kernel, none
-	Name   string
-	Why    string
-	Units  []Unit // by device, then start
-	Groups []Group
+	Kind string
+	Name string // marker family or pattern, anchor kernel, or empty
+	Why  string // how it was found, or why nothing was
+	Rule string // which units take part in statistics
+
+	Units   []Unit // by device, process, then start
+	Groups  []Group
+	Primary int // the group with most kept time, or -1
+
+	Period Period // of the kernel sequence, where that was looked at
+
+	// Timeline is the whole capture's, which the units are cut from, whatever the window.
+	Timeline *attrib.Timeline
+	// Of is, for each device of Timeline and each piece of its work, the unit it belongs to, or trace.None.
+	Of [][]int32
 }
 
-// Unit is one step on one device.
+// Unit is one step of one process on one device.
 type Unit struct {
-	Device     int32
-	Start, End int64 // End is the start of the next unit, so that idle inside and between units counts
-	Group      int32 // index into Groups
-	State      State
+	Device     int32 // deviceId
+	Index      int32 // of the device in Result.Timeline
+	Proc       int32 // process, or trace.None
+	Start, End int64 // End is the start of the next unit, or of its own last work's end where none follows
+	LastWork   int64 // end of its last work
+
+	// HostStart and HostEnd bound what the host did for the unit: from marker to marker, or from the call that launched the
+	// first work to the call that launched the next unit's. HostEnd < HostStart where that is not known.
+	HostStart, HostEnd int64
+
+	Marker int32 // range, or trace.None
+	Group  int32 // index into Groups, or -1
+	State  State
+
+	closed bool // another unit follows
+	first  int32
+	hash   uint64 // of its kernels, see signature.go
+	anchor int32  // which kind of anchor it starts at
 }
+
+// Time is the unit's duration.
+func (u *Unit) Time() int64 { return u.End - u.Start }
+
+// HostKnown reports whether HostStart and HostEnd mean anything.
+func (u *Unit) HostKnown() bool { return u.HostEnd > u.HostStart }
 
 // State says whether a unit takes part in statistics.
 type State uint8
 
 // States of a unit.
 const (
-	Kept State = iota
-	Cut
-	Warmup
-	Other
+	Kept    State = iota
+	Cut           // incomplete at an end of the capture, or last with nothing to close it
+	Warmup        // slow, at the start
+	Other         // different work from every group
+	Outside       // starts outside the analysed window
 )
+
+// String is the state's name in tables.
+func (s State) String() string {
+	return [...]string{"kept", "cut", "warmup", "other", "outside"}[s]
+}
 
 // Group is one kind of unit.
 type Group struct {
-	Phase     string
-	Batch     int64 // -1 unknown
-	Signature string
+	Phase     string // prefill, decode, mixed, …; step where the work is not named
+	Batch     int64  // requests in the step; -1 unknown
+	Tokens    int64  // prompt tokens of the step, rounded up to a power of two; -1 unknown
+	Signature string // hash of the canonical kernel names of one unit and how often each ran, the same in every capture
+	Kernels   int64  // kernels in one unit, median
+	Count     int64  // kept units, over all devices
+	Time      int64  // of the kept units together
+	Example   int32  // a kept unit with the group's signature, or -1
+
+	kernels []int64
+}
+
+// Period is what the kernel sequence repeats.
+type Period struct {
+	Kernels    int     // compute kernels in one period; 0: none found
+	Share      float64 // of equal names at that distance
+	Inner      int     // a shorter period inside, such as a layer in a pass; 0: none
+	InnerShare float64
+	Coverage   float64 // share of the sequence that the period tiles
+	Families   bool    // names were compared by family, because exact ones differ (autotuned tile variants)
+	Tracks     int     // tracks that repeat it
+}
+
+// Input is what Find looks at. Timeline must be that of the whole capture.
+type Input struct {
+	Trace    *trace.Trace
+	Calls    *attrib.Calls
+	Stacks   *attrib.Stacks
+	Timeline *attrib.Timeline
+	Kinds    []kernelname.Info // by kernel name
+	Spec     Spec
+	// Marked reports whether the tag of a range name says that --unit nvtx:REGEX matches it.
+	Marked func(tag uint32) bool
+}
+
+// Find finds the units of the capture. It never fails: without a unit the result is of kind none and says why.
+func Find(in *Input) *Result {
+	f := newFinder(in)
+	r := f.find()
+	r.Timeline = in.Timeline
+	if r.Of == nil {
+		r.Of = make([][]int32, len(in.Timeline.Devices))
+	}
+	if r.Kind == KindNone {
+		r.Units, r.Groups, r.Primary = nil, nil, -1
+	}
+	return r
+}
+
+// Narrow takes the units out of the statistics that do not start in the window, and counts the groups anew.
+func (r *Result) Narrow(window interval.Interval) {
+	for i := range r.Units {
+		if u := &r.Units[i]; u.Start < window.Start || u.Start >= window.End {
+			u.State = Outside
+		}
+	}
+	r.count()
+}
+
+// Steady is the time from the first to the last kept unit over all devices.
+func (r *Result) Steady() (span interval.Interval, ok bool) {
+	for i := range r.Units {
+		u := &r.Units[i]
+		if u.State != Kept {
+			continue
+		}
+		if !ok {
+			span, ok = interval.Interval{Start: u.Start, End: u.End}, true
+		}
+		span.Start, span.End = min(span.Start, u.Start), max(span.End, u.End)
+	}
+	return span, ok
+}
+
+// Trimmed counts the units that are not kept, by state.
+func (r *Result) Trimmed() (cut, warmup, other int64) {
+	for i := range r.Units {
+		switch r.Units[i].State {
+		case Cut:
+			cut++
+		case Warmup:
+			warmup++
+		case Other:
+			other++
+		case Kept, Outside:
+		}
+	}
+	return cut, warmup, other
+}
+
+// count fills in what a group says of its kept units, and chooses the primary one.
+func (r *Result) count() {
+	for g := range r.Groups {
+		r.Groups[g].Count, r.Groups[g].Time = 0, 0
+	}
+	for i := range r.Units {
+		if u := &r.Units[i]; u.State == Kept && u.Group >= 0 {
+			r.Groups[u.Group].Count++
+			r.Groups[u.Group].Time += u.Time()
+		}
+	}
+	r.Primary = -1
+	for g := range r.Groups {
+		if r.Groups[g].Count > 0 && (r.Primary < 0 || r.Groups[g].Time > r.Groups[r.Primary].Time) {
+			r.Primary = g
+		}
+	}
+}
+
+// Devices lists the devices with kept units of a group, by id.
+func (r *Result) Devices(group int) []int32 {
+	var ids []int32
+	for i := range r.Units {
+		if u := &r.Units[i]; u.State == Kept && u.Group == int32(group) && (len(ids) == 0 || ids[len(ids)-1] != u.Device) {
+			ids = append(ids, u.Device)
+		}
+	}
+	return slices.Compact(ids)
 }

@@ -3,6 +3,7 @@ package present
 import (
 	"sort"
 	"strconv"
+	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
@@ -14,6 +15,8 @@ type fact struct {
 	label  string
 	value  string // the number
 	detail []doc.Span
+	brief  []doc.Span // the detail where there is one line for it
+	tabled bool       // the terminal summary has a table that says it
 }
 
 // facts are the key numbers of a report, those that it has, in the order in which a reader asks for them.
@@ -38,29 +41,26 @@ func (v *view) onDevice(device string) []doc.Span {
 	return spans
 }
 
-// of adds "; PART of WHOLE" for two metrics of a device.
-func (v *view) of(spans []doc.Span, part, whole, device string) []doc.Span {
-	p, w := v.value(part, "device", device), v.value(whole, "device", device)
-	if p == "" || w == "" {
-		return spans
-	}
-	return append(spans, doc.Text("; "+p+" of "+w))
-}
-
 func (v *view) idle() (fact, bool) {
 	device, m := v.worst("gpu.idle_ratio")
 	if m == nil {
 		return fact{}, false
 	}
-	detail := v.of(v.onDevice(device), "gpu.idle_time", "gpu.window", device)
-	for i, c := range v.causes(device) {
-		sep := ", "
-		if i == 0 {
-			sep = ": "
-		}
-		detail = append(detail, doc.Text(sep), v.word(c.Labels["cause"]), doc.Text(" "+valueOf(c)))
+	detail := v.onDevice(device)
+	brief := doc.Spans(doc.Text("GPU "), v.word(device))
+	if idle, window := v.value("gpu.idle_time", "device", device), v.value("gpu.window", "device", device); idle != "" && window != "" {
+		detail = append(detail, doc.Text("; "+idle+" of "+window))
 	}
-	return fact{"GPU idle", valueOf(m), detail}, true
+	sep := ": "
+	for i, c := range v.causes(device) {
+		cause := doc.Spans(doc.Text(sep), v.word(c.Labels["cause"]), doc.Text(" "+valueOf(c)))
+		detail = append(detail, cause...)
+		if i < 3 {
+			brief = append(brief, cause...)
+		}
+		sep = ", "
+	}
+	return fact{label: "GPU idle", value: valueOf(m), detail: detail, brief: brief}, true
 }
 
 // causes are the idle causes of a device, largest first, without zeros.
@@ -80,25 +80,26 @@ func (v *view) topKernel() (fact, bool) {
 	if entries(t) == 0 {
 		return fact{}, false
 	}
+	f := fact{label: "Top kernel", value: unknown, tabled: true}
 	name, _ := cellOf(t, 0, "kernel_name").Str()
-	detail := doc.Spans(v.name(name))
-	share, known := cellOf(t, 0, "share").Num()
-	total, ok := cellOf(t, 0, "total").Num()
-	if !ok {
-		return fact{"Top kernel", unknown, detail}, true
+	f.detail = doc.Spans(v.name(name))
+	text := ""
+	if total, ok := cellOf(t, 0, "total").Num(); ok {
+		f.value = unit.Format(total, report.Nanoseconds)
+		text = ", " + f.value
 	}
-	text := ", " + unit.Format(total, report.Nanoseconds)
 	if n, ok := cellOf(t, 0, "count").Int(); ok {
 		text += " in " + plural(n, "call")
 	}
 	if mean, ok := cellOf(t, 0, "mean").Num(); ok {
 		text += ", mean " + unit.Format(mean, report.Nanoseconds)
 	}
-	detail = append(detail, doc.Text(text))
-	if !known {
-		return fact{"Top kernel", unit.Format(total, report.Nanoseconds), detail}, true
+	if share, ok := cellOf(t, 0, "share").Num(); ok {
+		f.value = unit.Percent(share)
+		text += "; share of all kernel time"
 	}
-	return fact{"Top kernel", unit.Percent(share), detail}, true
+	f.detail = append(f.detail, doc.Text(text))
+	return f, true
 }
 
 func (v *view) kernelTime() (fact, bool) {
@@ -113,31 +114,28 @@ func (v *view) kernelTime() (fact, bool) {
 	if rate := v.value("kernel.rate"); rate != "" {
 		text += ", " + rate
 	}
-	return fact{"Kernel time", valueOf(m), doc.Spans(doc.Text(text))}, true
+	return fact{label: "Kernel time", value: valueOf(m), detail: doc.Spans(doc.Text(text)), tabled: true}, true
+}
+
+// exposed is time in which a class of work kept the device from computing.
+func (v *view) exposed(label, id, whole, what string) (fact, bool) {
+	device, m := v.worst(id)
+	if m == nil || *m.Value == 0 {
+		return fact{}, false
+	}
+	detail := v.onDevice(device)
+	if all := v.value(whole, "device", device); all != "" {
+		detail = append(detail, doc.Text("; of "+all+" in "+what))
+	}
+	return fact{label: label, value: valueOf(m), detail: detail, tabled: true}, true
 }
 
 func (v *view) exposedComm() (fact, bool) {
-	device, m := v.worst("gpu.exposed_comm_time")
-	if m == nil || *m.Value == 0 {
-		return fact{}, false
-	}
-	detail := v.onDevice(device)
-	if all := v.value("gpu.comm_time", "device", device); all != "" {
-		detail = append(detail, doc.Text("; of "+all+" in communication kernels"))
-	}
-	return fact{"Exposed communication", valueOf(m), detail}, true
+	return v.exposed("Exposed communication", "gpu.exposed_comm_time", "gpu.comm_time", "communication kernels")
 }
 
 func (v *view) exposedCopy() (fact, bool) {
-	device, m := v.worst("gpu.exposed_copy_time")
-	if m == nil || *m.Value == 0 {
-		return fact{}, false
-	}
-	detail := v.onDevice(device)
-	if all := v.value("gpu.copy_time", "device", device); all != "" {
-		detail = append(detail, doc.Text("; of "+all+" in copies and memsets"))
-	}
-	return fact{"Exposed copies", valueOf(m), detail}, true
+	return v.exposed("Exposed copies", "gpu.exposed_copy_time", "gpu.copy_time", "copies and memsets")
 }
 
 func (v *view) launches() (fact, bool) {
@@ -145,17 +143,19 @@ func (v *view) launches() (fact, bool) {
 	if valueOf(m) == "" {
 		return fact{}, false
 	}
-	text := ""
+	var parts []string
 	if n, ok := v.num("launch.count"); ok {
-		text = plural(int64(n), "launch call")
+		parts = append(parts, plural(int64(n), "launch call"))
 	}
 	if t := v.value("launch.api_time"); t != "" {
-		text += ", " + t + " inside them"
+		parts = append(parts, t+" inside them")
 	}
-	if a := v.ranked("launch.api_time", "api"); len(a) > 0 && text != "" {
-		return fact{"Launch rate", valueOf(m), doc.Spans(doc.Text(text+", mostly "), v.word(a[0].Labels["api"]))}, true
+	f := fact{label: "Launch rate", value: valueOf(m), brief: doc.Spans(doc.Text(strings.Join(parts, ", ")))}
+	f.detail = f.brief
+	if a := v.ranked("launch.api_time", "api"); len(a) > 0 && len(parts) > 0 {
+		f.detail = doc.Spans(f.brief[0], doc.Text(", mostly "), v.word(a[0].Labels["api"]))
 	}
-	return fact{"Launch rate", valueOf(m), doc.Spans(doc.Text(text))}, true
+	return f, true
 }
 
 func (v *view) sync() (fact, bool) {
@@ -163,40 +163,52 @@ func (v *view) sync() (fact, bool) {
 	if valueOf(m) == "" {
 		return fact{}, false
 	}
-	var detail []doc.Span
+	f := fact{label: "Blocking sync", value: valueOf(m)}
+	sep := ""
 	if n, ok := v.num("sync.count"); ok {
-		detail = append(detail, doc.Text(plural(int64(n), "blocking call")))
+		f.brief = append(f.brief, doc.Text(plural(int64(n), "blocking call")))
+		sep = ", "
 	}
 	if a := v.ranked("sync.total_time", "api"); len(a) > 0 {
-		detail = append(detail, doc.Text(", mostly "), v.word(a[0].Labels["api"]), doc.Text(" "+valueOf(a[0])))
+		f.brief = append(f.brief, doc.Text(sep+"mostly "), v.word(a[0].Labels["api"]), doc.Text(" "+valueOf(a[0])))
+		sep = "; "
 	}
-	return fact{"Blocking sync", valueOf(m), detail}, true
+	f.detail = f.brief
+	if share := v.value("sync.share"); share != "" {
+		f.detail = append(f.brief[:len(f.brief):len(f.brief)], doc.Text(sep+"the most blocked thread waits for "+share+" of the window"))
+	}
+	return f, true
 }
 
-// copies are the directions with the most time, without splitting them by kind of memory.
+// copies are the directions with the most time, whatever the kind of memory.
 func (v *view) copies() (fact, bool) {
 	list := v.ranked("memcpy.time", "direction")
 	if len(list) == 0 {
 		return fact{}, false
 	}
-	var detail []doc.Span
-	for i, m := range list[:min(len(list), 3)] {
-		if i > 0 {
-			detail = append(detail, doc.Text(", "))
-		}
+	f := fact{label: "Copies", value: v.value("memcpy.time")}
+	if f.value == "" {
+		f.value = valueOf(list[0])
+	}
+	for i, m := range list[:min(len(list), 4)] {
 		d := m.Labels["direction"]
-		detail = append(detail, v.word(d))
-		if b := v.value("memcpy.bytes", "direction", d); b != "" {
-			detail = append(detail, doc.Text(" "+b))
-		}
+		var part []doc.Span
 		if i > 0 {
-			detail = append(detail, doc.Text(" in "+valueOf(m)))
+			part = append(part, doc.Text(", "))
+		}
+		part = append(part, v.word(d))
+		if b := v.value("memcpy.bytes", "direction", d); b != "" {
+			part = append(part, doc.Text(" "+b))
 		}
 		if r := v.value("memcpy.throughput", "direction", d); r != "" {
-			detail = append(detail, doc.Text(" at "+r))
+			part = append(part, doc.Text(" at "+r))
+		}
+		f.detail = append(f.detail, part...)
+		if i < 2 {
+			f.brief = append(f.brief, part...)
 		}
 	}
-	return fact{"Copies", valueOf(list[0]), detail}, true
+	return f, true
 }
 
 func (v *view) graphs() (fact, bool) {
@@ -204,11 +216,12 @@ func (v *view) graphs() (fact, bool) {
 	if valueOf(m) == "" {
 		return fact{}, false
 	}
-	text := "of kernel time runs inside CUDA graphs"
+	launches := ""
 	if n, ok := v.num("graph.launches"); ok {
-		text += ", " + plural(int64(n), "graph launch call")
+		launches = ", " + plural(int64(n), "graph launch call")
 	}
-	return fact{"CUDA graphs", valueOf(m), doc.Spans(doc.Text(text))}, true
+	return fact{label: "CUDA graphs", value: valueOf(m), detail: doc.Spans(doc.Text("of kernel time runs inside CUDA graphs" + launches)),
+		brief: doc.Spans(doc.Text("of kernel time" + launches))}, true
 }
 
 func (v *view) nvtx() (fact, bool) {
@@ -216,18 +229,16 @@ func (v *view) nvtx() (fact, bool) {
 	if valueOf(m) == "" {
 		return fact{}, false
 	}
-	detail := doc.Spans(doc.Text("of kernel time was launched inside NVTX ranges"))
+	var phases []doc.Span
+	sep := "; "
 	for i, p := range v.ranked("phase.gpu_time", "phase") {
-		if i == 3 {
-			break
+		if phase := p.Labels["phase"]; i < 4 && phase != "unmapped" {
+			phases = append(phases, doc.Text(sep), v.word(phase), doc.Text(" "+valueOf(p)))
+			sep = ", "
 		}
-		sep := ", "
-		if i == 0 {
-			sep = "; "
-		}
-		detail = append(detail, doc.Text(sep), v.word(p.Labels["phase"]), doc.Text(" "+valueOf(p)))
 	}
-	return fact{"NVTX coverage", valueOf(m), detail}, true
+	return fact{label: "NVTX coverage", value: valueOf(m), detail: append(doc.Spans(doc.Text("of kernel time was launched inside NVTX ranges")), phases...),
+		brief: append(doc.Spans(doc.Text("of kernel time")), phases...)}, true
 }
 
 // unitOfWork is the time of one step, of the group with the most units.
@@ -236,27 +247,27 @@ func (v *view) unitOfWork() (fact, bool) {
 		return fact{}, false
 	}
 	if v.Unit.Kind == "none" || len(v.Unit.Groups) == 0 {
-		return fact{"Unit of work", "none", prose(v.Unit.Why)}, true
+		return fact{label: "Unit of work", value: "none", detail: prose(v.Unit.Why), brief: prose(clip(v.Unit.Why))}, true
 	}
 	g := v.mainGroup()
+	f := fact{label: "Unit of work", value: unit.Int(g.Count)}
 	m := v.groupMetric("unit.time", g)
-	value := valueOf(m)
-	var detail []doc.Span
-	if m != nil && m.Summary != nil {
-		value = unit.Format(m.Summary.P50, m.Unit)
-		detail = append(detail, doc.Text("p50 of "))
+	switch {
+	case m != nil && m.Summary != nil:
+		f.value = unit.Format(m.Summary.P50, m.Unit)
+		f.detail = append(append(f.detail, doc.Text("p50 of ")), v.group(g)...)
+		f.detail = append(f.detail, doc.Text(", p90 "+unit.Format(m.Summary.P90, m.Unit)))
+	case valueOf(m) != "":
+		f.value = valueOf(m)
+		f.detail = v.group(g)
+	default:
+		f.detail = v.group(g)
 	}
-	detail = append(detail, v.group(g)...)
-	if m != nil && m.Summary != nil {
-		detail = append(detail, doc.Text(", p90 "+unit.Format(m.Summary.P90, m.Unit)))
-	}
-	if value == "" {
-		value = unit.Int(g.Count)
-	}
+	f.brief = f.detail
 	if more := len(v.Unit.Groups) - 1; more > 0 {
-		detail = append(detail, doc.Text("; "+plural(int64(more), "other kind")))
+		f.detail = append(f.detail[:len(f.detail):len(f.detail)], doc.Text("; "+plural(int64(more), "other kind")))
 	}
-	return fact{"Unit of work", value, detail}, true
+	return f, true
 }
 
 func (v *view) mainGroup() report.UnitGroup {

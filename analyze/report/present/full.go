@@ -73,13 +73,12 @@ func (v *view) provenance() []doc.Block {
 	return blocks
 }
 
-// windowOn is "1.000 s on 2 × NVIDIA H100 80GB HBM3".
+// windowOn is "Window of 1 s on 2 × NVIDIA H100 80GB HBM3".
 func (v *view) windowOn() []doc.Span {
-	length := "Nothing was analysed"
+	spans := doc.Spans(doc.Text("Nothing was analysed"))
 	if v.Window.Length > 0 {
-		length = unit.Format(float64(v.Window.Length), report.Nanoseconds)
+		spans = doc.Spans(doc.Text("Window of "), doc.Strong(unit.Format(float64(v.Window.Length), report.Nanoseconds)))
 	}
-	spans := doc.Spans(doc.Strong(length))
 	var names []string
 	count := map[string]int64{}
 	for _, g := range v.Environment.GPUs {
@@ -265,6 +264,9 @@ func (v *view) section(s *report.Section, l layout) []doc.Block {
 			table.Caption = doc.Spans(doc.Text(t.Title))
 		}
 		blocks = append(blocks, table)
+		if more, ok := moreRows(t, l); ok {
+			blocks = append(blocks, more)
+		}
 	}
 	if len(empty) > 0 && s.Status != report.Unavailable && s.Status != report.NotApplicable {
 		blocks = append(blocks, doc.P(doc.Text("No rows: "+strings.Join(empty, ", ")+".")))

@@ -19,8 +19,7 @@ type layout struct {
 	files string
 }
 
-// tableDoc lays a table out: one unit per column, in the header; the others row apart; and a line that says where the
-// rows are that do not fit.
+// tableDoc lays a table out: one unit per column, in the header, and the others row apart.
 func (v *view) tableDoc(t *report.Table, l layout) doc.Table {
 	show := v.columns(t, l)
 	n := min(entries(t), l.rows)
@@ -45,17 +44,28 @@ func (v *view) tableDoc(t *report.Table, l layout) doc.Table {
 		}
 		out.Rows = append(out.Rows, cells)
 	}
-	if hidden := entries(t) - n; hidden > 0 {
-		where := doc.Spans(doc.Text("… " + plural(int64(hidden), "more row")))
-		if t.File != "" {
-			where = append(where, doc.Text(" in "), doc.Code(l.files+t.File))
-		}
-		out.Foot = append(out.Foot, []doc.Cell{where})
-	}
 	if t.Others && len(t.Rows) > 0 {
 		out.Foot = append(out.Foot, v.others(t, show, scale))
 	}
 	return out
+}
+
+// moreRows says where the rows are that the layout leaves out.
+func moreRows(t *report.Table, l layout) (doc.Block, bool) {
+	n := entries(t)
+	if n <= l.rows {
+		return nil, false
+	}
+	spans := doc.Spans(doc.Text("Rows " + unit.Int(int64(l.rows+1)) + " to " + unit.Int(int64(n)) + " are "))
+	if t.File == "" {
+		spans = append(spans, doc.Text("in report.json"))
+	} else {
+		spans = append(spans, doc.Text("in "), doc.Code(l.files+t.File))
+	}
+	if t.Others {
+		spans = append(spans, doc.Text("; the others row sums what comes after them"))
+	}
+	return doc.P(append(spans, doc.Text("."))...), true
 }
 
 // others is the last row: its label with the number of rows it stands for, blank where a column does not add up.

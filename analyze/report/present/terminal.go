@@ -22,7 +22,7 @@ const (
 	termDevices  = 4
 	termKernels  = 5
 	termFindings = 3
-	termText     = 170 // characters of a warning or an advice
+	termText     = 140 // characters of a warning or an advice
 )
 
 // Terminal is the summary that a command prints: under 40 lines.
@@ -33,22 +33,23 @@ func Terminal(r *report.Report, o TerminalOptions) doc.Document {
 		doc.Heading{Level: 1, Spans: doc.Spans(doc.Name(r.Trace.Name))},
 		doc.P(append(v.windowOn(), doc.Text(windowMode(r.Window)+" · "+r.Tool.Name+" "+r.Tool.Version).With(doc.Muted))...),
 	)
+	if r.Window.Length == 0 && r.Window.Why != "" {
+		d.Add(doc.P(prose(clip(r.Window.Why))...))
+	}
 	if t, ok := v.deviceTable(); ok {
 		d.Add(t)
 	}
 	if t, ok := v.topKernels(); ok {
 		d.Add(t)
 	}
-	var fields doc.Fields
+	facts := doc.Table{ID: "key", Columns: []doc.Column{{}, {Align: doc.Right}, {}}}
 	for _, f := range v.facts() {
-		if f.label == "Top kernel" && v.table("kernels", "kernels") != nil {
-			continue // the table above
+		if !f.tabled {
+			facts.Rows = append(facts.Rows, []doc.Cell{{doc.Text(f.label)}, {doc.Strong(f.value)}, f.brief})
 		}
-		value := append(doc.Spans(doc.Strong(f.value), doc.Text("  ")), f.detail...)
-		fields.Items = append(fields.Items, doc.Field{Label: f.label, Value: value})
 	}
-	if len(fields.Items) > 0 {
-		d.Add(fields)
+	if len(facts.Rows) > 0 {
+		d.Add(facts)
 	}
 	d.Add(v.termFindings()...)
 	d.Add(v.termEnd(o))
@@ -174,7 +175,7 @@ func (v *view) termFindings() []doc.Block {
 		if i == termFindings {
 			break
 		}
-		spans := append(doc.Spans(doc.Strong(severityWord(f.Severity)+":").With(severityTone(f.Severity)), doc.Text(" ")), prose(f.Title)...)
+		spans := append(doc.Spans(doc.Strong(severityWord(f.Severity)+":").With(severityTone(f.Severity)), doc.Text(" ")), prose(clip(f.Title))...)
 		if i == 0 && len(f.Advice) > 0 {
 			spans = append(append(spans, doc.Text(". ")), prose(clip(f.Advice[0]))...)
 		}
@@ -191,20 +192,19 @@ func (v *view) termFindings() []doc.Block {
 func (v *view) termEnd(o TerminalOptions) doc.Fields {
 	var f doc.Fields
 	if n := len(v.Warnings); n > 0 {
-		spans := prose(clip(v.Warnings[0].Text))
+		var spans []doc.Span
+		for _, s := range prose(clip(v.Warnings[0].Text)) {
+			spans = append(spans, s.With(doc.Warn))
+		}
 		if n > 1 {
 			spans = append(spans, doc.Text(" (+"+strconv.Itoa(n-1)+" more)").With(doc.Muted))
 		}
-		spans[0] = spans[0].With(doc.Warn)
 		f.Items = append(f.Items, doc.Field{Label: "Warnings", Value: spans})
 	}
 	if o.Out != "" {
-		text := o.Out + ":"
+		text := o.Out
 		for i, name := range o.Files {
-			if i > 0 {
-				text += ","
-			}
-			text += " " + name
+			text += []string{": ", ", "}[min(i, 1)] + name
 		}
 		if o.More > 0 {
 			text += " and " + plural(int64(o.More), "other file")

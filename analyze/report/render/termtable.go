@@ -123,7 +123,7 @@ func drop(tab doc.Table, keep []int) []int {
 	return keep[:len(keep)-1]
 }
 
-// shrink shortens the longest names of a cell, then the cell as a whole, to the width.
+// shrink shortens the longest name of a cell in the middle, or where that is not enough the cell at its end.
 func shrink(cell row, width int) row {
 	excess := cell.width() - width
 	if excess <= 0 {
@@ -140,9 +140,27 @@ func shrink(cell row, width int) row {
 		out[longest].text = fit(out[longest].text, textWidth(out[longest].text)-excess)
 		return out
 	}
-	text := ""
+	var out row
+	left := width - 1 // for the …
 	for _, f := range cell {
-		text += f.text
+		whole := f.text
+		f.text = prefixOf(whole, left)
+		left -= textWidth(f.text)
+		if f.text != whole {
+			f.text += "…"
+			return append(out, f)
+		}
+		out = append(out, f)
 	}
-	return row{{text: fit(text, width), style: cell[0].style}}
+	return out
+}
+
+// prefixOf is as much of the start of s as fits into width columns.
+func prefixOf(s string, width int) string {
+	for i, r := range s {
+		if width -= runeWidth(r); width < 0 {
+			return s[:i]
+		}
+	}
+	return s
 }

@@ -1,0 +1,95 @@
+package section_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/render"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// TestGolden holds what each section says of the serving trace to testdata/ID/serving.golden: its status, its findings
+// and warnings, its metrics and its tables. Read a change before you accept it.
+func TestGolden(t *testing.T) {
+	res, err := analyze.Run(context.Background(), filepath.FromSlash("../../../testdata/serving.sqlite"), analyze.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := map[string][]string{}
+	for _, m := range analyze.Metrics() {
+		owner[m.ID] = m.Sections
+	}
+	for i := range res.Report.Sections {
+		s := &res.Report.Sections[i]
+		t.Run(s.ID, func(t *testing.T) {
+			got := golden(t, res.Report, s, owner)
+			path := filepath.Join("testdata", s.ID, "serving.golden")
+			if *update {
+				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(string(got), "\n")); d != "" {
+				t.Errorf("%s (-golden +got; -update writes it anew):\n%s", path, d)
+			}
+		})
+	}
+}
+
+func golden(t *testing.T, r *report.Report, s *report.Section, owner map[string][]string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s: %s %s\n", s.ID, s.Status, s.Reason)
+	for _, w := range r.Warnings {
+		if w.Section == s.ID {
+			fmt.Fprintf(&b, "warning %s: %s\n", w.Code, w.Text)
+		}
+	}
+	for _, f := range r.Findings {
+		if f.Doc == s.ID {
+			fmt.Fprintf(&b, "finding %s (%s): %s\n", f.ID, f.Severity, f.Title)
+			for _, e := range f.Evidence {
+				fmt.Fprintf(&b, "  %s{%s}\n", e.ID, e.Labels)
+			}
+		}
+	}
+	b.WriteByte('\n')
+	for i := range r.Metrics {
+		m := &r.Metrics[i]
+		if !slices.Equal(owner[m.ID], []string{s.ID}) {
+			continue // shared by several sections: tested by each of them
+		}
+		v, err := json.Marshal(m.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "%s{%s} = %s %s\n", m.ID, m.Labels, v, m.Unit)
+	}
+	for i := range s.Tables {
+		fmt.Fprintf(&b, "\n%s (%d rows)\n", s.Tables[i].ID, s.Tables[i].TotalRows)
+		if err := render.CSV(&b, &s.Tables[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.Bytes()
+}

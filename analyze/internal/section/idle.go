@@ -1,0 +1,270 @@
+package section
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/interval"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var _ = register(Section{
+	ID: "idle", Title: "Idle gaps", Rank: 130,
+	Derivation: "Every stretch of a device's window in which no kernel, CUDA graph trace, copy or memset ran, with the work before and after it. The cause is split by the API call that launched the next work; the API call is the one which that call's thread spent at least half of the gap in, the NVTX range the innermost one open on it in the middle of the gap.",
+	Metrics: []report.MetricDef{
+		def("idle.gap_count", report.Count, report.Lower, report.Noisy, "idle gaps of the device", "device"),
+		def("idle.gap_time", report.Nanoseconds, report.Lower, report.Noisy, "median length of an idle gap; the summary is over gaps", "device"),
+		def("idle.longest_gap", report.Nanoseconds, report.Lower, report.Noisy, "length of the device's longest idle gap", "device"),
+		def("idle.long_gap_count", report.Count, report.Lower, report.Noisy, "gaps of more than 500 ms between two pieces of work, profiler overhead left out, as nsys' rule gpu_gaps counts them", "device"),
+		def("idle.low_use_ratio", report.Ratio, report.Lower, report.Noisy, "share of the window's 30 equal chunks in which the device was busy for less than half of the time, as nsys' rule gpu_time_util counts them", "device"),
+	},
+	Run: idle,
+})
+
+const (
+	topGaps      = 50          // rows of the table, as nsys-llm-explainer's
+	longGap      = 500_000_000 // ns, nsys' rule gpu_gaps
+	useChunks    = 30          // nsys' rule gpu_time_util
+	lowUse       = 0.50
+	lowUseShare  = 0.10 // of the window, from which low use is a finding
+	stripBuckets = 100
+)
+
+// deviceGap is one gap of one device.
+type deviceGap struct {
+	device *attrib.Device
+	*attrib.Gap
+}
+
+func idle(in *Input, out *Output) {
+	if len(in.Timeline.Devices) == 0 {
+		out.Status(report.Unavailable, in.noWork())
+		return
+	}
+	chart := report.Chart{ID: "utilisation", Title: "GPU use over the window", Kind: "strip", Unit: report.Ratio}
+	overhead := overheadSet(in)
+	var top []deviceGap
+	gaps := 0
+	var left [attrib.Causes]int64
+	for i := range in.Timeline.Devices {
+		d := &in.Timeline.Devices[i]
+		idleMetrics(in, out, d, overhead)
+		chart.Series = append(chart.Series, utilisation(d, in.Span))
+		for g := range d.Gaps {
+			top = insertGap(top, deviceGap{d, &d.Gaps[g]})
+		}
+		for c, ns := range causeTotals(d) {
+			left[c] += ns
+		}
+		gaps += len(d.Gaps)
+	}
+	for i := range top {
+		for c, ns := range top[i].Cause {
+			left[c] -= ns
+		}
+	}
+	gapTable(in, out, top, gaps, left)
+	out.Chart(chart)
+	if gaps == 0 {
+		out.Status(report.NotApplicable, "the GPU is never idle in the window")
+		return
+	}
+	out.Note("A gap's causes are explained in the section on GPU time. nsys-llm-explainer looks for gaps between kernels only: copies, memsets and CUDA graph traces end a gap here.")
+	if in.Span.Len() >= shortWindow {
+		idleFindings(in, out)
+	}
+}
+
+// insertGap keeps the longest gaps in order: by length, then device, then start.
+func insertGap(top []deviceGap, g deviceGap) []deviceGap {
+	if len(top) == topGaps && g.Len() <= top[topGaps-1].Len() {
+		return top // gaps come by device and start, so that the one kept is the earlier one
+	}
+	at, _ := slices.BinarySearchFunc(top, g, func(a, b deviceGap) int {
+		return cmp.Or(cmp.Compare(b.Len(), a.Len()), cmp.Compare(a.device.ID, b.device.ID), cmp.Compare(a.Start, b.Start))
+	})
+	if len(top) == topGaps {
+		top = top[:topGaps-1]
+	}
+	return slices.Insert(top, at, g)
+}
+
+// overheadSet is when the profiler was busy with itself.
+func overheadSet(in *Input) interval.Set {
+	list := make([]interval.Interval, 0, len(in.Trace.Overhead))
+	for _, o := range in.Trace.Overhead {
+		list = append(list, interval.Interval{Start: o.Start, End: o.End})
+	}
+	return interval.Of(list)
+}
+
+func idleMetrics(in *Input, out *Output, d *attrib.Device, overhead interval.Set) {
+	l := Labels("device", strconv.Itoa(int(d.ID)))
+	out.fromWork(len(d.Work), "start", "end", "deviceId")
+	out.Int("idle.gap_count", l, int64(len(d.Gaps)))
+	lengths := make([]int64, len(d.Gaps))
+	long := 0
+	for g := range d.Gaps {
+		gap := &d.Gaps[g]
+		lengths[g] = gap.Len()
+		if gap.Len() > longGap && gap.Prev != trace.None && gap.Next != trace.None && uncovered(gap.Interval, overhead) > longGap {
+			long++
+		}
+	}
+	if s := stat.Summarize(lengths); s != nil {
+		m := out.Float("idle.gap_time", l, s.P50)
+		m.N, m.Summary, m.Histogram = s.N, s, stat.Histogram(lengths)
+		out.Float("idle.longest_gap", l, s.Max)
+	}
+	out.Int("idle.long_gap_count", l, int64(long))
+	if in.Span.Len() >= useChunks {
+		low := 0
+		for c := range useChunks {
+			if chunkUse(d, in.Span, c, useChunks) < lowUse {
+				low++
+			}
+		}
+		out.Float("idle.low_use_ratio", l, float64(low)/useChunks)
+	}
+}
+
+// uncovered is the longest piece of the gap outside the set.
+func uncovered(gap interval.Interval, set interval.Set) int64 {
+	var longest int64
+	at := gap.Start
+	first, _ := slices.BinarySearchFunc(set, gap.Start, func(i interval.Interval, t int64) int { return cmp.Compare(i.End, t) })
+	for _, o := range set[first:] {
+		if o.Start >= gap.End {
+			break
+		}
+		longest, at = max(longest, o.Start-at), max(at, o.End)
+	}
+	return max(longest, gap.End-at)
+}
+
+// chunkUse is the share of the window's i-th of n chunks in which the device was busy.
+func chunkUse(d *attrib.Device, window interval.Interval, i, n int) float64 {
+	from, to := chunk(window, i, n), chunk(window, i+1, n)
+	return float64(d.Busy.Within(from, to)) / float64(to-from)
+}
+
+// chunk is where the i-th of n chunks of the window begins; the quotient is taken first, so that nothing overflows.
+func chunk(window interval.Interval, i, n int) int64 {
+	length := window.Len()
+	return window.Start + length/int64(n)*int64(i) + length%int64(n)*int64(i)/int64(n)
+}
+
+// utilisation is the device's busy share over the window; labels are the start of each bucket in ns from the window's.
+func utilisation(d *attrib.Device, window interval.Interval) report.Series {
+	n := int(min(stripBuckets, window.Len()))
+	s := report.Series{Name: "GPU " + strconv.Itoa(int(d.ID)), Labels: make([]string, n), Values: make([]float64, n)}
+	for i := range n {
+		s.Labels[i] = strconv.FormatInt(chunk(window, i, n)-window.Start, 10)
+		s.Values[i] = chunkUse(d, window, i, n)
+	}
+	return s
+}
+
+func gapTable(in *Input, out *Output, top []deviceGap, total int, left [attrib.Causes]int64) {
+	t := out.Table("idle_gaps", "Longest idle gaps", "gpu_idle_gaps.csv", idCol("device_id", "GPU"),
+		wide(momentCol("start", "Start", "gap_start_ns")), wide(momentCol("end", "End", "gap_end_ns")), nsCol("gap", "Gap", "gap_ms"),
+		textCol("main_cause", "Main cause"), nameCol("previous", "Before"), nameCol("next", "After"),
+		nameCol("api_call", "API call"), wide(nameCol("nvtx_range", "NVTX range")), wide(idCol("pid", "PID")), wide(idCol("tid", "TID")),
+		wide(nsCol("sync", "Sync", "sync_ms")), wide(nsCol("host", "Host", "host_ms")), wide(nsCol("launch", "Launch", "launch_ms")),
+		wide(nsCol("dependency", "Dependency", "dependency_ms")), wide(nsCol("unknown", "Unknown", "unknown_ms")))
+	around := lookAround(in, top)
+	for i, g := range top {
+		a := &around[i]
+		row := []report.Cell{report.I(int64(g.device.ID)), report.I(g.Start), report.I(g.End), report.I(g.Len()), report.S(attrib.CauseNames[g.Main()]),
+			in.workName(g.device, g.Prev), in.workName(g.device, g.Next), textOrNull(a.api), textOrNull(a.text), a.pid, a.tid}
+		for _, ns := range g.Cause {
+			row = append(row, report.I(ns))
+		}
+		t.Row(row...)
+	}
+	if total > len(top) {
+		row := make([]report.Cell, len(t.t.Columns))
+		row[4] = report.S("(others)")
+		for c, ns := range left {
+			row[len(row)-len(left)+c] = report.I(ns)
+		}
+		row[3] = report.I(sum(left[:]))
+		t.Row(row...)
+		t.t.Others = true
+	}
+	t.t.TotalRows = int64(total)
+	t.Add()
+}
+
+func textOrNull(s string) report.Cell {
+	if s == "" {
+		return report.Null
+	}
+	return report.S(s)
+}
+
+// workName names a piece of GPU work for people.
+func (in *Input) workName(d *attrib.Device, at int32) report.Cell {
+	if at == trace.None {
+		return report.Null
+	}
+	w := &d.Work[at]
+	switch w.Kind {
+	case attrib.KernelWork:
+		return report.S(in.Kinds[in.Trace.Kernels.Name(int(w.Row))].Display)
+	case attrib.GraphWork:
+		return report.S("[CUDA graph " + strconv.FormatInt(in.Trace.Graphs.Graph(int(w.Row)), 10) + "]")
+	case attrib.SetWork:
+		return report.S("[CUDA memset]")
+	case attrib.CopyWork:
+	}
+	kind := in.Trace.Copies.Kind(int(w.Row))
+	if name, ok := map[int]string{1: "Host-to-Device", 2: "Device-to-Host", 8: "Device-to-Device", 9: "Host-to-Host", 10: "Peer-to-Peer"}[kind]; ok {
+		return report.S("[CUDA memcpy " + name + "]")
+	}
+	return report.S("[CUDA memcpy]")
+}
+
+func idleFindings(in *Input, out *Output) {
+	for i := range in.Timeline.Devices {
+		d := &in.Timeline.Devices[i]
+		id := strconv.Itoa(int(d.ID))
+		if m := out.emitted("idle.long_gap_count", id); m != nil && *m.Value > 0 {
+			ns := causeTotals(d)
+			main := 0
+			for c := range ns {
+				if ns[c] > ns[main] {
+					main = c
+				}
+			}
+			advice := append([]string{"This is nsys' expert rule gpu_gaps. Gaps as long as these are load, warm-up or waiting for requests rather than a part of serving: narrow the window to the steady part (--steady, --from/--to, --window nvtx:REGEX) before reading ratios."}, idleAdvice[main]...)
+			out.Find("gpu_gaps", report.Medium, "The GPU does nothing for more than half a second at a time",
+				[]report.MetricRef{Ref("idle.long_gap_count", "device", id), Ref("idle.longest_gap", "device", id), Ref("gpu.idle_cause_time", "cause", attrib.CauseNames[main], "device", id)}, advice...)
+			break
+		}
+	}
+	for i := range in.Timeline.Devices {
+		id := strconv.Itoa(int(in.Timeline.Devices[i].ID))
+		if m := out.emitted("idle.low_use_ratio", id); m != nil && *m.Value >= lowUseShare {
+			out.Find("gpu_low_use", report.Low, "For a part of the window the GPU is busy for less than half of the time",
+				[]report.MetricRef{Ref("idle.low_use_ratio", "device", id), Ref("gpu.idle_ratio", "device", id)},
+				"This is nsys' expert rule gpu_time_util. The strip of GPU use shows where those parts are: at the ends they are start-up and tail, in a comb they are gaps of every step.",
+				"Look at the longest idle gaps for what the launching thread did, and batch more work per step.")
+			return
+		}
+	}
+}
+
+// emitted is the metric of a device that this section has emitted.
+func (o *Output) emitted(id, device string) *report.Metric {
+	for _, m := range o.metrics {
+		if m.ID == id && m.Labels["device"] == device && m.Value != nil {
+			return m
+		}
+	}
+	return nil
+}

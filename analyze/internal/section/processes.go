@@ -1,0 +1,220 @@
+package section
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var _ = register(Section{
+	ID: "processes", Title: "Processes", Rank: 160,
+	Derivation: "Every number of the other sections by process. A process is the whole upper part of globalPid (virtual machine, hardware and pid); its kernels are the rows that carry it, its calls and ranges those of its threads. Kernels and API calls never cross processes, also where their correlation ids are equal.",
+	Metrics: []report.MetricDef{
+		def("kernel.total_time", report.Nanoseconds, report.Lower, report.Noisy, "sum of the kernel durations of one process", "pid"),
+		def("kernel.count", report.Count, report.None, report.Exact, "number of kernels of one process", "pid"),
+		def("process.busy_time", report.Nanoseconds, report.None, report.Noisy, "time in which any GPU work of the process ran: a union per device, devices added up", "pid"),
+	},
+	Run: processes,
+})
+
+const (
+	maxProcMetrics   = 100
+	maxKernelsPerPid = 10   // rows of one process in kernels_by_pid, as in nsys-llm-explainer
+	sharedDevice     = 0.05 // of a device's kernel time, from which a process counts as sharing it
+)
+
+// procSum is what is known of one process.
+type procSum struct {
+	proc     int32 // trace.None for work whose process is unknown
+	kernels  int64
+	kernelNs int64
+	busy     int64
+	devices  []int32
+	launches int64
+	launchNs int64
+	syncs    int64
+	syncNs   int64
+	ranges   int64
+	other    int64 // API calls and GPU work that is neither of the above
+}
+
+func (s *procSum) empty() bool {
+	return s.kernels == 0 && s.busy == 0 && s.launches == 0 && s.syncs == 0 && s.ranges == 0 && s.other == 0
+}
+
+func processes(in *Input, out *Output) {
+	list := in.procSums()
+	var total int64
+	for i := range list {
+		total += list[i].kernelNs
+	}
+	emitted := map[int32]bool{}
+	for i := range list {
+		s := &list[i]
+		if s.proc == trace.None || i >= maxProcMetrics {
+			continue
+		}
+		l := Labels("pid", in.pid(s.proc))
+		if s.kernels > 0 {
+			out.From(trace.RoleKernel, int(s.kernels), "start", "end", "globalPid")
+			out.Int("kernel.total_time", l, s.kernelNs)
+			out.Int("kernel.count", l, s.kernels)
+			emitted[s.proc] = true
+		}
+		if s.busy > 0 {
+			out.From(trace.RoleKernel, int(s.kernels), "start", "end", "globalPid", "deviceId")
+			for _, r := range []trace.Role{trace.RoleMemcpy, trace.RoleMemset, trace.RoleGraph} {
+				if in.has(r) {
+					out.With(r)
+				}
+			}
+			out.Int("process.busy_time", l, s.busy)
+		}
+	}
+	in.processTable(out, list, total)
+	in.kernelsByPid(out, list, total)
+	in.syncByPid(out)
+	in.rangesByPid(out)
+	switch {
+	case len(list) == 0:
+		out.Status(report.NotApplicable, "no process did anything that the capture records")
+	case list[len(list)-1].proc == trace.None && list[len(list)-1].kernels > 0:
+		reason := "some kernels name no process; they are in a row without pid"
+		if !in.Trace.Has.KernelPID {
+			reason = "the export does not say which process a kernel belongs to (column globalPid of " + in.table(trace.RoleKernel) + ")"
+		}
+		out.Status(report.Partial, reason)
+	}
+	in.sharedDevices(out, emitted)
+}
+
+// procSums lists the processes that did something, by kernel time, then busy time, then API calls; the unknown process is last.
+func (in *Input) procSums() []procSum {
+	t := in.Trace
+	all := make([]procSum, len(t.Procs)+1)
+	for p := range all {
+		all[p].proc = int32(p)
+	}
+	unknown := len(t.Procs)
+	all[unknown].proc = trace.None
+	lo, hi := t.Kernels.Starting(in.Span.Start, in.Span.End)
+	for i := lo; i < hi; i++ {
+		s := &all[orLast(t.Kernels.Proc(i), unknown)]
+		s.kernels++
+		s.kernelNs += t.Kernels.Dur(i)
+	}
+	in.procBusy(all)
+	api := &t.API
+	lo, hi = api.Starting(in.Host.Start, in.Host.End)
+	for i := lo; i < hi; i++ {
+		s := &all[orLast(in.procOf(api.Thread(i)), unknown)]
+		switch n := &api.Names[api.Name(i)]; {
+		case n.Launch:
+			s.launches++
+			s.launchNs += api.Dur(i)
+		case n.Sync:
+			s.syncs++
+			s.syncNs += api.Dur(i)
+		default:
+			s.other++
+		}
+	}
+	lo, hi = t.Ranges.Starting(in.Host.Start, in.Host.End)
+	for i := lo; i < hi; i++ {
+		all[orLast(in.procOf(t.Ranges.Thread(i)), unknown)].ranges++
+	}
+	list := slices.DeleteFunc(all, func(s procSum) bool { return s.empty() })
+	slices.SortFunc(list, func(a, b procSum) int {
+		return cmp.Or(cmp.Compare(min(0, b.proc), min(0, a.proc)), cmp.Compare(b.kernelNs, a.kernelNs), cmp.Compare(b.busy, a.busy),
+			cmp.Compare(b.launches+b.syncs+b.other, a.launches+a.syncs+a.other), cmp.Compare(a.proc, b.proc))
+	})
+	return list
+}
+
+// procOf is the process of a thread, or trace.None.
+func (in *Input) procOf(thread int32) int32 {
+	if thread == trace.None {
+		return trace.None
+	}
+	return in.Trace.Threads[thread].Proc
+}
+
+// procBusy adds up, device by device, the union of each process's work, and notes which devices it used.
+func (in *Input) procBusy(all []procSum) {
+	reached := make([]int64, len(all))
+	for d := range in.Timeline.Devices {
+		dev := &in.Timeline.Devices[d]
+		for p := range reached {
+			reached[p] = in.Span.Start
+		}
+		for i := range dev.Work {
+			w := &dev.Work[i]
+			p := orLast(in.workProc(w), len(all)-1)
+			s := &all[p]
+			if n := len(s.devices); n == 0 || s.devices[n-1] != dev.ID {
+				s.devices = append(s.devices, dev.ID)
+			}
+			if w.Kind != attrib.KernelWork {
+				s.other++
+			}
+			if end := min(w.End, in.Span.End); end > reached[p] {
+				s.busy += end - max(w.Start, reached[p])
+				reached[p] = end
+			}
+		}
+	}
+}
+
+func (in *Input) workProc(w *attrib.Work) int32 {
+	switch t, row := in.Trace, int(w.Row); w.Kind {
+	case attrib.GraphWork:
+		return t.Graphs.Proc(row)
+	case attrib.CopyWork:
+		return t.Copies.Proc(row)
+	case attrib.SetWork:
+		return t.Sets.Proc(row)
+	default:
+		return t.Kernels.Proc(row)
+	}
+}
+
+// pidCell is the printed pid: two processes on different machines can share one, and then both have a row.
+func (in *Input) pidCell(proc int32) report.Cell {
+	if proc == trace.None {
+		return report.Null
+	}
+	return report.I(in.Trace.Procs[proc].PID)
+}
+
+// sharedDevices finds devices on which more than one process did a good part of the kernel time.
+func (in *Input) sharedDevices(out *Output, emitted map[int32]bool) {
+	k := &in.Trace.Kernels
+	lo, hi := k.Starting(in.Span.Start, in.Span.End)
+	places, placeOf := in.procDevices(lo, hi)
+	list := cross(1, len(places), lo, hi, func(int) int32 { return 0 }, func(i int) int32 { return placeOf[i-lo] }, k.Dur)
+	onDevice := map[int32]int64{}
+	for i := range list {
+		onDevice[places[list[i].b].device] += list[i].total
+	}
+	slices.SortFunc(list, func(a, b crossed) int {
+		return cmp.Or(cmp.Compare(places[a.b].device, places[b.b].device), cmp.Compare(b.total, a.total), cmp.Compare(places[a.b].proc, places[b.b].proc))
+	})
+	var first *procDevice
+	for i := range list {
+		p := &places[list[i].b]
+		if !emitted[p.proc] || float64(list[i].total) < sharedDevice*float64(onDevice[p.device]) {
+			continue
+		}
+		if first != nil && first.device == p.device {
+			out.Find("shared_device", report.Low, "Several processes run kernels on the same device",
+				[]report.MetricRef{Ref("kernel.total_time", "pid", in.pid(first.proc)), Ref("kernel.total_time", "pid", in.pid(p.proc))},
+				"Without MPS the GPU switches between processes and runs one at a time, whatever is free: start nvidia-cuda-mps-control, partition the GPU (MIG), or give each process a device of its own (CUDA_VISIBLE_DEVICES).",
+				"If this is not meant, look for a leftover server or a rank that picked the wrong device; nvidia-smi lists the processes of each GPU.")
+			return
+		}
+		first = p
+	}
+}

@@ -1,0 +1,219 @@
+package section
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+func (in *Input) processTable(out *Output, list []procSum, total int64) {
+	t := out.Table("processes", "Processes", "processes.csv", idCol("pid", "PID"), nameCol("process_name", "Process"), wide(textCol("machine", "Machine")),
+		nsCol("kernel_time", "Kernel time", "total_kernel_time_ns", "total_kernel_time_ms"), ratioCol("share", "Share", "pct_of_total_kernel_time"),
+		countCsv("kernels", "Kernels", "kernel_count"), nsCol("busy", "GPU busy", "gpu_busy_ms"), textCol("devices", "GPUs"),
+		countCsv("launches", "Launches", "launch_count"), nsCol("launch_time", "In launch calls", "launch_api_time_ms"),
+		countCsv("syncs", "Syncs", "sync_count"), nsCol("sync_time", "In sync calls", "sync_total_time_ms"),
+		countCsv("ranges", "NVTX ranges", "nvtx_count"), ratioCol("coverage", "NVTX coverage", "pid_attribution_coverage_pct"))
+	mapped, _ := in.attributesKernels()
+	var coverage []procCoverage
+	if mapped {
+		coverage = in.coverageByProc()
+	}
+	where := func(ok bool, c report.Cell) report.Cell {
+		if ok {
+			return c
+		}
+		return report.Null
+	}
+	kernels, api := in.has(trace.RoleKernel), in.has(trace.RoleAPI)
+	for i := range list {
+		s := &list[i]
+		name, machine, covered := report.Null, report.Null, report.Null
+		if s.proc != trace.None {
+			p := &in.Trace.Procs[s.proc]
+			if p.Name != "" {
+				name = report.S(p.Name)
+			}
+			machine = report.S(strconv.FormatInt(p.Global>>48, 16))
+		}
+		if mapped {
+			covered = cell(coverage[orLast(s.proc, len(in.Trace.Procs))].ratio())
+		}
+		t.Row(in.pidCell(s.proc), name, machine, where(kernels, report.I(s.kernelNs)), cell(stat.Ratio(s.kernelNs, total)), where(kernels, report.I(s.kernels)),
+			report.I(s.busy), report.S(deviceList(s.devices)), where(api, report.I(s.launches)), where(api, report.I(s.launchNs)),
+			where(api, report.I(s.syncs)), where(api, report.I(s.syncNs)), where(in.has(trace.RoleNVTX), report.I(s.ranges)), covered)
+	}
+	t.Cut(max(in.Options.Top, maxProcMetrics), "kernel_time", "share", "kernels", "busy", "launches", "launch_time", "syncs", "sync_time", "ranges").Add()
+}
+
+func deviceList(ids []int32) string {
+	texts := make([]string, len(ids))
+	for i, id := range ids {
+		texts[i] = strconv.Itoa(int(id))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// crossed is a count and a total of events by two keys.
+type crossed struct {
+	a, b         int32
+	count, total int64
+}
+
+// cross counts and adds up the events lo <= i < hi by two small keys, without a table of all their combinations. The
+// result is ordered by a, then b; a negative a is left out.
+func cross(as, bs, lo, hi int, a, b func(i int) int32, dur func(i int) int64) []crossed {
+	order, offset := sortByKey(hi-lo, as, func(i int) int32 { return a(lo + i) })
+	slot, slotOf := make([]int32, bs), make([]int32, bs)
+	for i := range slotOf {
+		slotOf[i] = trace.None
+	}
+	var list []crossed
+	for k := range int32(as) {
+		from := len(list)
+		for _, at := range order[offset[k]:offset[k+1]] {
+			i := lo + int(at)
+			other := b(i)
+			if slotOf[other] != k {
+				slotOf[other], slot[other] = k, int32(len(list))
+				list = append(list, crossed{a: k, b: other})
+			}
+			e := &list[slot[other]]
+			e.count++
+			e.total += dur(i)
+		}
+		slices.SortFunc(list[from:], func(x, y crossed) int { return cmp.Compare(x.b, y.b) })
+	}
+	return list
+}
+
+// kernelsByPid shows the top kernels of each process; kernels of the same name on two devices are two rows.
+func (in *Input) kernelsByPid(out *Output, procs []procSum, total int64) {
+	t := out.Table("kernels_by_pid", "Top kernels per process", "kernels_by_pid.csv", idCol("pid", "PID"),
+		wide(nsCol("pid_total", "Process total", "pid_total_kernel_time_ms")), wide(ratioCol("pid_share", "Process share", "pid_pct_of_total_kernel_time")),
+		nameCol("kernel_name", "Kernel"), idCol("device_id", "GPU"), countCsv("count", "Calls", "call_count"), nsCol("total", "Total", "total_time_ns", "total_time_ms"),
+		meanCol("mean", "Mean", "avg_duration_us"), ratioCol("share_of_pid", "Share of process", "pct_of_pid_kernel_time"), ratioCol("share", "Share", "pct_of_total_kernel_time"))
+	k := &in.Trace.Kernels
+	lo, hi := k.Starting(in.Span.Start, in.Span.End)
+	places, placeOf := in.procDevices(lo, hi)
+	list := cross(len(k.Names), len(places), lo, hi, k.Name, func(i int) int32 { return placeOf[i-lo] }, k.Dur)
+	rank := make([]int, len(in.Trace.Procs)+1)
+	for i := range procs {
+		rank[orLast(procs[i].proc, len(in.Trace.Procs))] = i
+	}
+	of := func(e *crossed) int { return rank[orLast(places[e.b].proc, len(in.Trace.Procs))] }
+	slices.SortFunc(list, func(a, b crossed) int {
+		return cmp.Or(cmp.Compare(of(&a), of(&b)), cmp.Compare(b.total, a.total), cmp.Compare(b.count, a.count),
+			cmp.Compare(k.Names[a.a].Name, k.Names[b.a].Name), cmp.Compare(places[a.b].device, places[b.b].device))
+	})
+	row := func(e *crossed) {
+		p := &procs[of(e)]
+		device := report.Null
+		if d := places[e.b].device; d >= 0 {
+			device = report.I(int64(d))
+		}
+		t.Row(in.pidCell(p.proc), report.I(p.kernelNs), cell(stat.Ratio(p.kernelNs, total)), report.S(k.Names[e.a].Name), device, report.I(e.count), report.I(e.total),
+			report.F(float64(e.total)/float64(e.count)), cell(stat.Ratio(e.total, p.kernelNs)), cell(stat.Ratio(e.total, total)))
+	}
+	// The rows to keep first, what only counts for the others row behind them.
+	isTop := make([]bool, len(list))
+	kept := 0
+	for i, inProc := 0, 0; i < len(list); i++ {
+		if inProc++; i == 0 || of(&list[i]) != of(&list[i-1]) {
+			inProc = 1
+		}
+		if isTop[i] = inProc <= maxKernelsPerPid && kept < maxProcMetrics; isTop[i] {
+			kept++
+			row(&list[i])
+		}
+	}
+	for i := range list {
+		if !isTop[i] {
+			row(&list[i])
+		}
+	}
+	t.Cut(kept, "count", "total", "share").Add()
+}
+
+// procDevice is where kernels ran: a process on a device.
+type procDevice struct{ proc, device int32 }
+
+// procDevices numbers the places of the kernels lo <= i < hi in order of appearance.
+func (in *Input) procDevices(lo, hi int) (places []procDevice, of []int32) {
+	k := &in.Trace.Kernels
+	index := map[procDevice]int32{}
+	of = make([]int32, hi-lo)
+	for i := lo; i < hi; i++ {
+		p := procDevice{k.Proc(i), k.Device(i)}
+		if i > lo && p == places[of[i-1-lo]] {
+			of[i-lo] = of[i-1-lo]
+			continue
+		}
+		at, ok := index[p]
+		if !ok {
+			at = int32(len(places))
+			index[p] = at
+			places = append(places, p)
+		}
+		of[i-lo] = at
+	}
+	return places, of
+}
+
+func (in *Input) syncByPid(out *Output) {
+	t := out.Table("sync_by_pid", "Blocking synchronisation per process", "sync_by_pid.csv", idCol("pid", "PID"), nameCol("api_name", "API"),
+		countCsv("count", "Calls", "call_count"), nsCol("total", "Total", "total_time_ns", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"))
+	api := &in.Trace.API
+	lo, hi := api.Starting(in.Host.Start, in.Host.End)
+	list := cross(len(api.Names), len(in.Trace.Procs)+1, lo, hi, func(i int) int32 {
+		if !api.Names[api.Name(i)].Sync {
+			return -1
+		}
+		return api.Name(i)
+	}, func(i int) int32 { return int32(orLast(in.procOf(api.Thread(i)), len(in.Trace.Procs))) }, api.Dur)
+	slices.SortFunc(list, func(a, b crossed) int {
+		return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(b.count, a.count), cmp.Compare(api.Names[a.a].Name, api.Names[b.a].Name), cmp.Compare(a.b, b.b))
+	})
+	for i := range list {
+		e := &list[i]
+		proc := e.b
+		if int(proc) == len(in.Trace.Procs) {
+			proc = trace.None
+		}
+		t.Row(in.pidCell(proc), report.S(api.Names[e.a].Name), report.I(e.count), report.I(e.total), report.F(float64(e.total)/float64(e.count)))
+	}
+	t.Cut(2*in.Options.Top, "count", "total").Add()
+}
+
+// rangesByPid is nsys-llm-explainer's nvtx_by_pid: kernel time by innermost range, and beside it the inclusive one.
+func (in *Input) rangesByPid(out *Output) {
+	t := out.Table("nvtx_by_pid", "NVTX ranges per process", "nvtx_by_pid.csv", idCol("pid", "PID"), nameCol("range_name", "Range"), countCsv("count", "Count", "nvtx_count"),
+		nsCol("wall", "Wall time", "nvtx_total_time_ms"), nsCol("gpu", "GPU time", "inclusive_kernel_time_ms"), nsCol("self", "Self GPU time", "attributed_kernel_time_ms"),
+		countCsv("kernels", "Kernels (self)", "attributed_kernel_count"), wide(ratioCol("coverage", "Coverage of process", "pid_attribution_coverage_pct")))
+	mapped, _ := in.attributesKernels()
+	var coverage []procCoverage
+	if mapped {
+		coverage = in.coverageByProc()
+	}
+	names := nameRanges(&in.Trace.Ranges)
+	list := in.rangeTotals(names)
+	rankRanges(list, names)
+	for i := range list {
+		e := &list[i]
+		gpu, self, kernels, covered := report.Null, report.Null, report.Null, report.Null
+		if mapped {
+			gpu, self, kernels = report.I(e.gpu), report.I(e.self), report.I(e.kernels)
+			covered = cell(coverage[orLast(e.proc, len(in.Trace.Procs))].ratio())
+		}
+		t.Row(in.pidCell(e.proc), report.S(names.texts[e.text]), report.I(e.count), report.I(e.wall), gpu, self, kernels, covered)
+	}
+	sums := []string{"count", "wall"}
+	if mapped {
+		sums = append(sums, "gpu", "self", "kernels")
+	}
+	t.Cut(2*in.Options.Top, sums...).Add()
+}

@@ -1,0 +1,174 @@
+package section
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/interval"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var _ = register(Section{
+	ID: "streams", Title: "Streams and concurrency", Rank: 120,
+	Derivation: "All GPU work that overlaps the window, by device, process and stream. A stream is busy while any of its work runs; work is concurrent while two or more streams of a device are busy.",
+	Metrics: []report.MetricDef{
+		def("stream.count", report.Count, report.None, report.Exact, "streams of the device that ran work in the window", "device"),
+		def("stream.concurrent_time", report.Nanoseconds, report.None, report.Noisy, "time in which two or more streams of the device ran work", "device"),
+		def("stream.concurrency_ratio", report.Ratio, report.None, report.Noisy, "stream.concurrent_time over gpu.busy_time", "device"),
+		def("stream.copy_hidden_ratio", report.Ratio, report.Higher, report.Noisy, "share of the time in which a copy or memset ran that kernels hide", "device"),
+	},
+	Run: streams,
+})
+
+// Bounds of the finding about copies that nothing hides, where the window is not bound by them altogether.
+const (
+	serialCopyShare  = 0.10 // of the window: exposed copies
+	serialCopyHidden = 0.50 // of the copy time
+)
+
+// streamUse is the work of one stream of one process on one device.
+type streamUse struct {
+	proc, stream            int32
+	kernels, graphs, copies int64
+	kernelTime, time        int64
+	busy                    interval.Set
+}
+
+// lastEnds are the latest end of any stream's work, and the latest of any other stream's.
+type lastEnds struct {
+	stream      int
+	end, others int64
+}
+
+// of returns until when streams other than the given one are busy.
+func (l *lastEnds) of(stream int) int64 {
+	if l.stream == stream {
+		return l.others
+	}
+	return l.end
+}
+
+func (l *lastEnds) add(stream int, end int64) {
+	switch {
+	case stream == l.stream:
+		l.end = max(l.end, end)
+	case end > l.end:
+		l.stream, l.end, l.others = stream, end, l.end
+	default:
+		l.others = max(l.others, end)
+	}
+}
+
+// streamsOf gathers the device's work by stream, and the time in which two or more of them are busy.
+func streamsOf(in *Input, d *attrib.Device) (list []streamUse, concurrent interval.Set) {
+	type key struct{ proc, stream int32 }
+	index := map[key]int{}
+	t := in.Trace
+	tables := [...]*trace.Work{attrib.KernelWork: &t.Kernels.Work, attrib.GraphWork: &t.Graphs.Work, attrib.CopyWork: &t.Copies.Work, attrib.SetWork: &t.Sets.Work}
+	last := lastEnds{stream: -1, end: in.Span.Start, others: in.Span.Start}
+	at, atKey := -1, key{}
+	for i := range d.Work {
+		w := &d.Work[i]
+		table := tables[w.Kind]
+		if k := (key{table.Proc(int(w.Row)), table.Stream(int(w.Row))}); at < 0 || k != atKey {
+			var ok bool
+			if at, ok = index[k]; !ok {
+				at = len(list)
+				index[k] = at
+				list = append(list, streamUse{proc: k.proc, stream: k.stream})
+			}
+			atKey = k
+		}
+		u := &list[at]
+		switch w.Kind {
+		case attrib.KernelWork:
+			u.kernels++
+			u.kernelTime += w.End - w.Start
+		case attrib.GraphWork:
+			u.graphs++
+		case attrib.CopyWork, attrib.SetWork:
+			u.copies++
+		}
+		u.time += w.End - w.Start
+		start, end := max(w.Start, in.Span.Start), min(w.End, in.Span.End)
+		u.busy.Add(start, end)
+		concurrent.Add(start, min(end, last.of(at)))
+		last.add(at, end)
+	}
+	return list, concurrent
+}
+
+func streams(in *Input, out *Output) {
+	if len(in.Timeline.Devices) == 0 {
+		out.Status(report.Unavailable, in.noWork())
+		return
+	}
+	type row struct {
+		device *attrib.Device
+		streamUse
+		ns int64 // busy
+	}
+	var rows []row
+	for i := range in.Timeline.Devices {
+		d := &in.Timeline.Devices[i]
+		list, concurrent := streamsOf(in, d)
+		l := Labels("device", strconv.Itoa(int(d.ID)))
+		out.fromWork(len(d.Work), "start", "end", "deviceId", "streamId", "globalPid")
+		out.Int("stream.count", l, int64(len(list)))
+		out.Int("stream.concurrent_time", l, concurrent.Len())
+		out.Metric("stream.concurrency_ratio", l, stat.Ratio(concurrent.Len(), d.Busy.Len()))
+		if copies := d.CopyBusy.Len(); copies > 0 {
+			out.Metric("stream.copy_hidden_ratio", l, stat.Ratio(copies-d.ExposedCopy.Len(), copies))
+		}
+		for _, u := range list {
+			rows = append(rows, row{d, u, u.busy.Len()})
+		}
+	}
+	if len(rows) == 0 {
+		out.Status(report.NotApplicable, "no GPU work in the window")
+		return
+	}
+	slices.SortStableFunc(rows, func(a, b row) int {
+		return cmp.Or(cmp.Compare(b.ns, a.ns), cmp.Compare(a.device.ID, b.device.ID), cmp.Compare(a.proc, b.proc), cmp.Compare(a.stream, b.stream))
+	})
+	t := out.Table("streams", "Streams", "streams.csv", idCol("device_id", "GPU"), idCol("pid", "PID"), idCol("stream_id", "Stream"),
+		countCsv("kernels", "Kernels", "kernel_count"), countCsv("graphs", "Graphs", "graph_count"), countCsv("copies", "Copies", "copy_count"),
+		nsCol("kernel_time", "Kernel time", "kernel_time_ms"), nsCol("total", "Total", "total_time_ms"), nsCol("busy", "Busy", "busy_ms"), ratioCol("share", "Of the window", "pct_of_window"))
+	for _, r := range rows {
+		pid := report.Null
+		if r.proc != trace.None {
+			pid = report.I(in.Trace.Procs[r.proc].PID)
+		}
+		stream := report.Null
+		if r.stream >= 0 {
+			stream = report.I(int64(r.stream))
+		}
+		t.Row(report.I(int64(r.device.ID)), pid, stream, report.I(r.kernels), report.I(r.graphs), report.I(r.copies),
+			report.I(r.kernelTime), report.I(r.time), report.I(r.ns), cell(stat.Ratio(r.ns, in.Span.Len())))
+	}
+	t.Cut(in.Options.Top, "kernels", "graphs", "copies", "kernel_time", "total").Add()
+	out.Note("Copies include memsets. Work of several streams can only overlap if the GPU has room: two kernels that each fill the GPU run one after the other, whatever their streams.")
+	streamFindings(in, out)
+}
+
+func streamFindings(in *Input, out *Output) {
+	window := float64(in.Span.Len())
+	for i := range in.Timeline.Devices {
+		d := &in.Timeline.Devices[i]
+		exposed, copies := d.ExposedCopy.Len(), d.CopyBusy.Len()
+		share := float64(exposed) / window
+		if window == 0 || copies == 0 || share < serialCopyShare || share >= transferBound || float64(copies-exposed) >= serialCopyHidden*float64(copies) {
+			continue
+		}
+		id := strconv.Itoa(int(d.ID))
+		out.Find("serial_copies", report.Medium, "Copies run where kernels could have hidden them",
+			[]report.MetricRef{Ref("gpu.exposed_copy_time", "device", id), Ref("stream.copy_hidden_ratio", "device", id), Ref("gpu.window", "device", id)},
+			"Put copies on a stream of their own, from pinned memory and asynchronous, and issue them one step ahead: copies on the stream of the kernels run between them by definition.",
+			"The memcpy section says which direction and memory kind they are.")
+		return
+	}
+}

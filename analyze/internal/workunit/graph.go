@@ -1,0 +1,182 @@
+package workunit
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+)
+
+// Bounds of finding units by graph launches.
+const (
+	minLaunches   = 3   // of one graph
+	minGraphShare = 0.5 // of the compute time, inside graphs
+	minGraphUnits = 0.3 // of the compute time's span, in kept units
+	maxAnchors    = 64
+)
+
+// launch is one run of a CUDA graph on a track.
+type launch struct {
+	at    int32 // index into track.work of its first work
+	graph int32 // which graph, numbered by first appearance
+	time  int64
+	hash  uint64
+}
+
+// graphLaunches lists the runs of CUDA graphs, either traced as a whole or by their nodes, which share a correlation id.
+// Graphs traced as a whole are told apart by their executable, others by their kernels.
+func (f *finder) graphLaunches(t *track) (list []launch, graphs int) {
+	device := f.device(t)
+	byCorr := map[int64]int32{}
+	for at, id := range t.work {
+		w := &device.Work[id]
+		switch {
+		case w.Kind == attrib.GraphWork:
+			exec := f.Trace.Graphs.Exec(int(w.Row))
+			if exec < 0 {
+				exec = f.Trace.Graphs.Graph(int(w.Row))
+			}
+			list = append(list, launch{at: int32(at), time: w.End - w.Start, hash: mix(uint64(exec) + 1)})
+		case w.Kind == attrib.KernelWork && f.Trace.Kernels.InGraph(int(w.Row)) && w.Corr >= 0:
+			k, ok := byCorr[w.Corr]
+			if !ok {
+				k = int32(len(list))
+				byCorr[w.Corr] = k
+				list = append(list, launch{at: int32(at)})
+			}
+			list[k].time += w.End - w.Start
+			list[k].hash += f.names.hash[f.symbol(&f.names, w)]
+		}
+	}
+	slices.SortFunc(list, func(a, b launch) int { return cmp.Compare(a.at, b.at) })
+	index := map[uint64]int32{}
+	for i := range list {
+		g, ok := index[list[i].hash]
+		if !ok {
+			g = int32(len(index))
+			index[list[i].hash] = g
+		}
+		list[i].graph = g
+	}
+	return list, len(index)
+}
+
+// anchors are the launches that start units. The graph with most time is one; graphs that run in most of its units are
+// parts of the same step (piecewise graphs), graphs that do not are the same step at another batch size, and anchors too.
+func anchors(list []launch, graphs int) []cut {
+	time, count := make([]int64, graphs), make([]int, graphs)
+	for i := range list {
+		time[list[i].graph] += list[i].time
+		count[list[i].graph]++
+	}
+	order := make([]int32, graphs)
+	for g := range order {
+		order[g] = int32(g)
+	}
+	slices.SortFunc(order, func(a, b int32) int { return cmp.Or(cmp.Compare(time[b], time[a]), cmp.Compare(a, b)) })
+	isAnchor, isPart := make([]bool, graphs), make([]bool, graphs)
+	chosen := 0
+	for _, g := range order {
+		if isAnchor[g] || isPart[g] || count[g] < minLaunches || chosen == maxAnchors {
+			continue
+		}
+		isAnchor[g] = true
+		chosen++
+		in, last := make([]int, graphs), make([]int, graphs) // units of g that graph ran in; the last one it was counted for
+		unit, inside := 0, false
+		for i := range list {
+			l := list[i].graph
+			switch {
+			case l == g:
+				unit, inside = unit+1, true
+			case isAnchor[l]:
+				inside = false
+			case inside && last[l] != unit:
+				last[l] = unit
+				in[l]++
+			}
+		}
+		for l := range in {
+			if !isAnchor[l] && in[l]*2 >= unit {
+				isPart[l] = true
+			}
+		}
+	}
+	var cuts []cut
+	kind, kinds := make([]int32, graphs), int32(0)
+	for i := range list {
+		g := list[i].graph
+		if !isAnchor[g] {
+			continue
+		}
+		if kind[g] == 0 {
+			kinds++
+			kind[g] = kinds
+		}
+		cuts = append(cuts, cut{at: list[i].at, kind: kind[g]})
+	}
+	return cuts
+}
+
+// byGraph finds units by the launches of CUDA graphs, or returns nil where graphs have less than minShare of the compute
+// time.
+func (f *finder) byGraph(minShare float64) *Result {
+	s := slicer{finder: f, names: &f.names}
+	var inGraphs, total, span int64
+	launches := 0
+	for i := range f.tracks {
+		t := &f.tracks[i]
+		total += t.time
+		list, graphs := f.graphLaunches(t)
+		for k := range list {
+			inGraphs += list[k].time
+		}
+		cuts := anchors(list, graphs)
+		if len(cuts) < minLaunches {
+			continue
+		}
+		s.add(i, cuts)
+		launches += len(cuts)
+		span += t.time
+	}
+	share := float64(inGraphs) / float64(max(total, 1))
+	if launches == 0 || share < minShare {
+		return nil
+	}
+	mode := "by their nodes"
+	if f.Trace.Graphs.Len() > 0 {
+		mode = "as a whole"
+	}
+	r := s.result(KindGraph, "CUDA graph launch", fmt.Sprintf(
+		"no step marker; CUDA graphs, traced %s, run %.2f of the compute time, and a unit runs from one launch of the graph with most time (or of the same step at another size) to the next, %d launches", mode, share, launches))
+	units, _ := r.kept()
+	if units == 0 || minShare > 0 && !f.covers(r, span) {
+		f.forget()
+		return nil
+	}
+	return r
+}
+
+// covers reports whether kept units hold a fair part of the compute time.
+func (f *finder) covers(r *Result, span int64) bool {
+	var time int64
+	for d := range f.of {
+		work := f.Timeline.Devices[d].Work
+		for w, id := range f.of[d] {
+			if id >= 0 && work[w].Class == attrib.Compute && r.Units[id].State == Kept {
+				time += work[w].End - work[w].Start
+			}
+		}
+	}
+	return float64(time) >= minGraphUnits*float64(span)
+}
+
+// forget clears what an attempt left behind.
+func (f *finder) forget() {
+	for d := range f.of {
+		for w := range f.of[d] {
+			f.of[d][w] = -1
+		}
+	}
+}

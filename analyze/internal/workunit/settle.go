@@ -1,0 +1,225 @@
+package workunit
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+)
+
+// Rule states which units take part in statistics. It is the same for every capture.
+const Rule = "Kept are complete units of a kind of work that recurs. Cut: incomplete at an end of the capture, or the last one, which no unit closes, " +
+	"unless units of its kind otherwise leave less than 0.1 % of their time idle before the next. Warm-up: the first units of a kind on a device, as long as they take longer than the median of " +
+	"those after the first by 2 % and by three standard deviations (estimated by the median absolute deviation), at most two units or one in ten: more are a trend and stay. Other: different work."
+
+const (
+	openIdle     = 0.001 // idle before the next unit, of a unit's time, below which the last unit is kept
+	warmupRatio  = 0.02
+	warmupSpread = 3 * 1.4826 // median absolute deviations
+	minForWarmup = 3          // units of a kind on a track
+	maxWarmup    = 2          // units: at most so many, or one in ten; more are a trend
+)
+
+// settle fills in what is the same for all ways of finding units: states, signatures, counts.
+func (f *finder) settle(r *Result) {
+	r.Rule = Rule
+	f.sign(r)
+	kinds := len(r.Groups)
+	for lo := 0; lo < len(r.Units); {
+		hi := lo
+		for hi < len(r.Units) && r.Units[hi].Index == r.Units[lo].Index && r.Units[hi].Proc == r.Units[lo].Proc {
+			hi++
+		}
+		byGroup := make([][]*Unit, kinds)
+		for i := lo; i < hi; i++ {
+			if u := &r.Units[i]; u.State == Kept && u.Group >= 0 {
+				byGroup[u.Group] = append(byGroup[u.Group], u)
+			}
+		}
+		for _, units := range byGroup {
+			closeLast(units)
+			warmups(units)
+		}
+		lo = hi
+	}
+	r.count()
+	f.describe(r)
+}
+
+// closeLast takes out the last unit where the idle time that would follow it is missed.
+func closeLast(units []*Unit) {
+	n := len(units)
+	if n == 0 || units[n-1].closed {
+		return
+	}
+	var idle []float64
+	for _, u := range units[:n-1] {
+		if u.closed && u.Time() > 0 {
+			idle = append(idle, float64(max(0, u.End-u.LastWork))/float64(u.Time()))
+		}
+	}
+	if len(idle) == 0 || median(idle) > openIdle {
+		units[n-1].State = Cut
+	}
+}
+
+func warmups(units []*Unit) {
+	list := make([]*Unit, 0, len(units))
+	for _, u := range units {
+		if u.State == Kept {
+			list = append(list, u)
+		}
+	}
+	n := len(list)
+	if n < minForWarmup {
+		return
+	}
+	times := make([]float64, 0, n-1)
+	for _, u := range list[1:] {
+		times = append(times, float64(u.Time()))
+	}
+	m := median(times)
+	for i := range times {
+		times[i] = max(times[i]-m, m-times[i])
+	}
+	limit := m + max(warmupRatio*m, warmupSpread*median(times))
+	slow := 0
+	for slow < n && float64(list[slow].Time()) > limit {
+		slow++
+	}
+	if slow > max(maxWarmup, n/10) || slow*2 > n {
+		return
+	}
+	for _, u := range list[:slow] {
+		u.State = Warmup
+	}
+}
+
+// median of a list that is not empty, which it sorts.
+func median[T int64 | float64](list []T) T {
+	slices.Sort(list)
+	n := len(list)
+	if n%2 == 1 {
+		return list[n/2]
+	}
+	return (list[n/2-1] + list[n/2]) / 2
+}
+
+// sign computes of each unit, over all its kernels and graphs: the hash, their number and where its last work ends.
+func (f *finder) sign(r *Result) {
+	kernels := make([]int64, len(r.Units))
+	for i := range r.Units {
+		r.Units[i].hash = 0
+		r.Units[i].first = -1
+	}
+	for d := range f.of {
+		work := f.Timeline.Devices[d].Work
+		for w, id := range f.of[d] {
+			if id == trace.None {
+				continue
+			}
+			u := &r.Units[id]
+			if u.first < 0 {
+				u.first = int32(w)
+			}
+			if s := f.symbol(&f.names, &work[w]); s >= 0 {
+				u.hash += f.names.hash[s]
+				if work[w].Kind == attrib.KernelWork {
+					kernels[id]++
+				}
+			}
+		}
+	}
+	for i := range r.Units {
+		if g := r.Units[i].Group; g >= 0 && r.Units[i].State == Kept {
+			r.Groups[g].kernels = append(r.Groups[g].kernels, kernels[i])
+		}
+	}
+}
+
+// describe gives each group its signature, the one most of its kept units have, and names groups apart.
+func (f *finder) describe(r *Result) {
+	type vote struct {
+		hash  uint64
+		unit  int32
+		count int
+	}
+	votes := make([][]vote, len(r.Groups))
+	at := make([]map[uint64]int, len(r.Groups))
+	for i := range r.Units {
+		u := &r.Units[i]
+		if u.State != Kept || u.Group < 0 {
+			continue
+		}
+		g := u.Group
+		if at[g] == nil {
+			at[g] = map[uint64]int{}
+		}
+		k, ok := at[g][u.hash]
+		if !ok {
+			k = len(votes[g])
+			at[g][u.hash] = k
+			votes[g] = append(votes[g], vote{u.hash, int32(i), 0})
+		}
+		votes[g][k].count++
+	}
+	plain := 0
+	for g := range r.Groups {
+		group := &r.Groups[g]
+		group.Example = -1
+		if len(group.kernels) > 0 {
+			group.Kernels = median(group.kernels)
+			group.kernels = nil
+		}
+		if len(votes[g]) > 0 {
+			best := slices.MinFunc(votes[g], func(a, b vote) int { return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.hash, b.hash)) })
+			group.Signature = fmt.Sprintf("%016x", best.hash)
+			group.Example = best.unit
+		}
+		if group.Phase == "step" && group.Count > 0 {
+			plain++
+		}
+	}
+	r.dropEmpty()
+	if plain > 1 {
+		r.nameApart()
+	}
+}
+
+// dropEmpty removes groups of which no unit was kept. Their units stay, without a group.
+func (r *Result) dropEmpty() {
+	place := make([]int32, len(r.Groups))
+	kept := r.Groups[:0]
+	for g := range r.Groups {
+		place[g] = -1
+		if r.Groups[g].Count > 0 {
+			place[g] = int32(len(kept))
+			kept = append(kept, r.Groups[g])
+		}
+	}
+	r.Groups = kept
+	for i := range r.Units {
+		if g := r.Units[i].Group; g >= 0 {
+			r.Units[i].Group = place[g]
+		}
+	}
+	r.count()
+}
+
+// nameApart names groups whose phase nothing tells by their signature, so that the name is the same in another capture.
+func (r *Result) nameApart() {
+	used := map[string]int{}
+	for g := range r.Groups {
+		group := &r.Groups[g]
+		if group.Phase != "step" {
+			continue
+		}
+		name := "step:" + group.Signature[:6]
+		if used[name]++; used[name] > 1 {
+			name += fmt.Sprintf(".%d", used[name])
+		}
+		group.Phase = name
+	}
+}

@@ -1,0 +1,239 @@
+package workunit
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+)
+
+// cut is where a unit starts on a track.
+type cut struct {
+	at   int32 // index into track.work
+	kind int32 // which of several anchors it is
+}
+
+// slicer turns cuts into units: from one to the next.
+type slicer struct {
+	*finder
+	names *symbols // by which work is told apart
+	units []Unit
+	span  []slice // by unit
+}
+
+// slice is where the work of a unit lies.
+type slice struct {
+	track  int32
+	lo, hi int32 // of track.work
+	lead   bool  // before the first cut
+	size   int32 // compute kernels and graphs
+}
+
+// add cuts one track up. What comes before the first cut is a unit too, to be trimmed.
+func (s *slicer) add(track int, cuts []cut) {
+	if len(cuts) == 0 {
+		return
+	}
+	t := &s.tracks[track]
+	if cuts[0].at > 0 {
+		s.unit(track, 0, cuts[0].at, -1)
+		s.span[len(s.span)-1].lead = true
+	}
+	for i, c := range cuts {
+		hi := int32(len(t.work))
+		if i+1 < len(cuts) {
+			hi = cuts[i+1].at
+		}
+		s.unit(track, c.at, hi, c.kind)
+	}
+}
+
+func (s *slicer) unit(track int, lo, hi, kind int32) {
+	t := &s.tracks[track]
+	device := s.device(t)
+	first := &device.Work[t.work[lo]]
+	u := Unit{Device: device.ID, Index: int32(t.device), Proc: t.proc, Start: first.Start, Marker: trace.None, Group: -1, anchor: kind,
+		HostStart: 0, HostEnd: -1}
+	x := slice{track: int32(track), lo: lo, hi: hi}
+	id := int32(len(s.units))
+	for _, w := range t.work[lo:hi] {
+		work := &device.Work[w]
+		s.of[t.device][w] = id
+		u.LastWork = max(u.LastWork, work.End)
+		if work == first {
+			u.LastWork = work.End
+		}
+		if work.Class == attrib.Compute {
+			u.hash += s.names.hash[s.symbol(s.names, work)]
+			x.size++
+		}
+	}
+	u.End = u.LastWork
+	if int(hi) < len(t.work) {
+		next := &device.Work[t.work[hi]]
+		u.End, u.closed = next.Start, true
+		if first.Call != trace.None && next.Call != trace.None {
+			u.HostStart, u.HostEnd = s.Trace.API.Start(int(first.Call)), s.Trace.API.Start(int(next.Call))
+		}
+	}
+	s.units = append(s.units, u)
+	s.span = append(s.span, x)
+}
+
+// Bounds of grouping by signature.
+const (
+	minGroup  = 3    // units of the same kernels make a group
+	maxGroups = 32   // the rest is other work
+	sameWork  = 0.05 // share of a unit's kernels that may differ within a group
+)
+
+// group puts units of the same kernels together. Single ones join a group from which few of their kernels differ, or are
+// other work. The groups come in order of their time.
+func (s *slicer) group() []Group {
+	type key struct {
+		hash   uint64
+		anchor int32
+	}
+	type kind struct {
+		key
+		units, example int32
+		time           int64
+	}
+	index := map[key]int32{}
+	var kinds []kind
+	for i := range s.units {
+		u := &s.units[i]
+		if s.span[i].lead {
+			continue
+		}
+		k := key{u.hash, u.anchor}
+		at, ok := index[k]
+		if !ok {
+			at = int32(len(kinds))
+			index[k] = at
+			kinds = append(kinds, kind{key: k, example: int32(i)})
+		}
+		kinds[at].units++
+		kinds[at].time += u.Time()
+	}
+	slices.SortStableFunc(kinds, func(a, b kind) int {
+		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(b.units, a.units), cmp.Compare(a.hash, b.hash))
+	})
+	standing := kinds[:0:0]
+	for _, k := range kinds {
+		if k.units >= minGroup && len(standing) < maxGroups {
+			standing = append(standing, k)
+		}
+	}
+	if len(standing) == 0 && len(kinds) > 0 {
+		// No two are alike: the one of median size stands for all that are near it.
+		bySize := slices.Clone(kinds)
+		slices.SortStableFunc(bySize, func(a, b kind) int { return cmp.Compare(s.span[a.example].size, s.span[b.example].size) })
+		standing = append(standing, bySize[len(bySize)/2])
+	}
+	of := make(map[key]int32, len(standing))
+	for i, k := range standing {
+		of[k.key] = int32(i)
+	}
+	near := s.newComparer()
+	for i := range s.units {
+		u := &s.units[i]
+		if s.span[i].lead {
+			u.State = Cut
+			continue
+		}
+		if g, ok := of[key{u.hash, u.anchor}]; ok {
+			u.Group = g
+			continue
+		}
+		u.State = Other
+		if !u.closed {
+			u.State = Cut
+		}
+		for g := 0; g < min(len(standing), 4); g++ {
+			if standing[g].anchor == u.anchor && near.same(i, int(standing[g].example)) {
+				u.Group, u.State = int32(g), Kept
+				break
+			}
+		}
+	}
+	s.leads(len(standing))
+	groups := make([]Group, len(standing))
+	for g := range groups {
+		groups[g] = Group{Phase: "step", Batch: -1, Tokens: -1}
+	}
+	return groups
+}
+
+// leads tells a cut first unit from a prologue, such as the loading of a model, by its size.
+func (s *slicer) leads(groups int) {
+	largest := int32(0)
+	for i := range s.units {
+		if s.units[i].Group >= 0 {
+			largest = max(largest, s.span[i].size)
+		}
+	}
+	for i := range s.units {
+		if s.span[i].lead && s.span[i].size > largest && groups > 0 {
+			s.units[i].State = Other
+		}
+	}
+}
+
+// comparer tells whether the kernels of two units are nearly the same.
+type comparer struct {
+	*slicer
+	count []int32 // by symbol, zero between calls
+}
+
+func (s *slicer) newComparer() *comparer {
+	return &comparer{s, make([]int32, len(s.names.name))}
+}
+
+func (c *comparer) each(unit int, visit func(symbol int32)) {
+	x := &c.span[unit]
+	t := &c.tracks[x.track]
+	work := c.device(t).Work
+	for _, w := range t.work[x.lo:x.hi] {
+		if work[w].Class == attrib.Compute {
+			visit(c.symbol(c.names, &work[w]))
+		}
+	}
+}
+
+func (c *comparer) same(a, b int) bool {
+	n, m := c.span[a].size, c.span[b].size
+	limit := sameWork * float64(max(n, m))
+	if float64(max(n, m)-min(n, m)) > limit {
+		return false
+	}
+	c.each(a, func(s int32) { c.count[s]++ })
+	c.each(b, func(s int32) { c.count[s]-- })
+	var differ int32
+	clear := func(s int32) {
+		differ += max(c.count[s], -c.count[s])
+		c.count[s] = 0
+	}
+	c.each(a, clear)
+	c.each(b, clear)
+	return float64(differ)/2 <= limit
+}
+
+// result orders the units and settles their states.
+func (s *slicer) result(kind, name, why string) *Result {
+	r := &Result{Kind: kind, Name: name, Why: why, Groups: s.group(), Primary: -1}
+	r.Units = s.order(s.units)
+	r.Of = s.of
+	s.settle(r)
+	return r
+}
+
+// kept is the time of kept units of a result.
+func (r *Result) kept() (units int, time int64) {
+	for g := range r.Groups {
+		units += int(r.Groups[g].Count)
+		time += r.Groups[g].Time
+	}
+	return units, time
+}

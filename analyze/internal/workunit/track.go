@@ -1,0 +1,203 @@
+package workunit
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+)
+
+// finder holds what the ways to find units share.
+type finder struct {
+	*Input
+	names    symbols // canonical names
+	families symbols
+	tracks   []track
+	of       [][]int32
+}
+
+// symbols numbers names in their own order, so that the numbers of two captures of one program compare alike.
+type symbols struct {
+	of   []int32 // by kernel name
+	hash []uint64
+	name []string
+}
+
+// graphName stands for a CUDA graph that was traced as a whole.
+const graphName = "[CUDA graph]"
+
+// track is the work of one process on one device. Two processes on one device each have a sequence of their own.
+type track struct {
+	device int // index into Timeline.Devices
+	proc   int32
+	work   []int32 // indexes into the device's work, in order
+	comp   []int32 // of these, compute kernels and whole graphs: the sequence that is searched for a period
+	time   int64   // of comp, durations added up
+}
+
+func newFinder(in *Input) *finder {
+	f := &finder{Input: in}
+	f.names = number(len(in.Kinds), func(i int) string { return in.Kinds[i].Canonical })
+	f.families = number(len(in.Kinds), func(i int) string { return in.Kinds[i].Family })
+	f.of = make([][]int32, len(in.Timeline.Devices))
+	for d := range in.Timeline.Devices {
+		f.addTracks(d)
+	}
+	return f
+}
+
+// number gives equal names equal symbols; the last one is graphName's.
+func number(n int, name func(i int) string) symbols {
+	s := symbols{of: make([]int32, n)}
+	for i := range n {
+		s.name = append(s.name, name(i))
+	}
+	slices.Sort(s.name)
+	s.name = append(slices.Compact(s.name), graphName)
+	for _, name := range s.name {
+		s.hash = append(s.hash, hashText(name))
+	}
+	for i := range n {
+		at, _ := slices.BinarySearch(s.name[:len(s.name)-1], name(i))
+		s.of[i] = int32(at)
+	}
+	return s
+}
+
+func hashText(s string) uint64 {
+	h := uint64(14695981039346656037)
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * 1099511628211
+	}
+	return mix(h)
+}
+
+func (f *finder) device(t *track) *attrib.Device { return &f.Timeline.Devices[t.device] }
+
+// procOf is the process of a piece of work.
+func (f *finder) procOf(w *attrib.Work) int32 {
+	switch w.Kind {
+	case attrib.KernelWork:
+		return f.Trace.Kernels.Proc(int(w.Row))
+	case attrib.GraphWork:
+		return f.Trace.Graphs.Proc(int(w.Row))
+	case attrib.CopyWork:
+		return f.Trace.Copies.Proc(int(w.Row))
+	}
+	return f.Trace.Sets.Proc(int(w.Row))
+}
+
+// symbol of a kernel or a graph, or -1.
+func (f *finder) symbol(s *symbols, w *attrib.Work) int32 {
+	switch w.Kind {
+	case attrib.KernelWork:
+		return s.of[f.Trace.Kernels.Name(int(w.Row))]
+	case attrib.GraphWork:
+		return int32(len(s.name) - 1)
+	case attrib.CopyWork, attrib.SetWork:
+	}
+	return -1
+}
+
+// addTracks splits a device's work by process.
+func (f *finder) addTracks(d int) {
+	device := &f.Timeline.Devices[d]
+	f.of[d] = make([]int32, len(device.Work))
+	counts := make([]int32, len(f.Trace.Procs)+1) // the last is the unknown process
+	place := func(w *attrib.Work) int {
+		if p := f.procOf(w); p != trace.None {
+			return int(p)
+		}
+		return len(f.Trace.Procs)
+	}
+	for i := range device.Work {
+		f.of[d][i] = trace.None
+		counts[place(&device.Work[i])]++
+	}
+	at := make([]int32, len(counts))
+	for p, n := range counts {
+		if n == 0 {
+			continue
+		}
+		t := track{device: d, proc: int32(p), work: make([]int32, 0, n)}
+		if p == len(f.Trace.Procs) {
+			t.proc = trace.None
+		}
+		at[p] = int32(len(f.tracks))
+		f.tracks = append(f.tracks, t)
+	}
+	for i := range device.Work {
+		w := &device.Work[i]
+		t := &f.tracks[at[place(w)]]
+		t.work = append(t.work, int32(i))
+		if w.Class == attrib.Compute {
+			t.comp = append(t.comp, int32(i))
+			t.time += w.End - w.Start
+		}
+	}
+}
+
+// sequence is the track's compute work as symbols.
+func (f *finder) sequence(t *track, s *symbols) []int32 {
+	work := f.device(t).Work
+	seq := make([]int32, len(t.comp))
+	for i, w := range t.comp {
+		seq[i] = f.symbol(s, &work[w])
+	}
+	return seq
+}
+
+// find tries one way after the other, in the order of design.md.
+func (f *finder) find() *Result {
+	if len(f.tracks) == 0 {
+		return &Result{Kind: KindNone, Why: "the capture holds no GPU work"}
+	}
+	switch f.Spec.Kind {
+	case KindNone:
+		return &Result{Kind: KindNone, Why: "switched off with --unit none"}
+	case KindNVTX:
+		return f.byUserRange()
+	case KindKernel:
+		return f.byUserKernel()
+	case KindGraph:
+		if r := f.byGraph(0); r != nil {
+			r.Why = "asked for with --unit graph: " + r.Why
+			return r
+		}
+		return &Result{Kind: KindNone, Why: "--unit graph: the capture has no CUDA graph that was launched at least three times"}
+	}
+	if r := f.byMarkers(); r != nil {
+		return r
+	}
+	if r := f.byGraph(minGraphShare); r != nil {
+		return r
+	}
+	return f.bySequence()
+}
+
+// order sorts units by device, process and start, and renumbers f.of, which holds indexes into the unsorted list.
+func (f *finder) order(units []Unit) []Unit {
+	index := make([]int32, len(units))
+	for i := range index {
+		index[i] = int32(i)
+	}
+	slices.SortFunc(index, func(a, b int32) int {
+		x, y := &units[a], &units[b]
+		return cmp.Or(cmp.Compare(x.Index, y.Index), cmp.Compare(x.Proc, y.Proc), cmp.Compare(x.Start, y.Start), cmp.Compare(a, b))
+	})
+	sorted := make([]Unit, len(units))
+	place := make([]int32, len(units))
+	for i, at := range index {
+		sorted[i] = units[at]
+		place[at] = int32(i)
+	}
+	for d := range f.of {
+		for w, u := range f.of[d] {
+			if u != trace.None {
+				f.of[d][w] = place[u]
+			}
+		}
+	}
+	return sorted
+}

@@ -1,0 +1,276 @@
+package present_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/present"
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/renderer/html"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), string(got)); d != "" {
+		t.Errorf("%s (-want +got):\n%s", path, d)
+	}
+}
+
+func markdown(t *testing.T, d doc.Document) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := render.Markdown(&b, d, render.MarkdownOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func terminal(t *testing.T, d doc.Document, width int) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := render.Terminal(&b, d, render.TerminalOptions{Width: width}); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+var wrote = present.TerminalOptions{Out: "out/pr-412", Files: []string{"report.md", "report.json", "summary.json"}, More: 24}
+
+func TestServe(t *testing.T) {
+	r := valid(t, serve())
+	golden(t, "serve.md", markdown(t, present.Full(r, present.FullOptions{})))
+	golden(t, "serve_100.txt", terminal(t, present.Terminal(r, wrote), 100))
+	golden(t, "serve_80.txt", terminal(t, present.Terminal(r, wrote), 80))
+	golden(t, "serve_kernels.md", markdown(t, present.KernelsMD(r)))
+	golden(t, "serve_stakeholder.md", markdown(t, present.StakeholderMD(r)))
+	s, err := present.SummaryJSON(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "serve_summary.json", s)
+}
+
+func TestEmptyReport(t *testing.T) {
+	r := valid(t, empty("empty.sqlite"))
+	s, err := present.SummaryJSON(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all bytes.Buffer
+	for _, part := range [][]byte{markdown(t, present.Full(r, present.FullOptions{})), terminal(t, present.Terminal(r, present.TerminalOptions{}), 100),
+		markdown(t, present.KernelsMD(r)), markdown(t, present.StakeholderMD(r)), s} {
+		all.Write(part)
+		all.WriteString("----\n")
+	}
+	golden(t, "empty.txt", all.Bytes())
+}
+
+func TestTerminalStaysUnder40Lines(t *testing.T) {
+	for name, b := range map[string]*builder{"serve": serve(), "eight": eight()} {
+		r := valid(t, b)
+		for _, width := range []int{80, 100, 140} {
+			out := string(terminal(t, present.Terminal(r, wrote), width))
+			if n := strings.Count(out, "\n"); n >= 40 {
+				t.Errorf("%s at %d columns has %d lines:\n%s", name, width, n, out)
+			}
+			for _, want := range []string{"Top kernel", "Launch rate", "GPU idle"} {
+				if !strings.Contains(out, want) {
+					t.Errorf("%s at %d columns lacks %q:\n%s", name, width, want, out)
+				}
+			}
+		}
+	}
+}
+
+// Anything can be missing: every voice works on every prefix of the metrics and on every subset of one section.
+func TestNothingIsRequired(t *testing.T) {
+	full := serve().r
+	try := func(r *report.Report) {
+		markdown(t, present.Full(r, present.FullOptions{}))
+		terminal(t, present.Terminal(r, wrote), 80)
+		markdown(t, present.KernelsMD(r))
+		markdown(t, present.StakeholderMD(r))
+		if _, err := present.SummaryJSON(r); err != nil {
+			t.Error(err)
+		}
+	}
+	for i := range full.Metrics {
+		r := *full
+		r.Metrics = append(append([]report.Metric{}, full.Metrics[:i]...), full.Metrics[i+1:]...)
+		try(&r)
+		r.Metrics = append([]report.Metric{}, full.Metrics...)
+		r.Metrics[i].Value, r.Metrics[i].Summary = nil, nil
+		try(&r)
+	}
+	for i := range full.Sections {
+		r := *full
+		r.Sections = full.Sections[i : i+1]
+		try(&r)
+		for j := range full.Sections[i].Tables {
+			for c := range full.Sections[i].Tables[j].Columns {
+				s := full.Sections[i]
+				s.Tables = append([]report.Table{}, s.Tables...)
+				s.Tables[j] = withoutColumn(s.Tables[j], c)
+				r.Sections = []report.Section{s}
+				try(&r)
+				s.Tables[j].Rows = [][]report.Cell{{}}
+				try(&r)
+			}
+		}
+	}
+	try(&report.Report{})
+}
+
+// Whatever a capture calls its things, the page holds no element that the renderer does not write, and the terminal no
+// character that cannot be seen.
+func TestHostileCapture(t *testing.T) {
+	element := regexp.MustCompile(`</?([a-zA-Z0-9]+|!)`)
+	for _, name := range []string{
+		"a|b`c``|", "<img src=x onerror=alert(1)>", "@org/team", "::error::boom", "##[error]x", "a\nb\r\tc\x1b[31m", "\u202egnp\u200b", "[x](https://example.com)",
+		"https://example.com", "www.example.com", "#1", "GH-1", "</details>", "$x$", ":tada:", "\xff", "", " ", "*a* _b_ ~~c~~", "=1+1", "--flag", "`--flag`",
+	} {
+		r := valid(t, hostile(name))
+		if got := string(markdown(t, present.Full(r, present.FullOptions{Wide: true}))); !strings.Contains(got, render.Visible(name)) && !strings.Contains(got, `a\|b`) {
+			t.Errorf("%q is not on the page", name)
+		}
+		for what, d := range map[string]doc.Document{"full": present.Full(r, present.FullOptions{Wide: true}), "kernels": present.KernelsMD(r), "stakeholder": present.StakeholderMD(r)} {
+			source := markdown(t, d)
+			var page bytes.Buffer
+			md := goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithRendererOptions(html.WithUnsafe()))
+			if err := md.Convert(source, &page); err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range element.FindAllStringSubmatch(page.String(), -1) {
+				if !strings.Contains(" h1 h2 h3 p ul ol li table thead tbody tr th td code strong blockquote details summary ", " "+m[1]+" ") {
+					t.Errorf("%q: <%s> on the %s page", name, m[1], what)
+				}
+			}
+			for _, line := range strings.Split(string(source), "\n") {
+				if strings.HasPrefix(strings.TrimSpace(line), "::") || strings.Contains(line, "##[") {
+					t.Errorf("%q: the %s page has a line %q", name, what, line)
+				}
+			}
+		}
+		for _, c := range string(terminal(t, present.Terminal(r, wrote), 100)) {
+			if c != '\n' && !unicode.IsPrint(c) {
+				t.Fatalf("%q: %q in the terminal", name, c)
+			}
+		}
+	}
+}
+
+// hostile is the report of a server on which everything is called name.
+func hostile(name string) *builder {
+	b := serve()
+	r := b.r
+	r.Trace.Name, r.Trace.SchemaVersion, r.Unit.Name = name, &name, name
+	r.Environment.GPUs[0].Name, r.Environment.Driver, r.Environment.Model = &name, &name, &name
+	for i := range r.Unit.Groups {
+		r.Unit.Groups[i].Phase = name
+	}
+	relabel := func(l report.Labels) {
+		for k := range l {
+			if k != "device" && k != "cause" {
+				l[k] = name
+			}
+		}
+	}
+	seen := map[string]bool{}
+	metrics := r.Metrics
+	r.Metrics = []report.Metric{}
+	for _, m := range metrics {
+		relabel(m.Labels)
+		if k := m.ID + m.Labels.String(); !seen[k] {
+			seen[k] = true
+			r.Metrics = append(r.Metrics, m)
+		}
+	}
+	for i := range r.Findings {
+		for j := range r.Findings[i].Evidence {
+			relabel(r.Findings[i].Evidence[j].Labels)
+		}
+		r.Findings[i].Title += " " + name
+		r.Findings[i].Advice = append(r.Findings[i].Advice, "see "+name)
+	}
+	r.Warnings[0].Text += name
+	for i := range r.Sections {
+		r.Sections[i].Reason += name
+		r.Sections[i].Notes = append(r.Sections[i].Notes, name)
+		for j := range r.Sections[i].Tables {
+			tab := &r.Sections[i].Tables[j]
+			for _, row := range tab.Rows {
+				for c := range row {
+					if tab.Columns[c].Kind == report.Name && !row[c].IsNull() {
+						row[c] = report.S(name)
+					}
+				}
+			}
+		}
+		if r.Sections[i].Status != report.OK && r.Sections[i].Reason == "" {
+			r.Sections[i].Reason = "x"
+		}
+	}
+	return b
+}
+
+func withoutColumn(t report.Table, c int) report.Table {
+	t.Columns = append(append([]report.Column{}, t.Columns[:c]...), t.Columns[c+1:]...)
+	rows := t.Rows
+	t.Rows = nil
+	for _, r := range rows {
+		t.Rows = append(t.Rows, append(append([]report.Cell{}, r[:c]...), r[c+1:]...))
+	}
+	return t
+}
+
+func TestSummaryJSONIsReadable(t *testing.T) {
+	s, err := present.SummaryJSON(serve().r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What check_regression reads of it.
+	var read struct {
+		PrefillDecode map[string]struct {
+			TotalMs float64 `json:"total_ms"`
+		} `json:"prefill_decode"`
+		TopKernels []struct {
+			TotalTimeMs float64 `json:"total_time_ms"`
+		} `json:"top_kernels"`
+		CUDAGraphs struct {
+			GraphCoveragePct float64 `json:"graph_coverage_pct"`
+		} `json:"cuda_graphs"`
+	}
+	if err := json.Unmarshal(s, &read); err != nil {
+		t.Fatal(err)
+	}
+	if read.PrefillDecode["prefill"].TotalMs != 98.003 || read.PrefillDecode["decode"].TotalMs != 640.112 || read.TopKernels[0].TotalTimeMs != 312.41728 || read.CUDAGraphs.GraphCoveragePct != 81.27 {
+		t.Errorf("%+v", read)
+	}
+}

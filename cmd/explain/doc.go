@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/analyze"
+)
+
+func newDoc(w *world) *cobra.Command {
+	return &cobra.Command{
+		Use:     "doc [SECTION]",
+		Short:   "Print what a section of the report means and how it is computed",
+		Example: "  explain doc          the list of sections\n  explain doc idle     one of them",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usagef("one section at a time")
+			}
+			return nil
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			var ids []string
+			for _, s := range analyze.Sections() {
+				ids = append(ids, s.ID+"\t"+s.Title)
+			}
+			return ids, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				for _, s := range analyze.Sections() {
+					if _, err := fmt.Fprintf(w.Out, "%-12s %s\n", s.ID, s.Title); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			page, err := analyze.SectionPage(args[0])
+			if err != nil {
+				return usagef("%w; run explain doc for the list", err)
+			}
+			_, err = io.WriteString(w.Out, page)
+			return err
+		},
+	}
+}

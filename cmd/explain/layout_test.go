@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/nsys-llm/explain/"
+
+// TestTopLevelIsClosed holds the root of the repository to the list of design.md.
+func TestTopLevelIsClosed(t *testing.T) {
+	allowed := []string{"go.mod", "go.sum", "cmd", "analyze", "diff", "gate", "action.yml", "testdata", "examples", "README.md", "LICENSE", "CHANGELOG.md"}
+	entries, err := os.ReadDir("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !slices.Contains(allowed, e.Name()) && !strings.HasPrefix(e.Name(), ".") && e.Name() != "explain" {
+			t.Errorf("%s does not belong at the top level", e.Name())
+		}
+	}
+}
+
+// TestImportsGoOneWay holds the rooms to the order in which design.md lists them.
+func TestImportsGoOneWay(t *testing.T) {
+	imports := packageImports(t)
+	for _, rule := range []struct {
+		room, why string
+		allowed   []string // module packages, by prefix; nothing else of this module
+		banned    []string // packages outside, by prefix
+	}{
+		{"analyze/report", "the model: standard library only", nil, []string{"."}},
+		{"analyze/report/unit", "units know the model only", []string{"analyze/report"}, nil},
+		{"analyze/report/doc", "the document tree stands alone", nil, nil},
+		{"analyze/report/schema", "schemas are files", nil, nil},
+		{"analyze/report/present", "report to document", []string{"analyze/report"}, []string{"modernc.org"}},
+		{"analyze/report/render", "document to text", []string{"analyze/report"}, []string{"modernc.org"}},
+		{"analyze/internal/interval", "algebra stands alone", nil, nil},
+		{"analyze/internal/kernelname", "names stand alone", nil, nil},
+		{"analyze/internal/stat", "statistics", []string{"analyze/report"}, nil},
+		{"analyze/internal/trace", "the only reader", []string{"analyze/internal/kernelname"}, nil},
+		{"analyze/internal/attrib", "attribution", []string{"analyze/internal/trace", "analyze/internal/interval"}, []string{"modernc.org", "database/sql"}},
+		{"analyze/internal/workunit", "units of work", []string{"analyze/internal/trace", "analyze/internal/attrib", "analyze/internal/interval", "analyze/internal/kernelname", "analyze/internal/stat"}, []string{"modernc.org", "database/sql"}},
+		{"analyze/internal/section", "sections compute and do not render", []string{"analyze/internal", "analyze/report"}, []string{"modernc.org", "database/sql"}},
+		{"analyze/tracetest", "a test kit needs nothing of the product", nil, nil},
+		{"diff", "reports in, comparison out", []string{"analyze/report"}, []string{"modernc.org", "database/sql"}},
+		{"gate", "verdict in, GitHub out", []string{"diff"}, []string{"modernc.org", "database/sql"}},
+	} {
+		for pkg, list := range imports {
+			if pkg != module+rule.room && !strings.HasPrefix(pkg, module+rule.room+"/") {
+				continue
+			}
+			if rule.room == "analyze/report" && pkg != module+rule.room {
+				continue
+			}
+			for _, dep := range list {
+				if rest, ok := strings.CutPrefix(dep, module); ok {
+					if dep != pkg && !slices.ContainsFunc(append(rule.allowed, rule.room), func(a string) bool { return rest == a || strings.HasPrefix(rest, a+"/") }) {
+						t.Errorf("%s imports %s (%s)", pkg, dep, rule.why)
+					}
+					continue
+				}
+				for _, b := range rule.banned {
+					if strings.HasPrefix(dep, b) || b == "." && strings.Contains(strings.Split(dep, "/")[0], ".") {
+						t.Errorf("%s imports %s (%s)", pkg, dep, rule.why)
+					}
+				}
+			}
+		}
+	}
+	for pkg, list := range imports {
+		if strings.HasPrefix(pkg, module+"analyze/report") && slices.ContainsFunc(list, func(d string) bool { return strings.HasPrefix(d, module+"analyze/internal") }) {
+			t.Errorf("%s imports the analyzer's inside: the report must stand without it", pkg)
+		}
+	}
+}
+
+// packageImports is, for each package of the module, what it imports directly, tests left out.
+func packageImports(t *testing.T) map[string][]string {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", "./...")
+	cmd.Dir = "../.."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	imports := map[string][]string{}
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p struct {
+			ImportPath string
+			Imports    []string
+		}
+		if err := d.Decode(&p); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		imports[p.ImportPath] = p.Imports
+	}
+	if len(imports) < 10 {
+		t.Fatalf("go list found %d packages", len(imports))
+	}
+	return imports
+}
+
+// TestSectionsAreWhole: a section is one file with its test, its page and its golden folder, all named after its id.
+func TestSectionsAreWhole(t *testing.T) {
+	dir := filepath.FromSlash("../../analyze/internal/section")
+	found := 0
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := regexp.MustCompile(`register\(Section\{\s*ID:\s*"([a-z_]+)"`).FindSubmatch(b)
+		if m == nil {
+			continue
+		}
+		found++
+		id := string(m[1])
+		if name := strings.TrimSuffix(filepath.Base(f), ".go"); name != id {
+			t.Errorf("section %s lives in %s.go", id, name)
+		}
+		for _, part := range []string{id + "_test.go", id + ".md", filepath.Join("testdata", id)} {
+			if info, err := os.Stat(filepath.Join(dir, part)); err != nil {
+				t.Errorf("section %s has no %s", id, part)
+			} else if !info.IsDir() && info.Size() < 200 {
+				t.Errorf("section %s: %s is a stub", id, part)
+			}
+		}
+	}
+	if found < 15 {
+		t.Errorf("found %d sections", found)
+	}
+}
+
+// TestNoMachineInTheTree: committed text holds no path of a developer's machine.
+func TestNoMachineInTheTree(t *testing.T) {
+	cmd := exec.Command("git", "ls-files")
+	cmd.Dir = "../.."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Skip("not a git checkout")
+	}
+	private := regexp.MustCompile(`(^|[^A-Za-z0-9_.-])/(work|root|home/[a-z]+)/`)
+	for _, name := range strings.Fields(string(out)) {
+		if strings.HasSuffix(name, ".sqlite") || name == "cmd/explain/layout_test.go" {
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join("../..", name))
+		if err != nil {
+			continue // deleted in the working tree
+		}
+		if m := private.Find(b); m != nil {
+			t.Errorf("%s holds a path of a machine: %q", name, m)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/analyze"
+)
+
+func newMetrics(w *world) *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:   "metrics [PREFIX]",
+		Short: "List every metric with its unit and meaning",
+		Example: `  explain metrics
+  explain metrics gpu.
+  explain metrics --format json | jq '.[].id'`,
+		Args: cobra.MatchAll(func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usagef("one prefix at a time")
+			}
+			return nil
+		}),
+		RunE: func(_ *cobra.Command, args []string) error {
+			list := analyze.Metrics()
+			if len(args) == 1 {
+				kept := list[:0]
+				for _, m := range list {
+					if strings.HasPrefix(m.ID, args[0]) {
+						kept = append(kept, m)
+					}
+				}
+				if list = kept; len(list) == 0 {
+					return usagef("no metric starts with %q; run explain metrics for the list", args[0])
+				}
+			}
+			switch format {
+			case "json":
+				e := json.NewEncoder(w.Out)
+				e.SetIndent("", "  ")
+				e.SetEscapeHTML(false)
+				return e.Encode(list)
+			case "text":
+				return printMetrics(w, list)
+			}
+			return usagef("--format %s is unknown; it is text or json", format)
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", "text", "text or json")
+	return cmd
+}
+
+func printMetrics(w *world, list []analyze.MetricInfo) error {
+	for i, m := range list {
+		labels := []string{}
+		for _, l := range m.Labels {
+			if l == "" {
+				l = "–"
+			}
+			labels = append(labels, l)
+		}
+		space := "\n"
+		if i == 0 {
+			space = ""
+		}
+		_, err := fmt.Fprintf(w.Out, "%s%s\n  unit %s, better %s, %s, %s; labels %s; section %s\n%s", space,
+			m.ID, m.Unit, m.Better, m.Assume, m.Lifecycle, strings.Join(labels, " | "), strings.Join(m.Sections, ", "), wrap(m.Meaning, 96, "  "))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wrap breaks text into lines of at most width runes, each with an indent.
+func wrap(text string, width int, indent string) string {
+	var b strings.Builder
+	line := 0
+	for _, word := range strings.Fields(text) {
+		n := len([]rune(word))
+		switch {
+		case line == 0:
+			b.WriteString(indent)
+			line = len(indent)
+		case line+1+n > width:
+			b.WriteString("\n" + indent)
+			line = len(indent)
+		default:
+			b.WriteByte(' ')
+			line++
+		}
+		b.WriteString(word)
+		line += n
+	}
+	b.WriteByte('\n')
+	return b.String()
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/render"
+)
+
+// clean makes text from the outside fit for a terminal or a log line.
+func clean(s string) string { return render.Visible(s) }
+
+// file is one file of the output folder.
+type file struct {
+	name  string
+	write func(w io.Writer) error
+}
+
+// folder lists what goes into the output folder.
+func folder(res *analyze.Result) []file {
+	voice := func(name string, write func(io.Writer, *report.Report) error) file {
+		return file{name, func(w io.Writer) error { return write(w, res.Report) }}
+	}
+	files := []file{
+		voice("report.json", writeJSON),
+		voice("report.md", writeMarkdown),
+		voice("summary.json", writeSummary),
+		voice("kernels.md", writeKernels),
+		voice("stakeholder_summary.md", writeStakeholder),
+	}
+	table := func(t *report.Table) {
+		if t.File != "" {
+			files = append(files, file{filepath.Join("tables", t.File), func(w io.Writer) error { return render.CSV(w, t) }})
+		}
+	}
+	for i := range res.Report.Sections {
+		for j := range res.Report.Sections[i].Tables {
+			table(&res.Report.Sections[i].Tables[j])
+		}
+	}
+	for i := range res.Details {
+		table(&res.Details[i])
+	}
+	return files
+}
+
+// writeFolder writes the report into dir, whole or not at all: everything is written into a scratch folder beside it
+// first, and moved into place when it is complete. A folder that exists keeps what explain did not write.
+func writeFolder(ctx context.Context, dir string, res *analyze.Result) (err error) {
+	dir = filepath.Clean(dir)
+	fail := func(err error) error { return fmt.Errorf("cannot write %s: %w", dir, err) }
+	parent := filepath.Dir(dir)
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return fail(err)
+	}
+	_, statErr := os.Stat(dir)
+	exists := statErr == nil
+	if exists {
+		parent = dir // the same file system, whatever dir is a link to
+	}
+	scratch, err := os.MkdirTemp(parent, ".explain-")
+	if err != nil {
+		return fail(err)
+	}
+	defer os.RemoveAll(scratch)
+	if err := os.Chmod(scratch, 0o755); err != nil {
+		return fail(err)
+	}
+	files := folder(res)
+	if err := os.Mkdir(filepath.Join(scratch, "tables"), 0o755); err != nil {
+		return fail(err)
+	}
+	for _, f := range files {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := writeFile(filepath.Join(scratch, f.name), f.write); err != nil {
+			return fail(err)
+		}
+	}
+	if !exists {
+		err := os.Rename(scratch, dir)
+		switch {
+		case err == nil:
+			return nil
+		case !errors.Is(err, os.ErrExist):
+			return fail(err)
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "tables"), 0o755); err != nil {
+		return fail(err)
+	}
+	for _, f := range files {
+		if err := os.Rename(filepath.Join(scratch, f.name), filepath.Join(dir, f.name)); err != nil {
+			return fail(err)
+		}
+	}
+	return nil
+}
+
+func writeFile(path string, write func(io.Writer) error) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f), f.Close())
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestReadmeIsTrue runs every explain command in the README, in a folder that holds the files it names, and compares
+// what is printed below a "$ explain" line with what the command prints; "…" stands for anything.
+func TestReadmeIsTrue(t *testing.T) {
+	page, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := readmeCommands(string(page))
+	if len(commands) < 10 {
+		t.Fatalf("found only %d commands in the README", len(commands))
+	}
+	dir := readmeFolder(t)
+	t.Chdir(dir)
+	for _, c := range commands {
+		var out, errs bytes.Buffer
+		code := run(context.Background(), c.args, &world{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(k string) string {
+			return map[string]string{"NSYS": filepath.Join(dir, "nsys")}[k]
+		}})
+		if code != exitOK {
+			t.Errorf("explain %q: exit %d: %s", c.args, code, errs.String())
+		}
+		if c.output != "" && !elided(c.output).MatchString(out.String()) {
+			t.Errorf("explain %q prints:\n%s\nthe README says:\n%s", c.args, out.String(), c.output)
+		}
+	}
+}
+
+type readmeCommand struct {
+	args   []string
+	output string
+}
+
+// readmeCommands finds the lines of code blocks that call explain, by any of its three spellings. What follows a "$ "
+// line up to the next one is its output.
+func readmeCommands(page string) []readmeCommand {
+	var list []readmeCommand
+	for i, block := range strings.Split(page, "```") {
+		if i%2 == 0 {
+			continue
+		}
+		_, block, _ = strings.Cut(block, "\n")
+		prompt := false
+		for _, line := range strings.Split(strings.TrimRight(block, "\n"), "\n") {
+			text, prompted := strings.CutPrefix(line, "$ ")
+			call, found := strings.CutPrefix(text, "explain ")
+			if !found {
+				call, found = strings.CutPrefix(text, "go run ./cmd/explain ")
+			}
+			switch {
+			case found && (prompted || !prompt):
+				call, _, _ = strings.Cut(call, " | ")
+				call, _, _ = strings.Cut(call, "  #")
+				list = append(list, readmeCommand{args: words(call)})
+				prompt = prompted
+			case prompt && !prompted && len(list) > 0:
+				list[len(list)-1].output += line + "\n"
+			case prompted:
+				prompt = false
+			}
+		}
+	}
+	return list
+}
+
+// words splits a command line at spaces outside single quotes.
+func words(line string) []string {
+	var list []string
+	for _, m := range regexp.MustCompile(`'[^']*'|[^\s']+`).FindAllString(line, -1) {
+		list = append(list, strings.Trim(m, "'"))
+	}
+	return list
+}
+
+func elided(text string) *regexp.Regexp {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	for i, l := range lines {
+		if strings.TrimSpace(l) == "…" {
+			lines[i] = `(?s:.*)`
+			continue
+		}
+		lines[i] = strings.ReplaceAll(regexp.QuoteMeta(strings.TrimRight(l, " ")), "…", ".*") + ` *`
+	}
+	return regexp.MustCompile(`^\s*` + strings.Join(lines, `\n`) + `\s*$`)
+}
+
+// readmeFolder holds what the README's commands name.
+func readmeFolder(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for from, to := range map[string]string{"serving.sqlite": "trace.sqlite", "tiny.sqlite": "testdata/tiny.sqlite"} {
+		put(t, filepath.Join(dir, to), read(t, filepath.Join("../../testdata", from)), 0o644)
+	}
+	serving := read(t, "../../testdata/serving.sqlite")
+	put(t, filepath.Join(dir, "testdata/serving.sqlite"), serving, 0o644)
+	put(t, filepath.Join(dir, "trace.nsys-rep"), []byte("opaque"), 0o644)
+	put(t, filepath.Join(dir, "phases.json"), []byte(`{"prefill": ["context"], "decode": ["generation"]}`), 0o644)
+	put(t, filepath.Join(dir, "nsys"), []byte("#!/bin/sh\ncp "+filepath.Join(dir, "trace.sqlite")+" \"$7\"\n"), 0o755)
+	return dir
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func put(t *testing.T, path string, content []byte, mode os.FileMode) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, content, mode); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+func newReport(w *world) *cobra.Command {
+	var f reportFlags
+	cmd := &cobra.Command{
+		Use:   "report TRACE",
+		Short: "Analyse one capture (the default command)",
+		Long: `report analyses one capture. Without --out it prints a summary; with --out it also writes a folder:
+
+  report.md               the full report, findings first, ready for a pull request
+  report.json             the same as data, see "explain schema report" and "explain metrics"
+  tables/*.csv            every table
+  summary.json            profilemate's summary
+  kernels.md, stakeholder_summary.md
+
+The folder appears whole or not at all.`,
+		Example: `  explain report trace.sqlite --out report/
+  explain report trace.nsys-rep --phase-map phases.json --out report/
+  explain report trace.sqlite --from 2s --to 5s --format json
+  explain report trace.sqlite --window 'nvtx:^decode' --format md`,
+		Args: oneTrace,
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, w, args) },
+	}
+	f.register(cmd)
+	return cmd
+}
+
+// reportFlags are the flags of explain report and of the bare explain.
+type reportFlags struct {
+	out           string
+	phaseMap      string
+	top           int
+	noPercentiles bool
+	noRangeMap    bool
+	coverageWarn  float64
+	printSchema   bool
+	unit          string
+	window        string
+	from, to      time.Duration
+	steady        bool
+	format        string
+	quiet         bool
+	verbose       bool
+}
+
+// formats of --format, in the order of the help text.
+var formats = []string{"text", "md", "json", "summary"}
+
+func (f *reportFlags) register(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.SortFlags = false
+	fl.StringVarP(&f.out, "out", "o", "", "write the report into this `DIR`")
+	fl.StringVar(&f.format, "format", "", "print this `FORMAT` to standard output: "+strings.Join(formats, ", ")+" (default text)")
+	fl.StringVar(&f.phaseMap, "phase-map", "", "map NVTX ranges to phases by a JSON `FILE`: {\"prefill\": [\"prompt\", \"re:^ctx\"], …}")
+	fl.StringVar(&f.phaseMap, "phases-json", "", "the same as --phase-map")
+	fl.StringVar(&f.unit, "unit", "", "what one step of the work is: nvtx:`REGEX`, kernel:REGEX, graph or none (default: found automatically)")
+	fl.StringVar(&f.window, "window", "", "analyse from the first to the last NVTX range that matches: nvtx:`REGEX`")
+	fl.DurationVar(&f.from, "from", 0, "analyse from this `TIME` after the first GPU work (1.5s, 200ms)")
+	fl.DurationVar(&f.to, "to", 0, "analyse up to this `TIME` after the first GPU work")
+	fl.BoolVar(&f.steady, "steady", false, "analyse from the first to the last steady unit of work")
+	fl.IntVar(&f.top, "top-kernels", 30, "rows of ranked tables")
+	fl.IntVar(&f.top, "kernel-limit", 30, "the same as --top-kernels")
+	fl.BoolVar(&f.noPercentiles, "no-kernel-percentiles", false, "leave out percentiles of kernel durations")
+	fl.BoolVar(&f.noRangeMap, "no-nvtx-kernel-map", false, "do not attribute kernels to NVTX ranges")
+	fl.Float64Var(&f.coverageWarn, "nvtx-coverage-warn-threshold", 0.7, "warn when less than this share of kernel time lies in NVTX ranges (0..1)")
+	fl.BoolVar(&f.printSchema, "print-schema", false, "print the tables of the capture and stop")
+	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but errors")
+	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error what is being done")
+	_ = cmd.MarkFlagDirname("out")
+	_ = cmd.MarkFlagFilename("phase-map", "json")
+	_ = fl.MarkHidden("phases-json")
+	_ = fl.MarkHidden("kernel-limit")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// options turns flags into the options of an analysis.
+func (f *reportFlags) options(cmd *cobra.Command, w *world) (analyze.Options, error) {
+	opt := analyze.Options{
+		Version: versionText(), Top: f.top, NoPercentiles: f.noPercentiles, NoRangeMap: f.noRangeMap,
+		CoverageWarn: f.coverageWarn, Unit: f.unit, Getenv: w.Getenv,
+	}
+	switch {
+	case f.top < 1:
+		return opt, usagef("--top-kernels must be at least 1, got %d", f.top)
+	case f.coverageWarn < 0 || f.coverageWarn > 1:
+		return opt, usagef("--nvtx-coverage-warn-threshold is a share between 0 and 1, got %g", f.coverageWarn)
+	case f.quiet && f.verbose:
+		return opt, usagef("--quiet and --verbose exclude each other")
+	case f.format != "" && !oneOf(f.format, formats):
+		return opt, usagef("--format %s is unknown; it is one of %s", f.format, strings.Join(formats, ", "))
+	}
+	if f.phaseMap != "" {
+		text, err := os.ReadFile(f.phaseMap)
+		if err != nil {
+			return opt, usagef("phase map: %w", err)
+		}
+		if opt.Phases, err = analyze.ParsePhaseMap(filepath.Base(f.phaseMap), text); err != nil {
+			return opt, err
+		}
+	}
+	if f.window != "" {
+		expr, ok := strings.CutPrefix(f.window, "nvtx:")
+		if !ok || expr == "" {
+			return opt, usagef("--window %s: expected nvtx:REGEX", f.window)
+		}
+		opt.Window.NVTX = expr
+	}
+	if cmd.Flags().Changed("from") {
+		opt.Window.From = &f.from
+	}
+	if cmd.Flags().Changed("to") {
+		opt.Window.To = &f.to
+	}
+	opt.Window.Steady = f.steady
+	return opt, nil
+}
+
+func oneOf(s string, list []string) bool {
+	for _, v := range list {
+		if v == s {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *reportFlags) run(cmd *cobra.Command, w *world, args []string) error {
+	opt, err := f.options(cmd, w)
+	if err != nil {
+		return err
+	}
+	if f.printSchema {
+		return analyze.PrintSchema(cmd.Context(), w.Out, args[0], opt)
+	}
+	if f.out != "" {
+		if err := checkOut(f.out); err != nil {
+			return err
+		}
+	}
+	bar := newProgress(w, f.quiet, f.verbose)
+	opt.Progress = bar.update
+	res, err := analyze.Run(cmd.Context(), args[0], opt)
+	bar.stop()
+	if err != nil {
+		return err
+	}
+	if f.out != "" {
+		if err := writeFolder(cmd.Context(), f.out, res); err != nil {
+			return err
+		}
+	}
+	if f.quiet && f.format == "" {
+		return nil
+	}
+	return f.print(w, res.Report)
+}
+
+// print writes the chosen format to standard output.
+func (f *reportFlags) print(w *world, r *report.Report) error {
+	switch f.format {
+	case "json":
+		return writeJSON(w.Out, r)
+	case "md":
+		return writeMarkdown(w.Out, r)
+	case "summary":
+		return writeSummary(w.Out, r)
+	}
+	return w.writeTerminal(r, f.out)
+}
+
+// checkOut finds out before the work whether the folder can be written.
+func checkOut(dir string) error {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return usagef("--out: %w", err)
+	case !info.IsDir():
+		return usagef("--out %s is a file; name a folder", dir)
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+func newRoot(w *world) *cobra.Command {
+	var f reportFlags
+	cmd := &cobra.Command{
+		Use:   "explain TRACE",
+		Short: "Explain where the time of an LLM inference trace went",
+		Long: `explain reads an Nsight Systems capture of an LLM inference server and says where the time went and what to do next.
+
+TRACE is a .sqlite file written by "nsys export", the same compressed with gzip or zstd, or a .nsys-rep file where nsys is
+installed. It is never changed, and nothing is created beside it. "explain TRACE" is short for "explain report TRACE".`,
+		Example: `  explain trace.sqlite                          a summary on the terminal
+  explain trace.sqlite --out report/            the full report: report.md, report.json, tables/*.csv
+  explain trace.sqlite --format md | gh pr comment 12 --body-file -
+  explain trace.sqlite --steady --out report/   the steady part of the capture only`,
+		Args:          bareArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			return f.run(cmd, w, args)
+		},
+	}
+	f.register(cmd)
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	cmd.AddCommand(newReport(w), newMetrics(w), newDoc(w), newSchema(w), newVersion(w))
+	cmd.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true})
+	return cmd
+}
+
+// bareArgs tells a mistyped command from a file that is not there.
+func bareArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if _, err := os.Stat(args[0]); errors.Is(err, os.ErrNotExist) && !strings.ContainsAny(args[0], `./\`) {
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			return usagef("%q is neither a command nor a file; did you mean %q?", args[0], near[0])
+		}
+		return usagef("%q is neither a command nor a file", args[0])
+	}
+	return oneTrace(cmd, args)
+}
+
+func oneTrace(_ *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return usagef("name a trace: explain report TRACE")
+	case len(args) > 1:
+		return usagef("one trace at a time, got %d: %s", len(args), strings.Join(args, " "))
+	}
+	return nil
+}
+
+// noArgs refuses arguments.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef("%s takes no arguments, got %q", cmd.CommandPath(), args[0])
+	}
+	return nil
+}

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"io"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/present"
+	"github.com/nsys-llm/explain/analyze/report/render"
+)
+
+// The voices of a report: each writes the whole of it in one form.
+
+func writeJSON(w io.Writer, r *report.Report) error { return report.Write(w, r) }
+
+func writeMarkdown(w io.Writer, r *report.Report) error {
+	return render.Markdown(w, present.Full(r, present.FullOptions{}), render.MarkdownOptions{})
+}
+
+func writeKernels(w io.Writer, r *report.Report) error {
+	return render.Markdown(w, present.KernelsMD(r), render.MarkdownOptions{})
+}
+
+func writeStakeholder(w io.Writer, r *report.Report) error {
+	return render.Markdown(w, present.StakeholderMD(r), render.MarkdownOptions{})
+}
+
+func writeSummary(w io.Writer, r *report.Report) error {
+	b, err := present.SummaryJSON(r)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b)
+	return err
+}
+
+// writeTerminal prints the summary for people. out is the folder the report was written to, or empty.
+func (w *world) writeTerminal(r *report.Report, out string) error {
+	return render.Terminal(w.Out, present.Terminal(r, present.TerminalOptions{Out: out}), render.TerminalOptions{Color: w.colour()})
+}
