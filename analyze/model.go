@@ -127,7 +127,7 @@ func unit(in *section.Input) report.Unit {
 		if g.Count == 0 {
 			continue
 		}
-		u.Groups = append(u.Groups, report.UnitGroup{Phase: g.Phase, Batch: positive(g.Batch), Signature: g.Signature, Kernels: g.Kernels, Count: g.Count})
+		u.Groups = append(u.Groups, report.UnitGroup{Phase: g.Phase, Batch: positive(g.Batch), Tokens: positive(g.Tokens), Signature: g.Signature, Kernels: g.Kernels, Count: g.Count})
 	}
 	if x.Kind != workunit.KindNone {
 		u.Trimmed.Rule = x.Rule

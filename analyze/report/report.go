@@ -104,6 +104,7 @@ type Unit struct {
 type UnitGroup struct {
 	Phase     string `json:"phase"`     // prefill, decode, mixed, step, …
 	Batch     *int64 `json:"batch"`     // where the marker carries it
+	Tokens    *int64 `json:"tokens"`    // prompt tokens of the step, rounded up to a power of two, where the marker carries them
 	Signature string `json:"signature"` // hash of the canonical kernels and their counts in one unit
 	Kernels   int64  `json:"kernels"`   // kernels in one unit (median)
 	Count     int64  `json:"count"`     // units kept, over all devices

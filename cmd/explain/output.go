@@ -22,6 +22,9 @@ type file struct {
 	write func(w io.Writer) error
 }
 
+// mainFiles are the ones a reader opens first.
+var mainFiles = []string{"report.md", "report.json", "tables/kernels.csv"}
+
 // folder lists what goes into the output folder.
 func folder(res *analyze.Result) []file {
 	voice := func(name string, write func(io.Writer, *report.Report) error) file {

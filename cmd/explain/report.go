@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze"
-	"github.com/nsys-llm/explain/analyze/report"
 )
 
 func newReport(w *world) *cobra.Command {
@@ -165,20 +164,20 @@ func (f *reportFlags) run(cmd *cobra.Command, w *world, args []string) error {
 	if f.quiet && f.format == "" {
 		return nil
 	}
-	return f.print(w, res.Report)
+	return f.print(w, res)
 }
 
 // print writes the chosen format to standard output.
-func (f *reportFlags) print(w *world, r *report.Report) error {
+func (f *reportFlags) print(w *world, res *analyze.Result) error {
 	switch f.format {
 	case "json":
-		return writeJSON(w.Out, r)
+		return writeJSON(w.Out, res.Report)
 	case "md":
-		return writeMarkdown(w.Out, r)
+		return writeComment(w.Out, res.Report)
 	case "summary":
-		return writeSummary(w.Out, r)
+		return writeSummary(w.Out, res.Report)
 	}
-	return w.writeTerminal(r, f.out)
+	return w.writeTerminal(res, f.out)
 }
 
 // checkOut finds out before the work whether the folder can be written.

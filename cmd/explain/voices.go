@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 
+	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/present"
 	"github.com/nsys-llm/explain/analyze/report/render"
@@ -14,6 +15,11 @@ func writeJSON(w io.Writer, r *report.Report) error { return report.Write(w, r) 
 
 func writeMarkdown(w io.Writer, r *report.Report) error {
 	return render.Markdown(w, present.Full(r, present.FullOptions{}), render.MarkdownOptions{})
+}
+
+// writeComment is the same page in fewer bytes, since a comment on a pull request holds 65,536 characters.
+func writeComment(w io.Writer, r *report.Report) error {
+	return render.Markdown(w, present.Full(r, present.FullOptions{}), render.MarkdownOptions{Compact: true})
 }
 
 func writeKernels(w io.Writer, r *report.Report) error {
@@ -34,6 +40,11 @@ func writeSummary(w io.Writer, r *report.Report) error {
 }
 
 // writeTerminal prints the summary for people. out is the folder the report was written to, or empty.
-func (w *world) writeTerminal(r *report.Report, out string) error {
-	return render.Terminal(w.Out, present.Terminal(r, present.TerminalOptions{Out: out}), render.TerminalOptions{Color: w.colour()})
+func (w *world) writeTerminal(res *analyze.Result, out string) error {
+	o := present.TerminalOptions{Out: out}
+	if out != "" {
+		o.Files = mainFiles
+		o.More = len(folder(res)) - len(mainFiles)
+	}
+	return render.Terminal(w.Out, present.Terminal(res.Report, o), render.TerminalOptions{Color: w.colour()})
 }

@@ -1,6 +1,9 @@
 package kernelname
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
 // anonymous is the one spelling of an unnamed namespace: the one nsys prints.
 // c++filt prints "(anonymous namespace)", GCC "{anonymous}".
@@ -185,8 +188,7 @@ func (p *speller) putWord(w string) {
 }
 
 func returnsEnableIf(out []byte) bool {
-	s := string(out)
-	return strings.HasSuffix(s, "::type") && (strings.HasPrefix(s, "std::enable_if<") || strings.HasPrefix(s, "enable_if<"))
+	return bytes.HasSuffix(out, []byte("::type")) && (bytes.HasPrefix(out, []byte("std::enable_if<")) || bytes.HasPrefix(out, []byte("enable_if<")))
 }
 
 // word reads an identifier, a keyword or a number.
@@ -202,7 +204,10 @@ func (p *speller) word() {
 	case w == "void" && p.isReturnType():
 		p.space = true
 	case (w == "true" || w == "false") && len(p.open) > 0:
-		p.putWord(map[bool]string{true: "1", false: "0"}[w == "true"])
+		if w = "0"; p.src[start] == 't' {
+			w = "1"
+		}
+		p.putWord(w)
 	case w == "operator":
 		p.operator()
 	case w == "lambda" && p.after == afterFunction && strings.HasPrefix(p.src[p.i:], "("):

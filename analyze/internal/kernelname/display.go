@@ -19,8 +19,8 @@ func (v view) display(canonical string) string {
 	switch {
 	case name == "" || strings.ContainsAny(name, "[("):
 		return shorten(canonical)
-	case name == "kernel" && strings.Contains(v.text, "gemv"):
-		name = "gemv_kernel" // cuBLAS's internal::gemvx::kernel
+	case v.isGemvx(y):
+		name = "gemv_kernel"
 	case strings.Contains(name, "_xmma_"):
 		name = xmmaNoise.Replace(name)
 	}

@@ -23,9 +23,9 @@ func (v view) operation(info Info, y symbol) (op, dtype string) {
 	case info.Library == LibNCCL:
 		return info.Collective, flatType(name)
 	case info.Library == LibInductor, info.Library == LibTritonJIT:
-		return y.base, ""
+		return trimTiles(y.base), ""
 	case info.Category == GEMM:
-		return v.gemmOp(), v.gemmType(y)
+		return v.gemmOp(y), v.gemmType(y)
 	case info.Category == MoEGEMM:
 		return v.moeOp(), v.gemmType(y)
 	case strings.HasPrefix(name, "fmhasm"): // trtllm-gen: shapes run on after the types
@@ -52,16 +52,31 @@ func (v view) operation(info Info, y symbol) (op, dtype string) {
 }
 
 // gemmOp tells a product from what goes with it.
-func (v view) gemmOp() string {
+func (v view) gemmOp(y symbol) string {
+	name := lower(y.base)
+	has := func(words ...string) bool {
+		for _, w := range words {
+			if strings.Contains(name, w) {
+				return true
+			}
+		}
+		return false
+	}
 	switch {
-	case strings.Contains(v.text, "splitkreduce") || strings.Contains(v.text, "splitk_reduce"):
+	case has("splitkreduce", "splitk_reduce"):
 		return "splitk_reduce"
-	case strings.Contains(v.text, "gemv") || strings.Contains(v.text, "dot_kernel"):
+	case has("gemv", "dot_kernel") || v.isGemvx(y):
 		return "gemv"
-	case strings.Contains(v.text, "fprop") || strings.Contains(v.text, "dgrad") || strings.Contains(v.text, "wgrad") || strings.Contains(v.text, "conv"):
+	case has("fprop", "dgrad", "wgrad", "conv1d", "conv2d", "conv3d", "convolve", "winograd"):
 		return "conv"
 	}
 	return "gemm"
+}
+
+// isGemvx reports whether y is cuBLAS's internal::gemvx::kernel, whose own name
+// says nothing.
+func (v view) isGemvx(y symbol) bool {
+	return y.base == "kernel" && strings.Contains(v.text, "gemv")
 }
 
 func (v view) moeOp() string {

@@ -30,10 +30,10 @@ var rules = compile([]rule{
 	{cat: Elementwise, any: "^triton_poi_fused ^triton_for_fused"},
 	{cat: Sampling, any: "^triton_red_fused&argmax ^triton_per_fused&argmax"},
 	{cat: Triton, any: "^triton_red_fused ^triton_per_fused ^triton_split_scan"},
-	{cat: GEMM, any: "^nvfuser_matmul"},
-	{cat: Memory, any: "^nvfuser_transpose"},
-	{cat: Elementwise, any: "^nvfuser_pointwise"},
-	{cat: Reduce, any: "^nvfuser_reduction ^nvfuser_inner ^nvfuser_outer"},
+	{cat: GEMM, any: "~nvfuser_matmul"},
+	{cat: Memory, any: "~nvfuser_transpose"},
+	{cat: Elementwise, any: "~nvfuser_pointwise"},
+	{cat: Reduce, any: "~nvfuser_reduction ~nvfuser_inner ~nvfuser_outer"},
 
 	// "reduce_kernel" is ATen's reduction, no communication; "dispatch" and
 	// "combine" alone are not DeepEP's (flash attention has a combine).

@@ -213,8 +213,8 @@ func (y symbol) work() (work, bool) {
 			continue
 		}
 		w := applied(a, 0)
-		if strings.Contains(w.dtype, "*") {
-			w.dtype = "" // addresses: of what, the name does not say
+		if strings.Contains(w.dtype, "*") || y.base == "_scatter_gather_elementwise_kernel" {
+			w.dtype = "" // addresses or indexes: of what, the name does not say
 		}
 		if y.base == "multi_tensor_apply_kernel" && i+1 < len(y.args) {
 			if op := parseSymbol(y.args[i+1]); !isPlainType(y.args[i+1]) && op.base != "" && !isDigit(op.base[0]) {

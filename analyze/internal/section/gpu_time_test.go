@@ -286,8 +286,8 @@ type randomTrace struct {
 }
 
 type randomWork struct {
-	device, stream, start, end int64
-	class                      int // 0 compute, 1 communication, 2 copy
+	owner, device, stream, start, end int64
+	class                             int // 0 compute, 1 communication, 2 copy
 }
 
 func newRandomTrace(seed uint64, shift int64) *randomTrace {
@@ -299,9 +299,10 @@ func newRandomTrace(seed uint64, shift int64) *randomTrace {
 		threads = append(threads, proc.Thread(100+p, ""), proc.Thread(200+p, ""))
 	}
 	for range 4 + rng.IntN(20) {
-		th := threads[rng.IntN(len(threads))]
+		owner := rng.IntN(len(threads))
+		th := threads[owner]
 		call := shift + rng.Int64N(500)
-		w := randomWork{device: rng.Int64N(2), stream: 7 + rng.Int64N(3), start: rng.Int64N(560), class: rng.IntN(3)}
+		w := randomWork{owner: int64(owner / 2), device: rng.Int64N(2), stream: 7 + rng.Int64N(3), start: rng.Int64N(560), class: rng.IntN(3)}
 		w.end = w.start + rng.Int64N(40)
 		place := tracetest.Place{Device: w.device, Stream: w.stream}
 		start, end := shift+w.start, shift+w.end

@@ -20,7 +20,7 @@ var _ = register(Section{
 		def("graph.launches", report.Count, report.None, report.Exact, "graph launch calls", ""),
 		def("graph.time", report.Nanoseconds, report.None, report.Noisy, "GPU time inside CUDA graphs: kernels of graphs, and graphs traced as a whole", ""),
 		def("graph.kernels", report.Count, report.None, report.Exact, "kernels seen inside CUDA graphs; those of graphs traced as a whole are hidden and not counted", ""),
-		def("graph.unique", report.Count, report.None, report.Exact, "distinct CUDA graphs that ran: executable graphs where they were traced as a whole, else distinct sets of kernels per launch", ""),
+		def("graph.unique", report.Count, report.None, report.Exact, "distinct CUDA graphs that ran, per process and device: executable graphs where they were traced as a whole, else distinct sets of kernels per launch", ""),
 		def("graph.kernels_per_launch", report.Count, report.None, report.Exact, "mean number of kernels of one graph launch; the summary is over launches", ""),
 	},
 	Run: graphs,

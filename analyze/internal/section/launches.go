@@ -96,7 +96,7 @@ func launches(in *Input, out *Output) {
 		}
 	}
 	tinyKernels(in, out, klo, khi)
-	storm := launchesByProc(in, out, lo, hi, klo, khi, seconds, emit)
+	storm := launchesByProc(in, out, len(all), lo, hi, klo, khi, seconds, emit)
 	launchQueue(in, out, klo, khi)
 	apiCalls(in, out, lo, hi)
 	if len(all) == 0 {
@@ -150,7 +150,7 @@ func launchErrors(in *Input, out *Output, lo, hi, all int) {
 }
 
 // launchesByProc shows each process, and returns the pid of the one with the worst launch storm, if any.
-func launchesByProc(in *Input, out *Output, lo, hi, klo, khi int, seconds float64, emit func(report.Labels, []int64) *float64) (storm string) {
+func launchesByProc(in *Input, out *Output, all, lo, hi, klo, khi int, seconds float64, emit func(report.Labels, []int64) *float64) (storm string) {
 	api, k := &in.Trace.API, &in.Trace.Kernels
 	procs := len(in.Trace.Procs)
 	calls := gather(procs, lo, hi, func(i int) int32 {
@@ -169,22 +169,28 @@ func launchesByProc(in *Input, out *Output, lo, hi, klo, khi int, seconds float6
 		if len(l) == 0 && len(kd) == 0 {
 			continue
 		}
-		slices.Sort(kd)
 		pid := Labels("pid", in.pid(int32(p)))
-		r := emit(pid, l)
-		kr := in.kernelDurations(out, pid, kd, seconds)
-		p50, isS := report.Null, report.Null
+		row := []report.Cell{report.I(in.Trace.Procs[p].PID), report.Null, report.Null, report.Null, report.Null, report.Null, report.Null, report.Null, report.Null}
+		var rate *float64
+		if len(l) > 0 || len(calls.durs) == all { // else its calls may be among those of unknown process
+			rate = emit(pid, l)
+			copy(row[1:], []report.Cell{report.I(int64(len(l))), cell(rate), report.I(sum(l)), cell(stat.Ratio(sum(l), int64(len(l))))})
+		}
+		if len(kd) > 0 || len(ran.durs) == khi-klo && in.has(trace.RoleKernel) {
+			slices.Sort(kd)
+			row[5], row[6] = report.I(int64(len(kd))), cell(in.kernelDurations(out, pid, kd, seconds))
+		}
 		if len(kd) > 0 {
-			v := stat.Percentile(kd, 0.5)
-			p50 = report.F(v)
-			if r != nil {
-				isS = report.B(isStorm(*r, v))
-				if isStorm(*r, v) && *r > worst {
-					worst, storm = *r, pid["pid"]
+			p50 := stat.Percentile(kd, 0.5)
+			row[7] = report.F(p50)
+			if rate != nil {
+				row[8] = report.B(isStorm(*rate, p50))
+				if isStorm(*rate, p50) && *rate > worst {
+					worst, storm = *rate, pid["pid"]
 				}
 			}
 		}
-		t.Row(report.I(in.Trace.Procs[p].PID), report.I(int64(len(l))), cell(r), report.I(sum(l)), cell(stat.Ratio(sum(l), int64(len(l)))), report.I(int64(len(kd))), cell(kr), p50, isS)
+		t.Row(row...)
 	}
 	t.Cut(-1).Add()
 	return storm

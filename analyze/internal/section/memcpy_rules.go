@@ -110,8 +110,8 @@ func copyRules(in *Input, out *Output, lo, hi, mlo, mhi int) {
 		if rule == ruleSyncMemset {
 			role, columns = trace.RoleMemset, []string{"correlationId", "memKind"}
 		}
-		if !in.has(role) {
-			continue
+		if !in.has(role) || rule == ruleAsyncPageable && !in.Trace.Has.CopyKinds {
+			continue // not known
 		}
 		out.From(trace.RoleAPI, int(count[rule]), "start", "end", "nameId", "correlationId", "globalTid")
 		out.With(role, columns...)

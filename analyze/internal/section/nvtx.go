@@ -7,7 +7,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/unit"
+	units "github.com/nsys-llm/explain/analyze/report/unit"
 )
 
 var _ = register(Section{
@@ -29,6 +29,7 @@ const (
 	maxRangeWalls      = 200 // names with wall time and count
 	maxRangeNameBytes  = 60 << 10
 	maxRangePidMetrics = 50 // (process, name) pairs
+	maxRangeInstances  = 2000
 )
 
 // defaultCoverageWarn is nsys-llm-explainer's threshold, used where the options state none.
@@ -82,7 +83,7 @@ func nvtx(in *Input, out *Output) {
 		}
 	}
 	if open > 0 {
-		out.Note(unit.Format(float64(open), report.Count) + " ranges were still open when the capture stopped; they end with the last event.")
+		out.Note(units.Format(float64(open), report.Count) + " ranges were still open when the capture stopped; they end with the last event.")
 	}
 	if mapped && list[0].gpu > in.NVTX.Total {
 		out.Note("A name that nests inside itself counts a kernel once per level, as NVIDIA's nvtx_kern_sum does: its inclusive time can exceed the kernel time.")
@@ -325,7 +326,7 @@ func (in *Input) coverageMetrics(out *Output) bool {
 	if warnBelow == 0 {
 		warnBelow = defaultCoverageWarn
 	}
-	percent := func(v float64) string { return unit.Format(v, report.Ratio) }
+	percent := func(v float64) string { return units.Format(v, report.Ratio) }
 	if *ratio < warnBelow {
 		out.Warn("nvtx_coverage", "NVTX ranges cover "+percent(*ratio)+" of the kernel time, below the threshold of "+percent(warnBelow)+
 			": read GPU time by range and by phase with care. Kernels launched outside any range, and kernels whose launch call is not in the capture, are not attributed.")

@@ -36,6 +36,30 @@ func rangesTable(in *Input, out *Output, names *rangeNames, list []rangeTotal, d
 	t.Cut(in.Options.Top, sums...).Add()
 }
 
+// longestFirst returns the n longest of the events lo <= i < hi, the longest first, the earlier first where two are equal. It
+// keeps at most twice as many while it looks at each event once.
+func longestFirst(lo, hi, n int, dur func(i int) int64) []int {
+	best := make([]int, 0, min(2*n, hi-lo))
+	bar := int64(-1) // what an event has to exceed
+	cut := func() {
+		slices.SortFunc(best, func(a, b int) int { return cmp.Or(cmp.Compare(dur(b), dur(a)), cmp.Compare(a, b)) })
+		if len(best) >= n {
+			best = best[:n]
+			bar = dur(best[n-1])
+		}
+	}
+	for i := lo; i < hi; i++ {
+		if dur(i) <= bar {
+			continue
+		}
+		if best = append(best, i); len(best) == 2*n {
+			cut()
+		}
+	}
+	cut()
+	return best
+}
+
 // rangeInstances writes the longest single ranges, longest first, under the names they really have.
 func rangeInstances(in *Input, out *Output, lo, hi int) {
 	r := &in.Trace.Ranges
@@ -43,8 +67,7 @@ func rangeInstances(in *Input, out *Output, lo, hi int) {
 		report.Column{ID: "range_name", Title: "Range", Kind: report.Name, CSV: []report.CSVCol{{Name: "range_name"}, {Name: "name"}}},
 		momentCol("start", "Start", "start_ns"), momentCol("end", "End", "end_ns"), nsCol("duration", "Duration", "dur_ms", "duration_ms"),
 		idCol("pid", "PID"), idCol("tid", "TID"), wide(idCol("thread_id", "Global TID")), report.Column{ID: "open", Title: "Still open", Kind: report.Bool})
-	rows := longest(lo, hi, r.Dur)
-	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(r.Dur(b), r.Dur(a)) })
+	rows := longestFirst(lo, hi, maxRangeInstances, r.Dur)
 	texts, err := in.Trace.RangeText(rows)
 	if err != nil {
 		texts = make([]string, len(rows))

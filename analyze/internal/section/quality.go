@@ -5,7 +5,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/unit"
+	units "github.com/nsys-llm/explain/analyze/report/unit"
 )
 
 var _ = register(Section{
@@ -83,9 +83,9 @@ func (c *checks) that(bad bool, check string, m measured, code, text string) {
 	}
 }
 
-func formatCount(n int64) string   { return unit.Format(float64(n), report.Count) }
-func formatRatio(v float64) string { return unit.Format(v, report.Ratio) }
-func formatTime(ns int64) string   { return unit.Format(float64(ns), report.Nanoseconds) }
+func formatCount(n int64) string   { return units.Format(float64(n), report.Count) }
+func formatRatio(v float64) string { return units.Format(v, report.Ratio) }
+func formatTime(ns int64) string   { return units.Format(float64(ns), report.Nanoseconds) }
 
 // quality makes the checks in order of how much they matter to the other numbers.
 func quality(in *Input, out *Output) {

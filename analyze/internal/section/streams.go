@@ -38,38 +38,14 @@ type streamUse struct {
 	busy                    interval.Set
 }
 
-// lastEnds are the latest end of any stream's work, and the latest of any other stream's.
-type lastEnds struct {
-	stream      int
-	end, others int64
-}
-
-// of returns until when streams other than the given one are busy.
-func (l *lastEnds) of(stream int) int64 {
-	if l.stream == stream {
-		return l.others
-	}
-	return l.end
-}
-
-func (l *lastEnds) add(stream int, end int64) {
-	switch {
-	case stream == l.stream:
-		l.end = max(l.end, end)
-	case end > l.end:
-		l.stream, l.end, l.others = stream, end, l.end
-	default:
-		l.others = max(l.others, end)
-	}
-}
-
-// streamsOf gathers the device's work by stream, and the time in which two or more of them are busy.
+// streamsOf gathers the device's work by stream, and the time in which two or more of them are busy: that of a piece of
+// work until the end of what began before it, unless its own stream has the latest end, which covers that time already.
 func streamsOf(in *Input, d *attrib.Device) (list []streamUse, concurrent interval.Set) {
 	type key struct{ proc, stream int32 }
 	index := map[key]int{}
 	t := in.Trace
 	tables := [...]*trace.Work{attrib.KernelWork: &t.Kernels.Work, attrib.GraphWork: &t.Graphs.Work, attrib.CopyWork: &t.Copies.Work, attrib.SetWork: &t.Sets.Work}
-	last := lastEnds{stream: -1, end: in.Span.Start, others: in.Span.Start}
+	latest, latestEnd := -1, in.Span.Start // the stream whose work ends last so far
 	at, atKey := -1, key{}
 	for i := range d.Work {
 		w := &d.Work[i]
@@ -96,8 +72,12 @@ func streamsOf(in *Input, d *attrib.Device) (list []streamUse, concurrent interv
 		u.time += w.End - w.Start
 		start, end := max(w.Start, in.Span.Start), min(w.End, in.Span.End)
 		u.busy.Add(start, end)
-		concurrent.Add(start, min(end, last.of(at)))
-		last.add(at, end)
+		if at != latest {
+			concurrent.Add(start, min(end, latestEnd))
+		}
+		if end > latestEnd {
+			latest, latestEnd = at, end
+		}
 	}
 	return list, concurrent
 }

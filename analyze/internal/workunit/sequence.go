@@ -32,15 +32,20 @@ func (f *finder) bySequence() *Result {
 			names = &f.families
 		}
 		founds := make([]found, len(f.tracks))
-		var time int64
 		for i := range f.tracks {
-			t := &f.tracks[i]
-			founds[i] = findPeriod(f.sequence(t, names), len(names.name))
-			if founds[i].lag > 0 {
-				time += t.time
+			founds[i] = findPeriod(f.sequence(&f.tracks[i], names), len(names.name))
+			if families && founds[i].coverage < 1 {
+				founds[i] = found{} // families are few: runs of them prove nothing
 			}
 			if founds[i].bestShare > closest.bestShare && !families {
 				closest = founds[i]
+			}
+		}
+		f.agree(names, founds)
+		var time int64
+		for i := range f.tracks {
+			if founds[i].lag > 0 {
+				time += f.tracks[i].time
 			}
 		}
 		if float64(time) >= minTracks*float64(max(total, 1)) && time > 0 {
@@ -54,6 +59,46 @@ func (f *finder) bySequence() *Result {
 		why += fmt.Sprintf(": the best match, every %d kernels, has %.2f of the names equal and the parts that do repeat cover too little", closest.best, closest.bestShare)
 	}
 	return &Result{Kind: KindNone, Why: why}
+}
+
+// agree lets the tracks vote where they found different periods: one that more tracks can live with than found it is taken
+// for all of these. Ranks of one model do the same; where a capture was cut may favour another period on one of them.
+func (f *finder) agree(names *symbols, founds []found) {
+	var lags []int
+	for i := range founds {
+		if founds[i].lag > 0 && !slices.Contains(lags, founds[i].lag) {
+			lags = append(lags, founds[i].lag)
+		}
+	}
+	if len(lags) < 2 || len(lags) > maxCandidates {
+		return
+	}
+	var best []found
+	most := 1
+	for _, lag := range lags {
+		tried := make([]found, len(founds))
+		n := 0
+		for i := range founds {
+			if len(f.tracks[i].comp) < minSequence {
+				continue
+			}
+			tried[i] = evaluate(f.sequence(&f.tracks[i], names), []int{lag})
+			if tried[i].lag == lag {
+				n++
+			}
+		}
+		if n > most {
+			best, most = tried, n
+		}
+	}
+	for i := range best {
+		if best[i].lag > 0 {
+			founds[i].lag, founds[i].share, founds[i].runs, founds[i].coverage = best[i].lag, best[i].share, best[i].runs, best[i].coverage
+			if founds[i].inner*2 > founds[i].lag {
+				founds[i].inner, founds[i].innerShare = 0, 0
+			}
+		}
+	}
 }
 
 // pattern is one period of a sequence, rotated so that it does not depend on where the capture was cut.

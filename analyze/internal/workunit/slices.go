@@ -36,7 +36,8 @@ func (s *slicer) add(track int, cuts []cut) {
 		return
 	}
 	t := &s.tracks[track]
-	if cuts[0].at > 0 {
+	before := t.work[:cuts[0].at]
+	if slices.ContainsFunc(before, func(w int32) bool { return s.device(t).Work[w].Class == attrib.Compute }) {
 		s.unit(track, 0, cuts[0].at, -1)
 		s.span[len(s.span)-1].lead = true
 	}

@@ -15,6 +15,7 @@
 package workunit
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
@@ -40,7 +41,7 @@ type Result struct {
 
 	Units   []Unit // by device, process, then start
 	Groups  []Group
-	Primary int // the group with most kept time, or -1
+	Primary int // of the phase with most kept time, the group with most; -1 without units
 
 	Period Period // of the kernel sequence, where that was looked at
 
@@ -199,20 +200,39 @@ func (r *Result) count() {
 		}
 	}
 	r.Primary = -1
-	for g := range r.Groups {
-		if r.Groups[g].Count > 0 && (r.Primary < 0 || r.Groups[g].Time > r.Groups[r.Primary].Time) {
-			r.Primary = g
-		}
+	if mains := r.PhaseMains(); len(mains) > 0 {
+		r.Primary = mains[0]
 	}
 }
 
-// Devices lists the devices with kept units of a group, by id.
-func (r *Result) Devices(group int) []int32 {
-	var ids []int32
-	for i := range r.Units {
-		if u := &r.Units[i]; u.State == Kept && u.Group == int32(group) && (len(ids) == 0 || ids[len(ids)-1] != u.Device) {
-			ids = append(ids, u.Device)
+// PhaseMains is the group with most kept time of each phase, in the order of the phases' time.
+func (r *Result) PhaseMains() []int {
+	type phase struct {
+		name string
+		main int
+		time int64
+	}
+	var phases []phase
+	for g := range r.Groups {
+		x := &r.Groups[g]
+		if x.Count == 0 {
+			continue
+		}
+		at := slices.IndexFunc(phases, func(p phase) bool { return p.name == x.Phase })
+		if at < 0 {
+			at = len(phases)
+			phases = append(phases, phase{x.Phase, g, 0})
+		}
+		p := &phases[at]
+		p.time += x.Time
+		if x.Time > r.Groups[p.main].Time {
+			p.main = g
 		}
 	}
-	return slices.Compact(ids)
+	slices.SortStableFunc(phases, func(a, b phase) int { return cmp.Compare(b.time, a.time) })
+	mains := make([]int, len(phases))
+	for i := range phases {
+		mains[i] = phases[i].main
+	}
+	return mains
 }

@@ -16,7 +16,7 @@ type fact struct {
 	value  string // the number
 	detail []doc.Span
 	brief  []doc.Span // the detail where there is one line for it
-	tabled bool       // the terminal summary has a table that says it
+	tabled bool       // the terminal summary leaves it out: a table says it, or there is nothing to say
 }
 
 // facts are the key numbers of a report, those that it has, in the order in which a reader asks for them.
@@ -163,7 +163,7 @@ func (v *view) sync() (fact, bool) {
 	if valueOf(m) == "" {
 		return fact{}, false
 	}
-	f := fact{label: "Blocking sync", value: valueOf(m)}
+	f := fact{label: "Blocking sync", value: valueOf(m), tabled: *m.Value == 0}
 	sep := ""
 	if n, ok := v.num("sync.count"); ok {
 		f.brief = append(f.brief, doc.Text(plural(int64(n), "blocking call")))
@@ -221,7 +221,7 @@ func (v *view) graphs() (fact, bool) {
 		launches = ", " + plural(int64(n), "graph launch call")
 	}
 	return fact{label: "CUDA graphs", value: valueOf(m), detail: doc.Spans(doc.Text("of kernel time runs inside CUDA graphs" + launches)),
-		brief: doc.Spans(doc.Text("of kernel time" + launches))}, true
+		brief: doc.Spans(doc.Text("of kernel time" + launches)), tabled: *m.Value == 0}, true
 }
 
 func (v *view) nvtx() (fact, bool) {
@@ -250,7 +250,7 @@ func (v *view) unitOfWork() (fact, bool) {
 		return fact{label: "Unit of work", value: "none", detail: prose(v.Unit.Why), brief: prose(clip(v.Unit.Why))}, true
 	}
 	g := v.mainGroup()
-	f := fact{label: "Unit of work", value: unit.Int(g.Count)}
+	f := fact{label: "Unit of work", value: unknown}
 	m := v.groupMetric("unit.time", g)
 	switch {
 	case m != nil && m.Summary != nil:
@@ -270,9 +270,14 @@ func (v *view) unitOfWork() (fact, bool) {
 	return f, true
 }
 
+// mainGroup is the group that the metrics without labels are of, or where none says so the one with the most units.
 func (v *view) mainGroup() report.UnitGroup {
 	best := v.Unit.Groups[0]
+	all := v.metric("unit.time")
 	for _, g := range v.Unit.Groups {
+		if m := v.groupMetric("unit.time", g); m != nil && m != all && all != nil && m.Value != nil && all.Value != nil && *m.Value == *all.Value && m.N == all.N {
+			return g
+		}
 		if g.Count > best.Count {
 			best = g
 		}
@@ -280,10 +285,14 @@ func (v *view) mainGroup() report.UnitGroup {
 	return best
 }
 
-// groupMetric is a metric of a group of units: by phase and batch, by phase, or of all units.
+// groupMetric is a metric of a group of units: by phase, batch and tokens, by phase, or of the main group.
 func (v *view) groupMetric(id string, g report.UnitGroup) *report.Metric {
 	if g.Batch != nil {
-		if m := v.metric(id, "phase", g.Phase, "batch", strconv.FormatInt(*g.Batch, 10)); m != nil {
+		pairs := []string{"phase", g.Phase, "batch", strconv.FormatInt(*g.Batch, 10)}
+		if g.Tokens != nil {
+			pairs = append(pairs, "tokens", strconv.FormatInt(*g.Tokens, 10))
+		}
+		if m := v.metric(id, pairs...); m != nil {
 			return m
 		}
 	}
@@ -293,7 +302,7 @@ func (v *view) groupMetric(id string, g report.UnitGroup) *report.Metric {
 	return v.metric(id)
 }
 
-// group describes a group of units: "120 × decode (batch 8, 57 kernels each)".
+// group describes a group of units: "120 × decode (batch 8, 742 kernels each)".
 func (v *view) group(g report.UnitGroup) []doc.Span {
 	phase := v.word(g.Phase)
 	if g.Phase == "" {
@@ -302,6 +311,9 @@ func (v *view) group(g report.UnitGroup) []doc.Span {
 	text := " ("
 	if g.Batch != nil {
 		text += "batch " + unit.Int(*g.Batch) + ", "
+	}
+	if g.Tokens != nil {
+		text += "up to " + plural(*g.Tokens, "token") + ", "
 	}
 	return doc.Spans(doc.Text(unit.Int(g.Count)+" × "), phase, doc.Text(text+plural(g.Kernels, "kernel")+" each)"))
 }

@@ -10,7 +10,7 @@ import (
 
 // FullOptions are the choices of [Full]. The zero value is what report.md uses.
 type FullOptions struct {
-	Rows  int    // entries per table, 30 if 0; the others row comes on top
+	Rows  int    // entries of a section's first table, 30 if 0, and half as many of each other; others rows come on top
 	Wide  bool   // show the columns that are detail
 	Files string // folder of the CSV files as the page names it, "tables/" if empty
 }
@@ -96,11 +96,11 @@ func (v *view) windowOn() []doc.Span {
 		if i > 0 {
 			sep = " and "
 		}
-		name := doc.Name(n)
 		if n == "" {
-			name = doc.Text("GPU")
+			spans = append(spans, doc.Text(sep+plural(count[n], "GPU")))
+			continue
 		}
-		spans = append(spans, doc.Text(sep+unit.Int(count[n])+" × "), name)
+		spans = append(spans, doc.Text(sep+unit.Int(count[n])+" × "), doc.Name(n))
 	}
 	return spans
 }
@@ -259,6 +259,10 @@ func (v *view) section(s *report.Section, l layout) []doc.Block {
 			empty = append(empty, t.Title)
 			continue
 		}
+		l := l
+		if i > 0 {
+			l.rows = (l.rows + 1) / 2
+		}
 		table := v.tableDoc(t, l)
 		if len(s.Tables) > 1 || t.Title != s.Title {
 			table.Caption = doc.Spans(doc.Text(t.Title))
@@ -266,6 +270,9 @@ func (v *view) section(s *report.Section, l layout) []doc.Block {
 		blocks = append(blocks, table)
 		if more, ok := moreRows(t, l); ok {
 			blocks = append(blocks, more)
+		}
+		if s.ID == "kernels" && t.ID == "kernels" && v.numbered {
+			blocks = append(blocks, doc.P(doc.Text("Names are short here; kernels that differ only in what is left out are numbered. Full names: "), doc.Code(l.files+t.File), doc.Text(".")))
 		}
 	}
 	if len(empty) > 0 && s.Status != report.Unavailable && s.Status != report.NotApplicable {

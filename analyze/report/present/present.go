@@ -21,7 +21,9 @@ type view struct {
 	*report.Report
 	metrics map[string]*report.Metric   // by id{labels}
 	byID    map[string][]*report.Metric // in the report's order
-	short   map[string]string           // display name of a kernel, where it says which one is meant
+	short   map[string]string           // display name of a kernel
+
+	numbered bool // some display names carry a number
 }
 
 func newView(r *report.Report) *view {
@@ -37,15 +39,15 @@ func newView(r *report.Report) *view {
 
 func key(id string, l report.Labels) string { return id + "{" + l.String() + "}" }
 
-// shortNames takes the display names of the kernels table. A display name that two kernels share would hide which one is
-// meant, so those keep their full names.
+// shortNames takes the display names of the kernels table. Kernels that share one, because they differ in what it leaves
+// out, are numbered in the order of the table.
 func (v *view) shortNames() {
 	t := v.table("kernels", "kernels")
 	full, short := column(t, "kernel_name"), column(t, "short")
 	if full < 0 || short < 0 {
 		return
 	}
-	count := map[string]int{}
+	count, nth := map[string]int{}, map[string]int{}
 	for _, row := range t.Rows {
 		if s, ok := at(row, short).Str(); ok {
 			count[s]++
@@ -53,9 +55,16 @@ func (v *view) shortNames() {
 	}
 	for _, row := range t.Rows {
 		name, _ := at(row, full).Str()
-		if s, ok := at(row, short).Str(); ok && s != "" && count[s] == 1 {
-			v.short[name] = s
+		s, ok := at(row, short).Str()
+		if !ok || s == "" || name == "" {
+			continue
 		}
+		if count[s] > 1 {
+			nth[s]++
+			s += " (" + strconv.Itoa(nth[s]) + ")"
+			v.numbered = true
+		}
+		v.short[name] = s
 	}
 }
 

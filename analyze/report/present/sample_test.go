@@ -122,7 +122,7 @@ func serve() *builder {
 	r.Unit = report.Unit{Kind: "nvtx", Name: "execute_context_#(#)_generation_#(#)", Why: "vLLM step markers on both workers",
 		Groups: []report.UnitGroup{
 			{Phase: "decode", Batch: ptr(int64(8)), Signature: "a1", Kernels: 742, Count: 112},
-			{Phase: "prefill", Batch: ptr(int64(1)), Signature: "b2", Kernels: 806, Count: 8},
+			{Phase: "prefill", Batch: ptr(int64(1)), Tokens: ptr(int64(512)), Signature: "b2", Kernels: 806, Count: 8},
 		}, Trimmed: report.UnitTrim{Rule: "first and last unit, and units slower than twice the median at the start", Cut: 2, Warmup: 1}}
 
 	b.device("0", 401220144, 41260032, 1204224, 11893248, 71220912, 18092111, 7001553, 110000)

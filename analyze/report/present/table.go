@@ -126,6 +126,7 @@ func scales(t *report.Table, show []int, rows [][]report.Cell) []unit.Scale {
 		switch {
 		case c.Kind == report.Moment:
 			list[i] = unit.Moments()
+		case len(values[group(c)]) == 0: // nothing is known: no unit to write it in
 		case c.Kind == report.Int || c.Kind == report.Float:
 			list[i] = unit.Common(c.Unit, values[group(c)]...)
 		}

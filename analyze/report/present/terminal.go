@@ -3,6 +3,7 @@ package present
 import (
 	"sort"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -22,7 +23,7 @@ const (
 	termDevices  = 4
 	termKernels  = 5
 	termFindings = 3
-	termText     = 140 // characters of a warning or an advice
+	termText     = 165 // characters of a warning or an advice
 )
 
 // Terminal is the summary that a command prints: under 40 lines.
@@ -214,10 +215,14 @@ func (v *view) termEnd(o TerminalOptions) doc.Fields {
 	return f
 }
 
-// clip keeps the start of a long sentence.
+// clip keeps the start of a long sentence, up to a space.
 func clip(s string) string {
 	if utf8.RuneCountInString(s) <= termText {
 		return s
 	}
-	return string([]rune(s)[:termText-1]) + "…"
+	s = string([]rune(s)[:termText-2])
+	if i := strings.LastIndexByte(s, ' '); i > termText/2 {
+		s = s[:i]
+	}
+	return strings.TrimRight(s, " ,;:.") + " …"
 }

@@ -3,6 +3,7 @@ package unit
 import (
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -17,10 +18,11 @@ type Scale struct {
 
 // Common chooses the scale of a column.
 //
-// The unit is the largest one that still shows the smallest value other than zero with two digits (0.01 and up), as long
-// as the largest value has no more than five digits before the point; a column that spans more than that is written in
-// the unit of its largest value. There are as many decimals as give the smallest value three digits, from one to three,
-// and none where all values are whole. Percent have one decimal, two where all of them are below 1 %.
+// The unit is that of the largest value, or a smaller one where the smallest value other than zero would show fewer than
+// three digits (be less than 0.1) and the largest still has no more than four before the point, or five where the
+// smallest would show only one. A column that spans more than any unit can show is written in the unit of its largest
+// value. There are as many decimals as give the smallest value three digits, from one to three, and none where all values
+// are whole. Percent have one decimal, two where all of them are below 1 %.
 func Common(u string, values ...float64) Scale {
 	least, most, whole := spread(values)
 	list := steps(u)
@@ -41,8 +43,16 @@ func Common(u string, values ...float64) Scale {
 			at = i
 		}
 	}
-	for at > 0 && least < 0.01*pow10(list[at].exp) && most < 1e5*pow10(list[at-1].exp) {
+	top := at
+	for at > 0 {
+		here, lower := pow10(list[at].exp), pow10(list[at-1].exp)
+		if least >= 0.1*here || most >= 1e5*lower || least >= 0.01*here && most >= 1e4*lower {
+			break
+		}
 		at--
+	}
+	if least < 0.001*pow10(list[at].exp) {
+		at = top
 	}
 	s.Symbol, s.Exp10 = list[at].symbol, list[at].exp
 	if whole && s.Exp10 == 0 {
@@ -112,9 +122,9 @@ func (s Scale) Format(v float64) string {
 // Delta writes the number with its sign, without its unit.
 func (s Scale) Delta(v float64) string { return signed(s.Format(v), v) }
 
-// Header adds the unit to a column title: "Total (ms)".
+// Header adds the unit to a column title: "Total (ms)". A title that says "per second" needs none.
 func (s Scale) Header(title string) string {
-	if s.Symbol == "" {
+	if s.Symbol == "" || s.Base == report.PerSecond && strings.Contains(strings.ToLower(title), "per second") {
 		return title
 	}
 	return title + " (" + s.Symbol + ")"

@@ -1,0 +1,104 @@
+package section_test
+
+import (
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest"
+)
+
+// Tiny's range "attention" holds a gemm of 100 µs and a softmax of 100, its range "mlp" a norm of 40. By name gemm has
+// 325, softmax (no component) 260, norm 100 and nccl 70. So together: attention 200, ffn 40, gemm 325-100, other
+// 260-100, norm 100-40, communication 70: 755.
+func TestComponentsOfTiny(t *testing.T) {
+	l := look(t, tracetest.Tiny(), analyze.Options{})
+	for _, c := range []struct {
+		name                  string
+		both, count, nvtx, by float64
+	}{
+		{"attention", 200, 2, 200, 0}, {"ffn", 40, 1, 40, 0}, {"gemm", 225, 4, 0, 325},
+		{"other", 160, 3, 0, 260}, {"norm", 60, 2, 0, 100}, {"communication", 70, 1, 0, 70},
+	} {
+		metric(t, l.Report, c.both*us, "component.gpu_time", "component", c.name)
+		metric(t, l.Report, c.count, "component.kernel_count", "component", c.name)
+		if c.nvtx > 0 {
+			metric(t, l.Report, c.nvtx*us, "component.gpu_time", "component", c.name, "by", "nvtx")
+		} else {
+			noMetric(t, l.Report, "component.gpu_time", "component", c.name, "by", "nvtx")
+		}
+		if c.by > 0 {
+			metric(t, l.Report, c.by*us, "component.gpu_time", "component", c.name, "by", "name")
+		} else {
+			noMetric(t, l.Report, "component.gpu_time", "component", c.name, "by", "name")
+		}
+	}
+	covered, total := 240.0, 755.0
+	if c := l.section("components").Coverage; c == nil || *c != covered/total {
+		t.Errorf("coverage = %v, want 240 of 755", c)
+	}
+	tab := l.table("components", "components")
+	for _, column := range []string{"total", "by_nvtx", "by_name"} {
+		if got := l.sum(tab, column); got != 755*us {
+			t.Errorf("%s sums to %v", column, got)
+		}
+	}
+	l.row(tab, 0, "component", `"gemm"`, "count", "4", "total", "225000", "by_nvtx", "0", "by_name", "325000")
+	l.row(tab, len(tab.Rows)-1, "component", `"(in no component range)"`, "total", "null", "by_nvtx", "515000")
+	l.csvHas(tab, "components.csv", "component", "total_time_ns", "total_time_ms", "kernel_count")
+}
+
+// The nearest range outward that names a component counts: "linear" names none, "mlp" around it does, "attention"
+// around both is too far.
+func TestTheNearestNamingRangeCounts(t *testing.T) {
+	b := tracetest.New()
+	th := b.Process(1, "p").Thread(1, "")
+	th.Range("attention", 0, 100)
+	th.Range("mlp", 10, 50)
+	th.Range("linear", 20, 40)
+	th.Launch("gemm", 25, 26, tracetest.Kernel{Start: 200, End: 210})
+	th.Launch("gemm", 60, 61, tracetest.Kernel{Start: 210, End: 240})
+	l := look(t, b, analyze.Options{})
+	metric(t, l.Report, 10, "component.gpu_time", "component", "ffn")
+	metric(t, l.Report, 30, "component.gpu_time", "component", "attention")
+	noMetric(t, l.Report, "component.gpu_time", "component", "gemm")
+	metric(t, l.Report, 40, "component.gpu_time", "component", "gemm", "by", "name")
+}
+
+// Without ranges, or with the mapping switched off, names alone decide.
+func TestComponentsByNameAlone(t *testing.T) {
+	for _, l := range []looker{
+		look(t, tracetest.Tiny(tracetest.WithoutTable("NVTX_EVENTS")), analyze.Options{}),
+		look(t, tracetest.Tiny(), analyze.Options{NoRangeMap: true}),
+	} {
+		metric(t, l.Report, 325*us, "component.gpu_time", "component", "gemm")
+		noMetric(t, l.Report, "component.gpu_time", "component", "attention")
+		l.row(l.table("components", "components"), 0, "by_nvtx", "null")
+		if c := l.section("components").Coverage; c != nil {
+			t.Errorf("coverage = %v, want none", *c)
+		}
+	}
+}
+
+func TestComponentsWithHiddenGraphs(t *testing.T) {
+	l := look(t, tracetest.GraphHidden(), analyze.Options{})
+	l.status("components", report.Partial)
+	tab := l.table("components", "components")
+	l.row(tab, len(tab.Rows)-1, "component", `"(inside CUDA graphs)"`, "total", "9000000")
+}
+
+func TestComponentsSumToKernels(t *testing.T) {
+	for trace := range oracle(t, "cuda_gpu_kern_sum") {
+		res, err := analyze.Run(t.Context(), realTrace(trace), analyze.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := res.Report
+		if got, want := sumBy(r, "component.gpu_time", "component"), *r.Find("kernel.total_time", nil).Value; got != want {
+			t.Errorf("%s: components sum to %v, want %v", trace, got, want)
+		}
+		if got, want := sumBy(r, "component.kernel_count", "component"), *r.Find("kernel.count", nil).Value; got != want {
+			t.Errorf("%s: component counts sum to %v, want %v", trace, got, want)
+		}
+	}
+}

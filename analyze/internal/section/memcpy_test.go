@@ -1,0 +1,257 @@
+package section_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest"
+)
+
+const copyTable = "CUPTI_ACTIVITY_KIND_MEMCPY"
+
+// TestMemcpyTiny: 4 MiB up from pinned memory in 40 µs, 1 KiB down to pageable memory in 10 µs, a memset of 4096 bytes
+// in 10 µs.
+func TestMemcpyTiny(t *testing.T) {
+	res := analyse(t, tracetest.Tiny(), analyze.Options{})
+	r := res.Report
+	metric(t, r, 2, "memcpy.count")
+	metric(t, r, 50*us, "memcpy.time")
+	metric(t, r, 4<<20+1024, "memcpy.bytes")
+	for _, l := range [][]string{{"direction", "HtoD"}, {"direction", "HtoD", "kind", "pinned"}} {
+		metric(t, r, 1, "memcpy.count", l...)
+		metric(t, r, 40*us, "memcpy.time", l...)
+		metric(t, r, 4<<20, "memcpy.bytes", l...)
+		metric(t, r, 104.8576e9, "memcpy.throughput", l...) // 4 MiB in 40 µs
+	}
+	metric(t, r, 1024, "memcpy.bytes", "direction", "DtoH", "kind", "pageable")
+	metric(t, r, 102.4e6, "memcpy.throughput", "direction", "DtoH") // 1 KiB in 10 µs
+	noMetric(t, r, "memcpy.time", "direction", "HtoD", "kind", "pageable")
+	for _, l := range [][]string{nil, {"kind", "device"}} {
+		metric(t, r, 1, "memset.count", l...)
+		metric(t, r, 10*us, "memset.time", l...)
+		metric(t, r, 4096, "memset.bytes", l...)
+	}
+	metric(t, r, 1, "memcpy.tiny_count")
+	metric(t, r, 0, "memcpy.tiny_count", "direction", "HtoD")
+	metric(t, r, 1, "memcpy.tiny_count", "direction", "DtoH")
+	metric(t, r, 0, "memcpy.sync_count")
+	metric(t, r, 1, "memcpy.rule_count", "rule", "async_pageable")
+	metric(t, r, 5*us, "memcpy.rule_time", "rule", "async_pageable") // the call 800-805
+	metric(t, r, 0, "memcpy.rule_count", "rule", "sync_copy")
+	metric(t, r, 0, "memcpy.rule_count", "rule", "sync_memset")
+	if f := findingOf(r, "async_pageable"); f == nil || f.Severity != report.Low {
+		t.Errorf("async_pageable: %+v, want it low: 5 of 1000 µs", f)
+	}
+
+	var stats *report.Table
+	for i := range res.Details {
+		if res.Details[i].File == "memcpy_stats.csv" {
+			stats = &res.Details[i]
+		}
+	}
+	if stats == nil {
+		t.Fatal("no memcpy_stats.csv")
+	}
+	var names []string
+	for _, c := range stats.Columns[:4] {
+		name := c.ID
+		if len(c.CSV) > 0 {
+			name = c.CSV[0].Name
+		}
+		names = append(names, name)
+	}
+	if got := strings.Join(names, ","); got != "duration_us,bytes,bandwidth_gbps,direction" { // as profilemate documents it
+		t.Errorf("memcpy_stats.csv begins with %s", got)
+	}
+	if row := stats.Rows[0]; len(stats.Rows) != 2 || row[0] != report.I(40*us) || row[1] != report.I(4<<20) || row[2] != report.F(104.8576e9) || row[3] != report.S("HtoD") {
+		t.Errorf("memcpy_stats.csv: %v", stats.Rows)
+	}
+}
+
+// TestMemcpyDirections has every direction and the side whose memory counts; copies that are odd in some way.
+func TestMemcpyDirections(t *testing.T) {
+	b := tracetest.New()
+	p := b.Process(100, "python")
+	at := int64(0)
+	add := func(kind tracetest.CopyKind, src, dst tracetest.MemKind, start, end int64) {
+		b.Memcpy(tracetest.Memcpy{Place: tracetest.Place{Process: p}, Start: at + start, End: at + end, Bytes: 1000, Kind: kind, Src: src, Dst: dst})
+		at += 100
+	}
+	const dev, pinned, pageable, managed = tracetest.DeviceMemory, tracetest.Pinned, tracetest.Pageable, tracetest.Managed
+	add(tracetest.HtoD, pageable, dev, 0, 10)
+	add(tracetest.DtoH, dev, pinned, 0, 10)
+	add(tracetest.DtoD, dev, dev, 0, 10)
+	add(tracetest.DtoD, managed, dev, 0, 10)
+	add(tracetest.PtoP, dev, dev, 0, 10)
+	add(tracetest.HtoH, pinned, pageable, 0, 10)
+	add(11, managed, managed, 0, 10)
+	add(42, 9, 9, 0, 10) // numbers no version knows
+	add(tracetest.PtoP, dev, managed, 0, 0)
+	add(tracetest.PtoP, dev, dev, 10, 0) // ends before it starts: not counted
+	b.Kernel(tracetest.Kernel{Place: tracetest.Place{Process: p}, Name: "gemm", Start: 0, End: 2000})
+	r := analyse(t, b, analyze.Options{}).Report
+	metric(t, r, 9, "memcpy.count")
+	metric(t, r, 80, "memcpy.time")
+	for _, l := range [][2]string{{"HtoD", "pageable"}, {"DtoH", "pinned"}, {"DtoD", "device"}, {"DtoD", "managed"}, {"PtoP", "device"}, {"HtoH", "pageable"}, {"UVM_HtoD", "managed"}, {"unknown", "unknown"}} {
+		metric(t, r, 10, "memcpy.time", "direction", l[0], "kind", l[1])
+		metric(t, r, 100e9, "memcpy.throughput", "direction", l[0], "kind", l[1]) // 1000 bytes in 10 ns
+	}
+	metric(t, r, 2, "memcpy.count", "direction", "DtoD")
+	metric(t, r, 2, "memcpy.count", "direction", "PtoP")
+	metric(t, r, 200e9, "memcpy.throughput", "direction", "PtoP") // 2000 bytes in 10 ns: bytes over time, not a mean of rates
+	if m := r.Find("memcpy.throughput", report.Labels{"direction": "PtoP", "kind": "managed"}); m == nil || m.Value != nil {
+		t.Errorf("throughput of a copy without duration: %+v, want null", m)
+	}
+}
+
+// TestCopyRules has what nsys's expert rules mark and what they leave out.
+func TestCopyRules(t *testing.T) {
+	b := tracetest.New()
+	p := b.Process(100, "python")
+	th := p.Thread(100, "")
+	at := int64(0)
+	th.Range("load", 0, 200*us)
+	call := func(name string) tracetest.Place {
+		at += 10 * us
+		return tracetest.Place{Process: p, Correlation: th.Call(name, at, at+4*us)}
+	}
+	memcpy := func(name string, kind tracetest.CopyKind, bytes int64, src, dst tracetest.MemKind) {
+		place := call(name)
+		b.Memcpy(tracetest.Memcpy{Place: place, Start: at + 1*us, End: at + 3*us, Bytes: bytes, Kind: kind, Src: src, Dst: dst})
+	}
+	memset := func(name string, kind tracetest.MemKind) {
+		place := call(name)
+		b.Memset(tracetest.Memset{Place: place, Start: at + 1*us, End: at + 3*us, Bytes: 10, Set: tracetest.Row{"memKind": tracetest.Int(int64(kind))}})
+	}
+	const dev, pinned, pageable, managed = tracetest.DeviceMemory, tracetest.Pinned, tracetest.Pageable, tracetest.Managed
+	memcpy("cudaMemcpy_v3020", tracetest.HtoD, 64_000, pageable, dev) // small upload: left out
+	memcpy("cudaMemcpy_v3020", tracetest.HtoD, 64_001, pageable, dev) // marked
+	memcpy("cudaMemcpy_v3020", tracetest.DtoH, 4, dev, pageable)      // marked, whatever its size
+	memcpy("cudaMemcpy_v3020", tracetest.DtoH, 4, dev, pageable)      // marked
+	memcpy("cuMemcpyDtoD_v2", tracetest.DtoD, 1<<20, dev, dev)        // same device: left out
+	memcpy("cudaMemcpyPeer_v4000", tracetest.PtoP, 1<<20, dev, dev)   // marked
+	memcpy("cudaMemcpyAsync_v3020", tracetest.HtoD, 8, pageable, dev) // marked as asynchronous
+	memcpy("cudaMemcpyAsync_v3020", tracetest.HtoD, 8, pinned, dev)   // pinned: left out
+	memcpy("cuMemcpyDtoHAsync_v2", tracetest.DtoH, 8, dev, pageable)  // marked as asynchronous
+	memset("cudaMemset_v3020", dev)                                   // device: left out
+	memset("cudaMemset_v3020", pinned)                                // marked
+	memset("cudaMemset_v3020", managed)                               // marked
+	memset("cudaMemsetAsync_v3020", pinned)                           // asynchronous: left out
+	th.Call("cudaMemcpy_v3020", 150*us, 160*us)                       // no copy in the capture: counted as a call
+	b.Kernel(tracetest.Kernel{Place: tracetest.Place{Process: p}, Name: "gemm", Start: 0, End: 200 * us})
+	r := analyse(t, b, analyze.Options{}).Report
+	metric(t, r, 4, "memcpy.rule_count", "rule", "sync_copy")
+	metric(t, r, 16*us, "memcpy.rule_time", "rule", "sync_copy")
+	metric(t, r, 2, "memcpy.rule_count", "rule", "async_pageable")
+	metric(t, r, 8*us, "memcpy.rule_time", "rule", "async_pageable")
+	metric(t, r, 2, "memcpy.rule_count", "rule", "sync_memset")
+	metric(t, r, 8*us, "memcpy.rule_time", "rule", "sync_memset")
+	metric(t, r, 7, "memcpy.sync_count")
+	metric(t, r, 34*us, "memcpy.sync_time") // 6 of 4, 1 of 10
+	metric(t, r, 5, "memcpy.sync_count", "api", "cudaMemcpy")
+	metric(t, r, 26*us, "memcpy.sync_time", "api", "cudaMemcpy")
+	metric(t, r, 1, "memset.count", "kind", "managed")
+	metric(t, r, 2, "memset.count", "kind", "pinned")
+	for id, want := range map[string]report.Severity{"sync_copy": report.Medium, "async_pageable": report.Low, "sync_memset": report.Low} {
+		if f := findingOf(r, id); f == nil || f.Severity != want { // 16, 8 and 8 of 200 µs
+			t.Errorf("%s: %+v, want it %s", id, f, want)
+		}
+	}
+	rules := findTable(t, r, "memcpy", "copy_rules")
+	if first := rules.Rows[0]; len(rules.Rows) != 7 || first[1] != report.S("cudaMemcpy") || first[2] != report.S("DtoH") || first[5] != report.S("load") || first[7] != report.I(2) || first[8] != report.I(8*us) {
+		t.Errorf("rules: %v, want the two downloads first of seven places", rules.Rows)
+	}
+	calls := findTable(t, r, "memcpy", "sync_copies").Rows
+	if len(calls) != 5 || calls[0][1] != report.Null || calls[0][4] != report.I(10*us) {
+		t.Errorf("synchronous calls: %v, want the one without a copy first of five", calls)
+	}
+}
+
+func TestTinyCopies(t *testing.T) {
+	b := tracetest.New()
+	th := b.Process(100, "python").Thread(100, "")
+	for i := range int64(150) {
+		at := i * 10 * us
+		th.Memcpy(at, at+2*us, tracetest.Memcpy{Start: at + 3*us, End: at + 4*us, Bytes: 4, Kind: tracetest.DtoH, Src: tracetest.DeviceMemory, Dst: tracetest.Pinned})
+		if i < 99 {
+			th.Memcpy(at+4*us, at+5*us, tracetest.Memcpy{Start: at + 5*us, End: at + 6*us, Bytes: 4096, Kind: tracetest.HtoD, Src: tracetest.Pinned, Dst: tracetest.DeviceMemory})
+		}
+	}
+	r := analyse(t, b, analyze.Options{}).Report
+	metric(t, r, 150, "memcpy.tiny_count", "direction", "DtoH")
+	metric(t, r, 99, "memcpy.tiny_count", "direction", "HtoD")
+	metric(t, r, 249, "memcpy.tiny_count")
+	if f := findingOf(r, "tiny_copies"); f == nil || len(f.Evidence) != 2 || f.Evidence[0].Labels["direction"] != "DtoH" {
+		t.Errorf("tiny_copies: %+v, want it for downloads alone", f)
+	}
+}
+
+func TestMemcpyWithoutTables(t *testing.T) {
+	r := analyse(t, tracetest.Tiny(tracetest.WithoutColumn(copyTable, "srcKind"), tracetest.WithoutColumn(copyTable, "dstKind")), analyze.Options{}).Report
+	metric(t, r, 40*us, "memcpy.time", "direction", "HtoD", "kind", "unknown")
+	if s := sectionOf(t, r, "memcpy"); s.Status != report.Partial {
+		t.Errorf("without kinds of memory: %s", s.Status)
+	}
+	metric(t, r, 0, "memcpy.rule_count", "rule", "sync_copy")
+	noMetric(t, r, "memcpy.rule_count", "rule", "async_pageable") // not known
+	r = analyse(t, tracetest.Tiny(tracetest.WithoutTable(runtimeTable)), analyze.Options{}).Report
+	metric(t, r, 40*us, "memcpy.time", "direction", "HtoD")
+	noMetric(t, r, "memcpy.sync_count")
+	noMetric(t, r, "memcpy.rule_count", "rule", "sync_copy")
+	for _, c := range []struct {
+		b    *tracetest.Builder
+		want report.Status
+	}{
+		{tracetest.Tiny(tracetest.WithoutTable(copyTable), tracetest.WithoutTable("CUPTI_ACTIVITY_KIND_MEMSET")), report.Unavailable}, // calls, but no copies
+		{tracetest.TwoProcs(), report.NotApplicable}, // neither
+		{tracetest.TwoProcs(tracetest.WithoutTable(runtimeTable)), report.Unavailable},
+	} {
+		if s := sectionOf(t, analyse(t, c.b, analyze.Options{}).Report, "memcpy"); s.Status != c.want {
+			t.Errorf("%s (%s), want %s", s.Status, s.Reason, c.want)
+		}
+	}
+	r = analyse(t, tracetest.ServingGraphMode(), analyze.Options{}).Report
+	if s := sectionOf(t, r, "memcpy"); s.Status != report.Partial || !strings.Contains(s.Reason, "--cuda-graph-trace=graph") {
+		t.Errorf("with graphs traced as a whole: %s (%s)", s.Status, s.Reason)
+	}
+}
+
+// operations are NVIDIA's names of our directions.
+var operations = map[string]string{"Host-to-Device": "HtoD", "Device-to-Host": "DtoH", "Device-to-Device": "DtoD", "Peer-to-Peer": "PtoP", "Host-to-Host": "HtoH"}
+
+// TestMemcpyOracle holds copies and memsets against NVIDIA's summaries by time and by size.
+func TestMemcpyOracle(t *testing.T) {
+	find := func(t *testing.T, r *report.Report, operation, what string) *report.Metric {
+		t.Helper()
+		name := strings.TrimSuffix(strings.TrimPrefix(operation, "[CUDA "), "]")
+		prefix, labels := "memset", report.Labels{}
+		if direction, ok := strings.CutPrefix(name, "memcpy "); ok {
+			prefix, labels = "memcpy", report.Labels{"direction": operations[direction]}
+		}
+		m := r.Find(prefix+what, labels)
+		if m == nil {
+			t.Fatalf("%s: no %s%s", operation, prefix, what)
+		}
+		return m
+	}
+	eachOracle(t, "cuda_gpu_mem_time_sum", func(t *testing.T, r *report.Report, rows []oracleRow) {
+		for _, row := range rows {
+			m := find(t, r, row.text("Operation"), ".time")
+			if *m.Value != row.num("Total Time (ns)") || m.N != int64(row.num("Count")) {
+				t.Errorf("%s: %v in %d, NVIDIA's %v in %v", row.text("Operation"), *m.Value, m.N, row.num("Total Time (ns)"), row.num("Count"))
+			}
+			row.summary(t, row.text("Operation"), m.Summary, " (ns)", 1, 0.051)
+		}
+	})
+	eachOracle(t, "cuda_gpu_mem_size_sum", func(t *testing.T, r *report.Report, rows []oracleRow) {
+		for _, row := range rows {
+			m := find(t, r, row.text("Operation"), ".bytes")
+			if !near(*m.Value/1e6, row.num("Total (MB)"), 0.00051) || m.N != int64(row.num("Count")) {
+				t.Errorf("%s: %v in %d, NVIDIA's %v MB in %v", row.text("Operation"), *m.Value, m.N, row.num("Total (MB)"), row.num("Count"))
+			}
+			row.summary(t, row.text("Operation"), m.Summary, " (MB)", 1e6, 0.00051)
+		}
+	})
+}

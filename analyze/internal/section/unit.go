@@ -1,0 +1,388 @@
+package section
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var unitLabels = []string{"", "device", "phase", "phase,batch", "phase,batch,tokens"}
+
+// unitDef declares a metric of one unit of work.
+func unitDef(id, unit string, better report.Direction, assume report.Noise, meaning string) report.MetricDef {
+	return def(id, unit, better, assume, meaning+" (median; the summary is over the kept units)", unitLabels...)
+}
+
+// unitCauseLabels are unitLabels with the cause.
+func unitCauseLabels() []string {
+	list := make([]string, 0, len(unitLabels))
+	for _, l := range unitLabels {
+		if l != "" {
+			l += ","
+		}
+		list = append(list, l+"cause")
+	}
+	return list
+}
+
+var _ = register(Section{
+	ID: "unit", Title: "Unit of work", Rank: 60,
+	Derivation: "A unit is one step of the workload, found by markers, CUDA graph launches or the repeating kernel sequence. It lasts from the start of its first GPU work to the start of the next unit's, so that idle time within and between units counts. Numbers are over the kept units of one kind on one device: without labels, of the kind with most time on the device where it takes longest.",
+	Metrics: []report.MetricDef{
+		def("unit.count", report.Count, report.None, report.Noisy, "units of work that the numbers are made from: complete, steady and of one kind", unitLabels...),
+		unitDef("unit.time", report.Nanoseconds, report.Lower, report.Noisy, "time from the start of a unit's first work to the start of the next unit's"),
+		unitDef("unit.gpu_busy", report.Nanoseconds, report.None, report.Noisy, "time in a unit in which anything ran on the device"),
+		unitDef("unit.gpu_idle", report.Nanoseconds, report.Lower, report.Noisy, "time in a unit in which nothing ran on the device"),
+		unitDef("unit.launches", report.Count, report.Lower, report.Exact, "launches a unit's kernels came from, one per CUDA graph launch"),
+		unitDef("unit.kernels", report.Count, report.None, report.Exact, "kernels of a unit, those inside CUDA graphs where the capture has them"),
+		unitDef("unit.compute_time", report.Nanoseconds, report.Lower, report.Noisy, "time in a unit in which a kernel that is not communication, or a CUDA graph traced as a whole, ran"),
+		unitDef("unit.exposed_comm_time", report.Nanoseconds, report.Lower, report.Noisy, "time in a unit in which a communication kernel ran and no compute"),
+		unitDef("unit.exposed_copy_time", report.Nanoseconds, report.Lower, report.Noisy, "time in a unit in which a copy or memset ran and no kernel"),
+		def("unit.idle_cause_time", report.Nanoseconds, report.Lower, report.Noisy, "idle time in a unit by cause, as in gpu.idle_cause_time; the means of compute, exposed communication, exposed copies and these causes sum to the mean unit.time", unitCauseLabels()...),
+		def("kernel.time_per_unit", report.Nanoseconds, report.Lower, report.Noisy, "sum of a kernel's durations in one unit, overlaps counted in each kernel (median; the summary is over units)", "kernel", "category", "kernel,phase", "category,phase"),
+		def("kernel.count_per_unit", report.Count, report.None, report.Exact, "how often a kernel runs in one unit (median; the summary is over units)", "kernel", "category", "kernel,phase", "category,phase"),
+		def("kernel.exclusive_time_per_unit", report.Nanoseconds, report.Lower, report.Noisy, "time in one unit that is given to this kernel alone: each moment to compute before communication and then to what started first, so that the means over all kernels sum to compute and exposed communication (median; the summary is over units)", "kernel", "category", "kernel,phase", "category,phase"),
+		def("api.time_per_unit", report.Nanoseconds, report.Lower, report.Noisy, "time the process spent inside launch, copy, memset or synchronising calls of this name during one unit, summed over threads (median; the summary is over units)", "api"),
+		def("api.count_per_unit", report.Count, report.Lower, report.Exact, "calls of this name during one unit (median; the summary is over units)", "api"),
+	},
+	Run: unit,
+})
+
+// unitRun is what the section works with.
+type unitRun struct {
+	in    *Input
+	out   *Output
+	costs []unitCost
+	sets  []unitSet
+	main  *unitSet // the primary group on its slowest device
+	work  *unitWork
+}
+
+func unit(in *Input, out *Output) {
+	x := in.Units
+	switch {
+	case len(x.Timeline.Devices) == 0:
+		out.Status(report.Unavailable, in.noWork())
+		return
+	case x.Kind == workunit.KindNone:
+		out.Status(report.NotApplicable, x.Why)
+		return
+	case x.Primary < 0:
+		out.Status(report.NotApplicable, "no complete unit of work starts in the window")
+		return
+	}
+	sets, slowest := unitSets(in)
+	r := &unitRun{in: in, out: out, costs: unitCosts(in), sets: sets, main: &sets[slowest[x.Primary]]}
+	r.note()
+	r.metrics(slowest)
+	r.kernels(slowest)
+	r.apis()
+	r.unitTable()
+	r.groupTable(slowest)
+	r.chart()
+	r.findings()
+}
+
+func (r *unitRun) note() {
+	x := r.in.Units
+	r.out.Note("How it was found: " + x.Why + ".")
+	r.out.Note(x.Rule)
+	if p := &x.Period; p.Families {
+		r.out.Warn("unit_families", "the unit of work was found by comparing kernels by library, operation and type: exact names differ from step to step, as when a tuner tries tile variants")
+	}
+	if n := len(r.main.units); n < fewUnits {
+		r.out.Warn("few_units", "only "+strconv.Itoa(n)+" complete units of work were kept: their spread says little; capture more steps")
+	}
+}
+
+const fewUnits = 5
+
+// from sets the source of what follows: the tables that the units' work is in.
+func (r *unitRun) from(columns ...string) {
+	rows := 0
+	for _, of := range r.in.Units.Of {
+		for _, u := range of {
+			if u != trace.None {
+				rows++
+			}
+		}
+	}
+	first := true
+	for _, role := range []trace.Role{trace.RoleKernel, trace.RoleGraph, trace.RoleMemcpy, trace.RoleMemset} {
+		switch {
+		case !r.in.has(role):
+		case first:
+			r.out.From(role, rows, columns...)
+			first = false
+		default:
+			r.out.With(role)
+		}
+	}
+	if r.in.Units.Kind == workunit.KindNVTX {
+		r.out.With(trace.RoleNVTX, "text", "textId")
+	}
+}
+
+// metrics emits what is said of each kind of unit.
+func (r *unitRun) metrics(slowest []int) {
+	x := r.in.Units
+	r.from("start", "end", "deviceId", "globalPid", "correlationId")
+	r.set(nil, r.main)
+	for i := range r.sets {
+		if s := &r.sets[i]; int(s.group) == x.Primary {
+			r.set(Labels("device", strconv.Itoa(int(s.device))), s)
+		}
+	}
+	if len(x.Groups) == 1 && x.Groups[0].Batch < 0 && x.Kind != workunit.KindNVTX {
+		return
+	}
+	for _, g := range x.PhaseMains() {
+		r.set(Labels("phase", x.Groups[g].Phase), &r.sets[slowest[g]])
+	}
+	for g := range x.Groups {
+		if s := slowest[g]; s >= 0 && x.Groups[g].Batch >= 0 {
+			r.set(r.groupLabels(g), &r.sets[s])
+		}
+	}
+}
+
+func (r *unitRun) groupLabels(g int) report.Labels {
+	group := &r.in.Units.Groups[g]
+	l := Labels("phase", group.Phase, "batch", strconv.FormatInt(group.Batch, 10))
+	if group.Tokens >= 0 {
+		l["tokens"] = strconv.FormatInt(group.Tokens, 10)
+	}
+	return l
+}
+
+// set emits the metrics of one set of units.
+func (r *unitRun) set(l report.Labels, s *unitSet) {
+	m := r.out.Int("unit.count", l, int64(len(s.units)))
+	m.N = int64(len(s.units))
+	emit := func(id string, l report.Labels, of func(c *unitCost) int64) {
+		values := make([]int64, len(s.units))
+		for i, u := range s.units {
+			values[i] = of(&r.costs[u])
+		}
+		r.out.summary(id, l, values)
+	}
+	emit("unit.time", l, func(c *unitCost) int64 { return c.time })
+	emit("unit.gpu_busy", l, func(c *unitCost) int64 { return c.busy })
+	emit("unit.gpu_idle", l, func(c *unitCost) int64 { return c.idle })
+	if r.in.Trace.Has.KernelCorrelation || r.in.Trace.Kernels.Len() == 0 {
+		emit("unit.launches", l, func(c *unitCost) int64 { return c.launches })
+	}
+	emit("unit.kernels", l, func(c *unitCost) int64 { return c.kernels })
+	emit("unit.compute_time", l, func(c *unitCost) int64 { return c.compute })
+	emit("unit.exposed_comm_time", l, func(c *unitCost) int64 { return c.exposedComm })
+	emit("unit.exposed_copy_time", l, func(c *unitCost) int64 { return c.exposedCopy })
+	for cause, name := range attrib.CauseNames {
+		labels := Labels("cause", name)
+		for k, v := range l {
+			labels[k] = v
+		}
+		emit("unit.idle_cause_time", labels, func(c *unitCost) int64 { return c.cause[cause] })
+	}
+}
+
+// summary emits the median of a sample, which it sorts, with its summary.
+func (o *Output) summary(id string, l report.Labels, sample []int64) *report.Metric {
+	s := stat.Summarize(sample)
+	m := o.Float(id, l, s.P50)
+	m.N, m.Summary = s.N, s
+	return m
+}
+
+// mean of a cost over a set of units.
+func (r *unitRun) mean(s *unitSet, of func(c *unitCost) int64) float64 {
+	var total int64
+	for _, u := range s.units {
+		total += of(&r.costs[u])
+	}
+	return float64(total) / float64(len(s.units))
+}
+
+// kernels emits the kernels of the primary group, and of the main group of each other phase.
+func (r *unitRun) kernels(slowest []int) {
+	x := r.in.Units
+	r.work = unitWorkOf(r.in, r.main)
+	r.kernelSet(nil, r.work, maxUnitKernels)
+	if phases := x.PhaseMains(); len(phases) > 1 || x.Kind == workunit.KindNVTX {
+		for _, g := range phases[:min(len(phases), maxPhases)] {
+			s, limit := &r.sets[slowest[g]], maxPhaseKernels
+			w := r.work
+			if s != r.main {
+				w = unitWorkOf(r.in, s)
+			}
+			r.kernelSet(Labels("phase", x.Groups[g].Phase), w, limit)
+		}
+	}
+	r.kernelTable()
+}
+
+const maxPhases = 4 // whose kernels are in the report one by one
+
+func (r *unitRun) kernelSet(l report.Labels, w *unitWork, limit int) {
+	r.from("start", "end", "demangledName", "shortName")
+	label := func(key, value string) report.Labels {
+		labels := Labels(key, value)
+		for k, v := range l {
+			labels[k] = v
+		}
+		return labels
+	}
+	names := w.ranked(r.in)
+	bytes := 0
+	for i, n := range names {
+		if bytes += len(w.label(r.in, n)); i == limit || bytes > maxUnitNameBytes {
+			names = names[:i]
+			break
+		}
+	}
+	slot := make([]int32, w.names)
+	for i := range slot {
+		slot[i] = -1
+	}
+	for i, n := range names {
+		slot[n] = int32(i)
+	}
+	emit := func(slots int, labels func(i int) report.Labels) {
+		time := w.samples(w.time, slot, slots, partTime)
+		count := w.samples(w.time, slot, slots, partCount)
+		alone := w.samples(w.exclusive, slot, slots, partTime)
+		for i := range slots {
+			r.out.summary("kernel.time_per_unit", labels(i), time[i])
+			r.out.summary("kernel.count_per_unit", labels(i), count[i])
+			r.out.summary("kernel.exclusive_time_per_unit", labels(i), alone[i])
+		}
+	}
+	emit(len(names), func(i int) report.Labels { return label("kernel", w.label(r.in, names[i])) })
+
+	var categories []string
+	for n := range slot {
+		c := r.category(w, int32(n))
+		at := slices.Index(categories, c)
+		if at < 0 {
+			at = len(categories)
+			categories = append(categories, c)
+		}
+		slot[n] = int32(at)
+	}
+	total := make([]int64, len(categories))
+	for n, ns := range w.total(w.time) {
+		total[slot[n]] += ns
+	}
+	order := make([]int, 0, len(categories))
+	for i := range categories {
+		if total[i] > 0 {
+			order = append(order, i)
+		}
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(total[b], total[a]), cmp.Compare(categories[a], categories[b]))
+	})
+	place := make([]int32, len(categories))
+	for i := range place {
+		place[i] = -1
+	}
+	for i, c := range order {
+		place[c] = int32(i)
+	}
+	for n := range slot {
+		slot[n] = place[slot[n]]
+	}
+	emit(len(order), func(i int) report.Labels { return label("category", categories[order[i]]) })
+}
+
+// graphCategory is the category of graphLabel: what runs inside is not known.
+const graphCategory = "graph"
+
+func (r *unitRun) category(w *unitWork, name int32) string {
+	if int(name) == w.names-1 {
+		return graphCategory
+	}
+	return string(r.in.Kinds[name].Category)
+}
+
+// apis emits what the host did during the units of the primary group.
+func (r *unitRun) apis() {
+	api, x := &r.in.Trace.API, r.in.Units
+	if !r.in.has(trace.RoleAPI) {
+		return
+	}
+	byProc := make([][]int32, len(r.in.Trace.Procs)) // places in known, by host start
+	var known []int32
+	for _, u := range r.main.units {
+		if p := x.Units[u].Proc; p != trace.None && x.Units[u].HostKnown() {
+			byProc[p] = append(byProc[p], int32(len(known)))
+			known = append(known, u)
+		}
+	}
+	if len(known) == 0 {
+		return
+	}
+	at := make([]int, len(byProc))
+	var parts []part
+	rows := 0
+	for p := range byProc {
+		slices.SortFunc(byProc[p], func(a, b int32) int { return cmp.Compare(x.Units[known[a]].HostStart, x.Units[known[b]].HostStart) })
+	}
+	w := &unitWork{names: len(api.Names), units: len(known)}
+	for i := range api.Len() {
+		n := &api.Names[api.Name(i)]
+		th := api.Thread(i)
+		if th == trace.None || !(n.Launch || n.Sync || n.SyncCopy || n.AsyncCopy || n.Memset) {
+			continue
+		}
+		p := r.in.Trace.Threads[th].Proc
+		if p == trace.None {
+			continue
+		}
+		list := byProc[p]
+		for at[p] < len(list) && x.Units[known[list[at[p]]]].HostEnd <= api.Start(i) {
+			at[p]++
+		}
+		if at[p] == len(list) || x.Units[known[list[at[p]]]].HostStart > api.Start(i) {
+			continue
+		}
+		parts = append(parts, part{api.Name(i), list[at[p]], api.Dur(i)})
+		rows++
+	}
+	r.out.From(trace.RoleAPI, rows, "start", "end", "nameId", "globalTid")
+	total := w.total(parts)
+	var names []int32
+	slot := make([]int32, len(api.Names))
+	calls := make([]int64, len(api.Names))
+	for i := range parts {
+		calls[parts[i].name]++
+	}
+	for n := range slot {
+		if slot[n] = -1; calls[n] > 0 {
+			names = append(names, int32(n))
+		}
+	}
+	slices.SortFunc(names, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(total[b], total[a]), cmp.Compare(api.Names[a].Name, api.Names[b].Name))
+	})
+	for i, n := range names {
+		slot[n] = int32(i)
+	}
+	time := w.samples(parts, slot, len(names), partTime)
+	count := w.samples(parts, slot, len(names), partCount)
+	t := r.out.Table("unit_api", "Host calls per unit", "unit_api.csv", nameCol("api_name", "API"),
+		report.Column{ID: "calls", Title: "Calls per unit", Kind: report.Float, Unit: report.Count}, meanCol("time", "Time per unit", "time_per_unit_ns", "time_per_unit_ms"), meanCol("mean", "Per call", "avg_duration_us"))
+	for i, n := range names {
+		l := Labels("api", api.Names[n].Name)
+		r.out.summary("api.time_per_unit", l, time[i])
+		r.out.summary("api.count_per_unit", l, count[i])
+		units := float64(len(known))
+		t.Row(report.S(api.Names[n].Name), report.F(float64(calls[n])/units), report.F(float64(total[n])/units), report.F(float64(total[n])/float64(calls[n])))
+	}
+	t.Cut(-1).Add()
+}

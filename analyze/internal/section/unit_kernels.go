@@ -1,0 +1,172 @@
+package section
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+)
+
+// Bounds that keep report.json small.
+const (
+	maxUnitKernels   = 150 // of the primary group
+	maxPhaseKernels  = 40  // of each other phase's
+	maxUnitNameBytes = 48 << 10
+)
+
+// graphLabel stands for CUDA graphs that were traced as a whole, in place of the kernels they hide.
+const graphLabel = "[CUDA graph]"
+
+// part is some time of one kernel name in one unit of a set.
+type part struct {
+	name, unit int32
+	ns         int64
+}
+
+// unitWork is the kernels of a set of units: name by name, and unit by unit. The name after the last kernel's stands for
+// CUDA graphs traced as a whole.
+type unitWork struct {
+	names     int
+	units     int
+	time      []part // durations, of the work that belongs to the unit
+	exclusive []part // time that is this kernel's alone, between the unit's start and end
+}
+
+// unitWorkOf goes through the device once for the work that belongs to the units, and once per process for the time
+// between their start and end.
+func unitWorkOf(in *Input, s *unitSet) *unitWork {
+	x := in.Units
+	w := &unitWork{names: len(in.Trace.Kernels.Names) + 1, units: len(s.units)}
+	index := x.Units[s.units[0]].Index
+	place := make([]int32, len(x.Units))
+	for k, u := range s.units {
+		place[u] = int32(k) + 1
+	}
+	d := &x.Timeline.Devices[index]
+	for i, u := range x.Of[index] {
+		if u == trace.None || place[u] == 0 {
+			continue
+		}
+		if name := w.name(in, &d.Work[i]); name >= 0 {
+			w.time = append(w.time, part{name, place[u] - 1, d.Work[i].End - d.Work[i].Start})
+		}
+	}
+	for lo := 0; lo < len(s.units); { // units of one process follow each other
+		hi := lo
+		for hi < len(s.units) && x.Units[s.units[hi]].Proc == x.Units[s.units[lo]].Proc {
+			hi++
+		}
+		w.exclusively(in, d, s, lo, hi)
+		lo = hi
+	}
+	return w
+}
+
+// name is the index of a kernel's name, or -1 for copies and memsets.
+func (w *unitWork) name(in *Input, work *attrib.Work) int32 {
+	switch work.Kind {
+	case attrib.KernelWork:
+		return in.Trace.Kernels.Name(int(work.Row))
+	case attrib.GraphWork:
+		return int32(w.names - 1)
+	case attrib.CopyWork, attrib.SetWork:
+	}
+	return -1
+}
+
+// exclusively gives each moment in which kernels run to one of them, within the units lo to hi: compute before
+// communication, and of several the one that started first.
+func (w *unitWork) exclusively(in *Input, d *attrib.Device, s *unitSet, lo, hi int) {
+	x := in.Units
+	at := [2]int{lo, lo} // by class: the unit that the next piece of time can still be in
+	// By class, everything before is given away.
+	given := [2]int64{math.MinInt64, math.MinInt64}
+	for i := range d.Work {
+		work := &d.Work[i]
+		c := int(work.Class)
+		if c >= len(at) {
+			continue
+		}
+		from, to := max(work.Start, given[c]), work.End
+		if from >= to {
+			continue
+		}
+		given[c] = to
+		for at[c] < hi && x.Units[s.units[at[c]]].End <= from {
+			at[c]++
+		}
+		for k := at[c]; k < hi; k++ {
+			u := &x.Units[s.units[k]]
+			if u.Start >= to {
+				break
+			}
+			p, q := max(from, u.Start), min(to, u.End)
+			ns := q - p
+			if work.Class == attrib.Comm {
+				ns -= d.Compute.Within(p, q)
+			}
+			if ns > 0 {
+				w.exclusive = append(w.exclusive, part{w.name(in, work), int32(k), ns})
+			}
+		}
+	}
+}
+
+// total adds parts up by name.
+func (w *unitWork) total(parts []part) []int64 {
+	sums := make([]int64, w.names)
+	for i := range parts {
+		sums[parts[i].name] += parts[i].ns
+	}
+	return sums
+}
+
+// ranked are the names that have any part, by their time, largest first; equal ones by name.
+func (w *unitWork) ranked(in *Input) []int32 {
+	time, alone := w.total(w.time), w.total(w.exclusive)
+	seen := make([]bool, w.names)
+	for _, parts := range [][]part{w.time, w.exclusive} {
+		for i := range parts {
+			seen[parts[i].name] = true
+		}
+	}
+	var list []int32
+	for n, yes := range seen {
+		if yes {
+			list = append(list, int32(n))
+		}
+	}
+	slices.SortFunc(list, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(max(time[b], alone[b]), max(time[a], alone[a])), cmp.Compare(w.label(in, a), w.label(in, b)))
+	})
+	return list
+}
+
+// label is the full name of a kernel, as the kernels section has it.
+func (w *unitWork) label(in *Input, name int32) string {
+	if int(name) == w.names-1 {
+		return graphLabel
+	}
+	return in.Trace.Kernels.Names[name].Name
+}
+
+// samples adds parts up by slot and unit: slot says, by name, which of the slots its parts go to, or -1. A unit without a
+// part has 0.
+func (w *unitWork) samples(parts []part, slot []int32, slots int, value func(p *part) int64) [][]int64 {
+	list := make([][]int64, slots)
+	for i := range list {
+		list[i] = make([]int64, w.units)
+	}
+	for i := range parts {
+		p := &parts[i]
+		if at := slot[p.name]; at >= 0 {
+			list[at][p.unit] += value(p)
+		}
+	}
+	return list
+}
+
+func partTime(p *part) int64 { return p.ns }
+func partCount(*part) int64  { return 1 }

@@ -1,0 +1,278 @@
+package section
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// maxUnitRows is how many units the report itself lists; units.csv has more.
+const maxUnitRows = 300
+
+// unitTable lists the units of the window by start.
+func (r *unitRun) unitTable() {
+	x := r.in.Units
+	var list []int32
+	for i := range x.Units {
+		if x.Units[i].State != workunit.Outside {
+			list = append(list, int32(i))
+		}
+	}
+	slices.SortStableFunc(list, func(a, b int32) int { return cmp.Compare(x.Units[a].Start, x.Units[b].Start) })
+	t := r.unitRows(list)
+	if len(list) > maxUnitRows {
+		t.Cut(maxDetailRows, unitSums...).Attach()
+		t = r.unitRows(list[:maxUnitRows+1])
+		t.t.File = ""
+		r.out.Note("The table lists the first " + strconv.Itoa(maxUnitRows) + " units; units.csv has more.")
+		t.t.Rows = t.t.Rows[:maxUnitRows]
+		t.t.TotalRows = int64(len(list))
+		t.Row(r.otherUnits(list[maxUnitRows:])...)
+		t.t.Others = true
+	}
+	t.Add()
+}
+
+// unitSums are the columns of the units table that an others row adds up.
+var unitSums = []string{"duration", "busy", "idle", "compute", "exposed_comm", "exposed_copy", "launches", "kernels"}
+
+func (r *unitRun) unitRows(list []int32) *Table {
+	x := r.in.Units
+	t := r.out.Table("units", "Units of work", "units.csv", idCol("device_id", "GPU"), wide(idCol("pid", "PID")), nameCol("phase", "Phase"), idCol("batch", "Batch"),
+		wide(idCol("tokens", "Prompt tokens")), textCol("state", "State"), momentCol("start", "Start", "start_ns"), nsCol("duration", "Time", "duration_ns", "duration_ms"),
+		nsCol("busy", "Busy", "busy_ns"), nsCol("idle", "Idle", "idle_ns"), wide(nsCol("compute", "Compute", "compute_ns")),
+		wide(nsCol("exposed_comm", "Exposed comm.", "exposed_comm_ns")), wide(nsCol("exposed_copy", "Exposed copy", "exposed_copy_ns")),
+		countCol("launches", "Launches"), countCol("kernels", "Kernels"))
+	for _, i := range list {
+		u, c := &x.Units[i], &r.costs[i]
+		pid, phase, batch, tokens := report.Null, report.Null, report.Null, report.Null
+		if u.Proc != trace.None {
+			pid = report.I(r.in.Trace.Procs[u.Proc].PID)
+		}
+		if u.Group >= 0 {
+			g := &x.Groups[u.Group]
+			phase, batch, tokens = report.S(g.Phase), known(g.Batch), known(g.Tokens)
+		}
+		t.Row(report.I(int64(u.Device)), pid, phase, batch, tokens, report.S(u.State.String()), report.I(u.Start), report.I(c.time), report.I(c.busy), report.I(c.idle),
+			report.I(c.compute), report.I(c.exposedComm), report.I(c.exposedCopy), report.I(c.launches), report.I(c.kernels))
+	}
+	return t
+}
+
+// otherUnits is the others row of the units table.
+func (r *unitRun) otherUnits(list []int32) []report.Cell {
+	t := r.unitRows(list)
+	t.Cut(0, unitSums...)
+	return t.t.Rows[0]
+}
+
+// known is a number that -1 says is unknown.
+func known(v int64) report.Cell {
+	if v < 0 {
+		return report.Null
+	}
+	return report.I(v)
+}
+
+// groupTable shows the kinds of unit side by side, and where the time of the primary one goes.
+func (r *unitRun) groupTable(slowest []int) {
+	x := r.in.Units
+	t := r.out.Table("unit_groups", "Kinds of unit", "unit_groups.csv", nameCol("phase", "Phase"), idCol("batch", "Batch"), idCol("tokens", "Prompt tokens"),
+		countCol("units", "Units"), countCol("kernels", "Kernels"), idCol("device_id", "Slowest GPU"), meanCol("p50", "p50", "p50_ms"), meanCol("mean", "Mean", "mean_ms"),
+		meanCol("p90", "p90", "p90_ms"), wide(meanCol("min", "Min", "min_ms")), wide(meanCol("max", "Max", "max_ms")),
+		meanCol("busy", "Busy, mean", "mean_busy_ms"), meanCol("idle", "Idle, mean", "mean_idle_ms"), ratioCol("share", "Share of unit time", "pct_of_unit_time"), wide(textCol("signature", "Signature")))
+	order := make([]int, 0, len(x.Groups))
+	var all int64
+	for g := range x.Groups {
+		if slowest[g] >= 0 {
+			order = append(order, g)
+			all += x.Groups[g].Time
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(x.Groups[b].Time, x.Groups[a].Time) })
+	for _, g := range order {
+		group, s := &x.Groups[g], &r.sets[slowest[g]]
+		times := make([]int64, len(s.units))
+		for i, u := range s.units {
+			times[i] = r.costs[u].time
+		}
+		m := stat.Summarize(times)
+		t.Row(report.S(group.Phase), known(group.Batch), known(group.Tokens), report.I(group.Count), report.I(group.Kernels), report.I(int64(s.device)),
+			report.F(m.P50), report.F(m.Mean), report.F(m.P90), report.F(m.Min), report.F(m.Max),
+			report.F(r.mean(s, func(c *unitCost) int64 { return c.busy })), report.F(r.mean(s, func(c *unitCost) int64 { return c.idle })),
+			cell(stat.Ratio(group.Time, all)), report.S(group.Signature))
+	}
+	t.Cut(-1).Add()
+
+	c := r.out.Table("unit_time", "Where one unit's time goes", "unit_time.csv", textCol("class", "Class"), meanCol("time", "Mean per unit", "mean_ns", "mean_ms"), ratioCol("share", "Share", "pct_of_unit"))
+	total := r.mean(r.main, func(c *unitCost) int64 { return c.time })
+	row := func(name string, of func(c *unitCost) int64) {
+		v := r.mean(r.main, of)
+		c.Row(report.S(name), report.F(v), cell(stat.Ratio(v, total)))
+	}
+	row("compute", func(c *unitCost) int64 { return c.compute })
+	row("exposed communication", func(c *unitCost) int64 { return c.exposedComm })
+	row("exposed copy", func(c *unitCost) int64 { return c.exposedCopy })
+	for cause, name := range attrib.CauseNames {
+		row("idle: "+name, func(c *unitCost) int64 { return c.cause[cause] })
+	}
+	c.Cut(-1).Add()
+}
+
+// kernelTable lists the kernels of the primary group with what a comparison pairs them by.
+func (r *unitRun) kernelTable() {
+	t := r.out.Table("unit_kernels", "Kernels of one unit", "unit_kernels.csv", nameCol("kernel_name", "Kernel"), textCol("category", "Category"), wide(textCol("library", "Library")),
+		wide(nameCol("family", "Family")), wide(nameCol("canonical", "Canonical name")), wide(countCol("position", "First position")),
+		report.Column{ID: "count", Title: "Per unit", Kind: report.Float, Unit: report.Count}, meanCol("time", "Time per unit", "time_per_unit_ns", "time_per_unit_us"),
+		meanCol("exclusive", "Alone", "exclusive_time_per_unit_ns"), ratioCol("share", "Share of unit", "pct_of_unit"))
+	w := r.work
+	units := float64(w.units)
+	unitTime := r.mean(r.main, func(c *unitCost) int64 { return c.time })
+	time, alone := w.total(w.time), w.total(w.exclusive)
+	count := make([]int64, w.names)
+	for i := range w.time {
+		count[w.time[i].name]++
+	}
+	first := r.positions(w)
+	bytes, rows := 0, -1
+	for i, n := range w.ranked(r.in) {
+		category, library, family, canonical := graphCategory, "", graphLabel, graphLabel
+		if int(n) < w.names-1 {
+			k := &r.in.Kinds[n]
+			category, library, family, canonical = string(k.Category), k.Library, k.Family, k.Canonical
+		}
+		if bytes += len(w.label(r.in, n)); rows < 0 && (i == maxUnitKernels || bytes > maxUnitNameBytes) {
+			rows = i
+		}
+		mean := float64(time[n]) / units
+		t.Row(report.S(w.label(r.in, n)), report.S(category), report.S(library), report.S(family), report.S(canonical), first[n],
+			report.F(float64(count[n])/units), report.F(mean), report.F(float64(alone[n])/units), cell(stat.Ratio(float64(alone[n])/units, unitTime)))
+	}
+	t.Cut(rows, "count", "time", "exclusive", "share").Add()
+}
+
+// positions is, by kernel name, where it first runs in the unit that is the group's example.
+func (r *unitRun) positions(w *unitWork) []report.Cell {
+	x := r.in.Units
+	first := make([]report.Cell, w.names)
+	example := x.Groups[r.main.group].Example
+	if example < 0 {
+		return first
+	}
+	index := x.Units[example].Index
+	work := x.Timeline.Devices[index].Work
+	at := int64(0)
+	for i, u := range x.Of[index] {
+		if u != example {
+			continue
+		}
+		if n := w.name(r.in, &work[i]); n >= 0 {
+			if first[n].IsNull() {
+				first[n] = report.I(at)
+			}
+			at++
+		}
+	}
+	return first
+}
+
+// maxPoints bounds the points of the chart over all devices.
+const maxPoints = 1200
+
+// chart draws the time of the primary group's units, one after the other.
+func (r *unitRun) chart() {
+	c := report.Chart{ID: "unit_time", Title: "Time of each unit", Kind: "strip", Unit: report.Nanoseconds}
+	devices := 0
+	for i := range r.sets {
+		if r.sets[i].group == r.main.group {
+			devices++
+		}
+	}
+	for i := range r.sets {
+		s := &r.sets[i]
+		if s.group != r.main.group {
+			continue
+		}
+		series := report.Series{Name: "GPU " + strconv.Itoa(int(s.device)), Labels: []string{}, Values: []float64{}}
+		for k, u := range s.units[:min(len(s.units), max(1, maxPoints/devices))] {
+			series.Labels = append(series.Labels, strconv.Itoa(k+1))
+			series.Values = append(series.Values, float64(r.costs[u].time))
+		}
+		c.Series = append(c.Series, series)
+	}
+	r.out.Chart(c)
+}
+
+// Limits from which a finding is made.
+const (
+	unitIdle      = 0.20 // of the mean unit
+	unitIdleHigh  = 0.40
+	unitUneven    = 1.25 // p90 over p50
+	unitImbalance = 1.05 // slowest over fastest device, of busy time
+	manyUnits     = 10   // from which a spread means something
+)
+
+func (r *unitRun) findings() {
+	time := r.mean(r.main, func(c *unitCost) int64 { return c.time })
+	if time <= 0 {
+		return
+	}
+	if share := r.mean(r.main, func(c *unitCost) int64 { return c.idle }) / time; share >= unitIdle {
+		main, most := 0, -1.0
+		for cause := range attrib.Causes {
+			if v := r.mean(r.main, func(c *unitCost) int64 { return c.cause[cause] }); v > most {
+				main, most = cause, v
+			}
+		}
+		severity := report.Medium
+		if share >= unitIdleHigh {
+			severity = report.High
+		}
+		r.out.Find("unit_idle", severity, "The GPU is idle for a large part of every unit of work",
+			[]report.MetricRef{Ref("unit.gpu_idle"), Ref("unit.time"), Ref("unit.idle_cause_time", "cause", attrib.CauseNames[main])}, idleAdvice[main]...)
+	}
+	if n := len(r.main.units); n >= manyUnits {
+		times := make([]int64, n)
+		for i, u := range r.main.units {
+			times[i] = r.costs[u].time
+		}
+		slices.Sort(times)
+		if p50, p90 := stat.Percentile(times, 0.5), stat.Percentile(times, 0.9); p90 > unitUneven*p50 {
+			r.out.Find("unit_uneven", report.Medium, "Units of the same work take very different time",
+				[]report.MetricRef{Ref("unit.time"), Ref("unit.gpu_busy"), Ref("unit.gpu_idle")},
+				"Compare the slow rows of the units table with the others: if busy time is alike, the host delays them (garbage collection, scheduling, another process on the machine); if it is not, the work differs (sequence lengths, batch size).",
+				"Before comparing two captures, capture more units: a mean over uneven units is noisy.")
+		}
+	}
+	r.imbalance()
+}
+
+// imbalance looks for a device whose units are busier than another's.
+func (r *unitRun) imbalance() {
+	var low, high *unitSet
+	busy := func(s *unitSet) float64 { return r.mean(s, func(c *unitCost) int64 { return c.busy - c.exposedComm }) }
+	for i := range r.sets {
+		s := &r.sets[i]
+		if s.group != r.main.group {
+			continue
+		}
+		if low == nil || busy(s) < busy(low) {
+			low = s
+		}
+		if high == nil || busy(s) > busy(high) {
+			high = s
+		}
+	}
+	if low == high || busy(low) <= 0 || busy(high) < unitImbalance*busy(low) {
+		return
+	}
+	r.out.Find("unit_imbalance", report.Medium, "Some devices have more work in each unit than others",
+		[]report.MetricRef{Ref("unit.compute_time", "device", strconv.Itoa(int(high.device))), Ref("unit.compute_time", "device", strconv.Itoa(int(low.device)))},
+		"All devices wait for the busiest one: look at what it alone does (embedding, sampling, uneven experts or pipeline stages), and whether it runs at a lower clock.")
+}
