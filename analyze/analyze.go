@@ -37,7 +37,7 @@ type Options struct {
 	Top           int     // rows of ranked tables; 0: 30
 	NoPercentiles bool    // leave out percentiles of kernel durations
 	NoRangeMap    bool    // do not attribute kernels to NVTX ranges
-	CoverageWarn  float64 // warn where NVTX coverage is below this ratio; negative: never
+	CoverageWarn  float64 // warn where NVTX coverage is below this ratio; 0: 0.7; negative: never
 	Phases        *PhaseMap
 	Unit          string // --unit: nvtx:REGEX, kernel:REGEX, graph, none; empty: automatic
 	Window        WindowOptions
@@ -45,6 +45,12 @@ type Options struct {
 	Getenv        func(string) string            // nil: os.Getenv
 	Progress      func(stage string, done int64) // may be nil; called from several goroutines
 }
+
+// What the zero value of Options stands for.
+const (
+	defaultTop          = 30
+	defaultCoverageWarn = 0.7
+)
 
 // WindowOptions narrow the analysis. At most one way may be set.
 type WindowOptions struct {
@@ -97,7 +103,10 @@ func prepare(t *trace.Trace, opt *Options, tags *tagger) (*section.Input, error)
 		Phases: tags.phases(), PhasesFrom: tags.from(),
 	}}
 	if in.Options.Top == 0 {
-		in.Options.Top = 30
+		in.Options.Top = defaultTop
+	}
+	if in.Options.CoverageWarn == 0 {
+		in.Options.CoverageWarn = defaultCoverageWarn
 	}
 	isComm := make([]bool, len(t.Kernels.Names))
 	in.Kinds = make([]kernelname.Info, len(t.Kernels.Names))

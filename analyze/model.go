@@ -1,7 +1,6 @@
 package analyze
 
 import (
-	"sort"
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/section"
@@ -88,21 +87,10 @@ func launchesGraphs(t *trace.Trace) bool {
 	return false
 }
 
-// gpu describes one device, if exactly one adapter of the capture can be it: adapters that cannot run CUDA (no
-// multiprocessors) share device number 0 with the ones that can.
+// gpu describes one device as far as the capture does.
 func gpu(t *trace.Trace, device int32) report.GPU {
 	g := report.GPU{Device: int(device)}
-	var list []trace.GPUInfo
-	for _, a := range t.GPUs {
-		if a.CUDADevice == int64(device) && a.Name != "" {
-			list = append(list, a)
-		}
-	}
-	sort.SliceStable(list, func(i, j int) bool { return list[i].SMs > list[j].SMs })
-	if len(list) == 0 || len(list) > 1 && list[1].SMs > 0 && list[1].Name != list[0].Name {
-		return g
-	}
-	a := list[0]
+	a := t.GPU(device)
 	g.Name, g.Chip, g.SMs, g.MemoryBytes = known(a.Name), known(a.Chip), positive(a.SMs), positive(a.MemoryBytes)
 	if a.MemoryBandwidth > 0 {
 		v := float64(a.MemoryBandwidth)

@@ -101,6 +101,9 @@ func (f *reportFlags) options(cmd *cobra.Command, w *world) (analyze.Options, er
 	case f.format != "" && !oneOf(f.format, formats):
 		return opt, usagef("--format %s is unknown; it is one of %s", f.format, strings.Join(formats, ", "))
 	}
+	if f.coverageWarn == 0 {
+		opt.CoverageWarn = -1
+	}
 	if f.phaseMap != "" {
 		text, err := os.ReadFile(f.phaseMap)
 		if err != nil {

@@ -18,7 +18,9 @@ func set(pairs ...int64) interval.Set {
 	return s
 }
 
-func equal(a, b interval.Set) bool { return len(a) == len(b) && (len(a) == 0 || reflect.DeepEqual(a, b)) }
+func equal(a, b interval.Set) bool {
+	return len(a) == len(b) && (len(a) == 0 || reflect.DeepEqual(a, b))
+}
 
 func TestAddMergesWhatOverlapsOrTouches(t *testing.T) {
 	for _, c := range []struct {

@@ -78,7 +78,10 @@ func hasSuffix(s, suffix string) bool {
 	return len(s) >= len(suffix) && s[len(s)-len(suffix):] == suffix
 }
 
-// def declares a metric.
+// def declares a metric. Without labels it is the metric of the whole window.
 func def(id, unit string, better report.Direction, assume report.Noise, meaning string, labels ...string) report.MetricDef {
+	if len(labels) == 0 {
+		labels = []string{""}
+	}
 	return report.MetricDef{ID: id, Unit: unit, Better: better, Assume: assume, Lifecycle: report.Stable, Labels: labels, Meaning: meaning}
 }

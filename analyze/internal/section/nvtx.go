@@ -32,9 +32,6 @@ const (
 	maxRangeInstances  = 2000
 )
 
-// defaultCoverageWarn is nsys-llm-explainer's threshold, used where the options state none.
-const defaultCoverageWarn = 0.70
-
 func nvtx(in *Input, out *Output) {
 	r := &in.Trace.Ranges
 	lo, hi := r.Starting(in.Host.Start, in.Host.End)
@@ -320,12 +317,9 @@ func (in *Input) coverageMetrics(out *Output) bool {
 		}
 	}
 	if ratio == nil {
-		return true
+		return false
 	}
 	warnBelow := in.Options.CoverageWarn
-	if warnBelow == 0 {
-		warnBelow = defaultCoverageWarn
-	}
 	percent := func(v float64) string { return units.Format(v, report.Ratio) }
 	if *ratio < warnBelow {
 		out.Warn("nvtx_coverage", "NVTX ranges cover "+percent(*ratio)+" of the kernel time, below the threshold of "+percent(warnBelow)+

@@ -1,7 +1,6 @@
 package section
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -123,7 +122,7 @@ func devicesTable(in *Input, out *Output) {
 	}
 	for i := range in.Timeline.Devices {
 		d := &in.Timeline.Devices[i]
-		a := Adapter(in.Trace, d.ID)
+		a := in.Trace.GPU(d.ID)
 		busy := d.Busy.Len()
 		t.Row(report.I(int64(d.ID)), statedText(a.Name), statedText(a.Chip), statedText(capability(&a)), statedInt(a.SMs), statedInt(a.MemoryBytes), statedRate(a.MemoryBandwidth),
 			statedRate(a.ClockHz), report.S(in.pidsOn(i)), report.I(counts[i]), report.I(times[i]), report.I(busy), cell(stat.Ratio(busy, in.Span.Len())))
@@ -151,22 +150,6 @@ func (in *Input) pidsOn(device int) string {
 		pids = append(pids[:few], "…")
 	}
 	return strings.Join(pids, ", ")
-}
-
-// Adapter is what the capture says of a device: the one adapter that can be it. Adapters that cannot run CUDA (no
-// multiprocessors) share device number 0 with the ones that can. Where several could be it, nothing is known.
-func Adapter(t *trace.Trace, device int32) trace.GPUInfo {
-	var list []trace.GPUInfo
-	for _, a := range t.GPUs {
-		if a.CUDADevice == int64(device) && a.Name != "" {
-			list = append(list, a)
-		}
-	}
-	slices.SortStableFunc(list, func(a, b trace.GPUInfo) int { return int(min(1, max(-1, b.SMs-a.SMs))) })
-	if len(list) == 0 || len(list) > 1 && list[1].SMs > 0 && list[1].Name != list[0].Name {
-		return trace.GPUInfo{}
-	}
-	return list[0]
 }
 
 func capability(a *trace.GPUInfo) string {

@@ -211,8 +211,8 @@ func (in *Input) sharedDevices(out *Output, emitted map[int32]bool) {
 		if first != nil && first.device == p.device {
 			out.Find("shared_device", report.Low, "Several processes run kernels on the same device",
 				[]report.MetricRef{Ref("kernel.total_time", "pid", in.pid(first.proc)), Ref("kernel.total_time", "pid", in.pid(p.proc))},
-				"Without MPS the GPU switches between processes and runs one at a time, whatever is free: start nvidia-cuda-mps-control, partition the GPU (MIG), or give each process a device of its own (CUDA_VISIBLE_DEVICES).",
-				"If this is not meant, look for a leftover server or a rank that picked the wrong device; nvidia-smi lists the processes of each GPU.")
+				"If each process was started with a CUDA_VISIBLE_DEVICES of its own, these are different GPUs that both call themselves by the same number: the export's deviceId is the process's own numbering, and numbers by device mix them.",
+				"If they do share it: without MPS the GPU switches between processes and runs one at a time, whatever is free. Start nvidia-cuda-mps-control, partition the GPU (MIG), or give each process its own; look for a leftover server with nvidia-smi.")
 			return
 		}
 		first = p

@@ -33,7 +33,7 @@ func unitCauseLabels() []string {
 
 var _ = register(Section{
 	ID: "unit", Title: "Unit of work", Rank: 60,
-	Derivation: "A unit is one step of the workload, found by markers, CUDA graph launches or the repeating kernel sequence. It lasts from the start of its first GPU work to the start of the next unit's, so that idle time within and between units counts. Numbers are over the kept units of one kind on one device: without labels, of the kind with most time on the device where it takes longest.",
+	Derivation: "A unit is one step of the workload, found by markers, CUDA graph launches or the repeating kernel sequence. It lasts from the start of its first GPU work to the start of the next unit's, so that idle time within and between units counts. Numbers are over the kept units of one kind on one device: without labels, of the main kind (by time, or by number where no marker names the phase) on the device where it takes longest.",
 	Metrics: []report.MetricDef{
 		def("unit.count", report.Count, report.None, report.Noisy, "units of work that the numbers are made from: complete, steady and of one kind", unitLabels...),
 		unitDef("unit.time", report.Nanoseconds, report.Lower, report.Noisy, "time from the start of a unit's first work to the start of the next unit's"),

@@ -89,7 +89,7 @@ func (l *loader) run() error {
 	sort.Slice(t.Tables, func(i, j int) bool { return t.Tables[i].Name < t.Tables[j].Name })
 	l.settleIdents(ids)
 	l.closeRanges()
-	return errors.Join(l.loadMeta(), l.loadNames(), l.loadGPUs())
+	return errors.Join(l.loadMeta(), l.loadNames(), l.loadGPUs(), l.separateDevices())
 }
 
 // scan reads a table's columns by name; a column the table lacks reads as NULL. It counts rows, watches the context

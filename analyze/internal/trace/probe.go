@@ -23,6 +23,7 @@ const (
 	RoleProcesses   Role = "processes"
 	RoleThreads     Role = "threads"
 	RoleGPU         Role = "gpu"
+	RoleDevices     Role = "devices"
 	RoleSystem      Role = "system"
 	RoleExport      Role = "export"
 	RoleCapture     Role = "capture"
@@ -53,6 +54,7 @@ var roles = []roleSpec{
 	{RoleProcesses, []string{"PROCESSES"}, []string{"globalPid"}, nil},
 	{RoleThreads, []string{"ThreadNames"}, []string{"nameId", "globalTid"}, nil},
 	{RoleGPU, []string{"TARGET_INFO_GPU", "TARGET_INFO_CUDA_GPU"}, []string{"name"}, nil},
+	{RoleDevices, []string{"TARGET_INFO_CUDA_DEVICE"}, []string{"gpuId", "cudaId", "pid"}, nil},
 	{RoleSystem, []string{"TARGET_INFO_SYSTEM_ENV"}, []string{"name", "value"}, nil},
 	{RoleExport, []string{"META_DATA_EXPORT", "EXPORT_META_DATA"}, []string{"name", "value"}, nil},
 	{RoleCapture, []string{"META_DATA_CAPTURE"}, []string{"name", "value"}, nil},

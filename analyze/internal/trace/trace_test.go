@@ -255,3 +255,22 @@ func TestCancel(t *testing.T) {
 		t.Errorf("error = %v, want context.Canceled", err)
 	}
 }
+
+// Two ranks that each see one GPU both call it device 0; the capture's device table tells them apart.
+func TestDevicesOfRanksAreToldApart(t *testing.T) {
+	for _, c := range []struct {
+		gpus [2]int64 // adapter of pid 100 and of pid 200
+		want [2]int32
+	}{{[2]int64{0, 1}, [2]int32{0, 1}}, {[2]int64{3, 3}, [2]int32{0, 0}}} {
+		b := tracetest.New(tracetest.Schema("3.17.2"), tracetest.EmptyTable("TARGET_INFO_CUDA_DEVICE"))
+		for i, pid := range []int64{100, 200} {
+			th := b.Process(pid, "python").Thread(pid, "main")
+			th.Launch("k", 10, 20, tracetest.Kernel{Start: 100 + int64(i), End: 110})
+			b.Row("TARGET_INFO_CUDA_DEVICE", tracetest.Row{"gpuId": tracetest.Int(c.gpus[i]), "cudaId": tracetest.Int(0), "pid": tracetest.Int(pid)})
+		}
+		tr := open(t, b, Options{})
+		if got := [2]int32{tr.Kernels.Device(0), tr.Kernels.Device(1)}; got != c.want {
+			t.Errorf("adapters %v: devices %v, want %v", c.gpus, got, c.want)
+		}
+	}
+}

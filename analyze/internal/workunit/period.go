@@ -73,9 +73,10 @@ func evaluate(seq []int32, lags []int) (r found) {
 	}
 	r.best, r.bestShare = lags[best], shares[best]
 	if shares[best] >= minShare {
-		tolerance := equalShare(shares[best], len(seq)-lags[best])
+		top := shares[best]
+		tolerance := equalShare(top, len(seq)-lags[best])
 		for i := range lags {
-			if shares[i] >= shares[best]-tolerance && lags[i] < lags[best] {
+			if shares[i] >= max(minShare, top-tolerance) && lags[i] < lags[best] {
 				best = i
 			}
 		}

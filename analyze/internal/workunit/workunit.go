@@ -41,7 +41,7 @@ type Result struct {
 
 	Units   []Unit // by device, process, then start
 	Groups  []Group
-	Primary int // of the phase with most kept time, the group with most; -1 without units
+	Primary int // with markers, of the phase with most kept time the group with most; else that with most units; -1: none
 
 	Period Period // of the kernel sequence, where that was looked at
 
@@ -202,6 +202,14 @@ func (r *Result) count() {
 	r.Primary = -1
 	if mains := r.PhaseMains(); len(mains) > 0 {
 		r.Primary = mains[0]
+	}
+	if r.Kind == KindNVTX {
+		return
+	}
+	for g := range r.Groups { // without markers the unit is what recurs most often
+		if r.Primary >= 0 && r.Groups[g].Count > r.Groups[r.Primary].Count {
+			r.Primary = g
+		}
 	}
 }
 

@@ -1,0 +1,596 @@
+package workunit_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/interval"
+	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
+	"github.com/nsys-llm/explain/analyze/tracetest"
+)
+
+const us = 1_000
+
+// find opens a trace and looks for its units.
+func find(tb testing.TB, path, spec string) *workunit.Result {
+	tb.Helper()
+	s, err := workunit.ParseSpec(spec)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tag := func(text string) uint32 {
+		if s.Kind == workunit.KindNVTX && s.Pattern.MatchString(text) {
+			return 1
+		}
+		return 0
+	}
+	t, err := trace.Open(context.Background(), path, trace.Options{Tag: tag})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer t.Close()
+	in := &workunit.Input{Trace: t, Spec: s, Marked: func(tag uint32) bool { return tag == 1 }}
+	in.Kinds = make([]kernelname.Info, len(t.Kernels.Names))
+	isComm := make([]bool, len(t.Kernels.Names))
+	for i, n := range t.Kernels.Names {
+		in.Kinds[i] = kernelname.Classify(n.Name)
+		isComm[i] = in.Kinds[i].Comm
+	}
+	in.Calls, in.Stacks = attrib.Join(t), attrib.NewStacks(t)
+	span, _ := attrib.WorkSpan(t)
+	in.Timeline = attrib.NewTimeline(t, in.Calls, span, isComm)
+	r := workunit.Find(in)
+	check(tb, r)
+	return r
+}
+
+// check holds what must be true of every result.
+func check(tb testing.TB, r *workunit.Result) {
+	tb.Helper()
+	if r.Why == "" {
+		tb.Error("a result without why")
+	}
+	if (r.Kind == workunit.KindNone) != (len(r.Units) == 0) {
+		tb.Errorf("kind %s with %d units", r.Kind, len(r.Units))
+	}
+	var kept int64
+	for i := range r.Units {
+		u := &r.Units[i]
+		if u.Time() < 0 || u.LastWork < u.Start {
+			tb.Errorf("unit %d: [%d, %d), last work %d", i, u.Start, u.End, u.LastWork)
+		}
+		if i > 0 {
+			if p := &r.Units[i-1]; p.Index == u.Index && p.Proc == u.Proc && p.End > u.Start {
+				tb.Errorf("units %d and %d overlap: [%d, %d), [%d, %d)", i-1, i, p.Start, p.End, u.Start, u.End)
+			}
+		}
+		if u.State == workunit.Kept {
+			kept++
+			if u.Group < 0 {
+				tb.Errorf("unit %d is kept and of no group", i)
+			}
+		}
+	}
+	for g := range r.Groups {
+		kept -= r.Groups[g].Count
+		if x := &r.Groups[g]; len(x.Signature) != 16 || x.Example < 0 {
+			tb.Errorf("group %+v", *x)
+		}
+	}
+	if kept != 0 {
+		tb.Errorf("groups lack %d kept units", kept)
+	}
+	for d := range r.Of {
+		for w, u := range r.Of[d] {
+			if u == trace.None {
+				continue
+			}
+			if x, work := &r.Units[u], &r.Timeline.Devices[d].Work[w]; int(x.Index) != d || work.Start < x.Start {
+				tb.Errorf("work at %d is in the unit that starts at %d on device %d", work.Start, x.Start, x.Device)
+			}
+		}
+	}
+}
+
+func shared(tb testing.TB, trace string) string {
+	tb.Helper()
+	path := filepath.Join("..", "..", "..", "..", "shared", "traces", trace+".sqlite")
+	if _, err := os.Stat(path); err != nil {
+		tb.Skip("no shared/traces: the real traces are not part of the project")
+	}
+	return path
+}
+
+// mean time of the kept units of the primary group on one device, in ms.
+func mean(r *workunit.Result, device int32) (ms float64, n int) {
+	var sum int64
+	for i := range r.Units {
+		if u := &r.Units[i]; u.State == workunit.Kept && int(u.Group) == r.Primary && u.Device == device {
+			sum += u.Time()
+			n++
+		}
+	}
+	return float64(sum) / float64(n) / 1e6, n
+}
+
+// TestRealTraces are the periods that were worked out by hand.
+func TestRealTraces(t *testing.T) {
+	for _, want := range []struct {
+		trace   string
+		kind    string
+		period  int
+		inner   int
+		kernels int64 // of a unit, communication included
+		units   int
+		means   []float64 // ms, by device
+	}{
+		{"nsysai_mfu_2gpu_before", "kernel", 117, 0, 119, 32, []float64{17.53, 17.53}},
+		{"nsysai_mfu_2gpu_after", "kernel", 117, 0, 119, 28, []float64{19.95, 19.95}},
+		{"cs336zx_2_7B", "kernel", 1832, 57, 1832, 3, []float64{841.25}},
+		{"cs336zx_2_7B_nvtx", "kernel", 1832, 57, 1832, 3, []float64{841.12}},
+		{"cs336zx_2_7B_clean", "kernel", 1832, 57, 1832, 9, []float64{841.01}},
+		{"cs336_hoponga_exp2024_2", "kernel", 746, 0, 746, 11, []float64{31.32}},
+		{"cs336_hoponga_exp2023_4", "kernel", 746, 0, 746, 11, []float64{31.32}},
+		{"rodinia_report2_native", "kernel", 2, 0, 2, 4094, []float64{0.70}},
+		{"rodinia_report3_native", "kernel", 2, 0, 2, 4094, []float64{0.21}},
+		{"nsysai_h100_2gpu_1s", "kernel", 62, 0, 62, 46, []float64{29.34, 29.34}},
+		{"cs336zx_2_7B_compile_cudagraph", "graph", 0, 0, 3, 9, []float64{781.14}},
+		{"cs336_jsun_4ae893", "none", 0, 0, 0, 0, nil},
+		{"sglang_baseline_report", "none", 0, 0, 0, 0, nil},
+		{"mordred_exp2023_4", "none", 0, 0, 0, 0, nil},
+		{"fuser_h200_report1", "none", 0, 0, 0, 0, nil},
+		{"alpa_r1_memcpy_nokernel", "none", 0, 0, 0, 0, nil},
+		{"centerformer_baseline_nvtxonly", "none", 0, 0, 0, 0, nil},
+	} {
+		t.Run(want.trace, func(t *testing.T) {
+			r := find(t, shared(t, want.trace), "")
+			if r.Kind != want.kind || r.Period.Kernels != want.period || r.Period.Inner != want.inner {
+				t.Fatalf("kind %s, %+v; want %+v (%s)", r.Kind, r.Period, want, r.Why)
+			}
+			if want.kind == "none" {
+				return
+			}
+			if n := r.Groups[r.Primary].Count; n != int64(want.units) {
+				t.Errorf("%d units, want %d", n, want.units)
+			}
+			for i := range r.Units {
+				if u := &r.Units[i]; u.State == workunit.Kept && want.kernels != r.Groups[u.Group].Kernels {
+					t.Errorf("a unit of %d kernels, want %d", r.Groups[u.Group].Kernels, want.kernels)
+				}
+			}
+			for d, ms := range want.means {
+				if got, _ := mean(r, int32(d)); math.Abs(got-ms) > 0.005 {
+					t.Errorf("device %d: mean %.4f ms, want %.2f", d, got, ms)
+				}
+			}
+		})
+	}
+}
+
+// Every block of the two captures has 119 kernels, and the captures are of the same work.
+func TestBlocksOfMFU(t *testing.T) {
+	signature := ""
+	for _, name := range []string{"nsysai_mfu_2gpu_before", "nsysai_mfu_2gpu_after"} {
+		r := find(t, shared(t, name), "")
+		if len(r.Groups) != 1 {
+			t.Fatalf("%d groups", len(r.Groups))
+		}
+		counts := make([]int, len(r.Units))
+		for d := range r.Of {
+			for _, u := range r.Of[d] {
+				if u != trace.None {
+					counts[u]++
+				}
+			}
+		}
+		for i := range r.Units {
+			if u := &r.Units[i]; u.State == workunit.Kept && counts[i] < 119 {
+				t.Errorf("%s: unit %d has %d pieces of work", name, i, counts[i])
+			}
+		}
+		if signature == "" {
+			signature = r.Groups[0].Signature
+		} else if r.Groups[0].Signature != signature {
+			t.Errorf("signatures %s and %s", signature, r.Groups[0].Signature)
+		}
+	}
+}
+
+// One forward pass, captured three ways.
+func TestPassesAreTheSameWork(t *testing.T) {
+	signatures := map[string]bool{}
+	name := ""
+	for _, trace := range []string{"cs336zx_2_7B", "cs336zx_2_7B_nvtx", "cs336zx_2_7B_clean"} {
+		r := find(t, shared(t, trace), "")
+		signatures[r.Groups[r.Primary].Signature] = true
+		if name != "" && r.Name != name {
+			t.Errorf("cut at %s and at %s", name, r.Name)
+		}
+		name = r.Name
+		for i := range r.Units {
+			u := &r.Units[i]
+			busy := r.Timeline.Devices[0].Busy.Within(u.Start, u.End)
+			switch u.State {
+			case workunit.Kept: // the truth: span 840.96 to 841.47 ms, busy 839.04 to 839.28
+				if ms := float64(u.Time()) / 1e6; ms < 840.955 || ms > 841.48 {
+					t.Errorf("%s: a pass of %.3f ms", trace, ms)
+				}
+				if ms := float64(busy) / 1e6; trace != "cs336zx_2_7B_nvtx" && (ms < 839.03 || ms > 839.285) {
+					t.Errorf("%s: a pass busy for %.3f ms", trace, ms)
+				}
+			case workunit.Warmup:
+				if ms := float64(busy) / 1e6; ms < 862 || ms > 900 {
+					t.Errorf("%s: a warm-up pass busy for %.3f ms", trace, ms)
+				}
+			default:
+				t.Errorf("%s: a unit is %s", trace, u.State)
+			}
+		}
+	}
+	if len(signatures) != 1 {
+		t.Errorf("%d signatures", len(signatures))
+	}
+}
+
+// summary of a result that must not change when the trace is only moved or renamed.
+func summary(r *workunit.Result, shift int64) string {
+	var b strings.Builder
+	fmt.Fprintln(&b, r.Kind, r.Name, r.Why, r.Period, r.Primary)
+	for i := range r.Units {
+		u := &r.Units[i]
+		fmt.Fprintln(&b, u.Device, u.Start-shift, u.End-shift, u.Group, u.State, u.HostKnown())
+	}
+	for i := range r.Groups {
+		fmt.Fprintf(&b, "%+v\n", r.Groups[i])
+	}
+	return b.String()
+}
+
+func rewritten(t *testing.T, src string, edits ...tracetest.Edit) string {
+	t.Helper()
+	dst := filepath.Join(t.TempDir(), "edited.sqlite")
+	if err := tracetest.Rewrite(src, dst, edits...); err != nil {
+		t.Fatal(err)
+	}
+	return dst
+}
+
+func sources(t *testing.T) map[string]string {
+	list := map[string]string{
+		"serving": tracetest.Serving().WriteTB(t),
+		"hidden":  tracetest.GraphHidden().WriteTB(t),
+	}
+	if path := filepath.Join("..", "..", "..", "..", "shared", "traces", "nsysai_mfu_2gpu_before.sqlite"); exists(path) {
+		list["mfu"] = path
+	}
+	return list
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func TestShiftedTimeChangesNothing(t *testing.T) {
+	for name, src := range sources(t) {
+		want := summary(find(t, src, ""), 0)
+		for _, shift := range []int64{12_345_678_901, -9_000_000_000} {
+			if got := summary(find(t, rewritten(t, src, tracetest.ShiftTime(shift)), ""), shift); got != want {
+				t.Errorf("%s, shifted by %d:\n%s\nwant\n%s", name, shift, got, want)
+			}
+		}
+	}
+}
+
+func TestRenamedPIDsChangeNothing(t *testing.T) {
+	src := tracetest.Serving().WriteTB(t)
+	want := summary(find(t, src, ""), 0)
+	if got := summary(find(t, rewritten(t, src, tracetest.RenamePID(4101, 7), tracetest.RenamePID(4102, 9_000)), ""), 0); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// However a capture was cut, its units are the same ones, cut at the same kernel.
+func TestCutCaptureKeepsPeriodAndSignature(t *testing.T) {
+	src := shared(t, "nsysai_mfu_2gpu_before")
+	whole := find(t, src, "")
+	starts := map[int64]bool{}
+	for i := range whole.Units {
+		starts[whole.Units[i].Start] = true
+	}
+	d := &whole.Timeline.Devices[0]
+	from, to := d.Work[0].Start, d.Work[len(d.Work)-1].Start
+	for _, share := range [][2]float64{{0.05, 1}, {0.13, 0.9}, {0.31, 0.77}, {0, 0.5}, {0.5, 1}, {0.41, 0.83}} {
+		at := func(x float64) int64 { return from + int64(x*float64(to-from)) }
+		r := find(t, rewritten(t, src, tracetest.Cut(at(share[0]), at(share[1]))), "")
+		if r.Period.Kernels != 117 || len(r.Groups) != 1 || r.Groups[0].Signature != whole.Groups[0].Signature || r.Name != whole.Name {
+			t.Errorf("%v: %+v, groups %+v, want signature %s", share, r.Period, r.Groups, whole.Groups[0].Signature)
+			continue
+		}
+		for i := range r.Units {
+			if u := &r.Units[i]; u.State == workunit.Kept && !starts[u.Start] {
+				t.Errorf("%v: a unit starts at %d, where none does in the whole capture", share, u.Start)
+			}
+		}
+	}
+}
+
+// The serving trace's truths are in its documentation: 16 decode steps of 3 sizes, 4 prefills of 2 sizes, 4 mixed steps,
+// 3 more decodes of size 8 at the end, a warm-up of one prefill of each size and one decode of 8; on 2 devices.
+func TestServingMarkers(t *testing.T) {
+	for name, b := range map[string]*tracetest.Builder{"node": tracetest.Serving(), "graph": tracetest.ServingGraphMode()} {
+		r := find(t, b.WriteTB(t), "")
+		if r.Kind != "nvtx" {
+			t.Fatalf("%s: kind %s: %s", name, r.Kind, r.Why)
+		}
+		got := map[string]int64{}
+		for _, g := range r.Groups {
+			got[fmt.Sprintf("%s %d %d", g.Phase, g.Batch, g.Tokens)] = g.Count
+		}
+		want := map[string]int64{
+			"prefill 1 512": 8, "prefill 1 2048": 8, "mixed 17 512": 8,
+			"decode 8 -1": 36, "decode 16 -1": 32, "decode 32 -1": 32, // of the 3 decodes at the end, nothing closes the last
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s: groups %v, want %v", name, got, want)
+		}
+		cut, warmup, other := r.Trimmed()
+		if cut != 2 || warmup != 6 || other != 0 {
+			t.Errorf("%s: cut %d, warm-up %d, other %d; want 2, 6, 0", name, cut, warmup, other)
+		}
+		if p := r.Groups[r.Primary]; p.Phase != "decode" || p.Batch != 32 {
+			t.Errorf("%s: primary %+v", name, p)
+		}
+		want71 := map[string]int64{"node": 71, "graph": 5}[name] // 66 kernels in the graph, 5 after it
+		if k := r.Groups[r.Primary].Kernels; k != want71 {
+			t.Errorf("%s: a decode step has %d kernels, want %d", name, k, want71)
+		}
+	}
+}
+
+// step launches n kernels of 10 µs each on a device, 1 µs apart, and returns the time after them.
+func step(th *tracetest.Thread, device, at int64, names ...string) int64 {
+	for _, n := range names {
+		th.Launch(n, at-5*us, at-4*us, tracetest.Kernel{Place: tracetest.Place{Device: device}, Start: at, End: at + 10*us})
+		at += 11 * us
+	}
+	return at
+}
+
+func TestNestedMarkersCountOnce(t *testing.T) {
+	b := tracetest.New()
+	th := b.Process(1, "python").Thread(1, "python")
+	at := int64(1000 * us)
+	for i := range 6 {
+		begin := at
+		next := step(th, 0, at, "a", "b", "c")
+		th.Range(fmt.Sprintf("ProfilerStep#%d", i), begin-20*us, next+20*us)
+		th.Range("step[DECODE bs=4]", begin-10*us, next+10*us)
+		th.Range("step[DECODE bs=4]", begin-8*us, next+5*us)
+		at = next + 100*us
+	}
+	r := find(t, b.WriteTB(t), "")
+	if r.Kind != "nvtx" || len(r.Units) != 6 || !strings.HasPrefix(r.Name, "step[") {
+		t.Fatalf("%s %s: %d units, want 6 of SGLang's: %s", r.Kind, r.Name, len(r.Units), r.Why)
+	}
+	// 3 kernels of 11 µs, then 100 µs; the last one is not closed.
+	for i, u := range r.Units[:5] {
+		if u.Time() != 133*us || u.State != workunit.Kept {
+			t.Errorf("unit %d: %d ns, %s", i, u.Time(), u.State)
+		}
+	}
+	if r.Units[5].State != workunit.Cut {
+		t.Errorf("the last unit is %s", r.Units[5].State)
+	}
+}
+
+// Steps are launched one ahead: the next step's first kernel runs on another stream while this one's last still does.
+func TestPipelinedStepsBelongToTheirMarker(t *testing.T) {
+	b := tracetest.New()
+	th := b.Process(1, "python").Thread(1, "python")
+	for i := range int64(8) {
+		at := (1000 + 100*i) * us
+		host := (100 + 50*i) * us
+		th.Range("execute_context_0(0)_generation_2(2)", host, host+40*us)
+		th.Launch("forward", host+1*us, host+2*us, tracetest.Kernel{Start: at, End: at + 90*us})
+		th.Launch("sample", host+3*us, host+4*us, tracetest.Kernel{Place: tracetest.Place{Stream: 9}, Start: at + 90*us, End: at + 130*us})
+	}
+	r := find(t, b.WriteTB(t), "")
+	if len(r.Units) != 8 || r.Groups[0].Kernels != 2 {
+		t.Fatalf("%d units of %d kernels, want 8 of 2", len(r.Units), r.Groups[0].Kernels)
+	}
+	for i, u := range r.Units[:7] {
+		if u.Time() != 100*us || u.LastWork != u.Start+130*us {
+			t.Errorf("unit %d: %d ns, last work after %d", i, u.Time(), u.LastWork-u.Start)
+		}
+	}
+}
+
+func TestWorkOfOtherThreadsBelongsToTheMarker(t *testing.T) {
+	b := tracetest.New()
+	p := b.Process(1, "python")
+	main, worker := p.Thread(1, "main"), p.Thread(2, "autograd")
+	at := int64(1000 * us)
+	for i := range 5 {
+		begin := at
+		at = step(main, 0, at, "forward")
+		at = step(worker, 0, at, "backward", "backward2")
+		main.Range(fmt.Sprintf("ProfilerStep#%d", i), begin-10*us, at)
+		at += 50 * us
+	}
+	r := find(t, b.WriteTB(t), "")
+	if len(r.Units) != 5 || r.Groups[0].Kernels != 3 {
+		t.Fatalf("%d units, %+v", len(r.Units), r.Groups)
+	}
+}
+
+func TestUserSpecs(t *testing.T) {
+	path := tracetest.Serving().WriteTB(t)
+	for _, c := range []struct {
+		spec, kind, phase string
+		kernels           int64
+	}{
+		// 18 of the 66 + 1 steps have a prefill part; each of them launches 67 kernels on each of 2 devices.
+		{"nvtx:execute_context_1", "nvtx", "prefill", 67},
+		{"nvtx:no such range", "none", "", 0},
+		{"kernel:argmax|ArgMaxOps", "kernel", "step:", 71},
+		{"kernel:no such kernel", "none", "", 0},
+		{"graph", "graph", "step:", 71},
+		{"none", "none", "", 0},
+	} {
+		r := find(t, path, c.spec)
+		if r.Kind != c.kind || !strings.Contains(r.Why, "--unit") {
+			t.Errorf("%s: %s: %s", c.spec, r.Kind, r.Why)
+			continue
+		}
+		if c.kind == "none" {
+			continue
+		}
+		if p := r.Groups[r.Primary]; !strings.HasPrefix(p.Phase, c.phase) || p.Kernels != c.kernels {
+			t.Errorf("%s: primary %+v, want phase %s and %d kernels", c.spec, p, c.phase, c.kernels)
+		}
+	}
+	if r := find(t, tracetest.Tiny().WriteTB(t), "graph"); r.Kind != "none" || !strings.Contains(r.Why, "no CUDA graph") {
+		t.Errorf("graph: %s: %s", r.Kind, r.Why)
+	}
+}
+
+func TestParseSpec(t *testing.T) {
+	for text, ok := range map[string]bool{
+		"": true, "auto": true, "graph": true, "none": true, "nvtx:^step": true, "kernel:gemm|gemv": true,
+		"nvtx:": false, "nvtx:(": false, "kernel": false, "step": false, "graph:1": false,
+	} {
+		if _, err := workunit.ParseSpec(text); (err == nil) != ok {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if s, _ := workunit.ParseSpec("nvtx:a:b"); s.Pattern.String() != "a:b" {
+		t.Errorf("pattern %q", s.Pattern)
+	}
+}
+
+// Piecewise graphs: three graphs make a step, at two batch sizes whose graphs differ.
+func TestPiecewiseGraphs(t *testing.T) {
+	b := tracetest.New()
+	th := b.Process(1, "python").Thread(1, "python")
+	at := int64(1000 * us)
+	graph := func(names ...string) {
+		var nodes []tracetest.Kernel
+		begin := at
+		for _, n := range names {
+			nodes = append(nodes, tracetest.Kernel{Name: n, Start: at, End: at + 10*us})
+			at += 11 * us
+		}
+		th.GraphLaunch(begin-5*us, begin-4*us, nodes...)
+	}
+	for i := range 12 {
+		size := []string{"small", "large"}[i/4%2]
+		graph("norm", "qkv_"+size, "rope")
+		at = step(th, 0, at, "attention")
+		graph("o_"+size, "norm", "up_"+size, "down_"+size)
+		at = step(th, 0, at, "sample")
+		at += 30 * us
+	}
+	r := find(t, b.WriteTB(t), "")
+	if r.Kind != "graph" {
+		t.Fatalf("%s: %s", r.Kind, r.Why)
+	}
+	// 4 small, 4 large, 4 small steps of 9 kernels; a unit starts at the second graph, which has most time. A unit that
+	// begins in one size and ends in the other occurs once each, and is other work.
+	if len(r.Groups) != 2 || r.Groups[0].Kernels != 9 || r.Groups[1].Kernels != 9 {
+		t.Fatalf("groups %+v", r.Groups)
+	}
+	if r.Groups[0].Count+r.Groups[1].Count < 8 {
+		t.Errorf("groups %+v", r.Groups)
+	}
+}
+
+// Eager decode steps between prefills of other length: runs of a period, and what lies between recurs or does not.
+func TestRunsOfDecode(t *testing.T) {
+	b := tracetest.New()
+	th := b.Process(1, "python").Thread(1, "python")
+	at := int64(1000 * us)
+	for round := range 6 {
+		prefill := []string{"embed_p"}
+		for range 4 {
+			prefill = append(prefill, "norm_p", "qkv_p", "attention_p", "o_p", "up_p", "down_p")
+		}
+		for range round { // chunks: no two prefills alike
+			prefill = append(prefill, "chunk_p")
+		}
+		at = step(th, 0, at, prefill...)
+		for range 12 + round {
+			at = step(th, 0, at, "embed", "norm", "qkv", "attention", "o", "up", "down", "norm", "qkv", "attention", "o", "up", "down", "head", "sample")
+			at += 20 * us
+		}
+	}
+	r := find(t, b.WriteTB(t), "")
+	if r.Kind != "kernel" || r.Period.Kernels != 15 {
+		t.Fatalf("%s %+v: %s", r.Kind, r.Period, r.Why)
+	}
+	p := r.Groups[r.Primary]
+	if p.Kernels != 15 || p.Count < 12+13+14+15+16+17-12 {
+		t.Errorf("primary %+v", p)
+	}
+}
+
+func TestTwoProcessesOnOneDevice(t *testing.T) {
+	b := tracetest.New()
+	for i := range int64(2) {
+		th := b.Process(10+i, "python").Thread(10+i, "python")
+		for k := range int64(40) {
+			at := (1000 + 100*k + 37*i) * us
+			for j, name := range []string{"x", "y", "z"} {
+				s := at + int64(j)*7*us
+				th.Launch(name, s-3*us, s-2*us, tracetest.Kernel{Place: tracetest.Place{Stream: 7 + i}, Start: s, End: s + 5*us})
+			}
+		}
+	}
+	r := find(t, b.WriteTB(t), "")
+	if r.Kind != "kernel" || r.Period.Kernels != 3 || r.Period.Tracks != 2 || len(r.Groups) != 1 {
+		t.Fatalf("%s %+v %+v: %s", r.Kind, r.Period, r.Groups, r.Why)
+	}
+}
+
+func TestTileVariantsAreComparedByFamily(t *testing.T) {
+	b := tracetest.New()
+	th := b.Process(1, "python").Thread(1, "python")
+	at := int64(1000 * us)
+	tiles := []string{"64x64", "128x64", "128x128", "64x128", "256x64"}
+	for i := range 30 {
+		gemm := func(k int) string {
+			h := uint32(i*4+k+1) * 2654435761
+			return "ampere_sgemm_" + tiles[(h>>16^h>>5)%uint32(len(tiles))] + "_tn"
+		}
+		at = step(th, 0, at, "softmax_kernel", gemm(0), "rope_kernel", gemm(1), "silu_kernel", gemm(2), "norm_kernel", gemm(3))
+	}
+	r := find(t, b.WriteTB(t), "")
+	if r.Kind != "kernel" || r.Period.Kernels != 8 || !r.Period.Families || !strings.Contains(r.Why, "tile variants") {
+		t.Fatalf("%s %+v: %s", r.Kind, r.Period, r.Why)
+	}
+}
+
+func TestNarrowAndSteady(t *testing.T) {
+	r := find(t, tracetest.GraphHidden().WriteTB(t), "")
+	// Graph launches at 10020, 11020, … 19020 µs; the last one is not closed.
+	span, ok := r.Steady()
+	if want := (interval.Interval{Start: 10_020 * us, End: 19_020 * us}); !ok || span != want {
+		t.Errorf("steady %v, want %v", span, want)
+	}
+	r.Narrow(interval.Interval{Start: 12_000 * us, End: 15_020 * us})
+	if n := r.Groups[r.Primary].Count; n != 3 { // 12020, 13020, 14020: the end is not in
+		t.Errorf("%d units in the window, want 3", n)
+	}
+	r.Narrow(interval.Interval{Start: 0, End: 1})
+	if _, ok := r.Steady(); ok || r.Primary != -1 {
+		t.Errorf("units in an empty window: primary %d", r.Primary)
+	}
+}
