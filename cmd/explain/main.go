@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/nsys-llm/explain/analyze"
@@ -64,7 +65,7 @@ func run(ctx context.Context, args []string, w *world) int {
 		fmt.Fprintln(w.Err, "explain: interrupted; nothing was written")
 		return exitInput
 	case errors.As(err, &usage), errors.Is(err, analyze.ErrOptions):
-		fmt.Fprintf(w.Err, "explain: %s\n", clean(err.Error()))
+		fmt.Fprintf(w.Err, "explain: %s\n", clean(strings.TrimPrefix(err.Error(), analyze.ErrOptions.Error()+": ")))
 		fmt.Fprintln(w.Err, "Run 'explain --help' for usage.")
 		return exitUsage
 	case errors.Is(err, syscall.EPIPE): // the reader of our output has seen enough

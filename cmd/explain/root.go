@@ -32,6 +32,7 @@ installed. It is never changed, and nothing is created beside it. "explain TRACE
 		},
 	}
 	f.register(cmd)
+	cmd.SuggestionsMinimumDistance = 2
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	cmd.AddCommand(newReport(w), newMetrics(w), newDoc(w), newSchema(w), newVersion(w))
 	cmd.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true})

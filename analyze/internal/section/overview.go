@@ -13,7 +13,6 @@ var _ = register(Section{
 	ID: "overview", Title: "Overview", Rank: 10,
 	Derivation: "Devices are those that did work, from the event rows; what is known of them is from the capture's list of adapters. Settings are from the capture's metadata, by an allow-list of keys.",
 	Metrics: []report.MetricDef{
-		def("capture.duration", report.Nanoseconds, report.None, report.Noisy, "how long nsys recorded, from the start to the stop of the capture, whatever happened in it"),
 		def("capture.devices", report.Count, report.None, report.Exact, "devices that did work in the window"),
 		def("capture.processes", report.Count, report.None, report.Exact, "processes that called CUDA, did GPU work or opened NVTX ranges in the window"),
 	},
@@ -41,10 +40,6 @@ func overview(in *Input, out *Output) {
 	}
 	rows.Add()
 
-	if d := t.Meta.CaptureStop - t.Meta.CaptureStart; d > 0 {
-		out.source = report.Source{Tables: []string{"ANALYSIS_DETAILS"}, Columns: []string{"startTime", "stopTime"}, Rows: 1}
-		out.Int("capture.duration", nil, d)
-	}
 	if len(names) > 0 {
 		out.source = report.Source{Tables: names, Columns: []string{"deviceId", "globalPid", "globalTid"}, Rows: read}
 		out.Int("capture.devices", nil, int64(len(in.Timeline.Devices)))

@@ -28,7 +28,7 @@ func TestOverviewOfTiny(t *testing.T) {
 	b.Env("NvDriverVersion", "570.133.20")
 	b.Env("DeviceEnvironment", "HF_TOKEN=secret")
 	res := analyse(t, b, analyze.Options{})
-	metric(t, res.Report, 1020*micro, "capture.duration") // the builder's captures go from the first to the last event, 80 to 1100
+	noMetric(t, res.Report, "capture.duration") // exporters differ in stating it, so it is shown in the window table and is no metric
 	metric(t, res.Report, 1, "capture.devices")
 	metric(t, res.Report, 1, "capture.processes")
 	wantLines(t, cellLines(t, tableNamed(t, res, "devices"), "device_id", "name", "chip", "compute_capability", "sm_count", "memory_bytes", "memory_bandwidth_bytes_per_s", "clock_hz", "busy"),

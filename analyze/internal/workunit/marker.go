@@ -14,6 +14,7 @@ import (
 const (
 	minMarkers     = 3   // with GPU work on a device
 	minMarkerShare = 0.3 // of all GPU work, launched inside markers
+	maxDepth       = 256 // of ranges around a marker that are looked at
 )
 
 // engineTitle is how an engine's markers are called in reports.
@@ -161,7 +162,8 @@ func (f *finder) markers(is, whole func(i int) bool) *marked {
 		if m.place[i] == no {
 			continue
 		}
-		for up := f.Stacks.Parent[i]; up != trace.None; up = f.Stacks.Parent[up] {
+		up := f.Stacks.Parent[i]
+		for depth := 0; up != trace.None && depth < maxDepth; depth, up = depth+1, f.Stacks.Parent[up] {
 			if m.place[up] == no || r.End(int(up)) < r.End(i) {
 				continue
 			}
