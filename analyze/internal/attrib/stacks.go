@@ -16,36 +16,42 @@ type Stacks struct {
 
 	ranges *trace.Ranges
 	api    *trace.API
+
+	// Nodes are what Walk follows. Node n below the number of ranges is range n, and out[n] the node outward of it; the
+	// nodes beyond are copies, made where start/end ranges that do not nest would leave long chains of ended ones behind.
+	// Until the first copy, out is Parent and from is Innermost.
+	out, from []int32
+	copies    []node
 }
+
+type node struct{ of, out int32 }
+
+// chain is the stack of one thread: its innermost node, how long it is with ended ranges counted, and how long it may get
+// before the ended ones are dropped.
+type chain struct {
+	top         int32
+	len, maxLen int
+}
+
+const minChain = 64
 
 // NewStacks sweeps each thread once: ranges and calls are sorted by start, and a range that starts at the same moment
 // as another is inside it if it ends earlier. Start/end ranges need not nest; one that ended while a younger one is
-// still open is passed over by Walk.
+// still open is passed over by Walk, and dropped once such ranges are more than half of a chain, so that no walk is
+// longer than about twice the ranges open at that moment.
 func NewStacks(t *trace.Trace) *Stacks {
 	r, a := &t.Ranges, &t.API
 	s := &Stacks{Parent: make([]int32, r.Len()), Innermost: make([]int32, a.Len()), ranges: r, api: a}
+	s.out, s.from = s.Parent, s.Innermost
 	for i := range s.Innermost {
 		s.Innermost[i] = trace.None
 	}
 	if r.Len() == 0 {
 		return s
 	}
-	top := make([]int32, len(t.Threads)) // innermost range of each thread, linked outward by Parent
-	for i := range top {
-		top[i] = trace.None
-	}
-	push := func(i int32) {
-		th := r.Thread(int(i))
-		s.Parent[i] = trace.None
-		if th == trace.None {
-			return
-		}
-		start := r.Start(int(i))
-		for top[th] != trace.None && r.End(int(top[th])) <= start {
-			top[th] = s.Parent[top[th]]
-		}
-		s.Parent[i] = top[th]
-		top[th] = i
+	chains := make([]chain, len(t.Threads))
+	for i := range chains {
+		chains[i] = chain{top: trace.None, maxLen: minChain}
 	}
 	next, group := 0, make([]int32, 0, 16)
 	pushUpTo := func(at int64) {
@@ -56,7 +62,10 @@ func NewStacks(t *trace.Trace) *Stacks {
 			}
 			longestFirst(group, r)
 			for _, i := range group {
-				push(i)
+				s.Parent[i], s.out[i] = trace.None, trace.None
+				if th := r.Thread(int(i)); th != trace.None {
+					s.push(&chains[th], i)
+				}
 			}
 		}
 	}
@@ -67,15 +76,70 @@ func NewStacks(t *trace.Trace) *Stacks {
 		if th == trace.None {
 			continue
 		}
-		for top[th] != trace.None && r.End(int(top[th])) <= start {
-			top[th] = s.Parent[top[th]]
-		}
-		s.Innermost[i] = s.openFrom(top[th], a.Start(i), a.End(i))
+		c := &chains[th]
+		s.pop(c, start)
+		n := s.openFrom(c.top, start, a.End(i))
+		s.Innermost[i] = s.rangeOf(n)
+		s.from[i] = n
 	}
-	if n := r.Len(); n > 0 {
-		pushUpTo(r.Start(n - 1))
-	}
+	pushUpTo(r.Start(r.Len() - 1))
 	return s
+}
+
+// pop takes the ranges that ended by now off the top.
+func (s *Stacks) pop(c *chain, now int64) {
+	for c.top != trace.None && s.ranges.End(int(s.rangeOf(c.top))) <= now {
+		c.top = s.outward(c.top)
+		c.len--
+	}
+}
+
+// push puts range i on top.
+func (s *Stacks) push(c *chain, i int32) {
+	s.pop(c, s.ranges.Start(int(i)))
+	if c.len >= c.maxLen {
+		s.dropEnded(c, s.ranges.Start(int(i)))
+	}
+	s.Parent[i] = s.rangeOf(c.top)
+	s.out[i] = c.top
+	c.top = i
+	c.len++
+}
+
+// dropEnded rebuilds a chain from copies of the nodes that are still open. The old nodes stay as they are, for the calls
+// that saw them open.
+func (s *Stacks) dropEnded(c *chain, now int64) {
+	if len(s.copies) == 0 {
+		s.out, s.from = slices.Clone(s.Parent), slices.Clone(s.Innermost)
+	}
+	var open []int32
+	for n := c.top; n != trace.None; n = s.outward(n) {
+		if r := s.rangeOf(n); s.ranges.End(int(r)) > now {
+			open = append(open, r)
+		}
+	}
+	c.top = trace.None
+	for _, r := range slices.Backward(open) {
+		s.copies = append(s.copies, node{of: r, out: c.top})
+		c.top = int32(len(s.Parent) + len(s.copies) - 1)
+	}
+	c.len, c.maxLen = len(open), max(minChain, 2*len(open))
+}
+
+// rangeOf is the range a node stands for.
+func (s *Stacks) rangeOf(n int32) int32 {
+	if int(n) < len(s.Parent) {
+		return n // trace.None included
+	}
+	return s.copies[int(n)-len(s.Parent)].of
+}
+
+// outward is the next node outward.
+func (s *Stacks) outward(n int32) int32 {
+	if int(n) < len(s.out) {
+		return s.out[n]
+	}
+	return s.copies[int(n)-len(s.out)].out
 }
 
 // longestFirst sorts the ranges that start at one moment, few as a rule: the outer one is the longer one.
@@ -83,12 +147,15 @@ func longestFirst(group []int32, r *trace.Ranges) {
 	slices.SortStableFunc(group, func(a, b int32) int { return cmp.Compare(r.End(int(b)), r.End(int(a))) })
 }
 
-// openFrom returns the first range from r outward that encloses the call.
-func (s *Stacks) openFrom(r int32, start, end int64) int32 {
-	for r != trace.None && !(s.ranges.Start(int(r)) <= start && s.ranges.End(int(r)) >= end) {
-		r = s.Parent[r]
+// openFrom returns the first node from n outward whose range encloses the call.
+func (s *Stacks) openFrom(n int32, start, end int64) int32 {
+	for n != trace.None {
+		if r := int(s.rangeOf(n)); s.ranges.Start(r) <= start && s.ranges.End(r) >= end {
+			break
+		}
+		n = s.outward(n)
 	}
-	return r
+	return n
 }
 
 // Walk calls visit for every range that encloses the API call, from the innermost outward, until visit says stop.
@@ -97,8 +164,8 @@ func (s *Stacks) Walk(call int32, visit func(r int32) (more bool)) {
 		return
 	}
 	start, end := s.api.Start(int(call)), s.api.End(int(call))
-	for r := s.Innermost[call]; r != trace.None; r = s.openFrom(s.Parent[r], start, end) {
-		if !visit(r) {
+	for n := s.from[call]; n != trace.None; n = s.openFrom(s.outward(n), start, end) {
+		if !visit(s.rangeOf(n)) {
 			return
 		}
 	}

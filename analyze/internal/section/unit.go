@@ -145,11 +145,27 @@ func (r *unitRun) metrics(slowest []int) {
 	for _, g := range x.PhaseMains() {
 		r.set(Labels("phase", x.Groups[g].Phase), &r.sets[slowest[g]])
 	}
-	for g := range x.Groups {
-		if s := slowest[g]; s >= 0 && x.Groups[g].Batch >= 0 {
-			r.set(r.groupLabels(g), &r.sets[s])
+	for i, g := range r.byTime(slowest) {
+		if i < maxGroupMetrics && x.Groups[g].Batch >= 0 {
+			r.set(r.groupLabels(g), &r.sets[slowest[g]])
 		}
 	}
+}
+
+// maxGroupMetrics bounds the kinds of unit with metrics of their own; the groups table has more.
+const maxGroupMetrics = 24
+
+// byTime are the groups with kept units, those with most time first.
+func (r *unitRun) byTime(slowest []int) []int {
+	groups := r.in.Units.Groups
+	order := make([]int, 0, len(groups))
+	for g := range groups {
+		if slowest[g] >= 0 {
+			order = append(order, g)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(groups[b].Time, groups[a].Time) })
+	return order
 }
 
 func (r *unitRun) groupLabels(g int) report.Labels {

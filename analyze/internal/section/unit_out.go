@@ -80,6 +80,8 @@ func known(v int64) report.Cell {
 	return report.I(v)
 }
 
+const maxGroupRows = 100
+
 // groupTable shows the kinds of unit side by side, and where the time of the primary one goes.
 func (r *unitRun) groupTable(slowest []int) {
 	x := r.in.Units
@@ -87,15 +89,11 @@ func (r *unitRun) groupTable(slowest []int) {
 		countCol("units", "Units"), countCol("kernels", "Kernels"), idCol("device_id", "Slowest GPU"), meanCol("p50", "p50", "p50_ms"), meanCol("mean", "Mean", "mean_ms"),
 		meanCol("p90", "p90", "p90_ms"), wide(meanCol("min", "Min", "min_ms")), wide(meanCol("max", "Max", "max_ms")),
 		meanCol("busy", "Busy, mean", "mean_busy_ms"), meanCol("idle", "Idle, mean", "mean_idle_ms"), ratioCol("share", "Share of unit time", "pct_of_unit_time"), wide(textCol("signature", "Signature")))
-	order := make([]int, 0, len(x.Groups))
+	order := r.byTime(slowest)
 	var all int64
-	for g := range x.Groups {
-		if slowest[g] >= 0 {
-			order = append(order, g)
-			all += x.Groups[g].Time
-		}
+	for _, g := range order {
+		all += x.Groups[g].Time
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(x.Groups[b].Time, x.Groups[a].Time) })
 	for _, g := range order {
 		group, s := &x.Groups[g], &r.sets[slowest[g]]
 		times := make([]int64, len(s.units))
@@ -108,7 +106,7 @@ func (r *unitRun) groupTable(slowest []int) {
 			report.F(r.mean(s, func(c *unitCost) int64 { return c.busy })), report.F(r.mean(s, func(c *unitCost) int64 { return c.idle })),
 			cell(stat.Ratio(group.Time, all)), report.S(group.Signature))
 	}
-	t.Cut(-1).Add()
+	t.Cut(maxGroupRows, "units", "share").Add()
 
 	c := r.out.Table("unit_time", "Where one unit's time goes", "unit_time.csv", textCol("class", "Class"), meanCol("time", "Mean per unit", "mean_ns", "mean_ms"), ratioCol("share", "Share", "pct_of_unit"))
 	total := r.mean(r.main, func(c *unitCost) int64 { return c.time })

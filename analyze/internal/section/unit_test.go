@@ -29,7 +29,7 @@ const unitNCCL = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStor
 //
 // cudaStreamSynchronize [100,120] makes 10 (110-120) of the host's 15 sync. So, of 200: compute 50+20+40 = 110 (gemm 50,
 // softmax 20 alone of 30, gemm 40), exposed communication 30, exposed copy 10, idle 50 = sync 10 + host 5 + launch 5 +
-// dependency 30. Step 3 is 40 longer: its last idle part is 70, launch 2 and dependency 68.
+// dependency 30. Step 3 is 40 longer: its last idle part is 70, host 40, launch 2 and dependency 28.
 func unitSteps(opts ...tracetest.Option) *tracetest.Builder {
 	b := tracetest.New(opts...)
 	b.GPU(tracetest.GPU{})
@@ -104,7 +104,7 @@ func TestUnit(t *testing.T) {
 		metric(t, r, 30_000, "unit.idle_cause_time", cause("dependency")...)
 		metric(t, r, 0, "unit.idle_cause_time", cause("unknown")...)
 	}
-	// Before the last, longer gap the next copy is called 40 later, too: host 38 more… the call is at 210-212 of step 3.
+	// In step 3 the next copy is called 40 later, at 210-212: 40 more of host, not of dependency.
 	unitMean(t, r, 15_000, "unit.idle_cause_time", "cause", "host") // 5, 5, 5, 45
 
 	metric(t, r, 90_000, "kernel.time_per_unit", "kernel", "gemm") // 50 + 40
@@ -120,8 +120,12 @@ func TestUnit(t *testing.T) {
 	metric(t, r, 90_000, "kernel.time_per_unit", "kernel", "gemm", "phase", "step")
 	metric(t, r, 40_000, "kernel.time_per_unit", "category", "comm", "phase", "step")
 
-	// From marker to marker: 4 launches of 2, 2, 2 and 3 µs (the copy's call is no launch), a copy of 2, a sync of 20.
-	metric(t, r, 7_000, "api.time_per_unit", "api", "cudaLaunchKernel") // 2 + 2 + 3 … gemm 2, softmax 2, nccl 2, gemm 3 = 9
+	// From marker to marker: launches of 2, 2, 2 and 3 µs, a copy's call of 2, a sync of 20.
+	metric(t, r, 9_000, "api.time_per_unit", "api", "cudaLaunchKernel")
+	metric(t, r, 4, "api.count_per_unit", "api", "cudaLaunchKernel")
+	metric(t, r, 2_000, "api.time_per_unit", "api", "cudaMemcpyAsync")
+	metric(t, r, 20_000, "api.time_per_unit", "api", "cudaStreamSynchronize")
+	metric(t, r, 1, "api.count_per_unit", "api", "cudaStreamSynchronize")
 }
 
 // closes checks that a unit's time is accounted for, to the nanosecond.
@@ -276,9 +280,9 @@ func TestUnitByPhase(t *testing.T) {
 	metric(t, r, 4, "unit.count", "phase", "prefill", "batch", "1", "tokens", "512")
 	metric(t, r, 4, "unit.count", "phase", "prefill", "batch", "1", "tokens", "2048")
 	metric(t, r, 4, "unit.count", "phase", "mixed")
-	metric(t, r, 71, "unit.kernels")  // a graph of 66, and 5
-	metric(t, r, 6, "unit.launches")  // the graph is one launch
-	metric(t, r, 16, "unit.count")    // decode of 32 on the slower device
+	metric(t, r, 71, "unit.kernels") // a graph of 66, and 5
+	metric(t, r, 6, "unit.launches") // the graph is one launch
+	metric(t, r, 16, "unit.count")   // decode of 32 on the slower device
 	metric(t, r, 16, "unit.count", "phase", "decode")
 	metric(t, r, 1, "api.count_per_unit", "api", "cudaGraphLaunch")
 	metric(t, r, 5, "api.count_per_unit", "api", "cudaLaunchKernel")
