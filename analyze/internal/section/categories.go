@@ -18,6 +18,10 @@ var _ = register(Section{
 		def("kernel.total_time", report.Nanoseconds, report.Lower, report.Noisy, "sum of kernel durations; unlabelled over the whole window", "category", "library"),
 		def("kernel.count", report.Count, report.None, report.Exact, "number of kernels", "category", "library"),
 	},
+	Tables: []report.Table{
+		table("categories", "Time by category", "categories.csv", groupColumns("category", "Category")...),
+		table("libraries", "Time by library", "libraries.csv", groupColumns("library", "Library")...),
+	},
 	Run: categories,
 })
 
@@ -73,8 +77,8 @@ func categories(in *Input, out *Output) {
 		whole := kernelGroup{name: insideGraphs, count: -1, total: hidden, top: trace.None}
 		list, libraries = append(list, whole), append(libraries, whole)
 	}
-	out.groupTable(in, "categories", "Time by category", "category", "Category", list, all)
-	out.groupTable(in, "libraries", "Time by library", "library", "Library", libraries, all)
+	out.groupTable(in, "categories", list, all)
+	out.groupTable(in, "libraries", libraries, all)
 	chart.Series = []report.Series{series}
 	out.Chart(chart)
 	out.Coverage(stat.Ratio(all-unclear, all))
@@ -116,10 +120,17 @@ func (o *Output) kernelGroup(label string, g *kernelGroup) {
 	o.Int("kernel.count", Labels(label, g.name), g.count)
 }
 
-func (o *Output) groupTable(in *Input, id, title, column, heading string, list []kernelGroup, all int64) {
-	t := o.Table(id, title, id+".csv", textCol(column, heading), countCsv("count", "Calls", "call_count"),
+// groupColumns are the columns of a table of kernels by what they are.
+func groupColumns(column, heading string) []report.Column {
+	return []report.Column{
+		textCol(column, heading), countCsv("count", "Calls", "call_count"),
 		nsCol("total", "Total", "total_time_ns", "total_time_ms"), ratioCol("share", "Share", "pct_total_time"), meanCol("mean", "Mean", "avg_duration_us"),
-		wide(countCsv("names", "Distinct kernels", "kernel_names")), nameCol("top_kernel", "Top kernel"))
+		wide(countCsv("names", "Distinct kernels", "kernel_names")), nameCol("top_kernel", "Top kernel"),
+	}
+}
+
+func (o *Output) groupTable(in *Input, id string, list []kernelGroup, all int64) {
+	t := o.Table(id)
 	for _, g := range list {
 		count, mean, names, top := report.Null, report.Null, report.Null, report.Null
 		if g.count >= 0 {

@@ -85,3 +85,8 @@ func def(id, unit string, better report.Direction, assume report.Noise, meaning 
 	}
 	return report.MetricDef{ID: id, Unit: unit, Better: better, Assume: assume, Lifecycle: report.Stable, Labels: labels, Meaning: meaning}
 }
+
+// table declares a table: its columns, and its CSV file.
+func table(id, title, file string, columns ...report.Column) report.Table {
+	return report.Table{ID: id, Title: title, File: file, Columns: columns, Rows: [][]report.Cell{}}
+}

@@ -23,6 +23,14 @@ var _ = register(Section{
 		def("comm.hidden_ratio", report.Ratio, report.Higher, report.Noisy, "share of the time in which a communication kernel ran that compute hides", "device"),
 		def("comm.wait_time", report.Nanoseconds, report.Lower, report.Noisy, "time the device's collective kernels ran before the last device had joined them; only where the collectives of all devices can be paired", "device"),
 	},
+	Tables: []report.Table{
+		table("comm", "Collectives", "comm.csv", textCol("collective", "Collective"), textCol("library", "Library"),
+			countCsv("count", "Kernels", "call_count"), nsCol("total", "Total", "total_time_ns", "total_time_ms"), ratioCol("share", "Of kernel time", "pct_total_kernel_time"),
+			meanCol("mean", "Mean", "avg_duration_us"), meanCol("p50", "p50", "p50_duration_us"), wide(meanCol("p90", "p90", "p90_duration_us")), wide(nsCol("max", "Max", "max_duration_us")),
+			nsCol("exposed", "Exposed", "exposed_ns", "exposed_ms")),
+		table("comm_devices", "Communication per device", "comm_devices.csv", idCol("device_id", "GPU"), nsCol("total", "Total", "total_time_ms"),
+			nsCol("busy", "Running", "comm_ms"), nsCol("exposed", "Exposed", "exposed_comm_ms"), ratioCol("hidden", "Hidden", "pct_hidden"), nsCol("wait", "Waiting", "wait_ms")),
+	},
 	Run: comm,
 })
 
@@ -155,10 +163,7 @@ func commTable(in *Input, out *Output, groups []commGroup, uses map[commGroup]*c
 	k := &in.Trace.Kernels
 	lo, hi := k.Starting(in.Span.Start, in.Span.End)
 	all := sum(durations(lo, hi, k.Dur))
-	t := out.Table("comm", "Collectives", "comm.csv", textCol("collective", "Collective"), textCol("library", "Library"),
-		countCsv("count", "Kernels", "call_count"), nsCol("total", "Total", "total_time_ns", "total_time_ms"), ratioCol("share", "Of kernel time", "pct_total_kernel_time"),
-		meanCol("mean", "Mean", "avg_duration_us"), meanCol("p50", "p50", "p50_duration_us"), wide(meanCol("p90", "p90", "p90_duration_us")), wide(nsCol("max", "Max", "max_duration_us")),
-		nsCol("exposed", "Exposed", "exposed_ns", "exposed_ms"))
+	t := out.Table("comm")
 	for _, g := range groups {
 		if g.library == "" {
 			continue
@@ -175,8 +180,7 @@ func commTable(in *Input, out *Output, groups []commGroup, uses map[commGroup]*c
 }
 
 func commDevices(in *Input, out *Output, uses map[commGroup]*commUse, waits []int64) {
-	t := out.Table("comm_devices", "Communication per device", "comm_devices.csv", idCol("device_id", "GPU"), nsCol("total", "Total", "total_time_ms"),
-		nsCol("busy", "Running", "comm_ms"), nsCol("exposed", "Exposed", "exposed_comm_ms"), ratioCol("hidden", "Hidden", "pct_hidden"), nsCol("wait", "Waiting", "wait_ms"))
+	t := out.Table("comm_devices")
 	for i := range in.Timeline.Devices {
 		d := &in.Timeline.Devices[i]
 		busy, exposed := d.CommBusy.Len(), d.ExposedComm.Len()

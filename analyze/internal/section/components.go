@@ -18,6 +18,11 @@ var _ = register(Section{
 		def("component.gpu_time", report.Nanoseconds, report.Lower, report.Noisy, "kernel time by component: by NVTX range where one names a component, else by kernel name; with by=nvtx or by=name by that alone (nvtx covers only what lies in such a range)", "component", "by,component"),
 		def("component.kernel_count", report.Count, report.None, report.Exact, "kernels by component, assigned as component.gpu_time is", "component"),
 	},
+	Tables: []report.Table{
+		table("components", "Kernel time by component", "components.csv", textCol("component", "Component"), nsCol("total", "Total", "total_time_ns", "total_time_ms"),
+			ratioCol("share", "Share", "pct_total_time"), countCsv("count", "Kernels", "kernel_count"),
+			nsCol("by_nvtx", "By NVTX", "by_nvtx_ns", "by_nvtx_ms"), nsCol("by_name", "By name", "by_name_ns", "by_name_ms")),
+	},
 	Run: components,
 })
 
@@ -133,9 +138,7 @@ func emitComponents(out *Output, list []componentTime, coverage *float64, ranges
 
 func componentTable(in *Input, out *Output, list []componentTime, total, covered int64, ranges bool) {
 	hidden, graphs := in.wholeGraphs()
-	t := out.Table("components", "Kernel time by component", "components.csv", textCol("component", "Component"), nsCol("total", "Total", "total_time_ns", "total_time_ms"),
-		ratioCol("share", "Share", "pct_total_time"), countCsv("count", "Kernels", "kernel_count"),
-		nsCol("by_nvtx", "By NVTX", "by_nvtx_ns", "by_nvtx_ms"), nsCol("by_name", "By name", "by_name_ns", "by_name_ms"))
+	t := out.Table("components")
 	all := total + hidden
 	nvtx := func(ns int64) report.Cell {
 		if !ranges {

@@ -26,6 +26,15 @@ var _ = register(Section{
 		def("gpu.exposed_copy_time", report.Nanoseconds, report.Lower, report.Noisy, "time in which a copy or memset ran and no kernel", "device"),
 		def("gpu.idle_cause_time", report.Nanoseconds, report.Lower, report.Noisy, "idle time by cause: sync (a blocking call on the launching thread), host (that thread did something else), launch (the launching call itself), dependency (launched, waiting for an event, a stream or the device), unknown (no API row, or nothing after the gap); causes sum to gpu.idle_time", "device,cause"),
 	},
+	Tables: []report.Table{
+		table("gpu_time", "Time by class", "gpu_time.csv", idCol("device_id", "GPU"),
+			nsCol("window", "Window", "window_ms"), nsCol("busy", "Busy", "busy_ms"), nsCol("compute", "Compute", "compute_ms"),
+			nsCol("exposed_comm", "Exposed comm.", "exposed_comm_ms"), nsCol("exposed_copy", "Exposed copy", "exposed_copy_ms"),
+			nsCol("idle", "Idle", "idle_ms"), ratioCol("idle_ratio", "Idle", "idle_pct_of_window")),
+		table("idle_causes", "Idle by cause", "idle_causes.csv", idCol("device_id", "GPU"), nsCol("idle", "Idle", "idle_ms"),
+			nsCol("sync", "Sync", "sync_ms"), nsCol("host", "Host", "host_ms"), nsCol("launch", "Launch", "launch_ms"),
+			nsCol("dependency", "Dependency", "dependency_ms"), nsCol("unknown", "Unknown", "unknown_ms")),
+	},
 	Run: gpuTime,
 })
 
@@ -35,13 +44,8 @@ func gpuTime(in *Input, out *Output) {
 		return
 	}
 	window := in.Span.Len()
-	classes := out.Table("gpu_time", "Time by class", "gpu_time.csv", idCol("device_id", "GPU"),
-		nsCol("window", "Window", "window_ms"), nsCol("busy", "Busy", "busy_ms"), nsCol("compute", "Compute", "compute_ms"),
-		nsCol("exposed_comm", "Exposed comm.", "exposed_comm_ms"), nsCol("exposed_copy", "Exposed copy", "exposed_copy_ms"),
-		nsCol("idle", "Idle", "idle_ms"), ratioCol("idle_ratio", "Idle", "idle_pct_of_window"))
-	causes := out.Table("idle_causes", "Idle by cause", "idle_causes.csv", idCol("device_id", "GPU"), nsCol("idle", "Idle", "idle_ms"),
-		nsCol("sync", "Sync", "sync_ms"), nsCol("host", "Host", "host_ms"), nsCol("launch", "Launch", "launch_ms"),
-		nsCol("dependency", "Dependency", "dependency_ms"), nsCol("unknown", "Unknown", "unknown_ms"))
+	classes := out.Table("gpu_time")
+	causes := out.Table("idle_causes")
 	chart := report.Chart{ID: "gpu_time", Title: "Time by class", Kind: "stacked", Unit: report.Nanoseconds}
 	for i := range in.Timeline.Devices {
 		d := &in.Timeline.Devices[i]

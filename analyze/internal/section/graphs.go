@@ -23,6 +23,11 @@ var _ = register(Section{
 		def("graph.unique", report.Count, report.None, report.Exact, "distinct CUDA graphs that ran, per process and device: executable graphs where they were traced as a whole, else distinct sets of kernels per launch", ""),
 		def("graph.kernels_per_launch", report.Count, report.None, report.Exact, "mean number of kernels of one graph launch; the summary is over launches", ""),
 	},
+	Tables: []report.Table{
+		table("graphs", "Graphs", "graphs.csv", idCol("pid", "PID"), idCol("device_id", "GPU"), idCol("graph_id", "Graph"), idCol("graph_exec_id", "Exec"),
+			textCol("signature", "Kernels' hash"), countCsv("count", "Launches", "launch_count"), nsCol("total", "Total", "total_time_ns", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"),
+			meanCol("p50", "p50", "p50_duration_us"), nsCol("max", "Max", "max_duration_us"), nsCol("kernel_time", "Kernel time", "kernel_time_ms"), countCol("kernels", "Kernels per launch")),
+	},
 	Run: graphs,
 })
 
@@ -192,9 +197,7 @@ func graphTable(in *Input, out *Output, runs []graphRun) int {
 	n := len(index.keys)
 	spans := gather(n, 0, len(runs), func(i int) int32 { return keys[i] }, func(i int) int64 { return runs[i].end - runs[i].start })
 	busy := gather(n, 0, len(runs), func(i int) int32 { return keys[i] }, func(i int) int64 { return runs[i].busy })
-	t := out.Table("graphs", "Graphs", "graphs.csv", idCol("pid", "PID"), idCol("device_id", "GPU"), idCol("graph_id", "Graph"), idCol("graph_exec_id", "Exec"),
-		textCol("signature", "Kernels' hash"), countCsv("count", "Launches", "launch_count"), nsCol("total", "Total", "total_time_ns", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"),
-		meanCol("p50", "p50", "p50_duration_us"), nsCol("max", "Max", "max_duration_us"), nsCol("kernel_time", "Kernel time", "kernel_time_ms"), countCol("kernels", "Kernels per launch"))
+	t := out.Table("graphs")
 	id := func(v int64) report.Cell {
 		if v < 0 {
 			return report.Null

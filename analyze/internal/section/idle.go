@@ -22,6 +22,14 @@ var _ = register(Section{
 		def("idle.long_gap_count", report.Count, report.Lower, report.Noisy, "gaps of more than 500 ms between two pieces of work, profiler overhead left out, as nsys' rule gpu_gaps counts them", "device"),
 		def("idle.low_use_ratio", report.Ratio, report.Lower, report.Noisy, "share of the window's 30 equal chunks in which the device was busy for less than half of the time, as nsys' rule gpu_time_util counts them", "device"),
 	},
+	Tables: []report.Table{
+		table("idle_gaps", "Longest idle gaps", "gpu_idle_gaps.csv", idCol("device_id", "GPU"),
+			wide(momentCol("start", "Start", "gap_start_ns")), wide(momentCol("end", "End", "gap_end_ns")), nsCol("gap", "Gap", "gap_ms"),
+			textCol("main_cause", "Main cause"), nameCol("previous", "Before"), nameCol("next", "After"),
+			nameCol("api_call", "API call"), wide(nameCol("nvtx_range", "NVTX range")), wide(idCol("pid", "PID")), wide(idCol("tid", "TID")),
+			wide(nsCol("sync", "Sync", "sync_ms")), wide(nsCol("host", "Host", "host_ms")), wide(nsCol("launch", "Launch", "launch_ms")),
+			wide(nsCol("dependency", "Dependency", "dependency_ms")), wide(nsCol("unknown", "Unknown", "unknown_ms"))),
+	},
 	Run: idle,
 })
 
@@ -170,12 +178,7 @@ func utilisation(d *attrib.Device, window interval.Interval) report.Series {
 }
 
 func gapTable(in *Input, out *Output, top []deviceGap, total int, left [attrib.Causes]int64) {
-	t := out.Table("idle_gaps", "Longest idle gaps", "gpu_idle_gaps.csv", idCol("device_id", "GPU"),
-		wide(momentCol("start", "Start", "gap_start_ns")), wide(momentCol("end", "End", "gap_end_ns")), nsCol("gap", "Gap", "gap_ms"),
-		textCol("main_cause", "Main cause"), nameCol("previous", "Before"), nameCol("next", "After"),
-		nameCol("api_call", "API call"), wide(nameCol("nvtx_range", "NVTX range")), wide(idCol("pid", "PID")), wide(idCol("tid", "TID")),
-		wide(nsCol("sync", "Sync", "sync_ms")), wide(nsCol("host", "Host", "host_ms")), wide(nsCol("launch", "Launch", "launch_ms")),
-		wide(nsCol("dependency", "Dependency", "dependency_ms")), wide(nsCol("unknown", "Unknown", "unknown_ms")))
+	t := out.Table("idle_gaps")
 	around := lookAround(in, top)
 	for i, g := range top {
 		a := &around[i]

@@ -22,6 +22,21 @@ var _ = register(Section{
 		def("kernel.count", report.Count, report.None, report.Exact, "number of kernels", "", "device", "kernel"),
 		def("kernel.share", report.Ratio, report.None, report.Noisy, "share of all kernel time", "kernel"),
 	},
+	Tables: []report.Table{
+		table("kernels", "Kernels across devices", "kernels.csv",
+			nameCol("kernel_name", "Kernel"), wide(nameCol("short", "Short name")), textCol("category", "Category"), wide(textCol("library", "Library")),
+			wide(idCol("device_id", "GPU")), countCsv("count", "Calls", "call_count"), nsCol("total", "Total", "total_time_ns", "total_time_ms"), ratioCol("share", "Share", "pct_total_kernel_time"),
+			meanCol("mean", "Mean", "avg_duration_us"), wide(nsCol("min", "Min", "min_duration_us")), wide(nsCol("max", "Max", "max_duration_us")),
+			meanCol("p50", "p50", "p50_duration_us"), meanCol("p90", "p90", "p90_duration_us"), meanCol("p99", "p99", "p99_duration_us"),
+			wide(textCol("grid", "Grid")), wide(textCol("block", "Block"))),
+		table("kernels_per_device", "Kernels per device", "kernels_per_device.csv",
+			nameCol("kernel_name", "Kernel"), idCol("device_id", "GPU"), countCsv("count", "Calls", "call_count"), nsCol("total", "Total", "total_time_ns", "total_time_ms"),
+			meanCol("mean", "Mean", "avg_duration_us"), wide(nsCol("min", "Min", "min_duration_us")), wide(nsCol("max", "Max", "max_duration_us")),
+			meanCol("p50", "p50", "p50_duration_us"), meanCol("p90", "p90", "p90_duration_us"), ratioCol("share", "Share", "pct_total_kernel_time")),
+		table("kernel_stats", "Kernel launches", "kernel_stats.csv",
+			nameCol("kernel_name", "Kernel"), nsCol("duration", "Duration", "duration_us"), momentCol("start", "Start", "start_ns"),
+			countCol("grid_size", "Grid size"), countCol("block_size", "Block size"), bytesCol("shared_mem_bytes", "Shared memory"), countCol("registersPerThread", "Registers")),
+	},
 	Run: kernels,
 })
 
@@ -59,12 +74,7 @@ func kernels(in *Input, out *Output) {
 
 	config := commonConfigs(k, lo, hi)
 	devices := namesOnDevices(k, lo, hi)
-	t := out.Table("kernels", "Kernels across devices", "kernels.csv",
-		nameCol("kernel_name", "Kernel"), wide(nameCol("short", "Short name")), textCol("category", "Category"), wide(textCol("library", "Library")),
-		wide(idCol("device_id", "GPU")), countCsv("count", "Calls", "call_count"), nsCol("total", "Total", "total_time_ns", "total_time_ms"), ratioCol("share", "Share", "pct_total_kernel_time"),
-		meanCol("mean", "Mean", "avg_duration_us"), wide(nsCol("min", "Min", "min_duration_us")), wide(nsCol("max", "Max", "max_duration_us")),
-		meanCol("p50", "p50", "p50_duration_us"), meanCol("p90", "p90", "p90_duration_us"), meanCol("p99", "p99", "p99_duration_us"),
-		wide(textCol("grid", "Grid")), wide(textCol("block", "Block")))
+	t := out.Table("kernels")
 	bytes := 0
 	for n, e := range list {
 		name := k.Names[e.key].Name
@@ -191,10 +201,7 @@ func kernelsPerDevice(in *Input, out *Output, lo, hi int) *Table {
 		out.Int("kernel.total_time", l, devices[d].total)
 		out.Int("kernel.count", l, devices[d].count)
 	}
-	t := out.Table("kernels_per_device", "Kernels per device", "kernels_per_device.csv",
-		nameCol("kernel_name", "Kernel"), idCol("device_id", "GPU"), countCsv("count", "Calls", "call_count"), nsCol("total", "Total", "total_time_ns", "total_time_ms"),
-		meanCol("mean", "Mean", "avg_duration_us"), wide(nsCol("min", "Min", "min_duration_us")), wide(nsCol("max", "Max", "max_duration_us")),
-		meanCol("p50", "p50", "p50_duration_us"), meanCol("p90", "p90", "p90_duration_us"), ratioCol("share", "Share", "pct_total_kernel_time"))
+	t := out.Table("kernels_per_device")
 	for _, e := range list {
 		p50, p90 := report.Null, report.Null
 		if in.Options.Percentiles {
@@ -260,9 +267,7 @@ func countCsv(id, title, csv string) report.Column {
 // kernelDetails is profilemate's kernel_stats.csv: one row per launch, the longest ones where there are too many.
 func kernelDetails(in *Input, out *Output, lo, hi int) {
 	k := &in.Trace.Kernels
-	t := out.Table("kernel_stats", "Kernel launches", "kernel_stats.csv",
-		nameCol("kernel_name", "Kernel"), nsCol("duration", "Duration", "duration_us"), momentCol("start", "Start", "start_ns"),
-		countCol("grid_size", "Grid size"), countCol("block_size", "Block size"), bytesCol("shared_mem_bytes", "Shared memory"), countCol("registersPerThread", "Registers"))
+	t := out.Table("kernel_stats")
 	rows := longest(lo, hi, k.Dur)
 	for _, i := range rows {
 		c := k.Configs[k.Config(i)]

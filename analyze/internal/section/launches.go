@@ -27,6 +27,23 @@ var _ = register(Section{
 		def("api.time", report.Nanoseconds, report.Lower, report.Noisy, "time spent inside CUDA API calls of any kind, summed over threads; the summary is over calls", "", "api"),
 		def("api.count", report.Count, report.Lower, report.Exact, "CUDA API calls of any kind", "", "api"),
 	},
+	Tables: []report.Table{
+		table("launches", "Launch calls", "launches.csv", nameCol("api_name", "API"), countCsv("count", "Calls", "call_count"),
+			rateCol("rate", "Per second", report.PerSecond), nsCol("total", "Total", "total_time_ns", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"),
+			meanCol("p50", "p50", "p50_duration_us"), meanCol("p90", "p90", "p90_duration_us"), meanCol("p99", "p99", "p99_duration_us"), wide(nsCol("max", "Max", "max_duration_us"))),
+		table("launch_errors", "Failed launches", "launch_errors.csv", nameCol("api_name", "API"), idCol("code", "CUDA error"), countCsv("count", "Calls", "call_count")),
+		table("launches_by_pid", "Launches per process", "launches_by_pid.csv", idCol("pid", "PID"), countCsv("launches", "Launches", "launch_count"),
+			rateCol("rate", "Per second", report.PerSecond), nsCol("api_time", "API time", "api_time_ms"), meanCol("mean", "Mean call", "avg_api_time_us"), countCsv("kernels", "Kernels", "kernel_count"),
+			rateCol("kernel_rate", "Kernels per second", report.PerSecond), meanCol("p50", "p50 kernel", "p50_kernel_us"), report.Column{ID: "is_launch_storm", Title: "Storm", Kind: report.Bool}),
+		table("tiny_kernels", "Tiny kernels (at most 5 µs)", "tiny_kernels.csv", nameCol("kernel_name", "Kernel"), countCsv("count", "Calls", "call_count"),
+			nsCol("total", "Total", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us")),
+		table("launch_queue", "From launch call to kernel", "launch_queue.csv", idCol("pid", "PID"), idCol("device_id", "GPU"), nameCol("api_name", "API"), countCsv("kernels", "Kernels", "kernel_count"),
+			meanCol("api_mean", "Mean call", "avg_api_time_us"), countCsv("queued", "Queued", "queued_count"), meanCol("mean", "Mean wait", "avg_queue_us"), meanCol("p50", "p50 wait", "p50_queue_us"),
+			meanCol("p90", "p90 wait", "p90_queue_us"), wide(nsCol("min", "Min wait", "min_queue_us")), wide(nsCol("max", "Max wait", "max_queue_us"))),
+		table("cuda_api", "CUDA API calls", "cuda_api.csv", nameCol("api_name", "API"), countCsv("count", "Calls", "call_count"), nsCol("total", "Total", "total_time_ns", "total_time_ms"),
+			ratioCol("share", "Share", "pct_total_api_time"), meanCol("mean", "Mean", "avg_duration_us"), meanCol("p50", "p50", "p50_duration_us"), wide(meanCol("p90", "p90", "p90_duration_us")),
+			wide(meanCol("p99", "p99", "p99_duration_us")), wide(nsCol("min", "Min", "min_duration_us")), nsCol("max", "Max", "max_duration_us")),
+	},
 	Run: launches,
 })
 
@@ -71,9 +88,7 @@ func launches(in *Input, out *Output) {
 		return rate
 	}
 	rate := emit(nil, all)
-	t := out.Table("launches", "Launch calls", "launches.csv", nameCol("api_name", "API"), countCsv("count", "Calls", "call_count"),
-		rateCol("rate", "Per second", report.PerSecond), nsCol("total", "Total", "total_time_ns", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"),
-		meanCol("p50", "p50", "p50_duration_us"), meanCol("p90", "p90", "p90_duration_us"), meanCol("p99", "p99", "p99_duration_us"), wide(nsCol("max", "Max", "max_duration_us")))
+	t := out.Table("launches")
 	for _, e := range list {
 		r := emit(Labels("api", api.Names[e.key].Name), byName.of(e.key))
 		s := e.summary
@@ -140,7 +155,7 @@ func launchErrors(in *Input, out *Output, lo, hi, all int) {
 	if total == 0 {
 		return
 	}
-	t := out.Table("launch_errors", "Failed launches", "launch_errors.csv", nameCol("api_name", "API"), idCol("code", "CUDA error"), countCsv("count", "Calls", "call_count"))
+	t := out.Table("launch_errors")
 	for n, f := range failures.keys {
 		t.Row(report.S(api.Names[f.name].Name), report.I(int64(f.code)), report.I(counts[n]))
 	}
@@ -160,9 +175,7 @@ func launchesByProc(in *Input, out *Output, all, lo, hi, klo, khi int, seconds f
 		return -1
 	}, api.Dur)
 	ran := gather(procs, klo, khi, k.Proc, k.Dur)
-	t := out.Table("launches_by_pid", "Launches per process", "launches_by_pid.csv", idCol("pid", "PID"), countCsv("launches", "Launches", "launch_count"),
-		rateCol("rate", "Per second", report.PerSecond), nsCol("api_time", "API time", "api_time_ms"), meanCol("mean", "Mean call", "avg_api_time_us"), countCsv("kernels", "Kernels", "kernel_count"),
-		rateCol("kernel_rate", "Kernels per second", report.PerSecond), meanCol("p50", "p50 kernel", "p50_kernel_us"), report.Column{ID: "is_launch_storm", Title: "Storm", Kind: report.Bool})
+	t := out.Table("launches_by_pid")
 	worst := 0.0
 	for p := range procs {
 		l, kd := calls.of(p), ran.of(p)
@@ -259,8 +272,7 @@ func tinyKernels(in *Input, out *Output, lo, hi int) {
 	}, k.Dur)
 	list := g.rank(len(k.Names), func(a, b int) int { return cmp.Compare(k.Names[a].Name, k.Names[b].Name) })
 	slices.SortStableFunc(list, func(a, b totals) int { return cmp.Compare(b.count, a.count) })
-	t := out.Table("tiny_kernels", "Tiny kernels (at most 5 µs)", "tiny_kernels.csv", nameCol("kernel_name", "Kernel"), countCsv("count", "Calls", "call_count"),
-		nsCol("total", "Total", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"))
+	t := out.Table("tiny_kernels")
 	for _, e := range list {
 		t.Row(report.S(k.Names[e.key].Name), report.I(e.count), report.I(e.total), report.F(e.summary.Mean))
 	}

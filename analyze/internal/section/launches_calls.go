@@ -50,9 +50,7 @@ func launchQueue(in *Input, out *Output, lo, hi int) {
 		}
 		return k.Proc(i)
 	}, waited)
-	t := out.Table("launch_queue", "From launch call to kernel", "launch_queue.csv", idCol("pid", "PID"), idCol("device_id", "GPU"), nameCol("api_name", "API"), countCsv("kernels", "Kernels", "kernel_count"),
-		meanCol("api_mean", "Mean call", "avg_api_time_us"), countCsv("queued", "Queued", "queued_count"), meanCol("mean", "Mean wait", "avg_queue_us"), meanCol("p50", "p50 wait", "p50_queue_us"),
-		meanCol("p90", "p90 wait", "p90_queue_us"), wide(nsCol("min", "Min wait", "min_queue_us")), wide(nsCol("max", "Max wait", "max_queue_us")))
+	t := out.Table("launch_queue")
 	order := make([]int, len(paths.keys))
 	for p := range order {
 		order[p] = p
@@ -97,9 +95,7 @@ func apiCalls(in *Input, out *Output, lo, hi int) {
 	total := sum(g.durs)
 	out.From(trace.RoleAPI, hi-lo, "start", "end", "nameId")
 	list := g.rank(len(api.Names), func(a, b int) int { return cmp.Compare(api.Names[a].Name, api.Names[b].Name) })
-	t := out.Table("cuda_api", "CUDA API calls", "cuda_api.csv", nameCol("api_name", "API"), countCsv("count", "Calls", "call_count"), nsCol("total", "Total", "total_time_ns", "total_time_ms"),
-		ratioCol("share", "Share", "pct_total_api_time"), meanCol("mean", "Mean", "avg_duration_us"), meanCol("p50", "p50", "p50_duration_us"), wide(meanCol("p90", "p90", "p90_duration_us")),
-		wide(meanCol("p99", "p99", "p99_duration_us")), wide(nsCol("min", "Min", "min_duration_us")), nsCol("max", "Max", "max_duration_us"))
+	t := out.Table("cuda_api")
 	for n, e := range list {
 		s, name := e.summary, api.Names[e.key].Name
 		if n < maxAPIMetrics {

@@ -26,6 +26,18 @@ var _ = register(Section{
 		def("memset.bytes", report.Bytes, report.Lower, report.Exact, "bytes set; the summary is over memsets", "", "kind"),
 		def("memset.count", report.Count, report.Lower, report.Exact, "memsets", "", "kind"),
 	},
+	Tables: []report.Table{
+		table("memcpy", "Copies by direction and memory", "memcpy.csv", amountColumns(textCol("direction", "Direction"), textCol("kind", "Memory"))...),
+		table("memset", "Memsets by memory", "memset.csv", amountColumns(textCol("kind", "Memory"))...),
+		table("sync_copies", "Synchronous copy calls", "sync_copies.csv", nameCol("api_name", "API"), textCol("direction", "Direction"), textCol("kind", "Memory"),
+			countCsv("count", "Calls", "call_count"), nsCol("total", "Call time", "total_time_ns", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"),
+			nsCol("max", "Max", "max_duration_us"), nsCol("gpu", "Copy time", "gpu_time_ms"), bytesCol("bytes", "Bytes")),
+		table("memcpy_stats", "Copies", "memcpy_stats.csv", nsCol("duration", "Duration", "duration_us"), bytesCol("bytes", "Bytes"), gigabytesCol("bandwidth", "Bandwidth"), textCol("direction", "Direction"),
+			textCol("kind", "Memory"), momentCol("start", "Start", "start_ns"), idCol("device_id", "GPU")),
+		table("copy_rules", "Copies and memsets that hold up the host", "copy_rules.csv", textCol("rule", "Rule"), nameCol("api_name", "API"), textCol("direction", "Direction"), textCol("kind", "Memory"),
+			wide(idCol("device_id", "GPU")), nameCol("range_name", "Range"), wide(nameCol("phase", "Phase")), countCsv("count", "Calls", "call_count"), nsCol("call", "Call time", "api_time_ms"),
+			wide(nsCol("longest", "Longest call", "max_api_time_us")), nsCol("gpu", "GPU time", "gpu_time_ms"), bytesCol("bytes", "Bytes")),
+	},
 	Run: memcpy,
 })
 
@@ -185,14 +197,19 @@ func (a *amount) cells() []report.Cell {
 }
 
 func amountColumns(first ...report.Column) []report.Column {
-	rate := rateCol("throughput", "Throughput", report.BytesPerSec)
-	rate.CSV = []report.CSVCol{{Name: "bandwidth_gbps", Exp10: -9}}
 	size := func(id, title string) report.Column {
 		return report.Column{ID: id, Title: title, Kind: report.Float, Unit: report.Bytes}
 	}
 	return append(first, countCsv("count", "Count", "call_count"), nsCol("total", "Total", "total_time_ns", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"),
 		wide(meanCol("p50", "p50", "p50_duration_us")), wide(nsCol("max", "Max", "max_duration_us")), bytesCol("bytes", "Bytes"), size("mean_bytes", "Mean size"),
-		wide(size("p50_bytes", "p50 size")), wide(bytesCol("max_bytes", "Max size")), rate)
+		wide(size("p50_bytes", "p50 size")), wide(bytesCol("max_bytes", "Max size")), gigabytesCol("throughput", "Throughput"))
+}
+
+// gigabytesCol is a throughput, written to CSV in GB/s (10^9 bytes per second) under profilemate's name.
+func gigabytesCol(id, title string) report.Column {
+	c := rateCol(id, title, report.BytesPerSec)
+	c.CSV = []report.CSVCol{{Name: "bandwidth_gbps", Exp10: -9}}
+	return c
 }
 
 func copyGroups(in *Input, out *Output, lo, hi int) {
@@ -210,7 +227,7 @@ func copyGroups(in *Input, out *Output, lo, hi int) {
 		a.emit(out, trace.RoleMemcpy, "memcpy", l, "copyKind")
 		out.Metric("memcpy.throughput", l, a.throughput())
 	}
-	t := out.Table("memcpy", "Copies by direction and memory", "memcpy.csv", amountColumns(textCol("direction", "Direction"), textCol("kind", "Memory"))...)
+	t := out.Table("memcpy")
 	for _, p := range ranked(pairs[:len(pairs)-1]) {
 		d, k := directions[p/kinds], memKinds[p%kinds]
 		l := Labels("direction", d, "kind", k)
@@ -225,7 +242,7 @@ func setGroups(in *Input, out *Output, lo, hi int) {
 	m := &in.Trace.Sets
 	groups := amounts(len(memKinds), lo, hi, func(i int) int32 { return int32(memKind(m.MemKind(i))) }, m.Dur, m.Bytes)
 	groups[len(memKinds)].emit(out, trace.RoleMemset, "memset", nil)
-	t := out.Table("memset", "Memsets by memory", "memset.csv", amountColumns(textCol("kind", "Memory"))...)
+	t := out.Table("memset")
 	for _, k := range ranked(groups[:len(memKinds)]) {
 		groups[k].emit(out, trace.RoleMemset, "memset", Labels("kind", memKinds[k]), "memKind")
 		t.Row(append([]report.Cell{report.S(memKinds[k])}, groups[k].cells()...)...)
@@ -296,9 +313,7 @@ func syncCopies(in *Input, out *Output) {
 			time[g] += c.Dur(int(row))
 		}
 	}
-	t := out.Table("sync_copies", "Synchronous copy calls", "sync_copies.csv", nameCol("api_name", "API"), textCol("direction", "Direction"), textCol("kind", "Memory"),
-		countCsv("count", "Calls", "call_count"), nsCol("total", "Call time", "total_time_ns", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"),
-		nsCol("max", "Max", "max_duration_us"), nsCol("gpu", "Copy time", "gpu_time_ms"), bytesCol("bytes", "Bytes"))
+	t := out.Table("sync_copies")
 	list := gather(len(groups.keys), lo, hi, func(i int) int32 { return keys[i-lo] }, api.Dur).rank(len(groups.keys), func(a, b int) int { return cmp.Compare(a, b) })
 	for _, e := range list {
 		k := groups.keys[e.key]
@@ -315,10 +330,7 @@ func syncCopies(in *Input, out *Output) {
 // copyDetails is profilemate's memcpy_stats.csv: one row per copy, the longest ones where there are too many.
 func copyDetails(in *Input, out *Output, lo, hi int) {
 	c := &in.Trace.Copies
-	rate := rateCol("bandwidth", "Bandwidth", report.BytesPerSec)
-	rate.CSV = []report.CSVCol{{Name: "bandwidth_gbps", Exp10: -9}}
-	t := out.Table("memcpy_stats", "Copies", "memcpy_stats.csv", nsCol("duration", "Duration", "duration_us"), bytesCol("bytes", "Bytes"), rate, textCol("direction", "Direction"),
-		textCol("kind", "Memory"), momentCol("start", "Start", "start_ns"), idCol("device_id", "GPU"))
+	t := out.Table("memcpy_stats")
 	rows := longest(lo, hi, c.Dur)
 	for _, i := range rows {
 		a := amount{total: c.Dur(i), bytes: c.Bytes(i)}

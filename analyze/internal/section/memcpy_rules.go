@@ -92,9 +92,7 @@ func copyRules(in *Input, out *Output, lo, hi, mlo, mhi int) {
 		}
 	}
 	slices.SortStableFunc(sums, func(a, b ruleSum) int { return cmp.Or(cmp.Compare(b.call, a.call), cmp.Compare(b.gpu, a.gpu)) })
-	t := out.Table("copy_rules", "Copies and memsets that hold up the host", "copy_rules.csv", textCol("rule", "Rule"), nameCol("api_name", "API"), textCol("direction", "Direction"), textCol("kind", "Memory"),
-		wide(idCol("device_id", "GPU")), nameCol("range_name", "Range"), wide(nameCol("phase", "Phase")), countCsv("count", "Calls", "call_count"), nsCol("call", "Call time", "api_time_ms"),
-		wide(nsCol("longest", "Longest call", "max_api_time_us")), nsCol("gpu", "GPU time", "gpu_time_ms"), bytesCol("bytes", "Bytes"))
+	t := out.Table("copy_rules")
 	for i := range sums {
 		s, g := &sums[i], &groups.keys[sums[i].group]
 		dir := report.Null

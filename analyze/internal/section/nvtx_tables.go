@@ -11,11 +11,7 @@ import (
 
 // rangesTable is the table of range names; without any it is a header.
 func rangesTable(in *Input, out *Output, names *rangeNames, list []rangeTotal, durs *groups, mapped bool) {
-	t := out.Table("nvtx_ranges", "NVTX ranges", "nvtx_ranges.csv", nameCol("range_name", "Range"), countCol("count", "Count"),
-		nsCol("gpu", "GPU time", "gpu_time_ns", "gpu_time_ms"), nsCol("self", "Self GPU time", "gpu_time_self_ns", "gpu_time_self_ms"),
-		ratioCol("self_share", "Self share", "pct_self_of_kernel_time"), countCsv("kernels", "Kernels", "kernel_count"),
-		nsCol("wall", "Wall time", "total_time_ns", "total_time_ms"), wide(nsCol("sum", "Summed", "sum_time_ns", "sum_time_ms")), meanCol("mean", "Mean", "avg_duration_us"),
-		wide(nsCol("min", "Min", "min_duration_us")), wide(meanCol("p50", "p50", "p50_duration_us")), wide(nsCol("max", "Max", "max_duration_us")))
+	t := out.Table("nvtx_ranges")
 	for i := range list {
 		e := &list[i]
 		gpu, self, share, kernels := report.Null, report.Null, report.Null, report.Null
@@ -63,10 +59,7 @@ func longestFirst(lo, hi, n int, dur func(i int) int64) []int {
 // rangeInstances writes the longest single ranges, longest first, under the names they really have.
 func rangeInstances(in *Input, out *Output, lo, hi int) {
 	r := &in.Trace.Ranges
-	t := out.Table("nvtx_instances", "Longest NVTX ranges", "nvtx_instances.csv",
-		report.Column{ID: "range_name", Title: "Range", Kind: report.Name, CSV: []report.CSVCol{{Name: "range_name"}, {Name: "name"}}},
-		momentCol("start", "Start", "start_ns"), momentCol("end", "End", "end_ns"), nsCol("duration", "Duration", "dur_ms", "duration_ms"),
-		idCol("pid", "PID"), idCol("tid", "TID"), wide(idCol("thread_id", "Global TID")), report.Column{ID: "open", Title: "Still open", Kind: report.Bool})
+	t := out.Table("nvtx_instances")
 	rows := longestFirst(lo, hi, maxRangeInstances, r.Dur)
 	texts, err := in.Trace.RangeText(rows)
 	if err != nil {

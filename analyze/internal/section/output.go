@@ -17,6 +17,7 @@ type Output struct {
 	findings []report.Finding
 	warnings []report.Warning
 	attached []report.Table
+	declared []report.Table
 	source   report.Source
 }
 
@@ -25,6 +26,7 @@ func newOutput(s *Section, in *Input) *Output {
 		ID: s.ID, Title: s.Title, Status: report.OK, Derivation: s.Derivation,
 		Notes: []string{}, Tables: []report.Table{}, Charts: []report.Chart{},
 	}}
+	o.declared = s.Tables
 	for i := range s.Metrics {
 		o.defs[s.Metrics[i].ID] = &s.Metrics[i]
 	}
@@ -113,9 +115,32 @@ func Labels(pairs ...string) report.Labels {
 // Chart adds a drawing.
 func (o *Output) Chart(c report.Chart) { o.section.Charts = append(o.section.Charts, c) }
 
-// Table starts a table of the section.
-func (o *Output) Table(id, title, file string, columns ...report.Column) *Table {
-	return &Table{out: o, t: report.Table{ID: id, Title: title, File: file, Columns: columns, Rows: [][]report.Cell{}}}
+// Table starts one of the tables that the section declares.
+func (o *Output) Table(id string) *Table {
+	for i := range o.declared {
+		if o.declared[i].ID == id {
+			t := o.declared[i]
+			t.Rows = [][]report.Cell{}
+			return &Table{out: o, t: t}
+		}
+	}
+	panic("section " + o.section.ID + " has no table " + id)
+}
+
+// headers are the declared tables that the section did not fill, empty: scripts that read the CSV files find them empty
+// rather than missing.
+func (o *Output) headers() []report.Table {
+	written := map[string]bool{}
+	for _, t := range append(o.section.Tables, o.attached...) {
+		written[t.File] = true
+	}
+	var list []report.Table
+	for _, t := range o.declared {
+		if t.File != "" && !written[t.File] {
+			list = append(list, t)
+		}
+	}
+	return list
 }
 
 // Table builds a table row by row.

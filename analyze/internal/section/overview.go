@@ -16,6 +16,16 @@ var _ = register(Section{
 		def("capture.devices", report.Count, report.None, report.Exact, "devices that did work in the window"),
 		def("capture.processes", report.Count, report.None, report.Exact, "processes that called CUDA, did GPU work or opened NVTX ranges in the window"),
 	},
+	Tables: []report.Table{
+		table("tables", "Tables read", "tables.csv", nameCol("table", "Table"), textCol("role", "Read as"), countCol("rows", "Rows"), countCol("skipped", "Skipped")),
+		table("capture", "Capture", "capture.csv", textCol("setting", "Setting"), nameCol("value", "Value")),
+		table("window", "Analysed window", "window.csv", textCol("mode", "Mode"), momentCol("start", "Start", "start_ns"), momentCol("end", "End", "end_ns"),
+			nsCol("length", "Length", "length_ns", "length_ms"), nsCol("captured", "Captured", "captured_ns", "captured_ms"), nameCol("why", "Why")),
+		table("devices", "Devices", "devices.csv", idCol("device_id", "GPU"), nameCol("name", "Name"), wide(nameCol("chip", "Chip")), wide(textCol("compute_capability", "Compute capability")),
+			countCol("sm_count", "SMs"), bytesCol("memory_bytes", "Memory"), rateCol("memory_bandwidth_bytes_per_s", "Memory bandwidth", report.BytesPerSec),
+			wide(rateCol("clock_hz", "Clock", report.PerSecond)), textCol("pids", "PIDs"), countCsv("kernels", "Kernels", "kernel_count"),
+			nsCol("kernel_time", "Kernel time", "total_kernel_time_ns", "total_kernel_time_ms"), nsCol("busy", "Busy", "busy_ms"), ratioCol("busy_ratio", "Busy", "busy_pct_of_window")),
+	},
 	Run: overview,
 })
 
@@ -30,7 +40,7 @@ func overview(in *Input, out *Output) {
 	captureTable(in, out)
 	windowTable(in, out)
 	devicesTable(in, out)
-	rows := out.Table("tables", "Tables read", "tables.csv", nameCol("table", "Table"), textCol("role", "Read as"), countCol("rows", "Rows"), countCol("skipped", "Skipped"))
+	rows := out.Table("tables")
 	var read int64
 	var names []string
 	for _, s := range t.Tables {
@@ -50,7 +60,7 @@ func overview(in *Input, out *Output) {
 // captureTable shows what the capture says of itself and of the machine. Values are the capture's own words.
 func captureTable(in *Input, out *Output) {
 	t, m := in.Trace, &in.Trace.Meta
-	table := out.Table("capture", "Capture", "capture.csv", textCol("setting", "Setting"), nameCol("value", "Value"))
+	table := out.Table("capture")
 	add := func(setting, value string) {
 		if value != "" {
 			table.Row(report.S(setting), report.S(value))
@@ -87,8 +97,7 @@ func graphTrace(in *Input) string {
 }
 
 func windowTable(in *Input, out *Output) {
-	t := out.Table("window", "Analysed window", "window.csv", textCol("mode", "Mode"), momentCol("start", "Start", "start_ns"), momentCol("end", "End", "end_ns"),
-		nsCol("length", "Length", "length_ns", "length_ms"), nsCol("captured", "Captured", "captured_ns", "captured_ms"), nameCol("why", "Why"))
+	t := out.Table("window")
 	captured := report.Null
 	if d := in.Trace.Meta.CaptureStop - in.Trace.Meta.CaptureStart; d > 0 {
 		captured = report.I(d)
@@ -99,10 +108,7 @@ func windowTable(in *Input, out *Output) {
 }
 
 func devicesTable(in *Input, out *Output) {
-	t := out.Table("devices", "Devices", "devices.csv", idCol("device_id", "GPU"), nameCol("name", "Name"), wide(nameCol("chip", "Chip")), wide(textCol("compute_capability", "Compute capability")),
-		countCol("sm_count", "SMs"), bytesCol("memory_bytes", "Memory"), rateCol("memory_bandwidth_bytes_per_s", "Memory bandwidth", report.BytesPerSec),
-		wide(rateCol("clock_hz", "Clock", report.PerSecond)), textCol("pids", "PIDs"), countCsv("kernels", "Kernels", "kernel_count"),
-		nsCol("kernel_time", "Kernel time", "total_kernel_time_ns", "total_kernel_time_ms"), nsCol("busy", "Busy", "busy_ms"), ratioCol("busy_ratio", "Busy", "busy_pct_of_window"))
+	t := out.Table("devices")
 	k := &in.Trace.Kernels
 	lo, hi := k.Starting(in.Span.Start, in.Span.End)
 	index := map[int32]int{}

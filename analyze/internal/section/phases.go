@@ -22,6 +22,16 @@ var _ = register(Section{
 		def("phase.launch_count", report.Count, report.Lower, report.Exact, "launch API calls inside the phase", "phase"),
 		def("phase.launch_rate", report.PerSecond, report.None, report.Noisy, "launch API calls per second of the phase's wall time", "phase"),
 	},
+	Tables: []report.Table{
+		table("phases", "Phases", "phases.csv", nameCol("phase", "Phase"), countCsv("ranges", "Ranges", "nvtx_count"),
+			nsCol("gpu", "GPU time", "total_kernel_time_ns", "total_kernel_time_ms"), ratioCol("gpu_share", "Share", "pct_total_kernel_time"),
+			wide(ratioCol("attributed_share", "Share of attributed", "pct_of_attributed_kernel_time")),
+			countCsv("kernels", "Kernels", "kernel_count"), meanCol("p50", "p50 kernel", "p50_kernel_us"), countCsv("launches", "Launches", "launch_count"),
+			nsCol("wall", "Wall time", "total_time_ns", "total_time_ms"), ratioCol("wall_share", "Share of wall", "pct_of_nvtx_total")),
+		table("phases_by_pid", "Phases per process", "phases_by_pid.csv", idCol("pid", "PID"), nameCol("phase", "Phase"),
+			nsCol("gpu", "GPU time", "total_kernel_time_ns", "total_kernel_time_ms"), ratioCol("share", "Share of the process", "pct_of_pid_kernel_time"),
+			countCsv("kernels", "Kernels", "kernel_count"), countCsv("launches", "Launches", "launch_count"), nsCol("wall", "Wall time", "total_time_ns", "total_time_ms")),
+	},
 	Run: phases,
 })
 

@@ -102,11 +102,7 @@ func (x *phaseSums) attributedTo(s *phaseSum, list []phaseSum) int64 {
 }
 
 func (x *phaseSums) table(out *Output, list []phaseSum, mapped bool) {
-	t := out.Table("phases", "Phases", "phases.csv", nameCol("phase", "Phase"), countCsv("ranges", "Ranges", "nvtx_count"),
-		nsCol("gpu", "GPU time", "total_kernel_time_ns", "total_kernel_time_ms"), ratioCol("gpu_share", "Share", "pct_total_kernel_time"),
-		wide(ratioCol("attributed_share", "Share of attributed", "pct_of_attributed_kernel_time")),
-		countCsv("kernels", "Kernels", "kernel_count"), meanCol("p50", "p50 kernel", "p50_kernel_us"), countCsv("launches", "Launches", "launch_count"),
-		nsCol("wall", "Wall time", "total_time_ns", "total_time_ms"), ratioCol("wall_share", "Share of wall", "pct_of_nvtx_total"))
+	t := out.Table("phases")
 	wall := x.wallTotal(list)
 	for i := range list {
 		s := &list[i]
@@ -140,9 +136,7 @@ func (x *phaseSums) knowsLaunches() bool {
 }
 
 func (x *phaseSums) pidTable(out *Output, mapped bool) {
-	t := out.Table("phases_by_pid", "Phases per process", "phases_by_pid.csv", idCol("pid", "PID"), nameCol("phase", "Phase"),
-		nsCol("gpu", "GPU time", "total_kernel_time_ns", "total_kernel_time_ms"), ratioCol("share", "Share of the process", "pct_of_pid_kernel_time"),
-		countCsv("kernels", "Kernels", "kernel_count"), countCsv("launches", "Launches", "launch_count"), nsCol("wall", "Wall time", "total_time_ns", "total_time_ms"))
+	t := out.Table("phases_by_pid")
 	phases := len(x.used) + 1
 	for p := 0; x.any && p*phases < len(x.sums); p++ {
 		own := slices.Clone(x.sums[p*phases : (p+1)*phases])

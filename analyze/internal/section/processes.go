@@ -17,6 +17,23 @@ var _ = register(Section{
 		def("kernel.count", report.Count, report.None, report.Exact, "number of kernels of one process", "pid"),
 		def("process.busy_time", report.Nanoseconds, report.None, report.Noisy, "time in which any GPU work of the process ran: a union per device, devices added up", "pid"),
 	},
+	Tables: []report.Table{
+		table("processes", "Processes", "processes.csv", idCol("pid", "PID"), nameCol("process_name", "Process"), wide(textCol("machine", "Machine")),
+			nsCol("kernel_time", "Kernel time", "total_kernel_time_ns", "total_kernel_time_ms"), ratioCol("share", "Share", "pct_of_total_kernel_time"),
+			countCsv("kernels", "Kernels", "kernel_count"), nsCol("busy", "GPU busy", "gpu_busy_ms"), textCol("devices", "GPUs"),
+			countCsv("launches", "Launches", "launch_count"), nsCol("launch_time", "In launch calls", "launch_api_time_ms"),
+			countCsv("syncs", "Syncs", "sync_count"), nsCol("sync_time", "In sync calls", "sync_total_time_ms"),
+			countCsv("ranges", "NVTX ranges", "nvtx_count"), ratioCol("coverage", "NVTX coverage", "pid_attribution_coverage_pct")),
+		table("kernels_by_pid", "Top kernels per process", "kernels_by_pid.csv", idCol("pid", "PID"),
+			wide(nsCol("pid_total", "Process total", "pid_total_kernel_time_ms")), wide(ratioCol("pid_share", "Process share", "pid_pct_of_total_kernel_time")),
+			nameCol("kernel_name", "Kernel"), idCol("device_id", "GPU"), countCsv("count", "Calls", "call_count"), nsCol("total", "Total", "total_time_ns", "total_time_ms"),
+			meanCol("mean", "Mean", "avg_duration_us"), ratioCol("share_of_pid", "Share of process", "pct_of_pid_kernel_time"), ratioCol("share", "Share", "pct_of_total_kernel_time")),
+		table("sync_by_pid", "Blocking synchronisation per process", "sync_by_pid.csv", idCol("pid", "PID"), nameCol("api_name", "API"),
+			countCsv("count", "Calls", "call_count"), nsCol("total", "Total", "total_time_ns", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us")),
+		table("nvtx_by_pid", "NVTX ranges per process", "nvtx_by_pid.csv", idCol("pid", "PID"), nameCol("range_name", "Range"), countCsv("count", "Count", "nvtx_count"),
+			nsCol("wall", "Wall time", "nvtx_total_time_ms"), nsCol("gpu", "GPU time", "inclusive_kernel_time_ms"), nsCol("self", "Self GPU time", "attributed_kernel_time_ms"),
+			countCsv("kernels", "Kernels (self)", "attributed_kernel_count"), wide(ratioCol("coverage", "Coverage of process", "pid_attribution_coverage_pct"))),
+	},
 	Run: processes,
 })
 

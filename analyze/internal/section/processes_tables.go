@@ -12,12 +12,7 @@ import (
 )
 
 func (in *Input) processTable(out *Output, list []procSum, total int64) {
-	t := out.Table("processes", "Processes", "processes.csv", idCol("pid", "PID"), nameCol("process_name", "Process"), wide(textCol("machine", "Machine")),
-		nsCol("kernel_time", "Kernel time", "total_kernel_time_ns", "total_kernel_time_ms"), ratioCol("share", "Share", "pct_of_total_kernel_time"),
-		countCsv("kernels", "Kernels", "kernel_count"), nsCol("busy", "GPU busy", "gpu_busy_ms"), textCol("devices", "GPUs"),
-		countCsv("launches", "Launches", "launch_count"), nsCol("launch_time", "In launch calls", "launch_api_time_ms"),
-		countCsv("syncs", "Syncs", "sync_count"), nsCol("sync_time", "In sync calls", "sync_total_time_ms"),
-		countCsv("ranges", "NVTX ranges", "nvtx_count"), ratioCol("coverage", "NVTX coverage", "pid_attribution_coverage_pct"))
+	t := out.Table("processes")
 	mapped, _ := in.attributesKernels()
 	var coverage []procCoverage
 	if mapped {
@@ -93,10 +88,7 @@ func cross(as, bs, lo, hi int, a, b func(i int) int32, dur func(i int) int64) []
 
 // kernelsByPid shows the top kernels of each process; kernels of the same name on two devices are two rows.
 func (in *Input) kernelsByPid(out *Output, procs []procSum, total int64) {
-	t := out.Table("kernels_by_pid", "Top kernels per process", "kernels_by_pid.csv", idCol("pid", "PID"),
-		wide(nsCol("pid_total", "Process total", "pid_total_kernel_time_ms")), wide(ratioCol("pid_share", "Process share", "pid_pct_of_total_kernel_time")),
-		nameCol("kernel_name", "Kernel"), idCol("device_id", "GPU"), countCsv("count", "Calls", "call_count"), nsCol("total", "Total", "total_time_ns", "total_time_ms"),
-		meanCol("mean", "Mean", "avg_duration_us"), ratioCol("share_of_pid", "Share of process", "pct_of_pid_kernel_time"), ratioCol("share", "Share", "pct_of_total_kernel_time"))
+	t := out.Table("kernels_by_pid")
 	k := &in.Trace.Kernels
 	lo, hi := k.Starting(in.Span.Start, in.Span.End)
 	places, placeOf := in.procDevices(lo, hi)
@@ -165,8 +157,7 @@ func (in *Input) procDevices(lo, hi int) (places []procDevice, of []int32) {
 }
 
 func (in *Input) syncByPid(out *Output) {
-	t := out.Table("sync_by_pid", "Blocking synchronisation per process", "sync_by_pid.csv", idCol("pid", "PID"), nameCol("api_name", "API"),
-		countCsv("count", "Calls", "call_count"), nsCol("total", "Total", "total_time_ns", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"))
+	t := out.Table("sync_by_pid")
 	api := &in.Trace.API
 	lo, hi := api.Starting(in.Host.Start, in.Host.End)
 	list := cross(len(api.Names), len(in.Trace.Procs)+1, lo, hi, func(i int) int32 {
@@ -191,9 +182,7 @@ func (in *Input) syncByPid(out *Output) {
 
 // rangesByPid is nsys-llm-explainer's nvtx_by_pid: kernel time by innermost range, and beside it the inclusive one.
 func (in *Input) rangesByPid(out *Output) {
-	t := out.Table("nvtx_by_pid", "NVTX ranges per process", "nvtx_by_pid.csv", idCol("pid", "PID"), nameCol("range_name", "Range"), countCsv("count", "Count", "nvtx_count"),
-		nsCol("wall", "Wall time", "nvtx_total_time_ms"), nsCol("gpu", "GPU time", "inclusive_kernel_time_ms"), nsCol("self", "Self GPU time", "attributed_kernel_time_ms"),
-		countCsv("kernels", "Kernels (self)", "attributed_kernel_count"), wide(ratioCol("coverage", "Coverage of process", "pid_attribution_coverage_pct")))
+	t := out.Table("nvtx_by_pid")
 	mapped, _ := in.attributesKernels()
 	var coverage []procCoverage
 	if mapped {

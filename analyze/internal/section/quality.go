@@ -23,6 +23,9 @@ var _ = register(Section{
 		def("quality.unknown_process", report.Count, report.Lower, report.Exact, "kernels that name no process"),
 		def("quality.unknown_device", report.Count, report.Lower, report.Exact, "kernels that name no device"),
 	},
+	Tables: []report.Table{
+		table("quality", "Checks", "quality.csv", textCol("check", "Check"), textCol("result", "Result"), countCol("count", "Count"), nsCol("time", "Time", "time_ns", "time_ms"), ratioCol("share", "Share", "pct")),
+	},
 	Run: quality,
 })
 
@@ -89,7 +92,7 @@ func formatTime(ns int64) string   { return units.Format(float64(ns), report.Nan
 
 // quality makes the checks in order of how much they matter to the other numbers.
 func quality(in *Input, out *Output) {
-	c := &checks{in, out, out.Table("quality", "Checks", "quality.csv", textCol("check", "Check"), textCol("result", "Result"), countCol("count", "Count"), nsCol("time", "Time", "time_ns", "time_ms"), ratioCol("share", "Share", "pct"))}
+	c := &checks{in, out, out.Table("quality")}
 	c.gpuActivity()
 	c.lostData()
 	c.cutTrace()

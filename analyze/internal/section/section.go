@@ -28,6 +28,8 @@ type Section struct {
 	Needs []trace.Role
 	// Metrics are the metrics it may emit; emitting another one is an error.
 	Metrics []report.MetricDef
+	// Tables are the tables it may emit, without rows. Each has a CSV file even where it stays empty.
+	Tables []report.Table
 	// Derivation says in one or two sentences how the numbers come about.
 	Derivation string
 	Run        func(in *Input, out *Output)
@@ -96,26 +98,14 @@ func (s *Section) run(in *Input) (out *Output) {
 			out.Status(report.Error, fmt.Sprintf("explain failed here, please report it: %v", p))
 		}
 	}()
-	s.Run(in, out)
 	for _, role := range s.Needs {
 		if !in.has(role) {
-			return out.unavailable(in.lack(role))
+			out.Status(report.Unavailable, in.lack(role))
+			return out
 		}
 	}
+	s.Run(in, out)
 	return out
-}
-
-// unavailable keeps nothing of the output but the headers of its tables: scripts that read the CSV files find them empty
-// rather than missing.
-func (o *Output) unavailable(reason string) *Output {
-	shell := &Output{in: o.in, section: o.section}
-	shell.section.Status, shell.section.Reason, shell.section.Coverage = report.Unavailable, reason, nil
-	shell.section.Notes, shell.section.Tables, shell.section.Charts = []string{}, []report.Table{}, []report.Chart{}
-	for _, t := range append(o.section.Tables, o.attached...) {
-		t.Rows, t.TotalRows, t.Others = [][]report.Cell{}, 0, false
-		shell.attached = append(shell.attached, t)
-	}
-	return shell
 }
 
 func (in *Input) has(role trace.Role) bool {
@@ -183,7 +173,7 @@ func Compute(in *Input, r *report.Report) (attachments []report.Table) {
 		}
 		r.Findings = append(r.Findings, out.findings...)
 		r.Warnings = append(r.Warnings, out.warnings...)
-		attachments = append(attachments, out.attached...)
+		attachments = append(append(attachments, out.attached...), out.headers()...)
 	}
 	rank := map[report.Severity]int{report.High: 0, report.Medium: 1, report.Low: 2}
 	sort.SliceStable(r.Findings, func(i, j int) bool { return rank[r.Findings[i].Severity] < rank[r.Findings[j].Severity] })

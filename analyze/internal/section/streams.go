@@ -21,6 +21,11 @@ var _ = register(Section{
 		def("stream.concurrency_ratio", report.Ratio, report.None, report.Noisy, "stream.concurrent_time over gpu.busy_time", "device"),
 		def("stream.copy_hidden_ratio", report.Ratio, report.Higher, report.Noisy, "share of the time in which a copy or memset ran that kernels hide", "device"),
 	},
+	Tables: []report.Table{
+		table("streams", "Streams", "streams.csv", idCol("device_id", "GPU"), idCol("pid", "PID"), idCol("stream_id", "Stream"),
+			countCsv("kernels", "Kernels", "kernel_count"), countCsv("graphs", "Graphs", "graph_count"), countCsv("copies", "Copies", "copy_count"),
+			nsCol("kernel_time", "Kernel time", "kernel_time_ms"), nsCol("total", "Total", "total_time_ms"), nsCol("busy", "Busy", "busy_ms"), ratioCol("share", "Of the window", "pct_of_window")),
+	},
 	Run: streams,
 })
 
@@ -115,9 +120,7 @@ func streams(in *Input, out *Output) {
 	slices.SortStableFunc(rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(b.ns, a.ns), cmp.Compare(a.device.ID, b.device.ID), cmp.Compare(a.proc, b.proc), cmp.Compare(a.stream, b.stream))
 	})
-	t := out.Table("streams", "Streams", "streams.csv", idCol("device_id", "GPU"), idCol("pid", "PID"), idCol("stream_id", "Stream"),
-		countCsv("kernels", "Kernels", "kernel_count"), countCsv("graphs", "Graphs", "graph_count"), countCsv("copies", "Copies", "copy_count"),
-		nsCol("kernel_time", "Kernel time", "kernel_time_ms"), nsCol("total", "Total", "total_time_ms"), nsCol("busy", "Busy", "busy_ms"), ratioCol("share", "Of the window", "pct_of_window"))
+	t := out.Table("streams")
 	for _, r := range rows {
 		pid := report.Null
 		if r.proc != trace.None {

@@ -26,6 +26,18 @@ var _ = register(Section{
 		def("sync.record_time", report.Nanoseconds, report.None, report.Noisy, "duration of all synchronisation records of the driver, queries and stream waits included: a second source, which stands in where the API calls are missing", ""),
 		def("sync.record_count", report.Count, report.None, report.Exact, "synchronisation records of the driver, queries and stream waits included", ""),
 	},
+	Tables: []report.Table{
+		table("sync", "Blocking calls", "sync.csv", nameCol("api_name", "API"), countCsv("count", "Calls", "call_count"),
+			nsCol("total", "Total", "total_time_ns", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"), meanCol("p50", "p50", "p50_duration_us"),
+			meanCol("p90", "p90", "p90_duration_us"), wide(nsCol("min", "Min", "min_duration_us")), nsCol("max", "Max", "max_duration_us"),
+			ratioCol("share", "Of window", "pct_of_window"), ratioCol("gpu_busy", "GPU at work", "pct_gpu_busy")),
+		table("sync_threads", "Blocked threads", "sync_threads.csv", idCol("pid", "PID"), idCol("tid", "TID"), nameCol("thread_name", "Thread"),
+			countCsv("count", "Calls", "call_count"), nsCol("total", "Total", "total_time_ms"), ratioCol("share", "Of window", "pct_of_window"), ratioCol("gpu_busy", "GPU at work", "pct_gpu_busy")),
+		table("sync_by_range", "Blocking calls by NVTX range", "sync_by_range.csv", nameCol("range_name", "Range"), wide(nameCol("within", "Within")), nameCol("phase", "Phase"), nameCol("api_name", "API"),
+			countCsv("count", "Calls", "call_count"), nsCol("total", "Total", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"), nsCol("max", "Max", "max_duration_us")),
+		table("waits", "Queries, stream waits and other waiting calls", "waits.csv", nameCol("api_name", "API"), textCol("kind", "Kind"), countCsv("count", "Calls", "call_count"),
+			nsCol("total", "Total", "total_time_ns", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"), meanCol("p50", "p50", "p50_duration_us"), meanCol("p90", "p90", "p90_duration_us"), nsCol("max", "Max", "max_duration_us")),
+	},
 	Run: syncCalls,
 })
 
@@ -73,10 +85,7 @@ func syncCalls(in *Input, out *Output) {
 		out.Int("sync.count", l, int64(len(durs)))
 	}
 	emit(nil, all)
-	t := out.Table("sync", "Blocking calls", "sync.csv", nameCol("api_name", "API"), countCsv("count", "Calls", "call_count"),
-		nsCol("total", "Total", "total_time_ns", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"), meanCol("p50", "p50", "p50_duration_us"),
-		meanCol("p90", "p90", "p90_duration_us"), wide(nsCol("min", "Min", "min_duration_us")), nsCol("max", "Max", "max_duration_us"),
-		ratioCol("share", "Of window", "pct_of_window"), ratioCol("gpu_busy", "GPU at work", "pct_gpu_busy"))
+	t := out.Table("sync")
 	for _, e := range list {
 		name := api.Names[e.key].Name
 		emit(Labels("api", name), byName.of(e.key))
@@ -252,8 +261,7 @@ func (b *blockedTimes) threadTable(in *Input, out *Output) {
 		}
 	}
 	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(b.threads[y].total, b.threads[x].total) })
-	t := out.Table("sync_threads", "Blocked threads", "sync_threads.csv", idCol("pid", "PID"), idCol("tid", "TID"), nameCol("thread_name", "Thread"),
-		countCsv("count", "Calls", "call_count"), nsCol("total", "Total", "total_time_ms"), ratioCol("share", "Of window", "pct_of_window"), ratioCol("gpu_busy", "GPU at work", "pct_gpu_busy"))
+	t := out.Table("sync_threads")
 	for _, th := range order {
 		h, thread := &b.threads[th], &in.Trace.Threads[th]
 		t.Row(report.I(in.Trace.Procs[thread.Proc].PID), report.I(thread.TID), report.S(thread.Name), report.I(h.count), report.I(h.total),
@@ -276,8 +284,7 @@ func syncByRange(in *Input, out *Output, lo, hi int) {
 		}
 	}
 	g := gather(len(places.keys), lo, hi, func(i int) int32 { return keys[i-lo] }, api.Dur)
-	t := out.Table("sync_by_range", "Blocking calls by NVTX range", "sync_by_range.csv", nameCol("range_name", "Range"), wide(nameCol("within", "Within")), nameCol("phase", "Phase"), nameCol("api_name", "API"),
-		countCsv("count", "Calls", "call_count"), nsCol("total", "Total", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"), nsCol("max", "Max", "max_duration_us"))
+	t := out.Table("sync_by_range")
 	for _, e := range g.rank(len(places.keys), func(a, b int) int { return cmp.Compare(a, b) }) {
 		p := &places.keys[e.key]
 		t.Row(rangeCell(p.rng), optionalCell(p.within), optionalCell(p.phase), report.S(p.api), report.I(e.count), report.I(e.total), report.F(e.summary.Mean), report.I(int64(e.summary.Max)))
@@ -334,8 +341,7 @@ func waits(in *Input, out *Output, lo, hi int) (old bool) {
 			allocated.Add(api.Start(i), api.End(i))
 		}
 	}
-	t := out.Table("waits", "Queries, stream waits and other waiting calls", "waits.csv", nameCol("api_name", "API"), textCol("kind", "Kind"), countCsv("count", "Calls", "call_count"),
-		nsCol("total", "Total", "total_time_ns", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"), meanCol("p50", "p50", "p50_duration_us"), meanCol("p90", "p90", "p90_duration_us"), nsCol("max", "Max", "max_duration_us"))
+	t := out.Table("waits")
 	for _, e := range g.rank(len(api.Names), func(a, b int) int { return cmp.Compare(api.Names[a].Name, api.Names[b].Name) }) {
 		n, s := &api.Names[e.key], e.summary
 		out.From(trace.RoleAPI, int(e.count), "start", "end", "nameId")

@@ -73,8 +73,7 @@ func (r *unitRun) apis() {
 	}
 	time := w.samples(parts, slot, len(names), partTime)
 	count := w.samples(parts, slot, len(names), partCount)
-	t := r.out.Table("unit_api", "Host calls per unit", "unit_api.csv", nameCol("api_name", "API"),
-		report.Column{ID: "calls", Title: "Calls per unit", Kind: report.Float, Unit: report.Count}, meanCol("time", "Time per unit", "time_per_unit_ns", "time_per_unit_ms"), meanCol("mean", "Per call", "avg_duration_us"))
+	t := r.out.Table("unit_api")
 	for i, n := range names {
 		l := Labels("api", api.Names[n].Name)
 		r.out.summary("api.time_per_unit", l, time[i])

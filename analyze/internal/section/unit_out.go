@@ -44,11 +44,7 @@ var unitSums = []string{"duration", "busy", "idle", "compute", "exposed_comm", "
 
 func (r *unitRun) unitRows(list []int32) *Table {
 	x := r.in.Units
-	t := r.out.Table("units", "Units of work", "units.csv", idCol("device_id", "GPU"), wide(idCol("pid", "PID")), nameCol("phase", "Phase"), idCol("batch", "Batch"),
-		wide(idCol("tokens", "Prompt tokens")), textCol("state", "State"), momentCol("start", "Start", "start_ns"), nsCol("duration", "Time", "duration_ns", "duration_ms"),
-		nsCol("busy", "Busy", "busy_ns"), nsCol("idle", "Idle", "idle_ns"), wide(nsCol("compute", "Compute", "compute_ns")),
-		wide(nsCol("exposed_comm", "Exposed comm.", "exposed_comm_ns")), wide(nsCol("exposed_copy", "Exposed copy", "exposed_copy_ns")),
-		countCol("launches", "Launches"), countCol("kernels", "Kernels"))
+	t := r.out.Table("units")
 	for _, i := range list {
 		u, c := &x.Units[i], &r.costs[i]
 		pid, phase, batch, tokens := report.Null, report.Null, report.Null, report.Null
@@ -85,10 +81,7 @@ const maxGroupRows = 100
 // groupTable shows the kinds of unit side by side, and where the time of the primary one goes.
 func (r *unitRun) groupTable(slowest []int) {
 	x := r.in.Units
-	t := r.out.Table("unit_groups", "Kinds of unit", "unit_groups.csv", nameCol("phase", "Phase"), idCol("batch", "Batch"), idCol("tokens", "Prompt tokens"),
-		countCol("units", "Units"), countCol("kernels", "Kernels"), idCol("device_id", "Slowest GPU"), meanCol("p50", "p50", "p50_ms"), meanCol("mean", "Mean", "mean_ms"),
-		meanCol("p90", "p90", "p90_ms"), wide(meanCol("min", "Min", "min_ms")), wide(meanCol("max", "Max", "max_ms")),
-		meanCol("busy", "Busy, mean", "mean_busy_ms"), meanCol("idle", "Idle, mean", "mean_idle_ms"), ratioCol("share", "Share of unit time", "pct_of_unit_time"), wide(textCol("signature", "Signature")))
+	t := r.out.Table("unit_groups")
 	order := r.byTime(slowest)
 	var all int64
 	for _, g := range order {
@@ -108,7 +101,7 @@ func (r *unitRun) groupTable(slowest []int) {
 	}
 	t.Cut(maxGroupRows, "units", "share").Add()
 
-	c := r.out.Table("unit_time", "Where one unit's time goes", "unit_time.csv", textCol("class", "Class"), meanCol("time", "Mean per unit", "mean_ns", "mean_ms"), ratioCol("share", "Share", "pct_of_unit"))
+	c := r.out.Table("unit_time")
 	total := r.mean(r.main, func(c *unitCost) int64 { return c.time })
 	row := func(name string, of func(c *unitCost) int64) {
 		v := r.mean(r.main, of)
@@ -125,10 +118,7 @@ func (r *unitRun) groupTable(slowest []int) {
 
 // kernelTable lists the kernels of the primary group with what a comparison pairs them by.
 func (r *unitRun) kernelTable() {
-	t := r.out.Table("unit_kernels", "Kernels of one unit", "unit_kernels.csv", nameCol("kernel_name", "Kernel"), textCol("category", "Category"), wide(textCol("library", "Library")),
-		wide(nameCol("family", "Family")), wide(nameCol("canonical", "Canonical name")), wide(countCol("position", "First position")),
-		report.Column{ID: "count", Title: "Per unit", Kind: report.Float, Unit: report.Count}, meanCol("time", "Time per unit", "time_per_unit_ns", "time_per_unit_us"),
-		meanCol("exclusive", "Alone", "exclusive_time_per_unit_ns"), ratioCol("share", "Share of unit", "pct_of_unit"))
+	t := r.out.Table("unit_kernels")
 	w := r.work
 	units := float64(w.units)
 	unitTime := r.mean(r.main, func(c *unitCost) int64 { return c.time })
