@@ -61,7 +61,7 @@ func readmeCommands(page string) []readmeCommand {
 			switch {
 			case found && (prompted || !prompt):
 				call, _, _ = strings.Cut(call, " | ")
-				call, _, _ = strings.Cut(call, "  #")
+				call, _, _ = strings.Cut(call, " # ")
 				list = append(list, readmeCommand{args: words(call)})
 				prompt = prompted
 			case prompt && !prompted && len(list) > 0:
