@@ -15,7 +15,9 @@ type Comparison struct {
 	Verdict     Verdict      `json:"verdict"`
 	Cause       string       `json:"cause"` // one sentence, derived by rule from the tables below
 	Comparable  bool         `json:"comparable"`
-	Reasons     []Reason     `json:"reasons"` // why not comparable, or not conclusive
+	Depth       Depth        `json:"depth"`     // how far down the sides were compared
+	Identical   bool         `json:"identical"` // every metric that both sides hold is equal, and there is GPU work
+	Reasons     []Reason     `json:"reasons"`   // why not comparable, or not conclusive
 	Base        Side         `json:"base"`
 	Head        Side         `json:"head"`
 	Unit        Unit         `json:"unit"`
@@ -29,6 +31,17 @@ type Comparison struct {
 	Residue     []Residue    `json:"residue"`
 	Counts      Counts       `json:"counts"`
 }
+
+// Depth says how far down two sides could be compared.
+type Depth string
+
+// Depths, from none to everything. At DepthUnit kernels are hidden on a side, or not recorded for the kind of unit that
+// was compared: nothing is said of kernels.
+const (
+	DepthNone   Depth = "none"
+	DepthUnit   Depth = "unit"
+	DepthKernel Depth = "kernel"
+)
 
 // Verdict of a comparison or of one rule.
 type Verdict string
@@ -85,12 +98,18 @@ type Side struct {
 
 // Unit says what was compared per what.
 type Unit struct {
-	Kind  string `json:"kind"`
-	Name  string `json:"name"`
-	Phase string `json:"phase"`
-	Batch *int64 `json:"batch"`
-	BaseN int64  `json:"base_n"`
-	HeadN int64  `json:"head_n"`
+	Kind   string `json:"kind"` // "kernel → graph" where the sides differ
+	Name   string `json:"name"`
+	Phase  string `json:"phase"`
+	Batch  *int64 `json:"batch"`
+	Tokens *int64 `json:"tokens"` // prompt tokens, rounded up to a power of two
+	// BaseN and HeadN count the units behind the numbers, over all captures of a side.
+	BaseN int64 `json:"base_n"`
+	HeadN int64 `json:"head_n"`
+	// Overlap is the share of the work that both sides do, 0 to 1, and OverlapNeeded what makes it the same work. Null
+	// where kernels are hidden.
+	Overlap       *float64 `json:"overlap"`
+	OverlapNeeded float64  `json:"overlap_needed"`
 }
 
 // Interval is a confidence interval of a ratio of head to base, with its level.
@@ -101,7 +120,19 @@ type Interval struct {
 	Method string  `json:"method"`
 }
 
-// Row compares one metric.
+// Test is what a test over several captures a side gave, in natural logarithms: the effect, its standard error and
+// degrees of freedom, the threshold it was tested against, the variance between captures as pooled over both sides and as
+// moderated by the other rows.
+type Test struct {
+	Effect    float64 `json:"effect"`
+	SE        float64 `json:"se"`
+	DF        float64 `json:"df"`
+	Tau       float64 `json:"tau"`
+	S2        float64 `json:"s2"`
+	Moderated float64 `json:"moderated"`
+}
+
+// Row compares one metric. Base and Head are means over the captures of a side.
 type Row struct {
 	Metric       string        `json:"metric"`
 	Labels       report.Labels `json:"labels"`
@@ -111,14 +142,17 @@ type Row struct {
 	Delta        *float64      `json:"delta"`
 	Ratio        *float64      `json:"ratio"` // head over base
 	Class        Class         `json:"class"`
-	Why          string        `json:"why"` // how the class was decided, with the numbers it can be checked by
-	NBase        int64         `json:"n_base"`
+	Why          string        `json:"why"`    // how the class was decided, with the numbers it can be checked by
+	NBase        int64         `json:"n_base"` // units
 	NHead        int64         `json:"n_head"`
+	BaseValues   []float64     `json:"base_values"` // by capture, empty where a capture lacks the metric
+	HeadValues   []float64     `json:"head_values"`
 	Interval     *Interval     `json:"interval"`
 	NoiseFloor   *float64      `json:"noise_floor"` // ratio, e.g. 0.05
 	P            *float64      `json:"p"`
 	PAdjusted    *float64      `json:"p_adjusted"`
-	EffectSize   *float64      `json:"effect_size"`
+	EffectSize   *float64      `json:"effect_size"`   // Cliff's delta over units, -1 to 1
+	Test         *Test         `json:"test"`          // several captures a side only
 	NeedCaptures *int64        `json:"need_captures"` // a side, that would settle an inconclusive row
 	Unreplicated bool          `json:"unreplicated"`  // one capture on a side
 }
@@ -126,15 +160,23 @@ type Row struct {
 // Attribution splits the change of one metric into parts that sum to it.
 type Attribution struct {
 	Metric     string           `json:"metric"`
+	Base       float64          `json:"base"`
+	Head       float64          `json:"head"`
 	TotalDelta float64          `json:"total_delta"`
-	Rows       []AttributionRow `json:"rows"` // kind class; the rows of each kind sum to the total or to their class
-	Residual   float64          `json:"residual"`
+	Rows       []AttributionRow `json:"rows"`
+	// Residual is the total less the finest rows: kernels and others, exposed_copy and idle causes. It holds the rounding of
+	// means and nothing else.
+	Residual float64 `json:"residual"`
 }
 
-// AttributionRow is one part. Kind is class, category, kernel, idle_cause or others.
+// AttributionRow is one part. Kind is class, category, kernel, idle_cause or others. Rows of kind class sum to the total.
+// Rows of kind category sum to the classes compute and exposed_comm together, and so do those of kind kernel with others;
+// rows of kind idle_cause sum to the class idle. Each nanosecond is given to one kernel: compute before communication, and
+// of several the one that started first.
 type AttributionRow struct {
 	ID            string   `json:"id"`
 	Kind          string   `json:"kind"`
+	Category      string   `json:"category"` // of a kernel
 	Base          float64  `json:"base"`
 	Head          float64  `json:"head"`
 	Delta         float64  `json:"delta"`
@@ -142,10 +184,18 @@ type AttributionRow struct {
 	PerCallEffect *float64 `json:"per_call_effect"`
 }
 
-// Kernel compares one kernel, or a pair of kernels where one replaced the other.
+// Kernel compares one kernel, or a pair of kernels where one replaced the other. Times add up the durations of its runs in
+// one unit, also where other kernels run at the same time. With c runs of t ns each,
+//
+//	count effect    = (c1 - c0) (t0 + t1) / 2
+//	per-call effect = delta - count effect = (t1 - t0) (c0 + c1) / 2
+//
+// An added or removed kernel is all count effect.
 type Kernel struct {
 	BaseName      *string  `json:"base_name"`
 	HeadName      *string  `json:"head_name"`
+	BaseShort     *string  `json:"base_short"` // the name as it is displayed, unlike any other's on its side
+	HeadShort     *string  `json:"head_short"`
 	PairedBy      string   `json:"paired_by"` // exact, canonical, family, position; empty for added and removed
 	Category      string   `json:"category"`
 	Base          *float64 `json:"base"` // mean time per unit, ns
@@ -159,8 +209,11 @@ type Kernel struct {
 	Share         *float64 `json:"share"` // of the base unit
 	Class         Class    `json:"class"`
 	Why           string   `json:"why"`
+	Note          string   `json:"note"`     // a replacement, a split into several kernels; else empty
+	SplitOf       *string  `json:"split_of"` // of an added kernel: the base's kernel that it and others replaced
 	P             *float64 `json:"p"`
 	PAdjusted     *float64 `json:"p_adjusted"`
+	Test          *Test    `json:"test"` // several captures a side only; the common shift is taken out of its effect
 }
 
 // API compares one host call per unit.
@@ -169,6 +222,8 @@ type API struct {
 	Kind      string   `json:"kind"`       // launch, sync, copy
 	BaseCount *float64 `json:"base_count"` // calls per unit
 	HeadCount *float64 `json:"head_count"`
+	BaseTime  *float64 `json:"base_time"` // ns per unit, summed over threads
+	HeadTime  *float64 `json:"head_time"`
 	BaseMean  *float64 `json:"base_mean"` // ns per call
 	HeadMean  *float64 `json:"head_mean"`
 	Ratio     *float64 `json:"ratio"` // of the means
@@ -188,10 +243,15 @@ type Structural struct {
 type Mix struct {
 	Phase     string   `json:"phase"`
 	Batch     *int64   `json:"batch"`
+	Tokens    *int64   `json:"tokens"`
+	Compared  bool     `json:"compared"` // the kind of unit that the primary rows are of
 	BaseCount int64    `json:"base_count"`
 	HeadCount int64    `json:"head_count"`
 	BaseTime  *float64 `json:"base_time"` // mean, ns
 	HeadTime  *float64 `json:"head_time"`
+	Ratio     *float64 `json:"ratio"`      // of the times
+	BaseShare *float64 `json:"base_share"` // of the kept units' time
+	HeadShare *float64 `json:"head_share"`
 }
 
 // Gate is one rule as it was judged.

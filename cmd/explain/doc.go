@@ -13,6 +13,7 @@ func newDoc(w *world) *cobra.Command {
 	return &cobra.Command{
 		Use:     "doc [SECTION]",
 		Short:   "Print what a section of the report means and how it is computed",
+		Long:    "doc prints the page of a section: definitions, metrics, tables, limits, and what to do about its findings.",
 		Example: "  explain doc          the list of sections\n  explain doc idle     one of them",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {

@@ -49,6 +49,11 @@ func usagef(format string, args ...interface{}) error {
 	return usageError{fmt.Errorf(format, args...)}
 }
 
+// exitCode is the error of a command that did its work, and whose answer is not 0.
+type exitCode int
+
+func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
 // run executes the command line and returns the exit code.
 func run(ctx context.Context, args []string, w *world) int {
 	cmd := newRoot(w)
@@ -58,9 +63,12 @@ func run(ctx context.Context, args []string, w *world) int {
 	cmd.SetErr(w.Err)
 	err := cmd.ExecuteContext(ctx)
 	var usage usageError
+	var answer exitCode
 	switch {
 	case err == nil:
 		return exitOK
+	case errors.As(err, &answer):
+		return int(answer)
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(w.Err, "explain: interrupted; nothing was written")
 		return exitInput

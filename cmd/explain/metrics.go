@@ -15,6 +15,9 @@ func newMetrics(w *world) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "metrics [PREFIX]",
 		Short: "List every metric with its unit and meaning",
+		Long: `metrics lists every metric that report.json can hold, or those whose id starts with PREFIX: its unit, which direction is
+better, whether repeated captures of the same work agree on it (exact) or only nearly (noisy), and the sets of labels that
+it comes with: "– | device | device,cause" is once for everything, once per device, and once per device and cause.`,
 		Example: `  explain metrics
   explain metrics gpu.
   explain metrics --format json | jq '.[].id'`,

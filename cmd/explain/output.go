@@ -53,9 +53,9 @@ func folder(res *analyze.Result) []file {
 	return files
 }
 
-// writeFolder writes the report into dir, whole or not at all: everything is written into a scratch folder beside it
-// first, and moved into place when it is complete. A folder that exists keeps what explain did not write.
-func writeFolder(ctx context.Context, dir string, res *analyze.Result) (err error) {
+// writeFolder writes files into dir, whole or not at all: everything is written into a scratch folder beside it first, and
+// moved into place when it is complete. A folder that exists keeps what explain did not write.
+func writeFolder(ctx context.Context, dir string, files []file) (err error) {
 	dir = filepath.Clean(dir)
 	fail := func(err error) error { return fmt.Errorf("cannot write %s: %w", dir, err) }
 	parent := filepath.Dir(dir)
@@ -75,13 +75,12 @@ func writeFolder(ctx context.Context, dir string, res *analyze.Result) (err erro
 	if err := os.Chmod(scratch, 0o755); err != nil {
 		return fail(err)
 	}
-	files := folder(res)
-	if err := os.Mkdir(filepath.Join(scratch, "tables"), 0o755); err != nil {
-		return fail(err)
-	}
 	for _, f := range files {
 		if err := ctx.Err(); err != nil {
 			return err
+		}
+		if err := os.MkdirAll(filepath.Join(scratch, filepath.Dir(f.name)), 0o755); err != nil {
+			return fail(err)
 		}
 		if err := writeFile(filepath.Join(scratch, f.name), f.write); err != nil {
 			return fail(err)
@@ -96,10 +95,10 @@ func writeFolder(ctx context.Context, dir string, res *analyze.Result) (err erro
 			return fail(err)
 		}
 	}
-	if err := os.MkdirAll(filepath.Join(dir, "tables"), 0o755); err != nil {
-		return fail(err)
-	}
 	for _, f := range files {
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(f.name)), 0o755); err != nil {
+			return fail(err)
+		}
 		if err := os.Rename(filepath.Join(scratch, f.name), filepath.Join(dir, f.name)); err != nil {
 			return fail(err)
 		}

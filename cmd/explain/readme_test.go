@@ -128,3 +128,20 @@ func put(t *testing.T, path string, content []byte, mode os.FileMode) {
 		t.Fatal(err)
 	}
 }
+
+// Links of the README into the repository lead somewhere.
+func TestReadmeLinksExist(t *testing.T) {
+	page := string(read(t, "../../README.md"))
+	links := regexp.MustCompile(`\]\(([^)#]+)\)`).FindAllStringSubmatch(page, -1)
+	if len(links) == 0 {
+		t.Fatal("no links")
+	}
+	for _, l := range links {
+		if strings.Contains(l[1], "://") {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join("../..", filepath.FromSlash(l[1]))); err != nil {
+			t.Errorf("README links to %s: %v", l[1], err)
+		}
+	}
+}

@@ -19,13 +19,13 @@ func newReport(w *world) *cobra.Command {
 		Short: "Analyse one capture (the default command)",
 		Long: `report analyses one capture. Without --out it prints a summary; with --out it also writes a folder:
 
-  report.md               the full report, findings first, ready for a pull request
+  report.md               the full report, warnings and findings first
   report.json             the same as data, see "explain schema report" and "explain metrics"
   tables/*.csv            every table
   summary.json            profilemate's summary
-  kernels.md, stakeholder_summary.md
+  kernels.md, stakeholder_summary.md   as llm-perf-opt writes them
 
-The folder appears whole or not at all.`,
+--format md prints a version of report.md that fits into a comment on a pull request. The folder appears whole or not at all.`,
 		Example: `  explain report trace.sqlite --out report/
   explain report trace.nsys-rep --phase-map phases.json --out report/
   explain report trace.sqlite --from 2s --to 5s --format json
@@ -65,16 +65,16 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.format, "format", "", "print this `FORMAT` to standard output: "+strings.Join(formats, ", ")+" (default text)")
 	fl.StringVar(&f.phaseMap, "phase-map", "", "map NVTX ranges to phases by a JSON `FILE`: {\"prefill\": [\"prompt\", \"re:^ctx\"], …}")
 	fl.StringVar(&f.phaseMap, "phases-json", "", "the same as --phase-map")
-	fl.StringVar(&f.unit, "unit", "", "what one step of the work is: nvtx:`REGEX`, kernel:REGEX, graph or none (default: found automatically)")
-	fl.StringVar(&f.window, "window", "", "analyse from the first to the last NVTX range that matches: nvtx:`REGEX`")
+	fl.StringVar(&f.unit, "unit", "", "one step of the work is this `UNIT`: nvtx:REGEX, kernel:REGEX, graph or none (default: found automatically)")
+	fl.StringVar(&f.window, "window", "", "analyse from the first to the last NVTX range that matches `nvtx:REGEX`")
 	fl.DurationVar(&f.from, "from", 0, "analyse from this `TIME` after the first GPU work (1.5s, 200ms)")
 	fl.DurationVar(&f.to, "to", 0, "analyse up to this `TIME` after the first GPU work")
 	fl.BoolVar(&f.steady, "steady", false, "analyse from the first to the last steady unit of work")
-	fl.IntVar(&f.top, "top-kernels", 30, "rows of ranked tables")
+	fl.IntVar(&f.top, "top-kernels", 30, "rows of ranked tables, `N` at most")
 	fl.IntVar(&f.top, "kernel-limit", 30, "the same as --top-kernels")
 	fl.BoolVar(&f.noPercentiles, "no-kernel-percentiles", false, "leave out percentiles of kernel durations")
 	fl.BoolVar(&f.noRangeMap, "no-nvtx-kernel-map", false, "do not attribute kernels to NVTX ranges")
-	fl.Float64Var(&f.coverageWarn, "nvtx-coverage-warn-threshold", 0.7, "warn when less than this share of kernel time lies in NVTX ranges (0..1)")
+	fl.Float64Var(&f.coverageWarn, "nvtx-coverage-warn-threshold", 0.7, "warn when less than this `SHARE` of kernel time lies in NVTX ranges (0..1)")
 	fl.BoolVar(&f.printSchema, "print-schema", false, "print the tables of the capture and stop")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but errors")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error what is being done")
@@ -160,7 +160,7 @@ func (f *reportFlags) run(cmd *cobra.Command, w *world, args []string) error {
 		return err
 	}
 	if f.out != "" {
-		if err := writeFolder(cmd.Context(), f.out, res); err != nil {
+		if err := writeFolder(cmd.Context(), f.out, folder(res)); err != nil {
 			return err
 		}
 	}

@@ -16,12 +16,16 @@ func newRoot(w *world) *cobra.Command {
 		Long: `explain reads an Nsight Systems capture of an LLM inference server and says where the time went and what to do next.
 
 TRACE is a .sqlite file written by "nsys export", the same compressed with gzip or zstd, or a .nsys-rep file where nsys is
-installed. It is never changed, and nothing is created beside it. "explain TRACE" is short for "explain report TRACE".`,
+installed. It is never changed, and nothing is created beside it. "explain TRACE" is short for "explain report TRACE".
+
+What a number means and how it is computed: "explain doc SECTION" for a section of the report, its tables and findings,
+"explain metrics" for each metric.`,
 		Example: `  explain trace.sqlite                          a summary on the terminal
   explain trace.sqlite --out report/            the full report: report.md, report.json, tables/*.csv
   explain trace.sqlite --format md | gh pr comment 12 --body-file -
   explain trace.sqlite --steady --out report/   the steady part of the capture only`,
 		Args:          bareArgs,
+		Version:       versionText(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -34,7 +38,7 @@ installed. It is never changed, and nothing is created beside it. "explain TRACE
 	f.register(cmd)
 	cmd.SuggestionsMinimumDistance = 2
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	cmd.AddCommand(newReport(w), newMetrics(w), newDoc(w), newSchema(w), newVersion(w))
+	cmd.AddCommand(newReport(w), newDiff(w), newCalibrate(w), newMetrics(w), newDoc(w), newSchema(w), newVersion(w))
 	cmd.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true})
 	return cmd
 }

@@ -81,6 +81,8 @@ type Device struct {
 	// Before exclusion: communication and copies also where something hides them, and kernel rows alone (no graphs).
 	CommBusy, CopyBusy, KernelBusy interval.Set
 	Gaps                           []Gap
+
+	after Work // the first piece that starts after a narrowed window; of no length where there is none
 }
 
 // Idle is the device's idle time in nanoseconds.
@@ -115,12 +117,19 @@ func WorkSpan(t *trace.Trace) (span interval.Interval, ok bool) {
 // communication.
 func NewTimeline(t *trace.Trace, calls *Calls, window interval.Interval, isComm []bool) *Timeline {
 	byDevice := map[int32][]Work{}
+	after := map[int32]Work{}
 	add := func(w *trace.Work, calls []int32, kind Kind, class func(i int) Class) {
 		for i := range w.Len() {
 			d := w.Device(i)
 			if w.End(i) < window.Start || w.Start(i) > window.End {
 				if _, ok := byDevice[d]; !ok {
 					byDevice[d] = nil // a device without work in the window is idle, not absent
+				}
+				if w.Start(i) > window.End && w.End(i) > w.Start(i) {
+					next := Work{Start: w.Start(i), End: w.End(i), Corr: w.Corr(i), Row: int32(i), Call: calls[i], Kind: kind, Class: class(i)}
+					if first, ok := after[d]; !ok || next.before(&first) {
+						after[d] = next
+					}
 				}
 				continue
 			}
@@ -140,7 +149,7 @@ func NewTimeline(t *trace.Trace, calls *Calls, window interval.Interval, isComm 
 
 	tl := &Timeline{Window: window, Devices: make([]Device, 0, len(byDevice))}
 	for id := range byDevice {
-		tl.Devices = append(tl.Devices, Device{ID: id, Work: byDevice[id]})
+		tl.Devices = append(tl.Devices, Device{ID: id, Work: byDevice[id], after: after[id]})
 	}
 	sort.Slice(tl.Devices, func(i, j int) bool { return tl.Devices[i].ID < tl.Devices[j].ID })
 	blocking := blockingByThread(t)
@@ -161,19 +170,21 @@ func blockingByThread(t *trace.Trace) []interval.Set {
 	return sets
 }
 
+// before orders the work of a device: by start, then the lowest correlation id.
+func (w *Work) before(x *Work) bool {
+	switch {
+	case w.Start != x.Start:
+		return w.Start < x.Start
+	case w.Corr != x.Corr:
+		return w.Corr < x.Corr
+	case w.Kind != x.Kind:
+		return w.Kind < x.Kind
+	}
+	return w.Row < x.Row
+}
+
 func (d *Device) build(window interval.Interval, api *trace.API, blocking []interval.Set) {
-	sort.Slice(d.Work, func(i, j int) bool {
-		a, b := &d.Work[i], &d.Work[j]
-		switch {
-		case a.Start != b.Start:
-			return a.Start < b.Start
-		case a.Corr != b.Corr:
-			return a.Corr < b.Corr
-		case a.Kind != b.Kind:
-			return a.Kind < b.Kind
-		}
-		return a.Row < b.Row
-	})
+	sort.Slice(d.Work, func(i, j int) bool { return d.Work[i].before(&d.Work[j]) })
 	var compute, comm, copies, busy, kernels interval.Set
 	for i := range d.Work {
 		w := &d.Work[i]
@@ -198,7 +209,8 @@ func (d *Device) build(window interval.Interval, api *trace.API, blocking []inte
 }
 
 // findGaps walks the work and the busy set side by side: a gap's next work is the first piece that starts at its end,
-// its previous work the piece that ended last before it.
+// its previous work the piece that ended last before it. A gap that the end of a narrowed window cuts has no next work in
+// the window; what came after it in the capture still says what the device waited for.
 func (d *Device) findGaps(window interval.Interval, api *trace.API, blocking []interval.Set) {
 	prev, at := trace.None, 0
 	for _, hole := range d.Busy.Gaps(window.Start, window.End) {
@@ -216,6 +228,9 @@ func (d *Device) findGaps(window interval.Interval, api *trace.API, blocking []i
 				g.Next, call = int32(n), d.Work[n].Call
 				break
 			}
+		}
+		if g.Next == trace.None && hole.End == window.End && d.after.End > d.after.Start {
+			call = d.after.Call
 		}
 		g.split(call, api, blocking)
 		d.Gaps = append(d.Gaps, g)

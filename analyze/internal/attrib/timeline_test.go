@@ -103,6 +103,30 @@ func TestWorkWithoutLengthIsNoNeighbour(t *testing.T) {
 	}
 }
 
+// A narrowed window ends within the gap from 100 to 200, at 180 or 130: the call for the work after it, from 160 to 170,
+// says what the cut gap waited for. What does not start after the window in earnest says nothing.
+func TestGapCutByTheWindow(t *testing.T) {
+	b, th := one()
+	th.Launch("a", 0, 1, tracetest.Kernel{Start: 0, End: 100})
+	th.Launch("nothing", 30, 31, tracetest.Kernel{Start: 190, End: 190})
+	th.Launch("later", 172, 173, tracetest.Kernel{Start: 210, End: 220})
+	th.Call("cudaStreamSynchronize_v3020", 90, 140)
+	th.Launch("b", 160, 170, tracetest.Kernel{Start: 200, End: 300})
+	x := open(t, b)
+	for _, c := range []struct {
+		end  int64
+		want [attrib.Causes]int64
+	}{
+		{180, [5]int64{40, 20, 10, 10, 0}},
+		{130, [5]int64{30, 0, 0, 0, 0}},
+	} {
+		d := layOut(x, interval.Interval{Start: 0, End: c.end}).Devices[0]
+		if g := d.Gaps[0]; len(d.Gaps) != 1 || g.Next != trace.None || g.Cause != c.want {
+			t.Errorf("to %d: %+v, want %v", c.end, d.Gaps, c.want)
+		}
+	}
+}
+
 // The window's own ends: nothing comes after the last gap, and before the first there is nothing.
 func TestGapsAtTheEnds(t *testing.T) {
 	b, th := one()

@@ -83,7 +83,7 @@ func categories(in *Input, out *Output) {
 	out.Chart(chart)
 	out.Coverage(stat.Ratio(all-unclear, all))
 	out.Note("Coverage is the share of the time whose category the kernel name tells: all but other, triton (compiled by Triton, purpose unknown) and what CUDA graphs hide.")
-	pointwiseFinding(out, list, all)
+	pointwiseFinding(in, out, list, all)
 }
 
 // groupKernels adds up kernels by what of says of their name, most time first.
@@ -144,7 +144,7 @@ func (o *Output) groupTable(in *Input, id string, list []kernelGroup, all int64)
 }
 
 // pointwiseFinding names what fusion would remove: kernels that only move or touch each element once.
-func pointwiseFinding(out *Output, list []kernelGroup, all int64) {
+func pointwiseFinding(in *Input, out *Output, list []kernelGroup, all int64) {
 	var ns int64
 	evidence := []report.MetricRef{}
 	for _, g := range list {
@@ -157,7 +157,11 @@ func pointwiseFinding(out *Output, list []kernelGroup, all int64) {
 	if share := stat.Ratio(ns, all); share == nil || *share < pointwiseShare {
 		return
 	}
-	out.Find("pointwise_kernels", report.Medium, "Pointwise and copy kernels take a large share of the kernel time", append(evidence, Ref("kernel.total_time")),
+	severity := report.Medium
+	if in.minor(ns) {
+		severity = report.Low
+	}
+	out.Find("pointwise_kernels", severity, "Pointwise and copy kernels take a large share of the kernel time", append(evidence, Ref("kernel.total_time")),
 		"These kernels are bound by memory bandwidth, and fusing them into their neighbours removes them: torch.compile, or the engine's fused norm, activation, rope and quantisation kernels (check that no fallback path is taken).",
 		"Layout changes and casts between kernels point at producers and consumers that disagree on layout or dtype: the NVTX range around the launch says where.")
 }

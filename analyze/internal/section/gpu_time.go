@@ -147,8 +147,9 @@ const (
 
 func gpuTimeFindings(in *Input, out *Output) {
 	f := &gpuFinder{out: out, devices: in.Timeline.Devices, window: float64(in.Span.Len())}
-	f.idle()
-	f.hostBound()
+	if !f.idle() {
+		f.hostBound()
+	}
 	f.transferBound()
 	f.exposedComm()
 	f.imbalance()
@@ -174,22 +175,51 @@ func (f *gpuFinder) worst(of func(d *attrib.Device) int64) (d *attrib.Device, id
 	return d, strconv.Itoa(int(d.ID))
 }
 
-func (f *gpuFinder) idle() {
+// idle reports whether it said that the GPU waits for the host, so that no second finding has to.
+func (f *gpuFinder) idle() bool {
 	d, id := f.worst((*attrib.Device).Idle)
 	idle := f.share(d.Idle())
 	if idle < idleMedium {
-		return
+		return false
 	}
 	ns := causeTotals(d)
-	main := attrib.CauseSync
+	main := mainCause(ns)
+	severity := atLeast(idle, idleHigh)
+	evidence := []report.MetricRef{Ref("gpu.idle_ratio", "device", id), Ref("gpu.idle_time", "device", id),
+		Ref("gpu.idle_cause_time", "cause", attrib.CauseNames[main], "device", id)}
+	var advice []string
+	if longest := longestGap(d); f.share(longest) > gapWarn && 2*longest > d.Idle() {
+		advice = append(advice, "One gap is most of that idle time, so this says more about the window than about the work: narrow it first (--steady, --window nvtx:REGEX, --from, --to).")
+	}
+	advice = append(advice, idleAdvice[main]...)
+	if main == attrib.CauseHost {
+		advice = append(advice, "If no request was being served, capture under load or narrow the window (--steady, --window nvtx:REGEX).")
+	}
+	host := main == attrib.CauseHost || main == attrib.CauseLaunch
+	if host {
+		advice = append(advice, slowHost)
+	}
+	f.out.Find("gpu_idle", severity, idleTitle[main], evidence, advice...)
+	return host
+}
+
+// mainCause is the cause with the most time, the first of equals.
+func mainCause(ns [attrib.Causes]int64) int {
+	main := 0
 	for c := range ns {
 		if ns[c] > ns[main] {
 			main = c
 		}
 	}
-	f.out.Find("gpu_idle", atLeast(idle, idleHigh), "The GPU is idle for a large part of the window",
-		[]report.MetricRef{Ref("gpu.idle_ratio", "device", id), Ref("gpu.idle_time", "device", id),
-			Ref("gpu.idle_cause_time", "cause", attrib.CauseNames[main], "device", id)}, idleAdvice[main]...)
+	return main
+}
+
+func longestGap(d *attrib.Device) int64 {
+	var longest int64
+	for g := range d.Gaps {
+		longest = max(longest, d.Gaps[g].Len())
+	}
+	return longest
 }
 
 func (f *gpuFinder) hostBound() {
@@ -204,9 +234,8 @@ func (f *gpuFinder) hostBound() {
 	}
 	f.out.Find("host_bound", atLeast(s, hostBoundShareHigh), "The GPU waits for the host to launch work",
 		[]report.MetricRef{Ref("gpu.idle_cause_time", "cause", "host", "device", id), Ref("gpu.idle_cause_time", "cause", "launch", "device", id), Ref("gpu.window", "device", id)},
-		"Look at the idle gaps section for what the launching thread does before the longest gaps, and at the launches section for the cost of one launch call.",
-		"Run decode steps as CUDA graphs (vLLM: drop --enforce-eager; PyTorch: torch.compile(mode=\"reduce-overhead\")), so that one call launches a whole step.",
-		"If the host itself is slow, check CPU frequency, NUMA binding, the Python work per step and what else runs on the machine; profile it with nsys --sample=process-tree.")
+		"The idle gaps section says what the launching thread does in the longest gaps, the launches section what one launch call costs.",
+		"CUDA graphs launch a whole step with one call: the CUDA graphs section says how much of the work they run.", slowHost)
 }
 
 func (f *gpuFinder) transferBound() {
@@ -218,7 +247,7 @@ func (f *gpuFinder) transferBound() {
 	f.out.Find("transfer_bound", report.High, "The window is bound by copies, not by kernels",
 		[]report.MetricRef{Ref("gpu.exposed_copy_time", "device", id), Ref("gpu.compute_time", "device", id), Ref("gpu.window", "device", id)},
 		"Keep weights and KV cache resident on the GPU (no CPU offload in steady state), or move copies to their own stream and overlap them with compute.",
-		"Use pinned host memory and fewer, larger copies; the memcpy section shows direction, size and throughput to hold against the link's rate.")
+		"The section on copies shows direction, kind of memory, size and throughput to hold against the link's rate: pageable memory wants to be pinned, small copies to be fewer and larger.")
 }
 
 func (f *gpuFinder) exposedComm() {
@@ -255,16 +284,27 @@ func atLeast(share, bound float64) report.Severity {
 	return report.Medium
 }
 
-// idleAdvice is what to do about idle time, by its main cause.
+// slowHost is what to look at where the host does not keep up.
+const slowHost = "If the host itself is slow, check CPU frequency, NUMA binding and what else runs on the machine, and sample its call stacks with nsys profile --sample=process-tree."
+
+// idleTitle is the finding of an idle GPU, by its main cause.
+var idleTitle = [attrib.Causes]string{
+	attrib.CauseSync:       "The GPU is idle for a large part of the window: the host is blocked and launches nothing",
+	attrib.CauseHost:       "The GPU is idle for a large part of the window: it waits for the host to launch work",
+	attrib.CauseLaunch:     "The GPU is idle for a large part of the window: it waits for launch calls to return",
+	attrib.CauseDependency: "The GPU is idle for a large part of the window: work is launched and does not start",
+	attrib.CauseUnknown:    "The GPU is idle for a large part of the window",
+}
+
+// idleAdvice is what idle time means and what to do about it, by its main cause.
 var idleAdvice = [attrib.Causes][]string{
 	attrib.CauseSync: {
 		"The launching thread sits in a blocking call: the synchronisation section names it and the NVTX range it happens in.",
 		"Remove per-step barriers (.item(), .cpu(), torch.cuda.synchronize()), copy results asynchronously to pinned memory and wait on an event one step later.",
 	},
 	attrib.CauseHost: {
-		"The launching thread does something other than launching: scheduling, sampling on the CPU, Python between kernels, waiting for requests.",
-		"If no request was being served, capture under load or narrow the window (--steady, --window nvtx:REGEX).",
-		"Otherwise batch more work per step, use CUDA graphs, or move scheduling off the critical path (vLLM: --async-scheduling; SGLang: overlap scheduler).",
+		"The launching thread does something other than launching: scheduling, sampling on the CPU, Python between kernels, waiting for requests. The idle gaps section names it where it can.",
+		"Batch more work per step, launch steps as CUDA graphs, or move scheduling off the critical path (vLLM: --async-scheduling; SGLang: without --disable-overlap-schedule).",
 	},
 	attrib.CauseLaunch: {
 		"The launch calls themselves take the time: use CUDA graphs, fuse small kernels, and check that nothing (debugger, profiler options, lazy module loading) slows the driver.",

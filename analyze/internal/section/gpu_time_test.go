@@ -3,6 +3,7 @@ package section_test
 import (
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -190,6 +191,27 @@ func TestGPUTimeOfTwoDevices(t *testing.T) {
 	l.causes("1", 0, 9*us, 8*us, 0, 3*us)
 }
 
+// The device waits 500 of 1000 µs for the host: one finding says it, the window is not to blame, and where one gap is most
+// of it the window is.
+func TestIdleSaysItOnce(t *testing.T) {
+	for gaps, first := range map[int64]string{10: "The launching thread does something other", 1: "One gap is most of that idle time"} {
+		b := tracetest.New()
+		th := b.Process(1, "p").Thread(1, "")
+		for i := range gaps + 1 {
+			at := 1000 * us * i / (gaps + 1)
+			th.Launch("gemm", at, at+1, tracetest.Kernel{Start: at + 1, End: at + 400*us/(gaps+1)})
+		}
+		l := look(t, b, analyze.Options{})
+		l.finding("gpu_idle", report.High)
+		l.finding("host_bound", "")
+		for _, f := range l.Report.Findings {
+			if f.ID == "gpu_idle" && (!strings.Contains(f.Title, "waits for the host") || !strings.HasPrefix(f.Advice[0], first)) {
+				t.Errorf("%d gaps: %s: %q", gaps, f.Title, f.Advice)
+			}
+		}
+	}
+}
+
 func TestImbalanceIsFound(t *testing.T) {
 	b := tracetest.New()
 	th := b.Process(1, "p").Thread(1, "")
@@ -235,12 +257,13 @@ func TestGPUTimeOfANarrowWindow(t *testing.T) {
 	l.causes("0", 40*us, 30*us, 10*us, 5*us, 0)
 }
 
-// A device without work in the window is idle all the time; it does not vanish. Device 1 starts 2 µs after device 0.
+// A device without work in the window is idle all the time; it does not vanish. Device 1 starts 2 µs after device 0, and
+// the call that launches its first kernel takes those 2 µs: the cause is the same in the first of them and in all.
 func TestADeviceWithoutWorkInTheWindowIsIdle(t *testing.T) {
 	l := look(t, tracetest.TwoProcs(), analyze.Options{Window: between(0, time.Microsecond)})
 	metric(t, l.Report, 1*us, "gpu.busy_time", "device", "0")
 	metric(t, l.Report, 1*us, "gpu.idle_time", "device", "1")
-	l.causes("1", 0, 0, 0, 0, 1*us)
+	l.causes("1", 0, 0, 1*us, 0, 0)
 	if m := l.Find("gpu.kernel_idle_ratio", report.Labels{"device": "1"}); m == nil || m.Value != nil {
 		t.Errorf("gpu.kernel_idle_ratio of a device without kernels = %v, want null", m)
 	}

@@ -260,12 +260,12 @@ func graphFindings(in *Input, out *Output, inside, whole, all float64, launches 
 	switch {
 	case inside == 0 && launches == 0:
 		if in.Trace.Has.KernelGraphNode || in.Trace.Has.KernelCorrelation {
-			out.Find("no_graphs", report.Low, "Every kernel is launched by itself, and the GPU waits for the launches", append(evidence, idle...),
+			out.Find("no_graphs", report.Low, "Every kernel is launched by itself, and the GPU waits for the host", append([]report.MetricRef{Ref("graph.launches")}, idle...),
 				"Decode steps are the usual place for CUDA graphs: vLLM without --enforce-eager, SGLang without --disable-cuda-graph, TensorRT-LLM with CUDA graphs on; in PyTorch torch.compile(mode=\"reduce-overhead\").",
 				"If graphs were meant to be on, look in the server's log for why capture was skipped: unsupported attention back end, batch sizes above the captured ones, LoRA or speculative decoding settings.")
 		}
 	case inside < lowCoverage*all:
 		out.Find("few_graphs", report.Low, "CUDA graphs run only a part of the kernels, and the GPU waits for the host", append(evidence, idle...),
-			"Prefill usually runs outside graphs. If decode does too, its batch sizes are not among the captured ones: widen them (vLLM: cudagraph_capture_sizes; SGLang: --cuda-graph-max-bs), or use piecewise graphs.")
+			"Prefill usually runs outside graphs. If decode does too, its batch sizes are not among the captured ones: widen them (vLLM: --cudagraph-capture-sizes; SGLang: --cuda-graph-max-bs), or use piecewise graphs.")
 	}
 }

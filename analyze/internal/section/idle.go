@@ -237,25 +237,24 @@ func idleFindings(in *Input, out *Output) {
 		d := &in.Timeline.Devices[i]
 		id := strconv.Itoa(int(d.ID))
 		if m := out.emitted("idle.long_gap_count", id); m != nil && *m.Value > 0 {
-			ns := causeTotals(d)
-			main := 0
-			for c := range ns {
-				if ns[c] > ns[main] {
-					main = c
-				}
-			}
-			advice := append([]string{"This is nsys' expert rule gpu_gaps. Gaps as long as these are load, warm-up or waiting for requests rather than a part of serving: narrow the window to the steady part (--steady, --from/--to, --window nvtx:REGEX) before reading ratios."}, idleAdvice[main]...)
+			main := mainCause(causeTotals(d))
 			out.Find("gpu_gaps", report.Medium, "The GPU does nothing for more than half a second at a time",
-				[]report.MetricRef{Ref("idle.long_gap_count", "device", id), Ref("idle.longest_gap", "device", id), Ref("gpu.idle_cause_time", "cause", attrib.CauseNames[main], "device", id)}, advice...)
+				[]report.MetricRef{Ref("idle.long_gap_count", "device", id), Ref("idle.longest_gap", "device", id), Ref("gpu.idle_cause_time", "cause", attrib.CauseNames[main], "device", id)},
+				"Gaps as long as these (nsys' expert rule gpu_gaps) are load, warm-up or waiting for requests rather than a part of serving: narrow the window to the steady part (--steady, --from, --to, --window nvtx:REGEX) before reading ratios.",
+				"If they belong to the work, the table of the longest gaps says what ran before and after them and what the launching thread did.")
 			break
 		}
 	}
 	for i := range in.Timeline.Devices {
-		id := strconv.Itoa(int(in.Timeline.Devices[i].ID))
+		d := &in.Timeline.Devices[i]
+		id := strconv.Itoa(int(d.ID))
+		if float64(d.Idle()) >= idleMedium*float64(in.Span.Len()) {
+			return // finding gpu_idle says more
+		}
 		if m := out.emitted("idle.low_use_ratio", id); m != nil && *m.Value >= lowUseShare {
 			out.Find("gpu_low_use", report.Low, "For a part of the window the GPU is busy for less than half of the time",
 				[]report.MetricRef{Ref("idle.low_use_ratio", "device", id), Ref("gpu.idle_ratio", "device", id)},
-				"This is nsys' expert rule gpu_time_util. The strip of GPU use shows where those parts are: at the ends they are start-up and tail, in a comb they are gaps of every step.",
+				"The GPU is busy over the window as a whole, but not evenly (nsys' expert rule gpu_time_util). The chart utilisation in report.json shows where: at the ends it is start-up and tail, in a comb the gaps of every step.",
 				"Look at the longest idle gaps for what the launching thread did, and batch more work per step.")
 			return
 		}

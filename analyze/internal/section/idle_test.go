@@ -38,6 +38,17 @@ func TestIdleGapsOfTiny(t *testing.T) {
 	l.row(tab, 5, "start", "340000", "main_cause", `"host"`, "api_call", "null", "next", `"gemm"`)
 	l.csvHas(tab, "gpu_idle_gaps.csv", "device_id", "gap_start_ns", "gap_end_ns", "gap_ms")
 	l.finding("gpu_gaps", "")
+	l.finding("gpu_low_use", "") // a quarter of it; but finding gpu_idle says so
+}
+
+// 14 % of the window is idle, all in one place: too little for gpu_idle.
+func TestLowUse(t *testing.T) {
+	b := tracetest.New()
+	th := b.Process(1, "p").Thread(1, "")
+	th.Launch("gemm", 0, 1, tracetest.Kernel{Start: 0, End: 850 * us})
+	th.Launch("gemm", 2, 3, tracetest.Kernel{Start: 990 * us, End: 1000 * us})
+	l := look(t, b, analyze.Options{})
+	l.finding("gpu_idle", "")
 	l.finding("gpu_low_use", report.Low)
 }
 

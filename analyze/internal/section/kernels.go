@@ -15,7 +15,6 @@ import (
 
 var _ = register(Section{
 	ID: "kernels", Title: "Top kernels", Rank: 30,
-	Needs:      []trace.Role{trace.RoleKernel},
 	Derivation: "Kernel rows that start in the window, grouped by full name across all devices; durations are end minus start, added up without regard to overlap. Percentiles are exact and interpolate between closest ranks.",
 	Metrics: []report.MetricDef{
 		def("kernel.total_time", report.Nanoseconds, report.Lower, report.Noisy, "sum of kernel durations; unlabelled over the whole window", "", "device", "kernel"),
@@ -28,7 +27,7 @@ var _ = register(Section{
 			wide(idCol("device_id", "GPU")), countCsv("count", "Calls", "call_count"), nsCol("total", "Total", "total_time_ns", "total_time_ms"), ratioCol("share", "Share", "pct_total_kernel_time"),
 			meanCol("mean", "Mean", "avg_duration_us"), wide(nsCol("min", "Min", "min_duration_us")), wide(nsCol("max", "Max", "max_duration_us")),
 			meanCol("p50", "p50", "p50_duration_us"), meanCol("p90", "p90", "p90_duration_us"), meanCol("p99", "p99", "p99_duration_us"),
-			wide(textCol("grid", "Grid")), wide(textCol("block", "Block"))),
+			wide(textCol("grid", "Grid")), wide(textCol("block", "Block")), wide(sizeCol("avg_grid_size", "Mean grid")), wide(sizeCol("avg_block_size", "Mean block"))),
 		table("kernels_per_device", "Kernels per device", "kernels_per_device.csv",
 			nameCol("kernel_name", "Kernel"), idCol("device_id", "GPU"), countCsv("count", "Calls", "call_count"), nsCol("total", "Total", "total_time_ns", "total_time_ms"),
 			meanCol("mean", "Mean", "avg_duration_us"), wide(nsCol("min", "Min", "min_duration_us")), wide(nsCol("max", "Max", "max_duration_us")),
@@ -57,6 +56,10 @@ const (
 const maxDetailRows = 10000
 
 func kernels(in *Input, out *Output) {
+	if !in.has(trace.RoleKernel) {
+		noKernels(in, out)
+		return
+	}
 	k := &in.Trace.Kernels
 	lo, hi := k.Starting(in.Span.Start, in.Span.End)
 	byName := gather(len(k.Names), lo, hi, k.Name, k.Dur)
@@ -73,6 +76,8 @@ func kernels(in *Input, out *Output) {
 	byDevice := kernelsPerDevice(in, out, lo, hi)
 
 	config := commonConfigs(k, lo, hi)
+	grid := gather(len(k.Names), lo, hi, k.Name, func(i int) int64 { return volume(k.Configs[k.Config(i)].Grid) })
+	block := gather(len(k.Names), lo, hi, k.Name, func(i int) int64 { return volume(k.Configs[k.Config(i)].Block) })
 	devices := namesOnDevices(k, lo, hi)
 	t := out.Table("kernels")
 	bytes := 0
@@ -106,7 +111,7 @@ func kernels(in *Input, out *Output) {
 		}
 		t.Row(report.S(name), report.S(kind.Display), report.S(string(kind.Category)), report.S(kind.Library), device,
 			report.I(e.count), report.I(e.total), cell(share), report.F(e.summary.Mean), report.I(int64(e.summary.Min)), report.I(int64(e.summary.Max)),
-			p50, p90, p99, report.S(dims(c.Grid)), report.S(dims(c.Block)))
+			p50, p90, p99, report.S(dims(c.Grid)), report.S(dims(c.Block)), meanSize(grid.of(e.key)), meanSize(block.of(e.key)))
 	}
 	t.Cut(in.Options.Top, "count", "total", "share").Add()
 	byDevice.Cut(2*in.Options.Top, "count", "total", "share").Add()
@@ -120,6 +125,24 @@ func kernels(in *Input, out *Output) {
 	}
 	kernelDetails(in, out, lo, hi)
 	topKernelFindings(in, out, list, total, hidden)
+}
+
+// noKernels tells two kinds of capture without kernel rows apart: where CUDA was traced and nothing was launched, there were
+// no kernels, and their number is 0; else it is unknown.
+func noKernels(in *Input, out *Output) {
+	a := &in.Trace.API
+	launched := in.Trace.Graphs.Len() > 0
+	for i := range a.Len() {
+		launched = launched || a.Names[a.Name(i)].Launch
+	}
+	if launched || !in.has(trace.RoleAPI) {
+		out.Status(report.Unavailable, in.lack(trace.RoleKernel))
+		return
+	}
+	out.Status(report.NotApplicable, "no kernel ran: the capture has CUDA API calls, and no launch among them")
+	out.From(trace.RoleAPI, a.Len(), "nameId")
+	out.Int("kernel.total_time", nil, 0)
+	out.Int("kernel.count", nil, 0)
 }
 
 // hiddenKernels is why sections about kernels are partial where CUDA graphs were traced as a whole.
@@ -145,14 +168,37 @@ func topKernelFindings(in *Input, out *Output, list []totals, total, hidden int6
 		return
 	}
 	evidence := []report.MetricRef{Ref("kernel.share", "kernel", name), Ref("kernel.total_time", "kernel", name), Ref("kernel.count", "kernel", name)}
-	switch advice := kernelAdvice[in.Kinds[top.key].Category]; {
-	case share >= dominantKernel:
-		out.Find("dominant_kernel", report.High, "One kernel takes most of the kernel time", evidence,
-			append([]string{"Inspect it with Nsight Compute: `ncu --set full --kernel-name regex:… --launch-skip 100 --launch-count 5`, and see whether it is compute, memory or latency bound."}, advice...)...)
-	case share >= largeKernel:
-		out.Find("large_kernel", report.Medium, "One kernel takes a large share of the kernel time", evidence,
-			append([]string{"Start there: a small gain in it is worth more than removing any other kernel."}, advice...)...)
+	severity, first := report.High, "Inspect it with Nsight Compute and see whether it is compute, memory or latency bound: "+ncu(top.count)+"."
+	if share < dominantKernel {
+		severity, first = report.Medium, "Start there: no other kernel offers as much. "+ncu(top.count)+" says whether it is compute, memory or latency bound."
 	}
+	advice := append([]string{first}, kernelAdvice[in.Kinds[top.key].Category]...)
+	if in.minor(top.total) {
+		severity, advice = report.Low, []string{"It is no place to start: kernels take little of the GPUs' time in this window."}
+	}
+	switch {
+	case share >= dominantKernel:
+		out.Find("dominant_kernel", severity, "One kernel takes most of the kernel time", evidence, advice...)
+	case share >= largeKernel:
+		out.Find("large_kernel", severity, "One kernel takes a large share of the kernel time", evidence, advice...)
+	}
+}
+
+// ncu is the command that measures a kernel which is launched n times, past its first launches.
+func ncu(n int64) string {
+	skip := ""
+	if s := min(100, n/2); s > 0 {
+		skip = " --launch-skip " + strconv.FormatInt(s, 10)
+	}
+	return "`ncu --set full --kernel-name regex:NAME" + skip + " --launch-count " + strconv.FormatInt(max(1, min(5, n/2)), 10) + "`"
+}
+
+// minorShare of the devices' time in the window is little: what takes less is no place to start, however large a share of
+// the kernel time it is.
+const minorShare = 0.05
+
+func (in *Input) minor(ns int64) bool {
+	return float64(ns) < minorShare*float64(in.Span.Len())*float64(len(in.Timeline.Devices))
 }
 
 // kernelAdvice is what an expert would try, by category.
@@ -254,6 +300,19 @@ func commonConfigs(k *trace.Kernels, lo, hi int) []int32 {
 		}
 	}
 	return best
+}
+
+// sizeCol is a mean number of blocks or threads.
+func sizeCol(id, title string) report.Column {
+	return report.Column{ID: id, Title: title, Kind: report.Float, Unit: report.Count}
+}
+
+// meanSize is the mean size of launches, null where the export does not have it: no launch is of size 0.
+func meanSize(sizes []int64) report.Cell {
+	if sum(sizes) == 0 {
+		return report.Null
+	}
+	return report.F(float64(sum(sizes)) / float64(len(sizes)))
 }
 
 func dims(d [3]int32) string { return fmt.Sprintf("%d×%d×%d", d[0], d[1], d[2]) }

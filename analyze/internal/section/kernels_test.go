@@ -31,8 +31,31 @@ func fourAndTwo(opts ...tracetest.Option) *tracetest.Builder {
 	return b
 }
 
+// Two captures without kernel rows. In one CUDA was traced and nothing launched: there were 0 kernels. In the other there was
+// a launch, so the kernel is missing, and how many there were is unknown.
+func TestNoKernelsOrNotCaptured(t *testing.T) {
+	for _, c := range []struct {
+		api    string
+		status report.Status
+		known  bool
+	}{{"cudaMalloc_v3020", report.NotApplicable, true}, {"cudaLaunchKernel_v7000", report.Unavailable, false}} {
+		b := tracetest.New()
+		b.Process(1, "p").Thread(1, "").Call(c.api, 10*us, 20*us)
+		l := look(t, b, analyze.Options{})
+		l.status("kernels", c.status)
+		if c.known {
+			metric(t, l.Report, 0, "kernel.count")
+			metric(t, l.Report, 0, "kernel.total_time")
+		} else {
+			noMetric(t, l.Report, "kernel.count")
+			noMetric(t, l.Report, "kernel.total_time")
+		}
+	}
+}
+
 // Durations of a in order: 10, 20, 30, 40 µs. Total 100, mean 25, p50 25 (rank 1.5), p90 37 (rank 2.7), p99 39.7 (rank
 // 2.97). Of 160 in all, a is 0.625 and b 0.375. Most launches of a have grid 4×2×1; b's two tie, and 5×2×1 came first.
+// Blocks per launch: a 8, 16, 8 and 8, mean 10; b 10 and 8, mean 9.
 func TestTopKernels(t *testing.T) {
 	l := look(t, fourAndTwo(), analyze.Options{})
 	metric(t, l.Report, 160*us, "kernel.total_time")
@@ -57,7 +80,8 @@ func TestTopKernels(t *testing.T) {
 	tab := l.table("kernels", "kernels")
 	l.row(tab, 0, "kernel_name", `"a"`, "device_id", "null", "count", "4", "total", "100000", "share", "0.625", "mean", "25000",
 		"min", "10000", "max", "40000", "p50", "25000", "grid", `"4×2×1"`, "block", `"64×1×1"`)
-	l.row(tab, 1, "kernel_name", `"b"`, "device_id", "1", "count", "2", "p50", "30000", "grid", `"5×2×1"`)
+	l.row(tab, 0, "avg_grid_size", "10", "avg_block_size", "64")
+	l.row(tab, 1, "kernel_name", `"b"`, "device_id", "1", "count", "2", "p50", "30000", "grid", `"5×2×1"`, "avg_grid_size", "9")
 	l.csvHas(tab, "kernels.csv", "kernel_name", "device_id", "call_count", "total_time_ns", "total_time_ms", "avg_duration_us",
 		"min_duration_us", "max_duration_us", "p50_duration_us", "p90_duration_us", "pct_total_kernel_time")
 	per := l.table("kernels", "kernels_per_device")
@@ -101,6 +125,16 @@ func TestLargeKernelIsFound(t *testing.T) {
 	l := look(t, b, analyze.Options{})
 	l.finding("large_kernel", report.Medium)
 	l.finding("dominant_kernel", "")
+}
+
+// One kernel is all of the kernel time, and 20 of 1000 µs: it dominates, and is no place to start.
+func TestMinorKernelIsLow(t *testing.T) {
+	b := tracetest.New()
+	th := b.Process(1, "p").Thread(1, "")
+	for _, at := range []int64{0, 990 * us} {
+		th.Launch("a", at, at+1, tracetest.Kernel{Start: at, End: at + 10*us})
+	}
+	look(t, b, analyze.Options{}).finding("dominant_kernel", report.Low)
 }
 
 // The largest kernel outside of graphs has 60 of 100 µs, and of all 9100 µs next to nothing.

@@ -139,7 +139,7 @@ func ruleFinding(in *Input, out *Output, rule int, time int64) {
 	case ruleSyncCopy:
 		out.Find("sync_copy", severity, "Synchronous copies block the host", evidence,
 			"Use cudaMemcpyAsync on pinned memory and a stream, and wait on an event where the result is needed. In PyTorch: .to(device, non_blocking=True) from pinned memory.",
-			"nsys leaves out uploads up to 64000 bytes and copies within a device, which return early; so does this count.")
+			"nsys leaves out uploads up to 64 kB and copies within a device, which return early; so does this count.")
 	case ruleSyncMemset:
 		out.Find("sync_memset", severity, "Synchronous memsets of host-visible memory block the host", evidence,
 			"A memset of pinned or managed memory blocks until it is done: use cudaMemsetAsync on a stream, or set the memory on the host.")

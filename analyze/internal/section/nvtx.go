@@ -34,12 +34,23 @@ var _ = register(Section{
 	Run: nvtx,
 })
 
+// phased reports whether one of these ranges maps to a phase.
+func (in *Input) phased(lo, hi int) bool {
+	r := &in.Trace.Ranges
+	for i := lo; i < hi; i++ {
+		if p := PhaseOf(r.Names[r.Name(i)].Tag); p >= 0 && p < len(in.Options.Phases) {
+			return true
+		}
+	}
+	return false
+}
+
 // Bounds that keep report.json small; what is beyond them is in the tables' others rows.
 const (
 	maxRangeMetrics    = 600 // names with GPU time
 	maxRangeWalls      = 200 // names with wall time and count
 	maxRangeNameBytes  = 60 << 10
-	maxRangePidMetrics = 50 // (process, name) pairs
+	maxRangePidMetrics = 200 // (process, name) pairs
 	maxRangeInstances  = 2000
 )
 
@@ -81,9 +92,11 @@ func nvtx(in *Input, out *Output) {
 	in.rangeWallMetrics(out, names, list, durs)
 	in.rangePidMetrics(out, names, parts, mapped)
 
-	out.Find("nvtx_present", report.Low, "NVTX ranges present", evidence,
-		"Read the phases section for prefill and decode; name your own phases with --phase-map FILE where the built-in patterns do not know the ranges.",
-		"Narrow the report to one part of the run with --window nvtx:REGEX.")
+	if !in.phased(lo, hi) {
+		out.Find("nvtx_present", report.Low, "NVTX ranges are there, and none maps to a phase", evidence,
+			"Name phases with --phase-map FILE, and the phases section says what each takes; the built-in patterns know the ranges of vLLM, SGLang and TensorRT-LLM.",
+			"One kind of range makes a unit of work (--unit nvtx:REGEX) or a window (--window nvtx:REGEX).")
+	}
 	open := 0
 	for i := lo; i < hi; i++ {
 		if r.Open(i) {
@@ -337,7 +350,7 @@ func (in *Input) coverageMetrics(out *Output) bool {
 			": read GPU time by range and by phase with care. Kernels launched outside any range, and kernels whose launch call is not in the capture, are not attributed.")
 	}
 	if worst >= 0 && known > 1 {
-		if c := *procs[worst].ratio(); c < warnBelow {
+		if c := *procs[worst].ratio(); c < warnBelow && (*ratio >= warnBelow || c < *ratio/2) {
 			out.Warn("nvtx_coverage_pid", "NVTX coverage is low for at least one process: pid "+in.pid(int32(worst))+" has "+percent(c)+", below the threshold of "+percent(warnBelow)+".")
 		}
 	}

@@ -13,7 +13,7 @@ var _ = register(Section{
 	Derivation: "Checks of what the other numbers rest on: whether the capture is whole, whether rows, times and pids are plausible, and whether the window shows the steady state. Each check says what it counted; one that could not be made says so.",
 	Metrics: []report.MetricDef{
 		def("quality.unjoined_kernels", report.Ratio, report.Lower, report.Noisy, "share of the window's kernels whose launch call is not in the capture"),
-		def("quality.skipped_rows", report.Count, report.Lower, report.Exact, "rows left out of every sum: NULL times, or end before start"),
+		def("quality.skipped_rows", report.Count, report.Lower, report.Exact, "rows left out of every sum: NULL times, end before start, or times that no capture can hold (days away from the other rows)"),
 		def("quality.lost_data_messages", report.Count, report.Lower, report.Exact, "messages of nsys which say that events are missing from the capture"),
 		def("quality.profiler_overhead", report.Nanoseconds, report.Lower, report.Noisy, "time the profiler spent on itself in the application's threads, added up over threads"),
 		def("quality.profiler_overhead_ratio", report.Ratio, report.Lower, report.Noisy, "share of the window in which the profiler worked on itself in some thread"),
@@ -111,6 +111,10 @@ func quality(in *Input, out *Output) {
 func (c *checks) gpuActivity() {
 	const check = "GPU work of the launch calls was captured"
 	t := c.in.Trace
+	if len(c.in.Timeline.Devices) == 0 && t.Kernels.Len() == 0 && !c.in.has(trace.RoleAPI) {
+		c.failed(check, measured{}, "no_gpu_work", "The capture holds no GPU work and no CUDA call. Trace the process that uses the GPU, with --trace=cuda,nvtx and while it works.")
+		return
+	}
 	if !c.in.has(trace.RoleAPI) {
 		c.unchecked(check, "no API calls")
 		return
@@ -236,7 +240,7 @@ func (c *checks) hiddenKernels() {
 		text = ", " + formatRatio(*ratio) + " of the GPU time of kernels and graphs,"
 	}
 	c.failed(check, counted(int64(t.Graphs.Len()), ratio), "graph_trace",
-		formatCount(int64(t.Graphs.Len()))+" launches of CUDA graphs"+text+" were traced as a whole: the kernels inside are in no table by kernel. Capture with --cuda-graph-trace=node to see them (at more overhead), and compare only captures of the same mode.")
+		formatCount(int64(t.Graphs.Len()))+" launches of CUDA graphs"+text+" were traced as a whole: no table shows the kernels inside. Capture with --cuda-graph-trace=node to see them (at more overhead), and compare only captures of the same mode.")
 }
 
 func launchesGraph(t *trace.Trace) bool {
@@ -271,7 +275,7 @@ func (c *checks) skippedRows() {
 	c.row(check, "warning", counted(skipped, stat.Ratio(skipped, rows)))
 	for _, t := range tables {
 		if t.Skipped > 0 {
-			c.out.Warn("skipped_rows", "Table "+t.Name+": "+formatCount(t.Skipped)+" of "+formatCount(t.Rows)+" rows have no start or end, or end before they start. They enter no sum.")
+			c.out.Warn("skipped_rows", "Table "+t.Name+": "+formatCount(t.Skipped)+" of "+formatCount(t.Rows)+" rows have no start or end, end before they start, or lie days away from the rest of the capture. They enter no sum.")
 		}
 	}
 }
@@ -309,6 +313,6 @@ func (c *checks) window() {
 		part, narrow = "a tail after it", "--to "+flagTime(from)
 	}
 	c.that(*ratio > gapWarn, check, timed(longest.Len(), ratio), "window_gap",
-		"One gap without any GPU work takes "+formatTime(longest.Len())+" ("+formatRatio(*ratio)+") of the window, from "+formatTime(from)+" to "+formatTime(to)+" after its start: the window mixes the work with "+part+
-			", and idle time, rates and shares of the window are averages of both. Narrow it: --steady, --window nvtx:REGEX, or "+narrow+".")
+		"One gap without GPU work is "+formatRatio(*ratio)+" of the window ("+formatTime(longest.Len())+", from "+formatTime(from)+" to "+formatTime(to)+" after its start): narrow it with --steady, --window nvtx:REGEX or "+narrow+
+			". As it is, the window mixes the work with "+part+", and idle time, rates and shares of the window are averages of both.")
 }

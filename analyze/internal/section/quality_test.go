@@ -116,7 +116,7 @@ func TestQualityWarnings(t *testing.T) {
 		// One more kernel 1000 µs after the last: window 1000-4000, gap 2990-3990.
 		{"a tail", broken(func(_ *tt.Builder, th *tt.Thread) {
 			th.Launch("k", 3980*micro, 3981*micro, tt.Kernel{Start: 3990 * micro, End: 4000 * micro})
-		}), "window_gap", "1 ms (33.3 %) of the window, from 1.99 ms to 2.99 ms after its start: the window mixes the work with a tail after it", func(t *testing.T, r *report.Report) {
+		}), "window_gap", "One gap without GPU work is 33.3 % of the window (1 ms, from 1.99 ms to 2.99 ms after its start): narrow it with --steady, --window nvtx:REGEX or --to 1.99ms. As it is, the window mixes the work with a tail after it", func(t *testing.T, r *report.Report) {
 			metric(t, r, 1000*micro, "quality.longest_gap")
 			metric(t, r, 1000.0/3000, "quality.longest_gap_ratio")
 		}},
@@ -190,9 +190,9 @@ func TestQualityChecks(t *testing.T) {
 	b.OSRT(tt.OSRT{Name: "poll", Start: 1, End: 2})
 	res := analyse(t, b, analyze.Options{})
 	wantStatus(t, res.Report, "quality", report.OK, "")
-	wantLines(t, warningCodes(res.Report, "quality"))
+	wantLines(t, warningCodes(res.Report, "quality"), "no_gpu_work")
 	for _, line := range cellLines(t, tableNamed(t, res, "quality"), "check", "result") {
-		if !strings.Contains(line, "| not checked: ") {
+		if !strings.Contains(line, "| not checked: ") && line != "GPU work of the launch calls was captured | warning" {
 			t.Errorf("a capture without anything cannot have passed: %s", line)
 		}
 	}

@@ -47,7 +47,8 @@ const (
 	syncIdleWindow = 0.05      // of the window idle for the cause sync, and …
 	syncIdleShare  = 0.40      // … of all idle time, for the finding to be high
 	allocShare     = 0.05      // of the window spent allocating and freeing memory
-	syncGPUWait    = 0.80      // of the blocked time with the GPU at work: the wait is for the GPU
+	allocShareHigh = 0.40
+	syncGPUWait    = 0.80 // of the blocked time with the GPU at work: the wait is for the GPU
 )
 
 func syncCalls(in *Input, out *Output) {
@@ -359,14 +360,14 @@ func waits(in *Input, out *Output, lo, hi int) (old bool) {
 				severity = report.Medium
 			}
 			out.Find("sync_old", severity, "Blocking barriers through the deprecated cudaThreadSynchronize", []report.MetricRef{Ref("wait.time", "api", n.Name), Ref("wait.count", "api", n.Name)},
-				"It waits for the whole device, as cudaDeviceSynchronize does, and is not counted in sync.total_time or as an idle cause: read the idle cause host as possibly this.",
+				"It waits for the whole device, as cudaDeviceSynchronize does. It counts neither in sync.total_time nor as the idle cause sync: idle time that it causes is under host.",
 				"Wait for one event or stream instead, and only where the host needs the result.")
 		}
 	}
 	t.Cut(in.Options.Top, "count", "total").Add()
 	if share := stat.Ratio(allocated.Clip(in.Span.Start, in.Span.End).Len(), in.Span.Len()); share != nil && *share >= allocShare {
-		out.Find("allocations", report.Medium, "Allocating and freeing memory takes a part of the window", evidence,
-			"cudaFree and cudaMalloc wait for the device; in steady state a caching allocator should make none. Look for torch.cuda.empty_cache(), fragmentation (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True) and memory limits that force the allocator to give memory back.",
+		out.Find("allocations", atLeast(*share, allocShareHigh), "Allocating and freeing memory takes a large part of the window", evidence,
+			"cudaMalloc and cudaFree may wait for the device, and pinning memory (cudaHostAlloc) is slow: allocate once and reuse. In steady state a caching allocator makes no such call. Look for torch.cuda.empty_cache(), fragmentation (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True) and memory limits that force the allocator to give memory back.",
 			"If the window holds the start of the program, narrow it (--steady, --from, --window) before believing this.")
 	}
 	return old
@@ -385,16 +386,17 @@ func syncFindings(in *Input, out *Output, total int64, calls int, b *blockedTime
 		severity = report.High
 		evidence = append(evidence, Ref("gpu.idle_cause_time", "cause", attrib.CauseNames[attrib.CauseSync], "device", id))
 	}
-	advice := []string{"See the blocking calls by NVTX range for where they are made. Remove per-step barriers (.item(), .cpu(), .tolist(), torch.cuda.synchronize(), a non-pinned copy), and read results one step later, through an event."}
+	var advice []string
 	switch busy := stat.Ratio(b.all.busy, b.all.held); {
 	case severity == report.High:
-		advice = append(advice, "The GPU runs dry while the launching thread is blocked: prepare and launch the next step before waiting for this one (vLLM: --async-scheduling; SGLang: overlap scheduler).")
+		advice = append(advice, "The GPU runs dry while the launching thread is blocked: prepare and launch the next step before waiting for this one (vLLM: --async-scheduling; SGLang: without --disable-overlap-schedule).")
 	case busy != nil && *busy >= syncGPUWait:
-		advice = append(advice, "Most of the wait is for GPU work that is running: the barrier costs little by itself, and the kernels are where the time is.")
+		advice = append(advice, "Most of the wait is for GPU work that is running: the barrier costs little by itself, and that work is where the time is.")
 	case busy != nil:
-		advice = append(advice, "A good part of the wait passes with no GPU work of the process running: it waits for another rank, for a copy engine, or pays for the call itself. Compare the processes.")
+		advice = append(advice, "A good part of the wait passes with no GPU work of the process running: it waits for another rank or for work that has not started, or pays for the call itself.")
 	}
-	out.Find("sync", severity, "CPU<->GPU synchronization detected", evidence, advice...)
+	advice = append(advice, "The table by NVTX range says where the calls are made. Remove those of every step (.item(), .cpu(), .tolist(), torch.cuda.synchronize(), a non-pinned copy), and read results one step later, through an event.")
+	out.Find("sync", severity, "The host waits in blocking synchronisation calls", evidence, advice...)
 }
 
 // idleForSync finds the device that is idle longest because the launching thread was blocked, if that is a large part of

@@ -26,7 +26,7 @@ func TestSyncTiny(t *testing.T) {
 	metric(t, r, 2, "sync.record_count")
 	metric(t, r, 289*us, "sync.record_time")
 	f := findingOf(r, "sync")
-	if f == nil || f.Severity != report.Low || f.Title != "CPU<->GPU synchronization detected" {
+	if f == nil || f.Severity != report.Low || f.Title != "The host waits in blocking synchronisation calls" {
 		t.Errorf("sync: %+v, want it low: less than 1 ms, and a fifth of the idle time", f)
 	}
 	row := findTable(t, r, "sync", "sync").Rows[0]

@@ -50,6 +50,8 @@ var _ = register(Section{
 		def("kernel.exclusive_time_per_unit", report.Nanoseconds, report.Lower, report.Noisy, "time in one unit that is given to this kernel alone: each moment to compute before communication and then to what started first, so that the means over all kernels sum to compute and exposed communication (median; the summary is over units)", "kernel", "category", "kernel,phase", "category,phase"),
 		def("api.time_per_unit", report.Nanoseconds, report.Lower, report.Noisy, "time the process spent inside launch, copy, memset or synchronising calls of this name during one unit, summed over threads (median; the summary is over units)", "api"),
 		def("api.count_per_unit", report.Count, report.Lower, report.Exact, "calls of this name during one unit (median; the summary is over units)", "api"),
+		def("memcpy.count_per_unit", report.Count, report.Lower, report.Exact, "copies of one unit by direction and kind of memory, as in memcpy.count (median; the summary is over units)", "direction,kind"),
+		def("memcpy.bytes_per_unit", report.Bytes, report.Lower, report.Exact, "bytes copied in one unit by direction and kind of memory, as in memcpy.bytes (median; the summary is over units)", "direction,kind"),
 	},
 	Tables: []report.Table{
 		table("unit_api", "Host calls per unit", "unit_api.csv", nameCol("api_name", "API"),
@@ -67,7 +69,7 @@ var _ = register(Section{
 		table("unit_kernels", "Kernels of one unit", "unit_kernels.csv", nameCol("kernel_name", "Kernel"), textCol("category", "Category"), wide(textCol("library", "Library")),
 			wide(nameCol("family", "Family")), wide(nameCol("canonical", "Canonical name")), wide(countCol("position", "First position")),
 			report.Column{ID: "count", Title: "Per unit", Kind: report.Float, Unit: report.Count}, meanCol("time", "Time per unit", "time_per_unit_ns", "time_per_unit_us"),
-			meanCol("exclusive", "Alone", "exclusive_time_per_unit_ns"), ratioCol("share", "Share of unit", "pct_of_unit")),
+			meanCol("exclusive", "Exclusive", "exclusive_time_per_unit_ns"), ratioCol("share", "Share of unit", "pct_of_unit")),
 	},
 	Run: unit,
 })
@@ -79,7 +81,9 @@ type unitRun struct {
 	costs []unitCost
 	sets  []unitSet
 	main  *unitSet // the primary group on its slowest device
-	work  *unitWork
+	// slowest is, by group, the set of its slowest device, or -1.
+	slowest []int
+	work    *unitWork
 }
 
 func unit(in *Input, out *Output) {
@@ -96,14 +100,15 @@ func unit(in *Input, out *Output) {
 		return
 	}
 	sets, slowest := unitSets(in)
-	r := &unitRun{in: in, out: out, costs: unitCosts(in), sets: sets, main: &sets[slowest[x.Primary]]}
+	r := &unitRun{in: in, out: out, costs: unitCosts(in), sets: sets, main: &sets[slowest[x.Primary]], slowest: slowest}
 	r.note()
 	r.metrics(slowest)
-	r.kernels(slowest)
-	r.apis()
-	r.unitTable()
 	r.groupTable(slowest)
 	r.chart()
+	r.kernels(slowest)
+	r.apis()
+	r.copies()
+	r.unitTable()
 	r.findings()
 }
 
@@ -112,10 +117,10 @@ func (r *unitRun) note() {
 	r.out.Note("How it was found: " + x.Why + ".")
 	r.out.Note(x.Rule)
 	if p := &x.Period; p.Families {
-		r.out.Warn("unit_families", "the unit of work was found by comparing kernels by library, operation and type: exact names differ from step to step, as when a tuner tries tile variants")
+		r.out.Warn("unit_families", "The unit of work was found by comparing kernels by library, operation and type: exact names differ from step to step, as when a tuner tries tile variants.")
 	}
 	if n := len(r.main.units); n < fewUnits {
-		r.out.Warn("few_units", "only "+strconv.Itoa(n)+" complete units of work were kept: their spread says little; capture more steps")
+		r.out.Warn("few_units", "Only "+strconv.Itoa(n)+" complete units of work were kept: their spread says little. Capture more steps.")
 	}
 }
 

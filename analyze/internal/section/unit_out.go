@@ -28,15 +28,52 @@ func (r *unitRun) unitTable() {
 	t := r.unitRows(list)
 	if len(list) > maxUnitRows {
 		t.Cut(maxDetailRows, unitSums...).Attach()
-		t = r.unitRows(list[:maxUnitRows+1])
+		shown, rest := r.sampleUnits(list)
+		t = r.unitRows(append(shown[:len(shown):len(shown)], rest[0]))
 		t.t.File = ""
-		r.out.Note("The table lists the first " + strconv.Itoa(maxUnitRows) + " units; units.csv has more.")
+		r.out.Note("The table lists " + strconv.Itoa(maxUnitRows) + " units, evenly spaced within each kind; units.csv has more.")
 		t.t.Rows = t.t.Rows[:maxUnitRows]
 		t.t.TotalRows = int64(len(list))
-		t.Row(r.otherUnits(list[maxUnitRows:])...)
+		t.Row(r.otherUnits(rest)...)
 		t.t.Others = true
 	}
 	t.Add()
+}
+
+// sampleUnits chooses maxUnitRows of the units to list, by start, so that a comparison of two reports can work with units
+// from all over the capture: of the primary group on its slowest device up to two thirds, evenly spaced, of each other kind
+// on its slowest device an equal part of the rest; what is left goes to the first of the others.
+func (r *unitRun) sampleUnits(list []int32) (shown, rest []int32) {
+	chosen := make([]bool, len(r.in.Units.Units))
+	left := maxUnitRows
+	spread := func(units []int32, most int) {
+		n := min(len(units), most, left)
+		for i := range n {
+			chosen[units[i*len(units)/n]] = true
+		}
+		left -= n
+	}
+	spread(r.main.units, maxUnitRows*2/3)
+	others := r.byTime(r.slowest)
+	for i, g := range others {
+		if s := &r.sets[r.slowest[g]]; s != r.main {
+			spread(s.units, max(1, left/(len(others)-i)))
+		}
+	}
+	for _, u := range list {
+		if !chosen[u] && left > 0 {
+			chosen[u] = true
+			left--
+		}
+	}
+	for _, u := range list {
+		if chosen[u] {
+			shown = append(shown, u)
+		} else {
+			rest = append(rest, u)
+		}
+	}
+	return shown, rest
 }
 
 // unitSums are the columns of the units table that an others row adds up.
@@ -223,7 +260,9 @@ func (r *unitRun) findings() {
 			severity = report.High
 		}
 		r.out.Find("unit_idle", severity, "The GPU is idle for a large part of every unit of work",
-			[]report.MetricRef{Ref("unit.gpu_idle"), Ref("unit.time"), Ref("unit.idle_cause_time", "cause", attrib.CauseNames[main])}, idleAdvice[main]...)
+			[]report.MetricRef{Ref("unit.gpu_idle"), Ref("unit.time"), Ref("unit.idle_cause_time", "cause", attrib.CauseNames[main])},
+			"This idle time is inside steady steps: load, warm-up and tail have no part in it. The table of where one unit's time goes splits it by cause.",
+			idleAdvice[main][len(idleAdvice[main])-1])
 	}
 	if n := len(r.main.units); n >= manyUnits {
 		times := make([]int64, n)

@@ -50,12 +50,12 @@ func (l *loader) run() error {
 	for i := range ids {
 		ids[i] = newIdents()
 	}
-	stats := make([]*TableStat, len(roles))
+	events := make([]*eventTable, len(ids))
 	var g errgroup.Group
 	g.SetLimit(4)
 	for i, step := range []struct {
 		role Role
-		read func(tableInfo, *idents, *TableStat) error
+		read func(tableInfo, *idents, *eventTable) error
 	}{
 		{RoleNVTX, l.loadRanges},
 		{RoleAPI, l.loadAPI},
@@ -70,9 +70,9 @@ func (l *loader) run() error {
 		if !ok {
 			continue
 		}
-		stats[i] = &TableStat{Role: step.role, Name: table.Name}
+		events[i] = &eventTable{TableStat: TableStat{Role: step.role, Name: table.Name}}
 		g.Go(func() error {
-			if err := step.read(table, ids[i], stats[i]); err != nil {
+			if err := step.read(table, ids[i], events[i]); err != nil {
 				return fmt.Errorf("table %s: %w", table.Name, err)
 			}
 			return nil
@@ -81,9 +81,15 @@ func (l *loader) run() error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	for _, s := range stats {
-		if s != nil {
-			t.Tables = append(t.Tables, *s)
+	dropStray(events)
+	for _, node := range t.Kernels.node {
+		if node {
+			t.GraphNodes++
+		}
+	}
+	for _, e := range events {
+		if e != nil {
+			t.Tables = append(t.Tables, e.TableStat)
 		}
 	}
 	sort.Slice(t.Tables, func(i, j int) bool { return t.Tables[i].Name < t.Tables[j].Name })
@@ -94,7 +100,7 @@ func (l *loader) run() error {
 
 // scan reads a table's columns by name; a column the table lacks reads as NULL. It counts rows, watches the context
 // and reports progress.
-func (l *loader) scan(table tableInfo, names []string, stat *TableStat, each func(row []cell) error) error {
+func (l *loader) scan(table tableInfo, names []string, stat *eventTable, each func(row []cell) error) error {
 	var have []string
 	at := make([]int, len(names))
 	for i, n := range names {
@@ -162,32 +168,6 @@ func (l *loader) text(c *cell) (string, bool) {
 		return s, ok
 	}
 	return "", false
-}
-
-// times returns start and end of a row and whether they make a sound event; unsound ones are counted.
-func times(start, end *cell, stat *TableStat) (s, e int64, ok bool) {
-	s, ok1 := start.int()
-	e, ok2 := end.int()
-	if !ok1 || !ok2 || e < s {
-		stat.Skipped++
-		return 0, 0, false
-	}
-	return s, e, true
-}
-
-func orNone(c *cell) int64 {
-	if v, ok := c.int(); ok {
-		return v
-	}
-	return -1
-}
-
-func small(c *cell) int16 {
-	v, ok := c.int()
-	if !ok || v < 0 || v > 1<<14 {
-		return -1
-	}
-	return int16(v)
 }
 
 // idents numbers the process or thread ids one table mentions, in order of appearance; settleIdents renumbers them for
@@ -313,37 +293,3 @@ const (
 	minTime = -1 << 63
 	openEnd = 1<<63 - 1
 )
-
-// sortByStart puts the rows of an event table into order of start, keeping the order of equal starts. Real exports are
-// sorted already, which costs one pass to see.
-func sortByStart(s *Span, swapTo func(order []int32)) {
-	sorted := true
-	for i := 1; i < len(s.start); i++ {
-		if s.start[i] < s.start[i-1] {
-			sorted = false
-			break
-		}
-	}
-	if sorted {
-		return
-	}
-	order := make([]int32, len(s.start))
-	for i := range order {
-		order[i] = int32(i)
-	}
-	sort.SliceStable(order, func(i, j int) bool { return s.start[order[i]] < s.start[order[j]] })
-	permute(&s.start, order)
-	permute(&s.end, order)
-	swapTo(order)
-}
-
-func permute[T any](column *[]T, order []int32) {
-	if len(*column) == 0 {
-		return
-	}
-	moved := make([]T, len(*column))
-	for to, from := range order {
-		moved[to] = (*column)[from]
-	}
-	*column = moved
-}

@@ -3,7 +3,7 @@
 // columns that the rest of the analyzer shares read-only.
 //
 // All times are nanoseconds on the capture's own clock and may be negative. Event tables are sorted by start. Rows with
-// NULL times or end before start are counted in [Trace.Tables] and left out.
+// NULL times, end before start or times that no capture can hold are counted in [Trace.Tables] and left out.
 package trace
 
 import "sort"
@@ -55,7 +55,7 @@ type TableStat struct {
 	Role    Role
 	Name    string
 	Rows    int64
-	Skipped int64 // NULL times or end before start
+	Skipped int64 // NULL times, end before start, or times no capture can hold
 }
 
 // Columns that an export may lack.

@@ -1,5 +1,7 @@
 package trace
 
+import "strconv"
+
 // Source reads the rows of one SQLite file. It is the seam between the analyzer and the way the file is read: the
 // reference implementation goes through modernc.org/sqlite.
 type source interface {
@@ -46,14 +48,18 @@ type cell struct {
 	s    string // text, or the bytes of a blob
 }
 
-// int returns the cell as an integer; floats without a fraction count, as some exports were rewritten by tools that
-// changed column types.
+// int returns the cell as an integer; floats without a fraction and numbers as text count, as some exports were
+// rewritten by tools that changed column types.
 func (c *cell) int() (int64, bool) {
 	switch c.kind {
 	case isInt:
 		return c.i, true
 	case isFloat:
 		if v := int64(c.f); float64(v) == c.f {
+			return v, true
+		}
+	case isText:
+		if v, err := strconv.ParseInt(c.s, 10, 64); err == nil {
 			return v, true
 		}
 	}

@@ -56,7 +56,7 @@ func (s *sqlSource) Tables() ([]tableInfo, error) {
 	}
 	kept := list[:0]
 	for _, t := range list {
-		err := s.query(`select "name" from pragma_table_info(`+literal(t.Name)+`) order by "cid"`, func(row []cell) error {
+		err := s.query(`select "name" from pragma_table_xinfo(`+literal(t.Name)+`) where "hidden" <> 1 order by "cid"`, func(row []cell) error { // generated columns count
 			t.Columns = append(t.Columns, row[0].s)
 			return nil
 		})
@@ -76,7 +76,7 @@ func (s *sqlSource) Scan(table string, columns []string, each func(row []cell) e
 	for i, c := range columns {
 		quoted[i] = quote(c)
 	}
-	return s.query("select "+strings.Join(quoted, ", ")+" from "+quote(table), each)
+	return s.query("select "+strings.Join(quoted, ", ")+" from "+quote(table)+" not indexed", each) // an index may have another order
 }
 
 // fetchBatch keeps a statement's text bounded.

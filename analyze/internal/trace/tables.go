@@ -13,15 +13,15 @@ func workColumns(t tableInfo) (names []string, pid string) {
 	return []string{"start", "end", "deviceId", "streamId", "contextId", t.first("correlationId", "correlation_id"), pid}, pid
 }
 
-func (w *Work) add(row []cell, pid string, ids *idents, stat *TableStat) bool {
-	s, e, ok := times(&row[0], &row[1], stat)
+func (w *Work) add(row []cell, pid string, ids *idents, stat *eventTable) bool {
+	s, e, ok := stat.times(&row[0], &row[1])
 	if !ok {
 		return false
 	}
 	w.start, w.end = append(w.start, s), append(w.end, e)
-	w.device = append(w.device, int32(orNone(&row[2])))
-	w.stream = append(w.stream, int32(orNone(&row[3])))
-	w.context = append(w.context, int32(orNone(&row[4])))
+	w.device = append(w.device, ident(&row[2]))
+	w.stream = append(w.stream, ident(&row[3]))
+	w.context = append(w.context, ident(&row[4]))
 	w.corr = append(w.corr, orNone(&row[5]))
 	proc := None
 	if v, ok := row[6].int(); ok {
@@ -39,7 +39,7 @@ func (w *Work) permute(order []int32) {
 	permute(&w.proc, order)
 }
 
-func (l *loader) loadKernels(table tableInfo, ids *idents, stat *TableStat) error {
+func (l *loader) loadKernels(table tableInfo, ids *idents, stat *eventTable) error {
 	k := &l.trace.Kernels
 	names, pid := workColumns(table)
 	base := len(names)
@@ -58,13 +58,9 @@ func (l *loader) loadKernels(table tableInfo, ids *idents, stat *TableStat) erro
 		k.name = append(k.name, l.kernelName(row[base:base+4], byID, byText))
 		node := row[base+4].kind == isInt && row[base+4].i != 0
 		k.node = append(k.node, node)
-		if node {
-			l.trace.GraphNodes++
-		}
 		var n [9]int32
 		for i := range n {
-			v, _ := row[base+5+i].int()
-			n[i] = int32(v)
+			n[i] = extent(&row[base+5+i])
 		}
 		c := LaunchConfig{Grid: [3]int32(n[0:3]), Block: [3]int32(n[3:6]), Registers: n[6], SharedStatic: n[7], SharedDynamic: n[8]}
 		at, ok := configs[c]
@@ -76,7 +72,7 @@ func (l *loader) loadKernels(table tableInfo, ids *idents, stat *TableStat) erro
 		k.config = append(k.config, at)
 		return nil
 	})
-	sortByStart(&k.Span, func(order []int32) {
+	stat.loaded(&k.Span, func(order []int32) {
 		k.permute(order)
 		permute(&k.name, order)
 		permute(&k.node, order)
@@ -124,7 +120,7 @@ func (l *loader) kernelName(cells []cell, byID map[int64]int32, byText map[strin
 	return i
 }
 
-func (l *loader) loadCopies(table tableInfo, ids *idents, stat *TableStat) error {
+func (l *loader) loadCopies(table tableInfo, ids *idents, stat *eventTable) error {
 	c := &l.trace.Copies
 	names, pid := workColumns(table)
 	base := len(names)
@@ -133,13 +129,13 @@ func (l *loader) loadCopies(table tableInfo, ids *idents, stat *TableStat) error
 		if !c.add(row, pid, ids, stat) {
 			return nil
 		}
-		c.bytes = append(c.bytes, max(0, orNone(&row[base])))
+		c.bytes = append(c.bytes, byteCount(&row[base]))
 		c.kind = append(c.kind, small(&row[base+1]))
 		c.src = append(c.src, small(&row[base+2]))
 		c.dst = append(c.dst, small(&row[base+3]))
 		return nil
 	})
-	sortByStart(&c.Span, func(order []int32) {
+	stat.loaded(&c.Span, func(order []int32) {
 		c.permute(order)
 		permute(&c.bytes, order)
 		permute(&c.kind, order)
@@ -149,7 +145,7 @@ func (l *loader) loadCopies(table tableInfo, ids *idents, stat *TableStat) error
 	return err
 }
 
-func (l *loader) loadSets(table tableInfo, ids *idents, stat *TableStat) error {
+func (l *loader) loadSets(table tableInfo, ids *idents, stat *eventTable) error {
 	m := &l.trace.Sets
 	names, pid := workColumns(table)
 	base := len(names)
@@ -157,11 +153,11 @@ func (l *loader) loadSets(table tableInfo, ids *idents, stat *TableStat) error {
 		if !m.add(row, pid, ids, stat) {
 			return nil
 		}
-		m.bytes = append(m.bytes, max(0, orNone(&row[base])))
+		m.bytes = append(m.bytes, byteCount(&row[base]))
 		m.kind = append(m.kind, small(&row[base+1]))
 		return nil
 	})
-	sortByStart(&m.Span, func(order []int32) {
+	stat.loaded(&m.Span, func(order []int32) {
 		m.permute(order)
 		permute(&m.bytes, order)
 		permute(&m.kind, order)
@@ -169,7 +165,7 @@ func (l *loader) loadSets(table tableInfo, ids *idents, stat *TableStat) error {
 	return err
 }
 
-func (l *loader) loadGraphs(table tableInfo, ids *idents, stat *TableStat) error {
+func (l *loader) loadGraphs(table tableInfo, ids *idents, stat *eventTable) error {
 	g := &l.trace.Graphs
 	names, pid := workColumns(table)
 	base := len(names)
@@ -181,7 +177,7 @@ func (l *loader) loadGraphs(table tableInfo, ids *idents, stat *TableStat) error
 		g.exec = append(g.exec, orNone(&row[base+1]))
 		return nil
 	})
-	sortByStart(&g.Span, func(order []int32) {
+	stat.loaded(&g.Span, func(order []int32) {
 		g.permute(order)
 		permute(&g.graph, order)
 		permute(&g.exec, order)
@@ -189,11 +185,11 @@ func (l *loader) loadGraphs(table tableInfo, ids *idents, stat *TableStat) error
 	return err
 }
 
-func (l *loader) loadSyncs(table tableInfo, ids *idents, stat *TableStat) error {
+func (l *loader) loadSyncs(table tableInfo, ids *idents, stat *eventTable) error {
 	s := &l.trace.Syncs
 	pid := table.first("globalPid", "pid", "processId")
 	err := l.scan(table, []string{"start", "end", "syncType", pid, "correlationId"}, stat, func(row []cell) error {
-		a, e, ok := times(&row[0], &row[1], stat)
+		a, e, ok := stat.times(&row[0], &row[1])
 		if !ok {
 			return nil
 		}
@@ -207,7 +203,7 @@ func (l *loader) loadSyncs(table tableInfo, ids *idents, stat *TableStat) error 
 		s.corr = append(s.corr, orNone(&row[4]))
 		return nil
 	})
-	sortByStart(&s.Span, func(order []int32) {
+	stat.loaded(&s.Span, func(order []int32) {
 		permute(&s.kind, order)
 		permute(&s.proc, order)
 		permute(&s.corr, order)
@@ -215,7 +211,7 @@ func (l *loader) loadSyncs(table tableInfo, ids *idents, stat *TableStat) error 
 	return err
 }
 
-func (l *loader) loadAPI(table tableInfo, ids *idents, stat *TableStat) error {
+func (l *loader) loadAPI(table tableInfo, ids *idents, stat *eventTable) error {
 	a := &l.trace.API
 	has := &l.trace.Has
 	tid := table.first("globalTid", "global_tid")
@@ -253,7 +249,7 @@ func (l *loader) loadAPI(table tableInfo, ids *idents, stat *TableStat) error {
 		return i
 	}
 	err := l.scan(table, []string{"start", "end", tid + pid, corr, table.first("nameId", "name"), "returnValue"}, stat, func(row []cell) error {
-		s, e, ok := times(&row[0], &row[1], stat)
+		s, e, ok := stat.times(&row[0], &row[1])
 		if !ok {
 			return nil
 		}
@@ -272,7 +268,7 @@ func (l *loader) loadAPI(table tableInfo, ids *idents, stat *TableStat) error {
 		a.ret = append(a.ret, int32(ret))
 		return nil
 	})
-	sortByStart(&a.Span, func(order []int32) {
+	stat.loaded(&a.Span, func(order []int32) {
 		permute(&a.thread, order)
 		permute(&a.corr, order)
 		permute(&a.name, order)
@@ -281,10 +277,10 @@ func (l *loader) loadAPI(table tableInfo, ids *idents, stat *TableStat) error {
 	return err
 }
 
-func (l *loader) loadOverhead(table tableInfo, ids *idents, stat *TableStat) error {
+func (l *loader) loadOverhead(table tableInfo, ids *idents, stat *eventTable) error {
 	ids.tids = true
 	return l.scan(table, []string{"start", "end", "globalTid", "nameId"}, stat, func(row []cell) error {
-		s, e, ok := times(&row[0], &row[1], stat)
+		s, e, ok := stat.times(&row[0], &row[1])
 		if !ok {
 			return nil
 		}
@@ -306,7 +302,7 @@ const (
 	nvtxPushPopT = 70
 )
 
-func (l *loader) loadRanges(table tableInfo, ids *idents, stat *TableStat) error {
+func (l *loader) loadRanges(table tableInfo, ids *idents, stat *eventTable) error {
 	r := &l.trace.Ranges
 	has := &l.trace.Has
 	ids.tids = true
@@ -338,12 +334,20 @@ func (l *loader) loadRanges(table tableInfo, ids *idents, stat *TableStat) error
 		if !ended && row[1].kind == isNull && has.RangeEnd {
 			e = openEnd
 		}
-		if !ok || e < s || (!ended && !has.RangeEnd) {
+		open := e == openEnd
+		if open {
+			e = s
+		}
+		if !ok || !stat.sound(s, e) || (!ended && !open) {
 			stat.Skipped++
 			return nil
 		}
+		stat.total += e - s
+		if open {
+			e = openEnd
+		}
 		r.start, r.end = append(r.start, s), append(r.end, e)
-		r.open = append(r.open, e == openEnd)
+		r.open = append(r.open, open)
 		r.startEnd = append(r.startEnd, kind == nvtxStartEnd)
 		thread := None
 		if v, ok := row[3].int(); ok {
@@ -370,7 +374,7 @@ func (l *loader) loadRanges(table tableInfo, ids *idents, stat *TableStat) error
 		return nil
 	})
 	r.Names = names.list
-	sortByStart(&r.Span, func(order []int32) {
+	stat.loaded(&r.Span, func(order []int32) {
 		permute(&r.open, order)
 		permute(&r.startEnd, order)
 		permute(&r.thread, order)

@@ -150,7 +150,7 @@ func (v *view) launches() (fact, bool) {
 	if t := v.value("launch.api_time"); t != "" {
 		parts = append(parts, t+" inside them")
 	}
-	f := fact{label: "Launch rate", value: valueOf(m), brief: doc.Spans(doc.Text(strings.Join(parts, ", ")))}
+	f := fact{label: "Launch rate", value: valueOf(m), tabled: *m.Value == 0, brief: doc.Spans(doc.Text(strings.Join(parts, ", ")))}
 	f.detail = f.brief
 	if a := v.ranked("launch.api_time", "api"); len(a) > 0 && len(parts) > 0 {
 		f.detail = doc.Spans(f.brief[0], doc.Text(", mostly "), v.word(a[0].Labels["api"]))
@@ -165,12 +165,14 @@ func (v *view) sync() (fact, bool) {
 	}
 	f := fact{label: "Blocking sync", value: valueOf(m), tabled: *m.Value == 0}
 	sep := ""
-	if n, ok := v.num("sync.count"); ok {
-		f.brief = append(f.brief, doc.Text(plural(int64(n), "blocking call")))
-		sep = ", "
+	switch a := v.ranked("sync.total_time", "api"); {
+	case len(a) == 1:
+		f.brief, sep = doc.Spans(v.word(a[0].Labels["api"])), ", "
+	case len(a) > 1:
+		f.brief, sep = doc.Spans(doc.Text("mostly "), v.word(a[0].Labels["api"]), doc.Text(" ("+valueOf(a[0])+")")), ", "
 	}
-	if a := v.ranked("sync.total_time", "api"); len(a) > 0 {
-		f.brief = append(f.brief, doc.Text(sep+"mostly "), v.word(a[0].Labels["api"]), doc.Text(" "+valueOf(a[0])))
+	if n, ok := v.num("sync.count"); ok {
+		f.brief = append(f.brief, doc.Text(sep+plural(int64(n), "call")))
 		sep = "; "
 	}
 	f.detail = f.brief
@@ -220,6 +222,9 @@ func (v *view) graphs() (fact, bool) {
 	if n, ok := v.num("graph.launches"); ok {
 		launches = ", " + plural(int64(n), "graph launch call")
 	}
+	if *m.Value == 0 && launches == ", 0 graph launch calls" {
+		return fact{label: "CUDA graphs", value: "none", detail: doc.Spans(doc.Text("no graph was launched")), tabled: true}, true
+	}
 	return fact{label: "CUDA graphs", value: valueOf(m), detail: doc.Spans(doc.Text("of kernel time runs inside CUDA graphs" + launches)),
 		brief: doc.Spans(doc.Text("of kernel time" + launches)), tabled: *m.Value == 0}, true
 }
@@ -246,8 +251,13 @@ func (v *view) unitOfWork() (fact, bool) {
 	if v.Unit.Kind == "" {
 		return fact{}, false
 	}
+	if len(v.devices()) == 0 {
+		return fact{}, false // the page says already that there is no GPU work
+	}
 	if v.Unit.Kind == "none" || len(v.Unit.Groups) == 0 {
-		return fact{label: "Unit of work", value: "none", detail: prose(v.Unit.Why), brief: prose(clip(v.Unit.Why))}, true
+		why := v.Unit.Why[strings.LastIndex(v.Unit.Why, ", and ")+1:]
+		why, _, _ = strings.Cut(strings.TrimPrefix(why, " and "), ": ")
+		return fact{label: "Unit of work", value: "none", detail: prose(v.Unit.Why), brief: prose(clip(why))}, true
 	}
 	g := v.mainGroup()
 	f := fact{label: "Unit of work", value: unknown}

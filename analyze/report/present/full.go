@@ -10,13 +10,14 @@ import (
 
 // FullOptions are the choices of [Full]. The zero value is what report.md uses.
 type FullOptions struct {
-	Rows  int    // entries of a section's first table, 30 if 0, and half as many of each other; others rows come on top
+	Rows  int    // entries of the table of kernels, 30 if 0, and a third of that of each other; others rows come on top
 	Wide  bool   // show the columns that are detail
 	Files string // folder of the CSV files as the page names it, "tables/" if empty
 }
 
 // Full is the whole report as one page: provenance, key numbers, warnings, findings, then every section with its status,
-// its tables and, folded, how it was computed.
+// its tables and, folded, what is secondary and how it was computed. Sections that have nothing to show come last, with
+// their reasons.
 func Full(r *report.Report, o FullOptions) doc.Document {
 	if o.Rows == 0 {
 		o.Rows = 30
@@ -35,8 +36,11 @@ func Full(r *report.Report, o FullOptions) doc.Document {
 	d.Add(v.warnings()...)
 	d.Add(v.findings()...)
 	for i := range r.Sections {
-		d.Add(v.section(&r.Sections[i], l)...)
+		if !without(&r.Sections[i]) {
+			d.Add(v.section(&r.Sections[i], l)...)
+		}
 	}
+	d.Add(v.absent()...)
 	return d
 }
 
@@ -62,11 +66,14 @@ func (v *view) provenance() []doc.Block {
 	if v.Unit.Kind != "" && v.Unit.Kind != "none" && len(v.Unit.Groups) > 0 {
 		spans = append(spans, doc.Text("Unit of work: "))
 		spans = append(spans, v.group(v.mainGroup())...)
-		if v.Unit.Name != "" {
-			spans = append(spans, doc.Text(", "), v.name(v.Unit.Name))
+		how := map[string]string{"nvtx": "from step markers", "graph": "from CUDA graph launches", "kernel": "from the kernel sequence"}[v.Unit.Kind]
+		if how != "" {
+			spans = append(spans, doc.Text(", "+how))
 		}
-		spans = append(spans, doc.Text("; "))
-		spans = append(append(spans, prose(strings.TrimRight(v.Unit.Why, "."))...), doc.Text(". "))
+		if v.Unit.Kind == "nvtx" && v.Unit.Name != "" {
+			spans = append(spans, doc.Text(" "), v.name(v.Unit.Name))
+		}
+		spans = append(spans, doc.Text(". "))
 	}
 	spans = append(spans, v.madeBy()...)
 	blocks = append(blocks, doc.P(spans...))
@@ -229,22 +236,54 @@ func (v *view) labels(l report.Labels) []doc.Span {
 	return spans
 }
 
+// without tells the sections that have nothing to show.
+func without(s *report.Section) bool {
+	return s.Status == report.Unavailable || s.Status == report.NotApplicable
+}
+
+// absent names the sections that have nothing to show, those with the same reason together.
+func (v *view) absent() []doc.Block {
+	var reasons []string
+	titles := map[string][]string{}
+	for i := range v.Sections {
+		if s := &v.Sections[i]; without(s) {
+			if titles[s.Reason] == nil {
+				reasons = append(reasons, s.Reason)
+			}
+			titles[s.Reason] = append(titles[s.Reason], s.Title)
+		}
+	}
+	if len(reasons) == 0 {
+		return nil
+	}
+	var l doc.List
+	for _, r := range reasons {
+		l.Items = append(l.Items, doc.Item{Spans: append(doc.Spans(doc.Strong(strings.Join(titles[r], ", ")+":"), doc.Text(" ")), prose(r)...)})
+	}
+	return []doc.Block{doc.H(2, "absent", "Sections without data"), l}
+}
+
+// folded are the tables, by section, that are secondary to the page: what other sections show, by process or by device, and
+// what the first lines of the page sum up.
+var folded = map[string]map[string]bool{
+	"overview":  {"capture": true, "window": true, "tables": true},
+	"kernels":   {"kernels_per_device": true},
+	"processes": {"processes_kernels": true, "kernels_by_pid": true, "sync_by_pid": true, "nvtx_by_pid": true},
+	"phases":    {"phases_by_pid": true},
+	"launches":  {"launches_by_pid": true, "tiny_kernels": true, "cuda_api": true},
+	"unit":      {"unit_api": true, "units": true},
+}
+
 // section is one section of the page.
 func (v *view) section(s *report.Section, l layout) []doc.Block {
 	blocks := []doc.Block{doc.H(2, s.ID, s.Title)}
 	switch s.Status {
-	case report.Unavailable:
-		blocks = append(blocks, doc.P(append(doc.Spans(doc.Strong("Not available:"), doc.Text(" ")), prose(s.Reason)...)...))
-	case report.NotApplicable:
-		blocks = append(blocks, doc.P(append(doc.Spans(doc.Strong("Not applicable:"), doc.Text(" ")), prose(s.Reason)...)...))
 	case report.Partial:
 		blocks = append(blocks, doc.Note{Kind: doc.Caution, Blocks: []doc.Block{doc.P(append(doc.Spans(doc.Text("Partial: ")), prose(s.Reason)...)...)}})
 	case report.Error:
 		blocks = append(blocks, doc.Note{Kind: doc.Danger, Blocks: []doc.Block{doc.P(append(doc.Spans(doc.Text("This section failed: ")), prose(s.Reason)...)...)}})
 	}
-	if s.Coverage != nil {
-		blocks = append(blocks, doc.P(doc.Text("Covers "+unit.Percent(*s.Coverage)+" of the data.")))
-	}
+	blocks = append(blocks, coverage(s)...)
 	for _, c := range s.Charts {
 		chart := doc.Chart{ID: c.ID, Title: c.Title, Kind: c.Kind, Unit: c.Unit}
 		for _, e := range c.Series {
@@ -253,6 +292,8 @@ func (v *view) section(s *report.Section, l layout) []doc.Block {
 		blocks = append(blocks, chart)
 	}
 	var empty []string
+	var fold []doc.Block
+	var foldTitles []string
 	for i := range s.Tables {
 		t := &s.Tables[i]
 		if len(t.Rows) == 0 {
@@ -260,10 +301,21 @@ func (v *view) section(s *report.Section, l layout) []doc.Block {
 			continue
 		}
 		l := l
-		if i > 0 {
-			l.rows = (l.rows + 1) / 2
+		if s.ID != "kernels" || i > 0 {
+			l.rows = (l.rows + 2) / 3
+		}
+		if n := entries(t); n <= l.rows+5 {
+			l.rows = max(n, 1) // a file for the last few rows would be a nuisance
 		}
 		table := v.tableDoc(t, l)
+		if folded[s.ID][t.ID] {
+			table.Caption = doc.Spans(doc.Text(t.Title))
+			fold, foldTitles = append(fold, table), append(foldTitles, t.Title)
+			if more, ok := moreRows(t, l); ok {
+				fold = append(fold, more)
+			}
+			continue
+		}
 		if len(s.Tables) > 1 || t.Title != s.Title {
 			table.Caption = doc.Spans(doc.Text(t.Title))
 		}
@@ -275,16 +327,34 @@ func (v *view) section(s *report.Section, l layout) []doc.Block {
 			blocks = append(blocks, doc.P(doc.Text("Names are short here; kernels that differ only in what is left out are numbered. Full names: "), doc.Code(l.files+t.File), doc.Text(".")))
 		}
 	}
-	if len(empty) > 0 && s.Status != report.Unavailable && s.Status != report.NotApplicable {
+	if len(empty) > 0 {
 		blocks = append(blocks, doc.P(doc.Text("No rows: "+strings.Join(empty, ", ")+".")))
 	}
-	if s.Status == report.Unavailable || s.Status == report.NotApplicable {
-		return blocks
+	if len(fold) > 0 {
+		if len(foldTitles) == 1 {
+			first := fold[0].(doc.Table)
+			first.Caption, fold[0] = nil, first
+		}
+		blocks = append(blocks, doc.Details{Summary: doc.Spans(doc.Text(strings.Join(foldTitles, ", "))), Blocks: fold})
 	}
 	if how := v.method(s, l); len(how) > 0 {
 		blocks = append(blocks, doc.Details{Summary: doc.Spans(doc.Text("Method and limits")), Blocks: how})
 	}
 	return blocks
+}
+
+// coverage says what share of the data a section covers, unless it is all; in the words of the note that defines it.
+func coverage(s *report.Section) []doc.Block {
+	if s.Coverage == nil || *s.Coverage == 1 {
+		return nil
+	}
+	spans := doc.Spans(doc.Text("Coverage: " + unit.Percent(*s.Coverage)))
+	for _, n := range s.Notes {
+		if what, ok := strings.CutPrefix(n, "Coverage is "); ok {
+			return []doc.Block{doc.P(append(append(spans, doc.Text(", ")), prose(what)...)...)}
+		}
+	}
+	return []doc.Block{doc.P(append(spans, doc.Text("."))...)}
 }
 
 // method is how a section came about: definitions and limits, its derivation, and the files that hold its tables.

@@ -213,9 +213,9 @@ func (v *view) word(s string) doc.Span {
 	return v.name(s)
 }
 
-var flagWord = regexp.MustCompile(`(?:^|[ (])(--[A-Za-z0-9][A-Za-z0-9_-]*(?:=[^\s,;()]*[^\s,;.()])?)`)
+var flagWord = regexp.MustCompile(`(?:^|[ (])(--[A-Za-z0-9][A-Za-z0-9_-]*(?:=[^\s;()]*[^\s,;.()]| (?:nvtx:[A-Z]+|FILE|DIR|[0-9][0-9.]*[mun]?s)\b)?)`)
 
-// prose reads explain's own sentences: what stands between two backticks is code, and so are command line flags.
+// prose reads explain's own sentences: what stands between two backticks is code, and so are command line flags with their value.
 func prose(s string) []doc.Span {
 	var spans []doc.Span
 	text := func(t string) {

@@ -35,15 +35,14 @@ type componentSummary struct {
 }
 
 type kernelSummary struct {
-	KernelName  string       `json:"kernel_name"`
-	Invocations *int64       `json:"invocations"`
-	TotalTimeMs *json.Number `json:"total_time_ms"`
-	AvgTimeUs   *json.Number `json:"avg_time_us"`
-	MinTimeUs   *json.Number `json:"min_time_us"`
-	MaxTimeUs   *json.Number `json:"max_time_us"`
-	// The report knows the grid and block of the most common launch, not their means: null rather than a guess.
-	AvgGridSize  *float64 `json:"avg_grid_size"`
-	AvgBlockSize *float64 `json:"avg_block_size"`
+	KernelName   string       `json:"kernel_name"`
+	Invocations  *int64       `json:"invocations"`
+	TotalTimeMs  *json.Number `json:"total_time_ms"`
+	AvgTimeUs    *json.Number `json:"avg_time_us"`
+	MinTimeUs    *json.Number `json:"min_time_us"`
+	MaxTimeUs    *json.Number `json:"max_time_us"`
+	AvgGridSize  *json.Number `json:"avg_grid_size"`  // blocks
+	AvgBlockSize *json.Number `json:"avg_block_size"` // threads
 }
 
 // graphSummary counts kernels that really ran inside CUDA graphs. profilemate guessed: it counted every kernel whose
@@ -187,6 +186,9 @@ func (v *view) kernelSummaries() []kernelSummary {
 			AvgTimeUs:   shifted(cellOf(t, i, "mean"), -3),
 			MinTimeUs:   shifted(cellOf(t, i, "min"), -3),
 			MaxTimeUs:   shifted(cellOf(t, i, "max"), -3),
+
+			AvgGridSize:  shifted(cellOf(t, i, "avg_grid_size"), 0),
+			AvgBlockSize: shifted(cellOf(t, i, "avg_block_size"), 0),
 		}
 		k.KernelName, _ = cellOf(t, i, "kernel_name").Str()
 		if n, ok := cellOf(t, i, "count").Int(); ok {

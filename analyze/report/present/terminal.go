@@ -23,7 +23,7 @@ const (
 	termDevices  = 4
 	termKernels  = 5
 	termFindings = 3
-	termText     = 165 // characters of a warning or an advice
+	termText     = 175 // characters of a warning or an advice
 )
 
 // Terminal is the summary that a command prints: under 40 lines.
@@ -45,7 +45,7 @@ func Terminal(r *report.Report, o TerminalOptions) doc.Document {
 	}
 	facts := doc.Table{ID: "key", Columns: []doc.Column{{}, {Align: doc.Right}, {}}}
 	for _, f := range v.facts() {
-		if !f.tabled {
+		if !f.tabled && len(f.brief) > 0 {
 			facts.Rows = append(facts.Rows, []doc.Cell{{doc.Text(f.label)}, {doc.Strong(f.value)}, f.brief})
 		}
 	}
@@ -107,7 +107,7 @@ func (v *view) deviceTable() (doc.Table, bool) {
 		}
 	}
 	scale := unit.Common(report.Nanoseconds, all...)
-	t := doc.Table{ID: "gpus", Caption: doc.Spans(doc.Text("GPU time in " + scale.Symbol + "; comm. and copy where no kernel ran, idle by cause"))}
+	t := doc.Table{ID: "gpus", Caption: doc.Spans(doc.Text("GPU time in " + scale.Symbol + " (comm. and copy: where nothing computes; idle: by cause)"))}
 	t.Columns = []doc.Column{{Title: "GPU", Align: doc.Right}, {Title: "Idle %", Align: doc.Right}}
 	for _, c := range columns {
 		t.Columns = append(t.Columns, doc.Column{Title: c.title, Align: doc.Right, Wide: c.cause != ""})
@@ -166,7 +166,27 @@ func (v *view) topKernels() (doc.Table, bool) {
 	return out, true
 }
 
-// termFindings are the most severe findings, the first with its first advice.
+// headline is the first piece of a finding's evidence: "GPU 1: 74.3 %".
+func (v *view) headline(f report.Finding) []doc.Span {
+	for _, ref := range f.Evidence {
+		m := v.metrics[key(ref.ID, ref.Labels)]
+		value := valueOf(m)
+		if value == "" || m.Unit == report.Count {
+			continue // a number without its noun says nothing
+		}
+		var spans []doc.Span
+		if c := ref.Labels["category"]; c != "" && len(ref.Labels) == 1 {
+			return append(doc.Spans(v.word(c)), doc.Text(": "+value))
+		}
+		if len(ref.Labels) == 1 && (ref.Labels["device"] != "" || ref.Labels["phase"] != "" || ref.Labels["pid"] != "") {
+			spans = append(v.labels(ref.Labels), doc.Text(": "))
+		}
+		return append(spans, doc.Text(value))
+	}
+	return nil
+}
+
+// termFindings are the most severe findings with their main number, the first with its first advice.
 func (v *view) termFindings() []doc.Block {
 	if len(v.Findings) == 0 {
 		return nil
@@ -177,6 +197,9 @@ func (v *view) termFindings() []doc.Block {
 			break
 		}
 		spans := append(doc.Spans(doc.Strong(severityWord(f.Severity)+":").With(severityTone(f.Severity)), doc.Text(" ")), prose(clip(f.Title))...)
+		if e := v.headline(f); len(e) > 0 {
+			spans = append(append(append(spans, doc.Text(" (")), e...), doc.Text(")"))
+		}
 		if i == 0 && len(f.Advice) > 0 {
 			spans = append(append(spans, doc.Text(". ")), prose(clip(f.Advice[0]))...)
 		}
@@ -215,14 +238,20 @@ func (v *view) termEnd(o TerminalOptions) doc.Fields {
 	return f
 }
 
-// clip keeps the start of a long sentence, up to a space.
+// clip keeps the start of a long text: whole sentences, else whole clauses, else whole words.
 func clip(s string) string {
 	if utf8.RuneCountInString(s) <= termText {
 		return s
 	}
 	s = string([]rune(s)[:termText-2])
-	if i := strings.LastIndexByte(s, ' '); i > termText/2 {
-		s = s[:i]
+	if i := strings.LastIndex(s, ". "); i > termText/5 {
+		return s[:i+1]
+	}
+	for _, end := range []string{": ", "; ", ", ", " "} {
+		if i := strings.LastIndex(s, end); i > termText/2 || end == " " && i > 0 {
+			s = s[:i]
+			break
+		}
 	}
 	return strings.TrimRight(s, " ,;:.") + " …"
 }

@@ -2,6 +2,7 @@ package render
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
 )
@@ -140,6 +141,9 @@ func shrink(cell row, width int) row {
 		out[longest].text = fit(out[longest].text, textWidth(out[longest].text)-excess)
 		return out
 	}
+	if out := wholeClauses(cell, width); out != nil {
+		return out
+	}
 	var out row
 	left := width - 1 // for the …
 	for _, f := range cell {
@@ -153,6 +157,26 @@ func shrink(cell row, width int) row {
 		out = append(out, f)
 	}
 	return out
+}
+
+// wholeClauses keeps as many of a cell's clauses as fit, or returns nil where not even the first does. Clauses end at a
+// comma or a semicolon with a space behind it.
+func wholeClauses(cell row, width int) row {
+	used, end, at := 0, -1, 0 // of the last clause that fits: its fragment and how many bytes of it
+	for i, f := range cell {
+		for b, r := range f.text {
+			if (r == ',' || r == ';') && !f.name && strings.HasPrefix(f.text[b+1:], " ") && used+textWidth(", …") <= width {
+				end, at = i, b
+			}
+			used += runeWidth(r)
+		}
+	}
+	if end < 0 {
+		return nil
+	}
+	last := cell[end]
+	last.text = last.text[:at] + ", …"
+	return append(append(row(nil), cell[:end]...), last)
 }
 
 // prefixOf is as much of the start of s as fits into width columns.

@@ -1,0 +1,90 @@
+package section
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Each page says what its section emits, and nothing else: every metric and every CSV file that it names exists, and it
+// names every metric and file that the section declares. `a.b*` stands for all metrics that begin with a.b.
+func TestPagesAreTrue(t *testing.T) {
+	metrics, files := map[string]bool{}, map[string]bool{}
+	prefixes := map[string]bool{}
+	for _, s := range All() {
+		for _, m := range s.Metrics {
+			metrics[m.ID] = true
+			group, _, _ := strings.Cut(m.ID, ".")
+			prefixes[group] = true
+		}
+		for _, table := range s.Tables {
+			files[table.File] = true
+		}
+	}
+	word := regexp.MustCompile(`(?:[a-z_]+\.)+[a-z_*]+`)
+	for _, s := range All() {
+		page, err := Page(s.ID)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		named := map[string]bool{}
+		for _, w := range word.FindAllString(page, -1) {
+			w = strings.TrimRight(w, "._")
+			group, _, _ := strings.Cut(w, ".")
+			stem, all := strings.CutSuffix(w, "*")
+			switch {
+			case strings.HasSuffix(w, ".csv"):
+				if !files[w] {
+					t.Errorf("%s.md: no section writes %s", s.ID, w)
+				}
+			case all:
+				for m := range metrics {
+					named[m] = named[m] || strings.HasPrefix(m, stem)
+				}
+				continue
+			case prefixes[group] && !metrics[w]:
+				t.Errorf("%s.md: there is no metric %s", s.ID, w)
+			}
+			named[w] = true
+		}
+		for _, m := range s.Metrics {
+			if !named[m.ID] {
+				t.Errorf("%s.md does not name %s", s.ID, m.ID)
+			}
+		}
+		for _, table := range s.Tables {
+			if table.File != "" && !named[table.File] {
+				t.Errorf("%s.md does not name %s", s.ID, table.File)
+			}
+		}
+	}
+}
+
+// Each finding that a section's source makes is explained on its page, as **id**.
+func TestPagesExplainFindings(t *testing.T) {
+	find := regexp.MustCompile(`\.Find\("([a-z_]+)"`)
+	sources, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range sources {
+		id := "" // of the section whose file it is, or one of whose files
+		for _, s := range All() {
+			if (name == s.ID+".go" || strings.HasPrefix(name, s.ID+"_")) && len(s.ID) > len(id) {
+				id = s.ID
+			}
+		}
+		source, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range find.FindAllStringSubmatch(string(source), -1) {
+			if page, err := Page(id); err != nil || !strings.Contains(page, "**"+m[1]+"**") {
+				t.Errorf("%s makes finding %s, and %s.md does not explain it", name, m[1], id)
+			}
+		}
+	}
+}

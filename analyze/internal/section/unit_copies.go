@@ -1,0 +1,65 @@
+package section
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// copies emits the copies of the primary group's units by direction and kind of memory.
+func (r *unitRun) copies() {
+	x, c := r.in.Units, &r.in.Trace.Copies
+	if !r.in.has(trace.RoleMemcpy) {
+		return
+	}
+	index := x.Units[r.main.units[0]].Index
+	place := make([]int32, len(x.Units))
+	for k, u := range r.main.units {
+		place[u] = int32(k) + 1
+	}
+	type group struct{ direction, kind string }
+	var groups []group
+	var parts []part // of which name is the group
+	var bytes []int64
+	work := x.Timeline.Devices[index].Work
+	for i, u := range x.Of[index] {
+		if u == trace.None || place[u] == 0 || work[i].Kind != attrib.CopyWork {
+			continue
+		}
+		row := int(work[i].Row)
+		g := group{directions[direction(c.Kind(row))], memKinds[copySide(c, row)]}
+		at := slices.Index(groups, g)
+		if at < 0 {
+			at = len(groups)
+			groups = append(groups, g)
+		}
+		parts = append(parts, part{int32(at), place[u] - 1, 0})
+		bytes = append(bytes, c.Bytes(row))
+	}
+	r.out.From(trace.RoleMemcpy, len(parts), "start", "end", "deviceId", "bytes", "copyKind", "srcKind", "dstKind")
+	order := make([]int, len(groups))
+	slot := make([]int32, len(groups))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(groups[a].direction, groups[b].direction), cmp.Compare(groups[a].kind, groups[b].kind))
+	})
+	for i, g := range order {
+		slot[g] = int32(i)
+	}
+	for i := range parts {
+		parts[i].ns = bytes[i]
+	}
+	w := &unitWork{names: len(groups), units: len(r.main.units)}
+	count := w.samples(parts, slot, len(groups), partCount)
+	moved := w.samples(parts, slot, len(groups), partTime)
+	for i, g := range order {
+		l := func() report.Labels { return Labels("direction", groups[g].direction, "kind", groups[g].kind) }
+		r.out.summary("memcpy.count_per_unit", l(), count[i])
+		r.out.summary("memcpy.bytes_per_unit", l(), moved[i])
+	}
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/diff"
+)
+
+func newCalibrate(w *world) *cobra.Command {
+	var f calibrateFlags
+	cmd := &cobra.Command{
+		Use:   "calibrate CAPTURE CAPTURE…",
+		Short: "Measure how much captures of one commit differ, for the noise floors of diff",
+		Long: `calibrate takes several captures of the same commit on the same machine, at least 2 and better 5, and says for each metric how
+much it differs between them, which change could be found with one, two and three captures a side, and what threshold suits
+it. It also compares each capture to all others, as diff would: an alarm there is a false one.
+
+With --out it writes a noise block that "explain diff --noise FILE" reads.
+
+Exit codes: 0 done, 2 wrong usage, 3 input that cannot be analysed, 4 captures that are not comparable.`,
+		Example: `  explain calibrate a1.sqlite a2.sqlite a3.sqlite a4.sqlite a5.sqlite --out noise.json
+  explain diff base.sqlite head.sqlite --noise noise.json`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return usagef("name at least 2 captures of one commit, better 5: explain calibrate A1 A2 A3…")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, w, args) },
+	}
+	f.register(cmd)
+	return cmd
+}
+
+// calibrateFlags are the flags of explain calibrate.
+type calibrateFlags struct {
+	captureFlags
+	format, out string
+}
+
+// calibrateFormats of --format, in the order of the help text.
+var calibrateFormats = []string{"text", "json"}
+
+func (f *calibrateFlags) register(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.SortFlags = false
+	fl.StringVarP(&f.out, "out", "o", "", "write the noise block into this `FILE`")
+	fl.StringVar(&f.format, "format", "", "print this `FORMAT` to standard output: "+strings.Join(calibrateFormats, ", ")+" (default text)")
+	f.captureFlags.register(cmd)
+	_ = cmd.MarkFlagFilename("out", "json")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(calibrateFormats, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func (f *calibrateFlags) run(cmd *cobra.Command, w *world, args []string) error {
+	if f.format != "" && !oneOf(f.format, calibrateFormats) {
+		return usagef("--format %s is unknown; it is one of %s", f.format, strings.Join(calibrateFormats, ", "))
+	}
+	if info, err := os.Stat(f.out); f.out != "" && err == nil && info.IsDir() {
+		return usagef("--out %s is a folder; name a file", f.out)
+	}
+	var inputs []input
+	for _, path := range args {
+		in, err := findInput(path)
+		if err != nil {
+			return err
+		}
+		if in.kind == summaryInput {
+			return usagef("%s is a summary.json, which holds totals: name traces or reports", path)
+		}
+		inputs = append(inputs, in)
+	}
+	reports, err := f.reports(cmd.Context(), w, inputs)
+	if err != nil {
+		return err
+	}
+	c, err := diff.Calibrate(reports)
+	var differ *diff.NotComparable
+	switch {
+	case errors.As(err, &differ):
+		if _, err := fmt.Fprintf(w.Err, "explain: %s\n", clean(differ.Error())); err != nil {
+			return err
+		}
+		return exitCode(exitInconclusive)
+	case err != nil:
+		return err
+	}
+	if f.out != "" {
+		if err := writeWhole(f.out, func(w io.Writer) error { return diff.WriteCalibration(w, c) }); err != nil {
+			return err
+		}
+	}
+	switch {
+	case f.format == "json":
+		return diff.WriteCalibration(w.Out, c)
+	case f.quiet && f.format == "":
+		return nil
+	}
+	return diff.WriteCalibrationText(w.Out, c, f.out, render.TerminalOptions{Color: w.colour()})
+}
+
+// writeWhole writes a file whole or not at all.
+func writeWhole(path string, write func(io.Writer) error) error {
+	fail := func(err error) error { return fmt.Errorf("cannot write %s: %w", path, err) }
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fail(err)
+	}
+	scratch, err := os.MkdirTemp(filepath.Dir(path), ".explain-")
+	if err != nil {
+		return fail(err)
+	}
+	defer os.RemoveAll(scratch)
+	name := filepath.Join(scratch, filepath.Base(path))
+	if err := writeFile(name, write); err != nil {
+		return fail(err)
+	}
+	if err := os.Rename(name, path); err != nil {
+		return fail(err)
+	}
+	return nil
+}

@@ -1,0 +1,315 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/diff"
+)
+
+func newDiff(w *world) *cobra.Command {
+	var f diffFlags
+	cmd := &cobra.Command{
+		Use:   "diff BASE HEAD",
+		Short: "Say what changed between two captures per unit of work, why, and whether it is real",
+		Long: `diff compares two captures, or several of each side, per unit of work: what one step costs, not how long somebody recorded.
+
+BASE and HEAD are traces, reports (report.json) or folders that "explain --out" wrote, in any combination. Rules decide
+whether a change fails; without --fail-on these do:
+
+  unit.time.p50:+3%,+10us                          a step takes longer
+  unit.launches:+1                                 more than one launch more per step
+  graph.coverage:-5pp                              work left the CUDA graphs
+  structure:warn                                   a new blocking call, pageable copies, …
+  kernel.time_per_unit{kernel=*}:+5%,+5us,warn     a kernel got slower
+
+A duration fails only where the change is larger than the rule, larger than the noise floor ("explain calibrate"; 5 % where
+nobody calibrated) and certain by the units inside the captures. What cannot be known is inconclusive, never a pass.
+
+Exit codes: 0 pass or warn, 1 fail, 2 wrong usage, 3 input that cannot be analysed, 4 not comparable.`,
+		Example: `  explain diff base.sqlite head.sqlite
+  explain diff base/report.json head/report.json --out comparison/
+  explain diff --base a1.json,a2.json,a3.json --head b1.json,b2.json,b3.json --noise noise.json
+  explain diff base.sqlite head.sqlite --fail-on 'unit.time.p50:+3%,+200us' --fail-on 'gpu.idle_ratio{device=0}:<=15%'
+  explain diff old/summary.json new/summary.json --threshold 10`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, w, args) },
+	}
+	f.register(cmd)
+	return cmd
+}
+
+// diffFlags are the flags of explain diff.
+type diffFlags struct {
+	captureFlags
+	base, head []string
+	phase      string
+	batch      int64
+	minShare   string
+	top        int
+	noise      string
+	failOn     []string
+	threshold  string
+	format     string
+	out        string
+}
+
+// diffFormats of --format, in the order of the help text.
+var diffFormats = []string{"text", "md", "json", "junit", "csv"}
+
+func (f *diffFlags) register(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.SortFlags = false
+	fl.StringSliceVar(&f.base, "base", nil, "`FILES` of the base, separated by commas: several captures of one commit")
+	fl.StringSliceVar(&f.head, "head", nil, "`FILES` of the head, separated by commas")
+	fl.StringVarP(&f.out, "out", "o", "", "write comparison.json, comparison.md, comparison.csv and junit.xml into this `DIR`")
+	fl.StringVar(&f.format, "format", "", "print this `FORMAT` to standard output: "+strings.Join(diffFormats, ", ")+" (default text)")
+	fl.StringArrayVar(&f.failOn, "fail-on", nil, "fail where this `RULE` is broken, instead of the default rules: 'unit.time.p50:+3%,+200us' (repeatable; the last rule that selects a number judges it)")
+	fl.StringVar(&f.threshold, "threshold", "", "fail as check_regression does, at this `PERCENT`: prefill, decode, graph coverage, top kernel; also on profilemate's summary.json")
+	fl.StringVar(&f.noise, "noise", "", "take noise floors from this `FILE` of explain calibrate")
+	fl.StringVar(&f.phase, "phase", "", "compare units of this `PHASE` (prefill, decode, …; default: the one with most time)")
+	fl.Int64Var(&f.batch, "batch", 0, "compare units of this batch size `N`")
+	fl.StringVar(&f.minShare, "min-share", "0.5%", "kernels below this `SHARE` of the unit are not compared one by one")
+	fl.IntVar(&f.top, "top", diff.DefaultTop, "rows of the kernels table")
+	f.captureFlags.register(cmd)
+	_ = cmd.MarkFlagDirname("out")
+	_ = cmd.MarkFlagFilename("noise", "json")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(diffFormats, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func (f *diffFlags) run(cmd *cobra.Command, w *world, args []string) error {
+	base, head, err := f.sides(args)
+	if err != nil {
+		return err
+	}
+	opt, err := f.compareOptions(cmd)
+	if err != nil {
+		return err
+	}
+	if f.out != "" {
+		if err := checkOut(f.out); err != nil {
+			return err
+		}
+	}
+	c, err := f.compare(cmd, w, base, head, opt)
+	if err != nil {
+		return err
+	}
+	if f.out != "" {
+		if err := writeFolder(cmd.Context(), f.out, comparisonFolder(c)); err != nil {
+			return err
+		}
+	}
+	if err := f.print(w, c); err != nil && !errors.Is(err, syscall.EPIPE) { // whoever has seen enough still gets the verdict
+		return err
+	}
+	if code := verdictCode(c.Verdict); code != exitOK {
+		return exitCode(code)
+	}
+	return nil
+}
+
+// verdictCode is the exit code of a verdict (design.md, section 7).
+func verdictCode(v diff.Verdict) int {
+	switch v {
+	case diff.Pass, diff.Warn:
+		return exitOK
+	case diff.Fail:
+		return exitFail
+	case diff.Inconclusive:
+		return exitInconclusive
+	case diff.Error:
+	}
+	return exitInput
+}
+
+// sides are the inputs of both sides, as they were named.
+func (f *diffFlags) sides(args []string) (base, head []input, err error) {
+	switch {
+	case len(f.base) == 0 && len(f.head) == 0 && len(args) == 2:
+		f.base, f.head = args[:1], args[1:]
+	case len(args) > 0 && (len(f.base) > 0 || len(f.head) > 0):
+		return nil, nil, usagef("name files either as BASE HEAD or with --base and --head, not both")
+	case len(f.base) > 0 && len(f.head) == 0, len(f.head) > 0 && len(f.base) == 0:
+		return nil, nil, usagef("--base and --head go together")
+	case len(args) > 2:
+		return nil, nil, usagef("two captures are compared, got %d; several a side: --base a,b --head c,d", len(args))
+	case len(f.base) == 0:
+		return nil, nil, usagef("name two captures: explain diff BASE HEAD")
+	}
+	list := func(paths []string) ([]input, error) {
+		var out []input
+		for _, p := range paths {
+			if p == "" {
+				return nil, usagef("a file name is empty")
+			}
+			in, err := findInput(p)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, in)
+		}
+		return out, nil
+	}
+	if base, err = list(f.base); err != nil {
+		return nil, nil, err
+	}
+	head, err = list(f.head)
+	return base, head, err
+}
+
+// compareOptions turns flags into the options of a comparison.
+func (f *diffFlags) compareOptions(cmd *cobra.Command) (diff.Options, error) {
+	opt := diff.Options{Version: versionText(), Phase: f.phase, Top: f.top}
+	switch {
+	case f.format != "" && !oneOf(f.format, diffFormats):
+		return opt, usagef("--format %s is unknown; it is one of %s", f.format, strings.Join(diffFormats, ", "))
+	case f.top < 1:
+		return opt, usagef("--top must be at least 1, got %d", f.top)
+	case f.threshold != "" && len(f.failOn) > 0:
+		return opt, usagef("--threshold and --fail-on exclude each other")
+	}
+	if cmd.Flags().Changed("batch") {
+		if f.batch < 1 {
+			return opt, usagef("--batch must be at least 1, got %d", f.batch)
+		}
+		opt.Batch = &f.batch
+	}
+	var err error
+	if opt.MinShare, err = parseShare(f.minShare); err != nil {
+		return opt, usagef("--min-share %s: a share such as 0.5%% or 0.005", f.minShare)
+	}
+	for _, text := range f.failOn {
+		r, err := diff.ParseFailOn(text)
+		if err != nil {
+			return opt, usagef("--fail-on: %w", err)
+		}
+		opt.Rules = append(opt.Rules, r)
+	}
+	if err := diff.CheckRules(opt.Rules, metricFacts()); err != nil {
+		return opt, usagef("--fail-on: %w", err)
+	}
+	if f.noise != "" {
+		b, err := readLimited(f.noise)
+		if err != nil {
+			return opt, usagef("--noise: %w", err)
+		}
+		if opt.Noise, err = diff.ReadNoise(bytes.NewReader(b)); err != nil {
+			return opt, usagef("--noise %s: %w", f.noise, err)
+		}
+	}
+	return opt, nil
+}
+
+// parseShare reads 0.5% or 0.005. None at all is a share too small to matter, since 0 stands for the default.
+func parseShare(s string) (float64, error) {
+	text, percent := strings.CutSuffix(strings.TrimSpace(s), "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if percent {
+		v /= 100
+	}
+	if err != nil || !(v >= 0 && v < 1) {
+		return 0, errors.New("no share")
+	}
+	return max(v, 1e-12), nil
+}
+
+func (f *diffFlags) compare(cmd *cobra.Command, w *world, base, head []input, opt diff.Options) (*diff.Comparison, error) {
+	all := append(append([]input{}, base...), head...)
+	summaries := 0
+	for _, in := range all {
+		if in.kind == summaryInput {
+			summaries++
+		}
+	}
+	percent := 0.0
+	if f.threshold != "" {
+		v, err := strconv.ParseFloat(strings.TrimSuffix(f.threshold, "%"), 64)
+		if err != nil || !(v >= 0 && v <= 1e6) {
+			return nil, usagef("--threshold %s: a number of percent, such as 10", f.threshold)
+		}
+		percent = v
+	}
+	switch {
+	case summaries == 0:
+	case f.threshold == "":
+		return nil, usagef("a summary.json holds totals, which only --threshold compares; compare the traces or the reports instead")
+	case summaries < len(all):
+		return nil, usagef("a summary.json is compared to a summary.json: explain TRACE --format summary writes one")
+	case len(base) > 1 || len(head) > 1:
+		return nil, usagef("--threshold compares one summary.json a side")
+	default:
+		return compareSummaries(base[0].path, head[0].path, percent, opt)
+	}
+	reports, err := f.reports(cmd.Context(), w, all)
+	if err != nil {
+		return nil, err
+	}
+	if f.threshold != "" {
+		opt.Rules = diff.ThresholdRules(percent, reports[:len(base)])
+	}
+	return diff.Compare(reports[:len(base)], reports[len(base):], opt)
+}
+
+func compareSummaries(base, head string, percent float64, opt diff.Options) (*diff.Comparison, error) {
+	var sides [2]*diff.Summary
+	for i, path := range []string{base, head} {
+		b, err := readLimited(path)
+		if err != nil {
+			return nil, err
+		}
+		if sides[i], err = diff.ReadSummary(filepath.Base(path), bytes.NewReader(b)); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return diff.CompareSummaries(sides[0], sides[1], percent, opt)
+}
+
+// comparisonFolder lists what --out writes.
+func comparisonFolder(c *diff.Comparison) []file {
+	voice := func(name string, write func(io.Writer, *diff.Comparison) error) file {
+		return file{name, func(w io.Writer) error { return write(w, c) }}
+	}
+	return []file{
+		voice("comparison.json", diff.Write), voice("comparison.md", writeComparisonMD), voice("comparison.csv", diff.WriteCSV), voice("junit.xml", diff.WriteJUnit),
+	}
+}
+
+func writeComparisonMD(w io.Writer, c *diff.Comparison) error {
+	return diff.WriteMarkdown(w, c, render.MarkdownOptions{})
+}
+
+// print writes the chosen format to standard output.
+func (f *diffFlags) print(w *world, c *diff.Comparison) error {
+	switch f.format {
+	case "json":
+		return diff.Write(w.Out, c)
+	case "md":
+		return diff.WriteMarkdown(w.Out, c, render.MarkdownOptions{Compact: true})
+	case "junit":
+		return diff.WriteJUnit(w.Out, c)
+	case "csv":
+		return diff.WriteCSV(w.Out, c)
+	case "":
+		if f.quiet {
+			return nil
+		}
+	}
+	if err := diff.WriteText(w.Out, c, render.TerminalOptions{Color: w.colour()}); err != nil {
+		return err
+	}
+	if f.out != "" {
+		_, err := fmt.Fprintf(w.Out, "\nWrote %s: comparison.md, comparison.json, comparison.csv, junit.xml\n", clean(f.out))
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/diff"
+)
+
+// captureFlags say how traces are analysed where a command takes traces and reports alike.
+type captureFlags struct {
+	unit, window   string
+	quiet, verbose bool
+}
+
+func (f *captureFlags) register(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVar(&f.unit, "unit", "", "what one step of the work is: nvtx:`REGEX`, kernel:REGEX, graph or none (traces only; default: found automatically)")
+	fl.StringVar(&f.window, "window", "", "analyse from the first to the last NVTX range that matches: nvtx:`REGEX` (traces only)")
+	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but errors, and what --format asks for")
+	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error what is being done")
+}
+
+func (f *captureFlags) options(w *world) (analyze.Options, error) {
+	opt := analyze.Options{Version: versionText(), Unit: f.unit, Getenv: w.Getenv}
+	if f.quiet && f.verbose {
+		return opt, usagef("--quiet and --verbose exclude each other")
+	}
+	if f.window != "" {
+		expr, ok := strings.CutPrefix(f.window, "nvtx:")
+		if !ok || expr == "" {
+			return opt, usagef("--window %s: expected nvtx:REGEX", f.window)
+		}
+		opt.Window.NVTX = expr
+	}
+	return opt, nil
+}
+
+// Kinds of input, by content.
+const (
+	traceInput   = "trace"
+	reportInput  = "report"
+	summaryInput = "summary" // profilemate's summary.json
+)
+
+// input is one file to compare.
+type input struct {
+	path string
+	kind string
+}
+
+// findInput finds out what a path is. A folder is the report that explain --out wrote into it.
+func findInput(path string) (input, error) {
+	in := input{path: path, kind: traceInput}
+	info, err := os.Stat(path)
+	if err == nil && info.IsDir() {
+		in.path = filepath.Join(path, "report.json")
+		if _, err := os.Stat(in.path); err != nil {
+			return in, fmt.Errorf("%s is a folder without report.json; name a trace, a report.json, or a folder that explain --out wrote", path)
+		}
+	}
+	f, err := os.Open(in.path)
+	if err != nil { // analyze says what is wrong with it
+		return in, nil
+	}
+	defer f.Close()
+	head, err := bufio.NewReaderSize(f, 512).Peek(512)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return in, nil
+	}
+	head = bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n")
+	if len(head) == 0 || head[0] != '{' {
+		return in, nil
+	}
+	in.kind, err = jsonKind(in.path)
+	return in, err
+}
+
+// jsonKind tells the JSON files apart that people may name.
+func jsonKind(path string) (string, error) {
+	b, err := readLimited(path)
+	if err != nil {
+		return "", err
+	}
+	var top map[string]json.RawMessage
+	if err := json.Unmarshal(b, &top); err != nil {
+		return "", fmt.Errorf("%s is not valid JSON (%w); was it cut off?", path, err)
+	}
+	var schema string
+	if raw, ok := top["schema"]; ok {
+		if err := json.Unmarshal(raw, &schema); err != nil {
+			schema = ""
+		}
+	}
+	switch {
+	case strings.HasPrefix(schema, "explain.report/"):
+		return reportInput, nil
+	case strings.HasPrefix(schema, "explain."):
+		return "", fmt.Errorf("%s holds %s, not a report; name a trace or a report.json", path, schema)
+	}
+	for _, key := range []string{"prefill_decode", "top_kernels", "cuda_graphs"} {
+		if _, ok := top[key]; ok {
+			return summaryInput, nil
+		}
+	}
+	return "", fmt.Errorf("%s is neither a report of explain nor a summary.json of profilemate: it has no field \"schema\"", path)
+}
+
+// maxJSON bounds a JSON input; a report is under 2 MB.
+const maxJSON = 64 << 20
+
+func readLimited(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxJSON+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if len(b) > maxJSON {
+		return nil, fmt.Errorf("%s is larger than %d MB", path, maxJSON>>20)
+	}
+	return bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")), nil
+}
+
+// parallel is how many traces are analysed at a time: each is held in memory.
+const parallel = 2
+
+// reports reads or makes the reports of all inputs, in their order.
+func (f *captureFlags) reports(ctx context.Context, w *world, inputs []input) ([]*report.Report, error) {
+	opt, err := f.options(w)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.fits(inputs); err != nil {
+		return nil, err
+	}
+	bar := newProgress(w, f.quiet, f.verbose)
+	defer bar.stop()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	list, errs := make([]*report.Report, len(inputs)), make([]error, len(inputs))
+	slots := make(chan struct{}, parallel)
+	var wg sync.WaitGroup
+	for i, in := range inputs {
+		slots <- struct{}{}
+		wg.Add(1)
+		go func() {
+			defer func() { <-slots; wg.Done() }()
+			if list[i], errs[i] = readOne(ctx, in, opt, bar); errs[i] != nil {
+				cancel()
+			}
+		}()
+	}
+	wg.Wait()
+	for _, err := range errs { // the first that was not caused by another
+		if err != nil && !errors.Is(err, context.Canceled) {
+			return nil, err
+		}
+	}
+	return list, errors.Join(errs...)
+}
+
+// fits refuses flags about traces where a report is made already.
+func (f *captureFlags) fits(inputs []input) error {
+	for _, flag := range []struct{ name, value string }{{"unit", f.unit}, {"window", f.window}} {
+		for _, in := range inputs {
+			if flag.value != "" && in.kind == reportInput {
+				return usagef("--%s says how a trace is analysed, and %s is a report already: make it again with explain TRACE --%s, or name the trace", flag.name, in.path, flag.name)
+			}
+		}
+	}
+	return nil
+}
+
+func readOne(ctx context.Context, in input, opt analyze.Options, bar *progress) (*report.Report, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if in.kind == reportInput {
+		b, err := readLimited(in.path)
+		if err != nil {
+			return nil, err
+		}
+		r, err := report.Read(bytes.NewReader(b))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", in.path, err)
+		}
+		return r, nil
+	}
+	opt.Progress = func(stage string, done int64) { bar.update(filepath.Base(in.path)+": "+stage, done) }
+	res, err := analyze.Run(ctx, in.path, opt)
+	if err != nil {
+		return nil, err
+	}
+	return res.Report, nil
+}
+
+// metricFacts is what the rules of a comparison are held to.
+func metricFacts() []diff.MetricFacts {
+	var list []diff.MetricFacts
+	for _, m := range analyze.Metrics() {
+		list = append(list, diff.MetricFacts{ID: m.ID, Unit: m.Unit, Labels: m.Labels})
+	}
+	return list
+}

@@ -1,0 +1,286 @@
+package diff
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// comparison in the making.
+type comparer struct {
+	opt        Options
+	base, head *side
+	c          *Comparison
+	kind       kind
+	signature  string
+	noise      *Noise   // that applies to both sides, or nil
+	shift      *float64 // of all kernels, ln, where several captures a side tell
+}
+
+func (x *comparer) reason(code Code, text string) {
+	x.c.Reasons = append(x.c.Reasons, Reason{Code: code, Text: text})
+}
+
+// refuse says why the sides are not comparable.
+func (x *comparer) refuse(code Code, text string) {
+	x.c.Comparable = false
+	x.reason(code, text)
+}
+
+// sides goes through what must hold before anything is compared: work on both sides, the same environment, a unit of work,
+// and a kind of unit that both have. It reports whether there is something to show, comparable or not.
+func (x *comparer) sides() bool {
+	x.c.Comparable = true
+	empty := false
+	for _, s := range []struct {
+		name string
+		side *side
+	}{{"base", x.base}, {"head", x.head}} {
+		for _, c := range s.side.captures {
+			if !c.hasGPUWork() {
+				empty = true
+				x.refuse(EmptySide, fmt.Sprintf("%s: %s holds no kernels: nothing ran on a GPU, or it was not captured (capture with --trace cuda)", s.name, c.report.Trace.Name))
+			}
+		}
+	}
+	x.environment()
+	if empty {
+		return false
+	}
+	if !x.haveUnits() {
+		return false
+	}
+	if !x.choose() {
+		return false
+	}
+	return true
+}
+
+// environment compares the hard fields of all captures with the first one's. Unknown fields differ from nothing.
+func (x *comparer) environment() {
+	first := x.base.captures[0].report
+	seen := map[string]bool{}
+	say := func(code Code, field, a, b string) {
+		if key := field + a + b; !seen[key] {
+			seen[key] = true
+			text := fmt.Sprintf("%s differs: %s on one side, %s on the other", field, a, b)
+			if code == GraphCaptureMismatch {
+				text = fmt.Sprintf("CUDA graphs were traced per %s on one side and per %s on the other: capture both with the same --cuda-graph-trace", a, b)
+			}
+			x.refuse(code, text)
+		}
+	}
+	for _, s := range []*side{x.base, x.head} {
+		for _, c := range s.captures {
+			a, b := &first.Environment, &c.report.Environment
+			if len(a.GPUs) > 0 && len(b.GPUs) > 0 {
+				if len(a.GPUs) != len(b.GPUs) {
+					say(EnvironmentMismatch, "the number of GPUs that did work", strconv.Itoa(len(a.GPUs)), strconv.Itoa(len(b.GPUs)))
+				} else if m, n := models(a.GPUs), models(b.GPUs); m != "" && n != "" && m != n {
+					say(EnvironmentMismatch, "the GPU model", m, n)
+				}
+			}
+			for _, f := range []struct {
+				name string
+				a, b *string
+			}{{"the model", a.Model, b.Model}, {"the data type", a.DType, b.DType}, {"the parallelism", a.Parallelism, b.Parallelism}} {
+				if f.a != nil && f.b != nil && *f.a != *f.b {
+					say(EnvironmentMismatch, f.name, *f.a, *f.b)
+				}
+			}
+			if a.GraphTrace != nil && b.GraphTrace != nil && *a.GraphTrace != *b.GraphTrace {
+				say(GraphCaptureMismatch, "graph_trace", *a.GraphTrace, *b.GraphTrace)
+			}
+		}
+	}
+}
+
+// models of the GPUs in order of their names; empty where one is not known.
+func models(gpus []report.GPU) string {
+	var list []string
+	for i := range gpus {
+		if gpus[i].Name == nil {
+			return ""
+		}
+		list = append(list, *gpus[i].Name)
+	}
+	slices.Sort(list)
+	return strings.Join(list, ", ")
+}
+
+// haveUnits says which sides lack a unit of work, and what would give them one.
+func (x *comparer) haveUnits() bool {
+	var lacking, having *report.Report
+	for _, s := range []*side{x.base, x.head} {
+		for _, c := range s.captures {
+			if len(c.groups) == 0 {
+				if lacking == nil {
+					lacking = c.report
+				}
+			} else if having == nil {
+				having = c.report
+			}
+		}
+	}
+	if lacking == nil {
+		return true
+	}
+	text := fmt.Sprintf("%s has no unit of work", lacking.Trace.Name)
+	if why := strings.TrimSuffix(lacking.Unit.Why, "."); why != "" {
+		text += " (" + why + ")"
+	}
+	if having != nil {
+		text += fmt.Sprintf(", %s has one (%s): try %s on both, or put step markers into the program", having.Trace.Name, unitText(&having.Unit), unitOption(&having.Unit))
+	} else {
+		text += ": totals grow with the length of a capture, so nothing can be compared; capture more steps, or name the unit with --unit nvtx:REGEX or kernel:REGEX"
+	}
+	x.refuse(NoUnit, text)
+	return false
+}
+
+func unitText(u *report.Unit) string {
+	switch u.Kind {
+	case "graph":
+		return "CUDA graph launches"
+	case "nvtx":
+		return "markers " + strconv.Quote(u.Name)
+	}
+	return "kernel " + strconv.Quote(shorten(u.Name))
+}
+
+// unitOption is the --unit that asks for a unit like u.
+func unitOption(u *report.Unit) string {
+	if u.Kind == "graph" {
+		return "--unit graph"
+	}
+	return "--unit " + u.Kind + ":REGEX with an expression that matches it"
+}
+
+// shorten a name for a sentence.
+func shorten(name string) string {
+	const most = 60
+	if r := []rune(name); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return name
+}
+
+// choose picks the kind of unit to compare: of the phase that both sides spend most time in, the kind with most time, of
+// those that all captures have. Time is the sum of the shares of both sides' unit time.
+func (x *comparer) choose() bool {
+	var common []kind
+	theirs := x.head.kinds()
+	for _, k := range x.base.kinds() {
+		if slices.Contains(theirs, k) && (x.opt.Phase == "" || k.phase == x.opt.Phase) && (x.opt.Batch == nil || k.batch == *x.opt.Batch) {
+			common = append(common, k)
+		}
+	}
+	if len(common) == 0 {
+		text := fmt.Sprintf("no kind of unit occurs on both sides: base has %s; head has %s", kindsText(x.base.kinds()), kindsText(theirs))
+		if x.opt.Phase != "" || x.opt.Batch != nil {
+			text = "no kind of unit of the phase and batch size that were asked for " + strings.TrimPrefix(text, "no kind of unit ")
+		}
+		x.refuse(DifferentWork, text)
+		return false
+	}
+	both := func(match func(k kind) bool) float64 { return x.base.time(match) + x.head.time(match) }
+	inCommon := func(k kind) bool { return slices.Contains(common, k) }
+	x.kind = slices.MaxFunc(slices.Clone(common), func(a, b kind) int {
+		pa := both(func(k kind) bool { return k.phase == a.phase && inCommon(k) })
+		pb := both(func(k kind) bool { return k.phase == b.phase && inCommon(k) })
+		ta, tb := both(func(k kind) bool { return k == a }), both(func(k kind) bool { return k == b })
+		// The later of equal ones would win: order them by their place in the list.
+		return firstNonZero(compareFloat(pa, pb), compareFloat(ta, tb), slices.Index(common, b)-slices.Index(common, a))
+	})
+	x.signature = x.sharedSignature()
+	for _, s := range []*side{x.base, x.head} {
+		for _, c := range s.captures {
+			v := newView(c, x.kind, x.signature)
+			if v == nil {
+				x.refuse(MissingMetric, fmt.Sprintf("%s does not say what the time of a unit of %s is made of; analyse it again with this version", c.report.Trace.Name, x.kind))
+				return false
+			}
+			s.views = append(s.views, v)
+		}
+	}
+	return true
+}
+
+// sharedSignature is that of the work that both sides do equally, if some group has it; else none, and the main groups of
+// the kind are compared.
+func (x *comparer) sharedSignature() string {
+	best, most := "", 0.0
+	for i := range x.base.captures[0].groups {
+		g := &x.base.captures[0].groups[i]
+		if g.kind != x.kind {
+			continue
+		}
+		sum, everywhere := 0.0, true
+		for _, s := range []*side{x.base, x.head} {
+			for _, c := range s.captures {
+				at := slices.IndexFunc(c.groups, func(h group) bool { return h.kind == x.kind && h.signature == g.signature })
+				if at < 0 {
+					everywhere = false
+					break
+				}
+				if _, ok := c.labels(at); !ok {
+					everywhere = false
+					break
+				}
+				sum += c.groups[at].share
+			}
+		}
+		if everywhere && sum > most {
+			best, most = g.signature, sum
+		}
+	}
+	return best
+}
+
+func (k kind) String() string {
+	text := k.phase
+	if k.batch >= 0 {
+		text += " " + strconv.FormatInt(k.batch, 10)
+	}
+	if k.tokens >= 0 {
+		text += " of " + strconv.FormatInt(k.tokens, 10) + " tokens"
+	}
+	return text
+}
+
+func kindsText(kinds []kind) string {
+	const most = 6
+	var list []string
+	for _, k := range kinds[:min(len(kinds), most)] {
+		list = append(list, k.String())
+	}
+	if len(kinds) > most {
+		list = append(list, fmt.Sprintf("%d more", len(kinds)-most))
+	}
+	if len(list) == 0 {
+		return "none in all of its captures"
+	}
+	return strings.Join(list, ", ")
+}
+
+func compareFloat(a, b float64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func firstNonZero(values ...int) int {
+	for _, v := range values {
+		if v != 0 {
+			return v
+		}
+	}
+	return 0
+}

@@ -1,0 +1,186 @@
+package diff
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// Options of a comparison. The zero value compares the kind of unit that both sides spend most time in.
+type Options struct {
+	Version  string  // of explain, for Comparison.Tool
+	Phase    string  // compare units of this phase; empty: the one with most time
+	Batch    *int64  // and of this batch size
+	MinShare float64 // kernels below this share of the unit go to others, 0..1; 0 means DefaultMinShare
+	Top      int     // rows of kernels; 0 means DefaultTop
+	Noise    *Noise  // from calibrate; nil: DefaultFloor
+	Rules    []Rule  // nil: the default rules
+	Seed     uint64  // of the bootstrap; 0 means DefaultSeed
+}
+
+// Defaults of [Options].
+const (
+	DefaultMinShare        = 0.005
+	DefaultTop             = 30
+	DefaultSeed     uint64 = 20260101
+)
+
+func (o *Options) fill() {
+	if o.MinShare <= 0 {
+		o.MinShare = DefaultMinShare
+	}
+	if o.Top <= 0 {
+		o.Top = DefaultTop
+	}
+	if o.Seed == 0 {
+		o.Seed = DefaultSeed
+	}
+}
+
+// Compare compares two sides of one or several reports each. It fails only where a side has no report: what cannot be
+// compared is a comparison that says so.
+func Compare(base, head []*report.Report, opt Options) (*Comparison, error) {
+	if len(base) == 0 || len(head) == 0 {
+		return nil, errors.New("diff: a comparison needs a report on each side")
+	}
+	opt.fill()
+	c := &Comparison{Schema: SchemaID, Tool: report.Tool{Name: "explain", Version: opt.Version}, Verdict: Inconclusive, Depth: DepthNone}
+	x := &comparer{opt: opt, base: newSide(base), head: newSide(head), c: c}
+	c.Base, c.Head = x.base.describe(), x.head.describe()
+	c.Unit.OverlapNeeded = overlapNeeded
+	c.Identical = x.identicalSides()
+	x.calibrated(base, head)
+	x.residue()
+	if x.sides() {
+		x.compare()
+	} else {
+		x.totals()
+	}
+	x.mix()
+	c.Comparable = c.Comparable || c.Identical // even where there is no unit: nothing differs
+	c.Cause = x.cause()
+	c.fill()
+	c.Counts.MetricsCompared = int64(len(c.Primary))
+	c.Counts.UnitsBase, c.Counts.UnitsHead = c.Unit.BaseN, c.Unit.HeadN
+	c.nameKernels(base, head)
+	Judge(c, base, head, opt.Rules)
+	return c, c.Validate()
+}
+
+// calibrated takes the noise of the options where it applies to all captures.
+func (x *comparer) calibrated(base, head []*report.Report) {
+	if x.opt.Noise == nil {
+		return
+	}
+	for _, r := range slices.Concat(base, head) {
+		if ok, why := x.opt.Noise.Applies(r); !ok {
+			x.c.Residue = append(x.c.Residue, Residue{Field: "noise", Base: why, Head: why, Soft: true})
+			return
+		}
+	}
+	x.noise = x.opt.Noise
+}
+
+// compare fills in everything that is said of one kind of unit.
+func (x *comparer) compare() {
+	c := x.c
+	u, h := &x.base.captures[0].report.Unit, &x.head.captures[0].report.Unit
+	c.Unit.Kind, c.Unit.Name = u.Kind, u.Name
+	if u.Kind != h.Kind {
+		c.Unit.Kind, c.Unit.Name = u.Kind+" → "+h.Kind, u.Name+" → "+h.Name
+	}
+	c.Unit.Phase, c.Unit.Batch, c.Unit.Tokens = x.kind.phase, optional(x.kind.batch), optional(x.kind.tokens)
+	c.Unit.BaseN, c.Unit.HeadN = x.base.units(), x.head.units()
+	x.work()
+	x.coverage()
+	x.rows()
+	base, baseOthers := x.base.merged()
+	head, headOthers := x.head.merged()
+	var rows, rest []pair
+	if c.Depth == DepthKernel {
+		time, _ := x.base.mean(func(v *view) (float64, bool) { return v.time.Mean, true })
+		rows, rest = x.kernelRows(base, head, time)
+		x.kernels(base, head, rows, rest)
+	}
+	x.attribute(base, head, baseOthers, headOthers, rows, rest)
+	x.apiRows()
+	x.structure(base, head)
+	if !c.Comparable && !c.Identical {
+		x.unsettle()
+	} else if row := c.row("unit.time.p50"); row != nil && row.Class == Unsettled {
+		x.reason(WideInterval, "unit.time.p50: "+row.Why)
+	}
+}
+
+// coverage refuses captures whose units are mostly not kept, because their work does not recur.
+func (x *comparer) coverage() {
+	for _, s := range []*side{x.base, x.head} {
+		for _, v := range s.views {
+			var kept int64
+			for _, g := range v.c.groups {
+				kept += g.count
+			}
+			if t := v.c.report.Unit.Trimmed; t.Other > kept {
+				x.refuse(LowCoverage, fmt.Sprintf("%s: %d units of work do not recur and only %d do, so that these say little of the whole", v.c.report.Trace.Name, t.Other, kept))
+			}
+		}
+	}
+}
+
+// unsettle takes the classes of durations back where the sides turned out not to be comparable: the numbers stand, and
+// nothing may be concluded from them.
+func (x *comparer) unsettle() {
+	why := "not comparable: " + string(x.c.Reasons[0].Code)
+	for i := range x.c.Primary {
+		r := &x.c.Primary[i]
+		r.Class, r.Why, r.NeedCaptures = Unsettled, why, nil
+	}
+	for i := range x.c.Kernels {
+		k := &x.c.Kernels[i]
+		k.Class, k.Why = Unsettled, why
+	}
+	for i := range x.c.API {
+		x.c.API[i].Class = Unsettled
+	}
+	x.c.Structure = nil
+}
+
+// totals shows totals of the captures where there is no unit to compare. They grow with the length of a capture: nothing
+// but equality can be concluded from them.
+func (x *comparer) totals() {
+	for _, id := range []string{"gpu.busy_time", "kernel.total_time", "kernel.count", "launch.count"} {
+		row, ok := x.totalRow(id)
+		if !ok {
+			continue
+		}
+		row.Class, row.Why = Unsettled, "a total grows with the length of the capture: nothing follows from a change"
+		if *row.Delta == 0 {
+			row.Class, row.Why = Same, "both sides are equal"
+		}
+		x.c.Primary = append(x.c.Primary, row)
+	}
+}
+
+func (x *comparer) totalRow(id string) (Row, bool) {
+	row := Row{Metric: id, Labels: report.Labels{}, BaseValues: []float64{}, HeadValues: []float64{}, Unreplicated: len(x.base.captures) == 1 || len(x.head.captures) == 1}
+	for _, s := range []struct {
+		side   *side
+		values *[]float64
+		mean   **float64
+	}{{x.base, &row.BaseValues, &row.Base}, {x.head, &row.HeadValues, &row.Head}} {
+		for _, c := range s.side.captures {
+			v, ok := c.value(id, nil)
+			if !ok {
+				return row, false
+			}
+			row.Unit = c.metric(id, nil).Unit
+			*s.values = append(*s.values, v)
+		}
+		mean := average(*s.values)
+		*s.mean = &mean
+	}
+	row.change()
+	return row, true
+}

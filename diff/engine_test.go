@@ -1,0 +1,214 @@
+package diff_test
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/diff"
+)
+
+// Names of the engine's kernels.
+const (
+	engineEmbed = "void at::native::<unnamed>::indexSelectLargeIndex<c10::BFloat16, long, unsigned int, (int)2, (int)2, (int)-2, (bool)1>(T1 *, long)"
+	engineNorm  = "void vllm::rms_norm_kernel<c10::BFloat16>(T1 *, const T1 *, const T1 *, float, int, int)"
+	engineGEMM  = "nvjet_tst_192x192_64x4_2x1_v_bz_coopB_TNT"
+	engineGEMM2 = "nvjet_tst_128x256_64x4_2x1_v_bz_coopA_TNT" // another tile
+	engineFlash = "void flash::flash_fwd_kernel<Flash_fwd_kernel_traits<(int)128, (int)128, (int)64, (int)4, cutlass::bfloat16_t>, (bool)0, (bool)1>(flash::Flash_fwd_params)"
+	engineQK    = "void pytorch_flash::flash_fwd_splitkv_kernel<Flash_fwd_kernel_traits<(int)128, (int)64, (int)128, (int)4, cutlass::bfloat16_t>>(pytorch_flash::Flash_fwd_params)"
+	engineMerge = "void pytorch_flash::flash_fwd_splitkv_combine_kernel<Flash_fwd_kernel_traits<(int)128, (int)64, (int)128, (int)4, cutlass::bfloat16_t>>(pytorch_flash::Flash_fwd_params)"
+	engineSilu  = "void vllm::act_and_mul_kernel<c10::BFloat16, &vllm::silu_kernel<c10::BFloat16>, (bool)1>(T1 *, const T1 *, int)"
+	engineAdd   = "void at::native::vectorized_elementwise_kernel<(int)4, at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char *, (unsigned long)3>>(int, T2, T3)"
+	engineTop   = "void at::native::reduce_kernel<(int)512, (int)1, at::native::ReduceOp<float, at::native::ArgMaxOps<float>, unsigned int, long, (int)4>>(T3)"
+)
+
+// engine is a small decoding engine on one GPU, whose steps are known to the nanosecond: it copies its inputs, launches
+// layers of (norm, GEMM, attention, GEMM, activation), copies the token back and waits for it.
+type engine struct {
+	steps    int
+	seed     int64
+	gap      int64   // ns that the host sleeps before each step
+	extra    int     // elementwise kernels more per step, 2 µs each
+	sync     bool    // waits for the device in the middle of each step
+	two      bool    // attention is two kernels of 15 and 10 µs instead of one of 20
+	gemm     string  // name of the GEMMs
+	pageable bool    // copies from pageable memory
+	graph    bool    // launches the layers as one CUDA graph
+	scale    float64 // of the GEMMs' time; 0 means 1
+	all      float64 // of every kernel's time
+	layers   int     // 0 means 6
+	idle     int64   // ns between steps without which nothing happens
+}
+
+// jitter of a step's kernels: up to 0.4 % either way, by a rule.
+func (e *engine) jitter(step int, ns int64) int64 {
+	d := (int64(step)*7919 + e.seed*104729) % 9 // 0..8
+	return ns + ns*(d-4)/1000
+}
+
+func (e *engine) build(opts ...tracetest.Option) *tracetest.Builder {
+	b := tracetest.New(opts...)
+	b.GPU(tracetest.GPU{ID: 0, Name: "NVIDIA H100 80GB HBM3"})
+	th := b.Process(100+e.seed, "engine").Thread(100+e.seed, "engine")
+	host, free := int64(1_000_000), int64(0)
+	or := func(v, def float64) float64 {
+		if v == 0 {
+			return def
+		}
+		return v
+	}
+	var step int
+	var nodes []tracetest.Kernel
+	kernel := func(name string, ns int64) {
+		k := tracetest.Kernel{Name: name}
+		k.Start = max(host+3_000, free+1_000)
+		k.End = k.Start + int64(float64(e.jitter(step, ns))*or(e.all, 1)+0.5)
+		free = k.End
+		if nodes != nil {
+			nodes = append(nodes, k)
+			return
+		}
+		th.Launch(name, host, host+2_500, k)
+		host += 4_000
+	}
+	mem := tracetest.Pinned
+	if e.pageable {
+		mem = tracetest.Pageable
+	}
+	copied := func(kind tracetest.CopyKind, bytes int64) {
+		m := tracetest.Memcpy{Bytes: bytes, Kind: kind, Src: mem, Dst: tracetest.DeviceMemory}
+		if kind == tracetest.DtoH {
+			m.Src, m.Dst = m.Dst, m.Src
+		}
+		m.Start = max(host+3_000, free+1_000)
+		m.End = m.Start + 1_500
+		free = m.End
+		th.Memcpy(host, host+3_000, m)
+		host += 4_000
+	}
+	gemm := engineGEMM
+	if e.gemm != "" {
+		gemm = e.gemm
+	}
+	layers := e.layers
+	if layers == 0 {
+		layers = 6
+	}
+	for step = range e.steps {
+		host += 20_000 + e.gap
+		copied(tracetest.HtoD, 4096)
+		kernel(engineEmbed, 6_000)
+		at := host
+		if e.graph {
+			nodes = []tracetest.Kernel{{}}
+			host += 8_000
+		}
+		for l := range layers {
+			kernel(engineNorm, 5_000)
+			kernel(gemm, int64(30_000*or(e.scale, 1)))
+			if e.two {
+				kernel(engineQK, 15_000)
+				kernel(engineMerge, 10_000)
+			} else {
+				kernel(engineFlash, 20_000)
+			}
+			kernel(gemm, int64(40_000*or(e.scale, 1)))
+			kernel(engineSilu, 8_000)
+			if e.sync && l == layers/2 {
+				th.DeviceSynchronize(host, free+5_000, 0)
+				host = free + 6_000
+			}
+		}
+		if e.graph {
+			th.GraphLaunch(at, at+7_000, nodes[1:]...)
+			nodes = nil
+		}
+		for range e.extra {
+			kernel(engineAdd, 2_000)
+		}
+		kernel(engineTop, 7_000)
+		copied(tracetest.DtoH, 64)
+		th.EventSynchronize(host, free+4_000, 0, 7)
+		host = free + 5_000
+	}
+	return b
+}
+
+// reportOf analyses a synthetic trace.
+func reportOf(tb testing.TB, b *tracetest.Builder, opt analyze.Options) *report.Report {
+	tb.Helper()
+	return reportOfFile(tb, b.WriteTB(tb), opt)
+}
+
+func reportOfFile(tb testing.TB, path string, opt analyze.Options) *report.Report {
+	tb.Helper()
+	r, err := analyze.Run(context.Background(), path, opt)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r.Report
+}
+
+// rewritten analyses an edited copy of a trace.
+func rewritten(tb testing.TB, path string, edits ...tracetest.Edit) *report.Report {
+	tb.Helper()
+	to := filepath.Join(tb.TempDir(), filepath.Base(path))
+	if err := tracetest.Rewrite(path, to, edits...); err != nil {
+		tb.Fatal(err)
+	}
+	return reportOfFile(tb, to, analyze.Options{})
+}
+
+// diffOf compares one report a side.
+func diffOf(tb testing.TB, base, head *report.Report, opt diff.Options) *diff.Comparison {
+	tb.Helper()
+	c, err := diff.Compare([]*report.Report{base}, []*report.Report{head}, opt)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return c
+}
+
+// primaryRow of a comparison.
+func primaryRow(tb testing.TB, c *diff.Comparison, metric string) *diff.Row {
+	tb.Helper()
+	for i := range c.Primary {
+		if c.Primary[i].Metric == metric {
+			return &c.Primary[i]
+		}
+	}
+	tb.Fatalf("no row %s: %s", metric, c.Cause)
+	return nil
+}
+
+// kernelRow of a comparison by its name on either side, or nil.
+func kernelRow(c *diff.Comparison, name string) *diff.Kernel {
+	for i := range c.Kernels {
+		k := &c.Kernels[i]
+		if k.BaseName != nil && *k.BaseName == name || k.HeadName != nil && *k.HeadName == name {
+			return k
+		}
+	}
+	return nil
+}
+
+func finding(c *diff.Comparison, id string) *diff.Structural {
+	for i := range c.Structure {
+		if c.Structure[i].ID == id {
+			return &c.Structure[i]
+		}
+	}
+	return nil
+}
+
+func attributed(c *diff.Comparison, kind, id string) float64 {
+	for i := range c.Attribution.Rows {
+		if r := &c.Attribution.Rows[i]; r.Kind == kind && r.ID == id {
+			return r.Delta
+		}
+	}
+	return 0
+}

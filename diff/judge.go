@@ -1,0 +1,367 @@
+package diff
+
+import (
+	"math"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/diff/internal/infer"
+)
+
+// Judge fills in Gates, Verdict and Counts.GatesChecked of a comparison whose rows stand. rules are the user's, or none for
+// [DefaultRules]. The reports are looked at for metrics that the rows do not have.
+//
+// The verdict is the worst of the gates': fail, then inconclusive, then warn, then pass. A gate of level warn counts as
+// warn at most. A gate whose change is too large for its rule but not certain (wide_interval) is inconclusive itself and
+// counts as warn: suspected, not confirmed. All other reasons of an inconclusive gate mean that something could not be
+// compared at all, which is never a pass.
+func Judge(c *Comparison, base, head []*report.Report, rules []Rule) {
+	if len(rules) == 0 {
+		rules = DefaultRules()
+	}
+	j := &judge{c: c, base: base, head: head}
+	c.Gates = j.gates(rules)
+	c.Counts.GatesChecked = 0
+	c.Verdict = Pass
+	settled := false
+	for i := range c.Gates {
+		g := &c.Gates[i]
+		if g.checked() {
+			c.Counts.GatesChecked++
+		}
+		settled = settled || g.Verdict == Pass
+		c.Verdict = worse(c.Verdict, g.counts())
+	}
+	if len(c.Gates) == 0 {
+		c.Verdict = Inconclusive // nothing was asked, so nothing is answered
+		return
+	}
+	if !c.Comparable && !(c.Identical && settled) {
+		c.Verdict = worse(c.Verdict, Inconclusive)
+	}
+}
+
+// rank orders verdicts from best to worst.
+func rank(v Verdict) int {
+	switch v {
+	case Pass:
+		return 0
+	case Warn:
+		return 1
+	case Inconclusive:
+		return 2
+	case Fail:
+		return 3
+	case Error:
+	}
+	return 4
+}
+
+func worse(a, b Verdict) Verdict {
+	if rank(b) > rank(a) {
+		return b
+	}
+	return a
+}
+
+// counts is what a gate contributes to the verdict of the comparison.
+func (g *Gate) counts() Verdict {
+	if g.Verdict == Inconclusive && (g.Level == LevelWarn || g.code() == WideInterval) || g.Verdict == Fail && g.Level == LevelWarn {
+		return Warn
+	}
+	return g.Verdict
+}
+
+// code is the reason code an inconclusive gate's reason begins with.
+func (g *Gate) code() Code {
+	if g.Verdict != Inconclusive {
+		return ""
+	}
+	code, _, _ := strings.Cut(g.Reason, ": ")
+	return Code(code)
+}
+
+// checked reports whether the gate had something to look at.
+func (g *Gate) checked() bool { return g.Verdict != Inconclusive || g.code() == WideInterval }
+
+// judge is one run of Judge.
+type judge struct {
+	c          *Comparison
+	base, head []*report.Report
+}
+
+// subject is a number that rules can select.
+type subject struct {
+	metric string // as the rule names it
+	row    Row
+	unit   string
+	higher bool   // more is better
+	length bool   // grows with the length of a capture
+	other  string // why the sides' numbers are of different work, or empty
+}
+
+func (s *subject) key(kind string) string {
+	return kind + " " + s.metric + "{" + s.row.Labels.String() + "}"
+}
+
+// gates selects, lets the last rule that selects a number judge it, and judges. The order is that of the rules and then of
+// the numbers.
+func (j *judge) gates(rules []Rule) []Gate {
+	selected := make([][]subject, len(rules))
+	last := map[string]int{}
+	for i := range rules {
+		r := &rules[i]
+		selected[i] = j.selects(r)
+		for k := range selected[i] {
+			s := &selected[i][k]
+			if r.Level == LevelOff || !r.budgeted() {
+				last[s.key("change")] = i
+			}
+			if r.Level == LevelOff || r.budgeted() {
+				last[s.key("budget")] = i
+			}
+		}
+	}
+	gates := []Gate{}
+	for i := range rules {
+		r := &rules[i]
+		kind := "change"
+		if r.budgeted() {
+			kind = "budget"
+		}
+		for k := range selected[i] {
+			if s := &selected[i][k]; last[s.key(kind)] == i && r.Level != LevelOff {
+				gates = append(gates, j.gate(r, s))
+			}
+		}
+		if len(selected[i]) == 0 && r.Level != LevelOff && !r.optional {
+			gates = append(gates, j.unmatched(r))
+		}
+	}
+	return gates
+}
+
+// unmatched is the gate of a rule that selects nothing.
+func (j *judge) unmatched(r *Rule) Gate {
+	g := Gate{Rule: r.Name(), Metric: r.Metric, Labels: cloneLabels(r.Labels), Level: r.Level, Threshold: r.Threshold(), Class: Unsettled, Verdict: Inconclusive}
+	id, _ := splitStat(r.Metric)
+	switch {
+	case isPerUnit(id) && j.noUnit() && j.c.Identical:
+		g.Class, g.Verdict = Same, Pass
+		g.Reason = "there is no unit of work to compare, and all metrics of both sides are equal"
+	case isPerUnit(id) && j.noUnit():
+		g.Reason = because(NoUnit, "the metric is per unit of work, and not both sides have one")
+	case r.Metric == MetricStructure && !j.c.Comparable && !j.c.Identical:
+		g.Reason = j.why()
+	case r.Metric == MetricStructure:
+		g.Class, g.Verdict, g.Reason = Same, Pass, "no change of structure was found"
+	case isPerUnit(id) && !j.c.Comparable:
+		g.Reason = j.why()
+	default:
+		g.Reason = because(NothingMatched, "neither side has such a metric")
+	}
+	return g
+}
+
+// noUnit reports whether a side lacks a unit of work, so that nothing per unit can be compared. An empty side is another
+// matter: two captures without work are no proof of anything.
+func (j *judge) noUnit() bool {
+	none, work := false, true
+	for _, side := range [][]*report.Report{j.base, j.head} {
+		work = work && len(side) > 0
+		for _, r := range side {
+			none = none || r.Unit.Kind == "none" || r.Unit.Kind == ""
+			work = work && len(r.Environment.GPUs) > 0
+		}
+	}
+	return none && work
+}
+
+func because(c Code, text string) string { return string(c) + ": " + text }
+
+// why is the first reason for which the sides are not comparable.
+func (j *judge) why() string {
+	if len(j.c.Reasons) > 0 {
+		return because(j.c.Reasons[0].Code, j.c.Reasons[0].Text)
+	}
+	return because(DifferentWork, "the sides are not comparable")
+}
+
+// gate judges one number by one rule.
+func (j *judge) gate(r *Rule, s *subject) Gate {
+	row := &s.row
+	g := Gate{
+		Rule: r.Name(), Metric: s.metric, Labels: cloneLabels(row.Labels), Level: r.Level, Threshold: r.Threshold(),
+		Base: row.Base, Head: row.Head, Delta: row.Delta, Ratio: row.Ratio, Class: row.Class,
+	}
+	switch {
+	case r.budgeted():
+		g.budget(r, s)
+	case s.metric == MetricStructure:
+		j.structure(&g, row)
+	default:
+		j.change(&g, r, s)
+	}
+	return g
+}
+
+// budget compares the head with the bounds, which needs no base.
+func (g *Gate) budget(r *Rule, s *subject) {
+	if r.LimitUnit != "" && r.LimitUnit != s.unit && !(r.LimitUnit == report.Count && r.zeroBounds()) {
+		g.Verdict, g.Reason = Inconclusive, because(MissingMetric, "the budget is given in "+r.LimitUnit+", the metric in "+s.unit)
+		return
+	}
+	if g.Head == nil {
+		g.Verdict, g.Reason = Inconclusive, because(MissingMetric, "the head's value is not known")
+		return
+	}
+	text := unit.Format(*g.Head, s.unit)
+	switch {
+	case r.Max != nil && *g.Head > *r.Max:
+		g.Verdict, g.Reason = verdictOf(r.Level), text+" is above the budget of "+unit.Format(*r.Max, s.unit)
+	case r.Min != nil && *g.Head < *r.Min:
+		g.Verdict, g.Reason = verdictOf(r.Level), text+" is below the budget of "+unit.Format(*r.Min, s.unit)
+	default:
+		g.Verdict, g.Reason = Pass, text+" is within the budget"
+	}
+}
+
+func verdictOf(level string) Verdict {
+	if level == LevelWarn {
+		return Warn
+	}
+	return Fail
+}
+
+func (j *judge) structure(g *Gate, row *Row) {
+	switch {
+	case !j.c.Comparable:
+		g.Verdict, g.Reason = Inconclusive, j.why()
+	case row.Class == Regressed || row.Class == Added:
+		g.Verdict, g.Reason = verdictOf(g.Level), row.Why
+	default:
+		g.Verdict, g.Reason = Pass, row.Why
+	}
+}
+
+// change judges a change by its class and its size.
+func (j *judge) change(g *Gate, r *Rule, s *subject) {
+	row := &s.row
+	inconclusive := func(c Code, text string) { g.Verdict, g.Class, g.Reason = Inconclusive, Unsettled, because(c, text) }
+	switch {
+	case s.length:
+		id, stat := splitStat(s.metric)
+		g.Verdict, g.Reason = Inconclusive, because(NothingMatched, lengthReason(id, stat))
+		return
+	case r.Abs != nil && *r.Abs != 0 && r.AbsUnit != "" && r.AbsUnit != s.unit:
+		inconclusive(NothingMatched, "the change is given in "+r.AbsUnit+", the metric in "+s.unit)
+		return
+	case !j.c.Comparable && !j.c.Identical:
+		g.Verdict, g.Class, g.Reason = Inconclusive, Unsettled, j.why()
+		return
+	case s.other != "":
+		inconclusive(DifferentWork, s.other)
+		return
+	case row.Head == nil && row.Base == nil:
+		inconclusive(MissingMetric, "its value is known on neither side")
+		return
+	case row.Base == nil && row.Class != Added:
+		inconclusive(MissingMetric, "the base's value is not known")
+		return
+	case row.Head == nil && row.Class != Removed:
+		inconclusive(MissingMetric, "the head's value is not known")
+		return
+	}
+	exceeds, text := exceeds(r, s)
+	switch {
+	case !exceeds:
+		g.Verdict, g.Reason = Pass, text
+	case !real(row) && !confirmed(r, row):
+		g.Verdict, g.Reason = Inconclusive, because(WideInterval, text+", and this is not certain: "+row.Why)
+	default:
+		g.Verdict, g.Reason = verdictOf(r.Level), text
+		if row.Why != "" {
+			g.Reason += "; " + row.Why
+		}
+	}
+}
+
+// confirmed reports whether several captures a side show a change beyond a rule that is stricter than what rows are tested
+// against: p of the row's effect against the rule's own tolerance t = ln(1 + Rel), which is P(T > (|effect| - t) / SE) +
+// P(T > (|effect| + t) / SE) with DF degrees of freedom, is at most 0.05.
+func confirmed(r *Rule, row *Row) bool {
+	t := row.Test
+	if t == nil || r.Rel == nil || t.SE <= 0 || math.Log1p(*r.Rel) >= t.Tau {
+		return false
+	}
+	tau, size := math.Log1p(*r.Rel), math.Abs(t.Effect)
+	return infer.TTail((size-tau)/t.SE, t.DF)+infer.TTail((size+tau)/t.SE, t.DF) <= alpha
+}
+
+// real reports whether a change was found to be one, whichever way is good.
+func real(row *Row) bool {
+	switch row.Class {
+	case Improved, Regressed, Added, Removed:
+		return true
+	case Same, Unsettled:
+	}
+	return false
+}
+
+// exceeds reports whether the change is larger than the rule tolerates, in the rule's direction, and says so in numbers.
+// What was added or removed counts with all of its value, and has no relative change.
+func exceeds(r *Rule, s *subject) (bool, string) {
+	row := &s.row
+	b, h := value(row.Base), value(row.Head)
+	delta := h - b
+	size, way := delta, r.Direction
+	if way == "" {
+		way = Up
+		if s.higher {
+			way = Down
+		}
+	}
+	switch way {
+	case Down:
+		size = -delta
+	case Both:
+		size = math.Abs(delta)
+	}
+	changed := "no change"
+	if delta != 0 {
+		changed = unit.Delta(delta, s.unit)
+	}
+	if row.Base != nil && b != 0 && delta != 0 {
+		changed = unit.Change(delta/math.Abs(b)) + " (" + changed + ")"
+	}
+	if size <= 0 {
+		return false, changed
+	}
+	tolerated := func(text string) (bool, string) { return false, changed + " is within " + text }
+	if r.Rel != nil && row.Base != nil && b != 0 && size/math.Abs(b) <= *r.Rel {
+		return tolerated(unit.Percent(*r.Rel))
+	}
+	if r.Rel != nil && r.Abs == nil && (row.Base == nil || b == 0) && row.Class != Added && s.length {
+		return false, changed
+	}
+	if r.Abs != nil && size <= *r.Abs {
+		return tolerated(strings.TrimPrefix(unit.Delta(*r.Abs, s.unit), "+"))
+	}
+	return true, changed + " is more than " + r.Threshold()
+}
+
+func value(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}
+
+func cloneLabels(l report.Labels) report.Labels {
+	out := make(report.Labels, len(l))
+	for k, v := range l {
+		out[k] = v
+	}
+	return out
+}

@@ -1,0 +1,191 @@
+package diff
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// maxMix bounds the rows of the mix.
+const maxMix = 40
+
+// mix counts the units of each kind on both sides, those with most time first. A change of these counts, which is a change
+// of what was asked of the program, moves every total and no row of the kind that is compared.
+func (x *comparer) mix() {
+	var kinds []kind
+	for _, s := range []*side{x.base, x.head} {
+		for _, c := range s.captures {
+			for i := range c.groups {
+				if !slices.Contains(kinds, c.groups[i].kind) {
+					kinds = append(kinds, c.groups[i].kind)
+				}
+			}
+		}
+	}
+	for _, k := range kinds {
+		m := Mix{Phase: k.phase, Batch: optional(k.batch), Tokens: optional(k.tokens), Compared: len(x.base.views) > 0 && k == x.kind}
+		m.BaseCount, m.BaseTime, m.BaseShare = x.base.ofKind(k)
+		m.HeadCount, m.HeadTime, m.HeadShare = x.head.ofKind(k)
+		if m.BaseTime != nil && m.HeadTime != nil && *m.BaseTime > 0 {
+			ratio := *m.HeadTime / *m.BaseTime
+			m.Ratio = &ratio
+		}
+		x.c.Mix = append(x.c.Mix, m)
+	}
+	slices.SortStableFunc(x.c.Mix, func(a, b Mix) int {
+		return compareFloat(value(b.BaseShare)+value(b.HeadShare), value(a.BaseShare)+value(a.HeadShare))
+	})
+	x.c.Mix = x.c.Mix[:min(len(x.c.Mix), maxMix)]
+}
+
+func optional(v int64) *int64 {
+	if v < 0 {
+		return nil
+	}
+	return &v
+}
+
+// ofKind are the units of a kind on a side: how many, how long one takes on average over all of them, and their share of
+// the time of all units, averaged over captures.
+func (s *side) ofKind(k kind) (count int64, mean, share *float64) {
+	var time, shares float64
+	any := false
+	for _, c := range s.captures {
+		for i := range c.groups {
+			if g := &c.groups[i]; g.kind == k {
+				any = true
+				count += g.count
+				time += g.time()
+				shares += g.share
+			}
+		}
+	}
+	if len(s.captures[0].groups) > 0 {
+		shares /= float64(len(s.captures))
+		share = &shares
+	}
+	if any && count > 0 {
+		time /= float64(count)
+		mean = &time
+	}
+	return count, mean, share
+}
+
+// residue lists what differs between the sides and was not compared. Soft fields are warned of. A field that one side does
+// not state is listed without a warning.
+func (x *comparer) residue() {
+	for _, f := range residues() {
+		b, h := x.base.texts(f.of), x.head.texts(f.of)
+		if b == h {
+			continue
+		}
+		x.c.Residue = append(x.c.Residue, Residue{Field: f.name, Base: b, Head: h, Soft: f.soft && b != unknown && h != unknown})
+	}
+}
+
+const unknown = "unknown"
+
+type residueField struct {
+	name string
+	soft bool
+	of   func(c *capture) string
+}
+
+func residues() []residueField {
+	text := func(of func(e *report.Environment) *string) func(c *capture) string {
+		return func(c *capture) string {
+			if s := of(&c.report.Environment); s != nil && *s != "" {
+				return *s
+			}
+			return unknown
+		}
+	}
+	return []residueField{
+		{"gpu", false, func(c *capture) string {
+			if m := models(c.report.Environment.GPUs); m != "" {
+				return m
+			}
+			return unknown
+		}},
+		{"graph_trace", false, text(func(e *report.Environment) *string { return e.GraphTrace })},
+		{"model", false, text(func(e *report.Environment) *string { return e.Model })},
+		{"dtype", false, text(func(e *report.Environment) *string { return e.DType })},
+		{"parallelism", false, text(func(e *report.Environment) *string { return e.Parallelism })},
+		{"driver", true, text(func(e *report.Environment) *string { return e.Driver })},
+		{"cuda", true, text(func(e *report.Environment) *string { return e.CUDA })},
+		{"capture_version", true, text(func(e *report.Environment) *string { return e.CaptureVersion })},
+		{"os", true, text(func(e *report.Environment) *string { return e.OS })},
+		{"cpu", true, text(func(e *report.Environment) *string { return e.CPU })},
+		{"trace_set", true, func(c *capture) string {
+			if len(c.report.Environment.TraceSet) == 0 {
+				return unknown
+			}
+			return strings.Join(c.report.Environment.TraceSet, ", ")
+		}},
+		{"exporter_version", false, text(func(e *report.Environment) *string { return e.ExporterVersion })},
+		{"schema_version", false, text(func(e *report.Environment) *string { return e.SchemaVersion })},
+		{"window", true, func(c *capture) string { return c.report.Window.Mode }},
+		{"unit", true, func(c *capture) string {
+			if c.report.Unit.Kind == "none" || c.report.Unit.Kind == "" {
+				return "none"
+			}
+			return strings.TrimSpace(c.report.Unit.Kind + " " + c.report.Unit.Name)
+		}},
+		{"tool_version", false, func(c *capture) string { return c.report.Tool.Version }},
+	}
+}
+
+// texts are the values of a field on a side, each once, in the order of the captures.
+func (s *side) texts(of func(c *capture) string) string {
+	var list []string
+	for _, c := range s.captures {
+		if t := of(c); !slices.Contains(list, t) {
+			list = append(list, t)
+		}
+	}
+	return strings.Join(list, " | ")
+}
+
+// identicalSides reports whether both sides hold the same numbers and there is GPU work: one capture, analysed or exported
+// twice. A metric that one side does not have at all, because its export lacks the columns, and one of a process that has
+// another name there, say nothing; a kernel or a call that only one side has does.
+func (x *comparer) identicalSides() bool {
+	if len(x.base.captures) != len(x.head.captures) {
+		return false
+	}
+	for i, b := range x.base.captures {
+		h := x.head.captures[i]
+		if !b.hasGPUWork() || !h.hasGPUWork() || b.report.Unit.Kind != h.report.Unit.Kind {
+			return false
+		}
+		if !b.within(h) || !h.within(b) {
+			return false
+		}
+	}
+	return true
+}
+
+// within reports whether the other capture has every number that c has, as far as it has such metrics.
+func (c *capture) within(other *capture) bool {
+	families := make(map[string]bool, len(other.report.Metrics))
+	for i := range other.report.Metrics {
+		families[metricFamily(&other.report.Metrics[i])] = true
+	}
+	for i := range c.report.Metrics {
+		m := &c.report.Metrics[i]
+		n := other.metric(m.ID, m.Labels)
+		switch {
+		case n == nil && m.Labels["pid"] == "" && m.Labels["process"] == "" && families[metricFamily(m)]:
+			return false
+		case n == nil || m.Value == nil || n.Value == nil:
+		case *m.Value != *n.Value || m.Summary != nil && n.Summary != nil && *m.Summary != *n.Summary:
+			return false
+		}
+	}
+	return true
+}
+
+// metricFamily is a metric with the dimensions that it has here.
+func metricFamily(m *report.Metric) string { return m.ID + "{" + labelKeys(m.Labels) }
+

@@ -1,0 +1,331 @@
+package diff
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// NoiseSchemaID names the format of a noise block.
+const NoiseSchemaID = "explain.noise/1"
+
+// DefaultFloor is the noise floor of a metric that nobody calibrated: 5 %.
+const DefaultFloor = 0.05
+
+// maxNoiseBytes bounds what ReadNoise accepts. A noise block of a real serving trace is some 100 kB.
+const maxNoiseBytes = 16 << 20
+
+// Noise is how much metrics differ between captures when nothing changed: what Calibrate measured. Ratios are changes:
+// 0.05 is 5 %.
+type Noise struct {
+	Schema     string        `json:"schema"`
+	Tool       report.Tool   `json:"tool"`
+	Captures   int64         `json:"captures"` // of one commit, at least 2
+	Names      []string      `json:"names"`    // of their files, without path
+	Env        NoiseEnv      `json:"env"`
+	Level      float64       `json:"level"` // share of comparisons of one capture a side that stay below a floor
+	Power      float64       `json:"power"` // with which a change of MDE is found
+	CommonMode *NoiseShift   `json:"common_mode"`
+	Metrics    []NoiseMetric `json:"metrics"` // by metric, then labels
+	Unsteady   []NoiseCount  `json:"unsteady"`
+	Skipped    []NoiseSkip   `json:"skipped"`
+}
+
+// NoiseEnv is where the noise was measured: the fields of a report that differ in no comparison, and the unit of work.
+type NoiseEnv struct {
+	GPUs        []string `json:"gpus"` // model of each device that did work, "" where not known
+	GraphTrace  *string  `json:"graph_trace"`
+	Model       *string  `json:"model"`
+	DType       *string  `json:"dtype"`
+	Parallelism *string  `json:"parallelism"`
+	Driver      *string  `json:"driver"` // soft, as the next
+	CUDA        *string  `json:"cuda"`
+	UnitKind    string   `json:"unit_kind"`
+	UnitName    string   `json:"unit_name"`
+}
+
+// NoiseShift is how far all kernels of a capture move together: clocks, temperature, a power limit.
+type NoiseShift struct {
+	Kernels int64     `json:"kernels"` // whose median the shifts are
+	Noise   float64   `json:"noise"`   // standard deviation of the shifts
+	Shifts  []float64 `json:"shifts"`  // of each capture against their mean, ln
+}
+
+// NoiseMetric is the noise of one metric. Floor and MDE are worked out from the numbers beside them by the formulae of the
+// page one-capture.
+type NoiseMetric struct {
+	Metric    string        `json:"metric"`
+	Labels    report.Labels `json:"labels"`
+	Unit      string        `json:"unit"`
+	Values    []float64     `json:"values"`    // of each capture, in Unit
+	Noise     float64       `json:"noise"`     // standard deviation of ln between captures
+	DF        float64       `json:"df"`        // captures - 1
+	MAD       float64       `json:"mad"`       // median absolute deviation of ln from its median
+	Adjusted  *float64      `json:"adjusted"`  // Noise without the common mode; kernels only
+	Within    *float64      `json:"within"`    // coefficient of variation between units inside a capture, mean over captures
+	Floor     float64       `json:"floor"`     // a change between two single captures that noise exceeds in 1-Level of all comparisons
+	Threshold float64       `json:"threshold"` // suggested: the larger of 3 % and 3·1.4826·MAD
+	MDE       []float64     `json:"mde"`       // smallest change found with Power at 1, 2 and 3 captures a side under Threshold
+}
+
+// NoiseCount is a number that should repeat exactly and did not.
+type NoiseCount struct {
+	Metric string        `json:"metric"`
+	Labels report.Labels `json:"labels"`
+	Min    float64       `json:"min"`
+	Max    float64       `json:"max"`
+}
+
+// NoiseSkip is a metric without a floor, and why.
+type NoiseSkip struct {
+	Metric string        `json:"metric"`
+	Labels report.Labels `json:"labels"`
+	Reason string        `json:"reason"`
+}
+
+// Floor is the change between two single captures, as a ratio, that noise alone hardly exceeds. calibrated is false, and
+// the floor DefaultFloor, for a metric that the calibration does not know; also on nil. The p50 of a metric per unit of
+// work is its value.
+func (n *Noise) Floor(metric string, labels report.Labels) (ratio float64, calibrated bool) {
+	if m := n.find(metric, labels); m != nil {
+		return m.Floor, true
+	}
+	return DefaultFloor, false
+}
+
+// Variance is the variance of a metric's ln between captures and its degrees of freedom, to add to a test of several
+// captures; adjusted asks for what is left without the common mode. ok is false where that was not measured; also on nil.
+func (n *Noise) Variance(metric string, labels report.Labels, adjusted bool) (s2, df float64, ok bool) {
+	m := n.find(metric, labels)
+	switch {
+	case m == nil, adjusted && m.Adjusted == nil:
+		return 0, 0, false
+	case adjusted:
+		return *m.Adjusted * *m.Adjusted, m.DF, true
+	}
+	return m.Noise * m.Noise, m.DF, true
+}
+
+func (n *Noise) find(metric string, labels report.Labels) *NoiseMetric {
+	if n == nil {
+		return nil
+	}
+	if id, stat := splitStat(metric); stat == "p50" && !dependsOnLength(id, "", "") {
+		metric = id
+	}
+	key := labels.String()
+	at, ok := slices.BinarySearchFunc(n.Metrics, metric, func(m NoiseMetric, id string) int {
+		if c := strings.Compare(m.Metric, id); c != 0 {
+			return c
+		}
+		return strings.Compare(m.Labels.String(), key)
+	})
+	if !ok {
+		return nil
+	}
+	return &n.Metrics[at]
+}
+
+// Applies reports whether the noise was measured where r was captured; if not, what differs. Floors of another GPU or
+// another unit of work say nothing of r. A nil Noise applies nowhere.
+func (n *Noise) Applies(r *report.Report) (ok bool, why string) {
+	if n == nil {
+		return false, "nothing was calibrated"
+	}
+	e := envOf(r)
+	if !slices.Equal(n.Env.GPUs, e.GPUs) {
+		return false, fmt.Sprintf("calibrated on GPUs %q, captured on %q", n.Env.GPUs, e.GPUs)
+	}
+	for _, f := range []struct {
+		name string
+		a, b *string
+	}{
+		{"graph_trace", n.Env.GraphTrace, e.GraphTrace},
+		{"model", n.Env.Model, e.Model},
+		{"dtype", n.Env.DType, e.DType},
+		{"parallelism", n.Env.Parallelism, e.Parallelism},
+	} {
+		if f.a != nil && f.b != nil && *f.a != *f.b {
+			return false, fmt.Sprintf("calibrated with %s %q, captured with %q", f.name, *f.a, *f.b)
+		}
+	}
+	if n.Env.UnitKind != e.UnitKind {
+		return false, fmt.Sprintf("calibrated per unit of kind %q, captured with %q", n.Env.UnitKind, e.UnitKind)
+	}
+	return true, ""
+}
+
+func envOf(r *report.Report) NoiseEnv {
+	e := NoiseEnv{
+		GPUs: []string{}, GraphTrace: r.Environment.GraphTrace, Model: r.Environment.Model, DType: r.Environment.DType,
+		Parallelism: r.Environment.Parallelism, Driver: r.Environment.Driver, CUDA: r.Environment.CUDA,
+		UnitKind: r.Unit.Kind, UnitName: r.Unit.Name,
+	}
+	for _, g := range r.Environment.GPUs {
+		name := ""
+		if g.Name != nil {
+			name = *g.Name
+		}
+		e.GPUs = append(e.GPUs, name)
+	}
+	return e
+}
+
+// WriteNoise validates a noise block and writes it as JSON, one line per metric. The same block gives the same bytes.
+func WriteNoise(w io.Writer, n *Noise) error {
+	if err := n.Validate(); err != nil {
+		return err
+	}
+	return writeLines(w, n)
+}
+
+// writeLines writes a value as indented JSON without HTML escapes.
+func writeLines(w io.Writer, v interface{}) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", " ")
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// ReadNoise reads a noise block, or the calibration that holds one, and validates it. Unknown fields are ignored.
+func ReadNoise(rd io.Reader) (*Noise, error) {
+	b, err := io.ReadAll(io.LimitReader(rd, maxNoiseBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(b) > maxNoiseBytes {
+		return nil, fmt.Errorf("noise block is larger than %d MB", maxNoiseBytes>>20)
+	}
+	var head struct {
+		Schema string `json:"schema"`
+	}
+	if err := json.Unmarshal(b, &head); err != nil {
+		return nil, fmt.Errorf("not a noise block: %w", err)
+	}
+	if head.Schema != NoiseSchemaID {
+		return nil, fmt.Errorf("not a noise block of this version: field \"schema\" is %q, expected %q, which explain calibrate writes", head.Schema, NoiseSchemaID)
+	}
+	n := new(Noise)
+	if err := json.Unmarshal(b, n); err != nil {
+		return nil, fmt.Errorf("noise block cannot be read: %w", err)
+	}
+	n.fill()
+	if err := n.Validate(); err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+// fill replaces null lists and labels.
+func (n *Noise) fill() {
+	orEmpty(&n.Names)
+	orEmpty(&n.Env.GPUs)
+	orEmpty(&n.Metrics)
+	orEmpty(&n.Unsteady)
+	orEmpty(&n.Skipped)
+	if n.CommonMode != nil {
+		orEmpty(&n.CommonMode.Shifts)
+	}
+	labelled := func(l *report.Labels) {
+		if *l == nil {
+			*l = report.Labels{}
+		}
+	}
+	for i := range n.Metrics {
+		labelled(&n.Metrics[i].Labels)
+	}
+	for i := range n.Unsteady {
+		labelled(&n.Unsteady[i].Labels)
+	}
+	for i := range n.Skipped {
+		labelled(&n.Skipped[i].Labels)
+	}
+}
+
+// Validate reports the first thing that makes n useless as a noise block.
+func (n *Noise) Validate() error {
+	switch {
+	case n.Schema != NoiseSchemaID:
+		return fmt.Errorf("noise: schema is %q, expected %q", n.Schema, NoiseSchemaID)
+	case n.Captures < 2:
+		return fmt.Errorf("noise: %d captures say nothing of what differs between captures", n.Captures)
+	case n.Names == nil || n.Env.GPUs == nil || n.Metrics == nil || n.Unsteady == nil || n.Skipped == nil:
+		return errors.New("noise: a list is null")
+	case !(n.Level > 0 && n.Level < 1) || !(n.Power > 0 && n.Power < 1):
+		return errors.New("noise: level and power are shares between 0 and 1")
+	}
+	if c := n.CommonMode; c != nil && (!sizes(c.Noise) || int64(len(c.Shifts)) != n.Captures || !finite(c.Shifts...)) {
+		return errors.New("noise: the common mode does not fit the captures")
+	}
+	for i := range n.Metrics {
+		m := &n.Metrics[i]
+		if err := m.validate(n.Captures); err != nil {
+			return fmt.Errorf("noise: metric %s{%s}: %w", m.Metric, m.Labels, err)
+		}
+		if i > 0 && compareMetric(&n.Metrics[i-1], m) >= 0 {
+			return fmt.Errorf("noise: metric %s{%s} is there twice or out of order", m.Metric, m.Labels)
+		}
+	}
+	return nil
+}
+
+func (m *NoiseMetric) validate(captures int64) error {
+	switch {
+	case m.Metric == "" || m.Labels == nil:
+		return errors.New("has no name or no labels")
+	case int64(len(m.Values)) != captures || !finite(m.Values...):
+		return fmt.Errorf("needs one value of each of the %d captures", captures)
+	case len(m.MDE) != 3 || !sizes(m.MDE...):
+		return errors.New("needs a smallest detectable change at 1, 2 and 3 captures a side")
+	case !sizes(m.Noise, m.MAD, m.Floor, m.Threshold), m.Adjusted != nil && !sizes(*m.Adjusted), m.Within != nil && !sizes(*m.Within):
+		return errors.New("has a size that is negative or not finite")
+	case !(m.DF >= 1) || m.DF > float64(captures-1):
+		return fmt.Errorf("has %v degrees of freedom, expected 1 to %d", m.DF, captures-1)
+	}
+	return nil
+}
+
+func compareMetric(a, b *NoiseMetric) int {
+	if c := strings.Compare(a.Metric, b.Metric); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Labels.String(), b.Labels.String())
+}
+
+// sizes reports whether all values are finite and not negative.
+func sizes(values ...float64) bool {
+	for _, v := range values {
+		if !(v >= 0) || math.IsInf(v, 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// orEmpty turns a null list into an empty one.
+func orEmpty[T any](list *[]T) {
+	if *list == nil {
+		*list = []T{}
+	}
+}
+
+func finite(values ...float64) bool {
+	for _, v := range values {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return false
+		}
+	}
+	return true
+}

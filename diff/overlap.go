@@ -1,0 +1,193 @@
+package diff
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// overlapNeeded is the share of the work that two units must have in common to be the same work.
+//
+// Half is what is left when one of two models has twice the layers of the other. A kernel that was replaced, by one or by
+// several, or tens of small kernels more, cost little of it, see [overlap].
+const overlapNeeded = 0.6
+
+// overlap is the share of two units' work that both do, 0 to 1: that of the side which has less in common with the other.
+// It asks how often kernels run, weighted with their share of the side's own compute time, so that a kernel that takes three
+// times as long is still the same work:
+//
+//  1. Kernels of one family (library, operation, type), present c0 and c1 times in the unit, have min(c0, c1) runs in common.
+//  2. Of what is left of each category (gemm, attention, …), runs are matched across families in the same way: a kernel was
+//     replaced.
+//  3. Runs in common over all runs, weighted with time. Communication does not count: it lasts as long as others make it.
+func overlap(a, b []work) float64 {
+	if len(a) == 0 || len(b) == 0 {
+		return 0
+	}
+	pools := [2][]pool{families(a), families(b)}
+	common := [2]float64{}
+	for i := range pools[0] {
+		p := &pools[0][i]
+		if at := slices.IndexFunc(pools[1], func(q pool) bool { return q.family == p.family && q.category == p.category }); at >= 0 {
+			x, y := match(p, &pools[1][at])
+			common[0] += x
+			common[1] += y
+		}
+	}
+	for i := range pools {
+		pools[i] = byCategory(pools[i])
+	}
+	for i := range pools[0] {
+		p := &pools[0][i]
+		if at := slices.IndexFunc(pools[1], func(q pool) bool { return q.category == p.category }); at >= 0 {
+			x, y := match(p, &pools[1][at])
+			common[0] += x
+			common[1] += y
+		}
+	}
+	return math.Round(min(common[0], common[1], 1)*1e9) / 1e9
+}
+
+// pool is runs of one family or category that have no counterpart yet.
+type pool struct {
+	family, category string
+	count, share     float64
+}
+
+// match takes from both pools the runs that they have in common, and returns the share of time these have on each side.
+func match(a, b *pool) (float64, float64) {
+	n := min(a.count, b.count)
+	if n <= 0 {
+		return 0, 0
+	}
+	x, y := a.share*n/a.count, b.share*n/b.count
+	a.share, a.count = a.share-x, a.count-n
+	b.share, b.count = b.share-y, b.count-n
+	return x, y
+}
+
+func families(list []work) []pool {
+	var pools []pool
+	total := 0.0
+	for i := range list {
+		w := &list[i]
+		if w.category == communication {
+			continue
+		}
+		total += w.alone
+		at := slices.IndexFunc(pools, func(p pool) bool { return p.family == w.family && p.category == w.category })
+		if at < 0 {
+			at = len(pools)
+			pools = append(pools, pool{family: w.family, category: w.category})
+		}
+		pools[at].count += w.count
+		pools[at].share += w.alone
+	}
+	for i := range pools {
+		if total > 0 {
+			pools[i].share /= total
+		}
+	}
+	return pools
+}
+
+func byCategory(list []pool) []pool {
+	var pools []pool
+	for _, p := range list {
+		at := slices.IndexFunc(pools, func(q pool) bool { return q.category == p.category })
+		if at < 0 {
+			at = len(pools)
+			pools = append(pools, pool{category: p.category})
+		}
+		pools[at].count += p.count
+		pools[at].share += p.share
+	}
+	return pools
+}
+
+// communication is the category of communication kernels.
+const communication = "comm"
+
+// hiddenRange bounds the ratio of unit times in which units with hidden kernels are taken for the same work: nothing else
+// tells.
+const hiddenRange = 2.0
+
+// work checks that both sides do the same work, and how far down it can be told.
+func (x *comparer) work() {
+	x.c.Depth = DepthKernel
+	hidden, all := 0, 0
+	for _, s := range []*side{x.base, x.head} {
+		for _, v := range s.views {
+			all++
+			if v.hidden {
+				hidden++
+			}
+			if !v.hasWork {
+				x.c.Depth = DepthUnit
+			}
+		}
+	}
+	b, h := x.base.views[0], x.head.views[0]
+	if hidden > 0 && hidden < all {
+		x.c.Depth = DepthUnit
+		x.reason(GraphCaptureMismatch, fmt.Sprintf("on %s CUDA graphs were traced as a whole, which hides the kernels inside: only times of the whole unit are compared, and that both sides do the same work is taken from their length; capture with --cuda-graph-trace=node to see kernels", x.hiddenSide()))
+		if r := h.time.P50 / b.time.P50; !(r <= hiddenRange && r >= 1/hiddenRange) {
+			x.refuse(DifferentWork, fmt.Sprintf("a unit takes %.3g times as long, and its kernels cannot be compared: this may be different work", r))
+		}
+		return
+	}
+	if x.c.Depth != DepthKernel {
+		return
+	}
+	least := 1.0
+	for _, s := range []*side{x.base, x.head} {
+		for _, v := range s.views {
+			least = min(least, overlap(b.work, v.work))
+		}
+	}
+	x.c.Unit.Overlap = &least
+	if least < overlapNeeded {
+		x.c.Depth = DepthUnit
+		x.refuse(DifferentWork, fmt.Sprintf("different work: %.0f %% of a unit's compute time is in kernels that both sides run equally often, by family or category, %.0f %% are needed; base runs %.4g kernels a unit (%s), head %.4g (%s)",
+			100*least, 100*overlapNeeded, total(b.work), topCategories(b.work), total(h.work), topCategories(h.work)))
+	}
+}
+
+func (x *comparer) hiddenSide() string {
+	for _, v := range x.base.views {
+		if v.hidden {
+			return "base"
+		}
+	}
+	return "head"
+}
+
+func total(list []work) float64 {
+	var sum float64
+	for i := range list {
+		sum += list[i].count
+	}
+	return sum
+}
+
+// topCategories names the three categories with most runs.
+func topCategories(list []work) string {
+	var pools []pool
+	for i := range list {
+		at := slices.IndexFunc(pools, func(p pool) bool { return p.category == list[i].category })
+		if at < 0 {
+			at = len(pools)
+			pools = append(pools, pool{category: list[i].category})
+		}
+		pools[at].count += list[i].count
+	}
+	slices.SortStableFunc(pools, func(a, b pool) int {
+		return firstNonZero(compareFloat(b.count, a.count), strings.Compare(a.category, b.category))
+	})
+	var text []string
+	for _, p := range pools[:min(3, len(pools))] {
+		text = append(text, fmt.Sprintf("%.4g %s", p.count, p.category))
+	}
+	return strings.Join(text, ", ")
+}

@@ -1,0 +1,233 @@
+package diff
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Ways in which kernels of two sides are paired, the surest first.
+const (
+	ByExact     = "exact"     // equal names
+	ByCanonical = "canonical" // equal without addresses, sizes and counters
+	ByFamily    = "family"    // of one library, operation and type, nearest in the unit
+	ByPosition  = "position"  // of one category, between the same neighbours in the unit, run equally often
+)
+
+// pair is a kernel of the base and the kernel of the head that stands for it; an index of -1 means there is none.
+type pair struct {
+	base, head int
+	by         string
+	note       string
+	of         int // of an added kernel: the base's kernel that was replaced by it and others, or -1
+}
+
+// pairWork pairs the kernels of two units: by name, by canonical name, by family, by position. What stays alone was added
+// or removed. The result is in the order of the base, added kernels last.
+func pairWork(base, head []work) []pair {
+	m := &matcher{base: base, head: head, of: make([]int, len(base)), taken: make([]bool, len(head)), by: make([]string, len(base)), note: map[int]string{}, splitOf: map[int]int{}}
+	for i := range m.of {
+		m.of[i] = -1
+	}
+	m.equal(ByExact, func(w *work) string { return w.name })
+	m.equal(ByCanonical, func(w *work) string { return w.category + "\x00" + w.canonical })
+	m.family()
+	m.position()
+	pairs := make([]pair, 0, len(base))
+	for i := range base {
+		pairs = append(pairs, pair{base: i, head: m.of[i], by: m.by[i], note: m.note[i], of: -1})
+	}
+	for k := range head {
+		if !m.taken[k] {
+			p := pair{base: -1, head: k, note: m.note[-1-k], of: -1}
+			if i, ok := m.splitOf[k]; ok {
+				p.of = i
+			}
+			pairs = append(pairs, p)
+		}
+	}
+	return pairs
+}
+
+type matcher struct {
+	base, head []work
+	of         []int // by base: its head, or -1
+	taken      []bool
+	by         []string
+	note       map[int]string // by index of the base, or -1 - index of the head
+	splitOf    map[int]int    // by head: the base's kernel that it replaced together with others
+}
+
+func (m *matcher) join(i, k int, by string) {
+	m.of[i], m.taken[k], m.by[i] = k, true, by
+}
+
+// equal pairs kernels with equal keys, in the order of their positions.
+func (m *matcher) equal(by string, key func(w *work) string) {
+	free := map[string][]int{}
+	for _, k := range byPosition(m.head) {
+		if !m.taken[k] {
+			s := key(&m.head[k])
+			free[s] = append(free[s], k)
+		}
+	}
+	for _, i := range byPosition(m.base) {
+		s := key(&m.base[i])
+		if list := free[s]; m.of[i] < 0 && len(list) > 0 {
+			m.join(i, list[0], by)
+			free[s] = list[1:]
+		}
+	}
+}
+
+// byPosition are the indexes of kernels in the order in which they first run.
+func byPosition(list []work) []int {
+	order := make([]int, len(list))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return compareFloat(list[a].position, list[b].position) })
+	return order
+}
+
+// family pairs what is left of one family, those first that are nearest to each other in the unit and run equally often.
+func (m *matcher) family() {
+	type candidate struct {
+		i, k int
+		cost float64
+	}
+	var list []candidate
+	map0 := m.anchors()
+	for i := range m.base {
+		if m.of[i] >= 0 {
+			continue
+		}
+		for k := range m.head {
+			a, b := &m.base[i], &m.head[k]
+			if m.taken[k] || a.family == "" || a.family != b.family || a.category != b.category {
+				continue
+			}
+			list = append(list, candidate{i, k, math.Abs(map0(a.position)-b.position) + 10*(1-likeness(a.count, b.count))})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b candidate) int { return compareFloat(a.cost, b.cost) })
+	for _, c := range list {
+		if m.of[c.i] < 0 && !m.taken[c.k] {
+			m.join(c.i, c.k, ByFamily)
+		}
+	}
+}
+
+// likeness of two counts: 1 if equal, 0 if one is none.
+func likeness(a, b float64) float64 {
+	if a <= 0 || b <= 0 {
+		return 0
+	}
+	return min(a, b) / max(a, b)
+}
+
+// anchors maps positions in the base to positions in the head, along the kernels that are paired already.
+func (m *matcher) anchors() func(position float64) float64 {
+	type anchor struct{ from, to float64 }
+	var list []anchor
+	for i, k := range m.of {
+		if k >= 0 && m.base[i].position >= 0 && m.head[k].position >= 0 {
+			list = append(list, anchor{m.base[i].position, m.head[k].position})
+		}
+	}
+	slices.SortFunc(list, func(a, b anchor) int { return compareFloat(a.from, b.from) })
+	return func(p float64) float64 {
+		at, _ := slices.BinarySearchFunc(list, p, func(a anchor, p float64) int { return compareFloat(a.from, p) })
+		switch {
+		case len(list) == 0:
+			return p
+		case at == 0:
+			return list[0].to - (list[0].from - p)
+		}
+		return list[at-1].to + (p - list[at-1].from)
+	}
+}
+
+// position pairs what is left between the same two paired kernels, in the order in which they first run in the unit: a
+// kernel that was replaced by one of the same category that runs about as often, or by several that run as often as it
+// did, of which it is paired with the one that takes longest.
+func (m *matcher) position() {
+	gap0, gap1 := m.gaps()
+	for _, i := range byPosition(m.base) {
+		a := &m.base[i]
+		if m.of[i] >= 0 || a.position < 0 {
+			continue
+		}
+		best := -1
+		var beside []int
+		for k := range m.head {
+			b := &m.head[k]
+			if m.taken[k] || b.position < 0 || gap1[k] != gap0[i] || likeness(a.count, b.count) < 0.8 {
+				continue
+			}
+			beside = append(beside, k)
+			if b.category == a.category && (best < 0 || m.head[best].time < b.time) {
+				best = k
+			}
+		}
+		if best < 0 {
+			continue
+		}
+		m.join(i, best, ByPosition)
+		m.split(i, best, beside)
+	}
+}
+
+// split notes which other kernels stand with best where base i stood, unless others of the base were there too.
+func (m *matcher) split(i, best int, beside []int) {
+	gap0, _ := m.gaps()
+	for j := range m.base {
+		if j != i && m.of[j] < 0 && gap0[j] == gap0[i] {
+			return
+		}
+	}
+	sum := m.head[best].time
+	var names []string
+	for _, k := range beside {
+		if k != best {
+			sum += m.head[k].time
+			names = append(names, shorten(m.head[k].name))
+			m.splitOf[k] = i
+			m.note[-1-k] = fmt.Sprintf("runs where %s ran, beside %s", shorten(m.base[i].name), shorten(m.head[best].name))
+		}
+	}
+	if len(names) > 0 {
+		m.note[i] = fmt.Sprintf("replaced by %d kernels, with %s: together %s per unit instead of %s", len(names)+1, strings.Join(names, ", "), ns(sum), ns(m.base[i].time))
+	}
+}
+
+// gaps numbers, for each kernel that is not paired, the paired kernel that first runs before it, so that equal numbers on
+// both sides mean between the same neighbours.
+func (m *matcher) gaps() (base, head []int) {
+	base, head = make([]int, len(m.base)), make([]int, len(m.head))
+	last := -1
+	for _, i := range byPosition(m.base) {
+		base[i] = last
+		if m.by[i] == ByExact || m.by[i] == ByCanonical || m.by[i] == ByFamily {
+			last = i
+		}
+	}
+	back := make([]int, len(m.head))
+	for k := range back {
+		back[k] = -1
+	}
+	for i, k := range m.of {
+		if k >= 0 && m.by[i] != ByPosition {
+			back[k] = i
+		}
+	}
+	last = -1
+	for _, k := range byPosition(m.head) {
+		head[k] = last
+		if back[k] >= 0 {
+			last = back[k]
+		}
+	}
+	return base, head
+}

@@ -1,0 +1,444 @@
+package diff
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+)
+
+// primaryTable shows metrics of different units, so that every cell has its own.
+func (c *Comparison) primaryTable(rows []Row) (doc.Table, bool) {
+	if len(rows) == 0 {
+		return doc.Table{}, false
+	}
+	t := doc.Table{ID: "primary", Columns: []doc.Column{
+		{Title: "Per unit of work"}, {Title: "Base", Align: doc.Right}, {Title: "Head", Align: doc.Right},
+		{Title: "Change", Align: doc.Right}, {Title: "", Align: doc.Right}, {Title: "Interval", Align: doc.Right, Wide: true}, {Title: "Class"},
+	}}
+	if c.Unit.Kind == "" || c.Unit.Kind == "none" {
+		t.Columns[0].Title = "Metric"
+	}
+	shared := len(rows) > 1 // labels that all rows share name the kind of unit, which is named elsewhere
+	for i := range rows {
+		shared = shared && rows[i].Labels.String() == rows[0].Labels.String()
+	}
+	for i := range rows {
+		r := &rows[i]
+		labels := r.Labels
+		if shared {
+			labels = nil
+		}
+		delta, ratio := noValue, ""
+		if r.Delta != nil {
+			delta = unit.Delta(*r.Delta, r.Unit)
+		}
+		if r.Ratio != nil {
+			ratio = unit.Change(*r.Ratio - 1)
+		}
+		t.Rows = append(t.Rows, []doc.Cell{
+			metricCell(r.Metric, labels), {doc.Text(format(r.Base, r.Unit))}, {doc.Text(format(r.Head, r.Unit))},
+			{doc.Text(delta)}, {doc.Text(ratio)}, {doc.Text(intervalText(r.Interval))}, {doc.Text(string(r.Class)).With(classTone(r.Class))},
+		})
+	}
+	return t, true
+}
+
+func intervalText(i *Interval) string {
+	if i == nil {
+		return ""
+	}
+	return unit.Change(i.Low-1) + " … " + unit.Change(i.High-1)
+}
+
+// metricCell is a metric with its labels, whose values can come out of a capture.
+func metricCell(metric string, l report.Labels) doc.Cell {
+	cell := doc.Cell{doc.Code(metric)}
+	if len(l) > 0 {
+		cell = append(cell, doc.Text(" "), doc.Name(l.String()))
+	}
+	return cell
+}
+
+// decisions say how the class of each row came about.
+func (c *Comparison) decisions() doc.Block {
+	var l doc.List
+	for i := range c.Primary {
+		r := &c.Primary[i]
+		if r.Why == "" {
+			continue
+		}
+		spans := append(metricCell(r.Metric, r.Labels), doc.Text(": "+r.Why))
+		if r.NeedCaptures != nil {
+			spans = append(spans, doc.Text("; "+count(*r.NeedCaptures, "capture")+" a side would settle it"))
+		}
+		l.Items = append(l.Items, doc.Item{Spans: spans})
+	}
+	return l
+}
+
+// attributionTable splits the change by class, the idle class by cause, and names the kernels that changed most.
+func (c *Comparison) attributionTable(kernels int, effects bool) (doc.Table, bool) {
+	a := &c.Attribution
+	if len(a.Rows) == 0 || a.TotalDelta == 0 {
+		return doc.Table{}, false
+	}
+	var rows []*AttributionRow
+	pick := func(kind string) (list []*AttributionRow) {
+		for i := range a.Rows {
+			if r := &a.Rows[i]; r.Kind == kind {
+				list = append(list, r)
+			}
+		}
+		return list
+	}
+	indent := map[*AttributionRow]string{}
+	for _, r := range pick("class") {
+		if r.Base == 0 && r.Head == 0 {
+			continue
+		}
+		rows = append(rows, r)
+		if r.ID != "idle" {
+			continue
+		}
+		for _, cause := range pick("idle_cause") {
+			if cause.Base != 0 || cause.Head != 0 {
+				indent[cause] = "of it "
+				rows = append(rows, cause)
+			}
+		}
+	}
+	moved := pick("kernel")
+	slices.SortStableFunc(moved, func(x, y *AttributionRow) int {
+		switch dx, dy := math.Abs(x.Delta), math.Abs(y.Delta); {
+		case dx > dy:
+			return -1
+		case dx < dy:
+			return 1
+		}
+		return 0
+	})
+	shown := 0
+	for _, r := range moved {
+		if shown == kernels || math.Abs(r.Delta) < kernelMatters*math.Abs(a.TotalDelta) {
+			break
+		}
+		rows = append(rows, r)
+		shown++
+	}
+	var values, deltas []float64
+	for _, r := range rows {
+		values = append(values, r.Base, r.Head)
+		deltas = append(deltas, r.Delta)
+	}
+	scale, change := unit.Common(report.Nanoseconds, append(values, a.Base, a.Head)...), unit.Common(report.Nanoseconds, append(deltas, a.TotalDelta)...)
+	t := doc.Table{ID: "attribution", Columns: []doc.Column{
+		{Title: "Part of one unit"}, {Title: scale.Header("Base"), Align: doc.Right}, {Title: scale.Header("Head"), Align: doc.Right},
+		{Title: change.Header("Change"), Align: doc.Right}, {Title: "Share of change", Align: doc.Right},
+	}}
+	if effects {
+		t.Columns = append(t.Columns, doc.Column{Title: change.Header("by count"), Align: doc.Right}, doc.Column{Title: change.Header("per call"), Align: doc.Right})
+	}
+	t.Caption = doc.Spans(doc.Text("Where the change of " + unit.Delta(a.TotalDelta, report.Nanoseconds) + " comes from (mean " + a.Metric + ")"))
+	effect := func(v *float64) doc.Cell {
+		if v == nil {
+			return nil
+		}
+		return doc.Cell{doc.Text(change.Delta(*v))}
+	}
+	for _, r := range rows {
+		name := doc.Cell{doc.Text(indent[r] + strings.ReplaceAll(r.ID, "_", " "))}
+		if r.Kind == "kernel" {
+			name = doc.Cell{doc.Text("kernel "), doc.Name(c.display(r.ID))}
+		}
+		row := []doc.Cell{
+			name, {doc.Text(scale.Format(r.Base))}, {doc.Text(scale.Format(r.Head))}, {doc.Text(change.Delta(r.Delta))}, {doc.Text(unit.Percent(r.Delta / a.TotalDelta))},
+		}
+		if effects {
+			row = append(row, effect(r.CountEffect), effect(r.PerCallEffect))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	t.Foot = append(t.Foot, []doc.Cell{
+		{doc.Text("all classes")}, {doc.Text(scale.Format(a.Base))}, {doc.Text(scale.Format(a.Head))}, {doc.Text(change.Delta(a.TotalDelta))}, {doc.Text("100 %")},
+	})
+	return t, true
+}
+
+// display is the display name of a kernel of either side.
+func (c *Comparison) display(name string) string {
+	for i := range c.Kernels {
+		k := &c.Kernels[i]
+		if k.BaseName != nil && *k.BaseName == name && k.BaseShort != nil {
+			return *k.BaseShort
+		}
+		if k.HeadName != nil && *k.HeadName == name && k.HeadShort != nil {
+			return *k.HeadShort
+		}
+	}
+	return name
+}
+
+// kernelMatters is the share of the change below which a kernel's part is not shown with the causes.
+const kernelMatters = 0.05
+
+func (c *Comparison) attributionText() string {
+	return "Mean " + c.Attribution.Metric + ", which splits into parts exactly: classes sum to the change, idle causes to idle, kernels to compute and exposed communication. Residual " +
+		unit.Format(c.Attribution.Residual, report.Nanoseconds) + "."
+}
+
+// changedKernels are the kernels of which something is to be said.
+func (c *Comparison) changedKernels() []Kernel {
+	var list []Kernel
+	for _, k := range c.Kernels {
+		if k.Class != Same || k.Note != "" {
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+// kernelTable lists kernels; detail adds the effects of count and of time per call, and how they were paired.
+func (c *Comparison) kernelTable(kernels []Kernel, limit int, detail bool) (doc.Table, bool) {
+	if len(kernels) == 0 {
+		return doc.Table{}, false
+	}
+	shown := kernels[:min(len(kernels), limit)]
+	var values, deltas []float64
+	for i := range shown {
+		values = append(values, value(shown[i].Base), value(shown[i].Head))
+		deltas = append(deltas, shown[i].Delta, shown[i].CountEffect, shown[i].PerCallEffect)
+	}
+	scale, change := unit.Common(report.Nanoseconds, values...), unit.Common(report.Nanoseconds, deltas...)
+	t := doc.Table{ID: "kernels", Caption: doc.Spans(doc.Text("Kernels that changed")), Columns: []doc.Column{
+		{Title: "Kernel"}, {Title: scale.Header("Base"), Align: doc.Right}, {Title: scale.Header("Head"), Align: doc.Right},
+		{Title: change.Header("Change"), Align: doc.Right}, {Title: "%", Align: doc.Right}, {Title: "Runs", Align: doc.Right}, {Title: "Class"},
+	}}
+	if detail {
+		t.Columns = append(t.Columns, doc.Column{Title: change.Header("by count"), Align: doc.Right}, doc.Column{Title: change.Header("per call"), Align: doc.Right}, doc.Column{Title: "Paired by"})
+	}
+	num := func(v *float64) doc.Cell {
+		if v == nil {
+			return doc.Cell{doc.Text(noValue)}
+		}
+		return doc.Cell{doc.Text(scale.Format(*v))}
+	}
+	for i := range shown {
+		k := &shown[i]
+		ratio := ""
+		if k.Ratio != nil {
+			ratio = unit.Change(*k.Ratio - 1)
+		}
+		row := []doc.Cell{
+			kernelName(k), num(k.Base), num(k.Head), {doc.Text(change.Delta(k.Delta))}, {doc.Text(ratio)}, {doc.Text(runs(k))},
+			{doc.Text(string(k.Class)).With(classTone(k.Class))},
+		}
+		if detail {
+			row = append(row, doc.Cell{doc.Text(change.Delta(k.CountEffect))}, doc.Cell{doc.Text(change.Delta(k.PerCallEffect))}, doc.Cell{doc.Text(k.PairedBy)})
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	if n := len(kernels) - len(shown); n > 0 {
+		t.Foot = append(t.Foot, []doc.Cell{{doc.Text("and " + unit.Int(int64(n)) + " more")}})
+	}
+	return t, true
+}
+
+// kernelName shows a replacement as "A → B".
+func kernelName(k *Kernel) doc.Cell {
+	base, head := firstOf(k.BaseShort, k.BaseName), firstOf(k.HeadShort, k.HeadName)
+	switch {
+	case base == nil && head == nil:
+		return nil
+	case base == nil:
+		return doc.Cell{doc.Name(*head)}
+	case head == nil || *k.HeadName == *k.BaseName:
+		return doc.Cell{doc.Name(*base)}
+	}
+	return doc.Cell{doc.Name(*base), doc.Text(" → "), doc.Name(*head)}
+}
+
+func firstOf(list ...*string) *string {
+	for _, s := range list {
+		if s != nil && *s != "" {
+			return s
+		}
+	}
+	return nil
+}
+
+// runs is how often a kernel runs in one unit.
+func runs(k *Kernel) string {
+	base, head := format(k.BaseCount, report.Count), format(k.HeadCount, report.Count)
+	if base == head {
+		return base
+	}
+	return base + " → " + head
+}
+
+// apiTable is the host side: calls per unit, time of one call. changed leaves out calls of which there is nothing to say.
+func (c *Comparison) apiTable(changed bool) (doc.Table, bool) {
+	t := doc.Table{ID: "api", Caption: doc.Spans(doc.Text("Host calls per unit")), Columns: []doc.Column{
+		{Title: "Call"}, {Title: "Kind"}, {Title: "Calls", Align: doc.Right}, {Title: "Mean, base", Align: doc.Right}, {Title: "Mean, head", Align: doc.Right},
+		{Title: "Change", Align: doc.Right}, {Title: "Class"},
+	}}
+	for i := range c.API {
+		a := &c.API[i]
+		calls, head := format(a.BaseCount, report.Count), format(a.HeadCount, report.Count)
+		if changed && a.Class == Same && calls == head {
+			continue
+		}
+		if calls != head {
+			calls += " → " + head
+		}
+		ratio := ""
+		if a.Ratio != nil {
+			ratio = unit.Change(*a.Ratio - 1)
+		}
+		t.Rows = append(t.Rows, []doc.Cell{
+			{doc.Name(a.Name)}, {doc.Text(a.Kind)}, {doc.Text(calls)}, {doc.Text(format(a.BaseMean, report.Nanoseconds))},
+			{doc.Text(format(a.HeadMean, report.Nanoseconds))}, {doc.Text(ratio)}, {doc.Text(string(a.Class)).With(classTone(a.Class))},
+		})
+	}
+	return t, len(t.Rows) > 0
+}
+
+func (c *Comparison) structureList() []doc.Block {
+	if len(c.Structure) == 0 {
+		return nil
+	}
+	var l doc.List
+	for _, s := range c.Structure {
+		l.Items = append(l.Items, doc.Item{Spans: doc.Spans(doc.Text(string(s.Class)).With(classTone(s.Class)), doc.Text(": "+s.Text))})
+	}
+	return []doc.Block{doc.H(2, "structure", "Structure"), l}
+}
+
+// noticedGates are the gates that did not pass, but for those of which there is nothing more to say than that the sides are
+// not comparable.
+func (c *Comparison) noticedGates() []Gate {
+	var list []Gate
+	for _, v := range []Verdict{Fail, Inconclusive, Warn} {
+		for _, g := range c.Gates {
+			if g.Verdict == v && !(len(c.Reasons) > 0 && !c.Comparable && strings.HasSuffix(g.Reason, c.Reasons[0].Text)) {
+				list = append(list, g)
+			}
+		}
+	}
+	return list
+}
+
+// gateList is the gates that did not pass, in sentences.
+func (c *Comparison) gateList(limit int) []doc.Block {
+	gates := slices.DeleteFunc(c.noticedGates(), func(g Gate) bool { return g.Metric == MetricStructure && g.Verdict == Warn }) // in a list of their own
+	if len(gates) == 0 {
+		return nil
+	}
+	var l doc.List
+	for i := range gates[:min(len(gates), limit)] {
+		g := &gates[i]
+		spans := append(doc.Spans(doc.Strong(string(g.Verdict)).With(verdictTone(g.Verdict)), doc.Text(" ")), g.rule()...)
+		spans = append(append(append(spans, doc.Text(" on ")), metricCell(g.Metric, g.Labels)...), doc.Text(": "+clip(g.Reason)))
+		l.Items = append(l.Items, doc.Item{Spans: spans})
+	}
+	if n := len(gates) - limit; n > 0 {
+		l.Items = append(l.Items, doc.Item{Spans: doc.Spans(doc.Text("and " + unit.Int(int64(n)) + " more"))})
+	}
+	return []doc.Block{doc.H(2, "gates", "Gates that did not pass"), l}
+}
+
+// rule is the rule's name, which is text of the user, and what it tolerates.
+func (g *Gate) rule() []doc.Span {
+	spans := doc.Spans(doc.Name(g.Rule))
+	if g.Threshold != "" && !strings.Contains(g.Rule, ":") {
+		spans = append(spans, doc.Text(" "+g.Threshold))
+	}
+	return spans
+}
+
+func (c *Comparison) gateTable(gates []Gate, limit int) (doc.Table, bool) {
+	if len(gates) == 0 {
+		return doc.Table{}, false
+	}
+	t := doc.Table{ID: "gates", Caption: doc.Spans(doc.Text("Gates")), Columns: []doc.Column{{Title: "Verdict"}, {Title: "Rule"}, {Title: "Metric"}, {Title: "Reason"}}}
+	for i := range gates[:min(len(gates), limit)] {
+		g := &gates[i]
+		t.Rows = append(t.Rows, []doc.Cell{{doc.Text(string(g.Verdict)).With(verdictTone(g.Verdict))}, g.rule(), metricCell(g.Metric, g.Labels), {doc.Text(g.Reason)}})
+	}
+	if n := len(gates) - limit; n > 0 {
+		t.Foot = append(t.Foot, []doc.Cell{nil, {doc.Text("and " + unit.Int(int64(n)) + " more")}})
+	}
+	return t, true
+}
+
+// residue names what differs and was not compared, what is warned of first.
+func (c *Comparison) residue(limit int) []doc.Block {
+	if len(c.Residue) == 0 {
+		return nil
+	}
+	list := slices.Clone(c.Residue)
+	slices.SortStableFunc(list, func(a, b Residue) int {
+		switch {
+		case a.Soft == b.Soft:
+			return 0
+		case a.Soft:
+			return -1
+		}
+		return 1
+	})
+	spans := doc.Spans(doc.Text("Differs and was not compared: "))
+	for i, r := range list {
+		if i == limit {
+			spans = append(spans, doc.Text("; and "+unit.Int(int64(len(list)-limit))+" more"))
+			break
+		}
+		if i > 0 {
+			spans = append(spans, doc.Text("; "))
+		}
+		field := doc.Text(strings.ReplaceAll(r.Field, "_", " ") + " ")
+		if r.Soft {
+			field = field.With(doc.Warn)
+		}
+		spans = append(spans, field, residueValue(r.Base), doc.Text(" → "), residueValue(r.Head))
+	}
+	return []doc.Block{doc.P(append(spans, doc.Text("."))...)}
+}
+
+func residueValue(s string) doc.Span {
+	if s == "" {
+		return doc.Text("unknown")
+	}
+	return doc.Name(s)
+}
+
+// mixTable counts the units of each kind: a change of the mix is no change of what a unit costs.
+func (c *Comparison) mixTable() (doc.Table, bool) {
+	if len(c.Mix) < 2 {
+		return doc.Table{}, false
+	}
+	t := doc.Table{ID: "mix", Columns: []doc.Column{
+		{Title: "Phase"}, {Title: "Batch", Align: doc.Right}, {Title: "Prompt tokens", Align: doc.Right, Wide: true}, {Title: "Units, base", Align: doc.Right}, {Title: "Units, head", Align: doc.Right},
+		{Title: "Mean, base", Align: doc.Right}, {Title: "Mean, head", Align: doc.Right}, {Title: "Change", Align: doc.Right},
+	}}
+	id := func(v *int64) doc.Cell {
+		if v == nil {
+			return doc.Cell{doc.Text(noValue)}
+		}
+		return doc.Cell{doc.Text(unit.Int(*v))}
+	}
+	for i := range c.Mix {
+		m := &c.Mix[i]
+		ratio := ""
+		if m.Ratio != nil {
+			ratio = unit.Change(*m.Ratio - 1)
+		}
+		t.Rows = append(t.Rows, []doc.Cell{
+			{doc.Name(m.Phase)}, id(m.Batch), id(m.Tokens), {doc.Text(unit.Int(m.BaseCount))}, {doc.Text(unit.Int(m.HeadCount))},
+			{doc.Text(format(m.BaseTime, report.Nanoseconds))}, {doc.Text(format(m.HeadTime, report.Nanoseconds))}, {doc.Text(ratio)},
+		})
+	}
+	return t, true
+}

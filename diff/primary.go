@@ -1,0 +1,427 @@
+package diff
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/diff/internal/infer"
+)
+
+// How rows are decided.
+const (
+	// Tau is the relative change that several captures a side are tested against, and up to which a row can be "same".
+	Tau = 0.03
+	// UnitLevel is the level of intervals over the units of one capture a side: a gate asks whether it got slower, so that
+	// each end is passed by chance in one of twenty.
+	UnitLevel = 0.90
+	// Level of intervals over several captures a side.
+	Level = 0.95
+	// alpha is the adjusted p-value up to which a change beyond Tau is taken for one.
+	alpha = 0.05
+	// parts of a unit that change by less than this share of it have not changed to speak of.
+	leastPart = 0.005
+)
+
+// primary describes one primary row.
+type primary struct {
+	metric string
+	of     func(v *view) *report.Summary
+	stat   func(s *report.Summary) float64
+	series func(u *unitRow) float64 // nil where the report has none
+	part   bool                     // of the unit: only changes of a share of it count
+	exact  bool
+	plain  bool // neither way is better
+}
+
+func median(s *report.Summary) float64 { return s.P50 }
+func meanOf(s *report.Summary) float64 { return s.Mean }
+func unitTime(v *view) *report.Summary { return v.time }
+func timeOf(u *unitRow) float64        { return u.time }
+
+func (p *primary) unit() string {
+	if p.exact {
+		return report.Count
+	}
+	return report.Nanoseconds
+}
+
+// statistic of a sample that the row's value is, which may reorder it.
+func (p *primary) statistic() statistic {
+	if strings.HasSuffix(p.metric, ".p50") {
+		return medianOf
+	}
+	return average
+}
+
+// statistic of a sample.
+type statistic = func(values []float64) float64
+
+func medianOf(values []float64) float64 {
+	slices.Sort(values)
+	n := len(values)
+	if n%2 == 1 {
+		return values[n/2]
+	}
+	return (values[n/2-1] + values[n/2]) / 2
+}
+
+// primaries are the rows that answer whether it got slower. unit.time decides, by its median, which one slow unit does not
+// move, and by its mean, which the attribution splits; the others say where to look.
+func primaries() []primary {
+	return []primary{
+		{metric: "unit.time.p50", of: unitTime, stat: median, series: timeOf},
+		{metric: "unit.time.mean", of: unitTime, stat: meanOf, series: timeOf},
+		{metric: "unit.gpu_busy.mean", of: func(v *view) *report.Summary { return v.busy }, stat: meanOf, series: func(u *unitRow) float64 { return u.busy }, part: true},
+		{metric: "unit.gpu_idle.mean", of: func(v *view) *report.Summary { return v.idle }, stat: meanOf, series: func(u *unitRow) float64 { return u.idle }, part: true},
+		{metric: "unit.launches", of: func(v *view) *report.Summary { return v.launches }, stat: median, exact: true},
+		{metric: "unit.kernels", of: func(v *view) *report.Summary { return v.kernels }, stat: median, exact: true, plain: true},
+	}
+}
+
+// rows fills in the primary rows.
+func (x *comparer) rows() {
+	list := primaries()
+	replicated := len(x.base.captures) > 1 && len(x.head.captures) > 1
+	var tested []int
+	for i := range list {
+		p := &list[i]
+		if p.metric == "unit.kernels" && x.c.Depth != DepthKernel {
+			continue
+		}
+		row, ok := x.row(p)
+		if !ok {
+			continue
+		}
+		switch {
+		case p.exact:
+			x.exact(p, &row)
+		case *row.Delta == 0 && slices.Equal(row.BaseValues, row.HeadValues):
+			row.Class, row.Why = Same, "both sides are equal"
+		case replicated:
+			tested = append(tested, len(x.c.Primary))
+		default:
+			x.single(p, &row)
+		}
+		x.c.Primary = append(x.c.Primary, row)
+	}
+	x.several(tested)
+	x.agree()
+}
+
+// agree lets median and mean of unit.time decide together where there is one capture on a side: a change of one of them
+// stands only if the other changed beyond the noise floor too, in the same direction. A median can jump between two humps,
+// a mean follows a single unit.
+func (x *comparer) agree() {
+	p50, mean := x.c.row("unit.time.p50"), x.c.row("unit.time.mean")
+	if p50 == nil || mean == nil || !p50.Unreplicated {
+		return
+	}
+	with := func(row, other *Row, name string) (Class, string) {
+		if !real(row) || other.Ratio == nil || (*row.Ratio > 1) == (*other.Ratio > 1) && math.Abs(math.Log(*other.Ratio)) > math.Log1p(value(row.NoiseFloor)) {
+			return row.Class, row.Why
+		}
+		return Unsettled, row.Why + "; but the " + name + " changed by " + unit.Change(*other.Ratio-1) + " only"
+	}
+	a, why := with(p50, mean, "mean")
+	b, why2 := with(mean, p50, "median")
+	p50.Class, p50.Why, mean.Class, mean.Why = a, why, b, why2
+}
+
+// row has the numbers of a primary row, and no class yet.
+func (x *comparer) row(p *primary) (Row, bool) {
+	number := func(v *view) (float64, bool) {
+		if s := p.of(v); s != nil {
+			return p.stat(s), true
+		}
+		return 0, false
+	}
+	b, ok := x.base.values(number)
+	h, ok2 := x.head.values(number)
+	if !ok || !ok2 {
+		return Row{}, false
+	}
+	base, head := average(b), average(h)
+	row := Row{Metric: p.metric, Labels: x.labels(), Unit: p.unit(), Base: &base, Head: &head, NBase: x.base.units(), NHead: x.head.units(),
+		BaseValues: b, HeadValues: h, Unreplicated: !p.exact && (len(b) == 1 || len(h) == 1)}
+	row.change()
+	if p.series != nil {
+		if d, ok := infer.CliffsDelta(x.base.series(p.series), x.head.series(p.series)); ok {
+			row.EffectSize = &d
+		}
+	}
+	return row, true
+}
+
+// labels of the kind of unit that is compared: none where it is what both reports' unlabelled metrics are of.
+func (x *comparer) labels() report.Labels {
+	for _, s := range []*side{x.base, x.head} {
+		for _, v := range s.views {
+			if len(v.labels) > 0 {
+				l := report.Labels{"phase": x.kind.phase}
+				if x.kind.batch >= 0 {
+					l["batch"] = strconv.FormatInt(x.kind.batch, 10)
+				}
+				if x.kind.tokens >= 0 {
+					l["tokens"] = strconv.FormatInt(x.kind.tokens, 10)
+				}
+				return l
+			}
+		}
+	}
+	return report.Labels{}
+}
+
+// series is one number of each unit, one capture after the other.
+func (s *side) series(of func(u *unitRow) float64) []float64 {
+	var list []float64
+	for _, v := range s.views {
+		for i := range v.units {
+			list = append(list, of(&v.units[i]))
+		}
+	}
+	return list
+}
+
+// exact decides a count. A count that is the same in every unit of a side is exact; one that varies is that side's median.
+func (x *comparer) exact(p *primary, row *Row) {
+	row.Why = "counts are exact"
+	for _, s := range []*side{x.base, x.head} {
+		for _, v := range s.views {
+			if m := p.of(v); m.Min != m.Max {
+				row.Why = "counts are exact; they vary from unit to unit, and medians are compared"
+			}
+		}
+	}
+	switch d := *row.Delta; {
+	case d == 0:
+		row.Class = Same
+	case d > 0 && p.plain:
+		row.Class = Added
+	case p.plain:
+		row.Class = Removed
+	case d > 0:
+		row.Class = Regressed
+	default:
+		row.Class = Improved
+	}
+}
+
+// better is the class of a change of something of which less is better.
+func better(delta float64) Class {
+	if delta > 0 {
+		return Regressed
+	}
+	return Improved
+}
+
+// floor is the noise floor of a metric: calibrated, or assumed.
+func (x *comparer) floor(metric string, labels report.Labels) (ratio float64, text string) {
+	if x.noise != nil {
+		id, _ := splitStat(metric)
+		for _, m := range []string{metric, id} {
+			if r, ok := x.noise.Floor(m, labels); ok {
+				return r, "calibrated noise floor of " + unit.Percent(r)
+			}
+		}
+	}
+	return DefaultFloor, "noise floor of " + unit.Percent(DefaultFloor) + " (assumed: nothing was calibrated)"
+}
+
+// single decides a duration with one capture on a side, see the page one-capture. It has changed only if it did so by more
+// than the noise floor and the interval over the units inside the captures does not hold "no change"; it is the same only if
+// it changed by no more than Tau and the floor and the interval lies within the floor.
+func (x *comparer) single(p *primary, row *Row) {
+	floor, text := x.floor(row.Metric, row.Labels)
+	row.NoiseFloor = &floor
+	row.Class = Unsettled
+	if row.Ratio == nil || *row.Ratio <= 0 {
+		row.Why = "one side is 0, so that there is no ratio to hold against the " + text
+		if x.immaterial(p, row) {
+			row.Class, row.Why = Same, immaterial
+		}
+		return
+	}
+	row.Interval = x.interval(p)
+	change := unit.Change(*row.Ratio - 1)
+	if row.Interval == nil {
+		row.Why = fmt.Sprintf("%s; %d and %d units are too few for an interval", change, len(x.base.series(timeOf)), len(x.head.series(timeOf)))
+		if x.immaterial(p, row) {
+			row.Class = Same
+		}
+		return
+	}
+	r, lo, hi := *row.Ratio, row.Interval.Low, row.Interval.High
+	within := fmt.Sprintf("%s, interval over units %s to %s", change, unit.Change(lo-1), unit.Change(hi-1))
+	beyond := math.Abs(math.Log(r)) > math.Log1p(floor)
+	clear := r > 1 && lo > 1 || r < 1 && hi < 1
+	switch {
+	case x.immaterial(p, row):
+		row.Class, row.Why = Same, immaterial
+	case beyond && clear:
+		row.Class, row.Why = better(*row.Delta), within+": beyond the "+text
+	case beyond:
+		row.Why = within + ": beyond the " + text + ", but the units inside the captures vary as much"
+	case math.Abs(math.Log(r)) <= math.Log1p(min(floor, Tau)) && lo >= 1/(1+floor) && hi <= 1+floor:
+		row.Class, row.Why = Same, within+": within the "+text
+	case clear && math.Abs(math.Log(r)) > math.Log1p(Tau):
+		row.Why = within + ": more than " + unit.Percent(Tau) + " but within the " + text + "; several captures a side would tell"
+	default:
+		row.Why = within + ": neither beyond the " + text + " nor surely within it"
+	}
+	if row.Class == Unsettled {
+		// The floor is what noise exceeds in one comparison of a hundred: 2.326 standard deviations of a difference.
+		sd := math.Log1p(floor) / (2.326 * math.Sqrt2)
+		if k := infer.Captures(math.Log(r), math.Log1p(Tau), sd, 0); k > 0 {
+			row.NeedCaptures = &k
+		}
+	}
+}
+
+const immaterial = "a change of less than 0.5 % of the unit's time"
+
+// immaterial reports whether a part of the unit changed by less than a share of the unit that anybody would notice.
+func (x *comparer) immaterial(p *primary, row *Row) bool {
+	if !p.part {
+		return false
+	}
+	time, ok := x.base.mean(func(v *view) (float64, bool) { return v.time.Mean, true })
+	return ok && math.Abs(*row.Delta) < leastPart*time
+}
+
+// interval over the units inside the captures: by block bootstrap, or, with few units, between the ratios of the most
+// extreme ones.
+func (x *comparer) interval(p *primary) *Interval {
+	b, h := x.base.series(p.series), x.head.series(p.series)
+	if len(b) == 0 || len(h) == 0 {
+		return x.extremes(p)
+	}
+	b0, h0 := p.statistic()(slices.Clone(b)), p.statistic()(slices.Clone(h))
+	low, high, method := 0.0, 0.0, ""
+	if b0 <= h0 {
+		low, high, method = infer.BlockBootstrap(b, h, p.statistic(), UnitLevel, x.opt.Seed)
+	} else if l, u, m := infer.BlockBootstrap(h, b, p.statistic(), UnitLevel, x.opt.Seed); m != "" {
+		low, high, method = 1/u, 1/l, m+", of the inverse" // so that swapping the sides inverts the interval
+	}
+	if method != "" {
+		if int64(len(b)) < x.base.units() || int64(len(h)) < x.head.units() {
+			// The reports list a sample of the units: move the interval to where all of them are.
+			row, _ := x.row(p)
+			shift := *row.Ratio / (h0 / b0)
+			low, high, method = low*shift, high*shift, method+fmt.Sprintf(", of %d and %d of the units", len(b), len(h))
+		}
+		return &Interval{Low: low, High: high, Level: UnitLevel, Method: method}
+	}
+	return x.extremes(p)
+}
+
+// extremes is what few units can say: the smallest and the largest ratio of any unit of head to any of base. By chance, all
+// units of one side lie above all of the other with a probability of n! m! / (n+m)!, which gives the level; no interval is
+// given below 0.9.
+func (x *comparer) extremes(p *primary) *Interval {
+	var b, h []*report.Summary
+	var n, m int64
+	for _, v := range x.base.views {
+		b = append(b, p.of(v))
+		n += p.of(v).N
+	}
+	for _, v := range x.head.views {
+		h = append(h, p.of(v))
+		m += p.of(v).N
+	}
+	low := func(list []*report.Summary) float64 {
+		return slices.MinFunc(list, func(a, b *report.Summary) int { return compareFloat(a.Min, b.Min) }).Min
+	}
+	high := func(list []*report.Summary) float64 {
+		return slices.MaxFunc(list, func(a, b *report.Summary) int { return compareFloat(a.Max, b.Max) }).Max
+	}
+	chance := 1.0 // 1 / C(n+m, n)
+	for k := int64(1); k <= min(n, m, 60); k++ {
+		chance *= float64(k) / float64(max(n, m)+k)
+	}
+	level := 1 - 2*chance
+	if level < 0.9 || low(b) <= 0 || low(h) <= 0 {
+		return nil
+	}
+	return &Interval{Low: low(h) / high(b), High: high(h) / low(b), Level: level, Method: fmt.Sprintf("ratios of the most extreme of %d and %d units", n, m)}
+}
+
+// several decides rows with several captures on each side, see the page several-captures.
+func (x *comparer) several(tested []int) {
+	if len(tested) == 0 {
+		return
+	}
+	var samples []infer.Sample
+	var rows []*Row
+	var history []infer.History
+	for _, i := range tested {
+		row := &x.c.Primary[i]
+		if slices.Min(row.BaseValues) <= 0 || slices.Min(row.HeadValues) <= 0 {
+			row.Class, row.Why = Unsettled, "a value of 0 has no logarithm to test"
+			if p := primaryOf(row.Metric); x.immaterial(&p, row) {
+				row.Class, row.Why = Same, immaterial
+			}
+			continue
+		}
+		samples = append(samples, infer.Sample{ID: row.Metric, Base: logs(row.BaseValues), Head: logs(row.HeadValues)})
+		rows = append(rows, row)
+		if x.noise != nil {
+			id, _ := splitStat(row.Metric)
+			if s2, df, ok := x.noise.Variance(id, row.Labels, false); ok {
+				history = append(history, infer.History{ID: row.Metric, S2: s2, DF: df})
+			}
+		}
+	}
+	results := infer.TREAT(samples, math.Log1p(Tau), 1-Level, false, history...)
+	p := make([]float64, len(results))
+	for i := range results {
+		p[i] = results[i].P
+	}
+	adjusted := infer.Holm(p)
+	for i, row := range rows {
+		t := &results[i]
+		row.P, row.PAdjusted = &p[i], &adjusted[i]
+		row.Test = &Test{Effect: t.Effect, SE: t.SE, DF: t.DF, Tau: math.Log1p(Tau), S2: t.S2, Moderated: t.Moderated}
+		if t.Known {
+			row.Interval = &Interval{Low: math.Exp(t.Low), High: math.Exp(t.High), Level: Level, Method: "t interval over captures, moderated variance"}
+		}
+		what := primaryOf(row.Metric)
+		row.Class, row.Why = x.tested(t, adjusted[i], "Holm")
+		switch {
+		case x.immaterial(&what, row):
+			row.Class, row.Why = Same, immaterial
+		case row.Class == Unsettled:
+			if k := infer.Captures(t.Effect, math.Log1p(Tau), math.Sqrt(t.Moderated), t.DF); k > 0 {
+				row.NeedCaptures = &k
+			}
+		}
+	}
+}
+
+func primaryOf(metric string) primary {
+	list := primaries()
+	if i := slices.IndexFunc(list, func(p primary) bool { return p.metric == metric }); i >= 0 {
+		return list[i]
+	}
+	return primary{}
+}
+
+// tested is the class that a test gives, and why.
+func (x *comparer) tested(t *infer.Result, adjusted float64, method string) (Class, string) {
+	tau := math.Log1p(Tau)
+	text := fmt.Sprintf("%s (interval %s to %s), adjusted p (%s) against ±%s is %s", unit.Change(math.Expm1(t.Effect)), unit.Change(math.Expm1(t.Low)), unit.Change(math.Expm1(t.High)),
+		method, unit.Percent(Tau), strconv.FormatFloat(adjusted, 'g', 3, 64))
+	switch {
+	case !t.Known:
+		return Unsettled, "nothing is known of the noise between captures"
+	case adjusted <= alpha:
+		return better(t.Effect), text
+	case t.Low > -tau && t.High < tau:
+		return Same, text + ": within ±" + unit.Percent(Tau)
+	}
+	return Unsettled, text + ": neither beyond it nor surely within it"
+}

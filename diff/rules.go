@@ -1,0 +1,324 @@
+package diff
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// Levels of a rule.
+const (
+	LevelError = "error" // a change beyond the rule fails the comparison
+	LevelWarn  = "warn"  // it is shown and fails nothing
+	LevelOff   = "off"   // what the rule selects is not judged
+)
+
+// Directions of a rule.
+const (
+	Up   = "up"   // a rise is bad
+	Down = "down" // a fall is bad
+	Both = "both" // any change is bad
+)
+
+// MetricStructure is what a rule on the structural findings of a comparison names: a new blocking call, lost graph
+// coverage, and the like.
+const MetricStructure = "structure"
+
+// Rule says how much one metric may change, or what it may at most be. A rule judges what its labels and its match
+// select; of several that select the same number, the last one judges it.
+//
+// A change breaks the rule if it is real (its class says so) and larger than Rel and larger than Abs, in Direction. A
+// change of exactly the tolerated size is tolerated. Max and Min are budgets: they look at the head alone, and are the only
+// rules allowed on numbers that grow with the length of a capture.
+type Rule struct {
+	ID     string        // names the rule in gates; the text of the rule if empty
+	Metric string        // a metric id, with or without a statistic: unit.time, unit.time.p50, api.time.mean
+	Labels report.Labels // exactly these keys; in a value * and ? match any text
+	Match  Match         // of the one label that names a kernel, a call or a range
+	Level  string        // LevelError, LevelWarn or LevelOff
+
+	Rel       *float64 // tolerated relative change, above 0: 0.03 is 3 %
+	Abs       *float64 // tolerated absolute change in base units; for ratios, 0.02 is two percentage points
+	AbsUnit   string   // base unit that Abs was written in; empty: the metric's own
+	Direction string   // Up, Down, Both; empty: the metric says what is better, and its other way is bad
+
+	Max, Min  *float64 // bounds of the head's value, in base units
+	LimitUnit string   // base unit that they were written in; empty: the metric's own
+
+	optional bool // a default that has nothing to say about some captures
+}
+
+// Match selects metrics by the value of their naming label, by a glob in which only * and ? are special, or by an RE2
+// expression. Kernel names hold brackets and commas, which is why a glob knows no others.
+type Match struct {
+	Glob  string
+	Regex string
+}
+
+func (m Match) empty() bool { return m.Glob == "" && m.Regex == "" }
+
+func (m Match) matches(s string) (bool, error) {
+	if m.Glob != "" && !glob(m.Glob, s) {
+		return false, nil
+	}
+	if m.Regex == "" {
+		return true, nil
+	}
+	re, err := regexp.Compile(m.Regex)
+	if err != nil {
+		return false, err
+	}
+	return re.MatchString(s), nil
+}
+
+// glob reports whether s is pattern with * standing for any text and ? for any one character.
+func glob(pattern, s string) bool {
+	p, t := []rune(pattern), []rune(s)
+	star, mark := -1, 0
+	i, j := 0, 0
+	for j < len(t) {
+		switch {
+		case i < len(p) && (p[i] == '?' || p[i] == t[j]) && p[i] != '*':
+			i++
+			j++
+		case i < len(p) && p[i] == '*':
+			star, mark = i, j
+			i++
+		case star >= 0:
+			mark++
+			i, j = star+1, mark
+		default:
+			return false
+		}
+	}
+	for i < len(p) && p[i] == '*' {
+		i++
+	}
+	return i == len(p)
+}
+
+// DefaultRules are what is judged where nobody wrote rules, after the example of design.md, section 7:
+//
+//	unit.time.p50          error  +3% and +10us   the median time of one unit of work
+//	unit.launches          error  +1              launches per unit: exact, so one more is tolerated and two are not
+//	graph.coverage         error  -5pp            work that left the CUDA graphs
+//	structure              warn                   a new blocking call, pageable copies, new communication, …
+//	kernel.time_per_unit   warn   +5% and +5us    each kernel that is compared one by one
+//
+// The absolute parts are small, because a unit can be a decode step of less than a millisecond; they keep what nobody can
+// measure out of the verdict. What is real is for the classes to say: a kernel has to be beyond its noise floor as well.
+func DefaultRules() []Rule {
+	ratio := func(v float64) *float64 { return &v }
+	return []Rule{
+		{ID: "step", Metric: "unit.time.p50", Labels: report.Labels{}, Level: LevelError, Rel: ratio(0.03), Abs: ratio(10e3), AbsUnit: report.Nanoseconds, Direction: Up},
+		{ID: "launches", Metric: "unit.launches", Labels: report.Labels{}, Level: LevelError, Abs: ratio(1), AbsUnit: report.Count, Direction: Up, optional: true},
+		{ID: "graphs", Metric: "graph.coverage", Labels: report.Labels{}, Level: LevelError, Abs: ratio(0.05), AbsUnit: report.Ratio, Direction: Down, optional: true},
+		{ID: "structure", Metric: MetricStructure, Labels: report.Labels{}, Level: LevelWarn},
+		{ID: "kernels", Metric: "kernel.time_per_unit", Labels: report.Labels{"kernel": "*"}, Level: LevelWarn, Rel: ratio(0.05), Abs: ratio(5e3), AbsUnit: report.Nanoseconds, Direction: Up, optional: true},
+	}
+}
+
+// Validate reports what is wrong with a rule in itself.
+func (r *Rule) Validate() error {
+	change, budget := r.Rel != nil || r.Abs != nil, r.budgeted()
+	switch {
+	case r.Metric == "":
+		return errors.New("names no metric")
+	case r.Level != LevelError && r.Level != LevelWarn && r.Level != LevelOff:
+		return fmt.Errorf("level %q is none of error, warn, off", r.Level)
+	case r.Level == LevelOff && (change || budget):
+		return errors.New("off goes without a threshold")
+	case r.Level != LevelOff && !change && !budget && r.Metric != MetricStructure:
+		return errors.New("says nothing of how much may change; give +3%, +200us or <=15%")
+	case change && budget:
+		return errors.New("is a budget and a change at once; make two rules of it")
+	case r.Metric == MetricStructure && (change || budget):
+		return errors.New("structural findings have no size; write structure:error, structure:warn or structure:off")
+	case r.Rel != nil && *r.Rel < 0 || r.Abs != nil && *r.Abs < 0:
+		return errors.New("tolerates a negative change; the direction says which way is bad")
+	case r.Min != nil && r.Max != nil && *r.Min > *r.Max:
+		return errors.New("its lower bound is above its upper one")
+	case r.Direction != "" && r.Direction != Up && r.Direction != Down && r.Direction != Both:
+		return fmt.Errorf("direction %q is none of up, down, both", r.Direction)
+	}
+	if r.Match.Regex != "" {
+		if _, err := regexp.Compile(r.Match.Regex); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Rule) budgeted() bool { return r.Max != nil || r.Min != nil }
+
+// stats are the statistics of a metric's summary that a rule can name behind its id.
+var stats = []string{"min", "p50", "p90", "p99", "max", "mean", "stddev"}
+
+// splitStat takes the statistic off a metric: unit.time.p50 is the p50 of unit.time.
+func splitStat(metric string) (id, stat string) {
+	if i := strings.LastIndexByte(metric, '.'); i >= 0 && slices.Contains(stats, metric[i+1:]) && strings.Contains(metric[:i], ".") {
+		return metric[:i], metric[i+1:]
+	}
+	return metric, ""
+}
+
+// dependsOnLength reports whether a metric says how long somebody recorded. What is per unit of work, a share, a rate or a
+// statistic of single events does not; sums, counts and extremes do.
+func dependsOnLength(id, unit, stat string) bool {
+	switch {
+	case id == MetricStructure:
+		return false
+	case stat == "min" || stat == "max":
+		return true
+	case stat != "" || unit == report.Ratio || unit == report.PerSecond || unit == report.BytesPerSec || strings.HasSuffix(id, "_per_unit"):
+		return false
+	case strings.HasPrefix(id, "unit."):
+		return id == "unit.count"
+	}
+	return id != "kernel.duration" && id != "launch.queue_time" // medians of single events
+}
+
+func lengthReason(id, stat string) string {
+	if stat == "min" || stat == "max" {
+		return "the longer a capture, the more extreme its " + stat + "; use p50, p90, p99 or mean, or a budget (<=)"
+	}
+	return fmt.Sprintf("%s grows with the length of the capture, so that a change of it says nothing; use a metric per unit of work (unit.time, kernel.time_per_unit, api.count_per_unit), a statistic of single events (%s.p50), or a budget (<=)", id, id)
+}
+
+// MetricFacts is what is true of a metric in every report.
+type MetricFacts struct {
+	ID     string
+	Unit   string
+	Labels []string // sets of label keys it can carry, each joined by commas; "" is none
+}
+
+// CheckRules holds rules to the metrics that exist: it reports the first unknown metric or label, and units that do not fit.
+func CheckRules(rules []Rule, known []MetricFacts) error {
+	for i := range rules {
+		if err := rules[i].check(known); err != nil {
+			return fmt.Errorf("rule %q: %w", rules[i].Name(), err)
+		}
+	}
+	return nil
+}
+
+func (r *Rule) check(known []MetricFacts) error {
+	if r.Metric == MetricStructure {
+		return nil
+	}
+	id, stat := splitStat(r.Metric)
+	at := slices.IndexFunc(known, func(m MetricFacts) bool { return m.ID == id })
+	if at < 0 {
+		if near := nearest(id, known); near != "" {
+			return fmt.Errorf("no metric %s; did you mean %s? explain metrics lists them", id, near)
+		}
+		return fmt.Errorf("no metric %s; explain metrics lists them", id)
+	}
+	m := known[at]
+	if len(r.Labels) > 0 || r.Match.empty() {
+		if keys := labelKeys(r.Labels); !slices.Contains(sortedSets(m.Labels), keys) {
+			return fmt.Errorf("%s comes with the labels %s, not %s", id, labelSets(m.Labels), orNone(keys))
+		}
+	}
+	if r.Abs != nil && *r.Abs != 0 && r.AbsUnit != "" && r.AbsUnit != m.Unit {
+		return fmt.Errorf("%s is in %s, and the change is given in %s", id, m.Unit, r.AbsUnit)
+	}
+	if r.LimitUnit != "" && r.LimitUnit != m.Unit && !(r.LimitUnit == report.Count && r.zeroBounds()) {
+		return fmt.Errorf("%s is in %s, and the budget is given in %s", id, m.Unit, r.LimitUnit)
+	}
+	if (r.Rel != nil || r.Abs != nil) && dependsOnLength(id, m.Unit, stat) {
+		return errors.New(lengthReason(id, stat))
+	}
+	return nil
+}
+
+func (r *Rule) zeroBounds() bool {
+	return (r.Max == nil || *r.Max == 0) && (r.Min == nil || *r.Min == 0)
+}
+
+// Name is the rule's id, or its text.
+func (r *Rule) Name() string {
+	if r.ID != "" {
+		return r.ID
+	}
+	return r.subject() + ":" + r.Threshold()
+}
+
+func (r *Rule) subject() string {
+	if len(r.Labels) == 0 {
+		return r.Metric
+	}
+	return r.Metric + "{" + r.Labels.String() + "}"
+}
+
+func labelKeys(l report.Labels) string {
+	keys := make([]string, 0, len(l))
+	for k := range l {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return strings.Join(keys, ",")
+}
+
+// sortedSets are sets of label keys, the keys of each in order.
+func sortedSets(sets []string) []string {
+	out := make([]string, 0, len(sets))
+	for _, s := range sets {
+		keys := strings.Split(s, ",")
+		sort.Strings(keys)
+		out = append(out, strings.Join(keys, ","))
+	}
+	return out
+}
+
+func labelSets(sets []string) string {
+	out := make([]string, 0, len(sets))
+	for _, s := range sets {
+		out = append(out, orNone(s))
+	}
+	return strings.Join(out, " | ")
+}
+
+func orNone(keys string) string {
+	if keys == "" {
+		return "(none)"
+	}
+	return "{" + keys + "}"
+}
+
+// nearest is the known metric with the fewest edits to id, if few are enough.
+func nearest(id string, known []MetricFacts) string {
+	best, least := "", max(2, len(id)/3)+1
+	for _, m := range known {
+		if d := edits(id, m.ID); d < least {
+			best, least = m.ID, d
+		}
+	}
+	return best
+}
+
+// edits is the Levenshtein distance of two ids.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		diagonal := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := diagonal
+			if a[i-1] != b[j-1] {
+				cost++
+			}
+			diagonal = row[j]
+			row[j] = min(cost, row[j]+1, row[j-1]+1)
+		}
+	}
+	return row[len(b)]
+}

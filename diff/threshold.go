@@ -1,0 +1,224 @@
+package diff
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+)
+
+// What profilemate's check_regression.py compares: the time of the phases prefill and decode and that of the top kernel by
+// a relative threshold, the coverage by CUDA graphs by the same number of percentage points. It fails if any of them got
+// worse by more.
+//
+// On summary.json files the numbers are those of the files: totals, which grow with the length of the capture. On reports
+// they are per unit of work, and a change has to be real as for any other rule; --threshold is then short for the rules
+// that ThresholdRules makes.
+
+// Summary is what check_regression reads of a summary.json. A phase is null where the file has no such phase.
+type Summary struct {
+	Name          string   // of the file, without path
+	Prefill       *float64 // prefill_decode.prefill.total_ms
+	Decode        *float64 // prefill_decode.decode.total_ms
+	GraphCoverage float64  // cuda_graphs.graph_coverage_pct
+	TopKernel     string   // top_kernels[0].kernel_name, which plays no part in the decision
+	TopTime       float64  // top_kernels[0].total_time_ms
+}
+
+// ReadSummary reads a summary.json. The error names the first key that is missing or not a number.
+func ReadSummary(name string, rd io.Reader) (*Summary, error) {
+	var doc struct {
+		Phases map[string]map[string]json.RawMessage `json:"prefill_decode"`
+		Graphs map[string]json.RawMessage            `json:"cuda_graphs"`
+		Top    []map[string]json.RawMessage          `json:"top_kernels"`
+	}
+	if err := json.NewDecoder(rd).Decode(&doc); err != nil {
+		return nil, fmt.Errorf("not a summary.json of profilemate: %w", err)
+	}
+	s := &Summary{Name: name}
+	for _, p := range []struct {
+		phase string
+		into  **float64
+	}{{"prefill", &s.Prefill}, {"decode", &s.Decode}} {
+		values, ok := doc.Phases[p.phase]
+		if !ok || values == nil {
+			continue
+		}
+		v, err := summaryNumber(values["total_ms"], "prefill_decode."+p.phase+".total_ms")
+		if err != nil {
+			return nil, err
+		}
+		*p.into = &v
+	}
+	if s.Prefill == nil && s.Decode == nil {
+		return nil, errors.New("prefill_decode has neither prefill nor decode: the capture has no NVTX ranges of these names. Compare the traces or reports themselves, which need no such ranges")
+	}
+	var err error
+	if s.GraphCoverage, err = summaryNumber(doc.Graphs["graph_coverage_pct"], "cuda_graphs.graph_coverage_pct"); err != nil {
+		return nil, err
+	}
+	if len(doc.Top) == 0 {
+		return nil, errors.New("top_kernels is missing or empty: the capture holds no kernels")
+	}
+	if s.TopTime, err = summaryNumber(doc.Top[0]["total_time_ms"], "top_kernels[0].total_time_ms"); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(doc.Top[0]["kernel_name"], &s.TopKernel); err != nil {
+		s.TopKernel = "" // not needed
+	}
+	return s, nil
+}
+
+// summaryNumber reads a number that check_regression needs.
+func summaryNumber(raw json.RawMessage, key string) (float64, error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return 0, fmt.Errorf("%s is missing", key)
+	}
+	var v float64
+	if err := json.Unmarshal(raw, &v); err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
+		return 0, fmt.Errorf("%s is %s, not a number of 0 or more", key, clip(string(raw)))
+	}
+	return v, nil
+}
+
+// CompareSummaries does what check_regression does with two summaries: percent is its threshold. The error names a phase
+// that only one of them has.
+func CompareSummaries(base, head *Summary, percent float64, opt Options) (*Comparison, error) {
+	c := &Comparison{
+		Schema: SchemaID, Tool: report.Tool{Name: "explain", Version: opt.Version}, Comparable: true, Depth: DepthNone, Verdict: Pass, Unit: Unit{Kind: "none"},
+		Base: Side{Names: []string{base.Name}, Captures: 1}, Head: Side{Names: []string{head.Name}, Captures: 1},
+	}
+	c.fill()
+	for _, p := range []struct {
+		phase      string
+		base, head *float64
+	}{{"prefill", base.Prefill, head.Prefill}, {"decode", base.Decode, head.Decode}} {
+		if (p.base == nil) != (p.head == nil) {
+			lacks := base.Name
+			if p.head == nil {
+				lacks = head.Name
+			}
+			return nil, fmt.Errorf("prefill_decode.%s.total_ms is missing in %s: only one side has that phase", p.phase, lacks)
+		}
+		if p.base != nil {
+			c.addSummaryRow("prefill_decode."+p.phase+".total_ms", report.Nanoseconds, *p.base*1e6, *p.head*1e6, percent, "")
+		}
+	}
+	c.addSummaryRow("cuda_graphs.graph_coverage_pct", report.Ratio, base.GraphCoverage/100, head.GraphCoverage/100, percent, "")
+	note := ""
+	if base.TopKernel != head.TopKernel {
+		note = "; it is another kernel than on the base"
+	}
+	c.addSummaryRow("top_kernels.0.total_time_ms", report.Nanoseconds, base.TopTime*1e6, head.TopTime*1e6, percent, note)
+	failed := int64(0)
+	for i := range c.Gates {
+		if c.Gates[i].Verdict == Fail {
+			failed++
+		}
+		c.Verdict = worse(c.Verdict, c.Gates[i].Verdict)
+	}
+	c.Counts.GatesChecked, c.Counts.MetricsCompared = int64(len(c.Gates)), int64(len(c.Gates))
+	c.Cause = "no total is worse by more than " + exactPercent(percent/100)
+	if failed > 0 {
+		c.Cause = count(failed, "total") + " worse by more than " + exactPercent(percent/100)
+	}
+	c.Cause += "; totals grow with the length of the capture: compare the traces to see what one step costs"
+	return c, c.Validate()
+}
+
+// addSummaryRow compares one number as check_regression does: a time by its relative change, a share by the difference.
+func (c *Comparison) addSummaryRow(metric, u string, base, head, percent float64, note string) {
+	row := Row{
+		Metric: metric, Labels: report.Labels{}, Unit: u, Base: &base, Head: &head, NBase: 1, NHead: 1, BaseValues: []float64{base}, HeadValues: []float64{head},
+		Class: Same, Unreplicated: true,
+	}
+	row.change()
+	// worse and limit in percent: of the base, or percentage points
+	worse, sign, size := 0.0, "+", "%"
+	switch {
+	case u == report.Ratio:
+		worse, sign, size = (base-head)*100, "-", "pp"
+	case base > 0:
+		worse = (head - base) / base * 100
+	case head > 0:
+		worse = math.Inf(1)
+	}
+	limit := sign + unit.Shift(strconv.FormatFloat(percent, 'f', -1, 64), 0) + size
+	g := Gate{
+		Rule: "threshold", Metric: metric, Labels: report.Labels{}, Level: LevelError, Threshold: limit,
+		Base: &base, Head: &head, Delta: row.Delta, Ratio: row.Ratio, Verdict: Pass,
+	}
+	switch {
+	case worse > percent:
+		row.Class, g.Verdict, g.Reason = Regressed, Fail, changeText(&row)+" is more than "+limit+note
+	case worse < -percent:
+		row.Class, g.Reason = Improved, changeText(&row)+note
+	default:
+		g.Reason = changeText(&row) + " is within " + limit + note
+	}
+	g.Class, row.Why = row.Class, "totals compared by threshold alone, as check_regression does"
+	c.Primary, c.Gates = append(c.Primary, row), append(c.Gates, g)
+}
+
+// ThresholdRules are check_regression's questions to reports: the mean time of one unit of the phases prefill and decode,
+// or where the base has neither of one unit; the coverage by CUDA graphs; and the kernel that takes most time of a unit of
+// the base.
+func ThresholdRules(percent float64, base []*report.Report) []Rule {
+	rel := func() *float64 { v := percent / 100; return &v }
+	var rules []Rule
+	for _, name := range []string{"prefill", "decode"} {
+		if phase, ok := phaseOf(base, name); ok {
+			rules = append(rules, Rule{ID: name, Metric: "unit.time.mean", Labels: report.Labels{"phase": phase}, Level: LevelError, Rel: rel(), Direction: Up})
+		}
+	}
+	if len(rules) == 0 {
+		rules = append(rules, Rule{ID: "step", Metric: "unit.time.mean", Labels: report.Labels{}, Level: LevelError, Rel: rel(), Direction: Up})
+	}
+	rules = append(rules, Rule{ID: "graphs", Metric: "graph.coverage", Labels: report.Labels{}, Level: LevelError, Abs: rel(), AbsUnit: report.Ratio, Direction: Down, optional: true})
+	if top := topKernel(base); top != "" {
+		rules = append(rules, Rule{
+			ID: "top kernel", Metric: "kernel.time_per_unit", Labels: report.Labels{"kernel": "*"}, Match: Match{Regex: "^" + regexp.QuoteMeta(top) + "$"},
+			Level: LevelError, Rel: rel(), Direction: Up, optional: true,
+		})
+	}
+	return rules
+}
+
+// phaseOf finds the phase of the units that profilemate would call so.
+func phaseOf(side []*report.Report, name string) (string, bool) {
+	for _, r := range side {
+		for i := range r.Metrics {
+			m := &r.Metrics[i]
+			if m.ID != "unit.time" || len(m.Labels) != 1 {
+				continue
+			}
+			p := strings.ToLower(m.Labels["phase"])
+			if name == "prefill" && strings.Contains(p, "prefill") || name == "decode" && !strings.Contains(p, "prefill") && (strings.Contains(p, "decode") || strings.Contains(p, "generation")) {
+				return m.Labels["phase"], true
+			}
+		}
+	}
+	return "", false
+}
+
+// topKernel is the kernel with most time in one unit of the first report.
+func topKernel(side []*report.Report) string {
+	name, most := "", -1.0
+	if len(side) == 0 {
+		return ""
+	}
+	for i := range side[0].Metrics {
+		m := &side[0].Metrics[i]
+		if k, ok := m.Labels["kernel"]; ok && m.ID == "kernel.time_per_unit" && len(m.Labels) == 1 && m.Value != nil && *m.Value > most {
+			name, most = k, *m.Value
+		}
+	}
+	return name
+}
