@@ -23,8 +23,7 @@ type source struct {
 	units  []aaUnit
 	main   report.Labels // of the group that the unlabelled metrics are of, where it has any
 	device string
-	groups []string // signature-less keys, see groupKey
-	at     int      // of the main group in unit_groups
+	at     int // of the main group in unit_groups
 }
 
 // aaUnit is what one unit took, ns.
@@ -32,7 +31,7 @@ type aaUnit struct{ compute, comm, copied, idle float64 }
 
 func (u aaUnit) time() float64 { return u.compute + u.comm + u.copied + u.idle }
 
-// kernelTime of the unit's two kinds of kernel.
+// sum of one number over units.
 func sum(units []aaUnit, of func(u aaUnit) float64) float64 {
 	var s float64
 	for _, u := range units {
@@ -380,26 +379,28 @@ func (s *source) kindOf(t *report.Table, row []report.Cell) bool {
 	return true
 }
 
-// family is the family of kernels that takes the largest share of the unit below most, and that share.
-func (s *source) family(least, most float64) (name string, share float64) {
+// family of kernels, and the share of the unit it takes.
+type family struct {
+	name  string
+	share float64
+}
+
+// families that take at least so much of a unit, in the report's order. Communication waits and is none.
+func (s *source) families(least float64) []family {
 	t := table(s.report, "unit_kernels")
-	shares := map[string]float64{}
-	var order []string
+	var list []family
 	for _, row := range t.Rows {
-		fam, _ := row[column(t, "family")].Str()
-		v, _ := row[column(t, "share")].Num()
+		name, _ := row[column(t, "family")].Str()
+		share, _ := row[column(t, "share")].Num()
 		if category, _ := row[column(t, "category")].Str(); category == "comm" || category == "graph" {
 			continue
 		}
-		if _, ok := shares[fam]; !ok {
-			order = append(order, fam)
+		at := slices.IndexFunc(list, func(f family) bool { return f.name == name })
+		if at < 0 {
+			at = len(list)
+			list = append(list, family{name: name})
 		}
-		shares[fam] += v
+		list[at].share += share
 	}
-	for _, fam := range order {
-		if v := shares[fam]; v >= least && v < most && v > share {
-			name, share = fam, v
-		}
-	}
-	return name, share
+	return slices.DeleteFunc(list, func(f family) bool { return f.share < least })
 }

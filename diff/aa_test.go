@@ -3,7 +3,7 @@ package diff_test
 import (
 	"flag"
 	"fmt"
-	"math"
+	"hash/fnv"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -14,16 +14,24 @@ import (
 	"github.com/nsys-llm/explain/diff"
 )
 
-// go test ./diff -run TestAA -v -aa 2000
-var aaRuns = flag.Int("aa", 0, "comparisons per world of TestAA; prints the rates")
+// go test ./diff -run TestAA -v -aa 500
+var aaRuns = flag.Int("aa", 0, "comparisons per world and source of TestAA, which then prints its rates")
 
-// The worlds that captures are drawn from. What real captures of one commit do is not known; these are made to be worse
-// than what a GPU with locked clocks does: two captures of "shifting" differ by 2.8 % of clock in one comparison of three.
+const (
+	aaSeed      = 20261120
+	leastFamily = 0.05 // of a unit, for a family that is slowed down
+)
+
+// worlds are what captures of one commit may do. The real repeated captures at hand are steadier than the first: GPU time
+// per pass differs by 0.03 % over three captures of one program (cs336zx), and by 0.2 to 0.5 % between two that differ on
+// the host only (mfu). The goals are held in "usual", where two captures of one commit differ by 1.4 % of clock and by
+// another 1.4 % in each kernel in one comparison of three; "rough" is a GPU that nobody locked the clocks of.
 func worlds() []aaWorld {
-	steady := world{clock: 0.003, kernel: 0.003, host: 0.02, comm: 0.05, drift: 0.002, wander: 0.001, rho: 0.3, block: 4}
-	usual := world{clock: 0.01, kernel: 0.01, host: 0.10, comm: 0.10, drift: 0.01, wander: 0.005, rho: 0.5, block: 4}
-	shifting := world{clock: 0.02, kernel: 0.01, host: 0.20, comm: 0.20, drift: 0.02, wander: 0.01, rho: 0.7, block: 4}
-	return []aaWorld{{"steady", steady}, {"usual", usual}, {"shifting", shifting}}
+	return []aaWorld{
+		{"steady", world{clock: 0.003, kernel: 0.003, host: 0.02, comm: 0.02, drift: 0.002, wander: 0.001, rho: 0.3, block: 4}},
+		{"usual", world{clock: 0.01, kernel: 0.01, host: 0.10, comm: 0.10, drift: 0.01, wander: 0.005, rho: 0.5, block: 4}},
+		{"rough", world{clock: 0.02, kernel: 0.01, host: 0.20, comm: 0.20, drift: 0.02, wander: 0.01, rho: 0.7, block: 4}},
+	}
 }
 
 type aaWorld struct {
@@ -31,37 +39,48 @@ type aaWorld struct {
 	world
 }
 
-const aaSeed = 20261120
-
-// Rates of one world and way of comparing, over comparisons.
+// rates are counts over comparisons of one way of comparing.
 type rates struct {
-	runs, fails, kernelRuns, alarms int // alarms: clean comparisons with a kernel that is wrongly called slower or faster
-	injected, found, extra          int // extra: injected comparisons with another kernel called slower
+	runs, fails, suspects  int // clean ones
+	alarms                 int // clean ones that call a kernel slower or faster
+	injected, found, extra int // +8 % of a family: the family called slower; another kernel called slower
+}
+
+func (r *rates) add(o rates) {
+	r.runs += o.runs
+	r.fails += o.fails
+	r.suspects += o.suspects
+	r.alarms += o.alarms
+	r.injected += o.injected
+	r.found += o.found
+	r.extra += o.extra
 }
 
 func (r *rates) clean(c *diff.Comparison) {
 	r.runs++
-	if c.Verdict == diff.Fail {
+	switch c.Verdict {
+	case diff.Fail, diff.Error:
 		r.fails++
+	case diff.Warn, diff.Inconclusive:
+		r.suspects++
+	case diff.Pass:
 	}
 	if slices.ContainsFunc(c.Kernels, func(k diff.Kernel) bool { return k.Class == diff.Regressed || k.Class == diff.Improved }) {
 		r.alarms++
 	}
 }
 
-// changed counts a comparison in which the kernels in family became slower: found if the largest of them is.
+// changed counts a comparison in which the kernels of a family became slower: found if the largest of them is.
 func (r *rates) changed(c *diff.Comparison, family map[string]bool) {
 	r.injected++
-	largest := -1
-	extra := false
+	largest, extra := -1, false
 	for i := range c.Kernels {
 		k := &c.Kernels[i]
-		if k.BaseName == nil || k.Base == nil {
-			continue
-		}
-		if !family[*k.BaseName] {
+		switch {
+		case k.BaseName == nil || k.Base == nil:
+		case !family[*k.BaseName]:
 			extra = extra || k.Class == diff.Regressed
-		} else if largest < 0 || *k.Base > *c.Kernels[largest].Base {
+		case largest < 0 || *k.Base > *c.Kernels[largest].Base:
 			largest = i
 		}
 	}
@@ -101,72 +120,116 @@ func compare(tb testing.TB, base, head []*report.Report, opt diff.Options) *diff
 	if err != nil {
 		tb.Fatal(err)
 	}
+	if !c.Comparable {
+		tb.Fatalf("not comparable: %+v", c.Reasons)
+	}
 	return c
 }
 
-// TestAA measures how often a comparison of two captures of one commit fails, and how often a slowdown of one family of
-// kernels by 8 % is found, on captures that are resampled from real ones. The goals are issue 3's.
+// aaRates are the rates of one source in one world, by way of comparing.
+type aaRates struct{ one, bare, three rates }
+
+// measure makes runs comparisons of each way. Each calibration, of 5 captures, serves 10 comparisons: its own luck counts
+// as well.
+func (s *source) measure(tb testing.TB, w world, runs int) (a aaRates) {
+	tb.Helper()
+	seed := fnv.New64a()
+	seed.Write([]byte(s.name)) // a stream of its own: sources that are missing change nothing for the others
+	rng := rand.New(rand.NewPCG(aaSeed, seed.Sum64()))
+	clean := func(k int) []*report.Report { return s.side(rng, k, w, change{}) }
+	families := s.families(leastFamily)
+	var noise *diff.Noise
+	for i := range runs {
+		if i%10 == 0 {
+			c, err := diff.Calibrate(clean(5))
+			if err != nil {
+				tb.Fatal(err)
+			}
+			noise = &c.Noise
+		}
+		base, head := clean(1), clean(1)
+		a.one.clean(compare(tb, base, head, diff.Options{Noise: noise}))
+		a.bare.clean(compare(tb, base, head, diff.Options{}))
+		a.three.clean(compare(tb, clean(3), clean(3), diff.Options{}))
+		f := families[rng.IntN(len(families))]
+		a.three.changed(compare(tb, clean(3), s.side(rng, 3, w, change{f.name, 1.08}), diff.Options{}), s.members(f.name))
+	}
+	return a
+}
+
+// realRuns compares all pairs of disjoint runs of n real units, one a side and not calibrated. The pairs overlap, so that
+// their number says less than it seems to.
+func (s *source) realRuns(tb testing.TB, n int) (r rates) {
+	tb.Helper()
+	as := func(units []aaUnit) []*report.Report {
+		return []*report.Report{s.with(units, func(string, string) float64 { return 1 }, 1, uint64(len(units)))}
+	}
+	for a := 0; a+2*n <= len(s.units); a++ {
+		for b := a + n; b+n <= len(s.units); b++ {
+			base, head := as(s.units[a:a+n]), as(s.units[b:b+n])
+			r.clean(compare(tb, base, head, diff.Options{}))
+			r.clean(compare(tb, head, base, diff.Options{}))
+		}
+	}
+	return r
+}
+
+// TestAA measures how often comparisons of captures of one commit fail, and how often a slowdown by 8 % of one family of
+// kernels is found. Without -aa it holds a small sample in one world to bounds that only a defect breaks.
 func TestAA(t *testing.T) {
-	runs := *aaRuns
-	if runs == 0 {
-		runs = 30
-	}
 	list := sources(t)
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	if *aaRuns > 0 {
-		fmt.Fprintln(w, "world\tsource\tclean\t1 a side, calibrated: fail\t1 a side, not calibrated: fail\t3 a side: fail\twith a wrong kernel\t+8 % of a family\tfound\twith another kernel")
+	if *aaRuns == 0 {
+		var sum aaRates
+		for _, s := range list {
+			a := s.measure(t, worlds()[1].world, 6)
+			sum.one.add(a.one)
+			sum.three.add(a.three)
+		}
+		if sum.one.fails > 2 || sum.three.fails > 1 {
+			t.Errorf("of %d clean comparisons, %d fail with one capture a side, and %d with three", sum.one.runs, sum.one.fails, sum.three.fails)
+		}
+		if 10*sum.three.found < 7*sum.three.injected {
+			t.Errorf("of %d slowdowns, %d are found", sum.three.injected, sum.three.found)
+		}
+		return
 	}
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "%d comparisons per cell, seed %d\tclean, 1 a side\tclean, 1 a side\tclean, 3 a side\tclean, 3 a side\t+8 %% of a family, 3 a side\t\t\n", *aaRuns, aaSeed)
+	fmt.Fprintln(w, "world, source (units)\tfail, calibrated\tfail, not calibrated\tfail\tany kernel wrong\tfamilies' shares\tfound\tother kernel wrong")
 	for _, world := range worlds() {
-		var one, bare, three rates
-		for si, s := range list {
-			// A stream of its own for each source, so that sources that are missing change nothing for the others.
-			rng := rand.New(rand.NewPCG(aaSeed, uint64(len(s.name))<<8|uint64(len(s.units))))
-			var one1, bare1, three1 rates
-			family, share := s.family(0.05, 0.50)
-			members := s.members(family)
-			var noise *diff.Noise
-			for i := range runs {
-				if i%20 == 0 { // each calibration serves 20 comparisons: its own luck counts as well
-					c, err := diff.Calibrate(s.side(rng, 5, world.world, change{}))
-					if err != nil {
-						t.Fatal(err)
-					}
-					noise = &c.Noise
-				}
-				base, head := s.side(rng, 1, world.world, change{}), s.side(rng, 1, world.world, change{})
-				one1.clean(compare(t, base, head, diff.Options{Noise: noise}))
-				bare1.clean(compare(t, base, head, diff.Options{}))
-				three1.clean(compare(t, s.side(rng, 3, world.world, change{}), s.side(rng, 3, world.world, change{}), diff.Options{}))
-				if family != "" {
-					slow := s.side(rng, 3, world.world, change{family, 1.08})
-					three1.changed(compare(t, s.side(rng, 3, world.world, change{}), slow, diff.Options{}), members)
-				}
-			}
-			if *aaRuns > 0 {
-				fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%.0f %% of a unit\t%s\t%s\n", world.name, s.name, runs, percent(one1.fails, one1.runs), percent(bare1.fails, bare1.runs), percent(three1.fails, three1.runs),
-					percent(three1.alarms, three1.runs), 100*share, percent(three1.found, three1.injected), percent(three1.extra, three1.injected))
-			}
-			for _, p := range []struct{ to, from *rates }{{&one, &one1}, {&bare, &bare1}, {&three, &three1}} {
-				p.to.runs += p.from.runs
-				p.to.fails += p.from.fails
-				p.to.alarms += p.from.alarms
-				p.to.injected += p.from.injected
-				p.to.found += p.from.found
-				p.to.extra += p.from.extra
-			}
-			_ = si
+		var sum aaRates
+		line := func(name string, a *aaRates, share string) {
+			fmt.Fprintf(w, "%s, %s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", world.name, name, percent(a.one.fails, a.one.runs), percent(a.bare.fails, a.bare.runs), percent(a.three.fails, a.three.runs),
+				percent(a.three.alarms, a.three.runs), share, percent(a.three.found, a.three.injected), percent(a.three.extra, a.three.injected))
 		}
-		if *aaRuns > 0 {
-			fmt.Fprintf(w, "%s\tall\t%d\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", world.name, three.runs, percent(one.fails, one.runs), percent(bare.fails, bare.runs), percent(three.fails, three.runs), percent(three.alarms, three.runs),
-				three.injected, percent(three.found, three.injected), percent(three.extra, three.injected))
+		for _, s := range list {
+			a := s.measure(t, world.world, *aaRuns)
+			text := ""
+			for _, f := range s.families(leastFamily) {
+				text += fmt.Sprintf(" %.0f", 100*f.share)
+			}
+			line(fmt.Sprintf("%s (%d)", s.name, len(s.units)), &a, text[1:]+" %")
+			sum.one.add(a.one)
+			sum.bare.add(a.bare)
+			sum.three.add(a.three)
 		}
+		line("all", &sum, "")
 	}
 	w.Flush()
+	fmt.Println("disjoint runs of n real units of one capture, one a side, not calibrated: comparisons that fail")
+	for _, s := range list {
+		fmt.Printf("  %s:", s.name)
+		for n := 4; 2*n <= len(s.units); n++ {
+			r := s.realRuns(t, n)
+			fmt.Printf("  n=%d %d of %d", n, r.fails, r.runs)
+		}
+		fmt.Println()
+	}
 }
 
 func percent(n, of int) string {
 	if of == 0 {
 		return "–"
 	}
-	return fmt.Sprintf("%.1f %%", math.Round(1000*float64(n)/float64(of))/10)
+	return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(of))
 }

@@ -16,6 +16,7 @@ const (
 	commonLeast = 0.015 // shift of all kernels from which it is named
 	commonShare = 0.80  // of the compute time must have shifted alike
 	commonKinds = 5     // kernels that it takes to say so
+	namedShare  = 0.01  // of the unit's time, from which a replaced kernel is named
 	mixMoved    = 0.10  // change of a kind's share of the time from which the mix is said to have changed
 )
 
@@ -41,6 +42,9 @@ func (x *comparer) cause() string {
 	}
 	if s := x.structural(text); s != "" {
 		text += "; " + s
+	}
+	if r := x.replaced(text); r != "" {
+		text += "; " + r
 	}
 	if m := x.mixText(); m != "" {
 		text += "; " + m
@@ -367,6 +371,28 @@ func (x *comparer) structural(text string) string {
 		list = append(list, s.Text)
 	}
 	return strings.Join(list, ", ")
+}
+
+// replaced names the largest kernel that another one stands for, if it takes a share of the unit and is not named yet.
+func (x *comparer) replaced(text string) string {
+	best, most, n := "", 0.0, 0
+	for i := range x.c.Kernels {
+		k := &x.c.Kernels[i]
+		if k.BaseName == nil || k.HeadName == nil || k.PairedBy == ByExact || max(*k.Base, *k.Head) < namedShare*x.c.Attribution.Base {
+			continue
+		}
+		n++
+		if m := max(*k.Base, *k.Head); m > most {
+			best, most = shorten(*k.BaseName)+" → "+shorten(*k.HeadName), m
+		}
+	}
+	switch {
+	case n == 0 || strings.Contains(text, best):
+		return ""
+	case n == 1:
+		return "a kernel was replaced: " + best
+	}
+	return fmt.Sprintf("%d kernels were replaced, most of all %s", n, best)
 }
 
 // mixText says that the mix of units changed, which the times of one kind of unit do not feel.

@@ -13,7 +13,7 @@ type Options struct {
 	Version  string  // of explain, for Comparison.Tool
 	Phase    string  // compare units of this phase; empty: the one with most time
 	Batch    *int64  // and of this batch size
-	MinShare float64 // kernels below this share of the unit go to others, 0..1; 0 means DefaultMinShare
+	MinShare float64 // kernels below this share of the shorter unit go to others, 0..1; 0 means DefaultMinShare
 	Top      int     // rows of kernels; 0 means DefaultTop
 	Noise    *Noise  // from calibrate; nil: DefaultFloor
 	Rules    []Rule  // nil: the default rules
@@ -100,8 +100,7 @@ func (x *comparer) compare() {
 	head, headOthers := x.head.merged()
 	var rows, rest []pair
 	if c.Depth == DepthKernel {
-		time, _ := x.base.mean(func(v *view) (float64, bool) { return v.time.Mean, true })
-		rows, rest = x.kernelRows(base, head, time)
+		rows, rest = x.kernelRows(base, head, x.shorter())
 		x.kernels(base, head, rows, rest)
 	}
 	x.attribute(base, head, baseOthers, headOthers, rows, rest)

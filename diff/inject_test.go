@@ -150,6 +150,7 @@ func TestInjectedRename(t *testing.T) {
 	if c.Identical {
 		t.Error("another kernel is not the same numbers")
 	}
+	says(t, c, engineGEMM+" → "+engineGEMM2)
 }
 
 // Attention becomes two kernels, of 15 and 10 µs instead of 20, with 1 µs between: 6 times 6 µs more, 30 of it compute.
@@ -162,7 +163,7 @@ func TestInjectedSplit(t *testing.T) {
 		t.Fatal("a kernel has no row")
 	}
 	within(t, "sum of the rows", old.Delta+second.Delta+map[bool]float64{true: 0, false: first.Delta}[old == first], 30_000)
-	says(t, c, "replaced by 2 kernels", "+30 µs per unit")
+	says(t, c, "replaced by 2 kernels", "+30.01 µs per unit")
 	if old != first || !strings.Contains(old.Note, "replaced by 2 kernels") || second.Class != diff.Added || second.Note == "" {
 		t.Errorf("attention: %+v\nand %+v", old, second)
 	}

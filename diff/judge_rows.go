@@ -143,9 +143,7 @@ func (j *judge) compared(r *Rule, id, stat string) (subject, bool) {
 		if rowID != id || !sameStat(stat, rowStat) {
 			continue
 		}
-		// The main kind of a phase is what the metrics that carry the phase alone are of.
-		main := len(row.Labels) == 0 && len(r.Labels) == 1 && r.Labels["phase"] != "" && r.Labels["phase"] == j.c.Unit.Phase
-		if main || r.takes(row.Labels) && len(r.Labels) == len(row.Labels) && !wild(r.Labels) {
+		if j.phaseRow(r, row, id, stat) || r.takes(row.Labels) && len(r.Labels) == len(row.Labels) && !wild(r.Labels) {
 			at, several = i, false
 			break
 		}
@@ -164,6 +162,21 @@ func (j *judge) compared(r *Rule, id, stat string) (subject, bool) {
 		s.length = !r.budgeted() && dependsOnLength(id, row.Unit, stat)
 	}
 	return s, true
+}
+
+// phaseRow reports whether a rule on a phase means this row: metrics that carry the phase alone are of its kind of unit with
+// most time, so they do if their values are the row's, or if the row needs no labels to say what it is of.
+func (j *judge) phaseRow(r *Rule, row *Row, id, stat string) bool {
+	phase := r.Labels["phase"]
+	if phase == "" || len(r.Labels) != 1 || phase != j.c.Unit.Phase {
+		return false
+	}
+	if len(row.Labels) == 0 {
+		return true
+	}
+	base, head := sideOf(j.base, id, stat, r.Labels), sideOf(j.head, id, stat, r.Labels)
+	b, h := base.mean(), head.mean()
+	return b != nil && h != nil && row.Base != nil && row.Head != nil && *b == *row.Base && *h == *row.Head
 }
 
 // sameStat: a metric of the unit of work has its median as its value.

@@ -188,4 +188,3 @@ func (c *capture) within(other *capture) bool {
 
 // metricFamily is a metric with the dimensions that it has here.
 func metricFamily(m *report.Metric) string { return m.ID + "{" + labelKeys(m.Labels) }
-

@@ -73,9 +73,6 @@ func (c *Comparison) Page() doc.Document {
 		d.Add(t)
 	}
 	d.Add(doc.P(c.sides()...))
-	if t, ok := c.gateTable(c.noticedGates(), len(c.Gates)); ok {
-		d.Add(t)
-	}
 	if c.Comparable {
 		if t, ok := c.attributionTable(termKernelMax, true); ok {
 			d.Add(doc.H(2, "causes", "Where the change comes from"))
@@ -89,6 +86,10 @@ func (c *Comparison) Page() doc.Document {
 		if t, ok := c.apiTable(true); ok {
 			d.Add(t)
 		}
+	}
+	if t, ok := c.gateTable(c.noticedGates(), len(c.Gates)); ok {
+		t.Caption = nil
+		d.Add(doc.H(2, "gates", "Gates that did not pass"), t)
 	}
 	d.Add(doc.P(c.checked()...))
 	d.Add(c.details()...)
@@ -111,10 +112,12 @@ func (c *Comparison) details() []doc.Block {
 		t.Caption = nil
 		fold("All host calls per unit", t)
 	}
-	if len(c.Primary) > 0 {
-		if t, ok := c.primaryTable(c.Primary); ok {
-			fold("All metrics and how each was decided", t, c.decisions())
+	if t, ok := c.primaryTable(c.Primary); ok {
+		blocks := []doc.Block{c.decisions()}
+		if len(c.Primary) > maxPrimary {
+			blocks = []doc.Block{t, c.decisions()}
 		}
+		fold("How each metric was decided", blocks...)
 	}
 	if t, ok := c.gateTable(c.Gates, len(c.Gates)); ok {
 		t.Caption = nil
@@ -240,6 +243,9 @@ func (c *Comparison) sides() []doc.Span {
 		if c.Unit.Batch != nil {
 			spans = append(spans, doc.Text(", batch "+unit.Int(*c.Unit.Batch)))
 		}
+		if c.Unit.Tokens != nil {
+			spans = append(spans, doc.Text(", "+unit.Int(*c.Unit.Tokens)+" prompt tokens"))
+		}
 		spans = append(spans, doc.Text("): "+unit.Int(c.Unit.BaseN)+" → "+count(c.Unit.HeadN, "unit")))
 	}
 	if c.unreplicated() {
@@ -304,8 +310,14 @@ func (c *Comparison) checked() []doc.Span {
 			sep = ", "
 		}
 	}
-	text += ". Compared " + count(c.Counts.MetricsCompared, "metric") + ", " + count(c.Counts.KernelsCompared, "kernel") + " (" + unit.Int(c.Counts.KernelsPaired) + " paired), " +
-		unit.Int(c.Counts.UnitsBase) + " → " + count(c.Counts.UnitsHead, "unit") + "."
+	text += ". Compared " + count(c.Counts.MetricsCompared, "metric")
+	if c.Counts.KernelsCompared > 0 {
+		text += ", " + count(c.Counts.KernelsCompared, "kernel") + " (" + unit.Int(c.Counts.KernelsPaired) + " paired)"
+	}
+	if c.Counts.UnitsBase > 0 || c.Counts.UnitsHead > 0 {
+		text += ", " + unit.Int(c.Counts.UnitsBase) + " → " + count(c.Counts.UnitsHead, "unit")
+	}
+	text += "."
 	return doc.Spans(doc.Text(text))
 }
 

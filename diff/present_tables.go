@@ -17,7 +17,7 @@ func (c *Comparison) primaryTable(rows []Row) (doc.Table, bool) {
 	}
 	t := doc.Table{ID: "primary", Columns: []doc.Column{
 		{Title: "Per unit of work"}, {Title: "Base", Align: doc.Right}, {Title: "Head", Align: doc.Right},
-		{Title: "Change", Align: doc.Right}, {Title: "", Align: doc.Right}, {Title: "Interval", Align: doc.Right, Wide: true}, {Title: "Class"},
+		{Title: "Change", Align: doc.Right}, {Title: "", Align: doc.Right}, {Title: intervalTitle(rows), Align: doc.Right, Wide: true}, {Title: "Class"},
 	}}
 	if c.Unit.Kind == "" || c.Unit.Kind == "none" {
 		t.Columns[0].Title = "Metric"
@@ -47,6 +47,24 @@ func (c *Comparison) primaryTable(rows []Row) (doc.Table, bool) {
 	return t, true
 }
 
+// intervalTitle has the level of the intervals where they share one.
+func intervalTitle(rows []Row) string {
+	level := 0.0
+	for i := range rows {
+		switch x := rows[i].Interval; {
+		case x == nil:
+		case level != 0 && x.Level != level:
+			return "Interval"
+		default:
+			level = x.Level
+		}
+	}
+	if level == 0 {
+		return "Interval"
+	}
+	return strings.TrimSuffix(exactPercent(level), "%") + " % interval"
+}
+
 func intervalText(i *Interval) string {
 	if i == nil {
 		return ""
@@ -71,7 +89,7 @@ func (c *Comparison) decisions() doc.Block {
 		if r.Why == "" {
 			continue
 		}
-		spans := append(metricCell(r.Metric, r.Labels), doc.Text(": "+r.Why))
+		spans := append(metricCell(r.Metric, nil), doc.Text(": "+r.Why))
 		if r.NeedCaptures != nil {
 			spans = append(spans, doc.Text("; "+count(*r.NeedCaptures, "capture")+" a side would settle it"))
 		}
@@ -106,7 +124,7 @@ func (c *Comparison) attributionTable(kernels int, effects bool) (doc.Table, boo
 		}
 		for _, cause := range pick("idle_cause") {
 			if cause.Base != 0 || cause.Head != 0 {
-				indent[cause] = "of it "
+				indent[cause] = "idle: "
 				rows = append(rows, cause)
 			}
 		}
@@ -341,13 +359,21 @@ func (c *Comparison) gateList(limit int) []doc.Block {
 	for i := range gates[:min(len(gates), limit)] {
 		g := &gates[i]
 		spans := append(doc.Spans(doc.Strong(string(g.Verdict)).With(verdictTone(g.Verdict)), doc.Text(" ")), g.rule()...)
-		spans = append(append(append(spans, doc.Text(" on ")), metricCell(g.Metric, g.Labels)...), doc.Text(": "+clip(g.Reason)))
+		spans = append(append(append(spans, doc.Text(" on ")), c.gateMetric(g)...), doc.Text(": "+clip(g.Reason)))
 		l.Items = append(l.Items, doc.Item{Spans: spans})
 	}
 	if n := len(gates) - limit; n > 0 {
 		l.Items = append(l.Items, doc.Item{Spans: doc.Spans(doc.Text("and " + unit.Int(int64(n)) + " more"))})
 	}
 	return []doc.Block{doc.H(2, "gates", "Gates that did not pass"), l}
+}
+
+// gateMetric is what a gate judged; a kernel goes by its display name.
+func (c *Comparison) gateMetric(g *Gate) doc.Cell {
+	if k, ok := g.Labels["kernel"]; ok && len(g.Labels) == 1 {
+		return doc.Cell{doc.Code(g.Metric), doc.Text(" "), doc.Name(c.display(k))}
+	}
+	return metricCell(g.Metric, g.Labels)
 }
 
 // rule is the rule's name, which is text of the user, and what it tolerates.
@@ -366,7 +392,7 @@ func (c *Comparison) gateTable(gates []Gate, limit int) (doc.Table, bool) {
 	t := doc.Table{ID: "gates", Caption: doc.Spans(doc.Text("Gates")), Columns: []doc.Column{{Title: "Verdict"}, {Title: "Rule"}, {Title: "Metric"}, {Title: "Reason"}}}
 	for i := range gates[:min(len(gates), limit)] {
 		g := &gates[i]
-		t.Rows = append(t.Rows, []doc.Cell{{doc.Text(string(g.Verdict)).With(verdictTone(g.Verdict))}, g.rule(), metricCell(g.Metric, g.Labels), {doc.Text(g.Reason)}})
+		t.Rows = append(t.Rows, []doc.Cell{{doc.Text(string(g.Verdict)).With(verdictTone(g.Verdict))}, g.rule(), c.gateMetric(g), {doc.Text(g.Reason)}})
 	}
 	if n := len(gates) - limit; n > 0 {
 		t.Foot = append(t.Foot, []doc.Cell{nil, {doc.Text("and " + unit.Int(int64(n)) + " more")}})

@@ -289,8 +289,16 @@ func (x *comparer) immaterial(p *primary, row *Row) bool {
 	if !p.part {
 		return false
 	}
-	time, ok := x.base.mean(func(v *view) (float64, bool) { return v.time.Mean, true })
-	return ok && math.Abs(*row.Delta) < leastPart*time
+	return math.Abs(*row.Delta) < leastPart*x.shorter()
+}
+
+// shorter is the mean time of a unit on the side where it is shorter, ns. Shares that decide what is shown or judged are of
+// it, so that swapping the sides changes nothing.
+func (x *comparer) shorter() float64 {
+	time := func(v *view) (float64, bool) { return v.time.Mean, true }
+	b, _ := x.base.mean(time)
+	h, _ := x.head.mean(time)
+	return min(b, h)
 }
 
 // interval over the units inside the captures: by block bootstrap, or, with few units, between the ratios of the most

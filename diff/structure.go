@@ -249,7 +249,6 @@ func (x *comparer) apiRows() {
 		}
 		return r, true
 	}
-	unitTime, _ := x.base.mean(func(v *view) (float64, bool) { return v.time.Mean, true })
 	for _, name := range x.callNames() {
 		b, ok := of(x.base, name)
 		h, ok2 := of(x.head, name)
@@ -274,7 +273,7 @@ func (x *comparer) apiRows() {
 			ratio := *a.HeadMean / *a.BaseMean
 			a.Ratio = &ratio
 			switch l := math.Abs(math.Log(ratio)); {
-			case l <= math.Log1p(DefaultFloor) || max(b.time, h.time) < leastCall*unitTime:
+			case l <= math.Log1p(DefaultFloor) || max(b.time, h.time) < leastCall*x.shorter():
 				a.Class = Same
 			case blocks(name): // lasts as long as what it waits for
 			case l > math.Log1p(2*DefaultFloor):

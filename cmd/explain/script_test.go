@@ -6,10 +6,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest"
 )
 
 func TestMain(m *testing.M) {
@@ -27,17 +33,72 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	edited := editedTraces(t, filepath.Join(traces, "serving.sqlite"))
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("TRACES", traces)
 			e.Setenv("TMPDIR", e.WorkDir+"/.tmp")
+			for name, content := range edited {
+				if err := os.WriteFile(filepath.Join(e.WorkDir, name), content, 0o644); err != nil {
+					return err
+				}
+			}
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"code": wantCode,
 		},
 	})
+}
+
+// editedTraces are copies of the serving trace, each with one change, that every script finds in its folder.
+func editedTraces(t *testing.T, src string) map[string][]byte {
+	t.Helper()
+	all := func(string) bool { return true }
+	traces := map[string][]byte{}
+	for name, edit := range map[string]tracetest.Edit{
+		"slow.sqlite":      tracetest.InsertGaps(60_000, stepStarts(t, src)...),
+		"attention.sqlite": tracetest.ScaleKernels(func(name string) bool { return strings.Contains(name, "FlashAttn") }, 1.2),
+		"pageable.sqlite":  tracetest.PageableCopies(),
+		"a1.sqlite":        tracetest.ScaleKernels(all, 1.01),
+		"a2.sqlite":        tracetest.ScaleKernels(all, 0.98),
+		"a3.sqlite":        tracetest.ScaleKernels(all, 1.005),
+	} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := tracetest.Rewrite(src, path, edit); err != nil {
+			t.Fatal(err)
+		}
+		traces[name] = read(t, path)
+	}
+	return traces
+}
+
+// stepStarts are moments inside the steps of a trace: a little after each unit of work of the first device began.
+func stepStarts(t *testing.T, src string) []int64 {
+	t.Helper()
+	res, err := analyze.Run(context.Background(), src, analyze.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var at []int64
+	for _, s := range res.Report.Sections {
+		for _, table := range s.Tables {
+			if table.ID != "units" {
+				continue
+			}
+			column := func(id string) int {
+				return slices.IndexFunc(table.Columns, func(c report.Column) bool { return c.ID == id })
+			}
+			for _, row := range table.Rows {
+				start, _ := row[column("start")].Int()
+				if device, _ := row[column("device_id")].Int(); device == 0 {
+					at = append(at, start+1)
+				}
+			}
+		}
+	}
+	return at
 }
 
 func wantCode(ts *testscript.TestScript, neg bool, args []string) {

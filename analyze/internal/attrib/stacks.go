@@ -170,3 +170,56 @@ func (s *Stacks) Walk(call int32, visit func(r int32) (more bool)) {
 		}
 	}
 }
+
+// Nearest finds the nearest range outward from a call that has some property. What it finds on the way it remembers, so
+// that many calls deep inside many ranges cost one walk together.
+type Nearest struct {
+	stacks *Stacks
+	has    func(r int32) bool
+	near   []int32 // by node: the nearest node from it outward that has the property, trace.None, or unseen
+	path   []int32
+}
+
+const unseen int32 = -2
+
+// Nearest prepares a search for ranges that have a property.
+func (s *Stacks) Nearest(has func(r int32) bool) *Nearest {
+	x := &Nearest{stacks: s, has: has, near: make([]int32, len(s.Parent)+len(s.copies))}
+	for i := range x.near {
+		x.near[i] = unseen
+	}
+	return x
+}
+
+// Of returns the nearest range that encloses the call and has the property, or trace.None.
+func (x *Nearest) Of(call int32) int32 {
+	if call == trace.None {
+		return trace.None
+	}
+	s := x.stacks
+	start, end := s.api.Start(int(call)), s.api.End(int(call))
+	for n := x.from(s.from[call]); n != trace.None; n = x.from(s.outward(n)) {
+		if r := s.rangeOf(n); s.ranges.Start(int(r)) <= start && s.ranges.End(int(r)) >= end {
+			return r
+		}
+	}
+	return trace.None
+}
+
+func (x *Nearest) from(n int32) int32 {
+	x.path = x.path[:0]
+	for n != trace.None && x.near[n] == unseen && !x.has(x.stacks.rangeOf(n)) {
+		x.path = append(x.path, n)
+		n = x.stacks.outward(n)
+	}
+	if n != trace.None {
+		if x.near[n] == unseen {
+			x.near[n] = n
+		}
+		n = x.near[n]
+	}
+	for _, p := range x.path {
+		x.near[p] = n
+	}
+	return n
+}

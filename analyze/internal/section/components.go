@@ -68,14 +68,14 @@ func components(in *Input, out *Output) {
 			byRange[n] = component(c)
 		}
 	}
+	nearest := in.Stacks.Nearest(func(r int32) bool { return byRange[in.Trace.Ranges.Name(int(r))] != none })
 	var total, covered, coveredRows int64
 	for i := lo; i < hi; i++ {
 		dur, named, ranged := k.Dur(i), byName[k.Name(i)], none
 		if in.NVTX != nil && in.NVTX.KernelRange[i] != trace.None {
-			in.Stacks.Walk(in.Calls.Kernel[i], func(r int32) bool {
+			if r := nearest.Of(in.Calls.Kernel[i]); r != trace.None {
 				ranged = byRange[in.Trace.Ranges.Name(int(r))]
-				return ranged == none
-			})
+			}
 		}
 		total += dur
 		list[named].byName += dur

@@ -174,7 +174,7 @@ func topKernelFindings(in *Input, out *Output, list []totals, total, hidden int6
 	}
 	advice := append([]string{first}, kernelAdvice[in.Kinds[top.key].Category]...)
 	if in.minor(top.total) {
-		severity, advice = report.Low, []string{"It is no place to start: kernels take little of the GPUs' time in this window."}
+		advice = append([]string{"Kernels take little of the GPUs' time in this window: look first at what fills the rest."}, advice...)
 	}
 	switch {
 	case share >= dominantKernel:

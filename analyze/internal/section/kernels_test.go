@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze"
@@ -127,14 +128,20 @@ func TestLargeKernelIsFound(t *testing.T) {
 	l.finding("dominant_kernel", "")
 }
 
-// One kernel is all of the kernel time, and 20 of 1000 µs: it dominates, and is no place to start.
-func TestMinorKernelIsLow(t *testing.T) {
+// One kernel is all of the kernel time, and 20 of 1000 µs: it dominates the kernels, and is no place to start.
+func TestMinorKernelIsNoPlaceToStart(t *testing.T) {
 	b := tracetest.New()
 	th := b.Process(1, "p").Thread(1, "")
 	for _, at := range []int64{0, 990 * us} {
 		th.Launch("a", at, at+1, tracetest.Kernel{Start: at, End: at + 10*us})
 	}
-	look(t, b, analyze.Options{}).finding("dominant_kernel", report.Low)
+	l := look(t, b, analyze.Options{})
+	l.finding("dominant_kernel", report.High)
+	for _, f := range l.Report.Findings {
+		if f.ID == "dominant_kernel" && !strings.Contains(f.Advice[0], "look first at what fills the rest") {
+			t.Errorf("first advice: %s", f.Advice[0])
+		}
+	}
 }
 
 // The largest kernel outside of graphs has 60 of 100 µs, and of all 9100 µs next to nothing.

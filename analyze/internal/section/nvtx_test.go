@@ -437,3 +437,21 @@ func unquoteCell(s string) string {
 	}
 	return s
 }
+
+// Sixty ranges of 1 µs follow each other in one process, with a kernel of 2 ns launched in each: each has its metrics by
+// process, not only the first fifty, where nsys-llm-explainer stopped.
+func TestRangesByProcessBeyondFifty(t *testing.T) {
+	b := tt.New()
+	th := b.Process(7, "p").Thread(7, "")
+	for i := range int64(60) {
+		name := "layer_" + string(rune('A'+i))
+		th.Range(name, i*micro, (i+1)*micro)
+		th.Launch("k", i*micro+100, i*micro+200, tt.Kernel{Start: i*micro + 300, End: i*micro + 302})
+	}
+	r := analyse(t, b, analyze.Options{}).Report
+	for i := range 60 {
+		name := "layer_" + string(rune('A'+i))
+		metric(t, r, 2, "nvtx.gpu_time", "pid", "7", "range", name)
+		metric(t, r, 1*micro, "nvtx.wall_time", "pid", "7", "range", name)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -92,12 +93,13 @@ func (a *phaseSum) add(b *phaseSum) {
 
 // phaseSums adds up a trace by process and phase.
 type phaseSums struct {
-	in     *Input
-	used   []int32 // phases that occur, as indexes into Options.Phases
-	byName []int32 // by index into Ranges.Names: index into used, or trace.None
-	any    bool    // something maps to a phase
-	sums   []phaseSum
-	durs   *groups // kernel durations by phase
+	in      *Input
+	used    []int32         // phases that occur, as indexes into Options.Phases
+	byName  []int32         // by index into Ranges.Names: index into used, or trace.None
+	nearest *attrib.Nearest // range that maps to a phase
+	any     bool            // something maps to a phase
+	sums    []phaseSum
+	durs    *groups // kernel durations by phase
 	// Kernel time in the window, and the part of it that some range encloses, whatever its phase.
 	total, attributed int64
 }
@@ -126,6 +128,7 @@ func newPhaseSums(in *Input) *phaseSums {
 			x.byName[i] = index[p]
 		}
 	}
+	x.nearest = in.Stacks.Nearest(func(i int32) bool { return x.byName[r.Name(int(i))] != trace.None })
 	procs := len(in.Trace.Procs) + 1
 	x.sums = make([]phaseSum, procs*(len(x.used)+1))
 	for i := range x.sums {
@@ -149,12 +152,10 @@ func (x *phaseSums) at(proc, phase int32) *phaseSum {
 
 // around is the phase of the nearest range outward from the call that maps to one.
 func (x *phaseSums) around(call int32) int32 {
-	phase := trace.None
-	x.in.Stacks.Walk(call, func(r int32) bool {
-		phase = x.byName[x.in.Trace.Ranges.Name(int(r))]
-		return phase == trace.None
-	})
-	return phase
+	if r := x.nearest.Of(call); r != trace.None {
+		return x.byName[x.in.Trace.Ranges.Name(int(r))]
+	}
+	return trace.None
 }
 
 func (x *phaseSums) addKernels() {

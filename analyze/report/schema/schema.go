@@ -10,7 +10,10 @@ import (
 //go:embed report.schema.json
 var reportSchema string
 
-var texts = map[string]string{"report": reportSchema}
+//go:embed comparison.schema.json
+var comparisonSchema string
+
+var texts = map[string]string{"report": reportSchema, "comparison": comparisonSchema}
 
 // Names lists the schemas.
 func Names() []string {

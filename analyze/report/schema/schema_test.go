@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/diff"
 )
 
 // node is the part of JSON Schema the published schema uses.
@@ -25,12 +26,14 @@ type node struct {
 
 // TestSchemaFollowsTheTypes fails when a field is added to the model and not to the schema, or the other way round.
 func TestSchemaFollowsTheTypes(t *testing.T) {
-	text, _ := Text("report")
-	var root node
-	if err := json.Unmarshal([]byte(text), &root); err != nil {
-		t.Fatal(err)
+	for name, typ := range map[string]reflect.Type{"report": reflect.TypeFor[report.Report](), "comparison": reflect.TypeFor[diff.Comparison]()} {
+		text, _ := Text(name)
+		var root node
+		if err := json.Unmarshal([]byte(text), &root); err != nil {
+			t.Fatal(err)
+		}
+		compare(t, &root, &root, typ, name)
 	}
-	compare(t, &root, &root, reflect.TypeFor[report.Report](), "report")
 }
 
 func compare(t *testing.T, root, n *node, typ reflect.Type, path string) {
@@ -87,7 +90,7 @@ func compare(t *testing.T, root, n *node, typ reflect.Type, path string) {
 }
 
 func TestNames(t *testing.T) {
-	if got := Names(); !slices.Equal(got, []string{"report"}) {
+	if got := Names(); !slices.Equal(got, []string{"comparison", "report"}) {
 		t.Errorf("Names() = %v", got)
 	}
 	if _, ok := Text("no such"); ok {

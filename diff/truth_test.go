@@ -1,0 +1,230 @@
+package diff_test
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/diff"
+)
+
+// sharedTrace is the path of a real capture, which is not part of the repository.
+func sharedTrace(tb testing.TB, name string) string {
+	tb.Helper()
+	path := filepath.Join("..", "..", "shared", "traces", name+".sqlite")
+	if _, err := os.Stat(path); err != nil {
+		tb.Skipf("the real capture %s is not here; the truths of shared/expected/diffs.md are checked where it is", name)
+	}
+	return path
+}
+
+// realReports analyses captures once per test.
+func realReports(tb testing.TB) func(name string) *report.Report {
+	known := map[string]*report.Report{}
+	return func(name string) *report.Report {
+		if known[name] == nil {
+			known[name] = reportOfFile(tb, sharedTrace(tb, name), analyze.Options{})
+		}
+		return known[name]
+	}
+}
+
+// truth is a row of shared/expected/diffs.md, in both directions.
+type truth struct {
+	base, head  string
+	comparable  bool
+	reason      diff.Code  // of a side that cannot be compared, or of what could not
+	class, back diff.Class // of unit.time.p50; empty where there is no such row
+	ratio       float64    // of the mean unit.time; 0: not checked
+	verdict     diff.Verdict
+	backVerdict diff.Verdict
+	cause       []string // parts of the sentence, forwards
+}
+
+func truths() []truth {
+	return []truth{
+		{"cs336_hoponga_exp2023_4", "cs336_hoponga_exp2024_2", true, "", diff.Same, diff.Same, 1, diff.Pass, diff.Pass, []string{"No change: every number"}},
+		{"mordred_native_old_b", "mordred_exp2023_4", true, diff.NoUnit, "", "", 0, diff.Pass, diff.Pass, []string{"No change: every number"}},
+		// 17.53 → 19.95 ms mean: +13.83 %.
+		{"nsysai_mfu_2gpu_before", "nsysai_mfu_2gpu_after", true, "", diff.Regressed, diff.Improved, 1.1383, diff.Fail, "", []string{"Slower", "host slower", "cudaLaunchKernel +38", "cudaMemsetAsync", "GPU compute unchanged"}},
+		{"cs336zx_2_7B", "cs336zx_2_7B_clean", true, "", diff.Same, diff.Same, 1, diff.Pass, diff.Pass, []string{"No change"}},
+		{"cs336zx_2_7B", "cs336zx_2_7B_nvtx", true, "", diff.Same, diff.Same, 1, diff.Pass, diff.Pass, []string{"No change"}},
+		// Busy 839.09 → 781.13 ms: -6.91 %.
+		{"cs336zx_2_7B_clean", "cs336zx_2_7B_compile_cudagraph", true, diff.GraphCaptureMismatch, diff.Improved, diff.Regressed, 0.9288, diff.Pass, diff.Fail, []string{"Faster", "GPU busy -6.9 %", "CUDA graphs hide kernels"}},
+		// 701.5 → 206.1 µs: -70.6 %.
+		{"rodinia_report2_native", "rodinia_report3_native", true, "", diff.Improved, diff.Regressed, 0.2938, diff.Pass, diff.Fail, []string{"Faster", "Fan2"}},
+		{"fuser_h200_report1", "fuser_h200_report2", false, diff.NoUnit, "", "", 0, diff.Inconclusive, diff.Inconclusive, []string{"Not comparable", "no unit of work"}},
+		{"nsysai_h100_2gpu_1s", "nsysai_mfu_2gpu_before", false, diff.DifferentWork, diff.Unsettled, diff.Unsettled, 0, diff.Inconclusive, diff.Inconclusive, []string{"Not comparable", "different work"}},
+		{"nsysai_mfu_2gpu_before", "alpa_r1_memcpy_nokernel", false, diff.EmptySide, "", "", 0, diff.Inconclusive, diff.Inconclusive, []string{"Not comparable", "holds no kernels"}},
+		{"nsysai_mfu_2gpu_before", "weatherbench_2025_5", false, diff.EmptySide, "", "", 0, diff.Inconclusive, diff.Inconclusive, []string{"Not comparable"}},
+		{"nsysai_mfu_2gpu_before", "pycnv_2023_4_1_nocuda", false, diff.EmptySide, "", "", 0, diff.Inconclusive, diff.Inconclusive, []string{"Not comparable"}},
+		{"cs336zx_2_7B", "sglang_baseline_report", false, diff.NoUnit, "", "", 0, diff.Inconclusive, diff.Inconclusive, []string{"Not comparable", "--unit kernel:"}},
+	}
+}
+
+func TestTruths(t *testing.T) {
+	get := realReports(t)
+	for _, w := range truths() {
+		t.Run(w.base+" to "+w.head, func(t *testing.T) {
+			base, head := get(w.base), get(w.head)
+			there, back := diffOf(t, base, head, diff.Options{}), diffOf(t, head, base, diff.Options{})
+			t.Log(there.Verdict, there.Cause)
+			t.Log(back.Verdict, back.Cause)
+			w.check(t, there, w.class, w.verdict, w.ratio)
+			ratio := 0.0
+			if w.ratio != 0 {
+				ratio = 1 / w.ratio
+			}
+			w.check(t, back, w.back, w.backVerdict, ratio)
+			says(t, there, w.cause...)
+			mirrored(t, there, back)
+		})
+	}
+}
+
+func (w *truth) check(t *testing.T, c *diff.Comparison, class diff.Class, verdict diff.Verdict, ratio float64) {
+	t.Helper()
+	if c.Comparable != w.comparable {
+		t.Errorf("comparable %v: %v", c.Comparable, c.Reasons)
+	}
+	if w.reason != "" && (len(c.Reasons) == 0 || c.Reasons[0].Code != w.reason) {
+		t.Errorf("reasons %v, want %s", c.Reasons, w.reason)
+	}
+	if verdict != "" && c.Verdict != verdict {
+		t.Errorf("verdict %s, want %s: %+v", c.Verdict, verdict, c.Gates)
+	}
+	if c.Verdict == diff.Fail && class != diff.Regressed {
+		t.Errorf("fails")
+	}
+	if class == "" {
+		return
+	}
+	if r := primaryRow(t, c, "unit.time.p50"); r.Class != class {
+		t.Errorf("unit.time.p50 is %s, want %s: %s", r.Class, class, r.Why)
+	}
+	if r := primaryRow(t, c, "unit.time.mean"); ratio != 0 && math.Abs(*r.Ratio-ratio) > 0.002*ratio {
+		t.Errorf("unit.time.mean changes by %v, want %v", *r.Ratio, ratio)
+	}
+}
+
+// No kernel is blamed for a slower host, and none for what CUDA graphs hide.
+func TestNoKernelIsBlamed(t *testing.T) {
+	get := realReports(t)
+	c := diffOf(t, get("nsysai_mfu_2gpu_before"), get("nsysai_mfu_2gpu_after"), diff.Options{})
+	for i := range c.Kernels {
+		if k := &c.Kernels[i]; k.Class == diff.Regressed {
+			t.Errorf("%s is blamed: %s", *k.BaseName, k.Why)
+		}
+	}
+	if d := attributed(c, diff.KindClass, diff.ClassCompute); math.Abs(d) > 0.006*15e6 {
+		t.Errorf("compute changes by %v ns, want 0.2 to 0.5 %%", d)
+	}
+	within(t, "idle", attributed(c, diff.KindClass, diff.ClassIdle), 2_735_815) // 3,969,605.8 - 1,233,790.7
+	if c := diffOf(t, get("cs336zx_2_7B_clean"), get("cs336zx_2_7B_compile_cudagraph"), diff.Options{}); len(c.Kernels) > 0 || c.Depth != diff.DepthUnit {
+		t.Errorf("depth %s, %d kernels", c.Depth, len(c.Kernels))
+	}
+}
+
+func TestARealTraceEqualsItself(t *testing.T) {
+	paths, _ := filepath.Glob(filepath.Join("..", "..", "shared", "traces", "*.sqlite"))
+	if len(paths) == 0 {
+		t.Skip("the real captures are not here")
+	}
+	for _, path := range paths {
+		r := reportOfFile(t, path, analyze.Options{})
+		c := diffOf(t, r, r, diff.Options{})
+		empty(t, c)
+		want := diff.Pass
+		if k := r.Find("kernel.count", nil); k == nil || *k.Value == 0 {
+			want = diff.Inconclusive // an empty side is never a pass
+		}
+		if c.Verdict != want {
+			t.Errorf("%s: verdict %s, want %s: %+v", filepath.Base(path), c.Verdict, want, c.Gates)
+		}
+		var a, b bytes.Buffer
+		if err := diff.Write(&a, c); err != nil {
+			t.Fatal(err)
+		}
+		if err := diff.Write(&b, diffOf(t, r, r, diff.Options{})); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(a.Bytes(), b.Bytes()) {
+			t.Errorf("%s: not the same bytes twice", filepath.Base(path))
+		}
+	}
+}
+
+// Changes injected into a real capture: 746 kernels in each of 11 steps.
+func TestInjectedIntoARealCapture(t *testing.T) {
+	path := sharedTrace(t, "cs336_hoponga_exp2024_2")
+	base := reportOfFile(t, path, analyze.Options{})
+	gemm := func(name string) bool { return strings.Contains(name, "xmma_gemm") }
+	share := func(match func(name string) bool) float64 {
+		var sum float64
+		for i := range base.Metrics {
+			if m := &base.Metrics[i]; m.ID == "kernel.time_per_unit" && len(m.Labels) == 1 && m.Labels["kernel"] != "" && match(m.Labels["kernel"]) {
+				sum += m.Summary.Mean
+			}
+		}
+		return sum
+	}
+	t.Run("family", func(t *testing.T) {
+		c := diffOf(t, base, rewritten(t, path, tracetest.ScaleKernels(gemm, 1.08)), diff.Options{})
+		t.Log(c.Cause)
+		within(t, "change of the unit", c.Attribution.TotalDelta, 0.08*share(gemm))
+		within(t, "change of gemm", attributed(c, diff.KindCategory, "gemm"), 0.08*share(gemm))
+		for i := range c.Kernels {
+			k := &c.Kernels[i]
+			switch {
+			case k.BaseName == nil || k.HeadName == nil || k.PairedBy != diff.ByExact:
+				t.Errorf("a kernel is not paired: %+v", k)
+			case gemm(*k.BaseName):
+				within(t, "ratio of "+*k.BaseName, *k.Ratio, 1.08)
+				if k.Class != diff.Regressed {
+					t.Errorf("%s is %s: %s", *k.BaseName, k.Class, k.Why)
+				}
+			case k.Class != diff.Same:
+				t.Errorf("%s is %s: %s", *k.BaseName, k.Class, k.Why)
+			}
+		}
+		says(t, c, "gemm")
+	})
+	t.Run("every kernel", func(t *testing.T) {
+		all := func(string) bool { return true }
+		c := diffOf(t, base, rewritten(t, path, tracetest.ScaleKernels(all, 1.04)), diff.Options{})
+		t.Log(c.Cause)
+		within(t, "change of the unit", c.Attribution.TotalDelta, 0.04*share(all))
+		says(t, c, "all kernels slower, by +4.0 %")
+	})
+	t.Run("gap", func(t *testing.T) {
+		var starts []int64
+		for i := range base.Sections {
+			for _, table := range base.Sections[i].Tables {
+				for _, row := range table.Rows {
+					if table.ID == "units" {
+						start, _ := row[6].Int()
+						starts = append(starts, start)
+					}
+				}
+			}
+		}
+		c := diffOf(t, base, rewritten(t, path, tracetest.InsertGaps(3_000_000, starts...)), diff.Options{})
+		t.Log(c.Cause)
+		within(t, "change of the unit", c.Attribution.TotalDelta, 3_000_000)
+		within(t, "change of idle", attributed(c, diff.KindClass, diff.ClassIdle), 3_000_000)
+		says(t, c, "Slower", "GPU idle +3 ms per unit", "GPU compute unchanged")
+	})
+	t.Run("shift and rename", func(t *testing.T) {
+		c := diffOf(t, base, rewritten(t, path, tracetest.ShiftTime(123_456_789)), diff.Options{})
+		empty(t, c)
+		if !c.Identical || c.Verdict != diff.Pass {
+			t.Errorf("shifted: identical %v, verdict %s", c.Identical, c.Verdict)
+		}
+	})
+}
