@@ -12,13 +12,18 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/infer"
 )
 
-// kernelMean is what kernels are compared by.
-const kernelMean = "kernel.time_per_unit.mean"
+// kernelTime is the metric of kernels. Comparisons of single kernels go by its mean over units, so that is calibrated.
+const kernelTime = "kernel.time_per_unit"
+
+func ofKernel(metric string, l report.Labels) bool {
+	return metric == kernelTime && len(l) == 1 && l["kernel"] != ""
+}
 
 // Constants of a calibration.
 const (
 	noiseLevel       = 0.99 // of comparisons of one capture a side stay below a floor, on the bad side
 	leastThreshold   = 0.03
+	mostRatio        = 10         // 1000 %: beyond it a floor says only that the metric is useless
 	thresholdMADs    = 3 * 1.4826 // 1.4826 MAD estimate a standard deviation
 	maxSkipped       = 100        // skipped metrics that are listed
 	calibratedShare  = 0.005      // kernels below this share of the unit get no rule of their own
@@ -42,6 +47,9 @@ type LeftOut struct {
 	ImprovedKernels  int64    `json:"improved_kernels"`
 	Kernels          int64    `json:"kernels"` // compared
 }
+
+// SameCapture is the code of a capture that is there twice.
+const SameCapture Code = "same_capture"
 
 // NotComparable is the error of captures that cannot be calibrated because they differ by more than noise.
 type NotComparable struct {
@@ -86,7 +94,7 @@ func alike(captures []*report.Report) error {
 		}
 		for k, other := range captures[:i] {
 			if sameCapture(other, r) {
-				return &NotComparable{[]Reason{{EmptySide, fmt.Sprintf("captures %d and %d are one and the same: every metric is equal, and copies of a capture say nothing of noise", k+1, i+1)}}}
+				return &NotComparable{[]Reason{{SameCapture, fmt.Sprintf("captures %d and %d are one and the same: every metric is equal, and copies of a capture say nothing of noise", k+1, i+1)}}}
 			}
 		}
 		if i == 0 {
@@ -171,6 +179,10 @@ func readings(captures []*report.Report) []reading {
 			m := &r.Metrics[k]
 			perUnit := strings.HasPrefix(m.ID, "unit.") || strings.HasSuffix(m.ID, "_per_unit")
 			whole := dependsOnLength(m.ID, m.Unit, "")
+			if m.Summary != nil && ofKernel(m.ID, m.Labels) {
+				put(i, m, "", m.Summary.Mean)
+				continue
+			}
 			if m.Value != nil && !whole && (m.Assume == report.Noisy || perUnit) {
 				put(i, m, "", *m.Value)
 			}
@@ -202,7 +214,7 @@ func measure(captures []*report.Report) *Noise {
 	for _, r := range captures {
 		n.Names = append(n.Names, r.Trace.Name)
 	}
-	kernels := map[string][]int{} // places in n.Metrics, by statistic
+	var kernels []int // places in n.Metrics
 	for _, r := range readings(captures) {
 		lacks, zero := slices.IndexFunc(r.values, math.IsNaN), slices.IndexFunc(r.values, func(v float64) bool { return v <= 0 })
 		switch {
@@ -216,14 +228,13 @@ func measure(captures []*report.Report) *Noise {
 		case zero >= 0:
 			n.skip(&r, fmt.Sprintf("not above zero in capture %d", zero+1))
 		default:
-			if r.labels["kernel"] != "" && len(r.labels) == 1 {
-				kernels[r.metric] = append(kernels[r.metric], len(n.Metrics))
+			if ofKernel(r.metric, r.labels) {
+				kernels = append(kernels, len(n.Metrics))
 			}
 			n.Metrics = append(n.Metrics, r.noise())
 		}
 	}
-	n.commonMode(kernels["kernel.time_per_unit"])
-	n.commonMode(kernels[kernelMean]) // which is what comparisons of kernels go by
+	n.commonMode(kernels)
 	return n
 }
 
@@ -250,15 +261,18 @@ func (r *reading) noise() NoiseMetric {
 		v := sum / float64(len(r.within))
 		m.Within = &v
 	}
-	m.Threshold = max(leastThreshold, math.Expm1(thresholdMADs*m.MAD))
-	m.Floor = math.Expm1(infer.TQuantile(1-noiseLevel, m.DF) * m.Noise * math.Sqrt2)
+	m.Threshold = max(leastThreshold, ratioOf(thresholdMADs*m.MAD))
+	m.Floor = ratioOf(infer.TQuantile(1-noiseLevel, m.DF) * m.Noise * math.Sqrt2)
 	m.MDE = []float64{
-		math.Expm1(math.Log1p(max(m.Threshold, m.Floor)) + infer.NormalQuantile(1-infer.Power)*m.Noise*math.Sqrt2),
-		math.Expm1(math.Log1p(m.Threshold) + infer.Detectable(m.Noise, 2, 2)),
-		math.Expm1(math.Log1p(m.Threshold) + infer.Detectable(m.Noise, 4, 3)),
+		ratioOf(math.Log1p(max(m.Threshold, m.Floor)) + infer.NormalQuantile(1-infer.Power)*m.Noise*math.Sqrt2),
+		ratioOf(math.Log1p(m.Threshold) + infer.Detectable(m.Noise, 2, 2)),
+		ratioOf(math.Log1p(m.Threshold) + infer.Detectable(m.Noise, 4, 3)),
 	}
 	return m
 }
+
+// ratioOf is a change of ln as a ratio, at most mostRatio.
+func ratioOf(ln float64) float64 { return min(math.Expm1(ln), mostRatio) }
 
 // commonMode works out how far the kernels of each capture move together, and what is left of each kernel's noise without
 // that.
@@ -311,7 +325,7 @@ func (n *Noise) Rules() []Rule {
 func (n *Noise) largestKernels() []*NoiseMetric {
 	var list []*NoiseMetric
 	for i := range n.Metrics {
-		if m := &n.Metrics[i]; m.Metric == kernelMean && m.Labels["kernel"] != "" && len(m.Labels) == 1 {
+		if m := &n.Metrics[i]; ofKernel(m.Metric, m.Labels) {
 			list = append(list, m)
 		}
 	}
@@ -372,5 +386,9 @@ func WriteCalibration(w io.Writer, c *Calibration) error {
 	if c.LeaveOneOut == nil {
 		return errors.New("calibration: a list is null")
 	}
-	return writeLines(w, c)
+	l := &lines{}
+	c.write(l)
+	field(l, "false_alarms", c.FalseAlarms)
+	list(l, "leave_one_out", c.LeaveOneOut)
+	return l.to(w)
 }

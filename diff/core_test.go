@@ -249,8 +249,38 @@ func TestWhatDoesNotMatter(t *testing.T) {
 	}
 }
 
-// A server with twice as many large decode steps has another mix and the same cost.
+// Steps of 8 requests take half as long as those of 32. The base has mostly large ones, the head mostly small ones, whose
+// GEMMs are 20 % slower: the mean step gets faster, and every kind of step slower (Simpson's paradox).
 func TestAChangeOfTheMixIsNoChangeOfCost(t *testing.T) {
+	base := engineReport(t, engine{steps: 60, batches: []int64{8, 32, 32, 32}})
+	head := engineReport(t, engine{steps: 60, batches: []int64{8, 8, 8, 8, 32}, scale: 1.2})
+	plain := engineReport(t, engine{steps: 60, batches: []int64{8, 8, 8, 8, 32}})
+	c := diffOf(t, base, head, diff.Options{})
+	t.Log(c.Cause)
+	if !c.Comparable || c.Depth != diff.DepthKernel || primaryRow(t, c, "unit.time.p50").Class != diff.Regressed {
+		t.Errorf("comparable %v (%v), depth %s: %+v", c.Comparable, c.Reasons, c.Depth, primaryRow(t, c, "unit.time.p50"))
+	}
+	if k := kernelRow(c, engineGEMM); k == nil || k.Class != diff.Regressed || math.Abs(*k.Ratio-1.2) > 0.01 {
+		t.Errorf("GEMM: %+v", k)
+	}
+	says(t, c, "Slower", engineGEMM, "a change of the mix and not of the cost")
+	var baseTime, headTime, baseCount, headCount float64
+	for _, m := range c.Mix {
+		if *m.Ratio < 1.08 {
+			t.Errorf("%d: changes by %v", *m.Batch, *m.Ratio)
+		}
+		baseTime, headTime = baseTime+*m.BaseTime*float64(m.BaseCount), headTime+*m.HeadTime*float64(m.HeadCount)
+		baseCount, headCount = baseCount+float64(m.BaseCount), headCount+float64(m.HeadCount)
+	}
+	if headTime/headCount >= baseTime/baseCount {
+		t.Errorf("the mean over all steps goes from %v to %v: this tests nothing", baseTime/baseCount, headTime/headCount)
+	}
+	if c := diffOf(t, base, plain, diff.Options{}); c.Verdict != diff.Pass || primaryRow(t, c, "unit.time.p50").Class != diff.Same {
+		t.Errorf("another mix alone: verdict %s: %s", c.Verdict, c.Cause)
+	}
+}
+
+func TestAKindOfUnitCanBeChosen(t *testing.T) {
 	path := tracetest.Serving().WriteTB(t)
 	base := reportOfFile(t, path, analyze.Options{})
 	c := diffOf(t, base, base, diff.Options{})

@@ -2,6 +2,7 @@ package diff_test
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"testing"
 
@@ -40,7 +41,7 @@ type engine struct {
 	scale    float64 // of the GEMMs' time; 0 means 1
 	all      float64 // of every kernel's time
 	layers   int     // 0 means 6
-	idle     int64   // ns between steps without which nothing happens
+	batches  []int64 // of the steps, in turn, under vLLM's markers; kernels take 1 + batch/16 times as long
 }
 
 // jitter of a step's kernels: up to 0.4 % either way, by a rule.
@@ -65,6 +66,9 @@ func (e *engine) build(opts ...tracetest.Option) *tracetest.Builder {
 	kernel := func(name string, ns int64) {
 		k := tracetest.Kernel{Name: name}
 		k.Start = max(host+3_000, free+1_000)
+		if len(e.batches) > 0 {
+			ns += ns * e.batches[step%len(e.batches)] / 16
+		}
 		k.End = k.Start + int64(float64(e.jitter(step, ns))*or(e.all, 1)+0.5)
 		free = k.End
 		if nodes != nil {
@@ -99,6 +103,7 @@ func (e *engine) build(opts ...tracetest.Option) *tracetest.Builder {
 	}
 	for step = range e.steps {
 		host += 20_000 + e.gap
+		begin := host
 		copied(tracetest.HtoD, 4096)
 		kernel(engineEmbed, 6_000)
 		at := host
@@ -133,6 +138,9 @@ func (e *engine) build(opts ...tracetest.Option) *tracetest.Builder {
 		copied(tracetest.DtoH, 64)
 		th.EventSynchronize(host, free+4_000, 0, 7)
 		host = free + 5_000
+		if n := len(e.batches); n > 0 {
+			th.Range(fmt.Sprintf("execute_context_0(0)_generation_%d(%[1]d)", e.batches[step%n]), begin-100, host)
+		}
 	}
 	return b
 }

@@ -1,7 +1,6 @@
 package diff
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -70,9 +69,9 @@ type NoiseMetric struct {
 	MAD       float64       `json:"mad"`       // median absolute deviation of ln from its median
 	Adjusted  *float64      `json:"adjusted"`  // Noise without the common mode; kernels only
 	Within    *float64      `json:"within"`    // coefficient of variation between units inside a capture, mean over captures
-	Floor     float64       `json:"floor"`     // a change between two single captures that noise exceeds in 1-Level of all comparisons
-	Threshold float64       `json:"threshold"` // suggested: the larger of 3 % and 3·1.4826·MAD
-	MDE       []float64     `json:"mde"`       // smallest change found with Power at 1, 2 and 3 captures a side under Threshold
+	Floor     float64       `json:"floor"`     // a rise between two single captures that noise exceeds in 1-Level of all comparisons; at most 10
+	Threshold float64       `json:"threshold"` // suggested: the larger of 3 % and 3·1.4826·MAD; at most 10
+	MDE       []float64     `json:"mde"`       // smallest rise found with Power at 1, 2 and 3 captures a side under Threshold; at most 10
 }
 
 // NoiseCount is a number that should repeat exactly and did not.
@@ -92,7 +91,7 @@ type NoiseSkip struct {
 
 // Floor is the change between two single captures, as a ratio, that noise alone hardly exceeds. calibrated is false, and
 // the floor DefaultFloor, for a metric that the calibration does not know; also on nil. The p50 of a metric per unit of
-// work is its value.
+// work is its value; of a single kernel's kernel.time_per_unit only the mean is known, under either name.
 func (n *Noise) Floor(metric string, labels report.Labels) (ratio float64, calibrated bool) {
 	if m := n.find(metric, labels); m != nil {
 		return m.Floor, true
@@ -117,7 +116,8 @@ func (n *Noise) find(metric string, labels report.Labels) *NoiseMetric {
 	if n == nil {
 		return nil
 	}
-	if id, stat := splitStat(metric); stat == "p50" && !dependsOnLength(id, "", "") {
+	id, stat := splitStat(metric)
+	if stat == "p50" && !ofKernel(id, labels) && !dependsOnLength(id, "", "") || stat == "mean" && ofKernel(id, labels) {
 		metric = id
 	}
 	key := labels.String()
@@ -183,19 +183,32 @@ func WriteNoise(w io.Writer, n *Noise) error {
 	if err := n.Validate(); err != nil {
 		return err
 	}
-	return writeLines(w, n)
+	l := &lines{}
+	n.write(l)
+	return l.to(w)
 }
 
-// writeLines writes a value as indented JSON without HTML escapes.
-func writeLines(w io.Writer, v interface{}) error {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", " ")
-	if err := e.Encode(v); err != nil {
-		return err
+func (n *Noise) write(l *lines) {
+	field(l, "schema", n.Schema)
+	field(l, "tool", n.Tool)
+	field(l, "captures", n.Captures)
+	field(l, "names", n.Names)
+	field(l, "env", n.Env)
+	field(l, "level", n.Level)
+	field(l, "power", n.Power)
+	field(l, "common_mode", n.CommonMode)
+	list(l, "metrics", n.Metrics)
+	list(l, "unsteady", n.Unsteady)
+	list(l, "skipped", n.Skipped)
+}
+
+// to closes the object and writes it.
+func (l *lines) to(w io.Writer) error {
+	if l.err != nil {
+		return l.err
 	}
-	_, err := w.Write(b.Bytes())
+	l.b.WriteString("\n}\n")
+	_, err := w.Write(l.b.Bytes())
 	return err
 }
 

@@ -72,7 +72,7 @@ func families(list []work) []pool {
 	total := 0.0
 	for i := range list {
 		w := &list[i]
-		if w.category == communication {
+		if w.category == communication || w.count <= 0 {
 			continue
 		}
 		total += w.alone

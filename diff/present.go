@@ -165,36 +165,45 @@ func (c *Comparison) verdictLine() []doc.Span {
 	if !c.Comparable {
 		return append(spans, doc.Text(" not comparable"))
 	}
-	row := c.headline()
-	if row == nil {
+	row, gate := c.headline()
+	switch {
+	case gate != nil:
+		spans = append(append(spans, doc.Text(" ")), c.gateMetric(gate)...)
+		return append(spans, doc.Text(": "+clip(gate.Reason)))
+	case row == nil:
 		return spans
+	case row.Delta != nil && *row.Delta != 0:
+		return append(spans, doc.Text(" "+row.Metric+" "+changeText(row)+", "+unit.Format(*row.Base, row.Unit)+" → "+unit.Format(*row.Head, row.Unit)))
 	}
-	text := " " + row.Metric + " "
-	if row.Delta != nil && *row.Delta != 0 {
-		return append(spans, doc.Text(text+changeText(row)+", "+unit.Format(*row.Base, row.Unit)+" → "+unit.Format(*row.Head, row.Unit)))
-	}
-	return append(spans, doc.Text(text+"unchanged"))
+	return append(spans, doc.Text(" "+row.Metric+" unchanged"))
 }
 
-// headline is the row of the worst gate, or the first row.
-func (c *Comparison) headline() *Row {
+// headline is what the verdict stands on: the row that the worst gate judged, or that gate where it judged another number.
+func (c *Comparison) headline() (*Row, *Gate) {
 	for _, v := range []Verdict{Fail, Inconclusive} {
+		var first *Gate
 		for i := range c.Gates {
 			g := &c.Gates[i]
 			if g.Verdict != v || g.Level != LevelError {
 				continue
 			}
 			for k := range c.Primary {
-				if row := &c.Primary[k]; row.Metric == g.Metric && row.Labels.String() == g.Labels.String() && row.Base != nil && row.Head != nil {
-					return row
+				if row := &c.Primary[k]; row.Metric == g.Metric && row.Labels.String() == g.Labels.String() && row.Base != nil && row.Head != nil && row.Delta != nil && *row.Delta != 0 {
+					return row, nil
 				}
 			}
+			if first == nil {
+				first = g
+			}
+		}
+		if first != nil {
+			return nil, first
 		}
 	}
 	if len(c.Primary) > 0 && c.Primary[0].Base != nil && c.Primary[0].Head != nil {
-		return &c.Primary[0]
+		return &c.Primary[0], nil
 	}
-	return nil
+	return nil, nil
 }
 
 // changeText is a relative change, or an absolute one where there is nothing to divide by.

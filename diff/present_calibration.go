@@ -4,6 +4,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/analyze/report/unit"
@@ -36,8 +37,8 @@ func (c *Calibration) Terminal(out string) doc.Document {
 		d.Add(doc.Note{Kind: doc.Info, Blocks: []doc.Block{doc.P(doc.Text("The floors of " + count(c.Captures, "capture") + " are wide, since little is known of the noise; 5 or more give useful ones."))}})
 	}
 	var list []*NoiseMetric
-	for i := range c.Metrics {
-		if m := &c.Metrics[i]; isPerUnit(m.Metric) && len(m.Labels) == 0 || m.Metric == "graph.coverage" || m.Metric == "gpu.idle_ratio" && len(m.Labels) < 2 {
+	for _, id := range []string{"unit.time", "unit.time.mean", "unit.gpu_busy.mean", "unit.gpu_idle.mean", "unit.compute_time.mean", "unit.exposed_comm_time.mean"} {
+		if m := c.find(id, report.Labels{}); m != nil {
 			list = append(list, m)
 		}
 	}
@@ -80,8 +81,12 @@ func noiseTable(list []*NoiseMetric) doc.Table {
 		{Title: "2", Align: doc.Right}, {Title: "3", Align: doc.Right}, {Title: "Threshold", Align: doc.Right},
 	}}
 	for _, m := range list {
+		name := metricCell(m.Metric, m.Labels)
+		if k, ok := m.Labels["kernel"]; ok {
+			name = doc.Cell{doc.Text("kernel "), doc.Name(k)}
+		}
 		t.Rows = append(t.Rows, []doc.Cell{
-			metricCell(m.Metric, m.Labels), {doc.Text(unit.Percent(m.Noise))}, {doc.Text(unit.Percent(m.Floor))}, {doc.Text(unit.Percent(m.MDE[0]))},
+			name, {doc.Text(unit.Percent(m.Noise))}, {doc.Text(unit.Percent(m.Floor))}, {doc.Text(unit.Percent(m.MDE[0]))},
 			{doc.Text(unit.Percent(m.MDE[1]))}, {doc.Text(unit.Percent(m.MDE[2]))}, {doc.Text(unit.Percent(m.Threshold))},
 		})
 	}

@@ -288,3 +288,27 @@ func TestJUnitCountsWhatItHolds(t *testing.T) {
 		}
 	}
 }
+
+// TestCalibrationFitsTheTerminal, and says what was written where.
+func TestCalibrationFitsTheTerminal(t *testing.T) {
+	floor := func(metric string, labels report.Labels) diff.NoiseMetric {
+		return diff.NoiseMetric{Metric: metric, Labels: labels, Unit: report.Nanoseconds, Values: []float64{10e6, 10.1e6, 9.9e6}, Noise: 0.01, DF: 2, Floor: 0.05, Threshold: 0.03, MDE: []float64{0.08, 0.06, 0.05}}
+	}
+	c := &diff.Calibration{
+		Noise: diff.Noise{Captures: 3, Names: []string{"a1.json", "a2.json", "a3.json"}, Power: 0.8, Metrics: []diff.NoiseMetric{
+			floor("kernel.time_per_unit", report.Labels{"kernel": "void flash_fwd<128>(Params)"}), floor("unit.time", report.Labels{}), floor("unit.time.mean", report.Labels{}),
+		}, Unsteady: []diff.NoiseCount{{Metric: "unit.launches", Labels: report.Labels{}, Min: 71, Max: 72}}, Skipped: []diff.NoiseSkip{{}}},
+		FalseAlarms: 1,
+		LeaveOneOut: []diff.LeftOut{{Name: "a1.json", Verdict: diff.Fail, Alarms: []string{"unit.time.p50{}"}}, {Name: "a2.json", Verdict: diff.Pass}, {Name: "a3.json", Verdict: diff.Pass}},
+	}
+	var b bytes.Buffer
+	if err := diff.WriteCalibrationText(&b, c, "noise.json", render.TerminalOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(b.String(), "\n") {
+		if utf8.RuneCountInString(line) > 100 {
+			t.Errorf("too long: %s", line)
+		}
+	}
+	golden(t, "calibration.txt", b.Bytes())
+}

@@ -87,13 +87,14 @@ func newView(c *capture, k kind, signature string) *view {
 		v.fromTable()
 		v.hostCalls()
 		v.copyCounts()
-	} else if c.phaseMain(v.group.phase) == at {
-		v.fromMetrics(report.Labels{"phase": v.group.phase})
-	}
-	if main {
 		v.byCategory(report.Labels{})
-	} else if v.hasWork {
-		v.byCategory(report.Labels{"phase": v.group.phase})
+	} else {
+		of := l
+		if c.phaseMain(v.group.phase) == at {
+			of = report.Labels{"phase": v.group.phase}
+		}
+		v.fromMetrics(of)
+		v.byCategory(of)
 	}
 	v.series()
 	return v
@@ -128,22 +129,28 @@ func (v *view) fromTable() {
 	v.hasWork = t.rows() > 0
 }
 
-// fromMetrics reads the kernels of another phase's main group, of which the report keeps the largest.
+// fromMetrics reads the kernels of another group, of which the report keeps the largest. What it does not say of these,
+// family and canonical name, is known where the main group has the kernel too.
 func (v *view) fromMetrics(l report.Labels) {
 	known := map[string]work{}
-	t := v.c.table("unit", "unit_kernels")
+	t := v.c.table("kernels", "kernels")
 	for i := range t.rows() {
-		known[t.str(i, "kernel_name")] = work{family: t.str(i, "family"), canonical: t.str(i, "canonical")}
+		name := t.str(i, "kernel_name")
+		known[name] = work{category: t.str(i, "category"), family: name, canonical: name}
+	}
+	t = v.c.table("unit", "unit_kernels")
+	for i := range t.rows() {
+		known[t.str(i, "kernel_name")] = work{category: t.str(i, "category"), family: t.str(i, "family"), canonical: t.str(i, "canonical")}
 	}
 	for i := range v.c.report.Metrics {
 		m := &v.c.report.Metrics[i]
 		name, ok := m.Labels["kernel"]
-		if m.ID != "kernel.time_per_unit" || !ok || len(m.Labels) != 2 || m.Labels["phase"] != l["phase"] || m.Summary == nil {
+		if m.ID != "kernel.time_per_unit" || !ok || !labelled(m.Labels, l) || m.Summary == nil {
 			continue
 		}
 		w := work{name: name, canonical: name, family: name, position: -1, time: m.Summary.Mean, spread: m.Summary.Stddev, units: m.Summary.N}
-		if k, ok := known[name]; ok && k.family != "" {
-			w.family, w.canonical = k.family, k.canonical
+		if k, ok := known[name]; ok {
+			w.category, w.family, w.canonical = k.category, k.family, k.canonical
 		}
 		labels := with(l, "kernel", name)
 		if s := v.c.summary("kernel.count_per_unit", labels); s != nil {
@@ -173,12 +180,25 @@ func (v *view) fromMetrics(l report.Labels) {
 	v.hasOthers = v.others.alone > closeEnough
 }
 
+// labelled reports whether a metric has the labels l and one more.
+func labelled(m, l report.Labels) bool {
+	if len(m) != len(l)+1 {
+		return false
+	}
+	for k, v := range l {
+		if m[k] != v {
+			return false
+		}
+	}
+	return true
+}
+
 // byCategory reads the categories of the kernels, all of them, in the report's order.
 func (v *view) byCategory(l report.Labels) {
 	for i := range v.c.report.Metrics {
 		m := &v.c.report.Metrics[i]
 		name, ok := m.Labels["category"]
-		if m.ID != "kernel.exclusive_time_per_unit" || !ok || len(m.Labels) != len(l)+1 || m.Labels["phase"] != l["phase"] || m.Summary == nil {
+		if m.ID != "kernel.exclusive_time_per_unit" || !ok || !labelled(m.Labels, l) || m.Summary == nil {
 			continue
 		}
 		w := work{name: name, category: name, alone: m.Summary.Mean}

@@ -12,7 +12,7 @@ const (
 	Count       = "count"
 	Ratio       = "ratio" // 0..1
 	PerSecond   = "per_second"
-	BytesPerSec = "bytes_per_second"
+	BytesPerSec = "bytes_per_second" // of table columns only; a metric says per_second, and what is counted in its id
 	Flop        = "flop"
 )
 

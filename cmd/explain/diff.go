@@ -33,7 +33,8 @@ whether a change fails; without --fail-on these do:
   kernel.time_per_unit{kernel=*}:+5%,+5us,warn     a kernel got slower
 
 A duration fails only where the change is larger than the rule, larger than the noise floor ("explain calibrate"; 5 % where
-nobody calibrated) and certain by the units inside the captures. What cannot be known is inconclusive, never a pass.
+nobody calibrated) and certain by the units inside the captures (explain doc one-capture, several-captures). What cannot be known is inconclusive,
+never a pass.
 
 Exit codes: 0 pass or warn, 1 fail, 2 wrong usage, 3 input that cannot be analysed, 4 not comparable.`,
 		Example: `  explain diff base.sqlite head.sqlite

@@ -3,21 +3,24 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/diff"
 )
 
 func newDoc(w *world) *cobra.Command {
 	return &cobra.Command{
-		Use:     "doc [SECTION]",
-		Short:   "Print what a section of the report means and how it is computed",
-		Long:    "doc prints the page of a section: definitions, metrics, tables, limits, and what to do about its findings.",
+		Use:   "doc [SECTION]",
+		Short: "Print what a section of the report means and how it is computed",
+		Long: "doc prints the page of a section: definitions, metrics, tables, limits, and what to do about its findings.\n" +
+			"It also prints the pages on how diff tells a change from noise: " + strings.Join(diff.StatisticsPages(), ", ") + ".",
 		Example: "  explain doc          the list of sections\n  explain doc idle     one of them",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usagef("one section at a time")
+				return usagef("one page at a time")
 			}
 			return nil
 		},
@@ -26,6 +29,7 @@ func newDoc(w *world) *cobra.Command {
 			for _, s := range analyze.Sections() {
 				ids = append(ids, s.ID+"\t"+s.Title)
 			}
+			ids = append(ids, diff.StatisticsPages()...)
 			return ids, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -36,6 +40,10 @@ func newDoc(w *world) *cobra.Command {
 					}
 				}
 				return nil
+			}
+			if page, err := diff.StatisticsPage(args[0]); err == nil {
+				_, err = io.WriteString(w.Out, page)
+				return err
 			}
 			page, err := analyze.SectionPage(args[0])
 			if err != nil {

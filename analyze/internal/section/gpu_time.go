@@ -147,9 +147,7 @@ const (
 
 func gpuTimeFindings(in *Input, out *Output) {
 	f := &gpuFinder{out: out, devices: in.Timeline.Devices, window: float64(in.Span.Len())}
-	if !f.idle() {
-		f.hostBound()
-	}
+	f.hostBound(f.idle())
 	f.transferBound()
 	f.exposedComm()
 	f.imbalance()
@@ -175,7 +173,7 @@ func (f *gpuFinder) worst(of func(d *attrib.Device) int64) (d *attrib.Device, id
 	return d, strconv.Itoa(int(d.ID))
 }
 
-// idle reports whether it said that the GPU waits for the host, so that no second finding has to.
+// idle reports whether its advice was for a GPU that waits for the host, so that no second finding has to repeat it.
 func (f *gpuFinder) idle() bool {
 	d, id := f.worst((*attrib.Device).Idle)
 	idle := f.share(d.Idle())
@@ -222,7 +220,7 @@ func longestGap(d *attrib.Device) int64 {
 	return longest
 }
 
-func (f *gpuFinder) hostBound() {
+func (f *gpuFinder) hostBound(advised bool) {
 	host := func(d *attrib.Device) int64 {
 		ns := causeTotals(d)
 		return ns[attrib.CauseHost] + ns[attrib.CauseLaunch]
@@ -232,10 +230,15 @@ func (f *gpuFinder) hostBound() {
 	if s < hostBoundShare {
 		return
 	}
-	f.out.Find("host_bound", atLeast(s, hostBoundShareHigh), "The GPU waits for the host to launch work",
-		[]report.MetricRef{Ref("gpu.idle_cause_time", "cause", "host", "device", id), Ref("gpu.idle_cause_time", "cause", "launch", "device", id), Ref("gpu.window", "device", id)},
+	advice := []string{
 		"The idle gaps section says what the launching thread does in the longest gaps, the launches section what one launch call costs.",
-		"CUDA graphs launch a whole step with one call: the CUDA graphs section says how much of the work they run.", slowHost)
+		"CUDA graphs launch a whole step with one call: the CUDA graphs section says how much of the work they run.",
+	}
+	if !advised {
+		advice = append(advice, slowHost)
+	}
+	f.out.Find("host_bound", atLeast(s, hostBoundShareHigh), "The launch path is bound by the host",
+		[]report.MetricRef{Ref("gpu.idle_cause_time", "cause", "host", "device", id), Ref("gpu.idle_cause_time", "cause", "launch", "device", id), Ref("gpu.window", "device", id)}, advice...)
 }
 
 func (f *gpuFinder) transferBound() {

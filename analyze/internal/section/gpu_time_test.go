@@ -191,8 +191,8 @@ func TestGPUTimeOfTwoDevices(t *testing.T) {
 	l.causes("1", 0, 9*us, 8*us, 0, 3*us)
 }
 
-// The device waits 500 of 1000 µs for the host: one finding says it, the window is not to blame, and where one gap is most
-// of it the window is.
+// The device waits 500 of 1000 µs for the host: two findings say so, neither in the other's words, and where one gap is
+// most of it the window is to blame first.
 func TestIdleSaysItOnce(t *testing.T) {
 	for gaps, first := range map[int64]string{10: "The launching thread does something other", 1: "One gap is most of that idle time"} {
 		b := tracetest.New()
@@ -203,8 +203,15 @@ func TestIdleSaysItOnce(t *testing.T) {
 		}
 		l := look(t, b, analyze.Options{})
 		l.finding("gpu_idle", report.High)
-		l.finding("host_bound", "")
+		l.finding("host_bound", report.High)
+		said := map[string]bool{}
 		for _, f := range l.Report.Findings {
+			for _, a := range f.Advice {
+				if said[a] {
+					t.Errorf("said twice: %s", a)
+				}
+				said[a] = true
+			}
 			if f.ID == "gpu_idle" && (!strings.Contains(f.Title, "waits for the host") || !strings.HasPrefix(f.Advice[0], first)) {
 				t.Errorf("%d gaps: %s: %q", gaps, f.Title, f.Advice)
 			}

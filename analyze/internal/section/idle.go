@@ -61,7 +61,9 @@ func idle(in *Input, out *Output) {
 	for i := range in.Timeline.Devices {
 		d := &in.Timeline.Devices[i]
 		idleMetrics(in, out, d, overhead)
-		chart.Series = append(chart.Series, utilisation(d, in.Span))
+		if i < maxDeviceMetrics {
+			chart.Series = append(chart.Series, utilisation(d, in.Span))
+		}
 		for g := range d.Gaps {
 			top = insertGap(top, deviceGap{d, &d.Gaps[g]})
 		}

@@ -127,20 +127,25 @@ func kernels(in *Input, out *Output) {
 	topKernelFindings(in, out, list, total, hidden)
 }
 
-// noKernels tells two kinds of capture without kernel rows apart: where CUDA was traced and nothing was launched, there were
-// no kernels, and their number is 0; else it is unknown.
+// noKernels tells two kinds of capture without kernel rows apart: where nothing was launched, it holds no kernels and
+// their number is 0; where something was, GPU activity was not captured and the number is unknown.
 func noKernels(in *Input, out *Output) {
 	a := &in.Trace.API
 	launched := in.Trace.Graphs.Len() > 0
 	for i := range a.Len() {
 		launched = launched || a.Names[a.Name(i)].Launch
 	}
-	if launched || !in.has(trace.RoleAPI) {
+	switch {
+	case launched:
 		out.Status(report.Unavailable, in.lack(trace.RoleKernel))
 		return
+	case in.has(trace.RoleAPI):
+		out.Status(report.NotApplicable, "no kernel ran: the capture has CUDA API calls, and no launch among them")
+		out.From(trace.RoleAPI, a.Len(), "nameId")
+	default:
+		out.Status(report.Unavailable, in.lack(trace.RoleKernel))
+		out.From(trace.RoleKernel, 0, "start", "end")
 	}
-	out.Status(report.NotApplicable, "no kernel ran: the capture has CUDA API calls, and no launch among them")
-	out.From(trace.RoleAPI, a.Len(), "nameId")
 	out.Int("kernel.total_time", nil, 0)
 	out.Int("kernel.count", nil, 0)
 }

@@ -52,6 +52,16 @@ func TestNoKernelsOrNotCaptured(t *testing.T) {
 			noMetric(t, l.Report, "kernel.total_time")
 		}
 	}
+
+	// NVTX alone: nothing was launched, so the capture holds no kernel and no launch.
+	b := tracetest.New()
+	b.Process(1, "p").Thread(1, "").Range("step", 10*us, 20*us)
+	l := look(t, b, analyze.Options{})
+	l.status("kernels", report.Unavailable)
+	l.status("launches", report.Unavailable)
+	metric(t, l.Report, 0, "kernel.count")
+	metric(t, l.Report, 0, "launch.count")
+	noMetric(t, l.Report, "launch.rate")
 }
 
 // Durations of a in order: 10, 20, 30, 40 µs. Total 100, mean 25, p50 25 (rank 1.5), p90 37 (rank 2.7), p99 39.7 (rank

@@ -12,7 +12,6 @@ import (
 
 var _ = register(Section{
 	ID: "launches", Title: "Launches", Rank: 70,
-	Needs:      []trace.Role{trace.RoleAPI},
 	Derivation: "API calls whose name, version suffix stripped, starts with cudaLaunch, cuLaunch, cudaGraphLaunch or cuGraphLaunch and is no host function: one per graph launch, however many kernels it runs. The rate is over the analysed window. Kernels per second is a separate number. Kernels are joined to their launch call by process and correlation id.",
 	Metrics: []report.MetricDef{
 		def("launch.count", report.Count, report.Lower, report.Exact, "launch API calls", "", "pid", "api"),
@@ -66,6 +65,14 @@ func isStorm(rate, p50 float64) bool {
 }
 
 func launches(in *Input, out *Output) {
+	if !in.has(trace.RoleAPI) {
+		out.Status(report.Unavailable, in.lack(trace.RoleAPI))
+		if len(in.Timeline.Devices) == 0 { // no call and no work: the capture holds no launch
+			out.From(trace.RoleAPI, 0, "nameId")
+			out.Int("launch.count", nil, 0)
+		}
+		return
+	}
 	api, k := &in.Trace.API, &in.Trace.Kernels
 	lo, hi := api.Starting(in.Host.Start, in.Host.End)
 	isLaunch := func(i int) bool { return api.Names[api.Name(i)].Launch }

@@ -13,10 +13,10 @@ var _ = register(Section{
 	ID: "memcpy", Title: "Copies and memsets", Rank: 90,
 	Derivation: "Copy and memset rows that start in the window, by direction and by the kind of memory on the host's side (device to device: the side that is not plain device memory). Throughput is all bytes over all time of the group, not a mean of rates. API calls are joined to copies by process and correlation id.",
 	Metrics: []report.MetricDef{
-		def("memcpy.time", report.Nanoseconds, report.Lower, report.Noisy, "sum of copy durations on the GPU; the summary is over copies", "", "direction", "direction,kind"),
-		def("memcpy.bytes", report.Bytes, report.Lower, report.Exact, "bytes copied, counted once; the summary is over copies", "", "direction", "direction,kind"),
-		def("memcpy.count", report.Count, report.Lower, report.Exact, "copies", "", "direction", "direction,kind"),
-		def("memcpy.throughput", report.BytesPerSec, report.Higher, report.Noisy, "bytes copied over the sum of copy durations", "direction", "direction,kind"),
+		def("memcpy.time", report.Nanoseconds, report.Lower, report.Noisy, "sum of copy durations on the GPU; the summary is over copies", "", "direction", "kind", "direction,kind"),
+		def("memcpy.bytes", report.Bytes, report.Lower, report.Exact, "bytes copied, counted once; the summary is over copies", "", "direction", "kind", "direction,kind"),
+		def("memcpy.count", report.Count, report.Lower, report.Exact, "copies", "", "direction", "kind", "direction,kind"),
+		def("memcpy.throughput", report.PerSecond, report.Higher, report.Noisy, "bytes per second: bytes copied over the sum of copy durations", "direction", "kind", "direction,kind"),
 		def("memcpy.tiny_count", report.Count, report.Lower, report.Exact, "copies between host and device of at most 4096 bytes, whose cost is latency", "", "direction"),
 		def("memcpy.sync_time", report.Nanoseconds, report.Lower, report.Noisy, "time spent inside synchronous copy calls (cudaMemcpy*, cuMemcpy* without Async), summed over threads; the summary is over calls", "", "api"),
 		def("memcpy.sync_count", report.Count, report.Lower, report.Exact, "synchronous copy calls", "", "api"),
@@ -226,6 +226,12 @@ func copyGroups(in *Input, out *Output, lo, hi int) {
 		l := Labels("direction", directions[d])
 		a.emit(out, trace.RoleMemcpy, "memcpy", l, "copyKind")
 		out.Metric("memcpy.throughput", l, a.throughput())
+	}
+	byKind := amounts(kinds, lo, hi, func(i int) int32 { return int32(copySide(c, i)) }, c.Dur, c.Bytes)
+	for _, k := range ranked(byKind[:kinds]) {
+		l := Labels("kind", memKinds[k])
+		byKind[k].emit(out, trace.RoleMemcpy, "memcpy", l, "srcKind", "dstKind")
+		out.Metric("memcpy.throughput", l, byKind[k].throughput())
 	}
 	t := out.Table("memcpy")
 	for _, p := range ranked(pairs[:len(pairs)-1]) {

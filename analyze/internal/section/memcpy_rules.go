@@ -44,12 +44,12 @@ type ruleSum struct {
 // copyRules marks the rows whose API call one of the rules fits, and shows the worst places.
 func copyRules(in *Input, out *Output, lo, hi, mlo, mhi int) {
 	api, c, m := &in.Trace.API, &in.Trace.Copies, &in.Trace.Sets
-	groups := newNumbering[ruleGroup]()
+	groups, where := newNumbering[ruleGroup](), newPlaces(in)
 	var sums []ruleSum
 	var total, count [copyRuleCount]int64
 	mark := func(rule int, w *trace.Work, i int, call int32, bytes int64, direction, kind int) {
 		g := ruleGroup{rule: int32(rule), name: api.Name(int(call)), direction: int32(direction), kind: int32(kind), device: w.Device(i)}
-		g.rng, g.phase = in.callPlace(call)
+		g.rng, g.phase = where.place(call)
 		k := groups.of(g)
 		if int(k) == len(sums) {
 			sums = append(sums, ruleSum{group: int(k), lastCall: trace.None})

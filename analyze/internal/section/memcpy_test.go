@@ -27,6 +27,8 @@ func TestMemcpyTiny(t *testing.T) {
 	}
 	metric(t, r, 1024, "memcpy.bytes", "direction", "DtoH", "kind", "pageable")
 	metric(t, r, 102.4e6, "memcpy.throughput", "direction", "DtoH") // 1 KiB in 10 µs
+	metric(t, r, 1024, "memcpy.bytes", "kind", "pageable")
+	metric(t, r, 10_000, "memcpy.time", "kind", "pageable")
 	noMetric(t, r, "memcpy.time", "direction", "HtoD", "kind", "pageable")
 	for _, l := range [][]string{nil, {"kind", "device"}} {
 		metric(t, r, 1, "memset.count", l...)

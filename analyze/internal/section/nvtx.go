@@ -92,7 +92,10 @@ func nvtx(in *Input, out *Output) {
 	in.rangeWallMetrics(out, names, list, durs)
 	in.rangePidMetrics(out, names, parts, mapped)
 
-	if !in.phased(lo, hi) {
+	if in.phased(lo, hi) {
+		out.Find("nvtx_present", report.Low, "NVTX ranges are there, and some map to phases", evidence,
+			"The phases section says what each phase takes; --phase-map FILE names your own.")
+	} else {
 		out.Find("nvtx_present", report.Low, "NVTX ranges are there, and none maps to a phase", evidence,
 			"Name phases with --phase-map FILE, and the phases section says what each takes; the built-in patterns know the ranges of vLLM, SGLang and TensorRT-LLM.",
 			"One kind of range makes a unit of work (--unit nvtx:REGEX) or a window (--window nvtx:REGEX).")
@@ -350,7 +353,7 @@ func (in *Input) coverageMetrics(out *Output) bool {
 			": read GPU time by range and by phase with care. Kernels launched outside any range, and kernels whose launch call is not in the capture, are not attributed.")
 	}
 	if worst >= 0 && known > 1 {
-		if c := *procs[worst].ratio(); c < warnBelow && (*ratio >= warnBelow || c < *ratio/2) {
+		if c := *procs[worst].ratio(); c < warnBelow {
 			out.Warn("nvtx_coverage_pid", "NVTX coverage is low for at least one process: pid "+in.pid(int32(worst))+" has "+percent(c)+", below the threshold of "+percent(warnBelow)+".")
 		}
 	}

@@ -275,12 +275,12 @@ func (b *blockedTimes) threadTable(in *Input, out *Output) {
 func syncByRange(in *Input, out *Output, lo, hi int) {
 	type place struct{ rng, within, phase, api string }
 	api := &in.Trace.API
-	places := newNumbering[place]()
+	places, where := newNumbering[place](), newPlaces(in)
 	keys := make([]int32, hi-lo)
 	for i := lo; i < hi; i++ {
 		n := &api.Names[api.Name(i)]
 		if keys[i-lo] = -1; n.Sync && in.Trace.Ranges.Len() > 0 {
-			rng, within, phase := in.callPath(int32(i))
+			rng, within, phase := where.path(int32(i))
 			keys[i-lo] = places.of(place{rng, within, phase, n.Name})
 		}
 	}

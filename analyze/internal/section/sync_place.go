@@ -3,6 +3,8 @@ package section
 import (
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
@@ -31,38 +33,52 @@ func (n *numbering[K]) of(k K) int32 {
 	return i
 }
 
-// callPlace says where in the program an API call was made: the innermost NVTX range around it and the nearest phase
-// outward. Each is empty where there is none.
-func (in *Input) callPlace(call int32) (rng, phase string) {
-	r := &in.Trace.Ranges
-	found := false
-	in.Stacks.Walk(call, func(i int32) bool {
-		n := &r.Names[r.Name(int(i))]
-		if !found {
-			rng, found = n.Text, true
-		}
-		if p := PhaseOf(n.Tag); p >= 0 && p < len(in.Options.Phases) {
-			phase = in.Options.Phases[p]
-			return false
-		}
-		return true
-	})
+// places says where in the program API calls were made.
+type places struct {
+	in     *Input
+	phased *attrib.Nearest // range that maps to a phase
+}
+
+func newPlaces(in *Input) *places {
+	return &places{in, in.Stacks.Nearest(func(r int32) bool { return in.rangePhase(r) != "" })}
+}
+
+func (in *Input) rangePhase(r int32) string {
+	names := &in.Trace.Ranges
+	if p := PhaseOf(names.Names[names.Name(int(r))].Tag); p >= 0 && p < len(in.Options.Phases) {
+		return in.Options.Phases[p]
+	}
+	return ""
+}
+
+func (in *Input) rangeText(r int32) string {
+	names := &in.Trace.Ranges
+	return names.Names[names.Name(int(r))].Text
+}
+
+// place is the innermost NVTX range around a call and the nearest phase outward. Each is empty where there is none.
+func (p *places) place(call int32) (rng, phase string) {
+	if r := p.in.Stacks.Innermost[call]; r != trace.None {
+		rng = p.in.rangeText(r)
+	}
+	if r := p.phased.Of(call); r != trace.None {
+		phase = p.in.rangePhase(r)
+	}
 	return rng, phase
 }
 
-// outerRanges are how many ranges around the innermost one callPath names.
+// outerRanges are how many ranges around the innermost one path names.
 const outerRanges = 3
 
-// callPath is callPlace and, from the inside out, the next ranges around the innermost: in PyTorch aten::copy_ says
-// little, and aten::copy_ in aten::item much.
-func (in *Input) callPath(call int32) (rng, within, phase string) {
-	r := &in.Trace.Ranges
-	rng, phase = in.callPlace(call)
+// path is place and, from the inside out, the next ranges around the innermost: in PyTorch aten::copy_ says little, and
+// aten::copy_ in aten::item much.
+func (p *places) path(call int32) (rng, within, phase string) {
+	rng, phase = p.place(call)
 	var outer []string
 	first := true
-	in.Stacks.Walk(call, func(i int32) bool {
+	p.in.Stacks.Walk(call, func(r int32) bool {
 		if !first {
-			outer = append(outer, r.Names[r.Name(int(i))].Text)
+			outer = append(outer, p.in.rangeText(r))
 		}
 		first = false
 		return len(outer) < outerRanges

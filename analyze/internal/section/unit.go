@@ -14,6 +14,8 @@ import (
 
 var unitLabels = []string{"", "device", "phase", "phase,batch", "phase,batch,tokens"}
 
+var unitKernelLabels = []string{"kernel", "category", "kernel,phase", "category,phase", "kernel,phase,batch", "category,phase,batch", "kernel,phase,batch,tokens", "category,phase,batch,tokens"}
+
 // unitDef declares a metric of one unit of work.
 func unitDef(id, unit string, better report.Direction, assume report.Noise, meaning string) report.MetricDef {
 	return def(id, unit, better, assume, meaning+" (median; the summary is over the kept units)", unitLabels...)
@@ -45,9 +47,9 @@ var _ = register(Section{
 		unitDef("unit.exposed_comm_time", report.Nanoseconds, report.Lower, report.Noisy, "time in a unit in which a communication kernel ran and no compute"),
 		unitDef("unit.exposed_copy_time", report.Nanoseconds, report.Lower, report.Noisy, "time in a unit in which a copy or memset ran and no kernel"),
 		def("unit.idle_cause_time", report.Nanoseconds, report.Lower, report.Noisy, "idle time in a unit by cause, as in gpu.idle_cause_time; the means of compute, exposed communication, exposed copies and these causes sum to the mean unit.time", unitCauseLabels()...),
-		def("kernel.time_per_unit", report.Nanoseconds, report.Lower, report.Noisy, "sum of a kernel's durations in one unit, overlaps counted in each kernel (median; the summary is over units)", "kernel", "category", "kernel,phase", "category,phase"),
-		def("kernel.count_per_unit", report.Count, report.None, report.Exact, "how often a kernel runs in one unit (median; the summary is over units)", "kernel", "category", "kernel,phase", "category,phase"),
-		def("kernel.exclusive_time_per_unit", report.Nanoseconds, report.Lower, report.Noisy, "time in one unit that is given to this kernel alone: each moment to compute before communication and then to what started first, so that the means over all kernels sum to compute and exposed communication (median; the summary is over units)", "kernel", "category", "kernel,phase", "category,phase"),
+		def("kernel.time_per_unit", report.Nanoseconds, report.Lower, report.Noisy, "sum of a kernel's durations in one unit, overlaps counted in each kernel (median; the summary is over units)", unitKernelLabels...),
+		def("kernel.count_per_unit", report.Count, report.None, report.Exact, "how often a kernel runs in one unit (median; the summary is over units)", unitKernelLabels...),
+		def("kernel.exclusive_time_per_unit", report.Nanoseconds, report.Lower, report.Noisy, "time in one unit that is given to this kernel alone: each moment to compute before communication and then to what started first, so that the means over all kernels sum to compute and exposed communication (median; the summary is over units)", unitKernelLabels...),
 		def("api.time_per_unit", report.Nanoseconds, report.Lower, report.Noisy, "time the process spent inside launch, copy, memset or synchronising calls of this name during one unit, summed over threads (median; the summary is over units)", "api"),
 		def("api.count_per_unit", report.Count, report.Lower, report.Exact, "calls of this name during one unit (median; the summary is over units)", "api"),
 		def("memcpy.count_per_unit", report.Count, report.Lower, report.Exact, "copies of one unit by direction and kind of memory, as in memcpy.count (median; the summary is over units)", "direction,kind"),
@@ -261,11 +263,28 @@ func (r *unitRun) kernels(slowest []int) {
 			}
 			r.kernelSet(Labels("phase", x.Groups[g].Phase), w, limit)
 		}
+		r.otherKinds(slowest, phases)
 	}
 	r.kernelTable()
 }
 
-const maxPhases = 4 // whose kernels are in the report one by one
+const (
+	maxPhases = 4 // whose kernels are in the report one by one
+	maxKinds  = 4 // further kinds of unit, likewise
+)
+
+// otherKinds emits the kernels of kinds of unit that are no phase's main one, those with most time: in another capture one
+// of them may be, and then the two must be comparable.
+func (r *unitRun) otherKinds(slowest, mains []int) {
+	n := 0
+	for _, g := range r.byTime(slowest) {
+		if n == maxKinds || slices.Contains(mains, g) || r.in.Units.Groups[g].Batch < 0 {
+			continue
+		}
+		r.kernelSet(r.groupLabels(g), unitWorkOf(r.in, &r.sets[slowest[g]]), maxKindKernels)
+		n++
+	}
+}
 
 func (r *unitRun) kernelSet(l report.Labels, w *unitWork, limit int) {
 	r.from("start", "end", "demangledName", "shortName")
@@ -303,6 +322,16 @@ func (r *unitRun) kernelSet(l report.Labels, w *unitWork, limit int) {
 	}
 	emit(len(names), func(i int) report.Labels { return label("kernel", w.label(r.in, names[i])) })
 
+	if len(l) < 2 { // all kernels together
+		clear(slot)
+		emit(1, func(int) report.Labels {
+			labels := report.Labels{}
+			for k, v := range l {
+				labels[k] = v
+			}
+			return labels
+		})
+	}
 	var categories []string
 	for n := range slot {
 		c := r.category(w, int32(n))

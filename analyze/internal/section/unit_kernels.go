@@ -13,6 +13,7 @@ import (
 const (
 	maxUnitKernels   = 150 // of the primary group
 	maxPhaseKernels  = 40  // of each other phase's
+	maxKindKernels   = 24  // of each further kind of unit
 	maxUnitNameBytes = 48 << 10
 )
 

@@ -117,6 +117,10 @@ func TestUnit(t *testing.T) {
 	metric(t, r, 40_000, "kernel.time_per_unit", "category", "comm")
 	metric(t, r, 1, "kernel.count_per_unit", "category", "comm")
 	metric(t, r, 30_000, "kernel.exclusive_time_per_unit", "category", "comm")
+	metric(t, r, 160_000, "kernel.time_per_unit") // 90 + 30 + 40
+	metric(t, r, 160_000, "kernel.time_per_unit", "phase", "step")
+	metric(t, r, 4, "kernel.count_per_unit", "phase", "step")
+	metric(t, r, 140_000, "kernel.exclusive_time_per_unit", "phase", "step") // compute 110 and exposed communication 30
 	metric(t, r, 90_000, "kernel.time_per_unit", "kernel", "gemm", "phase", "step")
 	metric(t, r, 40_000, "kernel.time_per_unit", "category", "comm", "phase", "step")
 
@@ -168,9 +172,10 @@ func closes(t *testing.T, r *report.Report) {
 	var byKernel, byCategory float64
 	for i := range r.Metrics {
 		if m := &r.Metrics[i]; m.ID == "kernel.exclusive_time_per_unit" && len(m.Labels) == 1 {
-			if m.Labels["kernel"] != "" {
+			switch {
+			case m.Labels["kernel"] != "":
 				byKernel += m.Summary.Mean
-			} else {
+			case m.Labels["category"] != "":
 				byCategory += m.Summary.Mean
 			}
 		}

@@ -152,7 +152,7 @@ func (l *loader) loadStrings() error {
 	}
 	return l.scan(table, []string{"id", "value"}, nil, func(row []cell) error {
 		if id, ok := row[0].int(); ok && row[1].kind != isNull {
-			l.strings[id] = row[1].s
+			l.strings[id] = clip(row[1].s)
 		}
 		return nil
 	})
@@ -162,7 +162,7 @@ func (l *loader) loadStrings() error {
 func (l *loader) text(c *cell) (string, bool) {
 	switch c.kind {
 	case isText, isBlob:
-		return c.s, true
+		return clip(c.s), true
 	case isInt:
 		s, ok := l.strings[c.i]
 		return s, ok

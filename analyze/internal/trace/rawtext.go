@@ -16,7 +16,7 @@ func (t *Trace) RangeText(ranges []int) ([]string, error) {
 				for i := range cells {
 					switch cells[i].kind {
 					case isText, isBlob:
-						found[row] = cells[i].s
+						found[row] = clip(cells[i].s)
 						return nil
 					case isInt:
 						s, ok := t.raw.strings[cells[i].i]

@@ -1,8 +1,12 @@
 package trace
 
 import (
+	"fmt"
+	"hash/fnv"
+	"io"
 	"math"
 	"slices"
+	"strings"
 )
 
 // What no capture holds, however long it ran. A row beyond these limits is damaged and counts as skipped: kept, it would
@@ -12,7 +16,19 @@ const (
 	maxAway   = 1 << 50 // of a time from the middle of the capture: 13 days
 	maxTotal  = 1 << 56 // of the durations of one table together: two years
 	maxBytes  = 1 << 42 // of one copy or memset: 4 TiB, more than a GPU has
+	maxName   = 8 << 10 // of a name in bytes; the longest C++ names are half as long
 )
+
+// clip shortens a name that no program has, so that a report of many such names stays small. A checksum keeps names apart
+// that begin alike.
+func clip(name string) string {
+	if len(name) <= maxName {
+		return name
+	}
+	sum := fnv.New64a()
+	io.WriteString(sum, name)
+	return fmt.Sprintf("%s… #%016x", strings.ToValidUTF8(name[:maxName/8], ""), sum.Sum64())
+}
 
 // eventTable is a table of events while it is being loaded.
 type eventTable struct {

@@ -21,18 +21,20 @@ type sqlSource struct {
 	db *sql.DB
 }
 
-// openSQL opens path read-only. immutable promises SQLite that nothing changes the file and no log belongs to it: it
-// then takes no locks and creates no file beside it.
+// openSQL opens path. immutable promises SQLite that nothing changes the file and no log belongs to it: it then takes no
+// locks and creates no file beside it. Else the file is a scratch copy with its log, which SQLite writes to when it rolls
+// back what the log says was not finished.
 func openSQL(path string, immutable bool) (*sqlSource, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
 	u := url.URL{Scheme: "file", Path: filepath.ToSlash(abs)}
-	q := "mode=ro&_pragma=query_only(1)&_pragma=temp_store(2)"
+	q := "mode=rw"
 	if immutable {
-		q += "&immutable=1"
+		q = "mode=ro&immutable=1"
 	}
+	q += "&_pragma=query_only(1)&_pragma=temp_store(2)"
 	u.RawQuery = q
 	db, err := sql.Open("sqlite", u.String())
 	if err != nil {

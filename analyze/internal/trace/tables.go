@@ -362,11 +362,11 @@ func (l *loader) loadRanges(table tableInfo, ids *idents, stat *eventTable) erro
 		var at int32
 		switch {
 		case row[4].kind == isText || row[4].kind == isBlob:
-			at = names.text(row[4].s)
+			at = names.text(clip(row[4].s))
 		case row[5].kind == isInt:
 			at = names.id(row[5].i, l.strings)
 		case row[5].kind == isText:
-			at = names.text(row[5].s)
+			at = names.text(clip(row[5].s))
 		default:
 			at = names.text("")
 		}

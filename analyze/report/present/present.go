@@ -94,7 +94,15 @@ func valueOf(m *report.Metric) string {
 	if m == nil || m.Value == nil {
 		return ""
 	}
-	return unit.Format(*m.Value, m.Unit)
+	return unit.Format(*m.Value, unitOf(m))
+}
+
+// unitOf is a metric's unit for people: what is per second in base units is bytes per second where bytes are counted.
+func unitOf(m *report.Metric) string {
+	if m.Unit == report.PerSecond && strings.HasSuffix(m.ID, ".throughput") {
+		return report.BytesPerSec
+	}
+	return m.Unit
 }
 
 // table finds a table by section and table id; nil if absent.

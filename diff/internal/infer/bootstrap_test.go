@@ -98,8 +98,7 @@ func TestBootstrapProperties(t *testing.T) {
 	})
 }
 
-// What the page one-capture says of coverage: of 95 % intervals, at least 90 % hold the truth from 9 independent or mildly
-// dependent units on, and about 80 % with 9 units of ρ = 0.6.
+// What the page one-capture says of the coverage of 90 % intervals, for the mean, less what 400 trials can be off by.
 func TestBootstrapCoverage(t *testing.T) {
 	for _, c := range []struct {
 		n      int
@@ -107,7 +106,7 @@ func TestBootstrapCoverage(t *testing.T) {
 		spikes bool
 		least  float64
 	}{
-		{9, 0, false, 0.93}, {9, 0.3, true, 0.88}, {32, 0.3, false, 0.92}, {32, 0.3, true, 0.91}, {32, 0.6, false, 0.90}, {9, 0.6, false, 0.75},
+		{9, 0, false, 0.93}, {9, 0.3, true, 0.89}, {16, 0.3, false, 0.88}, {16, 0.6, false, 0.82}, {64, 0.3, true, 0.85}, {9, 0.6, false, 0.74},
 	} {
 		rng := rand.New(rand.NewPCG(7, uint64(c.n)))
 		units := func() []float64 {
@@ -125,7 +124,7 @@ func TestBootstrapCoverage(t *testing.T) {
 		const trials = 400
 		held := 0
 		for k := range trials {
-			if lo, hi, _ := infer.BlockBootstrap(units(), units(), mean, 0.95, uint64(k)); lo <= 1 && 1 <= hi {
+			if lo, hi, _ := infer.BlockBootstrap(units(), units(), mean, 0.90, uint64(k)); lo <= 1 && 1 <= hi {
 				held++
 			}
 		}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/diff"
+)
+
+// explainDiff runs explain diff and returns what it printed and its exit code.
+func explainDiff(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(context.Background(), append([]string{"diff"}, args...), &world{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }})
+	return out.String(), errs.String(), code
+}
+
+// TestEveryComparisonKeepsTheContract: any trace against itself and against the next one gives a comparison that the
+// published schema and our own reader accept, the same bytes twice, a summary that fits, and an exit code that is the
+// verdict's.
+func TestEveryComparisonKeepsTheContract(t *testing.T) {
+	published := compileSchema(t, "comparison")
+	traces := allTraces(t)
+	for i, base := range traces {
+		for _, head := range []string{base, traces[(i+1)%len(traces)]} {
+			t.Run(strings.TrimSuffix(filepath.Base(base), ".sqlite")+"-"+strings.TrimSuffix(filepath.Base(head), ".sqlite"), func(t *testing.T) {
+				t.Parallel()
+				body, errs, code := explainDiff(t, base, head, "--format", "json")
+				if errs != "" {
+					t.Fatalf("exit %d: %s", code, errs)
+				}
+				value, err := jsonschema.UnmarshalJSON(strings.NewReader(body))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := published.Validate(value); err != nil {
+					t.Errorf("schema: %v", err)
+				}
+				c, err := diff.Read(strings.NewReader(body))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if want := map[diff.Verdict]int{diff.Pass: 0, diff.Warn: 0, diff.Fail: 1, diff.Inconclusive: 4}[c.Verdict]; code != want {
+					t.Errorf("verdict %s with exit code %d", c.Verdict, code)
+				}
+				if base == head && c.Verdict != diff.Pass && !(c.Verdict == diff.Inconclusive && len(c.Reasons) > 0 && c.Reasons[0].Code == diff.EmptySide) {
+					t.Errorf("a trace against itself: %s (%s)", c.Verdict, c.Cause)
+				}
+				var again bytes.Buffer
+				if err := diff.Write(&again, c); err != nil || again.String() != body {
+					t.Errorf("reading and writing the comparison changes it (%v)", err)
+				}
+				text, _, _ := explainDiff(t, base, head)
+				second, _, _ := explainDiff(t, base, head)
+				if text != second || text == "" {
+					t.Error("a second run prints something else")
+				}
+				for _, line := range strings.Split(text, "\n") {
+					if len([]rune(line)) > 100 {
+						t.Errorf("a line of %d columns: %s", len([]rune(line)), line)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestComparisonsKeepSecrets plants secrets in both sides and looks for them in everything that diff writes.
+func TestComparisonsKeepSecrets(t *testing.T) {
+	b := tracetest.ServingGraphMode()
+	planted := b.Canaries(func(table, column string) string { return fmt.Sprintf("SECRET-%s-%s-hunter2", table, column) })
+	path := b.WriteTB(t)
+	dir := filepath.Join(t.TempDir(), "out")
+	text, errs, _ := explainDiff(t, path, "../../testdata/serving.sqlite", "--out", dir, "--verbose")
+	all := map[string]string{"stdout": text, "stderr": errs}
+	for _, name := range []string{"comparison.json", "comparison.md", "comparison.csv", "junit.xml"} {
+		all[name] = string(read(t, filepath.Join(dir, name)))
+	}
+	for name, content := range all {
+		if strings.Contains(content, "hunter2") || name != "stdout" && strings.Contains(content, filepath.Dir(path)) {
+			t.Errorf("%s leaks a secret or a path", name)
+		}
+		for _, c := range planted {
+			if strings.Contains(content, c.Text) {
+				t.Errorf("%s leaks the text of %s.%s", name, c.Table, c.Column)
+			}
+		}
+	}
+}
+
+// TestAnInterruptedDiffLeavesNothing, and has the exit code of a tool error.
+func TestAnInterruptedDiffLeavesNothing(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	parent := t.TempDir()
+	var errs bytes.Buffer
+	code := run(ctx, []string{"diff", "../../testdata/tiny.sqlite", "../../testdata/tiny.sqlite", "--out", filepath.Join(parent, "out")}, &world{Out: &errs, Err: &errs, Getenv: os.Getenv})
+	left, err := os.ReadDir(parent)
+	if code != exitInput || err != nil || len(left) > 0 || !strings.Contains(errs.String(), "interrupted") {
+		t.Errorf("exit %d, left %v (%v), said %q", code, left, err, errs.String())
+	}
+}

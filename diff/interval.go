@@ -1,0 +1,66 @@
+package diff
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/diff/internal/infer"
+)
+
+// interval over the units inside the captures: by block bootstrap, or, with few units, between the ratios of the most
+// extreme ones.
+func (x *comparer) interval(p *primary) *Interval {
+	b, h := x.base.series(p.series), x.head.series(p.series)
+	if len(b) == 0 || len(h) == 0 {
+		return x.extremes(p)
+	}
+	b0, h0 := p.statistic()(slices.Clone(b)), p.statistic()(slices.Clone(h))
+	low, high, method := 0.0, 0.0, ""
+	if b0 <= h0 {
+		low, high, method = infer.BlockBootstrap(b, h, p.statistic(), UnitLevel, x.opt.Seed)
+	} else if l, u, m := infer.BlockBootstrap(h, b, p.statistic(), UnitLevel, x.opt.Seed); m != "" {
+		low, high, method = 1/u, 1/l, m+", of the inverse" // so that swapping the sides inverts the interval
+	}
+	if method != "" {
+		if int64(len(b)) < x.base.units() || int64(len(h)) < x.head.units() {
+			// The reports list a sample of the units: move the interval to where all of them are.
+			row, _ := x.row(p)
+			shift := *row.Ratio / (h0 / b0)
+			low, high, method = low*shift, high*shift, method+fmt.Sprintf(", of %d and %d of the units", len(b), len(h))
+		}
+		return &Interval{Low: low, High: high, Level: UnitLevel, Method: method}
+	}
+	return x.extremes(p)
+}
+
+// extremes is what few units can say: the smallest and the largest ratio of any unit of head to any of base. By chance, all
+// units of one side lie above all of the other with a probability of n! m! / (n+m)!, which gives the level; no interval is
+// given below 0.9.
+func (x *comparer) extremes(p *primary) *Interval {
+	var b, h []*report.Summary
+	var n, m int64
+	for _, v := range x.base.views {
+		b = append(b, p.of(v))
+		n += p.of(v).N
+	}
+	for _, v := range x.head.views {
+		h = append(h, p.of(v))
+		m += p.of(v).N
+	}
+	low := func(list []*report.Summary) float64 {
+		return slices.MinFunc(list, func(a, b *report.Summary) int { return compareFloat(a.Min, b.Min) }).Min
+	}
+	high := func(list []*report.Summary) float64 {
+		return slices.MaxFunc(list, func(a, b *report.Summary) int { return compareFloat(a.Max, b.Max) }).Max
+	}
+	chance := 1.0 // 1 / C(n+m, n)
+	for k := int64(1); k <= min(n, m, 60); k++ {
+		chance *= float64(k) / float64(max(n, m)+k)
+	}
+	level := 1 - 2*chance
+	if level < 0.9 || low(b) <= 0 || low(h) <= 0 {
+		return nil
+	}
+	return &Interval{Low: low(h) / high(b), High: high(h) / low(b), Level: level, Method: fmt.Sprintf("ratios of the most extreme of %d and %d units", n, m)}
+}

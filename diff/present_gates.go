@@ -1,0 +1,74 @@
+package diff
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+)
+
+// noticedGates are the gates that did not pass, but for those of which there is nothing more to say than that the sides are
+// not comparable.
+func (c *Comparison) noticedGates() []Gate {
+	var list []Gate
+	for _, v := range []Verdict{Fail, Inconclusive, Warn} {
+		for _, g := range c.Gates {
+			if g.Verdict == v && !(len(c.Reasons) > 0 && !c.Comparable && strings.HasSuffix(g.Reason, c.Reasons[0].Text)) {
+				list = append(list, g)
+			}
+		}
+	}
+	return list
+}
+
+// gateList is the gates that did not pass, in sentences.
+func (c *Comparison) gateList(limit int) []doc.Block {
+	gates := slices.DeleteFunc(c.noticedGates(), func(g Gate) bool { return g.Metric == MetricStructure && g.Verdict == Warn }) // in a list of their own
+	if len(gates) == 0 {
+		return nil
+	}
+	var l doc.List
+	for i := range gates[:min(len(gates), limit)] {
+		g := &gates[i]
+		spans := append(doc.Spans(doc.Strong(string(g.Verdict)).With(verdictTone(g.Verdict)), doc.Text(" ")), g.rule()...)
+		spans = append(append(append(spans, doc.Text(" on ")), c.gateMetric(g)...), doc.Text(": "+clip(g.Reason)))
+		l.Items = append(l.Items, doc.Item{Spans: spans})
+	}
+	if n := len(gates) - limit; n > 0 {
+		l.Items = append(l.Items, doc.Item{Spans: doc.Spans(doc.Text("and " + unit.Int(int64(n)) + " more"))})
+	}
+	return []doc.Block{doc.H(2, "gates", "Gates that did not pass"), l}
+}
+
+// gateMetric is what a gate judged; a kernel goes by its display name.
+func (c *Comparison) gateMetric(g *Gate) doc.Cell {
+	if k, ok := g.Labels["kernel"]; ok && len(g.Labels) == 1 {
+		return doc.Cell{doc.Code(g.Metric), doc.Text(" "), doc.Name(c.display(k))}
+	}
+	return metricCell(g.Metric, g.Labels)
+}
+
+// rule is the rule's name, which is text of the user, and what it tolerates.
+func (g *Gate) rule() []doc.Span {
+	spans := doc.Spans(doc.Name(g.Rule))
+	if g.Threshold != "" && !strings.Contains(g.Rule, ":") {
+		spans = append(spans, doc.Text(" "+g.Threshold))
+	}
+	return spans
+}
+
+func (c *Comparison) gateTable(gates []Gate, limit int) (doc.Table, bool) {
+	if len(gates) == 0 {
+		return doc.Table{}, false
+	}
+	t := doc.Table{ID: "gates", Caption: doc.Spans(doc.Text("Gates")), Columns: []doc.Column{{Title: "Verdict"}, {Title: "Rule"}, {Title: "Metric"}, {Title: "Reason"}}}
+	for i := range gates[:min(len(gates), limit)] {
+		g := &gates[i]
+		t.Rows = append(t.Rows, []doc.Cell{{doc.Text(string(g.Verdict)).With(verdictTone(g.Verdict))}, g.rule(), c.gateMetric(g), {doc.Text(g.Reason)}})
+	}
+	if n := len(gates) - limit; n > 0 {
+		t.Foot = append(t.Foot, []doc.Cell{nil, {doc.Text("and " + unit.Int(int64(n)) + " more")}})
+	}
+	return t, true
+}
