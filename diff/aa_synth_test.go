@@ -346,7 +346,6 @@ func (s *source) tables(r *report.Report, units []aaUnit) {
 	time := r.Find("unit.time", nil).Summary
 	main[column(groups, "p50")], main[column(groups, "mean")] = report.F(time.P50), report.F(time.Mean)
 	main[column(groups, "units")] = report.I(int64(len(units)))
-	r.Unit.Groups = slices.Clone(r.Unit.Groups)
 
 	list := table(r, "units")
 	old := list.Rows
@@ -377,30 +376,4 @@ func (s *source) kindOf(t *report.Table, row []report.Cell) bool {
 		}
 	}
 	return true
-}
-
-// family of kernels, and the share of the unit it takes.
-type family struct {
-	name  string
-	share float64
-}
-
-// families that take at least so much of a unit, in the report's order. Communication waits and is none.
-func (s *source) families(least float64) []family {
-	t := table(s.report, "unit_kernels")
-	var list []family
-	for _, row := range t.Rows {
-		name, _ := row[column(t, "family")].Str()
-		share, _ := row[column(t, "share")].Num()
-		if category, _ := row[column(t, "category")].Str(); category == "comm" || category == "graph" {
-			continue
-		}
-		at := slices.IndexFunc(list, func(f family) bool { return f.name == name })
-		if at < 0 {
-			at = len(list)
-			list = append(list, family{name: name})
-		}
-		list[at].share += share
-	}
-	return slices.DeleteFunc(list, func(f family) bool { return f.share < least })
 }

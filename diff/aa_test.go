@@ -101,6 +101,32 @@ func (s *source) side(rng *rand.Rand, k int, w world, ch change) []*report.Repor
 	return list
 }
 
+// family of kernels, and the share of the unit it takes.
+type family struct {
+	name  string
+	share float64
+}
+
+// families that take at least so much of a unit, in the report's order. Communication waits and is none.
+func (s *source) families(least float64) []family {
+	t := table(s.report, "unit_kernels")
+	var list []family
+	for _, row := range t.Rows {
+		name, _ := row[column(t, "family")].Str()
+		share, _ := row[column(t, "share")].Num()
+		if category, _ := row[column(t, "category")].Str(); category == "comm" || category == "graph" {
+			continue
+		}
+		at := slices.IndexFunc(list, func(f family) bool { return f.name == name })
+		if at < 0 {
+			at = len(list)
+			list = append(list, family{name: name})
+		}
+		list[at].share += share
+	}
+	return slices.DeleteFunc(list, func(f family) bool { return f.share < least })
+}
+
 // members are the kernels of a family.
 func (s *source) members(family string) map[string]bool {
 	t := table(s.report, "unit_kernels")

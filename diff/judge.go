@@ -339,17 +339,21 @@ func exceeds(r *Rule, s *subject) (bool, string) {
 		return false, changed
 	}
 	tolerated := func(text string) (bool, string) { return false, changed + " is within " + text }
-	if r.Rel != nil && row.Base != nil && b != 0 && size/math.Abs(b) <= *r.Rel {
+	if r.Rel != nil && row.Base != nil && b != 0 && within(size/math.Abs(b), *r.Rel) {
 		return tolerated(unit.Percent(*r.Rel))
 	}
 	if r.Rel != nil && r.Abs == nil && (row.Base == nil || b == 0) && row.Class != Added && s.length {
 		return false, changed
 	}
-	if r.Abs != nil && size <= *r.Abs {
+	if r.Abs != nil && within(size, *r.Abs) {
 		return tolerated(strings.TrimPrefix(unit.Delta(*r.Abs, s.unit), "+"))
 	}
 	return true, changed + " is more than " + r.Threshold()
 }
+
+// within reports whether a change is at most what is tolerated, up to the rounding of binary fractions: 0.80 - 0.75 is no
+// more than 0.05.
+func within(change, tolerated float64) bool { return change <= tolerated*(1+1e-9) }
 
 func value(v *float64) float64 {
 	if v == nil {

@@ -108,15 +108,15 @@ func CompareSummaries(base, head *Summary, percent float64, opt Options) (*Compa
 			return nil, fmt.Errorf("prefill_decode.%s.total_ms is missing in %s: only one side has that phase", p.phase, lacks)
 		}
 		if p.base != nil {
-			c.addSummaryRow("prefill_decode."+p.phase+".total_ms", report.Nanoseconds, *p.base*1e6, *p.head*1e6, percent, "")
+			c.addSummaryRow("prefill_decode."+p.phase+".total_ms", report.Nanoseconds, *p.base, *p.head, percent, "")
 		}
 	}
-	c.addSummaryRow("cuda_graphs.graph_coverage_pct", report.Ratio, base.GraphCoverage/100, head.GraphCoverage/100, percent, "")
+	c.addSummaryRow("cuda_graphs.graph_coverage_pct", report.Ratio, base.GraphCoverage, head.GraphCoverage, percent, "")
 	note := ""
 	if base.TopKernel != head.TopKernel {
 		note = "; it is another kernel than on the base"
 	}
-	c.addSummaryRow("top_kernels.0.total_time_ms", report.Nanoseconds, base.TopTime*1e6, head.TopTime*1e6, percent, note)
+	c.addSummaryRow("top_kernels.0.total_time_ms", report.Nanoseconds, base.TopTime, head.TopTime, percent, note)
 	failed := int64(0)
 	for i := range c.Gates {
 		if c.Gates[i].Verdict == Fail {
@@ -133,32 +133,34 @@ func CompareSummaries(base, head *Summary, percent float64, opt Options) (*Compa
 	return c, c.Validate()
 }
 
-// addSummaryRow compares one number as check_regression does: a time by its relative change, a share by the difference.
-func (c *Comparison) addSummaryRow(metric, u string, base, head, percent float64, note string) {
+// addSummaryRow compares one number as check_regression does, in the file's own unit: ms by their relative change, percent
+// by the difference. The row and its gate are in base units.
+func (c *Comparison) addSummaryRow(metric, u string, before, after, percent float64, note string) {
+	// worse is in percent of the base, or in percentage points
+	worse, sign, size, scale := 0.0, "+", "%", 1e6
+	switch {
+	case u == report.Ratio:
+		worse, sign, size, scale = before-after, "-", "pp", 0.01
+	case before > 0:
+		worse = (after - before) / before * 100
+	case after > 0:
+		worse = math.Inf(1)
+	}
+	base, head := before*scale, after*scale
 	row := Row{
 		Metric: metric, Labels: report.Labels{}, Unit: u, Base: &base, Head: &head, NBase: 1, NHead: 1, BaseValues: []float64{base}, HeadValues: []float64{head},
 		Class: Same, Unreplicated: true,
 	}
 	row.change()
-	// worse and limit in percent: of the base, or percentage points
-	worse, sign, size := 0.0, "+", "%"
-	switch {
-	case u == report.Ratio:
-		worse, sign, size = (base-head)*100, "-", "pp"
-	case base > 0:
-		worse = (head - base) / base * 100
-	case head > 0:
-		worse = math.Inf(1)
-	}
 	limit := sign + unit.Shift(strconv.FormatFloat(percent, 'f', -1, 64), 0) + size
 	g := Gate{
 		Rule: "threshold", Metric: metric, Labels: report.Labels{}, Level: LevelError, Threshold: limit,
 		Base: &base, Head: &head, Delta: row.Delta, Ratio: row.Ratio, Verdict: Pass,
 	}
 	switch {
-	case worse > percent:
+	case !within(worse, percent):
 		row.Class, g.Verdict, g.Reason = Regressed, Fail, changeText(&row)+" is more than "+limit+note
-	case worse < -percent:
+	case !within(-worse, percent):
 		row.Class, g.Reason = Improved, changeText(&row)+note
 	default:
 		g.Reason = changeText(&row) + " is within " + limit + note

@@ -12,12 +12,14 @@ import (
 // What no capture holds, however long it ran. A row beyond these limits is damaged and counts as skipped: kept, it would
 // stretch the window over years, or make sums overflow.
 const (
-	maxMoment = 1 << 62 // of a time in either direction: exports in UTC are at 1.7e18, and a difference must fit 64 bits
-	maxAway   = 1 << 50 // of a time from the middle of the capture: 13 days
-	maxTotal  = 1 << 56 // of the durations of one table together: two years
-	maxBytes  = 1 << 42 // of one copy or memset: 4 TiB, more than a GPU has
-	maxName   = 8 << 10 // of a name in bytes; the longest C++ names are half as long
+	maxMoment = 1 << 62  // of a time in either direction: exports in UTC are at 1.7e18, and a difference must fit 64 bits
+	maxAway   = 1 << 50  // of a time from the middle of the capture: 13 days
+	maxTotal  = 1 << 56  // of the durations of one table together: two years
+	maxBytes  = 1 << 42  // of one copy or memset: 4 TiB, more than a GPU has
+	maxName   = 64 << 10 // of a name in bytes: the longest of real kernels have 10 KB
 )
+
+const clippedName = 1 << 10
 
 // clip shortens a name that no program has, so that a report of many such names stays small. A checksum keeps names apart
 // that begin alike.
@@ -27,7 +29,7 @@ func clip(name string) string {
 	}
 	sum := fnv.New64a()
 	io.WriteString(sum, name)
-	return fmt.Sprintf("%s… #%016x", strings.ToValidUTF8(name[:maxName/8], ""), sum.Sum64())
+	return fmt.Sprintf("%s… #%016x", strings.ToValidUTF8(name[:clippedName], ""), sum.Sum64())
 }
 
 // eventTable is a table of events while it is being loaded.
