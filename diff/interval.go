@@ -9,11 +9,11 @@ import (
 )
 
 // interval over the units inside the captures: by block bootstrap, or, with few units, between the ratios of the most
-// extreme ones.
-func (x *comparer) interval(p *primary) *Interval {
+// extreme ones, which takes units for independent and so can show that nothing changed, not that something did.
+func (x *comparer) interval(p *primary) (i *Interval, few bool) {
 	b, h := x.base.series(p.series), x.head.series(p.series)
 	if len(b) == 0 || len(h) == 0 {
-		return x.extremes(p)
+		return x.extremes(p), true
 	}
 	b0, h0 := p.statistic()(slices.Clone(b)), p.statistic()(slices.Clone(h))
 	low, high, method := 0.0, 0.0, ""
@@ -29,9 +29,9 @@ func (x *comparer) interval(p *primary) *Interval {
 			shift := *row.Ratio / (h0 / b0)
 			low, high, method = low*shift, high*shift, method+fmt.Sprintf(", of %d and %d of the units", len(b), len(h))
 		}
-		return &Interval{Low: low, High: high, Level: UnitLevel, Method: method}
+		return &Interval{Low: low, High: high, Level: UnitLevel, Method: method}, false
 	}
-	return x.extremes(p)
+	return x.extremes(p), true
 }
 
 // extremes is what few units can say: the smallest and the largest ratio of any unit of head to any of base. By chance, all

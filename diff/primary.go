@@ -246,7 +246,8 @@ func (x *comparer) single(p *primary, row *Row) {
 		}
 		return
 	}
-	row.Interval = x.interval(p)
+	few := false
+	row.Interval, few = x.interval(p)
 	change := unit.Change(*row.Ratio - 1)
 	if row.Interval == nil {
 		row.Why = fmt.Sprintf("%s; %d and %d units are too few for an interval", change, len(x.base.series(timeOf)), len(x.head.series(timeOf)))
@@ -262,6 +263,8 @@ func (x *comparer) single(p *primary, row *Row) {
 	switch {
 	case x.immaterial(p, row):
 		row.Class, row.Why = Same, immaterial
+	case beyond && clear && few:
+		row.Why = within + ": beyond the " + text + ", but so few units cannot show that it is more than a slow stretch"
 	case beyond && clear:
 		row.Class, row.Why = better(*row.Delta), within+": beyond the "+text
 	case beyond:
@@ -322,8 +325,11 @@ func (x *comparer) several(tested []int) {
 		rows = append(rows, row)
 		if x.noise != nil {
 			id, _ := splitStat(row.Metric)
-			if s2, df, ok := x.noise.Variance(id, row.Labels, false); ok {
-				history = append(history, infer.History{ID: row.Metric, S2: s2, DF: df})
+			for _, m := range []string{row.Metric, id} { // the statistic's own variance, else the metric's
+				if s2, df, ok := x.noise.Variance(m, row.Labels, false); ok {
+					history = append(history, infer.History{ID: row.Metric, S2: s2, DF: df})
+					break
+				}
 			}
 		}
 	}
