@@ -93,7 +93,7 @@ func (j *judge) kernels(r *Rule, id string) []subject {
 				taken = taken || r.takes(report.Labels{"kernel": name})
 			}
 		}
-		if !taken {
+		if !taken || waits(k) && !r.named() {
 			continue
 		}
 		row := Row{Metric: id, Labels: report.Labels{"kernel": name}, Unit: report.Nanoseconds, Base: k.Base, Head: k.Head, Class: k.Class, Why: k.Why}
@@ -108,6 +108,18 @@ func (j *judge) kernels(r *Rule, id string) []subject {
 		list = append(list, subject{metric: r.Metric, row: row, unit: row.Unit})
 	}
 	return list
+}
+
+// waits reports whether a kernel's time says nothing by itself: communication lasts as long as it waits for others, and the
+// exposed part of it is in the unit's time.
+func waits(k *Kernel) bool {
+	return k.Category == communication && k.Class == Unsettled && k.PairedBy != "" && value(k.BaseCount) == value(k.HeadCount)
+}
+
+// named reports whether the rule singles kernels out, rather than taking them all.
+func (r *Rule) named() bool {
+	pattern, ok := r.Labels["kernel"]
+	return ok && strings.Trim(pattern, "*?") != "" || !r.Match.empty() && strings.Trim(r.Match.Glob, "*?") != "" || r.Match.Regex != ""
 }
 
 func exactClass(base, head float64) Class {

@@ -52,7 +52,7 @@ func truths() []truth {
 		{"cs336_hoponga_exp2023_4", "cs336_hoponga_exp2024_2", true, "", diff.Same, diff.Same, 1, diff.Pass, diff.Pass, []string{"No change: every number"}},
 		{"mordred_native_old_b", "mordred_exp2023_4", true, diff.NoUnit, "", "", 0, diff.Pass, diff.Pass, []string{"No change: every number"}},
 		// 17.53 → 19.95 ms mean: +13.83 %.
-		{"nsysai_mfu_2gpu_before", "nsysai_mfu_2gpu_after", true, "", diff.Regressed, diff.Improved, 1.1383, diff.Fail, "", []string{"Slower", "host slower", "cudaLaunchKernel +38", "cudaMemsetAsync", "GPU compute unchanged"}},
+		{"nsysai_mfu_2gpu_before", "nsysai_mfu_2gpu_after", true, "", diff.Regressed, diff.Improved, 1.1383, diff.Fail, diff.Pass, []string{"Slower", "host slower", "cudaLaunchKernel +38", "cudaMemsetAsync", "GPU compute unchanged"}},
 		{"cs336zx_2_7B", "cs336zx_2_7B_clean", true, "", diff.Same, diff.Same, 1, diff.Pass, diff.Pass, []string{"No change"}},
 		{"cs336zx_2_7B", "cs336zx_2_7B_nvtx", true, "", diff.Same, diff.Same, 1, diff.Pass, diff.Pass, []string{"No change"}},
 		// Busy 839.09 → 781.13 ms: -6.91 %.

@@ -28,7 +28,7 @@ func TestReadmeIsTrue(t *testing.T) {
 		code := run(context.Background(), c.args, &world{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(k string) string {
 			return map[string]string{"NSYS": filepath.Join(dir, "nsys")}[k]
 		}})
-		if code != exitOK {
+		if code != exitOK && (code != exitFail || c.args[0] != "diff") { // the example of a slower head fails on purpose
 			t.Errorf("explain %q: exit %d: %s", c.args, code, errs.String())
 		}
 		if c.output != "" && !elided(c.output).MatchString(out.String()) {
@@ -104,6 +104,13 @@ func readmeFolder(t *testing.T) string {
 	}
 	serving := read(t, "../../testdata/serving.sqlite")
 	put(t, filepath.Join(dir, "testdata/serving.sqlite"), serving, 0o644)
+	edited := editedTraces(t, "../../testdata/serving.sqlite")
+	put(t, filepath.Join(dir, "base.sqlite"), serving, 0o644)
+	put(t, filepath.Join(dir, "head.sqlite"), edited["slow.sqlite"], 0o644)
+	for _, n := range []string{"1", "2", "3"} { // three captures of one commit, and the same again as the head
+		put(t, filepath.Join(dir, "a"+n+".sqlite"), edited["a"+n+".sqlite"], 0o644)
+		put(t, filepath.Join(dir, "b"+n+".sqlite"), edited["a"+n+".sqlite"], 0o644)
+	}
 	put(t, filepath.Join(dir, "trace.nsys-rep"), []byte("opaque"), 0o644)
 	put(t, filepath.Join(dir, "phases.json"), []byte(`{"prefill": ["context"], "decode": ["generation"]}`), 0o644)
 	put(t, filepath.Join(dir, "nsys"), []byte("#!/bin/sh\ncp "+filepath.Join(dir, "trace.sqlite")+" \"$7\"\n"), 0o755)
