@@ -71,7 +71,12 @@ var ErrOptions = errors.New("wrong usage")
 
 // Run analyses the capture in path. An input that cannot be analysed gives an *InputError, a wrong option an error that
 // wraps ErrOptions.
-func Run(ctx context.Context, path string, opt Options) (*Result, error) {
+func Run(ctx context.Context, path string, opt Options) (res *Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			res, err = nil, fmt.Errorf("explain failed on this capture, please report it: %v", p)
+		}
+	}()
 	tags, err := newTagger(&opt)
 	if err != nil {
 		return nil, err

@@ -95,10 +95,16 @@ func writeFolder(ctx context.Context, dir string, files []file) (err error) {
 			return fail(err)
 		}
 	}
-	for _, f := range files {
-		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(f.name)), 0o755); err != nil {
+	for _, f := range files { // what stands in the way is found before anything is replaced
+		to := filepath.Join(dir, f.name)
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 			return fail(err)
 		}
+		if info, err := os.Lstat(to); err == nil && info.IsDir() {
+			return fail(fmt.Errorf("%s is a folder, not a file that a report can replace", f.name))
+		}
+	}
+	for _, f := range files {
 		if err := os.Rename(filepath.Join(scratch, f.name), filepath.Join(dir, f.name)); err != nil {
 			return fail(err)
 		}

@@ -94,8 +94,10 @@ func (f *reportFlags) options(cmd *cobra.Command, w *world) (analyze.Options, er
 	switch {
 	case f.top < 1:
 		return opt, usagef("--top-kernels must be at least 1, got %d", f.top)
-	case f.coverageWarn < 0 || f.coverageWarn > 1:
+	case !(f.coverageWarn >= 0 && f.coverageWarn <= 1): // NaN is neither
 		return opt, usagef("--nvtx-coverage-warn-threshold is a share between 0 and 1, got %g", f.coverageWarn)
+	case f.out == "" && cmd.Flags().Changed("out"):
+		return opt, usagef("--out is empty; name a folder")
 	case f.quiet && f.verbose:
 		return opt, usagef("--quiet and --verbose exclude each other")
 	case f.format != "" && !oneOf(f.format, formats):

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -116,11 +117,22 @@ func (in *input) scratch(name string) (string, error) {
 	if in.temp == "" {
 		dir, err := os.MkdirTemp("", "explain-")
 		if err != nil {
-			return "", err
+			return "", in.noScratch(err)
 		}
 		in.temp = dir
 	}
 	return filepath.Join(in.temp, name), nil
+}
+
+// noScratch is about a temporary folder that cannot be written, or is full.
+func (in *input) noScratch(err error) error {
+	return in.fail("needs a scratch copy, and the temporary folder cannot take it", "name another with TMPDIR", errors.Unwrap(err))
+}
+
+// unwritten tells an error of the scratch copy from one of the input.
+func unwritten(err error) bool {
+	var path *fs.PathError
+	return errors.As(err, &path) && path.Op != "read"
 }
 
 const sqliteMagic = "SQLite format 3\x00"
@@ -235,7 +247,7 @@ func (in *input) unpack(kind string) error {
 	}
 	dst, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return err
+		return in.noScratch(err)
 	}
 	_, err = io.Copy(dst, &tracked{r: r, in: in})
 	if e := dst.Close(); err == nil {
@@ -244,6 +256,9 @@ func (in *input) unpack(kind string) error {
 	if err != nil {
 		if e := in.ctx.Err(); e != nil {
 			return e
+		}
+		if unwritten(err) {
+			return in.noScratch(err)
 		}
 		return in.fail("cannot be unpacked: it is truncated or not valid "+kind, "copy it again", err)
 	}
@@ -381,8 +396,17 @@ func (in *input) copyFile(from, to string) error {
 	defer src.Close()
 	dst, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return err
+		return in.noScratch(err)
 	}
 	_, err = io.Copy(dst, &tracked{r: src, in: in})
-	return errors.Join(err, dst.Close())
+	if e := dst.Close(); err == nil {
+		err = e
+	}
+	switch {
+	case err == nil || in.ctx.Err() != nil:
+		return err
+	case unwritten(err):
+		return in.noScratch(err)
+	}
+	return in.fail("cannot be read", "", errors.Unwrap(err))
 }

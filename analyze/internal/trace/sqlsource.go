@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	_ "modernc.org/sqlite" // registers the driver "sqlite"
 )
@@ -18,7 +20,8 @@ import (
 // sqlSource is the reference implementation of source. Rows come from the driver directly: database/sql's Scan would
 // cost three times as much as SQLite itself.
 type sqlSource struct {
-	db *sql.DB
+	db    *sql.DB
+	views map[string]bool
 }
 
 // openSQL opens path. immutable promises SQLite that nothing changes the file and no log belongs to it: it then takes no
@@ -41,7 +44,7 @@ func openSQL(path string, immutable bool) (*sqlSource, error) {
 		return nil, err
 	}
 	db.SetMaxOpenConns(4)
-	return &sqlSource{db: db}, nil
+	return &sqlSource{db: db, views: map[string]bool{}}, nil
 }
 
 func (s *sqlSource) Close() error { return s.db.Close() }
@@ -51,6 +54,7 @@ func (s *sqlSource) Tables() ([]tableInfo, error) {
 	err := s.query(`select "name", "type" from "sqlite_master" where "type" in ('table', 'view') and "name" not like 'sqlite\_%' escape '\' order by "name"`,
 		func(row []cell) error {
 			list = append(list, tableInfo{Name: row[0].s, View: row[1].s == "view"})
+			s.views[row[0].s] = row[1].s == "view"
 			return nil
 		})
 	if err != nil {
@@ -78,8 +82,47 @@ func (s *sqlSource) Scan(table string, columns []string, each func(row []cell) e
 	for i, c := range columns {
 		quoted[i] = quote(c)
 	}
-	return s.query("select "+strings.Join(quoted, ", ")+" from "+quote(table)+" not indexed", each) // an index may have another order
+	text := "select " + strings.Join(quoted, ", ") + " from " + quote(table) + " not indexed" // an index may have another order
+	if s.views[table] {
+		return s.queryView(text, each)
+	}
+	return s.query(text, each)
 }
+
+// patience is how long a view may take for its next row. nsys writes no views; one that computes for ever must not keep
+// the analysis from ending.
+const patience = 4 * time.Second
+
+// queryView gives up on a view instead of interrupting it: the driver can interrupt the first row only.
+func (s *sqlSource) queryView(text string, each func(row []cell) error) error {
+	var rows atomic.Int64
+	var gone atomic.Bool
+	done := make(chan error, 1)
+	go func() {
+		done <- s.query(text, func(row []cell) error {
+			if gone.Load() {
+				return errSlowView
+			}
+			rows.Add(1)
+			return each(row)
+		})
+	}()
+	tick := time.NewTicker(patience)
+	defer tick.Stop()
+	for seen := int64(-1); ; seen = rows.Load() {
+		select {
+		case err := <-done:
+			return err
+		case <-tick.C:
+			if rows.Load() == seen {
+				gone.Store(true)
+				return errSlowView
+			}
+		}
+	}
+}
+
+var errSlowView = errors.New("a view in it computes without giving rows")
 
 // fetchBatch keeps a statement's text bounded.
 const fetchBatch = 500
