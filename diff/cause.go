@@ -253,18 +253,25 @@ func (x *comparer) splitText(d float64) string {
 		if k.BaseName == nil || k.HeadName == nil {
 			continue
 		}
-		sum, n := k.Delta, 1
-		for j := range x.c.Kernels {
-			if o := &x.c.Kernels[j]; o.SplitOf != nil && *o.SplitOf == *k.BaseName {
-				sum += o.Delta
-				n++
-			}
-		}
-		if n > 1 && sum*d > 0 && math.Abs(sum) >= math.Abs(d)/2 {
-			return fmt.Sprintf("kernel %s replaced by %d kernels, %s among them (%s per unit)", shorten(*k.BaseName), n, shorten(*k.HeadName), delta(sum))
+		if n, sum := x.splits(k); n > 1 && sum*d > 0 && math.Abs(sum) >= math.Abs(d)/2 {
+			return fmt.Sprintf("kernel %s%s%d kernels, %s among them (%s per unit)", shorten(*k.BaseName), splitWord, n, shorten(*k.HeadName), delta(sum))
 		}
 	}
 	return ""
+}
+
+const splitWord = " replaced by "
+
+// splits counts the kernels that a paired kernel was replaced by, and sums their changes.
+func (x *comparer) splits(k *Kernel) (n int, sum float64) {
+	n, sum = 1, k.Delta
+	for i := range x.c.Kernels {
+		if o := &x.c.Kernels[i]; o.SplitOf != nil && *o.SplitOf == *k.BaseName {
+			n++
+			sum += o.Delta
+		}
+	}
+	return n, sum
 }
 
 // category is the one that at least half of a change of compute time comes from, or nil.
@@ -381,9 +388,15 @@ func (x *comparer) replaced(text string) string {
 		if k.BaseName == nil || k.HeadName == nil || k.PairedBy == ByExact || max(*k.Base, *k.Head) < namedShare*x.c.Attribution.Base {
 			continue
 		}
+		if strings.Contains(text, shorten(*k.BaseName)+splitWord) {
+			continue // said there
+		}
 		n++
 		if m := max(*k.Base, *k.Head); m > most {
 			best, most = shorten(*k.BaseName)+" → "+shorten(*k.HeadName), m
+			if parts, _ := x.splits(k); parts > 1 {
+				best += fmt.Sprintf(" and %d more", parts-1)
+			}
 		}
 	}
 	switch {

@@ -38,6 +38,8 @@ type engine struct {
 	gemm     string  // name of the GEMMs
 	pageable bool    // copies from pageable memory
 	graph    bool    // launches the layers as one CUDA graph
+	pieces   int     // or as so many
+	add      int64   // ns of one long elementwise kernel per step, which has the name of the extra ones
 	scale    float64 // of the GEMMs' time; 0 means 1
 	all      float64 // of every kernel's time
 	layers   int     // 0 means 6
@@ -128,8 +130,14 @@ func (e *engine) build(opts ...tracetest.Option) *tracetest.Builder {
 			}
 		}
 		if e.graph {
-			th.GraphLaunch(at, at+7_000, nodes[1:]...)
+			nodes = nodes[1:]
+			for p, n := int64(0), max(e.pieces, 1); p < int64(n); p++ {
+				th.GraphLaunch(at+8_000*p, at+8_000*p+7_000, nodes[len(nodes)*int(p)/n:len(nodes)*int(p+1)/n]...)
+			}
 			nodes = nil
+		}
+		if e.add > 0 {
+			kernel(engineAdd, e.add)
 		}
 		for range e.extra {
 			kernel(engineAdd, 2_000)

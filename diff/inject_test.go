@@ -126,6 +126,16 @@ func TestInjectedLaunches(t *testing.T) {
 	says(t, c, "40 more launches per unit")
 }
 
+// The same 40 launches beside a run of 400 µs of a kernel of that name: what is more is short, whatever was there before.
+func TestInjectedLaunchesOfKnownKernel(t *testing.T) {
+	c := injected(t, engine{add: 400_000}, engine{add: 400_000, extra: 40})
+	within(t, "change of the kernel", kernelRow(c, engineAdd).Delta, 80_000)
+	if f := finding(c, diff.FoundStorm); f == nil || *f.Head-*f.Base != 40 {
+		t.Errorf("storm: %+v", f)
+	}
+	says(t, c, "40 more launches per unit, of kernels that take 2 µs on average")
+}
+
 func TestInjectedSync(t *testing.T) {
 	c := injected(t, engine{}, engine{sync: true})
 	f := finding(c, diff.FoundBlocking+"/cudaDeviceSynchronize")
@@ -200,6 +210,20 @@ func TestInjectedEager(t *testing.T) {
 	if f := finding(back, diff.FoundGraphs); f == nil || f.Class != diff.Improved {
 		t.Errorf("findings: %+v", back.Structure)
 	}
+}
+
+// Six graphs per step become one: fewer graph launches, and fewer launches.
+func TestInjectedGraphPieces(t *testing.T) {
+	c := injected(t, engine{graph: true, pieces: 6}, engine{graph: true})
+	if f := finding(c, diff.FoundGraphs); f == nil || *f.Base != 6 || *f.Head != 1 || f.Class != diff.Improved {
+		t.Fatalf("findings: %+v", c.Structure)
+	}
+	says(t, c, "CUDA graph launches 6 → 1 per unit, launches 8 → 3 per unit: the work is in fewer graphs")
+	back := injected(t, engine{graph: true}, engine{graph: true, pieces: 6})
+	if f := finding(back, diff.FoundGraphs); f == nil || f.Class != diff.Regressed {
+		t.Errorf("findings: %+v", back.Structure)
+	}
+	says(t, back, "the work is in more graphs")
 }
 
 // Twice the layers is other work, not a regression.

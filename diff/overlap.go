@@ -2,6 +2,7 @@ package diff
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -21,6 +22,8 @@ const overlapNeeded = 0.6
 //  2. Of what is left of each category (gemm, attention, …), runs are matched across families in the same way: a kernel was
 //     replaced.
 //  3. Runs in common over all runs, weighted with time. Communication does not count: it lasts as long as others make it.
+//  4. Where that is not enough, and kernels of equal names have at least three quarters of the runs in common, this share:
+//     one long kernel that kernels of unknown names replaced leaves the work what it was.
 func overlap(a, b []work) float64 {
 	if len(a) == 0 || len(b) == 0 {
 		return 0
@@ -46,7 +49,38 @@ func overlap(a, b []work) float64 {
 			common[1] += y
 		}
 	}
-	return math.Round(min(common[0], common[1], 1)*1e9) / 1e9
+	share := min(common[0], common[1], 1)
+	if runs := equalRuns(a, b); share < overlapNeeded && runs >= runsNeeded {
+		share = runs
+	}
+	return math.Round(share*1e9) / 1e9
+}
+
+// runsNeeded is the share of runs of kernels of equal names from which two units do the same work, whatever they take.
+const runsNeeded = 0.75
+
+// equalRuns is the share of runs that kernels of equal canonical names have in common, of the side where it is less.
+func equalRuns(a, b []work) float64 {
+	count := func(list []work) (by map[string]float64, sum float64) {
+		by = make(map[string]float64, len(list))
+		for i := range list {
+			if w := &list[i]; w.category != communication {
+				by[w.canonical] += w.count
+				sum += w.count
+			}
+		}
+		return by, sum
+	}
+	x, n := count(a)
+	y, m := count(b)
+	common := 0.0
+	for _, name := range slices.Sorted(maps.Keys(x)) { // sums of fractions depend on their order
+		common += min(x[name], y[name])
+	}
+	if n <= 0 || m <= 0 {
+		return 0
+	}
+	return min(common/n, common/m)
 }
 
 // pool is runs of one family or category that have no counterpart yet.
@@ -108,6 +142,9 @@ func byCategory(list []pool) []pool {
 
 // communication is the category of communication kernels.
 const communication = "comm"
+
+// uncategorised is the category of kernels whose name says nothing of what they do.
+const uncategorised = "other"
 
 // hiddenRange bounds the ratio of unit times in which units with hidden kernels are taken for the same work: nothing else
 // tells.

@@ -151,51 +151,83 @@ func (m *matcher) anchors() func(position float64) float64 {
 
 // position pairs what is left between the same two paired kernels, in the order in which they first run in the unit: a
 // kernel that was replaced by one of the same category that runs about as often, or by several that run as often as it
-// did, of which it is paired with the one that takes longest.
+// did, of which it is paired with the one that takes longest. One whose name says nothing of its category can stand for a
+// kernel of any, if nothing else was replaced there.
 func (m *matcher) position() {
 	gap0, gap1 := m.gaps()
+	left0, left1 := map[int]int{}, map[int]int{} // by gap: kernels without a counterpart
+	for i := range m.base {
+		if m.of[i] < 0 && m.base[i].position >= 0 {
+			left0[gap0[i]]++
+		}
+	}
+	for k := range m.head {
+		if !m.taken[k] && m.head[k].position >= 0 {
+			left1[gap1[k]]++
+		}
+	}
+	type candidate struct {
+		i, k int
+		size float64 // the same whichever side is the base
+	}
+	var list []candidate
 	for _, i := range byPosition(m.base) {
 		a := &m.base[i]
 		if m.of[i] >= 0 || a.position < 0 {
 			continue
 		}
-		best := -1
-		var beside []int
-		for k := range m.head {
+		for _, k := range byPosition(m.head) {
 			b := &m.head[k]
 			if m.taken[k] || b.position < 0 || gap1[k] != gap0[i] || likeness(a.count, b.count) < 0.8 {
 				continue
 			}
-			beside = append(beside, k)
-			if b.category == a.category && (best < 0 || m.head[best].time < b.time) {
-				best = k
+			lone := gap0[i] >= 0 && (left0[gap0[i]] == 1 || left1[gap0[i]] == 1)
+			if a.category == b.category || lone && unnamed(a, b) {
+				list = append(list, candidate{i, k, a.time * b.time})
 			}
 		}
-		if best < 0 {
-			continue
+	}
+	slices.SortStableFunc(list, func(a, b candidate) int {
+		same := func(c candidate) float64 {
+			if m.base[c.i].category == m.head[c.k].category {
+				return 1
+			}
+			return 0
 		}
-		m.join(i, best, ByPosition)
-		m.split(i, best, beside)
+		return firstNonZero(compareFloat(same(b), same(a)), compareFloat(b.size, a.size))
+	})
+	for _, c := range list {
+		if m.of[c.i] < 0 && !m.taken[c.k] {
+			m.join(c.i, c.k, ByPosition)
+		}
+	}
+	for _, i := range byPosition(m.base) {
+		if m.by[i] == ByPosition && left0[gap0[i]] == 1 {
+			m.split(i, gap0[i], gap1)
+		}
 	}
 }
 
-// split notes which other kernels stand with best where base i stood, unless others of the base were there too.
-func (m *matcher) split(i, best int, beside []int) {
-	gap0, _ := m.gaps()
-	for j := range m.base {
-		if j != i && m.of[j] < 0 && gap0[j] == gap0[i] {
-			return
-		}
-	}
+// unnamed reports whether one of two kernels can stand for the other though it is of another category: the name of one of
+// them says nothing of what it does.
+func unnamed(a, b *work) bool {
+	return (a.category == uncategorised || b.category == uncategorised) && a.category != communication && b.category != communication
+}
+
+// split notes which other kernels stand in the gap where base i stood alone, beside the one that it was paired with.
+func (m *matcher) split(i, gap int, gap1 []int) {
+	best := m.of[i]
 	sum := m.head[best].time
 	var names []string
-	for _, k := range beside {
-		if k != best {
-			sum += m.head[k].time
-			names = append(names, shorten(m.head[k].name))
-			m.splitOf[k] = i
-			m.note[-1-k] = fmt.Sprintf("runs where %s ran, beside %s", shorten(m.base[i].name), shorten(m.head[best].name))
+	for k := range m.head {
+		b := &m.head[k]
+		if m.taken[k] || b.position < 0 || gap1[k] != gap || likeness(m.base[i].count, b.count) < 0.8 {
+			continue
 		}
+		sum += b.time
+		names = append(names, shorten(b.name))
+		m.splitOf[k] = i
+		m.note[-1-k] = fmt.Sprintf("runs where %s ran, beside %s", shorten(m.base[i].name), shorten(m.head[best].name))
 	}
 	if len(names) > 0 {
 		m.note[i] = fmt.Sprintf("replaced by %d kernels, with %s: together %s per unit instead of %s", len(names)+1, strings.Join(names, ", "), ns(sum), ns(m.base[i].time))

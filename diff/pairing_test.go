@@ -2,6 +2,7 @@ package diff
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -39,6 +40,9 @@ func TestPairs(t *testing.T) {
 		{"far more often in its place", head(b, kernelOf("triton_attn", "attention", "triton", 2, 9, 33)), []want{{"c", "", "", false}, {"", "triton_attn", "", false}}},
 		{"elsewhere", head(b, kernelOf("triton_attn", "attention", "triton", 9, 2, 33)), []want{{"c", "", "", false}, {"", "triton_attn", "", false}}},
 		{"two in its place", head(b, kernelOf("merge", "attention", "triton/merge", 2.5, 2, 8), kernelOf("split", "attention", "triton/split", 2, 2, 25)), []want{{"c", "split", ByPosition, true}, {"", "merge", "", true}}},
+		{"a name that says nothing in its place", head(b, kernelOf("k1", uncategorised, "k1", 2, 2, 33)), []want{{"c", "k1", ByPosition, false}}},
+		{"two such in its place", head(b, kernelOf("k1", uncategorised, "k1", 2, 2, 8), kernelOf("k2", uncategorised, "k2", 2.5, 2, 25)), []want{{"c", "k2", ByPosition, true}, {"", "k1", "", true}}},
+		{"such for two kernels", []work{base[0], base[3], base[4], kernelOf("k1", uncategorised, "k1", 1, 2, 8), kernelOf("k2", uncategorised, "k2", 2, 2, 25)}, []want{{"b_tile1", "", "", false}, {"c", "", "", false}, {"", "k1", "", false}, {"", "k2", "", false}}},
 		{"removed", head(b), []want{{"c", "", "", false}}},
 	} {
 		pairs := pairWork(base, w.head)
@@ -49,6 +53,11 @@ func TestPairs(t *testing.T) {
 			}
 			if !found {
 				t.Errorf("%s: no pair %+v in %+v", w.why, x, pairs)
+			}
+		}
+		for _, p := range pairWork(w.head, base) { // swapping the sides swaps the pairs
+			if !slices.ContainsFunc(pairs, func(q pair) bool { return q.base == p.head && q.head == p.base && q.by == p.by }) {
+				t.Errorf("%s: backwards %+v, forwards %+v", w.why, p, pairs)
 			}
 		}
 	}
@@ -133,6 +142,7 @@ func TestOverlap(t *testing.T) {
 		{"attention in two", []work{base[0], kernelOf("q", "attention", "triton", 1, 2, 25), kernelOf("m", "attention", "triton", 1, 2, 25), base[2]}, 0.75}, // of head's 50 % half is matched
 		{"ten more of 1", []work{base[0], base[1], kernelOf("e", "elementwise", "aten", 2, 20, 20)}, 1 - 20.0/110/2},                                         // half of head's 20 of 110
 		{"half as much of everything", []work{kernelOf("g", "gemm", "cublas/gemm", 0, 2, 20), kernelOf("f", "attention", "flash", 1, 1, 25), kernelOf("e", "elementwise", "aten", 2, 5, 5)}, 0.5},
+		{"attention in two of unknown names", []work{base[0], kernelOf("k1", uncategorised, "k1", 1, 2, 25), kernelOf("k2", uncategorised, "k2", 1, 2, 25), base[2]}, 14.0 / 18}, // by runs: half of the time is not enough
 		{"only other work", []work{kernelOf("s", "sort", "cub", 0, 4, 40)}, 0},
 	} {
 		if got := overlap(base, c.head); math.Abs(got-c.want) > 1e-6 {

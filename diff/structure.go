@@ -79,6 +79,7 @@ func (x *comparer) graphs() {
 		return
 	}
 	text := "CUDA graph launches " + perUnit(b0, h0)
+	class := better(b0 - h0) // fewer graph launches mean more single ones
 	if b, h, ok := x.medians(func(v *view) *report.Summary { return v.launches }); ok {
 		text += ", launches " + perUnit(b, h)
 		switch {
@@ -86,11 +87,10 @@ func (x *comparer) graphs() {
 			text += ": kernels that a graph launched are launched one by one"
 		case h0 > b0 && h < b:
 			text += ": kernels that were launched one by one are launched by a graph"
+		case b0 >= leastCount && h0 >= leastCount && h != b:
+			class = better(h - b) // the same work in fewer graphs, or in more of them
+			text += more(h0-b0, ": the work is in more graphs", ": the work is in fewer graphs")
 		}
-	}
-	class := Improved
-	if h0 < b0 {
-		class = Regressed // fewer graph launches mean more single ones
 	}
 	x.c.Structure = append(x.c.Structure, Structural{ID: FoundGraphs, Text: text, Base: &b0, Head: &h0, Class: class})
 }
@@ -109,8 +109,12 @@ func (x *comparer) launches(base, head []work) {
 	for _, p := range pairWork(base, head) {
 		x, y := of(base, p.base), of(head, p.head)
 		if n := y.count - x.count; n > 0 {
+			each := y.time / y.count
+			if own := (y.time - x.time) / n; own > 0 {
+				each = min(each, own) // than the runs that were there before
+			}
 			more += n
-			time += n * y.time / y.count
+			time += n * each
 		}
 	}
 	if more > 0 && time/more <= stormKernel {

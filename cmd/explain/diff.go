@@ -59,6 +59,7 @@ type diffFlags struct {
 	top        int
 	noise      string
 	failOn     []string
+	policy     string
 	threshold  string
 	format     string
 	out        string
@@ -75,6 +76,7 @@ func (f *diffFlags) register(cmd *cobra.Command) {
 	fl.StringVarP(&f.out, "out", "o", "", "write comparison.json, comparison.md, comparison.csv and junit.xml into this `DIR`")
 	fl.StringVar(&f.format, "format", "", "print this `FORMAT` to standard output: "+strings.Join(diffFormats, ", ")+" (default text)")
 	fl.StringArrayVar(&f.failOn, "fail-on", nil, "fail where this `RULE` is broken, instead of the default rules: 'unit.time.p50:+3%,+200us' (repeatable; the last rule that selects a number judges it)")
+	fl.StringVar(&f.policy, "policy", "", "judge by the rules and budgets of this policy `FILE` (YAML or JSON) instead of the default rules")
 	fl.StringVar(&f.threshold, "threshold", "", "fail as check_regression does, at this `PERCENT`: prefill, decode, graph coverage, top kernel; also on profilemate's summary.json")
 	fl.StringVar(&f.noise, "noise", "", "take noise floors from this `FILE` of explain calibrate")
 	fl.StringVar(&f.phase, "phase", "", "compare units of this `PHASE` (prefill, decode, …; default: the one with most time)")
@@ -84,6 +86,7 @@ func (f *diffFlags) register(cmd *cobra.Command) {
 	f.captureFlags.register(cmd)
 	_ = cmd.MarkFlagDirname("out")
 	_ = cmd.MarkFlagFilename("noise", "json")
+	_ = cmd.MarkFlagFilename("policy", "yml", "yaml", "json")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(diffFormats, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -178,6 +181,8 @@ func (f *diffFlags) compareOptions(cmd *cobra.Command) (diff.Options, error) {
 		return opt, usagef("--top must be at least 1, got %d", f.top)
 	case f.threshold != "" && len(f.failOn) > 0:
 		return opt, usagef("--threshold and --fail-on exclude each other")
+	case f.policy != "" && (f.threshold != "" || len(f.failOn) > 0):
+		return opt, usagef("--policy excludes --threshold and --fail-on")
 	}
 	if cmd.Flags().Changed("batch") {
 		if f.batch < 1 {
@@ -198,6 +203,15 @@ func (f *diffFlags) compareOptions(cmd *cobra.Command) (diff.Options, error) {
 	}
 	if err := diff.CheckRules(opt.Rules, metricFacts()); err != nil {
 		return opt, usagef("--fail-on: %w", err)
+	}
+	if f.policy != "" {
+		b, err := readLimited(f.policy)
+		if err != nil {
+			return opt, usagef("--policy: %w", err)
+		}
+		if opt.Rules, err = diff.ReadPolicy(bytes.NewReader(b), metricFacts()); err != nil {
+			return opt, usagef("--policy %s: %w", f.policy, err)
+		}
 	}
 	if f.noise != "" {
 		b, err := readLimited(f.noise)

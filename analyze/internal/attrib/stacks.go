@@ -147,10 +147,15 @@ func longestFirst(group []int32, r *trace.Ranges) {
 	slices.SortStableFunc(group, func(a, b int32) int { return cmp.Compare(r.End(int(b)), r.End(int(a))) })
 }
 
+// encloses reports whether a call from start to end lies in the range; one without length at the range's end does not.
+func (s *Stacks) encloses(r int32, start, end int64) bool {
+	return s.ranges.Start(int(r)) <= start && s.ranges.End(int(r)) >= end && s.ranges.End(int(r)) > start
+}
+
 // openFrom returns the first node from n outward whose range encloses the call.
 func (s *Stacks) openFrom(n int32, start, end int64) int32 {
 	for n != trace.None {
-		if r := int(s.rangeOf(n)); s.ranges.Start(r) <= start && s.ranges.End(r) >= end {
+		if s.encloses(s.rangeOf(n), start, end) {
 			break
 		}
 		n = s.outward(n)
@@ -199,7 +204,7 @@ func (x *Nearest) Of(call int32) int32 {
 	s := x.stacks
 	start, end := s.api.Start(int(call)), s.api.End(int(call))
 	for n := x.from(s.from[call]); n != trace.None; n = x.from(s.outward(n)) {
-		if r := s.rangeOf(n); s.ranges.Start(int(r)) <= start && s.ranges.End(int(r)) >= end {
+		if r := s.rangeOf(n); s.encloses(r, start, end) {
 			return r
 		}
 	}

@@ -22,7 +22,12 @@ import (
 type sqlSource struct {
 	db    *sql.DB
 	views map[string]bool
+	// patience is how long a view may take for its next row. nsys writes no views; one that computes for ever must not
+	// keep the analysis from ending.
+	patience time.Duration
 }
+
+const patience = 4 * time.Second
 
 // openSQL opens path. immutable promises SQLite that nothing changes the file and no log belongs to it: it then takes no
 // locks and creates no file beside it. Else the file is a scratch copy with its log, which SQLite writes to when it rolls
@@ -44,7 +49,7 @@ func openSQL(path string, immutable bool) (*sqlSource, error) {
 		return nil, err
 	}
 	db.SetMaxOpenConns(4)
-	return &sqlSource{db: db, views: map[string]bool{}}, nil
+	return &sqlSource{db: db, views: map[string]bool{}, patience: patience}, nil
 }
 
 func (s *sqlSource) Close() error { return s.db.Close() }
@@ -89,10 +94,6 @@ func (s *sqlSource) Scan(table string, columns []string, each func(row []cell) e
 	return s.query(text, each)
 }
 
-// patience is how long a view may take for its next row. nsys writes no views; one that computes for ever must not keep
-// the analysis from ending.
-const patience = 4 * time.Second
-
 // queryView gives up on a view instead of interrupting it: the driver can interrupt the first row only.
 func (s *sqlSource) queryView(text string, each func(row []cell) error) error {
 	var rows atomic.Int64
@@ -107,7 +108,7 @@ func (s *sqlSource) queryView(text string, each func(row []cell) error) error {
 			return each(row)
 		})
 	}()
-	tick := time.NewTicker(patience)
+	tick := time.NewTicker(s.patience)
 	defer tick.Stop()
 	for seen := int64(-1); ; seen = rows.Load() {
 		select {

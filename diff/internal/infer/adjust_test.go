@@ -76,13 +76,14 @@ func TestCommonModeByHand(t *testing.T) {
 	if samples[0].Base[1] != 0.03 {
 		t.Error("the samples themselves changed")
 	}
-	// With 19 complete kernels, or with gaps in two of 21, nothing is taken out.
-	if _, same, ok := infer.CommonMode(samples[:19]); ok || same[3].Head[0] != samples[3].Head[0] {
-		t.Error("19 kernels are too few")
+	// With one complete kernel too few, or with gaps that leave one too few, nothing is taken out.
+	samples = samples[:infer.MinCommon+1]
+	if _, same, ok := infer.CommonMode(samples[:infer.MinCommon-1]); ok || same[3].Head[0] != samples[3].Head[0] {
+		t.Error("one kernel less than MinCommon is too few")
 	}
 	samples[4].Base[0], samples[5].Head[1] = math.NaN(), math.NaN()
 	if _, _, ok := infer.CommonMode(samples); ok {
-		t.Error("19 complete kernels are too few")
+		t.Error("one complete kernel less than MinCommon is too few")
 	}
 	samples[4].Base[0] = 4
 	if _, same, ok := infer.CommonMode(samples); !ok || !math.IsNaN(same[5].Head[1]) || math.Abs(same[5].Head[0]-5.01) > 1e-12 {
@@ -130,8 +131,8 @@ func TestCaptureShifts(t *testing.T) {
 	near(t, "first", shifts[0], -0.01, 1e-12)
 	near(t, "second", shifts[1], 0.01, 1e-12)
 	near(t, "left", adjusted[7][0]-adjusted[7][1], 0, 1e-12)
-	if _, _, ok := infer.CaptureShifts(kernels[:19]); ok {
-		t.Error("19 kernels are too few")
+	if _, _, ok := infer.CaptureShifts(kernels[:infer.MinCommon-1]); ok {
+		t.Error("one kernel less than MinCommon is too few")
 	}
 	if _, _, ok := infer.CaptureShifts(nil); ok {
 		t.Error("no kernels")

@@ -1,0 +1,210 @@
+package trace
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze/tracetest"
+)
+
+// Times that no capture can hold would stretch the window over years and make sums overflow: such rows are counted and
+// left out, wherever the rest of the capture lies (in UTC, for one).
+func TestImpossibleTimesAreSkipped(t *testing.T) {
+	for _, zero := range []int64{0, 1_700_000_000_000_000_000, -5_000_000_000} {
+		b := tracetest.New()
+		th := b.Process(7, "p").Thread(7, "")
+		for i := range int64(5) {
+			at := zero + 100*i
+			th.Launch("good", at, at+10, tracetest.Kernel{Start: at + 20, End: at + 50})
+			th.Range("good", at, at+60)
+		}
+		for _, bad := range [][2]int64{
+			{math.MinInt64, zero}, {zero, math.MaxInt64}, {math.MinInt64, math.MaxInt64}, {1 << 62, 1<<62 + 1}, {zero + 1<<51, zero + 1<<51 + 5}, {zero - 1<<51, zero}, {zero, zero + 1<<57},
+		} {
+			b.Kernel(tracetest.Kernel{Name: "bad", Start: bad[0], End: bad[1]})
+			b.API(tracetest.API{Thread: th, Name: "bad", Start: bad[0], End: bad[1]})
+			if bad[1] != openEnd { // which stands for a range without end
+				th.Range("bad", bad[0], bad[1])
+			}
+		}
+		tr := open(t, b, Options{})
+		for _, s := range tr.Tables {
+			want := int64(7)
+			if s.Role == RoleNVTX {
+				want = 5
+			}
+			if s.Skipped != want {
+				t.Errorf("zero %d: table %s: %d of %d rows skipped, want %d", zero, s.Name, s.Skipped, s.Rows, want)
+			}
+		}
+		for _, s := range []*Span{&tr.Kernels.Span, &tr.API.Span, &tr.Ranges.Span} {
+			if s.Len() != 5 || s.Start(0) < zero || s.End(4) > zero+1000 {
+				t.Errorf("zero %d: %d rows from %d to %d", zero, s.Len(), s.Start(0), s.End(s.Len()-1))
+			}
+		}
+		if k := &tr.Kernels; k.Names[k.Name(0)].Name != "good" || tr.API.Names[tr.API.Name(4)].Name == "bad" {
+			t.Errorf("zero %d: columns moved apart from their times", zero)
+		}
+	}
+}
+
+// Durations that only together are impossible must not overflow either.
+func TestSumOfDurationsIsBounded(t *testing.T) {
+	e := &eventTable{}
+	for range 1000 {
+		e.times(&cell{kind: isInt}, &cell{kind: isInt, i: maxTotal / 100})
+	}
+	if e.total > maxTotal || e.Skipped != 900 {
+		t.Errorf("total %d, %d skipped", e.total, e.Skipped)
+	}
+}
+
+func TestNumbersOutOfRange(t *testing.T) {
+	for _, c := range []struct {
+		v      int64
+		ident  int32
+		extent int32
+		bytes  int64
+	}{
+		{0, 0, 0, 0}, {7, 7, 7, 7}, {-1, None, 0, 0}, {1 << 32, None, math.MaxInt32, 1 << 32}, {math.MaxInt64, None, math.MaxInt32, 0}, {math.MinInt64, None, 0, 0},
+	} {
+		x := &cell{kind: isInt, i: c.v}
+		if ident(x) != c.ident || extent(x) != c.extent || byteCount(x) != c.bytes {
+			t.Errorf("%d: ident %d, extent %d, bytes %d", c.v, ident(x), extent(x), byteCount(x))
+		}
+	}
+}
+
+// Long names are cut, and stay different.
+func TestLongNamesAreClipped(t *testing.T) {
+	long := strings.Repeat("ü", maxName)
+	b := tracetest.New()
+	b.Kernel(tracetest.Kernel{Name: long + "a", Start: 1, End: 2})
+	b.Kernel(tracetest.Kernel{Name: long + "b", Start: 3, End: 4})
+	b.Kernel(tracetest.Kernel{Name: long[:10_000], Start: 5, End: 6})
+	names := kernelNames(open(t, b, Options{}))
+	if len(names) != 3 || names[0] == names[1] || len(names[0]) > 2*clippedName || names[2] != long[:10_000] {
+		t.Errorf("%d names of %d, %d and %d bytes", len(names), len(names[0]), len(names[1]), len(names[2]))
+	}
+}
+
+// alter changes a written trace.
+func alter(t *testing.T, path string, statements ...string) string {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, s := range statements {
+		if _, err := db.Exec(s); err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+	}
+	return path
+}
+
+// Tools that rewrite an export change how its tables are made: the content is what counts.
+func TestRewrittenTables(t *testing.T) {
+	const table = "CUPTI_ACTIVITY_KIND_KERNEL"
+	for _, c := range []struct{ name, columns, option, into, from string }{
+		{"text", `start text, "end" text, shortName int, demangledName int`, "", "", ""},
+		{"without rowid", `start int, "end" int, shortName int, demangledName int, k integer primary key`, " without rowid", "", ", rowid"},
+		{"generated", `a, b, c, d, start int generated always as (a) virtual, "end" int generated always as (b) stored, ` +
+			`shortName int generated always as (c), demangledName int generated always as (d)`, "", "(a, b, c, d)", ""},
+	} {
+		path := alter(t, threeKernels().WriteTB(t), "create table x ("+c.columns+")"+c.option,
+			"insert into x "+c.into+` select start, "end", shortName, demangledName`+c.from+" from "+table,
+			"drop table "+table, "alter table x rename to "+table)
+		wantStrings(t, c.name, kernelNames(openPath(t, path, Options{})), "void first<int>(int)", "second", "third")
+	}
+}
+
+// An index that another tool left behind has its own order; rows with equal times keep that of the table.
+func TestIndexesDoNotReorderRows(t *testing.T) {
+	b := tracetest.New()
+	for _, n := range []string{"c", "a", "d", "b"} {
+		b.Kernel(tracetest.Kernel{Name: n, Start: 5, End: 6})
+	}
+	names := kernelNames(open(t, b, Options{}))
+	path := b.WriteTB(t)
+	alter(t, path, `create index _nsysai_x on CUPTI_ACTIVITY_KIND_KERNEL (blockZ, globalPid desc, start, "end", deviceId, streamId desc, contextId, correlationId desc, demangledName desc, shortName, mangledName, graphNodeId, gridX, gridY, gridZ, blockX, blockY, registersPerThread, staticSharedMemory, dynamicSharedMemory)`)
+	wantStrings(t, "names", kernelNames(openPath(t, path, Options{})), names...)
+}
+
+// A transaction that was cut off left a journal: what it changed is rolled back in a scratch copy, as SQLite would.
+func TestHotJournal(t *testing.T) {
+	emptyTemp(t)
+	b := tracetest.New()
+	for i := range int64(2000) {
+		b.Kernel(tracetest.Kernel{Name: "k", Start: 10 * i, End: 10*i + 5})
+	}
+	path := b.WriteTB(t)
+	db, err := sql.Open("sqlite", path+"?_pragma=cache_size(5)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	tx, err := db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(`update CUPTI_ACTIVITY_KIND_KERNEL set "end" = start`); err != nil {
+		t.Fatal(err)
+	}
+	cut := filepath.Join(t.TempDir(), "cut.sqlite")
+	writeFile(t, cut, readFile(t, path))
+	writeFile(t, cut+"-journal", readFile(t, path+"-journal"))
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	before := folderState(t, filepath.Dir(cut))
+	tr := openPath(t, cut, Options{})
+	for i := range tr.Kernels.Len() {
+		if tr.Kernels.Dur(i) != 5 {
+			t.Fatalf("kernel %d takes %d, want the 5 from before the transaction", i, tr.Kernels.Dur(i))
+		}
+	}
+	sameState(t, before, folderState(t, filepath.Dir(cut)))
+}
+
+// A view that computes for ever must not keep the analysis from ending.
+func TestViewWithoutRows(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for the patience with views")
+	}
+	path := alter(t, threeKernels().WriteTB(t), "drop table CUPTI_ACTIVITY_KIND_KERNEL",
+		`create view CUPTI_ACTIVITY_KIND_KERNEL as with recursive x(a) as (select 1 union all select a + 1 from x) select a as start, a as "end" from x where a < 3`)
+	src, err := openSQL(path, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := src.Tables(); err != nil {
+		t.Fatal(err)
+	}
+	src.patience = patience / 40
+	if err := src.Scan("CUPTI_ACTIVITY_KIND_KERNEL", []string{"start"}, func([]cell) error { return nil }); !errors.Is(err, errSlowView) {
+		t.Errorf("error = %v", err)
+	}
+}
+
+func TestNoTemporaryFolder(t *testing.T) {
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing"))
+	dir, err := os.MkdirTemp("/tmp", "explain-test-")
+	if err != nil {
+		t.Skip(err)
+	}
+	defer os.RemoveAll(dir)
+	path := writeFile(t, filepath.Join(dir, "a.gz"), zipped(t, []byte("anything")))
+	_, err = Open(context.Background(), path, Options{})
+	var input *InputError
+	if !errors.As(err, &input) || !strings.Contains(err.Error(), "TMPDIR") {
+		t.Errorf("error = %v", err)
+	}
+}
