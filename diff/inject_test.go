@@ -128,12 +128,12 @@ func TestInjectedLaunches(t *testing.T) {
 
 // The same 40 launches beside a run of 400 µs of a kernel of that name: what is more is short, whatever was there before.
 func TestInjectedLaunchesOfKnownKernel(t *testing.T) {
-	c := injected(t, engine{add: 400_000}, engine{add: 400_000, extra: 40})
+	c := injected(t, engine{layers: 12, add: 400_000}, engine{layers: 12, add: 400_000, extra: 40})
 	within(t, "change of the kernel", kernelRow(c, engineAdd).Delta, 80_000)
 	if f := finding(c, diff.FoundStorm); f == nil || *f.Head-*f.Base != 40 {
 		t.Errorf("storm: %+v", f)
 	}
-	says(t, c, "40 more launches per unit, of kernels that take 2 µs on average")
+	says(t, c, "40 more launches per unit, of kernels that take 2.001 µs on average")
 }
 
 func TestInjectedSync(t *testing.T) {
@@ -214,12 +214,13 @@ func TestInjectedEager(t *testing.T) {
 
 // Six graphs per step become one: fewer graph launches, and fewer launches.
 func TestInjectedGraphPieces(t *testing.T) {
-	c := injected(t, engine{graph: true, pieces: 6}, engine{graph: true})
+	pieces, whole := engine{graph: true, pieces: 6, batches: []int64{16}}, engine{graph: true, batches: []int64{16}}
+	c := injected(t, pieces, whole)
 	if f := finding(c, diff.FoundGraphs); f == nil || *f.Base != 6 || *f.Head != 1 || f.Class != diff.Improved {
 		t.Fatalf("findings: %+v", c.Structure)
 	}
 	says(t, c, "CUDA graph launches 6 → 1 per unit, launches 8 → 3 per unit: the work is in fewer graphs")
-	back := injected(t, engine{graph: true}, engine{graph: true, pieces: 6})
+	back := injected(t, whole, pieces)
 	if f := finding(back, diff.FoundGraphs); f == nil || f.Class != diff.Regressed {
 		t.Errorf("findings: %+v", back.Structure)
 	}

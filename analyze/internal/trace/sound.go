@@ -16,7 +16,7 @@ const (
 	maxAway   = 1 << 50  // of a time from the middle of the capture: 13 days
 	maxTotal  = 1 << 56  // of the durations of one table together: two years
 	maxBytes  = 1 << 42  // of one copy or memset: 4 TiB, more than a GPU has
-	maxName   = 64 << 10 // of a name in bytes: the longest of real kernels have 10 KB
+	maxName   = 16 << 10 // of a name in bytes: the longest of real kernels have 10 KB
 )
 
 const clippedName = 1 << 10
