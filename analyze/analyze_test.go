@@ -204,3 +204,19 @@ var contractIDs = strings.Fields(`kernel.total_time kernel.count gpu.window gpu.
 	kernel.count_per_unit launch.count launch.rate launch.api_time sync.total_time sync.count memcpy.time memcpy.bytes memcpy.throughput
 	nvtx.coverage nvtx.gpu_time nvtx.gpu_time_self nvtx.wall_time phase.gpu_time phase.wall_time component.gpu_time graph.coverage
 	graph.launches unit.count unit.time unit.gpu_busy unit.gpu_idle unit.launches unit.kernels`)
+
+// Of 203 kinds of unit the 200 most frequent are listed, and the three others counted together.
+func TestOnlyTheFrequentKindsOfUnitAreListed(t *testing.T) {
+	groups := make([]report.UnitGroup, maxGroups+3)
+	for i := range groups {
+		groups[i] = report.UnitGroup{Phase: "decode", Count: 2}
+	}
+	groups[1].Count, groups[5].Count, groups[9].Count = 1, 1, 1
+	got := mostFrequent(groups)
+	if len(got) != maxGroups+1 || got[maxGroups].Phase != "(others)" || got[maxGroups].Count != 3 || got[1].Count != 2 {
+		t.Errorf("%d kinds, last %+v", len(got), got[len(got)-1])
+	}
+	if got := mostFrequent(groups[:maxGroups]); len(got) != maxGroups || got[1].Count != 1 {
+		t.Errorf("%d kinds where all fit", len(got))
+	}
+}

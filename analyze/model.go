@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/section"
@@ -117,9 +118,35 @@ func unit(in *section.Input) report.Unit {
 		}
 		u.Groups = append(u.Groups, report.UnitGroup{Phase: g.Phase, Batch: positive(g.Batch), Tokens: positive(g.Tokens), Signature: g.Signature, Kernels: g.Kernels, Count: g.Count})
 	}
+	u.Groups = mostFrequent(u.Groups)
 	if x.Kind != workunit.KindNone {
 		u.Trimmed.Rule = x.Rule
 		u.Trimmed.Cut, u.Trimmed.Warmup, u.Trimmed.Other = x.Trimmed()
 	}
 	return u
+}
+
+// maxGroups bounds the kinds of unit that a report lists: a server whose every step has its own batch size has thousands.
+const maxGroups = 200
+
+// mostFrequent keeps the kinds with most units, in their order, and counts the others together.
+func mostFrequent(groups []report.UnitGroup) []report.UnitGroup {
+	if len(groups) <= maxGroups {
+		return groups
+	}
+	counts := make([]int64, len(groups))
+	for i := range groups {
+		counts[i] = groups[i].Count
+	}
+	slices.Sort(counts)
+	least := counts[len(counts)-maxGroups]
+	kept, others := make([]report.UnitGroup, 0, maxGroups+1), report.UnitGroup{Phase: "(others)"}
+	for _, g := range groups {
+		if g.Count >= least && len(kept) < maxGroups {
+			kept = append(kept, g)
+		} else {
+			others.Count += g.Count
+		}
+	}
+	return append(kept, others)
 }

@@ -386,9 +386,9 @@ func WriteCalibration(w io.Writer, c *Calibration) error {
 	if c.LeaveOneOut == nil {
 		return errors.New("calibration: a list is null")
 	}
-	l := &lines{}
+	l := &report.Lines{}
 	c.write(l)
-	field(l, "false_alarms", c.FalseAlarms)
-	list(l, "leave_one_out", c.LeaveOneOut)
-	return l.to(w)
+	report.Field(l, "false_alarms", c.FalseAlarms)
+	report.List(l, "leave_one_out", c.LeaveOneOut)
+	return writeLines(w, l)
 }

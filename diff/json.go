@@ -1,7 +1,6 @@
 package diff
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,97 +20,49 @@ func Write(w io.Writer, c *Comparison) error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	l := &lines{}
-	field(l, "schema", c.Schema)
-	field(l, "tool", c.Tool)
-	field(l, "verdict", c.Verdict)
-	field(l, "cause", c.Cause)
-	field(l, "comparable", c.Comparable)
-	field(l, "depth", c.Depth)
-	field(l, "identical", c.Identical)
-	list(l, "reasons", c.Reasons)
-	field(l, "base", c.Base)
-	field(l, "head", c.Head)
-	field(l, "unit", c.Unit)
-	list(l, "primary", c.Primary)
-	l.attribution(&c.Attribution)
-	list(l, "kernels", c.Kernels)
-	list(l, "api", c.API)
-	list(l, "structure", c.Structure)
-	list(l, "mix", c.Mix)
-	list(l, "gates", c.Gates)
-	list(l, "residue", c.Residue)
-	field(l, "counts", c.Counts)
-	if l.err != nil {
-		return l.err
-	}
-	l.b.WriteString("\n}\n")
-	_, err := w.Write(l.b.Bytes())
-	return err
-}
-
-// lines writes a JSON object, a field or an element of a list per line.
-type lines struct {
-	b   bytes.Buffer
-	err error
-}
-
-func (l *lines) name(name string) {
-	if l.b.Len() == 0 {
-		l.b.WriteString("{\n")
-	} else {
-		l.b.WriteString(",\n")
-	}
-	fmt.Fprintf(&l.b, "%q: ", name)
-}
-
-// put writes a value without HTML escaping, so that kernel names can be searched for.
-func put[T any](l *lines, v T) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil && l.err == nil {
-		l.err = err
-	}
-	l.b.Write(bytes.TrimRight(b.Bytes(), "\n"))
-}
-
-func field[T any](l *lines, name string, v T) {
-	l.name(name)
-	put(l, v)
-}
-
-func list[T any](l *lines, name string, v []T) {
-	l.name(name)
-	l.b.WriteByte('[')
-	for i := range v {
-		if i > 0 {
-			l.b.WriteByte(',')
-		}
-		l.b.WriteByte('\n')
-		put(l, &v[i])
-	}
-	if len(v) > 0 {
-		l.b.WriteByte('\n')
-	}
-	l.b.WriteByte(']')
+	l := &report.Lines{}
+	report.Field(l, "schema", c.Schema)
+	report.Field(l, "tool", c.Tool)
+	report.Field(l, "verdict", c.Verdict)
+	report.Field(l, "cause", c.Cause)
+	report.Field(l, "comparable", c.Comparable)
+	report.Field(l, "depth", c.Depth)
+	report.Field(l, "identical", c.Identical)
+	report.List(l, "reasons", c.Reasons)
+	report.Field(l, "base", c.Base)
+	report.Field(l, "head", c.Head)
+	report.Field(l, "unit", c.Unit)
+	report.List(l, "primary", c.Primary)
+	attribution(l, &c.Attribution)
+	report.List(l, "kernels", c.Kernels)
+	report.List(l, "api", c.API)
+	report.List(l, "structure", c.Structure)
+	report.List(l, "mix", c.Mix)
+	report.List(l, "gates", c.Gates)
+	report.List(l, "residue", c.Residue)
+	report.Field(l, "counts", c.Counts)
+	return writeLines(w, l)
 }
 
 // attribution writes the rows of the attribution one per line too.
-func (l *lines) attribution(a *Attribution) {
-	l.name("attribution")
-	var inner lines
-	field(&inner, "metric", a.Metric)
-	field(&inner, "base", a.Base)
-	field(&inner, "head", a.Head)
-	field(&inner, "total_delta", a.TotalDelta)
-	list(&inner, "rows", a.Rows)
-	field(&inner, "residual", a.Residual)
-	l.b.Write(inner.b.Bytes())
-	l.b.WriteString("\n}")
-	if l.err == nil {
-		l.err = inner.err
+func attribution(l *report.Lines, a *Attribution) {
+	var inner report.Lines
+	report.Field(&inner, "metric", a.Metric)
+	report.Field(&inner, "base", a.Base)
+	report.Field(&inner, "head", a.Head)
+	report.Field(&inner, "total_delta", a.TotalDelta)
+	report.List(&inner, "rows", a.Rows)
+	report.Field(&inner, "residual", a.Residual)
+	l.Object("attribution", &inner)
+}
+
+func writeLines(w io.Writer, l *report.Lines) error {
+	b, err := l.Bytes()
+	if err != nil {
+		return err
 	}
+	_, err = w.Write(b)
+	return err
 }
 
 // Read parses a comparison and validates it. Unknown fields are ignored; another major version is an error.

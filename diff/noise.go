@@ -183,33 +183,23 @@ func WriteNoise(w io.Writer, n *Noise) error {
 	if err := n.Validate(); err != nil {
 		return err
 	}
-	l := &lines{}
+	l := &report.Lines{}
 	n.write(l)
-	return l.to(w)
+	return writeLines(w, l)
 }
 
-func (n *Noise) write(l *lines) {
-	field(l, "schema", n.Schema)
-	field(l, "tool", n.Tool)
-	field(l, "captures", n.Captures)
-	field(l, "names", n.Names)
-	field(l, "env", n.Env)
-	field(l, "level", n.Level)
-	field(l, "power", n.Power)
-	field(l, "common_mode", n.CommonMode)
-	list(l, "metrics", n.Metrics)
-	list(l, "unsteady", n.Unsteady)
-	list(l, "skipped", n.Skipped)
-}
-
-// to closes the object and writes it.
-func (l *lines) to(w io.Writer) error {
-	if l.err != nil {
-		return l.err
-	}
-	l.b.WriteString("\n}\n")
-	_, err := w.Write(l.b.Bytes())
-	return err
+func (n *Noise) write(l *report.Lines) {
+	report.Field(l, "schema", n.Schema)
+	report.Field(l, "tool", n.Tool)
+	report.Field(l, "captures", n.Captures)
+	report.Field(l, "names", n.Names)
+	report.Field(l, "env", n.Env)
+	report.Field(l, "level", n.Level)
+	report.Field(l, "power", n.Power)
+	report.Field(l, "common_mode", n.CommonMode)
+	report.List(l, "metrics", n.Metrics)
+	report.List(l, "unsteady", n.Unsteady)
+	report.List(l, "skipped", n.Skipped)
 }
 
 // ReadNoise reads a noise block, or the calibration that holds one, and validates it. Unknown fields are ignored.

@@ -30,64 +30,23 @@ func Write(w io.Writer, r *Report) error {
 	if err := r.Validate(); err != nil {
 		return err
 	}
-	b, err := encode(r)
+	var l Lines
+	Field(&l, "schema", r.Schema)
+	Field(&l, "tool", r.Tool)
+	Field(&l, "trace", r.Trace)
+	Field(&l, "environment", r.Environment)
+	Field(&l, "window", r.Window)
+	Field(&l, "unit", r.Unit)
+	List(&l, "metrics", r.Metrics)
+	List(&l, "sections", r.Sections)
+	List(&l, "findings", r.Findings)
+	List(&l, "warnings", r.Warnings)
+	b, err := l.Bytes()
 	if err != nil {
 		return err
 	}
 	_, err = w.Write(b)
 	return err
-}
-
-// encode writes the top-level fields in their order, and the elements of the long lists one per line.
-func encode(r *Report) ([]byte, error) {
-	var b bytes.Buffer
-	var fail error
-	put := func(v interface{}) []byte {
-		var e bytes.Buffer
-		enc := json.NewEncoder(&e)
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(v); err != nil && fail == nil {
-			fail = err
-		}
-		return bytes.TrimRight(e.Bytes(), "\n")
-	}
-	field := func(name string, v []byte, last bool) {
-		fmt.Fprintf(&b, "%q: %s", name, v)
-		if !last {
-			b.WriteByte(',')
-		}
-		b.WriteByte('\n')
-	}
-	b.WriteString("{\n")
-	field("schema", put(r.Schema), false)
-	field("tool", put(r.Tool), false)
-	field("trace", put(r.Trace), false)
-	field("environment", put(r.Environment), false)
-	field("window", put(r.Window), false)
-	field("unit", put(r.Unit), false)
-	field("metrics", lines(r.Metrics, put), false)
-	field("sections", lines(r.Sections, put), false)
-	field("findings", lines(r.Findings, put), false)
-	field("warnings", lines(r.Warnings, put), true)
-	b.WriteString("}\n")
-	return b.Bytes(), fail
-}
-
-func lines[T any](list []T, put func(interface{}) []byte) []byte {
-	if len(list) == 0 {
-		return []byte("[]")
-	}
-	var b bytes.Buffer
-	b.WriteString("[\n")
-	for i := range list {
-		b.Write(put(&list[i]))
-		if i < len(list)-1 {
-			b.WriteByte(',')
-		}
-		b.WriteByte('\n')
-	}
-	b.WriteByte(']')
-	return b.Bytes()
 }
 
 // Read parses a report and validates it. Unknown fields are ignored, so that a newer writer of the same major version

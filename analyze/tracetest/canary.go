@@ -88,7 +88,7 @@ func (c *canaries) strings() {
 	}
 	if b.has("ProcessStreams", "contentId") && len(b.processes) > 0 {
 		b.Row("ProcessStreams", Row{
-			"globalPid": Int(b.processes[0].GlobalPid()), "filenameId": ID("/tmp/" + c.text("ProcessStreams", "filenameId")),
+			"globalPid": Int(b.processes[0].GlobalPid()), "filenameId": ID("/srv/" + c.text("ProcessStreams", "filenameId")),
 			"contentId": ID("Authorization: Bearer " + c.text("ProcessStreams", "contentId") + "\n"),
 		})
 	}

@@ -195,14 +195,10 @@ func TestViewWithoutRows(t *testing.T) {
 }
 
 func TestNoTemporaryFolder(t *testing.T) {
-	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing"))
-	dir, err := os.MkdirTemp("/tmp", "explain-test-")
-	if err != nil {
-		t.Skip(err)
-	}
-	defer os.RemoveAll(dir)
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", filepath.Join(dir, "missing"))
 	path := writeFile(t, filepath.Join(dir, "a.gz"), zipped(t, []byte("anything")))
-	_, err = Open(context.Background(), path, Options{})
+	_, err := Open(context.Background(), path, Options{})
 	var input *InputError
 	if !errors.As(err, &input) || !strings.Contains(err.Error(), "TMPDIR") {
 		t.Errorf("error = %v", err)
