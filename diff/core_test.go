@@ -304,6 +304,19 @@ func TestAKindOfUnitCanBeChosen(t *testing.T) {
 	if c.Unit.Batch == nil || *c.Unit.Batch != 16 || !c.Comparable {
 		t.Errorf("unit %+v, %v", c.Unit, c.Reasons)
 	}
+	// The host side is there for every kind: a decode step launches its graph and 5 kernels, a prefill 67 kernels.
+	for phase, want := range map[string]float64{"decode": 5, "prefill": 67} {
+		c = diffOf(t, base, base, diff.Options{Phase: phase})
+		launches := 0.0
+		for i := range c.API {
+			if c.API[i].Name == "cudaLaunchKernel" {
+				launches = *c.API[i].BaseCount
+			}
+		}
+		if launches != want {
+			t.Errorf("%s: %v calls of cudaLaunchKernel per unit, want %v", phase, launches, want)
+		}
+	}
 	c = diffOf(t, base, base, diff.Options{Phase: "encode"})
 	if len(c.Reasons) == 0 || c.Reasons[0].Code != diff.DifferentWork {
 		t.Errorf("a phase that is not there: %v", c.Reasons)

@@ -85,8 +85,8 @@ func newView(c *capture, k kind, signature string) *view {
 	main := at == c.main
 	if main {
 		v.fromTable()
-		v.hostCalls()
-		v.copyCounts()
+		v.hostCalls(report.Labels{})
+		v.copyCounts(report.Labels{})
 		v.byCategory(report.Labels{})
 	} else {
 		of := l
@@ -94,6 +94,8 @@ func newView(c *capture, k kind, signature string) *view {
 			of = report.Labels{"phase": v.group.phase}
 		}
 		v.fromMetrics(of)
+		v.hostCalls(of)
+		v.copyCounts(of)
 		v.byCategory(of)
 	}
 	v.series()
@@ -144,8 +146,8 @@ func (v *view) fromMetrics(l report.Labels) {
 	}
 	for i := range v.c.report.Metrics {
 		m := &v.c.report.Metrics[i]
-		name, ok := m.Labels["kernel"]
-		if m.ID != "kernel.time_per_unit" || !ok || !labelled(m.Labels, l) || m.Summary == nil {
+		name := m.Labels["kernel"]
+		if m.ID != "kernel.time_per_unit" || !labelled(m.Labels, l, "kernel") || m.Summary == nil {
 			continue
 		}
 		w := work{name: name, canonical: name, family: name, position: -1, time: m.Summary.Mean, spread: m.Summary.Stddev, units: m.Summary.N}
@@ -180,10 +182,15 @@ func (v *view) fromMetrics(l report.Labels) {
 	v.hasOthers = v.others.alone > closeEnough
 }
 
-// labelled reports whether a metric has the labels l and one more.
-func labelled(m, l report.Labels) bool {
-	if len(m) != len(l)+1 {
+// labelled reports whether a metric has the labels l and exactly the keys more.
+func labelled(m, l report.Labels, keys ...string) bool {
+	if len(m) != len(l)+len(keys) {
 		return false
+	}
+	for _, k := range keys {
+		if _, ok := m[k]; !ok {
+			return false
+		}
 	}
 	for k, v := range l {
 		if m[k] != v {
@@ -197,8 +204,8 @@ func labelled(m, l report.Labels) bool {
 func (v *view) byCategory(l report.Labels) {
 	for i := range v.c.report.Metrics {
 		m := &v.c.report.Metrics[i]
-		name, ok := m.Labels["category"]
-		if m.ID != "kernel.exclusive_time_per_unit" || !ok || !labelled(m.Labels, l) || m.Summary == nil {
+		name := m.Labels["category"]
+		if m.ID != "kernel.exclusive_time_per_unit" || !labelled(m.Labels, l, "category") || m.Summary == nil {
 			continue
 		}
 		w := work{name: name, category: name, alone: m.Summary.Mean}
@@ -212,11 +219,11 @@ func (v *view) byCategory(l report.Labels) {
 	}
 }
 
-// hostCalls reads what the host did during the main group's units.
-func (v *view) hostCalls() {
+// hostCalls reads what the host did during the units.
+func (v *view) hostCalls(l report.Labels) {
 	for i := range v.c.report.Metrics {
 		m := &v.c.report.Metrics[i]
-		if m.ID != "api.time_per_unit" || m.Summary == nil {
+		if m.ID != "api.time_per_unit" || !labelled(m.Labels, l, "api") || m.Summary == nil {
 			continue
 		}
 		x := call{name: m.Labels["api"], time: m.Summary.Mean, spread: m.Summary.Stddev}
@@ -228,11 +235,11 @@ func (v *view) hostCalls() {
 	v.hasAPI = len(v.api) > 0
 }
 
-// copyCounts reads the copies of the main group's units.
-func (v *view) copyCounts() {
+// copyCounts reads the copies of the units.
+func (v *view) copyCounts(l report.Labels) {
 	for i := range v.c.report.Metrics {
 		m := &v.c.report.Metrics[i]
-		if m.ID != "memcpy.count_per_unit" || m.Summary == nil {
+		if m.ID != "memcpy.count_per_unit" || !labelled(m.Labels, l, "direction", "kind") || m.Summary == nil {
 			continue
 		}
 		x := copies{direction: m.Labels["direction"], kind: m.Labels["kind"], count: m.Summary.Mean}

@@ -50,10 +50,10 @@ var _ = register(Section{
 		def("kernel.time_per_unit", report.Nanoseconds, report.Lower, report.Noisy, "sum of a kernel's durations in one unit, overlaps counted in each kernel (median; the summary is over units)", unitKernelLabels...),
 		def("kernel.count_per_unit", report.Count, report.None, report.Exact, "how often a kernel runs in one unit (median; the summary is over units)", unitKernelLabels...),
 		def("kernel.exclusive_time_per_unit", report.Nanoseconds, report.Lower, report.Noisy, "time in one unit that is given to this kernel alone: each moment to compute before communication and then to what started first, so that the means over all kernels sum to compute and exposed communication (median; the summary is over units)", unitKernelLabels...),
-		def("api.time_per_unit", report.Nanoseconds, report.Lower, report.Noisy, "time the process spent inside launch, copy, memset or synchronising calls of this name during one unit, summed over threads (median; the summary is over units)", "api"),
-		def("api.count_per_unit", report.Count, report.Lower, report.Exact, "calls of this name during one unit (median; the summary is over units)", "api"),
-		def("memcpy.count_per_unit", report.Count, report.Lower, report.Exact, "copies of one unit by direction and kind of memory, as in memcpy.count (median; the summary is over units)", "direction,kind"),
-		def("memcpy.bytes_per_unit", report.Bytes, report.Lower, report.Exact, "bytes copied in one unit by direction and kind of memory, as in memcpy.bytes (median; the summary is over units)", "direction,kind"),
+		def("api.time_per_unit", report.Nanoseconds, report.Lower, report.Noisy, "time the process spent inside launch, copy, memset or synchronising calls of this name during one unit, summed over threads (median; the summary is over units)", "api", "api,phase", "api,batch,phase", "api,batch,phase,tokens"),
+		def("api.count_per_unit", report.Count, report.Lower, report.Exact, "calls of this name during one unit (median; the summary is over units)", "api", "api,phase", "api,batch,phase", "api,batch,phase,tokens"),
+		def("memcpy.count_per_unit", report.Count, report.Lower, report.Exact, "copies of one unit by direction and kind of memory, as in memcpy.count (median; the summary is over units)", "direction,kind", "direction,kind,phase", "batch,direction,kind,phase", "batch,direction,kind,phase,tokens"),
+		def("memcpy.bytes_per_unit", report.Bytes, report.Lower, report.Exact, "bytes copied in one unit by direction and kind of memory, as in memcpy.bytes (median; the summary is over units)", "direction,kind", "direction,kind,phase", "batch,direction,kind,phase", "batch,direction,kind,phase,tokens"),
 	},
 	Tables: []report.Table{
 		table("unit_api", "Host calls per unit", "unit_api.csv", nameCol("api_name", "API"),
@@ -108,8 +108,7 @@ func unit(in *Input, out *Output) {
 	r.groupTable(slowest)
 	r.chart()
 	r.kernels(slowest)
-	r.apis()
-	r.copies()
+	r.hosts(slowest)
 	r.unitTable()
 	r.findings()
 }
@@ -268,6 +267,35 @@ func (r *unitRun) kernels(slowest []int) {
 	r.kernelTable()
 }
 
+// hosts emits the calls and copies of the same kinds of unit as kernels does.
+func (r *unitRun) hosts(slowest []int) {
+	x := r.in.Units
+	emit := func(l report.Labels, s *unitSet) {
+		r.apis(l, s)
+		r.copies(l, s)
+	}
+	emit(nil, r.main)
+	phases := x.PhaseMains()
+	if len(phases) < 2 && x.Kind != workunit.KindNVTX {
+		return
+	}
+	for _, g := range phases[:min(len(phases), maxPhases)] {
+		emit(Labels("phase", x.Groups[g].Phase), &r.sets[slowest[g]])
+	}
+	for _, g := range r.others(slowest, phases) {
+		emit(r.groupLabels(g), &r.sets[slowest[g]])
+	}
+}
+
+// and are the labels and more of them, as key, value pairs.
+func and(l report.Labels, pairs ...string) report.Labels {
+	labels := Labels(pairs...)
+	for k, v := range l {
+		labels[k] = v
+	}
+	return labels
+}
+
 const (
 	maxPhases = 4 // whose kernels are in the report one by one
 	maxKinds  = 4 // further kinds of unit, likewise
@@ -276,25 +304,25 @@ const (
 // otherKinds emits the kernels of kinds of unit that are no phase's main one, those with most time: in another capture one
 // of them may be, and then the two must be comparable.
 func (r *unitRun) otherKinds(slowest, mains []int) {
-	n := 0
-	for _, g := range r.byTime(slowest) {
-		if n == maxKinds || slices.Contains(mains, g) || r.in.Units.Groups[g].Batch < 0 {
-			continue
-		}
+	for _, g := range r.others(slowest, mains) {
 		r.kernelSet(r.groupLabels(g), unitWorkOf(r.in, &r.sets[slowest[g]]), maxKindKernels)
-		n++
 	}
+}
+
+// others are the kinds of unit with most time that are no phase's main one.
+func (r *unitRun) others(slowest, mains []int) []int {
+	var list []int
+	for _, g := range r.byTime(slowest) {
+		if len(list) < maxKinds && !slices.Contains(mains, g) && r.in.Units.Groups[g].Batch >= 0 {
+			list = append(list, g)
+		}
+	}
+	return list
 }
 
 func (r *unitRun) kernelSet(l report.Labels, w *unitWork, limit int) {
 	r.from("start", "end", "demangledName", "shortName")
-	label := func(key, value string) report.Labels {
-		labels := Labels(key, value)
-		for k, v := range l {
-			labels[k] = v
-		}
-		return labels
-	}
+	label := func(key, value string) report.Labels { return and(l, key, value) }
 	names := w.ranked(r.in)
 	bytes := 0
 	for i, n := range names {
@@ -324,13 +352,7 @@ func (r *unitRun) kernelSet(l report.Labels, w *unitWork, limit int) {
 
 	if len(l) < 2 { // all kernels together
 		clear(slot)
-		emit(1, func(int) report.Labels {
-			labels := report.Labels{}
-			for k, v := range l {
-				labels[k] = v
-			}
-			return labels
-		})
+		emit(1, func(int) report.Labels { return and(l) })
 	}
 	var categories []string
 	for n := range slot {

@@ -9,15 +9,16 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// copies emits the copies of the primary group's units by direction and kind of memory.
-func (r *unitRun) copies() {
+// copies emits the copies of a set of units by direction and kind of memory; those of the primary group have no further
+// labels.
+func (r *unitRun) copies(with report.Labels, s *unitSet) {
 	x, c := r.in.Units, &r.in.Trace.Copies
 	if !r.in.has(trace.RoleMemcpy) {
 		return
 	}
-	index := x.Units[r.main.units[0]].Index
+	index := x.Units[s.units[0]].Index
 	place := make([]int32, len(x.Units))
-	for k, u := range r.main.units {
+	for k, u := range s.units {
 		place[u] = int32(k) + 1
 	}
 	type group struct{ direction, kind string }
@@ -54,11 +55,11 @@ func (r *unitRun) copies() {
 	for i := range parts {
 		parts[i].ns = bytes[i]
 	}
-	w := &unitWork{names: len(groups), units: len(r.main.units)}
+	w := &unitWork{names: len(groups), units: len(s.units)}
 	count := w.samples(parts, slot, len(groups), partCount)
 	moved := w.samples(parts, slot, len(groups), partTime)
 	for i, g := range order {
-		l := func() report.Labels { return Labels("direction", groups[g].direction, "kind", groups[g].kind) }
+		l := func() report.Labels { return and(with, "direction", groups[g].direction, "kind", groups[g].kind) }
 		r.out.summary("memcpy.count_per_unit", l(), count[i])
 		r.out.summary("memcpy.bytes_per_unit", l(), moved[i])
 	}

@@ -8,15 +8,15 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// apis emits what the host did during the units of the primary group.
-func (r *unitRun) apis() {
+// apis emits what the host did during the units of a set; those of the primary group have no labels, and a table.
+func (r *unitRun) apis(with report.Labels, s *unitSet) {
 	api, x := &r.in.Trace.API, r.in.Units
 	if !r.in.has(trace.RoleAPI) {
 		return
 	}
 	byProc := make([][]int32, len(r.in.Trace.Procs)) // places in known, by host start
 	var known []int32
-	for _, u := range r.main.units {
+	for _, u := range s.units {
 		if p := x.Units[u].Proc; p != trace.None && x.Units[u].HostKnown() {
 			byProc[p] = append(byProc[p], int32(len(known)))
 			known = append(known, u)
@@ -73,11 +73,16 @@ func (r *unitRun) apis() {
 	}
 	time := w.samples(parts, slot, len(names), partTime)
 	count := w.samples(parts, slot, len(names), partCount)
-	t := r.out.Table("unit_api")
 	for i, n := range names {
-		l := Labels("api", api.Names[n].Name)
+		l := and(with, "api", api.Names[n].Name)
 		r.out.summary("api.time_per_unit", l, time[i])
 		r.out.summary("api.count_per_unit", l, count[i])
+	}
+	if len(with) > 0 {
+		return
+	}
+	t := r.out.Table("unit_api")
+	for _, n := range names {
 		units := float64(len(known))
 		t.Row(report.S(api.Names[n].Name), report.F(float64(calls[n])/units), report.F(float64(total[n])/units), report.F(float64(total[n])/float64(calls[n])))
 	}

@@ -125,6 +125,7 @@ func TestUnit(t *testing.T) {
 	metric(t, r, 40_000, "kernel.time_per_unit", "category", "comm", "phase", "step")
 
 	// From marker to marker: launches of 2, 2, 2 and 3 µs, a copy's call of 2, a sync of 20.
+	metric(t, r, 9_000, "api.time_per_unit", "api", "cudaLaunchKernel", "phase", "step")
 	metric(t, r, 9_000, "api.time_per_unit", "api", "cudaLaunchKernel")
 	metric(t, r, 4, "api.count_per_unit", "api", "cudaLaunchKernel")
 	metric(t, r, 2_000, "api.time_per_unit", "api", "cudaMemcpyAsync")
