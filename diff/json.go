@@ -1,12 +1,10 @@
 package diff
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -65,31 +63,11 @@ func writeLines(w io.Writer, l *report.Lines) error {
 	return err
 }
 
-// Read parses a comparison and validates it. Unknown fields are ignored; another major version is an error.
+// Read parses a comparison and validates it, see [report.ReadVersioned].
 func Read(r io.Reader) (*Comparison, error) {
-	b, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
+	c, err := report.ReadVersioned[Comparison](r, "comparison", SchemaID, maxBytes)
 	if err != nil {
 		return nil, err
-	}
-	if len(b) > maxBytes {
-		return nil, fmt.Errorf("comparison is larger than %d MB", maxBytes>>20)
-	}
-	var head struct {
-		Schema string `json:"schema"`
-	}
-	if err := json.Unmarshal(b, &head); err != nil {
-		return nil, fmt.Errorf("not a comparison: %w", err)
-	}
-	switch {
-	case head.Schema == SchemaID:
-	case strings.HasPrefix(head.Schema, "explain.comparison/"):
-		return nil, fmt.Errorf("comparison has format %q, this version reads %q: make it again, or use the explain that wrote it", head.Schema, SchemaID)
-	default:
-		return nil, fmt.Errorf("not an explain comparison: field \"schema\" is %q, expected %q", head.Schema, SchemaID)
-	}
-	c := new(Comparison)
-	if err := json.Unmarshal(b, c); err != nil {
-		return nil, fmt.Errorf("comparison cannot be read: %w", err)
 	}
 	c.fill()
 	if err := c.Validate(); err != nil {

@@ -1,7 +1,6 @@
 package diff
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -202,27 +201,11 @@ func (n *Noise) write(l *report.Lines) {
 	report.List(l, "skipped", n.Skipped)
 }
 
-// ReadNoise reads a noise block, or the calibration that holds one, and validates it. Unknown fields are ignored.
+// ReadNoise reads a noise block, or the calibration that holds one, and validates it, see [report.ReadVersioned].
 func ReadNoise(rd io.Reader) (*Noise, error) {
-	b, err := io.ReadAll(io.LimitReader(rd, maxNoiseBytes+1))
+	n, err := report.ReadVersioned[Noise](rd, "noise block", NoiseSchemaID, maxNoiseBytes)
 	if err != nil {
 		return nil, err
-	}
-	if len(b) > maxNoiseBytes {
-		return nil, fmt.Errorf("noise block is larger than %d MB", maxNoiseBytes>>20)
-	}
-	var head struct {
-		Schema string `json:"schema"`
-	}
-	if err := json.Unmarshal(b, &head); err != nil {
-		return nil, fmt.Errorf("not a noise block: %w", err)
-	}
-	if head.Schema != NoiseSchemaID {
-		return nil, fmt.Errorf("not a noise block of this version: field \"schema\" is %q, expected %q, which explain calibrate writes", head.Schema, NoiseSchemaID)
-	}
-	n := new(Noise)
-	if err := json.Unmarshal(b, n); err != nil {
-		return nil, fmt.Errorf("noise block cannot be read: %w", err)
 	}
 	n.fill()
 	if err := n.Validate(); err != nil {

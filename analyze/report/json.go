@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strings"
 )
 
 // maxReportBytes bounds what Read accepts. A report of a real serving trace is under 2 MB.
@@ -49,31 +48,11 @@ func Write(w io.Writer, r *Report) error {
 	return err
 }
 
-// Read parses a report and validates it. Unknown fields are ignored, so that a newer writer of the same major version
-// can be read; another major version is an error that names both.
+// Read parses a report and validates it, see [ReadVersioned].
 func Read(rd io.Reader) (*Report, error) {
-	b, err := io.ReadAll(io.LimitReader(rd, maxReportBytes+1))
+	r, err := ReadVersioned[Report](rd, "report", SchemaID, maxReportBytes)
 	if err != nil {
 		return nil, err
-	}
-	if len(b) > maxReportBytes {
-		return nil, fmt.Errorf("report is larger than %d MB", maxReportBytes>>20)
-	}
-	var head struct {
-		Schema string `json:"schema"`
-	}
-	if err := json.Unmarshal(b, &head); err != nil {
-		return nil, fmt.Errorf("not a report: %w", err)
-	}
-	if head.Schema != SchemaID {
-		if strings.HasPrefix(head.Schema, "explain.report/") {
-			return nil, fmt.Errorf("report has format %q, this version reads %q: make it again, or use the explain that wrote it", head.Schema, SchemaID)
-		}
-		return nil, fmt.Errorf("not an explain report: field \"schema\" is %q, expected %q", head.Schema, SchemaID)
-	}
-	r := new(Report)
-	if err := json.Unmarshal(b, r); err != nil {
-		return nil, fmt.Errorf("report cannot be read: %w", err)
 	}
 	r.fill()
 	if err := r.Validate(); err != nil {

@@ -219,7 +219,7 @@ func (f *diffFlags) compareOptions(cmd *cobra.Command) (diff.Options, error) {
 			return opt, usagef("--noise: %w", err)
 		}
 		if opt.Noise, err = diff.ReadNoise(bytes.NewReader(b)); err != nil {
-			return opt, usagef("--noise %s: %w", f.noise, err)
+			return opt, usagef("--noise %s: %w; explain calibrate writes one", f.noise, err)
 		}
 	}
 	return opt, nil

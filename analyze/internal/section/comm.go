@@ -162,7 +162,7 @@ func commTotals(in *Input, out *Output, groups []commGroup, uses map[commGroup]*
 func commTable(in *Input, out *Output, groups []commGroup, uses map[commGroup]*commUse) {
 	k := &in.Trace.Kernels
 	lo, hi := k.Starting(in.Span.Start, in.Span.End)
-	all := sum(durations(lo, hi, k.Dur))
+	all := total(lo, hi, k.Dur)
 	t := out.Table("comm")
 	for _, g := range groups {
 		if g.library == "" {

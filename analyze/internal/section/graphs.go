@@ -62,8 +62,8 @@ func graphs(in *Input, out *Output) {
 
 	nodes, nodeTime := nodeRuns(in, lo, hi)
 	whole := wholeRuns(in, glo, ghi)
-	wholeTime := sum(durations(glo, ghi, g.Dur))
-	all := sum(durations(lo, hi, k.Dur)) + wholeTime
+	wholeTime := total(glo, ghi, g.Dur)
+	all := total(lo, hi, k.Dur) + wholeTime
 
 	if hasAPI {
 		out.From(trace.RoleAPI, launches, "start", "nameId")

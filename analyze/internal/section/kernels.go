@@ -52,9 +52,6 @@ const (
 	largeKernel    = 0.25
 )
 
-// maxDetailRows bounds the CSV files that have a row per event.
-const maxDetailRows = 10000
-
 func kernels(in *Input, out *Output) {
 	if !in.has(trace.RoleKernel) {
 		noKernels(in, out)
@@ -338,26 +335,10 @@ func kernelDetails(in *Input, out *Output, lo, hi int) {
 		t.Row(report.S(k.Names[k.Name(i)].Name), report.I(k.Dur(i)), report.I(k.Start(i)),
 			report.I(volume(c.Grid)), report.I(volume(c.Block)), report.I(int64(c.SharedStatic)+int64(c.SharedDynamic)), report.I(int64(c.Registers)))
 	}
-	t.attachDetails(hi-lo, "duration", sum(durations(lo, hi, k.Dur))-sum(durationsAt(rows, k.Dur)))
+	t.attachDetails(lo, hi, rows, "duration", k.Dur)
 }
 
 func volume(d [3]int32) int64 { return int64(d[0]) * int64(d[1]) * int64(d[2]) }
-
-// longest returns the events lo <= i < hi in order, or, where they are too many for a detail file, the longest of them
-// in order.
-func longest(lo, hi int, dur func(i int) int64) []int {
-	rows := make([]int, 0, hi-lo)
-	for i := lo; i < hi; i++ {
-		rows = append(rows, i)
-	}
-	if len(rows) <= maxDetailRows {
-		return rows
-	}
-	slices.SortFunc(rows, func(a, b int) int { return cmp.Or(cmp.Compare(dur(b), dur(a)), cmp.Compare(a, b)) })
-	rows = rows[:maxDetailRows]
-	slices.Sort(rows)
-	return rows
-}
 
 func durations(lo, hi int, dur func(i int) int64) []int64 {
 	list := make([]int64, 0, hi-lo)
@@ -365,31 +346,4 @@ func durations(lo, hi int, dur func(i int) int64) []int64 {
 		list = append(list, dur(i))
 	}
 	return list
-}
-
-func durationsAt(rows []int, dur func(i int) int64) []int64 {
-	list := make([]int64, 0, len(rows))
-	for _, i := range rows {
-		list = append(list, dur(i))
-	}
-	return list
-}
-
-// attachDetails ends a detail file: where rows were left out, an others row carries what they sum to in one column.
-func (t *Table) attachDetails(total int, column string, rest int64) {
-	if t.t.TotalRows = int64(total); total > len(t.t.Rows) {
-		row := make([]report.Cell, len(t.t.Columns))
-		named := false
-		for j, c := range t.t.Columns {
-			switch {
-			case c.ID == column:
-				row[j] = report.I(rest)
-			case !named && (c.Kind == report.Name || c.Kind == report.Text):
-				row[j], named = report.S("(others)"), true
-			}
-		}
-		t.t.Rows = append(t.t.Rows, row)
-		t.t.Others = true
-	}
-	t.out.attached = append(t.out.attached, t.t)
 }

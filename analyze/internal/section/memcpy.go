@@ -347,7 +347,7 @@ func copyDetails(in *Input, out *Output, lo, hi int) {
 		}
 		t.Row(report.I(a.total), report.I(a.bytes), cell(a.throughput()), report.S(d), report.S(memKinds[copySide(c, i)]), report.I(c.Start(i)), report.I(int64(c.Device(i))))
 	}
-	t.attachDetails(hi-lo, "duration", sum(durations(lo, hi, c.Dur))-sum(durationsAt(rows, c.Dur)))
+	t.attachDetails(lo, hi, rows, "duration", c.Dur)
 }
 
 func tinyFindings(in *Input, out *Output, lo, hi int) {

@@ -32,30 +32,6 @@ func rangesTable(in *Input, out *Output, names *rangeNames, list []rangeTotal, d
 	t.Cut(in.Options.Top, sums...).Add()
 }
 
-// longestFirst returns the n longest of the events lo <= i < hi, the longest first, the earlier first where two are equal. It
-// keeps at most twice as many while it looks at each event once.
-func longestFirst(lo, hi, n int, dur func(i int) int64) []int {
-	best := make([]int, 0, min(2*n, hi-lo))
-	bar := int64(-1) // what an event has to exceed
-	cut := func() {
-		slices.SortFunc(best, func(a, b int) int { return cmp.Or(cmp.Compare(dur(b), dur(a)), cmp.Compare(a, b)) })
-		if len(best) >= n {
-			best = best[:n]
-			bar = dur(best[n-1])
-		}
-	}
-	for i := lo; i < hi; i++ {
-		if dur(i) <= bar {
-			continue
-		}
-		if best = append(best, i); len(best) == 2*n {
-			cut()
-		}
-	}
-	cut()
-	return best
-}
-
 // rangeInstances writes the longest single ranges, longest first, under the names they really have.
 func rangeInstances(in *Input, out *Output, lo, hi int) {
 	r := &in.Trace.Ranges
@@ -77,7 +53,7 @@ func rangeInstances(in *Input, out *Output, lo, hi int) {
 		}
 		t.Row(report.S(texts[n]), report.I(r.Start(i)), report.I(r.End(i)), report.I(r.Dur(i)), pid, tid, global, report.B(r.Open(i)))
 	}
-	t.attachDetails(hi-lo, "duration", sum(durations(lo, hi, r.Dur))-sum(durationsAt(rows, r.Dur)))
+	t.attachDetails(lo, hi, rows, "duration", r.Dur)
 }
 
 func (in *Input) rangeGPUMetrics(out *Output, names *rangeNames, list []rangeTotal) {

@@ -232,8 +232,8 @@ func (c *checks) hiddenKernels() {
 		}
 		return
 	}
-	whole := sum(durations(0, t.Graphs.Len(), t.Graphs.Dur))
-	kernels := sum(durations(0, t.Kernels.Len(), t.Kernels.Dur))
+	whole := total(0, t.Graphs.Len(), t.Graphs.Dur)
+	kernels := total(0, t.Kernels.Len(), t.Kernels.Dur)
 	ratio := stat.Ratio(whole, whole+kernels)
 	text := ""
 	if ratio != nil {

@@ -55,7 +55,7 @@ func syncCalls(in *Input, out *Output) {
 	if in.has(trace.RoleSync) {
 		lo, hi := in.Trace.Syncs.Starting(in.Host.Start, in.Host.End)
 		out.From(trace.RoleSync, hi-lo, "start", "end")
-		out.Int("sync.record_time", nil, sum(durations(lo, hi, in.Trace.Syncs.Dur)))
+		out.Int("sync.record_time", nil, total(lo, hi, in.Trace.Syncs.Dur))
 		out.Int("sync.record_count", nil, int64(hi-lo))
 	}
 	if !in.has(trace.RoleAPI) {

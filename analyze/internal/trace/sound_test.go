@@ -175,9 +175,6 @@ func TestHotJournal(t *testing.T) {
 
 // A view that computes for ever must not keep the analysis from ending.
 func TestViewWithoutRows(t *testing.T) {
-	if testing.Short() {
-		t.Skip("waits for the patience with views")
-	}
 	path := alter(t, threeKernels().WriteTB(t), "drop table CUPTI_ACTIVITY_KIND_KERNEL",
 		`create view CUPTI_ACTIVITY_KIND_KERNEL as with recursive x(a) as (select 1 union all select a + 1 from x) select a as start, a as "end" from x where a < 3`)
 	src, err := openSQL(path, true)

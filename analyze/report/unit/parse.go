@@ -16,9 +16,6 @@ type Quantity struct {
 	Unit  string // a base unit of package report
 }
 
-// String writes the quantity as [Format] does.
-func (q Quantity) String() string { return Format(q.Value, q.Unit) }
-
 // symbol is what can stand behind a number: 1 symbol = factor × 10^exp of the base unit.
 type symbol struct {
 	base   string
@@ -79,37 +76,6 @@ func Parse(s string) (Quantity, error) {
 		return Quantity{}, fmt.Errorf("%q is out of range", text)
 	}
 	return Quantity{Value: v * sym.factor, Unit: sym.base}, nil
-}
-
-// ParseAs reads a quantity of the given base unit and returns its value. A bare 0 fits every unit.
-func ParseAs(s, base string) (float64, error) {
-	q, err := Parse(s)
-	if err != nil {
-		return 0, err
-	}
-	if q.Unit == base || q.Unit == report.Count && q.Value == 0 {
-		return q.Value, nil
-	}
-	return 0, fmt.Errorf("%q is %s, expected %s", s, kind(q.Unit), kind(base))
-}
-
-// kind names a base unit with an example, for error messages.
-func kind(u string) string {
-	switch u {
-	case report.Nanoseconds:
-		return "a time (such as 200us or 1.5s)"
-	case report.Bytes:
-		return "a size (such as 512MiB)"
-	case report.Ratio:
-		return "a share (such as 3%)"
-	case report.Count:
-		return "a plain number"
-	case report.PerSecond:
-		return "a rate (such as 50000/s)"
-	case report.BytesPerSec:
-		return "a throughput (such as 27.7GB/s)"
-	}
-	return "in " + u
 }
 
 // plainNumber checks [+-]digits[.digits], with commas only between groups of three, and returns it without commas.

@@ -209,7 +209,7 @@ func TestCaptures(t *testing.T) {
 
 // (1.959964 + 0.841621) · 1 % · √(2/2) = 2.801585 %; with 4 degrees of freedom (2.776445+0.841621) √(2/3).
 func TestMDE(t *testing.T) {
-	near(t, "2 a side", infer.MDE(0.01, 2), 0.02801585218112968, 1e-12)
+	near(t, "2 a side", infer.Detectable(0.01, infer.MaxDF, 2), 0.02801585218112968, 1e-12)
 	near(t, "3 a side", infer.Detectable(0.01, 4, 3), 0.01*(2.776445105197794+0.841621233572914)*math.Sqrt(2./3), 1e-12)
 }
 

@@ -31,11 +31,9 @@ func Captures(effect, tau, sd, df float64) int64 {
 	return 0
 }
 
-// MDE is the smallest change, in ln units beyond the threshold, that k captures a side find with probability Power where
-// sd between captures is known: (z(1-Alpha/2) + z(Power)) sd √(2/k).
-func MDE(sd float64, k int) float64 { return Detectable(sd, MaxDF, k) }
-
-// Detectable is MDE where sd was estimated with df degrees of freedom: (t(1-Alpha/2, df) + z(Power)) sd √(2/k).
+// Detectable is the smallest change, in ln units beyond the threshold, that k captures a side find with probability Power,
+// where sd between captures was estimated with df degrees of freedom: (t(1-Alpha/2, df) + z(Power)) sd √(2/k). With MaxDF the
+// sd counts as known.
 func Detectable(sd, df float64, k int) float64 {
 	return (TQuantile(Alpha/2, df) + NormalQuantile(1-Power)) * sd * math.Sqrt(2/float64(k))
 }

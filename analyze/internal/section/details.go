@@ -1,0 +1,78 @@
+package section
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// Detail files are CSV files with a row per event. They hold the longest events where there are too many, and say in an
+// others row what the rest sums to.
+
+// maxDetailRows bounds a detail file.
+const maxDetailRows = 10000
+
+// longest returns the events lo <= i < hi in order: all of them, or the longest maxDetailRows.
+func longest(lo, hi int, dur func(i int) int64) []int {
+	rows := longestFirst(lo, hi, maxDetailRows, dur)
+	slices.Sort(rows)
+	return rows
+}
+
+// longestFirst returns the n longest of the events lo <= i < hi, the longest first, the earlier first where two are equal. It
+// keeps at most twice as many while it looks at each event once.
+func longestFirst(lo, hi, n int, dur func(i int) int64) []int {
+	best := make([]int, 0, min(2*n, hi-lo))
+	bar := int64(-1) // what an event has to exceed
+	cut := func() {
+		slices.SortFunc(best, func(a, b int) int { return cmp.Or(cmp.Compare(dur(b), dur(a)), cmp.Compare(a, b)) })
+		if len(best) >= n {
+			best = best[:n]
+			bar = dur(best[n-1])
+		}
+	}
+	for i := lo; i < hi; i++ {
+		if dur(i) <= bar {
+			continue
+		}
+		if best = append(best, i); len(best) == 2*n {
+			cut()
+		}
+	}
+	cut()
+	return best
+}
+
+// attachDetails ends a detail file of the events lo <= i < hi, of which rows were written. The others row carries the rest
+// of one column, which is dur.
+func (t *Table) attachDetails(lo, hi int, rows []int, column string, dur func(i int) int64) {
+	if t.t.TotalRows = int64(hi - lo); hi-lo > len(rows) {
+		rest := total(lo, hi, dur)
+		for _, i := range rows {
+			rest -= dur(i)
+		}
+		row := make([]report.Cell, len(t.t.Columns))
+		named := false
+		for j, c := range t.t.Columns {
+			switch {
+			case c.ID == column:
+				row[j] = report.I(rest)
+			case !named && (c.Kind == report.Name || c.Kind == report.Text):
+				row[j], named = report.S("(others)"), true
+			}
+		}
+		t.t.Rows = append(t.t.Rows, row)
+		t.t.Others = true
+	}
+	t.out.attached = append(t.out.attached, t.t)
+}
+
+// total is the sum of the durations of the events lo <= i < hi.
+func total(lo, hi int, dur func(i int) int64) int64 {
+	var sum int64
+	for i := lo; i < hi; i++ {
+		sum += dur(i)
+	}
+	return sum
+}

@@ -1,0 +1,41 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// ReadVersioned reads one of the JSON files that explain writes: of at most limit bytes, with the field "schema" naming
+// the format, as explain.report/1. Unknown fields are ignored, so that a newer writer of the same major version can be
+// read; another major version is an error that names both. what is the file's name for error messages: "report". Content
+// is not validated beyond its types.
+func ReadVersioned[T any](rd io.Reader, what, schema string, limit int64) (*T, error) {
+	b, err := io.ReadAll(io.LimitReader(rd, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(b)) > limit {
+		return nil, fmt.Errorf("%s is larger than %d MB", what, limit>>20)
+	}
+	var head struct {
+		Schema string `json:"schema"`
+	}
+	if err := json.Unmarshal(b, &head); err != nil {
+		return nil, fmt.Errorf("not a %s: %w", what, err)
+	}
+	family, _, _ := strings.Cut(schema, "/")
+	switch {
+	case head.Schema == schema:
+	case strings.HasPrefix(head.Schema, family+"/"):
+		return nil, fmt.Errorf("%s has format %q, this version reads %q: make it again, or use the explain that wrote it", what, head.Schema, schema)
+	default:
+		return nil, fmt.Errorf("not an explain %s: field \"schema\" is %q, expected %q", what, head.Schema, schema)
+	}
+	v := new(T)
+	if err := json.Unmarshal(b, v); err != nil {
+		return nil, fmt.Errorf("%s cannot be read: %w", what, err)
+	}
+	return v, nil
+}
