@@ -88,3 +88,26 @@ func TestPagesExplainFindings(t *testing.T) {
 		}
 	}
 }
+
+// Each metric is looked up by some test of a section, where its value was worked out by hand.
+func TestEveryMetricIsTested(t *testing.T) {
+	files, err := filepath.Glob("*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tests strings.Builder
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tests.Write(b)
+	}
+	for _, s := range All() {
+		for _, m := range s.Metrics {
+			if !strings.Contains(tests.String(), `"`+m.ID+`"`) {
+				t.Errorf("section %s: no test asks for %s", s.ID, m.ID)
+			}
+		}
+	}
+}

@@ -131,6 +131,12 @@ func TestUnit(t *testing.T) {
 	metric(t, r, 2_000, "api.time_per_unit", "api", "cudaMemcpyAsync")
 	metric(t, r, 20_000, "api.time_per_unit", "api", "cudaStreamSynchronize")
 	metric(t, r, 1, "api.count_per_unit", "api", "cudaStreamSynchronize")
+
+	// One copy of 4096 bytes from pinned memory in each step.
+	for _, labels := range [][]string{{"direction", "HtoD", "kind", "pinned"}, {"direction", "HtoD", "kind", "pinned", "phase", "step"}} {
+		metric(t, r, 1, "memcpy.count_per_unit", labels...)
+		metric(t, r, 4096, "memcpy.bytes_per_unit", labels...)
+	}
 }
 
 // closes checks that a unit's time is accounted for, to the nanosecond.
