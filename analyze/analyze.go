@@ -41,6 +41,7 @@ type Options struct {
 	Phases        *PhaseMap
 	Unit          string // --unit: nvtx:REGEX, kernel:REGEX, graph, none; empty: automatic
 	Window        WindowOptions
+	Evidence      []Evidence                     // files beside the trace, or instead of one
 	Nsys          string                         // nsys program for .nsys-rep files
 	Getenv        func(string) string            // nil: os.Getenv
 	Progress      func(stage string, done int64) // may be nil; called from several goroutines
@@ -69,7 +70,8 @@ type Result struct {
 // ErrOptions marks errors of usage rather than of input.
 var ErrOptions = errors.New("wrong usage")
 
-// Run analyses the capture in path. An input that cannot be analysed gives an *InputError, a wrong option an error that
+// Run analyses the capture in path, with the evidence beside it. Without a path, or where path is itself evidence, the
+// report is of the evidence alone. An input that cannot be analysed gives an *InputError, a wrong option an error that
 // wraps ErrOptions.
 func Run(ctx context.Context, path string, opt Options) (res *Result, err error) {
 	defer func() {
@@ -80,6 +82,13 @@ func Run(ctx context.Context, path string, opt Options) (res *Result, err error)
 	tags, err := newTagger(&opt)
 	if err != nil {
 		return nil, err
+	}
+	ev, path, err := readEvidence(ctx, path, &opt)
+	if err != nil {
+		return nil, err
+	}
+	if path == "" {
+		return finish(evidenceOnly(ev, &opt), &opt)
 	}
 	t, err := trace.Open(ctx, path, trace.Options{Tag: tags.tag, Progress: opt.Progress, Nsys: opt.Nsys, Getenv: opt.Getenv})
 	if err != nil {
@@ -93,7 +102,13 @@ func Run(ctx context.Context, path string, opt Options) (res *Result, err error)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	r := newReport(in, &opt)
+	in.Evidence = ev
+	return finish(in, &opt)
+}
+
+// finish computes the sections and makes sure that the report keeps its contract.
+func finish(in *section.Input, opt *Options) (*Result, error) {
+	r := newReport(in, opt)
 	details := section.Compute(in, r)
 	if err := r.Validate(); err != nil {
 		return nil, fmt.Errorf("explain made a report that breaks its own contract, please report it: %w", err)
@@ -101,18 +116,21 @@ func Run(ctx context.Context, path string, opt Options) (res *Result, err error)
 	return &Result{Report: r, Details: details}, nil
 }
 
+func sectionOptions(opt *Options) section.Options {
+	o := section.Options{Top: opt.Top, Percentiles: !opt.NoPercentiles, RangeMap: !opt.NoRangeMap, CoverageWarn: opt.CoverageWarn}
+	if o.Top == 0 {
+		o.Top = defaultTop
+	}
+	if o.CoverageWarn == 0 {
+		o.CoverageWarn = defaultCoverageWarn
+	}
+	return o
+}
+
 // prepare computes what the sections share.
 func prepare(t *trace.Trace, opt *Options, tags *tagger) (*section.Input, error) {
-	in := &section.Input{Trace: t, Options: section.Options{
-		Top: opt.Top, Percentiles: !opt.NoPercentiles, RangeMap: !opt.NoRangeMap, CoverageWarn: opt.CoverageWarn,
-		Phases: tags.phases(), PhasesFrom: tags.from(),
-	}}
-	if in.Options.Top == 0 {
-		in.Options.Top = defaultTop
-	}
-	if in.Options.CoverageWarn == 0 {
-		in.Options.CoverageWarn = defaultCoverageWarn
-	}
+	in := &section.Input{Trace: t, Options: sectionOptions(opt)}
+	in.Options.Phases, in.Options.PhasesFrom = tags.phases(), tags.from()
 	isComm := make([]bool, len(t.Kernels.Names))
 	in.Kinds = make([]kernelname.Info, len(t.Kernels.Names))
 	for i, n := range t.Kernels.Names {

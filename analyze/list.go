@@ -8,6 +8,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/internal/evidence"
 	"github.com/nsys-llm/explain/analyze/internal/section"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report/render"
@@ -27,6 +28,9 @@ func Sections() []SectionInfo {
 
 // SectionPage is the documentation of a section, as markdown.
 func SectionPage(id string) (string, error) { return section.Page(id) }
+
+// EvidencePage says which files beside a trace are read, as markdown.
+func EvidencePage() string { return evidence.Page() }
 
 // MetricInfo is what is true of a metric in every report.
 type MetricInfo struct {

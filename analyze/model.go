@@ -18,20 +18,29 @@ func newReport(in *section.Input, opt *Options) *report.Report {
 		version = "devel"
 	}
 	r := &report.Report{
-		Schema:      report.SchemaID,
-		Tool:        report.Tool{Name: "explain", Version: version},
-		Environment: environment(in),
-		Window:      in.Window,
-		Unit:        unit(in),
-		Metrics:     []report.Metric{},
-		Sections:    []report.Section{},
-		Findings:    []report.Finding{},
-		Warnings:    []report.Warning{},
+		Evidence: []report.EvidenceFile{},
+		Schema:   report.SchemaID,
+		Tool:     report.Tool{Name: "explain", Version: version},
+		Window:   in.Window,
+		Metrics:  []report.Metric{},
+		Sections: []report.Section{},
+		Findings: []report.Finding{},
+		Warnings: []report.Warning{},
 		Trace: report.Provenance{
 			Name: t.File.Name, Kind: t.File.Kind, Bytes: t.File.Bytes,
 			ExporterVersion: known(t.Meta.ExporterVersion), SchemaVersion: known(t.Meta.SchemaVersion),
 			Tables: []report.TableCount{},
 		},
+	}
+	if in.NoTrace {
+		r.Trace.Name, r.Trace.Kind, r.Trace.Bytes = in.Evidence.Files[0].Name, string(in.Evidence.Kinds[0]), in.Evidence.Files[0].Bytes
+		r.Environment = report.Environment{GPUs: []report.GPU{}, TraceSet: []string{}}
+		r.Unit = report.Unit{Kind: workunit.KindNone, Why: noTraceUnit, Groups: []report.UnitGroup{}}
+	} else {
+		r.Environment, r.Unit = environment(in), unit(in)
+	}
+	if in.Evidence != nil {
+		in.Evidence.Describe(r)
 	}
 	for _, s := range t.Tables {
 		r.Trace.Tables = append(r.Trace.Tables, report.TableCount{Name: s.Name, Rows: s.Rows, Skipped: s.Skipped})

@@ -33,6 +33,7 @@ func Write(w io.Writer, r *Report) error {
 	Field(&l, "schema", r.Schema)
 	Field(&l, "tool", r.Tool)
 	Field(&l, "trace", r.Trace)
+	List(&l, "evidence", r.Evidence)
 	Field(&l, "environment", r.Environment)
 	Field(&l, "window", r.Window)
 	Field(&l, "unit", r.Unit)
@@ -64,6 +65,7 @@ func Read(rd io.Reader) (*Report, error) {
 // fill replaces nil slices and maps, so that "never null" holds for what was read as for what is written.
 func (r *Report) fill() {
 	notNil(&r.Trace.Tables)
+	notNil(&r.Evidence)
 	notNil(&r.Environment.GPUs)
 	notNil(&r.Environment.TraceSet)
 	notNil(&r.Unit.Groups)
@@ -123,7 +125,7 @@ func (r *Report) Validate() error {
 	if r.Schema != SchemaID {
 		return fmt.Errorf("report: schema is %q, expected %q", r.Schema, SchemaID)
 	}
-	if r.Metrics == nil || r.Sections == nil || r.Findings == nil || r.Warnings == nil || r.Trace.Tables == nil ||
+	if r.Metrics == nil || r.Sections == nil || r.Findings == nil || r.Warnings == nil || r.Trace.Tables == nil || r.Evidence == nil ||
 		r.Environment.GPUs == nil || r.Environment.TraceSet == nil || r.Unit.Groups == nil {
 		return errors.New("report: a list is null")
 	}

@@ -16,16 +16,17 @@ const SchemaID = "explain.report/1"
 
 // Report is the whole analysis of one capture.
 type Report struct {
-	Schema      string      `json:"schema"`
-	Tool        Tool        `json:"tool"`
-	Trace       Provenance  `json:"trace"`
-	Environment Environment `json:"environment"`
-	Window      Window      `json:"window"`
-	Unit        Unit        `json:"unit"`
-	Metrics     []Metric    `json:"metrics"`
-	Sections    []Section   `json:"sections"`
-	Findings    []Finding   `json:"findings"`
-	Warnings    []Warning   `json:"warnings"`
+	Schema      string         `json:"schema"`
+	Tool        Tool           `json:"tool"`
+	Trace       Provenance     `json:"trace"`
+	Evidence    []EvidenceFile `json:"evidence"`
+	Environment Environment    `json:"environment"`
+	Window      Window         `json:"window"`
+	Unit        Unit           `json:"unit"`
+	Metrics     []Metric       `json:"metrics"`
+	Sections    []Section      `json:"sections"`
+	Findings    []Finding      `json:"findings"`
+	Warnings    []Warning      `json:"warnings"`
 }
 
 // Tool names the program that wrote the report.
@@ -37,7 +38,7 @@ type Tool struct {
 // Provenance says which file the report was made from. It holds no path, only the file's own name.
 type Provenance struct {
 	Name            string       `json:"name"`
-	Kind            string       `json:"kind"` // nsys-sqlite, or nsys-rep when explain exported it itself
+	Kind            string       `json:"kind"` // nsys-sqlite, nsys-rep when explain exported it itself; without a trace the kind of the first evidence
 	Bytes           int64        `json:"bytes"`
 	ExporterVersion *string      `json:"exporter_version"` // version of nsys that wrote the SQLite file
 	SchemaVersion   *string      `json:"schema_version"`   // version of nsys' export schema
@@ -51,6 +52,19 @@ type TableCount struct {
 	Skipped int64  `json:"skipped"`
 }
 
+// EvidenceFile is one artifact that was read beside the trace, or instead of one: Records = Understood + Known + Unknown.
+type EvidenceFile struct {
+	Name       string  `json:"name"`   // the file's own name, or its path below the folder that was named
+	Kind       string  `json:"kind"`   // ncu-csv, server-log, prometheus, profiler-session, llm-perf-opt, load
+	Format     string  `json:"format"` // what exactly it is: raw page, vLLM V1, …
+	Version    *string `json:"version"`
+	Bytes      int64   `json:"bytes"`
+	Records    int64   `json:"records"`    // lines of a log, rows of a table
+	Understood int64   `json:"understood"` // something was taken from them
+	Known      int64   `json:"known"`      // of a known form that holds nothing to take
+	Unknown    int64   `json:"unknown"`    // of no known form
+}
+
 // Environment describes where the capture was made, from an allow-list of keys: nothing else of a capture's environment
 // is ever read. The comment of each field says what a difference means to a comparison: hard (not comparable), soft
 // (named and warned of) or residue (named only).
@@ -59,7 +73,9 @@ type Environment struct {
 	GraphTrace      *string  `json:"graph_trace"`      // hard: CUDA graphs traced per "graph" or per "node"; null if no graph was seen
 	Model           *string  `json:"model"`            // hard, where known
 	DType           *string  `json:"dtype"`            // hard, where known
-	Parallelism     *string  `json:"parallelism"`      // hard, where known
+	Parallelism     *string  `json:"parallelism"`      // hard, where known: tp4, tp4 pp2, …
+	MaxModelLen     *int64   `json:"max_model_len"`    // hard, where known: tokens
+	MaxNumSeqs      *int64   `json:"max_num_seqs"`     // hard, where known
 	Driver          *string  `json:"driver"`           // soft
 	CUDA            *string  `json:"cuda"`             // soft: version of CUDA that the driver supports
 	CaptureVersion  *string  `json:"capture_version"`  // soft: version of nsys that captured, where the file says it

@@ -11,12 +11,16 @@ import (
 	"github.com/nsys-llm/explain/diff"
 )
 
+// evidencePage is the name of the page about evidence.
+const evidencePage = "evidence"
+
 func newDoc(w *world) *cobra.Command {
 	return &cobra.Command{
 		Use:   "doc [SECTION]",
 		Short: "Print what a section of the report means and how it is computed",
 		Long: "doc prints the page of a section: definitions, metrics, tables, limits, and what to do about its findings.\n" +
-			"It also prints the pages on how diff tells a change from noise: " + strings.Join(diff.StatisticsPages(), ", ") + ".",
+			"It also prints the pages on how diff tells a change from noise: " + strings.Join(diff.StatisticsPages(), ", ") + ";\n" +
+			"and on the files that are read beside a trace: " + evidencePage + ".",
 		Example: "  explain doc          the list of sections\n  explain doc idle     one of them",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -29,7 +33,7 @@ func newDoc(w *world) *cobra.Command {
 			for _, s := range analyze.Sections() {
 				ids = append(ids, s.ID+"\t"+s.Title)
 			}
-			ids = append(ids, diff.StatisticsPages()...)
+			ids = append(append(ids, diff.StatisticsPages()...), evidencePage)
 			return ids, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -40,6 +44,10 @@ func newDoc(w *world) *cobra.Command {
 					}
 				}
 				return nil
+			}
+			if args[0] == evidencePage {
+				_, err := io.WriteString(w.Out, analyze.EvidencePage())
+				return err
 			}
 			if page, err := diff.StatisticsPage(args[0]); err == nil {
 				_, err = io.WriteString(w.Out, page)

@@ -19,6 +19,9 @@ func newReport(w *world) *cobra.Command {
 		Short: "Analyse one capture (the default command)",
 		Long: `report analyses one capture. Without --out it prints a summary; with --out it also writes a folder:
 
+Evidence that lies next to a capture goes into the same report: Nsight Compute CSV exports, server logs, Prometheus metrics, the
+files of profilers ("explain doc evidence"). Each is also analysed alone: TRACE may be left out, or be such a file.
+
   report.md               the full report, warnings and findings first
   report.json             the same as data, see "explain schema report" and "explain metrics"
   tables/*.csv            every table
@@ -29,8 +32,10 @@ func newReport(w *world) *cobra.Command {
 		Example: `  explain report trace.sqlite --out report/
   explain report trace.nsys-rep --phase-map phases.json --out report/
   explain report trace.sqlite --from 2s --to 5s --format json
-  explain report trace.sqlite --window 'nvtx:^decode' --format md`,
-		Args: oneTrace,
+  explain report trace.sqlite --window 'nvtx:^decode' --format md
+  explain report trace.sqlite --ncu 'ncu/*.csv' --server-log server.log --prometheus metrics.prom --out report/
+  explain report --server-log server.log --out report/`,
+		Args: f.oneTrace,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, w, args) },
 	}
 	f.register(cmd)
@@ -50,6 +55,10 @@ type reportFlags struct {
 	window        string
 	from, to      time.Duration
 	steady        bool
+	ncu           []string
+	serverLogs    []string
+	prometheus    []string
+	evidence      []string
 	format        string
 	quiet         bool
 	verbose       bool
@@ -70,6 +79,10 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 	fl.DurationVar(&f.from, "from", 0, "analyse from this `TIME` after the first GPU work (1.5s, 200ms)")
 	fl.DurationVar(&f.to, "to", 0, "analyse up to this `TIME` after the first GPU work")
 	fl.BoolVar(&f.steady, "steady", false, "analyse from the first to the last steady unit of work")
+	fl.StringSliceVar(&f.ncu, "ncu", nil, "add Nsight Compute CSV exports, raw or details pages: `FILES`, globs, or a folder")
+	fl.StringSliceVar(&f.serverLogs, "server-log", nil, "add the log of a vLLM or SGLang server: `FILE`")
+	fl.StringSliceVar(&f.prometheus, "prometheus", nil, "add a dump of the server's /metrics: `FILE`; two are compared, later minus earlier")
+	fl.StringSliceVar(&f.evidence, "evidence", nil, "add a folder or file of evidence of any kind, recognised by content: `DIR`")
 	fl.IntVar(&f.top, "top-kernels", 30, "rows of ranked tables, `N` at most")
 	fl.IntVar(&f.top, "kernel-limit", 30, "the same as --top-kernels")
 	fl.BoolVar(&f.noPercentiles, "no-kernel-percentiles", false, "leave out percentiles of kernel durations")
@@ -87,6 +100,7 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 
 // options turns flags into the options of an analysis.
 func (f *reportFlags) options(cmd *cobra.Command, w *world) (analyze.Options, error) {
+	var err error
 	opt := analyze.Options{
 		Version: versionText(), Top: f.top, NoPercentiles: f.noPercentiles, NoRangeMap: f.noRangeMap,
 		CoverageWarn: f.coverageWarn, Unit: f.unit, Getenv: w.Getenv,
@@ -105,6 +119,9 @@ func (f *reportFlags) options(cmd *cobra.Command, w *world) (analyze.Options, er
 	}
 	if f.coverageWarn == 0 {
 		opt.CoverageWarn = -1
+	}
+	if opt.Evidence, err = f.evidenceFiles(); err != nil {
+		return opt, err
 	}
 	if f.phaseMap != "" {
 		text, err := os.ReadFile(f.phaseMap)
@@ -146,6 +163,9 @@ func (f *reportFlags) run(cmd *cobra.Command, w *world, args []string) error {
 	if err != nil {
 		return err
 	}
+	if f.printSchema && len(args) == 0 {
+		return usagef("--print-schema is about a trace: name one")
+	}
 	if f.printSchema {
 		return analyze.PrintSchema(cmd.Context(), w.Out, args[0], opt)
 	}
@@ -156,7 +176,7 @@ func (f *reportFlags) run(cmd *cobra.Command, w *world, args []string) error {
 	}
 	bar := newProgress(w, f.quiet, f.verbose)
 	opt.Progress = bar.update
-	res, err := analyze.Run(cmd.Context(), args[0], opt)
+	res, err := analyze.Run(cmd.Context(), first(args), opt)
 	bar.stop()
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ What a number means and how it is computed: "explain doc SECTION" for a section 
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
+			if len(args) == 0 && !f.hasEvidence() {
 				return cmd.Help()
 			}
 			return f.run(cmd, w, args)
@@ -54,13 +54,18 @@ func bareArgs(cmd *cobra.Command, args []string) error {
 		}
 		return usagef("%q is neither a command nor a file", args[0])
 	}
-	return oneTrace(cmd, args)
+	return atMostOneTrace(cmd, args)
 }
 
-func oneTrace(_ *cobra.Command, args []string) error {
+func (f *reportFlags) oneTrace(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 && !f.hasEvidence() {
+		return usagef("name a trace: explain report TRACE; or evidence: --ncu, --server-log, --prometheus, --evidence")
+	}
+	return atMostOneTrace(cmd, args)
+}
+
+func atMostOneTrace(_ *cobra.Command, args []string) error {
 	switch {
-	case len(args) == 0:
-		return usagef("name a trace: explain report TRACE")
 	case len(args) > 1:
 		return usagef("one trace at a time, got %d: %s", len(args), strings.Join(args, " "))
 	}

@@ -21,10 +21,15 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// TestGolden holds what each section says of the serving trace to testdata/ID/serving.golden: its status, its findings
+// TestGolden holds what each section says of the serving trace, with the evidence of testdata/evidence, to testdata/ID/serving.golden: its status, its findings
 // and warnings, its metrics and its tables. Read a change before you accept it.
 func TestGolden(t *testing.T) {
-	res, err := analyze.Run(context.Background(), filepath.FromSlash("../../../testdata/serving.sqlite"), analyze.Options{})
+	testdata := filepath.FromSlash("../../../testdata/")
+	opt := analyze.Options{}
+	if files, err := os.ReadDir(testdata + "evidence"); err == nil && len(files) > 0 {
+		opt.Evidence = []analyze.Evidence{{Path: testdata + "evidence"}}
+	}
+	res, err := analyze.Run(context.Background(), testdata+"serving.sqlite", opt)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -53,6 +54,12 @@ func (o *Output) Warn(code, text string) {
 // and how many rows were used.
 func (o *Output) From(role trace.Role, rows int, columns ...string) {
 	o.source = report.Source{Tables: []string{o.in.table(role)}, Columns: columns, Rows: int64(rows)}
+}
+
+// FromEvidence sets the source of the metrics emitted from here on: all files of a kind, the fields (columns, patterns of
+// lines, families of metrics) and how many records were used.
+func (o *Output) FromEvidence(kind file.Kind, records int, fields ...string) {
+	o.source = report.Source{Tables: []string{string(kind)}, Columns: fields, Rows: int64(records)}
 }
 
 // With adds a table to the current source.

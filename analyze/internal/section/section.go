@@ -9,9 +9,12 @@ package section
 import (
 	"embed"
 	"fmt"
+	"slices"
 	"sort"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/evidence"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
@@ -26,6 +29,9 @@ type Section struct {
 	Rank  int // place in the report
 	// Needs are the tables without which the section is unavailable.
 	Needs []trace.Role
+	// Evidence are the kinds of evidence of which one is needed for the section to be in the report at all. A section
+	// without any stands on the trace.
+	Evidence []file.Kind
 	// Metrics are the metrics it may emit; emitting another one is an error.
 	Metrics []report.MetricDef
 	// Tables are the tables it may emit, without rows. Each has a CSV file even where it stays empty.
@@ -60,6 +66,8 @@ type Input struct {
 	NVTX     *attrib.NVTX      // nil where kernels are not attributed to ranges
 	Kinds    []kernelname.Info // by kernel name
 	Units    *workunit.Result
+	Evidence *evidence.Set // what was given beside the trace; nil if nothing
+	NoTrace  bool          // evidence alone: the trace is empty, and Calls, Stacks, Timeline and Units are nil
 }
 
 var registry []*Section
@@ -87,6 +95,14 @@ func Page(id string) (string, error) {
 		return "", fmt.Errorf("no section %q", id)
 	}
 	return string(b), nil
+}
+
+// applies reports whether the section has a place in the report: what was not given is not missed.
+func (s *Section) applies(in *Input) bool {
+	if len(s.Evidence) == 0 {
+		return !in.NoTrace
+	}
+	return slices.ContainsFunc(s.Evidence, in.Evidence.Has)
 }
 
 // run computes one section. A panic becomes a section with status error, so that the others stand.
@@ -163,7 +179,7 @@ func (in *Input) lack(role trace.Role) string {
 //
 // Attachments are tables too long for the report: they are written as CSV only.
 func Compute(in *Input, r *report.Report) (attachments []report.Table) {
-	list := All()
+	list := slices.DeleteFunc(All(), func(s *Section) bool { return !s.applies(in) })
 	outs := make([]*Output, len(list))
 	parallel(len(list), func(i int) { outs[i] = list[i].run(in) })
 	for _, out := range outs {

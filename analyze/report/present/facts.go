@@ -29,7 +29,7 @@ func (v *view) facts() []fact {
 			list = append(list, f)
 		}
 	}
-	return list
+	return append(list, v.evidenceFacts()...)
 }
 
 // onDevice names the device a number is of, and that it is the worst one if there are several.

@@ -28,8 +28,9 @@ func Full(r *report.Report, o FullOptions) doc.Document {
 	v := newView(r)
 	l := layout{rows: o.Rows, wide: o.Wide, files: o.Files}
 	var d doc.Document
-	d.Add(doc.Heading{Level: 1, ID: "report", Spans: doc.Spans(doc.Text("Nsight Systems report: "), doc.Name(r.Trace.Name))})
+	d.Add(doc.Heading{Level: 1, ID: "report", Spans: doc.Spans(doc.Text(v.kindOfReport()+": "), doc.Name(r.Trace.Name))})
 	d.Add(v.provenance()...)
+	d.Add(v.evidenceFiles()...)
 	if t, ok := v.keyTable(); ok {
 		d.Add(t)
 	}
@@ -57,6 +58,9 @@ func (v *view) keyTable() (doc.Table, bool) {
 // program.
 func (v *view) provenance() []doc.Block {
 	var blocks []doc.Block
+	if v.evidenceOnly() {
+		return []doc.Block{doc.P(doc.Text("No trace was given: this report is of the evidence alone. Made by " + v.Tool.Name + " " + v.Tool.Version + "."))}
+	}
 	spans := v.windowOn()
 	if v.Window.Why != "" {
 		spans = append(spans, doc.Text(" ("))

@@ -47,7 +47,7 @@ func empty(name string) *builder {
 		Environment: report.Environment{GPUs: []report.GPU{}, TraceSet: []string{}},
 		Window:      report.Window{Mode: "empty"},
 		Unit:        report.Unit{Groups: []report.UnitGroup{}},
-		Metrics:     []report.Metric{}, Sections: []report.Section{}, Findings: []report.Finding{}, Warnings: []report.Warning{},
+		Evidence:    []report.EvidenceFile{}, Metrics: []report.Metric{}, Sections: []report.Section{}, Findings: []report.Finding{}, Warnings: []report.Warning{},
 	}}
 }
 

@@ -32,9 +32,9 @@ func Terminal(r *report.Report, o TerminalOptions) doc.Document {
 	var d doc.Document
 	d.Add(
 		doc.Heading{Level: 1, Spans: doc.Spans(doc.Name(r.Trace.Name))},
-		doc.P(append(v.windowOn(), doc.Text(windowMode(r.Window)+" · "+r.Tool.Name+" "+r.Tool.Version).With(doc.Muted))...),
+		doc.P(append(v.analysed(), doc.Text(windowMode(r.Window)+" · "+r.Tool.Name+" "+r.Tool.Version).With(doc.Muted))...),
 	)
-	if r.Window.Length == 0 && r.Window.Why != "" {
+	if r.Window.Length == 0 && r.Window.Why != "" && !v.evidenceOnly() {
 		d.Add(doc.P(prose(clip(r.Window.Why))...))
 	}
 	if t, ok := v.deviceTable(); ok {

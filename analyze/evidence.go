@@ -1,0 +1,72 @@
+package analyze
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/nsys-llm/explain/analyze/internal/evidence"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/section"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// Evidence is a file or folder that lies next to a trace.
+type Evidence struct {
+	Path string
+	Kind string // what it has to be: EvidenceNCU, …; empty: any kind, found out by its content
+}
+
+// Kinds of evidence that an [Evidence] can be held to.
+const (
+	EvidenceNCU        = string(file.NCU)
+	EvidenceServerLog  = string(file.ServerLog)
+	EvidencePrometheus = string(file.Prometheus)
+)
+
+// IsEvidence reports whether the file in path is evidence of some kind rather than a trace.
+func IsEvidence(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && (info.IsDir() || evidence.Kind(path) != "")
+}
+
+// readEvidence reads what lies beside the trace in path. A path that is evidence itself is read with it, and the path
+// that is left is empty.
+func readEvidence(ctx context.Context, path string, opt *Options) (*evidence.Set, string, error) {
+	var named []evidence.Named
+	if path != "" && IsEvidence(path) {
+		named, path = append(named, evidence.Named{Path: path}), ""
+	}
+	for _, e := range opt.Evidence {
+		named = append(named, evidence.Named{Path: e.Path, Kind: file.Kind(e.Kind)})
+	}
+	if len(named) == 0 {
+		if path == "" {
+			return nil, "", errors.Join(ErrOptions, errors.New("name a trace or evidence"))
+		}
+		return nil, path, nil
+	}
+	if opt.Progress != nil {
+		opt.Progress("read evidence", 0)
+	}
+	set, err := evidence.Read(ctx, named)
+	var wrong *evidence.InputError
+	if errors.As(err, &wrong) {
+		err = &InputError{File: wrong.File, What: wrong.What, Do: wrong.Do, Err: wrong.Err}
+	}
+	return set, path, err
+}
+
+const (
+	noTraceUnit   = "no trace was given, and what one step costs is for a trace to say"
+	noTraceWindow = "no trace was given: the report is of the evidence alone"
+)
+
+// evidenceOnly is the input of the sections where there is no trace.
+func evidenceOnly(set *evidence.Set, opt *Options) *section.Input {
+	return &section.Input{
+		Trace: &trace.Trace{}, NoTrace: true, Evidence: set, Options: sectionOptions(opt),
+		Window: report.Window{Mode: "empty", Why: noTraceWindow},
+	}
+}

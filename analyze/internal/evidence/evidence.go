@@ -1,0 +1,310 @@
+// Package evidence reads the artifacts that lie next to a trace: what a server logged, what Nsight Compute measured, what
+// profilers recorded. Each kind has a package of its own; this one finds out which file is of which kind, by its content.
+package evidence
+
+import (
+	"bytes"
+	"context"
+	_ "embed" // the page
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/ncu"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/perfopt"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/prom"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/serverlog"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/session"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+//go:embed evidence.md
+var page string
+
+// Page says what counts as evidence and what is taken from it, as markdown.
+func Page() string { return page }
+
+// Set is all the evidence of one report. What was not given is nil.
+type Set struct {
+	Files   []file.Input // in the order in which they were read
+	Kinds   []file.Kind  // of Files
+	Skipped []string     // files of a folder that are of no known kind
+
+	NCU     *ncu.Data
+	Log     *serverlog.Data
+	Prom    *prom.Data
+	Session *session.Data
+	PerfOpt *perfopt.Data
+}
+
+// source is one kind of evidence.
+type source struct {
+	kind file.Kind
+	is   func(name string, head []byte) bool
+	read func(ctx context.Context, s *Set, files []file.Input) (data, error)
+}
+
+// data is what every reader gives.
+type data interface {
+	Warnings() []report.Warning
+	Environment(e *report.Environment)
+}
+
+// sources in the order in which a file is asked what it is, the most particular form first. What a server says of itself
+// comes before what others measured, for the environment.
+var sources = []source{
+	{file.NCU, ncu.Is, func(ctx context.Context, s *Set, f []file.Input) (d data, err error) {
+		s.NCU, err = ncu.Read(ctx, f)
+		return s.NCU, err
+	}},
+	{file.Session, session.Is, func(ctx context.Context, s *Set, f []file.Input) (d data, err error) {
+		s.Session, err = session.Read(ctx, f)
+		return s.Session, err
+	}},
+	{file.PerfOpt, perfopt.Is, func(ctx context.Context, s *Set, f []file.Input) (d data, err error) {
+		s.PerfOpt, err = perfopt.Read(ctx, f)
+		return s.PerfOpt, err
+	}},
+	{file.Prometheus, prom.Is, func(ctx context.Context, s *Set, f []file.Input) (d data, err error) {
+		s.Prom, err = prom.Read(ctx, f)
+		return s.Prom, err
+	}},
+	{file.ServerLog, serverlog.Is, func(ctx context.Context, s *Set, f []file.Input) (d data, err error) {
+		s.Log, err = serverlog.Read(ctx, f)
+		return s.Log, err
+	}},
+}
+
+// Kind is what the file in path is by its content, or empty.
+func Kind(path string) file.Kind {
+	in, err := file.New(path, filepath.Base(path))
+	if err != nil {
+		return ""
+	}
+	kind, _ := kindOf(&in)
+	return kind
+}
+
+func kindOf(in *file.Input) (file.Kind, error) {
+	head, err := in.Head()
+	if err != nil {
+		return "", err
+	}
+	if bytes.HasPrefix(head, []byte("SQLite format 3\x00")) {
+		return "", nil
+	}
+	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
+	for _, s := range sources {
+		if s.is(in.Name, head) {
+			return s.kind, nil
+		}
+	}
+	return "", nil
+}
+
+// Named is a file or folder as the user named it, and what it has to be; any kind if Kind is empty.
+type Named struct {
+	Path string
+	Kind file.Kind
+}
+
+// InputError says what is wrong with a file of evidence, and what to do.
+type InputError struct {
+	File, What, Do string
+	Err            error
+}
+
+func (e *InputError) Error() string {
+	text := e.File + " " + e.What
+	if e.Err != nil {
+		text += " (" + e.Err.Error() + ")"
+	}
+	if e.Do != "" {
+		text += "; " + e.Do
+	}
+	return text
+}
+
+func (e *InputError) Unwrap() error { return e.Err }
+
+// maxFiles bounds the files that a folder may hold.
+const maxFiles = 20_000
+
+// Read finds out what each named file is and reads them all.
+func Read(ctx context.Context, named []Named) (*Set, error) {
+	s := &Set{}
+	seen := map[string]bool{}
+	for _, n := range named {
+		if err := s.find(n, seen); err != nil {
+			return nil, err
+		}
+	}
+	for _, src := range sources {
+		var files []file.Input
+		for i, k := range s.Kinds {
+			if k == src.kind {
+				files = append(files, s.Files[i])
+			}
+		}
+		if len(files) == 0 {
+			continue
+		}
+		if _, err := src.read(ctx, s, files); err != nil {
+			return nil, err
+		}
+	}
+	return s, ctx.Err()
+}
+
+// find adds the files that n stands for.
+func (s *Set) find(n Named, seen map[string]bool) error {
+	base := filepath.Base(n.Path)
+	info, err := os.Stat(n.Path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return &InputError{File: base, What: "does not exist", Do: "check the path"}
+	case err != nil:
+		return &InputError{File: base, What: "cannot be read", Err: errors.Unwrap(err)}
+	case !info.IsDir():
+		return s.add(n, base, seen, false)
+	}
+	found := len(s.Files)
+	count := 0
+	err = filepath.WalkDir(n.Path, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !d.Type().IsRegular() {
+			return nil // what cannot be looked into is not evidence
+		}
+		if count++; count > maxFiles {
+			return &InputError{File: base, What: fmt.Sprintf("holds more than %d files", maxFiles), Do: "name the folder of one run"}
+		}
+		name, err := filepath.Rel(n.Path, path)
+		if err != nil {
+			return err
+		}
+		return s.add(Named{path, n.Kind}, name, seen, true)
+	})
+	if err != nil {
+		return err
+	}
+	if len(s.Files) == found {
+		return &InputError{File: base, What: "is a folder without evidence that explain knows" + wanted(n.Kind), Do: "name a .sqlite or .nsys-rep file in it; explain doc evidence lists what is evidence"}
+	}
+	return nil
+}
+
+// add looks at one file. In a folder, what is of no known kind is passed over and counted.
+func (s *Set) add(n Named, name string, seen map[string]bool, folder bool) error {
+	if real, err := filepath.EvalSymlinks(n.Path); err == nil {
+		if seen[real] {
+			return nil
+		}
+		seen[real] = true
+	}
+	in, err := file.New(n.Path, name)
+	if err != nil {
+		return &InputError{File: name, What: "cannot be read", Err: err}
+	}
+	kind, err := kindOf(&in)
+	switch {
+	case folder && (err != nil || kind == "" || n.Kind != "" && kind != n.Kind):
+		s.Skipped = append(s.Skipped, in.Name)
+		return nil
+	case err != nil:
+		return &InputError{File: name, What: "cannot be read", Err: err}
+	case kind == "" && in.Bytes == 0:
+		return &InputError{File: name, What: "is empty"}
+	case kind == "":
+		return &InputError{File: name, What: "is no evidence that explain knows" + wanted(n.Kind), Do: "explain doc evidence lists what it reads"}
+	case n.Kind != "" && kind != n.Kind:
+		return &InputError{File: name, What: "is " + Title(kind) + ", not " + Title(n.Kind), Do: "give it with --evidence, which takes any kind"}
+	}
+	s.Files, s.Kinds = append(s.Files, in), append(s.Kinds, kind)
+	return nil
+}
+
+func wanted(k file.Kind) string {
+	if k == "" {
+		return ""
+	}
+	return " (wanted: " + Title(k) + ")"
+}
+
+// Title names a kind in a sentence.
+func Title(k file.Kind) string {
+	switch k {
+	case file.NCU:
+		return "a Nsight Compute CSV"
+	case file.ServerLog:
+		return "a log of vLLM or SGLang"
+	case file.Prometheus:
+		return "a dump of Prometheus metrics"
+	case file.Session:
+		return "a file of a profilemate session"
+	case file.PerfOpt:
+		return "an artifact of llm-perf-opt"
+	case file.Load:
+		return "a result of explain load"
+	}
+	return string(k)
+}
+
+// Has reports whether the set holds evidence of the kind.
+func (s *Set) Has(k file.Kind) bool { return s != nil && slices.Contains(s.Kinds, k) }
+
+// data lists what was read, in the order of sources.
+func (s *Set) data() []data {
+	var list []data
+	if s.NCU != nil {
+		list = append(list, s.NCU)
+	}
+	if s.Session != nil {
+		list = append(list, s.Session)
+	}
+	if s.PerfOpt != nil {
+		list = append(list, s.PerfOpt)
+	}
+	if s.Prom != nil {
+		list = append(list, s.Prom)
+	}
+	if s.Log != nil {
+		list = append(list, s.Log)
+	}
+	return list
+}
+
+// Describe writes into the report what was read, what it says of the environment, and what limits trust in it.
+func (s *Set) Describe(r *report.Report) {
+	for _, d := range slices.Backward(s.data()) { // the server's own word first
+		d.Environment(&r.Environment)
+	}
+	for _, d := range s.data() {
+		r.Warnings = append(r.Warnings, d.Warnings()...)
+	}
+	for i, f := range s.Files {
+		t := f.Tally
+		r.Evidence = append(r.Evidence, report.EvidenceFile{
+			Name: f.Name, Kind: string(s.Kinds[i]), Format: t.Format, Bytes: f.Bytes,
+			Records: t.Records, Understood: t.Understood, Known: t.Known, Unknown: t.Unknown,
+		})
+		if t.Version != "" {
+			r.Evidence[len(r.Evidence)-1].Version = &t.Version
+		}
+		if t.Understood == 0 {
+			r.Warnings = append(r.Warnings, report.Warning{Code: "evidence_empty",
+				Text: fmt.Sprintf("%s looks like %s, and nothing could be taken from its %d records", f.Name, Title(s.Kinds[i]), t.Records)})
+		}
+	}
+	if len(s.Skipped) > 0 {
+		const most = 5
+		names := strings.Join(s.Skipped[:min(most, len(s.Skipped))], ", ")
+		if more := len(s.Skipped) - most; more > 0 {
+			names += fmt.Sprintf(" and %d more", more)
+		}
+		r.Warnings = append(r.Warnings, report.Warning{Code: "evidence_skipped", Text: "Of no kind that explain knows, and not read: " + names})
+	}
+}

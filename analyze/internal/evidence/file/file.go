@@ -1,0 +1,113 @@
+// Package file is what all readers of evidence share: an input that can be opened again, unpacked where it is
+// compressed, and the count of what was read, understood and not.
+package file
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Kind of evidence, as the report names it.
+type Kind string
+
+// Kinds of evidence. A file is of a kind by its content, never by its name.
+const (
+	NCU        Kind = "ncu-csv"          // Nsight Compute, raw or details page
+	ServerLog  Kind = "server-log"       // vLLM or SGLang
+	Prometheus Kind = "prometheus"       // text exposition of /metrics
+	Session    Kind = "profiler-session" // profilemate's CSV and JSON files
+	PerfOpt    Kind = "llm-perf-opt"     // metrics.json, env.json, inputs.yaml, …
+	Load       Kind = "load"             // what explain load measured
+)
+
+// Input is one file of evidence. Name is the file's own name, or its path below the folder that was named, with slashes;
+// never an absolute path.
+type Input struct {
+	Name  string
+	Path  string // where to open it; never shown
+	Bytes int64  // on disk
+	Tally *Tally // filled by the reader
+}
+
+// Tally counts what a reader made of a file. No line is lost silently: Records = Understood + Blank + Unknown.
+type Tally struct {
+	Format     string // what exactly it is: "raw page", "vLLM V1", …; explain's own words
+	Version    string // of the program that wrote it, where it says so
+	Records    int64  // lines of a log, rows of a table
+	Understood int64  // records that a number or a fact was taken from
+	Known      int64  // records of a known form that hold nothing to take
+	Unknown    int64  // records of no known form
+}
+
+// New is the input for the file in path, shown as name.
+func New(path, name string) (Input, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return Input{}, err
+	}
+	if !info.Mode().IsRegular() {
+		return Input{}, errors.New("not a regular file")
+	}
+	return Input{Name: filepath.ToSlash(name), Path: path, Bytes: info.Size(), Tally: &Tally{}}, nil
+}
+
+// Open opens the file for reading from its start, unpacked where it is gzip or zstd.
+func (in *Input) Open() (io.ReadCloser, error) {
+	f, err := os.Open(in.Path)
+	if err != nil {
+		return nil, err
+	}
+	var magic [4]byte
+	n, err := f.ReadAt(magic[:], 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		f.Close()
+		return nil, err
+	}
+	switch {
+	case bytes.HasPrefix(magic[:n], []byte{0x1f, 0x8b}):
+		z, err := gzip.NewReader(f)
+		if err != nil {
+			f.Close()
+			return nil, err
+		}
+		return unpacked{z, func() error { return errors.Join(z.Close(), f.Close()) }}, nil
+	case bytes.Equal(magic[:n], []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		z, err := zstd.NewReader(f, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
+		if err != nil {
+			f.Close()
+			return nil, err
+		}
+		return unpacked{z, func() error { z.Close(); return f.Close() }}, nil
+	}
+	return f, nil
+}
+
+type unpacked struct {
+	io.Reader
+	close func() error
+}
+
+func (u unpacked) Close() error { return u.close() }
+
+// HeadBytes is how much of a file's start tells what it is.
+const HeadBytes = 64 << 10
+
+// Head reads the start of the file, HeadBytes at most.
+func (in *Input) Head() ([]byte, error) {
+	r, err := in.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	head, err := io.ReadAll(io.LimitReader(r, HeadBytes))
+	if len(head) > 0 { // what could be read of a damaged file still tells what it is
+		return head, nil
+	}
+	return head, err
+}

@@ -1,0 +1,95 @@
+package present
+
+import (
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+)
+
+// evidenceOnly reports whether there is no trace behind the report.
+func (v *view) evidenceOnly() bool {
+	return v.Trace.Kind != "" && !strings.HasPrefix(v.Trace.Kind, "nsys-")
+}
+
+func (v *view) kindOfReport() string {
+	if v.evidenceOnly() {
+		return "Evidence report"
+	}
+	return "Nsight Systems report"
+}
+
+// analysed says what the report is of, in one line.
+func (v *view) analysed() []doc.Span {
+	if !v.evidenceOnly() {
+		return v.windowOn()
+	}
+	return doc.Spans(doc.Text(plural(int64(len(v.Evidence)), "file") + " of evidence, no trace"))
+}
+
+// evidenceFiles lists what was read beside the trace, and how much of it was understood.
+func (v *view) evidenceFiles() []doc.Block {
+	if len(v.Evidence) == 0 {
+		return nil
+	}
+	t := doc.Table{ID: "evidence", Columns: []doc.Column{
+		{Title: "Evidence"}, {Title: "Kind"}, {Title: "Version"}, {Title: "Size", Align: doc.Right},
+		{Title: "Records", Align: doc.Right}, {Title: "Understood", Align: doc.Right}, {Title: "Nothing to take", Align: doc.Right}, {Title: "Unknown form", Align: doc.Right},
+	}}
+	const most = 20
+	for i, e := range v.Evidence {
+		if i == most {
+			t.Rows = append(t.Rows, []doc.Cell{{doc.Text(unit.Int(int64(len(v.Evidence)-most)) + " more")}, {}, {}, {}, {}, {}, {}, {}})
+			break
+		}
+		kind, version := e.Kind, doc.Cell{}
+		if e.Format != "" {
+			kind += ", " + e.Format
+		}
+		if e.Version != nil {
+			version = doc.Cell{v.word(*e.Version)}
+		}
+		t.Rows = append(t.Rows, []doc.Cell{{doc.Name(e.Name)}, {doc.Text(kind)}, version, {doc.Text(unit.Format(float64(e.Bytes), report.Bytes))},
+			{doc.Text(unit.Int(e.Records))}, {doc.Text(unit.Int(e.Understood))}, {doc.Text(unit.Int(e.Known))}, {doc.Text(unit.Int(e.Unknown))}})
+	}
+	return []doc.Block{t}
+}
+
+// keyEvidence are the metrics without labels that are key numbers wherever a report has them: the median where there is
+// a distribution.
+var keyEvidence = []struct{ id, label string }{
+	{"serve.generation_throughput", "Generation tokens per second"},
+	{"serve.prompt_throughput", "Prompt tokens per second"},
+	{"serve.ttft", "Time to first token"},
+	{"serve.tpot", "Time per output token"},
+	{"serve.e2e", "Request latency"},
+	{"serve.iteration_time", "Engine iteration"},
+	{"serve.kv_cache_usage", "KV cache usage"},
+	{"serve.requests_running", "Requests running"},
+	{"serve.requests_waiting", "Requests waiting"},
+	{"ncu.dram_ratio", "DRAM throughput, of peak"},
+	{"ncu.sm_ratio", "SM throughput, of peak"},
+	{"moe.coverage", "MoE experts used"},
+}
+
+func (v *view) evidenceFacts() []fact {
+	var list []fact
+	for _, k := range keyEvidence {
+		for _, m := range v.byID[k.id] {
+			if len(m.Labels) > 0 {
+				continue
+			}
+			value, detail := m.Value, doc.Spans(doc.Text(unit.Int(m.N)+" samples"))
+			if s := m.Summary; s != nil {
+				value = &s.P50
+				detail = doc.Spans(doc.Text("median; p90 " + unit.Format(s.P90, m.Unit) + ", p99 " + unit.Format(s.P99, m.Unit) + ", max " + unit.Format(s.Max, m.Unit) + "; n = " + unit.Int(s.N)))
+			}
+			if value == nil {
+				continue
+			}
+			list = append(list, fact{label: k.label, value: unit.Format(*value, m.Unit), detail: detail, brief: detail})
+		}
+	}
+	return list
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze"
+)
+
+func (f *reportFlags) hasEvidence() bool {
+	return len(f.ncu)+len(f.serverLogs)+len(f.prometheus)+len(f.evidence) > 0
+}
+
+// evidenceFiles are the files that the flags name, with globs expanded where the shell did not.
+func (f *reportFlags) evidenceFiles() ([]analyze.Evidence, error) {
+	var list []analyze.Evidence
+	for _, flag := range []struct {
+		name, kind string
+		paths      []string
+	}{
+		{"ncu", analyze.EvidenceNCU, f.ncu},
+		{"server-log", analyze.EvidenceServerLog, f.serverLogs},
+		{"prometheus", analyze.EvidencePrometheus, f.prometheus},
+		{"evidence", "", f.evidence},
+	} {
+		for _, p := range flag.paths {
+			if p == "" {
+				return nil, usagef("--%s: a file name is empty", flag.name)
+			}
+			paths := []string{p}
+			if strings.ContainsAny(p, "*?[") {
+				found, err := filepath.Glob(p)
+				if err != nil {
+					return nil, usagef("--%s %s: %w", flag.name, p, err)
+				}
+				if len(found) == 0 {
+					return nil, usagef("--%s %s matches no file", flag.name, p)
+				}
+				paths = found
+			}
+			for _, path := range paths {
+				list = append(list, analyze.Evidence{Path: path, Kind: flag.kind})
+			}
+		}
+	}
+	return list, nil
+}
+
+func first(args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	return args[0]
+}
