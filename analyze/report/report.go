@@ -160,17 +160,30 @@ const (
 )
 
 // Chart is a drawing as data. Renderers that cannot draw leave it out: its numbers are also in a table or a metric.
+//
+//	bar        one bar per label; several series stand side by side
+//	stacked    one bar per series, made of the parts that the labels name
+//	histogram  columns over bins; labels are the lower edges of the bins, as numbers in XUnit
+//	strip      one row of equal steps per series; labels are where each step starts, as numbers in XUnit
+//	line       labels are x, as numbers in XUnit
+//	scatter    the same, both axes logarithmic
+//	heat       one row per series, one column per label
+//	flame      one box per series: its labels are depth, start, total and self, in this order
+//	waterfall  one series: the first and the last value are totals, those between are changes
 type Chart struct {
 	ID     string   `json:"id"`
 	Title  string   `json:"title"`
-	Kind   string   `json:"kind"` // bar, stacked, histogram, strip
-	Unit   string   `json:"unit"`
+	Kind   string   `json:"kind"`
+	Unit   string   `json:"unit"`             // base unit of the values
+	XUnit  string   `json:"x_unit,omitempty"` // base unit of labels that are numbers; empty: they count
+	XTitle string   `json:"x_title,omitempty"`
 	Series []Series `json:"series"`
 }
 
-// Series is one named row of a chart.
+// Series is one named row of a chart, with one label for each value.
 type Series struct {
 	Name   string    `json:"name"`
+	Style  string    `json:"style,omitempty"` // of line and scatter: line, points; empty: what the kind draws
 	Labels []string  `json:"labels"`
 	Values []float64 `json:"values"`
 }

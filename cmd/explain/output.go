@@ -23,7 +23,7 @@ type file struct {
 }
 
 // mainFiles are the ones a reader opens first.
-var mainFiles = []string{"report.md", "report.json", "tables/kernels.csv"}
+var mainFiles = []string{"report.html", "report.md", "report.json", "tables/kernels.csv"}
 
 // folder lists what goes into the output folder.
 func folder(res *analyze.Result) []file {
@@ -33,6 +33,7 @@ func folder(res *analyze.Result) []file {
 	files := []file{
 		voice("report.json", writeJSON),
 		voice("report.md", writeMarkdown),
+		voice("report.html", writeHTML),
 		voice("summary.json", writeSummary),
 		voice("kernels.md", writeKernels),
 		voice("stakeholder_summary.md", writeStakeholder),

@@ -22,7 +22,8 @@ func newReport(w *world) *cobra.Command {
 Evidence that lies next to a capture goes into the same report: Nsight Compute CSV exports, server logs, Prometheus metrics, the
 files of profilers ("explain doc evidence"). Each is also analysed alone: TRACE may be left out, or be such a file.
 
-  report.md               the full report, warnings and findings first
+  report.html             the full report for a browser, in one file
+  report.md               the same as text, warnings and findings first
   report.json             the same as data, see "explain schema report" and "explain metrics"
   tables/*.csv            every table
   summary.json            profilemate's summary

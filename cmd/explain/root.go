@@ -21,7 +21,7 @@ installed. It is never changed, and nothing is created beside it. "explain TRACE
 What a number means and how it is computed: "explain doc SECTION" for a section of the report, its tables and findings,
 "explain metrics" for each metric.`,
 		Example: `  explain trace.sqlite                          a summary on the terminal
-  explain trace.sqlite --out report/            the full report: report.md, report.json, tables/*.csv
+  explain trace.sqlite --out report/            the full report: report.html, report.md, report.json, tables/*.csv
   explain trace.sqlite --format md | gh pr comment 12 --body-file -
   explain trace.sqlite --steady --out report/   the steady part of the capture only`,
 		Args:          bareArgs,

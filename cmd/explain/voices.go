@@ -17,6 +17,10 @@ func writeMarkdown(w io.Writer, r *report.Report) error {
 	return render.Markdown(w, present.Full(r, present.FullOptions{}), render.MarkdownOptions{})
 }
 
+func writeHTML(w io.Writer, r *report.Report) error {
+	return render.HTML(w, present.Page(r), render.HTMLOptions{Title: r.Trace.Name + " – explain"})
+}
+
 // writeComment is the same page in fewer bytes, since a comment on a pull request holds 65,536 characters.
 func writeComment(w io.Writer, r *report.Report) error {
 	return render.Markdown(w, present.Full(r, present.FullOptions{}), render.MarkdownOptions{Compact: true})

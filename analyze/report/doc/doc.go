@@ -16,9 +16,9 @@ type Document struct {
 // Add appends blocks.
 func (d *Document) Add(b ...Block) { d.Blocks = append(d.Blocks, b...) }
 
-// Block is one of [Heading], [Paragraph], [List], [Fields], [Table], [Details], [Note] and [Chart].
+// Block is one of [Heading], [Paragraph], [List], [Fields], [Table], [Details], [Note], [Tiles] and [Chart].
 //
-// Why a closed interface and not one struct with a kind: a renderer is a type switch over eight types, and a block
+// Why a closed interface and not one struct with a kind: a renderer is a type switch over nine types, and a block
 // cannot carry fields of another.
 type Block interface{ block() }
 
@@ -63,6 +63,7 @@ type Table struct {
 	Caption []Span
 	Columns []Column
 	Rows    [][]Cell
+	RowIDs  []string // of the rows that a link leads to, by row; may be shorter than Rows
 	Foot    [][]Cell // rows that are not entries: "others", sums
 }
 
@@ -107,18 +108,46 @@ const (
 	Danger
 )
 
-// Chart is a drawing as data. Voices that cannot draw leave it out.
+// Tiles are key numbers at a glance. Voices without room for them write fields.
+type Tiles struct {
+	Items []Tile
+}
+
+// Tile is one key number.
+type Tile struct {
+	Label  string
+	Value  []Span
+	Detail []Span
+}
+
+// Fields are the tiles for voices that have no tiles.
+func (t Tiles) Fields() Fields {
+	var f Fields
+	for _, i := range t.Items {
+		value := append([]Span(nil), i.Value...)
+		if len(i.Detail) > 0 {
+			value = append(append(value, Text(" · ")), i.Detail...)
+		}
+		f.Items = append(f.Items, Field{Label: i.Label, Value: value})
+	}
+	return f
+}
+
+// Chart is a drawing as data, see report.Chart. Voices that cannot draw leave it out.
 type Chart struct {
 	ID     string
 	Title  string
-	Kind   string // bar, stacked, histogram, strip
+	Kind   string
 	Unit   string // base unit of the values
+	XUnit  string // base unit of labels that are numbers
+	XTitle string
 	Series []Series
 }
 
 // Series is one named row of a chart, with one label for each value.
 type Series struct {
 	Name   string
+	Style  string
 	Labels []string
 	Values []float64
 }
@@ -130,4 +159,5 @@ func (Fields) block()    {}
 func (Table) block()     {}
 func (Details) block()   {}
 func (Note) block()      {}
+func (Tiles) block()     {}
 func (Chart) block()     {}

@@ -213,7 +213,11 @@ func (v *view) evidence(refs []report.MetricRef) []doc.Span {
 		if value == "" {
 			value = "unknown"
 		}
-		spans = append(spans, doc.Code(ref.ID), doc.Text(" "+value))
+		id := doc.Code(ref.ID)
+		if dest := v.links[key(ref.ID, ref.Labels)]; dest != "" {
+			id = doc.Link(ref.ID, dest)
+		}
+		spans = append(spans, id, doc.Text(" "+value))
 		if last := i == len(refs)-1 || refs[i+1].Labels.String() != ref.Labels.String(); last && len(ref.Labels) > 0 {
 			spans = append(append(append(spans, doc.Text(" (")), v.labels(ref.Labels)...), doc.Text(")"))
 		}

@@ -23,7 +23,9 @@ type view struct {
 	byID    map[string][]*report.Metric // in the report's order
 	short   map[string]string           // display name of a kernel
 
-	numbered bool // some display names carry a number
+	numbered bool                      // some display names carry a number
+	links    map[string]string         // of a metric to where the page shows it
+	anchors  map[string]map[int]string // ids of rows that links lead to, by table and row
 }
 
 func newView(r *report.Report) *view {

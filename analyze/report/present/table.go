@@ -37,7 +37,12 @@ func (v *view) tableDoc(t *report.Table, l layout) doc.Table {
 		}
 		out.Columns = append(out.Columns, column)
 	}
-	for _, row := range t.Rows[:n] {
+	ids := v.anchors[t.ID]
+	for i, row := range t.Rows[:n] {
+		if id := ids[i]; id != "" {
+			out.RowIDs = append(out.RowIDs, make([]string, i-len(out.RowIDs))...)
+			out.RowIDs = append(out.RowIDs, id)
+		}
 		var cells []doc.Cell
 		for _, i := range show {
 			cells = append(cells, v.cell(t.Columns[i], at(row, i), scale[i]))

@@ -47,7 +47,7 @@ func (m markdown) blocks(list []doc.Block) []string {
 	for _, b := range list {
 		isList := false
 		switch b.(type) {
-		case doc.List, doc.Fields:
+		case doc.List, doc.Fields, doc.Tiles:
 			isList = true
 		}
 		m.second = isList && marked && !m.second
@@ -98,6 +98,8 @@ func (m markdown) block(b doc.Block) []string {
 			lines = append(lines, strings.TrimRight(m.bullet()+m.inline([]doc.Span{doc.Strong(f.Label + ":")}, place{})+" "+value, " "))
 		}
 		return lines
+	case doc.Tiles:
+		return m.block(b.Fields())
 	case doc.Table:
 		return m.table(b)
 	case doc.Details:

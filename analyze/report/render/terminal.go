@@ -138,6 +138,8 @@ func (t terminal) block(b doc.Block) []row {
 		return t.wrap(b.Spans, "")
 	case doc.List:
 		return t.list(b)
+	case doc.Tiles:
+		return t.block(b.Fields())
 	case doc.Fields:
 		return t.fields(b)
 	case doc.Table:

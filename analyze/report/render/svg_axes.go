@@ -1,0 +1,236 @@
+package render
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+)
+
+// axis places values between 0 and 1.
+type axis struct {
+	low, high float64
+	log       bool
+}
+
+// newAxis spans the values. A linear one starts at zero where that costs less than half of its length.
+func newAxis(log bool, values []float64) axis {
+	a := axis{math.Inf(1), math.Inf(-1), log}
+	for _, v := range values {
+		if log && v <= 0 {
+			continue
+		}
+		a.low, a.high = min(a.low, v), max(a.high, v)
+	}
+	switch {
+	case math.IsInf(a.low, 1):
+		a.low, a.high = 0, 1
+		if log {
+			a.low = 0.1
+		}
+	case log:
+		a.low, a.high = a.low/1.3, a.high*1.3
+	case a.low > 0 && a.low < a.high/2, a.low == a.high && a.low > 0:
+		a.low = 0
+	}
+	if a.low == a.high {
+		a.high = a.low + 1
+	}
+	return a
+}
+
+func (a axis) at(v float64) float64 {
+	if a.log {
+		if v <= 0 {
+			return 0
+		}
+		return math.Log(v/a.low) / math.Log(a.high/a.low)
+	}
+	return (v - a.low) / (a.high - a.low)
+}
+
+// ticks are a few round values inside the axis.
+func (a axis) ticks() []float64 {
+	var list []float64
+	if a.log {
+		first, last := math.Ceil(math.Log10(a.low)), math.Floor(math.Log10(a.high))
+		step := math.Max(1, math.Ceil((last-first)/5))
+		for e := first; e <= last; e += step {
+			list = append(list, math.Pow(10, e))
+		}
+		if len(list) > 1 {
+			return list
+		}
+		return []float64{a.low * 1.3, a.high / 1.3}
+	}
+	step := math.Pow(10, math.Floor(math.Log10((a.high-a.low)/4)))
+	for _, m := range []float64{1, 2, 5, 10} {
+		if (a.high-a.low)/(step*m) <= 5 {
+			step *= m
+			break
+		}
+	}
+	for v := math.Ceil(a.low/step) * step; v <= a.high+step*1e-9; v += step {
+		list = append(list, v)
+	}
+	return list
+}
+
+const plotHeight = 180
+
+// frame draws the upright axis of a plot and opens its area; the caller draws inside and closes it.
+func (p *page) frame(y axis, yUnit, describe string) {
+	p.put("<div class=\"plot\"><svg class=\"yaxis\" width=\"72\" height=\"" + strconv.Itoa(plotHeight) + "\" aria-hidden=\"true\">")
+	var grid strings.Builder
+	for _, v := range y.ticks() {
+		at := (1 - y.at(v)) * plotHeight
+		p.put("<text x=\"68\" y=\"" + short(min(max(at+4, 10), plotHeight-1)) + "\" text-anchor=\"end\">" + text(unit.Format(v, yUnit)) + "</text>")
+		grid.WriteString("<line x1=\"0\" x2=\"100%\" y1=\"" + short(at) + "\" y2=\"" + short(at) + "\" class=\"grid\"/>")
+	}
+	p.put("</svg><svg class=\"area\" width=\"100%\" height=\"" + strconv.Itoa(plotHeight) + "\" role=\"img\" aria-label=\"" + text(describe) + "\">" + grid.String())
+}
+
+func (p *page) closeFrame(c doc.Chart, x axis, xTicks []float64) {
+	p.put("</svg><svg class=\"xaxis\" width=\"100%\" height=\"18\" aria-hidden=\"true\">")
+	for i, v := range xTicks {
+		anchorAt := "middle"
+		switch {
+		case i == 0 && x.at(v) < 0.05:
+			anchorAt = "start"
+		case x.at(v) > 0.95:
+			anchorAt = "end"
+		}
+		p.put("<text x=\"" + percent(x.at(v), 1) + "\" y=\"13\" text-anchor=\"" + anchorAt + "\">" + text(unit.Format(v, c.XUnit)) + "</text>")
+	}
+	p.put("</svg></div>\n")
+	if c.XTitle != "" {
+		p.put("<p class=\"muted axis\">" + text(c.XTitle) + "</p>\n")
+	}
+}
+
+// xs are the labels of a series as numbers; where they are not, their places.
+func xs(s doc.Series) []float64 {
+	list := make([]float64, len(s.Values))
+	for i := range list {
+		list[i] = float64(i + 1)
+		if i < len(s.Labels) {
+			if v, err := strconv.ParseFloat(s.Labels[i], 64); err == nil {
+				list[i] = v
+			}
+		}
+	}
+	return list
+}
+
+// lines draws line and scatter charts.
+func (p *page) lines(c doc.Chart) {
+	log := c.Kind == "scatter"
+	var allX, allY []float64
+	var names []string
+	for _, s := range c.Series {
+		allX, allY = append(allX, xs(s)...), append(allY, s.Values...)
+		names = append(names, s.Name)
+	}
+	x, y := newAxis(log, allX), newAxis(log, allY)
+	if !log {
+		x = axis{low: allX[0], high: allX[0]}
+		for _, v := range allX {
+			x.low, x.high = min(x.low, v), max(x.high, v)
+		}
+		if x.low == x.high {
+			x.high++
+		}
+	}
+	ticks := x.ticks()
+	p.frame(y, c.Unit, c.Title+": "+strconv.Itoa(len(allY))+" points of "+strconv.Itoa(len(c.Series))+" series; the numbers follow")
+	for k, s := range c.Series {
+		at := xs(s)
+		style := s.Style
+		if style == "" {
+			style = map[bool]string{true: "points", false: "line"}[log]
+		}
+		if style == "line" && len(at) > 1 {
+			var b strings.Builder
+			for i, v := range s.Values {
+				if i > 0 {
+					b.WriteByte(' ')
+				}
+				b.WriteString(short(x.at(at[i])*svgScale) + "," + short((1-y.at(v))*svgScale))
+			}
+			p.put("<svg width=\"100%\" height=\"100%\" viewBox=\"0 0 1000 1000\" preserveAspectRatio=\"none\"><polyline points=\"" + b.String() + "\" class=\"path s" + strconv.Itoa(k%palette) + "\" vector-effect=\"non-scaling-stroke\"/></svg>")
+			continue
+		}
+		for i, v := range s.Values {
+			label := ""
+			if i < len(s.Labels) {
+				label = p.xText(c, s.Labels[i])
+			}
+			p.put("<circle cx=\"" + percent(x.at(at[i]), 1) + "\" cy=\"" + percent(1-y.at(v), 1) + "\" r=\"4\" class=\"" + colour(k) + "\">" + tip(Shorten(Visible(s.Name), 200)+": "+label+", "+unit.Format(v, c.Unit)) + "</circle>")
+		}
+	}
+	p.closeFrame(c, x, ticks)
+	p.legend(names)
+}
+
+// histogram draws columns over bins; several series lie over each other, each as a share of its own sum.
+func (p *page) histogram(c doc.Chart) {
+	var allX []float64
+	var names []string
+	most := 0.0
+	several := len(c.Series) > 1
+	height := func(s doc.Series, v float64) float64 {
+		if !several {
+			return v
+		}
+		sum := 0.0
+		for _, w := range s.Values {
+			sum += w
+		}
+		if sum == 0 {
+			return 0
+		}
+		return v / sum
+	}
+	for _, s := range c.Series {
+		allX = append(allX, xs(s)...)
+		names = append(names, s.Name)
+		for _, v := range s.Values {
+			most = max(most, height(s, v))
+		}
+	}
+	x := axis{low: math.Inf(1), high: math.Inf(-1)}
+	for _, v := range allX {
+		x.low, x.high = min(x.low, v), max(x.high, v)
+	}
+	step := 1.0
+	if n := len(c.Series[0].Values); n > 1 {
+		step = (x.high - x.low) / float64(n-1)
+	}
+	x.high += step
+	yUnit := c.Unit
+	if several {
+		yUnit = "ratio"
+	}
+	y := newAxis(false, []float64{0, most})
+	ticks := x.ticks()
+	p.frame(y, yUnit, c.Title+": "+strconv.Itoa(len(c.Series[0].Values))+" bins; the numbers follow")
+	for k, s := range c.Series {
+		at := xs(s)
+		for i, v := range s.Values {
+			if v <= 0 {
+				continue
+			}
+			next := x.high
+			if i+1 < len(at) {
+				next = at[i+1]
+			}
+			h := y.at(height(s, v))
+			p.put("<rect x=\"" + percent(x.at(at[i]), 1) + "\" y=\"" + percent(1-h, 1) + "\" width=\"" + percent(max(x.at(next)-x.at(at[i]), 0.002), 1) + "\" height=\"" + percent(h, 1) + "\" class=\"" + colour(k) + " over\">" +
+				tip(Visible(s.Name)+", from "+p.xText(c, s.Labels[i])+": "+unit.Format(v, c.Unit)) + "</rect>")
+		}
+	}
+	p.closeFrame(c, x, ticks)
+	p.legend(names)
+}
