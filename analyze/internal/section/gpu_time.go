@@ -47,6 +47,7 @@ func gpuTime(in *Input, out *Output) {
 	classes := out.Table("gpu_time")
 	causes := out.Table("idle_causes")
 	chart := report.Chart{ID: "gpu_time", Title: "Time by class", Kind: "stacked", Unit: report.Nanoseconds}
+	idleChart := report.Chart{ID: "idle_causes", Title: "Idle time by cause", Kind: "stacked", Unit: report.Nanoseconds}
 	for i := range in.Timeline.Devices {
 		d := &in.Timeline.Devices[i]
 		id := strconv.Itoa(int(d.ID))
@@ -74,6 +75,7 @@ func gpuTime(in *Input, out *Output) {
 			row = append(row, report.I(v))
 		}
 		causes.Row(row...)
+		idleChart.Series = append(idleChart.Series, idleParts(id, d))
 		classes.Row(report.I(int64(d.ID)), report.I(window), report.I(busy), report.I(compute), report.I(comm), report.I(copies), report.I(idle), cell(ratio))
 		chart.Series = append(chart.Series, report.Series{Name: "GPU " + id,
 			Labels: []string{"compute", "exposed communication", "exposed copy", "idle"},
@@ -82,6 +84,7 @@ func gpuTime(in *Input, out *Output) {
 	classes.Add()
 	causes.Add()
 	out.Chart(chart)
+	out.Chart(idleChart)
 	out.Note("Busy time counts copies, memsets and CUDA graph traces as work; nsys-llm-explainer counts kernels alone, which gpu.kernel_idle_ratio keeps.")
 	if in.Trace.Graphs.Len() > 0 {
 		out.Note("CUDA graphs traced as a whole count as compute; communication and copies inside them cannot be told apart.")
@@ -89,6 +92,14 @@ func gpuTime(in *Input, out *Output) {
 	if window >= shortWindow {
 		gpuTimeFindings(in, out)
 	}
+}
+
+func idleParts(id string, d *attrib.Device) report.Series {
+	s := report.Series{Name: "GPU " + id}
+	for c, v := range causeTotals(d) {
+		s.Labels, s.Values = append(s.Labels, attrib.CauseNames[c]), append(s.Values, float64(v))
+	}
+	return s
 }
 
 // noWork says why there is no GPU work to lay out.

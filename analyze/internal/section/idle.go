@@ -53,7 +53,7 @@ func idle(in *Input, out *Output) {
 		out.Status(report.Unavailable, in.noWork())
 		return
 	}
-	chart := report.Chart{ID: "utilisation", Title: "GPU use over the window", Kind: "strip", Unit: report.Ratio}
+	chart := report.Chart{ID: "utilisation", Title: "GPU use over the window", Kind: "strip", Unit: report.Ratio, XUnit: report.Nanoseconds, XTitle: "Since the window's start"}
 	overhead := overheadSet(in)
 	var top []deviceGap
 	gaps := 0

@@ -210,9 +210,10 @@ func (r *unitRun) positions(w *unitWork) []report.Cell {
 // maxPoints bounds the points of the chart over all devices.
 const maxPoints = 1200
 
-// chart draws the time of the primary group's units, one after the other.
+// chart draws the time of the primary group's units, one after the other, with the warm-up units that no number counts
+// as points of their own.
 func (r *unitRun) chart() {
-	c := report.Chart{ID: "unit_time", Title: "Time of each unit", Kind: "strip", Unit: report.Nanoseconds}
+	c := report.Chart{ID: "unit_time", Title: "Time of each unit", Kind: "line", Unit: report.Nanoseconds, XTitle: "Unit, in the order in which they ran; warm-up is in no statistic"}
 	devices := 0
 	for i := range r.sets {
 		if r.sets[i].group == r.main.group {
@@ -220,18 +221,38 @@ func (r *unitRun) chart() {
 		}
 	}
 	for i := range r.sets {
-		s := &r.sets[i]
-		if s.group != r.main.group {
-			continue
+		if r.sets[i].group == r.main.group {
+			c.Series = append(c.Series, r.seriesOf(&r.sets[i], max(1, maxPoints/devices))...)
 		}
-		series := report.Series{Name: "GPU " + strconv.Itoa(int(s.device)), Labels: []string{}, Values: []float64{}}
-		for k, u := range s.units[:min(len(s.units), max(1, maxPoints/devices))] {
-			series.Labels = append(series.Labels, strconv.Itoa(k+1))
-			series.Values = append(series.Values, float64(r.costs[u].time))
-		}
-		c.Series = append(c.Series, series)
 	}
 	r.out.Chart(c)
+}
+
+// seriesOf are the times of a set's units and of the warm-up units of its kind and device, numbered in the order in which
+// they ran, most of them at most.
+func (r *unitRun) seriesOf(s *unitSet, most int) []report.Series {
+	name := "GPU " + strconv.Itoa(int(s.device))
+	kept := report.Series{Name: name, Labels: []string{}, Values: []float64{}}
+	warm := report.Series{Name: name + ", warm-up", Style: "points", Labels: []string{}, Values: []float64{}}
+	number := 0
+	for i := range r.in.Units.Units {
+		u := &r.in.Units.Units[i]
+		if u.Device != s.device || u.Group != s.group || u.State != workunit.Kept && u.State != workunit.Warmup {
+			continue
+		}
+		if number++; number > most {
+			break
+		}
+		to := &kept
+		if u.State == workunit.Warmup {
+			to = &warm
+		}
+		to.Labels, to.Values = append(to.Labels, strconv.Itoa(number)), append(to.Values, float64(u.Time()))
+	}
+	if len(warm.Values) == 0 {
+		return []report.Series{kept}
+	}
+	return []report.Series{kept, warm}
 }
 
 // Limits from which a finding is made.

@@ -293,12 +293,13 @@ func (v *view) section(s *report.Section, l layout) []doc.Block {
 	}
 	blocks = append(blocks, coverage(s)...)
 	for _, c := range s.Charts {
-		chart := doc.Chart{ID: c.ID, Title: c.Title, Kind: c.Kind, Unit: c.Unit}
+		chart := doc.Chart{ID: c.ID, Title: c.Title, Kind: c.Kind, Unit: c.Unit, XUnit: c.XUnit, XTitle: c.XTitle}
 		for _, e := range c.Series {
-			chart.Series = append(chart.Series, doc.Series{Name: e.Name, Labels: e.Labels, Values: e.Values})
+			chart.Series = append(chart.Series, doc.Series{Name: e.Name, Style: e.Style, Labels: e.Labels, Values: e.Values})
 		}
 		blocks = append(blocks, chart)
 	}
+	blocks = append(blocks, v.durations(s, l)...)
 	var empty []string
 	var fold []doc.Block
 	var foldTitles []string

@@ -1,6 +1,7 @@
 package present
 
 import (
+	"math"
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -32,6 +33,50 @@ func Page(r *report.Report) doc.Document {
 	}
 	d.Add(v.absent()...)
 	return d
+}
+
+// drawnHistograms bounds the histograms of a section.
+const drawnHistograms = 6
+
+// durations draws the distribution of the kernels with most time, from the histograms of their metrics. Text voices leave
+// charts out.
+func (v *view) durations(s *report.Section, l layout) []doc.Block {
+	t := v.table("kernels", "kernels")
+	if s.ID != "kernels" || !l.wide || entries(t) == 0 {
+		return nil
+	}
+	var charts []doc.Block
+	for i := range min(entries(t), drawnHistograms) {
+		name, _ := cellOf(t, i, "kernel_name").Str()
+		m := v.metrics[key("kernel.total_time", report.Labels{"kernel": name})]
+		if m == nil || m.Histogram == nil || len(m.Histogram.Bins) < 2 {
+			continue
+		}
+		charts = append(charts, histogramChart("duration-"+strconv.Itoa(i), "Duration of "+v.name(name).Text, m.Histogram, report.Nanoseconds))
+	}
+	if len(charts) == 0 {
+		return nil
+	}
+	return []doc.Block{doc.Details{Summary: doc.Spans(doc.Text("Distributions of the kernels with most time")), Blocks: charts}}
+}
+
+// histogramBins is how many columns a histogram is drawn with.
+const histogramBins = 60
+
+// histogramChart draws a sparse histogram with log-spaced bins as a few columns of equal ratio, which its bins are added
+// up in.
+func histogramChart(id, title string, h *report.Histogram, xUnit string) doc.Chart {
+	first, last := h.Bins[0][0], h.Bins[len(h.Bins)-1][0]
+	step := max(1, (last-first+histogramBins)/histogramBins)
+	n := int((last-first)/step) + 1
+	s := doc.Series{Name: "count", Labels: make([]string, n), Values: make([]float64, n)}
+	for i := range n {
+		s.Labels[i] = strconv.FormatFloat(math.Pow(h.Growth, float64(first+int64(i)*step)), 'g', 5, 64)
+	}
+	for _, b := range h.Bins {
+		s.Values[(b[0]-first)/step] += float64(b[1])
+	}
+	return doc.Chart{ID: id, Title: title, Kind: "histogram", Unit: report.Count, XUnit: xUnit, XTitle: "Logarithmic bins", Series: []doc.Series{s}}
 }
 
 func (v *view) tiles() doc.Tiles {

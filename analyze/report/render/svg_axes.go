@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
@@ -174,63 +175,51 @@ func (p *page) lines(c doc.Chart) {
 	p.legend(names)
 }
 
-// histogram draws columns over bins; several series lie over each other, each as a share of its own sum.
+// histogram draws columns of equal width, one per bin, whatever the bins' own widths; several series lie over each other,
+// each as a share of its own sum.
 func (p *page) histogram(c doc.Chart) {
-	var allX []float64
 	var names []string
-	most := 0.0
+	most, bins := 0.0, 0
 	several := len(c.Series) > 1
-	height := func(s doc.Series, v float64) float64 {
-		if !several {
-			return v
-		}
-		sum := 0.0
-		for _, w := range s.Values {
-			sum += w
-		}
-		if sum == 0 {
-			return 0
-		}
-		return v / sum
-	}
-	for _, s := range c.Series {
-		allX = append(allX, xs(s)...)
+	sums := make([]float64, len(c.Series))
+	for k, s := range c.Series {
 		names = append(names, s.Name)
+		bins = max(bins, min(len(s.Values), len(s.Labels)))
+		sums[k] = 1
+		if several {
+			sums[k] = 0
+			for _, v := range s.Values {
+				sums[k] += v
+			}
+		}
 		for _, v := range s.Values {
-			most = max(most, height(s, v))
+			most = max(most, v/max(sums[k], 1))
 		}
 	}
-	x := axis{low: math.Inf(1), high: math.Inf(-1)}
-	for _, v := range allX {
-		x.low, x.high = min(x.low, v), max(x.high, v)
-	}
-	step := 1.0
-	if n := len(c.Series[0].Values); n > 1 {
-		step = (x.high - x.low) / float64(n-1)
-	}
-	x.high += step
 	yUnit := c.Unit
 	if several {
-		yUnit = "ratio"
+		yUnit = report.Ratio
 	}
 	y := newAxis(false, []float64{0, most})
-	ticks := x.ticks()
-	p.frame(y, yUnit, c.Title+": "+strconv.Itoa(len(c.Series[0].Values))+" bins; the numbers follow")
+	p.frame(y, yUnit, c.Title+": "+strconv.Itoa(bins)+" bins; the numbers follow")
 	for k, s := range c.Series {
-		at := xs(s)
-		for i, v := range s.Values {
+		for i := range min(len(s.Values), len(s.Labels)) {
+			v := s.Values[i]
 			if v <= 0 {
 				continue
 			}
-			next := x.high
-			if i+1 < len(at) {
-				next = at[i+1]
-			}
-			h := y.at(height(s, v))
-			p.put("<rect x=\"" + percent(x.at(at[i]), 1) + "\" y=\"" + percent(1-h, 1) + "\" width=\"" + percent(max(x.at(next)-x.at(at[i]), 0.002), 1) + "\" height=\"" + percent(h, 1) + "\" class=\"" + colour(k) + " over\">" +
+			h := y.at(v / max(sums[k], 1))
+			p.put("<rect x=\"" + percent(float64(i), float64(bins)) + "\" y=\"" + percent(1-h, 1) + "\" width=\"" + percent(0.94, float64(bins)) + "\" height=\"" + percent(h, 1) + "\" class=\"" + colour(k) + " over\">" +
 				tip(Visible(s.Name)+", from "+p.xText(c, s.Labels[i])+": "+unit.Format(v, c.Unit)) + "</rect>")
 		}
 	}
-	p.closeFrame(c, x, ticks)
+	p.put("</svg><svg class=\"xaxis\" width=\"100%\" height=\"18\" aria-hidden=\"true\">")
+	for i := 0; i < bins; i += max(1, (bins+5)/6) {
+		p.put("<text x=\"" + percent(float64(i), float64(bins)) + "\" y=\"13\">" + text(p.xText(c, c.Series[0].Labels[i])) + "</text>")
+	}
+	p.put("</svg></div>\n")
+	if c.XTitle != "" {
+		p.put("<p class=\"muted axis\">" + text(c.XTitle) + "</p>\n")
+	}
 	p.legend(names)
 }

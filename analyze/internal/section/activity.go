@@ -1,0 +1,208 @@
+package section
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/interval"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var _ = register(Section{
+	ID: "activity", Title: "Activity over the window", Rank: 135,
+	Derivation: "The window in equal steps. A launch call, a copy and a kernel count in the step in which they start; blocking calls, GPU use and units of work by the time of theirs that lies in the step. GPU use is the mean over devices; units are those of the first device and process.",
+	Tables: []report.Table{
+		table("activity", "Activity", "activity.csv", momentCol("start", "From", "start_ns", "start_ms"), ratioCol("busy", "GPU use", "pct_gpu_use"),
+			countCsv("launches", "Launches", "launch_count"), nsCol("sync", "Blocking sync", "sync_time_ms"), bytesCol("copied", "Copied"), ratioCol("in_graphs", "In CUDA graphs", "pct_in_graphs"),
+			textCol("phase", "Main phase")),
+	},
+	Run: activity,
+})
+
+// activitySteps is how many steps the window is cut into.
+const activitySteps = 100
+
+// steps cuts the window.
+type steps struct {
+	window interval.Interval
+	n      int
+}
+
+// of is the step that holds the moment, or -1 outside of the window.
+func (s steps) of(t int64) int {
+	if t < s.window.Start || t >= s.window.End {
+		return -1
+	}
+	at := int(float64(t-s.window.Start) / float64(s.window.Len()) * float64(s.n))
+	at = min(max(at, 0), s.n-1)
+	for at > 0 && t < s.start(at) { // the quotient was rounded
+		at--
+	}
+	for at+1 < s.n && t >= s.start(at+1) {
+		at++
+	}
+	return at
+}
+
+func (s steps) start(i int) int64 { return chunk(s.window, i, s.n) }
+
+// spread adds the time of [from, to) to the steps that it lies in.
+func (s steps) spread(from, to int64, add func(i int, ns int64)) {
+	from, to = max(from, s.window.Start), min(to, s.window.End)
+	if from >= to {
+		return
+	}
+	for i := s.of(from); i < s.n && s.start(i) < to; i++ {
+		if ns := min(to, s.start(i+1)) - max(from, s.start(i)); ns > 0 {
+			add(i, ns)
+		}
+	}
+}
+
+func activity(in *Input, out *Output) {
+	if in.Span.Len() < activitySteps {
+		out.Status(report.NotApplicable, "the window is too short to be cut into steps")
+		return
+	}
+	s := steps{in.Span, activitySteps}
+	busy := make([]float64, s.n)
+	for i := range in.Timeline.Devices {
+		for k := range busy {
+			busy[k] += chunkUse(&in.Timeline.Devices[i], in.Span, k, s.n) / float64(len(in.Timeline.Devices))
+		}
+	}
+	launches, blocked := hostSteps(in, s)
+	copied, inGraphs := gpuSteps(in, s)
+	phases, main := phaseSteps(in, s)
+	t := out.Table("activity")
+	for i := range s.n {
+		use := report.Null
+		if len(in.Timeline.Devices) > 0 {
+			use = report.F(busy[i])
+		}
+		phase := report.Null
+		if main[i] != "" {
+			phase = report.S(main[i])
+		}
+		t.Row(report.I(s.start(i)), use, report.I(int64(launches[i])), report.I(int64(blocked[i])), report.I(int64(copied[i])), cell(inGraphs[i]), phase)
+	}
+	t.Add()
+	labels := make([]string, s.n)
+	for i := range labels {
+		labels[i] = strconv.FormatInt(s.start(i)-in.Span.Start, 10)
+	}
+	draw := func(id, title, unit string, series ...report.Series) {
+		some := false
+		for i := range series {
+			series[i].Labels = labels
+			some = some || slices.ContainsFunc(series[i].Values, func(v float64) bool { return v != 0 })
+		}
+		if some {
+			out.Chart(report.Chart{ID: id, Title: title, Kind: "strip", Unit: unit, XUnit: report.Nanoseconds, XTitle: "Since the window's start", Series: series})
+		}
+	}
+	if len(phases) > 0 {
+		draw("activity_phases", "Units of work over the window, by phase", report.Ratio, phases...)
+	}
+	draw("activity_launches", "Launch calls over the window", report.Count, report.Series{Name: "launch calls", Values: launches})
+	draw("activity_sync", "Time in blocking synchronisation over the window, threads added up", report.Nanoseconds, report.Series{Name: "blocking sync", Values: blocked})
+	draw("activity_copies", "Bytes copied over the window", report.Bytes, report.Series{Name: "copied", Values: copied})
+	graphs := make([]float64, s.n)
+	for i, v := range inGraphs {
+		if v != nil {
+			graphs[i] = *v
+		}
+	}
+	draw("activity_graphs", "Share of kernel time inside CUDA graphs over the window", report.Ratio, report.Series{Name: "in CUDA graphs", Values: graphs})
+}
+
+// hostSteps counts launch calls and adds up blocking ones.
+func hostSteps(in *Input, s steps) (launches, blocked []float64) {
+	launches, blocked = make([]float64, s.n), make([]float64, s.n)
+	a := &in.Trace.API
+	for i := range a.Len() {
+		name := &a.Names[a.Name(i)]
+		switch {
+		case name.Launch:
+			if at := s.of(a.Start(i)); at >= 0 {
+				launches[at]++
+			}
+		case name.Sync:
+			s.spread(a.Start(i), a.End(i), func(k int, ns int64) { blocked[k] += float64(ns) })
+		}
+	}
+	return launches, blocked
+}
+
+// gpuSteps adds up the bytes of copies, and the share of kernel time that CUDA graphs run; null without kernel time.
+func gpuSteps(in *Input, s steps) (copied []float64, inGraphs []*float64) {
+	copied = make([]float64, s.n)
+	c := &in.Trace.Copies
+	for i := range c.Len() {
+		if at := s.of(c.Start(i)); at >= 0 {
+			copied[at] += float64(c.Bytes(i))
+		}
+	}
+	all, graph := make([]int64, s.n), make([]int64, s.n)
+	k := &in.Trace.Kernels
+	for i := range k.Len() {
+		if at := s.of(k.Start(i)); at >= 0 {
+			all[at] += k.Dur(i)
+			if k.InGraph(i) {
+				graph[at] += k.Dur(i)
+			}
+		}
+	}
+	g := &in.Trace.Graphs
+	for i := range g.Len() {
+		if at := s.of(g.Start(i)); at >= 0 {
+			all[at] += g.Dur(i)
+			graph[at] += g.Dur(i)
+		}
+	}
+	inGraphs = make([]*float64, s.n)
+	for i := range all {
+		if all[i] > 0 {
+			v := float64(graph[i]) / float64(all[i])
+			inGraphs[i] = &v
+		}
+	}
+	return copied, inGraphs
+}
+
+// phaseSteps is the share of each step that units of each phase take, and the phase with most of it. Units of one process
+// on one device follow each other without overlap, so the shares sum to at most 1.
+func phaseSteps(in *Input, s steps) (list []report.Series, main []string) {
+	main = make([]string, s.n)
+	if in.Units.Kind == workunit.KindNone || len(in.Units.Units) == 0 {
+		return nil, main
+	}
+	first := &in.Units.Units[0]
+	index := map[string]int{}
+	for i := range in.Units.Units {
+		u := &in.Units.Units[i]
+		if u.Device != first.Device || u.Proc != first.Proc || u.Group < 0 {
+			continue
+		}
+		phase := in.Units.Groups[u.Group].Phase
+		at, ok := index[phase]
+		if !ok {
+			at = len(list)
+			index[phase] = at
+			list = append(list, report.Series{Name: phase, Values: make([]float64, s.n)})
+		}
+		s.spread(u.Start, u.End, func(k int, ns int64) {
+			list[at].Values[k] += float64(ns) / float64(s.start(k+1)-s.start(k))
+		})
+	}
+	for k := range main {
+		most := 0.0
+		for i := range list {
+			if v := list[i].Values[k]; v > most {
+				most, main[k] = v, list[i].Name
+			}
+		}
+	}
+	return list, main
+}
