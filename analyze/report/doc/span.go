@@ -17,6 +17,7 @@ type Span struct {
 	Kind Kind
 	Text string
 	Dest string // of a link: a relative path or an http(s) address
+	Full string // of a name that stands for a longer one: the whole of it, for voices that can show it on demand
 	Tone Tone
 }
 

@@ -279,6 +279,7 @@ var folded = map[string]map[string]bool{
 	"processes": {"processes_kernels": true, "kernels_by_pid": true, "sync_by_pid": true, "nvtx_by_pid": true},
 	"phases":    {"phases_by_pid": true},
 	"launches":  {"launches_by_pid": true, "tiny_kernels": true, "cuda_api": true},
+	"activity":  {"activity": true},
 	"unit":      {"unit_api": true, "units": true},
 }
 

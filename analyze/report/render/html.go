@@ -233,7 +233,7 @@ func (p *page) span(s doc.Span) {
 	}
 	switch s.Kind {
 	case doc.KindName:
-		p.name(s.Text)
+		p.name(s.Text, s.Full)
 	case doc.KindCode:
 		p.put("<code>" + text(s.Text) + "</code>")
 	case doc.KindStrong:
@@ -251,17 +251,20 @@ func (p *page) span(s doc.Span) {
 }
 
 // name shows a name of the capture literally; a long one shortened, with the whole of it on demand.
-func (p *page) name(s string) {
-	s = Visible(s)
+func (p *page) name(s, full string) {
+	s, full = Visible(s), Visible(full)
 	if s == "" {
 		s = unnamed
 	}
+	if full == "" {
+		full = s
+	}
 	short := Shorten(s, p.limit)
-	if short == s {
+	if short == full {
 		p.put("<code class=\"name\">" + html.EscapeString(s) + "</code>")
 		return
 	}
-	p.put("<details class=\"name\"><summary><code>" + html.EscapeString(short) + "</code></summary><code>" + html.EscapeString(s) + "</code></details>")
+	p.put("<details class=\"name\"><summary><code>" + html.EscapeString(short) + "</code></summary><code>" + html.EscapeString(full) + "</code></details>")
 }
 
 func (p *page) table(t doc.Table) {

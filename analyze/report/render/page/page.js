@@ -41,7 +41,7 @@
       head.append(button);
       button.addEventListener("click", () => sort(table, head, i));
     });
-    if (body.rows.length < 8) continue;
+    if (body.rows.length < 12) continue;
     const box = document.createElement("input");
     box.type = "search";
     box.placeholder = "Filter rows";
