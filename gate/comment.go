@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/nsys-llm/explain/diff"
@@ -25,6 +24,12 @@ const (
 
 // ParseMode reads a mode; "on-fail" is on-failure.
 func ParseMode(s string) (Mode, error) {
+	switch m := Mode(s); m {
+	case Always, OnChange, OnFailure, Never:
+		return m, nil
+	case "on-fail":
+		return OnFailure, nil
+	}
 	return "", fmt.Errorf("comment mode %q is not one of always, on-change, on-failure, never", s)
 }
 
@@ -62,12 +67,13 @@ type Posted struct {
 	Shrunk bool   // the text was rendered again, smaller
 }
 
-// Upsert brings the comment with that key up to date, or writes it. Comments of others are never touched, whatever
-// marker they carry. Two jobs that race end with one comment, the newer run's.
-func (c *Client) Upsert(ctx context.Context, number int, w Comment) Posted {
-	return Posted{Action: CommentRefused, Reason: "not written yet"}
+// opens says whether the mode wants a comment where there is none yet.
+func (w *Comment) opens() bool {
+	switch w.Mode {
+	case OnFailure:
+		return w.Verdict == diff.Fail || w.Verdict == diff.Error
+	case OnChange:
+		return w.Changed || w.Verdict != diff.Pass
+	}
+	return w.Mode != Never
 }
-
-// CleanKey makes a comment key of any text: letters, digits, dot, underscore and single dashes, at most 80 bytes. Keys
-// that had to be changed end in a short hash, so that two never become one. An empty key is "explain".
-func CleanKey(s string) string { return s }

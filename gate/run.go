@@ -2,6 +2,12 @@ package gate
 
 import (
 	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
 )
 
 // ErrNotInActions says that this process is no step of a GitHub Actions workflow.
@@ -70,18 +76,121 @@ type Stamp struct {
 
 // ReadRun reads the GITHUB_* variables and the payload of the event. Outside of GitHub Actions the error is
 // [ErrNotInActions]; a variable or payload that is not what GitHub writes is an error that names it.
-func ReadRun(getenv func(string) string) (*Run, error) { return nil, errors.New("not written yet") }
+func ReadRun(getenv func(string) string) (*Run, error) {
+	if getenv("GITHUB_ACTIONS") != "true" {
+		return nil, ErrNotInActions
+	}
+	r := &Run{
+		APIURL: strings.TrimSuffix(getenv("GITHUB_API_URL"), "/"), ServerURL: strings.TrimSuffix(getenv("GITHUB_SERVER_URL"), "/"),
+		Repository: getenv("GITHUB_REPOSITORY"), Event: getenv("GITHUB_EVENT_NAME"), Workflow: getenv("GITHUB_WORKFLOW"),
+		Job: getenv("GITHUB_JOB"), Workspace: getenv("GITHUB_WORKSPACE"), SHA: getenv("GITHUB_SHA"), Ref: getenv("GITHUB_REF"),
+	}
+	if r.APIURL == "" {
+		r.APIURL = "https://api.github.com"
+	}
+	if r.ServerURL == "" {
+		r.ServerURL = "https://github.com"
+	}
+	for name, value := range map[string]string{"GITHUB_API_URL": r.APIURL, "GITHUB_SERVER_URL": r.ServerURL} {
+		if _, err := parseBase(value); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if !isRepository(r.Repository) {
+		return nil, errors.New("GITHUB_REPOSITORY is not owner/name")
+	}
+	if r.SHA != "" && !commit.MatchString(r.SHA) {
+		return nil, errors.New("GITHUB_SHA is not a commit")
+	}
+	var err error
+	if r.ID, err = strconv.ParseInt(getenv("GITHUB_RUN_ID"), 10, 64); err != nil || r.ID < 1 {
+		return nil, errors.New("GITHUB_RUN_ID is not a positive number")
+	}
+	r.Attempt = 1
+	if a := getenv("GITHUB_RUN_ATTEMPT"); a != "" {
+		if r.Attempt, err = strconv.Atoi(a); err != nil || r.Attempt < 1 {
+			return nil, errors.New("GITHUB_RUN_ATTEMPT is not a positive number")
+		}
+	}
+	if path := getenv("GITHUB_EVENT_PATH"); path != "" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, fmt.Errorf("GITHUB_EVENT_PATH: %w", err)
+		}
+		defer f.Close()
+		if err := r.readEvent(f); err != nil {
+			return nil, fmt.Errorf("payload of the event %s: %w", oneLine(r.Event, 40), err)
+		}
+	}
+	if m := pullRef.FindStringSubmatch(r.Ref); r.Number == 0 && m != nil {
+		r.Number, _ = strconv.Atoi(m[1]) // a number of at most nine digits
+	}
+	return r, nil
+}
+
+// What GitHub writes; everything else is refused before it reaches an address.
+var (
+	commit  = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+	pullRef = regexp.MustCompile(`^refs/pull/([0-9]{1,9})/(merge|head)$`)
+)
+
+// isRepository says whether s is owner/name as GitHub allows them: nothing that could change the path of an address.
+func isRepository(s string) bool {
+	owner, name, ok := strings.Cut(s, "/")
+	plain := func(r rune) bool {
+		return r < 0x80 && (r == '.' || r == '_' || r == '-' || '0' <= r && r <= '9' || 'a' <= r|0x20 && r|0x20 <= 'z')
+	}
+	for _, part := range []string{owner, name} {
+		if strings.Trim(part, ".") == "" || len(part) > 100 || strings.TrimLeftFunc(part, plain) != "" {
+			return false
+		}
+	}
+	return ok
+}
+
+// parseBase parses the address of an API or a server, without a slash at its end. Errors do not repeat it, since it could
+// hold a password.
+func parseBase(s string) (*url.URL, error) {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return nil, errors.New("is not an http or https address")
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return nil, errors.New("must not hold credentials, a query or a fragment: pass the token by itself")
+	}
+	return u, nil
+}
 
 // Stamp of the numbers: of the triggering run on workflow_run, else of this one.
-func (r *Run) Stamp() Stamp { return Stamp{} }
+func (r *Run) Stamp() Stamp {
+	if t := r.Trigger; t != nil {
+		return Stamp{HeadSHA: t.HeadSHA, RunID: t.RunID, Attempt: t.Attempt}
+	}
+	return Stamp{HeadSHA: r.HeadSHA(), RunID: r.ID, Attempt: r.Attempt}
+}
 
-// HeadSHA is the commit that was measured: the pull request's head, the triggering run's, or the pushed one.
-func (r *Run) HeadSHA() string { return "" }
+// HeadSHA is the commit that was measured: the pull request's head, the triggering run's, or the pushed one. It is empty
+// where the event names a pull request by number only: read it with [Client.Pull].
+func (r *Run) HeadSHA() string {
+	switch {
+	case r.Pull != nil:
+		return r.Pull.HeadSHA
+	case r.Trigger != nil:
+		return r.Trigger.HeadSHA
+	case r.Number != 0:
+		return ""
+	case r.Push != nil && r.Push.After != "":
+		return r.Push.After
+	}
+	return r.SHA
+}
 
 // URL is the page of the run, for the footer of a comment.
-func (r *Run) URL() string { return "" }
+func (r *Run) URL() string {
+	return r.ServerURL + "/" + r.Repository + "/actions/runs/" + strconv.FormatInt(r.Stamp().RunID, 10)
+}
 
-// CheckTrusted refuses pull_request_target with a checkout of the head: code of a stranger beside a token that can write.
-// It looks at the workspace and the folders right below it. The error says what to do instead. It is nil for every other
-// event, and where the checkout is the base branch's.
-func (r *Run) CheckTrusted() error { return nil }
+// newer says whether s was made by a later run than o: run ids of a repository only grow.
+func (s Stamp) newer(o Stamp) bool {
+	return s.RunID > o.RunID || s.RunID == o.RunID && s.Attempt > o.Attempt
+}
