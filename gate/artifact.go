@@ -12,8 +12,9 @@ import (
 
 // unusable is an artifact that cannot be used, where another may.
 type unusable struct {
-	id  int64
-	why string
+	id        int64
+	why       string
+	untrusted bool // it may be as good as any, and proves nothing about the branch
 }
 
 func (e *unusable) Error() string { return fmt.Sprintf("artifact %d cannot be used: %s", e.id, e.why) }
@@ -47,7 +48,7 @@ func (c *Client) RunArtifact(ctx context.Context, runID int64, name string) ([]F
 // which is as good as a token itself: it appears in no error.
 func (c *Client) download(ctx context.Context, a *github.Artifact) ([]File, error) {
 	if size := a.GetSizeInBytes(); size > maxZip {
-		return nil, &unusable{a.GetID(), fmt.Sprintf("it has %d bytes, more than %d", size, int64(maxZip))}
+		return nil, &unusable{id: a.GetID(), why: fmt.Sprintf("it has %d bytes, more than %d", size, int64(maxZip))}
 	}
 	doing := fmt.Sprintf("download artifact %d", a.GetID())
 	where, resp, err := c.api.Actions.DownloadArtifact(ctx, c.owner, c.repo, a.GetID(), 3)
@@ -57,7 +58,7 @@ func (c *Client) download(ctx context.Context, a *github.Artifact) ([]File, erro
 		}
 		switch resp.StatusCode {
 		case http.StatusGone, http.StatusNotFound:
-			return nil, &unusable{a.GetID(), "it has expired or was deleted"}
+			return nil, &unusable{id: a.GetID(), why: "it has expired or was deleted"}
 		}
 		return nil, &Trouble{Doing: doing, Status: resp.StatusCode, Said: fmt.Sprintf("GitHub says %d", resp.StatusCode), Remedy: c.remedy(resp.StatusCode, needArtifacts)}
 	}
@@ -76,7 +77,7 @@ func (c *Client) download(ctx context.Context, a *github.Artifact) ([]File, erro
 	switch blob.StatusCode {
 	case http.StatusOK:
 	case http.StatusGone, http.StatusNotFound:
-		return nil, &unusable{a.GetID(), "its storage has it no more"}
+		return nil, &unusable{id: a.GetID(), why: "its storage has it no more"}
 	default:
 		return nil, &Trouble{Doing: doing, Status: blob.StatusCode, Said: fmt.Sprintf("its storage says %d", blob.StatusCode)}
 	}
@@ -86,7 +87,7 @@ func (c *Client) download(ctx context.Context, a *github.Artifact) ([]File, erro
 	}
 	files, err := readZip(b)
 	if err != nil {
-		return nil, &unusable{a.GetID(), err.Error()}
+		return nil, &unusable{id: a.GetID(), why: err.Error()}
 	}
 	return files, nil
 }

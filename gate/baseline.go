@@ -53,12 +53,27 @@ const (
 
 // trustedEvents are the events whose runs measure what is on the branch. A run of another event can be on the branch by
 // name and have measured somebody else's commit: issue_comment, workflow_run and pull_request_target run there too.
-var trustedEvents = []string{"push", "schedule", "workflow_dispatch"}
+var trustedEvents = []string{"push", "schedule", "workflow_dispatch", "repository_dispatch"}
 
 // candidate is an artifact that may be the baseline.
 type candidate struct {
 	artifact *github.Artifact
-	distance int // 0 merge base, 1 its nearest ancestor of 50, …; maxAncestors+1 where it is none of them
+	distance int // 0 merge base, 1 its nearest ancestor of 50, …; notAncestor where it is none of them
+}
+
+const notAncestor = maxAncestors + 1
+
+// search is one call of Baseline.
+type search struct {
+	c         *Client
+	q         BaselineQuery
+	mergeBase string // empty where unknown
+	result    Baseline
+	tried     int
+	damaged   bool        // an artifact that could be trusted could not be read
+	others    []candidate // not of the merge base, and not tried yet
+	page      int         // of the list, that comes next; 0: none
+	pages     int         // read so far
 }
 
 // Baseline finds the artifact that is nearest to the head: of the merge base, else of its nearest ancestor among 50, else
@@ -68,55 +83,77 @@ func (c *Client) Baseline(ctx context.Context, q BaselineQuery) (*Baseline, erro
 	if q.Artifact == "" || q.Branch == "" {
 		return nil, &NoBaseline{"no artifact or no base branch is named"}
 	}
-	b := &Baseline{}
-	mergeBase := ""
+	s := &search{c: c, q: q, page: 1}
 	if q.HeadSHA != "" {
 		var err error
-		if mergeBase, err = c.mergeBase(ctx, q); err != nil {
-			if stop := asLimited(err) != nil || errors.Is(err, context.Canceled); stop {
-				return nil, c.trouble("find the merge base", "contents: read", err)
+		if s.mergeBase, err = c.mergeBase(ctx, q); err != nil {
+			why := c.trouble("find the merge base", "contents: read", err)
+			if asLimited(err) != nil || errors.Is(err, context.Canceled) {
+				return nil, why
 			}
-			b.Warnings = append(b.Warnings, c.trouble("find the merge base", "contents: read", err).Error())
+			s.warn(why.Error())
 		}
 	}
-	all, cut, err := c.onBranch(ctx, q, mergeBase)
-	if err != nil {
-		return nil, err
-	}
-	if len(all) == 0 {
-		none := fmt.Sprintf("no artifact %s from a run on %s of this repository", oneLine(q.Artifact, 80), oneLine(q.Branch, 80))
-		if cut {
-			none += fmt.Sprintf(" among the newest %d of that name", maxArtifactPages*perPage)
-		}
-		return nil, &NoBaseline{none}
-	}
-	if mergeBase != "" && all[0].distance != 0 {
-		if err := c.rank(ctx, all, mergeBase); err != nil {
-			b.Warnings = append(b.Warnings, err.Error())
-		}
-	}
-	for i, cand := range all {
-		if i == maxAttempts {
-			break
-		}
-		files, err := c.use(ctx, cand.artifact)
-		var unusable *unusable
-		if errors.As(err, &unusable) {
-			b.Warnings = append(b.Warnings, unusable.Error())
-			continue
-		}
+	// The list has the newest first. Those of the merge base are tried as they come.
+	for s.page != 0 && s.pages < maxArtifactPages && (s.mergeBase != "" || len(s.others) == 0) {
+		some, err := s.next(ctx)
 		if err != nil {
 			return nil, err
 		}
-		run := cand.artifact.GetWorkflowRun()
-		b.Files, b.SHA, b.RunID = files, run.GetHeadSHA(), run.GetID()
-		b.Source = fmt.Sprintf("artifact %s of run %d at %s (%s)", oneLine(q.Artifact, 80), b.RunID, short(b.SHA), cand.nearness(mergeBase, q))
-		if cand.distance > maxAncestors {
-			b.Warnings = append(b.Warnings, fmt.Sprintf("the baseline is the newest of %s and not of the merge base: what else was merged there counts as this change's", oneLine(q.Branch, 80)))
+		if found, err := s.first(ctx, some); found || err != nil {
+			return &s.result, err
 		}
-		return b, nil
 	}
-	return nil, &Trouble{Doing: "use any artifact " + oneLine(q.Artifact, 80), Said: strings.Join(b.Warnings, "; ")}
+	cut := s.page != 0 && len(s.others) == 0
+	if s.mergeBase != "" && len(s.others) > 0 {
+		if err := s.rank(ctx); err != nil {
+			s.warn(err.Error())
+		}
+	}
+	if found, err := s.first(ctx, s.others); found || err != nil {
+		return &s.result, err
+	}
+	warnings := strings.Join(s.result.Warnings, "; ")
+	if s.damaged {
+		return nil, &Trouble{Doing: "use any artifact " + oneLine(q.Artifact, 80), Said: warnings}
+	}
+	none := fmt.Sprintf("no artifact %s from a run on %s of this repository", oneLine(q.Artifact, 80), oneLine(q.Branch, 80))
+	if cut {
+		none += fmt.Sprintf(" among the newest %d of that name", maxArtifactPages*perPage)
+	}
+	if warnings != "" {
+		none += " (" + warnings + ")"
+	}
+	return nil, &NoBaseline{none}
+}
+
+func (s *search) warn(text string) { s.result.Warnings = append(s.result.Warnings, text) }
+
+// first fills in the result from the first candidate that can be used; found says whether there is one.
+func (s *search) first(ctx context.Context, all []candidate) (found bool, err error) {
+	for _, cand := range all {
+		if s.tried++; s.tried > maxAttempts {
+			return false, nil
+		}
+		files, err := s.c.use(ctx, cand.artifact)
+		var no *unusable
+		if errors.As(err, &no) {
+			s.warn(no.Error())
+			s.damaged = s.damaged || !no.untrusted
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		run := cand.artifact.GetWorkflowRun()
+		s.result.Files, s.result.SHA, s.result.RunID = files, run.GetHeadSHA(), run.GetID()
+		s.result.Source = fmt.Sprintf("artifact %s of run %d at %s (%s)", oneLine(s.q.Artifact, 80), run.GetID(), short(run.GetHeadSHA()), cand.nearness(s.mergeBase, s.q))
+		if cand.distance == notAncestor {
+			s.warn(fmt.Sprintf("the baseline is the newest of %s and not of the merge base: what else was merged there counts as this change's", oneLine(s.q.Branch, 80)))
+		}
+		return true, nil
+	}
+	return false, nil
 }
 
 // nearness says, in the description of a source, where the baseline stands.
@@ -149,46 +186,37 @@ func (c *Client) mergeBase(ctx context.Context, q BaselineQuery) (string, error)
 	return sha, nil
 }
 
-// onBranch are the artifacts of the query's name that runs on its branch of this very repository left, newest first; just
-// those of the merge base where there are some. cut says that the search ended before the list did.
-func (c *Client) onBranch(ctx context.Context, q BaselineQuery, mergeBase string) (all []candidate, cut bool, err error) {
-	page := 1
-	for n := 0; page != 0; n++ {
-		if n == maxArtifactPages {
-			cut = true
-			break
+// next reads a page of the list. It returns the artifacts of the merge base, newest first, and keeps the others that a run
+// on the branch of this very repository left.
+func (s *search) next(ctx context.Context) (atMergeBase []candidate, err error) {
+	// The package has no filter by name.
+	address := fmt.Sprintf("repos/%s/%s/actions/artifacts?name=%s&per_page=%d&page=%d", s.c.owner, s.c.repo, url.QueryEscape(s.q.Artifact), perPage, s.page)
+	var list github.ArtifactList
+	req, err := s.c.api.NewRequest(http.MethodGet, address, nil)
+	if err == nil {
+		var resp *github.Response
+		if resp, err = s.c.api.Do(ctx, req, &list); err == nil {
+			s.page, s.pages = resp.NextPage, s.pages+1
 		}
-		// The package has no filter by name.
-		req, err := c.api.NewRequest(http.MethodGet, fmt.Sprintf("repos/%s/%s/actions/artifacts?name=%s&per_page=%d&page=%d", c.owner, c.repo, url.QueryEscape(q.Artifact), perPage, page), nil)
-		if err != nil {
-			return nil, false, c.trouble("list artifacts", needArtifacts, err)
-		}
-		var list github.ArtifactList
-		resp, err := c.api.Do(ctx, req, &list)
-		if err != nil {
-			return nil, false, c.trouble("list artifacts", needArtifacts, err)
-		}
-		for _, a := range list.Artifacts {
-			run := a.GetWorkflowRun()
-			switch {
-			case a.GetName() != q.Artifact || a.GetExpired() || run.GetHeadBranch() != q.Branch:
-			case run.GetRepositoryID() == 0 || run.GetHeadRepositoryID() != run.GetRepositoryID(): // a fork's
-			case run.GetID() == c.run.ID || run.GetHeadSHA() == q.HeadSHA:
-			default:
-				cand := candidate{a, maxAncestors + 1}
-				if run.GetHeadSHA() == mergeBase {
-					cand.distance = 0
-				}
-				all = append(all, cand)
-			}
-		}
-		sortCandidates(all)
-		if len(all) > 0 && all[0].distance == 0 {
-			break
-		}
-		page = resp.NextPage
 	}
-	return all, cut, nil
+	if err != nil {
+		return nil, s.c.trouble("list artifacts", needArtifacts, err)
+	}
+	for _, a := range list.Artifacts {
+		run := a.GetWorkflowRun()
+		switch {
+		case a.GetName() != s.q.Artifact || a.GetExpired() || run.GetHeadBranch() != s.q.Branch:
+		case run.GetRepositoryID() == 0 || run.GetHeadRepositoryID() != run.GetRepositoryID(): // a fork's
+		case run.GetID() == s.c.run.ID || run.GetHeadSHA() == s.q.HeadSHA:
+		case s.mergeBase != "" && run.GetHeadSHA() == s.mergeBase:
+			atMergeBase = append(atMergeBase, candidate{a, 0})
+		default:
+			s.others = append(s.others, candidate{a, notAncestor})
+		}
+	}
+	sortCandidates(atMergeBase)
+	sortCandidates(s.others)
+	return atMergeBase, nil
 }
 
 // sortCandidates puts the nearest first and, among equals, the newest.
@@ -198,11 +226,11 @@ func sortCandidates(all []candidate) {
 	})
 }
 
-// rank sorts candidates by how far before the merge base they are.
-func (c *Client) rank(ctx context.Context, all []candidate, mergeBase string) error {
-	list, _, err := c.api.Repositories.ListCommits(ctx, c.owner, c.repo, &github.CommitsListOptions{SHA: mergeBase, ListOptions: github.ListOptions{PerPage: maxAncestors + 1}})
+// rank sorts the other candidates by how far before the merge base they are.
+func (s *search) rank(ctx context.Context) error {
+	list, _, err := s.c.api.Repositories.ListCommits(ctx, s.c.owner, s.c.repo, &github.CommitsListOptions{SHA: s.mergeBase, ListOptions: github.ListOptions{PerPage: maxAncestors + 1}})
 	if err != nil {
-		return c.trouble("list the commits before the merge base", "contents: read", err)
+		return s.c.trouble("list the commits before the merge base", "contents: read", err)
 	}
 	distance := map[string]int{}
 	for i, commit := range list {
@@ -210,12 +238,12 @@ func (c *Client) rank(ctx context.Context, all []candidate, mergeBase string) er
 			distance[commit.GetSHA()] = i
 		}
 	}
-	for i := range all {
-		if d, ok := distance[all[i].artifact.GetWorkflowRun().GetHeadSHA()]; ok {
-			all[i].distance = d
+	for i := range s.others {
+		if d, ok := distance[s.others[i].artifact.GetWorkflowRun().GetHeadSHA()]; ok {
+			s.others[i].distance = d
 		}
 	}
-	sortCandidates(all)
+	sortCandidates(s.others)
 	return nil
 }
 
@@ -224,16 +252,16 @@ func (c *Client) use(ctx context.Context, a *github.Artifact) ([]File, error) {
 	id := a.GetWorkflowRun().GetID()
 	run, _, err := c.api.Actions.GetWorkflowRunByID(ctx, c.owner, c.repo, id)
 	if status(err) == http.StatusNotFound {
-		return nil, &unusable{a.GetID(), "its run is gone"}
+		return nil, &unusable{id: a.GetID(), why: "its run is gone", untrusted: true}
 	}
 	if err != nil {
 		return nil, c.trouble(fmt.Sprintf("read run %d", id), needArtifacts, err)
 	}
 	if !slices.Contains(trustedEvents, run.GetEvent()) {
-		return nil, &unusable{a.GetID(), fmt.Sprintf("run %d was started by %s, not by one of %s", id, oneLine(run.GetEvent(), 40), strings.Join(trustedEvents, ", "))}
+		return nil, &unusable{id: a.GetID(), untrusted: true, why: fmt.Sprintf("run %d was started by %s, not by one of %s", id, oneLine(run.GetEvent(), 40), strings.Join(trustedEvents, ", "))}
 	}
 	if run.GetHeadSHA() != a.GetWorkflowRun().GetHeadSHA() || run.GetHeadBranch() != a.GetWorkflowRun().GetHeadBranch() {
-		return nil, &unusable{a.GetID(), fmt.Sprintf("run %d and its artifact name different commits", id)}
+		return nil, &unusable{id: a.GetID(), untrusted: true, why: fmt.Sprintf("run %d and its artifact name different commits", id)}
 	}
 	return c.download(ctx, a)
 }

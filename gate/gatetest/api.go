@@ -302,7 +302,7 @@ func (s *Server) blob(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) createStatus(w http.ResponseWriter, r *http.Request) {
 	var in CommitStatus
-	if err := json.NewDecoder(r.Body).Decode(&in); err != nil || len(in.Description) > 140 {
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil || utf8.RuneCountInString(in.Description) > 140 {
 		fail(w, http.StatusUnprocessableEntity, "Validation Failed")
 		return
 	}
