@@ -58,7 +58,9 @@ var trustedEvents = []string{"push", "schedule", "workflow_dispatch", "repositor
 // candidate is an artifact that may be the baseline.
 type candidate struct {
 	artifact *github.Artifact
-	distance int // 0 merge base, 1 its nearest ancestor of 50, …; notAncestor where it is none of them
+	// distance is the place in GitHub's list of commits from the merge base backwards: 0 the merge base, 1 to 50 what came
+	// before it, notAncestor for everything else.
+	distance int
 }
 
 const notAncestor = maxAncestors + 1

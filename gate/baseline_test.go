@@ -40,7 +40,7 @@ func (s *stage) baseline(q BaselineQuery) {
 	var none *NoBaseline
 	switch {
 	case errors.As(err, &none):
-		s.say("no baseline because: %s", none.Reason)
+		s.say("%v", none)
 	case err != nil:
 		s.say("error: %v", err)
 	default:
@@ -96,6 +96,16 @@ func TestBaseline(t *testing.T) {
 		"gone_meanwhile": {scenario: with(measured("3", "4"), func(s *gatetest.Scenario) {
 			s.Steps = []gatetest.Step{{Path: "/repos/octo/llm/actions/artifacts/101/zip", Status: 410, Body: `{"message":"Artifact has expired"}`}}
 		})},
+		"its_run_is_gone": {scenario: with(measured("3", "4"), func(s *gatetest.Scenario) {
+			s.Steps = []gatetest.Step{{Path: "/repos/octo/llm/actions/runs/101", Status: 404, Body: `{"message":"Not Found"}`}}
+		})},
+		"its_run_says_otherwise": {scenario: with(measured("4"), func(s *gatetest.Scenario) {
+			s.Steps = []gatetest.Step{{Path: "/repos/octo/llm/actions/runs/100", Status: 200, Body: `{"id":100,"event":"push","head_sha":"` + sha("9") + `","head_branch":"main"}`}}
+		})},
+		"history_cannot_be_listed": {scenario: with(measured("3"), func(s *gatetest.Scenario) {
+			s.Steps = []gatetest.Step{{Path: "/repos/octo/llm/commits", Status: 409, Body: `{"message":"Git Repository is empty."}`}}
+		})},
+		"unrelated_histories": {scenario: with(measured("4"), func(s *gatetest.Scenario) { s.Commits[0].Parent = "" })},
 		"storage_has_trouble": {scenario: with(measured("4"), func(s *gatetest.Scenario) {
 			s.Steps = []gatetest.Step{{Path: "/_storage/100", Status: 503}}
 		})},

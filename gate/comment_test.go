@@ -73,10 +73,15 @@ func TestComment(t *testing.T) {
 			w.Mode = Never
 			s.upsert(w)
 		}},
-		"forbidden":               {scenario: gatetest.Scenario{Denied: []string{"pull-requests: write"}}},
-		"forbidden_to_read":       {scenario: gatetest.Scenario{Denied: []string{"pull-requests: read"}}},
-		"forbidden_to_a_fork":     {run: forkRun, scenario: gatetest.Scenario{Denied: []string{"pull-requests: write"}}},
-		"forbidden_to_update":     {scenario: gatetest.Scenario{Denied: []string{"pull-requests: write"}, Comments: []gatetest.Comment{{ID: 6, Number: 7, Body: signed("old", 499, 1, sha("c"))}}}},
+		"forbidden":           {scenario: gatetest.Scenario{Denied: []string{"pull-requests: write"}}},
+		"forbidden_to_read":   {scenario: gatetest.Scenario{Denied: []string{"pull-requests: read"}}},
+		"forbidden_to_a_fork": {run: forkRun, scenario: gatetest.Scenario{Denied: []string{"pull-requests: write"}}},
+		"forbidden_to_update": {scenario: gatetest.Scenario{Denied: []string{"pull-requests: write"}, Comments: []gatetest.Comment{{ID: 6, Number: 7, Body: signed("old", 499, 1, sha("c"))}}}},
+		"locked": {scenario: gatetest.Scenario{Steps: []gatetest.Step{
+			{Method: "POST", Path: commentsPath, Status: 403, Body: `{"message":"Unable to create comment because issue is locked."}`}}}},
+		"a_leftover_that_cannot_be_removed": {scenario: gatetest.Scenario{
+			Comments: []gatetest.Comment{{ID: 6, Number: 7, Body: signed("one", 498, 1, sha("c"))}, {ID: 8, Number: 7, Body: signed("two", 499, 1, sha("c"))}},
+			Steps:    []gatetest.Step{{Method: "DELETE", Status: 403, Body: `{"message":"Must have admin rights"}`}}}},
 		"not_found":               {scenario: gatetest.Scenario{Repository: "octo/moved"}},
 		"a_bad_token":             {scenario: gatetest.Scenario{Token: "another"}},
 		"too_long_to_create":      {act: func(s *stage) { s.upsert(long(s.run)) }},

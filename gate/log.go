@@ -20,7 +20,8 @@ const (
 )
 
 // Log writes what the runner reads: workflow commands on standard output, and the files of GITHUB_OUTPUT and
-// GITHUB_STEP_SUMMARY. Where a file is not set, as outside of GitHub, nothing is written to it.
+// GITHUB_STEP_SUMMARY. Outside of GitHub Actions it writes nothing: a mask would print the very secret, and a file that is
+// not set cannot be written.
 type Log struct {
 	action      *githubactions.Action
 	getenv      func(string) string
@@ -34,11 +35,13 @@ func NewLog(w io.Writer, getenv func(string) string) *Log {
 
 // Mask asks the runner to hide a secret in everything that follows. Call it before anything else.
 func (l *Log) Mask(secret string) error {
-	if secret == "" {
+	if secret == "" || !l.inActions() {
 		return nil
 	}
 	return guard(func() { l.action.AddMask(secret) })
 }
+
+func (l *Log) inActions() bool { return l.getenv("GITHUB_ACTIONS") == "true" }
 
 var outputName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,60}$`)
 
@@ -102,7 +105,7 @@ const (
 // escaped for the runner, cut at 200 and 1,000 characters. Every line that a runner reads reaches its log, so that names
 // out of a capture belong in no annotation.
 func (l *Log) Annotate(level Level, title, text string) bool {
-	if l.annotations == maxAnnotations {
+	if l.annotations == maxAnnotations || !l.inActions() {
 		return false
 	}
 	l.annotations++

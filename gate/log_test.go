@@ -14,7 +14,7 @@ func runner(t *testing.T) (getenv func(string) string, out *bytes.Buffer, output
 	t.Helper()
 	dir := t.TempDir()
 	output, summary = filepath.Join(dir, "output"), filepath.Join(dir, "summary")
-	env := map[string]string{"GITHUB_OUTPUT": output, "GITHUB_STEP_SUMMARY": summary}
+	env := map[string]string{"GITHUB_ACTIONS": "true", "GITHUB_OUTPUT": output, "GITHUB_STEP_SUMMARY": summary}
 	return func(k string) string { return env[k] }, &bytes.Buffer{}, output, summary
 }
 
@@ -71,12 +71,14 @@ func TestSummary(t *testing.T) {
 
 // TestNoFiles: outside of GitHub there is nothing to write to; a file that cannot be written is an error, never a panic.
 func TestNoFiles(t *testing.T) {
-	l := NewLog(&bytes.Buffer{}, func(string) string { return "" })
-	if err := errors.Join(l.Output("verdict", "pass"), l.Summary("text"), l.Mask("")); err != nil {
-		t.Error(err)
+	var out bytes.Buffer
+	l := NewLog(&out, func(string) string { return "" })
+	if err := errors.Join(l.Output("verdict", "pass"), l.Summary("text"), l.Mask("secret")); err != nil || l.Annotate(Failure, "a", "b") || out.Len() != 0 {
+		t.Errorf("error %v, standard output %q", err, &out)
 	}
 	dir := t.TempDir()
-	l = NewLog(failWriter{}, func(string) string { return dir })
+	env := map[string]string{"GITHUB_ACTIONS": "true", "GITHUB_OUTPUT": dir, "GITHUB_STEP_SUMMARY": dir}
+	l = NewLog(failWriter{}, func(k string) string { return env[k] })
 	for what, err := range map[string]error{"GITHUB_OUTPUT": l.Output("verdict", "pass"), "GITHUB_STEP_SUMMARY": l.Summary("text"), "runner": l.Mask("secret")} {
 		if err == nil || !contains(err.Error(), what) || contains(err.Error(), "secret") {
 			t.Errorf("%s: error %v", what, err)

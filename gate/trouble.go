@@ -52,7 +52,7 @@ func (c *Client) trouble(doing, permission string, err error) error {
 		t.Said = strings.ReplaceAll(t.Said, c.token, "***")
 	}
 	t.Said = strings.TrimSpace(t.Said)
-	if later == nil && !strings.Contains(t.Said, "locked") { // who may write to a locked conversation is not the job's to say
+	if later == nil && !strings.Contains(t.Said, "is locked") { // who may write to a locked conversation is not the job's to say
 		t.Remedy = c.remedy(t.Status, permission)
 	}
 	return t
