@@ -1,0 +1,269 @@
+package gate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/google/go-github/v62/github"
+)
+
+// File is a file out of an artifact, or of the repository.
+type File struct {
+	Name string // slash-separated path in the artifact: free text of whoever uploaded it
+	Data []byte
+}
+
+// Baseline is what to compare with.
+type Baseline struct {
+	Files    []File // the .json files of the artifact, by name
+	SHA      string // commit that was measured
+	RunID    int64
+	Source   string   // "artifact explain-baseline of run 123 at abc1234 (merge base)"
+	Warnings []string // not the merge base, artifacts that could not be used, …: one line each
+}
+
+// NoBaseline is the error where GitHub has nothing to compare with: budgets are judged and it is a first run. A baseline
+// that is there and cannot be had (a permission is missing, GitHub has trouble, no artifact can be read) is another error:
+// a gate that takes it for a first run would pass for ever.
+type NoBaseline struct{ Reason string }
+
+func (e *NoBaseline) Error() string { return "no baseline: " + e.Reason }
+
+// BaselineQuery says which artifact is wanted.
+type BaselineQuery struct {
+	Artifact string // its name
+	Branch   string // it must come from a run on this branch of this repository, never of a fork
+	HeadSHA  string // the commit under test: artifacts of it are no baseline
+}
+
+const (
+	needArtifacts = "actions: read"
+	maxAncestors  = 50
+	// maxArtifactPages bounds the search for an artifact: the newest 1,000 with that name.
+	maxArtifactPages = 10
+	// maxAttempts bounds how many artifacts are tried, where one after the other cannot be used.
+	maxAttempts = 5
+)
+
+// trustedEvents are the events whose runs measure what is on the branch. A run of another event can be on the branch by
+// name and have measured somebody else's commit: issue_comment, workflow_run and pull_request_target run there too.
+var trustedEvents = []string{"push", "schedule", "workflow_dispatch", "repository_dispatch"}
+
+// candidate is an artifact that may be the baseline.
+type candidate struct {
+	artifact *github.Artifact
+	// distance is the place in GitHub's list of commits from the merge base backwards: 0 the merge base, 1 to 50 what came
+	// before it, notAncestor for everything else.
+	distance int
+}
+
+const notAncestor = maxAncestors + 1
+
+// search is one call of Baseline.
+type search struct {
+	c         *Client
+	q         BaselineQuery
+	mergeBase string // empty where unknown
+	result    Baseline
+	tried     int
+	damaged   bool        // an artifact that could be trusted could not be read
+	others    []candidate // not of the merge base, and not tried yet
+	page      int         // of the list, that comes next; 0: none
+	pages     int         // read so far
+}
+
+// Baseline finds the artifact that is nearest to the head: of the merge base, else of its nearest ancestor among 50, else
+// the newest on the branch, with a warning. Artifacts that cannot be used are passed over, with a warning each. The error
+// is *NoBaseline where there is none.
+func (c *Client) Baseline(ctx context.Context, q BaselineQuery) (*Baseline, error) {
+	if q.Artifact == "" || q.Branch == "" {
+		return nil, &NoBaseline{"no artifact or no base branch is named"}
+	}
+	s := &search{c: c, q: q, page: 1}
+	if q.HeadSHA != "" {
+		var err error
+		if s.mergeBase, err = c.mergeBase(ctx, q); err != nil {
+			why := c.trouble("find the merge base", "contents: read", err)
+			if asLimited(err) != nil || errors.Is(err, context.Canceled) {
+				return nil, why
+			}
+			s.warn(why.Error())
+		}
+	}
+	// The list has the newest first. Those of the merge base are tried as they come.
+	for s.page != 0 && s.pages < maxArtifactPages && (s.mergeBase != "" || len(s.others) == 0) {
+		some, err := s.next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if found, err := s.first(ctx, some); found || err != nil {
+			return &s.result, err
+		}
+	}
+	cut := s.page != 0 && len(s.others) == 0
+	if s.mergeBase != "" && len(s.others) > 0 {
+		if err := s.rank(ctx); err != nil {
+			s.warn(err.Error())
+		}
+	}
+	if found, err := s.first(ctx, s.others); found || err != nil {
+		return &s.result, err
+	}
+	warnings := strings.Join(s.result.Warnings, "; ")
+	if s.damaged {
+		return nil, &Trouble{Doing: "use any artifact " + oneLine(q.Artifact, 80), Said: warnings}
+	}
+	none := fmt.Sprintf("no artifact %s from a run on %s of this repository", oneLine(q.Artifact, 80), oneLine(q.Branch, 80))
+	if cut {
+		none += fmt.Sprintf(" among the newest %d of that name", maxArtifactPages*perPage)
+	}
+	if warnings != "" {
+		none += " (" + warnings + ")"
+	}
+	return nil, &NoBaseline{none}
+}
+
+func (s *search) warn(text string) { s.result.Warnings = append(s.result.Warnings, text) }
+
+// first fills in the result from the first candidate that can be used; found says whether there is one.
+func (s *search) first(ctx context.Context, all []candidate) (found bool, err error) {
+	for _, cand := range all {
+		if s.tried++; s.tried > maxAttempts {
+			return false, nil
+		}
+		files, err := s.c.use(ctx, cand.artifact)
+		var no *unusable
+		if errors.As(err, &no) {
+			s.warn(no.Error())
+			s.damaged = s.damaged || !no.untrusted
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		run := cand.artifact.GetWorkflowRun()
+		s.result.Files, s.result.SHA, s.result.RunID = files, run.GetHeadSHA(), run.GetID()
+		s.result.Source = fmt.Sprintf("artifact %s of run %d at %s (%s)", oneLine(s.q.Artifact, 80), run.GetID(), short(run.GetHeadSHA()), cand.nearness(s.mergeBase, s.q))
+		if cand.distance == notAncestor {
+			s.warn(fmt.Sprintf("the baseline is the newest of %s and not of the merge base: what else was merged there counts as this change's", oneLine(s.q.Branch, 80)))
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+// nearness says, in the description of a source, where the baseline stands.
+func (c *candidate) nearness(mergeBase string, q BaselineQuery) string {
+	from := "the merge base " + short(mergeBase)
+	if mergeBase == q.HeadSHA { // a push to the branch itself
+		from = "the head"
+	}
+	switch {
+	case c.distance == 0:
+		return "merge base"
+	case c.distance == 1:
+		return "1 commit before " + from
+	case c.distance <= maxAncestors:
+		return fmt.Sprintf("%d commits before %s", c.distance, from)
+	}
+	return "newest of " + oneLine(q.Branch, 80)
+}
+
+// mergeBase is where the head left the branch.
+func (c *Client) mergeBase(ctx context.Context, q BaselineQuery) (string, error) {
+	comparison, _, err := c.api.Repositories.CompareCommits(ctx, c.owner, c.repo, q.Branch, q.HeadSHA, &github.ListOptions{PerPage: 1})
+	if err != nil {
+		return "", err
+	}
+	sha := comparison.GetMergeBaseCommit().GetSHA()
+	if !commit.MatchString(sha) {
+		return "", errors.New("GitHub names none: the histories may be unrelated")
+	}
+	return sha, nil
+}
+
+// next reads a page of the list. It returns the artifacts of the merge base, newest first, and keeps the others that a run
+// on the branch of this very repository left.
+func (s *search) next(ctx context.Context) (atMergeBase []candidate, err error) {
+	// The package has no filter by name.
+	address := fmt.Sprintf("repos/%s/%s/actions/artifacts?name=%s&per_page=%d&page=%d", s.c.owner, s.c.repo, url.QueryEscape(s.q.Artifact), perPage, s.page)
+	var list github.ArtifactList
+	req, err := s.c.api.NewRequest(http.MethodGet, address, nil)
+	if err == nil {
+		var resp *github.Response
+		if resp, err = s.c.api.Do(ctx, req, &list); err == nil {
+			s.page, s.pages = resp.NextPage, s.pages+1
+		}
+	}
+	if err != nil {
+		return nil, s.c.trouble("list artifacts", needArtifacts, err)
+	}
+	for _, a := range list.Artifacts {
+		run := a.GetWorkflowRun()
+		switch {
+		case a.GetName() != s.q.Artifact || a.GetExpired() || run.GetHeadBranch() != s.q.Branch:
+		case run.GetRepositoryID() == 0 || run.GetHeadRepositoryID() != run.GetRepositoryID(): // a fork's
+		case run.GetID() == s.c.run.ID || run.GetHeadSHA() == s.q.HeadSHA:
+		case s.mergeBase != "" && run.GetHeadSHA() == s.mergeBase:
+			atMergeBase = append(atMergeBase, candidate{a, 0})
+		default:
+			s.others = append(s.others, candidate{a, notAncestor})
+		}
+	}
+	sortCandidates(atMergeBase)
+	sortCandidates(s.others)
+	return atMergeBase, nil
+}
+
+// sortCandidates puts the nearest first and, among equals, the newest.
+func sortCandidates(all []candidate) {
+	slices.SortFunc(all, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(b.artifact.GetID(), a.artifact.GetID()))
+	})
+}
+
+// rank sorts the other candidates by how far before the merge base they are.
+func (s *search) rank(ctx context.Context) error {
+	list, _, err := s.c.api.Repositories.ListCommits(ctx, s.c.owner, s.c.repo, &github.CommitsListOptions{SHA: s.mergeBase, ListOptions: github.ListOptions{PerPage: maxAncestors + 1}})
+	if err != nil {
+		return s.c.trouble("list the commits before the merge base", "contents: read", err)
+	}
+	distance := map[string]int{}
+	for i, commit := range list {
+		if i <= maxAncestors {
+			distance[commit.GetSHA()] = i
+		}
+	}
+	for i := range s.others {
+		if d, ok := distance[s.others[i].artifact.GetWorkflowRun().GetHeadSHA()]; ok {
+			s.others[i].distance = d
+		}
+	}
+	sortCandidates(s.others)
+	return nil
+}
+
+// use checks the run that left an artifact, and fetches it.
+func (c *Client) use(ctx context.Context, a *github.Artifact) ([]File, error) {
+	id := a.GetWorkflowRun().GetID()
+	run, _, err := c.api.Actions.GetWorkflowRunByID(ctx, c.owner, c.repo, id)
+	if status(err) == http.StatusNotFound {
+		return nil, &unusable{id: a.GetID(), why: "its run is gone", untrusted: true}
+	}
+	if err != nil {
+		return nil, c.trouble(fmt.Sprintf("read run %d", id), needArtifacts, err)
+	}
+	if !slices.Contains(trustedEvents, run.GetEvent()) {
+		return nil, &unusable{id: a.GetID(), untrusted: true, why: fmt.Sprintf("run %d was started by %s, not by one of %s", id, oneLine(run.GetEvent(), 40), strings.Join(trustedEvents, ", "))}
+	}
+	if run.GetHeadSHA() != a.GetWorkflowRun().GetHeadSHA() || run.GetHeadBranch() != a.GetWorkflowRun().GetHeadBranch() {
+		return nil, &unusable{id: a.GetID(), untrusted: true, why: fmt.Sprintf("run %d and its artifact name different commits", id)}
+	}
+	return c.download(ctx, a)
+}

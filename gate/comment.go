@@ -1,0 +1,79 @@
+package gate
+
+import (
+	"fmt"
+
+	"github.com/nsys-llm/explain/diff"
+)
+
+// CommentLimit is the size of a comment's text in bytes that Upsert asks for first. GitHub takes 65,536 characters; bytes
+// are never fewer than characters, and the marker needs room.
+const CommentLimit = 60_000
+
+// Mode says when to comment.
+type Mode string
+
+// Modes. In every mode but never, a comment that is already there is brought up to date, so that a fixed pull request
+// does not keep a red comment.
+const (
+	Always    Mode = "always"
+	OnChange  Mode = "on-change"  // the first comment only when something changed, or the verdict is not pass
+	OnFailure Mode = "on-failure" // the first comment only when the verdict is fail or error
+	Never     Mode = "never"
+)
+
+// ParseMode reads a mode; "on-fail" is on-failure.
+func ParseMode(s string) (Mode, error) {
+	switch m := Mode(s); m {
+	case Always, OnChange, OnFailure, Never:
+		return m, nil
+	case "on-fail":
+		return OnFailure, nil
+	}
+	return "", fmt.Errorf("comment mode %q is not one of always, on-change, on-failure, never", s)
+}
+
+// Comment is what should stand on a pull request.
+type Comment struct {
+	Key     string // one comment for each key; see CleanKey
+	Mode    Mode
+	Verdict diff.Verdict
+	Changed bool  // something is improved, regressed, added or removed; only OnChange asks
+	Stamp   Stamp // of the run that made the numbers: Run.Stamp
+	// Body renders the text in at most limit bytes, without marker. It is asked for CommentLimit first, and once more for
+	// less where GitHub finds that too long.
+	Body func(limit int) string
+}
+
+// CommentAction says what became of a comment.
+type CommentAction string
+
+// What became of a comment.
+const (
+	CommentCreated   CommentAction = "created"
+	CommentUpdated   CommentAction = "updated"
+	CommentUnchanged CommentAction = "unchanged" // it says the same already
+	CommentSilent    CommentAction = "silent"    // the mode asks for none
+	CommentStale     CommentAction = "stale"     // a newer run has commented
+	CommentRefused   CommentAction = "refused"   // GitHub said no: Reason says what is missing
+)
+
+// Posted is the outcome of Upsert. There is no error: a comment never changes a verdict.
+type Posted struct {
+	Action CommentAction
+	ID     int64  // 0 where there is no comment
+	URL    string // of the comment; empty where there is none
+	Reason string // one line for the log and the summary; empty for created, updated and unchanged
+	Shrunk bool   // the text was rendered again, smaller
+}
+
+// opens says whether the mode wants a comment where there is none yet.
+func (w *Comment) opens() bool {
+	switch w.Mode {
+	case OnFailure:
+		return w.Verdict == diff.Fail || w.Verdict == diff.Error
+	case OnChange:
+		return w.Changed || w.Verdict != diff.Pass
+	}
+	return w.Mode != Never
+}

@@ -1,0 +1,160 @@
+package gate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// maxPayload bounds the payload of an event in bytes; GitHub sends none over 25 MB.
+const maxPayload = 32 << 20
+
+// payload is the part of an event that matters here. The rest is not read.
+type payload struct {
+	Action      string       `json:"action"`
+	Number      int          `json:"number"`
+	Ref         string       `json:"ref"`
+	Before      string       `json:"before"`
+	After       string       `json:"after"`
+	PullRequest *pullPayload `json:"pull_request"`
+	Repository  repoPayload  `json:"repository"`
+	Issue       *struct {
+		Number      int              `json:"number"`
+		PullRequest *json.RawMessage `json:"pull_request"`
+	} `json:"issue"`
+	MergeGroup *struct {
+		HeadSHA string `json:"head_sha"`
+		BaseSHA string `json:"base_sha"`
+		BaseRef string `json:"base_ref"`
+	} `json:"merge_group"`
+	WorkflowRun *struct {
+		ID             int64       `json:"id"`
+		RunAttempt     int         `json:"run_attempt"`
+		Event          string      `json:"event"`
+		HeadSHA        string      `json:"head_sha"`
+		HeadBranch     string      `json:"head_branch"`
+		HeadRepository repoPayload `json:"head_repository"`
+		Conclusion     string      `json:"conclusion"`
+		PullRequests   []struct {
+			Number int `json:"number"`
+		} `json:"pull_requests"`
+	} `json:"workflow_run"`
+}
+
+type pullPayload struct {
+	Number         int           `json:"number"`
+	MergeCommitSHA string        `json:"merge_commit_sha"`
+	Head           branchPayload `json:"head"`
+	Base           branchPayload `json:"base"`
+}
+
+type branchPayload struct {
+	SHA  string      `json:"sha"`
+	Ref  string      `json:"ref"`
+	Repo repoPayload `json:"repo"`
+}
+
+type repoPayload struct {
+	ID       int64  `json:"id"`
+	FullName string `json:"full_name"`
+}
+
+// readEvent fills in what the payload of the event says. Fields that are missing stay empty; fields that are there must
+// be what GitHub writes.
+func (r *Run) readEvent(from io.Reader) error {
+	b, err := io.ReadAll(io.LimitReader(from, maxPayload+1))
+	if err != nil {
+		return err
+	}
+	if len(b) > maxPayload {
+		return fmt.Errorf("is larger than %d bytes", maxPayload)
+	}
+	var p payload
+	if err := json.Unmarshal(b, &p); err != nil {
+		return fmt.Errorf("is not the JSON that GitHub writes: %w", err)
+	}
+	r.Action = p.Action
+	if w := p.WorkflowRun; w != nil {
+		t := &Trigger{RunID: w.ID, Attempt: w.RunAttempt, Event: w.Event, HeadSHA: w.HeadSHA, HeadRef: w.HeadBranch,
+			HeadRepo: w.HeadRepository.FullName, HeadRepoID: w.HeadRepository.ID, Conclusion: w.Conclusion}
+		for _, n := range w.PullRequests {
+			t.Numbers = append(t.Numbers, n.Number)
+		}
+		if t.Attempt == 0 {
+			t.Attempt = 1
+		}
+		if t.RunID < 1 || t.Attempt < 1 {
+			return errors.New("workflow_run has no id")
+		}
+		r.Trigger = t
+		return errors.Join(validCommits("workflow_run.head_sha", t.HeadSHA), validRepo("workflow_run.head_repository", t.HeadRepo))
+	}
+	if p.PullRequest != nil {
+		if r.Pull, err = p.PullRequest.pull(p.Number, p.Repository); err != nil {
+			return err
+		}
+		r.Number = r.Pull.Number
+		return nil
+	}
+	if i := p.Issue; i != nil && i.PullRequest != nil {
+		if r.Number = i.Number; i.Number < 1 {
+			return errors.New("issue has no number")
+		}
+		return nil
+	}
+	if m := p.MergeGroup; m != nil {
+		r.Push = &Push{Before: m.BaseSHA, After: m.HeadSHA, Ref: strings.TrimPrefix(m.BaseRef, "refs/heads/")}
+		return validCommits("merge_group", m.BaseSHA, m.HeadSHA)
+	}
+	if p.After != "" {
+		r.Push = &Push{Before: p.Before, After: p.After, Ref: strings.TrimPrefix(p.Ref, "refs/heads/")}
+		if strings.Trim(p.Before, "0") == "" { // a new branch has zeros before it
+			r.Push.Before = ""
+		}
+		return validCommits("push", r.Push.Before, r.Push.After)
+	}
+	return nil
+}
+
+// pull is the pull request of a payload. number and repo are those of the event, for what the pull request leaves out.
+func (p *pullPayload) pull(number int, repo repoPayload) (*Pull, error) {
+	out := &Pull{Number: p.Number, HeadSHA: p.Head.SHA, HeadRef: p.Head.Ref, HeadRepo: p.Head.Repo.FullName, HeadRepoID: p.Head.Repo.ID,
+		BaseSHA: p.Base.SHA, BaseRef: p.Base.Ref, MergeSHA: p.MergeCommitSHA}
+	if out.Number == 0 {
+		out.Number = number
+	}
+	if out.Number < 1 {
+		return nil, errors.New("pull_request has no number")
+	}
+	if p.Base.Repo != (repoPayload{}) {
+		repo = p.Base.Repo
+	}
+	out.Fork = !sameRepo(p.Head.Repo, repo)
+	return out, errors.Join(validCommits("pull_request", out.HeadSHA, out.BaseSHA, out.MergeSHA), validRepo("pull_request.head.repo", out.HeadRepo))
+}
+
+// sameRepo compares by id where both have one, else by name. What is not known is not the same.
+func sameRepo(a, b repoPayload) bool {
+	if a.ID != 0 && b.ID != 0 {
+		return a.ID == b.ID
+	}
+	return a.FullName != "" && strings.EqualFold(a.FullName, b.FullName)
+}
+
+func validCommits(what string, commits ...string) error {
+	for _, c := range commits {
+		if c != "" && !commit.MatchString(c) {
+			return fmt.Errorf("%s holds something that is not a commit", what)
+		}
+	}
+	return nil
+}
+
+func validRepo(what, name string) error {
+	if name != "" && !isRepository(name) {
+		return fmt.Errorf("%s is not owner/name", what)
+	}
+	return nil
+}

@@ -1,0 +1,50 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/go-github/v62/github"
+)
+
+// File reads a file of the repository at a ref, of at most limit bytes. The error is ErrNotFound where there is none.
+func (c *Client) File(ctx context.Context, name, ref string, limit int) ([]byte, error) {
+	name = path.Clean(filepath.ToSlash(name))
+	shown := oneLine(name, 120) + " at " + oneLine(short(ref), 40)
+	if !filepath.IsLocal(name) || name == "." || strings.Contains(name, "..") {
+		return nil, fmt.Errorf("%q is not a path inside the repository", oneLine(name, 120))
+	}
+	file, folder, _, err := c.api.Repositories.GetContents(ctx, c.owner, c.repo, name, &github.RepositoryContentGetOptions{Ref: ref})
+	switch {
+	case status(err) == http.StatusNotFound:
+		return nil, fmt.Errorf("%w: %s (or the job lacks `permissions: contents: read`)", ErrNotFound, shown)
+	case err != nil:
+		return nil, c.trouble("read "+shown, "contents: read", err)
+	case folder != nil || file.GetType() != "file":
+		return nil, fmt.Errorf("%s is not a file", shown)
+	case file.GetSize() > limit:
+		return nil, fmt.Errorf("%s has %d bytes, more than %d", shown, file.GetSize(), limit)
+	}
+	if file.GetEncoding() == "none" { // over 1 MB GitHub leaves the text out
+		b, _, err := c.api.Git.GetBlobRaw(ctx, c.owner, c.repo, file.GetSHA())
+		if err != nil {
+			return nil, c.trouble("read "+shown, "contents: read", err)
+		}
+		if len(b) > limit {
+			return nil, fmt.Errorf("%s has %d bytes, more than %d", shown, len(b), limit)
+		}
+		return b, nil
+	}
+	text, err := file.GetContent()
+	if err != nil {
+		return nil, fmt.Errorf("%s: GitHub's answer cannot be read: %w", shown, err)
+	}
+	if len(text) > limit {
+		return nil, fmt.Errorf("%s has %d bytes, more than %d", shown, len(text), limit)
+	}
+	return []byte(text), nil
+}

@@ -1,0 +1,325 @@
+package gatetest
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// GitHub takes comments of at most so many characters.
+const maxComment = 65536
+
+// object is an object of JSON that is written and never read.
+type object map[string]interface{}
+
+// api are the routes of the repository, each with the permission that it needs.
+func (s *Server) api() *http.ServeMux {
+	mux := http.NewServeMux()
+	repo := s.state.Prefix + "/repos/" + s.state.Repository
+	for _, r := range []struct {
+		pattern, needs string
+		handle         http.HandlerFunc
+	}{
+		{"GET " + repo + "/issues/{number}/comments", "pull-requests: read", s.listComments},
+		{"POST " + repo + "/issues/{number}/comments", "pull-requests: write", s.createComment},
+		{"PATCH " + repo + "/issues/comments/{id}", "pull-requests: write", s.editComment},
+		{"DELETE " + repo + "/issues/comments/{id}", "pull-requests: write", s.deleteComment},
+		{"GET " + repo + "/issues/{number}/labels", "pull-requests: read", s.listLabels},
+		{"GET " + repo + "/issues/{number}/events", "issues: read", s.listEvents},
+		{"GET " + repo + "/pulls", "pull-requests: read", s.listPulls},
+		{"GET " + repo + "/pulls/{number}", "pull-requests: read", s.getPull},
+		{"GET " + repo + "/actions/artifacts", "actions: read", s.listArtifacts},
+		{"GET " + repo + "/actions/artifacts/{id}/zip", "actions: read", s.downloadArtifact},
+		{"GET " + repo + "/actions/runs/{run}", "actions: read", s.getRun},
+		{"GET " + repo + "/actions/runs/{run}/artifacts", "actions: read", s.listArtifacts},
+		{"GET " + repo + "/commits", "contents: read", s.listCommits},
+		{"GET " + repo + "/compare/{pair}", "contents: read", s.compare},
+		{"GET " + repo + "/contents/{path...}", "contents: read", s.contents},
+		{"GET " + repo + "/git/blobs/{sha}", "contents: read", s.blob},
+		{"POST " + repo + "/statuses/{sha}", "statuses: write", s.createStatus},
+		{"POST " + strings.TrimSuffix(s.state.Prefix, "/v3") + "/graphql", "graphql", s.viewer},
+		{"GET " + s.state.Prefix + "/user", "", s.user},
+		{"GET /_storage/{id}", "", s.storage},
+	} {
+		mux.HandleFunc(r.pattern, func(w http.ResponseWriter, req *http.Request) {
+			if slices.Contains(s.state.Denied, r.needs) {
+				fail(w, http.StatusForbidden, "Resource not accessible by integration")
+				return
+			}
+			r.handle(w, req)
+		})
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { fail(w, http.StatusNotFound, "Not Found") })
+	return mux
+}
+
+func write(w http.ResponseWriter, status int, v interface{}) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // these are our own types
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(status)
+	w.Write(b)
+}
+
+func fail(w http.ResponseWriter, status int, message string) {
+	write(w, status, object{"message": message, "documentation_url": "https://docs.github.com/rest"})
+}
+
+// page cuts the page out of a list that a request asks for, and links to the next and the last one.
+func page[T any](s *Server, w http.ResponseWriter, r *http.Request, all []T) []T {
+	q := r.URL.Query()
+	size, _ := strconv.Atoi(q.Get("per_page"))
+	if size < 1 || size > s.state.PageSize {
+		size = min(30, s.state.PageSize)
+		if q.Get("per_page") != "" {
+			size = s.state.PageSize
+		}
+	}
+	number, _ := strconv.Atoi(q.Get("page"))
+	number = max(number, 1)
+	last := max((len(all)+size-1)/size, 1)
+	if number < last {
+		link := func(to int, rel string) string {
+			q.Set("page", strconv.Itoa(to))
+			u := url.URL{Scheme: "http", Host: r.Host, Path: r.URL.Path, RawQuery: q.Encode()}
+			return "<" + u.String() + `>; rel="` + rel + `"`
+		}
+		w.Header().Set("Link", link(number+1, "next")+", "+link(last, "last"))
+	}
+	return all[min((number-1)*size, len(all)):min(number*size, len(all))]
+}
+
+func (s *Server) address(r *http.Request, rest string) string {
+	return "http://" + r.Host + rest
+}
+
+func pathNumber(r *http.Request, name string) int64 {
+	n, _ := strconv.ParseInt(r.PathValue(name), 10, 64)
+	return n
+}
+
+func (s *Server) comment(r *http.Request, c Comment) object {
+	return object{"id": c.ID, "body": c.Body, "user": c.Author,
+		"html_url": fmt.Sprintf("https://github.example/%s/pull/%d#issuecomment-%d", s.state.Repository, c.Number, c.ID)}
+}
+
+func (s *Server) listComments(w http.ResponseWriter, r *http.Request) {
+	var all []object
+	for _, c := range s.state.Comments {
+		if int64(c.Number) == pathNumber(r, "number") {
+			all = append(all, s.comment(r, c))
+		}
+	}
+	write(w, http.StatusOK, page(s, w, r, all))
+}
+
+// text reads the body of a comment; false where it was refused.
+func text(w http.ResponseWriter, r *http.Request) (string, bool) {
+	var in struct{ Body string }
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil || in.Body == "" {
+		fail(w, http.StatusBadRequest, "Problems parsing JSON")
+		return "", false
+	}
+	if utf8.RuneCountInString(in.Body) > maxComment {
+		write(w, http.StatusUnprocessableEntity, object{"message": "Validation Failed", "errors": []object{
+			{"resource": "IssueComment", "code": "unprocessable", "field": "data", "message": "Body is too long (maximum is 65536 characters)"}}})
+		return "", false
+	}
+	return in.Body, true
+}
+
+func (s *Server) createComment(w http.ResponseWriter, r *http.Request) {
+	if body, ok := text(w, r); ok {
+		c := s.addComment(Comment{Number: int(pathNumber(r, "number")), Body: body})
+		write(w, http.StatusCreated, s.comment(r, c))
+	}
+}
+
+func (s *Server) editComment(w http.ResponseWriter, r *http.Request) {
+	i := s.commentIndex(r)
+	if i < 0 {
+		fail(w, http.StatusNotFound, "Not Found")
+		return
+	}
+	if body, ok := text(w, r); ok {
+		s.state.Comments[i].Body = body
+		write(w, http.StatusOK, s.comment(r, s.state.Comments[i]))
+	}
+}
+
+func (s *Server) deleteComment(w http.ResponseWriter, r *http.Request) {
+	i := s.commentIndex(r)
+	if i < 0 {
+		fail(w, http.StatusNotFound, "Not Found")
+		return
+	}
+	s.state.Comments = slices.Delete(s.state.Comments, i, i+1)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (s *Server) commentIndex(r *http.Request) int {
+	return slices.IndexFunc(s.state.Comments, func(c Comment) bool { return c.ID == pathNumber(r, "id") })
+}
+
+// pull is the pull request that a path names; nil after an answer that it is not there.
+func (s *Server) pull(w http.ResponseWriter, r *http.Request) *Pull {
+	for i := range s.state.Pulls {
+		if int64(s.state.Pulls[i].Number) == pathNumber(r, "number") {
+			return &s.state.Pulls[i]
+		}
+	}
+	fail(w, http.StatusNotFound, "Not Found")
+	return nil
+}
+
+func (s *Server) listLabels(w http.ResponseWriter, r *http.Request) {
+	if p := s.pull(w, r); p != nil {
+		var all []object
+		for _, l := range p.Labels {
+			all = append(all, object{"name": l.Name})
+		}
+		write(w, http.StatusOK, page(s, w, r, all))
+	}
+}
+
+func (s *Server) listEvents(w http.ResponseWriter, r *http.Request) {
+	if p := s.pull(w, r); p != nil {
+		var all []object
+		for i, l := range p.Labels {
+			all = append(all, object{"event": "labeled", "label": object{"name": l.Name}, "actor": User{l.By, "User"}, "created_at": fmt.Sprintf("2026-01-01T00:00:%02dZ", i%60)})
+		}
+		write(w, http.StatusOK, page(s, w, r, all))
+	}
+}
+
+func (s *Server) pullObject(p *Pull) object {
+	owner, _, _ := strings.Cut(p.HeadRepo, "/")
+	return object{"number": p.Number, "state": p.State, "merge_commit_sha": p.MergeSHA,
+		"head": object{"sha": p.HeadSHA, "ref": p.HeadRef, "label": owner + ":" + p.HeadRef, "repo": object{"id": p.HeadRepoID, "full_name": p.HeadRepo}},
+		"base": object{"sha": p.BaseSHA, "ref": p.BaseRef, "repo": object{"id": s.state.RepositoryID, "full_name": s.state.Repository}}}
+}
+
+func (s *Server) getPull(w http.ResponseWriter, r *http.Request) {
+	if p := s.pull(w, r); p != nil {
+		write(w, http.StatusOK, s.pullObject(p))
+	}
+}
+
+// listPulls filters as GitHub does: by owner and branch of the head, which several forks can share, and not by commit.
+func (s *Server) listPulls(w http.ResponseWriter, r *http.Request) {
+	var all []object
+	for i := range s.state.Pulls {
+		p := &s.state.Pulls[i]
+		owner, _, _ := strings.Cut(p.HeadRepo, "/")
+		if head := r.URL.Query().Get("head"); p.State == "open" && (head == "" || head == owner+":"+p.HeadRef) {
+			all = append(all, s.pullObject(p))
+		}
+	}
+	write(w, http.StatusOK, page(s, w, r, all))
+}
+
+func (s *Server) listCommits(w http.ResponseWriter, r *http.Request) {
+	var all []object
+	for _, sha := range s.history(r.URL.Query().Get("sha")) {
+		all = append(all, object{"sha": sha})
+	}
+	write(w, http.StatusOK, page(s, w, r, all))
+}
+
+// history are a commit, or the tip of a branch, and what came before it.
+func (s *Server) history(ref string) []string {
+	if tip, ok := s.state.Branches[ref]; ok {
+		ref = tip
+	}
+	var out []string
+	for ref != "" && len(out) <= len(s.state.Commits) {
+		i := slices.IndexFunc(s.state.Commits, func(c Commit) bool { return c.SHA == ref })
+		if i < 0 {
+			break
+		}
+		out = append(out, ref)
+		ref = s.state.Commits[i].Parent
+	}
+	return out
+}
+
+func (s *Server) compare(w http.ResponseWriter, r *http.Request) {
+	base, head, _ := strings.Cut(r.PathValue("pair"), "...")
+	before := s.history(base)
+	for _, sha := range s.history(head) {
+		if slices.Contains(before, sha) {
+			write(w, http.StatusOK, object{"merge_base_commit": object{"sha": sha}, "commits": []object{}})
+			return
+		}
+	}
+	fail(w, http.StatusNotFound, "Not Found")
+}
+
+func (s *Server) contents(w http.ResponseWriter, r *http.Request) {
+	ref := r.URL.Query().Get("ref")
+	var inside []object
+	for i, f := range s.state.Files {
+		switch {
+		case f.Ref != ref && s.state.Branches[f.Ref] != ref:
+		case f.Path == r.PathValue("path"):
+			out := object{"type": "file", "size": len(f.Text), "path": f.Path, "sha": blobID(i), "encoding": "base64", "content": base64.StdEncoding.EncodeToString([]byte(f.Text))}
+			if len(f.Text) > 1<<20 {
+				out["encoding"], out["content"] = "none", ""
+			}
+			write(w, http.StatusOK, out)
+			return
+		case strings.HasPrefix(f.Path, r.PathValue("path")+"/"):
+			inside = append(inside, object{"type": "file", "path": f.Path})
+		}
+	}
+	if inside == nil {
+		fail(w, http.StatusNotFound, "Not Found")
+		return
+	}
+	write(w, http.StatusOK, inside)
+}
+
+// blobID stands for the hash of a file.
+func blobID(i int) string { return fmt.Sprintf("%040x", i) }
+
+func (s *Server) blob(w http.ResponseWriter, r *http.Request) {
+	for i, f := range s.state.Files {
+		if blobID(i) == r.PathValue("sha") {
+			w.Write([]byte(f.Text))
+			return
+		}
+	}
+	fail(w, http.StatusNotFound, "Not Found")
+}
+
+func (s *Server) createStatus(w http.ResponseWriter, r *http.Request) {
+	var in CommitStatus
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil || utf8.RuneCountInString(in.Description) > 140 {
+		fail(w, http.StatusUnprocessableEntity, "Validation Failed")
+		return
+	}
+	in.SHA = r.PathValue("sha")
+	s.statuses = append(s.statuses, in)
+	write(w, http.StatusCreated, in)
+}
+
+func (s *Server) viewer(w http.ResponseWriter, _ *http.Request) {
+	write(w, http.StatusOK, object{"data": object{"viewer": object{"login": s.state.User.Login}}})
+}
+
+// user answers for users only: an app's token is nobody.
+func (s *Server) user(w http.ResponseWriter, _ *http.Request) {
+	if s.state.User.Type == "Bot" {
+		fail(w, http.StatusForbidden, "Resource not accessible by integration")
+		return
+	}
+	write(w, http.StatusOK, s.state.User)
+}

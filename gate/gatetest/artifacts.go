@@ -1,0 +1,128 @@
+package gatetest
+
+import (
+	"archive/zip"
+	"bytes"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"net/http"
+	"slices"
+)
+
+// listArtifacts lists those of the repository, filtered by name, or those of one run; newest first.
+func (s *Server) listArtifacts(w http.ResponseWriter, r *http.Request) {
+	name, run := r.URL.Query().Get("name"), pathNumber(r, "run")
+	var all []object
+	for _, a := range slices.Backward(slices.SortedFunc(slices.Values(s.state.Artifacts), func(a, b Artifact) int { return int(a.ID - b.ID) })) {
+		if name != "" && a.Name != name || run != 0 && a.RunID != run {
+			continue
+		}
+		size := a.Size
+		if size == 0 {
+			size = int64(len(a.zip()))
+		}
+		out := object{"id": a.ID, "name": a.Name, "expired": a.Expired, "size_in_bytes": size}
+		if of := s.run(a.RunID); of != nil {
+			out["workflow_run"] = object{"id": of.ID, "repository_id": s.state.RepositoryID, "head_repository_id": of.HeadRepoID, "head_branch": of.HeadBranch, "head_sha": of.HeadSHA}
+		}
+		all = append(all, out)
+	}
+	write(w, http.StatusOK, object{"total_count": len(all), "artifacts": page(s, w, r, all)})
+}
+
+func (s *Server) run(id int64) *Run {
+	for i := range s.state.Runs {
+		if s.state.Runs[i].ID == id {
+			return &s.state.Runs[i]
+		}
+	}
+	return nil
+}
+
+func (s *Server) getRun(w http.ResponseWriter, r *http.Request) {
+	run := s.run(pathNumber(r, "run"))
+	if run == nil {
+		fail(w, http.StatusNotFound, "Not Found")
+		return
+	}
+	write(w, http.StatusOK, object{"id": run.ID, "event": run.Event, "head_sha": run.HeadSHA, "head_branch": run.HeadBranch, "head_repository": object{"id": run.HeadRepoID}})
+}
+
+func (s *Server) artifact(r *http.Request) *Artifact {
+	for i := range s.state.Artifacts {
+		if s.state.Artifacts[i].ID == pathNumber(r, "id") {
+			return &s.state.Artifacts[i]
+		}
+	}
+	return nil
+}
+
+// downloadArtifact answers with a signed address of a storage, as GitHub does.
+func (s *Server) downloadArtifact(w http.ResponseWriter, r *http.Request) {
+	a := s.artifact(r)
+	switch {
+	case a == nil:
+		fail(w, http.StatusNotFound, "Not Found")
+	case a.Expired:
+		fail(w, http.StatusGone, "Artifact has expired")
+	default:
+		w.Header().Set("Location", s.address(r, fmt.Sprintf("/_storage/%d?sig=secret-signature", a.ID)))
+		w.WriteHeader(http.StatusFound)
+	}
+}
+
+// storage refuses a request that carries GitHub's token, as GitHub's does.
+func (s *Server) storage(w http.ResponseWriter, r *http.Request) {
+	a := s.artifact(r)
+	switch {
+	case r.Header.Get("Authorization") != "":
+		http.Error(w, "InvalidAuthenticationInfo", http.StatusBadRequest)
+	case a == nil || r.URL.Query().Get("sig") != "secret-signature":
+		http.Error(w, "BlobNotFound", http.StatusNotFound)
+	default:
+		w.Write(a.zip())
+	}
+}
+
+// zip is what the storage has of an artifact.
+func (a *Artifact) zip() []byte {
+	if len(a.Raw) > 0 {
+		return a.Raw
+	}
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	add := func(name string, mode fs.FileMode, content io.Reader) {
+		h := &zip.FileHeader{Name: name, Method: zip.Deflate}
+		h.SetMode(mode)
+		f, err := z.CreateHeader(h)
+		if err == nil {
+			_, err = io.Copy(f, content)
+		}
+		if err != nil {
+			panic(err) // a buffer takes everything
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.Files)) {
+		add(name, 0o644, bytes.NewReader([]byte(a.Files[name])))
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.Links)) {
+		add(name, fs.ModeSymlink|0o777, bytes.NewReader([]byte(a.Links[name])))
+	}
+	if a.Bomb > 0 {
+		add("bomb.json", 0o644, io.LimitReader(zeros{}, a.Bomb))
+	}
+	if err := z.Close(); err != nil {
+		panic(err)
+	}
+	return b.Bytes()
+}
+
+// zeros never ends.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}

@@ -1,0 +1,84 @@
+package gatetest
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// ask sends one request to a server and returns status and body.
+func ask(t *testing.T, s http.Handler, method, target, token, body string) (int, string, http.Header) {
+	t.Helper()
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	b, err := io.ReadAll(w.Result().Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.Code, string(b), w.Header()
+}
+
+func TestReadScenario(t *testing.T) {
+	s, err := ReadScenario(strings.NewReader(`{"repository":"a/b","pulls":[{"number":1,"labels":[{"name":"x"}]}],"steps":[{"add_labels":{"1":"y"},"status":503,"done":true}]}`))
+	if err != nil || s.Pulls[0].Labels[0].Name != "x" || s.Steps[0].AddLabels[1] != "y" || !s.Steps[0].Done {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if _, err := ReadScenario(strings.NewReader(`{"pull":[]}`)); err == nil || !strings.Contains(err.Error(), `"pull"`) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestHurts: the server refuses what GitHub refuses.
+func TestHurts(t *testing.T) {
+	s := New(Scenario{Token: "t", Denied: []string{"contents: read"}, PageSize: 1, Comments: []Comment{{Number: 1, Body: "a"}, {Number: 1, Body: "b"}}})
+	comments := "/repos/octo/llm/issues/1/comments"
+	for _, c := range []struct {
+		method, target, token, body string
+		want                        int
+	}{
+		{"GET", comments, "", "", 401}, {"GET", comments, "wrong", "", 401}, {"GET", comments, "t", "", 200},
+		{"GET", "/repos/octo/other/issues/1/comments", "t", "", 404}, {"GET", "/repos/octo/llm/commits", "t", "", 403},
+		{"POST", comments, "t", `{"body":"` + strings.Repeat("é", maxComment) + `"}`, 201}, {"POST", comments, "t", `{"body":"` + strings.Repeat("é", maxComment+1) + `"}`, 422},
+		{"POST", comments, "t", `{}`, 400}, {"DELETE", "/repos/octo/llm/issues/comments/99", "t", "", 404}, {"GET", "/user", "t", "", 403},
+		{"GET", "/_storage/1?sig=secret-signature", "", "", 404}, {"GET", "/_storage/1?sig=secret-signature", "t", "", 400},
+	} {
+		if got, body, _ := ask(t, s, c.method, c.target, c.token, c.body); got != c.want {
+			t.Errorf("%s %s: %d %s, want %d", c.method, c.target, got, body, c.want)
+		}
+	}
+	_, _, h := ask(t, s, "GET", comments+"?per_page=100", "t", "")
+	if l := h.Get("Link"); !strings.Contains(l, `page=2&per_page=100>; rel="next"`) || !strings.Contains(l, `page=3&per_page=100>; rel="last"`) {
+		t.Errorf("link %q", l)
+	}
+}
+
+// TestControl: tests of other processes read what was asked, and begin again.
+func TestControl(t *testing.T) {
+	s := New(Scenario{})
+	ask(t, s, "POST", "/repos/octo/llm/issues/1/comments", "t", `{"body":"hello"}`)
+	ask(t, s, "POST", "/repos/octo/llm/statuses/abc", "t", `{"state":"success","context":"explain"}`)
+	for what, want := range map[string]string{
+		"transcript": "POST /repos/octo/llm/issues/1/comments → 201\n    hello\nPOST /repos/octo/llm/statuses/abc → 201\n    success explain\n",
+		"comments":   `[{"id":1000,"number":1,"author":{"login":"github-actions[bot]","type":"Bot"},"body":"hello"}]`,
+		"statuses":   `[{"sha":"abc","state":"success","context":"explain","description":"","target_url":""}]`,
+	} {
+		if _, got, _ := ask(t, s, "GET", "/_gatetest/"+what, "", ""); got != want {
+			t.Errorf("%s: %q, want %q", what, got, want)
+		}
+	}
+	if code, _, _ := ask(t, s, "POST", "/_gatetest/scenario", "", `{"nonsense":1}`); code != 400 {
+		t.Errorf("a bad scenario is answered with %d", code)
+	}
+	if code, _, _ := ask(t, s, "POST", "/_gatetest/scenario", "", `{"repository":"a/b"}`); code != 200 || len(s.Requests()) != 0 || len(s.Comments()) != 0 {
+		t.Errorf("a new scenario is answered with %d, and keeps %d requests", code, len(s.Requests()))
+	}
+	if code, _, _ := ask(t, s, "GET", "/_gatetest/other", "", ""); code != 404 {
+		t.Errorf("answered with %d", code)
+	}
+}

@@ -1,0 +1,159 @@
+package gate
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"github.com/sethvargo/go-githubactions"
+)
+
+const (
+	// SummaryLimit is the size of a step summary in bytes: over 1 MiB GitHub drops it whole.
+	SummaryLimit = 900_000
+	// maxAnnotations of a step: they have no source line, and a list of them says less than the summary.
+	maxAnnotations = 3
+	maxOutput      = 4096 // bytes of an output's value
+)
+
+// Log writes what the runner reads: workflow commands on standard output, and the files of GITHUB_OUTPUT and
+// GITHUB_STEP_SUMMARY. Outside of GitHub Actions it writes nothing: a mask would print the very secret, and a file that is
+// not set cannot be written.
+type Log struct {
+	action      *githubactions.Action
+	getenv      func(string) string
+	annotations int
+}
+
+// NewLog writes commands to w, which must be the standard output of the step.
+func NewLog(w io.Writer, getenv func(string) string) *Log {
+	return &Log{action: githubactions.New(githubactions.WithWriter(w), githubactions.WithGetenv(getenv)), getenv: getenv}
+}
+
+// Mask asks the runner to hide a secret in everything that follows. Call it before anything else.
+func (l *Log) Mask(secret string) error {
+	if secret == "" || !l.inActions() {
+		return nil
+	}
+	return guard(func() { l.action.AddMask(secret) })
+}
+
+func (l *Log) inActions() bool { return l.getenv("GITHUB_ACTIONS") == "true" }
+
+var outputName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,60}$`)
+
+// Output sets an output of the step. A name or value with a newline or another control character is refused, since a
+// value with a newline could set other outputs. Callers pass verdicts, numbers, paths, commits; never a kernel or range
+// name.
+func (l *Log) Output(name, value string) error {
+	if !outputName.MatchString(name) {
+		return fmt.Errorf("output name %q is not of lower-case letters, digits, - and _", name)
+	}
+	if len(value) > maxOutput || strings.ContainsFunc(value, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return fmt.Errorf("output %s is longer than %d bytes, or holds a newline or another character that is not printable: it is not set", name, maxOutput)
+	}
+	if _, err := l.appendable("GITHUB_OUTPUT"); err != nil || l.getenv("GITHUB_OUTPUT") == "" {
+		return err
+	}
+	return guard(func() { l.action.SetOutput(name, value) })
+}
+
+// Summary appends markdown to the step's summary. More than SummaryLimit in all is refused: render it smaller.
+func (l *Log) Summary(markdown string) error {
+	size, err := l.appendable("GITHUB_STEP_SUMMARY")
+	if err != nil || l.getenv("GITHUB_STEP_SUMMARY") == "" {
+		return err
+	}
+	if size+int64(len(markdown)) > SummaryLimit {
+		return fmt.Errorf("the step's summary would have %d bytes, more than the %d that GitHub shows for sure", size+int64(len(markdown)), SummaryLimit)
+	}
+	return guard(func() { l.action.AddStepSummary(markdown) })
+}
+
+// appendable checks a file that the runner named, which the package would panic at, and says how large it is.
+func (l *Log) appendable(variable string) (size int64, err error) {
+	path := l.getenv(variable)
+	if path == "" {
+		return 0, nil
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", variable, err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", variable, err)
+	}
+	return info.Size(), nil
+}
+
+// Level of an annotation.
+type Level string
+
+// Levels.
+const (
+	Notice  Level = "notice"
+	Warning Level = "warning"
+	Failure Level = "error"
+)
+
+// Annotate writes an annotation, the first three of them; it says whether it did. Title and text are one line each,
+// escaped for the runner, cut at 200 and 1,000 characters. Every line that a runner reads reaches its log, so that names
+// out of a capture belong in no annotation.
+func (l *Log) Annotate(level Level, title, text string) bool {
+	if l.annotations == maxAnnotations || !l.inActions() {
+		return false
+	}
+	l.annotations++
+	a := l.action.WithFieldsMap(map[string]string{"title": oneLine(title, 200)})
+	text = oneLine(text, 1000)
+	return guard(func() {
+		switch level {
+		case Failure:
+			a.Errorf("%s", text)
+		case Warning:
+			a.Warningf("%s", text)
+		default:
+			a.Noticef("%s", text)
+		}
+	}) == nil
+}
+
+// guard turns the package's panics, which it has where writing fails, into errors.
+func guard(write func()) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			if err, _ = p.(error); err == nil {
+				err = fmt.Errorf("%v", p)
+			}
+			err = fmt.Errorf("GitHub's runner: %w", err)
+		}
+	}()
+	write()
+	return nil
+}
+
+// Defuse makes text safe to print where the runner reads: no line of it is taken for a workflow command. The runner looks
+// behind blanks for "::", and anywhere in a line for "##[".
+func Defuse(text string) string {
+	text = strings.ReplaceAll(text, "##[", "## [")
+	var b strings.Builder
+	for text != "" {
+		end := strings.IndexAny(text, "\r\n") + 1
+		if end == 0 {
+			end = len(text)
+		}
+		line := text[:end]
+		start := strings.TrimLeftFunc(line, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) })
+		if rest, ok := strings.CutPrefix(start, "::"); ok {
+			line = line[:len(line)-len(start)] + ": :" + rest
+		}
+		b.WriteString(line)
+		text = text[end:]
+	}
+	return b.String()
+}

@@ -1,0 +1,87 @@
+package gate
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// maxKey bounds a comment key in bytes.
+const maxKey = 80
+
+// marker is the last line of a comment of ours, which nobody sees: what it is about and which run wrote it.
+type marker struct {
+	key   string
+	stamp Stamp
+}
+
+// The numbers have at most 18 digits, so that they always fit.
+var markerLine = regexp.MustCompile(`^<!-- explain:v1:key=([A-Za-z0-9._-]{1,80}) head=([0-9a-f]{40}|[0-9a-f]{64}|-) run=([0-9]{1,18}) attempt=([0-9]{1,9}) -->$`)
+
+func (m marker) String() string {
+	head := m.stamp.HeadSHA
+	if !commit.MatchString(head) {
+		head = "-"
+	}
+	return fmt.Sprintf("<!-- explain:v1:key=%s head=%s run=%d attempt=%d -->", CleanKey(m.key), head, max(m.stamp.RunID, 0), max(m.stamp.Attempt, 0))
+}
+
+// sign puts the marker below a text.
+func (m marker) sign(text string) string {
+	return strings.TrimRight(text, " \r\n") + "\n\n" + m.String()
+}
+
+// readMarker splits a comment into its text and its marker. Only a last line counts: text above it may quote anything.
+func readMarker(body string) (text string, m marker, ok bool) {
+	body = strings.TrimRight(strings.ReplaceAll(body, "\r\n", "\n"), " \n")
+	cut := strings.LastIndexByte(body, '\n') + 1
+	f := markerLine.FindStringSubmatch(body[cut:])
+	if f == nil || CleanKey(f[1]) != f[1] {
+		return "", marker{}, false
+	}
+	m.key = f[1]
+	if f[2] != "-" {
+		m.stamp.HeadSHA = f[2]
+	}
+	run, err := strconv.ParseInt(f[3], 10, 64)
+	attempt, err2 := strconv.Atoi(f[4])
+	if err != nil || err2 != nil {
+		return "", marker{}, false
+	}
+	m.stamp.RunID, m.stamp.Attempt = run, attempt
+	return strings.TrimRight(body[:cut], " \n"), m, true
+}
+
+// CleanKey makes a comment key of any text: letters, digits, dot, underscore and single dashes, at most 80 bytes. Keys
+// that had to be changed end in a short hash, so that two never become one. An empty key is "explain".
+func CleanKey(s string) string {
+	if s == "" {
+		return "explain"
+	}
+	var b strings.Builder
+	for _, r := range s {
+		allowed := r == '.' || r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+		switch {
+		case allowed:
+			b.WriteRune(r)
+		case !strings.HasSuffix(b.String(), "-"): // two dashes would end the HTML comment that the marker is
+			b.WriteByte('-')
+		}
+	}
+	clean := strings.Trim(b.String(), "-")
+	if clean == s && len(s) <= maxKey {
+		return s
+	}
+	sum := sha256.Sum256([]byte(s))
+	hash := hex.EncodeToString(sum[:4])
+	if len(clean) > maxKey-len(hash)-1 {
+		clean = strings.TrimRight(clean[:maxKey-len(hash)-1], "-")
+	}
+	if clean == "" {
+		return "explain-" + hash
+	}
+	return clean + "-" + hash
+}

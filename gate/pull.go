@@ -1,0 +1,109 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/go-github/v62/github"
+)
+
+// Errors of FindPull, File and RunArtifact; the text says more.
+var (
+	ErrNoPull    = errors.New("no open pull request")
+	ErrHeadMoved = errors.New("the pull request has moved on")
+	ErrNotFound  = errors.New("not found")
+)
+
+const needPulls = "pull-requests: read"
+
+// Pull reads a pull request as it is now.
+func (c *Client) Pull(ctx context.Context, number int) (*Pull, error) {
+	p, _, err := c.api.PullRequests.Get(ctx, c.owner, c.repo, number)
+	if err != nil {
+		return nil, c.trouble(fmt.Sprintf("read #%d", number), needPulls, err)
+	}
+	return livePull(p)
+}
+
+// livePull checks what the API says as a payload is checked.
+func livePull(p *github.PullRequest) (*Pull, error) {
+	branch := func(b *github.PullRequestBranch) branchPayload {
+		return branchPayload{SHA: b.GetSHA(), Ref: b.GetRef(), Repo: repoPayload{ID: b.GetRepo().GetID(), FullName: b.GetRepo().GetFullName()}}
+	}
+	in := pullPayload{Number: p.GetNumber(), MergeCommitSHA: p.GetMergeCommitSHA(), Head: branch(p.GetHead()), Base: branch(p.GetBase())}
+	return in.pull(p.GetNumber(), repoPayload{})
+}
+
+// FindPull finds the open pull request that a run was for, by head repository, branch and commit: the payload of
+// workflow_run names none for forks. The error is ErrNoPull where there is none, ErrHeadMoved where its head is another
+// commit by now. number, when not 0, picks one of several with the same head; it cannot pick any other.
+func (c *Client) FindPull(ctx context.Context, t Trigger, number int) (*Pull, error) {
+	owner, _, ok := strings.Cut(t.HeadRepo, "/")
+	if !ok || t.HeadRef == "" || !commit.MatchString(t.HeadSHA) {
+		return nil, fmt.Errorf("%w: the run names no head (was the fork deleted?)", ErrNoPull)
+	}
+	var match []*Pull
+	moved := 0
+	options := &github.PullRequestListOptions{State: "open", Head: owner + ":" + t.HeadRef, ListOptions: github.ListOptions{PerPage: perPage}}
+	for n := 0; n < maxPages; n++ {
+		list, resp, err := c.api.PullRequests.List(ctx, c.owner, c.repo, options)
+		if err != nil {
+			return nil, c.trouble("list pull requests", needPulls, err)
+		}
+		for _, p := range list {
+			pull, err := livePull(p)
+			if err != nil || pull.HeadRef != t.HeadRef || !sameRepo(repoPayload{pull.HeadRepoID, pull.HeadRepo}, repoPayload{t.HeadRepoID, t.HeadRepo}) {
+				continue
+			}
+			switch {
+			case pull.HeadSHA == t.HeadSHA:
+				match = append(match, pull)
+			case number == 0 || number == pull.Number:
+				moved = pull.Number
+			}
+		}
+		if options.Page = resp.NextPage; options.Page == 0 {
+			break
+		}
+	}
+	if number == 0 && len(match) > 1 {
+		return nil, fmt.Errorf("#%d and #%d have the same head %s: say which one", match[0].Number, match[1].Number, short(t.HeadSHA))
+	}
+	for _, p := range match {
+		if number == 0 || p.Number == number {
+			return p, nil
+		}
+	}
+	if moved != 0 {
+		return nil, fmt.Errorf("%w: the head of #%d is not %s any more, a newer run will comment", ErrHeadMoved, moved, short(t.HeadSHA))
+	}
+	return nil, fmt.Errorf("%w with head %s of %s", ErrNoPull, short(t.HeadSHA), oneLine(t.HeadRepo, 200))
+}
+
+const needStatuses = "statuses: write"
+
+// Status of a commit.
+type Status struct {
+	SHA     string
+	OK      bool   // success, else failure
+	Context string // name of the check, "explain" say
+	Text    string // at most 140 characters, no kernel or range name
+	URL     string
+}
+
+// Status sets the commit status of a head, for workflow_run, whose own check is not on the pull request. It returns why
+// it could not, or "" when it could.
+func (c *Client) Status(ctx context.Context, s Status) string {
+	state := "failure"
+	if s.OK {
+		state = "success"
+	}
+	wanted := &github.RepoStatus{State: &state, Context: github.String(oneLine(s.Context, 100)), Description: github.String(oneLine(s.Text, 139)), TargetURL: github.String(s.URL)}
+	// Setting it twice is the same as once.
+	if _, _, err := c.api.Repositories.CreateStatus(repeatable(ctx), c.owner, c.repo, s.SHA, wanted); err != nil {
+		return c.trouble("set the status of "+short(s.SHA), needStatuses, err).Error()
+	}
+	return ""
+}

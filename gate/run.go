@@ -1,0 +1,196 @@
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// ErrNotInActions says that this process is no step of a GitHub Actions workflow.
+var ErrNotInActions = errors.New("not in GitHub Actions (GITHUB_ACTIONS is not true): pass the files of both sides, nothing is fetched or posted")
+
+// Run is the workflow run that this process is a step of.
+type Run struct {
+	APIURL     string // GITHUB_API_URL, without a trailing slash: https://api.github.com, https://ghe.example.com/api/v3, http://127.0.0.1:8080
+	ServerURL  string // GITHUB_SERVER_URL
+	Repository string // owner/name
+	Event      string // pull_request, push, workflow_run, …
+	Action     string // opened, synchronize, labeled, …; empty where the event has none
+	Workflow   string // its name, free text of the repository's owner
+	Job        string // its id
+	Workspace  string // folder of the checkout
+	SHA        string // GITHUB_SHA: the merge commit on pull_request, not the head
+	Ref        string // GITHUB_REF
+	ID         int64
+	Attempt    int
+
+	Number  int      // of the pull request the event is about; 0 where there is none
+	Pull    *Pull    // as the payload has it; nil where the payload has no more than a number
+	Trigger *Trigger // on workflow_run: the run that has finished
+	Push    *Push    // on push and merge_group
+}
+
+// Pull is a pull request at one moment.
+type Pull struct {
+	Number     int
+	HeadSHA    string
+	HeadRef    string // branch name: free text of its author
+	HeadRepo   string // owner/name; empty when the fork was deleted
+	HeadRepoID int64
+	BaseSHA    string // tip of the base branch at that moment, not the merge base
+	BaseRef    string
+	MergeSHA   string // test merge commit; empty while GitHub has not made one
+	Fork       bool   // the head is another repository, or one that was deleted
+}
+
+// Trigger is the run that started a workflow_run.
+type Trigger struct {
+	RunID      int64
+	Attempt    int
+	Event      string // event of that run: the fork pattern wants pull_request
+	HeadSHA    string
+	HeadRef    string
+	HeadRepo   string // owner/name
+	HeadRepoID int64
+	Conclusion string // success, failure, …
+	Numbers    []int  // its pull requests; GitHub leaves it empty for forks
+}
+
+// Push is what a push to a branch or a merge group brings.
+type Push struct {
+	Before string // tip before it; empty for a new branch
+	After  string
+	Ref    string // branch name, without refs/heads/
+}
+
+// Stamp says which run made the numbers of a comment. A comment never goes back to an older one.
+type Stamp struct {
+	HeadSHA string // empty where unknown
+	RunID   int64
+	Attempt int
+}
+
+// ReadRun reads the GITHUB_* variables and the payload of the event. Outside of GitHub Actions the error is
+// [ErrNotInActions]; a variable or payload that is not what GitHub writes is an error that names it.
+func ReadRun(getenv func(string) string) (*Run, error) {
+	if getenv("GITHUB_ACTIONS") != "true" {
+		return nil, ErrNotInActions
+	}
+	r := &Run{
+		APIURL: strings.TrimSuffix(getenv("GITHUB_API_URL"), "/"), ServerURL: strings.TrimSuffix(getenv("GITHUB_SERVER_URL"), "/"),
+		Repository: getenv("GITHUB_REPOSITORY"), Event: getenv("GITHUB_EVENT_NAME"), Workflow: getenv("GITHUB_WORKFLOW"),
+		Job: getenv("GITHUB_JOB"), Workspace: getenv("GITHUB_WORKSPACE"), SHA: getenv("GITHUB_SHA"), Ref: getenv("GITHUB_REF"),
+	}
+	if r.APIURL == "" {
+		r.APIURL = "https://api.github.com"
+	}
+	if r.ServerURL == "" {
+		r.ServerURL = "https://github.com"
+	}
+	for name, value := range map[string]string{"GITHUB_API_URL": r.APIURL, "GITHUB_SERVER_URL": r.ServerURL} {
+		if _, err := parseBase(value); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if !isRepository(r.Repository) {
+		return nil, errors.New("GITHUB_REPOSITORY is not owner/name")
+	}
+	if r.SHA != "" && !commit.MatchString(r.SHA) {
+		return nil, errors.New("GITHUB_SHA is not a commit")
+	}
+	var err error
+	if r.ID, err = strconv.ParseInt(getenv("GITHUB_RUN_ID"), 10, 64); err != nil || r.ID < 1 {
+		return nil, errors.New("GITHUB_RUN_ID is not a positive number")
+	}
+	r.Attempt = 1
+	if a := getenv("GITHUB_RUN_ATTEMPT"); a != "" {
+		if r.Attempt, err = strconv.Atoi(a); err != nil || r.Attempt < 1 {
+			return nil, errors.New("GITHUB_RUN_ATTEMPT is not a positive number")
+		}
+	}
+	if path := getenv("GITHUB_EVENT_PATH"); path != "" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, fmt.Errorf("GITHUB_EVENT_PATH: %w", err)
+		}
+		defer f.Close()
+		if err := r.readEvent(f); err != nil {
+			return nil, fmt.Errorf("payload of the event %s: %w", oneLine(r.Event, 40), err)
+		}
+	}
+	if m := pullRef.FindStringSubmatch(r.Ref); r.Number == 0 && m != nil {
+		r.Number, _ = strconv.Atoi(m[1]) // a number of at most nine digits
+	}
+	return r, nil
+}
+
+// What GitHub writes; everything else is refused before it reaches an address.
+var (
+	commit  = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+	pullRef = regexp.MustCompile(`^refs/pull/([0-9]{1,9})/(merge|head)$`)
+)
+
+// isRepository says whether s is owner/name as GitHub allows them: nothing that could change the path of an address.
+func isRepository(s string) bool {
+	owner, name, ok := strings.Cut(s, "/")
+	plain := func(r rune) bool {
+		return r < 0x80 && (r == '.' || r == '_' || r == '-' || '0' <= r && r <= '9' || 'a' <= r|0x20 && r|0x20 <= 'z')
+	}
+	for _, part := range []string{owner, name} {
+		if strings.Trim(part, ".") == "" || len(part) > 100 || strings.TrimLeftFunc(part, plain) != "" {
+			return false
+		}
+	}
+	return ok
+}
+
+// parseBase parses the address of an API or a server, without a slash at its end. Errors do not repeat it, since it could
+// hold a password.
+func parseBase(s string) (*url.URL, error) {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return nil, errors.New("is not an http or https address")
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return nil, errors.New("must not hold credentials, a query or a fragment: pass the token by itself")
+	}
+	return u, nil
+}
+
+// Stamp of the numbers: of the triggering run on workflow_run, else of this one.
+func (r *Run) Stamp() Stamp {
+	if t := r.Trigger; t != nil {
+		return Stamp{HeadSHA: t.HeadSHA, RunID: t.RunID, Attempt: t.Attempt}
+	}
+	return Stamp{HeadSHA: r.HeadSHA(), RunID: r.ID, Attempt: r.Attempt}
+}
+
+// HeadSHA is the commit that was measured: the pull request's head, the triggering run's, or the pushed one. It is empty
+// where the event names a pull request by number only: read it with [Client.Pull].
+func (r *Run) HeadSHA() string {
+	switch {
+	case r.Pull != nil:
+		return r.Pull.HeadSHA
+	case r.Trigger != nil:
+		return r.Trigger.HeadSHA
+	case r.Number != 0:
+		return ""
+	case r.Push != nil && r.Push.After != "":
+		return r.Push.After
+	}
+	return r.SHA
+}
+
+// URL is the page of the run, for the footer of a comment.
+func (r *Run) URL() string {
+	return r.ServerURL + "/" + r.Repository + "/actions/runs/" + strconv.FormatInt(r.Stamp().RunID, 10)
+}
+
+// newer says whether s was made by a later run than o: run ids of a repository only grow.
+func (s Stamp) newer(o Stamp) bool {
+	return s.RunID > o.RunID || s.RunID == o.RunID && s.Attempt > o.Attempt
+}

@@ -1,0 +1,150 @@
+package gate
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// maxFolders bounds how many folders of the workspace are looked into for a checkout.
+const maxFolders = 500
+
+// CheckTrusted refuses to work beside code of a stranger with a token that can write: on pull_request_target a checkout of
+// anything that is not the base branch, on workflow_run a checkout of a fork's commit. It looks at the workspace and the
+// folders right below it. The error says what to do instead. It is nil for every other event.
+//
+// The workspace itself must show that it is the base; a folder below it may be any other repository, and is refused where
+// it is the head of the pull request or its merge commit.
+func (r *Run) CheckTrusted() error {
+	var theirs []string
+	switch {
+	case r.Event == "pull_request_target" && r.Pull != nil:
+		theirs = []string{r.Pull.HeadSHA, r.Pull.MergeSHA}
+	case r.Event == "pull_request_target":
+		return errors.New("pull_request_target without a pull request in its payload: it cannot be told whether the checkout is the base branch's")
+	case r.Event == "workflow_run" && r.Trigger != nil && !strings.EqualFold(r.Trigger.HeadRepo, r.Repository):
+		theirs = []string{r.Trigger.HeadSHA}
+	default:
+		return nil
+	}
+	if r.Workspace == "" {
+		return nil
+	}
+	if head, found := checkedOut(r.Workspace); found {
+		isBase := head != "" && (head == r.SHA || r.Pull != nil && head == r.Pull.BaseSHA)
+		if among(head, theirs) || r.Event == "pull_request_target" && !isBase {
+			return r.untrusted("the workspace")
+		}
+	}
+	folders, err := os.Open(r.Workspace)
+	if err != nil {
+		return nil // no workspace, no checkout
+	}
+	defer folders.Close()
+	entries, err := folders.ReadDir(maxFolders)
+	if err != nil && err != io.EOF {
+		return fmt.Errorf("cannot look for checkouts in the workspace: %w", err)
+	}
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		if head, found := checkedOut(filepath.Join(r.Workspace, e.Name())); found && among(head, theirs) {
+			return r.untrusted("a folder of the workspace")
+		}
+	}
+	return nil
+}
+
+func among(head string, commits []string) bool {
+	for _, c := range commits {
+		if c != "" && c == head {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *Run) untrusted(where string) error {
+	return fmt.Errorf("refused: %s runs with a token that can write, and %s is a checkout of the pull request (or cannot be told from one), "+
+		"so its author's code can use that token; gate on pull_request instead, and comment for forks from a second workflow on workflow_run (explain comment) that checks nothing out", r.Event, where)
+}
+
+// checkedOut is the commit that a folder has checked out, and whether it is a checkout at all. The commit is empty where
+// it cannot be told.
+func checkedOut(dir string) (sha string, found bool) {
+	git := filepath.Join(dir, ".git")
+	info, err := os.Stat(git)
+	if err != nil {
+		return "", false
+	}
+	if !info.IsDir() { // a worktree or a submodule
+		target, ok := strings.CutPrefix(firstLine(git), "gitdir: ")
+		if !ok {
+			return "", true
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(dir, target)
+		}
+		git = target
+	}
+	head := firstLine(filepath.Join(git, "HEAD"))
+	ref, symbolic := strings.CutPrefix(head, "ref: ")
+	if !symbolic {
+		return validOrEmpty(head), true
+	}
+	if !filepath.IsLocal(ref) {
+		return "", true
+	}
+	if common := firstLine(filepath.Join(git, "commondir")); common != "" {
+		if git = filepath.Join(git, common); filepath.IsAbs(common) {
+			git = common
+		}
+	}
+	if sha := validOrEmpty(firstLine(filepath.Join(git, filepath.FromSlash(ref)))); sha != "" {
+		return sha, true
+	}
+	return packedRef(filepath.Join(git, "packed-refs"), ref), true
+}
+
+// packedRef looks a ref up in git's file of packed refs; empty where it is not there.
+func packedRef(path, ref string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		if sha, name, ok := strings.Cut(lines.Text(), " "); ok && name == ref {
+			return validOrEmpty(sha)
+		}
+	}
+	return ""
+}
+
+func validOrEmpty(sha string) string {
+	if commit.MatchString(sha) {
+		return sha
+	}
+	return ""
+}
+
+// firstLine is the first line of a small file; empty where there is none.
+func firstLine(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, 4096))
+	if err != nil {
+		return ""
+	}
+	line, _, _ := strings.Cut(string(b), "\n")
+	return strings.TrimSpace(line)
+}

@@ -1,0 +1,80 @@
+package gate
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestCheckTrusted: a privileged event beside a checkout of the head is refused, however it came about.
+func TestCheckTrusted(t *testing.T) {
+	head, base, merge, run := sha("a"), sha("b"), sha("c"), sha("d")
+	for name, c := range map[string]struct {
+		event   string
+		files   map[string]string
+		refused bool
+	}{
+		"no_checkout":                 {"pull_request_target", nil, false},
+		"base":                        {"pull_request_target", map[string]string{".git/HEAD": base + "\n"}, false},
+		"sha_of_the_run":              {"pull_request_target", map[string]string{".git/HEAD": run}, false},
+		"base_as_a_branch":            {"pull_request_target", map[string]string{".git/HEAD": "ref: refs/heads/main\n", ".git/refs/heads/main": base}, false},
+		"base_as_a_packed_branch":     {"pull_request_target", map[string]string{".git/HEAD": "ref: refs/heads/main", ".git/packed-refs": "# pack-refs with: peeled\n" + base + " refs/heads/main\n"}, false},
+		"head":                        {"pull_request_target", map[string]string{".git/HEAD": head}, true},
+		"merge_commit":                {"pull_request_target", map[string]string{".git/HEAD": merge}, true},
+		"head_as_a_branch":            {"pull_request_target", map[string]string{".git/HEAD": "ref: refs/heads/x", ".git/refs/heads/x": head}, true},
+		"newer_merge_commit":          {"pull_request_target", map[string]string{".git/HEAD": sha("e")}, true},
+		"a_ref_that_leads_out":        {"pull_request_target", map[string]string{".git/HEAD": "ref: ../../base", "base": base}, true},
+		"a_branch_that_is_not_there":  {"pull_request_target", map[string]string{".git/HEAD": "ref: refs/heads/x"}, true},
+		"head_in_a_folder":            {"pull_request_target", map[string]string{".git/HEAD": base, "head/.git/HEAD": head}, true},
+		"another_repository_beside":   {"pull_request_target", map[string]string{".git/HEAD": base, "tool/.git/HEAD": sha("f")}, false},
+		"head_as_a_worktree":          {"pull_request_target", map[string]string{".git/HEAD": base, "head/.git": "gitdir: ../.git/worktrees/head\n", ".git/worktrees/head/HEAD": head}, true},
+		"head_as_a_branch_worktree":   {"pull_request_target", map[string]string{".git/HEAD": base, "head/.git": "gitdir: ../.git/worktrees/head", ".git/worktrees/head/HEAD": "ref: refs/heads/x", ".git/worktrees/head/commondir": "../..\n", ".git/refs/heads/x": head}, true},
+		"pull_request_may":            {"pull_request", map[string]string{".git/HEAD": head}, false},
+		"workflow_run_without":        {"workflow_run", map[string]string{".git/HEAD": run}, false},
+		"workflow_run_with_the_head":  {"workflow_run", map[string]string{".git/HEAD": head}, true},
+		"workflow_run_head_in_folder": {"workflow_run", map[string]string{"x/.git/HEAD": head}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for f, text := range c.files {
+				path := filepath.Join(dir, filepath.FromSlash(f))
+				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r := &Run{Event: c.event, Repository: "octo/llm", Workspace: dir, SHA: run}
+			if c.event == "workflow_run" {
+				r.Trigger = &Trigger{HeadSHA: head, HeadRepo: "mallory/llm"}
+			} else {
+				r.Pull = &Pull{HeadSHA: head, BaseSHA: base, MergeSHA: merge}
+			}
+			err := r.CheckTrusted()
+			if (err != nil) != c.refused {
+				t.Errorf("error %v", err)
+			}
+			if err != nil && (!contains(err.Error(), "refused: "+c.event) || !contains(err.Error(), "gate on pull_request instead") || contains(err.Error(), dir)) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+	if err := (&Run{Event: "pull_request_target"}).CheckTrusted(); err == nil {
+		t.Error("a payload without a pull request passes")
+	}
+	if err := (&Run{Event: "pull_request_target", Pull: &Pull{}}).CheckTrusted(); err != nil {
+		t.Errorf("without a workspace: %v", err)
+	}
+	// A workflow_run of the repository itself measures its own commits.
+	own := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(own, ".git"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(own, ".git", "HEAD"), []byte(head), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&Run{Event: "workflow_run", Repository: "octo/llm", Workspace: own, Trigger: &Trigger{HeadSHA: head, HeadRepo: "Octo/LLM"}}).CheckTrusted(); err != nil {
+		t.Errorf("own commit: %v", err)
+	}
+}

@@ -1,0 +1,261 @@
+package gate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/google/go-github/v62/github"
+)
+
+const (
+	needComments = "pull-requests: write"
+	// maxPages bounds every list that is read to its end. A pull request with more than 5,000 comments has none of ours
+	// that could still be found.
+	maxPages = 50
+	perPage  = 100
+)
+
+// found is a comment of ours.
+type found struct {
+	id   int64
+	url  string
+	text string
+	marker
+}
+
+// upsert is one call of Upsert: what is wanted, and how small it has to be.
+type upsert struct {
+	c      *Client
+	number int
+	want   Comment
+	marker marker
+	limit  int
+	text   string
+}
+
+// Upsert brings the comment with that key up to date, or writes it. Comments of others are never touched, whatever
+// marker they carry. Two jobs that race end with one comment, the newer run's.
+//
+// A comment that says the same already is left alone where this very run wrote it; a newer run signs it again, else a run
+// between the two that comes late could still go back behind it.
+func (c *Client) Upsert(ctx context.Context, number int, w Comment) Posted {
+	if w.Mode == Never {
+		return Posted{Action: CommentSilent, Reason: "no comment: the mode is never"}
+	}
+	if number < 1 {
+		return Posted{Action: CommentSilent, Reason: "no comment: the event is not about a pull request"}
+	}
+	u := &upsert{c: c, number: number, want: w, marker: marker{CleanKey(w.Key), w.Stamp}, limit: CommentLimit}
+	// A comment that somebody deletes between the list and the edit is looked for once more.
+	for try := 1; ; try++ {
+		mine, err := u.list(ctx)
+		if err != nil {
+			return refused(err)
+		}
+		if len(mine) == 0 {
+			if !w.opens() {
+				return Posted{Action: CommentSilent, Reason: fmt.Sprintf("no comment: the mode is %s and the verdict %s", w.Mode, w.Verdict)}
+			}
+			return u.create(ctx)
+		}
+		posted, gone := u.update(ctx, mine)
+		if !gone || try == 2 {
+			return posted
+		}
+	}
+}
+
+func refused(err error) Posted { return Posted{Action: CommentRefused, Reason: err.Error()} }
+
+// body is the text with its marker, rendered once for each limit.
+func (u *upsert) body() string {
+	if u.text == "" {
+		u.text = u.want.Body(u.limit)
+	}
+	return u.marker.sign(u.text)
+}
+
+// shrink makes the text smaller, once.
+func (u *upsert) shrink() bool {
+	if u.limit < CommentLimit {
+		return false
+	}
+	u.limit, u.text = CommentLimit/2, ""
+	return true
+}
+
+// list are our comments with this key, oldest first.
+func (u *upsert) list(ctx context.Context) ([]found, error) {
+	var all []*github.IssueComment
+	page := &github.IssueListCommentsOptions{ListOptions: github.ListOptions{PerPage: perPage}}
+	for n := 0; n < maxPages; n++ {
+		some, resp, err := u.c.api.Issues.ListComments(ctx, u.c.owner, u.c.repo, u.number, page)
+		if err != nil {
+			return nil, u.c.trouble(fmt.Sprintf("read the comments of #%d", u.number), needComments, err)
+		}
+		all = append(all, some...)
+		if page.Page = resp.NextPage; page.Page == 0 {
+			break
+		}
+	}
+	var mine []found
+	for _, c := range all {
+		text, m, ok := readMarker(c.GetBody())
+		if ok && m.key == u.marker.key && u.c.wroteIt(ctx, c.GetUser()) {
+			mine = append(mine, found{c.GetID(), c.GetHTMLURL(), text, m})
+		}
+	}
+	slices.SortFunc(mine, func(a, b found) int { return cmp.Compare(a.id, b.id) })
+	return mine, nil
+}
+
+// update brings the oldest of our comments up to date and takes away the others, which jobs left that raced and were
+// killed. gone says that it was deleted meanwhile.
+func (u *upsert) update(ctx context.Context, mine []found) (p Posted, gone bool) {
+	keep := mine[0]
+	for _, f := range mine {
+		if f.stamp.newer(u.want.Stamp) {
+			return Posted{Action: CommentStale, ID: keep.id, URL: keep.url, Reason: fmt.Sprintf("a newer run (%d, attempt %d) has commented already", f.stamp.RunID, f.stamp.Attempt)}, false
+		}
+	}
+	p, gone = u.edit(ctx, keep)
+	if p.Action == CommentUpdated || p.Action == CommentUnchanged {
+		for _, f := range mine[1:] {
+			u.remove(ctx, f.id)
+		}
+	}
+	return p, gone
+}
+
+// edit makes a comment say what is wanted; gone says that it is not there any more.
+func (u *upsert) edit(ctx context.Context, f found) (p Posted, gone bool) {
+	for {
+		text, m, _ := readMarker(u.body())
+		m.stamp.Attempt = f.stamp.Attempt // attempts of one run follow each other
+		if text == f.text && m == f.marker {
+			return Posted{Action: CommentUnchanged, ID: f.id, URL: f.url, Shrunk: u.limit < CommentLimit}, false
+		}
+		_, _, err := u.c.api.Issues.EditComment(ctx, u.c.owner, u.c.repo, f.id, &github.IssueComment{Body: github.String(u.body())})
+		switch {
+		case err == nil:
+			return Posted{Action: CommentUpdated, ID: f.id, URL: f.url, Shrunk: u.limit < CommentLimit}, false
+		case status(err) == http.StatusUnprocessableEntity && u.shrink():
+			continue
+		}
+		p = refused(u.c.trouble(fmt.Sprintf("update the comment on #%d", u.number), needComments, err))
+		p.ID, p.URL = f.id, f.url
+		return p, status(err) == http.StatusNotFound
+	}
+}
+
+// remove deletes a comment of ours that is one too many. That somebody else was faster is as good.
+func (u *upsert) remove(ctx context.Context, id int64) {
+	_, err := u.c.api.Issues.DeleteComment(ctx, u.c.owner, u.c.repo, id)
+	if err != nil && status(err) != http.StatusNotFound {
+		u.c.tries.notice(u.c.trouble("delete a comment that is one too many", needComments, err).Error())
+	}
+}
+
+// create writes the first comment. A try without an answer may have worked, so that the list is read again before the
+// next one.
+func (u *upsert) create(ctx context.Context) Posted {
+	for try := 1; ; try++ {
+		made, _, err := u.c.api.Issues.CreateComment(ctx, u.c.owner, u.c.repo, u.number, &github.IssueComment{Body: github.String(u.body())})
+		if err == nil {
+			if login := made.GetUser().GetLogin(); login != "" {
+				u.c.login = login
+			}
+			return u.converge(ctx, Posted{Action: CommentCreated, ID: made.GetID(), URL: made.GetHTMLURL(), Shrunk: u.limit < CommentLimit})
+		}
+		if status(err) == http.StatusUnprocessableEntity && u.shrink() {
+			continue
+		}
+		why := asLimited(err)
+		if why == nil || !u.c.tries.wait(ctx, why, try) {
+			return refused(u.c.trouble(fmt.Sprintf("comment on #%d", u.number), needComments, err))
+		}
+		mine, err := u.list(ctx)
+		if err != nil {
+			return refused(err)
+		}
+		if len(mine) > 0 { // ours after all, or that of a job beside us
+			p, _ := u.update(ctx, mine)
+			if p.Action == CommentUnchanged {
+				p.Action = CommentCreated
+			}
+			return p
+		}
+	}
+}
+
+// converge looks whether another job wrote the same comment at the same time. The older one stays, with the newer run's
+// text; every job deletes its own.
+func (u *upsert) converge(ctx context.Context, made Posted) Posted {
+	mine, err := u.list(ctx)
+	if err != nil || len(mine) == 0 || mine[0].id >= made.ID {
+		return made
+	}
+	keep := mine[0]
+	if keep.stamp.newer(u.want.Stamp) {
+		u.remove(ctx, made.ID)
+		return Posted{Action: CommentStale, ID: keep.id, URL: keep.url, Reason: fmt.Sprintf("a newer run (%d, attempt %d) has commented already", keep.stamp.RunID, keep.stamp.Attempt)}
+	}
+	p, gone := u.edit(ctx, keep)
+	if gone || p.Action == CommentRefused {
+		return made
+	}
+	u.remove(ctx, made.ID)
+	return p
+}
+
+// wroteIt says whether a user is who the token belongs to. It asks GitHub once, and only when there is a marker to judge.
+func (c *Client) wroteIt(ctx context.Context, u *github.User) bool {
+	if c.login == "" {
+		c.login = c.whoami(ctx)
+	}
+	login, isBot := strings.CutSuffix(u.GetLogin(), "[bot]")
+	mine, wantBot := strings.CutSuffix(c.login, "[bot]")
+	return login != "" && strings.EqualFold(login, mine) && isBot == wantBot && (u.GetType() == "Bot") == wantBot
+}
+
+// actionsBot is who GITHUB_TOKEN is.
+const actionsBot = "github-actions[bot]"
+
+// whoami is the login of the token: GraphQL knows it for users and for apps, REST for users only. Where neither says, it is
+// taken for GITHUB_TOKEN's.
+func (c *Client) whoami(ctx context.Context) string {
+	isApp := strings.HasPrefix(c.token, "ghs_") // no user is behind it
+	req, err := c.api.NewRequest(http.MethodPost, c.graphql, viewerQuery{"{viewer{login}}"})
+	if err == nil {
+		var answer viewerAnswer
+		if _, err = c.api.Do(repeatable(ctx), req, &answer); err == nil && answer.Data.Viewer.Login != "" {
+			login := answer.Data.Viewer.Login
+			if isApp && !strings.HasSuffix(login, "[bot]") {
+				login += "[bot]"
+			}
+			return login
+		}
+	}
+	if !isApp {
+		if user, _, err := c.api.Users.Get(ctx, ""); err == nil && user.GetLogin() != "" {
+			return user.GetLogin()
+		}
+	}
+	return actionsBot
+}
+
+type viewerQuery struct {
+	Query string `json:"query"`
+}
+
+type viewerAnswer struct {
+	Data struct {
+		Viewer struct {
+			Login string `json:"login"`
+		} `json:"viewer"`
+	} `json:"data"`
+}
