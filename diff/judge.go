@@ -126,7 +126,11 @@ type subject struct {
 
 // key of a number: what two rules that select it have in common, however they spell it.
 func (s *subject) key(kind string) string {
-	return kind + " " + s.row.Metric + "{" + s.row.Labels.String() + "}"
+	id, stat := splitStat(s.row.Metric)
+	if stat != "" && !(stat == "p50" && strings.HasPrefix(id, "unit.")) { // whose value is its median
+		id += "." + stat
+	}
+	return kind + " " + id + "{" + s.row.Labels.String() + "}"
 }
 
 // gates selects, lets the last rule that selects a number judge it, and judges. The order is that of the rules and then of

@@ -242,7 +242,7 @@ func (d *policyDoc) rule(n ast.Node) Rule {
 			d.fail(x, "regress states no limit; write {rel: 3%%, abs: 200us} or one of them")
 		}
 	}
-	if r.Level != LevelOff && r.Rel == nil && r.Abs == nil && r.Metric != MetricStructure {
+	if s, ok := f["metric"].(*ast.StringNode); r.Level != LevelOff && r.Rel == nil && r.Abs == nil && !(ok && s.Value == MetricStructure) {
 		d.fail(n, "a rule states no limit; write regress: {rel: 3%%, abs: 200us} or one of them, or level: off")
 	}
 	d.resolve(n, f, limits, &r)

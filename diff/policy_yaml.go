@@ -79,8 +79,7 @@ func parsePolicy(b []byte) (ast.Node, error) {
 // shallow refuses text whose nesting the parser would follow by recursion.
 func shallow(b []byte) error {
 	line, depth := 1, 0
-	entries := 0 // "- ", "? " and the like at the start of the line
-	start := true
+	entries, start := 0, true // "- ", "? " and the like at the start of a line
 	for _, c := range b {
 		switch c {
 		case '\n':
@@ -91,13 +90,14 @@ func shallow(b []byte) error {
 		case ']', '}':
 			depth = max(0, depth-1)
 		case '-', '?', '&', '!', ':':
-			entries++
+			if start {
+				entries++
+			}
 		case ' ', '\t':
-			continue
 		default:
 			start = false
 		}
-		if depth > maxPolicyDepth || start && entries > maxPolicyDepth && c != '-' {
+		if depth > maxPolicyDepth || entries > maxPolicyDepth {
 			return fmt.Errorf("line %d: nested more than %d deep", line, maxPolicyDepth)
 		}
 	}
