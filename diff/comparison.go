@@ -274,10 +274,6 @@ type Gate struct {
 	CountsAs  Verdict       `json:"counts_as"` // towards the verdict of the comparison, by level and policy
 	Reason    string        `json:"reason"`
 	Waiver    *WaiverRef    `json:"waiver"` // that covers what the gate found, also one that does not hold
-
-	alias  string // of a kernel that replaced another: the other's name
-	budget bool   // the head's value was judged
-	below  bool   // and it is below its bound rather than above
 }
 
 // PolicyInfo is what the comparison was judged by, beside the rules that the gates name.

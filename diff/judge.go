@@ -25,6 +25,7 @@ func (j *judge) judge() {
 	c.Policy = p.info()
 	c.Gates = j.gates(p.Rules)
 	c.Waivers = j.waive()
+	orEmpty(&c.Overrides)
 	c.Counts.GatesChecked = 0
 	c.Verdict = Pass
 	settled := false
@@ -109,8 +110,22 @@ type judge struct {
 	base, head []*report.Report
 	today      time.Time
 	first      bool // there is no base: only budgets are judged
+	rulings    []ruling
 	index      map[*report.Report]map[string]*report.Metric
 }
+
+// ruling is what waivers need to know of a gate beside what it says. There is one for each gate, in their order.
+type ruling struct {
+	alias string // of a kernel that replaced another: the other's name
+	kind  string // ruledChange, …
+}
+
+// Kinds of ruling.
+const (
+	ruledChange = "change"
+	ruledMax    = "max" // a budget from above
+	ruledMin    = "min" // a budget from below, which the head's value is below
+)
 
 // subject is a number that rules can select.
 type subject struct {
@@ -168,11 +183,12 @@ func (j *judge) gates(rules []Rule) []Gate {
 		}
 		for k := range selected[i] {
 			if s := &selected[i][k]; last[s.key(kind)] == i && !j.p.ignores(s.row.Labels, s.alias) {
-				gates = append(gates, j.gate(r, s))
+				g := j.gate(r, s)
+				gates, j.rulings = append(gates, g), append(j.rulings, ruling{s.alias, r.ruled(&g)})
 			}
 		}
 		if len(selected[i]) == 0 && !r.optional {
-			gates = append(gates, j.unmatched(r))
+			gates, j.rulings = append(gates, j.unmatched(r)), append(j.rulings, ruling{})
 		}
 	}
 	return gates
@@ -240,8 +256,18 @@ func (j *judge) gate(r *Rule, s *subject) Gate {
 		j.change(&g, r, s)
 		j.replicated(&g, s)
 	}
-	g.alias = s.alias
 	return g
+}
+
+// ruled is the kind of ruling that a gate of the rule is.
+func (r *Rule) ruled(g *Gate) string {
+	switch {
+	case !r.budgeted():
+		return ruledChange
+	case r.Min != nil && g.Head != nil && *g.Head < *r.Min:
+		return ruledMin
+	}
+	return ruledMax
 }
 
 // replicated takes a failure back that the policy does not believe of so few captures.
@@ -265,7 +291,6 @@ func (g *Gate) bounds(r *Rule, s *subject) {
 		return
 	}
 	text := unit.Format(*g.Head, s.unit)
-	g.budget, g.below = true, r.Min != nil && *g.Head < *r.Min
 	switch {
 	case r.Max != nil && *g.Head > *r.Max:
 		g.Verdict, g.Reason = verdictOf(r.Level), text+" is above the budget of "+unit.Format(*r.Max, s.unit)

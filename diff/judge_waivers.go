@@ -36,7 +36,7 @@ func (j *judge) waive() []WaiverUse {
 		covered, applied, exceeded, open := 0, int64(0), false, false
 		for k := range j.c.Gates {
 			g := &j.c.Gates[k]
-			if !w.covers(g) {
+			if !w.covers(g, j.rulings[k].alias) {
 				continue
 			}
 			covered++
@@ -52,7 +52,7 @@ func (j *judge) waive() []WaiverUse {
 			case expired:
 				ref.Status = WaiverExpired
 				g.Reason += fmt.Sprintf("; its waiver%s expired on %s", issueText(w.Issue), use.Expires)
-			case !w.Ceiling.holds(g):
+			case !w.Ceiling.holds(g, j.rulings[k].kind):
 				ref.Status, exceeded = WaiverExceeded, true
 				g.Reason += fmt.Sprintf("; its waiver%s accepts %s at most", issueText(w.Issue), use.Ceiling)
 			default:
@@ -88,7 +88,7 @@ func issueText(issue string) string {
 }
 
 // covers reports whether a waiver is about what a gate judged. Of a kernel that replaced another, either name will do.
-func (w *Waiver) covers(g *Gate) bool {
+func (w *Waiver) covers(g *Gate, alias string) bool {
 	if g.Rule != w.Rule {
 		return false
 	}
@@ -98,8 +98,10 @@ func (w *Waiver) covers(g *Gate) bool {
 	for _, key := range naming {
 		if v, ok := g.Labels[key]; ok {
 			yes, err := w.Match.matches(v)
-			other, err2 := w.Match.matches(g.alias)
-			return yes && err == nil || g.alias != "" && other && err2 == nil
+			if !yes && err == nil && alias != "" {
+				yes, err = w.Match.matches(alias)
+			}
+			return yes && err == nil
 		}
 	}
 	return false
@@ -107,12 +109,14 @@ func (w *Waiver) covers(g *Gate) bool {
 
 // holds reports whether what a gate found is at most the ceiling. A change that has no base to be relative to is above any
 // relative one.
-func (c *Ceiling) holds(g *Gate) bool {
+func (c *Ceiling) holds(g *Gate, kind string) bool {
 	switch {
 	case c == nil:
 		return true
-	case g.budget:
-		return g.Head != nil && (g.below && *g.Head >= c.Value || !g.below && within(*g.Head, c.Value))
+	case kind == ruledMax:
+		return g.Head != nil && within(*g.Head, c.Value)
+	case kind == ruledMin:
+		return g.Head != nil && *g.Head >= c.Value
 	}
 	size := math.Abs(value(g.Head) - value(g.Base))
 	if !c.Relative {
