@@ -27,6 +27,8 @@ type Policy struct {
 
 	IgnoreKernels []string // globs: kernels of these names are judged by no rule
 	MinShare      float64  // kernels below this share of the shorter unit are not compared one by one, 0..1; 0: DefaultMinShare
+
+	presetRules int // of Rules, that are the preset's
 }
 
 // Stats say how sure a verdict must be, and what stands in for an answer that there is not.

@@ -111,6 +111,7 @@ func (d *policyDoc) preset(n ast.Node, p *Policy) {
 	}
 	inner := &policyDoc{known: d.known}
 	inner.policy(root, p, false)
+	p.presetRules = len(p.Rules)
 	if inner.err != nil {
 		d.fail(n, "preset %s: %w", p.Preset, inner.err)
 	}

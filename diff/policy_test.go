@@ -83,7 +83,7 @@ func TestTheExampleOfTheDesign(t *testing.T) {
 			Expires: day("2026-12-31"), Issue: "#412", Reason: "fp8 rollout",
 		}},
 	}
-	if d := cmp.Diff(want, p, cmpopts.IgnoreUnexported(diff.Rule{})); d != "" {
+	if d := cmp.Diff(want, p, cmpopts.IgnoreUnexported(diff.Rule{}, diff.Policy{})); d != "" {
 		t.Error(d)
 	}
 }
@@ -97,7 +97,7 @@ func TestPresetsReadBack(t *testing.T) {
 		}
 		printed, named := policy(t, text), policy(t, "version: 1\npreset: "+name)
 		named.Preset = ""
-		if d := cmp.Diff(named, printed, cmp.AllowUnexported(diff.Rule{})); d != "" {
+		if d := cmp.Diff(named, printed, cmp.AllowUnexported(diff.Rule{}), cmpopts.IgnoreUnexported(diff.Policy{})); d != "" {
 			t.Errorf("%s: %s", name, d)
 		}
 	}
@@ -105,7 +105,7 @@ func TestPresetsReadBack(t *testing.T) {
 		t.Error("a preset that does not exist has a text")
 	}
 	text, _ := diff.PresetText("llm-serving")
-	if d := cmp.Diff(diff.DefaultPolicy(), policy(t, text), cmp.AllowUnexported(diff.Rule{})); d != "" {
+	if d := cmp.Diff(diff.DefaultPolicy(), policy(t, text), cmp.AllowUnexported(diff.Rule{}), cmpopts.IgnoreUnexported(diff.Policy{})); d != "" {
 		t.Errorf("llm-serving is not what is judged without a policy: %s", d)
 	}
 	if p := policy(t, "version: 1\npreset: budgets-only"); p.Changes() != 0 || p.Budgets() == 0 {

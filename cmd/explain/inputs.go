@@ -24,6 +24,7 @@ import (
 type captureFlags struct {
 	unit, window   string
 	quiet, verbose bool
+	policyUnit     string // that the policy asks for, where --unit says nothing
 }
 
 func (f *captureFlags) register(cmd *cobra.Command) {
@@ -36,6 +37,9 @@ func (f *captureFlags) register(cmd *cobra.Command) {
 
 func (f *captureFlags) options(w *world) (analyze.Options, error) {
 	opt := analyze.Options{Version: versionText(), Unit: f.unit, Getenv: w.Getenv}
+	if f.unit == "" {
+		opt.Unit = f.policyUnit
+	}
 	if f.quiet && f.verbose {
 		return opt, usagef("--quiet and --verbose exclude each other")
 	}
