@@ -13,6 +13,7 @@ import (
 // Explanation is one rule that selects a number, in the order of the policy.
 type Explanation struct {
 	Rule    Rule     // for the metric that was asked for
+	Preset  bool     // it is of the preset
 	By      string   // the later rule that judges in its place; empty: this one judges
 	Waivers []Waiver // of this rule, for what was asked for
 }
@@ -31,7 +32,7 @@ func (p *Policy) Explain(subject string, known []MetricFacts) (metric string, li
 			if !sameNumber(v.Metric, asked.Metric) || len(asked.Labels) > 0 && !v.takes(asked.Labels) {
 				continue
 			}
-			e := Explanation{Rule: v}
+			e := Explanation{Rule: v, Preset: i < p.presetRules}
 			for k := range p.Waivers {
 				if w := &p.Waivers[k]; w.Rule == v.ID && (len(asked.Labels) == 0 || w.covers(&Gate{Rule: v.ID, Labels: asked.Labels}, "")) {
 					e.Waivers = append(e.Waivers, *w)

@@ -158,6 +158,10 @@ func newPolicyExplain(w *world) *cobra.Command {
 func explainRules(w io.Writer, from, metric string, list []diff.Explanation, ignored bool) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, by %s\n", clean(metric), clean(from))
+	if ignored {
+		b.WriteString("  not judged: ignore.kernels of the policy has it\n")
+		list = nil
+	}
 	for _, judges := range []bool{true, false} {
 		for i := range list {
 			e := &list[i]
@@ -168,7 +172,11 @@ func explainRules(w io.Writer, from, metric string, list []diff.Explanation, ign
 			if !judges {
 				verb = "not by"
 			}
-			fmt.Fprintf(&b, "  %s rule %s: %s %s", verb, clean(e.Rule.Name()), clean(e.Rule.Selects()), clean(e.Rule.Does()))
+			of := ""
+			if e.Preset {
+				of = " of the preset"
+			}
+			fmt.Fprintf(&b, "  %s rule %s%s: %s %s", verb, clean(e.Rule.Name()), of, clean(e.Rule.Selects()), clean(e.Rule.Does()))
 			if !judges {
 				fmt.Fprintf(&b, "; rule %s comes later and selects it too", clean(e.By))
 			}
@@ -178,10 +186,7 @@ func explainRules(w io.Writer, from, metric string, list []diff.Explanation, ign
 			}
 		}
 	}
-	switch {
-	case ignored:
-		b.WriteString("  not judged at all: ignore.kernels of the policy has it\n")
-	case len(list) == 0:
+	if len(list) == 0 && !ignored {
 		b.WriteString("  judged by no rule\n")
 	}
 	_, err := io.WriteString(w, b.String())
