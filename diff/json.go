@@ -10,7 +10,7 @@ import (
 )
 
 // maxBytes bounds what Read accepts. A comparison has some hundred rows.
-const maxBytes = 64 << 20
+const maxBytes = 16 << 20
 
 // Write validates the comparison and writes it as JSON, one line per row of the long lists, so that two comparisons can
 // be compared line by line. The same comparison always gives the same bytes.
@@ -66,15 +66,21 @@ func writeLines(w io.Writer, l *report.Lines) error {
 	return err
 }
 
-// Read parses a comparison and validates it, see [report.ReadVersioned].
+// Read parses a comparison and validates it, see [report.ReadVersioned]. The file may come from anybody, and what is read
+// may be shown to everybody: beside what [Comparison.Validate] asks, lists are bounded, counts are not negative, and the
+// verdict is no better than that of the gates it stands on. The numbers are those of whoever wrote them.
 func Read(r io.Reader) (*Comparison, error) {
 	c, err := report.ReadVersioned[Comparison](r, "comparison", SchemaID, maxBytes)
 	if err != nil {
 		return nil, err
 	}
 	c.fill()
+	c.fillPolicy()
 	if err := c.Validate(); err != nil {
 		return nil, err
+	}
+	if err := c.plausible(); err != nil {
+		return nil, fmt.Errorf("comparison: %w", err)
 	}
 	return c, nil
 }
