@@ -1,6 +1,10 @@
 package diff
 
-import "github.com/nsys-llm/explain/analyze/report"
+import (
+	"time"
+
+	"github.com/nsys-llm/explain/analyze/report"
+)
 
 // Judge judges a comparison whose rows stand by rules alone, or by none for the default ones.
 func Judge(c *Comparison, base, head []*report.Report, rules []Rule) {
@@ -9,5 +13,11 @@ func Judge(c *Comparison, base, head []*report.Report, rules []Rule) {
 		p.Rules = rules
 	}
 	j := &judge{c: c, p: p, base: base, head: head}
+	j.judge()
+}
+
+// JudgeBy judges a comparison whose rows stand by a policy, on a day.
+func JudgeBy(c *Comparison, base, head []*report.Report, p *Policy, today time.Time) {
+	j := &judge{c: c, p: p, base: base, head: head, today: today}
 	j.judge()
 }

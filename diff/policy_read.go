@@ -234,7 +234,7 @@ func (d *policyDoc) rule(n ast.Node) Rule {
 			if text := d.text(v, "abs"); d.err == nil && strings.HasSuffix(strings.TrimSpace(text), "%") {
 				d.fail(v, "abs %s: percent is relative; percentage points of a share are written 5pp", cut(text))
 			}
-			r.Abs, r.AbsUnit = &q.Value, q.Unit
+			r.Abs, r.AbsUnit, limits = &q.Value, q.Unit, v
 		}
 		if v, ok := g["direction"]; ok {
 			r.Direction = d.word(v, "direction", Up, Down, Both)
