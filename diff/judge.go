@@ -111,7 +111,9 @@ type judge struct {
 	today      time.Time
 	first      bool // there is no base: only budgets are judged
 	rulings    []ruling
-	index      map[*report.Report]map[string]*report.Metric
+
+	captures map[*report.Report]*capture
+	byID     map[string][]*report.Metric // of both sides
 }
 
 // ruling is what waivers need to know of a gate beside what it says. There is one for each gate, in their order.
@@ -158,7 +160,9 @@ func (j *judge) gates(rules []Rule) []Gate {
 		if j.first && !r.budgeted() && r.Level != LevelOff {
 			continue
 		}
+		names := r.Match.compile()
 		for _, each := range r.each() {
+			each.names = &names
 			selected[i] = append(selected[i], j.selects(&each)...)
 		}
 		for k := range selected[i] {

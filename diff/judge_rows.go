@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -61,8 +60,11 @@ func (r *Rule) takes(l report.Labels) bool {
 	}
 	for _, key := range naming {
 		if v, ok := l[key]; ok {
-			yes, err := r.Match.matches(v)
-			return yes && err == nil
+			if r.names != nil {
+				return r.names.matches(v)
+			}
+			m := r.Match.compile()
+			return m.matches(v)
 		}
 	}
 	return false
@@ -210,21 +212,25 @@ func wild(l report.Labels) bool {
 
 // metrics are the metrics of an id on either side, each set of labels once, in the order of the labels.
 func (j *judge) metrics(id string) []*report.Metric {
-	seen := map[string]bool{}
-	var list []*report.Metric
-	for _, side := range [][]*report.Report{j.base, j.head} {
-		for _, r := range side {
-			for i := range r.Metrics {
-				m := &r.Metrics[i]
-				if m.ID == id && !seen[m.Labels.String()] {
-					seen[m.Labels.String()] = true
-					list = append(list, m)
+	if j.byID == nil {
+		j.byID = map[string][]*report.Metric{}
+		seen := map[string]bool{}
+		for _, side := range [][]*report.Report{j.base, j.head} {
+			for _, r := range side {
+				for i := range r.Metrics {
+					m := &r.Metrics[i]
+					if key := metricKey(m.ID, m.Labels); !seen[key] {
+						seen[key] = true
+						j.byID[m.ID] = append(j.byID[m.ID], m)
+					}
 				}
 			}
 		}
+		for _, list := range j.byID { // in any order
+			slices.SortStableFunc(list, func(a, b *report.Metric) int { return strings.Compare(a.Labels.String(), b.Labels.String()) })
+		}
 	}
-	sort.SliceStable(list, func(a, b int) bool { return list[a].Labels.String() < list[b].Labels.String() })
-	return list
+	return j.byID[id]
 }
 
 // subject compares a metric of the reports that the comparison has no row of.
@@ -262,7 +268,7 @@ func (j *judge) otherWork(id string, l report.Labels) string {
 	var first *kind
 	for _, side := range [][]*report.Report{j.base, j.head} {
 		for _, r := range side {
-			c := newCapture(r)
+			c := j.capture(r)
 			at := c.phaseMain(phase)
 			if at < 0 {
 				continue
@@ -295,7 +301,7 @@ type sample struct {
 func (j *judge) side(side []*report.Report, id, stat string, labels report.Labels) sample {
 	s := sample{captures: len(side), stat: stat}
 	for _, r := range side {
-		m := j.find(r, metricKey(id, labels))
+		m := j.capture(r).metric(id, labels)
 		if m == nil {
 			continue
 		}
@@ -308,21 +314,17 @@ func (j *judge) side(side []*report.Report, id, stat string, labels report.Label
 	return s
 }
 
-// find is a metric of a report. Rules on a pattern of names look at many.
-func (j *judge) find(r *report.Report, key string) *report.Metric {
-	known, ok := j.index[r]
+// capture is a report taken apart, once for all rules: those on a pattern of names look at many metrics.
+func (j *judge) capture(r *report.Report) *capture {
+	c, ok := j.captures[r]
 	if !ok {
-		known = make(map[string]*report.Metric, len(r.Metrics))
-		for i := range r.Metrics {
-			m := &r.Metrics[i]
-			known[metricKey(m.ID, m.Labels)] = m
+		c = newCapture(r)
+		if j.captures == nil {
+			j.captures = map[*report.Report]*capture{}
 		}
-		if j.index == nil {
-			j.index = map[*report.Report]map[string]*report.Metric{}
-		}
-		j.index[r] = known
+		j.captures[r] = c
 	}
-	return known[key]
+	return c
 }
 
 // statOf is a statistic of a metric's summary, or its value.

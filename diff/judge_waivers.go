@@ -33,10 +33,11 @@ func (j *judge) waive() []WaiverUse {
 			use.Ceiling = w.Ceiling.Text
 		}
 		expired := j.today.After(w.Expires)
+		names := w.Match.compile()
 		covered, applied, exceeded, open := 0, int64(0), false, false
 		for k := range j.c.Gates {
 			g := &j.c.Gates[k]
-			if !w.covers(g, j.rulings[k].alias) {
+			if g.Rule != w.Rule || !w.Match.empty() && !names.covers(g, j.rulings[k].alias) {
 				continue
 			}
 			covered++
@@ -87,21 +88,11 @@ func issueText(issue string) string {
 	return " (" + issue + ")"
 }
 
-// covers reports whether a waiver is about what a gate judged. Of a kernel that replaced another, either name will do.
-func (w *Waiver) covers(g *Gate, alias string) bool {
-	if g.Rule != w.Rule {
-		return false
-	}
-	if w.Match.empty() {
-		return true
-	}
+// covers reports whether a match is of what a gate judged. Of a kernel that replaced another, either name will do.
+func (m *nameMatch) covers(g *Gate, alias string) bool {
 	for _, key := range naming {
 		if v, ok := g.Labels[key]; ok {
-			yes, err := w.Match.matches(v)
-			if !yes && err == nil && alias != "" {
-				yes, err = w.Match.matches(alias)
-			}
-			return yes && err == nil
+			return m.matches(v) || alias != "" && m.matches(alias)
 		}
 	}
 	return false

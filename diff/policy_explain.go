@@ -34,7 +34,9 @@ func (p *Policy) Explain(subject string, known []MetricFacts) (metric string, li
 			}
 			e := Explanation{Rule: v, Preset: i < p.presetRules}
 			for k := range p.Waivers {
-				if w := &p.Waivers[k]; w.Rule == v.ID && (len(asked.Labels) == 0 || w.covers(&Gate{Rule: v.ID, Labels: asked.Labels}, "")) {
+				w := &p.Waivers[k]
+				names := w.Match.compile()
+				if w.Rule == v.ID && (len(asked.Labels) == 0 || w.Match.empty() || names.covers(&Gate{Labels: asked.Labels}, "")) {
 					e.Waivers = append(e.Waivers, *w)
 				}
 			}
@@ -101,25 +103,36 @@ func (r *Rule) selectsAll(other *Rule) bool {
 // Shadowed are rules of the file, as opposed to those of its preset, that judge nothing, since a later one selects all that
 // they do: pairs of names. A team that orders rules from the special to the general wants to know.
 func (p *Policy) Shadowed() [][2]string {
+	type variant struct {
+		of   int
+		rule *Rule
+	}
+	later := map[string][]variant{} // by metric, the last first
 	var list [][2]string
-	for i := p.presetRules; i < len(p.Rules); i++ {
-		by := ""
-		all := true
-		for _, v := range p.Rules[i].each() {
-			at := slices.IndexFunc(p.Rules[i+1:], func(later Rule) bool {
-				return (later.Level == LevelOff || later.budgeted() == v.budgeted()) &&
-					slices.ContainsFunc(later.each(), func(l Rule) bool { return l.selectsAll(&v) })
+	for i := len(p.Rules) - 1; i >= p.presetRules; i-- {
+		each := p.Rules[i].each()
+		by, all := 0, true
+		for k := range each {
+			v := &each[k]
+			id, _ := splitStat(v.Metric)
+			at := slices.IndexFunc(later[id], func(l variant) bool {
+				return (l.rule.Level == LevelOff || l.rule.budgeted() == v.budgeted()) && l.rule.selectsAll(v)
 			})
 			if at < 0 {
 				all = false
-				break
+			} else {
+				by = later[id][at].of
 			}
-			by = p.Rules[i+1+at].Name()
 		}
 		if all {
-			list = append(list, [2]string{p.Rules[i].Name(), by})
+			list = append(list, [2]string{p.Rules[i].Name(), p.Rules[by].Name()})
+		}
+		for k := range each {
+			id, _ := splitStat(each[k].Metric)
+			later[id] = append(later[id], variant{i, &each[k]})
 		}
 	}
+	slices.Reverse(list)
 	return list
 }
 

@@ -1,10 +1,10 @@
 package diff
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -123,13 +123,7 @@ func quoted(name string) string {
 	if r := []rune(name); len(r) > maxProposedName {
 		name = string(r[:maxProposedName]) + "*"
 	}
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(strings.ToValidUTF8(name, "?")); err != nil { // text always has a JSON form
-		return `"*"`
-	}
-	return strings.TrimSpace(b.String())
+	return strconv.Quote(strings.ToValidUTF8(name, "?")) // whose escapes are YAML's
 }
 
 // proposeIdle bounds how idle the devices may be: by the idlest one of any capture, and as much again as captures differ.

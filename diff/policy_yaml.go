@@ -17,6 +17,7 @@ const (
 	maxPolicyDepth = 32   // of brackets, and of lists that begin on one line
 	maxPolicyRows  = 1000 // rules, budgets, waivers or patterns in one list
 	maxPolicyText  = 2000 // bytes of one value
+	maxExpanded    = 5000 // metrics that all patterns of metrics mean together
 )
 
 // policyDoc reads values out of a YAML tree, and remembers the first thing that is wrong, with its place.
@@ -24,8 +25,9 @@ const (
 // Why not decode into structs: errors of values (a unit, a metric, a level) need the line and the column just as errors of
 // keys do, and anchors, tags and merge keys have no business in a policy.
 type policyDoc struct {
-	known []MetricFacts
-	err   error
+	known    []MetricFacts
+	expanded int // metrics that patterns mean
+	err      error
 }
 
 // fail records an error at a node unless there is one already.
@@ -86,7 +88,7 @@ func shallow(b []byte) error {
 			line, entries, start = line+1, 0, true
 			continue
 		case '[', '{':
-			depth++
+			depth, start = depth+1, false
 		case ']', '}':
 			depth = max(0, depth-1)
 		case '-', '?', '&', '!', ':':

@@ -50,8 +50,9 @@ type Rule struct {
 	Max, Min  *float64 // bounds of the head's value, in base units
 	LimitUnit string   // base unit that they were written in; empty: the metric's own
 
-	optional bool   // it has nothing to say about some captures, and that is no missing metric
-	of       []Rule // what a rule whose metric is a pattern stands for, one for each metric
+	optional bool       // it has nothing to say about some captures, and that is no missing metric
+	names    *nameMatch // of Match, where the rule is held against many names
+	of       []Rule     // what a rule whose metric is a pattern stands for, one for each metric
 }
 
 // Match selects metrics by the value of their naming label, by a glob in which only * and ? are special, or by an RE2
@@ -63,18 +64,25 @@ type Match struct {
 
 func (m Match) empty() bool { return m.Glob == "" && m.Regex == "" }
 
-func (m Match) matches(s string) (bool, error) {
-	if m.Glob != "" && !glob(m.Glob, s) {
-		return false, nil
+// nameMatch is a match that is ready to be held against many names. One whose expression is none matches nothing.
+type nameMatch struct {
+	glob string
+	expr *regexp.Regexp
+	bad  bool
+}
+
+func (m Match) compile() nameMatch {
+	c := nameMatch{glob: m.Glob}
+	if m.Regex != "" {
+		var err error
+		c.expr, err = regexp.Compile(m.Regex)
+		c.bad = err != nil
 	}
-	if m.Regex == "" {
-		return true, nil
-	}
-	re, err := regexp.Compile(m.Regex)
-	if err != nil {
-		return false, err
-	}
-	return re.MatchString(s), nil
+	return c
+}
+
+func (m *nameMatch) matches(s string) bool {
+	return !m.bad && (m.glob == "" || glob(m.glob, s)) && (m.expr == nil || m.expr.MatchString(s))
 }
 
 // glob reports whether s is pattern with * standing for any text and ? for any one character.

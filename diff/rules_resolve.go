@@ -77,12 +77,13 @@ func (d *policyDoc) expand(at ast.Node, pattern Match, r *Rule) {
 		r.Metric = strings.TrimSpace(pattern.Glob + " /" + pattern.Regex + "/")
 	}
 	var last error
+	like := pattern.compile()
 	for _, facts := range d.known {
 		ids := []string{facts.ID}
-		if yes, _ := pattern.matches(facts.ID); !yes {
+		if !like.matches(facts.ID) {
 			ids = ids[:0]
 			for _, stat := range stats {
-				if yes, _ := pattern.matches(facts.ID + "." + stat); yes {
+				if like.matches(facts.ID + "." + stat) {
 					ids = append(ids, facts.ID+"."+stat)
 				}
 			}
@@ -106,7 +107,10 @@ func (d *policyDoc) expand(at ast.Node, pattern Match, r *Rule) {
 			r.of = append(r.of, v)
 		}
 	}
+	d.expanded += len(r.of)
 	switch {
+	case d.expanded > maxExpanded:
+		d.fail(at, "the patterns of the policy mean more than %d metrics; name those that matter", maxExpanded)
 	case len(r.of) > 0:
 	case last != nil:
 		d.fail(at, "no metric like %s can be judged so: %w", cut(r.Metric), last)
