@@ -216,6 +216,9 @@ func (j *judge) unmatched(r *Rule) Gate {
 		g.Reason = j.why()
 	default:
 		g.Reason = because(NothingMatched, "neither side has such a metric")
+		if !r.Match.empty() {
+			g.Reason += ": " + r.Selects()
+		}
 	}
 	return g
 }
