@@ -61,7 +61,7 @@ func (x *comparer) sides() bool {
 
 // environment compares the hard fields of all captures with the first one's. Unknown fields differ from nothing.
 func (x *comparer) environment() {
-	first := x.base.captures[0].report
+	first := x.base.captures[0]
 	seen := map[string]bool{}
 	say := func(code Code, field, a, b string) {
 		if key := field + a + b; !seen[key] {
@@ -75,27 +75,81 @@ func (x *comparer) environment() {
 	}
 	for _, s := range []*side{x.base, x.head} {
 		for _, c := range s.captures {
-			a, b := &first.Environment, &c.report.Environment
-			if len(a.GPUs) > 0 && len(b.GPUs) > 0 {
-				if len(a.GPUs) != len(b.GPUs) {
-					say(EnvironmentMismatch, "the number of GPUs that did work", strconv.Itoa(len(a.GPUs)), strconv.Itoa(len(b.GPUs)))
-				} else if m, n := models(a.GPUs), models(b.GPUs); m != "" && n != "" && m != n {
-					say(EnvironmentMismatch, "the GPU model", m, n)
+			for _, f := range residues() {
+				if x.opt.Policy.Environment.place(f.name) != environmentHard {
+					continue
+				}
+				a, b := first.report.Environment.GPUs, c.report.Environment.GPUs
+				if f.name == "gpu" && len(a) > 0 && len(b) > 0 && len(a) != len(b) {
+					say(EnvironmentMismatch, "the number of GPUs that did work", strconv.Itoa(len(a)), strconv.Itoa(len(b)))
+					continue
+				}
+				if a, b := f.of(first), f.of(c); a != unknown && b != unknown && a != b {
+					code := EnvironmentMismatch
+					if f.name == "graph_trace" {
+						code = GraphCaptureMismatch
+					}
+					say(code, fieldText(f.name), a, b)
 				}
 			}
-			for _, f := range []struct {
-				name string
-				a, b *string
-			}{{"the model", a.Model, b.Model}, {"the data type", a.DType, b.DType}, {"the parallelism", a.Parallelism, b.Parallelism}} {
-				if f.a != nil && f.b != nil && *f.a != *f.b {
-					say(EnvironmentMismatch, f.name, *f.a, *f.b)
-				}
-			}
-			if a.GraphTrace != nil && b.GraphTrace != nil && *a.GraphTrace != *b.GraphTrace {
-				say(GraphCaptureMismatch, "graph_trace", *a.GraphTrace, *b.GraphTrace)
-			}
+			x.unitOfPolicy(c.report)
 		}
 	}
+}
+
+// unitOfPolicy refuses a report that was made per another kind of unit than the policy asks for.
+func (x *comparer) unitOfPolicy(r *report.Report) {
+	want, have := x.opt.Policy.unitKind(), r.Unit.Kind
+	if have == "" {
+		have = "none"
+	}
+	if want != "" && want != have {
+		x.refuse(NoUnit, fmt.Sprintf("the policy asks for the unit of work %s, and %s was analysed per %s: analyse its trace with --unit, or change the policy", x.opt.Policy.Unit, r.Trace.Name, have))
+	}
+}
+
+// fieldText names a field of the environment in a sentence.
+func fieldText(name string) string {
+	switch name {
+	case "gpu":
+		return "the GPU model"
+	case "dtype":
+		return "the data type"
+	}
+	return "the " + strings.ReplaceAll(name, "_", " ")
+}
+
+// Places of a field of the environment.
+const (
+	environmentHard    = "hard"
+	environmentSoft    = "soft"
+	environmentResidue = "residue"
+)
+
+// place of a field: the policy's, else "hard" for what makes captures differ, else empty for where residues have it.
+func (e *Environment) place(field string) string {
+	switch {
+	case slices.Contains(e.Hard, field):
+		return environmentHard
+	case slices.Contains(e.Soft, field):
+		return environmentSoft
+	case slices.Contains(e.Residue, field):
+		return environmentResidue
+	case slices.Contains([]string{"gpu", "graph_trace", "model", "dtype", "parallelism"}, field):
+		return environmentHard
+	}
+	return ""
+}
+
+// environmentFields are those that a policy can move.
+func environmentFields() []string {
+	var names []string
+	for _, f := range residues() {
+		if !slices.Contains([]string{"window", "unit", "tool_version"}, f.name) { // not of the environment
+			names = append(names, f.name)
+		}
+	}
+	return names
 }
 
 // models of the GPUs in order of their names; empty where one is not known.

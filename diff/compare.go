@@ -4,20 +4,23 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
 // Options of a comparison. The zero value compares the kind of unit that both sides spend most time in.
 type Options struct {
-	Version  string  // of explain, for Comparison.Tool
-	Phase    string  // compare units of this phase; empty: the one with most time
-	Batch    *int64  // and of this batch size
-	MinShare float64 // kernels below this share of the shorter unit go to others, 0..1; 0 means DefaultMinShare
-	Top      int     // rows of kernels; 0 means DefaultTop
-	Noise    *Noise  // from calibrate; nil: DefaultFloor
-	Rules    []Rule  // nil: the default rules
-	Seed     uint64  // of the bootstrap; 0 means DefaultSeed
+	Version  string    // of explain, for Comparison.Tool
+	Phase    string    // compare units of this phase; empty: the one with most time
+	Batch    *int64    // and of this batch size
+	MinShare float64   // kernels below this share of the shorter unit go to others, 0..1; 0 means DefaultMinShare
+	Top      int       // rows of kernels; 0 means DefaultTop
+	Noise    *Noise    // from calibrate; nil: DefaultFloor
+	Policy   *Policy   // nil: DefaultPolicy
+	Rules    []Rule    // instead of the policy's; none: the policy's
+	Today    time.Time // the day that waivers are held to; needed where the policy has some
+	Seed     uint64    // of the bootstrap; 0 means DefaultSeed
 }
 
 // Defaults of [Options].
@@ -27,7 +30,31 @@ const (
 	DefaultSeed     uint64 = 20260101
 )
 
-func (o *Options) fill() {
+// fill puts defaults in, and what the policy says where the options do not. The policy of the caller stays as it is.
+func (o *Options) fill() error {
+	if o.Policy == nil {
+		o.Policy = DefaultPolicy()
+	}
+	if len(o.Rules) > 0 {
+		p := *o.Policy
+		p.Rules = o.Rules
+		o.Policy = &p
+	}
+	if err := o.Policy.Validate(); err != nil {
+		return fmt.Errorf("diff: policy: %w", err)
+	}
+	if len(o.Policy.Waivers) > 0 && o.Today.IsZero() {
+		return errors.New("diff: the policy has waivers, and Options.Today does not say which of them have expired")
+	}
+	if o.Phase == "" {
+		o.Phase = o.Policy.Phase
+	}
+	if o.Batch == nil {
+		o.Batch = o.Policy.Batch
+	}
+	if o.MinShare <= 0 {
+		o.MinShare = o.Policy.MinShare
+	}
 	if o.MinShare <= 0 {
 		o.MinShare = DefaultMinShare
 	}
@@ -37,6 +64,7 @@ func (o *Options) fill() {
 	if o.Seed == 0 {
 		o.Seed = DefaultSeed
 	}
+	return nil
 }
 
 // Compare compares two sides of one or several reports each. It fails only where a side has no report: what cannot be
@@ -45,7 +73,9 @@ func Compare(base, head []*report.Report, opt Options) (*Comparison, error) {
 	if len(base) == 0 || len(head) == 0 {
 		return nil, errors.New("diff: a comparison needs a report on each side")
 	}
-	opt.fill()
+	if err := opt.fill(); err != nil {
+		return nil, err
+	}
 	c := &Comparison{Schema: SchemaID, Tool: report.Tool{Name: "explain", Version: opt.Version}, Verdict: Inconclusive, Depth: DepthNone}
 	x := &comparer{opt: opt, base: newSide(base), head: newSide(head), c: c}
 	c.Base, c.Head = x.base.describe(), x.head.describe()
@@ -65,7 +95,8 @@ func Compare(base, head []*report.Report, opt Options) (*Comparison, error) {
 	c.Counts.MetricsCompared = int64(len(c.Primary))
 	c.Counts.UnitsBase, c.Counts.UnitsHead = c.Unit.BaseN, c.Unit.HeadN
 	c.nameKernels(base, head)
-	Judge(c, base, head, opt.Rules)
+	j := &judge{c: c, p: opt.Policy, base: base, head: head, today: opt.Today}
+	j.judge()
 	return c, c.Validate()
 }
 

@@ -27,7 +27,10 @@ type Comparison struct {
 	API         []API        `json:"api"`
 	Structure   []Structural `json:"structure"` // new blocking call, graph coverage lost, launches per unit, …
 	Mix         []Mix        `json:"mix"`       // units by phase and batch on both sides: a change of mix is no change of cost
+	Policy      PolicyInfo   `json:"policy"`
 	Gates       []Gate       `json:"gates"`
+	Waivers     []WaiverUse  `json:"waivers"`
+	Overrides   []Override   `json:"overrides"` // by which a verdict of fail became warn
 	Residue     []Residue    `json:"residue"`
 	Counts      Counts       `json:"counts"`
 }
@@ -82,6 +85,7 @@ const (
 	LowCoverage          Code = "low_coverage"
 	NothingMatched       Code = "nothing_matched"
 	WideInterval         Code = "wide_interval"
+	NoBaseline           Code = "no_baseline" // a first run: nothing to compare with
 )
 
 // Reason says why in one sentence, and what would help.
@@ -267,7 +271,57 @@ type Gate struct {
 	Ratio     *float64      `json:"ratio"`
 	Class     Class         `json:"class"`
 	Verdict   Verdict       `json:"verdict"`
+	CountsAs  Verdict       `json:"counts_as"` // towards the verdict of the comparison, by level and policy
 	Reason    string        `json:"reason"`
+	Waiver    *WaiverRef    `json:"waiver"` // that covers what the gate found, also one that does not hold
+}
+
+// PolicyInfo is what the comparison was judged by, beside the rules that the gates name.
+type PolicyInfo struct {
+	Preset            string   `json:"preset"` // empty: none
+	Unit              string   `json:"unit"`   // of work that the policy asks for: auto, graph, nvtx:REGEX, …
+	Alpha             float64  `json:"alpha"`
+	FDR               float64  `json:"fdr"`
+	MinCaptures       int64    `json:"min_captures"` // a side, below which durations do not fail
+	OnInconclusive    Verdict  `json:"on_inconclusive"`
+	OnNotComparable   Verdict  `json:"on_not_comparable"`
+	OnMissing         Verdict  `json:"on_missing"`
+	OnMissingBaseline Verdict  `json:"on_missing_baseline"`
+	Rules             int64    `json:"rules"`           // on changes
+	Budgets           int64    `json:"budgets"`         // which need no base
+	IgnoredKernels    []string `json:"ignored_kernels"` // globs
+	Hard              []string `json:"hard"`            // fields of the environment that the policy moved
+	Soft              []string `json:"soft"`
+	Residue           []string `json:"residue"`
+}
+
+// WaiverUse is one waiver of the policy and what became of it.
+type WaiverUse struct {
+	Rule    string `json:"rule"`
+	Match   string `json:"match"`   // a glob, /an expression/ or both; empty: all that the rule judges
+	Ceiling string `json:"ceiling"` // as it was written; empty: none
+	Expires string `json:"expires"` // 2026-12-31, the last day
+	Issue   string `json:"issue"`
+	Reason  string `json:"reason"`
+	Status  string `json:"status"` // applied, unused, expired, exceeded, not_judged
+	Gates   int64  `json:"gates"`  // that pass by it
+}
+
+// WaiverRef is the waiver of one gate.
+type WaiverRef struct {
+	Ceiling string `json:"ceiling"`
+	Expires string `json:"expires"`
+	Issue   string `json:"issue"`
+	Reason  string `json:"reason"`
+	Status  string `json:"status"` // applied, expired, exceeded
+}
+
+// Override is an acceptance of a failure, by a label say.
+type Override struct {
+	Label string  `json:"label"`
+	By    string  `json:"by"` // who set it; empty: not known
+	From  Verdict `json:"from"`
+	To    Verdict `json:"to"`
 }
 
 // Residue is something that differs between the sides and was not compared.

@@ -16,10 +16,10 @@ func (x *comparer) interval(p *primary) (i *Interval, few bool) {
 		return x.extremes(p), true
 	}
 	b0, h0 := p.statistic()(slices.Clone(b)), p.statistic()(slices.Clone(h))
-	low, high, method := 0.0, 0.0, ""
+	low, high, method, level := 0.0, 0.0, "", 1-2*x.alpha()
 	if b0 <= h0 {
-		low, high, method = infer.BlockBootstrap(b, h, p.statistic(), UnitLevel, x.opt.Seed)
-	} else if l, u, m := infer.BlockBootstrap(h, b, p.statistic(), UnitLevel, x.opt.Seed); m != "" {
+		low, high, method = infer.BlockBootstrap(b, h, p.statistic(), level, x.opt.Seed)
+	} else if l, u, m := infer.BlockBootstrap(h, b, p.statistic(), level, x.opt.Seed); m != "" {
 		low, high, method = 1/u, 1/l, m+", of the inverse" // so that swapping the sides inverts the interval
 	}
 	if method != "" {
@@ -29,7 +29,7 @@ func (x *comparer) interval(p *primary) (i *Interval, few bool) {
 			shift := *row.Ratio / (h0 / b0)
 			low, high, method = low*shift, high*shift, method+fmt.Sprintf(", of %d and %d of the units", len(b), len(h))
 		}
-		return &Interval{Low: low, High: high, Level: UnitLevel, Method: method}, false
+		return &Interval{Low: low, High: high, Level: level, Method: method}, false
 	}
 	return x.extremes(p), true
 }

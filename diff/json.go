@@ -10,7 +10,7 @@ import (
 )
 
 // maxBytes bounds what Read accepts. A comparison has some hundred rows.
-const maxBytes = 64 << 20
+const maxBytes = 16 << 20
 
 // Write validates the comparison and writes it as JSON, one line per row of the long lists, so that two comparisons can
 // be compared line by line. The same comparison always gives the same bytes.
@@ -36,7 +36,10 @@ func Write(w io.Writer, c *Comparison) error {
 	report.List(l, "api", c.API)
 	report.List(l, "structure", c.Structure)
 	report.List(l, "mix", c.Mix)
+	report.Field(l, "policy", c.Policy)
 	report.List(l, "gates", c.Gates)
+	report.List(l, "waivers", c.Waivers)
+	report.List(l, "overrides", c.Overrides)
 	report.List(l, "residue", c.Residue)
 	report.Field(l, "counts", c.Counts)
 	return writeLines(w, l)
@@ -63,15 +66,21 @@ func writeLines(w io.Writer, l *report.Lines) error {
 	return err
 }
 
-// Read parses a comparison and validates it, see [report.ReadVersioned].
+// Read parses a comparison and validates it, see [report.ReadVersioned]. The file may come from anybody, and what is read
+// may be shown to everybody: beside what [Comparison.Validate] asks, lists are bounded, counts are not negative, and the
+// verdict is no better than that of the gates it stands on. The numbers are those of whoever wrote them.
 func Read(r io.Reader) (*Comparison, error) {
 	c, err := report.ReadVersioned[Comparison](r, "comparison", SchemaID, maxBytes)
 	if err != nil {
 		return nil, err
 	}
 	c.fill()
+	c.fillPolicy()
 	if err := c.Validate(); err != nil {
 		return nil, err
+	}
+	if err := c.plausible(); err != nil {
+		return nil, fmt.Errorf("comparison: %w", err)
 	}
 	return c, nil
 }
@@ -88,6 +97,12 @@ func (c *Comparison) fill() {
 	orEmpty(&c.Structure)
 	orEmpty(&c.Mix)
 	orEmpty(&c.Gates)
+	orEmpty(&c.Waivers)
+	orEmpty(&c.Overrides)
+	orEmpty(&c.Policy.IgnoredKernels)
+	orEmpty(&c.Policy.Hard)
+	orEmpty(&c.Policy.Soft)
+	orEmpty(&c.Policy.Residue)
 	orEmpty(&c.Residue)
 	for i := range c.Primary {
 		r := &c.Primary[i]
@@ -114,7 +129,8 @@ func (c *Comparison) Validate() error {
 		return fmt.Errorf("comparison: schema is %q, expected %q", c.Schema, SchemaID)
 	}
 	if c.Reasons == nil || c.Base.Names == nil || c.Head.Names == nil || c.Primary == nil || c.Attribution.Rows == nil || c.Kernels == nil ||
-		c.API == nil || c.Structure == nil || c.Mix == nil || c.Gates == nil || c.Residue == nil {
+		c.API == nil || c.Structure == nil || c.Mix == nil || c.Gates == nil || c.Waivers == nil || c.Overrides == nil || c.Residue == nil ||
+		c.Policy.IgnoredKernels == nil || c.Policy.Hard == nil || c.Policy.Soft == nil || c.Policy.Residue == nil {
 		return errors.New("comparison: a list is null")
 	}
 	if !c.Verdict.valid() {
@@ -160,11 +176,33 @@ func (c *Comparison) Validate() error {
 		}
 	}
 	for i := range c.Gates {
-		if g := &c.Gates[i]; !g.Verdict.valid() || !g.Class.valid() || g.Labels == nil || !known(g.Base, g.Head, g.Delta, g.Ratio) {
+		if g := &c.Gates[i]; !g.Verdict.valid() || !g.CountsAs.valid() || !g.Class.valid() || g.Labels == nil || !known(g.Base, g.Head, g.Delta, g.Ratio) ||
+			g.Level != LevelError && g.Level != LevelWarn || g.Waiver != nil && !waiverStatus(g.Waiver.Status) {
 			return fmt.Errorf("comparison: gate %s is not valid", g.Rule)
 		}
 	}
+	for i := range c.Waivers {
+		if w := &c.Waivers[i]; !waiverStatus(w.Status) || w.Gates < 0 {
+			return fmt.Errorf("comparison: waiver of %s is not valid", w.Rule)
+		}
+	}
+	for i := range c.Overrides {
+		if o := &c.Overrides[i]; !o.From.valid() || !o.To.valid() {
+			return fmt.Errorf("comparison: override by %s is not valid", o.Label)
+		}
+	}
+	if p := &c.Policy; !finite(p.Alpha, p.FDR) || !p.OnInconclusive.valid() || !p.OnNotComparable.valid() || !p.OnMissing.valid() || !p.OnMissingBaseline.valid() {
+		return errors.New("comparison: its policy is not valid")
+	}
 	return c.Attribution.validate()
+}
+
+func waiverStatus(s string) bool {
+	switch s {
+	case WaiverApplied, WaiverUnused, WaiverExpired, WaiverExceeded, WaiverNotJudged:
+		return true
+	}
+	return false
 }
 
 func (r *Row) validate() error {

@@ -1,27 +1,29 @@
 package diff
 
 import (
-	"math"
+	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
-	"github.com/nsys-llm/explain/diff/internal/infer"
 )
 
-// Judge fills in Gates, Verdict and Counts.GatesChecked of a comparison whose rows stand. rules are the user's, or none for
-// [DefaultRules]. The reports are looked at for metrics that the rows do not have.
+// judge fills in Policy, Gates, Waivers, Verdict and Counts.GatesChecked of a comparison whose rows stand. The reports are
+// looked at for metrics that the rows do not have.
 //
-// The verdict is the worst of the gates': fail, then inconclusive, then warn, then pass. A gate of level warn counts as
-// warn at most. A gate whose change is too large for its rule but not certain (wide_interval) is inconclusive itself and
-// counts as warn: suspected, not confirmed. All other reasons of an inconclusive gate mean that something could not be
-// compared at all, which is never a pass.
-func Judge(c *Comparison, base, head []*report.Report, rules []Rule) {
-	if len(rules) == 0 {
-		rules = DefaultRules()
-	}
-	j := &judge{c: c, base: base, head: head}
-	c.Gates = j.gates(rules)
+// The verdict is the worst of what the gates count as: fail, then inconclusive, then warn, then pass. A gate of level warn
+// counts as warn at most. A gate whose change is too large for its rule but not certain (wide_interval) is inconclusive
+// itself and counts as what the policy says of that: suspected, not confirmed. All other reasons of an inconclusive gate
+// mean that something could not be compared at all. That is a pass only where the policy says so and some other gate was
+// checked: a comparison that answered nothing never is one.
+func (j *judge) judge() {
+	c, p := j.c, j.p
+	c.Policy = p.info()
+	c.Gates = j.gates(p.Rules)
+	c.Waivers = j.waive()
+	orEmpty(&c.Overrides)
 	c.Counts.GatesChecked = 0
 	c.Verdict = Pass
 	settled := false
@@ -31,15 +33,37 @@ func Judge(c *Comparison, base, head []*report.Report, rules []Rule) {
 			c.Counts.GatesChecked++
 		}
 		settled = settled || g.Verdict == Pass
-		c.Verdict = worse(c.Verdict, g.counts())
+		g.CountsAs = p.counts(g)
+		c.Verdict = worse(c.Verdict, g.CountsAs)
 	}
-	if len(c.Gates) == 0 {
-		c.Verdict = Inconclusive // nothing was asked, so nothing is answered
+	for i := range c.Waivers {
+		if c.Waivers[i].warns() {
+			c.Verdict = worse(c.Verdict, Warn)
+		}
+	}
+	switch {
+	case j.first:
+		c.Verdict = worse(c.Verdict, p.firstRun(c.Counts.GatesChecked))
 		return
+	case c.Counts.GatesChecked == 0:
+		c.Verdict = worse(c.Verdict, j.unanswered())
 	}
 	if !c.Comparable && !(c.Identical && settled) {
-		c.Verdict = worse(c.Verdict, Inconclusive)
+		c.Verdict = worse(c.Verdict, p.Stats.OnNotComparable)
 	}
+}
+
+// unanswered is the least verdict of a comparison in which no gate had anything to look at: inconclusive, or a warning
+// where all gates only warn or where the policy says so of sides that are not comparable. Never a pass.
+func (j *judge) unanswered() Verdict {
+	asked := slices.ContainsFunc(j.c.Gates, func(g Gate) bool { return g.Level == LevelError })
+	switch {
+	case len(j.c.Gates) > 0 && !asked:
+		return Warn
+	case !j.c.Comparable && j.p.Stats.OnNotComparable == Warn:
+		return Warn
+	}
+	return Inconclusive
 }
 
 // rank orders verdicts from best to worst.
@@ -65,14 +89,6 @@ func worse(a, b Verdict) Verdict {
 	return a
 }
 
-// counts is what a gate contributes to the verdict of the comparison.
-func (g *Gate) counts() Verdict {
-	if g.Verdict == Inconclusive && (g.Level == LevelWarn || g.code() == WideInterval) || g.Verdict == Fail && g.Level == LevelWarn {
-		return Warn
-	}
-	return g.Verdict
-}
-
 // code is the reason code an inconclusive gate's reason begins with.
 func (g *Gate) code() Code {
 	if g.Verdict != Inconclusive {
@@ -85,11 +101,31 @@ func (g *Gate) code() Code {
 // checked reports whether the gate had something to look at.
 func (g *Gate) checked() bool { return g.Verdict != Inconclusive || g.code() == WideInterval }
 
-// judge is one run of Judge.
+// judge is one judgement.
 type judge struct {
 	c          *Comparison
+	p          *Policy
 	base, head []*report.Report
+	today      time.Time
+	first      bool // there is no base: only budgets are judged
+	rulings    []ruling
+
+	captures map[*report.Report]*capture
+	byID     map[string][]*report.Metric // of both sides
 }
+
+// ruling is what waivers need to know of a gate beside what it says. There is one for each gate, in their order.
+type ruling struct {
+	alias string // of a kernel that replaced another: the other's name
+	kind  string // ruledChange, …
+}
+
+// Kinds of ruling.
+const (
+	ruledChange = "change"
+	ruledMax    = "max" // a budget from above
+	ruledMin    = "min" // a budget from below, which the head's value is below
+)
 
 // subject is a number that rules can select.
 type subject struct {
@@ -98,11 +134,18 @@ type subject struct {
 	unit   string
 	higher bool   // more is better
 	length bool   // grows with the length of a capture
+	noisy  bool   // a duration, or what follows from durations: it differs between captures of the same
 	other  string // why the sides' numbers are of different work, or empty
+	alias  string // of a kernel that replaced another: the other's name, or empty
 }
 
+// key of a number: what two rules that select it have in common, however they spell it.
 func (s *subject) key(kind string) string {
-	return kind + " " + s.metric + "{" + s.row.Labels.String() + "}"
+	id, stat := splitStat(s.row.Metric)
+	if stat != "" && !(stat == "p50" && strings.HasPrefix(id, "unit.")) { // whose value is its median
+		id += "." + stat
+	}
+	return kind + " " + id + "{" + s.row.Labels.String() + "}"
 }
 
 // gates selects, lets the last rule that selects a number judge it, and judges. The order is that of the rules and then of
@@ -112,7 +155,14 @@ func (j *judge) gates(rules []Rule) []Gate {
 	last := map[string]int{}
 	for i := range rules {
 		r := &rules[i]
-		selected[i] = j.selects(r)
+		if j.first && !r.budgeted() && r.Level != LevelOff {
+			continue
+		}
+		names := r.Match.compile()
+		for _, each := range r.each() {
+			each.names = &names
+			selected[i] = append(selected[i], j.selects(&each)...)
+		}
 		for k := range selected[i] {
 			s := &selected[i][k]
 			if r.Level == LevelOff || !r.budgeted() {
@@ -130,13 +180,17 @@ func (j *judge) gates(rules []Rule) []Gate {
 		if r.budgeted() {
 			kind = "budget"
 		}
+		if r.Level == LevelOff || j.first && !r.budgeted() {
+			continue
+		}
 		for k := range selected[i] {
-			if s := &selected[i][k]; last[s.key(kind)] == i && r.Level != LevelOff {
-				gates = append(gates, j.gate(r, s))
+			if s := &selected[i][k]; last[s.key(kind)] == i && !j.p.ignores(s.row.Labels, s.alias) {
+				g := j.gate(r, s)
+				gates, j.rulings = append(gates, g), append(j.rulings, ruling{s.alias, r.ruled(&g)})
 			}
 		}
-		if len(selected[i]) == 0 && r.Level != LevelOff && !r.optional {
-			gates = append(gates, j.unmatched(r))
+		if len(selected[i]) == 0 && !r.optional {
+			gates, j.rulings = append(gates, j.unmatched(r)), append(j.rulings, ruling{})
 		}
 	}
 	return gates
@@ -160,6 +214,9 @@ func (j *judge) unmatched(r *Rule) Gate {
 		g.Reason = j.why()
 	default:
 		g.Reason = because(NothingMatched, "neither side has such a metric")
+		if !r.Match.empty() {
+			g.Reason += ": " + r.Selects()
+		}
 	}
 	return g
 }
@@ -197,18 +254,40 @@ func (j *judge) gate(r *Rule, s *subject) Gate {
 	}
 	switch {
 	case r.budgeted():
-		g.budget(r, s)
+		g.bounds(r, s)
 	case s.metric == MetricStructure:
 		j.structure(&g, row)
 	default:
 		j.change(&g, r, s)
+		j.replicated(&g, s)
 	}
 	return g
 }
 
-// budget compares the head with the bounds, which needs no base.
-func (g *Gate) budget(r *Rule, s *subject) {
-	if r.LimitUnit != "" && r.LimitUnit != s.unit && !(r.LimitUnit == report.Count && r.zeroBounds()) {
+// ruled is the kind of ruling that a gate of the rule is.
+func (r *Rule) ruled(g *Gate) string {
+	switch {
+	case !r.budgeted():
+		return ruledChange
+	case r.Min != nil && g.Head != nil && *g.Head < *r.Min:
+		return ruledMin
+	}
+	return ruledMax
+}
+
+// replicated takes a failure back that the policy does not believe of so few captures.
+func (j *judge) replicated(g *Gate, s *subject) {
+	n := min(len(j.base), len(j.head))
+	if g.Verdict != Fail || !s.noisy || n >= j.p.Stats.MinCaptures {
+		return
+	}
+	g.Verdict = Inconclusive
+	g.Reason = because(WideInterval, fmt.Sprintf("%s; with %s a side a duration does not fail, the policy asks for %d (min_captures)", g.Reason, count(int64(n), "capture"), j.p.Stats.MinCaptures))
+}
+
+// bounds compares the head with the bounds, which needs no base.
+func (g *Gate) bounds(r *Rule, s *subject) {
+	if r.LimitUnit != "" && !fits(r.LimitUnit, s.unit) && !(r.LimitUnit == report.Count && r.zeroBounds()) {
 		g.Verdict, g.Reason = Inconclusive, because(MissingMetric, "the budget is given in "+r.LimitUnit+", the metric in "+s.unit)
 		return
 	}
@@ -243,123 +322,6 @@ func (j *judge) structure(g *Gate, row *Row) {
 	default:
 		g.Verdict, g.Reason = Pass, row.Why
 	}
-}
-
-// change judges a change by its class and its size.
-func (j *judge) change(g *Gate, r *Rule, s *subject) {
-	row := &s.row
-	inconclusive := func(c Code, text string) { g.Verdict, g.Class, g.Reason = Inconclusive, Unsettled, because(c, text) }
-	switch {
-	case s.length:
-		id, stat := splitStat(s.metric)
-		g.Verdict, g.Reason = Inconclusive, because(NothingMatched, lengthReason(id, stat))
-		return
-	case r.Abs != nil && *r.Abs != 0 && r.AbsUnit != "" && r.AbsUnit != s.unit:
-		inconclusive(NothingMatched, "the change is given in "+r.AbsUnit+", the metric in "+s.unit)
-		return
-	case !j.c.Comparable && !j.c.Identical:
-		g.Verdict, g.Class, g.Reason = Inconclusive, Unsettled, j.why()
-		return
-	case s.other != "":
-		inconclusive(DifferentWork, s.other)
-		return
-	case row.Head == nil && row.Base == nil:
-		inconclusive(MissingMetric, "its value is known on neither side")
-		return
-	case row.Base == nil && row.Class != Added:
-		inconclusive(MissingMetric, "the base's value is not known")
-		return
-	case row.Head == nil && row.Class != Removed:
-		inconclusive(MissingMetric, "the head's value is not known")
-		return
-	}
-	exceeds, text := exceeds(r, s)
-	switch {
-	case !exceeds:
-		g.Verdict, g.Reason = Pass, text
-	case !real(row) && !confirmed(r, row):
-		g.Verdict, g.Reason = Inconclusive, because(WideInterval, text+", and this is not certain: "+row.Why)
-	default:
-		g.Verdict, g.Reason = verdictOf(r.Level), text
-		if row.Why != "" {
-			g.Reason += "; " + row.Why
-		}
-	}
-}
-
-// confirmed reports whether several captures a side show a change beyond a rule that is stricter than what rows are tested
-// against: p of the row's effect against the rule's own tolerance t = ln(1 + Rel), which is P(T > (|effect| - t) / SE) +
-// P(T > (|effect| + t) / SE) with DF degrees of freedom, is at most 0.05.
-func confirmed(r *Rule, row *Row) bool {
-	t := row.Test
-	if t == nil || r.Rel == nil || t.SE <= 0 || math.Log1p(*r.Rel) >= t.Tau {
-		return false
-	}
-	tau, size := math.Log1p(*r.Rel), math.Abs(t.Effect)
-	return infer.TTail((size-tau)/t.SE, t.DF)+infer.TTail((size+tau)/t.SE, t.DF) <= alpha
-}
-
-// real reports whether a change was found to be one, whichever way is good.
-func real(row *Row) bool {
-	switch row.Class {
-	case Improved, Regressed, Added, Removed:
-		return true
-	case Same, Unsettled:
-	}
-	return false
-}
-
-// exceeds reports whether the change is larger than the rule tolerates, in the rule's direction, and says so in numbers.
-// What was added or removed counts with all of its value, and has no relative change.
-func exceeds(r *Rule, s *subject) (bool, string) {
-	row := &s.row
-	b, h := value(row.Base), value(row.Head)
-	delta := h - b
-	size, way := delta, r.Direction
-	if way == "" {
-		way = Up
-		if s.higher {
-			way = Down
-		}
-	}
-	switch way {
-	case Down:
-		size = -delta
-	case Both:
-		size = math.Abs(delta)
-	}
-	changed := "no change"
-	if delta != 0 {
-		changed = unit.Delta(delta, s.unit)
-	}
-	if row.Base != nil && b != 0 && delta != 0 {
-		changed = unit.Change(delta/math.Abs(b)) + " (" + changed + ")"
-	}
-	if size <= 0 {
-		return false, changed
-	}
-	tolerated := func(text string) (bool, string) { return false, changed + " is within " + text }
-	if r.Rel != nil && row.Base != nil && b != 0 && within(size/math.Abs(b), *r.Rel) {
-		return tolerated(unit.Percent(*r.Rel))
-	}
-	if r.Rel != nil && r.Abs == nil && (row.Base == nil || b == 0) && row.Class != Added && s.length {
-		return false, changed
-	}
-	if r.Abs != nil && within(size, *r.Abs) {
-		return tolerated(strings.TrimPrefix(unit.Delta(*r.Abs, s.unit), "+"))
-	}
-	return true, changed + " is more than " + r.Threshold()
-}
-
-// within reports whether a change is at most what is tolerated, up to the rounding of binary fractions: 0.80 - 0.75 is no
-// more than 0.05.
-func within(change, tolerated float64) bool { return change <= tolerated*(1+1e-9) }
-
-func value(v *float64) float64 {
-	if v == nil {
-		return 0
-	}
-	return *v
 }
 
 func cloneLabels(l report.Labels) report.Labels {

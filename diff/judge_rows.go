@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -41,7 +40,7 @@ func onKernels(r *Rule) bool {
 }
 
 // naming are the labels that Match looks at, in the order of preference.
-var naming = []string{"kernel", "range", "api", "component", "process", "category"}
+var naming = []string{"kernel", "range", "api", "component", "collective", "process", "category", "finding"}
 
 // takes reports whether the rule selects a metric with these labels.
 func (r *Rule) takes(l report.Labels) bool {
@@ -61,8 +60,11 @@ func (r *Rule) takes(l report.Labels) bool {
 	}
 	for _, key := range naming {
 		if v, ok := l[key]; ok {
-			yes, err := r.Match.matches(v)
-			return yes && err == nil
+			if r.names != nil {
+				return r.names.matches(v)
+			}
+			m := r.Match.compile()
+			return m.matches(v)
 		}
 	}
 	return false
@@ -72,7 +74,7 @@ func (j *judge) structures(r *Rule) []subject {
 	var list []subject
 	for _, s := range j.c.Structure {
 		labels := report.Labels{"finding": s.ID}
-		if len(r.Labels) > 0 && !r.takes(labels) {
+		if (len(r.Labels) > 0 || !r.Match.empty()) && !r.takes(labels) {
 			continue
 		}
 		list = append(list, subject{metric: MetricStructure, row: Row{Metric: MetricStructure, Labels: labels, Base: s.Base, Head: s.Head, Class: s.Class, Why: s.Text}})
@@ -85,11 +87,13 @@ func (j *judge) kernels(r *Rule, id string) []subject {
 	var list []subject
 	for i := range j.c.Kernels {
 		k := &j.c.Kernels[i]
-		name := ""
+		name, alias := "", ""
 		taken := false
 		for _, n := range []*string{k.BaseName, k.HeadName} { // a rule on either name of a replaced kernel holds
 			if n != nil {
-				name = *n
+				if name != *n {
+					name, alias = *n, name
+				}
 				taken = taken || r.takes(report.Labels{"kernel": name})
 			}
 		}
@@ -105,7 +109,8 @@ func (j *judge) kernels(r *Rule, id string) []subject {
 			}
 		}
 		row.change()
-		list = append(list, subject{metric: r.Metric, row: row, unit: row.Unit})
+		noisy := id == kernelTime && row.Class != Added && row.Class != Removed
+		list = append(list, subject{metric: r.Metric, row: row, unit: row.Unit, alias: alias, noisy: noisy})
 	}
 	return list
 }
@@ -168,7 +173,7 @@ func (j *judge) compared(r *Rule, id, stat string) (subject, bool) {
 		return subject{}, false
 	}
 	row := j.c.Primary[at]
-	s := subject{metric: r.Metric, row: row, unit: row.Unit}
+	s := subject{metric: r.Metric, row: row, unit: row.Unit, noisy: row.Unit != report.Count}
 	if list := j.metrics(id); len(list) > 0 {
 		s.higher = list[0].Better == report.Higher
 		s.length = !r.budgeted() && dependsOnLength(id, row.Unit, stat)
@@ -186,7 +191,7 @@ func (j *judge) phaseRow(r *Rule, row *Row, id, stat string) bool {
 	if len(row.Labels) == 0 {
 		return true
 	}
-	base, head := sideOf(j.base, id, stat, r.Labels), sideOf(j.head, id, stat, r.Labels)
+	base, head := j.side(j.base, id, stat, r.Labels), j.side(j.head, id, stat, r.Labels)
 	b, h := base.mean(), head.mean()
 	return b != nil && h != nil && row.Base != nil && row.Head != nil && *b == *row.Base && *h == *row.Head
 }
@@ -207,33 +212,37 @@ func wild(l report.Labels) bool {
 
 // metrics are the metrics of an id on either side, each set of labels once, in the order of the labels.
 func (j *judge) metrics(id string) []*report.Metric {
-	seen := map[string]bool{}
-	var list []*report.Metric
-	for _, side := range [][]*report.Report{j.base, j.head} {
-		for _, r := range side {
-			for i := range r.Metrics {
-				m := &r.Metrics[i]
-				if m.ID == id && !seen[m.Labels.String()] {
-					seen[m.Labels.String()] = true
-					list = append(list, m)
+	if j.byID == nil {
+		j.byID = map[string][]*report.Metric{}
+		seen := map[string]bool{}
+		for _, side := range [][]*report.Report{j.base, j.head} {
+			for _, r := range side {
+				for i := range r.Metrics {
+					m := &r.Metrics[i]
+					if key := metricKey(m.ID, m.Labels); !seen[key] {
+						seen[key] = true
+						j.byID[m.ID] = append(j.byID[m.ID], m)
+					}
 				}
 			}
 		}
+		for _, list := range j.byID { // in any order
+			slices.SortStableFunc(list, func(a, b *report.Metric) int { return strings.Compare(a.Labels.String(), b.Labels.String()) })
+		}
 	}
-	sort.SliceStable(list, func(a, b int) bool { return list[a].Labels.String() < list[b].Labels.String() })
-	return list
+	return j.byID[id]
 }
 
 // subject compares a metric of the reports that the comparison has no row of.
 func (j *judge) subject(r *Rule, m *report.Metric, id, stat string) subject {
-	s := subject{metric: r.Metric, unit: m.Unit, higher: m.Better == report.Higher, length: !r.budgeted() && dependsOnLength(id, m.Unit, stat)}
-	base, head := sideOf(j.base, id, stat, m.Labels), sideOf(j.head, id, stat, m.Labels)
+	s := subject{metric: r.Metric, unit: m.Unit, higher: m.Better == report.Higher, length: !r.budgeted() && dependsOnLength(id, m.Unit, stat), noisy: m.Assume != report.Exact}
+	base, head := j.side(j.base, id, stat, m.Labels), j.side(j.head, id, stat, m.Labels)
 	row := Row{Metric: r.Metric, Labels: cloneLabels(m.Labels), Unit: m.Unit, Base: base.mean(), Head: head.mean(), NBase: base.n, NHead: head.n, Class: Unsettled}
 	row.change()
 	row.Unreplicated = len(base.values) == 1 || len(head.values) == 1
 	s.other = j.otherWork(id, m.Labels)
 	if row.Base != nil && row.Head != nil {
-		certain, why := certain(base, head, m)
+		certain, why := certain(base, head, m, j.p.Stats.Alpha)
 		row.Why = why
 		switch worse := (*row.Delta > 0) != s.higher; {
 		case *row.Delta == 0 || !certain && math.Abs(math.Log(*row.Head / *row.Base)) <= math.Log1p(DefaultFloor):
@@ -259,7 +268,7 @@ func (j *judge) otherWork(id string, l report.Labels) string {
 	var first *kind
 	for _, side := range [][]*report.Report{j.base, j.head} {
 		for _, r := range side {
-			c := newCapture(r)
+			c := j.capture(r)
 			at := c.phaseMain(phase)
 			if at < 0 {
 				continue
@@ -289,10 +298,10 @@ type sample struct {
 	stat     string
 }
 
-func sideOf(side []*report.Report, id, stat string, labels report.Labels) sample {
+func (j *judge) side(side []*report.Report, id, stat string, labels report.Labels) sample {
 	s := sample{captures: len(side), stat: stat}
 	for _, r := range side {
-		m := r.Find(id, labels)
+		m := j.capture(r).metric(id, labels)
 		if m == nil {
 			continue
 		}
@@ -303,6 +312,19 @@ func sideOf(side []*report.Report, id, stat string, labels report.Labels) sample
 		}
 	}
 	return s
+}
+
+// capture is a report taken apart, once for all rules: those on a pattern of names look at many metrics.
+func (j *judge) capture(r *report.Report) *capture {
+	c, ok := j.captures[r]
+	if !ok {
+		c = newCapture(r)
+		if j.captures == nil {
+			j.captures = map[*report.Report]*capture{}
+		}
+		j.captures[r] = c
+	}
+	return c
 }
 
 // statOf is a statistic of a metric's summary, or its value.
@@ -344,21 +366,20 @@ func (s *sample) mean() *float64 {
 	return &sum
 }
 
-// level of the intervals that certain goes by.
-const certainLevel = 0.99
-
-// certain reports whether a change is more than noise, and why.
+// certain reports whether a change is more than noise, and why. It goes by a fifth of alpha, which by default is 0.01, since
+// these metrics are tested one by one, without a correction for their number.
 //
 // Exact metrics are equal unless something changed. With several captures a side the logarithms of their values are tested
-// (infer.TREAT against no change, p <= 0.01). With one a side the change has to be beyond the noise floor, and where the
-// metric has a summary with a mean and a spread s over n observations, the 99 % interval of the difference of the means,
+// (infer.TREAT against no change, p <= alpha/5). With one a side the change has to be beyond the noise floor, and where the
+// metric has a summary with a mean and a spread s over n observations, the interval of the difference of the means,
 //
-//	head - base ± 2.576 sqrt(s0²/n0 + s1²/n1),
+//	head - base ± z sqrt(s0²/n0 + s1²/n1), with z the normal quantile of 1 - alpha/10: 2.576 by default,
 //
 // must not hold 0. Observations in one capture are not independent, which is what the floor is for.
 //
 // A share that falls to 0 or rises from it has changed if it was more than the floor.
-func certain(base, head sample, m *report.Metric) (bool, string) {
+func certain(base, head sample, m *report.Metric, alpha float64) (bool, string) {
+	level := alpha / 5
 	b, h := *base.mean(), *head.mean()
 	if b == h {
 		return true, "the values are equal"
@@ -373,9 +394,9 @@ func certain(base, head sample, m *report.Metric) (bool, string) {
 		return false, "one of the values is 0, so that no noise floor applies"
 	}
 	if len(base.values) > 1 && len(head.values) > 1 && positive(base.values) && positive(head.values) {
-		t := infer.TREAT([]infer.Sample{{ID: "value", Base: logs(base.values), Head: logs(head.values)}}, 0, 1-certainLevel, false)[0]
+		t := infer.TREAT([]infer.Sample{{ID: "value", Base: logs(base.values), Head: logs(head.values)}}, 0, level, false)[0]
 		why := fmt.Sprintf("p = %s over %d and %d captures", strconv.FormatFloat(t.P, 'g', 3, 64), len(base.values), len(head.values))
-		return t.P <= 1-certainLevel, why
+		return t.P <= level, why
 	}
 	ratio := math.Abs(math.Log(h / b))
 	why := "unreplicated; noise floor " + unit.Percent(DefaultFloor)
@@ -383,7 +404,7 @@ func certain(base, head sample, m *report.Metric) (bool, string) {
 		return false, why + " is not exceeded"
 	}
 	if x, y := base.summary, head.summary; x != nil && y != nil && x.N > 1 && y.N > 1 && base.spreads() {
-		half := infer.NormalQuantile((1-certainLevel)/2) * math.Sqrt(x.Stddev*x.Stddev/float64(x.N)+y.Stddev*y.Stddev/float64(y.N))
+		half := infer.NormalQuantile(level/2) * math.Sqrt(x.Stddev*x.Stddev/float64(x.N)+y.Stddev*y.Stddev/float64(y.N))
 		if math.Abs(y.Mean-x.Mean) <= half {
 			return false, why + " is exceeded, but the means differ by no more than their spread explains"
 		}

@@ -100,7 +100,7 @@ func (x *comparer) kernelClass(k *Kernel, b, h work) {
 }
 
 // kernelTests decides the rows with several captures on each side: all paired kernels are tested together, their common
-// shift taken out, and false discoveries held to a share of 5 % (Benjamini and Hochberg) over the rows.
+// shift taken out, and false discoveries held to the policy's share, 5 % by default, over the rows (Benjamini and Hochberg).
 func (x *comparer) kernelTests(base, head []work, pairs []pair, rows int) {
 	if len(x.base.captures) < 2 || len(x.head.captures) < 2 {
 		return
@@ -133,7 +133,7 @@ func (x *comparer) kernelTests(base, head []work, pairs []pair, rows int) {
 	if ok {
 		x.shift = &shift
 	}
-	results := infer.TREAT(adjusted, math.Log1p(Tau), 1-Level, false, history...)
+	results := infer.TREAT(adjusted, math.Log1p(Tau), x.alpha(), false, history...)
 	var p []float64
 	var of []int
 	for i := range results {
@@ -146,7 +146,7 @@ func (x *comparer) kernelTests(base, head []work, pairs []pair, rows int) {
 		t, k := &results[at], &x.c.Kernels[place[at]]
 		k.P, k.PAdjusted = &p[i], &q[i]
 		k.Test = &Test{Effect: t.Effect, SE: t.SE, DF: t.DF, Tau: math.Log1p(Tau), S2: t.S2, Moderated: t.Moderated}
-		k.Class, k.Why = x.tested(t, q[i], "Benjamini-Hochberg")
+		k.Class, k.Why = x.tested(t, q[i], x.opt.Policy.Stats.FDR, "Benjamini-Hochberg")
 		if ok {
 			k.Why += fmt.Sprintf("; the shift of all kernels, %s, is taken out", unit.Change(math.Expm1(shift)))
 		}

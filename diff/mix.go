@@ -80,7 +80,14 @@ func (x *comparer) residue() {
 		if b == h {
 			continue
 		}
-		x.c.Residue = append(x.c.Residue, Residue{Field: f.name, Base: b, Head: h, Soft: f.soft && b != unknown && h != unknown})
+		soft := f.soft
+		switch x.opt.Policy.Environment.place(f.name) {
+		case environmentHard, environmentResidue:
+			soft = false // a hard one is a reason, and is not warned of beside that
+		case environmentSoft:
+			soft = true
+		}
+		x.c.Residue = append(x.c.Residue, Residue{Field: f.name, Base: b, Head: h, Soft: soft && b != unknown && h != unknown})
 	}
 }
 
@@ -88,7 +95,7 @@ const unknown = "unknown"
 
 type residueField struct {
 	name string
-	soft bool
+	soft bool // unless the policy moved it
 	of   func(c *capture) string
 }
 

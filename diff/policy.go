@@ -3,176 +3,177 @@ package diff
 import (
 	"errors"
 	"fmt"
-	"io"
+	"regexp"
+	"slices"
 	"strings"
-
-	"github.com/goccy/go-yaml"
+	"time"
 
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// policy is a policy file (design.md, section 7): YAML, or JSON, which is a part of it. Values carry their units.
-type policy struct {
-	Version int            `yaml:"version"`
-	Rules   []policyRule   `yaml:"rules"`
-	Budgets []policyBudget `yaml:"budgets"`
-	Ignore  struct {
-		Kernels []string `yaml:"kernels"`
-	} `yaml:"ignore"`
+// Policy is what a team decided about its gate: what is judged, how strictly, and what an answer means that is none. It is
+// what a policy file says together with the preset that the file names (design.md, section 7).
+type Policy struct {
+	Preset string // that the file names; empty: none
 
-	// Known to the design and judged by no version yet: refused, since a gate that passes over a rule in silence is worse
-	// than none.
-	Preset  string                   `yaml:"preset"`
-	Unit    string                   `yaml:"unit"`
-	Stats   map[string]string        `yaml:"stats"`
-	Waivers []map[string]interface{} `yaml:"waivers"`
+	Unit  string // of work, for traces: nvtx:REGEX, kernel:REGEX, graph, none; empty: found automatically
+	Phase string // units of this phase are compared; empty: the one with most time
+	Batch *int64 // and of this batch size
+
+	Stats       Stats
+	Rules       []Rule // on changes and budgets, those of the preset first; the last that selects a number judges it
+	Waivers     []Waiver
+	Environment Environment
+
+	IgnoreKernels []string // globs: kernels of these names are judged by no rule
+	MinShare      float64  // kernels below this share of the shorter unit are not compared one by one, 0..1; 0: DefaultMinShare
+
+	presetRules int // of Rules, that are the preset's
 }
 
-type policyRule struct {
-	ID      string            `yaml:"id"`
-	Metric  string            `yaml:"metric"`
-	Labels  map[string]string `yaml:"labels"`
-	Level   string            `yaml:"level"`
-	Regress struct {
-		Rel string `yaml:"rel"`
-		Abs string `yaml:"abs"`
-	} `yaml:"regress"`
-	Match struct {
-		Glob  string `yaml:"glob"`
-		Regex string `yaml:"regex"`
-	} `yaml:"match"`
+// Stats say how sure a verdict must be, and what stands in for an answer that there is not.
+type Stats struct {
+	Alpha       float64 // adjusted p-value up to which a change of a primary row is real, above 0 and below 0.5
+	FDR         float64 // share of false discoveries among kernels that are found changed, above 0 and below 0.5
+	MinCaptures int     // a side, below which durations cannot fail; at least 1
+
+	OnInconclusive    Verdict // a change that is too large for its rule and not certain
+	OnNotComparable   Verdict // sides that cannot be compared
+	OnMissing         Verdict // a metric that a side lacks, or that neither has; never Pass
+	OnMissingBaseline Verdict // a first run: rules need a base, and there is none
 }
 
-type policyBudget struct {
-	ID     string            `yaml:"id"`
-	Metric string            `yaml:"metric"`
-	Labels map[string]string `yaml:"labels"`
-	Level  string            `yaml:"level"`
-	Max    string            `yaml:"max"`
-	Min    string            `yaml:"min"`
+// DefaultStats are those of a policy that says nothing of them.
+func DefaultStats() Stats {
+	return Stats{Alpha: alpha, FDR: alpha, MinCaptures: 1, OnInconclusive: Warn, OnNotComparable: Inconclusive, OnMissing: Inconclusive, OnMissingBaseline: Warn}
 }
 
-// maxPolicyBytes bounds a policy file.
-const maxPolicyBytes = 1 << 20
-
-// ReadPolicy reads the rules and budgets of a policy file, in its order. Unknown keys and bad units are errors that name
-// the line and the column. A metric that only comes with labels is meant with any.
-func ReadPolicy(r io.Reader, known []MetricFacts) ([]Rule, error) {
-	b, err := io.ReadAll(io.LimitReader(r, maxPolicyBytes+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(b) > maxPolicyBytes {
-		return nil, fmt.Errorf("policy is larger than %d bytes", maxPolicyBytes)
-	}
-	var p policy
-	if err := yaml.UnmarshalWithOptions(b, &p, yaml.Strict()); err != nil {
-		return nil, errors.New(strings.TrimSpace(yaml.FormatError(err, false, false)))
-	}
-	if p.Version != 1 {
-		return nil, fmt.Errorf("policy has version %d, this explain reads version 1: write `version: 1` first", p.Version)
-	}
-	for key, used := range map[string]bool{"preset": p.Preset != "", "stats": len(p.Stats) > 0, "unit": p.Unit != "" && p.Unit != "auto", "waivers": len(p.Waivers) > 0} {
-		if used {
-			return nil, fmt.Errorf("policy: %s is not judged by this version of explain; leave it out", key)
-		}
-	}
-	var rules []Rule
-	add := func(what, id, metric, level string, labels map[string]string, limits ...string) (*Rule, error) {
-		rule, err := policyLimits(metric, limits)
-		if err != nil {
-			return nil, fmt.Errorf("%s %s: %w", what, id, err)
-		}
-		if id != "" {
-			rule.ID = id
-		}
-		rule.Level, rule.Labels = level, anyLabels(metric, labels, known)
-		if level == "" {
-			rule.Level = LevelError
-		}
-		rules = append(rules, rule)
-		return &rules[len(rules)-1], nil
-	}
-	for _, r := range p.Rules {
-		var limits []string
-		for _, l := range []string{r.Regress.Rel, r.Regress.Abs} {
-			if l != "" {
-				limits = append(limits, "+"+l)
-			}
-		}
-		rule, err := add("rule", r.ID, r.Metric, r.Level, r.Labels, limits...)
-		if err != nil {
-			return nil, err
-		}
-		rule.Direction = "" // the metric says which way is bad
-		if rule.Match = (Match{Glob: r.Match.Glob, Regex: r.Match.Regex}); !rule.Match.empty() && len(r.Labels) == 0 {
-			rule.Labels = report.Labels{}
-		}
-	}
-	for _, b := range p.Budgets {
-		var limits []string
-		if b.Max != "" {
-			limits = append(limits, "<="+b.Max)
-		}
-		if b.Min != "" {
-			limits = append(limits, ">="+b.Min)
-		}
-		if _, err := add("budget", b.ID, b.Metric, b.Level, b.Labels, limits...); err != nil {
-			return nil, err
-		}
-	}
-	for _, k := range p.Ignore.Kernels {
-		rules = append(rules, Rule{ID: "ignore " + k, Metric: "kernel.time_per_unit", Labels: report.Labels{}, Match: Match{Glob: k}, Level: LevelOff})
-	}
-	for i := range rules {
-		if err := rules[i].Validate(); err != nil {
-			return nil, fmt.Errorf("rule %s: %w", rules[i].Name(), err)
-		}
-	}
-	if len(rules) == 0 {
-		return nil, errors.New("policy has neither rules nor budgets")
-	}
-	return rules, CheckRules(rules, known)
+// Waiver accepts, until a day, that a rule is broken. One that has expired accepts nothing any more.
+type Waiver struct {
+	Rule    string    // id of the rule or budget
+	Match   Match     // of the kernel, call, range or finding; empty: all that the rule judges
+	Ceiling *Ceiling  // beyond which it accepts nothing; nil: none
+	Expires time.Time // the last day on which it holds, at 0:00 UTC
+	Issue   string    // where it is discussed, may be empty
+	Reason  string
 }
 
-// policyLimits reads values with units by the one parser that rules have.
-func policyLimits(metric string, limits []string) (Rule, error) {
-	if metric == "" {
-		return Rule{}, errors.New("names no metric")
-	}
-	if len(limits) == 0 {
-		return Rule{}, errors.New("states no limit: regress {rel, abs}, max or min")
-	}
-	return ParseFailOn(metric + ":" + strings.Join(limits, ","))
+// Ceiling bounds what a waiver accepts: a change in the direction that is bad, or for a budget the head's value.
+type Ceiling struct {
+	Value    float64 // in base units; a ratio of the base where Relative
+	Unit     string  // base unit, where not Relative
+	Relative bool
+	Text     string // as it was written
 }
 
-// anyLabels are the labels of a rule; without any, a metric that has no unlabelled form is meant with every value of its
-// first label.
-func anyLabels(metric string, labels map[string]string, known []MetricFacts) report.Labels {
-	l := report.Labels{}
-	for k, v := range labels {
-		l[k] = v
-	}
-	if len(l) > 0 {
-		return l
-	}
-	id, _ := splitStat(metric)
-	for _, f := range known {
-		if f.ID != id && f.ID != metric {
-			continue
-		}
-		first := ""
-		for _, set := range f.Labels {
-			if set == "" {
-				return l
-			}
-			if first == "" && !strings.Contains(set, ",") {
-				first = set
-			}
-		}
-		if first != "" {
-			l[first] = "*"
+// Environment moves fields of a report's environment: a difference in a hard one makes sides not comparable, one in a soft
+// one is warned of, residue is named only. Fields that no list has stay where they are.
+type Environment struct {
+	Hard, Soft, Residue []string
+}
+
+// DefaultPolicy is judged by where there is no policy file: the default rules.
+func DefaultPolicy() *Policy { return &Policy{Rules: DefaultRules(), Stats: DefaultStats()} }
+
+// Budgets counts the rules that need no base.
+func (p *Policy) Budgets() int {
+	n := 0
+	for i := range p.Rules {
+		if p.Rules[i].budgeted() && p.Rules[i].Level != LevelOff {
+			n++
 		}
 	}
-	return l
+	return n
+}
+
+// Changes counts the rules that need a base.
+func (p *Policy) Changes() int {
+	n := 0
+	for i := range p.Rules {
+		if !p.Rules[i].budgeted() && p.Rules[i].Level != LevelOff {
+			n++
+		}
+	}
+	return n
+}
+
+// Validate reports what no policy may say, whoever made it.
+func (p *Policy) Validate() error {
+	s := &p.Stats
+	switch {
+	case !share(s.Alpha) || !share(s.FDR):
+		return fmt.Errorf("alpha %v and fdr %v: expected probabilities above 0 and below 0.5", s.Alpha, s.FDR)
+	case s.MinCaptures < 1 || s.MinCaptures > maxMinCaptures:
+		return fmt.Errorf("min_captures %d: expected 1 to %d", s.MinCaptures, maxMinCaptures)
+	case !outcome(s.OnInconclusive) || !outcome(s.OnNotComparable) || !outcome(s.OnMissing) || !outcome(s.OnMissingBaseline):
+		return errors.New("what inconclusive, not comparable or missing means is one of pass, warn, fail, inconclusive")
+	case s.OnMissing == Pass:
+		return errors.New("on_missing cannot be pass: a gate that matched nothing is never one")
+	case !(p.MinShare >= 0 && p.MinShare < 1):
+		return fmt.Errorf("min_share %v: expected a share from 0 to below 1", p.MinShare)
+	}
+	if err := validUnit(p.Unit); err != nil {
+		return err
+	}
+	for i := range p.Rules {
+		if err := p.Rules[i].Validate(); err != nil {
+			return fmt.Errorf("rule %s: %w", p.Rules[i].Name(), err)
+		}
+	}
+	for i := range p.Waivers {
+		if w := &p.Waivers[i]; w.Reason == "" || w.Expires.IsZero() {
+			return fmt.Errorf("waiver of %s: needs a reason and a date on which it expires", w.Rule)
+		}
+	}
+	return nil
+}
+
+// maxMinCaptures bounds what a policy can ask for: nobody records more a side.
+const maxMinCaptures = 100
+
+// share of a probability that a test can go by.
+func share(v float64) bool { return v > 0 && v < 0.5 }
+
+// outcome reports whether a policy may map an open answer to v.
+func outcome(v Verdict) bool {
+	switch v {
+	case Pass, Warn, Fail, Inconclusive:
+		return true
+	case Error:
+	}
+	return false
+}
+
+// validUnit checks a unit of work as --unit takes it. What its expression matches is for the analysis to say.
+func validUnit(s string) error {
+	kind, expr, has := strings.Cut(s, ":")
+	switch {
+	case s == "" || s == "graph" || s == "none":
+		return nil
+	case has && expr != "" && (kind == "nvtx" || kind == "kernel"):
+		if _, err := regexp.Compile(expr); err != nil {
+			return fmt.Errorf("unit %q: %w", s, err)
+		}
+		return nil
+	}
+	return fmt.Errorf("unit %q is none of auto, nvtx:REGEX, kernel:REGEX, graph, none", s)
+}
+
+// unitKind is the kind of unit that a report has which was made with the policy's unit; empty: any.
+func (p *Policy) unitKind() string {
+	kind, _, _ := strings.Cut(p.Unit, ":")
+	return kind
+}
+
+// ignores reports whether no rule is to judge what these labels name. Of a kernel that replaced another, other is the
+// other's name: both have to be ignored.
+func (p *Policy) ignores(l report.Labels, other string) bool {
+	name, ok := l["kernel"]
+	if !ok || len(p.IgnoreKernels) == 0 {
+		return false
+	}
+	ignored := func(name string) bool {
+		return slices.ContainsFunc(p.IgnoreKernels, func(pattern string) bool { return glob(pattern, name) })
+	}
+	return ignored(name) && (other == "" || ignored(other))
 }

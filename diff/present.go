@@ -162,7 +162,10 @@ func classTone(c Class) doc.Tone {
 // verdictLine is the verdict with the number it stands on.
 func (c *Comparison) verdictLine() []doc.Span {
 	spans := doc.Spans(doc.Strong(strings.ToUpper(string(c.Verdict))).With(verdictTone(c.Verdict)))
-	if !c.Comparable {
+	switch {
+	case c.FirstRun():
+		return append(spans, doc.Text(" first run, no baseline"))
+	case !c.Comparable:
 		return append(spans, doc.Text(" not comparable"))
 	}
 	row, gate := c.headline()
@@ -238,9 +241,14 @@ func (c *Comparison) sides() []doc.Span {
 			spans = append(spans, doc.Name(n))
 		}
 	}
-	names(c.Base)
-	spans = append(spans, doc.Text(" → "))
+	if !c.FirstRun() {
+		names(c.Base)
+		spans = append(spans, doc.Text(" → "))
+	}
 	names(c.Head)
+	if c.FirstRun() {
+		return append(spans, doc.Text(" · "+count(int64(c.Head.Captures), "capture")))
+	}
 	if c.Unit.Kind != "" && c.Unit.Kind != "none" {
 		spans = append(spans, doc.Text(" · per unit of work ("+c.Unit.Kind))
 		if c.Unit.Name != "" {
@@ -305,7 +313,7 @@ func (c *Comparison) checked() []doc.Span {
 		n[c.Gates[i].Verdict]++
 	}
 	inconclusive := "inconclusive"
-	if !c.Comparable {
+	if !c.Comparable && !c.FirstRun() {
 		inconclusive = "not answered, since the sides are not comparable"
 	}
 	text := count(c.Counts.GatesChecked, "gate") + " checked"

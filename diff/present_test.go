@@ -129,7 +129,7 @@ func hostile() *diff.Comparison {
 	c.Structure[0].Text = names[5]
 	for _, n := range names {
 		c.Kernels = append(c.Kernels, diff.Kernel{BaseName: &n, HeadName: &n, PairedBy: "exact", Base: num(1e3), Head: num(2e3), Delta: 1e3, PerCallEffect: 1e3, Ratio: num(2), BaseCount: num(1), HeadCount: num(1), Class: diff.Regressed})
-		c.Gates = append(c.Gates, diff.Gate{Rule: "kernels " + n, Metric: "kernel.time_per_unit", Labels: report.Labels{"kernel": n}, Level: diff.LevelWarn, Class: diff.Regressed, Verdict: diff.Warn, Reason: "slower: " + n})
+		c.Gates = append(c.Gates, diff.Gate{Rule: "kernels " + n, Metric: "kernel.time_per_unit", Labels: report.Labels{"kernel": n}, Level: diff.LevelWarn, Class: diff.Regressed, Verdict: diff.Warn, CountsAs: diff.Warn, Reason: "slower: " + n})
 	}
 	return c
 }

@@ -16,12 +16,9 @@ import (
 const (
 	// Tau is the relative change that several captures a side are tested against, and up to which a row can be "same".
 	Tau = 0.03
-	// UnitLevel is the level of intervals over the units of one capture a side: a gate asks whether it got slower, so that
-	// each end is passed by chance in one of twenty.
-	UnitLevel = 0.90
-	// Level of intervals over several captures a side.
-	Level = 0.95
-	// alpha is the adjusted p-value up to which a change beyond Tau is taken for one.
+	// alpha is the adjusted p-value up to which a change beyond Tau is taken for one, unless the policy says otherwise. The
+	// level of intervals over several captures a side follows from it, 1 - alpha, and that of intervals over the units of one
+	// capture a side, 1 - 2 alpha: a gate asks whether it got slower, so that each end is passed by chance in one of twenty.
 	alpha = 0.05
 	// parts of a unit that change by less than this share of it have not changed to speak of.
 	leastPart = 0.005
@@ -279,7 +276,7 @@ func (x *comparer) single(p *primary, row *Row) {
 	if row.Class == Unsettled {
 		// The floor is what noise exceeds in one comparison of a hundred: 2.326 standard deviations of a difference.
 		sd := math.Log1p(floor) / (2.326 * math.Sqrt2)
-		if k := infer.Captures(math.Log(r), math.Log1p(Tau), sd, 0); k > 0 {
+		if k := infer.Captures(math.Log(r), math.Log1p(Tau), sd, 0, x.alpha()); k > 0 {
 			row.NeedCaptures = &k
 		}
 	}
@@ -333,7 +330,7 @@ func (x *comparer) several(tested []int) {
 			}
 		}
 	}
-	results := infer.TREAT(samples, math.Log1p(Tau), 1-Level, false, history...)
+	results := infer.TREAT(samples, math.Log1p(Tau), x.alpha(), false, history...)
 	p := make([]float64, len(results))
 	for i := range results {
 		p[i] = results[i].P
@@ -344,15 +341,15 @@ func (x *comparer) several(tested []int) {
 		row.P, row.PAdjusted = &p[i], &adjusted[i]
 		row.Test = &Test{Effect: t.Effect, SE: t.SE, DF: t.DF, Tau: math.Log1p(Tau), S2: t.S2, Moderated: t.Moderated}
 		if t.Known {
-			row.Interval = &Interval{Low: math.Exp(t.Low), High: math.Exp(t.High), Level: Level, Method: "t interval over captures, moderated variance"}
+			row.Interval = &Interval{Low: math.Exp(t.Low), High: math.Exp(t.High), Level: 1 - x.alpha(), Method: "t interval over captures, moderated variance"}
 		}
 		what := primaryOf(row.Metric)
-		row.Class, row.Why = x.tested(t, adjusted[i], "Holm")
+		row.Class, row.Why = x.tested(t, adjusted[i], x.alpha(), "Holm")
 		switch {
 		case x.immaterial(&what, row):
 			row.Class, row.Why = Same, immaterial
 		case row.Class == Unsettled:
-			if k := infer.Captures(t.Effect, math.Log1p(Tau), math.Sqrt(t.Moderated), t.DF); k > 0 {
+			if k := infer.Captures(t.Effect, math.Log1p(Tau), math.Sqrt(t.Moderated), t.DF, x.alpha()); k > 0 {
 				row.NeedCaptures = &k
 			}
 		}
@@ -367,15 +364,18 @@ func primaryOf(metric string) primary {
 	return primary{}
 }
 
-// tested is the class that a test gives, and why.
-func (x *comparer) tested(t *infer.Result, adjusted float64, method string) (Class, string) {
+// alpha that the policy goes by.
+func (x *comparer) alpha() float64 { return x.opt.Policy.Stats.Alpha }
+
+// tested is the class that a test gives, and why: level is the adjusted p-value up to which a change is one.
+func (x *comparer) tested(t *infer.Result, adjusted, level float64, method string) (Class, string) {
 	tau := math.Log1p(Tau)
 	text := fmt.Sprintf("%s (interval %s to %s), adjusted p (%s) against ±%s is %s", unit.Change(math.Expm1(t.Effect)), unit.Change(math.Expm1(t.Low)), unit.Change(math.Expm1(t.High)),
 		method, unit.Percent(Tau), strconv.FormatFloat(adjusted, 'g', 3, 64))
 	switch {
 	case !t.Known:
 		return Unsettled, "nothing is known of the noise between captures"
-	case adjusted <= alpha:
+	case adjusted <= level:
 		return better(t.Effect), text
 	case t.Low > -tau && t.High < tau:
 		return Same, text + ": within ±" + unit.Percent(Tau)

@@ -50,7 +50,9 @@ type Rule struct {
 	Max, Min  *float64 // bounds of the head's value, in base units
 	LimitUnit string   // base unit that they were written in; empty: the metric's own
 
-	optional bool // a default that has nothing to say about some captures
+	optional bool       // it has nothing to say about some captures, and that is no missing metric
+	names    *nameMatch // of Match, where the rule is held against many names
+	of       []Rule     // what a rule whose metric is a pattern stands for, one for each metric
 }
 
 // Match selects metrics by the value of their naming label, by a glob in which only * and ? are special, or by an RE2
@@ -62,18 +64,25 @@ type Match struct {
 
 func (m Match) empty() bool { return m.Glob == "" && m.Regex == "" }
 
-func (m Match) matches(s string) (bool, error) {
-	if m.Glob != "" && !glob(m.Glob, s) {
-		return false, nil
+// nameMatch is a match that is ready to be held against many names. One whose expression is none matches nothing.
+type nameMatch struct {
+	glob string
+	expr *regexp.Regexp
+	bad  bool
+}
+
+func (m Match) compile() nameMatch {
+	c := nameMatch{glob: m.Glob}
+	if m.Regex != "" {
+		var err error
+		c.expr, err = regexp.Compile(m.Regex)
+		c.bad = err != nil
 	}
-	if m.Regex == "" {
-		return true, nil
-	}
-	re, err := regexp.Compile(m.Regex)
-	if err != nil {
-		return false, err
-	}
-	return re.MatchString(s), nil
+	return c
+}
+
+func (m *nameMatch) matches(s string) bool {
+	return !m.bad && (m.glob == "" || glob(m.glob, s)) && (m.expr == nil || m.expr.MatchString(s))
 }
 
 // glob reports whether s is pattern with * standing for any text and ? for any one character.
@@ -194,6 +203,7 @@ func lengthReason(id, stat string) string {
 type MetricFacts struct {
 	ID     string
 	Unit   string
+	Better report.Direction
 	Labels []string // sets of label keys it can carry, each joined by commas; "" is none
 }
 
@@ -211,30 +221,55 @@ func (r *Rule) check(known []MetricFacts) error {
 	if r.Metric == MetricStructure {
 		return nil
 	}
-	id, stat := splitStat(r.Metric)
-	at := slices.IndexFunc(known, func(m MetricFacts) bool { return m.ID == id })
-	if at < 0 {
-		if near := nearest(id, known); near != "" {
-			return fmt.Errorf("no metric %s; did you mean %s? explain metrics lists them", id, near)
-		}
-		return fmt.Errorf("no metric %s; explain metrics lists them", id)
+	m, err := r.facts(known)
+	if err != nil {
+		return err
 	}
-	m := known[at]
+	if err := r.checkLabels(m); err != nil {
+		return err
+	}
+	return r.checkLimits(m)
+}
+
+// checkLabels reports labels that the metric does not come with.
+func (r *Rule) checkLabels(m MetricFacts) error {
 	if len(r.Labels) > 0 || r.Match.empty() {
 		if keys := labelKeys(r.Labels); !slices.Contains(sortedSets(m.Labels), keys) {
-			return fmt.Errorf("%s comes with the labels %s, not %s", id, labelSets(m.Labels), orNone(keys))
+			return fmt.Errorf("%s comes with the labels %s, not %s", m.ID, labelSets(m.Labels), orNone(keys))
 		}
 	}
-	if r.Abs != nil && *r.Abs != 0 && r.AbsUnit != "" && r.AbsUnit != m.Unit {
-		return fmt.Errorf("%s is in %s, and the change is given in %s", id, m.Unit, r.AbsUnit)
+	return nil
+}
+
+// checkLimits reports thresholds in another unit than the metric's, and changes of what only says how long somebody
+// recorded.
+func (r *Rule) checkLimits(m MetricFacts) error {
+	_, stat := splitStat(r.Metric)
+	if r.Abs != nil && *r.Abs != 0 && r.AbsUnit != "" && !fits(r.AbsUnit, m.Unit) {
+		return fmt.Errorf("%s is in %s, and the change is given in %s%s", m.ID, m.Unit, r.AbsUnit, bare(r.AbsUnit, m.Unit))
 	}
-	if r.LimitUnit != "" && r.LimitUnit != m.Unit && !(r.LimitUnit == report.Count && r.zeroBounds()) {
-		return fmt.Errorf("%s is in %s, and the budget is given in %s", id, m.Unit, r.LimitUnit)
+	if r.LimitUnit != "" && !fits(r.LimitUnit, m.Unit) && !(r.LimitUnit == report.Count && r.zeroBounds()) {
+		return fmt.Errorf("%s is in %s, and the budget is given in %s%s", m.ID, m.Unit, r.LimitUnit, bare(r.LimitUnit, m.Unit))
 	}
-	if (r.Rel != nil || r.Abs != nil) && dependsOnLength(id, m.Unit, stat) {
-		return errors.New(lengthReason(id, stat))
+	if (r.Rel != nil || r.Abs != nil) && dependsOnLength(m.ID, m.Unit, stat) {
+		return errors.New(lengthReason(m.ID, stat))
 	}
 	return nil
+}
+
+// fits reports whether a value in one unit can be held against a metric in the other. Metrics that count bytes per second
+// say per_second, and values GB/s.
+func fits(given, metric string) bool {
+	return given == metric || given == report.BytesPerSec && metric == report.PerSecond
+}
+
+// bare says what a number without a unit lacks.
+func bare(given, wanted string) string {
+	example := map[string]string{report.Nanoseconds: "200us", report.Bytes: "2MiB", report.Ratio: "5pp, or 15% of a budget", report.PerSecond: "27.7 GB/s or 100/s"}[wanted]
+	if given != report.Count || example == "" {
+		return ""
+	}
+	return "; a number needs its unit: " + example
 }
 
 func (r *Rule) zeroBounds() bool {
@@ -293,13 +328,11 @@ func orNone(keys string) string {
 
 // nearest is the known metric with the fewest edits to id, if few are enough.
 func nearest(id string, known []MetricFacts) string {
-	best, least := "", max(2, len(id)/3)+1
-	for _, m := range known {
-		if d := edits(id, m.ID); d < least {
-			best, least = m.ID, d
-		}
+	ids := make([]string, len(known))
+	for i := range known {
+		ids[i] = known[i].ID
 	}
-	return best
+	return nearestWord(id, ids)
 }
 
 // edits is the Levenshtein distance of two ids.

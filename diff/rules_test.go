@@ -93,13 +93,13 @@ func TestBadRulesSayWhatIsWrong(t *testing.T) {
 
 func TestRulesAreHeldToTheMetricsThatExist(t *testing.T) {
 	known := []diff.MetricFacts{
-		{"unit.time", report.Nanoseconds, []string{"", "device", "phase", "phase,batch"}},
-		{"unit.count", report.Count, []string{""}},
-		{"unit.launches", report.Count, []string{""}},
-		{"gpu.idle_ratio", report.Ratio, []string{"device"}},
-		{"kernel.total_time", report.Nanoseconds, []string{"", "kernel"}},
-		{"kernel.time_per_unit", report.Nanoseconds, []string{"kernel", "category", "kernel,phase"}},
-		{"api.time", report.Nanoseconds, []string{"api"}},
+		{ID: "unit.time", Unit: report.Nanoseconds, Labels: []string{"", "device", "phase", "phase,batch"}},
+		{ID: "unit.count", Unit: report.Count, Labels: []string{""}},
+		{ID: "unit.launches", Unit: report.Count, Labels: []string{""}},
+		{ID: "gpu.idle_ratio", Unit: report.Ratio, Labels: []string{"device"}},
+		{ID: "kernel.total_time", Unit: report.Nanoseconds, Labels: []string{"", "kernel"}},
+		{ID: "kernel.time_per_unit", Unit: report.Nanoseconds, Labels: []string{"kernel", "category", "kernel,phase"}},
+		{ID: "api.time", Unit: report.Nanoseconds, Labels: []string{"api"}},
 	}
 	for _, c := range []struct{ rule, want string }{
 		{"unit.time.p50:+3%,+200us", ""},

@@ -96,6 +96,7 @@ func CompareSummaries(base, head *Summary, percent float64, opt Options) (*Compa
 		Base: Side{Names: []string{base.Name}, Captures: 1}, Head: Side{Names: []string{head.Name}, Captures: 1},
 	}
 	c.fill()
+	c.Policy = (&Policy{Stats: DefaultStats()}).info() // the thresholds are all there is
 	for _, p := range []struct {
 		phase      string
 		base, head *float64
@@ -165,6 +166,7 @@ func (c *Comparison) addSummaryRow(metric, u string, before, after, percent floa
 	default:
 		g.Reason = changeText(&row) + " is within " + limit + note
 	}
+	g.CountsAs = g.Verdict
 	g.Class, row.Why = row.Class, "totals compared by threshold alone, as check_regression does"
 	c.Primary, c.Gates = append(c.Primary, row), append(c.Gates, g)
 }

@@ -9,7 +9,7 @@ import (
 
 // ReadVersioned reads one of the JSON files that explain writes: of at most limit bytes, with the field "schema" naming
 // the format, as explain.report/1. Unknown fields are ignored, so that a newer writer of the same major version can be
-// read; another major version is an error that names both. what is the file's name for error messages: "report". Content
+// read; another major version is an error that names both. So is nesting or a text beyond all that explain writes. what is the file's name for error messages: "report". Content
 // is not validated beyond its types.
 func ReadVersioned[T any](rd io.Reader, what, schema string, limit int64) (*T, error) {
 	b, err := io.ReadAll(io.LimitReader(rd, limit+1))
@@ -18,6 +18,9 @@ func ReadVersioned[T any](rd io.Reader, what, schema string, limit int64) (*T, e
 	}
 	if int64(len(b)) > limit {
 		return nil, fmt.Errorf("%s is larger than %d MB", what, limit>>20)
+	}
+	if err := bounded(b); err != nil {
+		return nil, fmt.Errorf("%s cannot be read: %w", what, err)
 	}
 	var head struct {
 		Schema string `json:"schema"`

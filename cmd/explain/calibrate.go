@@ -66,30 +66,8 @@ func (f *calibrateFlags) run(cmd *cobra.Command, w *world, args []string) error 
 	if info, err := os.Stat(f.out); f.out != "" && err == nil && info.IsDir() {
 		return usagef("--out %s is a folder; name a file", f.out)
 	}
-	var inputs []input
-	for _, path := range args {
-		in, err := findInput(path)
-		if err != nil {
-			return err
-		}
-		if in.kind == summaryInput {
-			return usagef("%s is a summary.json, which holds totals: name traces or reports", path)
-		}
-		inputs = append(inputs, in)
-	}
-	reports, err := f.reports(cmd.Context(), w, inputs)
+	c, err := calibrate(cmd, w, &f.captureFlags, args)
 	if err != nil {
-		return err
-	}
-	c, err := diff.Calibrate(reports)
-	var differ *diff.NotComparable
-	switch {
-	case errors.As(err, &differ):
-		if _, err := fmt.Fprintf(w.Err, "explain: %s\n", clean(differ.Error())); err != nil {
-			return err
-		}
-		return exitCode(exitInconclusive)
-	case err != nil:
 		return err
 	}
 	if f.out != "" {
@@ -104,6 +82,37 @@ func (f *calibrateFlags) run(cmd *cobra.Command, w *world, args []string) error 
 		return nil
 	}
 	return diff.WriteCalibrationText(w.Out, c, f.out, render.TerminalOptions{Color: w.colour()})
+}
+
+// calibrate measures the noise of captures. Those that are not comparable are said to be on standard error.
+func calibrate(cmd *cobra.Command, w *world, f *captureFlags, args []string) (*diff.Calibration, error) {
+	var inputs []input
+	for _, path := range args {
+		in, err := findInput(path)
+		if err != nil {
+			return nil, err
+		}
+		if in.kind == summaryInput {
+			return nil, usagef("%s is a summary.json, which holds totals: name traces or reports", path)
+		}
+		inputs = append(inputs, in)
+	}
+	reports, err := f.reports(cmd.Context(), w, inputs)
+	if err != nil {
+		return nil, err
+	}
+	c, err := diff.Calibrate(reports)
+	var differ *diff.NotComparable
+	switch {
+	case errors.As(err, &differ):
+		if _, err := fmt.Fprintf(w.Err, "explain: %s\n", clean(differ.Error())); err != nil {
+			return nil, err
+		}
+		return nil, exitCode(exitInconclusive)
+	case err != nil:
+		return nil, err
+	}
+	return c, nil
 }
 
 // writeWhole writes a file whole or not at all.

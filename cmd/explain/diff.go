@@ -34,7 +34,7 @@ whether a change fails; without --fail-on these do:
 
 A duration fails only where the change is larger than the rule, larger than the noise floor ("explain calibrate"; 5 % where
 nobody calibrated) and certain by the units inside the captures (explain doc one-capture, several-captures). What cannot be known is inconclusive,
-never a pass.
+never a pass. A policy file (--policy) says all of this and more: explain policy --help.
 
 Exit codes: 0 pass or warn, 1 fail, 2 wrong usage, 3 input that cannot be analysed, 4 not comparable.`,
 		Example: `  explain diff base.sqlite head.sqlite
@@ -76,7 +76,7 @@ func (f *diffFlags) register(cmd *cobra.Command) {
 	fl.StringVarP(&f.out, "out", "o", "", "write comparison.json, comparison.md, comparison.csv and junit.xml into this `DIR`")
 	fl.StringVar(&f.format, "format", "", "print this `FORMAT` to standard output: "+strings.Join(diffFormats, ", ")+" (default text)")
 	fl.StringArrayVar(&f.failOn, "fail-on", nil, "fail where this `RULE` is broken, instead of the default rules: 'unit.time.p50:+3%,+200us' (repeatable; the last rule that selects a number judges it)")
-	fl.StringVar(&f.policy, "policy", "", "judge by the rules and budgets of this policy `FILE` (YAML or JSON) instead of the default rules")
+	fl.StringVar(&f.policy, "policy", "", "judge by this policy `FILE` (YAML or JSON) instead of the default rules: explain policy --help")
 	fl.StringVar(&f.threshold, "threshold", "", "fail as check_regression does, at this `PERCENT`: prefill, decode, graph coverage, top kernel; also on profilemate's summary.json")
 	fl.StringVar(&f.noise, "noise", "", "take noise floors from this `FILE` of explain calibrate")
 	fl.StringVar(&f.phase, "phase", "", "compare units of this `PHASE` (prefill, decode, …; default: the one with most time)")
@@ -95,7 +95,7 @@ func (f *diffFlags) run(cmd *cobra.Command, w *world, args []string) error {
 	if err != nil {
 		return err
 	}
-	opt, err := f.compareOptions(cmd)
+	opt, err := f.compareOptions(cmd, w)
 	if err != nil {
 		return err
 	}
@@ -172,8 +172,12 @@ func (f *diffFlags) sides(args []string) (base, head []input, err error) {
 }
 
 // compareOptions turns flags into the options of a comparison.
-func (f *diffFlags) compareOptions(cmd *cobra.Command) (diff.Options, error) {
+func (f *diffFlags) compareOptions(cmd *cobra.Command, w *world) (diff.Options, error) {
 	opt := diff.Options{Version: versionText(), Phase: f.phase, Top: f.top}
+	var err error
+	if opt.Today, err = today(w); err != nil {
+		return opt, err
+	}
 	switch {
 	case f.format != "" && !oneOf(f.format, diffFormats):
 		return opt, usagef("--format %s is unknown; it is one of %s", f.format, strings.Join(diffFormats, ", "))
@@ -190,9 +194,10 @@ func (f *diffFlags) compareOptions(cmd *cobra.Command) (diff.Options, error) {
 		}
 		opt.Batch = &f.batch
 	}
-	var err error
-	if opt.MinShare, err = parseShare(f.minShare); err != nil {
-		return opt, usagef("--min-share %s: a share such as 0.5%% or 0.005", f.minShare)
+	if cmd.Flags().Changed("min-share") { // else the policy says, or the default
+		if opt.MinShare, err = parseShare(f.minShare); err != nil {
+			return opt, usagef("--min-share %s: a share such as 0.5%% or 0.005", f.minShare)
+		}
 	}
 	for _, text := range f.failOn {
 		r, err := diff.ParseFailOn(text)
@@ -204,15 +209,10 @@ func (f *diffFlags) compareOptions(cmd *cobra.Command) (diff.Options, error) {
 	if err := diff.CheckRules(opt.Rules, metricFacts()); err != nil {
 		return opt, usagef("--fail-on: %w", err)
 	}
-	if f.policy != "" {
-		b, err := readLimited(f.policy)
-		if err != nil {
-			return opt, usagef("--policy: %w", err)
-		}
-		if opt.Rules, err = diff.ReadPolicy(bytes.NewReader(b), metricFacts()); err != nil {
-			return opt, usagef("--policy %s: %w", f.policy, err)
-		}
+	if opt.Policy, err = policyFile(f.policy); err != nil {
+		return opt, err
 	}
+	opt.Policy = f.follow(opt.Policy)
 	if f.noise != "" {
 		b, err := readLimited(f.noise)
 		if err != nil {

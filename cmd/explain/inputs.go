@@ -24,6 +24,7 @@ import (
 type captureFlags struct {
 	unit, window   string
 	quiet, verbose bool
+	policyUnit     string // that the policy asks for, where --unit says nothing
 }
 
 func (f *captureFlags) register(cmd *cobra.Command) {
@@ -36,6 +37,9 @@ func (f *captureFlags) register(cmd *cobra.Command) {
 
 func (f *captureFlags) options(w *world) (analyze.Options, error) {
 	opt := analyze.Options{Version: versionText(), Unit: f.unit, Getenv: w.Getenv}
+	if f.unit == "" {
+		opt.Unit = f.policyUnit
+	}
 	if f.quiet && f.verbose {
 		return opt, usagef("--quiet and --verbose exclude each other")
 	}
@@ -215,7 +219,7 @@ func readOne(ctx context.Context, in input, opt analyze.Options, bar *progress) 
 func metricFacts() []diff.MetricFacts {
 	var list []diff.MetricFacts
 	for _, m := range analyze.Metrics() {
-		list = append(list, diff.MetricFacts{ID: m.ID, Unit: m.Unit, Labels: m.Labels})
+		list = append(list, diff.MetricFacts{ID: m.ID, Unit: m.Unit, Better: report.Direction(m.Better), Labels: m.Labels})
 	}
 	return list
 }

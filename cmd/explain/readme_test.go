@@ -111,10 +111,23 @@ func readmeFolder(t *testing.T) string {
 		put(t, filepath.Join(dir, "a"+n+".sqlite"), edited["a"+n+".sqlite"], 0o644)
 		put(t, filepath.Join(dir, "b"+n+".sqlite"), edited["a"+n+".sqlite"], 0o644)
 	}
+	put(t, filepath.Join(dir, "policy.yml"), []byte(readmePolicy(t)), 0o644)
 	put(t, filepath.Join(dir, "trace.nsys-rep"), []byte("opaque"), 0o644)
 	put(t, filepath.Join(dir, "phases.json"), []byte(`{"prefill": ["context"], "decode": ["generation"]}`), 0o644)
 	put(t, filepath.Join(dir, "nsys"), []byte("#!/bin/sh\ncp "+filepath.Join(dir, "trace.sqlite")+" \"$7\"\n"), 0o755)
 	return dir
+}
+
+// readmePolicy is the policy file that the README shows.
+func readmePolicy(t *testing.T) string {
+	t.Helper()
+	for i, block := range strings.Split(string(read(t, "../../README.md")), "```") {
+		if text, ok := strings.CutPrefix(block, "yaml\n"); ok && i%2 == 1 && strings.HasPrefix(text, "version: 1\n") {
+			return text
+		}
+	}
+	t.Fatal("the README shows no policy")
+	return ""
 }
 
 func read(t *testing.T, path string) []byte {

@@ -12,7 +12,7 @@ import (
 func newSchema(w *world) *cobra.Command {
 	return &cobra.Command{
 		Use:       "schema [NAME]",
-		Short:     "Print the JSON Schema of a file that explain writes",
+		Short:     "Print the JSON Schema of a file that explain writes or reads",
 		Example:   "  explain schema report > report.schema.json",
 		ValidArgs: schema.Names(),
 		Args: func(_ *cobra.Command, args []string) error {

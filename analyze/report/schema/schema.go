@@ -1,5 +1,5 @@
-// Package schema holds the published JSON Schemas of the files explain writes. They are contracts: a test holds them to
-// the Go types, and an independent validator holds every committed report to them.
+// Package schema holds the published JSON Schemas of the files explain writes, and of the policy that it reads. They are contracts: a
+// test holds them to the Go types, and an independent validator holds every committed report and preset to them.
 package schema
 
 import (
@@ -13,7 +13,10 @@ var reportSchema string
 //go:embed comparison.schema.json
 var comparisonSchema string
 
-var texts = map[string]string{"report": reportSchema, "comparison": comparisonSchema}
+//go:embed policy.schema.json
+var policySchema string
+
+var texts = map[string]string{"report": reportSchema, "comparison": comparisonSchema, "policy": policySchema}
 
 // Names lists the schemas.
 func Names() []string {

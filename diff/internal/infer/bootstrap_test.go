@@ -186,23 +186,23 @@ func TestDeviations(t *testing.T) {
 // sd 1 %, effect 6 %, threshold 3 %, 3 captures a side so far (4 degrees of freedom). For k = 3:
 // 2 (t(0.975, 4) + 0.8416)² (1/3)² = 2 · 3.6181² / 9 = 2.91 ≤ 3, for k = 2 the same 2.91 > 2.
 func TestCaptures(t *testing.T) {
-	if got := infer.Captures(0.06, 0.03, 0.01, 4); got != 3 {
+	if got := infer.Captures(0.06, 0.03, 0.01, 4, infer.Alpha); got != 3 {
 		t.Errorf("got %d, want 3", got)
 	}
 	// An effect of nothing is settled by an interval below the threshold, with the same gap.
-	if got := infer.Captures(0, 0.03, 0.01, 4); got != 3 {
+	if got := infer.Captures(0, 0.03, 0.01, 4, infer.Alpha); got != 3 {
 		t.Errorf("no effect: got %d, want 3", got)
 	}
 	// With 2 degrees of freedom: k = 2 needs 2 (4.3027+0.8416)²/9 = 5.88; k = 3 has 4 degrees of freedom itself: 2.91.
-	if got := infer.Captures(-0.06, 0.03, 0.01, 2); got != 3 {
+	if got := infer.Captures(-0.06, 0.03, 0.01, 2, infer.Alpha); got != 3 {
 		t.Errorf("a decrease: got %d, want 3", got)
 	}
 	for _, c := range [][3]float64{{0.03, 0.03, 0.01}, {0.0301, 0.03, 0.01}, {math.NaN(), 0, 1}, {0.06, 0.03, math.Inf(1)}} {
-		if got := infer.Captures(c[0], c[1], c[2], 4); got != 0 {
+		if got := infer.Captures(c[0], c[1], c[2], 4, infer.Alpha); got != 0 {
 			t.Errorf("%v: got %d, want 0: no sensible number", c, got)
 		}
 	}
-	if got := infer.Captures(0.06, 0.03, 0, 4); got != 2 {
+	if got := infer.Captures(0.06, 0.03, 0, 4, infer.Alpha); got != 2 {
 		t.Errorf("no spread: got %d, want the least", got)
 	}
 }

@@ -17,13 +17,13 @@ const maxCaptures = 100
 //	k ≥ 2 (t(1-Alpha/2, ν) + z(Power))² sd² / (|effect| - tau)²,  ν = the larger of df and 2k-2
 //
 // where df is behind sd. Zero means that no sensible number would: effect is too close to tau.
-func Captures(effect, tau, sd, df float64) int64 {
+func Captures(effect, tau, sd, df, alpha float64) int64 {
 	gap := math.Abs(math.Abs(effect) - tau)
 	if !(gap > 0) || math.IsInf(gap, 0) || !(sd >= 0) || math.IsInf(sd, 0) {
 		return 0
 	}
 	for k := 2; k <= maxCaptures; k++ {
-		t := TQuantile(Alpha/2, min(max(df, float64(2*k-2)), MaxDF)) + NormalQuantile(1-Power)
+		t := TQuantile(alpha/2, min(max(df, float64(2*k-2)), MaxDF)) + NormalQuantile(1-Power)
 		if float64(k) >= 2*t*t*sd*sd/(gap*gap) {
 			return int64(k)
 		}

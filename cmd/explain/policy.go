@@ -1,0 +1,282 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/diff"
+)
+
+func newPolicy(w *world) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "policy",
+		Short: "Check, show, explain and propose policy files, which say what diff and gate judge",
+		Long: `A policy file says what is judged: rules on changes, budgets that need no baseline, waivers that end on a day, and what it
+means that something is inconclusive, not comparable or missing. It is YAML or JSON, and values carry their units.
+
+  version: 1
+  preset: llm-serving        # or strict, budgets-only: explain policy show PRESET prints what it stands for
+  unit: auto                 # or nvtx:REGEX, kernel:REGEX, graph, none; also phase: decode, batch: 8
+  stats: {alpha: 0.05, fdr: 0.05, min_captures: 1, on_inconclusive: warn, on_not_comparable: inconclusive,
+          on_missing: inconclusive, on_missing_baseline: warn}
+  ignore: {kernels: ["*memset*"], min_share: 0.5%}
+  environment: {hard: [driver], soft: [model], residue: [os]}
+  rules:                     # after those of the preset; of several that select a number, the last judges it
+    - {id: step, metric: unit.time.p50, level: error, regress: {rel: 3%, abs: 200us}}
+    - {id: attn, metric: kernel.time_per_unit, match: {regex: '^(flash|fmha)'}, regress: {rel: 5%, abs: 20us}}
+    - {id: calls, metric: "api.*_per_unit", level: warn, regress: {rel: 10%}}
+  budgets:
+    - {id: idle, metric: gpu.idle_ratio, max: 15%, level: error}
+  waivers:
+    - {rule: attn, match: {regex: fmha_v2}, ceiling: 12%, expires: 2026-12-31, issue: "#412", reason: "fp8 rollout"}
+
+A change breaks a rule where it is larger than its relative and its absolute part, and real. Level error fails, warn warns,
+off does not judge. In a glob only * and ? are special; expressions are RE2. A waiver lets what it covers pass up to its
+ceiling through its last day; then the rule fails again, and a waiver that nothing needs warns. "explain schema policy"
+prints the JSON Schema.`,
+		Example: `  explain policy check policy.yml
+  explain policy explain unit.time.p50 --policy policy.yml
+  explain policy show strict
+  explain policy init a1.sqlite a2.sqlite a3.sqlite > policy.yml`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+				return usagef("policy has no command %q; did you mean %q?", args[0], near[0])
+			}
+			return usagef("policy has no command %q; there are check, explain, init, show", args[0])
+		},
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.AddCommand(newPolicyCheck(w), newPolicyExplain(w), newPolicyInit(w), newPolicyShow(w))
+	return cmd
+}
+
+func newPolicyCheck(w *world) *cobra.Command {
+	return &cobra.Command{
+		Use:     "check FILE",
+		Short:   "Say whether a policy file is valid, and what it holds in one line",
+		Example: "  explain policy check .github/explain.yml",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("name one policy file: explain policy check FILE")
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			p, err := policyFile(args[0])
+			if err != nil {
+				return err
+			}
+			day, err := today(w)
+			if err != nil {
+				return err
+			}
+			var b strings.Builder
+			fmt.Fprintf(&b, "%s: valid; %s\n", clean(args[0]), clean(p.Summary()))
+			for _, s := range p.Shadowed() {
+				fmt.Fprintf(&b, "note: rule %s judges nothing: %s comes later and selects all that it does; put the more general rule first\n", clean(s[0]), clean(s[1]))
+			}
+			for i := range p.Waivers {
+				if wv := &p.Waivers[i]; day.After(wv.Expires) {
+					fmt.Fprintf(&b, "note: the waiver of rule %s expired on %s\n", clean(wv.Rule), wv.Expires.Format(time.DateOnly))
+				}
+			}
+			_, err = io.WriteString(w.Out, b.String())
+			return err
+		},
+	}
+}
+
+func newPolicyShow(w *world) *cobra.Command {
+	return &cobra.Command{
+		Use:       "show PRESET",
+		Short:     "Print a preset as the policy file that it stands for",
+		Example:   "  explain policy show llm-serving > policy.yml",
+		ValidArgs: diff.PresetNames(),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("name one preset: %s", strings.Join(diff.PresetNames(), ", "))
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			text, ok := diff.PresetText(args[0])
+			if !ok {
+				return usagef("no preset %q; there are: %s", args[0], strings.Join(diff.PresetNames(), ", "))
+			}
+			_, err := io.WriteString(w.Out, text)
+			return err
+		},
+	}
+}
+
+func newPolicyExplain(w *world) *cobra.Command {
+	var path string
+	cmd := &cobra.Command{
+		Use:   "explain METRIC|KERNEL",
+		Short: "Say which rule judges a metric or a kernel, and by what threshold",
+		Example: `  explain policy explain unit.time.p50
+  explain policy explain 'gpu.idle_ratio{device=0}' --policy policy.yml
+  explain policy explain flash_fwd_kernel --policy policy.yml`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("name one metric or kernel: explain policy explain unit.time.p50")
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			p, err := policyFile(path)
+			if err != nil {
+				return err
+			}
+			from := path
+			if p == nil {
+				p, from = diff.DefaultPolicy(), "the default rules"
+			}
+			metric, list, ignored, err := p.Explain(args[0], metricFacts())
+			if err != nil {
+				return usageError{err}
+			}
+			return explainRules(w.Out, from, metric, list, ignored)
+		},
+	}
+	cmd.Flags().StringVar(&path, "policy", "", "of this policy `FILE` instead of the default rules")
+	_ = cmd.MarkFlagFilename("policy", "yml", "yaml", "json")
+	return cmd
+}
+
+// explainRules prints the rules that select a number, the one that judges it first.
+func explainRules(w io.Writer, from, metric string, list []diff.Explanation, ignored bool) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s, by %s\n", clean(metric), clean(from))
+	if ignored {
+		b.WriteString("  not judged: ignore.kernels of the policy has it\n")
+		list = nil
+	}
+	for _, judges := range []bool{true, false} {
+		for i := range list {
+			e := &list[i]
+			if (e.By == "") != judges {
+				continue
+			}
+			verb := "judged by"
+			if !judges {
+				verb = "not by"
+			}
+			of := ""
+			if e.Preset {
+				of = " of the preset"
+			}
+			fmt.Fprintf(&b, "  %s rule %s%s: %s %s", verb, clean(e.Rule.Name()), of, clean(e.Rule.Selects()), clean(e.Rule.Does()))
+			if !judges {
+				fmt.Fprintf(&b, "; rule %s comes later and selects it too", clean(e.By))
+			}
+			b.WriteByte('\n')
+			for k := range e.Waivers {
+				fmt.Fprintf(&b, "    %s\n", clean(e.Waivers[k].String()))
+			}
+		}
+	}
+	if len(list) == 0 && !ignored {
+		b.WriteString("  judged by no rule\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func newPolicyInit(w *world) *cobra.Command {
+	var f captureFlags
+	preset := diff.PresetNames()[0]
+	cmd := &cobra.Command{
+		Use:   "init CAPTURE CAPTURE…",
+		Short: "Propose a policy from two or more captures of one commit",
+		Long: `init measures how much captures of one commit differ, at least 2 and better 5, and prints a policy file whose thresholds are
+beyond that noise. Each rule has the measured figures as a comment.
+
+Exit codes: 0 done, 2 wrong usage, 3 input that cannot be analysed, 4 captures that are not comparable.`,
+		Example: "  explain policy init a1.sqlite a2.sqlite a3.sqlite a4.sqlite a5.sqlite > policy.yml",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return usagef("name at least 2 captures of one commit, better 5: explain policy init A1 A2 A3…")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, ok := diff.PresetText(preset); !ok {
+				return usagef("--preset %s is unknown; it is one of %s", preset, strings.Join(diff.PresetNames(), ", "))
+			}
+			c, err := calibrate(cmd, w, &f, args)
+			if err != nil {
+				return err
+			}
+			text, err := diff.ProposePolicy(&c.Noise, preset, metricFacts())
+			if err != nil {
+				return err
+			}
+			_, err = io.WriteString(w.Out, text)
+			return err
+		},
+	}
+	cmd.Flags().SortFlags = false
+	cmd.Flags().StringVar(&preset, "preset", preset, "go on from this `PRESET`: "+strings.Join(diff.PresetNames(), ", "))
+	f.register(cmd)
+	return cmd
+}
+
+// policyFile reads a policy file; without a path there is none. What is wrong with it is wrong usage.
+func policyFile(path string) (*diff.Policy, error) {
+	if path == "" {
+		return nil, nil
+	}
+	b, err := readLimited(path)
+	if err != nil {
+		return nil, usagef("policy: %w", err)
+	}
+	return policyText(path, b)
+}
+
+// policyText reads a policy; name stands in errors.
+func policyText(name string, b []byte) (*diff.Policy, error) {
+	p, err := diff.ReadPolicy(bytes.NewReader(b), metricFacts())
+	if err != nil {
+		return nil, usagef("policy %s: %w", name, err)
+	}
+	return p, nil
+}
+
+// follow takes the unit of work from a policy where --unit says none, and tells the policy where it does: the flag wins.
+func (f *captureFlags) follow(p *diff.Policy) *diff.Policy {
+	switch {
+	case p == nil:
+		return nil
+	case f.unit == "":
+		f.policyUnit = p.Unit
+		return p
+	}
+	told := *p
+	told.Unit = strings.TrimPrefix(f.unit, "auto")
+	return &told
+}
+
+// today is the day, in UTC, that waivers are held to: that of SOURCE_DATE_EPOCH, by which reproducible builds fix their
+// clock, else the clock's.
+func today(w *world) (time.Time, error) {
+	now := time.Now().UTC()
+	if s := w.Getenv("SOURCE_DATE_EPOCH"); s != "" {
+		seconds, err := strconv.ParseInt(s, 10, 64)
+		if err != nil || seconds < 0 {
+			return now, usagef("SOURCE_DATE_EPOCH is %q, not a number of seconds since 1970", s)
+		}
+		now = time.Unix(seconds, 0).UTC()
+	}
+	return time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC), nil
+}

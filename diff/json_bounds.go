@@ -1,0 +1,72 @@
+package diff
+
+import (
+	"fmt"
+)
+
+// Bounds of the lists of a comparison that somebody else wrote. One of explain has some hundred rows.
+const (
+	maxFewRows  = 1000
+	maxManyRows = 50_000
+	maxRowSize  = 32 // labels of a row
+)
+
+// fillPolicy fills in what comparisons did not say before they were judged by policies.
+func (c *Comparison) fillPolicy() {
+	if c.Policy.OnInconclusive == "" {
+		c.Policy = (&Policy{Stats: DefaultStats()}).info()
+	}
+	for i := range c.Gates {
+		g := &c.Gates[i]
+		if g.CountsAs == "" {
+			g.CountsAs = g.Verdict
+			if rank(c.Verdict) < rank(g.Verdict) {
+				g.CountsAs = c.Verdict
+			}
+		}
+	}
+}
+
+// plausible reports what no comparison of explain holds.
+func (c *Comparison) plausible() error {
+	for _, l := range []struct {
+		name    string
+		n, most int
+	}{
+		{"reasons", len(c.Reasons), maxFewRows}, {"names of the base", len(c.Base.Names), maxFewRows}, {"names of the head", len(c.Head.Names), maxFewRows},
+		{"primary rows", len(c.Primary), maxFewRows}, {"rows of the attribution", len(c.Attribution.Rows), maxManyRows}, {"kernels", len(c.Kernels), maxManyRows},
+		{"host calls", len(c.API), maxManyRows}, {"structural rows", len(c.Structure), maxManyRows}, {"rows of the mix", len(c.Mix), maxManyRows},
+		{"gates", len(c.Gates), maxManyRows}, {"waivers", len(c.Waivers), maxPolicyRows}, {"overrides", len(c.Overrides), maxFewRows}, {"residue", len(c.Residue), maxFewRows},
+		{"patterns of ignored kernels", len(c.Policy.IgnoredKernels), maxPolicyRows},
+	} {
+		if l.n > l.most {
+			return fmt.Errorf("%d %s, at most %d are read", l.n, l.name, l.most)
+		}
+	}
+	for i := range c.Primary {
+		r := &c.Primary[i]
+		if len(r.Labels) > maxRowSize || len(r.BaseValues) > maxFewRows || len(r.HeadValues) > maxFewRows || r.NBase < 0 || r.NHead < 0 {
+			return fmt.Errorf("primary row %d is none that explain writes", i)
+		}
+	}
+	n := &c.Counts
+	for _, v := range []int64{n.GatesChecked, n.MetricsCompared, n.KernelsCompared, n.KernelsPaired, n.UnitsBase, n.UnitsHead,
+		c.Unit.BaseN, c.Unit.HeadN, int64(c.Base.Captures), int64(c.Head.Captures), c.Policy.Rules, c.Policy.Budgets, c.Policy.MinCaptures} {
+		if v < 0 {
+			return fmt.Errorf("a count is %d", v)
+		}
+	}
+	for i := range c.Gates {
+		g := &c.Gates[i]
+		if len(g.Labels) > maxRowSize {
+			return fmt.Errorf("gate %d has %d labels", i, len(g.Labels))
+		}
+		if len(c.Overrides) == 0 && rank(c.Verdict) < rank(g.CountsAs) {
+			return fmt.Errorf("the verdict is %s, and gate %d counts as %s", c.Verdict, i, g.CountsAs)
+		}
+	}
+	if n.GatesChecked > int64(len(c.Gates)) {
+		return fmt.Errorf("%d gates checked of %d", n.GatesChecked, len(c.Gates))
+	}
+	return nil
+}

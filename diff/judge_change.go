@@ -1,0 +1,126 @@
+package diff
+
+import (
+	"math"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/diff/internal/infer"
+)
+
+// change judges a change by its class and its size.
+func (j *judge) change(g *Gate, r *Rule, s *subject) {
+	row := &s.row
+	inconclusive := func(c Code, text string) { g.Verdict, g.Class, g.Reason = Inconclusive, Unsettled, because(c, text) }
+	switch {
+	case s.length:
+		id, stat := splitStat(s.metric)
+		g.Verdict, g.Reason = Inconclusive, because(NothingMatched, lengthReason(id, stat))
+		return
+	case r.Abs != nil && *r.Abs != 0 && r.AbsUnit != "" && !fits(r.AbsUnit, s.unit):
+		inconclusive(NothingMatched, "the change is given in "+r.AbsUnit+", the metric in "+s.unit)
+		return
+	case !j.c.Comparable && !j.c.Identical:
+		g.Verdict, g.Class, g.Reason = Inconclusive, Unsettled, j.why()
+		return
+	case s.other != "":
+		inconclusive(DifferentWork, s.other)
+		return
+	case row.Head == nil && row.Base == nil:
+		inconclusive(MissingMetric, "its value is known on neither side")
+		return
+	case row.Base == nil && row.Class != Added:
+		inconclusive(MissingMetric, "the base's value is not known")
+		return
+	case row.Head == nil && row.Class != Removed:
+		inconclusive(MissingMetric, "the head's value is not known")
+		return
+	}
+	exceeds, text := exceeds(r, s)
+	switch {
+	case !exceeds:
+		g.Verdict, g.Reason = Pass, text
+	case !real(row) && !confirmed(r, row, j.p.Stats.Alpha):
+		g.Verdict, g.Reason = Inconclusive, because(WideInterval, text+", and this is not certain: "+row.Why)
+	default:
+		g.Verdict, g.Reason = verdictOf(r.Level), text
+		if row.Why != "" {
+			g.Reason += "; " + row.Why
+		}
+	}
+}
+
+// confirmed reports whether several captures a side show a change beyond a rule that is stricter than what rows are tested
+// against: p of the row's effect against the rule's own tolerance t = ln(1 + Rel), which is P(T > (|effect| - t) / SE) +
+// P(T > (|effect| + t) / SE) with DF degrees of freedom, is at most alpha.
+func confirmed(r *Rule, row *Row, alpha float64) bool {
+	t := row.Test
+	if t == nil || r.Rel == nil || t.SE <= 0 || math.Log1p(*r.Rel) >= t.Tau {
+		return false
+	}
+	tau, size := math.Log1p(*r.Rel), math.Abs(t.Effect)
+	return infer.TTail((size-tau)/t.SE, t.DF)+infer.TTail((size+tau)/t.SE, t.DF) <= alpha
+}
+
+// real reports whether a change was found to be one, whichever way is good.
+func real(row *Row) bool {
+	switch row.Class {
+	case Improved, Regressed, Added, Removed:
+		return true
+	case Same, Unsettled:
+	}
+	return false
+}
+
+// exceeds reports whether the change is larger than the rule tolerates, in the rule's direction, and says so in numbers.
+// What was added or removed counts with all of its value, and has no relative change.
+func exceeds(r *Rule, s *subject) (bool, string) {
+	row := &s.row
+	b, h := value(row.Base), value(row.Head)
+	delta := h - b
+	size, way := delta, r.Direction
+	if way == "" {
+		way = Up
+		if s.higher {
+			way = Down
+		}
+	}
+	switch way {
+	case Down:
+		size = -delta
+	case Both:
+		size = math.Abs(delta)
+	}
+	changed := "no change"
+	if delta != 0 {
+		changed = unit.Delta(delta, s.unit)
+	}
+	if row.Base != nil && b != 0 && delta != 0 {
+		changed = unit.Change(delta/math.Abs(b)) + " (" + changed + ")"
+	}
+	if size <= 0 {
+		return false, changed
+	}
+	tolerated := func(text string) (bool, string) { return false, changed + " is within " + text }
+	if r.Rel != nil && row.Base != nil && b != 0 && within(size/math.Abs(b), *r.Rel) {
+		return tolerated(unit.Percent(*r.Rel))
+	}
+	if r.Rel != nil && r.Abs == nil && (row.Base == nil || b == 0) && row.Class != Added && s.length {
+		return false, changed
+	}
+	if r.Abs != nil && within(size, *r.Abs) {
+		return tolerated(strings.TrimPrefix(unit.Delta(*r.Abs, s.unit), "+"))
+	}
+	return true, changed + " is more than " + r.Threshold()
+}
+
+// within reports whether a change is at most what is tolerated, up to the rounding of binary fractions: 0.80 - 0.75 is no
+// more than 0.05.
+func within(change, tolerated float64) bool { return change <= tolerated*(1+1e-9) }
+
+func value(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}
