@@ -96,6 +96,9 @@ func TestEveryReportKeepsTheContract(t *testing.T) {
 			if len(body) >= 2e6 {
 				t.Errorf("report.json has %d bytes", len(body))
 			}
+			if page := files["report.html"]; len(page) >= 1.5e6 {
+				t.Errorf("report.html has %d bytes", len(page))
+			}
 			for _, s := range r.Sections {
 				if s.Status == report.Error {
 					t.Errorf("section %s: %s", s.ID, s.Reason)
