@@ -135,6 +135,7 @@ func (x *comparer) compare() {
 		x.kernels(base, head, rows, rest)
 	}
 	x.attribute(base, head, baseOthers, headOthers, rows, rest)
+	x.distribution()
 	x.apiRows()
 	x.structure(base, head)
 	if !c.Comparable && !c.Identical {

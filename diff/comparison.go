@@ -10,29 +10,30 @@ const SchemaID = "explain.comparison/1"
 
 // Comparison is everything explain says of two sides. Times are ns; ratios are head over base; unknown is null.
 type Comparison struct {
-	Schema      string       `json:"schema"`
-	Tool        report.Tool  `json:"tool"`
-	Verdict     Verdict      `json:"verdict"`
-	Cause       string       `json:"cause"` // one sentence, derived by rule from the tables below
-	Comparable  bool         `json:"comparable"`
-	Depth       Depth        `json:"depth"`     // how far down the sides were compared
-	Identical   bool         `json:"identical"` // every metric that both sides hold is equal, and there is GPU work
-	Reasons     []Reason     `json:"reasons"`   // why not comparable, or not conclusive
-	Base        Side         `json:"base"`
-	Head        Side         `json:"head"`
-	Unit        Unit         `json:"unit"`
-	Primary     []Row        `json:"primary"`
-	Attribution Attribution  `json:"attribution"`
-	Kernels     []Kernel     `json:"kernels"`
-	API         []API        `json:"api"`
-	Structure   []Structural `json:"structure"` // new blocking call, graph coverage lost, launches per unit, …
-	Mix         []Mix        `json:"mix"`       // units by phase and batch on both sides: a change of mix is no change of cost
-	Policy      PolicyInfo   `json:"policy"`
-	Gates       []Gate       `json:"gates"`
-	Waivers     []WaiverUse  `json:"waivers"`
-	Overrides   []Override   `json:"overrides"` // by which a verdict of fail became warn
-	Residue     []Residue    `json:"residue"`
-	Counts      Counts       `json:"counts"`
+	Schema       string       `json:"schema"`
+	Tool         report.Tool  `json:"tool"`
+	Verdict      Verdict      `json:"verdict"`
+	Cause        string       `json:"cause"` // one sentence, derived by rule from the tables below
+	Comparable   bool         `json:"comparable"`
+	Depth        Depth        `json:"depth"`     // how far down the sides were compared
+	Identical    bool         `json:"identical"` // every metric that both sides hold is equal, and there is GPU work
+	Reasons      []Reason     `json:"reasons"`   // why not comparable, or not conclusive
+	Base         Side         `json:"base"`
+	Head         Side         `json:"head"`
+	Unit         Unit         `json:"unit"`
+	Primary      []Row        `json:"primary"`
+	Attribution  Attribution  `json:"attribution"`
+	Distribution Distribution `json:"distribution"`
+	Kernels      []Kernel     `json:"kernels"`
+	API          []API        `json:"api"`
+	Structure    []Structural `json:"structure"` // new blocking call, graph coverage lost, launches per unit, …
+	Mix          []Mix        `json:"mix"`       // units by phase and batch on both sides: a change of mix is no change of cost
+	Policy       PolicyInfo   `json:"policy"`
+	Gates        []Gate       `json:"gates"`
+	Waivers      []WaiverUse  `json:"waivers"`
+	Overrides    []Override   `json:"overrides"` // by which a verdict of fail became warn
+	Residue      []Residue    `json:"residue"`
+	Counts       Counts       `json:"counts"`
 }
 
 // Depth says how far down two sides could be compared.

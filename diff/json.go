@@ -32,6 +32,7 @@ func Write(w io.Writer, c *Comparison) error {
 	report.Field(l, "unit", c.Unit)
 	report.List(l, "primary", c.Primary)
 	attribution(l, &c.Attribution)
+	report.Field(l, "distribution", c.Distribution)
 	report.List(l, "kernels", c.Kernels)
 	report.List(l, "api", c.API)
 	report.List(l, "structure", c.Structure)
@@ -88,6 +89,9 @@ func Read(r io.Reader) (*Comparison, error) {
 // fill replaces nil slices and maps: "never null" holds for what was read as for what is written.
 func (c *Comparison) fill() {
 	orEmpty(&c.Reasons)
+	orEmpty(&c.Distribution.Edges)
+	orEmpty(&c.Distribution.Base)
+	orEmpty(&c.Distribution.Head)
 	orEmpty(&c.Base.Names)
 	orEmpty(&c.Head.Names)
 	orEmpty(&c.Primary)
@@ -143,6 +147,9 @@ func (c *Comparison) Validate() error {
 	}
 	if !c.Comparable && len(c.Reasons) == 0 {
 		return errors.New("comparison: not comparable, and no reason")
+	}
+	if err := c.Distribution.validate(); err != nil {
+		return err
 	}
 	for i := range c.Primary {
 		if err := c.Primary[i].validate(); err != nil {

@@ -62,7 +62,8 @@ func regression() *diff.Comparison {
 	idle := row("unit.gpu_idle.mean", report.Nanoseconds, 1e6, 2e6, diff.Unsettled, "units differ as much")
 	idle.NeedCaptures = whole(3)
 	c := &diff.Comparison{
-		Schema: diff.SchemaID, Tool: report.Tool{Name: "explain", Version: "test"}, Comparable: true, Depth: diff.DepthKernel,
+		Distribution: diff.Distribution{Metric: "unit.time", Edges: []float64{100, 200}, Base: []int64{3, 1}, Head: []int64{1, 3}},
+		Schema:       diff.SchemaID, Tool: report.Tool{Name: "explain", Version: "test"}, Comparable: true, Depth: diff.DepthKernel,
 		Cause:   "Slower, unit time +15.0 % (10 ms → 11.5 ms): kernel flash_fwd replaced, GPU idle +1 ms per unit.",
 		Reasons: []diff.Reason{},
 		Base:    diff.Side{Names: []string{"base.sqlite"}, Captures: 1}, Head: diff.Side{Names: []string{"head.sqlite"}, Captures: 1},
@@ -107,7 +108,8 @@ func regression() *diff.Comparison {
 // different is a comparison that was refused.
 func different() *diff.Comparison {
 	c := &diff.Comparison{
-		Schema: diff.SchemaID, Tool: report.Tool{Name: "explain", Version: "test"}, Depth: diff.DepthNone,
+		Distribution: diff.Distribution{Metric: "unit.time", Edges: []float64{100, 200}, Base: []int64{3, 1}, Head: []int64{1, 3}},
+		Schema:       diff.SchemaID, Tool: report.Tool{Name: "explain", Version: "test"}, Depth: diff.DepthNone,
 		Cause:   "Not comparable: base runs 62 kernels a unit, head 119.",
 		Reasons: []diff.Reason{{Code: diff.DifferentWork, Text: "base runs 62 kernels a unit, head 119"}, {Code: diff.EnvironmentMismatch, Text: "the GPU model differs: H100 on one side, H200 on the other"}},
 		Base:    diff.Side{Names: []string{"a1.json", "a2.json"}, Captures: 2}, Head: diff.Side{Names: []string{"b.json", "b2.json"}, Captures: 2},

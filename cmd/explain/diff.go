@@ -73,7 +73,7 @@ func (f *diffFlags) register(cmd *cobra.Command) {
 	fl.SortFlags = false
 	fl.StringSliceVar(&f.base, "base", nil, "`FILES` of the base, separated by commas: several captures of one commit")
 	fl.StringSliceVar(&f.head, "head", nil, "`FILES` of the head, separated by commas")
-	fl.StringVarP(&f.out, "out", "o", "", "write comparison.json, comparison.md, comparison.csv and junit.xml into this `DIR`")
+	fl.StringVarP(&f.out, "out", "o", "", "write diff.html, comparison.json, comparison.md, comparison.csv and junit.xml into this `DIR`")
 	fl.StringVar(&f.format, "format", "", "print this `FORMAT` to standard output: "+strings.Join(diffFormats, ", ")+" (default text)")
 	fl.StringArrayVar(&f.failOn, "fail-on", nil, "fail where this `RULE` is broken, instead of the default rules: 'unit.time.p50:+3%,+200us' (repeatable; the last rule that selects a number judges it)")
 	fl.StringVar(&f.policy, "policy", "", "judge by this policy `FILE` (YAML or JSON) instead of the default rules: explain policy --help")
@@ -295,7 +295,7 @@ func comparisonFolder(c *diff.Comparison) []file {
 		return file{name, func(w io.Writer) error { return write(w, c) }}
 	}
 	return []file{
-		voice("comparison.json", diff.Write), voice("comparison.md", writeComparisonMD), voice("comparison.csv", diff.WriteCSV), voice("junit.xml", diff.WriteJUnit),
+		voice("comparison.json", diff.Write), voice("diff.html", diff.WriteHTML), voice("comparison.md", writeComparisonMD), voice("comparison.csv", diff.WriteCSV), voice("junit.xml", diff.WriteJUnit),
 	}
 }
 
@@ -323,7 +323,7 @@ func (f *diffFlags) print(w *world, c *diff.Comparison) error {
 		return err
 	}
 	if f.out != "" {
-		_, err := fmt.Fprintf(w.Out, "\nWrote %s: comparison.md, comparison.json, comparison.csv, junit.xml\n", clean(f.out))
+		_, err := fmt.Fprintf(w.Out, "\nWrote %s: diff.html, comparison.md, comparison.json, comparison.csv, junit.xml\n", clean(f.out))
 		return err
 	}
 	return nil

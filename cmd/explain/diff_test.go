@@ -81,7 +81,7 @@ func TestComparisonsKeepSecrets(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	text, errs, _ := explainDiff(t, path, "../../testdata/serving.sqlite", "--out", dir, "--verbose")
 	all := map[string]string{"stdout": text, "stderr": errs}
-	for _, name := range []string{"comparison.json", "comparison.md", "comparison.csv", "junit.xml"} {
+	for _, name := range []string{"diff.html", "comparison.json", "comparison.md", "comparison.csv", "junit.xml"} {
 		all[name] = string(read(t, filepath.Join(dir, name)))
 	}
 	for name, content := range all {

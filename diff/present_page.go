@@ -1,0 +1,239 @@
+package diff
+
+import (
+	"cmp"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+)
+
+// WriteHTML writes the comparison as one page for a browser, which loads nothing from elsewhere.
+func WriteHTML(w io.Writer, c *Comparison) error {
+	title := "explain: " + string(c.Verdict)
+	if len(c.Base.Names) > 0 && len(c.Head.Names) > 0 {
+		title += ", " + c.Base.Names[0] + " → " + c.Head.Names[0]
+	}
+	return render.HTML(w, c.Browser(), render.HTMLOptions{Title: title})
+}
+
+// Browser is the comparison for a browser: the same page with key numbers as tiles, charts, and every row.
+func (c *Comparison) Browser() doc.Document {
+	var d doc.Document
+	d.Add(doc.Heading{Level: 1, ID: "verdict", Spans: c.verdictLine()})
+	if c.Cause != "" {
+		d.Add(doc.Note{Kind: noteKind(c.Verdict), Blocks: []doc.Block{doc.P(doc.Strong(c.Cause))}})
+	}
+	if t := c.tiles(); len(t.Items) > 0 {
+		d.Add(t)
+	}
+	d.Add(doc.P(c.sides()...))
+	d.Add(c.reasons()...)
+	d.Add(doc.P(c.checked()...))
+	part := func(id, title string, blocks ...doc.Block) {
+		if len(blocks) > 0 {
+			d.Add(doc.H(2, id, title))
+			d.Add(blocks...)
+		}
+	}
+	if c.Comparable {
+		part("causes", "Where the change comes from", c.causeBlocks()...)
+		if s := c.structureList(); len(s) > 1 {
+			part("structure", "Structure", s[1:]...)
+		}
+		part("kernels", "Kernels", c.kernelBlocks()...)
+		if t, ok := c.apiTable(false); ok {
+			t.Caption = nil
+			part("api", "Host calls per unit", t)
+		}
+	}
+	if t, ok := c.primaryTable(c.Primary); ok {
+		part("metrics", "Every metric, and how it was decided", t, c.decisions())
+	}
+	if t, ok := c.gateTable(c.Gates, len(c.Gates)); ok {
+		t.Caption = nil
+		part("gates", "Gates", t)
+	}
+	if t, ok := c.mixTable(); ok {
+		t.Caption = nil
+		part("mix", "Mix of units", t)
+	}
+	if len(c.Residue) > 0 {
+		part("residue", "What differs and was not compared", c.residue(len(c.Residue))...)
+	}
+	return d
+}
+
+func noteKind(v Verdict) doc.NoteKind {
+	switch v {
+	case Fail, Error:
+		return doc.Danger
+	case Warn, Inconclusive:
+		return doc.Caution
+	case Pass:
+	}
+	return doc.Info
+}
+
+// tiles are the first metrics with their changes.
+func (c *Comparison) tiles() doc.Tiles {
+	var t doc.Tiles
+	for i := range c.Primary[:min(len(c.Primary), maxPrimary)] {
+		r := &c.Primary[i]
+		value := format(r.Head, r.Unit)
+		if r.Ratio != nil {
+			value = unit.Change(*r.Ratio - 1)
+		}
+		t.Items = append(t.Items, doc.Tile{Label: r.Metric, Value: doc.Spans(doc.Text(value).With(classTone(r.Class))),
+			Detail: doc.Spans(doc.Text(format(r.Base, r.Unit) + " → " + format(r.Head, r.Unit) + ", " + string(r.Class)))})
+	}
+	return t
+}
+
+// causeBlocks are the attribution as drawings and as a table.
+func (c *Comparison) causeBlocks() []doc.Block {
+	var blocks []doc.Block
+	if chart, ok := c.waterfall(); ok {
+		blocks = append(blocks, chart)
+	}
+	if chart, ok := c.classes(); ok {
+		blocks = append(blocks, chart)
+	}
+	if chart, ok := c.distribution(); ok {
+		blocks = append(blocks, chart)
+	}
+	if t, ok := c.attributionTable(len(c.Attribution.Rows), true); ok {
+		t.Caption = nil
+		blocks = append(blocks, t, doc.P(doc.Text(c.attributionText()).With(doc.Muted)))
+	}
+	return blocks
+}
+
+// waterfallParts bounds the bars between the two totals.
+const waterfallParts = 14
+
+// waterfall leads from the base's unit to the head's by categories of kernels, exposed copies and causes of idle time,
+// which sum to the change. Small parts are added up.
+func (c *Comparison) waterfall() (doc.Chart, bool) {
+	a := &c.Attribution
+	var parts []AttributionRow
+	for _, r := range a.Rows {
+		switch {
+		case r.Kind == "category", r.Kind == "idle_cause", r.Kind == "class" && r.ID == "exposed_copy":
+			parts = append(parts, r)
+		}
+	}
+	if len(parts) == 0 {
+		return doc.Chart{}, false
+	}
+	slices.SortStableFunc(parts, func(x, y AttributionRow) int { return cmp.Compare(math.Abs(y.Delta), math.Abs(x.Delta)) })
+	s := doc.Series{Name: "mean " + a.Metric, Labels: []string{"base"}, Values: []float64{a.Base}}
+	rest, named := a.TotalDelta, 0
+	for _, r := range parts {
+		if r.Delta == 0 || named == waterfallParts {
+			break
+		}
+		name := strings.ReplaceAll(r.ID, "_", " ")
+		if r.Kind == "idle_cause" {
+			name = "idle: " + name
+		}
+		s.Labels, s.Values = append(s.Labels, name), append(s.Values, r.Delta)
+		rest -= r.Delta
+		named++
+	}
+	if named < len(parts) || math.Abs(rest) >= 0.5 { // the residual of the rounding of means is no part
+		if math.Abs(rest) >= 0.5 {
+			s.Labels, s.Values = append(s.Labels, "others"), append(s.Values, rest)
+		}
+	}
+	s.Labels, s.Values = append(s.Labels, "head"), append(s.Values, a.Head)
+	return doc.Chart{ID: "waterfall", Title: "From base to head: what the change of one unit is made of", Kind: "waterfall", Unit: report.Nanoseconds, Series: []doc.Series{s}}, true
+}
+
+// classes are both sides' units by class.
+func (c *Comparison) classes() (doc.Chart, bool) {
+	base, head := doc.Series{Name: "base"}, doc.Series{Name: "head"}
+	for _, r := range c.Attribution.Rows {
+		if r.Kind != "class" {
+			continue
+		}
+		name := strings.ReplaceAll(r.ID, "_", " ")
+		base.Labels, base.Values = append(base.Labels, name), append(base.Values, r.Base)
+		head.Labels, head.Values = append(head.Labels, name), append(head.Values, r.Head)
+	}
+	chart := doc.Chart{ID: "classes", Title: "One unit by class", Kind: "stacked", Unit: report.Nanoseconds, Series: []doc.Series{base, head}}
+	return chart, len(base.Values) > 0
+}
+
+// drawnKernels bounds the kernels of the drawing.
+const drawnKernels = 12
+
+// kernelBlocks are the kernels with most change, drawn, and all of them as a table.
+func (c *Comparison) kernelBlocks() []doc.Block {
+	var blocks []doc.Block
+	list := make([]*Kernel, 0, len(c.Kernels))
+	for i := range c.Kernels {
+		if c.Kernels[i].Delta != 0 {
+			list = append(list, &c.Kernels[i])
+		}
+	}
+	slices.SortStableFunc(list, func(x, y *Kernel) int { return cmp.Compare(math.Abs(y.Delta), math.Abs(x.Delta)) })
+	base, head := doc.Series{Name: "base"}, doc.Series{Name: "head"}
+	for _, k := range list[:min(len(list), drawnKernels)] {
+		label := kernelLabel(k)
+		base.Labels, base.Values = append(base.Labels, label), append(base.Values, orZero(k.Base))
+		head.Labels, head.Values = append(head.Labels, label), append(head.Values, orZero(k.Head))
+	}
+	if len(base.Values) > 0 {
+		blocks = append(blocks, doc.Chart{ID: "kernel-deltas", Title: "Kernels with most change, time in one unit", Kind: "bar", Unit: report.Nanoseconds, Series: []doc.Series{base, head}})
+	}
+	if t, ok := c.kernelTable(c.Kernels, len(c.Kernels), true); ok {
+		t.Caption = nil
+		blocks = append(blocks, t)
+	}
+	return blocks
+}
+
+// kernelLabel is a kernel's name, or "A → B" where one replaced the other.
+func kernelLabel(k *Kernel) string {
+	switch {
+	case k.BaseShort == nil && k.HeadShort == nil:
+		return ""
+	case k.BaseShort == nil:
+		return *k.HeadShort + " (added)"
+	case k.HeadShort == nil:
+		return *k.BaseShort + " (removed)"
+	case *k.BaseShort != *k.HeadShort:
+		return *k.BaseShort + " → " + *k.HeadShort
+	}
+	return *k.BaseShort
+}
+
+func orZero(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}
+
+// distribution lays the times of both sides' units over each other.
+func (c *Comparison) distribution() (doc.Chart, bool) {
+	x := &c.Distribution
+	if len(x.Edges) < 2 {
+		return doc.Chart{}, false
+	}
+	series := func(name string, counts []int64) doc.Series {
+		s := doc.Series{Name: name}
+		for i, n := range counts {
+			s.Labels, s.Values = append(s.Labels, formatEdge(x.Edges[i])), append(s.Values, float64(n))
+		}
+		return s
+	}
+	return doc.Chart{ID: "distribution", Title: "Times of single units, as shares of each side", Kind: "histogram", Unit: report.Count, XUnit: report.Nanoseconds,
+		Series: []doc.Series{series("base", x.Base), series("head", x.Head)}}, true
+}
