@@ -1,0 +1,95 @@
+// Package peaks knows what NVIDIA devices can do at most: dense arithmetic per data type and memory bandwidth, as their maker
+// states them, found by the names that the devices report of themselves. A device that is not in the table is unknown.
+package peaks
+
+import "strings"
+
+// Device is what one model of device can do at most. Figures that its maker does not state are 0 here and nil from Flops.
+type Device struct {
+	Names     []string // as the device reports them (CUDA's device name), without the leading "NVIDIA "
+	SMs       int      // streaming multiprocessors
+	Bandwidth float64  // bytes per second of device memory
+	Source    string   // where the figures come from
+	tera      tera
+}
+
+// tera is 10^12 floating point operations per second by data type, dense: what sparsity may double is not counted. FP64 and FP32 are the
+// ordinary pipelines, all others tensor cores.
+type tera struct {
+	fp64, fp32 float64
+	tf32       float64
+	half       float64 // bf16, and fp16 that is accumulated in fp32
+	half16     float64 // fp16 that is accumulated in fp16, where that is faster: GeForce
+	fp8        float64
+	fp4        float64
+}
+
+// Data types of Flops.
+const (
+	FP64 = "fp64"
+	FP32 = "fp32"
+	TF32 = "tf32"
+	BF16 = "bf16"
+	FP16 = "fp16" // accumulated in fp32, as inference engines do
+	// FP16Accumulated is fp16 accumulated in fp16: twice as fast on GeForce devices, the same on others.
+	FP16Accumulated = "fp16_fp16"
+	FP8             = "fp8"
+	FP4             = "fp4"
+)
+
+// Lookup finds the device by the name the GPU reports; nil if it is not in the table. Neither part of a name nor a slice of a device
+// (MIG) matches: their peaks are other ones.
+func Lookup(name string) *Device {
+	want := plain(name)
+	for i := range devices {
+		for _, n := range devices[i].Names {
+			if plain(n) == want {
+				return &devices[i]
+			}
+		}
+	}
+	return nil
+}
+
+// plain is a name in lower case, without its maker's name, white space one way.
+func plain(name string) string {
+	name = strings.Join(strings.Fields(strings.ToLower(name)), " ")
+	return strings.TrimPrefix(name, "nvidia ")
+}
+
+// Flops is the dense peak of a data type, floating point operations per second; nil where unknown. Without tensor cores for a type
+// there is none: fp8 on an A100.
+func (d *Device) Flops(dtype string) *float64 {
+	if d == nil {
+		return nil
+	}
+	var v float64
+	switch dtype {
+	case FP64:
+		v = d.tera.fp64
+	case FP32:
+		v = d.tera.fp32
+	case TF32:
+		v = d.tera.tf32
+	case FP16:
+		v = d.tera.half
+	case BF16:
+		if !d.noBF16() {
+			v = d.tera.half
+		}
+	case FP16Accumulated:
+		v = max(d.tera.half, d.tera.half16)
+	case FP8:
+		v = d.tera.fp8
+	case FP4:
+		v = d.tera.fp4
+	}
+	if v == 0 {
+		return nil
+	}
+	v *= 1e12
+	return &v
+}
+
+// noBF16 reports whether the tensor cores are older than bf16, which came with tf32.
+func (d *Device) noBF16() bool { return d.tera.tf32 == 0 && d.tera.fp8 == 0 }
