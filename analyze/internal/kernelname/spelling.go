@@ -209,3 +209,23 @@ func unqualify(c string) string {
 	}
 	return string(out)
 }
+
+// Uncast drops the casts that older demanglers print before template arguments that are numbers, and nothing else:
+// "f<(int)128>(int)" is "f<128>(int)". What an nsys or ncu of today prints stays as it is.
+func Uncast(name string) string {
+	if !strings.Contains(name, "(") {
+		return name
+	}
+	out := make([]byte, 0, len(name))
+	for i := 0; i < len(name); i++ {
+		if name[i] == '(' && !(i > 0 && (isWord(name[i-1]) || name[i-1] == '>')) {
+			window := name[i:min(len(name), i+maxCast+1)]
+			if end := strings.IndexByte(window, ')'); end > 0 && isCast(name, i, i+end) {
+				i += end
+				continue
+			}
+		}
+		out = append(out, name[i])
+	}
+	return string(out)
+}

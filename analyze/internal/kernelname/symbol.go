@@ -225,3 +225,7 @@ func (y symbol) work() (work, bool) {
 	}
 	return work{}, false
 }
+
+// Function is the kernel function's own name: no namespaces, no template arguments, no parameters. It is what ncu prints with
+// --print-kernel-base function. Many kernels may share one.
+func Function(name string) string { return parseSymbol(Unqualified(name)).base }

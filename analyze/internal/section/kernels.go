@@ -77,6 +77,10 @@ func kernels(in *Input, out *Output) {
 	block := gather(len(k.Names), lo, hi, k.Name, func(i int) int64 { return volume(k.Configs[k.Config(i)].Block) })
 	devices := namesOnDevices(k, lo, hi)
 	t := out.Table("kernels")
+	measured := in.ncuMatch()
+	if measured != nil {
+		t.t.Columns = append(slices.Clone(t.t.Columns), ncuColumns...)
+	}
 	bytes := 0
 	for n, e := range list {
 		name := k.Names[e.key].Name
@@ -106,9 +110,10 @@ func kernels(in *Input, out *Output) {
 		if d := devices[e.key]; d >= 0 {
 			device = report.I(int64(d))
 		}
-		t.Row(report.S(name), report.S(kind.Display), report.S(string(kind.Category)), report.S(kind.Library), device,
+		row := []report.Cell{report.S(name), report.S(kind.Display), report.S(string(kind.Category)), report.S(kind.Library), device,
 			report.I(e.count), report.I(e.total), cell(share), report.F(e.summary.Mean), report.I(int64(e.summary.Min)), report.I(int64(e.summary.Max)),
-			p50, p90, p99, report.S(dims(c.Grid)), report.S(dims(c.Block)), meanSize(grid.of(e.key)), meanSize(block.of(e.key)))
+			p50, p90, p99, report.S(dims(c.Grid)), report.S(dims(c.Block)), meanSize(grid.of(e.key)), meanSize(block.of(e.key))}
+		t.Row(append(row, measured.cells(name)...)...)
 	}
 	t.Cut(in.Options.Top, "count", "total", "share").Add()
 	byDevice.Cut(2*in.Options.Top, "count", "total", "share").Add()
@@ -170,9 +175,9 @@ func topKernelFindings(in *Input, out *Output, list []totals, total, hidden int6
 		return
 	}
 	evidence := []report.MetricRef{Ref("kernel.share", "kernel", name), Ref("kernel.total_time", "kernel", name), Ref("kernel.count", "kernel", name)}
-	severity, first := report.High, "Inspect it with Nsight Compute and see whether it is compute, memory or latency bound: "+ncu(top.count)+"."
+	severity, first := report.High, "Inspect it with Nsight Compute and see whether it is compute, memory or latency bound: "+ncuCommand(top.count)+"."
 	if share < dominantKernel {
-		severity, first = report.Medium, "Start there: no other kernel offers as much. "+ncu(top.count)+" says whether it is compute, memory or latency bound."
+		severity, first = report.Medium, "Start there: no other kernel offers as much. "+ncuCommand(top.count)+" says whether it is compute, memory or latency bound."
 	}
 	advice := append([]string{first}, kernelAdvice[in.Kinds[top.key].Category]...)
 	if in.minor(top.total) {
@@ -186,8 +191,8 @@ func topKernelFindings(in *Input, out *Output, list []totals, total, hidden int6
 	}
 }
 
-// ncu is the command that measures a kernel which is launched n times, past its first launches.
-func ncu(n int64) string {
+// ncuCommand is the command that measures a kernel which is launched n times, past its first launches.
+func ncuCommand(n int64) string {
 	skip := ""
 	if s := min(100, n/2); s > 0 {
 		skip = " --launch-skip " + strconv.FormatInt(s, 10)

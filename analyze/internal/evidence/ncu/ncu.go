@@ -1,25 +1,186 @@
-// Package ncu reads Nsight Compute CSV exports, raw and details pages.
+// Package ncu reads Nsight Compute's CSV exports: the raw page (wide, a row per launch) and the details page (long, a row per launch and
+// metric), of all versions, with or without what ncu says around them.
 package ncu
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
 // Data is what a set of Nsight Compute CSV files says.
-type Data struct{}
+type Data struct {
+	Launches []Launch // in the order of the files; one per launch, however many pages hold it
+	Kernels  []Kernel // the one with most time first
+	Devices  []Device // that a raw page describes, by number
+	Pages    int64    // launches that were found on a further page too
+	Lines    int      // rows that something was taken from
 
-// Is reports whether a file that starts with head, and is named name, is of this kind.
-func Is(name string, head []byte) bool { return false }
+	warnings []report.Warning
+}
+
+// Is reports whether a file that starts with head, and is named name, is of this kind: it has the header of a page, or nothing but what
+// ncu says where there was nothing to export.
+func Is(_ string, head []byte) bool {
+	if !bytes.Contains(head, []byte("==")) && !bytes.Contains(head, []byte("__")) && !bytes.Contains(head, []byte("Metric")) && !bytes.HasPrefix(head, []byte{0xff, 0xfe}) && !bytes.HasPrefix(head, []byte{0xfe, 0xff}) {
+		return false
+	}
+	l := newLines(bytes.NewReader(head))
+	said, others := 0, 0
+	for {
+		line, ok := l.next()
+		if !ok {
+			return said > others
+		}
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "":
+		case strings.HasPrefix(line, "==PROF== "), strings.HasPrefix(line, "==ERROR== "), strings.HasPrefix(line, "==WARNING== "):
+			said++
+		case parseHeader(line) != nil:
+			return true
+		default:
+			others++
+		}
+	}
+}
 
 // Read reads the files, in their order. What is odd in them is counted in their tallies and said in Warnings; an error
 // is about a file that cannot be read at all.
-func Read(ctx context.Context, files []file.Input) (*Data, error) { return &Data{}, nil }
+func Read(ctx context.Context, files []file.Input) (*Data, error) {
+	d := &Data{}
+	m := newMerger()
+	gpus := map[int]*Device{}
+	for i := range files {
+		in := &files[i]
+		odd := &oddities{}
+		s, err := styleOf(ctx, in, odd)
+		if err != nil {
+			return nil, err
+		}
+		p := &parser{in: in, style: s, odd: odd, folder: folderOf(in.Path), room: maxLaunches - len(m.launches), gpus: gpus, layout: map[layout]bool{}}
+		r := reader{in: in, tally: in.Tally, odd: odd}
+		if err := r.each(ctx, p.row); err != nil {
+			return nil, err
+		}
+		for _, pg := range p.pages {
+			m.add(pg)
+		}
+		in.Tally.Format = p.format(s)
+		d.Lines += int(in.Tally.Understood)
+		d.warn(in.Name, odd, r.header != nil, len(p.pages) > 0)
+	}
+	d.Launches, d.Pages = m.finish()
+	for _, id := range sortedKeys(gpus) {
+		d.Devices = append(d.Devices, *gpus[id])
+	}
+	d.group()
+	return d, nil
+}
+
+// format says which pages a file holds.
+func (p *parser) format(s style) string {
+	var list []string
+	if p.layout[raw] {
+		list = append(list, "raw page")
+	}
+	if p.layout[details] {
+		list = append(list, "details page")
+	}
+	text := strings.Join(list, " and ")
+	if s == comma && text != "" {
+		text += ", decimal commas"
+	}
+	return text
+}
+
+// warn says what was odd in a file. Nothing of the file itself is repeated.
+func (d *Data) warn(name string, o *oddities, header, rows bool) {
+	say := func(code, format string, args ...any) {
+		d.warnings = append(d.warnings, report.Warning{Code: code, Text: name + ": " + fmt.Sprintf(format, args...)})
+	}
+	if o.permission {
+		say("ncu_permission", "Nsight Compute was not allowed to read the GPU's counters (ERR_NVGPUCTRPERM): run it as root, or load the driver with NVreg_RestrictProfilingToAdminUsers=0")
+	}
+	if o.noKernels || header && !rows {
+		say("ncu_no_kernels", "no kernel was profiled: check --kernel-name, --launch-skip and --nvtx-include; explain ncu-targets writes a filter that fits a trace")
+	}
+	if o.errors > 0 && !o.permission {
+		say("ncu_errors", "Nsight Compute reports %s", plural(o.errors, "error"))
+	}
+	if o.summary > 0 {
+		say("ncu_summary_page", "the page was made with --print-summary, which has no launches: export it with ncu --import REPORT --csv --page raw")
+	}
+	if o.noUnits {
+		say("ncu_no_units", "the raw page has no units row: durations and bytes are unknown; percentages are read")
+	}
+	for _, f := range sortedKeys(o.units) {
+		say("ncu_units", "%s of %s in a unit that explain does not know, left out", plural(o.units[f], "value"), fieldNames[f][0])
+	}
+	if o.counters > 0 {
+		say("ncu_units", "%s of operations in a unit that explain does not know, left out", plural(o.counters, "count"))
+	}
+	if o.against > 0 {
+		say("ncu_numbers", "%s that can only be read the other way than most (decimal comma or point): they are left out", plural(o.against, "number"))
+	}
+	if o.broken > 0 {
+		say("ncu_broken", "%s in the middle: was the file cut, or did two programs write into it?", plural2(o.broken, "row ends", "rows end"))
+	}
+	if o.long > 0 {
+		say("ncu_long_lines", "%s longer than 1 MiB: what comes after that was not read", plural2(o.long, "line is", "lines are"))
+	}
+	if o.tooMany > 0 {
+		say("ncu_too_many", "more than %d launches: those after them were not read", maxLaunches)
+	}
+	if o.damaged != nil {
+		say("ncu_damaged", "the file is damaged and was read up to there")
+	}
+}
+
+func plural(n int64, noun string) string { return plural2(n, noun, noun+"s") }
+
+func plural2(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+func sortedKeys[K ~int, V any](m map[K]V) []K {
+	keys := make([]K, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
 
 // Warnings are what limits trust in the numbers.
-func (d *Data) Warnings() []report.Warning { return nil }
+func (d *Data) Warnings() []report.Warning { return d.warnings }
 
-// Environment fills in what the files state and e does not yet.
-func (d *Data) Environment(e *report.Environment) {}
+// Environment fills in the devices where no trace says which they are.
+func (d *Data) Environment(e *report.Environment) {
+	if len(e.GPUs) > 0 {
+		return
+	}
+	for i := range d.Devices {
+		e.GPUs = append(e.GPUs, d.Devices[i].model())
+	}
+	if len(d.Devices) > 0 {
+		return
+	}
+	cc := map[int]string{}
+	for i := range d.Launches {
+		if l := &d.Launches[i]; l.Device >= 0 && cc[l.Device] == "" {
+			cc[l.Device] = l.CC
+		}
+	}
+	for _, id := range sortedKeys(cc) {
+		e.GPUs = append(e.GPUs, (&Device{ID: id, CC: cc[id]}).model())
+	}
+}

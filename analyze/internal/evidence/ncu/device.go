@@ -1,0 +1,123 @@
+package ncu
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// Device is what a raw page says of the GPU it was made on. Unknown numbers are 0, unknown texts empty.
+type Device struct {
+	ID          int
+	Name        string // as the device reports it
+	CC          string // compute capability, 9.0
+	SMs         int64
+	MemoryBytes int64
+	BusBits     int64   // width of the memory bus
+	MemoryClock float64 // Hz
+	Clock       float64 // Hz, highest
+	FP64Ratio   int64   // how many times as fast single precision is as double
+}
+
+// Bandwidth is what the memory can transfer, bytes per second: two bits per clock and wire; 0 where unknown.
+//
+// The formula is that of CUDA's device queries. It gives what data sheets state: 5,120 bits at 2,619 MHz, 3.35 TB/s, for an H100.
+func (d *Device) Bandwidth() float64 { return 2 * d.MemoryClock * float64(d.BusBits) / 8 }
+
+// lanes are the fp32 operations that an SM can begin per clock, by compute capability (CUDA C++ Programming Guide, table of arithmetic
+// throughput).
+var lanes = map[string]float64{
+	"6.0": 64, "6.1": 128, "7.0": 64, "7.2": 64, "7.5": 64, "8.0": 64, "8.6": 128, "8.7": 128, "8.9": 128, "9.0": 128,
+	"10.0": 128, "10.3": 128, "12.0": 128, "12.1": 128,
+}
+
+// FP32 is the peak of fused multiply-adds, operations per second; 0 where unknown.
+func (d *Device) FP32() float64 { return 2 * lanes[d.CC] * float64(d.SMs) * d.Clock }
+
+// FP64 is the same in double precision; 0 where unknown.
+func (d *Device) FP64() float64 {
+	if d.FP64Ratio <= 0 {
+		return 0
+	}
+	return d.FP32() / float64(d.FP64Ratio)
+}
+
+// deviceName is what names of devices look like; anything else is not repeated.
+var deviceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ()+._-]{1,63}$`)
+
+const attribute = "device__attribute_"
+
+// describe takes the attributes of a device from a row of a raw page.
+func (d *Device) describe(h *header, fields []string, s style) {
+	var major, minor int64 = -1, -1
+	for i, c := range h.columns {
+		a, ok := strings.CutPrefix(c, attribute)
+		if !ok {
+			continue
+		}
+		text := cell(fields, i)
+		if a == "display_name" && deviceName.MatchString(text) {
+			d.Name = text
+		}
+		u := h.units[i]
+		n, ok := s.parse(text, u)
+		if !ok || n.value < 0 || n.value > 1e15 || u.dim == unreadable {
+			continue
+		}
+		switch v := int64(n.value); a {
+		case "multiprocessor_count":
+			d.SMs = v
+		case "total_memory":
+			d.MemoryBytes = v
+		case "fb_bus_width", "global_memory_bus_width":
+			d.BusBits = v
+		case "max_mem_frequency_khz", "memory_clock_rate":
+			d.MemoryClock = khz(n.value, u)
+		case "max_gpu_frequency_khz", "clock_rate":
+			d.Clock = khz(n.value, u)
+		case "single_to_double_precision_perf_ratio":
+			d.FP64Ratio = v
+		case "compute_capability_major":
+			major = v
+		case "compute_capability_minor":
+			minor = v
+		}
+	}
+	if d.CC == "" && major > 0 && minor >= 0 && major < 100 && minor < 10 {
+		d.CC = strconv.FormatInt(major, 10) + "." + strconv.FormatInt(minor, 10)
+	}
+}
+
+// khz is a clock in Hz. CUDA's attributes are in kHz, and have no unit.
+func khz(v float64, u scale) float64 {
+	if u.dim == frequency {
+		return v
+	}
+	return v * 1e3
+}
+
+// model is the device as a report has it.
+func (d *Device) model() report.GPU {
+	g := report.GPU{Device: d.ID}
+	if d.Name != "" {
+		g.Name = &d.Name
+	}
+	if d.CC != "" {
+		g.ComputeCap = &d.CC
+	}
+	if d.SMs > 0 {
+		g.SMs = &d.SMs
+	}
+	if d.MemoryBytes > 0 {
+		g.MemoryBytes = &d.MemoryBytes
+	}
+	if d.Clock > 0 {
+		g.ClockHz = &d.Clock
+	}
+	if v := d.Bandwidth(); v > 0 {
+		g.MemoryBandwidth = &v
+	}
+	return g
+}

@@ -1,0 +1,260 @@
+package ncu
+
+import (
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/internal/evidence/peaks"
+)
+
+// Flops are the floating point operations of a launch by data type, as far as they were counted. A fused multiply-add is two operations,
+// as for every roofline.
+type Flops struct {
+	known [numTypes]bool
+	count [numTypes]float64
+}
+
+// The types that are counted: the ordinary pipelines by width, tensor cores by what they multiply.
+const (
+	fp64 = iota
+	fp32
+	fp16
+	tensorHalf // fp16 or bf16, accumulated in fp32
+	tensorHalf16
+	tensorTF32
+	tensorFP8
+	tensorFP4
+	tensorFP64
+	numTypes
+)
+
+// ceiling is the peak that holds for a type, in the words of package peaks; empty where that does not know one.
+var ceiling = [numTypes]string{peaks.FP64, peaks.FP32, "", peaks.FP16, peaks.FP16Accumulated, peaks.TF32, peaks.FP8, peaks.FP4, ""}
+
+// typeNames are how the report calls them.
+var typeNames = [numTypes]string{"fp64", "fp32", "fp16", "tensor fp16/bf16", "tensor fp16, fp16 sum", "tensor tf32", "tensor fp8", "tensor fp4", "tensor fp64"}
+
+func (f *Flops) add(t int, n float64) {
+	f.known[t] = true
+	f.count[t] += n
+}
+
+// tensor is the operations of the tensor cores; false where they were not counted.
+func (f *Flops) tensor() (float64, bool) {
+	sum, known := 0.0, false
+	for t := tensorHalf; t < numTypes; t++ {
+		sum += f.count[t]
+		known = known || f.known[t]
+	}
+	return sum, known
+}
+
+// plain is the operations of the ordinary pipelines; false where those of fp32 were not counted.
+func (f *Flops) plain() (float64, bool) {
+	return f.count[fp64] + f.count[fp32] + f.count[fp16], f.known[fp32] || f.known[fp64]
+}
+
+// Total is all operations; nil where a part that may be large was not counted. Tensor cores count where they did something; where they were
+// not counted, they are known to have done nothing only if ncu saw them idle, or the kernel is of no kind that uses them.
+func (f *Flops) Total(tensorRatio *float64, usesTensor bool) *float64 {
+	t, counted := f.tensor()
+	p, plain := f.plain()
+	idle := tensorRatio != nil && *tensorRatio == 0
+	v := t + p
+	switch {
+	case counted && t > 0:
+	case !plain:
+		return nil
+	case counted, idle, tensorRatio == nil && !usesTensor:
+	default:
+		return nil
+	}
+	return &v
+}
+
+// main is the type with most operations.
+func (f *Flops) main() int {
+	most := fp32
+	for t := range f.count {
+		if f.count[t] > f.count[most] {
+			most = t
+		}
+	}
+	return most
+}
+
+// counters gathers the metrics that count operations, in instructions or operations, by form and counter.
+type counters [3]map[string]float64
+
+// Forms of a counter.
+const (
+	total      = iota // over the launch
+	everyCycle        // per cycle of the SMs
+	everySecond
+)
+
+// merge takes what c does not have.
+func (c *counters) merge(o *counters) {
+	for form := range o {
+		for counter, v := range o[form] {
+			if _, ok := c[form][counter]; !ok {
+				c.put(form, counter, v)
+			}
+		}
+	}
+}
+
+func (c *counters) put(form int, counter string, v float64) {
+	if c[form] == nil {
+		c[form] = map[string]float64{}
+	}
+	c[form][counter] = v
+}
+
+// Counters of operations, without what ncu appends for their form. Each instruction of a thread is counted where its predicate holds.
+var (
+	instruction = regexp.MustCompile(`^(?:sm|smsp)__sass_thread_inst_executed_op_([fdh](?:add|mul|fma))_pred_on$`)
+	tensorPath  = regexp.MustCompile(`^sm__ops_path_tensor_(?:op_([a-z0-9]+)_)?src_((?:(?:fp|bf|tf)[0-9]+)(?:_(?:fp|bf|tf)[0-9]+)*)(?:_dst_((?:fp|bf|tf)[0-9]+))?(?:_sparsity_(on|off))?$`)
+	chartLabel  = regexp.MustCompile(`^Predicated-On ([FDH](?:ADD|MUL|FMA)) Thread Instructions Executed Per Cycle$`)
+)
+
+// counterOf takes a metric apart: the counter and its form; an empty counter if it is none.
+func counterOf(metric string) (counter string, form int) {
+	if m := chartLabel.FindStringSubmatch(metric); m != nil {
+		return strings.ToLower(m[1]), everyCycle
+	}
+	if !strings.HasPrefix(metric, "sm") {
+		return "", 0
+	}
+	base, suffix, _ := strings.Cut(metric, ".")
+	switch suffix {
+	case "sum":
+	case "sum.per_cycle_elapsed":
+		form = everyCycle
+	case "sum.per_second":
+		form = everySecond
+	default:
+		return "", 0
+	}
+	if m := instruction.FindStringSubmatch(base); m != nil {
+		return m[1], form
+	}
+	if tensorPath.MatchString(base) {
+		return base, form
+	}
+	return "", 0
+}
+
+// count is how often a counter counted in the launch.
+func (c *counters) count(counter string, l *Launch) (float64, bool) {
+	if v, ok := c[total][counter]; ok {
+		return v, true
+	}
+	d := l.Get(Duration)
+	if d == nil {
+		return 0, false
+	}
+	if v, ok := c[everySecond][counter]; ok {
+		return v * *d * 1e-9, true
+	}
+	clock := l.Get(SMClockAchieved)
+	if clock == nil {
+		clock = l.Get(SMClock)
+	}
+	if v, ok := c[everyCycle][counter]; ok && clock != nil {
+		return v * *clock * *d * 1e-9, true
+	}
+	return 0, false
+}
+
+// flops adds the counters up. Of the ordinary pipelines a type is known if additions, multiplications and fused ones all are.
+func (c *counters) flops(l *Launch) Flops {
+	var f Flops
+	for t, letter := range map[int]string{fp64: "d", fp32: "f", fp16: "h"} {
+		add, ok1 := c.count(letter+"add", l)
+		mul, ok2 := c.count(letter+"mul", l)
+		fma, ok3 := c.count(letter+"fma", l)
+		if ok1 && ok2 && ok3 {
+			f.add(t, add+mul+2*fma)
+		}
+	}
+	var paths []path
+	for _, m := range c {
+		for counter := range m {
+			if p, ok := parsePath(counter); ok && !slices.ContainsFunc(paths, func(q path) bool { return q.counter == p.counter }) {
+				if n, ok := c.count(counter, l); ok {
+					p.n = n
+					paths = append(paths, p)
+				}
+			}
+		}
+	}
+	slices.SortFunc(paths, func(a, b path) int { return strings.Compare(a.counter, b.counter) })
+	for _, p := range paths {
+		if !slices.ContainsFunc(paths, func(q path) bool { return p.isPartOf(q) && (!q.isPartOf(p) || q.counter < p.counter) }) {
+			f.add(p.kind(), p.n)
+		}
+	}
+	return f
+}
+
+// path is a counter of operations of the tensor cores: of what it counts, and how much. ncu counts in several depths: all of bf16, those
+// accumulated in fp32, those of them without sparsity; a part must not be added to its whole.
+type path struct {
+	counter, op, to, sparsity string
+	from                      []string
+	n                         float64
+}
+
+func parsePath(counter string) (path, bool) {
+	m := tensorPath.FindStringSubmatch(counter)
+	if m == nil {
+		return path{}, false
+	}
+	return path{counter: counter, op: m[1], from: strings.Split(m[2], "_"), to: m[3], sparsity: m[4]}, true
+}
+
+// isPartOf reports whether everything that p counts is in q as well.
+func (p path) isPartOf(q path) bool {
+	if p.counter == q.counter {
+		return false
+	}
+	for _, t := range p.from {
+		if !slices.Contains(q.from, t) {
+			return false
+		}
+	}
+	in := func(part, whole string) bool { return whole == "" || part == whole }
+	return in(p.op, q.op) && in(p.to, q.to) && in(p.sparsity, q.sparsity)
+}
+
+// kind is the type that p is counted as: the widest of those it multiplies.
+func (p path) kind() int {
+	for _, t := range []struct {
+		from string
+		kind int
+	}{{"fp64", tensorFP64}, {"tf32", tensorTF32}, {"bf16", tensorHalf}, {"fp16", tensorHalf}, {"fp8", tensorFP8}, {"fp6", tensorFP8}, {"fp4", tensorFP4}} {
+		if !slices.Contains(p.from, t.from) {
+			continue
+		}
+		if t.kind == tensorHalf && p.to == "fp16" {
+			return tensorHalf16
+		}
+		return t.kind
+	}
+	return tensorHalf
+}
+
+// intensity is operations per byte of device memory; nil where either is unknown.
+func intensity(flops, bytes *float64) *float64 {
+	if flops == nil || bytes == nil || *bytes <= 0 {
+		return nil
+	}
+	v := *flops / *bytes
+	if math.IsInf(v, 0) {
+		return nil
+	}
+	return &v
+}

@@ -1,0 +1,303 @@
+package ncu
+
+import (
+	"cmp"
+	"crypto/md5"
+	"encoding/hex"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+)
+
+// Kernel is all launches of one name. Shares and rates are means over its launches, weighted by their durations; where no launch has a
+// duration they are plain means.
+type Kernel struct {
+	Name     string // the demangled name, with the casts of older versions left out
+	Info     kernelname.Info
+	Launches []int // in Data.Launches
+	ID       string
+	Grid     string // if it is the same for all launches
+	Block    string
+
+	Duration   *float64 // ns, the sum
+	Throughput *float64 // bytes per second over device memory
+	Flops      *float64 // operations, the sum; known if they are for all launches
+	FlopRate   *float64 // operations per second
+	Intensity  *float64 // operations per byte of device memory
+
+	mean [numFields]*float64
+	most int // type with most operations
+}
+
+// Get is the mean of a field; of registers and blocks the largest.
+func (k *Kernel) Get(f Field) *float64 { return k.mean[f] }
+
+// Bound is what keeps a kernel from being faster.
+type Bound string
+
+// Bounds, as the report names them.
+const (
+	Compute  Bound = "compute"
+	Memory   Bound = "memory"
+	Balanced Bound = "balanced"
+	Latency  Bound = "latency"
+	Unknown  Bound = "unknown"
+)
+
+// Bounds in the order in which they are shown.
+var Bounds = []Bound{Compute, Memory, Balanced, Latency, Unknown}
+
+// Rules of Bound and Classification.
+const (
+	margin = 0.05 // SM and DRAM throughput that differ by less are balanced: llm-perf-opt's 5 percentage points
+	busy   = 0.60 // of peak: below, neither compute nor memory is the limit, says Nsight Compute's own rule
+)
+
+// Bound is what limits the kernel. Where the SMs or the device memory exceed 60 % of their peak, the one that is ahead by more than 5
+// percentage points; where neither does, but the caches do, it is memory; else latency.
+func (k *Kernel) Bound() Bound {
+	sm, dram, memory := k.Get(SMRatio), k.Get(DRAMRatio), k.Get(MemoryRatio)
+	switch {
+	case sm == nil || dram == nil:
+		return Unknown
+	case *sm > busy || *dram > busy:
+		return side(*sm, *dram)
+	case memory != nil && *memory > busy:
+		return Memory
+	}
+	return Latency
+}
+
+func side(sm, dram float64) Bound {
+	const rounding = 1e-9 // 25.26 % - 20.26 % is not more than 5 %
+	switch d := sm - dram; {
+	case d > margin+rounding:
+		return Compute
+	case d < -margin-rounding:
+		return Memory
+	}
+	return Balanced
+}
+
+// Classification is llm-perf-opt's: which of SMs and device memory is ahead, however busy they are.
+func (k *Kernel) Classification() string {
+	sm, dram := k.Get(SMRatio), k.Get(DRAMRatio)
+	if sm == nil || dram == nil {
+		return "unknown"
+	}
+	switch side(*sm, *dram) {
+	case Compute:
+		return "compute_bound"
+	case Memory:
+		return "memory_bound"
+	}
+	return "balanced"
+}
+
+// MoE reports whether the kernel is part of a mixture of experts, by its category or by the words that profilemate looks for.
+func (k *Kernel) MoE() bool {
+	switch k.Info.Category {
+	case kernelname.MoEGEMM, kernelname.MoERoute:
+		return true
+	case kernelname.Sampling:
+		return false
+	}
+	lower := strings.ToLower(k.Name)
+	return slices.ContainsFunc([]string{"moe", "expert", "topk", "routing"}, func(word string) bool { return strings.Contains(lower, word) })
+}
+
+// usesTensor reports whether kernels of this kind may use tensor cores.
+func (k *Kernel) usesTensor() bool {
+	switch k.Info.Category {
+	case kernelname.GEMM, kernelname.MoEGEMM, kernelname.Attention, kernelname.LinearAttn:
+		return true
+	}
+	return strings.Contains(k.Name, "tensorop") || strings.Contains(k.Name, "mma")
+}
+
+// group makes the kernels of the launches.
+func (d *Data) group() {
+	at := map[string]int{}
+	for i := range d.Launches {
+		l := &d.Launches[i]
+		name := kernelname.Uncast(l.name)
+		k, ok := at[name]
+		if !ok {
+			k = len(d.Kernels)
+			at[name] = k
+			d.Kernels = append(d.Kernels, Kernel{Name: shown(name), Info: kernelname.Classify(name)})
+		}
+		d.Kernels[k].Launches = append(d.Kernels[k].Launches, i)
+	}
+	for i := range d.Kernels {
+		d.aggregate(&d.Kernels[i])
+	}
+	slices.SortStableFunc(d.Kernels, func(a, b Kernel) int {
+		return cmp.Or(cmp.Compare(orZero(b.Duration), orZero(a.Duration)), cmp.Compare(len(b.Launches), len(a.Launches)), cmp.Compare(a.Name, b.Name))
+	})
+	ids := map[string]bool{}
+	for i := range d.Kernels {
+		k := &d.Kernels[i]
+		for _, l := range k.Launches {
+			d.Launches[l].Kernel = i
+		}
+		k.ID = kernelID(i, k, d.Launches[k.Launches[0]].folder)
+		for n := 2; ids[k.ID]; n++ {
+			k.ID = fmt.Sprintf("%s_%d", kernelID(i, k, ""), n)
+		}
+		ids[k.ID] = true
+	}
+}
+
+// longestName is how many bytes of a name are shown. CUTLASS's reach some thousands.
+const longestName = 8 << 10
+
+// shown is a name of bounded length; two long names stay two.
+func shown(name string) string {
+	if len(name) <= longestName {
+		return name
+	}
+	h := fnv.New64a()
+	h.Write([]byte(name))
+	cut := longestName
+	for cut > 0 && !utf8.RuneStart(name[cut]) {
+		cut--
+	}
+	return fmt.Sprintf("%s…%016x", name[:cut], h.Sum64())
+}
+
+// kernelID is what llm-perf-opt calls a kernel: its rank and the MD5 of its name. Where a file or folder is called so, its rank is kept.
+func kernelID(rank int, k *Kernel, folder string) string {
+	const bare = len("kernel_0001")
+	if len(folder) > bare {
+		return folder
+	}
+	if folder == "" {
+		folder = fmt.Sprintf("kernel_%04d", rank+1)
+	}
+	hash := md5.Sum([]byte(k.Name))
+	return folder + "_" + hex.EncodeToString(hash[:])
+}
+
+func orZero(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}
+
+// aggregate computes a kernel from its launches.
+func (d *Data) aggregate(k *Kernel) {
+	var fields [numFields]weighted
+	var rate weighted
+	var ns, flops, operations, bytes float64
+	timed, counted := 0, 0
+	first := &d.Launches[k.Launches[0]]
+	k.Grid, k.Block = first.Grid, first.Block
+	for _, i := range k.Launches {
+		l := &d.Launches[i]
+		t := l.Get(Duration)
+		if t != nil {
+			ns += *t
+			timed++
+		}
+		for f := range Field(numFields) {
+			fields[f].add(l.Get(f), t)
+		}
+		rate.add(l.DRAMThroughput(), t)
+		if n := l.Flops.Total(l.Get(TensorRatio), k.usesTensor()); n != nil {
+			operations += *n
+			counted++
+			if v := l.DRAMThroughput(); v != nil && t != nil {
+				flops += *n
+				bytes += *v * *t * 1e-9
+			}
+		}
+		if l.Grid != k.Grid {
+			k.Grid = ""
+		}
+		if l.Block != k.Block {
+			k.Block = ""
+		}
+	}
+	for f := range Field(numFields) {
+		switch f {
+		case Registers, GridSize, BlockSize:
+			k.mean[f] = fields[f].largest()
+		default:
+			k.mean[f] = fields[f].mean()
+		}
+	}
+	k.Throughput = rate.mean()
+	if timed > 0 {
+		k.Duration = &ns
+	}
+	if counted == len(k.Launches) {
+		k.Flops = &operations
+		k.Intensity = intensity(&flops, &bytes)
+		if timed == counted && ns > 0 {
+			v := operations / ns * 1e9
+			k.FlopRate = &v
+		}
+		k.most = d.mainType(k)
+	}
+}
+
+// mainType is the type with most operations over all launches.
+func (d *Data) mainType(k *Kernel) int {
+	var sum Flops
+	for _, i := range k.Launches {
+		for t, n := range d.Launches[i].Flops.count {
+			sum.count[t] += n
+		}
+	}
+	return sum.main()
+}
+
+// weighted is a mean in the making: weighted by time where there is time, plain where there is none.
+type weighted struct {
+	sum, weight float64
+	plain, n    float64
+	most        float64
+}
+
+func (w *weighted) add(v, weight *float64) {
+	if v == nil {
+		return
+	}
+	w.plain += *v
+	w.most = max(w.most, *v)
+	w.n++
+	if weight != nil {
+		w.sum += *v * *weight
+		w.weight += *weight
+	}
+}
+
+func (w *weighted) mean() *float64 {
+	v := 0.0
+	switch {
+	case w.n == 0:
+		return nil
+	case w.weight > 0:
+		v = w.sum / w.weight
+	default:
+		v = w.plain / w.n
+	}
+	if w.n == 1 {
+		v = w.plain // without rounding
+	}
+	return &v
+}
+
+func (w *weighted) largest() *float64 {
+	if w.n == 0 {
+		return nil
+	}
+	v := w.most
+	return &v
+}

@@ -1,0 +1,211 @@
+package ncu
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+)
+
+// Launch is one kernel launch that ncu measured, put together from all pages that hold it.
+type Launch struct {
+	Kernel  int   // index in Data.Kernels
+	ID      int64 // of the launch in its report
+	PID     int64 // of its process; 0 if the page does not say
+	Device  int   // -1 if the page does not say
+	Process string
+	Grid    string // (x, y, z); empty if the page does not say
+	Block   string
+	CC      string // compute capability, 9.0
+	File    string // name of the first file that holds it
+	Flops   Flops
+	pages   int
+	counts  counters
+	name    string // as the file spells it
+	folder  string // what the file's path says of the kernel: kernel_0001_67bdb7e2…
+
+	value [numFields]float64 // NaN where unknown
+	digit [numFields]float64 // one unit of the last printed digit
+}
+
+// Get is the value of a field; nil where no page has it.
+func (l *Launch) Get(f Field) *float64 {
+	if v := l.value[f]; !math.IsNaN(v) {
+		return &v
+	}
+	return nil
+}
+
+// DRAMThroughput is bytes per second over device memory, both ways: bytes over time where both were measured, else as ncu prints it; nil
+// where neither is there.
+func (l *Launch) DRAMThroughput() *float64 {
+	if b, d := l.Bytes(), l.Get(Duration); b != nil && d != nil && *d > 0 {
+		v := *b / *d * 1e9
+		return &v
+	}
+	if v := l.Get(DRAMRate); v != nil {
+		return v
+	}
+	r, w := l.Get(DRAMReadRate), l.Get(DRAMWriteRate)
+	if r == nil || w == nil {
+		return nil
+	}
+	v := *r + *w
+	return &v
+}
+
+// Bytes are those read from and written to device memory, counted; nil where they were not.
+func (l *Launch) Bytes() *float64 {
+	if v := l.Get(DRAMBytes); v != nil {
+		return v
+	}
+	r, w := l.Get(DRAMRead), l.Get(DRAMWrite)
+	if r == nil || w == nil {
+		return nil
+	}
+	v := *r + *w
+	return &v
+}
+
+// building is a launch while its page is read.
+type building struct {
+	Launch
+	rank [numFields]uint8
+}
+
+func newBuilding(h *header, fields []string, id int64, file, folder string) *building {
+	b := &building{Launch: Launch{ID: id, Device: -1, File: file, folder: folder, name: cell(fields, h.kernel), pages: 1}}
+	for f := range b.value {
+		b.value[f] = math.NaN()
+	}
+	if pid, err := strconv.ParseInt(cell(fields, h.pid), 10, 64); err == nil {
+		b.PID = pid
+	}
+	if d, err := strconv.Atoi(cell(fields, h.device)); err == nil && d >= 0 && d < 1<<16 {
+		b.Device = d
+	}
+	b.Process = process(cell(fields, h.process))
+	b.Grid, b.Block = triple(cell(fields, h.grid)), triple(cell(fields, h.block))
+	if cc := cell(fields, h.cc); capability.MatchString(cc) {
+		b.CC = cc
+	}
+	return b
+}
+
+var (
+	capability = regexp.MustCompile(`^[0-9]{1,2}\.[0-9]$`)
+	dimensions = regexp.MustCompile(`^\(\s*([0-9]{1,10})\s*,\s*([0-9]{1,10})\s*,\s*([0-9]{1,10})\s*\)$`)
+	programs   = regexp.MustCompile(`^(python[0-9.]{0,8}|vllm|sglang|tritonserver|trtllm-serve|a\.out)$`)
+)
+
+// triple is a grid or a block as ncu writes it, if that is what the text is.
+func triple(s string) string {
+	m := dimensions.FindStringSubmatch(s)
+	if m == nil {
+		return ""
+	}
+	return "(" + m[1] + ", " + m[2] + ", " + m[3] + ")"
+}
+
+// process is the name of a process if it is one of the few that say nothing of its user.
+func process(s string) string {
+	if programs.MatchString(s) {
+		return s
+	}
+	return ""
+}
+
+// set takes the value of one metric, if it is of a field or a counter. It reports whether something was taken, and whether a unit was in
+// the way of that.
+func (b *building) set(metric string, s scale, cell string, st style) (taken, badUnit bool) {
+	v, ok := st.parse(cell, s)
+	if !ok || v.value < 0 { // n/a; or nothing that can be counted
+		return false, false
+	}
+	if counter, form := counterOf(metric); counter != "" {
+		if s.counts() {
+			b.counts.put(form, counter, v.value)
+		}
+		return s.counts(), !s.counts()
+	}
+	for _, n := range named[metric] {
+		fit, fits := n.field.fit(s, metric)
+		if !fits {
+			badUnit = true
+			continue
+		}
+		if fit != s {
+			v, _ = st.parse(cell, fit)
+		}
+		if want[n.field] == ratio && v.value > mostRatio {
+			continue
+		}
+		taken = true
+		if math.IsNaN(b.value[n.field]) || n.rank < b.rank[n.field] {
+			b.value[n.field], b.digit[n.field], b.rank[n.field] = v.value, v.digit, n.rank
+		}
+	}
+	return taken, badUnit && !taken
+}
+
+// mostRatio is a share that cannot be. ncu's passes differ, so that shares of a little over 1 occur.
+const mostRatio = 10
+
+// key under which pages of one report hold the same launch. Without a process there is none.
+type key struct {
+	id, pid int64
+	kernel  string
+}
+
+func (l *Launch) key() key { return key{l.ID, l.PID, kernelname.Canonical(l.name)} }
+
+// agrees reports whether two pages may be of one launch: what both hold is equal within what they print.
+func (l *Launch) agrees(o *Launch) bool {
+	if l.Device >= 0 && o.Device >= 0 && l.Device != o.Device || l.Grid != "" && o.Grid != "" && l.Grid != o.Grid || l.Block != "" && o.Block != "" && l.Block != o.Block {
+		return false
+	}
+	for f := range l.value {
+		a, b := l.value[f], o.value[f]
+		if math.IsNaN(a) || math.IsNaN(b) {
+			continue
+		}
+		if math.Abs(a-b) > l.digit[f]+o.digit[f]+1e-9*math.Abs(a) {
+			return false
+		}
+	}
+	return true
+}
+
+// merge adds what another page knows of the launch. Of two values the one with more digits is kept.
+func (l *Launch) merge(o *Launch) {
+	for f := range l.value {
+		if math.IsNaN(l.value[f]) || o.digit[f] < l.digit[f] && !math.IsNaN(o.value[f]) {
+			l.value[f], l.digit[f] = o.value[f], o.digit[f]
+		}
+	}
+	l.counts.merge(&o.counts)
+	l.pages++
+	for _, s := range []struct {
+		to   *string
+		from string
+	}{{&l.Grid, o.Grid}, {&l.Block, o.Block}, {&l.CC, o.CC}, {&l.Process, o.Process}, {&l.folder, o.folder}} {
+		if *s.to == "" {
+			*s.to = s.from
+		}
+	}
+	if l.Device < 0 {
+		l.Device = o.Device
+	}
+}
+
+// folderOf is what llm-perf-opt's folders and files call a kernel: kernel_0001, or kernel_0001_ and a hash.
+func folderOf(path string) string {
+	list := inPath.FindAllStringSubmatch(path, -1)
+	if len(list) == 0 {
+		return ""
+	}
+	return list[len(list)-1][1]
+}
+
+var inPath = regexp.MustCompile(`(?:^|[^A-Za-z0-9])(kernel_[0-9]{4}(?:_[0-9a-f]{32})?)(?:[^A-Za-z0-9]|$)`)

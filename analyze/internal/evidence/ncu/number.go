@@ -1,0 +1,155 @@
+package ncu
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// ncu prints numbers as the locale has it: 1,234.5 or 1.234,5. Which of the two a file has is decided once, from the cells that can
+// only be read one way.
+
+// style is how a file writes numbers: its decimal sign. The other sign groups thousands.
+type style byte
+
+const (
+	point style = '.'
+	comma style = ','
+)
+
+// votes counts the cells of a file that can only be read one way.
+type votes struct{ point, comma int64 }
+
+// add looks at one cell. A whole quantity has no decimals, which tells where the cell alone does not.
+func (v *votes) add(cell string, whole bool) {
+	s, ok := decimalSign(cell)
+	if !ok && whole {
+		if i := strings.IndexAny(cell, ".,"); i >= 0 && grouped(cell, cell[i]) {
+			s, ok = other(style(cell[i])), true
+		}
+	}
+	switch {
+	case !ok:
+	case s == comma:
+		v.comma++
+	default:
+		v.point++
+	}
+}
+
+// style is what most cells say, and how many say otherwise. Without any the file is read as English.
+func (v *votes) style() (s style, against int64) {
+	if v.comma > v.point {
+		return comma, v.point
+	}
+	return point, v.comma
+}
+
+func other(s style) style {
+	if s == point {
+		return comma
+	}
+	return point
+}
+
+// decimalSign is the decimal sign of a cell that can only be read one way.
+func decimalSign(cell string) (style, bool) {
+	cell = strings.TrimLeft(strings.TrimSpace(cell), "+-")
+	if cell == "" || strings.Trim(cell, "0123456789.,") != "" {
+		return 0, false
+	}
+	dots, commas := strings.Count(cell, "."), strings.Count(cell, ",")
+	switch {
+	case dots == 1 && commas == 0, dots == 0 && commas == 1:
+		i := strings.IndexAny(cell, ".,")
+		sign := style(cell[i])
+		if len(cell)-i-1 != 3 || i > 3 || i == 0 || cell[0] == '0' {
+			return sign, true
+		}
+	case dots > 1 && commas == 0 && grouped(cell, '.'):
+		return comma, true
+	case commas > 1 && dots == 0 && grouped(cell, ','):
+		return point, true
+	case dots == 1 && commas > 0:
+		if head, _, _ := strings.Cut(cell, "."); grouped(head, ',') {
+			return point, true
+		}
+	case commas == 1 && dots > 0:
+		if head, _, _ := strings.Cut(cell, ","); grouped(head, '.') {
+			return comma, true
+		}
+	}
+	return 0, false
+}
+
+// grouped reports whether s is digits in groups of three with sign between them.
+func grouped(s string, sign byte) bool {
+	for i, part := range strings.Split(s, string(sign)) {
+		if len(part) != 3 && (i > 0 || len(part) == 0 || len(part) > 3) || strings.Trim(part, "0123456789") != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// number is a value and one unit of its last printed digit: what the page rounds to.
+type number struct{ value, digit float64 }
+
+// parse reads a cell and scales it; n/a, no data, text and infinities are no numbers. Values of single instances that follow in
+// parentheses are left out.
+func (s style) parse(cell string, to scale) (number, bool) {
+	if i := strings.Index(cell, " ("); i > 0 {
+		cell = cell[:i]
+	}
+	cell = strings.TrimSuffix(strings.TrimSpace(cell), "%")
+	var b [80]byte
+	text, exp, decimals, ok := s.plain(b[:0], strings.TrimSpace(cell))
+	if !ok {
+		return number{}, false
+	}
+	exp += to.exp
+	text = strconv.AppendInt(append(text, 'e'), int64(exp), 10)
+	v, err := strconv.ParseFloat(string(text), 64)
+	if err != nil || math.IsInf(v, 0) || math.IsNaN(v) {
+		return number{}, false
+	}
+	n := number{v, math.Pow10(exp - decimals)}
+	if to.binary != 0 {
+		n.value, n.digit = n.value*to.binary, n.digit*to.binary
+	}
+	return n, true
+}
+
+// plain is the cell without grouping, with a point for the decimal sign, and without its exponent; and how many decimals it has.
+func (s style) plain(b []byte, cell string) (text []byte, exp, decimals int, ok bool) {
+	if len(cell) == 0 || len(cell) > 48 {
+		return nil, 0, 0, false
+	}
+	group := byte(other(s))
+	whole := cell
+	if i := strings.IndexAny(cell, "eE"); i > 0 {
+		var err error
+		if exp, err = strconv.Atoi(cell[i+1:]); err != nil || exp < -400 || exp > 400 {
+			return nil, 0, 0, false
+		}
+		whole = cell[:i]
+	}
+	head, tail, hasTail := strings.Cut(whole, string(rune(s)))
+	digits := strings.TrimLeft(head, "+-")
+	if len(head)-len(digits) > 1 || strings.IndexByte(digits, group) >= 0 && !grouped(digits, group) {
+		return nil, 0, 0, false
+	}
+	for i := range len(head) {
+		if c := head[i]; c != group {
+			b = append(b, c)
+		}
+	}
+	if strings.Trim(digits, "0123456789.,") != "" || digits == "" && tail == "" || strings.Trim(tail, "0123456789") != "" {
+		return nil, 0, 0, false
+	}
+	if hasTail {
+		b = append(append(b, '.'), tail...)
+		decimals = len(tail)
+	}
+	return b, exp, decimals, true
+}

@@ -1,0 +1,358 @@
+package ncu
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+)
+
+// maxLaunches bounds what is held in memory, over all files.
+const maxLaunches = 1_000_000
+
+// oddities counts what limits trust in the numbers of a file.
+type oddities struct {
+	units      map[Field]int64 // values of a unit that does not fit
+	counters   int64           // the same, of counters of operations
+	against    int64           // numbers written the other way than most
+	broken     int64           // rows that end in the middle
+	long       int64           // lines that were cut
+	errors     int64           // lines in which ncu reports an error
+	permission bool            // ncu was not allowed to read the counters
+	noKernels  bool            // ncu met no kernel that it was asked for
+	noUnits    bool            // a raw page without its units row
+	summary    int64           // rows of a --print-summary page
+	tooMany    int64           // launches beyond the bound
+	damaged    error           // why reading stopped early
+}
+
+// reader goes through the rows of one file.
+type reader struct {
+	in     *file.Input
+	tally  *file.Tally
+	odd    *oddities
+	header *header
+	blocks int // headers met
+	queue  []string
+	lines  *lines
+	fields []string
+}
+
+// row is called for each row of a page that is not its units.
+type row func(h *header, block int, fields []string)
+
+// each reads the file once. Everything that is not a row of a page is counted.
+func (r *reader) each(ctx context.Context, f row) error {
+	src, err := r.in.Open()
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	r.lines = newLines(src)
+	for n := 0; ; n++ {
+		if n%4096 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		line, ok := r.take()
+		if !ok {
+			break
+		}
+		r.line(line, f)
+	}
+	r.odd.long, r.odd.damaged = r.lines.long, r.lines.err
+	return nil
+}
+
+func (r *reader) take() (string, bool) {
+	if n := len(r.queue); n > 0 {
+		line := r.queue[0]
+		r.queue = r.queue[1:]
+		return line, true
+	}
+	return r.lines.next()
+}
+
+// line tells what a line is.
+func (r *reader) line(line string, f row) {
+	trimmed := strings.TrimSpace(line)
+	if trimmed == "" {
+		return
+	}
+	r.tally.Records++
+	if strings.HasPrefix(trimmed, "==") {
+		r.message(trimmed)
+		return
+	}
+	if h := parseHeader(trimmed); h != nil {
+		r.header = h
+		r.blocks++
+		r.tally.Known++
+		return
+	}
+	if r.header == nil {
+		r.tally.Unknown++ // what the program itself printed
+		return
+	}
+	if trimmed[0] != '"' && (trimmed[0] < '0' || trimmed[0] > '9') && trimmed[0] != r.header.separator {
+		r.tally.Unknown++
+		return
+	}
+	fields, open := split(line, r.header.separator, r.fields)
+	if open {
+		fields, open = r.join(line)
+	}
+	r.fields = fields
+	switch h := r.header; {
+	case open:
+		r.odd.broken++
+		r.tally.Unknown++
+	case h.isUnits(fields):
+		h.readUnits(fields)
+		r.tally.Known++
+	case h.layout == summary:
+		r.odd.summary++
+		r.tally.Unknown++
+	case h.layout == raw && len(fields) < len(h.columns) && !r.lines.ends && len(r.queue) == 0:
+		r.odd.broken++ // the last line of a file that was cut: its last number may be too
+		r.tally.Unknown++
+	default:
+		f(h, r.blocks, fields)
+	}
+}
+
+// join completes a record that has line breaks in quotes. Where no end is found the first line is given up, and the others are read for
+// themselves.
+func (r *reader) join(first string) (fields []string, open bool) {
+	var more []string
+	record := first
+	for len(more) < maxJoin && len(record) < maxLine {
+		line, ok := r.take()
+		if !ok {
+			break
+		}
+		more = append(more, line)
+		if strings.HasPrefix(line, "==") || parseHeader(line) != nil {
+			break
+		}
+		record += "\n" + line
+		if !strings.Contains(line, `"`) {
+			continue
+		}
+		if fields, open = split(record, r.header.separator, r.fields); !open {
+			r.tally.Records += int64(len(more))
+			r.tally.Known += int64(len(more))
+			return fields, false
+		}
+	}
+	r.queue = append(more, r.queue...)
+	return nil, true
+}
+
+// message is a line in which ncu speaks: ==PROF==, ==WARNING==, ==ERROR==.
+func (r *reader) message(line string) {
+	r.tally.Known++
+	if strings.HasPrefix(line, "==ERROR==") {
+		r.odd.errors++
+	}
+	if strings.Contains(line, "ERR_NVGPUCTRPERM") {
+		r.odd.permission = true
+	}
+	if strings.Contains(line, "No kernels were profiled") {
+		r.odd.noKernels = true
+	}
+}
+
+// styleOf is how the file writes its numbers.
+func styleOf(ctx context.Context, in *file.Input, odd *oddities) (style, error) {
+	r := reader{in: in, tally: &file.Tally{}, odd: &oddities{}}
+	var v votes
+	err := r.each(ctx, func(h *header, _ int, fields []string) {
+		if h.layout == details {
+			metric := cell(fields, h.metric)
+			v.add(cell(fields, h.value), isWhole(metric, cell(fields, h.unit)))
+			return
+		}
+		for i, c := range h.columns {
+			if isMetric(c) {
+				v.add(cell(fields, i), false)
+			}
+		}
+	})
+	s, against := v.style()
+	odd.against = against
+	return s, err
+}
+
+// isWhole reports whether a metric counts whole things, in a unit that is not scaled.
+func isWhole(metric, unit string) bool {
+	return strings.HasSuffix(metric, ".sum") && (unit == "byte" || unit == "inst")
+}
+
+// page gathers the launches of one page of a file.
+type page struct {
+	block    int
+	layout   layout
+	launches []*building
+	at       map[rowKey]*building
+}
+
+// rowKey says which launch a row of a details page is of.
+type rowKey struct {
+	id, pid, kernel string
+}
+
+// parser turns the rows of a file into launches.
+type parser struct {
+	in     *file.Input
+	style  style
+	odd    *oddities
+	folder string
+	room   int // launches that may still be added
+	pages  []*page
+	gpus   map[int]*Device
+	layout map[layout]bool
+}
+
+// rows of the file are read into p.pages.
+func (p *parser) row(h *header, block int, fields []string) {
+	t := p.in.Tally
+	if n := len(p.pages); n == 0 || p.pages[n-1].block != block {
+		p.pages = append(p.pages, &page{block: block, layout: h.layout, at: map[rowKey]*building{}})
+		p.layout[h.layout] = true
+	}
+	pg := p.pages[len(p.pages)-1]
+	id, err := strconv.ParseInt(strings.NewReplacer(",", "", ".", "").Replace(cell(fields, h.id)), 10, 64)
+	if err != nil && h.id >= 0 || cell(fields, h.kernel) == "" {
+		t.Unknown++
+		return
+	}
+	var taken bool
+	if h.layout == raw {
+		taken = p.wide(pg, h, fields, id)
+	} else {
+		taken = p.long(pg, h, fields, id)
+	}
+	if taken {
+		t.Understood++
+	} else {
+		t.Known++
+	}
+}
+
+// wide reads a row of a raw page: a launch with all its metrics.
+func (p *parser) wide(pg *page, h *header, fields []string, id int64) bool {
+	b := p.launch(pg, h, fields, id)
+	if b == nil {
+		return false
+	}
+	if !h.unitsRead && !p.odd.noUnits {
+		p.odd.noUnits = true
+	}
+	taken := false
+	for _, i := range h.used {
+		c := h.columns[i]
+		if text := cell(fields, i); text != "" {
+			taken = p.set(b, c, h.units[i], text) || taken
+		}
+		switch c {
+		case "launch__grid_dim_x":
+			b.Grid = p.triple(b.Grid, fields, i)
+		case "launch__block_dim_x":
+			b.Block = p.triple(b.Block, fields, i)
+		}
+	}
+	if d, err := strconv.Atoi(cell(fields, h.device)); err == nil && d >= 0 && d < 1<<16 {
+		b.Device = d
+		if p.gpus[d] == nil {
+			p.gpus[d] = &Device{ID: d, CC: b.CC}
+			p.gpus[d].describe(h, fields, p.style)
+		}
+		if b.CC == "" {
+			b.CC = p.gpus[d].CC
+		}
+	}
+	return taken
+}
+
+// maxName is the longest name of a metric that is looked at.
+const maxName = 200
+
+// triple is a grid or block from the three columns that begin at i, where the page has no column for the whole.
+func (p *parser) triple(have string, fields []string, i int) string {
+	if have != "" {
+		return have
+	}
+	parts := make([]string, 3)
+	for k := range parts {
+		n, ok := p.style.parse(cell(fields, i+k), scale{})
+		if !ok || n.value < 1 || n.value > 1<<31 {
+			return ""
+		}
+		parts[k] = strconv.FormatInt(int64(n.value), 10)
+	}
+	return "(" + strings.Join(parts, ", ") + ")"
+}
+
+// long reads a row of a details page: one metric of a launch, or what a rule says.
+func (p *parser) long(pg *page, h *header, fields []string, id int64) bool {
+	metric := cell(fields, h.metric)
+	if metric == "" || len(metric) > maxName {
+		return false
+	}
+	k := rowKey{cell(fields, h.id), cell(fields, h.pid), cell(fields, h.kernel)}
+	b := pg.at[k]
+	if b == nil {
+		if b = p.launch(pg, h, fields, id); b == nil {
+			return false
+		}
+		pg.at[k] = b
+	}
+	u := parseUnit(cell(fields, h.unit))
+	taken := false
+	for _, name := range h.names(fields, metric) {
+		taken = p.set(b, name, u, cell(fields, h.value)) || taken
+	}
+	return taken
+}
+
+// names are those under which a label is looked up: in a roofline's section the frequencies are other ones than in Speed of Light.
+func (h *header) names(fields []string, metric string) []string {
+	if !strings.HasSuffix(metric, "Frequency") || !strings.Contains(cell(fields, h.section), "Roofline") {
+		return []string{metric}
+	}
+	switch item := cell(fields, h.item); {
+	case strings.Contains(item, "Achieved"):
+		return []string{rooflineAchieved + metric}
+	case item != "":
+		return []string{rooflinePeak + metric}
+	}
+	return []string{rooflineAchieved + metric, rooflinePeak + metric}
+}
+
+// launch adds a launch to the page; nil where there are too many.
+func (p *parser) launch(pg *page, h *header, fields []string, id int64) *building {
+	if p.room <= 0 {
+		p.odd.tooMany++
+		return nil
+	}
+	p.room--
+	b := newBuilding(h, fields, id, p.in.Name, p.folder)
+	pg.launches = append(pg.launches, b)
+	return b
+}
+
+func (p *parser) set(b *building, metric string, u scale, text string) bool {
+	taken, bad := b.set(metric, u, text, p.style)
+	if bad {
+		if names := named[metric]; len(names) > 0 {
+			if p.odd.units == nil {
+				p.odd.units = map[Field]int64{}
+			}
+			p.odd.units[names[0].field]++
+		} else {
+			p.odd.counters++
+		}
+	}
+	return taken
+}
