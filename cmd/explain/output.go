@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -38,6 +39,9 @@ func folder(res *analyze.Result) []file {
 		voice("kernels.md", writeKernels),
 		voice("stakeholder_summary.md", writeStakeholder),
 	}
+	if hasSection(res.Report, "ncu") {
+		files = append(files, file{"ncu_summary.json", func(w io.Writer) error { return writeNCUSummary(w, res.Details) }})
+	}
 	table := func(t *report.Table) {
 		if t.File != "" {
 			files = append(files, file{filepath.Join("tables", t.File), func(w io.Writer) error { return render.CSV(w, t) }})
@@ -52,6 +56,10 @@ func folder(res *analyze.Result) []file {
 		table(&res.Details[i])
 	}
 	return files
+}
+
+func hasSection(r *report.Report, id string) bool {
+	return slices.ContainsFunc(r.Sections, func(s report.Section) bool { return s.ID == id })
 }
 
 // writeFolder writes files into dir, whole or not at all: everything is written into a scratch folder beside it first, and

@@ -43,6 +43,16 @@ func writeSummary(w io.Writer, r *report.Report) error {
 	return err
 }
 
+// writeNCUSummary writes profilemate's ncu_summary.json from the tables of the section on Nsight Compute.
+func writeNCUSummary(w io.Writer, details []report.Table) error {
+	b, err := present.NCUSummaryJSON(details)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b)
+	return err
+}
+
 // writeTerminal prints the summary for people. out is the folder the report was written to, or empty.
 func (w *world) writeTerminal(res *analyze.Result, out string) error {
 	o := present.TerminalOptions{Out: out}

@@ -52,19 +52,24 @@ func (in *Input) ncuMatch() *ncuMatch {
 
 // find is the kernel that a name of the trace stands for, or nil.
 func (m *ncuMatch) find(name string) *ncu.Kernel {
-	if m == nil {
-		return nil
+	if i, ok := m.index(name); ok {
+		return &m.data.Kernels[i]
 	}
+	return nil
+}
+
+// index is where that kernel stands in Data.Kernels.
+func (m *ncuMatch) index(name string) (int, bool) {
 	for s, spell := range ncuSpellings {
 		if i, ok := m.by[s][spell(name)]; ok {
-			return &m.data.Kernels[i]
+			return i, true
 		}
 	}
 	function := kernelname.Function(name)
 	if i, ok := m.function[function]; ok && m.shared[function] == 1 {
-		return &m.data.Kernels[i]
+		return i, true
 	}
-	return nil
+	return 0, false
 }
 
 // ncuColumns are what Nsight Compute adds to a table of the trace's kernels.

@@ -142,7 +142,11 @@ func (v *view) topKernels() (doc.Table, bool) {
 	}
 	head := report.Table{ID: t.ID, TotalRows: t.TotalRows}
 	var pick []int
-	for _, id := range []string{"kernel_name", "short", "total", "share", "count", "mean", "p99"} {
+	ids := []string{"kernel_name", "short", "total", "share", "count", "mean", "p99"}
+	if column(t, "bound") >= 0 { // Nsight Compute's word takes the place of the spread
+		ids = append(ids[:len(ids)-1], "bound", "dram_ratio", "sm_ratio")
+	}
+	for _, id := range ids {
 		if i := column(t, id); i >= 0 {
 			c := t.Columns[i]
 			c.Wide = false

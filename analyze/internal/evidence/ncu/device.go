@@ -18,7 +18,6 @@ type Device struct {
 	BusBits     int64   // width of the memory bus
 	MemoryClock float64 // Hz
 	Clock       float64 // Hz, highest
-	FP64Ratio   int64   // how many times as fast single precision is as double
 }
 
 // Bandwidth is what the memory can transfer, bytes per second: two bits per clock and wire; 0 where unknown.
@@ -26,23 +25,18 @@ type Device struct {
 // The formula is that of CUDA's device queries. It gives what data sheets state: 5,120 bits at 2,619 MHz, 3.35 TB/s, for an H100.
 func (d *Device) Bandwidth() float64 { return 2 * d.MemoryClock * float64(d.BusBits) / 8 }
 
-// lanes are the fp32 operations that an SM can begin per clock, by compute capability (CUDA C++ Programming Guide, table of arithmetic
-// throughput).
-var lanes = map[string]float64{
-	"6.0": 64, "6.1": 128, "7.0": 64, "7.2": 64, "7.5": 64, "8.0": 64, "8.6": 128, "8.7": 128, "8.9": 128, "9.0": 128,
-	"10.0": 128, "10.3": 128, "12.0": 128, "12.1": 128,
+// lanes are the fused multiply-adds that an SM begins per clock, in single and double precision, by compute capability (CUDA C++
+// Programming Guide, throughput of arithmetic instructions).
+var lanes = map[string]struct{ single, double float64 }{
+	"6.0": {64, 32}, "6.1": {128, 4}, "7.0": {64, 32}, "7.2": {64, 32}, "7.5": {64, 2}, "8.0": {64, 32}, "8.6": {128, 2}, "8.7": {128, 2}, "8.9": {128, 2},
+	"9.0": {128, 64}, "10.0": {128, 64}, "10.3": {128, 2}, "12.0": {128, 2}, "12.1": {128, 2},
 }
 
 // FP32 is the peak of fused multiply-adds, operations per second; 0 where unknown.
-func (d *Device) FP32() float64 { return 2 * lanes[d.CC] * float64(d.SMs) * d.Clock }
+func (d *Device) FP32() float64 { return 2 * lanes[d.CC].single * float64(d.SMs) * d.Clock }
 
-// FP64 is the same in double precision; 0 where unknown.
-func (d *Device) FP64() float64 {
-	if d.FP64Ratio <= 0 {
-		return 0
-	}
-	return d.FP32() / float64(d.FP64Ratio)
-}
+// FP64 is the same in double precision.
+func (d *Device) FP64() float64 { return 2 * lanes[d.CC].double * float64(d.SMs) * d.Clock }
 
 // deviceName is what names of devices look like; anything else is not repeated.
 var deviceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ()+._-]{1,63}$`)
@@ -77,8 +71,6 @@ func (d *Device) describe(h *header, fields []string, s style) {
 			d.MemoryClock = khz(n.value, u)
 		case "max_gpu_frequency_khz", "clock_rate":
 			d.Clock = khz(n.value, u)
-		case "single_to_double_precision_perf_ratio":
-			d.FP64Ratio = v
 		case "compute_capability_major":
 			major = v
 		case "compute_capability_minor":

@@ -16,6 +16,7 @@ const (
 type header struct {
 	layout    layout
 	separator byte
+	quoted    bool // fields stand in quotes
 	columns   []string
 	units     []scale // of the columns of a raw page, from its units row or from the header itself
 	unitsRead bool
@@ -38,7 +39,7 @@ func parseHeader(line string) *header {
 		for i := range columns {
 			columns[i] = strings.TrimSpace(columns[i])
 		}
-		h := &header{separator: separator, columns: columns}
+		h := &header{separator: separator, quoted: line[0] == '"', columns: columns}
 		if h.find() {
 			return h
 		}
@@ -90,6 +91,18 @@ func (h *header) find() bool {
 		}
 	}
 	return h.layout != noHeader
+}
+
+// mayStart reports whether a row can start with c: most of what a program prints between rows cannot.
+func (h *header) mayStart(c byte) bool {
+	number := '0' <= c && c <= '9'
+	switch {
+	case h.quoted:
+		return number || c == '"'
+	case h.id == 0 || h.pid == 0:
+		return number || c == '"' || c == h.separator
+	}
+	return true
 }
 
 // isMetric reports whether a column's name is a metric: unit__quantity.

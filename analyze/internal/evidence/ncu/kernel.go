@@ -33,7 +33,7 @@ type Kernel struct {
 	most int // type with most operations
 }
 
-// Get is the mean of a field; of registers and blocks the largest.
+// Get is the mean of a field; of bytes it is not weighted, and of registers and blocks it is the largest.
 func (k *Kernel) Get(f Field) *float64 { return k.mean[f] }
 
 // Bound is what keeps a kernel from being faster.
@@ -70,6 +70,12 @@ func (k *Kernel) Bound() Bound {
 		return Memory
 	}
 	return Latency
+}
+
+// DRAMBound reports whether device memory is busy, rather than a cache.
+func (k *Kernel) DRAMBound() bool {
+	dram := k.Get(DRAMRatio)
+	return dram != nil && *dram > busy
 }
 
 func side(sm, dram float64) Bound {
@@ -228,6 +234,9 @@ func (d *Data) aggregate(k *Kernel) {
 		switch f {
 		case Registers, GridSize, BlockSize:
 			k.mean[f] = fields[f].largest()
+		case DRAMRead, DRAMWrite, DRAMBytes:
+			fields[f].weight = 0
+			k.mean[f] = fields[f].mean()
 		default:
 			k.mean[f] = fields[f].mean()
 		}
@@ -247,6 +256,36 @@ func (d *Data) aggregate(k *Kernel) {
 	}
 }
 
+// All is all launches, as if they were of one kernel without a name.
+func All(d *Data) *Kernel {
+	k := &Kernel{Launches: make([]int, len(d.Launches))}
+	for i := range k.Launches {
+		k.Launches[i] = i
+	}
+	if len(k.Launches) > 0 {
+		d.aggregate(k)
+	}
+	return k
+}
+
+// Values are a field of each launch of a kernel that has it.
+func (d *Data) Values(k *Kernel, f Field) []float64 {
+	return d.values(k, func(l *Launch) *float64 { return l.Get(f) })
+}
+
+// Throughputs are the bytes per second over device memory of each launch of a kernel where they are known.
+func (d *Data) Throughputs(k *Kernel) []float64 { return d.values(k, (*Launch).DRAMThroughput) }
+
+func (d *Data) values(k *Kernel, get func(*Launch) *float64) []float64 {
+	var list []float64
+	for _, i := range k.Launches {
+		if v := get(&d.Launches[i]); v != nil {
+			list = append(list, *v)
+		}
+	}
+	return list
+}
+
 // mainType is the type with most operations over all launches.
 func (d *Data) mainType(k *Kernel) int {
 	var sum Flops
@@ -262,15 +301,18 @@ func (d *Data) mainType(k *Kernel) int {
 type weighted struct {
 	sum, weight float64
 	plain, n    float64
-	most        float64
+	least, most float64
 }
 
 func (w *weighted) add(v, weight *float64) {
 	if v == nil {
 		return
 	}
+	if w.n == 0 {
+		w.least, w.most = *v, *v
+	}
+	w.least, w.most = min(w.least, *v), max(w.most, *v)
 	w.plain += *v
-	w.most = max(w.most, *v)
 	w.n++
 	if weight != nil {
 		w.sum += *v * *weight
@@ -283,13 +325,12 @@ func (w *weighted) mean() *float64 {
 	switch {
 	case w.n == 0:
 		return nil
+	case w.least == w.most:
+		v = w.most // without rounding
 	case w.weight > 0:
 		v = w.sum / w.weight
 	default:
 		v = w.plain / w.n
-	}
-	if w.n == 1 {
-		v = w.plain // without rounding
 	}
 	return &v
 }

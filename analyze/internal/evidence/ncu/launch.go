@@ -4,8 +4,6 @@ import (
 	"math"
 	"regexp"
 	"strconv"
-
-	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 )
 
 // Launch is one kernel launch that ncu measured, put together from all pages that hold it.
@@ -72,6 +70,14 @@ func (l *Launch) Bytes() *float64 {
 type building struct {
 	Launch
 	rank [numFields]uint8
+	seen map[string]bool // metrics, on a page without IDs
+}
+
+func (b *building) saw(metric string) {
+	if b.seen == nil {
+		b.seen = map[string]bool{}
+	}
+	b.seen[metric] = true
 }
 
 func newBuilding(h *header, fields []string, id int64, file, folder string) *building {
@@ -120,7 +126,7 @@ func process(s string) string {
 // the way of that.
 func (b *building) set(metric string, s scale, cell string, st style) (taken, badUnit bool) {
 	v, ok := st.parse(cell, s)
-	if !ok || v.value < 0 { // n/a; or nothing that can be counted
+	if !ok || v.value != 0 && !(v.value > tiniest && v.value < largest) { // n/a; or nothing that a GPU does
 		return false, false
 	}
 	if counter, form := counterOf(metric); counter != "" {
@@ -136,7 +142,7 @@ func (b *building) set(metric string, s scale, cell string, st style) (taken, ba
 			continue
 		}
 		if fit != s {
-			v, _ = st.parse(cell, fit)
+			v, _ = st.parse(cell, fit) // it was a number before
 		}
 		if want[n.field] == ratio && v.value > mostRatio {
 			continue
@@ -149,18 +155,16 @@ func (b *building) set(metric string, s scale, cell string, st style) (taken, ba
 	return taken, badUnit && !taken
 }
 
+// Values outside are of no launch: sums and quotients of those inside are finite.
+const (
+	tiniest = 1e-12
+	largest = 1e24
+)
+
 // mostRatio is a share that cannot be. ncu's passes differ, so that shares of a little over 1 occur.
 const mostRatio = 10
 
-// key under which pages of one report hold the same launch. Without a process there is none.
-type key struct {
-	id, pid int64
-	kernel  string
-}
-
-func (l *Launch) key() key { return key{l.ID, l.PID, kernelname.Canonical(l.name)} }
-
-// agrees reports whether two pages may be of one launch: what both hold is equal within what they print.
+// agrees reports whether two pages may be of one launch: what both hold is equal, or rounds to the same where one prints fewer digits.
 func (l *Launch) agrees(o *Launch) bool {
 	if l.Device >= 0 && o.Device >= 0 && l.Device != o.Device || l.Grid != "" && o.Grid != "" && l.Grid != o.Grid || l.Block != "" && o.Block != "" && l.Block != o.Block {
 		return false
@@ -170,7 +174,11 @@ func (l *Launch) agrees(o *Launch) bool {
 		if math.IsNaN(a) || math.IsNaN(b) {
 			continue
 		}
-		if math.Abs(a-b) > l.digit[f]+o.digit[f]+1e-9*math.Abs(a) {
+		rounding := 1e-9 * math.Abs(a)
+		if l.digit[f] != o.digit[f] {
+			rounding += (l.digit[f] + o.digit[f]) / 2 * 1.001
+		}
+		if math.Abs(a-b) > rounding {
 			return false
 		}
 	}

@@ -1,12 +1,21 @@
 package ncu
 
+import "github.com/nsys-llm/explain/analyze/internal/kernelname"
+
 // merger puts launches together that several pages hold: raw and details pages of one report, its sections one by one, exports of two
 // versions.
 type merger struct {
-	launches []*Launch
-	at       map[key][]*held
-	pages    int64
-	block    int
+	launches  []*Launch
+	at        map[key][]*held
+	canonical map[string]string // of the names met
+	pages     int64
+	block     int
+}
+
+// key under which pages of one report hold the same launch. Without a process there is none.
+type key struct {
+	id, pid int64
+	kernel  string
 }
 
 // held is a launch and the last page it was found on.
@@ -15,7 +24,7 @@ type held struct {
 	block int
 }
 
-func newMerger() *merger { return &merger{at: map[key][]*held{}} }
+func newMerger() *merger { return &merger{at: map[key][]*held{}, canonical: map[string]string{}} }
 
 // maxSame bounds how many launches of one key are compared with a new one: in a folder of many runs each may have a launch 0 of the
 // same process number.
@@ -31,7 +40,12 @@ func (m *merger) add(pg *page) {
 			m.launches = append(m.launches, l)
 			continue
 		}
-		k := l.key()
+		name, ok := m.canonical[l.name]
+		if !ok {
+			name = kernelname.Canonical(l.name)
+			m.canonical[l.name] = name
+		}
+		k := key{l.ID, l.PID, name}
 		if h := m.find(k, l); h != nil {
 			h.merge(l)
 			h.block = m.block

@@ -70,14 +70,10 @@ func decimalSign(cell string) (style, bool) {
 		return comma, true
 	case commas > 1 && dots == 0 && grouped(cell, ','):
 		return point, true
-	case dots == 1 && commas > 0:
-		if head, _, _ := strings.Cut(cell, "."); grouped(head, ',') {
-			return point, true
-		}
-	case commas == 1 && dots > 0:
-		if head, _, _ := strings.Cut(cell, ","); grouped(head, '.') {
-			return comma, true
-		}
+	case dots == 1 && commas > 0 && grouped(cell[:strings.IndexByte(cell, '.')], ',') && strings.LastIndexByte(cell, ',') < strings.IndexByte(cell, '.'):
+		return point, true
+	case commas == 1 && dots > 0 && grouped(cell[:strings.IndexByte(cell, ',')], '.') && strings.LastIndexByte(cell, '.') < strings.IndexByte(cell, ','):
+		return comma, true
 	}
 	return 0, false
 }

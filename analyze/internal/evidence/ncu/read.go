@@ -94,7 +94,7 @@ func (r *reader) line(line string, f row) {
 		r.tally.Unknown++ // what the program itself printed
 		return
 	}
-	if trimmed[0] != '"' && (trimmed[0] < '0' || trimmed[0] > '9') && trimmed[0] != r.header.separator {
+	if !r.header.mayStart(trimmed[0]) {
 		r.tally.Unknown++
 		return
 	}
@@ -113,7 +113,7 @@ func (r *reader) line(line string, f row) {
 	case h.layout == summary:
 		r.odd.summary++
 		r.tally.Unknown++
-	case h.layout == raw && len(fields) < len(h.columns) && !r.lines.ends && len(r.queue) == 0:
+	case h.layout == raw && !r.lines.ends && len(r.queue) == 0 && (len(fields) < len(h.columns) || h.quoted && !strings.HasSuffix(trimmed, `"`)):
 		r.odd.broken++ // the last line of a file that was cut: its last number may be too
 		r.tally.Unknown++
 	default:
@@ -125,21 +125,24 @@ func (r *reader) line(line string, f row) {
 // themselves.
 func (r *reader) join(first string) (fields []string, open bool) {
 	var more []string
-	record := first
-	for len(more) < maxJoin && len(record) < maxLine {
+	var record strings.Builder
+	record.WriteString(first)
+	quotes := strings.Count(first, `"`)
+	for len(more) < maxJoin && record.Len() < maxLine {
 		line, ok := r.take()
 		if !ok {
 			break
 		}
 		more = append(more, line)
-		if strings.HasPrefix(line, "==") || parseHeader(line) != nil {
+		if strings.HasPrefix(line, "==") || startsRecord(line, r.header.separator) || parseHeader(line) != nil {
 			break
 		}
-		record += "\n" + line
-		if !strings.Contains(line, `"`) {
+		record.WriteString("\n" + line)
+		n := strings.Count(line, `"`)
+		if quotes += n; n == 0 || quotes%2 != 0 {
 			continue
 		}
-		if fields, open = split(record, r.header.separator, r.fields); !open {
+		if fields, open = split(record.String(), r.header.separator, r.fields); !open {
 			r.tally.Records += int64(len(more))
 			r.tally.Known += int64(len(more))
 			return fields, false
@@ -147,6 +150,13 @@ func (r *reader) join(first string) (fields []string, open bool) {
 	}
 	r.queue = append(more, r.queue...)
 	return nil, true
+}
+
+// startsRecord reports whether a line begins with a number in quotes, as every record does.
+func startsRecord(line string, separator byte) bool {
+	rest, ok := strings.CutPrefix(line, `"`)
+	digits := strings.TrimLeft(rest, "0123456789")
+	return ok && len(digits) < len(rest) && len(digits) > 1 && digits[0] == '"' && digits[1] == separator
 }
 
 // message is a line in which ncu speaks: ==PROF==, ==WARNING==, ==ERROR==.
@@ -302,11 +312,18 @@ func (p *parser) long(pg *page, h *header, fields []string, id int64) bool {
 	}
 	k := rowKey{cell(fields, h.id), cell(fields, h.pid), cell(fields, h.kernel)}
 	b := pg.at[k]
+	what := cell(fields, h.section) + "\n" + metric
+	if h.id < 0 && b != nil && b.seen[what] { // without an ID, what comes again is of another launch
+		b = nil
+	}
 	if b == nil {
 		if b = p.launch(pg, h, fields, id); b == nil {
 			return false
 		}
 		pg.at[k] = b
+	}
+	if h.id < 0 {
+		b.saw(what)
 	}
 	u := parseUnit(cell(fields, h.unit))
 	taken := false

@@ -1,0 +1,134 @@
+package ncu
+
+import (
+	"github.com/nsys-llm/explain/analyze/internal/evidence/peaks"
+)
+
+// Peak is the most that a device can do of something, and where that is known from.
+type Peak struct {
+	Value float64 // operations or bytes per second
+	From  string
+}
+
+// Where a peak is known from, but for the table of package peaks, which names its source.
+const (
+	fromAttributes = "device attributes in the file"
+	fromRoofline   = "roofline section in the file"
+)
+
+// Roof is what a device can do at most.
+type Roof struct {
+	Device    int
+	Name      string // empty if no page says
+	Bandwidth *Peak
+	flops     [numTypes]*Peak
+}
+
+// Roofs are the devices' ceilings: from the attributes of the device where a raw page has them, else from the roofline section, else from
+// the table of known devices. What none of them says is nil.
+func (d *Data) Roofs() []Roof {
+	var list []Roof
+	for _, id := range d.deviceIDs() {
+		list = append(list, d.roof(id))
+	}
+	return list
+}
+
+// deviceIDs are the devices of the launches. Where no page says which, there is one, -1.
+func (d *Data) deviceIDs() []int {
+	ids := map[int]bool{}
+	for i := range d.Launches {
+		ids[d.Launches[i].Device] = true
+	}
+	if len(ids) > 1 {
+		delete(ids, -1)
+	}
+	return sortedKeys(ids)
+}
+
+func (d *Data) roof(id int) Roof {
+	r := Roof{Device: id}
+	for i := range d.Devices {
+		dev := &d.Devices[i]
+		if dev.ID != id && !(id < 0 && len(d.Devices) == 1) {
+			continue
+		}
+		r.Name = dev.Name
+		r.Bandwidth = peak(dev.Bandwidth(), fromAttributes)
+		r.flops[fp32], r.flops[fp64] = peak(dev.FP32(), fromAttributes), peak(dev.FP64(), fromAttributes)
+	}
+	for i := range d.Launches {
+		if l := &d.Launches[i]; l.Device == id && (r.Bandwidth == nil || r.flops[fp32] == nil) {
+			if r.Bandwidth == nil {
+				r.Bandwidth = product(l.Get(DRAMBytesPerCycle), l.Get(DRAMClock), 1)
+			}
+			if r.flops[fp32] == nil {
+				r.flops[fp32] = product(l.Get(FFMAPerCycle), l.Get(SMClockPeak), 2)
+			}
+		}
+	}
+	known := peaks.Lookup(r.Name)
+	if known == nil {
+		return r
+	}
+	if r.Bandwidth == nil {
+		r.Bandwidth = peak(known.Bandwidth, known.Source)
+	}
+	for t := range r.flops {
+		if v := known.Flops(ceiling[t]); v != nil && r.flops[t] == nil {
+			r.flops[t] = peak(*v, known.Source)
+		}
+	}
+	return r
+}
+
+func peak(v float64, from string) *Peak {
+	if v <= 0 {
+		return nil
+	}
+	return &Peak{v, from}
+}
+
+// product is a rate per cycle at a clock.
+func product(perCycle, clock *float64, times float64) *Peak {
+	if perCycle == nil || clock == nil {
+		return nil
+	}
+	return peak(times**perCycle**clock, fromRoofline)
+}
+
+// Precisions are the data types of Peak and Main, in order.
+func Precisions() []string { return typeNames[:] }
+
+// Peak is the ceiling of a data type, nil where unknown.
+func (r *Roof) Peak(precision string) *Peak {
+	for t, n := range typeNames {
+		if n == precision {
+			return r.flops[t]
+		}
+	}
+	return nil
+}
+
+// Main is the data type in which the kernel does most of its operations; empty where they were not counted.
+func (k *Kernel) Main() string {
+	if k.Flops == nil || *k.Flops == 0 {
+		return ""
+	}
+	return typeNames[k.most]
+}
+
+// Attainable is the rate of operations that the device allows at the kernel's intensity: the lower of its peak and of intensity times
+// bandwidth; which of the two it is; nil where one of them is unknown.
+func (r *Roof) Attainable(k *Kernel) (rate *float64, memory bool) {
+	top := r.Peak(k.Main())
+	if top == nil || r.Bandwidth == nil || k.Intensity == nil {
+		return nil, false
+	}
+	v := *k.Intensity * r.Bandwidth.Value
+	if v < top.Value {
+		return &v, true
+	}
+	v = top.Value
+	return &v, false
+}

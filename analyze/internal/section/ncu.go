@@ -1,0 +1,303 @@
+package section
+
+import (
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/ncu"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var _ = register(Section{
+	ID: "ncu", Title: "Nsight Compute", Rank: 32, Evidence: []file.Kind{file.NCU},
+	Derivation: "Launches of Nsight Compute's raw and details pages, grouped by kernel name. Shares and rates are means weighted by duration; throughput is bytes over time where bytes were counted, else as ncu prints it.",
+	Metrics: []report.MetricDef{
+		def("ncu.launches", report.Count, report.None, report.Exact, "launches that Nsight Compute measured", "", "kernel"),
+		def("ncu.duration", report.Nanoseconds, report.Lower, report.Noisy, "sum of the durations of measured launches, each replayed alone", "", "kernel"),
+		def("ncu.dram_throughput", report.PerSecond, report.Higher, report.Noisy, "bytes per second read from and written to device memory", "", "kernel"),
+		def("ncu.dram_ratio", report.Ratio, report.None, report.Noisy, "throughput of device memory, of its peak", "", "kernel"),
+		def("ncu.sm_ratio", report.Ratio, report.None, report.Noisy, "throughput of the SMs, of its peak", "", "kernel"),
+		def("ncu.memory_ratio", report.Ratio, report.None, report.Noisy, "throughput of the busiest part of the memory system, caches included, of its peak", "", "kernel"),
+		def("ncu.occupancy", report.Ratio, report.Higher, report.Noisy, "active warps per SM, of those it can hold", "", "kernel"),
+		def("ncu.occupancy_limit", report.Ratio, report.Higher, report.Exact, "warps that fit on an SM, of those it can hold: theoretical occupancy", "kernel"),
+		def("ncu.l1_hit_ratio", report.Ratio, report.Higher, report.Noisy, "hit rate of the L1 cache", "kernel"),
+		def("ncu.l2_hit_ratio", report.Ratio, report.Higher, report.Noisy, "hit rate of the L2 cache", "kernel"),
+		def("ncu.registers", report.Count, report.None, report.Exact, "registers per thread", "kernel"),
+		def("ncu.bound_time", report.Nanoseconds, report.None, report.Noisy, "measured time of kernels by what limits them: compute, memory, balanced, latency, unknown", "bound"),
+		def("ncu.bound_kernels", report.Count, report.None, report.Noisy, "kernels by what limits them", "bound"),
+		def("ncu.moe_kernels", report.Count, report.None, report.Exact, "kernels that are part of a mixture of experts"),
+		def("ncu.moe_time", report.Nanoseconds, report.Lower, report.Noisy, "measured time of kernels that are part of a mixture of experts"),
+		def("ncu.trace_coverage", report.Ratio, report.Higher, report.Noisy, "share of the trace's kernel time whose kernels Nsight Compute measured"),
+	},
+	Tables: []report.Table{
+		table("ncu_kernels", "Measured kernels", "ncu_kernels.csv",
+			nameCol("kernel_name", "Kernel"), wide(nameCol("short", "Short name")), wide(textCol("category", "Category")), textCol("bound", "Bound"), countCol("launches", "Launches"),
+			meanCol("total", "Total", "total_time_ns", "total_time_us"), ratioCol("share", "Share", "pct_measured_time"), wide(meanCol("mean", "Mean", "avg_duration_us")),
+			ratioCol("dram_ratio", "DRAM", "dram_throughput_pct"), ratioCol("sm_ratio", "SM", "sm_throughput_pct"), ratioCol("memory_ratio", "Memory", "mem_throughput_pct"),
+			rateCol("dram_throughput", "DRAM throughput", report.BytesPerSec), ratioCol("occupancy", "Occupancy", "achieved_occupancy_pct"),
+			wide(ratioCol("occupancy_limit", "Possible occupancy", "theoretical_occupancy_pct")), wide(ratioCol("l1_hit_ratio", "L1 hits", "l1tex_hit_rate_pct")), wide(ratioCol("l2_hit_ratio", "L2 hits", "l2_hit_rate_pct")),
+			wide(sizeCol("registers", "Registers")), wide(textCol("grid", "Grid")), wide(textCol("block", "Block")), wide(meanCol("trace_time", "In the trace", "trace_time_ms")), wide(ratioCol("trace_share", "Of the trace", "trace_pct"))),
+		table("ncu_moe", "Kernels of mixtures of experts", "ncu_moe.csv",
+			nameCol("kernel_name", "Kernel"), textCol("bound", "Bound"), countCol("launches", "Launches"), meanCol("total", "Total", "total_time_us"), rateCol("dram_throughput", "DRAM throughput", report.BytesPerSec)),
+		table("ncu_launches", "Measured launches", "ncu_launches.csv",
+			nameCol("kernel_name", "Kernel"), idCol("id", "ID"), idCol("device_id", "GPU"), textCol("grid", "Grid"), textCol("block", "Block"), meanCol("duration", "Duration", "duration_ns"),
+			rateCol("dram_throughput", "DRAM throughput", report.BytesPerSec), ratioCol("dram_ratio", "DRAM", "dram_throughput_pct"), ratioCol("sm_ratio", "SM", "sm_throughput_pct"),
+			ratioCol("memory_ratio", "Memory", "mem_throughput_pct"), ratioCol("occupancy", "Occupancy", "achieved_occupancy_pct"), sizeCol("registers", "Registers")),
+		table("kernel_bandwidth_metrics", "Bandwidth by kernel, as profilemate writes it", "kernel_bandwidth_metrics.csv", bandwidthColumns...),
+		table("metrics_summary", "Metrics by kernel, as llm-perf-opt writes them", "metrics_summary.csv", summaryColumns...),
+		table("classification_summary", "Classification by kernel, as llm-perf-opt writes it", "classification_summary.csv", textCol("kernel_id", "Kernel"), textCol("classification", "Classification")),
+	},
+	Run: nsightCompute,
+})
+
+// Bounds that keep report.json small: the kernels with most time until one is reached. Details are metrics of fewer kernels.
+const (
+	maxNCUMetrics    = 120
+	maxNCUDetails    = 30
+	maxNCUNameBytes  = 24 << 10
+	lowDRAM          = 0.50 // of peak, on average: profilemate's rule
+	highDRAM         = 0.85
+	latencyShare     = 0.50 // of the measured time, in kernels bound by latency
+	topKernelShare   = 0.25
+	lowOccupancy     = 0.30
+	fewMeasuredShare = 0.50
+)
+
+const noLaunches = "the files hold no launch that Nsight Compute measured: see the warnings"
+
+// nsightCompute is the section.
+func nsightCompute(in *Input, out *Output) {
+	d := in.Evidence.NCU
+	out.FromEvidence(file.NCU, len(d.Launches), "ID", "Kernel Name")
+	out.Int("ncu.launches", nil, int64(len(d.Launches)))
+	if len(d.Launches) == 0 {
+		out.Status(report.Unavailable, noLaunches)
+		return
+	}
+	s := &ncuSection{in: in, out: out, data: d, total: ncuTotal(d), emitted: map[int]bool{}}
+	s.whole()
+	s.kernels()
+	s.bounds()
+	s.experts()
+	s.table()
+	s.details()
+	coverage := s.trace()
+	s.findings(coverage)
+	out.Note("Nsight Compute replays each kernel alone, and unless told otherwise at the base clock and with cold caches: shares and bounds carry over to a running server, durations do not.")
+	if d.Pages > 0 {
+		out.Note("Launches that several pages hold, raw and details say, count once; a value that is on two pages is taken from the one that prints more digits.")
+	}
+}
+
+// ncuSection is the section in the making.
+type ncuSection struct {
+	in      *Input
+	out     *Output
+	data    *ncu.Data
+	total   *float64     // ns of all kernels, nil where no launch has a duration
+	emitted map[int]bool // kernels that have metrics of their own
+	shares  []float64    // of the trace's kernel time, by kernel; nil without a trace
+	times   []float64    // the same in ns
+}
+
+func ncuTotal(d *ncu.Data) *float64 {
+	var sum *float64
+	for i := range d.Kernels {
+		sum = plus(sum, d.Kernels[i].Duration)
+	}
+	return sum
+}
+
+// plus adds what is known.
+func plus(a, b *float64) *float64 {
+	if a == nil || b == nil {
+		if b == nil {
+			return a
+		}
+		v := *b
+		return &v
+	}
+	v := *a + *b
+	return &v
+}
+
+// ncuSources are the columns behind a metric, in the words of the raw page.
+var ncuSources = map[string]struct {
+	field   ncu.Field
+	columns []string
+}{
+	"ncu.duration":        {ncu.Duration, []string{"gpu__time_duration.sum"}},
+	"ncu.dram_ratio":      {ncu.DRAMRatio, []string{"gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"}},
+	"ncu.sm_ratio":        {ncu.SMRatio, []string{"sm__throughput.avg.pct_of_peak_sustained_elapsed"}},
+	"ncu.memory_ratio":    {ncu.MemoryRatio, []string{"gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"}},
+	"ncu.occupancy":       {ncu.Occupancy, []string{"sm__warps_active.avg.pct_of_peak_sustained_active"}},
+	"ncu.occupancy_limit": {ncu.OccupancyPossible, []string{"sm__maximum_warps_per_active_cycle_pct"}},
+	"ncu.l1_hit_ratio":    {ncu.L1Hits, []string{"l1tex__t_sector_hit_rate.pct"}},
+	"ncu.l2_hit_ratio":    {ncu.L2Hits, []string{"lts__t_sector_hit_rate.pct"}},
+	"ncu.registers":       {ncu.Registers, []string{"launch__registers_per_thread"}},
+}
+
+var throughputColumns = []string{"dram__bytes_read.sum", "dram__bytes_write.sum", "gpu__time_duration.sum", "dram__bytes.sum.per_second"}
+
+// whole emits what holds for all launches together.
+func (s *ncuSection) whole() {
+	all := ncu.All(s.data)
+	s.field("ncu.duration", nil, s.total, all)
+	s.throughput(nil, all)
+	for _, id := range []string{"ncu.dram_ratio", "ncu.sm_ratio", "ncu.memory_ratio", "ncu.occupancy"} {
+		s.field(id, nil, all.Get(ncuSources[id].field), all)
+	}
+}
+
+// field emits a metric of the launches of a kernel, or of all; its n is how many launches have the field.
+func (s *ncuSection) field(id string, labels report.Labels, value *float64, k *ncu.Kernel) *report.Metric {
+	src := ncuSources[id]
+	values := s.data.Values(k, src.field)
+	s.out.FromEvidence(file.NCU, len(values), src.columns...)
+	m := s.out.Metric(id, labels, value)
+	if labels != nil || id == "ncu.duration" {
+		m.Summary = stat.Summarize(values)
+	}
+	return m
+}
+
+func (s *ncuSection) throughput(labels report.Labels, k *ncu.Kernel) {
+	values := s.data.Throughputs(k)
+	s.out.FromEvidence(file.NCU, len(values), throughputColumns...)
+	m := s.out.Metric("ncu.dram_throughput", labels, k.Throughput)
+	if labels != nil {
+		m.Summary = stat.Summarize(values)
+	}
+}
+
+// kernels emits the metrics of the kernels with most time.
+func (s *ncuSection) kernels() {
+	names := 0
+	for i := range s.data.Kernels {
+		k := &s.data.Kernels[i]
+		if names += len(k.Name); i >= maxNCUMetrics || names > maxNCUNameBytes {
+			s.out.Note("Metrics by kernel are of the kernels with most measured time; the tables have all of them.")
+			return
+		}
+		s.emitted[i] = true
+		l := Labels("kernel", k.Name)
+		s.out.FromEvidence(file.NCU, len(k.Launches), "ID", "Kernel Name")
+		s.out.Int("ncu.launches", l, int64(len(k.Launches)))
+		s.field("ncu.duration", l, k.Duration, k)
+		s.throughput(l, k)
+		s.field("ncu.dram_ratio", l, k.Get(ncu.DRAMRatio), k)
+		s.field("ncu.sm_ratio", l, k.Get(ncu.SMRatio), k)
+		if i >= maxNCUDetails {
+			continue
+		}
+		for _, id := range []string{"ncu.memory_ratio", "ncu.occupancy", "ncu.occupancy_limit", "ncu.l1_hit_ratio", "ncu.l2_hit_ratio", "ncu.registers"} {
+			if v := k.Get(ncuSources[id].field); v != nil {
+				s.field(id, l, v, k).Summary = nil
+			}
+		}
+	}
+}
+
+// bounds adds up kernels and their time by what limits them.
+func (s *ncuSection) bounds() {
+	count, time := map[ncu.Bound]int64{}, map[ncu.Bound]*float64{}
+	for i := range s.data.Kernels {
+		k := &s.data.Kernels[i]
+		count[k.Bound()]++
+		time[k.Bound()] = plus(time[k.Bound()], k.Duration)
+	}
+	chart := report.Chart{ID: "ncu_bounds", Title: "Measured time by what limits the kernel", Kind: "bar", Unit: report.Nanoseconds}
+	series := report.Series{Name: "time", Labels: []string{}, Values: []float64{}}
+	for _, b := range ncu.Bounds {
+		if count[b] == 0 && b == ncu.Unknown {
+			continue
+		}
+		l := Labels("bound", string(b))
+		s.out.FromEvidence(file.NCU, int(count[b]), append([]string{"gpu__time_duration.sum"}, append(ncuSources["ncu.sm_ratio"].columns, ncuSources["ncu.dram_ratio"].columns...)...)...)
+		s.out.Int("ncu.bound_kernels", l, count[b])
+		if s.total == nil {
+			continue
+		}
+		zero := 0.0
+		v := plus(&zero, time[b])
+		s.out.Metric("ncu.bound_time", l, v)
+		series.Labels, series.Values = append(series.Labels, string(b)), append(series.Values, *v)
+	}
+	if len(series.Labels) > 0 {
+		chart.Series = []report.Series{series}
+		s.out.Chart(chart)
+	}
+	if s.total != nil {
+		known := *s.total - orZero(time[ncu.Unknown])
+		s.out.Coverage(stat.Ratio(known, *s.total))
+	}
+	if n := count[ncu.Unknown]; n == int64(len(s.data.Kernels)) {
+		s.out.Status(report.Partial, "no kernel has both SM and DRAM throughput, so that what limits them is unknown: profile with --set full, or the sections SpeedOfLight and MemoryWorkloadAnalysis")
+	}
+}
+
+func orZero(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}
+
+// experts lists the kernels of mixtures of experts.
+func (s *ncuSection) experts() {
+	t := s.out.Table("ncu_moe")
+	var time *float64
+	n := 0
+	for i := range s.data.Kernels {
+		k := &s.data.Kernels[i]
+		if !k.MoE() {
+			continue
+		}
+		n++
+		time = plus(time, k.Duration)
+		t.Row(report.S(k.Name), report.S(string(k.Bound())), report.I(int64(len(k.Launches))), cell(k.Duration), cell(k.Throughput))
+	}
+	s.out.FromEvidence(file.NCU, n, "Kernel Name", "gpu__time_duration.sum")
+	s.out.Int("ncu.moe_kernels", nil, int64(n))
+	if n > 0 {
+		s.out.Metric("ncu.moe_time", nil, time)
+		t.Attach()
+	}
+}
+
+// trace says how much of the trace's kernel time was measured, and by kernel which share of it a kernel has.
+func (s *ncuSection) trace() *float64 {
+	if s.shares == nil {
+		return nil
+	}
+	var sum float64
+	for _, v := range s.shares {
+		sum += v
+	}
+	s.out.FromEvidence(file.NCU, len(s.data.Kernels), "Kernel Name")
+	s.out.Float("ncu.trace_coverage", nil, sum)
+	return &sum
+}
+
+// match fills in how much time each kernel takes in the trace.
+func (s *ncuSection) match() {
+	m := s.in.ncuMatch()
+	if m == nil || s.in.NoTrace {
+		return
+	}
+	k := &s.in.Trace.Kernels
+	lo, hi := k.Starting(s.in.Span.Start, s.in.Span.End)
+	all := total(lo, hi, k.Dur)
+	if all <= 0 {
+		return
+	}
+	s.shares, s.times = make([]float64, len(s.data.Kernels)), make([]float64, len(s.data.Kernels))
+	byName := gather(len(k.Names), lo, hi, k.Name, k.Dur)
+	for name := range k.Names {
+		if ns := sum(byName.of(name)); ns > 0 {
+			if i, ok := m.index(k.Names[name].Name); ok {
+				s.times[i] += float64(ns)
+				s.shares[i] += float64(ns) / float64(all)
+			}
+		}
+	}
+}

@@ -1,0 +1,192 @@
+package section
+
+import (
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/ncu"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var _ = register(Section{
+	ID: "roofline", Title: "Roofline", Rank: 34, Evidence: []file.Kind{file.NCU},
+	Derivation: "Operations counted by Nsight Compute (a fused multiply-add is two) over time and over bytes of device memory, against the device's dense peaks: from its attributes or the roofline section in the file, else from a table of data sheets.",
+	Metrics: []report.MetricDef{
+		def("ncu.flop", report.Flop, report.None, report.Exact, "floating point operations of the measured launches of a kernel", "kernel"),
+		def("ncu.flop_rate", report.PerSecond, report.Higher, report.Noisy, "floating point operations per second", "kernel"),
+		def("ncu.roofline_ratio", report.Ratio, report.Higher, report.Noisy, "rate of operations, of what the device allows at the kernel's arithmetic intensity", "kernel"),
+		def("ncu.peak_dram_throughput", report.PerSecond, report.None, report.Exact, "most bytes per second that device memory can transfer", "device"),
+		def("ncu.peak_flop_rate", report.PerSecond, report.None, report.Exact, "most operations per second of a data type, dense", "device,precision"),
+	},
+	Tables: []report.Table{
+		table("roofline", "Kernels under the roofline", "roofline.csv",
+			nameCol("kernel_name", "Kernel"), wide(nameCol("short", "Short name")), textCol("precision", "Mostly"), rateCol("flop", "Operations", report.Flop), rateCol("flop_rate", "Per second", report.Flop),
+			rateCol("intensity", "FLOP/byte", ""), rateCol("dram_throughput", "DRAM throughput", report.BytesPerSec), rateCol("attainable", "Attainable per second", report.Flop), textCol("roof", "Roof"), ratioCol("ratio", "Of the roof", "roofline_pct")),
+		table("roofline_peaks", "Peaks of the devices", "roofline_peaks.csv",
+			idCol("device_id", "GPU"), nameCol("name", "Name"), textCol("what", "Of"), rateCol("bytes_per_second", "Bandwidth", report.BytesPerSec), rateCol("flop_per_second", "Operations per second", report.Flop), textCol("source", "Source")),
+		table("roofline_data", "Utilisation by kernel, as profilemate writes it", "roofline_data.csv",
+			nameCol("kernel_name", "Kernel"), scaledCol("sm_utilization", report.Ratio, 2), scaledCol("memory_utilization", report.Ratio, 2), textCol("bottleneck", "Bottleneck"), scaledCol("bandwidth_gbps", report.BytesPerSec, -9)),
+	},
+	Run: roofline,
+})
+
+const noFlops = "no page counts the floating point operations of a kernel: profile with `ncu --set full`, and add `--metrics regex:sm__ops_path_tensor_src_.*` for tensor cores"
+
+func roofline(in *Input, out *Output) {
+	d := in.Evidence.NCU
+	rooflineData(d, out)
+	if len(d.Launches) == 0 {
+		out.Status(report.Unavailable, noLaunches)
+		return
+	}
+	roofs := d.Roofs()
+	rooflinePeaks(roofs, out)
+	t := out.Table("roofline")
+	points := rooflinePoints{}
+	known := 0.0
+	for i := range d.Kernels {
+		k := &d.Kernels[i]
+		if k.Flops == nil {
+			continue
+		}
+		known += orZero(k.Duration)
+		roof := roofOf(d, roofs, k)
+		rate, memory := roof.Attainable(k)
+		var share *float64
+		name := report.Null
+		if rate != nil && k.FlopRate != nil {
+			share = stat.Ratio(*k.FlopRate, *rate)
+			name = report.S(map[bool]string{true: "memory", false: "compute"}[memory])
+		}
+		t.Row(report.S(k.Name), report.S(k.Info.Display), text(k.Main()), cell(k.Flops), cell(k.FlopRate), cell(k.Intensity), cell(k.Throughput), cell(rate), name, cell(share))
+		if t.Len() > maxNCUDetails {
+			continue
+		}
+		points.add(k)
+		l := Labels("kernel", k.Name)
+		out.FromEvidence(file.NCU, len(k.Launches), "sm__sass_thread_inst_executed_op_*_pred_on.sum", "sm__ops_path_tensor_*.sum", "gpu__time_duration.sum")
+		out.Metric("ncu.flop", l, k.Flops)
+		if k.FlopRate != nil {
+			out.Metric("ncu.flop_rate", l, k.FlopRate)
+		}
+		if share != nil {
+			out.Metric("ncu.roofline_ratio", l, share)
+		}
+	}
+	if t.Len() == 0 {
+		out.Status(report.Partial, noFlops)
+		return
+	}
+	t.Cut(in.Options.Top, "flop").Add()
+	out.Coverage(stat.Ratio(known, orZero(ncuTotal(d))))
+	points.chart(roofs, out)
+	out.Note("Peaks are dense and at the device's highest clock. Nsight Compute locks the clock to its base unless told otherwise (--clock-control none), which keeps compute-bound kernels below the roof.")
+}
+
+// rooflineData is profilemate's roofline_data.csv: the kernels whose SM throughput and bandwidth are known.
+func rooflineData(d *ncu.Data, out *Output) {
+	t := out.Table("roofline_data")
+	for i := range d.Kernels {
+		k := &d.Kernels[i]
+		sm, dram := k.Get(ncu.SMRatio), k.Get(ncu.DRAMRatio)
+		if sm == nil || k.Throughput == nil {
+			continue
+		}
+		limit := "unknown"
+		switch {
+		case dram == nil:
+		case *sm > *dram:
+			limit = "compute"
+		default:
+			limit = "memory"
+		}
+		t.Row(report.S(k.Name), cell(sm), cell(dram), report.S(limit), cell(k.Throughput))
+	}
+	t.Attach()
+}
+
+// rooflinePeaks lists what the devices can do.
+func rooflinePeaks(roofs []ncu.Roof, out *Output) {
+	t := out.Table("roofline_peaks")
+	for i := range roofs {
+		r := &roofs[i]
+		device, label := report.Null, "unknown"
+		if r.Device >= 0 {
+			device, label = report.I(int64(r.Device)), strconv.Itoa(r.Device)
+		}
+		if p := r.Bandwidth; p != nil {
+			out.FromEvidence(file.NCU, 1, p.From)
+			out.Float("ncu.peak_dram_throughput", Labels("device", label), p.Value)
+			t.Row(device, text(r.Name), report.S("device memory"), report.F(p.Value), report.Null, report.S(p.From))
+		}
+		for _, precision := range ncu.Precisions() {
+			if p := r.Peak(precision); p != nil {
+				out.FromEvidence(file.NCU, 1, p.From)
+				out.Float("ncu.peak_flop_rate", Labels("device", label, "precision", precision), p.Value)
+				t.Row(device, text(r.Name), report.S(precision), report.Null, report.F(p.Value), report.S(p.From))
+			}
+		}
+		if r.Bandwidth == nil {
+			out.Note("The peaks of a device are unknown: the files do not name it (the raw page does), or it is in no table.")
+		}
+	}
+	if t.Len() > 0 {
+		t.Add()
+	}
+}
+
+// roofOf is the ceiling of the device that a kernel ran on first.
+func roofOf(d *ncu.Data, roofs []ncu.Roof, k *ncu.Kernel) *ncu.Roof {
+	device := d.Launches[k.Launches[0]].Device
+	for i := range roofs {
+		if roofs[i].Device == device {
+			return &roofs[i]
+		}
+	}
+	return &ncu.Roof{}
+}
+
+// rooflinePoints are those of the chart: two series with a value per kernel, and one per ceiling.
+type rooflinePoints struct{ intensity, rate []ncuPoint }
+
+type ncuPoint struct {
+	label string
+	value float64
+}
+
+func (p *rooflinePoints) add(k *ncu.Kernel) {
+	if k.Intensity == nil || k.FlopRate == nil || *k.FlopRate == 0 {
+		return
+	}
+	p.intensity = append(p.intensity, ncuPoint{k.Info.Display, *k.Intensity})
+	p.rate = append(p.rate, ncuPoint{k.Info.Display, *k.FlopRate})
+}
+
+// chart draws operations per second over operations per byte. The ceilings are one value each: bytes per second for the slope of the
+// memory roof, operations per second for the flat ones.
+func (p *rooflinePoints) chart(roofs []ncu.Roof, out *Output) {
+	if len(p.rate) == 0 {
+		return
+	}
+	c := report.Chart{ID: "roofline", Title: "Roofline: operations per second over operations per byte", Kind: "scatter", Unit: report.Flop}
+	c.Series = append(c.Series, ncuSeries("x: operations per byte", p.intensity), ncuSeries("y: operations per second", p.rate))
+	r := &roofs[0] // the devices of a machine are of one model
+	if r.Bandwidth != nil {
+		c.Series = append(c.Series, ncuSeries("roof: memory", []ncuPoint{{"bytes per second", r.Bandwidth.Value}}))
+	}
+	for _, precision := range ncu.Precisions() {
+		if peak := r.Peak(precision); peak != nil {
+			c.Series = append(c.Series, ncuSeries("roof: "+precision, []ncuPoint{{"operations per second", peak.Value}}))
+		}
+	}
+	out.Chart(c)
+}
+
+func ncuSeries(name string, list []ncuPoint) report.Series {
+	s := report.Series{Name: name, Labels: []string{}, Values: []float64{}}
+	for _, p := range list {
+		s.Labels, s.Values = append(s.Labels, p.label), append(s.Values, p.value)
+	}
+	return s
+}
