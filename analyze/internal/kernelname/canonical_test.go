@@ -141,3 +141,25 @@ func TestHugeNamesAreReadInLinearTime(t *testing.T) {
 		}
 	}
 }
+
+// Uncast drops casts before numbers and nothing else; Function is the function's own name.
+func TestUncastAndFunction(t *testing.T) {
+	for name, want := range map[string][2]string{
+		"void one<(int)128, (unsigned long)4, (bool)1>(int, float *)": {"void one<128, 4, 1>(int, float *)", "one"},
+		"void one<128>(int, float *)":                                 {"void one<128>(int, float *)", "one"},
+		"basic(int)":                                                  {"basic(int)", "basic"},
+		"void f<(ns::Kind)-2>(T1::Params)":                            {"void f<-2>(T1::Params)", "f"},
+		"fused_moe_kernel":                                            {"fused_moe_kernel", "fused_moe_kernel"},
+		"void at::native::<unnamed>::reduce_kernel<(int)512, at::native::ReduceOp<float>>(T3)": {"void at::native::<unnamed>::reduce_kernel<512, at::native::ReduceOp<float>>(T3)", "reduce_kernel"},
+		"f(int)4": {"f(int)4", "f(int)4"},
+		"((((":    {"((((", "(((("},
+		"<(int":   {"<(int", "<(int"},
+	} {
+		if got := Uncast(name); got != want[0] || Uncast(got) != got {
+			t.Errorf("Uncast(%q) = %q, want %q", name, got, want[0])
+		}
+		if got := Function(name); want[1] != name && got != want[1] {
+			t.Errorf("Function(%q) = %q, want %q", name, got, want[1])
+		}
+	}
+}

@@ -19,8 +19,7 @@ var _ = register(Section{
 		def("ncu.memory_ratio", report.Ratio, report.None, report.Noisy, "throughput of the busiest part of the memory system, caches included, of its peak", "", "kernel"),
 		def("ncu.occupancy", report.Ratio, report.Higher, report.Noisy, "active warps per SM, of those it can hold", "", "kernel"),
 		def("ncu.occupancy_limit", report.Ratio, report.Higher, report.Exact, "warps that fit on an SM, of those it can hold: theoretical occupancy", "kernel"),
-		def("ncu.l1_hit_ratio", report.Ratio, report.Higher, report.Noisy, "hit rate of the L1 cache", "kernel"),
-		def("ncu.l2_hit_ratio", report.Ratio, report.Higher, report.Noisy, "hit rate of the L2 cache", "kernel"),
+		def("ncu.cache_hit_ratio", report.Ratio, report.Higher, report.Noisy, "hit rate of a cache: l1, l2", "kernel,cache"),
 		def("ncu.registers", report.Count, report.None, report.Exact, "registers per thread", "kernel"),
 		def("ncu.bound_time", report.Nanoseconds, report.None, report.Noisy, "measured time of kernels by what limits them: compute, memory, balanced, latency, unknown", "bound"),
 		def("ncu.bound_kernels", report.Count, report.None, report.Noisy, "kernels by what limits them", "bound"),
@@ -120,21 +119,27 @@ func plus(a, b *float64) *float64 {
 	return &v
 }
 
-// ncuSources are the columns behind a metric, in the words of the raw page.
-var ncuSources = map[string]struct {
-	field   ncu.Field
-	columns []string
-}{
-	"ncu.duration":        {ncu.Duration, []string{"gpu__time_duration.sum"}},
-	"ncu.dram_ratio":      {ncu.DRAMRatio, []string{"gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"}},
-	"ncu.sm_ratio":        {ncu.SMRatio, []string{"sm__throughput.avg.pct_of_peak_sustained_elapsed"}},
-	"ncu.memory_ratio":    {ncu.MemoryRatio, []string{"gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"}},
-	"ncu.occupancy":       {ncu.Occupancy, []string{"sm__warps_active.avg.pct_of_peak_sustained_active"}},
-	"ncu.occupancy_limit": {ncu.OccupancyPossible, []string{"sm__maximum_warps_per_active_cycle_pct"}},
-	"ncu.l1_hit_ratio":    {ncu.L1Hits, []string{"l1tex__t_sector_hit_rate.pct"}},
-	"ncu.l2_hit_ratio":    {ncu.L2Hits, []string{"lts__t_sector_hit_rate.pct"}},
-	"ncu.registers":       {ncu.Registers, []string{"launch__registers_per_thread"}},
+// ncuSources are the fields behind a metric, and their columns in the words of the raw page.
+var ncuSources = map[string]ncuSource{
+	"ncu.duration":        {ncu.Duration, "gpu__time_duration.sum"},
+	"ncu.dram_ratio":      {ncu.DRAMRatio, "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"},
+	"ncu.sm_ratio":        {ncu.SMRatio, "sm__throughput.avg.pct_of_peak_sustained_elapsed"},
+	"ncu.memory_ratio":    {ncu.MemoryRatio, "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"},
+	"ncu.occupancy":       {ncu.Occupancy, "sm__warps_active.avg.pct_of_peak_sustained_active"},
+	"ncu.occupancy_limit": {ncu.OccupancyPossible, "sm__maximum_warps_per_active_cycle_pct"},
+	"ncu.registers":       {ncu.Registers, "launch__registers_per_thread"},
 }
+
+type ncuSource struct {
+	field  ncu.Field
+	column string
+}
+
+// caches and their hit rates.
+var caches = []struct {
+	name string
+	from ncuSource
+}{{"l1", ncuSource{ncu.L1Hits, "l1tex__t_sector_hit_rate.pct"}}, {"l2", ncuSource{ncu.L2Hits, "lts__t_sector_hit_rate.pct"}}}
 
 var throughputColumns = []string{"dram__bytes_read.sum", "dram__bytes_write.sum", "gpu__time_duration.sum", "dram__bytes.sum.per_second"}
 
@@ -152,7 +157,7 @@ func (s *ncuSection) whole() {
 func (s *ncuSection) field(id string, labels report.Labels, value *float64, k *ncu.Kernel) *report.Metric {
 	src := ncuSources[id]
 	values := s.data.Values(k, src.field)
-	s.out.FromEvidence(file.NCU, len(values), src.columns...)
+	s.out.FromEvidence(file.NCU, len(values), src.column)
 	m := s.out.Metric(id, labels, value)
 	if labels != nil || id == "ncu.duration" {
 		m.Summary = stat.Summarize(values)
@@ -189,9 +194,15 @@ func (s *ncuSection) kernels() {
 		if i >= maxNCUDetails {
 			continue
 		}
-		for _, id := range []string{"ncu.memory_ratio", "ncu.occupancy", "ncu.occupancy_limit", "ncu.l1_hit_ratio", "ncu.l2_hit_ratio", "ncu.registers"} {
+		for _, id := range []string{"ncu.memory_ratio", "ncu.occupancy", "ncu.occupancy_limit", "ncu.registers"} {
 			if v := k.Get(ncuSources[id].field); v != nil {
 				s.field(id, l, v, k).Summary = nil
+			}
+		}
+		for _, c := range caches {
+			if v := k.Get(c.from.field); v != nil {
+				s.out.FromEvidence(file.NCU, len(s.data.Values(k, c.from.field)), c.from.column)
+				s.out.Metric("ncu.cache_hit_ratio", Labels("kernel", k.Name, "cache", c.name), v)
 			}
 		}
 	}
@@ -212,7 +223,7 @@ func (s *ncuSection) bounds() {
 			continue
 		}
 		l := Labels("bound", string(b))
-		s.out.FromEvidence(file.NCU, int(count[b]), append([]string{"gpu__time_duration.sum"}, append(ncuSources["ncu.sm_ratio"].columns, ncuSources["ncu.dram_ratio"].columns...)...)...)
+		s.out.FromEvidence(file.NCU, int(count[b]), ncuSources["ncu.duration"].column, ncuSources["ncu.sm_ratio"].column, ncuSources["ncu.dram_ratio"].column)
 		s.out.Int("ncu.bound_kernels", l, count[b])
 		if s.total == nil {
 			continue

@@ -120,12 +120,10 @@ func rooflinePeaks(roofs []ncu.Roof, out *Output) {
 			out.Float("ncu.peak_dram_throughput", Labels("device", label), p.Value)
 			t.Row(device, text(r.Name), report.S("device memory"), report.F(p.Value), report.Null, report.S(p.From))
 		}
-		for _, precision := range ncu.Precisions() {
-			if p := r.Peak(precision); p != nil {
-				out.FromEvidence(file.NCU, 1, p.From)
-				out.Float("ncu.peak_flop_rate", Labels("device", label, "precision", precision), p.Value)
-				t.Row(device, text(r.Name), report.S(precision), report.Null, report.F(p.Value), report.S(p.From))
-			}
+		for _, p := range r.Limits() {
+			out.FromEvidence(file.NCU, 1, p.From)
+			out.Float("ncu.peak_flop_rate", Labels("device", label, "precision", p.Precision), p.Value)
+			t.Row(device, text(r.Name), report.S(p.Precision), report.Null, report.F(p.Value), report.S(p.From))
 		}
 		if r.Bandwidth == nil {
 			out.Note("The peaks of a device are unknown: the files do not name it (the raw page does), or it is in no table.")
@@ -175,10 +173,8 @@ func (p *rooflinePoints) chart(roofs []ncu.Roof, out *Output) {
 	if r.Bandwidth != nil {
 		c.Series = append(c.Series, ncuSeries("roof: memory", []ncuPoint{{"bytes per second", r.Bandwidth.Value}}))
 	}
-	for _, precision := range ncu.Precisions() {
-		if peak := r.Peak(precision); peak != nil {
-			c.Series = append(c.Series, ncuSeries("roof: "+precision, []ncuPoint{{"operations per second", peak.Value}}))
-		}
+	for _, p := range r.Limits() {
+		c.Series = append(c.Series, ncuSeries("roof: "+p.Precision, []ncuPoint{{"operations per second", p.Value}}))
 	}
 	out.Chart(c)
 }

@@ -53,7 +53,7 @@ func (d *Device) describe(h *header, fields []string, s style) {
 		}
 		text := cell(fields, i)
 		if a == "display_name" && deviceName.MatchString(text) {
-			d.Name = text
+			d.Name = strings.Clone(text)
 		}
 		u := h.units[i]
 		n, ok := s.parse(text, u)

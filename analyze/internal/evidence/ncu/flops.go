@@ -33,8 +33,8 @@ const (
 // ceiling is the peak that holds for a type, in the words of package peaks; empty where that does not know one.
 var ceiling = [numTypes]string{peaks.FP64, peaks.FP32, "", peaks.FP16, peaks.FP16Accumulated, peaks.TF32, peaks.FP8, peaks.FP4, ""}
 
-// typeNames are how the report calls them.
-var typeNames = [numTypes]string{"fp64", "fp32", "fp16", "tensor fp16/bf16", "tensor fp16, fp16 sum", "tensor tf32", "tensor fp8", "tensor fp4", "tensor fp64"}
+// typeNames are how the report calls them. tensor_fp16 is bf16 too.
+var typeNames = [numTypes]string{"fp64", "fp32", "fp16", "tensor_fp16", "tensor_fp16_fp16", "tensor_tf32", "tensor_fp8", "tensor_fp4", "tensor_fp64"}
 
 func (f *Flops) add(t int, n float64) {
 	f.known[t] = true

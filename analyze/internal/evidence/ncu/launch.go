@@ -16,9 +16,7 @@ type Launch struct {
 	Grid    string // (x, y, z); empty if the page does not say
 	Block   string
 	CC      string // compute capability, 9.0
-	File    string // name of the first file that holds it
 	Flops   Flops
-	pages   int
 	counts  counters
 	name    string // as the file spells it
 	folder  string // what the file's path says of the kernel: kernel_0001_67bdb7e2…
@@ -80,8 +78,8 @@ func (b *building) saw(metric string) {
 	b.seen[metric] = true
 }
 
-func newBuilding(h *header, fields []string, id int64, file, folder string) *building {
-	b := &building{Launch: Launch{ID: id, Device: -1, File: file, folder: folder, name: cell(fields, h.kernel), pages: 1}}
+func newBuilding(h *header, fields []string, id int64, folder string, keep func(string) string) *building {
+	b := &building{Launch: Launch{ID: id, Device: -1, folder: folder, name: keep(cell(fields, h.kernel))}}
 	for f := range b.value {
 		b.value[f] = math.NaN()
 	}
@@ -91,10 +89,10 @@ func newBuilding(h *header, fields []string, id int64, file, folder string) *bui
 	if d, err := strconv.Atoi(cell(fields, h.device)); err == nil && d >= 0 && d < 1<<16 {
 		b.Device = d
 	}
-	b.Process = process(cell(fields, h.process))
-	b.Grid, b.Block = triple(cell(fields, h.grid)), triple(cell(fields, h.block))
+	b.Process = keep(process(cell(fields, h.process)))
+	b.Grid, b.Block = keep(triple(cell(fields, h.grid))), keep(triple(cell(fields, h.block)))
 	if cc := cell(fields, h.cc); capability.MatchString(cc) {
-		b.CC = cc
+		b.CC = keep(cc)
 	}
 	return b
 }
@@ -193,7 +191,6 @@ func (l *Launch) merge(o *Launch) {
 		}
 	}
 	l.counts.merge(&o.counts)
-	l.pages++
 	for _, s := range []struct {
 		to   *string
 		from string

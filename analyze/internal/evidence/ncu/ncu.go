@@ -19,7 +19,6 @@ type Data struct {
 	Kernels  []Kernel // the one with most time first
 	Devices  []Device // that a raw page describes, by number
 	Pages    int64    // launches that were found on a further page too
-	Lines    int      // rows that something was taken from
 
 	warnings []report.Warning
 }
@@ -63,7 +62,7 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 		if err != nil {
 			return nil, err
 		}
-		p := &parser{in: in, style: s, odd: odd, folder: folderOf(in.Path), room: maxLaunches - len(m.launches), gpus: gpus, layout: map[layout]bool{}}
+		p := &parser{in: in, style: s, odd: odd, folder: folderOf(in.Path), room: maxLaunches - len(m.launches), gpus: gpus, layout: map[layout]bool{}, kept: map[string]string{}}
 		r := reader{in: in, tally: in.Tally, odd: odd}
 		if err := r.each(ctx, p.row); err != nil {
 			return nil, err
@@ -72,7 +71,6 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 			m.add(pg)
 		}
 		in.Tally.Format = p.format(s)
-		d.Lines += int(in.Tally.Understood)
 		d.warn(in.Name, odd, r.header != nil, len(p.pages) > 0)
 	}
 	d.Launches, d.Pages = m.finish()

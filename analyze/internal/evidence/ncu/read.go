@@ -222,6 +222,20 @@ type parser struct {
 	pages  []*page
 	gpus   map[int]*Device
 	layout map[layout]bool
+	kept   map[string]string
+}
+
+// keep is one copy of a text that many launches share: what is cut out of a line would keep the line in memory.
+func (p *parser) keep(s string) string {
+	if s == "" {
+		return ""
+	}
+	if k, ok := p.kept[s]; ok {
+		return k
+	}
+	s = strings.Clone(s)
+	p.kept[s] = s
+	return s
 }
 
 // rows of the file are read into p.pages.
@@ -320,7 +334,7 @@ func (p *parser) long(pg *page, h *header, fields []string, id int64) bool {
 		if b = p.launch(pg, h, fields, id); b == nil {
 			return false
 		}
-		pg.at[k] = b
+		pg.at[rowKey{strings.Clone(k.id), p.keep(k.pid), b.name}] = b
 	}
 	if h.id < 0 {
 		b.saw(what)
@@ -354,7 +368,7 @@ func (p *parser) launch(pg *page, h *header, fields []string, id int64) *buildin
 		return nil
 	}
 	p.room--
-	b := newBuilding(h, fields, id, p.in.Name, p.folder)
+	b := newBuilding(h, fields, id, p.folder, p.keep)
 	pg.launches = append(pg.launches, b)
 	return b
 }

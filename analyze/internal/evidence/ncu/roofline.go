@@ -82,6 +82,24 @@ func (d *Data) roof(id int) Roof {
 	return r
 }
 
+// Limits are the ceilings of operations, by data type. One that equals that of half precision is not repeated.
+func (r *Roof) Limits() []Limit {
+	var list []Limit
+	for t, p := range r.flops {
+		if p == nil || t == tensorHalf16 && r.flops[tensorHalf] != nil && r.flops[tensorHalf].Value == p.Value {
+			continue
+		}
+		list = append(list, Limit{typeNames[t], *p})
+	}
+	return list
+}
+
+// Limit is a ceiling of operations of one data type.
+type Limit struct {
+	Precision string
+	Peak
+}
+
 func peak(v float64, from string) *Peak {
 	if v <= 0 {
 		return nil
@@ -97,19 +115,6 @@ func product(perCycle, clock *float64, times float64) *Peak {
 	return peak(times**perCycle**clock, fromRoofline)
 }
 
-// Precisions are the data types of Peak and Main, in order.
-func Precisions() []string { return typeNames[:] }
-
-// Peak is the ceiling of a data type, nil where unknown.
-func (r *Roof) Peak(precision string) *Peak {
-	for t, n := range typeNames {
-		if n == precision {
-			return r.flops[t]
-		}
-	}
-	return nil
-}
-
 // Main is the data type in which the kernel does most of its operations; empty where they were not counted.
 func (k *Kernel) Main() string {
 	if k.Flops == nil || *k.Flops == 0 {
@@ -121,7 +126,10 @@ func (k *Kernel) Main() string {
 // Attainable is the rate of operations that the device allows at the kernel's intensity: the lower of its peak and of intensity times
 // bandwidth; which of the two it is; nil where one of them is unknown.
 func (r *Roof) Attainable(k *Kernel) (rate *float64, memory bool) {
-	top := r.Peak(k.Main())
+	if k.Main() == "" {
+		return nil, false
+	}
+	top := r.flops[k.most]
 	if top == nil || r.Bandwidth == nil || k.Intensity == nil {
 		return nil, false
 	}
