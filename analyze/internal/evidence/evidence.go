@@ -210,6 +210,9 @@ func (s *Set) add(n Named, name string, seen map[string]bool, folder bool) error
 		return &InputError{File: name, What: "cannot be read", Err: err}
 	}
 	kind, err := kindOf(&in)
+	if n.Kind == file.NCU && kind != file.NCU && err == nil && ncu.Within(&in) {
+		kind = file.NCU // a server that ran under ncu talks long before the page begins
+	}
 	switch {
 	case folder && (err != nil || kind == "" || n.Kind != "" && kind != n.Kind):
 		s.Skipped = append(s.Skipped, in.Name)

@@ -14,6 +14,7 @@ var _ = register(Section{
 		def("ncu.launches", report.Count, report.None, report.Exact, "launches that Nsight Compute measured", "", "kernel"),
 		def("ncu.duration", report.Nanoseconds, report.Lower, report.Noisy, "sum of the durations of measured launches, each replayed alone", "", "kernel"),
 		def("ncu.dram_throughput", report.PerSecond, report.Higher, report.Noisy, "bytes per second read from and written to device memory", "", "kernel"),
+		def("ncu.dram_bytes", report.Bytes, report.Lower, report.Noisy, "bytes read from and written to device memory by the launches where they were counted", "kernel"),
 		def("ncu.dram_ratio", report.Ratio, report.None, report.Noisy, "throughput of device memory, of its peak", "", "kernel"),
 		def("ncu.sm_ratio", report.Ratio, report.None, report.Noisy, "throughput of the SMs, of its peak", "", "kernel"),
 		def("ncu.memory_ratio", report.Ratio, report.None, report.Noisy, "throughput of the busiest part of the memory system, caches included, of its peak", "", "kernel"),
@@ -33,7 +34,7 @@ var _ = register(Section{
 			meanCol("total", "Total", "total_time_ns", "total_time_us"), ratioCol("share", "Share", "pct_measured_time"), wide(meanCol("mean", "Mean", "avg_duration_us")),
 			ratioCol("dram_ratio", "DRAM", "dram_throughput_pct"), ratioCol("sm_ratio", "SM", "sm_throughput_pct"), ratioCol("memory_ratio", "Memory", "mem_throughput_pct"),
 			rateCol("dram_throughput", "DRAM throughput", report.BytesPerSec), ratioCol("occupancy", "Occupancy", "achieved_occupancy_pct"),
-			wide(ratioCol("occupancy_limit", "Possible occupancy", "theoretical_occupancy_pct")), wide(ratioCol("l1_hit_ratio", "L1 hits", "l1tex_hit_rate_pct")), wide(ratioCol("l2_hit_ratio", "L2 hits", "l2_hit_rate_pct")),
+			wide(rateCol("dram_bytes", "DRAM bytes", report.Bytes)), wide(ratioCol("occupancy_limit", "Possible occupancy", "theoretical_occupancy_pct")), wide(ratioCol("l1_hit_ratio", "L1 hits", "l1tex_hit_rate_pct")), wide(ratioCol("l2_hit_ratio", "L2 hits", "l2_hit_rate_pct")),
 			wide(sizeCol("registers", "Registers")), wide(textCol("grid", "Grid")), wide(textCol("block", "Block")), wide(meanCol("trace_time", "In the trace", "trace_time_ms")), wide(ratioCol("trace_share", "Of the trace", "trace_pct"))),
 		table("ncu_moe", "Kernels of mixtures of experts", "ncu_moe.csv",
 			nameCol("kernel_name", "Kernel"), textCol("bound", "Bound"), countCol("launches", "Launches"), meanCol("total", "Total", "total_time_us"), rateCol("dram_throughput", "DRAM throughput", report.BytesPerSec)),
@@ -81,6 +82,7 @@ func nsightCompute(in *Input, out *Output) {
 	s.details()
 	coverage := s.trace()
 	s.findings(coverage)
+	s.sameDevice()
 	out.Note("Nsight Compute replays each kernel alone, and unless told otherwise at the base clock and with cold caches: shares and bounds carry over to a running server, durations do not.")
 	if d.Pages > 0 {
 		out.Note("Launches that several pages hold, raw and details say, count once; a value that is on two pages is taken from the one that prints more digits.")
@@ -199,6 +201,10 @@ func (s *ncuSection) kernels() {
 				s.field(id, l, v, k).Summary = nil
 			}
 		}
+		if k.Bytes != nil {
+			s.out.FromEvidence(file.NCU, len(k.Launches), throughputColumns[:2]...)
+			s.out.Metric("ncu.dram_bytes", l, k.Bytes)
+		}
 		for _, c := range caches {
 			if v := k.Get(c.from.field); v != nil {
 				s.out.FromEvidence(file.NCU, len(s.data.Values(k, c.from.field)), c.from.column)
@@ -287,6 +293,25 @@ func (s *ncuSection) trace() *float64 {
 	s.out.FromEvidence(file.NCU, len(s.data.Kernels), "Kernel Name")
 	s.out.Float("ncu.trace_coverage", nil, sum)
 	return &sum
+}
+
+// sameDevice warns where kernels were measured on another model of GPU than the trace's.
+func (s *ncuSection) sameDevice() {
+	if s.in.NoTrace {
+		return
+	}
+	for i := range s.data.Devices {
+		name := s.data.Devices[i].Name
+		same, known := false, false
+		for j := range s.in.Timeline.Devices {
+			of := s.in.Trace.GPU(s.in.Timeline.Devices[j].ID).Name
+			known = known || of != ""
+			same = same || of == name
+		}
+		if name != "" && known && !same {
+			s.out.Warn("ncu_other_gpu", "Nsight Compute measured on another model of GPU ("+name+") than the trace was captured on: what limits a kernel there need not limit it here")
+		}
+	}
 }
 
 // match fills in how much time each kernel takes in the trace.

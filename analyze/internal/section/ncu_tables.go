@@ -23,10 +23,10 @@ func (s *ncuSection) table() {
 			traceTime, traceShare = report.F(s.times[i]), report.F(s.shares[i])
 		}
 		t.Row(report.S(k.Name), report.S(k.Info.Display), report.S(string(k.Info.Category)), report.S(string(k.Bound())), report.I(int64(len(k.Launches))),
-			cell(k.Duration), share, mean, cell(k.Get(ncu.DRAMRatio)), cell(k.Get(ncu.SMRatio)), cell(k.Get(ncu.MemoryRatio)), cell(k.Throughput), cell(k.Get(ncu.Occupancy)),
+			cell(k.Duration), share, mean, cell(k.Get(ncu.DRAMRatio)), cell(k.Get(ncu.SMRatio)), cell(k.Get(ncu.MemoryRatio)), cell(k.Throughput), cell(k.Get(ncu.Occupancy)), cell(k.Bytes),
 			cell(k.Get(ncu.OccupancyPossible)), cell(k.Get(ncu.L1Hits)), cell(k.Get(ncu.L2Hits)), cell(k.Get(ncu.Registers)), text(k.Grid), text(k.Block), traceTime, traceShare)
 	}
-	t.Cut(s.in.Options.Top, "launches", "total", "share", "trace_time", "trace_share").Add()
+	t.Cut(s.in.Options.Top, "launches", "total", "share", "dram_bytes", "trace_time", "trace_share").Add()
 }
 
 // text is a cell of explain's own words, unknown where there are none.

@@ -63,6 +63,8 @@ func TestNCUOfTheServer(t *testing.T) {
 	metric(t, l.Report, 2, "ncu.launches", "kernel", moe)
 	metric(t, l.Report, 40*us, "ncu.duration", "kernel", moe)
 	near(100e6/40e-6, "ncu.dram_throughput", "kernel", moe)
+	metric(t, l.Report, 100e6, "ncu.dram_bytes", "kernel", moe)
+	noMetric(t, l.Report, "ncu.dram_bytes", "kernel", "void vllm::moe::moe_align_block_size_kernel<int>(const T1 *, int *, int *, int *, int, int, unsigned long, int *)")
 	near((75*10+80*30)/40.0/100, "ncu.dram_ratio", "kernel", moe)
 	near((30*10+40*30)/40.0/100, "ncu.sm_ratio", "kernel", moe)
 	near((12*10+12.4*30)/40.0/100, "ncu.occupancy", "kernel", moe)
@@ -231,6 +233,24 @@ func TestNCUBesideATrace(t *testing.T) {
 	l.finding("few_measured", "")
 	l.finding("top_kernel_bound", report.Medium)
 	l.csvHas(tab, "kernels.csv", "kernel_name", "bound", "dram_throughput_pct", "sm_throughput_pct")
+
+	// The server's GPUs are H100s; so is that of the raw page of testdata, and an A10G is another one.
+	raw, err := os.ReadFile(filepath.Join(ncuEvidence, "raw.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"NVIDIA H100 80GB HBM3": false, "NVIDIA A10G": true} {
+		if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(raw), "NVIDIA H100 80GB HBM3", name)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		warned := false
+		for _, w := range analyseFile(t, "../../../testdata/serving.sqlite", analyze.Options{Evidence: []analyze.Evidence{{Path: path}}}).Report.Warnings {
+			warned = warned || w.Code == "ncu_other_gpu"
+		}
+		if warned != want {
+			t.Errorf("%s: warned of another GPU: %v", name, warned)
+		}
+	}
 
 	plain := look(t, b, analyze.Options{})
 	for _, c := range plain.table("kernels", "kernels").Columns {

@@ -25,6 +25,7 @@ type Kernel struct {
 
 	Duration   *float64 // ns, the sum
 	Throughput *float64 // bytes per second over device memory
+	Bytes      *float64 // over device memory, the sum of the launches where they were counted
 	Flops      *float64 // operations, the sum; known if they are for all launches
 	FlopRate   *float64 // operations per second
 	Intensity  *float64 // operations per byte of device memory
@@ -200,7 +201,7 @@ func orZero(v *float64) float64 {
 func (d *Data) aggregate(k *Kernel) {
 	var fields [numFields]weighted
 	var rate weighted
-	var ns, flops, operations, bytes float64
+	var ns, moved, flops, operations, bytes float64
 	timed, counted := 0, 0
 	first := &d.Launches[k.Launches[0]]
 	k.Grid, k.Block = first.Grid, first.Block
@@ -215,6 +216,10 @@ func (d *Data) aggregate(k *Kernel) {
 			fields[f].add(l.Get(f), t)
 		}
 		rate.add(l.DRAMThroughput(), t)
+		if n := l.Bytes(); n != nil {
+			moved += *n
+			k.Bytes = &moved
+		}
 		if n := l.Flops.Total(l.Get(TensorRatio), k.usesTensor()); n != nil {
 			operations += *n
 			counted++

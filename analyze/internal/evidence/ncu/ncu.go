@@ -49,6 +49,24 @@ func Is(_ string, head []byte) bool {
 	}
 }
 
+// Within reports whether a page begins anywhere in the file: where the profiled program printed much before it, its start does not tell.
+func Within(in *file.Input) bool {
+	r, err := in.Open()
+	if err != nil {
+		return false
+	}
+	defer r.Close()
+	for l := newLines(r); ; {
+		line, ok := l.next()
+		if !ok {
+			return false
+		}
+		if parseHeader(strings.TrimSpace(line)) != nil {
+			return true
+		}
+	}
+}
+
 // Read reads the files, in their order. What is odd in them is counted in their tallies and said in Warnings; an error
 // is about a file that cannot be read at all.
 func Read(ctx context.Context, files []file.Input) (*Data, error) {
