@@ -30,7 +30,7 @@ func (in *Input) ncuMatch() *ncuMatch {
 		m.by[s] = map[string]int{}
 	}
 	for i := range m.data.Kernels {
-		name := m.data.Kernels[i].Name
+		name := m.data.Kernels[i].Full
 		for s, spell := range ncuSpellings {
 			if n := spell(name); n != "" && (s < 2 || n == kernelname.Canonical(name)) {
 				if _, ok := m.by[s][n]; !ok {

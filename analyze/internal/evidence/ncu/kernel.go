@@ -16,7 +16,8 @@ import (
 // Kernel is all launches of one name. Shares and rates are means over its launches, weighted by their durations; where no launch has a
 // duration they are plain means.
 type Kernel struct {
-	Name     string // the demangled name, with the casts of older versions left out
+	Name     string // the demangled name, with the casts of older versions left out; shortened if it is very long
+	Full     string // the same, never shortened
 	Info     kernelname.Info
 	Launches []int // in Data.Launches
 	ID       string
@@ -113,7 +114,7 @@ func (k *Kernel) MoE() bool {
 	case kernelname.Sampling:
 		return false
 	}
-	lower := strings.ToLower(k.Name)
+	lower := strings.ToLower(k.Full)
 	return slices.ContainsFunc([]string{"moe", "expert", "topk", "routing"}, func(word string) bool { return strings.Contains(lower, word) })
 }
 
@@ -123,7 +124,7 @@ func (k *Kernel) usesTensor() bool {
 	case kernelname.GEMM, kernelname.MoEGEMM, kernelname.Attention, kernelname.LinearAttn:
 		return true
 	}
-	return strings.Contains(k.Name, "tensorop") || strings.Contains(k.Name, "mma")
+	return slices.ContainsFunc([]string{"tensorop", "hmma", "wmma", "gmma", "_mma"}, func(word string) bool { return strings.Contains(k.Full, word) })
 }
 
 // group makes the kernels of the launches.
@@ -136,7 +137,7 @@ func (d *Data) group() {
 		if !ok {
 			k = len(d.Kernels)
 			at[name] = k
-			d.Kernels = append(d.Kernels, Kernel{Name: shown(name), Info: kernelname.Classify(name)})
+			d.Kernels = append(d.Kernels, Kernel{Name: shown(name), Full: name, Info: kernelname.Classify(name)})
 		}
 		d.Kernels[k].Launches = append(d.Kernels[k].Launches, i)
 	}
@@ -160,8 +161,8 @@ func (d *Data) group() {
 	}
 }
 
-// longestName is how many bytes of a name are shown. CUTLASS's reach some thousands.
-const longestName = 8 << 10
+// longestName is how many bytes of a name are shown. Few are longer: CUTLASS's reach some thousands.
+const longestName = 2 << 10
 
 // shown is a name of bounded length; two long names stay two.
 func shown(name string) string {
@@ -186,7 +187,7 @@ func kernelID(rank int, k *Kernel, folder string) string {
 	if folder == "" {
 		folder = fmt.Sprintf("kernel_%04d", rank+1)
 	}
-	hash := md5.Sum([]byte(k.Name))
+	hash := md5.Sum([]byte(k.Full))
 	return folder + "_" + hex.EncodeToString(hash[:])
 }
 
