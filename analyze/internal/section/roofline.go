@@ -145,44 +145,45 @@ func roofOf(d *ncu.Data, roofs []ncu.Roof, k *ncu.Kernel) *ncu.Roof {
 	return &ncu.Roof{}
 }
 
-// rooflinePoints are those of the chart: two series with a value per kernel, and one per ceiling.
-type rooflinePoints struct{ intensity, rate []ncuPoint }
-
-type ncuPoint struct {
-	label string
-	value float64
-}
+// rooflinePoints are those of the chart, a kernel each.
+type rooflinePoints struct{ kernels []*ncu.Kernel }
 
 func (p *rooflinePoints) add(k *ncu.Kernel) {
-	if k.Intensity == nil || k.FlopRate == nil || *k.FlopRate == 0 {
-		return
+	if k.Intensity != nil && k.FlopRate != nil && *k.FlopRate > 0 && *k.Intensity > 0 {
+		p.kernels = append(p.kernels, k)
 	}
-	p.intensity = append(p.intensity, ncuPoint{k.Info.Display, *k.Intensity})
-	p.rate = append(p.rate, ncuPoint{k.Info.Display, *k.FlopRate})
 }
 
-// chart draws operations per second over operations per byte. The ceilings are one value each: bytes per second for the slope of the
-// memory roof, operations per second for the flat ones.
+// chart draws operations per second over operations per byte: a point per kernel under the device's ceilings, each of
+// which rises with the memory bandwidth up to its flat part.
 func (p *rooflinePoints) chart(roofs []ncu.Roof, out *Output) {
-	if len(p.rate) == 0 {
+	if len(p.kernels) == 0 {
 		return
 	}
-	c := report.Chart{ID: "roofline", Title: "Roofline: operations per second over operations per byte", Kind: "scatter", Unit: report.Flop}
-	c.Series = append(c.Series, ncuSeries("x: operations per byte", p.intensity), ncuSeries("y: operations per second", p.rate))
-	r := &roofs[0] // the devices of a machine are of one model
-	if r.Bandwidth != nil {
-		c.Series = append(c.Series, ncuSeries("roof: memory", []ncuPoint{{"bytes per second", r.Bandwidth.Value}}))
+	c := report.Chart{ID: "roofline", Title: "Roofline: operations per second over operations per byte", Kind: "scatter", Unit: report.Flop, XUnit: report.Count, XTitle: "Operations per byte of device memory"}
+	low, high := *p.kernels[0].Intensity, *p.kernels[0].Intensity
+	for _, k := range p.kernels {
+		low, high = min(low, *k.Intensity), max(high, *k.Intensity)
 	}
-	for _, p := range r.Limits() {
-		c.Series = append(c.Series, ncuSeries("roof: "+p.Precision, []ncuPoint{{"operations per second", p.Value}}))
+	r := &roofs[0] // the devices of a machine are of one model
+	for _, l := range r.Limits() {
+		s := report.Series{Name: "roof: " + l.Precision, Style: "line"}
+		at := func(intensity, rate float64) {
+			s.Labels, s.Values = append(s.Labels, strconv.FormatFloat(intensity, 'g', -1, 64)), append(s.Values, rate)
+		}
+		if r.Bandwidth != nil {
+			ridge := l.Value / r.Bandwidth.Value
+			at(min(low, ridge/10), min(low, ridge/10)*r.Bandwidth.Value)
+			at(ridge, l.Value)
+			at(max(high, ridge*10), l.Value)
+		} else {
+			at(low/2, l.Value)
+			at(high*2, l.Value)
+		}
+		c.Series = append(c.Series, s)
+	}
+	for _, k := range p.kernels {
+		c.Series = append(c.Series, report.Series{Name: k.Info.Display, Style: "points", Labels: []string{strconv.FormatFloat(*k.Intensity, 'g', -1, 64)}, Values: []float64{*k.FlopRate}})
 	}
 	out.Chart(c)
-}
-
-func ncuSeries(name string, list []ncuPoint) report.Series {
-	s := report.Series{Name: name, Labels: []string{}, Values: []float64{}}
-	for _, p := range list {
-		s.Labels, s.Values = append(s.Labels, p.label), append(s.Values, p.value)
-	}
-	return s
 }

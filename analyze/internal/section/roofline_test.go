@@ -2,6 +2,7 @@ package section_test
 
 import (
 	"math"
+	"strconv"
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -46,7 +47,21 @@ func TestRooflineOfTheServer(t *testing.T) {
 		t.Errorf("coverage %v", c)
 	}
 	chart := l.section("roofline").Charts[0]
-	if chart.Kind != "scatter" || len(chart.Series[0].Values) != 4 || chart.Series[0].Values[0] != 160 || chart.Series[1].Values[0] != 4e14 || chart.Series[2].Name != "roof: memory" {
+	points := 0
+	for _, s := range chart.Series {
+		switch {
+		case s.Style == "points":
+			points++
+		case s.Name == "roof: tensor_fp16": // 989.4e12 / 3.35232e12 operations a byte is where the roof becomes flat
+			if ridge, err := strconv.ParseFloat(s.Labels[1], 64); err != nil || math.Abs(ridge-989.4/3.35232) > 1e-9 || s.Values[1] != 989.4e12 || s.Values[2] != 989.4e12 {
+				t.Errorf("roof %+v", s)
+			}
+		}
+		if s.Name == "fused_moe_kernel" && (s.Labels[0] != "160" || s.Values[0] != 4e14) {
+			t.Errorf("point %+v", s)
+		}
+	}
+	if chart.Kind != "scatter" || points != 4 {
 		t.Errorf("chart %+v", chart)
 	}
 	l.row(detail(t, res, "roofline_data"), 1, "kernel_name", `"nvjet_tst_192x192_64x4_2x1_v_bz_coopB_TNT"`, "sm_utilization", "0.9", "memory_utilization", "0.18", "bottleneck", `"compute"`, "bandwidth_gbps", "600000000000")
