@@ -1,0 +1,73 @@
+package section
+
+import (
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var _ = register(Section{
+	ID: "encoder_decoder", Title: "Encoder and decoder", Rank: 330,
+	Evidence:   []file.Kind{file.Session},
+	Derivation: "Rows of the session's encoder_decoder_timing.csv, by part of the model. Cross-attention runs inside the decoder: shares are of encoder and decoder, and profilemate's, which count it twice, are not used.",
+	Metrics: []report.MetricDef{
+		def("encdec.time", report.Nanoseconds, report.Lower, report.Noisy, "median time of the part in one pass; the summary is over passes", "component"),
+		def("encdec.total_time", report.Nanoseconds, report.None, report.Noisy, "passes added up", "component"),
+		def("encdec.share", report.Ratio, report.None, report.Noisy, "share of the time of encoder and decoder together", "component"),
+	},
+	Tables: []report.Table{
+		table("encoder_decoder", "Parts of the model", "encoder_decoder.csv", append([]report.Column{textCol("part", "Part"), countCol("passes", "Passes"), meanCol("total", "Total", "total_ms"), ratioCol("share", "Share", "pct_of_time")}, sampleCols()...)...),
+	},
+	Run: encoderDecoder,
+})
+
+func encoderDecoder(in *Input, out *Output) {
+	const name, summary = "encoder_decoder_timing.csv", "encoder_decoder_summary.json"
+	d := in.Evidence.Session
+	sums := map[string]float64{}
+	for c, s := range d.Components {
+		sums[c] = s.Sum()
+	}
+	stated := len(sums) == 0
+	if stated {
+		for c, s := range d.Summaries.Components {
+			sums[c] = s.Sum
+		}
+	}
+	if d.ModelType != "" && d.ModelType != "unknown" {
+		out.Note("The session takes the model for " + map[string]string{"encoder_decoder": "an encoder and a decoder", "decoder_only": "a decoder alone"}[d.ModelType] + ".")
+	}
+	if len(sums) == 0 {
+		out.sessionLacks(d, name, summary)
+		return
+	}
+	if stated {
+		out.Status(report.Partial, "the session has only "+summary+": counts and means")
+		out.Note("A summary states means: the value of `encdec.time` is the mean here.")
+	}
+	t := out.Table("encoder_decoder")
+	for _, c := range []string{"encoder", "decoder", "cross_attention", "other"} {
+		sum, ok := sums[c]
+		if !ok {
+			continue
+		}
+		share := stat.Ratio(sum, sums["encoder"]+sums["decoder"])
+		l := Labels("component", c)
+		row := []report.Cell{report.S(c)}
+		if s := d.Components[c]; s != nil {
+			out.fromSession(s.N(), name, "component", "duration_ms")
+			out.distribution("encdec.time", l, s)
+			row = append(append(row, report.I(s.N()), report.F(sum), cell(share)), sampleCells(s)...)
+		} else {
+			s := d.Summaries.Components[c]
+			out.fromSession(s.N, summary, "count", "total_ms")
+			out.Metric("encdec.time", l, s.Mean())
+			row = append(row, report.I(s.N), report.F(sum), cell(share), cell(s.Mean()), report.Null, report.Null, report.Null, report.Null)
+		}
+		out.Float("encdec.total_time", l, sum)
+		out.Metric("encdec.share", l, share)
+		t.Row(row...)
+	}
+	t.Add()
+	out.filesTogether(d, name)
+}

@@ -1,0 +1,392 @@
+package section
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/session"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var _ = register(Section{
+	ID: "moe", Title: "Mixture of experts", Rank: 335,
+	Evidence:   []file.Kind{file.Session},
+	Derivation: "The session's tables of expert activations, pairs, routing weights and imbalance, by layer. How many experts a layer has comes from moe_summary.json: the tables list those that were chosen only. An expert that no token chose counts with 0 activations.",
+	Metrics: []report.MetricDef{
+		def("moe.layers", report.Count, report.None, report.Exact, "layers with experts", ""),
+		def("moe.experts", report.Count, report.None, report.Exact, "experts of the layer, of all layers; unknown where no file states it", "", "layer"),
+		def("moe.activations", report.Count, report.None, report.Noisy, "times that the router chose an expert of the layer", "", "layer"),
+		def("moe.coverage", report.Ratio, report.Higher, report.Noisy, "share of the experts that some token chose; unknown where it is not known how many there are", "", "layer"),
+		def("moe.dead_experts", report.Count, report.Lower, report.Noisy, "experts that no token chose", "", "layer"),
+		def("moe.load_balance", report.Count, report.Lower, report.Noisy, "activations of the busiest expert over those of the least busy one, of the worst layer where unlabelled; unknown where an expert is dead, or may be: it would be infinite", "", "layer"),
+		def("moe.peak_to_mean", report.Count, report.Lower, report.Noisy, "activations of the busiest expert over the mean of all experts, dead ones included, of the worst layer where unlabelled: how much longer the layer takes, with an expert per GPU, than if load were even", "", "layer"),
+		def("moe.top_decile_share", report.Ratio, report.Lower, report.Noisy, "share of the activations that the busiest tenth of the experts takes, of the worst layer where unlabelled", "", "layer"),
+		def("moe.imbalance", report.Count, report.Lower, report.Noisy, "mean over batches of the activations of the busiest expert over those of the least busy chosen one; the summary is over batches", "", "layer"),
+		def("moe.batch_spread", report.Count, report.Lower, report.Noisy, "mean over batches of the standard deviation of activations over the chosen experts; the summary is over batches", "layer"),
+		def("moe.coselection_share", report.Ratio, report.None, report.Noisy, "share of the layer's pairs of experts chosen together that is the most frequent pair", "layer"),
+		def("moe.routing_weight", report.Ratio, report.None, report.Noisy, "mean routing weight of a chosen expert; the summary is over samples", "", "layer"),
+		def("moe.routing_top_weight", report.Ratio, report.None, report.Noisy, "mean of the largest routing weight of a token: how sure the router is; the summary is over sampled tokens", "", "layer"),
+	},
+	Tables: []report.Table{
+		table("moe_layers", "Layers, the least balanced first", "moe_layers.csv", idCol("layer", "Layer"), countCol("experts", "Experts"), countCol("top_k", "Per token"), countCol("activations", "Activations"),
+			ratioCol("coverage", "Chosen", "coverage_pct"), countCol("dead", "Dead"), rateCol("peak_to_mean", "Busiest / mean", ""), rateCol("load_balance", "Busiest / least", ""),
+			ratioCol("top_share", "Busiest tenth", "top_decile_pct"), idCol("hottest", "Hottest expert"), ratioCol("hottest_share", "Its share", "hottest_pct"),
+			rateCol("imbalance", "Imbalance by batch, mean", ""), wide(rateCol("imbalance_p90", "p90", "")), wide(rateCol("top_weight", "Top weight, mean", ""))),
+		table("moe_hottest", "Hottest experts", "moe_hottest.csv", idCol("layer", "Layer"), idCol("expert", "Expert"), countCol("activations", "Activations"), ratioCol("share", "Of the layer", "pct_of_layer"), rateCol("to_mean", "Over the mean", "")),
+		table("moe_pairs", "Experts chosen together", "moe_pairs.csv", idCol("layer", "Layer"), idCol("expert_a", "Expert"), idCol("expert_b", "Expert"), countCol("pairs", "Times"), ratioCol("share", "Of the layer's pairs", "pct_of_layer"),
+			rateCol("lift", "Over chance", "")),
+		table("moe_experts", "Activations by expert", "moe_experts.csv", idCol("layer", "Layer"), idCol("expert", "Expert"), countCol("activations", "Activations"), ratioCol("share", "Of the layer", "pct_of_layer")),
+	},
+	Run: moe,
+})
+
+// When experts are a finding: profilemate's bound of the balance, and the busiest expert over the mean.
+const (
+	moeUneven   = 2.0
+	moeVeryHot  = 4.0
+	moeDeadHigh = 0.25 // of the experts
+)
+
+// moeLayer is a layer with what is computed of it.
+type moeLayer struct {
+	*session.Layer
+	session.Load
+	known        bool     // Load is
+	experts      int64    // 0: not known
+	coverage     *float64 // of experts
+	balance      *float64
+	peak         *float64 // to mean
+	decile       *float64
+	hottest      int // expert, -1 where only a summary is there
+	hottestCount int64
+}
+
+func (l *moeLayer) label() report.Labels { return Labels("layer", strconv.Itoa(l.Index)) }
+
+func moe(in *Input, out *Output) {
+	const activations, summary = "moe_expert_activations.csv", "moe_summary.json"
+	d := in.Evidence.Session
+	m := &d.MoE
+	if len(m.Layers) == 0 && len(m.Pairs) == 0 {
+		out.sessionLacks(d, activations, "moe_load_imbalance.csv", "moe_expert_coselection.csv", "moe_routing_weights_hist.csv", summary)
+		return
+	}
+	layers := make([]moeLayer, len(m.Layers))
+	for i, l := range m.Layers {
+		layers[i] = loadOf(l)
+	}
+	out.fromSession(d.Rows[activations]+d.Rows[summary], activations, "layer_idx", "expert_id", "activation_count", summary)
+	out.Int("moe.layers", nil, int64(len(layers)))
+	moeTotals(out, layers)
+	moeBatches(d, out, layers)
+	moeLayersTable(in, out, layers)
+	moeHottest(in, out, layers)
+	moePairs(in, out, layers)
+	moeMap(out, layers)
+	out.filesTogether(d, activations)
+	moeFindings(out, layers)
+}
+
+func loadOf(l *session.Layer) moeLayer {
+	x := moeLayer{Layer: l, experts: l.Experts(), hottest: -1}
+	if x.Load, x.known = l.Load(); !x.known {
+		return x
+	}
+	if x.Dead != nil {
+		x.coverage = stat.Ratio(x.Hit, x.experts)
+		x.peak = stat.Ratio(float64(x.Busiest)*float64(x.experts), float64(x.Total))
+	}
+	if x.Least != nil {
+		x.balance = stat.Ratio(x.Busiest, *x.Least) // nil where an expert is dead
+	}
+	if l.Counted == 0 {
+		return x
+	}
+	x.hottest, x.hottestCount = 0, 0
+	for e, n := range l.Hits {
+		if n > x.hottestCount {
+			x.hottest, x.hottestCount = e, n
+		}
+	}
+	if x.experts >= 10 {
+		sorted := slices.Clone(l.Hits)
+		slices.SortFunc(sorted, func(a, b int64) int { return cmp.Compare(b, a) })
+		var top int64
+		for _, n := range sorted[:min(int(x.experts/10), len(sorted))] {
+			top += n
+		}
+		x.decile = stat.Ratio(top, x.Total)
+	}
+	return x
+}
+
+// moeTotals emits what stands on whole layers.
+func moeTotals(out *Output, layers []moeLayer) {
+	var experts, hit, dead, total int64
+	knowsAll, evenAll := len(layers) > 0, len(layers) > 0
+	var worst, peak, decile *float64
+	highest := func(a **float64, b *float64) {
+		if b != nil && (*a == nil || *b > **a) {
+			*a = b
+		}
+	}
+	for i := range layers {
+		l := &layers[i]
+		if !l.known {
+			continue
+		}
+		if out.Int("moe.activations", l.label(), l.Total); l.experts > 0 {
+			out.Int("moe.experts", l.label(), l.experts)
+		}
+		out.Metric("moe.coverage", l.label(), l.coverage)
+		out.Metric("moe.dead_experts", l.label(), floatOf(l.Dead))
+		out.Metric("moe.load_balance", l.label(), l.balance)
+		out.Metric("moe.peak_to_mean", l.label(), l.peak)
+		if l.decile != nil {
+			out.Metric("moe.top_decile_share", l.label(), l.decile)
+		}
+		total += l.Total
+		if l.Dead == nil {
+			knowsAll = false
+		} else {
+			experts, hit, dead = experts+l.experts, hit+l.Hit, dead+*l.Dead
+		}
+		evenAll = evenAll && l.balance != nil
+		highest(&worst, l.balance)
+		highest(&peak, l.peak)
+		highest(&decile, l.decile)
+	}
+	if total == 0 {
+		out.Status(report.Partial, "the session has no activations by expert")
+		return
+	}
+	out.Int("moe.activations", nil, total)
+	if !knowsAll {
+		out.Warn("moe_experts_unknown", "How many experts a layer has is not known for every layer, since moe_summary.json is missing or says something else than the tables. Experts that no token chose are not in the tables: coverage and balance of these layers are unknown.")
+		out.Metric("moe.coverage", nil, nil)
+		out.Metric("moe.dead_experts", nil, nil)
+		out.Metric("moe.load_balance", nil, nil)
+		return
+	}
+	out.Int("moe.experts", nil, experts)
+	out.Metric("moe.coverage", nil, stat.Ratio(hit, experts))
+	out.Int("moe.dead_experts", nil, dead)
+	if !evenAll {
+		worst = nil
+	}
+	out.Metric("moe.load_balance", nil, worst)
+	out.Metric("moe.peak_to_mean", nil, peak)
+	if decile != nil {
+		out.Metric("moe.top_decile_share", nil, decile)
+	}
+}
+
+// moeBatches emits what was sampled by batch and by token.
+func moeBatches(d *session.Data, out *Output, layers []moeLayer) {
+	const imbalance, weights = "moe_load_imbalance.csv", "moe_routing_weights_hist.csv"
+	m := &d.MoE
+	emit := func(id, file, column string, labels report.Labels, s *session.Sample) {
+		out.fromSession(s.N(), file, "layer_idx", column)
+		out.meanOf(id, labels, s)
+	}
+	emit("moe.imbalance", imbalance, "max_min_ratio", nil, &m.Imbalance)
+	emit("moe.routing_weight", weights, "weight", nil, &m.Weight)
+	emit("moe.routing_top_weight", weights, "weight", nil, &m.TopWeight)
+	for i := range layers {
+		l := &layers[i]
+		emit("moe.imbalance", imbalance, "max_min_ratio", l.label(), &l.Imbalance)
+		emit("moe.batch_spread", imbalance, "std_dev", l.label(), &l.Spread)
+		emit("moe.routing_weight", weights, "weight", l.label(), &l.Weight)
+		emit("moe.routing_top_weight", weights, "weight", l.label(), &l.TopWeight)
+	}
+	if m.Imbalance.N() > 0 {
+		out.Note("Imbalance by batch is over the experts that the batch chose: one that it did not choose is not in it. Batches of one kind of expert count are left out by profilemate.")
+		out.lines("moe_imbalance", "Imbalance of expert load by batch, over time", report.Count, overTime("busiest over least busy", &m.OverTime))
+	}
+}
+
+// moeLayersTable lists the layers, the least balanced first.
+func moeLayersTable(in *Input, out *Output, layers []moeLayer) {
+	list := slices.Clone(layers)
+	key := func(v *float64) float64 {
+		if v == nil {
+			return -1
+		}
+		return *v
+	}
+	slices.SortStableFunc(list, func(a, b moeLayer) int {
+		return cmp.Or(cmp.Compare(key(b.peak), key(a.peak)), cmp.Compare(key(b.Imbalance.Mean()), key(a.Imbalance.Mean())))
+	})
+	t := out.Table("moe_layers")
+	for i := range list {
+		l := &list[i]
+		row := make([]report.Cell, len(t.t.Columns))
+		row[0] = report.I(int64(l.Index))
+		if l.experts > 0 {
+			row[1] = report.I(l.experts)
+		}
+		if l.TopK > 0 {
+			row[2] = report.I(l.TopK)
+		}
+		if l.known {
+			row[3], row[4], row[6], row[7], row[8] = report.I(l.Total), cell(l.coverage), cell(l.peak), cell(l.balance), cell(l.decile)
+			row[5] = cell(floatOf(l.Dead))
+		}
+		if l.Dead != nil {
+			row[5] = report.I(*l.Dead)
+		}
+		if l.hottest >= 0 {
+			row[9], row[10] = report.I(int64(l.hottest)), cell(stat.Ratio(l.hottestCount, l.Total))
+		}
+		if s := l.Imbalance.Summary(); s != nil {
+			row[11], row[12] = report.F(s.Mean), report.F(s.P90)
+		}
+		row[13] = cell(l.TopWeight.Mean())
+		t.Row(row...)
+	}
+	t.Cut(max(in.Options.Top, 128), "activations", "dead").Add()
+}
+
+// moeHottest ranks the experts by their share of their layer, and lists all of them in a file.
+func moeHottest(in *Input, out *Output, layers []moeLayer) {
+	type expert struct {
+		layer, expert int
+		n             int64
+		share         float64
+		toMean        *float64
+	}
+	var list []expert
+	all := out.Table("moe_experts")
+	rows := 0
+	for i := range layers {
+		l := &layers[i]
+		for e, n := range l.Hits {
+			share := stat.Ratio(n, l.Total)
+			if share == nil {
+				continue
+			}
+			if rows++; rows <= maxDetailRows*10 {
+				all.Row(report.I(int64(l.Index)), report.I(int64(e)), report.I(n), report.F(*share))
+			}
+			var toMean *float64
+			if l.experts > 0 {
+				toMean = stat.Ratio(float64(n)*float64(l.experts), float64(l.Total))
+			}
+			list = append(list, expert{l.Index, e, n, *share, toMean})
+		}
+	}
+	all.t.TotalRows = int64(rows)
+	all.Attach()
+	slices.SortStableFunc(list, func(a, b expert) int { return cmp.Compare(b.share, a.share) })
+	t := out.Table("moe_hottest")
+	for _, e := range list {
+		t.Row(report.I(int64(e.layer)), report.I(int64(e.expert)), report.I(e.n), report.F(e.share), cell(e.toMean))
+		if t.Len() > in.Options.Top {
+			break
+		}
+	}
+	if len(t.t.Rows) > in.Options.Top {
+		t.t.Rows = t.t.Rows[:in.Options.Top]
+	}
+	t.t.TotalRows = int64(len(list))
+	t.Add()
+}
+
+// maxPairRows is how many pairs of experts are listed, in all.
+const maxPairRows = 50
+
+// moePairs ranks the pairs of experts by how often they are chosen together. What chance would give, were experts chosen
+// independently with the layer's own activations: pairs × 2 p q.
+func moePairs(in *Input, out *Output, layers []moeLayer) {
+	pairs := in.Evidence.Session.MoE.Pairs
+	if len(pairs) == 0 {
+		return
+	}
+	byIndex := map[int]*moeLayer{}
+	for i := range layers {
+		byIndex[layers[i].Index] = &layers[i]
+	}
+	type ranked struct {
+		session.Pair
+		share float64
+	}
+	var best []ranked
+	keep := func() {
+		slices.SortStableFunc(best, func(a, b ranked) int { return cmp.Compare(b.Count, a.Count) })
+		best = best[:min(len(best), maxPairRows)]
+	}
+	for lo := 0; lo < len(pairs); {
+		hi, top, sum := lo, lo, int64(0)
+		for ; hi < len(pairs) && pairs[hi].Layer == pairs[lo].Layer; hi++ {
+			sum += pairs[hi].Count
+			if pairs[hi].Count > pairs[top].Count {
+				top = hi
+			}
+		}
+		if sum > 0 {
+			out.fromSession(int64(hi-lo), "moe_expert_coselection.csv", "layer_idx", "expert_id_1", "expert_id_2", "coselection_count")
+			out.Metric("moe.coselection_share", Labels("layer", strconv.Itoa(int(pairs[lo].Layer))), stat.Ratio(pairs[top].Count, sum))
+			for _, p := range pairs[lo:hi] {
+				if best = append(best, ranked{p, float64(p.Count) / float64(sum)}); len(best) >= 20*maxPairRows {
+					keep()
+				}
+			}
+		}
+		lo = hi
+	}
+	keep()
+	t := out.Table("moe_pairs")
+	for _, p := range best {
+		lift := report.Null
+		if l := byIndex[int(p.Layer)]; l != nil && l.Total > 0 && int(p.B) < len(l.Hits) && p.A != p.B {
+			chance := 2 * float64(l.Hits[p.A]) / float64(l.Total) * float64(l.Hits[p.B]) / float64(l.Total)
+			lift = cell(stat.Ratio(p.share, chance))
+		}
+		t.Row(report.I(int64(p.Layer)), report.I(int64(p.A)), report.I(int64(p.B)), report.I(p.Count), report.F(p.share), lift)
+	}
+	t.t.TotalRows = int64(len(pairs))
+	t.Add()
+	out.Note("profilemate counts neighbours in the router's ranking as chosen together: with more than two experts a token, not every pair. Over chance is the pair's share over what it would be if experts were chosen independently.")
+}
+
+func moeFindings(out *Output, layers []moeLayer) {
+	var dead, experts int64
+	hot := -1
+	for i := range layers {
+		l := &layers[i]
+		if l.Dead != nil {
+			dead, experts = dead+*l.Dead, experts+l.experts
+		}
+		if l.peak != nil && (hot < 0 || *l.peak > *layers[hot].peak) {
+			hot = i
+		}
+	}
+	if dead > 0 {
+		severity := report.Low
+		if float64(dead) >= moeDeadHigh*float64(experts) {
+			severity = report.Medium
+		}
+		evidence := []report.MetricRef{}
+		for i := range layers {
+			if l := &layers[i]; l.Dead != nil && *l.Dead > 0 && len(evidence) < 3 {
+				evidence = append(evidence, report.MetricRef{ID: "moe.dead_experts", Labels: l.label()}, report.MetricRef{ID: "moe.coverage", Labels: l.label()})
+			}
+		}
+		out.Find("dead_experts", severity, "Some experts are never chosen", evidence,
+			"Measure with more and more varied requests first: few tokens reach few experts.",
+			"Experts that stay dead hold memory for nothing. Expert parallelism places them like all others, so that their GPU has less to do.")
+	}
+	if hot >= 0 && *layers[hot].peak > moeUneven {
+		l := &layers[hot]
+		severity := report.Medium
+		if *l.peak > moeVeryHot {
+			severity = report.High
+		}
+		out.Find("experts_uneven", severity, "Expert load is uneven", []report.MetricRef{{ID: "moe.peak_to_mean", Labels: l.label()}, {ID: "moe.activations", Labels: l.label()}},
+			"With expert parallelism a layer waits for its busiest expert: balance them (vLLM: --enable-eplb, with redundant experts), and watch the balancedness that it logs.",
+			"FLOPs are the same however tokens spread, so that metrics of utilisation computed from a model's dimensions do not show this.")
+	}
+}
