@@ -11,6 +11,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/present"
 	"github.com/nsys-llm/explain/analyze/report/render"
 )
 
@@ -41,6 +42,9 @@ func folder(res *analyze.Result) []file {
 	}
 	if hasSection(res.Report, "ncu") {
 		files = append(files, file{"ncu_summary.json", func(w io.Writer) error { return writeNCUSummary(w, res.Details) }})
+	}
+	if present.HasRegions(res.Report) {
+		files = append(files, voice("ncu/regions/report.json", writeRegionsJSON), voice("ncu/regions/report.md", writeRegions))
 	}
 	table := func(t *report.Table) {
 		if t.File != "" {

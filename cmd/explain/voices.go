@@ -34,6 +34,19 @@ func writeStakeholder(w io.Writer, r *report.Report) error {
 	return render.Markdown(w, present.StakeholderMD(r), render.MarkdownOptions{})
 }
 
+func writeRegions(w io.Writer, r *report.Report) error {
+	return render.Markdown(w, present.RegionsMD(r), render.MarkdownOptions{})
+}
+
+func writeRegionsJSON(w io.Writer, r *report.Report) error {
+	b, err := present.RegionsJSON(r)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b)
+	return err
+}
+
 func writeSummary(w io.Writer, r *report.Report) error {
 	b, err := present.SummaryJSON(r)
 	if err != nil {

@@ -16,7 +16,7 @@ var _ = register(Section{
 		def("forward.total_time", report.Nanoseconds, report.None, report.Noisy, "forward passes added up", "", "phase"),
 		def("forward.count", report.Count, report.None, report.Noisy, "forward passes", "", "phase"),
 		def("forward.tokens", report.Count, report.None, report.Noisy, "tokens that forward passes computed", "", "phase"),
-		def("forward.throughput", report.PerSecond, report.Higher, report.Noisy, "tokens per second of forward time", "", "phase"),
+		def("forward.token_rate", report.PerSecond, report.Higher, report.Noisy, "tokens per second of forward time", "", "phase"),
 		def("forward.time_share", report.Ratio, report.None, report.Noisy, "share of the forward time spent in the phase", "phase"),
 	},
 	Tables: []report.Table{
@@ -54,7 +54,7 @@ func forwardPass(in *Input, out *Output) {
 		out.Int("forward.count", labels, n)
 		out.Int("forward.tokens", labels, f.Tokens)
 		rate := stat.Ratio(float64(f.Tokens)*1e9, f.Time.Sum())
-		out.Metric("forward.throughput", labels, rate)
+		out.Metric("forward.token_rate", labels, rate)
 		return rate
 	}
 	emit(nil, all)

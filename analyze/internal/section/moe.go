@@ -203,7 +203,7 @@ func moeBatches(d *session.Data, out *Output, layers []moeLayer) {
 		emit("moe.routing_top_weight", weights, "weight", l.label(), &l.TopWeight)
 	}
 	if m.Imbalance.N() > 0 {
-		out.Note("Imbalance by batch is over the experts that the batch chose: one that it did not choose is not in it. Batches of one kind of expert count are left out by profilemate.")
+		out.Note("Imbalance by batch is over the experts that the batch chose: one that it did not choose is not in it, nor is a batch that chose a single expert.")
 		out.lines("moe_imbalance", "Imbalance of expert load by batch, over time", report.Count, overTime("busiest over least busy", &m.OverTime))
 	}
 }

@@ -281,6 +281,7 @@ var folded = map[string]map[string]bool{
 	"launches":  {"launches_by_pid": true, "tiny_kernels": true, "cuda_api": true},
 	"activity":  {"activity": true},
 	"unit":      {"unit_api": true, "units": true},
+	"regions":   {"regions": true, "region_kernels": true},
 }
 
 // section is one section of the page.

@@ -128,8 +128,8 @@ func eachRow(ctx context.Context, in *file.Input, f *form, take func(r *row) boo
 	if err != nil {
 		return end, err
 	}
-	names := split(nil, bytes.TrimPrefix(header, []byte("\xef\xbb\xbf")))
-	header = bytes.Clone(header)
+	header = bytes.Clone(bytes.TrimPrefix(header, []byte("\xef\xbb\xbf")))
+	names := split(nil, bytes.Clone(header))
 	r := row{at: f.places(names)}
 	width := len(names)
 	for n := 0; ; n++ {

@@ -361,7 +361,7 @@ func (d *Data) takeMoESummary(top map[string]json.RawMessage) (understood bool) 
 		if sane(s.TopK) {
 			l.TopK = int64(*s.TopK)
 		}
-		if sane(s.Total) && sane(s.Hit) && sane(s.Min) && sane(s.Max) && *s.Total <= maxCount && *s.Hit <= maxExperts && *s.Max <= maxCount {
+		if sane(s.Total) && sane(s.Hit) && sane(s.Min) && sane(s.Max) && *s.Total <= maxCount && *s.Hit <= maxExperts && *s.Min <= *s.Max && *s.Max <= *s.Total {
 			l.summary = append(l.summary, layerSummary{int64(*s.Total), int64(*s.Hit), int64(*s.Min), int64(*s.Max)})
 		}
 	}

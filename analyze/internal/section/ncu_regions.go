@@ -1,0 +1,45 @@
+package section
+
+import (
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var _ = register(Section{
+	ID: "ncu_regions", Title: "Regions profiled with Nsight Compute", Rank: 410,
+	Evidence:   []file.Kind{file.PerfOpt},
+	Derivation: "Regions of llm-perf-opt's ncu/regions/report.json. Names that are not made of plain words are numbered.",
+	Metrics: []report.MetricDef{
+		def("ncu_region.kernels", report.Count, report.None, report.Exact, "kernels profiled inside the region", "region"),
+		def("ncu_region.time", report.Nanoseconds, report.Lower, report.Noisy, "their durations added up, if the file is right about its unit", "region"),
+	},
+	Tables: []report.Table{
+		table("ncu_regions", "Regions", "ncu_regions.csv", nameCol("region", "Region"), nameCol("parent", "Inside"), idCol("depth", "Depth"), countCol("kernels", "Kernels"), meanCol("time", "Time as stated", "total_ms")),
+	},
+	Run: ncuRegions,
+})
+
+const maxRegionMetrics = 200
+
+func ncuRegions(in *Input, out *Output) {
+	list := in.Evidence.PerfOpt.Regions
+	if len(list) == 0 {
+		out.Status(report.Unavailable, "the evidence has no list of regions (ncu/regions/report.json)")
+		return
+	}
+	t := out.Table("ncu_regions")
+	seen := map[string]bool{}
+	out.FromEvidence(file.PerfOpt, len(list), "ncu/regions/report.json", "name", "total_ms", "kernel_count")
+	for _, r := range list {
+		t.Row(report.S(r.Name), optionalCell(r.Parent), report.I(r.Depth), report.I(r.Kernels), report.F(r.Time))
+		if seen[r.Name] || len(seen) >= maxRegionMetrics {
+			continue
+		}
+		seen[r.Name] = true
+		l := Labels("region", r.Name)
+		out.Int("ncu_region.kernels", l, r.Kernels)
+		out.Float("ncu_region.time", l, r.Time)
+	}
+	t.Cut(in.Options.Top, "kernels", "time").Add()
+	out.Note("llm-perf-opt adds durations up whatever their unit is: they are right only where Nsight Compute printed milliseconds.")
+}

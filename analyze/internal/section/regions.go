@@ -1,0 +1,291 @@
+package section
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var _ = register(Section{
+	ID: "regions", Title: "Regions", Rank: 145,
+	Needs:      []trace.Role{trace.RoleNVTX},
+	Derivation: "NVTX ranges as nested regions: each with the ranges that usually enclose it, the GPU time and the kernels launched inside it at any depth, once however often its name is on the stack, and the kernels that take most of it. A region named A::B is inside A.",
+	Metrics: []report.MetricDef{
+		def("region.count", report.Count, report.None, report.Exact, "names of NVTX ranges with GPU work launched inside", ""),
+	},
+	Tables: []report.Table{
+		table("regions", "Regions", "regions.csv", nameCol("region", "Region"), nameCol("parent", "Inside"), idCol("depth", "Depth"), idCol("pid", "PID"), idCol("device_id", "GPU"),
+			nsCol("total", "GPU time", "total_ms"), ratioCol("share", "Share", "pct_of_kernel_time"), countCsv("kernels", "Kernels", "kernel_count")),
+		table("region_kernels", "Kernels by region", "region_kernels.csv", nameCol("region", "Region"), nameCol("kernel", "Kernel"), nsCol("total", "GPU time", "total_ms"), ratioCol("share", "Of the region", "pct_of_region"), countCol("count", "Calls")),
+	},
+	Run: regions,
+})
+
+// Bounds of the region report.
+const (
+	maxRegions       = 200
+	maxRegionBytes   = 48 << 10 // of names in the table of kernels and of regions together
+	maxRegionLists   = 30       // regions with a list of kernels
+	maxRegionKernels = 5        // of each
+	maxRegionDepth   = 64       // ranges outward of a kernel that are looked at
+	wholeGraph       = "(CUDA graphs traced as a whole)"
+)
+
+// regionNode is a range name inside the names around it.
+type regionNode struct {
+	parent, name int32 // index of the node around it or -1; index of the name
+	only
+}
+
+// only is the one device and process behind some work, or that there are several.
+type only struct {
+	any, devices, procs bool // some work; several devices; several processes
+	device, proc        int32
+}
+
+func (o *only) add(device, proc int32) {
+	if !o.any {
+		*o = only{any: true, device: device, proc: proc}
+		return
+	}
+	o.devices, o.procs = o.devices || device != o.device, o.procs || proc != o.proc
+}
+
+func (o *only) merge(b *only) {
+	if b.any {
+		o.add(b.device, b.proc)
+		o.devices, o.procs = o.devices || b.devices, o.procs || b.procs
+	}
+}
+
+// work is GPU time and how many kernels it is.
+type regionWork struct{ time, count int64 }
+
+// region is what is known of one name.
+type region struct {
+	name int32
+	regionWork
+	only
+	kernels map[int32]*regionWork // by name of the kernel, -1 for whole graphs
+	around  map[int32]int64       // GPU time by the name around it, -1 for none
+	parent  int32
+	depth   int64
+}
+
+func regions(in *Input, out *Output) {
+	if ok, why := in.attributesKernels(); !ok {
+		out.Status(report.Unavailable, why)
+		return
+	}
+	names := nameRanges(&in.Trace.Ranges)
+	list := in.regionTree(names)
+	in.fromAttribution(out, in.NVTX.AttributedCount)
+	out.Int("region.count", nil, int64(len(list)))
+	if len(list) == 0 {
+		out.Status(report.NotApplicable, "no GPU work was launched inside an NVTX range")
+		return
+	}
+	t, k := out.Table("regions"), out.Table("region_kernels")
+	text := func(name int32) report.Cell {
+		if name < 0 {
+			return report.Null
+		}
+		return report.S(names.texts[name])
+	}
+	bytes := 0
+	for i := range list {
+		r := &list[i]
+		if bytes += len(names.texts[r.name]); i >= maxRegions || bytes > maxRegionBytes {
+			break
+		}
+		pid, device := report.Null, report.Null
+		if !r.procs {
+			pid = in.pidCell(r.proc)
+		}
+		if !r.devices {
+			device = report.I(int64(r.device))
+		}
+		t.Row(text(r.name), text(r.parent), report.I(r.depth), pid, device, report.I(r.time), cell(stat.Ratio(r.time, in.NVTX.Total)), report.I(r.count))
+		if i < maxRegionLists {
+			in.regionKernels(k, names.texts[r.name], r)
+		}
+	}
+	t.t.TotalRows = int64(len(list))
+	t.Add()
+	k.Add()
+}
+
+// regionTree gathers the kernels of the window by region, the regions with most GPU time first.
+func (in *Input) regionTree(names *rangeNames) []region {
+	r := &in.Trace.Ranges
+	nodes := newNumbering[[2]int32]() // parent and name
+	nodeOf := make([]int32, r.Len())
+	for i := range nodeOf {
+		nodeOf[i] = -1
+	}
+	var find func(i int32) int32
+	find = func(i int32) int32 {
+		if nodeOf[i] >= 0 {
+			return nodeOf[i]
+		}
+		parent := int32(-1)
+		if p := in.enclosing(i); p != trace.None {
+			parent = find(p)
+		}
+		nodeOf[i] = nodes.of([2]int32{parent, names.of[r.Name(int(i))]})
+		return nodeOf[i]
+	}
+	for i := range nodeOf {
+		find(int32(i))
+	}
+	tree := make([]regionNode, len(nodes.keys))
+	for i, key := range nodes.keys {
+		tree[i] = regionNode{parent: key[0], name: key[1]}
+	}
+	cells := newNumbering[[2]int32]() // node and kernel
+	var works []regionWork
+	gather := func(w *trace.Work, ranges []int32, kernel func(i int) int32) {
+		lo, hi := w.Starting(in.Span.Start, in.Span.End)
+		for i := lo; i < hi; i++ {
+			if ranges[i] == trace.None {
+				continue
+			}
+			node := nodeOf[ranges[i]]
+			c := cells.of([2]int32{node, kernel(i)})
+			if int(c) == len(works) {
+				works = append(works, regionWork{})
+			}
+			works[c].time += w.Dur(i)
+			works[c].count++
+			tree[node].add(w.Device(i), w.Proc(i))
+		}
+	}
+	gather(&in.Trace.Kernels.Work, in.NVTX.KernelRange, func(i int) int32 { return in.Trace.Kernels.Name(i) })
+	gather(&in.Trace.Graphs.Work, in.NVTX.GraphRange, func(int) int32 { return -1 })
+	return in.spread(names, tree, cells.keys, works)
+}
+
+// enclosing is the nearest range outward that is open for the whole of range i, or trace.None: one that was open when it
+// started and ended before it is not around it.
+func (in *Input) enclosing(i int32) int32 {
+	r := &in.Trace.Ranges
+	p := in.Stacks.Parent[i]
+	for n := 0; p != trace.None && n < maxRegionDepth; n++ {
+		if r.End(int(p)) >= r.End(int(i)) {
+			return p
+		}
+		p = in.Stacks.Parent[p]
+	}
+	return trace.None
+}
+
+// spread gives the work of each node to the names on its path, each once.
+func (in *Input) spread(names *rangeNames, tree []regionNode, cells [][2]int32, works []regionWork) []region {
+	byName := map[int32]*region{}
+	path := make([]int32, 0, maxRegionDepth)
+	for c, key := range cells {
+		path = path[:0]
+		for n := key[0]; n >= 0 && len(path) < maxRegionDepth; n = tree[n].parent {
+			if !slices.Contains(path, tree[n].name) {
+				path = append(path, tree[n].name)
+			}
+		}
+		for i, name := range path {
+			r := byName[name]
+			if r == nil {
+				r = &region{name: name, kernels: map[int32]*regionWork{}, around: map[int32]int64{}, parent: -1}
+				byName[name] = r
+			}
+			k := r.kernels[key[1]]
+			if k == nil {
+				k = &regionWork{}
+				r.kernels[key[1]] = k
+			}
+			k.time, k.count = k.time+works[c].time, k.count+works[c].count
+			r.time, r.count = r.time+works[c].time, r.count+works[c].count
+			r.merge(&tree[key[0]].only)
+			around := int32(-1)
+			if i+1 < len(path) {
+				around = path[i+1]
+			}
+			r.around[around] += works[c].time
+		}
+	}
+	list := make([]region, 0, len(byName))
+	for _, r := range byName {
+		list = append(list, *r)
+	}
+	slices.SortFunc(list, func(a, b region) int {
+		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(b.count, a.count), cmp.Compare(names.texts[a.name], names.texts[b.name]))
+	})
+	nest(names, list)
+	return list
+}
+
+// nest finds the region around each: by name where it is called A::B and there is a region A, else the one around most of
+// its GPU time.
+func nest(names *rangeNames, list []region) {
+	at := make(map[string]int, len(list))
+	byName := make(map[int32]*region, len(list))
+	for i := range list {
+		at[names.texts[list[i].name]] = i
+		byName[list[i].name] = &list[i]
+	}
+	for i := range list {
+		r := &list[i]
+		if j := strings.LastIndex(names.texts[r.name], "::"); j > 0 {
+			if p, ok := at[names.texts[r.name][:j]]; ok {
+				r.parent = list[p].name
+				continue
+			}
+		}
+		most := int64(-1)
+		for name, time := range r.around {
+			if time > most || time == most && name < r.parent {
+				r.parent, most = name, time
+			}
+		}
+	}
+	for i := range list {
+		r := &list[i]
+		for p := r.parent; p >= 0; p = byName[p].parent {
+			if r.depth++; r.depth > maxRegionDepth { // A inside B inside A
+				r.parent, r.depth = -1, 0
+				break
+			}
+		}
+	}
+}
+
+// regionKernels adds the kernels that take most of a region to the table.
+func (in *Input) regionKernels(t *Table, name string, r *region) {
+	type entry struct {
+		name string
+		regionWork
+	}
+	byText := map[string]*entry{} // kernels that differ only in what a short name leaves out
+	for k, w := range r.kernels {
+		text := wholeGraph
+		if k >= 0 {
+			text = in.Kinds[k].Display
+		}
+		e := byText[text]
+		if e == nil {
+			e = &entry{name: text}
+			byText[text] = e
+		}
+		e.time, e.count = e.time+w.time, e.count+w.count
+	}
+	list := make([]*entry, 0, len(byText))
+	for _, e := range byText {
+		list = append(list, e)
+	}
+	slices.SortFunc(list, func(a, b *entry) int { return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(a.name, b.name)) })
+	for _, e := range list[:min(len(list), maxRegionKernels)] {
+		t.Row(report.S(name), report.S(e.name), report.I(e.time), cell(stat.Ratio(e.time, r.time)), report.I(e.count))
+	}
+}
