@@ -288,6 +288,7 @@ func (s *Set) Describe(r *report.Report) {
 	for _, d := range s.data() {
 		r.Warnings = append(r.Warnings, d.Warnings()...)
 	}
+	empty := map[file.Kind][]string{} // files that looked like something and gave nothing
 	for i, f := range s.Files {
 		t := f.Tally
 		r.Evidence = append(r.Evidence, report.EvidenceFile{
@@ -298,16 +299,25 @@ func (s *Set) Describe(r *report.Report) {
 			r.Evidence[len(r.Evidence)-1].Version = &t.Version
 		}
 		if t.Understood == 0 {
-			r.Warnings = append(r.Warnings, report.Warning{Code: "evidence_empty",
-				Text: fmt.Sprintf("%s looks like %s, and nothing could be taken from its %d records", f.Name, Title(s.Kinds[i]), t.Records)})
+			empty[s.Kinds[i]] = append(empty[s.Kinds[i]], fmt.Sprintf("%s (%d records)", f.Name, t.Records))
+		}
+	}
+	for _, src := range sources {
+		if names := empty[src.kind]; len(names) > 0 {
+			r.Warnings = append(r.Warnings, report.Warning{Code: "evidence_empty", Text: "Recognised as " + Title(src.kind) + ", and nothing could be taken from it: " + some(names)})
 		}
 	}
 	if len(s.Skipped) > 0 {
-		const most = 5
-		names := strings.Join(s.Skipped[:min(most, len(s.Skipped))], ", ")
-		if more := len(s.Skipped) - most; more > 0 {
-			names += fmt.Sprintf(" and %d more", more)
-		}
-		r.Warnings = append(r.Warnings, report.Warning{Code: "evidence_skipped", Text: "Of no kind that explain knows, and not read: " + names})
+		r.Warnings = append(r.Warnings, report.Warning{Code: "evidence_skipped", Text: "Of no kind that explain knows, and not read: " + some(s.Skipped)})
 	}
+}
+
+// some names up to five of the files.
+func some(names []string) string {
+	const most = 5
+	text := strings.Join(names[:min(most, len(names))], ", ")
+	if more := len(names) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }

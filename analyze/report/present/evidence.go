@@ -71,6 +71,11 @@ var keyEvidence = []struct{ id, label string }{
 	{"ncu.dram_ratio", "DRAM throughput, of peak"},
 	{"ncu.sm_ratio", "SM throughput, of peak"},
 	{"moe.coverage", "MoE experts used"},
+	{"forward.time", "Forward pass"},
+	{"forward.token_rate", "Tokens per second of forward time"},
+	{"batch.token_utilization", "Batch filled, tokens"},
+	{"kv.usage", "KV cache blocks in use"},
+	{"preemption.rate", "Preemptions per request"},
 }
 
 func (v *view) evidenceFacts() []fact {

@@ -157,10 +157,12 @@ func TestHostileCapture(t *testing.T) {
 		"https://example.com", "www.example.com", "#1", "GH-1", "</details>", "$x$", ":tada:", "\xff", "", " ", "*a* _b_ ~~c~~", "=1+1", "--flag", "`--flag`",
 	} {
 		r := valid(t, hostile(name))
+		r.Sections = append(r.Sections, report.Section{ID: "regions", Title: "Regions", Status: report.OK, Notes: []string{}, Charts: []report.Chart{}, Tables: []report.Table{{ID: "regions", TotalRows: 1,
+			Columns: []report.Column{{ID: "region", Kind: report.Name}, {ID: "parent", Kind: report.Name}}, Rows: [][]report.Cell{{report.S(name), report.S(name)}}}}})
 		if got := string(markdown(t, present.Full(r, present.FullOptions{Wide: true}))); !strings.Contains(got, render.Visible(name)) && !strings.Contains(got, `a\|b`) {
 			t.Errorf("%q is not on the page", name)
 		}
-		for what, d := range map[string]doc.Document{"full": present.Full(r, present.FullOptions{Wide: true}), "kernels": present.KernelsMD(r), "stakeholder": present.StakeholderMD(r)} {
+		for what, d := range map[string]doc.Document{"full": present.Full(r, present.FullOptions{Wide: true}), "kernels": present.KernelsMD(r), "stakeholder": present.StakeholderMD(r), "regions": present.RegionsMD(r)} {
 			source := markdown(t, d)
 			var page bytes.Buffer
 			md := goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithRendererOptions(html.WithUnsafe()))

@@ -31,8 +31,34 @@ func (r *row) text(column int) []byte {
 
 // num is a finite number.
 func (r *row) num(column int) (float64, bool) {
+	if v, ok := plain(r.text(column)); ok {
+		return v, true
+	}
 	v, err := strconv.ParseFloat(string(r.text(column)), 64)
 	return v, err == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
+}
+
+// plain reads digits with at most one point, up to fifteen of them: a whole number over a power of ten, both exact, so that
+// their quotient is the nearest float64. Nearly all fields are such numbers.
+func plain(s []byte) (float64, bool) {
+	if len(s) == 0 || len(s) > 15 {
+		return 0, false
+	}
+	n, scale, point := int64(0), 1.0, false
+	for _, c := range s {
+		switch {
+		case c >= '0' && c <= '9':
+			n = n*10 + int64(c-'0')
+			if point {
+				scale *= 10
+			}
+		case c == '.' && !point:
+			point = true
+		default:
+			return 0, false
+		}
+	}
+	return float64(n) / scale, len(s) > 1 || !point
 }
 
 // amount is a number that cannot be negative.
@@ -109,7 +135,7 @@ func (l *lines) next() ([]byte, error) {
 
 // ending says how a file ended.
 type ending struct {
-	cut     bool  // without the end of its last line
+	cut     bool  // without the end of its last row
 	broken  error // reading stopped there
 	tooLong bool  // some line was too long to look at
 }
@@ -132,6 +158,7 @@ func eachRow(ctx context.Context, in *file.Input, f *form, take func(r *row) boo
 	names := split(nil, bytes.Clone(header))
 	r := row{at: f.places(names)}
 	width := len(names)
+	short := false // the last row has too few fields
 	for n := 0; ; n++ {
 		if n%4096 == 0 && ctx.Err() != nil {
 			return end, ctx.Err()
@@ -144,6 +171,7 @@ func eachRow(ctx context.Context, in *file.Input, f *form, take func(r *row) boo
 			break
 		}
 		in.Tally.Records++
+		short = false
 		switch {
 		case line == nil:
 			end.tooLong = true
@@ -154,13 +182,13 @@ func eachRow(ctx context.Context, in *file.Input, f *form, take func(r *row) boo
 			continue
 		}
 		r.fields = split(r.fields[:0], line)
-		if len(r.fields) == width && take(&r) {
+		if short = len(r.fields) < width; len(r.fields) == width && take(&r) {
 			in.Tally.Understood++
 		} else {
 			in.Tally.Unknown++
 		}
 	}
-	end.cut = l.cut && in.Tally.Records > 0
+	end.cut = short || l.cut && in.Tally.Records > 0
 	return end, nil
 }
 

@@ -26,7 +26,7 @@ type Data struct {
 	Rows map[string]int64 // rows understood, by the name profilemate gives the file
 	Had  map[string]int   // files, likewise
 
-	cut, broken, long []string // files without the end of their last line, with damage, and with something too long
+	cut, broken, long []string // files without the end of their last row, with damage, and with something too long
 }
 
 // Is reports whether a file that starts with head, and is named name, is of this kind.
@@ -87,7 +87,7 @@ func (d *Data) Warnings() []report.Warning {
 	var list []report.Warning
 	warn := func(code, text string) { list = append(list, report.Warning{Code: code, Text: text}) }
 	if len(d.cut) > 0 {
-		warn("session_cut", "The last line of "+some(d.cut)+" has no end: the file was cut off, and its last row may be wrong.")
+		warn("session_cut", "The last row of "+some(d.cut)+" has no end: the file was cut off, and that row may be wrong or missing.")
 	}
 	if len(d.broken) > 0 {
 		warn("session_damaged", "The file is damaged, and was read up to there: "+some(d.broken)+".")
