@@ -39,7 +39,7 @@ func newDoc(w *world) *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				for _, s := range analyze.Sections() {
-					if _, err := fmt.Fprintf(w.Out, "%-12s %s\n", s.ID, s.Title); err != nil {
+					if _, err := fmt.Fprintf(w.Out, "%-18s %s\n", s.ID, s.Title); err != nil {
 						return err
 					}
 				}
