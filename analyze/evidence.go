@@ -31,6 +31,9 @@ func IsEvidence(path string) bool {
 	return err == nil && (info.IsDir() || evidence.Kind(path) != "")
 }
 
+// HoldsEvidence reports whether a folder holds evidence of some kind, which [Run] would analyse.
+func HoldsEvidence(dir string) bool { return evidence.Holds(dir) }
+
 // readEvidence reads what lies beside the trace in path. A path that is evidence itself is read with it, and the path
 // that is left is empty.
 func readEvidence(ctx context.Context, path string, opt *Options) (*evidence.Set, string, error) {

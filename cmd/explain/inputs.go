@@ -66,13 +66,16 @@ type input struct {
 	kind string
 }
 
-// findInput finds out what a path is. A folder is the report that explain --out wrote into it.
+// findInput finds out what a path is. A folder is the report that explain --out wrote into it, or one of evidence.
 func findInput(path string) (input, error) {
 	in := input{path: path, kind: traceInput}
 	info, err := os.Stat(path)
 	if err == nil && info.IsDir() {
 		in.path = filepath.Join(path, "report.json")
 		if _, err := os.Stat(in.path); err != nil {
+			if analyze.HoldsEvidence(path) {
+				return input{path: path, kind: traceInput}, nil
+			}
 			return in, fmt.Errorf("%s is a folder without report.json; name a trace, a report.json, or a folder that explain --out wrote", path)
 		}
 	}
@@ -119,6 +122,9 @@ func jsonKind(path string) (string, error) {
 		if _, ok := top[key]; ok {
 			return summaryInput, nil
 		}
+	}
+	if analyze.IsEvidence(path) {
+		return traceInput, nil
 	}
 	return "", fmt.Errorf("%s is neither a report of explain nor a summary.json of profilemate: it has no field \"schema\"", path)
 }

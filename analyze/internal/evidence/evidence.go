@@ -90,6 +90,24 @@ func Kind(path string) file.Kind {
 	return kind
 }
 
+// Holds reports whether a folder holds evidence of some kind.
+func Holds(dir string) bool {
+	found := errors.New("found")
+	count := 0
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil || d.IsDir() || !d.Type().IsRegular():
+			return nil
+		case count > maxFiles:
+			return fs.SkipAll
+		case Kind(path) != "":
+			return found
+		}
+		count++
+		return nil
+	}) == found
+}
+
 func kindOf(in *file.Input) (file.Kind, error) {
 	head, err := in.Head()
 	if err != nil {

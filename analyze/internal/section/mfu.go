@@ -126,12 +126,12 @@ func (u *modelRun) emit(out *Output, peak, bandwidth *float64) {
 		default:
 			note = "inside prefill"
 		}
-		out.FromEvidence(file.PerfOpt, 1, "metrics.json", "aggregates")
+		out.FromEvidence(file.PerfOpt, 1, r.File, "aggregates")
 		if s := r.Stage(stage); s != nil {
 			out.Metric("stage.time", l, time)
 			std = s.Time.Std
 		}
-		out.FromEvidence(file.PerfOpt, 1, "metrics.json", "aggregates", "model_dims", "mfu_per_stage", "peak_tflops")
+		out.FromEvidence(file.PerfOpt, 1, r.File, "aggregates", "model_dims", "mfu_per_stage", "peak_tflops")
 		flops, bytes := u.flops(stage), u.moved(stage)
 		rate, moved := over(flops, time, 1e9), over(bytes, time, 1e9)
 		used, busy := over(rate, peak, 1), over(moved, bandwidth, 1)
@@ -150,7 +150,7 @@ func (u *modelRun) emit(out *Output, peak, bandwidth *float64) {
 		t.Row(report.S(stage), cell(time), cell(std), report.S(note), cell(flops), cell(rate), cell(used), cell(bytes), cell(moved), cell(busy), statedCell)
 	}
 	t.Add()
-	out.FromEvidence(file.PerfOpt, 1, "metrics.json", "aggregates")
+	out.FromEvidence(file.PerfOpt, 1, r.File, "aggregates")
 	run := out.Table("run_tokens")
 	for _, x := range []struct {
 		id, name string
@@ -177,7 +177,7 @@ func (u *modelRun) inputs(out *Output, d *perfopt.Data, gpu string, device *peak
 			t.Row(report.S(name), report.F(*v), report.S(from))
 		}
 	}
-	const metrics = "metrics.json"
+	metrics := u.run.File
 	if x := u.run.Dims; x != nil {
 		q, kv := shape(x)
 		row("d, width of the model", &x.Model, metrics)

@@ -24,7 +24,7 @@ var _ = register(Section{
 		def("moe.load_balance", report.Count, report.Lower, report.Noisy, "activations of the busiest expert over those of the least busy one, of the worst layer where unlabelled; unknown where an expert is dead, or may be: it would be infinite", "", "layer"),
 		def("moe.peak_to_mean", report.Count, report.Lower, report.Noisy, "activations of the busiest expert over the mean of all experts, dead ones included, of the worst layer where unlabelled: how much longer the layer takes, with an expert per GPU, than if load were even", "", "layer"),
 		def("moe.top_decile_share", report.Ratio, report.Lower, report.Noisy, "share of the activations that the busiest tenth of the experts takes, of the worst layer where unlabelled", "", "layer"),
-		def("moe.imbalance", report.Count, report.Lower, report.Noisy, "mean over batches of the activations of the busiest expert over those of the least busy chosen one; the summary is over batches", "", "layer"),
+		def("moe.imbalance", report.Count, report.Lower, report.Noisy, "mean over batches of the activations of the busiest expert over those of the least busy chosen one, with a summary over batches; of the whole session, dead experts counted, where no batches were sampled", "", "layer"),
 		def("moe.batch_spread", report.Count, report.Lower, report.Noisy, "mean over batches of the standard deviation of activations over the chosen experts; the summary is over batches", "layer"),
 		def("moe.coselection_share", report.Ratio, report.None, report.Noisy, "share of the layer's pairs of experts chosen together that is the most frequent pair", "layer"),
 		def("moe.routing_weight", report.Ratio, report.None, report.Noisy, "mean routing weight of a chosen expert; the summary is over samples", "", "layer"),
@@ -202,10 +202,40 @@ func moeBatches(d *session.Data, out *Output, layers []moeLayer) {
 		emit("moe.routing_weight", weights, "weight", l.label(), &l.Weight)
 		emit("moe.routing_top_weight", weights, "weight", l.label(), &l.TopWeight)
 	}
-	if m.Imbalance.N() > 0 {
-		out.Note("Imbalance by batch is over the experts that the batch chose: one that it did not choose is not in it, nor is a batch that chose a single expert.")
-		out.lines("moe_imbalance", "Imbalance of expert load by batch, over time", report.Count, overTime("busiest over least busy", &m.OverTime))
+	if m.Imbalance.N() == 0 {
+		moeWhole(out, layers)
+		return
 	}
+	out.Note("Imbalance by batch is over the experts that the batch chose: one that it did not choose is not in it, nor is a batch that chose a single expert.")
+	out.lines("moe_imbalance", "Imbalance of expert load by batch, over time", report.Count, overTime("busiest over least busy", &m.OverTime))
+}
+
+// moeWhole emits the imbalance where nobody sampled it by batch: the whole session counts as one batch, and dead experts are
+// not passed over.
+func moeWhole(out *Output, layers []moeLayer) {
+	var worst *float64
+	known := 0
+	for i := range layers {
+		l := &layers[i]
+		if !l.known {
+			continue
+		}
+		out.fromSession(1, "moe_expert_activations.csv", "layer_idx", "expert_id", "activation_count", "moe_summary.json")
+		out.Metric("moe.imbalance", l.label(), l.balance)
+		if l.balance != nil {
+			if known++; worst == nil || *l.balance > *worst {
+				worst = l.balance
+			}
+		}
+	}
+	if len(layers) == 0 {
+		return
+	}
+	if known < len(layers) {
+		worst = nil
+	}
+	out.Metric("moe.imbalance", nil, worst)
+	out.Note("The session has no samples of imbalance by batch: the value of `moe.imbalance` takes the whole session for one batch, and that of the worst layer where it is unlabelled.")
 }
 
 // moeLayersTable lists the layers, the least balanced first.

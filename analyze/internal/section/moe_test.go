@@ -61,6 +61,7 @@ func TestMoEWithoutSummary(t *testing.T) {
 	unknownMetric(t, r, "moe.coverage")
 	unknownMetric(t, r, "moe.coverage", "layer", "3")
 	unknownMetric(t, r, "moe.load_balance", "layer", "3")
+	unknownMetric(t, r, "moe.imbalance")
 	metric(t, r, 20, "moe.activations")
 	if !warnsOf(r, "moe_experts_unknown") {
 		t.Error("no warning")
@@ -74,7 +75,8 @@ func TestMoESummaryAlone(t *testing.T) {
 	metric(t, r, 5, "moe.load_balance", "layer", "5")
 	metric(t, r, 5, "moe.load_balance")
 	metric(t, r, 2, "moe.peak_to_mean", "layer", "5")
-	noMetric(t, r, "moe.imbalance")
+	metric(t, r, 5, "moe.imbalance", "layer", "5") // no batches were sampled: the session is one
+	metric(t, r, 5, "moe.imbalance")
 }
 
 // A summary of another model must not make experts dead.

@@ -64,6 +64,26 @@ func TestPagesAreTrue(t *testing.T) {
 	}
 }
 
+// No two tables write the same file, and no two sections have the same id or place.
+func TestNoTwoAreTheSame(t *testing.T) {
+	files, ids, ranks := map[string]string{}, map[string]bool{}, map[int]string{}
+	for _, s := range All() {
+		if ids[s.ID] {
+			t.Errorf("two sections are called %s", s.ID)
+		}
+		if other := ranks[s.Rank]; other != "" {
+			t.Errorf("%s and %s have rank %d", other, s.ID, s.Rank)
+		}
+		ids[s.ID], ranks[s.Rank] = true, s.ID
+		for _, table := range s.Tables {
+			if other := files[table.File]; table.File != "" && other != "" {
+				t.Errorf("%s and %s both write %s", other, s.ID, table.File)
+			}
+			files[table.File] = s.ID
+		}
+	}
+}
+
 func evidenceNames(t *testing.T) map[string]bool {
 	names := map[string]bool{}
 	err := filepath.WalkDir("../../../testdata/evidence", func(_ string, d os.DirEntry, err error) error {

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"maps"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -247,9 +249,9 @@ func (d *Data) takeSummary(k kind, top map[string]json.RawMessage) (understood b
 	case moeSummary:
 		return d.takeMoESummary(top)
 	case forwardSummary, cpuSummary:
-		for name, raw := range top {
+		for _, name := range slices.Sorted(maps.Keys(top)) { // in order, since sums of other round
 			var t timing
-			if json.Unmarshal(raw, &t) != nil {
+			if json.Unmarshal(top[name], &t) != nil {
 				continue
 			}
 			if s, ok := t.stated(); ok && k == forwardSummary {
@@ -334,7 +336,7 @@ func (d *Data) takeBatchSummary(top map[string]json.RawMessage) bool {
 }
 
 func (d *Data) takeMoESummary(top map[string]json.RawMessage) (understood bool) {
-	for key, raw := range top {
+	for _, key := range slices.Sorted(maps.Keys(top)) { // in order, since there is a bound
 		name := layerKey.FindStringSubmatch(key)
 		var s struct {
 			Experts *float64 `json:"num_experts"`
@@ -344,7 +346,7 @@ func (d *Data) takeMoESummary(top map[string]json.RawMessage) (understood bool) 
 			Min     *float64 `json:"min_activations"`
 			Max     *float64 `json:"max_activations"`
 		}
-		if name == nil || json.Unmarshal(raw, &s) != nil || !sane(s.Experts) {
+		if name == nil || json.Unmarshal(top[key], &s) != nil || !sane(s.Experts) {
 			continue
 		}
 		index, err := strconv.Atoi(name[1])
