@@ -73,6 +73,7 @@ type Environment struct {
 	GraphTrace      *string  `json:"graph_trace"`      // hard: CUDA graphs traced per "graph" or per "node"; null if no graph was seen
 	Model           *string  `json:"model"`            // hard, where known
 	DType           *string  `json:"dtype"`            // hard, where known
+	Quantization    *string  `json:"quantization"`     // hard, where known: fp8, mxfp4, awq, …
 	Parallelism     *string  `json:"parallelism"`      // hard, where known: tp4, tp4 pp2, …
 	MaxModelLen     *int64   `json:"max_model_len"`    // hard, where known: tokens
 	MaxNumSeqs      *int64   `json:"max_num_seqs"`     // hard, where known
