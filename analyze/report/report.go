@@ -110,7 +110,7 @@ type Window struct {
 
 // Unit says what one step of the workload is, how it was found, and how many of them were kept.
 type Unit struct {
-	Kind    string      `json:"kind"` // nvtx, graph, kernel, none
+	Kind    string      `json:"kind"` // nvtx, graph, kernel, none; iteration where it comes from a log
 	Name    string      `json:"name"` // marker pattern, anchor kernel, or empty
 	Why     string      `json:"why"`  // one sentence: how it was found, or why none was
 	Groups  []UnitGroup `json:"groups"`

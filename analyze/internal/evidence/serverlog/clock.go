@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// noClock is the time of a line that states none.
-const noClock = math.MinInt64
+// NoClock is the time of a line that states none.
+const NoClock int64 = math.MinInt64
 
 // leapYear stands for the year of a timestamp that has none, so that 29 February can be told.
 const leapYear = 2000
@@ -17,21 +17,21 @@ func clockText(b []byte) (clock int64, year bool, rest []byte, ok bool) {
 	y := int64(leapYear)
 	if len(b) >= 19 && b[4] == '-' {
 		if y, ok = fixed(b[:4]); !ok || y < 1970 {
-			return noClock, false, b, false
+			return NoClock, false, b, false
 		}
 		b, year = b[5:], true
 	}
 	if len(b) < 14 || b[2] != '-' || b[5] != ' ' && b[5] != 'T' || b[8] != ':' || b[11] != ':' {
-		return noClock, false, b, false
+		return NoClock, false, b, false
 	}
 	var part [5]int64
 	for i := range part {
 		if part[i], ok = fixed(b[3*i : 3*i+2]); !ok {
-			return noClock, false, b, false
+			return NoClock, false, b, false
 		}
 	}
 	if part[0] < 1 || part[0] > 12 || part[1] < 1 || part[1] > 31 || part[2] > 23 || part[3] > 59 || part[4] > 60 {
-		return noClock, false, b, false
+		return NoClock, false, b, false
 	}
 	clock = dayNumber(y, part[0], part[1])*86400 + part[2]*3600 + part[3]*60 + part[4]
 	b = b[14:]
@@ -74,8 +74,8 @@ const (
 )
 
 func (c *calendar) at(clock int64, year bool) int64 {
-	if clock == noClock {
-		return noClock
+	if clock == NoClock {
+		return NoClock
 	}
 	if !year {
 		clock += c.added
@@ -90,7 +90,7 @@ func (c *calendar) at(clock int64, year bool) int64 {
 
 // ClockText writes a time as the log does: with a year only where it has one. An unknown time is empty.
 func ClockText(clock int64, year bool) string {
-	if clock == noClock {
+	if clock == NoClock {
 		return ""
 	}
 	layout := "2006-01-02 15:04:05"

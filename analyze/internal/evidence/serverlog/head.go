@@ -5,7 +5,7 @@ import "bytes"
 // header is what stands before the message of a log record.
 type header struct {
 	level byte   // first letter of the level; 0 unknown
-	clock int64  // seconds, see clock.go; noClock unknown
+	clock int64  // seconds, see clock.go; NoClock unknown
 	year  bool   // the timestamp has a year
 	vllm  bool   // the form of vLLM's own formatter: level, date, source file
 	http  bool   // uvicorn's form: level, a colon, spaces
@@ -34,7 +34,7 @@ func findHeader(line []byte) (h header, msg []byte, ok bool) {
 			}
 		}
 	}
-	return header{clock: noClock}, line, false
+	return header{clock: NoClock}, line, false
 }
 
 func isWord(c byte) bool {
@@ -67,7 +67,7 @@ var levels = []string{"INFO", "WARNING", "ERROR", "DEBUG", "CRITICAL", "WARN"}
 //	INFO:     127.0.0.1:1 - "POST /v1 …            uvicorn
 //	2026-02-01 13:18:22,229 - INFO - message       logging's usual form
 func levelHeader(line []byte, i int) (h header, msg []byte, ok bool) {
-	h = header{clock: noClock}
+	h = header{clock: NoClock}
 	b := line[i:]
 	for _, l := range levels {
 		if !hasPrefix(b, l) {
@@ -111,7 +111,7 @@ func dateHeader(b []byte) (h header, msg []byte, ok bool) {
 	h, msg = header{clock: clock, year: true, tags: rest[:end]}, skipSpace(rest[end+1:])
 	if len(msg) > 0 && msg[0] >= 'C' && msg[0] <= 'W' {
 		if inner, rest, ok := levelHeader(msg, 0); ok {
-			if inner.clock == noClock {
+			if inner.clock == NoClock {
 				inner.clock, inner.year = h.clock, true
 			}
 			return inner, rest, true

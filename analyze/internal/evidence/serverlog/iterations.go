@@ -76,7 +76,7 @@ func (it *Iterations) At(i int) *Iteration { return &it.blocks[i/iterationBlock]
 func (it *Iterations) Clock(i int) int64 {
 	c := it.At(i).clock
 	if c == 0 {
-		return noClock
+		return NoClock
 	}
 	return it.first + int64(c) - 1
 }
@@ -86,7 +86,7 @@ func (it *Iterations) add(row Iteration, clock int64, year bool) {
 		it.Dropped++
 		return
 	}
-	if clock != noClock {
+	if clock != NoClock {
 		if !it.any {
 			it.first, it.any, it.Year = clock, true, year
 		}

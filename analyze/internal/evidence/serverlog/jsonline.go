@@ -20,7 +20,7 @@ func jsonRecord(line, scratch []byte) (msg []byte, clock int64, year, ok bool) {
 			break
 		}
 	}
-	clock = noClock
+	clock = NoClock
 	if !ok {
 		return nil, clock, false, false
 	}

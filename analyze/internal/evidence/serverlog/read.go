@@ -40,7 +40,7 @@ func readFile(ctx context.Context, d *Data, in *file.Input) error {
 		return fmt.Errorf("%s: %w", in.Name, err)
 	}
 	defer f.Close()
-	r := &reader{d: d, file: in.Name, last: noClock, start: newStart(in.Name)}
+	r := &reader{d: d, file: in.Name, last: NoClock, start: newStart(in.Name)}
 	d.Starts = append(d.Starts, r.start)
 	l := newLines(f)
 	for {
@@ -128,9 +128,9 @@ func (r *reader) plain(msg []byte) []byte {
 // record takes a log record: its header, its message, and all that stands before that.
 func (r *reader) record(h header, msg, prefix []byte) verdict {
 	clock := r.cal.at(h.clock, h.year)
-	if clock != noClock {
+	if clock != NoClock {
 		r.last, r.d.Year = clock, h.year
-		if r.start.first == noClock {
+		if r.start.first == NoClock {
 			r.start.first = clock
 		}
 	}
@@ -178,7 +178,7 @@ func (r *reader) server(m []byte) verdict {
 
 // ready says that the server takes requests from here on.
 func (r *reader) ready() {
-	if r.start.first != noClock && r.last != noClock && math.IsNaN(r.start.Ready) {
+	if r.start.first != NoClock && r.last != NoClock && math.IsNaN(r.start.Ready) {
 		r.start.Ready = float64(r.last - r.start.first)
 	}
 	for i := len(r.d.Samples) - 1; i >= 0 && r.d.Samples[i].Start == r.d.current(); i-- {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Request is one request as far as the log follows it. Times are in seconds, noClock where the log does not say.
+// Request is one request as far as the log follows it. Times are in seconds, NoClock where the log does not say.
 type Request struct {
 	ID                        string // without the suffix that newer versions add
 	Received, Added, Finished int64
@@ -53,7 +53,7 @@ func (r *Requests) add(id []byte) int32 {
 		return -1
 	}
 	i := int32(len(r.List))
-	r.List = append(r.List, Request{ID: string(id), Received: noClock, Added: noClock, Finished: noClock})
+	r.List = append(r.List, Request{ID: string(id), Received: NoClock, Added: NoClock, Finished: NoClock})
 	if r.byID == nil {
 		r.byID = map[string]int32{}
 	}
@@ -78,7 +78,7 @@ func (r *Requests) added(id []byte, clock, steps int64) {
 			i = r.find(base)
 		}
 	}
-	if i >= 0 && r.List[i].Received != noClock && r.List[i].Added == noClock {
+	if i >= 0 && r.List[i].Received != NoClock && r.List[i].Added == NoClock {
 		r.Matched++
 	} else {
 		i = r.add(id)
@@ -110,7 +110,7 @@ func (r *Requests) finished(id []byte, clock int64, aborted bool) {
 			i = r.find(base)
 		}
 	}
-	if i < 0 || r.List[i].Finished != noClock {
+	if i < 0 || r.List[i].Finished != NoClock {
 		return
 	}
 	r.List[i].Finished, r.List[i].Aborted = clock, aborted
@@ -140,7 +140,7 @@ func (r *Requests) responded(clock, steps int64) {
 	if len(r.open) > 1 {
 		r.unclear = int32(len(r.List))
 	} else if i := r.open[0]; i >= r.unclear {
-		if q := &r.List[i]; q.Added != noClock && steps > q.steps {
+		if q := &r.List[i]; q.Added != NoClock && steps > q.steps {
 			q.Finished = clock
 		}
 	}

@@ -66,7 +66,7 @@ func isLine(line []byte) bool {
 		}
 	}
 	h, msg, ok := findHeader(line)
-	if ok && h.vllm && h.clock != noClock {
+	if ok && h.vllm && h.clock != NoClock {
 		return true
 	}
 	if !ok {

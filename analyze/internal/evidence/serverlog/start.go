@@ -43,7 +43,7 @@ type Start struct {
 
 func newStart(file string) *Start {
 	n := math.NaN()
-	return &Start{File: file, KVBytes: n, Concurrency: n, WeightBytes: n, GraphBytes: n, LoadTime: n, CompileTime: n, WarmupTime: n, GraphTime: n, InitTime: n, Ready: n, first: noClock}
+	return &Start{File: file, KVBytes: n, Concurrency: n, WeightBytes: n, GraphBytes: n, LoadTime: n, CompileTime: n, WarmupTime: n, GraphTime: n, InitTime: n, Ready: n, first: NoClock}
 }
 
 // Parallelism as a comparison knows it: tp4, tp4 pp2, tp8 dp2 ep; empty where not known.

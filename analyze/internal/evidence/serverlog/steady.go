@@ -4,7 +4,7 @@ import "math"
 
 // SteadyRule says which lines of statistics are steady. It is the same for every log.
 const SteadyRule = "Steady is a line whose whole interval lies in serving: the line before it of the same engine and the line itself both have requests that run or wait, and both come after the server said it was ready. " +
-	"That leaves out start-up, idle times, and the intervals in which load begins or ends. SGLang's line of a decode batch covers the time since the one before it: it is steady unless a prefill that found nothing running came in between. " +
+	"That leaves out start-up, idle times, and the intervals in which load begins or ends. SGLang's line of a batch covers the time since the one before it of its kind: it is steady unless it is, or there came in between, a prefill that found nothing running. " +
 	"Where no line is steady, those with work count, and the section says so."
 
 // steady marks the steady samples.
@@ -25,10 +25,10 @@ func (d *Data) steady() {
 			s.Steady = busy && busyBefore[k]
 			busyBefore[k] = busy
 		case s.Prefilling:
+			s.Steady = !s.early && s.Running > 0
 			if s.Running == 0 {
 				busyBefore[k] = false
 			}
-			s.Steady = !s.early
 		default:
 			s.Steady = busy && busyBefore[k]
 			busyBefore[k] = busy
@@ -40,3 +40,6 @@ func (d *Data) steady() {
 func (s *Sample) sglang() bool {
 	return s.Prefilling || !math.IsNaN(s.Generation) && math.IsNaN(s.Prompt)
 }
+
+// Ready reports whether the server took requests when the line was written.
+func (s *Sample) Ready() bool { return !s.early }
