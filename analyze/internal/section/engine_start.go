@@ -53,12 +53,11 @@ func engineStart(in *Input, out *Output) {
 	}
 	t := out.Table("engine_facts")
 	out.settings(t, s)
-	rows := t.Len() + out.kvCache(s) + out.startTimes(s)
-	if rows == 0 {
+	t.Add()
+	if t.Len()+out.kvCache(s)+out.startTimes(s) == 0 {
 		out.Status(report.NotApplicable, "the log does not hold the start of the server")
 		return
 	}
-	t.Cut(-1).Add()
 	if s.Concurrency > 0 && s.Concurrency < fewConcurrent {
 		out.Find("kv_cache_small", report.Medium, "The KV cache holds hardly one request of the full length at a time",
 			[]report.MetricRef{Ref("serve.max_concurrency"), Ref("serve.kv_cache_tokens")},

@@ -66,7 +66,7 @@ func isLine(line []byte) bool {
 		}
 	}
 	h, msg, ok := findHeader(line)
-	if ok && h.vllm && h.clock != NoClock {
+	if ok && (h.vllm && h.clock != NoClock || hasPrefix(h.tags, " TP") || hasPrefix(h.tags, " DP")) {
 		return true
 	}
 	if !ok {
@@ -88,6 +88,9 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 		if err := readFile(ctx, d, &files[i]); err != nil {
 			return nil, err
 		}
+	}
+	for _, s := range d.Starts {
+		s.blocks()
 	}
 	d.steady()
 	return d, nil

@@ -64,6 +64,20 @@ func (s *Start) Parallelism() string {
 	return text
 }
 
+// blocks works out the tokens of the KV cache where the engine states blocks, as vLLM V0 does: it computes its concurrency
+// from them, which tells how many tokens are in a block.
+func (s *Start) blocks() {
+	if s.KVTokens > 0 || s.GPUBlocks <= 0 || !(s.Concurrency > 0) {
+		return
+	}
+	size := s.Concurrency * float64(s.ConcurrencyLen) / float64(s.GPUBlocks)
+	for _, n := range []int64{1, 8, 16, 32, 64, 128, 256} {
+		if math.Abs(size/float64(n)-1) < 0.02 {
+			s.KVTokens = s.GPUBlocks * n
+		}
+	}
+}
+
 // KVBytesPerToken is the memory of the KV cache on one GPU over the tokens it holds, as the engine counts both: layers ×
 // KV heads of this GPU × head size × 2 × bytes of a value, without needing to know any of them. NaN where not known.
 func (s *Start) KVBytesPerToken() float64 {
