@@ -84,15 +84,12 @@ func levelHeader(line []byte, i int) (h header, msg []byte, ok bool) {
 		case len(b) == 0 || b[0] != ' ':
 			continue
 		}
-		b = skipSpace(b)
 		var good bool
-		if h.clock, h.year, b, good = clockText(b); !good {
+		if h.clock, h.year, b, good = clockText(skipGap(b)); !good {
 			continue
 		}
-		b = skipSpace(b)
-		rest, file := sourceFile(b)
-		h.vllm = file
-		return h, rest, true
+		msg, h.vllm = sourceFile(skipGap(b))
+		return h, msg, true
 	}
 	return header{}, nil, false
 }
@@ -134,7 +131,7 @@ func sourceFile(b []byte) ([]byte, bool) {
 	if i == end || i < 2 || b[i-1] != ':' || bytes.IndexByte(b[:i], ' ') >= 0 {
 		return b, false
 	}
-	return skipSpace(b[end+1:]), true
+	return skipGap(b[end+1:]), true
 }
 
 // skipANSI passes over colours, also over those that lost their escape character.
@@ -155,6 +152,17 @@ func skipANSI(b []byte) []byte {
 			return b
 		}
 		b = rest[i+1:]
+	}
+}
+
+// skipGap passes over spaces and colours.
+func skipGap(b []byte) []byte {
+	for {
+		rest := skipANSI(skipSpace(b))
+		if len(rest) == len(b) {
+			return b
+		}
+		b = rest
 	}
 }
 
