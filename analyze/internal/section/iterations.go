@@ -2,7 +2,6 @@ package section
 
 import (
 	"math"
-	"slices"
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
@@ -130,7 +129,7 @@ func iterations(in *Input, out *Output) {
 // iterationType emits what is said of one type, or of all.
 func (o *Output) iterationType(t *Table, name string, l report.Labels, s, all *typeSum) {
 	n := int64(len(s.times))
-	m := stat.Summarize(slices.Clone(s.times))
+	m := stat.Summarize(s.times)
 	o.Int("serve.iterations", l, n).N = n
 	x := o.Float("serve.iteration_time", l, m.P50)
 	x.N, x.Summary = n, m

@@ -122,7 +122,7 @@ func (d *Details) part(name string) *Part {
 		return nil
 	}
 	for i := range len(name) {
-		if c := name[i]; !(isDigit(c) || c >= 'a' && c <= 'z' || c == '_' || c == '.') {
+		if c := name[i]; !(c >= 'a' && c <= 'z' || c == '_' || c == '.') {
 			return nil
 		}
 	}
