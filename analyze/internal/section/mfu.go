@@ -10,7 +10,7 @@ import (
 )
 
 var _ = register(Section{
-	ID: "mfu", Title: "Model FLOPs and bandwidth, as the engine estimates them", Rank: 360, Evidence: []file.Kind{file.ServerLog},
+	ID: "mfu", Title: "Estimated FLOPs and bandwidth", Rank: 360, Evidence: []file.Kind{file.ServerLog},
 	Derivation: "vLLM (--enable-mfu-metrics) and SGLang (--enable-mfu-metrics) compute what a batch should cost from the model's dimensions and divide by time: an estimate, not a measurement. Medians are over steady lines, as in the section on serving; the details (VLLM_DEBUG_MFU_METRICS=1) are added up.",
 	Metrics: []report.MetricDef{
 		def("serve.model_flops", report.PerSecond, report.Higher, report.Noisy, "FLOP per second on one GPU, estimated (median; the summary is over steady lines, n over all)"),

@@ -77,10 +77,10 @@ func TestRequestsNotThere(t *testing.T) {
 	wantStatus(t, r, "serving", report.NotApplicable, "no lines of statistics")
 	wantStatus(t, r, "iterations", report.NotApplicable, "--enable-logging-iteration-details")
 	wantStatus(t, r, "engine_start", report.NotApplicable, "start of the server")
-	wantStatus(t, r, "cuda_graph_stats", report.NotApplicable, "--cudagraph-metrics")
+	wantStatus(t, r, "graph_stats", report.NotApplicable, "--cudagraph-metrics")
 	wantStatus(t, r, "speculative", report.NotApplicable, "speculative")
 	wantStatus(t, r, "mfu", report.NotApplicable, "--enable-mfu-metrics")
-	wantStatus(t, r, "expert_balance", report.NotApplicable, "balance")
-	wantStatus(t, r, "server_errors", report.OK, "")
+	wantStatus(t, r, "expert_load", report.NotApplicable, "balance")
+	wantStatus(t, r, "errors", report.OK, "")
 	metric(t, r, 0, "serve.errors")
 }

@@ -79,7 +79,7 @@ func cellOf(tb testing.TB, s *report.Section, table, name, column string) report
 // A log alone is a report: only the sections that stand on it are there.
 func TestLogAlone(t *testing.T) {
 	r := analyseLog(t, exampleLog)
-	want := []string{"serving", "iterations", "requests", "engine_start", "cuda_graph_stats", "speculative", "mfu", "expert_balance", "server_errors"}
+	want := []string{"serving", "iterations", "requests", "engine_start", "graph_stats", "speculative", "mfu", "expert_load", "errors"}
 	var got []string
 	for _, s := range r.Sections {
 		got = append(got, s.ID)

@@ -233,7 +233,7 @@ func TestModelID(t *testing.T) {
 		"./models/llama":                   "llama",
 		"models/a/b/llama":                 "llama",
 		"~/llama":                          "llama",
-		"/root/.cache/huggingface/hub/models--Qwen--Qwen2.5-7B/snapshots/a09a35458c702b33eeacc393d103063234e8bc28": "Qwen/Qwen2.5-7B",
+		"/home/jane/.cache/huggingface/hub/models--Qwen--Qwen2.5-7B/snapshots/a09a35458c702b33eeacc393d103063234e8bc28": "Qwen/Qwen2.5-7B",
 		`C:\Users\jane\llama`:          "llama",
 		"s3://bucket/key?token=secret": "",
 		"https://user:pw@host/model":   "",

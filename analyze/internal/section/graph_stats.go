@@ -7,7 +7,7 @@ import (
 )
 
 var _ = register(Section{
-	ID: "cuda_graph_stats", Title: "CUDA graph statistics", Rank: 340, Evidence: []file.Kind{file.ServerLog},
+	ID: "graph_stats", Title: "CUDA graph statistics", Rank: 340, Evidence: []file.Kind{file.ServerLog},
 	Derivation: "The tables that vLLM logs with --cudagraph-metrics, each of what ran since the one before, added up. Padding is the tokens that a batch was filled up with to reach the size of a captured graph: the sum of paddings × count over the sum of padded tokens × count.",
 	Metrics: []report.MetricDef{
 		def("serve.graph_batches", report.Count, report.None, report.Noisy, "batches that ran, in CUDA graphs or not", "", "mode"),
