@@ -51,8 +51,8 @@ func (o *Output) sampled(id string, l report.Labels, s steadySample) *report.Sum
 	return sum
 }
 
-// summaryColumns are the columns of a table with one statistic per row, all in one unit.
-func summaryColumns(first report.Column, unit string) []report.Column {
+// statisticColumns are the columns of a table with one statistic per row, all in one unit.
+func statisticColumns(first report.Column, unit string) []report.Column {
 	col := func(id, title string) report.Column {
 		return report.Column{ID: id, Title: title, Kind: report.Float, Unit: unit}
 	}

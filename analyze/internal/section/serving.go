@@ -26,9 +26,9 @@ var _ = register(Section{
 		def("serve.preemptions", report.Count, report.Lower, report.Noisy, "requests that lost their place in the KV cache and were computed again; only where the log says so"),
 	},
 	Tables: []report.Table{
-		table("serving_throughput", "Throughput", "serving_throughput.csv", summaryColumns(textCol("statistic", "Tokens per second"), report.PerSecond)...),
-		table("serving_requests", "Requests", "serving_requests.csv", summaryColumns(textCol("statistic", "Requests"), report.Count)...),
-		table("serving_cache", "KV cache", "serving_cache.csv", summaryColumns(textCol("statistic", "Share"), report.Ratio)...),
+		table("serving_throughput", "Throughput", "serving_throughput.csv", statisticColumns(textCol("statistic", "Tokens per second"), report.PerSecond)...),
+		table("serving_requests", "Requests", "serving_requests.csv", statisticColumns(textCol("statistic", "Requests"), report.Count)...),
+		table("serving_cache", "KV cache", "serving_cache.csv", statisticColumns(textCol("statistic", "Share"), report.Ratio)...),
 		table("serving_samples", "Lines of statistics", "serving.csv", textCol("timestamp", "Logged"), momentCol("time", "Time", "time_s"), wide(idCol("engine", "Engine")), wide(countCol("line_number", "Line")),
 			textCol("state", "State"), rateCol("prompt", "Prompt tokens", report.PerSecond), rateCol("generation", "Generated tokens", report.PerSecond), floatCol("running", "Running", report.Count), floatCol("waiting", "Waiting", report.Count),
 			floatCol("usage", "KV cache", report.Ratio), floatCol("prefix_hits", "Prefix hits", report.Ratio)),
