@@ -7,8 +7,10 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/serverlog"
 	"github.com/nsys-llm/explain/analyze/internal/section"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
@@ -65,6 +67,31 @@ const (
 	noTraceUnit   = "no trace was given, and what one step costs is for a trace to say"
 	noTraceWindow = "no trace was given: the report is of the evidence alone"
 )
+
+// evidenceUnit is the unit of work where there is no trace: the iterations of an engine, where a log details them.
+func evidenceUnit(set *evidence.Set) report.Unit {
+	u := report.Unit{Kind: workunit.KindNone, Why: noTraceUnit, Groups: []report.UnitGroup{}}
+	if set.Log == nil {
+		return u
+	}
+	groups, other := set.Log.Units()
+	if len(groups) == 0 {
+		return u
+	}
+	u.Kind, u.Why = kindIteration, "each iteration that the log details is one"
+	u.Trimmed = report.UnitTrim{Rule: serverlog.UnitRule, Other: other}
+	for i := range groups {
+		g := &groups[i]
+		x := report.UnitGroup{Phase: serverlog.TypeNames[g.Type], Batch: positive(g.Batch), Tokens: positive(g.Tokens), Count: int64(len(g.Kept))}
+		u.Groups = append(u.Groups, x)
+		u.Trimmed.Warmup += g.Warmup
+	}
+	u.Groups = mostFrequent(u.Groups)
+	return u
+}
+
+// kindIteration is the unit of work of a log.
+const kindIteration = "iteration"
 
 // evidenceOnly is the input of the sections where there is no trace.
 func evidenceOnly(set *evidence.Set, opt *Options) *section.Input {

@@ -35,7 +35,7 @@ func newReport(in *section.Input, opt *Options) *report.Report {
 	if in.NoTrace {
 		r.Trace.Name, r.Trace.Kind, r.Trace.Bytes = in.Evidence.Files[0].Name, string(in.Evidence.Kinds[0]), in.Evidence.Files[0].Bytes
 		r.Environment = report.Environment{GPUs: []report.GPU{}, TraceSet: []string{}}
-		r.Unit = report.Unit{Kind: workunit.KindNone, Why: noTraceUnit, Groups: []report.UnitGroup{}}
+		r.Unit = evidenceUnit(in.Evidence)
 	} else {
 		r.Environment, r.Unit = environment(in), unit(in)
 	}

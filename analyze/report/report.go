@@ -73,6 +73,7 @@ type Environment struct {
 	GraphTrace      *string  `json:"graph_trace"`      // hard: CUDA graphs traced per "graph" or per "node"; null if no graph was seen
 	Model           *string  `json:"model"`            // hard, where known
 	DType           *string  `json:"dtype"`            // hard, where known
+	Quantization    *string  `json:"quantization"`     // hard, where known: fp8, mxfp4, awq, …
 	Parallelism     *string  `json:"parallelism"`      // hard, where known: tp4, tp4 pp2, …
 	MaxModelLen     *int64   `json:"max_model_len"`    // hard, where known: tokens
 	MaxNumSeqs      *int64   `json:"max_num_seqs"`     // hard, where known
@@ -109,7 +110,7 @@ type Window struct {
 
 // Unit says what one step of the workload is, how it was found, and how many of them were kept.
 type Unit struct {
-	Kind    string      `json:"kind"` // nvtx, graph, kernel, none
+	Kind    string      `json:"kind"` // nvtx, graph, kernel, none; iteration where it comes from a log
 	Name    string      `json:"name"` // marker pattern, anchor kernel, or empty
 	Why     string      `json:"why"`  // one sentence: how it was found, or why none was
 	Groups  []UnitGroup `json:"groups"`

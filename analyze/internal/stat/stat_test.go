@@ -181,3 +181,23 @@ func TestHistogramsMerge(t *testing.T) {
 		}
 	})
 }
+
+func TestWarmup(t *testing.T) {
+	for name, c := range map[string]struct {
+		times []float64
+		want  int
+	}{
+		"none":                 {[]float64{100, 101, 100, 99, 100}, 0},
+		"one":                  {[]float64{150, 101, 100, 99, 100}, 1},
+		"two":                  {[]float64{150, 140, 101, 100, 99, 100, 100, 101}, 2},
+		"three are a trend":    {[]float64{150, 140, 130, 101, 100, 99, 100, 100, 101, 99}, 0},
+		"too few to tell":      {[]float64{150, 100}, 0},
+		"within the spread":    {[]float64{105, 95, 100, 105, 110, 90}, 0},
+		"slower, by 1 % alone": {[]float64{101, 100, 100, 100, 100}, 0},
+		"nothing":              {nil, 0},
+	} {
+		if got := stat.Warmup(c.times); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
@@ -14,13 +15,8 @@ const Rule = "Kept are complete units of a kind of work that recurs. Cut: incomp
 	"unless units of its kind otherwise leave less than 0.1 % of their time idle before the next. Warm-up: the first units of a kind on a device, as long as they take longer than the median of " +
 	"those after the first by 2 % and by three standard deviations (estimated by the median absolute deviation), at most two units or one in ten: more are a trend and stay. Other: different work."
 
-const (
-	openIdle     = 0.001 // idle before the next unit, of a unit's time, below which the last unit is kept
-	warmupRatio  = 0.02
-	warmupSpread = 3 * 1.4826 // median absolute deviations
-	minForWarmup = 3          // units of a kind on a track
-	maxWarmup    = 2          // units: at most so many, or one in ten; more are a trend
-)
+// openIdle is the idle time before the next unit, of a unit's time, below which the last unit is kept.
+const openIdle = 0.001
 
 // settle fills in what is the same for all ways of finding units: states, signatures, counts.
 func (f *finder) settle(r *Result) {
@@ -72,27 +68,11 @@ func warmups(units []*Unit) {
 			list = append(list, u)
 		}
 	}
-	n := len(list)
-	if n < minForWarmup {
-		return
+	times := make([]float64, len(list))
+	for i, u := range list {
+		times[i] = float64(u.Time())
 	}
-	times := make([]float64, 0, n-1)
-	for _, u := range list[1:] {
-		times = append(times, float64(u.Time()))
-	}
-	m := median(times)
-	for i := range times {
-		times[i] = max(times[i]-m, m-times[i])
-	}
-	limit := m + max(warmupRatio*m, warmupSpread*median(times))
-	slow := 0
-	for slow < n && float64(list[slow].Time()) > limit {
-		slow++
-	}
-	if slow > max(maxWarmup, n/10) || slow*2 > n {
-		return
-	}
-	for _, u := range list[:slow] {
+	for _, u := range list[:stat.Warmup(times)] {
 		u.State = Warmup
 	}
 }

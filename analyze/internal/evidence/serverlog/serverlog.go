@@ -1,25 +1,203 @@
-// Package serverlog reads logs of vLLM and SGLang servers.
+// Package serverlog reads logs of vLLM and SGLang servers: statistics of the engine, iterations, requests, what the server
+// says of itself while it starts, and errors. Of what a log holds, numbers and names from short lists are taken; no line is
+// ever kept.
 package serverlog
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"math"
+	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
 // Data is what server logs say.
-type Data struct{}
+type Data struct {
+	Starts     []*Start // of servers, in the order of the logs; at least one per log
+	Samples    []Sample // of the engines' statistics, in the order of the logs
+	Iterations Iterations
+	Requests   Requests
+	Specs      []Spec
+	Balances   []float64 // expert parallel load balance, 0..1
+	Graphs     Graphs
+	Details    Details
+	Events     Events
+	Year       bool // timestamps have a year
 
-// Is reports whether a file that starts with head, and is named name, is of this kind.
-func Is(name string, head []byte) bool { return false }
+	DroppedSamples, DroppedSpecs int64
+	IdleBalances                 int64 // of steps without tokens
+	Preemptions                  int64
+	HasPreemptions               bool // a line says how many
+
+	long, malformed int64
+	damaged         []string // files that could not be read to their end
+}
+
+// current is the index of the start that goes on.
+func (d *Data) current() int32 { return int32(len(d.Starts) - 1) }
+
+func (d *Data) preempt(n int64) {
+	d.Preemptions += n
+	d.HasPreemptions = true
+}
+
+// Is reports whether a file that starts with head, and is named name, is of this kind: a line of it has vLLM's form, or
+// begins as only these servers' do.
+func Is(name string, head []byte) bool {
+	l := newLines(bytes.NewReader(head))
+	for {
+		line, _, ok := l.next()
+		if !ok {
+			return false
+		}
+		if isLine(line) {
+			return true
+		}
+	}
+}
+
+func isLine(line []byte) bool {
+	if body := skipSpace(line); len(body) > 0 && body[0] == '{' {
+		if msg, _, _, ok := jsonRecord(body, nil); ok {
+			line = msg
+		}
+	}
+	h, msg, ok := findHeader(line)
+	if ok && (h.vllm && h.clock != NoClock || hasPrefix(h.tags, " TP") || hasPrefix(h.tags, " DP")) {
+		return true
+	}
+	if !ok {
+		msg = line[:min(len(line), headReach)]
+	}
+	for _, p := range phrases {
+		if i := bytes.Index(msg, []byte(p)); i == 0 || i > 0 && !ok {
+			return true
+		}
+	}
+	return ok && (hasPrefix(msg, "The server is fired up and ready to roll") || hasPrefix(msg, "max_total_num_tokens=") || hasPrefix(msg, "vLLM API server version "))
+}
 
 // Read reads the files, in their order. What is odd in them is counted in their tallies and said in Warnings; an error
 // is about a file that cannot be read at all.
-func Read(ctx context.Context, files []file.Input) (*Data, error) { return &Data{}, nil }
+func Read(ctx context.Context, files []file.Input) (*Data, error) {
+	d := &Data{}
+	for i := range files {
+		if err := readFile(ctx, d, &files[i]); err != nil {
+			return nil, err
+		}
+	}
+	for _, s := range d.Starts {
+		s.blocks()
+	}
+	d.steady()
+	return d, nil
+}
+
+// Start is what stands for the server: the last start that says most, since a log may begin with one that failed.
+func (d *Data) Start() *Start {
+	best := d.Starts[0]
+	for _, s := range d.Starts[1:] {
+		if s.facts() >= best.facts() {
+			best = s
+		}
+	}
+	return best
+}
+
+// facts counts what a start says of what a comparison depends on.
+func (s *Start) facts() (n int) {
+	for _, known := range []bool{s.Model != "", s.DType != "", s.TP > 0, s.MaxModelLen > 0, s.MaxNumSeqs > 0, s.KVTokens > 0, !math.IsNaN(s.LoadTime), !math.IsNaN(s.Ready)} {
+		if known {
+			n++
+		}
+	}
+	return n
+}
 
 // Warnings are what limits trust in the numbers.
-func (d *Data) Warnings() []report.Warning { return nil }
+func (d *Data) Warnings() []report.Warning {
+	list := []report.Warning{}
+	warn := func(code, format string, args ...any) {
+		list = append(list, report.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
+	}
+	if len(d.damaged) > 0 {
+		warn("log_damaged", "Read up to where the data ends or is damaged: %s", strings.Join(d.damaged, ", "))
+	}
+	if d.long > 0 {
+		warn("log_long_lines", "%d lines of the log are longer than 1 MiB; only their beginning was read", d.long)
+	}
+	if d.malformed > 0 {
+		warn("log_malformed", "%d lines of the log begin as a known form and do not go on as one, as where two programs write at once; nothing was taken from them", d.malformed)
+	}
+	if n := d.Iterations.Dropped; n > 0 {
+		warn("log_iterations_dropped", "The log has more than %d iterations; %d more were read and are in no number", maxIterations, n)
+	}
+	if d.DroppedSamples > 0 {
+		warn("log_samples_dropped", "The log has more than %d lines of statistics; %d more were read and are in no number", maxSamples, d.DroppedSamples)
+	}
+	if n := d.Requests.Dropped; n > 0 {
+		warn("log_requests_dropped", "%d requests were not followed: the log has more than %d, or their ids are too long", n, maxRequests)
+	}
+	if what := d.differ(); what != "" {
+		warn("log_starts_differ", "The log holds %d starts of a server, which differ in %s; statistics are over all of them, facts are of the last complete one", len(d.Starts), what)
+	}
+	return list
+}
 
-// Environment fills in what the files state and e does not yet.
-func (d *Data) Environment(e *report.Environment) {}
+// differ says in what the starts of a log differ that a comparison depends on.
+func (d *Data) differ() string {
+	var list []string
+	text := func(name string, of func(s *Start) string) {
+		first := ""
+		for _, s := range d.Starts {
+			switch v := of(s); {
+			case v == "" || v == first:
+			case first == "":
+				first = v
+			default:
+				list = append(list, name)
+				return
+			}
+		}
+	}
+	number := func(v int64) string {
+		if v == 0 {
+			return ""
+		}
+		return fmt.Sprint(v)
+	}
+	text("engine", func(s *Start) string { return s.Engine })
+	text("version", func(s *Start) string { return s.Version })
+	text("model", func(s *Start) string { return s.Model })
+	text("data type", func(s *Start) string { return s.DType })
+	text("quantization", func(s *Start) string { return s.Quantization })
+	text("parallelism", (*Start).Parallelism)
+	text("max_model_len", func(s *Start) string { return number(s.MaxModelLen) })
+	text("max_num_seqs", func(s *Start) string { return number(s.MaxNumSeqs) })
+	return strings.Join(list, ", ")
+}
+
+// Environment fills in what the logs state.
+func (d *Data) Environment(e *report.Environment) {
+	s := d.Start()
+	set := func(p **string, v string) {
+		if v != "" {
+			*p = &v
+		}
+	}
+	set(&e.Model, s.Model)
+	if s.DType != "auto" {
+		set(&e.DType, s.DType)
+	}
+	set(&e.Quantization, s.Quantization)
+	set(&e.Parallelism, s.Parallelism())
+	if s.MaxModelLen > 0 {
+		e.MaxModelLen = &s.MaxModelLen
+	}
+	if s.MaxNumSeqs > 0 {
+		e.MaxNumSeqs = &s.MaxNumSeqs
+	}
+}

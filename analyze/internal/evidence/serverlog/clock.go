@@ -1,0 +1,103 @@
+package serverlog
+
+import (
+	"math"
+	"time"
+)
+
+// NoClock is the time of a line that states none.
+const NoClock int64 = math.MinInt64
+
+// leapYear stands for the year of a timestamp that has none, so that 29 February can be told.
+const leapYear = 2000
+
+// clockText reads 2026-08-01 23:37:40 or 08-01 23:37:40, with T for the space and any fraction, which is dropped: seconds
+// since 1970 as if the log were written in UTC. year says whether there was one.
+func clockText(b []byte) (clock int64, year bool, rest []byte, ok bool) {
+	y := int64(leapYear)
+	if len(b) >= 19 && b[4] == '-' {
+		if y, ok = fixed(b[:4]); !ok || y < 1970 {
+			return NoClock, false, b, false
+		}
+		b, year = b[5:], true
+	}
+	if len(b) < 14 || b[2] != '-' || b[5] != ' ' && b[5] != 'T' || b[8] != ':' || b[11] != ':' {
+		return NoClock, false, b, false
+	}
+	var part [5]int64
+	for i := range part {
+		if part[i], ok = fixed(b[3*i : 3*i+2]); !ok {
+			return NoClock, false, b, false
+		}
+	}
+	if part[0] < 1 || part[0] > 12 || part[1] < 1 || part[1] > 31 || part[2] > 23 || part[3] > 59 || part[4] > 60 {
+		return NoClock, false, b, false
+	}
+	clock = dayNumber(y, part[0], part[1])*86400 + part[2]*3600 + part[3]*60 + part[4]
+	b = b[14:]
+	if len(b) > 1 && (b[0] == '.' || b[0] == ',') && isDigit(b[1]) {
+		for b = b[1:]; len(b) > 0 && isDigit(b[0]); b = b[1:] {
+		}
+	}
+	return clock, year, b, true
+}
+
+// fixed reads a number whose digits are all of b.
+func fixed(b []byte) (v int64, ok bool) {
+	for _, c := range b {
+		if !isDigit(c) {
+			return 0, false
+		}
+		v = v*10 + int64(c-'0')
+	}
+	return v, true
+}
+
+// dayNumber is the day since 1970-01-01 in the Gregorian calendar: years begin in March, so that the leap day is their last.
+func dayNumber(year, month, day int64) int64 {
+	if month < 3 {
+		year, month = year-1, month+12
+	}
+	return 365*year + year/4 - year/100 + year/400 + (153*(month-3)+2)/5 + day - 1 - 719468
+}
+
+// calendar makes the times of one file run forward. Timestamps without a year start again in January.
+type calendar struct {
+	last  int64
+	added int64 // seconds to add for the years that passed
+	any   bool
+}
+
+const (
+	halfYear = 183 * 86400
+	fullYear = 366 * 86400
+)
+
+func (c *calendar) at(clock int64, year bool) int64 {
+	if clock == NoClock {
+		return NoClock
+	}
+	if !year {
+		clock += c.added
+		if c.any && clock < c.last-halfYear {
+			c.added += fullYear
+			clock += fullYear
+		}
+	}
+	c.last, c.any = clock, true
+	return clock
+}
+
+// ClockText writes a time as the log does: with a year only where it has one. An unknown time is empty.
+func ClockText(clock int64, year bool) string {
+	if clock == NoClock {
+		return ""
+	}
+	layout := "2006-01-02 15:04:05"
+	if !year {
+		layout = "01-02 15:04:05"
+		const first = 10957 * 86400 // 1 January of leapYear
+		clock = first + ((clock-first)%fullYear+fullYear)%fullYear
+	}
+	return time.Unix(clock, 0).UTC().Format(layout)
+}

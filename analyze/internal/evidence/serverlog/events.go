@@ -1,0 +1,166 @@
+package serverlog
+
+import "bytes"
+
+// Class of an error, by what it says.
+type Class int
+
+// Classes of errors, the most particular first: an event that fits several is of the first.
+const (
+	OutOfMemory Class = iota
+	NoKVCache
+	CUDAError
+	CommError
+	EngineDead
+	ProcessDied
+	Timeout
+	ModelError
+	OtherError
+	Classes
+)
+
+// ClassNames are the labels of the classes.
+var ClassNames = [Classes]string{"out_of_memory", "kv_cache_too_small", "cuda", "communication", "engine_dead", "process_died", "timeout", "model_load", "other"}
+
+// signs are what tells the classes, searched for in the records of an error.
+var signs = []struct {
+	class Class
+	text  string
+}{
+	{OutOfMemory, "OutOfMemoryError"}, {OutOfMemory, "CUDA out of memory"}, {OutOfMemory, "CUDA error: out of memory"}, {OutOfMemory, "HIP out of memory"}, {OutOfMemory, "CUBLAS_STATUS_ALLOC_FAILED"}, {OutOfMemory, "Out of memory. Try"},
+	{NoKVCache, "No available memory for the cache blocks"}, {NoKVCache, "larger than the maximum number of tokens that can be stored in KV cache"}, {NoKVCache, "larger than the available KV cache memory"},
+	{NoKVCache, "Not enough memory. Please try to increase --mem-fraction-static"}, {OutOfMemory, "Free memory on device"},
+	{CUDAError, "CUDA error"}, {CUDAError, "CUBLAS_STATUS_"}, {CUDAError, "cudaError"}, {CUDAError, "illegal memory access"}, {CUDAError, "device-side assert"},
+	{CommError, "NCCL error"}, {CommError, "ncclUnhandled"}, {CommError, "ncclSystemError"}, {CommError, "ncclRemoteError"}, {CommError, "ProcessGroupNCCL"}, {CommError, "DistBackendError"}, {CommError, "DistStoreError"},
+	{EngineDead, "EngineDeadError"}, {EngineDead, "Engine core proc"}, {EngineDead, "EngineCore encountered"}, {EngineDead, "EngineCore failed"}, {EngineDead, "Engine core initialization failed"}, {EngineDead, "Engine background task failed"},
+	{EngineDead, "AsyncEngineDeadError"}, {EngineDead, "Engine loop has died"}, {EngineDead, "MQEngineDeadError"},
+	{ProcessDied, "died unexpectedly"}, {ProcessDied, "crashed with exit code"}, {ProcessDied, "Scheduler hit an exception"}, {ProcessDied, "Worker proc"}, {ProcessDied, "DetokenizerManager hit an exception"}, {ProcessDied, "Segmentation fault"}, {ProcessDied, "exitcode: -"},
+	{Timeout, "TimeoutError"}, {Timeout, "timed out"}, {Timeout, "Watchdog timeout"}, {Timeout, "watchdog timeout"},
+	{ModelError, "is not a valid model identifier"}, {ModelError, "SafetensorError"}, {ModelError, "does not appear to have a file named"}, {ModelError, "Can't load the configuration"},
+}
+
+// classify is the class of a record that is part of an error.
+func classify(b []byte) Class {
+	b = b[:min(len(b), 4096)]
+	for _, s := range signs {
+		if bytes.Contains(b, []byte(s.text)) {
+			return s.class
+		}
+	}
+	return OtherError
+}
+
+// alarms are what makes an error of a record without a level.
+var alarms = []string{"OutOfMemoryError: ", "Traceback (most recent call last):", "crashed with exit code", "Scheduler hit an exception"}
+
+// alarmReach is how far into a record an alarm may start. What a client sent stands behind it.
+const alarmReach = 96
+
+func alarming(b []byte) bool {
+	if hasPrefix(b, "Receive") || hasPrefix(b, "Finish") { // requests as SGLang logs them
+		return false
+	}
+	for _, a := range alarms {
+		if bytes.Contains(b[:min(len(b), alarmReach)], []byte(a)) {
+			return true
+		}
+	}
+	return false
+}
+
+// continues reports whether a line without a header belongs to the error before it: a line of a traceback, or the name of
+// the exception that ends one.
+func continues(b []byte) bool {
+	if len(b) == 0 || b[0] == ' ' || b[0] == '\t' {
+		return true
+	}
+	for _, p := range []string{"Traceback (most", "During handling of", "The above exception"} {
+		if hasPrefix(b, p) {
+			return true
+		}
+	}
+	name := until(b, ": ")
+	for _, end := range []string{"Error", "Exception", "Interrupt", "Exit", "Timeout"} {
+		if bytes.HasSuffix(name, []byte(end)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Events count errors. One event is the records of one process that follow each other, or were written in one second: a
+// traceback is one, also where another process writes between its lines.
+type Events struct {
+	Count  [Classes]int64
+	Lines  int64 // records at level error or critical, and lines of tracebacks
+	Status map[int64]int64
+	// of the event that goes on
+	open, broken bool
+	class        Class
+	who          string
+	clock        int64
+}
+
+// maxStatus bounds the different HTTP status codes.
+const maxStatus = 999
+
+// record takes the record of an error, of a process at a time.
+func (e *Events) record(m, who []byte, clock int64) {
+	e.Lines++
+	if e.open && (string(who) != e.who || e.broken && clock != e.clock) {
+		e.end()
+	}
+	if !e.open {
+		e.open, e.class, e.who = true, OtherError, string(who)
+	}
+	e.broken, e.clock = false, clock
+	e.class = min(e.class, classify(m))
+}
+
+// more takes a line without a header that belongs to the event that goes on, if there is one.
+func (e *Events) more(m []byte) bool {
+	if !e.open || e.broken || !continues(m) {
+		e.broken = true
+		return false
+	}
+	e.Lines++
+	e.class = min(e.class, classify(m))
+	return true
+}
+
+// end closes the event that goes on.
+func (e *Events) end() {
+	if e.open {
+		e.Count[e.class]++
+		e.open = false
+	}
+}
+
+// access takes a line of uvicorn's access log: 127.0.0.1:59234 - "POST /v1/completions HTTP/1.1" 200 OK. generates says that
+// it was answered by the engine.
+func (e *Events) access(m []byte) (generates, ok bool) {
+	quote := bytes.Index(m[:min(len(m), 128)], []byte(` - "`))
+	if quote < 0 {
+		return false, false
+	}
+	rest := m[quote+4:]
+	end := bytes.LastIndex(rest, []byte(` HTTP/`))
+	if end < 0 {
+		return false, false
+	}
+	request := rest[:end]
+	rest, ok = after(rest[end:], `" `)
+	if !ok {
+		return false, false
+	}
+	code, _, ok := digits(rest)
+	if !ok || code < 100 || code > maxStatus {
+		return false, false
+	}
+	if e.Status == nil {
+		e.Status = map[int64]int64{}
+	}
+	e.Status[code]++
+	path, isPost := cutPrefix(request, "POST ")
+	return code == 200 && isPost && (hasPrefix(path, "/v1/completions") || hasPrefix(path, "/v1/chat/completions") || hasPrefix(path, "/v1/responses") || hasPrefix(path, "/v1/messages") || hasPrefix(path, "/generate") || hasPrefix(path, "/inference/v1/generate")), true
+}

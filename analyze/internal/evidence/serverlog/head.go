@@ -1,0 +1,220 @@
+package serverlog
+
+import "bytes"
+
+// header is what stands before the message of a log record.
+type header struct {
+	level byte   // first letter of the level; 0 unknown
+	clock int64  // seconds, see clock.go; NoClock unknown
+	year  bool   // the timestamp has a year
+	vllm  bool   // the form of vLLM's own formatter: level, date, source file
+	http  bool   // uvicorn's form: level, a colon, spaces
+	tags  []byte // SGLang: what stands behind the date, as DP0 TP0
+}
+
+// headReach is how far into a line its header may start, in bytes: docker, kubectl, journald, compose and process prefixes
+// stand before it.
+const headReach = 256
+
+// findHeader finds the header of a record, whatever stands before it, and the message behind it. A line without one gives
+// ok false and itself.
+func findHeader(line []byte) (h header, msg []byte, ok bool) {
+	for i := 0; i < len(line) && i < headReach; i++ {
+		switch line[i] {
+		case 'I', 'W', 'E', 'D', 'C':
+			if i > 0 && isWord(line[i-1]) && !endsANSI(line[:i]) {
+				continue
+			}
+			if h, msg, ok := levelHeader(line, i); ok {
+				return h, msg, true
+			}
+		case '[':
+			if h, msg, ok := dateHeader(line[i:]); ok {
+				return h, msg, true
+			}
+		}
+	}
+	return header{clock: NoClock}, line, false
+}
+
+func isWord(c byte) bool {
+	return isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == '-' || c == '"' || c == '\''
+}
+
+// endsANSI reports whether b ends with a colour: …[0;36m.
+func endsANSI(b []byte) bool {
+	n := len(b)
+	if n < 3 || b[n-1] != 'm' {
+		return false
+	}
+	for i := n - 2; i >= 0 && i > n-12; i-- {
+		if b[i] == '[' {
+			return true
+		}
+		if !isDigit(b[i]) && b[i] != ';' {
+			return false
+		}
+	}
+	return false
+}
+
+var levels = []string{"INFO", "WARNING", "ERROR", "DEBUG", "CRITICAL", "WARN"}
+
+// levelHeader reads a header that starts with a level at i:
+//
+//	INFO 02-01 13:22:00 [core.py:348] message      vLLM
+//	INFO 05-25 06:50:29 metrics.py:486] message    vLLM before 0.8
+//	INFO:     127.0.0.1:1 - "POST /v1 …            uvicorn
+//	2026-02-01 13:18:22,229 - INFO - message       logging's usual form
+func levelHeader(line []byte, i int) (h header, msg []byte, ok bool) {
+	h = header{clock: NoClock}
+	b := line[i:]
+	for _, l := range levels {
+		if !hasPrefix(b, l) {
+			continue
+		}
+		h.level = l[0]
+		b = skipANSI(b[len(l):])
+		switch {
+		case len(b) > 1 && b[0] == ':' && b[1] == ' ':
+			h.http = true
+			return h, skipSpace(b[1:]), true
+		case i >= 3 && hasPrefix(b, " - ") && string(line[i-3:i]) == " - ":
+			return h, b[3:], true
+		case len(b) == 0 || b[0] != ' ':
+			continue
+		}
+		var good bool
+		if h.clock, h.year, b, good = clockText(skipGap(b)); !good {
+			continue
+		}
+		msg, h.vllm = sourceFile(skipGap(b))
+		return h, msg, true
+	}
+	return header{}, nil, false
+}
+
+// dateHeader reads SGLang's header: [2026-08-01 23:37:40 TP0] message. Another header may follow it, of a program that
+// writes its own into the same log.
+func dateHeader(b []byte) (h header, msg []byte, ok bool) {
+	clock, year, rest, ok := clockText(b[1:])
+	if !ok || !year {
+		return header{}, nil, false
+	}
+	end := bytes.IndexByte(rest[:min(len(rest), 64)], ']')
+	if end < 0 {
+		return header{}, nil, false
+	}
+	h, msg = header{clock: clock, year: true, tags: rest[:end]}, skipSpace(rest[end+1:])
+	if len(msg) > 0 && msg[0] >= 'C' && msg[0] <= 'W' {
+		if inner, rest, ok := levelHeader(msg, 0); ok {
+			if inner.clock == NoClock {
+				inner.clock, inner.year = h.clock, true
+			}
+			return inner, rest, true
+		}
+	}
+	return h, msg, true
+}
+
+// sourceFile passes over [core.py:348] or metrics.py:349] and reports whether it was there.
+func sourceFile(b []byte) ([]byte, bool) {
+	reach := b[:min(len(b), 160)]
+	end := bytes.IndexByte(reach, ']')
+	if end < 1 {
+		return b, false
+	}
+	i := end
+	for i > 0 && isDigit(b[i-1]) {
+		i--
+	}
+	if i == end || i < 2 || b[i-1] != ':' || bytes.IndexByte(b[:i], ' ') >= 0 {
+		return b, false
+	}
+	return skipGap(b[end+1:]), true
+}
+
+// skipANSI passes over colours, also over those that lost their escape character.
+func skipANSI(b []byte) []byte {
+	for {
+		rest := b
+		if len(rest) > 0 && rest[0] == 0x1b {
+			rest = rest[1:]
+		}
+		if len(rest) < 2 || rest[0] != '[' {
+			return b
+		}
+		i := 1
+		for i < len(rest) && (isDigit(rest[i]) || rest[i] == ';') {
+			i++
+		}
+		if i == len(rest) || rest[i] != 'm' {
+			return b
+		}
+		b = rest[i+1:]
+	}
+}
+
+// skipGap passes over spaces and colours.
+func skipGap(b []byte) []byte {
+	for {
+		rest := skipANSI(skipSpace(b))
+		if len(rest) == len(b) {
+			return b
+		}
+		b = rest
+	}
+}
+
+func skipSpace(b []byte) []byte {
+	for len(b) > 0 && (b[0] == ' ' || b[0] == '\t') {
+		b = b[1:]
+	}
+	return b
+}
+
+// process is the name in the first (NAME pid=N) or (NAME, pid=N) of what stands before a message, or nil.
+func process(prefix []byte) []byte {
+	at := bytes.Index(prefix, []byte("pid="))
+	if at < 0 {
+		return nil
+	}
+	open := bytes.LastIndexByte(prefix[:at], '(')
+	end := bytes.IndexByte(prefix[at:], ')')
+	if open < 0 || end < 0 {
+		return nil
+	}
+	return prefix[open+1 : at+end]
+}
+
+// appendPlain appends a message without its control sequences.
+func appendPlain(out, msg []byte) []byte {
+	for i := 0; i < len(msg); i++ {
+		if msg[i] != 0x1b {
+			out = append(out, msg[i])
+			continue
+		}
+		if i++; i < len(msg) && msg[i] == '[' {
+			for i++; i < len(msg) && (msg[i] < 0x40 || msg[i] > 0x7e); i++ {
+			}
+		}
+	}
+	return out
+}
+
+// progress reports whether a line is a progress bar, and what was written behind the last state of it on the same line.
+func progress(line []byte) (rest []byte, ok bool) {
+	if !bytes.Contains(line, []byte("%|")) && !bytes.Contains(line, []byte("% Completed |")) {
+		return nil, false
+	}
+	at := -1
+	for _, end := range []string{"it/s]", "s/it]", "profile]", "profile/s]", "\r"} {
+		if i := bytes.LastIndex(line, []byte(end)); i >= 0 {
+			at = max(at, i+len(end))
+		}
+	}
+	if at < 0 {
+		return nil, true
+	}
+	return line[at:], true
+}

@@ -1,0 +1,156 @@
+package serverlog
+
+import (
+	"bytes"
+	"math"
+	"time"
+)
+
+// Iteration is one step of vLLM's engine, as its iteration details state it.
+type Iteration struct {
+	Index         uint32 // as the log counts
+	clock         uint32 // seconds after Iterations.first, plus one; 0 unknown
+	Line          uint32 // of the file, from 1
+	micros        uint32 // elapsed
+	ContextTokens uint32 // of prefill
+	Tokens        uint32 // of generation
+	Context       uint16 // requests in prefill
+	Generation    uint16 // requests in decode
+}
+
+// Elapsed is the time of the iteration.
+func (i *Iteration) Elapsed() time.Duration { return time.Duration(i.micros) * time.Microsecond }
+
+// Type of an iteration.
+type Type int
+
+// Types of iterations, by the requests they work on.
+const (
+	Prefill Type = iota
+	Decode
+	Mixed
+	Idle
+	Types
+)
+
+// TypeNames are the labels of the types.
+var TypeNames = [Types]string{"prefill", "decode", "mixed", "idle"}
+
+// Type of the iteration: mixed works on prefill and decode at once, idle on nothing.
+func (i *Iteration) Type() Type {
+	switch {
+	case i.Context > 0 && i.Generation > 0:
+		return Mixed
+	case i.Context > 0:
+		return Prefill
+	case i.Generation > 0:
+		return Decode
+	}
+	return Idle
+}
+
+// Iterations are all iterations of the logs, in their order: narrow rows, in blocks so that nothing is copied while
+// they grow.
+type Iterations struct {
+	blocks  [][]Iteration
+	n       int
+	Dropped int64 // beyond maxIterations: read, and not kept
+	first   int64 // clock
+	any     bool
+	Year    bool // timestamps have a year
+}
+
+const (
+	iterationBlock = 1 << 14
+	// maxIterations are kept, at 28 bytes each. A log of 2 GB has ten million.
+	maxIterations = 1 << 24
+)
+
+// Len is how many are kept.
+func (it *Iterations) Len() int { return it.n }
+
+// At is the i-th iteration.
+func (it *Iterations) At(i int) *Iteration { return &it.blocks[i/iterationBlock][i%iterationBlock] }
+
+// Clock is when the log says that an iteration ended, in seconds.
+func (it *Iterations) Clock(i int) int64 {
+	c := it.At(i).clock
+	if c == 0 {
+		return NoClock
+	}
+	return it.first + int64(c) - 1
+}
+
+func (it *Iterations) add(row Iteration, clock int64, year bool) {
+	if it.n == maxIterations {
+		it.Dropped++
+		return
+	}
+	if clock != NoClock {
+		if !it.any {
+			it.first, it.any, it.Year = clock, true, year
+		}
+		if d := clock - it.first; d >= 0 && d < math.MaxUint32 {
+			row.clock = uint32(d) + 1
+		}
+	}
+	if it.n%iterationBlock == 0 {
+		it.blocks = append(it.blocks, make([]Iteration, 0, iterationBlock))
+	}
+	b := &it.blocks[len(it.blocks)-1]
+	*b = append(*b, row)
+	it.n++
+}
+
+// parseIteration reads what follows "Iteration(":
+//
+//	0): 1 context requests, 1 context tokens, 0 generation requests, 0 generation tokens, iteration elapsed time: 36.68 ms
+func parseIteration(b []byte) (row Iteration, ok bool) {
+	var v [5]int64
+	for i, key := range [...]string{"): ", " context requests, ", " context tokens, ", " generation requests, ", " generation tokens"} {
+		if v[i], b, ok = digits(b); !ok {
+			return row, false
+		}
+		if b, ok = cutPrefix(b, key); !ok {
+			return row, false
+		}
+	}
+	at := bytes.Index(b, []byte("elapsed time: "))
+	if at < 0 {
+		return row, false
+	}
+	micros, ok := thousandths(b[at+len("elapsed time: "):])
+	if !ok {
+		return row, false
+	}
+	return Iteration{Index: narrow(v[0]), Context: short(v[1]), ContextTokens: narrow(v[2]), Generation: short(v[3]), Tokens: narrow(v[4]), micros: micros}, true
+}
+
+// thousandths reads "36.68 ms" as microseconds, rounded.
+func thousandths(b []byte) (uint32, bool) {
+	whole, b, ok := digits(b)
+	if !ok || whole > math.MaxUint32/1000 {
+		return 0, false
+	}
+	micros, scale := whole*1000, int64(100)
+	if len(b) > 0 && b[0] == '.' {
+		for b = b[1:]; len(b) > 0 && isDigit(b[0]); b = b[1:] {
+			d := int64(b[0] - '0')
+			if scale == 0 {
+				if d >= 5 {
+					micros++
+				}
+				for len(b) > 1 && isDigit(b[1]) {
+					b = b[1:]
+				}
+				continue
+			}
+			micros += d * scale
+			scale /= 10
+		}
+	}
+	return narrow(micros), hasPrefix(b, " ms")
+}
+
+func narrow(v int64) uint32 { return uint32(min(v, math.MaxUint32)) }
+func short(v int64) uint16  { return uint16(min(v, math.MaxUint16)) }

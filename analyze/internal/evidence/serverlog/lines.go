@@ -1,0 +1,161 @@
+package serverlog
+
+import (
+	"bytes"
+	"io"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// maxLine bounds the memory of one line, in bytes: what is longer is cut there and counted.
+const maxLine = 1 << 20
+
+// lines reads lines of any length in bounded memory. A line ends at a newline; a carriage return before it is no part of it.
+type lines struct {
+	in    io.Reader
+	buf   []byte
+	start int // of what was not given out yet
+	end   int // of what was read
+	err   error
+}
+
+func newLines(in io.Reader) *lines {
+	return &lines{in: utf8Reader(in), buf: make([]byte, maxLine+(64<<10))}
+}
+
+// next is the next line, without its end, valid until the following call; cut says that the rest of it was passed over.
+// ok is false at the end of the input, and err is then set where it was not the end of the file.
+func (l *lines) next() (line []byte, cut, ok bool) {
+	searched := l.start
+	for {
+		if i := bytes.IndexByte(l.buf[searched:l.end], '\n'); i >= 0 {
+			line, l.start = l.buf[l.start:searched+i], searched+i+1
+			if len(line) > maxLine {
+				return line[:maxLine], true, true
+			}
+			return trimReturns(line), false, true
+		}
+		searched = l.end
+		switch {
+		case l.end-l.start >= maxLine:
+			return l.skip(), true, true
+		case l.err != nil:
+			if l.start == l.end {
+				return nil, false, false
+			}
+			line, l.start = l.buf[l.start:l.end], l.end
+			return trimReturns(line), false, true
+		case l.start > 0 && l.end == len(l.buf):
+			copy(l.buf, l.buf[l.start:l.end])
+			l.end -= l.start
+			searched -= l.start
+			l.start = 0
+		}
+		l.fill()
+	}
+}
+
+func (l *lines) fill() {
+	n, err := l.in.Read(l.buf[l.end:])
+	l.end += n
+	l.err = err
+}
+
+// skip passes over the rest of a line whose first maxLine bytes stand in the buffer, and returns these.
+func (l *lines) skip() []byte {
+	rest := l.start + maxLine
+	for {
+		line := l.buf[rest-maxLine : rest : rest]
+		if i := bytes.IndexByte(l.buf[rest:l.end], '\n'); i >= 0 {
+			l.start = rest + i + 1
+			return line
+		}
+		l.end = rest
+		if l.err != nil {
+			l.start = l.end
+			return line
+		}
+		if l.end == len(l.buf) { // no room behind the line: move it to the front of the buffer
+			copy(l.buf, l.buf[l.start:l.end])
+			l.end -= l.start
+			l.start, rest = 0, l.end
+		}
+		l.fill()
+	}
+}
+
+// failed is the error that ended the input, if it was not its end.
+func (l *lines) failed() error {
+	if l.err == io.EOF {
+		return nil
+	}
+	return l.err
+}
+
+func trimReturns(line []byte) []byte {
+	for len(line) > 0 && line[len(line)-1] == '\r' {
+		line = line[:len(line)-1]
+	}
+	return line
+}
+
+// utf8Reader turns UTF-16 with a byte order mark, as PowerShell writes it, into UTF-8, and drops the mark of UTF-8.
+func utf8Reader(in io.Reader) io.Reader {
+	var mark [3]byte
+	n, err := io.ReadFull(in, mark[:])
+	rest := io.MultiReader(bytes.NewReader(mark[:n]), in)
+	if err != nil {
+		return rest
+	}
+	switch {
+	case mark == [3]byte{0xef, 0xbb, 0xbf}:
+		return in
+	case mark[0] == 0xff && mark[1] == 0xfe, mark[0] == 0xfe && mark[1] == 0xff:
+		return &wideReader{in: io.MultiReader(bytes.NewReader(mark[2:]), in), big: mark[0] == 0xfe}
+	}
+	return rest
+}
+
+// wideReader decodes UTF-16. Half a pair of surrogates becomes the replacement character.
+type wideReader struct {
+	in   io.Reader
+	big  bool
+	raw  [4096]byte
+	odd  int // bytes of an unfinished character at the start of raw
+	out  []byte
+	high rune // first half of a pair
+	err  error
+}
+
+func (w *wideReader) Read(p []byte) (int, error) {
+	for len(w.out) == 0 {
+		if w.err != nil {
+			return 0, w.err
+		}
+		n, err := w.in.Read(w.raw[w.odd:])
+		n, w.err = n+w.odd, err
+		w.out = w.out[:0]
+		for i := 0; i+1 < n; i += 2 {
+			c := rune(w.raw[i]) | rune(w.raw[i+1])<<8
+			if w.big {
+				c = rune(w.raw[i])<<8 | rune(w.raw[i+1])
+			}
+			switch {
+			case w.high != 0:
+				w.out = utf8.AppendRune(w.out, utf16.DecodeRune(w.high, c))
+				w.high = 0
+			case c >= 0xd800 && c < 0xdc00:
+				w.high = c
+			default:
+				w.out = utf8.AppendRune(w.out, c)
+			}
+		}
+		w.odd = n & 1
+		if w.odd == 1 {
+			w.raw[0] = w.raw[n-1]
+		}
+	}
+	n := copy(p, w.out)
+	w.out = w.out[n:]
+	return n, nil
+}

@@ -1,0 +1,131 @@
+package serverlog
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Details sum up the JSON that vLLM logs of its model of FLOPs and bytes.
+type Details struct {
+	Lines, Batches            int64
+	PrefillReqs, DecodeReqs   int64
+	PrefillTokens, DecodeToks int64
+	Seconds                   float64
+	Parts                     []Part
+}
+
+// Part is one component of the model, as attn.qkv_proj.
+type Part struct {
+	Name               string
+	Flops, Read, Write float64
+}
+
+// maxParts bounds the components that are kept, and maxPartName the length of a name.
+const (
+	maxParts    = 128
+	maxPartName = 64
+)
+
+// mfuDetails is the JSON behind "MFU details: ". Numbers come bare or with a unit: "45.2TF", "12.3GB", "10.0s".
+type mfuDetails struct {
+	PrefillReqs *float64 `json:"prefill_reqs"`
+	DecodeReqs  *float64 `json:"decode_reqs"`
+	NumBatches  *float64 `json:"num_batches"`
+	Context     struct {
+		Prefill float64 `json:"prefill_num_tokens"`
+		Decode  float64 `json:"decode_num_tokens"`
+	} `json:"context_breakdown"`
+	Flops    map[string]quantity `json:"flops_breakdown"`
+	Read     map[string]quantity `json:"num_read_bytes_breakdown"`
+	Write    map[string]quantity `json:"num_write_bytes_breakdown"`
+	Duration quantity            `json:"duration"`
+}
+
+// quantity is a number with an optional decimal prefix and unit.
+type quantity float64
+
+func (q *quantity) UnmarshalJSON(b []byte) error {
+	s := strings.Trim(string(b), `"`)
+	v, rest, ok := decimal([]byte(s))
+	if !ok {
+		*q = 0
+		return nil
+	}
+	text := strings.TrimSpace(string(rest))
+	switch {
+	case strings.HasPrefix(text, "ms"):
+		v /= 1e3
+	case strings.HasPrefix(text, "T"):
+		v *= 1e12
+	case strings.HasPrefix(text, "G"):
+		v *= 1e9
+	case strings.HasPrefix(text, "M"):
+		v *= 1e6
+	case strings.HasPrefix(text, "K"), strings.HasPrefix(text, "k"):
+		v *= 1e3
+	case strings.HasPrefix(text, "e"), strings.HasPrefix(text, "E"):
+		if err := json.Unmarshal([]byte(s), &v); err != nil || math.IsInf(v, 0) {
+			v = 0
+		}
+	}
+	*q = quantity(v)
+	return nil
+}
+
+// mfuLine adds one line of details; b starts at the JSON.
+func (d *Details) mfuLine(b []byte) bool {
+	var x mfuDetails
+	dec := json.NewDecoder(strings.NewReader(string(b)))
+	if err := dec.Decode(&x); err != nil {
+		return false
+	}
+	d.Lines++
+	d.Batches += count(x.NumBatches)
+	d.PrefillReqs += count(x.PrefillReqs)
+	d.DecodeReqs += count(x.DecodeReqs)
+	d.PrefillTokens += count(&x.Context.Prefill)
+	d.DecodeToks += count(&x.Context.Decode)
+	d.Seconds += float64(x.Duration)
+	for i, list := range []map[string]quantity{x.Flops, x.Read, x.Write} {
+		names := make([]string, 0, len(list))
+		for name := range list {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			p := d.part(name)
+			if p == nil {
+				continue
+			}
+			*[]*float64{&p.Flops, &p.Read, &p.Write}[i] += float64(list[name])
+		}
+	}
+	return true
+}
+
+// count is a number of things, bounded so that sums stay whole.
+func count(v *float64) int64 {
+	if v == nil || !(*v > 0) {
+		return 0
+	}
+	return int64(min(*v, 1e12))
+}
+
+// part is the component of that name, made where it is new; nil where it is no name of one.
+func (d *Details) part(name string) *Part {
+	if i := slices.IndexFunc(d.Parts, func(p Part) bool { return p.Name == name }); i >= 0 {
+		return &d.Parts[i]
+	}
+	if len(d.Parts) == maxParts || len(name) == 0 || len(name) > maxPartName || !strings.HasPrefix(name, "attn.") && !strings.HasPrefix(name, "ffn.") && !strings.HasPrefix(name, "unembed.") {
+		return nil
+	}
+	for i := range len(name) {
+		if c := name[i]; !(c >= 'a' && c <= 'z' || c == '_' || c == '.') {
+			return nil
+		}
+	}
+	d.Parts = append(d.Parts, Part{Name: name})
+	return &d.Parts[len(d.Parts)-1]
+}

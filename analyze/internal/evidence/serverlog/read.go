@@ -1,0 +1,222 @@
+package serverlog
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+)
+
+// verdict on one line.
+type verdict int
+
+const (
+	unknown    verdict = iota // of no known form
+	known                     // of a known form that holds nothing to take
+	understood                // something was taken
+)
+
+// reader is the state of reading one file.
+type reader struct {
+	d     *Data
+	file  string
+	start *Start
+	cal   calendar
+	line  int64
+	last  int64 // time of the last line that had one
+	table bool  // inside a table of CUDA graph statistics
+	steps int64 // iterations that generated so far
+	vllm  bool  // a line was written by vLLM's own formatter
+	json  []byte
+	msg   []byte
+}
+
+// readFile reads one log to its end. What is damaged ends it early, with a warning.
+func readFile(ctx context.Context, d *Data, in *file.Input) error {
+	f, err := in.Open()
+	if err != nil {
+		return fmt.Errorf("%s: %w", in.Name, err)
+	}
+	defer f.Close()
+	r := &reader{d: d, file: in.Name, last: NoClock, start: newStart(in.Name)}
+	d.Starts = append(d.Starts, r.start)
+	l := newLines(f)
+	for {
+		line, cut, ok := l.next()
+		if !ok {
+			break
+		}
+		if cut {
+			d.long++
+		}
+		r.line++
+		switch r.read(line) {
+		case understood:
+			in.Tally.Understood++
+		case known:
+			in.Tally.Known++
+		default:
+			in.Tally.Unknown++
+		}
+		if r.line&0xffff == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	d.Events.end()
+	if l.failed() != nil {
+		d.damaged = append(d.damaged, in.Name)
+	}
+	in.Tally.Records = r.line
+	in.Tally.Format, in.Tally.Version = r.format(), r.start.Version
+	return nil
+}
+
+// format is what exactly the log is.
+func (r *reader) format() string {
+	switch {
+	case r.start.Engine == "vLLM" && r.start.Generation != "":
+		return "vLLM " + r.start.Generation
+	case r.start.Engine != "":
+		return r.start.Engine
+	case r.vllm:
+		return "vLLM"
+	}
+	return ""
+}
+
+// read takes what there is to take from one line.
+func (r *reader) read(line []byte) verdict {
+	body := skipSpace(line)
+	if len(body) == 0 {
+		return known
+	}
+	if body[0] == '{' {
+		if msg, clock, year, ok := jsonRecord(body, r.json); ok {
+			r.json = msg[:0]
+			if h, rest, ok := findHeader(msg); ok {
+				return r.record(h, rest, msg[:len(msg)-len(rest)])
+			}
+			return r.record(header{clock: clock, year: year}, msg, nil)
+		}
+	}
+	h, msg, ok := findHeader(line)
+	if !ok {
+		if rest, bar := progress(line); bar {
+			if h, msg, ok = findHeader(rest); !ok {
+				return known
+			}
+			line = rest
+		}
+	}
+	if !ok {
+		return r.bare(line)
+	}
+	return r.record(h, msg, line[:len(line)-len(msg)])
+}
+
+// plain is a message without colours.
+func (r *reader) plain(msg []byte) []byte {
+	if bytes.IndexByte(msg, 0x1b) < 0 {
+		return msg
+	}
+	r.msg = appendPlain(r.msg[:0], msg)
+	return r.msg
+}
+
+// record takes a log record: its header, its message, and all that stands before that.
+func (r *reader) record(h header, msg, prefix []byte) verdict {
+	clock := r.cal.at(h.clock, h.year)
+	if clock != NoClock {
+		r.last, r.d.Year = clock, h.year
+		if r.start.first == NoClock {
+			r.start.first = clock
+		}
+	}
+	r.vllm = r.vllm || h.vllm
+	m := r.plain(msg)
+	if h.level == 'E' || h.level == 'C' || h.level == 0 && alarming(m) {
+		r.d.Events.record(m, process(prefix), clock)
+		return understood
+	}
+	r.d.Events.broken = true
+	if h.http {
+		return r.server(m)
+	}
+	r.table = r.table && (len(m) == 0 || m[0] == '|')
+	if r.message(m, engineOf(h, prefix)) {
+		return understood
+	}
+	return known
+}
+
+// engineOf is the number of the engine that a line is of: EngineCore_DP1, or DP1 in SGLang's tags; -1 unknown.
+func engineOf(h header, prefix []byte) int32 {
+	for _, b := range [][]byte{h.tags, prefix} {
+		if v, ok := wholeAfter(b, "DP"); ok && v < 1<<16 {
+			return int32(v)
+		}
+	}
+	return -1
+}
+
+// server takes a record of uvicorn.
+func (r *reader) server(m []byte) verdict {
+	if generates, ok := r.d.Events.access(m); ok {
+		if generates {
+			r.d.Requests.responded(r.last, r.steps)
+		}
+		return understood
+	}
+	if hasPrefix(m, "Application startup complete") && r.start.Engine != "SGLang" {
+		r.ready()
+		return understood
+	}
+	return known
+}
+
+// ready says that the server takes requests from here on.
+func (r *reader) ready() {
+	if r.start.first != NoClock && r.last != NoClock && math.IsNaN(r.start.Ready) {
+		r.start.Ready = float64(r.last - r.start.first)
+	}
+	for i := len(r.d.Samples) - 1; i >= 0 && r.d.Samples[i].Start == r.d.current(); i-- {
+		r.d.Samples[i].early = true
+	}
+}
+
+// bare takes a line without a header: a continuation, what another library printed, or a message whose formatter is not
+// vLLM's.
+func (r *reader) bare(line []byte) verdict {
+	m := r.plain(line)
+	if r.table {
+		if r.d.Graphs.graphLine(m) {
+			return understood
+		}
+		if t := bytes.TrimRight(m, " \t"); len(t) == 0 || t[len(t)-1] == '|' {
+			return known
+		}
+	}
+	reach := m[:min(len(m), headReach)]
+	who := process(reach)
+	switch {
+	case alarming(m):
+		r.d.Events.record(m, who, r.last)
+		return understood
+	case r.d.Events.more(m):
+		return understood
+	}
+	for _, p := range phrases {
+		if i := bytes.Index(reach, []byte(p)); i >= 0 && r.message(m[i:], engineOf(header{}, m[:i])) {
+			return understood
+		}
+	}
+	if who != nil || hasPrefix(m, "[rank") || hasPrefix(m, "[transformers]") {
+		return known
+	}
+	return unknown
+}
+
+// phrases begin the messages that are read from a line without a known header.
+var phrases = []string{"Avg prompt throughput: ", "Iteration(", "Decode batch", "Prefill batch", "SpecDecoding metrics: ", "CUDAGraph Stats:", "Initializing a V", "server_args=ServerArgs("}

@@ -1,0 +1,169 @@
+package serverlog
+
+import (
+	"bytes"
+	"strings"
+)
+
+// Request is one request as far as the log follows it. Times are in seconds, NoClock where the log does not say.
+type Request struct {
+	ID                        string // without the suffix that newer versions add
+	Received, Added, Finished int64
+	Aborted                   bool
+	steps                     int64 // iterations that generated, read until it was added
+}
+
+// maxRequests are followed; maxID bounds the length of an id.
+const (
+	maxRequests = 1 << 20
+	maxID       = 128
+)
+
+// Requests are the requests of the logs in the order in which they are first named.
+type Requests struct {
+	List     []Request
+	Year     bool
+	Received int64 // lines that say that a request was received
+	Added    int64 // … was given to the engine
+	Matched  int64 // lines of the latter that belong to one of the former
+	Finished int64 // lines that say that a request finished or was aborted
+	Dropped  int64 // requests beyond maxRequests, and ids that are too long
+	byID     map[string]int32
+	open     []int32 // received and not finished
+	unclear  int32   // requests before this one were open when a response came that can be of any of them
+}
+
+// requestID is the id at the start of b: up to a colon, a space or the end of the sentence.
+func requestID(b []byte) []byte {
+	id := until(b, ": ,")
+	return bytes.TrimRight(id, ".")
+}
+
+func (r *Requests) find(id []byte) int32 {
+	if i, ok := r.byID[string(id)]; ok {
+		return i
+	}
+	return -1
+}
+
+// add makes a request, or returns the one of this id that was not followed to its end yet; -1 where it cannot be followed.
+func (r *Requests) add(id []byte) int32 {
+	if len(r.List) == maxRequests || len(id) == 0 || len(id) > maxID {
+		r.Dropped++
+		return -1
+	}
+	i := int32(len(r.List))
+	r.List = append(r.List, Request{ID: string(id), Received: NoClock, Added: NoClock, Finished: NoClock})
+	if r.byID == nil {
+		r.byID = map[string]int32{}
+	}
+	r.byID[r.List[i].ID] = i
+	r.open = append(r.open, i)
+	return i
+}
+
+func (r *Requests) received(id []byte, clock int64) {
+	r.Received++
+	if i := r.add(id); i >= 0 {
+		r.List[i].Received = clock
+	}
+}
+
+// added matches the line of the engine, whose ids end in a random suffix in newer versions, to the server's.
+func (r *Requests) added(id []byte, clock, steps int64) {
+	r.Added++
+	i := r.find(id)
+	if i < 0 {
+		if base, ok := withoutSuffix(id); ok {
+			i = r.find(base)
+		}
+	}
+	if i >= 0 && r.List[i].Received != NoClock && r.List[i].Added == NoClock {
+		r.Matched++
+	} else {
+		i = r.add(id)
+	}
+	if i >= 0 {
+		r.List[i].Added, r.List[i].steps = clock, steps
+	}
+}
+
+// withoutSuffix is an id without the eight hexadecimal digits that newer versions put behind it.
+func withoutSuffix(id []byte) ([]byte, bool) {
+	n := len(id) - 9
+	if n < 1 || id[n] != '-' {
+		return nil, false
+	}
+	for _, c := range id[n+1:] {
+		if !isDigit(c) && (c < 'a' || c > 'f') {
+			return nil, false
+		}
+	}
+	return id[:n], true
+}
+
+func (r *Requests) finished(id []byte, clock int64, aborted bool) {
+	r.Finished++
+	i := r.find(id)
+	if i < 0 {
+		if base, ok := withoutSuffix(id); ok {
+			i = r.find(base)
+		}
+	}
+	if i < 0 || r.List[i].Finished != NoClock {
+		return
+	}
+	r.List[i].Finished, r.List[i].Aborted = clock, aborted
+	r.close(i)
+}
+
+// openReach is how far among the open requests one that finishes is looked for: they end about in the order in which they
+// came, and what is not found only stays open.
+const openReach = 1024
+
+func (r *Requests) close(i int32) {
+	for k, o := range r.open[:min(len(r.open), openReach)] {
+		if o == i {
+			r.open = append(r.open[:k], r.open[k+1:]...)
+			return
+		}
+	}
+}
+
+// responded takes an access line of a request to the engine, which names no request and often states no time. It ends a
+// request only where one alone was open and the engine had generated for it: of many open requests nobody can say which
+// one it was, and a streamed response is logged when it begins.
+func (r *Requests) responded(clock, steps int64) {
+	if len(r.open) == 0 {
+		return
+	}
+	if len(r.open) > 1 {
+		r.unclear = int32(len(r.List))
+	} else if i := r.open[0]; i >= r.unclear {
+		if q := &r.List[i]; q.Added != NoClock && steps > q.steps {
+			q.Finished = clock
+		}
+	}
+	r.open = r.open[1:]
+}
+
+// PublicID is the request's id where it is one that a server makes: a known prefix, hexadecimal digits and dashes. An id
+// that a client chose may say anything, and is shown as empty.
+func (r *Request) PublicID() string {
+	id := r.ID
+	for _, p := range []string{"cmpl-", "chatcmpl-", "chatcmpl-tool-", "embd-", "pool-", "classify-", "score-", "rerank-", "resp_", "resp-", "generate-tokens-", "beam_search-", "trsc-", "trsl-", "rsp-", "msg_"} {
+		if rest, ok := strings.CutPrefix(id, p); ok {
+			id = rest
+			break
+		}
+	}
+	if id == "" {
+		return ""
+	}
+	for i := range len(id) {
+		if c := id[i]; !isDigit(c) && (c < 'a' || c > 'f') && c != '-' {
+			return ""
+		}
+	}
+	return r.ID
+}

@@ -1,0 +1,593 @@
+package serverlog
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Start is what a server says of itself while it starts. Text comes from short lists or by strict patterns; what is not
+// known is empty, 0, or NaN for times and sizes.
+type Start struct {
+	Engine     string // vLLM, SGLang
+	Generation string // V0, V1: of vLLM's engine
+	Version    string
+	File       string // name of the log
+
+	Model, Architecture, DType, Quantization, KVDType string
+	TP, PP, DP                                        int64
+	EP                                                bool // experts are spread over the GPUs
+	MaxModelLen, MaxNumSeqs, MaxBatchedTokens         int64
+	ChunkedPrefill, PrefixCaching, Eager              string // "yes", "no"
+	AttentionBackend                                  string
+	GraphMode                                         string
+	GraphSizes, MaxGraphSize                          int64 // CUDA graphs that are captured: how many batch sizes, and the largest
+	SpecMethod                                        string
+	SpecTokens                                        int64
+
+	KVTokens       int64   // tokens that the KV cache holds, of one engine
+	KVBytes        float64 // memory of the KV cache on one GPU
+	KVPools        int64   // SGLang: pools of the KV cache
+	Concurrency    float64 // requests of ConcurrencyLen tokens that the KV cache holds at once
+	ConcurrencyLen int64
+	GPUBlocks      int64
+
+	WeightBytes, GraphBytes                                       float64 // on one GPU
+	LoadTime, CompileTime, WarmupTime, GraphTime, InitTime, Ready float64 // seconds; Ready: from the first line to the first that says so
+	first                                                         int64   // clock
+	named                                                         bool    // a line said which program this is
+	preempted                                                     int64   // as vLLM V0 counts
+}
+
+func newStart(file string) *Start {
+	n := math.NaN()
+	return &Start{File: file, KVBytes: n, Concurrency: n, WeightBytes: n, GraphBytes: n, LoadTime: n, CompileTime: n, WarmupTime: n, GraphTime: n, InitTime: n, Ready: n, first: NoClock}
+}
+
+// Parallelism as a comparison knows it: tp4, tp4 pp2, tp8 dp2 ep; empty where not known.
+func (s *Start) Parallelism() string {
+	if s.TP == 0 {
+		return ""
+	}
+	text := "tp" + strconv.FormatInt(s.TP, 10)
+	if s.PP > 1 {
+		text += " pp" + strconv.FormatInt(s.PP, 10)
+	}
+	if s.DP > 1 {
+		text += " dp" + strconv.FormatInt(s.DP, 10)
+	}
+	if s.EP {
+		text += " ep"
+	}
+	return text
+}
+
+// blocks works out the tokens of the KV cache where the engine states blocks, as vLLM V0 does: it computes its concurrency
+// from them, which tells how many tokens are in a block.
+func (s *Start) blocks() {
+	if s.KVTokens > 0 || s.GPUBlocks <= 0 || !(s.Concurrency > 0) {
+		return
+	}
+	size := s.Concurrency * float64(s.ConcurrencyLen) / float64(s.GPUBlocks)
+	for _, n := range []int64{1, 8, 16, 32, 64, 128, 256} {
+		if math.Abs(size/float64(n)-1) < 0.02 {
+			s.KVTokens = s.GPUBlocks * n
+		}
+	}
+}
+
+// KVBytesPerToken is the memory of the KV cache on one GPU over the tokens it holds, as the engine counts both: layers ×
+// KV heads of this GPU × head size × 2 × bytes of a value, without needing to know any of them. NaN where not known.
+func (s *Start) KVBytesPerToken() float64 {
+	if s.KVTokens <= 0 || s.KVPools > 1 {
+		return math.NaN()
+	}
+	return s.KVBytes / float64(s.KVTokens)
+}
+
+// KVBytesPerRequest is the memory that one request of the full length needs on one GPU. From the concurrency that the
+// engine computes, which knows of sliding windows; else tokens times bytes of a token. NaN where not known.
+func (s *Start) KVBytesPerRequest() float64 {
+	if s.Concurrency > 0 && (s.ConcurrencyLen == s.MaxModelLen || s.MaxModelLen == 0) {
+		return s.KVBytes / s.Concurrency
+	}
+	if s.MaxModelLen <= 0 {
+		return math.NaN()
+	}
+	return s.KVBytesPerToken() * float64(s.MaxModelLen)
+}
+
+// startLine takes what a message says of the server's start. ok is false where it is of no such form.
+func (s *Start) startLine(m []byte) (ok bool) {
+	switch {
+	case hasPrefix(m, "Initializing a") && bytes.Contains(m[:min(len(m), 80)], []byte("LLM engine (v")):
+		return s.config(m)
+	case hasPrefix(m, "vLLM API server version "):
+		s.version("vLLM", m[len("vLLM API server version "):])
+		return true
+	case hasPrefix(m, "non-default args: "), hasPrefix(m, "args: Namespace("):
+		s.args(m)
+		return true
+	case hasPrefix(m, "server_args=ServerArgs("):
+		s.serverArgs(m)
+		return true
+	case hasPrefix(m, "Using max model len "):
+		setFirst(&s.MaxModelLen, wholeOf(m, "Using max model len "))
+	case hasPrefix(m, "Chunked prefill is enabled with max_num_batched_tokens="):
+		setFirst(&s.MaxBatchedTokens, wholeOf(m, "max_num_batched_tokens="))
+		s.ChunkedPrefill = "yes"
+	case hasPrefix(m, "Resolved architecture: "):
+		setText(&s.Architecture, architecture(m[len("Resolved architecture: "):]))
+	case hasPrefix(m, "Starting to load model "):
+		setText(&s.Model, ModelID(string(bytes.TrimRight(m[len("Starting to load model "):], ". "))))
+	case hasPrefix(m, "GPU KV cache size: "):
+		setLeast(&s.KVTokens, wholeOf(m, "GPU KV cache size: "))
+	case hasPrefix(m, "Maximum concurrency for "):
+		if n, rest, ok := digits(m[len("Maximum concurrency for "):]); ok {
+			if v, ok := numberAfter(rest, "per request: "); ok && !(s.Concurrency <= v) {
+				s.Concurrency, s.ConcurrencyLen = v, n
+			}
+		}
+	case hasPrefix(m, "Available KV cache memory: "):
+		least(&s.KVBytes, gib(numberOf(m, "Available KV cache memory: ")))
+	case bytes.Contains(m[:min(len(m), 400)], []byte("memory reserved for KV Cache is ")):
+		least(&s.KVBytes, gib(numberOf(m, "memory reserved for KV Cache is ")))
+	case hasPrefix(m, "# GPU blocks: "):
+		setLeast(&s.GPUBlocks, wholeOf(m, "# GPU blocks: "))
+	case hasPrefix(m, "# cuda blocks: "):
+		setLeast(&s.GPUBlocks, wholeOf(m, "# cuda blocks: "))
+	case hasPrefix(m, "Model loading took "), hasPrefix(m, "Loading model weights took "):
+		most(&s.WeightBytes, gib(numberOf(m, " took ")))
+		most(&s.LoadTime, numberOf(m, " and "))
+	case hasPrefix(m, "Loading weights took "): // part of the above, where that states a time
+	case hasPrefix(m, "Graph capturing finished in "):
+		most(&s.GraphTime, numberOf(m, "finished in "))
+		most(&s.GraphBytes, gib(numberOf(m, ", took ")))
+	case hasPrefix(m, "torch.compile take"), hasPrefix(m, "torch.compile took"):
+		most(&s.CompileTime, numberOf(m[len("torch.compile take"):], " "))
+	case hasPrefix(m, "Initial profiling/warmup run took "):
+		most(&s.WarmupTime, numberOf(m, "run took "))
+	case hasPrefix(m, "init engine "):
+		most(&s.InitTime, numberOf(m, ") took "))
+	case hasPrefix(m, "Using ") && bytes.Contains(m, []byte(" backend")):
+		name, _, _ := bytes.Cut(m[len("Using "):], []byte(" backend"))
+		backend := attentionBackend(string(name))
+		if _, says := bytes.CutSuffix(name, []byte(" attention")); !says && backend == "TRITON" { // of experts
+			return false
+		}
+		setText(&s.AttentionBackend, backend)
+		return backend != ""
+	default:
+		return s.sglangLine(m)
+	}
+	return true
+}
+
+// sglangLine is startLine for the lines that only SGLang writes.
+func (s *Start) sglangLine(m []byte) bool {
+	switch {
+	case hasPrefix(m, "max_total_num_tokens="):
+		setFirst(&s.KVTokens, wholeOf(m, "max_total_num_tokens="))
+		setFirst(&s.MaxBatchedTokens, wholeOf(m, "chunked_prefill_size="))
+		s.MaxNumSeqs = max(wholeOf(m, "max_running_requests="), 0)
+		s.MaxModelLen = max(wholeOf(m, "context_len="), 0)
+		s.Engine = "SGLang"
+	case hasPrefix(m, "KV Cache is allocated."):
+		k, v := numberOf(m, "K size: "), numberOf(m, "V size: ")
+		if sum := gib(k + v); sum > 0 {
+			s.KVPools++
+			if math.IsNaN(s.KVBytes) {
+				s.KVBytes = 0
+			}
+			s.KVBytes += sum
+		}
+		if rest, ok := after(m, "dtype: "); ok {
+			setText(&s.KVDType, dtype(string(until(rest, ","))))
+		}
+	case hasPrefix(m, "Load weight end."):
+		if v := numberOf(m, "elapsed="); v > 0 {
+			most(&s.LoadTime, v)
+		}
+		most(&s.WeightBytes, gib(numberOf(m, "mem usage=")))
+		if rest, ok := after(m, "type="); ok {
+			setText(&s.Architecture, architecture(until(rest, ",")))
+		}
+		if rest, ok := after(m, "dtype="); ok {
+			if d := dtype(string(until(rest, ","))); d != "" && (s.DType == "" || s.DType == "auto") {
+				s.DType = d
+			}
+		}
+		if rest, ok := after(m, "quant="); ok {
+			setText(&s.Quantization, quantization(string(until(rest, ","))))
+		}
+	case hasPrefix(m, "Capture ") && bytes.Contains(m, []byte(" end.")):
+		v := numberOf(m, "elapsed=")
+		if math.IsNaN(v) {
+			v = numberOf(m, "elapsed: ")
+		}
+		add(&s.GraphTime, v)
+		add(&s.GraphBytes, gib(numberOf(m, "mem usage=")))
+	case hasPrefix(m, "Attention backend not"):
+		if rest, ok := after(m, "Use "); ok {
+			setText(&s.AttentionBackend, attentionBackend(string(until(rest, " "))))
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// config reads "Initializing a V1 LLM engine (v0.15.0) with config: model='…', …, dtype=torch.bfloat16, …".
+func (s *Start) config(m []byte) bool {
+	if rest, ok := after(m, "engine (v"); ok {
+		s.version("vLLM", until(rest, ")"))
+	}
+	switch {
+	case hasPrefix(m, "Initializing a V1"):
+		s.Generation = "V1"
+	case hasPrefix(m, "Initializing a V0"), hasPrefix(m, "Initializing an LLM"):
+		s.Generation = "V0"
+	}
+	set := func(p *int64, key string) {
+		if v := whole(field(m, key)); v > 0 {
+			*p = v
+		}
+	}
+	if id := ModelID(text(field(m, "model"))); id != "" {
+		s.Model = id
+	}
+	if d := dtype(text(field(m, "dtype"))); d != "" {
+		s.DType = d
+	}
+	setText(&s.Quantization, quantization(text(field(m, "quantization"))))
+	setText(&s.KVDType, dtype(text(field(m, "kv_cache_dtype"))))
+	set(&s.MaxModelLen, "max_seq_len")
+	set(&s.TP, "tensor_parallel_size")
+	set(&s.PP, "pipeline_parallel_size")
+	set(&s.DP, "data_parallel_size")
+	setYes(&s.PrefixCaching, field(m, "enable_prefix_caching"))
+	setYes(&s.ChunkedPrefill, field(m, "enable_chunked_prefill"))
+	setYes(&s.ChunkedPrefill, field(m, "chunked_prefill_enabled"))
+	setYes(&s.Eager, field(m, "enforce_eager"))
+	if s.GraphMode == "" {
+		s.GraphMode = graphMode(text(field(m, "cudagraph_mode")))
+	}
+	if rest, ok := after(m, "cudagraph_capture_sizes': ["); ok {
+		s.graphSizes(until(rest, "]"))
+	}
+	s.speculative(m)
+	return true
+}
+
+// args reads the arguments that differ from the default, as a Python dict, or all of them, as a Namespace.
+func (s *Start) args(m []byte) {
+	setText(&s.Model, ModelID(text(field(m, "model"))))
+	setFirst(&s.MaxModelLen, whole(field(m, "max_model_len")))
+	setFirst(&s.MaxNumSeqs, whole(field(m, "max_num_seqs")))
+	setFirst(&s.MaxBatchedTokens, whole(field(m, "max_num_batched_tokens")))
+	setFirst(&s.TP, whole(field(m, "tensor_parallel_size")))
+	setFirst(&s.PP, whole(field(m, "pipeline_parallel_size")))
+	setFirst(&s.DP, whole(field(m, "data_parallel_size")))
+	s.EP = s.EP || string(field(m, "enable_expert_parallel")) == "True"
+	s.Engine, s.named = "vLLM", true
+}
+
+// serverArgs reads SGLang's arguments.
+func (s *Start) serverArgs(m []byte) {
+	s.Engine, s.named = "SGLang", true
+	setText(&s.Model, ModelID(text(field(m, "model_path"))))
+	if d := dtype(text(field(m, "dtype"))); d != "auto" {
+		setText(&s.DType, d)
+	}
+	setText(&s.Quantization, quantization(text(field(m, "quantization"))))
+	setFirst(&s.MaxModelLen, whole(field(m, "context_length")))
+	setFirst(&s.MaxNumSeqs, whole(field(m, "max_running_requests")))
+	setFirst(&s.MaxBatchedTokens, whole(field(m, "chunked_prefill_size")))
+	setFirst(&s.TP, max(whole(field(m, "tp_size")), whole(field(m, "tensor_parallel_size"))))
+	setFirst(&s.PP, max(whole(field(m, "pp_size")), whole(field(m, "pipeline_parallel_size"))))
+	setFirst(&s.DP, max(whole(field(m, "dp_size")), whole(field(m, "data_parallel_size"))))
+	s.EP = s.EP || whole(field(m, "ep_size")) > 1
+	setText(&s.AttentionBackend, attentionBackend(text(field(m, "attention_backend"))))
+	if s.PrefixCaching == "" {
+		s.PrefixCaching = map[string]string{"True": "no", "False": "yes"}[string(field(m, "disable_radix_cache"))]
+	}
+	setText(&s.SpecMethod, specMethod(text(field(m, "speculative_algorithm"))))
+	setFirst(&s.SpecTokens, whole(field(m, "speculative_num_draft_tokens")))
+	setText(&s.Version, version(field(m, "version")))
+}
+
+func (s *Start) speculative(m []byte) {
+	rest, ok := after(m, "speculative_config=SpeculativeConfig(")
+	if !ok {
+		return
+	}
+	rest = until(rest, ")")
+	setText(&s.SpecMethod, specMethod(text(field(rest, "method"))))
+	setFirst(&s.SpecTokens, whole(field(rest, "num_spec_tokens")))
+}
+
+func (s *Start) graphSizes(list []byte) {
+	s.GraphSizes, s.MaxGraphSize = 0, 0
+	for len(list) > 0 {
+		v, rest, ok := digits(bytes.TrimLeft(list, ", "))
+		if !ok {
+			return
+		}
+		s.GraphSizes++
+		s.MaxGraphSize = max(s.MaxGraphSize, v)
+		list = rest
+	}
+}
+
+func (s *Start) version(engine string, v []byte) {
+	s.Engine, s.named = engine, true
+	setText(&s.Version, version(v))
+}
+
+// version is the start of b that can be a version: 0.6.3.post1, 0.14.0rc1.dev3+g12ab.
+func version(b []byte) string {
+	n := 0
+	for n < len(b) && n < 48 && (isDigit(b[n]) || b[n] == '.' || b[n] == '+' || n > 0 && b[n] >= 'a' && b[n] <= 'z') {
+		n++
+	}
+	v := strings.TrimRight(string(b[:n]), ".+")
+	if v == "" || !isDigit(v[0]) || !strings.Contains(v, ".") {
+		return ""
+	}
+	return v
+}
+
+// ModelID is the name of a model without where it lies: org/name as it is, of a path the last part, of a snapshot in
+// Hugging Face's cache the model's own name. Empty where nothing of that kind is in it.
+func ModelID(s string) string {
+	if strings.Contains(s, "://") || len(s) > 1024 {
+		return ""
+	}
+	s = strings.TrimRight(strings.ReplaceAll(s, `\`, "/"), "/")
+	parts := strings.Split(s, "/")
+	for _, p := range parts {
+		if id, ok := strings.CutPrefix(p, "models--"); ok {
+			return ModelID(strings.Replace(id, "--", "/", 1))
+		}
+	}
+	if n := len(parts); n != 2 || parts[0] == "" || parts[0] == "." || parts[0] == ".." || parts[0] == "~" {
+		parts = parts[n-1:]
+	}
+	for _, p := range parts {
+		if !modelWord(p) {
+			return ""
+		}
+	}
+	return strings.Join(parts, "/")
+}
+
+// modelWord is the form that Hugging Face gives the names of owners and models.
+func modelWord(s string) bool {
+	if len(s) == 0 || len(s) > 96 || s == "None" {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		if !(isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || i > 0 && (c == '.' || c == '_' || c == '-')) {
+			return false
+		}
+	}
+	return true
+}
+
+var dtypes = []string{"bfloat16", "float16", "float32", "half", "auto", "fp8", "fp8_e4m3", "fp8_e5m2", "fp8_inc", "float8_e4m3fn", "float8_e5m2", "uint8", "int8", "fp4_e2m1", "nvfp4"}
+
+func dtype(s string) string {
+	s = strings.TrimPrefix(s, "torch.")
+	if slices.Contains(dtypes, s) {
+		return s
+	}
+	return ""
+}
+
+var quantizations = []string{"aqlm", "awq", "deepspeedfp", "tpu_int8", "fp8", "ptpc_fp8", "fbgemm_fp8", "fp_quant", "modelopt", "modelopt_fp4", "modelopt_fp8", "modelopt_mixed", "marlin",
+	"gguf", "gptq_marlin_24", "gptq_marlin", "gptq_bitblas", "awq_marlin", "gptq", "compressed-tensors", "bitsandbytes", "bitblas", "hqq", "qqq", "experts_int8", "neuron_quant", "ipex",
+	"quark", "moe_wna16", "torchao", "auto-round", "rtn", "inc", "mxfp4", "mxfp8", "petit_nvfp4", "nvfp4", "w8a8_fp8", "w8a8_int8", "w4afp8", "qoq", "blockwise_int8", "squeezellm", "cpu_awq", "cpu_gptq"}
+
+func quantization(s string) string {
+	switch {
+	case slices.Contains(quantizations, s):
+		return s
+	case s == "", s == "None":
+		return ""
+	}
+	return "other"
+}
+
+var attentionBackends = []string{"FLASH_ATTN", "FLASHINFER", "XFORMERS", "TRITON_ATTN", "TRITON_ATTN_VLLM_V1", "FLASH_ATTN_VLLM_V1", "FLEX_ATTENTION", "FLASHMLA", "FLASHMLA_SPARSE", "CUTLASS_MLA",
+	"FLASH_ATTN_MLA", "FLASHINFER_MLA", "TRITON_MLA", "TORCH_SDPA", "TORCH_SDPA_VLLM_V1", "ROCM_FLASH", "ROCM_ATTN", "ROCM_AITER_FA", "ROCM_AITER_MLA", "ROCM_AITER_UNIFIED_ATTN", "PALLAS", "TREE_ATTN",
+	"DUAL_CHUNK_FLASH_ATTN", "DIFFERENTIAL_FLASH_ATTN", "HPU_ATTN", "IPEX", "FLASHINFER_MLA_SPARSE", "FA3", "FA4", "TRITON", "TRTLLM_MLA", "TRTLLM_MHA", "TORCH_NATIVE", "AITER", "ASCEND", "WAVE", "NSA", "DSA", "INTEL_AMX", "XPU_ATTN", "CPU_ATTN"}
+
+// attentionBackend is a backend that is known by its name, spelled as vLLM does now; empty for anything else, since many
+// lines begin with "Using".
+func attentionBackend(s string) string {
+	s = strings.ToUpper(s)
+	s = strings.TrimSuffix(strings.TrimSuffix(s, " ATTENTION"), " ATTN")
+	switch s {
+	case "FLASH", "FLASH ATTENTION", "FLASHATTENTION":
+		s = "FLASH_ATTN"
+	case "TRITON MLA":
+		s = "TRITON_MLA"
+	}
+	s = strings.TrimPrefix(s, "ATTENTIONBACKENDENUM.")
+	if slices.Contains(attentionBackends, s) {
+		return s
+	}
+	return ""
+}
+
+var graphModes = []string{"NONE", "PIECEWISE", "FULL", "FULL_DECODE_ONLY", "FULL_AND_PIECEWISE"}
+
+// graphMode is one of vLLM's modes of CUDA graphs, also where it is written as CUDAGraphMode.FULL or <CUDAGraphMode.FULL: 2>.
+func graphMode(s string) string {
+	s = strings.TrimPrefix(strings.Trim(s, "<> `"), "CUDAGraphMode.")
+	s, _, _ = strings.Cut(s, ":")
+	if slices.Contains(graphModes, s) {
+		return s
+	}
+	return ""
+}
+
+var specMethods = []string{"ngram", "eagle", "eagle3", "mtp", "deepseek_mtp", "medusa", "mlp_speculator", "draft_model", "dflash", "suffix", "standalone", "nextn", "ngram_gpu", "lookahead", "qwen3_next_mtp", "ernie_mtp", "mimo_mtp", "glm4_moe_mtp", "longcat_flash_mtp"}
+
+func specMethod(s string) string {
+	s = strings.ToLower(s)
+	if s == "" || s == "none" {
+		return ""
+	}
+	if slices.Contains(specMethods, s) {
+		return s
+	}
+	return "other"
+}
+
+var architectureEnds = []string{"ForCausalLM", "ForConditionalGeneration", "ForSequenceClassification", "ForRewardModel", "LMHeadModel", "MTP", "Model", "ForEmbedding"}
+
+// architecture is the name of a model's class.
+func architecture(b []byte) string {
+	s := strings.TrimRight(string(b[:min(len(b), 96)]), ". ")
+	if len(s) > 80 || s == "" || s[0] < 'A' || s[0] > 'Z' {
+		return ""
+	}
+	for i := range len(s) {
+		if c := s[i]; !(isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_') {
+			return ""
+		}
+	}
+	for _, end := range architectureEnds {
+		if strings.HasSuffix(s, end) {
+			return s
+		}
+	}
+	return ""
+}
+
+// field is the value of key in Python's key=value or 'key': value, without quotes; nil where it is not there. Strings with
+// escaped quotes end early, which no value that is taken has.
+func field(m []byte, key string) []byte {
+	for at := 0; at < len(m); {
+		i := bytes.Index(m[at:], []byte(key))
+		if i < 0 {
+			return nil
+		}
+		i += at
+		at = i + len(key)
+		if i > 0 && isWord(m[i-1]) && m[i-1] != '\'' && m[i-1] != '"' {
+			continue
+		}
+		rest := m[at:]
+		switch {
+		case hasPrefix(rest, "="):
+			rest = rest[1:]
+		case hasPrefix(rest, "': "), hasPrefix(rest, "\": "):
+			rest = rest[3:]
+		default:
+			continue
+		}
+		if len(rest) == 0 {
+			return nil
+		}
+		if q := rest[0]; q == '\'' || q == '"' {
+			if end := bytes.IndexByte(rest[1:], q); end >= 0 {
+				return rest[1 : 1+end]
+			}
+			return nil
+		}
+		if rest[0] == '<' {
+			return until(rest, ">")
+		}
+		return until(rest, ",)} ")
+	}
+	return nil
+}
+
+// until is b up to the first of the characters.
+func until(b []byte, chars string) []byte {
+	if i := bytes.IndexAny(b, chars); i >= 0 {
+		return b[:i]
+	}
+	return b
+}
+
+func text(b []byte) string { return string(b[:min(len(b), 1025)]) }
+
+// whole is a number that is all of b, or 0.
+func whole(b []byte) int64 {
+	v, rest, ok := digits(b)
+	if !ok || len(rest) > 0 {
+		return 0
+	}
+	return v
+}
+
+// wholeOf is the whole number behind key, or 0.
+func wholeOf(m []byte, key string) int64 {
+	v, _ := wholeAfter(m, key)
+	return v
+}
+
+// numberOf is the number behind key, or NaN.
+func numberOf(m []byte, key string) float64 {
+	if v, ok := numberAfter(m, key); ok {
+		return v
+	}
+	return math.NaN()
+}
+
+func setFirst(p *int64, v int64) {
+	if *p == 0 && v > 0 {
+		*p = v
+	}
+}
+
+// setLeast keeps the smallest: each engine or rank states its own, and the smallest is what counts.
+func setLeast(p *int64, v int64) {
+	if v > 0 && (*p == 0 || v < *p) {
+		*p = v
+	}
+}
+
+func setText(p *string, v string) {
+	if *p == "" {
+		*p = v
+	}
+}
+
+func setYes(p *string, v []byte) {
+	switch string(v) {
+	case "True":
+		*p = "yes"
+	case "False":
+		*p = "no"
+	}
+}
+
+// most and least keep the largest and the smallest of what the ranks state; NaN is nothing.
+func most(p *float64, v float64) {
+	if v > *p || math.IsNaN(*p) {
+		*p = v
+	}
+}
+
+func least(p *float64, v float64) {
+	if v < *p || math.IsNaN(*p) {
+		*p = v
+	}
+}
+
+func add(p *float64, v float64) {
+	switch {
+	case math.IsNaN(v):
+	case math.IsNaN(*p):
+		*p = v
+	default:
+		*p += v
+	}
+}

@@ -1,0 +1,152 @@
+package section
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/serverlog"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var _ = register(Section{
+	ID: "requests", Title: "Requests", Rank: 320, Evidence: []file.Kind{file.ServerLog},
+	Derivation: "Requests as the log follows them: received by the server, added to the engine, finished. Newer versions put a random suffix behind the engine's id, which is taken off to match it. Responses are the lines of the access log by HTTP status.",
+	Metrics: []report.MetricDef{
+		def("serve.requests", report.Count, report.None, report.Noisy, "requests that the server says it received"),
+		def("serve.requests_added", report.Count, report.None, report.Noisy, "requests that were given to the engine"),
+		def("serve.requests_matched", report.Count, report.None, report.Noisy, "requests of which both lines were found and belong together"),
+		def("serve.requests_finished", report.Count, report.None, report.Noisy, "requests whose end the log states, or leaves no doubt about"),
+		def("serve.requests_aborted", report.Count, report.Lower, report.Noisy, "requests that the log says were aborted"),
+		def("serve.request_time", report.Nanoseconds, report.Lower, report.Noisy, "time from receiving a request to its end, on a clock of seconds (median; the summary is over requests whose end is known)"),
+		def("serve.request_queue_time", report.Nanoseconds, report.Lower, report.Noisy, "time from receiving a request to giving it to the engine, on a clock of seconds (median; the summary is over matched requests)"),
+		def("serve.responses", report.Count, report.None, report.Noisy, "lines of the access log", "", "status"),
+	},
+	Tables: []report.Table{
+		table("responses", "Responses", "responses.csv", textCol("status", "HTTP status"), countCol("count", "Responses")),
+		table("request_list", "Requests", "requests.csv", nameCol("request_id", "Request"), textCol("received_time", "Received"), textCol("added_time", "Added"), textCol("completed_time", "Completed"),
+			nsCol("queue", "Queue", "queue_time_ms"), nsCol("processing", "Processing", "processing_time_ms"), nsCol("total", "Total", "total_time_ms")),
+	},
+	Run: requests,
+})
+
+func requests(in *Input, out *Output) {
+	log := in.Evidence.Log
+	r := &log.Requests
+	responses := int64(0)
+	for _, n := range log.Events.Status {
+		responses += n
+	}
+	if len(r.List) == 0 && responses == 0 {
+		out.Status(report.NotApplicable, "the log names no requests (vLLM: --enable-log-requests) and has no access log")
+		return
+	}
+	if responses > 0 {
+		out.responses(log, responses)
+	}
+	if len(r.List) == 0 {
+		out.Note("The log does not name requests (vLLM: --enable-log-requests does).")
+		return
+	}
+	out.FromEvidence(file.ServerLog, len(r.List), "Received request", "Added request", "Finished request")
+	out.Int("serve.requests", nil, r.Received).N = r.Received
+	out.Int("serve.requests_added", nil, r.Added).N = r.Added
+	out.Int("serve.requests_matched", nil, r.Matched)
+	t := out.Table("request_list")
+	var queue, total []int64
+	aborted := int64(0)
+	for i := range r.List {
+		q := &r.List[i]
+		if q.Aborted {
+			aborted++
+		}
+		wait, work, whole := between(q.Received, q.Added), between(q.Added, q.Finished), between(q.Received, q.Finished)
+		queue, total = appendKnown(queue, wait), appendKnown(total, whole)
+		if i >= maxLogRows {
+			continue
+		}
+		id := q.PublicID()
+		if id == "" {
+			id = "request " + strconv.Itoa(i+1)
+		}
+		t.Row(report.S(id), stamp(q.Received, log.Year), stamp(q.Added, log.Year), stamp(q.Finished, log.Year), wait, work, whole)
+	}
+	t.t.TotalRows = int64(len(r.List))
+	if len(r.List) > maxLogRows {
+		t.others()
+		out.Note("requests.csv lists the first " + strconv.Itoa(maxLogRows) + " requests.")
+	}
+	t.Attach()
+	finished := int64(0)
+	for i := range r.List {
+		if r.List[i].Finished != serverlog.NoClock {
+			finished++
+		}
+	}
+	out.Int("serve.requests_finished", nil, finished)
+	if aborted > 0 {
+		out.Int("serve.requests_aborted", nil, aborted)
+	}
+	if len(queue) > 0 {
+		out.summary("serve.request_queue_time", nil, queue)
+	}
+	if len(total) > 0 {
+		out.summary("serve.request_time", nil, total)
+	}
+	out.Note("Timestamps have whole seconds: a time of 0 is less than one second.")
+	if finished < r.Received {
+		out.Note("The access log names no request and states no time. A response ends a request here only where that one alone was open and the engine had generated for it; of others the end is unknown.")
+	}
+}
+
+// between is the time from one moment to another, unknown where one of them is or they run backwards.
+func between(from, to int64) report.Cell {
+	if from == serverlog.NoClock || to == serverlog.NoClock || to < from {
+		return report.Null
+	}
+	return report.I((to - from) * 1e9)
+}
+
+func appendKnown(list []int64, c report.Cell) []int64 {
+	if v, ok := c.Int(); ok {
+		return append(list, v)
+	}
+	return list
+}
+
+// stamp is a moment as the log writes it.
+func stamp(clock int64, year bool) report.Cell {
+	if clock == serverlog.NoClock {
+		return report.Null
+	}
+	return report.S(serverlog.ClockText(clock, year))
+}
+
+func (o *Output) responses(log *serverlog.Data, all int64) {
+	o.FromEvidence(file.ServerLog, int(all), "HTTP access")
+	o.Int("serve.responses", nil, all)
+	var codes []int64
+	for code := range log.Events.Status {
+		codes = append(codes, code)
+	}
+	slices.Sort(codes)
+	t := o.Table("responses")
+	var failed []report.MetricRef
+	severity := report.Low
+	for _, code := range codes {
+		n, status := log.Events.Status[code], strconv.FormatInt(code, 10)
+		o.Int("serve.responses", Labels("status", status), n).N = n
+		t.Row(report.S(status), report.I(n))
+		if code >= 400 {
+			failed = append(failed, Ref("serve.responses", "status", status))
+		}
+		if code >= 500 {
+			severity = report.Medium
+		}
+	}
+	t.Cut(-1).Add()
+	if len(failed) > 0 {
+		o.Find("failed_responses", severity, "Some requests were answered with an error", append(failed, Ref("serve.responses")),
+			"What clients send is at fault for a status below 500 (a wrong model name, a prompt that is too long); the server for one from 500 on. Their times are in no statistic of the engine.")
+	}
+}

@@ -1,0 +1,124 @@
+package section
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var _ = register(Section{
+	ID: "speculative", Title: "Speculative decoding", Rank: 350, Evidence: []file.Kind{file.ServerLog},
+	Derivation: "vLLM's lines of speculative decoding count tokens since the line before: accepted over drafted tokens is the acceptance rate over all of them, and one plus accepted tokens per draft the acceptance length. SGLang states both for each line of a decode batch, rounded; of these the mean over steady lines is taken.",
+	Metrics: []report.MetricDef{
+		def("serve.spec_acceptance_rate", report.Ratio, report.Higher, report.Noisy, "share of drafted tokens that was accepted"),
+		def("serve.spec_acceptance_length", report.Count, report.Higher, report.Noisy, "tokens that one step of the model yields, its own included (the summary is over lines)"),
+		def("serve.spec_accepted_tokens", report.Count, report.None, report.Noisy, "drafted tokens that were accepted"),
+		def("serve.spec_drafted_tokens", report.Count, report.None, report.Noisy, "tokens that were drafted"),
+		def("serve.spec_position_rate", report.Ratio, report.Higher, report.Noisy, "share of drafts of which the token at this position was accepted, weighted by drafted tokens", "position"),
+	},
+	Tables: []report.Table{
+		table("spec_positions", "Acceptance by position", "spec_positions.csv", idCol("position", "Position"), ratioCol("rate", "Accepted", "accepted_pct")),
+	},
+	Run: speculative,
+})
+
+// lowAcceptance is the acceptance rate below which drafting is a finding.
+const lowAcceptance = 0.30
+
+func speculative(in *Input, out *Output) {
+	log := in.Evidence.Log
+	if len(log.Specs) == 0 {
+		out.speculativeBatches(in)
+		return
+	}
+	out.FromEvidence(file.ServerLog, len(log.Specs), "SpecDecoding metrics")
+	var accepted, drafted int64
+	var lengths []float64
+	var rates, weights []float64
+	var steps float64 // drafts
+	for i := range log.Specs {
+		s := &log.Specs[i]
+		accepted += s.Accepted
+		drafted += s.Drafted
+		if !math.IsNaN(s.Length) {
+			lengths = append(lengths, s.Length)
+		}
+		for p, v := range s.Positions {
+			if p == len(rates) {
+				rates, weights = append(rates, 0), append(weights, 0)
+			}
+			rates[p] += v * float64(s.Drafted)
+			weights[p] += float64(s.Drafted)
+		}
+		if n := len(s.Positions); n > 0 {
+			steps += float64(s.Drafted) / float64(n)
+		}
+	}
+	rate := stat.Ratio(accepted, drafted)
+	if drafted > 0 {
+		out.Metric("serve.spec_acceptance_rate", nil, rate)
+		out.Int("serve.spec_accepted_tokens", nil, accepted)
+		out.Int("serve.spec_drafted_tokens", nil, drafted)
+	}
+	if len(lengths) > 0 {
+		sum := stat.Summarize(lengths)
+		value := sum.Mean
+		if steps > 0 {
+			value = 1 + float64(accepted)/steps
+		}
+		m := out.Float("serve.spec_acceptance_length", nil, value)
+		m.N, m.Summary = sum.N, sum
+	}
+	t := out.Table("spec_positions")
+	bars := report.Series{Name: "accepted", Labels: []string{}, Values: []float64{}}
+	for p := range rates {
+		if weights[p] == 0 {
+			continue
+		}
+		v := rates[p] / weights[p]
+		out.Float("serve.spec_position_rate", Labels("position", strconv.Itoa(p)), v)
+		t.Row(report.I(int64(p)), report.F(v))
+		bars.Labels, bars.Values = append(bars.Labels, strconv.Itoa(p)), append(bars.Values, v)
+	}
+	t.Add()
+	if len(bars.Values) > 0 {
+		out.Chart(report.Chart{ID: "spec_positions", Title: "Accepted by position", Kind: "bar", Unit: report.Ratio, Series: []report.Series{bars}})
+	}
+	out.lowAcceptance(rate)
+}
+
+// speculativeBatches is speculative for SGLang.
+func (o *Output) speculativeBatches(in *Input) {
+	list := in.Evidence.Log.Samples
+	var lengths, rates []float64
+	for i := range list {
+		if s := &list[i]; s.Steady && !math.IsNaN(s.AcceptLength) {
+			lengths = append(lengths, s.AcceptLength)
+			if !math.IsNaN(s.AcceptRate) {
+				rates = append(rates, s.AcceptRate)
+			}
+		}
+	}
+	if len(lengths) == 0 {
+		o.Status(report.NotApplicable, "the log says nothing of speculative decoding")
+		return
+	}
+	o.FromEvidence(file.ServerLog, len(lengths), "accept len", "accept rate")
+	sum := stat.Summarize(lengths)
+	m := o.Float("serve.spec_acceptance_length", nil, sum.Mean)
+	m.N, m.Summary = sum.N, sum
+	if s := stat.Summarize(rates); s != nil {
+		o.Float("serve.spec_acceptance_rate", nil, s.Mean).N = s.N
+		o.lowAcceptance(&s.Mean)
+	}
+}
+
+func (o *Output) lowAcceptance(rate *float64) {
+	if rate != nil && *rate < lowAcceptance {
+		o.Find("spec_low_acceptance", report.Medium, "Most drafted tokens are thrown away", []report.MetricRef{Ref("serve.spec_acceptance_rate"), Ref("serve.spec_acceptance_length")},
+			"Draft fewer tokens (num_speculative_tokens): later positions are accepted least. Compare the throughput with drafting switched off, at the load you serve: drafting costs most when batches are large.")
+	}
+}

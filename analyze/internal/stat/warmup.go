@@ -1,0 +1,36 @@
+package stat
+
+import "slices"
+
+const (
+	warmupRatio  = 0.02
+	warmupSpread = 3 * 1.4826 // median absolute deviations
+	minForWarmup = 3          // units of a kind
+	maxWarmup    = 2          // units: at most so many, or one in ten; more are a trend
+)
+
+// Warmup is how many of the first units of a kind are warm-up, of the times that its units took in the order in which they
+// ran: the first ones, as long as they take longer than the median of those after the first by 2 % and by three standard
+// deviations, estimated by the median absolute deviation; at most two units or one in ten, since more are a trend.
+func Warmup(units []float64) int {
+	n := len(units)
+	if n < minForWarmup {
+		return 0
+	}
+	times := slices.Clone(units[1:])
+	slices.Sort(times)
+	m := Percentile(times, 0.5)
+	for i := range times {
+		times[i] = max(times[i]-m, m-times[i])
+	}
+	slices.Sort(times)
+	limit := m + max(warmupRatio*m, warmupSpread*Percentile(times, 0.5))
+	slow := 0
+	for slow < n && units[slow] > limit {
+		slow++
+	}
+	if slow > max(maxWarmup, n/10) || slow*2 > n {
+		return 0
+	}
+	return slow
+}
