@@ -1,0 +1,225 @@
+package diff_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	extast "github.com/yuin/goldmark/extension/ast"
+	"github.com/yuin/goldmark/text"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/diff"
+)
+
+// surroundings are options with something of everything.
+func surroundings() diff.CommentOptions {
+	return diff.CommentOptions{
+		Title: "h100-decode",
+		Notes: [][]doc.Span{{doc.Text("The label "), doc.Name("perf:accept"), doc.Text(" turns fail into warn.")}},
+		Provenance: diff.Provenance{
+			BaseSHA: strings.Repeat("a1", 20), HeadSHA: strings.Repeat("b2", 20), Baseline: "artifact explain-baseline of run 7 (merge base)", Policy: "policy.yml at main",
+			RunURL: "https://github.com/o/r/actions/runs/8", Artifact: "explain-report",
+		},
+	}
+}
+
+// TestComment holds the comment to its golden file.
+func TestComment(t *testing.T) {
+	golden(t, "regression.comment.md", []byte(diff.Comment(regression(), surroundings())))
+	golden(t, "different.comment.md", []byte(diff.Comment(different(), diff.CommentOptions{})))
+}
+
+// TestCombinedComment: the worst leg first, all of them in the table, one verdict.
+func TestCombinedComment(t *testing.T) {
+	calm := regression()
+	calm.Verdict, calm.Gates, calm.Cause = diff.Pass, []diff.Gate{}, "No change beyond noise."
+	legs := []diff.Leg{{Title: "a100", Comparison: calm}, {Title: "h100 | `x`", Comparison: regression()}, {Title: "b200", Comparison: different()}}
+	golden(t, "combined.comment.md", []byte(diff.CombinedComment(legs, surroundings())))
+	if v := diff.WorstVerdict([]*diff.Comparison{calm, regression(), different()}); v != diff.Fail {
+		t.Errorf("together: %s", v)
+	}
+	many := make([]diff.Leg, 40)
+	for i := range many {
+		many[i] = diff.Leg{Title: fmt.Sprintf("leg %d", i), Comparison: hostile()}
+	}
+	for _, limit := range []int{30, 300, 1500, 9000, diff.CommentLimit} {
+		o := surroundings()
+		o.Limit = limit
+		page := diff.CombinedComment(many, o)
+		if len(page) > limit || !strings.Contains(page, "FAIL") {
+			t.Errorf("limit %d: %d bytes", limit, len(page))
+		}
+		literal(t, page, o.Provenance.RunURL)
+		wholeTables(t, page)
+	}
+}
+
+// long is the regression with n kernels, gates and residues more.
+func long(n int) *diff.Comparison {
+	c := regression()
+	for i := range n {
+		name := fmt.Sprintf("kernel_%d", i)
+		c.Kernels = append(c.Kernels, diff.Kernel{BaseName: &name, HeadName: &name, PairedBy: "exact", Base: num(1e3), Head: num(2e3), Delta: 1e3, PerCallEffect: 1e3, Ratio: num(2), BaseCount: num(1), HeadCount: num(1), Class: diff.Regressed})
+		c.Gates = append(c.Gates, diff.Gate{Rule: "kernels", Metric: "kernel.time_per_unit", Labels: report.Labels{"kernel": name}, Level: diff.LevelWarn, Class: diff.Regressed, Verdict: diff.Warn, Reason: "slower: " + name})
+		c.Residue = append(c.Residue, diff.Residue{Field: "field_" + strconv.Itoa(i), Base: "a", Head: "b"})
+	}
+	return c
+}
+
+// TestCommentFits at every limit, and is whole at every limit: the folded parts are closed, each row has as many cells as its
+// table has columns, rows kept and rows left out add up, and the verdict is always there.
+func TestCommentFits(t *testing.T) {
+	const kernels = 2000
+	c := long(kernels)
+	stages := map[string]bool{}
+	for _, limit := range []int{20, 60, 150, 400, 1000, 2500, 5000, 7000, 9000, 12_000, 30_000, diff.CommentLimit, 120_000, diff.SummaryLimit} {
+		o := surroundings()
+		o.Limit = limit
+		page := diff.Comment(c, o)
+		if len(page) > limit {
+			t.Errorf("limit %d: %d bytes", limit, len(page))
+		}
+		if !strings.Contains(page, "FAIL") {
+			t.Errorf("limit %d: no verdict in %q", limit, page)
+		}
+		if open, closed := strings.Count(page, "\n<details>\n"), strings.Count(page, "\n</details>\n"); open != closed {
+			t.Errorf("limit %d: %d details opened, %d closed", limit, open, closed)
+		}
+		wholeTables(t, page)
+		left := 0 // out of the folded table of kernels, the longest
+		for _, line := range strings.Split(page, "\n") {
+			if i := strings.Index(line, " rows left out"); i > 0 {
+				n, err := strconv.Atoi(strings.ReplaceAll(strings.Trim(line[:i], "| "), ",", ""))
+				if err != nil {
+					t.Fatal(err)
+				}
+				left = max(left, n)
+			}
+		}
+		switch {
+		case left > 0:
+			stages["cut"] = true
+			_, table, _ := strings.Cut(page, "<summary>Kernels (")
+			table, _, _ = strings.Cut(table, "</details>")
+			if shown := strings.Count(table, "\n| `"); shown < 3 || shown+left != kernels+2 { // but for the added one
+				t.Errorf("limit %d: %d rows shown, %d left out, of %d", limit, shown, left, kernels+2)
+			}
+		case strings.Contains(page, "<details>"):
+			stages["whole"] = true
+		case strings.Contains(page, "Why"):
+			stages["unfolded"] = true
+		default:
+			stages["headline"] = true
+		}
+	}
+	for _, s := range []string{"whole", "cut", "unfolded", "headline"} {
+		if !stages[s] {
+			t.Errorf("no limit gave a comment that is %s", s)
+		}
+	}
+}
+
+// wholeTables checks that every row of every table has the cells of its header.
+func wholeTables(t *testing.T, page string) {
+	t.Helper()
+	source := []byte(page)
+	err := ast.Walk(goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader(source)), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		table, ok := n.(*extast.Table)
+		if !entering || !ok {
+			return ast.WalkContinue, nil
+		}
+		for row := table.FirstChild(); row != nil; row = row.NextSibling() {
+			if row.ChildCount() != len(table.Alignments) {
+				t.Errorf("a row of %d cells in a table of %d columns", row.ChildCount(), len(table.Alignments))
+			}
+		}
+		return ast.WalkContinue, nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	for _, line := range strings.Split(page, "\n") {
+		if strings.HasPrefix(line, "|") && !strings.HasSuffix(line, "|") {
+			t.Errorf("a row is cut: %s", line)
+		}
+	}
+}
+
+// TestHostileNamesStayNamesInTheComment, at every length and in everything that stands around the comparison.
+func TestHostileNamesStayNamesInTheComment(t *testing.T) {
+	c := hostile()
+	for _, n := range hostileOptions() {
+		for _, limit := range []int{diff.SummaryLimit, diff.CommentLimit, 20_000, 8000, 3000, 700} {
+			n.Limit = limit
+			page := diff.Comment(c, n)
+			if len(page) > limit {
+				t.Errorf("%d bytes, limit %d", len(page), limit)
+			}
+			literal(t, page, n.Provenance.RunURL)
+		}
+	}
+}
+
+// hostileOptions have a hostile name wherever options hold text that is not explain's own.
+func hostileOptions() []diff.CommentOptions {
+	var list []diff.CommentOptions
+	for _, n := range tracetest.HostileNames() {
+		list = append(list, diff.CommentOptions{Title: n, Notes: [][]doc.Span{{doc.Text("label "), doc.Name(n)}},
+			Provenance: diff.Provenance{BaseSHA: n, HeadSHA: n, Baseline: n, Policy: n, RunURL: n, Artifact: n}})
+	}
+	return list
+}
+
+// literal checks that a page, read as GitHub reads it, holds no HTML but folded parts, no image, no mention, and no link
+// but the one that explain makes.
+func literal(t *testing.T, page, link string) {
+	t.Helper()
+	source := []byte(page)
+	err := ast.Walk(goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader(source)), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		switch n := n.(type) {
+		case *ast.RawHTML, *ast.AutoLink, *ast.Image:
+			t.Errorf("a name became %s", n.Kind())
+		case *ast.Link:
+			if string(n.Destination) != link || link == "" {
+				t.Errorf("a name became a link to %q", n.Destination)
+			}
+		case *ast.HTMLBlock:
+			for i := range n.Lines().Len() {
+				line := n.Lines().At(i)
+				if s := strings.TrimSpace(string(line.Value(source))); s != "<details>" && s != "</details>" && !strings.HasPrefix(s, "<summary>") {
+					t.Errorf("HTML %q", s)
+				}
+			}
+		case *ast.Text:
+			if s := string(n.Segment.Value(source)); strings.Contains(s, "@org") && n.Parent().Kind() != ast.KindCodeSpan {
+				t.Errorf("a mention: %q", s)
+			}
+		}
+		return ast.WalkContinue, nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	for i, line := range strings.Split(page, "\n") {
+		if strings.HasPrefix(strings.TrimSpace(line), "::") {
+			t.Errorf("line %d starts like a workflow command: %q", i+1, line)
+		}
+	}
+}
+
+// TestATypicalCommentIsShort: a reader scrolls past a page.
+func TestATypicalCommentIsShort(t *testing.T) {
+	if n := len(diff.Comment(regression(), surroundings())); n > 8000 {
+		t.Errorf("%d bytes", n)
+	}
+}
