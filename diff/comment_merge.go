@@ -18,7 +18,7 @@ type Leg struct {
 // first, and each leg folded. It loses rows and parts as [Comment] does.
 func CombinedComment(legs []Leg, o CommentOptions) string {
 	legs = slices.Clone(legs)
-	slices.SortStableFunc(legs, func(a, b Leg) int { return b.Comparison.Verdict.rank() - a.Comparison.Verdict.rank() })
+	slices.SortStableFunc(legs, func(a, b Leg) int { return rank(b.Comparison.Verdict) - rank(a.Comparison.Verdict) })
 	p := mergedPage{legs: legs, o: &o}
 	return fit(o.Limit, []func() doc.Document{
 		func() doc.Document { return p.document(p.folded()) },
@@ -28,20 +28,9 @@ func CombinedComment(legs []Leg, o CommentOptions) string {
 	})
 }
 
-// WorstVerdict is the verdict of several comparisons together: the worst one.
-func WorstVerdict(list []*Comparison) Verdict {
-	worst := Pass
-	for _, c := range list {
-		if c.Verdict.rank() > worst.rank() {
-			worst = c.Verdict
-		}
-	}
-	return worst
-}
-
-// rank orders verdicts from best to worst.
-func (v Verdict) rank() int {
-	return slices.Index([]Verdict{Pass, Warn, Inconclusive, Fail, Error}, v)
+// Worst is the comparison with the worst verdict, the first of several. There has to be one.
+func Worst(legs []Leg) *Comparison {
+	return slices.MaxFunc(legs, func(a, b Leg) int { return rank(a.Comparison.Verdict) - rank(b.Comparison.Verdict) }).Comparison
 }
 
 type mergedPage struct {

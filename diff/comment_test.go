@@ -42,7 +42,7 @@ func TestCombinedComment(t *testing.T) {
 	calm.Verdict, calm.Gates, calm.Cause = diff.Pass, []diff.Gate{}, "No change beyond noise."
 	legs := []diff.Leg{{Title: "a100", Comparison: calm}, {Title: "h100 | `x`", Comparison: regression()}, {Title: "b200", Comparison: different()}}
 	golden(t, "combined.comment.md", []byte(diff.CombinedComment(legs, surroundings())))
-	if v := diff.WorstVerdict([]*diff.Comparison{calm, regression(), different()}); v != diff.Fail {
+	if v := diff.Worst(legs).Verdict; v != diff.Fail {
 		t.Errorf("together: %s", v)
 	}
 	many := make([]diff.Leg, 40)
@@ -214,6 +214,34 @@ func literal(t *testing.T, page, link string) {
 		if strings.HasPrefix(strings.TrimSpace(line), "::") {
 			t.Errorf("line %d starts like a workflow command: %q", i+1, line)
 		}
+	}
+}
+
+// TestOneLineNamesNothing: it goes where a name could do harm.
+func TestOneLineNamesNothing(t *testing.T) {
+	if got, want := regression().OneLine(), "unit.time.p50 +15.0 %, 10 ms → 11.5 ms; 6 gates checked, 1 failed, 3 warned"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := different().OneLine(), "not comparable: different_work, environment_mismatch; 0 gates checked"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for _, n := range tracetest.HostileNames() {
+		c := hostile()
+		c.Primary[0].Metric, c.Cause, c.Gates[0].Metric, c.Gates[0].Reason, c.Gates[0].Rule, c.Base.Names[0] = n, n, n, n, n, n
+		if line := c.OneLine(); len(n) > 4 && strings.Contains(line, n) || strings.ContainsAny(line, "\n\r") || len(line) > 300 {
+			t.Errorf("%q says %q", n, line)
+		}
+		c.Comparable, c.Reasons = false, []diff.Reason{{Code: diff.Code(n), Text: n}}
+		if line := c.OneLine(); len(n) > 4 && strings.Contains(line, n) || strings.ContainsAny(line, "\n\r") || len(line) > 300 {
+			t.Errorf("%q says %q", n, line)
+		}
+	}
+}
+
+func TestClasses(t *testing.T) {
+	c := regression() // rows: two times and the launches regressed, idle unsettled; kernels: one regressed, one added, one the same
+	if worse, better, unsettled := c.Classes(); worse != 4 || better != 0 || unsettled != 1 {
+		t.Errorf("%d regressed, %d improved, %d unsettled", worse, better, unsettled)
 	}
 }
 
