@@ -187,6 +187,9 @@ func (p commentPage) verdict() doc.Span {
 // title is the verdict with the number it stands on: "FAIL +13.8 % per unit of work, unit.time.p50 16.74 ms → 19.05 ms".
 func (p commentPage) title() doc.Block {
 	spans := p.c.verdictLine()
+	if p.c.FirstRun() {
+		spans = doc.Spans(p.verdict(), doc.Text(" first run, no baseline: "+count(p.c.Counts.GatesChecked, "budget")+" checked"))
+	}
 	if row, gate := p.c.headline(); p.c.Comparable && gate == nil && row != nil && strings.HasPrefix(row.Metric, "unit.") && row.Delta != nil && *row.Delta != 0 {
 		spans = doc.Spans(p.verdict(), doc.Text(" "+changeText(row)+" per unit of work, "), doc.Code(row.Metric),
 			doc.Text(" "+unit.Format(*row.Base, row.Unit)+" → "+unit.Format(*row.Head, row.Unit)))

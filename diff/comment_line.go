@@ -22,6 +22,8 @@ func (c *Comparison) OneLine() string {
 	text := ""
 	row, g := c.headline()
 	switch {
+	case c.FirstRun():
+		text = "first run, no baseline"
 	case !c.Comparable && len(c.Reasons) > 0:
 		text = "not comparable"
 		sep := ": "

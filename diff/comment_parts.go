@@ -186,7 +186,7 @@ func (p commentPage) method() doc.Block {
 	}
 	slices.Sort(names)
 	if len(names) > 0 {
-		text += "Intervals: " + strings.Join(names, ", ") + ". "
+		text += "Intervals: " + strings.Join(names, "; ") + ". "
 	}
 	return doc.P(doc.Text(text), doc.Code(how), doc.Text(" has the formulae."))
 }

@@ -71,7 +71,7 @@ func (f *gateFlags) register(cmd *cobra.Command) {
 	fl.SortFlags = false
 	fl.StringArrayVar(&f.base, "base", nil, "`FILES` of the base (repeatable, commas, globs)")
 	fl.StringArrayVar(&f.head, "head", nil, "`FILES` of the head")
-	fl.StringVar(&f.policy, "policy", "", "judge by this policy `FILE` (default: the preset llm-serving)")
+	fl.StringVar(&f.policy, "policy", "", "judge by this policy `FILE` (default: the rules of explain diff)")
 	fl.StringVar(&f.policyRef, "policy-ref", "", "judge by the policy file as it is at this `REF`; head: as it is here (default in a pull request: its base)")
 	fl.StringVar(&f.noise, "noise", "", "take noise floors from this `FILE` of explain calibrate")
 	fl.StringVar(&f.phase, "phase", "", "compare units of this `PHASE` (prefill, decode, …; default: the policy's, or the one with most time)")
@@ -165,7 +165,10 @@ func (f *gateFlags) judge(cmd *cobra.Command, w *world, h *hub) (*judged, error)
 	if err != nil {
 		return nil, err
 	}
-	opt := diff.Options{Version: versionText(), Phase: f.phase, Policy: policy.policy, Today: today(w)}
+	opt := diff.Options{Version: versionText(), Phase: f.phase, Policy: f.follow(policy.policy)}
+	if opt.Today, err = today(w); err != nil {
+		return nil, err
+	}
 	if f.batch > 0 {
 		opt.Batch = &f.batch
 	}
@@ -174,7 +177,6 @@ func (f *gateFlags) judge(cmd *cobra.Command, w *world, h *hub) (*judged, error)
 			return nil, err
 		}
 	}
-	f.follow(policy.policy)
 	headInputs, err := findInputs("--head", f.head)
 	if err != nil {
 		return nil, err

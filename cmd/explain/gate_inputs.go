@@ -142,7 +142,7 @@ func (f *gateFlags) readPolicy(ctx context.Context, h *hub) (policyChoice, error
 			return policyChoice{}, usagef("--policy-ref says where --policy is read; name the file too")
 		}
 		p := diff.DefaultPolicy()
-		return policyChoice{policy: p, source: "preset " + p.Preset}, nil
+		return policyChoice{policy: p, source: "default rules"}, nil
 	}
 	name := filepath.ToSlash(f.policy)
 	ref := f.policyRef

@@ -77,7 +77,9 @@ func openHub(w *world, f hubFlags) (*hub, error) {
 	}
 	token := w.Getenv("GITHUB_TOKEN")
 	if h.token = token != ""; h.token {
-		h.log.Mask(token)
+		if err := h.log.Mask(token); err != nil {
+			return nil, err
+		}
 	}
 	h.client, err = gate.New(run, gate.Options{Token: token, Notice: h.err})
 	return h, err
@@ -190,12 +192,7 @@ func (h *hub) tell(ctx context.Context, j *judged, out string, code int) {
 	if h == nil {
 		return
 	}
-	path := func(name string) string {
-		if out == "" {
-			return ""
-		}
-		return filepath.ToSlash(filepath.Join(out, name))
-	}
+	path := func(name string) string { return h.inWorkspace(out, name) }
 	regressed, improved, unsettled := j.c.Classes()
 	for _, o := range [][2]string{
 		{"verdict", string(j.c.Verdict)}, {"exit-code", strconv.Itoa(code)},
@@ -208,6 +205,21 @@ func (h *hub) tell(ctx context.Context, j *judged, out string, code int) {
 	h.summary(j.markdown(diff.SummaryLimit))
 	h.annotate(j.c)
 	h.post(ctx, h.number, j.c, j.markdown, gate.Comment{Stamp: h.run.Stamp()})
+}
+
+// inWorkspace is the path of a file of the folder out as later steps name it, from the workspace; empty without a folder.
+func (h *hub) inWorkspace(out, name string) string {
+	if out == "" {
+		return ""
+	}
+	path := filepath.Join(out, name)
+	if full, err := filepath.Abs(path); err == nil {
+		path = full
+		if rel, err := filepath.Rel(h.run.Workspace, full); err == nil && h.run.Workspace != "" && !strings.HasPrefix(rel, "..") {
+			path = rel
+		}
+	}
+	return filepath.ToSlash(path)
 }
 
 // annotate says the verdict in one line, and how much was checked: numbers and ids of metrics, no name of a capture.
