@@ -20,7 +20,7 @@ const (
 type CommentOptions struct {
 	Limit      int          // bytes of the markdown; 0 means CommentLimit
 	Title      string       // names this comment where a pull request has several; may be empty
-	Notes      [][]doc.Span // what the reader has to know before the numbers: a first run, an accepted override, …
+	Notes      [][]doc.Span // what the reader has to know before the numbers: a first run, another policy at the base, …
 	Provenance Provenance
 }
 
@@ -200,13 +200,23 @@ func (p commentPage) title() doc.Block {
 	return doc.Heading{Level: commentLevel, Spans: spans}
 }
 
+// notes are what the reader has to know before the numbers: what accepted a failure, and what the caller adds.
 func (p commentPage) notes() []doc.Block {
-	if len(p.o.Notes) == 0 {
-		return nil
-	}
 	n := doc.Note{Kind: doc.Info}
+	if p.c != nil {
+		for _, o := range p.c.Overrides[:min(len(p.c.Overrides), commentGates)] {
+			spans := doc.Spans(doc.Text("Accepted: the label "), doc.Name(o.Label), doc.Text(" turns "+string(o.From)+" into "+string(o.To)))
+			if o.By != "" {
+				spans = append(spans, doc.Text(", set by "), doc.Name(o.By))
+			}
+			n.Blocks = append(n.Blocks, doc.P(append(spans, doc.Text("."))...))
+		}
+	}
 	for _, spans := range p.o.Notes {
 		n.Blocks = append(n.Blocks, doc.P(spans...))
+	}
+	if len(n.Blocks) == 0 {
+		return nil
 	}
 	return []doc.Block{n}
 }

@@ -23,6 +23,9 @@ func (p commentPage) primary() (doc.Table, bool) {
 		if g := p.gateOf(&rows[i]); g != nil {
 			threshold = doc.Text(clip(g.Threshold))
 			verdict = doc.Text(string(g.Verdict)).With(verdictTone(g.Verdict))
+			if g.Waiver != nil {
+				verdict.Text += ", waiver " + g.Waiver.Status
+			}
 			if g.Verdict == Fail {
 				verdict.Kind = doc.KindStrong
 			}
@@ -116,6 +119,9 @@ func (p commentPage) details() []doc.Block {
 	if len(c.Residue) > 0 {
 		fold("Environment: what differs and was not compared", p.residueList())
 	}
+	if t, ok := p.waiverTable(); ok {
+		fold(count(int64(len(c.Waivers)), "waiver"), t)
+	}
 	if t, ok := p.ruleTable(); ok {
 		fold(count(int64(len(c.Gates)), "gate"), t)
 	}
@@ -132,6 +138,29 @@ func (p commentPage) residueList() doc.List {
 		l.Items = append(l.Items, doc.Item{Spans: doc.Spans(doc.Text(strings.ReplaceAll(r.Field, "_", " ")+": "), residueValue(r.Base), doc.Text(" → "), residueValue(r.Head))})
 	}
 	return l
+}
+
+// waiverTable has every waiver of the policy and what became of it.
+func (p commentPage) waiverTable() (doc.Table, bool) {
+	t := doc.Table{ID: "waivers", Columns: []doc.Column{
+		{Title: "Rule"}, {Title: "Kernels"}, {Title: "Ceiling", Align: doc.Right}, {Title: "Expires"}, {Title: "Issue"}, {Title: "Reason"}, {Title: "Status"},
+	}}
+	name := func(s string) doc.Cell {
+		if s == "" {
+			return doc.Cell{doc.Text(noValue)}
+		}
+		return doc.Cell{doc.Name(s)}
+	}
+	for _, w := range p.c.Waivers {
+		status := doc.Text(strings.ReplaceAll(w.Status, "_", " "))
+		if w.Status != "applied" {
+			status = status.With(doc.Warn)
+		}
+		t.Rows = append(t.Rows, []doc.Cell{
+			name(w.Rule), name(w.Match), name(w.Ceiling), name(w.Expires), name(w.Issue), {doc.Text(clip(w.Reason))}, {status},
+		})
+	}
+	return t, len(t.Rows) > 0
 }
 
 // ruleTable counts what came of each rule, in the order in which rules judged first.

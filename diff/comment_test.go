@@ -32,6 +32,14 @@ func surroundings() diff.CommentOptions {
 
 // TestComment holds the comment to its golden file.
 func TestComment(t *testing.T) {
+	accepted := regression()
+	accepted.Overrides = []diff.Override{{Label: "perf:accept", By: "alice", From: diff.Fail, To: diff.Warn}}
+	accepted.Verdict = diff.Warn
+	accepted.Waivers = []diff.WaiverUse{
+		{Rule: "step", Ceiling: "20%", Expires: "2026-12-31", Issue: "#412", Reason: "fp8 rollout", Status: "applied", Gates: 1},
+		{Rule: "kernels", Match: "gemm*", Expires: "2026-12-31", Reason: "@org/team knows", Status: "unused"},
+	}
+	golden(t, "accepted.comment.md", []byte(diff.Comment(accepted, diff.CommentOptions{})))
 	golden(t, "regression.comment.md", []byte(diff.Comment(regression(), surroundings())))
 	golden(t, "different.comment.md", []byte(diff.Comment(different(), diff.CommentOptions{})))
 }

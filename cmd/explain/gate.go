@@ -209,9 +209,7 @@ func (f *gateFlags) judge(cmd *cobra.Command, w *world, h *hub) (*judged, error)
 	j.options = h.options(j.base)
 	j.options.Provenance.Policy = policy.source
 	j.options.Notes = append(append(j.options.Notes, policy.notes...), base.notes...)
-	if note := h.override(ctx, j.c, f.overrideLabel); note != nil {
-		j.options.Notes = append(j.options.Notes, note)
-	}
+	h.override(ctx, j.c, f.overrideLabel)
 	return j, nil
 }
 

@@ -139,24 +139,17 @@ func (h *hub) artifactBaseline(ctx context.Context, artifact, branch string) (ba
 	return b, nil
 }
 
-// override accepts a failure where the label is on the pull request, and says so.
-func (h *hub) override(ctx context.Context, c *diff.Comparison, label string) []doc.Span {
+// override accepts a failure where the label is on the pull request now.
+func (h *hub) override(ctx context.Context, c *diff.Comparison, label string) {
 	if h == nil || label == "" || h.number == 0 || !h.token || c.Verdict != diff.Fail {
-		return nil
+		return
 	}
-	l, err := h.client.Label(ctx, h.number, label)
-	switch {
+	switch l, err := h.client.Label(ctx, h.number, label); {
 	case err != nil:
 		h.err("the label " + label + " could not be looked up: " + err.Error())
-		return nil
-	case l == nil || !c.Accept(l.Name, l.By):
-		return nil
+	case l != nil:
+		c.Accept(l.Name, l.By)
 	}
-	note := []doc.Span{doc.Text("Accepted: the label "), doc.Name(l.Name), doc.Text(" turns fail into warn")}
-	if l.By != "" {
-		note = append(note, doc.Text(", set by "), doc.Name(l.By))
-	}
-	return append(note, doc.Text("."))
 }
 
 // options are what stands around the comparison in a comment.
