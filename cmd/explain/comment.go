@@ -45,6 +45,7 @@ The exit code is 0 whatever the verdict is: gate has judged already.`,
 type commentFlags struct {
 	hubFlags
 	merge    bool
+	files    []string
 	artifact string
 	status   string
 	out      string
@@ -54,6 +55,7 @@ func (f *commentFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.SortFlags = false
 	fl.BoolVar(&f.merge, "merge", false, "combine several comparisons in one comment")
+	fl.StringArrayVar(&f.files, "comparison", nil, "`FILES` as the arguments name them: repeatable, commas, globs")
 	fl.StringVar(&f.artifact, "artifact", "explain", "the artifact of this `NAME` holds comparison.json (workflow_run)")
 	fl.StringVar(&f.status, "status", "", "also set a commit status of this `NAME` on the head (workflow_run)")
 	fl.StringVarP(&f.out, "out", "o", "", "write comment.md into this `DIR` instead of printing it")
@@ -67,12 +69,13 @@ func (f *commentFlags) run(ctx context.Context, w *world, args []string) error {
 			return err
 		}
 	}
+	args = append(args, f.files...)
 	h, err := openHub(w, f.hubFlags)
 	if err != nil {
 		return err
 	}
 	if len(args) > 0 || f.merge {
-		err = f.files(ctx, w, h, args)
+		err = f.named(ctx, w, h, args)
 	} else {
 		err = f.triggered(ctx, w, h)
 	}
@@ -82,8 +85,8 @@ func (f *commentFlags) run(ctx context.Context, w *world, args []string) error {
 	return err
 }
 
-// files comments on comparisons of this checkout.
-func (f *commentFlags) files(ctx context.Context, w *world, h *hub, args []string) error {
+// named comments on comparisons of this checkout.
+func (f *commentFlags) named(ctx context.Context, w *world, h *hub, args []string) error {
 	if len(args) == 0 {
 		return usagef("--merge combines comparison.json files: name them")
 	}

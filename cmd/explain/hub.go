@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,7 +46,8 @@ type hub struct {
 	log    *gate.Log
 	mode   gate.Mode
 	key    string
-	number int // of the pull request; 0 where there is none
+	title  string // of the comment; empty for the only one of its job
+	number int    // of the pull request; 0 where there is none
 	token  bool
 	err    func(string) // one line to the log
 }
@@ -67,13 +71,14 @@ func openHub(w *world, f hubFlags) (*hub, error) {
 	if err := run.CheckTrusted(); err != nil && !f.allowUnsafe {
 		return nil, usageError{err}
 	}
-	h := &hub{run: run, log: gate.NewLog(w.Out, w.Getenv), mode: mode, key: f.commentKey, number: f.pull}
+	h := &hub{run: run, log: gate.NewLog(w.Out, w.Getenv), mode: mode, key: f.commentKey, title: f.commentKey, number: f.pull}
 	h.err = func(s string) { fmt.Fprintln(w.Err, gate.Defuse(clean(s))) }
 	if h.number == 0 {
 		h.number = run.Number
 	}
 	if h.key == "" {
-		h.key = run.Workflow + "-" + run.Job
+		h.title = legName(w.Getenv("EXPLAIN_MATRIX"))
+		h.key = strings.TrimSuffix(run.Workflow+"-"+run.Job+"-"+h.title, "-")
 	}
 	token := w.Getenv("GITHUB_TOKEN")
 	if h.token = token != ""; h.token {
@@ -158,7 +163,7 @@ func (h *hub) options(b baseline) diff.CommentOptions {
 	if h == nil {
 		return o
 	}
-	o.Title = h.title()
+	o.Title = h.title
 	o.Provenance.HeadSHA = h.run.HeadSHA()
 	if b.sha == "" && len(b.inputs) > 0 {
 		o.Provenance.BaseSHA = h.baseCommit()
@@ -172,12 +177,17 @@ func (h *hub) runURL(id int64) string {
 	return h.run.ServerURL + "/" + h.run.Repository + "/actions/runs/" + strconv.FormatInt(id, 10)
 }
 
-// title names a comment that somebody gave a key.
-func (h *hub) title() string {
-	if h.key == h.run.Workflow+"-"+h.run.Job {
+// legName tells the jobs of a matrix apart: its values in the order of their names. matrix is JSON, null outside of one.
+func legName(matrix string) string {
+	var values map[string]json.RawMessage
+	if json.Unmarshal([]byte(matrix), &values) != nil {
 		return ""
 	}
-	return h.key
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		parts = append(parts, strings.Trim(string(values[name]), `"`))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // tell tells GitHub: outputs, summary, annotations, comment. Nothing of it changes the verdict.
