@@ -8,17 +8,10 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// Limits of places that show markdown, in bytes. A character has at least one byte, so that a limit in bytes is safe
-// where the place counts characters.
-const (
-	CommentLimit = 60_000  // GitHub takes comments of 65,536 characters; the rest is for the hidden marker
-	SummaryLimit = 900_000 // GitHub drops a step summary above 1 MiB whole
-)
-
 // CommentOptions say what stands around a comparison in a comment, and how long it may be. Strings may hold anything:
 // what is not explain's own is escaped like the names of a capture.
 type CommentOptions struct {
-	Limit      int          // bytes of the markdown; 0 means CommentLimit
+	Limit      int          // bytes of the markdown, which are never fewer than characters; 0 means 60,000
 	Title      string       // names this comment where a pull request has several; may be empty
 	Notes      [][]doc.Span // what the reader has to know before the numbers: a first run, another policy at the base, …
 	Provenance Provenance
@@ -51,7 +44,7 @@ func Comment(c *Comparison, o CommentOptions) string {
 // and lists are cut. The last one is taken as it is.
 func fit(limit int, stages []func() doc.Document) string {
 	if limit <= 0 {
-		limit = CommentLimit
+		limit = commentLimit
 	}
 	text := ""
 	for _, stage := range stages {
@@ -173,10 +166,11 @@ func (p commentPage) leftOut() []doc.Block {
 
 // Bounds of a comment.
 const (
-	commentLevel   = 3   // of its title; the parts are one below
-	causeText      = 700 // characters of the cause
-	commentKernels = 6   // rows of the tables that are not folded
-	commentParts   = 4   // kernels among the parts of the change
+	commentLimit   = 60_000 // bytes; GitHub takes comments of 65,536 characters, the rest is for a hidden marker
+	commentLevel   = 3      // of its title; the parts are one below
+	causeText      = 700    // characters of the cause
+	commentKernels = 6      // rows of the tables that are not folded
+	commentParts   = 4      // kernels among the parts of the change
 	commentGates   = 10
 )
 

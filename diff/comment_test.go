@@ -18,6 +18,12 @@ import (
 	"github.com/nsys-llm/explain/diff"
 )
 
+// Limits of a comment and of a step summary, in bytes.
+const (
+	commentLimit = 60_000
+	summaryLimit = 900_000
+)
+
 // surroundings are options with something of everything.
 func surroundings() diff.CommentOptions {
 	return diff.CommentOptions{
@@ -57,7 +63,7 @@ func TestCombinedComment(t *testing.T) {
 	for i := range many {
 		many[i] = diff.Leg{Title: fmt.Sprintf("leg %d", i), Comparison: hostile()}
 	}
-	for _, limit := range []int{30, 300, 1500, 9000, diff.CommentLimit} {
+	for _, limit := range []int{30, 300, 1500, 9000, commentLimit} {
 		o := surroundings()
 		o.Limit = limit
 		page := diff.CombinedComment(many, o)
@@ -87,7 +93,7 @@ func TestCommentFits(t *testing.T) {
 	const kernels = 2000
 	c := long(kernels)
 	stages := map[string]bool{}
-	for _, limit := range []int{20, 60, 150, 400, 1000, 2500, 5000, 7000, 9000, 12_000, 30_000, diff.CommentLimit, 120_000, diff.SummaryLimit} {
+	for _, limit := range []int{20, 60, 150, 400, 1000, 2500, 5000, 7000, 9000, 12_000, 30_000, commentLimit, 120_000, summaryLimit} {
 		o := surroundings()
 		o.Limit = limit
 		page := diff.Comment(c, o)
@@ -164,7 +170,7 @@ func wholeTables(t *testing.T, page string) {
 func TestHostileNamesStayNamesInTheComment(t *testing.T) {
 	c := hostile()
 	for _, n := range hostileOptions() {
-		for _, limit := range []int{diff.SummaryLimit, diff.CommentLimit, 20_000, 8000, 3000, 700} {
+		for _, limit := range []int{summaryLimit, commentLimit, 20_000, 8000, 3000, 700} {
 			n.Limit = limit
 			page := diff.Comment(c, n)
 			if len(page) > limit {

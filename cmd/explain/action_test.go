@@ -292,6 +292,22 @@ func pathWithout(t *testing.T, leftOut string) string {
 	return dir
 }
 
+// TestOtherHomes: what the examples of other CI systems call exists, with these flags.
+func TestOtherHomes(t *testing.T) {
+	call := regexp.MustCompile(`explain gate ([^'|&\n]+)`)
+	for _, file := range []string{"gitlab/.gitlab-ci.yml", "jenkins/Jenkinsfile", "buildkite/pipeline.yml"} {
+		calls := call.FindAllStringSubmatch(string(read(t, filepath.Join("../../examples", file))), -1)
+		if len(calls) != 1 {
+			t.Errorf("%s calls explain gate %d times", file, len(calls))
+		}
+		for _, c := range calls {
+			if err := newGate(&world{Getenv: os.Getenv}).ParseFlags(strings.Fields(c[1])); err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+		}
+	}
+}
+
 // TestReleasesAreChecksums holds .explain-releases to its format.
 func TestReleasesAreChecksums(t *testing.T) {
 	line := regexp.MustCompile(`^v\d+\.\d+\.\d+ (linux|darwin|windows) (amd64|arm64) [0-9a-f]{64}$`)

@@ -70,7 +70,7 @@ func (f *commentFlags) run(ctx context.Context, w *world, args []string) error {
 		}
 	}
 	args = append(args, f.files...)
-	h, err := openHub(w, f.hubFlags)
+	h, err := openHub(ctx, w, f.hubFlags)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (f *commentFlags) named(ctx context.Context, w *world, h *hub, args []strin
 		return err
 	}
 	if h != nil {
-		h.summary(render(diff.SummaryLimit))
+		h.summary(render(summaryLimit))
 		h.post(ctx, h.number, diff.Worst(legs), render, gate.Comment{Stamp: h.run.Stamp()})
 	}
 	return nil
@@ -137,11 +137,11 @@ func (f *commentFlags) write(ctx context.Context, w *world, h *hub, render func(
 	switch {
 	case f.out != "":
 		return writeFolder(ctx, f.out, []file{{"comment.md", func(w io.Writer) error {
-			_, err := io.WriteString(w, render(diff.CommentLimit))
+			_, err := io.WriteString(w, render(gate.CommentLimit))
 			return err
 		}}})
 	case h == nil:
-		_, err := io.WriteString(w.Out, render(diff.CommentLimit))
+		_, err := io.WriteString(w.Out, render(gate.CommentLimit))
 		return err
 	}
 	return nil
@@ -197,7 +197,7 @@ func (f *commentFlags) triggered(ctx context.Context, w *world, h *hub) error {
 	if err := f.write(ctx, w, h, render); err != nil {
 		return err
 	}
-	h.summary(render(diff.SummaryLimit))
+	h.summary(render(summaryLimit))
 	all := diff.Worst(legs)
 	h.output("verdict", string(all.Verdict))
 	h.post(ctx, pull.Number, all, render, gate.Comment{Stamp: h.run.Stamp()})

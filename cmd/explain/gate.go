@@ -95,7 +95,7 @@ func (f *gateFlags) run(cmd *cobra.Command, w *world) error {
 	if err := f.check(cmd); err != nil {
 		return err
 	}
-	h, err := openHub(w, f.hubFlags)
+	h, err := openHub(ctx, w, f.hubFlags)
 	if err != nil {
 		return err
 	}
@@ -229,8 +229,8 @@ func (j *judged) files() []file {
 	}
 	files := []file{
 		{"comparison.json", func(w io.Writer) error { return diff.Write(w, j.c) }},
-		{"comment.md", text(diff.CommentLimit)},
-		{"summary.md", text(diff.SummaryLimit)},
+		{"comment.md", text(gate.CommentLimit)},
+		{"summary.md", text(summaryLimit)},
 		{"gate.junit.xml", func(w io.Writer) error { return diff.WriteJUnit(w, j.c) }},
 	}
 	names := map[string]bool{}

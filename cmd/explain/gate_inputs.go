@@ -176,10 +176,14 @@ func (f *gateFlags) readPolicy(ctx context.Context, h *hub) (policyChoice, error
 	return policyChoice{policy: p, source: name, notes: [][]doc.Span{{doc.Text("The policy "), doc.Name(name), doc.Text(why + "; judged by the one of this change.")}}}, parseErr
 }
 
-// policyAt reads the policy file at a ref, from GitHub where that is at hand, else by git.
+// policyAt reads the policy file at a ref: from GitHub, which knows every commit, or by git, which knows those of the checkout.
 func (f *gateFlags) policyAt(ctx context.Context, h *hub, ref string) ([]byte, error) {
 	if h != nil {
-		return h.file(ctx, f.policy, ref)
+		b, err := h.file(ctx, f.policy, ref)
+		if err == nil || errors.Is(err, gate.ErrNotFound) {
+			return b, err
+		}
+		h.err("the policy could not be read from GitHub, trying git: " + err.Error())
 	}
 	b, err := gitfile.Show(ctx, f.policy, ref, maxPolicy)
 	if errors.Is(err, gitfile.ErrNotFound) {

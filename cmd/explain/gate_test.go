@@ -102,9 +102,6 @@ func TestHostileNamesThroughTheGate(t *testing.T) {
 			if strings.HasPrefix(strings.TrimSpace(line), "::") && !command.MatchString(line) || strings.Contains(line, "##[") {
 				t.Errorf("the runner would obey %q", line)
 			}
-			if command.MatchString(line) || !strings.HasPrefix(line, "::") {
-				continue
-			}
 		}
 		for _, name := range tracetest.HostileNames() {
 			if len(name) < 3 {

@@ -48,6 +48,7 @@ func startGitHub(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("GITHUB_RUN_ATTEMPT", "1")
 	ts.Setenv("GITHUB_TOKEN", "ghs_secret")
 	ts.Setenv("GITHUB_EVENT_NAME", args[1])
+	ts.Setenv("GITHUB_EVENT_PATH", "")
 	if len(args) > 2 {
 		ts.Setenv("GITHUB_EVENT_PATH", ts.MkAbs(args[2]))
 	}

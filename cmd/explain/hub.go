@@ -46,14 +46,15 @@ type hub struct {
 	log    *gate.Log
 	mode   gate.Mode
 	key    string
-	title  string // of the comment; empty for the only one of its job
-	number int    // of the pull request; 0 where there is none
+	title  string     // of the comment; empty for the only one of its job
+	number int        // of the pull request; 0 where there is none
+	pull   *gate.Pull // nil where there is none, or GitHub does not show it
 	token  bool
 	err    func(string) // one line to the log
 }
 
 // openHub finds out where this runs. A head of strangers beside a token that can write is refused.
-func openHub(w *world, f hubFlags) (*hub, error) {
+func openHub(ctx context.Context, w *world, f hubFlags) (*hub, error) {
 	mode, err := gate.ParseMode(f.comment)
 	if err != nil {
 		return nil, usagef("--comment: %w", err)
@@ -86,16 +87,26 @@ func openHub(w *world, f hubFlags) (*hub, error) {
 			return nil, err
 		}
 	}
-	h.client, err = gate.New(run, gate.Options{Token: token, Notice: h.err})
-	return h, err
+	if h.client, err = gate.New(run, gate.Options{Token: token, Notice: h.err}); err != nil {
+		return nil, err
+	}
+	if h.pull = run.Pull; h.pull == nil && f.pull != 0 {
+		if h.pull, err = h.client.Pull(ctx, f.pull); err != nil {
+			h.err(fmt.Sprintf("pull request %d: %s", f.pull, err))
+		}
+	}
+	return h, nil
 }
+
+// summaryLimit leaves room for what is said after the summary was written, in bytes.
+const summaryLimit = gate.SummaryLimit - 8<<10
 
 // baseCommit is the base of the pull request, where the event is about one.
 func (h *hub) baseCommit() string {
-	if h == nil || h.run.Pull == nil {
+	if h == nil || h.pull == nil {
 		return ""
 	}
-	return h.run.Pull.BaseSHA
+	return h.pull.BaseSHA
 }
 
 // file reads a file of the repository at a ref; path is meant in the working directory.
@@ -118,8 +129,8 @@ func (h *hub) artifactBaseline(ctx context.Context, artifact, branch string) (ba
 	}
 	if branch == "" {
 		switch {
-		case h.run.Pull != nil:
-			branch = h.run.Pull.BaseRef
+		case h.pull != nil:
+			branch = h.pull.BaseRef
 		case h.run.Push != nil:
 			branch = h.run.Push.Ref
 		default:
@@ -205,7 +216,7 @@ func (h *hub) tell(ctx context.Context, j *judged, out string, code int) {
 	} {
 		h.output(o[0], o[1])
 	}
-	h.summary(j.markdown(diff.SummaryLimit))
+	h.summary(j.markdown(summaryLimit))
 	h.annotate(j.c)
 	h.post(ctx, h.number, j.c, j.markdown, gate.Comment{Stamp: h.run.Stamp()})
 }
