@@ -69,11 +69,12 @@ func openHub(ctx context.Context, w *world, f hubFlags) (*hub, error) {
 	case err != nil:
 		return nil, err
 	}
-	if err := run.CheckTrusted(); err != nil && !f.allowUnsafe {
-		return nil, usageError{err}
-	}
 	h := &hub{run: run, log: gate.NewLog(w.Out, w.Getenv), mode: mode, key: f.commentKey, title: f.commentKey, number: f.pull}
 	h.err = func(s string) { fmt.Fprintln(w.Err, gate.Defuse(clean(s))) }
+	if err := run.CheckTrusted(); err != nil && !f.allowUnsafe {
+		h.failed(usageError{err})
+		return nil, usageError{err}
+	}
 	if h.number == 0 {
 		h.number = run.Number
 	}

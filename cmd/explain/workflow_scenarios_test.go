@@ -42,7 +42,7 @@ func scenarios() []scenario {
 		}},
 		{"a slower head fails and says why", onePull(nil, func(b *bench, ok bool, log string) {
 			failed(b, ok, log)
-			b.want(log, `::error title=explain%3A fail::unit\.time\.p50 \+9\.6|unit\.time\.p50 \+9\.6 %, 628\.8 µs → 689\.5 µs; 19 gates checked, 1 failed`, `comment: created`)
+			b.want(log, `^::error title=explain%3A fail::unit\.time\.p50 \+9\.6 %25, 628\.8 µs → 689\.5 µs; 19 gates checked, 1 failed$`, `comment: created`)
 		})},
 		{"a faster head passes, and the comment turns green", func(b *bench) {
 			b.github(nil)
@@ -175,7 +175,7 @@ func scenarios() []scenario {
 		{"outputs for the steps that follow", func(b *bench) {
 			b.github(nil)
 			w := strings.Replace(b.example("same-runner.yml"), "      - uses: nsys-llm/explain@v1\n        with: {", "      - uses: nsys-llm/explain@v1\n        id: e\n        continue-on-error: true\n        with: {", 1)
-			w += `      - run: echo "OUT ${{ steps.e.outputs.verdict }} ${{ steps.e.outputs.exit-code }} ${{ steps.e.outputs.regressions }} ${{ steps.e.outputs.comment-id }}"; ls ${{ steps.e.outputs.comparison-json }} ${{ steps.e.outputs.report-dir }}/*/report.json ${{ steps.e.outputs.comment-markdown }}` + "\n"
+			w += `      - run: '{ echo "OUT ${{ steps.e.outputs.verdict }} ${{ steps.e.outputs.exit-code }} ${{ steps.e.outputs.regressions }} ${{ steps.e.outputs.comment-id }}"; ls ${{ steps.e.outputs.comparison-json }} ${{ steps.e.outputs.report-dir }}/*/report.json ${{ steps.e.outputs.comment-markdown }}; } >> "$E2E_LOG"'` + "\n"
 			b.repository(w, b.base, b.slow, nil)
 			ok, log := b.run("pull_request", pullEvent)
 			if !ok {
