@@ -2,6 +2,7 @@ package diff_test
 
 import (
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -256,6 +257,60 @@ func TestClasses(t *testing.T) {
 	c := regression() // rows: two times and the launches regressed, idle unsettled; kernels: one regressed, one added, one the same
 	if worse, better, unsettled := c.Classes(); worse != 4 || better != 0 || unsettled != 1 {
 		t.Errorf("%d regressed, %d improved, %d unsettled", worse, better, unsettled)
+	}
+}
+
+// TestACommentTrustsNoText: a comparison that somebody else wrote has hostile text wherever its contract allows text. Words of
+// a kind, such as verdicts, are held to the contract when it is read.
+func TestACommentTrustsNoText(t *testing.T) {
+	for _, name := range tracetest.HostileNames() {
+		c := regression()
+		c.Residue = append(c.Residue, diff.Residue{})
+		c.Reasons = append(c.Reasons, diff.Reason{})
+		c.Waivers = append(c.Waivers, diff.WaiverUse{})
+		c.Overrides = append(c.Overrides, diff.Override{})
+		spoil(reflect.ValueOf(c).Elem(), name)
+		for _, comparable := range []bool{true, false} {
+			c.Comparable = comparable
+			for _, limit := range []int{summaryLimit, commentLimit, 2000} {
+				for _, page := range []string{
+					diff.Comment(c, diff.CommentOptions{Limit: limit}), diff.CombinedComment([]diff.Leg{{Title: name, Comparison: c}, {Comparison: c}}, diff.CommentOptions{Limit: limit}),
+				} {
+					if len(page) > limit {
+						t.Errorf("%.20q: %d bytes, limit %d", name, len(page), limit)
+					}
+					literal(t, page, "")
+					wholeTables(t, page)
+				}
+			}
+		}
+	}
+}
+
+// spoil sets every string in a value but those of types with a name, which are words of a kind.
+func spoil(v reflect.Value, text string) {
+	switch v.Kind() {
+	case reflect.String:
+		if v.Type() == reflect.TypeFor[string]() {
+			v.SetString(text)
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			spoil(v.Elem(), text)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			spoil(v.Index(i), text)
+		}
+	case reflect.Map:
+		if v.Type() == reflect.TypeFor[report.Labels]() && !v.IsNil() {
+			v.Set(reflect.ValueOf(report.Labels{text: text, "kernel": text}))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			spoil(v.Field(i), text)
+		}
+	default:
 	}
 }
 
