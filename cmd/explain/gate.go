@@ -185,7 +185,7 @@ func (f *gateFlags) judge(cmd *cobra.Command, w *world, h *hub) (*judged, error)
 	if err != nil {
 		return nil, err
 	}
-	results, err := f.results(ctx, w, append(append([]input{}, base.inputs...), headInputs...))
+	results, err := f.results(ctx, w, append(append([]input{}, base.inputs...), headInputs...), len(base.inputs))
 	if err != nil {
 		return nil, err
 	}
@@ -221,16 +221,16 @@ type capture struct {
 
 // files lists what --out writes.
 func (j *judged) files() []file {
-	text := func(limit int) func(io.Writer) error {
+	text := func(markdown func(int) string, limit int) func(io.Writer) error {
 		return func(w io.Writer) error {
-			_, err := io.WriteString(w, j.markdown(limit))
+			_, err := io.WriteString(w, markdown(limit))
 			return err
 		}
 	}
 	files := []file{
 		{"comparison.json", func(w io.Writer) error { return diff.Write(w, j.c) }},
-		{"comment.md", text(gate.CommentLimit)},
-		{"summary.md", text(summaryLimit)},
+		{"comment.md", text(j.markdown, gate.CommentLimit)},
+		{"summary.md", text(j.summary, summaryLimit)},
 		{"gate.junit.xml", func(w io.Writer) error { return diff.WriteJUnit(w, j.c) }},
 	}
 	names := map[string]bool{}
@@ -252,6 +252,22 @@ func (j *judged) markdown(limit int) string {
 	o := j.options
 	o.Limit = limit
 	return diff.Comment(j.c, o)
+}
+
+// summary is the comment at more length, in at most limit bytes. Where there is nothing to compare with, it also says where the
+// time of the head goes.
+func (j *judged) summary(limit int) string {
+	text := j.markdown(limit)
+	if !j.c.FirstRun() {
+		return text
+	}
+	for _, h := range j.heads {
+		var b strings.Builder
+		if err := writeComment(&b, h.result.Report); err == nil && len(text)+1+b.Len() <= limit {
+			text += "\n" + b.String()
+		}
+	}
+	return text
 }
 
 // print writes the comparison for people, so that no line of it is a command to the runner that reads it.

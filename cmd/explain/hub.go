@@ -217,7 +217,7 @@ func (h *hub) tell(ctx context.Context, j *judged, out string, code int) {
 	} {
 		h.output(o[0], o[1])
 	}
-	h.summary(j.markdown(summaryLimit))
+	h.summary(j.summary(summaryLimit))
 	h.annotate(j.c)
 	h.post(ctx, h.number, j.c, j.markdown, gate.Comment{Stamp: h.run.Stamp()})
 }

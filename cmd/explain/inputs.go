@@ -147,7 +147,7 @@ const parallel = 2
 
 // reports reads or makes the reports of all inputs, in their order.
 func (f *captureFlags) reports(ctx context.Context, w *world, inputs []input) ([]*report.Report, error) {
-	results, err := f.results(ctx, w, inputs)
+	results, err := f.results(ctx, w, inputs, len(inputs))
 	var list []*report.Report
 	for _, r := range results {
 		list = append(list, r.Report)
@@ -155,8 +155,9 @@ func (f *captureFlags) reports(ctx context.Context, w *world, inputs []input) ([
 	return list, err
 }
 
-// results are the reports of all inputs in their order, with the detail tables of those that were made here.
-func (f *captureFlags) results(ctx context.Context, w *world, inputs []input) ([]*analyze.Result, error) {
+// results are the reports of all inputs in their order, with the detail tables of those that were made here from traces, from
+// the index whole on: these can be large.
+func (f *captureFlags) results(ctx context.Context, w *world, inputs []input, whole int) ([]*analyze.Result, error) {
 	opt, err := f.options(w)
 	if err != nil {
 		return nil, err
@@ -178,6 +179,8 @@ func (f *captureFlags) results(ctx context.Context, w *world, inputs []input) ([
 			defer func() { <-slots; wg.Done() }()
 			if list[i], errs[i] = readOne(ctx, in, opt, bar); errs[i] != nil {
 				cancel()
+			} else if i < whole {
+				list[i].Details = nil
 			}
 		}()
 	}
