@@ -347,9 +347,15 @@ func count(n int64, noun string) string {
 }
 
 // clip keeps the start of a long sentence.
-func clip(s string) string {
-	if r := []rune(s); len(r) > termText {
-		return strings.TrimRight(string(r[:termText-2]), " ,;:.") + " …"
+func clip(s string) string { return clipTo(s, termText) }
+
+// clipTo keeps at most limit characters.
+func clipTo(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	if r := []rune(s); len(r) > limit {
+		return strings.TrimRight(string(r[:limit-2]), " ,;:.") + " …"
 	}
 	return s
 }

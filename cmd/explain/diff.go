@@ -214,12 +214,8 @@ func (f *diffFlags) compareOptions(cmd *cobra.Command, w *world) (diff.Options, 
 	}
 	opt.Policy = f.follow(opt.Policy)
 	if f.noise != "" {
-		b, err := readLimited(f.noise)
-		if err != nil {
-			return opt, usagef("--noise: %w", err)
-		}
-		if opt.Noise, err = diff.ReadNoise(bytes.NewReader(b)); err != nil {
-			return opt, usagef("--noise %s: %w; explain calibrate writes one", f.noise, err)
+		if opt.Noise, err = readNoise(f.noise); err != nil {
+			return opt, err
 		}
 	}
 	return opt, nil

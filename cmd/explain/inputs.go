@@ -153,6 +153,17 @@ const parallel = 2
 
 // reports reads or makes the reports of all inputs, in their order.
 func (f *captureFlags) reports(ctx context.Context, w *world, inputs []input) ([]*report.Report, error) {
+	results, err := f.results(ctx, w, inputs, len(inputs))
+	var list []*report.Report
+	for _, r := range results {
+		list = append(list, r.Report)
+	}
+	return list, err
+}
+
+// results are the reports of all inputs in their order, with the detail tables of those that were made here from traces, from
+// the index whole on: these can be large.
+func (f *captureFlags) results(ctx context.Context, w *world, inputs []input, whole int) ([]*analyze.Result, error) {
 	opt, err := f.options(w)
 	if err != nil {
 		return nil, err
@@ -164,7 +175,7 @@ func (f *captureFlags) reports(ctx context.Context, w *world, inputs []input) ([
 	defer bar.stop()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	list, errs := make([]*report.Report, len(inputs)), make([]error, len(inputs))
+	list, errs := make([]*analyze.Result, len(inputs)), make([]error, len(inputs))
 	slots := make(chan struct{}, parallel)
 	var wg sync.WaitGroup
 	for i, in := range inputs {
@@ -174,6 +185,8 @@ func (f *captureFlags) reports(ctx context.Context, w *world, inputs []input) ([
 			defer func() { <-slots; wg.Done() }()
 			if list[i], errs[i] = readOne(ctx, in, opt, bar); errs[i] != nil {
 				cancel()
+			} else if i < whole {
+				list[i].Details = nil
 			}
 		}()
 	}
@@ -183,7 +196,10 @@ func (f *captureFlags) reports(ctx context.Context, w *world, inputs []input) ([
 			return nil, err
 		}
 	}
-	return list, errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return list, nil
 }
 
 // fits refuses flags about traces where a report is made already.
@@ -198,7 +214,7 @@ func (f *captureFlags) fits(inputs []input) error {
 	return nil
 }
 
-func readOne(ctx context.Context, in input, opt analyze.Options, bar *progress) (*report.Report, error) {
+func readOne(ctx context.Context, in input, opt analyze.Options, bar *progress) (*analyze.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -211,14 +227,10 @@ func readOne(ctx context.Context, in input, opt analyze.Options, bar *progress) 
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", in.path, err)
 		}
-		return r, nil
+		return &analyze.Result{Report: r}, nil
 	}
 	opt.Progress = func(stage string, done int64) { bar.update(filepath.Base(in.path)+": "+stage, done) }
-	res, err := analyze.Run(ctx, in.path, opt)
-	if err != nil {
-		return nil, err
-	}
-	return res.Report, nil
+	return analyze.Run(ctx, in.path, opt)
 }
 
 // metricFacts is what the rules of a comparison are held to.

@@ -87,12 +87,12 @@ func (f *targetFlags) run(cmd *cobra.Command, w *world, path string) error {
 	}
 	opt.Top = f.top
 	bar := newProgress(w, f.quiet, f.verbose)
-	r, err := readOne(cmd.Context(), in, opt, bar)
+	res, err := readOne(cmd.Context(), in, opt, bar)
 	bar.stop()
 	if err != nil {
 		return err
 	}
-	list := targets(r)
+	list := targets(res.Report)
 	if len(list) == 0 {
 		return fmt.Errorf("%s holds no kernels: there is nothing to measure (capture with --trace=cuda, and CUDA graphs by node)", path)
 	}

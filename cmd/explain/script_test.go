@@ -39,6 +39,8 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("TRACES", traces)
 			e.Setenv("TMPDIR", e.WorkDir+"/.tmp")
+			e.Values[gitHubKey{}] = new(gitHubServer)
+			e.Setenv("GITHUB_ACTIONS", "") // wherever the tests run, scripts begin outside of GitHub
 			for name, content := range edited {
 				if err := os.WriteFile(filepath.Join(e.WorkDir, name), content, 0o644); err != nil {
 					return err
@@ -47,7 +49,10 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"code": wantCode,
+			"code":       wantCode,
+			"github":     startGitHub,
+			"transcript": gitHubTranscript,
+			"comments":   gitHubComments,
 		},
 	})
 }

@@ -1,0 +1,391 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/spf13/cobra"
+)
+
+// actionFile is the part of action.yml that tests look at.
+type actionFile struct {
+	Name        string `yaml:"name"`
+	Description string `yaml:"description"`
+	Inputs      map[string]struct {
+		Description string  `yaml:"description"`
+		Default     *string `yaml:"default"`
+		Required    bool    `yaml:"required"`
+	} `yaml:"inputs"`
+	Outputs map[string]struct {
+		Description string `yaml:"description"`
+		Value       string `yaml:"value"`
+	} `yaml:"outputs"`
+	Runs struct {
+		Using string       `yaml:"using"`
+		Steps []actionStep `yaml:"steps"`
+	} `yaml:"runs"`
+}
+
+type actionStep struct {
+	ID               string            `yaml:"id"`
+	Name             string            `yaml:"name"`
+	Uses             string            `yaml:"uses"`
+	Shell            string            `yaml:"shell"`
+	Run              string            `yaml:"run"`
+	WorkingDirectory string            `yaml:"working-directory"`
+	Env              map[string]string `yaml:"env"`
+}
+
+func readAction(t *testing.T) actionFile {
+	t.Helper()
+	var a actionFile
+	if err := yaml.Unmarshal(read(t, "../../action.yml"), &a); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// TestActionIsSafe lints action.yml: actionlint does not. A value that is pasted into a script can be a script; through the
+// environment it is text. Actions of others inside it would be code that nobody here has read.
+func TestActionIsSafe(t *testing.T) {
+	a := readAction(t)
+	if a.Runs.Using != "composite" || len(a.Runs.Steps) == 0 || a.Name == "" || a.Description == "" {
+		t.Fatalf("not a composite action with steps: %+v", a.Runs)
+	}
+	input := regexp.MustCompile(`\$\{\{\s*inputs\.([a-z-]+)\s*\}\}`)
+	used := map[string]bool{}
+	for _, s := range a.Runs.Steps {
+		if s.Uses != "" {
+			t.Errorf("step %s uses %s", s.ID, s.Uses)
+		}
+		if s.Shell != "bash" || s.ID == "" || s.Name == "" {
+			t.Errorf("step %q: shell %q, name %q", s.ID, s.Shell, s.Name)
+		}
+		if strings.Contains(s.Run, "${{") {
+			t.Errorf("step %s pastes an expression into its script", s.ID)
+		}
+		if !strings.HasPrefix(s.Run, "set -euo pipefail\n") {
+			t.Errorf("step %s goes on after an error", s.ID)
+		}
+		for name, value := range s.Env {
+			if !regexp.MustCompile(`\b`+name+`\b`).MatchString(s.Run) && name != "GITHUB_TOKEN" && name != "EXPLAIN_MATRIX" {
+				t.Errorf("step %s sets %s and does not use it", s.ID, name)
+			}
+			for _, m := range input.FindAllStringSubmatch(value, -1) {
+				used[m[1]] = true
+			}
+		}
+		for _, m := range input.FindAllStringSubmatch(s.WorkingDirectory, -1) {
+			used[m[1]] = true
+		}
+	}
+	kebab := regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
+	for name, in := range a.Inputs {
+		if !used[name] || in.Description == "" || in.Default == nil || !kebab.MatchString(name) {
+			t.Errorf("input %s: used %t, described %q, default given %t", name, used[name], in.Description, in.Default != nil)
+		}
+		delete(used, name)
+	}
+	for name := range used {
+		t.Errorf("%s is used and no input", name)
+	}
+	for name, out := range a.Outputs {
+		if out.Description == "" || out.Value != "${{ steps.explain.outputs."+name+" }}" || !kebab.MatchString(name) {
+			t.Errorf("output %s: %+v", name, out)
+		}
+	}
+}
+
+// TestActionScriptsAreSound: shellcheck finds nothing to say, where it is installed.
+func TestActionScriptsAreSound(t *testing.T) {
+	if _, err := exec.LookPath("shellcheck"); err != nil {
+		t.Skip("no shellcheck")
+	}
+	for _, s := range readAction(t).Runs.Steps {
+		path := filepath.Join(t.TempDir(), s.ID+".sh")
+		put(t, path, []byte("#!/usr/bin/env bash\n"+s.Run), 0o644)
+		if out, err := exec.Command("shellcheck", path).CombinedOutput(); err != nil {
+			t.Errorf("%s", out)
+		}
+	}
+	if out, err := exec.Command("shellcheck", "-x", "-P", "../../.ci", "../../.ci/run", "../../.ci/e2e", "../../.ci/tools.sh").CombinedOutput(); err != nil {
+		t.Errorf("%s", out)
+	}
+}
+
+// TestReadmeListsTheAction: the README's tables are action.yml's inputs and outputs, in words and in order of the file.
+func TestReadmeListsTheAction(t *testing.T) {
+	a := readAction(t)
+	page := string(read(t, "../../README.md"))
+	for _, row := range actionRows(t, a) {
+		if !strings.Contains(page, row+"\n") {
+			t.Errorf("README lacks the row\n%s", row)
+		}
+	}
+	listed := regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| ").FindAllStringSubmatch(actionTables(page), -1)
+	if len(listed) != len(a.Inputs)+len(a.Outputs) {
+		t.Errorf("README lists %d inputs and outputs, action.yml has %d", len(listed), len(a.Inputs)+len(a.Outputs))
+	}
+}
+
+// actionTables is the part of the README that lists inputs and outputs.
+func actionTables(page string) string {
+	_, page, _ = strings.Cut(page, "#### Inputs\n")
+	page, _, _ = strings.Cut(page, "\n## ")
+	return page
+}
+
+// actionRows are the rows of the README's tables.
+func actionRows(t *testing.T, a actionFile) []string {
+	t.Helper()
+	var rows []string
+	for name, in := range a.Inputs {
+		value := ""
+		if *in.Default != "" {
+			value = "`" + *in.Default + "`"
+		}
+		rows = append(rows, fmt.Sprintf("| `%s` | %s | %s |", name, value, in.Description))
+	}
+	for name, out := range a.Outputs {
+		rows = append(rows, fmt.Sprintf("| `%s` | %s |", name, out.Description))
+	}
+	slices.Sort(rows)
+	return rows
+}
+
+// TestActionPassesEveryFlag runs the script of the action with every input set, and explain in its place that prints its
+// arguments: each line of a list is a flag of its own, an empty input is none, and nothing is split or expanded by the shell.
+func TestActionPassesEveryFlag(t *testing.T) {
+	dir := t.TempDir()
+	program := filepath.Join(dir, "explain")
+	put(t, program, []byte("#!/usr/bin/env bash\nprintf '%s\\n' \"$@\"\n"), 0o755)
+	step := readAction(t).Runs.Steps[1]
+	runScript := func(env ...string) (string, error) {
+		cmd := exec.Command("bash", "-c", step.Run)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "EXPLAIN="+program)
+		for name := range maps.Keys(step.Env) {
+			if name != "EXPLAIN" {
+				cmd.Env = append(cmd.Env, name+"=")
+			}
+		}
+		cmd.Env = append(cmd.Env, env...)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	got, err := runScript("COMMAND=gate", "BASELINE=a b.json\r\n\n  \n$(touch pwned)*.json", "CANDIDATE=head.json", "POLICY=p.yml", "COMMENT=always", "FAIL_ON=error", "OUT=explain",
+		"UNIT=nvtx:^step [0-9]+; rm -rf .", "ALLOW_UNSAFE=false")
+	if want := "gate\n--out=explain\n--comment=always\n--base=a b.json\n--base=$(touch pwned)*.json\n--head=head.json\n--policy=p.yml\n--unit=nvtx:^step [0-9]+; rm -rf .\n--exit-on=error\n"; err != nil || got != want {
+		t.Errorf("%v, got\n%s\nwant\n%s", err, got, want)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "pwned")); err == nil {
+		t.Error("an input was run")
+	}
+	got, err = runScript("COMMAND=comment", "CANDIDATE=legs/*/comparison.json", "COMMENT_KEY=all", "PR_NUMBER=7", "ARTIFACT=explain", "ALLOW_UNSAFE=true", "STATUS=perf")
+	if want := "comment\n--comment-key=all\n--pull-request=7\n--allow-unsafe\n--artifact=explain\n--status=perf\n--merge\n--comparison=legs/*/comparison.json\n"; err != nil || got != want {
+		t.Errorf("%v, got\n%s\nwant\n%s", err, got, want)
+	}
+	if got, err = runScript("COMMAND=rm"); err == nil || !strings.Contains(got, "neither gate nor comment") {
+		t.Errorf("%v: %s", err, got)
+	}
+	var w world // every flag that the script can pass exists
+	w.Getenv = os.Getenv
+	for name, cmd := range map[string]*cobra.Command{"gate": newGate(&w), "comment": newComment(&w)} {
+		_, script, _ := strings.Cut(step.Run, "  "+name+")\n")
+		script, _, _ = strings.Cut(script, ";;")
+		common, _, _ := strings.Cut(step.Run, "case \"$COMMAND\"")
+		for _, m := range regexp.MustCompile(`(?:one|lines|args\+=\() ?--([a-z-]+)`).FindAllStringSubmatch(common+script, -1) {
+			if cmd.Flags().Lookup(m[1]) == nil {
+				t.Errorf("explain %s has no flag --%s", name, m[1])
+			}
+		}
+	}
+}
+
+// TestActionInstalls: a release is used where its checksum is the one that the action holds, and nothing of it is run
+// otherwise; without a release there must be Go, and an error says so.
+func TestActionInstalls(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("downloads a file for linux")
+	}
+	for _, tool := range []string{"bash", "curl", "sha256sum"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip("no " + tool)
+		}
+	}
+	const release = "#!/bin/sh\necho released\n" // sha256sum of it:
+	const sum = "4da189d90e07cff2e187998d545d201d8cb7fe95efac557c72f1b545b7b2c9b9"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v9.9.9/explain_v9.9.9_linux_"+runtime.GOARCH {
+			http.NotFound(w, r)
+			return
+		}
+		fmt.Fprint(w, release)
+	}))
+	defer server.Close()
+	step := readAction(t).Runs.Steps[0]
+	install := func(releases string, env ...string) (program, out string, err error) {
+		dir := t.TempDir()
+		put(t, filepath.Join(dir, "source/.explain-releases"), []byte(releases), 0o644)
+		put(t, filepath.Join(dir, "out.txt"), nil, 0o644)
+		cmd := exec.Command("bash", "-c", step.Run)
+		cmd.Dir = dir
+		cmd.Env = append([]string{"PATH=" + pathWithout(t, "go"), "BINARY=", "VERSION=", "SOURCE=" + filepath.Join(dir, "source"), "RUNNER_TEMP=" + dir, "GITHUB_OUTPUT=" + filepath.Join(dir, "out.txt"), "RELEASE_URL=" + server.URL}, env...)
+		b, err := cmd.CombinedOutput()
+		_, program, _ = strings.Cut(strings.TrimSpace(string(read(t, filepath.Join(dir, "out.txt")))), "program=")
+		return program, string(b), err
+	}
+	line := func(version, sum string) string {
+		return "# comment\n" + version + " windows amd64 0000\n" + version + " linux " + runtime.GOARCH + " " + sum + "\n"
+	}
+	program, out, err := install(line("v9.9.9", sum))
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if said, err := exec.Command(program).Output(); err != nil || string(said) != "released\n" {
+		t.Errorf("%v: %q", err, said)
+	}
+	program, out, err = install(line("v9.9.9", strings.Repeat("0", 64)))
+	if _, stat := os.Stat(program); err == nil || stat == nil || !strings.Contains(out, "does not have the checksum") {
+		t.Errorf("a release with another checksum: %v: %s", err, out)
+	}
+	for name, releases := range map[string]string{"none": "# none\n", "gone": line("v1.0.0", sum)} {
+		if _, out, err = install(releases); err == nil || !strings.Contains(out, "run actions/setup-go before this action") {
+			t.Errorf("%s: no release and no Go: %v: %s", name, err, out)
+		}
+	}
+	if _, out, err = install("# none\n", "VERSION=v9.9.9"); err == nil || !strings.Contains(out, "holds no checksum of the release") {
+		t.Errorf("a version that is not known: %v: %s", err, out)
+	}
+	if program, out, err = install("# none\n", "BINARY=bash"); err != nil || !strings.HasSuffix(program, "/bash") {
+		t.Errorf("%q, %v: %s", program, err, out)
+	}
+	if _, out, err = install("# none\n", "BINARY=no-such-program"); err == nil || !strings.Contains(out, "names no program") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// pathWithout is a folder with links to the programs that the script needs, and not to one of them.
+func pathWithout(t *testing.T, leftOut string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, tool := range []string{"bash", "curl", "sha256sum", "uname", "tr", "mkdir", "grep", "rm", "chmod", "go"} {
+		path, err := exec.LookPath(tool)
+		if err != nil || tool == leftOut {
+			continue
+		}
+		if err := os.Symlink(path, filepath.Join(dir, tool)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// TestOtherHomes: what the examples of other CI systems call exists, with these flags.
+func TestOtherHomes(t *testing.T) {
+	call := regexp.MustCompile(`explain gate ([^'|&\n]+)`)
+	for _, file := range []string{"gitlab/.gitlab-ci.yml", "jenkins/Jenkinsfile", "buildkite/pipeline.yml"} {
+		calls := call.FindAllStringSubmatch(string(read(t, filepath.Join("../../examples", file))), -1)
+		if len(calls) != 1 {
+			t.Errorf("%s calls explain gate %d times", file, len(calls))
+		}
+		for _, c := range calls {
+			if err := newGate(&world{Getenv: os.Getenv}).ParseFlags(strings.Fields(c[1])); err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+		}
+	}
+}
+
+// TestReleasesAreChecksums holds .explain-releases to its format.
+func TestReleasesAreChecksums(t *testing.T) {
+	line := regexp.MustCompile(`^v\d+\.\d+\.\d+ (linux|darwin|windows) (amd64|arm64) [0-9a-f]{64}$`)
+	for _, l := range strings.Split(strings.TrimSpace(string(read(t, "../../.explain-releases"))), "\n") {
+		if !strings.HasPrefix(l, "#") && !line.MatchString(l) {
+			t.Errorf("%q", l)
+		}
+	}
+}
+
+// readmeWorkflow is the workflow that the README tells newcomers to copy.
+func readmeWorkflow(t *testing.T) string {
+	t.Helper()
+	_, block, found := strings.Cut(string(read(t, "../../README.md")), "```yaml\nname: Inference performance\n")
+	block, _, closed := strings.Cut(block, "```")
+	if !found || !closed {
+		t.Fatal("the README has no workflow")
+	}
+	return "name: Inference performance\n" + block
+}
+
+// TestReadmeWorkflowIsShort: a newcomer copies at most 15 lines, and they are those of the example that runs.
+func TestReadmeWorkflowIsShort(t *testing.T) {
+	w := readmeWorkflow(t)
+	if n := strings.Count(w, "\n"); n > 15 {
+		t.Errorf("%d lines", n)
+	}
+	if w != string(read(t, "../../examples/github/same-runner.yml")) {
+		t.Error("the README's workflow is not examples/github/same-runner.yml")
+	}
+}
+
+// TestExampleWorkflows: their inputs are the action's, no expression of a stranger's text reaches a script, and nothing has
+// more permissions than it needs.
+func TestExampleWorkflows(t *testing.T) {
+	a := readAction(t)
+	files, err := filepath.Glob("../../examples/github/*.yml")
+	if err != nil || len(files) < 5 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	for _, file := range files {
+		var w struct {
+			Permissions map[string]string `yaml:"permissions"`
+			Jobs        map[string]struct {
+				Steps []struct {
+					Uses string            `yaml:"uses"`
+					Run  string            `yaml:"run"`
+					With map[string]string `yaml:"with"`
+				} `yaml:"steps"`
+			} `yaml:"jobs"`
+		}
+		if err := yaml.Unmarshal(read(t, file), &w); err != nil {
+			t.Fatal(err)
+		}
+		if len(w.Permissions) == 0 || w.Permissions["contents"] != "read" {
+			t.Errorf("%s: permissions %v", file, w.Permissions)
+		}
+		for name, job := range w.Jobs {
+			own := 0
+			for _, s := range job.Steps {
+				if strings.Contains(s.Run, "${{") {
+					t.Errorf("%s: an expression in a script: %s", file, s.Run)
+				}
+				switch {
+				case strings.HasPrefix(s.Uses, "nsys-llm/explain@"):
+					own++
+					for in := range s.With {
+						if _, ok := a.Inputs[in]; !ok {
+							t.Errorf("%s: the action has no input %s", file, in)
+						}
+					}
+				case s.Uses != "" && !strings.HasPrefix(s.Uses, "actions/"):
+					t.Errorf("%s uses %s", file, s.Uses)
+				}
+			}
+			if own != 1 {
+				t.Errorf("%s: job %s uses the action %d times", file, name, own)
+			}
+		}
+	}
+}

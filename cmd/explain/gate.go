@@ -1,0 +1,291 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/gate"
+)
+
+func newGate(w *world) *cobra.Command {
+	var f gateFlags
+	cmd := &cobra.Command{
+		Use:   "gate --head FILES [--base FILES] [--policy FILE]",
+		Short: "Judge a change by a policy, on any CI; in GitHub Actions also comment on the pull request",
+		Long: `gate compares two sides as diff does, judges them by a policy, and leaves what a CI system reads:
+
+  comparison.json   the comparison with its verdict, see "explain schema comparison"
+  comment.md        the same for a pull request, at most 60,000 bytes
+  summary.md        the same at greater length
+  gate.junit.xml    a test case for each gate
+  reports/          a report of each capture of the head, to keep as the next baseline
+
+FILES are traces, reports or folders that "explain --out" wrote; separated by commas, repeated, or globs. Without a baseline
+budgets are judged, and it says so.
+
+In GitHub Actions it also sets outputs, writes the step summary and at most three annotations, and keeps one comment on the
+pull request up to date, in this order, before it exits. The token is read from GITHUB_TOKEN. A comment that GitHub refuses
+never changes the verdict.
+
+Exit codes: 0 pass or warn, 1 fail, 2 wrong usage or policy file, 3 input that cannot be analysed, 4 inconclusive.`,
+		Example: `  explain gate --base base.sqlite --head head.sqlite --out gate/
+  explain gate --base 'base-*.json' --head 'head-*.json' --policy policy.yml --noise noise.json --out gate/
+  explain gate --head head.sqlite --policy policy.yml --out gate/`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, w) },
+	}
+	f.register(cmd)
+	return cmd
+}
+
+// gateFlags are the flags of explain gate.
+type gateFlags struct {
+	captureFlags
+	hubFlags
+	base, head       []string
+	policy           string
+	policyRef        string
+	noise            string
+	phase            string
+	batch            int64
+	baselineArtifact string
+	baselineBranch   string
+	baselineFile     string
+	overrideLabel    string
+	exitOn           string
+	out              string
+}
+
+// exitLevels of --exit-on, from the strictest.
+var exitLevels = []string{"warn", "inconclusive", "error", "never"}
+
+func (f *gateFlags) register(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.SortFlags = false
+	fl.StringArrayVar(&f.base, "base", nil, "`FILES` of the base (repeatable, commas, globs)")
+	fl.StringArrayVar(&f.head, "head", nil, "`FILES` of the head")
+	fl.StringVar(&f.policy, "policy", "", "judge by this policy `FILE` (default: the rules of explain diff)")
+	fl.StringVar(&f.policyRef, "policy-ref", "", "judge by the policy file as it is at this `REF`; head: as it is here (default in a pull request: its base)")
+	fl.StringVar(&f.noise, "noise", "", "take noise floors from this `FILE` of explain calibrate")
+	fl.StringVar(&f.phase, "phase", "", "compare units of this `PHASE` (prefill, decode, …; default: the policy's, or the one with most time)")
+	fl.Int64Var(&f.batch, "batch", 0, "compare units of this batch size `N`")
+	fl.StringVar(&f.baselineArtifact, "baseline-artifact", "", "without --base: take the base from the artifact of this `NAME` on the base branch (GitHub Actions)")
+	fl.StringVar(&f.baselineBranch, "baseline-branch", "", "the `BRANCH` that --baseline-artifact comes from (default: the pull request's base)")
+	fl.StringVar(&f.baselineFile, "baseline-file", "", "where nothing else gave a base: this checked-in report `FILE`, if it is there")
+	fl.StringVar(&f.overrideLabel, "override-label", "perf:accept", "this `LABEL` on the pull request turns fail into warn; empty: none does")
+	fl.StringVar(&f.exitOn, "exit-on", "inconclusive", "exit with a failure from this `LEVEL` of verdict on: "+strings.Join(exitLevels, ", "))
+	fl.StringVarP(&f.out, "out", "o", "", "write the files into this `DIR`")
+	f.captureFlags.register(cmd)
+	f.hubFlags.register(cmd)
+	_ = cmd.MarkFlagDirname("out")
+	_ = cmd.MarkFlagFilename("policy", "yml", "yaml", "json")
+	_ = cmd.MarkFlagFilename("noise", "json")
+	_ = cmd.RegisterFlagCompletionFunc("exit-on", cobra.FixedCompletions(exitLevels, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func (f *gateFlags) run(cmd *cobra.Command, w *world) error {
+	ctx := cmd.Context()
+	if err := f.check(cmd); err != nil {
+		return err
+	}
+	h, err := openHub(ctx, w, f.hubFlags)
+	if err != nil {
+		return err
+	}
+	res, err := f.judge(cmd, w, h)
+	if err != nil {
+		h.failed(err)
+		return err
+	}
+	if f.out != "" {
+		if err := writeFolder(ctx, f.out, res.files()); err != nil {
+			h.failed(err)
+			return err
+		}
+	}
+	code := f.exitCode(res.c.Verdict)
+	h.tell(ctx, res, f.out, code)
+	if err := f.print(w, h, res.c); err != nil {
+		return err
+	}
+	if code != exitOK {
+		return exitCode(code)
+	}
+	return nil
+}
+
+// check finds wrong usage before any work.
+func (f *gateFlags) check(cmd *cobra.Command) error {
+	switch {
+	case len(f.head) == 0:
+		return usagef("name what to judge: explain gate --head FILE [--base FILE]")
+	case !oneOf(f.exitOn, exitLevels):
+		return usagef("--exit-on %s is unknown; it is one of %s", f.exitOn, strings.Join(exitLevels, ", "))
+	case cmd.Flags().Changed("batch") && f.batch < 1:
+		return usagef("--batch must be at least 1, got %d", f.batch)
+	}
+	if f.out != "" {
+		return checkOut(f.out)
+	}
+	return nil
+}
+
+// exitCode of a verdict, which --exit-on can make milder or stricter.
+func (f *gateFlags) exitCode(v diff.Verdict) int {
+	switch {
+	case v == diff.Error:
+		return exitInput
+	case f.exitOn == "never", f.exitOn == "error" && v == diff.Inconclusive:
+		return exitOK
+	case f.exitOn == "warn" && v == diff.Warn:
+		return exitFail
+	}
+	return verdictCode(v)
+}
+
+// judged is a comparison with what the voices say around it.
+type judged struct {
+	c       *diff.Comparison
+	base    baseline
+	heads   []capture
+	options diff.CommentOptions
+}
+
+// judge compares and judges.
+func (f *gateFlags) judge(cmd *cobra.Command, w *world, h *hub) (*judged, error) {
+	ctx := cmd.Context()
+	policy, err := f.readPolicy(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	opt := diff.Options{Version: versionText(), Phase: f.phase, Policy: f.follow(policy.policy)}
+	if opt.Today, err = today(w); err != nil {
+		return nil, err
+	}
+	if f.batch > 0 {
+		opt.Batch = &f.batch
+	}
+	if f.noise != "" {
+		if opt.Noise, err = readNoise(f.noise); err != nil {
+			return nil, err
+		}
+	}
+	headInputs, err := findInputs("--head", f.head)
+	if err != nil {
+		return nil, err
+	}
+	base, err := f.baseline(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	results, err := f.results(ctx, w, append(append([]input{}, base.inputs...), headInputs...), len(base.inputs))
+	if err != nil {
+		return nil, err
+	}
+	j := &judged{base: base}
+	for _, r := range results[:len(base.inputs)] {
+		base.reports = append(base.reports, r.Report)
+	}
+	var heads []*report.Report
+	for i, r := range results[len(base.inputs):] {
+		heads = append(heads, r.Report)
+		j.heads = append(j.heads, capture{input: headInputs[i], result: r})
+	}
+	if len(base.reports) == 0 {
+		j.c, err = diff.JudgeBudgets(heads, opt)
+	} else {
+		j.c, err = diff.Compare(base.reports, heads, opt)
+	}
+	if err != nil {
+		return nil, err
+	}
+	j.options = h.options(j.base)
+	j.options.Provenance.Policy = policy.source
+	j.options.Notes = append(append(j.options.Notes, policy.notes...), base.notes...)
+	h.override(ctx, j.c, f.overrideLabel)
+	return j, nil
+}
+
+// capture is one capture of the head, with its analysis.
+type capture struct {
+	input  input
+	result *analyze.Result
+}
+
+// files lists what --out writes.
+func (j *judged) files() []file {
+	text := func(markdown func(int) string, limit int) func(io.Writer) error {
+		return func(w io.Writer) error {
+			_, err := io.WriteString(w, markdown(limit))
+			return err
+		}
+	}
+	files := []file{
+		{"comparison.json", func(w io.Writer) error { return diff.Write(w, j.c) }},
+		{"comment.md", text(j.markdown, gate.CommentLimit)},
+		{"summary.md", text(j.summary, summaryLimit)},
+		{"gate.junit.xml", func(w io.Writer) error { return diff.WriteJUnit(w, j.c) }},
+	}
+	names := map[string]bool{}
+	for _, h := range j.heads {
+		dir := "reports/" + reportName(h.input.path, names) + "/"
+		if h.input.kind == reportInput { // its tables are cut already: the report is all there is to keep
+			files = append(files, file{dir + "report.json", func(w io.Writer) error { return writeJSON(w, h.result.Report) }})
+			continue
+		}
+		for _, part := range folder(h.result) {
+			files = append(files, file{dir + part.name, part.write})
+		}
+	}
+	return files
+}
+
+// markdown is the comment in at most limit bytes.
+func (j *judged) markdown(limit int) string {
+	o := j.options
+	o.Limit = limit
+	return diff.Comment(j.c, o)
+}
+
+// summary is the comment at more length, in at most limit bytes. Where there is nothing to compare with, it also says where the
+// time of the head goes.
+func (j *judged) summary(limit int) string {
+	text := j.markdown(limit)
+	if !j.c.FirstRun() {
+		return text
+	}
+	for _, h := range j.heads {
+		var b strings.Builder
+		if err := writeComment(&b, h.result.Report); err == nil && len(text)+1+b.Len() <= limit {
+			text += "\n" + b.String()
+		}
+	}
+	return text
+}
+
+// print writes the comparison for people, so that no line of it is a command to the runner that reads it.
+func (f *gateFlags) print(w *world, h *hub, c *diff.Comparison) error {
+	if f.quiet {
+		return nil
+	}
+	var b strings.Builder
+	if err := diff.WriteText(&b, c, render.TerminalOptions{Color: h == nil && w.colour()}); err != nil {
+		return err
+	}
+	text := b.String()
+	if f.out != "" {
+		text += fmt.Sprintf("\nWrote %s: comparison.json, comment.md, summary.md, gate.junit.xml, reports/\n", clean(f.out))
+	}
+	if h != nil {
+		text = gate.Defuse(text)
+	}
+	_, err := io.WriteString(w.Out, text)
+	return err
+}

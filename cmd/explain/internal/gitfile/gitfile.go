@@ -1,0 +1,50 @@
+// Package gitfile reads a file of a checkout as it is at another commit, by running git.
+package gitfile
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// ErrNotFound says that the ref is there and holds no such file.
+var ErrNotFound = errors.New("not found")
+
+// Show returns the file at path, as it is at a ref, of at most limit bytes.
+func Show(ctx context.Context, path, ref string, limit int) ([]byte, error) {
+	if ref == "" || strings.HasPrefix(ref, "-") || strings.ContainsAny(ref, ": \t\n") {
+		return nil, fmt.Errorf("%q is no ref", ref)
+	}
+	dir, name := filepath.Split(path)
+	git := func(args ...string) ([]byte, error) {
+		cmd := exec.CommandContext(ctx, "git", args...)
+		cmd.Dir = dir
+		var errs bytes.Buffer
+		cmd.Stderr = &errs
+		out, err := cmd.Output()
+		if err != nil && errs.Len() > 0 {
+			err = fmt.Errorf("git: %s", strings.TrimSpace(errs.String()))
+		}
+		return out, err
+	}
+	if _, err := git("rev-parse", "--verify", "--quiet", "--end-of-options", ref+"^{commit}"); err != nil {
+		return nil, fmt.Errorf("the checkout has no commit %s: fetch it first (a shallow checkout holds only the newest)", ref)
+	}
+	object := ref + ":./" + filepath.ToSlash(name)
+	size, err := git("cat-file", "-s", object)
+	if err != nil {
+		return nil, fmt.Errorf("%s at %s: %w", path, ref, ErrNotFound)
+	}
+	if s := strings.TrimSpace(string(size)); len(s) > len(fmt.Sprint(limit)) {
+		return nil, fmt.Errorf("%s at %s is larger than %d bytes", path, ref, limit)
+	}
+	out, err := git("cat-file", "blob", object)
+	if err == nil && len(out) > limit {
+		err = fmt.Errorf("%s at %s is larger than %d bytes", path, ref, limit)
+	}
+	return out, err
+}
