@@ -46,12 +46,12 @@ func (o *Output) note(text string) {
 	}
 }
 
-// overTime is a line of a chart: one label, in seconds, for each value.
+// overTime is a line of a chart: one label, a time in ns, for each value.
 func overTime(name string, s *session.Series) report.Series {
 	at, values := s.Points()
 	line := report.Series{Name: name, Labels: make([]string, len(at)), Values: values}
 	for i, t := range at {
-		line.Labels[i] = strconv.FormatFloat(t, 'g', 6, 64)
+		line.Labels[i] = strconv.FormatInt(int64(t*1e9), 10)
 	}
 	if values == nil {
 		line.Values = []float64{}
@@ -59,9 +59,9 @@ func overTime(name string, s *session.Series) report.Series {
 	return line
 }
 
-// lines adds a chart of quantities over time, in seconds since the session's start; lines without points are left out.
+// lines adds a chart of quantities over time since the session's start; lines without points are left out.
 func (o *Output) lines(id, title, unit string, list ...report.Series) {
-	c := report.Chart{ID: id, Title: title, Kind: "line", Unit: unit, Series: []report.Series{}}
+	c := report.Chart{ID: id, Title: title, Kind: "line", Unit: unit, XUnit: report.Nanoseconds, XTitle: "Since the session's start", Series: []report.Series{}}
 	for _, s := range list {
 		if len(s.Values) > 1 {
 			c.Series = append(c.Series, s)
