@@ -8,7 +8,7 @@ import (
 )
 
 var _ = register(Section{
-	ID: "batch_utilization", Title: "Batch utilisation", Rank: 305,
+	ID: "batch_utilization", Title: "Batch utilisation", Rank: 605,
 	Evidence:   []file.Kind{file.Session},
 	Derivation: "Rows of the session's batch_utilization.csv, one per call of the scheduler: sequences over max_num_seqs and tokens over max_num_batched_tokens, computed anew. A row whose limit is 0 has no utilisation; profilemate counts it as 0.",
 	Metrics: []report.MetricDef{

@@ -11,7 +11,7 @@ import (
 )
 
 var _ = register(Section{
-	ID: "cpu_operations", Title: "CPU operations", Rank: 325,
+	ID: "cpu_operations", Title: "CPU operations", Rank: 625,
 	Evidence:   []file.Kind{file.Session},
 	Derivation: "Rows of the session's cpu_operations_timing.csv, by operation. Names that explain does not know are taken together as other.",
 	Metrics: []report.MetricDef{

@@ -11,7 +11,7 @@ import (
 )
 
 var _ = register(Section{
-	ID: "cuda_graph_usage", Title: "CUDA graphs of the engine", Rank: 320,
+	ID: "cuda_graph_usage", Title: "CUDA graphs of the engine", Rank: 620,
 	Evidence:   []file.Kind{file.Session},
 	Derivation: "Rows of the session's cuda_graph_captures.csv, cuda_graph_usage.csv and cuda_graph_timeline.csv, by what a graph was captured for. A batch is padded up to the next captured size.",
 	Metrics: []report.MetricDef{

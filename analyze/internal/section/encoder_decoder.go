@@ -7,7 +7,7 @@ import (
 )
 
 var _ = register(Section{
-	ID: "encoder_decoder", Title: "Encoder and decoder", Rank: 330,
+	ID: "encoder_decoder", Title: "Encoder and decoder", Rank: 630,
 	Evidence:   []file.Kind{file.Session},
 	Derivation: "Rows of the session's encoder_decoder_timing.csv, by part of the model. Cross-attention runs inside the decoder: shares are of encoder and decoder, and profilemate's, which count it twice, are not used.",
 	Metrics: []report.MetricDef{

@@ -8,7 +8,7 @@ import (
 )
 
 var _ = register(Section{
-	ID: "forward_pass", Title: "Forward passes", Rank: 300,
+	ID: "forward_pass", Title: "Forward passes", Rank: 600,
 	Evidence:   []file.Kind{file.Session},
 	Derivation: "Rows of the session's forward_pass_timing.csv, by phase. Throughput is all tokens over all forward time, not a mean of ratios; profilemate's column of it is not used.",
 	Metrics: []report.MetricDef{

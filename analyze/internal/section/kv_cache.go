@@ -6,7 +6,7 @@ import (
 )
 
 var _ = register(Section{
-	ID: "kv_cache", Title: "KV cache blocks", Rank: 315,
+	ID: "kv_cache", Title: "KV cache blocks", Rank: 615,
 	Evidence:   []file.Kind{file.Session},
 	Derivation: "Rows of the session's kv_cache_usage.csv and kv_cache_evictions.csv; kv_cache_summary.txt where these are missing.",
 	Metrics: []report.MetricDef{

@@ -11,7 +11,7 @@ import (
 )
 
 var _ = register(Section{
-	ID: "mfu", Title: "Stages and utilisation of the hardware", Rank: 400,
+	ID: "mfu", Title: "Stages and utilisation of the hardware", Rank: 700,
 	Evidence:   []file.Kind{file.PerfOpt},
 	Derivation: "Timings and dimensions of llm-perf-opt's metrics.json; floating point operations and bytes of the decoder, computed from the dimensions term by term; peaks of the device by the name it reports. One request at a time, as llm-perf-opt measures. Its own utilisation undercounts the feed-forward part 1.5 times, projections 4 times and attention twice, and looks peaks up by a part of a name: it is shown as stated, and not used.",
 	Metrics: []report.MetricDef{

@@ -12,7 +12,7 @@ import (
 )
 
 var _ = register(Section{
-	ID: "moe", Title: "Mixture of experts", Rank: 335,
+	ID: "moe", Title: "Mixture of experts", Rank: 635,
 	Evidence:   []file.Kind{file.Session},
 	Derivation: "The session's tables of expert activations, pairs, routing weights and imbalance, by layer. How many experts a layer has comes from moe_summary.json: the tables list those that were chosen only. An expert that no token chose counts with 0 activations.",
 	Metrics: []report.MetricDef{

@@ -6,7 +6,7 @@ import (
 )
 
 var _ = register(Section{
-	ID: "ncu_regions", Title: "Regions profiled with Nsight Compute", Rank: 410,
+	ID: "ncu_regions", Title: "Regions profiled with Nsight Compute", Rank: 710,
 	Evidence:   []file.Kind{file.PerfOpt},
 	Derivation: "Regions of llm-perf-opt's ncu/regions/report.json. Names that are not made of plain words are numbered.",
 	Metrics: []report.MetricDef{

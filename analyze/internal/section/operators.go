@@ -10,7 +10,7 @@ import (
 )
 
 var _ = register(Section{
-	ID: "operators", Title: "Operators and kernels of llm-perf-opt", Rank: 405,
+	ID: "operators", Title: "Operators and kernels of llm-perf-opt", Rank: 705,
 	Evidence:   []file.Kind{file.PerfOpt},
 	Derivation: "Rows of llm-perf-opt's operators.md and kernels.md. Times of operators are its own: it adds an operator's self time to its total, so that one that calls no others counts twice. Operators whose names are not of the usual form are taken together.",
 	Metrics: []report.MetricDef{

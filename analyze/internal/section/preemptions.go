@@ -7,7 +7,7 @@ import (
 )
 
 var _ = register(Section{
-	ID: "preemptions", Title: "Preemptions", Rank: 310,
+	ID: "preemptions", Title: "Preemptions", Rank: 610,
 	Evidence:   []file.Kind{file.Session},
 	Derivation: "Rows of the session's preemption_events.csv, each preemption paired with the next resumption of the same request; request_lifecycle.csv, which has the last one only, where there are no resumptions. The rate is over requests that were seen to start.",
 	Metrics: []report.MetricDef{
