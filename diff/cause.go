@@ -29,6 +29,9 @@ func (x *comparer) cause() string {
 	case !c.Comparable && len(c.Reasons) > 0:
 		return "Not comparable: " + c.Reasons[0].Text + "."
 	}
+	if c.Depth == DepthEvidence {
+		return x.evidenceCause()
+	}
 	time := c.row("unit.time.mean")
 	if time == nil {
 		return "Nothing could be compared."

@@ -40,7 +40,10 @@ func (x *comparer) sides() bool {
 		side *side
 	}{{"base", x.base}, {"head", x.head}} {
 		for _, c := range s.side.captures {
-			if !c.hasGPUWork() {
+			if c.evidenceOnly() {
+				empty = true
+				x.refuse(EmptySide, fmt.Sprintf("%s: %s is evidence without a trace, and the other side is a trace: compare traces with traces, and logs with logs", s.name, c.report.Trace.Name))
+			} else if !c.hasGPUWork() {
 				empty = true
 				x.refuse(EmptySide, fmt.Sprintf("%s: %s holds no kernels: nothing ran on a GPU, or it was not captured (capture with --trace cuda)", s.name, c.report.Trace.Name))
 			}
@@ -116,6 +119,9 @@ func fieldText(name string) string {
 	case "dtype":
 		return "the data type"
 	}
+	if strings.HasPrefix(name, "max_") { // as servers call it
+		return name
+	}
 	return "the " + strings.ReplaceAll(name, "_", " ")
 }
 
@@ -135,7 +141,7 @@ func (e *Environment) place(field string) string {
 		return environmentSoft
 	case slices.Contains(e.Residue, field):
 		return environmentResidue
-	case slices.Contains([]string{"gpu", "graph_trace", "model", "dtype", "parallelism"}, field):
+	case slices.Contains([]string{"gpu", "graph_trace", "model", "dtype", "quantization", "parallelism", "max_model_len", "max_num_seqs"}, field):
 		return environmentHard
 	}
 	return ""

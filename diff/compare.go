@@ -73,6 +73,7 @@ func Compare(base, head []*report.Report, opt Options) (*Comparison, error) {
 	if len(base) == 0 || len(head) == 0 {
 		return nil, errors.New("diff: a comparison needs a report on each side")
 	}
+	bare := opt.Policy == nil && len(opt.Rules) == 0
 	if err := opt.fill(); err != nil {
 		return nil, err
 	}
@@ -83,9 +84,15 @@ func Compare(base, head []*report.Report, opt Options) (*Comparison, error) {
 	c.Identical = x.identicalSides()
 	x.calibrated(base, head)
 	x.residue()
-	if x.sides() {
+	switch {
+	case x.evidenceOnly():
+		if bare {
+			x.opt.Policy = &Policy{Rules: EvidenceRules(), Stats: DefaultStats()}
+		}
+		x.evidence()
+	case x.sides():
 		x.compare()
-	} else {
+	default:
 		x.totals()
 	}
 	x.mix()
@@ -95,7 +102,7 @@ func Compare(base, head []*report.Report, opt Options) (*Comparison, error) {
 	c.Counts.MetricsCompared = int64(len(c.Primary))
 	c.Counts.UnitsBase, c.Counts.UnitsHead = c.Unit.BaseN, c.Unit.HeadN
 	c.nameKernels(base, head)
-	j := &judge{c: c, p: opt.Policy, base: base, head: head, today: opt.Today}
+	j := &judge{c: c, p: x.opt.Policy, base: base, head: head, today: opt.Today}
 	j.judge()
 	return c, c.Validate()
 }

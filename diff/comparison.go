@@ -40,11 +40,13 @@ type Comparison struct {
 type Depth string
 
 // Depths, from none to everything. At DepthUnit kernels are hidden on a side, or not recorded for the kind of unit that
-// was compared: nothing is said of kernels.
+// was compared: nothing is said of kernels. At DepthEvidence no trace is behind the sides: numbers that logs, metrics and
+// profilers hold were compared one by one.
 const (
-	DepthNone   Depth = "none"
-	DepthUnit   Depth = "unit"
-	DepthKernel Depth = "kernel"
+	DepthNone     Depth = "none"
+	DepthEvidence Depth = "evidence"
+	DepthUnit     Depth = "unit"
+	DepthKernel   Depth = "kernel"
 )
 
 // Verdict of a comparison or of one rule.

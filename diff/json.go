@@ -141,7 +141,7 @@ func (c *Comparison) Validate() error {
 		return fmt.Errorf("comparison: verdict is %q", c.Verdict)
 	}
 	switch c.Depth {
-	case DepthNone, DepthUnit, DepthKernel:
+	case DepthNone, DepthEvidence, DepthUnit, DepthKernel:
 	default:
 		return fmt.Errorf("comparison: depth is %q", c.Depth)
 	}

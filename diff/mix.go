@@ -2,6 +2,7 @@ package diff
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -108,6 +109,14 @@ func residues() []residueField {
 			return unknown
 		}
 	}
+	whole := func(of func(e *report.Environment) *int64) func(c *capture) string {
+		return func(c *capture) string {
+			if v := of(&c.report.Environment); v != nil {
+				return strconv.FormatInt(*v, 10)
+			}
+			return unknown
+		}
+	}
 	return []residueField{
 		{"gpu", false, func(c *capture) string {
 			if m := models(c.report.Environment.GPUs); m != "" {
@@ -118,7 +127,10 @@ func residues() []residueField {
 		{"graph_trace", false, text(func(e *report.Environment) *string { return e.GraphTrace })},
 		{"model", false, text(func(e *report.Environment) *string { return e.Model })},
 		{"dtype", false, text(func(e *report.Environment) *string { return e.DType })},
+		{"quantization", false, text(func(e *report.Environment) *string { return e.Quantization })},
 		{"parallelism", false, text(func(e *report.Environment) *string { return e.Parallelism })},
+		{"max_model_len", false, whole(func(e *report.Environment) *int64 { return e.MaxModelLen })},
+		{"max_num_seqs", false, whole(func(e *report.Environment) *int64 { return e.MaxNumSeqs })},
 		{"driver", true, text(func(e *report.Environment) *string { return e.Driver })},
 		{"cuda", true, text(func(e *report.Environment) *string { return e.CUDA })},
 		{"capture_version", true, text(func(e *report.Environment) *string { return e.CaptureVersion })},
@@ -163,7 +175,7 @@ func (x *comparer) identicalSides() bool {
 	}
 	for i, b := range x.base.captures {
 		h := x.head.captures[i]
-		if !b.hasGPUWork() || !h.hasGPUWork() || b.report.Unit.Kind != h.report.Unit.Kind {
+		if !b.holdsWork() || !h.holdsWork() || b.report.Unit.Kind != h.report.Unit.Kind {
 			return false
 		}
 		if !b.within(h) || !h.within(b) {
@@ -171,6 +183,11 @@ func (x *comparer) identicalSides() bool {
 		}
 	}
 	return true
+}
+
+// holdsWork reports whether GPU work was captured, or there is evidence with numbers in it.
+func (c *capture) holdsWork() bool {
+	return c.hasGPUWork() || c.evidenceOnly() && slices.ContainsFunc(c.report.Metrics, func(m report.Metric) bool { return m.Value != nil && *m.Value != 0 })
 }
 
 // within reports whether the other capture has every number that c has, as far as it has such metrics.

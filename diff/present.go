@@ -26,6 +26,7 @@ func WriteMarkdown(w io.Writer, c *Comparison, o render.MarkdownOptions) error {
 // Bounds of the terminal's tables.
 const (
 	maxPrimary    = 6
+	maxMeasuredUp = 16 // where numbers are all there is
 	termKernelMax = 8
 	termGates     = 6
 	termResidue   = 4
@@ -46,7 +47,7 @@ func (c *Comparison) Terminal() doc.Document {
 			d.Add(t)
 		}
 	}
-	add(c.primaryTable(c.Primary[:min(len(c.Primary), maxPrimary)]))
+	add(c.primaryTable(c.Primary[:min(len(c.Primary), c.mostPrimary())]))
 	if c.Comparable { // the parts of different work explain nothing
 		if c.moved() {
 			add(c.attributionTable(termKernelMax, false))
@@ -61,6 +62,14 @@ func (c *Comparison) Terminal() doc.Document {
 	return d
 }
 
+// mostPrimary is how many rows the first table shows.
+func (c *Comparison) mostPrimary() int {
+	if c.Depth == DepthEvidence {
+		return maxMeasuredUp
+	}
+	return maxPrimary
+}
+
 // Page is the whole comparison, for a pull request.
 func (c *Comparison) Page() doc.Document {
 	var d doc.Document
@@ -69,7 +78,7 @@ func (c *Comparison) Page() doc.Document {
 		d.Add(doc.P(doc.Strong(c.Cause)))
 	}
 	d.Add(c.reasons()...)
-	if t, ok := c.primaryTable(c.Primary[:min(len(c.Primary), maxPrimary)]); ok {
+	if t, ok := c.primaryTable(c.Primary[:min(len(c.Primary), c.mostPrimary())]); ok {
 		d.Add(t)
 	}
 	d.Add(doc.P(c.sides()...))
@@ -114,7 +123,7 @@ func (c *Comparison) details() []doc.Block {
 	}
 	if t, ok := c.primaryTable(c.Primary); ok {
 		blocks := []doc.Block{c.decisions()}
-		if len(c.Primary) > maxPrimary {
+		if len(c.Primary) > c.mostPrimary() {
 			blocks = []doc.Block{t, c.decisions()}
 		}
 		fold("How each metric was decided", blocks...)

@@ -19,7 +19,7 @@ func (c *Comparison) primaryTable(rows []Row) (doc.Table, bool) {
 		{Title: "Per unit of work"}, {Title: "Base", Align: doc.Right}, {Title: "Head", Align: doc.Right},
 		{Title: "Change", Align: doc.Right}, {Title: "", Align: doc.Right}, {Title: intervalTitle(rows), Align: doc.Right, Wide: true}, {Title: "Class"},
 	}}
-	if c.Unit.Kind == "" || c.Unit.Kind == "none" {
+	if c.Unit.Kind == "" || c.Unit.Kind == "none" || c.Depth == DepthEvidence {
 		t.Columns[0].Title = "Metric"
 	}
 	shared := len(rows) > 1 // labels that all rows share name the kind of unit, which is named elsewhere
@@ -40,11 +40,19 @@ func (c *Comparison) primaryTable(rows []Row) (doc.Table, bool) {
 			ratio = unit.Change(*r.Ratio - 1)
 		}
 		t.Rows = append(t.Rows, []doc.Cell{
-			metricCell(r.Metric, labels), {doc.Text(format(r.Base, r.Unit))}, {doc.Text(format(r.Head, r.Unit))},
+			metricCell(c.shown(r.Metric), labels), {doc.Text(format(r.Base, r.Unit))}, {doc.Text(format(r.Head, r.Unit))},
 			{doc.Text(delta)}, {doc.Text(ratio)}, {doc.Text(intervalText(r.Interval))}, {doc.Text(string(r.Class)).With(classTone(r.Class))},
 		})
 	}
 	return t, true
+}
+
+// shown is a metric's name as the first table has it. Where all rows are of a server, what they begin with is left out.
+func (c *Comparison) shown(metric string) string {
+	if c.Depth == DepthEvidence {
+		return strings.TrimPrefix(metric, "serve.")
+	}
+	return metric
 }
 
 // intervalTitle has the level of the intervals where they share one.

@@ -188,9 +188,15 @@ func dependsOnLength(id, unit, stat string) bool {
 		return false
 	case strings.HasPrefix(id, "unit."):
 		return id == "unit.count"
+	case strings.HasPrefix(id, "serve."): // what servers say of their settings and of single requests
+		return unit == report.Count && !slices.Contains(settledCounts, id) || unit == report.Flop || id == "serve.model_part_bytes"
 	}
 	return id != "kernel.duration" && id != "launch.queue_time" // medians of single events
 }
+
+// settledCounts are counts of servers that are medians or settings, and do not grow.
+var settledCounts = []string{"serve.requests_running", "serve.requests_waiting", "serve.spec_acceptance_length", "serve.iteration_tokens", "serve.request_prompt_tokens", "serve.request_generation_tokens",
+	"serve.kv_cache_tokens", "serve.max_concurrency", "serve.max_model_len", "serve.max_num_seqs", "serve.max_batched_tokens"}
 
 func lengthReason(id, stat string) string {
 	if stat == "min" || stat == "max" {

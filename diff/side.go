@@ -42,6 +42,9 @@ func newCapture(r *report.Report) *capture {
 		c.byKey[metricKey(m.ID, m.Labels)] = m
 	}
 	t := c.table("unit", "unit_groups")
+	if t.t == nil {
+		t = c.table("iterations", "iteration_groups") // of a log
+	}
 	for i := range t.rows() {
 		if _, ok := t.num(i, "mean"); !ok {
 			continue // the others row
@@ -188,6 +191,12 @@ func (c *capture) labels(g int) (l report.Labels, ok bool) {
 		if x.tokens >= 0 {
 			l["tokens"] = strconv.FormatInt(x.tokens, 10)
 		}
+		if c.summary("unit.time", l) != nil {
+			return l, true
+		}
+	}
+	if x.batch < 0 && x.tokens >= 0 {
+		l = report.Labels{"phase": x.phase, "tokens": strconv.FormatInt(x.tokens, 10)}
 		if c.summary("unit.time", l) != nil {
 			return l, true
 		}

@@ -76,6 +76,10 @@ func newView(c *capture, k kind, signature string) *view {
 	v.busy, v.idle = c.summary("unit.gpu_busy", l), c.summary("unit.gpu_idle", l)
 	v.compute, v.comm, v.copied = c.summary("unit.compute_time", l), c.summary("unit.exposed_comm_time", l), c.summary("unit.exposed_copy_time", l)
 	v.launches, v.kernels = c.summary("unit.launches", l), c.summary("unit.kernels", l)
+	if v.time != nil && c.evidenceOnly() { // an iteration of a log has a duration and no parts
+		v.series()
+		return v
+	}
 	if v.time == nil || v.busy == nil || v.idle == nil || v.compute == nil || v.comm == nil || v.copied == nil {
 		return nil
 	}
@@ -254,6 +258,9 @@ func (v *view) copyCounts(l report.Labels) {
 // series reads the units themselves: those of the group on its slowest device.
 func (v *view) series() {
 	t := v.c.table("unit", "units")
+	if t.t == nil {
+		t = v.c.table("iterations", "iteration_units")
+	}
 	n := t.rows()
 	if t.cut() {
 		n--
@@ -266,7 +273,7 @@ func (v *view) series() {
 	}
 	for i := range n {
 		k := kind{phase: t.str(i, "phase"), batch: t.whole(i, "batch"), tokens: t.whole(i, "tokens")}
-		if t.str(i, "state") != "kept" || k != v.group.kind || t.whole(i, "device_id") != v.group.device {
+		if s := t.str(i, "state"); s != "kept" && s != "" || k != v.group.kind || t.whole(i, "device_id") != v.group.device {
 			continue
 		}
 		var u unitRow

@@ -1,0 +1,258 @@
+package diff
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/diff/internal/infer"
+)
+
+// number is one number of reports without a trace that is compared: a metric's statistic, or its value where that is empty.
+// column is where the report lists its samples in their order: of the table serving_samples.
+type number struct{ id, stat, column string }
+
+// numbers in the order of the rows: what clients feel first, then what the server did, then what it has.
+func numbers() []number {
+	return []number{
+		{"serve.generation_throughput", "p50", "generation"}, {"serve.prompt_throughput", "p50", "prompt"},
+		{"serve.ttft", "mean", ""}, {"serve.ttft", "p50", ""}, {"serve.ttft", "p99", ""},
+		{"serve.tpot", "mean", ""}, {"serve.tpot", "p50", ""}, {"serve.tpot", "p99", ""}, {"serve.itl", "mean", ""},
+		{"serve.e2e", "mean", ""}, {"serve.e2e", "p99", ""}, {"serve.queue_time", "mean", ""}, {"serve.prefill_time", "mean", ""}, {"serve.decode_time", "mean", ""},
+		{"serve.requests_running", "p50", "running"}, {"serve.requests_waiting", "p50", "waiting"}, {"serve.kv_cache_usage", "p50", "usage"}, {"serve.kv_cache_usage", "max", ""},
+		{"serve.prefix_cache_hit_rate", "", ""}, {"serve.spec_acceptance_rate", "", ""}, {"serve.spec_acceptance_length", "mean", ""},
+		{"serve.model_flops", "p50", ""}, {"serve.model_bandwidth", "p50", ""}, {"serve.graph_padding", "", ""}, {"serve.expert_balance", "p50", ""},
+		{"serve.kv_cache_tokens", "", ""}, {"serve.kv_cache_bytes", "", ""}, {"serve.kv_bytes_per_token", "", ""}, {"serve.kv_bytes_per_request", "", ""}, {"serve.kv_bytes_needed", "", ""}, {"serve.max_concurrency", "", ""}, {"serve.weight_bytes", "", ""},
+		{"serve.model_load_time", "", ""}, {"serve.compile_time", "", ""}, {"serve.graph_capture_time", "", ""}, {"serve.init_time", "", ""}, {"serve.ready_time", "", ""},
+	}
+}
+
+const (
+	maxMeasured = 60 // rows of numbers
+	maxNCURows  = 20 // kernels, by their time on the base
+)
+
+// measured fills in the rows of what both sides measured.
+func (x *comparer) measured() {
+	known := map[string]bool{}
+	add := func(n number, l report.Labels) {
+		known[n.id] = true
+		if len(x.c.Primary) >= maxMeasured {
+			return
+		}
+		if row, ok := x.measuredRow(n, l); ok {
+			x.c.Primary = append(x.c.Primary, row)
+		}
+	}
+	for _, n := range numbers() {
+		add(n, report.Labels{})
+	}
+	for _, l := range x.longestKernels() {
+		add(number{"ncu.duration", "mean", ""}, l)
+	}
+	// What other evidence holds that does not grow with the length of a recording.
+	for i := range x.base.captures[0].report.Metrics {
+		m := &x.base.captures[0].report.Metrics[i]
+		stat := ""
+		if m.Summary != nil {
+			stat = "mean"
+		}
+		if len(m.Labels) == 0 && !known[m.ID] && !isPerUnit(m.ID) && m.Better != report.None && !dependsOnLength(m.ID, m.Unit, stat) {
+			add(number{m.ID, stat, ""}, report.Labels{})
+		}
+	}
+}
+
+// longestKernels are the labels of the kernels that Nsight Compute measured longest on the base, and on the head too.
+func (x *comparer) longestKernels() []report.Labels {
+	var list []*report.Metric
+	for i := range x.base.captures[0].report.Metrics {
+		m := &x.base.captures[0].report.Metrics[i]
+		if m.ID == "ncu.duration" && len(m.Labels) == 1 && m.Labels["kernel"] != "" && m.Value != nil && x.head.captures[0].metric(m.ID, m.Labels) != nil {
+			list = append(list, m)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *report.Metric) int { return compareFloat(*b.Value, *a.Value) })
+	labels := make([]report.Labels, 0, maxNCURows)
+	for _, m := range list[:min(len(list), maxNCURows)] {
+		labels = append(labels, m.Labels)
+	}
+	return labels
+}
+
+// measuredRow compares one number; ok is false where a capture does not hold it.
+func (x *comparer) measuredRow(n number, l report.Labels) (Row, bool) {
+	m := x.base.captures[0].metric(n.id, l)
+	if m == nil {
+		return Row{}, false
+	}
+	row := Row{Metric: n.id, Labels: cloneLabels(l), Unit: m.Unit, Class: Unsettled}
+	if n.stat != "" {
+		row.Metric += "." + n.stat
+	}
+	base, head := x.base.sample(n, l), x.head.sample(n, l)
+	if len(base.values) < len(x.base.captures) || len(head.values) < len(x.head.captures) {
+		return Row{}, false
+	}
+	row.BaseValues, row.HeadValues, row.Base, row.Head, row.NBase, row.NHead = base.values, head.values, base.mean(), head.mean(), base.n, head.n
+	row.Unreplicated = m.Assume != report.Exact && (len(base.values) == 1 || len(head.values) == 1)
+	row.change()
+	x.settle(&row, n, m, base, head)
+	if row.Class == Regressed && m.Better == report.None {
+		row.Class = Added
+		if *row.Delta < 0 {
+			row.Class = Removed
+		}
+	}
+	return row, true
+}
+
+// sample of a number over the captures of a side.
+func (s *side) sample(n number, l report.Labels) sample {
+	out := sample{captures: len(s.captures), stat: n.stat}
+	for _, c := range s.captures {
+		m := c.metric(n.id, l)
+		if m == nil {
+			continue
+		}
+		if v, ok := statOf(m, n.stat); ok {
+			out.values = append(out.values, v)
+			out.n += m.N
+			out.summary = m.Summary
+		}
+	}
+	return out
+}
+
+// settle decides the class of a row. Of one capture a side it has changed only if it did so by more than the noise floor and
+// an interval does not hold "no change": over the lines of a log by block bootstrap, since lines that follow each other
+// are alike; where no order is known, between means, by their spread. A number that is stated once has no interval: beyond the
+// floor it has changed. Several captures a side are tested.
+func (x *comparer) settle(row *Row, n number, m *report.Metric, base, head sample) {
+	switch {
+	case *row.Delta == 0:
+		row.Class, row.Why = Same, "both sides are equal"
+		return
+	case m.Assume == report.Exact:
+		row.Class, row.Why = worseOrBetter(m, *row.Delta), "the number is exact"
+		return
+	case row.Ratio == nil || *row.Ratio <= 0:
+		row.Why = "one side is 0, so that there is no ratio to hold against a noise floor"
+		return
+	}
+	floor, text := x.floor(row.Metric, row.Labels)
+	row.NoiseFloor = &floor
+	size := unit.Change(*row.Ratio - 1)
+	beyond := math.Abs(math.Log(*row.Ratio)) > math.Log1p(floor)
+	if len(base.values) > 1 && len(head.values) > 1 {
+		sure, why := certain(base, head, m, x.alpha())
+		row.Why = size + "; " + why
+		switch {
+		case sure && beyond:
+			row.Class = worseOrBetter(m, *row.Delta)
+		case !beyond:
+			row.Class = Same
+		}
+		return
+	}
+	row.Interval = x.overLines(n, base, head)
+	if row.Interval == nil {
+		row.Interval = x.overMeans(row, base, head)
+	}
+	switch {
+	case row.Interval != nil:
+	case n.column != "":
+		row.Why = fmt.Sprintf("%s; %d and %d lines are too few for an interval", size, base.n, head.n)
+		return
+	default:
+		sure, why := certain(base, head, m, x.alpha())
+		row.Why = size + "; " + why
+		switch {
+		case sure && beyond:
+			row.Class = worseOrBetter(m, *row.Delta)
+		case !beyond && math.Abs(math.Log(*row.Ratio)) <= math.Log1p(min(floor, Tau)):
+			row.Class = Same
+		}
+		return
+	}
+	lo, hi := row.Interval.Low, row.Interval.High
+	row.Why = fmt.Sprintf("%s, interval %s to %s", size, unit.Change(lo-1), unit.Change(hi-1))
+	switch clear := lo > 1 || hi < 1; {
+	case beyond && clear:
+		row.Class = worseOrBetter(m, *row.Delta)
+		row.Why += ": beyond the " + text
+	case beyond:
+		row.Why += ": beyond the " + text + ", but what was measured varies as much"
+	case lo >= 1/(1+floor) && hi <= 1+floor && math.Abs(math.Log(*row.Ratio)) <= math.Log1p(min(floor, Tau)):
+		row.Class = Same
+		row.Why += ": within the " + text
+	default:
+		row.Why += ": neither beyond the " + text + " nor surely within it"
+	}
+}
+
+// worseOrBetter is the class of a change in one direction. Of what neither way is better every change is a regression, which
+// the caller turns into added or removed.
+func worseOrBetter(m *report.Metric, delta float64) Class {
+	if m.Better == report.Higher && delta > 0 || m.Better == report.Lower && delta < 0 {
+		return Improved
+	}
+	return Regressed
+}
+
+// overLines is an interval of the ratio of medians over the lines of a log, or nil.
+func (x *comparer) overLines(n number, base, head sample) *Interval {
+	if n.column == "" {
+		return nil
+	}
+	b, h := x.base.captures[0].steadyLines(n.column), x.head.captures[0].steadyLines(n.column)
+	if len(b) == 0 || len(h) == 0 {
+		return nil
+	}
+	level := 1 - 2*x.alpha()
+	b0, h0 := medianOf(slices.Clone(b)), medianOf(slices.Clone(h))
+	if b0 <= 0 || h0 <= 0 {
+		return nil
+	}
+	var low, high float64
+	var method string
+	if b0 <= h0 {
+		low, high, method = infer.BlockBootstrap(b, h, medianOf, level, x.opt.Seed)
+	} else if l, u, m := infer.BlockBootstrap(h, b, medianOf, level, x.opt.Seed); m != "" {
+		low, high, method = 1/u, 1/l, m+", of the inverse" // so that swapping the sides inverts the interval
+	}
+	if method == "" {
+		return nil
+	}
+	shift := (*head.mean() / *base.mean()) / (h0 / b0) // to all lines, of which the report lists a part
+	return &Interval{Low: low * shift, High: high * shift, Level: level, Method: strings.Replace(method, "units", "lines of the log", 1)}
+}
+
+// steadyLines are the values of a column in the steady lines that the report lists, in their order.
+func (c *capture) steadyLines(column string) []float64 {
+	t := c.table("serving", "serving_samples")
+	var list []float64
+	for i := range t.rows() {
+		if v, ok := t.num(i, column); ok && t.str(i, "state") == "steady" {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// overMeans is an interval of the ratio of means by their spread, which takes observations for independent: what is known of
+// a histogram, or of launches that were replayed one by one. nil where the row is no mean.
+func (x *comparer) overMeans(row *Row, base, head sample) *Interval {
+	b, h := base.summary, head.summary
+	if !strings.HasSuffix(row.Metric, ".mean") || b == nil || h == nil || b.N < 2 || h.N < 2 || b.Mean <= 0 || h.Mean <= 0 {
+		return nil
+	}
+	level := 1 - 2*x.alpha()
+	se := math.Sqrt(b.Stddev*b.Stddev/(float64(b.N)*b.Mean*b.Mean) + h.Stddev*h.Stddev/(float64(h.N)*h.Mean*h.Mean))
+	half := infer.NormalQuantile((1-level)/2) * se
+	r := math.Log(*row.Ratio)
+	return &Interval{Low: math.Exp(r - math.Abs(half)), High: math.Exp(r + math.Abs(half)), Level: level, Method: "normal interval of the means, observations taken for independent"}
+}
