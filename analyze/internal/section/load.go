@@ -9,7 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/loadfile"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/unit"
+	units "github.com/nsys-llm/explain/analyze/report/unit"
 )
 
 var _ = register(Section{
@@ -228,16 +228,16 @@ func (o *Output) loadTrust(r *loadfile.Result) {
 	if float64(c.Late) > lateShare*float64(c.Sent) {
 		why := "the generator could not keep the schedule: its machine is too busy, or the rate too high for it"
 		if w.Concurrency != nil {
-			why = "they waited for one of the " + unit.Int(*w.Concurrency) + " places, or the generator could not keep the schedule"
+			why = "they waited for one of the " + units.Int(*w.Concurrency) + " places, or the generator could not keep the schedule"
 		}
-		o.Warn("late_sends", fmt.Sprintf("%s of %s requests were sent more than 5 ms after they were due (%s). The delay is part of their latency, see load.send_delay.", unit.Int(c.Late), unit.Int(c.Sent), why))
+		o.Warn("late_sends", fmt.Sprintf("%s of %s requests were sent more than 5 ms after they were due (%s). The delay is part of their latency, see load.send_delay.", units.Int(c.Late), units.Int(c.Sent), why))
 	}
 	if 0 < c.Succeeded && c.Succeeded < fewForTail {
-		o.Warn("few_requests", fmt.Sprintf("%s requests succeeded: a p99 of so few is hardly more than the largest value. Send some hundreds.", unit.Int(c.Succeeded)))
+		o.Warn("few_requests", fmt.Sprintf("%s requests succeeded: a p99 of so few is hardly more than the largest value. Send some hundreds.", units.Int(c.Succeeded)))
 	}
 	if n, d := r.Tokens.Output, r.Latency.ITL; r.Tokens.CountedBy == "usage" && n != nil && d != nil {
 		if events := d.Summary.N + c.Succeeded; float64(*n) > 1.05*float64(events) {
-			o.Warn("several_tokens_per_event", fmt.Sprintf("The server streamed %s tokens in %s events: serve.itl is the time between events, each of several tokens; serve.tpot is per token.", unit.Int(*n), unit.Int(events)))
+			o.Warn("several_tokens_per_event", fmt.Sprintf("The server streamed %s tokens in %s events: serve.itl is the time between events, each of several tokens; serve.tpot is per token.", units.Int(*n), units.Int(events)))
 		}
 	}
 	if r.Tokens.CountedBy == "events" || r.Tokens.CountedBy == "mixed" {
@@ -257,12 +257,12 @@ func workloadText(w *loadfile.Workload) string {
 	loop := "Closed loop"
 	switch {
 	case w.Rate != nil:
-		loop = "Open loop, " + unit.Format(*w.Rate, report.PerSecond) + " requests due at random (Poisson)"
+		loop = "Open loop, " + units.Format(*w.Rate, report.PerSecond) + " requests due at random (Poisson)"
 		if w.Concurrency != nil {
-			loop += ", " + unit.Int(*w.Concurrency) + " in flight at most"
+			loop += ", " + units.Int(*w.Concurrency) + " in flight at most"
 		}
 	case w.Concurrency != nil:
-		loop += ", " + unit.Int(*w.Concurrency) + " in flight"
+		loop += ", " + units.Int(*w.Concurrency) + " in flight"
 	}
 	return fmt.Sprintf("%s; prompts: %s; %s, %s. Fingerprint of what was asked: %s. Loads with different fingerprints are different work.", loop, w.Prompts, api, how, w.Fingerprint)
 }
