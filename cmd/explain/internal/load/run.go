@@ -339,7 +339,7 @@ func (r *runner) one(ctx context.Context, cancel context.CancelCauseFunc, start 
 		r.failed.Add(1)
 		r.example(o)
 	}
-	if why := r.gone(o, flying); why != nil {
+	if why := r.gone(o, flying); why != nil && r.more(start) {
 		cancel(why)
 	}
 }
@@ -347,6 +347,11 @@ func (r *runner) one(ctx context.Context, cancel context.CancelCauseFunc, start 
 func recycle(gaps *[]int64) {
 	*gaps = (*gaps)[:0]
 	gapBuffers.Put(gaps)
+}
+
+// more reports whether requests are left to send. If none are, those in flight may as well run out of time by themselves.
+func (r *runner) more(start time.Time) bool {
+	return (r.opt.Requests == 0 || r.sent.Load() < int64(r.opt.Requests)) && (r.opt.Duration == 0 || time.Since(start) < r.opt.Duration)
 }
 
 // deadConnections is how many connections in a row have to fail, at least, until the server is taken to be gone.
