@@ -129,7 +129,7 @@ func perSecond(n, ns int64) *float64 {
 	if ns <= 0 {
 		return nil
 	}
-	v := float64(n) / float64(ns) * 1e9
+	v := float64(n) * 1e9 / float64(ns)
 	return &v
 }
 

@@ -221,9 +221,11 @@ func (o *Output) loadTrust(r *loadfile.Result) {
 	case c.Succeeded == 0:
 		o.Status(report.Partial, "no request succeeded: there are no latencies")
 	case !r.Complete:
-		o.Status(report.Partial, map[string]string{
+		why := map[string]string{
 			"server_gone": "the server stopped answering before the load was over", "interrupted": "the load was interrupted", "aborted": "the load was ended before it was over",
-		}[r.Stopped])
+		}[r.Stopped]
+		o.Status(report.Partial, why)
+		o.Warn("load_incomplete", fmt.Sprintf("The load is not whole: %s. %s requests had been answered.", why, units.Int(c.Succeeded)))
 	}
 	if float64(c.Late) > lateShare*float64(c.Sent) {
 		why := "the generator could not keep the schedule: its machine is too busy, or the rate too high for it"

@@ -75,7 +75,12 @@ func parseDataset(r io.Reader) (*Dataset, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
+	if mark := []byte("\xef\xbb\xbf"); bytes.HasPrefix(head, mark) {
+		head = head[len(mark):]
+		if _, err := in.Discard(len(mark)); err != nil {
+			return nil, err
+		}
+	}
 	if t := bytes.TrimLeft(head, " \t\r\n"); len(t) > 0 && t[0] == '[' {
 		return parseList(in)
 	}
@@ -93,7 +98,7 @@ func parseLines(in io.Reader) (*Dataset, error) {
 		if read > maxDatasetBytes {
 			return nil, fmt.Errorf("is larger than %d MB", maxDatasetBytes>>20)
 		}
-		line := bytes.TrimSpace(bytes.TrimPrefix(lines.Bytes(), []byte("\xef\xbb\xbf")))
+		line := bytes.TrimSpace(lines.Bytes())
 		if len(line) == 0 {
 			continue
 		}

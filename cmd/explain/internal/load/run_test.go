@@ -179,7 +179,7 @@ func TestServerThatIsNotThere(t *testing.T) {
 		"no model":          {standin.Script{NoModels: true}, Options{}, ErrNotHealthy, "name the model with --model", 0},
 		"hangs":             {standin.Script{Fault: standin.Hang}, Options{Timeout: 3 * time.Second, Warmup: 4}, ErrNothingSucceeded, "the first request to the server failed (timeout", 3 * time.Second},
 		"hangs in the load": {standin.Script{Fault: standin.Hang, After: 10}, Options{Timeout: 3 * time.Second}, ErrServerGone, "the server hangs: nothing came from it for 3s", 4 * time.Second},
-		"hangs for all":     {standin.Script{Fault: standin.Hang}, Options{Timeout: 3 * time.Second, Rate: 50}, ErrServerGone, "hangs", 4 * time.Second},
+		"hangs for all":     {standin.Script{Fault: standin.Hang}, Options{Timeout: 3 * time.Second, Rate: 50, Requests: 1000}, ErrServerGone, "hangs", 4 * time.Second},
 		"always 500":        {standin.Script{Fault: "http_500"}, Options{Warmup: 1}, ErrNothingSucceeded, "http_500: {", 0},
 		"500 in the load":   {standin.Script{Fault: "http_500", Every: 1, After: 2}, Options{Warmup: 1, Concurrency: 4}, ErrNothingSucceeded, "none of 100 requests succeeded (http_500", 0},
 		"dies":              {standin.Script{Fault: standin.Die, After: 30}, Options{Concurrency: 4}, ErrServerGone, "the server is gone: ", time.Second},
