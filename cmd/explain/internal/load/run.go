@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -399,13 +398,14 @@ func (r *runner) example(o outcome) {
 func (r *runner) firstExample() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, kind := range sortedKeys(r.examples) {
-		if d := r.examples[kind]; d != "" {
-			return " (" + kind + ": " + d + ")"
-		}
-		return " (" + kind + ")"
+	kinds := sortedKeys(r.examples)
+	switch {
+	case len(kinds) == 0:
+		return ""
+	case r.examples[kinds[0]] == "":
+		return " (" + kinds[0] + ")"
 	}
-	return ""
+	return " (" + kinds[0] + ": " + r.examples[kinds[0]] + ")"
 }
 
 func (r *runner) at(stage string) { r.stage.Store(&stage) }
@@ -441,6 +441,3 @@ func (r *runner) report() (stop func()) {
 	}()
 	return func() { close(end); <-ended }
 }
-
-// Write writes load.json.
-func (r *Result) Write(w io.Writer) error { return r.Result.Write(w) }
