@@ -68,7 +68,7 @@ func driveCtx(t *testing.T, ctx context.Context, script standin.Script, opt Opti
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		net := newPipes()
-		hs := &http.Server{}
+		hs := &http.Server{IdleTimeout: 5 * time.Second} // as uvicorn has it
 		closed := make(chan struct{})
 		script.OnDie = func() { go hs.Close() }
 		srv := standin.New(script)

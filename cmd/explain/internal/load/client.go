@@ -28,8 +28,12 @@ type client struct {
 	sign   func() // called whenever the server sent something
 }
 
-// connectTimeout bounds how long a connection may take to come up.
-const connectTimeout = 10 * time.Second
+const (
+	connectTimeout = 10 * time.Second // of a connection to come up
+	// idleTimeout is how long a connection waits for its next request. It is shorter than the 5 s after which vLLM and SGLang
+	// close one: a request on a connection that is just being closed would count as a failure of the server.
+	idleTimeout = 3 * time.Second
+)
 
 func newClient(base string, opt *Options) *client {
 	dial := opt.dial
@@ -49,7 +53,7 @@ func newClient(base string, opt *Options) *client {
 	c.http = &http.Client{
 		Transport: &http.Transport{
 			DialContext: dial, TLSHandshakeTimeout: connectTimeout, TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{},
-			DisableCompression: true, MaxIdleConns: idle, MaxIdleConnsPerHost: idle, IdleConnTimeout: 30 * time.Second,
+			DisableCompression: true, MaxIdleConns: idle, MaxIdleConnsPerHost: idle, IdleConnTimeout: idleTimeout,
 			MaxResponseHeaderBytes: 1 << 20, ReadBufferSize: 8 << 10, WriteBufferSize: 8 << 10,
 		},
 		// The key and the prompt are for this server alone.

@@ -75,7 +75,7 @@ type Options struct {
 	SLO           SLO
 
 	BeforeLoad func(ctx context.Context) error // after the warm-up, right before the measured load; its error ends the run
-	AfterLoad  func()                          // when the last answer is in, however the load ended; only where BeforeLoad was called
+	AfterLoad  func()                          // when the last answer is in, however the load ended
 	Progress   func(Progress)                  // about five times a second, from one goroutine
 	Version    string                          // of explain
 

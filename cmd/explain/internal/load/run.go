@@ -172,6 +172,10 @@ func positive[T int | time.Duration](v T) *int64 {
 	return &n
 }
 
+// warmupPrompts is where the prompts of the warm-up begin: none of the load's, lest a prefix cache know those. It is a
+// multiple of three, as the mixed mode wants.
+const warmupPrompts = 3 * maxRequests
+
 // warmUp sends requests that are not measured, as many at a time as the load may have in flight. If none succeeds there is
 // nothing to measure.
 func (r *runner) warmUp(ctx context.Context) error {
@@ -191,7 +195,7 @@ func (r *runner) warmUp(ctx context.Context) error {
 				if i >= n {
 					return
 				}
-				body, err := r.bodies.at(i)
+				body, err := r.bodies.at(warmupPrompts + i)
 				if err != nil {
 					cancel(err)
 					return
@@ -279,14 +283,17 @@ func (r *runner) closed(ctx context.Context, cancel context.CancelCauseFunc, sta
 	for range r.opt.Concurrency {
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				due := time.Since(start)
 				i := int(next.Add(1)) - 1
-				if r.opt.Requests > 0 && i >= r.opt.Requests || r.opt.Duration > 0 && due >= r.opt.Duration {
+				if r.opt.Requests > 0 && i >= r.opt.Requests {
 					return
 				}
-				body, err := r.bodies.at(i)
+				body, err := r.bodies.at(i) // before it is due, as in an open loop
 				if err != nil {
 					cancel(err)
+					return
+				}
+				due := time.Since(start)
+				if r.opt.Duration > 0 && due >= r.opt.Duration {
 					return
 				}
 				r.one(ctx, cancel, start, due, body)

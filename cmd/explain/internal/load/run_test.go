@@ -270,6 +270,41 @@ func TestSyntheticPromptsAreSeededAndDiffer(t *testing.T) {
 	}
 }
 
+// The warm-up asks for nothing that the load asks for, in the same mixture.
+func TestWarmupLeavesCachesCold(t *testing.T) {
+	for _, opt := range []Options{{Mode: "decode"}, {PromptTokens: 20}} {
+		opt.Requests, opt.Warmup = 6, 6
+		drive(t, standin.Script{}, opt, func(t *testing.T, r ran) {
+			seen := map[string]bool{}
+			for _, a := range r.srv.Asked() {
+				if seen[a.Prompt] {
+					t.Errorf("%.40q is asked twice", a.Prompt)
+				}
+				seen[a.Prompt] = true
+			}
+			if len(seen) != 12 || r.res.Counts.Sent != 6 {
+				t.Errorf("%d prompts, %+v", len(seen), r.res.Counts)
+			}
+		})
+	}
+	drive(t, standin.Script{}, Options{Requests: 3, Warmup: 3}, func(t *testing.T, r ran) {
+		for i, a := range r.srv.Asked() {
+			if want := []int{100, 150, 50}[i%3]; a.MaxTokens != want {
+				t.Errorf("request %d asks for %d tokens", i, a.MaxTokens)
+			}
+		}
+	})
+}
+
+// Servers close a connection after 5 s without a request: a load with long pauses does not meet them half-way.
+func TestPausesAreNoFailures(t *testing.T) {
+	drive(t, standin.Script{Tokens: 2}, Options{Requests: 30, Rate: 0.2, Seed: 3}, func(t *testing.T, r ran) {
+		if r.err != nil || r.res.Counts.Failed > 0 {
+			t.Errorf("%v %v", r.err, r.res.Failures)
+		}
+	})
+}
+
 // Goodput by hand: TTFT 10, 20, … 100 ms; the limit 55 ms lets five pass, one of which fails.
 func TestGoodput(t *testing.T) {
 	script := standin.Script{Plan: func(i int) standin.Plan {
