@@ -115,6 +115,8 @@ func jsonKind(path string) (string, error) {
 	switch {
 	case strings.HasPrefix(schema, "explain.report/"):
 		return reportInput, nil
+	case strings.HasPrefix(schema, "explain.load/"):
+		return traceInput, nil // evidence, which is analysed like a trace
 	case strings.HasPrefix(schema, "explain."):
 		return "", fmt.Errorf("%s holds %s, not a report; name a trace or a report.json", path, schema)
 	}

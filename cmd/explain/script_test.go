@@ -10,12 +10,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/cmd/explain/internal/standin"
 )
 
 func TestMain(m *testing.M) {
@@ -23,11 +25,13 @@ func TestMain(m *testing.M) {
 		"explain": func() {
 			os.Exit(run(context.Background(), os.Args[1:], &world{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}))
 		},
+		"standin": func() { os.Exit(standin.Main(os.Args[1:], os.Getenv, os.Stdout, os.Stderr)) },
 	})
 }
 
 // TestScripts runs testdata/script: the command line as a user sees it. $TRACES holds the synthetic traces of testdata.
-// The command "code N explain …" wants exactly that exit code.
+// The command "code N explain …" wants exactly that exit code; "standin --port-file FILE &" is a server by script (package
+// standin), and "port VAR FILE" waits until it listens and sets $VAR to its port.
 func TestScripts(t *testing.T) {
 	traces, err := filepath.Abs("../../testdata")
 	if err != nil {
@@ -53,6 +57,7 @@ func TestScripts(t *testing.T) {
 			"github":     startGitHub,
 			"transcript": gitHubTranscript,
 			"comments":   gitHubComments,
+			"port":       waitPort,
 		},
 	})
 }
@@ -121,4 +126,19 @@ func wantCode(ts *testscript.TestScript, neg bool, args []string) {
 	if strconv.Itoa(got) != args[0] {
 		ts.Fatalf("exit code %d, want %s", got, args[0])
 	}
+}
+
+// waitPort waits for the file into which a server writes its port.
+func waitPort(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: port VARIABLE FILE")
+	}
+	for range 3000 {
+		if b, err := os.ReadFile(ts.MkAbs(args[1])); err == nil {
+			ts.Setenv(args[0], strings.TrimSpace(string(b)))
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	ts.Fatalf("%s was not written in 30 s", args[1])
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/load"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/ncu"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/perfopt"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/prom"
@@ -40,6 +41,7 @@ type Set struct {
 	Prom    *prom.Data
 	Session *session.Data
 	PerfOpt *perfopt.Data
+	Load    *load.Data
 }
 
 // source is one kind of evidence.
@@ -58,6 +60,10 @@ type data interface {
 // sources in the order in which a file is asked what it is, the most particular form first. What a server says of itself
 // comes before what others measured, for the environment.
 var sources = []source{
+	{file.Load, load.Is, func(ctx context.Context, s *Set, f []file.Input) (d data, err error) {
+		s.Load, err = load.Read(ctx, f)
+		return s.Load, err
+	}},
 	{file.NCU, ncu.Is, func(ctx context.Context, s *Set, f []file.Input) (d data, err error) {
 		s.NCU, err = ncu.Read(ctx, f)
 		return s.NCU, err
@@ -280,6 +286,9 @@ func (s *Set) Has(k file.Kind) bool { return s != nil && slices.Contains(s.Kinds
 // data lists what was read, in the order of sources.
 func (s *Set) data() []data {
 	var list []data
+	if s.Load != nil {
+		list = append(list, s.Load)
+	}
 	if s.NCU != nil {
 		list = append(list, s.NCU)
 	}

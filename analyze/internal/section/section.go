@@ -191,6 +191,7 @@ func Compute(in *Input, r *report.Report) (attachments []report.Table) {
 		r.Warnings = append(r.Warnings, out.warnings...)
 		attachments = append(append(attachments, out.attached...), out.headers()...)
 	}
+	oneVoice(r)
 	limitMetrics(r)
 	rank := map[report.Severity]int{report.High: 0, report.Medium: 1, report.Low: 2}
 	sort.SliceStable(r.Findings, func(i, j int) bool { return rank[r.Findings[i].Severity] < rank[r.Findings[j].Severity] })

@@ -16,7 +16,10 @@ var comparisonSchema string
 //go:embed policy.schema.json
 var policySchema string
 
-var texts = map[string]string{"report": reportSchema, "comparison": comparisonSchema, "policy": policySchema}
+//go:embed load.schema.json
+var loadSchema string
+
+var texts = map[string]string{"report": reportSchema, "comparison": comparisonSchema, "policy": policySchema, "load": loadSchema}
 
 // Names lists the schemas.
 func Names() []string {

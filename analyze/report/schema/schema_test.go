@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nsys-llm/explain/analyze/loadfile"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff"
 )
@@ -26,7 +27,7 @@ type node struct {
 
 // TestSchemaFollowsTheTypes fails when a field is added to the model and not to the schema, or the other way round.
 func TestSchemaFollowsTheTypes(t *testing.T) {
-	for name, typ := range map[string]reflect.Type{"report": reflect.TypeFor[report.Report](), "comparison": reflect.TypeFor[diff.Comparison]()} {
+	for name, typ := range map[string]reflect.Type{"report": reflect.TypeFor[report.Report](), "comparison": reflect.TypeFor[diff.Comparison](), "load": reflect.TypeFor[loadfile.Result]()} {
 		text, _ := Text(name)
 		var root node
 		if err := json.Unmarshal([]byte(text), &root); err != nil {
@@ -90,7 +91,7 @@ func compare(t *testing.T, root, n *node, typ reflect.Type, path string) {
 }
 
 func TestNames(t *testing.T) {
-	if got := Names(); !slices.Equal(got, []string{"comparison", "policy", "report"}) {
+	if got := Names(); !slices.Equal(got, []string{"comparison", "load", "policy", "report"}) {
 		t.Errorf("Names() = %v", got)
 	}
 	if _, ok := Text("no such"); ok {

@@ -1,0 +1,151 @@
+package loadfile
+
+import (
+	"sort"
+
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// Cancelled is the failure of a record that was in flight when the run was cut short. It is counted apart.
+const Cancelled = "cancelled"
+
+// Record is what was measured of one request, times in ns since the first was due; -1: unknown.
+type Record struct {
+	Due, Sent, First, Last, End int64 // Last is the last token's
+	Input, Output               int64 // tokens
+	ByUsage                     bool  // Output is the server's own count
+	Failed                      string
+}
+
+// maxListed is how many requests a result lists.
+const maxListed = 20_000
+
+// Build computes a result. Gaps are the times between tokens of all requests that succeeded, ns. Both lists are sorted.
+func Build(workload Workload, slo SLO, records []Record, gaps []int64) *Result {
+	sort.SliceStable(records, func(i, j int) bool { return records[i].Due < records[j].Due })
+	r := &Result{Schema: SchemaID, Workload: workload, SLO: slo, Complete: true, Failures: []Failure{}, Requests: []Request{}, Every: 1}
+	var ttft, tpot, e2e, delay []int64
+	failures := map[string]int64{}
+	var good int64
+	var byUsage, byEvents bool
+	var input, output int64
+	inputKnown, outputKnown := true, true
+	for i := range records {
+		c := &records[i]
+		r.Counts.Sent++
+		r.Window = max(r.Window, c.End)
+		delay = append(delay, c.Sent-c.Due)
+		if c.Sent-c.Due > LateAfter {
+			r.Counts.Late++
+		}
+		switch c.Failed {
+		case "":
+			r.Counts.Succeeded++
+		case Cancelled:
+			r.Counts.Cancelled++
+			continue
+		default:
+			r.Counts.Failed++
+			failures[c.Failed]++
+			continue
+		}
+		e2e = append(e2e, c.End-c.Due)
+		meets := within(c.End-c.Due, slo.E2E)
+		if c.First >= 0 {
+			ttft = append(ttft, c.First-c.Due)
+		}
+		meets = meets && (slo.TTFT == nil || c.First >= 0 && within(c.First-c.Due, slo.TTFT))
+		if c.First >= 0 && c.Output > 1 {
+			per := (c.Last - c.First) / (c.Output - 1)
+			tpot = append(tpot, per)
+			meets = meets && within(per, slo.TPOT)
+		}
+		if meets {
+			good++
+		}
+		if c.Input >= 0 {
+			input += c.Input
+		} else {
+			inputKnown = false
+		}
+		if c.Output >= 0 {
+			output += c.Output
+			byUsage = byUsage || c.ByUsage
+			byEvents = byEvents || !c.ByUsage
+		} else {
+			outputKnown = false
+		}
+	}
+	for kind, n := range failures {
+		r.Failures = append(r.Failures, Failure{kind, n})
+	}
+	r.Failures = merged(r.Failures)
+	if r.Counts.Succeeded > 0 {
+		r.Rates.Requests = perSecond(r.Counts.Succeeded, r.Window)
+		if inputKnown {
+			r.Tokens.Input, r.Rates.InputTokens = &input, perSecond(input, r.Window)
+		}
+		if outputKnown {
+			r.Tokens.Output, r.Rates.OutputTokens = &output, perSecond(output, r.Window)
+		}
+	}
+	switch {
+	case byUsage && byEvents:
+		r.Tokens.CountedBy = "mixed"
+	case byUsage:
+		r.Tokens.CountedBy = "usage"
+	case byEvents:
+		r.Tokens.CountedBy = "events"
+	}
+	if slo.any() {
+		r.Goodput = &Goodput{Good: good, Ratio: stat.Ratio(good, r.Counts.Succeeded+r.Counts.Failed), Rate: perSecond(good, r.Window)}
+	}
+	r.Latency = Latency{TTFT: distribution(ttft), TPOT: distribution(tpot), ITL: distribution(gaps), E2E: distribution(e2e), Delay: distribution(delay)}
+	r.list(records)
+	return r
+}
+
+// list keeps each n-th request, so that a long run makes no huge file.
+func (r *Result) list(records []Record) {
+	r.Every = max(1, int64((len(records)+maxListed-1)/maxListed))
+	for i := 0; i < len(records); i += int(r.Every) {
+		c := &records[i]
+		r.Requests = append(r.Requests, Request{Due: c.Due, Sent: c.Sent, First: known(c.First), End: c.End, Input: known(c.Input), Output: known(c.Output), Failed: c.Failed})
+	}
+}
+
+func within(v int64, limit *int64) bool { return limit == nil || v <= *limit }
+
+func known(v int64) *int64 {
+	if v < 0 {
+		return nil
+	}
+	return &v
+}
+
+// perSecond is a rate over ns, or nil where no time passed.
+func perSecond(n, ns int64) *float64 {
+	if ns <= 0 {
+		return nil
+	}
+	v := float64(n) * 1e9 / float64(ns)
+	return &v
+}
+
+// distribution sorts the sample.
+func distribution(sample []int64) *Distribution {
+	s := stat.Summarize(sample)
+	if s == nil {
+		return nil
+	}
+	return &Distribution{Summary: *s, Histogram: *stat.Histogram(sample)}
+}
+
+// Describe fills in who measured, and what stands for the model: its name without the folders of a path.
+func (r *Result) Describe(version, model string) {
+	r.Tool = report.Tool{Name: "explain", Version: version}
+	if name := modelName(model); name != "" {
+		r.Model = &name
+	}
+}

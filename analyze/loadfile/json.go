@@ -1,0 +1,220 @@
+package loadfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// MaxBytes bounds what Read accepts.
+const MaxBytes = 64 << 20
+
+// Write writes the result as JSON, one line per request: the same result always gives the same bytes.
+func (r *Result) Write(w io.Writer) error {
+	if err := r.validate(); err != nil {
+		return err
+	}
+	var l report.Lines
+	report.Field(&l, "schema", r.Schema)
+	report.Field(&l, "tool", r.Tool)
+	report.Field(&l, "model", r.Model)
+	report.Field(&l, "workload", r.Workload)
+	report.Field(&l, "complete", r.Complete)
+	report.Field(&l, "stopped", r.Stopped)
+	report.Field(&l, "window", r.Window)
+	report.Field(&l, "counts", r.Counts)
+	report.List(&l, "failures", r.Failures)
+	report.Field(&l, "tokens", r.Tokens)
+	report.Field(&l, "rates", r.Rates)
+	report.Field(&l, "slo", r.SLO)
+	report.Field(&l, "goodput", r.Goodput)
+	report.Field(&l, "latency", r.Latency)
+	report.Field(&l, "every", r.Every)
+	report.List(&l, "requests", r.Requests)
+	b, err := l.Bytes()
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b)
+	return err
+}
+
+// Read parses a result and checks that its numbers fit together. Text that explain does not write itself is replaced.
+func Read(rd io.Reader) (*Result, error) {
+	r, err := report.ReadVersioned[Result](rd, "load result", SchemaID, MaxBytes)
+	if err != nil {
+		return nil, err
+	}
+	if r.Failures == nil {
+		r.Failures = []Failure{}
+	}
+	if r.Requests == nil {
+		r.Requests = []Request{}
+	}
+	for _, d := range r.Latency.all() {
+		if *d.of != nil && (*d.of).Histogram.Bins == nil {
+			(*d.of).Histogram.Bins = [][2]int64{}
+		}
+	}
+	if r.Model != nil {
+		name := modelName(*r.Model)
+		r.Model = &name
+		if name == "" {
+			r.Model = nil
+		}
+	}
+	r.Failures = merged(r.Failures)
+	for i := range r.Requests {
+		if f := &r.Requests[i].Failed; *f != "" && *f != Cancelled {
+			*f = knownKind(*f)
+		}
+	}
+	if err := r.validate(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// merged adds up the failures of each kind, where those that this version does not know are one.
+func merged(list []Failure) []Failure {
+	counts := map[string]int64{}
+	for _, f := range list {
+		if f.Count < 1 { // validate names it
+			return list
+		}
+		counts[knownKind(f.Kind)] += f.Count
+	}
+	out := make([]Failure, 0, len(counts))
+	for kind, n := range counts {
+		out = append(out, Failure{kind, n})
+	}
+	slices.SortFunc(out, func(a, b Failure) int { return strings.Compare(a.Kind, b.Kind) })
+	return out
+}
+
+// The words that a result may use.
+var (
+	apis     = []string{"completions", "chat"}
+	prompts  = []string{"prefill", "decode", "mixed", "dataset", "synthetic"}
+	loops    = []string{"open", "closed"}
+	counters = []string{"usage", "events", "mixed", ""}
+	stops    = []string{"server_gone", "interrupted", "aborted", ""}
+)
+
+// validate reports the first thing that does not fit together.
+func (r *Result) validate() error {
+	c, w := r.Counts, &r.Workload
+	for _, word := range []struct {
+		field, value string
+		of           []string
+	}{{"api", w.API, apis}, {"prompts", w.Prompts, prompts}, {"loop", w.Loop, loops}, {"counted_by", r.Tokens.CountedBy, counters}, {"stopped", r.Stopped, stops}} {
+		if !slices.Contains(word.of, word.value) {
+			return fmt.Errorf("load result: %s is none of %s", word.field, strings.Join(word.of, ", "))
+		}
+	}
+	if r.Schema != SchemaID || r.Every < 1 || r.Window < 0 || r.Complete != (r.Stopped == "") {
+		return errors.New("load result: schema, every, window or stopped cannot be")
+	}
+	if len(w.Fingerprint) > 64 || strings.Trim(w.Fingerprint, "0123456789abcdef") != "" {
+		return errors.New("load result: fingerprint is no hash")
+	}
+	if c.Sent < 0 || c.Succeeded < 0 || c.Failed < 0 || c.Cancelled < 0 || c.Late < 0 || c.Late > c.Sent || c.Sent > 1<<40 || c.Sent != c.Succeeded+c.Failed+c.Cancelled {
+		return errors.New("load result: the counts of requests do not add up")
+	}
+	var failed int64
+	for i, f := range r.Failures {
+		if f.Count < 1 || f.Count > c.Failed {
+			return errors.New("load result: a count of failures cannot be")
+		}
+		failed += f.Count
+		if i > 0 && r.Failures[i-1].Kind >= f.Kind {
+			return errors.New("load result: failures are out of order")
+		}
+	}
+	if failed != c.Failed {
+		return errors.New("load result: failures do not add up to those counted")
+	}
+	for _, p := range []*int64{r.Tokens.Input, r.Tokens.Output, r.SLO.TTFT, r.SLO.TPOT, r.SLO.E2E, w.Concurrency, w.Requests, w.Duration, w.PromptTokens, w.OutputTokens} {
+		if p != nil && *p < 0 {
+			return errors.New("load result: a count or time is negative")
+		}
+	}
+	for _, p := range []*float64{r.Rates.Requests, r.Rates.InputTokens, r.Rates.OutputTokens, w.Rate} {
+		if p != nil && *p < 0 {
+			return errors.New("load result: a rate is negative")
+		}
+	}
+	if g := r.Goodput; g != nil && (g.Good < 0 || g.Good > c.Succeeded || g.Ratio != nil && !(*g.Ratio >= 0 && *g.Ratio <= 1) || g.Rate != nil && *g.Rate < 0) {
+		return errors.New("load result: goodput cannot be")
+	}
+	for _, d := range r.Latency.all() {
+		if err := (*d.of).validate(); err != nil {
+			return fmt.Errorf("load result: %s: %w", d.name, err)
+		}
+	}
+	if int64(len(r.Requests)) > c.Sent {
+		return errors.New("load result: more requests are listed than were sent")
+	}
+	return nil
+}
+
+// named is one of the distributions.
+type named struct {
+	name string
+	of   **Distribution
+}
+
+func (l *Latency) all() []named {
+	return []named{{"ttft", &l.TTFT}, {"tpot", &l.TPOT}, {"itl", &l.ITL}, {"e2e", &l.E2E}, {"delay", &l.Delay}}
+}
+
+// validate reports a distribution whose numbers contradict each other.
+func (d *Distribution) validate() error {
+	if d == nil {
+		return nil
+	}
+	s := d.Summary
+	if s.N < 1 || !(s.Min >= 0 && s.Min <= s.P50 && s.P50 <= s.P90 && s.P90 <= s.P99 && s.P99 <= s.Max) || s.Stddev < 0 || s.Mean < 0 {
+		return errors.New("the summary cannot be")
+	}
+	n := d.Histogram.Zero
+	for i, b := range d.Histogram.Bins {
+		if b[1] < 1 || b[1] > s.N || i > 0 && d.Histogram.Bins[i-1][0] >= b[0] {
+			return errors.New("the histogram cannot be")
+		}
+		n += b[1]
+	}
+	if n != s.N || d.Histogram.Zero < 0 || d.Histogram.Growth <= 1 {
+		return errors.New("the histogram does not hold the sample")
+	}
+	return nil
+}
+
+// maxModel bounds the name of a model, in runes.
+const maxModel = 120
+
+// modelName is a model's name as a hub spells it, or the last part of a path: a folder may name a person. Anything
+// that cannot be printed is left out.
+func modelName(s string) string {
+	s = strings.TrimRight(strings.ReplaceAll(s, `\`, "/"), "/")
+	if strings.ContainsAny(s[:min(1, len(s))], "/.~") || strings.Count(s, "/") > 1 || strings.Contains(s, ":/") {
+		s = s[strings.LastIndex(s, "/")+1:]
+	}
+	var b strings.Builder
+	n := 0
+	for _, c := range s {
+		if n == maxModel {
+			break
+		}
+		if unicode.IsPrint(c) && c != unicode.ReplacementChar {
+			b.WriteRune(c)
+			n++
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,264 @@
+package load
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/nsys-llm/explain/analyze/loadfile"
+)
+
+// client talks to one server, over HTTP/1.1, one connection per request in flight, kept for the next. No proxy stands
+// between: what is measured is the server.
+type client struct {
+	http   *http.Client
+	base   string // without /v1
+	path   string // of completions
+	stream bool
+	header http.Header
+	sign   func() // called whenever the server sent something
+}
+
+const (
+	connectTimeout = 10 * time.Second // of a connection to come up
+	// idleTimeout is how long a connection waits for its next request. It is shorter than the 5 s after which vLLM and SGLang
+	// close one: a request on a connection that is just being closed would count as a failure of the server.
+	idleTimeout = 3 * time.Second
+)
+
+func newClient(base string, opt *Options) *client {
+	dial := opt.dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: connectTimeout, KeepAlive: 30 * time.Second}).DialContext
+	}
+	idle := maxConcurrency
+	c := &client{base: base, path: "/v1/completions", stream: !opt.NoStream, sign: func() {}, header: http.Header{
+		"Content-Type": {"application/json"}, "User-Agent": {"explain-load"},
+	}}
+	if opt.Chat {
+		c.path = "/v1/chat/completions"
+	}
+	if opt.APIKey != "" {
+		c.header.Set("Authorization", "Bearer "+opt.APIKey)
+	}
+	c.http = &http.Client{
+		Transport: &http.Transport{
+			DialContext: dial, TLSHandshakeTimeout: connectTimeout, TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{},
+			DisableCompression: true, MaxIdleConns: idle, MaxIdleConnsPerHost: idle, IdleConnTimeout: idleTimeout,
+			MaxResponseHeaderBytes: 1 << 20, ReadBufferSize: 8 << 10, WriteBufferSize: 8 << 10,
+		},
+		// The key and the prompt are for this server alone.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return c
+}
+
+func (c *client) close() { c.http.CloseIdleConnections() }
+
+// outcome is what became of one request.
+type outcome struct {
+	first, last, end time.Time // first and last token, end of the answer; zero: none
+	events           int64     // with text
+	input, output    int64     // tokens by the server's own count; -1: not stated
+	failed           string    // kind of failure
+	detail           string    // what exactly went wrong, for a person at a terminal only: it may quote the server
+	gaps             *[]int64  // between tokens, ns
+}
+
+var (
+	readBuffers = sync.Pool{New: func() any { b := make([]byte, 8<<10); return &b }}
+	gapBuffers  = sync.Pool{New: func() any { g := make([]int64, 0, 256); return &g }}
+)
+
+// do sends one request and reads its whole answer.
+func (c *client) do(ctx context.Context, timeout time.Duration, body []byte) (o outcome) {
+	o.input, o.output = -1, -1
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+c.path, bytes.NewReader(body))
+	if err != nil {
+		return o.fail(loadfile.Other, "the request could not be made")
+	}
+	req.Header = c.header
+	res, err := c.http.Do(req)
+	if err != nil {
+		return o.broken(ctx, err, loadfile.Reset)
+	}
+	defer res.Body.Close()
+	c.sign()
+	if res.StatusCode != http.StatusOK {
+		return o.fail(loadfile.HTTPStatus(res.StatusCode), saidIn(res.Body))
+	}
+	if !c.stream {
+		return c.whole(ctx, o, res.Body)
+	}
+	if kind := res.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/event-stream") {
+		return o.fail(loadfile.BadStream, "a stream was asked for, and the answer is of another type")
+	}
+	return c.streamed(ctx, o, res.Body)
+}
+
+// errTimeout is the cause of a request that took longer than it may.
+var errTimeout = errors.New("timeout")
+
+func (c *client) streamed(ctx context.Context, o outcome, r io.Reader) outcome {
+	buf := readBuffers.Get().(*[]byte)
+	in := newEvents(r, *buf, c.sign)
+	o.gaps = gapBuffers.Get().(*[]int64)
+	defer func() { *buf = in.buf; readBuffers.Put(buf) }()
+	finished := false
+	for {
+		data, err := in.next()
+		switch {
+		case errors.Is(err, io.EOF) && finished:
+			o.end = in.at
+			return o.answered()
+		case errors.Is(err, io.EOF):
+			return o.fail(loadfile.CutStream, "the stream ended before the answer did")
+		case errors.Is(err, errStream):
+			return o.fail(loadfile.BadStream, err.Error())
+		case err != nil:
+			return o.broken(ctx, err, loadfile.CutStream)
+		}
+		if bytes.Equal(bytes.TrimSpace(data), done) {
+			o.end = in.at
+			in.drain()
+			return o.answered()
+		}
+		e, ok := parseEvent(data)
+		switch {
+		case !ok:
+			return o.fail(loadfile.BadStream, "an event of the stream is not a JSON object")
+		case e.failed:
+			return o.fail(loadfile.ServerError, quoted(data))
+		}
+		finished = finished || e.finished
+		if e.output >= 0 {
+			o.input, o.output = e.input, e.output
+		}
+		if !e.token {
+			continue
+		}
+		if o.events++; o.events == 1 {
+			o.first = in.at
+		} else {
+			*o.gaps = append(*o.gaps, int64(in.at.Sub(o.last)))
+		}
+		o.last = in.at
+	}
+}
+
+// drain reads what follows the end of an answer, so that its connection can be used again.
+func (e *events) drain() {
+	if e.err == nil {
+		_, e.err = io.CopyN(io.Discard, e.r, 4<<10)
+	}
+}
+
+// maxAnswer bounds an answer in one piece.
+const maxAnswer = 64 << 20
+
+func (c *client) whole(ctx context.Context, o outcome, r io.Reader) outcome {
+	b, err := io.ReadAll(io.LimitReader(r, maxAnswer+1))
+	if err != nil {
+		return o.broken(ctx, err, loadfile.CutStream)
+	}
+	c.sign()
+	o.end = time.Now()
+	e, ok := parseEvent(b)
+	switch {
+	case !ok || len(b) > maxAnswer:
+		return o.fail(loadfile.BadStream, "the answer is not a JSON object")
+	case e.failed:
+		return o.fail(loadfile.ServerError, quoted(b))
+	case e.token:
+		o.events = 1
+	}
+	o.input, o.output = e.input, e.output
+	return o.answered()
+}
+
+// answered ends a request whose answer is whole.
+func (o outcome) answered() outcome {
+	if o.events == 0 {
+		return o.fail(loadfile.NoOutput, "the answer has no text")
+	}
+	return o
+}
+
+func (o outcome) fail(kind, detail string) outcome {
+	o.failed, o.detail, o.end = kind, detail, time.Now()
+	return o
+}
+
+// broken is a request whose connection failed, or that ran out of time; begun is the kind where it just broke.
+func (o outcome) broken(ctx context.Context, err error, begun string) outcome {
+	var wrapped *url.Error // its text is the address
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	var op *net.OpError
+	switch {
+	case errors.Is(context.Cause(ctx), errTimeout):
+		return o.fail(loadfile.Timeout, "no whole answer in time")
+	case ctx.Err() != nil:
+		return o.fail(loadfile.Cancelled, "")
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.EADDRNOTAVAIL):
+		return o.fail(loadfile.ClientLimit, "this machine cannot open more connections; raise ulimit -n or lower the load")
+	case errors.As(err, &op) && op.Op == "dial":
+		return o.fail(loadfile.Connect, op.Err.Error())
+	case isBroken(err):
+		return o.fail(begun, "the connection broke")
+	case begun == loadfile.CutStream:
+		return o.fail(loadfile.BadStream, "the answer cannot be read")
+	case strings.Contains(err.Error(), "malformed HTTP"), strings.Contains(err.Error(), "server gave HTTP response"):
+		return o.fail(loadfile.BadStream, "the server does not speak HTTP, or https where http was expected")
+	case isTLS(err):
+		return o.fail(loadfile.Connect, "the server's certificate was refused")
+	}
+	return o.fail(loadfile.Other, "the request failed")
+}
+
+func isBroken(err error) bool {
+	for _, e := range []error{io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNABORTED} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return strings.Contains(err.Error(), "server closed idle connection") || strings.Contains(err.Error(), "transport connection broken")
+}
+
+func isTLS(err error) bool {
+	var verify *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	return errors.As(err, &verify) || errors.As(err, &record)
+}
+
+// maxQuote bounds what is shown of a server's words.
+const maxQuote = 200
+
+func quoted(b []byte) string {
+	b = bytes.TrimSpace(b)
+	if len(b) > maxQuote {
+		return string(b[:maxQuote]) + "…"
+	}
+	return string(b)
+}
+
+// saidIn is the start of an answer that is no success.
+func saidIn(r io.Reader) string {
+	b, err := io.ReadAll(io.LimitReader(r, 4<<10))
+	if err != nil && len(b) == 0 {
+		return ""
+	}
+	return quoted(b)
+}

@@ -1,0 +1,205 @@
+package load
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// Dataset is a list of prompts from a file.
+type Dataset struct {
+	list   []prompt
+	output int // overrides what the file says; 0: not
+}
+
+// Len is the number of prompts.
+func (d *Dataset) Len() int { return len(d.list) }
+
+func (d *Dataset) name() string { return "dataset" }
+
+// at takes the prompts in the order of the file, again and again.
+func (d *Dataset) at(i int) prompt {
+	p := d.list[i%len(d.list)]
+	if d.output > 0 {
+		p.maxTokens = d.output
+	}
+	return p
+}
+
+// Most that a dataset may hold.
+const (
+	maxDatasetBytes = 512 << 20
+	maxDatasetLine  = 16 << 20
+)
+
+// entry is one line of a dataset, or one conversation of ShareGPT's form.
+type entry struct {
+	Prompt        *string         `json:"prompt"`
+	Messages      json.RawMessage `json:"messages"`
+	MaxTokens     *int            `json:"max_tokens"`
+	Conversations []turn          `json:"conversations"`
+}
+
+type turn struct {
+	From  string `json:"from"`
+	Value string `json:"value"`
+}
+
+// bytesPerToken is how long a token of an answer is taken to be where only its text is known: of a ShareGPT
+// conversation, max_tokens is the length of the model's first answer by it.
+const bytesPerToken = 4
+
+// ReadDataset reads prompts from a file of JSON lines ({"prompt": "…"} or {"messages": […]}, with max_tokens where wanted)
+// or of ShareGPT's form (a JSON list of {"conversations": […]}). Errors name the line; they repeat nothing of its content.
+func ReadDataset(path string) (*Dataset, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	d, err := parseDataset(f)
+	if err != nil {
+		return nil, fmt.Errorf("dataset %s: %w", filepath.Base(path), err)
+	}
+	return d, nil
+}
+
+func parseDataset(r io.Reader) (*Dataset, error) {
+	in := bufio.NewReaderSize(io.LimitReader(r, maxDatasetBytes+1), 1<<16)
+	head, err := in.Peek(512)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if mark := []byte("\xef\xbb\xbf"); bytes.HasPrefix(head, mark) {
+		head = head[len(mark):]
+		if _, err := in.Discard(len(mark)); err != nil {
+			return nil, err
+		}
+	}
+	if t := bytes.TrimLeft(head, " \t\r\n"); len(t) > 0 && t[0] == '[' {
+		return parseList(in)
+	}
+	return parseLines(in)
+}
+
+func parseLines(in io.Reader) (*Dataset, error) {
+	d := &Dataset{}
+	lines := bufio.NewScanner(in)
+	lines.Buffer(make([]byte, 0, 1<<16), maxDatasetLine)
+	read, n := 0, 0
+	for lines.Scan() {
+		n++
+		read += len(lines.Bytes()) + 1
+		if read > maxDatasetBytes {
+			return nil, fmt.Errorf("is larger than %d MB", maxDatasetBytes>>20)
+		}
+		line := bytes.TrimSpace(lines.Bytes())
+		if len(line) == 0 {
+			continue
+		}
+		var e entry
+		if err := json.Unmarshal(line, &e); err != nil {
+			return nil, fmt.Errorf("line %d is not a JSON object with a prompt or messages", n)
+		}
+		p, err := e.prompt()
+		if err != nil {
+			return nil, fmt.Errorf("line %d %w", n, err)
+		}
+		d.list = append(d.list, p)
+	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return nil, fmt.Errorf("line %d is longer than %d MB", n+1, maxDatasetLine>>20)
+	}
+	if len(d.list) == 0 && lines.Err() == nil {
+		return nil, errors.New("is empty")
+	}
+	return d, lines.Err()
+}
+
+func parseList(in io.Reader) (*Dataset, error) {
+	d := &Dataset{}
+	dec := json.NewDecoder(in)
+	if _, err := dec.Token(); err != nil {
+		return nil, errors.New("is not valid JSON")
+	}
+	for n := 1; dec.More(); n++ {
+		var e entry
+		if err := dec.Decode(&e); err != nil {
+			return nil, fmt.Errorf("entry %d is not a JSON object with conversations, or the file was cut off", n)
+		}
+		if dec.InputOffset() > maxDatasetBytes {
+			return nil, fmt.Errorf("is larger than %d MB", maxDatasetBytes>>20)
+		}
+		p, err := e.prompt()
+		switch {
+		case errors.Is(err, errNoPrompt) && e.Conversations != nil: // ShareGPT has conversations that a model begins, or nobody
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("entry %d %w", n, err)
+		}
+		d.list = append(d.list, p)
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil, errors.New("was cut off")
+	}
+	if len(d.list) == 0 {
+		return nil, errors.New("has no prompts")
+	}
+	return d, nil
+}
+
+var errNoPrompt = errors.New("has no prompt")
+
+func (e *entry) prompt() (prompt, error) {
+	p := prompt{maxTokens: defaultOutput}
+	switch {
+	case e.Prompt != nil && *e.Prompt != "":
+		p.text = *e.Prompt
+	case len(e.Messages) > 0 && string(e.Messages) != "null":
+		var list []struct {
+			Role    string          `json:"role"`
+			Content json.RawMessage `json:"content"`
+		}
+		if err := json.Unmarshal(e.Messages, &list); err != nil || len(list) == 0 {
+			return p, errors.New("has messages that are not a list of {role, content}")
+		}
+		p.messages = e.Messages
+		for _, m := range list { // for /v1/completions: what is said, in lines
+			var text string
+			if json.Unmarshal(m.Content, &text) == nil {
+				if p.text != "" {
+					p.text += "\n"
+				}
+				p.text += text
+			}
+		}
+		if p.text == "" {
+			p.text = " "
+		}
+	default:
+		for i, t := range e.Conversations {
+			if (t.From == "human" || t.From == "user") && t.Value != "" {
+				p.text = t.Value
+				if i+1 < len(e.Conversations) {
+					p.maxTokens = max(1, len(e.Conversations[i+1].Value)/bytesPerToken)
+				}
+				break
+			}
+		}
+	}
+	if p.text == "" {
+		return p, errNoPrompt
+	}
+	if e.MaxTokens != nil {
+		if *e.MaxTokens < 1 || *e.MaxTokens > maxTokens {
+			return p, fmt.Errorf("has a max_tokens that is not between 1 and %d", maxTokens)
+		}
+		p.maxTokens = *e.MaxTokens
+	}
+	return p, nil
+}

@@ -1,0 +1,182 @@
+// Package load drives a server that speaks OpenAI's completions API, and measures what its clients see.
+//
+// A run has these phases, in order: wait until the server is healthy (health.go); ask for its model; send warm-up requests;
+// send the measured ones when they are due (run.go, schedule.go), each read as it streams in (client.go, sse.go, event.go);
+// compute (analyze/loadfile). Latency counts from the moment a request was due, so that a server that holds up the load
+// cannot hide it. Nothing is tried twice.
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/nsys-llm/explain/analyze/loadfile"
+)
+
+// What goes wrong, for errors.Is. Each error is one sentence.
+var (
+	ErrUsage            = errors.New("wrong usage")
+	ErrNotHealthy       = errors.New("not healthy")       // the server never was
+	ErrNothingSucceeded = errors.New("nothing succeeded") // no request did
+	ErrServerGone       = errors.New("server gone")       // it stopped answering while the load ran
+)
+
+// failure is an error with a sentence of its own, of one of the kinds above.
+type failure struct {
+	kind error
+	text string
+}
+
+func (f *failure) Error() string { return f.text }
+func (f *failure) Unwrap() error { return f.kind }
+
+func failf(kind error, format string, args ...any) error {
+	return &failure{kind, fmt.Sprintf(format, args...)}
+}
+
+// Defaults, as profilemate's send_test_requests.py documents them.
+const (
+	DefaultURL           = "http://127.0.0.1:8000"
+	DefaultMode          = "mixed"
+	DefaultRequests      = 100
+	DefaultTemperature   = 0.8
+	DefaultTimeout       = 120 * time.Second
+	DefaultHealthTimeout = 60 * time.Second
+)
+
+// Options of a run.
+type Options struct {
+	URL      string // http://127.0.0.1:8000; a trailing /v1 is accepted; empty: DefaultURL
+	Model    string // empty: the first that /v1/models names
+	Chat     bool   // /v1/chat/completions instead of /v1/completions
+	NoStream bool   // one answer per request, in one piece: no TTFT, no ITL
+	APIKey   string // sent as a bearer token; never written
+
+	Mode                       string   // prefill, decode, mixed; empty: DefaultMode, or what the two below say
+	Dataset                    *Dataset // see ReadDataset
+	PromptTokens, OutputTokens int      // synthetic prompts of about so many tokens; output tokens asked for. 0: as the mode or the dataset says
+	Temperature                float64
+	Seed                       uint64 // of arrivals and synthetic prompts
+
+	Rate        float64       // requests per second that are due, at random (open loop); 0: closed loop
+	Concurrency int           // requests in flight, at most. 0: one in a closed loop, no limit in an open one
+	Requests    int           // 0: as many as fit into Duration
+	Duration    time.Duration // nothing is sent after it; 0: no limit
+	Warmup      int           // requests before the measured ones
+
+	Timeout       time.Duration // of one request; 0: DefaultTimeout
+	HealthTimeout time.Duration // 0: DefaultHealthTimeout; negative: do not wait
+	SLO           SLO
+
+	BeforeLoad func(ctx context.Context) error // after the warm-up, right before the measured load; its error ends the run
+	AfterLoad  func()                          // when the last answer is in, however the load ended
+	Progress   func(Progress)                  // about five times a second, from one goroutine
+	Version    string                          // of explain
+
+	dial func(ctx context.Context, network, addr string) (net.Conn, error) // tests: a network without time
+}
+
+// SLO are the limits that make a request good; 0: none.
+type SLO struct{ TTFT, TPOT, E2E time.Duration }
+
+func (s SLO) limits() loadfile.SLO {
+	of := func(d time.Duration) *int64 {
+		if d == 0 {
+			return nil
+		}
+		ns := d.Nanoseconds()
+		return &ns
+	}
+	return loadfile.SLO{TTFT: of(s.TTFT), TPOT: of(s.TPOT), E2E: of(s.E2E)}
+}
+
+// Progress is where a run stands.
+type Progress struct {
+	Stage                     string // wait, warm-up, load
+	Sent, Done, Failed, Total int64  // requests; Total is 0 where it is not known
+	Elapsed                   time.Duration
+}
+
+// Most that a run may ask for.
+const (
+	maxRate        = 100_000
+	maxConcurrency = 10_000
+	maxRequests    = 10_000_000
+	maxTokens      = 1_000_000
+)
+
+// fill replaces zero values by defaults and refuses what cannot be meant.
+func (o *Options) fill() (base string, err error) {
+	bad := func(format string, args ...any) (string, error) { return "", failf(ErrUsage, format, args...) }
+	if o.URL == "" {
+		o.URL = DefaultURL
+	}
+	if base, err = baseURL(o.URL); err != nil {
+		return "", err
+	}
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if o.HealthTimeout == 0 {
+		o.HealthTimeout = DefaultHealthTimeout
+	}
+	switch {
+	case o.Mode != "" && o.Dataset != nil, o.Mode != "" && o.PromptTokens > 0, o.Dataset != nil && o.PromptTokens > 0:
+		return bad("a mode, a dataset and a number of prompt tokens exclude each other: each says what the prompts are")
+	case o.Mode == "" && o.Dataset == nil && o.PromptTokens == 0:
+		o.Mode = DefaultMode
+	}
+	switch {
+	case o.Mode != "" && !isMode(o.Mode):
+		return bad("mode %q is unknown; it is prefill, decode or mixed", o.Mode)
+	case o.Dataset != nil && o.Dataset.Len() == 0:
+		return bad("the dataset has no prompts")
+	case o.PromptTokens < 0 || o.PromptTokens > maxTokens || o.OutputTokens < 0 || o.OutputTokens > maxTokens:
+		return bad("a number of tokens is between 1 and %d", maxTokens)
+	case !(o.Rate >= 0 && o.Rate <= maxRate): // NaN is neither
+		return bad("a rate is between 0 and %d requests per second", maxRate)
+	case o.Concurrency < 0 || o.Concurrency > maxConcurrency:
+		return bad("a concurrency is between 1 and %d", maxConcurrency)
+	case o.Requests < 0 || o.Requests > maxRequests:
+		return bad("a number of requests is between 1 and %d", maxRequests)
+	case o.Warmup < 0 || o.Warmup > maxRequests:
+		return bad("a number of warm-up requests is between 0 and %d", maxRequests)
+	case o.Duration < 0 || o.Timeout < 0:
+		return bad("a time is not negative")
+	case o.SLO.TTFT < 0 || o.SLO.TPOT < 0 || o.SLO.E2E < 0:
+		return bad("a limit on a latency is not negative")
+	case o.NoStream && (o.SLO.TTFT > 0 || o.SLO.TPOT > 0):
+		return bad("without streaming there is no time to first token, and no limit on it or on the time per token can be met")
+	case o.Requests == 0 && o.Duration == 0:
+		return bad("a load without an end: give a number of requests or a duration")
+	case !(o.Temperature >= 0 && o.Temperature <= math.MaxFloat32):
+		return bad("a temperature is not negative")
+	case strings.ContainsAny(o.APIKey, "\r\n\x00"):
+		return bad("the API key has a line break")
+	}
+	if o.Rate == 0 && o.Concurrency == 0 {
+		o.Concurrency = 1
+	}
+	return base, nil
+}
+
+// baseURL is the address of a server without a path to its API.
+func baseURL(text string) (string, error) {
+	if !strings.Contains(text, "://") {
+		text = "http://" + text
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return "", failf(ErrUsage, "the server's address is not one; it looks like %s", DefaultURL)
+	}
+	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return "", failf(ErrUsage, "the server's address holds a user, a query or a fragment; a key comes from the environment, see --api-key-env")
+	}
+	return u.Scheme + "://" + u.Host + strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/v1"), nil
+}

@@ -1,0 +1,27 @@
+package load
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// arrivals are the moments at which requests of an open loop are due: a Poisson process, whose gaps are exponential with
+// mean 1/rate. The first request is due at once. The same seed gives the same moments.
+type arrivals struct {
+	random *rand.Rand
+	mean   float64 // ns
+	at     float64 // ns
+	begun  bool
+}
+
+func newArrivals(rate float64, seed uint64) *arrivals {
+	return &arrivals{random: rand.New(rand.NewPCG(seed, 0x10ad)), mean: 1e9 / rate}
+}
+
+func (a *arrivals) next() time.Duration {
+	if a.begun {
+		a.at += a.random.ExpFloat64() * a.mean
+	}
+	a.begun = true
+	return time.Duration(a.at)
+}

@@ -1,0 +1,133 @@
+package load
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"time"
+)
+
+// maxEvent bounds one event of a stream.
+const maxEvent = 8 << 20
+
+// errStream is what is wrong with a stream that is no stream of server-sent events.
+var errStream = errors.New("not a stream of server-sent events")
+
+// events reads server-sent events by hand: of each event the data, its lines joined. Comments and other fields are
+// passed over; a line that is neither is an error, since a server that streams garbage must not look slow.
+type events struct {
+	r          io.Reader
+	read       func() // called after each read that brought something
+	buf        []byte
+	start, end int
+	at         time.Time // when the bytes last read came in
+	err        error
+	joined     []byte
+}
+
+func newEvents(r io.Reader, buf []byte, read func()) *events {
+	return &events{r: r, buf: buf, read: read}
+}
+
+// next is the data of the next event, valid until the next call, or io.EOF at the end of the stream. An event that the
+// end of the stream cuts off is not delivered, as the standard has it.
+func (e *events) next() ([]byte, error) {
+	var first []byte // the only data line of most events
+	have := 0
+	for {
+		line, err := e.line(&first)
+		if err != nil {
+			return nil, err
+		}
+		if len(line) == 0 {
+			switch {
+			case have == 1:
+				return first, nil
+			case have > 1:
+				return e.joined, nil
+			}
+			continue
+		}
+		if line[0] == ':' {
+			continue
+		}
+		field, value, _ := bytes.Cut(line, []byte{':'})
+		switch string(field) {
+		case "data":
+			value = bytes.TrimPrefix(value, []byte{' '})
+			switch have++; have {
+			case 1:
+				first = value
+			case 2:
+				e.joined = append(append(append(e.joined[:0], first...), '\n'), value...)
+			default:
+				e.joined = append(append(e.joined, '\n'), value...)
+			}
+			if len(e.joined) > maxEvent {
+				return nil, errStream
+			}
+		case "event", "id", "retry":
+		default:
+			return nil, errStream
+		}
+	}
+}
+
+// line is the next line without its end: LF, CRLF or CR. keep is a slice of the buffer that has to stay valid.
+func (e *events) line(keep *[]byte) ([]byte, error) {
+	scanned := e.start
+	for {
+		if i := bytes.IndexAny(e.buf[scanned:e.end], "\r\n"); i >= 0 {
+			i += scanned
+			// A CR at the end of what is here may be half of a CRLF: only the next byte tells.
+			if e.buf[i] == '\n' || i+1 < e.end || e.err != nil {
+				line := e.buf[e.start:i]
+				e.start = i + 1
+				if e.buf[i] == '\r' && e.start < e.end && e.buf[e.start] == '\n' {
+					e.start++
+				}
+				return line, nil
+			}
+			scanned = i
+		} else {
+			scanned = e.end
+		}
+		if e.err != nil {
+			return nil, e.err
+		}
+		if err := e.fill(&scanned, keep); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// fill reads more. What is kept of the event moves along with the buffer.
+func (e *events) fill(scanned *int, keep *[]byte) error {
+	if e.start == e.end && *keep == nil {
+		e.start, e.end, *scanned = 0, 0, 0
+	}
+	if e.end == len(e.buf) {
+		from := e.start
+		if *keep != nil { // a copy, since the buffer moves; rare: an event over two reads with two lines
+			*keep = bytes.Clone(*keep)
+		}
+		n := copy(e.buf, e.buf[from:e.end])
+		e.start, e.end, *scanned = 0, n, *scanned-from
+		if n == len(e.buf) {
+			if n >= maxEvent {
+				return errStream
+			}
+			bigger := make([]byte, 2*n)
+			copy(bigger, e.buf)
+			e.buf = bigger
+		}
+	}
+	n, err := e.r.Read(e.buf[e.end:])
+	e.end += n
+	if n > 0 {
+		e.at = time.Now()
+		e.read()
+	}
+	e.err = err
+	return nil
+}

@@ -1,0 +1,281 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/cmd/explain/internal/load"
+)
+
+func newLoad(w *world) *cobra.Command {
+	var f loadFlags
+	cmd := &cobra.Command{
+		Use:   "load",
+		Short: "Send requests to a server, and measure what its clients see",
+		Long: `load sends requests to a server that speaks OpenAI's completions API (vLLM, SGLang and others), and measures time to first
+token, time between tokens, time of whole answers, tokens per second, and failures by kind.
+
+It waits until /health answers, asks /v1/models which model is served, sends the warm-up requests, and then the load: in a closed
+loop (--concurrency) each request is sent when an answer is in; in an open loop (--rate) requests are due at random moments with
+that mean rate, whatever the server does. Latencies count from the moment a request was due. Nothing is tried twice.
+
+What is asked: --mode prefill (long prompts, 50 tokens), decode (short prompts, 200 tokens) or mixed; or the prompts of --dataset, a
+file of JSON lines ({"prompt": …} or {"messages": […]}, with max_tokens) or of ShareGPT's form; or --prompt-tokens, random words of
+which no prefix cache has seen any.
+
+--out writes load.json, which is evidence: "explain report --evidence load.json", "explain diff base/load.json head/load.json". It holds
+no prompts, answers, addresses or keys.
+
+Exit code 3 if the server never becomes healthy, if no request succeeds, or if the server is gone or hangs before the load is over; with
+--fail-on-errors 1 if any request failed.`,
+		Example: `  explain load --out load.json
+  explain load --url http://gpu7:8000 --rate 8 --duration 2m --slo-ttft 500ms --slo-tpot 50ms --out load.json
+  explain load --mode decode --concurrency 32 --num-requests 500 --chat
+  explain load --dataset prompts.jsonl --api-key-env SERVER_KEY --rate 4 --num-requests 400`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, w) },
+	}
+	f.register(cmd)
+	return cmd
+}
+
+type loadFlags struct {
+	opt                      load.Options
+	port                     int
+	stream                   bool
+	dataset                  string
+	keyEnv                   string
+	out                      string
+	format                   string
+	failOnErrors, noProfiler bool
+	quiet, verbose           bool
+}
+
+var loadFormats = []string{"text", "json"}
+
+func (f *loadFlags) register(cmd *cobra.Command) {
+	fl, o := cmd.Flags(), &f.opt
+	fl.SortFlags = false
+	fl.StringVar(&o.URL, "url", load.DefaultURL, "the server's `ADDRESS`")
+	fl.IntVar(&f.port, "port", 0, "the server's `PORT` on this machine, instead of --url")
+	fl.StringVar(&o.Model, "model", "", "`MODEL` to ask for (default: the first that the server lists)")
+	fl.StringVar(&f.keyEnv, "api-key-env", "", "the environment variable `NAME` holds the API key")
+	fl.BoolVar(&o.Chat, "chat", false, "ask /v1/chat/completions instead of /v1/completions")
+	fl.BoolVar(&f.stream, "stream", true, "stream answers; without (--stream=false) there are no times of tokens")
+	fl.StringVar(&o.Mode, "mode", "", "what is asked: `MODE` is prefill, decode or mixed (default mixed)")
+	fl.StringVar(&f.dataset, "dataset", "", "ask the prompts in this `FILE`, JSON lines or ShareGPT's form")
+	fl.IntVar(&o.PromptTokens, "prompt-tokens", 0, "ask random words, about `N` tokens in each prompt")
+	fl.IntVar(&o.OutputTokens, "output-tokens", 0, "ask for `N` tokens in each answer (default: as the mode or the dataset says)")
+	fl.Float64Var(&o.Temperature, "temperature", load.DefaultTemperature, "of sampling")
+	fl.Uint64Var(&o.Seed, "seed", 0, "of the moments at which requests are due, and of random prompts")
+	fl.IntVar(&o.Requests, "num-requests", load.DefaultRequests, "send `N` requests (default without limit if --duration is given)")
+	fl.DurationVar(&o.Duration, "duration", 0, "send requests for this `TIME`")
+	fl.Float64Var(&o.Rate, "rate", 0, "open loop: `R` requests per second are due, at random")
+	fl.IntVar(&o.Concurrency, "concurrency", 0, "`N` requests in flight, at most (default 1; with --rate no limit)")
+	fl.IntVar(&o.Warmup, "warmup", 3, "send `N` requests before the load, not measured")
+	fl.DurationVar(&o.Timeout, "timeout", load.DefaultTimeout, "of one request")
+	fl.DurationVar(&o.HealthTimeout, "health-timeout", load.DefaultHealthTimeout, "wait so long for the server to become healthy; 0: do not wait")
+	fl.DurationVar(&o.SLO.TTFT, "slo-ttft", 0, "a request is good if its first token comes within this `TIME`")
+	fl.DurationVar(&o.SLO.TPOT, "slo-tpot", 0, "… and its tokens come within this `TIME` each, on average")
+	fl.DurationVar(&o.SLO.E2E, "slo-e2e", 0, "… and its whole answer comes within this `TIME`")
+	fl.StringVarP(&f.out, "out", "o", "", "write the result to this `FILE`; a folder gets load.json")
+	fl.StringVar(&f.format, "format", "text", "print this `FORMAT` to standard output: "+strings.Join(loadFormats, ", "))
+	fl.BoolVar(&f.failOnErrors, "fail-on-errors", false, "exit with 1 if any request failed")
+	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but errors, and what --format json asks for")
+	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error how far it is, line by line")
+	fl.BoolVar(&f.noProfiler, "no-profiler", false, "accepted for scripts of profilemate; load never starts a profiler")
+	_ = fl.MarkHidden("no-profiler")
+	_ = cmd.MarkFlagFilename("dataset", "jsonl", "json")
+	_ = cmd.MarkFlagFilename("out", "json")
+	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions([]string{"prefill", "decode", "mixed"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(loadFormats, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// options turns flags into the options of a run.
+func (f *loadFlags) options(cmd *cobra.Command, w *world) (load.Options, error) {
+	o, set := f.opt, cmd.Flags().Changed
+	o.Version, o.NoStream = versionText(), !f.stream
+	switch {
+	case f.quiet && f.verbose:
+		return o, usagef("--quiet and --verbose exclude each other")
+	case !oneOf(f.format, loadFormats):
+		return o, usagef("--format %s is unknown; it is one of %s", f.format, strings.Join(loadFormats, ", "))
+	case set("port") && set("url"):
+		return o, usagef("--port and --url exclude each other")
+	case set("port") && (f.port < 1 || f.port > 65535):
+		return o, usagef("--port is between 1 and 65535, got %d", f.port)
+	case f.out == "" && set("out"):
+		return o, usagef("--out is empty; name a file")
+	case set("prompt-tokens") && o.PromptTokens < 1, set("output-tokens") && o.OutputTokens < 1, set("num-requests") && o.Requests < 1, set("concurrency") && o.Concurrency < 1:
+		return o, usagef("--prompt-tokens, --output-tokens, --num-requests and --concurrency are at least 1")
+	case set("rate") && !(o.Rate > 0):
+		return o, usagef("--rate is more than 0 requests per second; leave it out for a closed loop")
+	case set("duration") && o.Duration <= 0, set("timeout") && o.Timeout <= 0, o.HealthTimeout < 0:
+		return o, usagef("--duration and --timeout are more than 0, --health-timeout is not negative")
+	}
+	if f.port > 0 {
+		o.URL = fmt.Sprintf("http://127.0.0.1:%d", f.port)
+	}
+	if o.Duration > 0 && !set("num-requests") {
+		o.Requests = 0
+	}
+	if o.HealthTimeout == 0 {
+		o.HealthTimeout = -1
+	}
+	if f.keyEnv != "" {
+		if o.APIKey = w.Getenv(f.keyEnv); o.APIKey == "" {
+			return o, usagef("--api-key-env: the environment variable %s is empty or not set", f.keyEnv)
+		}
+	}
+	if f.dataset != "" {
+		data, err := load.ReadDataset(f.dataset)
+		if err != nil {
+			return o, err
+		}
+		o.Dataset = data
+	}
+	return o, nil
+}
+
+func (f *loadFlags) run(cmd *cobra.Command, w *world) error {
+	opt, err := f.options(cmd, w)
+	if err != nil {
+		return err
+	}
+	path, err := f.target()
+	if err != nil {
+		return err
+	}
+	bar := newLoadProgress(w, f.quiet, f.verbose)
+	opt.Progress = bar.update
+	res, err := load.Run(cmd.Context(), opt)
+	bar.stop()
+	switch {
+	case errors.Is(err, load.ErrUsage):
+		return usageError{err}
+	case res == nil, errors.Is(err, context.Canceled):
+		return err
+	case errors.Is(err, load.ErrNothingSucceeded):
+		_ = res.WriteSummary(w.Err) // which failures there were; the error follows
+		return err
+	}
+	if path != "" {
+		if werr := writeLoad(path, res); werr != nil {
+			return errors.Join(err, werr)
+		}
+	}
+	if werr := f.print(w, res, path); werr != nil {
+		return werr
+	}
+	if err == nil && f.failOnErrors && res.Counts.Failed > 0 {
+		return exitCode(exitFail)
+	}
+	return err
+}
+
+// target is the file to write. That it can be written is found out before a load of an hour, not after it.
+func (f *loadFlags) target() (string, error) {
+	path := f.out
+	if path == "" {
+		return "", nil
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() || strings.HasSuffix(path, string(filepath.Separator)) {
+		path = filepath.Join(path, "load.json")
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return "", fmt.Errorf("cannot write %s: %w", path, err)
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return "", fmt.Errorf("cannot write %s: it is a folder", path)
+	}
+	probe, err := os.CreateTemp(filepath.Dir(path), ".explain-")
+	if err != nil {
+		return "", fmt.Errorf("cannot write %s: %w", path, err)
+	}
+	return path, errors.Join(probe.Close(), os.Remove(probe.Name()))
+}
+
+// writeLoad writes the result beside its place and moves it there when it is whole.
+func writeLoad(path string, res *load.Result) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot write %s: %w", path, err)
+		}
+	}()
+	dir, err := os.MkdirTemp(filepath.Dir(path), ".explain-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	scratch := filepath.Join(dir, "load.json")
+	if err := writeFile(scratch, func(w io.Writer) error { return res.Write(w) }); err != nil {
+		return err
+	}
+	return os.Rename(scratch, path)
+}
+
+func (f *loadFlags) print(w *world, res *load.Result, path string) error {
+	if f.format == "json" {
+		return res.Write(w.Out)
+	}
+	if f.quiet {
+		return nil
+	}
+	if err := res.WriteSummary(w.Out); err != nil {
+		return err
+	}
+	if path != "" {
+		_, err := fmt.Fprintf(w.Out, "\nWritten: %s\n", clean(path))
+		return err
+	}
+	return nil
+}
+
+// loadProgress shows how far a load is: one line that is redrawn on a terminal, a line every ten seconds with --verbose,
+// nothing in a pipe.
+type loadProgress struct {
+	w             *world
+	live, verbose bool
+	shown         bool
+	stage         string
+	next          time.Duration
+}
+
+const loadProgressEvery = 10 * time.Second
+
+func newLoadProgress(w *world, quiet, verbose bool) *loadProgress {
+	return &loadProgress{w: w, verbose: verbose, live: !quiet && !verbose && isTerminal(w.Err)}
+}
+
+func (p *loadProgress) update(at load.Progress) {
+	text := map[string]string{"wait": "waiting for the server", "warm-up": "warm-up", "load": "load"}[at.Stage]
+	if at.Stage != "wait" {
+		text += fmt.Sprintf(": %d", at.Done)
+		if at.Total > 0 {
+			text += fmt.Sprintf(" of %d", at.Total)
+		}
+		text += fmt.Sprintf(" requests, %d in flight, %d failed", max(0, at.Sent-at.Done), at.Failed)
+	}
+	switch {
+	case p.live && at.Elapsed >= progressDelay:
+		fmt.Fprintf(p.w.Err, "\r\x1b[K%.100s (%.0f s)", text, at.Elapsed.Seconds())
+		p.shown = true
+	case p.verbose && (at.Stage != p.stage || at.Elapsed >= p.next):
+		fmt.Fprintf(p.w.Err, "%6.2f s  %s\n", at.Elapsed.Seconds(), text)
+		p.stage, p.next = at.Stage, at.Elapsed+loadProgressEvery
+	}
+}
+
+func (p *loadProgress) stop() {
+	if p.shown {
+		fmt.Fprint(p.w.Err, "\r\x1b[K")
+	}
+}
