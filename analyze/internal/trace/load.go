@@ -189,8 +189,12 @@ func (l *loader) readPages(src *pageSource, list []*reading) error {
 		}
 	}
 	l.opt.progress("read", 0)
-	return scan.Run(l.ctx, workers, func(part, worker int) pages.Sink { return sinks[part][worker] },
+	err = scan.Run(l.ctx, workers, func(part, worker int) pages.Sink { return sinks[part][worker] },
 		func(bytes int64) { l.opt.progress("read", bytes) })
+	if err == nil {
+		l.opt.progress("read: done", scan.Bytes())
+	}
+	return err
 }
 
 // maxWorkers bounds how many goroutines decode pages: beyond that the file cannot be read faster.

@@ -31,8 +31,8 @@ type Options struct {
 	// MaxMemory is how many bytes the process should hold at most. A capture that would not fit keeps its columns in a
 	// temporary file. 0 means no bound.
 	MaxMemory int64
-	// Progress is told what is going on: of the stages "read" and "unpack" the bytes done so far, of "read TABLE" the
-	// rows. May be nil; it is called from several goroutines.
+	// Progress is told what is going on: of the stages "read" and "unpack" the bytes done so far, and at their end once
+	// more as "read: done" and "unpack: done"; of "read TABLE" the rows. May be nil; it is called from several goroutines.
 	Progress func(stage string, done int64)
 	// Nsys is the nsys program used to export .nsys-rep files. Empty: $NSYS, else nsys on PATH.
 	Nsys string
@@ -275,7 +275,7 @@ func (in *input) unpack(kind string) error {
 	if err != nil {
 		return in.noScratch(err)
 	}
-	_, err = io.Copy(dst, &tracked{r: r, in: in})
+	done, err := io.Copy(dst, &tracked{r: r, in: in})
 	if e := dst.Close(); err == nil {
 		err = e
 	}
@@ -288,6 +288,7 @@ func (in *input) unpack(kind string) error {
 		}
 		return in.fail("cannot be unpacked: it is truncated or not valid "+kind, "copy it again", err)
 	}
+	in.opt.progress("unpack: done", done)
 	in.path = path
 	return nil
 }

@@ -105,6 +105,23 @@ func (f *File) read(first uint32, b []byte) error {
 
 // varint reads a variable-length integer (section 1.6) and says how many bytes it took; 0 means that b is too short.
 func varint(b []byte) (v uint64, n int) {
+	if len(b) > 0 && b[0] < 0x80 {
+		return uint64(b[0]), 1
+	}
+	return longVarint(b)
+}
+
+func longVarint(b []byte) (v uint64, n int) {
+	if len(b) >= 4 { // rowids of large tables take three or four bytes
+		switch {
+		case b[1] < 0x80:
+			return uint64(b[0]&0x7f)<<7 | uint64(b[1]), 2
+		case b[2] < 0x80:
+			return uint64(b[0]&0x7f)<<14 | uint64(b[1]&0x7f)<<7 | uint64(b[2]), 3
+		case b[3] < 0x80:
+			return uint64(b[0]&0x7f)<<21 | uint64(b[1]&0x7f)<<14 | uint64(b[2]&0x7f)<<7 | uint64(b[3]), 4
+		}
+	}
 	for i, c := range b {
 		if i == 8 {
 			return v<<8 | uint64(c), 9

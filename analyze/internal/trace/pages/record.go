@@ -161,12 +161,11 @@ func (p *plan) run(b []byte, rowid int64, row []Cell) {
 		case isFixed:
 			*c = *f.fixed
 		case isText, isBlob:
-			c.Kind = Text
+			v := b[f.at : f.at+f.size]
+			*c = TextCell(unsafe.String(unsafe.SliceData(v), len(v)))
 			if f.how == isBlob {
 				c.Kind = Blob
 			}
-			v := b[f.at : f.at+f.size]
-			c.S = unsafe.String(unsafe.SliceData(v), len(v))
 		case isRowID:
 			*c = IntCell(rowid)
 		case isIntegerAsFloat:
