@@ -21,6 +21,20 @@ type piece struct {
 	by   uint32 // which sink read it
 }
 
+// far is a value that its column is too narrow for, by slot or, once settled, by row.
+type far struct {
+	at int32
+	v  int64
+}
+
+func byIndex(list []far) map[int]int64 {
+	m := make(map[int]int64, len(list))
+	for _, f := range list {
+		m[int(f.at)] = f.v
+	}
+	return m
+}
+
 // store holds the columns of an event table while it is being read.
 type store struct {
 	arena  *spill.Arena
@@ -63,7 +77,7 @@ type sink struct {
 	skipped int64
 	total   int64 // of the durations; maxTotal+1 means more than that
 	starts  []far // by slot
-	ends    []far // by slot
+	lengths []far // by slot
 }
 
 // Leaf begins a piece.
@@ -103,13 +117,14 @@ func (s *sink) span(start, end int64, known bool) bool {
 	} else {
 		s.starts = append(s.starts, far{int32(at), start})
 	}
-	switch d := uint64(end - start); {
-	case open:
-		s.ends = append(s.ends, far{int32(at), openEnd})
-	case d < farAway:
+	length := end - start
+	if open {
+		length = openLength
+	}
+	if d := uint64(length); d < farAway {
 		s.st.dur[at] = uint32(d)
-	default:
-		s.ends = append(s.ends, far{int32(at), end})
+	} else {
+		s.lengths = append(s.lengths, far{int32(at), length})
 	}
 	return true
 }
@@ -234,23 +249,22 @@ func (s *store) byRow(lists ...[]far) []far {
 // settleSpan closes the gaps between the pieces' times. It says whether rows are sorted by start and which time is the
 // first and which the last.
 func (s *store) settleSpan(sinks []*sink) (span Span, facts spanFacts) {
-	var starts, ends [][]far
+	var starts, lengths [][]far
 	for _, k := range sinks {
-		starts, ends = append(starts, k.starts), append(ends, k.ends)
+		starts, lengths = append(starts, k.starts), append(lengths, k.lengths)
 	}
 	n := s.kept()
-	span = Span{base: make([]int64, 0, n>>blockShift+1), off: s.off, dur: s.dur, ends: s.byRow(ends...)}
-	before := s.byRow(starts...) // starts kept aside so far; others may have to be from now on
-	facts = spanFacts{sorted: true, first: maxTime, last: minTime, lastStart: minTime}
-	nextStart := 0
+	span = newSpan(n, s.off, s.dur)
+	span.lengths = byIndex(s.byRow(lengths...))
+	before := byIndex(s.byRow(starts...)) // starts kept aside so far; others may have to be from now on
+	facts = newFacts()
 	s.eachPiece(func(p *piece, to int) {
 		off, dur := s.off[p.slot:p.slot+p.n], s.dur[p.slot:p.slot+p.n]
 		for k, o := range off {
 			row := to + k
 			start := p.base + int64(o)
 			if o == farAway {
-				start = before[nextStart].v
-				nextStart++
+				start = before[row]
 			}
 			if row&(1<<blockShift-1) == 0 {
 				span.base = append(span.base, start)
@@ -258,22 +272,17 @@ func (s *store) settleSpan(sinks []*sink) (span Span, facts spanFacts) {
 			o := uint64(start - span.base[row>>blockShift])
 			if o >= farAway {
 				o = farAway
-				span.starts = append(span.starts, far{int32(row), start})
+				span.starts[row] = start
 			}
 			d := dur[k]
 			span.off[row], span.dur[row] = uint32(o), d
-			end := int64(openEnd) // as if; ends that were kept aside are looked at below
-			if d != farAway {
-				end = start + int64(d)
+			length := int64(d)
+			if d == farAway {
+				length = span.lengths[row]
 			}
-			facts.add(start, end)
+			facts.add(start, length)
 		}
 	})
-	for _, e := range span.ends {
-		if e.v != openEnd {
-			facts.last = max(facts.last, e.v)
-		}
-	}
 	span.off = spill.Cut(s.arena, span.off, n)
 	span.dur = spill.Cut(s.arena, span.dur, n)
 	return span, facts
@@ -286,22 +295,23 @@ type spanFacts struct {
 	lastStart   int64
 }
 
-func (f *spanFacts) add(start, end int64) {
+func newFacts() spanFacts {
+	return spanFacts{sorted: true, first: maxTime, last: minTime, lastStart: minTime}
+}
+
+func (f *spanFacts) add(start, length int64) {
 	if start < f.lastStart {
 		f.sorted = false
 	}
 	f.lastStart = max(f.lastStart, start)
 	f.first = min(f.first, start)
-	if end == openEnd {
-		end = start
-	}
-	f.last = max(f.last, end)
+	f.last = max(f.last, start+max(length, 0))
 }
 
 // settleNumbers closes the gaps of a column of numbers.
 func (s *store) settleNumbers(column []uint32, aside ...[]far) numbers {
 	n := s.eachPiece(func(p *piece, to int) { copy(column[to:], column[p.slot:p.slot+p.n]) })
-	return numbers{v: spill.Cut(s.arena, column, n), far: s.byRow(aside...)}
+	return numbers{v: spill.Cut(s.arena, column, n), far: byIndex(s.byRow(aside...))}
 }
 
 // settleCodes closes the gaps of a column of codes and brings the sinks' dictionaries into one: entries whose group is

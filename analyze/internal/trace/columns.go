@@ -10,29 +10,20 @@ import (
 // that of its block, an end 32 bits behind its start, a number 32 bits, an index into a dictionary as many as the
 // dictionary needs. What does not fit is kept aside, by row.
 
-// far is the value of a row whose column is too narrow for it.
-type far struct {
-	at int32 // row, or while loading the slot
-	v  int64
-}
-
-// farAway stands in a column for a value that is kept aside.
+// farAway stands in a column for a value that is kept aside, by row. (A lookup in a map is what lets the methods below
+// be inlined; there are few such values.)
 const farAway = 1<<32 - 1
-
-func findFar(list []far, i int) int64 {
-	return list[sort.Search(len(list), func(k int) bool { return list[k].at >= int32(i) })].v
-}
 
 // blockShift says how many rows share a base: 256 neighbours seldom span four seconds.
 const blockShift = 8
 
 // Span holds start and end of each event, sorted by start.
 type Span struct {
-	base   []int64  // start of the first event of each block, in ns
-	off    []uint32 // start minus base
-	dur    []uint32 // end minus start
-	starts []far    // by row
-	ends   []far    // by row
+	base    []int64       // start of the first event of each block, in ns
+	off     []uint32      // start minus base
+	dur     []uint32      // end minus start
+	starts  map[int]int64 // those kept aside
+	lengths map[int]int64 // end minus start of those kept aside, or openLength
 }
 
 // Len is the number of events.
@@ -43,36 +34,25 @@ func (s *Span) Start(i int) int64 {
 	if o := s.off[i]; o != farAway {
 		return s.base[i>>blockShift] + int64(o)
 	}
-	return findFar(s.starts, i)
+	return s.starts[i]
 }
 
 // End of event i, never before its start.
-func (s *Span) End(i int) int64 {
-	if d := s.dur[i]; d != farAway {
-		return s.Start(i) + int64(d)
-	}
-	return findFar(s.ends, i)
-}
+func (s *Span) End(i int) int64 { return s.Start(i) + s.Dur(i) }
 
 // Dur is End minus Start.
 func (s *Span) Dur(i int) int64 {
 	if d := s.dur[i]; d != farAway {
 		return int64(d)
 	}
-	return findFar(s.ends, i) - s.Start(i)
+	return s.lengths[i]
 }
 
 // Starts fills to with the starts of the events from the one numbered from on: a sweep over blocks of a few thousand is
 // several times faster than single calls.
 func (s *Span) Starts(from int, to []int64) {
 	for k := range to {
-		i := from + k
-		o := s.off[i]
-		if o == farAway {
-			to[k] = findFar(s.starts, i)
-			continue
-		}
-		to[k] = s.base[i>>blockShift] + int64(o)
+		to[k] = s.Start(from + k)
 	}
 }
 
@@ -90,19 +70,23 @@ func (s *Span) Starting(from, to int64) (lo, hi int) {
 	return lo, hi
 }
 
-// rewrite makes the span anew of n rows whose times at gives.
-func (s *Span) rewrite(a *spill.Arena, n int, at func(i int) (start, end int64)) {
-	w := Span{base: make([]int64, 0, n>>blockShift+1), off: spill.Make[uint32](a, n), dur: spill.Make[uint32](a, n)}
+func newSpan(n int, off, dur []uint32) Span {
+	return Span{base: make([]int64, 0, n>>blockShift+1), off: off, dur: dur, starts: map[int]int64{}, lengths: map[int]int64{}}
+}
+
+// rewrite makes the span anew of n rows whose starts and lengths at gives.
+func (s *Span) rewrite(a *spill.Arena, n int, at func(i int) (start, length int64)) {
+	w := newSpan(n, spill.Make[uint32](a, n), spill.Make[uint32](a, n))
 	for i := range n {
-		w.put(i, at)
+		start, length := at(i)
+		w.put(i, start, length)
 	}
 	spill.Free(a, s.off)
 	spill.Free(a, s.dur)
 	*s = w
 }
 
-func (s *Span) put(i int, at func(i int) (start, end int64)) {
-	start, end := at(i)
+func (s *Span) put(i int, start, length int64) {
 	if i&(1<<blockShift-1) == 0 {
 		s.base = append(s.base, start)
 	}
@@ -110,34 +94,46 @@ func (s *Span) put(i int, at func(i int) (start, end int64)) {
 	if o := uint64(start - s.base[i>>blockShift]); o < farAway {
 		s.off[i] = uint32(o)
 	} else {
-		s.starts = append(s.starts, far{int32(i), start})
+		s.starts[i] = start
 	}
-	if d := uint64(end - start); d < farAway {
+	if d := uint64(length); d < farAway {
 		s.dur[i] = uint32(d)
 	} else {
-		s.ends = append(s.ends, far{int32(i), end})
+		s.lengths[i] = length
+	}
+}
+
+// openLength is the length of a range without end while the trace is being loaded.
+const openLength = -1
+
+// close ends the ranges without end at the moment given.
+func (s *Span) close(last int64) {
+	for i, l := range s.lengths {
+		if l == openLength {
+			s.lengths[i] = last - s.Start(i)
+		}
 	}
 }
 
 // numbers is a column of whole numbers from -1 up.
 type numbers struct {
-	v   []uint32 // the number plus 1
-	far []far    // by row
+	v   []uint32      // the number plus 1
+	far map[int]int64 // those kept aside
 }
 
 func (n *numbers) at(i int) int64 {
 	if v := n.v[i]; v != farAway {
 		return int64(v) - 1
 	}
-	return findFar(n.far, i)
+	return n.far[i]
 }
 
 // take keeps the rows of order, in that order.
 func (n *numbers) take(a *spill.Arena, order []int32) {
-	w := numbers{v: spill.Make[uint32](a, len(order))}
+	w := numbers{v: spill.Make[uint32](a, len(order)), far: map[int]int64{}}
 	for to, from := range order {
 		if w.v[to] = n.v[from]; w.v[to] == farAway {
-			w.far = append(w.far, far{int32(to), findFar(n.far, int(from))})
+			w.far[to] = n.far[int(from)]
 		}
 	}
 	spill.Free(a, n.v)

@@ -354,12 +354,7 @@ func (l *loader) closeRanges(tables []*eventTable) {
 			last = max(last, e.facts.last)
 		}
 	}
-	ends := l.trace.Ranges.ends
-	for i := range ends {
-		if ends[i].v == openEnd {
-			ends[i].v = last
-		}
-	}
+	l.trace.Ranges.close(last)
 }
 
 // countNodes counts the kernels that ran as a node of a graph.

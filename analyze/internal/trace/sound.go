@@ -96,10 +96,7 @@ func (t *eventTable) finish() {
 func (t *eventTable) keepWithin(limit int64) {
 	var total int64
 	t.keepIf(func(i int) bool {
-		d := t.span.Dur(i)
-		if t.span.End(i) == openEnd {
-			d = 0
-		}
+		d := max(t.span.Dur(i), 0)
 		if d > limit-total {
 			return false
 		}
@@ -131,7 +128,7 @@ func (t *eventTable) take(order []int32) {
 	old := *t.span
 	t.span.rewrite(t.arena, len(order), func(i int) (int64, int64) {
 		from := int(order[i])
-		return old.Start(from), old.End(from)
+		return old.Start(from), old.Dur(from)
 	})
 	t.reorder(order)
 	t.facts = factsOf(t.span)
@@ -139,9 +136,9 @@ func (t *eventTable) take(order []int32) {
 
 // factsOf looks at all times again.
 func factsOf(s *Span) spanFacts {
-	f := spanFacts{sorted: true, first: maxTime, last: minTime, lastStart: minTime}
+	f := newFacts()
 	for i := range s.Len() {
-		f.add(s.Start(i), s.End(i))
+		f.add(s.Start(i), s.Dur(i))
 	}
 	return f
 }
@@ -164,8 +161,8 @@ func dropStray(tables []*eventTable) {
 			continue
 		}
 		t.keepIf(func(i int) bool {
-			s, e := t.span.Start(i), t.span.End(i)
-			return s >= middle-maxAway && s <= middle+maxAway && (e <= middle+maxAway || e == openEnd)
+			start := t.span.Start(i)
+			return start >= middle-maxAway && start <= middle+maxAway && start+t.span.Dur(i) <= middle+maxAway
 		})
 	}
 }
