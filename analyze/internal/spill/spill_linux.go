@@ -164,7 +164,7 @@ func (a *Arena) letGo() {
 	lettings.Add(1)
 }
 
-// lettings counts how often pages were let go; a test looks at it.
+// lettings counts how often pages were let go, for a test.
 var lettings atomic.Int64
 
 // resident is what the process keeps in memory, in bytes; 0 where the system does not say.
