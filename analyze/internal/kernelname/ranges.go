@@ -312,6 +312,7 @@ func AppendRangeKey(dst []byte, text string) []byte {
 	if mayMark(text) || len(text) > maxRange {
 		return append(dst, text...)
 	}
+	text = strings.TrimRight(text, " ")
 	for {
 		i := strings.IndexByte(text, ',')
 		if i < 0 {

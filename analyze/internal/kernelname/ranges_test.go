@@ -103,6 +103,9 @@ func TestRangeKeySaysAllThatCounts(t *testing.T) {
 			t.Errorf("AppendRangeKey(x, %q) = %q, want x%s", in, got, want)
 		}
 	}
+}
+
+func TestRangesOfOneKeyAreOne(t *testing.T) {
 	part := rapid.SampledFrom([]string{
 		"aten::mm", "layer", "step", "decode", "prefill", "r", "sampl", "Prof", "exec", "LLM@", "_", ".", " ", ",", "=", "#", "[", "]", "0x", "3f2a9b1c", "-7d2e", "0", "12", "4567",
 		", seq = 4", ", op_id = 56", ", seq = ", "execute_context_1(2)_generation_3(4)", "ProfilerStep#",
