@@ -96,7 +96,7 @@ func TestRangeKeySaysAllThatCounts(t *testing.T) {
 	for in, want := range map[string]string{
 		"aten::mm, seq = 45536, op_id = 991473":                       "aten::mm",
 		"aten::mm, seq = 45536, op_id = 991473, sizes = [[1, 2], []]": "aten::mm, sizes = [[1, 2], []]",
-		"a, seq = 12b, op_id = ":                                      "a, seq = 12b, op_id = ", "a, b": "a, b", ", seq = 1": "", "": "", "step, seq = 1": "step",
+		"a, seq = 12b, op_id = 7 x":                                   "a, seq = 12b, op_id = 7 x", "a, seq = 1 ": "a", "a, b": "a, b", ", seq = 1": "", "": "", "step, seq = 1": "step",
 		"execute_context_2(14721)_generation_3(3), seq = 1": "execute_context_2(14721)_generation_3(3), seq = 1",
 	} {
 		if got := string(AppendRangeKey([]byte("x"), in)); got != "x"+want {
