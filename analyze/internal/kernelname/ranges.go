@@ -304,6 +304,32 @@ func hexEnd(text string, i int) bool {
 	return i == len(text) || !isAlnum(text[i]) && text[i] < 0x80 && text[i] != '#'
 }
 
+// CutCounters returns text without what emit_nvtx counts at its end, and whether
+// there was any. What is left is a key as AppendRangeKey's is.
+func CutCounters(text string) (rest string, ok bool) {
+	rest = text
+	if mayMark(text) || len(text) > maxRange {
+		return text, false
+	}
+	for {
+		i := len(rest)
+		for i > 0 && isDigit(rest[i-1]) {
+			i--
+		}
+		if i == len(rest) {
+			break
+		}
+		cut, found := strings.CutSuffix(rest[:i], ", op_id = ")
+		if !found {
+			if cut, found = strings.CutSuffix(rest[:i], ", seq = "); !found {
+				break
+			}
+		}
+		rest = cut
+	}
+	return rest, len(rest) < len(text)
+}
+
 // AppendRangeKey appends a key of text to dst that is much cheaper than its
 // canonical form: text without what PyTorch's emit_nvtx counts, ", seq = N" and
 // ", op_id = N". Ranges of equal key have equal canonical names (RangeCanonical)

@@ -102,6 +102,9 @@ func TestRangeKeySaysAllThatCounts(t *testing.T) {
 		if got := string(AppendRangeKey([]byte("x"), in)); got != "x"+want {
 			t.Errorf("AppendRangeKey(x, %q) = %q, want x%s", in, got, want)
 		}
+		if got, ok := CutCounters(in); ok && got != want {
+			t.Errorf("CutCounters(%q) = %q, want %q", in, got, want)
+		}
 	}
 }
 
@@ -116,7 +119,13 @@ func TestRangesOfOneKeyAreOne(t *testing.T) {
 		tag := rapid.SampledFrom([]string{", seq = 7", ", op_id = 123456", ", seq = 7, op_id = 8"}).Draw(t, "tag")
 		one := strings.Join(parts, "")
 		other := strings.Join(parts[:at], "") + tag + strings.Join(parts[at:], "")
-		if string(AppendRangeKey(nil, one)) != string(AppendRangeKey(nil, other)) {
+		key := func(text string) string {
+			if rest, ok := CutCounters(text); ok {
+				return rest
+			}
+			return string(AppendRangeKey(nil, text))
+		}
+		if key(one) != key(other) && string(AppendRangeKey(nil, one)) != string(AppendRangeKey(nil, other)) {
 			return
 		}
 		if a, b := RangeCanonical(one), RangeCanonical(other); a != b {

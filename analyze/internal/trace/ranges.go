@@ -3,6 +3,7 @@ package trace
 import (
 	"encoding/binary"
 	"strconv"
+	"strings"
 	"sync"
 	"unsafe"
 
@@ -198,17 +199,20 @@ func (n *rangeNames) text(raw string) uint32 {
 	if len(raw) > longestKey {
 		return n.find(raw)
 	}
-	if n.exact {
-		n.key = append(n.key[:0], raw...)
-	} else {
-		n.key = kernelname.AppendRangeKey(n.key[:0], raw)
+	key := raw
+	if !n.exact {
+		cut, ok := kernelname.CutCounters(raw)
+		if key = cut; !ok {
+			n.key = kernelname.AppendRangeKey(n.key[:0], raw)
+			key = unsafe.String(unsafe.SliceData(n.key), len(n.key))
+		}
 	}
-	r := &n.recent[hashText(n.key)>>(64-nameBits)]
-	if r.key == string(n.key) {
+	r := &n.recent[hashText(key)>>(64-nameBits)]
+	if r.key == key {
 		return r.code
 	}
 	code := n.find(raw)
-	r.key, r.code = string(n.key), code
+	r.key, r.code = strings.Clone(key), code
 	return code
 }
 
@@ -228,11 +232,11 @@ func (n *rangeNames) find(raw string) uint32 {
 	return code
 }
 
-func (n *rangeNames) id(id int64, strings map[int64]string) uint32 {
+func (n *rangeNames) id(id int64, texts map[int64]string) uint32 {
 	if i, ok := n.byID[id]; ok {
 		return i
 	}
-	s, ok := strings[id]
+	s, ok := texts[id]
 	if !ok {
 		s = "#" + strconv.FormatInt(id, 10)
 	}
@@ -242,18 +246,22 @@ func (n *rangeNames) id(id int64, strings map[int64]string) uint32 {
 }
 
 // hashText is a hash of a short text whose upper bits are good.
-func hashText(b []byte) uint64 {
+func hashText(text string) uint64 {
 	const odd = 0x9e3779b97f4a7c15
+	b := unsafe.Slice(unsafe.StringData(text), len(text))
 	h := uint64(len(b))
-	for ; len(b) >= 8; b = b[8:] {
-		h = (h ^ binary.LittleEndian.Uint64(b)) * odd
-		h ^= h >> 32
+	if len(b) < 8 {
+		for _, c := range b {
+			h = h<<8 | uint64(c)
+		}
+	} else {
+		for i := 0; i+8 < len(b); i += 8 {
+			h = (h ^ binary.LittleEndian.Uint64(b[i:])) * odd
+			h ^= h >> 32
+		}
+		h ^= binary.LittleEndian.Uint64(b[len(b)-8:])
 	}
-	var tail uint64
-	for i, c := range b {
-		tail |= uint64(c) << (8 * i)
-	}
-	h = (h ^ tail) * odd
+	h *= odd
 	return (h ^ h>>32) * odd
 }
 

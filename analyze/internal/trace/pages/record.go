@@ -213,14 +213,15 @@ func (ps *plans) find(b []byte, header, total int) (*plan, string) {
 func hash(b []byte) uint64 {
 	const odd = 0x9e3779b97f4a7c15
 	h := uint64(len(b))
-	for len(b) >= 8 {
-		h = (h ^ binary.LittleEndian.Uint64(b)) * odd
+	if len(b) < 8 {
+		for _, c := range b {
+			h = h<<8 | uint64(c)
+		}
+		return h * odd
+	}
+	for i := 0; i+8 < len(b); i += 8 {
+		h = (h ^ binary.LittleEndian.Uint64(b[i:])) * odd
 		h ^= h >> 29
-		b = b[8:]
 	}
-	var tail uint64
-	for i, c := range b {
-		tail |= uint64(c) << (8 * i)
-	}
-	return (h ^ tail) * odd
+	return (h ^ binary.LittleEndian.Uint64(b[len(b)-8:])) * odd
 }
