@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -46,34 +47,34 @@ func contents(tb testing.TB, t *Trace) map[string]any {
 		"diagnostics": t.Diagnostics, "nodes": t.GraphNodes, "has": t.Has, "kernel names": t.Kernels.Names, "configs": t.Kernels.Configs,
 		"api names": t.API.Names, "range names": t.Ranges.Names, "api places": t.API.Places, "range places": t.Ranges.Places,
 	}
-	column := func(name string, n int, get func(i int) any) {
-		list := make([]any, n)
-		for i := range list {
-			list[i] = get(i)
+	column := func(name string, n int, get func(i int) []int64) {
+		var list []int64
+		for i := range n {
+			list = append(list, get(i)...)
 		}
 		all[name] = list
 	}
 	for name, w := range map[string]*Work{"kernel": &t.Kernels.Work, "copy": &t.Copies.Work, "set": &t.Sets.Work, "graph": &t.Graphs.Work} {
-		column(name+" work", w.Len(), func(i int) any {
-			return [...]int64{w.Start(i), w.End(i), w.Dur(i), int64(w.Place(i)), w.Corr(i)}
+		column(name+" work", w.Len(), func(i int) []int64 {
+			return []int64{w.Start(i), w.End(i), w.Dur(i), int64(w.Place(i)), w.Corr(i)}
 		})
 		all[name+" places"] = w.Places
 	}
 	k, c, s, g, a, r, y := &t.Kernels, &t.Copies, &t.Sets, &t.Graphs, &t.API, &t.Ranges, &t.Syncs
-	column("kernels", k.Len(), func(i int) any { return [...]int32{k.Name(i), k.Config(i)} })
-	column("copies", c.Len(), func(i int) any {
-		return [...]int64{c.Bytes(i), int64(c.Kind(i)), int64(c.SrcKind(i)), int64(c.DstKind(i))}
+	column("kernels", k.Len(), func(i int) []int64 { return []int64{int64(k.Name(i)), int64(k.Config(i))} })
+	column("copies", c.Len(), func(i int) []int64 {
+		return []int64{c.Bytes(i), int64(c.Kind(i)), int64(c.SrcKind(i)), int64(c.DstKind(i))}
 	})
-	column("sets", s.Len(), func(i int) any { return [...]int64{s.Bytes(i), int64(s.MemKind(i))} })
-	column("graphs", g.Len(), func(i int) any { return [...]int64{g.Graph(i), g.Exec(i)} })
-	column("api", a.Len(), func(i int) any {
-		return [...]int64{a.Start(i), a.End(i), int64(a.Place(i)), a.Corr(i), int64(a.Name(i))}
+	column("sets", s.Len(), func(i int) []int64 { return []int64{s.Bytes(i), int64(s.MemKind(i))} })
+	column("graphs", g.Len(), func(i int) []int64 { return []int64{g.Graph(i), g.Exec(i)} })
+	column("api", a.Len(), func(i int) []int64 {
+		return []int64{a.Start(i), a.End(i), int64(a.Place(i)), a.Corr(i), int64(a.Name(i))}
 	})
-	column("ranges", r.Len(), func(i int) any {
-		return [...]int64{r.Start(i), r.End(i), int64(r.Place(i)), int64(r.Name(i)), r.row.get(i)}
+	column("ranges", r.Len(), func(i int) []int64 {
+		return []int64{r.Start(i), r.End(i), int64(r.Place(i)), int64(r.Name(i)), r.row.get(i)}
 	})
-	column("syncs", y.Len(), func(i int) any {
-		return [...]int64{y.Start(i), y.End(i), int64(y.Kind(i)), int64(y.Proc(i)), y.Corr(i)}
+	column("syncs", y.Len(), func(i int) []int64 {
+		return []int64{y.Start(i), y.End(i), int64(y.Kind(i)), int64(y.Proc(i)), y.Corr(i)}
 	})
 	var some []int
 	for i := 0; i < r.Len(); i += 1 + r.Len()/20 {
@@ -85,6 +86,13 @@ func contents(tb testing.TB, t *Trace) map[string]any {
 	}
 	all["range texts"] = texts
 	return all
+}
+
+func equal(a, b any) bool {
+	if x, ok := a.([]int64); ok {
+		return slices.Equal(x, b.([]int64))
+	}
+	return reflect.DeepEqual(a, b)
 }
 
 // sameTrace opens a file both ways and compares all that comes of it. It returns the trace of the fast way, closed.
@@ -102,7 +110,7 @@ func sameTrace(tb testing.TB, path string, opt Options) *Trace {
 	defer got.Close()
 	a, b := contents(tb, got), contents(tb, want)
 	for name := range b {
-		if !reflect.DeepEqual(a[name], b[name]) {
+		if !equal(a[name], b[name]) {
 			tb.Errorf("%s: %s differ:\nby pages  %.600v\nby SQLite %.600v", filepath.Base(path), name, a[name], b[name])
 		}
 	}
@@ -137,11 +145,13 @@ func sameRows(tb testing.TB, path string) (byPages int) {
 		var want, got []string
 		keep := func(list *[]string) func(row []cell) error {
 			return func(row []cell) error {
-				var b strings.Builder
+				var b []byte
 				for i := range row {
-					fmt.Fprintf(&b, "%d %d %q|", row[i].Kind, row[i].Bits, row[i].S)
+					b = append(b, byte(row[i].Kind), '|')
+					b = strconv.AppendInt(b, row[i].Bits, 10)
+					b = append(strconv.AppendInt(append(b, '|'), int64(len(row[i].S)), 10), row[i].S...)
 				}
-				*list = append(*list, b.String())
+				*list = append(*list, string(b))
 				return nil
 			}
 		}
@@ -261,7 +271,7 @@ func corners() []corner {
 		for vacuum := range 3 {
 			list = append(list, corner{fmt.Sprintf("page size %d, auto_vacuum %d", size, vacuum), []string{fmt.Sprintf("page_size = %d", size), fmt.Sprintf("auto_vacuum = %d", vacuum)}, []string{
 				"create table x (a, b)", "create table y (a)",
-				"with recursive n(i) as (select 0 union all select i + 1 from n where i < 5000) insert into x select i * i * i, 'row ' || i from n",
+				"with recursive n(i) as (select 0 union all select i + 1 from n where i < 2000) insert into x select i * i * i, 'row ' || i from n",
 				"insert into y select a from x", "delete from y where rowid > 100", "insert into x values (" + text(200_000) + ", 'long')",
 			}, true})
 		}
@@ -361,7 +371,7 @@ func inPieces(t *testing.T, path string, src *pageSource, table tableInfo) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%d rows in pieces, %d in order, or different ones", len(got), len(want))
 	}
-	if extra := part.Slots() - len(want); extra > len(want)/4+2*20000 {
+	if extra := part.Slots() - len(want); extra > len(want)/4+25_000 {
 		t.Errorf("%d slots for %d rows", part.Slots(), len(want))
 	}
 }
@@ -434,7 +444,7 @@ func TestDamagedFilesAreReadAlikeOrRefused(t *testing.T) {
 	plain := readFile(t, tracetest.Tiny(tracetest.Schema(tracetest.OldestSchema)).WriteTB(t))
 	dir := t.TempDir()
 	rng := rand.New(rand.NewPCG(3, 4))
-	for i := range 400 {
+	for i := range 150 {
 		b := bytes.Clone(plain)
 		page := 4096 * (1 + rng.IntN(len(b)/4096-1))
 		for range 1 + rng.IntN(3) {

@@ -71,15 +71,17 @@ func (t *rangeTable) columns(info tableInfo) []string {
 }
 
 func (t *rangeTable) sink() pages.Sink {
-	s := &rangeSink{t: t, sink: t.join(), name: newRangeNames(t.l.opt, &t.l.tagging)}
+	s := &rangeSink{t: t, sink: t.join(), name: newRangeNames(t.l.opt, &t.l.tagging), next: minTime}
 	t.sinks = append(t.sinks, s)
 	return s
 }
 
 // Leaf begins a piece.
 func (s *rangeSink) Leaf(leaf, slot int) {
+	if uint32(slot) != s.at {
+		s.next = minTime // the slot before is another sink's
+	}
 	s.sink.Leaf(leaf, slot)
-	s.next = minTime // what follows in this piece has another place than what came before
 }
 
 func (s *rangeSink) Row(row []cell) error {
@@ -118,7 +120,7 @@ func (s *rangeSink) Row(row []cell) error {
 	if v, ok := whole(&row[6]); ok {
 		id = v
 	}
-	if id != s.next || s.piece.n == 0 {
+	if id != s.next {
 		s.ids = append(s.ids, far{int32(s.at), id})
 	}
 	s.next = id + 1
