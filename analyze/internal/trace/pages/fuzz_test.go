@@ -120,6 +120,9 @@ func TestDamage(t *testing.T) {
 			b[2048+3] = 5
 		}, "page 5 is used twice"},
 		"record longer than the file": {func(b []byte) { copy(b[1536+397:], []byte{0xff, 0x5c}) }, "page 4 has a record longer than the file"},
+		"record without values":       {func(b []byte) { b[1024+512-12], b[1024+512-10] = 1, 1 }, "page 3 has a record without a value"},
+		"empty leaf":                  {func(b []byte) { b[1024+4] = 0 }, "page 3 holds no rows, and is not the only leaf"},
+		"empty root":                  {func(b []byte) { b[512+4] = 0 }, "page 2 states more cells than it can have, or none"},
 		"interior key order":          {func(b []byte) { copy(b[512:], interiorOf([]uint32{3, 4, 5}, []byte{2, 1})) }, "page 2 has keys out of order"},
 		"interior cell outside":       {func(b []byte) { b[512+12] = 0xff }, "page 2 has a cell outside of the page"},
 	} {

@@ -19,25 +19,25 @@ func newDecoder(f *File, t *Table, wanted []int, claim func(page uint32) bool) *
 	return &decoder{f: f, plans: plans{columns: t.Columns, wanted: wanted}, row: make([]Cell, len(wanted)), claim: claim}
 }
 
-// cells checks a leaf's header and returns how many rows it holds (section 1.6). b begins with the page.
-func (f *File) cells(page uint32, b []byte) (int, error) {
+// cells checks a leaf's header and returns how many rows it holds (section 1.6). b begins with the page. Only a leaf that
+// is alone, the whole table, may be empty.
+func (f *File) cells(page uint32, b []byte, alone bool) (int, error) {
 	if b[0] != leafTable {
 		return 0, bad(page, "is no leaf of a table, and stands where one must be")
 	}
 	n := int(binary.BigEndian.Uint16(b[3:]))
-	if leafHeader+2*n > f.usable {
+	switch {
+	case n > int(f.most()):
 		return 0, bad(page, "states more cells than it can have")
+	case n == 0 && !alone:
+		return 0, bad(page, "holds no rows, and is not the only leaf")
 	}
 	return n, nil
 }
 
-// rows calls each for every row of the leaf that begins b. b must have slack bytes behind the page. The cells are valid
-// during the call.
-func (d *decoder) rows(page uint32, b []byte, each func(row []Cell) error) error {
-	n, err := d.f.cells(page, b)
-	if err != nil {
-		return err
-	}
+// rows calls each for each of the n rows of the leaf that begins b. b must have slack bytes behind the page. The cells
+// are valid during the call.
+func (d *decoder) rows(page uint32, b []byte, n int, each func(row []Cell) error) (err error) {
 	usable := d.f.usable
 	for i := range n {
 		at := int(binary.BigEndian.Uint16(b[leafHeader+2*i:]))

@@ -54,6 +54,9 @@ func newPlan(header []byte, columns []Column, wanted []int) (*plan, string) {
 	if n == 0 || size != uint64(len(header)) {
 		return nil, "has a record whose header does not end where it says"
 	}
+	if n == len(header) {
+		return nil, "has a record without a value"
+	}
 	p := &plan{header: string(header), fields: make([]field, len(wanted))}
 	for i, c := range wanted {
 		switch c {

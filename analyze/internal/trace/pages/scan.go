@@ -108,7 +108,7 @@ func (f *File) tight(leaves []node) ([]uint32, error) {
 		if err := f.read(l.page, b); err != nil {
 			return 0, err
 		}
-		return f.cells(l.page, b)
+		return f.cells(l.page, b, len(leaves) == 1)
 	}
 	var sampled, rows int64
 	for i := 0; i < len(leaves); i += len(leaves)/samples + 1 {
@@ -241,7 +241,7 @@ func (w *reader) leaf(page uint32, b []byte, at, leaf int) error {
 		w.parts[at] = &partReader{newDecoder(w.s.f, p.Table, p.wanted, w.claim), w.sink(at, w.worker)}
 	}
 	r := w.parts[at]
-	n, err := w.s.f.cells(page, b)
+	n, err := w.s.f.cells(page, b, p.Leaves() == 1)
 	if err != nil {
 		return err
 	}
@@ -249,7 +249,7 @@ func (w *reader) leaf(page uint32, b []byte, at, leaf int) error {
 		return bad(page, "holds more rows than there are rowids for")
 	}
 	r.sink.Leaf(leaf, int(p.slots[leaf]))
-	return r.d.rows(page, b, r.sink.Row)
+	return r.d.rows(page, b, n, r.sink.Row)
 }
 
 // claim takes an overflow page.
@@ -272,7 +272,11 @@ func (f *File) Rows(t *Table, columns []string, each func(row []Cell) error) err
 		if err := f.read(l.page, b[:f.page]); err != nil {
 			return err
 		}
-		if err := d.rows(l.page, b, each); err != nil {
+		n, err := f.cells(l.page, b, len(leaves) == 1)
+		if err != nil {
+			return err
+		}
+		if err := d.rows(l.page, b, n, each); err != nil {
 			return err
 		}
 	}

@@ -85,14 +85,11 @@ func (w *walker) depth(root uint32) (int, error) {
 			return depth, nil
 		}
 		from = page
-		page = binary.BigEndian.Uint32(w.buf[8:])
-		if binary.BigEndian.Uint16(w.buf[3:]) > 0 {
-			at := int(binary.BigEndian.Uint16(w.buf[interiorHeader:]))
-			if at+4 > w.f.usable {
-				return 0, bad(from, "has a cell outside of the page")
-			}
-			page = binary.BigEndian.Uint32(w.buf[at:])
+		at := int(binary.BigEndian.Uint16(w.buf[interiorHeader:]))
+		if at+4 > w.f.usable {
+			return 0, bad(from, "has a cell outside of the page")
 		}
+		page = binary.BigEndian.Uint32(w.buf[at:])
 	}
 	return 0, bad(root, "begins a tree that is too deep")
 }
@@ -108,8 +105,8 @@ func (w *walker) children(p node, low uint64, list []node) ([]node, error) {
 		return nil, bad(p.page, "is no interior page of a table, and stands where one must be")
 	}
 	n := int(binary.BigEndian.Uint16(b[3:]))
-	if interiorHeader+2*n > w.f.usable {
-		return nil, bad(p.page, "states more cells than it can have")
+	if n == 0 || n > int(w.f.most()) {
+		return nil, bad(p.page, "states more cells than it can have, or none")
 	}
 	for i := range n {
 		at := int(binary.BigEndian.Uint16(b[interiorHeader+2*i:]))
@@ -135,7 +132,7 @@ func (w *walker) children(p node, low uint64, list []node) ([]node, error) {
 	return append(list, node{child, p.high}), nil
 }
 
-// most is how many rows a leaf can hold at most: SQLite's MX_CELL.
+// most is how many cells a page can hold at most: SQLite's MX_CELL.
 func (f *File) most() uint32 { return uint32(f.page-leafHeader) / 6 }
 
 // rooms bounds how many rows are in each leaf, by the rowids of its neighbours, and returns their sum.
