@@ -158,12 +158,13 @@ func (a *Arena) cut(at *byte, keep int64) {
 	}
 }
 
-// Narrow returns n elements of a narrower type in the place of a column that Make returned, to be filled from its front
-// while the column is read: element i lies before the column's element i. A column on the Go heap gets an array of its
-// own instead.
-func Narrow[T uint8 | uint16 | uint32](a *Arena, column []uint32, n int) []T {
-	if a == nil || !a.holds((*byte)(unsafe.Pointer(unsafe.SliceData(column)))) {
-		return make([]T, n)
+// Narrow returns n elements of a type that is as wide or narrower, in the place of a column that Make returned, to be
+// filled from its front while the column is read: element i does not lie behind the column's element i. For a wider type,
+// and for a column on the Go heap, it returns an array of its own.
+func Narrow[T uint8 | uint16 | uint32](a *Arena, column []uint16, n int) []T {
+	var one T
+	if unsafe.Sizeof(one) > unsafe.Sizeof(uint16(0)) || a == nil || !a.holds((*byte)(unsafe.Pointer(unsafe.SliceData(column)))) {
+		return Make[T](a, n)
 	}
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(column))), n)
 }

@@ -85,20 +85,28 @@ func TestCutKeepsTheFront(t *testing.T) {
 // A column is narrowed in its own place, or in another array: both must come out the same.
 func TestNarrow(t *testing.T) {
 	for name, a := range arenas(t) {
-		x := Make[uint32](a, 200_000)
+		x := Make[uint16](a, 200_000)
 		for i := range x {
-			x[i] = uint32(i * 7)
+			x[i] = uint16(i * 7)
 		}
-		y := Narrow[uint16](a, x, len(x))
-		for i := range y {
-			y[i] = uint16(x[i])
+		wide := Narrow[uint32](a, x, len(x))
+		for i := range wide {
+			wide[i] = uint32(x[i]) * 3
 		}
-		for i := range y {
-			if y[i] != uint16(i*7) {
-				t.Fatalf("%s: element %d is %d", name, i, y[i])
+		same := Narrow[uint16](a, x, len(x))
+		for i := range same {
+			same[i] = x[i] + 1
+		}
+		narrow := Narrow[uint8](a, same, len(same))
+		for i := range narrow {
+			narrow[i] = uint8(same[i])
+		}
+		for i := range narrow {
+			if w := uint16(i * 7); narrow[i] != uint8(w+1) || wide[i] != uint32(w)*3 {
+				t.Fatalf("%s: element %d is %d and %d", name, i, narrow[i], wide[i])
 			}
 		}
-		Free(a, y)
+		Free(a, wide)
 	}
 }
 

@@ -41,18 +41,22 @@ type store struct {
 	pieces []piece
 	off    []uint32 // start minus that of the piece
 	dur    []uint32
-	extra  []*[]uint32 // the table's other columns
+	extra  []*[]uint32 // the table's other columns of numbers
+	coded  []*[]uint16 // and of codes
 }
 
 // reserve makes room for a table of known size.
 func (s *store) reserve(leaves, slots int) {
 	s.pieces = spill.Make[piece](s.arena, leaves)
-	for _, c := range s.all() {
+	for _, c := range s.numeric() {
 		*c = spill.Make[uint32](s.arena, slots)
+	}
+	for _, c := range s.coded {
+		*c = spill.Make[uint16](s.arena, slots)
 	}
 }
 
-func (s *store) all() []*[]uint32 { return append([]*[]uint32{&s.off, &s.dur}, s.extra...) }
+func (s *store) numeric() []*[]uint32 { return append([]*[]uint32{&s.off, &s.dur}, s.extra...) }
 
 // grow makes room for another piece of n rows of a table of unknown size.
 func (s *store) grow(n int) (leaf, slot int) {
@@ -60,8 +64,11 @@ func (s *store) grow(n int) (leaf, slot int) {
 	slot = leaf * n
 	s.pieces = append(s.pieces, piece{})
 	if slot+n > len(s.off) {
-		for _, c := range s.all() {
+		for _, c := range s.numeric() {
 			*c = append(*c, make([]uint32, max(n, len(*c)))...)
+		}
+		for _, c := range s.coded {
+			*c = append(*c, make([]uint16, max(n, len(*c)))...)
 		}
 	}
 	return leaf, slot
@@ -153,9 +160,23 @@ type dict[K comparable] struct {
 		key  K
 		code uint32 // plus 1
 	}
+	far []far // codes too large for their column, by slot
 }
 
 const recentBits = 6
+
+// farCode stands in a column for a code that is kept aside.
+const farCode = 1<<16 - 1
+
+// put writes a code into a column.
+func (d *dict[K]) put(column []uint16, at, code uint32) {
+	if code < farCode {
+		column[at] = uint16(code)
+		return
+	}
+	column[at] = farCode
+	d.far = append(d.far, far{int32(at), int64(code)})
+}
 
 // find returns the number of a value that was met before. hint is any hash of it, which may be poor.
 func (d *dict[K]) find(hint uint64, key K) (code uint32, ok bool) {
@@ -316,7 +337,7 @@ func (s *store) settleNumbers(column []uint32, aside ...[]far) numbers {
 
 // settleCodes closes the gaps of a column of codes and brings the sinks' dictionaries into one: entries whose group is
 // equal become one, which is that of the first row.
-func settleCodes[K, G comparable](s *store, column []uint32, dicts []*dict[K], group func(K) G) (codes, []K) {
+func settleCodes[K, G comparable](s *store, column []uint16, dicts []*dict[K], group func(K) G) (codes, []K) {
 	groups := map[G]int32{} // to a number of the group, or to the code it got
 	to := make([][]int32, len(dicts))
 	for i, d := range dicts {
@@ -331,7 +352,7 @@ func settleCodes[K, G comparable](s *store, column []uint32, dicts []*dict[K], g
 			to[i][k] = n
 		}
 	}
-	m := merger{to: to, final: make([]int32, len(groups))}
+	m := merger{to: to, final: make([]int32, len(groups)), far: s.byRow(each(dicts, func(d *dict[K]) []far { return d.far })...)}
 	for i := range m.final {
 		m.final[i] = None
 	}
@@ -358,6 +379,7 @@ type merger struct {
 	to     [][]int32 // by sink and its code: number of the group
 	final  []int32   // by number of the group: final code, or None so far
 	firsts []struct{ by, code uint32 }
+	far    []far // codes kept aside that are still to come, by row
 }
 
 func (m *merger) first(by, code uint32) int32 {
@@ -368,11 +390,15 @@ func (m *merger) first(by, code uint32) int32 {
 }
 
 // settled writes the final codes of n rows over those of the sinks.
-func settled[T uint8 | uint16 | uint32](s *store, m *merger, from []uint32, n int) []T {
+func settled[T uint8 | uint16 | uint32](s *store, m *merger, from []uint16, n int) []T {
 	out := spill.Narrow[T](s.arena, from, n)
 	s.eachPiece(func(p *piece, at int) {
 		to := m.to[p.by]
-		for k, code := range from[p.slot : p.slot+p.n] {
+		for k, short := range from[p.slot : p.slot+p.n] {
+			code := uint32(short)
+			if short == farCode {
+				code, m.far = uint32(m.far[0].v), m.far[1:]
+			}
 			c := m.final[to[code]]
 			if c == None {
 				c = m.first(p.by, code)
@@ -381,7 +407,11 @@ func settled[T uint8 | uint16 | uint32](s *store, m *merger, from []uint32, n in
 		}
 	})
 	var one T
-	spill.Cut(s.arena, from, (n*int(unsafe.Sizeof(one))+3)/4)
+	if size := unsafe.Sizeof(one); size > unsafe.Sizeof(from[0]) {
+		spill.Free(s.arena, from)
+	} else {
+		spill.Cut(s.arena, from, (n*int(size)+1)/2)
+	}
 	return out
 }
 

@@ -439,6 +439,26 @@ func TestValuesThatDoNotFitNarrowColumns(t *testing.T) {
 	}
 }
 
+// More distinct values than two bytes can number.
+func TestDictionariesBeyondTwoBytes(t *testing.T) {
+	const n = 1<<16 + 500
+	b := tracetest.New()
+	for i := range int64(n) {
+		b.Kernel(tracetest.Kernel{Start: 10 * i, End: 10*i + 5, Name: "k", Set: tracetest.Row{"gridX": tracetest.Int(i % (n - 100))}})
+	}
+	path := b.WriteTB(t)
+	sameTrace(t, path, Options{})
+	k := &openPath(t, path, Options{}).Kernels
+	if len(k.Configs) != n-100 {
+		t.Fatalf("%d configurations, want %d", len(k.Configs), n-100)
+	}
+	for _, i := range []int{0, 5, 1<<16 - 2, 1<<16 - 1, 1 << 16, n - 101, n - 100, n - 1} {
+		if got := k.Configs[k.Config(i)].Grid[0]; int(got) != i%(n-100) {
+			t.Errorf("kernel %d: grid of %d, want %d", i, got, i%(n-100))
+		}
+	}
+}
+
 // A file that one byte was changed in is refused by both readers, or read alike.
 func TestDamagedFilesAreReadAlikeOrRefused(t *testing.T) {
 	plain := readFile(t, tracetest.Tiny(tracetest.Schema(tracetest.OldestSchema)).WriteTB(t))

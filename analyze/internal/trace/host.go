@@ -10,10 +10,11 @@ import (
 // apiTable reads CUPTI_ACTIVITY_KIND_RUNTIME.
 type apiTable struct {
 	eventTable
-	l                 *loader
-	pid               string // the column of the process, where there is none of the thread
-	place, corr, name []uint32
-	sinks             []*apiSink
+	l           *loader
+	pid         string // the column of the process, where there is none of the thread
+	corr        []uint32
+	place, name []uint16
+	sinks       []*apiSink
 }
 
 // rawCall is what dictionaries hold of an API call: its thread, as the row says, and its return value.
@@ -35,7 +36,7 @@ type apiSink struct {
 func newAPITable(l *loader) *apiTable {
 	t := &apiTable{l: l}
 	a := &l.trace.API
-	t.init(l, &a.Span, &t.place, &t.corr, &t.name)
+	t.init(l, &a.Span, []*[]uint32{&t.corr}, &t.place, &t.name)
 	t.tids = true // a process without thread is thread 0 of it
 	t.reorder = func(order []int32) {
 		a.place.take(t.arena, order)
@@ -72,9 +73,9 @@ func (s *apiSink) Row(row []cell) error {
 	}
 	ret, _ := whole(&row[5])
 	c.ret = int32(ret)
-	s.t.place[s.at] = s.place.code(uint64(c.thread)^uint64(c.ret)<<48, c)
+	s.place.put(s.t.place, s.at, s.place.code(uint64(c.thread)^uint64(c.ret)<<48, c))
 	s.number(s.t.corr, &s.corr, orNone(&row[3]))
-	s.t.name[s.at] = s.nameOf(&row[4])
+	s.name.put(s.t.name, s.at, s.nameOf(&row[4]))
 	s.keep()
 	return nil
 }
@@ -130,10 +131,11 @@ func (t *apiTable) settle() {
 // syncTable reads CUPTI_ACTIVITY_KIND_SYNCHRONIZATION.
 type syncTable struct {
 	eventTable
-	l           *loader
-	pid         string
-	place, corr []uint32
-	sinks       []*syncSink
+	l     *loader
+	pid   string
+	corr  []uint32
+	place []uint16
+	sinks []*syncSink
 }
 
 // rawSync is what dictionaries hold of a synchronization.
@@ -153,7 +155,7 @@ type syncSink struct {
 func newSyncTable(l *loader) *syncTable {
 	t := &syncTable{l: l}
 	s := &l.trace.Syncs
-	t.init(l, &s.Span, &t.place, &t.corr)
+	t.init(l, &s.Span, []*[]uint32{&t.corr}, &t.place)
 	t.reorder = func(order []int32) {
 		s.place.take(t.arena, order)
 		s.corr.take(t.arena, order)
@@ -181,7 +183,7 @@ func (s *syncSink) Row(row []cell) error {
 	if v, p.owned = whole(&row[3]); p.owned {
 		p.owner = globalPid(s.t.pid, v)
 	}
-	s.t.place[s.at] = s.place.code(uint64(p.owner>>24)^uint64(p.kind)<<48, p)
+	s.place.put(s.t.place, s.at, s.place.code(uint64(p.owner>>24)^uint64(p.kind)<<48, p))
 	s.number(s.t.corr, &s.corr, orNone(&row[4]))
 	s.keep()
 	return nil

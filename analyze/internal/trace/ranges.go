@@ -24,7 +24,7 @@ type rangeTable struct {
 	eventTable
 	l           *loader
 	rowless     bool
-	place, name []uint32
+	place, name []uint16
 	sinks       []*rangeSink
 }
 
@@ -48,7 +48,7 @@ type rangeSink struct {
 func newRangeTable(l *loader) *rangeTable {
 	t := &rangeTable{l: l}
 	r := &l.trace.Ranges
-	t.init(l, &r.Span, &t.place, &t.name)
+	t.init(l, &r.Span, nil, &t.place, &t.name)
 	t.tids = true
 	t.reorder = func(order []int32) {
 		r.place.take(t.arena, order)
@@ -115,7 +115,7 @@ func (s *rangeSink) Row(row []cell) error {
 	if p.startEnd {
 		hint = ^hint
 	}
-	s.t.place[s.at] = s.place.code(hint, p)
+	s.place.put(s.t.place, s.at, s.place.code(hint, p))
 	id := s.line
 	if v, ok := whole(&row[6]); ok {
 		id = v
@@ -124,7 +124,7 @@ func (s *rangeSink) Row(row []cell) error {
 		s.ids = append(s.ids, far{int32(s.at), id})
 	}
 	s.next = id + 1
-	s.t.name[s.at] = s.nameOf(&row[4], &row[5])
+	s.name.dict.put(s.t.name, s.at, s.nameOf(&row[4], &row[5]))
 	s.keep()
 	return nil
 }

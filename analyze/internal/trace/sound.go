@@ -51,8 +51,8 @@ type eventTable struct {
 	reorder func(order []int32) // applies an order to all columns but the span; rows it leaves out are dropped
 }
 
-func (t *eventTable) init(l *loader, span *Span, extra ...*[]uint32) {
-	t.span, t.extra, t.arena = span, extra, l.arena
+func (t *eventTable) init(l *loader, span *Span, numeric []*[]uint32, coded ...*[]uint16) {
+	t.span, t.extra, t.coded, t.arena = span, numeric, coded, l.arena
 }
 
 func (t *eventTable) common() *eventTable { return t }

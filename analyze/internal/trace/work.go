@@ -10,11 +10,12 @@ import (
 // workTable is what the tables of GPU activities share.
 type workTable struct {
 	eventTable
-	l           *loader
-	work        *Work
-	pid         string // the column of the process
-	place, corr []uint32
-	works       []*workSink
+	l     *loader
+	work  *Work
+	pid   string // the column of the process
+	corr  []uint32
+	place []uint16
+	works []*workSink
 }
 
 // rawPlace is where a GPU activity ran, as its row says.
@@ -31,9 +32,9 @@ type workSink struct {
 	corr  []far
 }
 
-func (t *workTable) init(l *loader, w *Work, extra ...*[]uint32) {
+func (t *workTable) init(l *loader, w *Work, numeric []*[]uint32, coded ...*[]uint16) {
 	t.l, t.work = l, w
-	t.eventTable.init(l, &w.Span, append(extra, &t.place, &t.corr)...)
+	t.eventTable.init(l, &w.Span, append(numeric, &t.corr), append(coded, &t.place)...)
 }
 
 // workColumns is how many columns every GPU activity table has.
@@ -61,7 +62,7 @@ func (s *workSink) add(row []cell, node bool) bool {
 	if v, p.owned = whole(&row[6]); p.owned {
 		p.owner = globalPid(s.t.pid, v)
 	}
-	s.t.place[s.at] = s.place.code(uint64(p.device)<<40^uint64(p.stream)<<20^uint64(p.context)^uint64(p.owner>>24), p)
+	s.place.put(s.t.place, s.at, s.place.code(uint64(p.device)<<40^uint64(p.stream)<<20^uint64(p.context)^uint64(p.owner>>24), p))
 	s.number(s.t.corr, &s.corr, orNone(&row[5]))
 	return true
 }
@@ -96,7 +97,7 @@ func (t *workTable) take(order []int32) {
 // kernelTable reads CUPTI_ACTIVITY_KIND_KERNEL.
 type kernelTable struct {
 	workTable
-	name, config []uint32
+	name, config []uint16
 	sinks        []*kernelSink
 }
 
@@ -114,7 +115,7 @@ type kernelSink struct {
 func newKernelTable(l *loader) *kernelTable {
 	t := &kernelTable{}
 	k := &l.trace.Kernels
-	t.init(l, &k.Work, &t.name, &t.config)
+	t.init(l, &k.Work, nil, &t.name, &t.config)
 	t.reorder = func(order []int32) {
 		t.take(order)
 		k.name.take(t.arena, order)
@@ -143,13 +144,13 @@ func (s *kernelSink) Row(row []cell) error {
 	if !s.add(row, own[4].Kind == pages.Int && own[4].Bits != 0) {
 		return nil
 	}
-	s.t.name[s.at] = s.nameOf(own[:4])
+	s.name.put(s.t.name, s.at, s.nameOf(own[:4]))
 	c := LaunchConfig{
 		Grid: [3]int32{extent(&own[5]), extent(&own[6]), extent(&own[7])}, Block: [3]int32{extent(&own[8]), extent(&own[9]), extent(&own[10])},
 		Registers: extent(&own[11]), SharedStatic: extent(&own[12]), SharedDynamic: extent(&own[13]),
 	}
 	hint := uint64(c.Grid[0])<<32 ^ uint64(c.Grid[1])<<20 ^ uint64(c.Grid[2])<<10 ^ uint64(c.Block[0])<<5 ^ uint64(c.SharedDynamic) ^ uint64(c.Registers)<<48
-	s.t.config[s.at] = s.config.code(hint, c)
+	s.config.put(s.t.config, s.at, s.config.code(hint, c))
 	s.keep()
 	return nil
 }
@@ -208,8 +209,9 @@ type copyShape struct{ kind, src, dst int16 }
 // copyTable reads CUPTI_ACTIVITY_KIND_MEMCPY.
 type copyTable struct {
 	workTable
-	bytes, shape []uint32
-	sinks        []*copySink
+	bytes []uint32
+	shape []uint16
+	sinks []*copySink
 }
 
 type copySink struct {
@@ -222,7 +224,7 @@ type copySink struct {
 func newCopyTable(l *loader) *copyTable {
 	t := &copyTable{}
 	c := &l.trace.Copies
-	t.init(l, &c.Work, &t.bytes, &t.shape)
+	t.init(l, &c.Work, []*[]uint32{&t.bytes}, &t.shape)
 	t.reorder = func(order []int32) {
 		t.take(order)
 		c.bytes.take(t.arena, order)
@@ -249,7 +251,7 @@ func (s *copySink) Row(row []cell) error {
 	}
 	s.number(s.t.bytes, &s.bytes, byteCount(&own[0]))
 	shape := copyShape{small(&own[1]), small(&own[2]), small(&own[3])}
-	s.t.shape[s.at] = s.shape.code(uint64(shape.kind)<<8^uint64(shape.src)<<4^uint64(shape.dst), shape)
+	s.shape.put(s.t.shape, s.at, s.shape.code(uint64(shape.kind)<<8^uint64(shape.src)<<4^uint64(shape.dst), shape))
 	s.keep()
 	return nil
 }
@@ -278,7 +280,7 @@ type setSink struct {
 func newSetTable(l *loader) *setTable {
 	t := &setTable{}
 	m := &l.trace.Sets
-	t.init(l, &m.Work, &t.bytes, &t.kind)
+	t.init(l, &m.Work, []*[]uint32{&t.bytes, &t.kind})
 	t.reorder = func(order []int32) {
 		t.take(order)
 		m.bytes.take(t.arena, order)
@@ -331,7 +333,7 @@ type graphSink struct {
 func newGraphTable(l *loader) *graphTable {
 	t := &graphTable{}
 	g := &l.trace.Graphs
-	t.init(l, &g.Work, &t.graph, &t.exec)
+	t.init(l, &g.Work, []*[]uint32{&t.graph, &t.exec})
 	t.reorder = func(order []int32) {
 		t.take(order)
 		g.graph.take(t.arena, order)
