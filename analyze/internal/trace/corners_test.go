@@ -11,11 +11,13 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 	"github.com/nsys-llm/explain/analyze/tracetest"
 )
@@ -525,5 +527,39 @@ func BenchmarkOpen(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// A capture that would not fit into the memory it may use is the same with its columns on disk, and leaves nothing there.
+func TestColumnsOnDisk(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip(spill.ErrUnsupported)
+	}
+	emptyTemp(t)
+	for _, path := range traceFiles(t)[:4] {
+		want := openPath(t, path, Options{})
+		got := openPath(t, path, Options{MaxMemory: 1})
+		if !got.Memory().OnDisk() || want.Memory().OnDisk() {
+			t.Errorf("%s: on disk: %v with a bound of one byte, %v without", filepath.Base(path), got.Memory().OnDisk(), want.Memory().OnDisk())
+		}
+		a, b := contents(t, got), contents(t, want)
+		for name := range b {
+			if !equal(a[name], b[name]) {
+				t.Errorf("%s: %s differ", filepath.Base(path), name)
+			}
+		}
+	}
+}
+
+func TestColumnsOnADiskThatCannotTakeThem(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip(spill.ErrUnsupported)
+	}
+	path := threeKernels().WriteTB(t)
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing"))
+	_, err := Open(context.Background(), path, Options{MaxMemory: 1})
+	var input *InputError
+	if !errors.As(err, &input) || !strings.Contains(err.Error(), "TMPDIR") || !strings.Contains(err.Error(), "--max-memory") || strings.Contains(err.Error(), "missing") {
+		t.Errorf("error %v, want one that names TMPDIR and --max-memory, and no path", err)
 	}
 }

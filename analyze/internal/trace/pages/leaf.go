@@ -44,7 +44,10 @@ func (d *decoder) rows(page uint32, b []byte, n int, each func(row []Cell) error
 		if at < leafHeader+2*n || at >= usable {
 			return bad(page, "has a cell outside of the page")
 		}
-		size, k := varint(b[at:usable])
+		size, k := uint64(b[at]), 1 // as a rule; calls cost here
+		if size >= 0x80 {
+			size, k = longVarint(b[at:usable])
+		}
 		if k == 0 || size > maxRecord {
 			return bad(page, "has a cell with a record of an impossible size")
 		}
@@ -66,7 +69,13 @@ func (d *decoder) rows(page uint32, b []byte, n int, each func(row []Cell) error
 			}
 			local = len(record) - slack
 		}
-		header, k := varint(record[:local])
+		if local == 0 {
+			return bad(page, "has a record without a header")
+		}
+		header, k := uint64(record[0]), 1
+		if header >= 0x80 {
+			header, k = longVarint(record[:local])
+		}
 		if k == 0 || header > uint64(local) || header < uint64(k) {
 			return bad(page, "has a record whose header is longer than itself")
 		}

@@ -189,7 +189,7 @@ type plans struct {
 	recent  [1 << planBits]*plan // by a hash of the header
 }
 
-const planBits = 10
+const planBits = 11
 
 // find returns the plan for the record that begins b, of total bytes, whose header must be whole in b.
 func (ps *plans) find(b []byte, header, total int) (*plan, string) {
