@@ -22,6 +22,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/section"
+	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -41,10 +42,15 @@ type Options struct {
 	Phases        *PhaseMap
 	Unit          string // --unit: nvtx:REGEX, kernel:REGEX, graph, none; empty: automatic
 	Window        WindowOptions
-	Evidence      []Evidence                     // files beside the trace, or instead of one
-	Nsys          string                         // nsys program for .nsys-rep files
-	Getenv        func(string) string            // nil: os.Getenv
-	Progress      func(stage string, done int64) // may be nil; called from several goroutines
+	Evidence      []Evidence          // files beside the trace, or instead of one
+	Nsys          string              // nsys program for .nsys-rep files
+	Getenv        func(string) string // nil: os.Getenv
+	// MaxMemory is how many bytes the process should hold at most: a capture that would not fit keeps its columns in a
+	// temporary file, and gives the same report. 0 means no bound.
+	MaxMemory int64
+	// Progress is told what is going on: of the stages "read" and "unpack" the bytes done so far, and at their end once
+	// more as "read: done" and "unpack: done"; of others rows. May be nil; it is called from several goroutines.
+	Progress func(stage string, done int64)
 }
 
 // What the zero value of Options stands for.
@@ -66,6 +72,10 @@ type Result struct {
 	// Details are CSV tables with a row per event.
 	Details []report.Table
 }
+
+// DefaultMaxMemory is half of the memory this process could have: of the machine's, or of the control group's it runs in.
+// 0 means that this is not known.
+func DefaultMaxMemory() int64 { return spill.Machine() / 2 }
 
 // ErrOptions marks errors of usage rather than of input.
 var ErrOptions = errors.New("wrong usage")
@@ -90,11 +100,14 @@ func Run(ctx context.Context, path string, opt Options) (res *Result, err error)
 	if path == "" {
 		return finish(evidenceOnly(ev, &opt), &opt)
 	}
-	t, err := trace.Open(ctx, path, trace.Options{Tag: tags.tag, Progress: opt.Progress, Nsys: opt.Nsys, Getenv: opt.Getenv})
+	t, err := trace.Open(ctx, path, trace.Options{
+		Tag: tags.tag, CoarseTag: tags.coarse(), MaxMemory: opt.MaxMemory, Progress: opt.Progress, Nsys: opt.Nsys, Getenv: opt.Getenv,
+	})
 	if err != nil {
 		return nil, err
 	}
 	defer t.Close()
+	tags.settle(t.Ranges.Names)
 	in, err := prepare(t, &opt, tags)
 	if err != nil {
 		return nil, err

@@ -49,7 +49,7 @@ func BenchmarkLoad(b *testing.B) {
 	}
 	benchBytes(b, path)
 	for b.Loop() {
-		t, err := trace.Open(context.Background(), path, trace.Options{Tag: tags.tag})
+		t, err := trace.Open(context.Background(), path, trace.Options{Tag: tags.tag, CoarseTag: tags.coarse()})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -97,7 +97,7 @@ func benchOpen(b *testing.B, path string) (*trace.Trace, *tagger) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	t, err := trace.Open(context.Background(), path, trace.Options{Tag: tags.tag})
+	t, err := trace.Open(context.Background(), path, trace.Options{Tag: tags.tag, CoarseTag: tags.coarse()})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 )
 
@@ -176,6 +177,26 @@ func (t *tagger) index(name string) uint32 {
 	}
 	t.builtin = append(t.builtin, name)
 	return uint32(len(t.builtin) - 1)
+}
+
+// coarse reports that tags do not depend on counters in the raw text: what the built-in patterns look for are words.
+func (t *tagger) coarse() bool {
+	return t.phaseMap == nil && t.unit.Kind != workunit.KindNVTX && t.window == nil
+}
+
+// settle numbers the phases that the built-in patterns found in the order in which names is: texts are tagged in no
+// particular order while a trace is read.
+func (t *tagger) settle(names []trace.RangeName) {
+	if t.phaseMap != nil {
+		return
+	}
+	found := t.builtin
+	t.builtin = nil
+	for i := range names {
+		if at := names[i].Tag & tagPhase; at > 0 {
+			names[i].Tag += t.index(found[at-1]) + 1 - at
+		}
+	}
 }
 
 func (t *tagger) inWindow(tag uint32) bool { return tag&tagWindow != 0 }

@@ -23,6 +23,7 @@ import (
 // captureFlags say how traces are analysed where a command takes traces and reports alike.
 type captureFlags struct {
 	unit, window   string
+	memory         memoryFlag
 	quiet, verbose bool
 	policyUnit     string // that the policy asks for, where --unit says nothing
 }
@@ -31,6 +32,7 @@ func (f *captureFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.unit, "unit", "", "what one step of the work is: nvtx:`REGEX`, kernel:REGEX, graph or none (traces only; default: found automatically)")
 	fl.StringVar(&f.window, "window", "", "analyse from the first to the last NVTX range that matches: nvtx:`REGEX` (traces only)")
+	f.memory.register(fl)
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but errors, and what --format asks for")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error what is being done")
 }
@@ -50,7 +52,7 @@ func (f *captureFlags) options(w *world) (analyze.Options, error) {
 		}
 		opt.Window.NVTX = expr
 	}
-	return opt, nil
+	return opt, f.memory.apply(&opt, parallel)
 }
 
 // Kinds of input, by content.

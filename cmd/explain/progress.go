@@ -3,10 +3,14 @@ package main
 import (
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/mattn/go-isatty"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
 // progress shows on a terminal what a long analysis is doing. It stays silent for the first second, and always where
@@ -19,16 +23,17 @@ type progress struct {
 	done    chan struct{}
 	ended   sync.WaitGroup
 
-	mu    sync.Mutex
-	stage string
-	count int64
-	shown bool
+	mu     sync.Mutex
+	began  map[string]time.Time // by stage
+	latest string               // stage
+	count  int64
+	shown  bool
 }
 
 const progressDelay = time.Second
 
 func newProgress(w *world, quiet, verbose bool) *progress {
-	p := &progress{w: w, verbose: verbose, live: !quiet && !verbose && isTerminal(w.Err), start: time.Now(), done: make(chan struct{})}
+	p := &progress{w: w, verbose: verbose, live: !quiet && !verbose && isTerminal(w.Err), start: time.Now(), done: make(chan struct{}), began: map[string]time.Time{}}
 	if p.live {
 		p.ended.Add(1)
 		go p.draw()
@@ -38,12 +43,32 @@ func newProgress(w *world, quiet, verbose bool) *progress {
 
 // update is called by the analysis, from several goroutines.
 func (p *progress) update(stage string, count int64) {
+	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.verbose && stage != p.stage && count == 0 {
-		fmt.Fprintf(p.w.Err, "%6.2f s  %s\n", time.Since(p.start).Seconds(), clean(stage))
+	if _, known := p.began[stage]; !known {
+		p.began[stage] = now
+		if p.verbose {
+			fmt.Fprintf(p.w.Err, "%6.2f s  %s\n", now.Sub(p.start).Seconds(), p.line(stage, count, now))
+		}
 	}
-	p.stage, p.count = stage, count
+	p.latest, p.count = stage, count
+}
+
+// line says how far a stage is: stages that read count bytes, and have a rate.
+func (p *progress) line(stage string, count int64, now time.Time) string {
+	name := strings.TrimSuffix(stage, ": done")
+	switch {
+	case count == 0:
+		return clean(stage)
+	case !strings.HasSuffix(name, "read") && !strings.HasSuffix(name, "unpack"):
+		return fmt.Sprintf("%s, %s rows", clean(stage), unit.Int(count))
+	}
+	line := clean(stage) + ", " + unit.Format(float64(count), report.Bytes)
+	if took := now.Sub(p.began[name]).Seconds(); took > 0 {
+		line += " at " + unit.Format(float64(count)/took, report.BytesPerSec)
+	}
+	return line
 }
 
 func (p *progress) draw() {
@@ -57,12 +82,12 @@ func (p *progress) draw() {
 				fmt.Fprint(p.w.Err, "\r\x1b[K")
 			}
 			return
-		case <-tick.C:
-			if time.Since(p.start) < progressDelay {
+		case now := <-tick.C:
+			if now.Sub(p.start) < progressDelay {
 				continue
 			}
 			p.mu.Lock()
-			line := fmt.Sprintf("%s: %d (%.0f s)", clean(p.stage), p.count, time.Since(p.start).Seconds())
+			line := fmt.Sprintf("%s (%.0f s)", p.line(p.latest, p.count, now), now.Sub(p.start).Seconds())
 			p.mu.Unlock()
 			fmt.Fprintf(p.w.Err, "\r\x1b[K%.100s", line)
 			p.shown = true

@@ -61,6 +61,7 @@ type reportFlags struct {
 	prometheus    []string
 	evidence      []string
 	format        string
+	memory        memoryFlag
 	quiet         bool
 	verbose       bool
 }
@@ -89,6 +90,7 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 	fl.BoolVar(&f.noPercentiles, "no-kernel-percentiles", false, "leave out percentiles of kernel durations")
 	fl.BoolVar(&f.noRangeMap, "no-nvtx-kernel-map", false, "do not attribute kernels to NVTX ranges")
 	fl.Float64Var(&f.coverageWarn, "nvtx-coverage-warn-threshold", 0.7, "warn when less than this `SHARE` of kernel time lies in NVTX ranges (0..1)")
+	f.memory.register(fl)
 	fl.BoolVar(&f.printSchema, "print-schema", false, "print the tables of the capture and stop")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but errors")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error what is being done")
@@ -147,7 +149,7 @@ func (f *reportFlags) options(cmd *cobra.Command, w *world) (analyze.Options, er
 		opt.Window.To = &f.to
 	}
 	opt.Window.Steady = f.steady
-	return opt, nil
+	return opt, f.memory.apply(&opt, 1)
 }
 
 func oneOf(s string, list []string) bool {

@@ -303,3 +303,53 @@ func hexStart(text string, i int) bool {
 func hexEnd(text string, i int) bool {
 	return i == len(text) || !isAlnum(text[i]) && text[i] < 0x80 && text[i] != '#'
 }
+
+// CutCounters returns text without what emit_nvtx counts at its end, and whether
+// there was any. What is left is a key as AppendRangeKey's is.
+func CutCounters(text string) (rest string, ok bool) {
+	rest = text
+	if mayMark(text) || len(text) > maxRange {
+		return text, false
+	}
+	for {
+		i := len(rest)
+		for i > 0 && isDigit(rest[i-1]) {
+			i--
+		}
+		if i == len(rest) {
+			break
+		}
+		cut, found := strings.CutSuffix(rest[:i], ", op_id = ")
+		if !found {
+			if cut, found = strings.CutSuffix(rest[:i], ", seq = "); !found {
+				break
+			}
+		}
+		rest = cut
+	}
+	return rest, len(rest) < len(text)
+}
+
+// AppendRangeKey appends a key of text to dst that is much cheaper than its
+// canonical form: text without what PyTorch's emit_nvtx counts, ", seq = N" and
+// ", op_id = N". Ranges of equal key have equal canonical names (RangeCanonical)
+// and equal phases (BuiltinPhase), so one answer serves all of them.
+func AppendRangeKey(dst []byte, text string) []byte {
+	if mayMark(text) || len(text) > maxRange {
+		return append(dst, text...)
+	}
+	text = strings.TrimRight(text, " ")
+	for {
+		i := strings.IndexByte(text, ',')
+		if i < 0 {
+			return append(dst, text...)
+		}
+		dst = append(dst, text[:i]...)
+		n := tagLen(text[i:])
+		if n == 0 {
+			dst = append(dst, ',')
+			n = 1
+		}
+		text = text[i+n:]
+	}
+}

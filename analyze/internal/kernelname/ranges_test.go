@@ -91,6 +91,52 @@ func TestRangeCanonicalIsIdempotent(t *testing.T) {
 	})
 }
 
+// Names of one key are one name: a reader that has seen the key need not look at the rest.
+func TestRangeKeySaysAllThatCounts(t *testing.T) {
+	for in, want := range map[string]string{
+		"aten::mm, seq = 45536, op_id = 991473":                       "aten::mm",
+		"aten::mm, seq = 45536, op_id = 991473, sizes = [[1, 2], []]": "aten::mm, sizes = [[1, 2], []]",
+		"a, seq = 12b, op_id = 7 x":                                   "a, seq = 12b, op_id = 7 x", "a, seq = 1 ": "a", "a, b": "a, b", ", seq = 1": "", "": "", "step, seq = 1": "step",
+		"execute_context_2(14721)_generation_3(3), seq = 1": "execute_context_2(14721)_generation_3(3), seq = 1",
+	} {
+		if got := string(AppendRangeKey([]byte("x"), in)); got != "x"+want {
+			t.Errorf("AppendRangeKey(x, %q) = %q, want x%s", in, got, want)
+		}
+		if got, ok := CutCounters(in); ok && got != want {
+			t.Errorf("CutCounters(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestRangesOfOneKeyAreOne(t *testing.T) {
+	part := rapid.SampledFrom([]string{
+		"aten::mm", "layer", "step", "decode", "prefill", "r", "sampl", "Prof", "exec", "LLM@", "_", ".", " ", ",", "=", "#", "[", "]", "0x", "3f2a9b1c", "-7d2e", "0", "12", "4567",
+		", seq = 4", ", op_id = 56", ", seq = ", "execute_context_1(2)_generation_3(4)", "ProfilerStep#",
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		parts := rapid.SliceOfN(part, 0, 12).Draw(t, "parts")
+		at := rapid.IntRange(0, len(parts)).Draw(t, "at")
+		tag := rapid.SampledFrom([]string{", seq = 7", ", op_id = 123456", ", seq = 7, op_id = 8"}).Draw(t, "tag")
+		one := strings.Join(parts, "")
+		other := strings.Join(parts[:at], "") + tag + strings.Join(parts[at:], "")
+		key := func(text string) string {
+			if rest, ok := CutCounters(text); ok {
+				return rest
+			}
+			return string(AppendRangeKey(nil, text))
+		}
+		if key(one) != key(other) && string(AppendRangeKey(nil, one)) != string(AppendRangeKey(nil, other)) {
+			return
+		}
+		if a, b := RangeCanonical(one), RangeCanonical(other); a != b {
+			t.Fatalf("%q → %q, %q → %q", one, a, other, b)
+		}
+		if a, b := BuiltinPhase(one), BuiltinPhase(other); a != b {
+			t.Fatalf("%q → %q, %q → %q", one, a, other, b)
+		}
+	})
+}
+
 func TestAppendRangeCanonicalAppends(t *testing.T) {
 	got := string(AppendRangeCanonical([]byte("a#"), "12 layer_3"))
 	if got != "a## layer_#" {

@@ -59,7 +59,7 @@ func Describe(ctx context.Context, path string, opt Options) (*Description, erro
 func (s *sqlSource) describe(t tableInfo) (TableShape, error) {
 	shape := TableShape{Name: t.Name}
 	err := s.query(`select "name", "type" from pragma_table_info(`+literal(t.Name)+`) order by "cid"`, func(row []cell) error {
-		shape.Columns = append(shape.Columns, ColumnShape{row[0].s, row[1].s})
+		shape.Columns = append(shape.Columns, ColumnShape{row[0].S, row[1].S})
 		return nil
 	})
 	if err != nil {
@@ -71,10 +71,10 @@ func (s *sqlSource) describe(t tableInfo) (TableShape, error) {
 		times = ", min(" + quote(first) + "), max(" + quote(last) + ")"
 	}
 	err = s.query("select count(*)"+times+" from "+quote(t.Name), func(row []cell) error {
-		shape.Rows = row[0].i
+		shape.Rows = row[0].Bits
 		var ok1, ok2 bool
-		shape.First, ok1 = row[1].int()
-		shape.Last, ok2 = row[2].int()
+		shape.First, ok1 = whole(&row[1])
+		shape.Last, ok2 = whole(&row[2])
 		shape.Timed = ok1 && ok2
 		return nil
 	})

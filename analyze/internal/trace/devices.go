@@ -29,10 +29,10 @@ func (l *loader) separateDevices() error {
 	t := l.trace
 	type key struct{ pid, device int64 }
 	adapter := map[key]int64{}
-	err := l.scan(table, []string{"gpuId", "cudaId", "pid"}, nil, func(row []cell) error {
-		gpu, ok1 := row[0].int()
-		device, ok2 := row[1].int()
-		pid, ok3 := row[2].int()
+	err := l.scan(table, table.known([]string{"gpuId", "cudaId", "pid"}), func(row []cell) error {
+		gpu, ok1 := whole(&row[0])
+		device, ok2 := whole(&row[1])
+		pid, ok3 := whole(&row[2])
 		if ok1 && ok2 && ok3 {
 			adapter[key{pid, device}] = gpu
 		}
@@ -53,10 +53,11 @@ func (l *loader) separateDevices() error {
 		return nil
 	}
 	for _, w := range []*Work{&t.Kernels.Work, &t.Copies.Work, &t.Sets.Work, &t.Graphs.Work} {
-		for i, d := range w.device {
-			if p := w.proc[i]; p != None {
-				if gpu, ok := adapter[key{t.Procs[p].PID, int64(d)}]; ok {
-					w.device[i] = int32(gpu)
+		for i := range w.Places {
+			p := &w.Places[i]
+			if p.Proc != None {
+				if gpu, ok := adapter[key{t.Procs[p.Proc].PID, int64(p.Device)}]; ok {
+					p.Device = int32(gpu)
 				}
 			}
 		}

@@ -12,10 +12,15 @@ import (
 	"github.com/nsys-llm/explain/analyze/tracetest"
 )
 
-// FuzzOpen damages a sound trace: each four bytes of the input are an offset and the byte that goes there, and a first
-// byte of 1 cuts the file instead. Whatever comes of it is a trace or an *InputError, within bounded time.
+// FuzzOpen damages a sound trace: each five bytes of the input are an offset and the byte that goes there, and a first
+// byte of 1 cuts the file instead. Whatever comes of it is a trace, the same by pages and by SQLite, or an *InputError
+// from both, within bounded time. $EXPLAIN_FUZZ_TRACE names another trace to damage.
 func FuzzOpen(f *testing.F) {
-	plain, err := os.ReadFile(tracetest.Tiny(tracetest.Schema(tracetest.OldestSchema)).WriteTB(f))
+	base := os.Getenv("EXPLAIN_FUZZ_TRACE")
+	if base == "" {
+		base = tracetest.Tiny(tracetest.Schema(tracetest.OldestSchema)).WriteTB(f)
+	}
+	plain, err := os.ReadFile(base)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -40,12 +45,23 @@ func FuzzOpen(f *testing.F) {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
 		tr, err := Open(ctx, path, Options{})
+		want, wantErr := reference(t, path, Options{})
+		if (err == nil) != (wantErr == nil) {
+			t.Fatalf("by pages: error %v, by SQLite: %v", err, wantErr)
+		}
 		if err != nil {
 			var input *InputError
 			if !errors.As(err, &input) {
 				t.Fatalf("error is no *InputError: %v", err)
 			}
 			return
+		}
+		defer want.Close()
+		got, ref := contents(t, tr), contents(t, want)
+		for name := range ref {
+			if !equal(got[name], ref[name]) {
+				t.Fatalf("%s: by pages %.2000v\nby SQLite %.2000v", name, got[name], ref[name])
+			}
 		}
 		for i := range tr.Kernels.Len() {
 			if tr.Kernels.End(i) < tr.Kernels.Start(i) || tr.Kernels.Name(i) < 0 {

@@ -4,9 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"slices"
 	"sort"
+	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/nsys-llm/explain/analyze/internal/spill"
+	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 )
 
 // loader carries what the table readers share while a trace is being built.
@@ -14,31 +21,67 @@ type loader struct {
 	ctx     context.Context
 	src     source
 	opt     *Options
+	arena   *spill.Arena
 	trace   *Trace
 	tables  map[Role]tableInfo
 	strings map[int64]string
 	maxRows int64 // a row takes at least a byte: a view that yields more has no end
+	tagging sync.Mutex
+
+	overheadOf []overheadThread // by row of Trace.Overhead
 }
 
+// load reads a capture. Where the pages of the file are damaged, or cannot be read without SQLite, SQLite has the last
+// word: what it reads is the capture, and if it cannot read it either, the error names the page.
 func load(ctx context.Context, src source, in *input, opt *Options) (*Trace, error) {
+	t, err := loadFrom(ctx, src, in, opt)
+	var page *pages.PageError
+	fast, ok := src.(*pageSource)
+	if err == nil || !ok || ctx.Err() != nil || !errors.As(err, &page) && !errors.Is(err, pages.ErrUnusual) {
+		return t, err
+	}
+	t, sqlErr := loadFrom(ctx, fast.sqlSource, in, opt)
+	if sqlErr == nil || ctx.Err() != nil || page == nil {
+		return t, sqlErr
+	}
+	return nil, err
+}
+
+func loadFrom(ctx context.Context, src source, in *input, opt *Options) (*Trace, error) {
 	tables, err := src.Tables()
 	if err != nil {
 		return nil, in.damaged(err)
 	}
-	l := &loader{ctx: ctx, src: src, opt: opt, tables: probe(tables), trace: &Trace{File: in.file}, maxRows: max(in.size, 1)}
-	switch nsys, data := isNsys(tables, l.tables); {
-	case !nsys:
-		return nil, in.fail("is a SQLite database, but no Nsight Systems export", "run `nsys export --type sqlite --lazy=false` on the .nsys-rep and name the .sqlite it writes", nil)
-	case !data:
-		return nil, in.fail("is what a failed nsys export leaves behind: it holds no events", "run `nsys export --type sqlite --lazy=false --force-overwrite=true` again and look at what it prints", nil)
+	arena, err := in.arena()
+	if err != nil {
+		return nil, err
 	}
-	if err := l.run(); err != nil {
-		if e := ctx.Err(); e != nil {
-			return nil, e
+	l := &loader{ctx: ctx, src: src, opt: opt, arena: arena, tables: probe(tables), trace: &Trace{File: in.file, arena: arena}, maxRows: max(in.size, 1)}
+	err = l.check(tables, in)
+	if err == nil {
+		if err = l.run(); err != nil {
+			if e := ctx.Err(); e != nil {
+				err = e
+			} else {
+				err = in.fail("cannot be read to its end: it is damaged", "copy or export it again", err)
+			}
 		}
-		return nil, in.fail("cannot be read to its end: it is damaged", "copy or export it again", err)
+	}
+	if err != nil {
+		return nil, errors.Join(err, arena.Close())
 	}
 	return l.trace, nil
+}
+
+// check refuses what is no capture.
+func (l *loader) check(tables []tableInfo, in *input) error {
+	switch nsys, data := isNsys(tables, l.tables); {
+	case !nsys:
+		return in.fail("is a SQLite database, but no Nsight Systems export", "run `nsys export --type sqlite --lazy=false` on the .nsys-rep and name the .sqlite it writes", nil)
+	case !data:
+		return in.fail("is what a failed nsys export leaves behind: it holds no events", "run `nsys export --type sqlite --lazy=false --force-overwrite=true` again and look at what it prints", nil)
+	}
+	return nil
 }
 
 func (l *loader) run() error {
@@ -46,82 +89,139 @@ func (l *loader) run() error {
 		return err
 	}
 	t := l.trace
-	ids := make([]*idents, 8)
-	for i := range ids {
-		ids[i] = newIdents()
-	}
-	events := make([]*eventTable, len(ids))
-	var g errgroup.Group
-	g.SetLimit(4)
-	for i, step := range []struct {
-		role Role
-		read func(tableInfo, *idents, *eventTable) error
-	}{
-		{RoleNVTX, l.loadRanges},
-		{RoleAPI, l.loadAPI},
-		{RoleKernel, l.loadKernels},
-		{RoleMemcpy, l.loadCopies},
-		{RoleMemset, l.loadSets},
-		{RoleGraph, l.loadGraphs},
-		{RoleSync, l.loadSyncs},
-		{RoleOverhead, l.loadOverhead},
-	} {
-		table, ok := l.tables[step.role]
-		if !ok {
-			continue
+	var list []*reading
+	for role, e := range newEvents(l) {
+		if info, ok := l.tables[role]; ok {
+			c := e.common()
+			c.Role, c.Name = role, info.Name
+			list = append(list, &reading{events: e, info: info, names: info.known(e.columns(info))})
 		}
-		events[i] = &eventTable{TableStat: TableStat{Role: step.role, Name: table.Name}}
-		g.Go(func() error {
-			if err := step.read(table, ids[i], events[i]); err != nil {
-				return fmt.Errorf("table %s: %w", table.Name, err)
-			}
-			return nil
-		})
 	}
-	if err := g.Wait(); err != nil {
+	slices.SortFunc(list, func(a, b *reading) int { return strings.Compare(string(a.common().Role), string(b.common().Role)) })
+	if err := l.read(list); err != nil {
 		return err
 	}
-	dropStray(events)
-	for _, node := range t.Kernels.node {
-		if node {
-			t.GraphNodes++
-		}
+	overhead, err := l.loadOverhead()
+	if err != nil {
+		return err
 	}
-	for _, e := range events {
-		if e != nil {
-			t.Tables = append(t.Tables, e.TableStat)
-		}
+	l.settle(list)
+	tables := each(list, func(r *reading) *eventTable { return r.common() })
+	dropStray(tables)
+	for _, e := range tables {
+		t.Tables = append(t.Tables, e.TableStat)
+	}
+	if overhead != nil {
+		t.Tables = append(t.Tables, *overhead)
 	}
 	sort.Slice(t.Tables, func(i, j int) bool { return t.Tables[i].Name < t.Tables[j].Name })
-	l.settleIdents(ids)
-	l.closeRanges()
+	l.settleIdents(tables)
+	l.closeRanges(tables)
+	l.countNodes()
 	return errors.Join(l.loadMeta(), l.loadNames(), l.loadGPUs(), l.separateDevices())
 }
 
-// scan reads a table's columns by name; a column the table lacks reads as NULL. It counts rows, watches the context
-// and reports progress.
-func (l *loader) scan(table tableInfo, names []string, stat *eventTable, each func(row []cell) error) error {
-	var have []string
-	at := make([]int, len(names))
+// reading is an event table about to be read.
+type reading struct {
+	events
+	info  tableInfo
+	names []string // of columns, empty where the table lacks one
+}
+
+// known are the names that the table has, as it spells them; others are empty.
+func (t tableInfo) known(names []string) []string {
+	list := make([]string, len(names))
 	for i, n := range names {
-		at[i] = -1
-		if n == "" {
+		if list[i] = t.column(n); n == "rowid" && list[i] == "" && !t.Rowless {
+			list[i] = n
+		}
+	}
+	return list
+}
+
+// read reads the event tables: those that can be read by pages together, in the order of the file, the others through
+// SQLite.
+func (l *loader) read(list []*reading) error {
+	var g errgroup.Group
+	g.SetLimit(4)
+	var plain []*reading
+	src, ok := l.src.(*pageSource)
+	for _, r := range list {
+		if ok && r.info.plain != nil {
+			plain = append(plain, r)
 			continue
 		}
-		if n == "rowid" || table.column(n) != "" {
-			at[i] = len(have)
-			if n != "rowid" {
-				n = table.column(n)
-			}
-			have = append(have, n)
+		g.Go(func() error { return l.readSQL(r) })
+	}
+	if len(plain) > 0 {
+		g.Go(func() error { return l.readPages(src, plain) })
+	}
+	return g.Wait()
+}
+
+// readRows is how many rows SQLite reads into one piece.
+const readRows = 256
+
+func (l *loader) readSQL(r *reading) error {
+	sink, st := r.sink(), &r.common().store
+	n := 0
+	return l.scan(r.info, r.names, func(row []cell) error {
+		if n%readRows == 0 {
+			sink.Leaf(st.grow(readRows))
+		}
+		n++
+		return sink.Row(row)
+	})
+}
+
+func (l *loader) readPages(src *pageSource, list []*reading) error {
+	parts := each(list, func(r *reading) *pages.Part { return &pages.Part{Table: r.info.plain, Columns: r.names} })
+	scan, err := src.pages.Prepare(parts)
+	if err != nil {
+		return err
+	}
+	workers := max(1, min(runtime.GOMAXPROCS(0), maxWorkers, int(scan.Bytes()>>20)))
+	sinks := make([][]pages.Sink, len(list))
+	for i, r := range list {
+		r.common().reserve(parts[i].Leaves(), parts[i].Slots())
+		for range workers {
+			sinks[i] = append(sinks[i], r.sink())
 		}
 	}
-	if len(have) == 0 {
+	l.opt.progress("read", 0)
+	err = scan.Run(l.ctx, workers, func(part, worker int) pages.Sink { return sinks[part][worker] },
+		func(bytes int64) { l.opt.progress("read", bytes) })
+	if err == nil {
+		l.opt.progress("read: done", scan.Bytes())
+	}
+	return err
+}
+
+// maxWorkers bounds how many goroutines decode pages: beyond that the file cannot be read faster.
+const maxWorkers = 8
+
+// settle makes the final columns, the tables side by side.
+func (l *loader) settle(list []*reading) {
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for _, r := range list {
+		g.Go(func() error {
+			r.settle()
+			r.common().finish()
+			return nil
+		})
+	}
+	_ = g.Wait() // none fails
+}
+
+// scan reads a table's columns by name; a column without a name reads as NULL. It watches the context and reports
+// progress.
+func (l *loader) scan(table tableInfo, names []string, each func(row []cell) error) error {
+	if strings.Join(names, "") == "" {
 		return nil
 	}
-	row := make([]cell, len(names))
 	var rows int64
-	err := l.src.Scan(table.Name, have, func(got []cell) error {
+	err := l.src.Scan(table.Name, names, func(row []cell) error {
 		if rows&0xffff == 0 {
 			if err := l.ctx.Err(); err != nil {
 				return err
@@ -131,69 +231,63 @@ func (l *loader) scan(table tableInfo, names []string, stat *eventTable, each fu
 		if rows++; rows > l.maxRows {
 			return fmt.Errorf("more rows than a file of %d bytes can hold", l.maxRows)
 		}
-		for i, j := range at {
-			if j >= 0 {
-				row[i] = got[j]
-			}
-		}
 		return each(row)
 	})
-	if stat != nil {
-		stat.Rows = rows
+	if err != nil {
+		return fmt.Errorf("table %s: %w", table.Name, err)
 	}
-	return err
+	return nil
+}
+
+// scanRole is scan of the table that plays a role, if there is one; columns it lacks read as NULL.
+func (l *loader) scanRole(role Role, names []string, each func(row []cell) error) error {
+	table, ok := l.tables[role]
+	if !ok {
+		return nil
+	}
+	return l.scan(table, table.known(names), each)
 }
 
 func (l *loader) loadStrings() error {
 	l.strings = map[int64]string{}
-	table, ok := l.tables[RoleStrings]
-	if !ok {
-		return nil
-	}
-	return l.scan(table, []string{"id", "value"}, nil, func(row []cell) error {
-		if id, ok := row[0].int(); ok && row[1].kind != isNull {
-			l.strings[id] = clip(row[1].s)
+	return l.scanRole(RoleStrings, []string{"id", "value"}, func(row []cell) error {
+		if id, ok := whole(&row[0]); ok && row[1].Kind != pages.Null {
+			l.strings[id] = clip(textOf(&row[1]))
 		}
 		return nil
 	})
 }
 
-// text resolves a name cell: text as it stands, an id through the string table.
+// textOf is a text or the bytes of a blob; of anything else it is empty.
+func textOf(c *cell) string {
+	if c.Kind == pages.Text || c.Kind == pages.Blob {
+		return c.S
+	}
+	return ""
+}
+
+// text resolves a name cell: text as it stands, an id through the string table. It is valid as long as the row is.
 func (l *loader) text(c *cell) (string, bool) {
-	switch c.kind {
-	case isText, isBlob:
-		return clip(c.s), true
-	case isInt:
-		s, ok := l.strings[c.i]
+	switch c.Kind {
+	case pages.Text, pages.Blob:
+		return clip(c.S), true
+	case pages.Int:
+		s, ok := l.strings[c.Bits]
 		return s, ok
 	}
 	return "", false
 }
 
-// idents numbers the process or thread ids one table mentions, in order of appearance; settleIdents renumbers them for
-// the whole trace afterwards, so that tables can be read side by side.
+// idents numbers the processes and threads of a trace.
 type idents struct {
-	index map[int64]int32
-	list  []int64
-	last  int64
-	lastI int32
-	tids  bool // the ids are globalTids
+	procs, threads map[int64]int32
 }
 
-func newIdents() *idents { return &idents{index: map[int64]int32{}, lastI: None} }
-
-func (d *idents) of(v int64) int32 {
-	if d.lastI != None && d.last == v {
-		return d.lastI
+func (d *idents) thread(v int64, known bool) int32 {
+	if !known {
+		return None
 	}
-	i, ok := d.index[v]
-	if !ok {
-		i = int32(len(d.list))
-		d.index[v] = i
-		d.list = append(d.list, v)
-	}
-	d.last, d.lastI = v, i
-	return i
+	return d.threads[v]
 }
 
 // tidBits are the bits of a globalTid below the process identity.
@@ -208,54 +302,38 @@ func globalPid(column string, v int64) int64 {
 	return v &^ tidBits
 }
 
-func (l *loader) settleIdents(all []*idents) {
+func (l *loader) settleIdents(tables []*eventTable) {
 	t := l.trace
-	procs, threads := map[int64]int32{}, map[int64]int32{}
-	for _, d := range all {
-		for _, v := range d.list {
-			procs[v&^tidBits] = 0
-			if d.tids {
-				threads[v] = 0
-			}
+	ids := &idents{procs: map[int64]int32{}, threads: map[int64]int32{}}
+	mention := func(v int64, thread bool) {
+		ids.procs[v&^tidBits] = 0
+		if thread {
+			ids.threads[v] = 0
 		}
 	}
-	for _, v := range sortedKeys(procs) {
-		procs[v] = int32(len(t.Procs))
+	for _, e := range tables {
+		for _, v := range e.ids {
+			mention(v, e.tids)
+		}
+	}
+	for i := range l.overheadOf {
+		if o := &l.overheadOf[i]; o.known {
+			mention(o.v, true)
+		}
+	}
+	for _, v := range sortedKeys(ids.procs) {
+		ids.procs[v] = int32(len(t.Procs))
 		t.Procs = append(t.Procs, Proc{Global: v, PID: v >> 24 & 0xffffff})
 	}
-	for _, v := range sortedKeys(threads) {
-		threads[v] = int32(len(t.Threads))
-		t.Threads = append(t.Threads, Thread{Global: v, Proc: procs[v&^tidBits], TID: v & tidBits})
+	for _, v := range sortedKeys(ids.threads) {
+		ids.threads[v] = int32(len(t.Threads))
+		t.Threads = append(t.Threads, Thread{Global: v, Proc: ids.procs[v&^tidBits], TID: v & tidBits})
 	}
-	renumber := func(d *idents, column []int32) {
-		to := make([]int32, len(d.list))
-		for i, v := range d.list {
-			if d.tids {
-				to[i] = threads[v]
-			} else {
-				to[i] = procs[v&^tidBits]
-			}
-		}
-		for i, v := range column {
-			if v != None {
-				column[i] = to[v]
-			}
-		}
+	for _, e := range tables {
+		e.adopt(ids)
 	}
-	renumber(all[0], t.Ranges.thread)
-	renumber(all[1], t.API.thread)
-	renumber(all[2], t.Kernels.proc)
-	renumber(all[3], t.Copies.proc)
-	renumber(all[4], t.Sets.proc)
-	renumber(all[5], t.Graphs.proc)
-	renumber(all[6], t.Syncs.proc)
-	over := make([]int32, len(t.Overhead))
-	for i := range t.Overhead {
-		over[i] = t.Overhead[i].Thread
-	}
-	renumber(all[7], over)
-	for i := range t.Overhead {
-		t.Overhead[i].Thread = over[i]
+	for i, o := range l.overheadOf {
+		t.Overhead[i].Thread = ids.thread(o.v, o.known)
 	}
 }
 
@@ -269,27 +347,63 @@ func sortedKeys(m map[int64]int32) []int64 {
 }
 
 // closeRanges ends the ranges that were open when the capture stopped at the last moment any event was seen.
-func (l *loader) closeRanges() {
-	t := l.trace
+func (l *loader) closeRanges(tables []*eventTable) {
 	last := int64(minTime)
-	for _, s := range []*Span{&t.Kernels.Span, &t.Copies.Span, &t.Sets.Span, &t.Graphs.Span, &t.API.Span, &t.Ranges.Span} {
-		for _, e := range s.end {
-			if e != openEnd {
-				last = max(last, e)
-			}
-		}
-		if n := len(s.start); n > 0 {
-			last = max(last, s.start[n-1])
+	for _, e := range tables {
+		if e.Role != RoleSync && e.span.Len() > 0 {
+			last = max(last, e.facts.last)
 		}
 	}
-	for i, e := range t.Ranges.end {
-		if e == openEnd {
-			t.Ranges.end[i] = last
+	l.trace.Ranges.close(last)
+}
+
+// countNodes counts the kernels that ran as a node of a graph.
+func (l *loader) countNodes() {
+	k := &l.trace.Kernels
+	if !slices.ContainsFunc(k.Places, func(p Place) bool { return p.Node }) {
+		return
+	}
+	for i := range k.Len() {
+		if k.InGraph(i) {
+			l.trace.GraphNodes++
 		}
 	}
 }
 
+// overheadThread is the thread of a row of PROFILER_OVERHEAD, as the row says.
+type overheadThread struct {
+	v     int64
+	known bool
+}
+
+// loadOverhead reads PROFILER_OVERHEAD, which is short. Its rows keep their order.
+func (l *loader) loadOverhead() (*TableStat, error) {
+	table, ok := l.tables[RoleOverhead]
+	if !ok {
+		return nil, nil
+	}
+	stat := &TableStat{Role: RoleOverhead, Name: table.Name}
+	var total int64
+	err := l.scanRole(RoleOverhead, []string{"start", "end", "globalTid", "nameId"}, func(row []cell) error {
+		stat.Rows++
+		start, ok1 := whole(&row[0])
+		end, ok2 := whole(&row[1])
+		if !ok1 || !ok2 || !sound(start, end) || end-start > maxTotal-total {
+			stat.Skipped++
+			return nil
+		}
+		total += end - start
+		thread, known := whole(&row[2])
+		name, _ := l.text(&row[3])
+		l.trace.Overhead = append(l.trace.Overhead, Overhead{Start: start, End: end, Thread: None, Name: name})
+		l.overheadOf = append(l.overheadOf, overheadThread{thread, known})
+		return nil
+	})
+	return stat, err
+}
+
 const (
 	minTime = -1 << 63
+	maxTime = 1<<63 - 1
 	openEnd = 1<<63 - 1
 )

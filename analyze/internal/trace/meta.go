@@ -1,6 +1,8 @@
 package trace
 
 import (
+	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
+
 	"fmt"
 	"slices"
 	"sort"
@@ -16,14 +18,14 @@ func (l *loader) loadMeta() error {
 		if !ok {
 			return nil
 		}
-		return l.scan(table, []string{"name", "value"}, nil, func(row []cell) error {
-			set, ok := keys[row[0].s]
+		return l.scan(table, table.known([]string{"name", "value"}), func(row []cell) error {
+			set, ok := keys[textOf(&row[0])]
 			if !ok {
 				return nil
 			}
-			value := row[1].s
-			if row[1].kind == isInt {
-				value = fmt.Sprint(row[1].i)
+			value := textOf(&row[1])
+			if row[1].Kind == pages.Int {
+				value = fmt.Sprint(row[1].Bits)
 			}
 			if safeValue(value) {
 				set(value)
@@ -59,9 +61,9 @@ func (l *loader) loadMeta() error {
 		return err
 	}
 	if table, ok := l.tables[RoleDetails]; ok {
-		err := l.scan(table, []string{"startTime", "stopTime"}, nil, func(row []cell) error {
-			m.CaptureStart, _ = row[0].int()
-			m.CaptureStop, _ = row[1].int()
+		err := l.scan(table, table.known([]string{"startTime", "stopTime"}), func(row []cell) error {
+			m.CaptureStart, _ = whole(&row[0])
+			m.CaptureStop, _ = whole(&row[1])
 			return nil
 		})
 		if err != nil {
@@ -72,8 +74,8 @@ func (l *loader) loadMeta() error {
 	if !ok {
 		return nil
 	}
-	return l.scan(table, []string{"severity", "text"}, nil, func(row []cell) error {
-		severity, _ := row[0].int()
+	return l.scan(table, table.known([]string{"severity", "text"}), func(row []cell) error {
+		severity, _ := whole(&row[0])
 		text, _ := l.text(&row[1])
 		l.trace.Diagnostics = append(l.trace.Diagnostics, Diagnostic{Severity: severity, Code: diagnosticCode(text)})
 		return nil
@@ -132,8 +134,8 @@ func (l *loader) loadNames() error {
 		for i := range t.Procs {
 			at[t.Procs[i].Global] = i
 		}
-		err := l.scan(table, []string{"globalPid", "name"}, nil, func(row []cell) error {
-			if v, ok := row[0].int(); ok {
+		err := l.scan(table, table.known([]string{"globalPid", "name"}), func(row []cell) error {
+			if v, ok := whole(&row[0]); ok {
 				if i, ok := at[v&^tidBits]; ok {
 					name, _ := l.text(&row[1])
 					t.Procs[i].Name = baseName(name)
@@ -153,8 +155,8 @@ func (l *loader) loadNames() error {
 	for i := range t.Threads {
 		at[t.Threads[i].Global] = i
 	}
-	return l.scan(table, []string{"globalTid", "nameId"}, nil, func(row []cell) error {
-		if v, ok := row[0].int(); ok {
+	return l.scan(table, table.known([]string{"globalTid", "nameId"}), func(row []cell) error {
+		if v, ok := whole(&row[0]); ok {
 			if i, ok := at[v]; ok {
 				t.Threads[i].Name, _ = l.text(&row[1])
 			}
@@ -183,12 +185,12 @@ func (l *loader) loadGPUs() error {
 		table.first("memoryBandwidth", "globalMemoryBandwidth"), table.first("clockRate", "coreClockRate"),
 		table.first("computeMajor", "computeCapabilityMajor"), table.first("computeMinor", "computeCapabilityMinor"),
 	}
-	return l.scan(table, columns, nil, func(row []cell) error {
+	return l.scan(table, table.known(columns), func(row []cell) error {
 		var n [10]int64
 		for i := range n {
-			n[i], _ = row[i].int()
+			n[i], _ = whole(&row[i])
 		}
-		if row[1].kind == isNull {
+		if row[1].Kind == pages.Null {
 			n[1] = n[0]
 		}
 		name, _ := l.text(&row[2])

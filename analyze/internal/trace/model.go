@@ -6,7 +6,7 @@
 // NULL times, end before start or times that no capture can hold are counted in [Trace.Tables] and left out.
 package trace
 
-import "sort"
+import "github.com/nsys-llm/explain/analyze/internal/spill"
 
 // None is the index that stands for "unknown" in every index column.
 const None int32 = -1
@@ -41,7 +41,11 @@ type Trace struct {
 	source source
 	temp   string
 	raw    rangeText
+	arena  *spill.Arena
 }
+
+// Memory is where arrays with an element per event come from. They are gone when the trace is closed.
+func (t *Trace) Memory() *spill.Arena { return t.arena }
 
 // File is where the trace came from. Name is the file's own name: a path never leaves this package.
 type File struct {
@@ -116,59 +120,46 @@ type Diagnostic struct {
 	Code     string // a known kind of message, or empty
 }
 
-// Span holds start and end of each event, sorted by start.
-type Span struct{ start, end []int64 }
-
-// Len is the number of events.
-func (s *Span) Len() int { return len(s.start) }
-
-// Start of event i.
-func (s *Span) Start(i int) int64 { return s.start[i] }
-
-// End of event i, never before its start.
-func (s *Span) End(i int) int64 { return s.end[i] }
-
-// Dur is End minus Start.
-func (s *Span) Dur(i int) int64 { return s.end[i] - s.start[i] }
-
-// Starting returns the index range [lo, hi) of the events that start within [from, to], both ends included.
-func (s *Span) Starting(from, to int64) (lo, hi int) {
-	lo = sort.Search(len(s.start), func(i int) bool { return s.start[i] >= from })
-	hi = lo + sort.Search(len(s.start)-lo, func(i int) bool { return s.start[lo+i] > to })
-	return lo, hi
-}
-
 // Work is what every GPU activity has.
 type Work struct {
 	Span
-	device, stream, context []int32
-	proc                    []int32
-	corr                    []int64
+	Places []Place
+	place  codes
+	corr   numbers
 }
 
+// Place is where a GPU activity ran. Its numbers are None where the row does not say.
+type Place struct {
+	Device, Stream, Context int32 // a stream is unique within its process and device
+	Proc                    int32 // indexes Trace.Procs
+	Node                    bool  // as a node of a CUDA graph
+}
+
+// Place indexes Places, of which there are few: what a row says of process, device and stream is in this one number.
+func (w *Work) Place(i int) int32 { return w.place.at(i) }
+
 // Device is the deviceId of event i.
-func (w *Work) Device(i int) int32 { return w.device[i] }
+func (w *Work) Device(i int) int32 { return w.Places[w.place.at(i)].Device }
 
 // Stream is the streamId of event i, unique within its process and device.
-func (w *Work) Stream(i int) int32 { return w.stream[i] }
+func (w *Work) Stream(i int) int32 { return w.Places[w.place.at(i)].Stream }
 
 // Context is the contextId of event i.
-func (w *Work) Context(i int) int32 { return w.context[i] }
+func (w *Work) Context(i int) int32 { return w.Places[w.place.at(i)].Context }
 
 // Proc indexes Trace.Procs, or is None.
-func (w *Work) Proc(i int) int32 { return w.proc[i] }
+func (w *Work) Proc(i int) int32 { return w.Places[w.place.at(i)].Proc }
 
 // Corr is the correlationId, unique within a process, or -1.
-func (w *Work) Corr(i int) int64 { return w.corr[i] }
+func (w *Work) Corr(i int) int64 { return w.corr.at(i) }
 
 // Kernels are the rows of CUPTI_ACTIVITY_KIND_KERNEL.
 type Kernels struct {
 	Work
 	Names   []KernelName
 	Configs []LaunchConfig
-	name    []int32
-	config  []int32
-	node    []bool
+	name    codes
+	config  codes
 }
 
 // KernelName is one distinct kernel name.
@@ -185,90 +176,98 @@ type LaunchConfig struct {
 }
 
 // Name indexes Names.
-func (k *Kernels) Name(i int) int32 { return k.name[i] }
+func (k *Kernels) Name(i int) int32 { return k.name.at(i) }
 
 // Config indexes Configs.
-func (k *Kernels) Config(i int) int32 { return k.config[i] }
+func (k *Kernels) Config(i int) int32 { return k.config.at(i) }
 
 // InGraph reports whether the kernel ran as a node of a CUDA graph.
-func (k *Kernels) InGraph(i int) bool { return k.node[i] }
+func (k *Kernels) InGraph(i int) bool { return k.Places[k.place.at(i)].Node }
 
 // Copies are the rows of CUPTI_ACTIVITY_KIND_MEMCPY.
 type Copies struct {
 	Work
-	bytes    []int64
-	kind     []int16
-	src, dst []int16
+	shapes []copyShape
+	shape  codes
+	bytes  numbers
 }
 
 // Bytes moved by copy i.
-func (c *Copies) Bytes(i int) int64 { return c.bytes[i] }
+func (c *Copies) Bytes(i int) int64 { return c.bytes.at(i) }
 
 // Kind is the copyKind: 1 HtoD, 2 DtoH, 8 DtoD, 10 PtoP, … (ENUM_CUDA_MEMCPY_OPER).
-func (c *Copies) Kind(i int) int { return int(c.kind[i]) }
+func (c *Copies) Kind(i int) int { return int(c.shapes[c.shape.at(i)].kind) }
 
 // SrcKind is the memory kind of the source (ENUM_CUDA_MEM_KIND: 0 pageable, 1 pinned, 2 device, 4 managed, …), or -1.
-func (c *Copies) SrcKind(i int) int { return int(c.src[i]) }
+func (c *Copies) SrcKind(i int) int { return int(c.shapes[c.shape.at(i)].src) }
 
 // DstKind is the memory kind of the destination, or -1.
-func (c *Copies) DstKind(i int) int { return int(c.dst[i]) }
+func (c *Copies) DstKind(i int) int { return int(c.shapes[c.shape.at(i)].dst) }
 
 // Sets are the rows of CUPTI_ACTIVITY_KIND_MEMSET.
 type Sets struct {
 	Work
-	bytes []int64
-	kind  []int16
+	bytes numbers
+	kind  numbers
 }
 
 // Bytes set by memset i.
-func (s *Sets) Bytes(i int) int64 { return s.bytes[i] }
+func (s *Sets) Bytes(i int) int64 { return s.bytes.at(i) }
 
 // MemKind is the kind of memory set, or -1.
-func (s *Sets) MemKind(i int) int { return int(s.kind[i]) }
+func (s *Sets) MemKind(i int) int { return int(s.kind.at(i)) }
 
 // Graphs are the rows of CUPTI_ACTIVITY_KIND_GRAPH_TRACE: GPU work whose kernels are hidden.
 type Graphs struct {
 	Work
-	graph, exec []int64
+	graph, exec numbers
 }
 
 // Graph is the graphId of row i.
-func (g *Graphs) Graph(i int) int64 { return g.graph[i] }
+func (g *Graphs) Graph(i int) int64 { return g.graph.at(i) }
 
 // Exec is the graphExecId of row i.
-func (g *Graphs) Exec(i int) int64 { return g.exec[i] }
+func (g *Graphs) Exec(i int) int64 { return g.exec.at(i) }
 
 // API are CUDA runtime and driver calls on host threads.
 type API struct {
 	Span
 	Names  []APIName
-	thread []int32
-	corr   []int64
-	name   []int32
-	ret    []int32
+	Places []APIPlace
+	place  codes
+	corr   numbers
+	name   codes
 }
 
+// APIPlace is the thread of a call and how the call ended.
+type APIPlace struct {
+	Thread int32 // indexes Trace.Threads, or is None
+	Return int32 // 0 is success
+}
+
+// Place indexes Places, of which there are few.
+func (a *API) Place(i int) int32 { return a.place.at(i) }
+
 // Thread indexes Trace.Threads, or is None.
-func (a *API) Thread(i int) int32 { return a.thread[i] }
+func (a *API) Thread(i int) int32 { return a.Places[a.place.at(i)].Thread }
 
 // Corr is the correlationId, or -1.
-func (a *API) Corr(i int) int64 { return a.corr[i] }
+func (a *API) Corr(i int) int64 { return a.corr.at(i) }
 
 // Name indexes Names.
-func (a *API) Name(i int) int32 { return a.name[i] }
+func (a *API) Name(i int) int32 { return a.name.at(i) }
 
 // Return is the call's return value; 0 is success.
-func (a *API) Return(i int) int32 { return a.ret[i] }
+func (a *API) Return(i int) int32 { return a.Places[a.place.at(i)].Return }
 
 // Ranges are NVTX ranges: push/pop and start/end.
 type Ranges struct {
 	Span
-	Names    []RangeName
-	thread   []int32
-	name     []int32
-	row      []int64
-	open     []bool
-	startEnd []bool
+	Names  []RangeName
+	Places []RangePlace
+	place  codes
+	name   codes
+	row    steps
 }
 
 // RangeName is one distinct canonical name together with one tag.
@@ -277,31 +276,46 @@ type RangeName struct {
 	Tag  uint32 // what Options.Tag said of the raw text
 }
 
+// RangePlace is the thread of a range and what kind of range it is.
+type RangePlace struct {
+	Thread   int32 // indexes Trace.Threads (of the start, for a start/end range), or is None
+	Open     bool  // still open at the end of the capture; its end is then the last moment seen
+	StartEnd bool  // a start/end range, which need not nest
+}
+
+// Place indexes Places, of which there are few.
+func (r *Ranges) Place(i int) int32 { return r.place.at(i) }
+
 // Thread indexes Trace.Threads (of the start, for a start/end range), or is None.
-func (r *Ranges) Thread(i int) int32 { return r.thread[i] }
+func (r *Ranges) Thread(i int) int32 { return r.Places[r.place.at(i)].Thread }
 
 // Name indexes Names.
-func (r *Ranges) Name(i int) int32 { return r.name[i] }
+func (r *Ranges) Name(i int) int32 { return r.name.at(i) }
 
 // Open reports whether the range was still open at the end of the capture; its end is then the last moment seen.
-func (r *Ranges) Open(i int) bool { return r.open[i] }
+func (r *Ranges) Open(i int) bool { return r.Places[r.place.at(i)].Open }
 
 // StartEnd reports whether it is a start/end range, which need not nest.
-func (r *Ranges) StartEnd(i int) bool { return r.startEnd[i] }
+func (r *Ranges) StartEnd(i int) bool { return r.Places[r.place.at(i)].StartEnd }
 
 // Syncs are the rows of CUPTI_ACTIVITY_KIND_SYNCHRONIZATION.
 type Syncs struct {
 	Span
-	kind []int16
-	proc []int32
-	corr []int64
+	places []syncPlace
+	place  codes
+	corr   numbers
+}
+
+type syncPlace struct {
+	kind int16
+	proc int32
 }
 
 // Kind is the syncType: 1 event, 2 stream wait, 3 stream, 4 context.
-func (s *Syncs) Kind(i int) int { return int(s.kind[i]) }
+func (s *Syncs) Kind(i int) int { return int(s.places[s.place.at(i)].kind) }
 
 // Proc indexes Trace.Procs, or is None.
-func (s *Syncs) Proc(i int) int32 { return s.proc[i] }
+func (s *Syncs) Proc(i int) int32 { return s.places[s.place.at(i)].proc }
 
 // Corr is the correlationId, or -1.
-func (s *Syncs) Corr(i int) int64 { return s.corr[i] }
+func (s *Syncs) Corr(i int) int64 { return s.corr.at(i) }

@@ -15,15 +15,24 @@ import (
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/nsys-llm/explain/analyze/internal/spill"
+	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 )
 
 // Options of Open.
 type Options struct {
-	// Tag classifies raw NVTX text; ranges with equal canonical text but different tags stay apart. May be nil. It is
-	// called from one goroutine.
+	// Tag classifies raw NVTX text; ranges with equal canonical text but different tags stay apart. May be nil. Its calls
+	// do not overlap, and come in no particular order.
 	Tag func(text string) uint32
-	// Progress is told what is going on, as "read", "unpack", "export" and the rows or bytes done so far. May be nil; it
-	// is called from several goroutines.
+	// CoarseTag says that the tag does not depend on the counters that PyTorch's emit_nvtx puts into names (seq, op_id), so
+	// that Tag need not be asked for texts that differ in nothing else.
+	CoarseTag bool
+	// MaxMemory is how many bytes the process should hold at most. A capture that would not fit keeps its columns in a
+	// temporary file. 0 means no bound.
+	MaxMemory int64
+	// Progress is told what is going on: of the stages "read" and "unpack" the bytes done so far, and at their end once
+	// more as "read: done" and "unpack: done"; of "read TABLE" the rows. May be nil; it is called from several goroutines.
 	Progress func(stage string, done int64)
 	// Nsys is the nsys program used to export .nsys-rep files. Empty: $NSYS, else nsys on PATH.
 	Nsys string
@@ -43,9 +52,18 @@ func (o *Options) progress(stage string, done int64) {
 func Open(ctx context.Context, path string, opt Options) (*Trace, error) {
 	in := newInput(ctx, path, &opt)
 	defer in.cleanup()
-	src, err := in.open()
+	reference, err := in.open()
 	if err != nil {
 		return nil, err
+	}
+	var src source = reference
+	if in.alone {
+		if fast, err := openPages(in.path, reference); err == nil {
+			src = fast
+		} else if !errors.Is(err, pages.ErrUnusual) {
+			reference.Close()
+			return nil, in.damaged(err)
+		}
 	}
 	t, err := load(ctx, src, in, &opt)
 	if err != nil {
@@ -53,6 +71,12 @@ func Open(ctx context.Context, path string, opt Options) (*Trace, error) {
 		return nil, err
 	}
 	t.source, t.temp = src, in.temp
+	if fast, ok := src.(*pageSource); ok { // single rows come from SQLite
+		t.source = fast.sqlSource
+		if err := fast.closePages(); err != nil {
+			return nil, errors.Join(in.fail("cannot be read", "", err), t.Close())
+		}
+	}
 	in.temp = "" // the trace owns it now
 	return t, nil
 }
@@ -66,11 +90,11 @@ func (in *input) open() (*sqlSource, error) {
 	if err := in.resolve(); err != nil {
 		return nil, err
 	}
-	immutable, err := in.settleLog()
-	if err != nil {
+	var err error
+	if in.alone, err = in.settleLog(); err != nil {
 		return nil, err
 	}
-	src, err := openSQL(in.path, immutable)
+	src, err := openSQL(in.path, in.alone)
 	if err != nil {
 		return nil, in.fail("cannot be opened", "", err)
 	}
@@ -86,7 +110,7 @@ func (t *Trace) Close() error {
 	if t.temp != "" {
 		err = errors.Join(err, os.RemoveAll(t.temp))
 	}
-	return err
+	return errors.Join(err, t.arena.Close())
 }
 
 // input turns what the user named into a plain SQLite file that can be opened read-only.
@@ -97,6 +121,8 @@ type input struct {
 	file File
 	size int64  // of the plain SQLite file with its log, in bytes
 	temp string // scratch folder, if one was needed
+
+	alone bool // no log belongs to the file
 }
 
 func (in *input) cleanup() {
@@ -249,7 +275,7 @@ func (in *input) unpack(kind string) error {
 	if err != nil {
 		return in.noScratch(err)
 	}
-	_, err = io.Copy(dst, &tracked{r: r, in: in})
+	done, err := io.Copy(dst, &tracked{r: r, in: in})
 	if e := dst.Close(); err == nil {
 		err = e
 	}
@@ -262,6 +288,7 @@ func (in *input) unpack(kind string) error {
 		}
 		return in.fail("cannot be unpacked: it is truncated or not valid "+kind, "copy it again", err)
 	}
+	in.opt.progress("unpack: done", done)
 	in.path = path
 	return nil
 }
@@ -410,3 +437,25 @@ func (in *input) copyFile(from, to string) error {
 	}
 	return in.fail("cannot be read", "", errors.Unwrap(err))
 }
+
+// arena is where the capture's columns go: into memory, or where that would not do, into a temporary file.
+func (in *input) arena() (*spill.Arena, error) {
+	need := int64(float64(in.size) * memoryPerByte)
+	if in.opt.MaxMemory <= 0 || need <= in.opt.MaxMemory {
+		return spill.New(), nil
+	}
+	a, err := spill.NewOnDisk("", in.opt.MaxMemory, int64(float64(in.size)*columnsPerByte))
+	switch {
+	case errors.Is(err, spill.ErrUnsupported):
+		return spill.New(), nil
+	case err != nil:
+		return nil, in.fail(fmt.Sprintf("does not fit into %d MB of memory, and %v", in.opt.MaxMemory>>20, err), "name another folder with TMPDIR, or allow more with --max-memory", nil)
+	}
+	return a, nil
+}
+
+// What an analysis holds in memory, and in columns alone, for a byte of the file: the most that was measured, with room.
+const (
+	memoryPerByte  = 0.35
+	columnsPerByte = 0.35
+)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 	"github.com/nsys-llm/explain/analyze/tracetest"
 )
 
@@ -249,7 +250,7 @@ func TestReportWithoutNsysNamesTheCommand(t *testing.T) {
 func TestEndlessView(t *testing.T) {
 	src := &endless{}
 	l := &loader{ctx: context.Background(), src: src, opt: &Options{}, maxRows: 1000}
-	err := l.scan(tableInfo{Name: "v", Columns: []string{"a"}, View: true}, []string{"a"}, nil, func([]cell) error { return nil })
+	err := l.scan(tableInfo{Name: "v", Columns: []string{"a"}, View: true}, []string{"a"}, func([]cell) error { return nil })
 	if err == nil || !strings.Contains(err.Error(), "more rows than") {
 		t.Errorf("error = %v", err)
 	}
@@ -259,7 +260,7 @@ type endless struct{ source }
 
 func (e *endless) Scan(_ string, _ []string, each func([]cell) error) error {
 	for {
-		if err := each([]cell{{kind: isInt}}); err != nil {
+		if err := each([]cell{pages.IntCell(0)}); err != nil {
 			return err
 		}
 	}

@@ -5,8 +5,9 @@ import (
 	"hash/fnv"
 	"io"
 	"math"
-	"slices"
 	"strings"
+
+	"github.com/nsys-llm/explain/analyze/internal/spill"
 )
 
 // What no capture holds, however long it ran. A row beyond these limits is damaged and counts as skipped: kept, it would
@@ -32,69 +33,114 @@ func clip(name string) string {
 	return fmt.Sprintf("%s… #%016x", strings.ToValidUTF8(name[:clippedName], ""), sum.Sum64())
 }
 
+// sound reports whether times make an event.
+func sound(start, end int64) bool {
+	return -maxMoment < start && start <= end && end < maxMoment && end-start <= maxTotal
+}
+
 // eventTable is a table of events while it is being loaded.
 type eventTable struct {
+	store
 	TableStat
-	total   int64 // of the durations so far
 	span    *Span
+	facts   spanFacts
+	sinks   []*sink
+	ids     []int64 // global ids of processes or threads that its rows mention
+	tids    bool    // they are of threads
+	adopt   func(*idents)
 	reorder func(order []int32) // applies an order to all columns but the span; rows it leaves out are dropped
 }
 
-// times returns start and end of a row and whether they make a sound event; unsound ones are counted.
-func (t *eventTable) times(start, end *cell) (s, e int64, ok bool) {
-	s, ok1 := start.int()
-	e, ok2 := end.int()
-	if !ok1 || !ok2 || !t.sound(s, e) {
-		t.Skipped++
-		return 0, 0, false
-	}
-	t.total += e - s
-	return s, e, true
+func (t *eventTable) init(l *loader, span *Span, numeric []*[]uint32, coded ...*[]uint16) {
+	t.span, t.extra, t.coded, t.arena = span, numeric, coded, l.arena
 }
 
-func (t *eventTable) sound(start, end int64) bool {
-	return -maxMoment < start && start <= end && end < maxMoment && end-start <= maxTotal-t.total
+func (t *eventTable) common() *eventTable { return t }
+
+// join returns the part of another sink that all tables share.
+func (t *eventTable) join() *sink {
+	s := &sink{st: &t.store, index: len(t.sinks)}
+	t.sinks = append(t.sinks, s)
+	return s
 }
 
-// loaded puts the rows into order of start, keeping the order of equal starts. Real exports are sorted already, which
-// costs one pass to see.
-func (t *eventTable) loaded(s *Span, reorder func(order []int32)) {
-	t.span, t.reorder = s, reorder
-	if slices.IsSorted(s.start) {
-		return
+func (t *eventTable) settleTimes() {
+	*t.span, t.facts = t.settleSpan(t.sinks)
+	for _, s := range t.sinks {
+		t.Rows += s.rows
+		t.Skipped += s.skipped
 	}
-	order := make([]int32, len(s.start))
-	for i := range order {
-		order[i] = int32(i)
+}
+
+// finish puts settled rows into order of start, keeping the order of equal starts, after leaving out what makes the sum
+// of all durations impossible. Real exports are sorted already, which was seen in passing.
+func (t *eventTable) finish() {
+	spill.Free(t.arena, t.pieces)
+	t.pieces = nil
+	var total int64
+	for _, s := range t.sinks {
+		total = min(total+s.total, maxTotal+1)
 	}
-	slices.SortStableFunc(order, func(a, b int32) int {
-		switch {
-		case s.start[a] < s.start[b]:
-			return -1
-		case s.start[a] > s.start[b]:
-			return 1
+	t.sinks = nil
+	if total > maxTotal {
+		t.keepWithin(maxTotal)
+	}
+	if !t.facts.sorted {
+		order := t.span.order(t.arena)
+		t.take(order)
+		spill.Free(t.arena, order)
+	}
+}
+
+// keepWithin leaves out each row, in their order, whose duration would bring the sum of those kept above limit.
+func (t *eventTable) keepWithin(limit int64) {
+	var total int64
+	t.keepIf(func(i int) bool {
+		d := max(t.span.Dur(i), 0)
+		if d > limit-total {
+			return false
 		}
-		return 0
+		total += d
+		return true
 	})
-	t.take(order)
+}
+
+// keepIf leaves out, as skipped, the rows that keep does not want. It asks for each in order.
+func (t *eventTable) keepIf(keep func(i int) bool) {
+	n := t.span.Len()
+	order := spill.Make[int32](t.arena, n)
+	kept := 0
+	for i := range n {
+		if keep(i) {
+			order[kept] = int32(i)
+			kept++
+		}
+	}
+	if kept < n {
+		t.Skipped += int64(n - kept)
+		t.take(order[:kept])
+	}
+	spill.Free(t.arena, order)
 }
 
 // take keeps the rows of order, in that order.
 func (t *eventTable) take(order []int32) {
-	permute(&t.span.start, order)
-	permute(&t.span.end, order)
+	old := *t.span
+	t.span.rewrite(t.arena, len(order), func(i int) (int64, int64) {
+		from := int(order[i])
+		return old.Start(from), old.Dur(from)
+	})
 	t.reorder(order)
+	t.facts = factsOf(t.span)
 }
 
-func permute[T any](column *[]T, order []int32) {
-	if len(*column) == 0 {
-		return
+// factsOf looks at all times again.
+func factsOf(s *Span) spanFacts {
+	f := newFacts()
+	for i := range s.Len() {
+		f.add(s.Start(i), s.Dur(i))
 	}
-	moved := make([]T, len(order))
-	for to, from := range order {
-		moved[to] = (*column)[from]
-	}
-	*column = moved
+	return f
 }
 
 // dropStray leaves out rows that lie days away from all others: the middle row of the longest table says where the
@@ -102,50 +148,27 @@ func permute[T any](column *[]T, order []int32) {
 func dropStray(tables []*eventTable) {
 	var longest *Span
 	for _, t := range tables {
-		if t != nil && t.span != nil && (longest == nil || t.span.Len() > longest.Len()) {
+		if longest == nil || t.span.Len() > longest.Len() {
 			longest = t.span
 		}
 	}
 	if longest == nil || longest.Len() == 0 {
 		return
 	}
-	middle := longest.start[longest.Len()/2]
+	middle := longest.Start(longest.Len() / 2)
 	for _, t := range tables {
-		if t != nil && t.span != nil {
-			t.dropAway(middle)
-		}
-	}
-}
-
-func (t *eventTable) dropAway(middle int64) {
-	s := t.span
-	away := func(i int) bool {
-		return s.start[i] < middle-maxAway || s.start[i] > middle+maxAway || s.end[i] > middle+maxAway && s.end[i] != openEnd
-	}
-	var order []int32
-	n := s.Len()
-	for i := range n {
-		if !away(i) {
-			if order != nil {
-				order = append(order, int32(i))
-			}
+		if t.facts.first >= middle-maxAway && t.facts.last <= middle+maxAway {
 			continue
 		}
-		if order == nil { // the first one: all before it stay
-			order = make([]int32, i, n)
-			for j := range order {
-				order[j] = int32(j)
-			}
-		}
-	}
-	if order != nil {
-		t.Skipped += int64(n - len(order))
-		t.take(order)
+		t.keepIf(func(i int) bool {
+			start := t.span.Start(i)
+			return start >= middle-maxAway && start <= middle+maxAway && start+t.span.Dur(i) <= middle+maxAway
+		})
 	}
 }
 
 func orNone(c *cell) int64 {
-	if v, ok := c.int(); ok {
+	if v, ok := whole(c); ok {
 		return v
 	}
 	return int64(None)
@@ -153,7 +176,7 @@ func orNone(c *cell) int64 {
 
 // ident is a device, stream or context number; what is no such number is None.
 func ident(c *cell) int32 {
-	v, ok := c.int()
+	v, ok := whole(c)
 	if !ok || v < 0 || v > math.MaxInt32 {
 		return None
 	}
@@ -162,13 +185,13 @@ func ident(c *cell) int32 {
 
 // extent is a size of a launch, never negative.
 func extent(c *cell) int32 {
-	v, _ := c.int()
+	v, _ := whole(c)
 	return int32(min(max(v, 0), math.MaxInt32))
 }
 
 // byteCount is the size of a copy or memset; what can be none counts as 0.
 func byteCount(c *cell) int64 {
-	v, _ := c.int()
+	v, _ := whole(c)
 	if v < 0 || v > maxBytes {
 		return 0
 	}
@@ -177,7 +200,7 @@ func byteCount(c *cell) int64 {
 
 // small is a number from an enumeration.
 func small(c *cell) int16 {
-	v, ok := c.int()
+	v, ok := whole(c)
 	if !ok || v < 0 || v > 1<<14 {
 		return -1
 	}

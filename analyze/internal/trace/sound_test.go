@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 	"github.com/nsys-llm/explain/analyze/tracetest"
 )
 
@@ -53,14 +54,23 @@ func TestImpossibleTimesAreSkipped(t *testing.T) {
 	}
 }
 
-// Durations that only together are impossible must not overflow either.
+// Durations that only together are impossible must not overflow either: what would bring the sum above the limit is
+// left out, in the order of the rows. 64 times 2^50 ns is the limit; one call of 1 ns comes before.
 func TestSumOfDurationsIsBounded(t *testing.T) {
-	e := &eventTable{}
-	for range 1000 {
-		e.times(&cell{kind: isInt}, &cell{kind: isInt, i: maxTotal / 100})
+	b := tracetest.New()
+	th := b.Process(7, "p").Thread(7, "")
+	b.API(tracetest.API{Thread: th, Name: "short", Start: 0, End: 1})
+	for range 70 {
+		b.API(tracetest.API{Thread: th, Name: "long", Start: 0, End: maxAway})
 	}
-	if e.total > maxTotal || e.Skipped != 900 {
-		t.Errorf("total %d, %d skipped", e.total, e.Skipped)
+	b.API(tracetest.API{Thread: th, Name: "fits", Start: 5, End: 9})
+	tr := open(t, b, Options{})
+	a := &tr.API
+	if n := a.Len(); n != 65 || a.Names[a.Name(0)].Name != "short" || a.Names[a.Name(64)].Name != "fits" || a.Dur(63) != maxAway {
+		t.Errorf("%d calls kept, want the short one, 63 long ones and the one that still fits", n)
+	}
+	if s := tr.Tables[0]; s.Skipped != 7 || s.Rows != 72 {
+		t.Errorf("%+v", s)
 	}
 }
 
@@ -73,7 +83,7 @@ func TestNumbersOutOfRange(t *testing.T) {
 	}{
 		{0, 0, 0, 0}, {7, 7, 7, 7}, {-1, None, 0, 0}, {1 << 32, None, math.MaxInt32, 1 << 32}, {math.MaxInt64, None, math.MaxInt32, 0}, {math.MinInt64, None, 0, 0},
 	} {
-		x := &cell{kind: isInt, i: c.v}
+		x := &cell{Kind: pages.Int, Bits: c.v}
 		if ident(x) != c.ident || extent(x) != c.extent || byteCount(x) != c.bytes {
 			t.Errorf("%d: ident %d, extent %d, bytes %d", c.v, ident(x), extent(x), byteCount(x))
 		}

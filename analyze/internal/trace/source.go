@@ -1,9 +1,14 @@
 package trace
 
-import "strconv"
+import (
+	"strconv"
 
-// Source reads the rows of one SQLite file. It is the seam between the analyzer and the way the file is read: the
-// reference implementation goes through modernc.org/sqlite.
+	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
+)
+
+// source reads the rows of one SQLite file. It is the seam between the analyzer and the way the file is read: the
+// reference implementation goes through modernc.org/sqlite; what can be read faster from the file's pages is read so
+// (pageSource).
 type source interface {
 	// Tables lists tables and views with their columns in declared order.
 	Tables() ([]tableInfo, error)
@@ -19,6 +24,8 @@ type tableInfo struct {
 	Name    string
 	Columns []string
 	View    bool
+	Rowless bool         // it has no rowids: a view, or a table WITHOUT ROWID
+	plain   *pages.Table // nil: SQLite itself must read it
 }
 
 func (t tableInfo) column(name string) string {
@@ -30,36 +37,26 @@ func (t tableInfo) column(name string) string {
 	return ""
 }
 
-type cellKind uint8
-
-const (
-	isNull cellKind = iota
-	isInt
-	isFloat
-	isText
-	isBlob
-)
-
 // cell is one value of one row.
-type cell struct {
-	kind cellKind
-	i    int64
-	f    float64
-	s    string // text, or the bytes of a blob
+type cell = pages.Cell
+
+// whole returns a cell as an integer; floats without a fraction and numbers as text count, as some exports were
+// rewritten by tools that changed column types.
+func whole(c *cell) (int64, bool) {
+	if c.Kind == pages.Int {
+		return c.Bits, true
+	}
+	return converted(c)
 }
 
-// int returns the cell as an integer; floats without a fraction and numbers as text count, as some exports were
-// rewritten by tools that changed column types.
-func (c *cell) int() (int64, bool) {
-	switch c.kind {
-	case isInt:
-		return c.i, true
-	case isFloat:
-		if v := int64(c.f); float64(v) == c.f {
+func converted(c *cell) (int64, bool) {
+	switch c.Kind {
+	case pages.Float:
+		if v := int64(c.Float()); float64(v) == c.Float() {
 			return v, true
 		}
-	case isText:
-		if v, err := strconv.ParseInt(c.s, 10, 64); err == nil {
+	case pages.Text:
+		if v, err := strconv.ParseInt(c.S, 10, 64); err == nil {
 			return v, true
 		}
 	}

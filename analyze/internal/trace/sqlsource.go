@@ -15,6 +15,8 @@ import (
 	"time"
 
 	_ "modernc.org/sqlite" // registers the driver "sqlite"
+
+	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 )
 
 // sqlSource is the reference implementation of source. Rows come from the driver directly: database/sql's Scan would
@@ -56,26 +58,43 @@ func (s *sqlSource) Close() error { return s.db.Close() }
 
 func (s *sqlSource) Tables() ([]tableInfo, error) {
 	var list []tableInfo
-	err := s.query(`select "name", "type" from "sqlite_master" where "type" in ('table', 'view') and "name" not like 'sqlite\_%' escape '\' order by "name"`,
+	var shapes []shape
+	err := s.query(`select "name", "type", "rootpage", "sql" from "sqlite_master" where "type" in ('table', 'view') and "name" not like 'sqlite\_%' escape '\' order by "name"`,
 		func(row []cell) error {
-			list = append(list, tableInfo{Name: row[0].s, View: row[1].s == "view"})
-			s.views[row[0].s] = row[1].s == "view"
+			view := row[1].S == "view"
+			list = append(list, tableInfo{Name: row[0].S, View: view, Rowless: view})
+			shapes = append(shapes, shape{root: row[2].Bits, sql: strings.ToUpper(row[3].S)})
+			s.views[row[0].S] = view
 			return nil
 		})
 	if err != nil {
 		return nil, err
 	}
 	kept := list[:0]
-	for _, t := range list {
-		err := s.query(`select "name" from pragma_table_xinfo(`+literal(t.Name)+`) where "hidden" <> 1 order by "cid"`, func(row []cell) error { // generated columns count
-			t.Columns = append(t.Columns, row[0].s)
+	for i, t := range list {
+		shape := &shapes[i]
+		err := s.query(`select "name", "type", "dflt_value", "pk", "hidden" from pragma_table_xinfo(`+literal(t.Name)+`) order by "cid"`, func(row []cell) error {
+			if row[4].Bits != 1 { // hidden columns of virtual tables; generated columns count
+				t.Columns = append(t.Columns, row[0].S)
+			}
+			shape.column(row)
 			return nil
 		})
+		if err == nil && !t.View {
+			err = s.query(`select "wr", "type" from pragma_table_list(`+literal(t.Name)+`) where "schema" = 'main'`, func(row []cell) error {
+				t.Rowless = row[0].Bits != 0
+				shape.odd = shape.odd || row[1].S != "table"
+				return nil
+			})
+		}
 		if err != nil {
 			if t.View {
 				continue // a view over something that is not there
 			}
 			return nil, err
+		}
+		if !t.Rowless {
+			t.plain = shape.table(t.Name)
 		}
 		kept = append(kept, t)
 	}
@@ -85,7 +104,10 @@ func (s *sqlSource) Tables() ([]tableInfo, error) {
 func (s *sqlSource) Scan(table string, columns []string, each func(row []cell) error) error {
 	quoted := make([]string, len(columns))
 	for i, c := range columns {
-		quoted[i] = quote(c)
+		quoted[i] = "null"
+		if c != "" {
+			quoted[i] = quote(c)
+		}
 	}
 	text := "select " + strings.Join(quoted, ", ") + " from " + quote(table) + " not indexed" // an index may have another order
 	if s.views[table] {
@@ -144,7 +166,7 @@ func (s *sqlSource) Fetch(table string, columns []string, rows []int64, each fun
 		}
 		rows = rows[n:]
 		err := s.query("select rowid, "+strings.Join(quoted, ", ")+" from "+quote(table)+" where rowid in ("+strings.Join(ids, ",")+")",
-			func(row []cell) error { return each(row[0].i, row[1:]) })
+			func(row []cell) error { return each(row[0].Bits, row[1:]) })
 		if err != nil {
 			return err
 		}
@@ -183,18 +205,13 @@ func (s *sqlSource) query(text string, each func(row []cell) error) error {
 				case nil:
 					cells[i] = cell{}
 				case int64:
-					cells[i] = cell{kind: isInt, i: v}
+					cells[i] = pages.IntCell(v)
 				case float64:
-					cells[i] = cell{kind: isFloat, f: v}
+					cells[i] = pages.FloatCell(v)
 				case string:
-					cells[i] = cell{kind: isText, s: v}
+					cells[i] = pages.TextCell(v)
 				case []byte:
-					cells[i] = cell{kind: isBlob, s: string(v)}
-				case bool:
-					cells[i] = cell{kind: isInt}
-					if v {
-						cells[i].i = 1
-					}
+					cells[i] = cell{Kind: pages.Blob, S: string(v)}
 				default:
 					return fmt.Errorf("unexpected value of type %T", v)
 				}

@@ -1,0 +1,177 @@
+// Package spill hands out the large arrays of an analysis: columns with an element per event, and what is derived from
+// them. They live outside the Go heap, so that the collector neither scans them nor doubles them, and can be given back
+// at once. Where an analysis would not fit into the memory it may use, they live in a temporary file that has no name
+// any more, mapped into memory: the system keeps of it what fits, and the results are the same to the bit.
+package spill
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"unsafe"
+)
+
+// Arena is where the arrays of one analysis come from. It is safe for use by several goroutines. A nil *Arena gives
+// arrays on the Go heap.
+type Arena struct {
+	limit int64 // bytes the process may keep resident; 0: no limit, nothing goes to disk
+
+	mu     sync.Mutex
+	blocks map[*byte][]byte // by first byte: all of a mapping, with its file pages in place
+	disk   *disk            // nil: in memory
+	stop   chan struct{}    // ends the governor
+	ended  sync.WaitGroup
+	closed bool
+}
+
+// New returns an arena in memory, without a limit.
+func New() *Arena { return &Arena{blocks: map[*byte][]byte{}} }
+
+// ErrUnsupported says that this system cannot keep arrays on disk.
+var ErrUnsupported = errors.New("keeping columns on disk is supported on Linux only")
+
+// NewOnDisk returns an arena whose arrays live in an unnamed file in the folder dir (empty: the system's temporary
+// folder), of which no more than about limit bytes, with all else the process holds, stay in memory. expect bytes of the
+// disk are reserved at once, so that a full disk is an error here and not a crash later.
+func NewOnDisk(dir string, limit, expect int64) (*Arena, error) {
+	d, err := newDisk(dir, expect)
+	if err != nil {
+		return nil, err
+	}
+	a := New()
+	a.limit, a.disk, a.stop = limit, d, make(chan struct{})
+	a.ended.Add(1)
+	go a.govern()
+	return a, nil
+}
+
+// OnDisk reports whether the arrays live in a file.
+func (a *Arena) OnDisk() bool { return a != nil && a.disk != nil }
+
+// small is the size in bytes below which an array is left to the Go heap.
+const small = 256 << 10
+
+// Make returns n zeroed elements. T must hold no pointers. The array is gone when the arena is closed or the array is
+// given to Free. Where the system gives no memory outside the heap, or the disk is full beyond what was reserved, it
+// comes from the Go heap.
+func Make[T any](a *Arena, n int) []T {
+	var zero T
+	size := int64(unsafe.Sizeof(zero))
+	if a == nil || int64(n)*size < small {
+		return make([]T, n)
+	}
+	b := a.take(int64(n) * size)
+	if b == nil {
+		return make([]T, n)
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), n)
+}
+
+// Free gives back an array that Make returned, whole or cut at its end. Nobody may hold on to it.
+func Free[T any](a *Arena, s []T) {
+	if a != nil && cap(s) > 0 {
+		a.give((*byte)(unsafe.Pointer(unsafe.SliceData(s))))
+	}
+}
+
+// Cut gives back what lies behind the first n elements of an array that Make returned, and returns those.
+func Cut[T any](a *Arena, s []T, n int) []T {
+	var zero T
+	if a != nil && cap(s) > 0 {
+		a.cut((*byte)(unsafe.Pointer(unsafe.SliceData(s))), int64(n)*int64(unsafe.Sizeof(zero)))
+	}
+	return s[:n:n]
+}
+
+// Close gives back all arrays.
+func (a *Arena) Close() error {
+	if a == nil {
+		return nil
+	}
+	a.mu.Lock()
+	if a.closed {
+		a.mu.Unlock()
+		return nil
+	}
+	a.closed = true
+	a.mu.Unlock()
+	if a.stop != nil {
+		close(a.stop)
+		a.ended.Wait()
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var first error
+	for at, b := range a.blocks {
+		if err := unmap(b); err != nil && first == nil {
+			first = fmt.Errorf("giving memory back: %w", err)
+		}
+		delete(a.blocks, at)
+	}
+	if a.disk != nil {
+		if err := a.disk.close(); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+func (a *Arena) take(bytes int64) []byte {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return nil
+	}
+	var b []byte
+	if a.disk != nil {
+		b = a.disk.take(bytes)
+	} else {
+		b = anonymous(bytes)
+	}
+	if b != nil {
+		a.blocks[unsafe.SliceData(b)] = b
+	}
+	return b
+}
+
+func (a *Arena) give(at *byte) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if b, ok := a.blocks[at]; ok {
+		delete(a.blocks, at)
+		if a.disk != nil {
+			a.disk.give(b)
+		}
+		unmap(b) //nolint:errcheck // the address is one that was mapped
+	}
+}
+
+// cut returns the pages behind the first keep bytes to the system; the addresses stay taken.
+func (a *Arena) cut(at *byte, keep int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if b, ok := a.blocks[at]; ok {
+		keep = (keep + pageSize - 1) &^ (pageSize - 1)
+		if keep < int64(len(b)) {
+			drop(b[keep:])
+		}
+	}
+}
+
+// Narrow returns n elements of a type that is as wide or narrower, in the place of a column that Make returned, to be
+// filled from its front while the column is read: element i does not lie behind the column's element i. For a wider type,
+// and for a column on the Go heap, it returns an array of its own.
+func Narrow[T uint8 | uint16 | uint32](a *Arena, column []uint16, n int) []T {
+	var one T
+	if unsafe.Sizeof(one) > unsafe.Sizeof(uint16(0)) || a == nil || !a.holds((*byte)(unsafe.Pointer(unsafe.SliceData(column)))) {
+		return Make[T](a, n)
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(column))), n)
+}
+
+func (a *Arena) holds(at *byte) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, ok := a.blocks[at]
+	return ok
+}

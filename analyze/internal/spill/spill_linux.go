@@ -1,0 +1,185 @@
+package spill
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+var pageSize = int64(os.Getpagesize())
+
+// anonymous returns zeroed memory outside the Go heap, or nil. The race detector sees the Go heap only, so tests under
+// it get that.
+func anonymous(size int64) []byte {
+	if raceEnabled {
+		return nil
+	}
+	b, err := unix.Mmap(-1, 0, int(round(size)), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+func unmap(b []byte) error { return unix.Munmap(b) }
+
+// drop returns pages to the system. Of a file's pages it forgets the mapping only: their content stays in the file.
+func drop(b []byte) { _ = unix.Madvise(b, unix.MADV_DONTNEED) }
+
+func round(size int64) int64 { return (size + pageSize - 1) &^ (pageSize - 1) }
+
+// disk is a file without a name that grows at its end. Each array has a stretch of its own.
+type disk struct {
+	f        *os.File
+	reserved int64 // bytes that are there
+	used     int64 // bytes given out
+	at       map[*byte]int64
+}
+
+// newDisk makes the file in dir. A temporary folder that is itself kept in memory helps nobody: unless somebody named it
+// in TMPDIR, /var/tmp is used instead.
+func newDisk(dir string, expect int64) (*disk, error) {
+	if dir == "" {
+		dir = os.TempDir()
+		if os.Getenv("TMPDIR") == "" && inMemory(dir) && !inMemory("/var/tmp") {
+			dir = "/var/tmp"
+		}
+	}
+	f, err := os.CreateTemp(dir, "explain-columns-")
+	if err != nil {
+		return nil, fmt.Errorf("the temporary folder cannot take the columns: %w", errors.Unwrap(err))
+	}
+	if err := os.Remove(f.Name()); err != nil { // unlinked at once: whatever ends the program, nothing is left behind
+		f.Close()
+		return nil, fmt.Errorf("the temporary folder does not let go of a file: %w", errors.Unwrap(err))
+	}
+	d := &disk{f: f, at: map[*byte]int64{}}
+	if err := d.reserve(round(expect)); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("the temporary folder cannot take %d MB of columns: %w", expect>>20, err)
+	}
+	return d, nil
+}
+
+func inMemory(dir string) bool {
+	var s unix.Statfs_t
+	return unix.Statfs(dir, &s) == nil && (s.Type == unix.TMPFS_MAGIC || s.Type == unix.RAMFS_MAGIC)
+}
+
+// reserve makes the file size bytes long with every block in place: writing to a mapped page that the disk has no room
+// for would end the program.
+func (d *disk) reserve(size int64) error {
+	if size <= d.reserved {
+		return nil
+	}
+	for {
+		err := unix.Fallocate(int(d.f.Fd()), 0, d.reserved, size-d.reserved)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if errors.Is(err, unix.EOPNOTSUPP) {
+			err = d.fill(size)
+		}
+		if err != nil {
+			return err
+		}
+		d.reserved = size
+		return nil
+	}
+}
+
+// fill is reserve for file systems that cannot reserve: it writes zeros.
+func (d *disk) fill(size int64) error {
+	zeros := make([]byte, 1<<20)
+	for at := d.reserved; at < size; at += int64(len(zeros)) {
+		if _, err := d.f.WriteAt(zeros[:min(int64(len(zeros)), size-at)], at); err != nil {
+			return errors.Unwrap(err)
+		}
+	}
+	return nil
+}
+
+// take returns a stretch of the file, mapped, or nil if the disk is full.
+func (d *disk) take(size int64) []byte {
+	size = round(size)
+	if err := d.reserve(d.used + size); err != nil {
+		return nil
+	}
+	b, err := unix.Mmap(int(d.f.Fd()), d.used, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil
+	}
+	d.at[&b[0]] = d.used
+	d.used += size
+	return b
+}
+
+// give returns a stretch's blocks to the disk, where the file system can.
+func (d *disk) give(b []byte) {
+	at, ok := d.at[&b[0]]
+	if !ok {
+		return
+	}
+	delete(d.at, &b[0])
+	_ = unix.Fallocate(int(d.f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, at, int64(len(b)))
+}
+
+func (d *disk) close() error { return d.f.Close() }
+
+// How the governor keeps to the limit: when the process holds more than highWater of it, the mapped pages of the file
+// are let go; those still needed come back from the system's page cache, or from disk, when they are touched.
+const (
+	highWater = 0.75
+	lookEvery = 10 * time.Millisecond
+)
+
+func (a *Arena) govern() {
+	defer a.ended.Done()
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-a.stop:
+			return
+		case <-tick.C:
+			if float64(resident()) > highWater*float64(a.limit) {
+				a.letGo()
+			}
+		}
+	}
+}
+
+func (a *Arena) letGo() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, b := range a.blocks {
+		drop(b)
+	}
+	lettings.Add(1)
+}
+
+// lettings counts how often pages were let go, for a test.
+var lettings atomic.Int64
+
+// resident is what the process keeps in memory, in bytes; 0 where the system does not say.
+func resident() int64 {
+	b, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	fields := bytes.Fields(b)
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, err := strconv.ParseInt(string(fields[1]), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return pages * pageSize
+}

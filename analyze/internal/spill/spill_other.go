@@ -1,0 +1,28 @@
+//go:build !linux
+
+package spill
+
+import "sync/atomic"
+
+const pageSize = int64(4096)
+
+func anonymous(int64) []byte { return nil }
+
+func unmap([]byte) error { return nil }
+
+func drop([]byte) {}
+
+type disk struct{}
+
+func newDisk(string, int64) (*disk, error) { return nil, ErrUnsupported }
+
+func (*disk) take(int64) []byte { return nil }
+
+func (*disk) give([]byte) {}
+
+func (*disk) close() error { return nil }
+
+func (*Arena) govern() {}
+
+// lettings counts how often pages were let go, for a test.
+var lettings atomic.Int64

@@ -1,0 +1,450 @@
+package trace
+
+import (
+	"slices"
+	"sort"
+	"unsafe"
+
+	"github.com/nsys-llm/explain/analyze/internal/spill"
+)
+
+// Event tables are read in pieces, by several goroutines, in whatever order is fast. Each piece, a leaf of the table's
+// tree, has slots for its rows in the columns; each goroutine has a sink with dictionaries of its own. When all is read,
+// settling closes the gaps between the pieces, in place, and brings the dictionaries together, numbered in the order in
+// which the table's rows mention their entries. The outcome does not depend on who read what.
+
+// piece is where the rows of one leaf are.
+type piece struct {
+	base int64  // start of its first row; starts count from here
+	slot uint32 // of the first row
+	n    uint32 // rows kept
+	by   uint32 // which sink read it
+}
+
+// far is a value that its column is too narrow for, by slot or, once settled, by row.
+type far struct {
+	at int32
+	v  int64
+}
+
+func byIndex(list []far) map[int]int64 {
+	m := make(map[int]int64, len(list))
+	for _, f := range list {
+		m[int(f.at)] = f.v
+	}
+	return m
+}
+
+// store holds the columns of an event table while it is being read.
+type store struct {
+	arena  *spill.Arena
+	pieces []piece
+	off    []uint32 // start minus that of the piece
+	dur    []uint32
+	extra  []*[]uint32 // the table's other columns of numbers
+	coded  []*[]uint16 // and of codes
+}
+
+// reserve makes room for a table of known size.
+func (s *store) reserve(leaves, slots int) {
+	s.pieces = spill.Make[piece](s.arena, leaves)
+	for _, c := range s.numeric() {
+		*c = spill.Make[uint32](s.arena, slots)
+	}
+	for _, c := range s.coded {
+		*c = spill.Make[uint16](s.arena, slots)
+	}
+}
+
+func (s *store) numeric() []*[]uint32 { return append([]*[]uint32{&s.off, &s.dur}, s.extra...) }
+
+// grow makes room for another piece of n rows of a table of unknown size.
+func (s *store) grow(n int) (leaf, slot int) {
+	leaf = len(s.pieces)
+	slot = leaf * n
+	s.pieces = append(s.pieces, piece{})
+	if slot+n > len(s.off) {
+		for _, c := range s.numeric() {
+			*c = append(*c, make([]uint32, max(n, len(*c)))...)
+		}
+		for _, c := range s.coded {
+			*c = append(*c, make([]uint16, max(n, len(*c)))...)
+		}
+	}
+	return leaf, slot
+}
+
+// sink is what one goroutine adds to an event table: the part that all tables share.
+type sink struct {
+	st      *store
+	index   int
+	piece   *piece
+	at      uint32 // next slot
+	rows    int64
+	skipped int64
+	total   int64 // of the durations; maxTotal+1 means more than that
+	starts  []far // by slot
+	lengths []far // by slot
+}
+
+// Leaf begins a piece.
+func (s *sink) Leaf(leaf, slot int) {
+	s.piece, s.at = &s.st.pieces[leaf], uint32(slot)
+	*s.piece = piece{slot: uint32(slot), by: uint32(s.index)}
+}
+
+// times adds the times of a row, or counts it as skipped and returns false.
+func (s *sink) times(start, end *cell) bool {
+	a, ok1 := whole(start)
+	e, ok2 := whole(end)
+	return s.span(a, e, ok1 && ok2 && e != openEnd)
+}
+
+// span adds the times of a row if they make a sound event; known says that they are there at all. An end of openEnd is
+// that of a range without end.
+func (s *sink) span(start, end int64, known bool) bool {
+	s.rows++
+	open := end == openEnd
+	if open {
+		end = start
+	}
+	if !known || !sound(start, end) {
+		s.skipped++
+		return false
+	}
+	s.total = min(s.total+end-start, maxTotal+1)
+	p := s.piece
+	if p.n == 0 {
+		p.base = start
+	}
+	at := s.at
+	s.st.off[at], s.st.dur[at] = farAway, farAway
+	if o := uint64(start - p.base); o < farAway {
+		s.st.off[at] = uint32(o)
+	} else {
+		s.starts = append(s.starts, far{int32(at), start})
+	}
+	length := end - start
+	if open {
+		length = openLength
+	}
+	if d := uint64(length); d < farAway {
+		s.st.dur[at] = uint32(d)
+	} else {
+		s.lengths = append(s.lengths, far{int32(at), length})
+	}
+	return true
+}
+
+// keep ends a row.
+func (s *sink) keep() {
+	s.piece.n++
+	s.at++
+}
+
+// number puts v into a column.
+func (s *sink) number(column []uint32, aside *[]far, v int64) {
+	if u := uint64(v) + 1; u < farAway {
+		column[s.at] = uint32(u)
+		return
+	}
+	column[s.at] = farAway
+	*aside = append(*aside, far{int32(s.at), v})
+}
+
+// dict numbers the distinct values a sink meets, in the order in which it meets them.
+type dict[K comparable] struct {
+	keys   []K
+	index  map[K]uint32
+	recent [1 << recentBits]struct {
+		key  K
+		code uint32 // plus 1
+	}
+	far []far // codes too large for their column, by slot
+}
+
+const recentBits = 6
+
+// farCode stands in a column for a code that is kept aside.
+const farCode = 1<<16 - 1
+
+// put writes a code into a column.
+func (d *dict[K]) put(column []uint16, at, code uint32) {
+	if code < farCode {
+		column[at] = uint16(code)
+		return
+	}
+	column[at] = farCode
+	d.far = append(d.far, far{int32(at), int64(code)})
+}
+
+// find returns the number of a value that was met before. hint is any hash of it, which may be poor.
+func (d *dict[K]) find(hint uint64, key K) (code uint32, ok bool) {
+	r := &d.recent[hint*0x9e3779b97f4a7c15>>(64-recentBits)]
+	if r.code > 0 && r.key == key {
+		return r.code - 1, true
+	}
+	if code, ok = d.index[key]; ok {
+		r.key, r.code = d.keys[code], code+1
+	}
+	return code, ok
+}
+
+// add numbers a value that find did not know. The dictionary keeps it.
+func (d *dict[K]) add(key K) uint32 {
+	code := uint32(len(d.keys))
+	if d.index == nil {
+		d.index = map[K]uint32{}
+	}
+	d.index[key] = code
+	d.keys = append(d.keys, key)
+	return code
+}
+
+// code returns the number of a value that holds no text of a row.
+func (d *dict[K]) code(hint uint64, key K) uint32 {
+	if code, ok := d.find(hint, key); ok {
+		return code
+	}
+	return d.add(key)
+}
+
+// idCodes remembers which code a pair of ids got, to pass over the text behind them.
+type idCodes struct {
+	index  map[[2]int64]uint32
+	recent [1 << idBits]struct {
+		ids  [2]int64
+		code uint32 // plus 1
+	}
+}
+
+const idBits = 7
+
+func (c *idCodes) get(a, b int64) (code uint32, ok bool) {
+	r := &c.recent[uint64(a)&(1<<idBits-1)]
+	if r.code > 0 && r.ids == [2]int64{a, b} {
+		return r.code - 1, true
+	}
+	if code, ok = c.index[[2]int64{a, b}]; ok {
+		r.ids, r.code = [2]int64{a, b}, code+1
+	}
+	return code, ok
+}
+
+func (c *idCodes) put(a, b int64, code uint32) {
+	if c.index == nil {
+		c.index = map[[2]int64]uint32{}
+	}
+	c.index[[2]int64{a, b}] = code
+}
+
+// eachPiece calls f for each piece that holds rows, in order of row: to is the row its first slot becomes.
+func (s *store) eachPiece(f func(p *piece, to int)) (rows int) {
+	for i := range s.pieces {
+		if p := &s.pieces[i]; p.n > 0 {
+			f(p, rows)
+			rows += int(p.n)
+		}
+	}
+	return rows
+}
+
+func (s *store) kept() int { return s.eachPiece(func(*piece, int) {}) }
+
+// byRow brings together what sinks kept aside by slot, by row.
+func (s *store) byRow(lists ...[]far) []far {
+	all := slices.Concat(lists...)
+	if len(all) == 0 {
+		return nil
+	}
+	slices.SortFunc(all, func(a, b far) int { return int(a.at) - int(b.at) })
+	k := 0
+	s.eachPiece(func(p *piece, to int) {
+		for ; k < len(all) && all[k].at < int32(p.slot+p.n); k++ {
+			all[k].at += int32(to) - int32(p.slot)
+		}
+	})
+	return all
+}
+
+// settleSpan closes the gaps between the pieces' times. It says whether rows are sorted by start and which time is the
+// first and which the last.
+func (s *store) settleSpan(sinks []*sink) (span Span, facts spanFacts) {
+	var starts, lengths [][]far
+	for _, k := range sinks {
+		starts, lengths = append(starts, k.starts), append(lengths, k.lengths)
+	}
+	n := s.kept()
+	span = newSpan(n, s.off, s.dur)
+	span.lengths = byIndex(s.byRow(lengths...))
+	before := byIndex(s.byRow(starts...)) // starts kept aside so far; others may have to be from now on
+	facts = newFacts()
+	s.eachPiece(func(p *piece, to int) {
+		off, dur := s.off[p.slot:p.slot+p.n], s.dur[p.slot:p.slot+p.n]
+		for k, o := range off {
+			row := to + k
+			start := p.base + int64(o)
+			if o == farAway {
+				start = before[row]
+			}
+			if row&(1<<blockShift-1) == 0 {
+				span.base = append(span.base, start)
+			}
+			o := uint64(start - span.base[row>>blockShift])
+			if o >= farAway {
+				o = farAway
+				span.starts[row] = start
+			}
+			d := dur[k]
+			span.off[row], span.dur[row] = uint32(o), d
+			length := int64(d)
+			if d == farAway {
+				length = span.lengths[row]
+			}
+			facts.add(start, length)
+		}
+	})
+	span.off = spill.Cut(s.arena, span.off, n)
+	span.dur = spill.Cut(s.arena, span.dur, n)
+	return span, facts
+}
+
+// spanFacts is what is seen of a table's times on the way.
+type spanFacts struct {
+	sorted      bool
+	first, last int64 // first start; last end, or start where that is later
+	lastStart   int64
+}
+
+func newFacts() spanFacts {
+	return spanFacts{sorted: true, first: maxTime, last: minTime, lastStart: minTime}
+}
+
+func (f *spanFacts) add(start, length int64) {
+	if start < f.lastStart {
+		f.sorted = false
+	}
+	f.lastStart = max(f.lastStart, start)
+	f.first = min(f.first, start)
+	f.last = max(f.last, start+max(length, 0))
+}
+
+// settleNumbers closes the gaps of a column of numbers.
+func (s *store) settleNumbers(column []uint32, aside ...[]far) numbers {
+	n := s.eachPiece(func(p *piece, to int) { copy(column[to:], column[p.slot:p.slot+p.n]) })
+	return numbers{v: spill.Cut(s.arena, column, n), far: byIndex(s.byRow(aside...))}
+}
+
+// settleCodes closes the gaps of a column of codes and brings the sinks' dictionaries into one: entries whose group is
+// equal become one, which is that of the first row.
+func settleCodes[K, G comparable](s *store, column []uint16, dicts []*dict[K], group func(K) G) (codes, []K) {
+	groups := map[G]int32{} // to a number of the group, or to the code it got
+	to := make([][]int32, len(dicts))
+	for i, d := range dicts {
+		to[i] = make([]int32, len(d.keys))
+		for k, key := range d.keys {
+			g := group(key)
+			n, ok := groups[g]
+			if !ok {
+				n = int32(len(groups))
+				groups[g] = n
+			}
+			to[i][k] = n
+		}
+	}
+	m := merger{to: to, final: make([]int32, len(groups)), far: s.byRow(each(dicts, func(d *dict[K]) []far { return d.far })...)}
+	for i := range m.final {
+		m.final[i] = None
+	}
+	n := s.kept()
+	var c codes
+	switch {
+	case n == 0:
+	case len(groups) <= 1<<8:
+		c.w8 = settled[uint8](s, &m, column, n)
+	case len(groups) <= 1<<16:
+		c.w16 = settled[uint16](s, &m, column, n)
+	default:
+		c.w32 = settled[uint32](s, &m, column, n)
+	}
+	keys := make([]K, len(m.firsts))
+	for i, f := range m.firsts {
+		keys[i] = dicts[f.by].keys[f.code]
+	}
+	return c, keys
+}
+
+// merger renumbers codes in order of first appearance.
+type merger struct {
+	to     [][]int32 // by sink and its code: number of the group
+	final  []int32   // by number of the group: final code, or None so far
+	firsts []struct{ by, code uint32 }
+	far    []far // codes kept aside that are still to come, by row
+}
+
+func (m *merger) first(by, code uint32) int32 {
+	n := int32(len(m.firsts))
+	m.final[m.to[by][code]] = n
+	m.firsts = append(m.firsts, struct{ by, code uint32 }{by, code})
+	return n
+}
+
+// settled writes the final codes of n rows over those of the sinks.
+func settled[T uint8 | uint16 | uint32](s *store, m *merger, from []uint16, n int) []T {
+	out := spill.Narrow[T](s.arena, from, n)
+	s.eachPiece(func(p *piece, at int) {
+		to := m.to[p.by]
+		for k, short := range from[p.slot : p.slot+p.n] {
+			code := uint32(short)
+			if short == farCode {
+				code, m.far = uint32(m.far[0].v), m.far[1:]
+			}
+			c := m.final[to[code]]
+			if c == None {
+				c = m.first(p.by, code)
+			}
+			out[at+k] = T(c)
+		}
+	})
+	var one T
+	if size := unsafe.Sizeof(one); size > unsafe.Sizeof(from[0]) {
+		spill.Free(s.arena, from)
+	} else {
+		spill.Cut(s.arena, from, (n*int(size)+1)/2)
+	}
+	return out
+}
+
+// settleSteps brings together rowids, kept by slot where they do not follow the row before.
+func (s *store) settleSteps(lists ...[]far) steps {
+	all := s.byRow(lists...)
+	var w steps
+	for _, f := range all {
+		w.add(f.at, f.v)
+	}
+	return w
+}
+
+// order is the rows in order of start, equal starts in order of row.
+func (s *Span) order(a *spill.Arena) []int32 {
+	type key struct {
+		start int64
+		row   int32
+	}
+	keys := spill.Make[key](a, s.Len())
+	for i := range keys {
+		keys[i] = key{s.Start(i), int32(i)}
+	}
+	sort.Slice(keys, func(i, j int) bool {
+		if keys[i].start != keys[j].start {
+			return keys[i].start < keys[j].start
+		}
+		return keys[i].row < keys[j].row
+	})
+	order := spill.Make[int32](a, len(keys))
+	for i := range keys {
+		order[i] = keys[i].row
+	}
+	spill.Free(a, keys)
+	return order
+}

@@ -1,0 +1,34 @@
+package pages
+
+import "math"
+
+// Kind is the storage class of a value.
+type Kind uint8
+
+// Storage classes.
+const (
+	Null Kind = iota
+	Int
+	Float
+	Text
+	Blob
+)
+
+// Cell is one value of one row.
+type Cell struct {
+	Kind Kind
+	Bits int64  // an integer, or the bits of a float
+	S    string // text, or the bytes of a blob
+}
+
+// IntCell is an integer.
+func IntCell(v int64) Cell { return Cell{Kind: Int, Bits: v} }
+
+// FloatCell is a floating-point number.
+func FloatCell(v float64) Cell { return Cell{Kind: Float, Bits: int64(math.Float64bits(v))} }
+
+// TextCell is a text.
+func TextCell(s string) Cell { return Cell{Kind: Text, S: s} }
+
+// Float is the value of a Float.
+func (c *Cell) Float() float64 { return math.Float64frombits(uint64(c.Bits)) }

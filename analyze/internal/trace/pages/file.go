@@ -1,0 +1,135 @@
+// Package pages reads the rows of SQLite tables straight from the pages of the file, several times faster than SQLite:
+// records are decoded by plans that are worked out once per shape of record, and pages can be read in the order of the
+// file by several goroutines.
+//
+// It knows nothing of SQL: which tables there are, and what their columns are, is SQLite's own word (see Table). It reads
+// plain tables in UTF-8 and nothing else; of everything else it says that it is unusual (ErrUnusual). It is stricter than
+// SQLite about damage, which it reports as a *PageError; whoever gets one can ask SQLite what it makes of the file.
+//
+// The format is that of https://www.sqlite.org/fileformat2.html; section numbers in comments are that page's.
+package pages
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// File is an open SQLite file. It is safe for use by several goroutines.
+type File struct {
+	r      io.ReaderAt
+	size   int64
+	page   int    // bytes of a page: 512 to 65536
+	usable int    // bytes of a page without those reserved at its end
+	pages  uint32 // whole pages in the file
+}
+
+// ErrUnusual says that a file or table is made in a way this package leaves to SQLite.
+var ErrUnusual = errors.New("made in a way that SQLite itself must read")
+
+func unusual(what string) error { return fmt.Errorf("%w: %s", ErrUnusual, what) }
+
+// PageError says which page is damaged, and how.
+type PageError struct {
+	Page uint32
+	What string
+	Err  error // of reading it, if that was it
+}
+
+func (e *PageError) Error() string {
+	s := fmt.Sprintf("page %d %s", e.Page, e.What)
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+func (e *PageError) Unwrap() error { return e.Err }
+
+func bad(page uint32, what string) error { return &PageError{Page: page, What: what} }
+
+// minUsable is the least number of usable bytes that SQLite allows (section 1.3.4).
+const minUsable = 480
+
+// Open looks at the header of a SQLite file of size bytes (section 1.3).
+func Open(r io.ReaderAt, size int64) (*File, error) {
+	var head [100]byte
+	if n, err := r.ReadAt(head[:], 0); n < len(head) {
+		return nil, &PageError{Page: 1, What: "cannot be read", Err: err}
+	}
+	f := &File{r: r, size: size, page: int(binary.BigEndian.Uint16(head[16:]))}
+	if f.page == 1 {
+		f.page = 65536
+	}
+	f.usable = f.page - int(head[20])
+	switch {
+	case string(head[:16]) != "SQLite format 3\x00":
+		return nil, bad(1, "does not begin as a SQLite file does")
+	case f.page < 512 || f.page&(f.page-1) != 0 || f.usable < minUsable:
+		return nil, bad(1, "states an impossible page size")
+	case head[18] > 2 || head[19] > 2 || head[18] == 0 || head[19] == 0:
+		return nil, unusual("its file format is of a version to come")
+	case head[21] != 64 || head[22] != 32 || head[23] != 32:
+		return nil, unusual("its payload fractions are not 64, 32 and 32")
+	}
+	if encoding := binary.BigEndian.Uint32(head[56:]); encoding != 1 {
+		return nil, unusual("its text is not in UTF-8")
+	}
+	count := size / int64(f.page)
+	if count > maxPages {
+		return nil, unusual("it has more pages than a SQLite file can have")
+	}
+	f.pages = uint32(count)
+	// A header may state fewer pages than the file has: SQLite then takes what lies behind them for no part of it.
+	if stated := binary.BigEndian.Uint32(head[28:]); stated > 0 && stated < f.pages && string(head[24:28]) == string(head[92:96]) {
+		f.pages = stated
+	}
+	return f, nil
+}
+
+// maxPages is SQLite's own limit (SQLITE_MAX_PAGE_COUNT).
+const maxPages = 1<<32 - 2
+
+// slack is how many bytes may be read, and ignored, behind the last value of a page: integers are fetched eight bytes at
+// a time.
+const slack = 8
+
+// read fills b with the bytes of the file from page first on.
+func (f *File) read(first uint32, b []byte) error {
+	if n, err := f.r.ReadAt(b, int64(first-1)*int64(f.page)); n < len(b) {
+		return &PageError{Page: first + uint32(n/f.page), What: "cannot be read", Err: err}
+	}
+	return nil
+}
+
+// varint reads a variable-length integer (section 1.6) and says how many bytes it took; 0 means that b is too short.
+func varint(b []byte) (v uint64, n int) {
+	if len(b) > 0 && b[0] < 0x80 {
+		return uint64(b[0]), 1
+	}
+	return longVarint(b)
+}
+
+func longVarint(b []byte) (v uint64, n int) {
+	if len(b) >= 4 { // rowids of large tables take three or four bytes
+		switch {
+		case b[1] < 0x80:
+			return uint64(b[0]&0x7f)<<7 | uint64(b[1]), 2
+		case b[2] < 0x80:
+			return uint64(b[0]&0x7f)<<14 | uint64(b[1]&0x7f)<<7 | uint64(b[2]), 3
+		case b[3] < 0x80:
+			return uint64(b[0]&0x7f)<<21 | uint64(b[1]&0x7f)<<14 | uint64(b[2]&0x7f)<<7 | uint64(b[3]), 4
+		}
+	}
+	for i, c := range b {
+		if i == 8 {
+			return v<<8 | uint64(c), 9
+		}
+		v = v<<7 | uint64(c&0x7f)
+		if c < 0x80 {
+			return v, i + 1
+		}
+	}
+	return 0, 0
+}

@@ -1,0 +1,152 @@
+package pages
+
+import "encoding/binary"
+
+// Types of b-tree pages (section 1.6).
+const (
+	interiorTable = 0x05
+	leafTable     = 0x0d
+)
+
+// Bytes of the headers of b-tree pages.
+const (
+	interiorHeader = 12
+	leafHeader     = 8
+)
+
+// maxDepth is how deep SQLite lets a tree be (BTCURSOR_MAX_DEPTH).
+const maxDepth = 20
+
+// node is a page of a table's tree, found but not read.
+type node struct {
+	page uint32
+	high uint64 // the greatest rowid that may be in it or below it, as ordered
+}
+
+// ordered makes an unsigned number of a rowid such that both compare alike.
+func ordered(rowid uint64) uint64 { return rowid ^ 1<<63 }
+
+// leaves walks the interior pages of the table that begins at root and returns its leaves in order of rowid. claim is
+// told each page and says whether it is new: a page that turns up twice is damage, and would be a loop.
+func (f *File) leaves(root uint32, claim func(page uint32) bool) ([]node, error) {
+	w := &walker{f: f, claim: claim, buf: make([]byte, f.page)}
+	level := []node{{page: root, high: 1<<64 - 1}}
+	if err := w.take(root, 1); err != nil {
+		return nil, err
+	}
+	depth, err := w.depth(root)
+	if err != nil {
+		return nil, err
+	}
+	for range depth {
+		next := make([]node, 0, len(level)*(f.usable/11)) // an interior cell takes two bytes for its place and up to nine
+		for i := range level {
+			low := uint64(0)
+			if i > 0 {
+				low = level[i-1].high
+			}
+			if next, err = w.children(level[i], low, next); err != nil {
+				return nil, err
+			}
+		}
+		level = next
+	}
+	return level, nil
+}
+
+type walker struct {
+	f     *File
+	claim func(page uint32) bool
+	buf   []byte // of one page
+}
+
+// take claims a page that another one points to.
+func (w *walker) take(page, from uint32) error {
+	switch {
+	case page < 2 || page > w.f.pages:
+		return bad(from, "points outside of the file")
+	case !w.claim(page):
+		return bad(page, "is used twice")
+	}
+	return nil
+}
+
+// depth is how many interior pages lie above a leaf, seen from the leftmost one.
+func (w *walker) depth(root uint32) (int, error) {
+	page, from := root, root
+	for depth := range maxDepth {
+		if page < 2 || page > w.f.pages {
+			return 0, bad(from, "points outside of the file")
+		}
+		if err := w.f.read(page, w.buf); err != nil {
+			return 0, err
+		}
+		if w.buf[0] != interiorTable {
+			return depth, nil
+		}
+		from = page
+		at := int(binary.BigEndian.Uint16(w.buf[interiorHeader:]))
+		if at+4 > w.f.usable {
+			return 0, bad(from, "has a cell outside of the page")
+		}
+		page = binary.BigEndian.Uint32(w.buf[at:])
+	}
+	return 0, bad(root, "begins a tree that is too deep")
+}
+
+// children appends the pages below an interior page (section 1.6): for each cell a left child, which holds rowids up to
+// the cell's key, then the right-most child. low is the greatest rowid before this page.
+func (w *walker) children(p node, low uint64, list []node) ([]node, error) {
+	b := w.buf
+	if err := w.f.read(p.page, b); err != nil {
+		return nil, err
+	}
+	if b[0] != interiorTable {
+		return nil, bad(p.page, "is no interior page of a table, and stands where one must be")
+	}
+	n := int(binary.BigEndian.Uint16(b[3:]))
+	if n == 0 || n > int(w.f.most()) {
+		return nil, bad(p.page, "states more cells than it can have, or none")
+	}
+	for i := range n {
+		at := int(binary.BigEndian.Uint16(b[interiorHeader+2*i:]))
+		if at < interiorHeader+2*n || at+4 > w.f.usable {
+			return nil, bad(p.page, "has a cell outside of the page")
+		}
+		key, size := varint(b[at+4 : w.f.usable])
+		high := ordered(key)
+		if size == 0 || high < low || high > p.high {
+			return nil, bad(p.page, "has keys out of order")
+		}
+		child := binary.BigEndian.Uint32(b[at:])
+		if err := w.take(child, p.page); err != nil {
+			return nil, err
+		}
+		list = append(list, node{child, high})
+		low = high
+	}
+	child := binary.BigEndian.Uint32(b[8:])
+	if err := w.take(child, p.page); err != nil {
+		return nil, err
+	}
+	return append(list, node{child, p.high}), nil
+}
+
+// most is how many cells a page can hold at most: SQLite's MX_CELL.
+func (f *File) most() uint32 { return uint32(f.page-leafHeader) / 6 }
+
+// rooms bounds how many rows are in each leaf, by the rowids of its neighbours, and returns their sum.
+func (f *File) rooms(leaves []node) (rooms []uint32, sum int64) {
+	rooms = make([]uint32, len(leaves))
+	low := ordered(0) // rows of the first leaf that have no positive rowid are more than its room allows, which is noticed
+	for i, l := range leaves {
+		room := f.most()
+		if l.high > low && l.high-low < uint64(room) {
+			room = uint32(l.high - low)
+		}
+		low = l.high
+		rooms[i] = room
+		sum += int64(room)
+	}
+	return rooms, sum
+}

@@ -1,0 +1,274 @@
+package trace
+
+import (
+	"encoding/binary"
+	"strconv"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
+)
+
+// nvtx event types that are ranges (ENUM_NSYS_EVENT_TYPE): push/pop, start/end, and push/pop with a registered string.
+const (
+	nvtxMark     = 34
+	nvtxPushPop  = 59
+	nvtxStartEnd = 60
+	nvtxPushPopT = 70
+)
+
+// rangeTable reads NVTX_EVENTS.
+type rangeTable struct {
+	eventTable
+	l           *loader
+	rowless     bool
+	place, name []uint16
+	sinks       []*rangeSink
+}
+
+// rawRange is what dictionaries hold of a range: its thread, as the row says, and what kind of range it is.
+type rawRange struct {
+	thread                int64
+	known, open, startEnd bool
+}
+
+type rangeSink struct {
+	*sink
+	t     *rangeTable
+	marks int64
+	line  int64 // rows so far, for a table without rowids
+	place dict[rawRange]
+	name  rangeNames
+	ids   []far // rowids, where one does not follow that of the slot before
+	next  int64 // the rowid that would follow
+}
+
+func newRangeTable(l *loader) *rangeTable {
+	t := &rangeTable{l: l}
+	r := &l.trace.Ranges
+	t.init(l, &r.Span, nil, &t.place, &t.name)
+	t.tids = true
+	t.reorder = func(order []int32) {
+		r.place.take(t.arena, order)
+		r.name.take(t.arena, order)
+		r.row.take(order)
+	}
+	return t
+}
+
+func (t *rangeTable) columns(info tableInfo) []string {
+	tid := info.first("globalTid", "global_tid")
+	has := &t.l.trace.Has
+	has.RangeEnd, has.RangeThread, has.RangeType = info.column("end") != "", tid != "", info.column("eventType") != ""
+	t.l.trace.raw = rangeText{table: info, strings: t.l.strings}
+	rowid := "rowid"
+	if t.rowless = info.Rowless; t.rowless {
+		rowid = ""
+	}
+	return []string{"start", "end", "eventType", tid, "text", "textId", rowid}
+}
+
+func (t *rangeTable) sink() pages.Sink {
+	s := &rangeSink{t: t, sink: t.join(), name: newRangeNames(t.l.opt, &t.l.tagging), next: minTime}
+	t.sinks = append(t.sinks, s)
+	return s
+}
+
+// Leaf begins a piece.
+func (s *rangeSink) Leaf(leaf, slot int) {
+	if uint32(slot) != s.at {
+		s.next = minTime // the slot before is another sink's
+	}
+	s.sink.Leaf(leaf, slot)
+}
+
+func (s *rangeSink) Row(row []cell) error {
+	s.line++
+	has := &s.t.l.trace.Has
+	kind := int64(nvtxPushPop)
+	if has.RangeType {
+		kind = orNone(&row[2])
+	}
+	switch kind {
+	case nvtxPushPop, nvtxStartEnd, nvtxPushPopT:
+	case nvtxMark:
+		s.rows++
+		s.marks++
+		return nil
+	default:
+		s.rows++
+		return nil
+	}
+	start, ok := whole(&row[0])
+	end, ended := whole(&row[1])
+	if !ended && row[1].Kind == pages.Null && has.RangeEnd {
+		end, ended = openEnd, true
+	}
+	if !s.span(start, end, ok && ended) {
+		return nil
+	}
+	p := rawRange{open: end == openEnd, startEnd: kind == nvtxStartEnd}
+	p.thread, p.known = whole(&row[3])
+	hint := uint64(p.thread)
+	if p.startEnd {
+		hint = ^hint
+	}
+	s.place.put(s.t.place, s.at, s.place.code(hint, p))
+	id := s.line
+	if v, ok := whole(&row[6]); ok {
+		id = v
+	}
+	if id != s.next {
+		s.ids = append(s.ids, far{int32(s.at), id})
+	}
+	s.next = id + 1
+	s.name.dict.put(s.t.name, s.at, s.nameOf(&row[4], &row[5]))
+	s.keep()
+	return nil
+}
+
+func (s *rangeSink) nameOf(text, id *cell) uint32 {
+	switch {
+	case text.Kind == pages.Text || text.Kind == pages.Blob:
+		return s.name.text(clip(text.S))
+	case id.Kind == pages.Int:
+		return s.name.id(id.Bits, s.t.l.strings)
+	case id.Kind == pages.Text:
+		return s.name.text(clip(id.S))
+	}
+	return s.name.text("")
+}
+
+func (t *rangeTable) settle() {
+	r := &t.l.trace.Ranges
+	t.settleTimes()
+	r.row = t.settleSteps(each(t.sinks, func(s *rangeSink) []far { return s.ids })...)
+	var raw []rawRange
+	r.place, raw = settleCodes(&t.store, t.place, each(t.sinks, func(s *rangeSink) *dict[rawRange] { return &s.place }), itself[rawRange])
+	r.name, r.Names = settleCodes(&t.store, t.name, each(t.sinks, func(s *rangeSink) *dict[RangeName] { return &s.name.dict }), itself[RangeName])
+	for _, s := range t.sinks {
+		t.l.trace.Marks += s.marks
+	}
+	for _, p := range raw {
+		if p.known {
+			t.ids = append(t.ids, p.thread)
+		}
+	}
+	t.adopt = func(ids *idents) {
+		r.Places = make([]RangePlace, len(raw))
+		for i, p := range raw {
+			r.Places[i] = RangePlace{Thread: ids.thread(p.thread, p.known), Open: p.open, StartEnd: p.startEnd}
+		}
+	}
+}
+
+// rangeNames interns canonical range names: 97 % of the raw ones are unique in a PyTorch trace, their canonical forms
+// are a hundred. It is for one goroutine.
+type rangeNames struct {
+	dict   dict[RangeName]
+	byID   map[int64]uint32
+	tag    func(string) uint32
+	lock   *sync.Mutex // of tag
+	exact  bool        // the tag may depend on what the key leaves out
+	key    []byte
+	buf    []byte
+	recent [1 << nameBits]struct {
+		key  string
+		code uint32
+	}
+}
+
+const nameBits = 11
+
+func newRangeNames(opt *Options, lock *sync.Mutex) rangeNames {
+	return rangeNames{byID: map[int64]uint32{}, tag: opt.Tag, exact: opt.Tag != nil && !opt.CoarseTag, lock: lock}
+}
+
+// unnamed stands for a range without text.
+const unnamed = "(unnamed)"
+
+// longestKey is the length of the longest text that is looked for among recent ones.
+const longestKey = 256
+
+// text returns the code of a raw name. Most differ from one seen lately in counters only that neither the canonical name
+// nor the tag depends on.
+func (n *rangeNames) text(raw string) uint32 {
+	if raw == "" {
+		raw = unnamed
+	}
+	if len(raw) > longestKey {
+		return n.find(raw)
+	}
+	key := raw
+	if !n.exact {
+		cut, ok := kernelname.CutCounters(raw)
+		if key = cut; !ok {
+			n.key = kernelname.AppendRangeKey(n.key[:0], raw)
+			key = unsafe.String(unsafe.SliceData(n.key), len(n.key))
+		}
+	}
+	r := &n.recent[hashText(key)>>(64-nameBits)]
+	if r.key == key {
+		return r.code
+	}
+	code := n.find(raw)
+	r.key, r.code = strings.Clone(key), code
+	return code
+}
+
+func (n *rangeNames) find(raw string) uint32 {
+	n.buf = kernelname.AppendRangeCanonical(n.buf[:0], raw)
+	var tag uint32
+	if n.tag != nil {
+		n.lock.Lock()
+		tag = n.tag(raw)
+		n.lock.Unlock()
+	}
+	hint := uint64(len(n.buf))
+	code, ok := n.dict.find(hint, RangeName{Text: unsafe.String(unsafe.SliceData(n.buf), len(n.buf)), Tag: tag})
+	if !ok {
+		code = n.dict.add(RangeName{Text: string(n.buf), Tag: tag})
+	}
+	return code
+}
+
+func (n *rangeNames) id(id int64, texts map[int64]string) uint32 {
+	if i, ok := n.byID[id]; ok {
+		return i
+	}
+	s, ok := texts[id]
+	if !ok {
+		s = "#" + strconv.FormatInt(id, 10)
+	}
+	i := n.text(s)
+	n.byID[id] = i
+	return i
+}
+
+// hashText is a hash of a short text whose upper bits are good.
+func hashText(text string) uint64 {
+	const odd = 0x9e3779b97f4a7c15
+	b := unsafe.Slice(unsafe.StringData(text), len(text))
+	h := uint64(len(b))
+	if len(b) < 8 {
+		for _, c := range b {
+			h = h<<8 | uint64(c)
+		}
+	} else {
+		for i := 0; i+8 < len(b); i += 8 {
+			h = (h ^ binary.LittleEndian.Uint64(b[i:])) * odd
+			h ^= h >> 32
+		}
+		h ^= binary.LittleEndian.Uint64(b[len(b)-8:])
+	}
+	h *= odd
+	return (h ^ h>>32) * odd
+}
+
+// rangeText remembers where raw range names are, to read again the few that are shown.
+type rangeText struct {
+	table   tableInfo
+	strings map[int64]string
+}
