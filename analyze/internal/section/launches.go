@@ -75,53 +75,47 @@ func launches(in *Input, out *Output) {
 	}
 	api, k := &in.Trace.API, &in.Trace.Kernels
 	lo, hi := api.Starting(in.Host.Start, in.Host.End)
-	isLaunch := func(i int) bool { return api.Names[api.Name(i)].Launch }
-	byName := gather(len(api.Names), lo, hi, func(i int) int32 {
-		if !isLaunch(i) {
-			return -1
-		}
-		return api.Name(i)
-	}, api.Dur)
+	times := in.callTimes()
 	seconds := float64(in.Span.Len()) / 1e9
-	list := byName.rank(len(api.Names), func(a, b int) int { return cmp.Compare(api.Names[a].Name, api.Names[b].Name) })
-	all := slices.Clone(byName.durs)
+	list := some(times.list, func(name int) bool { return api.Names[name].Launch })
 
-	emit := func(l report.Labels, durs []int64) (rate *float64) {
-		out.From(trace.RoleAPI, len(durs), "start", "end", "nameId", "globalTid")
-		rate = per(len(durs), seconds)
-		out.Int("launch.count", l, int64(len(durs)))
+	emit := func(l report.Labels, count, total int64, s *report.Summary) (rate *float64) {
+		out.From(trace.RoleAPI, int(count), "start", "end", "nameId", "globalTid")
+		rate = per(int(count), seconds)
+		out.Int("launch.count", l, count)
 		out.Metric("launch.rate", l, rate)
-		out.Int("launch.api_time", l, sum(durs)).Summary = stat.Summarize(durs)
+		out.Int("launch.api_time", l, total).Summary = s
 		return rate
 	}
-	rate := emit(nil, all)
+	all := times.join(list)
+	calls := all.Len()
+	rate := emit(nil, int64(calls), all.Sum(), all.Summary())
 	t := out.Table("launches")
 	for _, e := range list {
-		r := emit(Labels("api", api.Names[e.key].Name), byName.of(e.key))
+		r := emit(Labels("api", api.Names[e.key].Name), e.count, e.total, e.summary)
 		s := e.summary
 		t.Row(report.S(api.Names[e.key].Name), report.I(e.count), cell(r), report.I(e.total), report.F(s.Mean), report.F(s.P50), report.F(s.P90), report.F(s.P99), report.I(int64(s.Max)))
 	}
 	t.Cut(-1).Add()
-	launchErrors(in, out, lo, hi, len(all))
+	launchErrors(in, out, lo, hi, calls)
 
 	klo, khi := k.Starting(in.Span.Start, in.Span.End)
-	durs := durations(klo, khi, k.Dur)
-	slices.Sort(durs)
+	kernels := in.kernelTimes()
+	durs := kernels.join(kernels.list)
 	in.kernelDurations(out, nil, durs, seconds)
 	if khi > klo {
 		for _, under := range []struct {
 			label string
 			ns    int64
 		}{{"5us", 5000}, {"10us", 10000}, {"20us", 20000}} {
-			n, _ := slices.BinarySearch(durs, under.ns)
-			out.Metric("kernel.under_ratio", Labels("under", under.label), stat.Ratio(int64(n), int64(len(durs))))
+			out.Metric("kernel.under_ratio", Labels("under", under.label), stat.Ratio(int64(durs.Under(under.ns)), int64(durs.Len())))
 		}
 	}
-	tinyKernels(in, out, klo, khi)
-	storm := launchesByProc(in, out, len(all), lo, hi, klo, khi, seconds, emit)
+	tinyKernels(in, out)
+	storm := launchesByProc(in, out, calls, lo, hi, klo, khi, seconds, emit)
 	launchQueue(in, out, klo, khi)
-	apiCalls(in, out, lo, hi)
-	if len(all) == 0 {
+	apiCalls(in, out)
+	if calls == 0 {
 		out.Status(report.NotApplicable, "no launch call in the window")
 		return
 	}
@@ -172,36 +166,42 @@ func launchErrors(in *Input, out *Output, lo, hi, all int) {
 }
 
 // launchesByProc shows each process, and returns the pid of the one with the worst launch storm, if any.
-func launchesByProc(in *Input, out *Output, all, lo, hi, klo, khi int, seconds float64, emit func(report.Labels, []int64) *float64) (storm string) {
+func launchesByProc(in *Input, out *Output, all, lo, hi, klo, khi int, seconds float64, emit func(report.Labels, int64, int64, *report.Summary) *float64) (storm string) {
 	api, k := &in.Trace.API, &in.Trace.Kernels
 	procs := len(in.Trace.Procs)
-	calls := gather(procs, lo, hi, func(i int) int32 {
-		if th := api.Thread(i); th != trace.None && api.Names[api.Name(i)].Launch {
-			return in.Trace.Threads[th].Proc
+	launches := make([]bool, len(api.Names))
+	for n := range launches {
+		launches[n] = api.Names[n].Launch
+	}
+	calls := gatherIn(in.Trace.Memory(), procs, lo, hi, func(i int) int32 {
+		if !launches[api.Name(i)] {
+			return -1
 		}
-		return -1
-	}, api.Dur)
-	ran := gather(procs, klo, khi, k.Proc, k.Dur)
+		return in.procOf(api.Thread(i))
+	}, api.Dur).sort()
+	defer calls.free()
+	ran := gatherIn(in.Trace.Memory(), procs, klo, khi, k.Proc, k.Dur).sort()
+	defer ran.free()
 	t := out.Table("launches_by_pid")
 	worst := 0.0
 	for p := range procs {
 		l, kd := calls.of(p), ran.of(p)
-		if len(l) == 0 && len(kd) == 0 {
+		if l.Len() == 0 && kd.Len() == 0 {
 			continue
 		}
 		pid := Labels("pid", in.pid(int32(p)))
 		row := []report.Cell{report.I(in.Trace.Procs[p].PID), report.Null, report.Null, report.Null, report.Null, report.Null, report.Null, report.Null, report.Null}
 		var rate *float64
-		if len(l) > 0 || len(calls.durs) == all { // else its calls may be among those of unknown process
-			rate = emit(pid, l)
-			copy(row[1:], []report.Cell{report.I(int64(len(l))), cell(rate), report.I(sum(l)), cell(stat.Ratio(sum(l), int64(len(l))))})
+		if l.Len() > 0 || calls.all.Len() == all { // else its calls may be among those of unknown process
+			count, total := int64(l.Len()), l.Sum()
+			rate = emit(pid, count, total, l.Summary())
+			copy(row[1:], []report.Cell{report.I(count), cell(rate), report.I(total), cell(stat.Ratio(total, count))})
 		}
-		if len(kd) > 0 || len(ran.durs) == khi-klo && in.has(trace.RoleKernel) {
-			slices.Sort(kd)
-			row[5], row[6] = report.I(int64(len(kd))), cell(in.kernelDurations(out, pid, kd, seconds))
+		if kd.Len() > 0 || ran.all.Len() == khi-klo && in.has(trace.RoleKernel) {
+			row[5], row[6] = report.I(int64(kd.Len())), cell(in.kernelDurations(out, pid, kd, seconds))
 		}
-		if len(kd) > 0 {
-			p50 := stat.Percentile(kd, 0.5)
+		if kd.Len() > 0 {
+			p50 := kd.Percentile(0.5)
 			row[7] = report.F(p50)
 			if rate != nil {
 				row[8] = report.B(isStorm(*rate, p50))
@@ -216,12 +216,12 @@ func launchesByProc(in *Input, out *Output, all, lo, hi, klo, khi int, seconds f
 	return storm
 }
 
-func launchFindings(out *Output, stormPid string, rate *float64, durs []int64) {
-	if rate == nil || len(durs) == 0 {
+func launchFindings(out *Output, stormPid string, rate *float64, durs stat.Sample) {
+	if rate == nil || durs.Len() == 0 {
 		return
 	}
 	var labels []string
-	storm := isStorm(*rate, stat.Percentile(durs, 0.5))
+	storm := isStorm(*rate, durs.Percentile(0.5))
 	if stormPid != "" {
 		storm, labels = true, []string{"pid", stormPid}
 	}
@@ -253,35 +253,36 @@ func slowLaunches(out *Output, name string, s *report.Summary) {
 }
 
 // kernelDurations emits what is said of the kernels of the whole trace or of one process. durs is sorted.
-func (in *Input) kernelDurations(out *Output, l report.Labels, durs []int64, seconds float64) (rate *float64) {
+func (in *Input) kernelDurations(out *Output, l report.Labels, durs stat.Sample, seconds float64) (rate *float64) {
 	if !in.has(trace.RoleKernel) {
 		return nil
 	}
-	out.From(trace.RoleKernel, len(durs), "start", "end")
-	rate = per(len(durs), seconds)
+	out.From(trace.RoleKernel, durs.Len(), "start", "end")
+	rate = per(durs.Len(), seconds)
 	out.Metric("kernel.rate", l, rate)
-	tiny, _ := slices.BinarySearch(durs, tinyKernel+1)
-	out.Int("kernel.tiny_count", l, int64(tiny))
-	if s := stat.Summarize(durs); s != nil {
+	out.Int("kernel.tiny_count", l, int64(durs.Under(tinyKernel+1)))
+	if s := durs.Summary(); s != nil {
 		m := out.Float("kernel.duration", l, s.P50)
 		m.Summary = s
 	}
 	return rate
 }
 
-func tinyKernels(in *Input, out *Output, lo, hi int) {
-	k := &in.Trace.Kernels
-	g := gather(len(k.Names), lo, hi, func(i int) int32 {
-		if k.Dur(i) > tinyKernel {
-			return -1
+func tinyKernels(in *Input, out *Output) {
+	k, times := &in.Trace.Kernels, in.kernelTimes()
+	var list []totals
+	for _, e := range times.list {
+		durs := times.of(e.key)
+		if durs = durs.Slice(0, durs.Under(tinyKernel+1)); durs.Len() > 0 {
+			list = append(list, totals{key: e.key, count: int64(durs.Len()), total: durs.Sum()})
 		}
-		return k.Name(i)
-	}, k.Dur)
-	list := g.rank(len(k.Names), func(a, b int) int { return cmp.Compare(k.Names[a].Name, k.Names[b].Name) })
-	slices.SortStableFunc(list, func(a, b totals) int { return cmp.Compare(b.count, a.count) })
+	}
+	slices.SortFunc(list, func(a, b totals) int {
+		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(b.total, a.total), cmp.Compare(k.Names[a.key].Name, k.Names[b.key].Name))
+	})
 	t := out.Table("tiny_kernels")
 	for _, e := range list {
-		t.Row(report.S(k.Names[e.key].Name), report.I(e.count), report.I(e.total), report.F(e.summary.Mean))
+		t.Row(report.S(k.Names[e.key].Name), report.I(e.count), report.I(e.total), report.F(float64(e.total)/float64(e.count)))
 	}
 	t.Cut(tinyRows, "count", "total").Add()
 }

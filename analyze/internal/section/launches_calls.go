@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -18,7 +19,9 @@ func launchQueue(in *Input, out *Output, lo, hi int) {
 	type path struct{ proc, device, name int32 }
 	k, api := &in.Trace.Kernels, &in.Trace.API
 	paths := newNumbering[path]()
-	keys := make([]int32, hi-lo)
+	memory := in.Trace.Memory()
+	keys := spill.Make[int32](memory, hi-lo)
+	defer spill.Free(memory, keys)
 	var launched, eligible int
 	calls := make([]int64, 0, 16) // kernels by path, queued or not
 	var callTime []int64          // of those, the time of their calls
@@ -43,13 +46,15 @@ func launchQueue(in *Input, out *Output, lo, hi int) {
 			keys[i-lo] = p
 		}
 	}
-	queued := gather(len(paths.keys), lo, hi, func(i int) int32 { return keys[i-lo] }, waited)
-	byProc := gather(len(in.Trace.Procs), lo, hi, func(i int) int32 {
+	queued := gatherIn(memory, len(paths.keys), lo, hi, func(i int) int32 { return keys[i-lo] }, waited).sort()
+	defer queued.free()
+	byProc := gatherIn(memory, len(in.Trace.Procs), lo, hi, func(i int) int32 {
 		if keys[i-lo] < 0 {
 			return -1
 		}
 		return k.Proc(i)
-	}, waited)
+	}, waited).sort()
+	defer byProc.free()
 	t := out.Table("launch_queue")
 	order := make([]int, len(paths.keys))
 	for p := range order {
@@ -59,19 +64,19 @@ func launchQueue(in *Input, out *Output, lo, hi int) {
 	for _, p := range order {
 		key := &paths.keys[p]
 		row := []report.Cell{report.I(in.Trace.Procs[key.proc].PID), report.I(int64(key.device)), report.S(api.Names[key.name].Name), report.I(calls[p]), cell(stat.Ratio(callTime[p], calls[p])),
-			report.I(int64(len(queued.of(p)))), report.Null, report.Null, report.Null, report.Null, report.Null}
-		if s := stat.Summarize(queued.of(p)); s != nil {
+			report.I(int64(queued.of(p).Len())), report.Null, report.Null, report.Null, report.Null, report.Null}
+		if s := queued.of(p).Summary(); s != nil {
 			copy(row[6:], []report.Cell{report.F(s.Mean), report.F(s.P50), report.F(s.P90), report.I(int64(s.Min)), report.I(int64(s.Max))})
 		}
 		t.Row(row...)
 	}
 	t.Cut(in.Options.Top, "kernels", "queued").Add()
-	emit := func(l report.Labels, waits []int64) *report.Metric {
-		s := stat.Summarize(waits)
+	emit := func(l report.Labels, waits stat.Sample) *report.Metric {
+		s := waits.Summary()
 		if s == nil {
 			return nil
 		}
-		out.From(trace.RoleKernel, len(waits), "start", "correlationId", "globalPid")
+		out.From(trace.RoleKernel, waits.Len(), "start", "correlationId", "globalPid")
 		out.With(trace.RoleAPI, "end", "correlationId", "globalTid")
 		m := out.Float("launch.queue_time", l, s.P50)
 		m.Summary = s
@@ -80,7 +85,8 @@ func launchQueue(in *Input, out *Output, lo, hi int) {
 	for p := range in.Trace.Procs {
 		emit(Labels("pid", in.pid(int32(p))), byProc.of(p))
 	}
-	if m := emit(nil, byProc.durs); m != nil { // last: it sorts what the processes share
+	byProc.all.Sort()
+	if m := emit(nil, byProc.all); m != nil { // last: the processes are mixed up now
 		m.Coverage = stat.Ratio(int64(launched), int64(eligible))
 	}
 	if launched < eligible {
@@ -89,14 +95,13 @@ func launchQueue(in *Input, out *Output, lo, hi int) {
 }
 
 // apiCalls shows what the host spends its time in, over all CUDA API calls.
-func apiCalls(in *Input, out *Output, lo, hi int) {
-	api := &in.Trace.API
-	g := gather(len(api.Names), lo, hi, api.Name, api.Dur)
-	total := sum(g.durs)
-	out.From(trace.RoleAPI, hi-lo, "start", "end", "nameId")
-	list := g.rank(len(api.Names), func(a, b int) int { return cmp.Compare(api.Names[a].Name, api.Names[b].Name) })
+func apiCalls(in *Input, out *Output) {
+	api, times := &in.Trace.API, in.callTimes()
+	all := times.join(times.list)
+	total, calls := all.Sum(), all.Len()
+	out.From(trace.RoleAPI, calls, "start", "end", "nameId")
 	t := out.Table("cuda_api")
-	for n, e := range list {
+	for n, e := range times.list {
 		s, name := e.summary, api.Names[e.key].Name
 		if n < maxAPIMetrics {
 			l := Labels("api", name)
@@ -107,7 +112,7 @@ func apiCalls(in *Input, out *Output, lo, hi int) {
 		t.Row(report.S(name), report.I(e.count), report.I(e.total), cell(stat.Ratio(e.total, total)), report.F(s.Mean), report.F(s.P50), report.F(s.P90), report.F(s.P99), report.I(int64(s.Min)), report.I(int64(s.Max)))
 	}
 	t.Cut(in.Options.Top, "count", "total", "share").Add()
-	out.source.Rows = int64(hi - lo)
-	out.Int("api.time", nil, total).Summary = stat.Summarize(g.durs)
-	out.Int("api.count", nil, int64(hi-lo))
+	out.source.Rows = int64(calls)
+	out.Int("api.time", nil, total).Summary = all.Summary()
+	out.Int("api.count", nil, int64(calls))
 }

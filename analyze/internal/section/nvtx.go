@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -37,8 +38,14 @@ var _ = register(Section{
 // phased reports whether one of these ranges maps to a phase.
 func (in *Input) phased(lo, hi int) bool {
 	r := &in.Trace.Ranges
-	for i := lo; i < hi; i++ {
-		if p := PhaseOf(r.Names[r.Name(i)].Tag); p >= 0 && p < len(in.Options.Phases) {
+	maps, found := make([]bool, len(r.Names)), false
+	for n := range maps {
+		p := PhaseOf(r.Names[n].Tag)
+		maps[n] = p >= 0 && p < len(in.Options.Phases)
+		found = found || maps[n]
+	}
+	for i := lo; found && i < hi; i++ {
+		if maps[r.Name(i)] {
 			return true
 		}
 	}
@@ -57,14 +64,15 @@ const (
 func nvtx(in *Input, out *Output) {
 	r := &in.Trace.Ranges
 	lo, hi := r.Starting(in.Host.Start, in.Host.End)
-	names := nameRanges(r)
 	mapped, whyNot := in.attributesKernels()
-	parts := in.rangeTotals(names)
-	list := byRangeName(parts)
-	rankRanges(list, names)
+	totals := in.rangeTotals()
+	names, parts, list := totals.names, totals.parts, totals.list
 
-	durs := gather(len(names.texts), lo, hi, func(i int) int32 { return names.of[r.Name(i)] }, r.Dur)
-	rangesTable(in, out, names, list, durs, mapped)
+	durs := gatherIn(in.Trace.Memory(), len(names.texts), lo, hi, func(i int) int32 { return names.of[r.Name(i)] }, r.Dur).sort()
+	summaries := make([]*report.Summary, len(names.texts))
+	parallel.Each(len(summaries), func(n int) { summaries[n] = durs.of(n).Summary() })
+	durs.free()
+	rangesTable(in, out, names, list, summaries, mapped)
 	rangeInstances(in, out, lo, hi)
 	switch {
 	case !in.has(trace.RoleNVTX):
@@ -89,7 +97,7 @@ func nvtx(in *Input, out *Output) {
 		}
 		in.rangeGPUMetrics(out, names, list)
 	}
-	in.rangeWallMetrics(out, names, list, durs)
+	in.rangeWallMetrics(out, names, list, summaries)
 	in.rangePidMetrics(out, names, parts, mapped)
 
 	if in.phased(lo, hi) {
@@ -100,13 +108,7 @@ func nvtx(in *Input, out *Output) {
 			"Name phases with --phase-map FILE, and the phases section says what each takes; the built-in patterns know the ranges of vLLM, SGLang and TensorRT-LLM.",
 			"One kind of range makes a unit of work (--unit nvtx:REGEX) or a window (--window nvtx:REGEX).")
 	}
-	open := 0
-	for i := lo; i < hi; i++ {
-		if r.Open(i) {
-			open++
-		}
-	}
-	if open > 0 {
+	if open := in.openRanges(); open > 0 {
 		out.Note(units.Format(float64(open), report.Count) + " ranges were still open when the capture stopped; they end with the last event.")
 	}
 	if mapped && list[0].gpu > in.NVTX.Total {
@@ -170,66 +172,88 @@ func (a *rangeTotal) add(b *rangeTotal) {
 	a.gpu, a.self, a.pairs, a.kernels = a.gpu+b.gpu, a.self+b.self, a.pairs+b.pairs, a.kernels+b.kernels
 }
 
-// rangeTotals adds up the ranges by name and process, ordered by name as nameRanges numbers it, then process. GPU time is that of the
-// window's kernels, also where the range around them started before the window.
-func (in *Input) rangeTotals(names *rangeNames) []rangeTotal {
+// rangeTotals are the ranges added up.
+type rangeTotals struct {
+	names *rangeNames
+	parts []rangeTotal // by name and process, ordered by name as nameRanges numbers it, then process
+	list  []rangeTotal // by name, most GPU time first
+}
+
+// rangeTotals adds up the ranges by name and process. GPU time is that of the window's kernels, also where the range around
+// them started before the window.
+func (in *Input) rangeTotals() rangeTotals {
+	return in.shared.ranges.get(func() rangeTotals {
+		t := rangeTotals{names: nameRanges(&in.Trace.Ranges)}
+		t.parts = in.addRanges(t.names)
+		t.list = byRangeName(t.parts)
+		rankRanges(t.list, t.names)
+		return t
+	})
+}
+
+// threadRanges are the ranges of one name on one thread.
+type threadRanges struct {
+	count, sum, wall int64
+	reached          int64 // up to where wall counts
+}
+
+func (in *Input) addRanges(names *rangeNames) []rangeTotal {
 	r := &in.Trace.Ranges
 	lo, hi := r.Starting(in.Host.Start, in.Host.End)
-	order, offset := sortByKey(r.Len(), len(names.texts), func(i int) int32 { return names.of[r.Name(i)] })
-	threads := len(in.Trace.Threads)
-	reached := make([]int64, threads+1) // by thread: up to where this name's ranges are counted
-	reachedBy := make([]int32, threads+1)
-	slot := make([]int32, len(in.Trace.Procs)+1) // by process: index into list, if it is of this name
-	slotBy := make([]int32, len(in.Trace.Procs)+1)
-	for i := range reachedBy {
-		reachedBy[i] = trace.None
+	threads := newPairs() // name, thread
+	var cells []threadRanges
+	// A small table of all combinations saves a search per range.
+	width := len(in.Trace.Threads) + 1
+	var direct []int32
+	if len(names.texts)*width <= maxCombinations {
+		direct = make([]int32, len(names.texts)*width)
 	}
-	for i := range slotBy {
-		slotBy[i] = trace.None
-	}
-	var list []rangeTotal
-	for text := range int32(len(names.texts)) {
-		from := len(list)
-		for _, at := range order[offset[text]:offset[text+1]] {
-			i := int(at)
-			inWindow := i >= lo && i < hi
-			if !inWindow && (in.NVTX == nil || in.NVTX.InclCount[i] == 0) {
-				continue
-			}
-			th, proc := r.Thread(i), trace.None
-			if th != trace.None {
-				proc = in.Trace.Threads[th].Proc
-			}
-			p := orLast(proc, len(in.Trace.Procs))
-			if slotBy[p] != text {
-				slotBy[p], slot[p] = text, int32(len(list))
-				list = append(list, rangeTotal{text: text, proc: proc})
-			}
-			e := &list[slot[p]]
-			if in.NVTX != nil {
-				e.gpu += in.NVTX.Inclusive[i]
-				e.self += in.NVTX.Self[i]
-				e.pairs += int64(in.NVTX.InclCount[i])
-				e.kernels += int64(in.NVTX.SelfCount[i])
-			}
-			if !inWindow {
-				continue
-			}
-			e.count++
-			e.sum += r.Dur(i)
-			t := orLast(th, threads)
-			if reachedBy[t] != text {
-				reachedBy[t], reached[t] = text, r.Start(i)
-			}
-			if end := r.End(i); end > reached[t] {
-				e.wall += end - max(r.Start(i), reached[t])
-				reached[t] = end
-			}
+	for i := lo; i < hi; i++ {
+		text, th := names.of[r.Name(i)], r.Thread(i)
+		var at int32
+		if direct == nil {
+			at = threads.of(text, th)
+		} else if place := &direct[int(text)*width+int(th)+1]; *place > 0 {
+			at = *place - 1
+		} else {
+			at = threads.of(text, th)
+			*place = at + 1
 		}
-		slices.SortFunc(list[from:], func(a, b rangeTotal) int { return cmp.Compare(a.proc, b.proc) })
+		start, end := r.Start(i), r.End(i)
+		if int(at) == len(cells) {
+			cells = append(cells, threadRanges{reached: start})
+		}
+		c := &cells[at]
+		c.count++
+		c.sum += end - start
+		if end > c.reached {
+			c.wall += end - max(start, c.reached)
+			c.reached = end
+		}
 	}
+	procs := newPairs() // name, process
+	var list []rangeTotal
+	part := func(text, proc int32) *rangeTotal {
+		at := procs.of(text, proc)
+		if int(at) == len(list) {
+			list = append(list, rangeTotal{text: text, proc: proc})
+		}
+		return &list[at]
+	}
+	for i, x := range threads.list {
+		part(x.a, in.procOf(x.b)).add(&rangeTotal{count: cells[i].count, sum: cells[i].sum, wall: cells[i].wall})
+	}
+	if in.NVTX != nil {
+		for _, x := range in.NVTX.Ranges {
+			part(names.of[x.Name], x.Proc).add(&rangeTotal{gpu: x.Inclusive, self: x.Self, pairs: x.Pairs, kernels: x.SelfCount})
+		}
+	}
+	slices.SortFunc(list, func(a, b rangeTotal) int { return cmp.Or(cmp.Compare(a.text, b.text), cmp.Compare(a.proc, b.proc)) })
 	return list
 }
+
+// maxCombinations bounds the table of all combinations of names and threads.
+const maxCombinations = 1 << 18
 
 // orLast is a dense index with a place for the unknown behind all others.
 func orLast(i int32, n int) int {
@@ -237,29 +261,6 @@ func orLast(i int32, n int) int {
 		return n
 	}
 	return int(i)
-}
-
-// sortByKey sorts the numbers 0 to n-1 by a key in [0, keys), keeping their order within a key. Those of key k are
-// order[offset[k]:offset[k+1]]; a negative key is left out.
-func sortByKey(n, keys int, key func(i int) int32) (order, offset []int32) {
-	offset = make([]int32, keys+1)
-	for i := range n {
-		if k := key(i); k >= 0 {
-			offset[k+1]++
-		}
-	}
-	for k := range keys {
-		offset[k+1] += offset[k]
-	}
-	order = make([]int32, offset[keys])
-	at := slices.Clone(offset[:keys])
-	for i := range n {
-		if k := key(i); k >= 0 {
-			order[at[k]] = int32(i)
-			at[k]++
-		}
-	}
-	return order, offset
 }
 
 // byRangeName adds up the processes of each name; parts are ordered by name.
@@ -293,21 +294,23 @@ func (c *procCoverage) ratio() *float64 { return stat.Ratio(c.attributed, c.tota
 
 // coverageByProc is indexed by process; the last entry is the work whose process is unknown. It needs in.NVTX.
 func (in *Input) coverageByProc() []procCoverage {
-	list := make([]procCoverage, len(in.Trace.Procs)+1)
-	add := func(w *trace.Work, ranges []int32) {
-		lo, hi := w.Starting(in.Span.Start, in.Span.End)
-		for i := lo; i < hi; i++ {
-			c := &list[orLast(w.Proc(i), len(in.Trace.Procs))]
-			c.kernels++
-			c.total += w.Dur(i)
-			if ranges[i] != trace.None {
-				c.attributed += w.Dur(i)
+	return in.shared.coverage.get(func() []procCoverage {
+		list := make([]procCoverage, len(in.Trace.Procs)+1)
+		add := func(w *trace.Work, calls []int32) {
+			lo, hi := w.Starting(in.Span.Start, in.Span.End)
+			for i := lo; i < hi; i++ {
+				c := &list[orLast(w.Proc(i), len(in.Trace.Procs))]
+				c.kernels++
+				c.total += w.Dur(i)
+				if in.Contexts.Of(calls[i]) != trace.None {
+					c.attributed += w.Dur(i)
+				}
 			}
 		}
-	}
-	add(&in.Trace.Kernels.Work, in.NVTX.KernelRange)
-	add(&in.Trace.Graphs.Work, in.NVTX.GraphRange)
-	return list
+		add(&in.Trace.Kernels.Work, in.Calls.Kernel)
+		add(&in.Trace.Graphs.Work, in.Calls.Graph)
+		return list
+	})
 }
 
 // fromAttribution sets the source of what is computed from attributed kernels.

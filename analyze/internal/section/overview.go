@@ -116,15 +116,18 @@ func devicesTable(in *Input, out *Output) {
 		index[in.Timeline.Devices[i].ID] = i
 	}
 	counts, times := make([]int64, len(index)), make([]int64, len(index))
+	last, d := int32(0), -1
 	for i := lo; i < hi; i++ {
-		d := index[k.Device(i)]
+		if id := k.Device(i); d < 0 || id != last {
+			last, d = id, index[id]
+		}
 		counts[d]++
 		times[d] += k.Dur(i)
 	}
 	for i := range in.Timeline.Devices {
 		d := &in.Timeline.Devices[i]
 		a := in.Trace.GPU(d.ID)
-		busy := d.Busy.Len()
+		busy := d.Busy()
 		t.Row(report.I(int64(d.ID)), statedText(a.Name), statedText(a.Chip), statedText(capability(&a)), statedInt(a.SMs), statedInt(a.MemoryBytes), statedRate(a.MemoryBandwidth),
 			statedRate(a.ClockHz), report.S(in.pidsOn(i)), report.I(counts[i]), report.I(times[i]), report.I(busy), cell(stat.Ratio(busy, in.Span.Len())))
 	}
@@ -134,9 +137,9 @@ func devicesTable(in *Input, out *Output) {
 // pidsOn lists the pids that did work on a device; the unknown process is left out.
 func (in *Input) pidsOn(device int) string {
 	seen := make([]bool, len(in.Trace.Procs))
-	work := in.Timeline.Devices[device].Work
-	for i := range work {
-		if p := in.workProc(&work[i]); p != trace.None {
+	d := &in.Timeline.Devices[device]
+	for i := range d.Len() {
+		if p := d.Proc(i); p != trace.None {
 			seen[p] = true
 		}
 	}

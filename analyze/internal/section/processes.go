@@ -109,7 +109,9 @@ func processes(in *Input, out *Output) {
 }
 
 // procSums lists the processes that did something, by kernel time, then busy time, then API calls; the unknown process is last.
-func (in *Input) procSums() []procSum {
+func (in *Input) procSums() []procSum { return in.shared.procSums.get(in.addProcs) }
+
+func (in *Input) addProcs() []procSum {
 	t := in.Trace
 	all := make([]procSum, len(t.Procs)+1)
 	for p := range all {
@@ -167,34 +169,20 @@ func (in *Input) procBusy(all []procSum) {
 		for p := range reached {
 			reached[p] = in.Span.Start
 		}
-		for i := range dev.Work {
-			w := &dev.Work[i]
-			p := orLast(in.workProc(w), len(all)-1)
+		for i := range dev.Len() {
+			p := orLast(dev.Proc(i), len(all)-1)
 			s := &all[p]
 			if n := len(s.devices); n == 0 || s.devices[n-1] != dev.ID {
 				s.devices = append(s.devices, dev.ID)
 			}
-			if w.Kind != attrib.KernelWork {
+			if dev.Kind(i) != attrib.KernelWork {
 				s.other++
 			}
-			if end := min(w.End, in.Span.End); end > reached[p] {
-				s.busy += end - max(w.Start, reached[p])
+			if end := min(dev.End(i), in.Span.End); end > reached[p] {
+				s.busy += end - max(dev.Start(i), reached[p])
 				reached[p] = end
 			}
 		}
-	}
-}
-
-func (in *Input) workProc(w *attrib.Work) int32 {
-	switch t, row := in.Trace, int(w.Row); w.Kind {
-	case attrib.GraphWork:
-		return t.Graphs.Proc(row)
-	case attrib.CopyWork:
-		return t.Copies.Proc(row)
-	case attrib.SetWork:
-		return t.Sets.Proc(row)
-	default:
-		return t.Kernels.Proc(row)
 	}
 }
 
@@ -210,24 +198,29 @@ func (in *Input) pidCell(proc int32) report.Cell {
 func (in *Input) sharedDevices(out *Output, emitted map[int32]bool) {
 	k := &in.Trace.Kernels
 	lo, hi := k.Starting(in.Span.Start, in.Span.End)
-	places, placeOf := in.procDevices(lo, hi)
-	list := cross(1, len(places), lo, hi, func(int) int32 { return 0 }, func(i int) int32 { return placeOf[i-lo] }, k.Dur)
+	numbered, placeOf := in.procDevices()
+	list := cross(func(add func(none, place int32, dur int64)) {
+		for i := lo; i < hi; i++ {
+			add(0, placeOf(i), k.Dur(i))
+		}
+	})
+	places := numbered.list
 	onDevice := map[int32]int64{}
 	for i := range list {
-		onDevice[places[list[i].b].device] += list[i].total
+		onDevice[places[list[i].b].b] += list[i].total
 	}
 	slices.SortFunc(list, func(a, b crossed) int {
-		return cmp.Or(cmp.Compare(places[a.b].device, places[b.b].device), cmp.Compare(b.total, a.total), cmp.Compare(places[a.b].proc, places[b.b].proc))
+		return cmp.Or(cmp.Compare(places[a.b].b, places[b.b].b), cmp.Compare(b.total, a.total), cmp.Compare(places[a.b].a, places[b.b].a))
 	})
-	var first *procDevice
+	var first *pair // process and device
 	for i := range list {
 		p := &places[list[i].b]
-		if !emitted[p.proc] || float64(list[i].total) < sharedDevice*float64(onDevice[p.device]) {
+		if !emitted[p.a] || float64(list[i].total) < sharedDevice*float64(onDevice[p.b]) {
 			continue
 		}
-		if first != nil && first.device == p.device {
+		if first != nil && first.b == p.b {
 			out.Find("shared_device", report.Low, "Several processes run kernels on the same device",
-				[]report.MetricRef{Ref("kernel.total_time", "pid", in.pid(first.proc)), Ref("kernel.total_time", "pid", in.pid(p.proc))},
+				[]report.MetricRef{Ref("kernel.total_time", "pid", in.pid(first.a)), Ref("kernel.total_time", "pid", in.pid(p.a))},
 				"If each process was started with a CUDA_VISIBLE_DEVICES of its own, these are different GPUs that both call themselves by the same number: the export's deviceId is the process's own numbering, and numbers by device mix them.",
 				"If they do share it: without MPS the GPU switches between processes and runs one at a time, whatever is free. Start nvidia-cuda-mps-control, partition the GPU (MIG), or give each process its own; look for a leftover server with nvidia-smi.")
 			return

@@ -2,6 +2,7 @@ package section
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/trace"
@@ -26,39 +27,48 @@ func (r *unitRun) apis(with report.Labels, s *unitSet) {
 		return
 	}
 	at := make([]int, len(byProc))
-	var parts []part
+	list := parts{last: make([]int32, len(api.Names))}
 	rows := 0
 	for p := range byProc {
 		slices.SortFunc(byProc[p], func(a, b int32) int { return cmp.Compare(x.Units[known[a]].HostStart, x.Units[known[b]].HostStart) })
 	}
 	w := &unitWork{names: len(api.Names), units: len(known)}
-	for i := range api.Len() {
-		n := &api.Names[api.Name(i)]
-		th := api.Thread(i)
-		if th == trace.None || !(n.Launch || n.Sync || n.SyncCopy || n.AsyncCopy || n.Memset) {
+	shown := make([]bool, len(api.Names))
+	for n := range shown {
+		x := &api.Names[n]
+		shown[n] = x.Launch || x.Sync || x.SyncCopy || x.AsyncCopy || x.Memset
+	}
+	first, last := int64(math.MaxInt64), int64(math.MinInt64)
+	for _, u := range known {
+		first, last = min(first, x.Units[u].HostStart), max(last, x.Units[u].HostEnd)
+	}
+	lo, hi := api.Starting(first, last)
+	for i := lo; i < hi; i++ {
+		if !shown[api.Name(i)] {
 			continue
 		}
-		p := r.in.Trace.Threads[th].Proc
+		p := r.in.procOf(api.Thread(i))
 		if p == trace.None {
 			continue
 		}
-		list := byProc[p]
-		for at[p] < len(list) && x.Units[known[list[at[p]]]].HostEnd <= api.Start(i) {
+		own := byProc[p]
+		start := api.Start(i)
+		for at[p] < len(own) && x.Units[known[own[at[p]]]].HostEnd <= start {
 			at[p]++
 		}
-		if at[p] == len(list) || x.Units[known[list[at[p]]]].HostStart > api.Start(i) {
+		if at[p] == len(own) || x.Units[known[own[at[p]]]].HostStart > start {
 			continue
 		}
-		parts = append(parts, part{api.Name(i), list[at[p]], api.Dur(i)})
+		list.add(api.Name(i), own[at[p]], api.Dur(i))
 		rows++
 	}
 	r.out.From(trace.RoleAPI, rows, "start", "end", "nameId", "globalTid")
-	total := w.total(parts)
+	total := w.total(list.list)
 	var names []int32
 	slot := make([]int32, len(api.Names))
 	calls := make([]int64, len(api.Names))
-	for i := range parts {
-		calls[parts[i].name]++
+	for i := range list.list {
+		calls[list.list[i].name] += list.list[i].count
 	}
 	for n := range slot {
 		if slot[n] = -1; calls[n] > 0 {
@@ -71,8 +81,8 @@ func (r *unitRun) apis(with report.Labels, s *unitSet) {
 	for i, n := range names {
 		slot[n] = int32(i)
 	}
-	time := w.samples(parts, slot, len(names), partTime)
-	count := w.samples(parts, slot, len(names), partCount)
+	time := w.samples(list.list, slot, len(names), partTime)
+	count := w.samples(list.list, slot, len(names), partCount)
 	for i, n := range names {
 		l := and(with, "api", api.Names[n].Name)
 		r.out.summary("api.time_per_unit", l, time[i])
