@@ -49,9 +49,9 @@ func categories(in *Input, out *Output) {
 		out.Status(report.NotApplicable, "no kernel starts in the window")
 		return
 	}
-	times := in.kernelTimes()
+	times := in.kernelStats()
 	groupBy := func(of func(kind *kernelname.Info) string) []kernelGroup {
-		return groupKernels(in, times.list, of)
+		return groupKernels(in, times.names, of)
 	}
 	list := groupBy(func(kind *kernelname.Info) string { return string(kind.Category) })
 	libraries := groupBy(func(kind *kernelname.Info) string { return kind.Library })

@@ -161,7 +161,7 @@ func commTotals(in *Input, out *Output, groups []commGroup, uses map[commGroup]*
 }
 
 func commTable(in *Input, out *Output, groups []commGroup, uses map[commGroup]*commUse) {
-	all := in.kernelTimes().all.Sum()
+	all := in.kernelStats().all.total
 	t := out.Table("comm")
 	for _, g := range groups {
 		if g.library == "" {

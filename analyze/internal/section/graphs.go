@@ -63,7 +63,7 @@ func graphs(in *Input, out *Output) {
 	nodes, nodeTime := nodeRuns(in, lo, hi)
 	whole := wholeRuns(in, glo, ghi)
 	wholeTime := total(glo, ghi, g.Dur)
-	all := in.kernelTimes().all.Sum() + wholeTime
+	all := in.kernelStats().all.total + wholeTime
 
 	if hasAPI {
 		out.From(trace.RoleAPI, launches, "start", "nameId")
@@ -124,7 +124,7 @@ func graphs(in *Input, out *Output) {
 // graphLaunches counts the graph launch calls in the window.
 func graphLaunches(in *Input) (n int) {
 	api := &in.Trace.API
-	for _, e := range in.callTimes().list {
+	for _, e := range in.callStats().names {
 		if api.Names[e.key].GraphLaunch {
 			n += int(e.count)
 		}
@@ -194,8 +194,8 @@ func graphTable(in *Input, out *Output, runs []graphRun) int {
 		keys[i] = index.of(runs[i].key)
 	}
 	n := len(index.keys)
-	spans := gather(n, 0, len(runs), func(i int) int32 { return keys[i] }, func(i int) int64 { return runs[i].end - runs[i].start }).sort()
-	busy := gather(n, 0, len(runs), func(i int) int32 { return keys[i] }, func(i int) int64 { return runs[i].busy })
+	spans := gather(nil, n, 0, len(runs), func(i int) int32 { return keys[i] }, func(i int) int64 { return runs[i].end - runs[i].start }).sort()
+	busy := gather(nil, n, 0, len(runs), func(i int) int32 { return keys[i] }, func(i int) int64 { return runs[i].busy })
 	t := out.Table("graphs")
 	id := func(v int64) report.Cell {
 		if v < 0 {

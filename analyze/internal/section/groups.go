@@ -11,7 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// groups gathers numbers of events, durations mostly, by a small integer key, in two passes and one allocation.
+// groups gathers numbers of events, durations mostly, by a small integer key.
 type groups struct {
 	offset []int32 // by key, into all; one more than keys
 	all    stat.Sample
@@ -19,25 +19,44 @@ type groups struct {
 	memory *spill.Arena
 }
 
-// gather collects value(i) of the events lo <= i < hi by key(i), which is in [0, keys); a negative key is left out.
-func gather(keys, lo, hi int, key func(i int) int32, value func(i int) int64) *groups {
-	return gatherIn(nil, keys, lo, hi, key, value)
+// gather collects value(i) of the events lo <= i < hi by key(i); a negative key is left out. There are at least keys of
+// them. key is called once for each event, in order, value in the same order afterwards. The numbers are in the arena until
+// free.
+func gather(memory *spill.Arena, keys, lo, hi int, key func(i int) int32, value func(i int) int64) *groups {
+	g := &groups{memory: memory}
+	of := spill.Make[int32](memory, hi-lo)
+	defer spill.Free(memory, of)
+	counts := make([]int32, keys)
+	for i := lo; i < hi; i++ {
+		k := key(i)
+		of[i-lo] = k
+		if k < 0 {
+			continue
+		}
+		for int(k) >= len(counts) {
+			counts = append(counts, 0)
+		}
+		counts[k]++
+	}
+	g.fill(counts, lo, hi, func(i int) int32 { return of[i-lo] }, value)
+	return g
 }
 
-// gatherIn is gather with its numbers in an arena, until free.
-func gatherIn(memory *spill.Arena, keys, lo, hi int, key func(i int) int32, value func(i int) int64) *groups {
-	g := &groups{offset: make([]int32, keys+1), memory: memory}
-	for i := lo; i < hi; i++ {
-		if k := key(i); k >= 0 {
-			g.offset[k+1]++
-		}
+// gatherCounted is gather where it is known how many numbers each key has.
+func gatherCounted(memory *spill.Arena, counts []int32, lo, hi int, key func(i int) int32, value func(i int) int64) *groups {
+	g := &groups{memory: memory}
+	g.fill(counts, lo, hi, key, value)
+	return g
+}
+
+func (g *groups) fill(counts []int32, lo, hi int, key func(i int) int32, value func(i int) int64) {
+	g.offset = make([]int32, len(counts)+1)
+	for k, n := range counts {
+		g.offset[k+1] = g.offset[k] + n
 	}
-	for k := range keys {
-		g.offset[k+1] += g.offset[k]
-	}
-	n := int(g.offset[keys])
-	at := slices.Clone(g.offset[:keys])
-	g.narrow = spill.Make[uint32](memory, n)
+	n := int(g.offset[len(counts)])
+	at := slices.Clone(g.offset)
+	g.narrow = spill.Make[uint32](g.memory, n)
 	for i := lo; i < hi; i++ {
 		k := key(i)
 		if k < 0 {
@@ -46,18 +65,17 @@ func gatherIn(memory *spill.Arena, keys, lo, hi int, key func(i int) int32, valu
 		v := value(i)
 		if v < 0 || v > math.MaxUint32 {
 			g.free()
-			g.gatherWide(lo, hi, n, key, value)
-			return g
+			g.fillWide(n, lo, hi, key, value)
+			return
 		}
 		g.narrow[at[k]] = uint32(v)
 		at[k]++
 	}
 	g.all = stat.Narrow(g.narrow)
-	return g
 }
 
-// gatherWide is for numbers of which some need more than 32 bits.
-func (g *groups) gatherWide(lo, hi, n int, key func(i int) int32, value func(i int) int64) {
+// fillWide is for numbers of which some need more than 32 bits.
+func (g *groups) fillWide(n, lo, hi int, key func(i int) int32, value func(i int) int64) {
 	at, wide := slices.Clone(g.offset), make([]int64, n)
 	for i := lo; i < hi; i++ {
 		if k := key(i); k >= 0 {
@@ -84,8 +102,66 @@ func (g *groups) keys() int { return len(g.offset) - 1 }
 
 // sort sorts the numbers of each key.
 func (g *groups) sort() *groups {
-	parallel.Each(g.keys(), func(k int) { g.of(k).Sort() })
+	parallel.Each(g.keys(), func(k int) { sortIn(g.memory, g.of(k)) })
 	return g
+}
+
+// sortIn sorts a sample with room in the arena.
+func sortIn(memory *spill.Arena, s stat.Sample) {
+	room := spill.Make[uint32](memory, s.Len())
+	s.Sort(room)
+	spill.Free(memory, room)
+}
+
+// together calls use with the numbers of some keys, each sorted, as one sorted sample, which is gone afterwards.
+func (g *groups) together(keys []int, use func(s stat.Sample)) {
+	samples := make([]stat.Sample, len(keys))
+	n := 0
+	for i, k := range keys {
+		samples[i] = g.of(k)
+		n += samples[i].Len()
+	}
+	if len(samples) == 1 {
+		use(samples[0])
+		return
+	}
+	room := spill.Make[uint32](g.memory, n)
+	defer spill.Free(g.memory, room)
+	all := stat.Join(room, samples...)
+	sortIn(g.memory, all)
+	use(all)
+}
+
+// describe describes the numbers of some keys together, each sorted.
+func (g *groups) describe(keys []int) (d durationStats) {
+	g.together(keys, func(s stat.Sample) { d = statsOf(s) })
+	return d
+}
+
+// shortDurations are the limits of kernel.under_ratio.
+var shortDurations = [...]struct {
+	label string
+	ns    int64
+}{{"5us", 5000}, {"10us", 10000}, {"20us", 20000}}
+
+// durationStats is what sections say of the durations of events.
+type durationStats struct {
+	count, total int64
+	summary      *report.Summary // nil: there are none
+	under        [len(shortDurations)]int64
+	tiny         int64 // at most tinyKernel
+	tinyTotal    int64
+}
+
+// statsOf describes a sorted sample.
+func statsOf(s stat.Sample) durationStats {
+	d := durationStats{count: int64(s.Len()), total: s.Sum(), summary: s.Summary()}
+	for i, x := range shortDurations {
+		d.under[i] = int64(s.Under(x.ns))
+	}
+	d.tiny = int64(s.Under(tinyKernel + 1))
+	d.tinyTotal = s.Slice(0, int(d.tiny)).Sum()
+	return d
 }
 
 // totals is what a ranked table shows of one key.
@@ -131,6 +207,36 @@ func sum(list []int64) int64 {
 		s += v
 	}
 	return s
+}
+
+// combos numbers combinations of two small numbers, of which the second is below width, in order of first appearance. A
+// small table of all of them saves a search for each event.
+type combos struct {
+	*pairs
+	width  int
+	direct []int32 // number plus one
+}
+
+// maxCombinations bounds the table of all combinations.
+const maxCombinations = 1 << 18
+
+func newCombos(firsts, width int) *combos {
+	c := &combos{pairs: newPairs(), width: width}
+	if firsts*width <= maxCombinations {
+		c.direct = make([]int32, firsts*width)
+	}
+	return c
+}
+
+func (c *combos) of(a, b int32) int32 {
+	if c.direct == nil {
+		return c.pairs.of(a, b)
+	}
+	at := &c.direct[int(a)*c.width+int(b)]
+	if *at == 0 {
+		*at = c.pairs.of(a, b) + 1
+	}
+	return *at - 1
 }
 
 // pairs numbers pairs of small numbers in order of first appearance, in a table with open addressing.

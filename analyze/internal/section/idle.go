@@ -163,7 +163,7 @@ func lookAtIdle(in *Input, d *attrib.Device, overhead interval.Set) (x deviceIdl
 	}
 	x.use, x.strip = chunkUse(chunks, busy), chunkUse(buckets, busy)
 	sample := lengths.Sample()
-	sample.Sort()
+	sortIn(memory, sample)
 	x.summary, x.histogram = sample.Summary(), sample.Histogram()
 	return x
 }

@@ -59,8 +59,8 @@ func kernels(in *Input, out *Output) {
 	}
 	k := &in.Trace.Kernels
 	lo, hi := k.Starting(in.Span.Start, in.Span.End)
-	times := in.kernelTimes()
-	list, total := times.list, times.all.Sum()
+	stats := in.kernelStats()
+	list, total := stats.names, stats.all.total
 
 	out.From(trace.RoleKernel, hi-lo, "start", "end", "demangledName", "shortName")
 	out.Int("kernel.total_time", nil, total)
@@ -69,7 +69,7 @@ func kernels(in *Input, out *Output) {
 		out.Status(report.NotApplicable, "no kernel starts in the window")
 		return
 	}
-	byDevice := kernelsPerDevice(in, out, lo, hi)
+	byDevice := kernelsPerDevice(in, out)
 
 	launched := launchConfigs(k, lo, hi)
 	devices := namesOnDevices(k, lo, hi)
@@ -86,7 +86,7 @@ func kernels(in *Input, out *Output) {
 			if in.Options.Percentiles {
 				m.Summary = e.summary
 				if n < maxHistograms {
-					m.Histogram = times.of(e.key).Histogram()
+					m.Histogram = stats.histograms[n]
 				}
 			}
 			out.Int("kernel.count", l, e.count)
@@ -127,7 +127,7 @@ func kernels(in *Input, out *Output) {
 func noKernels(in *Input, out *Output) {
 	a := &in.Trace.API
 	launched := in.Trace.Graphs.Len() > 0
-	launched = launched || countCalls(in.Trace, func(n *trace.APIName) bool { return n.Launch }) > 0
+	launched = launched || in.countCalls(func(n *trace.APIName) bool { return n.Launch }) > 0
 	switch {
 	case launched:
 		out.Status(report.Unavailable, in.lack(trace.RoleKernel))
@@ -209,25 +209,18 @@ var kernelAdvice = map[kernelname.Category][]string{
 	kernelname.Memory:      {"Find who copies or changes layouts (the NVTX range around the launch), and keep tensors in the layout their consumer wants."},
 }
 
-func kernelsPerDevice(in *Input, out *Output, lo, hi int) *Table {
+func kernelsPerDevice(in *Input, out *Output) *Table {
 	k := &in.Trace.Kernels
-	places := newPairs() // device, name
-	for i := lo; i < hi; i++ {
-		places.of(k.Device(i), k.Name(i))
-	}
-	g := gatherIn(in.Trace.Memory(), len(places.list), lo, hi, func(i int) int32 { return places.of(k.Device(i), k.Name(i)) }, k.Dur).sort()
-	list := g.rank(func(x, y int) int {
-		a, b := places.list[x], places.list[y]
-		return cmp.Or(cmp.Compare(k.Names[a.b].Name, k.Names[b.b].Name), cmp.Compare(a.a, b.a))
+	list := slices.Clone(in.kernelStats().onDevices)
+	slices.SortFunc(list, func(a, b placeTotals) int {
+		return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(b.count, a.count), cmp.Compare(k.Names[a.name].Name, k.Names[b.name].Name), cmp.Compare(a.device, b.device))
 	})
-	g.free()
 	var all int64
 	type sums struct{ count, total int64 }
 	devices := map[int32]sums{}
 	for _, e := range list {
-		device := places.list[e.key].a
-		s := devices[device]
-		devices[device] = sums{s.count + e.count, s.total + e.total}
+		s := devices[e.device]
+		devices[e.device] = sums{s.count + e.count, s.total + e.total}
 		all += e.total
 	}
 	for _, d := range slices.Sorted(maps.Keys(devices)) {
@@ -242,8 +235,7 @@ func kernelsPerDevice(in *Input, out *Output, lo, hi int) *Table {
 		if in.Options.Percentiles {
 			p50, p90 = report.F(e.summary.P50), report.F(e.summary.P90)
 		}
-		p := places.list[e.key]
-		t.Row(report.S(k.Names[p.b].Name), report.I(int64(p.a)), report.I(e.count), report.I(e.total),
+		t.Row(report.S(k.Names[e.name].Name), report.I(int64(e.device)), report.I(e.count), report.I(e.total),
 			report.F(e.summary.Mean), report.I(int64(e.summary.Min)), report.I(int64(e.summary.Max)), p50, p90, cell(stat.Ratio(e.total, all)))
 	}
 	return t

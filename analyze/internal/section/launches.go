@@ -75,9 +75,9 @@ func launches(in *Input, out *Output) {
 	}
 	api, k := &in.Trace.API, &in.Trace.Kernels
 	lo, hi := api.Starting(in.Host.Start, in.Host.End)
-	times := in.callTimes()
+	stats := in.callStats()
 	seconds := float64(in.Span.Len()) / 1e9
-	list := some(times.list, func(name int) bool { return api.Names[name].Launch })
+	list := some(stats.names, func(name int) bool { return api.Names[name].Launch })
 
 	emit := func(l report.Labels, count, total int64, s *report.Summary) (rate *float64) {
 		out.From(trace.RoleAPI, int(count), "start", "end", "nameId", "globalTid")
@@ -87,9 +87,8 @@ func launches(in *Input, out *Output) {
 		out.Int("launch.api_time", l, total).Summary = s
 		return rate
 	}
-	all := times.join(list)
-	calls := all.Len()
-	rate := emit(nil, int64(calls), all.Sum(), all.Summary())
+	calls := int(stats.launches.count)
+	rate := emit(nil, stats.launches.count, stats.launches.total, stats.launches.summary)
 	t := out.Table("launches")
 	for _, e := range list {
 		r := emit(Labels("api", api.Names[e.key].Name), e.count, e.total, e.summary)
@@ -100,19 +99,15 @@ func launches(in *Input, out *Output) {
 	launchErrors(in, out, lo, hi, calls)
 
 	klo, khi := k.Starting(in.Span.Start, in.Span.End)
-	kernels := in.kernelTimes()
-	durs := kernels.join(kernels.list)
+	durs := &in.kernelStats().all
 	in.kernelDurations(out, nil, durs, seconds)
 	if khi > klo {
-		for _, under := range []struct {
-			label string
-			ns    int64
-		}{{"5us", 5000}, {"10us", 10000}, {"20us", 20000}} {
-			out.Metric("kernel.under_ratio", Labels("under", under.label), stat.Ratio(int64(durs.Under(under.ns)), int64(durs.Len())))
+		for i, under := range shortDurations {
+			out.Metric("kernel.under_ratio", Labels("under", under.label), stat.Ratio(durs.under[i], durs.count))
 		}
 	}
 	tinyKernels(in, out)
-	storm := launchesByProc(in, out, calls, lo, hi, klo, khi, seconds, emit)
+	storm := launchesByProc(in, out, khi-klo, seconds, emit)
 	launchQueue(in, out, klo, khi)
 	apiCalls(in, out)
 	if calls == 0 {
@@ -166,42 +161,31 @@ func launchErrors(in *Input, out *Output, lo, hi, all int) {
 }
 
 // launchesByProc shows each process, and returns the pid of the one with the worst launch storm, if any.
-func launchesByProc(in *Input, out *Output, all, lo, hi, klo, khi int, seconds float64, emit func(report.Labels, int64, int64, *report.Summary) *float64) (storm string) {
-	api, k := &in.Trace.API, &in.Trace.Kernels
-	procs := len(in.Trace.Procs)
-	launches := make([]bool, len(api.Names))
-	for n := range launches {
-		launches[n] = api.Names[n].Launch
+func launchesByProc(in *Input, out *Output, kernels int, seconds float64, emit func(report.Labels, int64, int64, *report.Summary) *float64) (storm string) {
+	calls, ran := in.callStats(), in.kernelStats()
+	var known int64 // kernels whose process is
+	for p := range ran.procs {
+		known += ran.procs[p].count
 	}
-	calls := gatherIn(in.Trace.Memory(), procs, lo, hi, func(i int) int32 {
-		if !launches[api.Name(i)] {
-			return -1
-		}
-		return in.procOf(api.Thread(i))
-	}, api.Dur).sort()
-	defer calls.free()
-	ran := gatherIn(in.Trace.Memory(), procs, klo, khi, k.Proc, k.Dur).sort()
-	defer ran.free()
 	t := out.Table("launches_by_pid")
 	worst := 0.0
-	for p := range procs {
-		l, kd := calls.of(p), ran.of(p)
-		if l.Len() == 0 && kd.Len() == 0 {
+	for p := range in.Trace.Procs {
+		l, kd := &calls.procs[p], &ran.procs[p]
+		if l.count == 0 && kd.count == 0 {
 			continue
 		}
 		pid := Labels("pid", in.pid(int32(p)))
 		row := []report.Cell{report.I(in.Trace.Procs[p].PID), report.Null, report.Null, report.Null, report.Null, report.Null, report.Null, report.Null, report.Null}
 		var rate *float64
-		if l.Len() > 0 || calls.all.Len() == all { // else its calls may be among those of unknown process
-			count, total := int64(l.Len()), l.Sum()
-			rate = emit(pid, count, total, l.Summary())
-			copy(row[1:], []report.Cell{report.I(count), cell(rate), report.I(total), cell(stat.Ratio(total, count))})
+		if l.count > 0 || calls.knownLaunches == calls.launches.count { // else its calls may be among those of unknown process
+			rate = emit(pid, l.count, l.total, l.summary)
+			copy(row[1:], []report.Cell{report.I(l.count), cell(rate), report.I(l.total), cell(stat.Ratio(l.total, l.count))})
 		}
-		if kd.Len() > 0 || ran.all.Len() == khi-klo && in.has(trace.RoleKernel) {
-			row[5], row[6] = report.I(int64(kd.Len())), cell(in.kernelDurations(out, pid, kd, seconds))
+		if kd.count > 0 || known == int64(kernels) && in.has(trace.RoleKernel) {
+			row[5], row[6] = report.I(kd.count), cell(in.kernelDurations(out, pid, kd, seconds))
 		}
-		if kd.Len() > 0 {
-			p50 := kd.Percentile(0.5)
+		if kd.count > 0 {
+			p50 := kd.summary.P50
 			row[7] = report.F(p50)
 			if rate != nil {
 				row[8] = report.B(isStorm(*rate, p50))
@@ -216,12 +200,12 @@ func launchesByProc(in *Input, out *Output, all, lo, hi, klo, khi int, seconds f
 	return storm
 }
 
-func launchFindings(out *Output, stormPid string, rate *float64, durs stat.Sample) {
-	if rate == nil || durs.Len() == 0 {
+func launchFindings(out *Output, stormPid string, rate *float64, durs *durationStats) {
+	if rate == nil || durs.count == 0 {
 		return
 	}
 	var labels []string
-	storm := isStorm(*rate, durs.Percentile(0.5))
+	storm := isStorm(*rate, durs.summary.P50)
 	if stormPid != "" {
 		storm, labels = true, []string{"pid", stormPid}
 	}
@@ -253,15 +237,15 @@ func slowLaunches(out *Output, name string, s *report.Summary) {
 }
 
 // kernelDurations emits what is said of the kernels of the whole trace or of one process. durs is sorted.
-func (in *Input) kernelDurations(out *Output, l report.Labels, durs stat.Sample, seconds float64) (rate *float64) {
+func (in *Input) kernelDurations(out *Output, l report.Labels, durs *durationStats, seconds float64) (rate *float64) {
 	if !in.has(trace.RoleKernel) {
 		return nil
 	}
-	out.From(trace.RoleKernel, durs.Len(), "start", "end")
-	rate = per(durs.Len(), seconds)
+	out.From(trace.RoleKernel, int(durs.count), "start", "end")
+	rate = per(int(durs.count), seconds)
 	out.Metric("kernel.rate", l, rate)
-	out.Int("kernel.tiny_count", l, int64(durs.Under(tinyKernel+1)))
-	if s := durs.Summary(); s != nil {
+	out.Int("kernel.tiny_count", l, durs.tiny)
+	if s := durs.summary; s != nil {
 		m := out.Float("kernel.duration", l, s.P50)
 		m.Summary = s
 	}
@@ -269,14 +253,8 @@ func (in *Input) kernelDurations(out *Output, l report.Labels, durs stat.Sample,
 }
 
 func tinyKernels(in *Input, out *Output) {
-	k, times := &in.Trace.Kernels, in.kernelTimes()
-	var list []totals
-	for _, e := range times.list {
-		durs := times.of(e.key)
-		if durs = durs.Slice(0, durs.Under(tinyKernel+1)); durs.Len() > 0 {
-			list = append(list, totals{key: e.key, count: int64(durs.Len()), total: durs.Sum()})
-		}
-	}
+	k := &in.Trace.Kernels
+	list := slices.DeleteFunc(slices.Clone(in.kernelStats().tiny), func(e totals) bool { return e.count == 0 })
 	slices.SortFunc(list, func(a, b totals) int {
 		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(b.total, a.total), cmp.Compare(k.Names[a.key].Name, k.Names[b.key].Name))
 	})

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -16,54 +15,56 @@ const maxAPIMetrics = 100
 // launchQueue shows how long kernels waited between the return of their launch call and their start. A kernel that
 // started before its call returned did not wait. Kernels inside CUDA graphs wait for each other and are left out.
 func launchQueue(in *Input, out *Output, lo, hi int) {
-	type path struct{ proc, device, name int32 }
 	k, api := &in.Trace.Kernels, &in.Trace.API
-	paths := newNumbering[path]()
 	memory := in.Trace.Memory()
-	keys := spill.Make[int32](memory, hi-lo)
-	defer spill.Free(memory, keys)
+	places, paths := newPairs(), newPairs() // process and device; index into places and API name
 	var launched, eligible int
-	calls := make([]int64, 0, 16) // kernels by path, queued or not
-	var callTime []int64          // of those, the time of their calls
+	var calls, callTime []int64 // by path: kernels, queued or not, and the time of their calls
 	waited := func(i int) int64 { return k.Start(i) - api.End(int(in.Calls.Kernel[i])) }
-	for i := lo; i < hi; i++ {
-		keys[i-lo] = -1
+	last, place := pair{}, int32(-1)
+	queued := gather(memory, 0, lo, hi, func(i int) int32 {
 		call := in.Calls.Kernel[i]
 		if k.InGraph(i) || call != trace.None && api.Names[api.Name(int(call))].GraphLaunch {
-			continue
+			return -1
 		}
 		if eligible++; call == trace.None {
-			continue
+			return -1
 		}
 		launched++
-		p := paths.of(path{k.Proc(i), k.Device(i), api.Name(int(call))})
+		if x := (pair{k.Proc(i), k.Device(i)}); place < 0 || x != last {
+			last, place = x, places.of(x.a, x.b)
+		}
+		p := paths.of(place, api.Name(int(call)))
 		if int(p) == len(calls) {
 			calls, callTime = append(calls, 0), append(callTime, 0)
 		}
 		calls[p]++
 		callTime[p] += api.Dur(int(call))
-		if waited(i) >= 0 {
-			keys[i-lo] = p
-		}
-	}
-	queued := gatherIn(memory, len(paths.keys), lo, hi, func(i int) int32 { return keys[i-lo] }, waited).sort()
-	defer queued.free()
-	byProc := gatherIn(memory, len(in.Trace.Procs), lo, hi, func(i int) int32 {
-		if keys[i-lo] < 0 {
+		if k.Start(i) < api.End(int(call)) {
 			return -1
 		}
-		return k.Proc(i)
-	}, waited).sort()
-	defer byProc.free()
+		return p
+	}, waited)
+	for len(queued.offset) <= len(calls) { // paths on which no kernel waited
+		queued.offset = append(queued.offset, queued.offset[len(queued.offset)-1])
+	}
+	queued.sort()
+	defer queued.free()
+	byProc := make([][]int, len(in.Trace.Procs))
+	for p, x := range paths.list {
+		if proc := places.list[x.a].a; proc != trace.None {
+			byProc[proc] = append(byProc[proc], p)
+		}
+	}
 	t := out.Table("launch_queue")
-	order := make([]int, len(paths.keys))
+	order := make([]int, len(paths.list))
 	for p := range order {
 		order[p] = p
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(calls[b], calls[a]) })
 	for _, p := range order {
-		key := &paths.keys[p]
-		row := []report.Cell{report.I(in.Trace.Procs[key.proc].PID), report.I(int64(key.device)), report.S(api.Names[key.name].Name), report.I(calls[p]), cell(stat.Ratio(callTime[p], calls[p])),
+		at := places.list[paths.list[p].a]
+		row := []report.Cell{report.I(in.Trace.Procs[at.a].PID), report.I(int64(at.b)), report.S(api.Names[paths.list[p].b].Name), report.I(calls[p]), cell(stat.Ratio(callTime[p], calls[p])),
 			report.I(int64(queued.of(p).Len())), report.Null, report.Null, report.Null, report.Null, report.Null}
 		if s := queued.of(p).Summary(); s != nil {
 			copy(row[6:], []report.Cell{report.F(s.Mean), report.F(s.P50), report.F(s.P90), report.I(int64(s.Min)), report.I(int64(s.Max))})
@@ -83,10 +84,10 @@ func launchQueue(in *Input, out *Output, lo, hi int) {
 		return m
 	}
 	for p := range in.Trace.Procs {
-		emit(Labels("pid", in.pid(int32(p))), byProc.of(p))
+		queued.together(byProc[p], func(waits stat.Sample) { emit(Labels("pid", in.pid(int32(p))), waits) })
 	}
-	byProc.all.Sort()
-	if m := emit(nil, byProc.all); m != nil { // last: the processes are mixed up now
+	sortIn(memory, queued.all) // the paths are mixed up from here on
+	if m := emit(nil, queued.all); m != nil {
 		m.Coverage = stat.Ratio(int64(launched), int64(eligible))
 	}
 	if launched < eligible {
@@ -96,12 +97,11 @@ func launchQueue(in *Input, out *Output, lo, hi int) {
 
 // apiCalls shows what the host spends its time in, over all CUDA API calls.
 func apiCalls(in *Input, out *Output) {
-	api, times := &in.Trace.API, in.callTimes()
-	all := times.join(times.list)
-	total, calls := all.Sum(), all.Len()
+	api, stats := &in.Trace.API, in.callStats()
+	total, calls := stats.all.total, int(stats.all.count)
 	out.From(trace.RoleAPI, calls, "start", "end", "nameId")
 	t := out.Table("cuda_api")
-	for n, e := range times.list {
+	for n, e := range stats.names {
 		s, name := e.summary, api.Names[e.key].Name
 		if n < maxAPIMetrics {
 			l := Labels("api", name)
@@ -113,6 +113,6 @@ func apiCalls(in *Input, out *Output) {
 	}
 	t.Cut(in.Options.Top, "count", "total", "share").Add()
 	out.source.Rows = int64(calls)
-	out.Int("api.time", nil, total).Summary = all.Summary()
+	out.Int("api.time", nil, total).Summary = stats.all.summary
 	out.Int("api.count", nil, int64(calls))
 }

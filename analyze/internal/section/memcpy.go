@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -171,8 +172,8 @@ func (a *amount) throughput() *float64 {
 }
 
 // amounts groups the rows lo <= i < hi by key, which is in [0, keys), and the rows of all keys as the last entry.
-func amounts(keys, lo, hi int, key func(i int) int32, dur, size func(i int) int64) []amount {
-	times, sizes := gather(keys, lo, hi, key, dur).sort(), gather(keys, lo, hi, key, size).sort()
+func amounts(memory *spill.Arena, keys, lo, hi int, key func(i int) int32, dur, size func(i int) int64) []amount {
+	times, sizes := gather(memory, keys, lo, hi, key, dur).sort(), gather(memory, keys, lo, hi, key, size).sort()
 	list := make([]amount, keys+1)
 	of := func(durs, bytes stat.Sample) amount {
 		return amount{rows: durs.Len(), total: durs.Sum(), bytes: bytes.Sum(), time: durs.Summary(), size: bytes.Summary()}
@@ -180,9 +181,11 @@ func amounts(keys, lo, hi int, key func(i int) int32, dur, size func(i int) int6
 	for k := range keys {
 		list[k] = of(times.of(k), sizes.of(k))
 	}
-	times.all.Sort()
-	sizes.all.Sort()
+	sortIn(memory, times.all)
+	sortIn(memory, sizes.all)
 	list[keys] = of(times.all, sizes.all)
+	times.free()
+	sizes.free()
 	return list
 }
 
@@ -215,10 +218,10 @@ func gigabytesCol(id, title string) report.Column {
 }
 
 func copyGroups(in *Input, out *Output, lo, hi int) {
-	c := &in.Trace.Copies
+	c, memory := &in.Trace.Copies, in.Trace.Memory()
 	const kinds = len(memKinds)
-	pairs := amounts(len(directions)*kinds, lo, hi, func(i int) int32 { return int32(direction(c.Kind(i))*kinds + copySide(c, i)) }, c.Dur, c.Bytes)
-	byDirection := amounts(len(directions), lo, hi, func(i int) int32 { return int32(direction(c.Kind(i))) }, c.Dur, c.Bytes)
+	pairs := amounts(memory, len(directions)*kinds, lo, hi, func(i int) int32 { return int32(direction(c.Kind(i))*kinds + copySide(c, i)) }, c.Dur, c.Bytes)
+	byDirection := amounts(memory, len(directions), lo, hi, func(i int) int32 { return int32(direction(c.Kind(i))) }, c.Dur, c.Bytes)
 	byDirection[len(directions)].emit(out, trace.RoleMemcpy, "memcpy", nil)
 	for d := range directions {
 		a := &byDirection[d]
@@ -229,7 +232,7 @@ func copyGroups(in *Input, out *Output, lo, hi int) {
 		a.emit(out, trace.RoleMemcpy, "memcpy", l, "copyKind")
 		out.Metric("memcpy.throughput", l, a.throughput())
 	}
-	byKind := amounts(kinds, lo, hi, func(i int) int32 { return int32(copySide(c, i)) }, c.Dur, c.Bytes)
+	byKind := amounts(memory, kinds, lo, hi, func(i int) int32 { return int32(copySide(c, i)) }, c.Dur, c.Bytes)
 	for _, k := range ranked(byKind[:kinds]) {
 		l := Labels("kind", memKinds[k])
 		byKind[k].emit(out, trace.RoleMemcpy, "memcpy", l, "srcKind", "dstKind")
@@ -248,7 +251,7 @@ func copyGroups(in *Input, out *Output, lo, hi int) {
 
 func setGroups(in *Input, out *Output, lo, hi int) {
 	m := &in.Trace.Sets
-	groups := amounts(len(memKinds), lo, hi, func(i int) int32 { return int32(memKind(m.MemKind(i))) }, m.Dur, m.Bytes)
+	groups := amounts(in.Trace.Memory(), len(memKinds), lo, hi, func(i int) int32 { return int32(memKind(m.MemKind(i))) }, m.Dur, m.Bytes)
 	groups[len(memKinds)].emit(out, trace.RoleMemset, "memset", nil)
 	t := out.Table("memset")
 	for _, k := range ranked(groups[:len(memKinds)]) {
@@ -287,10 +290,9 @@ func syncCopies(in *Input, out *Output) {
 		out.Int("memcpy.sync_time", l, total).Summary = s
 		out.Int("memcpy.sync_count", l, count)
 	}
-	times := in.callTimes()
-	names := some(times.list, func(name int) bool { return api.Names[name].SyncCopy })
-	all := times.join(names)
-	emit(nil, int64(all.Len()), all.Sum(), all.Summary())
+	stats := in.callStats()
+	names := some(stats.names, func(name int) bool { return api.Names[name].SyncCopy })
+	emit(nil, stats.syncCopies.count, stats.syncCopies.total, stats.syncCopies.summary)
 	slices.SortFunc(names, func(a, b totals) int { return cmp.Compare(a.key, b.key) })
 	for _, e := range names {
 		emit(Labels("api", api.Names[e.key].Name), e.count, e.total, e.summary)
@@ -315,7 +317,7 @@ func syncCopies(in *Input, out *Output) {
 		}
 	}
 	t := out.Table("sync_copies")
-	list := gather(len(groups.keys), 0, len(rows), func(at int) int32 { return keys[at] }, func(at int) int64 { return api.Dur(rows[at]) }).sort().rank(func(a, b int) int { return cmp.Compare(a, b) })
+	list := gather(nil, len(groups.keys), 0, len(rows), func(at int) int32 { return keys[at] }, func(at int) int64 { return api.Dur(rows[at]) }).sort().rank(func(a, b int) int { return cmp.Compare(a, b) })
 	for _, e := range list {
 		k := groups.keys[e.key]
 		row := []report.Cell{report.S(api.Names[k.name].Name), report.Null, report.Null, report.I(e.count), report.I(e.total), report.F(e.summary.Mean), report.I(int64(e.summary.Max)), report.Null, report.Null}

@@ -2,6 +2,7 @@ package section
 
 import (
 	"cmp"
+	"runtime"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
@@ -68,10 +69,7 @@ func nvtx(in *Input, out *Output) {
 	totals := in.rangeTotals()
 	names, parts, list := totals.names, totals.parts, totals.list
 
-	durs := gatherIn(in.Trace.Memory(), len(names.texts), lo, hi, func(i int) int32 { return names.of[r.Name(i)] }, r.Dur).sort()
-	summaries := make([]*report.Summary, len(names.texts))
-	parallel.Each(len(summaries), func(n int) { summaries[n] = durs.of(n).Summary() })
-	durs.free()
+	summaries := in.rangeSummaries()
 	rangesTable(in, out, names, list, summaries, mapped)
 	rangeInstances(in, out, lo, hi)
 	switch {
@@ -200,25 +198,10 @@ type threadRanges struct {
 func (in *Input) addRanges(names *rangeNames) []rangeTotal {
 	r := &in.Trace.Ranges
 	lo, hi := r.Starting(in.Host.Start, in.Host.End)
-	threads := newPairs() // name, thread
+	threads := newCombos(len(names.texts), len(in.Trace.Threads)+1) // threads are counted from 1, the unknown one is 0
 	var cells []threadRanges
-	// A small table of all combinations saves a search per range.
-	width := len(in.Trace.Threads) + 1
-	var direct []int32
-	if len(names.texts)*width <= maxCombinations {
-		direct = make([]int32, len(names.texts)*width)
-	}
 	for i := lo; i < hi; i++ {
-		text, th := names.of[r.Name(i)], r.Thread(i)
-		var at int32
-		if direct == nil {
-			at = threads.of(text, th)
-		} else if place := &direct[int(text)*width+int(th)+1]; *place > 0 {
-			at = *place - 1
-		} else {
-			at = threads.of(text, th)
-			*place = at + 1
-		}
+		at := threads.of(names.of[r.Name(i)], r.Thread(i)+1)
 		start, end := r.Start(i), r.End(i)
 		if int(at) == len(cells) {
 			cells = append(cells, threadRanges{reached: start})
@@ -241,7 +224,7 @@ func (in *Input) addRanges(names *rangeNames) []rangeTotal {
 		return &list[at]
 	}
 	for i, x := range threads.list {
-		part(x.a, in.procOf(x.b)).add(&rangeTotal{count: cells[i].count, sum: cells[i].sum, wall: cells[i].wall})
+		part(x.a, in.procOf(x.b-1)).add(&rangeTotal{count: cells[i].count, sum: cells[i].sum, wall: cells[i].wall})
 	}
 	if in.NVTX != nil {
 		for _, x := range in.NVTX.Ranges {
@@ -252,8 +235,53 @@ func (in *Input) addRanges(names *rangeNames) []rangeTotal {
 	return list
 }
 
-// maxCombinations bounds the table of all combinations of names and threads.
-const maxCombinations = 1 << 18
+// rangeSummaries describe the durations of the ranges of each name, as nameRanges numbers it; nil where there is none. The
+// names are shared out between the processors, each of which goes through the ranges for its own.
+func (in *Input) rangeSummaries() []*report.Summary {
+	return in.shared.summaries.get(in.describeRanges)
+}
+
+func (in *Input) describeRanges() []*report.Summary {
+	r, totals := &in.Trace.Ranges, in.rangeTotals()
+	lo, hi := r.Starting(in.Host.Start, in.Host.End)
+	counts, all := make([]int32, len(totals.names.texts)), 0
+	for i := range totals.parts {
+		counts[totals.parts[i].text] += int32(totals.parts[i].count)
+		all += int(totals.parts[i].count)
+	}
+	shares := max(1, min(runtime.GOMAXPROCS(0), all/leastShare))
+	share, done := make([]int, len(counts)), 0 // by name
+	for n, c := range counts {
+		share[n] = min(done*shares/max(1, all), shares-1)
+		done += int(c)
+	}
+	summaries := make([]*report.Summary, len(counts))
+	parallel.Each(shares, func(k int) {
+		own := make([]int32, len(counts))
+		for n, c := range counts {
+			if share[n] == k {
+				own[n] = c
+			}
+		}
+		g := gatherCounted(in.Trace.Memory(), own, lo, hi, func(i int) int32 {
+			if n := totals.names.of[r.Name(i)]; own[n] > 0 {
+				return n
+			}
+			return -1
+		}, r.Dur)
+		defer g.free()
+		for n, c := range own {
+			if c > 0 {
+				sortIn(g.memory, g.of(n))
+				summaries[n] = g.of(n).Summary()
+			}
+		}
+	})
+	return summaries
+}
+
+// leastShare is how many ranges are worth a processor of their own.
+const leastShare = 1 << 16
 
 // orLast is a dense index with a place for the unknown behind all others.
 func orLast(i int32, n int) int {

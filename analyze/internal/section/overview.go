@@ -109,20 +109,16 @@ func windowTable(in *Input, out *Output) {
 
 func devicesTable(in *Input, out *Output) {
 	t := out.Table("devices")
-	k := &in.Trace.Kernels
-	lo, hi := k.Starting(in.Span.Start, in.Span.End)
 	index := map[int32]int{}
 	for i := range in.Timeline.Devices {
 		index[in.Timeline.Devices[i].ID] = i
 	}
 	counts, times := make([]int64, len(index)), make([]int64, len(index))
-	last, d := int32(0), -1
-	for i := lo; i < hi; i++ {
-		if id := k.Device(i); d < 0 || id != last {
-			last, d = id, index[id]
-		}
-		counts[d]++
-		times[d] += k.Dur(i)
+	ran := in.kernelStats()
+	for _, c := range ran.cells {
+		d := index[ran.places[c.b].b]
+		counts[d] += c.count
+		times[d] += c.total
 	}
 	for i := range in.Timeline.Devices {
 		d := &in.Timeline.Devices[i]

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
-	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -166,16 +165,14 @@ func (x *phaseSums) addKernels() {
 	k, g, calls := &x.in.Trace.Kernels, &x.in.Trace.Graphs, x.in.Calls
 	lo, hi := k.Starting(x.in.Span.Start, x.in.Span.End)
 	memory := x.in.Trace.Memory()
-	of := spill.Make[int32](memory, hi-lo)
-	defer spill.Free(memory, of)
-	for i := lo; i < hi; i++ {
-		of[i-lo] = x.around(calls.Kernel[i])
-		s := x.at(k.Proc(i), of[i-lo])
+	x.durs = gather(memory, len(x.used)+1, lo, hi, func(i int) int32 {
+		phase := x.around(calls.Kernel[i])
+		s := x.at(k.Proc(i), phase)
 		s.kernels++
 		s.gpu += k.Dur(i)
 		x.total += k.Dur(i)
-	}
-	x.durs = gatherIn(memory, len(x.used)+1, lo, hi, func(i int) int32 { return int32(orLast(of[i-lo], len(x.used))) }, k.Dur).sort()
+		return int32(orLast(phase, len(x.used)))
+	}, k.Dur).sort()
 	lo, hi = g.Starting(x.in.Span.Start, x.in.Span.End)
 	for i := lo; i < hi; i++ {
 		s := x.at(g.Proc(i), x.around(calls.Graph[i]))

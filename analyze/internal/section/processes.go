@@ -119,31 +119,29 @@ func (in *Input) addProcs() []procSum {
 	}
 	unknown := len(t.Procs)
 	all[unknown].proc = trace.None
-	lo, hi := t.Kernels.Starting(in.Span.Start, in.Span.End)
-	for i := lo; i < hi; i++ {
-		s := &all[orLast(t.Kernels.Proc(i), unknown)]
-		s.kernels++
-		s.kernelNs += t.Kernels.Dur(i)
+	ran := in.kernelStats()
+	for _, c := range ran.cells {
+		s := &all[orLast(ran.places[c.b].a, unknown)]
+		s.kernels += c.count
+		s.kernelNs += c.total
 	}
 	in.procBusy(all)
 	api := &t.API
-	lo, hi = api.Starting(in.Host.Start, in.Host.End)
-	for i := lo; i < hi; i++ {
-		s := &all[orLast(in.procOf(api.Thread(i)), unknown)]
-		switch n := &api.Names[api.Name(i)]; {
+	for _, c := range in.callStats().cells {
+		s := &all[orLast(in.procOf(c.b), unknown)]
+		switch n := &api.Names[c.a]; {
 		case n.Launch:
-			s.launches++
-			s.launchNs += api.Dur(i)
+			s.launches += c.count
+			s.launchNs += c.total
 		case n.Sync:
-			s.syncs++
-			s.syncNs += api.Dur(i)
+			s.syncs += c.count
+			s.syncNs += c.total
 		default:
-			s.other++
+			s.other += c.count
 		}
 	}
-	lo, hi = t.Ranges.Starting(in.Host.Start, in.Host.End)
-	for i := lo; i < hi; i++ {
-		all[orLast(in.procOf(t.Ranges.Thread(i)), unknown)].ranges++
+	for _, p := range in.rangeTotals().parts {
+		all[orLast(p.proc, unknown)].ranges += p.count
 	}
 	list := slices.DeleteFunc(all, func(s procSum) bool { return s.empty() })
 	slices.SortFunc(list, func(a, b procSum) int {
@@ -196,15 +194,16 @@ func (in *Input) pidCell(proc int32) report.Cell {
 
 // sharedDevices finds devices on which more than one process did a good part of the kernel time.
 func (in *Input) sharedDevices(out *Output, emitted map[int32]bool) {
-	k := &in.Trace.Kernels
-	lo, hi := k.Starting(in.Span.Start, in.Span.End)
-	numbered, placeOf := in.procDevices()
-	list := cross(func(add func(none, place int32, dur int64)) {
-		for i := lo; i < hi; i++ {
-			add(0, placeOf(i), k.Dur(i))
-		}
-	})
-	places := numbered.list
+	ran := in.kernelStats()
+	places := ran.places
+	list := make([]crossed, len(places))
+	for i := range list {
+		list[i].b = int32(i)
+	}
+	for _, c := range ran.cells {
+		list[c.b].count += c.count
+		list[c.b].total += c.total
+	}
 	onDevice := map[int32]int64{}
 	for i := range list {
 		onDevice[places[list[i].b].b] += list[i].total

@@ -59,35 +59,12 @@ type crossed struct {
 	count, total int64
 }
 
-// cross counts and adds up events by two small keys, without a table of all their combinations. each calls add for every
-// event. The result is ordered by a, then b.
-func cross(each func(add func(a, b int32, dur int64))) []crossed {
-	index := newPairs()
-	var list []crossed
-	each(func(a, b int32, dur int64) {
-		at := index.of(a, b)
-		if int(at) == len(list) {
-			list = append(list, crossed{a: a, b: b})
-		}
-		list[at].count++
-		list[at].total += dur
-	})
-	slices.SortFunc(list, func(x, y crossed) int { return cmp.Or(cmp.Compare(x.a, y.a), cmp.Compare(x.b, y.b)) })
-	return list
-}
-
 // kernelsByPid shows the top kernels of each process; kernels of the same name on two devices are two rows.
 func (in *Input) kernelsByPid(out *Output, procs []procSum, total int64) {
 	t := out.Table("kernels_by_pid")
 	k := &in.Trace.Kernels
-	lo, hi := k.Starting(in.Span.Start, in.Span.End)
-	numbered, placeOf := in.procDevices()
-	list := cross(func(add func(name, place int32, dur int64)) {
-		for i := lo; i < hi; i++ {
-			add(k.Name(i), placeOf(i), k.Dur(i))
-		}
-	})
-	places := numbered.list
+	ran := in.kernelStats()
+	places, list := ran.places, slices.Clone(ran.cells)
 	rank := make([]int, len(in.Trace.Procs)+1)
 	for i := range procs {
 		rank[orLast(procs[i].proc, len(in.Trace.Procs))] = i
@@ -126,28 +103,22 @@ func (in *Input) kernelsByPid(out *Output, procs []procSum, total int64) {
 	t.Cut(kept, "count", "total", "share").Add()
 }
 
-// procDevices numbers the places of kernels, process and device, in order of appearance.
-func (in *Input) procDevices() (places *pairs, of func(i int) int32) {
-	k := &in.Trace.Kernels
-	places = newPairs()
-	last, at := pair{}, int32(-1)
-	return places, func(i int) int32 {
-		if x := (pair{k.Proc(i), k.Device(i)}); at < 0 || x != last {
-			last, at = x, places.of(x.a, x.b)
-		}
-		return at
-	}
-}
-
 func (in *Input) syncByPid(out *Output) {
 	t := out.Table("sync_by_pid")
 	api := &in.Trace.API
-	rows := in.callRows(func(n *trace.APIName) bool { return n.Sync })
-	list := cross(func(add func(name, proc int32, dur int64)) {
-		for _, i := range rows {
-			add(api.Name(i), int32(orLast(in.procOf(api.Thread(i)), len(in.Trace.Procs))), api.Dur(i))
+	index := newPairs() // name and process
+	var list []crossed
+	for _, c := range in.callStats().cells {
+		if !api.Names[c.a].Sync {
+			continue
 		}
-	})
+		at := index.of(c.a, int32(orLast(in.procOf(c.b), len(in.Trace.Procs))))
+		if int(at) == len(list) {
+			list = append(list, crossed{a: c.a, b: index.list[at].b})
+		}
+		list[at].count += c.count
+		list[at].total += c.total
+	}
 	slices.SortFunc(list, func(a, b crossed) int {
 		return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(b.count, a.count), cmp.Compare(api.Names[a.a].Name, api.Names[b.a].Name), cmp.Compare(a.b, b.b))
 	})

@@ -119,7 +119,7 @@ func (c *checks) gpuActivity() {
 		c.unchecked(check, "no API calls")
 		return
 	}
-	launches := countCalls(t, func(n *trace.APIName) bool { return n.Launch })
+	launches := c.in.countCalls(func(n *trace.APIName) bool { return n.Launch })
 	c.that(launches > 0 && t.Kernels.Len() == 0 && t.Graphs.Len() == 0, check, counted(launches, nil), "gpu_activity_missing",
 		"The capture has "+formatCount(launches)+" launch calls and no kernel: GPU activity was not captured (seen under WSL2, without permission to trace the GPU, or with another tool holding CUPTI). This is not the same as no GPU time.")
 }

@@ -31,7 +31,7 @@ func (c *checks) timeUnit() {
 		return
 	}
 	if hi > lo {
-		mean := float64(in.kernelTimes().all.Sum()) / float64(hi-lo)
+		mean := float64(in.kernelStats().all.total) / float64(hi-lo)
 		if mean < shortestMean || mean > longestMeanNs {
 			c.failed(check, measured{}, "time_unit", "A kernel takes "+formatTime(int64(mean))+" on average, which no GPU does: the times of this file may not be in nanoseconds. All times in this report assume that they are.")
 			return

@@ -161,7 +161,7 @@ func (in *Input) lack(role trace.Role) string {
 	name := usualTable[role]
 	switch role {
 	case trace.RoleKernel:
-		if countCalls(in.Trace, func(n *trace.APIName) bool { return n.Launch }) > 0 {
+		if in.countCalls(func(n *trace.APIName) bool { return n.Launch }) > 0 {
 			return "the capture has launch calls but no kernels (table " + name + "): GPU activity was not captured, which is not the same as no GPU work"
 		}
 		if in.Trace.Graphs.Len() > 0 {
@@ -182,6 +182,9 @@ func (in *Input) lack(role trace.Role) string {
 func Compute(in *Input, r *report.Report) (attachments []report.Table) {
 	list := slices.DeleteFunc(All(), func(s *Section) bool { return !s.applies(in) })
 	outs := make([]*Output, len(list))
+	if !in.NoTrace {
+		in.prepare()
+	}
 	parallel.Each(len(list), func(i int) { outs[i] = list[i].run(in) })
 	for _, out := range outs {
 		r.Sections = append(r.Sections, out.section)

@@ -70,17 +70,16 @@ func syncCalls(in *Input, out *Output) {
 	api := &in.Trace.API
 	rows := in.callRows(func(n *trace.APIName) bool { return n.Sync })
 	blocked := newBlocked(in, rows)
-	times := in.callTimes()
-	list := some(times.list, func(name int) bool { return api.Names[name].Sync })
+	stats := in.callStats()
+	list := some(stats.names, func(name int) bool { return api.Names[name].Sync })
 
 	emit := func(l report.Labels, count, total int64, s *report.Summary) {
 		out.From(trace.RoleAPI, int(count), "start", "end", "nameId", "globalTid")
 		out.Int("sync.total_time", l, total).Summary = s
 		out.Int("sync.count", l, count)
 	}
-	all := times.join(list)
-	calls, total := all.Len(), all.Sum()
-	emit(nil, int64(calls), total, all.Summary())
+	calls, total := int(stats.syncs.count), stats.syncs.total
+	emit(nil, stats.syncs.count, total, stats.syncs.summary)
 	t := out.Table("sync")
 	for _, e := range list {
 		name := api.Names[e.key].Name
@@ -253,7 +252,7 @@ func (b *blockedTimes) processes(in *Input, out *Output, rows []int) {
 	if b.all.count > 0 {
 		emit(nil, &b.all, most)
 	}
-	byProc := gather(len(b.procs), 0, len(rows), func(at int) int32 { return in.procOf(api.Thread(rows[at])) }, func(at int) int64 { return api.Dur(rows[at]) }).sort()
+	byProc := gather(nil, len(b.procs), 0, len(rows), func(at int) int32 { return in.procOf(api.Thread(rows[at])) }, func(at int) int64 { return api.Dur(rows[at]) }).sort()
 	for p := range b.procs {
 		h := &b.procs[p]
 		if h.count == 0 {
@@ -297,7 +296,7 @@ func syncByRange(in *Input, out *Output, rows []int) {
 		rng, within, phase := where.path(int32(i))
 		keys[at] = places.of(place{rng, within, phase, api.Names[api.Name(i)].Name})
 	}
-	g := gather(len(places.keys), 0, len(rows), func(at int) int32 { return keys[at] }, func(at int) int64 { return api.Dur(rows[at]) }).sort()
+	g := gather(nil, len(places.keys), 0, len(rows), func(at int) int32 { return keys[at] }, func(at int) int64 { return api.Dur(rows[at]) }).sort()
 	t := out.Table("sync_by_range")
 	for _, e := range g.rank(func(a, b int) int { return cmp.Compare(a, b) }) {
 		p := &places.keys[e.key]
@@ -348,7 +347,7 @@ func waits(in *Input, out *Output) (old bool) {
 		allocated.Add(api.Start(i), api.End(i))
 	}
 	t := out.Table("waits")
-	for _, e := range some(in.callTimes().list, func(name int) bool { return kinds[name] != "" }) {
+	for _, e := range some(in.callStats().names, func(name int) bool { return kinds[name] != "" }) {
 		n, s := &api.Names[e.key], e.summary
 		out.From(trace.RoleAPI, int(e.count), "start", "end", "nameId")
 		l := Labels("api", n.Name)

@@ -38,15 +38,18 @@ func (s Sample) Slice(lo, hi int) Sample {
 	return Sample{narrow: s.narrow[lo:hi]}
 }
 
-// Join is a new sample of the numbers of all samples.
-func Join(list ...Sample) Sample {
+// Join is a new sample of the numbers of all samples, kept in room where they fit into 32 bits and into room.
+func Join(room []uint32, list ...Sample) Sample {
 	n, isWide := 0, false
 	for _, s := range list {
 		n += s.Len()
 		isWide = isWide || s.wide != nil
 	}
 	if !isWide {
-		all := make([]uint32, 0, n)
+		if cap(room) < n {
+			room = make([]uint32, n)
+		}
+		all := room[:0]
 		for _, s := range list {
 			all = append(all, s.narrow...)
 		}
@@ -71,9 +74,9 @@ func sumOf[T uint32 | int64](list []T) (sum int64) {
 	return sum
 }
 
-// Sort orders the numbers in place.
-func (s Sample) Sort() {
-	Sort(s.narrow)
+// Sort orders the numbers in place. room is as SortIn has it, for numbers of 32 bits.
+func (s Sample) Sort(room []uint32) {
+	SortIn(s.narrow, room)
 	Sort(s.wide)
 }
 

@@ -11,7 +11,10 @@ const (
 
 // Sort orders a list of whole numbers. A long one is sorted by digits of 11 bits, the last digit first, as many as the
 // range of the numbers has: three passes for durations below 8.5 s.
-func Sort[T uint32 | int64](list []T) {
+func Sort[T uint32 | int64](list []T) { SortIn(list, nil) }
+
+// SortIn is Sort with room for as many numbers as the list has, which a long list needs; nil makes some.
+func SortIn[T uint32 | int64](list, room []T) {
 	if len(list) < minRadix {
 		slices.Sort(list)
 		return
@@ -24,7 +27,10 @@ func Sort[T uint32 | int64](list []T) {
 	if sorted {
 		return
 	}
-	from, to := list, make([]T, len(list))
+	if len(room) < len(list) {
+		room = make([]T, len(list))
+	}
+	from, to := list, room[:len(list)]
 	span := uint64(high) - uint64(low) // also where the difference of two int64 overflows
 	for shift := 0; shift < 64 && span>>shift > 0; shift += digitBits {
 		var at [digits]int
