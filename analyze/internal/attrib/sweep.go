@@ -253,22 +253,59 @@ func (tl *Timeline) ByStart(visit func(d *Device, i int)) {
 // Together calls visit for every stretch of the window in which anything ran on any device, in order; stretches do not
 // touch.
 func (tl *Timeline) Together(visit func(start, end int64)) {
+	heads := make([]stretches, len(tl.Devices))
+	for d := range heads {
+		heads[d].d = &tl.Devices[d]
+		heads[d].next()
+	}
 	var now interval.Interval
 	open := false
-	tl.ByStart(func(d *Device, i int) {
-		start, end := max(d.Start(i), tl.Window.Start), min(d.End(i), tl.Window.End)
+	for {
+		first := -1
+		for d := range heads {
+			if heads[d].ok && (first < 0 || heads[d].Start < heads[first].Start) {
+				first = d
+			}
+		}
 		switch {
-		case end <= start:
-		case open && start <= now.End:
-			now.End = max(now.End, end)
+		case first < 0:
+			if open {
+				visit(now.Start, now.End)
+			}
+			return
+		case open && heads[first].Start <= now.End:
+			now.End = max(now.End, heads[first].End)
 		default:
 			if open {
 				visit(now.Start, now.End)
 			}
-			now, open = interval.Interval{Start: start, End: end}, true
+			now, open = heads[first].Interval, true
 		}
-	})
-	if open {
-		visit(now.Start, now.End)
+		heads[first].next()
+	}
+}
+
+// stretches are the times in which something ran on a device, one after the other.
+type stretches struct {
+	interval.Interval
+	ok bool // there is one
+	d  *Device
+	at int // the first piece of work behind it
+}
+
+func (s *stretches) next() {
+	s.ok = false
+	d := s.d
+	for ; s.at < len(d.order); s.at++ {
+		start, end := max(d.Start(s.at), d.window.Start), min(d.End(s.at), d.window.End)
+		switch {
+		case end <= start:
+		case !s.ok:
+			s.Interval, s.ok = interval.Interval{Start: start, End: end}, true
+		case start > s.End:
+			return
+		default:
+			s.End = max(s.End, end)
+		}
 	}
 }

@@ -189,13 +189,15 @@ func workedDuring(in *Input, rows []int) []int64 {
 		}
 		moments[p] = list
 	}
-	in.Timeline.ByStart(func(d *attrib.Device, i int) {
+	work := func(d *attrib.Device, i int) {
 		start, end := max(d.Start(i), in.Span.Start), min(d.End(i), in.Span.End)
 		if end <= start {
 			return
 		}
 		add := func(p int) {
-			tell(p, start)
+			if len(moments[p]) > 0 && moments[p][0].at <= start {
+				tell(p, start)
+			}
 			r := &sums[p]
 			if start > r.end {
 				r.closed, r.start, r.end = r.closed+r.end-r.start, start, start
@@ -208,11 +210,31 @@ func workedDuring(in *Input, rows []int) []int64 {
 		if len(moments[everyone]) > 0 {
 			add(everyone)
 		}
-	})
+	}
+	if apart := in.processesApart(); apart && len(moments[everyone]) == 0 {
+		for d := range in.Timeline.Devices {
+			dev := &in.Timeline.Devices[d]
+			for i := range dev.Len() {
+				work(dev, i)
+			}
+		}
+	} else {
+		in.Timeline.ByStart(work)
+	}
 	for p := range moments {
 		tell(p, math.MaxInt64)
 	}
 	return worked
+}
+
+// processesApart reports whether no process ran work on more than one device.
+func (in *Input) processesApart() bool {
+	for _, s := range in.procSums() {
+		if len(s.devices) > 1 {
+			return false
+		}
+	}
+	return true
 }
 
 // share is the part of the window that the calls of one thread cover.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
@@ -22,7 +23,7 @@ type unitCost struct {
 func unitCosts(in *Input) []unitCost {
 	x := in.Units
 	costs := make([]unitCost, len(x.Units))
-	for index := range x.Timeline.Devices {
+	parallel.Each(len(x.Timeline.Devices), func(index int) {
 		var moments []int64
 		for i := range x.Units {
 			if u := &x.Units[i]; int(u.Index) == index {
@@ -45,7 +46,7 @@ func unitCosts(in *Input) []unitCost {
 			c.idle = c.time - c.busy
 			c.compute, c.exposedComm, c.exposedCopy, c.cause = spent.Compute, spent.ExposedComm, spent.ExposedCopy, spent.Cause
 		}
-	}
+	})
 	countLaunches(in, costs)
 	return costs
 }
