@@ -10,9 +10,9 @@ import (
 	"github.com/nsys-llm/explain/analyze/tracetest"
 )
 
-// What one pass over the work gives is what the algebra of intervals gives: classes, gaps, sums up to any moment, and what
-// ran on any device.
-func TestSweepAgainstAlgebra(t *testing.T) {
+// What one pass over the work gives is what looking at every nanosecond gives: classes, gaps, sums up to any moment, and
+// what ran on any device.
+func TestSweepAgainstLooking(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		b, th := one()
@@ -39,41 +39,72 @@ func TestSweepAgainstAlgebra(t *testing.T) {
 		}
 		window := interval.Interval{Start: rng.Int64N(60), End: 300 + rng.Int64N(200)}
 		tl := attrib.NewTimeline(x, attrib.Join(x), window, isComm)
-		var all interval.Set
+		const end = 600 // nothing lasts longer
+		var all [end]bool
 		for i := range tl.Devices {
 			d := &tl.Devices[i]
-			var sets [attrib.Idle]interval.Set
-			var kernels interval.Set
+			var runs [attrib.Idle][end]bool // by class and ns of the window
+			var kernels [end]bool
 			for k := range d.Len() {
 				w := d.Work(k)
 				if k > 0 && w.Start < d.Start(k-1) || w.Start != d.Start(k) || w.End != d.End(k) || w.Kind != d.Kind(k) || w.Class != d.Class(k) || int(w.Row) != d.Row(k) || w.Call != d.Call(k) {
 					t.Fatalf("seed %d: work %d is %+v", seed, k, w)
 				}
-				start, end := max(w.Start, window.Start), min(w.End, window.End)
-				sets[w.Class].Add(start, end)
-				if w.Kind == attrib.KernelWork {
-					kernels.Add(start, end)
+				for at := max(w.Start, window.Start); at < min(w.End, window.End); at++ {
+					runs[w.Class][at] = true
+					kernels[at] = kernels[at] || w.Kind == attrib.KernelWork
+					all[at] = true
 				}
 			}
-			compute := sets[attrib.Compute]
-			comm := interval.Subtract(sets[attrib.Comm], compute)
-			copies := interval.Subtract(sets[attrib.Copy], interval.Union(compute, sets[attrib.Comm]))
-			busy := interval.Union(interval.Union(compute, sets[attrib.Comm]), sets[attrib.Copy])
-			all = interval.Union(all, busy)
-			if d.Compute != compute.Len() || d.ExposedComm != comm.Len() || d.ExposedCopy != copies.Len() || d.Idle != window.Len()-busy.Len() ||
-				d.Comm != sets[attrib.Comm].Len() || d.Copies != sets[attrib.Copy].Len() || d.Kernels != kernels.Len() || !slices.Equal(d.CommExposed, comm) {
-				t.Fatalf("seed %d: device %+v", seed, *d)
-			}
-			var holes interval.Set
 			gaps := gapsOf(d)
-			for _, g := range gaps {
-				holes = append(holes, g.Interval)
-				if sum(g.Cause[:]) != g.Len() {
-					t.Fatalf("seed %d: causes of %+v", seed, g)
+			// upTo is what a moment's sums must be, looked up ns by ns.
+			upTo := func(moment int64) (want attrib.Times, comm, copies, kernelTime int64, exposed interval.Set) {
+				for at := window.Start; at < min(moment, window.End); at++ {
+					switch {
+					case runs[attrib.Compute][at]:
+						want.Compute++
+					case runs[attrib.Comm][at]:
+						want.ExposedComm++
+						exposed.Add(at, at+1)
+					case runs[attrib.Copy][at]:
+						want.ExposedCopy++
+					default:
+						want.Idle++
+						for _, g := range gaps {
+							from := g.Start
+							for c, ns := range g.Cause {
+								if at >= from && at < from+ns {
+									want.Cause[c]++
+								}
+								from += ns
+							}
+						}
+					}
+					for of, is := range map[*int64]bool{&comm: runs[attrib.Comm][at], &copies: runs[attrib.Copy][at], &kernelTime: kernels[at]} {
+						if is {
+							*of++
+						}
+					}
+				}
+				return want, comm, copies, kernelTime, exposed
+			}
+			want, comm, copies, kernelTime, exposed := upTo(window.End)
+			if d.Times != want || d.Comm != comm || d.Copies != copies || d.Kernels != kernelTime || !slices.Equal(d.CommExposed, exposed) || sum(want.Cause[:]) != want.Idle {
+				t.Fatalf("seed %d: device %+v, want %+v, %d, %d, %d, %v", seed, *d, want, comm, copies, kernelTime, exposed)
+			}
+			var longest int64
+			for k, g := range gaps {
+				longest = max(longest, g.Len())
+				busy := false
+				for at := g.Start; at < g.End; at++ {
+					busy = busy || runs[attrib.Compute][at] || runs[attrib.Comm][at] || runs[attrib.Copy][at]
+				}
+				if busy || g.Len() <= 0 || sum(g.Cause[:]) != g.Len() || k > 0 && g.Start <= gaps[k-1].End {
+					t.Fatalf("seed %d: gap %+v", seed, g)
 				}
 			}
-			if want := busy.Gaps(window.Start, window.End); !slices.Equal(holes, want) || d.GapCount != len(want) {
-				t.Fatalf("seed %d: gaps %v, want %v", seed, holes, want)
+			if d.GapCount != len(gaps) || d.LongestGap != longest {
+				t.Fatalf("seed %d: %d gaps up to %d, want %d, %d", seed, d.GapCount, d.LongestGap, len(gaps), longest)
 			}
 			moments := []int64{window.Start - 5, window.Start, window.End, window.End + 5}
 			for range 20 {
@@ -81,29 +112,35 @@ func TestSweepAgainstAlgebra(t *testing.T) {
 			}
 			slices.Sort(moments)
 			for k, got := range d.Sweep(nil, moments) {
-				at := moments[k]
-				in := min(max(at, window.Start), window.End) - window.Start
-				if got.Compute != compute.Within(window.Start, at) || got.ExposedComm != comm.Within(window.Start, at) || got.ExposedCopy != copies.Within(window.Start, at) ||
-					got.Idle != in-busy.Within(window.Start, at) || sum(got.Cause[:]) != got.Idle {
-					t.Fatalf("seed %d: up to %d: %+v", seed, at, got)
-				}
-				var causes [attrib.Causes]int64
-				for _, g := range gaps {
-					from := g.Start
-					for c, ns := range g.Cause {
-						causes[c] += max(0, min(from+ns, at)-from)
-						from += ns
-					}
-				}
-				if got.Cause != causes {
-					t.Fatalf("seed %d: up to %d: causes %v, want %v", seed, at, got.Cause, causes)
+				if want, _, _, _, _ := upTo(moments[k]); got != want {
+					t.Fatalf("seed %d: up to %d: %+v, want %+v", seed, moments[k], got, want)
 				}
 			}
 		}
-		var together interval.Set
+		var together, want interval.Set
 		tl.Together(func(start, end int64) { together = append(together, interval.Interval{Start: start, End: end}) })
-		if !slices.Equal(together, all) {
-			t.Fatalf("seed %d: together %v, want %v", seed, together, all)
+		for at, is := range all {
+			if is {
+				want.Add(int64(at), int64(at)+1)
+			}
+		}
+		if !slices.Equal(together, want) {
+			t.Fatalf("seed %d: together %v, want %v", seed, together, want)
+		}
+		last := int64(-1)
+		n := 0
+		tl.ByStart(func(d *attrib.Device, i int) {
+			if d.Start(i) < last {
+				t.Fatalf("seed %d: work that starts at %d comes after %d", seed, d.Start(i), last)
+			}
+			last = d.Start(i)
+			n++
+		})
+		for i := range tl.Devices {
+			n -= tl.Devices[i].Len()
+		}
+		if n != 0 {
+			t.Fatalf("seed %d: %d pieces of work too many", seed, n)
 		}
 	}
 }

@@ -68,6 +68,9 @@ func csvFields(c report.Column) []report.CSVCol {
 
 func csvValue(c report.Cell, k report.Kind, exp10 int) string {
 	if v, ok := c.Int(); ok {
+		if exp10 == 0 {
+			return strconv.FormatInt(v, 10)
+		}
 		return unit.Shift(strconv.FormatInt(v, 10), exp10)
 	}
 	if v, ok := c.Num(); ok {
