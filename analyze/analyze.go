@@ -21,6 +21,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/section"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
@@ -150,15 +151,17 @@ func prepare(t *trace.Trace, opt *Options, tags *tagger) (*section.Input, error)
 		in.Kinds[i] = kernelname.Classify(n.Name)
 		isComm[i] = in.Kinds[i].Comm
 	}
-	in.Calls = attrib.Join(t)
-	in.Stacks = attrib.NewStacks(t)
 	layOut := func(w interval.Interval) *attrib.Timeline { return attrib.NewTimeline(t, in.Calls, w, isComm) }
-
 	span, why := wholeCapture(t)
 	in.Window, in.Span, in.Host = why, span, interval.Interval{Start: minTime, End: maxTime}
-	in.Timeline = layOut(span)
-	in.Units = workunit.Find(&workunit.Input{
-		Trace: t, Calls: in.Calls, Stacks: in.Stacks, Timeline: in.Timeline, Kinds: in.Kinds, Spec: tags.unit, Marked: tags.isUnit,
+	parallel.Do(func() {
+		in.Contexts = attrib.NewContexts(t)
+	}, func() {
+		in.Calls = attrib.Join(t)
+		in.Timeline = layOut(span)
+		in.Units = workunit.Find(&workunit.Input{
+			Trace: t, Calls: in.Calls, Timeline: in.Timeline, Kinds: in.Kinds, Spec: tags.unit, Marked: tags.isUnit,
+		})
 	})
 	if err := narrow(in, opt, tags); err != nil {
 		return nil, err
@@ -169,7 +172,7 @@ func prepare(t *trace.Trace, opt *Options, tags *tagger) (*section.Input, error)
 		in.Units.Narrow(in.Span)
 	}
 	if in.Options.RangeMap && t.Ranges.Len() > 0 && t.Has.RangeThread {
-		in.NVTX = attrib.Attribute(t, in.Calls, in.Stacks, in.Span)
+		in.NVTX = attrib.Attribute(t, in.Calls, in.Contexts, in.Span)
 	}
 	return in, nil
 }

@@ -4,10 +4,14 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/section"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
+	"github.com/nsys-llm/explain/analyze/tracetest"
 )
 
 // benchTrace is the trace that benchmarks run on: $EXPLAIN_BENCH_TRACE, or the synthetic serving trace.
@@ -71,7 +75,40 @@ func BenchmarkPrepare(b *testing.B) {
 	}
 }
 
-// BenchmarkSection is each section by itself.
+// BenchmarkAttribute is each part of what the sections share, by itself.
+func BenchmarkAttribute(b *testing.B) {
+	path := benchTrace(b)
+	t, tags := benchOpen(b, path)
+	in, err := prepare(t, &Options{}, tags)
+	if err != nil {
+		b.Fatal(err)
+	}
+	isComm := make([]bool, len(in.Kinds))
+	for n := range isComm {
+		isComm[n] = in.Kinds[n].Comm
+	}
+	for _, part := range []struct {
+		name string
+		work func()
+	}{
+		{"join", func() { attrib.Join(t) }},
+		{"contexts", func() { attrib.NewContexts(t) }},
+		{"timeline", func() { attrib.NewTimeline(t, in.Calls, in.Span, isComm) }},
+		{"ranges", func() { attrib.Attribute(t, in.Calls, in.Contexts, in.Span) }},
+		{"units", func() {
+			workunit.Find(&workunit.Input{Trace: t, Calls: in.Calls, Timeline: in.Timeline, Kinds: in.Kinds, Spec: tags.unit, Marked: tags.isUnit})
+		}},
+	} {
+		b.Run(part.name, func(b *testing.B) {
+			benchBytes(b, path)
+			for b.Loop() {
+				part.work()
+			}
+		})
+	}
+}
+
+// BenchmarkSection is each section by itself, with what it takes from the others' work.
 func BenchmarkSection(b *testing.B) {
 	path := benchTrace(b)
 	t, tags := benchOpen(b, path)
@@ -80,6 +117,9 @@ func BenchmarkSection(b *testing.B) {
 		b.Fatal(err)
 	}
 	for _, s := range section.All() {
+		if len(s.Evidence) > 0 {
+			continue
+		}
 		b.Run(s.ID, func(b *testing.B) {
 			benchBytes(b, path)
 			for b.Loop() {
@@ -88,6 +128,36 @@ func BenchmarkSection(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkSections is all of them, side by side.
+func BenchmarkSections(b *testing.B) {
+	path := benchTrace(b)
+	t, tags := benchOpen(b, path)
+	benchBytes(b, path)
+	for b.Loop() {
+		in, err := prepare(t, &Options{}, tags)
+		if err != nil {
+			b.Fatal(err)
+		}
+		section.Compute(in, newReport(in, &Options{}))
+	}
+}
+
+// TestMakeBenchTrace makes the trace that benchmarks run on: $EXPLAIN_BENCH_REPEATS of testdata/serving.sqlite, written to
+// $EXPLAIN_BENCH_MAKE.
+func TestMakeBenchTrace(t *testing.T) {
+	path := os.Getenv("EXPLAIN_BENCH_MAKE")
+	if path == "" {
+		t.Skip("no benchmark asks for a trace ($EXPLAIN_BENCH_MAKE)")
+	}
+	repeats, err := strconv.Atoi(os.Getenv("EXPLAIN_BENCH_REPEATS"))
+	if err != nil {
+		t.Fatalf("EXPLAIN_BENCH_REPEATS: %v", err)
+	}
+	if err := tracetest.Rewrite(filepath.FromSlash("../testdata/serving.sqlite"), path, tracetest.Repeat(repeats)); err != nil {
+		t.Fatal(err)
 	}
 }
 

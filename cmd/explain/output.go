@@ -7,7 +7,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -88,16 +91,24 @@ func writeFolder(ctx context.Context, dir string, files []file) (err error) {
 	if err := os.Chmod(scratch, 0o755); err != nil {
 		return fail(err)
 	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
 	for _, f := range files {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := os.MkdirAll(filepath.Join(scratch, filepath.Dir(f.name)), 0o755); err != nil {
-			return fail(err)
-		}
-		if err := writeFile(filepath.Join(scratch, f.name), f.write); err != nil {
-			return fail(err)
-		}
+		group.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := os.MkdirAll(filepath.Join(scratch, filepath.Dir(f.name)), 0o755); err != nil {
+				return fail(err)
+			}
+			if err := writeFile(filepath.Join(scratch, f.name), f.write); err != nil {
+				return fail(err)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
 	}
 	if !exists {
 		err := os.Rename(scratch, dir)

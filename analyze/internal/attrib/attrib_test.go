@@ -2,7 +2,10 @@ package attrib_test
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
@@ -69,6 +72,25 @@ func TestJoinDenseAndSparse(t *testing.T) {
 	}
 }
 
+// Work may run in any order: each piece finds the call of its id, however far that is from the one found before.
+func TestJoinInAnyOrder(t *testing.T) {
+	for _, step := range []int64{1, 1 << 40} {
+		b, th := one()
+		const n = 400
+		for i, at := range rand.New(rand.NewPCG(1, 1)).Perm(n) {
+			id := 1 + int64(i)*step
+			b.API(tracetest.API{Thread: th, Name: "cudaLaunchKernel_v7000", Start: int64(100 * i), End: int64(100*i + 10), Correlation: id})
+			b.Kernel(tracetest.Kernel{Place: tracetest.Place{Process: th.Process(), Correlation: id}, Name: "k", Start: int64(100_000 + 10*at), End: int64(100_001 + 10*at)})
+		}
+		x := open(t, b)
+		for i, call := range attrib.Join(x).Kernel {
+			if call == trace.None || x.API.Corr(int(call)) != x.Kernels.Corr(i) {
+				t.Fatalf("step %d: kernel %d joined to call %d", step, i, call)
+			}
+		}
+	}
+}
+
 // Every table of GPU work is joined, and a graph's nodes share the call of its launch.
 func TestJoinOfEveryTable(t *testing.T) {
 	b, th := one()
@@ -106,15 +128,24 @@ func TestNothingJoinsWithoutTheKeys(t *testing.T) {
 }
 
 // stack is the names of the ranges around a call, innermost first.
-func stack(x *trace.Trace, s *attrib.Stacks, call int) (names []string) {
-	s.Walk(int32(call), func(r int32) bool {
-		names = append(names, x.Ranges.Names[x.Ranges.Name(int(r))].Text)
+func stack(x *trace.Trace, c *attrib.Contexts, call int) (names []string) {
+	c.Walk(int32(call), func(name int32) bool {
+		names = append(names, x.Ranges.Names[name].Text)
 		return true
 	})
 	return names
 }
 
-func TestStacks(t *testing.T) {
+// rangeName is a name of its own for range i, without digits, which canonical names do not keep.
+func rangeName(i int) string {
+	name := "range "
+	for _, digit := range strconv.Itoa(i) {
+		name += string('g' + digit - '0')
+	}
+	return name
+}
+
+func TestContexts(t *testing.T) {
 	type ranges struct {
 		name       string
 		start, end int64
@@ -154,7 +185,7 @@ func TestStacks(t *testing.T) {
 		th.Call("cudaMalloc", c.start, c.end)
 		x := open(t, b)
 		got := ""
-		for _, n := range stack(x, attrib.NewStacks(x), 0) {
+		for _, n := range stack(x, attrib.NewContexts(x), 0) {
 			got += n
 		}
 		if got != c.want {
@@ -163,22 +194,23 @@ func TestStacks(t *testing.T) {
 	}
 }
 
-// Parent is the innermost range open when a range started, call or no call.
-func TestParents(t *testing.T) {
+// Ranges of the same names in the same places are the same nodes, however many there are; on another thread they are
+// others.
+func TestNodesArePlaces(t *testing.T) {
 	b, th := one()
-	for _, r := range []struct {
-		name       string
-		start, end int64
-	}{{"a", 0, 100}, {"b", 10, 20}, {"c", 20, 40}, {"d", 25, 30}, {"e", 200, 300}} {
-		th.Range(r.name, r.start, r.end)
+	for i := range int64(100) {
+		th.Range("step", 100*i, 100*i+90)
+		th.Range("attention", 100*i+10, 100*i+40)
+		th.Range("copy", 100*i+20, 100*i+30)
+		th.Range("copy", 100*i+50, 100*i+60)
+		th.Call("cudaMalloc", 100*i+22, 100*i+23)
 	}
-	th.Call("cudaMalloc", 26, 27)
-	x := open(t, b)
-	s := attrib.NewStacks(x)
-	for i, want := range []int32{trace.None, 0, 0, 2, trace.None} {
-		if s.Parent[i] != want {
-			t.Errorf("parent of range %d = %d, want %d", i, s.Parent[i], want)
-		}
+	other := th.Process().Thread(101, "")
+	other.Range("step", 0, 90)
+	other.Call("cudaMalloc", 10, 20)
+	c := attrib.NewContexts(open(t, b))
+	if n := c.Nodes(); n != 5 { // step, attention, copy in each of the two, and the other thread's step
+		t.Errorf("%d nodes", n)
 	}
 }
 
@@ -187,7 +219,7 @@ func TestWalkStops(t *testing.T) {
 	th.Range("a", 0, 100)
 	th.Range("b", 1, 99)
 	th.Call("cudaMalloc", 2, 3)
-	s := attrib.NewStacks(open(t, b))
+	s := attrib.NewContexts(open(t, b))
 	visits := 0
 	s.Walk(0, func(int32) bool { visits++; return false })
 	s.Walk(trace.None, func(int32) bool { visits++; return true })
@@ -196,42 +228,72 @@ func TestWalkStops(t *testing.T) {
 	}
 }
 
-// Whatever ranges do, the stack of a call is all ranges of its thread that enclose it, latest start first.
-func TestStacksAgainstLooking(t *testing.T) {
-	for seed := range uint64(30) {
+// Whatever ranges do, the stack of a call is all ranges of its thread that enclose it, latest start first. In every second
+// trace the ranges of each thread nest, and calls may outlast them all the same.
+func TestContextsAgainstLooking(t *testing.T) {
+	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		b, th := one()
 		threads := []*tracetest.Thread{th, th.Process().Thread(101, ""), th.Process().Thread(102, "")}
-		for range 30 {
-			at := rng.Int64N(90)
-			threads[rng.IntN(3)].StartEnd("r", at, at+1+rng.Int64N(60))
+		n := 0
+		for _, th := range threads {
+			if seed%2 == 0 {
+				for range 10 {
+					at := rng.Int64N(90)
+					th.StartEnd(rangeName(n), at, at+1+rng.Int64N(60))
+					n++
+				}
+				continue
+			}
+			var nest func(from, to int64, depth int)
+			nest = func(from, to int64, depth int) {
+				for at := from; at < to && depth < 4; {
+					at += rng.Int64N(6)
+					end := min(to, at+rng.Int64N(40))
+					if at >= end {
+						continue
+					}
+					th.Range(rangeName(n), at, end)
+					n++
+					nest(at, end, depth+1)
+					at = end
+				}
+			}
+			nest(0, 120, 0)
 		}
-		for range 30 {
+		for range 60 {
 			at := rng.Int64N(120)
 			threads[rng.IntN(3)].Call("cudaMalloc", at, at+1+rng.Int64N(10))
 		}
 		x := open(t, b)
-		s := attrib.NewStacks(x)
+		byName := make(map[string]int, n)
+		for r := range x.Ranges.Len() {
+			byName[x.Ranges.Names[x.Ranges.Name(r)].Text] = r
+		}
+		if len(byName) != n {
+			t.Fatalf("%d names of %d ranges", len(byName), n)
+		}
+		c := attrib.NewContexts(x)
 		for call := range x.API.Len() {
-			want := map[int32]bool{}
+			want := map[int]bool{}
 			for r := range x.Ranges.Len() {
 				if x.Ranges.Thread(r) == x.API.Thread(call) && x.Ranges.Start(r) <= x.API.Start(call) && x.Ranges.End(r) >= x.API.End(call) {
-					want[int32(r)] = true
+					want[r] = true
 				}
 			}
 			last := int64(1000)
-			s.Walk(int32(call), func(r int32) bool {
+			for _, name := range stack(x, c, call) {
+				r := byName[name]
 				if !want[r] {
 					t.Fatalf("seed %d: range %d does not enclose call %d, or comes twice", seed, r, call)
 				}
 				delete(want, r)
-				if at := x.Ranges.Start(int(r)); at > last {
+				if at := x.Ranges.Start(r); at > last {
 					t.Fatalf("seed %d: range %d out of order", seed, r)
 				} else {
 					last = at
 				}
-				return true
-			})
+			}
 			if len(want) > 0 {
 				t.Fatalf("seed %d: call %d misses ranges %v", seed, call, want)
 			}
@@ -249,7 +311,7 @@ func TestRangesThatStartTogether(t *testing.T) {
 	th.Call("cudaMalloc", 10, 20)
 	x := open(t, b)
 	depth := 0
-	attrib.NewStacks(x).Walk(0, func(int32) bool { depth++; return true })
+	attrib.NewContexts(x).Walk(0, func(int32) bool { depth++; return true })
 	if depth != n {
 		t.Errorf("depth %d", depth)
 	}
@@ -263,20 +325,26 @@ func TestAttribute(t *testing.T) {
 	if !ok || span != (interval.Interval{Start: 100 * us, End: 1100 * us}) {
 		t.Fatalf("span %v", span)
 	}
-	calls, stacks := attrib.Join(x), attrib.NewStacks(x)
-	n := attrib.Attribute(x, calls, stacks, span)
+	calls, contexts := attrib.Join(x), attrib.NewContexts(x)
+	n := attrib.Attribute(x, calls, contexts, span)
 	if n.Total != 755*us || n.Attributed != 705*us || n.TotalCount != 13 || n.AttributedCount != 12 || n.Pairs != 15 {
 		t.Errorf("total %d of %d, attributed %d of %d, %d pairs", n.Total, n.TotalCount, n.Attributed, n.AttributedCount, n.Pairs)
 	}
-	starts := map[int64][4]int64{80 * us: {385 * us, 145 * us, 6, 3}, 85 * us: {200 * us, 200 * us, 2, 2}, 108 * us: {40 * us, 40 * us, 1, 1}, 580 * us: {320 * us, 320 * us, 6, 6}}
-	for r := range x.Ranges.Len() {
-		got := [4]int64{n.Inclusive[r], n.Self[r], int64(n.InclCount[r]), int64(n.SelfCount[r])}
-		if want := starts[x.Ranges.Start(r)]; got != want {
-			t.Errorf("range at %d: inclusive, self and counts %v, want %v", x.Ranges.Start(r), got, want)
+	want := map[string][4]int64{"step": {705 * us, 465 * us, 12, 9}, "attention": {200 * us, 200 * us, 2, 2}, "mlp": {40 * us, 40 * us, 1, 1}}
+	got := map[string][4]int64{}
+	for _, r := range n.Ranges {
+		name, _, _ := strings.Cut(x.Ranges.Names[r.Name].Text, " ")
+		sum := got[name]
+		for i, v := range []int64{r.Inclusive, r.Self, r.Pairs, r.SelfCount} {
+			sum[i] += v
 		}
+		got[name] = sum
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("inclusive, self and counts %v, want %v", got, want)
 	}
 	// In a window only what starts in it counts: gemm 365-400 and softmax 460-500.
-	n = attrib.Attribute(x, calls, stacks, interval.Interval{Start: 350 * us, End: 500 * us})
+	n = attrib.Attribute(x, calls, contexts, interval.Interval{Start: 350 * us, End: 500 * us})
 	if n.Total != 75*us || n.Attributed != 75*us || n.TotalCount != 2 {
 		t.Errorf("in the window: total %d of %d, attributed %d", n.Total, n.TotalCount, n.Attributed)
 	}
@@ -288,8 +356,8 @@ func TestAttributeGraphs(t *testing.T) {
 	th.Range("step", 0, 100)
 	th.GraphLaunchWhole(10, 20, tracetest.GraphTrace{Start: 200, End: 290})
 	x := open(t, b)
-	n := attrib.Attribute(x, attrib.Join(x), attrib.NewStacks(x), interval.Interval{Start: 200, End: 290})
-	if n.Attributed != 90 || n.GraphRange[0] != 0 || n.Self[0] != 90 {
+	n := attrib.Attribute(x, attrib.Join(x), attrib.NewContexts(x), interval.Interval{Start: 200, End: 290})
+	if n.Attributed != 90 || len(n.Ranges) != 1 || n.Ranges[0].Self != 90 || n.Ranges[0].Inclusive != 90 {
 		t.Errorf("%+v", *n)
 	}
 }

@@ -14,6 +14,12 @@ func layOut(x *trace.Trace, window interval.Interval) *attrib.Timeline {
 	return attrib.NewTimeline(x, attrib.Join(x), window, make([]bool, len(x.Kernels.Names)))
 }
 
+// gapsOf are the gaps of a device.
+func gapsOf(d *attrib.Device) (list []attrib.Gap) {
+	d.Sweep(func(g *attrib.Gap) { list = append(list, *g) }, nil)
+	return list
+}
+
 // The gap is 100 to 200: kernel a ends it at the left, kernel b, launched by the call, at the right.
 func TestGapSplitting(t *testing.T) {
 	type call struct {
@@ -61,7 +67,7 @@ func TestGapSplitting(t *testing.T) {
 			other.Call(s.name, s.start, s.end)
 		}
 		tl := layOut(open(t, b), interval.Interval{Start: 0, End: 300})
-		gaps := tl.Devices[0].Gaps
+		gaps := gapsOf(&tl.Devices[0])
 		if len(gaps) != 1 || gaps[0].Start != 100 || gaps[0].End != 200 || gaps[0].Prev != 0 || gaps[0].Next != 1 {
 			t.Errorf("%s: gaps %+v", c.name, gaps)
 			continue
@@ -79,8 +85,8 @@ func TestTheLowerCorrelationEndsTheGap(t *testing.T) {
 	th.Launch("first", 120, 130, tracetest.Kernel{Place: tracetest.Place{Stream: 13}, Start: 200, End: 210})
 	th.Memset(150, 160, tracetest.Memset{Start: 200, End: 300, Bytes: 1})
 	tl := layOut(open(t, b), interval.Interval{Start: 0, End: 300})
-	g := tl.Devices[0].Gaps[0]
-	if g.Cause != [5]int64{0, 20, 10, 70, 0} || tl.Devices[0].Work[g.Next].Kind != attrib.KernelWork {
+	g := gapsOf(&tl.Devices[0])[0]
+	if g.Cause != [5]int64{0, 20, 10, 70, 0} || tl.Devices[0].Work(int(g.Next)).Kind != attrib.KernelWork {
 		t.Errorf("%+v", g)
 	}
 }
@@ -94,11 +100,12 @@ func TestWorkWithoutLengthIsNoNeighbour(t *testing.T) {
 	th.Launch("b", 120, 130, tracetest.Kernel{Start: 200, End: 300})
 	x := open(t, b)
 	d := layOut(x, interval.Interval{Start: 0, End: 300}).Devices[0]
-	if len(d.Gaps) != 1 {
-		t.Fatalf("gaps %+v", d.Gaps)
+	gaps := gapsOf(&d)
+	if len(gaps) != 1 {
+		t.Fatalf("gaps %+v", gaps)
 	}
-	name := func(at int32) string { return x.Kernels.Names[x.Kernels.Name(int(d.Work[at].Row))].Name }
-	if g := d.Gaps[0]; name(g.Prev) != "a" || name(g.Next) != "b" || g.Cause != [5]int64{0, 20, 10, 70, 0} {
+	name := func(at int32) string { return x.Kernels.Names[x.Kernels.Name(d.Row(int(at)))].Name }
+	if g := gaps[0]; name(g.Prev) != "a" || name(g.Next) != "b" || g.Cause != [5]int64{0, 20, 10, 70, 0} {
 		t.Errorf("%+v between %s and %s", g, name(g.Prev), name(g.Next))
 	}
 }
@@ -121,8 +128,9 @@ func TestGapCutByTheWindow(t *testing.T) {
 		{130, [5]int64{30, 0, 0, 0, 0}},
 	} {
 		d := layOut(x, interval.Interval{Start: 0, End: c.end}).Devices[0]
-		if g := d.Gaps[0]; len(d.Gaps) != 1 || g.Next != trace.None || g.Cause != c.want {
-			t.Errorf("to %d: %+v, want %v", c.end, d.Gaps, c.want)
+		gaps := gapsOf(&d)
+		if g := gaps[0]; len(gaps) != 1 || g.Next != trace.None || g.Cause != c.want {
+			t.Errorf("to %d: %+v, want %v", c.end, gaps, c.want)
 		}
 	}
 }
@@ -132,17 +140,18 @@ func TestGapsAtTheEnds(t *testing.T) {
 	b, th := one()
 	th.Launch("a", 20, 25, tracetest.Kernel{Start: 30, End: 60})
 	d := layOut(open(t, b), interval.Interval{Start: 0, End: 100}).Devices[0]
-	if len(d.Gaps) != 2 {
-		t.Fatalf("gaps %+v", d.Gaps)
+	gaps := gapsOf(&d)
+	if len(gaps) != 2 || d.GapCount != 2 || d.LongestGap != 40 {
+		t.Fatalf("gaps %+v", gaps)
 	}
-	if g := d.Gaps[0]; g.Prev != trace.None || g.Next != 0 || g.Cause != [5]int64{0, 20, 5, 5, 0} {
+	if g := gaps[0]; g.Prev != trace.None || g.Next != 0 || g.Cause != [5]int64{0, 20, 5, 5, 0} {
 		t.Errorf("first: %+v", g)
 	}
-	if g := d.Gaps[1]; g.Prev != 0 || g.Next != trace.None || g.Cause != [5]int64{0, 0, 0, 0, 40} || g.Main() != attrib.CauseUnknown {
+	if g := gaps[1]; g.Prev != 0 || g.Next != trace.None || g.Cause != [5]int64{0, 0, 0, 0, 40} || g.Main() != attrib.CauseUnknown {
 		t.Errorf("last: %+v", g)
 	}
-	if d.Idle() != 70 {
-		t.Errorf("idle %d", d.Idle())
+	if d.Idle != 70 {
+		t.Errorf("idle %d", d.Idle)
 	}
 }
 
@@ -153,7 +162,7 @@ func TestThePreviousWorkEndedLast(t *testing.T) {
 	th.Launch("short", 2, 3, tracetest.Kernel{Place: tracetest.Place{Stream: 13}, Start: 50, End: 60})
 	th.Launch("next", 4, 5, tracetest.Kernel{Start: 150, End: 160})
 	d := layOut(open(t, b), interval.Interval{Start: 0, End: 160}).Devices[0]
-	if g := d.Gaps[0]; g.Prev != 0 || g.Next != 2 {
+	if g := gapsOf(&d)[0]; g.Prev != 0 || g.Next != 2 {
 		t.Errorf("%+v", g)
 	}
 }
@@ -177,10 +186,10 @@ func TestTimelineOfANarrowWindow(t *testing.T) {
 		t.Fatalf("devices %+v", tl.Devices)
 	}
 	d := &tl.Devices[0]
-	if d.Compute.Len() != 50 || d.ExposedCopy.Len() != 60 || d.Idle() != 40 || d.Busy.Len() != 110 || d.KernelBusy.Len() != 50 {
-		t.Errorf("compute %v, copy %v, gaps %v", d.Compute, d.ExposedCopy, d.Gaps)
+	if d.Compute != 50 || d.ExposedCopy != 60 || d.Idle != 40 || d.Busy() != 110 || d.Kernels != 50 || d.KernelSpan != (interval.Interval{Start: 50, End: 100}) {
+		t.Errorf("%+v", *d)
 	}
-	if d := &tl.Devices[1]; d.Idle() != 150 || len(d.Work) != 0 {
+	if d := &tl.Devices[1]; d.Idle != 150 || d.Len() != 0 || d.Kernels != 0 {
 		t.Errorf("device 1: %+v", *d)
 	}
 }

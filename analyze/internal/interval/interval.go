@@ -50,21 +50,6 @@ func (s Set) Len() int64 {
 	return sum
 }
 
-// Union is what is in either set.
-func Union(a, b Set) Set {
-	out := make(Set, 0, len(a)+len(b))
-	for len(a) > 0 || len(b) > 0 {
-		if len(b) == 0 || len(a) > 0 && a[0].Start <= b[0].Start {
-			out.Add(a[0].Start, a[0].End)
-			a = a[1:]
-		} else {
-			out.Add(b[0].Start, b[0].End)
-			b = b[1:]
-		}
-	}
-	return out
-}
-
 // Intersect is what is in both sets.
 func Intersect(a, b Set) Set {
 	var out Set
@@ -75,26 +60,6 @@ func Intersect(a, b Set) Set {
 		} else {
 			b = b[1:]
 		}
-	}
-	return out
-}
-
-// Subtract is what is in a and not in b.
-func Subtract(a, b Set) Set {
-	var out Set
-	for _, i := range a {
-		for len(b) > 0 && b[0].End <= i.Start {
-			b = b[1:]
-		}
-		at := i.Start
-		for _, x := range b {
-			if x.Start >= i.End {
-				break
-			}
-			out.Add(at, x.Start)
-			at = max(at, x.End)
-		}
-		out.Add(at, i.End)
 	}
 	return out
 }
@@ -111,9 +76,4 @@ func (s Set) Within(lo, hi int64) int64 {
 		sum += min(hi, s[i].End) - max(lo, s[i].Start)
 	}
 	return sum
-}
-
-// Gaps are the holes of the set in [lo, hi).
-func (s Set) Gaps(lo, hi int64) Set {
-	return Subtract(Set{{lo, hi}}, s)
 }

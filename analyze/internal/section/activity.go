@@ -2,6 +2,7 @@ package section
 
 import (
 	"slices"
+	"sort"
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/interval"
@@ -27,28 +28,30 @@ const activitySteps = 100
 type steps struct {
 	window interval.Interval
 	n      int
+	starts []int64 // of each step, and the end of the last
+	last   int     // the step that was looked for last: events come by start
+}
+
+func newSteps(window interval.Interval, n int) *steps {
+	return &steps{window: window, n: n, starts: chunkStarts(window, n)}
 }
 
 // of is the step that holds the moment, or -1 outside of the window.
-func (s steps) of(t int64) int {
+func (s *steps) of(t int64) int {
 	if t < s.window.Start || t >= s.window.End {
 		return -1
 	}
-	at := int(float64(t-s.window.Start) / float64(s.window.Len()) * float64(s.n))
-	at = min(max(at, 0), s.n-1)
-	for at > 0 && t < s.start(at) { // the quotient was rounded
-		at--
+	if t >= s.starts[s.last] && t < s.starts[s.last+1] {
+		return s.last
 	}
-	for at+1 < s.n && t >= s.start(at+1) {
-		at++
-	}
-	return at
+	s.last = sort.Search(s.n, func(i int) bool { return s.starts[i+1] > t })
+	return s.last
 }
 
-func (s steps) start(i int) int64 { return chunk(s.window, i, s.n) }
+func (s *steps) start(i int) int64 { return s.starts[i] }
 
 // spread adds the time of [from, to) to the steps that it lies in.
-func (s steps) spread(from, to int64, add func(i int, ns int64)) {
+func (s *steps) spread(from, to int64, add func(i int, ns int64)) {
 	from, to = max(from, s.window.Start), min(to, s.window.End)
 	if from >= to {
 		return
@@ -65,11 +68,11 @@ func activity(in *Input, out *Output) {
 		out.Status(report.NotApplicable, "the window is too short to be cut into steps")
 		return
 	}
-	s := steps{in.Span, activitySteps}
+	s := newSteps(in.Span, activitySteps)
 	busy := make([]float64, s.n)
 	for i := range in.Timeline.Devices {
-		for k := range busy {
-			busy[k] += chunkUse(&in.Timeline.Devices[i], in.Span, k, s.n) / float64(len(in.Timeline.Devices))
+		for k, use := range in.deviceIdle()[i].strip {
+			busy[k] += use / float64(len(in.Timeline.Devices))
 		}
 	}
 	launches, blocked := hostSteps(in, s)
@@ -118,17 +121,26 @@ func activity(in *Input, out *Output) {
 }
 
 // hostSteps counts launch calls and adds up blocking ones.
-func hostSteps(in *Input, s steps) (launches, blocked []float64) {
+func hostSteps(in *Input, s *steps) (launches, blocked []float64) {
 	launches, blocked = make([]float64, s.n), make([]float64, s.n)
 	a := &in.Trace.API
-	for i := range a.Len() {
-		name := &a.Names[a.Name(i)]
+	const launch, sync = 1, 2
+	kinds := make([]uint8, len(a.Names))
+	for n := range kinds {
 		switch {
-		case name.Launch:
+		case a.Names[n].Launch:
+			kinds[n] = launch
+		case a.Names[n].Sync:
+			kinds[n] = sync
+		}
+	}
+	for i := range a.Len() {
+		switch kinds[a.Name(i)] {
+		case launch:
 			if at := s.of(a.Start(i)); at >= 0 {
 				launches[at]++
 			}
-		case name.Sync:
+		case sync:
 			s.spread(a.Start(i), a.End(i), func(k int, ns int64) { blocked[k] += float64(ns) })
 		}
 	}
@@ -136,7 +148,7 @@ func hostSteps(in *Input, s steps) (launches, blocked []float64) {
 }
 
 // gpuSteps adds up the bytes of copies, and the share of kernel time that CUDA graphs run; null without kernel time.
-func gpuSteps(in *Input, s steps) (copied []float64, inGraphs []*float64) {
+func gpuSteps(in *Input, s *steps) (copied []float64, inGraphs []*float64) {
 	copied = make([]float64, s.n)
 	c := &in.Trace.Copies
 	for i := range c.Len() {
@@ -173,7 +185,7 @@ func gpuSteps(in *Input, s steps) (copied []float64, inGraphs []*float64) {
 
 // phaseSteps is the share of each step that units of each phase take, and the phase with most of it. Units of one process
 // on one device follow each other without overlap, so the shares sum to at most 1.
-func phaseSteps(in *Input, s steps) (list []report.Series, main []string) {
+func phaseSteps(in *Input, s *steps) (list []report.Series, main []string) {
 	main = make([]string, s.n)
 	if in.Units.Kind == workunit.KindNone || len(in.Units.Units) == 0 {
 		return nil, main

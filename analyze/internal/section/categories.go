@@ -49,9 +49,9 @@ func categories(in *Input, out *Output) {
 		out.Status(report.NotApplicable, "no kernel starts in the window")
 		return
 	}
-	byName := gather(len(k.Names), lo, hi, k.Name, k.Dur)
+	times := in.kernelStats()
 	groupBy := func(of func(kind *kernelname.Info) string) []kernelGroup {
-		return groupKernels(in, byName, of)
+		return groupKernels(in, times.names, of)
 	}
 	list := groupBy(func(kind *kernelname.Info) string { return string(kind.Category) })
 	libraries := groupBy(func(kind *kernelname.Info) string { return kind.Library })
@@ -87,14 +87,11 @@ func categories(in *Input, out *Output) {
 }
 
 // groupKernels adds up kernels by what of says of their name, most time first.
-func groupKernels(in *Input, byName *groups, of func(kind *kernelname.Info) string) []kernelGroup {
+func groupKernels(in *Input, times []totals, of func(kind *kernelname.Info) string) []kernelGroup {
 	index := map[string]int{}
 	var list []kernelGroup
-	for n := range in.Kinds {
-		durs := byName.of(n)
-		if len(durs) == 0 {
-			continue
-		}
+	for _, e := range times {
+		n := e.key
 		name := of(&in.Kinds[n])
 		at, ok := index[name]
 		if !ok {
@@ -102,10 +99,10 @@ func groupKernels(in *Input, byName *groups, of func(kind *kernelname.Info) stri
 			index[name] = at
 			list = append(list, kernelGroup{name: name, top: trace.None})
 		}
-		g, total := &list[at], sum(durs)
-		g.count, g.total, g.names = g.count+int64(len(durs)), g.total+total, g.names+1
-		if g.top == trace.None || total > g.topTotal || total == g.topTotal && in.kernelName(int32(n)) < in.kernelName(g.top) {
-			g.top, g.topTotal = int32(n), total
+		g := &list[at]
+		g.count, g.total, g.names = g.count+e.count, g.total+e.total, g.names+1
+		if g.top == trace.None || e.total > g.topTotal || e.total == g.topTotal && in.kernelName(int32(n)) < in.kernelName(g.top) {
+			g.top, g.topTotal = int32(n), e.total
 		}
 	}
 	slices.SortFunc(list, func(a, b kernelGroup) int { return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(a.name, b.name)) })

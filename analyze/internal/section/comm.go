@@ -2,6 +2,7 @@ package section
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 
@@ -75,18 +76,18 @@ func comm(in *Input, out *Output) {
 	for i := range devices {
 		d := &devices[i]
 		cursor := in.Span.Start // up to where communication has an owner
-		for j := range d.Work {
-			w := &d.Work[j]
-			if w.Class != attrib.Comm {
+		for j := range d.Len() {
+			if d.Class(j) != attrib.Comm {
 				continue
 			}
+			w := d.Work(j)
 			start, end := max(w.Start, cursor), min(w.End, in.Span.End)
 			for _, u := range ofName[k.Name(int(w.Row))] {
 				if w.Start >= in.Span.Start {
 					u.add(i, w.End-w.Start)
 				}
 				if start < end {
-					u.exposed[i] += d.ExposedComm.Within(start, end)
+					u.exposed[i] += d.CommExposed.Within(start, end)
 				}
 			}
 			cursor = max(cursor, end)
@@ -160,9 +161,7 @@ func commTotals(in *Input, out *Output, groups []commGroup, uses map[commGroup]*
 }
 
 func commTable(in *Input, out *Output, groups []commGroup, uses map[commGroup]*commUse) {
-	k := &in.Trace.Kernels
-	lo, hi := k.Starting(in.Span.Start, in.Span.End)
-	all := total(lo, hi, k.Dur)
+	all := in.kernelStats().all.total
 	t := out.Table("comm")
 	for _, g := range groups {
 		if g.library == "" {
@@ -183,10 +182,10 @@ func commDevices(in *Input, out *Output, uses map[commGroup]*commUse, waits []in
 	t := out.Table("comm_devices")
 	for i := range in.Timeline.Devices {
 		d := &in.Timeline.Devices[i]
-		busy, exposed := d.CommBusy.Len(), d.ExposedComm.Len()
+		busy, exposed := d.Comm, d.ExposedComm
 		hidden := stat.Ratio(busy-exposed, busy)
 		if hidden != nil {
-			out.fromWork(len(d.Work), "start", "end", "deviceId")
+			out.fromWork(d.Len(), "start", "end", "deviceId")
 			out.Metric("comm.hidden_ratio", Labels("device", strconv.Itoa(int(d.ID))), hidden)
 		}
 		var total int64
@@ -217,12 +216,11 @@ func commDevices(in *Input, out *Output, uses map[commGroup]*commUse, waits []in
 func (in *Input) synchronising(device int) []int {
 	var list []int
 	d := &in.Timeline.Devices[device]
-	for j := range d.Work {
-		w := &d.Work[j]
-		if w.Class != attrib.Comm || w.Start < in.Span.Start {
+	for j := range d.Len() {
+		if d.Class(j) != attrib.Comm || d.Start(j) < in.Span.Start {
 			continue
 		}
-		switch in.collective(w) {
+		switch in.collective(d, j) {
 		case kernelname.CollAllReduce, kernelname.CollAllGather, kernelname.CollReduceScatter, kernelname.CollAllToAll, kernelname.CollBarrier:
 			list = append(list, j)
 		}
@@ -230,8 +228,8 @@ func (in *Input) synchronising(device int) []int {
 	return list
 }
 
-func (in *Input) collective(w *attrib.Work) string {
-	return in.Kinds[in.Trace.Kernels.Name(int(w.Row))].Collective
+func (in *Input) collective(d *attrib.Device, work int) string {
+	return in.Kinds[in.Trace.Kernels.Name(d.Row(work))].Collective
 }
 
 // commWaits is how long each device's collectives ran before the last device joined them, by index of the timeline's
@@ -252,21 +250,20 @@ func (in *Input) commWaits() []int64 {
 	waits := make([]int64, len(devices))
 	together := 0
 	for n := range lists[0] {
-		first := &devices[0].Work[lists[0][n]]
-		last, end := first.Start, first.End
+		last, end := int64(math.MinInt64), int64(math.MaxInt64)
 		for i := range devices {
-			w := &devices[i].Work[lists[i][n]]
-			if in.collective(w) != in.collective(first) {
+			d, w := &devices[i], lists[i][n]
+			if in.collective(d, w) != in.collective(&devices[0], lists[0][n]) {
 				return nil
 			}
-			last, end = max(last, w.Start), min(end, w.End)
+			last, end = max(last, d.Start(w)), min(end, d.End(w))
 		}
 		if last < end {
 			together++
 		}
 		for i := range devices {
-			w := &devices[i].Work[lists[i][n]]
-			waits[i] += min(last, w.End) - w.Start
+			d, w := &devices[i], lists[i][n]
+			waits[i] += min(last, d.End(w)) - d.Start(w)
 		}
 	}
 	if float64(together) < pairedShare*float64(len(lists[0])) {

@@ -68,13 +68,13 @@ func components(in *Input, out *Output) {
 			byRange[n] = component(c)
 		}
 	}
-	nearest := in.Stacks.Nearest(func(r int32) bool { return byRange[in.Trace.Ranges.Name(int(r))] != none })
+	nearest := in.Contexts.Nearest(func(name int32) bool { return byRange[name] != none })
 	var total, covered, coveredRows int64
 	for i := lo; i < hi; i++ {
 		dur, named, ranged := k.Dur(i), byName[k.Name(i)], none
-		if in.NVTX != nil && in.NVTX.KernelRange[i] != trace.None {
-			if r := nearest.Of(in.Calls.Kernel[i]); r != trace.None {
-				ranged = byRange[in.Trace.Ranges.Name(int(r))]
+		if in.NVTX != nil {
+			if n := nearest.Of(in.Calls.Kernel[i]); n != trace.None {
+				ranged = byRange[n]
 			}
 		}
 		total += dur

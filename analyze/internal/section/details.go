@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
@@ -15,22 +16,45 @@ const maxDetailRows = 10000
 
 // longest returns the events lo <= i < hi in order: all of them, or the longest maxDetailRows.
 func longest(lo, hi int, dur func(i int) int64) []int {
-	rows := longestFirst(lo, hi, maxDetailRows, dur)
-	slices.Sort(rows)
+	return someLongest(lo, hi, maxDetailRows, dur)
+}
+
+// longestFirst returns the n longest of the events lo <= i < hi, the longest first, the earlier first where two are equal.
+func longestFirst(lo, hi, n int, dur func(i int) int64) []int {
+	rows := someLongest(lo, hi, n, dur)
+	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(dur(b), dur(a)) })
 	return rows
 }
 
-// longestFirst returns the n longest of the events lo <= i < hi, the longest first, the earlier first where two are equal. It
-// keeps at most twice as many while it looks at each event once.
-func longestFirst(lo, hi, n int, dur func(i int) int64) []int {
+// someLongest returns the n longest of the events lo <= i < hi in order; of equal ones the earlier. It looks at each event
+// once, and keeps at most twice as many.
+func someLongest(lo, hi, n int, dur func(i int) int64) []int {
 	best := make([]int, 0, min(2*n, hi-lo))
 	bar := int64(-1) // what an event has to exceed
+	var lengths []int64
 	cut := func() {
-		slices.SortFunc(best, func(a, b int) int { return cmp.Or(cmp.Compare(dur(b), dur(a)), cmp.Compare(a, b)) })
-		if len(best) >= n {
-			best = best[:n]
-			bar = dur(best[n-1])
+		if len(best) <= n {
+			return
 		}
+		lengths = lengths[:0]
+		for _, i := range best {
+			lengths = append(lengths, dur(i))
+		}
+		stat.Sort(lengths)
+		bar = lengths[len(lengths)-n]
+		longer, _ := slices.BinarySearch(lengths, bar+1)
+		equal := n - (len(lengths) - longer) // of those as long as the bar
+		kept := best[:0]
+		for _, i := range best {
+			d := dur(i)
+			if d == bar {
+				equal--
+			}
+			if d > bar || d == bar && equal >= 0 {
+				kept = append(kept, i)
+			}
+		}
+		best = kept
 	}
 	for i := lo; i < hi; i++ {
 		if dur(i) <= bar {

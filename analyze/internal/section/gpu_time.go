@@ -4,7 +4,6 @@ import (
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
-	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -52,9 +51,9 @@ func gpuTime(in *Input, out *Output) {
 		d := &in.Timeline.Devices[i]
 		id := strconv.Itoa(int(d.ID))
 		l := Labels("device", id)
-		out.fromWork(len(d.Work), "start", "end", "deviceId")
-		busy, idle := d.Busy.Len(), d.Idle()
-		compute, comm, copies := d.Compute.Len(), d.ExposedComm.Len(), d.ExposedCopy.Len()
+		out.fromWork(d.Len(), "start", "end", "deviceId")
+		busy, idle := d.Busy(), d.Idle
+		compute, comm, copies := d.Compute, d.ExposedComm, d.ExposedCopy
 		out.Int("gpu.window", l, window)
 		out.Int("gpu.busy_time", l, busy)
 		out.Int("gpu.idle_time", l, idle)
@@ -62,15 +61,15 @@ func gpuTime(in *Input, out *Output) {
 		out.Metric("gpu.idle_ratio", l, ratio)
 		out.Metric("gpu.kernel_idle_ratio", l, kernelIdle(d))
 		out.Int("gpu.compute_time", l, compute)
-		out.Int("gpu.comm_time", l, d.CommBusy.Len())
+		out.Int("gpu.comm_time", l, d.Comm)
 		out.Int("gpu.exposed_comm_time", l, comm)
-		out.Int("gpu.copy_time", l, d.CopyBusy.Len())
+		out.Int("gpu.copy_time", l, d.Copies)
 		out.Int("gpu.exposed_copy_time", l, copies)
 		if in.has(trace.RoleAPI) {
 			out.With(trace.RoleAPI, "correlationId", "globalTid")
 		}
 		row := []report.Cell{report.I(int64(d.ID)), report.I(idle)}
-		for c, v := range causeTotals(d) {
+		for c, v := range d.Cause {
 			out.Int("gpu.idle_cause_time", Labels("device", id, "cause", attrib.CauseNames[c]), v)
 			row = append(row, report.I(v))
 		}
@@ -96,7 +95,7 @@ func gpuTime(in *Input, out *Output) {
 
 func idleParts(id string, d *attrib.Device) report.Series {
 	s := report.Series{Name: "GPU " + id}
-	for c, v := range causeTotals(d) {
+	for c, v := range d.Cause {
 		s.Labels, s.Values = append(s.Labels, attrib.CauseNames[c]), append(s.Values, float64(v))
 	}
 	return s
@@ -120,24 +119,9 @@ func (o *Output) fromWork(rows int, columns ...string) {
 	}
 }
 
-// causeTotals is the device's idle time by cause.
-func causeTotals(d *attrib.Device) (ns [attrib.Causes]int64) {
-	for g := range d.Gaps {
-		for c, v := range d.Gaps[g].Cause {
-			ns[c] += v
-		}
-	}
-	return ns
-}
-
 // kernelIdle is nsys-llm-explainer's idle share: over the device's own span from first to last kernel.
 func kernelIdle(d *attrib.Device) *float64 {
-	n := len(d.KernelBusy)
-	if n == 0 {
-		return nil
-	}
-	own := interval.Interval{Start: d.KernelBusy[0].Start, End: d.KernelBusy[n-1].End}
-	busy := stat.Ratio(d.KernelBusy.Len(), own.Len())
+	busy := stat.Ratio(d.Kernels, d.KernelSpan.Len())
 	if busy == nil {
 		return nil
 	}
@@ -186,18 +170,17 @@ func (f *gpuFinder) worst(of func(d *attrib.Device) int64) (d *attrib.Device, id
 
 // idle reports whether its advice was for a GPU that waits for the host, so that no second finding has to repeat it.
 func (f *gpuFinder) idle() bool {
-	d, id := f.worst((*attrib.Device).Idle)
-	idle := f.share(d.Idle())
+	d, id := f.worst(func(d *attrib.Device) int64 { return d.Idle })
+	idle := f.share(d.Idle)
 	if idle < idleMedium {
 		return false
 	}
-	ns := causeTotals(d)
-	main := mainCause(ns)
+	main := mainCause(d.Cause)
 	severity := atLeast(idle, idleHigh)
 	evidence := []report.MetricRef{Ref("gpu.idle_ratio", "device", id), Ref("gpu.idle_time", "device", id),
 		Ref("gpu.idle_cause_time", "cause", attrib.CauseNames[main], "device", id)}
 	var advice []string
-	if longest := longestGap(d); f.share(longest) > gapWarn && 2*longest > d.Idle() {
+	if longest := d.LongestGap; f.share(longest) > gapWarn && 2*longest > d.Idle {
 		advice = append(advice, "One gap is most of that idle time, so this says more about the window than about the work: narrow it first (--steady, --window nvtx:REGEX, --from, --to).")
 	}
 	advice = append(advice, idleAdvice[main]...)
@@ -223,18 +206,9 @@ func mainCause(ns [attrib.Causes]int64) int {
 	return main
 }
 
-func longestGap(d *attrib.Device) int64 {
-	var longest int64
-	for g := range d.Gaps {
-		longest = max(longest, d.Gaps[g].Len())
-	}
-	return longest
-}
-
 func (f *gpuFinder) hostBound(advised bool) {
 	host := func(d *attrib.Device) int64 {
-		ns := causeTotals(d)
-		return ns[attrib.CauseHost] + ns[attrib.CauseLaunch]
+		return d.Cause[attrib.CauseHost] + d.Cause[attrib.CauseLaunch]
 	}
 	d, id := f.worst(host)
 	s := f.share(host(d))
@@ -253,7 +227,7 @@ func (f *gpuFinder) hostBound(advised bool) {
 }
 
 func (f *gpuFinder) transferBound() {
-	exposed := func(d *attrib.Device) int64 { return d.ExposedCopy.Len() }
+	exposed := func(d *attrib.Device) int64 { return d.ExposedCopy }
 	d, id := f.worst(exposed)
 	if f.share(exposed(d)) < transferBound {
 		return
@@ -265,7 +239,7 @@ func (f *gpuFinder) transferBound() {
 }
 
 func (f *gpuFinder) exposedComm() {
-	comm := func(d *attrib.Device) int64 { return d.ExposedComm.Len() }
+	comm := func(d *attrib.Device) int64 { return d.ExposedComm }
 	d, id := f.worst(comm)
 	s := f.share(comm(d))
 	if s < exposedCommShare {
@@ -279,9 +253,9 @@ func (f *gpuFinder) exposedComm() {
 }
 
 func (f *gpuFinder) imbalance() {
-	busiest, hi := f.worst(func(d *attrib.Device) int64 { return d.Compute.Len() })
-	least, lo := f.worst(func(d *attrib.Device) int64 { return -d.Compute.Len() })
-	if f.share(busiest.Compute.Len()-least.Compute.Len()) < imbalance {
+	busiest, hi := f.worst(func(d *attrib.Device) int64 { return d.Compute })
+	least, lo := f.worst(func(d *attrib.Device) int64 { return -d.Compute })
+	if f.share(busiest.Compute-least.Compute) < imbalance {
 		return
 	}
 	f.out.Find("device_imbalance", report.Medium, "The devices do not share the compute evenly",

@@ -63,7 +63,7 @@ func graphs(in *Input, out *Output) {
 	nodes, nodeTime := nodeRuns(in, lo, hi)
 	whole := wholeRuns(in, glo, ghi)
 	wholeTime := total(glo, ghi, g.Dur)
-	all := total(lo, hi, k.Dur) + wholeTime
+	all := in.kernelStats().all.total + wholeTime
 
 	if hasAPI {
 		out.From(trace.RoleAPI, launches, "start", "nameId")
@@ -124,10 +124,9 @@ func graphs(in *Input, out *Output) {
 // graphLaunches counts the graph launch calls in the window.
 func graphLaunches(in *Input) (n int) {
 	api := &in.Trace.API
-	lo, hi := api.Starting(in.Host.Start, in.Host.End)
-	for i := lo; i < hi; i++ {
-		if api.Names[api.Name(i)].GraphLaunch {
-			n++
+	for _, e := range in.callStats().names {
+		if api.Names[e.key].GraphLaunch {
+			n += int(e.count)
 		}
 	}
 	return n
@@ -195,8 +194,8 @@ func graphTable(in *Input, out *Output, runs []graphRun) int {
 		keys[i] = index.of(runs[i].key)
 	}
 	n := len(index.keys)
-	spans := gather(n, 0, len(runs), func(i int) int32 { return keys[i] }, func(i int) int64 { return runs[i].end - runs[i].start })
-	busy := gather(n, 0, len(runs), func(i int) int32 { return keys[i] }, func(i int) int64 { return runs[i].busy })
+	spans := gather(nil, n, 0, len(runs), func(i int) int32 { return keys[i] }, func(i int) int64 { return runs[i].end - runs[i].start }).sort()
+	busy := gather(nil, n, 0, len(runs), func(i int) int32 { return keys[i] }, func(i int) int64 { return runs[i].busy })
 	t := out.Table("graphs")
 	id := func(v int64) report.Cell {
 		if v < 0 {
@@ -204,14 +203,14 @@ func graphTable(in *Input, out *Output, runs []graphRun) int {
 		}
 		return report.I(v)
 	}
-	for _, e := range spans.rank(n, func(a, b int) int { return cmp.Compare(a, b) }) {
+	for _, e := range spans.rank(func(a, b int) int { return cmp.Compare(a, b) }) {
 		k, s := &index.keys[e.key], e.summary
 		pid, hash, kernelTime := report.Null, report.Null, report.Null
 		if k.proc != trace.None {
 			pid = report.I(in.Trace.Procs[k.proc].PID)
 		}
 		if k.kernels >= 0 {
-			hash, kernelTime = report.S(fmt.Sprintf("%016x", k.signature)), report.I(sum(busy.of(e.key)))
+			hash, kernelTime = report.S(fmt.Sprintf("%016x", k.signature)), report.I(busy.of(e.key).Sum())
 		}
 		t.Row(pid, id(int64(k.device)), id(k.graph), id(k.exec), hash, report.I(e.count), report.I(e.total), report.F(s.Mean), report.F(s.P50), report.I(int64(s.Max)), kernelTime, id(int64(k.kernels)))
 	}
@@ -223,10 +222,7 @@ func graphTable(in *Input, out *Output, runs []graphRun) int {
 func hostIdle(in *Input) (device string, worst int64) {
 	for i := range in.Timeline.Devices {
 		d := &in.Timeline.Devices[i]
-		var ns int64
-		for g := range d.Gaps {
-			ns += d.Gaps[g].Cause[attrib.CauseHost] + d.Gaps[g].Cause[attrib.CauseLaunch]
-		}
+		ns := d.Cause[attrib.CauseHost] + d.Cause[attrib.CauseLaunch]
 		if device == "" || ns > worst {
 			device, worst = strconv.Itoa(int(d.ID)), ns
 		}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
+	"github.com/nsys-llm/explain/analyze/internal/parallel"
+	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -45,7 +47,7 @@ const (
 // deviceGap is one gap of one device.
 type deviceGap struct {
 	device *attrib.Device
-	*attrib.Gap
+	attrib.Gap
 }
 
 func idle(in *Input, out *Output) {
@@ -54,23 +56,23 @@ func idle(in *Input, out *Output) {
 		return
 	}
 	chart := report.Chart{ID: "utilisation", Title: "GPU use over the window", Kind: "strip", Unit: report.Ratio, XUnit: report.Nanoseconds, XTitle: "Since the window's start"}
-	overhead := overheadSet(in)
 	var top []deviceGap
 	gaps := 0
 	var left [attrib.Causes]int64
-	for i := range in.Timeline.Devices {
+	found := in.deviceIdle()
+	for i := range found {
 		d := &in.Timeline.Devices[i]
-		idleMetrics(in, out, d, overhead)
+		found[i].emit(in, out, d)
 		if i < maxDeviceMetrics {
-			chart.Series = append(chart.Series, utilisation(d, in.Span))
+			chart.Series = append(chart.Series, utilisation(d, in.Span, found[i].strip))
 		}
-		for g := range d.Gaps {
-			top = insertGap(top, deviceGap{d, &d.Gaps[g]})
+		for _, g := range found[i].top {
+			top = insertGap(top, g)
 		}
-		for c, ns := range causeTotals(d) {
+		for c, ns := range d.Cause {
 			left[c] += ns
 		}
-		gaps += len(d.Gaps)
+		gaps += d.GapCount
 	}
 	for i := range top {
 		for c, ns := range top[i].Cause {
@@ -112,29 +114,74 @@ func overheadSet(in *Input) interval.Set {
 	return interval.Of(list)
 }
 
-func idleMetrics(in *Input, out *Output, d *attrib.Device, overhead interval.Set) {
-	l := Labels("device", strconv.Itoa(int(d.ID)))
-	out.fromWork(len(d.Work), "start", "end", "deviceId")
-	out.Int("idle.gap_count", l, int64(len(d.Gaps)))
-	lengths := make([]int64, len(d.Gaps))
-	long := 0
-	for g := range d.Gaps {
-		gap := &d.Gaps[g]
-		lengths[g] = gap.Len()
-		if gap.Len() > longGap && gap.Prev != trace.None && gap.Next != trace.None && uncovered(gap.Interval, overhead) > longGap {
-			long++
-		}
+// deviceIdle is what is known of one device's gaps.
+type deviceIdle struct {
+	summary    *report.Summary
+	histogram  *report.Histogram
+	long       int
+	use, strip []float64 // busy shares of the window's chunks, of nsys' rule and of the chart
+	top        []deviceGap
+}
+
+// deviceIdle is by device.
+func (in *Input) deviceIdle() []deviceIdle {
+	return in.shared.idle.get(func() []deviceIdle {
+		overhead := overheadSet(in)
+		list := make([]deviceIdle, len(in.Timeline.Devices))
+		parallel.Each(len(list), func(i int) { list[i] = lookAtIdle(in, &in.Timeline.Devices[i], overhead) })
+		return list
+	})
+}
+
+// lookAtIdle goes through a device's gaps once.
+func lookAtIdle(in *Input, d *attrib.Device, overhead interval.Set) (x deviceIdle) {
+	memory := in.Trace.Memory()
+	room := spill.Make[uint32](memory, d.GapCount)
+	defer spill.Free(memory, room)
+	lengths := stat.NewCollector(room)
+	var chunks, buckets []int64
+	if in.Span.Len() >= useChunks {
+		chunks = chunkStarts(in.Span, useChunks)
 	}
-	if s := stat.Summarize(lengths); s != nil {
+	if n := min(stripBuckets, in.Span.Len()); n > 0 {
+		buckets = chunkStarts(in.Span, int(n))
+	}
+	moments := slices.Concat(chunks, buckets)
+	slices.Sort(moments)
+	times := d.Sweep(func(g *attrib.Gap) {
+		lengths.Add(g.Len())
+		if g.Len() > longGap && g.Prev != trace.None && g.Next != trace.None && uncovered(g.Interval, overhead) > longGap {
+			x.long++
+		}
+		if len(x.top) < topGaps || g.Len() > x.top[topGaps-1].Len() {
+			x.top = insertGap(x.top, deviceGap{d, *g})
+		}
+	}, moments)
+	busy := func(at int64) int64 {
+		i, _ := slices.BinarySearch(moments, at)
+		return times[i].Busy()
+	}
+	x.use, x.strip = chunkUse(chunks, busy), chunkUse(buckets, busy)
+	sample := lengths.Sample()
+	sortIn(memory, sample)
+	x.summary, x.histogram = sample.Summary(), sample.Histogram()
+	return x
+}
+
+func (x *deviceIdle) emit(in *Input, out *Output, d *attrib.Device) {
+	l := Labels("device", strconv.Itoa(int(d.ID)))
+	out.fromWork(d.Len(), "start", "end", "deviceId")
+	out.Int("idle.gap_count", l, int64(d.GapCount))
+	if s := x.summary; s != nil {
 		m := out.Float("idle.gap_time", l, s.P50)
-		m.N, m.Summary, m.Histogram = s.N, s, stat.Histogram(lengths)
+		m.N, m.Summary, m.Histogram = s.N, s, x.histogram
 		out.Float("idle.longest_gap", l, s.Max)
 	}
-	out.Int("idle.long_gap_count", l, int64(long))
-	if in.Span.Len() >= useChunks {
+	out.Int("idle.long_gap_count", l, int64(x.long))
+	if x.use != nil {
 		low := 0
-		for c := range useChunks {
-			if chunkUse(d, in.Span, c, useChunks) < lowUse {
+		for _, use := range x.use {
+			if use < lowUse {
 				low++
 			}
 		}
@@ -156,10 +203,26 @@ func uncovered(gap interval.Interval, set interval.Set) int64 {
 	return max(longest, gap.End-at)
 }
 
-// chunkUse is the share of the window's i-th of n chunks in which the device was busy.
-func chunkUse(d *attrib.Device, window interval.Interval, i, n int) float64 {
-	from, to := chunk(window, i, n), chunk(window, i+1, n)
-	return float64(d.Busy.Within(from, to)) / float64(to-from)
+// chunkUse is the share of each chunk in which the device was busy, by how long it was up to a moment.
+func chunkUse(starts []int64, busy func(at int64) int64) []float64 {
+	if starts == nil {
+		return nil
+	}
+	use := make([]float64, len(starts)-1)
+	for i := range use {
+		from, to := starts[i], starts[i+1]
+		use[i] = float64(busy(to)-busy(from)) / float64(to-from)
+	}
+	return use
+}
+
+// chunkStarts is where each of n chunks of the window begins, and the end of the last.
+func chunkStarts(window interval.Interval, n int) []int64 {
+	starts := make([]int64, n+1)
+	for i := range starts {
+		starts[i] = chunk(window, i, n)
+	}
+	return starts
 }
 
 // chunk is where the i-th of n chunks of the window begins; the quotient is taken first, so that nothing overflows.
@@ -169,12 +232,11 @@ func chunk(window interval.Interval, i, n int) int64 {
 }
 
 // utilisation is the device's busy share over the window; labels are the start of each bucket in ns from the window's.
-func utilisation(d *attrib.Device, window interval.Interval) report.Series {
-	n := int(min(stripBuckets, window.Len()))
-	s := report.Series{Name: "GPU " + strconv.Itoa(int(d.ID)), Labels: make([]string, n), Values: make([]float64, n)}
+func utilisation(d *attrib.Device, window interval.Interval, use []float64) report.Series {
+	n := len(use)
+	s := report.Series{Name: "GPU " + strconv.Itoa(int(d.ID)), Labels: make([]string, n), Values: append([]float64{}, use...)}
 	for i := range n {
 		s.Labels[i] = strconv.FormatInt(chunk(window, i, n)-window.Start, 10)
-		s.Values[i] = chunkUse(d, window, i, n)
 	}
 	return s
 }
@@ -217,7 +279,7 @@ func (in *Input) workName(d *attrib.Device, at int32) report.Cell {
 	if at == trace.None {
 		return report.Null
 	}
-	w := &d.Work[at]
+	w := d.Work(int(at))
 	switch w.Kind {
 	case attrib.KernelWork:
 		return report.S(in.Kinds[in.Trace.Kernels.Name(int(w.Row))].Display)
@@ -239,7 +301,7 @@ func idleFindings(in *Input, out *Output) {
 		d := &in.Timeline.Devices[i]
 		id := strconv.Itoa(int(d.ID))
 		if m := out.emitted("idle.long_gap_count", id); m != nil && *m.Value > 0 {
-			main := mainCause(causeTotals(d))
+			main := mainCause(d.Cause)
 			out.Find("gpu_gaps", report.Medium, "The GPU does nothing for more than half a second at a time",
 				[]report.MetricRef{Ref("idle.long_gap_count", "device", id), Ref("idle.longest_gap", "device", id), Ref("gpu.idle_cause_time", "cause", attrib.CauseNames[main], "device", id)},
 				"Gaps as long as these (nsys' expert rule gpu_gaps) are load, warm-up or waiting for requests rather than a part of serving: narrow the window to the steady part (--steady, --from, --to, --window nvtx:REGEX) before reading ratios.",
@@ -250,7 +312,7 @@ func idleFindings(in *Input, out *Output) {
 	for i := range in.Timeline.Devices {
 		d := &in.Timeline.Devices[i]
 		id := strconv.Itoa(int(d.ID))
-		if float64(d.Idle()) >= idleMedium*float64(in.Span.Len()) {
+		if float64(d.Idle) >= idleMedium*float64(in.Span.Len()) {
 			return // finding gpu_idle says more
 		}
 		if m := out.emitted("idle.low_use_ratio", id); m != nil && *m.Value >= lowUseShare {

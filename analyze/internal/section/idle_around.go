@@ -14,59 +14,42 @@ type surrounding struct {
 	pid, tid report.Cell
 }
 
-// lookAround finds what the host did during each gap. It goes through calls and ranges once, to pick out those of the
-// few threads it needs.
+// lookAround finds what the host did during each gap, looking back from its end.
 func lookAround(in *Input, gaps []deviceGap) []surrounding {
 	t := in.Trace
 	list := make([]surrounding, len(gaps))
-	threads := make([]int32, len(gaps))
-	needed := make([]bool, len(t.Threads))
+	spent := make([]int64, len(t.API.Names))
+	ranges := lastEnds{ranges: &t.Ranges}
 	for i, g := range gaps {
-		threads[i] = trace.None
 		if g.Next == trace.None {
 			continue
 		}
-		w := &g.device.Work[g.Next]
-		if w.Call != trace.None {
-			threads[i] = t.API.Thread(int(w.Call))
+		call := g.device.Call(int(g.Next))
+		if call == trace.None {
+			continue
 		}
-		if th := threads[i]; th != trace.None {
-			needed[th] = true
-			list[i].pid, list[i].tid = report.I(t.Procs[t.Threads[th].Proc].PID), report.I(t.Threads[th].TID)
-		}
-	}
-	calls := onThreads(needed, t.API.Len(), t.API.Thread)
-	ranges := onThreads(needed, t.Ranges.Len(), t.Ranges.Thread)
-	spent := make([]int64, len(t.API.Names))
-	for i, g := range gaps {
-		th := threads[i]
+		th := t.API.Thread(int(call))
 		if th == trace.None {
 			continue
 		}
-		list[i].api = mainCall(&t.API, calls[th], g.Start, g.End, spent)
-		list[i].text = openAt(in, ranges[th], g.Start+g.Len()/2)
+		list[i].pid, list[i].tid = report.I(t.Procs[t.Threads[th].Proc].PID), report.I(t.Threads[th].TID)
+		list[i].api = mainCall(&t.API, th, g.Start, g.End, spent)
+		if r := ranges.open(th, g.Start+g.Len()/2); r >= 0 {
+			list[i].text = t.Ranges.Names[t.Ranges.Name(r)].Text
+		}
 	}
 	return list
 }
 
-// onThreads lists, for each thread that is needed, its events in order of start.
-func onThreads(needed []bool, n int, thread func(i int) int32) [][]int32 {
-	lists := make([][]int32, len(needed))
-	for i := range n {
-		if th := thread(i); th != trace.None && needed[th] {
-			lists[th] = append(lists[th], int32(i))
-		}
-	}
-	return lists
-}
-
-// mainCall is the API that took at least half of the time from start to end, all of its calls together, or empty. spent
-// is scratch, by API name, and zero between calls.
-func mainCall(api *trace.API, calls []int32, start, end int64, spent []int64) string {
+// mainCall is the API that took at least half of the time from start to end on a thread, all of its calls together, or
+// empty. spent is scratch, by API name, and zero between calls.
+func mainCall(api *trace.API, thread int32, start, end int64, spent []int64) string {
 	var used []int32
-	after := sort.Search(len(calls), func(i int) bool { return api.Start(int(calls[i])) >= end })
-	for i := after - 1; i >= 0; i-- {
-		c := int(calls[i])
+	after := sort.Search(api.Len(), func(i int) bool { return api.Start(i) >= end })
+	for c := after - 1; c >= 0; c-- {
+		if api.Thread(c) != thread {
+			continue
+		}
 		if api.End(c) <= start {
 			break // calls of one thread follow each other
 		}
@@ -86,24 +69,49 @@ func mainCall(api *trace.API, calls []int32, start, end int64, spent []int64) st
 	return best
 }
 
-// openAt is the name of the innermost range of the thread that is open at a moment.
-func openAt(in *Input, ranges []int32, at int64) string {
-	r := &in.Trace.Ranges
-	after := sort.Search(len(ranges), func(i int) bool { return r.Start(int(ranges[i])) > at })
-	if after == 0 {
-		return ""
-	}
-	open := ranges[after-1]
-	for i := after - 2; i >= 0 && r.Start(int(ranges[i])) == r.Start(int(open)); i-- {
-		if end := r.End(int(ranges[i])); end > at && (end < r.End(int(open)) || r.End(int(open)) <= at) {
-			open = ranges[i] // of ranges that start together the shorter one is inside
+// lastEnds finds the range that is open at a moment, looking back from it. Where it has to look far it steps over blocks
+// of ranges that all ended before.
+type lastEnds struct {
+	ranges *trace.Ranges
+	blocks []int64 // by block: the last end in it; nil until it is needed
+}
+
+const endsBlock = 1 << 12 // ranges
+
+// open is the innermost range of a thread that is open at a moment, or -1: the one that started last, and of those that
+// started together the shortest, and of equal ones the last.
+func (x *lastEnds) open(thread int32, at int64) int {
+	r := x.ranges
+	best := -1
+	after := sort.Search(r.Len(), func(i int) bool { return r.Start(i) > at })
+	for i := after - 1; i >= 0; i-- {
+		if best >= 0 && r.Start(i) != r.Start(best) {
+			return best
+		}
+		if i%endsBlock == endsBlock-1 && after-i > endsBlock && x.endOf(i/endsBlock) <= at {
+			i -= endsBlock - 1
+			continue
+		}
+		if r.Thread(i) == thread && r.End(i) > at && (best < 0 || r.End(i) < r.End(best)) {
+			best = i
 		}
 	}
-	for open != trace.None && r.End(int(open)) <= at {
-		open = in.Stacks.Parent[open]
-	}
-	if open == trace.None {
-		return ""
-	}
-	return r.Names[r.Name(int(open))].Text
+	return best
 }
+
+// endOf is the last end in a block.
+func (x *lastEnds) endOf(block int) int64 {
+	if x.blocks == nil {
+		n := x.ranges.Len()
+		x.blocks = make([]int64, (n+endsBlock-1)/endsBlock)
+		for b := range x.blocks {
+			x.blocks[b] = minTime
+			for i := b * endsBlock; i < min(n, (b+1)*endsBlock); i++ {
+				x.blocks[b] = max(x.blocks[b], x.ranges.End(i))
+			}
+		}
+	}
+	return x.blocks[block]
+}
+
+const minTime = -1 << 63

@@ -59,9 +59,8 @@ func kernels(in *Input, out *Output) {
 	}
 	k := &in.Trace.Kernels
 	lo, hi := k.Starting(in.Span.Start, in.Span.End)
-	byName := gather(len(k.Names), lo, hi, k.Name, k.Dur)
-	total := sum(byName.durs)
-	list := byName.rank(len(k.Names), func(a, b int) int { return cmp.Compare(k.Names[a].Name, k.Names[b].Name) })
+	stats := in.kernelStats()
+	list, total := stats.names, stats.all.total
 
 	out.From(trace.RoleKernel, hi-lo, "start", "end", "demangledName", "shortName")
 	out.Int("kernel.total_time", nil, total)
@@ -70,11 +69,9 @@ func kernels(in *Input, out *Output) {
 		out.Status(report.NotApplicable, "no kernel starts in the window")
 		return
 	}
-	byDevice := kernelsPerDevice(in, out, lo, hi)
+	byDevice := kernelsPerDevice(in, out)
 
-	config := commonConfigs(k, lo, hi)
-	grid := gather(len(k.Names), lo, hi, k.Name, func(i int) int64 { return volume(k.Configs[k.Config(i)].Grid) })
-	block := gather(len(k.Names), lo, hi, k.Name, func(i int) int64 { return volume(k.Configs[k.Config(i)].Block) })
+	launched := launchConfigs(k, lo, hi)
 	devices := namesOnDevices(k, lo, hi)
 	t := out.Table("kernels")
 	measured := in.ncuMatch()
@@ -93,7 +90,7 @@ func kernels(in *Input, out *Output) {
 			if in.Options.Percentiles {
 				m.Summary = e.summary
 				if n < maxHistograms {
-					m.Histogram = stat.Histogram(byName.of(e.key))
+					m.Histogram = stats.histograms[n]
 				}
 			}
 			out.Int("kernel.count", l, e.count)
@@ -101,7 +98,8 @@ func kernels(in *Input, out *Output) {
 				out.Metric("kernel.share", l, share)
 			}
 		}
-		c := k.Configs[config[e.key]]
+		config := &launched[e.key]
+		c := k.Configs[config.common]
 		p50, p90, p99 := report.Null, report.Null, report.Null
 		if in.Options.Percentiles {
 			p50, p90, p99 = report.F(e.summary.P50), report.F(e.summary.P90), report.F(e.summary.P99)
@@ -112,7 +110,7 @@ func kernels(in *Input, out *Output) {
 		}
 		row := []report.Cell{report.S(name), report.S(kind.Display), report.S(string(kind.Category)), report.S(kind.Library), device,
 			report.I(e.count), report.I(e.total), cell(share), report.F(e.summary.Mean), report.I(int64(e.summary.Min)), report.I(int64(e.summary.Max)),
-			p50, p90, p99, report.S(dims(c.Grid)), report.S(dims(c.Block)), meanSize(grid.of(e.key)), meanSize(block.of(e.key))}
+			p50, p90, p99, report.S(dims(c.Grid)), report.S(dims(c.Block)), meanSize(config.grid, e.count), meanSize(config.block, e.count)}
 		t.Row(append(row, measured.cells(name)...)...)
 	}
 	t.Cut(in.Options.Top, "count", "total", "share").Add()
@@ -134,9 +132,7 @@ func kernels(in *Input, out *Output) {
 func noKernels(in *Input, out *Output) {
 	a := &in.Trace.API
 	launched := in.Trace.Graphs.Len() > 0
-	for i := range a.Len() {
-		launched = launched || a.Names[a.Name(i)].Launch
-	}
+	launched = launched || in.countCalls(func(n *trace.APIName) bool { return n.Launch }) > 0
 	switch {
 	case launched:
 		out.Status(report.Unavailable, in.lack(trace.RoleKernel))
@@ -218,34 +214,18 @@ var kernelAdvice = map[kernelname.Category][]string{
 	kernelname.Memory:      {"Find who copies or changes layouts (the NVTX range around the launch), and keep tensors in the layout their consumer wants."},
 }
 
-// kernelPlace is one kernel name on one device.
-type kernelPlace struct{ device, name int32 }
-
-func kernelsPerDevice(in *Input, out *Output, lo, hi int) *Table {
+func kernelsPerDevice(in *Input, out *Output) *Table {
 	k := &in.Trace.Kernels
-	index := map[kernelPlace]int32{}
-	var places []kernelPlace
-	key := make([]int32, hi-lo)
-	for i := lo; i < hi; i++ {
-		p := kernelPlace{k.Device(i), k.Name(i)}
-		at, ok := index[p]
-		if !ok {
-			at = int32(len(places))
-			index[p] = at
-			places = append(places, p)
-		}
-		key[i-lo] = at
-	}
-	g := gather(len(places), lo, hi, func(i int) int32 { return key[i-lo] }, k.Dur)
-	list := g.rank(len(places), func(a, b int) int {
-		return cmp.Or(cmp.Compare(k.Names[places[a].name].Name, k.Names[places[b].name].Name), cmp.Compare(places[a].device, places[b].device))
+	list := slices.Clone(in.kernelStats().onDevices)
+	slices.SortFunc(list, func(a, b placeTotals) int {
+		return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(b.count, a.count), cmp.Compare(k.Names[a.name].Name, k.Names[b.name].Name), cmp.Compare(a.device, b.device))
 	})
 	var all int64
 	type sums struct{ count, total int64 }
 	devices := map[int32]sums{}
 	for _, e := range list {
-		s := devices[places[e.key].device]
-		devices[places[e.key].device] = sums{s.count + e.count, s.total + e.total}
+		s := devices[e.device]
+		devices[e.device] = sums{s.count + e.count, s.total + e.total}
 		all += e.total
 	}
 	for _, d := range slices.Sorted(maps.Keys(devices)) {
@@ -260,8 +240,7 @@ func kernelsPerDevice(in *Input, out *Output, lo, hi int) *Table {
 		if in.Options.Percentiles {
 			p50, p90 = report.F(e.summary.P50), report.F(e.summary.P90)
 		}
-		p := places[e.key]
-		t.Row(report.S(k.Names[p.name].Name), report.I(int64(p.device)), report.I(e.count), report.I(e.total),
+		t.Row(report.S(k.Names[e.name].Name), report.I(int64(e.device)), report.I(e.count), report.I(e.total),
 			report.F(e.summary.Mean), report.I(int64(e.summary.Min)), report.I(int64(e.summary.Max)), p50, p90, cell(stat.Ratio(e.total, all)))
 	}
 	return t
@@ -286,27 +265,34 @@ func namesOnDevices(k *trace.Kernels, lo, hi int) []int32 {
 	return on
 }
 
-// commonConfigs is, by kernel name, its most common launch configuration, the first launched where several are.
-func commonConfigs(k *trace.Kernels, lo, hi int) []int32 {
-	launched := gather(len(k.Names), lo, hi, k.Name, func(i int) int64 { return int64(k.Config(i)) })
-	count := make([]int32, len(k.Configs))
-	best := make([]int32, len(k.Names))
-	for name := range best {
-		configs := launched.of(name)
-		for _, c := range configs {
-			count[c]++
+// launchConfig is how the kernels of one name were launched.
+type launchConfig struct {
+	common      int32 // the most common configuration, the first launched where several are
+	most        int64 // how often that was
+	grid, block int64 // blocks, and threads of a block, summed over launches
+}
+
+// launchConfigs is by kernel name.
+func launchConfigs(k *trace.Kernels, lo, hi int) []launchConfig {
+	seen := newPairs() // name, configuration
+	var counts []int64
+	for i := lo; i < hi; i++ {
+		n := seen.of(k.Name(i), k.Config(i))
+		if int(n) == len(counts) {
+			counts = append(counts, 0)
 		}
-		most := int32(0)
-		for _, c := range configs {
-			if count[c] > most {
-				most, best[name] = count[c], int32(c)
-			}
-		}
-		for _, c := range configs {
-			count[c] = 0
-		}
+		counts[n]++
 	}
-	return best
+	list := make([]launchConfig, len(k.Names))
+	for n, x := range seen.list {
+		c, l := &k.Configs[x.b], &list[x.a]
+		if counts[n] > l.most {
+			l.most, l.common = counts[n], x.b
+		}
+		l.grid += counts[n] * volume(c.Grid)
+		l.block += counts[n] * volume(c.Block)
+	}
+	return list
 }
 
 // sizeCol is a mean number of blocks or threads.
@@ -315,11 +301,11 @@ func sizeCol(id, title string) report.Column {
 }
 
 // meanSize is the mean size of launches, null where the export does not have it: no launch is of size 0.
-func meanSize(sizes []int64) report.Cell {
-	if sum(sizes) == 0 {
+func meanSize(total, launches int64) report.Cell {
+	if total == 0 {
 		return report.Null
 	}
-	return report.F(float64(sum(sizes)) / float64(len(sizes)))
+	return report.F(float64(total) / float64(launches))
 }
 
 func dims(d [3]int32) string { return fmt.Sprintf("%d×%d×%d", d[0], d[1], d[2]) }
@@ -344,11 +330,3 @@ func kernelDetails(in *Input, out *Output, lo, hi int) {
 }
 
 func volume(d [3]int32) int64 { return int64(d[0]) * int64(d[1]) * int64(d[2]) }
-
-func durations(lo, hi int, dur func(i int) int64) []int64 {
-	list := make([]int64, 0, hi-lo)
-	for i := lo; i < hi; i++ {
-		list = append(list, dur(i))
-	}
-	return list
-}

@@ -75,53 +75,42 @@ func launches(in *Input, out *Output) {
 	}
 	api, k := &in.Trace.API, &in.Trace.Kernels
 	lo, hi := api.Starting(in.Host.Start, in.Host.End)
-	isLaunch := func(i int) bool { return api.Names[api.Name(i)].Launch }
-	byName := gather(len(api.Names), lo, hi, func(i int) int32 {
-		if !isLaunch(i) {
-			return -1
-		}
-		return api.Name(i)
-	}, api.Dur)
+	stats := in.callStats()
 	seconds := float64(in.Span.Len()) / 1e9
-	list := byName.rank(len(api.Names), func(a, b int) int { return cmp.Compare(api.Names[a].Name, api.Names[b].Name) })
-	all := slices.Clone(byName.durs)
+	list := some(stats.names, func(name int) bool { return api.Names[name].Launch })
 
-	emit := func(l report.Labels, durs []int64) (rate *float64) {
-		out.From(trace.RoleAPI, len(durs), "start", "end", "nameId", "globalTid")
-		rate = per(len(durs), seconds)
-		out.Int("launch.count", l, int64(len(durs)))
+	emit := func(l report.Labels, count, total int64, s *report.Summary) (rate *float64) {
+		out.From(trace.RoleAPI, int(count), "start", "end", "nameId", "globalTid")
+		rate = per(int(count), seconds)
+		out.Int("launch.count", l, count)
 		out.Metric("launch.rate", l, rate)
-		out.Int("launch.api_time", l, sum(durs)).Summary = stat.Summarize(durs)
+		out.Int("launch.api_time", l, total).Summary = s
 		return rate
 	}
-	rate := emit(nil, all)
+	calls := int(stats.launches.count)
+	rate := emit(nil, stats.launches.count, stats.launches.total, stats.launches.summary)
 	t := out.Table("launches")
 	for _, e := range list {
-		r := emit(Labels("api", api.Names[e.key].Name), byName.of(e.key))
+		r := emit(Labels("api", api.Names[e.key].Name), e.count, e.total, e.summary)
 		s := e.summary
 		t.Row(report.S(api.Names[e.key].Name), report.I(e.count), cell(r), report.I(e.total), report.F(s.Mean), report.F(s.P50), report.F(s.P90), report.F(s.P99), report.I(int64(s.Max)))
 	}
 	t.Cut(-1).Add()
-	launchErrors(in, out, lo, hi, len(all))
+	launchErrors(in, out, lo, hi, calls)
 
 	klo, khi := k.Starting(in.Span.Start, in.Span.End)
-	durs := durations(klo, khi, k.Dur)
-	slices.Sort(durs)
+	durs := &in.kernelStats().all
 	in.kernelDurations(out, nil, durs, seconds)
 	if khi > klo {
-		for _, under := range []struct {
-			label string
-			ns    int64
-		}{{"5us", 5000}, {"10us", 10000}, {"20us", 20000}} {
-			n, _ := slices.BinarySearch(durs, under.ns)
-			out.Metric("kernel.under_ratio", Labels("under", under.label), stat.Ratio(int64(n), int64(len(durs))))
+		for i, under := range shortDurations {
+			out.Metric("kernel.under_ratio", Labels("under", under.label), stat.Ratio(durs.under[i], durs.count))
 		}
 	}
-	tinyKernels(in, out, klo, khi)
-	storm := launchesByProc(in, out, len(all), lo, hi, klo, khi, seconds, emit)
+	tinyKernels(in, out)
+	storm := launchesByProc(in, out, khi-klo, seconds, emit)
 	launchQueue(in, out, klo, khi)
-	apiCalls(in, out, lo, hi)
-	if len(all) == 0 {
+	apiCalls(in, out)
+	if calls == 0 {
 		out.Status(report.NotApplicable, "no launch call in the window")
 		return
 	}
@@ -172,36 +161,31 @@ func launchErrors(in *Input, out *Output, lo, hi, all int) {
 }
 
 // launchesByProc shows each process, and returns the pid of the one with the worst launch storm, if any.
-func launchesByProc(in *Input, out *Output, all, lo, hi, klo, khi int, seconds float64, emit func(report.Labels, []int64) *float64) (storm string) {
-	api, k := &in.Trace.API, &in.Trace.Kernels
-	procs := len(in.Trace.Procs)
-	calls := gather(procs, lo, hi, func(i int) int32 {
-		if th := api.Thread(i); th != trace.None && api.Names[api.Name(i)].Launch {
-			return in.Trace.Threads[th].Proc
-		}
-		return -1
-	}, api.Dur)
-	ran := gather(procs, klo, khi, k.Proc, k.Dur)
+func launchesByProc(in *Input, out *Output, kernels int, seconds float64, emit func(report.Labels, int64, int64, *report.Summary) *float64) (storm string) {
+	calls, ran := in.callStats(), in.kernelStats()
+	var known int64 // kernels whose process is
+	for p := range ran.procs {
+		known += ran.procs[p].count
+	}
 	t := out.Table("launches_by_pid")
 	worst := 0.0
-	for p := range procs {
-		l, kd := calls.of(p), ran.of(p)
-		if len(l) == 0 && len(kd) == 0 {
+	for p := range in.Trace.Procs {
+		l, kd := &calls.procs[p], &ran.procs[p]
+		if l.count == 0 && kd.count == 0 {
 			continue
 		}
 		pid := Labels("pid", in.pid(int32(p)))
 		row := []report.Cell{report.I(in.Trace.Procs[p].PID), report.Null, report.Null, report.Null, report.Null, report.Null, report.Null, report.Null, report.Null}
 		var rate *float64
-		if len(l) > 0 || len(calls.durs) == all { // else its calls may be among those of unknown process
-			rate = emit(pid, l)
-			copy(row[1:], []report.Cell{report.I(int64(len(l))), cell(rate), report.I(sum(l)), cell(stat.Ratio(sum(l), int64(len(l))))})
+		if l.count > 0 || calls.knownLaunches == calls.launches.count { // else its calls may be among those of unknown process
+			rate = emit(pid, l.count, l.total, l.summary)
+			copy(row[1:], []report.Cell{report.I(l.count), cell(rate), report.I(l.total), cell(stat.Ratio(l.total, l.count))})
 		}
-		if len(kd) > 0 || len(ran.durs) == khi-klo && in.has(trace.RoleKernel) {
-			slices.Sort(kd)
-			row[5], row[6] = report.I(int64(len(kd))), cell(in.kernelDurations(out, pid, kd, seconds))
+		if kd.count > 0 || known == int64(kernels) && in.has(trace.RoleKernel) {
+			row[5], row[6] = report.I(kd.count), cell(in.kernelDurations(out, pid, kd, seconds))
 		}
-		if len(kd) > 0 {
-			p50 := stat.Percentile(kd, 0.5)
+		if kd.count > 0 {
+			p50 := kd.summary.P50
 			row[7] = report.F(p50)
 			if rate != nil {
 				row[8] = report.B(isStorm(*rate, p50))
@@ -216,12 +200,12 @@ func launchesByProc(in *Input, out *Output, all, lo, hi, klo, khi int, seconds f
 	return storm
 }
 
-func launchFindings(out *Output, stormPid string, rate *float64, durs []int64) {
-	if rate == nil || len(durs) == 0 {
+func launchFindings(out *Output, stormPid string, rate *float64, durs *durationStats) {
+	if rate == nil || durs.count == 0 {
 		return
 	}
 	var labels []string
-	storm := isStorm(*rate, stat.Percentile(durs, 0.5))
+	storm := isStorm(*rate, durs.summary.P50)
 	if stormPid != "" {
 		storm, labels = true, []string{"pid", stormPid}
 	}
@@ -253,35 +237,30 @@ func slowLaunches(out *Output, name string, s *report.Summary) {
 }
 
 // kernelDurations emits what is said of the kernels of the whole trace or of one process. durs is sorted.
-func (in *Input) kernelDurations(out *Output, l report.Labels, durs []int64, seconds float64) (rate *float64) {
+func (in *Input) kernelDurations(out *Output, l report.Labels, durs *durationStats, seconds float64) (rate *float64) {
 	if !in.has(trace.RoleKernel) {
 		return nil
 	}
-	out.From(trace.RoleKernel, len(durs), "start", "end")
-	rate = per(len(durs), seconds)
+	out.From(trace.RoleKernel, int(durs.count), "start", "end")
+	rate = per(int(durs.count), seconds)
 	out.Metric("kernel.rate", l, rate)
-	tiny, _ := slices.BinarySearch(durs, tinyKernel+1)
-	out.Int("kernel.tiny_count", l, int64(tiny))
-	if s := stat.Summarize(durs); s != nil {
+	out.Int("kernel.tiny_count", l, durs.tiny)
+	if s := durs.summary; s != nil {
 		m := out.Float("kernel.duration", l, s.P50)
 		m.Summary = s
 	}
 	return rate
 }
 
-func tinyKernels(in *Input, out *Output, lo, hi int) {
+func tinyKernels(in *Input, out *Output) {
 	k := &in.Trace.Kernels
-	g := gather(len(k.Names), lo, hi, func(i int) int32 {
-		if k.Dur(i) > tinyKernel {
-			return -1
-		}
-		return k.Name(i)
-	}, k.Dur)
-	list := g.rank(len(k.Names), func(a, b int) int { return cmp.Compare(k.Names[a].Name, k.Names[b].Name) })
-	slices.SortStableFunc(list, func(a, b totals) int { return cmp.Compare(b.count, a.count) })
+	list := slices.DeleteFunc(slices.Clone(in.kernelStats().tiny), func(e totals) bool { return e.count == 0 })
+	slices.SortFunc(list, func(a, b totals) int {
+		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(b.total, a.total), cmp.Compare(k.Names[a.key].Name, k.Names[b.key].Name))
+	})
 	t := out.Table("tiny_kernels")
 	for _, e := range list {
-		t.Row(report.S(k.Names[e.key].Name), report.I(e.count), report.I(e.total), report.F(e.summary.Mean))
+		t.Row(report.S(k.Names[e.key].Name), report.I(e.count), report.I(e.total), report.F(float64(e.total)/float64(e.count)))
 	}
 	t.Cut(tinyRows, "count", "total").Add()
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -171,16 +172,20 @@ func (a *amount) throughput() *float64 {
 }
 
 // amounts groups the rows lo <= i < hi by key, which is in [0, keys), and the rows of all keys as the last entry.
-func amounts(keys, lo, hi int, key func(i int) int32, dur, size func(i int) int64) []amount {
-	times, sizes := gather(keys, lo, hi, key, dur), gather(keys, lo, hi, key, size)
+func amounts(memory *spill.Arena, keys, lo, hi int, key func(i int) int32, dur, size func(i int) int64) []amount {
+	times, sizes := gather(memory, keys, lo, hi, key, dur).sort(), gather(memory, keys, lo, hi, key, size).sort()
 	list := make([]amount, keys+1)
-	of := func(durs, bytes []int64) amount {
-		return amount{rows: len(durs), total: sum(durs), bytes: sum(bytes), time: stat.Summarize(durs), size: stat.Summarize(bytes)}
+	of := func(durs, bytes stat.Sample) amount {
+		return amount{rows: durs.Len(), total: durs.Sum(), bytes: bytes.Sum(), time: durs.Summary(), size: bytes.Summary()}
 	}
 	for k := range keys {
 		list[k] = of(times.of(k), sizes.of(k))
 	}
-	list[keys] = of(times.durs, sizes.durs)
+	sortIn(memory, times.all)
+	sortIn(memory, sizes.all)
+	list[keys] = of(times.all, sizes.all)
+	times.free()
+	sizes.free()
 	return list
 }
 
@@ -213,10 +218,10 @@ func gigabytesCol(id, title string) report.Column {
 }
 
 func copyGroups(in *Input, out *Output, lo, hi int) {
-	c := &in.Trace.Copies
+	c, memory := &in.Trace.Copies, in.Trace.Memory()
 	const kinds = len(memKinds)
-	pairs := amounts(len(directions)*kinds, lo, hi, func(i int) int32 { return int32(direction(c.Kind(i))*kinds + copySide(c, i)) }, c.Dur, c.Bytes)
-	byDirection := amounts(len(directions), lo, hi, func(i int) int32 { return int32(direction(c.Kind(i))) }, c.Dur, c.Bytes)
+	pairs := amounts(memory, len(directions)*kinds, lo, hi, func(i int) int32 { return int32(direction(c.Kind(i))*kinds + copySide(c, i)) }, c.Dur, c.Bytes)
+	byDirection := amounts(memory, len(directions), lo, hi, func(i int) int32 { return int32(direction(c.Kind(i))) }, c.Dur, c.Bytes)
 	byDirection[len(directions)].emit(out, trace.RoleMemcpy, "memcpy", nil)
 	for d := range directions {
 		a := &byDirection[d]
@@ -227,7 +232,7 @@ func copyGroups(in *Input, out *Output, lo, hi int) {
 		a.emit(out, trace.RoleMemcpy, "memcpy", l, "copyKind")
 		out.Metric("memcpy.throughput", l, a.throughput())
 	}
-	byKind := amounts(kinds, lo, hi, func(i int) int32 { return int32(copySide(c, i)) }, c.Dur, c.Bytes)
+	byKind := amounts(memory, kinds, lo, hi, func(i int) int32 { return int32(copySide(c, i)) }, c.Dur, c.Bytes)
 	for _, k := range ranked(byKind[:kinds]) {
 		l := Labels("kind", memKinds[k])
 		byKind[k].emit(out, trace.RoleMemcpy, "memcpy", l, "srcKind", "dstKind")
@@ -246,7 +251,7 @@ func copyGroups(in *Input, out *Output, lo, hi int) {
 
 func setGroups(in *Input, out *Output, lo, hi int) {
 	m := &in.Trace.Sets
-	groups := amounts(len(memKinds), lo, hi, func(i int) int32 { return int32(memKind(m.MemKind(i))) }, m.Dur, m.Bytes)
+	groups := amounts(in.Trace.Memory(), len(memKinds), lo, hi, func(i int) int32 { return int32(memKind(m.MemKind(i))) }, m.Dur, m.Bytes)
 	groups[len(memKinds)].emit(out, trace.RoleMemset, "memset", nil)
 	t := out.Table("memset")
 	for _, k := range ranked(groups[:len(memKinds)]) {
@@ -271,47 +276,39 @@ func ranked(groups []amount) []int {
 // syncCopies shows the copy calls that return when the copy is done, with what they copied where the capture has it.
 func syncCopies(in *Input, out *Output) {
 	api, c := &in.Trace.API, &in.Trace.Copies
-	lo, hi := api.Starting(in.Host.Start, in.Host.End)
-	byName := gather(len(api.Names), lo, hi, func(i int) int32 {
-		if !api.Names[api.Name(i)].SyncCopy {
-			return -1
-		}
-		return api.Name(i)
-	}, api.Dur)
+	rows := in.callRows(func(n *trace.APIName) bool { return n.SyncCopy })
 	copied := make(map[int32]int32) // by call, its copy
 	for i, call := range in.Calls.Copy {
-		if call != trace.None && api.Names[api.Name(int(call))].SyncCopy {
+		if len(rows) > 0 && call != trace.None && api.Names[api.Name(int(call))].SyncCopy {
 			if _, ok := copied[call]; !ok {
 				copied[call] = int32(i)
 			}
 		}
 	}
-	emit := func(l report.Labels, durs []int64) {
-		out.From(trace.RoleAPI, len(durs), "start", "end", "nameId")
-		out.Int("memcpy.sync_time", l, sum(durs)).Summary = stat.Summarize(durs)
-		out.Int("memcpy.sync_count", l, int64(len(durs)))
+	emit := func(l report.Labels, count, total int64, s *report.Summary) {
+		out.From(trace.RoleAPI, int(count), "start", "end", "nameId")
+		out.Int("memcpy.sync_time", l, total).Summary = s
+		out.Int("memcpy.sync_count", l, count)
 	}
-	emit(nil, slices.Clone(byName.durs))
-	for n := range api.Names {
-		if d := byName.of(n); len(d) > 0 {
-			emit(Labels("api", api.Names[n].Name), d)
-		}
+	stats := in.callStats()
+	names := some(stats.names, func(name int) bool { return api.Names[name].SyncCopy })
+	emit(nil, stats.syncCopies.count, stats.syncCopies.total, stats.syncCopies.summary)
+	slices.SortFunc(names, func(a, b totals) int { return cmp.Compare(a.key, b.key) })
+	for _, e := range names {
+		emit(Labels("api", api.Names[e.key].Name), e.count, e.total, e.summary)
 	}
 	type group struct{ name, direction, kind int32 }
 	groups := newNumbering[group]()
 	var bytes, time []int64
-	keys := make([]int32, hi-lo)
-	for i := lo; i < hi; i++ {
-		if keys[i-lo] = -1; !api.Names[api.Name(i)].SyncCopy {
-			continue
-		}
+	keys := make([]int32, len(rows))
+	for at, i := range rows {
 		k := group{api.Name(i), -1, -1}
 		row, ok := copied[int32(i)]
 		if ok {
 			k.direction, k.kind = int32(direction(c.Kind(int(row)))), int32(copySide(c, int(row)))
 		}
 		g := groups.of(k)
-		if keys[i-lo] = g; int(g) == len(bytes) {
+		if keys[at] = g; int(g) == len(bytes) {
 			bytes, time = append(bytes, 0), append(time, 0)
 		}
 		if ok {
@@ -320,7 +317,7 @@ func syncCopies(in *Input, out *Output) {
 		}
 	}
 	t := out.Table("sync_copies")
-	list := gather(len(groups.keys), lo, hi, func(i int) int32 { return keys[i-lo] }, api.Dur).rank(len(groups.keys), func(a, b int) int { return cmp.Compare(a, b) })
+	list := gather(nil, len(groups.keys), 0, len(rows), func(at int) int32 { return keys[at] }, func(at int) int64 { return api.Dur(rows[at]) }).sort().rank(func(a, b int) int { return cmp.Compare(a, b) })
 	for _, e := range list {
 		k := groups.keys[e.key]
 		row := []report.Cell{report.S(api.Names[k.name].Name), report.Null, report.Null, report.I(e.count), report.I(e.total), report.F(e.summary.Mean), report.I(int64(e.summary.Max)), report.Null, report.Null}

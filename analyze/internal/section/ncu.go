@@ -327,9 +327,12 @@ func (s *ncuSection) match() {
 		return
 	}
 	s.shares, s.times = make([]float64, len(s.data.Kernels)), make([]float64, len(s.data.Kernels))
-	byName := gather(len(k.Names), lo, hi, k.Name, k.Dur)
-	for name := range k.Names {
-		if ns := sum(byName.of(name)); ns > 0 {
+	byName := make([]int64, len(k.Names))
+	for i := lo; i < hi; i++ {
+		byName[k.Name(i)] += k.Dur(i)
+	}
+	for name, ns := range byName {
+		if ns > 0 {
 			if i, ok := m.index(k.Names[name].Name); ok {
 				s.times[i] += float64(ns)
 				s.shares[i] += float64(ns) / float64(all)

@@ -2,8 +2,10 @@ package section
 
 import (
 	"cmp"
+	"runtime"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -37,8 +39,14 @@ var _ = register(Section{
 // phased reports whether one of these ranges maps to a phase.
 func (in *Input) phased(lo, hi int) bool {
 	r := &in.Trace.Ranges
-	for i := lo; i < hi; i++ {
-		if p := PhaseOf(r.Names[r.Name(i)].Tag); p >= 0 && p < len(in.Options.Phases) {
+	maps, found := make([]bool, len(r.Names)), false
+	for n := range maps {
+		p := PhaseOf(r.Names[n].Tag)
+		maps[n] = p >= 0 && p < len(in.Options.Phases)
+		found = found || maps[n]
+	}
+	for i := lo; found && i < hi; i++ {
+		if maps[r.Name(i)] {
 			return true
 		}
 	}
@@ -57,14 +65,12 @@ const (
 func nvtx(in *Input, out *Output) {
 	r := &in.Trace.Ranges
 	lo, hi := r.Starting(in.Host.Start, in.Host.End)
-	names := nameRanges(r)
 	mapped, whyNot := in.attributesKernels()
-	parts := in.rangeTotals(names)
-	list := byRangeName(parts)
-	rankRanges(list, names)
+	totals := in.rangeTotals()
+	names, parts, list := totals.names, totals.parts, totals.list
 
-	durs := gather(len(names.texts), lo, hi, func(i int) int32 { return names.of[r.Name(i)] }, r.Dur)
-	rangesTable(in, out, names, list, durs, mapped)
+	summaries := in.rangeSummaries()
+	rangesTable(in, out, names, list, summaries, mapped)
 	rangeInstances(in, out, lo, hi)
 	switch {
 	case !in.has(trace.RoleNVTX):
@@ -89,7 +95,7 @@ func nvtx(in *Input, out *Output) {
 		}
 		in.rangeGPUMetrics(out, names, list)
 	}
-	in.rangeWallMetrics(out, names, list, durs)
+	in.rangeWallMetrics(out, names, list, summaries)
 	in.rangePidMetrics(out, names, parts, mapped)
 
 	if in.phased(lo, hi) {
@@ -100,13 +106,7 @@ func nvtx(in *Input, out *Output) {
 			"Name phases with --phase-map FILE, and the phases section says what each takes; the built-in patterns know the ranges of vLLM, SGLang and TensorRT-LLM.",
 			"One kind of range makes a unit of work (--unit nvtx:REGEX) or a window (--window nvtx:REGEX).")
 	}
-	open := 0
-	for i := lo; i < hi; i++ {
-		if r.Open(i) {
-			open++
-		}
-	}
-	if open > 0 {
+	if open := in.openRanges(); open > 0 {
 		out.Note(units.Format(float64(open), report.Count) + " ranges were still open when the capture stopped; they end with the last event.")
 	}
 	if mapped && list[0].gpu > in.NVTX.Total {
@@ -170,66 +170,118 @@ func (a *rangeTotal) add(b *rangeTotal) {
 	a.gpu, a.self, a.pairs, a.kernels = a.gpu+b.gpu, a.self+b.self, a.pairs+b.pairs, a.kernels+b.kernels
 }
 
-// rangeTotals adds up the ranges by name and process, ordered by name as nameRanges numbers it, then process. GPU time is that of the
-// window's kernels, also where the range around them started before the window.
-func (in *Input) rangeTotals(names *rangeNames) []rangeTotal {
+// rangeTotals are the ranges added up.
+type rangeTotals struct {
+	names *rangeNames
+	parts []rangeTotal // by name and process, ordered by name as nameRanges numbers it, then process
+	list  []rangeTotal // by name, most GPU time first
+}
+
+// rangeTotals adds up the ranges by name and process. GPU time is that of the window's kernels, also where the range around
+// them started before the window.
+func (in *Input) rangeTotals() rangeTotals {
+	return in.shared.ranges.get(func() rangeTotals {
+		t := rangeTotals{names: nameRanges(&in.Trace.Ranges)}
+		t.parts = in.addRanges(t.names)
+		t.list = byRangeName(t.parts)
+		rankRanges(t.list, t.names)
+		return t
+	})
+}
+
+// threadRanges are the ranges of one name on one thread.
+type threadRanges struct {
+	count, sum, wall int64
+	reached          int64 // up to where wall counts
+}
+
+func (in *Input) addRanges(names *rangeNames) []rangeTotal {
 	r := &in.Trace.Ranges
 	lo, hi := r.Starting(in.Host.Start, in.Host.End)
-	order, offset := sortByKey(r.Len(), len(names.texts), func(i int) int32 { return names.of[r.Name(i)] })
-	threads := len(in.Trace.Threads)
-	reached := make([]int64, threads+1) // by thread: up to where this name's ranges are counted
-	reachedBy := make([]int32, threads+1)
-	slot := make([]int32, len(in.Trace.Procs)+1) // by process: index into list, if it is of this name
-	slotBy := make([]int32, len(in.Trace.Procs)+1)
-	for i := range reachedBy {
-		reachedBy[i] = trace.None
-	}
-	for i := range slotBy {
-		slotBy[i] = trace.None
-	}
-	var list []rangeTotal
-	for text := range int32(len(names.texts)) {
-		from := len(list)
-		for _, at := range order[offset[text]:offset[text+1]] {
-			i := int(at)
-			inWindow := i >= lo && i < hi
-			if !inWindow && (in.NVTX == nil || in.NVTX.InclCount[i] == 0) {
-				continue
-			}
-			th, proc := r.Thread(i), trace.None
-			if th != trace.None {
-				proc = in.Trace.Threads[th].Proc
-			}
-			p := orLast(proc, len(in.Trace.Procs))
-			if slotBy[p] != text {
-				slotBy[p], slot[p] = text, int32(len(list))
-				list = append(list, rangeTotal{text: text, proc: proc})
-			}
-			e := &list[slot[p]]
-			if in.NVTX != nil {
-				e.gpu += in.NVTX.Inclusive[i]
-				e.self += in.NVTX.Self[i]
-				e.pairs += int64(in.NVTX.InclCount[i])
-				e.kernels += int64(in.NVTX.SelfCount[i])
-			}
-			if !inWindow {
-				continue
-			}
-			e.count++
-			e.sum += r.Dur(i)
-			t := orLast(th, threads)
-			if reachedBy[t] != text {
-				reachedBy[t], reached[t] = text, r.Start(i)
-			}
-			if end := r.End(i); end > reached[t] {
-				e.wall += end - max(r.Start(i), reached[t])
-				reached[t] = end
-			}
+	threads := newCombos(len(names.texts), len(in.Trace.Threads)+1) // threads are counted from 1, the unknown one is 0
+	var cells []threadRanges
+	for i := lo; i < hi; i++ {
+		at := threads.of(names.of[r.Name(i)], r.Thread(i)+1)
+		start, end := r.Start(i), r.End(i)
+		if int(at) == len(cells) {
+			cells = append(cells, threadRanges{reached: start})
 		}
-		slices.SortFunc(list[from:], func(a, b rangeTotal) int { return cmp.Compare(a.proc, b.proc) })
+		c := &cells[at]
+		c.count++
+		c.sum += end - start
+		if end > c.reached {
+			c.wall += end - max(start, c.reached)
+			c.reached = end
+		}
 	}
+	procs := newPairs() // name, process
+	var list []rangeTotal
+	part := func(text, proc int32) *rangeTotal {
+		at := procs.of(text, proc)
+		if int(at) == len(list) {
+			list = append(list, rangeTotal{text: text, proc: proc})
+		}
+		return &list[at]
+	}
+	for i, x := range threads.list {
+		part(x.a, in.procOf(x.b-1)).add(&rangeTotal{count: cells[i].count, sum: cells[i].sum, wall: cells[i].wall})
+	}
+	if in.NVTX != nil {
+		for _, x := range in.NVTX.Ranges {
+			part(names.of[x.Name], x.Proc).add(&rangeTotal{gpu: x.Inclusive, self: x.Self, pairs: x.Pairs, kernels: x.SelfCount})
+		}
+	}
+	slices.SortFunc(list, func(a, b rangeTotal) int { return cmp.Or(cmp.Compare(a.text, b.text), cmp.Compare(a.proc, b.proc)) })
 	return list
 }
+
+// rangeSummaries describe the durations of the ranges of each name, as nameRanges numbers it; nil where there is none. The
+// names are shared out between the processors, each of which goes through the ranges for its own.
+func (in *Input) rangeSummaries() []*report.Summary {
+	return in.shared.summaries.get(in.describeRanges)
+}
+
+func (in *Input) describeRanges() []*report.Summary {
+	r, totals := &in.Trace.Ranges, in.rangeTotals()
+	lo, hi := r.Starting(in.Host.Start, in.Host.End)
+	counts, all := make([]int32, len(totals.names.texts)), 0
+	for i := range totals.parts {
+		counts[totals.parts[i].text] += int32(totals.parts[i].count)
+		all += int(totals.parts[i].count)
+	}
+	shares := max(1, min(runtime.GOMAXPROCS(0), all/leastShare))
+	share, done := make([]int, len(counts)), 0 // by name
+	for n, c := range counts {
+		share[n] = min(done*shares/max(1, all), shares-1)
+		done += int(c)
+	}
+	summaries := make([]*report.Summary, len(counts))
+	parallel.Each(shares, func(k int) {
+		own := make([]int32, len(counts))
+		for n, c := range counts {
+			if share[n] == k {
+				own[n] = c
+			}
+		}
+		g := gatherCounted(in.Trace.Memory(), own, lo, hi, func(i int) int32 {
+			if n := totals.names.of[r.Name(i)]; own[n] > 0 {
+				return n
+			}
+			return -1
+		}, r.Dur)
+		defer g.free()
+		for n, c := range own {
+			if c > 0 {
+				sortIn(g.memory, g.of(n))
+				summaries[n] = g.of(n).Summary()
+			}
+		}
+	})
+	return summaries
+}
+
+// leastShare is how many ranges are worth a processor of their own.
+const leastShare = 1 << 16
 
 // orLast is a dense index with a place for the unknown behind all others.
 func orLast(i int32, n int) int {
@@ -237,29 +289,6 @@ func orLast(i int32, n int) int {
 		return n
 	}
 	return int(i)
-}
-
-// sortByKey sorts the numbers 0 to n-1 by a key in [0, keys), keeping their order within a key. Those of key k are
-// order[offset[k]:offset[k+1]]; a negative key is left out.
-func sortByKey(n, keys int, key func(i int) int32) (order, offset []int32) {
-	offset = make([]int32, keys+1)
-	for i := range n {
-		if k := key(i); k >= 0 {
-			offset[k+1]++
-		}
-	}
-	for k := range keys {
-		offset[k+1] += offset[k]
-	}
-	order = make([]int32, offset[keys])
-	at := slices.Clone(offset[:keys])
-	for i := range n {
-		if k := key(i); k >= 0 {
-			order[at[k]] = int32(i)
-			at[k]++
-		}
-	}
-	return order, offset
 }
 
 // byRangeName adds up the processes of each name; parts are ordered by name.
@@ -293,21 +322,23 @@ func (c *procCoverage) ratio() *float64 { return stat.Ratio(c.attributed, c.tota
 
 // coverageByProc is indexed by process; the last entry is the work whose process is unknown. It needs in.NVTX.
 func (in *Input) coverageByProc() []procCoverage {
-	list := make([]procCoverage, len(in.Trace.Procs)+1)
-	add := func(w *trace.Work, ranges []int32) {
-		lo, hi := w.Starting(in.Span.Start, in.Span.End)
-		for i := lo; i < hi; i++ {
-			c := &list[orLast(w.Proc(i), len(in.Trace.Procs))]
-			c.kernels++
-			c.total += w.Dur(i)
-			if ranges[i] != trace.None {
-				c.attributed += w.Dur(i)
+	return in.shared.coverage.get(func() []procCoverage {
+		list := make([]procCoverage, len(in.Trace.Procs)+1)
+		add := func(w *trace.Work, calls []int32) {
+			lo, hi := w.Starting(in.Span.Start, in.Span.End)
+			for i := lo; i < hi; i++ {
+				c := &list[orLast(w.Proc(i), len(in.Trace.Procs))]
+				c.kernels++
+				c.total += w.Dur(i)
+				if in.Contexts.Of(calls[i]) != trace.None {
+					c.attributed += w.Dur(i)
+				}
 			}
 		}
-	}
-	add(&in.Trace.Kernels.Work, in.NVTX.KernelRange)
-	add(&in.Trace.Graphs.Work, in.NVTX.GraphRange)
-	return list
+		add(&in.Trace.Kernels.Work, in.Calls.Kernel)
+		add(&in.Trace.Graphs.Work, in.Calls.Graph)
+		return list
+	})
 }
 
 // fromAttribution sets the source of what is computed from attributed kernels.

@@ -10,7 +10,7 @@ import (
 )
 
 // rangesTable is the table of range names; without any it is a header.
-func rangesTable(in *Input, out *Output, names *rangeNames, list []rangeTotal, durs *groups, mapped bool) {
+func rangesTable(in *Input, out *Output, names *rangeNames, list []rangeTotal, summaries []*report.Summary, mapped bool) {
 	t := out.Table("nvtx_ranges")
 	for i := range list {
 		e := &list[i]
@@ -20,7 +20,7 @@ func rangesTable(in *Input, out *Output, names *rangeNames, list []rangeTotal, d
 			share = cell(stat.Ratio(e.self, in.NVTX.Total))
 		}
 		mean, least, p50, most := report.Null, report.Null, report.Null, report.Null
-		if s := stat.Summarize(durs.of(int(e.text))); s != nil {
+		if s := summaries[e.text]; s != nil {
 			mean, least, p50, most = report.F(s.Mean), report.I(int64(s.Min)), report.F(s.P50), report.I(int64(s.Max))
 		}
 		t.Row(report.S(names.texts[e.text]), report.I(e.count), gpu, self, share, kernels, report.I(e.wall), report.I(e.sum), mean, least, p50, most)
@@ -77,7 +77,7 @@ func (in *Input) rangeGPUMetrics(out *Output, names *rangeNames, list []rangeTot
 }
 
 // rangeWallMetrics emits wall time and count of the names with the most wall time.
-func (in *Input) rangeWallMetrics(out *Output, names *rangeNames, list []rangeTotal, durs *groups) {
+func (in *Input) rangeWallMetrics(out *Output, names *rangeNames, list []rangeTotal, summaries []*report.Summary) {
 	byWall := slices.Clone(list)
 	slices.SortStableFunc(byWall, func(a, b rangeTotal) int { return cmp.Compare(b.wall, a.wall) })
 	out.From(trace.RoleNVTX, 0, "start", "end", "text", "textId", "globalTid")
@@ -94,7 +94,7 @@ func (in *Input) rangeWallMetrics(out *Output, names *rangeNames, list []rangeTo
 		l := Labels("range", text)
 		out.source.Rows = e.count
 		m := out.Int("nvtx.wall_time", l, e.wall)
-		m.Summary = stat.Summarize(durs.of(int(e.text)))
+		m.Summary = summaries[e.text]
 		out.Int("nvtx.count", l, e.count)
 	}
 }

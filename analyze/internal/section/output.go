@@ -1,9 +1,6 @@
 package section
 
 import (
-	"runtime"
-	"sync"
-
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -238,24 +235,4 @@ func cell(v *float64) report.Cell {
 		return report.Null
 	}
 	return report.F(*v)
-}
-
-// parallel runs f(0) to f(n-1) on all processors.
-func parallel(n int, f func(i int)) {
-	var wg sync.WaitGroup
-	next := make(chan int)
-	for range min(n, runtime.GOMAXPROCS(0)) {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			for i := range next {
-				f(i)
-			}
-		}()
-	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
-	wg.Wait()
 }

@@ -109,22 +109,21 @@ func windowTable(in *Input, out *Output) {
 
 func devicesTable(in *Input, out *Output) {
 	t := out.Table("devices")
-	k := &in.Trace.Kernels
-	lo, hi := k.Starting(in.Span.Start, in.Span.End)
 	index := map[int32]int{}
 	for i := range in.Timeline.Devices {
 		index[in.Timeline.Devices[i].ID] = i
 	}
 	counts, times := make([]int64, len(index)), make([]int64, len(index))
-	for i := lo; i < hi; i++ {
-		d := index[k.Device(i)]
-		counts[d]++
-		times[d] += k.Dur(i)
+	ran := in.kernelStats()
+	for _, c := range ran.cells {
+		d := index[ran.places[c.b].b]
+		counts[d] += c.count
+		times[d] += c.total
 	}
 	for i := range in.Timeline.Devices {
 		d := &in.Timeline.Devices[i]
 		a := in.Trace.GPU(d.ID)
-		busy := d.Busy.Len()
+		busy := d.Busy()
 		t.Row(report.I(int64(d.ID)), statedText(a.Name), statedText(a.Chip), statedText(capability(&a)), statedInt(a.SMs), statedInt(a.MemoryBytes), statedRate(a.MemoryBandwidth),
 			statedRate(a.ClockHz), report.S(in.pidsOn(i)), report.I(counts[i]), report.I(times[i]), report.I(busy), cell(stat.Ratio(busy, in.Span.Len())))
 	}
@@ -134,9 +133,9 @@ func devicesTable(in *Input, out *Output) {
 // pidsOn lists the pids that did work on a device; the unknown process is left out.
 func (in *Input) pidsOn(device int) string {
 	seen := make([]bool, len(in.Trace.Procs))
-	work := in.Timeline.Devices[device].Work
-	for i := range work {
-		if p := in.workProc(&work[i]); p != trace.None {
+	d := &in.Timeline.Devices[device]
+	for i := range d.Len() {
+		if p := d.Proc(i); p != trace.None {
 			seen[p] = true
 		}
 	}

@@ -96,7 +96,7 @@ type phaseSums struct {
 	in      *Input
 	used    []int32         // phases that occur, as indexes into Options.Phases
 	byName  []int32         // by index into Ranges.Names: index into used, or trace.None
-	nearest *attrib.Nearest // range that maps to a phase
+	nearest *attrib.Nearest // range name that maps to a phase
 	any     bool            // something maps to a phase
 	sums    []phaseSum
 	durs    *groups // kernel durations by phase
@@ -128,7 +128,10 @@ func newPhaseSums(in *Input) *phaseSums {
 			x.byName[i] = index[p]
 		}
 	}
-	x.nearest = in.Stacks.Nearest(func(i int32) bool { return x.byName[r.Name(int(i))] != trace.None })
+	if len(x.used) == 0 {
+		return x
+	}
+	x.nearest = in.Contexts.Nearest(func(name int32) bool { return x.byName[name] != trace.None })
 	procs := len(in.Trace.Procs) + 1
 	x.sums = make([]phaseSum, procs*(len(x.used)+1))
 	for i := range x.sums {
@@ -152,8 +155,8 @@ func (x *phaseSums) at(proc, phase int32) *phaseSum {
 
 // around is the phase of the nearest range outward from the call that maps to one.
 func (x *phaseSums) around(call int32) int32 {
-	if r := x.nearest.Of(call); r != trace.None {
-		return x.byName[x.in.Trace.Ranges.Name(int(r))]
+	if name := x.nearest.Of(call); name != trace.None {
+		return x.byName[name]
 	}
 	return trace.None
 }
@@ -161,15 +164,15 @@ func (x *phaseSums) around(call int32) int32 {
 func (x *phaseSums) addKernels() {
 	k, g, calls := &x.in.Trace.Kernels, &x.in.Trace.Graphs, x.in.Calls
 	lo, hi := k.Starting(x.in.Span.Start, x.in.Span.End)
-	of := make([]int32, hi-lo)
-	for i := lo; i < hi; i++ {
-		of[i-lo] = x.around(calls.Kernel[i])
-		s := x.at(k.Proc(i), of[i-lo])
+	memory := x.in.Trace.Memory()
+	x.durs = gather(memory, len(x.used)+1, lo, hi, func(i int) int32 {
+		phase := x.around(calls.Kernel[i])
+		s := x.at(k.Proc(i), phase)
 		s.kernels++
 		s.gpu += k.Dur(i)
 		x.total += k.Dur(i)
-	}
-	x.durs = gather(len(x.used)+1, lo, hi, func(i int) int32 { return int32(orLast(of[i-lo], len(x.used))) }, k.Dur)
+		return int32(orLast(phase, len(x.used)))
+	}, k.Dur).sort()
 	lo, hi = g.Starting(x.in.Span.Start, x.in.Span.End)
 	for i := lo; i < hi; i++ {
 		s := x.at(g.Proc(i), x.around(calls.Graph[i]))
@@ -202,40 +205,57 @@ func (x *phaseSums) addLaunches() {
 func (x *phaseSums) addWall() {
 	r := &x.in.Trace.Ranges
 	lo, hi := r.Starting(x.in.Host.Start, x.in.Host.End)
-	threads := len(x.in.Trace.Threads)
-	order, offset := sortByKey(hi-lo, threads+1, func(i int) int32 { return int32(orLast(r.Thread(lo+i), threads)) })
-	for th := range threads + 1 {
-		own := order[offset[th]:offset[th+1]]
-		if len(own) == 0 {
-			continue
+	threads := make([]threadWall, len(x.in.Trace.Threads)+1)
+	for th := range threads {
+		threads[th].proc = trace.None
+		if th < len(x.in.Trace.Threads) {
+			threads[th].proc = x.in.Trace.Threads[th].Proc
 		}
-		proc := trace.None
-		if th < threads {
-			proc = x.in.Trace.Threads[th].Proc
+	}
+	// Of ranges that start together the longer one is the outer one, as in attrib.Contexts.
+	var together []int32
+	for i := lo; i < hi; {
+		start := r.Start(i)
+		together = together[:0]
+		for ; i < hi && r.Start(i) == start; i++ {
+			together = append(together, int32(i))
 		}
-		// Of ranges that start together the longer one is the outer one, as in attrib.Stacks.
-		slices.SortStableFunc(own, func(a, b int32) int {
-			i, j := lo+int(a), lo+int(b)
-			return cmp.Or(cmp.Compare(r.Start(i), r.Start(j)), cmp.Compare(r.End(j), r.End(i)))
-		})
-		var inside, claimed int64
-		reached := r.Start(lo + int(own[0]))
-		w := wallSweep{}
-		for _, at := range own {
-			i := lo + int(at)
-			if end := r.End(i); end > reached {
-				inside += end - max(r.Start(i), reached)
-				reached = end
-			}
-			phase := x.byName[r.Name(i)]
-			x.at(proc, phase).ranges++
-			if phase != trace.None {
-				claimed += w.advance(r.Start(i), func(p int32, ns int64) { x.at(proc, p).wall += ns })
-				w.stack = append(w.stack, openPhase{phase, r.End(i)})
-			}
+		if len(together) > 1 {
+			slices.SortStableFunc(together, func(a, b int32) int { return cmp.Compare(r.End(int(b)), r.End(int(a))) })
 		}
-		claimed += w.advance(reached, func(p int32, ns int64) { x.at(proc, p).wall += ns })
-		x.at(proc, trace.None).wall += inside - claimed
+		for _, at := range together {
+			threads[orLast(r.Thread(int(at)), len(threads)-1)].add(x, start, r.End(int(at)), x.byName[r.Name(int(at))])
+		}
+	}
+	for th := range threads {
+		if w := &threads[th]; w.any {
+			w.claimed += w.advance(w.reached, func(p int32, ns int64) { x.at(w.proc, p).wall += ns })
+			x.at(w.proc, trace.None).wall += w.inside - w.claimed
+		}
+	}
+}
+
+// threadWall is the host time of one thread.
+type threadWall struct {
+	wallSweep
+	proc            int32
+	any             bool
+	reached         int64 // up to where some range is open
+	inside, claimed int64 // time inside some range, and inside one that maps to a phase
+}
+
+func (w *threadWall) add(x *phaseSums, start, end int64, phase int32) {
+	if !w.any {
+		w.any, w.reached = true, start
+	}
+	if end > w.reached {
+		w.inside += end - max(start, w.reached)
+		w.reached = end
+	}
+	x.at(w.proc, phase).ranges++
+	if phase != trace.None {
+		w.claimed += w.advance(start, func(p int32, ns int64) { x.at(w.proc, p).wall += ns })
+		w.stack = append(w.stack, openPhase{phase, end})
 	}
 }
 

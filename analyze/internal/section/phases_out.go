@@ -110,7 +110,7 @@ func (x *phaseSums) table(out *Output, list []phaseSum, mapped bool) {
 		if mapped {
 			gpu, kernels, share = report.I(s.gpu), report.I(s.kernels), cell(stat.Ratio(s.gpu, x.total))
 			attributed = cell(stat.Ratio(x.attributedTo(s, list), x.attributed))
-			if sum := stat.Summarize(x.durs.of(int(s.phase))); sum != nil {
+			if sum := x.durs.of(int(s.phase)).Summary(); sum != nil {
 				p50 = report.F(sum.P50)
 			}
 		}
@@ -182,7 +182,7 @@ func (x *phaseSums) metrics(out *Output, list []phaseSum, mapped bool) {
 			out.Int("phase.gpu_time", l, s.gpu)
 			out.Metric("phase.gpu_share", l, stat.Ratio(s.gpu, x.total))
 			out.Int("phase.kernel_count", l, s.kernels)
-			if sum := stat.Summarize(x.durs.of(int(s.phase))); sum != nil {
+			if sum := x.durs.of(int(s.phase)).Summary(); sum != nil {
 				out.Float("phase.kernel_duration", l, sum.P50).Summary = sum
 			}
 		}
@@ -239,11 +239,11 @@ func (x *phaseSums) findings(out *Output, list []phaseSum, mapped bool) {
 	}
 	for n := range list {
 		s := &list[n]
-		durs := x.durs.of(int(s.phase)) // sorted by the summaries before
-		if n >= maxPhaseMetrics || !mapped || !x.knowsLaunches() || s.phase == x.rest() || s.launches < stormMinLaunches || len(durs) == 0 || s.wall == 0 {
+		durs := x.durs.of(int(s.phase))
+		if n >= maxPhaseMetrics || !mapped || !x.knowsLaunches() || s.phase == x.rest() || s.launches < stormMinLaunches || durs.Len() == 0 || s.wall == 0 {
 			continue
 		}
-		if share(s.wall, wall) < stormMinShare || !isStorm(float64(s.launches)*1e9/float64(s.wall), stat.Percentile(durs, 0.5)) {
+		if share(s.wall, wall) < stormMinShare || !isStorm(float64(s.launches)*1e9/float64(s.wall), durs.Percentile(0.5)) {
 			continue
 		}
 		severity, name := report.Medium, x.name(s.phase)

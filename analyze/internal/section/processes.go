@@ -109,7 +109,9 @@ func processes(in *Input, out *Output) {
 }
 
 // procSums lists the processes that did something, by kernel time, then busy time, then API calls; the unknown process is last.
-func (in *Input) procSums() []procSum {
+func (in *Input) procSums() []procSum { return in.shared.procSums.get(in.addProcs) }
+
+func (in *Input) addProcs() []procSum {
 	t := in.Trace
 	all := make([]procSum, len(t.Procs)+1)
 	for p := range all {
@@ -117,31 +119,29 @@ func (in *Input) procSums() []procSum {
 	}
 	unknown := len(t.Procs)
 	all[unknown].proc = trace.None
-	lo, hi := t.Kernels.Starting(in.Span.Start, in.Span.End)
-	for i := lo; i < hi; i++ {
-		s := &all[orLast(t.Kernels.Proc(i), unknown)]
-		s.kernels++
-		s.kernelNs += t.Kernels.Dur(i)
+	ran := in.kernelStats()
+	for _, c := range ran.cells {
+		s := &all[orLast(ran.places[c.b].a, unknown)]
+		s.kernels += c.count
+		s.kernelNs += c.total
 	}
 	in.procBusy(all)
 	api := &t.API
-	lo, hi = api.Starting(in.Host.Start, in.Host.End)
-	for i := lo; i < hi; i++ {
-		s := &all[orLast(in.procOf(api.Thread(i)), unknown)]
-		switch n := &api.Names[api.Name(i)]; {
+	for _, c := range in.callStats().cells {
+		s := &all[orLast(in.procOf(c.b), unknown)]
+		switch n := &api.Names[c.a]; {
 		case n.Launch:
-			s.launches++
-			s.launchNs += api.Dur(i)
+			s.launches += c.count
+			s.launchNs += c.total
 		case n.Sync:
-			s.syncs++
-			s.syncNs += api.Dur(i)
+			s.syncs += c.count
+			s.syncNs += c.total
 		default:
-			s.other++
+			s.other += c.count
 		}
 	}
-	lo, hi = t.Ranges.Starting(in.Host.Start, in.Host.End)
-	for i := lo; i < hi; i++ {
-		all[orLast(in.procOf(t.Ranges.Thread(i)), unknown)].ranges++
+	for _, p := range in.rangeTotals().parts {
+		all[orLast(p.proc, unknown)].ranges += p.count
 	}
 	list := slices.DeleteFunc(all, func(s procSum) bool { return s.empty() })
 	slices.SortFunc(list, func(a, b procSum) int {
@@ -167,34 +167,20 @@ func (in *Input) procBusy(all []procSum) {
 		for p := range reached {
 			reached[p] = in.Span.Start
 		}
-		for i := range dev.Work {
-			w := &dev.Work[i]
-			p := orLast(in.workProc(w), len(all)-1)
+		for i := range dev.Len() {
+			p := orLast(dev.Proc(i), len(all)-1)
 			s := &all[p]
 			if n := len(s.devices); n == 0 || s.devices[n-1] != dev.ID {
 				s.devices = append(s.devices, dev.ID)
 			}
-			if w.Kind != attrib.KernelWork {
+			if dev.Kind(i) != attrib.KernelWork {
 				s.other++
 			}
-			if end := min(w.End, in.Span.End); end > reached[p] {
-				s.busy += end - max(w.Start, reached[p])
+			if end := min(dev.End(i), in.Span.End); end > reached[p] {
+				s.busy += end - max(dev.Start(i), reached[p])
 				reached[p] = end
 			}
 		}
-	}
-}
-
-func (in *Input) workProc(w *attrib.Work) int32 {
-	switch t, row := in.Trace, int(w.Row); w.Kind {
-	case attrib.GraphWork:
-		return t.Graphs.Proc(row)
-	case attrib.CopyWork:
-		return t.Copies.Proc(row)
-	case attrib.SetWork:
-		return t.Sets.Proc(row)
-	default:
-		return t.Kernels.Proc(row)
 	}
 }
 
@@ -208,26 +194,32 @@ func (in *Input) pidCell(proc int32) report.Cell {
 
 // sharedDevices finds devices on which more than one process did a good part of the kernel time.
 func (in *Input) sharedDevices(out *Output, emitted map[int32]bool) {
-	k := &in.Trace.Kernels
-	lo, hi := k.Starting(in.Span.Start, in.Span.End)
-	places, placeOf := in.procDevices(lo, hi)
-	list := cross(1, len(places), lo, hi, func(int) int32 { return 0 }, func(i int) int32 { return placeOf[i-lo] }, k.Dur)
+	ran := in.kernelStats()
+	places := ran.places
+	list := make([]crossed, len(places))
+	for i := range list {
+		list[i].b = int32(i)
+	}
+	for _, c := range ran.cells {
+		list[c.b].count += c.count
+		list[c.b].total += c.total
+	}
 	onDevice := map[int32]int64{}
 	for i := range list {
-		onDevice[places[list[i].b].device] += list[i].total
+		onDevice[places[list[i].b].b] += list[i].total
 	}
 	slices.SortFunc(list, func(a, b crossed) int {
-		return cmp.Or(cmp.Compare(places[a.b].device, places[b.b].device), cmp.Compare(b.total, a.total), cmp.Compare(places[a.b].proc, places[b.b].proc))
+		return cmp.Or(cmp.Compare(places[a.b].b, places[b.b].b), cmp.Compare(b.total, a.total), cmp.Compare(places[a.b].a, places[b.b].a))
 	})
-	var first *procDevice
+	var first *pair // process and device
 	for i := range list {
 		p := &places[list[i].b]
-		if !emitted[p.proc] || float64(list[i].total) < sharedDevice*float64(onDevice[p.device]) {
+		if !emitted[p.a] || float64(list[i].total) < sharedDevice*float64(onDevice[p.b]) {
 			continue
 		}
-		if first != nil && first.device == p.device {
+		if first != nil && first.b == p.b {
 			out.Find("shared_device", report.Low, "Several processes run kernels on the same device",
-				[]report.MetricRef{Ref("kernel.total_time", "pid", in.pid(first.proc)), Ref("kernel.total_time", "pid", in.pid(p.proc))},
+				[]report.MetricRef{Ref("kernel.total_time", "pid", in.pid(first.a)), Ref("kernel.total_time", "pid", in.pid(p.a))},
 				"If each process was started with a CUDA_VISIBLE_DEVICES of its own, these are different GPUs that both call themselves by the same number: the export's deviceId is the process's own numbering, and numbers by device mix them.",
 				"If they do share it: without MPS the GPU switches between processes and runs one at a time, whatever is free. Start nvidia-cuda-mps-control, partition the GPU (MIG), or give each process its own; look for a leftover server with nvidia-smi.")
 			return

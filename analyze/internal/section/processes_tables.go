@@ -59,53 +59,25 @@ type crossed struct {
 	count, total int64
 }
 
-// cross counts and adds up the events lo <= i < hi by two small keys, without a table of all their combinations. The
-// result is ordered by a, then b; a negative a is left out.
-func cross(as, bs, lo, hi int, a, b func(i int) int32, dur func(i int) int64) []crossed {
-	order, offset := sortByKey(hi-lo, as, func(i int) int32 { return a(lo + i) })
-	slot, slotOf := make([]int32, bs), make([]int32, bs)
-	for i := range slotOf {
-		slotOf[i] = trace.None
-	}
-	var list []crossed
-	for k := range int32(as) {
-		from := len(list)
-		for _, at := range order[offset[k]:offset[k+1]] {
-			i := lo + int(at)
-			other := b(i)
-			if slotOf[other] != k {
-				slotOf[other], slot[other] = k, int32(len(list))
-				list = append(list, crossed{a: k, b: other})
-			}
-			e := &list[slot[other]]
-			e.count++
-			e.total += dur(i)
-		}
-		slices.SortFunc(list[from:], func(x, y crossed) int { return cmp.Compare(x.b, y.b) })
-	}
-	return list
-}
-
 // kernelsByPid shows the top kernels of each process; kernels of the same name on two devices are two rows.
 func (in *Input) kernelsByPid(out *Output, procs []procSum, total int64) {
 	t := out.Table("kernels_by_pid")
 	k := &in.Trace.Kernels
-	lo, hi := k.Starting(in.Span.Start, in.Span.End)
-	places, placeOf := in.procDevices(lo, hi)
-	list := cross(len(k.Names), len(places), lo, hi, k.Name, func(i int) int32 { return placeOf[i-lo] }, k.Dur)
+	ran := in.kernelStats()
+	places, list := ran.places, slices.Clone(ran.cells)
 	rank := make([]int, len(in.Trace.Procs)+1)
 	for i := range procs {
 		rank[orLast(procs[i].proc, len(in.Trace.Procs))] = i
 	}
-	of := func(e *crossed) int { return rank[orLast(places[e.b].proc, len(in.Trace.Procs))] }
+	of := func(e *crossed) int { return rank[orLast(places[e.b].a, len(in.Trace.Procs))] }
 	slices.SortFunc(list, func(a, b crossed) int {
 		return cmp.Or(cmp.Compare(of(&a), of(&b)), cmp.Compare(b.total, a.total), cmp.Compare(b.count, a.count),
-			cmp.Compare(k.Names[a.a].Name, k.Names[b.a].Name), cmp.Compare(places[a.b].device, places[b.b].device))
+			cmp.Compare(k.Names[a.a].Name, k.Names[b.a].Name), cmp.Compare(places[a.b].b, places[b.b].b))
 	})
 	row := func(e *crossed) {
 		p := &procs[of(e)]
 		device := report.Null
-		if d := places[e.b].device; d >= 0 {
+		if d := places[e.b].b; d >= 0 {
 			device = report.I(int64(d))
 		}
 		t.Row(in.pidCell(p.proc), report.I(p.kernelNs), cell(stat.Ratio(p.kernelNs, total)), report.S(k.Names[e.a].Name), device, report.I(e.count), report.I(e.total),
@@ -131,41 +103,22 @@ func (in *Input) kernelsByPid(out *Output, procs []procSum, total int64) {
 	t.Cut(kept, "count", "total", "share").Add()
 }
 
-// procDevice is where kernels ran: a process on a device.
-type procDevice struct{ proc, device int32 }
-
-// procDevices numbers the places of the kernels lo <= i < hi in order of appearance.
-func (in *Input) procDevices(lo, hi int) (places []procDevice, of []int32) {
-	k := &in.Trace.Kernels
-	index := map[procDevice]int32{}
-	of = make([]int32, hi-lo)
-	for i := lo; i < hi; i++ {
-		p := procDevice{k.Proc(i), k.Device(i)}
-		if i > lo && p == places[of[i-1-lo]] {
-			of[i-lo] = of[i-1-lo]
-			continue
-		}
-		at, ok := index[p]
-		if !ok {
-			at = int32(len(places))
-			index[p] = at
-			places = append(places, p)
-		}
-		of[i-lo] = at
-	}
-	return places, of
-}
-
 func (in *Input) syncByPid(out *Output) {
 	t := out.Table("sync_by_pid")
 	api := &in.Trace.API
-	lo, hi := api.Starting(in.Host.Start, in.Host.End)
-	list := cross(len(api.Names), len(in.Trace.Procs)+1, lo, hi, func(i int) int32 {
-		if !api.Names[api.Name(i)].Sync {
-			return -1
+	index := newPairs() // name and process
+	var list []crossed
+	for _, c := range in.callStats().cells {
+		if !api.Names[c.a].Sync {
+			continue
 		}
-		return api.Name(i)
-	}, func(i int) int32 { return int32(orLast(in.procOf(api.Thread(i)), len(in.Trace.Procs))) }, api.Dur)
+		at := index.of(c.a, int32(orLast(in.procOf(c.b), len(in.Trace.Procs))))
+		if int(at) == len(list) {
+			list = append(list, crossed{a: c.a, b: index.list[at].b})
+		}
+		list[at].count += c.count
+		list[at].total += c.total
+	}
 	slices.SortFunc(list, func(a, b crossed) int {
 		return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(b.count, a.count), cmp.Compare(api.Names[a.a].Name, api.Names[b.a].Name), cmp.Compare(a.b, b.b))
 	})
@@ -188,8 +141,8 @@ func (in *Input) rangesByPid(out *Output) {
 	if mapped {
 		coverage = in.coverageByProc()
 	}
-	names := nameRanges(&in.Trace.Ranges)
-	list := in.rangeTotals(names)
+	totals := in.rangeTotals()
+	names, list := totals.names, slices.Clone(totals.parts)
 	rankRanges(list, names)
 	for i := range list {
 		e := &list[i]

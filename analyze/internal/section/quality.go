@@ -119,12 +119,7 @@ func (c *checks) gpuActivity() {
 		c.unchecked(check, "no API calls")
 		return
 	}
-	var launches int64
-	for i := range t.API.Len() {
-		if t.API.Names[t.API.Name(i)].Launch {
-			launches++
-		}
-	}
+	launches := c.in.countCalls(func(n *trace.APIName) bool { return n.Launch })
 	c.that(launches > 0 && t.Kernels.Len() == 0 && t.Graphs.Len() == 0, check, counted(launches, nil), "gpu_activity_missing",
 		"The capture has "+formatCount(launches)+" launch calls and no kernel: GPU activity was not captured (seen under WSL2, without permission to trace the GPU, or with another tool holding CUPTI). This is not the same as no GPU time.")
 }
@@ -288,18 +283,25 @@ func (c *checks) window() {
 		c.unchecked(check, "no GPU work")
 		return
 	}
-	busy := interval.Set{}
-	for i := range in.Timeline.Devices {
-		busy = interval.Union(busy, in.Timeline.Devices[i].Busy)
-	}
+	// When anything ran on any device: how long, how often, and how much of it before the longest gap.
 	var longest interval.Interval
-	for _, g := range busy.Gaps(in.Span.Start, in.Span.End) {
-		if g.Len() > longest.Len() {
-			longest = g
+	var stretches int
+	var busy, before int64
+	reached := in.Span.Start
+	gap := func(to int64) {
+		if to-reached > longest.Len() {
+			longest, before = interval.Interval{Start: reached, End: to}, busy
 		}
 	}
+	in.Timeline.Together(func(start, end int64) {
+		gap(start)
+		stretches++
+		busy += end - start
+		reached = end
+	})
+	gap(in.Span.End)
 	ratio := stat.Ratio(longest.Len(), in.Span.Len())
-	c.out.From(trace.RoleKernel, len(busy), "start", "end")
+	c.out.From(trace.RoleKernel, stretches, "start", "end")
 	for _, r := range []trace.Role{trace.RoleMemcpy, trace.RoleMemset, trace.RoleGraph} {
 		if in.has(r) {
 			c.out.With(r)
@@ -309,7 +311,7 @@ func (c *checks) window() {
 	c.out.Metric("quality.longest_gap_ratio", nil, ratio)
 	from, to := longest.Start-in.Span.Start, longest.End-in.Span.Start
 	part, narrow := "load or warm-up before it", "--from "+flagTime(to)
-	if busy.Within(in.Span.Start, longest.Start) > busy.Within(longest.End, in.Span.End) {
+	if before > busy-before {
 		part, narrow = "a tail after it", "--to "+flagTime(from)
 	}
 	c.that(*ratio > gapWarn, check, timed(longest.Len(), ratio), "window_gap",

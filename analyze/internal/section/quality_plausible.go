@@ -31,7 +31,7 @@ func (c *checks) timeUnit() {
 		return
 	}
 	if hi > lo {
-		mean := float64(total(lo, hi, k.Dur)) / float64(hi-lo)
+		mean := float64(in.kernelStats().all.total) / float64(hi-lo)
 		if mean < shortestMean || mean > longestMeanNs {
 			c.failed(check, measured{}, "time_unit", "A kernel takes "+formatTime(int64(mean))+" on average, which no GPU does: the times of this file may not be in nanoseconds. All times in this report assume that they are.")
 			return
@@ -67,17 +67,7 @@ func (c *checks) pids() {
 		c.unchecked(check, "no kernel names a process")
 		return
 	}
-	apiProcs, rangeProcs := make([]bool, len(t.Procs)), make([]bool, len(t.Procs))
-	for i := range t.API.Len() {
-		if p := in.procOf(t.API.Thread(i)); p != trace.None {
-			apiProcs[p] = true
-		}
-	}
-	for i := range t.Ranges.Len() {
-		if p := in.procOf(t.Ranges.Thread(i)); p != trace.None {
-			rangeProcs[p] = true
-		}
-	}
+	apiProcs, rangeProcs := in.procsOf(t.API.Len(), t.API.Thread), in.procsOf(t.Ranges.Len(), t.Ranges.Thread)
 	bad := false
 	warn := func(code, text string) {
 		bad = true
@@ -104,6 +94,24 @@ func (c *checks) pids() {
 		result = "warning"
 	}
 	c.row(check, result, counted(zero+large, stat.Ratio(zero+large, known)))
+}
+
+// procsOf marks the processes whose threads have events.
+func (in *Input) procsOf(n int, thread func(i int) int32) []bool {
+	procs := make([]bool, len(in.Trace.Procs))
+	last, missing := trace.None, len(procs)
+	for i := 0; i < n && missing > 0; i++ {
+		th := thread(i)
+		if th == last || th == trace.None {
+			continue
+		}
+		last = th
+		if p := in.Trace.Threads[th].Proc; !procs[p] {
+			procs[p] = true
+			missing--
+		}
+	}
+	return procs
 }
 
 func countTrue(set []bool) int {
@@ -199,12 +207,7 @@ func (c *checks) openRanges() {
 		c.unchecked(check, "no ranges")
 		return
 	}
-	var open int64
-	for i := lo; i < hi; i++ {
-		if r.Open(i) {
-			open++
-		}
-	}
+	open := int64(in.openRanges())
 	c.out.From(trace.RoleNVTX, hi-lo, "end")
 	c.out.Int("quality.open_ranges", nil, open)
 	result := "ok"

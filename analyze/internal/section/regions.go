@@ -121,75 +121,75 @@ func regions(in *Input, out *Output) {
 
 // regionTree gathers the kernels of the window by region, the regions with most GPU time first.
 func (in *Input) regionTree(names *rangeNames) []region {
-	r := &in.Trace.Ranges
-	nodes := newNumbering[[2]int32]() // parent and name
-	nodeOf := make([]int32, r.Len())
-	for i := range nodeOf {
-		nodeOf[i] = -1
-	}
-	var find func(i int32) int32
-	find = func(i int32) int32 {
-		if nodeOf[i] >= 0 {
-			return nodeOf[i]
-		}
-		parent := int32(-1)
-		if p := in.enclosing(i); p != trace.None {
-			parent = find(p)
-		}
-		nodeOf[i] = nodes.of([2]int32{parent, names.of[r.Name(int(i))]})
-		return nodeOf[i]
-	}
-	for i := range nodeOf {
-		find(int32(i))
-	}
-	tree := make([]regionNode, len(nodes.keys))
-	for i, key := range nodes.keys {
-		tree[i] = regionNode{parent: key[0], name: key[1]}
-	}
-	cells := newNumbering[[2]int32]() // node and kernel
+	paths := regionPaths{in: in, names: names, index: newNumbering[[2]int32](), known: make([]int32, in.Contexts.Nodes())}
+	cells := newCombos(in.Contexts.Nodes(), len(in.Trace.Kernels.Names)+1) // node, and kernel plus one
 	var works []regionWork
-	gather := func(w *trace.Work, ranges []int32, kernel func(i int) int32) {
+	gather := func(w *trace.Work, calls []int32, kernel func(i int) int32) {
 		lo, hi := w.Starting(in.Span.Start, in.Span.End)
 		for i := lo; i < hi; i++ {
-			if ranges[i] == trace.None {
+			node := paths.of(calls[i])
+			if node < 0 {
 				continue
 			}
-			node := nodeOf[ranges[i]]
-			c := cells.of([2]int32{node, kernel(i)})
+			c := cells.of(node, kernel(i)+1)
 			if int(c) == len(works) {
 				works = append(works, regionWork{})
 			}
 			works[c].time += w.Dur(i)
 			works[c].count++
-			tree[node].add(w.Device(i), w.Proc(i))
+			paths.tree[node].add(w.Device(i), w.Proc(i))
 		}
 	}
-	gather(&in.Trace.Kernels.Work, in.NVTX.KernelRange, func(i int) int32 { return in.Trace.Kernels.Name(i) })
-	gather(&in.Trace.Graphs.Work, in.NVTX.GraphRange, func(int) int32 { return -1 })
-	return in.spread(names, tree, cells.keys, works)
+	gather(&in.Trace.Kernels.Work, in.Calls.Kernel, func(i int) int32 { return in.Trace.Kernels.Name(i) })
+	gather(&in.Trace.Graphs.Work, in.Calls.Graph, func(int) int32 { return -1 })
+	return in.spread(names, paths.tree, cells.list, works)
 }
 
-// enclosing is the nearest range outward that is open for the whole of range i, or trace.None: one that was open when it
-// started and ended before it is not around it.
-func (in *Input) enclosing(i int32) int32 {
-	r := &in.Trace.Ranges
-	p := in.Stacks.Parent[i]
-	for n := 0; p != trace.None && n < maxRegionDepth; n++ {
-		if r.End(int(p)) >= r.End(int(i)) {
-			return p
-		}
-		p = in.Stacks.Parent[p]
+// regionPaths are the stacks of ranges around calls, as a tree of names.
+type regionPaths struct {
+	in    *Input
+	names *rangeNames
+	index *numbering[[2]int32] // parent and name
+	tree  []regionNode
+	known []int32 // by node of the contexts: index into tree plus one, where all calls of the node have the same stack
+	stack []int32
+}
+
+// of is the node of the ranges around a call, or -1.
+func (p *regionPaths) of(call int32) int32 {
+	from := p.in.Contexts.Of(call)
+	if from == trace.None {
+		return -1
 	}
-	return trace.None
+	if at := p.known[from]; at > 0 {
+		return at - 1
+	}
+	p.stack = p.stack[:0]
+	p.in.Contexts.Walk(call, func(name int32) bool {
+		p.stack = append(p.stack, p.names.of[name])
+		return len(p.stack) < maxRegionDepth
+	})
+	at := int32(-1)
+	for _, name := range slices.Backward(p.stack) {
+		n := p.index.of([2]int32{at, name})
+		if int(n) == len(p.tree) {
+			p.tree = append(p.tree, regionNode{parent: at, name: name})
+		}
+		at = n
+	}
+	if p.in.Contexts.Settled(from) {
+		p.known[from] = at + 1
+	}
+	return at
 }
 
 // spread gives the work of each node to the names on its path, each once.
-func (in *Input) spread(names *rangeNames, tree []regionNode, cells [][2]int32, works []regionWork) []region {
+func (in *Input) spread(names *rangeNames, tree []regionNode, cells []pair, works []regionWork) []region {
 	byName := map[int32]*region{}
 	path := make([]int32, 0, maxRegionDepth)
 	for c, key := range cells {
 		path = path[:0]
-		for n := key[0]; n >= 0 && len(path) < maxRegionDepth; n = tree[n].parent {
+		for n := key.a; n >= 0 && len(path) < maxRegionDepth; n = tree[n].parent {
 			if !slices.Contains(path, tree[n].name) {
 				path = append(path, tree[n].name)
 			}
@@ -200,14 +200,14 @@ func (in *Input) spread(names *rangeNames, tree []regionNode, cells [][2]int32, 
 				r = &region{name: name, kernels: map[int32]*regionWork{}, around: map[int32]int64{}, parent: -1}
 				byName[name] = r
 			}
-			k := r.kernels[key[1]]
+			k := r.kernels[key.b-1]
 			if k == nil {
 				k = &regionWork{}
-				r.kernels[key[1]] = k
+				r.kernels[key.b-1] = k
 			}
 			k.time, k.count = k.time+works[c].time, k.count+works[c].count
 			r.time, r.count = r.time+works[c].time, r.count+works[c].count
-			r.merge(&tree[key[0]].only)
+			r.merge(&tree[key.a].only)
 			around := int32(-1)
 			if i+1 < len(path) {
 				around = path[i+1]

@@ -17,6 +17,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -61,13 +62,15 @@ type Input struct {
 	Span     interval.Interval // the window
 	Host     interval.Interval // where host rows count: the window, or everything where the window is the whole capture
 	Calls    *attrib.Calls
-	Stacks   *attrib.Stacks
+	Contexts *attrib.Contexts
 	Timeline *attrib.Timeline
 	NVTX     *attrib.NVTX      // nil where kernels are not attributed to ranges
 	Kinds    []kernelname.Info // by kernel name
 	Units    *workunit.Result
 	Evidence *evidence.Set // what was given beside the trace; nil if nothing
-	NoTrace  bool          // evidence alone: the trace is empty, and Calls, Stacks, Timeline and Units are nil
+	NoTrace  bool          // evidence alone: the trace is empty, and Calls, Contexts, Timeline and Units are nil
+
+	shared shared
 }
 
 var registry []*Section
@@ -158,10 +161,8 @@ func (in *Input) lack(role trace.Role) string {
 	name := usualTable[role]
 	switch role {
 	case trace.RoleKernel:
-		for i := range in.Trace.API.Len() {
-			if in.Trace.API.Names[in.Trace.API.Name(i)].Launch {
-				return "the capture has launch calls but no kernels (table " + name + "): GPU activity was not captured, which is not the same as no GPU work"
-			}
+		if in.countCalls(func(n *trace.APIName) bool { return n.Launch }) > 0 {
+			return "the capture has launch calls but no kernels (table " + name + "): GPU activity was not captured, which is not the same as no GPU work"
 		}
 		if in.Trace.Graphs.Len() > 0 {
 			return "the capture has no kernel rows (table " + name + "): all GPU work ran inside CUDA graphs traced as a whole"
@@ -181,7 +182,10 @@ func (in *Input) lack(role trace.Role) string {
 func Compute(in *Input, r *report.Report) (attachments []report.Table) {
 	list := slices.DeleteFunc(All(), func(s *Section) bool { return !s.applies(in) })
 	outs := make([]*Output, len(list))
-	parallel(len(list), func(i int) { outs[i] = list[i].run(in) })
+	if !in.NoTrace {
+		in.prepare()
+	}
+	parallel.Each(len(list), func(i int) { outs[i] = list[i].run(in) })
 	for _, out := range outs {
 		r.Sections = append(r.Sections, out.section)
 		for _, m := range out.metrics {
@@ -198,5 +202,10 @@ func Compute(in *Input, r *report.Report) (attachments []report.Table) {
 	return attachments
 }
 
-// Compute computes the section by itself and returns its status, for benchmarks.
-func (s *Section) Compute(in *Input) report.Status { return s.run(in).section.Status }
+// Compute computes the section by itself and returns its status, for benchmarks. Nothing that sections share is there yet.
+func (s *Section) Compute(in *Input) report.Status {
+	return s.run(&Input{
+		Trace: in.Trace, Options: in.Options, Window: in.Window, Span: in.Span, Host: in.Host, Calls: in.Calls, Contexts: in.Contexts,
+		Timeline: in.Timeline, NVTX: in.NVTX, Kinds: in.Kinds, Units: in.Units, Evidence: in.Evidence, NoTrace: in.NoTrace,
+	}).section.Status
+}

@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
-	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -40,51 +39,58 @@ type streamUse struct {
 	proc, stream            int32
 	kernels, graphs, copies int64
 	kernelTime, time        int64
-	busy                    interval.Set
+	busy                    covered
+}
+
+// covered is the length of a union of intervals that come by start.
+type covered struct{ ns, reached int64 }
+
+func (c *covered) add(start, end int64) {
+	if from := max(start, c.reached); end > from {
+		c.ns += end - from
+		c.reached = end
+	}
 }
 
 // streamsOf gathers the device's work by stream, and the time in which two or more of them are busy: that of a piece of
 // work until the end of what began before it, unless its own stream has the latest end, which covers that time already.
-func streamsOf(in *Input, d *attrib.Device) (list []streamUse, concurrent interval.Set) {
+func streamsOf(in *Input, d *attrib.Device) (list []streamUse, concurrent int64) {
 	type key struct{ proc, stream int32 }
 	index := map[key]int{}
-	t := in.Trace
-	tables := [...]*trace.Work{attrib.KernelWork: &t.Kernels.Work, attrib.GraphWork: &t.Graphs.Work, attrib.CopyWork: &t.Copies.Work, attrib.SetWork: &t.Sets.Work}
 	latest, latestEnd := -1, in.Span.Start // the stream whose work ends last so far
+	both := covered{reached: in.Span.Start}
 	at, atKey := -1, key{}
-	for i := range d.Work {
-		w := &d.Work[i]
-		table := tables[w.Kind]
-		if k := (key{table.Proc(int(w.Row)), table.Stream(int(w.Row))}); at < 0 || k != atKey {
+	for i := range d.Len() {
+		if k := (key{d.Proc(i), d.Stream(i)}); at < 0 || k != atKey {
 			var ok bool
 			if at, ok = index[k]; !ok {
 				at = len(list)
 				index[k] = at
-				list = append(list, streamUse{proc: k.proc, stream: k.stream})
+				list = append(list, streamUse{proc: k.proc, stream: k.stream, busy: covered{reached: in.Span.Start}})
 			}
 			atKey = k
 		}
-		u := &list[at]
-		switch w.Kind {
+		u, from, to := &list[at], d.Start(i), d.End(i)
+		switch d.Kind(i) {
 		case attrib.KernelWork:
 			u.kernels++
-			u.kernelTime += w.End - w.Start
+			u.kernelTime += to - from
 		case attrib.GraphWork:
 			u.graphs++
 		case attrib.CopyWork, attrib.SetWork:
 			u.copies++
 		}
-		u.time += w.End - w.Start
-		start, end := max(w.Start, in.Span.Start), min(w.End, in.Span.End)
-		u.busy.Add(start, end)
+		u.time += to - from
+		start, end := max(from, in.Span.Start), min(to, in.Span.End)
+		u.busy.add(start, end)
 		if at != latest {
-			concurrent.Add(start, min(end, latestEnd))
+			both.add(start, min(end, latestEnd))
 		}
 		if end > latestEnd {
 			latest, latestEnd = at, end
 		}
 	}
-	return list, concurrent
+	return list, both.ns
 }
 
 func streams(in *Input, out *Output) {
@@ -102,15 +108,15 @@ func streams(in *Input, out *Output) {
 		d := &in.Timeline.Devices[i]
 		list, concurrent := streamsOf(in, d)
 		l := Labels("device", strconv.Itoa(int(d.ID)))
-		out.fromWork(len(d.Work), "start", "end", "deviceId", "streamId", "globalPid")
+		out.fromWork(d.Len(), "start", "end", "deviceId", "streamId", "globalPid")
 		out.Int("stream.count", l, int64(len(list)))
-		out.Int("stream.concurrent_time", l, concurrent.Len())
-		out.Metric("stream.concurrency_ratio", l, stat.Ratio(concurrent.Len(), d.Busy.Len()))
-		if copies := d.CopyBusy.Len(); copies > 0 {
-			out.Metric("stream.copy_hidden_ratio", l, stat.Ratio(copies-d.ExposedCopy.Len(), copies))
+		out.Int("stream.concurrent_time", l, concurrent)
+		out.Metric("stream.concurrency_ratio", l, stat.Ratio(concurrent, d.Busy()))
+		if copies := d.Copies; copies > 0 {
+			out.Metric("stream.copy_hidden_ratio", l, stat.Ratio(copies-d.ExposedCopy, copies))
 		}
 		for _, u := range list {
-			rows = append(rows, row{d, u, u.busy.Len()})
+			rows = append(rows, row{d, u, u.busy.ns})
 		}
 	}
 	if len(rows) == 0 {
@@ -142,7 +148,7 @@ func streamFindings(in *Input, out *Output) {
 	window := float64(in.Span.Len())
 	for i := range in.Timeline.Devices {
 		d := &in.Timeline.Devices[i]
-		exposed, copies := d.ExposedCopy.Len(), d.CopyBusy.Len()
+		exposed, copies := d.ExposedCopy, d.Copies
 		share := float64(exposed) / window
 		if window == 0 || copies == 0 || share < serialCopyShare || share >= transferBound || float64(copies-exposed) >= serialCopyHidden*float64(copies) {
 			continue

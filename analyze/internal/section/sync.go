@@ -2,6 +2,7 @@ package section
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,46 +68,39 @@ func syncCalls(in *Input, out *Output) {
 		return
 	}
 	api := &in.Trace.API
-	lo, hi := api.Starting(in.Host.Start, in.Host.End)
-	isSync := func(i int) bool { return api.Names[api.Name(i)].Sync }
-	byName := gather(len(api.Names), lo, hi, func(i int) int32 {
-		if !isSync(i) {
-			return -1
-		}
-		return api.Name(i)
-	}, api.Dur)
-	blocked := newBlocked(in, lo, hi)
-	list := byName.rank(len(api.Names), func(a, b int) int { return cmp.Compare(api.Names[a].Name, api.Names[b].Name) })
-	all := slices.Clone(byName.durs)
-	total := sum(all)
+	rows := in.callRows(func(n *trace.APIName) bool { return n.Sync })
+	blocked := newBlocked(in, rows)
+	stats := in.callStats()
+	list := some(stats.names, func(name int) bool { return api.Names[name].Sync })
 
-	emit := func(l report.Labels, durs []int64) {
-		out.From(trace.RoleAPI, len(durs), "start", "end", "nameId", "globalTid")
-		out.Int("sync.total_time", l, sum(durs)).Summary = stat.Summarize(durs)
-		out.Int("sync.count", l, int64(len(durs)))
+	emit := func(l report.Labels, count, total int64, s *report.Summary) {
+		out.From(trace.RoleAPI, int(count), "start", "end", "nameId", "globalTid")
+		out.Int("sync.total_time", l, total).Summary = s
+		out.Int("sync.count", l, count)
 	}
-	emit(nil, all)
+	calls, total := int(stats.syncs.count), stats.syncs.total
+	emit(nil, stats.syncs.count, total, stats.syncs.summary)
 	t := out.Table("sync")
 	for _, e := range list {
 		name := api.Names[e.key].Name
-		emit(Labels("api", name), byName.of(e.key))
+		emit(Labels("api", name), e.count, e.total, e.summary)
 		s, w := e.summary, &blocked.apis[e.key]
 		t.Row(report.S(name), report.I(e.count), report.I(e.total), report.F(s.Mean), report.F(s.P50), report.F(s.P90), report.I(int64(s.Min)), report.I(int64(s.Max)),
 			cell(stat.Ratio(w.calls.Clip(in.Span.Start, in.Span.End).Len(), in.Span.Len())), cell(stat.Ratio(w.busy, w.held)))
 	}
 	t.Cut(in.Options.Top, "count", "total").Add()
-	blocked.processes(in, out, lo, hi)
+	blocked.processes(in, out, rows)
 	blocked.threadTable(in, out)
-	syncByRange(in, out, lo, hi)
-	old := waits(in, out, lo, hi)
+	syncByRange(in, out, rows)
+	old := waits(in, out)
 
 	out.Note("\"Of window\" is the share of the window in which any thread was in the call; \"GPU at work\" the share of the call's time in which GPU work of its own process ran.")
 	out.Note("The driver's synchronisation records are not used for the kind of a wait: captures number the kinds differently.")
-	if len(all) == 0 && !old {
+	if calls == 0 && !old {
 		out.Status(report.NotApplicable, "no blocking synchronisation call in the window")
 		return
 	}
-	syncFindings(in, out, total, len(all), blocked)
+	syncFindings(in, out, total, calls, blocked)
 }
 
 // held is how long calls were under way, and how much of it the GPU worked for the waiting process.
@@ -125,77 +119,122 @@ type blockedTimes struct {
 	all     held
 }
 
-func newBlocked(in *Input, lo, hi int) *blockedTimes {
+func newBlocked(in *Input, rows []int) *blockedTimes {
 	api := &in.Trace.API
 	b := &blockedTimes{apis: make([]held, len(api.Names)), threads: make([]held, len(in.Trace.Threads)), procs: make([]held, len(in.Trace.Procs))}
-	busy := busyByProc(in)
-	for i := lo; i < hi; i++ {
-		if !api.Names[api.Name(i)].Sync {
-			continue
-		}
+	worked := workedDuring(in, rows)
+	for at, i := range rows {
 		start, end := api.Start(i), api.End(i)
 		to := min(end, in.Host.End)
-		own := busy[len(busy)-1]
 		into := []*held{&b.all, &b.apis[api.Name(i)]}
 		if th := api.Thread(i); th != trace.None {
-			p := in.Trace.Threads[th].Proc
-			own = busy[p]
-			into = append(into, &b.threads[th], &b.procs[p])
+			into = append(into, &b.threads[th], &b.procs[in.Trace.Threads[th].Proc])
 		}
-		worked := own.Within(start, to)
 		for _, h := range into {
 			h.calls.Add(start, end)
 			h.count++
 			h.total += end - start
 			h.held += to - start
-			h.busy += worked
+			h.busy += worked[at]
 		}
 	}
 	return b
 }
 
-// busyByProc is, for each process, when its own GPU work ran, on any device; the last entry is the work of all. Where
-// some work is of no known process, it counts for every process.
-func busyByProc(in *Input) []interval.Set {
-	t := in.Trace
-	n := len(t.Procs)
-	sets := make([]interval.Set, n+1)
+// workedDuring is, for each of some API calls by start, how long its process's own GPU work ran meanwhile, on any device. A
+// call of no known process looks at all work. Where some work is of no known process, every call does.
+func workedDuring(in *Input, rows []int) []int64 {
+	if len(rows) == 0 {
+		return nil
+	}
+	api, everyone := &in.Trace.API, len(in.Trace.Procs)
 	anonymous := false
 	for d := range in.Timeline.Devices {
 		dev := &in.Timeline.Devices[d]
-		own := make([]interval.Set, n)
-		for i := range dev.Work {
-			w := &dev.Work[i]
-			p := trace.None
-			switch w.Kind {
-			case attrib.KernelWork:
-				p = t.Kernels.Proc(int(w.Row))
-			case attrib.GraphWork:
-				p = t.Graphs.Proc(int(w.Row))
-			case attrib.CopyWork:
-				p = t.Copies.Proc(int(w.Row))
-			case attrib.SetWork:
-				p = t.Sets.Proc(int(w.Row))
-			}
-			if p == trace.None {
-				anonymous = true
-				continue
-			}
-			own[p].Add(max(w.Start, in.Span.Start), min(w.End, in.Span.End))
-		}
-		for p := range own {
-			if len(own[p]) > 0 {
-				sets[p] = interval.Union(sets[p], own[p])
-			}
-		}
-		sets[n] = interval.Union(sets[n], dev.Busy)
-	}
-	if anonymous {
-		for p := range n {
-			sets[p] = sets[n]
+		for i := 0; i < dev.Len() && !anonymous; i++ {
+			anonymous = dev.Proc(i) == trace.None
 		}
 	}
-	return sets
+	// The moments that are asked for, by whose work, ascending.
+	type moment struct {
+		at  int64
+		row int32
+		sum int64 // what it adds to the row's time: the time up to the end, less that up to the start
+	}
+	moments := make([][]moment, everyone+1)
+	for n, i := range rows {
+		p := in.procOf(api.Thread(i))
+		if p == trace.None || anonymous {
+			p = int32(everyone)
+		}
+		moments[p] = append(moments[p], moment{api.Start(i), int32(n), -1}, moment{min(api.End(i), in.Host.End), int32(n), 1})
+	}
+	for p := range moments {
+		slices.SortFunc(moments[p], func(a, b moment) int { return cmp.Compare(a.at, b.at) })
+	}
+	worked := make([]int64, len(rows))
+	// What ran so far, and the stretch that may go on, by whose work.
+	type ran struct{ closed, start, end int64 }
+	sums := make([]ran, everyone+1)
+	for p := range sums {
+		sums[p].start, sums[p].end = math.MinInt64, math.MinInt64
+	}
+	// tell answers the moments of one process up to a time before which all work is known.
+	tell := func(p int, until int64) {
+		list, r := moments[p], &sums[p]
+		for len(list) > 0 && list[0].at <= until {
+			m := list[0]
+			worked[m.row] += m.sum * (r.closed + max(0, min(m.at, r.end)-r.start))
+			list = list[1:]
+		}
+		moments[p] = list
+	}
+	work := func(d *attrib.Device, i int) {
+		start, end := max(d.Start(i), in.Span.Start), min(d.End(i), in.Span.End)
+		if end <= start {
+			return
+		}
+		add := func(p int) {
+			if len(moments[p]) > 0 && moments[p][0].at <= start {
+				tell(p, start)
+			}
+			r := &sums[p]
+			if start > r.end {
+				r.closed, r.start, r.end = r.closed+r.end-r.start, start, start
+			}
+			r.end = max(r.end, end)
+		}
+		if p := d.Proc(i); p != trace.None && len(moments[p]) > 0 {
+			add(int(p))
+		}
+		if len(moments[everyone]) > 0 {
+			add(everyone)
+		}
+	}
+	if apart := in.processesApart(); apart && len(moments[everyone]) == 0 {
+		for d := range in.Timeline.Devices {
+			dev := &in.Timeline.Devices[d]
+			for i := range dev.Len() {
+				work(dev, i)
+			}
+		}
+	} else {
+		in.Timeline.ByStart(work)
+	}
+	for p := range moments {
+		tell(p, math.MaxInt64)
+	}
+	return worked
+}
+
+// processesApart reports whether no process ran work on more than one device.
+func (in *Input) processesApart() bool {
+	for _, s := range in.procSums() {
+		if len(s.devices) > 1 {
+			return false
+		}
+	}
+	return true
 }
 
 // share is the part of the window that the calls of one thread cover.
@@ -204,7 +243,7 @@ func (h *held) share(in *Input) *float64 {
 }
 
 // processes emits what is said of each process, and the most blocked thread of all.
-func (b *blockedTimes) processes(in *Input, out *Output, lo, hi int) {
+func (b *blockedTimes) processes(in *Input, out *Output, rows []int) {
 	api := &in.Trace.API
 	worst := make([]*float64, len(b.procs))
 	var most *float64
@@ -235,12 +274,7 @@ func (b *blockedTimes) processes(in *Input, out *Output, lo, hi int) {
 	if b.all.count > 0 {
 		emit(nil, &b.all, most)
 	}
-	byProc := gather(len(b.procs), lo, hi, func(i int) int32 {
-		if th := api.Thread(i); th != trace.None && api.Names[api.Name(i)].Sync {
-			return in.Trace.Threads[th].Proc
-		}
-		return -1
-	}, api.Dur)
+	byProc := gather(nil, len(b.procs), 0, len(rows), func(at int) int32 { return in.procOf(api.Thread(rows[at])) }, func(at int) int64 { return api.Dur(rows[at]) }).sort()
 	for p := range b.procs {
 		h := &b.procs[p]
 		if h.count == 0 {
@@ -248,7 +282,7 @@ func (b *blockedTimes) processes(in *Input, out *Output, lo, hi int) {
 		}
 		l := Labels("pid", in.pid(int32(p)))
 		out.From(trace.RoleAPI, int(h.count), "start", "end", "nameId", "globalTid")
-		out.Int("sync.total_time", l, h.total).Summary = stat.Summarize(byProc.of(p))
+		out.Int("sync.total_time", l, h.total).Summary = byProc.of(p).Summary()
 		out.Int("sync.count", l, h.count)
 		emit(l, h, worst[p])
 	}
@@ -272,21 +306,21 @@ func (b *blockedTimes) threadTable(in *Input, out *Output) {
 }
 
 // syncByRange says where in the program the blocking calls are made.
-func syncByRange(in *Input, out *Output, lo, hi int) {
+func syncByRange(in *Input, out *Output, rows []int) {
 	type place struct{ rng, within, phase, api string }
 	api := &in.Trace.API
 	places, where := newNumbering[place](), newPlaces(in)
-	keys := make([]int32, hi-lo)
-	for i := lo; i < hi; i++ {
-		n := &api.Names[api.Name(i)]
-		if keys[i-lo] = -1; n.Sync && in.Trace.Ranges.Len() > 0 {
-			rng, within, phase := where.path(int32(i))
-			keys[i-lo] = places.of(place{rng, within, phase, n.Name})
-		}
+	if in.Trace.Ranges.Len() == 0 {
+		rows = nil
 	}
-	g := gather(len(places.keys), lo, hi, func(i int) int32 { return keys[i-lo] }, api.Dur)
+	keys := make([]int32, len(rows))
+	for at, i := range rows {
+		rng, within, phase := where.path(int32(i))
+		keys[at] = places.of(place{rng, within, phase, api.Names[api.Name(i)].Name})
+	}
+	g := gather(nil, len(places.keys), 0, len(rows), func(at int) int32 { return keys[at] }, func(at int) int64 { return api.Dur(rows[at]) }).sort()
 	t := out.Table("sync_by_range")
-	for _, e := range g.rank(len(places.keys), func(a, b int) int { return cmp.Compare(a, b) }) {
+	for _, e := range g.rank(func(a, b int) int { return cmp.Compare(a, b) }) {
 		p := &places.keys[e.key]
 		t.Row(rangeCell(p.rng), optionalCell(p.within), optionalCell(p.phase), report.S(p.api), report.I(e.count), report.I(e.total), report.F(e.summary.Mean), report.I(int64(e.summary.Max)))
 	}
@@ -323,27 +357,19 @@ func allocates(name string) bool {
 
 // waits shows the calls that are easily taken for blocking ones, and those that can block outside the four families:
 // cudaThreadSynchronize and allocations. It reports whether there was one of the former.
-func waits(in *Input, out *Output, lo, hi int) (old bool) {
+func waits(in *Input, out *Output) (old bool) {
 	api := &in.Trace.API
 	kinds := make([]string, len(api.Names))
 	for n := range kinds {
 		kinds[n] = waitKind(&api.Names[n])
 	}
-	g := gather(len(api.Names), lo, hi, func(i int) int32 {
-		if kinds[api.Name(i)] == "" {
-			return -1
-		}
-		return api.Name(i)
-	}, api.Dur)
 	var allocated interval.Set
 	var evidence []report.MetricRef
-	for i := lo; i < hi; i++ {
-		if kinds[api.Name(i)] == "allocates" {
-			allocated.Add(api.Start(i), api.End(i))
-		}
+	for _, i := range in.callRows(func(n *trace.APIName) bool { return waitKind(n) == "allocates" }) {
+		allocated.Add(api.Start(i), api.End(i))
 	}
 	t := out.Table("waits")
-	for _, e := range g.rank(len(api.Names), func(a, b int) int { return cmp.Compare(api.Names[a].Name, api.Names[b].Name) }) {
+	for _, e := range some(in.callStats().names, func(name int) bool { return kinds[name] != "" }) {
 		n, s := &api.Names[e.key], e.summary
 		out.From(trace.RoleAPI, int(e.count), "start", "end", "nameId")
 		l := Labels("api", n.Name)
@@ -405,11 +431,8 @@ func idleForSync(in *Input) (device string, large bool) {
 	best, window := int64(0), float64(in.Span.Len())
 	for i := range in.Timeline.Devices {
 		d := &in.Timeline.Devices[i]
-		var blocked int64
-		for g := range d.Gaps {
-			blocked += d.Gaps[g].Cause[attrib.CauseSync]
-		}
-		if blocked > best && float64(blocked) >= syncIdleWindow*window && float64(blocked) >= syncIdleShare*float64(d.Idle()) {
+		blocked := d.Cause[attrib.CauseSync]
+		if blocked > best && float64(blocked) >= syncIdleWindow*window && float64(blocked) >= syncIdleShare*float64(d.Idle) {
 			best, device, large = blocked, strconv.Itoa(int(d.ID)), true
 		}
 	}

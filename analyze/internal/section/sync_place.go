@@ -36,33 +36,30 @@ func (n *numbering[K]) of(k K) int32 {
 // places says where in the program API calls were made.
 type places struct {
 	in     *Input
-	phased *attrib.Nearest // range that maps to a phase
+	phased *attrib.Nearest // range name that maps to a phase
 }
 
 func newPlaces(in *Input) *places {
-	return &places{in, in.Stacks.Nearest(func(r int32) bool { return in.rangePhase(r) != "" })}
+	return &places{in, in.Contexts.Nearest(func(name int32) bool { return in.rangePhase(name) != "" })}
 }
 
-func (in *Input) rangePhase(r int32) string {
-	names := &in.Trace.Ranges
-	if p := PhaseOf(names.Names[names.Name(int(r))].Tag); p >= 0 && p < len(in.Options.Phases) {
+// rangePhase is the phase of a range name, or empty.
+func (in *Input) rangePhase(name int32) string {
+	if p := PhaseOf(in.Trace.Ranges.Names[name].Tag); p >= 0 && p < len(in.Options.Phases) {
 		return in.Options.Phases[p]
 	}
 	return ""
 }
 
-func (in *Input) rangeText(r int32) string {
-	names := &in.Trace.Ranges
-	return names.Names[names.Name(int(r))].Text
-}
+func (in *Input) rangeText(name int32) string { return in.Trace.Ranges.Names[name].Text }
 
 // place is the innermost NVTX range around a call and the nearest phase outward. Each is empty where there is none.
 func (p *places) place(call int32) (rng, phase string) {
-	if r := p.in.Stacks.Innermost[call]; r != trace.None {
-		rng = p.in.rangeText(r)
+	if n := p.in.Contexts.Of(call); n != trace.None {
+		rng = p.in.rangeText(p.in.Contexts.NameOf(n))
 	}
-	if r := p.phased.Of(call); r != trace.None {
-		phase = p.in.rangePhase(r)
+	if name := p.phased.Of(call); name != trace.None {
+		phase = p.in.rangePhase(name)
 	}
 	return rng, phase
 }
@@ -76,9 +73,9 @@ func (p *places) path(call int32) (rng, within, phase string) {
 	rng, phase = p.place(call)
 	var outer []string
 	first := true
-	p.in.Stacks.Walk(call, func(r int32) bool {
+	p.in.Contexts.Walk(call, func(name int32) bool {
 		if !first {
-			outer = append(outer, p.in.rangeText(r))
+			outer = append(outer, p.in.rangeText(name))
 		}
 		first = false
 		return len(outer) < outerRanges

@@ -270,8 +270,12 @@ func (r *unitRun) kernels(slowest []int) {
 // hosts emits the calls and copies of the same kinds of unit as kernels does.
 func (r *unitRun) hosts(slowest []int) {
 	x := r.in.Units
+	host := map[*unitSet]*unitCalls{} // the main set comes twice
 	emit := func(l report.Labels, s *unitSet) {
-		r.apis(l, s)
+		if host[s] == nil {
+			host[s] = r.callsOf(s)
+		}
+		r.apis(l, host[s])
 		r.copies(l, s)
 	}
 	emit(nil, r.main)

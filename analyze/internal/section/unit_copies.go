@@ -17,30 +17,27 @@ func (r *unitRun) copies(with report.Labels, s *unitSet) {
 		return
 	}
 	index := x.Units[s.units[0]].Index
-	place := make([]int32, len(x.Units))
-	for k, u := range s.units {
-		place[u] = int32(k) + 1
-	}
+	place := unitPlaces(r.in, s)
 	type group struct{ direction, kind string }
 	var groups []group
-	var parts []part // of which name is the group
-	var bytes []int64
-	work := x.Timeline.Devices[index].Work
+	list := parts{} // of which name is the group, and ns the bytes
+	rows := 0
+	device := &x.Timeline.Devices[index]
 	for i, u := range x.Of[index] {
-		if u == trace.None || place[u] == 0 || work[i].Kind != attrib.CopyWork {
+		if u == trace.None || place[u] == 0 || device.Kind(i) != attrib.CopyWork {
 			continue
 		}
-		row := int(work[i].Row)
+		row := device.Row(i)
 		g := group{directions[direction(c.Kind(row))], memKinds[copySide(c, row)]}
 		at := slices.Index(groups, g)
 		if at < 0 {
 			at = len(groups)
-			groups = append(groups, g)
+			groups, list.last = append(groups, g), append(list.last, 0)
 		}
-		parts = append(parts, part{int32(at), place[u] - 1, 0})
-		bytes = append(bytes, c.Bytes(row))
+		list.add(int32(at), place[u]-1, c.Bytes(row))
+		rows++
 	}
-	r.out.From(trace.RoleMemcpy, len(parts), "start", "end", "deviceId", "bytes", "copyKind", "srcKind", "dstKind")
+	r.out.From(trace.RoleMemcpy, rows, "start", "end", "deviceId", "bytes", "copyKind", "srcKind", "dstKind")
 	order := make([]int, len(groups))
 	slot := make([]int32, len(groups))
 	for i := range order {
@@ -52,12 +49,9 @@ func (r *unitRun) copies(with report.Labels, s *unitSet) {
 	for i, g := range order {
 		slot[g] = int32(i)
 	}
-	for i := range parts {
-		parts[i].ns = bytes[i]
-	}
 	w := &unitWork{names: len(groups), units: len(s.units)}
-	count := w.samples(parts, slot, len(groups), partCount)
-	moved := w.samples(parts, slot, len(groups), partTime)
+	count := w.samples(list.list, slot, len(groups), partCount)
+	moved := w.samples(list.list, slot, len(groups), partTime)
 	for i, g := range order {
 		l := func() report.Labels { return and(with, "direction", groups[g].direction, "kind", groups[g].kind) }
 		r.out.summary("memcpy.count_per_unit", l(), count[i])

@@ -2,9 +2,10 @@ package section
 
 import (
 	"slices"
-	"sort"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/parallel"
+	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 )
@@ -22,32 +23,32 @@ type unitCost struct {
 func unitCosts(in *Input) []unitCost {
 	x := in.Units
 	costs := make([]unitCost, len(x.Units))
-	for i := range x.Units {
-		u, c := &x.Units[i], &costs[i]
-		d := &x.Timeline.Devices[u.Index]
-		c.time = u.Time()
-		c.busy = d.Busy.Within(u.Start, u.End)
-		c.idle = c.time - c.busy
-		c.compute = d.Compute.Within(u.Start, u.End)
-		c.exposedComm = d.ExposedComm.Within(u.Start, u.End)
-		c.exposedCopy = d.ExposedCopy.Within(u.Start, u.End)
-		gaps := d.Gaps
-		for g := sort.Search(len(gaps), func(i int) bool { return gaps[i].End > u.Start }); g < len(gaps) && gaps[g].Start < u.End; g++ {
-			clipCauses(&gaps[g], u.Start, u.End, &c.cause)
+	parallel.Each(len(x.Timeline.Devices), func(index int) {
+		var moments []int64
+		for i := range x.Units {
+			if u := &x.Units[i]; int(u.Index) == index {
+				moments = append(moments, u.Start, u.End)
+			}
 		}
-	}
+		slices.Sort(moments)
+		moments = slices.Compact(moments)
+		times := x.Timeline.Devices[index].Sweep(nil, moments)
+		for i := range x.Units {
+			u, c := &x.Units[i], &costs[i]
+			if int(u.Index) != index {
+				continue
+			}
+			from, _ := slices.BinarySearch(moments, u.Start)
+			to, _ := slices.BinarySearch(moments, u.End)
+			spent := times[to].Minus(&times[from])
+			c.time = u.Time()
+			c.busy = spent.Busy()
+			c.idle = c.time - c.busy
+			c.compute, c.exposedComm, c.exposedCopy, c.cause = spent.Compute, spent.ExposedComm, spent.ExposedCopy, spent.Cause
+		}
+	})
 	countLaunches(in, costs)
 	return costs
-}
-
-// clipCauses adds the part of a gap's causes within [lo, hi). A unit starts with work, so gaps are cut only where work
-// without length stands in them; the causes are then laid out in their order.
-func clipCauses(g *attrib.Gap, lo, hi int64, sum *[attrib.Causes]int64) {
-	at := g.Start
-	for c, ns := range g.Cause {
-		sum[c] += max(0, min(at+ns, hi)-max(at, lo))
-		at += ns
-	}
 }
 
 // countLaunches counts kernels and the launches they came from: the kernels of one CUDA graph launch share a correlation
@@ -58,29 +59,33 @@ func countLaunches(in *Input, costs []unitCost) {
 		corr int64
 	}
 	x := in.Units
-	lastOf := make([]int32, in.Trace.API.Len()) // the unit for which a call was last counted, plus one
-	orphans := map[launch]int32{}               // the same for launches whose call the capture lacks
+	memory := in.Trace.Memory()
+	lastOf := spill.Make[int32](memory, in.Trace.API.Len()) // the unit for which a call was last counted, plus one
+	defer spill.Free(memory, lastOf)
+	orphans := map[launch]int32{} // the same for launches whose call the capture lacks
 	for d := range x.Of {
-		work := x.Timeline.Devices[d].Work
+		device := &x.Timeline.Devices[d]
 		for i, u := range x.Of[d] {
-			w := &work[i]
-			if u == trace.None || w.Kind != attrib.KernelWork && w.Kind != attrib.GraphWork {
+			kind := device.Kind(i)
+			if u == trace.None || kind != attrib.KernelWork && kind != attrib.GraphWork {
 				continue
 			}
 			c := &costs[u]
-			if w.Kind == attrib.KernelWork {
+			if kind == attrib.KernelWork {
 				c.kernels++
 			}
-			switch {
-			case w.Call != trace.None:
-				if lastOf[w.Call] != u+1 {
-					lastOf[w.Call] = u + 1
+			if call := device.Call(i); call != trace.None {
+				if lastOf[call] != u+1 {
+					lastOf[call] = u + 1
 					c.launches++
 				}
-			case w.Corr < 0:
+				continue
+			}
+			switch corr := device.Work(i).Corr; {
+			case corr < 0:
 				c.launches++
 			default:
-				k := launch{x.Units[u].Proc, w.Corr}
+				k := launch{x.Units[u].Proc, corr}
 				if orphans[k] != u+1 {
 					orphans[k] = u + 1
 					c.launches++

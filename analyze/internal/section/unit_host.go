@@ -2,18 +2,22 @@ package section
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// apis emits what the host did during the units of a set; those of the primary group have no labels, and a table.
-func (r *unitRun) apis(with report.Labels, s *unitSet) {
+// unitCalls are the API calls of the units of a set of which it is known when the host worked for them.
+type unitCalls struct {
+	unitWork
+	rows int
+}
+
+// callsOf goes through the API calls once.
+func (r *unitRun) callsOf(s *unitSet) *unitCalls {
 	api, x := &r.in.Trace.API, r.in.Units
-	if !r.in.has(trace.RoleAPI) {
-		return
-	}
 	byProc := make([][]int32, len(r.in.Trace.Procs)) // places in known, by host start
 	var known []int32
 	for _, u := range s.units {
@@ -22,43 +26,61 @@ func (r *unitRun) apis(with report.Labels, s *unitSet) {
 			known = append(known, u)
 		}
 	}
+	c := &unitCalls{unitWork: unitWork{names: len(api.Names), units: len(known)}}
 	if len(known) == 0 {
-		return
+		return c
 	}
 	at := make([]int, len(byProc))
-	var parts []part
-	rows := 0
+	list := parts{last: make([]int32, len(api.Names))}
 	for p := range byProc {
 		slices.SortFunc(byProc[p], func(a, b int32) int { return cmp.Compare(x.Units[known[a]].HostStart, x.Units[known[b]].HostStart) })
 	}
-	w := &unitWork{names: len(api.Names), units: len(known)}
-	for i := range api.Len() {
-		n := &api.Names[api.Name(i)]
-		th := api.Thread(i)
-		if th == trace.None || !(n.Launch || n.Sync || n.SyncCopy || n.AsyncCopy || n.Memset) {
+	shown := make([]bool, len(api.Names))
+	for n := range shown {
+		x := &api.Names[n]
+		shown[n] = x.Launch || x.Sync || x.SyncCopy || x.AsyncCopy || x.Memset
+	}
+	first, last := int64(math.MaxInt64), int64(math.MinInt64)
+	for _, u := range known {
+		first, last = min(first, x.Units[u].HostStart), max(last, x.Units[u].HostEnd)
+	}
+	lo, hi := api.Starting(first, last)
+	for i := lo; i < hi; i++ {
+		if !shown[api.Name(i)] {
 			continue
 		}
-		p := r.in.Trace.Threads[th].Proc
+		p := r.in.procOf(api.Thread(i))
 		if p == trace.None {
 			continue
 		}
-		list := byProc[p]
-		for at[p] < len(list) && x.Units[known[list[at[p]]]].HostEnd <= api.Start(i) {
+		own := byProc[p]
+		start := api.Start(i)
+		for at[p] < len(own) && x.Units[known[own[at[p]]]].HostEnd <= start {
 			at[p]++
 		}
-		if at[p] == len(list) || x.Units[known[list[at[p]]]].HostStart > api.Start(i) {
+		if at[p] == len(own) || x.Units[known[own[at[p]]]].HostStart > start {
 			continue
 		}
-		parts = append(parts, part{api.Name(i), list[at[p]], api.Dur(i)})
-		rows++
+		list.add(api.Name(i), own[at[p]], api.Dur(i))
+		c.rows++
 	}
-	r.out.From(trace.RoleAPI, rows, "start", "end", "nameId", "globalTid")
-	total := w.total(parts)
+	c.time = list.list
+	return c
+}
+
+// apis emits what the host did during the units of a set; those of the primary group have no labels, and a table.
+func (r *unitRun) apis(with report.Labels, w *unitCalls) {
+	api := &r.in.Trace.API
+	if !r.in.has(trace.RoleAPI) || w.units == 0 {
+		return
+	}
+	r.out.From(trace.RoleAPI, w.rows, "start", "end", "nameId", "globalTid")
+	total := w.total(w.time)
 	var names []int32
 	slot := make([]int32, len(api.Names))
 	calls := make([]int64, len(api.Names))
-	for i := range parts {
-		calls[parts[i].name]++
+	for i := range w.time {
+		calls[w.time[i].name] += w.time[i].count
 	}
 	for n := range slot {
 		if slot[n] = -1; calls[n] > 0 {
@@ -71,8 +93,8 @@ func (r *unitRun) apis(with report.Labels, s *unitSet) {
 	for i, n := range names {
 		slot[n] = int32(i)
 	}
-	time := w.samples(parts, slot, len(names), partTime)
-	count := w.samples(parts, slot, len(names), partCount)
+	time := w.samples(w.time, slot, len(names), partTime)
+	count := w.samples(w.time, slot, len(names), partCount)
 	for i, n := range names {
 		l := and(with, "api", api.Names[n].Name)
 		r.out.summary("api.time_per_unit", l, time[i])
@@ -83,7 +105,7 @@ func (r *unitRun) apis(with report.Labels, s *unitSet) {
 	}
 	t := r.out.Table("unit_api")
 	for _, n := range names {
-		units := float64(len(known))
+		units := float64(w.units)
 		t.Row(report.S(api.Names[n].Name), report.F(float64(calls[n])/units), report.F(float64(total[n])/units), report.F(float64(total[n])/float64(calls[n])))
 	}
 	t.Cut(-1).Add()

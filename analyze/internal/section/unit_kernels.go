@@ -20,10 +20,26 @@ const (
 // graphLabel stands for CUDA graphs that were traced as a whole, in place of the kernels they hide.
 const graphLabel = "[CUDA graph]"
 
-// part is some time of one kernel name in one unit of a set.
+// part is some time of one kernel name in one unit of a set, of one or more pieces of work.
 type part struct {
 	name, unit int32
-	ns         int64
+	count, ns  int64
+}
+
+// parts gathers times by name and unit. Work of one unit mostly comes together, so that much of a name goes into one part.
+type parts struct {
+	list []part
+	last []int32 // by name: its last part plus one
+}
+
+func (p *parts) add(name, unit int32, ns int64) {
+	if at := p.last[name]; at > 0 && p.list[at-1].unit == unit {
+		p.list[at-1].count++
+		p.list[at-1].ns += ns
+		return
+	}
+	p.list = append(p.list, part{name, unit, 1, ns})
+	p.last[name] = int32(len(p.list))
 }
 
 // unitWork is the kernels of a set of units: name by name, and unit by unit. The name after the last kernel's stands for
@@ -41,35 +57,45 @@ func unitWorkOf(in *Input, s *unitSet) *unitWork {
 	x := in.Units
 	w := &unitWork{names: len(in.Trace.Kernels.Names) + 1, units: len(s.units)}
 	index := x.Units[s.units[0]].Index
-	place := make([]int32, len(x.Units))
-	for k, u := range s.units {
-		place[u] = int32(k) + 1
-	}
+	place := unitPlaces(in, s)
 	d := &x.Timeline.Devices[index]
+	time := parts{last: make([]int32, w.names)}
 	for i, u := range x.Of[index] {
 		if u == trace.None || place[u] == 0 {
 			continue
 		}
-		if name := w.name(in, &d.Work[i]); name >= 0 {
-			w.time = append(w.time, part{name, place[u] - 1, d.Work[i].End - d.Work[i].Start})
+		if name := w.name(in, d, i); name >= 0 {
+			time.add(name, place[u]-1, d.End(i)-d.Start(i))
 		}
 	}
+	w.time = time.list
+	alone := parts{last: make([]int32, w.names)}
 	for lo := 0; lo < len(s.units); { // units of one process follow each other
 		hi := lo
 		for hi < len(s.units) && x.Units[s.units[hi]].Proc == x.Units[s.units[lo]].Proc {
 			hi++
 		}
-		w.exclusively(in, d, s, lo, hi)
+		w.exclusively(in, d, s, lo, hi, &alone)
 		lo = hi
 	}
+	w.exclusive = alone.list
 	return w
 }
 
+// unitPlaces is, by unit, its place in the set plus one, or 0.
+func unitPlaces(in *Input, s *unitSet) []int32 {
+	place := make([]int32, len(in.Units.Units))
+	for k, u := range s.units {
+		place[u] = int32(k) + 1
+	}
+	return place
+}
+
 // name is the index of a kernel's name, or -1 for copies and memsets.
-func (w *unitWork) name(in *Input, work *attrib.Work) int32 {
-	switch work.Kind {
+func (w *unitWork) name(in *Input, d *attrib.Device, work int) int32 {
+	switch d.Kind(work) {
 	case attrib.KernelWork:
-		return in.Trace.Kernels.Name(int(work.Row))
+		return in.Trace.Kernels.Name(d.Row(work))
 	case attrib.GraphWork:
 		return int32(w.names - 1)
 	case attrib.CopyWork, attrib.SetWork:
@@ -79,18 +105,17 @@ func (w *unitWork) name(in *Input, work *attrib.Work) int32 {
 
 // exclusively gives each moment in which kernels run to one of them, within the units lo to hi: compute before
 // communication, and of several the one that started first.
-func (w *unitWork) exclusively(in *Input, d *attrib.Device, s *unitSet, lo, hi int) {
+func (w *unitWork) exclusively(in *Input, d *attrib.Device, s *unitSet, lo, hi int, alone *parts) {
 	x := in.Units
 	at := [2]int{lo, lo} // by class: the unit that the next piece of time can still be in
 	// By class, everything before is given away.
 	given := [2]int64{math.MinInt64, math.MinInt64}
-	for i := range d.Work {
-		work := &d.Work[i]
-		c := int(work.Class)
+	for i := range d.Len() {
+		c := int(d.Class(i))
 		if c >= len(at) {
 			continue
 		}
-		from, to := max(work.Start, given[c]), work.End
+		from, to := max(d.Start(i), given[c]), d.End(i)
 		if from >= to {
 			continue
 		}
@@ -105,11 +130,11 @@ func (w *unitWork) exclusively(in *Input, d *attrib.Device, s *unitSet, lo, hi i
 			}
 			p, q := max(from, u.Start), min(to, u.End)
 			ns := q - p
-			if work.Class == attrib.Comm {
-				ns -= d.Compute.Within(p, q)
+			if c == int(attrib.Comm) {
+				ns = d.CommExposed.Within(p, q)
 			}
 			if ns > 0 {
-				w.exclusive = append(w.exclusive, part{w.name(in, work), int32(k), ns})
+				alone.add(w.name(in, d, i), int32(k), ns)
 			}
 		}
 	}
@@ -169,5 +194,5 @@ func (w *unitWork) samples(parts []part, slot []int32, slots int, value func(p *
 	return list
 }
 
-func partTime(p *part) int64 { return p.ns }
-func partCount(*part) int64  { return 1 }
+func partTime(p *part) int64  { return p.ns }
+func partCount(p *part) int64 { return p.count }

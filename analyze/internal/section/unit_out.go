@@ -162,7 +162,7 @@ func (r *unitRun) kernelTable() {
 	time, alone := w.total(w.time), w.total(w.exclusive)
 	count := make([]int64, w.names)
 	for i := range w.time {
-		count[w.time[i].name]++
+		count[w.time[i].name] += w.time[i].count
 	}
 	first := r.positions(w)
 	bytes, rows := 0, -1
@@ -191,13 +191,13 @@ func (r *unitRun) positions(w *unitWork) []report.Cell {
 		return first
 	}
 	index := x.Units[example].Index
-	work := x.Timeline.Devices[index].Work
+	device := &x.Timeline.Devices[index]
 	at := int64(0)
 	for i, u := range x.Of[index] {
 		if u != example {
 			continue
 		}
-		if n := w.name(r.in, &work[i]); n >= 0 {
+		if n := w.name(r.in, device, i); n >= 0 {
 			if first[n].IsNull() {
 				first[n] = report.I(at)
 			}

@@ -4,12 +4,13 @@ package stat
 import (
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
 // Number is what samples are made of.
-type Number interface{ ~int64 | ~float64 }
+type Number interface{ int64 | uint32 | float64 }
 
 // Percentile interpolates linearly between closest ranks (Hyndman and Fan's type 7, numpy's default) in a sorted,
 // non-empty sample. q is in [0,1].
@@ -28,7 +29,20 @@ func Summarize[T Number](sample []T) *report.Summary {
 	if len(sample) == 0 {
 		return nil
 	}
-	slices.Sort(sample)
+	switch list := any(sample).(type) {
+	case []int64:
+		Sort(list)
+	default:
+		slices.Sort(sample)
+	}
+	return describe(sample)
+}
+
+// describe summarizes a sorted sample.
+func describe[T Number](sample []T) *report.Summary {
+	if len(sample) == 0 {
+		return nil
+	}
 	mean, sd := moments(sample)
 	return &report.Summary{
 		N: int64(len(sample)), Min: float64(sample[0]), Max: float64(sample[len(sample)-1]),
@@ -39,12 +53,19 @@ func Summarize[T Number](sample []T) *report.Summary {
 
 // moments are the mean, total over count, and the population standard deviation around it.
 func moments[T Number](sample []T) (mean, sd float64) {
-	var sum T
-	for _, v := range sample {
-		sum += v
+	var total float64
+	switch list := any(sample).(type) {
+	case []int64:
+		total = float64(sumOf(list))
+	case []uint32:
+		total = float64(sumOf(list))
+	default:
+		for _, v := range sample {
+			total += float64(v)
+		}
 	}
 	n := float64(len(sample))
-	mean = float64(sum) / n
+	mean = total / n
 	var squares float64
 	for _, v := range sample {
 		d := float64(v) - mean
@@ -61,17 +82,18 @@ var logGrowth = math.Log(Growth)
 // Histogram counts a sorted sample in log-spaced bins.
 func Histogram[T Number](sorted []T) *report.Histogram {
 	h := &report.Histogram{Growth: Growth, Bins: [][2]int64{}}
-	for _, v := range sorted {
-		if v <= 0 {
-			h.Zero++
-			continue
+	i := sort.Search(len(sorted), func(i int) bool { return sorted[i] > 0 })
+	h.Zero = int64(i)
+	for i < len(sorted) {
+		k := bin(float64(sorted[i]))
+		step := 1 // doubled up to a value of a later bin, so that the logarithm is taken a few times per bin, not per value
+		for i+step < len(sorted) && bin(float64(sorted[i+step])) == k {
+			step *= 2
 		}
-		k := bin(float64(v))
-		if n := len(h.Bins); n > 0 && h.Bins[n-1][0] == k {
-			h.Bins[n-1][1]++
-		} else {
-			h.Bins = append(h.Bins, [2]int64{k, 1})
-		}
+		from := i + step/2
+		to := from + sort.Search(min(i+step, len(sorted))-from, func(j int) bool { return bin(float64(sorted[from+j])) != k })
+		h.Bins = append(h.Bins, [2]int64{k, int64(to - i)})
+		i = to
 	}
 	return h
 }

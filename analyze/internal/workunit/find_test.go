@@ -33,7 +33,7 @@ func find(tb testing.TB, path, spec string) *workunit.Result {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	defer t.Close()
+	tb.Cleanup(func() { t.Close() })
 	in := &workunit.Input{Trace: t, Spec: s, Marked: func(tag uint32) bool { return tag == 1 }}
 	in.Kinds = make([]kernelname.Info, len(t.Kernels.Names))
 	isComm := make([]bool, len(t.Kernels.Names))
@@ -41,7 +41,7 @@ func find(tb testing.TB, path, spec string) *workunit.Result {
 		in.Kinds[i] = kernelname.Classify(n.Name)
 		isComm[i] = in.Kinds[i].Comm
 	}
-	in.Calls, in.Stacks = attrib.Join(t), attrib.NewStacks(t)
+	in.Calls = attrib.Join(t)
 	span, _ := attrib.WorkSpan(t)
 	in.Timeline = attrib.NewTimeline(t, in.Calls, span, isComm)
 	r := workunit.Find(in)
@@ -90,7 +90,7 @@ func check(tb testing.TB, r *workunit.Result) {
 			if u == trace.None {
 				continue
 			}
-			if x, work := &r.Units[u], &r.Timeline.Devices[d].Work[w]; int(x.Index) != d || work.Start < x.Start {
+			if x, work := &r.Units[u], r.Timeline.Devices[d].Work(w); int(x.Index) != d || work.Start < x.Start {
 				tb.Errorf("work at %d is in the unit that starts at %d on device %d", work.Start, x.Start, x.Device)
 			}
 		}

@@ -29,24 +29,30 @@ type launch struct {
 func (f *finder) graphLaunches(t *track) (list []launch, graphs int) {
 	device := f.device(t)
 	byCorr := map[int64]int32{}
+	last, lastRow := int32(-1), 0
 	for at, id := range t.work {
-		w := &device.Work[id]
+		i := int(id)
+		row := device.Row(i)
 		switch {
-		case w.Kind == attrib.GraphWork:
-			exec := f.Trace.Graphs.Exec(int(w.Row))
+		case device.Kind(i) == attrib.GraphWork:
+			exec := f.Trace.Graphs.Exec(row)
 			if exec < 0 {
-				exec = f.Trace.Graphs.Graph(int(w.Row))
+				exec = f.Trace.Graphs.Graph(row)
 			}
-			list = append(list, launch{at: int32(at), time: w.End - w.Start, hash: mix(uint64(exec) + 1)})
-		case w.Kind == attrib.KernelWork && f.Trace.Kernels.InGraph(int(w.Row)) && w.Corr >= 0:
-			k, ok := byCorr[w.Corr]
-			if !ok {
-				k = int32(len(list))
-				byCorr[w.Corr] = k
-				list = append(list, launch{at: int32(at)})
+			list = append(list, launch{at: int32(at), time: device.End(i) - device.Start(i), hash: mix(uint64(exec) + 1)})
+		case device.Kind(i) == attrib.KernelWork && f.Trace.Kernels.InGraph(row) && f.Trace.Kernels.Corr(row) >= 0:
+			corr := f.Trace.Kernels.Corr(row)
+			if last < 0 || f.Trace.Kernels.Corr(lastRow) != corr { // the kernels of a launch mostly follow each other
+				k, ok := byCorr[corr]
+				if !ok {
+					k = int32(len(list))
+					byCorr[corr] = k
+					list = append(list, launch{at: int32(at)})
+				}
+				last, lastRow = k, row
 			}
-			list[k].time += w.End - w.Start
-			list[k].hash += f.names.hash[f.symbol(&f.names, w)]
+			list[last].time += device.End(i) - device.Start(i)
+			list[last].hash += f.names.hash[f.symbol(&f.names, device, i)]
 		}
 	}
 	slices.SortFunc(list, func(a, b launch) int { return cmp.Compare(a.at, b.at) })
@@ -162,10 +168,10 @@ func (f *finder) byGraph(minShare float64) *Result {
 func (f *finder) covers(r *Result, span int64) bool {
 	var time int64
 	for d := range f.of {
-		work := f.Timeline.Devices[d].Work
+		device := &f.Timeline.Devices[d]
 		for w, id := range f.of[d] {
-			if id >= 0 && work[w].Class == attrib.Compute && r.Units[id].State == Kept {
-				time += work[w].End - work[w].Start
+			if id >= 0 && device.Class(w) == attrib.Compute && r.Units[id].State == Kept {
+				time += device.End(w) - device.Start(w)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+	"sort"
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
@@ -27,10 +28,9 @@ var engineTitle = map[string]string{
 	kernelname.EngineLLM:     "LLM@phase",
 }
 
-// marked is the set of ranges that are units, and what they say.
+// marked is the set of ranges that are units, and what they say. None of them lies inside another one of its thread.
 type marked struct {
 	ranges []int32 // by start
-	place  []int32 // by range: index into ranges, or -1
 	kinds  []int32 // by index into ranges: index into groups
 	groups []Group
 }
@@ -38,9 +38,6 @@ type marked struct {
 // byMarkers finds units by the step markers that engines emit. An engine's own markers go before torch.profiler's, which
 // go around whatever the program calls a step; of several engines the one whose markers launched most work counts.
 func (f *finder) byMarkers() *Result {
-	if f.Stacks == nil || f.Trace.Ranges.Len() == 0 {
-		return nil
-	}
 	r := &f.Trace.Ranges
 	markers := make([]kernelname.Marker, len(r.Names))
 	engines := map[string]bool{}
@@ -58,7 +55,7 @@ func (f *finder) byMarkers() *Result {
 	}
 	var ways []way
 	for engine := range engines {
-		set := f.markers(func(i int) bool { return markers[r.Name(i)].Engine == engine }, func(i int) bool { return markers[r.Name(i)].Whole })
+		set := f.markers(func(name int32) bool { return markers[name].Engine == engine }, func(i int32) bool { return markers[r.Name(int(i))].Whole })
 		f.groupMarkers(set, func(i int32) Group {
 			m := &markers[r.Name(int(i))]
 			return Group{Phase: cmp.Or(m.Phase, "step"), Batch: m.Batch, Tokens: bucket(m.PrefillTokens)}
@@ -74,11 +71,14 @@ func (f *finder) byMarkers() *Result {
 		}
 		return cmp.Or(cmp.Compare(b.work, a.work), cmp.Compare(a.engine, b.engine))
 	})
+	if len(ways) == 0 {
+		return nil
+	}
 	var all int64
 	for d := range f.Timeline.Devices {
-		for i := range f.Timeline.Devices[d].Work {
-			w := &f.Timeline.Devices[d].Work[i]
-			all += w.End - w.Start
+		device := &f.Timeline.Devices[d]
+		for i := range device.Len() {
+			all += device.End(i) - device.Start(i)
 		}
 	}
 	for _, w := range ways {
@@ -114,10 +114,10 @@ func (f *finder) byUserRange() *Result {
 	what := "--unit nvtx:" + f.Spec.Pattern.String()
 	none := func(why string) *Result { return &Result{Kind: KindNone, Why: what + " " + why} }
 	r := &f.Trace.Ranges
-	if f.Stacks == nil || r.Len() == 0 {
+	if r.Len() == 0 {
 		return none("matches nothing: the capture has no NVTX ranges")
 	}
-	set := f.markers(func(i int) bool { return f.Marked(r.Names[r.Name(i)].Tag) }, nil)
+	set := f.markers(func(name int32) bool { return f.Marked(r.Names[name].Tag) }, func(int32) bool { return false })
 	if len(set.ranges) == 0 {
 		return none("matches no NVTX range on a thread")
 	}
@@ -146,46 +146,77 @@ func (f *finder) byUserRange() *Result {
 	return res
 }
 
-// markers selects ranges, outermost first where they nest: a range within one that is selected is part of it. Ranges that
-// span a phase of many steps (whole) give way to the steps inside.
-func (f *finder) markers(is, whole func(i int) bool) *marked {
+// markers selects ranges by their names, outermost first where they nest: a range within one that is selected is part of
+// it. Ranges that span a phase of many steps (whole) give way to the steps inside.
+func (f *finder) markers(is func(name int32) bool, whole func(r int32) bool) *marked {
 	r := &f.Trace.Ranges
-	m := &marked{place: make([]int32, r.Len())}
-	const no, yes, hollow = -1, -2, -3
+	names, found := make([]bool, len(r.Names)), false
+	for n := range names {
+		names[n] = is(int32(n))
+		found = found || names[n]
+	}
+	if !found {
+		return &marked{}
+	}
+	var list []int32 // by start
 	for i := range r.Len() {
-		m.place[i] = no
-		if r.Thread(i) != trace.None && is(i) {
-			m.place[i] = yes
+		if names[r.Name(i)] && r.Thread(i) != trace.None {
+			list = append(list, int32(i))
 		}
 	}
-	for i := range r.Len() {
-		if m.place[i] == no {
-			continue
-		}
-		up := f.Stacks.Parent[i]
-		for depth := 0; up != trace.None && depth < maxDepth; depth, up = depth+1, f.Stacks.Parent[up] {
-			if m.place[up] == no || r.End(int(up)) < r.End(i) {
+	around := f.nest(list)
+	hollow := make([]bool, len(list))
+	for k, i := range list {
+		up := around[k]
+		for depth := 0; up >= 0 && depth < maxDepth; depth, up = depth+1, around[up] {
+			u := list[up]
+			if r.End(int(u)) < r.End(int(i)) {
 				continue
 			}
-			if whole != nil && whole(int(up)) && !whole(i) {
-				m.place[up] = hollow
+			if whole(u) && !whole(i) {
+				hollow[up] = true
 				continue
 			}
-			if whole != nil && whole(i) && !whole(int(up)) || m.place[up] != hollow {
-				m.place[i] = hollow
+			if whole(i) && !whole(u) || !hollow[up] {
+				hollow[k] = true
 				break
 			}
 		}
 	}
-	for i := range m.place {
-		if m.place[i] == yes {
-			m.place[i] = int32(len(m.ranges))
-			m.ranges = append(m.ranges, int32(i))
-		} else {
-			m.place[i] = -1
+	m := &marked{}
+	for k, i := range list {
+		if !hollow[k] {
+			m.ranges = append(m.ranges, i)
 		}
 	}
 	return m
+}
+
+// nest is, for each of some ranges by start, which one of them is open around it on its thread, or -1. Of ranges that
+// start together the longer one is the outer one.
+func (f *finder) nest(list []int32) []int32 {
+	r := &f.Trace.Ranges
+	around, tops := make([]int32, len(list)), make([]int32, len(f.Trace.Threads))
+	for th := range tops {
+		tops[th] = -1
+	}
+	var together []int32
+	for k := 0; k < len(list); {
+		start := r.Start(int(list[k]))
+		together = together[:0]
+		for ; k < len(list) && r.Start(int(list[k])) == start; k++ {
+			together = append(together, int32(k))
+		}
+		slices.SortStableFunc(together, func(a, b int32) int { return cmp.Compare(r.End(int(list[b])), r.End(int(list[a]))) })
+		for _, at := range together {
+			top := &tops[r.Thread(int(list[at]))]
+			for *top >= 0 && r.End(int(list[*top])) <= start {
+				*top = around[*top]
+			}
+			around[at], *top = *top, at
+		}
+	}
+	return around
 }
 
 // groupMarkers numbers the kinds of unit in the order of their first appearance.
@@ -212,37 +243,45 @@ func (f *finder) groupMarkers(m *marked, kind func(r int32) Group) {
 // owners finds the marker of an API call: the one open around it on its thread, or, where all markers of the process are
 // on one thread, the one open there when another thread made the call.
 type owners struct {
-	f     *finder
-	m     *marked
-	known []int32   // by range: index of the marker around it, -1 none, -2 not looked at
-	alone [][]int32 // by process: its markers, if they are on one thread and do not overlap
+	f        *finder
+	m        *marked
+	byThread []markerList
+	alone    []int32 // by process: the thread that has all its markers, if they do not overlap, or trace.None
+}
+
+// markerList are the markers of one thread, as indexes into marked.ranges. Both their starts and their ends ascend, since
+// none lies inside another.
+type markerList struct {
+	list []int32
+	near int // where the last search ended: calls come much in order
 }
 
 func (f *finder) owners(m *marked) *owners {
 	r := &f.Trace.Ranges
-	o := &owners{f: f, m: m, known: make([]int32, r.Len()), alone: make([][]int32, len(f.Trace.Procs))}
-	for i := range o.known {
-		o.known[i] = -2
-	}
-	thread := make([]int32, len(f.Trace.Procs))
-	for i := range thread {
-		thread[i] = trace.None
+	o := &owners{f: f, m: m, byThread: make([]markerList, len(f.Trace.Threads)), alone: make([]int32, len(f.Trace.Procs))}
+	const several = -2
+	for p := range o.alone {
+		o.alone[p] = trace.None
 	}
 	for i, id := range m.ranges {
 		th := r.Thread(int(id))
+		list := &o.byThread[th].list
+		overlap := len(*list) > 0 && r.End(int(m.ranges[(*list)[len(*list)-1]])) > r.Start(int(id))
+		*list = append(*list, int32(i))
 		p := f.Trace.Threads[th].Proc
 		if p == trace.None {
 			continue
 		}
-		switch list := o.alone[p]; {
-		case thread[p] == trace.None:
-			thread[p] = th
-			o.alone[p] = []int32{int32(i)}
-		case list == nil:
-		case thread[p] != th || r.End(int(m.ranges[list[len(list)-1]])) > r.Start(int(id)):
-			o.alone[p] = nil
-		default:
-			o.alone[p] = append(list, int32(i))
+		switch {
+		case o.alone[p] == trace.None:
+			o.alone[p] = th
+		case o.alone[p] != th || overlap:
+			o.alone[p] = several
+		}
+	}
+	for p := range o.alone {
+		if o.alone[p] == several {
+			o.alone[p] = trace.None
 		}
 	}
 	return o
@@ -253,63 +292,49 @@ func (o *owners) of(call int32) int32 {
 	if call == trace.None {
 		return -1
 	}
-	api, r := &o.f.Trace.API, &o.f.Trace.Ranges
-	start, end := api.Start(int(call)), api.End(int(call))
-	in := o.f.Stacks.Innermost[call]
-	if in != trace.None {
-		m := o.around(in)
-		if m >= 0 {
-			id := int(o.m.ranges[m])
-			if r.Start(id) <= start && r.End(id) >= end {
-				return m
-			}
-			m = -1
-			o.f.Stacks.Walk(call, func(x int32) bool { // ranges that do not nest
-				m = o.m.place[x]
-				return m < 0
-			})
-			if m >= 0 {
-				return m
-			}
-		}
-	}
+	api := &o.f.Trace.API
 	th := api.Thread(int(call))
 	if th == trace.None {
 		return -1
 	}
+	start, end := api.Start(int(call)), api.End(int(call))
+	if m := o.open(th, start, end); m >= 0 && o.end(m) > start {
+		return m
+	}
 	p := o.f.Trace.Threads[th].Proc
-	if p == trace.None || len(o.alone[p]) == 0 || r.Thread(int(o.m.ranges[o.alone[p][0]])) == th {
+	if p == trace.None || o.alone[p] == trace.None || o.alone[p] == th {
 		return -1
 	}
-	list := o.alone[p]
-	at, ok := slices.BinarySearchFunc(list, start, func(i int32, t int64) int { return cmp.Compare(r.Start(int(o.m.ranges[i])), t) })
-	if !ok {
-		at--
-	}
-	if at >= 0 && r.End(int(o.m.ranges[list[at]])) >= end {
-		return list[at]
-	}
-	return -1
+	return o.open(o.alone[p], start, end)
 }
 
-// around is the marker that is or encloses a range, found once per range.
-func (o *owners) around(r int32) int32 {
-	at, m := r, int32(-1)
-	for at != trace.None {
-		if o.m.place[at] >= 0 {
-			m = o.m.place[at]
-			break
-		}
-		if o.known[at] != -2 {
-			m = o.known[at]
-			break
-		}
-		at = o.f.Stacks.Parent[at]
+func (o *owners) start(m int32) int64 { return o.f.Trace.Ranges.Start(int(o.m.ranges[m])) }
+func (o *owners) end(m int32) int64   { return o.f.Trace.Ranges.End(int(o.m.ranges[m])) }
+
+// open is the last marker of the thread that starts no later than start, if it is open up to end, or -1.
+func (o *owners) open(th int32, start, end int64) int32 {
+	l := &o.byThread[th]
+	if len(l.list) == 0 {
+		return -1
 	}
-	for x := r; x != at; x = o.f.Stacks.Parent[x] {
-		o.known[x] = m
+	last := func(i int) bool { // whether the i-th is the last that starts by then
+		return o.start(l.list[i]) <= start && (i+1 == len(l.list) || o.start(l.list[i+1]) > start)
 	}
-	return m
+	switch {
+	case last(l.near):
+	case l.near+1 < len(l.list) && last(l.near+1):
+		l.near++
+	default:
+		at := sort.Search(len(l.list), func(i int) bool { return o.start(l.list[i]) > start })
+		if at == 0 {
+			return -1
+		}
+		l.near = at - 1
+	}
+	if m := l.list[l.near]; o.end(m) >= end {
+		return m
+	}
+	return -1
 }
 
 // launchedIn is the GPU time launched inside the markers.
@@ -317,9 +342,10 @@ func (f *finder) launchedIn(m *marked) int64 {
 	o := f.owners(m)
 	var sum int64
 	for d := range f.Timeline.Devices {
-		for i := range f.Timeline.Devices[d].Work {
-			if w := &f.Timeline.Devices[d].Work[i]; o.of(w.Call) >= 0 {
-				sum += w.End - w.Start
+		device := &f.Timeline.Devices[d]
+		for i := range device.Len() {
+			if o.of(device.Call(i)) >= 0 {
+				sum += device.End(i) - device.Start(i)
 			}
 		}
 	}
@@ -338,16 +364,16 @@ func (f *finder) markerUnits(m *marked, name string) *Result {
 		for i := range at {
 			at[i] = -1
 		}
-		for i := range device.Work {
-			w := &device.Work[i]
-			k := o.of(w.Call)
+		for i := range device.Len() {
+			k := o.of(device.Call(i))
 			if k < 0 {
 				continue
 			}
+			start, end := device.Start(i), device.End(i)
 			if at[k] < 0 {
 				at[k] = int32(len(units))
 				id := m.ranges[k]
-				u := Unit{Device: device.ID, Index: int32(d), Proc: f.Trace.Threads[r.Thread(int(id))].Proc, Start: w.Start, LastWork: w.End,
+				u := Unit{Device: device.ID, Index: int32(d), Proc: f.Trace.Threads[r.Thread(int(id))].Proc, Start: start, LastWork: end,
 					HostStart: r.Start(int(id)), HostEnd: r.End(int(id)), Marker: id, Group: m.kinds[k]}
 				if r.Open(int(id)) {
 					u.State = Cut
@@ -355,7 +381,7 @@ func (f *finder) markerUnits(m *marked, name string) *Result {
 				units = append(units, u)
 			}
 			u := &units[at[k]]
-			u.LastWork = max(u.LastWork, w.End)
+			u.LastWork = max(u.LastWork, end)
 			f.of[d][i] = at[k]
 		}
 	}

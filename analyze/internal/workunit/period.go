@@ -124,8 +124,9 @@ func (r *found) tile(seq []int32, lags []int) {
 		runs               []run
 	}
 	var best tiling
+	var room []piece
 	for _, lag := range lags {
-		runs, same := runsOf(seq, lag)
+		runs, same := runsOf(seq, lag, &room)
 		covered := 0
 		for _, x := range runs {
 			covered += x.hi - x.lo
@@ -157,15 +158,19 @@ func better(same, of, bestSame, bestOf int, shorter bool) bool {
 	return a > b
 }
 
+// piece is a stretch of matches, or several with what lies between them.
+type piece struct {
+	lo, hi        int
+	before, after int // sum before lo and up to hi
+	link          int // the nearest piece on the stack that starts from a lower sum, or -1
+}
+
 // runsOf finds the stretches where the sequence repeats with the lag for at least minPeriods periods: maximal segments of
 // the sum of +1 for a match and mismatch for a mismatch (Ruzzo and Tompa), which takes one pass.
-func runsOf(seq []int32, lag int) (runs []run, same int) {
-	type piece struct {
-		lo, hi        int
-		before, after int // sum before lo and up to hi
-		link          int // the nearest piece on the stack that starts from a lower sum, or -1
-	}
-	var stack []piece
+// room is kept for the next call.
+func runsOf(seq []int32, lag int, room *[]piece) (runs []run, same int) {
+	stack := (*room)[:0]
+	defer func() { *room = stack }()
 	n := len(seq) - lag
 	sum := 0
 	for i := 0; i < n; {

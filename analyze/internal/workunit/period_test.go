@@ -177,7 +177,7 @@ func TestRunsLieApart(t *testing.T) {
 			seq = append(seq, rapid.SliceOfN(rapid.Int32Range(0, 40), 0, 100).Draw(t, "between")...)
 		}
 		lag := rapid.IntRange(1, 200).Draw(t, "lag")
-		runs, _ := runsOf(seq, lag)
+		runs, _ := runsOf(seq, lag, new([]piece))
 		end := 0
 		for _, r := range runs {
 			if r.lo < end || r.hi > len(seq) || r.hi-r.lo < lag {
@@ -214,7 +214,7 @@ func BenchmarkRunsOfNoise(b *testing.B) {
 		seq[i] = int32(mix(uint64(i)) % 4)
 	}
 	for b.Loop() {
-		runsOf(seq, 117)
+		runsOf(seq, 117, new([]piece))
 	}
 }
 

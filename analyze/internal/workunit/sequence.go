@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/parallel"
+	"github.com/nsys-llm/explain/analyze/internal/spill"
 )
 
 // minTracks is the share of all compute time that tracks with a period must have.
@@ -32,11 +34,15 @@ func (f *finder) bySequence() *Result {
 			names = &f.families
 		}
 		founds := make([]found, len(f.tracks))
-		for i := range f.tracks {
-			founds[i] = findPeriod(f.sequence(&f.tracks[i], names), len(names.name))
+		parallel.Each(len(f.tracks), func(i int) {
+			seq := f.sequence(&f.tracks[i], names)
+			founds[i] = findPeriod(seq, len(names.name))
+			spill.Free(f.Trace.Memory(), seq)
 			if families && founds[i].coverage < 1 {
 				founds[i] = found{} // families are few: runs of them prove nothing
 			}
+		})
+		for i := range f.tracks {
 			if founds[i].bestShare > closest.bestShare && !families {
 				closest = founds[i]
 			}
@@ -82,7 +88,9 @@ func (f *finder) agree(names *symbols, founds []found) {
 			if len(f.tracks[i].comp) < minSequence {
 				continue
 			}
-			tried[i] = evaluate(f.sequence(&f.tracks[i], names), []int{lag})
+			seq := f.sequence(&f.tracks[i], names)
+			tried[i] = evaluate(seq, []int{lag})
+			spill.Free(f.Trace.Memory(), seq)
 			if tried[i].lag == lag {
 				n++
 			}
@@ -191,9 +199,9 @@ func (p *Period) why(patterns int) string {
 
 // workName is the name of a piece of work as other parts of the report spell it.
 func (f *finder) workName(t *track, w int32) string {
-	work := &f.device(t).Work[w]
-	if s := f.symbol(&f.names, work); s >= 0 && s < int32(len(f.names.name)-1) {
-		return f.Trace.Kernels.Names[f.Trace.Kernels.Name(int(work.Row))].Name
+	device := f.device(t)
+	if s := f.symbol(&f.names, device, int(w)); s >= 0 && s < int32(len(f.names.name)-1) {
+		return f.Trace.Kernels.Names[f.Trace.Kernels.Name(device.Row(int(w)))].Name
 	}
 	return graphName
 }
@@ -202,6 +210,7 @@ func (f *finder) workName(t *track, w int32) string {
 func (f *finder) pattern(track int, names *symbols, x *found) *pattern {
 	t := &f.tracks[track]
 	seq := f.sequence(t, names)
+	defer spill.Free(f.Trace.Memory(), seq)
 	lag := x.lag
 	lo, most := x.runs[0].lo, -1
 	for _, r := range x.runs {
@@ -218,15 +227,15 @@ func (f *finder) pattern(track int, names *symbols, x *found) *pattern {
 		}
 	}
 	p := &pattern{seq: slices.Clone(seq[lo : lo+lag]), time: make([]int64, lag), occurs: map[int32]int{}, tracks: []int{track}}
-	work := f.device(t).Work
+	device := f.device(t)
 	counts := make([]int, len(names.name))
 	for _, r := range x.runs {
 		p.periods += (r.hi - r.lo) / lag
 		for i := r.lo; i < r.hi; i++ {
 			place := ((i-lo)%lag + lag) % lag
 			if seq[i] == p.seq[place] {
-				w := &work[t.comp[i]]
-				p.time[place] += w.End - w.Start
+				w := int(t.comp[i])
+				p.time[place] += device.End(w) - device.Start(w)
 			}
 			counts[seq[i]]++
 		}
@@ -368,8 +377,9 @@ func (p *pattern) gram(place, width int) []int32 {
 
 // occurrences are the places in the runs where the names of gram follow each other.
 func (f *finder) occurrences(t *track, names *symbols, runs []run, gram []int32) []cut {
-	work := f.device(t).Work
+	device := f.device(t)
 	seq := f.sequence(t, names)
+	defer spill.Free(f.Trace.Memory(), seq)
 	var cuts []cut
 	for _, r := range runs {
 		for i := r.lo; i+len(gram) <= r.hi; i++ {
@@ -377,7 +387,7 @@ func (f *finder) occurrences(t *track, names *symbols, runs []run, gram []int32)
 				continue
 			}
 			at, _ := slices.BinarySearch(t.work, t.comp[i])
-			if k := len(cuts); k > 0 && work[t.work[cuts[k-1].at]].Start == work[t.comp[i]].Start {
+			if k := len(cuts); k > 0 && device.Start(int(t.work[cuts[k-1].at])) == device.Start(int(t.comp[i])) {
 				continue // a unit takes time
 			}
 			cuts = append(cuts, cut{at: int32(at)})
@@ -399,11 +409,11 @@ func (f *finder) byUserKernel() *Result {
 		t := &f.tracks[i]
 		var cuts []cut
 		for at, w := range t.work {
-			work := &f.device(t).Work[w]
-			if work.Kind != attrib.KernelWork || !matches[k.Name(int(work.Row))] {
+			device, i := f.device(t), int(w)
+			if device.Kind(i) != attrib.KernelWork || !matches[k.Name(device.Row(i))] {
 				continue
 			}
-			if n := len(cuts); n > 0 && f.device(t).Work[t.work[cuts[n-1].at]].Start == work.Start {
+			if n := len(cuts); n > 0 && device.Start(int(t.work[cuts[n-1].at])) == device.Start(i) {
 				continue
 			}
 			cuts = append(cuts, cut{at: int32(at)})

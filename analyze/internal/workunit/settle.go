@@ -95,7 +95,7 @@ func (f *finder) sign(r *Result) {
 		r.Units[i].first = -1
 	}
 	for d := range f.of {
-		work := f.Timeline.Devices[d].Work
+		device := &f.Timeline.Devices[d]
 		for w, id := range f.of[d] {
 			if id == trace.None {
 				continue
@@ -104,9 +104,9 @@ func (f *finder) sign(r *Result) {
 			if u.first < 0 {
 				u.first = int32(w)
 			}
-			if s := f.symbol(&f.names, &work[w]); s >= 0 {
+			if s := f.symbol(&f.names, device, w); s >= 0 {
 				u.hash += f.names.hash[s]
-				if work[w].Kind == attrib.KernelWork {
+				if device.Kind(w) == attrib.KernelWork {
 					kernels[id]++
 				}
 			}

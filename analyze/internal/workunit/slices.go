@@ -37,7 +37,7 @@ func (s *slicer) add(track int, cuts []cut) {
 	}
 	t := &s.tracks[track]
 	before := t.work[:cuts[0].at]
-	if slices.ContainsFunc(before, func(w int32) bool { return s.device(t).Work[w].Class == attrib.Compute }) {
+	if slices.ContainsFunc(before, func(w int32) bool { return s.device(t).Class(int(w)) == attrib.Compute }) {
 		s.unit(track, 0, cuts[0].at, -1)
 		s.span[len(s.span)-1].lead = true
 	}
@@ -53,26 +53,23 @@ func (s *slicer) add(track int, cuts []cut) {
 func (s *slicer) unit(track int, lo, hi, kind int32) {
 	t := &s.tracks[track]
 	device := s.device(t)
-	first := &device.Work[t.work[lo]]
+	first := device.Work(int(t.work[lo]))
 	u := Unit{Device: device.ID, Index: int32(t.device), Proc: t.proc, Start: first.Start, Marker: trace.None, Group: -1, anchor: kind,
 		HostStart: 0, HostEnd: -1}
 	x := slice{track: int32(track), lo: lo, hi: hi}
 	id := int32(len(s.units))
+	u.LastWork = first.End
 	for _, w := range t.work[lo:hi] {
-		work := &device.Work[w]
 		s.of[t.device][w] = id
-		u.LastWork = max(u.LastWork, work.End)
-		if work == first {
-			u.LastWork = work.End
-		}
-		if work.Class == attrib.Compute {
-			u.hash += s.names.hash[s.symbol(s.names, work)]
+		u.LastWork = max(u.LastWork, device.End(int(w)))
+		if device.Class(int(w)) == attrib.Compute {
+			u.hash += s.names.hash[s.symbol(s.names, device, int(w))]
 			x.size++
 		}
 	}
 	u.End = u.LastWork
 	if int(hi) < len(t.work) {
-		next := &device.Work[t.work[hi]]
+		next := device.Work(int(t.work[hi]))
 		u.End, u.closed = next.Start, true
 		if first.Call != trace.None && next.Call != trace.None {
 			u.HostStart, u.HostEnd = s.Trace.API.Start(int(first.Call)), s.Trace.API.Start(int(next.Call))
@@ -195,10 +192,10 @@ func (s *slicer) newComparer() *comparer {
 func (c *comparer) each(unit int, visit func(symbol int32)) {
 	x := &c.span[unit]
 	t := &c.tracks[x.track]
-	work := c.device(t).Work
+	device := c.device(t)
 	for _, w := range t.work[x.lo:x.hi] {
-		if work[w].Class == attrib.Compute {
-			visit(c.symbol(c.names, &work[w]))
+		if device.Class(int(w)) == attrib.Compute {
+			visit(c.symbol(c.names, device, int(w)))
 		}
 	}
 }

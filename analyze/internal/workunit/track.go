@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
@@ -75,24 +76,11 @@ func hashText(s string) uint64 {
 
 func (f *finder) device(t *track) *attrib.Device { return &f.Timeline.Devices[t.device] }
 
-// procOf is the process of a piece of work.
-func (f *finder) procOf(w *attrib.Work) int32 {
-	switch w.Kind {
+// symbol of a device's i-th piece of work, if it is a kernel or a graph, or -1.
+func (f *finder) symbol(s *symbols, d *attrib.Device, i int) int32 {
+	switch d.Kind(i) {
 	case attrib.KernelWork:
-		return f.Trace.Kernels.Proc(int(w.Row))
-	case attrib.GraphWork:
-		return f.Trace.Graphs.Proc(int(w.Row))
-	case attrib.CopyWork:
-		return f.Trace.Copies.Proc(int(w.Row))
-	}
-	return f.Trace.Sets.Proc(int(w.Row))
-}
-
-// symbol of a kernel or a graph, or -1.
-func (f *finder) symbol(s *symbols, w *attrib.Work) int32 {
-	switch w.Kind {
-	case attrib.KernelWork:
-		return s.of[f.Trace.Kernels.Name(int(w.Row))]
+		return s.of[f.Trace.Kernels.Name(d.Row(i))]
 	case attrib.GraphWork:
 		return int32(len(s.name) - 1)
 	case attrib.CopyWork, attrib.SetWork:
@@ -102,48 +90,62 @@ func (f *finder) symbol(s *symbols, w *attrib.Work) int32 {
 
 // addTracks splits a device's work by process.
 func (f *finder) addTracks(d int) {
-	device := &f.Timeline.Devices[d]
-	f.of[d] = make([]int32, len(device.Work))
-	counts := make([]int32, len(f.Trace.Procs)+1) // the last is the unknown process
-	place := func(w *attrib.Work) int {
-		if p := f.procOf(w); p != trace.None {
+	device, memory := &f.Timeline.Devices[d], f.Trace.Memory()
+	n := device.Len()
+	f.of[d] = spill.Make[int32](memory, n)
+	type count struct{ work, comp int }
+	counts := make([]count, len(f.Trace.Procs)+1) // the last is the unknown process
+	place := func(i int) int {
+		if p := device.Proc(i); p != trace.None {
 			return int(p)
 		}
 		return len(f.Trace.Procs)
 	}
-	for i := range device.Work {
+	for i := range n {
 		f.of[d][i] = trace.None
-		counts[place(&device.Work[i])]++
+		c := &counts[place(i)]
+		c.work++
+		if device.Class(i) == attrib.Compute {
+			c.comp++
+		}
 	}
 	at := make([]int32, len(counts))
-	for p, n := range counts {
-		if n == 0 {
+	for p, c := range counts {
+		if c.work == 0 {
 			continue
 		}
-		t := track{device: d, proc: int32(p), work: make([]int32, 0, n)}
+		t := track{device: d, proc: int32(p), work: spill.Make[int32](memory, c.work)[:0], comp: spill.Make[int32](memory, c.comp)[:0]}
 		if p == len(f.Trace.Procs) {
 			t.proc = trace.None
 		}
 		at[p] = int32(len(f.tracks))
 		f.tracks = append(f.tracks, t)
 	}
-	for i := range device.Work {
-		w := &device.Work[i]
-		t := &f.tracks[at[place(w)]]
+	for i := range n {
+		t := &f.tracks[at[place(i)]]
 		t.work = append(t.work, int32(i))
-		if w.Class == attrib.Compute {
+		if device.Class(i) == attrib.Compute {
 			t.comp = append(t.comp, int32(i))
-			t.time += w.End - w.Start
+			t.time += device.End(i) - device.Start(i)
 		}
 	}
 }
 
+// free gives back what only the search for units needs.
+func (f *finder) free() {
+	for i := range f.tracks {
+		spill.Free(f.Trace.Memory(), f.tracks[i].work)
+		spill.Free(f.Trace.Memory(), f.tracks[i].comp)
+	}
+	f.tracks = nil
+}
+
 // sequence is the track's compute work as symbols.
 func (f *finder) sequence(t *track, s *symbols) []int32 {
-	work := f.device(t).Work
-	seq := make([]int32, len(t.comp))
+	device := f.device(t)
+	seq := spill.Make[int32](f.Trace.Memory(), len(t.comp))
 	for i, w := range t.comp {
-		seq[i] = f.symbol(s, &work[w])
+		seq[i] = f.symbol(s, device, int(w))
 	}
 	return seq
 }

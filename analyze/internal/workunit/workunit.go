@@ -125,7 +125,6 @@ type Period struct {
 type Input struct {
 	Trace    *trace.Trace
 	Calls    *attrib.Calls
-	Stacks   *attrib.Stacks
 	Timeline *attrib.Timeline
 	Kinds    []kernelname.Info // by kernel name
 	Spec     Spec
@@ -137,6 +136,7 @@ type Input struct {
 func Find(in *Input) *Result {
 	f := newFinder(in)
 	r := f.find()
+	f.free()
 	r.Timeline = in.Timeline
 	if r.Of == nil {
 		r.Of = make([][]int32, len(in.Timeline.Devices))

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
@@ -19,8 +20,10 @@ import (
 func CSV(w io.Writer, t *report.Table) error {
 	out := csv.NewWriter(w)
 	record := make([]string, 0, len(t.Columns)+8)
-	for _, c := range t.Columns {
-		for _, f := range csvFields(c) {
+	fields := make([][]report.CSVCol, len(t.Columns))
+	for i, c := range t.Columns {
+		fields[i] = csvFields(c)
+		for _, f := range fields[i] {
 			record = append(record, f.Name)
 		}
 	}
@@ -37,7 +40,7 @@ func CSV(w io.Writer, t *report.Table) error {
 			if i < len(row) {
 				cell = row[i]
 			}
-			for _, f := range csvFields(c) {
+			for _, f := range fields[i] {
 				record = append(record, csvValue(cell, c.Kind, f.Exp10))
 			}
 		}
@@ -65,6 +68,9 @@ func csvFields(c report.Column) []report.CSVCol {
 
 func csvValue(c report.Cell, k report.Kind, exp10 int) string {
 	if v, ok := c.Int(); ok {
+		if exp10 == 0 {
+			return strconv.FormatInt(v, 10)
+		}
 		return unit.Shift(strconv.FormatInt(v, 10), exp10)
 	}
 	if v, ok := c.Num(); ok {
@@ -87,5 +93,6 @@ func csvValue(c report.Cell, k report.Kind, exp10 int) string {
 // formula reports whether a spreadsheet may evaluate a field that starts like s, or a CI log may take its line for a
 // command. The last four characters are the fullwidth forms of the first.
 func formula(s string) bool {
-	return strings.HasPrefix(s, "::") || s != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", []rune(s)[0])
+	first, size := utf8.DecodeRuneInString(s)
+	return strings.HasPrefix(s, "::") || size > 0 && strings.ContainsRune("=+-@\t\r\n＝＋－＠", first)
 }

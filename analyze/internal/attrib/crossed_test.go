@@ -23,20 +23,22 @@ func TestEndlessOverlap(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer x.Close()
-	s := NewStacks(x)
-	if len(s.copies) == 0 {
+	c := NewContexts(x)
+	if !c.tangled || c.Nodes() <= requests {
 		t.Fatal("no chain was ever rebuilt")
 	}
 	for call := range x.API.Len() {
+		start, end := x.API.Start(call), x.API.End(call)
 		var got []int32
-		s.Walk(int32(call), func(r int32) bool { got = append(got, r); return true })
+		steps := 0
+		for n := c.from[call]; n != trace.None; n = c.out[n] {
+			if steps++; c.holds(n, start, end) {
+				got = append(got, c.alone[n])
+			}
+		}
 		want := min(call+1, 3)
 		if len(got) != want || got[0] != int32(call) || got[want-1] != int32(call-want+1) {
 			t.Fatalf("call %d is in ranges %v, want the last %d from %d down", call, got, want, call)
-		}
-		steps := 0
-		for n := s.from[call]; n != trace.None; n = s.outward(n) {
-			steps++
 		}
 		if steps > 2*minChain {
 			t.Fatalf("call %d: a walk takes %d steps", call, steps)

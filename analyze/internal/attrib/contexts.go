@@ -1,0 +1,312 @@
+package attrib
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+
+	"github.com/nsys-llm/explain/analyze/internal/spill"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+)
+
+// Contexts are the NVTX ranges open on each thread at each API call, as nodes of a tree: a node is a range name inside
+// the node outward of it. A program opens the same ranges in the same places again and again, so that millions of ranges
+// make a few hundred nodes, and what is asked of every call is worked out once per node.
+//
+// Start/end ranges need not nest. On a thread where some do not, each range is a node of its own, and a node on the way
+// outward may have ended already: Walk and Nearest pass over those.
+type Contexts struct {
+	ranges *trace.Ranges
+	api    *trace.API
+
+	// By node, outer nodes first. One node is always inward of the one it names.
+	out    []int32 // the node outward of it, or trace.None
+	name   []int32 // index into Ranges.Names
+	thread []int32
+	alone  []int32 // the one range that is this node, where ranges of its thread do not nest; else trace.None
+
+	from    []int32 // by API call: the innermost node around it, or trace.None
+	crossed []bool  // by thread: its ranges do not nest
+	tangled bool    // some thread's do not
+}
+
+// NewContexts sweeps ranges and calls once, both by start. A range that starts at the same moment as another is inside it
+// if it ends earlier.
+func NewContexts(t *trace.Trace) *Contexts {
+	crossed := make([]bool, len(t.Threads))
+	c, ok := sweepContexts(t, crossed)
+	if !ok { // once more, now that it is known which threads have ranges that do not nest
+		c.Free(t)
+		c, _ = sweepContexts(t, crossed)
+	}
+	return c
+}
+
+// Free gives back what the contexts hold.
+func (c *Contexts) Free(t *trace.Trace) {
+	spill.Free(t.Memory(), c.from)
+	c.from = nil
+}
+
+// sweepContexts fails, and marks the threads, where ranges of a thread that is not marked do not nest.
+func sweepContexts(t *trace.Trace, crossed []bool) (c *Contexts, ok bool) {
+	r, a := &t.Ranges, &t.API
+	c = &Contexts{ranges: r, api: a, crossed: crossed, from: spill.Make[int32](t.Memory(), a.Len())}
+	for _, is := range crossed {
+		c.tangled = c.tangled || is
+	}
+	ok = true
+	stacks := make([]openRanges, len(t.Threads))
+	for i := range stacks {
+		stacks[i].top, stacks[i].maxLen = trace.None, minChain
+	}
+	nodes := newNodeIndex()
+	next, n := 0, r.Len()
+	var group []int32
+	push := func(i int) {
+		th := r.Thread(i)
+		if th == trace.None {
+			return
+		}
+		switch s := &stacks[th]; {
+		case crossed[th] && c.tangled:
+			c.pushAlone(s, int32(i))
+		case crossed[th]: // found in this sweep, which is of no use then
+		case !c.push(s, nodes, i, th):
+			crossed[th], ok = true, false
+		}
+	}
+	pushUpTo := func(at int64) {
+		for next < n {
+			start := r.Start(next)
+			if start > at {
+				return
+			}
+			if next+1 == n || r.Start(next+1) != start {
+				push(next)
+				next++
+				continue
+			}
+			group = group[:0]
+			for ; next < n && r.Start(next) == start; next++ {
+				group = append(group, int32(next))
+			}
+			longestFirst(group, r)
+			for _, i := range group {
+				push(int(i))
+			}
+		}
+	}
+	for i := range a.Len() {
+		start := a.Start(i)
+		pushUpTo(start)
+		c.from[i] = trace.None
+		if th := a.Thread(i); th != trace.None && n > 0 {
+			if s := &stacks[th]; crossed[th] {
+				c.from[i] = c.openAlone(s, start, a.End(i))
+			} else {
+				c.from[i] = s.around(start, a.End(i))
+			}
+		}
+	}
+	return c, ok
+}
+
+// longestFirst sorts the ranges that start at one moment, few as a rule: the outer one is the longer one.
+func longestFirst(group []int32, r *trace.Ranges) {
+	slices.SortStableFunc(group, func(a, b int32) int { return cmp.Compare(r.End(int(b)), r.End(int(a))) })
+}
+
+// openRanges is the stack of one thread.
+type openRanges struct {
+	open []openRange // where ranges nest: from the outermost in, each ends no later than the one before it
+
+	// Where they do not: the innermost node, how long its chain is with ended ranges counted, and how long it may get before
+	// the ended ones are dropped.
+	top         int32
+	len, maxLen int
+}
+
+type openRange struct {
+	end  int64
+	node int32
+}
+
+// around is the innermost node that encloses a call.
+func (s *openRanges) around(start, end int64) int32 {
+	n := len(s.open)
+	for n > 0 && s.open[n-1].end <= start {
+		n--
+	}
+	s.open = s.open[:n]
+	if n > 0 && s.open[n-1].end < end { // the call outlasts ranges, which real calls never do
+		n = sort.Search(n, func(i int) bool { return s.open[i].end < end })
+	}
+	if n == 0 {
+		return trace.None
+	}
+	return s.open[n-1].node
+}
+
+// push opens range i. It reports false where the range outlasts one that is open.
+func (c *Contexts) push(s *openRanges, nodes *nodeIndex, i int, th int32) bool {
+	start, end := c.ranges.Start(i), c.ranges.End(i)
+	n := len(s.open)
+	for n > 0 && s.open[n-1].end <= start {
+		n--
+	}
+	outer := trace.None
+	if n > 0 {
+		if s.open[n-1].end < end {
+			return false
+		}
+		outer = s.open[n-1].node
+	}
+	s.open = append(s.open[:n], openRange{end, nodes.of(c, outer, c.ranges.Name(i), th)})
+	return true
+}
+
+// node adds a node.
+func (c *Contexts) node(out, name, thread, alone int32) int32 {
+	c.out, c.name, c.thread = append(c.out, out), append(c.name, name), append(c.thread, thread)
+	if c.tangled {
+		c.alone = append(c.alone, alone)
+	}
+	return int32(len(c.out) - 1)
+}
+
+// nodeIndex finds a node by the one outward of it and its name, in a table with open addressing.
+type nodeIndex struct {
+	slots []int32 // node plus one, or 0
+	used  int
+}
+
+func newNodeIndex() *nodeIndex { return &nodeIndex{slots: make([]int32, 1<<10)} }
+
+// slot is where the search for a node begins. Nodes without one outward of them differ by thread.
+func (x *nodeIndex) slot(outer, name, thread int32) int {
+	if outer == trace.None {
+		outer = -2 - thread
+	}
+	h := (uint64(uint32(outer))<<32 | uint64(uint32(name))) * 0x9E3779B97F4A7C15
+	return int(h>>32) & (len(x.slots) - 1)
+}
+
+func (x *nodeIndex) of(c *Contexts, outer, name, thread int32) int32 {
+	at := x.slot(outer, name, thread)
+	for ; x.slots[at] != 0; at = (at + 1) & (len(x.slots) - 1) {
+		n := x.slots[at] - 1
+		if c.name[n] == name && c.out[n] == outer && c.thread[n] == thread {
+			return n
+		}
+	}
+	n := c.node(outer, name, thread, trace.None)
+	x.slots[at] = n + 1
+	if x.used++; 2*x.used > len(x.slots) {
+		old := x.slots
+		x.slots = make([]int32, 2*len(old))
+		for _, v := range old {
+			if v != 0 {
+				at := x.slot(c.out[v-1], c.name[v-1], c.thread[v-1])
+				for x.slots[at] != 0 {
+					at = (at + 1) & (len(x.slots) - 1)
+				}
+				x.slots[at] = v
+			}
+		}
+	}
+	return n
+}
+
+// Nodes is how many nodes there are.
+func (c *Contexts) Nodes() int { return len(c.out) }
+
+// Of is the innermost node around an API call, or trace.None.
+func (c *Contexts) Of(call int32) int32 {
+	if call == trace.None {
+		return trace.None
+	}
+	return c.from[call]
+}
+
+// NameOf is the range name of a node, an index into Ranges.Names.
+func (c *Contexts) NameOf(node int32) int32 { return c.name[node] }
+
+// holds reports whether a node, found on the way outward from a call, is still around it.
+func (c *Contexts) holds(node int32, start, end int64) bool {
+	if !c.tangled || c.alone[node] == trace.None {
+		return true
+	}
+	return c.encloses(c.alone[node], start, end)
+}
+
+// encloses reports whether a call from start to end lies in the range; one without length at the range's end does not.
+func (c *Contexts) encloses(r int32, start, end int64) bool {
+	return c.ranges.Start(int(r)) <= start && c.ranges.End(int(r)) >= end && c.ranges.End(int(r)) > start
+}
+
+// Settled reports whether every call of the node has the same ranges around it, which is so where ranges nest.
+func (c *Contexts) Settled(node int32) bool { return !c.tangled || c.alone[node] == trace.None }
+
+// Walk calls visit with the name of every range that encloses the API call, from the innermost outward, until visit says
+// stop.
+func (c *Contexts) Walk(call int32, visit func(name int32) (more bool)) {
+	if call == trace.None {
+		return
+	}
+	start, end := c.api.Start(int(call)), c.api.End(int(call))
+	for n := c.from[call]; n != trace.None; n = c.out[n] {
+		if c.holds(n, start, end) && !visit(c.name[n]) {
+			return
+		}
+	}
+}
+
+// Nearest finds the nearest range outward from a call whose name has some property.
+type Nearest struct {
+	contexts *Contexts
+	near     []int32 // by node: the nearest from it outward that has the property, or trace.None
+}
+
+// Nearest prepares a search for range names that have a property.
+func (c *Contexts) Nearest(has func(name int32) bool) *Nearest {
+	x := &Nearest{contexts: c, near: make([]int32, len(c.out))}
+	for n, out := range c.out {
+		switch {
+		case has(c.name[n]):
+			x.near[n] = int32(n)
+		case out != trace.None:
+			x.near[n] = x.near[out]
+		default:
+			x.near[n] = trace.None
+		}
+	}
+	return x
+}
+
+// Of returns the name of the nearest range that encloses the call and has the property, or trace.None.
+func (x *Nearest) Of(call int32) int32 {
+	if call == trace.None {
+		return trace.None
+	}
+	c := x.contexts
+	n := c.from[call]
+	if n == trace.None {
+		return trace.None
+	}
+	if n = x.near[n]; n == trace.None {
+		return trace.None
+	}
+	if c.tangled {
+		start, end := c.api.Start(int(call)), c.api.End(int(call))
+		for !c.holds(n, start, end) {
+			if n = c.out[n]; n == trace.None {
+				return trace.None
+			}
+			if n = x.near[n]; n == trace.None {
+				return trace.None
+			}
+		}
+	}
+	return c.name[n]
+}
