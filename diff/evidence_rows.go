@@ -167,6 +167,12 @@ func (x *comparer) settle(row *Row, n number, m *report.Metric, base, head sampl
 	case n.column != "":
 		row.Why = fmt.Sprintf("%s; %d and %d lines are too few for an interval", size, base.n, head.n)
 		return
+	case base.summary != nil && head.summary != nil: // a percentile of one run: how far it varies is not known
+		row.Why = size + "; a percentile of one run a side has no interval, the mean decides"
+		if !beyond && math.Abs(math.Log(*row.Ratio)) <= math.Log1p(min(floor, Tau)) {
+			row.Class = Same
+		}
+		return
 	default:
 		sure, why := certain(base, head, m, x.alpha())
 		row.Why = size + "; " + why

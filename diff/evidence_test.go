@@ -238,6 +238,26 @@ func TestEvidenceOfSeveralLogs(t *testing.T) {
 	}
 }
 
+// A percentile of one run has no interval: it may look worse and settles nothing, while the mean of the same requests does.
+func TestEvidenceOfPercentiles(t *testing.T) {
+	latency := func(mean, p99 float64) *report.Report {
+		r := *(&loggedServer{seed: 1, plain: true}).report(t)
+		v := mean
+		r.Metrics = []report.Metric{{ID: "serve.ttft", Labels: report.Labels{}, Value: &v, Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy, N: 400, Lifecycle: report.Stable,
+			Summary: &report.Summary{N: 400, Min: mean / 2, P50: mean, P90: mean * 1.2, P99: p99, Max: p99, Mean: mean, Stddev: mean / 10}, Source: report.Source{Tables: []string{"load"}, Columns: []string{}}}}
+		return &r
+	}
+	c := compareReports(t, one(latency(100e6, 150e6)), one(latency(100e6, 300e6)), diff.Options{})
+	if r := rowOf(t, c, "serve.ttft.p99"); r.Class != diff.Unsettled || c.Verdict != diff.Pass {
+		t.Errorf("%s, %+v", c.Verdict, r)
+	}
+	// 20 % more, with a standard error of 0.5 % on each side.
+	c = compareReports(t, one(latency(100e6, 150e6)), one(latency(120e6, 150e6)), diff.Options{})
+	if r := rowOf(t, c, "serve.ttft.mean"); r.Class != diff.Regressed || r.Interval == nil || r.Interval.Low < 1.18 || r.Interval.High > 1.22 || c.Verdict != diff.Fail {
+		t.Errorf("%s, %+v", c.Verdict, r)
+	}
+}
+
 // A log and a trace measure different things, and so do a log and counters of kernels.
 func TestEvidenceOfOtherKinds(t *testing.T) {
 	log := (&loggedServer{seed: 1}).report(t)
