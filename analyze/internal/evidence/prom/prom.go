@@ -1,25 +1,134 @@
-// Package prom reads dumps of a server's Prometheus metrics.
+// Package prom reads dumps of a server's Prometheus metrics, as /metrics gives them: one, or the difference of two.
 package prom
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/serverlog"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// Data is what one dump, or the difference of two, says.
-type Data struct{}
+// Data is what one dump, or the difference of two, says. What the dumps do not have is nil.
+type Data struct {
+	Engine   string // vLLM, SGLang; empty if neither
+	Delta    bool   // the difference of two dumps: what happened between them
+	Model    string // by a strict pattern; empty where not known or where there are several
+	Models   int    // different values of the model's label
+	Series   int    // series that a number was taken from
+	Hists    map[string]*Histogram
+	Counters map[string]float64 // by the names of this package, see names.go
+	Gauges   map[string]float64 // of the later dump
+	Finished map[string]float64 // requests by the reason for which they ended
 
-// Is reports whether a file that starts with head, and is named name, is of this kind.
-func Is(name string, head []byte) bool { return false }
+	warnings []report.Warning
+}
+
+// Is reports whether a file that starts with head, and is named name, is of this kind: it has a line that declares a
+// metric's type, or a sample of vLLM or SGLang.
+func Is(name string, head []byte) bool {
+	for line := range bytes.Lines(head) {
+		line = bytes.TrimSpace(line)
+		if bytes.HasPrefix(line, []byte("# TYPE ")) {
+			f := bytes.Fields(line)
+			return len(f) == 4 && slices.Contains([]string{"counter", "gauge", "histogram", "summary", "untyped", "unknown", "info", "stateset"}, string(f[3]))
+		}
+		if len(line) == 0 || line[0] == '#' {
+			continue
+		}
+		name, rest, ok := bytes.Cut(line, []byte("{"))
+		return ok && bytes.Contains(rest, []byte("} ")) && (bytes.HasPrefix(name, []byte("vllm:")) || bytes.HasPrefix(name, []byte("sglang:")))
+	}
+	return false
+}
 
 // Read reads the files, in their order. What is odd in them is counted in their tallies and said in Warnings; an error
 // is about a file that cannot be read at all.
-func Read(ctx context.Context, files []file.Input) (*Data, error) { return &Data{}, nil }
+func Read(ctx context.Context, files []file.Input) (*Data, error) {
+	d := &Data{}
+	var dumps []*dump
+	for i := range files {
+		list, err := readFile(&files[i], d)
+		if err != nil {
+			return nil, err
+		}
+		dumps = append(dumps, list...)
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	if len(dumps) == 0 {
+		dumps = append(dumps, newDump(""))
+	}
+	if n := len(dumps); n > 2 {
+		d.warn("prometheus_dumps", "%d dumps were given: the difference of the last and the first is taken", n)
+		dumps = []*dump{dumps[0], dumps[n-1]}
+	}
+	last := dumps[len(dumps)-1]
+	if len(dumps) == 2 {
+		last = d.difference(dumps[0], dumps[1])
+	}
+	d.Hists, d.Counters, d.Gauges, d.Finished, d.Engine = last.hists, last.counters, last.gauges, last.finished, last.engine
+	for _, x := range dumps {
+		d.Series += x.series
+	}
+	d.Models = len(last.models)
+	if d.Models == 1 {
+		for m := range last.models {
+			d.Model = serverlog.ModelID(m)
+		}
+	}
+	if d.Models > 1 {
+		d.warn("prometheus_models", "The dump has metrics of %d models; numbers are over all of them", d.Models)
+	}
+	if last.mixed > 0 {
+		d.warn("prometheus_buckets", "%d histograms have different buckets for different engines or models; only the first of each is used", last.mixed)
+	}
+	return d, nil
+}
+
+func (d *Data) warn(code, format string, args ...any) {
+	d.warnings = append(d.warnings, report.Warning{Code: code, Text: fmt.Sprintf(format, args...)})
+}
 
 // Warnings are what limits trust in the numbers.
-func (d *Data) Warnings() []report.Warning { return nil }
+func (d *Data) Warnings() []report.Warning { return d.warnings }
 
-// Environment fills in what the files state and e does not yet.
-func (d *Data) Environment(e *report.Environment) {}
+// Environment fills in what the dumps state.
+func (d *Data) Environment(e *report.Environment) {
+	if d.Model != "" {
+		e.Model = &d.Model
+	}
+}
+
+// difference is what happened between two dumps of one server. Which is the later one, its counters say; where they say
+// that the server was started in between, or that the dumps are of two servers, the second dump stands alone.
+func (d *Data) difference(a, b *dump) *dump {
+	later, reset := b.since(a), false
+	if later == nil {
+		if later = a.since(b); later != nil {
+			d.warn("prometheus_order", "The first dump is the later one by its counters: the difference is taken the other way round")
+		} else {
+			later, reset = b, true
+		}
+	}
+	if reset {
+		d.warn("prometheus_reset", "The counters of %s are in part smaller than those of %s: the server was started again in between, or these are two servers; %s stands alone", b.name, a.name, b.name)
+		return later
+	}
+	d.Delta = true
+	return later
+}
+
+// words of a list in a sentence.
+func words(list []string) string {
+	const most = 5
+	if more := len(list) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), more)
+	}
+	return strings.Join(list, ", ")
+}

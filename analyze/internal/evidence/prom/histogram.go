@@ -1,0 +1,125 @@
+package prom
+
+import (
+	"math"
+	"slices"
+)
+
+// Histogram holds the observations of all series of one family.
+type Histogram struct {
+	Family string    // which of the names that can stand for it
+	Bounds []float64 // upper, ascending; the last is +Inf
+	Counts []float64 // cumulative
+	Sum    float64
+	Count  float64
+}
+
+// Quantile estimates the value below which the share q of the observations lie, as Prometheus does: linear within its
+// bucket, whose lower bound is that of the one before, or 0. ok is false without observations, and where the quantile lies in
+// the last bucket, which has no upper bound: then it is above the value that is returned.
+func (h *Histogram) Quantile(q float64) (v float64, ok bool) {
+	if !(h.Count > 0) || len(h.Bounds) == 0 {
+		return 0, false
+	}
+	rank := q * h.Count
+	i, _ := slices.BinarySearch(h.Counts, rank)
+	i = min(i, len(h.Bounds)-1)
+	for i > 0 && h.Counts[i] <= h.Counts[i-1] { // an empty bucket holds no quantile
+		i--
+	}
+	lower, below := h.lower(i)
+	if math.IsInf(h.Bounds[i], 1) {
+		return lower, false
+	}
+	in := h.Counts[i] - below
+	if in <= 0 {
+		return h.Bounds[i], true
+	}
+	return lower + (h.Bounds[i]-lower)*(rank-below)/in, true
+}
+
+// lower is the lower bound of bucket i and the observations below it.
+func (h *Histogram) lower(i int) (bound, below float64) {
+	switch {
+	case i > 0:
+		return h.Bounds[i-1], h.Counts[i-1]
+	case h.Bounds[0] <= 0:
+		return h.Bounds[0], 0
+	}
+	return 0, 0
+}
+
+// Range is the lowest and highest value that an observation can have: the edges of the first and the last bucket that hold
+// any. ok is false where the last has no upper edge.
+func (h *Histogram) Range() (low, high float64, ok bool) {
+	first, last := -1, -1
+	for i := range h.Counts {
+		if _, below := h.lower(i); h.Counts[i] > below {
+			if first < 0 {
+				first = i
+			}
+			last = i
+		}
+	}
+	if first < 0 {
+		return 0, 0, false
+	}
+	low, _ = h.lower(first)
+	return low, h.Bounds[last], !math.IsInf(h.Bounds[last], 1)
+}
+
+// Mean of the observations, exactly; ok is false without any.
+func (h *Histogram) Mean() (float64, bool) {
+	if !(h.Count > 0) {
+		return 0, false
+	}
+	return h.Sum / h.Count, true
+}
+
+// Spread is the standard deviation if each observation lies in the middle of its bucket.
+func (h *Histogram) Spread() float64 {
+	var n, sum, squares float64
+	for i := range h.Bounds {
+		lower, below := h.lower(i)
+		in := h.Counts[i] - below
+		if in <= 0 || math.IsInf(h.Bounds[i], 1) {
+			continue
+		}
+		mid := (lower + h.Bounds[i]) / 2
+		n, sum, squares = n+in, sum+in*mid, squares+in*mid*mid
+	}
+	if n == 0 {
+		return 0
+	}
+	return math.Sqrt(max(0, squares/n-(sum/n)*(sum/n)))
+}
+
+// add the observations of another series; false where its buckets are others.
+func (h *Histogram) add(o *Histogram) bool {
+	if !slices.Equal(h.Bounds, o.Bounds) {
+		return false
+	}
+	for i := range h.Counts {
+		h.Counts[i] += o.Counts[i]
+	}
+	h.Sum += o.Sum
+	h.Count += o.Count
+	return true
+}
+
+// minus is what h has more than an earlier o; nil where it has less of anything, or other buckets.
+func (h *Histogram) minus(o *Histogram) *Histogram {
+	if h.Family != o.Family || !slices.Equal(h.Bounds, o.Bounds) || h.Count < o.Count || h.Sum < o.Sum {
+		return nil
+	}
+	d := &Histogram{Family: h.Family, Bounds: h.Bounds, Counts: make([]float64, len(h.Counts)), Sum: h.Sum - o.Sum, Count: h.Count - o.Count}
+	last := 0.0
+	for i := range h.Counts {
+		d.Counts[i] = h.Counts[i] - o.Counts[i]
+		if d.Counts[i] < last {
+			return nil
+		}
+		last = d.Counts[i]
+	}
+	return d
+}
