@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -29,8 +30,9 @@ const (
 type dump struct {
 	name     string
 	engine   string
-	started  float64 // when the process started, in seconds; 0 unknown
-	series   int
+	started  float64         // when the process started, in seconds; 0 unknown
+	series   int             // lines that something was taken from
+	used     map[string]bool // families
 	mixed    int
 	models   map[string]bool
 	hists    map[string]*Histogram
@@ -40,7 +42,7 @@ type dump struct {
 }
 
 func newDump(name string) *dump {
-	return &dump{name: name, models: map[string]bool{}, hists: map[string]*Histogram{}, counters: map[string]float64{}, gauges: map[string]float64{}, finished: map[string]float64{}}
+	return &dump{name: name, used: map[string]bool{}, models: map[string]bool{}, hists: map[string]*Histogram{}, counters: map[string]float64{}, gauges: map[string]float64{}, finished: map[string]float64{}}
 }
 
 // readFile reads the dumps of one file: usually one, several where somebody appended them.
@@ -59,11 +61,6 @@ func readFile(in *file.Input, d *Data) ([]*dump, error) {
 		body = body[:bytes.LastIndexByte(body[:maxBytes], '\n')+1]
 	}
 	body = bytes.ReplaceAll(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")), []byte("\r\n"), []byte("\n"))
-	for line := range bytes.Lines(body) {
-		if t := bytes.TrimSpace(line); len(t) > 0 && t[0] != '#' {
-			in.Tally.Records++
-		}
-	}
 	var list []*dump
 	bad := 0
 	parts := split(body)
@@ -71,10 +68,7 @@ func readFile(in *file.Input, d *Data) ([]*dump, error) {
 		families, left := parse(part, &bad)
 		x := newDump(in.Name)
 		x.take(families)
-		in.Tally.Understood += int64(x.series)
-		for _, fam := range families {
-			in.Tally.Known += lines(fam)
-		}
+		x.count(part, families, in.Tally)
 		if left > 0 {
 			d.warn("prometheus_damaged", "%s: %d lines behind one that is no sample were not read", in.Name, left)
 		}
@@ -87,9 +81,40 @@ func readFile(in *file.Input, d *Data) ([]*dump, error) {
 	if len(parts) > 1 {
 		in.Tally.Format += fmt.Sprintf(" (%d dumps)", len(parts))
 	}
-	in.Tally.Known = max(0, min(in.Tally.Known, in.Tally.Records)-in.Tally.Understood)
-	in.Tally.Unknown = in.Tally.Records - in.Tally.Understood - in.Tally.Known
 	return list, nil
+}
+
+// count sorts the samples of a dump by what became of their family.
+func (x *dump) count(body []byte, families map[string]*dto.MetricFamily, t *file.Tally) {
+	for line := range bytes.Lines(body) {
+		line = bytes.TrimSpace(line)
+		if len(line) == 0 || line[0] == '#' {
+			continue
+		}
+		t.Records++
+		end := bytes.IndexAny(line, "{ \t")
+		if end < 0 {
+			end = len(line)
+		}
+		name := string(line[:end])
+		if families[name] == nil {
+			for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+				if own, ok := strings.CutSuffix(name, suffix); ok {
+					name = own
+					break
+				}
+			}
+		}
+		switch {
+		case x.used[name]:
+			t.Understood++
+			x.series++
+		case families[name] != nil:
+			t.Known++
+		default:
+			t.Unknown++
+		}
+	}
 }
 
 // split cuts a file in which several dumps follow each other, where its first comment comes again.
@@ -175,21 +200,6 @@ func lineAt(body []byte, n int) (start, end int) {
 	return start, len(body)
 }
 
-// lines is how many lines of the dump a family has, its comments not counted.
-func lines(f *dto.MetricFamily) (n int64) {
-	for _, m := range f.Metric {
-		switch {
-		case m.Histogram != nil:
-			n += int64(len(m.Histogram.Bucket)) + 2
-		case m.Summary != nil:
-			n += int64(len(m.Summary.Quantile)) + 2
-		default:
-			n++
-		}
-	}
-	return n
-}
-
 // take sums up what the families of the engines say.
 func (x *dump) take(families map[string]*dto.MetricFamily) {
 	if f := families["process_start_time_seconds"]; f != nil && len(f.Metric) == 1 {
@@ -213,7 +223,6 @@ func (x *dump) take(families map[string]*dto.MetricFamily) {
 			}
 		}
 	}
-	used := map[string]bool{}
 	for _, n := range histograms {
 		f := own[n.family]
 		if f == nil || x.hists[n.of] != nil && x.hists[n.of].Count > 0 {
@@ -222,7 +231,7 @@ func (x *dump) take(families map[string]*dto.MetricFamily) {
 		if h := x.histogram(f); h != nil {
 			h.Family = n.family
 			x.hists[n.of] = h
-			x.use(n.family, f, used)
+			x.use(f)
 		}
 	}
 	for _, n := range counters {
@@ -240,7 +249,7 @@ func (x *dump) take(families map[string]*dto.MetricFamily) {
 			sum += value(m)
 		}
 		x.counters[n.of] = sum
-		x.use(n.family, f, used)
+		x.use(f)
 	}
 	for _, n := range gauges {
 		f := own[n.family]
@@ -256,17 +265,13 @@ func (x *dump) take(families map[string]*dto.MetricFamily) {
 			}
 		}
 		x.gauges[n.of] = v
-		x.use(n.family, f, used)
+		x.use(f)
 	}
-	x.more(own, used)
+	x.more(own)
 }
 
-func (x *dump) use(family string, f *dto.MetricFamily, used map[string]bool) {
-	if !used[family] {
-		used[family] = true
-		x.series += int(lines(f))
-	}
-}
+// use notes that something was taken from a family.
+func (x *dump) use(f *dto.MetricFamily) { x.used[f.GetName()] = true }
 
 func untotal(family string) string {
 	const suffix = "_total"
@@ -274,7 +279,7 @@ func untotal(family string) string {
 }
 
 // more takes what has labels of its own: requests by reason, and the size of the KV cache.
-func (x *dump) more(own map[string]*dto.MetricFamily, used map[string]bool) {
+func (x *dump) more(own map[string]*dto.MetricFamily) {
 	if f := own["request_success_total"]; f != nil {
 		for _, m := range f.Metric {
 			for _, l := range m.Label {
@@ -287,7 +292,7 @@ func (x *dump) more(own map[string]*dto.MetricFamily, used map[string]bool) {
 				}
 			}
 		}
-		x.use("request_success_total", f, used)
+		x.use(f)
 	}
 	if f := own["cache_config_info"]; f != nil {
 		var sum float64
@@ -305,7 +310,7 @@ func (x *dump) more(own map[string]*dto.MetricFamily, used map[string]bool) {
 		}
 		if sum > 0 && sum < 1e15 {
 			x.gauges[KVTokens] = sum
-			x.use("cache_config_info", f, used)
+			x.use(f)
 		}
 	}
 }

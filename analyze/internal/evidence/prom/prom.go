@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/serverlog"
@@ -19,7 +18,7 @@ type Data struct {
 	Delta    bool   // the difference of two dumps: what happened between them
 	Model    string // by a strict pattern; empty where not known or where there are several
 	Models   int    // different values of the model's label
-	Series   int    // series that a number was taken from
+	Series   int    // lines that a number was taken from
 	Hists    map[string]*Histogram
 	Counters map[string]float64 // by the names of this package, see names.go
 	Gauges   map[string]float64 // of the later dump
@@ -122,13 +121,4 @@ func (d *Data) difference(a, b *dump) *dump {
 	}
 	d.Delta = true
 	return later
-}
-
-// words of a list in a sentence.
-func words(list []string) string {
-	const most = 5
-	if more := len(list) - most; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), more)
-	}
-	return strings.Join(list, ", ")
 }

@@ -1,0 +1,229 @@
+package prom
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+)
+
+func read(tb testing.TB, text []byte) (*Data, *file.Tally) {
+	tb.Helper()
+	path := filepath.Join(tb.TempDir(), "metrics.prom")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	in, err := file.New(path, "metrics.prom")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	d, err := Read(context.Background(), []file.Input{in})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if t := in.Tally; t.Records != t.Understood+t.Known+t.Unknown || t.Unknown < 0 || t.Known < 0 {
+		tb.Fatalf("lines were lost: %+v", *t)
+	}
+	return d, in.Tally
+}
+
+// Quantiles as histogram_quantile gives them: worked out by hand.
+func TestQuantile(t *testing.T) {
+	inf := math.Inf(1)
+	for name, c := range map[string]struct {
+		bounds, counts []float64
+		q, want        float64
+		ok             bool
+	}{
+		"within the first bucket":    {[]float64{10, 20, inf}, []float64{10, 10, 10}, 0.5, 5, true},
+		"at an edge":                 {[]float64{10, 20, inf}, []float64{10, 20, 20}, 0.5, 10, true},
+		"within the second":          {[]float64{10, 20, inf}, []float64{10, 20, 20}, 0.75, 15, true},
+		"an empty bucket between":    {[]float64{10, 20, 30, inf}, []float64{10, 10, 20, 20}, 0.75, 25, true},
+		"above the last edge":        {[]float64{10, 20, inf}, []float64{0, 5, 10}, 0.9, 20, false},
+		"nothing":                    {[]float64{10, inf}, []float64{0, 0}, 0.5, 0, false},
+		"everything in the last":     {[]float64{10, inf}, []float64{0, 4}, 0.5, 10, false},
+		"the only bucket has no end": {[]float64{inf}, []float64{4}, 0.5, 0, false},
+	} {
+		h := &Histogram{Bounds: c.bounds, Counts: c.counts, Count: c.counts[len(c.counts)-1]}
+		if got, ok := h.Quantile(c.q); got != c.want || ok != c.ok {
+			t.Errorf("%s: %v, %v; want %v, %v", name, got, ok, c.want, c.ok)
+		}
+	}
+}
+
+// A quantile lies in the bucket that holds the observation of its rank, and quantiles do not decrease.
+func TestQuantileProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 12).Draw(t, "buckets")
+		h := &Histogram{}
+		for i := range n {
+			h.Bounds = append(h.Bounds, float64((i+1)*(i+1)))
+			h.Count += float64(rapid.IntRange(0, 5).Draw(t, "in"))
+			h.Counts = append(h.Counts, h.Count)
+		}
+		h.Bounds, h.Counts = append(h.Bounds, math.Inf(1)), append(h.Counts, h.Count)
+		last := 0.0
+		for _, q := range []float64{0, 0.1, 0.5, 0.9, 0.99, 1} {
+			v, ok := h.Quantile(q)
+			if h.Count == 0 {
+				if ok {
+					t.Fatalf("%v of nothing", v)
+				}
+				continue
+			}
+			low, high, _ := h.Range()
+			if !ok || v < last || v < low-1e-9 && q > 0 || v > high+1e-9 {
+				t.Fatalf("q %v: %v after %v, in %v to %v (%v)", q, v, last, low, high, h.Counts)
+			}
+			last = v
+		}
+	})
+}
+
+func TestDamage(t *testing.T) {
+	example, err := os.ReadFile("../../../../testdata/evidence/metrics.prom")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, tally := read(t, example)
+	if tally.Format != "vLLM" || tally.Unknown != 0 || len(want.Warnings()) != 0 || want.Hists[TTFT].Count != 100 {
+		t.Fatalf("%+v %v", *tally, want.Warnings())
+	}
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	if _, err := z.Write(example); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		text    []byte
+		warning string
+	}{
+		"packed":                {packed.Bytes(), ""},
+		"windows":               {bytes.ReplaceAll(example, []byte("\n"), []byte("\r\n")), ""},
+		"no newline at end":     {bytes.TrimRight(example, "\n"), ""},
+		"byte order mark":       {append([]byte("\xef\xbb\xbf"), example...), ""},
+		"OpenMetrics":           {append(bytes.ReplaceAll(example, []byte("} 40.0\n"), []byte("} 40.0 # {trace_id=\"x\"} 0.05 1.7e9\n")), "# EOF\n"...), ""},
+		"a line that is none":   {append([]byte("vllm:broken{a=\"b} 1\n"), example...), "prometheus_malformed"},
+		"garbage in the middle": {bytes.Replace(example, []byte("# TYPE vllm:e2e"), []byte("}}}} what\n# TYPE vllm:e2e"), 1), "prometheus_malformed"},
+		"cut short":             {example[:len(example)-len("ected_total{generation=\"0\"} 11299.0\n")], "prometheus_malformed"},
+	} {
+		d, _ := read(t, c.text)
+		if d.Hists[TTFT] == nil || d.Hists[TTFT].Count != 100 || d.Counters[PromptTokens] != 10000 {
+			t.Errorf("%s: %+v", name, d.Hists[TTFT])
+		}
+		if w := d.Warnings(); c.warning == "" && len(w) > 0 || c.warning != "" && (len(w) != 1 || w[0].Code != c.warning) {
+			t.Errorf("%s: warnings %v", name, w)
+		}
+	}
+}
+
+// Values that no server counts are left out rather than believed.
+func TestImpossibleValues(t *testing.T) {
+	d, _ := read(t, []byte(`# TYPE vllm:prompt_tokens_total counter
+vllm:prompt_tokens_total NaN
+# TYPE vllm:generation_tokens_total counter
+vllm:generation_tokens_total -5
+# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running +Inf
+# TYPE vllm:time_to_first_token_seconds histogram
+vllm:time_to_first_token_seconds_bucket{le="0.2"} 5
+vllm:time_to_first_token_seconds_bucket{le="0.1"} 9
+vllm:time_to_first_token_seconds_bucket{le="+Inf"} 7
+vllm:time_to_first_token_seconds_sum NaN
+vllm:time_to_first_token_seconds_count 7
+`))
+	if d.Counters[PromptTokens] != 0 || d.Counters[GenerationTokens] != 0 || d.Gauges[Running] != 0 || d.Hists[TTFT] != nil {
+		t.Errorf("%+v %+v", d, d.Hists[TTFT])
+	}
+}
+
+// Engines whose buckets differ cannot be added up.
+func TestMixedBuckets(t *testing.T) {
+	d, _ := read(t, []byte(`# TYPE vllm:time_to_first_token_seconds histogram
+vllm:time_to_first_token_seconds_bucket{engine="0",le="0.1"} 5
+vllm:time_to_first_token_seconds_bucket{engine="0",le="+Inf"} 5
+vllm:time_to_first_token_seconds_count{engine="0"} 5
+vllm:time_to_first_token_seconds_bucket{engine="1",le="0.2"} 5
+vllm:time_to_first_token_seconds_bucket{engine="1",le="+Inf"} 5
+vllm:time_to_first_token_seconds_count{engine="1"} 5
+`))
+	if d.Hists[TTFT].Count != 5 || len(d.Warnings()) != 1 || d.Warnings()[0].Code != "prometheus_buckets" {
+		t.Errorf("%+v %v", d.Hists[TTFT], d.Warnings())
+	}
+}
+
+func TestModels(t *testing.T) {
+	d, _ := read(t, []byte("# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running{model_name=\"/home/jane/llama\"} 1\n"))
+	if d.Model != "llama" {
+		t.Errorf("model %q", d.Model)
+	}
+	d, _ = read(t, []byte("# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running{model_name=\"a/b\"} 1\nvllm:num_requests_running{model_name=\"a/c\"} 1\n"))
+	if d.Model != "" || d.Warnings()[0].Code != "prometheus_models" {
+		t.Errorf("model %q, %v", d.Model, d.Warnings())
+	}
+}
+
+func TestIs(t *testing.T) {
+	for text, want := range map[string]bool{
+		"# HELP a b\n# TYPE a counter\na 1\n": true, "# TYPE a histogram\n": true, "vllm:x{a=\"b\"} 1\n": true, "\n\n# TYPE a gauge\r\n": true,
+		"": false, "# a comment\n": false, "hello\n": false, "# TYPE of thing\n": false, "a,b,c\n": false, "# TYPE a counter of things\n": false,
+	} {
+		if Is("x", []byte(text)) != want {
+			t.Errorf("%q: %v", text, !want)
+		}
+	}
+}
+
+// FuzzRead: whatever a dump holds, no line is lost, nothing panics, and what comes out are finite numbers.
+func FuzzRead(f *testing.F) {
+	example, err := os.ReadFile("../../../../testdata/evidence/metrics.prom")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(example[:3000])
+	f.Add([]byte("# TYPE vllm:prompt_tokens_total counter\nvllm:prompt_tokens_total 1 # {a=\"b\"} 1\n# EOF\n"))
+	f.Add([]byte("# HELP a\nvllm:x 1\n# HELP a\nvllm:x 2\n"))
+	path := filepath.Join(f.TempDir(), "fuzz.prom")
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		in, err := file.New(path, "fuzz.prom")
+		if err != nil {
+			t.Fatal(err)
+		}
+		Is("fuzz.prom", text)
+		d, err := Read(context.Background(), []file.Input{in})
+		if err != nil {
+			return
+		}
+		if tally := in.Tally; tally.Records != tally.Understood+tally.Known+tally.Unknown || tally.Unknown < 0 || tally.Known < 0 {
+			t.Fatalf("lines were lost: %+v", *tally)
+		}
+		for name, h := range d.Hists {
+			for _, q := range []float64{0.5, 0.99} {
+				if v, ok := h.Quantile(q); ok && (math.IsNaN(v) || math.IsInf(v, 0)) {
+					t.Fatalf("%s: %v of %+v", name, v, h)
+				}
+			}
+			if v := h.Spread(); math.IsNaN(v) || math.IsInf(v, 0) {
+				t.Fatalf("%s: spread of %+v", name, h)
+			}
+		}
+		for name, v := range d.Counters {
+			if !(v >= 0) || math.IsInf(v, 0) {
+				t.Fatalf("%s = %v", name, v)
+			}
+		}
+	})
+}

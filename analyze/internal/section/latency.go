@@ -1,0 +1,157 @@
+package section
+
+import (
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/prom"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var _ = register(Section{
+	ID: "latency", Title: "Latencies of requests", Rank: 390, Evidence: []file.Kind{file.Prometheus},
+	Derivation: "The histograms of the server's metrics, over all engines and models. A histogram knows how many observations lie in each bucket, not where: percentiles are interpolated linearly within their bucket, as Prometheus does, " +
+		"and can be wrong by its width. Least and greatest are the edges of the outermost buckets that hold any; the mean is exact; the standard deviation takes each observation as the middle of its bucket. " +
+		"What lies above the last bucket's edge has no percentile: it is unknown, and the table says what it is above. Of two dumps the difference counts, of one everything since the server started.",
+	Metrics: []report.MetricDef{
+		latencyDef("serve.ttft", "time to first token of a request"),
+		latencyDef("serve.tpot", "time per output token: of a request's tokens after the first on average, where the server has that; else between tokens"),
+		latencyDef("serve.itl", "time between two tokens of a request"),
+		latencyDef("serve.e2e", "time of a request from its arrival to its last token"),
+		latencyDef("serve.queue_time", "time that a request waits to run"),
+		latencyDef("serve.inference_time", "time that a request runs"),
+		latencyDef("serve.prefill_time", "time that a request spends in prefill"),
+		latencyDef("serve.decode_time", "time that a request spends in decode"),
+		def("serve.request_prompt_tokens", report.Count, report.None, report.Noisy, "prompt tokens of a request (interpolated median; the summary is of the histogram)"),
+		def("serve.request_generation_tokens", report.Count, report.None, report.Noisy, "generated tokens of a request (interpolated median; the summary is of the histogram)"),
+	},
+	Tables: []report.Table{
+		table("latency", "Latencies", "latency.csv", textCol("latency", "Latency"), countCol("observations", "Observations"), meanCol("mean", "Mean", "mean_ms"), meanCol("p50", "p50", "p50_ms"), meanCol("p90", "p90", "p90_ms"), meanCol("p99", "p99", "p99_ms"),
+			meanCol("above", "Unknown above", "unknown_above_ms"), textCol("metric", "Metric")),
+		table("request_size", "Tokens of a request", "request_size.csv", textCol("what", "Tokens"), countCol("observations", "Requests"), floatCol("mean", "Mean", report.Count), floatCol("p50", "p50", report.Count), floatCol("p90", "p90", report.Count), floatCol("p99", "p99", report.Count)),
+	},
+	Run: latency,
+})
+
+func latencyDef(id, meaning string) report.MetricDef {
+	return def(id, report.Nanoseconds, report.Lower, report.Noisy, meaning+" (interpolated median; the summary is of the histogram, and missing where part of it is unknown)", "", "quantile")
+}
+
+// latencies in the order of the table.
+var latencies = []struct{ of, id, name string }{
+	{prom.TTFT, "serve.ttft", "time to first token"},
+	{prom.TPOT, "serve.tpot", "time per output token"},
+	{prom.ITL, "serve.itl", "time between tokens"},
+	{prom.E2E, "serve.e2e", "whole request"},
+	{prom.Queue, "serve.queue_time", "queue"},
+	{prom.Inference, "serve.inference_time", "inference"},
+	{prom.PrefillTime, "serve.prefill_time", "prefill"},
+	{prom.DecodeTime, "serve.decode_time", "decode"},
+}
+
+var quantiles = []struct {
+	name string
+	q    float64
+}{{"p50", 0.50}, {"p90", 0.90}, {"p99", 0.99}}
+
+// queueShare of the time to the first token, medians, from which the queue is a finding.
+const queueShare = 0.5
+
+func latency(in *Input, out *Output) {
+	d := in.Evidence.Prom
+	if d.Engine == "" {
+		out.Status(report.NotApplicable, "the dump has no metrics of vLLM or SGLang")
+		return
+	}
+	t := out.Table("latency")
+	bars := make([]report.Series, len(quantiles))
+	for i, q := range quantiles {
+		bars[i] = report.Series{Name: q.name, Labels: []string{}, Values: []float64{}}
+	}
+	observed := false
+	for _, l := range latencies {
+		h := d.Hists[l.of]
+		if h == nil {
+			continue
+		}
+		out.FromEvidence(file.Prometheus, int(h.Count), h.Family)
+		values, above := out.distribution(l.id, h, 1e9)
+		for i, q := range quantiles {
+			out.Metric(l.id, Labels("quantile", q.name), values[i]).N = int64(h.Count)
+			if values[i] != nil {
+				bars[i].Labels, bars[i].Values = append(bars[i].Labels, l.name), append(bars[i].Values, *values[i])
+			}
+		}
+		observed = observed || h.Count > 0
+		t.Row(report.S(l.name), report.I(int64(h.Count)), meanCell(h, 1e9), cell(values[0]), cell(values[1]), cell(values[2]), cell(above), report.S(h.Family))
+	}
+	t.Add()
+	out.requestSizes(d)
+	switch {
+	case t.Len() == 0:
+		out.Status(report.NotApplicable, "the dump has no histograms of latencies")
+		return
+	case !observed:
+		out.Status(report.NotApplicable, "no request was served: the histograms are empty")
+		return
+	}
+	if len(bars[0].Values) > 0 {
+		out.Chart(report.Chart{ID: "latency", Title: "Latencies", Kind: "bar", Unit: report.Nanoseconds, Series: bars})
+	}
+	out.queueFinding(d)
+}
+
+// distribution emits the median of a histogram, scaled, with its summary where all of it is known. It returns the
+// percentiles, unknown ones nil, and what those are above.
+func (o *Output) distribution(id string, h *prom.Histogram, scale float64) (values [3]*float64, above *float64) {
+	for i, q := range quantiles {
+		v, ok := h.Quantile(q.q)
+		v *= scale
+		switch {
+		case ok:
+			values[i] = &v
+		case h.Count > 0:
+			above = &v
+		}
+	}
+	m := o.Metric(id, nil, values[0])
+	m.N = int64(h.Count)
+	low, high, ok := h.Range()
+	mean, has := h.Mean()
+	if ok && has && above == nil {
+		m.Summary = &report.Summary{N: m.N, Min: low * scale, P50: *values[0], P90: *values[1], P99: *values[2], Max: high * scale, Mean: mean * scale, Stddev: h.Spread() * scale}
+	}
+	return values, above
+}
+
+func meanCell(h *prom.Histogram, scale float64) report.Cell {
+	if v, ok := h.Mean(); ok {
+		return report.F(v * scale)
+	}
+	return report.Null
+}
+
+func (o *Output) requestSizes(d *prom.Data) {
+	t := o.Table("request_size")
+	for _, l := range []struct{ of, id, name string }{{prom.PromptLen, "serve.request_prompt_tokens", "prompt"}, {prom.OutputLen, "serve.request_generation_tokens", "generated"}} {
+		h := d.Hists[l.of]
+		if h == nil || h.Count == 0 {
+			continue
+		}
+		o.FromEvidence(file.Prometheus, int(h.Count), h.Family)
+		values, _ := o.distribution(l.id, h, 1)
+		t.Row(report.S(l.name), report.I(int64(h.Count)), meanCell(h, 1), cell(values[0]), cell(values[1]), cell(values[2]))
+	}
+	t.Add()
+}
+
+func (o *Output) queueFinding(d *prom.Data) {
+	queue, first := d.Hists[prom.Queue], d.Hists[prom.TTFT]
+	if queue == nil || first == nil {
+		return
+	}
+	q, ok1 := queue.Quantile(0.5)
+	f, ok2 := first.Quantile(0.5)
+	if ok1 && ok2 && f > 0 && q >= queueShare*f {
+		o.Find("queue_before_first_token", report.Medium, "Requests wait for a place for most of the time to their first token", []report.MetricRef{Ref("serve.queue_time"), Ref("serve.ttft")},
+			"More requests arrive than run at once: look at what limits the batch (KV cache, --max-num-seqs, --max-num-batched-tokens), or add replicas.")
+	}
+}
