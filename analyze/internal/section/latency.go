@@ -1,6 +1,9 @@
 package section
 
 import (
+	"math"
+	"slices"
+
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/prom"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -9,7 +12,7 @@ import (
 var _ = register(Section{
 	ID: "latency", Title: "Latencies of requests", Rank: 390, Evidence: []file.Kind{file.Prometheus},
 	Derivation: "The histograms of the server's metrics, over all engines and models. A histogram knows how many observations lie in each bucket, not where: percentiles are interpolated linearly within their bucket, as Prometheus does, " +
-		"and can be wrong by its width. Least and greatest are the edges of the outermost buckets that hold any; the mean is exact; the standard deviation takes each observation as the middle of its bucket. " +
+		"and can be wrong by its width. Least and greatest are the edges of the outermost buckets that hold any; the mean is exact; the standard deviation takes observations as spread evenly over their bucket. " +
 		"What lies above the last bucket's edge has no percentile: it is unknown, and the table says what it is above. Of two dumps the difference counts, of one everything since the server started.",
 	Metrics: []report.MetricDef{
 		latencyDef("serve.ttft", "time to first token of a request"),
@@ -73,7 +76,7 @@ func latency(in *Input, out *Output) {
 			continue
 		}
 		out.FromEvidence(file.Prometheus, int(h.Count), h.Family)
-		values, above := out.distribution(l.id, h, 1e9)
+		values, above := out.bucketed(l.id, h, 1e9)
 		for i, q := range quantiles {
 			out.Metric(l.id, Labels("quantile", q.name), values[i]).N = int64(h.Count)
 			if values[i] != nil {
@@ -99,18 +102,27 @@ func latency(in *Input, out *Output) {
 	out.queueFinding(d)
 }
 
-// distribution emits the median of a histogram, scaled, with its summary where all of it is known. It returns the
+// measuredByClients are the latencies that a load generator measures too: what a client saw is said of them, where both are
+// in one report.
+var measuredByClients = []string{"serve.ttft", "serve.tpot", "serve.itl", "serve.e2e"}
+
+// bucketed emits the median of a histogram, scaled, with its summary where all of it is known. It returns the
 // percentiles, unknown ones nil, and what those are above.
-func (o *Output) distribution(id string, h *prom.Histogram, scale float64) (values [3]*float64, above *float64) {
+func (o *Output) bucketed(id string, h *prom.Histogram, scale float64) (values [3]*float64, above *float64) {
 	for i, q := range quantiles {
 		v, ok := h.Quantile(q.q)
-		v *= scale
+		if v *= scale; scale == 1e9 {
+			v = math.Round(v) // to the nanosecond
+		}
 		switch {
 		case ok:
 			values[i] = &v
 		case h.Count > 0:
 			above = &v
 		}
+	}
+	if o.in.Evidence.Load != nil && slices.Contains(measuredByClients, id) {
+		return values, above
 	}
 	m := o.Metric(id, nil, values[0])
 	m.N = int64(h.Count)
@@ -137,7 +149,7 @@ func (o *Output) requestSizes(d *prom.Data) {
 			continue
 		}
 		o.FromEvidence(file.Prometheus, int(h.Count), h.Family)
-		values, _ := o.distribution(l.id, h, 1)
+		values, _ := o.bucketed(l.id, h, 1)
 		t.Row(report.S(l.name), report.I(int64(h.Count)), meanCell(h, 1), cell(values[0]), cell(values[1]), cell(values[2]))
 	}
 	t.Add()

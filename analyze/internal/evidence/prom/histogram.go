@@ -76,17 +76,18 @@ func (h *Histogram) Mean() (float64, bool) {
 	return h.Sum / h.Count, true
 }
 
-// Spread is the standard deviation if each observation lies in the middle of its bucket.
+// Spread is the standard deviation if observations lie evenly over their bucket: between the buckets' middles, and a
+// twelfth of the squared width within each. What lies above the last edge is left out.
 func (h *Histogram) Spread() float64 {
 	var n, sum, squares float64
 	for i := range h.Bounds {
 		lower, below := h.lower(i)
 		in := h.Counts[i] - below
-		if in <= 0 || math.IsInf(h.Bounds[i], 1) {
+		if in <= 0 || math.IsInf(h.Bounds[i], 0) {
 			continue
 		}
-		mid := (lower + h.Bounds[i]) / 2
-		n, sum, squares = n+in, sum+in*mid, squares+in*mid*mid
+		mid, width := (lower+h.Bounds[i])/2, h.Bounds[i]-lower
+		n, sum, squares = n+in, sum+in*mid, squares+in*(mid*mid+width*width/12)
 	}
 	if n == 0 {
 		return 0

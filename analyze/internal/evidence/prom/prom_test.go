@@ -58,6 +58,19 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
+// Observations that are all in one bucket of 10 to 20 are spread over it: 10 ÷ √12.
+func TestSpread(t *testing.T) {
+	h := &Histogram{Bounds: []float64{10, 20, math.Inf(1)}, Counts: []float64{0, 4, 4}, Count: 4}
+	if got, want := h.Spread(), 10/math.Sqrt(12); math.Abs(got-want) > 1e-9 {
+		t.Errorf("%v, want %v", got, want)
+	}
+	// One at 5 and one at 15 on average: 5 between the middles, and 10 ÷ √12 within.
+	h = &Histogram{Bounds: []float64{10, 20, math.Inf(1)}, Counts: []float64{1, 2, 2}, Count: 2}
+	if got, want := h.Spread(), math.Sqrt(25+100.0/12); math.Abs(got-want) > 1e-9 {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
 // A quantile lies in the bucket that holds the observation of its rank, and quantiles do not decrease.
 func TestQuantileProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
