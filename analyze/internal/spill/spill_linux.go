@@ -69,7 +69,7 @@ func newDisk(dir string, expect int64) (*disk, error) {
 
 func inMemory(dir string) bool {
 	var s unix.Statfs_t
-	return unix.Statfs(dir, &s) == nil && (s.Type == unix.TMPFS_MAGIC || s.Type == unix.RAMFS_MAGIC)
+	return unix.Statfs(dir, &s) == nil && (uint32(s.Type) == unix.TMPFS_MAGIC || uint32(s.Type) == unix.RAMFS_MAGIC)
 }
 
 // reserve makes the file size bytes long with every block in place: writing to a mapped page that the disk has no room

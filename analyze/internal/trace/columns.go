@@ -48,21 +48,6 @@ func (s *Span) Dur(i int) int64 {
 	return s.lengths[i]
 }
 
-// Starts fills to with the starts of the events from the one numbered from on: a sweep over blocks of a few thousand is
-// several times faster than single calls.
-func (s *Span) Starts(from int, to []int64) {
-	for k := range to {
-		to[k] = s.Start(from + k)
-	}
-}
-
-// Ends fills to with the ends of the events from the one numbered from on.
-func (s *Span) Ends(from int, to []int64) {
-	for k := range to {
-		to[k] = s.End(from + k)
-	}
-}
-
 // Starting returns the index range [lo, hi) of the events that start within [from, to], both ends included.
 func (s *Span) Starting(from, to int64) (lo, hi int) {
 	lo = sort.Search(s.Len(), func(i int) bool { return s.Start(i) >= from })

@@ -47,7 +47,7 @@ func contents(tb testing.TB, t *Trace) map[string]any {
 	all := map[string]any{
 		"tables": t.Tables, "procs": t.Procs, "threads": t.Threads, "gpus": t.GPUs, "meta": t.Meta, "marks": t.Marks, "overhead": t.Overhead,
 		"diagnostics": t.Diagnostics, "nodes": t.GraphNodes, "has": t.Has, "kernel names": t.Kernels.Names, "configs": t.Kernels.Configs,
-		"api names": t.API.Names, "range names": t.Ranges.Names, "api places": t.API.Places, "range places": t.Ranges.Places,
+		"api names": t.API.Names, "range names": t.Ranges.Names, "api places": t.API.places, "range places": t.Ranges.places,
 	}
 	column := func(name string, n int, get func(i int) []int64) {
 		var list []int64
@@ -58,9 +58,9 @@ func contents(tb testing.TB, t *Trace) map[string]any {
 	}
 	for name, w := range map[string]*Work{"kernel": &t.Kernels.Work, "copy": &t.Copies.Work, "set": &t.Sets.Work, "graph": &t.Graphs.Work} {
 		column(name+" work", w.Len(), func(i int) []int64 {
-			return []int64{w.Start(i), w.End(i), w.Dur(i), int64(w.Place(i)), w.Corr(i)}
+			return []int64{w.Start(i), w.End(i), w.Dur(i), int64(w.place.at(i)), w.Corr(i)}
 		})
-		all[name+" places"] = w.Places
+		all[name+" places"] = w.places
 	}
 	k, c, s, g, a, r, y := &t.Kernels, &t.Copies, &t.Sets, &t.Graphs, &t.API, &t.Ranges, &t.Syncs
 	column("kernels", k.Len(), func(i int) []int64 { return []int64{int64(k.Name(i)), int64(k.Config(i))} })
@@ -70,10 +70,10 @@ func contents(tb testing.TB, t *Trace) map[string]any {
 	column("sets", s.Len(), func(i int) []int64 { return []int64{s.Bytes(i), int64(s.MemKind(i))} })
 	column("graphs", g.Len(), func(i int) []int64 { return []int64{g.Graph(i), g.Exec(i)} })
 	column("api", a.Len(), func(i int) []int64 {
-		return []int64{a.Start(i), a.End(i), int64(a.Place(i)), a.Corr(i), int64(a.Name(i))}
+		return []int64{a.Start(i), a.End(i), int64(a.place.at(i)), a.Corr(i), int64(a.Name(i))}
 	})
 	column("ranges", r.Len(), func(i int) []int64 {
-		return []int64{r.Start(i), r.End(i), int64(r.Place(i)), int64(r.Name(i)), r.row.get(i)}
+		return []int64{r.Start(i), r.End(i), int64(r.place.at(i)), int64(r.Name(i)), r.row.get(i)}
 	})
 	column("syncs", y.Len(), func(i int) []int64 {
 		return []int64{y.Start(i), y.End(i), int64(y.Kind(i)), int64(y.Proc(i)), y.Corr(i)}

@@ -53,11 +53,11 @@ func (l *loader) separateDevices() error {
 		return nil
 	}
 	for _, w := range []*Work{&t.Kernels.Work, &t.Copies.Work, &t.Sets.Work, &t.Graphs.Work} {
-		for i := range w.Places {
-			p := &w.Places[i]
-			if p.Proc != None {
-				if gpu, ok := adapter[key{t.Procs[p.Proc].PID, int64(p.Device)}]; ok {
-					p.Device = int32(gpu)
+		for i := range w.places {
+			p := &w.places[i]
+			if p.proc != None {
+				if gpu, ok := adapter[key{t.Procs[p.proc].PID, int64(p.device)}]; ok {
+					p.device = int32(gpu)
 				}
 			}
 		}

@@ -121,9 +121,9 @@ func (t *apiTable) settle() {
 		}
 	}
 	t.adopt = func(ids *idents) {
-		a.Places = make([]APIPlace, len(raw))
+		a.places = make([]callPlace, len(raw))
 		for i, c := range raw {
-			a.Places[i] = APIPlace{Thread: ids.thread(c.thread, c.known), Return: c.ret}
+			a.places[i] = callPlace{thread: ids.thread(c.thread, c.known), ret: c.ret}
 		}
 	}
 }

@@ -360,7 +360,7 @@ func (l *loader) closeRanges(tables []*eventTable) {
 // countNodes counts the kernels that ran as a node of a graph.
 func (l *loader) countNodes() {
 	k := &l.trace.Kernels
-	if !slices.ContainsFunc(k.Places, func(p Place) bool { return p.Node }) {
+	if !slices.ContainsFunc(k.places, func(p workPlace) bool { return p.node }) {
 		return
 	}
 	for i := range k.Len() {

@@ -123,32 +123,29 @@ type Diagnostic struct {
 // Work is what every GPU activity has.
 type Work struct {
 	Span
-	Places []Place
-	place  codes
+	places []workPlace // of which there are few
+	place  codes       // indexes places
 	corr   numbers
 }
 
-// Place is where a GPU activity ran. Its numbers are None where the row does not say.
-type Place struct {
-	Device, Stream, Context int32 // a stream is unique within its process and device
-	Proc                    int32 // indexes Trace.Procs
-	Node                    bool  // as a node of a CUDA graph
+// workPlace is where a GPU activity ran. Its numbers are None where the row does not say.
+type workPlace struct {
+	device, stream, context int32
+	proc                    int32
+	node                    bool // as a node of a CUDA graph
 }
 
-// Place indexes Places, of which there are few: what a row says of process, device and stream is in this one number.
-func (w *Work) Place(i int) int32 { return w.place.at(i) }
-
 // Device is the deviceId of event i.
-func (w *Work) Device(i int) int32 { return w.Places[w.place.at(i)].Device }
+func (w *Work) Device(i int) int32 { return w.places[w.place.at(i)].device }
 
 // Stream is the streamId of event i, unique within its process and device.
-func (w *Work) Stream(i int) int32 { return w.Places[w.place.at(i)].Stream }
+func (w *Work) Stream(i int) int32 { return w.places[w.place.at(i)].stream }
 
 // Context is the contextId of event i.
-func (w *Work) Context(i int) int32 { return w.Places[w.place.at(i)].Context }
+func (w *Work) Context(i int) int32 { return w.places[w.place.at(i)].context }
 
 // Proc indexes Trace.Procs, or is None.
-func (w *Work) Proc(i int) int32 { return w.Places[w.place.at(i)].Proc }
+func (w *Work) Proc(i int) int32 { return w.places[w.place.at(i)].proc }
 
 // Corr is the correlationId, unique within a process, or -1.
 func (w *Work) Corr(i int) int64 { return w.corr.at(i) }
@@ -182,7 +179,7 @@ func (k *Kernels) Name(i int) int32 { return k.name.at(i) }
 func (k *Kernels) Config(i int) int32 { return k.config.at(i) }
 
 // InGraph reports whether the kernel ran as a node of a CUDA graph.
-func (k *Kernels) InGraph(i int) bool { return k.Places[k.place.at(i)].Node }
+func (k *Kernels) InGraph(i int) bool { return k.places[k.place.at(i)].node }
 
 // Copies are the rows of CUPTI_ACTIVITY_KIND_MEMCPY.
 type Copies struct {
@@ -233,23 +230,17 @@ func (g *Graphs) Exec(i int) int64 { return g.exec.at(i) }
 type API struct {
 	Span
 	Names  []APIName
-	Places []APIPlace
+	places []callPlace
 	place  codes
 	corr   numbers
 	name   codes
 }
 
-// APIPlace is the thread of a call and how the call ended.
-type APIPlace struct {
-	Thread int32 // indexes Trace.Threads, or is None
-	Return int32 // 0 is success
-}
-
-// Place indexes Places, of which there are few.
-func (a *API) Place(i int) int32 { return a.place.at(i) }
+// callPlace is the thread of a call and how the call ended.
+type callPlace struct{ thread, ret int32 }
 
 // Thread indexes Trace.Threads, or is None.
-func (a *API) Thread(i int) int32 { return a.Places[a.place.at(i)].Thread }
+func (a *API) Thread(i int) int32 { return a.places[a.place.at(i)].thread }
 
 // Corr is the correlationId, or -1.
 func (a *API) Corr(i int) int64 { return a.corr.at(i) }
@@ -258,13 +249,13 @@ func (a *API) Corr(i int) int64 { return a.corr.at(i) }
 func (a *API) Name(i int) int32 { return a.name.at(i) }
 
 // Return is the call's return value; 0 is success.
-func (a *API) Return(i int) int32 { return a.Places[a.place.at(i)].Return }
+func (a *API) Return(i int) int32 { return a.places[a.place.at(i)].ret }
 
 // Ranges are NVTX ranges: push/pop and start/end.
 type Ranges struct {
 	Span
 	Names  []RangeName
-	Places []RangePlace
+	places []rangePlace
 	place  codes
 	name   codes
 	row    steps
@@ -276,27 +267,23 @@ type RangeName struct {
 	Tag  uint32 // what Options.Tag said of the raw text
 }
 
-// RangePlace is the thread of a range and what kind of range it is.
-type RangePlace struct {
-	Thread   int32 // indexes Trace.Threads (of the start, for a start/end range), or is None
-	Open     bool  // still open at the end of the capture; its end is then the last moment seen
-	StartEnd bool  // a start/end range, which need not nest
+// rangePlace is the thread of a range and what kind of range it is.
+type rangePlace struct {
+	thread         int32
+	open, startEnd bool
 }
 
-// Place indexes Places, of which there are few.
-func (r *Ranges) Place(i int) int32 { return r.place.at(i) }
-
 // Thread indexes Trace.Threads (of the start, for a start/end range), or is None.
-func (r *Ranges) Thread(i int) int32 { return r.Places[r.place.at(i)].Thread }
+func (r *Ranges) Thread(i int) int32 { return r.places[r.place.at(i)].thread }
 
 // Name indexes Names.
 func (r *Ranges) Name(i int) int32 { return r.name.at(i) }
 
 // Open reports whether the range was still open at the end of the capture; its end is then the last moment seen.
-func (r *Ranges) Open(i int) bool { return r.Places[r.place.at(i)].Open }
+func (r *Ranges) Open(i int) bool { return r.places[r.place.at(i)].open }
 
 // StartEnd reports whether it is a start/end range, which need not nest.
-func (r *Ranges) StartEnd(i int) bool { return r.Places[r.place.at(i)].StartEnd }
+func (r *Ranges) StartEnd(i int) bool { return r.places[r.place.at(i)].startEnd }
 
 // Syncs are the rows of CUPTI_ACTIVITY_KIND_SYNCHRONIZATION.
 type Syncs struct {

@@ -157,9 +157,9 @@ func (t *rangeTable) settle() {
 		}
 	}
 	t.adopt = func(ids *idents) {
-		r.Places = make([]RangePlace, len(raw))
+		r.places = make([]rangePlace, len(raw))
 		for i, p := range raw {
-			r.Places[i] = RangePlace{Thread: ids.thread(p.thread, p.known), Open: p.open, StartEnd: p.startEnd}
+			r.places[i] = rangePlace{thread: ids.thread(p.thread, p.known), open: p.open, startEnd: p.startEnd}
 		}
 	}
 }

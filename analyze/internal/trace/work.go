@@ -79,11 +79,11 @@ func (t *workTable) settle() {
 		}
 	}
 	t.adopt = func(ids *idents) {
-		w.Places = make([]Place, len(raw))
+		w.places = make([]workPlace, len(raw))
 		for i, p := range raw {
-			w.Places[i] = Place{Device: p.device, Stream: p.stream, Context: p.context, Node: p.node, Proc: None}
+			w.places[i] = workPlace{device: p.device, stream: p.stream, context: p.context, node: p.node, proc: None}
 			if p.owned {
-				w.Places[i].Proc = ids.procs[p.owner&^tidBits]
+				w.places[i].proc = ids.procs[p.owner&^tidBits]
 			}
 		}
 	}

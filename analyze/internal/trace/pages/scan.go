@@ -75,7 +75,7 @@ func (f *File) Prepare(parts []*Part) (*Scan, error) {
 		for i, l := range leaves {
 			s.owner[l.page] = uint32(total + i + 1)
 		}
-		if total += len(leaves); total >= taken {
+		if total += len(leaves); int64(total) >= taken {
 			return nil, unusual("it has too many pages")
 		}
 		rooms, err := f.tight(leaves)
