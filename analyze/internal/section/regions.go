@@ -82,7 +82,7 @@ func regions(in *Input, out *Output) {
 		return
 	}
 	names := nameRanges(&in.Trace.Ranges)
-	list := in.regionTree(names)
+	tree, self, list := in.regionTree(names)
 	in.fromAttribution(out, in.NVTX.AttributedCount)
 	out.Int("region.count", nil, int64(len(list)))
 	if len(list) == 0 {
@@ -117,10 +117,11 @@ func regions(in *Input, out *Output) {
 	t.t.TotalRows = int64(len(list))
 	t.Add()
 	k.Add()
+	out.Chart(flame(tree, self, names))
 }
 
 // regionTree gathers the kernels of the window by region, the regions with most GPU time first.
-func (in *Input) regionTree(names *rangeNames) []region {
+func (in *Input) regionTree(names *rangeNames) (tree []regionNode, self []int64, list []region) {
 	paths := regionPaths{in: in, names: names, index: newNumbering[[2]int32](), known: make([]int32, in.Contexts.Nodes())}
 	cells := newCombos(in.Contexts.Nodes(), len(in.Trace.Kernels.Names)+1) // node, and kernel plus one
 	var works []regionWork
@@ -142,7 +143,56 @@ func (in *Input) regionTree(names *rangeNames) []region {
 	}
 	gather(&in.Trace.Kernels.Work, in.Calls.Kernel, func(i int) int32 { return in.Trace.Kernels.Name(i) })
 	gather(&in.Trace.Graphs.Work, in.Calls.Graph, func(int) int32 { return -1 })
-	return in.spread(names, paths.tree, cells.list, works)
+	self = make([]int64, len(paths.tree))
+	for c, key := range cells.list {
+		self[key.a] += works[c].time
+	}
+	return paths.tree, self, in.spread(names, paths.tree, cells.list, works)
+}
+
+// Bounds of the flame view.
+const (
+	maxFlameBoxes = 200
+	flameShare    = 1e-3 // of all attributed time: smaller boxes could not be seen
+)
+
+// flame draws the stacks of ranges with the GPU time launched inside them: a box is as wide as its range and all that is
+// inside it, stands on the one around it, and what no box above it covers is its own.
+func flame(tree []regionNode, self []int64, names *rangeNames) report.Chart {
+	total := slices.Clone(self)
+	for n := len(tree) - 1; n >= 0; n-- { // a parent stands before its children
+		if p := tree[n].parent; p >= 0 {
+			total[p] += total[n]
+		}
+	}
+	children := make([][]int32, len(tree))
+	var roots []int32
+	var all int64
+	for n := range tree {
+		if p := tree[n].parent; p >= 0 {
+			children[p] = append(children[p], int32(n))
+		} else {
+			roots, all = append(roots, int32(n)), all+total[n]
+		}
+	}
+	c := report.Chart{ID: "nvtx_flame", Title: "GPU time by stack of NVTX ranges", Kind: "flame", Unit: report.Nanoseconds, Series: []report.Series{}}
+	labels := []string{"depth", "start", "total", "self"}
+	var lay func(list []int32, depth int, start int64)
+	lay = func(list []int32, depth int, start int64) {
+		slices.SortFunc(list, func(a, b int32) int {
+			return cmp.Or(cmp.Compare(total[b], total[a]), cmp.Compare(names.texts[tree[a].name], names.texts[tree[b].name]))
+		})
+		for _, n := range list {
+			if float64(total[n]) < flameShare*float64(all) || len(c.Series) == maxFlameBoxes {
+				return
+			}
+			c.Series = append(c.Series, report.Series{Name: names.texts[tree[n].name], Labels: labels, Values: []float64{float64(depth), float64(start), float64(total[n]), float64(self[n])}})
+			lay(children[n], depth+1, start)
+			start += total[n]
+		}
+	}
+	lay(roots, 0, 0)
+	return c
 }
 
 // regionPaths are the stacks of ranges around calls, as a tree of names.

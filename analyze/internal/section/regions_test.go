@@ -49,3 +49,32 @@ func TestRegionsWithoutRanges(t *testing.T) {
 	wantStatus(t, r, "regions", report.Unavailable, "")
 	noMetric(t, r, "region.count")
 }
+
+// A step launches a kernel of 20 ns itself, one of 30 inside attn and one of 50 inside mlp: the step is 100 wide and 20 of
+// it its own; inside it mlp comes first, then attn.
+func TestFlame(t *testing.T) {
+	b := tracetest.New()
+	th := b.Process(5, "p").Thread(5, "")
+	th.Range("step", 0, 100)
+	th.Launch("copy", 1, 2, tracetest.Kernel{Start: 200, End: 220})
+	th.Range("attn", 10, 40)
+	th.Launch("flash", 11, 12, tracetest.Kernel{Start: 220, End: 250})
+	th.Range("mlp", 50, 90)
+	th.Launch("gemm", 51, 52, tracetest.Kernel{Start: 250, End: 300})
+	l := look(t, b, analyze.Options{})
+	var got []report.Series
+	for _, s := range l.Sections {
+		if s.ID == "regions" {
+			got = s.Charts[0].Series
+		}
+	}
+	want := map[string][4]float64{"step": {0, 0, 100, 20}, "mlp": {1, 0, 50, 50}, "attn": {1, 50, 30, 30}}
+	if len(got) != len(want) {
+		t.Fatalf("boxes %+v", got)
+	}
+	for _, s := range got {
+		if [4]float64(s.Values) != want[s.Name] {
+			t.Errorf("%s: %v, want %v", s.Name, s.Values, want[s.Name])
+		}
+	}
+}
