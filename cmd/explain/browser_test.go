@@ -332,7 +332,7 @@ func TestScreenshots(t *testing.T) {
 		t.Skip("EXPLAIN_SHOTS names no folder")
 	}
 	open := browser(t)
-	file, r := pageOf(t, "../../testdata/serving.sqlite")
+	file, r := pageOf(t, "../../testdata/serving.sqlite", "--evidence", "../../testdata/evidence")
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range []int64{380, 1280, 2560} {
 			ctx, _ := open(t, file, true)
