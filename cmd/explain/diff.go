@@ -52,6 +52,7 @@ Exit codes: 0 pass or warn, 1 fail, 2 wrong usage, 3 input that cannot be analys
 // diffFlags are the flags of explain diff.
 type diffFlags struct {
 	captureFlags
+	open       bool
 	base, head []string
 	phase      string
 	batch      int64
@@ -83,6 +84,7 @@ func (f *diffFlags) register(cmd *cobra.Command) {
 	fl.Int64Var(&f.batch, "batch", 0, "compare units of this batch size `N`")
 	fl.StringVar(&f.minShare, "min-share", "0.5%", "kernels below this `SHARE` of the unit are not compared one by one")
 	fl.IntVar(&f.top, "top", diff.DefaultTop, "rows of the kernels table")
+	fl.BoolVar(&f.open, "open", false, "show diff.html in the browser, once it is written")
 	f.captureFlags.register(cmd)
 	_ = cmd.MarkFlagDirname("out")
 	_ = cmd.MarkFlagFilename("noise", "json")
@@ -99,6 +101,9 @@ func (f *diffFlags) run(cmd *cobra.Command, w *world, args []string) error {
 	if err != nil {
 		return err
 	}
+	if f.open && f.out == "" {
+		return usagef("--open shows the page that --out writes: name a folder")
+	}
 	if f.out != "" {
 		if err := checkOut(f.out); err != nil {
 			return err
@@ -111,6 +116,9 @@ func (f *diffFlags) run(cmd *cobra.Command, w *world, args []string) error {
 	if f.out != "" {
 		if err := writeFolder(cmd.Context(), f.out, comparisonFolder(c)); err != nil {
 			return err
+		}
+		if f.open {
+			w.openPage(f.out, "diff.html")
 		}
 	}
 	if err := f.print(w, c); err != nil && !errors.Is(err, syscall.EPIPE) { // whoever has seen enough still gets the verdict

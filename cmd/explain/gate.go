@@ -22,6 +22,7 @@ func newGate(w *world) *cobra.Command {
 		Long: `gate compares two sides as diff does, judges them by a policy, and leaves what a CI system reads:
 
   comparison.json   the comparison with its verdict, see "explain schema comparison"
+  diff.html         the same for a browser, in one file
   comment.md        the same for a pull request, at most 60,000 bytes
   summary.md        the same at greater length
   gate.junit.xml    a test case for each gate
@@ -229,6 +230,7 @@ func (j *judged) files() []file {
 	}
 	files := []file{
 		{"comparison.json", func(w io.Writer) error { return diff.Write(w, j.c) }},
+		{"diff.html", func(w io.Writer) error { return diff.WriteHTML(w, j.c) }},
 		{"comment.md", text(j.markdown, gate.CommentLimit)},
 		{"summary.md", text(j.summary, summaryLimit)},
 		{"gate.junit.xml", func(w io.Writer) error { return diff.WriteJUnit(w, j.c) }},
@@ -281,7 +283,7 @@ func (f *gateFlags) print(w *world, h *hub, c *diff.Comparison) error {
 	}
 	text := b.String()
 	if f.out != "" {
-		text += fmt.Sprintf("\nWrote %s: comparison.json, comment.md, summary.md, gate.junit.xml, reports/\n", clean(f.out))
+		text += fmt.Sprintf("\nWrote %s: comparison.json, diff.html, comment.md, summary.md, gate.junit.xml, reports/\n", clean(f.out))
 	}
 	if h != nil {
 		text = gate.Defuse(text)

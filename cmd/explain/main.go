@@ -38,6 +38,7 @@ type world struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Getenv   func(string) string
+	Open     func(path string) error // shows a page; nil: the desktop's program for pages
 }
 
 // usageError is an error in how explain was called: exit 2.

@@ -52,6 +52,7 @@ type reportFlags struct {
 	noRangeMap    bool
 	coverageWarn  float64
 	printSchema   bool
+	open          bool
 	unit          string
 	window        string
 	from, to      time.Duration
@@ -92,6 +93,7 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 	fl.Float64Var(&f.coverageWarn, "nvtx-coverage-warn-threshold", 0.7, "warn when less than this `SHARE` of kernel time lies in NVTX ranges (0..1)")
 	f.memory.register(fl)
 	fl.BoolVar(&f.printSchema, "print-schema", false, "print the tables of the capture and stop")
+	fl.BoolVar(&f.open, "open", false, "show report.html in the browser, once it is written")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but errors")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error what is being done")
 	_ = cmd.MarkFlagDirname("out")
@@ -115,6 +117,8 @@ func (f *reportFlags) options(cmd *cobra.Command, w *world) (analyze.Options, er
 		return opt, usagef("--nvtx-coverage-warn-threshold is a share between 0 and 1, got %g", f.coverageWarn)
 	case f.out == "" && cmd.Flags().Changed("out"):
 		return opt, usagef("--out is empty; name a folder")
+	case f.open && f.out == "":
+		return opt, usagef("--open shows the page that --out writes: name a folder")
 	case f.quiet && f.verbose:
 		return opt, usagef("--quiet and --verbose exclude each other")
 	case f.format != "" && !oneOf(f.format, formats):
@@ -187,6 +191,9 @@ func (f *reportFlags) run(cmd *cobra.Command, w *world, args []string) error {
 	if f.out != "" {
 		if err := writeFolder(cmd.Context(), f.out, folder(res)); err != nil {
 			return err
+		}
+		if f.open {
+			w.openPage(f.out, "report.html")
 		}
 	}
 	if f.quiet && f.format == "" {
