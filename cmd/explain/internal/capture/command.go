@@ -36,6 +36,9 @@ func (t *Trace) base(n *Nsys, command string) (args, notes []string, err error) 
 	if t.Forks {
 		optional("--trace-fork-before-exec", "true", "worker processes may be missing")
 	}
+	if n.lists(command, "--discard-environment") { // a trace otherwise holds the whole environment, keys included
+		args = append(args, "--discard-environment=true")
+	}
 	return args, notes, nil
 }
 

@@ -98,6 +98,9 @@ func (n *Nsys) has(command, flag string) bool {
 	return n.year >= 2022 || flag != "--cuda-graph-trace"
 }
 
+// lists reports whether the help of a command names a flag.
+func (n *Nsys) lists(command, flag string) bool { return n.flags[command][flag] }
+
 // missing names what the installed version lacks, and what to do.
 func (n *Nsys) missing(command, flag string) error {
 	return fmt.Errorf("nsys %s %s has no %s: install 2022.4 or later, or name another with --nsys or $NSYS", strings.TrimSpace(n.Version), command, flag)

@@ -238,3 +238,16 @@ func (r *Run) stopInside(c *child, grace time.Duration) {
 	}
 	c.within(grace)
 }
+
+// ClientSender sends the load with the user's own program, which finds the server in EXPLAIN_URL and EXPLAIN_MODEL.
+func (r *Run) ClientSender(argv []string) Sender {
+	return func(ctx context.Context, l *Load) error {
+		if err := l.Open(ctx); err != nil {
+			return err
+		}
+		if err := r.client(ctx, argv, "EXPLAIN_URL="+l.URL, "EXPLAIN_MODEL="+l.Model); err != nil {
+			return err
+		}
+		return l.Shut()
+	}
+}

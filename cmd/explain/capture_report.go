@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+)
+
+// analyse makes the report of a capture with the evidence beside it, as explain report does.
+func (r *recording) analyse(ctx context.Context, run *capture.Run) (*analyze.Result, error) {
+	opt := analyze.Options{Version: versionText(), Unit: r.unit, Getenv: r.w.Getenv}
+	for _, e := range []struct{ pattern, kind string }{
+		{"evidence/*.prom", analyze.EvidencePrometheus}, {"evidence/*.json", ""}, {"evidence/session", ""}, {"logs/server.log", analyze.EvidenceServerLog}, {"ncu/raw.csv", analyze.EvidenceNCU},
+	} {
+		found, err := filepath.Glob(filepath.Join(run.Dir, filepath.FromSlash(e.pattern)))
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range found {
+			if analyze.IsEvidence(path) { // a server of another kind logs as it likes
+				opt.Evidence = append(opt.Evidence, analyze.Evidence{Path: path, Kind: e.kind})
+			}
+		}
+	}
+	bar := newProgress(r.w, r.quiet, r.verbose)
+	defer bar.stop()
+	opt.Progress = bar.update
+	return analyze.Run(ctx, run.SQLite(), opt)
+}
+
+// report analyses a capture and writes the report beside its trace. A trace that cannot be analysed is kept: it took a GPU to make.
+func (r *recording) report(run *capture.Run) (*analyze.Result, error) {
+	r.say("Analysing")
+	res, err := r.analyse(r.hard, run)
+	var input *analyze.InputError
+	if errors.As(err, &input) {
+		return nil, &keptError{err, "%w; the capture is in %s, without a report"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return res, writeFolder(r.hard, run.Dir, folder(res))
+}
