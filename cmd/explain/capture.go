@@ -414,7 +414,7 @@ func (r *recording) wrote() error {
 // plan prints what would be run.
 func (r *recording) plan(programs [][]string) error {
 	var b strings.Builder
-	if r.nsysFound.Path == "nsys" {
+	if r.nsysFound.Path == "" {
 		b.WriteString("# nsys is not installed here: these are the commands for nsys " + r.nsysFound.Version + "\n")
 	} else {
 		b.WriteString("# nsys " + r.nsysFound.Version + "\n")

@@ -211,6 +211,9 @@ func (s *serverFlags) record(r *recording, run *capture.Run, job *capture.Job) (
 	return r.report(run)
 }
 
+// markerPrefix is the constant beginning of the name of a unit, where capital N and M stand for numbers.
+var markerPrefix = regexp.MustCompile(`^([a-z_]{3,}|[A-Z][A-Za-z]*[a-z]|[A-Z]{3,})`)
+
 // kernels measures the kernels with most time.
 func (s *serverFlags) kernels(r *recording, run *capture.Run, job *capture.Job, send capture.Sender) error {
 	r.say("Finding the kernels with most time")
@@ -227,7 +230,7 @@ func (s *serverFlags) kernels(r *recording, run *capture.Run, job *capture.Job, 
 	case k.NVTX == "none":
 		k.NVTX = ""
 	case k.NVTX == "" && u.Kind == "nvtx":
-		if prefix := regexp.MustCompile(`^[A-Za-z_]+`).FindString(u.Name); len(prefix) > 3 {
+		if prefix := markerPrefix.FindString(u.Name); prefix != "" {
 			k.NVTX = "regex:" + prefix + ".*/"
 		}
 	}

@@ -45,7 +45,9 @@ type book struct {
 	records []*Record
 	dir     string // of the logs
 	env     []string
-	marker  string // NAME=VALUE in the environment of every child, by which processes that left their group are found
+	// marker begins the NAME=VALUE in the environment of every child, by which processes that left their group are found. The number
+	// of the child and a dot follow.
+	marker string
 }
 
 // markerName is the environment variable that marks the children of one capture.
@@ -55,8 +57,7 @@ func newBook(dir string, environ []string) (*book, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	marker := fmt.Sprintf("%s=%d-%d", markerName, os.Getpid(), time.Now().UnixNano())
-	return &book{dir: dir, env: append(append([]string{}, environ...), marker), marker: marker}, nil
+	return &book{dir: dir, env: environ, marker: fmt.Sprintf("%s=%d-%d-", markerName, os.Getpid(), time.Now().UnixNano())}, nil
 }
 
 // run starts a program. Its log is logs/NAME.log.
@@ -64,8 +65,9 @@ func (b *book) run(name string, argv []string, env ...string) (*child, error) {
 	rec := &Record{Name: name, Command: Redact(argv), Log: filepath.ToSlash(filepath.Join("logs", name+".log"))}
 	b.mu.Lock()
 	b.records = append(b.records, rec)
+	marker := fmt.Sprintf("%s%d.", b.marker, len(b.records))
 	b.mu.Unlock()
-	c := &child{name: name, marker: b.marker, log: filepath.Join(b.dir, name+".log"), start: time.Now(), ended: make(chan struct{}), record: rec, book: b}
+	c := &child{name: name, marker: marker, log: filepath.Join(b.dir, name+".log"), start: time.Now(), ended: make(chan struct{}), record: rec, book: b}
 	fail := func(err error) error {
 		b.mu.Lock()
 		rec.Error = err.Error()
@@ -79,7 +81,7 @@ func (b *book) run(name string, argv []string, env ...string) (*child, error) {
 	defer out.Close()
 	c.cmd = exec.Command(argv[0], argv[1:]...)
 	c.cmd.Stdout, c.cmd.Stderr = out, out
-	c.cmd.Env = append(append([]string{}, b.env...), env...)
+	c.cmd.Env = append(append(append([]string{}, b.env...), env...), marker)
 	ownGroup(c.cmd)
 	if err := c.cmd.Start(); err != nil {
 		var not *exec.Error

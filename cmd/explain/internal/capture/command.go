@@ -60,7 +60,7 @@ func profileCommand(n *Nsys, t *Trace, w *Window, output string, program []strin
 		return nil, nil, err
 	}
 	rec, more := recording(n, "profile", output)
-	argv = append(append([]string{n.Path, "profile"}, base...), rec...)
+	argv = append(append([]string{n.Name, "profile"}, base...), rec...)
 	notes = append(notes, more...)
 	if w.Delay > 0 {
 		argv = append(argv, "--delay="+seconds(w.Delay))
@@ -91,26 +91,26 @@ func launchCommand(n *Nsys, t *Trace, session string, program []string) (argv, n
 	if err != nil {
 		return nil, nil, err
 	}
-	argv = append([]string{n.Path, "launch", "--session-new=" + session, "--wait=all"}, base...)
+	argv = append([]string{n.Name, "launch", "--session-new=" + session, "--wait=all"}, base...)
 	return append(argv, program...), notes, nil
 }
 
 func startCommand(n *Nsys, session, output string) (argv, notes []string) {
 	rec, notes := recording(n, "start", output)
-	return append([]string{n.Path, "start", "--session=" + session}, rec...), notes
+	return append([]string{n.Name, "start", "--session=" + session}, rec...), notes
 }
 
 func stopCommand(n *Nsys, session string) []string {
-	return []string{n.Path, "stop", "--session=" + session}
+	return []string{n.Name, "stop", "--session=" + session}
 }
 
 func shutdownCommand(n *Nsys, session string) []string {
-	return []string{n.Path, "shutdown", "--session=" + session, "--kill=sigterm"}
+	return []string{n.Name, "shutdown", "--session=" + session, "--kill=sigterm"}
 }
 
 // exportCommand makes the SQLite file. --lazy=false writes the empty tables too, so that "none" and "not recorded" differ.
 func exportCommand(n *Nsys, report, sqlite string) []string {
-	return []string{n.Path, "export", "--type=sqlite", "--lazy=false", "--force-overwrite=true", "--output=" + sqlite, report}
+	return []string{n.Name, "export", "--type=sqlite", "--lazy=false", "--force-overwrite=true", "--output=" + sqlite, report}
 }
 
 func importCommand(importer, stream, report string) []string {

@@ -70,8 +70,10 @@ func (f *Folder) Discard() string {
 	var logs []string
 	for _, pattern := range []string{"logs", "*/logs"} {
 		found, err := filepath.Glob(filepath.Join(f.Stage, pattern))
-		if err == nil {
-			logs = append(logs, found...)
+		for _, dir := range found {
+			if said, e := filepath.Glob(filepath.Join(dir, "*.log")); err == nil && e == nil && len(said) > 0 {
+				logs = append(logs, dir)
+			}
 		}
 	}
 	if len(logs) == 0 || !ours(kept) || os.RemoveAll(kept) != nil {

@@ -13,7 +13,8 @@ import (
 
 // Nsys is an installed Nsight Systems.
 type Nsys struct {
-	Path    string
+	Name    string // as it is called in commands
+	Path    string // where it is
 	Version string // as it prints it, without the words before
 	year    int
 	minor   int
@@ -48,7 +49,7 @@ func FindNsys(ctx context.Context, path string) (*Nsys, error) {
 	if m == nil {
 		return nil, fmt.Errorf("%s --version does not say which version of Nsight Systems it is; name another with --nsys or $NSYS", path)
 	}
-	n := &Nsys{Path: full, Version: m[1], flags: map[string]map[string]bool{}}
+	n := &Nsys{Name: path, Path: full, Version: m[1], flags: map[string]map[string]bool{}}
 	n.year, _ = strconv.Atoi(m[2])
 	n.minor, _ = strconv.Atoi(m[3])
 	if n.year < oldestYear || n.year == oldestYear && n.minor < oldestMinor {
@@ -67,7 +68,7 @@ func FindNsys(ctx context.Context, path string) (*Nsys, error) {
 }
 
 // Newest is what is assumed where no nsys is installed, to show commands.
-func Newest() *Nsys { return &Nsys{Path: "nsys", Version: "2025.1", year: 2025, minor: 1} }
+func Newest() *Nsys { return &Nsys{Name: "nsys", Version: "2025.1", year: 2025, minor: 1} }
 
 func helpFlags(text string) map[string]bool {
 	found := map[string]bool{}

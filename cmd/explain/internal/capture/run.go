@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -247,6 +248,9 @@ func (r *Run) session(ctx, hard context.Context, j *Job, work during) error {
 	if err := hard.Err(); err != nil {
 		return context.Cause(hard)
 	}
+	if c.code() != 0 && c.record.Sent == "" && c.code() != 128+int(syscall.SIGTERM) {
+		r.note(fmt.Sprintf("the server ended with exit code %d after the recording: see logs/server.log", c.code()))
+	}
 	if report, stream := captured(r.Dir); report == "" && stream == "" {
 		return fmt.Errorf("nsys left no report of the window: see logs/nsys-stop.log (%s)", lastLine(filepath.Join(r.book.dir, "nsys-stop.log")))
 	}
@@ -254,20 +258,43 @@ func (r *Run) session(ctx, hard context.Context, j *Job, work during) error {
 }
 
 // watched runs work and ends it at once, with the reason, when the child ends before it.
-func (r *Run) watched(ctx context.Context, c *child, work func(context.Context) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
+func (r *Run) watched(parent context.Context, c *child, work func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	done := make(chan struct{})
 	defer close(done)
 	go func() {
 		select {
 		case <-c.ended:
-			cancel(fmt.Errorf("%w during the load", c.failure()))
+			cancel(c.gone("while the load was sent"))
 		case <-done:
 		}
 	}()
-	return work(ctx)
+	err := work(ctx)
+	var gone *goneError
+	if err == nil && parent.Err() == nil && !c.running() && c.code() != 0 {
+		return c.gone("while the load was sent")
+	}
+	if err == nil || errors.As(err, &gone) || parent.Err() != nil {
+		return err
+	}
+	// A server that dies breaks its connections before it is gone, and the broken connections are not the reason.
+	if c.within(deathDelay); !c.running() {
+		return c.gone("while the load was sent")
+	}
+	return err
 }
+
+// deathDelay is how long a process that broke its connections may take to be gone.
+const deathDelay = time.Second
+
+// goneError is about a child that ended too soon.
+type goneError struct{ error }
+
+func (e *goneError) Unwrap() error { return e.error }
+
+// gone says how a child ended and when.
+func (c *child) gone(when string) error { return &goneError{fmt.Errorf("%w (%s)", c.failure(), when)} }
 
 // endSession ends the program and the session: politely, since a server has files to write, and in the end for good.
 func (r *Run) endSession(j *Job, c *child, session string) {
@@ -281,9 +308,6 @@ func (r *Run) endSession(j *Job, c *child, session string) {
 		r.note("the server did not end when it was asked to, and was ended by force")
 	}
 	c.stop(j.Grace)
-	if c.code() != 0 && c.record.Sent == "" && c.code() != 128+int(syscall.SIGTERM) {
-		r.note(fmt.Sprintf("the server ended with exit code %d after the recording: see logs/server.log", c.code()))
-	}
 }
 
 // export turns what nsys left into trace.nsys-rep and trace.sqlite.
@@ -338,13 +362,17 @@ func (r *Run) export(hard context.Context, n *Nsys) error {
 // full adds to an error that the disk is full, where it is.
 func (r *Run) full(err error) error { return DiskFull(r.Dir, err) }
 
+// fullText is how programs say that the disk is full.
+var fullText = regexp.MustCompile(`(?i)no space left on device|disk is full|disk quota exceeded`)
+
 // DiskFull adds to an error that the disk of a folder is full, where it is: programs say so each in its own way, or not at all.
 func DiskFull(dir string, err error) error {
-	if err == nil || strings.Contains(err.Error(), "disk is full") {
+	const full = "the disk is full: "
+	if err == nil || strings.HasPrefix(err.Error(), full) {
 		return err
 	}
-	if free, ok := freeBytes(dir); ok && free < 64<<10 || errors.Is(err, syscall.ENOSPC) {
-		return fmt.Errorf("the disk is full: free some space, or name another place with --out (%w)", err)
+	if free, ok := freeBytes(dir); ok && free < 16<<10 || errors.Is(err, syscall.ENOSPC) || fullText.MatchString(err.Error()) {
+		return fmt.Errorf(full+"free some space, or name another place with --out (%w)", err)
 	}
 	return err
 }

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// tree lists processes that belong to a child, without the child itself: those of its process group, those that bear the mark of
-// the capture in their environment, and whatever any of these started. nsys runs the program and its own agent each in a session
+// tree lists processes that belong to a child, without the child itself: those of its process group, those that bear its mark
+// in their environment, and whatever any of these started. nsys runs the program and its own agent each in a session
 // of its own, so that the process group alone would miss both. Empty where there is no /proc.
 func tree(child int, marker string) []int {
 	entries, err := os.ReadDir("/proc")
@@ -60,5 +60,5 @@ func processStat(pid int) (parent, group int, state byte) {
 
 func marked(pid int, marker string) bool {
 	env, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
-	return err == nil && (bytes.HasPrefix(env, []byte(marker+"\x00")) || bytes.Contains(env, []byte("\x00"+marker+"\x00")))
+	return err == nil && (bytes.HasPrefix(env, []byte(marker)) || bytes.Contains(env, []byte("\x00"+marker)))
 }

@@ -90,7 +90,7 @@ func waitReady(ctx context.Context, c *child, ready string, limit time.Duration)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-c.ended:
-			return fmt.Errorf("%w before it was ready", c.failure())
+			return c.gone("before it was ready")
 		case <-deadline.C:
 			return fmt.Errorf("%s was not ready within %s (%s): raise --ready-timeout, or see its log", c.name, limit, last)
 		case <-tick.C:
@@ -133,6 +133,6 @@ func sleep(ctx context.Context, c *child, d time.Duration) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-c.ended:
-		return fmt.Errorf("%w before the window ended", c.failure())
+		return c.gone("before the window ended")
 	}
 }
