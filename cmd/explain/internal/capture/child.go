@@ -62,7 +62,11 @@ func newBook(dir string, environ []string) (*book, error) {
 
 // run starts a program. Its log is logs/NAME.log.
 func (b *book) run(name string, argv []string, env ...string) (*child, error) {
-	rec := &Record{Name: name, Command: Redact(argv), Log: filepath.ToSlash(filepath.Join("logs", name+".log"))}
+	shown := Redact(argv)
+	for i := range shown { // the folder is a scratch folder until it is whole: the commands are shown as run inside it
+		shown[i] = strings.ReplaceAll(shown[i], filepath.Dir(b.dir), ".")
+	}
+	rec := &Record{Name: name, Command: shown, Log: filepath.ToSlash(filepath.Join("logs", name+".log"))}
 	b.mu.Lock()
 	b.records = append(b.records, rec)
 	marker := fmt.Sprintf("%s%d.", b.marker, len(b.records))
