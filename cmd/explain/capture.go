@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze"
-	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	recorder "github.com/nsys-llm/explain/cmd/explain/internal/capture"
 	"github.com/nsys-llm/explain/diff"
 )
 
@@ -47,7 +47,7 @@ What is recorded:
 With --repeat 3 there are three captures, in run-1 to run-3, as a sound comparison wants. With --pair, base and head are two command lines
 in quotes, captured in turns on this machine (base, head, base, head, …) and compared; exit codes are then those of explain diff.
 
-In command lines that are written, the values of --api-key, --hf-token, *TOKEN*= and the like are replaced by ` + capture.Redacted + `. The trace, logs/ and
+In command lines that are written, the values of --api-key, --hf-token, *TOKEN*= and the like are replaced by ` + recorder.Redacted + `. The trace, logs/ and
 evidence/ hold what the programs wrote, secrets included. Where a capture fails, the logs are left in DIR.failed.
 
 Exit codes: 0 done, 2 wrong usage, 3 the program, nsys or the analysis failed, or the capture was interrupted.`,
@@ -100,7 +100,7 @@ type recordFlags struct {
 	out, nsys     string
 	trace, graphs string
 	memory        bool
-	window        capture.Window
+	window        recorder.Window
 	client        string
 	grace, limit  time.Duration
 	repeat        int
@@ -126,7 +126,7 @@ func (f *recordFlags) register(cmd *cobra.Command, out string) {
 	fl.StringVar(&f.trace, "trace", "cuda,nvtx,osrt", "what nsys traces: a `LIST`")
 	fl.StringVar(&f.graphs, "graph-trace", "node", "trace CUDA graphs by node or as whole graphs (less overhead, no kernels inside them): node or graph")
 	fl.BoolVar(&f.memory, "cuda-memory", false, "record the use of GPU memory")
-	fl.DurationVar(&f.window.ReadyTimeout, "ready-timeout", capture.DefaultReadyTimeout, "wait this `TIME` until the program is ready")
+	fl.DurationVar(&f.window.ReadyTimeout, "ready-timeout", recorder.DefaultReadyTimeout, "wait this `TIME` until the program is ready")
 	fl.StringVar(&f.client, "client", "", "run this `COMMAND` while recording; it sends the load, and its end ends the recording")
 	fl.DurationVar(&f.grace, "grace", 30*time.Second, "wait this `TIME` between asking a process to end, SIGTERM, and SIGKILL")
 	fl.StringVar(&f.unit, "unit", "", "one step of the work is this `UNIT`: nvtx:REGEX, kernel:REGEX, graph or none (default: found automatically)")
@@ -156,7 +156,7 @@ type recording struct {
 	cmd       *cobra.Command
 	id        string
 	now       time.Time
-	nsysFound *capture.Nsys
+	nsysFound *recorder.Nsys
 	soft      context.Context // ends when the user wants the recording to end
 	hard      context.Context // ends when the user gives up
 	server    *serverFlags    // nil: explain capture -- COMMAND
@@ -198,7 +198,7 @@ func (f *recordFlags) prepare(cmd *cobra.Command, w *world) (*recording, error) 
 		return nil, usagef("--quiet and --verbose exclude each other")
 	}
 	if f.client != "" {
-		if f.window.Client, err = capture.Words(f.client); err != nil {
+		if f.window.Client, err = recorder.Words(f.client); err != nil {
 			return nil, usagef("--client: %w", err)
 		}
 	}
@@ -212,11 +212,11 @@ func (f *recordFlags) prepare(cmd *cobra.Command, w *world) (*recording, error) 
 	if name == "" {
 		name = "nsys"
 	}
-	if r.nsysFound, err = capture.FindNsys(cmd.Context(), name); err != nil {
+	if r.nsysFound, err = recorder.FindNsys(cmd.Context(), name); err != nil {
 		if !f.dryRun {
 			return nil, err
 		}
-		r.nsysFound = capture.Newest()
+		r.nsysFound = recorder.Newest()
 	}
 	return r, nil
 }
@@ -229,7 +229,7 @@ func (f *recordFlags) run(cmd *cobra.Command, w *world, args []string) error {
 	if f.pair {
 		programs = nil
 		for _, line := range args {
-			words, err := capture.Words(line)
+			words, err := recorder.Words(line)
 			if err != nil {
 				return usagef("--pair %q: %w", line, err)
 			}
@@ -255,10 +255,10 @@ func (f *recordFlags) checkWindow() error {
 }
 
 // job is what one capture runs.
-func (r *recording) job(program []string) *capture.Job {
-	return &capture.Job{
+func (r *recording) job(program []string) *recorder.Job {
+	return &recorder.Job{
 		Nsys:    r.nsysFound,
-		Trace:   capture.Trace{Trace: r.trace, Graphs: r.graphs, GraphsAsked: r.cmd.Flags().Changed("graph-trace"), Memory: r.memory, Forks: r.window.Triggered() || r.server != nil},
+		Trace:   recorder.Trace{Trace: r.trace, Graphs: r.graphs, GraphsAsked: r.cmd.Flags().Changed("graph-trace"), Memory: r.memory, Forks: r.window.Triggered() || r.server != nil},
 		Window:  r.window,
 		Program: program,
 		Grace:   r.grace,
@@ -271,8 +271,8 @@ func (r *recording) all(programs [][]string) error {
 	if r.dryRun {
 		return r.plan(programs)
 	}
-	folder, err := capture.NewFolder(r.out, r.force)
-	if errors.Is(err, capture.ErrExists) {
+	folder, err := recorder.NewFolder(r.out, r.force)
+	if errors.Is(err, recorder.ErrExists) {
 		return usageError{err}
 	}
 	if err != nil {
@@ -284,7 +284,7 @@ func (r *recording) all(programs [][]string) error {
 	err = r.captures(folder.Stage, programs)
 	var kept *keptError
 	if err != nil && !errors.As(err, &kept) {
-		err = capture.DiskFull(folder.Stage, err)
+		err = recorder.DiskFull(folder.Stage, err)
 		if logs := folder.Discard(); logs != "" {
 			return fmt.Errorf("%w (logs: %s)", err, logs)
 		}
@@ -349,7 +349,7 @@ func (r *recording) subfolder(side, i int) string {
 
 // one makes one capture: record, export, facts, analysis.
 func (r *recording) one(dir string, program []string) error {
-	run, err := capture.NewRun(dir, os.Environ(), r.w.Getenv, r.say)
+	run, err := recorder.NewRun(dir, os.Environ(), r.w.Getenv, r.say)
 	if err != nil {
 		return err
 	}
@@ -366,7 +366,7 @@ func (r *recording) one(dir string, program []string) error {
 		return err
 	}
 	if run.Interrupted {
-		return &keptError{capture.ErrInterrupted, "%w: %s holds what was recorded up to then"}
+		return &keptError{recorder.ErrInterrupted, "%w: %s holds what was recorded up to then"}
 	}
 	if res != nil && !r.quiet && r.repeat == 1 && !r.pair {
 		return r.w.writeTerminal(res, r.out)
@@ -375,7 +375,7 @@ func (r *recording) one(dir string, program []string) error {
 }
 
 // record runs the capture and analyses it; the result is nil with --no-report.
-func (r *recording) record(run *capture.Run, job *capture.Job) (*analyze.Result, error) {
+func (r *recording) record(run *recorder.Run, job *recorder.Job) (*analyze.Result, error) {
 	if r.server != nil {
 		return r.server.record(r, run, job)
 	}
@@ -421,7 +421,7 @@ func (r *recording) plan(programs [][]string) error {
 	}
 	for side, program := range programs {
 		job := r.job(program)
-		var server *capture.Server
+		var server *recorder.Server
 		port := 0
 		if r.server != nil {
 			server = r.server.server()
@@ -430,14 +430,14 @@ func (r *recording) plan(programs [][]string) error {
 			}
 		}
 		dir := filepath.Join(r.out, r.subfolder(side, 1))
-		steps, err := capture.Plan(job, server, port, dir)
+		steps, err := recorder.Plan(job, server, port, dir)
 		if err != nil {
 			return err
 		}
 		for _, s := range steps {
 			line := ""
 			if len(s.Argv) > 0 {
-				line = capture.Shell(s.Argv)
+				line = recorder.Shell(s.Argv)
 			}
 			if s.Note != "" {
 				line = strings.TrimSpace(line + " # " + s.Note)
@@ -445,7 +445,7 @@ func (r *recording) plan(programs [][]string) error {
 			b.WriteString(clean(line) + "\n")
 		}
 		if !r.noReport {
-			b.WriteString(clean(capture.Shell([]string{"explain", "report", filepath.Join(dir, "trace.sqlite"), "--out", dir})) + "\n")
+			b.WriteString(clean(recorder.Shell([]string{"explain", "report", filepath.Join(dir, "trace.sqlite"), "--out", dir})) + "\n")
 		}
 	}
 	if r.repeat > 1 {
@@ -456,12 +456,12 @@ func (r *recording) plan(programs [][]string) error {
 }
 
 // facts is what is written about a capture.
-func (r *recording) facts(job *capture.Job) *capture.Facts {
-	f := &capture.Facts{RunID: r.id, Version: versionText(), When: r.now, Nsys: r.nsysFound, Program: job.Program, Reader: r.w.Getenv}
+func (r *recording) facts(job *recorder.Job) *recorder.Facts {
+	f := &recorder.Facts{RunID: r.id, Version: versionText(), When: r.now, Nsys: r.nsysFound, Program: job.Program, Reader: r.w.Getenv}
 	f.Config = yaml.MapSlice{
 		{Key: "trace", Value: r.trace}, {Key: "graph_trace", Value: job.Trace.Graphs}, {Key: "cuda_memory", Value: job.Trace.Memory},
 		{Key: "fork_trace", Value: job.Trace.Forks}, {Key: "delay", Value: r.window.Delay.String()}, {Key: "duration", Value: r.window.Duration.String()},
-		{Key: "nvtx", Value: r.window.NVTX}, {Key: "ready", Value: capture.RedactText(r.window.Ready)},
+		{Key: "nvtx", Value: r.window.NVTX}, {Key: "ready", Value: recorder.RedactText(r.window.Ready)},
 		{Key: "ready_timeout", Value: r.window.ReadyTimeout.String()}, {Key: "warmup", Value: r.window.Warmup.String()},
 		{Key: "client", Value: shell(r.window.Client)}, {Key: "timeout", Value: r.limit.String()}, {Key: "grace", Value: r.grace.String()},
 		{Key: "repeat", Value: r.repeat}, {Key: "pair", Value: r.pair}, {Key: "report", Value: !r.noReport}, {Key: "unit", Value: r.unit},
@@ -476,5 +476,5 @@ func shell(argv []string) string {
 	if len(argv) == 0 {
 		return ""
 	}
-	return capture.Shell(argv)
+	return recorder.Shell(argv)
 }

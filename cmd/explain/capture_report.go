@@ -6,11 +6,11 @@ import (
 	"path/filepath"
 
 	"github.com/nsys-llm/explain/analyze"
-	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	recorder "github.com/nsys-llm/explain/cmd/explain/internal/capture"
 )
 
 // analyse makes the report of a capture with the evidence beside it, as explain report does.
-func (r *recording) analyse(ctx context.Context, run *capture.Run) (*analyze.Result, error) {
+func (r *recording) analyse(ctx context.Context, run *recorder.Run) (*analyze.Result, error) {
 	opt := analyze.Options{Version: versionText(), Unit: r.unit, Getenv: r.w.Getenv}
 	for _, e := range []struct{ pattern, kind string }{
 		{"evidence/*.prom", analyze.EvidencePrometheus}, {"evidence/*.json", ""}, {"evidence/session", ""}, {"logs/server.log", analyze.EvidenceServerLog}, {"ncu/raw.csv", analyze.EvidenceNCU},
@@ -32,7 +32,7 @@ func (r *recording) analyse(ctx context.Context, run *capture.Run) (*analyze.Res
 }
 
 // report analyses a capture and writes the report beside its trace. A trace that cannot be analysed is kept: it took a GPU to make.
-func (r *recording) report(run *capture.Run) (*analyze.Result, error) {
+func (r *recording) report(run *recorder.Run) (*analyze.Result, error) {
 	r.say("Analysing")
 	res, err := r.analyse(r.hard, run)
 	var input *analyze.InputError

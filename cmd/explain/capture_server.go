@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze"
-	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	recorder "github.com/nsys-llm/explain/cmd/explain/internal/capture"
 	"github.com/nsys-llm/explain/cmd/explain/internal/load"
 )
 
@@ -96,7 +96,7 @@ func (s *serverFlags) register(cmd *cobra.Command, out string) {
 	fl.SortFlags = false
 	fl.StringVar(&s.model, "model", "", "serve this `MODEL` (default $MODEL)")
 	fl.StringVar(&s.mode, "mode", modeQuick, "how much is measured: "+strings.Join(captureModes, ", "))
-	fl.StringVar(&s.engine, "engine", capture.VLLM, "which server: vllm or sglang")
+	fl.StringVar(&s.engine, "engine", recorder.VLLM, "which server: vllm or sglang")
 	fl.StringVar(&s.dtype, "dtype", "", "its data `TYPE` (default $DTYPE, else as the engine decides)")
 	fl.IntVar(&s.port, "port", 0, "its `PORT` (default: a free one)")
 	fl.IntVar(&s.requests, "num-requests", 50, "record `N` requests")
@@ -115,7 +115,7 @@ func (s *serverFlags) register(cmd *cobra.Command, out string) {
 	s.recordFlags.register(cmd, out)
 	_ = cmd.MarkFlagDirname("profiler-path")
 	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(captureModes, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("engine", cobra.FixedCompletions([]string{capture.VLLM, capture.SGLang}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("engine", cobra.FixedCompletions([]string{recorder.VLLM, recorder.SGLang}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 func (s *serverFlags) measures() bool {
@@ -140,7 +140,7 @@ func (s *serverFlags) run(cmd *cobra.Command, w *world, args []string) error {
 		return usagef("name the model: --model MODEL, or the variable MODEL")
 	case !oneOf(s.mode, captureModes):
 		return usagef("--mode %s is unknown; it is one of %s", s.mode, strings.Join(captureModes, ", "))
-	case s.engine != capture.VLLM && s.engine != capture.SGLang:
+	case s.engine != recorder.VLLM && s.engine != recorder.SGLang:
 		return usagef("--engine %s is unknown; it is vllm or sglang", s.engine)
 	case s.port < 0 || s.port > 65535:
 		return usagef("--port is between 1 and 65535, got %d", s.port)
@@ -174,10 +174,10 @@ func (s *serverFlags) run(cmd *cobra.Command, w *world, args []string) error {
 	}
 	r.server = s
 	if s.measures() && !s.dryRun {
-		if s.ncu, err = capture.FindNCU(s.ncu); err != nil {
+		if s.ncu, err = recorder.FindNCU(s.ncu); err != nil {
 			return err
 		}
-		s.ncuVersion = capture.NCUVersion(cmd.Context(), s.ncu)
+		s.ncuVersion = recorder.NCUVersion(cmd.Context(), s.ncu)
 	}
 	if s.mode == modeMoE && s.profiler == "" {
 		r.say("Note: no experts are tracked: name the folder of profilemate, which holds sitecustomize.py, with --profiler-path")
@@ -185,12 +185,12 @@ func (s *serverFlags) run(cmd *cobra.Command, w *world, args []string) error {
 	return r.all([][]string{nil})
 }
 
-func (s *serverFlags) server() *capture.Server {
-	return &capture.Server{Engine: s.engine, Model: s.model, DType: s.dtype, Port: s.port, Extra: s.extra, Venv: s.venv}
+func (s *serverFlags) server() *recorder.Server {
+	return &recorder.Server{Engine: s.engine, Model: s.model, DType: s.dtype, Port: s.port, Extra: s.extra, Venv: s.venv}
 }
 
 // record is the whole of one capture of a server.
-func (s *serverFlags) record(r *recording, run *capture.Run, job *capture.Job) (*analyze.Result, error) {
+func (s *serverFlags) record(r *recording, run *recorder.Run, job *recorder.Job) (*analyze.Result, error) {
 	server, send := s.server(), s.sender(r, run)
 	if err := run.Serve(r.soft, r.hard, job, server, send); err != nil {
 		return nil, err
@@ -215,13 +215,13 @@ func (s *serverFlags) record(r *recording, run *capture.Run, job *capture.Job) (
 var markerPrefix = regexp.MustCompile(`^([a-z_]{3,}|[A-Z][A-Za-z]*[a-z]|[A-Z]{3,})`)
 
 // kernels measures the kernels with most time.
-func (s *serverFlags) kernels(r *recording, run *capture.Run, job *capture.Job, send capture.Sender) error {
+func (s *serverFlags) kernels(r *recording, run *recorder.Run, job *recorder.Job, send recorder.Sender) error {
 	r.say("Finding the kernels with most time")
 	res, err := r.analyse(r.hard, run)
 	if err != nil {
 		return err
 	}
-	k := capture.Kernels{NCU: s.ncu, Set: s.ncuSet, NVTX: s.ncuNVTX}
+	k := recorder.Kernels{NCU: s.ncu, Set: s.ncuSet, NVTX: s.ncuNVTX}
 	var ok bool
 	if k.Names, k.Skip, k.Count, ok = kernelsToMeasure(res.Report, s.ncuTop); !ok {
 		return errors.New("the trace holds no kernels for Nsight Compute to measure: did the server run on the GPU?")
@@ -238,11 +238,11 @@ func (s *serverFlags) kernels(r *recording, run *capture.Run, job *capture.Job, 
 }
 
 // sender sends the load: by the user's program, or by explain's own generator.
-func (s *serverFlags) sender(r *recording, run *capture.Run) capture.Sender {
+func (s *serverFlags) sender(r *recording, run *recorder.Run) recorder.Sender {
 	if len(s.window.Client) > 0 {
 		return run.ClientSender(s.window.Client)
 	}
-	return func(ctx context.Context, l *capture.Load) error {
+	return func(ctx context.Context, l *recorder.Load) error {
 		opt := load.Options{
 			URL: l.URL, Model: s.modelAsked(), APIKey: s.key, Mode: s.loadMode, Temperature: load.DefaultTemperature, Seed: s.seed,
 			Rate: s.rate, Concurrency: s.concurrency, Requests: s.requests, Warmup: s.warmups, HealthTimeout: -1, Version: versionText(),
@@ -288,14 +288,14 @@ func (s *serverFlags) modelAsked() string {
 }
 
 // facts adds what is known of the server and the load.
-func (s *serverFlags) facts(_ context.Context, f *capture.Facts) {
+func (s *serverFlags) facts(_ context.Context, f *recorder.Facts) {
 	f.Server, f.NCU = s.server(), s.ncuVersion
 	loadMode := s.loadMode
 	if loadMode == "" && s.dataset == "" {
 		loadMode = load.DefaultMode
 	}
 	f.Config = append(f.Config, yaml.MapSlice{
-		{Key: "engine", Value: s.engine}, {Key: "model", Value: capture.RedactText(s.model)}, {Key: "dtype", Value: s.dtype}, {Key: "mode", Value: s.mode},
+		{Key: "engine", Value: s.engine}, {Key: "model", Value: recorder.RedactText(s.model)}, {Key: "dtype", Value: s.dtype}, {Key: "mode", Value: s.mode},
 		{Key: "port", Value: s.port}, {Key: "server_arguments", Value: shell(s.extra)}, {Key: "ncu", Value: s.measures()},
 		{Key: "ncu_kernels", Value: s.ncuTop}, {Key: "ncu_set", Value: s.ncuSet}, {Key: "nvtx_include", Value: s.ncuNVTX}, {Key: "expert_tracking", Value: s.profiler != ""},
 	}...)

@@ -6,7 +6,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	recorder "github.com/nsys-llm/explain/cmd/explain/internal/capture"
 )
 
 // interruptible gives two contexts: the first ends when the user asks once (or parent ends), the second when they ask again. Both
@@ -26,14 +26,14 @@ func interruptible(parent context.Context) (soft, hard context.Context, done fun
 				asked++
 			case <-parentDone: // where main hears the signal too, it is the same one
 				parentDone = nil
-				end(capture.ErrInterrupted)
+				end(recorder.ErrInterrupted)
 				continue
 			case <-stopped:
 				return
 			}
-			end(capture.ErrInterrupted)
+			end(recorder.ErrInterrupted)
 			if asked > 1 {
-				giveUp(capture.ErrInterrupted)
+				giveUp(recorder.ErrInterrupted)
 			}
 		}
 	}()
