@@ -260,3 +260,28 @@ func TestInterruptEndsTheRecording(t *testing.T) {
 		})
 	}
 }
+
+// TestEveryVersionOfNsys: the commands are accepted by each version that explain knows, for every kind of window.
+func TestEveryVersionOfNsys(t *testing.T) {
+	for _, version := range []string{"2021.4", "2022.4", "2023.4", "2024.2", "2025.6"} {
+		for name, args := range map[string][]string{
+			"whole capture":       {"--cuda-memory", "--", "true"},
+			"timed capture":       {"--duration", "1s", "--", "sleep", "60"},
+			"range capture":       {"--nvtx", "decode", "--", "true", "nvtx:decode"},
+			"trigger capture":     {"--ready", "flag", "--duration", "100ms", "--", "sh", "-c", "touch flag; sleep 60"},
+			"server capture vllm": {"--model", "m", "--mode", "light", "--num-requests", "2", "--warmup-requests", "0"},
+		} {
+			t.Run(version+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				dir := t.TempDir()
+				c := explainProcess(t, dir, []string{"NSYS_STANDIN=version=" + version}, append(strings.Fields(name)[1:], append([]string{"--out", "out", "--no-report", "--quiet"}, args...)...)...)
+				var errs bytes.Buffer
+				c.Stderr = &errs
+				if code := exitOf(t, c.Run()); code != exitOK || errs.Len() > 0 {
+					t.Errorf("exit code %d; said:\n%s", code, errs.String())
+				}
+				checkLeft(t, c, dir, true)
+			})
+		}
+	}
+}

@@ -72,7 +72,7 @@ func RedactText(s string) string {
 	pair := func(re *regexp.Regexp) {
 		s = re.ReplaceAllStringFunc(s, func(all string) string {
 			m := re.FindStringSubmatch(all)
-			if !isSecret(m[2]) || strings.Contains(m[3], Redacted) {
+			if !isSecret(m[2]) || strings.HasPrefix(strings.Trim(m[3], `"`), strings.TrimSuffix(Redacted, "]")) {
 				return all
 			}
 			return m[1] + Redacted
