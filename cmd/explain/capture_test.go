@@ -11,7 +11,7 @@ import (
 func standinPrograms(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	for name, program := range map[string]string{"nsys": "standin-nsys", "ncu": "standin-ncu", "vllm": "standin-vllm", "QdstrmImporter": "standin-import"} {
+	for name, program := range map[string]string{"nsys": "standin-nsys", "ncu": "standin-ncu", "vllm": "standin", "QdstrmImporter": "standin-import"} {
 		script := "#!/bin/sh\nexec " + program + " \"$@\"\n"
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
 			t.Fatal(err)
