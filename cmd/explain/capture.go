@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -160,6 +161,7 @@ type recording struct {
 	soft      context.Context // ends when the user wants the recording to end
 	hard      context.Context // ends when the user gives up
 	server    *serverFlags    // nil: explain capture -- COMMAND
+	result    *analyze.Result // of the last capture; nil with --no-report
 }
 
 // prepare checks the flags, finds nsys, and settles the output folder. Nothing is started before it.
@@ -251,6 +253,9 @@ func (f *recordFlags) checkWindow() error {
 	if err := w.Check(); err != nil {
 		return usageError{err}
 	}
+	if w.Triggered() && f.limit > 0 {
+		return usagef("--timeout is for a program that ends by itself: with --ready, --ready-timeout and --duration bound it")
+	}
 	return nil
 }
 
@@ -290,12 +295,11 @@ func (r *recording) all(programs [][]string) error {
 		}
 		return err
 	}
-	var verdict error
+	var comparison *diff.Comparison
 	if err == nil && r.pair {
-		verdict, err = r.compare(folder.Stage)
-		if err != nil {
+		if comparison, err = r.compare(folder.Stage); err != nil {
 			folder.Discard()
-			return err
+			return recorder.DiskFull(filepath.Dir(r.out), err)
 		}
 	}
 	if err := folder.Commit(); err != nil {
@@ -305,10 +309,7 @@ func (r *recording) all(programs [][]string) error {
 	if kept != nil {
 		return kept.in(r.out)
 	}
-	if err := r.wrote(); err != nil {
-		return err
-	}
-	return verdict
+	return r.wrote(comparison)
 }
 
 // keptError is an error after which the folder is kept, since what it holds is whole and took a GPU to make.
@@ -368,9 +369,7 @@ func (r *recording) one(dir string, program []string) error {
 	if run.Interrupted {
 		return &keptError{recorder.ErrInterrupted, "%w: %s holds what was recorded up to then"}
 	}
-	if res != nil && !r.quiet && r.repeat == 1 && !r.pair {
-		return r.w.writeTerminal(res, r.out)
-	}
+	r.result = res
 	return nil
 }
 
@@ -394,10 +393,32 @@ func (r *recording) say(text string) {
 	}
 }
 
-// wrote tells where everything is, and what to do with several captures.
-func (r *recording) wrote() error {
-	if r.quiet {
+// wrote tells what was found, where everything is, and what to do with several captures. It comes when the folder is in its place, so
+// that a reader of the output who has seen enough loses nothing. The verdict on a pair is the exit code of explain diff.
+func (r *recording) wrote(comparison *diff.Comparison) error {
+	if err := r.tell(comparison); err != nil && !errors.Is(err, syscall.EPIPE) {
+		return err
+	}
+	if comparison != nil {
+		if code := verdictCode(comparison.Verdict); code != exitOK {
+			return exitCode(code)
+		}
+	}
+	return nil
+}
+
+func (r *recording) tell(comparison *diff.Comparison) error {
+	switch {
+	case r.quiet:
 		return nil
+	case comparison != nil:
+		if err := r.diff.print(r.w, comparison); err != nil {
+			return err
+		}
+	case r.result != nil && r.repeat == 1:
+		if err := r.w.writeTerminal(r.result, r.out); err != nil {
+			return err
+		}
 	}
 	text := "Wrote " + clean(r.out) + "\n"
 	if r.repeat > 1 && !r.pair {

@@ -3,11 +3,12 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+
+	"github.com/nsys-llm/explain/diff"
 )
 
-// compare compares the captures of both sides, writes comparison/ into the folder, and prints the comparison. The verdict is the exit
-// code of explain diff, as an error.
-func (r *recording) compare(stage string) (verdict, err error) {
+// compare compares the captures of both sides and writes comparison/ into the folder.
+func (r *recording) compare(stage string) (*diff.Comparison, error) {
 	d := &r.diff
 	for i := 1; i <= r.repeat; i++ {
 		d.base = append(d.base, filepath.Join(stage, r.subfolder(0, i)))
@@ -26,14 +27,5 @@ func (r *recording) compare(stage string) (verdict, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("the captures cannot be compared: %w", err)
 	}
-	if err := writeFolder(r.hard, filepath.Join(stage, "comparison"), comparisonFolder(c)); err != nil {
-		return nil, err
-	}
-	if err := d.print(r.w, c); err != nil {
-		return nil, err
-	}
-	if code := verdictCode(c.Verdict); code != exitOK {
-		return exitCode(code), nil
-	}
-	return nil, nil
+	return c, writeFolder(r.hard, filepath.Join(stage, "comparison"), comparisonFolder(c))
 }
