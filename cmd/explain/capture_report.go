@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 
 	"github.com/nsys-llm/explain/analyze"
 	recorder "github.com/nsys-llm/explain/cmd/explain/internal/capture"
@@ -28,7 +29,26 @@ func (r *recording) analyse(ctx context.Context, run *recorder.Run) (*analyze.Re
 	bar := newProgress(r.w, r.quiet, r.verbose)
 	defer bar.stop()
 	opt.Progress = bar.update
-	return analyze.Run(ctx, run.SQLite(), opt)
+	res, err := analyze.Run(ctx, run.SQLite(), opt)
+	var input *analyze.InputError
+	if !errors.As(err, &input) || len(opt.Evidence) == 0 {
+		return res, err
+	}
+	// A report without what another program wrote is better than none: first without one piece of it, then without all.
+	all := opt.Evidence
+	for i := 0; i <= len(all); i++ {
+		what := "the evidence beside it"
+		opt.Evidence = nil
+		if i < len(all) {
+			what = filepath.Base(all[i].Path)
+			opt.Evidence = slices.Delete(slices.Clone(all), i, i+1)
+		}
+		if less, e := analyze.Run(ctx, run.SQLite(), opt); e == nil {
+			run.Note("the report leaves out " + what + ": " + err.Error())
+			return less, nil
+		}
+	}
+	return nil, err
 }
 
 // report analyses a capture and writes the report beside its trace. A trace that cannot be analysed is kept: it took a GPU to make.

@@ -62,6 +62,9 @@ func NewRun(dir string, environ []string, getenv func(string) string, say func(s
 	return &Run{Dir: full, book: b, getenv: getenv, say: say}, nil
 }
 
+// Note says something to the user and keeps it in metadata.txt, once.
+func (r *Run) Note(text string) { r.note(text) }
+
 func (r *Run) note(list ...string) {
 	for _, n := range list {
 		if !slices.Contains(r.Notes, n) {
