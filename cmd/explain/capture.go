@@ -416,9 +416,7 @@ func (r *recording) tell(comparison *diff.Comparison) error {
 			return err
 		}
 	case r.result != nil && r.repeat == 1:
-		if err := r.w.writeTerminal(r.result, r.out); err != nil {
-			return err
-		}
+		return r.w.writeTerminal(r.result, r.out) // which ends in where it is
 	}
 	text := "Wrote " + clean(r.out) + "\n"
 	if r.repeat > 1 && !r.pair {
@@ -464,6 +462,11 @@ func (r *recording) plan(programs [][]string) error {
 				line = strings.TrimSpace(line + " # " + s.Note)
 			}
 			b.WriteString(clean(line) + "\n")
+		}
+		if r.server != nil {
+			for _, line := range r.server.plan(dir) {
+				b.WriteString(clean(line) + "\n")
+			}
 		}
 		if !r.noReport {
 			b.WriteString(clean(recorder.Shell([]string{"explain", "report", filepath.Join(dir, "trace.sqlite"), "--out", dir})) + "\n")

@@ -76,6 +76,7 @@ func TestEveryFaultEndsInOneSentence(t *testing.T) {
 		{name: "the server is never healthy", env: []string{"STANDIN=healthy_after=never"}, args: server("--ready-timeout", "500ms"), code: 3, says: "was not ready within 500ms"},
 		{name: "the server only fails", env: []string{"STANDIN=fault=http_500"}, args: server(), code: 3, says: "the load failed"},
 		{name: "the port is taken", args: server(), code: 3, says: "is taken or not allowed", before: takePort},
+		{name: "the trace cannot be analysed", keeps: true, args: []string{"--", "true", "bad.sqlite"}, code: 3, says: "out, without a report", before: badTrace},
 		// Nsight Compute.
 		{name: "ncu is missing", env: []string{"NCU=no-such-ncu"}, args: []string{"vllm", "--model", "m", "--mode", "full"}, code: 3, says: "no-such-ncu is not installed here"},
 		{name: "ncu fails", env: []string{"NCU_STANDIN=fault=fail"}, args: []string{"vllm", "--model", "m", "--mode", "full", "--num-requests", "2", "--warmup-requests", "0"}, code: 3, says: "ERR_NVGPUCTRPERM"},
@@ -198,6 +199,13 @@ func takePort(t *testing.T, _ string) []string {
 	}
 	t.Cleanup(func() { l.Close() })
 	return []string{fmt.Sprintf("PORT=%d", l.Addr().(*net.TCPAddr).Port)}
+}
+
+func badTrace(t *testing.T, dir string) []string {
+	if err := os.WriteFile(filepath.Join(dir, "bad.sqlite"), append([]byte("SQLite format 3\x00"), make([]byte, 50)...), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return nil
 }
 
 // smallDisk mounts a file system that is too small for an export below the folder.

@@ -189,6 +189,19 @@ func (s *serverFlags) server() *recorder.Server {
 	return &recorder.Server{Engine: s.engine, Model: s.model, DType: s.dtype, Port: s.port, Extra: s.extra, Venv: s.venv}
 }
 
+// plan shows the runs of the server after the recording, on free ports. Which kernels are measured is known only then.
+func (s *serverFlags) plan(dir string) (lines []string) {
+	if s.profiler != "" {
+		lines = append(lines, "# with PYTHONPATH="+s.profiler+" VLLM_ENABLE_PROFILING=1 in the environment, to track experts:", recorder.Shell(s.server().Command(8002, false)))
+	}
+	if s.measures() {
+		k := recorder.Kernels{NCU: s.ncu, Set: s.ncuSet, NVTX: s.ncuNVTX, Names: "KERNELS", Skip: skipLaunches, Count: int64(perKernel * s.ncuTop)}
+		lines = append(lines, fmt.Sprintf("# measure the %d kernels with most time, in the NVTX ranges of the steps where there are some:", s.ncuTop),
+			recorder.Shell(append(k.Command(filepath.Join(dir, "ncu", "raw.csv")), s.server().Command(8001, true)...)))
+	}
+	return lines
+}
+
 // record is the whole of one capture of a server.
 func (s *serverFlags) record(r *recording, run *recorder.Run, job *recorder.Job) (*analyze.Result, error) {
 	server, send := s.server(), s.sender(r, run)
