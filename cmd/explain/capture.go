@@ -491,7 +491,7 @@ func (r *recording) facts(job *recorder.Job) *recorder.Facts {
 		{Key: "repeat", Value: r.repeat}, {Key: "pair", Value: r.pair}, {Key: "report", Value: !r.noReport}, {Key: "unit", Value: r.unit},
 	}
 	if r.server != nil {
-		r.server.facts(r.hard, f)
+		r.server.facts(f)
 	}
 	return f
 }

@@ -301,7 +301,7 @@ func (s *serverFlags) modelAsked() string {
 }
 
 // facts adds what is known of the server and the load.
-func (s *serverFlags) facts(_ context.Context, f *recorder.Facts) {
+func (s *serverFlags) facts(f *recorder.Facts) {
 	f.Server, f.NCU = s.server(), s.ncuVersion
 	loadMode := s.loadMode
 	if loadMode == "" && s.dataset == "" {
