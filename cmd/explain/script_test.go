@@ -17,6 +17,7 @@ import (
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/cmd/explain/internal/capture/capturetest"
 	"github.com/nsys-llm/explain/cmd/explain/internal/standin"
 )
 
@@ -25,7 +26,10 @@ func TestMain(m *testing.M) {
 		"explain": func() {
 			os.Exit(run(context.Background(), os.Args[1:], &world{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}))
 		},
-		"standin": func() { os.Exit(standin.Main(os.Args[1:], os.Getenv, os.Stdout, os.Stderr)) },
+		"standin":        func() { os.Exit(standin.Main(os.Args[1:], os.Getenv, os.Stdout, os.Stderr)) },
+		"standin-nsys":   func() { os.Exit(capturetest.Nsys(os.Args[1:], os.Getenv, os.Stdout, os.Stderr)) },
+		"standin-ncu":    func() { os.Exit(capturetest.NCU(os.Args[1:], os.Getenv, os.Stdout, os.Stderr)) },
+		"standin-import": func() { os.Exit(capturetest.Importer(os.Args[1:], os.Getenv, os.Stdout, os.Stderr)) },
 	})
 }
 
@@ -38,6 +42,7 @@ func TestScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	edited := editedTraces(t, filepath.Join(traces, "serving.sqlite"))
+	standins := standinPrograms(t)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
@@ -45,6 +50,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("TMPDIR", e.WorkDir+"/.tmp")
 			e.Values[gitHubKey{}] = new(gitHubServer)
 			e.Setenv("GITHUB_ACTIONS", "") // wherever the tests run, scripts begin outside of GitHub
+			e.Setenv("STANDINS", standins)
 			for name, content := range edited {
 				if err := os.WriteFile(filepath.Join(e.WorkDir, name), content, 0o644); err != nil {
 					return err

@@ -18,19 +18,7 @@ const (
 	pollTimeout = 5 * time.Second // of one question
 )
 
-// WaitHealthy waits until the server at this address answers /health with 200; one that has no /health is healthy when it
-// lists its models.
-func WaitHealthy(ctx context.Context, address string, timeout time.Duration) error {
-	opt := &Options{}
-	base, err := baseURL(address)
-	if err != nil {
-		return err
-	}
-	c := newClient(base, opt)
-	defer c.close()
-	return c.waitHealthy(ctx, timeout)
-}
-
+// waitHealthy waits until the server answers /health with 200; one that has no /health is healthy when it lists its models.
 func (c *client) waitHealthy(ctx context.Context, timeout time.Duration) error {
 	deadline := time.Now().Add(timeout)
 	path, last := "/health", "it was not asked"

@@ -1,0 +1,104 @@
+//go:build linux
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	recorder "github.com/nsys-llm/explain/cmd/explain/internal/capture"
+)
+
+// TestClusterScripts runs the examples for Slurm as Slurm would, with stand-ins for the server and nsys: one job, an array of two ranks,
+// and what puts them together.
+func TestClusterScripts(t *testing.T) {
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("bash is not installed here")
+	}
+	scripts, err := filepath.Abs("../../examples/slurm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	serving, err := filepath.Abs("../../testdata/serving.sqlite")
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := func(want int, script string, env ...string) string {
+		c := explainProcess(t, dir, append(env, "MODEL=org/m", "NSYS_STANDIN=version=2023.4", "CAPTURE_ARGS=--num-requests 2 --warmup-requests 0 --quiet -- "+serving))
+		c.Path, c.Args = "/bin/bash", []string{"bash", filepath.Join(scripts, script)}
+		out, err := c.CombinedOutput()
+		if code := exitOf(t, err); code != want {
+			t.Fatalf("%s: exit code %d, want %d: %s", script, code, want, out)
+		}
+		return string(out)
+	}
+	job(0, "capture.sbatch", "RUN_ID=one", "SLURM_JOB_ID=7")
+	job(0, "ranks.sbatch", "RUN_ID=many", "SLURM_ARRAY_TASK_ID=0")
+	job(0, "ranks.sbatch", "RUN_ID=many", "SLURM_ARRAY_TASK_ID=1")
+	job(1, "ranks.sbatch", "SLURM_ARRAY_TASK_ID=1", "RUN_ID=")
+	job(3, "ranks.sbatch", "RUN_ID=many", "SLURM_ARRAY_TASK_ID=2", "STANDIN=start_fail=1")
+	said := job(1, "merge.sbatch", "RUN_ID=many")
+	if !strings.Contains(said, "2 ranks, 1 failed") || !strings.Contains(said, "rank-2 failed, its logs are in rank-2.failed") {
+		t.Errorf("merge.sbatch says: %s", said)
+	}
+	for _, name := range []string{"one/report.json", "one/metadata.txt", "many/rank-0/report.json", "many/rank-1/trace.sqlite", "many/against-rank-0/rank-1/comparison.json"} {
+		if _, err := os.Stat(filepath.Join(dir, "artifacts", name)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestShellcheck holds the shell scripts of the repository to shellcheck, where it is installed.
+func TestShellcheck(t *testing.T) {
+	if _, err := exec.LookPath("shellcheck"); err != nil {
+		t.Skip("shellcheck is not installed here")
+	}
+	scripts, err := filepath.Glob("../../examples/slurm/*.sbatch")
+	if err != nil || len(scripts) != 3 {
+		t.Fatalf("%v, %v", scripts, err)
+	}
+	if out, err := exec.Command("shellcheck", scripts...).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestRunbookCalls: what the runbook and the examples call exists, with these flags, and its links lead somewhere.
+func TestRunbookCalls(t *testing.T) {
+	calls := 0
+	for _, file := range []string{"runbook.md", "github/gpu-runner.yml", "kubernetes/job.yaml", "slurm/capture.sbatch", "slurm/ranks.sbatch", "slurm/merge.sbatch"} {
+		text := strings.ReplaceAll(string(read(t, filepath.Join("../../examples", file))), "\\\n", " ")
+		for _, m := range regexp.MustCompile(`(?m)^[^#\n]*\bexplain ((?:capture|diff|calibrate|report) [^|\n#]+)`).FindAllStringSubmatch(text, -1) {
+			line := regexp.MustCompile(`\$\(\([^)]*\)\)`).ReplaceAllString(strings.TrimSuffix(strings.TrimSpace(m[1]), "&"), "1")
+			args, err := recorder.Words(strings.TrimRight(line, "`']"))
+			if err != nil {
+				args, err = recorder.Words(line)
+			}
+			if err != nil {
+				t.Errorf("%s: %s: %v", file, line, err)
+				continue
+			}
+			root := newRoot(&world{Getenv: os.Getenv})
+			cmd, rest, err := root.Find(args)
+			if err != nil || cmd == root {
+				continue // words in a sentence
+			}
+			if err := cmd.ParseFlags(rest); err != nil {
+				t.Errorf("%s: explain %s: %v", file, m[1], err)
+			}
+			calls++
+		}
+	}
+	if calls < 12 {
+		t.Errorf("found only %d calls", calls)
+	}
+	for _, l := range regexp.MustCompile(`\]\(([^)#]+)\)`).FindAllStringSubmatch(string(read(t, "../../examples/runbook.md")), -1) {
+		if _, err := os.Stat(filepath.Join("../../examples", filepath.FromSlash(l[1]))); err != nil {
+			t.Errorf("the runbook links to %s: %v", l[1], err)
+		}
+	}
+}

@@ -1,0 +1,295 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// fault is one way in which a capture goes wrong.
+type fault struct {
+	name   string
+	args   []string // after explain capture; OUT stands for the output folder
+	env    []string
+	code   int
+	says   string
+	keeps  bool // the folder is there all the same
+	before func(t *testing.T, dir string) (env []string)
+}
+
+var serverArgs = []string{"vllm", "--model", "m", "--num-requests", "4", "--warmup-requests", "1", "--no-report", "--grace", "300ms", "--ready-timeout", "20s"}
+
+func server(more ...string) []string { return append(append([]string{}, serverArgs...), more...) }
+
+// TestEveryFaultEndsInOneSentence injects faults into captures. Each ends in one sentence, with the right exit code, without a process
+// that is left over, and without a folder that is only half there.
+func TestEveryFaultEndsInOneSentence(t *testing.T) {
+	for _, f := range []fault{
+		// Nsight Systems.
+		{name: "nsys is missing", args: []string{"--nsys", "no-such-nsys", "--", "true"}, code: 3, says: "no-such-nsys is not installed here"},
+		{name: "nsys is too old", env: []string{"NSYS_STANDIN=version=2020.3"}, args: []string{"--", "true"}, code: 3, says: "is too old: explain capture needs 2021.4"},
+		{name: "nsys is another program", env: []string{"NSYS_STANDIN=fault=foreign"}, args: []string{"--", "true"}, code: 3, says: "does not say which version"},
+		{name: "nsys fails", env: []string{"NSYS_STANDIN=fault=profile_fail"}, args: []string{"--", "true"}, code: 3, says: "nsys-profile ended with exit code 1: profile failed as the test says"},
+		{name: "nsys leaves nothing", env: []string{"NSYS_STANDIN=fault=no_report"}, args: []string{"--", "true"}, code: 3, says: "nsys ended without leaving a report"},
+		{name: "nsys is killed", env: []string{"NSYS_STANDIN=fault=profile_kill"}, args: []string{"--", "sleep", "60"}, code: 3, says: "nsys-profile was ended by a signal (killed)"},
+		{name: "export fails", env: []string{"NSYS_STANDIN=fault=export_fail"}, args: []string{"--", "true"}, code: 3, says: "nsys-export ended with exit code 1"},
+		{name: "export is killed", env: []string{"NSYS_STANDIN=fault=export_kill"}, args: []string{"--", "true"}, code: 3, says: "nsys-export was ended by a signal (killed)"},
+		{name: "export writes nothing", env: []string{"NSYS_STANDIN=fault=no_sqlite"}, args: []string{"--", "true"}, code: 3, says: "said that it succeeded and wrote no trace.sqlite"},
+		{name: "export writes an empty file", env: []string{"NSYS_STANDIN=fault=empty_sqlite"}, args: []string{"--", "true"}, code: 3, says: "that is no database"},
+		{name: "a raw stream without importer", env: []string{"NSYS_STANDIN=fault=qdstrm", "QDSTRM_IMPORTER=no-such-importer"}, args: []string{"--", "true"}, code: 3, says: "no-such-importer is not installed here"},
+		{name: "the importer fails", env: []string{"NSYS_STANDIN=fault=importer_fail"}, args: []string{"--", "true"}, code: 3, says: "importer ended with exit code 127: error while loading shared libraries"},
+		{name: "the importer is killed", env: []string{"NSYS_STANDIN=fault=importer_kill"}, args: []string{"--", "true"}, code: 3, says: "importer was ended by a signal (killed)"},
+		// The program.
+		{name: "the program is missing", args: []string{"--", "no-such-program"}, code: 3, says: "no-such-program"},
+		{name: "the program fails", args: []string{"--", "sh", "-c", "echo out of memory; exit 7"}, code: 3, says: "the program failed, so its trace is not kept: nsys-profile ended with exit code 7: out of memory"},
+		{name: "the program is killed", args: []string{"--", "sh", "-c", "kill -9 $$"}, code: 3, says: "the program failed"},
+		{name: "the program hangs", args: []string{"--timeout", "1s", "--grace", "200ms", "--", "sleep", "60"}, code: 3, says: "did not end within 1s: raise --timeout"},
+		{name: "the range never begins", args: []string{"--nvtx", "decode", "--", "true"}, code: 3, says: `the NVTX range "decode" never began`},
+		{name: "the program ends too soon", args: []string{"--delay", "9s", "--", "true"}, code: 3, says: "ended before the delay of 9s was over"},
+		{name: "never ready", args: []string{"--ready", "flag", "--ready-timeout", "500ms", "--duration", "1s", "--grace", "200ms", "--", "sleep", "60"}, code: 3, says: "was not ready within 500ms (the file does not exist)"},
+		{name: "ended before it was ready", args: []string{"--ready", "flag", "--duration", "1s", "--", "sh", "-c", "echo bad config; exit 3"}, code: 3, says: "server ended with exit code 3: bad config (before it was ready)"},
+		{name: "killed while recorded", args: []string{"--ready", "flag", "--duration", "60s", "--grace", "200ms", "--", "sh", "-c", "touch flag; sleep 1; kill -9 $$"}, code: 3, says: "server ended with exit code 137"},
+		{name: "fails when it is stopped", keeps: true, args: []string{"--ready", "flag", "--duration", "100ms", "--no-report", "--", "sh", "-c", "trap 'exit 9' TERM; touch flag; while :; do sleep 0.1; done"}, code: 0, says: "the server ended with exit code 9 after the recording"},
+		// The session.
+		{name: "nsys launch is killed", env: []string{"NSYS_STANDIN=fault=launch_kill"}, args: []string{"--ready", "flag", "--duration", "1s", "--", "sleep", "60"}, code: 3, says: "server was ended by a signal (killed)"},
+		{name: "nsys start fails", env: []string{"NSYS_STANDIN=fault=start_fail"}, args: server(), code: 3, says: "nsys-start ended with exit code 1"},
+		{name: "nsys start is killed", env: []string{"NSYS_STANDIN=fault=start_kill"}, args: server(), code: 3, says: "nsys-start was ended by a signal (killed)"},
+		{name: "nsys stop fails", env: []string{"NSYS_STANDIN=fault=stop_fail"}, args: server(), code: 3, says: "nsys-stop ended with exit code 1"},
+		{name: "nsys stop is killed", env: []string{"NSYS_STANDIN=fault=stop_kill"}, args: server(), code: 3, says: "nsys-stop was ended by a signal (killed)"},
+		{name: "nsys shutdown is killed", keeps: true, env: []string{"NSYS_STANDIN=fault=shutdown_kill"}, args: server(), code: 0, says: "ended by force"},
+		{name: "the client fails", args: server("--client", "sh -c 'echo no route; exit 4'"), code: 3, says: "client ended with exit code 4: no route"},
+		{name: "the client is killed", args: server("--client", "sh -c 'kill -9 $$'"), code: 3, says: "client was ended by a signal (killed)"},
+		// The server.
+		{name: "no server installed", env: []string{"VLLM_VENV=/no/such/venv"}, args: server(), code: 3, says: "/no/such/venv/bin/vllm"},
+		{name: "the server dies at start", env: []string{"STANDIN=start_fail=3"}, args: server(), code: 3, says: "ValueError: the script says so (before it was ready)"},
+		{name: "the server dies under load", env: []string{"STANDIN=tokens=4,die_after=3"}, args: server(), code: 3, says: "server ended with exit code 1"},
+		{name: "the server is never healthy", env: []string{"STANDIN=healthy_after=never"}, args: server("--ready-timeout", "500ms"), code: 3, says: "was not ready within 500ms"},
+		{name: "the server only fails", env: []string{"STANDIN=fault=http_500"}, args: server(), code: 3, says: "the load failed"},
+		{name: "the port is taken", args: server(), code: 3, says: "is taken or not allowed", before: takePort},
+		{name: "the trace cannot be analysed", keeps: true, args: []string{"--", "true", "bad.sqlite"}, code: 3, says: "out, without a report", before: badTrace},
+		// Nsight Compute.
+		{name: "ncu is missing", env: []string{"NCU=no-such-ncu"}, args: []string{"vllm", "--model", "m", "--mode", "full"}, code: 3, says: "no-such-ncu is not installed here"},
+		{name: "ncu fails", env: []string{"NCU_STANDIN=fault=fail"}, args: []string{"vllm", "--model", "m", "--mode", "full", "--num-requests", "2", "--warmup-requests", "0"}, code: 3, says: "ERR_NVGPUCTRPERM"},
+		{name: "ncu is killed", env: []string{"NCU_STANDIN=fault=kill"}, args: []string{"vllm", "--model", "m", "--mode", "full", "--num-requests", "2", "--warmup-requests", "0"}, code: 3, says: "ncu was ended by a signal (killed)"},
+		// The disk.
+		{name: "the folder cannot be", args: []string{"--out", "/dev/null/x", "--", "true"}, code: 3, says: "cannot write /dev/null/x"},
+		{name: "the disk is full", args: []string{"--", "true"}, code: 3, says: "the disk is full", before: smallDisk},
+	} {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			f.check(t)
+		})
+	}
+}
+
+func (f *fault) check(t *testing.T) {
+	dir := t.TempDir()
+	env := f.env
+	if f.before != nil {
+		env = append(env, f.before(t, dir)...)
+	}
+	out := filepath.Join(dir, "out")
+	args := []string{"capture", "--out", out}
+	if f.args[0] == "vllm" {
+		args = []string{"capture", "vllm", "--out", out}
+		f.args = f.args[1:]
+	}
+	port := ""
+	for _, e := range env {
+		if p, ok := strings.CutPrefix(e, "PORT="); ok {
+			port = p
+		}
+	}
+	if port != "" {
+		args = append(args, "--port", port)
+	}
+	c := explainProcess(t, dir, env, append(args, f.args...)...)
+	var errs bytes.Buffer
+	c.Stderr = &errs
+	code := exitOf(t, c.Run())
+	said := errs.String()
+	if code != f.code || !strings.Contains(said, f.says) {
+		t.Errorf("exit code %d, want %d; said:\n%s\nwant %q", code, f.code, said, f.says)
+	}
+	sentences := 0
+	for _, line := range strings.Split(said, "\n") {
+		if strings.HasPrefix(line, "explain: ") {
+			sentences++
+		}
+	}
+	if want := min(f.code, 1); sentences != want {
+		t.Errorf("%d sentences, want %d:\n%s", sentences, want, said)
+	}
+	checkLeft(t, c, dir, f.keeps)
+}
+
+// explainProcess is explain as a process of its own, whose children bear the mark of this test.
+func explainProcess(t *testing.T, dir string, env []string, args ...string) *exec.Cmd {
+	t.Helper()
+	c := exec.Command("explain", args...)
+	c.Dir = dir
+	c.Env = append(append(os.Environ(), "PATH="+standinPrograms(t)+":"+os.Getenv("PATH"), "STANDIN=tokens=4", "TMPDIR="+dir), env...)
+	c.Env = append(c.Env, "EXPLAIN_TEST="+dir)
+	c.WaitDelay = 10 * time.Second
+	return c
+}
+
+func exitOf(t *testing.T, err error) int {
+	t.Helper()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		return exit.ExitCode()
+	}
+	t.Fatal(err)
+	return -1
+}
+
+// checkLeft wants no process of the test and no half-written folder.
+func checkLeft(t *testing.T, c *exec.Cmd, dir string, keeps bool) {
+	t.Helper()
+	if left := processesOf(dir); len(left) > 0 {
+		t.Errorf("processes are left: %q", left)
+	}
+	if err := syscall.Kill(-c.Process.Pid, 0); !errors.Is(err, syscall.ESRCH) && err != nil {
+		t.Errorf("the process group is still there: %v", err)
+	}
+	_, err := os.Stat(filepath.Join(dir, "out"))
+	if whole := err == nil; whole != keeps {
+		t.Errorf("the output folder is there: %v, want %v", whole, keeps)
+	}
+	if scratch, err := filepath.Glob(filepath.Join(dir, ".explain-*")); err != nil || len(scratch) > 0 {
+		t.Errorf("scratch folders are left: %v (%v)", scratch, err)
+	}
+}
+
+// processesOf lists running processes that bear the mark of a test.
+func processesOf(mark string) []string {
+	var list []string
+	found, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, path := range found {
+		env, err := os.ReadFile(path)
+		if err != nil || !bytes.Contains(env, []byte("\x00EXPLAIN_TEST="+mark)) {
+			continue
+		}
+		line, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
+		if len(line) > 0 { // else it is only waiting to be buried
+			list = append(list, string(bytes.ReplaceAll(line, []byte{0}, []byte{' '})))
+		}
+	}
+	return list
+}
+
+func takePort(t *testing.T, _ string) []string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return []string{fmt.Sprintf("PORT=%d", l.Addr().(*net.TCPAddr).Port)}
+}
+
+func badTrace(t *testing.T, dir string) []string {
+	if err := os.WriteFile(filepath.Join(dir, "bad.sqlite"), append([]byte("SQLite format 3\x00"), make([]byte, 50)...), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return nil
+}
+
+// smallDisk mounts a file system that is too small for an export below the folder.
+func smallDisk(t *testing.T, dir string) []string {
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=48k"); err != nil {
+		t.Skipf("no file system can be mounted here: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return nil
+}
+
+// TestInterruptEndsTheRecording: one Ctrl-C ends every process, keeps what was recorded and says so.
+func TestInterruptEndsTheRecording(t *testing.T) {
+	for _, x := range []struct {
+		name    string
+		args    []string
+		env     []string
+		flag    string // appears when the moment has come
+		signals int
+		says    string
+		keeps   bool
+	}{
+		{name: "whole run", args: []string{"--no-report", "--", "sh", "-c", "touch flag; sleep 60"}, flag: "flag", signals: 1, says: "interrupted: out holds what was recorded up to then", keeps: true},
+		{name: "window", args: []string{"--no-report", "--ready", "ready", "--client", "sh -c 'touch flag; sleep 60'", "--", "sh", "-c", "touch ready; sleep 60"}, flag: "flag", signals: 1, says: "interrupted: out holds what was recorded up to then", keeps: true},
+		{name: "before the window", args: []string{"--ready", "never", "--duration", "5s", "--", "sh", "-c", "touch flag; sleep 60"}, flag: "flag", signals: 1, says: "interrupted before anything was recorded"},
+		{name: "twice", args: []string{"--grace", "30s", "--", "sh", "-c", "trap '' INT TERM; touch flag; while :; do sleep 0.2; done"}, flag: "flag", signals: 2, says: "interrupted"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			c := explainProcess(t, dir, x.env, append([]string{"capture", "--out", "out"}, x.args...)...)
+			var errs bytes.Buffer
+			c.Stderr = &errs
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			for range 600 {
+				if _, err := os.Stat(filepath.Join(dir, x.flag)); err == nil {
+					break
+				}
+				time.Sleep(50 * time.Millisecond)
+			}
+			for i := range x.signals {
+				if i > 0 {
+					time.Sleep(500 * time.Millisecond)
+				}
+				if err := c.Process.Signal(os.Interrupt); err != nil {
+					t.Fatal(err)
+				}
+			}
+			code := exitOf(t, c.Wait())
+			if code != exitInput || !strings.Contains(errs.String(), "explain: "+x.says) {
+				t.Errorf("exit code %d; said:\n%s", code, errs.String())
+			}
+			checkLeft(t, c, dir, x.keeps)
+		})
+	}
+}
+
+// TestEveryVersionOfNsys: the commands are accepted by each version that explain knows, for every kind of window.
+func TestEveryVersionOfNsys(t *testing.T) {
+	for _, version := range []string{"2021.4", "2022.4", "2023.4", "2024.2", "2025.6"} {
+		for name, args := range map[string][]string{
+			"whole capture":       {"--cuda-memory", "--", "true"},
+			"timed capture":       {"--duration", "1s", "--", "sleep", "60"},
+			"range capture":       {"--nvtx", "decode", "--", "true", "nvtx:decode"},
+			"trigger capture":     {"--ready", "flag", "--duration", "100ms", "--", "sh", "-c", "touch flag; sleep 60"},
+			"server capture vllm": {"--model", "m", "--mode", "light", "--num-requests", "2", "--warmup-requests", "0"},
+		} {
+			t.Run(version+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				dir := t.TempDir()
+				c := explainProcess(t, dir, []string{"NSYS_STANDIN=version=" + version}, append(strings.Fields(name)[1:], append([]string{"--out", "out", "--no-report", "--quiet"}, args...)...)...)
+				var errs bytes.Buffer
+				c.Stderr = &errs
+				if code := exitOf(t, c.Run()); code != exitOK || errs.Len() > 0 {
+					t.Errorf("exit code %d; said:\n%s", code, errs.String())
+				}
+				checkLeft(t, c, dir, true)
+			})
+		}
+	}
+}

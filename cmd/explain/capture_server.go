@@ -1,0 +1,322 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/analyze"
+	recorder "github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/load"
+)
+
+// Modes of explain capture vllm.
+const (
+	modeQuick = "quick"
+	modeFull  = "full"
+	modeMoE   = "moe"
+	modeDeep  = "deep"
+	modeLight = "light"
+)
+
+var captureModes = []string{modeQuick, modeFull, modeMoE, modeDeep, modeLight}
+
+func newCaptureServer(w *world) *cobra.Command {
+	var s serverFlags
+	cmd := &cobra.Command{
+		Use:   "vllm --model MODEL [flags] [-- ARGUMENT…]",
+		Short: "Start a vLLM or SGLang server, send load, record it and report",
+		Long: `vllm starts an inference server under nsys, waits until it is healthy, warms it up, and records exactly while the measured requests
+are sent. Then it stops the server, exports and analyses the trace. The server's log, its /metrics before and after, and what the load
+measured are evidence for the report. Arguments after -- go to the server.
+
+Modes:
+
+  quick    the trace (default)
+  full     also Nsight Compute on the kernels with most time: the server is started again, without CUDA graphs. First inside the NVTX
+           ranges of the steps; where no kernel is measured there, again everywhere
+  moe      also expert tracking: the server is started again with profilemate's sitecustomize.py (--profiler-path)
+  deep     full, with the use of GPU memory
+  light    as little overhead as possible: no OS calls, CUDA graphs as a whole
+
+MODEL, DTYPE and VLLM_VENV (a virtual environment that holds the engine) are taken from the environment where no flag says otherwise; the API
+key of a server from VLLM_API_KEY.`,
+		Example: `  explain capture vllm --model meta-llama/Llama-2-7b-hf --mode quick
+  explain capture vllm --model Qwen/Qwen2.5-0.5B-Instruct --load-mode decode --concurrency 16 --num-requests 200 --out run/
+  explain capture vllm --model MODEL --mode full --out run/ -- --tensor-parallel-size 2
+  explain capture vllm --engine sglang --model MODEL --client 'python my_load.py'
+  explain capture vllm --model MODEL --dry-run`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if dash := cmd.ArgsLenAtDash(); len(args) > 0 && dash != 0 {
+				return usagef("what is %q? Arguments for the server stand after --, and everything else is a flag", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return s.run(cmd, w, args) },
+	}
+	s.register(cmd, "artifacts/RUN_ID")
+	return cmd
+}
+
+// serverFlags are the flags of explain capture vllm.
+type serverFlags struct {
+	recordFlags
+	model, dtype, engine string
+	mode                 string
+	port                 int
+	extra                []string
+	venv                 string
+
+	requests, concurrency, warmups int
+	rate                           float64
+	loadMode                       string
+	dataset                        string
+	seed                           uint64
+	key                            string
+
+	withNCU  bool
+	ncu      string
+	ncuTop   int
+	ncuSet   string
+	ncuNVTX  string
+	profiler string
+
+	ncuVersion string
+}
+
+func (s *serverFlags) register(cmd *cobra.Command, out string) {
+	fl := cmd.Flags()
+	fl.SortFlags = false
+	fl.StringVar(&s.model, "model", "", "serve this `MODEL` (default $MODEL)")
+	fl.StringVar(&s.mode, "mode", modeQuick, "how much is measured: "+strings.Join(captureModes, ", "))
+	fl.StringVar(&s.engine, "engine", recorder.VLLM, "which server: vllm or sglang")
+	fl.StringVar(&s.dtype, "dtype", "", "its data `TYPE` (default $DTYPE, else as the engine decides)")
+	fl.IntVar(&s.port, "port", 0, "its `PORT` (default: a free one)")
+	fl.IntVar(&s.requests, "num-requests", 50, "record `N` requests")
+	fl.IntVar(&s.concurrency, "concurrency", 8, "`N` requests in flight")
+	fl.Float64Var(&s.rate, "rate", 0, "instead: `N` requests per second, at random times")
+	fl.StringVar(&s.loadMode, "load-mode", "", "the requests: prefill (long prompts), decode (long answers) or mixed (default mixed)")
+	fl.StringVar(&s.dataset, "dataset", "", "the requests: a `FILE`, see explain load")
+	fl.Uint64Var(&s.seed, "seed", 1, "of the prompts and arrival times: a `NUMBER`")
+	fl.IntVar(&s.warmups, "warmup-requests", 10, "send `N` requests before the recording")
+	fl.BoolVar(&s.withNCU, "with-ncu", false, "measure kernels with Nsight Compute in any mode")
+	fl.StringVar(&s.ncu, "ncu", "", "run this `PROGRAM` (default: $NCU, else ncu)")
+	fl.IntVar(&s.ncuTop, "ncu-kernels", 5, "measure the `N` kernels with most time")
+	fl.StringVar(&s.ncuSet, "ncu-set", "full", "measure this `SET` of Nsight Compute's sections")
+	fl.StringVar(&s.ncuNVTX, "nvtx-include", "", "measure inside these NVTX `RANGES` only, as ncu takes them (default: the steps of the server; none: everywhere)")
+	fl.StringVar(&s.profiler, "profiler-path", "", "track experts with the sitecustomize.py in this `DIR` of profilemate")
+	s.recordFlags.register(cmd, out)
+	_ = cmd.MarkFlagDirname("profiler-path")
+	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(captureModes, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("engine", cobra.FixedCompletions([]string{recorder.VLLM, recorder.SGLang}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func (s *serverFlags) measures() bool {
+	return s.withNCU || s.mode == modeFull || s.mode == modeDeep
+}
+
+func (s *serverFlags) run(cmd *cobra.Command, w *world, args []string) error {
+	s.extra, s.venv, s.key = args, w.Getenv("VLLM_VENV"), w.Getenv("VLLM_API_KEY")
+	for _, v := range []struct {
+		to   *string
+		name string
+	}{{&s.model, "MODEL"}, {&s.dtype, "DTYPE"}, {&s.ncu, "NCU"}} {
+		if *v.to == "" {
+			*v.to = w.Getenv(v.name)
+		}
+	}
+	if s.ncu == "" {
+		s.ncu = "ncu"
+	}
+	switch {
+	case s.model == "":
+		return usagef("name the model: --model MODEL, or the variable MODEL")
+	case !oneOf(s.mode, captureModes):
+		return usagef("--mode %s is unknown; it is one of %s", s.mode, strings.Join(captureModes, ", "))
+	case s.engine != recorder.VLLM && s.engine != recorder.SGLang:
+		return usagef("--engine %s is unknown; it is vllm or sglang", s.engine)
+	case s.port < 0 || s.port > 65535:
+		return usagef("--port is between 1 and 65535, got %d", s.port)
+	case s.requests < 1 || s.warmups < 0 || s.concurrency < 1:
+		return usagef("--num-requests and --concurrency are at least 1, --warmup-requests at least 0")
+	case !(s.rate >= 0):
+		return usagef("--rate cannot be negative")
+	case s.loadMode != "" && s.dataset != "":
+		return usagef("--load-mode and --dataset exclude each other: each says what the requests are")
+	case s.loadMode != "" && !oneOf(s.loadMode, []string{"prefill", "decode", "mixed"}):
+		return usagef("--load-mode %s is unknown; it is prefill, decode or mixed", s.loadMode)
+	case s.measures() && s.noReport:
+		return usagef("Nsight Compute measures the kernels that the report finds: leave out --no-report, or measure nothing with it")
+	case s.ncuTop < 1 || s.ncuTop > 50:
+		return usagef("--ncu-kernels is between 1 and 50, got %d", s.ncuTop)
+	}
+	switch s.mode {
+	case modeLight:
+		if !cmd.Flags().Changed("trace") {
+			s.trace = "cuda,nvtx"
+		}
+		if !cmd.Flags().Changed("graph-trace") {
+			s.graphs = "graph"
+		}
+	case modeDeep:
+		s.memory = true
+	}
+	r, err := s.prepare(cmd, w)
+	if err != nil {
+		return err
+	}
+	r.server = s
+	if s.measures() && !s.dryRun {
+		if s.ncu, err = recorder.FindNCU(s.ncu); err != nil {
+			return err
+		}
+		s.ncuVersion = recorder.NCUVersion(cmd.Context(), s.ncu)
+	}
+	if s.mode == modeMoE && s.profiler == "" {
+		r.say("Note: no experts are tracked: name the folder of profilemate, which holds sitecustomize.py, with --profiler-path")
+	}
+	return r.all([][]string{nil})
+}
+
+func (s *serverFlags) server() *recorder.Server {
+	return &recorder.Server{Engine: s.engine, Model: s.model, DType: s.dtype, Port: s.port, Extra: s.extra, Venv: s.venv}
+}
+
+// plan shows the runs of the server after the recording, on free ports. Which kernels are measured is known only then.
+func (s *serverFlags) plan(dir string) (lines []string) {
+	if s.profiler != "" {
+		lines = append(lines, "# with PYTHONPATH="+s.profiler+" VLLM_ENABLE_PROFILING=1 in the environment, to track experts:", recorder.Shell(s.server().Command(8002, false)))
+	}
+	if s.measures() {
+		k := recorder.Kernels{NCU: s.ncu, Set: s.ncuSet, NVTX: s.ncuNVTX, Names: "KERNELS", Skip: skipLaunches, Count: int64(perKernel * s.ncuTop)}
+		lines = append(lines, fmt.Sprintf("# measure the %d kernels with most time, in the NVTX ranges of the steps where there are some:", s.ncuTop),
+			recorder.Shell(append(k.Command(filepath.Join(dir, "ncu", "raw.csv")), s.server().Command(8001, true)...)))
+	}
+	return lines
+}
+
+// record is the whole of one capture of a server.
+func (s *serverFlags) record(r *recording, run *recorder.Run, job *recorder.Job) (*analyze.Result, error) {
+	server, send := s.server(), s.sender(r, run)
+	if err := run.Serve(r.soft, r.hard, job, server, send); err != nil {
+		return nil, err
+	}
+	if s.profiler != "" && !run.Interrupted {
+		if err := run.Track(r.soft, r.hard, job, server, s.profiler, send); err != nil {
+			return nil, err
+		}
+	}
+	if r.noReport {
+		return nil, nil
+	}
+	if s.measures() && !run.Interrupted {
+		if err := s.kernels(r, run, job, send); err != nil {
+			return nil, err
+		}
+	}
+	return r.report(run)
+}
+
+// markerPrefix is the constant beginning of the name of a unit, where capital N and M stand for numbers.
+var markerPrefix = regexp.MustCompile(`^([a-z_]{3,}|[A-Z][A-Za-z]*[a-z]|[A-Z]{3,})`)
+
+// kernels measures the kernels with most time.
+func (s *serverFlags) kernels(r *recording, run *recorder.Run, job *recorder.Job, send recorder.Sender) error {
+	r.say("Finding the kernels with most time")
+	res, err := r.analyse(r.hard, run)
+	if err != nil {
+		return err
+	}
+	k := recorder.Kernels{NCU: s.ncu, Set: s.ncuSet, NVTX: s.ncuNVTX}
+	var ok bool
+	if k.Names, k.Skip, k.Count, ok = kernelsToMeasure(res.Report, s.ncuTop); !ok {
+		return errors.New("the trace holds no kernels for Nsight Compute to measure: did the server run on the GPU?")
+	}
+	switch u := res.Report.Unit; {
+	case k.NVTX == "none":
+		k.NVTX = ""
+	case k.NVTX == "" && u.Kind == "nvtx":
+		if prefix := markerPrefix.FindString(u.Name); prefix != "" {
+			k.NVTX = "regex:" + prefix + ".*/"
+		}
+	}
+	return run.MeasureKernels(r.soft, r.hard, job, s.server(), k, send)
+}
+
+// sender sends the load: by the user's program, or by explain's own generator.
+func (s *serverFlags) sender(r *recording, run *recorder.Run) recorder.Sender {
+	if len(s.window.Client) > 0 {
+		return run.ClientSender(s.window.Client)
+	}
+	return func(ctx context.Context, l *recorder.Load) error {
+		opt := load.Options{
+			URL: l.URL, Model: s.modelAsked(), APIKey: s.key, Mode: s.loadMode, Temperature: load.DefaultTemperature, Seed: s.seed,
+			Rate: s.rate, Concurrency: s.concurrency, Requests: s.requests, Warmup: s.warmups, HealthTimeout: -1, Version: versionText(),
+		}
+		if s.rate > 0 {
+			opt.Concurrency = 0
+		}
+		if l.Requests > 0 {
+			opt.Requests, opt.Warmup = l.Requests, 0
+		}
+		if s.dataset != "" {
+			d, err := load.ReadDataset(s.dataset)
+			if err != nil {
+				return err
+			}
+			opt.Dataset = d
+		}
+		var shut error
+		opt.BeforeLoad = l.Open
+		opt.AfterLoad = func() { shut = l.Shut() }
+		res, err := load.Run(ctx, opt)
+		if err == nil {
+			err = shut
+		}
+		if err != nil {
+			return fmt.Errorf("the load failed: %w", err)
+		}
+		if l.Dir == "" {
+			return nil
+		}
+		return writeWhole(filepath.Join(l.Dir, "load.json"), func(to io.Writer) error { return res.Write(to) })
+	}
+}
+
+// modelAsked is the model's name in requests: empty where the server may call it otherwise, and is asked.
+func (s *serverFlags) modelAsked() string {
+	for _, a := range s.extra {
+		if strings.HasPrefix(a, "--served-model-name") {
+			return ""
+		}
+	}
+	return s.model
+}
+
+// facts adds what is known of the server and the load.
+func (s *serverFlags) facts(f *recorder.Facts) {
+	f.Server, f.NCU = s.server(), s.ncuVersion
+	loadMode := s.loadMode
+	if loadMode == "" && s.dataset == "" {
+		loadMode = load.DefaultMode
+	}
+	f.Config = append(f.Config, yaml.MapSlice{
+		{Key: "engine", Value: s.engine}, {Key: "model", Value: recorder.RedactText(s.model)}, {Key: "dtype", Value: s.dtype}, {Key: "mode", Value: s.mode},
+		{Key: "port", Value: s.port}, {Key: "server_arguments", Value: shell(s.extra)}, {Key: "ncu", Value: s.measures()},
+		{Key: "ncu_kernels", Value: s.ncuTop}, {Key: "ncu_set", Value: s.ncuSet}, {Key: "nvtx_include", Value: s.ncuNVTX}, {Key: "expert_tracking", Value: s.profiler != ""},
+	}...)
+	if len(s.window.Client) > 0 {
+		return
+	}
+	f.Load = yaml.MapSlice{
+		{Key: "requests", Value: s.requests}, {Key: "concurrency", Value: s.concurrency}, {Key: "rate", Value: s.rate}, {Key: "mode", Value: loadMode},
+		{Key: "dataset", Value: filepath.Base(s.dataset)}, {Key: "warmup_requests", Value: s.warmups}, {Key: "seed", Value: s.seed},
+	}
+}

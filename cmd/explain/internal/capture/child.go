@@ -1,0 +1,266 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Record is what is kept of a child process, in logs/children.json.
+type Record struct {
+	Name    string   `json:"name"`
+	Command []string `json:"command"` // secrets replaced
+	// ExitCode is null where the process was ended by a signal or never started.
+	ExitCode *int    `json:"exit_code"`
+	Signal   string  `json:"signal,omitempty"`     // that ended it
+	Sent     string  `json:"sent,omitempty"`       // the last signal that explain sent it
+	Seconds  float64 `json:"seconds"`              // from start to end
+	Log      string  `json:"log"`                  // standard output and error, inside the folder
+	Error    string  `json:"error,omitempty"`      // why it could not be started
+	Limit    string  `json:"time_limit,omitempty"` // that it ran into
+}
+
+// child is a running program. Its output goes straight into a file, so that nothing waits for a pipe that a grandchild holds.
+type child struct {
+	name   string
+	marker string
+	cmd    *exec.Cmd
+	log    string // path
+	start  time.Time
+	ended  chan struct{} // closed when the process has been waited for
+	record *Record
+	book   *book
+}
+
+// book collects the records of all children, in the order of their start.
+type book struct {
+	mu      sync.Mutex
+	records []*Record
+	dir     string // of the logs
+	env     []string
+	// marker begins the NAME=VALUE in the environment of every child, by which processes that left their group are found. The number
+	// of the child and a dot follow.
+	marker string
+}
+
+// markerName is the environment variable that marks the children of one capture.
+const markerName = "EXPLAIN_CAPTURE"
+
+func newBook(dir string, environ []string) (*book, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	return &book{dir: dir, env: environ, marker: fmt.Sprintf("%s=%d-%d-", markerName, os.Getpid(), time.Now().UnixNano())}, nil
+}
+
+// run starts a program. Its log is logs/NAME.log.
+func (b *book) run(name string, argv []string, env ...string) (*child, error) {
+	shown := Redact(argv)
+	for i := range shown { // the folder is a scratch folder until it is whole: the commands are shown as run inside it
+		shown[i] = strings.ReplaceAll(shown[i], filepath.Dir(b.dir), ".")
+	}
+	rec := &Record{Name: name, Command: shown, Log: filepath.ToSlash(filepath.Join("logs", name+".log"))}
+	b.mu.Lock()
+	b.records = append(b.records, rec)
+	marker := fmt.Sprintf("%s%d.", b.marker, len(b.records))
+	b.mu.Unlock()
+	c := &child{name: name, marker: marker, log: filepath.Join(b.dir, name+".log"), start: time.Now(), ended: make(chan struct{}), record: rec, book: b}
+	fail := func(err error) error {
+		b.mu.Lock()
+		rec.Error = err.Error()
+		b.mu.Unlock()
+		return err
+	}
+	out, err := os.OpenFile(c.log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fail(err)
+	}
+	defer out.Close()
+	c.cmd = exec.Command(argv[0], argv[1:]...)
+	c.cmd.Stdout, c.cmd.Stderr = out, out
+	c.cmd.Env = append(append(append([]string{}, b.env...), env...), marker)
+	ownGroup(c.cmd)
+	if err := c.cmd.Start(); err != nil {
+		var not *exec.Error
+		if errors.As(err, &not) || errors.Is(err, os.ErrNotExist) {
+			err = fmt.Errorf("%s is not installed here, or not on PATH", argv[0])
+		}
+		return nil, fail(err)
+	}
+	go c.wait()
+	return c, nil
+}
+
+func (c *child) wait() {
+	err := c.cmd.Wait()
+	c.book.mu.Lock()
+	c.record.Seconds = time.Since(c.start).Round(time.Millisecond).Seconds()
+	if state := c.cmd.ProcessState; state != nil {
+		if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+			c.record.Signal = status.Signal().String()
+		} else {
+			code := state.ExitCode()
+			c.record.ExitCode = &code
+		}
+	} else if err != nil {
+		c.record.Error = err.Error()
+	}
+	c.book.mu.Unlock()
+	close(c.ended)
+}
+
+func (c *child) running() bool {
+	select {
+	case <-c.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// code is the exit code; 128 and more, as in a shell, where a signal ended the process. Only after the end.
+func (c *child) code() int {
+	if state := c.cmd.ProcessState; state != nil {
+		if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+			return 128 + int(status.Signal())
+		}
+		return state.ExitCode()
+	}
+	return -1
+}
+
+// failure says how the child ended, with the last words of its log. Only after the end.
+func (c *child) failure() error {
+	how := fmt.Sprintf("ended with exit code %d", c.code())
+	if c.record.Signal != "" {
+		how = "was ended by a signal (" + c.record.Signal + ")"
+	}
+	if said := lastLine(c.log); said != "" {
+		return fmt.Errorf("%s %s: %s", c.name, how, said)
+	}
+	return fmt.Errorf("%s %s", c.name, how)
+}
+
+// lastLine is the last line of a log that says something, shortened. Progress bars redraw theirs with carriage returns.
+func lastLine(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	const tail = 4096
+	if info, err := f.Stat(); err == nil && info.Size() > tail {
+		if _, err := f.Seek(-tail, 2); err != nil {
+			return ""
+		}
+	}
+	b := make([]byte, tail)
+	n, _ := f.Read(b)
+	lines := strings.FieldsFunc(string(b[:n]), func(r rune) bool { return r == '\n' || r == '\r' })
+	for i := len(lines) - 1; i >= 0; i-- {
+		if s := strings.TrimSpace(lines[i]); s != "" && !strings.HasPrefix(s, "Try '") && !strings.HasPrefix(s, "usage:") {
+			s = RedactText(s)
+			if r := []rune(s); len(r) > 200 {
+				s = string(r[:200]) + "…"
+			}
+			return strings.ToValidUTF8(s, "�")
+		}
+	}
+	return ""
+}
+
+// tool runs a program to its end, within a time limit, and returns an error that says how it failed.
+func (b *book) tool(ctx context.Context, name string, argv []string, limit time.Duration, env ...string) error {
+	c, err := b.run(name, argv, env...)
+	if err != nil {
+		return err
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-c.ended:
+	case <-timer.C:
+		b.mu.Lock()
+		c.record.Limit = limit.String()
+		b.mu.Unlock()
+		c.kill()
+		return fmt.Errorf("%s did not end within %s", name, limit)
+	case <-ctx.Done():
+		c.kill()
+		return context.Cause(ctx)
+	}
+	if c.code() != 0 {
+		return c.failure()
+	}
+	return nil
+}
+
+func (c *child) sent(sig os.Signal) {
+	c.book.mu.Lock()
+	c.record.Sent = sig.String()
+	c.book.mu.Unlock()
+}
+
+// stop ends the child and everything it started: an interrupt to its process group, so that a profiler can write what it has;
+// after the grace time SIGTERM, after as much again SIGKILL. Processes that left the group are found by their mark.
+func (c *child) stop(grace time.Duration) {
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		if !c.running() {
+			break
+		}
+		c.sent(sig)
+		signalGroup(c.cmd.Process, sig)
+		c.within(grace)
+	}
+	c.kill()
+}
+
+// within waits for the end of the child, but no longer than this.
+func (c *child) within(limit time.Duration) {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-c.ended:
+	case <-timer.C:
+	}
+}
+
+// kill ends at once what is left of the child and of everything it started.
+func (c *child) kill() {
+	if c.running() {
+		c.sent(syscall.SIGKILL)
+		signalGroup(c.cmd.Process, syscall.SIGKILL)
+		c.within(10 * time.Second) // a process in an uninterruptible call does not die, and explain does not wait for it
+	}
+	for range 5 { // what is being started at this moment is found the next time
+		left := tree(c.cmd.Process.Pid, c.marker)
+		if len(left) == 0 {
+			return
+		}
+		for _, pid := range left {
+			killProcess(pid)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// sweep ends every process that still bears the mark of this capture.
+func (b *book) sweep() {
+	for range 5 {
+		left := tree(0, b.marker)
+		if len(left) == 0 {
+			return
+		}
+		for _, pid := range left {
+			killProcess(pid)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}

@@ -1,0 +1,123 @@
+package capture
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// Trace says what nsys records.
+type Trace struct {
+	Trace       string // --trace: cuda,nvtx,osrt
+	Graphs      string // --cuda-graph-trace: node or graph
+	GraphsAsked bool   // the user named it: a version without the flag is then an error
+	Memory      bool   // --cuda-memory-usage
+	Forks       bool   // --trace-fork-before-exec: servers start their workers that way
+}
+
+// base are the flags that profile and launch share. What the installed version lacks is left out, and said in notes.
+func (t *Trace) base(n *Nsys, command string) (args, notes []string, err error) {
+	args = []string{"--trace=" + t.Trace}
+	optional := func(flag, value, lost string) {
+		if n.has(command, flag) {
+			args = append(args, flag+"="+value)
+		} else {
+			notes = append(notes, fmt.Sprintf("nsys %s has no %s: %s", n.Version, flag, lost))
+		}
+	}
+	if t.GraphsAsked && !n.has(command, "--cuda-graph-trace") {
+		return nil, nil, n.missing(command, "--cuda-graph-trace")
+	}
+	optional("--cuda-graph-trace", t.Graphs, "kernels inside CUDA graphs may be missing")
+	if t.Memory {
+		optional("--cuda-memory-usage", "true", "memory use is not recorded")
+	}
+	if t.Forks {
+		optional("--trace-fork-before-exec", "true", "worker processes may be missing")
+	}
+	if n.lists(command, "--discard-environment") { // a trace otherwise holds the whole environment, keys included
+		args = append(args, "--discard-environment=true")
+	}
+	return args, notes, nil
+}
+
+// recording are the flags about what is sampled and where it goes, which profile and start share.
+func recording(n *Nsys, command, output string) (args, notes []string) {
+	args = []string{"--sample=none"}
+	if n.has(command, "--cpuctxsw") {
+		args = append(args, "--cpuctxsw=none")
+	} else {
+		notes = append(notes, fmt.Sprintf("nsys %s has no --cpuctxsw: thread scheduling is recorded too", n.Version))
+	}
+	return append(args, "--force-overwrite=true", "--output="+output), notes
+}
+
+// profileCommand is nsys profile around a program, for the windows that nsys opens by itself.
+func profileCommand(n *Nsys, t *Trace, w *Window, output string, program []string) (argv, notes []string, err error) {
+	base, notes, err := t.base(n, "profile")
+	if err != nil {
+		return nil, nil, err
+	}
+	rec, more := recording(n, "profile", output)
+	argv = append(append([]string{n.Name, "profile"}, base...), rec...)
+	notes = append(notes, more...)
+	if w.Delay > 0 {
+		argv = append(argv, "--delay="+seconds(w.Delay))
+	}
+	if w.Duration > 0 {
+		argv = append(argv, "--duration="+seconds(w.Duration))
+	}
+	if w.NVTX != "" {
+		for _, flag := range []string{"--capture-range", "--nvtx-capture", "--capture-range-end"} {
+			if !n.has("profile", flag) {
+				return nil, nil, n.missing("profile", flag)
+			}
+		}
+		// Without the variable only registered strings open the window, and Python's NVTX registers none.
+		argv = append(argv, "--capture-range=nvtx", "--nvtx-capture="+w.NVTX, "--capture-range-end=stop", "--env-var=NSYS_NVTX_PROFILER_REGISTER_ONLY=0")
+	}
+	return append(argv, program...), notes, nil
+}
+
+// launchCommand starts a program under a session in which nothing is recorded yet.
+func launchCommand(n *Nsys, t *Trace, session string, program []string) (argv, notes []string, err error) {
+	for _, flag := range []string{"--session-new", "--wait"} {
+		if !n.has("launch", flag) {
+			return nil, nil, n.missing("launch", flag)
+		}
+	}
+	base, notes, err := t.base(n, "launch")
+	if err != nil {
+		return nil, nil, err
+	}
+	argv = append([]string{n.Name, "launch", "--session-new=" + session, "--wait=all"}, base...)
+	return append(argv, program...), notes, nil
+}
+
+func startCommand(n *Nsys, session, output string) (argv, notes []string) {
+	rec, notes := recording(n, "start", output)
+	return append([]string{n.Name, "start", "--session=" + session}, rec...), notes
+}
+
+func stopCommand(n *Nsys, session string) []string {
+	return []string{n.Name, "stop", "--session=" + session}
+}
+
+func shutdownCommand(n *Nsys, session string) []string {
+	return []string{n.Name, "shutdown", "--session=" + session, "--kill=sigterm"}
+}
+
+// exportCommand makes the SQLite file. --lazy=false writes the empty tables too, so that "none" and "not recorded" differ.
+func exportCommand(n *Nsys, report, sqlite string) []string {
+	return []string{n.Name, "export", "--type=sqlite", "--lazy=false", "--force-overwrite=true", "--output=" + sqlite, report}
+}
+
+func importCommand(importer, stream, report string) []string {
+	return []string{importer, "--input-file", stream, "--output-file", report, "--force-overwrite"}
+}
+
+// seconds as nsys takes them: whole ones. A fraction makes nsys 2022.4 ignore the flag.
+func seconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) }
+
+func base(dir string) string { return filepath.Join(dir, "trace") }

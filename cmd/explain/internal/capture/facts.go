@@ -1,0 +1,245 @@
+package capture
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+)
+
+// Facts is what the files about a capture say. Everything in them comes from this list: the environment of the process is never
+// copied.
+type Facts struct {
+	RunID   string
+	Version string // of explain
+	When    time.Time
+	Nsys    *Nsys
+	NCU     string // version line; empty: not used
+	Program []string
+	Server  *Server       // nil: no server was started by explain
+	Config  yaml.MapSlice // every option as it was resolved
+	Load    yaml.MapSlice // what was sent; empty: nothing by explain
+	Reader  func(string) string
+}
+
+// environment variables that env.json may show, and nothing else.
+var shownVariables = []string{
+	"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_LAUNCH_BLOCKING", "CUDA_MODULE", "DTYPE", "MODEL", "NCCL_ALGO", "NCCL_NVLS_ENABLE",
+	"NCCL_P2P_DISABLE", "NCCL_PROTO", "OMP_NUM_THREADS", "PYTORCH_CUDA_ALLOC_CONF", "RUN_ID", "SLURM_ARRAY_TASK_ID", "SLURM_JOB_ID", "SLURM_PROCID",
+	"TORCH_CUDA_ARCH_LIST", "VLLM_ATTENTION_BACKEND", "VLLM_NVTX_SCOPES_FOR_PROFILING", "VLLM_USE_V1", "VLLM_WORKER_MULTIPROC_METHOD",
+}
+
+// safe are the values that a version, a model, a device or a small setting has. Anything else is left out.
+var safe = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ._+:,/()=-]{0,99}$`)
+
+func safeValue(s string) string {
+	s = strings.TrimSpace(s)
+	if !safe.MatchString(s) || RedactText(s) != s || strings.Contains(s, "://") {
+		return ""
+	}
+	return s
+}
+
+// machine is env.json. What is not known is null.
+type machine struct {
+	GPU          *string           `json:"gpu"` // llm-perf-opt's four keys come first
+	CUDA         *string           `json:"cuda"`
+	Torch        *string           `json:"torch"`
+	Transformers *string           `json:"transformers"`
+	GPUCount     *int              `json:"gpu_count"`
+	Driver       *string           `json:"driver"`
+	VLLM         *string           `json:"vllm"`
+	SGLang       *string           `json:"sglang"`
+	Python       *string           `json:"python"`
+	Nsys         *string           `json:"nsys"`
+	NCU          *string           `json:"ncu"`
+	Explain      *string           `json:"explain"`
+	OS           *string           `json:"os"`
+	Variables    map[string]string `json:"variables"`
+}
+
+func known(s string) *string {
+	if s = safeValue(s); s == "" {
+		return nil
+	}
+	return &s
+}
+
+// askLimit is for the programs that tell about the machine.
+const askLimit = 20 * time.Second
+
+// said is what a program prints; empty where it is not installed, fails or is slow.
+func said(ctx context.Context, argv ...string) string {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.WaitDelay = time.Second
+	out, err := cmd.Output()
+	if err != nil {
+		return ""
+	}
+	return string(out)
+}
+
+// packageVersions asks Python's metadata, which takes no import of the packages.
+const packageVersions = `import importlib.metadata as m, json, platform
+out = {"python": platform.python_version()}
+for name in ("torch", "transformers", "vllm", "sglang"):
+    try: out[name] = m.version(name)
+    except Exception: pass
+print(json.dumps(out))`
+
+var cudaVersion = regexp.MustCompile(`CUDA Version:\s*([0-9.]+)`)
+
+func (f *Facts) machine(ctx context.Context) *machine {
+	m := &machine{OS: known(runtime.GOOS + "/" + runtime.GOARCH), Explain: known(f.Version), NCU: known(f.NCU), Variables: map[string]string{}}
+	if f.Nsys != nil {
+		m.Nsys = known(f.Nsys.Version)
+	}
+	if out := strings.TrimSpace(said(ctx, "nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader")); out != "" {
+		lines := strings.Split(out, "\n")
+		n := len(lines)
+		name, driver, _ := strings.Cut(lines[0], ",")
+		m.GPU, m.Driver, m.GPUCount = known(name), known(driver), &n
+		if v := cudaVersion.FindStringSubmatch(said(ctx, "nvidia-smi")); v != nil {
+			m.CUDA = known(v[1])
+		}
+	}
+	python := "python3"
+	if venv := f.Reader("VLLM_VENV"); venv != "" {
+		python = filepath.Join(venv, "bin", "python")
+	}
+	var packages map[string]string
+	if json.Unmarshal([]byte(said(ctx, python, "-c", packageVersions)), &packages) == nil {
+		m.Torch, m.Transformers, m.VLLM = known(packages["torch"]), known(packages["transformers"]), known(packages["vllm"])
+		m.SGLang, m.Python = known(packages["sglang"]), known(packages["python"])
+	}
+	for _, name := range shownVariables {
+		if v := safeValue(f.Reader(name)); v != "" {
+			m.Variables[name] = v
+		}
+	}
+	return m
+}
+
+// NCUVersion is the version of an ncu; empty where it does not say.
+func NCUVersion(ctx context.Context, path string) string {
+	if m := versionText.FindStringSubmatch(said(ctx, path, "--version")); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// WriteFacts writes metadata.txt, env.json, inputs.yaml, config.yaml and cmd.txt.
+func (r *Run) WriteFacts(ctx context.Context, f *Facts) error {
+	m := f.machine(ctx)
+	env, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	inputs, err := yaml.Marshal(f.inputs())
+	if err != nil {
+		return err
+	}
+	config, err := yaml.Marshal(f.Config)
+	if err != nil {
+		return err
+	}
+	for _, file := range []struct {
+		name string
+		text []byte
+	}{
+		{"env.json", append(env, '\n')}, {"inputs.yaml", inputs}, {"config.yaml", config}, {"cmd.txt", r.commands(f)}, {"metadata.txt", r.metadata(f, m)},
+	} {
+		if err := os.WriteFile(filepath.Join(r.Dir, file.name), file.text, 0o644); err != nil {
+			return DiskFull(r.Dir, err)
+		}
+	}
+	return nil
+}
+
+// inputs is the workload, in the form of llm-perf-opt: the command stands as the path of the one input.
+func (f *Facts) inputs() yaml.MapSlice {
+	one := yaml.MapSlice{{Key: "path", Value: Shell(f.Program)}}
+	out := yaml.MapSlice{{Key: "count", Value: 1}, {Key: "inputs", Value: []yaml.MapSlice{one}}}
+	if len(f.Load) > 0 {
+		out = append(out, yaml.MapItem{Key: "load", Value: f.Load})
+	}
+	return out
+}
+
+// commands is cmd.txt: the program, then each command that was run, in order.
+func (r *Run) commands(f *Facts) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "# The program\n%s\n\n# What was run, in this order; secrets are replaced by %s\n", Shell(f.Program), Redacted)
+	for _, rec := range r.book.copies() {
+		fmt.Fprintf(&b, "%s\n", Shell(rec.Command))
+	}
+	return b.Bytes()
+}
+
+// metadata is metadata.txt: one "key: value" a line.
+func (r *Run) metadata(f *Facts, m *machine) []byte {
+	var b bytes.Buffer
+	line := func(key string, value *string) {
+		text := "unknown"
+		if value != nil {
+			text = *value
+		}
+		fmt.Fprintf(&b, "%s: %s\n", key, text)
+	}
+	line("run_id", known(f.RunID))
+	fmt.Fprintf(&b, "captured: %s\n", f.When.UTC().Format(time.RFC3339))
+	line("explain", m.Explain)
+	line("nsys", m.Nsys)
+	if f.NCU != "" {
+		line("ncu", m.NCU)
+	}
+	line("gpu", m.GPU)
+	if m.GPUCount != nil {
+		fmt.Fprintf(&b, "gpu_count: %d\n", *m.GPUCount)
+	}
+	line("driver", m.Driver)
+	line("cuda", m.CUDA)
+	line("vllm", m.VLLM)
+	if f.Server != nil {
+		line("engine", known(f.Server.Engine))
+		line("model", known(f.Server.Model))
+		line("dtype", known(f.Server.DType))
+	}
+	fmt.Fprintf(&b, "interrupted: %t\n", r.Interrupted)
+	for _, n := range r.Notes {
+		fmt.Fprintf(&b, "note: %s\n", RedactText(n))
+	}
+	b.WriteString("\n# Commands, with how each ended. trace.*, logs/ and evidence/ hold what the programs wrote, secrets included: do not publish them.\n")
+	for _, rec := range r.book.copies() {
+		how := "not started"
+		switch {
+		case rec.Signal != "":
+			how = "signal " + rec.Signal
+		case rec.ExitCode != nil:
+			how = fmt.Sprintf("exit code %d", *rec.ExitCode)
+		}
+		fmt.Fprintf(&b, "%s (%s, %.1f s): %s\n", rec.Name, how, rec.Seconds, Shell(rec.Command))
+	}
+	return b.Bytes()
+}
+
+func (b *book) copies() []Record {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var list []Record
+	for _, r := range b.records {
+		list = append(list, *r)
+	}
+	return list
+}

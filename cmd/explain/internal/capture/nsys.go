@@ -1,0 +1,108 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Nsys is an installed Nsight Systems.
+type Nsys struct {
+	Name    string // as it is called in commands
+	Path    string // where it is
+	Version string // as it prints it, without the words before
+	year    int
+	minor   int
+	flags   map[string]map[string]bool // command → flags it has
+}
+
+// Versions that explain knows. Older ones write .qdrep files and lack flags that a capture of a server needs.
+const (
+	oldestYear, oldestMinor = 2021, 4
+	oldestText              = "2021.4"
+)
+
+// probeLimit is for nsys --version and --help. nsys looks at the machine first, which takes seconds on some.
+const probeLimit = 60 * time.Second
+
+var (
+	versionText = regexp.MustCompile(`[Vv]ersion\s+((\d{4})\.(\d+)[0-9A-Za-z.\-]*)`)
+	helpFlag    = regexp.MustCompile(`(?m)^\s*(?:\([A-Za-z ]+\)\s*)?(?:-[A-Za-z],\s*)?(--[a-z][a-z0-9-]*[a-z0-9])`)
+)
+
+// FindNsys asks the installed nsys for its version and its flags. path may be a name on PATH.
+func FindNsys(ctx context.Context, path string) (*Nsys, error) {
+	full, err := exec.LookPath(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s is not installed here, or not on PATH: install Nsight Systems 2022.4 or later, load the CUDA module that has it, or name it with --nsys or $NSYS", path)
+	}
+	out, err := ask(ctx, full, "--version")
+	if err != nil {
+		return nil, fmt.Errorf("%s --version failed: %w; is it the nsys of Nsight Systems?", path, err)
+	}
+	m := versionText.FindStringSubmatch(out)
+	if m == nil {
+		return nil, fmt.Errorf("%s --version does not say which version of Nsight Systems it is; name another with --nsys or $NSYS", path)
+	}
+	n := &Nsys{Name: path, Path: full, Version: m[1], flags: map[string]map[string]bool{}}
+	n.year, _ = strconv.Atoi(m[2])
+	n.minor, _ = strconv.Atoi(m[3])
+	if n.year < oldestYear || n.year == oldestYear && n.minor < oldestMinor {
+		return nil, fmt.Errorf("nsys %s is too old: explain capture needs %s or later, and 2022.4 for CUDA graphs; name a newer one with --nsys or $NSYS", n.Version, oldestText)
+	}
+	for _, command := range []string{"profile", "launch", "start"} {
+		text, err := ask(ctx, full, command, "--help")
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if found := helpFlags(text); err == nil && len(found) >= 10 {
+			n.flags[command] = found
+		}
+	}
+	return n, nil
+}
+
+// Newest is what is assumed where no nsys is installed, to show commands.
+func Newest() *Nsys { return &Nsys{Name: "nsys", Version: "2025.1", year: 2025, minor: 1} }
+
+func helpFlags(text string) map[string]bool {
+	found := map[string]bool{}
+	for _, m := range helpFlag.FindAllStringSubmatch(text, -1) {
+		found[m[1]] = true
+	}
+	return found
+}
+
+func ask(ctx context.Context, path string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.WaitDelay = time.Second
+	out, err := cmd.CombinedOutput()
+	if err := ctx.Err(); errors.Is(err, context.DeadlineExceeded) {
+		return "", fmt.Errorf("no answer within %s", probeLimit)
+	}
+	return string(out), err
+}
+
+// has reports whether a command of nsys has a flag. Where its help could not be read, versions since 2022.1 have all that explain
+// uses, and older ones all but those on CUDA graphs.
+func (n *Nsys) has(command, flag string) bool {
+	if known, ok := n.flags[command]; ok {
+		return known[flag]
+	}
+	return n.year >= 2022 || flag != "--cuda-graph-trace"
+}
+
+// lists reports whether the help of a command names a flag.
+func (n *Nsys) lists(command, flag string) bool { return n.flags[command][flag] }
+
+// missing names what the installed version lacks, and what to do.
+func (n *Nsys) missing(command, flag string) error {
+	return fmt.Errorf("nsys %s %s has no %s: install 2022.4 or later, or name another with --nsys or $NSYS", strings.TrimSpace(n.Version), command, flag)
+}

@@ -1,0 +1,165 @@
+package capture
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestHelpFlags(t *testing.T) {
+	got := helpFlags("usage: nsys start [<args>]\n\n\t-c, --capture-range=\n\n\t   When '--nope' is used …\n\n\t--cuda-graph-trace=<granularity>[:<launch origin>]\n(Experimental) --ib-switch=<IB>\n")
+	for _, want := range []string{"--capture-range", "--cuda-graph-trace", "--ib-switch"} {
+		if !got[want] {
+			t.Errorf("%s is not found", want)
+		}
+	}
+	if got["--nope"] || len(got) != 3 {
+		t.Errorf("found %v", got)
+	}
+}
+
+func TestWindowCheck(t *testing.T) {
+	for _, x := range []struct {
+		w    Window
+		want string // in the error; empty: none
+	}{
+		{Window{}, ""},
+		{Window{Delay: 30 * time.Second, Duration: time.Second}, ""},
+		{Window{Ready: "x", Duration: 1500 * time.Millisecond, Warmup: time.Second}, ""},
+		{Window{Ready: "x", Client: []string{"c"}}, ""},
+		{Window{Duration: 1500 * time.Millisecond}, "whole seconds"},
+		{Window{NVTX: "a", Duration: time.Second}, "record nothing"},
+		{Window{Ready: "x"}, "nothing ends it"},
+		{Window{Ready: "x", Delay: time.Second, Duration: time.Second}, "--warmup, not --delay"},
+		{Window{Client: []string{"c"}}, "need --ready"},
+		{Window{Delay: -time.Second}, "negative"},
+	} {
+		err := x.w.Check()
+		if (err == nil) != (x.want == "") || err != nil && !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%+v: %v, want %q", x.w, err, x.want)
+		}
+	}
+}
+
+// TestImporterIsFoundThroughLinks: Debian's /usr/bin/nsys leads by links to a folder without the importer, and passes one with it.
+func TestImporterIsFoundThroughLinks(t *testing.T) {
+	root := t.TempDir()
+	write := func(name string) string {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	write("lib/arch/nsight-systems/target-linux-x64/nsys")
+	want := write("lib/nsight-systems/host-linux-x64/QdstrmImporter")
+	link := func(to, name string) {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(to, path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link("../../arch/nsight-systems/target-linux-x64/nsys", "lib/nsight-systems/bin/nsys")
+	link("../lib/nsight-systems/bin/nsys", "bin/nsys")
+	t.Setenv("PATH", "")
+	got := findImporter(filepath.Join(root, "bin/nsys"), func(string) string { return "" })
+	if a, err := filepath.EvalSymlinks(got); err != nil || a != want {
+		t.Errorf("found %q, want %q (%v)", got, want, err)
+	}
+	if got := findImporter("nsys", func(string) string { return "/own/importer" }); got != "/own/importer" {
+		t.Errorf("the variable says otherwise: %q", got)
+	}
+}
+
+func TestSafeValue(t *testing.T) {
+	for value, want := range map[string]string{
+		"NVIDIA H100 80GB HBM3": "NVIDIA H100 80GB HBM3", "org/model-1.5B": "org/model-1.5B", " 550.54 \n": "550.54",
+		"hf_abcdefghijklm": "", "http://x": "", "a;rm": "", "": "", "TOKEN=abc": "", strings.Repeat("a", 101): "", "a\nb": "",
+	} {
+		if got := safeValue(value); got != want {
+			t.Errorf("%q: %q, want %q", value, got, want)
+		}
+	}
+}
+
+// TestFolder: whole or not at all, and nobody's folder is replaced without being asked.
+func TestFolder(t *testing.T) {
+	dir := t.TempDir()
+	out := filepath.Join(dir, "out")
+	first, err := NewFolder(out, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(f *Folder, name, text string) {
+		path := filepath.Join(f.Stage, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(first, "a", "1")
+	if _, err := os.Stat(out); err == nil {
+		t.Error("the folder is there before it is whole")
+	}
+	if err := first.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := NewFolder(out, false); err == nil || !strings.Contains(err.Error(), "not empty") {
+		t.Errorf("a folder that is not empty: %v", err)
+	}
+	second, err := NewFolder(out, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(second, "logs/x.log", "why")
+	put(second, "logs/children.json", "[]")
+	if kept := second.Discard(); kept != out+".failed" {
+		t.Errorf("logs in %q", kept)
+	}
+	if b, err := os.ReadFile(filepath.Join(out, "a")); err != nil || string(b) != "1" {
+		t.Errorf("the old folder is touched: %q, %v", b, err)
+	}
+	third, err := NewFolder(out, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(third, "b", "2")
+	if err := third.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(out, "a")); err == nil {
+		t.Error("the old folder is mixed with the new one")
+	}
+	left, err := filepath.Glob(filepath.Join(dir, ".explain-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	mine := filepath.Join(dir, "out.failed")
+	if err := os.RemoveAll(mine); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(mine, "precious"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	fourth, err := NewFolder(filepath.Join(dir, "out"), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(fourth, "logs/x.log", "why")
+	if kept := fourth.Discard(); kept != "" {
+		t.Errorf("somebody's folder %s was replaced", kept)
+	}
+	if _, err := os.Stat(filepath.Join(mine, "precious")); err != nil {
+		t.Error(err)
+	}
+}

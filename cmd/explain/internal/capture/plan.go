@@ -1,0 +1,63 @@
+package capture
+
+import "strings"
+
+// Step is one line of a plan: a command, or words about what happens between commands.
+type Step struct {
+	Note string
+	Argv []string
+}
+
+// Plan is what Profile, or Serve where server is not nil, would run.
+func Plan(j *Job, s *Server, port int, dir string) ([]Step, error) {
+	out := base(dir)
+	var steps []Step
+	var notes []string
+	add := func(argv ...string) { steps = append(steps, Step{Argv: argv}) }
+	say := func(note string) { steps = append(steps, Step{Note: note}) }
+	if s == nil && !j.Window.Triggered() {
+		argv, more, err := profileCommand(j.Nsys, &j.Trace, &j.Window, out, j.Program)
+		if err != nil {
+			return nil, err
+		}
+		notes = more
+		add(argv...)
+	} else {
+		program, ready := j.Program, j.Window.Ready
+		if s != nil {
+			program, ready = s.Command(port, false), address(port)+"/health"
+			if env := s.Env(); len(env) > 0 {
+				say("with " + strings.Join(env, " ") + " in the environment:")
+			}
+		}
+		argv, more, err := launchCommand(j.Nsys, &j.Trace, "explain", program)
+		if err != nil {
+			return nil, err
+		}
+		start, again := startCommand(j.Nsys, "explain", out)
+		notes = append(more, again...)
+		steps = append(steps, Step{Argv: argv, Note: "in the background"})
+		say("wait until " + RedactText(ready) + " is ready")
+		if s != nil {
+			say("send the warm-up requests")
+		} else if j.Window.Warmup > 0 {
+			say("wait " + j.Window.Warmup.String())
+		}
+		add(start...)
+		switch {
+		case s != nil && len(j.Window.Client) == 0:
+			say("send the measured requests")
+		case len(j.Window.Client) > 0:
+			add(j.Window.Client...)
+		default:
+			say("wait " + j.Window.Duration.String())
+		}
+		add(stopCommand(j.Nsys, "explain")...)
+		add(shutdownCommand(j.Nsys, "explain")...)
+	}
+	add(exportCommand(j.Nsys, out+".nsys-rep", out+".sqlite")...)
+	for _, n := range notes {
+		say(n)
+	}
+	return steps, nil
+}

@@ -1,0 +1,384 @@
+package capture
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// ErrInterrupted is the cause of a context that the user ended.
+var ErrInterrupted = errors.New("interrupted")
+
+// Limits of the commands of nsys, in the order of a capture. Writing and exporting a large trace takes minutes.
+const (
+	startLimit    = 2 * time.Minute
+	stopLimit     = 15 * time.Minute
+	shutdownLimit = 2 * time.Minute
+	importLimit   = 30 * time.Minute
+	exportLimit   = 60 * time.Minute
+)
+
+// Job is what one capture runs and how.
+type Job struct {
+	Nsys    *Nsys
+	Trace   Trace
+	Window  Window
+	Program []string
+	Env     []string      // added to the environment of the program
+	Grace   time.Duration // between an interrupt, SIGTERM and SIGKILL
+	Limit   time.Duration // for the whole run of the program; 0: none
+}
+
+// Run is one capture in its folder: the processes it started and what was noted on the way.
+type Run struct {
+	Dir         string // absolute
+	Notes       []string
+	Interrupted bool // the user ended the recording; what there was has been exported
+	book        *book
+	getenv      func(string) string
+	say         func(string)
+}
+
+// NewRun begins a capture into a folder that exists. say tells the user what happens; getenv reads the environment, and environ is
+// all of it, for the children.
+func NewRun(dir string, environ []string, getenv func(string) string, say func(string)) (*Run, error) {
+	full, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	b, err := newBook(filepath.Join(full, "logs"), environ)
+	if err != nil {
+		return nil, err
+	}
+	return &Run{Dir: full, book: b, getenv: getenv, say: say}, nil
+}
+
+// Note says something to the user and keeps it in metadata.txt, once.
+func (r *Run) Note(text string) { r.note(text) }
+
+func (r *Run) note(list ...string) {
+	for _, n := range list {
+		if !slices.Contains(r.Notes, n) {
+			r.Notes = append(r.Notes, n)
+			r.say("Note: " + n)
+		}
+	}
+}
+
+// Close ends whatever is left of the children and writes logs/children.json.
+func (r *Run) Close() error {
+	r.book.sweep()
+	r.book.mu.Lock()
+	defer r.book.mu.Unlock()
+	list := r.book.records
+	if list == nil {
+		list = []*Record{}
+	}
+	b, err := json.MarshalIndent(list, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(r.book.dir, "children.json"), append(b, '\n'), 0o600)
+}
+
+// Profile runs a program under nsys as the job's window says and exports the trace. When ctx ends, the recording ends and what
+// there is gets exported; when hard ends, everything does.
+func (r *Run) Profile(ctx, hard context.Context, j *Job) error {
+	if j.Window.Triggered() {
+		return r.session(ctx, hard, j, r.triggered(j))
+	}
+	argv, notes, err := profileCommand(j.Nsys, &j.Trace, &j.Window, base(r.Dir), j.Program)
+	if err != nil {
+		return err
+	}
+	r.note(notes...)
+	r.say("Recording " + j.Window.describe() + ": " + Shell(j.Program))
+	c, err := r.book.run("nsys-profile", argv, j.Env...)
+	if err != nil {
+		return err
+	}
+	defer c.kill()
+	var limit <-chan time.Time
+	if j.Limit > 0 {
+		timer := time.NewTimer(j.Limit)
+		defer timer.Stop()
+		limit = timer.C
+	}
+	select {
+	case <-c.ended:
+	case <-limit:
+		c.stop(j.Grace)
+		return fmt.Errorf("the program did not end within %s: raise --timeout, or record a part with --duration", j.Limit)
+	case <-ctx.Done():
+		r.Interrupted = true
+		r.say("Interrupted: ending the recording; once more to give up")
+		r.stopUnless(hard, c, j.Grace)
+	}
+	if err := hard.Err(); err != nil {
+		return context.Cause(hard)
+	}
+	report, stream := captured(r.Dir)
+	if report == "" && stream == "" {
+		return r.nothingLeft(c, j)
+	}
+	timed := j.Window.Duration > 0 && time.Since(c.start) >= j.Window.Delay+j.Window.Duration // nsys ends the program then
+	if c.code() != 0 && !r.Interrupted && !timed {
+		return fmt.Errorf("the program failed, so its trace is not kept: %w", c.failure())
+	}
+	return r.export(hard, j.Nsys)
+}
+
+// stopUnless stops a child, faster where the user asks twice.
+func (r *Run) stopUnless(hard context.Context, c *child, grace time.Duration) {
+	done := make(chan struct{})
+	go func() {
+		select {
+		case <-hard.Done():
+			c.kill()
+		case <-done:
+		}
+	}()
+	c.stop(grace)
+	close(done)
+}
+
+// nothingLeft explains why nsys left no report.
+func (r *Run) nothingLeft(c *child, j *Job) error {
+	switch {
+	case r.Interrupted:
+		return fmt.Errorf("%w before anything was recorded", ErrInterrupted)
+	case c.code() != 0:
+		return c.failure()
+	case j.Window.NVTX != "":
+		return fmt.Errorf("nothing was recorded: the NVTX range %q never began; check its name and domain (NAME@DOMAIN, NAME@*)", j.Window.NVTX)
+	case j.Window.Delay > 0:
+		return fmt.Errorf("nothing was recorded: the program ended before the delay of %s was over; lower --delay", j.Window.Delay)
+	}
+	return errors.New("nsys ended without leaving a report: see its log")
+}
+
+// during is what happens while a program runs in a session of nsys: open begins to record, shut ends it.
+type during func(ctx context.Context, c *child, open func(context.Context) error, shut func() error) error
+
+// triggered waits for readiness and records while the client runs, or for the duration.
+func (r *Run) triggered(j *Job) during {
+	w := &j.Window
+	return func(ctx context.Context, c *child, open func(context.Context) error, shut func() error) error {
+		r.say("Waiting until " + RedactText(w.Ready) + " is ready")
+		if err := waitReady(ctx, c, w.Ready, w.ReadyTimeout); err != nil {
+			return err
+		}
+		if err := sleep(ctx, c, w.Warmup); err != nil {
+			return err
+		}
+		if err := open(ctx); err != nil {
+			return err
+		}
+		r.say("Recording " + w.describe())
+		if len(w.Client) > 0 {
+			if err := r.client(ctx, w.Client); err != nil {
+				return err
+			}
+			return shut()
+		}
+		if err := sleep(ctx, c, w.Duration); err != nil {
+			return err
+		}
+		return shut()
+	}
+}
+
+// clientLimit bounds a client that hangs.
+const clientLimit = 24 * time.Hour
+
+// client runs the user's own load generator.
+func (r *Run) client(ctx context.Context, argv []string, env ...string) error {
+	return r.book.tool(ctx, "client", argv, clientLimit, env...)
+}
+
+// session runs a program under nsys launch, where nothing is recorded until nsys start, and exports what was recorded.
+func (r *Run) session(ctx, hard context.Context, j *Job, work during) error {
+	session := fmt.Sprintf("explain-%d-%d", os.Getpid(), time.Now().UnixNano()%1e9)
+	argv, notes, err := launchCommand(j.Nsys, &j.Trace, session, j.Program)
+	if err != nil {
+		return err
+	}
+	r.note(notes...)
+	start, notes := startCommand(j.Nsys, session, base(r.Dir))
+	r.note(notes...)
+	r.say("Starting " + Shell(j.Program))
+	c, err := r.book.run("server", argv, j.Env...)
+	if err != nil {
+		return err
+	}
+	defer c.kill()
+	opened, closed := false, false
+	open := func(ctx context.Context) error {
+		opened = true
+		return r.book.tool(ctx, "nsys-start", start, startLimit)
+	}
+	shut := func() error {
+		if closed || !opened {
+			return nil
+		}
+		closed = true
+		return r.book.tool(hard, "nsys-stop", stopCommand(j.Nsys, session), stopLimit)
+	}
+	err = r.watched(ctx, c, func(ctx context.Context) error { return work(ctx, c, open, shut) })
+	if ctx.Err() != nil && hard.Err() == nil {
+		r.Interrupted = true
+		if !opened {
+			c.stop(j.Grace)
+			return fmt.Errorf("%w before anything was recorded", ErrInterrupted)
+		}
+		r.say("Interrupted: ending the recording; once more to give up")
+		err = shut()
+	}
+	if err != nil {
+		r.endSession(j, c, session)
+		return err
+	}
+	r.endSession(j, c, session)
+	if err := hard.Err(); err != nil {
+		return context.Cause(hard)
+	}
+	if c.code() != 0 && c.record.Sent == "" && c.code() != 128+int(syscall.SIGTERM) {
+		r.note(fmt.Sprintf("the server ended with exit code %d after the recording: see logs/server.log", c.code()))
+	}
+	if report, stream := captured(r.Dir); report == "" && stream == "" {
+		return fmt.Errorf("nsys left no report of the window: see logs/nsys-stop.log (%s)", lastLine(filepath.Join(r.book.dir, "nsys-stop.log")))
+	}
+	return r.export(hard, j.Nsys)
+}
+
+// watched runs work and ends it at once, with the reason, when the child ends before it.
+func (r *Run) watched(parent context.Context, c *child, work func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(parent)
+	defer cancel(nil)
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		select {
+		case <-c.ended:
+			cancel(c.gone("while the load was sent"))
+		case <-done:
+		}
+	}()
+	err := work(ctx)
+	var gone *goneError
+	if err == nil && parent.Err() == nil && !c.running() && c.code() != 0 {
+		return c.gone("while the load was sent")
+	}
+	if err == nil || errors.As(err, &gone) || parent.Err() != nil {
+		return err
+	}
+	// A server that dies breaks its connections before it is gone, and the broken connections are not the reason.
+	if c.within(deathDelay); !c.running() {
+		return c.gone("while the load was sent")
+	}
+	return err
+}
+
+// deathDelay is how long a process that broke its connections may take to be gone.
+const deathDelay = time.Second
+
+// goneError is about a child that ended too soon.
+type goneError struct{ error }
+
+func (e *goneError) Unwrap() error { return e.error }
+
+// gone says how a child ended and when.
+func (c *child) gone(when string) error { return &goneError{fmt.Errorf("%w (%s)", c.failure(), when)} }
+
+// endSession ends the program and the session: politely, since a server has files to write, and in the end for good.
+func (r *Run) endSession(j *Job, c *child, session string) {
+	if c.running() {
+		limit := min(shutdownLimit, max(j.Grace, time.Second)*2)
+		if err := r.book.tool(context.Background(), "nsys-shutdown", shutdownCommand(j.Nsys, session), limit); err == nil {
+			c.within(j.Grace)
+		}
+	}
+	if c.running() {
+		r.note("the server did not end when it was asked to, and was ended by force")
+	}
+	c.stop(j.Grace)
+}
+
+// export turns what nsys left into trace.nsys-rep and trace.sqlite.
+func (r *Run) export(hard context.Context, n *Nsys) error {
+	report, stream := captured(r.Dir)
+	if report == "" {
+		importer := findImporter(n.Path, r.getenv)
+		if importer == "" {
+			return fmt.Errorf("nsys left a raw stream (.qdstrm) and no report, and its %s is not installed here: install all of Nsight Systems, or name it with $QDSTRM_IMPORTER", importerName)
+		}
+		report = base(r.Dir) + ".nsys-rep"
+		r.say("Importing the raw stream")
+		if err := r.book.tool(hard, "importer", importCommand(importer, stream, report), importLimit); err != nil {
+			return err
+		}
+		if info, err := os.Stat(report); err != nil || info.Size() == 0 {
+			return fmt.Errorf("%s wrote no report: see logs/importer.log", importerName)
+		}
+		if err := os.Remove(stream); err != nil {
+			return err
+		}
+	}
+	want := base(r.Dir) + filepath.Ext(report)
+	if report != want {
+		r.note("nsys left several reports, and the first one is analysed: " + filepath.Base(report))
+		if err := os.Rename(report, want); err != nil {
+			return err
+		}
+	}
+	sqlite := base(r.Dir) + ".sqlite"
+	r.say("Exporting " + filepath.Base(want))
+	if err := r.book.tool(hard, "nsys-export", exportCommand(n, want, sqlite), exportLimit); err != nil {
+		return r.full(err)
+	}
+	head := make([]byte, 15)
+	f, err := os.Open(sqlite)
+	if err != nil {
+		return r.full(errors.New("nsys export said that it succeeded and wrote no trace.sqlite: see logs/nsys-export.log"))
+	}
+	defer f.Close()
+	if n, _ := f.Read(head); !bytes.Equal(head[:n], []byte("SQLite format 3")) {
+		return r.full(errors.New("nsys export wrote a trace.sqlite that is no database: see logs/nsys-export.log"))
+	}
+	for _, p := range []string{want, sqlite} { // both hold the environment of the program
+		if err := os.Chmod(p, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// full adds to an error that the disk is full, where it is.
+func (r *Run) full(err error) error { return DiskFull(r.Dir, err) }
+
+// fullText is how programs say that the disk is full.
+var fullText = regexp.MustCompile(`(?i)no space left on device|disk is full|disk quota exceeded`)
+
+// DiskFull adds to an error that the disk of a folder is full, where it is: programs say so each in its own way, or not at all.
+func DiskFull(dir string, err error) error {
+	const full = "the disk is full: "
+	if err == nil || strings.HasPrefix(err.Error(), full) {
+		return err
+	}
+	if free, ok := freeBytes(dir); ok && free < 16<<10 || errors.Is(err, syscall.ENOSPC) || fullText.MatchString(err.Error()) {
+		return fmt.Errorf(full+"free some space, or name another place with --out (%w)", err)
+	}
+	return err
+}
+
+// SQLite is the path of the exported trace.
+func (r *Run) SQLite() string { return base(r.Dir) + ".sqlite" }

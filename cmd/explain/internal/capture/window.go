@@ -1,0 +1,138 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+)
+
+// Window says which part of the run is recorded. The zero value is all of it.
+type Window struct {
+	Delay    time.Duration // after the start of the program; whole seconds
+	Duration time.Duration // whole seconds with nsys's own timer; 0: to the end
+	NVTX     string        // the first range of this name, as nsys takes it: range@domain
+
+	// A trigger: the program is started, explain waits until it is ready, and only then nsys begins to record. This works for
+	// servers, in which nobody calls cudaProfilerStart.
+	Ready        string        // http(s):// address that answers 200, or a file that exists
+	ReadyTimeout time.Duration // 0: DefaultReadyTimeout
+	Warmup       time.Duration // after ready
+	Client       []string      // runs during the window, which ends with it; empty: the window lasts Duration
+}
+
+// DefaultReadyTimeout is how long a program may take until it is ready. Loading a large model takes minutes.
+const DefaultReadyTimeout = 10 * time.Minute
+
+// Triggered reports whether the window is opened by explain rather than by nsys.
+func (w *Window) Triggered() bool { return w.Ready != "" }
+
+// Check refuses windows that would record nothing, or that nsys reads otherwise than meant.
+func (w *Window) Check() error {
+	switch {
+	case w.Delay < 0 || w.Duration < 0 || w.Warmup < 0 || w.ReadyTimeout < 0:
+		return errors.New("a time cannot be negative")
+	case w.NVTX != "" && (w.Delay > 0 || w.Duration > 0 || w.Triggered()):
+		return errors.New("--nvtx opens and ends the window by itself: leave out --delay, --duration and --ready, which together with it record nothing")
+	case w.Triggered() && w.Delay > 0:
+		return errors.New("--ready opens the window: use --warmup, not --delay, for the time between")
+	case w.Triggered() && len(w.Client) == 0 && w.Duration == 0:
+		return errors.New("--ready opens the window, and nothing ends it: add --duration, or --client with the command that sends the load")
+	case !w.Triggered() && (w.Warmup > 0 || len(w.Client) > 0):
+		return errors.New("--warmup and --client need --ready: the address or file that says when the program can be used")
+	case !w.Triggered() && (w.Delay%time.Second != 0 || w.Duration%time.Second != 0):
+		return errors.New("nsys counts --delay and --duration in whole seconds and ignores fractions: round them, or use --ready")
+	}
+	return nil
+}
+
+// describe says in words what is recorded.
+func (w *Window) describe() string {
+	switch {
+	case w.NVTX != "":
+		return "NVTX range " + w.NVTX
+	case w.Triggered() && len(w.Client) > 0:
+		return "while the client runs"
+	case w.Triggered():
+		return fmt.Sprintf("%s from readiness on", w.Duration)
+	case w.Duration > 0:
+		return fmt.Sprintf("%s, after %s", w.Duration, w.Delay)
+	case w.Delay > 0:
+		return fmt.Sprintf("from %s on", w.Delay)
+	}
+	return "the whole run"
+}
+
+// pollEvery is how often readiness is asked for.
+const pollEvery = 200 * time.Millisecond
+
+// waitReady waits until the address answers or the file exists. The end of the program ends the wait at once.
+func waitReady(ctx context.Context, c *child, ready string, limit time.Duration) error {
+	if limit == 0 {
+		limit = DefaultReadyTimeout
+	}
+	deadline := time.NewTimer(limit)
+	defer deadline.Stop()
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	last := "no answer"
+	for {
+		ok, said := isReady(ctx, ready)
+		if ok {
+			return nil
+		}
+		last = said
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-c.ended:
+			return c.gone("before it was ready")
+		case <-deadline.C:
+			return fmt.Errorf("%s was not ready within %s (%s): raise --ready-timeout, or see its log", c.name, limit, last)
+		case <-tick.C:
+		}
+	}
+}
+
+func isReady(ctx context.Context, ready string) (ok bool, said string) {
+	if !strings.Contains(ready, "://") {
+		_, err := os.Stat(ready)
+		return err == nil, "the file does not exist"
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, ready, nil)
+	if err != nil {
+		return false, "the address is not valid"
+	}
+	res, err := direct.Do(req)
+	if err != nil {
+		return false, "no answer"
+	}
+	defer res.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 1<<20))
+	return res.StatusCode == http.StatusOK, "it answers " + res.Status
+}
+
+// direct asks servers of this machine, around any proxy.
+var direct = &http.Client{Transport: &http.Transport{Proxy: nil, DisableKeepAlives: true}}
+
+func sleep(ctx context.Context, c *child, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-c.ended:
+		return c.gone("before the window ended")
+	}
+}
