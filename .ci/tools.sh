@@ -8,3 +8,15 @@ tool() {
   fi
   echo "$dir/${1##*/}"
 }
+
+# axe prints the path of the script that checks pages for accessibility, or nothing where npm cannot fetch it.
+axe() {
+  local version=4.14.1 dir
+  dir="${EXPLAIN_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/explain-ci}/axe-core@$version"
+  if [ ! -s "$dir/package/axe.min.js" ]; then
+    command -v npm >/dev/null || return 0
+    mkdir -p "$dir"
+    (cd "$dir" && npm pack --silent "axe-core@$version" >/dev/null 2>&1 && tar xzf axe-core-*.tgz) || return 0
+  fi
+  echo "$dir/package/axe.min.js"
+}
