@@ -38,7 +38,7 @@ What a number means and how it is computed: "explain doc SECTION" for a section 
 	f.register(cmd)
 	cmd.SuggestionsMinimumDistance = 2
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	cmd.AddCommand(newReport(w), newDiff(w), newGate(w), newComment(w), newCalibrate(w), newCapture(w), newLoad(w), newPolicy(w), newNCUTargets(w), newMetrics(w), newDoc(w), newSchema(w), newVersion(w))
+	cmd.AddCommand(newReport(w), newDiff(w), newGate(w), newComment(w), newCalibrate(w), newCapture(w), newLoad(w), newScrub(w), newPolicy(w), newNCUTargets(w), newMetrics(w), newDoc(w), newSchema(w), newVersion(w))
 	cmd.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true})
 	return cmd
 }

@@ -1,0 +1,238 @@
+package trace
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"math"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
+)
+
+// kept are the columns that a scrubbed export has, by what the table is to the analyzer: numbers, and names of kernels,
+// calls, ranges, processes, threads and GPUs. What is not listed is not copied.
+var kept = map[Role][]string{
+	RoleKernel: slices.Concat(keptWork, []string{"demangledName", "shortName", "mangledName", "name", "graphNodeId", "graphId", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ",
+		"registersPerThread", "staticSharedMemory", "dynamicSharedMemory"}),
+	RoleAPI:         {"start", "end", "eventClass", "globalTid", "global_tid", "globalPid", "pid", "processId", "correlationId", "correlation_id", "nameId", "name", "returnValue"},
+	RoleNVTX:        {"start", "end", "eventType", "rangeId", "text", "textId", "globalTid", "global_tid", "endGlobalTid", "domainId"},
+	RoleMemcpy:      slices.Concat(keptWork, []string{"bytes", "copyKind", "srcKind", "dstKind"}),
+	RoleMemset:      slices.Concat(keptWork, []string{"bytes", "memKind"}),
+	RoleGraph:       slices.Concat(keptWork, []string{"graphId", "graphExecId"}),
+	RoleSync:        slices.Concat(keptWork, []string{"syncType", "eventId"}),
+	RoleOverhead:    {"start", "end", "globalTid", "nameId"},
+	RoleDiagnostics: {"severity", "text"},
+	RoleProcesses:   {"globalPid", "pid", "name"},
+	RoleThreads:     {"nameId", "globalTid"},
+	RoleGPU: {"id", "deviceId", "cuDevice", "name", "chipName", "smCount", "numMultiprocessors", "totalMemory", "globalMemorySize", "memoryBandwidth",
+		"globalMemoryBandwidth", "clockRate", "coreClockRate", "computeMajor", "computeCapabilityMajor", "computeMinor", "computeCapabilityMinor"},
+	RoleDevices: {"gpuId", "cudaId", "pid"},
+	RoleSystem:  {"name", "value"},
+	RoleExport:  {"name", "value"},
+	RoleCapture: {"name", "value"},
+	RoleDetails: {"startTime", "stopTime"},
+}
+
+var keptWork = []string{"start", "end", "deviceId", "contextId", "streamId", "correlationId", "correlation_id", "globalPid", "pid", "processId"}
+
+// referring are the columns that may hold the id of a string.
+var referring = []string{"demangledName", "shortName", "mangledName", "name", "nameId", "textId", "chipName"}
+
+// keptKeys are the metadata that loadMeta reads.
+var keptKeys = map[string]bool{
+	"EXPORT_PRODUCT_VERSION": true, "EXPORT_SCHEMA_VERSION": true, "CUDA_GRAPH_TRACE_OPTIONS:MODE": true, "CAPTURE_PRODUCT_VERSION": true, "CAPTURE_EVENT_TYPE": true,
+	"NvDriverVersion": true, "CudaDriverVersion": true, "OsDescription": true, "CpuDescription": true, "CpuArchitecture": true,
+}
+
+// Scrub writes to out what explain reads of the capture in path and nothing else: an export that analyses to the same
+// numbers. It returns how many tables and rows were written. out must not exist; it appears whole or not at all.
+func Scrub(ctx context.Context, path, out string, opt Options) (tables int, rows int64, err error) {
+	in := newInput(ctx, path, &opt)
+	defer in.cleanup()
+	src, err := in.open()
+	if err != nil {
+		return 0, 0, err
+	}
+	defer src.Close()
+	all, err := src.Tables()
+	if err != nil {
+		return 0, 0, in.damaged(err)
+	}
+	found := probe(all)
+	if ok, _ := isNsys(all, found); !ok {
+		return 0, 0, in.fail("is not an Nsight Systems export", "name a .sqlite file that nsys export wrote", nil)
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(out), ".explain-")
+	if err != nil {
+		return 0, 0, err
+	}
+	defer os.RemoveAll(dir)
+	name := filepath.Join(dir, "scrubbed.sqlite")
+	s := &scrubber{ctx: ctx, src: src, strings: map[int64]bool{}}
+	if err := s.write(name, found); err != nil {
+		var w *writeError
+		if errors.As(err, &w) {
+			return 0, 0, w.error
+		}
+		if ctx.Err() != nil {
+			return 0, 0, ctx.Err()
+		}
+		return 0, 0, in.damaged(err)
+	}
+	if err := os.Link(name, out); err != nil { // fails where out exists, which a rename does not
+		if errors.Is(err, os.ErrExist) {
+			return 0, 0, err
+		}
+		if err := os.Rename(name, out); err != nil {
+			return 0, 0, err
+		}
+	}
+	return s.tables, s.rows, nil
+}
+
+// writeError is about the file that is written rather than the one that is read.
+type writeError struct{ error }
+
+type scrubber struct {
+	ctx     context.Context
+	src     source
+	tx      *sql.Tx
+	strings map[int64]bool // ids that something kept refers to
+	tables  int
+	rows    int64
+}
+
+func (s *scrubber) write(name string, found map[Role]tableInfo) error {
+	abs, err := filepath.Abs(name)
+	if err != nil {
+		return &writeError{err}
+	}
+	u := url.URL{Scheme: "file", Path: filepath.ToSlash(abs), RawQuery: "_pragma=journal_mode(off)&_pragma=synchronous(off)"} // it is thrown away unless it is whole
+	db, err := sql.Open("sqlite", u.String())
+	if err != nil {
+		return &writeError{err}
+	}
+	defer db.Close()
+	if s.tx, err = db.BeginTx(s.ctx, nil); err != nil {
+		return &writeError{err}
+	}
+	defer s.tx.Rollback() //nolint:errcheck // after a commit there is nothing to undo
+	for _, spec := range roles {
+		if t, ok := found[spec.role]; ok && spec.role != RoleStrings {
+			if err := s.copy(spec.role, t, kept[spec.role]); err != nil {
+				return err
+			}
+		}
+	}
+	if t, ok := found[RoleStrings]; ok { // last, when it is known which are needed
+		if err := s.copy(RoleStrings, t, []string{"id", "value"}); err != nil {
+			return err
+		}
+	}
+	if err := s.tx.Commit(); err != nil {
+		return &writeError{err}
+	}
+	if err := db.Close(); err != nil {
+		return &writeError{err}
+	}
+	return nil
+}
+
+// copy writes the columns of a table that may be kept, under the names that they have.
+func (s *scrubber) copy(role Role, t tableInfo, columns []string) error {
+	var names, quoted, marks []string
+	for _, c := range columns {
+		if has := t.column(c); has != "" {
+			names, quoted, marks = append(names, has), append(quoted, quote(has)), append(marks, "?")
+		}
+	}
+	list := strings.Join(quoted, ", ")
+	if _, err := s.tx.ExecContext(s.ctx, "create table "+quote(t.Name)+" ("+list+")"); err != nil {
+		return &writeError{err}
+	}
+	insert, err := s.tx.PrepareContext(s.ctx, "insert into "+quote(t.Name)+" ("+list+") values ("+strings.Join(marks, ", ")+")")
+	if err != nil {
+		return &writeError{err}
+	}
+	defer insert.Close()
+	s.tables++
+	values := make([]any, len(names))
+	return s.src.Scan(t.Name, names, func(row []cell) error {
+		if err := s.ctx.Err(); err != nil {
+			return err
+		}
+		if !s.keeps(role, names, row) {
+			return nil
+		}
+		for i := range row {
+			values[i] = s.value(role, names[i], &row[i])
+		}
+		s.rows++
+		if _, err := insert.ExecContext(s.ctx, values...); err != nil {
+			return &writeError{err}
+		}
+		return nil
+	})
+}
+
+// keeps chooses the rows: of metadata those with a key on the list and a value that looks like one, of strings those that
+// are referred to.
+func (s *scrubber) keeps(role Role, names []string, row []cell) bool {
+	switch role {
+	case RoleSystem, RoleExport, RoleCapture:
+		return keptKeys[textOf(&row[0])] && (row[1].Kind == pages.Int || safeValue(textOf(&row[1])))
+	case RoleStrings:
+		id, ok := whole(&row[0])
+		return ok && s.strings[id]
+	}
+	for i, name := range names {
+		if row[i].Kind != pages.Int {
+			continue
+		}
+		for _, r := range referring {
+			if equalFold(name, r) {
+				s.strings[row[i].Bits] = true
+			}
+		}
+	}
+	return true
+}
+
+// value is a cell as it is written: texts reduced to what is known to be harmless, or as they are where they are names.
+func (s *scrubber) value(role Role, name string, c *cell) any {
+	switch c.Kind {
+	case pages.Int:
+		return c.Bits
+	case pages.Float:
+		return math.Float64frombits(uint64(c.Bits))
+	case pages.Text:
+		switch {
+		case role == RoleDiagnostics:
+			return diagnosticPhrase(c.S)
+		case role == RoleProcesses:
+			return baseName(c.S)
+		case role == RoleGPU && !safeValue(c.S):
+			return nil
+		}
+		return strings.Clone(c.S)
+	case pages.Null, pages.Blob:
+	}
+	return nil
+}
+
+// diagnosticPhrase is the part of a message that diagnosticCode looks for, and null for any other message.
+func diagnosticPhrase(text string) any {
+	if code := diagnosticCode(text); code != "" {
+		for _, phrase := range []string{"not all cuda events", "not all nvtx events", "dropped", "buffer", "might have not been started", "out of memory"} {
+			if diagnosticCode(phrase) == code {
+				return phrase
+			}
+		}
+	}
+	return nil
+}
