@@ -210,7 +210,9 @@ func (f *gateFlags) judge(cmd *cobra.Command, w *world, h *hub) (*judged, error)
 	j.options = h.options(j.base)
 	j.options.Provenance.Policy = policy.source
 	j.options.Notes = append(append(j.options.Notes, policy.notes...), base.notes...)
-	h.override(ctx, j.c, f.overrideLabel)
+	if h != nil {
+		h.override(ctx, h.number, j.c, f.overrideLabel)
+	}
 	return j, nil
 }
 

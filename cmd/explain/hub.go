@@ -157,11 +157,11 @@ func (h *hub) artifactBaseline(ctx context.Context, artifact, branch string) (ba
 }
 
 // override accepts a failure where the label is on the pull request now.
-func (h *hub) override(ctx context.Context, c *diff.Comparison, label string) {
-	if h == nil || label == "" || h.number == 0 || !h.token || c.Verdict != diff.Fail {
+func (h *hub) override(ctx context.Context, number int, c *diff.Comparison, label string) {
+	if label == "" || number == 0 || !h.token || c.Verdict != diff.Fail {
 		return
 	}
-	switch l, err := h.client.Label(ctx, h.number, label); {
+	switch l, err := h.client.Label(ctx, number, label); {
 	case err != nil:
 		h.err("the label " + label + " could not be looked up: " + err.Error())
 	case l != nil:
