@@ -118,7 +118,7 @@ func (f *commentFlags) named(ctx context.Context, w *world, h *hub, args []strin
 	}
 	if h != nil {
 		h.summary(render(summaryLimit))
-		h.post(ctx, h.number, diff.Worst(legs), render, gate.Comment{Stamp: h.run.Stamp()})
+		h.post(ctx, h.number, commentOn(diff.Worst(legs), render), gate.Comment{Stamp: h.run.Stamp()})
 	}
 	return nil
 }
@@ -204,7 +204,7 @@ func (f *commentFlags) triggered(ctx context.Context, w *world, h *hub) error {
 	h.summary(render(summaryLimit))
 	all := diff.Worst(legs)
 	h.output("verdict", string(all.Verdict))
-	h.post(ctx, pull.Number, all, render, gate.Comment{Stamp: h.run.Stamp()})
+	h.post(ctx, pull.Number, commentOn(all, render), gate.Comment{Stamp: h.run.Stamp()})
 	if f.status != "" {
 		s := gate.Status{SHA: t.HeadSHA, OK: all.Verdict == diff.Pass || all.Verdict == diff.Warn, Context: f.status, Text: "explain: " + string(all.Verdict), URL: h.run.URL()}
 		if why := h.client.Status(ctx, s); why != "" {
