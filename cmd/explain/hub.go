@@ -89,6 +89,7 @@ func openHub(ctx context.Context, w *world, f hubFlags) (*hub, error) {
 		}
 	}
 	if h.client, err = gate.New(run, gate.Options{Token: token, Notice: h.err}); err != nil {
+		h.failed(err)
 		return nil, err
 	}
 	if h.pull = run.Pull; h.pull == nil && f.pull != 0 {
