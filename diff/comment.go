@@ -40,6 +40,30 @@ func Comment(c *Comparison, o CommentOptions) string {
 	})
 }
 
+// ErrorComment says in at most o.Limit bytes that there is no verdict, and why: text may hold anything.
+func ErrorComment(text string, o CommentOptions) string {
+	p := commentPage{o: &o}
+	title := doc.Spans(doc.Strong(strings.ToUpper(string(Error))).With(verdictTone(Error)), doc.Text(" nothing was judged"))
+	if o.Title != "" {
+		title = append(doc.Spans(doc.Name(o.Title), doc.Text(": ")), title...)
+	}
+	d := doc.Document{Blocks: []doc.Block{doc.Heading{Level: commentLevel, Spans: title}, doc.P(doc.Text(clipTo(text, causeText)))}}
+	var footer []doc.Span
+	for i, part := range p.provenance() {
+		if i > 0 {
+			footer = append(footer, doc.Text(" · "))
+		}
+		footer = append(footer, part...)
+	}
+	if len(footer) > 0 {
+		d.Add(doc.P(footer...))
+	}
+	return fit(o.Limit, []func() doc.Document{
+		func() doc.Document { return d },
+		func() doc.Document { return doc.Document{Blocks: []doc.Block{doc.P(title...)}} },
+	})
+}
+
 // fit renders the first of several documents, each shorter than the one before, that fits or does when rows of its tables
 // and lists are cut. The last one is taken as it is.
 func fit(limit int, stages []func() doc.Document) string {

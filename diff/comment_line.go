@@ -55,6 +55,12 @@ func (c *Comparison) OneLine() string {
 			text += ", " + unit.Int(n[v.verdict]) + " " + v.word
 		}
 	}
+	if a := c.accepted(); a > 0 {
+		text += ", " + unit.Int(a) + " accepted by a waiver"
+	}
+	if w := c.idleWaivers(); w > 0 {
+		text += "; " + count(w, "waiver") + " unused or expired"
+	}
 	return strings.Map(func(r rune) rune {
 		if r < ' ' {
 			return ' '

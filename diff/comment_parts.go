@@ -75,7 +75,7 @@ func (p commentPage) why() []doc.Block {
 	if len(list) > 0 {
 		list = append([]doc.Block{doc.H(commentLevel+1, "why", "Why")}, list...)
 	}
-	for _, b := range c.gateList(commentGates) {
+	for _, b := range append(c.gateList(commentGates), c.waiverList(commentGates)...) {
 		if h, ok := b.(doc.Heading); ok {
 			h.Level = commentLevel + 1
 			b = h

@@ -61,9 +61,20 @@ func (c *Comparison) plausible() error {
 		if len(g.Labels) > maxRowSize {
 			return fmt.Errorf("gate %d has %d labels", i, len(g.Labels))
 		}
+		if g.Verdict != Inconclusive && g.CountsAs != g.Verdict && !(g.Level == LevelWarn && g.CountsAs == Warn) {
+			return fmt.Errorf("gate %d is %s and counts as %s", i, g.Verdict, g.CountsAs)
+		}
 		if len(c.Overrides) == 0 && rank(c.Verdict) < rank(g.CountsAs) {
 			return fmt.Errorf("the verdict is %s, and gate %d counts as %s", c.Verdict, i, g.CountsAs)
 		}
+	}
+	for i := range c.Overrides {
+		if o := &c.Overrides[i]; o.From != Fail || o.To != Warn || c.Verdict != Warn {
+			return fmt.Errorf("a label turns %s into %s, and the verdict is %s: it only ever turns fail into warn", o.From, o.To, c.Verdict)
+		}
+	}
+	if c.Verdict == Pass && n.GatesChecked == 0 {
+		return fmt.Errorf("the verdict is %s, and no gate was checked", c.Verdict)
 	}
 	if n.GatesChecked > int64(len(c.Gates)) {
 		return fmt.Errorf("%d gates checked of %d", n.GatesChecked, len(c.Gates))

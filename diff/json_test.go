@@ -142,3 +142,37 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestAVerdictIsOneThatItsGatesCanHave: a comparison of strangers cannot say that it passed, or that it was accepted, where
+// explain would not have said so.
+func TestAVerdictIsOneThatItsGatesCanHave(t *testing.T) {
+	gate := func(v, counts diff.Verdict, level string) diff.Gate {
+		return diff.Gate{Rule: "step", Metric: "unit.time.p50", Labels: report.Labels{}, Verdict: v, CountsAs: counts, Level: level, Class: diff.Same}
+	}
+	for _, c := range []struct {
+		why       string
+		verdict   diff.Verdict
+		gate      diff.Gate
+		overrides []diff.Override
+		ok        bool
+	}{
+		{"a gate that passed", diff.Pass, gate(diff.Pass, diff.Pass, diff.LevelError), nil, true},
+		{"a failure that only warns", diff.Warn, gate(diff.Fail, diff.Warn, diff.LevelWarn), nil, true},
+		{"an accepted failure", diff.Warn, gate(diff.Fail, diff.Fail, diff.LevelError), []diff.Override{{Label: "perf:accept", From: diff.Fail, To: diff.Warn}}, true},
+		{"a failure that counts as a pass", diff.Pass, gate(diff.Fail, diff.Pass, diff.LevelError), nil, false},
+		{"a failure of level warn that counts as a pass", diff.Pass, gate(diff.Fail, diff.Pass, diff.LevelWarn), nil, false},
+		{"a pass by a label", diff.Pass, gate(diff.Fail, diff.Fail, diff.LevelError), []diff.Override{{Label: "perf:accept", From: diff.Fail, To: diff.Warn}}, false},
+		{"a label that does more than it can", diff.Warn, gate(diff.Fail, diff.Fail, diff.LevelError), []diff.Override{{Label: "perf:accept", From: diff.Fail, To: diff.Pass}}, false},
+	} {
+		x := regression()
+		x.Verdict, x.Gates, x.Overrides, x.Counts.GatesChecked = c.verdict, []diff.Gate{c.gate}, append([]diff.Override{}, c.overrides...), 1
+		if _, err := diff.Read(strings.NewReader(written(t, x))); (err == nil) != c.ok {
+			t.Errorf("%s: %v", c.why, err)
+		}
+	}
+	x := regression()
+	x.Verdict, x.Gates, x.Counts.GatesChecked = diff.Pass, []diff.Gate{}, 0
+	if _, err := diff.Read(strings.NewReader(written(t, x))); err == nil {
+		t.Error("a pass without a gate is read")
+	}
+}

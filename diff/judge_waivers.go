@@ -142,6 +142,13 @@ func (c *Comparison) Accept(label, by string) bool {
 	return true
 }
 
+// Withdraw takes back what [Comparison.Accept] did: whoever reads a comparison of somebody else asks for the label again.
+func (c *Comparison) Withdraw() {
+	if len(c.Overrides) > 0 {
+		c.Verdict, c.Overrides = c.Overrides[0].From, []Override{}
+	}
+}
+
 // printable keeps the start of a text, without what cannot be printed.
 func printable(s string) string {
 	s = strings.Map(func(r rune) rune {

@@ -57,6 +57,7 @@ func (c *Comparison) Terminal() doc.Document {
 		d.Add(c.structureList()...)
 	}
 	d.Add(c.gateList(termGates)...)
+	d.Add(c.waiverList(termGates)...)
 	d.Add(c.residue(termResidue)...)
 	d.Add(doc.P(c.checked()...))
 	return d
@@ -100,6 +101,7 @@ func (c *Comparison) Page() doc.Document {
 		t.Caption = nil
 		d.Add(doc.H(2, "gates", "Gates that did not pass"), t)
 	}
+	d.Add(c.waiverList(len(c.Waivers))...)
 	d.Add(doc.P(c.checked()...))
 	d.Add(c.details()...)
 	return d
@@ -334,7 +336,13 @@ func (c *Comparison) checked() []doc.Span {
 		if n[v.verdict] > 0 {
 			text += sep + unit.Int(n[v.verdict]) + " " + v.word
 			sep = ", "
+			if a := c.accepted(); v.verdict == Pass && a > 0 {
+				text += " (" + unit.Int(a) + " by a waiver)"
+			}
 		}
+	}
+	if w := c.idleWaivers(); w > 0 {
+		text += "; " + count(w, "waiver") + " unused or expired"
 	}
 	text += ". Compared " + count(c.Counts.MetricsCompared, "metric")
 	if c.Counts.KernelsCompared > 0 {

@@ -41,6 +41,76 @@ func (c *Comparison) gateList(limit int) []doc.Block {
 	return []doc.Block{doc.H(2, "gates", "Gates that did not pass"), l}
 }
 
+// waiverList is what became of the waivers: what they accepted, and which of them need somebody's hand. Without it a change that
+// broke a rule would pass, and a waiver turn the verdict into warn, and nobody could see why.
+func (c *Comparison) waiverList(limit int) []doc.Block {
+	var l doc.List
+	for _, needsHand := range []bool{true, false} {
+		for i := range c.Waivers {
+			if w := &c.Waivers[i]; w.Status != WaiverNotJudged && w.warns() == needsHand {
+				l.Items = append(l.Items, doc.Item{Spans: w.spans()})
+			}
+		}
+	}
+	if len(l.Items) == 0 {
+		return nil
+	}
+	if n := len(l.Items) - limit; n > 0 {
+		l.Items = append(l.Items[:limit:limit], doc.Item{Spans: doc.Spans(doc.Text("and " + unit.Int(int64(n)) + " more"))})
+	}
+	return []doc.Block{doc.H(2, "waivers", "Waivers"), l}
+}
+
+// spans is a waiver and what became of it in one sentence.
+func (w *WaiverUse) spans() []doc.Span {
+	spans := doc.Spans(doc.Text("the waiver of "), doc.Name(w.Rule))
+	if w.warns() {
+		spans = append(doc.Spans(doc.Strong(string(Warn)).With(doc.Warn), doc.Text(" ")), spans...)
+	}
+	if w.Match != "" {
+		spans = append(spans, doc.Text(" for "), doc.Name(w.Match))
+	}
+	say := func(text string) { spans = append(spans, doc.Text(text)) }
+	switch w.Status {
+	case WaiverApplied:
+		say(" accepts " + count(w.Gates, "gate") + " that would not pass, until ")
+	case WaiverUnused:
+		say(" is unused: nothing is there to accept, take it out of the policy. It lasts until ")
+	case WaiverExpired:
+		say(" accepts nothing any more: mend what it was for, or renew it, or take it out of the policy. It expired on ")
+	case WaiverExceeded:
+		say(" covers more than its ceiling of ")
+		spans = append(spans, doc.Name(w.Ceiling), doc.Text(", until "))
+	}
+	spans = append(spans, doc.Name(w.Expires))
+	if w.Issue != "" {
+		spans = append(spans, doc.Text(", "), doc.Name(w.Issue))
+	}
+	return append(spans, doc.Text(": "+clip(w.Reason)))
+}
+
+// accepted counts the gates that pass by a waiver only.
+func (c *Comparison) accepted() int64 {
+	n := int64(0)
+	for i := range c.Gates {
+		if w := c.Gates[i].Waiver; w != nil && w.Status == WaiverApplied {
+			n++
+		}
+	}
+	return n
+}
+
+// idleWaivers counts the waivers that warn.
+func (c *Comparison) idleWaivers() int64 {
+	n := int64(0)
+	for i := range c.Waivers {
+		if c.Waivers[i].warns() {
+			n++
+		}
+	}
+	return n
+}
+
 // gateMetric is what a gate judged; a kernel goes by its display name.
 func (c *Comparison) gateMetric(g *Gate) doc.Cell {
 	if k, ok := g.Labels["kernel"]; ok && len(g.Labels) == 1 {

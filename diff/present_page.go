@@ -59,6 +59,9 @@ func (c *Comparison) Browser() doc.Document {
 		t.Caption = nil
 		part("gates", "Gates", t)
 	}
+	if l := c.waiverList(len(c.Waivers)); len(l) > 1 {
+		part("waivers", "Waivers", l[1:]...)
+	}
 	if t, ok := c.mixTable(); ok {
 		t.Caption = nil
 		part("mix", "Mix of units", t)

@@ -110,7 +110,7 @@ func (l *Log) Annotate(level Level, title, text string) bool {
 	}
 	l.annotations++
 	a := l.action.WithFieldsMap(map[string]string{"title": oneLine(title, 200)})
-	text = oneLine(text, 1000)
+	text = strings.ReplaceAll(oneLine(text, 1000), "##[", "## [") // a command of the runner's older kind, see Defuse
 	return guard(func() {
 		switch level {
 		case Failure:

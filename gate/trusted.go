@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -18,7 +19,8 @@ const maxFolders = 500
 // folders right below it. The error says what to do instead. It is nil for every other event.
 //
 // The workspace itself must show that it is the base; a folder below it may be any other repository, and is refused where
-// it is the head of the pull request or its merge commit.
+// it is the head of the pull request or its merge commit. So is either where it was that before: what ran then ran beside
+// the token.
 func (r *Run) CheckTrusted() error {
 	var theirs []string
 	switch {
@@ -35,6 +37,9 @@ func (r *Run) CheckTrusted() error {
 		return nil
 	}
 	if head, found := checkedOut(r.Workspace); found {
+		if hadCheckedOut(r.Workspace, theirs) {
+			return r.untrusted("the workspace")
+		}
 		isBase := head != "" && (head == r.SHA || r.Pull != nil && head == r.Pull.BaseSHA)
 		if among(head, theirs) || r.Event == "pull_request_target" && !isBase {
 			return r.untrusted("the workspace")
@@ -53,7 +58,8 @@ func (r *Run) CheckTrusted() error {
 		if !e.IsDir() {
 			continue
 		}
-		if head, found := checkedOut(filepath.Join(r.Workspace, e.Name())); found && among(head, theirs) {
+		dir := filepath.Join(r.Workspace, e.Name())
+		if head, found := checkedOut(dir); found && (among(head, theirs) || hadCheckedOut(dir, theirs)) {
 			return r.untrusted("a folder of the workspace")
 		}
 	}
@@ -70,27 +76,16 @@ func among(head string, commits []string) bool {
 }
 
 func (r *Run) untrusted(where string) error {
-	return fmt.Errorf("refused: %s runs with a token that can write, and %s is a checkout of the pull request (or cannot be told from one), "+
+	return fmt.Errorf("refused: %s runs with a token that can write, and %s is or was a checkout of the pull request (or cannot be told from one), "+
 		"so its author's code can use that token; gate on pull_request instead, and comment for forks from a second workflow on workflow_run (explain comment) that checks nothing out", r.Event, where)
 }
 
 // checkedOut is the commit that a folder has checked out, and whether it is a checkout at all. The commit is empty where
 // it cannot be told.
 func checkedOut(dir string) (sha string, found bool) {
-	git := filepath.Join(dir, ".git")
-	info, err := os.Stat(git)
-	if err != nil {
-		return "", false
-	}
-	if !info.IsDir() { // a worktree or a submodule
-		target, ok := strings.CutPrefix(firstLine(git), "gitdir: ")
-		if !ok {
-			return "", true
-		}
-		if !filepath.IsAbs(target) {
-			target = filepath.Join(dir, target)
-		}
-		git = target
+	git, found := gitFolder(dir)
+	if git == "" {
+		return "", found
 	}
 	head := firstLine(filepath.Join(git, "HEAD"))
 	ref, symbolic := strings.CutPrefix(head, "ref: ")
@@ -109,6 +104,55 @@ func checkedOut(dir string) (sha string, found bool) {
 		return sha, true
 	}
 	return packedRef(filepath.Join(git, "packed-refs"), ref), true
+}
+
+// gitFolder is where git keeps what it knows of a checkout, and whether the folder is one at all. It is empty where it cannot
+// be told.
+func gitFolder(dir string) (git string, found bool) {
+	git = filepath.Join(dir, ".git")
+	info, err := os.Stat(git)
+	switch {
+	case err != nil:
+		return "", false
+	case info.IsDir():
+		return git, true
+	}
+	target, ok := strings.CutPrefix(firstLine(git), "gitdir: ") // a worktree or a submodule
+	switch {
+	case !ok:
+		return "", true
+	case filepath.IsAbs(target):
+		return target, true
+	}
+	return filepath.Join(dir, target), true
+}
+
+// ofPull is what git notes where it checks a pull request out by its ref, whose merge commit no payload may know.
+var ofPull = regexp.MustCompile(`\bpull/[0-9]+/(head|merge)\b`)
+
+// maxReflog bounds what is read of git's notes, in bytes. A job's checkout has a few lines.
+const maxReflog = 1 << 20
+
+// hadCheckedOut says whether git notes that one of these commits, or the ref of a pull request, was checked out in a folder: a
+// job that measures the head and then the base has run the head's code all the same.
+func hadCheckedOut(dir string, commits []string) bool {
+	git, _ := gitFolder(dir)
+	if git == "" {
+		return false
+	}
+	f, err := os.Open(filepath.Join(git, "logs", "HEAD"))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(io.LimitReader(f, maxReflog))
+	for lines.Scan() { // OLD NEW NAME <MAIL> TIME ZONE, a tab, what was done
+		commit, did, _ := strings.Cut(lines.Text(), "\t")
+		if fields := strings.Fields(commit); len(fields) > 1 && among(fields[1], commits) || ofPull.MatchString(did) {
+			return true
+		}
+	}
+	return false
 }
 
 // packedRef looks a ref up in git's file of packed refs; empty where it is not there.

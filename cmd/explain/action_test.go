@@ -186,14 +186,14 @@ func TestActionPassesEveryFlag(t *testing.T) {
 	}
 	got, err := runScript("COMMAND=gate", "BASELINE=a b.json\r\n\n  \n$(touch pwned)*.json", "CANDIDATE=head.json", "POLICY=p.yml", "COMMENT=always", "FAIL_ON=error", "OUT=explain",
 		"UNIT=nvtx:^step [0-9]+; rm -rf .", "ALLOW_UNSAFE=false")
-	if want := "gate\n--out=explain\n--comment=always\n--base=a b.json\n--base=$(touch pwned)*.json\n--head=head.json\n--policy=p.yml\n--unit=nvtx:^step [0-9]+; rm -rf .\n--exit-on=error\n"; err != nil || got != want {
+	if want := "gate\n--out=explain\n--comment=always\n--override-label=\n--base=a b.json\n--base=$(touch pwned)*.json\n--head=head.json\n--policy=p.yml\n--unit=nvtx:^step [0-9]+; rm -rf .\n--exit-on=error\n"; err != nil || got != want {
 		t.Errorf("%v, got\n%s\nwant\n%s", err, got, want)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "pwned")); err == nil {
 		t.Error("an input was run")
 	}
-	got, err = runScript("COMMAND=comment", "CANDIDATE=legs/*/comparison.json", "COMMENT_KEY=all", "PR_NUMBER=7", "ARTIFACT=explain", "ALLOW_UNSAFE=true", "STATUS=perf")
-	if want := "comment\n--comment-key=all\n--pull-request=7\n--allow-unsafe\n--artifact=explain\n--status=perf\n--merge\n--comparison=legs/*/comparison.json\n"; err != nil || got != want {
+	got, err = runScript("COMMAND=comment", "CANDIDATE=legs/*/comparison.json", "COMMENT_KEY=all", "PR_NUMBER=7", "OVERRIDE_LABEL=perf:ok", "ARTIFACT=explain", "ALLOW_UNSAFE=true", "STATUS=perf")
+	if want := "comment\n--comment-key=all\n--pull-request=7\n--override-label=perf:ok\n--allow-unsafe\n--artifact=explain\n--status=perf\n--merge\n--comparison=legs/*/comparison.json\n"; err != nil || got != want {
 		t.Errorf("%v, got\n%s\nwant\n%s", err, got, want)
 	}
 	if got, err = runScript("COMMAND=rm"); err == nil || !strings.Contains(got, "neither gate nor comment") {

@@ -48,6 +48,7 @@ type commentFlags struct {
 	files    []string
 	artifact string
 	status   string
+	label    string
 	out      string
 }
 
@@ -58,6 +59,7 @@ func (f *commentFlags) register(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.files, "comparison", nil, "`FILES` as the arguments name them: repeatable, commas, globs")
 	fl.StringVar(&f.artifact, "artifact", "explain", "the artifact of this `NAME` holds comparison.json (workflow_run)")
 	fl.StringVar(&f.status, "status", "", "also set a commit status of this `NAME` on the head (workflow_run)")
+	fl.StringVar(&f.label, "override-label", "perf:accept", "this `LABEL` on the pull request turns fail into warn (workflow_run); empty: none does")
 	fl.StringVarP(&f.out, "out", "o", "", "write comment.md into this `DIR` instead of printing it")
 	f.hubFlags.register(cmd)
 	_ = cmd.MarkFlagDirname("out")
@@ -116,7 +118,7 @@ func (f *commentFlags) named(ctx context.Context, w *world, h *hub, args []strin
 	}
 	if h != nil {
 		h.summary(render(summaryLimit))
-		h.post(ctx, h.number, diff.Worst(legs), render, gate.Comment{Stamp: h.run.Stamp()})
+		h.post(ctx, h.number, commentOn(diff.Worst(legs), render), gate.Comment{Stamp: h.run.Stamp()})
 	}
 	return nil
 }
@@ -181,6 +183,8 @@ func (f *commentFlags) triggered(ctx context.Context, w *world, h *hub) error {
 		if err != nil {
 			return err
 		}
+		leg.Comparison.Withdraw() // who accepts what is for the pull request to say, not for its code
+		h.override(ctx, pull.Number, leg.Comparison, f.label)
 		legs = append(legs, leg)
 	}
 	if len(legs) == 0 {
@@ -200,7 +204,7 @@ func (f *commentFlags) triggered(ctx context.Context, w *world, h *hub) error {
 	h.summary(render(summaryLimit))
 	all := diff.Worst(legs)
 	h.output("verdict", string(all.Verdict))
-	h.post(ctx, pull.Number, all, render, gate.Comment{Stamp: h.run.Stamp()})
+	h.post(ctx, pull.Number, commentOn(all, render), gate.Comment{Stamp: h.run.Stamp()})
 	if f.status != "" {
 		s := gate.Status{SHA: t.HeadSHA, OK: all.Verdict == diff.Pass || all.Verdict == diff.Warn, Context: f.status, Text: "explain: " + string(all.Verdict), URL: h.run.URL()}
 		if why := h.client.Status(ctx, s); why != "" {

@@ -101,15 +101,13 @@ func (f *gateFlags) run(cmd *cobra.Command, w *world) error {
 		return err
 	}
 	res, err := f.judge(cmd, w, h)
+	if err == nil && f.out != "" {
+		err = writeFolder(ctx, f.out, res.files())
+	}
 	if err != nil {
 		h.failed(err)
+		h.tellError(ctx, err)
 		return err
-	}
-	if f.out != "" {
-		if err := writeFolder(ctx, f.out, res.files()); err != nil {
-			h.failed(err)
-			return err
-		}
 	}
 	code := f.exitCode(res.c.Verdict)
 	h.tell(ctx, res, f.out, code)
@@ -210,7 +208,9 @@ func (f *gateFlags) judge(cmd *cobra.Command, w *world, h *hub) (*judged, error)
 	j.options = h.options(j.base)
 	j.options.Provenance.Policy = policy.source
 	j.options.Notes = append(append(j.options.Notes, policy.notes...), base.notes...)
-	h.override(ctx, j.c, f.overrideLabel)
+	if h != nil {
+		h.override(ctx, h.number, j.c, f.overrideLabel)
+	}
 	return j, nil
 }
 

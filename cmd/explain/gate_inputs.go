@@ -153,7 +153,7 @@ func (f *gateFlags) readPolicy(ctx context.Context, h *hub) (policyChoice, error
 		p, err := policyFile(f.policy)
 		return policyChoice{policy: p, source: name}, err
 	}
-	here, hereErr := readLimited(f.policy)
+	here, hereErr := f.policyHere(ctx, h)
 	there, err := f.policyAt(ctx, h, ref)
 	switch {
 	case err == nil:
@@ -174,6 +174,17 @@ func (f *gateFlags) readPolicy(ctx context.Context, h *hub) (policyChoice, error
 		why = " is new here"
 	}
 	return policyChoice{policy: p, source: name, notes: [][]doc.Span{{doc.Text("The policy "), doc.Name(name), doc.Text(why + "; judged by the one of this change.")}}}, parseErr
+}
+
+// policyHere reads the policy file of the change: as git has it at the commit that a pull request's job was started for, since
+// the job may have checked out the base to measure it, else the file that lies here.
+func (f *gateFlags) policyHere(ctx context.Context, h *hub) ([]byte, error) {
+	if h != nil && h.run.Event == "pull_request" && h.run.SHA != "" {
+		if b, err := gitfile.Show(ctx, f.policy, h.run.SHA, maxPolicy); err == nil {
+			return b, nil
+		}
+	}
+	return readLimited(f.policy)
 }
 
 // policyAt reads the policy file at a ref: from GitHub, which knows every commit, or by git, which knows those of the checkout.

@@ -127,6 +127,22 @@ func TestHostileNamesThroughTheGate(t *testing.T) {
 	}
 }
 
+// TestAHostileErrorThroughTheGate: what is said of input that cannot be read is as literal as the names in it.
+func TestAHostileErrorThroughTheGate(t *testing.T) {
+	head := filepath.Join(t.TempDir(), "x\n::error::pwned\n<img src=x onerror=y> @org/all [a](b) https:##[error]z.sqlite")
+	g := gateInActions(t, pullServer(), "--base", "../../testdata/tiny.sqlite", "--head", head)
+	if g.code != exitInput || len(g.comments) != 1 || !strings.HasPrefix(g.comments[0], "### **ERROR** nothing was judged\n") {
+		t.Fatalf("exit %d, comments %q", g.code, g.comments)
+	}
+	literalMarkdown(t, "summary", g.summary)
+	literalMarkdown(t, "comment", g.comments[0])
+	for _, line := range strings.Split(g.stdout+g.stderr+g.outputs, "\n") {
+		if strings.HasPrefix(line, "::error::") || strings.Contains(line, "##[") {
+			t.Errorf("the runner would obey %q", line)
+		}
+	}
+}
+
 // literalMarkdown checks a page as GitHub reads it: no HTML but folded parts and explain's marker, no image, no mention, no link but
 // the one to the run.
 func literalMarkdown(t *testing.T, name, page string) {

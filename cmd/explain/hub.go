@@ -89,6 +89,7 @@ func openHub(ctx context.Context, w *world, f hubFlags) (*hub, error) {
 		}
 	}
 	if h.client, err = gate.New(run, gate.Options{Token: token, Notice: h.err}); err != nil {
+		h.failed(err)
 		return nil, err
 	}
 	if h.pull = run.Pull; h.pull == nil && f.pull != 0 {
@@ -157,11 +158,11 @@ func (h *hub) artifactBaseline(ctx context.Context, artifact, branch string) (ba
 }
 
 // override accepts a failure where the label is on the pull request now.
-func (h *hub) override(ctx context.Context, c *diff.Comparison, label string) {
-	if h == nil || label == "" || h.number == 0 || !h.token || c.Verdict != diff.Fail {
+func (h *hub) override(ctx context.Context, number int, c *diff.Comparison, label string) {
+	if label == "" || number == 0 || !h.token || c.Verdict != diff.Fail {
 		return
 	}
-	switch l, err := h.client.Label(ctx, h.number, label); {
+	switch l, err := h.client.Label(ctx, number, label); {
 	case err != nil:
 		h.err("the label " + label + " could not be looked up: " + err.Error())
 	case l != nil:
@@ -219,7 +220,35 @@ func (h *hub) tell(ctx context.Context, j *judged, out string, code int) {
 	}
 	h.summary(j.summary(summaryLimit))
 	h.annotate(j.c)
-	h.post(ctx, h.number, j.c, j.markdown, gate.Comment{Stamp: h.run.Stamp()})
+	h.post(ctx, h.number, commentOn(j.c, j.markdown), gate.Comment{Stamp: h.run.Stamp()})
+}
+
+// tellError says in the summary and the comment that there is no verdict. A comment of an earlier run would go on saying what was
+// true of another commit.
+func (h *hub) tellError(ctx context.Context, err error) {
+	if h == nil || ctx.Err() != nil {
+		return
+	}
+	body := func(limit int) string {
+		o := h.options(baseline{})
+		o.Limit = limit
+		return diff.ErrorComment(err.Error(), o)
+	}
+	h.summary(body(summaryLimit))
+	h.post(ctx, h.number, said{verdict: diff.Error, changed: true, body: body}, gate.Comment{Stamp: h.run.Stamp()})
+}
+
+// said is what a comment says.
+type said struct {
+	verdict diff.Verdict
+	changed bool
+	body    func(limit int) string
+}
+
+// commentOn is what a comment says of a comparison.
+func commentOn(c *diff.Comparison, body func(int) string) said {
+	regressed, improved, unsettled := c.Classes()
+	return said{c.Verdict, regressed+improved+unsettled > 0 || len(c.Structure) > 0, body}
 }
 
 // inWorkspace is the path of a file of the folder out as later steps name it, from the workspace; empty without a folder.
@@ -247,7 +276,7 @@ func (h *hub) annotate(c *diff.Comparison) {
 }
 
 // post brings the comment up to date, and says where it could not.
-func (h *hub) post(ctx context.Context, number int, c *diff.Comparison, body func(int) string, w gate.Comment) {
+func (h *hub) post(ctx context.Context, number int, s said, w gate.Comment) {
 	if number == 0 || h.mode == gate.Never {
 		return
 	}
@@ -256,9 +285,7 @@ func (h *hub) post(ctx context.Context, number int, c *diff.Comparison, body fun
 	case !h.token:
 		why = "no token: set GITHUB_TOKEN for this step (env: GITHUB_TOKEN: ${{ github.token }})"
 	default:
-		w.Key, w.Mode, w.Verdict, w.Body = gate.CleanKey(h.key), h.mode, c.Verdict, body
-		regressed, improved, unsettled := c.Classes()
-		w.Changed = regressed+improved+unsettled > 0 || len(c.Structure) > 0
+		w.Key, w.Mode, w.Verdict, w.Changed, w.Body = gate.CleanKey(h.key), h.mode, s.verdict, s.changed, s.body
 		posted := h.client.Upsert(ctx, number, w)
 		if posted.ID != 0 {
 			h.output("comment-id", strconv.FormatInt(posted.ID, 10))

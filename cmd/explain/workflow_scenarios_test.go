@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/nsys-llm/explain/gate"
@@ -193,8 +194,10 @@ func artifactBaseline(b *bench) {
 	files := func(sc *gatetest.Scenario) {
 		sc.Files = []gatetest.File{{Path: ".github/explain.yml", Ref: baseSHA, Text: policy}}
 	}
+	// act copies the tree where a checkout has no ref, and does nothing else.
+	workflow := regexp.MustCompile(`(?m)^ +with: \{ref: .*\n`).ReplaceAllString(b.example("artifact-baseline.yml"), "")
 	b.github(files)
-	b.repository(b.example("artifact-baseline.yml"), b.base, b.base, map[string]string{".github/explain.yml": policy})
+	b.repository(workflow, b.base, b.base, map[string]string{".github/explain.yml": policy})
 	ok, log := b.run("push", pushEvent)
 	if !ok {
 		b.Error("the first push fails")
@@ -208,7 +211,7 @@ func artifactBaseline(b *bench) {
 		sc.Runs = []gatetest.Run{{ID: 500, HeadSHA: baseSHA}, {ID: 501, HeadSHA: baseSHA, HeadRepoID: 2}}
 		sc.Artifacts = []gatetest.Artifact{left, {ID: 6, Name: "explain-baseline", RunID: 501, Files: map[string]string{"report.json": "planted"}}}
 	})
-	b.repository(b.example("artifact-baseline.yml"), b.base, b.slow, map[string]string{".github/explain.yml": strings.Replace(policy, "3%", "30%", 1)})
+	b.repository(workflow, b.base, b.slow, map[string]string{".github/explain.yml": strings.Replace(policy, "3%", "30%", 1)})
 	if ok, _ := b.run("pull_request", pullEvent); ok {
 		b.Error("a slower head passes")
 	}

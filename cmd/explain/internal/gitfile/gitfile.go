@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -20,6 +21,12 @@ func Show(ctx context.Context, path, ref string, limit int) ([]byte, error) {
 		return nil, fmt.Errorf("%q is no ref", ref)
 	}
 	dir, name := filepath.Split(path)
+	for dir = filepath.Clean(dir); dir != filepath.Dir(dir); dir = filepath.Dir(dir) { // a folder that only the ref has
+		if _, err := os.Stat(dir); err == nil {
+			break
+		}
+		name = filepath.Join(filepath.Base(dir), name)
+	}
 	git := func(args ...string) ([]byte, error) {
 		cmd := exec.CommandContext(ctx, "git", args...)
 		cmd.Dir = dir
