@@ -18,6 +18,10 @@ import (
 type Evidence struct {
 	Path string
 	Kind string // what it has to be: EvidenceNCU, …; empty: any kind, found out by its content
+
+	// Pattern is what the user wrote where a pattern stands for the file. Of its files one at least has to be of the kind; others
+	// are passed over with a warning.
+	Pattern string
 }
 
 // Kinds of evidence that an [Evidence] can be held to.
@@ -44,7 +48,7 @@ func readEvidence(ctx context.Context, path string, opt *Options) (*evidence.Set
 		named, path = append(named, evidence.Named{Path: path}), ""
 	}
 	for _, e := range opt.Evidence {
-		named = append(named, evidence.Named{Path: e.Path, Kind: file.Kind(e.Kind)})
+		named = append(named, evidence.Named{Path: e.Path, Kind: file.Kind(e.Kind), Pattern: e.Pattern})
 	}
 	if len(named) == 0 {
 		if path == "" {

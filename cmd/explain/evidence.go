@@ -27,7 +27,7 @@ func (f *reportFlags) evidenceFiles() ([]analyze.Evidence, error) {
 			if p == "" {
 				return nil, usagef("--%s: a file name is empty", flag.name)
 			}
-			paths := []string{p}
+			paths, pattern := []string{p}, ""
 			if strings.ContainsAny(p, "*?[") {
 				found, err := filepath.Glob(p)
 				if err != nil {
@@ -36,10 +36,10 @@ func (f *reportFlags) evidenceFiles() ([]analyze.Evidence, error) {
 				if len(found) == 0 {
 					return nil, usagef("--%s %s matches no file", flag.name, p)
 				}
-				paths = found
+				paths, pattern = found, p
 			}
 			for _, path := range paths {
-				list = append(list, analyze.Evidence{Path: path, Kind: flag.kind})
+				list = append(list, analyze.Evidence{Path: path, Kind: flag.kind, Pattern: pattern})
 			}
 		}
 	}

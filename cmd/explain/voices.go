@@ -2,6 +2,8 @@ package main
 
 import (
 	"io"
+	"path/filepath"
+	"slices"
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -70,8 +72,13 @@ func writeNCUSummary(w io.Writer, details []report.Table) error {
 func (w *world) writeTerminal(res *analyze.Result, out string) error {
 	o := present.TerminalOptions{Out: out}
 	if out != "" {
-		o.Files = mainFiles
-		o.More = len(folder(res)) - len(mainFiles)
+		files := folder(res)
+		for _, name := range mainFiles {
+			if slices.ContainsFunc(files, func(f file) bool { return filepath.ToSlash(f.name) == name }) {
+				o.Files = append(o.Files, name)
+			}
+		}
+		o.More = len(files) - len(o.Files)
 	}
 	return render.Terminal(w.Out, present.Terminal(res.Report, o), render.TerminalOptions{Color: w.colour()})
 }

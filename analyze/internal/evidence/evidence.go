@@ -34,7 +34,7 @@ func Page() string { return page }
 type Set struct {
 	Files   []file.Input // in the order in which they were read
 	Kinds   []file.Kind  // of Files
-	Skipped []string     // files of a folder that are of no known kind
+	Skipped []string     // files of a folder or pattern that are of no known kind, or not of the one asked for
 
 	NCU     *ncu.Data
 	Log     *serverlog.Data
@@ -131,10 +131,12 @@ func kindOf(in *file.Input) (file.Kind, error) {
 	return "", nil
 }
 
-// Named is a file or folder as the user named it, and what it has to be; any kind if Kind is empty.
+// Named is a file or folder as the user named it, and what it has to be; any kind if Kind is empty. Of the files of one pattern those of
+// other kinds are passed over, as in a folder.
 type Named struct {
-	Path string
-	Kind file.Kind
+	Path    string
+	Kind    file.Kind
+	Pattern string // that the file was found by; empty if the user named it
 }
 
 // InputError says what is wrong with a file of evidence, and what to do.
@@ -163,9 +165,13 @@ const maxFiles = 20_000
 func Read(ctx context.Context, named []Named) (*Set, error) {
 	s := &Set{}
 	seen := map[string]bool{}
-	for _, n := range named {
+	for i, n := range named {
 		if err := s.find(n, seen); err != nil {
 			return nil, err
+		}
+		last := i+1 == len(named) || named[i+1].Pattern != n.Pattern || named[i+1].Kind != n.Kind
+		if n.Pattern != "" && last && !s.holds(n.Kind) {
+			return nil, &InputError{File: filepath.Base(n.Pattern), What: "matches no evidence that explain knows" + wanted(n.Kind), Do: "explain doc evidence lists what it reads"}
 		}
 	}
 	for _, src := range sources {
@@ -185,6 +191,11 @@ func Read(ctx context.Context, named []Named) (*Set, error) {
 	return s, ctx.Err()
 }
 
+// holds reports whether some file of the kind was found; of any kind if it is empty.
+func (s *Set) holds(kind file.Kind) bool {
+	return kind == "" && len(s.Kinds) > 0 || slices.Contains(s.Kinds, kind)
+}
+
 // find adds the files that n stands for.
 func (s *Set) find(n Named, seen map[string]bool) error {
 	base := filepath.Base(n.Path)
@@ -195,7 +206,7 @@ func (s *Set) find(n Named, seen map[string]bool) error {
 	case err != nil:
 		return &InputError{File: base, What: "cannot be read", Err: errors.Unwrap(err)}
 	case !info.IsDir():
-		return s.add(n, base, seen, false)
+		return s.add(n, base, seen, n.Pattern != "")
 	}
 	found := len(s.Files)
 	count := 0
@@ -210,19 +221,19 @@ func (s *Set) find(n Named, seen map[string]bool) error {
 		if err != nil {
 			return err
 		}
-		return s.add(Named{path, n.Kind}, name, seen, true)
+		return s.add(Named{Path: path, Kind: n.Kind}, name, seen, true)
 	})
 	if err != nil {
 		return err
 	}
-	if len(s.Files) == found {
+	if len(s.Files) == found && n.Pattern == "" {
 		return &InputError{File: base, What: "is a folder without evidence that explain knows" + wanted(n.Kind), Do: "name a .sqlite or .nsys-rep file in it; explain doc evidence lists what is evidence"}
 	}
 	return nil
 }
 
-// add looks at one file. In a folder, what is of no known kind is passed over and counted.
-func (s *Set) add(n Named, name string, seen map[string]bool, folder bool) error {
+// add looks at one file. One of many, in a folder or of a pattern, is passed over and counted where it is of another kind.
+func (s *Set) add(n Named, name string, seen map[string]bool, oneOfMany bool) error {
 	if real, err := filepath.EvalSymlinks(n.Path); err == nil {
 		if seen[real] {
 			return nil
@@ -238,7 +249,7 @@ func (s *Set) add(n Named, name string, seen map[string]bool, folder bool) error
 		kind = file.NCU // a server that ran under ncu talks long before the page begins
 	}
 	switch {
-	case folder && (err != nil || kind == "" || n.Kind != "" && kind != n.Kind):
+	case oneOfMany && (err != nil || kind == "" || n.Kind != "" && kind != n.Kind):
 		s.Skipped = append(s.Skipped, in.Name)
 		return nil
 	case err != nil:
@@ -335,7 +346,7 @@ func (s *Set) Describe(r *report.Report) {
 		}
 	}
 	if len(s.Skipped) > 0 {
-		r.Warnings = append(r.Warnings, report.Warning{Code: "evidence_skipped", Text: "Of no kind that explain knows, and not read: " + some(s.Skipped)})
+		r.Warnings = append(r.Warnings, report.Warning{Code: "evidence_skipped", Text: "Of another kind than was asked for, or of none that explain knows, and not read: " + some(s.Skipped)})
 	}
 }
 

@@ -17,6 +17,7 @@ var _ = register(Section{
 	Metrics: []report.MetricDef{
 		def("serve.iterations", report.Count, report.None, report.Noisy, "iterations of the engine", "", "type"),
 		def("serve.iteration_time", report.Nanoseconds, report.Lower, report.Noisy, "time of an iteration (median; the summary is over all iterations, those of the first steps included)", "", "type"),
+		def("serve.iteration_time_max", report.Nanoseconds, report.Lower, report.Noisy, "time of the longest iteration"),
 		def("serve.iteration_time_share", report.Ratio, report.None, report.Noisy, "share of the time of all iterations", "type"),
 		def("serve.context_tokens", report.Count, report.None, report.Noisy, "prompt tokens that iterations worked on", "", "type"),
 		def("serve.generation_tokens", report.Count, report.None, report.Noisy, "tokens that iterations generated", "", "type"),
@@ -87,7 +88,15 @@ func iterations(in *Input, out *Output) {
 	}
 	var all typeSum
 	var byType [serverlog.Types]typeSum
-	var tokens []int64
+	var count [serverlog.Types]int
+	for i := range n {
+		count[list.At(i).Type()]++
+	}
+	all.times = make([]int64, 0, n) // a log of 2 GB has ten million: what grows by doubling would take several times as much
+	for k, c := range count {
+		byType[k].times = make([]int64, 0, c)
+	}
+	tokens := make([]int64, 0, n-count[serverlog.Idle])
 	for i := range n {
 		it := list.At(i)
 		all.add(it)
@@ -104,9 +113,12 @@ func iterations(in *Input, out *Output) {
 			out.iterationType(t, name, Labels("type", name), s, &all)
 			out.Metric("serve.iteration_time_share", Labels("type", name), stat.Ratio(s.total, all.total)).N = int64(len(s.times))
 			mean[k] = float64(s.total) / float64(len(s.times))
+			s.times = nil
 		}
 	}
-	out.iterationType(t, "all", nil, &all, &all)
+	times := out.iterationType(t, "all", nil, &all, &all)
+	all.times = nil
+	out.Float("serve.iteration_time_max", nil, times.Max).N = int64(n)
 	t.Add()
 	if len(tokens) > 0 {
 		out.summary("serve.iteration_tokens", nil, tokens)
@@ -119,15 +131,15 @@ func iterations(in *Input, out *Output) {
 			[]report.MetricRef{Ref("serve.iteration_time", "type", "mixed"), Ref("serve.iteration_time", "type", "decode"), Ref("serve.iteration_time_share", "type", "mixed")},
 			"A smaller --max-num-batched-tokens makes these iterations shorter and the time to the first token longer; prefill on GPUs of its own takes them away.")
 	}
-	if s := stat.Summarize(all.times); s.N >= 100 && s.Max >= stall*s.P99 {
+	if times.N >= 100 && times.Max >= stall*times.P99 {
 		out.Find("iteration_stall", report.Low, "A few iterations take many times longer than all others",
-			[]report.MetricRef{Ref("serve.iteration_time"), Ref("serve.iterations")},
+			[]report.MetricRef{Ref("serve.iteration_time_max"), Ref("serve.iteration_time"), Ref("serve.iterations")},
 			"Find them in iterations.csv by their time: compilation during serving (JIT, a batch size without a CUDA graph), garbage collection or another process on the machine are usual causes.")
 	}
 }
 
-// iterationType emits what is said of one type, or of all.
-func (o *Output) iterationType(t *Table, name string, l report.Labels, s, all *typeSum) {
+// iterationType emits what is said of one type, or of all, and returns what its times add up to.
+func (o *Output) iterationType(t *Table, name string, l report.Labels, s, all *typeSum) *report.Summary {
 	n := int64(len(s.times))
 	m := stat.Summarize(s.times)
 	o.Int("serve.iterations", l, n).N = n
@@ -138,6 +150,7 @@ func (o *Output) iterationType(t *Table, name string, l report.Labels, s, all *t
 	t.Row(report.S(name), report.I(n), cell(stat.Ratio(n, int64(len(all.times)))), report.I(s.total), cell(stat.Ratio(s.total, all.total)), report.F(m.Mean), report.F(m.P50), report.F(m.P90), report.F(m.P99),
 		report.I(int64(m.Min)), report.I(int64(m.Max)), number(sampleDeviation(m)), report.I(s.contextTokens), report.I(s.tokens),
 		report.F(float64(s.contextTokens)/float64(n)), report.F(float64(s.tokens)/float64(n)), report.I(s.contextReqs), report.I(s.generationReqs), report.I(s.maxContextTokens), report.I(s.maxTokens))
+	return m
 }
 
 // iterationCharts draw the iterations over their number: of each stretch of them the longest, so that no stall is lost.

@@ -16,6 +16,7 @@ func TestIterations(t *testing.T) {
 	metric(t, r, 4, "serve.iterations", "type", "decode")
 	metric(t, r, 1, "serve.iterations", "type", "idle")
 	metric(t, r, 13e6, "serve.iteration_time") // between 12 and 14
+	metric(t, r, 80e6, "serve.iteration_time_max")
 	metric(t, r, 12e6, "serve.iteration_time", "type", "decode")
 	metric(t, r, 70e6, "serve.iteration_time", "type", "mixed")
 	metric(t, r, 40e6, "serve.iteration_time", "type", "prefill")

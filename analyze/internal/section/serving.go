@@ -107,7 +107,7 @@ func (r *servingRun) choose() {
 		}
 		r.out.Status(report.Partial, "no line of statistics is steady: numbers are over the lines with any work, start-up included")
 	case n < fewSteady:
-		r.out.Warn("few_steady", "Only "+strconv.Itoa(n)+" lines of statistics are steady: their spread says little. Log a longer time under load.")
+		r.out.Warn("few_steady", "Few lines of statistics are steady ("+strconv.Itoa(n)+"): their spread says little. Log a longer time under load.")
 	}
 }
 
@@ -310,7 +310,7 @@ func (r *servingRun) findings() {
 			evidence = append(evidence, Ref("serve.kv_cache_usage"))
 		}
 		r.out.Find("preemptions", report.Medium, "Requests were preempted: their work was thrown away and done again", evidence,
-			"Give the KV cache more memory (vLLM: --gpu-memory-utilization, SGLang: --mem-fraction-static), let fewer requests run at once (--max-num-seqs), or spread the model over more GPUs.")
+			"Give the KV cache more memory (vLLM: --gpu-memory-utilization, SGLang: --mem-fraction-static), let fewer requests run at once (--max-num-seqs; SGLang: --max-running-requests), or spread the model over more GPUs.")
 	}
 	if usage == nil || running == nil || waiting == nil {
 		return
@@ -323,6 +323,6 @@ func (r *servingRun) findings() {
 	case queue && usage.P90 < kvRoom:
 		r.out.Find("queue_with_room", report.Medium, "Requests wait although the KV cache has room",
 			[]report.MetricRef{Ref("serve.requests_waiting"), Ref("serve.requests_running"), Ref("serve.kv_cache_usage")},
-			"Something else limits how many requests run: --max-num-seqs, or prefill that cannot keep up with what arrives (--max-num-batched-tokens).")
+			"Something else limits how many requests run: --max-num-seqs (SGLang: --max-running-requests), or prefill that cannot keep up with what arrives (--max-num-batched-tokens; SGLang: --chunked-prefill-size).")
 	}
 }

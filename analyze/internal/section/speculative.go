@@ -119,6 +119,6 @@ func (o *Output) speculativeBatches(in *Input) {
 func (o *Output) lowAcceptance(rate *float64) {
 	if rate != nil && *rate < lowAcceptance {
 		o.Find("spec_low_acceptance", report.Medium, "Most drafted tokens are thrown away", []report.MetricRef{Ref("serve.spec_acceptance_rate"), Ref("serve.spec_acceptance_length")},
-			"Draft fewer tokens (num_speculative_tokens): later positions are accepted least. Compare the throughput with drafting switched off, at the load you serve: drafting costs most when batches are large.")
+			"Draft fewer tokens (num_speculative_tokens; SGLang: --speculative-num-draft-tokens): later positions are accepted least. Compare the throughput with drafting switched off, at the load you serve: drafting costs most when batches are large.")
 	}
 }

@@ -85,7 +85,7 @@ func (v *view) evidenceFacts() []fact {
 			if len(m.Labels) > 0 {
 				continue
 			}
-			value, detail := m.Value, doc.Spans(doc.Text(unit.Int(m.N)+" samples"))
+			value, detail := m.Value, doc.Spans(doc.Text(plural(m.N, "sample")))
 			if s := m.Summary; s != nil {
 				value = &s.P50
 				detail = doc.Spans(doc.Text("median; p90 " + unit.Format(s.P90, m.Unit) + ", p99 " + unit.Format(s.P99, m.Unit) + ", max " + unit.Format(s.Max, m.Unit) + "; n = " + unit.Int(s.N)))

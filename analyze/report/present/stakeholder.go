@@ -2,6 +2,7 @@ package present
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
@@ -182,7 +183,7 @@ func (v *view) mfu() []doc.Block {
 		t.Rows = append(t.Rows, row)
 	}
 	if !some {
-		return []doc.Block{doc.P(doc.Text("Not available: a capture holds no model dimensions, so FLOPs per token are unknown."))}
+		return []doc.Block{doc.P(doc.Text("Not available: FLOPs per token are computed from the dimensions of the model, which nothing that was given states."))}
 	}
 	return []doc.Block{t}
 }
@@ -206,6 +207,9 @@ func (v *view) takeaway() doc.Block {
 	text := "Prefill and decode are comparable."
 	switch {
 	case !okP && !okD:
+		if b, ok := v.iterationTakeaway(); ok {
+			return b
+		}
 		return doc.P(doc.Text("Not available: neither prefill nor decode was found."))
 	case decode >= 1.2*max(ms, prefill):
 		text = "Decode dominates."
@@ -219,6 +223,34 @@ func (v *view) takeaway() doc.Block {
 		return unit.Format(x, report.Nanoseconds)
 	}
 	return doc.P(doc.Strong(text), doc.Text(" "+what+": prefill "+show(prefill, okP)+", decode "+show(decode, okD)+"."))
+}
+
+// iterationTakeaway says by the same rule which type of iteration takes most of a server's time, where a log details them.
+func (v *view) iterationTakeaway() (doc.Block, bool) {
+	shares := map[string]float64{}
+	largest, second := "", 0.0
+	list := ""
+	for _, name := range []string{"prefill", "decode", "mixed"} {
+		x, ok := v.num("serve.iteration_time_share", "type", name)
+		if ok {
+			list += ", " + name + " " + unit.Format(x, report.Ratio)
+			shares[name] = x
+		}
+		switch {
+		case largest == "" || x > shares[largest]:
+			largest, second = name, shares[largest]
+		default:
+			second = max(second, x)
+		}
+	}
+	if len(shares) == 0 {
+		return nil, false
+	}
+	text := "No type of iteration dominates."
+	if shares[largest] >= 1.2*second && shares[largest] > 0 {
+		text = map[string]string{"prefill": "Prefill dominates.", "decode": "Decode dominates.", "mixed": "Iterations that mix prefill and decode dominate."}[largest]
+	}
+	return doc.P(doc.Strong(text), doc.Text(" Share of the iterations' time: "+strings.TrimPrefix(list, ", ")+".")), true
 }
 
 func (v *view) topOperators() doc.Block {
@@ -250,6 +282,9 @@ func (v *view) legacyTopKernels() doc.Block {
 	}
 	t := v.table("operators", "stated_kernels")
 	if entries(t) == 0 {
+		if v.evidenceOnly() {
+			return doc.P(doc.Text("Not available: no trace was given."))
+		}
 		return doc.P(doc.Text("None in the capture."))
 	}
 	out := doc.Table{ID: "kernels", Columns: []doc.Column{{Title: "kernel_name"}, {Title: "total_ms", Align: doc.Right}, {Title: "calls", Align: doc.Right}, {Title: "mean_ms", Align: doc.Right}}}

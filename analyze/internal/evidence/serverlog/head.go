@@ -95,26 +95,42 @@ func levelHeader(line []byte, i int) (h header, msg []byte, ok bool) {
 }
 
 // dateHeader reads SGLang's header: [2026-08-01 23:37:40 TP0] message. Another header may follow it, of a program that
-// writes its own into the same log.
+// writes its own into the same log. Before 0.4 the date was missing, [23:37:40 TP0]: a time that starts anew every day is no
+// clock, and such a record has none.
 func dateHeader(b []byte) (h header, msg []byte, ok bool) {
 	clock, year, rest, ok := clockText(b[1:])
-	if !ok || !year {
+	if !ok && len(b) > 9 && timeOfDay(b[1:9]) {
+		clock, rest = NoClock, b[9:]
+		if rest[0] != ']' && rest[0] != ' ' {
+			return header{}, nil, false
+		}
+	} else if !ok || !year {
 		return header{}, nil, false
 	}
 	end := bytes.IndexByte(rest[:min(len(rest), 64)], ']')
 	if end < 0 {
 		return header{}, nil, false
 	}
-	h, msg = header{clock: clock, year: true, tags: rest[:end]}, skipSpace(rest[end+1:])
+	h, msg = header{clock: clock, year: clock != NoClock, tags: rest[:end]}, skipSpace(rest[end+1:])
 	if len(msg) > 0 && msg[0] >= 'C' && msg[0] <= 'W' {
 		if inner, rest, ok := levelHeader(msg, 0); ok {
 			if inner.clock == NoClock {
-				inner.clock, inner.year = h.clock, true
+				inner.clock, inner.year = h.clock, h.year
 			}
 			return inner, rest, true
 		}
 	}
 	return h, msg, true
+}
+
+// timeOfDay reports whether b is a time like 23:37:40.
+func timeOfDay(b []byte) bool {
+	for i, c := range b {
+		if i%3 == 2 && c != ':' || i%3 != 2 && !isDigit(c) {
+			return false
+		}
+	}
+	return true
 }
 
 // sourceFile passes over [core.py:348] or metrics.py:349] and reports whether it was there.

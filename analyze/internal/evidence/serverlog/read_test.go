@@ -85,6 +85,25 @@ func TestPrefixes(t *testing.T) {
 	}
 }
 
+// SGLang before 0.4 wrote the time of day alone: its lines are read, and when they were written is unknown.
+func TestSGLangWithoutDate(t *testing.T) {
+	d, tally := read(t, []byte(`[22:33:50 TP0] Load weight end. type=LlamaForCausalLM, dtype=torch.bfloat16, avail mem=63.50 GB
+[22:33:59 TP0] max_total_num_tokens=443832, max_prefill_tokens=16384, max_running_requests=4097, context_len=8192
+[22:34:01] The server is fired up and ready to roll!
+[22:35:01 DP1 TP0] Decode batch. #running-req: 1, #token: 40, token usage: 0.02, gen throughput (token/s): 5.23, #queue-req: 0
+[22:35:01x] Decode batch
+`))
+	if tally.Understood != 4 || tally.Unknown != 1 {
+		t.Errorf("%+v", *tally)
+	}
+	if len(d.Samples) != 1 || d.Samples[0].Engine != 1 || d.Samples[0].Generation != 5.23 || d.Samples[0].Clock != NoClock {
+		t.Errorf("%+v", d.Samples)
+	}
+	if s := d.Starts[0]; s.MaxModelLen != 8192 || s.MaxNumSeqs != 4097 || s.DType != "bfloat16" {
+		t.Errorf("%+v", s)
+	}
+}
+
 // The same text, packed, with another end of line, in UTF-16, or without an end, says the same.
 func TestEncodings(t *testing.T) {
 	plain, err := os.ReadFile("../../../../testdata/evidence/vllm.log")

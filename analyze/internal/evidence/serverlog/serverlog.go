@@ -117,6 +117,14 @@ func (s *Start) facts() (n int) {
 	return n
 }
 
+// linesAre begins a sentence on n lines of the log.
+func linesAre(n int64) string {
+	if n == 1 {
+		return "1 line of the log is"
+	}
+	return fmt.Sprintf("%d lines of the log are", n)
+}
+
 // Warnings are what limits trust in the numbers.
 func (d *Data) Warnings() []report.Warning {
 	list := []report.Warning{}
@@ -127,10 +135,10 @@ func (d *Data) Warnings() []report.Warning {
 		warn("log_damaged", "Read up to where the data ends or is damaged: %s", strings.Join(d.damaged, ", "))
 	}
 	if d.long > 0 {
-		warn("log_long_lines", "%d lines of the log are longer than 1 MiB; only their beginning was read", d.long)
+		warn("log_long_lines", "%s longer than 1 MiB; only the beginning was read", linesAre(d.long))
 	}
 	if d.malformed > 0 {
-		warn("log_malformed", "%d lines of the log begin as a known form and do not go on as one, as where two programs write at once; nothing was taken from them", d.malformed)
+		warn("log_malformed", "%s begun as a known form and not ended as one, as where two programs write at once; nothing was taken from there", linesAre(d.malformed))
 	}
 	if n := d.Iterations.Dropped; n > 0 {
 		warn("log_iterations_dropped", "The log has more than %d iterations; %d more were read and are in no number", maxIterations, n)
