@@ -38,7 +38,7 @@ func (d *Device) run(gap func(*Gap), points []int64, answer func(*Times), expose
 		s.tell(&s.sum)
 	}
 	window, in := d.window, d.in
-	var busy int64 = window.Start // up to where anything ran
+	busy := window.Start // up to where anything ran
 	at := 0
 	for ; at < len(d.order); at++ {
 		r := d.order[at]
