@@ -42,6 +42,19 @@ func gather(memory *spill.Arena, keys, lo, hi int, key func(i int) int32, value 
 	return g
 }
 
+// gatherTwice is gather without the memory to remember the keys: it calls key twice for each event, which must say the same.
+func gatherTwice(memory *spill.Arena, lo, hi int, key func(i int) int32, value func(i int) int64) *groups {
+	var counts []int32
+	for i := lo; i < hi; i++ {
+		k := key(i)
+		for int(k) >= len(counts) {
+			counts = append(counts, 0)
+		}
+		counts[k]++
+	}
+	return gatherCounted(memory, counts, lo, hi, key, value)
+}
+
 // gatherCounted is gather where it is known how many numbers each key has.
 func gatherCounted(memory *spill.Arena, counts []int32, lo, hi int, key func(i int) int32, value func(i int) int64) *groups {
 	g := &groups{memory: memory}
@@ -130,6 +143,12 @@ func (g *groups) together(keys []int, use func(s stat.Sample)) {
 	all := stat.Join(room, samples...)
 	sortIn(g.memory, all)
 	use(all)
+}
+
+// describeAll sorts and describes the numbers of all keys together, which are mixed up afterwards.
+func (g *groups) describeAll() durationStats {
+	sortIn(g.memory, g.all)
+	return statsOf(g.all)
 }
 
 // describe describes the numbers of some keys together, each sorted.

@@ -81,7 +81,7 @@ func (in *Input) addKernels() *kernelStats {
 	places := newPairs()
 	cells := newCombos(len(k.Names), max(1, maxCombinations/max(1, len(k.Names)))) // places beyond are looked up
 	last, place := pair{}, int32(-1)
-	g := gather(memory, 0, lo, hi, func(i int) int32 {
+	g := gatherTwice(memory, lo, hi, func(i int) int32 {
 		if x := (pair{k.Proc(i), k.Device(i)}); place < 0 || x != last {
 			last, place = x, places.of(x.a, x.b)
 		}
@@ -90,9 +90,7 @@ func (in *Input) addKernels() *kernelStats {
 	defer g.free()
 	s := &kernelStats{places: places.list, cells: make([]crossed, len(cells.list)), procs: make([]durationStats, len(in.Trace.Procs))}
 	byName, byDevice, byProc := newKeyed(), newKeyed(), newKeyed()
-	every := make([]int, len(cells.list))
 	for c, x := range cells.list {
-		every[c] = c
 		at := places.list[x.b]
 		s.cells[c] = crossed{a: x.a, b: x.b, count: int64(g.of(c).Len()), total: g.of(c).Sum()}
 		byName.add(pair{x.a, 0}, c)
@@ -115,8 +113,6 @@ func (in *Input) addKernels() *kernelStats {
 	s.tiny, s.histograms = make([]totals, len(s.names)), make([]*report.Histogram, min(len(s.names), maxHistograms))
 	s.onDevices = make([]placeTotals, len(byDevice.list))
 	parallel.Do(func() {
-		s.all = g.describe(every)
-	}, func() {
 		for i := range s.names {
 			e := &s.names[i]
 			g.together(byName.cells[byName.of(int32(e.key), 0)], func(sample stat.Sample) {
@@ -138,6 +134,7 @@ func (in *Input) addKernels() *kernelStats {
 			s.procs[x.a] = g.describe(byProc.cells[n])
 		}
 	})
+	s.all = g.describeAll()
 	return s
 }
 
@@ -173,13 +170,12 @@ func (in *Input) addCalls() *callStats {
 	api, memory := &in.Trace.API, in.Trace.Memory()
 	lo, hi := api.Starting(in.Host.Start, in.Host.End)
 	cells := newCombos(len(api.Names), len(in.Trace.Threads)+1) // threads are counted from 1, the unknown one is 0
-	g := gather(memory, 0, lo, hi, func(i int) int32 { return cells.of(api.Name(i), api.Thread(i)+1) }, api.Dur).sort()
+	g := gatherTwice(memory, lo, hi, func(i int) int32 { return cells.of(api.Name(i), api.Thread(i)+1) }, api.Dur).sort()
 	defer g.free()
 	s := &callStats{procs: make([]durationStats, len(in.Trace.Procs)), cells: make([]crossed, len(cells.list))}
 	byName, byProc := newKeyed(), newKeyed()
-	var every, launches, syncs, syncCopies []int
+	var launches, syncs, syncCopies []int
 	for c, x := range cells.list {
-		every = append(every, c)
 		s.cells[c] = crossed{a: x.a, b: x.b - 1, count: int64(g.of(c).Len()), total: g.of(c).Sum()}
 		byName.add(pair{x.a, 0}, c)
 		n := &api.Names[x.a]
@@ -199,8 +195,6 @@ func (in *Input) addCalls() *callStats {
 	}
 	s.names = make([]totals, len(byName.list))
 	parallel.Do(func() {
-		s.all = g.describe(every)
-	}, func() {
 		for n, x := range byName.list {
 			d := g.describe(byName.cells[n])
 			s.names[n] = totals{key: int(x.a), count: d.count, total: d.total, summary: d.summary}
@@ -212,6 +206,7 @@ func (in *Input) addCalls() *callStats {
 			s.procs[x.a] = g.describe(byProc.cells[n])
 		}
 	})
+	s.all = g.describeAll()
 	slices.SortFunc(s.names, func(a, b totals) int {
 		return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(b.count, a.count), cmp.Compare(api.Names[a.key].Name, api.Names[b.key].Name))
 	})

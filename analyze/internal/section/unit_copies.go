@@ -20,7 +20,7 @@ func (r *unitRun) copies(with report.Labels, s *unitSet) {
 	place := unitPlaces(r.in, s)
 	type group struct{ direction, kind string }
 	var groups []group
-	list := parts{} // of which name is the group, and ns the bytes
+	list := newParts(0) // of which name is the group, and ns the bytes
 	rows := 0
 	device := &x.Timeline.Devices[index]
 	for i, u := range x.Of[index] {
@@ -32,7 +32,7 @@ func (r *unitRun) copies(with report.Labels, s *unitSet) {
 		at := slices.Index(groups, g)
 		if at < 0 {
 			at = len(groups)
-			groups, list.last = append(groups, g), append(list.last, 0)
+			groups, list.last = append(groups, g), append(list.last, nil)
 		}
 		list.add(int32(at), place[u]-1, c.Bytes(row))
 		rows++
@@ -50,8 +50,8 @@ func (r *unitRun) copies(with report.Labels, s *unitSet) {
 		slot[g] = int32(i)
 	}
 	w := &unitWork{names: len(groups), units: len(s.units)}
-	count := w.samples(list.list, slot, len(groups), partCount)
-	moved := w.samples(list.list, slot, len(groups), partTime)
+	count := w.samples(list, slot, len(groups), partCount)
+	moved := w.samples(list, slot, len(groups), partTime)
 	for i, g := range order {
 		l := func() report.Labels { return and(with, "direction", groups[g].direction, "kind", groups[g].kind) }
 		r.out.summary("memcpy.count_per_unit", l(), count[i])

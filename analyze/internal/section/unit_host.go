@@ -31,7 +31,7 @@ func (r *unitRun) callsOf(s *unitSet) *unitCalls {
 		return c
 	}
 	at := make([]int, len(byProc))
-	list := parts{last: make([]int32, len(api.Names))}
+	c.time = newParts(len(api.Names))
 	for p := range byProc {
 		slices.SortFunc(byProc[p], func(a, b int32) int { return cmp.Compare(x.Units[known[a]].HostStart, x.Units[known[b]].HostStart) })
 	}
@@ -61,10 +61,9 @@ func (r *unitRun) callsOf(s *unitSet) *unitCalls {
 		if at[p] == len(own) || x.Units[known[own[at[p]]]].HostStart > start {
 			continue
 		}
-		list.add(api.Name(i), own[at[p]], api.Dur(i))
+		c.time.add(api.Name(i), own[at[p]], api.Dur(i))
 		c.rows++
 	}
-	c.time = list.list
 	return c
 }
 
@@ -79,9 +78,7 @@ func (r *unitRun) apis(with report.Labels, w *unitCalls) {
 	var names []int32
 	slot := make([]int32, len(api.Names))
 	calls := make([]int64, len(api.Names))
-	for i := range w.time {
-		calls[w.time[i].name] += w.time[i].count
-	}
+	w.time.each(func(x *part) { calls[x.name] += x.count })
 	for n := range slot {
 		if slot[n] = -1; calls[n] > 0 {
 			names = append(names, int32(n))

@@ -28,18 +28,36 @@ type part struct {
 
 // parts gathers times by name and unit. Work of one unit mostly comes together, so that much of a name goes into one part.
 type parts struct {
-	list []part
-	last []int32 // by name: its last part plus one
+	pieces [][]part // of partsPiece each, so that nothing is moved when there is more
+	last   []*part  // by name
 }
 
+const partsPiece = 1 << 10
+
+func newParts(names int) *parts { return &parts{last: make([]*part, names)} }
+
 func (p *parts) add(name, unit int32, ns int64) {
-	if at := p.last[name]; at > 0 && p.list[at-1].unit == unit {
-		p.list[at-1].count++
-		p.list[at-1].ns += ns
+	if x := p.last[name]; x != nil && x.unit == unit {
+		x.count++
+		x.ns += ns
 		return
 	}
-	p.list = append(p.list, part{name, unit, 1, ns})
-	p.last[name] = int32(len(p.list))
+	n := len(p.pieces) - 1
+	if n < 0 || len(p.pieces[n]) == partsPiece {
+		p.pieces = append(p.pieces, make([]part, 0, partsPiece))
+		n++
+	}
+	p.pieces[n] = append(p.pieces[n], part{name, unit, 1, ns})
+	p.last[name] = &p.pieces[n][len(p.pieces[n])-1]
+}
+
+// each calls visit for every part.
+func (p *parts) each(visit func(x *part)) {
+	for _, piece := range p.pieces {
+		for i := range piece {
+			visit(&piece[i])
+		}
+	}
 }
 
 // unitWork is the kernels of a set of units: name by name, and unit by unit. The name after the last kernel's stands for
@@ -47,8 +65,8 @@ func (p *parts) add(name, unit int32, ns int64) {
 type unitWork struct {
 	names     int
 	units     int
-	time      []part // durations, of the work that belongs to the unit
-	exclusive []part // time that is this kernel's alone, between the unit's start and end
+	time      *parts // durations, of the work that belongs to the unit
+	exclusive *parts // time that is this kernel's alone, between the unit's start and end
 }
 
 // unitWorkOf goes through the device once for the work that belongs to the units, and once per process for the time
@@ -59,26 +77,23 @@ func unitWorkOf(in *Input, s *unitSet) *unitWork {
 	index := x.Units[s.units[0]].Index
 	place := unitPlaces(in, s)
 	d := &x.Timeline.Devices[index]
-	time := parts{last: make([]int32, w.names)}
+	w.time, w.exclusive = newParts(w.names), newParts(w.names)
 	for i, u := range x.Of[index] {
 		if u == trace.None || place[u] == 0 {
 			continue
 		}
 		if name := w.name(in, d, i); name >= 0 {
-			time.add(name, place[u]-1, d.End(i)-d.Start(i))
+			w.time.add(name, place[u]-1, d.End(i)-d.Start(i))
 		}
 	}
-	w.time = time.list
-	alone := parts{last: make([]int32, w.names)}
 	for lo := 0; lo < len(s.units); { // units of one process follow each other
 		hi := lo
 		for hi < len(s.units) && x.Units[s.units[hi]].Proc == x.Units[s.units[lo]].Proc {
 			hi++
 		}
-		w.exclusively(in, d, s, lo, hi, &alone)
+		w.exclusively(in, d, s, lo, hi)
 		lo = hi
 	}
-	w.exclusive = alone.list
 	return w
 }
 
@@ -105,7 +120,7 @@ func (w *unitWork) name(in *Input, d *attrib.Device, work int) int32 {
 
 // exclusively gives each moment in which kernels run to one of them, within the units lo to hi: compute before
 // communication, and of several the one that started first.
-func (w *unitWork) exclusively(in *Input, d *attrib.Device, s *unitSet, lo, hi int, alone *parts) {
+func (w *unitWork) exclusively(in *Input, d *attrib.Device, s *unitSet, lo, hi int) {
 	x := in.Units
 	at := [2]int{lo, lo} // by class: the unit that the next piece of time can still be in
 	// By class, everything before is given away.
@@ -134,18 +149,16 @@ func (w *unitWork) exclusively(in *Input, d *attrib.Device, s *unitSet, lo, hi i
 				ns = d.CommExposed.Within(p, q)
 			}
 			if ns > 0 {
-				alone.add(w.name(in, d, i), int32(k), ns)
+				w.exclusive.add(w.name(in, d, i), int32(k), ns)
 			}
 		}
 	}
 }
 
 // total adds parts up by name.
-func (w *unitWork) total(parts []part) []int64 {
+func (w *unitWork) total(list *parts) []int64 {
 	sums := make([]int64, w.names)
-	for i := range parts {
-		sums[parts[i].name] += parts[i].ns
-	}
+	list.each(func(x *part) { sums[x.name] += x.ns })
 	return sums
 }
 
@@ -153,10 +166,8 @@ func (w *unitWork) total(parts []part) []int64 {
 func (w *unitWork) ranked(in *Input) []int32 {
 	time, alone := w.total(w.time), w.total(w.exclusive)
 	seen := make([]bool, w.names)
-	for _, parts := range [][]part{w.time, w.exclusive} {
-		for i := range parts {
-			seen[parts[i].name] = true
-		}
+	for _, list := range []*parts{w.time, w.exclusive} {
+		list.each(func(x *part) { seen[x.name] = true })
 	}
 	var list []int32
 	for n, yes := range seen {
@@ -180,17 +191,16 @@ func (w *unitWork) label(in *Input, name int32) string {
 
 // samples adds parts up by slot and unit: slot says, by name, which of the slots its parts go to, or -1. A unit without a
 // part has 0.
-func (w *unitWork) samples(parts []part, slot []int32, slots int, value func(p *part) int64) [][]int64 {
+func (w *unitWork) samples(of *parts, slot []int32, slots int, value func(p *part) int64) [][]int64 {
 	list := make([][]int64, slots)
 	for i := range list {
 		list[i] = make([]int64, w.units)
 	}
-	for i := range parts {
-		p := &parts[i]
-		if at := slot[p.name]; at >= 0 {
-			list[at][p.unit] += value(p)
+	of.each(func(x *part) {
+		if at := slot[x.name]; at >= 0 {
+			list[at][x.unit] += value(x)
 		}
-	}
+	})
 	return list
 }
 

@@ -25,18 +25,22 @@ func (r *unitRun) unitTable() {
 		}
 	}
 	slices.SortStableFunc(list, func(a, b int32) int { return cmp.Compare(x.Units[a].Start, x.Units[b].Start) })
-	t := r.unitRows(list)
-	if len(list) > maxUnitRows {
-		t.Cut(maxDetailRows, unitSums...).Attach()
-		shown, rest := r.sampleUnits(list)
-		t = r.unitRows(append(shown[:len(shown):len(shown)], rest[0]))
-		t.t.File = ""
-		r.out.Note("The table lists " + strconv.Itoa(maxUnitRows) + " units, evenly spaced within each kind; units.csv has more.")
-		t.t.Rows = t.t.Rows[:maxUnitRows]
-		t.t.TotalRows = int64(len(list))
-		t.Row(r.otherUnits(rest)...)
-		t.t.Others = true
+	if len(list) <= maxUnitRows {
+		r.unitRows(list).Add()
+		return
 	}
+	t := r.unitRows(list[:min(len(list), maxDetailRows)])
+	if len(list) > maxDetailRows {
+		t.t.TotalRows, t.t.Others = int64(len(list)), true
+		t.Row(r.otherUnits(list[maxDetailRows:])...)
+	}
+	t.Attach()
+	shown, rest := r.sampleUnits(list)
+	t = r.unitRows(shown)
+	t.t.File = ""
+	r.out.Note("The table lists " + strconv.Itoa(maxUnitRows) + " units, evenly spaced within each kind; units.csv has more.")
+	t.t.TotalRows, t.t.Others = int64(len(list)), true
+	t.Row(r.otherUnits(rest)...)
 	t.Add()
 }
 
@@ -92,17 +96,29 @@ func (r *unitRun) unitRows(list []int32) *Table {
 			g := &x.Groups[u.Group]
 			phase, batch, tokens = report.S(g.Phase), known(g.Batch), known(g.Tokens)
 		}
-		t.Row(report.I(int64(u.Device)), pid, phase, batch, tokens, report.S(u.State.String()), report.I(u.Start), report.I(c.time), report.I(c.busy), report.I(c.idle),
-			report.I(c.compute), report.I(c.exposedComm), report.I(c.exposedCopy), report.I(c.launches), report.I(c.kernels))
+		t.Row(slices.Concat([]report.Cell{report.I(int64(u.Device)), pid, phase, batch, tokens, report.S(u.State.String()), report.I(u.Start)}, c.cells())...)
 	}
 	return t
 }
 
 // otherUnits is the others row of the units table.
 func (r *unitRun) otherUnits(list []int32) []report.Cell {
-	t := r.unitRows(list)
+	var c unitCost
+	for _, i := range list {
+		x := &r.costs[i]
+		c.time, c.busy, c.idle = c.time+x.time, c.busy+x.busy, c.idle+x.idle
+		c.compute, c.exposedComm, c.exposedCopy = c.compute+x.compute, c.exposedComm+x.exposedComm, c.exposedCopy+x.exposedCopy
+		c.launches, c.kernels = c.launches+x.launches, c.kernels+x.kernels
+	}
+	t := r.out.Table("units")
+	t.Row(append(make([]report.Cell, 7), c.cells()...)...)
 	t.Cut(0, unitSums...)
 	return t.t.Rows[0]
+}
+
+// cells are the columns that a unit's costs fill, and that an others row adds up.
+func (c *unitCost) cells() []report.Cell {
+	return []report.Cell{report.I(c.time), report.I(c.busy), report.I(c.idle), report.I(c.compute), report.I(c.exposedComm), report.I(c.exposedCopy), report.I(c.launches), report.I(c.kernels)}
 }
 
 // known is a number that -1 says is unknown.
@@ -161,9 +177,7 @@ func (r *unitRun) kernelTable() {
 	unitTime := r.mean(r.main, func(c *unitCost) int64 { return c.time })
 	time, alone := w.total(w.time), w.total(w.exclusive)
 	count := make([]int64, w.names)
-	for i := range w.time {
-		count[w.time[i].name] += w.time[i].count
-	}
+	w.time.each(func(x *part) { count[x.name] += x.count })
 	first := r.positions(w)
 	bytes, rows := 0, -1
 	for i, n := range w.ranked(r.in) {
