@@ -158,7 +158,7 @@ func (c *Comparison) Validate() error {
 	}
 	for i := range c.Kernels {
 		k := &c.Kernels[i]
-		if !k.Class.valid() || k.BaseName == nil && k.HeadName == nil || !finite(k.Delta, k.CountEffect, k.PerCallEffect) ||
+		if !k.Class.valid() || k.BaseName == nil && k.HeadName == nil || k.BaseName == nil && k.BaseShort != nil || k.HeadName == nil && k.HeadShort != nil || !finite(k.Delta, k.CountEffect, k.PerCallEffect) ||
 			!known(k.Base, k.Head, k.Ratio, k.BaseCount, k.HeadCount, k.Share, k.P, k.PAdjusted) || !k.Test.valid() {
 			return fmt.Errorf("comparison: kernel row %d is not valid", i)
 		}
