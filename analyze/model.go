@@ -34,6 +34,12 @@ func newReport(in *section.Input, opt *Options) *report.Report {
 	}
 	if in.NoTrace {
 		r.Trace.Name, r.Trace.Kind, r.Trace.Bytes = in.Evidence.Files[0].Name, string(in.Evidence.Kinds[0]), in.Evidence.Files[0].Bytes
+		if in.Evidence.Folder != "" {
+			r.Trace.Name, r.Trace.Bytes = in.Evidence.Folder, 0
+			for _, f := range in.Evidence.Files {
+				r.Trace.Bytes += f.Bytes
+			}
+		}
 		r.Environment = report.Environment{GPUs: []report.GPU{}, TraceSet: []string{}}
 		r.Unit = evidenceUnit(in.Evidence)
 	} else {

@@ -34,6 +34,7 @@ func Page() string { return page }
 type Set struct {
 	Files   []file.Input // in the order in which they were read
 	Kinds   []file.Kind  // of Files
+	Folder  string       // name of the folder that was named first, where a folder was; without its path
 	Skipped []string     // files of a folder or pattern that are of no known kind, or not of the one asked for
 
 	NCU     *ncu.Data
@@ -209,6 +210,9 @@ func (s *Set) find(n Named, seen map[string]bool) error {
 		return s.add(n, base, seen, n.Pattern != "")
 	}
 	found := len(s.Files)
+	if found == 0 && n.Pattern == "" && base != "." && base != ".." && base != string(filepath.Separator) {
+		s.Folder = strings.ToValidUTF8(base, "?")
+	}
 	count := 0
 	err = filepath.WalkDir(n.Path, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !d.Type().IsRegular() {

@@ -35,7 +35,7 @@ var _ = register(Section{
 	},
 	Tables: []report.Table{
 		table("engine_facts", "Settings", "engine_facts.csv", textCol("fact", "Fact"), nameCol("value", "Value")),
-		table("engine_kv", "KV cache on one GPU", "engine_kv.csv", textCol("what", "What"), floatCol("bytes", "Memory", report.Bytes), textCol("how", "How")),
+		table("engine_kv", "KV cache on one GPU", "engine_kv.csv", textCol("what", "What"), floatCol("bytes", "Memory", report.Bytes), floatCol("token_bytes", "Of a token", report.Bytes), textCol("how", "How")),
 		table("engine_times", "Start-up", "engine_times.csv", textCol("step", "Step"), meanCol("time", "Time", "time_s"), floatCol("bytes", "Memory", report.Bytes)),
 	},
 	Run: engineStart,
@@ -127,11 +127,13 @@ func (o *Output) kvCache(s *serverlog.Start) int {
 	t := o.Table("engine_kv")
 	row := func(what, id string, v float64, how string) {
 		if o.ifKnown(id, v) {
-			t.Row(report.S(what), report.F(v), report.S(how))
+			t.Row(report.S(what), report.F(v), report.Null, report.S(how))
 		}
 	}
 	row("reserved", "serve.kv_cache_bytes", s.KVBytes, "as the engine says")
-	row("one token", "serve.kv_bytes_per_token", s.KVBytesPerToken(), "reserved memory ÷ tokens that it holds")
+	if v := s.KVBytesPerToken(); o.ifKnown("serve.kv_bytes_per_token", v) { // in a column of its own: beside gigabytes it would be shown as nothing
+		t.Row(report.S("one token"), report.Null, report.F(v), report.S("reserved memory ÷ tokens that it holds"))
+	}
 	how := "one token × max_model_len"
 	if s.Concurrency > 0 {
 		how = "reserved memory ÷ requests of max_model_len that the engine says it holds"

@@ -168,6 +168,15 @@ func TestPagesOfOneReportCountOnce(t *testing.T) {
 	}
 }
 
+// A page that a spreadsheet wrote with tabs is the same page: its units row begins with a tab.
+func TestTabs(t *testing.T) {
+	d, files := read(t, "ID\tKernel Name\tgpu__time_duration.sum\n\t\tus\n0\tf\t3.0\n")
+	if len(d.Launches) != 1 || d.codes() != "" || files[0].Tally.Unknown != 0 {
+		t.Fatalf("%d launches, warnings %q, %+v", len(d.Launches), d.codes(), *files[0].Tally)
+	}
+	wantValue(t, "duration", d.Kernels[0].Duration, 3000)
+}
+
 // Of two pages the one with more digits counts.
 func TestMoreDigitsWin(t *testing.T) {
 	raw := rawHead + rawUnits + rawRow(0, "f")

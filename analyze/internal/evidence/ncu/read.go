@@ -94,7 +94,11 @@ func (r *reader) line(line string, f row) {
 		r.tally.Unknown++ // what the program itself printed
 		return
 	}
-	if !r.header.mayStart(trimmed[0]) {
+	start := trimmed[0]
+	if line[0] == r.header.separator {
+		start = line[0] // a tab, which an empty first column leaves
+	}
+	if !r.header.mayStart(start) {
 		r.tally.Unknown++
 		return
 	}
