@@ -215,7 +215,7 @@ func (f *recordFlags) prepare(cmd *cobra.Command, w *world) (*recording, error) 
 		name = "nsys"
 	}
 	if r.nsysFound, err = recorder.FindNsys(cmd.Context(), name); err != nil {
-		if !f.dryRun {
+		if !f.dryRun || !recorder.NotInstalled(err) {
 			return nil, err
 		}
 		r.nsysFound = recorder.Newest()
@@ -438,6 +438,9 @@ func (r *recording) plan(programs [][]string) error {
 	} else {
 		b.WriteString("# nsys " + r.nsysFound.Version + "\n")
 	}
+	if r.server != nil && r.server.port == 0 {
+		b.WriteString("# each port stands for a free one\n")
+	}
 	for side, program := range programs {
 		job := r.job(program)
 		var server *recorder.Server
@@ -475,8 +478,31 @@ func (r *recording) plan(programs [][]string) error {
 	if r.repeat > 1 {
 		fmt.Fprintf(&b, "# all of it %d times\n", r.repeat)
 	}
+	if r.pair {
+		b.WriteString(clean(recorder.Shell(r.diffCommand())) + "\n")
+	}
 	_, err := fmt.Fprint(r.w.Out, b.String())
 	return err
+}
+
+// diffCommand is what compares the captures of a pair.
+func (r *recording) diffCommand() []string {
+	sides := [2][]string{}
+	for side := range sides {
+		for i := 1; i <= r.repeat; i++ {
+			sides[side] = append(sides[side], filepath.Join(r.out, r.subfolder(side, i)))
+		}
+	}
+	argv := []string{"explain", "diff", "--base", strings.Join(sides[0], ","), "--head", strings.Join(sides[1], ","), "--out", filepath.Join(r.out, "comparison")}
+	for _, rule := range r.diff.failOn {
+		argv = append(argv, "--fail-on", rule)
+	}
+	for _, o := range [][2]string{{"--policy", r.diff.policy}, {"--noise", r.diff.noise}} {
+		if o[1] != "" {
+			argv = append(argv, o[0], o[1])
+		}
+	}
+	return argv
 }
 
 // facts is what is written about a capture.

@@ -29,7 +29,7 @@ func TestClusterScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	job := func(want int, script string, env ...string) string {
-		c := explainProcess(t, dir, append(env, "MODEL=org/m", "NSYS_STANDIN=version=2023.4", "CAPTURE_ARGS=--num-requests 2 --warmup-requests 0 --quiet -- "+serving))
+		c := explainProcess(t, dir, append([]string{"MODEL=org/m", "NSYS_STANDIN=version=2023.4", "CAPTURE_ARGS=--num-requests 2 --warmup-requests 0 --quiet -- " + serving}, env...))
 		c.Path, c.Args = "/bin/bash", []string{"bash", filepath.Join(scripts, script)}
 		out, err := c.CombinedOutput()
 		if code := exitOf(t, err); code != want {
@@ -38,6 +38,13 @@ func TestClusterScripts(t *testing.T) {
 		return string(out)
 	}
 	job(0, "capture.sbatch", "RUN_ID=one", "SLURM_JOB_ID=7")
+	job(0, "capture.sbatch", "RUN_ID=seed", "BATCH=2", "WARMUP_ITERS=1", "ITERS=3", "ENFORCE_EAGER=1", "CAPTURE_ARGS=")
+	inputs := string(read(t, filepath.Join(dir, "artifacts", "seed", "inputs.yaml")))
+	for _, want := range []string{"requests: 6\n", "concurrency: 2\n", "warmup_requests: 2\n", " --enforce-eager"} {
+		if !strings.Contains(inputs, want) {
+			t.Errorf("no %q in %s", want, inputs)
+		}
+	}
 	job(0, "ranks.sbatch", "RUN_ID=many", "SLURM_ARRAY_TASK_ID=0")
 	job(0, "ranks.sbatch", "RUN_ID=many", "SLURM_ARRAY_TASK_ID=1")
 	job(1, "ranks.sbatch", "SLURM_ARRAY_TASK_ID=1", "RUN_ID=")

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -57,6 +59,11 @@ func TestEveryFaultEndsInOneSentence(t *testing.T) {
 		{name: "the range never begins", args: []string{"--nvtx", "decode", "--", "true"}, code: 3, says: `the NVTX range "decode" never began`},
 		{name: "the program ends too soon", args: []string{"--delay", "9s", "--", "true"}, code: 3, says: "ended before the delay of 9s was over"},
 		{name: "never ready", args: []string{"--ready", "flag", "--ready-timeout", "500ms", "--duration", "1s", "--grace", "200ms", "--", "sleep", "60"}, code: 3, says: "was not ready within 500ms (the file does not exist)"},
+		{name: "ready before the start", args: []string{"--ready", "flag", "--duration", "1s", "--", "sleep", "60"}, code: 3, says: "flag is there before the program is started: remove it",
+			before: func(t *testing.T, dir string) []string {
+				return noError(t, os.WriteFile(filepath.Join(dir, "flag"), nil, 0o600))
+			}},
+		{name: "another server answers", args: []string{"--duration", "1s", "--", "sleep", "60"}, code: 3, says: "answers before the program is started: another server has its port", before: otherServer},
 		{name: "ended before it was ready", args: []string{"--ready", "flag", "--duration", "1s", "--", "sh", "-c", "echo bad config; exit 3"}, code: 3, says: "server ended with exit code 3: bad config (before it was ready)"},
 		{name: "killed while recorded", args: []string{"--ready", "flag", "--duration", "60s", "--grace", "200ms", "--", "sh", "-c", "touch flag; sleep 1; kill -9 $$"}, code: 3, says: "server ended with exit code 137"},
 		{name: "fails when it is stopped", keeps: true, args: []string{"--ready", "flag", "--duration", "100ms", "--no-report", "--", "sh", "-c", "trap 'exit 9' TERM; touch flag; while :; do sleep 0.1; done"}, code: 0, says: "the server ended with exit code 9 after the recording"},
@@ -74,6 +81,8 @@ func TestEveryFaultEndsInOneSentence(t *testing.T) {
 		{name: "the server dies at start", env: []string{"STANDIN=start_fail=3"}, args: server(), code: 3, says: "ValueError: the script says so (before it was ready)"},
 		{name: "the server dies under load", env: []string{"STANDIN=tokens=4,die_after=3"}, args: server(), code: 3, says: "server ended with exit code 1"},
 		{name: "the server is never healthy", env: []string{"STANDIN=healthy_after=never"}, args: server("--ready-timeout", "500ms"), code: 3, says: "was not ready within 500ms"},
+		{name: "the server wants a key to say that it is ready", env: []string{"STANDIN=key=k"}, args: server(), code: 3, says: "the server wants a key before it says whether it is ready"},
+		{name: "no profiler in its folder", args: []string{"vllm", "--model", "m", "--mode", "moe", "--profiler-path", "nowhere"}, code: 2, says: "nowhere holds no sitecustomize.py"},
 		{name: "the server only fails", env: []string{"STANDIN=fault=http_500"}, args: server(), code: 3, says: "the load failed"},
 		{name: "the port is taken", args: server(), code: 3, says: "is taken or not allowed", before: takePort},
 		{name: "the trace cannot be analysed", keeps: true, args: []string{"--", "true", "bad.sqlite"}, code: 3, says: "out, without a report", before: badTrace},
@@ -90,6 +99,21 @@ func TestEveryFaultEndsInOneSentence(t *testing.T) {
 			f.check(t)
 		})
 	}
+}
+
+func noError(t *testing.T, err error) []string {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nil
+}
+
+// otherServer is healthy already.
+func otherServer(t *testing.T, _ string) []string {
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(s.Close)
+	return []string{"READY=" + s.URL + "/health"}
 }
 
 func (f *fault) check(t *testing.T) {
@@ -112,6 +136,11 @@ func (f *fault) check(t *testing.T) {
 	}
 	if port != "" {
 		args = append(args, "--port", port)
+	}
+	for _, e := range env {
+		if ready, ok := strings.CutPrefix(e, "READY="); ok {
+			args = append(args, "--ready", ready)
+		}
 	}
 	c := explainProcess(t, dir, env, append(args, f.args...)...)
 	var errs bytes.Buffer

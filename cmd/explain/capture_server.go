@@ -42,12 +42,13 @@ Modes:
   quick    the trace (default)
   full     also Nsight Compute on the kernels with most time: the server is started again, without CUDA graphs. First inside the NVTX
            ranges of the steps; where no kernel is measured there, again everywhere
-  moe      also expert tracking: the server is started again with profilemate's sitecustomize.py (--profiler-path)
+  moe      also expert tracking: the server is started again with profilemate's sitecustomize.py (--profiler-path, or
+           the one on PYTHONPATH)
   deep     full, with the use of GPU memory
   light    as little overhead as possible: no OS calls, CUDA graphs as a whole
 
 MODEL, DTYPE and VLLM_VENV (a virtual environment that holds the engine) are taken from the environment where no flag says otherwise; the API
-key of a server from VLLM_API_KEY.`,
+key of a server from VLLM_API_KEY, or from --api-key among its arguments.`,
 		Example: `  explain capture vllm --model meta-llama/Llama-2-7b-hf --mode quick
   explain capture vllm --model Qwen/Qwen2.5-0.5B-Instruct --load-mode decode --concurrency 16 --num-requests 200 --out run/
   explain capture vllm --model MODEL --mode full --out run/ -- --tensor-parallel-size 2
@@ -124,6 +125,9 @@ func (s *serverFlags) measures() bool {
 
 func (s *serverFlags) run(cmd *cobra.Command, w *world, args []string) error {
 	s.extra, s.venv, s.key = args, w.Getenv("VLLM_VENV"), w.Getenv("VLLM_API_KEY")
+	if key := argument(args, "--api-key"); key != "" {
+		s.key = key
+	}
 	for _, v := range []struct {
 		to   *string
 		name string
@@ -168,6 +172,12 @@ func (s *serverFlags) run(cmd *cobra.Command, w *world, args []string) error {
 	case modeDeep:
 		s.memory = true
 	}
+	if s.mode == modeMoE || s.profiler != "" { // before a GPU has worked for it
+		var err error
+		if s.profiler, err = recorder.Profiler(s.profiler, w.Getenv("PYTHONPATH")); err != nil {
+			return usageError{err}
+		}
+	}
 	r, err := s.prepare(cmd, w)
 	if err != nil {
 		return err
@@ -180,7 +190,7 @@ func (s *serverFlags) run(cmd *cobra.Command, w *world, args []string) error {
 		s.ncuVersion = recorder.NCUVersion(cmd.Context(), s.ncu)
 	}
 	if s.mode == modeMoE && s.profiler == "" {
-		r.say("Note: no experts are tracked: name the folder of profilemate, which holds sitecustomize.py, with --profiler-path")
+		r.say("Note: no experts are tracked: name the folder of profilemate, which holds sitecustomize.py, with --profiler-path or in PYTHONPATH")
 	}
 	return r.all([][]string{nil})
 }
@@ -286,8 +296,24 @@ func (s *serverFlags) sender(r *recording, run *recorder.Run) recorder.Sender {
 		if l.Dir == "" {
 			return nil
 		}
+		if c := res.Counts; c.Failed > 0 {
+			run.Note(fmt.Sprintf("%d of %d requests of the load failed: evidence/load.json says how", c.Failed, c.Sent))
+		}
 		return writeWhole(filepath.Join(l.Dir, "load.json"), func(to io.Writer) error { return res.Write(to) })
 	}
+}
+
+// argument is the value of a flag of the server; empty: it is not there.
+func argument(args []string, flag string) string {
+	for i, a := range args {
+		if value, ok := strings.CutPrefix(a, flag+"="); ok {
+			return value
+		}
+		if a == flag && i+1 < len(args) {
+			return args[i+1]
+		}
+	}
+	return ""
 }
 
 // modelAsked is the model's name in requests: empty where the server may call it otherwise, and is asked.
@@ -315,8 +341,12 @@ func (s *serverFlags) facts(f *recorder.Facts) {
 	if len(s.window.Client) > 0 {
 		return
 	}
+	dataset := ""
+	if s.dataset != "" {
+		dataset = filepath.Base(s.dataset)
+	}
 	f.Load = yaml.MapSlice{
 		{Key: "requests", Value: s.requests}, {Key: "concurrency", Value: s.concurrency}, {Key: "rate", Value: s.rate}, {Key: "mode", Value: loadMode},
-		{Key: "dataset", Value: filepath.Base(s.dataset)}, {Key: "warmup_requests", Value: s.warmups}, {Key: "seed", Value: s.seed},
+		{Key: "dataset", Value: dataset}, {Key: "warmup_requests", Value: s.warmups}, {Key: "seed", Value: s.seed},
 	}
 }

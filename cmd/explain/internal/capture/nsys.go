@@ -39,7 +39,7 @@ var (
 func FindNsys(ctx context.Context, path string) (*Nsys, error) {
 	full, err := exec.LookPath(path)
 	if err != nil {
-		return nil, fmt.Errorf("%s is not installed here, or not on PATH: install Nsight Systems 2022.4 or later, load the CUDA module that has it, or name it with --nsys or $NSYS", path)
+		return nil, fmt.Errorf("%s %w: install Nsight Systems 2022.4 or later, load the CUDA module that has it, or name it with --nsys or $NSYS", path, errNotInstalled)
 	}
 	out, err := ask(ctx, full, "--version")
 	if err != nil {
@@ -66,6 +66,12 @@ func FindNsys(ctx context.Context, path string) (*Nsys, error) {
 	}
 	return n, nil
 }
+
+// NotInstalled reports whether an error of FindNsys says that there is none.
+func NotInstalled(err error) bool { return errors.Is(err, errNotInstalled) }
+
+// errNotInstalled is wrapped by what FindNsys says where nothing was found.
+var errNotInstalled = errors.New("is not installed here, or not on PATH")
 
 // Newest is what is assumed where no nsys is installed, to show commands.
 func Newest() *Nsys { return &Nsys{Name: "nsys", Version: "2025.1", year: 2025, minor: 1} }

@@ -94,6 +94,9 @@ func (r *Run) Close() error {
 // there is gets exported; when hard ends, everything does.
 func (r *Run) Profile(ctx, hard context.Context, j *Job) error {
 	if j.Window.Triggered() {
+		if err := notYet(ctx, j.Window.Ready); err != nil {
+			return err
+		}
 		return r.session(ctx, hard, j, r.triggered(j))
 	}
 	argv, notes, err := profileCommand(j.Nsys, &j.Trace, &j.Window, base(r.Dir), j.Program)

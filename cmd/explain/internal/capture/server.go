@@ -55,12 +55,34 @@ func (s *Server) Command(port int, eager bool) []string {
 	return append(argv, s.Extra...)
 }
 
-// Env makes the server emit the NVTX ranges by which steps are recognised.
+// Env makes the server emit the NVTX ranges by which steps are recognised. A sitecustomize.py of profilemate that is on PYTHONPATH is
+// kept out, since it slows every step.
 func (s *Server) Env() []string {
-	if s.Engine == SGLang {
-		return nil
+	env := []string{"VLLM_ENABLE_PROFILING=0"}
+	if s.Engine == VLLM {
+		env = append(env, "VLLM_NVTX_SCOPES_FOR_PROFILING=1")
 	}
-	return []string{"VLLM_NVTX_SCOPES_FOR_PROFILING=1"}
+	return env
+}
+
+// Profiler is the folder to take profilemate's sitecustomize.py from: the one that was named, else the first on PYTHONPATH that holds
+// one, as profile_vllm.sh had it; empty where there is none.
+func Profiler(named, pythonPath string) (string, error) {
+	if named != "" {
+		if _, err := os.Stat(filepath.Join(named, "sitecustomize.py")); err != nil {
+			return "", fmt.Errorf("%s holds no sitecustomize.py: name profilemate's folder with --profiler-path", named)
+		}
+		return named, nil
+	}
+	for _, dir := range filepath.SplitList(pythonPath) {
+		if dir == "" {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(dir, "sitecustomize.py")); err == nil {
+			return dir, nil
+		}
+	}
+	return "", nil
 }
 
 // FreePort is the port to use: the one asked for, if nobody has it, or any.
@@ -178,9 +200,6 @@ func (r *Run) Track(ctx, hard context.Context, j *Job, s *Server, profiler strin
 	profiler, err := filepath.Abs(profiler)
 	if err != nil {
 		return err
-	}
-	if _, err := os.Stat(filepath.Join(profiler, "sitecustomize.py")); err != nil {
-		return fmt.Errorf("%s holds no sitecustomize.py: name profilemate's folder with --profiler-path", profiler)
 	}
 	session := filepath.Join(r.Dir, "evidence", "session")
 	if err := os.MkdirAll(session, 0o755); err != nil {

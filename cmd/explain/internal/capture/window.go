@@ -81,9 +81,9 @@ func waitReady(ctx context.Context, c *child, ready string, limit time.Duration)
 	defer tick.Stop()
 	last := "no answer"
 	for {
-		ok, said := isReady(ctx, ready)
-		if ok {
-			return nil
+		ok, said, err := isReady(ctx, ready)
+		if ok || err != nil {
+			return err
 		}
 		last = said
 		select {
@@ -98,24 +98,41 @@ func waitReady(ctx context.Context, c *child, ready string, limit time.Duration)
 	}
 }
 
-func isReady(ctx context.Context, ready string) (ok bool, said string) {
+// isReady asks once. The error is of an answer that waiting does not change.
+func isReady(ctx context.Context, ready string) (ok bool, said string, err error) {
 	if !strings.Contains(ready, "://") {
 		_, err := os.Stat(ready)
-		return err == nil, "the file does not exist"
+		return err == nil, "the file does not exist", nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, ready, nil)
 	if err != nil {
-		return false, "the address is not valid"
+		return false, "", errors.New("--ready is no valid address")
 	}
 	res, err := direct.Do(req)
 	if err != nil {
-		return false, "no answer"
+		return false, "no answer", nil
 	}
 	defer res.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 1<<20))
-	return res.StatusCode == http.StatusOK, "it answers " + res.Status
+	if res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden {
+		return false, "", fmt.Errorf("the server wants a key before it says whether it is ready (%s): it needs an address that is open, like /health of vLLM", res.Status)
+	}
+	return res.StatusCode == http.StatusOK, "it answers " + res.Status, nil
+}
+
+// notYet makes sure that nothing says ready before the program was started: an old server on the same port, or a file from the last
+// run, would open the window at once, and the load would go to the wrong program.
+func notYet(ctx context.Context, ready string) error {
+	ok, _, err := isReady(ctx, ready)
+	switch {
+	case !ok && err == nil:
+		return nil
+	case strings.Contains(ready, "://"):
+		return fmt.Errorf("%s answers before the program is started: another server has its port; end that one, or take another port", RedactText(ready))
+	}
+	return fmt.Errorf("%s is there before the program is started: remove it, since it is to say that the program is ready", ready)
 }
 
 // direct asks servers of this machine, around any proxy.

@@ -241,7 +241,14 @@ func (r *runner) load(parent context.Context) error {
 		r.closed(ctx, cancel, start, &wg)
 	}
 	wg.Wait()
-	return context.Cause(ctx)
+	if why := context.Cause(ctx); why != nil || r.row.Load() == 0 {
+		return why
+	}
+	// The last connections failed, too few of them in a row to end the load. Is there still a server?
+	if _, _, err := r.client.get(ctx, "/health", min(r.opt.Timeout, pollTimeout)); err != nil && parent.Err() == nil {
+		return failf(ErrServerGone, "the server is gone: the last connections failed, and %s; its log should say why", reason(err))
+	}
+	return context.Cause(parent)
 }
 
 // open sends each request when it is due, whatever became of those before it.

@@ -183,6 +183,7 @@ func TestServerThatIsNotThere(t *testing.T) {
 		"always 500":        {standin.Script{Fault: "http_500"}, Options{Warmup: 1}, ErrNothingSucceeded, "http_500: {", 0},
 		"500 in the load":   {standin.Script{Fault: "http_500", Every: 1, After: 2}, Options{Warmup: 1, Concurrency: 4}, ErrNothingSucceeded, "none of 100 requests succeeded (http_500", 0},
 		"dies":              {standin.Script{Fault: standin.Die, After: 30}, Options{Concurrency: 4}, ErrServerGone, "the server is gone: ", time.Second},
+		"dies at the end":   {standin.Script{Fault: standin.Die, After: 96}, Options{}, ErrServerGone, "the server is gone: the last connections failed, and nothing accepts connections there", 2 * time.Second},
 		"dies in open loop": {standin.Script{Fault: standin.Die, After: 30}, Options{Rate: 100}, ErrServerGone, "the server is gone: ", 2 * time.Second},
 		"garbage":           {standin.Script{Fault: standin.Garbage}, Options{Warmup: 1}, ErrNothingSucceeded, "bad_stream", 0},
 	} {
