@@ -165,16 +165,20 @@ func short(v float64) string { return strconv.FormatFloat(math.Round(v*10)/10, '
 // tip is what a pointer over a shape shows.
 func tip(s string) string { return "<title>" + html.EscapeString(s) + "</title>" }
 
-func (p *page) legend(names []string) {
+// legend says which colour is which; of gives the colour of the i-th name, as the drawing does.
+func (p *page) legend(names []string, of func(i int, name string) string) {
 	if len(names) < 2 {
 		return
 	}
 	p.put("<ul class=\"legend\">")
 	for i, n := range names {
-		p.put("<li><svg class=\"key\" aria-hidden=\"true\" width=\"12\" height=\"12\"><rect width=\"12\" height=\"12\" rx=\"2\" class=\"" + partColour(i, n) + "\"/></svg>" + text(Shorten(Visible(n), p.limit)) + "</li>")
+		p.put("<li><svg class=\"key\" aria-hidden=\"true\" width=\"12\" height=\"12\"><rect width=\"12\" height=\"12\" rx=\"2\" class=\"" + of(i, n) + "\"/></svg>" + text(Shorten(Visible(n), p.limit)) + "</li>")
 	}
 	p.put("</ul>\n")
 }
+
+// seriesColour is the colour of the i-th series, whatever it is called.
+func seriesColour(i int, _ string) string { return colour(i) }
 
 // openBar starts the drawing of one row: its label on a line of its own, so that long ones have room on narrow screens.
 func (p *page) openBar(label, describe string) {
@@ -219,7 +223,7 @@ func (p *page) bars(c doc.Chart) {
 		}
 	}
 	p.put("</div>\n")
-	p.legend(names)
+	p.legend(names, seriesColour)
 }
 
 func (p *page) stacked(c doc.Chart) {
@@ -257,7 +261,7 @@ func (p *page) stacked(c doc.Chart) {
 		p.closeBar(unit.Format(sum, c.Unit))
 	}
 	p.put("</div>\n")
-	p.legend(parts)
+	p.legend(parts, partColour)
 }
 
 func (p *page) waterfall(c doc.Chart) {
