@@ -22,7 +22,7 @@ func Page(r *report.Report) doc.Document {
 	v.cite(l)
 	var d doc.Document
 	d.Add(doc.Heading{Level: 1, ID: "report", Spans: doc.Spans(doc.Text(v.kindOfReport()+": "), doc.Name(r.Trace.Name))})
-	d.Add(v.headline()...)
+	d.Add(v.mostSevere()...)
 	d.Add(v.provenance()...)
 	if t := v.tiles(); len(t.Items) > 0 {
 		d.Add(t)
@@ -85,8 +85,8 @@ func histogramChart(id, title string, h *report.Histogram, xUnit string) doc.Cha
 	return doc.Chart{ID: id, Title: title, Kind: "histogram", Unit: report.Count, XUnit: xUnit, XTitle: "Logarithmic bins", Series: []doc.Series{s}}
 }
 
-// headline says how many findings there are and what the most severe one is.
-func (v *view) headline() []doc.Block {
+// mostSevere says how many findings there are and what the most severe one is.
+func (v *view) mostSevere() []doc.Block {
 	if len(v.Findings) == 0 {
 		return nil
 	}
@@ -136,8 +136,8 @@ func (v *view) tiles() doc.Tiles {
 		tile := doc.Tile{Label: f.label, Value: doc.Spans(doc.Text(f.value)), Detail: f.detail}
 		if found := v.findingOn(append(ids[f.label], tileMetrics[f.label]...)); found != nil {
 			tone := severityTone(found.Severity)
-			tile.Value = tile.Value.With(tone)
-			tile.Detail = append(append(doc.Spans(doc.Strong(severityWord(found.Severity)+":").With(tone), doc.Text(" ")), prose(found.Title)...), append(doc.Spans(doc.Text(". ")), f.detail...)...)
+			tile.Value = doc.Spans(doc.Text(f.value).With(tone))
+			tile.Detail = append(append(doc.Spans(doc.Strong(severityWord(found.Severity)+":").With(tone), doc.Text(" ")), prose(found.Title)...), append(doc.Spans(doc.Text("; ")), f.detail...)...)
 		}
 		t.Items = append(t.Items, tile)
 	}
