@@ -89,8 +89,24 @@ func metricCell(metric string, l report.Labels) doc.Cell {
 	return cell
 }
 
+// sameReason is what was decided of every metric alike, where there are several: a list would say it over and over.
+func (c *Comparison) sameReason() (string, bool) {
+	for i := range c.Primary {
+		if r := &c.Primary[i]; r.Why == "" || r.Why != c.Primary[0].Why || r.NeedCaptures != nil {
+			return "", false
+		}
+	}
+	if len(c.Primary) < 2 {
+		return "", false
+	}
+	return c.Primary[0].Why, true
+}
+
 // decisions say how the class of each row came about.
 func (c *Comparison) decisions() doc.Block {
+	if why, ok := c.sameReason(); ok {
+		return doc.List{Items: []doc.Item{{Spans: doc.Spans(doc.Text("Every metric: " + why))}}}
+	}
 	var l doc.List
 	for i := range c.Primary {
 		r := &c.Primary[i]
@@ -212,8 +228,11 @@ func (c *Comparison) display(name string) string {
 const kernelMatters = 0.05
 
 func (c *Comparison) attributionText() string {
-	return "Mean " + c.Attribution.Metric + ", which splits into parts exactly: classes sum to the change, idle causes to idle, kernels to compute and exposed communication. Residual " +
-		unit.Format(c.Attribution.Residual, report.Nanoseconds) + "."
+	text := "Mean " + c.Attribution.Metric + ", which splits into parts exactly: classes sum to the change, idle causes to idle, kernels to compute and exposed communication."
+	if math.Abs(c.Attribution.Residual) < 0.5 { // the clock counts nanoseconds: less is the rounding of means
+		return text + " Nothing is left over."
+	}
+	return text + " Residual " + unit.Format(c.Attribution.Residual, report.Nanoseconds) + "."
 }
 
 // apiTable is the host side: calls per unit, time of one call. changed leaves out calls of which there is nothing to say.

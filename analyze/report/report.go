@@ -165,12 +165,15 @@ const (
 //	bar        one bar per label; several series stand side by side
 //	stacked    one bar per series, made of the parts that the labels name
 //	histogram  columns over bins; labels are the lower edges of the bins, as numbers in XUnit
-//	strip      one row of equal steps per series; labels are where each step starts, as numbers in XUnit
+//	strip      one row of equal steps per series; labels are where each step starts, as numbers in XUnit. A series of style
+//	           marks follows the row that it marks: its labels are where a stretch starts, its values the share of the row
+//	           that the stretch takes
 //	line       labels are x, as numbers in XUnit
 //	scatter    the same, both axes logarithmic
 //	heat       one row per series, one column per label
 //	flame      one box per series: its labels are depth, start, total and self, in this order
 //	waterfall  one series: the first and the last value are totals, those between are changes
+//	treemap    one area per label, together by series
 type Chart struct {
 	ID     string   `json:"id"`
 	Title  string   `json:"title"`
@@ -184,7 +187,7 @@ type Chart struct {
 // Series is one named row of a chart, with one label for each value.
 type Series struct {
 	Name   string    `json:"name"`
-	Style  string    `json:"style,omitempty"` // of line and scatter: line, points; empty: what the kind draws
+	Style  string    `json:"style,omitempty"` // of line and scatter: line, points; of strip: marks; empty: what the kind draws
 	Labels []string  `json:"labels"`
 	Values []float64 `json:"values"`
 }

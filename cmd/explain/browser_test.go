@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,6 +23,10 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/diff"
 )
 
 // browser starts a headless Chromium, or skips. The function that it returns opens a page in a new tab and gives, besides
@@ -54,7 +59,7 @@ func browser(t *testing.T) func(t *testing.T, file string, scripts bool) (contex
 	return func(t *testing.T, file string, scripts bool) (context.Context, func() []string) {
 		t.Helper()
 		tab, cancel := chromedp.NewContext(root)
-		ctx, expire := context.WithTimeout(tab, time.Minute)
+		ctx, expire := context.WithTimeout(tab, 5*time.Minute) // only a page that hangs takes that long
 		t.Cleanup(func() { expire(); cancel() })
 		var complaints []string
 		seen := make(chan string, 1000)
@@ -157,6 +162,168 @@ func TestPageInABrowser(t *testing.T) {
 	}
 }
 
+// TestPageOfAllEvidenceInABrowser: every chart of logs, metrics, profiles and load is there with its numbers.
+func TestPageOfAllEvidenceInABrowser(t *testing.T) {
+	open := browser(t)
+	file, r := pageOf(t, "../../testdata/serving.sqlite", "--evidence", "../../testdata/evidence")
+	ctx, complaints := open(t, file, true)
+	checkCharts(t, ctx, r)
+	if list := complaints(); len(list) > 0 {
+		t.Errorf("the page complains: %q", list)
+	}
+	if lost := evaluate[[]string](t, ctx, `[...document.querySelectorAll("a[href^='#']")].map(a => a.getAttribute("href")).filter(h => !document.getElementById(h.slice(1)))`); len(lost) > 0 {
+		t.Errorf("links lead nowhere: %q", lost)
+	}
+}
+
+// comparisonOf compares a trace with itself, its kernels made half as slow again, and returns the page and the comparison.
+func comparisonOf(t *testing.T, trace string) (string, *diff.Comparison) {
+	t.Helper()
+	dir := t.TempDir()
+	head, out := filepath.Join(dir, "head.sqlite"), filepath.Join(dir, "out")
+	if err := tracetest.Rewrite(trace, head, tracetest.ScaleKernels(func(string) bool { return true }, 1.5)); err != nil {
+		t.Fatal(err)
+	}
+	if _, errs, code := explainDiff(t, trace, head, "--out", out, "--quiet"); code == exitUsage || code == exitInput {
+		t.Fatalf("exit %d: %s", code, errs)
+	}
+	c, err := diff.Read(bytes.NewReader(read(t, filepath.Join(out, "comparison.json"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(out, "diff.html"), c
+}
+
+// TestComparisonInABrowser: the page of a comparison opens without a complaint, asks for nothing, fits every window, and its
+// drawings have the numbers of comparison.json.
+func TestComparisonInABrowser(t *testing.T) {
+	open := browser(t)
+	file, c := comparisonOf(t, "../../testdata/serving.sqlite")
+	ctx, complaints := open(t, file, true)
+	numbers := func(chart string) []float64 {
+		return evaluate[[]float64](t, ctx, `[...document.querySelectorAll("#chart-`+chart+` data")].map(d => +d.value)`)
+	}
+	rows := func(kind string, of func(r diff.AttributionRow) []float64) (list []float64) {
+		for _, r := range c.Attribution.Rows {
+			if r.Kind == kind {
+				list = append(list, of(r)...)
+			}
+		}
+		return list
+	}
+	same := func(chart string, want []float64) {
+		t.Helper()
+		got := numbers(chart)
+		slices.Sort(got)
+		slices.Sort(want)
+		if len(want) == 0 || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, comparison.json has %v", chart, got, want)
+		}
+	}
+	same("classes", rows("class", func(r diff.AttributionRow) []float64 { return []float64{r.Base, r.Head} }))
+	var units []float64
+	for i := range c.Distribution.Base {
+		units = append(units, float64(c.Distribution.Base[i]), float64(c.Distribution.Head[i]))
+	}
+	same("distribution", units)
+	steps, sum := numbers("waterfall"), 0.0
+	for _, v := range steps[:max(len(steps)-1, 0)] {
+		sum += v
+	}
+	if len(steps) < 3 || steps[0] != c.Attribution.Base || steps[len(steps)-1] != c.Attribution.Head || math.Abs(sum-c.Attribution.Head) > 1 {
+		t.Errorf("the waterfall %v does not lead from %g to %g", steps, c.Attribution.Base, c.Attribution.Head)
+	}
+	of := map[float64]bool{0: true}
+	for _, k := range c.Kernels {
+		for _, v := range []*float64{k.Base, k.Head} {
+			if v != nil {
+				of[*v] = true
+			}
+		}
+	}
+	for _, v := range numbers("kernel-deltas") {
+		if !of[v] {
+			t.Errorf("%g is no time of a kernel in comparison.json", v)
+		}
+	}
+	for _, width := range []int64{380, 1280, 2560} {
+		seen(t, ctx, "dark", width)
+		if n := evaluate[int](t, ctx, "document.documentElement.scrollWidth - document.documentElement.clientWidth"); n > 0 {
+			t.Errorf("the page is %d pixels wider than a window of %d", n, width)
+		}
+	}
+	if list := complaints(); len(list) > 0 {
+		t.Errorf("the page complains: %q", list)
+	}
+}
+
+// TestHostileComparison: nothing that a capture holds runs on the page of a comparison, and names are there to read.
+func TestHostileComparison(t *testing.T) {
+	open := browser(t)
+	b := tracetest.New()
+	th := b.Process(1, "p").Thread(1, "")
+	names := tracetest.HostileNames()
+	for step := range int64(20) {
+		at := step * 1_000_000
+		th.Range("step", at, at+900_000)
+		for i, name := range names {
+			from := at + int64(i)*10_000
+			th.Launch(name, from, from+1000, tracetest.Kernel{Start: from + 2000, End: from + 7000})
+		}
+	}
+	file, c := comparisonOf(t, b.WriteTB(t))
+	ctx, complaints := open(t, file, true)
+	checkNothingRuns(t, ctx, complaints)
+	text := evaluate[string](t, ctx, "document.body.textContent")
+	found := 0
+	for _, k := range c.Kernels {
+		if k.BaseShort != nil && strings.ContainsAny(*k.BaseShort, "<@") && strings.Contains(text, clean(*k.BaseShort)) {
+			found++
+		}
+	}
+	if found == 0 {
+		t.Error("no hostile name is on the page literally")
+	}
+}
+
+// TestLongTable: a table of 10,000 rows is whole, sorts and searches.
+func TestLongTable(t *testing.T) {
+	open := browser(t)
+	const rows = 10_000
+	table := doc.Table{ID: "long", Columns: []doc.Column{{Title: "Name"}, {Title: "Value", Align: doc.Right}}}
+	for i := range rows {
+		table.Rows = append(table.Rows, []doc.Cell{{doc.Name(fmt.Sprintf("kernel_%05d", i))}, {doc.Text(fmt.Sprint(i * 7919 % rows))}})
+	}
+	var page bytes.Buffer
+	if err := render.HTML(&page, doc.Document{Blocks: []doc.Block{doc.H(2, "long", "Long"), table}}, render.HTMLOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "long.html")
+	if err := os.WriteFile(file, page.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, complaints := open(t, file, true)
+	type result struct {
+		Rows, Shown      int
+		First, Last      string
+		Load, Sort, Find float64
+	}
+	got := evaluate[result](t, ctx, `(() => { const table = document.querySelector("table"), body = table.tBodies[0], box = document.querySelector("input");
+		const timed = (f) => { const at = performance.now(); f(); body.offsetHeight; return performance.now() - at };
+		const sort = timed(() => table.tHead.rows[0].cells[1].querySelector("button").click());
+		const first = body.rows[0].cells[1].textContent, last = body.rows[body.rows.length - 1].cells[1].textContent;
+		const find = timed(() => { box.value = "kernel_0012"; box.dispatchEvent(new Event("input")) });
+		const load = performance.getEntriesByType("navigation")[0].domContentLoadedEventEnd;
+		return { rows: body.rows.length, shown: [...body.rows].filter((r) => !r.hidden).length, first, last, load, sort, find } })()`)
+	t.Logf("loaded in %.0f ms, sorted in %.0f ms, searched in %.0f ms", got.Load, got.Sort, got.Find)
+	if got.Rows != rows || got.Shown != 10 || got.First != "9999" || got.Last != "0" {
+		t.Errorf("%+v", got)
+	}
+	if list := complaints(); len(list) > 0 {
+		t.Errorf("the page complains: %q", list)
+	}
+}
+
 // checkCharts holds the numbers beside each chart to the report.
 func checkCharts(t *testing.T, ctx context.Context, r *report.Report) {
 	t.Helper()
@@ -239,15 +406,7 @@ func TestHostilePage(t *testing.T) {
 	open := browser(t)
 	file, r := pageOf(t, "../../testdata/hostile.sqlite")
 	ctx, complaints := open(t, file, true)
-	if n := evaluate[int](t, ctx, `document.querySelectorAll("img, iframe, object, embed, form, link, [onerror], [onload], [onclick], [style]").length`); n != 0 {
-		t.Errorf("%d elements that only a name can have brought", n)
-	}
-	if n := evaluate[int](t, ctx, `document.querySelectorAll("script").length`); n != 1 {
-		t.Errorf("%d scripts", n)
-	}
-	if list := complaints(); len(list) > 0 {
-		t.Errorf("the page complains: %q", list)
-	}
+	checkNothingRuns(t, ctx, complaints)
 	text := evaluate[string](t, ctx, "document.body.textContent")
 	found := 0
 	for _, m := range r.Metrics {
@@ -260,6 +419,20 @@ func TestHostilePage(t *testing.T) {
 	}
 }
 
+// checkNothingRuns holds a page to the one script and to the elements that it brought itself.
+func checkNothingRuns(t *testing.T, ctx context.Context, complaints func() []string) {
+	t.Helper()
+	if n := evaluate[int](t, ctx, `document.querySelectorAll("img, iframe, object, embed, form, link, [onerror], [onload], [onclick], [style]").length`); n != 0 {
+		t.Errorf("%d elements that only a name can have brought", n)
+	}
+	if n := evaluate[int](t, ctx, `document.querySelectorAll("script").length`); n != 1 {
+		t.Errorf("%d scripts", n)
+	}
+	if list := complaints(); len(list) > 0 {
+		t.Errorf("the page complains: %q", list)
+	}
+}
+
 // TestPageIsAccessible asks axe-core, whose script EXPLAIN_AXE names.
 func TestPageIsAccessible(t *testing.T) {
 	axe := os.Getenv("EXPLAIN_AXE")
@@ -268,12 +441,14 @@ func TestPageIsAccessible(t *testing.T) {
 	}
 	script := string(read(t, axe))
 	open := browser(t)
-	file, _ := pageOf(t, "../../testdata/serving.sqlite")
+	file, _ := pageOf(t, "../../testdata/serving.sqlite", "--evidence", "../../testdata/evidence")
+	comparison, _ := comparisonOf(t, "../../testdata/serving.sqlite")
 	for _, look := range []struct {
-		scheme string
-		width  int64
-	}{{"light", 380}, {"dark", 1280}} {
-		t.Run(fmt.Sprintf("%s %d", look.scheme, look.width), func(t *testing.T) {
+		name, file, scheme string
+		width              int64
+	}{{"report", file, "light", 380}, {"report", file, "dark", 1280}, {"diff", comparison, "light", 1280}, {"diff", comparison, "dark", 380}} {
+		t.Run(fmt.Sprintf("%s %s %d", look.name, look.scheme, look.width), func(t *testing.T) {
+			file := look.file
 			ctx, _ := open(t, file, true)
 			seen(t, ctx, look.scheme, look.width)
 			evaluate[any](t, ctx, "document.querySelectorAll('details').forEach(d => d.open = true)")
@@ -333,9 +508,19 @@ func TestScreenshots(t *testing.T) {
 	}
 	open := browser(t)
 	file, r := pageOf(t, "../../testdata/serving.sqlite", "--evidence", "../../testdata/evidence")
+	comparison, _ := comparisonOf(t, "../../testdata/serving.sqlite")
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range []int64{380, 1280, 2560} {
-			ctx, _ := open(t, file, true)
+			ctx, _ := open(t, comparison, true)
+			seen(t, ctx, scheme, width)
+			var png []byte
+			if err := chromedp.Run(ctx, chromedp.FullScreenshot(&png, 100)); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("diff-%s-%d.png", scheme, width)), png, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			ctx, _ = open(t, file, true)
 			seen(t, ctx, scheme, width)
 			parts := []string{"header"}
 			for _, s := range r.Sections {

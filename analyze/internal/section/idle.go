@@ -42,6 +42,7 @@ const (
 	lowUse       = 0.50
 	lowUseShare  = 0.10 // of the window, from which low use is a finding
 	stripBuckets = 100
+	stripGaps    = 5 // longest gaps marked below a device's strip
 )
 
 // deviceGap is one gap of one device.
@@ -65,6 +66,9 @@ func idle(in *Input, out *Output) {
 		found[i].emit(in, out, d)
 		if i < maxDeviceMetrics {
 			chart.Series = append(chart.Series, utilisation(d, in.Span, found[i].strip))
+			if len(found[i].top) > 0 {
+				chart.Series = append(chart.Series, markedGaps(d, in.Span, found[i].top))
+			}
 		}
 		for _, g := range found[i].top {
 			top = insertGap(top, g)
@@ -237,6 +241,17 @@ func utilisation(d *attrib.Device, window interval.Interval, use []float64) repo
 	s := report.Series{Name: "GPU " + strconv.Itoa(int(d.ID)), Labels: make([]string, n), Values: append([]float64{}, use...)}
 	for i := range n {
 		s.Labels[i] = strconv.FormatInt(chunk(window, i, n)-window.Start, 10)
+	}
+	return s
+}
+
+// markedGaps are the device's longest gaps, longest first: where they start in ns from the window's start, and what share
+// of the window they take.
+func markedGaps(d *attrib.Device, window interval.Interval, top []deviceGap) report.Series {
+	s := report.Series{Name: "GPU " + strconv.Itoa(int(d.ID)) + ", longest gaps", Style: "marks", Labels: []string{}, Values: []float64{}}
+	for _, g := range top[:min(len(top), stripGaps)] {
+		s.Labels = append(s.Labels, strconv.FormatInt(g.Start-window.Start, 10))
+		s.Values = append(s.Values, float64(g.Len())/float64(window.Len()))
 	}
 	return s
 }

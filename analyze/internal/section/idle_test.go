@@ -2,6 +2,7 @@ package section_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze"
@@ -131,6 +132,9 @@ func TestUtilisationStrip(t *testing.T) {
 			t.Fatalf("charts: %v", charts)
 		}
 		for _, s := range charts[0].Series {
+			if s.Style == "marks" {
+				continue
+			}
 			device := s.Name[len("GPU "):]
 			var mean float64
 			for _, v := range s.Values {
@@ -144,5 +148,23 @@ func TestUtilisationStrip(t *testing.T) {
 				t.Errorf("%s: strip says %v busy, the device is %v", s.Name, mean, 1-idle)
 			}
 		}
+	}
+}
+
+// The strip marks the longest gaps of each device: of a window of 300 ns, 90 from 110 on and 10 from 100 on.
+func TestTheStripMarksTheLongestGaps(t *testing.T) {
+	b := tracetest.New()
+	th := b.Process(1, "p").Thread(1, "")
+	th.Launch("gemm", 0, 1, tracetest.Kernel{Start: 1000, End: 1100})
+	th.Launch("gemm", 2, 3, tracetest.Kernel{Start: 1110, End: 1120})
+	th.Launch("gemm", 4, 5, tracetest.Kernel{Start: 1210, End: 1300})
+	l := look(t, b, analyze.Options{})
+	series := l.section("idle").Charts[0].Series
+	if len(series) != 2 {
+		t.Fatalf("series: %v", series)
+	}
+	s := series[1]
+	if s.Style != "marks" || !slices.Equal(s.Labels, []string{"120", "100"}) || !slices.Equal(s.Values, []float64{0.3, 10.0 / 300}) {
+		t.Errorf("marks: %+v", s)
 	}
 }

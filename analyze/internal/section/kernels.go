@@ -113,6 +113,7 @@ func kernels(in *Input, out *Output) {
 			p50, p90, p99, report.S(dims(c.Grid)), report.S(dims(c.Block)), meanSize(config.grid, e.count), meanSize(config.block, e.count)}
 		t.Row(append(row, measured.cells(name)...)...)
 	}
+	out.Chart(kernelMap(in, list, total))
 	t.Cut(in.Options.Top, "count", "total", "share").Add()
 	byDevice.Cut(2*in.Options.Top, "count", "total", "share").Add()
 	if !in.Options.Percentiles {

@@ -2,10 +2,13 @@ package present
 
 import (
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
 // pageRows bounds the rows of a table on the page.
@@ -19,11 +22,14 @@ func Page(r *report.Report) doc.Document {
 	v.cite(l)
 	var d doc.Document
 	d.Add(doc.Heading{Level: 1, ID: "report", Spans: doc.Spans(doc.Text(v.kindOfReport()+": "), doc.Name(r.Trace.Name))})
+	d.Add(v.mostSevere()...)
 	d.Add(v.provenance()...)
 	if t := v.tiles(); len(t.Items) > 0 {
 		d.Add(t)
 	}
-	d.Add(v.evidenceFiles()...)
+	if e := v.evidenceFiles(); len(e) > 0 {
+		d.Add(doc.Details{Summary: doc.Spans(doc.Text("Evidence: " + plural(int64(len(v.Evidence)), "file"))), Blocks: e})
+	}
 	d.Add(v.warnings()...)
 	d.Add(v.findings()...)
 	for i := range r.Sections {
@@ -79,12 +85,79 @@ func histogramChart(id, title string, h *report.Histogram, xUnit string) doc.Cha
 	return doc.Chart{ID: id, Title: title, Kind: "histogram", Unit: report.Count, XUnit: xUnit, XTitle: "Logarithmic bins", Series: []doc.Series{s}}
 }
 
+// mostSevere says how many findings there are and what the most severe one is.
+func (v *view) mostSevere() []doc.Block {
+	if len(v.Findings) == 0 {
+		return nil
+	}
+	count := map[report.Severity]int64{}
+	for _, f := range v.Findings {
+		count[f.Severity]++
+	}
+	var parts []string
+	for _, s := range []report.Severity{report.High, report.Medium, report.Low} {
+		if n := count[s]; n > 0 {
+			parts = append(parts, unit.Int(n)+" "+string(s))
+		}
+	}
+	kind := doc.Info
+	switch v.Findings[0].Severity {
+	case report.High:
+		kind = doc.Danger
+	case report.Medium:
+		kind = doc.Caution
+	case report.Low:
+	}
+	spans := append(doc.Spans(doc.Strong("Most severe: ")), prose(v.Findings[0].Title)...)
+	return []doc.Block{doc.Note{Kind: kind, Blocks: []doc.Block{doc.P(append(spans, doc.Text(". "), doc.Link("Findings", "#findings"), doc.Text(": "+strings.Join(parts, ", ")+"."))...)}}}
+}
+
+// tileMetrics are the metrics behind a key number: where a finding stands on one, the tile says so.
+var tileMetrics = map[string][]string{
+	"GPU idle":              {"gpu.idle_ratio", "gpu.idle_time"},
+	"Top kernel":            {"kernel.share"},
+	"Exposed communication": {"gpu.exposed_comm_time", "comm.exposed_ratio"},
+	"Exposed copies":        {"gpu.exposed_copy_time"},
+	"Launch rate":           {"launch.rate", "launch.api_time"},
+	"Blocking sync":         {"sync.total_time", "sync.share"},
+	"Copies":                {"memcpy.time", "memcpy.throughput", "memcpy.rule_count"},
+	"CUDA graphs":           {"graph.coverage"},
+	"NVTX coverage":         {"nvtx.coverage"},
+	"Unit of work":          {"unit.time"},
+}
+
 func (v *view) tiles() doc.Tiles {
 	var t doc.Tiles
+	ids := map[string][]string{}
+	for _, k := range keyEvidence {
+		ids[k.label] = []string{k.id}
+	}
 	for _, f := range v.facts() {
-		t.Items = append(t.Items, doc.Tile{Label: f.label, Value: doc.Spans(doc.Text(f.value)), Detail: f.detail})
+		tile := doc.Tile{Label: f.label, Value: doc.Spans(doc.Text(f.value)), Detail: f.detail}
+		if found := v.findingOn(append(ids[f.label], tileMetrics[f.label]...)); found != nil {
+			tone := severityTone(found.Severity)
+			tile.Value = doc.Spans(doc.Text(f.value).With(tone))
+			tile.Detail = append(append(doc.Spans(doc.Strong(severityWord(found.Severity)+":").With(tone), doc.Text(" ")), prose(found.Title)...), append(doc.Spans(doc.Text("; ")), f.detail...)...)
+		}
+		t.Items = append(t.Items, tile)
 	}
 	return t
+}
+
+// findingOn is the most severe finding, low ones aside, that stands on one of the metrics; nil if there is none.
+func (v *view) findingOn(ids []string) *report.Finding {
+	for i := range v.Findings {
+		f := &v.Findings[i]
+		if f.Severity == report.Low {
+			continue
+		}
+		for _, ref := range f.Evidence {
+			if slices.Contains(ids, ref.ID) {
+				return f
+			}
+		}
+	}
+	return nil
 }
 
 // cite finds for each metric that a finding stands on the row that shows it, or else the section.
@@ -110,7 +183,7 @@ func (v *view) citeRow(s *report.Section, ref report.MetricRef, l layout) {
 	for i := range s.Tables {
 		t := &s.Tables[i]
 		for n := range min(entries(t), l.rows) {
-			if !holds(t.Rows[n], ref.Labels) {
+			if !holds(t, n, ref.Labels) {
 				continue
 			}
 			id := "row-" + t.ID + "-" + strconv.Itoa(n)
@@ -124,13 +197,15 @@ func (v *view) citeRow(s *report.Section, ref report.MetricRef, l layout) {
 	}
 }
 
-func holds(row []report.Cell, labels report.Labels) bool {
-	for _, want := range labels {
+// holds reports whether a row has the value of every label: text anywhere, a number in a column of the label's name, since
+// any count can be the number of a device.
+func holds(t *report.Table, row int, labels report.Labels) bool {
+	for label, want := range labels {
 		found := false
-		for _, c := range row {
+		for i, c := range t.Rows[row] {
 			if s, ok := c.Str(); ok && s == want {
 				found = true
-			} else if n, ok := c.Int(); ok && strconv.FormatInt(n, 10) == want {
+			} else if n, ok := c.Int(); ok && strconv.FormatInt(n, 10) == want && i < len(t.Columns) && strings.HasPrefix(t.Columns[i].ID, label) {
 				found = true
 			}
 		}

@@ -276,3 +276,41 @@ func TestSummaryJSONIsReadable(t *testing.T) {
 		t.Errorf("%+v", read)
 	}
 }
+
+// TestTilesSayTheVerdict: the tile of a number that a finding stands on has the finding's words and colour, and the page
+// says first what is most severe.
+func TestTilesSayTheVerdict(t *testing.T) {
+	r := valid(t, serve())
+	r.Findings = []report.Finding{
+		{ID: "x", Severity: report.High, Title: "The GPU waits", Doc: "gpu_time", Evidence: []report.MetricRef{{ID: "gpu.idle_ratio", Labels: report.Labels{"device": "0"}}}},
+		{ID: "y", Severity: report.Low, Title: "Copies are small", Doc: "memcpy", Evidence: []report.MetricRef{{ID: "memcpy.time"}}},
+	}
+	text := func(spans []doc.Span) (s string) {
+		for _, p := range spans {
+			s += p.Text
+		}
+		return s
+	}
+	note, tiles := "", map[string]doc.Tile{}
+	for _, b := range present.Page(r).Blocks {
+		switch b := b.(type) {
+		case doc.Note:
+			if p, ok := b.Blocks[0].(doc.Paragraph); ok && note == "" {
+				note = text(p.Spans)
+			}
+		case doc.Tiles:
+			for _, tile := range b.Items {
+				tiles[tile.Label] = tile
+			}
+		}
+	}
+	if note != "Most severe: The GPU waits. Findings: 1 high, 1 low." {
+		t.Errorf("the page begins with %q", note)
+	}
+	if idle := tiles["GPU idle"]; len(idle.Value) == 0 || idle.Value[0].Tone != doc.Bad || !strings.HasPrefix(text(idle.Detail), "High: The GPU waits; ") {
+		t.Errorf("tile: %+v", idle)
+	}
+	if copies := tiles["Copies"]; len(copies.Value) == 0 || copies.Value[0].Tone != doc.Plain {
+		t.Errorf("a low finding colours a tile: %+v", copies)
+	}
+}

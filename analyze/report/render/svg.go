@@ -3,6 +3,7 @@ package render
 import (
 	"html"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -64,6 +65,8 @@ func (p *page) chart(c doc.Chart) {
 		p.flame(c)
 	case "waterfall":
 		p.waterfall(c)
+	case "treemap":
+		p.treemap(c)
 	}
 	p.numbers(c)
 	p.put("</figure>\n")
@@ -165,16 +168,20 @@ func short(v float64) string { return strconv.FormatFloat(math.Round(v*10)/10, '
 // tip is what a pointer over a shape shows.
 func tip(s string) string { return "<title>" + html.EscapeString(s) + "</title>" }
 
-func (p *page) legend(names []string) {
+// legend says which colour is which; of gives the colour of the i-th name, as the drawing does.
+func (p *page) legend(names []string, of func(i int, name string) string) {
 	if len(names) < 2 {
 		return
 	}
 	p.put("<ul class=\"legend\">")
 	for i, n := range names {
-		p.put("<li><svg class=\"key\" aria-hidden=\"true\" width=\"12\" height=\"12\"><rect width=\"12\" height=\"12\" rx=\"2\" class=\"" + partColour(i, n) + "\"/></svg>" + text(Shorten(Visible(n), p.limit)) + "</li>")
+		p.put("<li><svg class=\"key\" aria-hidden=\"true\" width=\"12\" height=\"12\"><rect width=\"12\" height=\"12\" rx=\"2\" class=\"" + of(i, n) + "\"/></svg>" + text(Shorten(Visible(n), p.limit)) + "</li>")
 	}
 	p.put("</ul>\n")
 }
+
+// seriesColour is the colour of the i-th series, whatever it is called.
+func seriesColour(i int, _ string) string { return colour(i) }
 
 // openBar starts the drawing of one row: its label on a line of its own, so that long ones have room on narrow screens.
 func (p *page) openBar(label, describe string) {
@@ -219,7 +226,7 @@ func (p *page) bars(c doc.Chart) {
 		}
 	}
 	p.put("</div>\n")
-	p.legend(names)
+	p.legend(names, seriesColour)
 }
 
 func (p *page) stacked(c doc.Chart) {
@@ -257,7 +264,7 @@ func (p *page) stacked(c doc.Chart) {
 		p.closeBar(unit.Format(sum, c.Unit))
 	}
 	p.put("</div>\n")
-	p.legend(parts)
+	p.legend(parts, partColour)
 }
 
 func (p *page) waterfall(c doc.Chart) {
@@ -316,6 +323,9 @@ func (p *page) strip(c doc.Chart) {
 	most, least := math.Inf(-1), math.Inf(1)
 	for _, s := range c.Series {
 		for _, v := range s.Values {
+			if s.Style == "marks" {
+				break
+			}
 			most, least = max(most, v), min(least, v)
 		}
 	}
@@ -327,7 +337,13 @@ func (p *page) strip(c doc.Chart) {
 		return
 	}
 	p.put("<div class=\"bars\">\n")
+	marked := false
 	for _, s := range c.Series {
+		if s.Style == "marks" {
+			marked = true
+			p.marks(c, s)
+			continue
+		}
 		n := float64(len(s.Values))
 		lo, hi := math.Inf(1), math.Inf(-1)
 		p.put("<div class=\"bar\"><span class=\"barlabel\">" + p.barName(s.Name) + "</span>")
@@ -346,8 +362,40 @@ func (p *page) strip(c doc.Chart) {
 	}
 	p.put("</div>\n")
 	if l := c.Series[0].Labels; c.XUnit != "" && len(l) > 1 {
-		p.put("<p class=\"muted\">" + text("From "+p.xText(c, l[0])+" to "+p.xText(c, l[len(l)-1])+", "+strconv.Itoa(len(l))+" steps.") + "</p>\n")
+		p.put("<p class=\"muted\">" + text("From "+p.xText(c, l[0])+" to "+p.xText(c, l[len(l)-1])+", "+strconv.Itoa(len(l))+" steps."+map[bool]string{true: " The boxes below a strip are its longest gaps, as shares of it."}[marked]) + "</p>\n")
 	}
+}
+
+// marks draws stretches of the strip above: where they start, and the share of the strip that each takes.
+func (p *page) marks(c doc.Chart, s doc.Series) {
+	whole := stripLength(c.Series[0])
+	var words []string
+	var b strings.Builder
+	for i, v := range s.Values {
+		at, err := strconv.ParseFloat(s.Labels[i], 64)
+		if err != nil || whole <= 0 {
+			continue
+		}
+		word := unit.Format(v, c.Unit) + " from " + p.xText(c, s.Labels[i])
+		words = append(words, word)
+		b.WriteString("<rect x=\"" + percent(at, whole) + "\" width=\"" + percent(max(v, 0.003), 1) + "\" height=\"10\" class=\"mark\">" + tip(word) + "</rect>")
+	}
+	p.put("<div class=\"bar\"><span class=\"barlabel muted\">" + p.barName(s.Name) + "</span><svg width=\"100%\" height=\"10\" role=\"img\" aria-label=\"" + text(Visible(s.Name)+": "+strings.Join(words, ", ")) + "\">" + b.String() + "</svg>")
+	most := ""
+	if len(s.Values) > 0 {
+		most = "up to " + unit.Format(slices.Max(s.Values), c.Unit)
+	}
+	p.put("<span class=\"barvalue\">" + text(most) + "</span></div>\n")
+}
+
+// stripLength is the length of a strip of equal steps, from where they start.
+func stripLength(s doc.Series) float64 {
+	at := xs(s)
+	n := len(at)
+	if n < 2 {
+		return 0
+	}
+	return (at[n-1] - at[0]) * float64(n) / float64(n-1)
 }
 
 // heat is a grid of shades, one row per series.

@@ -125,14 +125,23 @@ func xs(s doc.Series) []float64 {
 	return list
 }
 
-// lines draws line and scatter charts.
+// lines draws line and scatter charts. A scatter's lines are limits: they are drawn alike and named where they end, and its
+// points are numbered, since there may be more of them than colours.
 func (p *page) lines(c doc.Chart) {
 	log := c.Kind == "scatter"
 	var allX, allY []float64
 	var names []string
+	limits := 0
 	for _, s := range c.Series {
 		allX, allY = append(allX, xs(s)...), append(allY, s.Values...)
+		if log && s.Style == "line" {
+			limits++
+			continue
+		}
 		names = append(names, s.Name)
+		if log {
+			names[len(names)-1] = strconv.Itoa(len(names)) + " " + s.Name
+		}
 	}
 	x, y := newAxis(log, allX), newAxis(log, allY)
 	if !log {
@@ -143,24 +152,29 @@ func (p *page) lines(c doc.Chart) {
 		if x.low == x.high {
 			x.high++
 		}
+	} else if limits > 0 {
+		y.high *= 2 // room for the names of limits
 	}
 	ticks := x.ticks()
 	p.frame(y, c.Unit, c.Title+": "+strconv.Itoa(len(allY))+" points of "+strconv.Itoa(len(c.Series))+" series; the numbers follow")
-	for k, s := range c.Series {
+	nth := 0
+	for _, s := range c.Series {
 		at := xs(s)
+		if log && s.Style == "line" {
+			p.path("limit", at, s.Values, x, y)
+			if last := len(at) - 1; last >= 0 {
+				p.put("<text class=\"limit\" x=\"" + percent(x.at(at[last]), 1) + "\" y=\"" + percent(1-y.at(s.Values[last]), 1) + "\" dy=\"-4\" text-anchor=\"end\">" + text(Shorten(Visible(s.Name), 24)) + "</text>")
+			}
+			continue
+		}
+		k := nth
+		nth++
 		style := s.Style
 		if style == "" {
 			style = map[bool]string{true: "points", false: "line"}[log]
 		}
 		if style == "line" && len(at) > 1 {
-			var b strings.Builder
-			for i, v := range s.Values {
-				if i > 0 {
-					b.WriteByte(' ')
-				}
-				b.WriteString(short(x.at(at[i])*svgScale) + "," + short((1-y.at(v))*svgScale))
-			}
-			p.put("<svg width=\"100%\" height=\"100%\" viewBox=\"0 0 1000 1000\" preserveAspectRatio=\"none\"><polyline points=\"" + b.String() + "\" class=\"path s" + strconv.Itoa(k%palette) + "\" vector-effect=\"non-scaling-stroke\"/></svg>")
+			p.path("s"+strconv.Itoa(k%palette), at, s.Values, x, y)
 			continue
 		}
 		for i, v := range s.Values {
@@ -169,10 +183,28 @@ func (p *page) lines(c doc.Chart) {
 				label = p.xText(c, s.Labels[i])
 			}
 			p.put("<circle cx=\"" + percent(x.at(at[i]), 1) + "\" cy=\"" + percent(1-y.at(v), 1) + "\" r=\"4\" class=\"" + colour(k) + "\">" + tip(Shorten(Visible(s.Name), 200)+": "+label+", "+unit.Format(v, c.Unit)) + "</circle>")
+			if log {
+				p.put("<text x=\"" + percent(x.at(at[i]), 1) + "\" y=\"" + percent(1-y.at(v), 1) + "\" dx=\"7\" dy=\"12\">" + strconv.Itoa(k+1) + "</text>")
+			}
 		}
 	}
 	p.closeFrame(c, x, ticks)
-	p.legend(names)
+	if log && len(names) == 1 {
+		p.put("<p class=\"muted\">" + text(Shorten(Visible(names[0]), p.limit)) + "</p>\n")
+	}
+	p.legend(names, seriesColour)
+}
+
+// path draws a line through values at their places.
+func (p *page) path(class string, at, values []float64, x, y axis) {
+	var b strings.Builder
+	for i, v := range values {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(short(x.at(at[i])*svgScale) + "," + short((1-y.at(v))*svgScale))
+	}
+	p.put("<svg width=\"100%\" height=\"100%\" viewBox=\"0 0 1000 1000\" preserveAspectRatio=\"none\"><polyline points=\"" + b.String() + "\" class=\"path " + class + "\" vector-effect=\"non-scaling-stroke\"/></svg>")
 }
 
 // histogram draws columns of equal width, one per bin, whatever the bins' own widths; several series lie over each other,
@@ -221,5 +253,5 @@ func (p *page) histogram(c doc.Chart) {
 	if c.XTitle != "" {
 		p.put("<p class=\"muted axis\">" + text(c.XTitle) + "</p>\n")
 	}
-	p.legend(names)
+	p.legend(names, seriesColour)
 }

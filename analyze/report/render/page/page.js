@@ -35,6 +35,7 @@
     const body = table.tBodies[0];
     if (!table.tHead || !body || body.rows.length < 2) continue;
     [...table.tHead.rows[0].cells].forEach((head, i) => {
+      if (!head.textContent.trim()) return; // a button without a name cannot be told from others
       const button = document.createElement("button");
       button.type = "button";
       button.append(...head.childNodes);
