@@ -158,6 +158,7 @@ type recording struct {
 	id        string
 	now       time.Time
 	nsysFound *recorder.Nsys
+	unusable  string          // why the plan is for another nsys than the one here; empty: it is for that one
 	soft      context.Context // ends when the user wants the recording to end
 	hard      context.Context // ends when the user gives up
 	server    *serverFlags    // nil: explain capture -- COMMAND
@@ -215,8 +216,12 @@ func (f *recordFlags) prepare(cmd *cobra.Command, w *world) (*recording, error) 
 		name = "nsys"
 	}
 	if r.nsysFound, err = recorder.FindNsys(cmd.Context(), name); err != nil {
-		if !f.dryRun || !recorder.NotInstalled(err) {
+		if !f.dryRun {
 			return nil, err
+		}
+		r.unusable = "nsys is not installed here"
+		if !recorder.NotInstalled(err) {
+			r.unusable = err.Error()
 		}
 		r.nsysFound = recorder.Newest()
 	}
@@ -433,8 +438,8 @@ func (r *recording) tell(comparison *diff.Comparison) error {
 // plan prints what would be run.
 func (r *recording) plan(programs [][]string) error {
 	var b strings.Builder
-	if r.nsysFound.Path == "" {
-		b.WriteString("# nsys is not installed here: these are the commands for nsys " + r.nsysFound.Version + "\n")
+	if r.unusable != "" {
+		b.WriteString("# " + clean(r.unusable) + ": these are the commands for nsys " + r.nsysFound.Version + "\n")
 	} else {
 		b.WriteString("# nsys " + r.nsysFound.Version + "\n")
 	}
