@@ -141,7 +141,7 @@ func (e *Environment) place(field string) string {
 		return environmentSoft
 	case slices.Contains(e.Residue, field):
 		return environmentResidue
-	case slices.Contains([]string{"gpu", "graph_trace", "model", "dtype", "quantization", "parallelism", "max_model_len", "max_num_seqs"}, field):
+	case slices.Contains([]string{"gpu", "graph_trace", "model", "dtype", "quantization", "parallelism", "max_model_len", "max_num_seqs", "load"}, field):
 		return environmentHard
 	}
 	return ""

@@ -27,6 +27,7 @@ func TestHardFieldsMustBeEqual(t *testing.T) {
 		"GPU count":   {func(a, b *report.Environment) { b.GPUs = append(b.GPUs, b.GPUs[0]) }, diff.EnvironmentMismatch},
 		"dtype":       {func(a, b *report.Environment) { a.DType, b.DType = text("bf16"), text("fp8") }, diff.EnvironmentMismatch},
 		"model":       {func(a, b *report.Environment) { a.Model, b.Model = text("a"), text("b") }, diff.EnvironmentMismatch},
+		"load":        {func(a, b *report.Environment) { a.Load, b.Load = text("aa11"), text("bb22") }, diff.EnvironmentMismatch},
 		"parallelism": {func(a, b *report.Environment) { a.Parallelism, b.Parallelism = text("tp2"), text("tp4") }, diff.EnvironmentMismatch},
 		"graph trace": {func(a, b *report.Environment) { a.GraphTrace, b.GraphTrace = text("node"), text("graph") }, diff.GraphCaptureMismatch},
 	} {

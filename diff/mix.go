@@ -131,6 +131,7 @@ func residues() []residueField {
 		{"parallelism", false, text(func(e *report.Environment) *string { return e.Parallelism })},
 		{"max_model_len", false, whole(func(e *report.Environment) *int64 { return e.MaxModelLen })},
 		{"max_num_seqs", false, whole(func(e *report.Environment) *int64 { return e.MaxNumSeqs })},
+		{"load", false, text(func(e *report.Environment) *string { return e.Load })},
 		{"driver", true, text(func(e *report.Environment) *string { return e.Driver })},
 		{"cuda", true, text(func(e *report.Environment) *string { return e.CUDA })},
 		{"capture_version", true, text(func(e *report.Environment) *string { return e.CaptureVersion })},

@@ -77,6 +77,7 @@ type Environment struct {
 	Parallelism     *string  `json:"parallelism"`      // hard, where known: tp4, tp4 pp2, …
 	MaxModelLen     *int64   `json:"max_model_len"`    // hard, where known: tokens
 	MaxNumSeqs      *int64   `json:"max_num_seqs"`     // hard, where known
+	Load            *string  `json:"load"`             // hard, where known: fingerprint of what explain load asked of the server
 	Driver          *string  `json:"driver"`           // soft
 	CUDA            *string  `json:"cuda"`             // soft: version of CUDA that the driver supports
 	CaptureVersion  *string  `json:"capture_version"`  // soft: version of nsys that captured, where the file says it

@@ -70,4 +70,7 @@ func (d *Data) Environment(e *report.Environment) {
 	if e.Model == nil {
 		e.Model = d.Result.Model
 	}
+	if f := d.Result.Workload.Fingerprint; f != "" {
+		e.Load = &f
+	}
 }
