@@ -98,6 +98,15 @@ func components(in *Input, out *Output) {
 	coverage := stat.Ratio(covered, total)
 	emitComponents(out, list, coverage, coveredRows > 0)
 	componentTable(in, out, list, total, covered, coveredRows > 0)
+	hidden, _ := in.wholeGraphs()
+	for _, c := range list {
+		if c.name == string(kernelname.CompAttention) && float64(c.time) > dominantAttention*float64(total+hidden) {
+			out.Find("attention_dominates", report.Medium, "Attention takes most of the kernel time",
+				[]report.MetricRef{Ref("component.gpu_time", "component", c.name), Ref("kernel.total_time")},
+				"Check that a fused attention back end is in use (vLLM: VLLM_ATTENTION_BACKEND; SGLang: --attention-backend) and that it fits the head size and the data type of the KV cache.",
+				"Long contexts make attention grow: prefix caching, a shorter --max-model-len or chunked prefill keep it in bounds.")
+		}
+	}
 
 	switch {
 	case !in.Options.RangeMap:
@@ -113,6 +122,9 @@ func components(in *Input, out *Output) {
 		out.Status(report.Partial, hiddenKernels)
 	}
 }
+
+// dominantAttention is profilemate's bound on the share of attention.
+const dominantAttention = 0.60
 
 func emitComponents(out *Output, list []componentTime, coverage *float64, ranges bool) {
 	for _, c := range list {
