@@ -177,16 +177,6 @@ func envOf(r *report.Report) NoiseEnv {
 	return e
 }
 
-// WriteNoise validates a noise block and writes it as JSON, one line per metric. The same block gives the same bytes.
-func WriteNoise(w io.Writer, n *Noise) error {
-	if err := n.Validate(); err != nil {
-		return err
-	}
-	l := &report.Lines{}
-	n.write(l)
-	return writeLines(w, l)
-}
-
 func (n *Noise) write(l *report.Lines) {
 	report.Field(l, "schema", n.Schema)
 	report.Field(l, "tool", n.Tool)

@@ -19,11 +19,6 @@ type ProcessOption func(*Process)
 // are on hardware 0, VM 1, as in every real capture of one machine.
 func OnMachine(hw, vm int64) ProcessOption { return func(p *Process) { p.hw, p.vm = hw, vm } }
 
-// FirstCorrelation makes the process number its API calls from n instead of 1.
-func FirstCorrelation(n int64) ProcessOption {
-	return func(p *Process) { p.correlation = n - 1 }
-}
-
 // machineID is the global id of a machine: hardware id in bits 56-63, VM id in bits 48-55.
 func machineID(hw, vm int64) int64 { return hw<<56 | vm<<48 }
 

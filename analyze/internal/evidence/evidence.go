@@ -43,13 +43,15 @@ type Set struct {
 	Session *session.Data
 	PerfOpt *perfopt.Data
 	Load    *load.Data
+
+	all []data // what was read, in the order of sources
 }
 
 // source is one kind of evidence.
 type source struct {
 	kind file.Kind
 	is   func(name string, head []byte) bool
-	read func(ctx context.Context, s *Set, files []file.Input) (data, error)
+	read func(ctx context.Context, s *Set, files []file.Input) error
 }
 
 // data is what every reader gives.
@@ -61,30 +63,25 @@ type data interface {
 // sources in the order in which a file is asked what it is, the most particular form first. What a server says of itself
 // comes before what others measured, for the environment.
 var sources = []source{
-	{file.Load, load.Is, func(ctx context.Context, s *Set, f []file.Input) (d data, err error) {
-		s.Load, err = load.Read(ctx, f)
-		return s.Load, err
-	}},
-	{file.NCU, ncu.Is, func(ctx context.Context, s *Set, f []file.Input) (d data, err error) {
-		s.NCU, err = ncu.Read(ctx, f)
-		return s.NCU, err
-	}},
-	{file.Session, session.Is, func(ctx context.Context, s *Set, f []file.Input) (d data, err error) {
-		s.Session, err = session.Read(ctx, f)
-		return s.Session, err
-	}},
-	{file.PerfOpt, perfopt.Is, func(ctx context.Context, s *Set, f []file.Input) (d data, err error) {
-		s.PerfOpt, err = perfopt.Read(ctx, f)
-		return s.PerfOpt, err
-	}},
-	{file.Prometheus, prom.Is, func(ctx context.Context, s *Set, f []file.Input) (d data, err error) {
-		s.Prom, err = prom.Read(ctx, f)
-		return s.Prom, err
-	}},
-	{file.ServerLog, serverlog.Is, func(ctx context.Context, s *Set, f []file.Input) (d data, err error) {
-		s.Log, err = serverlog.Read(ctx, f)
-		return s.Log, err
-	}},
+	{file.Load, load.Is, reading(load.Read, func(s *Set) **load.Data { return &s.Load })},
+	{file.NCU, ncu.Is, reading(ncu.Read, func(s *Set) **ncu.Data { return &s.NCU })},
+	{file.Session, session.Is, reading(session.Read, func(s *Set) **session.Data { return &s.Session })},
+	{file.PerfOpt, perfopt.Is, reading(perfopt.Read, func(s *Set) **perfopt.Data { return &s.PerfOpt })},
+	{file.Prometheus, prom.Is, reading(prom.Read, func(s *Set) **prom.Data { return &s.Prom })},
+	{file.ServerLog, serverlog.Is, reading(serverlog.Read, func(s *Set) **serverlog.Data { return &s.Log })},
+}
+
+// reading makes the reader of one kind keep what it read in its place of the set.
+func reading[D data](read func(ctx context.Context, files []file.Input) (D, error), place func(s *Set) *D) func(ctx context.Context, s *Set, files []file.Input) error {
+	return func(ctx context.Context, s *Set, files []file.Input) error {
+		d, err := read(ctx, files)
+		if err != nil {
+			return err
+		}
+		*place(s) = d
+		s.all = append(s.all, d)
+		return nil
+	}
 }
 
 // Kind is what the file in path is by its content, or empty.
@@ -185,7 +182,7 @@ func Read(ctx context.Context, named []Named) (*Set, error) {
 		if len(files) == 0 {
 			continue
 		}
-		if _, err := src.read(ctx, s, files); err != nil {
+		if err := src.read(ctx, s, files); err != nil {
 			return nil, err
 		}
 	}
@@ -298,36 +295,12 @@ func Title(k file.Kind) string {
 // Has reports whether the set holds evidence of the kind.
 func (s *Set) Has(k file.Kind) bool { return s != nil && slices.Contains(s.Kinds, k) }
 
-// data lists what was read, in the order of sources.
-func (s *Set) data() []data {
-	var list []data
-	if s.Load != nil {
-		list = append(list, s.Load)
-	}
-	if s.NCU != nil {
-		list = append(list, s.NCU)
-	}
-	if s.Session != nil {
-		list = append(list, s.Session)
-	}
-	if s.PerfOpt != nil {
-		list = append(list, s.PerfOpt)
-	}
-	if s.Prom != nil {
-		list = append(list, s.Prom)
-	}
-	if s.Log != nil {
-		list = append(list, s.Log)
-	}
-	return list
-}
-
 // Describe writes into the report what was read, what it says of the environment, and what limits trust in it.
 func (s *Set) Describe(r *report.Report) {
-	for _, d := range slices.Backward(s.data()) { // the server's own word first
+	for _, d := range slices.Backward(s.all) { // the server's own word first
 		d.Environment(&r.Environment)
 	}
-	for _, d := range s.data() {
+	for _, d := range s.all {
 		r.Warnings = append(r.Warnings, d.Warnings()...)
 	}
 	empty := map[file.Kind][]string{} // files that looked like something and gave nothing

@@ -1,0 +1,149 @@
+package serverlog
+
+import (
+	"slices"
+	"strings"
+)
+
+// version is the start of b that can be a version: 0.6.3.post1, 0.14.0rc1.dev3+g12ab.
+func version(b []byte) string {
+	n := 0
+	for n < len(b) && n < 48 && (isDigit(b[n]) || b[n] == '.' || b[n] == '+' || n > 0 && b[n] >= 'a' && b[n] <= 'z') {
+		n++
+	}
+	v := strings.TrimRight(string(b[:n]), ".+")
+	if v == "" || !isDigit(v[0]) || !strings.Contains(v, ".") {
+		return ""
+	}
+	return v
+}
+
+// ModelID is the name of a model without where it lies: org/name as it is, of a path the last part, of a snapshot in
+// Hugging Face's cache the model's own name. Empty where nothing of that kind is in it.
+func ModelID(s string) string {
+	if strings.Contains(s, "://") || len(s) > 1024 {
+		return ""
+	}
+	s = strings.TrimRight(strings.ReplaceAll(s, `\`, "/"), "/")
+	parts := strings.Split(s, "/")
+	for _, p := range parts {
+		if id, ok := strings.CutPrefix(p, "models--"); ok {
+			return ModelID(strings.Replace(id, "--", "/", 1))
+		}
+	}
+	if n := len(parts); n != 2 || parts[0] == "" || parts[0] == "." || parts[0] == ".." || parts[0] == "~" {
+		parts = parts[n-1:]
+	}
+	for _, p := range parts {
+		if !modelWord(p) {
+			return ""
+		}
+	}
+	return strings.Join(parts, "/")
+}
+
+// modelWord is the form that Hugging Face gives the names of owners and models.
+func modelWord(s string) bool {
+	if len(s) == 0 || len(s) > 96 || s == "None" {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		if !(isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || i > 0 && (c == '.' || c == '_' || c == '-')) {
+			return false
+		}
+	}
+	return true
+}
+
+var dtypes = []string{"bfloat16", "float16", "float32", "half", "auto", "fp8", "fp8_e4m3", "fp8_e5m2", "fp8_inc", "float8_e4m3fn", "float8_e5m2", "uint8", "int8", "fp4_e2m1", "nvfp4"}
+
+func dtype(s string) string {
+	s = strings.TrimPrefix(s, "torch.")
+	if slices.Contains(dtypes, s) {
+		return s
+	}
+	return ""
+}
+
+var quantizations = []string{"aqlm", "awq", "deepspeedfp", "tpu_int8", "fp8", "ptpc_fp8", "fbgemm_fp8", "fp_quant", "modelopt", "modelopt_fp4", "modelopt_fp8", "modelopt_mixed", "marlin",
+	"gguf", "gptq_marlin_24", "gptq_marlin", "gptq_bitblas", "awq_marlin", "gptq", "compressed-tensors", "bitsandbytes", "bitblas", "hqq", "qqq", "experts_int8", "neuron_quant", "ipex",
+	"quark", "moe_wna16", "torchao", "auto-round", "rtn", "inc", "mxfp4", "mxfp8", "petit_nvfp4", "nvfp4", "w8a8_fp8", "w8a8_int8", "w4afp8", "qoq", "blockwise_int8", "squeezellm", "cpu_awq", "cpu_gptq"}
+
+func quantization(s string) string {
+	switch {
+	case slices.Contains(quantizations, s):
+		return s
+	case s == "", s == "None":
+		return ""
+	}
+	return "other"
+}
+
+var attentionBackends = []string{"FLASH_ATTN", "FLASHINFER", "XFORMERS", "TRITON_ATTN", "TRITON_ATTN_VLLM_V1", "FLASH_ATTN_VLLM_V1", "FLEX_ATTENTION", "FLASHMLA", "FLASHMLA_SPARSE", "CUTLASS_MLA",
+	"FLASH_ATTN_MLA", "FLASHINFER_MLA", "TRITON_MLA", "TORCH_SDPA", "TORCH_SDPA_VLLM_V1", "ROCM_FLASH", "ROCM_ATTN", "ROCM_AITER_FA", "ROCM_AITER_MLA", "ROCM_AITER_UNIFIED_ATTN", "PALLAS", "TREE_ATTN",
+	"DUAL_CHUNK_FLASH_ATTN", "DIFFERENTIAL_FLASH_ATTN", "HPU_ATTN", "IPEX", "FLASHINFER_MLA_SPARSE", "FA3", "FA4", "TRITON", "TRTLLM_MLA", "TRTLLM_MHA", "TORCH_NATIVE", "AITER", "ASCEND", "WAVE", "NSA", "DSA", "INTEL_AMX", "XPU_ATTN", "CPU_ATTN"}
+
+// attentionBackend is a backend that is known by its name, spelled as vLLM does now; empty for anything else, since many
+// lines begin with "Using".
+func attentionBackend(s string) string {
+	s = strings.ToUpper(s)
+	s = strings.TrimSuffix(strings.TrimSuffix(s, " ATTENTION"), " ATTN")
+	switch s {
+	case "FLASH", "FLASH ATTENTION", "FLASHATTENTION":
+		s = "FLASH_ATTN"
+	case "TRITON MLA":
+		s = "TRITON_MLA"
+	}
+	s = strings.TrimPrefix(s, "ATTENTIONBACKENDENUM.")
+	if slices.Contains(attentionBackends, s) {
+		return s
+	}
+	return ""
+}
+
+var graphModes = []string{"NONE", "PIECEWISE", "FULL", "FULL_DECODE_ONLY", "FULL_AND_PIECEWISE"}
+
+// graphMode is one of vLLM's modes of CUDA graphs, also where it is written as CUDAGraphMode.FULL or <CUDAGraphMode.FULL: 2>.
+func graphMode(s string) string {
+	s = strings.TrimPrefix(strings.Trim(s, "<> `"), "CUDAGraphMode.")
+	s, _, _ = strings.Cut(s, ":")
+	if slices.Contains(graphModes, s) {
+		return s
+	}
+	return ""
+}
+
+var specMethods = []string{"ngram", "eagle", "eagle3", "mtp", "deepseek_mtp", "medusa", "mlp_speculator", "draft_model", "dflash", "suffix", "standalone", "nextn", "ngram_gpu", "lookahead", "qwen3_next_mtp", "ernie_mtp", "mimo_mtp", "glm4_moe_mtp", "longcat_flash_mtp"}
+
+func specMethod(s string) string {
+	s = strings.ToLower(s)
+	if s == "" || s == "none" {
+		return ""
+	}
+	if slices.Contains(specMethods, s) {
+		return s
+	}
+	return "other"
+}
+
+var architectureEnds = []string{"ForCausalLM", "ForConditionalGeneration", "ForSequenceClassification", "ForRewardModel", "LMHeadModel", "MTP", "Model", "ForEmbedding"}
+
+// architecture is the name of a model's class.
+func architecture(b []byte) string {
+	s := strings.TrimRight(string(b[:min(len(b), 96)]), ". ")
+	if len(s) > 80 || s == "" || s[0] < 'A' || s[0] > 'Z' {
+		return ""
+	}
+	for i := range len(s) {
+		if c := s[i]; !(isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_') {
+			return ""
+		}
+	}
+	for _, end := range architectureEnds {
+		if strings.HasSuffix(s, end) {
+			return s
+		}
+	}
+	return ""
+}
