@@ -126,35 +126,22 @@ func sortIn(memory *spill.Arena, s stat.Sample) {
 	spill.Free(memory, room)
 }
 
-// together calls use with the numbers of some keys, each sorted, as one sorted sample, which is gone afterwards.
-func (g *groups) together(keys []int, use func(s stat.Sample)) {
-	samples := make([]stat.Sample, len(keys))
-	n := 0
+// together is the numbers of some keys, each sorted, as one sample.
+func (g *groups) together(keys []int) stat.Together {
+	t := make(stat.Together, len(keys))
 	for i, k := range keys {
-		samples[i] = g.of(k)
-		n += samples[i].Len()
+		t[i] = g.of(k)
 	}
-	if len(samples) == 1 {
-		use(samples[0])
-		return
-	}
-	room := spill.Make[uint32](g.memory, n)
-	defer spill.Free(g.memory, room)
-	all := stat.Join(room, samples...)
-	sortIn(g.memory, all)
-	use(all)
+	return t
 }
 
-// describeAll sorts and describes the numbers of all keys together, which are mixed up afterwards.
-func (g *groups) describeAll() durationStats {
-	sortIn(g.memory, g.all)
-	return statsOf(g.all)
-}
-
-// describe describes the numbers of some keys together, each sorted.
-func (g *groups) describe(keys []int) (d durationStats) {
-	g.together(keys, func(s stat.Sample) { d = statsOf(s) })
-	return d
+// everything is the numbers of all keys, each sorted, as one sample.
+func (g *groups) everything() stat.Together {
+	t := make(stat.Together, 0, g.keys())
+	for k := range g.keys() {
+		t = append(t, g.of(k))
+	}
+	return t
 }
 
 // shortDurations are the limits of kernel.under_ratio.
@@ -172,14 +159,14 @@ type durationStats struct {
 	tinyTotal    int64
 }
 
-// statsOf describes a sorted sample.
-func statsOf(s stat.Sample) durationStats {
+// statsOf describes durations.
+func statsOf(s stat.Together) durationStats {
 	d := durationStats{count: int64(s.Len()), total: s.Sum(), summary: s.Summary()}
 	for i, x := range shortDurations {
 		d.under[i] = int64(s.Under(x.ns))
 	}
 	d.tiny = int64(s.Under(tinyKernel + 1))
-	d.tinyTotal = s.Slice(0, int(d.tiny)).Sum()
+	d.tinyTotal = s.SumUnder(tinyKernel + 1)
 	return d
 }
 

@@ -47,20 +47,20 @@ func TestGather(t *testing.T) {
 		if len(list) != 2 || list[0].total < list[1].total || list[0].count+list[1].count != 7 {
 			t.Errorf("ranked: %+v", list)
 		}
-		all := slices.Concat(numbers(g.of(0)), numbers(g.of(1)))
-		slices.Sort(all)
-		g.together([]int{0, 1, 2}, func(s stat.Sample) {
-			if !slices.Equal(numbers(s), all) {
-				t.Errorf("together: %v", numbers(s))
-			}
-		})
+		all := stat.Summarize(slices.Concat(numbers(g.of(0)), numbers(g.of(1))))
+		if got := g.together([]int{0, 1, 2}).Summary(); *got != *all {
+			t.Errorf("together: %+v", *got)
+		}
+		if got := g.everything().Summary(); *got != *all {
+			t.Errorf("everything: %+v", *got)
+		}
 	}
 }
 
 // A tiny kernel takes at most 5 µs, one under 5 µs less: of 1, 5000, 5001 and 30000 ns two are tiny, one is under 5 µs and
 // three are under 10 µs.
 func TestStatsOf(t *testing.T) {
-	d := statsOf(stat.Narrow([]uint32{1, 5000, 5001, 30000}))
+	d := statsOf(stat.Together{stat.Narrow([]uint32{1, 5000, 5001, 30000})})
 	if d.count != 4 || d.total != 40002 || d.tiny != 2 || d.tinyTotal != 5001 || d.under != [3]int64{1, 3, 3} || d.summary.Max != 30000 {
 		t.Errorf("%+v", d)
 	}

@@ -72,7 +72,7 @@ func launchQueue(in *Input, out *Output, lo, hi int) {
 		t.Row(row...)
 	}
 	t.Cut(in.Options.Top, "kernels", "queued").Add()
-	emit := func(l report.Labels, waits stat.Sample) *report.Metric {
+	emit := func(l report.Labels, waits stat.Together) *report.Metric {
 		s := waits.Summary()
 		if s == nil {
 			return nil
@@ -84,10 +84,9 @@ func launchQueue(in *Input, out *Output, lo, hi int) {
 		return m
 	}
 	for p := range in.Trace.Procs {
-		queued.together(byProc[p], func(waits stat.Sample) { emit(Labels("pid", in.pid(int32(p))), waits) })
+		emit(Labels("pid", in.pid(int32(p))), queued.together(byProc[p]))
 	}
-	sortIn(memory, queued.all) // the paths are mixed up from here on
-	if m := emit(nil, queued.all); m != nil {
+	if m := emit(nil, queued.everything()); m != nil {
 		m.Coverage = stat.Ratio(int64(launched), int64(eligible))
 	}
 	if launched < eligible {

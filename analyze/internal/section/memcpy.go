@@ -175,15 +175,13 @@ func (a *amount) throughput() *float64 {
 func amounts(memory *spill.Arena, keys, lo, hi int, key func(i int) int32, dur, size func(i int) int64) []amount {
 	times, sizes := gather(memory, keys, lo, hi, key, dur).sort(), gather(memory, keys, lo, hi, key, size).sort()
 	list := make([]amount, keys+1)
-	of := func(durs, bytes stat.Sample) amount {
+	of := func(durs, bytes stat.Together) amount {
 		return amount{rows: durs.Len(), total: durs.Sum(), bytes: bytes.Sum(), time: durs.Summary(), size: bytes.Summary()}
 	}
 	for k := range keys {
-		list[k] = of(times.of(k), sizes.of(k))
+		list[k] = of(stat.Together{times.of(k)}, stat.Together{sizes.of(k)})
 	}
-	sortIn(memory, times.all)
-	sortIn(memory, sizes.all)
-	list[keys] = of(times.all, sizes.all)
+	list[keys] = of(times.everything(), sizes.everything())
 	times.free()
 	sizes.free()
 	return list

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
-	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -115,26 +114,25 @@ func (in *Input) addKernels() *kernelStats {
 	parallel.Do(func() {
 		for i := range s.names {
 			e := &s.names[i]
-			g.together(byName.cells[byName.of(int32(e.key), 0)], func(sample stat.Sample) {
-				d := statsOf(sample)
-				e.summary = d.summary
-				s.tiny[i] = totals{key: e.key, count: d.tiny, total: d.tinyTotal}
-				if i < len(s.histograms) {
-					s.histograms[i] = sample.Histogram()
-				}
-			})
+			sample := g.together(byName.cells[byName.of(int32(e.key), 0)])
+			d := statsOf(sample)
+			e.summary = d.summary
+			s.tiny[i] = totals{key: e.key, count: d.tiny, total: d.tinyTotal}
+			if i < len(s.histograms) {
+				s.histograms[i] = sample.Histogram()
+			}
 		}
 	}, func() {
 		for n, x := range byDevice.list {
-			d := g.describe(byDevice.cells[n])
+			d := statsOf(g.together(byDevice.cells[n]))
 			s.onDevices[n] = placeTotals{x.a, x.b, totals{key: n, count: d.count, total: d.total, summary: d.summary}}
 		}
 	}, func() {
 		for n, x := range byProc.list {
-			s.procs[x.a] = g.describe(byProc.cells[n])
+			s.procs[x.a] = statsOf(g.together(byProc.cells[n]))
 		}
 	})
-	s.all = g.describeAll()
+	s.all = statsOf(g.everything())
 	return s
 }
 
@@ -196,17 +194,17 @@ func (in *Input) addCalls() *callStats {
 	s.names = make([]totals, len(byName.list))
 	parallel.Do(func() {
 		for n, x := range byName.list {
-			d := g.describe(byName.cells[n])
+			d := statsOf(g.together(byName.cells[n]))
 			s.names[n] = totals{key: int(x.a), count: d.count, total: d.total, summary: d.summary}
 		}
 	}, func() {
-		s.launches, s.syncs, s.syncCopies = g.describe(launches), g.describe(syncs), g.describe(syncCopies)
+		s.launches, s.syncs, s.syncCopies = statsOf(g.together(launches)), statsOf(g.together(syncs)), statsOf(g.together(syncCopies))
 	}, func() {
 		for n, x := range byProc.list {
-			s.procs[x.a] = g.describe(byProc.cells[n])
+			s.procs[x.a] = statsOf(g.together(byProc.cells[n]))
 		}
 	})
-	s.all = g.describeAll()
+	s.all = statsOf(g.everything())
 	slices.SortFunc(s.names, func(a, b totals) int {
 		return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(b.count, a.count), cmp.Compare(api.Names[a.key].Name, api.Names[b.key].Name))
 	})

@@ -6,11 +6,12 @@ import "slices"
 const (
 	digitBits = 11
 	digits    = 1 << digitBits
+	maxDigits = (64 + digitBits - 1) / digitBits
 	minRadix  = 2 << digitBits // fewer are sorted faster by comparison
 )
 
 // Sort orders a list of whole numbers. A long one is sorted by digits of 11 bits, the last digit first, as many as the
-// range of the numbers has: three passes for durations below 8.5 s.
+// range of the numbers has: two of them for durations below 4.2 ms, three below 8.5 s. A list has fewer than 2^31 numbers.
 func Sort[T uint32 | int64](list []T) { SortIn(list, nil) }
 
 // SortIn is Sort with room for as many numbers as the list has, which a long list needs; nil makes some.
@@ -32,20 +33,29 @@ func SortIn[T uint32 | int64](list, room []T) {
 	}
 	from, to := list, room[:len(list)]
 	span := uint64(high) - uint64(low) // also where the difference of two int64 overflows
-	for shift := 0; shift < 64 && span>>shift > 0; shift += digitBits {
-		var at [digits]int
-		for _, v := range from {
-			at[(uint64(v)-uint64(low))>>shift&(digits-1)]++
+	used := 0                          // digits
+	for used*digitBits < 64 && span>>(used*digitBits) > 0 {
+		used++
+	}
+	var ends [maxDigits][digits]int32 // by digit and its value: how many numbers have it, then where the next of them goes
+	for _, v := range list {
+		u := uint64(v) - uint64(low)
+		for d := range ends[:used] {
+			ends[d][u&(digits-1)]++
+			u >>= digitBits
 		}
-		sum := 0
-		for d, n := range at {
-			at[d] = sum
+	}
+	for d := range ends[:used] {
+		at, shift := &ends[d], d*digitBits
+		sum := int32(0)
+		for x, n := range at {
+			at[x] = sum
 			sum += n
 		}
 		for _, v := range from {
-			d := (uint64(v) - uint64(low)) >> shift & (digits - 1)
-			to[at[d]] = v
-			at[d]++
+			x := (uint64(v) - uint64(low)) >> shift & (digits - 1)
+			to[at[x]] = v
+			at[x]++
 		}
 		from, to = to, from
 	}

@@ -15,13 +15,23 @@ type Number interface{ int64 | uint32 | float64 }
 // Percentile interpolates linearly between closest ranks (Hyndman and Fan's type 7, numpy's default) in a sorted,
 // non-empty sample. q is in [0,1].
 func Percentile[T Number](sorted []T, q float64) float64 {
-	pos := q * float64(len(sorted)-1)
-	lo := int(pos)
-	if lo >= len(sorted)-1 {
-		return float64(sorted[len(sorted)-1])
+	lo, part := rank(len(sorted), q)
+	return between(sorted[lo], sorted[min(lo+1, len(sorted)-1)], part)
+}
+
+// rank is where the percentile q of n > 0 numbers lies: at the number of rank lo, counted from 0, and a part of the way to
+// the next one.
+func rank(n int, q float64) (lo int, part float64) {
+	pos := q * float64(n-1)
+	if lo = int(pos); lo >= n-1 {
+		return n - 1, 0
 	}
-	a, b := float64(sorted[lo]), float64(sorted[lo+1])
-	return a + (pos-float64(lo))*(b-a)
+	return lo, pos - float64(lo)
+}
+
+// between is a part of the way from a to b.
+func between[T Number](a, b T, part float64) float64 {
+	return float64(a) + part*(float64(b)-float64(a))
 }
 
 // Summarize describes a sample, or returns nil for an empty one. It sorts the sample.
@@ -53,25 +63,25 @@ func describe[T Number](sample []T) *report.Summary {
 
 // moments are the mean, total over count, and the population standard deviation around it.
 func moments[T Number](sample []T) (mean, sd float64) {
-	var total float64
+	var m sums
 	switch list := any(sample).(type) {
 	case []int64:
-		total = float64(sumOf(list))
+		m.add(Wide(list))
 	case []uint32:
-		total = float64(sumOf(list))
-	default:
-		for _, v := range sample {
-			total += float64(v)
+		m.add(Narrow(list))
+	case []float64:
+		var total, squares float64
+		for _, v := range list {
+			total += v
 		}
+		mean = total / float64(len(list))
+		for _, v := range list {
+			d := v - mean
+			squares += d * d
+		}
+		return mean, math.Sqrt(squares / float64(len(list)))
 	}
-	n := float64(len(sample))
-	mean = total / n
-	var squares float64
-	for _, v := range sample {
-		d := float64(v) - mean
-		squares += d * d
-	}
-	return mean, math.Sqrt(squares / n)
+	return m.moments()
 }
 
 // Growth is the ratio of neighbouring histogram bins: no value is further than 2 % from its bin's lower edge.
