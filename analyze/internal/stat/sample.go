@@ -38,18 +38,15 @@ func (s Sample) Slice(lo, hi int) Sample {
 	return Sample{narrow: s.narrow[lo:hi]}
 }
 
-// Join is a new sample of the numbers of all samples, kept in room where they fit into 32 bits and into room.
-func Join(room []uint32, list ...Sample) Sample {
+// Join is a new sample of the numbers of all samples.
+func Join(list ...Sample) Sample {
 	n, isWide := 0, false
 	for _, s := range list {
 		n += s.Len()
 		isWide = isWide || s.wide != nil
 	}
 	if !isWide {
-		if cap(room) < n {
-			room = make([]uint32, n)
-		}
-		all := room[:0]
+		all := make([]uint32, 0, n)
 		for _, s := range list {
 			all = append(all, s.narrow...)
 		}

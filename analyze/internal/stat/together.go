@@ -56,7 +56,7 @@ func (t Together) Summary() *report.Summary {
 	case n == 0:
 		return nil
 	case n/len(t) < perSample:
-		all := Join(nil, t...)
+		all := Join(t...)
 		all.Sort(nil)
 		return all.Summary()
 	}
