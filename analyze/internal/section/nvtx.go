@@ -249,7 +249,7 @@ func (in *Input) describeRanges() []*report.Summary {
 		counts[totals.parts[i].text] += int32(totals.parts[i].count)
 		all += int(totals.parts[i].count)
 	}
-	shares := max(1, min(2*runtime.GOMAXPROCS(0), all/leastShare)) // more than run at a time: the others take no memory
+	shares := max(1, min(runtime.GOMAXPROCS(0), all/leastShare))
 	share, done := make([]int, len(counts)), 0                     // by name
 	for n, c := range counts {
 		share[n] = min(done*shares/max(1, all), shares-1)
