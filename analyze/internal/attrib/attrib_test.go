@@ -72,6 +72,22 @@ func TestJoinDenseAndSparse(t *testing.T) {
 	}
 }
 
+// CUPTI gives the id 0 to what has none. Several calls with it say nothing of the work; one may be the first of ids that
+// were numbered anew.
+func TestJoinOfTheIDZero(t *testing.T) {
+	for calls, want := range map[int]int32{1: 0, 2: trace.None} {
+		b, th := one()
+		zero := tracetest.Row{"correlationId": tracetest.Int(0)}
+		for i := range int64(calls) {
+			b.API(tracetest.API{Thread: th, Name: "cudaLaunchKernel_v7000", Start: 10 * i, End: 10*i + 5, Set: zero})
+		}
+		b.Kernel(tracetest.Kernel{Place: tracetest.Place{Process: th.Process()}, Name: "k", Start: 100, End: 110, Set: zero})
+		if got := attrib.Join(open(t, b)).Kernel[0]; got != want {
+			t.Errorf("%d calls with the id 0: kernel joined to call %d, want %d", calls, got, want)
+		}
+	}
+}
+
 // Work may run in any order: each piece finds the call of its id, however far that is from the one found before.
 func TestJoinInAnyOrder(t *testing.T) {
 	for _, step := range []int64{1, 1 << 40} {

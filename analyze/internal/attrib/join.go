@@ -50,6 +50,7 @@ type callIndex struct {
 type procCalls struct {
 	low, high int64   // ids of the process
 	count     int     // of calls with an id
+	zeros     int     // of those with the id 0
 	dense     []int32 // by id above low: the call, or trace.None
 	sparse    []int32 // calls, by id
 }
@@ -77,6 +78,9 @@ func newCallIndex(t *trace.Trace) *callIndex {
 		}
 		e.low, e.high = min(e.low, c), max(e.high, c)
 		e.count++
+		if c == 0 {
+			e.zeros++
+		}
 	}
 	for p := range x.procs {
 		e := &x.procs[p]
@@ -135,6 +139,9 @@ func (f *finder) find(proc int32, corr int64) int32 {
 		return trace.None
 	}
 	e := &f.index.procs[proc]
+	if corr == 0 && e.zeros > 1 {
+		return trace.None // CUPTI's id of what has none
+	}
 	if e.dense != nil {
 		if at := corr - e.low; at >= 0 && at < int64(len(e.dense)) {
 			return e.dense[at]

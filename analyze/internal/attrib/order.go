@@ -242,8 +242,8 @@ func (d *Device) Proc(i int) int32 {
 	return d.in.work[r.sort()].Proc(r.row())
 }
 
-// Stream is the stream of the i-th piece of work.
-func (d *Device) Stream(i int) int32 {
+// Stream is the stream of the i-th piece of work, or -1.
+func (d *Device) Stream(i int) int64 {
 	r := d.order[i]
 	return d.in.work[r.sort()].Stream(r.row())
 }

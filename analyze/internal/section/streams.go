@@ -36,7 +36,8 @@ const (
 
 // streamUse is the work of one stream of one process on one device.
 type streamUse struct {
-	proc, stream            int32
+	proc                    int32
+	stream                  int64
 	kernels, graphs, copies int64
 	kernelTime, time        int64
 	busy                    covered
@@ -55,7 +56,10 @@ func (c *covered) add(start, end int64) {
 // streamsOf gathers the device's work by stream, and the time in which two or more of them are busy: that of a piece of
 // work until the end of what began before it, unless its own stream has the latest end, which covers that time already.
 func streamsOf(in *Input, d *attrib.Device) (list []streamUse, concurrent int64) {
-	type key struct{ proc, stream int32 }
+	type key struct {
+		proc   int32
+		stream int64
+	}
 	index := map[key]int{}
 	latest, latestEnd := -1, in.Span.Start // the stream whose work ends last so far
 	both := covered{reached: in.Span.Start}
@@ -134,7 +138,7 @@ func streams(in *Input, out *Output) {
 		}
 		stream := report.Null
 		if r.stream >= 0 {
-			stream = report.I(int64(r.stream))
+			stream = report.I(r.stream)
 		}
 		t.Row(report.I(int64(r.device.ID)), pid, stream, report.I(r.kernels), report.I(r.graphs), report.I(r.copies),
 			report.I(r.kernelTime), report.I(r.time), report.I(r.ns), cell(stat.Ratio(r.ns, in.Span.Len())))

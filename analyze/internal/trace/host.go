@@ -86,7 +86,7 @@ func (s *apiSink) nameOf(c *cell) uint32 {
 			return code
 		}
 	}
-	raw, ok := s.t.l.text(c)
+	raw, ok := s.t.l.name(c)
 	if !ok {
 		raw = "#unnamed"
 		if c.Kind == pages.Int {

@@ -278,6 +278,19 @@ func (l *loader) text(c *cell) (string, bool) {
 	return "", false
 }
 
+// name resolves a cell that is an id or a name: text, and an id that was rewritten as text. It is valid as long as the row
+// is.
+func (l *loader) name(c *cell) (string, bool) {
+	if c.Kind == pages.Text {
+		if id, ok := converted(c); ok {
+			if s, ok := l.strings[id]; ok {
+				return s, true
+			}
+		}
+	}
+	return l.text(c)
+}
+
 // idents numbers the processes and threads of a trace.
 type idents struct {
 	procs, threads map[int64]int32

@@ -130,16 +130,17 @@ type Work struct {
 
 // workPlace is where a GPU activity ran. Its numbers are None where the row does not say.
 type workPlace struct {
-	device, stream, context int32
-	proc                    int32
-	node                    bool // as a node of a CUDA graph
+	device, context int32
+	proc            int32
+	stream          int64
+	node            bool // as a node of a CUDA graph
 }
 
 // Device is the deviceId of event i.
 func (w *Work) Device(i int) int32 { return w.places[w.place.at(i)].device }
 
-// Stream is the streamId of event i, unique within its process and device.
-func (w *Work) Stream(i int) int32 { return w.places[w.place.at(i)].stream }
+// Stream is the streamId of event i, unique within its process and device, or -1.
+func (w *Work) Stream(i int) int64 { return w.places[w.place.at(i)].stream }
 
 // Context is the contextId of event i.
 func (w *Work) Context(i int) int32 { return w.places[w.place.at(i)].context }

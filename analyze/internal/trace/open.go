@@ -190,6 +190,9 @@ func (in *input) resolve() error {
 		case depth > 3:
 			return in.fail("is compressed too many times over", "unpack it first", nil)
 		case bytes.HasPrefix(head, []byte(sqliteMagic)):
+			if real, err := filepath.EvalSymlinks(in.path); err == nil {
+				in.path = real // a log lies beside the file itself
+			}
 			return in.checkHeader(head, info.Size())
 		case bytes.HasPrefix([]byte(sqliteMagic), head):
 			return in.fail("is a truncated SQLite file", "copy or export it again", nil)
@@ -201,6 +204,10 @@ func (in *input) resolve() error {
 			err, name = in.export(name), "export.sqlite"
 		case strings.HasSuffix(name, ".qdstrm"):
 			return in.fail("is a raw capture stream", "turn it into a report with QdstrmImporter of Nsight Systems, then run explain on the .nsys-rep", nil)
+		case strings.HasSuffix(name, ".ncu-rep"):
+			return in.fail("is a report of Nsight Compute, not of Nsight Systems", "run `ncu --import FILE --page raw --csv` and give explain what it prints with --ncu, beside a trace or alone", nil)
+		case packed(head) != "":
+			return in.fail("is packed with "+packed(head), "unpack it, and name the .sqlite or .nsys-rep that is in it", nil)
 		default:
 			return in.fail("is not an Nsight Systems export", "run `nsys export --type sqlite --lazy=false` on the .nsys-rep and name the .sqlite it writes", nil)
 		}
@@ -208,6 +215,16 @@ func (in *input) resolve() error {
 			return err
 		}
 	}
+}
+
+// packed names the packer of a file that explain does not unpack, by its first bytes. Artifacts of a CI run come as zip.
+func packed(head []byte) string {
+	for magic, name := range map[string]string{"PK\x03\x04": "zip", "BZh": "bzip2", "\xfd7zXZ\x00": "xz", "7z\xbc\xaf\x27\x1c": "7-Zip"} {
+		if bytes.HasPrefix(head, []byte(magic)) {
+			return name
+		}
+	}
+	return ""
 }
 
 func readHead(path string) ([]byte, error) {

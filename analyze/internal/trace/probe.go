@@ -45,10 +45,10 @@ var roles = []roleSpec{
 	{RoleKernel, []string{"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL", "CUDA_GPU_KERNEL", "GPU_KERNEL"}, []string{"start", "end"}, []string{"KERNEL"}},
 	{RoleAPI, []string{"CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER", "CUDA_API_RUNTIME", "CUDA_RUNTIME"}, []string{"start", "end"}, []string{"RUNTIME", "DRIVER", "CUDA_API"}},
 	{RoleNVTX, []string{"NVTX_EVENTS", "NVTX_EVENTS_V2", "NVTX"}, []string{"start"}, []string{"NVTX"}},
-	{RoleMemcpy, []string{"CUPTI_ACTIVITY_KIND_MEMCPY"}, []string{"start", "end"}, nil},
-	{RoleMemset, []string{"CUPTI_ACTIVITY_KIND_MEMSET"}, []string{"start", "end"}, nil},
-	{RoleGraph, []string{"CUPTI_ACTIVITY_KIND_GRAPH_TRACE"}, []string{"start", "end"}, nil},
-	{RoleSync, []string{"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"}, []string{"start", "end"}, nil},
+	{RoleMemcpy, []string{"CUPTI_ACTIVITY_KIND_MEMCPY"}, []string{"start", "end"}, []string{"CUPTI_ACTIVITY_KIND_MEMCPY_V"}},
+	{RoleMemset, []string{"CUPTI_ACTIVITY_KIND_MEMSET"}, []string{"start", "end"}, []string{"CUPTI_ACTIVITY_KIND_MEMSET_V"}},
+	{RoleGraph, []string{"CUPTI_ACTIVITY_KIND_GRAPH_TRACE"}, []string{"start", "end"}, []string{"CUPTI_ACTIVITY_KIND_GRAPH_TRACE_V"}},
+	{RoleSync, []string{"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"}, []string{"start", "end"}, []string{"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION_V"}},
 	{RoleOverhead, []string{"PROFILER_OVERHEAD"}, []string{"start", "end"}, nil},
 	{RoleDiagnostics, []string{"DIAGNOSTIC_EVENT"}, []string{"severity"}, nil},
 	{RoleProcesses, []string{"PROCESSES"}, []string{"globalPid"}, nil},
@@ -129,6 +129,8 @@ func isNsys(tables []tableInfo, found map[Role]tableInfo) (nsys, hasData bool) {
 			nsys, hasData = true, true
 		case strings.HasPrefix(t.Name, "TARGET_INFO_"), strings.HasPrefix(t.Name, "ENUM_NSYS"), t.Name == "StringIds":
 			nsys = true
+		case t.first("start", "timestamp") != "": // of MPI, OpenACC, Vulkan, sampling of the GPU, …
+			hasData = true
 		}
 	}
 	for _, r := range []Role{RoleKernel, RoleAPI, RoleNVTX} {

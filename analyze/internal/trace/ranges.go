@@ -11,12 +11,15 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 )
 
-// nvtx event types that are ranges (ENUM_NSYS_EVENT_TYPE): push/pop, start/end, and push/pop with a registered string.
+// Event types that are marks and ranges (ENUM_NSYS_EVENT_TYPE). Those with a t come from an annotation file (.nvtxt) that
+// was imported.
 const (
-	nvtxMark     = 34
-	nvtxPushPop  = 59
-	nvtxStartEnd = 60
-	nvtxPushPopT = 70
+	nvtxMark      = 34
+	nvtxPushPop   = 59
+	nvtxStartEnd  = 60
+	nvtxtMark     = 65
+	nvtxtPushPop  = 70
+	nvtxtStartEnd = 71
 )
 
 // rangeTable reads NVTX_EVENTS.
@@ -92,8 +95,8 @@ func (s *rangeSink) Row(row []cell) error {
 		kind = orNone(&row[2])
 	}
 	switch kind {
-	case nvtxPushPop, nvtxStartEnd, nvtxPushPopT:
-	case nvtxMark:
+	case nvtxPushPop, nvtxStartEnd, nvtxtPushPop, nvtxtStartEnd:
+	case nvtxMark, nvtxtMark:
 		s.rows++
 		s.marks++
 		return nil
@@ -109,7 +112,7 @@ func (s *rangeSink) Row(row []cell) error {
 	if !s.span(start, end, ok && ended) {
 		return nil
 	}
-	p := rawRange{open: end == openEnd, startEnd: kind == nvtxStartEnd}
+	p := rawRange{open: end == openEnd, startEnd: kind == nvtxStartEnd || kind == nvtxtStartEnd}
 	p.thread, p.known = whole(&row[3])
 	hint := uint64(p.thread)
 	if p.startEnd {
@@ -130,15 +133,20 @@ func (s *rangeSink) Row(row []cell) error {
 }
 
 func (s *rangeSink) nameOf(text, id *cell) uint32 {
-	switch {
-	case text.Kind == pages.Text || text.Kind == pages.Blob:
-		return s.name.text(clip(text.S))
-	case id.Kind == pages.Int:
-		return s.name.id(id.Bits, s.t.l.strings)
-	case id.Kind == pages.Text:
-		return s.name.text(clip(id.S))
+	if t := textOf(text); t != "" {
+		return s.name.text(clip(t))
 	}
-	return s.name.text("")
+	if v, ok := textID(text, id); ok {
+		return s.name.id(v, s.t.l.strings)
+	}
+	return s.name.text(clip(textOf(id)))
+}
+
+// textID is the id of a range's name, which it has where it has no text of its own. Exports that write a default in place
+// of what is missing have an empty text beside the id, or the id 0 beside an empty text.
+func textID(text, id *cell) (int64, bool) {
+	v, ok := whole(id)
+	return v, ok && (text.Kind == pages.Null || v != 0)
 }
 
 func (t *rangeTable) settle() {

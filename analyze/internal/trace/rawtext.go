@@ -17,19 +17,16 @@ func (t *Trace) RangeText(ranges []int) ([]string, error) {
 	if !t.raw.table.Rowless {
 		err := t.source.Fetch(t.raw.table.Name, []string{t.raw.table.column("text"), t.raw.table.column("textId")}, rows,
 			func(row int64, cells []cell) error {
-				for i := range cells {
-					switch c := &cells[i]; c.Kind {
-					case pages.Text, pages.Blob:
-						found[row] = clip(c.S)
-						return nil
-					case pages.Int:
-						s, ok := t.raw.strings[c.Bits]
-						if !ok {
-							s = "#" + strconv.FormatInt(c.Bits, 10)
-						}
-						found[row] = s
-						return nil
+				text, id := &cells[0], &cells[1]
+				if s := textOf(text); s != "" {
+					found[row] = clip(s)
+				} else if v, ok := textID(text, id); ok {
+					if s, ok = t.raw.strings[v]; !ok {
+						s = "#" + strconv.FormatInt(v, 10)
 					}
+					found[row] = s
+				} else if text.Kind != pages.Null || id.Kind != pages.Null {
+					found[row] = clip(textOf(id))
 				}
 				return nil
 			})

@@ -20,9 +20,10 @@ type workTable struct {
 
 // rawPlace is where a GPU activity ran, as its row says.
 type rawPlace struct {
-	device, stream, context int32
-	node, owned             bool
-	owner                   int64 // global pid, if owned
+	device, context int32
+	stream          int64
+	node, owned     bool
+	owner           int64 // global pid, if owned
 }
 
 type workSink struct {
@@ -57,7 +58,7 @@ func (s *workSink) add(row []cell, node bool) bool {
 	if !s.times(&row[0], &row[1]) {
 		return false
 	}
-	p := rawPlace{device: ident(&row[2]), stream: ident(&row[3]), context: ident(&row[4]), node: node}
+	p := rawPlace{device: ident(&row[2]), stream: max(orNone(&row[3]), int64(None)), context: ident(&row[4]), node: node}
 	var v int64
 	if v, p.owned = whole(&row[6]); p.owned {
 		p.owner = globalPid(s.t.pid, v)
@@ -167,7 +168,7 @@ func (s *kernelSink) nameOf(cells []cell) uint32 {
 	}
 	key, unresolved, direct := kernelKey{}, "", false
 	for i := range cells {
-		if text, ok := s.t.l.text(&cells[i]); ok && text != "" {
+		if text, ok := s.t.l.name(&cells[i]); ok && text != "" {
 			key.name, direct = text, i == 0
 			break
 		}
@@ -181,7 +182,7 @@ func (s *kernelSink) nameOf(cells []cell) uint32 {
 	if key.name == "" {
 		key.name = "#unnamed"
 	}
-	key.short, _ = s.t.l.text(second)
+	key.short, _ = s.t.l.name(second)
 	code, ok := s.name.find(uint64(len(key.name)), key)
 	if !ok {
 		code = s.name.add(kernelKey{strings.Clone(key.name), strings.Clone(key.short)})
