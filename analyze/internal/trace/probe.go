@@ -74,8 +74,12 @@ func probe(tables []tableInfo) map[Role]tableInfo {
 	sort.Strings(names)
 	found := make(map[Role]tableInfo)
 	for _, spec := range roles {
-		for _, name := range append(append([]string{}, spec.candidates...), hinted(names, spec.hints)...) {
-			if t, ok := byName[name]; ok && t.hasAll(spec.required) {
+		for i, name := range append(append([]string{}, spec.candidates...), hinted(names, spec.hints)...) {
+			t, ok := byName[name]
+			if ok = ok && t.hasAll(spec.required); ok && i >= len(spec.candidates) && spec.role == RoleKernel {
+				ok = t.first("demangledName", "shortName", "mangledName", "name") != "" // an operating system has kernels too
+			}
+			if ok {
 				found[spec.role] = t
 				break
 			}

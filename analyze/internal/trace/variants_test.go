@@ -105,6 +105,15 @@ func TestNumberedTables(t *testing.T) {
 	}
 }
 
+// Events of the kernel of an operating system are no kernels of a GPU.
+func TestKernelOfAnOperatingSystem(t *testing.T) {
+	b := threeKernels(tracetest.WithoutTable("CUPTI_ACTIVITY_KIND_KERNEL"))
+	b.Row("QNX_KERNEL_EVENTS", tracetest.Row{"start": tracetest.Int(1), "end": tracetest.Int(2), "cpu": tracetest.Int(0)})
+	if tr := open(t, b, Options{}); tr.Kernels.Len() != 0 {
+		t.Errorf("%d kernels, want none", tr.Kernels.Len())
+	}
+}
+
 // An old export without metadata that holds events of other libraries alone is no failed export.
 func TestEventsOfOtherLibrariesAlone(t *testing.T) {
 	b := tracetest.New(tracetest.Schema(tracetest.OldestSchema))
