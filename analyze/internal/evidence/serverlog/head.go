@@ -80,6 +80,7 @@ func levelHeader(line []byte, i int) (h header, msg []byte, ok bool) {
 			h.http = true
 			return h, skipSpace(b[1:]), true
 		case i >= 3 && hasPrefix(b, " - ") && string(line[i-3:i]) == " - ":
+			h.clock, h.year, _, _ = clockText(line)
 			return h, b[3:], true
 		case len(b) == 0 || b[0] != ' ':
 			continue
@@ -111,7 +112,7 @@ func dateHeader(b []byte) (h header, msg []byte, ok bool) {
 	if end < 0 {
 		return header{}, nil, false
 	}
-	h, msg = header{clock: clock, year: clock != NoClock, tags: rest[:end]}, skipSpace(rest[end+1:])
+	h, msg = header{clock: clock, year: clock != NoClock, tags: rest[:end]}, skipGap(rest[end+1:])
 	if len(msg) > 0 && msg[0] >= 'C' && msg[0] <= 'W' {
 		if inner, rest, ok := levelHeader(msg, 0); ok {
 			if inner.clock == NoClock {
@@ -119,8 +120,31 @@ func dateHeader(b []byte) (h header, msg []byte, ok bool) {
 			}
 			return inner, rest, true
 		}
+		if level, rest, ok := levelSource(msg); ok {
+			h.level, msg = level, rest
+		}
 	}
 	return h, msg, true
+}
+
+// levelSource passes over the level and the source file that SGLang since 0.5.4 writes behind the date, in processes that
+// are no scheduler: INFO engine.py:156: message.
+func levelSource(msg []byte) (level byte, rest []byte, ok bool) {
+	for _, l := range levels {
+		b, has := cutPrefix(msg, l)
+		if !has || len(b) < 2 || b[0] != ' ' {
+			continue
+		}
+		at := bytes.IndexByte(b[1:min(len(b), 160)], ' ') // of the space behind the source
+		if at < 0 || b[at] != ':' {
+			continue
+		}
+		_, line, numbered := bytes.Cut(b[1:at], []byte(".py:"))
+		if _, left, good := digits(line); numbered && good && len(left) == 0 {
+			return l[0], skipSpace(b[at+1:]), true
+		}
+	}
+	return 0, nil, false
 }
 
 // timeOfDay reports whether b is a time like 23:37:40.

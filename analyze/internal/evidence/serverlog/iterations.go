@@ -149,7 +149,7 @@ func thousandths(b []byte) (uint32, bool) {
 			scale /= 10
 		}
 	}
-	return narrow(micros), hasPrefix(b, " ms")
+	return narrow(micros), hasPrefix(skipSpace(b), "ms")
 }
 
 func narrow(v int64) uint32 { return uint32(min(v, math.MaxUint32)) }

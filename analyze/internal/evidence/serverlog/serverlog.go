@@ -72,6 +72,9 @@ func isLine(line []byte) bool {
 	if !ok {
 		msg = line[:min(len(line), headReach)]
 	}
+	if hasPrefix(msg, "Engine ") {
+		_, msg, _ = bytes.Cut(msg, []byte(": "))
+	}
 	for _, p := range phrases {
 		if i := bytes.Index(msg, []byte(p)); i == 0 || i > 0 && !ok {
 			return true
