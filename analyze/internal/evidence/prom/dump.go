@@ -2,6 +2,7 @@ package prom
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -52,7 +53,7 @@ func readFile(in *file.Input, d *Data) ([]*dump, error) {
 		return nil, fmt.Errorf("%s: %w", in.Name, err)
 	}
 	defer f.Close()
-	body, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
+	body, err := io.ReadAll(io.LimitReader(file.UTF8(f), maxBytes+1))
 	if err != nil {
 		d.warn("prometheus_damaged", "%s was read up to where its data ends or is damaged", in.Name)
 	}
@@ -60,12 +61,12 @@ func readFile(in *file.Input, d *Data) ([]*dump, error) {
 		d.warn("prometheus_long", "%s is larger than %d MB: only its beginning was read", in.Name, maxBytes>>20)
 		body = body[:bytes.LastIndexByte(body[:maxBytes], '\n')+1]
 	}
-	body = bytes.ReplaceAll(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")), []byte("\r\n"), []byte("\n"))
+	body = bytes.ReplaceAll(body, []byte("\r\n"), []byte("\n"))
 	var list []*dump
 	bad := 0
 	parts := split(body)
 	for _, part := range parts {
-		families, left := parse(part, &bad)
+		families, left := parse(typed(part), &bad)
 		x := newDump(in.Name)
 		x.take(families)
 		x.count(part, families, in.Tally)
@@ -167,18 +168,44 @@ func parse(body []byte, bad *int) (families map[string]*dto.MetricFamily, left i
 	return families, left
 }
 
-// plain ends a dump with a newline, as the format wants it, and takes exemplars off, which are OpenMetrics': … # {…} 1.
+// typed declares the histograms whose declaration was lost, as where somebody took the samples alone out of a dump.
+func typed(body []byte) []byte {
+	var missing []byte
+	seen := map[string]bool{}
+	for line := range bytes.Lines(body) {
+		if f := bytes.Fields(line); len(f) > 3 && string(f[0]) == "#" && string(f[1]) == "TYPE" {
+			seen[string(f[2])] = true
+		}
+	}
+	for line := range bytes.Lines(body) {
+		name, _, _ := bytes.Cut(bytes.TrimSpace(line), []byte("{"))
+		if base, ok := bytes.CutSuffix(name, []byte("_bucket")); ok && !seen[string(base)] && sampleName(bytes.TrimSpace(line)) != "" {
+			seen[string(base)] = true
+			missing = fmt.Appendf(missing, "# TYPE %s histogram\n", base)
+		}
+	}
+	if missing == nil {
+		return body
+	}
+	return append(missing, body...)
+}
+
+// plain ends a dump with a newline, as the format wants it, and takes off what OpenMetrics has behind a value: exemplars,
+// … # {…} 1, and times in seconds with a fraction.
 func plain(body []byte) []byte {
 	if len(body) > 0 && body[len(body)-1] != '\n' {
 		body = append(bytes.Clone(body), '\n')
 	}
-	if !bytes.Contains(body, []byte(" # {")) {
-		return body
-	}
-	var out []byte
+	out := make([]byte, 0, len(body))
 	for line := range bytes.Lines(body) {
-		if at := bytes.LastIndex(line, []byte(" # {")); at > 0 && line[0] != '#' {
-			line = append(bytes.Clone(line[:at]), '\n')
+		if line[0] != '#' {
+			if at := bytes.LastIndex(line, []byte(" # {")); at > 0 {
+				line = append(line[:at:at], '\n')
+			}
+			value := bytes.LastIndexByte(line, '}') + 1
+			if f := bytes.Fields(line[value:]); value > 0 && len(f) == 2 && bytes.IndexByte(f[1], '.') > 0 {
+				line = append(append(append(line[:value:value], ' '), f[0]...), '\n')
+			}
 		}
 		out = append(out, line...)
 	}
@@ -203,7 +230,7 @@ func lineAt(body []byte, n int) (start, end int) {
 // take sums up what the families of the engines say.
 func (x *dump) take(families map[string]*dto.MetricFamily) {
 	if f := families["process_start_time_seconds"]; f != nil && len(f.Metric) == 1 {
-		x.started = value(f.Metric[0])
+		x.started, _ = value(f.Metric[0])
 	}
 	own := map[string]*dto.MetricFamily{}
 	for _, e := range engines {
@@ -244,28 +271,39 @@ func (x *dump) take(families map[string]*dto.MetricFamily) {
 		if _, ok := x.counters[n.of]; ok {
 			continue
 		}
-		sum := 0.0
+		sum, stated := 0.0, false
 		for _, m := range f.Metric {
-			sum += value(m)
+			if v, ok := value(m); ok {
+				sum, stated = sum+v, true
+			}
 		}
-		x.counters[n.of] = sum
-		x.use(f)
+		if stated {
+			x.counters[n.of] = sum
+			x.use(f)
+		}
 	}
 	for _, n := range gauges {
 		f := own[n.family]
-		if _, ok := x.gauges[n.of]; f == nil || ok || len(f.Metric) == 0 {
+		if _, ok := x.gauges[n.of]; f == nil || ok {
 			continue
 		}
-		v := value(f.Metric[0])
-		for _, m := range f.Metric[1:] {
-			if summed[n.of] {
-				v += value(m)
-			} else {
-				v = max(v, value(m))
+		v, stated := 0.0, false
+		for _, m := range f.Metric {
+			of, ok := value(m)
+			switch {
+			case !ok:
+				continue
+			case summed[n.of]:
+				v += of
+			default:
+				v = max(v, of)
 			}
+			stated = true
 		}
-		x.gauges[n.of] = v
-		x.use(f)
+		if stated {
+			x.gauges[n.of] = v
+			x.use(f)
+		}
 	}
 	x.more(own)
 }
@@ -288,7 +326,8 @@ func (x *dump) more(own map[string]*dto.MetricFamily) {
 					if !slices.Contains(reasons, r) {
 						r = "other"
 					}
-					x.finished[r] += value(m)
+					v, _ := value(m)
+					x.finished[r] += v
 				}
 			}
 		}
@@ -315,9 +354,8 @@ func (x *dump) more(own map[string]*dto.MetricFamily) {
 	}
 }
 
-// value of a counter, gauge or untyped sample; what is no finite number of at least 0 counts as 0.
-func value(m *dto.Metric) float64 {
-	var v float64
+// value of a counter, gauge or untyped sample; not ok is what no server counts: no finite number of at least 0.
+func value(m *dto.Metric) (v float64, ok bool) {
 	switch {
 	case m.Counter != nil:
 		v = m.Counter.GetValue()
@@ -327,9 +365,9 @@ func value(m *dto.Metric) float64 {
 		v = m.Untyped.GetValue()
 	}
 	if !(v >= 0 && v < math.MaxFloat64/1e6) {
-		return 0
+		return 0, false
 	}
-	return v
+	return v, true
 }
 
 // histogram sums up the series of a family; nil where they are none, or their buckets do not ascend.
@@ -341,6 +379,7 @@ func (x *dump) histogram(f *dto.MetricFamily) *Histogram {
 			continue
 		}
 		h := &Histogram{Sum: m.Histogram.GetSampleSum(), Count: float64(m.Histogram.GetSampleCount())}
+		slices.SortStableFunc(m.Histogram.Bucket, func(a, b *dto.Bucket) int { return cmp.Compare(a.GetUpperBound(), b.GetUpperBound()) })
 		for _, b := range m.Histogram.Bucket {
 			h.Bounds = append(h.Bounds, b.GetUpperBound())
 			h.Counts = append(h.Counts, float64(b.GetCumulativeCount()))

@@ -48,7 +48,7 @@ var counters = []name{
 var gauges = []name{
 	{Running, "num_requests_running"}, {Running, "num_running_reqs"}, {Waiting, "num_requests_waiting"}, {Waiting, "num_queue_reqs"},
 	{Usage, "kv_cache_usage_perc"}, {Usage, "gpu_cache_usage_perc"}, {Usage, "token_usage"},
-	{HitRate, "gpu_prefix_cache_hit_rate"}, {HitRate, "cache_hit_rate"}, {GenerationRate, "gen_throughput"},
+	{HitRate, "gpu_prefix_cache_hit_rate"}, {HitRate, "cache_hit_rate"}, {GenerationRate, "gen_throughput"}, {GenerationRate, "avg_generation_throughput_toks_per_s"},
 	{AcceptLength, "spec_accept_length"}, {KVTokens, "max_total_num_tokens"},
 }
 

@@ -5,7 +5,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"slices"
+	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/serverlog"
@@ -27,9 +29,14 @@ type Data struct {
 	warnings []report.Warning
 }
 
+// maxOther is how many lines of something else may stand before a dump: what curl -i shows, a prompt.
+const maxOther = 16
+
 // Is reports whether a file that starts with head, and is named name, is of this kind: it has a line that declares a
-// metric's type, or a sample of vLLM or SGLang.
+// metric's type, or a sample of vLLM or SGLang, and little else before it.
 func Is(name string, head []byte) bool {
+	head, _ = io.ReadAll(file.UTF8(bytes.NewReader(head))) // what ends early still tells
+	other := 0
 	for line := range bytes.Lines(head) {
 		line = bytes.TrimSpace(line)
 		if bytes.HasPrefix(line, []byte("# TYPE ")) {
@@ -39,10 +46,35 @@ func Is(name string, head []byte) bool {
 		if len(line) == 0 || line[0] == '#' {
 			continue
 		}
-		name, rest, ok := bytes.Cut(line, []byte("{"))
-		return ok && bytes.Contains(rest, []byte("} ")) && (bytes.HasPrefix(name, []byte("vllm:")) || bytes.HasPrefix(name, []byte("sglang:")))
+		name := sampleName(line)
+		if _, _, own := ownName(name); own && bytes.Contains(line, []byte("} ")) {
+			return true
+		}
+		if name == "" {
+			if other++; other > maxOther {
+				return false
+			}
+		}
 	}
 	return false
+}
+
+// sampleName is the name of the metric that a line is a sample of; empty where it is none.
+func sampleName(line []byte) string {
+	end := bytes.IndexAny(line, "{ \t")
+	if end < 1 {
+		return ""
+	}
+	for i, c := range line[:end] {
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == ':' || i > 0 && c >= '0' && c <= '9') {
+			return ""
+		}
+	}
+	fields := bytes.Fields(line)
+	if _, err := strconv.ParseFloat(string(fields[len(fields)-1]), 64); err != nil {
+		return ""
+	}
+	return string(line[:end])
 }
 
 // Read reads the files, in their order. What is odd in them is counted in their tallies and said in Warnings; an error

@@ -7,6 +7,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -100,6 +102,33 @@ func TestQuantileProperties(t *testing.T) {
 	})
 }
 
+// wide is a text in UTF-16, as PowerShell writes it.
+func wide(text []byte) []byte {
+	out := []byte{0xff, 0xfe}
+	for _, c := range text {
+		out = append(out, c, 0)
+	}
+	return out
+}
+
+// sorted is a dump whose lines somebody sorted.
+func sorted(text []byte) []byte {
+	lines := bytes.SplitAfter(text, []byte("\n"))
+	slices.SortFunc(lines, bytes.Compare)
+	return bytes.Join(lines, nil)
+}
+
+// samples is a dump without its comments.
+func samples(text []byte) []byte {
+	var out []byte
+	for line := range bytes.Lines(text) {
+		if line[0] != '#' {
+			out = append(out, line...)
+		}
+	}
+	return out
+}
+
 func TestDamage(t *testing.T) {
 	example, err := os.ReadFile("../../../../testdata/evidence/metrics.prom")
 	if err != nil {
@@ -126,11 +155,19 @@ func TestDamage(t *testing.T) {
 		"no newline at end":     {bytes.TrimRight(example, "\n"), ""},
 		"byte order mark":       {append([]byte("\xef\xbb\xbf"), example...), ""},
 		"OpenMetrics":           {append(bytes.ReplaceAll(example, []byte("} 40.0\n"), []byte("} 40.0 # {trace_id=\"x\"} 0.05 1.7e9\n")), "# EOF\n"...), ""},
+		"utf-16":                {wide(example), ""},
+		"times with a fraction": {bytes.ReplaceAll(example, []byte("} 40.0\n"), []byte("} 40.0 1760000000.123\n")), ""},
+		"sorted":                {sorted(example), ""},
+		"samples alone":         {samples(example), ""},
+		"behind curl -i":        {append([]byte("HTTP/1.1 200 OK\r\ncontent-type: text/plain; version=0.0.4\r\n\r\n"), example...), "prometheus_malformed"},
 		"a line that is none":   {append([]byte("vllm:broken{a=\"b} 1\n"), example...), "prometheus_malformed"},
 		"garbage in the middle": {bytes.Replace(example, []byte("# TYPE vllm:e2e"), []byte("}}}} what\n# TYPE vllm:e2e"), 1), "prometheus_malformed"},
 		"cut short":             {example[:len(example)-len("ected_total{generation=\"0\"} 11299.0\n")], "prometheus_malformed"},
 	} {
 		d, _ := read(t, c.text)
+		if name != "packed" && !Is("x", c.text) {
+			t.Errorf("%s is not recognised", name)
+		}
 		if d.Hists[TTFT] == nil || d.Hists[TTFT].Count != 100 || d.Counters[PromptTokens] != 10000 {
 			t.Errorf("%s: %+v", name, d.Hists[TTFT])
 		}
@@ -155,7 +192,7 @@ vllm:time_to_first_token_seconds_bucket{le="+Inf"} 7
 vllm:time_to_first_token_seconds_sum NaN
 vllm:time_to_first_token_seconds_count 7
 `))
-	if d.Counters[PromptTokens] != 0 || d.Counters[GenerationTokens] != 0 || d.Gauges[Running] != 0 || d.Hists[TTFT] != nil {
+	if len(d.Counters) != 0 || len(d.Gauges) != 0 || d.Hists[TTFT] != nil {
 		t.Errorf("%+v %+v", d, d.Hists[TTFT])
 	}
 }
@@ -175,6 +212,14 @@ vllm:time_to_first_token_seconds_count{engine="1"} 5
 	}
 }
 
+// vLLM up to 0.6 had a gauge of its throughput.
+func TestOldNames(t *testing.T) {
+	d, _ := read(t, []byte("# TYPE vllm:avg_generation_throughput_toks_per_s gauge\nvllm:avg_generation_throughput_toks_per_s{model_name=\"a/b\"} 12.5\n"))
+	if d.Gauges[GenerationRate] != 12.5 {
+		t.Errorf("%v", d.Gauges)
+	}
+}
+
 func TestModels(t *testing.T) {
 	d, _ := read(t, []byte("# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running{model_name=\"/home/jane/llama\"} 1\n"))
 	if d.Model != "llama" {
@@ -189,6 +234,8 @@ func TestModels(t *testing.T) {
 func TestIs(t *testing.T) {
 	for text, want := range map[string]bool{
 		"# HELP a b\n# TYPE a counter\na 1\n": true, "# TYPE a histogram\n": true, "vllm:x{a=\"b\"} 1\n": true, "\n\n# TYPE a gauge\r\n": true,
+		"HTTP/1.1 200 OK\r\n\r\n# TYPE a gauge\r\n": true, "python_gc_objects_collected_total{generation=\"0\"} 1\nsglang_x{a=\"b\"} 1\n": true,
+		strings.Repeat("text\n", maxOther) + "# TYPE a gauge\n": true, strings.Repeat("text\n", maxOther+1) + "# TYPE a gauge\n": false, "node_load1 0.5\n": false,
 		"": false, "# a comment\n": false, "hello\n": false, "# TYPE of thing\n": false, "a,b,c\n": false, "# TYPE a counter of things\n": false,
 	} {
 		if Is("x", []byte(text)) != want {

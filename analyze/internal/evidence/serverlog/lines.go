@@ -3,8 +3,8 @@ package serverlog
 import (
 	"bytes"
 	"io"
-	"unicode/utf16"
-	"unicode/utf8"
+
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 )
 
 // maxLine bounds the memory of one line, in bytes: what is longer is cut there and counted.
@@ -20,7 +20,7 @@ type lines struct {
 }
 
 func newLines(in io.Reader) *lines {
-	return &lines{in: utf8Reader(in), buf: make([]byte, maxLine+(64<<10))}
+	return &lines{in: file.UTF8(in), buf: make([]byte, maxLine+(64<<10))}
 }
 
 // next is the next line, without its end, valid until the following call; cut says that the rest of it was passed over.
@@ -97,65 +97,4 @@ func trimReturns(line []byte) []byte {
 		line = line[:len(line)-1]
 	}
 	return line
-}
-
-// utf8Reader turns UTF-16 with a byte order mark, as PowerShell writes it, into UTF-8, and drops the mark of UTF-8.
-func utf8Reader(in io.Reader) io.Reader {
-	var mark [3]byte
-	n, err := io.ReadFull(in, mark[:])
-	rest := io.MultiReader(bytes.NewReader(mark[:n]), in)
-	if err != nil {
-		return rest
-	}
-	switch {
-	case mark == [3]byte{0xef, 0xbb, 0xbf}:
-		return in
-	case mark[0] == 0xff && mark[1] == 0xfe, mark[0] == 0xfe && mark[1] == 0xff:
-		return &wideReader{in: io.MultiReader(bytes.NewReader(mark[2:]), in), big: mark[0] == 0xfe}
-	}
-	return rest
-}
-
-// wideReader decodes UTF-16. Half a pair of surrogates becomes the replacement character.
-type wideReader struct {
-	in   io.Reader
-	big  bool
-	raw  [4096]byte
-	odd  int // bytes of an unfinished character at the start of raw
-	out  []byte
-	high rune // first half of a pair
-	err  error
-}
-
-func (w *wideReader) Read(p []byte) (int, error) {
-	for len(w.out) == 0 {
-		if w.err != nil {
-			return 0, w.err
-		}
-		n, err := w.in.Read(w.raw[w.odd:])
-		n, w.err = n+w.odd, err
-		w.out = w.out[:0]
-		for i := 0; i+1 < n; i += 2 {
-			c := rune(w.raw[i]) | rune(w.raw[i+1])<<8
-			if w.big {
-				c = rune(w.raw[i])<<8 | rune(w.raw[i+1])
-			}
-			switch {
-			case w.high != 0:
-				w.out = utf8.AppendRune(w.out, utf16.DecodeRune(w.high, c))
-				w.high = 0
-			case c >= 0xd800 && c < 0xdc00:
-				w.high = c
-			default:
-				w.out = utf8.AppendRune(w.out, c)
-			}
-		}
-		w.odd = n & 1
-		if w.odd == 1 {
-			w.raw[0] = w.raw[n-1]
-		}
-	}
-	n := copy(p, w.out)
-	w.out = w.out[n:]
-	return n, nil
 }
