@@ -249,6 +249,9 @@ func (s *Set) add(n Named, name string, seen map[string]bool, oneOfMany bool) er
 	if n.Kind == file.NCU && kind != file.NCU && err == nil && ncu.Within(&in) {
 		kind = file.NCU // a server that ran under ncu talks long before the page begins
 	}
+	if n.Kind == file.ServerLog && kind == "" && err == nil && !oneOfMany && serverlog.Within(&in) {
+		kind = file.ServerLog
+	}
 	switch {
 	case oneOfMany && (err != nil || kind == "" || n.Kind != "" && kind != n.Kind):
 		s.Skipped = append(s.Skipped, in.Name)

@@ -351,6 +351,25 @@ func TestSharedLogs(t *testing.T) {
 	}
 }
 
+// What a container prints before its server starts may be longer than what tells a file of unknown kind.
+func TestLateStart(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "server.log")
+	text := strings.Repeat("Downloading: 42%\n", 2*file.HeadBytes/17)
+	for rest, want := range map[string]bool{"": false, "INFO 12-15 18:32:12 [loggers.py:259] Engine 000: Avg prompt throughput: 1.0 tokens/s\n": true} {
+		if err := os.WriteFile(path, []byte(text+rest), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		in, err := file.New(path, "server.log")
+		if err != nil {
+			t.Fatal(err)
+		}
+		head, err := in.Head()
+		if err != nil || Is("server.log", head) || Within(&in) != want {
+			t.Errorf("with %q at its end: at its start %v, within %v, want %v (%v)", rest, Is("server.log", head), Within(&in), want, err)
+		}
+	}
+}
+
 // Nothing else is taken for a log.
 func TestIsNot(t *testing.T) {
 	for _, text := range []string{"", "hello\n", "# TYPE vllm:x counter\nvllm:x 1\n", "\"ID\",\"Process ID\"\n", "{\"schema\": \"explain.report/1\"}\n", "[2026-08-01 23:37:40] anything that has a date\n",

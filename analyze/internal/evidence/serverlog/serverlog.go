@@ -46,8 +46,21 @@ func (d *Data) preempt(n int64) {
 
 // Is reports whether a file that starts with head, and is named name, is of this kind: a line of it has vLLM's form, or
 // begins as only these servers' do.
-func Is(name string, head []byte) bool {
-	l := newLines(bytes.NewReader(head))
+func Is(name string, head []byte) bool { return anyLine(newLines(bytes.NewReader(head))) }
+
+// Within reports whether a line of a log stands anywhere in the file: what a container prints while it installs and
+// downloads may be long.
+func Within(in *file.Input) bool {
+	r, err := in.Open()
+	if err != nil {
+		return false
+	}
+	defer r.Close()
+	return anyLine(newLines(r))
+}
+
+// anyLine reports whether a line is of a log.
+func anyLine(l *lines) bool {
 	for {
 		line, _, ok := l.next()
 		if !ok {
