@@ -89,6 +89,22 @@ func TestEngineStartOfSGLang(t *testing.T) {
 	}
 }
 
+// Each rank states its own memory and captures its own graphs, all at the same time: no sum over ranks is that of one GPU. Pools and
+// kinds of graphs of one rank do add up: 4 GB + 4 GB and 2 GB + 2 GB, 10 s + 2 s on the slower rank.
+func TestEngineStartOfSGLangRanks(t *testing.T) {
+	r := logOf(t,
+		"[2026-08-01 23:40:01 TP0] KV Cache is allocated. dtype: torch.bfloat16, #tokens: 1048576, K size: 4.00 GB, V size: 4.00 GB",
+		"[2026-08-01 23:40:01 TP1] KV Cache is allocated. dtype: torch.bfloat16, #tokens: 1048576, K size: 4.00 GB, V size: 4.00 GB",
+		"[2026-08-01 23:40:02 TP0] KV Cache is allocated. dtype: torch.bfloat16, #tokens: 1048576, K size: 2.00 GB, V size: 2.00 GB",
+		"[2026-08-01 23:40:02 TP1] KV Cache is allocated. dtype: torch.bfloat16, #tokens: 1048576, K size: 2.00 GB, V size: 2.00 GB",
+		"[2026-08-01 23:43:38 TP0] Capture cuda graph end. Time elapsed: 10.00 s. mem usage=1.50 GB. avail mem=7.27 GB.",
+		"[2026-08-01 23:43:38 TP1] Capture cuda graph end. Time elapsed: 9.00 s. mem usage=1.25 GB. avail mem=7.27 GB.",
+		"[2026-08-01 23:43:40 TP0] Capture draft cuda graph end. Time elapsed: 2.00 s. mem usage=0.50 GB. avail mem=7.27 GB.")
+	metric(t, r, 12*gib, "serve.kv_cache_bytes")
+	metric(t, r, 12e9, "serve.graph_capture_time")
+	metric(t, r, 2*gib, "serve.graph_bytes")
+}
+
 // A server that was started twice with different settings: the facts are of the second, and a warning says in what they differ.
 func TestEngineStartTwice(t *testing.T) {
 	start := func(length string) []string {

@@ -135,6 +135,7 @@ func (r *reader) record(h header, msg, prefix []byte) verdict {
 		}
 	}
 	r.vllm = r.vllm || h.vllm
+	r.start.rank = h.tags
 	m := r.plain(msg)
 	if h.level == 'E' || h.level == 'C' || h.level == 0 && alarming(m) {
 		r.d.Events.record(m, process(prefix), clock)

@@ -106,6 +106,7 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 		}
 	}
 	for _, s := range d.Starts {
+		s.ofRanks()
 		s.blocks()
 	}
 	d.steady()

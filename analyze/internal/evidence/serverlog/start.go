@@ -37,6 +37,47 @@ type Start struct {
 	first                                                         int64   // clock
 	named                                                         bool    // a line said which program this is
 	preempted                                                     int64   // as vLLM V0 counts
+	rank                                                          []byte  // of the line that is read: SGLang's tags, as DP0 TP0
+	ranks                                                         map[string]*rankSums
+}
+
+// rankSums is what one rank of SGLang states in several lines: of each pool of its KV cache, of each kind of CUDA graph.
+type rankSums struct {
+	pools                          int64
+	kvBytes, graphTime, graphBytes float64
+}
+
+// maxRanks bounds the ranks that are told apart.
+const maxRanks = 4096
+
+// ofRank is the sums of the rank whose line is read.
+func (s *Start) ofRank() *rankSums {
+	if s.ranks == nil {
+		s.ranks = map[string]*rankSums{}
+	}
+	r := s.ranks[string(s.rank)]
+	if r == nil {
+		r = &rankSums{kvBytes: math.NaN(), graphTime: math.NaN(), graphBytes: math.NaN()}
+		if len(s.ranks) < maxRanks {
+			s.ranks[string(s.rank)] = r
+		}
+	}
+	return r
+}
+
+// ofRanks takes over what the ranks sum up to: each GPU has its own, and captures its graphs while the others do.
+func (s *Start) ofRanks() {
+	if s.ranks == nil {
+		return
+	}
+	n := math.NaN()
+	s.KVBytes, s.GraphTime, s.GraphBytes, s.KVPools = n, n, n, 0
+	for _, r := range s.ranks {
+		s.KVPools = max(s.KVPools, r.pools)
+		least(&s.KVBytes, r.kvBytes)
+		most(&s.GraphTime, r.graphTime)
+		most(&s.GraphBytes, r.graphBytes)
+	}
 }
 
 func newStart(file string) *Start {
@@ -175,11 +216,9 @@ func (s *Start) sglangLine(m []byte) bool {
 	case hasPrefix(m, "KV Cache is allocated."):
 		k, v := numberOf(m, "K size: "), numberOf(m, "V size: ")
 		if sum := gib(k + v); sum > 0 {
-			s.KVPools++
-			if math.IsNaN(s.KVBytes) {
-				s.KVBytes = 0
-			}
-			s.KVBytes += sum
+			r := s.ofRank()
+			r.pools++
+			add(&r.kvBytes, sum)
 		}
 		if rest, ok := after(m, "dtype: "); ok {
 			setText(&s.KVDType, dtype(string(until(rest, ","))))
@@ -205,8 +244,9 @@ func (s *Start) sglangLine(m []byte) bool {
 		if math.IsNaN(v) {
 			v = numberOf(m, "elapsed: ")
 		}
-		add(&s.GraphTime, v)
-		add(&s.GraphBytes, gib(numberOf(m, "mem usage=")))
+		r := s.ofRank()
+		add(&r.graphTime, v)
+		add(&r.graphBytes, gib(numberOf(m, "mem usage=")))
 	case hasPrefix(m, "Attention backend not"):
 		if rest, ok := after(m, "Use "); ok {
 			setText(&s.AttentionBackend, attentionBackend(string(until(rest, " "))))
