@@ -61,11 +61,13 @@ func dayNumber(year, month, day int64) int64 {
 	return 365*year + year/4 - year/100 + year/400 + (153*(month-3)+2)/5 + day - 1 - 719468
 }
 
-// calendar makes the times of one file run forward. Timestamps without a year start again in January.
+// calendar makes the times of one file run forward. Timestamps without a year start again in January. Libraries write lines
+// of their own into the log of a server, some with a year and some without: the first timestamp decides for all.
 type calendar struct {
 	last  int64
 	added int64 // seconds to add for the years that passed
 	any   bool
+	year  bool // the file's times have one
 }
 
 const (
@@ -77,7 +79,13 @@ func (c *calendar) at(clock int64, year bool) int64 {
 	if clock == NoClock {
 		return NoClock
 	}
-	if !year {
+	if !c.any {
+		c.year = year
+	}
+	if year != c.year {
+		clock = c.translate(clock)
+	}
+	if !c.year {
 		clock += c.added
 		if c.any && clock < c.last-halfYear {
 			c.added += fullYear
@@ -86,6 +94,25 @@ func (c *calendar) at(clock int64, year bool) int64 {
 	}
 	c.last, c.any = clock, true
 	return clock
+}
+
+// translate gives a time the year that brings it closest to the one before, or takes its year off.
+func (c *calendar) translate(clock int64) int64 {
+	t := time.Unix(clock, 0).UTC()
+	in := func(year int) int64 {
+		return dayNumber(int64(year), int64(t.Month()), int64(t.Day()))*86400 + int64(t.Hour()*3600+t.Minute()*60+t.Second())
+	}
+	if !c.year {
+		return in(leapYear)
+	}
+	year := time.Unix(c.last, 0).UTC().Year()
+	best := in(year)
+	for _, other := range []int64{in(year - 1), in(year + 1)} {
+		if max(other-c.last, c.last-other) < max(best-c.last, c.last-best) {
+			best = other
+		}
+	}
+	return best
 }
 
 // ClockText writes a time as the log does: with a year only where it has one. An unknown time is empty.

@@ -129,7 +129,7 @@ func (r *reader) plain(msg []byte) []byte {
 func (r *reader) record(h header, msg, prefix []byte) verdict {
 	clock := r.cal.at(h.clock, h.year)
 	if clock != NoClock {
-		r.last, r.d.Year = clock, h.year
+		r.last, r.d.Year = clock, r.cal.year
 		if r.start.first == NoClock {
 			r.start.first = clock
 		}

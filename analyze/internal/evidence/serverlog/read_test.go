@@ -235,6 +235,28 @@ func TestPromptsAreNotRead(t *testing.T) {
 }
 
 // Timestamps without a year go on over New Year.
+// Libraries write lines of their own into the log of a server, with a year where it writes none or the other way round. From the first
+// line to the one that says that the server is ready it is 40 s in both, and 3 s over the turn of a year.
+func TestYearsMixed(t *testing.T) {
+	const ready, fired = "INFO:     Application startup complete.\n", "The server is fired up and ready to roll!\n"
+	for name, c := range map[string]struct {
+		text string
+		want float64
+		year bool
+	}{
+		"a library's year in a log without": {"INFO 11-20 08:00:00 api_server.py:585] vLLM API server version 0.6.4.post1\n[2024-11-20 08:00:30,753] LMCache INFO: Reqid: x\n" +
+			"2024-11-20 08:00:35,692 - INFO - flashinfer.jit: starts\nINFO 11-20 08:00:40 x.py:1] y\n" + ready, 40, false},
+		"no year in a log with years": {"[2026-03-23 02:28:00] server_args=ServerArgs(model_path='a/b')\nINFO 03-23 02:28:20 [__init__.py:244] Automatically detected platform cuda.\n[2026-03-23 02:28:40] " + fired, 40, true},
+		"no year in its first line":   {"INFO 03-23 02:28:00 [__init__.py:244] Automatically detected platform cuda.\n[2026-03-23 02:28:20] server_args=ServerArgs(model_path='a/b')\n[2026-03-23 02:28:40] " + fired, 40, false},
+		"the turn of a year":          {"[2025-12-31 23:59:58] server_args=ServerArgs(model_path='a/b')\nINFO 12-31 23:59:59 [x.py:1] y\nINFO 01-01 00:00:00 [x.py:1] y\n[2026-01-01 00:00:01] " + fired, 3, true},
+	} {
+		d, _ := read(t, []byte(c.text))
+		if got := d.Starts[0].Ready; got != c.want || d.Year != c.year {
+			t.Errorf("%s: ready after %v s, year %v; want %v s, %v", name, got, d.Year, c.want, c.year)
+		}
+	}
+}
+
 func TestNewYear(t *testing.T) {
 	var c calendar
 	at := func(text string) int64 {
@@ -251,6 +273,7 @@ func TestNewYear(t *testing.T) {
 	if late := at("12-31 23:59:50"); late-after != 365*86400+86400-20 && ClockText(late, false) != "12-31 23:59:50" {
 		t.Errorf("a year later: %d, %s", late-after, ClockText(late, false))
 	}
+	c = calendar{}
 	if got := at("2026-08-01 23:37:40"); ClockText(got, true) != "2026-08-01 23:37:40" {
 		t.Errorf("%s", ClockText(got, true))
 	}
