@@ -191,13 +191,12 @@ func (s *scrubber) keeps(role Role, names []string, row []cell) bool {
 		return ok && s.strings[id]
 	}
 	for i, name := range names {
-		if row[i].Kind != pages.Int {
-			continue
+		id, ok := row[i].Bits, row[i].Kind == pages.Int
+		if !ok && (role == RoleKernel || role == RoleAPI || role == RoleNVTX) { // whose ids may be written as text
+			id, ok = whole(&row[i])
 		}
-		for _, r := range referring {
-			if equalFold(name, r) {
-				s.strings[row[i].Bits] = true
-			}
+		if ok && slices.ContainsFunc(referring, func(r string) bool { return equalFold(name, r) }) {
+			s.strings[id] = true
 		}
 	}
 	return true

@@ -38,6 +38,11 @@ func TestIDsWrittenAsText(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantStrings(t, "raw text", raw, "by id", "1")
+	safe := filepath.Join(t.TempDir(), "safe.sqlite")
+	if _, _, err := Scrub(context.Background(), path, safe, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	wantStrings(t, "kernels of a scrubbed copy", kernelNames(openPath(t, safe, Options{})), "void first<int>(int)", "second", "third")
 }
 
 // Old exports have a default where a value is missing: an empty text beside the id of a name, the id 0 beside a text.
