@@ -81,6 +81,9 @@ func (l *loader) check(tables []tableInfo, in *input) error {
 	case !data:
 		return in.fail("is what a failed nsys export leaves behind: it holds no events", "run `nsys export --type sqlite --lazy=false --force-overwrite=true` again and look at what it prints", nil)
 	}
+	if table, column := unreadable(tables, l.tables); table != "" {
+		return in.fail("has a table "+table+" without a column "+column+", which no version of nsys that explain knows writes", "try a newer explain, or export it with another version of nsys", nil)
+	}
 	return nil
 }
 

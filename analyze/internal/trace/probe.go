@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"slices"
 	"sort"
 	"strings"
 )
@@ -86,6 +87,24 @@ func probe(tables []tableInfo) map[Role]tableInfo {
 		}
 	}
 	return found
+}
+
+// unreadable names a table of GPU work that lacks a column it cannot be read without. Such a capture must not pass for one in
+// which nothing ran.
+func unreadable(tables []tableInfo, found map[Role]tableInfo) (table, column string) {
+	for _, spec := range roles {
+		if _, ok := found[spec.role]; ok || spec.role != RoleKernel && spec.role != RoleMemcpy && spec.role != RoleMemset && spec.role != RoleGraph {
+			continue
+		}
+		for _, t := range tables {
+			for _, c := range spec.required {
+				if slices.Contains(spec.candidates, t.Name) && t.column(c) == "" {
+					return t.Name, c
+				}
+			}
+		}
+	}
+	return "", ""
 }
 
 func hinted(names, hints []string) []string {

@@ -110,6 +110,16 @@ func TestNumberedTables(t *testing.T) {
 	}
 }
 
+// A table of GPU work that explain cannot read is refused by name: it must not pass for a capture in which nothing ran.
+func TestUnknownLayoutIsRefused(t *testing.T) {
+	path := threeKernels(tracetest.WithoutColumn("CUPTI_ACTIVITY_KIND_KERNEL", "end")).WriteTB(t)
+	_, err := Open(context.Background(), path, Options{})
+	var input *InputError
+	if !errors.As(err, &input) || !strings.Contains(err.Error(), "CUPTI_ACTIVITY_KIND_KERNEL without a column end") {
+		t.Errorf("error %v", err)
+	}
+}
+
 // Events of the kernel of an operating system are no kernels of a GPU.
 func TestKernelOfAnOperatingSystem(t *testing.T) {
 	b := threeKernels(tracetest.WithoutTable("CUPTI_ACTIVITY_KIND_KERNEL"))
