@@ -36,6 +36,7 @@ const (
 	overheadWarn  = 0.05
 	pidShareWarn  = 0.80 // nsys-llm-explainer's, as is the next one
 	largePid      = 10_000_000
+	sharedWarn    = 0.01
 	uncheckable   = 1e6 // ns
 	shortestMean  = 100 // ns
 	longestMeanNs = 10e9

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
@@ -89,11 +90,41 @@ func (c *checks) pids() {
 		warn("pid_mismatch", "All kernels belong to one process, while "+strconv.Itoa(countTrue(apiProcs))+" made CUDA calls and "+strconv.Itoa(countTrue(rangeProcs))+
 			" opened NVTX ranges: either the others launched nothing, or the kernels' process is wrong. Read numbers by process with care.")
 	}
+	if countTrue(kernelProcs) > 1 {
+		for i := range in.Timeline.Devices {
+			d := &in.Timeline.Devices[i]
+			if both := sharedTime(d, in.Span); float64(both) > sharedWarn*float64(d.Busy()) {
+				warn("shared_device", "On GPU "+strconv.Itoa(int(d.ID))+" kernels of several processes run at the same time, for "+formatTime(both)+
+					" of "+formatTime(d.Busy())+": the processes number GPUs for themselves (CUDA_VISIBLE_DEVICES) and the capture does not say which GPU is whose, or they share one through MPS. "+
+					"Numbers by GPU take them as one. Captures of nsys from 2025.1 on say which GPU is whose.")
+			}
+		}
+	}
 	result := "ok"
 	if bad {
 		result = "warning"
 	}
 	c.row(check, result, counted(zero+large, stat.Ratio(zero+large, known)))
+}
+
+// sharedTime is the time in the window in which a kernel of one process runs beside one of another that began before it. A GPU
+// runs one process at a time, unless MPS brings them together.
+func sharedTime(d *attrib.Device, window interval.Interval) int64 {
+	both := covered{reached: window.Start}
+	last, end := trace.None, window.Start // the process whose kernels end last so far
+	for i := range d.Len() {
+		if k := d.Kind(i); k != attrib.KernelWork && k != attrib.GraphWork {
+			continue
+		}
+		p, to := d.Proc(i), min(d.End(i), window.End)
+		if p != last && p != trace.None {
+			both.add(max(d.Start(i), window.Start), min(to, end))
+		}
+		if to > end {
+			last, end = p, to
+		}
+	}
+	return both.ns
 }
 
 // procsOf marks the processes whose threads have events.

@@ -131,6 +131,10 @@ func TestQualityWarnings(t *testing.T) {
 		{"kernels of one process, calls of two", broken(func(b *tt.Builder, _ *tt.Thread) {
 			b.Process(200, "q").Thread(200, "t").Call("cudaFree_v3020", 1, 2)
 		}), "pid_mismatch", "2 made CUDA calls", nil},
+		// The other process' kernel runs from 1100 to 1300 beside two of 1000-1190 and 1200-1390: 90 and 100 of the 1910 in which any runs.
+		{"processes side by side", broken(func(b *tt.Builder, _ *tt.Thread) {
+			b.Process(200, "q").Thread(200, "t").Launch("k", 900*micro, 901*micro, tt.Kernel{Start: 1100 * micro, End: 1300 * micro})
+		}), "shared_device", "for 190 µs of 1.91 ms", nil},
 		// On two threads 1000-1100 and 1050-1150: 200 in all, 150 of the window of 1990.
 		{"overhead", broken(func(b *tt.Builder, th *tt.Thread) {
 			b.Overhead(tt.Overhead{Thread: th, Name: "CUPTI buffer flush", Start: 1000 * micro, End: 1100 * micro})
