@@ -165,9 +165,16 @@ func (l *loader) loadNames() error {
 	})
 }
 
-// baseName keeps the program's own name: a process name may be a whole path, or a command line with arguments.
+// baseName keeps the program's own name: a process name may be a whole path, or a command line with arguments. Paths of
+// Windows have spaces.
 func baseName(name string) string {
-	name, _, _ = strings.Cut(name, " ")
+	program, _, _ := strings.Cut(name, " ")
+	for _, end := range []string{".exe", ".EXE"} {
+		if before, _, ok := strings.Cut(name, end); ok && strings.Contains(before, `\`) {
+			program = before + end
+		}
+	}
+	name = program
 	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
 		name = name[i+1:]
 	}

@@ -110,6 +110,17 @@ func TestNumberedTables(t *testing.T) {
 	}
 }
 
+func TestProgramNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"python": "python", "/usr/bin/python3 /home/jane/x.py": "python3", `C:\Users\Jane Doe\AppData\python.exe`: "python.exe",
+		`C:\Program Files\Server\SERVER.EXE --key abc.exe`: "SERVER.EXE", "wine x.exe": "wine", "VLLM::EngineCore_DP0": "VLLM::EngineCore_DP0", "": "",
+	} {
+		if got := baseName(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
 // A table of GPU work that explain cannot read is refused by name: it must not pass for a capture in which nothing ran.
 func TestUnknownLayoutIsRefused(t *testing.T) {
 	path := threeKernels(tracetest.WithoutColumn("CUPTI_ACTIVITY_KIND_KERNEL", "end")).WriteTB(t)
