@@ -168,13 +168,14 @@ func (l *loader) loadNames() error {
 // baseName keeps the program's own name: a process name may be a whole path, or a command line with arguments. Paths of
 // Windows have spaces.
 func baseName(name string) string {
-	program, _, _ := strings.Cut(name, " ")
-	for _, end := range []string{".exe", ".EXE"} {
-		if before, _, ok := strings.Cut(name, end); ok && strings.Contains(before, `\`) {
-			program = before + end
+	if len(name) > 3 && name[1:3] == `:\` {
+		before, _, lower := strings.Cut(name, ".exe")
+		before, _, upper := strings.Cut(before, ".EXE")
+		if lower || upper {
+			name = name[strings.LastIndexByte(before, '\\')+1:]
 		}
 	}
-	name = program
+	name, _, _ = strings.Cut(name, " ")
 	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
 		name = name[i+1:]
 	}

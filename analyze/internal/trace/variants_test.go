@@ -113,7 +113,7 @@ func TestNumberedTables(t *testing.T) {
 func TestProgramNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"python": "python", "/usr/bin/python3 /home/jane/x.py": "python3", `C:\Users\Jane Doe\AppData\python.exe`: "python.exe",
-		`C:\Program Files\Server\SERVER.EXE --key abc.exe`: "SERVER.EXE", "wine x.exe": "wine", "VLLM::EngineCore_DP0": "VLLM::EngineCore_DP0", "": "",
+		`C:\Program Files\Server\SERVER.EXE --key abc.exe`: "SERVER.EXE", "wine x.exe": "wine", `C:\app\server --key x.exe`: "server", `python C:\Users\Jane\x.exe`: "python", `C:\app\my app.exe`: "my", `C:\app\server --to C:\Users\Jane\x`: "server", `C:\`: "", "VLLM::EngineCore_DP0": "VLLM::EngineCore_DP0", "": "",
 	} {
 		if got := baseName(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
