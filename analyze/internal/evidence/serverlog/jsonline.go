@@ -1,18 +1,37 @@
 package serverlog
 
 import (
+	"bytes"
 	"unicode/utf16"
 	"unicode/utf8"
 )
 
 // messageKeys are the fields of a JSON log record that hold what the program wrote, the most particular first.
-var messageKeys = []string{`"message"`, `"msg"`, `"log"`, `"event"`, `"MESSAGE"`}
+var messageKeys = []string{`"message"`, `"msg"`, `"event"`}
+
+// lineKeys are those in which a log driver (Docker, journald, Google Cloud, Loki) puts a line as the program wrote it.
+var lineKeys = []string{`"log"`, `"MESSAGE"`, `"textPayload"`, `"line"`}
+
+// driverLine takes the line of the program out of a line of a log driver, into scratch.
+func driverLine(line, scratch []byte) ([]byte, bool) {
+	for _, k := range messageKeys {
+		if _, found := jsonField(line, k); found {
+			return nil, false
+		}
+	}
+	for _, k := range lineKeys {
+		if raw, found := jsonField(line, k); found {
+			return trimReturns(bytes.TrimRight(unescape(raw, scratch), "\n")), true
+		}
+	}
+	return nil, false
+}
 
 // timeKeys are the fields that hold when it did.
 var timeKeys = []string{`"timestamp"`, `"time"`, `"asctime"`, `"@timestamp"`, `"ts"`}
 
-// jsonRecord takes the message out of a line that is a JSON object, as log drivers and JSON formatters write them, into
-// scratch. The object is not checked beyond what is needed.
+// jsonRecord takes the message out of a line that is a JSON object, as JSON formatters write them, into scratch. The object
+// is not checked beyond what is needed.
 func jsonRecord(line, scratch []byte) (msg []byte, clock int64, year, ok bool) {
 	for _, k := range messageKeys {
 		if raw, found := jsonField(line, k); found {

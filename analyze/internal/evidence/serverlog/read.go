@@ -93,6 +93,14 @@ func (r *reader) read(line []byte) verdict {
 		return known
 	}
 	if body[0] == '{' {
+		if inner, ok := driverLine(body, r.json); ok {
+			r.json = nil // the line stands in it, and may be JSON in turn
+			verdict := r.read(inner)
+			if r.json == nil {
+				r.json = inner[:0]
+			}
+			return verdict
+		}
 		if msg, clock, year, ok := jsonRecord(body, r.json); ok {
 			r.json = msg[:0]
 			if h, rest, ok := findHeader(msg); ok {

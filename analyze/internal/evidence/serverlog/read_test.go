@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -123,6 +124,20 @@ func TestSGLangWithSource(t *testing.T) {
 	}
 }
 
+// driven is a log as a log driver keeps it: each line in a JSON object.
+func driven(t *testing.T, text []byte, key, end string) []byte {
+	t.Helper()
+	var out []byte
+	for line := range bytes.Lines(text) {
+		object, err := json.Marshal(map[string]string{key: string(bytes.TrimRight(line, "\n")) + end, "stream": "stderr", "time": "2026-12-15T18:32:12.331Z"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(append(out, object...), '\n')
+	}
+	return out
+}
+
 // The same text, packed, with another end of line, in UTF-16, or without an end, says the same.
 func TestEncodings(t *testing.T) {
 	plain, err := os.ReadFile("../../../../testdata/evidence/vllm.log")
@@ -152,8 +167,15 @@ func TestEncodings(t *testing.T) {
 		"no newline at end":    bytes.TrimRight(plain, "\n"),
 		"UTF-16 little endian": wide(func(c uint16) []byte { return []byte{byte(c), byte(c >> 8)} }),
 		"UTF-16 big endian":    wide(func(c uint16) []byte { return []byte{byte(c >> 8), byte(c)} }),
+		"docker":               driven(t, plain, "log", "\n"),
+		"docker of docker":     driven(t, driven(t, plain, "log", "\n"), "log", "\n"),
+		"journald as JSON":     driven(t, plain, "MESSAGE", ""),
+		"Google Cloud":         driven(t, plain, "textPayload", ""),
 	} {
 		got, tally := read(t, text)
+		if got.Graphs.Tables != want.Graphs.Tables || len(got.Graphs.Rows()) != len(want.Graphs.Rows()) || len(want.Graphs.Rows()) == 0 { // in records of several lines
+			t.Errorf("%s: %d tables of CUDA graphs, want %d", name, got.Graphs.Tables, want.Graphs.Tables)
+		}
 		if len(got.Samples) != len(want.Samples) || got.Iterations.Len() != want.Iterations.Len() || got.Start().Model != want.Start().Model || len(got.Requests.List) != 3 || tally.Records != 82 {
 			t.Errorf("%s: %d samples, %d iterations, %d lines", name, len(got.Samples), got.Iterations.Len(), tally.Records)
 		}

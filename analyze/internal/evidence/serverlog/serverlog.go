@@ -74,6 +74,9 @@ func anyLine(l *lines) bool {
 
 func isLine(line []byte) bool {
 	if body := skipSpace(line); len(body) > 0 && body[0] == '{' {
+		if inner, ok := driverLine(body, nil); ok {
+			return isLine(inner)
+		}
 		if msg, _, _, ok := jsonRecord(body, nil); ok {
 			line = msg
 		}
