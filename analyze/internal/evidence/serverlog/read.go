@@ -103,6 +103,8 @@ func (r *reader) read(line []byte) verdict {
 		}
 		if msg, clock, year, ok := jsonRecord(body, r.json); ok {
 			r.json = msg[:0]
+			msg, more, _ := bytes.Cut(msg, []byte("\n"))
+			defer r.tableLines(more)
 			if h, rest, ok := findHeader(msg); ok {
 				return r.record(h, rest, msg[:len(msg)-len(rest)])
 			}
@@ -122,6 +124,15 @@ func (r *reader) read(line []byte) verdict {
 		return r.bare(line)
 	}
 	return r.record(h, msg, line[:len(line)-len(msg)])
+}
+
+// tableLines takes the rows of a table that stand in one record with its header.
+func (r *reader) tableLines(more []byte) {
+	for line := range bytes.Lines(more) {
+		if r.table {
+			r.d.Graphs.graphLine(r.plain(bytes.TrimSpace(line)))
+		}
+	}
 }
 
 // plain is a message without colours.

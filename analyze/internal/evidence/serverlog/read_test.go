@@ -138,6 +138,17 @@ func driven(t *testing.T, text []byte, key, end string) []byte {
 	return out
 }
 
+// A JSON formatter writes a record of several lines as one message: a table is read, a prompt is not.
+func TestTableInOneMessage(t *testing.T) {
+	d, _ := read(t, []byte(`{"timestamp": "2026-12-15T18:32:12", "message": "**CUDAGraph Stats:**\n\n| Unpadded Tokens | Padded Tokens | Num Paddings | Runtime Mode | Count |\n|---|---|---|---|---|\n| 3 | 4 | 1 | FULL | 20 |"}
+{"timestamp": "2026-12-15T18:32:13", "message": "Received request x: prompt: 'hello\nAvg prompt throughput: 1.0 tokens/s, Avg generation throughput: 2.0 tokens/s\n| 3 | 4 | 1 | FULL | 20 |'"}
+`))
+	rows := d.Graphs.Rows()
+	if d.Graphs.Tables != 1 || len(rows) != 1 || rows[0].Count != 20 || rows[0].Padded != 4 || len(d.Samples) != 0 {
+		t.Errorf("%d tables, %+v, %d samples", d.Graphs.Tables, rows, len(d.Samples))
+	}
+}
+
 // The same text, packed, with another end of line, in UTF-16, or without an end, says the same.
 func TestEncodings(t *testing.T) {
 	plain, err := os.ReadFile("../../../../testdata/evidence/vllm.log")
