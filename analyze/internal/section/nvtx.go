@@ -250,7 +250,7 @@ func (in *Input) describeRanges() []*report.Summary {
 		all += int(totals.parts[i].count)
 	}
 	shares := max(1, min(runtime.GOMAXPROCS(0), all/leastShare))
-	share, done := make([]int, len(counts)), 0                     // by name
+	share, done := make([]int, len(counts)), 0 // by name
 	for n, c := range counts {
 		share[n] = min(done*shares/max(1, all), shares-1)
 		done += int(c)
