@@ -82,8 +82,8 @@ func sampleCells(s *session.Sample) []report.Cell {
 }
 
 // sampleCols are the columns of sampleCells for times.
-func sampleCols() []report.Column {
-	return []report.Column{meanCol("mean", "Mean", "mean_ms"), meanCol("p50", "p50", "p50_ms"), meanCol("p90", "p90", "p90_ms"), meanCol("p99", "p99", "p99_ms"), meanCol("max", "Max", "max_ms")}
+func sampleCols() []*report.Column {
+	return []*report.Column{meanCol("mean", "Mean", "mean_ms"), meanCol("p50", "p50", "p50_ms"), meanCol("p90", "p90", "p90_ms"), meanCol("p99", "p99", "p99_ms"), meanCol("max", "Max", "max_ms")}
 }
 
 // filesTogether notes that several files of a form were read.
