@@ -11,6 +11,8 @@ import (
 // What the sections on profiler sessions share.
 
 // fromSession sets the source to one of a session's files and its columns.
+//
+//go:noinline
 func (o *Output) fromSession(rows int64, name string, columns ...string) {
 	o.FromEvidence(file.Session, int(rows), append([]string{name}, columns...)...)
 }

@@ -108,6 +108,8 @@ func unitOf(m *report.Metric) string {
 }
 
 // table finds a table by section and table id; nil if absent.
+//
+//go:noinline
 func (v *view) table(section, id string) *report.Table {
 	for i := range v.Sections {
 		if s := &v.Sections[i]; s.ID == section {
@@ -135,6 +137,8 @@ func column(t *report.Table, id string) int {
 }
 
 // cellOf returns a row's cell in the named column, null if there is none.
+//
+//go:noinline
 func cellOf(t *report.Table, row int, id string) report.Cell {
 	if i := column(t, id); i >= 0 && row < len(t.Rows) {
 		return at(t.Rows[row], i)
