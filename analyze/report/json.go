@@ -254,7 +254,7 @@ func (t *Table) Validate() error {
 			return fmt.Errorf("row %d has %d cells for %d columns", i, len(row), len(t.Columns))
 		}
 		for j, c := range row {
-			if c.kind == 'f' && !finite(&c.f) {
+			if f, _ := c.Num(); !finite(&f) {
 				return fmt.Errorf("row %d: %s is not finite", i, t.Columns[j].ID)
 			}
 			if !fits(c, t.Columns[j].Kind) {
