@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/order"
 	"github.com/nsys-llm/explain/diff/internal/infer"
 )
 
@@ -198,7 +199,7 @@ func readings(captures []*report.Report) []reading {
 			}
 		}
 	}
-	slices.SortFunc(list, func(a, b reading) int {
+	order.By(list, func(a, b reading) int {
 		if c := strings.Compare(a.metric, b.metric); c != 0 {
 			return c
 		}

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 // MaxBytes bounds what Read accepts.
@@ -93,7 +94,7 @@ func merged(list []Failure) []Failure {
 	for kind, n := range counts {
 		out = append(out, Failure{kind, n})
 	}
-	slices.SortFunc(out, func(a, b Failure) int { return strings.Compare(a.Kind, b.Kind) })
+	order.By(out, func(a, b Failure) int { return strings.Compare(a.Kind, b.Kind) })
 	return out
 }
 

@@ -2,12 +2,12 @@ package section
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 var _ = register(Section{
@@ -105,7 +105,7 @@ func groupKernels(in *Input, times []totals, of func(kind *kernelname.Info) stri
 			g.top, g.topTotal = int32(n), e.total
 		}
 	}
-	slices.SortFunc(list, func(a, b kernelGroup) int { return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(a.name, b.name)) })
+	order.By(list, func(a, b kernelGroup) int { return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(a.name, b.name)) })
 	return list
 }
 

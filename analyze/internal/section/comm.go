@@ -11,6 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 var _ = register(Section{
@@ -120,7 +121,7 @@ func commGroups(uses map[commGroup]*commUse) []commGroup {
 			list = append(list, g)
 		}
 	}
-	slices.SortFunc(list, func(a, b commGroup) int {
+	order.By(list, func(a, b commGroup) int {
 		return cmp.Or(cmp.Compare(sum(uses[b].time), sum(uses[a].time)), cmp.Compare(a.collective, b.collective), cmp.Compare(a.library, b.library))
 	})
 	return list

@@ -8,6 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 var _ = register(Section{
@@ -92,7 +93,7 @@ func components(in *Input, out *Output) {
 		list[best].count++
 	}
 	list = slices.DeleteFunc(list, func(c componentTime) bool { return c.count == 0 && c.byRows == 0 })
-	slices.SortFunc(list, func(a, b componentTime) int {
+	order.By(list, func(a, b componentTime) int {
 		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(b.byName, a.byName), cmp.Compare(a.name, b.name))
 	})
 	coverage := stat.Ratio(covered, total)

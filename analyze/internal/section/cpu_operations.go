@@ -2,12 +2,12 @@ package section
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/session"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 var _ = register(Section{
@@ -39,7 +39,7 @@ func cpuOperations(in *Input, out *Output) {
 		for o := range d.Operations {
 			ops = append(ops, o)
 		}
-		slices.SortFunc(ops, func(a, b session.Operation) int {
+		order.By(ops, func(a, b session.Operation) int {
 			return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Phase, b.Phase))
 		})
 		for _, o := range ops {

@@ -8,6 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence/session"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 var _ = register(Section{
@@ -60,7 +61,7 @@ func cudaGraphUsage(in *Input, out *Output) {
 		}
 		return 0
 	}
-	slices.SortFunc(list, func(a, b entry) int {
+	order.By(list, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(b.Replays, a.Replays), cmp.Compare(a.Mode, b.Mode), cmp.Compare(a.Tokens, b.Tokens), cmp.Compare(a.Reqs, b.Reqs),
 			cmp.Compare(flag(a.Uniform), flag(b.Uniform)), cmp.Compare(flag(a.LoRA), flag(b.LoRA)))
 	})

@@ -7,6 +7,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/serverlog"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 var _ = register(Section{
@@ -46,7 +47,7 @@ func estimatedFlops(in *Input, out *Output) {
 	out.Int("serve.model_prefill_tokens", nil, d.PrefillTokens)
 	out.Int("serve.model_decode_tokens", nil, d.DecodeToks)
 	parts := slices.Clone(d.Parts)
-	slices.SortStableFunc(parts, func(a, b serverlog.Part) int {
+	order.Stable(parts, func(a, b serverlog.Part) int {
 		return cmp.Or(cmp.Compare(b.Flops, a.Flops), cmp.Compare(a.Name, b.Name))
 	})
 	t := out.Table("estimated_parts")

@@ -11,6 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 var _ = register(Section{
@@ -218,7 +219,7 @@ var kernelAdvice = map[kernelname.Category][]string{
 func kernelsPerDevice(in *Input, out *Output) *Table {
 	k := &in.Trace.Kernels
 	list := slices.Clone(in.kernelStats().onDevices)
-	slices.SortFunc(list, func(a, b placeTotals) int {
+	order.By(list, func(a, b placeTotals) int {
 		return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(b.count, a.count), cmp.Compare(k.Names[a.name].Name, k.Names[b.name].Name), cmp.Compare(a.device, b.device))
 	})
 	var all int64

@@ -8,6 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 var _ = register(Section{
@@ -255,7 +256,7 @@ func (in *Input) kernelDurations(out *Output, l report.Labels, durs *durationSta
 func tinyKernels(in *Input, out *Output) {
 	k := &in.Trace.Kernels
 	list := slices.DeleteFunc(slices.Clone(in.kernelStats().tiny), func(e totals) bool { return e.count == 0 })
-	slices.SortFunc(list, func(a, b totals) int {
+	order.By(list, func(a, b totals) int {
 		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(b.total, a.total), cmp.Compare(k.Names[a.key].Name, k.Names[b.key].Name))
 	})
 	t := out.Table("tiny_kernels")

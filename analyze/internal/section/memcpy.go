@@ -8,6 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 var _ = register(Section{
@@ -291,7 +292,7 @@ func syncCopies(in *Input, out *Output) {
 	stats := in.callStats()
 	names := some(stats.names, func(name int) bool { return api.Names[name].SyncCopy })
 	emit(nil, stats.syncCopies.count, stats.syncCopies.total, stats.syncCopies.summary)
-	slices.SortFunc(names, func(a, b totals) int { return cmp.Compare(a.key, b.key) })
+	order.By(names, func(a, b totals) int { return cmp.Compare(a.key, b.key) })
 	for _, e := range names {
 		emit(Labels("api", api.Names[e.key].Name), e.count, e.total, e.summary)
 	}

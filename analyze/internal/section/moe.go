@@ -9,6 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence/session"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 var _ = register(Section{
@@ -247,7 +248,7 @@ func moeLayersTable(in *Input, out *Output, layers []moeLayer) {
 		}
 		return *v
 	}
-	slices.SortStableFunc(list, func(a, b moeLayer) int {
+	order.Stable(list, func(a, b moeLayer) int {
 		return cmp.Or(cmp.Compare(key(b.peak), key(a.peak)), cmp.Compare(key(b.Imbalance.Mean()), key(a.Imbalance.Mean())))
 	})
 	t := out.Table("moe_layers")
@@ -310,7 +311,7 @@ func moeHottest(in *Input, out *Output, layers []moeLayer) {
 	}
 	all.t.TotalRows = int64(rows)
 	all.Attach()
-	slices.SortStableFunc(list, func(a, b expert) int { return cmp.Compare(b.share, a.share) })
+	order.Stable(list, func(a, b expert) int { return cmp.Compare(b.share, a.share) })
 	t := out.Table("moe_hottest")
 	for _, e := range list {
 		t.Row(report.I(int64(e.layer)), report.I(int64(e.expert)), report.I(e.n), report.F(e.share), cell(e.toMean))
@@ -345,7 +346,7 @@ func moePairs(in *Input, out *Output, layers []moeLayer) {
 	}
 	var best []ranked
 	keep := func() {
-		slices.SortStableFunc(best, func(a, b ranked) int { return cmp.Compare(b.Count, a.Count) })
+		order.Stable(best, func(a, b ranked) int { return cmp.Compare(b.Count, a.Count) })
 		best = best[:min(len(best), maxPairRows)]
 	}
 	for lo := 0; lo < len(pairs); {

@@ -3,12 +3,12 @@ package section
 import (
 	"cmp"
 	"runtime"
-	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/order"
 	units "github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -231,7 +231,7 @@ func (in *Input) addRanges(names *rangeNames) []rangeTotal {
 			part(names.of[x.Name], x.Proc).add(&rangeTotal{gpu: x.Inclusive, self: x.Self, pairs: x.Pairs, kernels: x.SelfCount})
 		}
 	}
-	slices.SortFunc(list, func(a, b rangeTotal) int { return cmp.Or(cmp.Compare(a.text, b.text), cmp.Compare(a.proc, b.proc)) })
+	order.By(list, func(a, b rangeTotal) int { return cmp.Or(cmp.Compare(a.text, b.text), cmp.Compare(a.proc, b.proc)) })
 	return list
 }
 
@@ -306,7 +306,7 @@ func byRangeName(parts []rangeTotal) []rangeTotal {
 }
 
 func rankRanges(list []rangeTotal, names *rangeNames) {
-	slices.SortFunc(list, func(a, b rangeTotal) int {
+	order.By(list, func(a, b rangeTotal) int {
 		return cmp.Or(cmp.Compare(b.gpu, a.gpu), cmp.Compare(b.wall, a.wall), cmp.Compare(b.count, a.count),
 			cmp.Compare(names.texts[a.text], names.texts[b.text]), cmp.Compare(a.proc, b.proc))
 	})

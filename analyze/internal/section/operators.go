@@ -7,6 +7,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/perfopt"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 var _ = register(Section{
@@ -32,7 +33,7 @@ func operators(in *Input, out *Output) {
 		return
 	}
 	ops := slices.Clone(d.Operators)
-	slices.SortStableFunc(ops, func(a, b perfopt.Operator) int {
+	order.Stable(ops, func(a, b perfopt.Operator) int {
 		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(b.CUDA, a.CUDA))
 	})
 	t := out.Table("operators")
@@ -54,7 +55,7 @@ func operators(in *Input, out *Output) {
 	}
 	t.Cut(in.Options.Top, "total", "cuda", "calls").Add()
 	kernels := slices.Clone(d.Kernels)
-	slices.SortStableFunc(kernels, func(a, b perfopt.Kernel) int { return cmp.Compare(b.Total, a.Total) })
+	order.Stable(kernels, func(a, b perfopt.Kernel) int { return cmp.Compare(b.Total, a.Total) })
 	k := out.Table("stated_kernels")
 	untimed := len(kernels) > 0
 	for _, x := range kernels {

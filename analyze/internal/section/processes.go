@@ -7,6 +7,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 var _ = register(Section{
@@ -144,7 +145,7 @@ func (in *Input) addProcs() []procSum {
 		all[orLast(p.proc, unknown)].ranges += p.count
 	}
 	list := slices.DeleteFunc(all, func(s procSum) bool { return s.empty() })
-	slices.SortFunc(list, func(a, b procSum) int {
+	order.By(list, func(a, b procSum) int {
 		return cmp.Or(cmp.Compare(min(0, b.proc), min(0, a.proc)), cmp.Compare(b.kernelNs, a.kernelNs), cmp.Compare(b.busy, a.busy),
 			cmp.Compare(b.launches+b.syncs+b.other, a.launches+a.syncs+a.other), cmp.Compare(a.proc, b.proc))
 	})
@@ -208,7 +209,7 @@ func (in *Input) sharedDevices(out *Output, emitted map[int32]bool) {
 	for i := range list {
 		onDevice[places[list[i].b].b] += list[i].total
 	}
-	slices.SortFunc(list, func(a, b crossed) int {
+	order.By(list, func(a, b crossed) int {
 		return cmp.Or(cmp.Compare(places[a.b].b, places[b.b].b), cmp.Compare(b.total, a.total), cmp.Compare(places[a.b].a, places[b.b].a))
 	})
 	var first *pair // process and device

@@ -8,6 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 var _ = register(Section{
@@ -269,7 +270,7 @@ func (in *Input) spread(names *rangeNames, tree []regionNode, cells []pair, work
 	for _, r := range byName {
 		list = append(list, *r)
 	}
-	slices.SortFunc(list, func(a, b region) int {
+	order.By(list, func(a, b region) int {
 		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(b.count, a.count), cmp.Compare(names.texts[a.name], names.texts[b.name]))
 	})
 	nest(names, list)

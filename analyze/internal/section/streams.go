@@ -2,13 +2,13 @@ package section
 
 import (
 	"cmp"
-	"slices"
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 var _ = register(Section{
@@ -123,7 +123,7 @@ func streams(in *Input, out *Output) {
 		out.Status(report.NotApplicable, "no GPU work in the window")
 		return
 	}
-	slices.SortStableFunc(rows, func(a, b row) int {
+	order.Stable(rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(b.ns, a.ns), cmp.Compare(a.device.ID, b.device.ID), cmp.Compare(a.proc, b.proc), cmp.Compare(a.stream, b.stream))
 	})
 	t := out.Table("streams")
