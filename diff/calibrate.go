@@ -389,7 +389,7 @@ func WriteCalibration(w io.Writer, c *Calibration) error {
 	}
 	l := &report.Lines{}
 	c.write(l)
-	report.Field(l, "false_alarms", c.FalseAlarms)
+	l.Field("false_alarms", c.FalseAlarms)
 	report.List(l, "leave_one_out", c.LeaveOneOut)
 	return writeLines(w, l)
 }

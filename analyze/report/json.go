@@ -30,13 +30,13 @@ func Write(w io.Writer, r *Report) error {
 		return err
 	}
 	var l Lines
-	Field(&l, "schema", r.Schema)
-	Field(&l, "tool", r.Tool)
-	Field(&l, "trace", r.Trace)
+	l.Field("schema", r.Schema)
+	l.Field("tool", r.Tool)
+	l.Field("trace", r.Trace)
 	List(&l, "evidence", r.Evidence)
-	Field(&l, "environment", r.Environment)
-	Field(&l, "window", r.Window)
-	Field(&l, "unit", r.Unit)
+	l.Field("environment", r.Environment)
+	l.Field("window", r.Window)
+	l.Field("unit", r.Unit)
 	List(&l, "metrics", r.Metrics)
 	List(&l, "sections", r.Sections)
 	List(&l, "findings", r.Findings)

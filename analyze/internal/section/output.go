@@ -256,6 +256,8 @@ func (t *Table) Attach() {
 }
 
 // cell of a pointer: null where nil.
+//
+//go:noinline
 func cell(v *float64) report.Cell {
 	if v == nil {
 		return report.Null
