@@ -76,6 +76,8 @@ type Input struct {
 var registry []*Section
 
 // register adds a section. It is called from package-level variables only, so the registry never changes at run time.
+//
+//go:noinline
 func register(s Section) bool {
 	registry = append(registry, &s)
 	return true
