@@ -14,6 +14,8 @@ type Document struct {
 }
 
 // Add appends blocks.
+//
+//go:noinline
 func (d *Document) Add(b ...Block) { d.Blocks = append(d.Blocks, b...) }
 
 // Block is one of [Heading], [Paragraph], [List], [Fields], [Table], [Details], [Note], [Tiles] and [Chart].

@@ -211,7 +211,7 @@ func (v *view) ranked(id, label string) []*report.Metric {
 // name shows a name of the capture, a kernel by its display name where it has one of its own.
 func (v *view) name(s string) doc.Span {
 	if short, ok := v.short[s]; ok {
-		return doc.Span{Kind: doc.KindName, Text: short, Full: s}
+		return doc.ShortName(short, s)
 	}
 	return doc.Name(s)
 }
