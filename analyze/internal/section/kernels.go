@@ -298,8 +298,6 @@ func launchConfigs(k *trace.Kernels, lo, hi int) []launchConfig {
 }
 
 // sizeCol is a mean number of blocks or threads.
-//
-//go:noinline
 func sizeCol(id, title string) *report.Column {
 	return &report.Column{ID: id, Title: title, Kind: report.Float, Unit: report.Count}
 }
@@ -314,7 +312,6 @@ func meanSize(total, launches int64) report.Cell {
 
 func dims(d [3]int32) string { return fmt.Sprintf("%d×%d×%d", d[0], d[1], d[2]) }
 
-//go:noinline
 func countCsv(id, title, csv string) *report.Column {
 	c := countCol(id, title)
 	c.CSV = []report.CSVCol{{Name: csv}}

@@ -210,8 +210,6 @@ func amountColumns(first ...*report.Column) []*report.Column {
 }
 
 // gigabytesCol is a throughput, written to CSV in GB/s (10^9 bytes per second) under profilemate's name.
-//
-//go:noinline
 func gigabytesCol(id, title string) *report.Column {
 	c := rateCol(id, title, report.BytesPerSec)
 	c.CSV = []report.CSVCol{{Name: "bandwidth_gbps", Exp10: -9}}

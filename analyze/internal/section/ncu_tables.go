@@ -55,8 +55,6 @@ var summaryColumns = []*report.Column{
 }
 
 // scaledCol is a column of a file that others defined: one name, one scale.
-//
-//go:noinline
 func scaledCol(name, unit string, exp10 int) *report.Column {
 	return &report.Column{ID: name, Title: name, Kind: report.Float, Unit: unit, CSV: []report.CSVCol{{Name: name, Exp10: exp10}}}
 }

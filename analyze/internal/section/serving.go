@@ -36,7 +36,6 @@ var _ = register(Section{
 	Run: serving,
 })
 
-//go:noinline
 func floatCol(id, title, unit string) *report.Column {
 	return &report.Column{ID: id, Title: title, Kind: report.Float, Unit: unit}
 }

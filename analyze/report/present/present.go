@@ -108,8 +108,6 @@ func unitOf(m *report.Metric) string {
 }
 
 // table finds a table by section and table id; nil if absent.
-//
-//go:noinline
 func (v *view) table(section, id string) *report.Table {
 	for i := range v.Sections {
 		if s := &v.Sections[i]; s.ID == section {
@@ -136,7 +134,7 @@ func column(t *report.Table, id string) int {
 	return -1
 }
 
-// cellOf returns a row's cell in the named column, null if there is none.
+// cellOf returns a row's cell in the named column, null if there is none. Inlined in its 70 places it takes 37 kB.
 //
 //go:noinline
 func cellOf(t *report.Table, row int, id string) report.Cell {
