@@ -8,7 +8,7 @@ import (
 
 // The columns that tables share. CSV names follow nsys-llm-explainer, whose files other people's scripts read.
 //
-// Whatever declares something here is not inlined and hands out a pointer: the sections call it 1,500 times between them, once
+// Whatever declares something here is not inlined and hands out a pointer: the sections call it over a thousand times between them, once
 // each, and inlined that code takes 0.8 MB of the program.
 
 //go:noinline

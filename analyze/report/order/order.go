@@ -1,6 +1,6 @@
 // Package order sorts lists that are short or sorted once: rows of tables, groups, findings.
 //
-// Why not slices.SortFunc: for each type of element it puts eleven more functions into the program, 20 kB. Here all types
+// Why not slices.SortFunc: for each type of element it puts a dozen more functions into the program, 10 to 20 kB. Here all types
 // share package sort's code. What sorts every kernel or call of a capture uses slices, which is faster.
 package order
 
