@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 // Kinds of attribution rows.
@@ -105,7 +106,7 @@ func (x *comparer) kernelRows(base, head []work, unit float64) (rows []pair, res
 			rest = append(rest, p)
 		}
 	}
-	slices.SortStableFunc(rows, func(p, q pair) int {
+	order.Stable(rows, func(p, q pair) int {
 		dp, dq := of(head, p.head).time-of(base, p.base).time, of(head, q.head).time-of(base, q.base).time
 		return firstNonZero(compareFloat(math.Abs(dq), math.Abs(dp)), compareFloat(of(base, q.base).time, of(base, p.base).time), strings.Compare(name(base, head, p), name(base, head, q)))
 	})

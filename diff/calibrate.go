@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/order"
 	"github.com/nsys-llm/explain/diff/internal/infer"
 )
 
@@ -198,7 +199,7 @@ func readings(captures []*report.Report) []reading {
 			}
 		}
 	}
-	slices.SortFunc(list, func(a, b reading) int {
+	order.By(list, func(a, b reading) int {
 		if c := strings.Compare(a.metric, b.metric); c != 0 {
 			return c
 		}
@@ -388,7 +389,7 @@ func WriteCalibration(w io.Writer, c *Calibration) error {
 	}
 	l := &report.Lines{}
 	c.write(l)
-	report.Field(l, "false_alarms", c.FalseAlarms)
+	l.Field("false_alarms", c.FalseAlarms)
 	report.List(l, "leave_one_out", c.LeaveOneOut)
 	return writeLines(w, l)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/report/order"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -106,7 +107,7 @@ func (x *comparer) why(time *Row) string {
 			parts = append(parts, part{r.ID, r.Delta})
 		}
 	}
-	slices.SortStableFunc(parts, func(p, q part) int { return compareFloat(math.Abs(q.delta), math.Abs(p.delta)) })
+	order.Stable(parts, func(p, q part) int { return compareFloat(math.Abs(q.delta), math.Abs(p.delta)) })
 	var texts []string
 	for _, p := range parts {
 		texts = append(texts, x.part(p.id, p.delta))
@@ -348,7 +349,7 @@ func (x *comparer) common() (shift float64, ok bool) {
 			list = append(list, change{math.Log(h.time / h.count / (b.time / b.count)), b.time})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b change) int { return compareFloat(a.ln, b.ln) })
+	order.Stable(list, func(a, b change) int { return compareFloat(a.ln, b.ln) })
 	middle, passed := 0.0, 0.0
 	for _, c := range list {
 		if passed += c.time; passed >= sum/2 {

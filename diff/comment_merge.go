@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/order"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -18,7 +19,7 @@ type Leg struct {
 // first, and each leg folded. It loses rows and parts as [Comment] does.
 func CombinedComment(legs []Leg, o CommentOptions) string {
 	legs = slices.Clone(legs)
-	slices.SortStableFunc(legs, func(a, b Leg) int { return rank(b.Comparison.Verdict) - rank(a.Comparison.Verdict) })
+	order.Stable(legs, func(a, b Leg) int { return rank(b.Comparison.Verdict) - rank(a.Comparison.Verdict) })
 	p := mergedPage{legs: legs, o: &o}
 	return fit(o.Limit, []func() doc.Document{
 		func() doc.Document { return p.document(p.folded()) },

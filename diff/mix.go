@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 // maxMix bounds the rows of the mix.
@@ -34,7 +35,7 @@ func (x *comparer) mix() {
 		}
 		x.c.Mix = append(x.c.Mix, m)
 	}
-	slices.SortStableFunc(x.c.Mix, func(a, b Mix) int {
+	order.Stable(x.c.Mix, func(a, b Mix) int {
 		return compareFloat(value(b.BaseShare)+value(b.HeadShare), value(a.BaseShare)+value(a.HeadShare))
 	})
 	x.c.Mix = x.c.Mix[:min(len(x.c.Mix), maxMix)]

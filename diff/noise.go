@@ -178,14 +178,14 @@ func envOf(r *report.Report) NoiseEnv {
 }
 
 func (n *Noise) write(l *report.Lines) {
-	report.Field(l, "schema", n.Schema)
-	report.Field(l, "tool", n.Tool)
-	report.Field(l, "captures", n.Captures)
-	report.Field(l, "names", n.Names)
-	report.Field(l, "env", n.Env)
-	report.Field(l, "level", n.Level)
-	report.Field(l, "power", n.Power)
-	report.Field(l, "common_mode", n.CommonMode)
+	l.Field("schema", n.Schema)
+	l.Field("tool", n.Tool)
+	l.Field("captures", n.Captures)
+	l.Field("names", n.Names)
+	l.Field("env", n.Env)
+	l.Field("level", n.Level)
+	l.Field("power", n.Power)
+	l.Field("common_mode", n.CommonMode)
 	report.List(l, "metrics", n.Metrics)
 	report.List(l, "unsteady", n.Unsteady)
 	report.List(l, "skipped", n.Skipped)

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 // overlapNeeded is the share of the work that two units must have in common to be the same work.
@@ -219,7 +221,7 @@ func topCategories(list []work) string {
 		}
 		pools[at].count += list[i].count
 	}
-	slices.SortStableFunc(pools, func(a, b pool) int {
+	order.Stable(pools, func(a, b pool) int {
 		return firstNonZero(compareFloat(b.count, a.count), strings.Compare(a.category, b.category))
 	})
 	var text []string

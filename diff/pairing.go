@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 // Ways in which kernels of two sides are paired, the surest first.
@@ -111,7 +113,7 @@ func (m *matcher) family() {
 			list = append(list, candidate{i, k, math.Abs(map0(a.position)-b.position) + 10*(1-likeness(a.count, b.count))})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b candidate) int { return compareFloat(a.cost, b.cost) })
+	order.Stable(list, func(a, b candidate) int { return compareFloat(a.cost, b.cost) })
 	for _, c := range list {
 		if m.of[c.i] < 0 && !m.taken[c.k] {
 			m.join(c.i, c.k, ByFamily)
@@ -136,7 +138,7 @@ func (m *matcher) anchors() func(position float64) float64 {
 			list = append(list, anchor{m.base[i].position, m.head[k].position})
 		}
 	}
-	slices.SortFunc(list, func(a, b anchor) int { return compareFloat(a.from, b.from) })
+	order.By(list, func(a, b anchor) int { return compareFloat(a.from, b.from) })
 	return func(p float64) float64 {
 		at, _ := slices.BinarySearchFunc(list, p, func(a anchor, p float64) int { return compareFloat(a.from, p) })
 		switch {
@@ -187,7 +189,7 @@ func (m *matcher) position() {
 			}
 		}
 	}
-	slices.SortStableFunc(list, func(a, b candidate) int {
+	order.Stable(list, func(a, b candidate) int {
 		same := func(c candidate) float64 {
 			if m.base[c.i].category == m.head[c.k].category {
 				return 1

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/order"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
@@ -134,7 +135,7 @@ func (c *Comparison) waterfall() (doc.Chart, bool) {
 	if len(parts) == 0 {
 		return doc.Chart{}, false
 	}
-	slices.SortStableFunc(parts, func(x, y AttributionRow) int { return cmp.Compare(math.Abs(y.Delta), math.Abs(x.Delta)) })
+	order.Stable(parts, func(x, y AttributionRow) int { return cmp.Compare(math.Abs(y.Delta), math.Abs(x.Delta)) })
 	s := doc.Series{Name: "mean " + a.Metric, Labels: []string{"base"}, Values: []float64{a.Base}}
 	rest, named := a.TotalDelta, 0
 	for _, r := range parts {

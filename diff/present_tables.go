@@ -7,6 +7,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/order"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -154,7 +155,7 @@ func (c *Comparison) attributionTable(kernels int, effects bool) (doc.Table, boo
 		}
 	}
 	moved := pick("kernel")
-	slices.SortStableFunc(moved, func(x, y *AttributionRow) int {
+	order.Stable(moved, func(x, y *AttributionRow) int {
 		switch dx, dy := math.Abs(x.Delta), math.Abs(y.Delta); {
 		case dx > dy:
 			return -1
@@ -279,7 +280,7 @@ func (c *Comparison) residue(limit int) []doc.Block {
 		return nil
 	}
 	list := slices.Clone(c.Residue)
-	slices.SortStableFunc(list, func(a, b Residue) int {
+	order.Stable(list, func(a, b Residue) int {
 		switch {
 		case a.Soft == b.Soft:
 			return 0

@@ -1,13 +1,13 @@
 package gate
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/google/go-github/v62/github"
@@ -223,8 +223,9 @@ func (s *search) next(ctx context.Context) (atMergeBase []candidate, err error) 
 
 // sortCandidates puts the nearest first and, among equals, the newest.
 func sortCandidates(all []candidate) {
-	slices.SortFunc(all, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(b.artifact.GetID(), a.artifact.GetID()))
+	sort.Slice(all, func(i, j int) bool {
+		a, b := all[i], all[j]
+		return a.distance < b.distance || a.distance == b.distance && a.artifact.GetID() > b.artifact.GetID()
 	})
 }
 

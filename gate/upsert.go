@@ -1,11 +1,10 @@
 package gate
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
+	"sort"
 	"strings"
 
 	"github.com/google/go-github/v62/github"
@@ -109,7 +108,7 @@ func (u *upsert) list(ctx context.Context) ([]found, error) {
 			mine = append(mine, found{c.GetID(), c.GetHTMLURL(), text, m})
 		}
 	}
-	slices.SortFunc(mine, func(a, b found) int { return cmp.Compare(a.id, b.id) })
+	sort.Slice(mine, func(i, j int) bool { return mine[i].id < mine[j].id })
 	return mine, nil
 }
 

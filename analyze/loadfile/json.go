@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 // MaxBytes bounds what Read accepts.
@@ -20,21 +21,21 @@ func (r *Result) Write(w io.Writer) error {
 		return err
 	}
 	var l report.Lines
-	report.Field(&l, "schema", r.Schema)
-	report.Field(&l, "tool", r.Tool)
-	report.Field(&l, "model", r.Model)
-	report.Field(&l, "workload", r.Workload)
-	report.Field(&l, "complete", r.Complete)
-	report.Field(&l, "stopped", r.Stopped)
-	report.Field(&l, "window", r.Window)
-	report.Field(&l, "counts", r.Counts)
+	l.Field("schema", r.Schema)
+	l.Field("tool", r.Tool)
+	l.Field("model", r.Model)
+	l.Field("workload", r.Workload)
+	l.Field("complete", r.Complete)
+	l.Field("stopped", r.Stopped)
+	l.Field("window", r.Window)
+	l.Field("counts", r.Counts)
 	report.List(&l, "failures", r.Failures)
-	report.Field(&l, "tokens", r.Tokens)
-	report.Field(&l, "rates", r.Rates)
-	report.Field(&l, "slo", r.SLO)
-	report.Field(&l, "goodput", r.Goodput)
-	report.Field(&l, "latency", r.Latency)
-	report.Field(&l, "every", r.Every)
+	l.Field("tokens", r.Tokens)
+	l.Field("rates", r.Rates)
+	l.Field("slo", r.SLO)
+	l.Field("goodput", r.Goodput)
+	l.Field("latency", r.Latency)
+	l.Field("every", r.Every)
 	report.List(&l, "requests", r.Requests)
 	b, err := l.Bytes()
 	if err != nil {
@@ -93,7 +94,7 @@ func merged(list []Failure) []Failure {
 	for kind, n := range counts {
 		out = append(out, Failure{kind, n})
 	}
-	slices.SortFunc(out, func(a, b Failure) int { return strings.Compare(a.Kind, b.Kind) })
+	order.By(out, func(a, b Failure) int { return strings.Compare(a.Kind, b.Kind) })
 	return out
 }
 

@@ -30,13 +30,13 @@ func Write(w io.Writer, r *Report) error {
 		return err
 	}
 	var l Lines
-	Field(&l, "schema", r.Schema)
-	Field(&l, "tool", r.Tool)
-	Field(&l, "trace", r.Trace)
+	l.Field("schema", r.Schema)
+	l.Field("tool", r.Tool)
+	l.Field("trace", r.Trace)
 	List(&l, "evidence", r.Evidence)
-	Field(&l, "environment", r.Environment)
-	Field(&l, "window", r.Window)
-	Field(&l, "unit", r.Unit)
+	l.Field("environment", r.Environment)
+	l.Field("window", r.Window)
+	l.Field("unit", r.Unit)
 	List(&l, "metrics", r.Metrics)
 	List(&l, "sections", r.Sections)
 	List(&l, "findings", r.Findings)
@@ -254,7 +254,7 @@ func (t *Table) Validate() error {
 			return fmt.Errorf("row %d has %d cells for %d columns", i, len(row), len(t.Columns))
 		}
 		for j, c := range row {
-			if c.kind == 'f' && !finite(&c.f) {
+			if f, _ := c.Num(); !finite(&f) {
 				return fmt.Errorf("row %d: %s is not finite", i, t.Columns[j].ID)
 			}
 			if !fits(c, t.Columns[j].Kind) {

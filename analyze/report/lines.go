@@ -15,9 +15,9 @@ type Lines struct {
 }
 
 // Field adds a field.
-func Field[T any](l *Lines, name string, v T) {
+func (l *Lines) Field(name string, v any) {
 	l.name(name)
-	put(l, v)
+	l.put(v)
 }
 
 // List adds a field that is a list.
@@ -29,7 +29,7 @@ func List[T any](l *Lines, name string, v []T) {
 			l.b.WriteByte(',')
 		}
 		l.b.WriteByte('\n')
-		put(l, &v[i])
+		l.put(&v[i])
 	}
 	if len(v) > 0 {
 		l.b.WriteByte('\n')
@@ -64,7 +64,7 @@ func (l *Lines) name(name string) {
 	fmt.Fprintf(&l.b, "%q: ", name)
 }
 
-func put[T any](l *Lines, v T) {
+func (l *Lines) put(v any) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 )
 
@@ -53,9 +54,8 @@ const (
 // Why not any: a cell that is one of five things is checked when it is read, keeps int64 exact through JSON, and sorts
 // without reflection.
 type Cell struct {
-	kind byte // 0 null, 'i', 'f', 's', 'b'
-	i    int64
-	f    float64
+	kind byte   // 0 null, 'i', 'f', 's', 'b'
+	n    uint64 // the integer, the float's bits, or 1 for true
 	s    string
 }
 
@@ -63,10 +63,10 @@ type Cell struct {
 var Null = Cell{}
 
 // I makes an integer cell.
-func I(v int64) Cell { return Cell{kind: 'i', i: v} }
+func I(v int64) Cell { return Cell{kind: 'i', n: uint64(v)} }
 
 // F makes a float cell.
-func F(v float64) Cell { return Cell{kind: 'f', f: v} }
+func F(v float64) Cell { return Cell{kind: 'f', n: math.Float64bits(v)} }
 
 // S makes a text cell.
 func S(v string) Cell { return Cell{kind: 's', s: v} }
@@ -74,7 +74,7 @@ func S(v string) Cell { return Cell{kind: 's', s: v} }
 // B makes a boolean cell.
 func B(v bool) Cell {
 	if v {
-		return Cell{kind: 'b', i: 1}
+		return Cell{kind: 'b', n: 1}
 	}
 	return Cell{kind: 'b'}
 }
@@ -83,15 +83,20 @@ func B(v bool) Cell {
 func (c Cell) IsNull() bool { return c.kind == 0 }
 
 // Int returns the integer and whether the cell holds one.
-func (c Cell) Int() (int64, bool) { return c.i, c.kind == 'i' }
+func (c Cell) Int() (int64, bool) {
+	if c.kind != 'i' {
+		return 0, false
+	}
+	return int64(c.n), true
+}
 
 // Num returns the cell as a float, and whether it is a number.
 func (c Cell) Num() (float64, bool) {
 	switch c.kind {
 	case 'i':
-		return float64(c.i), true
+		return float64(int64(c.n)), true
 	case 'f':
-		return c.f, true
+		return math.Float64frombits(c.n), true
 	}
 	return 0, false
 }
@@ -100,19 +105,19 @@ func (c Cell) Num() (float64, bool) {
 func (c Cell) Str() (string, bool) { return c.s, c.kind == 's' }
 
 // Bool returns the boolean and whether the cell holds one.
-func (c Cell) Bool() (value, ok bool) { return c.i != 0, c.kind == 'b' }
+func (c Cell) Bool() (value, ok bool) { return c == B(true), c.kind == 'b' }
 
 // MarshalJSON writes the cell as a bare JSON value.
 func (c Cell) MarshalJSON() ([]byte, error) {
 	switch c.kind {
 	case 'i':
-		return strconv.AppendInt(nil, c.i, 10), nil
+		return strconv.AppendInt(nil, int64(c.n), 10), nil
 	case 'f':
-		return json.Marshal(c.f)
+		return json.Marshal(math.Float64frombits(c.n))
 	case 's':
 		return marshalText(c.s)
 	case 'b':
-		return strconv.AppendBool(nil, c.i != 0), nil
+		return strconv.AppendBool(nil, c.n != 0), nil
 	}
 	return []byte("null"), nil
 }
@@ -144,6 +149,8 @@ func (c *Cell) UnmarshalJSON(b []byte) error {
 		*c = I(v)
 		return nil
 	}
-	c.kind = 'f'
-	return json.Unmarshal(b, &c.f)
+	var f float64
+	err := json.Unmarshal(b, &f)
+	*c = F(f)
+	return err
 }

@@ -12,33 +12,40 @@ import (
 // read; another major version is an error that names both. So is nesting or a text beyond all that explain writes. what is the file's name for error messages: "report". Content
 // is not validated beyond its types.
 func ReadVersioned[T any](rd io.Reader, what, schema string, limit int64) (*T, error) {
-	b, err := io.ReadAll(io.LimitReader(rd, limit+1))
-	if err != nil {
+	v := new(T)
+	if err := readVersioned(rd, what, schema, limit, v); err != nil {
 		return nil, err
 	}
+	return v, nil
+}
+
+func readVersioned(rd io.Reader, what, schema string, limit int64, v any) error {
+	b, err := io.ReadAll(io.LimitReader(rd, limit+1))
+	if err != nil {
+		return err
+	}
 	if int64(len(b)) > limit {
-		return nil, fmt.Errorf("%s is larger than %d MB", what, limit>>20)
+		return fmt.Errorf("%s is larger than %d MB", what, limit>>20)
 	}
 	if err := bounded(b); err != nil {
-		return nil, fmt.Errorf("%s cannot be read: %w", what, err)
+		return fmt.Errorf("%s cannot be read: %w", what, err)
 	}
 	var head struct {
 		Schema string `json:"schema"`
 	}
 	if err := json.Unmarshal(b, &head); err != nil {
-		return nil, fmt.Errorf("not a %s: %w", what, err)
+		return fmt.Errorf("not a %s: %w", what, err)
 	}
 	family, _, _ := strings.Cut(schema, "/")
 	switch {
 	case head.Schema == schema:
 	case strings.HasPrefix(head.Schema, family+"/"):
-		return nil, fmt.Errorf("%s has format %q, this version reads %q: make it again, or use the explain that wrote it", what, head.Schema, schema)
+		return fmt.Errorf("%s has format %q, this version reads %q: make it again, or use the explain that wrote it", what, head.Schema, schema)
 	default:
-		return nil, fmt.Errorf("not an explain %s: field \"schema\" is %q, expected %q", what, head.Schema, schema)
+		return fmt.Errorf("not an explain %s: field \"schema\" is %q, expected %q", what, head.Schema, schema)
 	}
-	v := new(T)
 	if err := json.Unmarshal(b, v); err != nil {
-		return nil, fmt.Errorf("%s cannot be read: %w", what, err)
+		return fmt.Errorf("%s cannot be read: %w", what, err)
 	}
-	return v, nil
+	return nil
 }

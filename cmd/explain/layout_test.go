@@ -50,6 +50,7 @@ func TestImportsGoOneWay(t *testing.T) {
 		{"analyze/report/unit", "units know the model only", []string{"analyze/report"}, nil},
 		{"analyze/report/doc", "the document tree stands alone", nil, nil},
 		{"analyze/report/schema", "schemas are files", nil, nil},
+		{"analyze/report/order", "sorting stands alone", nil, []string{"."}},
 		{"analyze/report/present", "report to document", []string{"analyze/report"}, []string{"modernc.org"}},
 		{"analyze/report/render", "document to text", []string{"analyze/report"}, []string{"modernc.org"}},
 		{"analyze/internal/interval", "algebra stands alone", nil, nil},

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/order"
 	"github.com/nsys-llm/explain/analyze/report/render"
 )
 
@@ -138,7 +139,7 @@ func targets(r *report.Report) []target {
 		}
 		list = append(list, t)
 	}
-	slices.SortStableFunc(list, func(a, b target) int { return cmp.Compare(b.total, a.total) })
+	order.Stable(list, func(a, b target) int { return cmp.Compare(b.total, a.total) })
 	return list
 }
 

@@ -11,7 +11,7 @@ var _ = register(Section{
 	ID: "batch_utilization", Title: "Batch utilisation", Rank: 605,
 	Evidence:   []file.Kind{file.Session},
 	Derivation: "Rows of the session's batch_utilization.csv, one per call of the scheduler: sequences over max_num_seqs and tokens over max_num_batched_tokens, computed anew. A row whose limit is 0 has no utilisation; profilemate counts it as 0.",
-	Metrics: []report.MetricDef{
+	Metrics: metrics(
 		def("batch.seq_utilization", report.Ratio, report.Higher, report.Noisy, "mean share of max_num_seqs that a batch fills; the summary is over batches", "", "phase"),
 		def("batch.token_utilization", report.Ratio, report.Higher, report.Noisy, "mean share of max_num_batched_tokens that a batch fills; the summary is over batches", "", "phase"),
 		def("batch.underutilized", report.Ratio, report.Lower, report.Noisy, "share of batches that fill less than half of max_num_batched_tokens", ""),
@@ -20,11 +20,11 @@ var _ = register(Section{
 		def("batch.waiting_ratio", report.Ratio, report.Lower, report.Noisy, "share of batches at which some request waited", ""),
 		def("batch.max_num_seqs", report.Count, report.None, report.Exact, "the scheduler's limit of sequences; unknown where rows disagree", ""),
 		def("batch.max_num_tokens", report.Count, report.None, report.Exact, "the scheduler's limit of tokens; unknown where rows disagree", ""),
-	},
-	Tables: []report.Table{
+	),
+	Tables: tables(
 		table("batches", "Batches by phase", "batches.csv", textCol("batch_phase", "Phase"), countCol("batches", "Batches"),
 			ratioCol("seqs", "Sequences, mean", "mean_seqs_pct"), ratioCol("seqs_p90", "p90", "p90_seqs_pct"), ratioCol("tokens", "Tokens, mean", "mean_tokens_pct"), ratioCol("tokens_p90", "p90", "p90_tokens_pct")),
-	},
+	),
 	Run: batchUtilization,
 })
 

@@ -12,7 +12,7 @@ import (
 var _ = register(Section{
 	ID: "counters", Title: "Counters of the server", Rank: 400, Evidence: []file.Kind{file.Prometheus},
 	Derivation: "Counters and gauges of the server's metrics, over all engines and models. Counters are since the server started, or of two dumps the difference; gauges are of the moment of the later dump, of which nothing but that moment is known. What a server's log says too is taken from the log.",
-	Metrics: []report.MetricDef{
+	Metrics: metrics(
 		def("serve.tokens", report.Count, report.None, report.Noisy, "tokens by kind: prompt, generation, cached", "kind"),
 		def("serve.requests_ended", report.Count, report.None, report.Noisy, "requests that ended, by the reason: stop, length, abort, error", "", "reason"),
 		def("serve.preemptions", report.Count, report.Lower, report.Noisy, "requests that lost their place in the KV cache and were computed again; only where the log says so"),
@@ -22,11 +22,11 @@ var _ = register(Section{
 		def("serve.requests_waiting", report.Count, report.Lower, report.Noisy, "requests that wait to run"),
 		def("serve.kv_cache_tokens", report.Count, report.Higher, report.Exact, "tokens that the KV cache holds"),
 		def("serve.spec_acceptance_rate", report.Ratio, report.Higher, report.Noisy, "share of drafted tokens that was accepted"),
-	},
-	Tables: []report.Table{
+	),
+	Tables: tables(
 		table("server_counters", "Counters", "server_counters.csv", textCol("counter", "Counter"), floatCol("value", "Value", report.Count)),
 		table("server_gauges", "At the time of the dump", "server_gauges.csv", textCol("gauge", "Gauge"), floatCol("value", "Value", "")),
-	},
+	),
 	Run: serverCounters,
 })
 

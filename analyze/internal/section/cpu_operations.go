@@ -2,26 +2,26 @@ package section
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/session"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 var _ = register(Section{
 	ID: "cpu_operations", Title: "CPU operations", Rank: 625,
 	Evidence:   []file.Kind{file.Session},
 	Derivation: "Rows of the session's cpu_operations_timing.csv, by operation. Names that explain does not know are taken together as other.",
-	Metrics: []report.MetricDef{
+	Metrics: metrics(
 		def("cpu.op_time", report.Nanoseconds, report.Lower, report.Noisy, "median duration of an operation on the host; the summary is over operations", "operation", "operation,phase"),
 		def("cpu.op_total", report.Nanoseconds, report.None, report.Noisy, "operations added up", "operation"),
 		def("cpu.scheduling_ratio", report.Ratio, report.Lower, report.Noisy, "time in the scheduler over time in the scheduler and in model execution", ""),
-	},
-	Tables: []report.Table{
-		table("cpu_operations", "CPU operations", "cpu_operations.csv", append([]report.Column{textCol("what", "Operation"), textCol("step_phase", "Phase"), countCol("calls", "Calls"), meanCol("total", "Total", "total_ms")}, sampleCols()...)...),
-	},
+	),
+	Tables: tables(
+		table("cpu_operations", "CPU operations", "cpu_operations.csv", append([]*report.Column{textCol("what", "Operation"), textCol("step_phase", "Phase"), countCol("calls", "Calls"), meanCol("total", "Total", "total_ms")}, sampleCols()...)...),
+	),
 	Run: cpuOperations,
 })
 
@@ -39,7 +39,7 @@ func cpuOperations(in *Input, out *Output) {
 		for o := range d.Operations {
 			ops = append(ops, o)
 		}
-		slices.SortFunc(ops, func(a, b session.Operation) int {
+		order.By(ops, func(a, b session.Operation) int {
 			return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Phase, b.Phase))
 		})
 		for _, o := range ops {

@@ -10,14 +10,14 @@ var _ = register(Section{
 	ID: "encoder_decoder", Title: "Encoder and decoder", Rank: 630,
 	Evidence:   []file.Kind{file.Session},
 	Derivation: "Rows of the session's encoder_decoder_timing.csv, by part of the model. Cross-attention runs inside the decoder: shares are of encoder and decoder, and profilemate's, which count it twice, are not used.",
-	Metrics: []report.MetricDef{
+	Metrics: metrics(
 		def("encdec.time", report.Nanoseconds, report.Lower, report.Noisy, "median time of the part in one pass; the summary is over passes", "component"),
 		def("encdec.total_time", report.Nanoseconds, report.None, report.Noisy, "passes added up", "component"),
 		def("encdec.share", report.Ratio, report.None, report.Noisy, "share of the time of encoder and decoder together", "component"),
-	},
-	Tables: []report.Table{
-		table("encoder_decoder", "Parts of the model", "encoder_decoder.csv", append([]report.Column{textCol("part", "Part"), countCol("passes", "Passes"), meanCol("total", "Total", "total_ms"), ratioCol("share", "Share", "pct_of_time")}, sampleCols()...)...),
-	},
+	),
+	Tables: tables(
+		table("encoder_decoder", "Parts of the model", "encoder_decoder.csv", append([]*report.Column{textCol("part", "Part"), countCol("passes", "Passes"), meanCol("total", "Total", "total_ms"), ratioCol("share", "Share", "pct_of_time")}, sampleCols()...)...),
+	),
 	Run: encoderDecoder,
 })
 

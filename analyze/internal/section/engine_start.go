@@ -14,7 +14,7 @@ var _ = register(Section{
 	Derivation: "What the server logs of itself while it starts. Of what several ranks state, times and memory are the largest, the KV cache the smallest. " +
 		"Memory of the KV cache per token is what the engine reserved on one GPU over the tokens it says fit: layers × KV heads of one GPU × head size × 2 × bytes of a value, as the engine itself counts. " +
 		"A request of the full length needs the reserved memory over the concurrency that the engine computes for that length, which knows of sliding windows; where it states none, bytes per token times max_model_len.",
-	Metrics: []report.MetricDef{
+	Metrics: metrics(
 		def("serve.kv_cache_tokens", report.Count, report.Higher, report.Exact, "tokens that the KV cache of one engine holds"),
 		def("serve.kv_cache_bytes", report.Bytes, report.None, report.Noisy, "memory reserved for the KV cache on one GPU"),
 		def("serve.kv_bytes_per_token", report.Bytes, report.Lower, report.Noisy, "memory of the KV cache on one GPU for one token"),
@@ -32,12 +32,12 @@ var _ = register(Section{
 		def("serve.graph_bytes", report.Bytes, report.Lower, report.Noisy, "memory of CUDA graphs on one GPU"),
 		def("serve.init_time", report.Nanoseconds, report.Lower, report.Noisy, "time to profile memory, create the KV cache and warm up"),
 		def("serve.ready_time", report.Nanoseconds, report.Lower, report.Noisy, "time from the log's first line to the one that says the server is ready, on a clock of seconds"),
-	},
-	Tables: []report.Table{
+	),
+	Tables: tables(
 		table("engine_facts", "Settings", "engine_facts.csv", textCol("fact", "Fact"), nameCol("value", "Value")),
 		table("engine_kv", "KV cache on one GPU", "engine_kv.csv", textCol("what", "What"), floatCol("bytes", "Memory", report.Bytes), floatCol("token_bytes", "Of a token", report.Bytes), textCol("how", "How")),
 		table("engine_times", "Start-up", "engine_times.csv", textCol("step", "Step"), meanCol("time", "Time", "time_s"), floatCol("bytes", "Memory", report.Bytes)),
-	},
+	),
 	Run: engineStart,
 })
 

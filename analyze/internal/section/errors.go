@@ -9,13 +9,13 @@ import (
 var _ = register(Section{
 	ID: "errors", Title: "Errors of the server", Rank: 380, Evidence: []file.Kind{file.ServerLog},
 	Derivation: "Records at level error or critical, and tracebacks, by what they say. The records of one process that follow each other, or were written in the same second, are one error: a traceback is one, however many lines it has. What the lines say is not shown: they hold paths and what clients sent.",
-	Metrics: []report.MetricDef{
+	Metrics: metrics(
 		def("serve.errors", report.Count, report.Lower, report.Noisy, "errors in the log, by class: out_of_memory, kv_cache_too_small, cuda, communication, engine_dead, process_died, timeout, model_load, other", "", "class"),
 		def("serve.error_lines", report.Count, report.Lower, report.Noisy, "lines of the log that belong to errors"),
-	},
-	Tables: []report.Table{
+	),
+	Tables: tables(
 		table("server_errors", "Errors by class", "server_errors.csv", textCol("class", "Class"), countCol("count", "Errors")),
-	},
+	),
 	Run: serverErrors,
 })
 

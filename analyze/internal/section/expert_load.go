@@ -8,9 +8,9 @@ import (
 var _ = register(Section{
 	ID: "expert_load", Title: "Balance of experts", Rank: 370, Evidence: []file.Kind{file.ServerLog},
 	Derivation: "What vLLM logs of its expert parallel load balancer (log_balancedness): the mean over the largest number of tokens that a rank had to work on. Steps without tokens say nothing and are left out.",
-	Metrics: []report.MetricDef{
+	Metrics: metrics(
 		def("serve.expert_balance", report.Ratio, report.Higher, report.Noisy, "mean over largest load of the ranks; 1 is even (median; the summary is over logged steps)"),
-	},
+	),
 	Run: expertBalance,
 })
 

@@ -11,18 +11,18 @@ var _ = register(Section{
 	ID: "forward_pass", Title: "Forward passes", Rank: 600,
 	Evidence:   []file.Kind{file.Session},
 	Derivation: "Rows of the session's forward_pass_timing.csv, by phase. Throughput is all tokens over all forward time, not a mean of ratios; profilemate's column of it is not used.",
-	Metrics: []report.MetricDef{
+	Metrics: metrics(
 		def("forward.time", report.Nanoseconds, report.Lower, report.Noisy, "median duration of a forward pass; the summary is over passes", "", "phase"),
 		def("forward.total_time", report.Nanoseconds, report.None, report.Noisy, "forward passes added up", "", "phase"),
 		def("forward.count", report.Count, report.None, report.Noisy, "forward passes", "", "phase"),
 		def("forward.tokens", report.Count, report.None, report.Noisy, "tokens that forward passes computed", "", "phase"),
 		def("forward.token_rate", report.PerSecond, report.Higher, report.Noisy, "tokens per second of forward time", "", "phase"),
 		def("forward.time_share", report.Ratio, report.None, report.Noisy, "share of the forward time spent in the phase", "phase"),
-	},
-	Tables: []report.Table{
-		table("forward_passes", "Forward passes by phase", "forward_passes.csv", append([]report.Column{textCol("pass_phase", "Phase"), countCol("passes", "Passes"), countCol("tokens", "Tokens"),
+	),
+	Tables: tables(
+		table("forward_passes", "Forward passes by phase", "forward_passes.csv", append([]*report.Column{textCol("pass_phase", "Phase"), countCol("passes", "Passes"), countCol("tokens", "Tokens"),
 			meanCol("total", "Total", "total_ms"), ratioCol("share", "Share", "pct_of_forward_time")}, append(sampleCols(), rateCol("throughput", "Tokens per second", report.PerSecond))...)...),
-	},
+	),
 	Run: forwardPass,
 })
 

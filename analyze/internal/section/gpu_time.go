@@ -12,7 +12,7 @@ import (
 var _ = register(Section{
 	ID: "gpu_time", Title: "GPU time", Rank: 20,
 	Derivation: "Per device, the union of kernels, CUDA graph traces, copies and memsets over the window common to all devices. Each nanosecond belongs to one class, in this order: compute, exposed communication, exposed copy or memset, idle. Each idle gap is split by the API call that launched the work after it.",
-	Metrics: []report.MetricDef{
+	Metrics: metrics(
 		def("gpu.window", report.Nanoseconds, report.None, report.Noisy, "length of the analysed window, common to all devices", "device"),
 		def("gpu.busy_time", report.Nanoseconds, report.None, report.Noisy, "union of all GPU work on the device: kernels, CUDA graph traces, copies and memsets", "device"),
 		def("gpu.idle_time", report.Nanoseconds, report.Lower, report.Noisy, "window minus busy time", "device"),
@@ -24,8 +24,8 @@ var _ = register(Section{
 		def("gpu.copy_time", report.Nanoseconds, report.None, report.Noisy, "time in which a copy or memset ran", "device"),
 		def("gpu.exposed_copy_time", report.Nanoseconds, report.Lower, report.Noisy, "time in which a copy or memset ran and no kernel", "device"),
 		def("gpu.idle_cause_time", report.Nanoseconds, report.Lower, report.Noisy, "idle time by cause: sync (a blocking call on the launching thread), host (that thread did something else), launch (the launching call itself), dependency (launched, waiting for an event, a stream or the device), unknown (no API row, or nothing after the gap); causes sum to gpu.idle_time", "device,cause"),
-	},
-	Tables: []report.Table{
+	),
+	Tables: tables(
 		table("gpu_time", "Time by class", "gpu_time.csv", idCol("device_id", "GPU"),
 			nsCol("window", "Window", "window_ms"), nsCol("busy", "Busy", "busy_ms"), nsCol("compute", "Compute", "compute_ms"),
 			nsCol("exposed_comm", "Exposed comm.", "exposed_comm_ms"), nsCol("exposed_copy", "Exposed copy", "exposed_copy_ms"),
@@ -33,7 +33,7 @@ var _ = register(Section{
 		table("idle_causes", "Idle by cause", "idle_causes.csv", idCol("device_id", "GPU"), nsCol("idle", "Idle", "idle_ms"),
 			nsCol("sync", "Sync", "sync_ms"), nsCol("host", "Host", "host_ms"), nsCol("launch", "Launch", "launch_ms"),
 			nsCol("dependency", "Dependency", "dependency_ms"), nsCol("unknown", "Unknown", "unknown_ms")),
-	},
+	),
 	Run: gpuTime,
 })
 

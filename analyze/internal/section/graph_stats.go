@@ -9,15 +9,15 @@ import (
 var _ = register(Section{
 	ID: "graph_stats", Title: "CUDA graph statistics", Rank: 340, Evidence: []file.Kind{file.ServerLog},
 	Derivation: "The tables that vLLM logs with --cudagraph-metrics, each of what ran since the one before, added up. Padding is the tokens that a batch was filled up with to reach the size of a captured graph: the sum of paddings × count over the sum of padded tokens × count.",
-	Metrics: []report.MetricDef{
+	Metrics: metrics(
 		def("serve.graph_batches", report.Count, report.None, report.Noisy, "batches that ran, in CUDA graphs or not", "", "mode"),
 		def("serve.graph_mode_share", report.Ratio, report.None, report.Noisy, "share of batches that ran in this mode: FULL, PIECEWISE, or NONE without a CUDA graph", "mode"),
 		def("serve.graph_padding", report.Ratio, report.Lower, report.Noisy, "share of the tokens of batches that is padding", "", "mode"),
-	},
-	Tables: []report.Table{
+	),
+	Tables: tables(
 		table("cuda_graph_modes", "Modes", "cuda_graph_modes.csv", textCol("mode", "Mode"), countCol("batches", "Batches"), ratioCol("share", "Share", "pct_of_batches"), countCol("padded", "Padded tokens"), countCol("paddings", "Paddings"), ratioCol("padding", "Padding", "padding_pct")),
 		table("cuda_graph_stats", "Batches", "cuda_graph_stats.csv", textCol("mode", "Mode"), idCol("unpadded_tokens", "Unpadded tokens"), idCol("padded_tokens", "Padded tokens"), idCol("num_paddings", "Paddings"), countCol("count", "Batches")),
-	},
+	),
 	Run: cudaGraphStats,
 })
 

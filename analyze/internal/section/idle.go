@@ -17,21 +17,21 @@ import (
 var _ = register(Section{
 	ID: "idle", Title: "Idle gaps", Rank: 130,
 	Derivation: "Every stretch of a device's window in which no kernel, CUDA graph trace, copy or memset ran, with the work before and after it. The cause is split by the API call that launched the next work; the API call is the one which that call's thread spent at least half of the gap in, the NVTX range the innermost one open on it in the middle of the gap.",
-	Metrics: []report.MetricDef{
+	Metrics: metrics(
 		def("idle.gap_count", report.Count, report.Lower, report.Noisy, "idle gaps of the device", "device"),
 		def("idle.gap_time", report.Nanoseconds, report.Lower, report.Noisy, "median length of an idle gap; the summary is over gaps", "device"),
 		def("idle.longest_gap", report.Nanoseconds, report.Lower, report.Noisy, "length of the device's longest idle gap", "device"),
 		def("idle.long_gap_count", report.Count, report.Lower, report.Noisy, "gaps of more than 500 ms between two pieces of work, profiler overhead left out, as nsys' rule gpu_gaps counts them", "device"),
 		def("idle.low_use_ratio", report.Ratio, report.Lower, report.Noisy, "share of the window's 30 equal chunks in which the device was busy for less than half of the time, as nsys' rule gpu_time_util counts them", "device"),
-	},
-	Tables: []report.Table{
+	),
+	Tables: tables(
 		table("idle_gaps", "Longest idle gaps", "gpu_idle_gaps.csv", idCol("device_id", "GPU"),
 			wide(momentCol("start", "Start", "gap_start_ns")), wide(momentCol("end", "End", "gap_end_ns")), nsCol("gap", "Gap", "gap_ms"),
 			textCol("main_cause", "Main cause"), nameCol("previous", "Before"), nameCol("next", "After"),
 			nameCol("api_call", "API call"), wide(nameCol("nvtx_range", "NVTX range")), wide(idCol("pid", "PID")), wide(idCol("tid", "TID")),
 			wide(nsCol("sync", "Sync", "sync_ms")), wide(nsCol("host", "Host", "host_ms")), wide(nsCol("launch", "Launch", "launch_ms")),
 			wide(nsCol("dependency", "Dependency", "dependency_ms")), wide(nsCol("unknown", "Unknown", "unknown_ms"))),
-	},
+	),
 	Run: idle,
 })
 

@@ -14,7 +14,7 @@ var _ = register(Section{
 	ID: "iterations", Title: "Engine iterations", Rank: 310, Evidence: []file.Kind{file.ServerLog},
 	Derivation: "The iteration details that vLLM logs with --enable-logging-iteration-details, one line per step of the engine: requests and tokens in prefill (context) and decode (generation), and the time that the step took on the host's clock. Statistics are over all lines. " +
 		"Without a trace, iterations are also the units of work of the report. " + serverlog.UnitRule,
-	Metrics: []report.MetricDef{
+	Metrics: metrics(
 		def("serve.iterations", report.Count, report.None, report.Noisy, "iterations of the engine", "", "type"),
 		def("serve.iteration_time", report.Nanoseconds, report.Lower, report.Noisy, "time of an iteration (median; the summary is over all iterations, those of the first steps included)", "", "type"),
 		def("serve.iteration_time_max", report.Nanoseconds, report.Lower, report.Noisy, "time of the longest iteration"),
@@ -24,8 +24,8 @@ var _ = register(Section{
 		def("serve.iteration_tokens", report.Count, report.None, report.Noisy, "tokens of an iteration, of prefill and decode together (median; the summary is over iterations that are not idle)"),
 		def("unit.count", report.Count, report.None, report.Noisy, "units of work that the numbers are made from: complete, steady and of one kind", logUnitLabels...),
 		def("unit.time", report.Nanoseconds, report.Lower, report.Noisy, "time of an iteration of one kind (median; the summary is over the kept ones)", logUnitLabels...),
-	},
-	Tables: []report.Table{
+	),
+	Tables: tables(
 		table("iteration_types", "Iterations by type", "iteration_types.csv", textCol("type", "Type"), countCol("iterations", "Iterations"), ratioCol("share", "Share", "pct_of_iterations"), nsCol("total", "Total", "total_ms"),
 			ratioCol("time_share", "Share of time", "pct_of_time"), meanCol("mean", "Mean", "mean_ms"), meanCol("p50", "Median", "median_ms"), meanCol("p90", "p90", "p90_ms"), meanCol("p99", "p99", "p99_ms"),
 			nsCol("min", "Min", "min_ms"), nsCol("max", "Max", "max_ms"), wide(meanCol("std", "Std. dev. (n-1)", "std_ms")), countCol("context_tokens", "Context tokens"), countCol("generation_tokens", "Generated tokens"),
@@ -36,7 +36,7 @@ var _ = register(Section{
 		table("iteration_units", "Iterations as units of work", "iteration_units.csv", textCol("phase", "Phase"), idCol("batch", "Batch"), idCol("tokens", "Tokens"), countCol("line_number", "Line"), nsCol("duration", "Time", "duration_ns", "duration_ms")),
 		table("iteration_list", "Iterations", "iterations.csv", countCol("iteration", "Iteration"), textCol("timestamp", "Logged"), countCol("context_requests", "Context requests"), countCol("context_tokens", "Context tokens"),
 			countCol("generation_requests", "Generation requests"), countCol("generation_tokens", "Generated tokens"), nsCol("elapsed", "Time", "elapsed_time_ms"), countCol("line_number", "Line"), textCol("type", "Type")),
-	},
+	),
 	Run: iterations,
 })
 

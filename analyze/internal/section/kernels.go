@@ -11,17 +11,18 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 var _ = register(Section{
 	ID: "kernels", Title: "Top kernels", Rank: 30,
 	Derivation: "Kernel rows that start in the window, grouped by full name across all devices; durations are end minus start, added up without regard to overlap. Percentiles are exact and interpolate between closest ranks.",
-	Metrics: []report.MetricDef{
+	Metrics: metrics(
 		def("kernel.total_time", report.Nanoseconds, report.Lower, report.Noisy, "sum of kernel durations; unlabelled over the whole window", "", "device", "kernel"),
 		def("kernel.count", report.Count, report.None, report.Exact, "number of kernels", "", "device", "kernel"),
 		def("kernel.share", report.Ratio, report.None, report.Noisy, "share of all kernel time", "kernel"),
-	},
-	Tables: []report.Table{
+	),
+	Tables: tables(
 		table("kernels", "Kernels across devices", "kernels.csv",
 			nameCol("kernel_name", "Kernel"), wide(nameCol("short", "Short name")), textCol("category", "Category"), wide(textCol("library", "Library")),
 			wide(idCol("device_id", "GPU")), countCsv("count", "Calls", "call_count"), nsCol("total", "Total", "total_time_ns", "total_time_ms"), ratioCol("share", "Share", "pct_total_kernel_time"),
@@ -35,7 +36,7 @@ var _ = register(Section{
 		table("kernel_stats", "Kernel launches", "kernel_stats.csv",
 			nameCol("kernel_name", "Kernel"), nsCol("duration", "Duration", "duration_us"), momentCol("start", "Start", "start_ns"),
 			countCol("grid_size", "Grid size"), countCol("block_size", "Block size"), bytesCol("shared_mem_bytes", "Shared memory"), countCol("registersPerThread", "Registers")),
-	},
+	),
 	Run: kernels,
 })
 
@@ -76,7 +77,7 @@ func kernels(in *Input, out *Output) {
 	t := out.Table("kernels")
 	measured := in.ncuMatch()
 	if measured != nil {
-		t.t.Columns = append(slices.Clone(t.t.Columns), ncuColumns...)
+		t.t.Columns = append(slices.Clone(t.t.Columns), values(ncuColumns)...)
 	}
 	bytes := 0
 	for n, e := range list {
@@ -218,7 +219,7 @@ var kernelAdvice = map[kernelname.Category][]string{
 func kernelsPerDevice(in *Input, out *Output) *Table {
 	k := &in.Trace.Kernels
 	list := slices.Clone(in.kernelStats().onDevices)
-	slices.SortFunc(list, func(a, b placeTotals) int {
+	order.By(list, func(a, b placeTotals) int {
 		return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(b.count, a.count), cmp.Compare(k.Names[a.name].Name, k.Names[b.name].Name), cmp.Compare(a.device, b.device))
 	})
 	var all int64
@@ -297,8 +298,8 @@ func launchConfigs(k *trace.Kernels, lo, hi int) []launchConfig {
 }
 
 // sizeCol is a mean number of blocks or threads.
-func sizeCol(id, title string) report.Column {
-	return report.Column{ID: id, Title: title, Kind: report.Float, Unit: report.Count}
+func sizeCol(id, title string) *report.Column {
+	return &report.Column{ID: id, Title: title, Kind: report.Float, Unit: report.Count}
 }
 
 // meanSize is the mean size of launches, null where the export does not have it: no launch is of size 0.
@@ -311,7 +312,7 @@ func meanSize(total, launches int64) report.Cell {
 
 func dims(d [3]int32) string { return fmt.Sprintf("%d×%d×%d", d[0], d[1], d[2]) }
 
-func countCsv(id, title, csv string) report.Column {
+func countCsv(id, title, csv string) *report.Column {
 	c := countCol(id, title)
 	c.CSV = []report.CSVCol{{Name: csv}}
 	return c

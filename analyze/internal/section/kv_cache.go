@@ -9,17 +9,17 @@ var _ = register(Section{
 	ID: "kv_cache", Title: "KV cache blocks", Rank: 615,
 	Evidence:   []file.Kind{file.Session},
 	Derivation: "Rows of the session's kv_cache_usage.csv and kv_cache_evictions.csv; kv_cache_summary.txt where these are missing.",
-	Metrics: []report.MetricDef{
+	Metrics: metrics(
 		def("kv.usage", report.Ratio, report.None, report.Noisy, "mean share of the KV cache in use; the summary is over samples", ""),
 		def("kv.blocks", report.Count, report.None, report.Exact, "blocks of the KV cache; unknown where files disagree", ""),
 		def("kv.blocks_peak", report.Count, report.None, report.Noisy, "most blocks in use at once", ""),
 		def("kv.evictions", report.Count, report.Lower, report.Noisy, "blocks evicted", ""),
 		def("kv.block_lifetime", report.Nanoseconds, report.Higher, report.Noisy, "median time from a block's allocation to its eviction; the summary is over evictions", ""),
 		def("kv.block_idle", report.Nanoseconds, report.None, report.Noisy, "median time from a block's last use to its eviction; the summary is over evictions", ""),
-	},
-	Tables: []report.Table{
-		table("kv_evictions", "Evicted blocks", "kv_evictions.csv", append([]report.Column{textCol("what", "Time"), countCol("blocks", "Blocks")}, sampleCols()...)...),
-	},
+	),
+	Tables: tables(
+		table("kv_evictions", "Evicted blocks", "kv_evictions.csv", append([]*report.Column{textCol("what", "Time"), countCol("blocks", "Blocks")}, sampleCols()...)...),
+	),
 	Run: kvCache,
 })
 

@@ -14,7 +14,7 @@ var _ = register(Section{
 	Derivation: "The histograms of the server's metrics, over all engines and models. A histogram knows how many observations lie in each bucket, not where: percentiles are interpolated linearly within their bucket, as Prometheus does, " +
 		"and can be wrong by its width. Least and greatest are the edges of the outermost buckets that hold any; the mean is exact; the standard deviation takes observations as spread evenly over their bucket. " +
 		"What lies above the last bucket's edge has no percentile: it is unknown, and the table says what it is above. Of two dumps the difference counts, of one everything since the server started.",
-	Metrics: []report.MetricDef{
+	Metrics: metrics(
 		latencyDef("serve.ttft", "time to first token of a request"),
 		latencyDef("serve.tpot", "time per output token: of a request's tokens after the first on average, where the server has that; else between tokens"),
 		latencyDef("serve.itl", "time between two tokens of a request"),
@@ -25,16 +25,16 @@ var _ = register(Section{
 		latencyDef("serve.decode_time", "time that a request spends in decode"),
 		def("serve.request_prompt_tokens", report.Count, report.None, report.Noisy, "prompt tokens of a request (interpolated median; the summary is of the histogram)"),
 		def("serve.request_generation_tokens", report.Count, report.None, report.Noisy, "generated tokens of a request (interpolated median; the summary is of the histogram)"),
-	},
-	Tables: []report.Table{
+	),
+	Tables: tables(
 		table("latency", "Latencies", "latency.csv", textCol("latency", "Latency"), countCol("observations", "Observations"), meanCol("mean", "Mean", "mean_ms"), meanCol("p50", "p50", "p50_ms"), meanCol("p90", "p90", "p90_ms"), meanCol("p99", "p99", "p99_ms"),
 			meanCol("above", "Unknown above", "unknown_above_ms"), textCol("metric", "Metric")),
 		table("request_size", "Tokens of a request", "request_size.csv", textCol("what", "Tokens"), countCol("observations", "Requests"), floatCol("mean", "Mean", report.Count), floatCol("p50", "p50", report.Count), floatCol("p90", "p90", report.Count), floatCol("p99", "p99", report.Count)),
-	},
+	),
 	Run: latency,
 })
 
-func latencyDef(id, meaning string) report.MetricDef {
+func latencyDef(id, meaning string) *report.MetricDef {
 	return def(id, report.Nanoseconds, report.Lower, report.Noisy, meaning+" (interpolated median; the summary is of the histogram, and missing where part of it is unknown)", "", "quantile")
 }
 

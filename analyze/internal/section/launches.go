@@ -8,12 +8,13 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 var _ = register(Section{
 	ID: "launches", Title: "Launches", Rank: 70,
 	Derivation: "API calls whose name, version suffix stripped, starts with cudaLaunch, cuLaunch, cudaGraphLaunch or cuGraphLaunch and is no host function: one per graph launch, however many kernels it runs. The rate is over the analysed window. Kernels per second is a separate number. Kernels are joined to their launch call by process and correlation id.",
-	Metrics: []report.MetricDef{
+	Metrics: metrics(
 		def("launch.count", report.Count, report.Lower, report.Exact, "launch API calls", "", "pid", "api"),
 		def("launch.rate", report.PerSecond, report.None, report.Noisy, "launch API calls per second of the window", "", "pid", "api"),
 		def("launch.api_time", report.Nanoseconds, report.Lower, report.Noisy, "time spent inside launch API calls, summed over threads; the summary is over calls", "", "pid", "api"),
@@ -25,15 +26,15 @@ var _ = register(Section{
 		def("kernel.under_ratio", report.Ratio, report.Lower, report.Noisy, "share of kernels shorter than the given duration", "under"),
 		def("api.time", report.Nanoseconds, report.Lower, report.Noisy, "time spent inside CUDA API calls of any kind, summed over threads; the summary is over calls", "", "api"),
 		def("api.count", report.Count, report.Lower, report.Exact, "CUDA API calls of any kind", "", "api"),
-	},
-	Tables: []report.Table{
+	),
+	Tables: tables(
 		table("launches", "Launch calls", "launches.csv", nameCol("api_name", "API"), countCsv("count", "Calls", "call_count"),
 			rateCol("rate", "Per second", report.PerSecond), nsCol("total", "Total", "total_time_ns", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"),
 			meanCol("p50", "p50", "p50_duration_us"), meanCol("p90", "p90", "p90_duration_us"), meanCol("p99", "p99", "p99_duration_us"), wide(nsCol("max", "Max", "max_duration_us"))),
 		table("launch_errors", "Failed launches", "launch_errors.csv", nameCol("api_name", "API"), idCol("code", "CUDA error"), countCsv("count", "Calls", "call_count")),
 		table("launches_by_pid", "Launches per process", "launches_by_pid.csv", idCol("pid", "PID"), countCsv("launches", "Launches", "launch_count"),
 			rateCol("rate", "Per second", report.PerSecond), nsCol("api_time", "API time", "api_time_ms"), meanCol("mean", "Mean call", "avg_api_time_us"), countCsv("kernels", "Kernels", "kernel_count"),
-			rateCol("kernel_rate", "Kernels per second", report.PerSecond), meanCol("p50", "p50 kernel", "p50_kernel_us"), report.Column{ID: "is_launch_storm", Title: "Storm", Kind: report.Bool}),
+			rateCol("kernel_rate", "Kernels per second", report.PerSecond), meanCol("p50", "p50 kernel", "p50_kernel_us"), &report.Column{ID: "is_launch_storm", Title: "Storm", Kind: report.Bool}),
 		table("tiny_kernels", "Tiny kernels (at most 5 µs)", "tiny_kernels.csv", nameCol("kernel_name", "Kernel"), countCsv("count", "Calls", "call_count"),
 			nsCol("total", "Total", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us")),
 		table("launch_queue", "From launch call to kernel", "launch_queue.csv", idCol("pid", "PID"), idCol("device_id", "GPU"), nameCol("api_name", "API"), countCsv("kernels", "Kernels", "kernel_count"),
@@ -42,7 +43,7 @@ var _ = register(Section{
 		table("cuda_api", "CUDA API calls", "cuda_api.csv", nameCol("api_name", "API"), countCsv("count", "Calls", "call_count"), nsCol("total", "Total", "total_time_ns", "total_time_ms"),
 			ratioCol("share", "Share", "pct_total_api_time"), meanCol("mean", "Mean", "avg_duration_us"), meanCol("p50", "p50", "p50_duration_us"), wide(meanCol("p90", "p90", "p90_duration_us")),
 			wide(meanCol("p99", "p99", "p99_duration_us")), wide(nsCol("min", "Min", "min_duration_us")), nsCol("max", "Max", "max_duration_us")),
-	},
+	),
 	Run: launches,
 })
 
@@ -255,7 +256,7 @@ func (in *Input) kernelDurations(out *Output, l report.Labels, durs *durationSta
 func tinyKernels(in *Input, out *Output) {
 	k := &in.Trace.Kernels
 	list := slices.DeleteFunc(slices.Clone(in.kernelStats().tiny), func(e totals) bool { return e.count == 0 })
-	slices.SortFunc(list, func(a, b totals) int {
+	order.By(list, func(a, b totals) int {
 		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(b.total, a.total), cmp.Compare(k.Names[a.key].Name, k.Names[b.key].Name))
 	})
 	t := out.Table("tiny_kernels")

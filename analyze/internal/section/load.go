@@ -15,7 +15,7 @@ import (
 var _ = register(Section{
 	ID: "load", Title: "Load", Rank: 290, Evidence: []file.Kind{file.Load},
 	Derivation: "What explain load measured at the client, of the requests that succeeded. A latency counts from the moment the request was due, not from when it was sent: a server that holds up the load cannot hide it.",
-	Metrics: []report.MetricDef{
+	Metrics: metrics(
 		def("serve.ttft", report.Nanoseconds, report.Lower, report.Noisy, "time from when a request was due to its first token (median)"),
 		def("serve.tpot", report.Nanoseconds, report.Lower, report.Noisy, "time per output token after the first, one value per request (median)"),
 		def("serve.itl", report.Nanoseconds, report.Lower, report.Noisy, "time between two tokens, every gap of every request (median)"),
@@ -35,14 +35,14 @@ var _ = register(Section{
 		def("load.late_sends", report.Count, report.None, report.Noisy, "requests sent more than 5 ms after they were due"),
 		def("load.send_delay", report.Nanoseconds, report.None, report.Noisy, "time from when a request was due until it was sent (median); part of every latency"),
 		def("load.window", report.Nanoseconds, report.None, report.Noisy, "time from when the first request was due to the end of the last answer"),
-	},
-	Tables: []report.Table{
+	),
+	Tables: tables(
 		table("load_latency", "Latency", "load_latency.csv", textCol("latency", "Latency"), countCol("n", "n"), meanCol("p50", "Median"), meanCol("p90", "p90"), meanCol("p99", "p99"), meanCol("max", "Max"),
 			meanCol("mean", "Mean"), wide(meanCol("stddev", "Std. dev.")), wide(meanCol("min", "Min"))),
 		table("load_failures", "Failures", "load_failures.csv", textCol("kind", "Kind"), countCol("requests", "Requests"), ratioCol("share", "Of all")),
 		table("load_requests", "Requests", "load_requests.csv", momentCol("due", "Due", "due_s"), momentCol("sent", "Sent", "sent_s"), meanCol("ttft", "First token"), meanCol("e2e", "Answer"),
 			countCol("input_tokens", "Input tokens"), countCol("output_tokens", "Output tokens"), textCol("failed", "Failed")),
-	},
+	),
 	Run: load,
 })
 

@@ -8,12 +8,13 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 var _ = register(Section{
 	ID: "memcpy", Title: "Copies and memsets", Rank: 90,
 	Derivation: "Copy and memset rows that start in the window, by direction and by the kind of memory on the host's side (device to device: the side that is not plain device memory). Throughput is all bytes over all time of the group, not a mean of rates. API calls are joined to copies by process and correlation id.",
-	Metrics: []report.MetricDef{
+	Metrics: metrics(
 		def("memcpy.time", report.Nanoseconds, report.Lower, report.Noisy, "sum of copy durations on the GPU; the summary is over copies", "", "direction", "kind", "direction,kind"),
 		def("memcpy.bytes", report.Bytes, report.Lower, report.Exact, "bytes copied, counted once; the summary is over copies", "", "direction", "kind", "direction,kind"),
 		def("memcpy.count", report.Count, report.Lower, report.Exact, "copies", "", "direction", "kind", "direction,kind"),
@@ -26,8 +27,8 @@ var _ = register(Section{
 		def("memset.time", report.Nanoseconds, report.Lower, report.Noisy, "sum of memset durations on the GPU; the summary is over memsets", "", "kind"),
 		def("memset.bytes", report.Bytes, report.Lower, report.Exact, "bytes set; the summary is over memsets", "", "kind"),
 		def("memset.count", report.Count, report.Lower, report.Exact, "memsets", "", "kind"),
-	},
-	Tables: []report.Table{
+	),
+	Tables: tables(
 		table("memcpy", "Copies by direction and memory", "memcpy.csv", amountColumns(textCol("direction", "Direction"), textCol("kind", "Memory"))...),
 		table("memset", "Memsets by memory", "memset.csv", amountColumns(textCol("kind", "Memory"))...),
 		table("sync_copies", "Synchronous copy calls", "sync_copies.csv", nameCol("api_name", "API"), textCol("direction", "Direction"), textCol("kind", "Memory"),
@@ -38,7 +39,7 @@ var _ = register(Section{
 		table("copy_rules", "Copies and memsets that hold up the host", "copy_rules.csv", textCol("rule", "Rule"), nameCol("api_name", "API"), textCol("direction", "Direction"), textCol("kind", "Memory"),
 			wide(idCol("device_id", "GPU")), nameCol("range_name", "Range"), wide(nameCol("phase", "Phase")), countCsv("count", "Calls", "call_count"), nsCol("call", "Call time", "api_time_ms"),
 			wide(nsCol("longest", "Longest call", "max_api_time_us")), nsCol("gpu", "GPU time", "gpu_time_ms"), bytesCol("bytes", "Bytes")),
-	},
+	),
 	Run: memcpy,
 })
 
@@ -199,9 +200,9 @@ func (a *amount) cells() []report.Cell {
 		report.I(a.bytes), report.F(a.size.Mean), report.F(a.size.P50), report.I(int64(a.size.Max)), cell(a.throughput())}
 }
 
-func amountColumns(first ...report.Column) []report.Column {
-	size := func(id, title string) report.Column {
-		return report.Column{ID: id, Title: title, Kind: report.Float, Unit: report.Bytes}
+func amountColumns(first ...*report.Column) []*report.Column {
+	size := func(id, title string) *report.Column {
+		return &report.Column{ID: id, Title: title, Kind: report.Float, Unit: report.Bytes}
 	}
 	return append(first, countCsv("count", "Count", "call_count"), nsCol("total", "Total", "total_time_ns", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"),
 		wide(meanCol("p50", "p50", "p50_duration_us")), wide(nsCol("max", "Max", "max_duration_us")), bytesCol("bytes", "Bytes"), size("mean_bytes", "Mean size"),
@@ -209,7 +210,7 @@ func amountColumns(first ...report.Column) []report.Column {
 }
 
 // gigabytesCol is a throughput, written to CSV in GB/s (10^9 bytes per second) under profilemate's name.
-func gigabytesCol(id, title string) report.Column {
+func gigabytesCol(id, title string) *report.Column {
 	c := rateCol(id, title, report.BytesPerSec)
 	c.CSV = []report.CSVCol{{Name: "bandwidth_gbps", Exp10: -9}}
 	return c
@@ -291,7 +292,7 @@ func syncCopies(in *Input, out *Output) {
 	stats := in.callStats()
 	names := some(stats.names, func(name int) bool { return api.Names[name].SyncCopy })
 	emit(nil, stats.syncCopies.count, stats.syncCopies.total, stats.syncCopies.summary)
-	slices.SortFunc(names, func(a, b totals) int { return cmp.Compare(a.key, b.key) })
+	order.By(names, func(a, b totals) int { return cmp.Compare(a.key, b.key) })
 	for _, e := range names {
 		emit(Labels("api", api.Names[e.key].Name), e.count, e.total, e.summary)
 	}

@@ -14,7 +14,7 @@ var _ = register(Section{
 	ID: "mfu", Title: "Stages and utilisation of the hardware", Rank: 700,
 	Evidence:   []file.Kind{file.PerfOpt},
 	Derivation: "Timings and dimensions of llm-perf-opt's metrics.json; floating point operations and bytes of the decoder, computed from the dimensions term by term; peaks of the device by the name it reports. One request at a time, as llm-perf-opt measures. Its own utilisation undercounts the feed-forward part 1.5 times, projections 4 times and attention twice, and looks peaks up by a part of a name: it is shown as stated, and not used.",
-	Metrics: []report.MetricDef{
+	Metrics: metrics(
 		def("stage.time", report.Nanoseconds, report.Lower, report.Noisy, "mean time of a stage in a run; sam, clip, projector and vision run inside prefill", "stage"),
 		def("stage.tokens", report.Count, report.None, report.Noisy, "mean tokens that a run generates", ""),
 		def("stage.token_rate", report.PerSecond, report.Higher, report.Noisy, "mean over runs of generated tokens per second of decode time", ""),
@@ -28,15 +28,15 @@ var _ = register(Section{
 		def("mfu.context_tokens", report.Count, report.None, report.Exact, "mean tokens of context over the decode steps", ""),
 		def("mfu.peak_flops", report.PerSecond, report.None, report.Exact, "dense peak of the device for the data type, floating point operations per second", ""),
 		def("mfu.peak_bandwidth", report.PerSecond, report.None, report.Exact, "bandwidth of the device's memory, bytes per second", ""),
-	},
-	Tables: []report.Table{
+	),
+	Tables: tables(
 		table("stages", "Stages", "stages.csv", textCol("stage", "Stage"), meanCol("mean", "Mean", "mean_ms"), meanCol("std", "Std", "std_ms"), textCol("note", "Note"),
 			rateCol("flops", "Operations", report.Flop), rateCol("flop_rate", "In a second", report.Flop), ratioCol("mfu", "MFU", "mfu_pct"),
 			rateCol("bytes", "Bytes", report.Bytes), rateCol("byte_rate", "Moved per second", report.BytesPerSec), ratioCol("bandwidth", "Of the bandwidth", "bandwidth_pct"), wide(ratioCol("stated", "MFU as stated", "stated_mfu_pct"))),
-		table("run_tokens", "Tokens of a run", "run_tokens.csv", textCol("quantity", "Quantity"), report.Column{ID: "mean", Title: "Mean", Kind: report.Float}, report.Column{ID: "std", Title: "Std", Kind: report.Float}),
+		table("run_tokens", "Tokens of a run", "run_tokens.csv", textCol("quantity", "Quantity"), &report.Column{ID: "mean", Title: "Mean", Kind: report.Float}, &report.Column{ID: "std", Title: "Std", Kind: report.Float}),
 		table("mfu_terms", "Operations by term", "mfu_terms.csv", textCol("stage", "Stage"), textCol("term", "Term"), textCol("formula", "Formula"), rateCol("flops", "Operations", report.Flop), ratioCol("share", "Of the stage", "pct_of_stage")),
-		table("mfu_inputs", "What it is computed from", "mfu_inputs.csv", textCol("quantity", "Quantity"), report.Column{ID: "value", Title: "Value", Kind: report.Float}, textCol("from", "From")),
-	},
+		table("mfu_inputs", "What it is computed from", "mfu_inputs.csv", textCol("quantity", "Quantity"), &report.Column{ID: "value", Title: "Value", Kind: report.Float}, textCol("from", "From")),
+	),
 	Run: mfu,
 })
 

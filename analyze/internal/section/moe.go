@@ -9,13 +9,14 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence/session"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 var _ = register(Section{
 	ID: "moe", Title: "Mixture of experts", Rank: 635,
 	Evidence:   []file.Kind{file.Session},
 	Derivation: "The session's tables of expert activations, pairs, routing weights and imbalance, by layer. How many experts a layer has comes from moe_summary.json: the tables list those that were chosen only. An expert that no token chose counts with 0 activations.",
-	Metrics: []report.MetricDef{
+	Metrics: metrics(
 		def("moe.layers", report.Count, report.None, report.Exact, "layers with experts", ""),
 		def("moe.experts", report.Count, report.None, report.Exact, "experts of the layer, of all layers; unknown where no file states it", "", "layer"),
 		def("moe.activations", report.Count, report.None, report.Noisy, "times that the router chose an expert of the layer", "", "layer"),
@@ -29,8 +30,8 @@ var _ = register(Section{
 		def("moe.coselection_share", report.Ratio, report.None, report.Noisy, "share of the layer's pairs of experts chosen together that is the most frequent pair", "layer"),
 		def("moe.routing_weight", report.Ratio, report.None, report.Noisy, "mean routing weight of a chosen expert; the summary is over samples", "", "layer"),
 		def("moe.routing_top_weight", report.Ratio, report.None, report.Noisy, "mean of the largest routing weight of a token: how sure the router is; the summary is over sampled tokens", "", "layer"),
-	},
-	Tables: []report.Table{
+	),
+	Tables: tables(
 		table("moe_layers", "Layers, the least balanced first", "moe_layers.csv", idCol("layer", "Layer"), countCol("experts", "Experts"), countCol("top_k", "Per token"), countCol("activations", "Activations"),
 			ratioCol("coverage", "Chosen", "coverage_pct"), countCol("dead", "Dead"), rateCol("peak_to_mean", "Busiest / mean", ""), rateCol("load_balance", "Busiest / least", ""),
 			ratioCol("top_share", "Busiest tenth", "top_decile_pct"), idCol("hottest", "Hottest expert"), ratioCol("hottest_share", "Its share", "hottest_pct"),
@@ -39,7 +40,7 @@ var _ = register(Section{
 		table("moe_pairs", "Experts chosen together", "moe_pairs.csv", idCol("layer", "Layer"), idCol("expert_a", "Expert"), idCol("expert_b", "Expert"), countCol("pairs", "Times"), ratioCol("share", "Of the layer's pairs", "pct_of_layer"),
 			rateCol("lift", "Over chance", "")),
 		table("moe_experts", "Activations by expert", "moe_experts.csv", idCol("layer", "Layer"), idCol("expert", "Expert"), countCol("activations", "Activations"), ratioCol("share", "Of the layer", "pct_of_layer")),
-	},
+	),
 	Run: moe,
 })
 
@@ -247,7 +248,7 @@ func moeLayersTable(in *Input, out *Output, layers []moeLayer) {
 		}
 		return *v
 	}
-	slices.SortStableFunc(list, func(a, b moeLayer) int {
+	order.Stable(list, func(a, b moeLayer) int {
 		return cmp.Or(cmp.Compare(key(b.peak), key(a.peak)), cmp.Compare(key(b.Imbalance.Mean()), key(a.Imbalance.Mean())))
 	})
 	t := out.Table("moe_layers")
@@ -310,7 +311,7 @@ func moeHottest(in *Input, out *Output, layers []moeLayer) {
 	}
 	all.t.TotalRows = int64(rows)
 	all.Attach()
-	slices.SortStableFunc(list, func(a, b expert) int { return cmp.Compare(b.share, a.share) })
+	order.Stable(list, func(a, b expert) int { return cmp.Compare(b.share, a.share) })
 	t := out.Table("moe_hottest")
 	for _, e := range list {
 		t.Row(report.I(int64(e.layer)), report.I(int64(e.expert)), report.I(e.n), report.F(e.share), cell(e.toMean))
@@ -345,7 +346,7 @@ func moePairs(in *Input, out *Output, layers []moeLayer) {
 	}
 	var best []ranked
 	keep := func() {
-		slices.SortStableFunc(best, func(a, b ranked) int { return cmp.Compare(b.Count, a.Count) })
+		order.Stable(best, func(a, b ranked) int { return cmp.Compare(b.Count, a.Count) })
 		best = best[:min(len(best), maxPairRows)]
 	}
 	for lo := 0; lo < len(pairs); {

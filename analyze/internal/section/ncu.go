@@ -10,7 +10,7 @@ import (
 var _ = register(Section{
 	ID: "ncu", Title: "Nsight Compute", Rank: 32, Evidence: []file.Kind{file.NCU},
 	Derivation: "Launches of Nsight Compute's raw and details pages, grouped by kernel name. Shares and rates are means weighted by duration; throughput is bytes over time where bytes were counted, else as ncu prints it.",
-	Metrics: []report.MetricDef{
+	Metrics: metrics(
 		def("ncu.launches", report.Count, report.None, report.Exact, "launches that Nsight Compute measured", "", "kernel"),
 		def("ncu.duration", report.Nanoseconds, report.Lower, report.Noisy, "sum of the durations of measured launches, each replayed alone", "", "kernel"),
 		def("ncu.dram_throughput", report.PerSecond, report.Higher, report.Noisy, "bytes per second read from and written to device memory", "", "kernel"),
@@ -27,8 +27,8 @@ var _ = register(Section{
 		def("ncu.moe_kernels", report.Count, report.None, report.Exact, "kernels that are part of a mixture of experts"),
 		def("ncu.moe_time", report.Nanoseconds, report.Lower, report.Noisy, "measured time of kernels that are part of a mixture of experts"),
 		def("ncu.trace_coverage", report.Ratio, report.Higher, report.Noisy, "share of the trace's kernel time whose kernels Nsight Compute measured"),
-	},
-	Tables: []report.Table{
+	),
+	Tables: tables(
 		table("ncu_kernels", "Measured kernels", "ncu_kernels.csv",
 			nameCol("kernel_name", "Kernel"), wide(nameCol("short", "Short name")), wide(textCol("category", "Category")), textCol("bound", "Bound"), countCol("launches", "Launches"),
 			meanCol("total", "Total", "total_time_ns", "total_time_us"), ratioCol("share", "Share", "pct_measured_time"), wide(meanCol("mean", "Mean", "avg_duration_us")),
@@ -45,7 +45,7 @@ var _ = register(Section{
 		table("kernel_bandwidth_metrics", "Bandwidth by kernel, as profilemate writes it", "kernel_bandwidth_metrics.csv", bandwidthColumns...),
 		table("metrics_summary", "Metrics by kernel, as llm-perf-opt writes them", "metrics_summary.csv", summaryColumns...),
 		table("classification_summary", "Classification by kernel, as llm-perf-opt writes it", "classification_summary.csv", textCol("kernel_id", "Kernel"), textCol("classification", "Classification")),
-	},
+	),
 	Run: nsightCompute,
 })
 

@@ -9,13 +9,13 @@ var _ = register(Section{
 	ID: "ncu_regions", Title: "Regions profiled with Nsight Compute", Rank: 710,
 	Evidence:   []file.Kind{file.PerfOpt},
 	Derivation: "Regions of llm-perf-opt's ncu/regions/report.json. Names that are not made of plain words are numbered.",
-	Metrics: []report.MetricDef{
+	Metrics: metrics(
 		def("ncu_region.kernels", report.Count, report.None, report.Exact, "kernels profiled inside the region", "region"),
 		def("ncu_region.time", report.Nanoseconds, report.Lower, report.Noisy, "their durations added up, if the file is right about its unit", "region"),
-	},
-	Tables: []report.Table{
+	),
+	Tables: tables(
 		table("ncu_regions", "Regions", "ncu_regions.csv", nameCol("region", "Region"), nameCol("parent", "Inside"), idCol("depth", "Depth"), countCol("kernels", "Kernels"), meanCol("time", "Time as stated", "total_ms")),
-	},
+	),
 	Run: ncuRegions,
 })
 

@@ -1,12 +1,17 @@
 package section
 
 import (
+	"slices"
+
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
 // Output collects what one section says.
+//
+// What sections call of it in a thousand places, each once or a few times in a report, is not inlined: that would take
+// 0.5 MB of the program.
 type Output struct {
 	in       *Input
 	defs     map[string]*report.MetricDef
@@ -32,6 +37,8 @@ func newOutput(s *Section, in *Input) *Output {
 }
 
 // Status sets the section's status and why it is not ok.
+//
+//go:noinline
 func (o *Output) Status(s report.Status, reason string) {
 	o.section.Status, o.section.Reason = s, reason
 }
@@ -40,6 +47,8 @@ func (o *Output) Status(s report.Status, reason string) {
 func (o *Output) Coverage(ratio *float64) { o.section.Coverage = ratio }
 
 // Note adds a limitation or a definition that the reader needs.
+//
+//go:noinline
 func (o *Output) Note(text string) { o.section.Notes = append(o.section.Notes, text) }
 
 // Warn says what limits trust in the numbers.
@@ -49,17 +58,23 @@ func (o *Output) Warn(code, text string) {
 
 // From sets the source of the metrics emitted from here on: the table that plays the role in this capture, its columns
 // and how many rows were used.
+//
+//go:noinline
 func (o *Output) From(role trace.Role, rows int, columns ...string) {
 	o.source = report.Source{Tables: []string{o.in.table(role)}, Columns: columns, Rows: int64(rows)}
 }
 
 // FromEvidence sets the source of the metrics emitted from here on: all files of a kind, the fields (columns, patterns of
 // lines, families of metrics) and how many records were used.
+//
+//go:noinline
 func (o *Output) FromEvidence(kind file.Kind, records int, fields ...string) {
 	o.source = report.Source{Tables: []string{string(kind)}, Columns: fields, Rows: int64(records)}
 }
 
 // With adds a table to the current source.
+//
+//go:noinline
 func (o *Output) With(role trace.Role, columns ...string) {
 	tables := append([]string{}, o.source.Tables...)
 	o.source.Tables = append(tables, o.in.table(role))
@@ -67,6 +82,8 @@ func (o *Output) With(role trace.Role, columns ...string) {
 }
 
 // Metric emits a metric; nil is unknown. The result may be completed by the caller (N, Summary, Histogram, Coverage).
+//
+//go:noinline
 func (o *Output) Metric(id string, labels report.Labels, value *float64) *report.Metric {
 	def := o.defs[id]
 	if def == nil {
@@ -82,6 +99,8 @@ func (o *Output) Metric(id string, labels report.Labels, value *float64) *report
 }
 
 // Int emits an integer metric.
+//
+//go:noinline
 func (o *Output) Int(id string, labels report.Labels, value int64) *report.Metric {
 	v := float64(value)
 	return o.Metric(id, labels, &v)
@@ -93,6 +112,8 @@ func (o *Output) Float(id string, labels report.Labels, value float64) *report.M
 }
 
 // Find emits a finding. Evidence must be metrics that some section emits.
+//
+//go:noinline
 func (o *Output) Find(id string, severity report.Severity, title string, evidence []report.MetricRef, advice ...string) {
 	for i := range evidence {
 		if evidence[i].Labels == nil {
@@ -108,6 +129,8 @@ func Ref(id string, pairs ...string) report.MetricRef {
 }
 
 // Labels makes labels of key, value pairs.
+//
+//go:noinline
 func Labels(pairs ...string) report.Labels {
 	l := report.Labels{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -120,6 +143,8 @@ func Labels(pairs ...string) report.Labels {
 func (o *Output) Chart(c report.Chart) { o.section.Charts = append(o.section.Charts, c) }
 
 // Table starts one of the tables that the section declares.
+//
+//go:noinline
 func (o *Output) Table(id string) *Table {
 	for i := range o.declared {
 		if o.declared[i].ID == id {
@@ -153,8 +178,10 @@ type Table struct {
 	t   report.Table
 }
 
-// Row adds a row.
-func (t *Table) Row(cells ...report.Cell) { t.t.Rows = append(t.t.Rows, cells) }
+// Row adds a row. It keeps a copy, so that cells can stay on the stack of who calls it: the code that fills them there is short.
+//
+//go:noinline
+func (t *Table) Row(cells ...report.Cell) { t.t.Rows = append(t.t.Rows, slices.Clone(cells)) }
 
 // Len is the number of rows so far.
 func (t *Table) Len() int { return len(t.t.Rows) }
@@ -214,6 +241,8 @@ func contains(list []string, s string) bool {
 }
 
 // Add puts the table into the report.
+//
+//go:noinline
 func (t *Table) Add() {
 	if t.t.TotalRows == 0 {
 		t.t.TotalRows = int64(len(t.t.Rows))
@@ -230,6 +259,8 @@ func (t *Table) Attach() {
 }
 
 // cell of a pointer: null where nil.
+//
+//go:noinline
 func cell(v *float64) report.Cell {
 	if v == nil {
 		return report.Null

@@ -12,11 +12,11 @@ import (
 var _ = register(Section{
 	ID: "overview", Title: "Overview", Rank: 10,
 	Derivation: "Devices are those that did work, from the event rows; what is known of them is from the capture's list of adapters. Settings are from the capture's metadata, by an allow-list of keys.",
-	Metrics: []report.MetricDef{
+	Metrics: metrics(
 		def("capture.devices", report.Count, report.None, report.Exact, "devices that did work in the window"),
 		def("capture.processes", report.Count, report.None, report.Exact, "processes that called CUDA, did GPU work or opened NVTX ranges in the window"),
-	},
-	Tables: []report.Table{
+	),
+	Tables: tables(
 		table("tables", "Tables read", "tables.csv", nameCol("table", "Table"), textCol("role", "Read as"), countCol("rows", "Rows"), countCol("skipped", "Skipped")),
 		table("capture", "Capture", "capture.csv", textCol("setting", "Setting"), nameCol("value", "Value")),
 		table("window", "Analysed window", "window.csv", textCol("mode", "Mode"), momentCol("start", "Start", "start_ns"), momentCol("end", "End", "end_ns"),
@@ -25,7 +25,7 @@ var _ = register(Section{
 			countCol("sm_count", "SMs"), bytesCol("memory_bytes", "Memory"), rateCol("memory_bandwidth_bytes_per_s", "Memory bandwidth", report.BytesPerSec),
 			wide(rateCol("clock_hz", "Clock", report.PerSecond)), textCol("pids", "PIDs"), countCsv("kernels", "Kernels", "kernel_count"),
 			nsCol("kernel_time", "Kernel time", "total_kernel_time_ns", "total_kernel_time_ms"), nsCol("busy", "Busy", "busy_ms"), ratioCol("busy_ratio", "Busy", "busy_pct_of_window")),
-	},
+	),
 	Run: overview,
 })
 

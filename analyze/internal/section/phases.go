@@ -13,7 +13,7 @@ import (
 var _ = register(Section{
 	ID: "phases", Title: "Phases", Rank: 150,
 	Derivation: "Range names map to phases by --phase-map, or by built-in patterns for vLLM, SGLang, TensorRT-LLM and LLM@… markers. A kernel belongs to the phase of the nearest range outward, from the innermost one around its launch call, that maps to a phase; host time to that of the nearest mapping range open on the thread. What no phase claims is the row unmapped.",
-	Metrics: []report.MetricDef{
+	Metrics: metrics(
 		def("phase.gpu_time", report.Nanoseconds, report.Lower, report.Noisy, "kernel time launched inside the phase, CUDA graphs traced as a whole included; sums over phases to all kernel time", "phase", "pid,phase"),
 		def("phase.gpu_share", report.Ratio, report.None, report.Noisy, "share of all kernel time in the window", "phase"),
 		def("phase.wall_time", report.Nanoseconds, report.Lower, report.Noisy, "host time inside the phase, each moment of a thread counted for the nearest phase only, threads added up; unmapped is the time inside ranges without a phase", "phase", "pid,phase"),
@@ -22,8 +22,8 @@ var _ = register(Section{
 		def("phase.kernel_duration", report.Nanoseconds, report.None, report.Noisy, "median duration of a kernel of the phase; the summary is over kernels", "phase"),
 		def("phase.launch_count", report.Count, report.Lower, report.Exact, "launch API calls inside the phase", "phase"),
 		def("phase.launch_rate", report.PerSecond, report.None, report.Noisy, "launch API calls per second of the phase's wall time", "phase"),
-	},
-	Tables: []report.Table{
+	),
+	Tables: tables(
 		table("phases", "Phases", "phases.csv", nameCol("phase", "Phase"), countCsv("ranges", "Ranges", "nvtx_count"),
 			nsCol("gpu", "GPU time", "total_kernel_time_ns", "total_kernel_time_ms"), ratioCol("gpu_share", "Share", "pct_total_kernel_time"),
 			wide(ratioCol("attributed_share", "Share of attributed", "pct_of_attributed_kernel_time")),
@@ -32,7 +32,7 @@ var _ = register(Section{
 		table("phases_by_pid", "Phases per process", "phases_by_pid.csv", idCol("pid", "PID"), nameCol("phase", "Phase"),
 			nsCol("gpu", "GPU time", "total_kernel_time_ns", "total_kernel_time_ms"), ratioCol("share", "Share of the process", "pct_of_pid_kernel_time"),
 			countCsv("kernels", "Kernels", "kernel_count"), countCsv("launches", "Launches", "launch_count"), nsCol("wall", "Wall time", "total_time_ns", "total_time_ms")),
-	},
+	),
 	Run: phases,
 })
 

@@ -10,17 +10,17 @@ var _ = register(Section{
 	ID: "preemptions", Title: "Preemptions", Rank: 610,
 	Evidence:   []file.Kind{file.Session},
 	Derivation: "Rows of the session's preemption_events.csv, each preemption paired with the next resumption of the same request; request_lifecycle.csv, which has the last one only, where there are no resumptions. The rate is over requests that were seen to start.",
-	Metrics: []report.MetricDef{
+	Metrics: metrics(
 		def("preemption.count", report.Count, report.Lower, report.Noisy, "requests taken out of the batch before they were done", "", "reason"),
 		def("preemption.requests", report.Count, report.None, report.Noisy, "requests seen from their start", ""),
 		def("preemption.rate", report.Ratio, report.Lower, report.Noisy, "preemptions over requests seen from their start; unknown where the session recorded preempted requests only", ""),
 		def("preemption.delay", report.Nanoseconds, report.Lower, report.Noisy, "median time from a preemption to the request's resumption; the summary is over resumptions", ""),
 		def("preemption.run_time", report.Nanoseconds, report.None, report.Noisy, "median time that a request had run when it was preempted; the summary is over preemptions", ""),
 		def("request.total_time", report.Nanoseconds, report.Lower, report.Noisy, "median time from start to finish of a request; the summary is over requests", ""),
-	},
-	Tables: []report.Table{
+	),
+	Tables: tables(
 		table("preemptions", "Preemptions by reason", "preemptions.csv", textCol("why", "Reason"), countCol("preemptions", "Preemptions"), ratioCol("share", "Share", "pct_of_preemptions")),
-	},
+	),
 	Run: preemptions,
 })
 

@@ -7,17 +7,18 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 var _ = register(Section{
 	ID: "processes", Title: "Processes", Rank: 160,
 	Derivation: "Every number of the other sections by process. A process is the whole upper part of globalPid (virtual machine, hardware and pid); its kernels are the rows that carry it, its calls and ranges those of its threads. Kernels and API calls never cross processes, also where their correlation ids are equal.",
-	Metrics: []report.MetricDef{
+	Metrics: metrics(
 		def("kernel.total_time", report.Nanoseconds, report.Lower, report.Noisy, "sum of the kernel durations of one process", "pid"),
 		def("kernel.count", report.Count, report.None, report.Exact, "number of kernels of one process", "pid"),
 		def("process.busy_time", report.Nanoseconds, report.None, report.Noisy, "time in which any GPU work of the process ran: a union per device, devices added up", "pid"),
-	},
-	Tables: []report.Table{
+	),
+	Tables: tables(
 		table("processes", "Processes", "processes.csv", idCol("pid", "PID"), nameCol("process_name", "Process"), wide(textCol("machine", "Machine")),
 			nsCol("kernel_time", "Kernel time", "total_kernel_time_ns", "total_kernel_time_ms"), ratioCol("share", "Share", "pct_of_total_kernel_time"),
 			countCsv("kernels", "Kernels", "kernel_count"), nsCol("busy", "GPU busy", "gpu_busy_ms"), textCol("devices", "GPUs"),
@@ -33,7 +34,7 @@ var _ = register(Section{
 		table("nvtx_by_pid", "NVTX ranges per process", "nvtx_by_pid.csv", idCol("pid", "PID"), nameCol("range_name", "Range"), countCsv("count", "Count", "nvtx_count"),
 			nsCol("wall", "Wall time", "nvtx_total_time_ms"), nsCol("gpu", "GPU time", "inclusive_kernel_time_ms"), nsCol("self", "Self GPU time", "attributed_kernel_time_ms"),
 			countCsv("kernels", "Kernels (self)", "attributed_kernel_count"), wide(ratioCol("coverage", "Coverage of process", "pid_attribution_coverage_pct"))),
-	},
+	),
 	Run: processes,
 })
 
@@ -144,7 +145,7 @@ func (in *Input) addProcs() []procSum {
 		all[orLast(p.proc, unknown)].ranges += p.count
 	}
 	list := slices.DeleteFunc(all, func(s procSum) bool { return s.empty() })
-	slices.SortFunc(list, func(a, b procSum) int {
+	order.By(list, func(a, b procSum) int {
 		return cmp.Or(cmp.Compare(min(0, b.proc), min(0, a.proc)), cmp.Compare(b.kernelNs, a.kernelNs), cmp.Compare(b.busy, a.busy),
 			cmp.Compare(b.launches+b.syncs+b.other, a.launches+a.syncs+a.other), cmp.Compare(a.proc, b.proc))
 	})
@@ -208,7 +209,7 @@ func (in *Input) sharedDevices(out *Output, emitted map[int32]bool) {
 	for i := range list {
 		onDevice[places[list[i].b].b] += list[i].total
 	}
-	slices.SortFunc(list, func(a, b crossed) int {
+	order.By(list, func(a, b crossed) int {
 		return cmp.Or(cmp.Compare(places[a.b].b, places[b.b].b), cmp.Compare(b.total, a.total), cmp.Compare(places[a.b].a, places[b.b].a))
 	})
 	var first *pair // process and device

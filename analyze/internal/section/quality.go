@@ -11,7 +11,7 @@ import (
 var _ = register(Section{
 	ID: "quality", Title: "Capture quality", Rank: 170,
 	Derivation: "Checks of what the other numbers rest on: whether the capture is whole, whether rows, times and pids are plausible, and whether the window shows the steady state. Each check says what it counted; one that could not be made says so.",
-	Metrics: []report.MetricDef{
+	Metrics: metrics(
 		def("quality.unjoined_kernels", report.Ratio, report.Lower, report.Noisy, "share of the window's kernels whose launch call is not in the capture"),
 		def("quality.skipped_rows", report.Count, report.Lower, report.Exact, "rows left out of every sum: NULL times, end before start, or times that no capture can hold (days away from the other rows)"),
 		def("quality.lost_data_messages", report.Count, report.Lower, report.Exact, "messages of nsys which say that events are missing from the capture"),
@@ -22,10 +22,10 @@ var _ = register(Section{
 		def("quality.open_ranges", report.Count, report.None, report.Exact, "NVTX ranges still open when the capture stopped"),
 		def("quality.unknown_process", report.Count, report.Lower, report.Exact, "kernels that name no process"),
 		def("quality.unknown_device", report.Count, report.Lower, report.Exact, "kernels that name no device"),
-	},
-	Tables: []report.Table{
+	),
+	Tables: tables(
 		table("quality", "Checks", "quality.csv", textCol("check", "Check"), textCol("result", "Result"), countCol("count", "Count"), nsCol("time", "Time", "time_ns", "time_ms"), ratioCol("share", "Share", "pct")),
-	},
+	),
 	Run: quality,
 })
 

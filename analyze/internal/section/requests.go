@@ -12,7 +12,7 @@ import (
 var _ = register(Section{
 	ID: "requests", Title: "Requests", Rank: 320, Evidence: []file.Kind{file.ServerLog},
 	Derivation: "Requests as the log follows them: received by the server, added to the engine, finished. Newer versions put a random suffix behind the engine's id, which is taken off to match it. Responses are the lines of the access log by HTTP status.",
-	Metrics: []report.MetricDef{
+	Metrics: metrics(
 		def("serve.requests", report.Count, report.None, report.Noisy, "requests that the server says it received"),
 		def("serve.requests_added", report.Count, report.None, report.Noisy, "requests that were given to the engine"),
 		def("serve.requests_matched", report.Count, report.None, report.Noisy, "requests of which both lines were found and belong together"),
@@ -21,12 +21,12 @@ var _ = register(Section{
 		def("serve.request_time", report.Nanoseconds, report.Lower, report.Noisy, "time from receiving a request to its end, on a clock of seconds (median; the summary is over requests whose end is known)"),
 		def("serve.request_queue_time", report.Nanoseconds, report.Lower, report.Noisy, "time from receiving a request to giving it to the engine, on a clock of seconds (median; the summary is over matched requests)"),
 		def("serve.responses", report.Count, report.None, report.Noisy, "lines of the access log", "", "status"),
-	},
-	Tables: []report.Table{
+	),
+	Tables: tables(
 		table("responses", "Responses", "responses.csv", textCol("status", "HTTP status"), countCol("count", "Responses")),
 		table("request_list", "Requests", "requests.csv", nameCol("request_id", "Request"), textCol("received_time", "Received"), textCol("added_time", "Added"), textCol("completed_time", "Completed"),
 			nsCol("queue", "Queue", "queue_time_ms"), nsCol("processing", "Processing", "processing_time_ms"), nsCol("total", "Total", "total_time_ms")),
-	},
+	),
 	Run: requests,
 })
 

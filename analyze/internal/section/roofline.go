@@ -12,14 +12,14 @@ import (
 var _ = register(Section{
 	ID: "roofline", Title: "Roofline", Rank: 34, Evidence: []file.Kind{file.NCU},
 	Derivation: "Operations counted by Nsight Compute (a fused multiply-add is two) over time and over bytes of device memory, against the device's dense peaks: from its attributes or the roofline section in the file, else from a table of data sheets.",
-	Metrics: []report.MetricDef{
+	Metrics: metrics(
 		def("ncu.flop", report.Flop, report.None, report.Exact, "floating point operations of the measured launches of a kernel", "kernel"),
 		def("ncu.flop_rate", report.PerSecond, report.Higher, report.Noisy, "floating point operations per second", "kernel"),
 		def("ncu.roofline_ratio", report.Ratio, report.Higher, report.Noisy, "rate of operations, of what the device allows at the kernel's arithmetic intensity", "kernel"),
 		def("ncu.peak_dram_throughput", report.PerSecond, report.None, report.Exact, "most bytes per second that device memory can transfer", "device"),
 		def("ncu.peak_flop_rate", report.PerSecond, report.None, report.Exact, "most operations per second of a data type, dense", "device,precision"),
-	},
-	Tables: []report.Table{
+	),
+	Tables: tables(
 		table("roofline", "Kernels under the roofline", "roofline.csv",
 			nameCol("kernel_name", "Kernel"), wide(nameCol("short", "Short name")), textCol("precision", "Mostly"), rateCol("flop", "Operations", report.Flop), rateCol("flop_rate", "Per second", report.Flop),
 			rateCol("intensity", "FLOP/byte", ""), rateCol("dram_throughput", "DRAM throughput", report.BytesPerSec), rateCol("attainable", "Attainable per second", report.Flop), textCol("roof", "Roof"), ratioCol("ratio", "Of the roof", "roofline_pct")),
@@ -27,7 +27,7 @@ var _ = register(Section{
 			idCol("device_id", "GPU"), nameCol("name", "Name"), textCol("what", "Of"), rateCol("bytes_per_second", "Bandwidth", report.BytesPerSec), rateCol("flop_per_second", "Operations per second", report.Flop), textCol("source", "Source")),
 		table("roofline_data", "Utilisation by kernel, as profilemate writes it", "roofline_data.csv",
 			nameCol("kernel_name", "Kernel"), scaledCol("sm_utilization", report.Ratio, 2), scaledCol("memory_utilization", report.Ratio, 2), textCol("bottleneck", "Bottleneck"), scaledCol("bandwidth_gbps", report.BytesPerSec, -9)),
-	},
+	),
 	Run: roofline,
 })
 

@@ -14,7 +14,7 @@ import (
 var _ = register(Section{
 	ID: "serving", Title: "Serving", Rank: 300, Evidence: []file.Kind{file.ServerLog},
 	Derivation: "The lines of statistics that the server logs every few seconds. Medians and percentiles are over the steady ones; n counts all that state the number. " + serverlog.SteadyRule,
-	Metrics: []report.MetricDef{
+	Metrics: metrics(
 		def("serve.prompt_throughput", report.PerSecond, report.Higher, report.Noisy, "prompt tokens per second of one engine, as it logs them (median; the summary is over steady lines, n over all)", "", "engine"),
 		def("serve.generation_throughput", report.PerSecond, report.Higher, report.Noisy, "generated tokens per second of one engine, as it logs them (median; the summary is over steady lines, n over all)", "", "engine"),
 		def("serve.kv_cache_usage", report.Ratio, report.None, report.Noisy, "share of the KV cache that is in use (median; the summary is over steady lines, n over all)", "", "engine"),
@@ -24,20 +24,20 @@ var _ = register(Section{
 		def("serve.prefix_cache_hit_rate", report.Ratio, report.Higher, report.Noisy, "share of prompt tokens found in the prefix cache: vLLM's last line, which looks back over many requests; of SGLang's prefill batches all cached tokens over all tokens"),
 		def("serve.external_cache_hit_rate", report.Ratio, report.Higher, report.Noisy, "the same of a KV cache outside of the engine"),
 		def("serve.preemptions", report.Count, report.Lower, report.Noisy, "requests that lost their place in the KV cache and were computed again; only where the log says so"),
-	},
-	Tables: []report.Table{
+	),
+	Tables: tables(
 		table("serving_throughput", "Throughput", "serving_throughput.csv", statisticColumns(textCol("statistic", "Tokens per second"), report.PerSecond)...),
 		table("serving_requests", "Requests", "serving_requests.csv", statisticColumns(textCol("statistic", "Requests"), report.Count)...),
 		table("serving_cache", "KV cache", "serving_cache.csv", statisticColumns(textCol("statistic", "Share"), report.Ratio)...),
 		table("serving_samples", "Lines of statistics", "serving.csv", textCol("timestamp", "Logged"), momentCol("time", "Time", "time_s"), wide(idCol("engine", "Engine")), wide(countCol("line_number", "Line")),
 			textCol("state", "State"), rateCol("prompt", "Prompt tokens", report.PerSecond), rateCol("generation", "Generated tokens", report.PerSecond), floatCol("running", "Running", report.Count), floatCol("waiting", "Waiting", report.Count),
 			floatCol("usage", "KV cache", report.Ratio), floatCol("prefix_hits", "Prefix hits", report.Ratio)),
-	},
+	),
 	Run: serving,
 })
 
-func floatCol(id, title, unit string) report.Column {
-	return report.Column{ID: id, Title: title, Kind: report.Float, Unit: unit}
+func floatCol(id, title, unit string) *report.Column {
+	return &report.Column{ID: id, Title: title, Kind: report.Float, Unit: unit}
 }
 
 // When what the log says is a finding.

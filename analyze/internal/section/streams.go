@@ -2,29 +2,29 @@ package section
 
 import (
 	"cmp"
-	"slices"
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 var _ = register(Section{
 	ID: "streams", Title: "Streams and concurrency", Rank: 120,
 	Derivation: "All GPU work that overlaps the window, by device, process and stream. A stream is busy while any of its work runs; work is concurrent while two or more streams of a device are busy.",
-	Metrics: []report.MetricDef{
+	Metrics: metrics(
 		def("stream.count", report.Count, report.None, report.Exact, "streams of the device that ran work in the window", "device"),
 		def("stream.concurrent_time", report.Nanoseconds, report.None, report.Noisy, "time in which two or more streams of the device ran work", "device"),
 		def("stream.concurrency_ratio", report.Ratio, report.None, report.Noisy, "stream.concurrent_time over gpu.busy_time", "device"),
 		def("stream.copy_hidden_ratio", report.Ratio, report.Higher, report.Noisy, "share of the time in which a copy or memset ran that kernels hide", "device"),
-	},
-	Tables: []report.Table{
+	),
+	Tables: tables(
 		table("streams", "Streams", "streams.csv", idCol("device_id", "GPU"), idCol("pid", "PID"), idCol("stream_id", "Stream"),
 			countCsv("kernels", "Kernels", "kernel_count"), countCsv("graphs", "Graphs", "graph_count"), countCsv("copies", "Copies", "copy_count"),
 			nsCol("kernel_time", "Kernel time", "kernel_time_ms"), nsCol("total", "Total", "total_time_ms"), nsCol("busy", "Busy", "busy_ms"), ratioCol("share", "Of the window", "pct_of_window")),
-	},
+	),
 	Run: streams,
 })
 
@@ -127,7 +127,7 @@ func streams(in *Input, out *Output) {
 		out.Status(report.NotApplicable, "no GPU work in the window")
 		return
 	}
-	slices.SortStableFunc(rows, func(a, b row) int {
+	order.Stable(rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(b.ns, a.ns), cmp.Compare(a.device.ID, b.device.ID), cmp.Compare(a.proc, b.proc), cmp.Compare(a.stream, b.stream))
 	})
 	t := out.Table("streams")

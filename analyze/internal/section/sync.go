@@ -17,7 +17,7 @@ import (
 var _ = register(Section{
 	ID: "sync", Title: "Blocking synchronisation", Rank: 80,
 	Derivation: "API calls that start in the window and are a Device-, Stream-, Event- or CtxSynchronize, version suffix stripped. Durations are summed over threads. Queries, stream waits, cudaThreadSynchronize and allocations have a table of their own; synchronous copies are in the memcpy section. Whether a wait was for the GPU is measured against the waiting process's own GPU work.",
-	Metrics: []report.MetricDef{
+	Metrics: metrics(
 		def("sync.total_time", report.Nanoseconds, report.Lower, report.Noisy, "time spent inside blocking synchronisation calls, summed over threads; the summary is over calls", "", "pid", "api"),
 		def("sync.count", report.Count, report.Lower, report.Exact, "blocking synchronisation calls", "", "pid", "api"),
 		def("sync.share", report.Ratio, report.Lower, report.Noisy, "share of the window that the most blocked thread spent in blocking synchronisation calls", "", "pid"),
@@ -26,8 +26,8 @@ var _ = register(Section{
 		def("wait.count", report.Count, report.Lower, report.Exact, "calls that query an event or a stream, make a stream wait, or can block without being a Synchronize call (cudaThreadSynchronize, allocating and freeing memory)", "api"),
 		def("sync.record_time", report.Nanoseconds, report.None, report.Noisy, "duration of all synchronisation records of the driver, queries and stream waits included: a second source, which stands in where the API calls are missing", ""),
 		def("sync.record_count", report.Count, report.None, report.Exact, "synchronisation records of the driver, queries and stream waits included", ""),
-	},
-	Tables: []report.Table{
+	),
+	Tables: tables(
 		table("sync", "Blocking calls", "sync.csv", nameCol("api_name", "API"), countCsv("count", "Calls", "call_count"),
 			nsCol("total", "Total", "total_time_ns", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"), meanCol("p50", "p50", "p50_duration_us"),
 			meanCol("p90", "p90", "p90_duration_us"), wide(nsCol("min", "Min", "min_duration_us")), nsCol("max", "Max", "max_duration_us"),
@@ -38,7 +38,7 @@ var _ = register(Section{
 			countCsv("count", "Calls", "call_count"), nsCol("total", "Total", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"), nsCol("max", "Max", "max_duration_us")),
 		table("waits", "Queries, stream waits and other waiting calls", "waits.csv", nameCol("api_name", "API"), textCol("kind", "Kind"), countCsv("count", "Calls", "call_count"),
 			nsCol("total", "Total", "total_time_ns", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"), meanCol("p50", "p50", "p50_duration_us"), meanCol("p90", "p90", "p90_duration_us"), nsCol("max", "Max", "max_duration_us")),
-	},
+	),
 	Run: syncCalls,
 })
 

@@ -17,7 +17,7 @@ var unitLabels = []string{"", "device", "phase", "phase,batch", "phase,batch,tok
 var unitKernelLabels = []string{"kernel", "category", "kernel,phase", "category,phase", "kernel,phase,batch", "category,phase,batch", "kernel,phase,batch,tokens", "category,phase,batch,tokens"}
 
 // unitDef declares a metric of one unit of work.
-func unitDef(id, unit string, better report.Direction, assume report.Noise, meaning string) report.MetricDef {
+func unitDef(id, unit string, better report.Direction, assume report.Noise, meaning string) *report.MetricDef {
 	return def(id, unit, better, assume, meaning+" (median; the summary is over the kept units)", unitLabels...)
 }
 
@@ -36,7 +36,7 @@ func unitCauseLabels() []string {
 var _ = register(Section{
 	ID: "unit", Title: "Unit of work", Rank: 60,
 	Derivation: "A unit is one step of the workload, found by markers, CUDA graph launches or the repeating kernel sequence. It lasts from the start of its first GPU work to the start of the next unit's, so that idle time within and between units counts. Numbers are over the kept units of one kind on one device: without labels, of the main kind (by time, or by number where no marker names the phase) on the device where it takes longest.",
-	Metrics: []report.MetricDef{
+	Metrics: metrics(
 		def("unit.count", report.Count, report.None, report.Noisy, "units of work that the numbers are made from: complete, steady and of one kind", unitLabels...),
 		unitDef("unit.time", report.Nanoseconds, report.Lower, report.Noisy, "time from the start of a unit's first work to the start of the next unit's"),
 		unitDef("unit.gpu_busy", report.Nanoseconds, report.None, report.Noisy, "time in a unit in which anything ran on the device"),
@@ -54,10 +54,10 @@ var _ = register(Section{
 		def("api.count_per_unit", report.Count, report.Lower, report.Exact, "calls of this name during one unit (median; the summary is over units)", "api", "api,phase", "api,batch,phase", "api,batch,phase,tokens"),
 		def("memcpy.count_per_unit", report.Count, report.Lower, report.Exact, "copies of one unit by direction and kind of memory, as in memcpy.count (median; the summary is over units)", "direction,kind", "direction,kind,phase", "batch,direction,kind,phase", "batch,direction,kind,phase,tokens"),
 		def("memcpy.bytes_per_unit", report.Bytes, report.Lower, report.Exact, "bytes copied in one unit by direction and kind of memory, as in memcpy.bytes (median; the summary is over units)", "direction,kind", "direction,kind,phase", "batch,direction,kind,phase", "batch,direction,kind,phase,tokens"),
-	},
-	Tables: []report.Table{
+	),
+	Tables: tables(
 		table("unit_api", "Host calls per unit", "unit_api.csv", nameCol("api_name", "API"),
-			report.Column{ID: "calls", Title: "Calls per unit", Kind: report.Float, Unit: report.Count}, meanCol("time", "Time per unit", "time_per_unit_ns", "time_per_unit_ms"), meanCol("mean", "Per call", "avg_duration_us")),
+			&report.Column{ID: "calls", Title: "Calls per unit", Kind: report.Float, Unit: report.Count}, meanCol("time", "Time per unit", "time_per_unit_ns", "time_per_unit_ms"), meanCol("mean", "Per call", "avg_duration_us")),
 		table("units", "Units of work", "units.csv", idCol("device_id", "GPU"), wide(idCol("pid", "PID")), nameCol("phase", "Phase"), idCol("batch", "Batch"),
 			wide(idCol("tokens", "Prompt tokens")), textCol("state", "State"), momentCol("start", "Start", "start_ns"), nsCol("duration", "Time", "duration_ns", "duration_ms"),
 			nsCol("busy", "Busy", "busy_ns"), nsCol("idle", "Idle", "idle_ns"), wide(nsCol("compute", "Compute", "compute_ns")),
@@ -70,9 +70,9 @@ var _ = register(Section{
 		table("unit_time", "Where one unit's time goes", "unit_time.csv", textCol("class", "Class"), meanCol("time", "Mean per unit", "mean_ns", "mean_ms"), ratioCol("share", "Share", "pct_of_unit")),
 		table("unit_kernels", "Kernels of one unit", "unit_kernels.csv", nameCol("kernel_name", "Kernel"), textCol("category", "Category"), wide(textCol("library", "Library")),
 			wide(nameCol("family", "Family")), wide(nameCol("canonical", "Canonical name")), wide(countCol("position", "First position")),
-			report.Column{ID: "count", Title: "Per unit", Kind: report.Float, Unit: report.Count}, meanCol("time", "Time per unit", "time_per_unit_ns", "time_per_unit_us"),
+			&report.Column{ID: "count", Title: "Per unit", Kind: report.Float, Unit: report.Count}, meanCol("time", "Time per unit", "time_per_unit_ns", "time_per_unit_us"),
 			meanCol("exclusive", "Exclusive", "exclusive_time_per_unit_ns"), ratioCol("share", "Share of unit", "pct_of_unit")),
-	},
+	),
 	Run: unit,
 })
 

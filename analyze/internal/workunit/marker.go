@@ -62,14 +62,15 @@ func (f *finder) byMarkers() *Result {
 		})
 		ways = append(ways, way{engine: engine, late: engine == kernelname.EnginePyTorch, set: set, work: f.launchedIn(set)})
 	}
-	slices.SortFunc(ways, func(a, b way) int {
-		if a.late != b.late {
-			if b.late {
-				return -1
-			}
-			return 1
+	sort.Slice(ways, func(i, j int) bool {
+		a, b := &ways[i], &ways[j]
+		switch {
+		case a.late != b.late:
+			return b.late
+		case a.work != b.work:
+			return a.work > b.work
 		}
-		return cmp.Or(cmp.Compare(b.work, a.work), cmp.Compare(a.engine, b.engine))
+		return a.engine < b.engine
 	})
 	if len(ways) == 0 {
 		return nil

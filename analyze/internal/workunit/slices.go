@@ -3,6 +3,7 @@ package workunit
 import (
 	"cmp"
 	"slices"
+	"sort"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
@@ -115,8 +116,9 @@ func (s *slicer) group() []Group {
 		kinds[at].units++
 		kinds[at].time += u.Time()
 	}
-	slices.SortStableFunc(kinds, func(a, b kind) int {
-		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(b.units, a.units), cmp.Compare(a.hash, b.hash))
+	sort.SliceStable(kinds, func(i, j int) bool {
+		a, b := &kinds[i], &kinds[j]
+		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(b.units, a.units), cmp.Compare(a.hash, b.hash)) < 0
 	})
 	standing := kinds[:0:0]
 	for _, k := range kinds {
@@ -127,7 +129,8 @@ func (s *slicer) group() []Group {
 	if len(standing) == 0 && len(kinds) > 0 {
 		// No two are alike: the one of median size stands for all that are near it.
 		bySize := slices.Clone(kinds)
-		slices.SortStableFunc(bySize, func(a, b kind) int { return cmp.Compare(s.span[a.example].size, s.span[b.example].size) })
+		size := func(i int) int32 { return s.span[bySize[i].example].size }
+		sort.SliceStable(bySize, func(i, j int) bool { return size(i) < size(j) })
 		standing = append(standing, bySize[len(bySize)/2])
 	}
 	of := make(map[key]int32, len(standing))

@@ -15,8 +15,8 @@
 package workunit
 
 import (
-	"cmp"
 	"slices"
+	"sort"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
@@ -237,7 +237,7 @@ func (r *Result) PhaseMains() []int {
 			p.main = g
 		}
 	}
-	slices.SortStableFunc(phases, func(a, b phase) int { return cmp.Compare(b.time, a.time) })
+	sort.SliceStable(phases, func(i, j int) bool { return phases[i].time > phases[j].time })
 	mains := make([]int, len(phases))
 	for i := range phases {
 		mains[i] = phases[i].main

@@ -1,7 +1,7 @@
 package doc
 
 // Kind of a span.
-type Kind int
+type Kind int8
 
 // Kinds of span.
 const (
@@ -12,17 +12,33 @@ const (
 	KindLink               // own words that lead to Dest
 )
 
-// Span is a piece of text of one kind and tone.
+// Span is a piece of text of one kind and tone. It is four words, which the compiler keeps in registers: documents are made
+// of hundreds of calls that hand spans on, and what only few spans have is behind a pointer.
 type Span struct {
-	Kind Kind
-	Text string
-	Dest string // of a link: a relative path or an http(s) address
-	Full string // of a name that stands for a longer one: the whole of it, for voices that can show it on demand
-	Tone Tone
+	Kind   Kind
+	Tone   Tone
+	Text   string
+	behind *string // Dest of a link, Full of a name; nil where there is none
+}
+
+// Dest is where a link leads: a relative path or an http(s) address.
+func (s Span) Dest() string {
+	if s.Kind != KindLink || s.behind == nil {
+		return ""
+	}
+	return *s.behind
+}
+
+// Full is, of a name that stands for a longer one, the whole of it, for voices that can show it on demand.
+func (s Span) Full() string {
+	if s.Kind != KindName || s.behind == nil {
+		return ""
+	}
+	return *s.behind
 }
 
 // Tone is the meaning of a colour, for voices that have colours. It never carries information alone.
-type Tone int
+type Tone int8
 
 // Tones.
 const (
@@ -39,6 +55,9 @@ func Text(s string) Span { return Span{Kind: KindText, Text: s} }
 // Name is text out of a capture.
 func Name(s string) Span { return Span{Kind: KindName, Text: s} }
 
+// ShortName is text that stands for a longer one out of a capture.
+func ShortName(s, full string) Span { return Span{Kind: KindName, Text: s, behind: &full} }
+
 // Strong is explain's own words, emphasised.
 func Strong(s string) Span { return Span{Kind: KindStrong, Text: s} }
 
@@ -46,7 +65,7 @@ func Strong(s string) Span { return Span{Kind: KindStrong, Text: s} }
 func Code(s string) Span { return Span{Kind: KindCode, Text: s} }
 
 // Link is explain's own words that lead to a relative path or an http(s) address.
-func Link(text, dest string) Span { return Span{Kind: KindLink, Text: text, Dest: dest} }
+func Link(text, dest string) Span { return Span{Kind: KindLink, Text: text, behind: &dest} }
 
 // With returns the span in another tone.
 func (s Span) With(t Tone) Span {

@@ -233,13 +233,13 @@ func (p *page) span(s doc.Span) {
 	}
 	switch s.Kind {
 	case doc.KindName:
-		p.name(s.Text, s.Full)
+		p.name(s.Text, s.Full())
 	case doc.KindCode:
 		p.put("<code>" + text(s.Text) + "</code>")
 	case doc.KindStrong:
 		p.put("<strong>" + text(s.Text) + "</strong>")
 	case doc.KindLink:
-		dest, ok := safeDest(s.Dest)
+		dest, ok := safeDest(s.Dest())
 		if !ok {
 			p.put(text(s.Text))
 			return

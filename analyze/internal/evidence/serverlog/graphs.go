@@ -2,7 +2,8 @@ package serverlog
 
 import (
 	"bytes"
-	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 // GraphRow is one row of vLLM's CUDA graph statistics, over all times it was logged.
@@ -30,7 +31,7 @@ func (g *Graphs) Rows() []GraphRow {
 		r.Count = n
 		list = append(list, r)
 	}
-	slices.SortFunc(list, func(a, b GraphRow) int {
+	order.By(list, func(a, b GraphRow) int {
 		return firstNonZero(bytes.Compare([]byte(a.Mode), []byte(b.Mode)), compare(a.Padded, b.Padded), compare(a.Unpadded, b.Unpadded), compare(a.Paddings, b.Paddings))
 	})
 	return list

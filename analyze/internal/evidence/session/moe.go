@@ -3,6 +3,8 @@ package session
 import (
 	"cmp"
 	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 // Bounds of what a file may claim: no model has more layers or experts, and the memory of a reader is bounded.
@@ -191,7 +193,7 @@ func (m *MoE) finish() {
 		m.Layers = append(m.Layers, l)
 	}
 	slices.SortFunc(m.Layers, func(a, b *Layer) int { return cmp.Compare(a.Index, b.Index) })
-	slices.SortFunc(m.Pairs, func(a, b Pair) int {
+	order.By(m.Pairs, func(a, b Pair) int {
 		return cmp.Or(cmp.Compare(a.Layer, b.Layer), cmp.Compare(a.A, b.A), cmp.Compare(a.B, b.B))
 	})
 	n := 0
