@@ -17,7 +17,7 @@ var _ = register(Section{
 		def("capture.processes", report.Count, report.None, report.Exact, "processes that called CUDA, did GPU work or opened NVTX ranges in the window"),
 	),
 	Tables: tables(
-		table("tables", "Tables read", "tables.csv", nameCol("table", "Table"), textCol("role", "Read as"), countCol("rows", "Rows"), countCol("skipped", "Skipped")),
+		table("tables", "Tables of events", "tables.csv", nameCol("table", "Table"), textCol("role", "Read as"), countCol("rows", "Rows"), countCol("skipped", "Skipped")),
 		table("capture", "Capture", "capture.csv", textCol("setting", "Setting"), nameCol("value", "Value")),
 		table("window", "Analysed window", "window.csv", textCol("mode", "Mode"), momentCol("start", "Start", "start_ns"), momentCol("end", "End", "end_ns"),
 			nsCol("length", "Length", "length_ns", "length_ms"), nsCol("captured", "Captured", "captured_ns", "captured_ms"), nameCol("why", "Why")),
@@ -47,6 +47,9 @@ func overview(in *Input, out *Output) {
 		rows.Row(report.S(s.Name), report.S(string(s.Role)), report.I(s.Rows), report.I(s.Skipped))
 		read += s.Rows
 		names = append(names, s.Name)
+	}
+	for _, name := range t.LeftOut {
+		rows.Row(report.S(name), report.S("not read"), report.Null, report.Null)
 	}
 	rows.Add()
 

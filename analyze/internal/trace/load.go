@@ -59,6 +59,7 @@ func loadFrom(ctx context.Context, src source, in *input, opt *Options) (*Trace,
 	l := &loader{ctx: ctx, src: src, opt: opt, arena: arena, tables: probe(tables), trace: &Trace{File: in.file, arena: arena}, maxRows: max(in.size, 1)}
 	err = l.check(tables, in)
 	if err == nil {
+		l.trace.LeftOut = l.leftOut(tables)
 		if err = l.run(); err != nil {
 			if e := ctx.Err(); e != nil {
 				err = e

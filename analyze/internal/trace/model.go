@@ -15,6 +15,8 @@ const None int32 = -1
 type Trace struct {
 	File   File
 	Tables []TableStat // every table that was read, in a fixed order
+	// LeftOut are the tables of events that were not read, because nothing of the report is made of them.
+	LeftOut []string
 
 	Procs   []Proc
 	Threads []Thread

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"errors"
 	"slices"
 	"sort"
 	"strings"
@@ -106,6 +107,35 @@ func unreadable(tables []tableInfo, found map[Role]tableInfo) (table, column str
 	}
 	return "", ""
 }
+
+// leftOut are the tables of events that play no role: those with a time and at least one row. A report names what it does not
+// look at. A table that cannot be read is not named: nothing of the report depends on it.
+func (l *loader) leftOut(tables []tableInfo) (names []string) {
+	used := map[string]bool{}
+	for _, t := range l.tables {
+		used[t.Name] = true
+	}
+	src := l.src
+	if fast, ok := src.(*pageSource); ok {
+		src = fast.sqlSource // which finds the first row of a table without its other pages
+	}
+	for _, t := range tables {
+		at := t.first("start", "timestamp", "rawTimestamp")
+		if used[t.Name] || t.View || at == "" || len(names) == maxLeftOut {
+			continue
+		}
+		if err := src.Scan(t.Name, []string{at}, func([]cell) error { return errFound }); errors.Is(err, errFound) {
+			names = append(names, t.Name)
+		}
+	}
+	sort.Strings(names)
+	return names
+}
+
+const maxLeftOut = 64 // nsys has some forty kinds
+
+// errFound ends a scan that looks for a single row.
+var errFound = errors.New("found")
 
 func hinted(names, hints []string) []string {
 	var list []string

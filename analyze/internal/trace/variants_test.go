@@ -178,3 +178,13 @@ func TestPackedInputNamesThePacker(t *testing.T) {
 		}
 	}
 }
+
+// Tables of events that nothing is made of are named where they hold a row; what is empty or tells no time is not.
+func TestTablesLeftOut(t *testing.T) {
+	path := alter(t, threeKernels().WriteTB(t),
+		`create table OSRT_API (start int, "end" int, nameId int)`, "insert into OSRT_API values (1, 2, 3)",
+		"create table COMPOSITE_EVENTS (timestamp int)", "insert into COMPOSITE_EVENTS values (1)",
+		`create table MPI_START_WAIT_EVENTS (start int, "end" int)`,
+		"create table OF_SOMETHING_ELSE (id int)", "insert into OF_SOMETHING_ELSE values (1)")
+	wantStrings(t, "left out", openPath(t, path, Options{}).LeftOut, "COMPOSITE_EVENTS", "OSRT_API")
+}
