@@ -288,7 +288,7 @@ func (r *recording) all(programs [][]string) error {
 	if err != nil {
 		return err
 	}
-	soft, hard, done := interruptible(r.cmd.Context())
+	soft, hard, done := interruptible(r.cmd.Context(), recorder.ErrInterrupted)
 	defer done()
 	r.soft, r.hard = soft, hard
 	err = r.captures(folder.Stage, programs)

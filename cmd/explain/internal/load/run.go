@@ -118,7 +118,7 @@ func stopCode(err error) string {
 	switch {
 	case errors.Is(err, ErrServerGone):
 		return "server_gone"
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, ErrInterrupted), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return "interrupted"
 	}
 	return "aborted"
@@ -226,7 +226,7 @@ func (r *runner) warmUp(ctx context.Context) error {
 	r.done.Store(0)
 	r.failed.Store(0)
 	clear(r.examples)
-	return ctx.Err()
+	return context.Cause(ctx)
 }
 
 // load sends the measured requests and waits for all answers. It returns why it was cut short, if it was.
