@@ -477,7 +477,14 @@ func (r *recording) plan(programs [][]string) error {
 			}
 		}
 		if !r.noReport {
-			b.WriteString(clean(recorder.Shell([]string{"explain", "report", filepath.Join(dir, "trace.sqlite"), "--out", dir})) + "\n")
+			var evidence []string
+			switch {
+			case r.server != nil:
+				evidence = r.server.evidence()
+			case r.window.Triggered():
+				b.WriteString("# with --server-log " + clean(recorder.Shell([]string{filepath.Join(dir, "logs", "server.log")})) + " where that is the log of an inference server:\n")
+			}
+			b.WriteString(clean(recorder.Shell(r.reportCommand(dir, evidence))) + "\n")
 		}
 	}
 	if r.repeat > 1 {

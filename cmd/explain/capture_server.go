@@ -212,6 +212,21 @@ func (s *serverFlags) plan(dir string) (lines []string) {
 	return lines
 }
 
+// evidence are the files beside the trace that are evidence for its report, where the server has what they hold.
+func (s *serverFlags) evidence() []string {
+	names := []string{"logs/server.log", "evidence/metrics_after.prom", "evidence/metrics_before.prom"}
+	if s.client == "" {
+		names = append(names, "evidence/load.json")
+	}
+	if s.profiler != "" {
+		names = append(names, "evidence/session")
+	}
+	if s.measures() {
+		names = append(names, "ncu/raw.csv")
+	}
+	return names
+}
+
 // record is the whole of one capture of a server.
 func (s *serverFlags) record(r *recording, run *recorder.Run, job *recorder.Job) (*analyze.Result, error) {
 	server, send := s.server(), s.sender(r, run)
