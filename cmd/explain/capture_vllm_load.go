@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -41,16 +42,23 @@ func (s *serverFlags) sender(r *recording, run *recorder.Run) recorder.Sender {
 		if err == nil {
 			err = shut
 		}
-		if err != nil {
+		interrupted := errors.Is(err, recorder.ErrInterrupted)
+		if err != nil && !interrupted {
 			return fmt.Errorf("the load failed: %w", err)
 		}
-		if l.Dir == "" {
-			return nil
+		if l.Dir == "" || res == nil || res.Counts.Succeeded == 0 {
+			return err
+		}
+		if interrupted {
+			res.Stopped = "interrupted"
 		}
 		if c := res.Counts; c.Failed > 0 {
 			run.Note(fmt.Sprintf("%d of %d requests of the load failed: evidence/load.json says how", c.Failed, c.Sent))
 		}
-		return writeWhole(filepath.Join(l.Dir, "load.json"), func(to io.Writer) error { return res.Write(to) })
+		if werr := writeWhole(filepath.Join(l.Dir, "load.json"), func(to io.Writer) error { return res.Write(to) }); werr != nil {
+			return werr
+		}
+		return err
 	}
 }
 

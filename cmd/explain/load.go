@@ -83,7 +83,7 @@ func (f *loadFlags) register(cmd *cobra.Command) {
 	fl.IntVar(&o.OutputTokens, "output-tokens", 0, "ask for `N` tokens in each answer (default: as the mode or the dataset says)")
 	fl.Float64Var(&o.Temperature, "temperature", load.DefaultTemperature, "of sampling")
 	fl.Uint64Var(&o.Seed, "seed", 0, "of the moments at which requests are due, and of random prompts")
-	fl.IntVar(&o.Requests, "num-requests", load.DefaultRequests, "send `N` requests (default without limit if --duration is given)")
+	fl.IntVar(&o.Requests, "num-requests", load.DefaultRequests, "send `N` requests (with --duration: without limit, if not given)")
 	fl.DurationVar(&o.Duration, "duration", 0, "send requests for this `TIME`")
 	fl.Float64Var(&o.Rate, "rate", 0, "open loop: `R` requests per second are due, at random")
 	fl.IntVar(&o.Concurrency, "concurrency", 0, "`N` requests in flight, at most (default 1; with --rate no limit)")
@@ -244,28 +244,11 @@ func (f *loadFlags) target() (string, error) {
 	return path, errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
-// write writes the result beside its place and moves it there when it is whole, unless ctx ends before.
-func (f *loadFlags) write(ctx context.Context, path string, res *load.Result) (err error) {
+// write writes the result, whole, unless ctx ends before.
+func (f *loadFlags) write(ctx context.Context, path string, res *load.Result) error {
 	f.writing.Lock()
 	defer f.writing.Unlock()
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("cannot write %s: %w", path, err)
-		}
-	}()
-	dir, err := os.MkdirTemp(filepath.Dir(path), ".explain-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	scratch := filepath.Join(dir, "load.json")
-	if err := writeFile(scratch, func(w io.Writer) error { return res.Write(until{ctx, w}) }); err != nil {
-		return err
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return os.Rename(scratch, path)
+	return writeWhole(path, func(w io.Writer) error { return errors.Join(res.Write(until{ctx, w}), context.Cause(ctx)) })
 }
 
 // until is a writer that fails when its context has ended.
