@@ -24,11 +24,14 @@ func (p *pile[T]) add(values ...T) {
 	}
 }
 
-// all is one list of everything.
-func (p *pile[T]) all() []T {
+// take is one list of everything; the pile is empty afterwards.
+func (p *pile[T]) take() []T {
 	list := make([]T, 0, len(p.full)*pileChunk+len(p.last))
-	for _, chunk := range p.full {
+	for i, chunk := range p.full {
 		list = append(list, chunk...)
+		p.full[i] = nil // the collector may have it: there are two of everything for a moment only
 	}
-	return append(list, p.last...)
+	list = append(list, p.last...)
+	*p = pile[T]{}
+	return list
 }

@@ -82,27 +82,26 @@ func (r *runner) run(ctx context.Context) (*Result, error) {
 	if err := r.warmUp(ctx); err != nil {
 		return nil, err
 	}
+	makeRoom(roomFor)
+	defer letGarbageLie()()
 	if opt.BeforeLoad != nil {
 		if err := opt.BeforeLoad(ctx); err != nil {
 			return nil, err
 		}
 	}
 	r.at("load")
-	makeRoom(roomFor)
-	restore := letGarbageLie()
 	stopped := r.load(ctx)
-	restore()
 	if opt.AfterLoad != nil {
 		opt.AfterLoad()
 	}
-	records := r.records.all()
+	records := r.records.take()
 	if len(records) == 0 {
 		if stopped == nil {
 			stopped = failf(ErrNothingSucceeded, "the duration was over before the first request was due")
 		}
 		return nil, stopped
 	}
-	res := &Result{Result: loadfile.Build(workload, opt.SLO.limits(), records, r.gaps.all()), examples: r.examples}
+	res := &Result{Result: loadfile.Build(workload, opt.SLO.limits(), records, r.gaps.take()), examples: r.examples}
 	res.Describe(opt.Version, model)
 	if stopped != nil {
 		res.Complete, res.Stopped = false, stopCode(stopped)

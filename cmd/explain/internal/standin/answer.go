@@ -43,8 +43,14 @@ func init() {
 
 // event is the text of one event.
 func (a *answer) event(last bool) string {
-	index := map[bool]int{true: 1}
-	return events[index[a.chat]][index[last]][index[a.plan.Fault != Empty]]
+	return events[bit(a.chat)][bit(last)][bit(a.plan.Fault != Empty)]
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // wait until a moment after the request came in; false: the client is gone.
