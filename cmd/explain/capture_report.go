@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"path"
 	"path/filepath"
 	"slices"
 
@@ -10,12 +11,36 @@ import (
 	recorder "github.com/nsys-llm/explain/cmd/explain/internal/capture"
 )
 
+// besideTrace is where a capture leaves evidence, in the order in which explain report takes it: patterns of files, the flag of explain
+// report for them, and their kind.
+var besideTrace = []struct{ pattern, flag, kind string }{
+	{"ncu/raw.csv", "--ncu", analyze.EvidenceNCU},
+	{"logs/server.log", "--server-log", analyze.EvidenceServerLog},
+	{"evidence/*.prom", "--prometheus", analyze.EvidencePrometheus},
+	{"evidence/*.json", "--evidence", ""},
+	{"evidence/session", "--evidence", ""},
+}
+
+// reportCommand is explain report as analyse has it, of a capture that leaves these files of evidence.
+func (r *recording) reportCommand(dir string, evidence []string) []string {
+	argv := []string{"explain", "report", filepath.Join(dir, "trace.sqlite")}
+	for _, b := range besideTrace {
+		for _, name := range evidence {
+			if ok, err := path.Match(b.pattern, name); ok && err == nil {
+				argv = append(argv, b.flag, filepath.Join(dir, filepath.FromSlash(name)))
+			}
+		}
+	}
+	if r.unit != "" {
+		argv = append(argv, "--unit", r.unit)
+	}
+	return append(argv, "--out", dir)
+}
+
 // analyse makes the report of a capture with the evidence beside it, as explain report does.
 func (r *recording) analyse(ctx context.Context, run *recorder.Run) (*analyze.Result, error) {
 	opt := analyze.Options{Version: versionText(), Unit: r.unit, Getenv: r.w.Getenv}
-	for _, e := range []struct{ pattern, kind string }{
-		{"evidence/*.prom", analyze.EvidencePrometheus}, {"evidence/*.json", ""}, {"evidence/session", ""}, {"logs/server.log", analyze.EvidenceServerLog}, {"ncu/raw.csv", analyze.EvidenceNCU},
-	} {
+	for _, e := range besideTrace {
 		found, err := filepath.Glob(filepath.Join(run.Dir, filepath.FromSlash(e.pattern)))
 		if err != nil {
 			return nil, err

@@ -8,10 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/cmd/explain/internal/load"
 )
 
@@ -34,8 +37,11 @@ which no prefix cache has seen any.
 --out writes load.json, which is evidence: "explain report --evidence load.json", "explain diff base/load.json head/load.json". It holds
 no prompts, answers, addresses or keys.
 
-Exit code 3 if the server never becomes healthy, if no request succeeds, or if the server is gone or hangs before the load is over; with
---fail-on-errors 1 if any request failed.`,
+Ctrl-C ends the load: requests in flight are cancelled, and what was measured until then is written, marked as interrupted. Pressed twice,
+it gives up.
+
+Exit code 3 if the server never becomes healthy, if no request succeeds, or if the load was not whole: the server was gone or hung before
+its end, or it was interrupted. With --fail-on-errors 1 if any request failed.`,
 		Example: `  explain load --out load.json
   explain load --url http://gpu7:8000 --rate 8 --duration 2m --slo-ttft 500ms --slo-tpot 50ms --out load.json
   explain load --mode decode --concurrency 32 --num-requests 500 --chat
@@ -57,6 +63,7 @@ type loadFlags struct {
 	format                   string
 	failOnErrors, noProfiler bool
 	quiet, verbose           bool
+	writing                  sync.Mutex // held while the file is written
 }
 
 var loadFormats = []string{"text", "json"}
@@ -76,7 +83,7 @@ func (f *loadFlags) register(cmd *cobra.Command) {
 	fl.IntVar(&o.OutputTokens, "output-tokens", 0, "ask for `N` tokens in each answer (default: as the mode or the dataset says)")
 	fl.Float64Var(&o.Temperature, "temperature", load.DefaultTemperature, "of sampling")
 	fl.Uint64Var(&o.Seed, "seed", 0, "of the moments at which requests are due, and of random prompts")
-	fl.IntVar(&o.Requests, "num-requests", load.DefaultRequests, "send `N` requests (default without limit if --duration is given)")
+	fl.IntVar(&o.Requests, "num-requests", load.DefaultRequests, "send `N` requests (with --duration: without limit, if not given)")
 	fl.DurationVar(&o.Duration, "duration", 0, "send requests for this `TIME`")
 	fl.Float64Var(&o.Rate, "rate", 0, "open loop: `R` requests per second are due, at random")
 	fl.IntVar(&o.Concurrency, "concurrency", 0, "`N` requests in flight, at most (default 1; with --rate no limit)")
@@ -154,23 +161,44 @@ func (f *loadFlags) run(cmd *cobra.Command, w *world) error {
 	if err != nil {
 		return err
 	}
+	soft, hard, done := interruptible(cmd.Context(), load.ErrInterrupted)
+	defer done()
+	ended := make(chan error, 1)
+	go func() { ended <- f.measure(soft, hard, w, opt, path) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-hard.Done(): // whatever it is at, but not in the middle of a file
+		f.writing.Lock()
+		return load.ErrInterrupted
+	}
+}
+
+// measure runs the load and writes what it measured: also of a load that the server or the user ended.
+func (f *loadFlags) measure(soft, hard context.Context, w *world, opt load.Options, path string) error {
 	bar := newLoadProgress(w, f.quiet, f.verbose)
 	opt.Progress = bar.update
-	res, err := load.Run(cmd.Context(), opt)
+	res, err := load.Run(soft, opt)
 	bar.stop()
+	interrupted := errors.Is(err, load.ErrInterrupted)
 	switch {
 	case errors.Is(err, load.ErrUsage):
 		return usageError{err}
-	case res == nil, errors.Is(err, context.Canceled):
+	case interrupted && (res == nil || res.Counts.Succeeded == 0):
+		return fmt.Errorf("%w before any request was answered; nothing was written", load.ErrInterrupted)
+	case res == nil:
 		return err
 	case errors.Is(err, load.ErrNothingSucceeded):
 		_ = res.WriteSummary(w.Err) // which failures there were; the error follows
 		return err
 	}
 	if path != "" {
-		if werr := writeLoad(path, res); werr != nil {
+		if werr := f.write(hard, path, res); werr != nil {
 			return errors.Join(err, werr)
 		}
+	}
+	if interrupted {
+		err = interruptedText(res, path)
 	}
 	if werr := f.print(w, res, path); werr != nil {
 		return werr
@@ -179,6 +207,19 @@ func (f *loadFlags) run(cmd *cobra.Command, w *world) error {
 		return exitCode(exitFail)
 	}
 	return err
+}
+
+// interruptedText says how far a load came that the user ended.
+func interruptedText(res *load.Result, path string) error {
+	text := unit.Int(res.Counts.Succeeded + res.Counts.Failed)
+	if n := res.Workload.Requests; n != nil {
+		text += " of " + unit.Int(*n)
+	}
+	text += " requests measured"
+	if path != "" {
+		text += "; written to " + path
+	}
+	return fmt.Errorf("%w after %s: %s", load.ErrInterrupted, unit.Format(float64(res.Window), report.Nanoseconds), text)
 }
 
 // target is the file to write. That it can be written is found out before a load of an hour, not after it.
@@ -203,23 +244,24 @@ func (f *loadFlags) target() (string, error) {
 	return path, errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
-// writeLoad writes the result beside its place and moves it there when it is whole.
-func writeLoad(path string, res *load.Result) (err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("cannot write %s: %w", path, err)
-		}
-	}()
-	dir, err := os.MkdirTemp(filepath.Dir(path), ".explain-")
-	if err != nil {
-		return err
+// write writes the result, whole, unless ctx ends before.
+func (f *loadFlags) write(ctx context.Context, path string, res *load.Result) error {
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	return writeWhole(path, func(w io.Writer) error { return errors.Join(res.Write(until{ctx, w}), context.Cause(ctx)) })
+}
+
+// until is a writer that fails when its context has ended.
+type until struct {
+	ctx context.Context
+	to  io.Writer
+}
+
+func (u until) Write(b []byte) (int, error) {
+	if u.ctx.Err() != nil {
+		return 0, context.Cause(u.ctx)
 	}
-	defer os.RemoveAll(dir)
-	scratch := filepath.Join(dir, "load.json")
-	if err := writeFile(scratch, func(w io.Writer) error { return res.Write(w) }); err != nil {
-		return err
-	}
-	return os.Rename(scratch, path)
+	return u.to.Write(b)
 }
 
 func (f *loadFlags) print(w *world, res *load.Result, path string) error {

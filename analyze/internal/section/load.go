@@ -217,15 +217,21 @@ func (o *Output) loadCharts(r *loadfile.Result) {
 func (o *Output) loadTrust(r *loadfile.Result) {
 	c, w := r.Counts, &r.Workload
 	o.Note(workloadText(w))
-	switch {
-	case c.Succeeded == 0:
+	if c.Succeeded == 0 {
 		o.Status(report.Partial, "no request succeeded: there are no latencies")
-	case !r.Complete:
+	}
+	if !r.Complete {
 		why := map[string]string{
 			"server_gone": "the server stopped answering before the load was over", "interrupted": "the load was interrupted", "aborted": "the load was ended before it was over",
 		}[r.Stopped]
-		o.Status(report.Partial, why)
-		o.Warn("load_incomplete", fmt.Sprintf("The load is not whole: %s. %s requests had been answered.", why, units.Int(c.Succeeded)))
+		if c.Succeeded > 0 {
+			o.Status(report.Partial, why)
+		}
+		text := fmt.Sprintf("The load is not whole: %s. %s requests had been answered.", why, units.Int(c.Succeeded))
+		if c.Cancelled > 0 {
+			text += fmt.Sprintf(" %s in flight were cancelled and are left out: slow answers are missing more often than fast ones.", units.Int(c.Cancelled))
+		}
+		o.Warn("load_incomplete", text)
 	}
 	if float64(c.Late) > lateShare*float64(c.Sent) {
 		why := "the generator could not keep the schedule: its machine is too busy, or the rate too high for it"

@@ -38,7 +38,7 @@ func Plan(j *Job, s *Server, port int, dir string) ([]Step, error) {
 		notes = append(more, again...)
 		steps = append(steps, Step{Argv: argv, Note: "in the background"})
 		say("wait until " + RedactText(ready) + " is ready")
-		if s != nil {
+		if s != nil && len(j.Window.Client) == 0 {
 			say("send the warm-up requests")
 		} else if j.Window.Warmup > 0 {
 			say("wait " + j.Window.Warmup.String())

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
 	"sync"
@@ -36,7 +37,7 @@ const (
 )
 
 func newClient(base string, opt *Options) *client {
-	dial := opt.dial
+	dial := dialer(opt.dial)
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: connectTimeout, KeepAlive: 30 * time.Second}).DialContext
 	}
@@ -52,7 +53,7 @@ func newClient(base string, opt *Options) *client {
 	}
 	c.http = &http.Client{
 		Transport: &http.Transport{
-			DialContext: dial, TLSHandshakeTimeout: connectTimeout, TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{},
+			DialContext: dial.timed, TLSHandshakeTimeout: connectTimeout, TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{},
 			DisableCompression: true, MaxIdleConns: idle, MaxIdleConnsPerHost: idle, IdleConnTimeout: idleTimeout,
 			MaxResponseHeaderBytes: 1 << 20, ReadBufferSize: 8 << 10, WriteBufferSize: 8 << 10,
 		},
@@ -84,6 +85,8 @@ func (c *client) do(ctx context.Context, timeout time.Duration, body []byte) (o 
 	o.input, o.output = -1, -1
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
+	var conn *arrival
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { conn = arrivalOf(info.Conn) }})
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+c.path, bytes.NewReader(body))
 	if err != nil {
 		return o.fail(loadfile.Other, "the request could not be made")
@@ -104,15 +107,21 @@ func (c *client) do(ctx context.Context, timeout time.Duration, body []byte) (o 
 	if kind := res.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/event-stream") {
 		return o.fail(loadfile.BadStream, "a stream was asked for, and the answer is of another type")
 	}
-	return c.streamed(ctx, o, res.Body)
+	return c.streamed(ctx, o, res.Body, conn)
 }
 
 // errTimeout is the cause of a request that took longer than it may.
 var errTimeout = errors.New("timeout")
 
-func (c *client) streamed(ctx context.Context, o outcome, r io.Reader) outcome {
+func (c *client) streamed(ctx context.Context, o outcome, r io.Reader, conn *arrival) outcome {
 	buf := readBuffers.Get().(*[]byte)
-	in := newEvents(r, *buf, c.sign)
+	in := newEvents(r, *buf, func() time.Time {
+		c.sign()
+		if conn == nil {
+			return time.Now()
+		}
+		return conn.last()
+	})
 	o.gaps = gapBuffers.Get().(*[]int64)
 	defer func() { *buf = in.buf; readBuffers.Put(buf) }()
 	finished := false

@@ -25,6 +25,7 @@ var (
 	ErrNotHealthy       = errors.New("not healthy")       // the server never was
 	ErrNothingSucceeded = errors.New("nothing succeeded") // no request did
 	ErrServerGone       = errors.New("server gone")       // it stopped answering while the load ran
+	ErrInterrupted      = errors.New("interrupted")       // the cause of a context that the user ended
 )
 
 // failure is an error with a sentence of its own, of one of the kinds above.

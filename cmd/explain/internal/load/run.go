@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,14 +50,13 @@ type runner struct {
 	row                atomic.Int64 // connections that failed in a row
 
 	mu       sync.Mutex
-	records  []loadfile.Record
-	gaps     []int64
+	records  pile[loadfile.Record]
+	gaps     pile[int64]
 	examples map[string]string
 }
 
-// loadGC is how far the heap may grow before garbage is collected while a load runs, in percent. At thousands of requests
-// per second the collector would otherwise hold up enough reads to show in the p99 of the times between tokens.
-const loadGC = 800
+// roomFor is for how many connections room is made before the load: more than most servers answer at once, and 128 kB.
+const roomFor = 16 << 10
 
 func (r *runner) run(ctx context.Context) (*Result, error) {
 	opt := r.opt
@@ -84,25 +82,26 @@ func (r *runner) run(ctx context.Context) (*Result, error) {
 	if err := r.warmUp(ctx); err != nil {
 		return nil, err
 	}
+	makeRoom(roomFor)
+	defer letGarbageLie()()
 	if opt.BeforeLoad != nil {
 		if err := opt.BeforeLoad(ctx); err != nil {
 			return nil, err
 		}
 	}
 	r.at("load")
-	calm := debug.SetGCPercent(loadGC)
 	stopped := r.load(ctx)
-	debug.SetGCPercent(calm)
 	if opt.AfterLoad != nil {
 		opt.AfterLoad()
 	}
-	if len(r.records) == 0 {
+	records := r.records.take()
+	if len(records) == 0 {
 		if stopped == nil {
 			stopped = failf(ErrNothingSucceeded, "the duration was over before the first request was due")
 		}
 		return nil, stopped
 	}
-	res := &Result{Result: loadfile.Build(workload, opt.SLO.limits(), r.records, r.gaps), examples: r.examples}
+	res := &Result{Result: loadfile.Build(workload, opt.SLO.limits(), records, r.gaps.take()), examples: r.examples}
 	res.Describe(opt.Version, model)
 	if stopped != nil {
 		res.Complete, res.Stopped = false, stopCode(stopped)
@@ -118,7 +117,7 @@ func stopCode(err error) string {
 	switch {
 	case errors.Is(err, ErrServerGone):
 		return "server_gone"
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, ErrInterrupted), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return "interrupted"
 	}
 	return "aborted"
@@ -226,7 +225,7 @@ func (r *runner) warmUp(ctx context.Context) error {
 	r.done.Store(0)
 	r.failed.Store(0)
 	clear(r.examples)
-	return ctx.Err()
+	return context.Cause(ctx)
 }
 
 // load sends the measured requests and waits for all answers. It returns why it was cut short, if it was.
@@ -258,6 +257,11 @@ func (r *runner) open(ctx context.Context, cancel context.CancelCauseFunc, start
 		limit = maxConcurrency
 	}
 	places := make(chan struct{}, limit)
+	var clock pace = timers{}
+	if r.opt.dial == nil {
+		clock = newPace()
+	}
+	defer clock.close()
 	times := newArrivals(r.opt.Rate, r.opt.Seed)
 	for i := 0; r.opt.Requests == 0 || i < r.opt.Requests; i++ {
 		due := times.next()
@@ -269,7 +273,7 @@ func (r *runner) open(ctx context.Context, cancel context.CancelCauseFunc, start
 			cancel(err)
 			return
 		}
-		if !sleep(ctx, start.Add(due)) {
+		if !clock.until(ctx, start.Add(due)) {
 			return
 		}
 		select {
@@ -309,22 +313,6 @@ func (r *runner) closed(ctx context.Context, cancel context.CancelCauseFunc, sta
 	}
 }
 
-// sleep waits until t, or returns false when ctx ends.
-func sleep(ctx context.Context, t time.Time) bool {
-	d := time.Until(t)
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
-
 // one sends a request, records what became of it, and ends the load where the server is gone.
 func (r *runner) one(ctx context.Context, cancel context.CancelCauseFunc, start time.Time, due time.Duration, body []byte) {
 	r.sent.Add(1)
@@ -346,9 +334,9 @@ func (r *runner) one(ctx context.Context, cancel context.CancelCauseFunc, start 
 		c.Output = o.events
 	}
 	r.mu.Lock()
-	r.records = append(r.records, c)
+	r.records.add(c)
 	if o.failed == "" && o.gaps != nil {
-		r.gaps = append(r.gaps, *o.gaps...)
+		r.gaps.add(*o.gaps...)
 	}
 	r.mu.Unlock()
 	if o.gaps != nil {

@@ -17,15 +17,15 @@ var errStream = errors.New("not a stream of server-sent events")
 // passed over; a line that is neither is an error, since a server that streams garbage must not look slow.
 type events struct {
 	r          io.Reader
-	read       func() // called after each read that brought something
+	read       func() time.Time // called after each read that brought something: when did it come in?
 	buf        []byte
 	start, end int
-	at         time.Time // when the bytes last read came in
+	at         time.Time // when the bytes last read came out of the socket
 	err        error
 	joined     []byte
 }
 
-func newEvents(r io.Reader, buf []byte, read func()) *events {
+func newEvents(r io.Reader, buf []byte, read func() time.Time) *events {
 	return &events{r: r, buf: buf, read: read}
 }
 
@@ -125,8 +125,7 @@ func (e *events) fill(scanned *int, keep *[]byte) error {
 	n, err := e.r.Read(e.buf[e.end:])
 	e.end += n
 	if n > 0 {
-		e.at = time.Now()
-		e.read()
+		e.at = e.read()
 	}
 	e.err = err
 	return nil

@@ -9,11 +9,12 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 )
 
 // all reads every event of a stream through a buffer of a few bytes.
 func all(r io.Reader, size int) (list []string, err error) {
-	e := newEvents(r, make([]byte, size), func() {})
+	e := newEvents(r, make([]byte, size), time.Now)
 	for {
 		data, err := e.next()
 		if err != nil {

@@ -13,11 +13,12 @@ import (
 
 // What the tests of accuracy ask for.
 const (
-	benchRate   = 2000 // requests per second
+	benchRate   = 2100 // requests per second on average; of the first 10,000 by the seed 0 it is 2,077
 	benchTokens = 16   // of each answer
 )
 
-// mixedPlans are answers that each take their own time: log-normal, about 200 ms to the first token and 20 ms between.
+// mixedPlans are answers that each take their own time, as a server of a model of some billion parameters does: log-normal, about
+// 200 ms to the first token (1 in 100: 400 ms) and 20 ms between two (1 in 100: 32 ms). One percent of the median is 2 ms and 0.2 ms.
 func mixedPlans(n int) []standin.Plan {
 	random := rand.New(rand.NewPCG(1, 2))
 	plans := make([]standin.Plan, n)
@@ -75,7 +76,7 @@ func (s *samples) off(l loadfile.Latency) map[string]float64 {
 	return off
 }
 
-// At 2,000 streamed requests per second each percentile is the script's: what the generator does to the numbers, where
+// At benchRate streamed requests per second each percentile is the script's: what the generator does to the numbers, where
 // neither its machine nor the server's does anything. BenchmarkAccuracy measures the same with both.
 func TestPercentilesAreTheScripts(t *testing.T) {
 	plans := mixedPlans(2000)

@@ -2,6 +2,7 @@ package standin
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 )
@@ -15,6 +16,7 @@ type answer struct {
 	plan    Plan
 	arrived time.Time
 	chat    bool
+	timer   *time.Timer
 	wrote   []time.Duration
 }
 
@@ -29,21 +31,26 @@ const (
 	chatFinish = `"},"logprobs":null,"finish_reason":"length"}]}` + "\n\n"
 )
 
+// events are the texts of events: of a completion and of a chat, in the middle and at the end, with and without text.
+var events [2][2][2]string
+
+func init() {
+	for i, text := range []string{"", " token"} {
+		events[0][0][i], events[0][1][i] = head+text+tail, head+text+lastTail
+		events[1][0][i], events[1][1][i] = chatHead+text+chatTail, chatHead+text+chatFinish
+	}
+}
+
 // event is the text of one event.
 func (a *answer) event(last bool) string {
-	text := " token"
-	if a.plan.Fault == Empty {
-		text = ""
+	return events[bit(a.chat)][bit(last)][bit(a.plan.Fault != Empty)]
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
 	}
-	switch {
-	case a.chat && last:
-		return chatHead + text + chatFinish
-	case a.chat:
-		return chatHead + text + chatTail
-	case last:
-		return head + text + lastTail
-	}
-	return head + text + tail
+	return 0
 }
 
 // wait until a moment after the request came in; false: the client is gone.
@@ -52,12 +59,15 @@ func (a *answer) wait(d time.Duration) bool {
 	if left <= 0 {
 		return a.r.Context().Err() == nil
 	}
-	t := time.NewTimer(left)
-	defer t.Stop()
+	if a.timer == nil {
+		a.timer = time.NewTimer(left)
+	} else {
+		a.timer.Reset(left)
+	}
 	select {
 	case <-a.r.Context().Done():
 		return false
-	case <-t.C:
+	case <-a.timer.C:
 		return true
 	}
 }
@@ -67,6 +77,9 @@ func (a *answer) stream() {
 	a.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	rc := http.NewResponseController(a.w)
 	n, at := len(a.plan.Gaps)+1, a.plan.TTFT
+	if a.s.script.Saw != nil {
+		a.wrote = make([]time.Duration, 0, n)
+	}
 	for k := range n {
 		if k == 0 && a.chat {
 			a.write(chatRole)
@@ -112,7 +125,7 @@ func (a *answer) half() bool {
 	return true
 }
 
-func (a *answer) write(text string) { _, _ = a.w.Write([]byte(text)) }
+func (a *answer) write(text string) { _, _ = io.WriteString(a.w, text) }
 
 // input is how many tokens the prompt has here: one for each four bytes.
 func (a *answer) input() int { return max(1, (len(a.asked.Prompt)+len(a.asked.Messages))/4) }

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -212,6 +210,21 @@ func (s *serverFlags) plan(dir string) (lines []string) {
 	return lines
 }
 
+// evidence are the files beside the trace that are evidence for its report, where the server has what they hold.
+func (s *serverFlags) evidence() []string {
+	names := []string{"logs/server.log", "evidence/metrics_after.prom", "evidence/metrics_before.prom"}
+	if s.client == "" {
+		names = append(names, "evidence/load.json")
+	}
+	if s.profiler != "" {
+		names = append(names, "evidence/session")
+	}
+	if s.measures() {
+		names = append(names, "ncu/raw.csv")
+	}
+	return names
+}
+
 // record is the whole of one capture of a server.
 func (s *serverFlags) record(r *recording, run *recorder.Run, job *recorder.Job) (*analyze.Result, error) {
 	server, send := s.server(), s.sender(r, run)
@@ -258,72 +271,6 @@ func (s *serverFlags) kernels(r *recording, run *recorder.Run, job *recorder.Job
 		}
 	}
 	return run.MeasureKernels(r.soft, r.hard, job, s.server(), k, send)
-}
-
-// sender sends the load: by the user's program, or by explain's own generator.
-func (s *serverFlags) sender(r *recording, run *recorder.Run) recorder.Sender {
-	if len(s.window.Client) > 0 {
-		return run.ClientSender(s.window.Client)
-	}
-	return func(ctx context.Context, l *recorder.Load) error {
-		opt := load.Options{
-			URL: l.URL, Model: s.modelAsked(), APIKey: s.key, Mode: s.loadMode, Temperature: load.DefaultTemperature, Seed: s.seed,
-			Rate: s.rate, Concurrency: s.concurrency, Requests: s.requests, Warmup: s.warmups, HealthTimeout: -1, Version: versionText(),
-		}
-		if s.rate > 0 {
-			opt.Concurrency = 0
-		}
-		if l.Requests > 0 {
-			opt.Requests, opt.Warmup = l.Requests, 0
-		}
-		if s.dataset != "" {
-			d, err := load.ReadDataset(s.dataset)
-			if err != nil {
-				return err
-			}
-			opt.Dataset = d
-		}
-		var shut error
-		opt.BeforeLoad = l.Open
-		opt.AfterLoad = func() { shut = l.Shut() }
-		res, err := load.Run(ctx, opt)
-		if err == nil {
-			err = shut
-		}
-		if err != nil {
-			return fmt.Errorf("the load failed: %w", err)
-		}
-		if l.Dir == "" {
-			return nil
-		}
-		if c := res.Counts; c.Failed > 0 {
-			run.Note(fmt.Sprintf("%d of %d requests of the load failed: evidence/load.json says how", c.Failed, c.Sent))
-		}
-		return writeWhole(filepath.Join(l.Dir, "load.json"), func(to io.Writer) error { return res.Write(to) })
-	}
-}
-
-// argument is the value of a flag of the server; empty: it is not there.
-func argument(args []string, flag string) string {
-	for i, a := range args {
-		if value, ok := strings.CutPrefix(a, flag+"="); ok {
-			return value
-		}
-		if a == flag && i+1 < len(args) {
-			return args[i+1]
-		}
-	}
-	return ""
-}
-
-// modelAsked is the model's name in requests: empty where the server may call it otherwise, and is asked.
-func (s *serverFlags) modelAsked() string {
-	for _, a := range s.extra {
-		if strings.HasPrefix(a, "--served-model-name") {
-			return ""
-		}
-	}
-	return s.model
 }
 
 // facts adds what is known of the server and the load.

@@ -5,13 +5,11 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-
-	recorder "github.com/nsys-llm/explain/cmd/explain/internal/capture"
 )
 
 // interruptible gives two contexts: the first ends when the user asks once (or parent ends), the second when they ask again. Both
-// have a cause.
-func interruptible(parent context.Context) (soft, hard context.Context, done func()) {
+// have this cause.
+func interruptible(parent context.Context, cause error) (soft, hard context.Context, done func()) {
 	hard, giveUp := context.WithCancelCause(context.WithoutCancel(parent))
 	soft, end := context.WithCancelCause(hard)
 	signals := make(chan os.Signal, 2)
@@ -26,14 +24,14 @@ func interruptible(parent context.Context) (soft, hard context.Context, done fun
 				asked++
 			case <-parentDone: // where main hears the signal too, it is the same one
 				parentDone = nil
-				end(recorder.ErrInterrupted)
+				end(cause)
 				continue
 			case <-stopped:
 				return
 			}
-			end(recorder.ErrInterrupted)
+			end(cause)
 			if asked > 1 {
-				giveUp(recorder.ErrInterrupted)
+				giveUp(cause)
 			}
 		}
 	}()

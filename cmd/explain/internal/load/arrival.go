@@ -1,0 +1,59 @@
+package load
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+)
+
+// arrival is a connection that knows when bytes last came out of its socket. net/http hands them on through buffers and another
+// goroutine; what is read later came in no later.
+type arrival struct {
+	net.Conn
+	mu sync.Mutex
+	at time.Time
+}
+
+func (a *arrival) Read(b []byte) (int, error) {
+	n, err := a.Conn.Read(b)
+	if n > 0 {
+		now := time.Now()
+		a.mu.Lock()
+		a.at = now
+		a.mu.Unlock()
+	}
+	return n, err
+}
+
+// last is when bytes last came.
+func (a *arrival) last() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.at
+}
+
+type dialer func(ctx context.Context, network, address string) (net.Conn, error)
+
+// timed makes connections that know.
+func (dial dialer) timed(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := dial(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return &arrival{Conn: c}, nil
+}
+
+// arrivalOf is what lies below a connection that may be encrypted.
+func arrivalOf(c net.Conn) *arrival {
+	for {
+		switch v := c.(type) {
+		case *arrival:
+			return v
+		case interface{ NetConn() net.Conn }:
+			c = v.NetConn()
+		default:
+			return nil
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package load
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// What is read late came in when it came in, also below encryption.
+func TestArrivalIsWhenTheSocketWasRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		dial := dialer(func(context.Context, string, string) (net.Conn, error) { return ours, nil })
+		c, err := dial.timed(t.Context(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		go func() {
+			time.Sleep(3 * ms)
+			_, _ = io.WriteString(theirs, "token")
+			theirs.Close()
+		}()
+		if b, err := io.ReadAll(c); string(b) != "token" || err != nil {
+			t.Fatalf("%q %v", b, err)
+		}
+		time.Sleep(10 * ms)
+		below := arrivalOf(tls.Client(c, &tls.Config{ServerName: "x"}))
+		if below == nil || below.last().Sub(start) != 3*ms {
+			t.Errorf("%+v", below)
+		}
+		if arrivalOf(theirs) != nil {
+			t.Error("a connection of somebody else is known")
+		}
+	})
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package load
+
+// makeRoom is for Linux.
+func makeRoom(int) {}
