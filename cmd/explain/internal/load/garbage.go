@@ -4,7 +4,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
-	"sync/atomic"
+	"sync"
 )
 
 // garbage is how many bytes of it may lie about while a load runs.
@@ -20,10 +20,13 @@ func letGarbageLie() (restore func()) {
 		debug.SetGCPercent(before)
 		return func() {}
 	}
-	var over atomic.Bool
+	var mu sync.Mutex // held while the collector is set: nothing sets it after restore
+	over := false
 	var adjust func(struct{})
 	adjust = func(struct{}) {
-		if over.Load() {
+		mu.Lock()
+		defer mu.Unlock()
+		if over {
 			return
 		}
 		debug.SetGCPercent(percent())
@@ -32,18 +35,26 @@ func letGarbageLie() (restore func()) {
 	runtime.GC()
 	adjust(struct{}{})
 	return func() {
-		over.Store(true)
+		mu.Lock()
+		defer mu.Unlock()
+		over = true
 		debug.SetGCPercent(before)
 	}
 }
 
-// percent of what is kept that garbage bytes are.
+// leastHeap is the size up to which a heap grows at 100 %, whatever is kept (heapMinimum in runtime/mgcpacer.go): at a percentage it is
+// that much of this.
+const leastHeap = 4 << 20
+
+// percent of what the collector counts as kept, which is the heap, the stacks and the globals, that garbage bytes are.
 func percent() int {
-	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(live)
-	kept := uint64(1)
-	if v := live[0].Value; v.Kind() == metrics.KindUint64 {
-		kept = max(kept, v.Uint64())
+	counted := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
+	metrics.Read(counted)
+	var kept uint64
+	for _, m := range counted {
+		if m.Value.Kind() == metrics.KindUint64 {
+			kept += m.Value.Uint64()
+		}
 	}
-	return int(min(max(100, 100*garbage/kept), 100_000))
+	return int(max(100, 100*garbage/max(kept, leastHeap)))
 }

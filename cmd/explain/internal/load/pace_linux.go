@@ -63,12 +63,8 @@ func (k *kernelTimer) wait(ctx context.Context, d time.Duration) error {
 	wake := context.AfterFunc(ctx, func() { _ = k.file.SetReadDeadline(time.Unix(1, 0)) })
 	defer wake()
 	var count [8]byte
-	err = k.conn.Read(func(fd uintptr) bool {
-		_, err := unix.Read(int(fd), count[:])
-		return !errors.Is(err, unix.EAGAIN)
-	})
-	if errors.Is(err, os.ErrDeadlineExceeded) { // ctx ended
-		return nil
+	if _, err := k.file.Read(count[:]); !errors.Is(err, os.ErrDeadlineExceeded) { // that is where ctx ended
+		return err
 	}
-	return err
+	return nil
 }
