@@ -49,7 +49,7 @@ func (s *serverFlags) sender(r *recording, run *recorder.Run) recorder.Sender {
 		if l.Dir == "" || res == nil || res.Counts.Succeeded == 0 {
 			return err
 		}
-		if interrupted {
+		if !res.Complete {
 			res.Stopped = "interrupted"
 		}
 		if c := res.Counts; c.Failed > 0 {
