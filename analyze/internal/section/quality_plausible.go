@@ -117,7 +117,7 @@ func sharedTime(d *attrib.Device, window interval.Interval) int64 {
 			continue
 		}
 		p, to := d.Proc(i), min(d.End(i), window.End)
-		if p != last && p != trace.None {
+		if p != last && p != trace.None && last != trace.None {
 			both.add(max(d.Start(i), window.Start), min(to, end))
 		}
 		if to > end {

@@ -135,6 +135,15 @@ func TestQualityWarnings(t *testing.T) {
 		{"processes side by side", broken(func(b *tt.Builder, _ *tt.Thread) {
 			b.Process(200, "q").Thread(200, "t").Launch("k", 900*micro, 901*micro, tt.Kernel{Start: 1100 * micro, End: 1300 * micro})
 		}), "shared_device", "for 190 µs of 1.91 ms", nil},
+		// Kernels of two processes, one after the other, and beside both one that does not say whose it is.
+		{"beside a kernel of nobody", broken(func(b *tt.Builder, _ *tt.Thread) {
+			b.Process(200, "q").Thread(200, "t").Launch("k", 900*micro, 901*micro, tt.Kernel{Start: 3000 * micro, End: 3100 * micro})
+			b.Kernel(tt.Kernel{Name: "k", Start: 1100 * micro, End: 3050 * micro, Set: tt.Row{"globalPid": tt.Null()}})
+		}), "unknown_process", "", func(t *testing.T, r *report.Report) {
+			if slices.Contains(warningCodes(r, "quality"), "shared_device") {
+				t.Error("a process shares the device with nobody")
+			}
+		}},
 		// On two threads 1000-1100 and 1050-1150: 200 in all, 150 of the window of 1990.
 		{"overhead", broken(func(b *tt.Builder, th *tt.Thread) {
 			b.Overhead(tt.Overhead{Thread: th, Name: "CUPTI buffer flush", Start: 1000 * micro, End: 1100 * micro})
