@@ -203,6 +203,9 @@ func plain(body []byte) []byte {
 				line = append(line[:at:at], '\n')
 			}
 			value := bytes.LastIndexByte(line, '}') + 1
+			if value == 0 { // no labels
+				value = max(bytes.IndexAny(line, " \t"), 0)
+			}
 			if f := bytes.Fields(line[value:]); value > 0 && len(f) == 2 && bytes.IndexByte(f[1], '.') > 0 {
 				line = append(append(append(line[:value:value], ' '), f[0]...), '\n')
 			}

@@ -157,6 +157,7 @@ func TestDamage(t *testing.T) {
 		"OpenMetrics":           {append(bytes.ReplaceAll(example, []byte("} 40.0\n"), []byte("} 40.0 # {trace_id=\"x\"} 0.05 1.7e9\n")), "# EOF\n"...), ""},
 		"utf-16":                {wide(example), ""},
 		"times with a fraction": {bytes.ReplaceAll(example, []byte("} 40.0\n"), []byte("} 40.0 1760000000.123\n")), ""},
+		"without labels, too":   {append([]byte("process_start_time_seconds 1.76e+09 1760000000.123\n"), example...), ""},
 		"sorted":                {sorted(example), ""},
 		"samples alone":         {samples(example), ""},
 		"behind curl -i":        {append([]byte("HTTP/1.1 200 OK\r\ncontent-type: text/plain; version=0.0.4\r\n\r\n"), example...), "prometheus_malformed"},
