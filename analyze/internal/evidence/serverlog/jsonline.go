@@ -12,6 +12,9 @@ var messageKeys = []string{`"message"`, `"msg"`, `"event"`}
 // lineKeys are those in which a log driver (Docker, journald, Google Cloud, Loki) puts a line as the program wrote it.
 var lineKeys = []string{`"log"`, `"MESSAGE"`, `"textPayload"`, `"line"`}
 
+// maxDrivers bounds the log drivers through which a line came, one after the other: Loki behind Docker are two.
+const maxDrivers = 4
+
 // driverLine takes the line of the program out of a line of a log driver, into scratch.
 func driverLine(line, scratch []byte) ([]byte, bool) {
 	for _, k := range messageKeys {

@@ -31,6 +31,8 @@ type reader struct {
 	vllm  bool  // a line was written by vLLM's own formatter
 	json  []byte
 	msg   []byte
+
+	drivers int // log drivers whose lines are being read, one inside the other
 }
 
 // readFile reads one log to its end. What is damaged ends it early, with a warning.
@@ -93,9 +95,11 @@ func (r *reader) read(line []byte) verdict {
 		return known
 	}
 	if body[0] == '{' {
-		if inner, ok := driverLine(body, r.json); ok {
+		if inner, ok := driverLine(body, r.json); ok && r.drivers < maxDrivers {
 			r.json = nil // the line stands in it, and may be JSON in turn
+			r.drivers++
 			verdict := r.read(inner)
+			r.drivers--
 			if r.json == nil {
 				r.json = inner[:0]
 			}

@@ -201,6 +201,13 @@ func TestDamage(t *testing.T) {
 	const good = "INFO 12-15 18:32:12 [core.py:348] Iteration(7): 1 context requests, 100 context tokens, 0 generation requests, 0 generation tokens, iteration elapsed time: 36.68 ms\n"
 	const at = "INFO 12-15 18:32:12 [core.py:348] "
 	long := strings.Repeat("x", 3<<20)
+	nested := []byte(good)
+	for range maxDrivers + 8 { // too deep for a header near the beginning
+		nested = driven(t, nested, "log", "\n")
+	}
+	if Is("x", nested) {
+		t.Error("a line inside a line inside a line is looked for without end")
+	}
 	for name, c := range map[string]struct {
 		text       string
 		iterations int
@@ -214,6 +221,7 @@ func TestDamage(t *testing.T) {
 		"NULs":              {good + strings.Repeat("\x00", 5000) + "\n" + good, 2, ""},
 		"not UTF-8":         {good + "\xff\xfe\xfd\n" + good, 2, ""},
 		"huge numbers":      {good + at + "Iteration(99999999999999999999): 1 context requests\n", 1, "log_malformed"},
+		"nested drivers":    {good + string(nested), 1, ""},
 		"empty":             {"", 0, ""},
 		"line ends only":    {"\n\r\n\n", 0, ""},
 		"broken statistics": {good + at + "Avg prompt throughput: tokens/s, Avg\n", 1, "log_malformed"},

@@ -73,10 +73,18 @@ func anyLine(l *lines) bool {
 }
 
 func isLine(line []byte) bool {
-	if body := skipSpace(line); len(body) > 0 && body[0] == '{' {
-		if inner, ok := driverLine(body, nil); ok {
-			return isLine(inner)
+	for range maxDrivers {
+		body := skipSpace(line)
+		if len(body) == 0 || body[0] != '{' {
+			break
 		}
+		inner, ok := driverLine(body, nil)
+		if !ok {
+			break
+		}
+		line = inner
+	}
+	if body := skipSpace(line); len(body) > 0 && body[0] == '{' {
 		if msg, _, _, ok := jsonRecord(body, nil); ok {
 			line = msg
 		}
