@@ -60,8 +60,8 @@ func (k *kernelTimer) wait(ctx context.Context, d time.Duration) error {
 	if err := k.file.SetReadDeadline(time.Time{}); err != nil {
 		return err
 	}
-	wake := context.AfterFunc(ctx, func() { _ = k.file.SetReadDeadline(time.Unix(1, 0)) })
-	defer wake()
+	stop := context.AfterFunc(ctx, func() { _ = k.file.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
 	var count [8]byte
 	if _, err := k.file.Read(count[:]); !errors.Is(err, os.ErrDeadlineExceeded) { // that is where ctx ended
 		return err
