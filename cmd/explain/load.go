@@ -185,7 +185,7 @@ func (f *loadFlags) measure(soft, hard context.Context, w *world, opt load.Optio
 	case errors.Is(err, load.ErrUsage):
 		return usageError{err}
 	case interrupted && (res == nil || res.Counts.Succeeded == 0):
-		return fmt.Errorf("%w before any request was answered; nothing was written", load.ErrInterrupted)
+		return fmt.Errorf("%w before any request succeeded; nothing was written", load.ErrInterrupted)
 	case res == nil:
 		return err
 	case errors.Is(err, load.ErrNothingSucceeded):

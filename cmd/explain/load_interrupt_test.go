@@ -38,9 +38,9 @@ func TestInterruptEndsTheLoad(t *testing.T) {
 		{name: "no file", script: slow, args: []string{"--num-requests", "5000", "--quiet"}, after: 60, signal: syscall.SIGINT,
 			says: `^explain: interrupted after [0-9.]+ m?s: [0-9]+ of 5,000 requests measured\n$`},
 		{name: "nothing answered", script: standin.Script{TTFT: time.Hour}, args: []string{"--warmup", "0", "--timeout", "2h", "--out", "out/load.json"}, after: 1, signal: syscall.SIGINT,
-			says: `^explain: interrupted before any request was answered; nothing was written\n$`},
+			says: `^explain: interrupted before any request succeeded; nothing was written\n$`},
 		{name: "warm-up", script: standin.Script{Plan: func(i int) standin.Plan { return standin.Plan{TTFT: time.Duration(i) * time.Hour} }}, args: []string{"--timeout", "2h", "--out", "out/load.json"}, after: 2, signal: syscall.SIGINT,
-			says: `^explain: interrupted before any request was answered; nothing was written\n$`},
+			says: `^explain: interrupted before any request succeeded; nothing was written\n$`},
 		// More than a pipe takes, which nobody reads: after the first signal explain waits there.
 		{name: "twice", script: standin.Script{Tokens: 1}, args: []string{"--num-requests", "5000000", "--out", "out/load.json", "--format", "json"}, after: 3000, signal: syscall.SIGINT, twice: true,
 			says: `^explain: interrupted\n$`, written: true},
