@@ -11,6 +11,7 @@ const (
 	minSequence   = 32    // kernels: fewer tell nothing
 	minPeriods    = 3     // how often a period must fit into the sequence
 	minShare      = 0.95  // of equal names
+	nearShare     = 0.90  // of equal names, at a lag of which a multiple has minShare
 	exactShare    = 0.995 // of equal names: no need to look further
 	minInner      = 0.80  // of equal names, to be worth reporting as an inner period
 	minCoverage   = 0.75  // of a sequence that runs of a period must tile, where it does not repeat as a whole
@@ -34,7 +35,8 @@ type found struct {
 // run is a stretch of the sequence that repeats with the period: [lo, hi), the last period included.
 type run struct{ lo, hi int }
 
-// findPeriod looks for the lag at which the sequence equals itself: highest share first, then the shortest among equals.
+// findPeriod looks for the lag at which the sequence equals itself: highest share first, then the shortest among equals, and of a
+// lag and its multiples the shortest that differs in single periods only.
 // Where the sequence as a whole does not repeat, it takes the lag whose runs tile most of it. Symbols are below n symbols.
 func findPeriod(seq []int32, symbols int) found {
 	if len(seq) < minSequence {
@@ -75,9 +77,13 @@ func evaluate(seq []int32, lags []int) (r found) {
 	if shares[best] >= minShare {
 		top := shares[best]
 		tolerance := equalShare(top, len(seq)-lags[best])
-		for i := range lags {
-			if shares[i] >= max(minShare, top-tolerance) && lags[i] < lags[best] {
-				best = i
+		shorter := func(i int) bool {
+			lag := lags[i]
+			return lag < lags[best] && (shares[i] >= max(minShare, top-tolerance) || shares[i] >= nearShare && lags[best]%lag == 0 && sporadic(seq, lag, lags[best]))
+		}
+		for i := 0; i < len(lags); i++ { // lags ascend
+			if shorter(i) {
+				best, i = i, -1
 			}
 		}
 		r.lag, r.share, r.coverage = lags[best], shares[best], 1
@@ -98,6 +104,25 @@ func evaluate(seq []int32, lags []int) (r found) {
 // equalShare is by how much two shares can differ by chance.
 func equalShare(p float64, n int) float64 {
 	return 0.001 + 2*math.Sqrt(p*(1-p)/float64(max(n, 1)))
+}
+
+// sporadic reports whether what differs at the lag differs in single periods only, of a period that is a multiple of the lag.
+// Disturbances that happen to lie a multiple apart make the multiple look better; were it the true period, something would
+// differ at the shorter lag in each of its periods, or nearly each, at the same place.
+func sporadic(seq []int32, lag, period int) bool {
+	differ := make([]int, period)
+	n := len(seq) - lag
+	for i := range n {
+		if seq[i] != seq[i+lag] {
+			differ[i%period]++
+		}
+	}
+	for at, k := range differ {
+		if periods := (n - at + period - 1) / period; 4*k > 3*periods {
+			return false
+		}
+	}
+	return true
 }
 
 // share of positions that equal the one lag further on.
