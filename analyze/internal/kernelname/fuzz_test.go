@@ -32,8 +32,8 @@ func FuzzRangeCanonical(f *testing.F) {
 	f.Add("step 12 of request 3f2a9b1c-7d2e-4a6b-9c11-0123456789ab took 1.5 ms")
 	f.Add("prefill[bs=6 tok=17408 ctx=[4096, 4096, 4096]...+3]")
 	f.Fuzz(func(t *testing.T, text string) {
-		key := RangeCanonical(text)
-		if again := RangeCanonical(key); again != key {
+		key := rangeCanonical(text)
+		if again := rangeCanonical(key); again != key {
 			t.Errorf("%q → %q → %q", text, key, again)
 		}
 		if got := string(AppendRangeCanonical([]byte("x#"), text)); got != "x#"+key {
@@ -70,8 +70,8 @@ func FuzzParseMarker(f *testing.F) {
 		if m.Phase != "" && BuiltinPhase(text) != m.Phase {
 			t.Errorf("%q: phase %q, BuiltinPhase %q", text, m.Phase, BuiltinPhase(text))
 		}
-		if _, ok := ParseMarker(RangeCanonical(text)); !ok {
-			t.Errorf("%q: no marker any more as %q", text, RangeCanonical(text))
+		if _, ok := ParseMarker(rangeCanonical(text)); !ok {
+			t.Errorf("%q: no marker any more as %q", text, rangeCanonical(text))
 		}
 	})
 }

@@ -1,7 +1,7 @@
 // Package kernelname says what a name in a trace tells: which kind of work a
 // GPU kernel does, whose library it comes from, under which spelling it is to be
 // grouped and paired (Classify, Canonical), and the same for NVTX range names
-// and the step markers of inference engines (RangeCanonical, RangeComponent,
+// and the step markers of inference engines (AppendRangeCanonical, RangeComponent,
 // ParseMarker, BuiltinPhase).
 //
 // Everything here is a pure function of a string. A name is evidence, not

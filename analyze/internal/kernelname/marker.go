@@ -129,7 +129,7 @@ func (c *cursor) group() (requests, tokens int64) {
 	if c.try("sq") {
 		tokens = c.number()
 		for _, name := range []string{"sk", "sqsq", "sqsk"} {
-			if c.try(name) && !c.try("#") { // as RangeCanonical writes it
+			if c.try(name) && !c.try("#") { // as AppendRangeCanonical writes it
 				c.number()
 			}
 		}
@@ -200,7 +200,7 @@ func parseLLM(text string) (Marker, bool) {
 	return m, true
 }
 
-// parseProfilerStep reads ProfilerStep#12, and ProfilerStep# as RangeCanonical writes it.
+// parseProfilerStep reads ProfilerStep#12, and ProfilerStep# as AppendRangeCanonical writes it.
 func parseProfilerStep(text string) (Marker, bool) {
 	m := unknownMarker(EnginePyTorch)
 	c := cursor{s: text, ok: true}

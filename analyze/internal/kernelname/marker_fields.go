@@ -189,7 +189,7 @@ func orElse(s, key string, other int64) int64 {
 // runningSums are a detailed marker's numbers that differ at every step.
 var runningSums = []string{"sqsq", "sqsk", "sk", "ctx="}
 
-// appendMarker appends the canonical form of the marker text, see RangeCanonical.
+// appendMarker appends the canonical form of the marker text, see AppendRangeCanonical.
 func appendMarker(dst []byte, text string, m Marker) []byte {
 	switch m.Engine {
 	case EnginePyTorch:

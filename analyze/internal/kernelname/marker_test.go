@@ -68,7 +68,7 @@ func TestMarkersKeepTheirMeaningWhenCanonical(t *testing.T) {
 		"prefill[bs=6 tok=17408 ctx=[4096, 4096, 4096]...+3]",
 	} {
 		before, ok1 := ParseMarker(text)
-		after, ok2 := ParseMarker(RangeCanonical(text))
+		after, ok2 := ParseMarker(rangeCanonical(text))
 		before.Step = Unknown // what counts steps is what goes
 		if !ok1 || !ok2 || before != after {
 			t.Errorf("%q: %+v, then %+v", text, before, after)

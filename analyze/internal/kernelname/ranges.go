@@ -2,8 +2,8 @@ package kernelname
 
 import "strings"
 
-// RangeCanonical returns the key by which NVTX ranges of one meaning are
-// grouped: what counts calls becomes #, what tells places in the model apart stays.
+// AppendRangeCanonical appends to dst the key by which NVTX ranges of one meaning
+// are grouped: what counts calls becomes #, what tells places in the model apart stays.
 //
 //   - ", seq = N" and ", op_id = N" (PyTorch's emit_nvtx) go;
 //   - addresses, UUIDs and hexadecimal ids become #;
@@ -18,18 +18,8 @@ import "strings"
 //     ctx reqs…". So do the running sums of key lengths in detailed markers
 //     (sk, sqsq, sqsk, ctx), which differ at every step.
 //
-// RangeCanonical is idempotent. It allocates only where a # enters.
-func RangeCanonical(text string) string {
-	var buf [160]byte
-	out := AppendRangeCanonical(buf[:0], text)
-	if n := len(out); n <= len(text) && string(out) == text[:n] {
-		return text[:n]
-	}
-	return string(out)
-}
-
-// AppendRangeCanonical appends RangeCanonical(text) to dst. It reads text once
-// from left to right and allocates nothing but dst's growth.
+// The key of a key is itself. text is read once from left to right, and nothing is
+// allocated but dst's growth.
 func AppendRangeCanonical(dst []byte, text string) []byte {
 	text = strings.TrimRight(text, " ")
 	if mayMark(text) {
@@ -332,7 +322,7 @@ func CutCounters(text string) (rest string, ok bool) {
 
 // AppendRangeKey appends a key of text to dst that is much cheaper than its
 // canonical form: text without what PyTorch's emit_nvtx counts, ", seq = N" and
-// ", op_id = N". Ranges of equal key have equal canonical names (RangeCanonical)
+// ", op_id = N". Ranges of equal key have equal canonical names (AppendRangeCanonical)
 // and equal phases (BuiltinPhase), so one answer serves all of them.
 func AppendRangeKey(dst []byte, text string) []byte {
 	if mayMark(text) || len(text) > maxRange {

@@ -115,9 +115,9 @@ func TestDistinctRangesOfRealTraces(t *testing.T) {
 	} {
 		keys := map[string]bool{}
 		for text := range namesIn(t, trace(t, name), rangeCounts) {
-			key := RangeCanonical(text)
+			key := rangeCanonical(text)
 			keys[key] = true
-			if again := RangeCanonical(key); again != key {
+			if again := rangeCanonical(key); again != key {
 				t.Errorf("%q → %q → %q", text, key, again)
 			}
 		}

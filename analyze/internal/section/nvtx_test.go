@@ -329,7 +329,7 @@ func TestNVTXOddRows(t *testing.T) {
 
 // canonicalRange is our name of a range of NVIDIA's reports: theirs is raw, and starts with the domain if it has one.
 func canonicalRange(raw string) string {
-	return kernelname.RangeCanonical(strings.TrimPrefix(strings.TrimPrefix(raw, "NCCL:"), "cuBLAS:"))
+	return string(kernelname.AppendRangeCanonical(nil, strings.TrimPrefix(strings.TrimPrefix(raw, "NCCL:"), "cuBLAS:")))
 }
 
 // oracleRows runs a test for every trace for which NVIDIA's own tool made the report; rows come as maps by column.
