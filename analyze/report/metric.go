@@ -35,6 +35,17 @@ const (
 	Noisy Noise = "noisy"
 )
 
+// Scale says how a metric behaves when the capture is twice as long: a total doubles, the others stay as they are.
+type Scale string
+
+// Scales of a metric.
+const (
+	Total   Scale = "total"    // a sum, a count or an extreme over the capture: doubles, or grows, with its length
+	PerUnit Scale = "per_unit" // of one unit of work (step)
+	Level   Scale = "level"    // a ratio, a rate, a setting or a size that holds throughout the capture
+	Event   Scale = "event"    // a statistic of single events, such as the median duration of a kernel
+)
+
 // Lifecycle of a metric id: a stable one is a contract.
 type Lifecycle string
 
@@ -50,6 +61,7 @@ type MetricDef struct {
 	Unit      string
 	Better    Direction
 	Assume    Noise
+	Scale     Scale
 	Lifecycle Lifecycle
 	Labels    []string // every dimension it can carry; "" stands for the metric without labels
 	Meaning   string   // one sentence: what is counted, over what
@@ -88,8 +100,10 @@ type Metric struct {
 	Unit      string     `json:"unit"`
 	Better    Direction  `json:"better"`
 	Assume    Noise      `json:"assume"`
-	N         int64      `json:"n"`       // observations behind the value
-	Summary   *Summary   `json:"summary"` // distribution of the observations, where there is one
+	Scale     Scale      `json:"scale"`
+	Group     string     `json:"group,omitempty"` // id of the kind of unit that the value is of: see UnitGroup
+	N         int64      `json:"n"`               // observations behind the value
+	Summary   *Summary   `json:"summary"`         // distribution of the observations, where there is one
 	Histogram *Histogram `json:"histogram,omitempty"`
 	Coverage  *float64   `json:"coverage,omitempty"` // share of the data behind the value, where not all of it
 	Source    Source     `json:"source"`

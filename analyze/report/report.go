@@ -120,6 +120,8 @@ type Unit struct {
 
 // UnitGroup is one kind of unit: same phase, same batch size, same work.
 type UnitGroup struct {
+	ID        string `json:"id"`        // names the kind within this report; metrics of the kind carry it as their group
+	Main      bool   `json:"main"`      // the kind that the report's unlabelled metrics are of; one at most
 	Phase     string `json:"phase"`     // prefill, decode, mixed, step, …
 	Batch     *int64 `json:"batch"`     // where the marker carries it
 	Tokens    *int64 `json:"tokens"`    // prompt tokens of the step, rounded up to a power of two, where the marker carries them

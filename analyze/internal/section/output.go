@@ -92,7 +92,7 @@ func (o *Output) Metric(id string, labels report.Labels, value *float64) *report
 	if labels == nil {
 		labels = report.Labels{}
 	}
-	m := &report.Metric{ID: id, Labels: labels, Value: value, Unit: def.Unit, Better: def.Better, Assume: def.Assume,
+	m := &report.Metric{ID: id, Labels: labels, Value: value, Unit: def.Unit, Better: def.Better, Assume: def.Assume, Scale: def.Scale,
 		N: o.source.Rows, Source: o.source, Lifecycle: def.Lifecycle}
 	o.metrics = append(o.metrics, m)
 	return m
