@@ -4,11 +4,10 @@ import (
 	"github.com/spf13/cobra"
 
 	recorder "github.com/nsys-llm/explain/cmd/explain/internal/capture"
-	"github.com/nsys-llm/explain/diff"
 )
 
 func newCapture(w *world) *cobra.Command {
-	var f recordFlags
+	var f captureFlags
 	cmd := &cobra.Command{
 		Use:   "capture [flags] -- COMMAND [ARGUMENT…]",
 		Short: "Run a program under nsys profile and report on it",
@@ -69,21 +68,20 @@ Exit codes: 0 done, 2 wrong usage, 3 the program, nsys or the analysis failed, o
 	fl.DurationVar(&f.window.Duration, "duration", 0, "record this `TIME`, in whole seconds but with --ready")
 	fl.DurationVar(&f.limit, "timeout", 0, "give up when the program has not ended after this `TIME` (default: never)")
 	fl.BoolVar(&f.pair, "pair", false, "capture two command lines, base and head, in turns, and compare them")
-	f.diff.policyFlags(cmd)
+	f.rules.registerPair(cmd)
 	cmd.AddCommand(newCaptureServer(w))
 	return cmd
 }
 
-// policyFlags are the flags of diff by which a pair of captures is judged.
-func (f *diffFlags) policyFlags(cmd *cobra.Command) {
+// registerPair adds the flags by which a pair of captures is judged.
+func (f *ruleFlags) registerPair(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.failOn, "fail-on", nil, "with --pair: fail where this `RULE` is broken, see explain diff")
 	fl.StringVar(&f.policy, "policy", "", "with --pair: judge by this policy `FILE`")
 	fl.StringVar(&f.noise, "noise", "", "with --pair: noise floors from this `FILE` of explain calibrate")
-	f.top = diff.DefaultTop
 }
 
-func (f *recordFlags) run(cmd *cobra.Command, w *world, args []string) error {
+func (f *captureFlags) run(cmd *cobra.Command, w *world, args []string) error {
 	if err := f.checkWindow(); err != nil {
 		return err
 	}
@@ -105,7 +103,7 @@ func (f *recordFlags) run(cmd *cobra.Command, w *world, args []string) error {
 	return r.all(programs)
 }
 
-func (f *recordFlags) checkWindow() error {
+func (f *captureFlags) checkWindow() error {
 	w := f.window
 	if f.client != "" {
 		w.Client = []string{f.client}

@@ -10,8 +10,8 @@ import (
 	recorder "github.com/nsys-llm/explain/cmd/explain/internal/capture"
 )
 
-// recordFlags are the flags of explain capture and of explain capture vllm.
-type recordFlags struct {
+// captureFlags are the flags of explain capture and of explain capture vllm.
+type captureFlags struct {
 	out, nsys     string
 	trace, graphs string
 	memory        bool
@@ -25,10 +25,10 @@ type recordFlags struct {
 	noReport      bool
 	quiet         bool
 	verbose       bool
-	diff          diffFlags
+	rules         ruleFlags // of a pair
 }
 
-func (f *recordFlags) register(cmd *cobra.Command, out string) {
+func (f *captureFlags) register(cmd *cobra.Command, out string) {
 	fl := cmd.Flags()
 	fl.SortFlags = false
 	fl.StringVarP(&f.out, "out", "o", "", "write into this `DIR` (default "+out+"; RUN_ID is the variable, or the time)")
@@ -49,7 +49,7 @@ func (f *recordFlags) register(cmd *cobra.Command, out string) {
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error what the analysis does")
 	_ = fl.MarkHidden("output-dir")
 	_ = cmd.MarkFlagDirname("out")
-	_ = cmd.RegisterFlagCompletionFunc("graph-trace", cobra.FixedCompletions([]string{"node", "graph"}, cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(cmd, "graph-trace", []string{"node", "graph"})
 }
 
 // runID is what a run is called: by the user, or by the time.
@@ -65,8 +65,8 @@ func runID(w *world, now time.Time) (string, error) {
 }
 
 // prepare checks the flags, finds nsys, and settles the output folder. Nothing is started before it.
-func (f *recordFlags) prepare(cmd *cobra.Command, w *world) (*recording, error) {
-	r := &recording{recordFlags: f, w: w, cmd: cmd, now: time.Now()}
+func (f *captureFlags) prepare(cmd *cobra.Command, w *world) (*recording, error) {
+	r := &recording{captureFlags: f, w: w, cmd: cmd, now: time.Now()}
 	var err error
 	if r.id, err = runID(w, r.now); err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (f *recordFlags) prepare(cmd *cobra.Command, w *world) (*recording, error) 
 		return nil, usagef("a time cannot be negative")
 	case f.pair && f.noReport:
 		return nil, usagef("--pair compares reports: leave out --no-report")
-	case !f.pair && (len(f.diff.failOn) > 0 || f.diff.policy != "" || f.diff.noise != ""):
+	case !f.pair && (len(f.rules.failOn) > 0 || f.rules.policy != "" || f.rules.noise != ""):
 		return nil, usagef("--fail-on, --policy and --noise judge a pair: add --pair")
 	case f.quiet && f.verbose:
 		return nil, usagef("--quiet and --verbose exclude each other")
@@ -104,7 +104,7 @@ func (f *recordFlags) prepare(cmd *cobra.Command, w *world) (*recording, error) 
 			return nil, usagef("--client: %w", err)
 		}
 	}
-	if _, err := (&captureFlags{unit: f.unit}).options(w); err != nil {
+	if _, err := (&analysisFlags{unit: f.unit}).options(w); err != nil {
 		return nil, err
 	}
 	name := f.nsys

@@ -79,10 +79,10 @@ func (r *recording) diffCommand() []string {
 		}
 	}
 	argv := []string{"explain", "diff", "--base", strings.Join(sides[0], ","), "--head", strings.Join(sides[1], ","), "--out", filepath.Join(r.out, "comparison")}
-	for _, rule := range r.diff.failOn {
+	for _, rule := range r.rules.failOn {
 		argv = append(argv, "--fail-on", rule)
 	}
-	for _, o := range [][2]string{{"--policy", r.diff.policy}, {"--noise", r.diff.noise}} {
+	for _, o := range [][2]string{{"--policy", r.rules.policy}, {"--noise", r.rules.noise}} {
 		if o[1] != "" {
 			argv = append(argv, o[0], o[1])
 		}

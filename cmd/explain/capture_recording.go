@@ -14,13 +14,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report/render"
 	recorder "github.com/nsys-llm/explain/cmd/explain/internal/capture"
 	"github.com/nsys-llm/explain/diff"
 )
 
 // recording is one call of explain capture.
 type recording struct {
-	*recordFlags
+	*captureFlags
 	w         *world
 	cmd       *cobra.Command
 	id        string
@@ -186,7 +187,8 @@ func (r *recording) tell(comparison *diff.Comparison) error {
 	case r.quiet:
 		return nil
 	case comparison != nil:
-		if err := r.diff.print(r.w, comparison); err != nil {
+		opt := render.TerminalOptions{Color: r.w.colour()}
+		if err := diff.WriteText(r.w.Out, comparison, opt); err != nil {
 			return err
 		}
 	case r.result != nil && r.repeat == 1:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -66,7 +67,7 @@ key of a server from VLLM_API_KEY, or from --api-key among its arguments.`,
 
 // serverFlags are the flags of explain capture vllm.
 type serverFlags struct {
-	recordFlags
+	captureFlags
 	model, dtype, engine string
 	mode                 string
 	port                 int
@@ -111,10 +112,10 @@ func (s *serverFlags) register(cmd *cobra.Command, out string) {
 	fl.StringVar(&s.ncuSet, "ncu-set", "full", "measure this `SET` of Nsight Compute's sections")
 	fl.StringVar(&s.ncuNVTX, "nvtx-include", "", "measure inside these NVTX `RANGES` only, as ncu takes them (default: the steps of the server; none: everywhere)")
 	fl.StringVar(&s.profiler, "profiler-path", "", "track experts with the sitecustomize.py in this `DIR` of profilemate")
-	s.recordFlags.register(cmd, out)
+	s.captureFlags.register(cmd, out)
 	_ = cmd.MarkFlagDirname("profiler-path")
-	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(captureModes, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("engine", cobra.FixedCompletions([]string{recorder.VLLM, recorder.SGLang}, cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(cmd, "mode", captureModes)
+	completeFlag(cmd, "engine", []string{recorder.VLLM, recorder.SGLang})
 }
 
 func (s *serverFlags) measures() bool {
@@ -140,7 +141,7 @@ func (s *serverFlags) run(cmd *cobra.Command, w *world, args []string) error {
 	switch {
 	case s.model == "":
 		return usagef("name the model: --model MODEL, or the variable MODEL")
-	case !oneOf(s.mode, captureModes):
+	case !slices.Contains(captureModes, s.mode):
 		return usagef("--mode %s is unknown; it is one of %s", s.mode, strings.Join(captureModes, ", "))
 	case s.engine != recorder.VLLM && s.engine != recorder.SGLang:
 		return usagef("--engine %s is unknown; it is vllm or sglang", s.engine)
@@ -152,7 +153,7 @@ func (s *serverFlags) run(cmd *cobra.Command, w *world, args []string) error {
 		return usagef("--rate cannot be negative")
 	case s.loadMode != "" && s.dataset != "":
 		return usagef("--load-mode and --dataset exclude each other: each says what the requests are")
-	case s.loadMode != "" && !oneOf(s.loadMode, []string{"prefill", "decode", "mixed"}):
+	case s.loadMode != "" && !slices.Contains([]string{"prefill", "decode", "mixed"}, s.loadMode):
 		return usagef("--load-mode %s is unknown; it is prefill, decode or mixed", s.loadMode)
 	case s.measures() && s.noReport:
 		return usagef("Nsight Compute measures the kernels that the report finds: leave out --no-report, or measure nothing with it")

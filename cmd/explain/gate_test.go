@@ -258,14 +258,6 @@ func TestReportNames(t *testing.T) {
 	}
 }
 
-func TestLegNames(t *testing.T) {
-	for matrix, want := range map[string]string{"": "", "null": "", "[1]": "", `{"gpu": "h100"}`: "h100", `{"tp": 8, "gpu": "a100"}`: "a100, 8"} {
-		if got := legName(matrix); got != want {
-			t.Errorf("%s: %q, want %q", matrix, got, want)
-		}
-	}
-}
-
 // BenchmarkGate: gate and comment for two reports of 2 MB, the largest that explain makes, with a GitHub that answers at
 // once. The bound is 2 s.
 func BenchmarkGate(b *testing.B) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -102,8 +103,8 @@ func (f *loadFlags) register(cmd *cobra.Command) {
 	_ = fl.MarkHidden("no-profiler")
 	_ = cmd.MarkFlagFilename("dataset", "jsonl", "json")
 	_ = cmd.MarkFlagFilename("out", "json")
-	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions([]string{"prefill", "decode", "mixed"}, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(loadFormats, cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(cmd, "mode", []string{"prefill", "decode", "mixed"})
+	completeFlag(cmd, "format", loadFormats)
 }
 
 // options turns flags into the options of a run.
@@ -113,7 +114,7 @@ func (f *loadFlags) options(cmd *cobra.Command, w *world) (load.Options, error) 
 	switch {
 	case f.quiet && f.verbose:
 		return o, usagef("--quiet and --verbose exclude each other")
-	case !oneOf(f.format, loadFormats):
+	case !slices.Contains(loadFormats, f.format):
 		return o, usagef("--format %s is unknown; it is one of %s", f.format, strings.Join(loadFormats, ", "))
 	case set("port") && set("url"):
 		return o, usagef("--port and --url exclude each other")

@@ -7,23 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
 
 	"github.com/nsys-llm/explain/analyze"
-)
-
-// Exit codes of every command (design.md, section 7).
-const (
-	exitOK           = 0
-	exitFail         = 1 // the verdict is fail
-	exitUsage        = 2 // wrong usage or policy file
-	exitInput        = 3 // input that cannot be analysed, or explain itself failed
-	exitInconclusive = 4 // not comparable
 )
 
 func main() {
@@ -32,28 +21,6 @@ func main() {
 	stop()
 	os.Exit(code)
 }
-
-// world is everything of the outside that commands touch besides the files they are given.
-type world struct {
-	In       io.Reader
-	Out, Err io.Writer
-	Getenv   func(string) string
-	Open     func(path string) error // shows a page; nil: the desktop's program for pages
-}
-
-// usageError is an error in how explain was called: exit 2.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
-func usagef(format string, args ...interface{}) error {
-	return usageError{fmt.Errorf(format, args...)}
-}
-
-// exitCode is the error of a command that did its work, and whose answer is not 0.
-type exitCode int
-
-func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 // run executes the command line and returns the exit code.
 func run(ctx context.Context, args []string, w *world) int {
@@ -82,17 +49,4 @@ func run(ctx context.Context, args []string, w *world) int {
 	}
 	fmt.Fprintf(w.Err, "explain: %s\n", clean(err.Error()))
 	return exitInput
-}
-
-// version is set by the linker in releases (-ldflags "-X main.version=v1.2.3"); otherwise it comes from the build.
-var version string
-
-func versionText() string {
-	if version != "" {
-		return version
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		return info.Main.Version
-	}
-	return "devel"
 }

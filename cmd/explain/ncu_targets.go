@@ -45,9 +45,9 @@ With --out the YAML goes into a file, and the command to standard output, ready 
 
 // targetFlags are the flags of explain ncu-targets.
 type targetFlags struct {
-	captureFlags
-	top int
-	out string
+	analysis analysisFlags
+	top      int
+	out      string
 }
 
 func (f *targetFlags) register(cmd *cobra.Command) {
@@ -55,7 +55,7 @@ func (f *targetFlags) register(cmd *cobra.Command) {
 	fl.SortFlags = false
 	fl.IntVar(&f.top, "top", 10, "list the `N` kernels with most time")
 	fl.StringVarP(&f.out, "out", "o", "", "write the YAML into this `FILE`")
-	f.captureFlags.register(cmd)
+	f.analysis.register(cmd)
 	_ = cmd.MarkFlagFilename("out", "yaml", "yml")
 }
 
@@ -79,15 +79,15 @@ func (f *targetFlags) run(cmd *cobra.Command, w *world, path string) error {
 	if in.kind == summaryInput {
 		return usagef("%s is a summary.json, which holds shortened names: name a trace or a report", path)
 	}
-	opt, err := f.options(w)
+	opt, err := f.analysis.options(w)
 	if err != nil {
 		return err
 	}
-	if err := f.fits([]input{in}); err != nil {
+	if err := f.analysis.fits([]input{in}); err != nil {
 		return err
 	}
 	opt.Top = f.top
-	bar := newProgress(w, f.quiet, f.verbose)
+	bar := newProgress(w, f.analysis.quiet, f.analysis.verbose)
 	res, err := readOne(cmd.Context(), in, opt, bar)
 	bar.stop()
 	if err != nil {
@@ -105,7 +105,7 @@ func (f *targetFlags) run(cmd *cobra.Command, w *world, path string) error {
 	if err := writeWhole(f.out, func(to io.Writer) error { _, err := io.WriteString(to, targetsYAML(list)); return err }); err != nil {
 		return err
 	}
-	if line := ncuCommand(list); line != "" && !f.quiet {
+	if line := ncuCommand(list); line != "" && !f.analysis.quiet {
 		_, err = fmt.Fprintln(w.Out, line)
 	}
 	return err

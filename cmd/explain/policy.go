@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"time"
 
@@ -194,7 +192,7 @@ func explainRules(w io.Writer, from, metric string, list []diff.Explanation, ign
 }
 
 func newPolicyInit(w *world) *cobra.Command {
-	var f captureFlags
+	var f analysisFlags
 	preset := diff.PresetNames()[0]
 	cmd := &cobra.Command{
 		Use:   "init CAPTURE CAPTURE…",
@@ -230,53 +228,4 @@ Exit codes: 0 done, 2 wrong usage, 3 input that cannot be analysed, 4 captures t
 	cmd.Flags().StringVar(&preset, "preset", preset, "go on from this `PRESET`: "+strings.Join(diff.PresetNames(), ", "))
 	f.register(cmd)
 	return cmd
-}
-
-// policyFile reads a policy file; without a path there is none. What is wrong with it is wrong usage.
-func policyFile(path string) (*diff.Policy, error) {
-	if path == "" {
-		return nil, nil
-	}
-	b, err := readLimited(path)
-	if err != nil {
-		return nil, usagef("policy: %w", err)
-	}
-	return policyText(path, b)
-}
-
-// policyText reads a policy; name stands in errors.
-func policyText(name string, b []byte) (*diff.Policy, error) {
-	p, err := diff.ReadPolicy(bytes.NewReader(b), metricFacts())
-	if err != nil {
-		return nil, usagef("policy %s: %w", name, err)
-	}
-	return p, nil
-}
-
-// follow takes the unit of work from a policy where --unit says none, and tells the policy where it does: the flag wins.
-func (f *captureFlags) follow(p *diff.Policy) *diff.Policy {
-	switch {
-	case p == nil:
-		return nil
-	case f.unit == "":
-		f.policyUnit = p.Unit
-		return p
-	}
-	told := *p
-	told.Unit = strings.TrimPrefix(f.unit, "auto")
-	return &told
-}
-
-// today is the day, in UTC, that waivers are held to: that of SOURCE_DATE_EPOCH, by which reproducible builds fix their
-// clock, else the clock's.
-func today(w *world) (time.Time, error) {
-	now := time.Now().UTC()
-	if s := w.Getenv("SOURCE_DATE_EPOCH"); s != "" {
-		seconds, err := strconv.ParseInt(s, 10, 64)
-		if err != nil || seconds < 0 {
-			return now, usagef("SOURCE_DATE_EPOCH is %q, not a number of seconds since 1970", s)
-		}
-		now = time.Unix(seconds, 0).UTC()
-	}
-	return time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC), nil
 }

@@ -2,12 +2,9 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/mattn/go-isatty"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
@@ -102,15 +99,4 @@ func (p *progress) stop() {
 		p.ended.Wait()
 		p.live = false
 	}
-}
-
-// isTerminal reports whether a stream is an interactive terminal.
-func isTerminal(stream interface{}) bool {
-	f, ok := stream.(*os.File)
-	return ok && (isatty.IsTerminal(f.Fd()) || isatty.IsCygwinTerminal(f.Fd()))
-}
-
-// colour reports whether standard output may be coloured.
-func (w *world) colour() bool {
-	return isTerminal(w.Out) && w.Getenv("NO_COLOR") == "" && w.Getenv("TERM") != "dumb"
 }

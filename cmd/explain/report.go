@@ -1,9 +1,9 @@
 package main
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -100,7 +100,7 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 	_ = cmd.MarkFlagFilename("phase-map", "json")
 	_ = fl.MarkHidden("phases-json")
 	_ = fl.MarkHidden("kernel-limit")
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(cmd, "format", formats)
 }
 
 // options turns flags into the options of an analysis.
@@ -121,7 +121,7 @@ func (f *reportFlags) options(cmd *cobra.Command, w *world) (analyze.Options, er
 		return opt, usagef("--open shows the page that --out writes: name a folder")
 	case f.quiet && f.verbose:
 		return opt, usagef("--quiet and --verbose exclude each other")
-	case f.format != "" && !oneOf(f.format, formats):
+	case f.format != "" && !slices.Contains(formats, f.format):
 		return opt, usagef("--format %s is unknown; it is one of %s", f.format, strings.Join(formats, ", "))
 	}
 	if f.coverageWarn == 0 {
@@ -154,15 +154,6 @@ func (f *reportFlags) options(cmd *cobra.Command, w *world) (analyze.Options, er
 	}
 	opt.Window.Steady = f.steady
 	return opt, f.memory.apply(&opt, 1)
-}
-
-func oneOf(s string, list []string) bool {
-	for _, v := range list {
-		if v == s {
-			return true
-		}
-	}
-	return false
 }
 
 func (f *reportFlags) run(cmd *cobra.Command, w *world, args []string) error {
@@ -213,18 +204,4 @@ func (f *reportFlags) print(w *world, res *analyze.Result) error {
 		return writeSummary(w.Out, res.Report)
 	}
 	return w.writeTerminal(res, f.out)
-}
-
-// checkOut finds out before the work whether the folder can be written.
-func checkOut(dir string) error {
-	info, err := os.Stat(dir)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return nil
-	case err != nil:
-		return usagef("--out: %w", err)
-	case !info.IsDir():
-		return usagef("--out %s is a file; name a folder", dir)
-	}
-	return nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"runtime"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -19,4 +20,17 @@ func newVersion(w *world) *cobra.Command {
 			return err
 		},
 	}
+}
+
+// version is set by the linker in releases (-ldflags "-X main.version=v1.2.3"); otherwise it comes from the build.
+var version string
+
+func versionText() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "devel"
 }
