@@ -39,8 +39,8 @@ type Session struct {
 	Title  string // of the comment; empty for the only one of its job
 
 	o      SessionOptions
-	client *Client
-	log    *Log
+	client *client
+	log    *stepLog
 	key    string
 	token  bool
 }
@@ -48,11 +48,11 @@ type Session struct {
 // Open reads what started the workflow, and asks nothing of GitHub yet. Outside of GitHub Actions the error is
 // [ErrNotInActions].
 func Open(o SessionOptions) (*Session, error) {
-	run, err := ReadRun(o.Getenv)
+	run, err := readRun(o.Getenv)
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{Run: run, Number: o.Number, Title: o.Key, o: o, key: o.Key, log: NewLog(o.Out, o.Getenv)}
+	s := &Session{Run: run, Number: o.Number, Title: o.Key, o: o, key: o.Key, log: newStepLog(o.Out, o.Getenv)}
 	if s.Number == 0 {
 		s.Number = run.Number
 	}
@@ -85,11 +85,11 @@ func (s *Session) Connect(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if s.client, err = New(s.Run, Options{Token: token, Notice: s.o.Say}); err != nil {
+	if s.client, err = newClient(s.Run, clientOptions{Token: token, Notice: s.o.Say}); err != nil {
 		return err
 	}
 	if s.Pull = s.Run.Pull; s.Pull == nil && s.o.Number != 0 {
-		if s.Pull, err = s.client.Pull(ctx, s.o.Number); err != nil {
+		if s.Pull, err = s.client.pull(ctx, s.o.Number); err != nil {
 			s.o.Say(fmt.Sprintf("pull request %d: %s", s.o.Number, err))
 		}
 	}
@@ -116,9 +116,9 @@ func (s *Session) BaseBranch() string {
 	return ""
 }
 
-// Baseline finds the artifact of a branch that is nearest to the head: see [Client.Baseline].
+// Baseline finds the artifact of a branch that is nearest to the head: see [client.Baseline].
 func (s *Session) Baseline(ctx context.Context, artifact, branch string) (*Baseline, error) {
-	return s.client.Baseline(ctx, BaselineQuery{Artifact: artifact, Branch: branch, HeadSHA: s.Run.HeadSHA()})
+	return s.client.baseline(ctx, baselineQuery{Artifact: artifact, Branch: branch, HeadSHA: s.Run.HeadSHA()})
 }
 
 // File reads a file of the repository at a ref, of at most limit bytes. name is a path as the step sees it. The error is
@@ -132,7 +132,7 @@ func (s *Session) File(ctx context.Context, name, ref string, limit int) ([]byte
 	if err != nil || strings.HasPrefix(rel, "..") {
 		return nil, fmt.Errorf("%s is not in the checkout", name)
 	}
-	return s.client.File(ctx, filepath.ToSlash(rel), ref, limit)
+	return s.client.file(ctx, filepath.ToSlash(rel), ref, limit)
 }
 
 // Override accepts a failure where the label is on the pull request now. An empty label accepts nothing.
@@ -140,7 +140,7 @@ func (s *Session) Override(ctx context.Context, number int, c *diff.Comparison, 
 	if label == "" || number == 0 || !s.token || c.Verdict != diff.Fail {
 		return
 	}
-	switch l, err := s.client.Label(ctx, number, label); {
+	switch l, err := s.client.label(ctx, number, label); {
 	case err != nil:
 		s.o.Say("the label " + label + " could not be looked up: " + err.Error())
 	case l != nil:
@@ -157,16 +157,16 @@ func (s *Session) Finished(ctx context.Context, artifact string) (*Pull, []File,
 		s.o.Say("the run that has finished was for " + t.Event + ", not for a pull request: nothing to comment on")
 		return nil, nil, nil
 	}
-	pull, err := s.client.FindPull(ctx, *t, s.o.Number)
-	if errors.Is(err, ErrNoPull) || errors.Is(err, ErrHeadMoved) { // no mistake of anybody: a newer run will comment
+	pull, err := s.client.findPull(ctx, *t, s.o.Number)
+	if errors.Is(err, errNoPull) || errors.Is(err, errHeadMoved) { // no mistake of anybody: a newer run will comment
 		s.o.Say("nothing is posted: " + err.Error())
-		s.log.Annotate(Notice, "explain: comment", "nothing is posted: "+err.Error())
+		s.log.Annotate(noticeLevel, "explain: comment", "nothing is posted: "+err.Error())
 		return nil, nil, nil
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	files, err := s.client.RunArtifact(ctx, t.RunID, artifact)
+	files, err := s.client.runArtifact(ctx, t.RunID, artifact)
 	if err != nil {
 		return nil, nil, fmt.Errorf("artifact %s of run %d: %w", artifact, t.RunID, err)
 	}

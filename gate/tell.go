@@ -11,7 +11,7 @@ import (
 
 // SummaryRoom is the size in bytes of the text that Tell puts into a step's summary: what is said after it, of a comment
 // that could not be posted, still fits.
-const SummaryRoom = SummaryLimit - 8<<10
+const SummaryRoom = summaryLimit - 8<<10
 
 // Result is what a gate tells GitHub.
 type Result struct {
@@ -53,14 +53,14 @@ func (s *Session) TellError(ctx context.Context, body func(limit int) string) {
 		return
 	}
 	s.summary(body(SummaryRoom))
-	s.post(ctx, s.Number, Comment{Verdict: diff.Error, Changed: true, Body: body})
+	s.post(ctx, s.Number, comment{Verdict: diff.Error, Changed: true, Body: body})
 }
 
 // Fail sets the outputs of a step that came to no verdict, and annotates it with the error.
 func (s *Session) Fail(exitCode int, err error) {
 	s.output("verdict", string(diff.Error))
 	s.output("exit-code", strconv.Itoa(exitCode))
-	s.log.Annotate(Failure, "explain: error", err.Error())
+	s.log.Annotate(failureLevel, "explain: error", err.Error())
 }
 
 // Comment puts a text about a comparison into the summary and on a pull request, which may be another than the event's;
@@ -77,7 +77,7 @@ func (s *Session) TellTrigger(ctx context.Context, c *diff.Comparison, status st
 	if status == "" {
 		return
 	}
-	why := s.client.Status(ctx, Status{
+	why := s.client.setStatus(ctx, commitStatus{
 		SHA: s.Run.Trigger.HeadSHA, OK: c.Verdict == diff.Pass || c.Verdict == diff.Warn,
 		Context: status, Text: "explain: " + string(c.Verdict), URL: s.Run.URL(),
 	})
@@ -87,9 +87,9 @@ func (s *Session) TellTrigger(ctx context.Context, c *diff.Comparison, status st
 }
 
 // commentOn is a comment on a comparison.
-func commentOn(c *diff.Comparison, body func(int) string) Comment {
+func commentOn(c *diff.Comparison, body func(int) string) comment {
 	regressed, improved, unsettled := c.Classes()
-	return Comment{Verdict: c.Verdict, Changed: regressed+improved+unsettled > 0 || len(c.Structure) > 0, Body: body}
+	return comment{Verdict: c.Verdict, Changed: regressed+improved+unsettled > 0 || len(c.Structure) > 0, Body: body}
 }
 
 // inWorkspace is the path of a file in a folder as later steps name it, from the workspace; empty without a folder.
@@ -110,26 +110,26 @@ func (s *Session) inWorkspace(folder, name string) string {
 
 // annotate says the verdict in one line, and how much was checked: numbers and ids of metrics, no name of a capture.
 func (s *Session) annotate(c *diff.Comparison) {
-	level := Failure
+	level := failureLevel
 	switch c.Verdict {
 	case diff.Pass:
-		level = Notice
+		level = noticeLevel
 	case diff.Warn, diff.Inconclusive:
-		level = Warning
+		level = warningLevel
 	case diff.Fail, diff.Error:
 	}
 	s.log.Annotate(level, "explain: "+string(c.Verdict), c.OneLine())
 }
 
 // post brings the comment up to date, and says in the log and the summary where it could not.
-func (s *Session) post(ctx context.Context, number int, w Comment) {
+func (s *Session) post(ctx context.Context, number int, w comment) {
 	if number == 0 || s.o.Mode == Never {
 		return
 	}
 	why := "no token: set GITHUB_TOKEN for this step (env: GITHUB_TOKEN: ${{ github.token }})"
 	if s.token {
-		w.Key, w.Mode, w.Stamp = s.key, s.o.Mode, s.Run.Stamp()
-		posted := s.client.Upsert(ctx, number, w)
+		w.Key, w.Mode, w.Stamp = s.key, s.o.Mode, s.Run.stamp()
+		posted := s.client.upsert(ctx, number, w)
 		if posted.ID != 0 {
 			s.output("comment-id", strconv.FormatInt(posted.ID, 10))
 			s.output("comment-url", posted.URL)
@@ -141,7 +141,7 @@ func (s *Session) post(ctx context.Context, number int, w Comment) {
 		return
 	}
 	s.o.Say("comment: " + why)
-	s.log.Annotate(Notice, "explain: comment", why)
+	s.log.Annotate(noticeLevel, "explain: comment", why)
 	s.summary("\n" + s.o.Paragraph("Comment: "+why))
 }
 
