@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	recorder "github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 )
 
 func newCapture(w *world) *cobra.Command {
@@ -34,7 +34,7 @@ What is recorded:
 With --repeat 3 there are three captures, in run-1 to run-3, as a sound comparison wants. With --pair, base and head are two command lines
 in quotes, captured in turns on this machine (base, head, base, head, …) and compared; exit codes are then those of explain diff.
 
-In command lines that are written, the values of --api-key, --hf-token, *TOKEN*= and the like are replaced by ` + recorder.Redacted + `. The trace, logs/ and
+In command lines that are written, the values of --api-key, --hf-token, *TOKEN*= and the like are replaced by ` + capture.Redacted + `. The trace, logs/ and
 evidence/ hold what the programs wrote, secrets included. Where a capture fails, the logs are left in DIR.failed.
 
 Exit codes: 0 done, 2 wrong usage, 3 the program, nsys or the analysis failed, or the capture was interrupted.`,
@@ -89,7 +89,7 @@ func (f *captureFlags) run(cmd *cobra.Command, w *world, args []string) error {
 	if f.pair {
 		programs = nil
 		for _, line := range args {
-			words, err := recorder.Words(line)
+			words, err := capture.Words(line)
 			if err != nil {
 				return usagef("--pair %q: %w", line, err)
 			}

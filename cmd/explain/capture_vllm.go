@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze"
-	recorder "github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 	"github.com/nsys-llm/explain/cmd/explain/internal/load"
 )
 
@@ -96,7 +96,7 @@ func (s *serverFlags) register(cmd *cobra.Command, out string) {
 	fl.SortFlags = false
 	fl.StringVar(&s.model, "model", "", "serve this `MODEL` (default $MODEL)")
 	fl.StringVar(&s.mode, "mode", modeQuick, "how much is measured: "+strings.Join(captureModes, ", "))
-	fl.StringVar(&s.engine, "engine", recorder.VLLM, "which server: vllm or sglang")
+	fl.StringVar(&s.engine, "engine", capture.VLLM, "which server: vllm or sglang")
 	fl.StringVar(&s.dtype, "dtype", "", "its data `TYPE` (default $DTYPE, else as the engine decides)")
 	fl.IntVar(&s.port, "port", 0, "its `PORT` (default: a free one)")
 	fl.IntVar(&s.requests, "num-requests", 50, "record `N` requests")
@@ -115,7 +115,7 @@ func (s *serverFlags) register(cmd *cobra.Command, out string) {
 	s.captureFlags.register(cmd, out)
 	_ = cmd.MarkFlagDirname("profiler-path")
 	completeFlag(cmd, "mode", captureModes)
-	completeFlag(cmd, "engine", []string{recorder.VLLM, recorder.SGLang})
+	completeFlag(cmd, "engine", []string{capture.VLLM, capture.SGLang})
 }
 
 func (s *serverFlags) measures() bool {
@@ -143,7 +143,7 @@ func (s *serverFlags) run(cmd *cobra.Command, w *world, args []string) error {
 		return usagef("name the model: --model MODEL, or the variable MODEL")
 	case !slices.Contains(captureModes, s.mode):
 		return usagef("--mode %s is unknown; it is one of %s", s.mode, strings.Join(captureModes, ", "))
-	case s.engine != recorder.VLLM && s.engine != recorder.SGLang:
+	case s.engine != capture.VLLM && s.engine != capture.SGLang:
 		return usagef("--engine %s is unknown; it is vllm or sglang", s.engine)
 	case s.port < 0 || s.port > 65535:
 		return usagef("--port is between 1 and 65535, got %d", s.port)
@@ -173,7 +173,7 @@ func (s *serverFlags) run(cmd *cobra.Command, w *world, args []string) error {
 	}
 	if s.mode == modeMoE || s.profiler != "" { // before a GPU has worked for it
 		var err error
-		if s.profiler, err = recorder.Profiler(s.profiler, w.Getenv("PYTHONPATH")); err != nil {
+		if s.profiler, err = capture.Profiler(s.profiler, w.Getenv("PYTHONPATH")); err != nil {
 			return usageError{err}
 		}
 	}
@@ -183,10 +183,10 @@ func (s *serverFlags) run(cmd *cobra.Command, w *world, args []string) error {
 	}
 	r.server = s
 	if s.measures() && !s.dryRun {
-		if s.ncu, err = recorder.FindNCU(s.ncu); err != nil {
+		if s.ncu, err = capture.FindNCU(s.ncu); err != nil {
 			return err
 		}
-		s.ncuVersion = recorder.NCUVersion(cmd.Context(), s.ncu)
+		s.ncuVersion = capture.NCUVersion(cmd.Context(), s.ncu)
 	}
 	if s.mode == modeMoE && s.profiler == "" {
 		r.say("Note: no experts are tracked: name the folder of profilemate, which holds sitecustomize.py, with --profiler-path or in PYTHONPATH")
@@ -194,19 +194,19 @@ func (s *serverFlags) run(cmd *cobra.Command, w *world, args []string) error {
 	return r.all([][]string{nil})
 }
 
-func (s *serverFlags) server() *recorder.Server {
-	return &recorder.Server{Engine: s.engine, Model: s.model, DType: s.dtype, Port: s.port, Extra: s.extra, Venv: s.venv}
+func (s *serverFlags) server() *capture.Server {
+	return &capture.Server{Engine: s.engine, Model: s.model, DType: s.dtype, Port: s.port, Extra: s.extra, Venv: s.venv}
 }
 
 // plan shows the runs of the server after the recording, on free ports. Which kernels are measured is known only then.
 func (s *serverFlags) plan(dir string) (lines []string) {
 	if s.profiler != "" {
-		lines = append(lines, "# with PYTHONPATH="+s.profiler+" VLLM_ENABLE_PROFILING=1 in the environment, to track experts:", recorder.Shell(s.server().Command(8002, false)))
+		lines = append(lines, "# with PYTHONPATH="+s.profiler+" VLLM_ENABLE_PROFILING=1 in the environment, to track experts:", capture.Shell(s.server().Command(8002, false)))
 	}
 	if s.measures() {
-		k := recorder.Kernels{NCU: s.ncu, Set: s.ncuSet, NVTX: s.ncuNVTX, Names: "KERNELS", Skip: skipLaunches, Count: int64(perKernel * s.ncuTop)}
+		k := capture.Kernels{NCU: s.ncu, Set: s.ncuSet, NVTX: s.ncuNVTX, Names: "KERNELS", Skip: skipLaunches, Count: int64(perKernel * s.ncuTop)}
 		lines = append(lines, fmt.Sprintf("# measure the %d kernels with most time, in the NVTX ranges of the steps where there are some:", s.ncuTop),
-			recorder.Shell(append(k.Command(filepath.Join(dir, "ncu", "raw.csv")), s.server().Command(8001, true)...)))
+			capture.Shell(append(k.Command(filepath.Join(dir, "ncu", "raw.csv")), s.server().Command(8001, true)...)))
 	}
 	return lines
 }
@@ -227,7 +227,7 @@ func (s *serverFlags) evidence() []string {
 }
 
 // record is the whole of one capture of a server.
-func (s *serverFlags) record(r *recording, run *recorder.Run, job *recorder.Job) (*analyze.Result, error) {
+func (s *serverFlags) record(r *recording, run *capture.Run, job *capture.Job) (*analyze.Result, error) {
 	server, send := s.server(), s.sender(r, run)
 	if err := run.Serve(r.soft, r.hard, job, server, send); err != nil {
 		return nil, err
@@ -252,17 +252,17 @@ func (s *serverFlags) record(r *recording, run *recorder.Run, job *recorder.Job)
 var markerPrefix = regexp.MustCompile(`^([a-z_]{3,}|[A-Z][A-Za-z]*[a-z]|[A-Z]{3,})`)
 
 // kernels measures the kernels with most time.
-func (s *serverFlags) kernels(r *recording, run *recorder.Run, job *recorder.Job, send recorder.Sender) error {
+func (s *serverFlags) kernels(r *recording, run *capture.Run, job *capture.Job, send capture.Sender) error {
 	r.say("Finding the kernels with most time")
 	res, err := r.analyse(r.hard, run)
 	if err != nil {
 		return err
 	}
-	k := recorder.Kernels{NCU: s.ncu, Set: s.ncuSet, NVTX: s.ncuNVTX}
-	var ok bool
-	if k.Names, k.Skip, k.Count, ok = kernelsToMeasure(res.Report, s.ncuTop); !ok {
+	k, ok := kernelsToMeasure(targets(res.Report), s.ncuTop)
+	if !ok {
 		return errors.New("the trace holds no kernels for Nsight Compute to measure: did the server run on the GPU?")
 	}
+	k.NCU, k.Set, k.NVTX = s.ncu, s.ncuSet, s.ncuNVTX
 	switch u := res.Report.Unit; {
 	case k.NVTX == "none":
 		k.NVTX = ""
@@ -275,14 +275,14 @@ func (s *serverFlags) kernels(r *recording, run *recorder.Run, job *recorder.Job
 }
 
 // facts adds what is known of the server and the load.
-func (s *serverFlags) facts(f *recorder.Facts) {
+func (s *serverFlags) facts(f *capture.Facts) {
 	f.Server, f.NCU = s.server(), s.ncuVersion
 	loadMode := s.loadMode
 	if loadMode == "" && s.dataset == "" {
 		loadMode = load.DefaultMode
 	}
 	f.Config = append(f.Config, yaml.MapSlice{
-		{Key: "engine", Value: s.engine}, {Key: "model", Value: recorder.RedactText(s.model)}, {Key: "dtype", Value: s.dtype}, {Key: "mode", Value: s.mode},
+		{Key: "engine", Value: s.engine}, {Key: "model", Value: capture.RedactText(s.model)}, {Key: "dtype", Value: s.dtype}, {Key: "mode", Value: s.mode},
 		{Key: "port", Value: s.port}, {Key: "server_arguments", Value: shell(s.extra)}, {Key: "ncu", Value: s.measures()},
 		{Key: "ncu_kernels", Value: s.ncuTop}, {Key: "ncu_set", Value: s.ncuSet}, {Key: "nvtx_include", Value: s.ncuNVTX}, {Key: "expert_tracking", Value: s.profiler != ""},
 	}...)

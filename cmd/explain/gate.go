@@ -166,7 +166,7 @@ func (f *gateFlags) exitCode(v diff.Verdict) int {
 type judged struct {
 	c       *diff.Comparison
 	base    baseline
-	heads   []capture
+	heads   []analysed
 	options diff.CommentOptions
 }
 
@@ -208,7 +208,7 @@ func (f *gateFlags) judge(cmd *cobra.Command, w *world, s *gate.Session) (*judge
 	var heads []*report.Report
 	for i, r := range results[len(base.inputs):] {
 		heads = append(heads, r.Report)
-		j.heads = append(j.heads, capture{input: headInputs[i], result: r})
+		j.heads = append(j.heads, analysed{input: headInputs[i], result: r})
 	}
 	if len(base.reports) == 0 {
 		j.c, err = diff.JudgeBudgets(heads, opt)
@@ -227,8 +227,8 @@ func (f *gateFlags) judge(cmd *cobra.Command, w *world, s *gate.Session) (*judge
 	return j, nil
 }
 
-// capture is one capture of the head, with its analysis.
-type capture struct {
+// analysed is one capture of the head, with its analysis.
+type analysed struct {
 	input  input
 	result *analyze.Result
 }
