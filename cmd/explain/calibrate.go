@@ -14,7 +14,7 @@ import (
 	"github.com/nsys-llm/explain/diff"
 )
 
-func newCalibrate(w *world) *cobra.Command {
+func newCalibrate(e *env) *cobra.Command {
 	var f calibrateFlags
 	cmd := &cobra.Command{
 		Use:   "calibrate CAPTURE CAPTURE…",
@@ -34,7 +34,7 @@ Exit codes: 0 done, 2 wrong usage, 3 input that cannot be analysed, 4 captures t
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, w, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args) },
 	}
 	f.register(cmd)
 	return cmd
@@ -59,14 +59,14 @@ func (f *calibrateFlags) register(cmd *cobra.Command) {
 	completeFlag(cmd, "format", calibrateFormats)
 }
 
-func (f *calibrateFlags) run(cmd *cobra.Command, w *world, args []string) error {
+func (f *calibrateFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	if f.format != "" && !slices.Contains(calibrateFormats, f.format) {
 		return usagef("--format %s is unknown; it is one of %s", f.format, strings.Join(calibrateFormats, ", "))
 	}
 	if info, err := os.Stat(f.out); f.out != "" && err == nil && info.IsDir() {
 		return usagef("--out %s is a folder; name a file", f.out)
 	}
-	c, err := calibrate(cmd, w, &f.analysis, args)
+	c, err := calibrate(cmd, e, &f.analysis, args)
 	if err != nil {
 		return err
 	}
@@ -77,15 +77,15 @@ func (f *calibrateFlags) run(cmd *cobra.Command, w *world, args []string) error 
 	}
 	switch {
 	case f.format == "json":
-		return diff.WriteCalibration(w.Out, c)
+		return diff.WriteCalibration(e.Out, c)
 	case f.analysis.quiet && f.format == "":
 		return nil
 	}
-	return diff.WriteCalibrationText(w.Out, c, f.out, render.TerminalOptions{Color: w.colour()})
+	return diff.WriteCalibrationText(e.Out, c, f.out, render.TerminalOptions{Color: e.colour()})
 }
 
 // calibrate measures the noise of captures. Those that are not comparable are said to be on standard error.
-func calibrate(cmd *cobra.Command, w *world, f *analysisFlags, args []string) (*diff.Calibration, error) {
+func calibrate(cmd *cobra.Command, e *env, f *analysisFlags, args []string) (*diff.Calibration, error) {
 	var inputs []input
 	for _, path := range args {
 		in, err := findInput(path)
@@ -97,7 +97,7 @@ func calibrate(cmd *cobra.Command, w *world, f *analysisFlags, args []string) (*
 		}
 		inputs = append(inputs, in)
 	}
-	reports, err := f.reports(cmd.Context(), w, inputs)
+	reports, err := f.reports(cmd.Context(), e, inputs)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func calibrate(cmd *cobra.Command, w *world, f *analysisFlags, args []string) (*
 	var differ *diff.NotComparable
 	switch {
 	case errors.As(err, &differ):
-		if _, err := fmt.Fprintf(w.Err, "explain: %s\n", clean(differ.Error())); err != nil {
+		if _, err := fmt.Fprintf(e.Err, "explain: %s\n", clean(differ.Error())); err != nil {
 			return nil, err
 		}
 		return nil, exitCode(exitInconclusive)

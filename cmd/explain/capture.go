@@ -6,7 +6,7 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 )
 
-func newCapture(w *world) *cobra.Command {
+func newCapture(e *env) *cobra.Command {
 	var f captureFlags
 	cmd := &cobra.Command{
 		Use:   "capture [flags] -- COMMAND [ARGUMENT…]",
@@ -57,7 +57,7 @@ Exit codes: 0 done, 2 wrong usage, 3 the program, nsys or the analysis failed, o
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, w, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args) },
 	}
 	f.register(cmd, "artifacts/RUN_ID")
 	fl := cmd.Flags()
@@ -69,7 +69,7 @@ Exit codes: 0 done, 2 wrong usage, 3 the program, nsys or the analysis failed, o
 	fl.DurationVar(&f.limit, "timeout", 0, "give up when the program has not ended after this `TIME` (default: never)")
 	fl.BoolVar(&f.pair, "pair", false, "capture two command lines, base and head, in turns, and compare them")
 	f.rules.registerPair(cmd)
-	cmd.AddCommand(newCaptureServer(w))
+	cmd.AddCommand(newCaptureServer(e))
 	return cmd
 }
 
@@ -81,7 +81,7 @@ func (f *ruleFlags) registerPair(cmd *cobra.Command) {
 	fl.StringVar(&f.noise, "noise", "", "with --pair: noise floors from this `FILE` of explain calibrate")
 }
 
-func (f *captureFlags) run(cmd *cobra.Command, w *world, args []string) error {
+func (f *captureFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	if err := f.checkWindow(); err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (f *captureFlags) run(cmd *cobra.Command, w *world, args []string) error {
 			programs = append(programs, words)
 		}
 	}
-	r, err := f.prepare(cmd, w)
+	r, err := f.prepare(cmd, e)
 	if err != nil {
 		return err
 	}

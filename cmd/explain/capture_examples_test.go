@@ -89,7 +89,7 @@ func TestRunbookCalls(t *testing.T) {
 				t.Errorf("%s: %s: %v", file, line, err)
 				continue
 			}
-			root := newRoot(&world{Getenv: os.Getenv})
+			root := newRoot(&env{Getenv: os.Getenv})
 			cmd, rest, err := root.Find(args)
 			if err != nil || cmd == root {
 				continue // words in a sentence

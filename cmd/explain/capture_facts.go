@@ -8,7 +8,7 @@ import (
 
 // facts is what is written about a capture.
 func (r *recording) facts(job *capture.Job) *capture.Facts {
-	f := &capture.Facts{RunID: r.id, Version: versionText(), When: r.now, Nsys: r.nsysFound, Program: job.Program, Reader: r.w.Getenv}
+	f := &capture.Facts{RunID: r.id, Version: versionText(), When: r.now, Nsys: r.nsysFound, Program: job.Program, Reader: r.env.Getenv}
 	f.Config = yaml.MapSlice{
 		{Key: "trace", Value: r.trace}, {Key: "graph_trace", Value: job.Trace.Graphs}, {Key: "cuda_memory", Value: job.Trace.Memory},
 		{Key: "fork_trace", Value: job.Trace.Forks}, {Key: "delay", Value: r.window.Delay.String()}, {Key: "duration", Value: r.window.Duration.String()},

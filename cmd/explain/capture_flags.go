@@ -53,8 +53,8 @@ func (f *captureFlags) register(cmd *cobra.Command, out string) {
 }
 
 // runID is what a run is called: by the user, or by the time.
-func runID(w *world, now time.Time) (string, error) {
-	id := w.Getenv("RUN_ID")
+func runID(e *env, now time.Time) (string, error) {
+	id := e.Getenv("RUN_ID")
 	switch {
 	case id == "":
 		return now.Format("run_20060102_150405"), nil
@@ -65,10 +65,10 @@ func runID(w *world, now time.Time) (string, error) {
 }
 
 // prepare checks the flags, finds nsys, and settles the output folder. Nothing is started before it.
-func (f *captureFlags) prepare(cmd *cobra.Command, w *world) (*recording, error) {
-	r := &recording{captureFlags: f, w: w, cmd: cmd, now: time.Now()}
+func (f *captureFlags) prepare(cmd *cobra.Command, e *env) (*recording, error) {
+	r := &recording{captureFlags: f, env: e, cmd: cmd, now: time.Now()}
 	var err error
-	if r.id, err = runID(w, r.now); err != nil {
+	if r.id, err = runID(e, r.now); err != nil {
 		return nil, err
 	}
 	if f.out == "" {
@@ -104,12 +104,12 @@ func (f *captureFlags) prepare(cmd *cobra.Command, w *world) (*recording, error)
 			return nil, usagef("--client: %w", err)
 		}
 	}
-	if _, err := (&analysisFlags{unit: f.unit}).options(w); err != nil {
+	if _, err := (&analysisFlags{unit: f.unit}).options(e); err != nil {
 		return nil, err
 	}
 	name := f.nsys
 	if name == "" {
-		name = w.Getenv("NSYS")
+		name = e.Getenv("NSYS")
 	}
 	if name == "" {
 		name = "nsys"

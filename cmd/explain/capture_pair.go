@@ -18,11 +18,11 @@ func (r *recording) compare(stage string) (*diff.Comparison, error) {
 	if err != nil {
 		return nil, err
 	}
-	opt, err := d.compareOptions(r.cmd, r.w)
+	opt, err := d.compareOptions(r.cmd, r.env)
 	if err != nil {
 		return nil, err
 	}
-	c, err := d.compare(r.cmd, r.w, base, head, opt)
+	c, err := d.compare(r.cmd, r.env, base, head, opt)
 	if err != nil {
 		return nil, fmt.Errorf("the captures cannot be compared: %w", err)
 	}

@@ -66,7 +66,7 @@ func (r *recording) plan(programs [][]string) error {
 	if r.pair {
 		b.WriteString(clean(capture.Shell(r.diffCommand())) + "\n")
 	}
-	_, err := fmt.Fprint(r.w.Out, b.String())
+	_, err := fmt.Fprint(r.env.Out, b.String())
 	return err
 }
 

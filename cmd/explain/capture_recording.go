@@ -22,7 +22,7 @@ import (
 // recording is one call of explain capture.
 type recording struct {
 	*captureFlags
-	w         *world
+	env       *env
 	cmd       *cobra.Command
 	id        string
 	now       time.Time
@@ -125,7 +125,7 @@ func (r *recording) subfolder(side, i int) string {
 
 // one makes one capture: record, export, facts, analysis.
 func (r *recording) one(dir string, program []string) error {
-	run, err := capture.NewRun(dir, os.Environ(), r.w.Getenv, r.say)
+	run, err := capture.NewRun(dir, os.Environ(), r.env.Getenv, r.say)
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (r *recording) record(run *capture.Run, job *capture.Job) (*analyze.Result,
 
 func (r *recording) say(text string) {
 	if !r.quiet {
-		fmt.Fprintln(r.w.Err, clean(text))
+		fmt.Fprintln(r.env.Err, clean(text))
 	}
 }
 
@@ -187,12 +187,12 @@ func (r *recording) tell(comparison *diff.Comparison) error {
 	case r.quiet:
 		return nil
 	case comparison != nil:
-		opt := render.TerminalOptions{Color: r.w.colour()}
-		if err := diff.WriteText(r.w.Out, comparison, opt); err != nil {
+		opt := render.TerminalOptions{Color: r.env.colour()}
+		if err := diff.WriteText(r.env.Out, comparison, opt); err != nil {
 			return err
 		}
 	case r.result != nil && r.repeat == 1:
-		return r.w.writeTerminal(r.result, r.out) // which ends in where it is
+		return r.env.writeTerminal(r.result, r.out) // which ends in where it is
 	}
 	text := "Wrote " + clean(r.out) + "\n"
 	if r.repeat > 1 && !r.pair {
@@ -202,6 +202,6 @@ func (r *recording) tell(comparison *diff.Comparison) error {
 		}
 		text += "How much captures of this program differ: explain calibrate " + clean(strings.Join(dirs, " ")) + " --out noise.json\n"
 	}
-	_, err := fmt.Fprint(r.w.Out, text)
+	_, err := fmt.Fprint(r.env.Out, text)
 	return err
 }

@@ -39,7 +39,7 @@ func (r *recording) reportCommand(dir string, evidence []string) []string {
 
 // analyse makes the report of a capture with the evidence beside it, as explain report does.
 func (r *recording) analyse(ctx context.Context, run *capture.Run) (*analyze.Result, error) {
-	opt := analyze.Options{Version: versionText(), Unit: r.unit, Getenv: r.w.Getenv}
+	opt := analyze.Options{Version: versionText(), Unit: r.unit, Getenv: r.env.Getenv}
 	for _, e := range besideTrace {
 		found, err := filepath.Glob(filepath.Join(run.Dir, filepath.FromSlash(e.pattern)))
 		if err != nil {
@@ -51,7 +51,7 @@ func (r *recording) analyse(ctx context.Context, run *capture.Run) (*analyze.Res
 			}
 		}
 	}
-	bar := newProgress(r.w, r.quiet, r.verbose)
+	bar := newProgress(r.env, r.quiet, r.verbose)
 	defer bar.stop()
 	opt.Progress = bar.update
 	res, err := analyze.Run(ctx, run.SQLite(), opt)

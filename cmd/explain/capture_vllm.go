@@ -27,7 +27,7 @@ const (
 
 var captureModes = []string{modeQuick, modeFull, modeMoE, modeDeep, modeLight}
 
-func newCaptureServer(w *world) *cobra.Command {
+func newCaptureServer(e *env) *cobra.Command {
 	var s serverFlags
 	cmd := &cobra.Command{
 		Use:   "vllm --model MODEL [flags] [-- ARGUMENT…]",
@@ -59,7 +59,7 @@ key of a server from VLLM_API_KEY, or from --api-key among its arguments.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return s.run(cmd, w, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return s.run(cmd, e, args) },
 	}
 	s.register(cmd, "artifacts/RUN_ID")
 	return cmd
@@ -122,8 +122,8 @@ func (s *serverFlags) measures() bool {
 	return s.withNCU || s.mode == modeFull || s.mode == modeDeep
 }
 
-func (s *serverFlags) run(cmd *cobra.Command, w *world, args []string) error {
-	s.extra, s.venv, s.key = args, w.Getenv("VLLM_VENV"), w.Getenv("VLLM_API_KEY")
+func (s *serverFlags) run(cmd *cobra.Command, e *env, args []string) error {
+	s.extra, s.venv, s.key = args, e.Getenv("VLLM_VENV"), e.Getenv("VLLM_API_KEY")
 	if key := argument(args, "--api-key"); key != "" {
 		s.key = key
 	}
@@ -132,7 +132,7 @@ func (s *serverFlags) run(cmd *cobra.Command, w *world, args []string) error {
 		name string
 	}{{&s.model, "MODEL"}, {&s.dtype, "DTYPE"}, {&s.ncu, "NCU"}} {
 		if *v.to == "" {
-			*v.to = w.Getenv(v.name)
+			*v.to = e.Getenv(v.name)
 		}
 	}
 	if s.ncu == "" {
@@ -173,11 +173,11 @@ func (s *serverFlags) run(cmd *cobra.Command, w *world, args []string) error {
 	}
 	if s.mode == modeMoE || s.profiler != "" { // before a GPU has worked for it
 		var err error
-		if s.profiler, err = capture.Profiler(s.profiler, w.Getenv("PYTHONPATH")); err != nil {
+		if s.profiler, err = capture.Profiler(s.profiler, e.Getenv("PYTHONPATH")); err != nil {
 			return usageError{err}
 		}
 	}
-	r, err := s.prepare(cmd, w)
+	r, err := s.prepare(cmd, e)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/nsys-llm/explain/gate"
 )
 
-func newComment(w *world) *cobra.Command {
+func newComment(e *env) *cobra.Command {
 	var f commentFlags
 	cmd := &cobra.Command{
 		Use:   "comment [--merge] [COMPARISON …]",
@@ -34,7 +34,7 @@ The exit code is 0 whatever the verdict is: gate has judged already.`,
 		Example: `  explain comment gate/comparison.json > comment.md
   explain comment --merge legs/*/comparison.json --comment-key all`,
 		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), w, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), e, args) },
 	}
 	f.register(cmd)
 	return cmd
@@ -64,21 +64,21 @@ func (f *commentFlags) register(cmd *cobra.Command) {
 	_ = cmd.MarkFlagDirname("out")
 }
 
-func (f *commentFlags) run(ctx context.Context, w *world, args []string) error {
+func (f *commentFlags) run(ctx context.Context, e *env, args []string) error {
 	if f.out != "" {
 		if err := checkOut(f.out); err != nil {
 			return err
 		}
 	}
 	args = append(args, f.files...)
-	session, err := f.github.session(ctx, w)
+	session, err := f.github.session(ctx, e)
 	if err != nil {
 		return err
 	}
 	if len(args) > 0 || f.merge {
-		err = f.named(ctx, w, session, args)
+		err = f.named(ctx, e, session, args)
 	} else {
-		err = f.triggered(ctx, w, session)
+		err = f.triggered(ctx, e, session)
 	}
 	if err != nil && session != nil {
 		session.Fail(errorCode(err), err)
@@ -87,7 +87,7 @@ func (f *commentFlags) run(ctx context.Context, w *world, args []string) error {
 }
 
 // named comments on comparisons of this checkout.
-func (f *commentFlags) named(ctx context.Context, w *world, s *gate.Session, args []string) error {
+func (f *commentFlags) named(ctx context.Context, e *env, s *gate.Session, args []string) error {
 	if len(args) == 0 {
 		return usagef("--merge combines comparison.json files: name them")
 	}
@@ -111,7 +111,7 @@ func (f *commentFlags) named(ctx context.Context, w *world, s *gate.Session, arg
 		legs = append(legs, leg)
 	}
 	text := commentText(legs, f.merge, provenance(s))
-	if err := f.write(ctx, w, s, text); err != nil {
+	if err := f.write(ctx, e, s, text); err != nil {
 		return err
 	}
 	if s != nil {
@@ -132,7 +132,7 @@ func commentText(legs []diff.Leg, merge bool, o diff.CommentOptions) func(limit 
 }
 
 // write leaves the markdown where it was asked for.
-func (f *commentFlags) write(ctx context.Context, w *world, s *gate.Session, text func(int) string) error {
+func (f *commentFlags) write(ctx context.Context, e *env, s *gate.Session, text func(int) string) error {
 	write := func(to io.Writer) error {
 		_, err := io.WriteString(to, text(gate.CommentLimit))
 		return err
@@ -141,13 +141,13 @@ func (f *commentFlags) write(ctx context.Context, w *world, s *gate.Session, tex
 	case f.out != "":
 		return writeFolder(ctx, f.out, []file{{"comment.md", write}})
 	case s == nil:
-		return write(w.Out)
+		return write(e.Out)
 	}
 	return nil
 }
 
 // triggered comments on what the run left behind that triggered this one.
-func (f *commentFlags) triggered(ctx context.Context, w *world, s *gate.Session) error {
+func (f *commentFlags) triggered(ctx context.Context, e *env, s *gate.Session) error {
 	switch {
 	case s == nil:
 		return usagef("name comparison.json files; without any, comment runs in a workflow_run job of GitHub Actions")
@@ -175,7 +175,7 @@ func (f *commentFlags) triggered(ctx context.Context, w *world, s *gate.Session)
 			"Reported by a run of the fork's own code: explain made this comment, and did not measure the numbers.")})
 	}
 	text := commentText(legs, f.merge || len(legs) > 1, o)
-	if err := f.write(ctx, w, s, text); err != nil {
+	if err := f.write(ctx, e, s, text); err != nil {
 		return err
 	}
 	all := diff.Worst(legs)

@@ -17,7 +17,7 @@ import (
 	"github.com/nsys-llm/explain/diff"
 )
 
-func newDiff(w *world) *cobra.Command {
+func newDiff(e *env) *cobra.Command {
 	var f diffFlags
 	cmd := &cobra.Command{
 		Use:   "diff BASE HEAD",
@@ -44,7 +44,7 @@ Exit codes: 0 pass or warn, 1 fail, 2 wrong usage, 3 input that cannot be analys
   explain diff base.sqlite head.sqlite --fail-on 'unit.time.p50:+3%,+200us' --fail-on 'gpu.idle_ratio{device=0}:<=15%'
   explain diff old/summary.json new/summary.json --threshold 10`,
 		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, w, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args) },
 	}
 	f.register(cmd)
 	return cmd
@@ -98,12 +98,12 @@ func (f *diffFlags) register(cmd *cobra.Command) {
 	completeFlag(cmd, "format", diffFormats)
 }
 
-func (f *diffFlags) run(cmd *cobra.Command, w *world, args []string) error {
+func (f *diffFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	base, head, err := f.sides(args)
 	if err != nil {
 		return err
 	}
-	opt, err := f.compareOptions(cmd, w)
+	opt, err := f.compareOptions(cmd, e)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (f *diffFlags) run(cmd *cobra.Command, w *world, args []string) error {
 			return err
 		}
 	}
-	c, err := f.compare(cmd, w, base, head, opt)
+	c, err := f.compare(cmd, e, base, head, opt)
 	if err != nil {
 		return err
 	}
@@ -124,10 +124,10 @@ func (f *diffFlags) run(cmd *cobra.Command, w *world, args []string) error {
 			return err
 		}
 		if f.open {
-			w.openPage(f.out, "diff.html")
+			e.openPage(f.out, "diff.html")
 		}
 	}
-	if err := f.print(w, c); err != nil && !errors.Is(err, syscall.EPIPE) { // whoever has seen enough still gets the verdict
+	if err := f.print(e, c); err != nil && !errors.Is(err, syscall.EPIPE) { // whoever has seen enough still gets the verdict
 		return err
 	}
 	if code := verdictCode(c.Verdict); code != exitOK {
@@ -172,10 +172,10 @@ func (f *diffFlags) sides(args []string) (base, head []input, err error) {
 }
 
 // compareOptions turns flags into the options of a comparison.
-func (f *diffFlags) compareOptions(cmd *cobra.Command, w *world) (diff.Options, error) {
+func (f *diffFlags) compareOptions(cmd *cobra.Command, e *env) (diff.Options, error) {
 	opt := diff.Options{Version: versionText(), Phase: f.phase, Top: f.top}
 	var err error
-	if opt.Today, err = today(w); err != nil {
+	if opt.Today, err = today(e); err != nil {
 		return opt, err
 	}
 	switch {
@@ -234,7 +234,7 @@ func parseShare(s string) (float64, error) {
 	return max(v, 1e-12), nil
 }
 
-func (f *diffFlags) compare(cmd *cobra.Command, w *world, base, head []input, opt diff.Options) (*diff.Comparison, error) {
+func (f *diffFlags) compare(cmd *cobra.Command, e *env, base, head []input, opt diff.Options) (*diff.Comparison, error) {
 	all := slices.Concat(base, head)
 	summaries := 0
 	for _, in := range all {
@@ -261,7 +261,7 @@ func (f *diffFlags) compare(cmd *cobra.Command, w *world, base, head []input, op
 	default:
 		return compareSummaries(base[0].path, head[0].path, percent, opt)
 	}
-	reports, err := f.analysis.reports(cmd.Context(), w, all)
+	reports, err := f.analysis.reports(cmd.Context(), e, all)
 	if err != nil {
 		return nil, err
 	}
@@ -304,26 +304,26 @@ func writeComparisonMD(w io.Writer, c *diff.Comparison) error {
 }
 
 // print writes the chosen format to standard output.
-func (f *diffFlags) print(w *world, c *diff.Comparison) error {
+func (f *diffFlags) print(e *env, c *diff.Comparison) error {
 	switch f.format {
 	case "json":
-		return diff.Write(w.Out, c)
+		return diff.Write(e.Out, c)
 	case "md":
-		return diff.WriteMarkdown(w.Out, c, render.MarkdownOptions{Compact: true})
+		return diff.WriteMarkdown(e.Out, c, render.MarkdownOptions{Compact: true})
 	case "junit":
-		return diff.WriteJUnit(w.Out, c)
+		return diff.WriteJUnit(e.Out, c)
 	case "csv":
-		return diff.WriteCSV(w.Out, c)
+		return diff.WriteCSV(e.Out, c)
 	case "":
 		if f.analysis.quiet {
 			return nil
 		}
 	}
-	if err := diff.WriteText(w.Out, c, render.TerminalOptions{Color: w.colour()}); err != nil {
+	if err := diff.WriteText(e.Out, c, render.TerminalOptions{Color: e.colour()}); err != nil {
 		return err
 	}
 	if f.out != "" {
-		_, err := fmt.Fprintf(w.Out, "\nWrote %s: diff.html, comparison.md, comparison.json, comparison.csv, junit.xml\n", clean(f.out))
+		_, err := fmt.Fprintf(e.Out, "\nWrote %s: diff.html, comparison.md, comparison.json, comparison.csv, junit.xml\n", clean(f.out))
 		return err
 	}
 	return nil

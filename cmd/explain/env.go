@@ -12,8 +12,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/render"
 )
 
-// world is everything of the outside that commands touch besides the files they are given.
-type world struct {
+// env is what a command touches besides the files it is given.
+type env struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Getenv   func(string) string
@@ -27,8 +27,8 @@ func isTerminal(stream interface{}) bool {
 }
 
 // colour reports whether standard output may be coloured.
-func (w *world) colour() bool {
-	return isTerminal(w.Out) && w.Getenv("NO_COLOR") == "" && w.Getenv("TERM") != "dumb"
+func (e *env) colour() bool {
+	return isTerminal(e.Out) && e.Getenv("NO_COLOR") == "" && e.Getenv("TERM") != "dumb"
 }
 
 // clean makes text from the outside fit for a terminal or a log line.
@@ -36,9 +36,9 @@ func clean(s string) string { return render.Visible(s) }
 
 // today is the day, in UTC, that waivers are held to: that of SOURCE_DATE_EPOCH, by which reproducible builds fix their
 // clock, else the clock's.
-func today(w *world) (time.Time, error) {
+func today(e *env) (time.Time, error) {
 	now := time.Now().UTC()
-	if s := w.Getenv("SOURCE_DATE_EPOCH"); s != "" {
+	if s := e.Getenv("SOURCE_DATE_EPOCH"); s != "" {
 		seconds, err := strconv.ParseInt(s, 10, 64)
 		if err != nil || seconds < 0 {
 			return now, usagef("SOURCE_DATE_EPOCH is %q, not a number of seconds since 1970", s)

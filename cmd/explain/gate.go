@@ -15,7 +15,7 @@ import (
 	"github.com/nsys-llm/explain/gate"
 )
 
-func newGate(w *world) *cobra.Command {
+func newGate(e *env) *cobra.Command {
 	var f gateFlags
 	cmd := &cobra.Command{
 		Use:   "gate --head FILES [--base FILES] [--policy FILE]",
@@ -41,7 +41,7 @@ Exit codes: 0 pass or warn, 1 fail, 2 wrong usage or policy file, 3 input that c
   explain gate --base 'base-*.json' --head 'head-*.json' --policy policy.yml --noise noise.json --out gate/
   explain gate --head head.sqlite --policy policy.yml --out gate/`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, w) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, e) },
 	}
 	f.register(cmd)
 	return cmd
@@ -92,16 +92,16 @@ func (f *gateFlags) register(cmd *cobra.Command) {
 	completeFlag(cmd, "exit-on", exitLevels)
 }
 
-func (f *gateFlags) run(cmd *cobra.Command, w *world) error {
+func (f *gateFlags) run(cmd *cobra.Command, e *env) error {
 	ctx := cmd.Context()
 	if err := f.check(cmd); err != nil {
 		return err
 	}
-	session, err := f.github.session(ctx, w)
+	session, err := f.github.session(ctx, e)
 	if err != nil {
 		return err
 	}
-	res, err := f.judge(cmd, w, session)
+	res, err := f.judge(cmd, e, session)
 	if err == nil && f.out != "" {
 		err = writeFolder(ctx, f.out, res.files())
 	}
@@ -116,7 +116,7 @@ func (f *gateFlags) run(cmd *cobra.Command, w *world) error {
 	if session != nil {
 		session.Tell(ctx, res.told(code, f.out))
 	}
-	if err := f.print(w, res.c, session != nil); err != nil {
+	if err := f.print(e, res.c, session != nil); err != nil {
 		return err
 	}
 	if code != exitOK {
@@ -171,14 +171,14 @@ type judged struct {
 }
 
 // judge compares and judges.
-func (f *gateFlags) judge(cmd *cobra.Command, w *world, s *gate.Session) (*judged, error) {
+func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session) (*judged, error) {
 	ctx := cmd.Context()
 	policy, err := f.readPolicy(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	opt := diff.Options{Version: versionText(), Phase: f.phase, Policy: f.analysis.follow(policy.policy)}
-	if opt.Today, err = today(w); err != nil {
+	if opt.Today, err = today(e); err != nil {
 		return nil, err
 	}
 	if f.batch > 0 {
@@ -197,7 +197,7 @@ func (f *gateFlags) judge(cmd *cobra.Command, w *world, s *gate.Session) (*judge
 	if err != nil {
 		return nil, err
 	}
-	results, err := f.analysis.results(ctx, w, slices.Concat(base.inputs, headInputs), len(base.inputs))
+	results, err := f.analysis.results(ctx, e, slices.Concat(base.inputs, headInputs), len(base.inputs))
 	if err != nil {
 		return nil, err
 	}
@@ -293,12 +293,12 @@ func (j *judged) summary(limit int) string {
 }
 
 // print writes the comparison for people, so that no line of it is a command to the runner that reads it.
-func (f *gateFlags) print(w *world, c *diff.Comparison, inActions bool) error {
+func (f *gateFlags) print(e *env, c *diff.Comparison, inActions bool) error {
 	if f.analysis.quiet {
 		return nil
 	}
 	var b strings.Builder
-	if err := diff.WriteText(&b, c, render.TerminalOptions{Color: !inActions && w.colour()}); err != nil {
+	if err := diff.WriteText(&b, c, render.TerminalOptions{Color: !inActions && e.colour()}); err != nil {
 		return err
 	}
 	text := b.String()
@@ -308,6 +308,6 @@ func (f *gateFlags) print(w *world, c *diff.Comparison, inActions bool) error {
 	if inActions {
 		text = gate.Defuse(text)
 	}
-	_, err := io.WriteString(w.Out, text)
+	_, err := io.WriteString(e.Out, text)
 	return err
 }

@@ -38,7 +38,7 @@ func (f *githubFlags) register(cmd *cobra.Command) {
 
 // session opens the session with GitHub. It is nil outside of GitHub Actions, where nothing is fetched or posted. Code of
 // strangers beside a token that can write is refused.
-func (f *githubFlags) session(ctx context.Context, w *world) (*gate.Session, error) {
+func (f *githubFlags) session(ctx context.Context, e *env) (*gate.Session, error) {
 	mode, err := gate.ParseMode(f.comment)
 	if err != nil {
 		return nil, usagef("--comment: %w", err)
@@ -47,8 +47,8 @@ func (f *githubFlags) session(ctx context.Context, w *world) (*gate.Session, err
 		return nil, usagef("--pull-request must be at least 1, got %d", f.pull)
 	}
 	s, err := gate.Open(gate.SessionOptions{
-		Getenv: w.Getenv, Out: w.Out, Mode: mode, Key: f.commentKey, Number: f.pull, Paragraph: paragraph,
-		Say: func(line string) { fmt.Fprintln(w.Err, gate.Defuse(clean(line))) },
+		Getenv: e.Getenv, Out: e.Out, Mode: mode, Key: f.commentKey, Number: f.pull, Paragraph: paragraph,
+		Say: func(line string) { fmt.Fprintln(e.Err, gate.Defuse(clean(line))) },
 	})
 	switch {
 	case errors.Is(err, gate.ErrNotInActions):

@@ -37,8 +37,8 @@ func (f *analysisFlags) register(cmd *cobra.Command) {
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error what is being done")
 }
 
-func (f *analysisFlags) options(w *world) (analyze.Options, error) {
-	opt := analyze.Options{Version: versionText(), Unit: f.unit, Getenv: w.Getenv}
+func (f *analysisFlags) options(e *env) (analyze.Options, error) {
+	opt := analyze.Options{Version: versionText(), Unit: f.unit, Getenv: e.Getenv}
 	if f.unit == "" {
 		opt.Unit = f.policyUnit
 	}
@@ -225,8 +225,8 @@ func readLimited(path string) ([]byte, error) {
 const parallel = 2
 
 // reports reads or makes the reports of all inputs, in their order.
-func (f *analysisFlags) reports(ctx context.Context, w *world, inputs []input) ([]*report.Report, error) {
-	results, err := f.results(ctx, w, inputs, len(inputs))
+func (f *analysisFlags) reports(ctx context.Context, e *env, inputs []input) ([]*report.Report, error) {
+	results, err := f.results(ctx, e, inputs, len(inputs))
 	var list []*report.Report
 	for _, r := range results {
 		list = append(list, r.Report)
@@ -236,15 +236,15 @@ func (f *analysisFlags) reports(ctx context.Context, w *world, inputs []input) (
 
 // results are the reports of all inputs in their order, with the detail tables of those that were made here from traces, from
 // the index whole on: these can be large.
-func (f *analysisFlags) results(ctx context.Context, w *world, inputs []input, whole int) ([]*analyze.Result, error) {
-	opt, err := f.options(w)
+func (f *analysisFlags) results(ctx context.Context, e *env, inputs []input, whole int) ([]*analyze.Result, error) {
+	opt, err := f.options(e)
 	if err != nil {
 		return nil, err
 	}
 	if err := f.fits(inputs); err != nil {
 		return nil, err
 	}
-	bar := newProgress(w, f.quiet, f.verbose)
+	bar := newProgress(e, f.quiet, f.verbose)
 	defer bar.stop()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

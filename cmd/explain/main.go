@@ -17,18 +17,18 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], &world{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv})
+	code := run(ctx, os.Args[1:], &env{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv})
 	stop()
 	os.Exit(code)
 }
 
 // run executes the command line and returns the exit code.
-func run(ctx context.Context, args []string, w *world) int {
-	cmd := newRoot(w)
+func run(ctx context.Context, args []string, e *env) int {
+	cmd := newRoot(e)
 	cmd.SetArgs(args)
-	cmd.SetIn(w.In)
-	cmd.SetOut(w.Out)
-	cmd.SetErr(w.Err)
+	cmd.SetIn(e.In)
+	cmd.SetOut(e.Out)
+	cmd.SetErr(e.Err)
 	err := cmd.ExecuteContext(ctx)
 	var usage usageError
 	var answer exitCode
@@ -38,15 +38,15 @@ func run(ctx context.Context, args []string, w *world) int {
 	case errors.As(err, &answer):
 		return int(answer)
 	case errors.Is(err, context.Canceled):
-		fmt.Fprintln(w.Err, "explain: interrupted; nothing was written")
+		fmt.Fprintln(e.Err, "explain: interrupted; nothing was written")
 		return exitInput
 	case errors.As(err, &usage), errors.Is(err, analyze.ErrOptions):
-		fmt.Fprintf(w.Err, "explain: %s\n", clean(strings.TrimPrefix(err.Error(), analyze.ErrOptions.Error()+": ")))
-		fmt.Fprintln(w.Err, "Run 'explain --help' for usage.")
+		fmt.Fprintf(e.Err, "explain: %s\n", clean(strings.TrimPrefix(err.Error(), analyze.ErrOptions.Error()+": ")))
+		fmt.Fprintln(e.Err, "Run 'explain --help' for usage.")
 		return exitUsage
 	case errors.Is(err, syscall.EPIPE): // the reader of our output has seen enough
 		return exitOK
 	}
-	fmt.Fprintf(w.Err, "explain: %s\n", clean(err.Error()))
+	fmt.Fprintf(e.Err, "explain: %s\n", clean(err.Error()))
 	return exitInput
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze"
 )
 
-func newMetrics(w *world) *cobra.Command {
+func newMetrics(e *env) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "metrics [PREFIX]",
@@ -42,12 +42,12 @@ it comes with: "– | device | device,cause" is once for everything, once per de
 			}
 			switch format {
 			case "json":
-				e := json.NewEncoder(w.Out)
-				e.SetIndent("", "  ")
-				e.SetEscapeHTML(false)
-				return e.Encode(list)
+				enc := json.NewEncoder(e.Out)
+				enc.SetIndent("", "  ")
+				enc.SetEscapeHTML(false)
+				return enc.Encode(list)
 			case "text":
-				return printMetrics(w, list)
+				return printMetrics(e, list)
 			}
 			return usagef("--format %s is unknown; it is text or json", format)
 		},
@@ -56,7 +56,7 @@ it comes with: "– | device | device,cause" is once for everything, once per de
 	return cmd
 }
 
-func printMetrics(w *world, list []analyze.MetricInfo) error {
+func printMetrics(e *env, list []analyze.MetricInfo) error {
 	for i, m := range list {
 		labels := []string{}
 		for _, l := range m.Labels {
@@ -69,7 +69,7 @@ func printMetrics(w *world, list []analyze.MetricInfo) error {
 		if i == 0 {
 			space = ""
 		}
-		_, err := fmt.Fprintf(w.Out, "%s%s\n  unit %s, better %s, %s, %s; labels %s; section %s\n%s", space,
+		_, err := fmt.Fprintf(e.Out, "%s%s\n  unit %s, better %s, %s, %s; labels %s; section %s\n%s", space,
 			m.ID, m.Unit, m.Better, m.Assume, m.Lifecycle, strings.Join(labels, " | "), strings.Join(m.Sections, ", "), wrap(m.Meaning, 96, "  "))
 		if err != nil {
 			return err

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func newNCUTargets(w *world) *cobra.Command {
+func newNCUTargets(e *env) *cobra.Command {
 	var f targetFlags
 	cmd := &cobra.Command{
 		Use:   "ncu-targets TRACE",
@@ -31,7 +31,7 @@ With --out the YAML goes into a file, and the command to standard output, ready 
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, w, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args[0]) },
 	}
 	f.register(cmd)
 	return cmd
@@ -53,7 +53,7 @@ func (f *targetFlags) register(cmd *cobra.Command) {
 	_ = cmd.MarkFlagFilename("out", "yaml", "yml")
 }
 
-func (f *targetFlags) run(cmd *cobra.Command, w *world, path string) error {
+func (f *targetFlags) run(cmd *cobra.Command, e *env, path string) error {
 	if f.top < 1 {
 		return usagef("--top must be at least 1, got %d", f.top)
 	}
@@ -64,7 +64,7 @@ func (f *targetFlags) run(cmd *cobra.Command, w *world, path string) error {
 	if in.kind == summaryInput {
 		return usagef("%s is a summary.json, which holds shortened names: name a trace or a report", path)
 	}
-	opt, err := f.analysis.options(w)
+	opt, err := f.analysis.options(e)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (f *targetFlags) run(cmd *cobra.Command, w *world, path string) error {
 		return err
 	}
 	opt.Top = f.top
-	bar := newProgress(w, f.analysis.quiet, f.analysis.verbose)
+	bar := newProgress(e, f.analysis.quiet, f.analysis.verbose)
 	res, err := readOne(cmd.Context(), in, opt, bar)
 	bar.stop()
 	if err != nil {
@@ -84,14 +84,14 @@ func (f *targetFlags) run(cmd *cobra.Command, w *world, path string) error {
 	}
 	list = list[:min(f.top, len(list))]
 	if f.out == "" {
-		_, err := io.WriteString(w.Out, targetsYAML(list))
+		_, err := io.WriteString(e.Out, targetsYAML(list))
 		return err
 	}
 	if err := writeWhole(f.out, func(to io.Writer) error { _, err := io.WriteString(to, targetsYAML(list)); return err }); err != nil {
 		return err
 	}
 	if line := ncuCommand(list); line != "" && !f.analysis.quiet {
-		_, err = fmt.Fprintln(w.Out, line)
+		_, err = fmt.Fprintln(e.Out, line)
 	}
 	return err
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/nsys-llm/explain/diff"
 )
 
-func newPolicy(w *world) *cobra.Command {
+func newPolicy(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
 		Short: "Check, show, explain and propose policy files, which say what diff and gate judge",
@@ -54,11 +54,11 @@ prints the JSON Schema.`,
 		},
 	}
 	cmd.SuggestionsMinimumDistance = 2
-	cmd.AddCommand(newPolicyCheck(w), newPolicyExplain(w), newPolicyInit(w), newPolicyShow(w))
+	cmd.AddCommand(newPolicyCheck(e), newPolicyExplain(e), newPolicyInit(e), newPolicyShow(e))
 	return cmd
 }
 
-func newPolicyCheck(w *world) *cobra.Command {
+func newPolicyCheck(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:     "check FILE",
 		Short:   "Say whether a policy file is valid, and what it holds in one line",
@@ -74,7 +74,7 @@ func newPolicyCheck(w *world) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			day, err := today(w)
+			day, err := today(e)
 			if err != nil {
 				return err
 			}
@@ -88,13 +88,13 @@ func newPolicyCheck(w *world) *cobra.Command {
 					fmt.Fprintf(&b, "note: the waiver of rule %s expired on %s\n", clean(wv.Rule), wv.Expires.Format(time.DateOnly))
 				}
 			}
-			_, err = io.WriteString(w.Out, b.String())
+			_, err = io.WriteString(e.Out, b.String())
 			return err
 		},
 	}
 }
 
-func newPolicyShow(w *world) *cobra.Command {
+func newPolicyShow(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:       "show PRESET",
 		Short:     "Print a preset as the policy file that it stands for",
@@ -111,13 +111,13 @@ func newPolicyShow(w *world) *cobra.Command {
 			if !ok {
 				return usagef("no preset %q; there are: %s", args[0], strings.Join(diff.PresetNames(), ", "))
 			}
-			_, err := io.WriteString(w.Out, text)
+			_, err := io.WriteString(e.Out, text)
 			return err
 		},
 	}
 }
 
-func newPolicyExplain(w *world) *cobra.Command {
+func newPolicyExplain(e *env) *cobra.Command {
 	var path string
 	cmd := &cobra.Command{
 		Use:   "explain METRIC|KERNEL",
@@ -144,7 +144,7 @@ func newPolicyExplain(w *world) *cobra.Command {
 			if err != nil {
 				return usageError{err}
 			}
-			return explainRules(w.Out, from, metric, list, ignored)
+			return explainRules(e.Out, from, metric, list, ignored)
 		},
 	}
 	cmd.Flags().StringVar(&path, "policy", "", "of this policy `FILE` instead of the default rules")
@@ -162,8 +162,8 @@ func explainRules(w io.Writer, from, metric string, list []diff.Explanation, ign
 	}
 	for _, judges := range []bool{true, false} {
 		for i := range list {
-			e := &list[i]
-			if (e.By == "") != judges {
+			r := &list[i]
+			if (r.By == "") != judges {
 				continue
 			}
 			verb := "judged by"
@@ -171,16 +171,16 @@ func explainRules(w io.Writer, from, metric string, list []diff.Explanation, ign
 				verb = "not by"
 			}
 			of := ""
-			if e.Preset {
+			if r.Preset {
 				of = " of the preset"
 			}
-			fmt.Fprintf(&b, "  %s rule %s%s: %s %s", verb, clean(e.Rule.Name()), of, clean(e.Rule.Selects()), clean(e.Rule.Does()))
+			fmt.Fprintf(&b, "  %s rule %s%s: %s %s", verb, clean(r.Rule.Name()), of, clean(r.Rule.Selects()), clean(r.Rule.Does()))
 			if !judges {
-				fmt.Fprintf(&b, "; rule %s comes later and selects it too", clean(e.By))
+				fmt.Fprintf(&b, "; rule %s comes later and selects it too", clean(r.By))
 			}
 			b.WriteByte('\n')
-			for k := range e.Waivers {
-				fmt.Fprintf(&b, "    %s\n", clean(e.Waivers[k].String()))
+			for k := range r.Waivers {
+				fmt.Fprintf(&b, "    %s\n", clean(r.Waivers[k].String()))
 			}
 		}
 	}
@@ -191,7 +191,7 @@ func explainRules(w io.Writer, from, metric string, list []diff.Explanation, ign
 	return err
 }
 
-func newPolicyInit(w *world) *cobra.Command {
+func newPolicyInit(e *env) *cobra.Command {
 	var f analysisFlags
 	preset := diff.PresetNames()[0]
 	cmd := &cobra.Command{
@@ -212,7 +212,7 @@ Exit codes: 0 done, 2 wrong usage, 3 input that cannot be analysed, 4 captures t
 			if _, ok := diff.PresetText(preset); !ok {
 				return usagef("--preset %s is unknown; it is one of %s", preset, strings.Join(diff.PresetNames(), ", "))
 			}
-			c, err := calibrate(cmd, w, &f, args)
+			c, err := calibrate(cmd, e, &f, args)
 			if err != nil {
 				return err
 			}
@@ -220,7 +220,7 @@ Exit codes: 0 done, 2 wrong usage, 3 input that cannot be analysed, 4 captures t
 			if err != nil {
 				return err
 			}
-			_, err = io.WriteString(w.Out, text)
+			_, err = io.WriteString(e.Out, text)
 			return err
 		},
 	}

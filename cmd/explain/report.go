@@ -12,7 +12,7 @@ import (
 	"github.com/nsys-llm/explain/analyze"
 )
 
-func newReport(w *world) *cobra.Command {
+func newReport(e *env) *cobra.Command {
 	var f reportFlags
 	cmd := &cobra.Command{
 		Use:   "report TRACE",
@@ -37,7 +37,7 @@ files of profilers ("explain doc evidence"). Each is also analysed alone: TRACE 
   explain report trace.sqlite --ncu 'ncu/*.csv' --server-log server.log --prometheus metrics.prom --out report/
   explain report --server-log server.log --out report/`,
 		Args: f.oneTrace,
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, w, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args) },
 	}
 	f.register(cmd)
 	return cmd
@@ -104,11 +104,11 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 }
 
 // options turns flags into the options of an analysis.
-func (f *reportFlags) options(cmd *cobra.Command, w *world) (analyze.Options, error) {
+func (f *reportFlags) options(cmd *cobra.Command, e *env) (analyze.Options, error) {
 	var err error
 	opt := analyze.Options{
 		Version: versionText(), Top: f.top, NoPercentiles: f.noPercentiles, NoRangeMap: f.noRangeMap,
-		CoverageWarn: f.coverageWarn, Unit: f.unit, Getenv: w.Getenv,
+		CoverageWarn: f.coverageWarn, Unit: f.unit, Getenv: e.Getenv,
 	}
 	switch {
 	case f.top < 1:
@@ -156,8 +156,8 @@ func (f *reportFlags) options(cmd *cobra.Command, w *world) (analyze.Options, er
 	return opt, f.memory.apply(&opt, 1)
 }
 
-func (f *reportFlags) run(cmd *cobra.Command, w *world, args []string) error {
-	opt, err := f.options(cmd, w)
+func (f *reportFlags) run(cmd *cobra.Command, e *env, args []string) error {
+	opt, err := f.options(cmd, e)
 	if err != nil {
 		return err
 	}
@@ -165,14 +165,14 @@ func (f *reportFlags) run(cmd *cobra.Command, w *world, args []string) error {
 		return usagef("--print-schema is about a trace: name one")
 	}
 	if f.printSchema {
-		return analyze.PrintSchema(cmd.Context(), w.Out, args[0], opt)
+		return analyze.PrintSchema(cmd.Context(), e.Out, args[0], opt)
 	}
 	if f.out != "" {
 		if err := checkOut(f.out); err != nil {
 			return err
 		}
 	}
-	bar := newProgress(w, f.quiet, f.verbose)
+	bar := newProgress(e, f.quiet, f.verbose)
 	opt.Progress = bar.update
 	res, err := analyze.Run(cmd.Context(), first(args), opt)
 	bar.stop()
@@ -184,24 +184,24 @@ func (f *reportFlags) run(cmd *cobra.Command, w *world, args []string) error {
 			return err
 		}
 		if f.open {
-			w.openPage(f.out, "report.html")
+			e.openPage(f.out, "report.html")
 		}
 	}
 	if f.quiet && f.format == "" {
 		return nil
 	}
-	return f.print(w, res)
+	return f.print(e, res)
 }
 
 // print writes the chosen format to standard output.
-func (f *reportFlags) print(w *world, res *analyze.Result) error {
+func (f *reportFlags) print(e *env, res *analyze.Result) error {
 	switch f.format {
 	case "json":
-		return writeJSON(w.Out, res.Report)
+		return writeJSON(e.Out, res.Report)
 	case "md":
-		return writeComment(w.Out, res.Report)
+		return writeComment(e.Out, res.Report)
 	case "summary":
-		return writeSummary(w.Out, res.Report)
+		return writeSummary(e.Out, res.Report)
 	}
-	return w.writeTerminal(res, f.out)
+	return e.writeTerminal(res, f.out)
 }
