@@ -39,7 +39,8 @@ func (c *client) runArtifact(ctx context.Context, runID int64, name string) ([]F
 		}
 	}
 	if newest == nil {
-		return nil, fmt.Errorf("%w: run %d has no artifact %s (or it has expired)", ErrNotFound, runID, oneLine(name, 80))
+		return nil, fmt.Errorf("%w: run %d has no artifact %s (or it has expired)", ErrNotFound, runID,
+			oneLine(name, 80))
 	}
 	return c.download(ctx, newest)
 }
@@ -60,7 +61,8 @@ func (c *client) download(ctx context.Context, a *github.Artifact) ([]File, erro
 		case http.StatusGone, http.StatusNotFound:
 			return nil, &unusable{id: a.GetID(), why: "it has expired or was deleted"}
 		}
-		return nil, &trouble{Doing: doing, Status: resp.StatusCode, Said: fmt.Sprintf("GitHub says %d", resp.StatusCode), Remedy: c.remedy(resp.StatusCode, needArtifacts)}
+		return nil, &trouble{Doing: doing, Status: resp.StatusCode,
+			Said: fmt.Sprintf("GitHub says %d", resp.StatusCode), Remedy: c.remedy(resp.StatusCode, needArtifacts)}
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, where.String(), nil)
 	if err != nil || storageRedirect(c.api.BaseURL.Scheme)(req, nil) != nil {
@@ -79,7 +81,8 @@ func (c *client) download(ctx context.Context, a *github.Artifact) ([]File, erro
 	case http.StatusGone, http.StatusNotFound:
 		return nil, &unusable{id: a.GetID(), why: "its storage no longer has it"}
 	default:
-		return nil, &trouble{Doing: doing, Status: blob.StatusCode, Said: fmt.Sprintf("its storage says %d", blob.StatusCode)}
+		return nil, &trouble{Doing: doing, Status: blob.StatusCode,
+			Said: fmt.Sprintf("its storage says %d", blob.StatusCode)}
 	}
 	b, err := io.ReadAll(io.LimitReader(blob.Body, maxZip+1))
 	if err != nil {

@@ -53,7 +53,8 @@ func newClient(run *Run, o clientOptions) (*client, error) {
 		return nil, errors.New("the repository is not owner/name")
 	}
 	if strings.ContainsFunc(o.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, errors.New("the token holds blanks, newlines or other characters that no token has: check how the secret was stored")
+		return nil, errors.New(
+			"the token holds blanks, newlines or other characters that no token has: check how the secret was stored")
 	}
 	if o.Transport == nil {
 		o.Transport = http.DefaultTransport
@@ -79,7 +80,8 @@ func newClient(run *Run, o clientOptions) (*client, error) {
 	})
 	base.Path += "/" // go-github resolves paths against it, and panics at nothing less
 	c.api.BaseURL = base
-	c.bare = &http.Client{Transport: &transport{next: o.Transport, tries: t}, CheckRedirect: storageRedirect(base.Scheme)}
+	c.bare = &http.Client{Transport: &transport{next: o.Transport, tries: t},
+		CheckRedirect: storageRedirect(base.Scheme)}
 	return c, nil
 }
 

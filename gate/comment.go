@@ -6,8 +6,8 @@ import (
 	"github.com/nsys-llm/explain/diff"
 )
 
-// CommentLimit is the size of a comment's text in bytes that upsert asks for first. GitHub takes 65,536 characters; bytes
-// are never fewer than characters, and the marker needs room.
+// CommentLimit is the size of a comment's text in bytes that upsert asks for first. GitHub takes 65,536 characters;
+// bytes are never fewer than characters, and the marker needs room.
 const CommentLimit = 60_000
 
 // Mode says when to comment.
@@ -40,8 +40,8 @@ type comment struct {
 	Verdict diff.Verdict
 	Changed bool  // something is improved, regressed, added or removed; only OnChange asks
 	Stamp   stamp // of the run that made the numbers: Run.stamp
-	// Body renders the text in at most limit bytes, without marker. It is asked for CommentLimit first, and once more for
-	// less where GitHub finds that too long.
+	// Body renders the text in at most limit bytes, without marker. It is asked for CommentLimit first, and once more
+	// for less where GitHub finds that too long.
 	Body func(limit int) string
 }
 

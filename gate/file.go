@@ -18,7 +18,8 @@ func (c *client) file(ctx context.Context, name, ref string, limit int) ([]byte,
 	if !filepath.IsLocal(name) || name == "." || strings.Contains(name, "..") {
 		return nil, fmt.Errorf("%q is not a path inside the repository", oneLine(name, 120))
 	}
-	file, folder, _, err := c.api.Repositories.GetContents(ctx, c.owner, c.repo, name, &github.RepositoryContentGetOptions{Ref: ref})
+	file, folder, _, err := c.api.Repositories.GetContents(ctx, c.owner, c.repo, name,
+		&github.RepositoryContentGetOptions{Ref: ref})
 	switch {
 	case status(err) == http.StatusNotFound:
 		return nil, fmt.Errorf("%w: %s (or the job lacks `permissions: contents: read`)", ErrNotFound, shown)

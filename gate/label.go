@@ -43,15 +43,17 @@ func (c *client) label(ctx context.Context, number int, name string) (*label, er
 }
 
 // labelledBy fills in who set a label last, where the events say so. They come oldest first, so that the last pages are
-// read, backwards. Not to know is no error: the label counts by itself.
+// read, backwards. It is not an error where they do not: the label counts either way.
 func (c *client) labelledBy(ctx context.Context, number int, l *label) {
-	first, resp, err := c.api.Issues.ListIssueEvents(ctx, c.owner, c.repo, number, &github.ListOptions{PerPage: perPage})
+	first, resp, err := c.api.Issues.ListIssueEvents(ctx, c.owner, c.repo, number,
+		&github.ListOptions{PerPage: perPage})
 	if err != nil {
 		c.tries.notice(c.trouble(fmt.Sprintf("read who set the label on #%d", number), needPulls, err).Error())
 		return
 	}
 	for page, n := resp.LastPage, 0; page > 1 && n < maxEventPages; page, n = page-1, n+1 {
-		events, _, err := c.api.Issues.ListIssueEvents(ctx, c.owner, c.repo, number, &github.ListOptions{PerPage: perPage, Page: page})
+		events, _, err := c.api.Issues.ListIssueEvents(ctx, c.owner, c.repo, number,
+			&github.ListOptions{PerPage: perPage, Page: page})
 		if err != nil || l.setBy(events) {
 			return
 		}

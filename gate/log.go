@@ -20,8 +20,8 @@ const (
 )
 
 // stepLog writes what the runner reads: workflow commands on standard output, and the files of GITHUB_OUTPUT and
-// GITHUB_STEP_SUMMARY. Outside of GitHub Actions it writes nothing: a mask would print the very secret, and a file that is
-// not set cannot be written.
+// GITHUB_STEP_SUMMARY. Outside of GitHub Actions it writes nothing: a mask would print the very secret, and a file that
+// is not set cannot be written.
 type stepLog struct {
 	action      *githubactions.Action
 	getenv      func(string) string
@@ -30,7 +30,8 @@ type stepLog struct {
 
 // newStepLog writes commands to w, which must be the standard output of the step.
 func newStepLog(w io.Writer, getenv func(string) string) *stepLog {
-	return &stepLog{action: githubactions.New(githubactions.WithWriter(w), githubactions.WithGetenv(getenv)), getenv: getenv}
+	return &stepLog{action: githubactions.New(githubactions.WithWriter(w), githubactions.WithGetenv(getenv)),
+		getenv: getenv}
 }
 
 // Mask asks the runner to hide a secret in everything that follows. Call it before anything else.
@@ -68,7 +69,8 @@ func (l *stepLog) Summary(markdown string) error {
 		return err
 	}
 	if size+int64(len(markdown)) > summaryLimit {
-		return fmt.Errorf("the step's summary would have %d bytes, more than the %d that GitHub shows for sure", size+int64(len(markdown)), summaryLimit)
+		return fmt.Errorf("the step's summary would have %d bytes, more than the %d that GitHub shows for sure",
+			size+int64(len(markdown)), summaryLimit)
 	}
 	return guard(func() { l.action.AddStepSummary(markdown) })
 }
@@ -102,8 +104,8 @@ const (
 )
 
 // Annotate writes an annotation, the first three of them; it says whether it did. Title and text are one line each,
-// escaped for the runner, cut at 200 and 1,000 characters. Every line that a runner reads reaches its log, so that names
-// out of a capture belong in no annotation.
+// escaped for the runner, cut at 200 and 1,000 characters. Every line that a runner reads reaches its log, so that
+// names out of a capture belong in no annotation.
 func (l *stepLog) Annotate(at level, title, text string) bool {
 	if l.annotations == maxAnnotations || !l.inActions() {
 		return false
@@ -137,8 +139,8 @@ func guard(write func()) (err error) {
 	return nil
 }
 
-// Defuse makes text safe to print where the runner reads: no line of it is taken for a workflow command. The runner looks
-// behind blanks for "::", and anywhere in a line for "##[".
+// Defuse makes text safe to print where the runner reads: no line of it is taken for a workflow command. The runner
+// looks behind blanks for "::", and anywhere in a line for "##[".
 func Defuse(text string) string {
 	text = strings.ReplaceAll(text, "##[", "## [")
 	var b strings.Builder

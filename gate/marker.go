@@ -26,7 +26,8 @@ func (m marker) String() string {
 	if !commit.MatchString(head) {
 		head = "-"
 	}
-	return fmt.Sprintf("<!-- explain:v1:key=%s head=%s run=%d attempt=%d -->", CleanKey(m.key), head, max(m.stamp.RunID, 0), max(m.stamp.Attempt, 0))
+	return fmt.Sprintf("<!-- explain:v1:key=%s head=%s run=%d attempt=%d -->", CleanKey(m.key), head,
+		max(m.stamp.RunID, 0), max(m.stamp.Attempt, 0))
 }
 
 // sign puts the marker below a text.

@@ -30,9 +30,11 @@ func (c *client) pull(ctx context.Context, number int) (*Pull, error) {
 // livePull checks what the API says as a payload is checked.
 func livePull(p *github.PullRequest) (*Pull, error) {
 	branch := func(b *github.PullRequestBranch) branchPayload {
-		return branchPayload{SHA: b.GetSHA(), Ref: b.GetRef(), Repo: repoPayload{ID: b.GetRepo().GetID(), FullName: b.GetRepo().GetFullName()}}
+		return branchPayload{SHA: b.GetSHA(), Ref: b.GetRef(),
+			Repo: repoPayload{ID: b.GetRepo().GetID(), FullName: b.GetRepo().GetFullName()}}
 	}
-	in := pullPayload{Number: p.GetNumber(), MergeCommitSHA: p.GetMergeCommitSHA(), Head: branch(p.GetHead()), Base: branch(p.GetBase())}
+	in := pullPayload{Number: p.GetNumber(), MergeCommitSHA: p.GetMergeCommitSHA(), Head: branch(p.GetHead()),
+		Base: branch(p.GetBase())}
 	return in.pull(p.GetNumber(), repoPayload{})
 }
 
@@ -46,7 +48,8 @@ func (c *client) findPull(ctx context.Context, t Trigger, number int) (*Pull, er
 	}
 	var match []*Pull
 	moved := 0
-	options := &github.PullRequestListOptions{State: "open", Head: owner + ":" + t.HeadRef, ListOptions: github.ListOptions{PerPage: perPage}}
+	options := &github.PullRequestListOptions{State: "open", Head: owner + ":" + t.HeadRef,
+		ListOptions: github.ListOptions{PerPage: perPage}}
 	for n := 0; n < maxPages; n++ {
 		list, resp, err := c.api.PullRequests.List(ctx, c.owner, c.repo, options)
 		if err != nil {
@@ -54,7 +57,8 @@ func (c *client) findPull(ctx context.Context, t Trigger, number int) (*Pull, er
 		}
 		for _, p := range list {
 			pull, err := livePull(p)
-			if err != nil || pull.HeadRef != t.HeadRef || !sameRepo(repoPayload{pull.HeadRepoID, pull.HeadRepo}, repoPayload{t.HeadRepoID, t.HeadRepo}) {
+			if err != nil || pull.HeadRef != t.HeadRef ||
+				!sameRepo(repoPayload{pull.HeadRepoID, pull.HeadRepo}, repoPayload{t.HeadRepoID, t.HeadRepo}) {
 				continue
 			}
 			switch {
@@ -69,7 +73,8 @@ func (c *client) findPull(ctx context.Context, t Trigger, number int) (*Pull, er
 		}
 	}
 	if number == 0 && len(match) > 1 {
-		return nil, fmt.Errorf("#%d and #%d have the same head %s: say which one", match[0].Number, match[1].Number, short(t.HeadSHA))
+		return nil, fmt.Errorf("#%d and #%d have the same head %s: say which one", match[0].Number, match[1].Number,
+			short(t.HeadSHA))
 	}
 	for _, p := range match {
 		if number == 0 || p.Number == number {
@@ -77,7 +82,8 @@ func (c *client) findPull(ctx context.Context, t Trigger, number int) (*Pull, er
 		}
 	}
 	if moved != 0 {
-		return nil, fmt.Errorf("%w: the head of #%d is not %s any more, a newer run will comment", errHeadMoved, moved, short(t.HeadSHA))
+		return nil, fmt.Errorf("%w: the head of #%d is not %s any more, a newer run will comment", errHeadMoved, moved,
+			short(t.HeadSHA))
 	}
 	return nil, fmt.Errorf("%w with head %s of %s", errNoPull, short(t.HeadSHA), oneLine(t.HeadRepo, 200))
 }
@@ -93,14 +99,15 @@ type commitStatus struct {
 	URL     string
 }
 
-// setStatus sets the commit status of a head, for workflow_run, whose own check is not on the pull request. It returns why
-// it could not, or "" when it could.
+// setStatus sets the commit status of a head, for workflow_run, whose own check is not on the pull request. It returns
+// why it could not, or "" when it could.
 func (c *client) setStatus(ctx context.Context, s commitStatus) string {
 	state := "failure"
 	if s.OK {
 		state = "success"
 	}
-	wanted := &github.RepoStatus{State: &state, Context: github.String(oneLine(s.Context, 100)), Description: github.String(oneLine(s.Text, 139)), TargetURL: github.String(s.URL)}
+	wanted := &github.RepoStatus{State: &state, Context: github.String(oneLine(s.Context, 100)),
+		Description: github.String(oneLine(s.Text, 139)), TargetURL: github.String(s.URL)}
 	// Setting it twice is the same as once.
 	if _, _, err := c.api.Repositories.CreateStatus(repeatable(ctx), c.owner, c.repo, s.SHA, wanted); err != nil {
 		return c.trouble("set the status of "+short(s.SHA), needStatuses, err).Error()

@@ -10,12 +10,15 @@ import (
 	"strings"
 )
 
-// ErrNotInActions says that this process is no step of a GitHub Actions workflow.
-var ErrNotInActions = errors.New("not in GitHub Actions (GITHUB_ACTIONS is not true): pass the files of both sides, nothing is fetched or posted")
+// ErrNotInActions says that this process is not a step of a GitHub Actions workflow.
+var ErrNotInActions = errors.New(
+	"not in GitHub Actions (GITHUB_ACTIONS is not true): pass the files of both sides, nothing is fetched or posted")
 
 // Run is the workflow run that this process is a step of.
 type Run struct {
-	APIURL     string // GITHUB_API_URL, without a trailing slash: https://api.github.com, https://ghe.example.com/api/v3, http://127.0.0.1:8080
+	// GITHUB_API_URL, without a trailing slash: https://api.github.com, https://ghe.example.com/api/v3,
+	// http://127.0.0.1:8080
+	APIURL     string
 	ServerURL  string // GITHUB_SERVER_URL
 	Repository string // owner/name
 	Event      string // pull_request, push, workflow_run, …
@@ -81,9 +84,12 @@ func readRun(getenv func(string) string) (*Run, error) {
 		return nil, ErrNotInActions
 	}
 	r := &Run{
-		APIURL: strings.TrimSuffix(getenv("GITHUB_API_URL"), "/"), ServerURL: strings.TrimSuffix(getenv("GITHUB_SERVER_URL"), "/"),
-		Repository: getenv("GITHUB_REPOSITORY"), Event: getenv("GITHUB_EVENT_NAME"), Workflow: getenv("GITHUB_WORKFLOW"),
-		Job: getenv("GITHUB_JOB"), Workspace: getenv("GITHUB_WORKSPACE"), SHA: getenv("GITHUB_SHA"), Ref: getenv("GITHUB_REF"),
+		APIURL:     strings.TrimSuffix(getenv("GITHUB_API_URL"), "/"),
+		ServerURL:  strings.TrimSuffix(getenv("GITHUB_SERVER_URL"), "/"),
+		Repository: getenv("GITHUB_REPOSITORY"), Event: getenv("GITHUB_EVENT_NAME"),
+		Workflow: getenv("GITHUB_WORKFLOW"),
+		Job:      getenv("GITHUB_JOB"), Workspace: getenv("GITHUB_WORKSPACE"), SHA: getenv("GITHUB_SHA"),
+		Ref: getenv("GITHUB_REF"),
 	}
 	if r.APIURL == "" {
 		r.APIURL = "https://api.github.com"
@@ -148,8 +154,8 @@ func isRepository(s string) bool {
 	return ok
 }
 
-// parseBase parses the address of an API or a server, without a slash at its end. Errors do not repeat it, since it could
-// hold a password.
+// parseBase parses the address of an API or a server, without a slash at its end. Errors do not repeat it, since it
+// could hold a password.
 func parseBase(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	switch {
@@ -169,8 +175,8 @@ func (r *Run) stamp() stamp {
 	return stamp{HeadSHA: r.HeadSHA(), RunID: r.ID, Attempt: r.Attempt}
 }
 
-// HeadSHA is the commit that was measured: the pull request's head, the triggering run's, or the pushed one. It is empty
-// where the event names a pull request by number only: the Pull of a [Session] has it.
+// HeadSHA is the commit that was measured: the pull request's head, the triggering run's, or the pushed one. It is
+// empty where the event names a pull request by number only: the Pull of a [Session] has it.
 func (r *Run) HeadSHA() string {
 	switch {
 	case r.Pull != nil:

@@ -31,7 +31,8 @@ type SessionOptions struct {
 // Session is what one step of a workflow does at GitHub, from the event that started it to the outputs that it leaves.
 // The order is Open, Connect, then whatever the command needs, and Tell, or Fail and TellError, at the end.
 //
-// Nothing that a session tells can fail: what GitHub refuses is said in the log and the summary, and the verdict stands.
+// Nothing that a session tells can fail: what GitHub refuses is said in the log and the summary, and the verdict
+// stands.
 type Session struct {
 	Run    *Run
 	Number int    // of the pull request; 0 where there is none
@@ -63,7 +64,8 @@ func Open(o SessionOptions) (*Session, error) {
 	return s, nil
 }
 
-// legName tells the jobs of a matrix apart: its values in the order of their names. matrix is JSON, null outside of one.
+// legName tells the jobs of a matrix apart: its values in the order of their names. matrix is JSON, null outside of
+// one.
 func legName(matrix string) string {
 	var values map[string]json.RawMessage
 	if json.Unmarshal([]byte(matrix), &values) != nil {
@@ -76,8 +78,8 @@ func legName(matrix string) string {
 	return strings.Join(parts, ", ")
 }
 
-// Connect takes the token of the environment, which the runner hides from here on, and looks up the pull request that the
-// options name. Call [Run.CheckTrusted] before it.
+// Connect takes the token of the environment, which the runner hides from here on, and looks up the pull request that
+// the options name. Call [Run.CheckTrusted] before it.
 func (s *Session) Connect(ctx context.Context) error {
 	token := s.o.Getenv("GITHUB_TOKEN")
 	s.token = token != ""
@@ -104,8 +106,8 @@ func (s *Session) BaseSHA() string {
 	return s.Pull.BaseSHA
 }
 
-// BaseBranch is the branch to compare with: the base of the pull request, or the one that was pushed to. It is empty where
-// the event has neither.
+// BaseBranch is the branch to compare with: the base of the pull request, or the one that was pushed to. It is empty
+// where the event has neither.
 func (s *Session) BaseBranch() string {
 	switch {
 	case s.Pull != nil:
@@ -121,8 +123,8 @@ func (s *Session) Baseline(ctx context.Context, artifact, branch string) (*Basel
 	return s.client.baseline(ctx, baselineQuery{Artifact: artifact, Branch: branch, HeadSHA: s.Run.HeadSHA()})
 }
 
-// File reads a file of the repository at a ref, of at most limit bytes. name is a path as the step sees it. The error is
-// [ErrNotFound] where the ref has no such file.
+// File reads a file of the repository at a ref, of at most limit bytes. name is a path as the step sees it. The error
+// is [ErrNotFound] where the ref has no such file.
 func (s *Session) File(ctx context.Context, name, ref string, limit int) ([]byte, error) {
 	full, err := filepath.Abs(name)
 	if err != nil {
@@ -149,8 +151,8 @@ func (s *Session) Override(ctx context.Context, number int, c *diff.Comparison, 
 }
 
 // Finished fetches what the run left that triggered this one: its pull request, and the comparison.json files of an
-// artifact, which the author of a fork may have written. The pull request is nil where there is nothing to comment on; the
-// log says why. The event must be workflow_run.
+// artifact, which the author of a fork may have written. The pull request is nil where there is nothing to comment on;
+// the log says why. The event must be workflow_run.
 func (s *Session) Finished(ctx context.Context, artifact string) (*Pull, []File, error) {
 	t := s.Run.Trigger
 	if t.Event != "pull_request" {

@@ -9,8 +9,8 @@ import (
 	"github.com/nsys-llm/explain/diff"
 )
 
-// SummaryRoom is the size in bytes of the text that Tell puts into a step's summary: what is said after it, of a comment
-// that could not be posted, still fits.
+// SummaryRoom is the size in bytes of the text that Tell puts into a step's summary: what is said after it, of a
+// comment that could not be posted, still fits.
 const SummaryRoom = summaryLimit - 8<<10
 
 // Result is what a gate tells GitHub.
@@ -46,8 +46,8 @@ func (s *Session) Tell(ctx context.Context, r *Result) {
 	s.post(ctx, s.Number, commentOn(c, r.Comment))
 }
 
-// TellError says in the summary and the comment that there is no verdict: a comment of an earlier run would go on saying
-// what was true of another commit. body renders the text in at most limit bytes.
+// TellError says in the summary and the comment that there is no verdict: a comment of an earlier run would go on
+// saying what was true of another commit. body renders the text in at most limit bytes.
 func (s *Session) TellError(ctx context.Context, body func(limit int) string) {
 	if ctx.Err() != nil {
 		return

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-github/v62/github"
 )
 
-// trouble is what GitHub, or the way to it, refused. Its text is one line, holds no token and no signed address, and says
-// which permission is missing where that is the likely reason.
+// trouble is what GitHub, or the way to it, refused. Its text is one line, holds no token and no signed address, and
+// says which permission is missing where that is the likely reason.
 type trouble struct {
 	Doing  string // "read the comments of #7"
 	Status int    // of HTTP; 0 where there was no answer
@@ -27,8 +27,8 @@ func (e *trouble) Error() string {
 	return s
 }
 
-// trouble turns an error of a request into a [trouble]; a context that has ended stays what it is. permission is what the
-// request needs, as a workflow writes it.
+// trouble turns an error of a request into a [trouble]; a context that has ended stays what it is. permission is what
+// the request needs, as a workflow writes it.
 func (c *client) trouble(doing, permission string, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return context.Canceled
@@ -52,7 +52,8 @@ func (c *client) trouble(doing, permission string, err error) error {
 		t.Said = strings.ReplaceAll(t.Said, c.token, "***")
 	}
 	t.Said = strings.TrimSpace(t.Said)
-	if later == nil && !strings.Contains(t.Said, "is locked") { // who may write to a locked conversation is not the job's to say
+	// who may write to a locked conversation is not the job's to say
+	if later == nil && !strings.Contains(t.Said, "is locked") {
 		t.Remedy = c.remedy(t.Status, permission)
 	}
 	return t
@@ -80,7 +81,8 @@ func (c *client) remedy(status int, permission string) string {
 
 // fromFork says whether the token of this run is a fork's: read-only, whatever the workflow asks for.
 func (c *client) fromFork() bool {
-	return c.run.Pull != nil && c.run.Pull.Fork && strings.HasPrefix(c.run.Event, "pull_request") && c.run.Event != "pull_request_target"
+	return c.run.Pull != nil && c.run.Pull.Fork && strings.HasPrefix(c.run.Event, "pull_request") &&
+		c.run.Event != "pull_request_target"
 }
 
 // status of an error of a request; 0 where there was no answer.

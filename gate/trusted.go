@@ -15,13 +15,13 @@ import (
 // maxFolders bounds how many folders of the workspace are looked into for a checkout.
 const maxFolders = 500
 
-// CheckTrusted refuses to work beside code of a stranger with a token that can write: on pull_request_target a checkout of
-// anything that is not the base branch, on workflow_run a checkout of a fork's commit. It looks at the workspace and the
-// folders right below it. The error says what to do instead. It is nil for every other event.
+// CheckTrusted refuses to work beside code of a stranger with a token that can write: on pull_request_target a checkout
+// of anything that is not the base branch, on workflow_run a checkout of a fork's commit. It looks at the workspace and
+// the folders right below it. The error says what to do instead. It is nil for every other event.
 //
-// The workspace itself must show that it is the base; a folder below it may be any other repository, and is refused where
-// it is the head of the pull request or its merge commit. So is either where it was that before: what ran then ran beside
-// the token.
+// The workspace itself must show that it is the base; a folder below it may be any other repository, and is refused
+// where it is the head of the pull request or its merge commit. So is either where it was that before: what ran then
+// ran beside the token.
 func (r *Run) CheckTrusted() error {
 	var theirs []string
 	switch {
@@ -37,7 +37,8 @@ func (r *Run) CheckTrusted() error {
 	if r.Workspace == "" {
 		return nil
 	}
-	theirs = slices.DeleteFunc(theirs, func(sha string) bool { return sha == "" }) // a commit that is not known equals none
+	// a commit that is not known equals none
+	theirs = slices.DeleteFunc(theirs, func(sha string) bool { return sha == "" })
 	if head, found := checkedOut(r.Workspace); found {
 		if hadCheckedOut(r.Workspace, theirs) {
 			return r.untrusted("the workspace")
@@ -73,8 +74,8 @@ func (r *Run) untrusted(where string) error {
 		"so its author's code can use that token; gate on pull_request instead, and comment for forks from a second workflow on workflow_run (explain comment) that checks nothing out", r.Event, where)
 }
 
-// checkedOut is the commit that a folder has checked out, and whether it is a checkout at all. The commit is empty where
-// it cannot be told.
+// checkedOut is the commit that a folder has checked out, and whether it is a checkout at all. The commit is empty
+// where it cannot be told.
 func checkedOut(dir string) (sha string, found bool) {
 	git, found := gitFolder(dir)
 	if git == "" {
@@ -99,8 +100,8 @@ func checkedOut(dir string) (sha string, found bool) {
 	return packedRef(filepath.Join(git, "packed-refs"), ref), true
 }
 
-// gitFolder is where git keeps what it knows of a checkout, and whether the folder is one at all. It is empty where it cannot
-// be told.
+// gitFolder is where git keeps what it knows of a checkout, and whether the folder is one at all. It is empty where it
+// cannot be told.
 func gitFolder(dir string) (git string, found bool) {
 	git = filepath.Join(dir, ".git")
 	info, err := os.Stat(git)
@@ -126,8 +127,8 @@ var ofPull = regexp.MustCompile(`\bpull/[0-9]+/(head|merge)\b`)
 // maxReflog bounds what is read of git's notes, in bytes. A job's checkout has a few lines.
 const maxReflog = 1 << 20
 
-// hadCheckedOut says whether git notes that one of these commits, or the ref of a pull request, was checked out in a folder: a
-// job that measures the head and then the base has run the head's code all the same.
+// hadCheckedOut says whether git notes that one of these commits, or the ref of a pull request, was checked out in a
+// folder: a job that measures the head and then the base has run the head's code all the same.
 func hadCheckedOut(dir string, commits []string) bool {
 	git, _ := gitFolder(dir)
 	if git == "" {
@@ -141,7 +142,8 @@ func hadCheckedOut(dir string, commits []string) bool {
 	lines := bufio.NewScanner(io.LimitReader(f, maxReflog))
 	for lines.Scan() { // OLD NEW NAME <MAIL> TIME ZONE, a tab, what was done
 		commit, did, _ := strings.Cut(lines.Text(), "\t")
-		if fields := strings.Fields(commit); len(fields) > 1 && slices.Contains(commits, fields[1]) || ofPull.MatchString(did) {
+		if fields := strings.Fields(commit); len(fields) > 1 && slices.Contains(commits, fields[1]) ||
+			ofPull.MatchString(did) {
 			return true
 		}
 	}

@@ -40,8 +40,8 @@ type upsert struct {
 // upsert brings the comment with that key up to date, or writes it. Comments of others are never touched, whatever
 // marker they carry. Two jobs that race end with one comment, the newer run's.
 //
-// A comment that says the same already is left alone where this very run wrote it; a newer run signs it again, else a run
-// between the two that comes late could still go back behind it.
+// A comment that says the same already is left alone where this very run wrote it; a newer run signs it again, else a
+// run between the two that comes late could still go back behind it.
 func (c *client) upsert(ctx context.Context, number int, w comment) posted {
 	if w.Mode == Never {
 		return posted{Action: commentSilent, Reason: "no comment: the mode is never"}
@@ -58,7 +58,8 @@ func (c *client) upsert(ctx context.Context, number int, w comment) posted {
 		}
 		if len(mine) == 0 {
 			if !w.opens() {
-				return posted{Action: commentSilent, Reason: fmt.Sprintf("no comment: the mode is %s and the verdict %s", w.Mode, w.Verdict)}
+				return posted{Action: commentSilent,
+					Reason: fmt.Sprintf("no comment: the mode is %s and the verdict %s", w.Mode, w.Verdict)}
 			}
 			return u.create(ctx)
 		}
@@ -119,7 +120,9 @@ func (u *upsert) update(ctx context.Context, mine []found) (p posted, gone bool)
 	keep := mine[0]
 	for _, f := range mine {
 		if f.stamp.newer(u.want.Stamp) {
-			return posted{Action: commentStale, ID: keep.id, URL: keep.url, Reason: fmt.Sprintf("a newer run (%d, attempt %d) has commented already", f.stamp.RunID, f.stamp.Attempt)}, false
+			return posted{Action: commentStale, ID: keep.id, URL: keep.url,
+				Reason: fmt.Sprintf("a newer run (%d, attempt %d) has commented already", f.stamp.RunID,
+					f.stamp.Attempt)}, false
 		}
 	}
 	p, gone = u.edit(ctx, keep)
@@ -139,7 +142,8 @@ func (u *upsert) edit(ctx context.Context, f found) (p posted, gone bool) {
 		if text == f.text && m == f.marker {
 			return posted{Action: commentUnchanged, ID: f.id, URL: f.url, Shrunk: u.limit < CommentLimit}, false
 		}
-		_, _, err := u.c.api.Issues.EditComment(ctx, u.c.owner, u.c.repo, f.id, &github.IssueComment{Body: github.String(u.body())})
+		_, _, err := u.c.api.Issues.EditComment(ctx, u.c.owner, u.c.repo, f.id,
+			&github.IssueComment{Body: github.String(u.body())})
 		switch {
 		case err == nil:
 			return posted{Action: commentUpdated, ID: f.id, URL: f.url, Shrunk: u.limit < CommentLimit}, false
@@ -164,12 +168,15 @@ func (u *upsert) remove(ctx context.Context, id int64) {
 // next one.
 func (u *upsert) create(ctx context.Context) posted {
 	for try := 1; ; try++ {
-		made, _, err := u.c.api.Issues.CreateComment(ctx, u.c.owner, u.c.repo, u.number, &github.IssueComment{Body: github.String(u.body())})
+		made, _, err := u.c.api.Issues.CreateComment(ctx, u.c.owner, u.c.repo, u.number,
+			&github.IssueComment{Body: github.String(u.body())})
 		if err == nil {
 			if login := made.GetUser().GetLogin(); login != "" {
 				u.c.login = login
 			}
-			return u.converge(ctx, posted{Action: commentCreated, ID: made.GetID(), URL: made.GetHTMLURL(), Shrunk: u.limit < CommentLimit})
+			return u.converge(ctx,
+				posted{Action: commentCreated, ID: made.GetID(), URL: made.GetHTMLURL(),
+					Shrunk: u.limit < CommentLimit})
 		}
 		if status(err) == http.StatusUnprocessableEntity && u.shrink() {
 			continue
@@ -202,7 +209,9 @@ func (u *upsert) converge(ctx context.Context, made posted) posted {
 	keep := mine[0]
 	if keep.stamp.newer(u.want.Stamp) {
 		u.remove(ctx, made.ID)
-		return posted{Action: commentStale, ID: keep.id, URL: keep.url, Reason: fmt.Sprintf("a newer run (%d, attempt %d) has commented already", keep.stamp.RunID, keep.stamp.Attempt)}
+		return posted{Action: commentStale, ID: keep.id, URL: keep.url,
+			Reason: fmt.Sprintf("a newer run (%d, attempt %d) has commented already", keep.stamp.RunID,
+				keep.stamp.Attempt)}
 	}
 	p, gone := u.edit(ctx, keep)
 	if gone || p.Action == commentRefused {
@@ -212,7 +221,8 @@ func (u *upsert) converge(ctx context.Context, made posted) posted {
 	return p
 }
 
-// wroteIt says whether a user is who the token belongs to. It asks GitHub once, and only when there is a marker to judge.
+// wroteIt says whether a user is who the token belongs to. It asks GitHub once, and only when there is a marker to
+// judge.
 func (c *client) wroteIt(ctx context.Context, u *github.User) bool {
 	if c.login == "" {
 		c.login = c.whoami(ctx)
@@ -225,8 +235,8 @@ func (c *client) wroteIt(ctx context.Context, u *github.User) bool {
 // actionsBot is who GITHUB_TOKEN is.
 const actionsBot = "github-actions[bot]"
 
-// whoami is the login of the token: GraphQL knows it for users and for apps, REST for users only. Where neither says, it is
-// taken for GITHUB_TOKEN's.
+// whoami is the login of the token: GraphQL knows it for users and for apps, REST for users only. Where neither says,
+// it is taken for GITHUB_TOKEN's.
 func (c *client) whoami(ctx context.Context) string {
 	isApp := strings.HasPrefix(c.token, "ghs_") // no user is behind it
 	req, err := c.api.NewRequest(http.MethodPost, c.graphql, viewerQuery{"{viewer{login}}"})

@@ -22,8 +22,8 @@ const (
 	maxName    = 512       // bytes of a path
 )
 
-// readZip reads the .json files of a zip, sorted by name. What it reads was written by strangers: a path that leaves the
-// archive, a link or a name twice refuses the whole of it, and sizes are counted, never believed.
+// readZip reads the .json files of a zip, sorted by name. What it reads was written by strangers: a path that leaves
+// the archive, a link or a name twice refuses the whole of it, and sizes are counted, never believed.
 func readZip(b []byte) ([]File, error) {
 	if len(b) > maxZip {
 		return nil, fmt.Errorf("the zip has more than %d bytes", int64(maxZip))
@@ -93,7 +93,8 @@ func readEntry(f *zip.File, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("the zip is damaged at %q", oneLine(f.Name, 80))
 	}
 	if int64(len(b)) > limit {
-		return nil, fmt.Errorf("the zip unpacks to too much: more than %d bytes in %q, or %d in all", int64(maxEntry), oneLine(f.Name, 80), int64(maxFiles))
+		return nil, fmt.Errorf("the zip unpacks to too much: more than %d bytes in %q, or %d in all", int64(maxEntry),
+			oneLine(f.Name, 80), int64(maxFiles))
 	}
 	return b, nil
 }

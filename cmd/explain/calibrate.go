@@ -19,13 +19,15 @@ func newCalibrate(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "calibrate CAPTURE CAPTURE…",
 		Short: "Measure how much captures of one commit differ, for the noise floors of diff",
-		Long: `calibrate takes several captures of the same commit on the same machine, at least 2 and better 5, and says for each metric how
-much it differs between them, which change could be found with one, two and three captures a side, and what threshold suits
-it. It also compares each capture to all others, as diff would: an alarm there is a false one.
+		Long: `calibrate takes several captures of the same commit on the same machine, at least 2 and better 5,
+and says for each metric how much it differs between them, which change could be found with one, two
+and three captures a side, and what threshold suits it. It also compares each capture to all others,
+as diff would: an alarm there is a false one.
 
 With --out it writes a noise block that "explain diff --noise FILE" reads.
 
-Exit codes: 0 done, 2 wrong usage, 3 input that cannot be analysed, 4 captures that are not comparable.`,
+Exit codes: 0 done, 2 wrong usage, 3 input that cannot be analysed, 4 captures that are not
+comparable.`,
 		Example: `  explain calibrate a1.sqlite a2.sqlite a3.sqlite a4.sqlite a5.sqlite --out noise.json
   explain diff base.sqlite head.sqlite --noise noise.json`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -53,7 +55,8 @@ func (f *calibrateFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.SortFlags = false
 	fl.StringVarP(&f.out, "out", "o", "", "write the noise block into this `FILE`")
-	fl.StringVar(&f.format, "format", "", "print this `FORMAT` to standard output: "+strings.Join(calibrateFormats, ", ")+" (default text)")
+	fl.StringVar(&f.format, "format", "",
+		"print this `FORMAT` to standard output: "+strings.Join(calibrateFormats, ", ")+" (default text)")
 	f.analysis.register(cmd)
 	_ = cmd.MarkFlagFilename("out", "json")
 	completeFlag(cmd, "format", calibrateFormats)

@@ -11,33 +11,39 @@ func newCapture(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "capture [flags] -- COMMAND [ARGUMENT…]",
 		Short: "Run a program under nsys profile and report on it",
-		Long: `capture runs a program under Nsight Systems with the flags that suit inference, exports the trace and analyses it. It leaves one
-folder, whole or not at all:
+		Long: `capture runs a program under Nsight Systems with the flags that suit inference, exports the trace and
+analyses it. It leaves one folder, whole or not at all:
 
   trace.nsys-rep, trace.sqlite            the trace and its export
   report.*, tables/, …                    what "explain report" writes
   metadata.txt, env.json                  versions, devices, commands and how they ended
   inputs.yaml, config.yaml, cmd.txt       the workload, every option, every command
-  logs/                                   output, exit code and signal of each program that was run (children.json)
+  logs/                                   output, exit code and signal of each program that was run
+                                          (children.json)
 
 What is recorded:
 
   (nothing said)                          the whole run
   --delay 30s --duration 10s              10 s, 30 s after the start; nsys ends the program then
   --nvtx 'decode@*'                       from the start to the end of an NVTX range
-  --ready http://127.0.0.1:8000/health    from the moment the program is ready: for --duration, or while --client runs. This works
-                                          for servers, whatever they call: cudaProfilerStart in a client never reaches them
+  --ready http://127.0.0.1:8000/health    from the moment the program is ready: for --duration, or
+                                          while --client runs. This works for servers, whatever they
+                                          call: cudaProfilerStart in a client never reaches them
 
-"explain capture vllm" also starts the server and sends the load. The flags that nsys is given fit the installed version (2021.4 to
-2025); --dry-run shows them. Ctrl-C ends the recording and every process, and exports what there is; pressed twice, it gives up.
+"explain capture vllm" also starts the server and sends the load. The flags that nsys is given fit
+the installed version (2021.4 to 2025); --dry-run shows them. Ctrl-C ends the recording and every
+process, and exports what there is; pressed twice, it gives up.
 
-With --repeat 3 there are three captures, in run-1 to run-3, as a sound comparison wants. With --pair, base and head are two command lines
-in quotes, captured in turns on this machine (base, head, base, head, …) and compared; exit codes are then those of explain diff.
+With --repeat 3 there are three captures, in run-1 to run-3, as a sound comparison wants. With
+--pair, base and head are two command lines in quotes, captured in turns on this machine (base,
+head, base, head, …) and compared; exit codes are then those of explain diff.
 
-In command lines that are written, the values of --api-key, --hf-token, *TOKEN*= and the like are replaced by ` + capture.Redacted + `. The trace, logs/ and
-evidence/ hold what the programs wrote, secrets included. Where a capture fails, the logs are left in DIR.failed.
+In command lines that are written, the values of --api-key, --hf-token, *TOKEN*= and the like are
+replaced by ` + capture.Redacted + `. The trace, logs/ and evidence/ hold what the programs wrote, secrets
+included. Where a capture fails, the logs are left in DIR.failed.
 
-Exit codes: 0 done, 2 wrong usage, 3 the program, nsys or the analysis failed, or the capture was interrupted.`,
+Exit codes: 0 done, 2 wrong usage, 3 the program, nsys or the analysis failed, or the capture was
+interrupted.`,
 		Example: `  explain capture --delay 60s --duration 10s --out run/ -- python bench.py
   explain capture --nvtx 'decode@*' --repeat 3 --out run/ -- python bench.py
   explain capture --ready http://127.0.0.1:8000/health --client 'python send.py' -- vllm serve MODEL --port 8000
@@ -62,7 +68,8 @@ Exit codes: 0 done, 2 wrong usage, 3 the program, nsys or the analysis failed, o
 	f.register(cmd, "artifacts/RUN_ID")
 	fl := cmd.Flags()
 	fl.DurationVar(&f.window.Delay, "delay", 0, "begin to record this `TIME` after the start, in whole seconds")
-	fl.StringVar(&f.window.NVTX, "nvtx", "", "record the first NVTX range of this name: `RANGE@DOMAIN`, RANGE@* for any domain")
+	fl.StringVar(&f.window.NVTX, "nvtx", "",
+		"record the first NVTX range of this name: `RANGE@DOMAIN`, RANGE@* for any domain")
 	fl.StringVar(&f.window.Ready, "ready", "", "begin to record when this `URL` answers 200, or this file exists")
 	fl.DurationVar(&f.window.Warmup, "warmup", 0, "with --ready: wait this `TIME` before the recording")
 	fl.DurationVar(&f.window.Duration, "duration", 0, "record this `TIME`, in whole seconds but with --ready")
@@ -112,7 +119,8 @@ func (f *captureFlags) checkWindow() error {
 		return usageError{err}
 	}
 	if w.Triggered() && f.limit > 0 {
-		return usagef("--timeout is for a program that ends by itself: with --ready, --ready-timeout and --duration bound it")
+		return usagef(
+			"--timeout is for a program that ends on its own: with --ready, --ready-timeout and --duration bound it")
 	}
 	return nil
 }

@@ -31,7 +31,8 @@ type captureFlags struct {
 func (f *captureFlags) register(cmd *cobra.Command, out string) {
 	fl := cmd.Flags()
 	fl.SortFlags = false
-	fl.StringVarP(&f.out, "out", "o", "", "write into this `DIR` (default "+out+"; RUN_ID is the variable, or the time)")
+	fl.StringVarP(&f.out, "out", "o", "",
+		"write into this `DIR` (default "+out+"; RUN_ID is the variable, or the time)")
 	fl.StringVar(&f.out, "output-dir", "", "the same as --out")
 	fl.BoolVar(&f.force, "force", false, "replace the folder where it exists")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the commands and run none")
@@ -39,12 +40,17 @@ func (f *captureFlags) register(cmd *cobra.Command, out string) {
 	fl.IntVar(&f.repeat, "repeat", 0, "capture `N` times (default 1, with --pair 3)")
 	fl.StringVar(&f.nsys, "nsys", "", "run this `PROGRAM` (default: $NSYS, else nsys)")
 	fl.StringVar(&f.trace, "trace", "cuda,nvtx,osrt", "what nsys traces: a `LIST`")
-	fl.StringVar(&f.graphs, "graph-trace", "node", "trace CUDA graphs by node or as whole graphs (less overhead, no kernels inside them): node or graph")
+	fl.StringVar(&f.graphs, "graph-trace", "node",
+		"trace CUDA graphs by node or as whole graphs (less overhead, no kernels inside them): node or graph")
 	fl.BoolVar(&f.memory, "cuda-memory", false, "record the use of GPU memory")
-	fl.DurationVar(&f.window.ReadyTimeout, "ready-timeout", capture.DefaultReadyTimeout, "wait this `TIME` until the program is ready")
-	fl.StringVar(&f.client, "client", "", "run this `COMMAND` while recording; it sends the load, and its end ends the recording")
-	fl.DurationVar(&f.grace, "grace", 30*time.Second, "wait this `TIME` between asking a process to end, SIGTERM, and SIGKILL")
-	fl.StringVar(&f.unit, "unit", "", "one step of the work is this `UNIT`: nvtx:REGEX, kernel:REGEX, graph or none (default: found automatically)")
+	fl.DurationVar(&f.window.ReadyTimeout, "ready-timeout", capture.DefaultReadyTimeout,
+		"wait this `TIME` until the program is ready")
+	fl.StringVar(&f.client, "client", "",
+		"run this `COMMAND` while recording; it sends the load, and its end ends the recording")
+	fl.DurationVar(&f.grace, "grace", 30*time.Second,
+		"wait this `TIME` between asking a process to end, SIGTERM, and SIGKILL")
+	fl.StringVar(&f.unit, "unit", "",
+		"one step of the work is this `UNIT`: nvtx:REGEX, kernel:REGEX, graph or none (default: found automatically)")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but errors")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error what the analysis does")
 	_ = fl.MarkHidden("output-dir")

@@ -17,7 +17,7 @@ func (r *recording) plan(programs [][]string) error {
 		b.WriteString("# nsys " + r.nsysFound.Version + "\n")
 	}
 	if r.server != nil && r.server.port == 0 {
-		b.WriteString("# each port stands for a free one\n")
+		b.WriteString("# each port is replaced by a free one\n")
 	}
 	for side, program := range programs {
 		job := r.job(program)
@@ -55,7 +55,9 @@ func (r *recording) plan(programs [][]string) error {
 			case r.server != nil:
 				evidence = r.server.evidence()
 			case r.window.Triggered():
-				b.WriteString("# with --server-log " + clean(capture.Shell([]string{filepath.Join(dir, "logs", "server.log")})) + " where that is the log of an inference server:\n")
+				b.WriteString("# with --server-log " +
+					clean(capture.Shell([]string{filepath.Join(dir, "logs", "server.log")})) +
+					" where that is the log of an inference server:\n")
 			}
 			b.WriteString(clean(capture.Shell(r.reportCommand(dir, evidence))) + "\n")
 		}
@@ -78,7 +80,8 @@ func (r *recording) diffCommand() []string {
 			sides[side] = append(sides[side], filepath.Join(r.out, r.subfolder(side, i)))
 		}
 	}
-	argv := []string{"explain", "diff", "--base", strings.Join(sides[0], ","), "--head", strings.Join(sides[1], ","), "--out", filepath.Join(r.out, "comparison")}
+	argv := []string{"explain", "diff", "--base", strings.Join(sides[0], ","), "--head", strings.Join(sides[1], ","),
+		"--out", filepath.Join(r.out, "comparison")}
 	for _, rule := range r.rules.failOn {
 		argv = append(argv, "--fail-on", rule)
 	}

@@ -37,8 +37,9 @@ type recording struct {
 // job is what one capture runs.
 func (r *recording) job(program []string) *capture.Job {
 	return &capture.Job{
-		Nsys:    r.nsysFound,
-		Trace:   capture.Trace{Trace: r.trace, Graphs: r.graphs, GraphsAsked: r.cmd.Flags().Changed("graph-trace"), Memory: r.memory, Forks: r.window.Triggered() || r.server != nil},
+		Nsys: r.nsysFound,
+		Trace: capture.Trace{Trace: r.trace, Graphs: r.graphs, GraphsAsked: r.cmd.Flags().Changed("graph-trace"),
+			Memory: r.memory, Forks: r.window.Triggered() || r.server != nil},
 		Window:  r.window,
 		Program: program,
 		Grace:   r.grace,
@@ -168,8 +169,9 @@ func (r *recording) say(text string) {
 	}
 }
 
-// wrote tells what was found, where everything is, and what to do with several captures. It comes when the folder is in its place, so
-// that a reader of the output who has seen enough loses nothing. The verdict on a pair is the exit code of explain diff.
+// wrote tells what was found, where everything is, and what to do with several captures. It comes when the folder is in
+// its place, so that a reader of the output who has seen enough loses nothing. The verdict on a pair is the exit code
+// of explain diff.
 func (r *recording) wrote(comparison *diff.Comparison) error {
 	if err := r.tell(comparison); err != nil && !errors.Is(err, syscall.EPIPE) {
 		return err
@@ -200,7 +202,8 @@ func (r *recording) tell(comparison *diff.Comparison) error {
 		for i := 1; i <= r.repeat; i++ {
 			dirs = append(dirs, filepath.Join(r.out, r.subfolder(0, i)))
 		}
-		text += "How much captures of this program differ: explain calibrate " + clean(strings.Join(dirs, " ")) + " --out noise.json\n"
+		text += "How much captures of this program differ: explain calibrate " + clean(strings.Join(dirs, " ")) +
+			" --out noise.json\n"
 	}
 	_, err := fmt.Fprint(r.env.Out, text)
 	return err

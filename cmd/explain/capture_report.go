@@ -11,8 +11,8 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 )
 
-// besideTrace is where a capture leaves evidence, in the order in which explain report takes it: patterns of files, the flag of explain
-// report for them, and their kind.
+// besideTrace is where a capture leaves evidence, in the order in which explain report takes it: patterns of files, the
+// flag of explain report for them, and their kind.
 var besideTrace = []struct{ pattern, flag, kind string }{
 	{"ncu/raw.csv", "--ncu", analyze.EvidenceNCU},
 	{"logs/server.log", "--server-log", analyze.EvidenceServerLog},
@@ -76,7 +76,8 @@ func (r *recording) analyse(ctx context.Context, run *capture.Run) (*analyze.Res
 	return nil, err
 }
 
-// report analyses a capture and writes the report beside its trace. A trace that cannot be analysed is kept: it took a GPU to make.
+// report analyses a capture and writes the report beside its trace. A trace that cannot be analysed is kept: it took a
+// GPU to make.
 func (r *recording) report(run *capture.Run) (*analyze.Result, error) {
 	r.say("Analysing")
 	res, err := r.analyse(r.hard, run)

@@ -32,22 +32,25 @@ func newCaptureServer(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "vllm --model MODEL [flags] [-- ARGUMENT…]",
 		Short: "Start a vLLM or SGLang server, send load, record it and report",
-		Long: `vllm starts an inference server under nsys, waits until it is healthy, warms it up, and records exactly while the measured requests
-are sent. Then it stops the server, exports and analyses the trace. The server's log, its /metrics before and after, and what the load
-measured are evidence for the report. Arguments after -- go to the server.
+		Long: `vllm starts an inference server under nsys, waits until it is healthy, warms it up, and records
+exactly while the measured requests are sent. Then it stops the server, exports and analyses the
+trace. The server's log, its /metrics before and after, and what the load measured are evidence for
+the report. Arguments after -- go to the server.
 
 Modes:
 
   quick    the trace (default)
-  full     also Nsight Compute on the kernels with most time: the server is started again, without CUDA graphs. First inside the NVTX
-           ranges of the steps; where no kernel is measured there, again everywhere
-  moe      also expert tracking: the server is started again with profilemate's sitecustomize.py (--profiler-path, or
-           the one on PYTHONPATH)
+  full     also Nsight Compute on the kernels with most time: the server is started again, without
+           CUDA graphs. First inside the NVTX ranges of the steps; where no kernel is measured there,
+           again everywhere
+  moe      also expert tracking: the server is started again with profilemate's sitecustomize.py
+           (--profiler-path, or the one on PYTHONPATH)
   deep     full, with the use of GPU memory
   light    as little overhead as possible: no OS calls, CUDA graphs as a whole
 
-MODEL, DTYPE and VLLM_VENV (a virtual environment that holds the engine) are taken from the environment where no flag says otherwise; the API
-key of a server from VLLM_API_KEY, or from --api-key among its arguments.`,
+MODEL, DTYPE and VLLM_VENV (a virtual environment that holds the engine) are taken from the
+environment where no flag says otherwise; the API key of a server from VLLM_API_KEY, or from
+--api-key among its arguments.`,
 		Example: `  explain capture vllm --model meta-llama/Llama-2-7b-hf --mode quick
   explain capture vllm --model Qwen/Qwen2.5-0.5B-Instruct --load-mode decode --concurrency 16 --num-requests 200 --out run/
   explain capture vllm --model MODEL --mode full --out run/ -- --tensor-parallel-size 2
@@ -55,7 +58,8 @@ key of a server from VLLM_API_KEY, or from --api-key among its arguments.`,
   explain capture vllm --model MODEL --dry-run`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if dash := cmd.ArgsLenAtDash(); len(args) > 0 && dash != 0 {
-				return usagef("what is %q? Arguments for the server stand after --, and everything else is a flag", args[0])
+				return usagef("what is %q? Arguments for the server stand after --, and everything else is a flag",
+					args[0])
 			}
 			return nil
 		},
@@ -102,7 +106,8 @@ func (s *serverFlags) register(cmd *cobra.Command, out string) {
 	fl.IntVar(&s.requests, "num-requests", 50, "record `N` requests")
 	fl.IntVar(&s.concurrency, "concurrency", 8, "`N` requests in flight")
 	fl.Float64Var(&s.rate, "rate", 0, "instead: `N` requests per second, at random times")
-	fl.StringVar(&s.loadMode, "load-mode", "", "the requests: prefill (long prompts), decode (long answers) or mixed (default mixed)")
+	fl.StringVar(&s.loadMode, "load-mode", "",
+		"the requests: prefill (long prompts), decode (long answers) or mixed (default mixed)")
 	fl.StringVar(&s.dataset, "dataset", "", "the requests: a `FILE`, see explain load")
 	fl.Uint64Var(&s.seed, "seed", 1, "of the prompts and arrival times: a `NUMBER`")
 	fl.IntVar(&s.warmups, "warmup-requests", 10, "send `N` requests before the recording")
@@ -110,8 +115,10 @@ func (s *serverFlags) register(cmd *cobra.Command, out string) {
 	fl.StringVar(&s.ncu, "ncu", "", "run this `PROGRAM` (default: $NCU, else ncu)")
 	fl.IntVar(&s.ncuTop, "ncu-kernels", 5, "measure the `N` kernels with most time")
 	fl.StringVar(&s.ncuSet, "ncu-set", "full", "measure this `SET` of Nsight Compute's sections")
-	fl.StringVar(&s.ncuNVTX, "nvtx-include", "", "measure inside these NVTX `RANGES` only, as ncu takes them (default: the steps of the server; none: everywhere)")
-	fl.StringVar(&s.profiler, "profiler-path", "", "track experts with the sitecustomize.py in this `DIR` of profilemate")
+	fl.StringVar(&s.ncuNVTX, "nvtx-include", "",
+		"measure inside these NVTX `RANGES` only, as ncu takes them (default: the steps of the server; none: everywhere)")
+	fl.StringVar(&s.profiler, "profiler-path", "",
+		"track experts with the sitecustomize.py in this `DIR` of profilemate")
 	s.captureFlags.register(cmd, out)
 	_ = cmd.MarkFlagDirname("profiler-path")
 	completeFlag(cmd, "mode", captureModes)
@@ -201,11 +208,15 @@ func (s *serverFlags) server() *capture.Server {
 // plan shows the runs of the server after the recording, on free ports. Which kernels are measured is known only then.
 func (s *serverFlags) plan(dir string) (lines []string) {
 	if s.profiler != "" {
-		lines = append(lines, "# with PYTHONPATH="+s.profiler+" VLLM_ENABLE_PROFILING=1 in the environment, to track experts:", capture.Shell(s.server().Command(8002, false)))
+		lines = append(lines,
+			"# with PYTHONPATH="+s.profiler+" VLLM_ENABLE_PROFILING=1 in the environment, to track experts:",
+			capture.Shell(s.server().Command(8002, false)))
 	}
 	if s.measures() {
-		k := capture.Kernels{NCU: s.ncu, Set: s.ncuSet, NVTX: s.ncuNVTX, Names: "KERNELS", Skip: skipLaunches, Count: int64(perKernel * s.ncuTop)}
-		lines = append(lines, fmt.Sprintf("# measure the %d kernels with most time, in the NVTX ranges of the steps where there are some:", s.ncuTop),
+		k := capture.Kernels{NCU: s.ncu, Set: s.ncuSet, NVTX: s.ncuNVTX, Names: "KERNELS", Skip: skipLaunches,
+			Count: int64(perKernel * s.ncuTop)}
+		lines = append(lines,
+			fmt.Sprintf("# measure the %d kernels with most time, in the NVTX ranges of the steps where there are some:", s.ncuTop),
 			capture.Shell(append(k.Command(filepath.Join(dir, "ncu", "raw.csv")), s.server().Command(8001, true)...)))
 	}
 	return lines
@@ -282,9 +293,17 @@ func (s *serverFlags) facts(f *capture.Facts) {
 		loadMode = load.DefaultMode
 	}
 	f.Config = append(f.Config, yaml.MapSlice{
-		{Key: "engine", Value: s.engine}, {Key: "model", Value: capture.RedactText(s.model)}, {Key: "dtype", Value: s.dtype}, {Key: "mode", Value: s.mode},
-		{Key: "port", Value: s.port}, {Key: "server_arguments", Value: shell(s.extra)}, {Key: "ncu", Value: s.measures()},
-		{Key: "ncu_kernels", Value: s.ncuTop}, {Key: "ncu_set", Value: s.ncuSet}, {Key: "nvtx_include", Value: s.ncuNVTX}, {Key: "expert_tracking", Value: s.profiler != ""},
+		{Key: "engine", Value: s.engine},
+		{Key: "model", Value: capture.RedactText(s.model)},
+		{Key: "dtype", Value: s.dtype},
+		{Key: "mode", Value: s.mode},
+		{Key: "port", Value: s.port},
+		{Key: "server_arguments", Value: shell(s.extra)},
+		{Key: "ncu", Value: s.measures()},
+		{Key: "ncu_kernels", Value: s.ncuTop},
+		{Key: "ncu_set", Value: s.ncuSet},
+		{Key: "nvtx_include", Value: s.ncuNVTX},
+		{Key: "expert_tracking", Value: s.profiler != ""},
 	}...)
 	if len(s.window.Client) > 0 {
 		return
@@ -294,7 +313,12 @@ func (s *serverFlags) facts(f *capture.Facts) {
 		dataset = filepath.Base(s.dataset)
 	}
 	f.Load = yaml.MapSlice{
-		{Key: "requests", Value: s.requests}, {Key: "concurrency", Value: s.concurrency}, {Key: "rate", Value: s.rate}, {Key: "mode", Value: loadMode},
-		{Key: "dataset", Value: dataset}, {Key: "warmup_requests", Value: s.warmups}, {Key: "seed", Value: s.seed},
+		{Key: "requests", Value: s.requests},
+		{Key: "concurrency", Value: s.concurrency},
+		{Key: "rate", Value: s.rate},
+		{Key: "mode", Value: loadMode},
+		{Key: "dataset", Value: dataset},
+		{Key: "warmup_requests", Value: s.warmups},
+		{Key: "seed", Value: s.seed},
 	}
 }

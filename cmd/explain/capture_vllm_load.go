@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"strings"
 
@@ -19,8 +18,9 @@ func (s *serverFlags) sender(r *recording, run *capture.Run) capture.Sender {
 	}
 	return func(ctx context.Context, l *capture.Load) error {
 		opt := load.Options{
-			URL: l.URL, Model: s.modelAsked(), APIKey: s.key, Mode: s.loadMode, Temperature: load.DefaultTemperature, Seed: s.seed,
-			Rate: s.rate, Concurrency: s.concurrency, Requests: s.requests, Warmup: s.warmups, HealthTimeout: -1, Version: versionText(),
+			URL: l.URL, Model: s.modelAsked(), APIKey: s.key, Mode: s.loadMode, Temperature: load.DefaultTemperature,
+			Seed: s.seed, Rate: s.rate, Concurrency: s.concurrency, Requests: s.requests, Warmup: s.warmups,
+			HealthTimeout: -1, Version: versionText(),
 		}
 		if s.rate > 0 {
 			opt.Concurrency = 0
@@ -55,7 +55,7 @@ func (s *serverFlags) sender(r *recording, run *capture.Run) capture.Sender {
 		if c := res.Counts; c.Failed > 0 {
 			run.Note(fmt.Sprintf("%d of %d requests of the load failed: evidence/load.json says how", c.Failed, c.Sent))
 		}
-		if werr := writeWhole(filepath.Join(l.Dir, "load.json"), func(to io.Writer) error { return res.Write(to) }); werr != nil {
+		if werr := writeWhole(filepath.Join(l.Dir, "load.json"), res.Write); werr != nil {
 			return werr
 		}
 		return err

@@ -21,14 +21,17 @@ func newComment(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "comment [--merge] [COMPARISON …]",
 		Short: "Write the comment for comparisons that were made elsewhere, and post it in GitHub Actions",
-		Long: `comment writes the comment of a pull request from comparison.json, as gate does: the JSON is validated and the markdown is made here.
+		Long: `comment writes the comment of a pull request from comparison.json, as gate does: the JSON is
+validated and the markdown is made here.
 
-With COMPARISON files it combines several with --merge, the jobs of a matrix say: the worst verdict, a row for each, each one
-folded. It prints the markdown, or writes comment.md into --out; in GitHub Actions it posts it.
+With COMPARISON files it combines several with --merge, the jobs of a matrix say: the worst verdict,
+a row for each, each one folded. It prints the markdown, or writes comment.md into --out; in GitHub
+Actions it posts it.
 
-Without files it is the half of the fork pattern that may write: in a workflow_run job it takes comparison.json from the artifact of
-the run that has finished, finds the pull request by head commit and repository, refuses where the head has moved on, and
-posts. It needs no checkout. The numbers were made by code of the pull request, and the comment says so.
+Without files it is the half of the fork pattern that may write: in a workflow_run job it takes
+comparison.json from the artifact of the run that has finished, finds the pull request by head
+commit and repository, refuses where the head has moved on, and posts. It needs no checkout. The
+numbers were made by code of the pull request, and the comment says so.
 
 The exit code is 0 whatever the verdict is: gate has judged already.`,
 		Example: `  explain comment gate/comparison.json > comment.md
@@ -58,7 +61,8 @@ func (f *commentFlags) register(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.files, "comparison", nil, "`FILES` as the arguments name them: repeatable, commas, globs")
 	fl.StringVar(&f.artifact, "artifact", "explain", "the artifact of this `NAME` holds comparison.json (workflow_run)")
 	fl.StringVar(&f.status, "status", "", "also set a commit status of this `NAME` on the head (workflow_run)")
-	fl.StringVar(&f.label, "override-label", "perf:accept", "this `LABEL` on the pull request turns fail into warn (workflow_run); empty: none does")
+	fl.StringVar(&f.label, "override-label", "perf:accept",
+		"this `LABEL` on the pull request turns fail into warn (workflow_run); empty: none does")
 	fl.StringVarP(&f.out, "out", "o", "", "write comment.md into this `DIR` instead of printing it")
 	f.github.register(cmd)
 	_ = cmd.MarkFlagDirname("out")

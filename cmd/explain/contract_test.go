@@ -202,7 +202,7 @@ func TestSecretsStayInside(t *testing.T) {
 	}
 }
 
-// TestHostileNamesAreLiteral: whatever a kernel, a range or a process is called, every voice shows it as text.
+// TestHostileNamesAreLiteral: whatever a kernel, a range or a process is called, every format shows it as text.
 func TestHostileNamesAreLiteral(t *testing.T) {
 	files := explainTrace(t, "../../testdata/hostile.sqlite")
 	for name, content := range files {

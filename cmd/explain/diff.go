@@ -22,10 +22,11 @@ func newDiff(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff BASE HEAD",
 		Short: "Say what changed between two captures per unit of work, why, and whether it is real",
-		Long: `diff compares two captures, or several of each side, per unit of work: what one step costs, not how long somebody recorded.
+		Long: `diff compares two captures, or several of each side, per unit of work: what one step costs, not how
+long somebody recorded.
 
-BASE and HEAD are traces, reports (report.json) or folders that "explain --out" wrote, in any combination. Rules decide
-whether a change fails; without --fail-on these do:
+BASE and HEAD are traces, reports (report.json) or folders that "explain --out" wrote, in any
+combination. Rules decide whether a change fails; without --fail-on these do:
 
   unit.time.p50:+3%,+10us                          a step takes longer
   unit.launches:+1                                 more than one launch more per step
@@ -33,11 +34,13 @@ whether a change fails; without --fail-on these do:
   structure:warn                                   a new blocking call, pageable copies, …
   kernel.time_per_unit{kernel=*}:+5%,+5us,warn     a kernel got slower
 
-A duration fails only where the change is larger than the rule, larger than the noise floor ("explain calibrate"; 5 % where
-nobody calibrated) and certain by the units inside the captures (explain doc one-capture, several-captures). What cannot be known is inconclusive,
-never a pass. A policy file (--policy) says all of this and more: explain policy --help.
+A duration fails only where the change is larger than the rule, larger than the noise floor
+("explain calibrate"; 5 % where nobody calibrated) and certain by the units inside the captures
+(explain doc one-capture, several-captures). What cannot be known is inconclusive, never a pass. A
+policy file (--policy) says all of this and more: explain policy --help.
 
-Exit codes: 0 pass or warn, 1 fail, 2 wrong usage, 3 input that cannot be analysed, 4 not comparable.`,
+Exit codes: 0 pass or warn, 1 fail, 2 wrong usage, 3 input that cannot be analysed, 4 not
+comparable.`,
 		Example: `  explain diff base.sqlite head.sqlite
   explain diff base/report.json head/report.json --out comparison/
   explain diff --base a1.json,a2.json,a3.json --head b1.json,b2.json,b3.json --noise noise.json
@@ -80,13 +83,19 @@ func (f *diffFlags) register(cmd *cobra.Command) {
 	fl.SortFlags = false
 	fl.StringSliceVar(&f.base, "base", nil, "`FILES` of the base, separated by commas: several captures of one commit")
 	fl.StringSliceVar(&f.head, "head", nil, "`FILES` of the head, separated by commas")
-	fl.StringVarP(&f.out, "out", "o", "", "write diff.html, comparison.json, comparison.md, comparison.csv and junit.xml into this `DIR`")
-	fl.StringVar(&f.format, "format", "", "print this `FORMAT` to standard output: "+strings.Join(diffFormats, ", ")+" (default text)")
-	fl.StringArrayVar(&f.rules.failOn, "fail-on", nil, "fail where this `RULE` is broken, instead of the default rules: 'unit.time.p50:+3%,+200us' (repeatable; the last rule that selects a number judges it)")
-	fl.StringVar(&f.rules.policy, "policy", "", "judge by this policy `FILE` (YAML or JSON) instead of the default rules: explain policy --help")
-	fl.StringVar(&f.threshold, "threshold", "", "fail as check_regression does, at this `PERCENT`: prefill, decode, graph coverage, top kernel; also on profilemate's summary.json")
+	fl.StringVarP(&f.out, "out", "o", "",
+		"write diff.html, comparison.json, comparison.md, comparison.csv and junit.xml into this `DIR`")
+	fl.StringVar(&f.format, "format", "",
+		"print this `FORMAT` to standard output: "+strings.Join(diffFormats, ", ")+" (default text)")
+	fl.StringArrayVar(&f.rules.failOn, "fail-on", nil,
+		"fail where this `RULE` is broken, instead of the default rules: 'unit.time.p50:+3%,+200us' (repeatable; the last rule that selects a number judges it)")
+	fl.StringVar(&f.rules.policy, "policy", "",
+		"judge by this policy `FILE` (YAML or JSON) instead of the default rules: explain policy --help")
+	fl.StringVar(&f.threshold, "threshold", "",
+		"fail as check_regression does, at this `PERCENT`: prefill, decode, graph coverage, top kernel; also on profilemate's summary.json")
 	fl.StringVar(&f.rules.noise, "noise", "", "take noise floors from this `FILE` of explain calibrate")
-	fl.StringVar(&f.phase, "phase", "", "compare units of this `PHASE` (prefill, decode, …; default: the one with most time)")
+	fl.StringVar(&f.phase, "phase", "",
+		"compare units of this `PHASE` (prefill, decode, …; default: the one with most time)")
 	fl.Int64Var(&f.batch, "batch", 0, "compare units of this batch size `N`")
 	fl.StringVar(&f.minShare, "min-share", "0.5%", "kernels below this `SHARE` of the unit are not compared one by one")
 	fl.IntVar(&f.top, "top", diff.DefaultTop, "rows of the kernels table")
@@ -127,7 +136,8 @@ func (f *diffFlags) run(cmd *cobra.Command, e *env, args []string) error {
 			e.openPage(f.out, "diff.html")
 		}
 	}
-	if err := f.print(e, c); err != nil && !errors.Is(err, syscall.EPIPE) { // whoever has seen enough still gets the verdict
+	// whoever has seen enough still gets the verdict
+	if err := f.print(e, c); err != nil && !errors.Is(err, syscall.EPIPE) {
 		return err
 	}
 	if code := verdictCode(c.Verdict); code != exitOK {
@@ -234,7 +244,9 @@ func parseShare(s string) (float64, error) {
 	return max(v, 1e-12), nil
 }
 
-func (f *diffFlags) compare(cmd *cobra.Command, e *env, base, head []input, opt diff.Options) (*diff.Comparison, error) {
+func (f *diffFlags) compare(
+	cmd *cobra.Command, e *env, base, head []input, opt diff.Options,
+) (*diff.Comparison, error) {
 	all := slices.Concat(base, head)
 	summaries := 0
 	for _, in := range all {
@@ -253,7 +265,8 @@ func (f *diffFlags) compare(cmd *cobra.Command, e *env, base, head []input, opt 
 	switch {
 	case summaries == 0:
 	case f.threshold == "":
-		return nil, usagef("a summary.json holds totals, which only --threshold compares; compare the traces or the reports instead")
+		return nil, usagef(
+			"a summary.json holds totals, which only --threshold compares; compare the traces or the reports instead")
 	case summaries < len(all):
 		return nil, usagef("a summary.json is compared to a summary.json: explain TRACE --format summary writes one")
 	case len(base) > 1 || len(head) > 1:
@@ -323,7 +336,8 @@ func (f *diffFlags) print(e *env, c *diff.Comparison) error {
 		return err
 	}
 	if f.out != "" {
-		_, err := fmt.Fprintf(e.Out, "\nWrote %s: diff.html, comparison.md, comparison.json, comparison.csv, junit.xml\n", clean(f.out))
+		_, err := fmt.Fprintf(e.Out,
+			"\nWrote %s: diff.html, comparison.md, comparison.json, comparison.csv, junit.xml\n", clean(f.out))
 		return err
 	}
 	return nil

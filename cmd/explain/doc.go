@@ -19,7 +19,8 @@ func newDoc(e *env) *cobra.Command {
 		Use:   "doc [SECTION]",
 		Short: "Print what a section of the report means and how it is computed",
 		Long: "doc prints the page of a section: definitions, metrics, tables, limits, and what to do about its findings.\n" +
-			"It also prints the pages on how diff tells a change from noise: " + strings.Join(diff.StatisticsPages(), ", ") + ";\n" +
+			"It also prints the pages on how diff tells a change from noise: " +
+			strings.Join(diff.StatisticsPages(), ", ") + ";\n" +
 			"and on the files that are read beside a trace: " + evidencePage + ".",
 		Example: "  explain doc          the list of sections\n  explain doc idle     one of them",
 		Args: func(_ *cobra.Command, args []string) error {

@@ -53,7 +53,7 @@ func TestNCUSecretsStayInside(t *testing.T) {
 	}
 }
 
-// Kernel names of ncu pages are hostile text in every voice, as those of traces are.
+// Kernel names of ncu pages are hostile text in every format, as those of traces are.
 func TestNCUNamesAreLiteral(t *testing.T) {
 	var page bytes.Buffer
 	page.WriteString("\"ID\",\"Kernel Name\",\"gpu__time_duration.sum\",\"sm__throughput.avg.pct_of_peak_sustained_elapsed\",\"gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed\",\"dram__bytes.sum\"\n\"\",\"\",\"us\",\"%\",\"%\",\"byte\"\n")

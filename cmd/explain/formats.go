@@ -11,7 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/render"
 )
 
-// The voices of a report: each writes the whole of it in one form.
+// The formats of a report: each function writes the whole of it in one.
 
 func writeJSON(w io.Writer, r *report.Report) error { return report.Write(w, r) }
 

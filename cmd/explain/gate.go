@@ -29,14 +29,15 @@ func newGate(e *env) *cobra.Command {
   gate.junit.xml    a test case for each gate
   reports/          a report of each capture of the head, to keep as the next baseline
 
-FILES are traces, reports or folders that "explain --out" wrote; separated by commas, repeated, or globs. Without a baseline
-budgets are judged, and it says so.
+FILES are traces, reports or folders that "explain --out" wrote; separated by commas, repeated, or
+globs. Without a baseline budgets are judged, and it says so.
 
-In GitHub Actions it also sets outputs, writes the step summary and at most three annotations, and keeps one comment on the
-pull request up to date, in this order, before it exits. The token is read from GITHUB_TOKEN. A comment that GitHub refuses
-never changes the verdict.
+In GitHub Actions it also sets outputs, writes the step summary and at most three annotations, and
+keeps one comment on the pull request up to date, in this order, before it exits. The token is read
+from GITHUB_TOKEN. A comment that GitHub refuses never changes the verdict.
 
-Exit codes: 0 pass or warn, 1 fail, 2 wrong usage or policy file, 3 input that cannot be analysed, 4 inconclusive.`,
+Exit codes: 0 pass or warn, 1 fail, 2 wrong usage or policy file, 3 input that cannot be analysed, 4
+inconclusive.`,
 		Example: `  explain gate --base base.sqlite --head head.sqlite --out gate/
   explain gate --base 'base-*.json' --head 'head-*.json' --policy policy.yml --noise noise.json --out gate/
   explain gate --head head.sqlite --policy policy.yml --out gate/`,
@@ -74,15 +75,22 @@ func (f *gateFlags) register(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.base, "base", nil, "`FILES` of the base (repeatable, commas, globs)")
 	fl.StringArrayVar(&f.head, "head", nil, "`FILES` of the head")
 	fl.StringVar(&f.policy, "policy", "", "judge by this policy `FILE` (default: the rules of explain diff)")
-	fl.StringVar(&f.policyRef, "policy-ref", "", "judge by the policy file as it is at this `REF`; head: as it is here (default in a pull request: its base)")
+	fl.StringVar(&f.policyRef, "policy-ref", "",
+		"judge by the policy file as it is at this `REF`; head: as it is here (default in a pull request: its base)")
 	fl.StringVar(&f.noise, "noise", "", "take noise floors from this `FILE` of explain calibrate")
-	fl.StringVar(&f.phase, "phase", "", "compare units of this `PHASE` (prefill, decode, …; default: the policy's, or the one with most time)")
+	fl.StringVar(&f.phase, "phase", "",
+		"compare units of this `PHASE` (prefill, decode, …; default: the policy's, or the one with most time)")
 	fl.Int64Var(&f.batch, "batch", 0, "compare units of this batch size `N`")
-	fl.StringVar(&f.baselineArtifact, "baseline-artifact", "", "without --base: take the base from the artifact of this `NAME` on the base branch (GitHub Actions)")
-	fl.StringVar(&f.baselineBranch, "baseline-branch", "", "the `BRANCH` that --baseline-artifact comes from (default: the pull request's base)")
-	fl.StringVar(&f.baselineFile, "baseline-file", "", "where nothing else gave a base: this checked-in report `FILE`, if it is there")
-	fl.StringVar(&f.overrideLabel, "override-label", "perf:accept", "this `LABEL` on the pull request turns fail into warn; empty: none does")
-	fl.StringVar(&f.exitOn, "exit-on", "inconclusive", "exit with a failure from this `LEVEL` of verdict on: "+strings.Join(exitLevels, ", "))
+	fl.StringVar(&f.baselineArtifact, "baseline-artifact", "",
+		"without --base: take the base from the artifact of this `NAME` on the base branch (GitHub Actions)")
+	fl.StringVar(&f.baselineBranch, "baseline-branch", "",
+		"the `BRANCH` that --baseline-artifact comes from (default: the pull request's base)")
+	fl.StringVar(&f.baselineFile, "baseline-file", "",
+		"where nothing else gave a base: this checked-in report `FILE`, if it is there")
+	fl.StringVar(&f.overrideLabel, "override-label", "perf:accept",
+		"this `LABEL` on the pull request turns fail into warn; empty: none does")
+	fl.StringVar(&f.exitOn, "exit-on", "inconclusive",
+		"exit with a failure from this `LEVEL` of verdict on: "+strings.Join(exitLevels, ", "))
 	fl.StringVarP(&f.out, "out", "o", "", "write the files into this `DIR`")
 	f.analysis.register(cmd)
 	f.github.register(cmd)
@@ -259,7 +267,8 @@ func (j *judged) files() []file {
 	for _, h := range j.heads {
 		dir := "reports/" + reportName(h.input.path, names) + "/"
 		if h.input.kind == reportInput { // its tables are cut already: the report is all there is to keep
-			files = append(files, file{dir + "report.json", func(w io.Writer) error { return writeJSON(w, h.result.Report) }})
+			files = append(files,
+				file{dir + "report.json", func(w io.Writer) error { return writeJSON(w, h.result.Report) }})
 			continue
 		}
 		for _, part := range folder(h.result) {
@@ -276,8 +285,8 @@ func (j *judged) markdown(limit int) string {
 	return diff.Comment(j.c, o)
 }
 
-// summary is the comment at more length, in at most limit bytes. Where there is nothing to compare with, it also says where the
-// time of the head goes.
+// summary is the comment at more length, in at most limit bytes. Where there is nothing to compare with, it also says
+// where the time of the head goes.
 func (j *judged) summary(limit int) string {
 	text := j.markdown(limit)
 	if !j.c.FirstRun() {
@@ -303,7 +312,8 @@ func (f *gateFlags) print(e *env, c *diff.Comparison, inActions bool) error {
 	}
 	text := b.String()
 	if f.out != "" {
-		text += fmt.Sprintf("\nWrote %s: comparison.json, diff.html, comment.md, summary.md, gate.junit.xml, reports/\n", clean(f.out))
+		text += fmt.Sprintf(
+			"\nWrote %s: comparison.json, diff.html, comment.md, summary.md, gate.junit.xml, reports/\n", clean(f.out))
 	}
 	if inActions {
 		text = gate.Defuse(text)

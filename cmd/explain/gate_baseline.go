@@ -54,13 +54,15 @@ func (f *gateFlags) baseline(ctx context.Context, s *gate.Session) (baseline, er
 			inputs, err := findInputs("--baseline-file", []string{f.baselineFile})
 			b := baseline{inputs: inputs, source: "file " + filepath.ToSlash(f.baselineFile)}
 			if f.baselineArtifact != "" {
-				b.notes = [][]doc.Span{{doc.Text("No artifact to compare with: " + why + ". Compared with a checked-in file instead.")}}
+				b.notes = [][]doc.Span{{doc.Text("No artifact to compare with: " + why +
+					". Compared with a checked-in file instead.")}}
 			}
 			return b, err
 		}
 		why += "; there is no file " + filepath.ToSlash(f.baselineFile)
 	}
-	return baseline{notes: [][]doc.Span{{doc.Text("No baseline (first run): " + why + ". Only budgets are judged.")}}}, nil
+	return baseline{notes: [][]doc.Span{{doc.Text("No baseline (first run): " + why +
+		". Only budgets are judged.")}}}, nil
 }
 
 // readBaseline takes the reports out of an artifact's files, and leaves everything else alone.
@@ -82,8 +84,9 @@ func readBaseline(files []gate.File) ([]*report.Report, error) {
 // artifact takes the base from an artifact of the base branch.
 func (f *gateFlags) artifact(ctx context.Context, s *gate.Session) (baseline, error) {
 	if s == nil {
-		return baseline{}, usagef("--baseline-artifact finds an artifact in GitHub Actions, and this is not one of its jobs: " +
-			"name the files with --base")
+		return baseline{}, usagef(
+			"--baseline-artifact finds an artifact in GitHub Actions, and this is not one of its jobs: " +
+				"name the files with --base")
 	}
 	branch := cmp.Or(f.baselineBranch, s.BaseBranch())
 	if branch == "" {

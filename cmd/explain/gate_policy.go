@@ -32,7 +32,8 @@ func baseCommit(s *gate.Session) string {
 	return s.BaseSHA()
 }
 
-// readPolicy reads the policy file, in a pull request as it is at the base: a change cannot loosen the rules it is judged by.
+// readPolicy reads the policy file, in a pull request as it is at the base: a change cannot loosen the rules it is
+// judged by.
 func (f *gateFlags) readPolicy(ctx context.Context, s *gate.Session) (policyChoice, error) {
 	if f.policy == "" {
 		if f.policyRef != "" && f.policyRef != headRef {
@@ -57,7 +58,8 @@ func (f *gateFlags) readPolicy(ctx context.Context, s *gate.Session) (policyChoi
 		p, err := policyText(name+" at "+shortRef(ref), there)
 		c := policyChoice{policy: p, source: name + " at " + shortRef(ref)}
 		if hereErr != nil || !bytes.Equal(here, there) {
-			c.notes = [][]doc.Span{{doc.Text("The policy "), doc.Name(name), doc.Text(" is changed here; judged by the one at "), doc.Name(shortRef(ref)), doc.Text(".")}}
+			c.notes = [][]doc.Span{{doc.Text("The policy "), doc.Name(name),
+				doc.Text(" is changed here; judged by the one at "), doc.Name(shortRef(ref)), doc.Text(".")}}
 		}
 		return c, err
 	case f.policyRef != "" && !errors.Is(err, gate.ErrNotFound):
@@ -70,11 +72,13 @@ func (f *gateFlags) readPolicy(ctx context.Context, s *gate.Session) (policyChoi
 	if errors.Is(err, gate.ErrNotFound) {
 		why = " is new here"
 	}
-	return policyChoice{policy: p, source: name, notes: [][]doc.Span{{doc.Text("The policy "), doc.Name(name), doc.Text(why + "; judged by the one of this change.")}}}, parseErr
+	return policyChoice{policy: p, source: name,
+		notes: [][]doc.Span{{doc.Text("The policy "), doc.Name(name),
+			doc.Text(why + "; judged by the one of this change.")}}}, parseErr
 }
 
-// policyHere reads the policy file of the change: as git has it at the commit that a pull request's job was started for, since
-// the job may have checked out the base to measure it, else the file that lies here.
+// policyHere reads the policy file of the change: as git has it at the commit that a pull request's job was started
+// for, since the job may have checked out the base to measure it, else the file that lies here.
 func (f *gateFlags) policyHere(ctx context.Context, s *gate.Session) ([]byte, error) {
 	if s != nil && s.Run.Event == "pull_request" && s.Run.SHA != "" {
 		if b, err := gitfile.Show(ctx, f.policy, s.Run.SHA, maxPolicy); err == nil {
@@ -84,7 +88,8 @@ func (f *gateFlags) policyHere(ctx context.Context, s *gate.Session) ([]byte, er
 	return readLimited(f.policy)
 }
 
-// policyAt reads the policy file at a ref: from GitHub, which knows every commit, or by git, which knows those of the checkout.
+// policyAt reads the policy file at a ref: from GitHub, which knows every commit, or by git, which knows those of the
+// checkout.
 func (f *gateFlags) policyAt(ctx context.Context, s *gate.Session, ref string) ([]byte, error) {
 	if s != nil {
 		b, err := s.File(ctx, f.policy, ref, maxPolicy)

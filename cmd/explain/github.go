@@ -36,8 +36,8 @@ func (f *githubFlags) register(cmd *cobra.Command) {
 	completeFlag(cmd, "comment", commentModes)
 }
 
-// session opens the session with GitHub. It is nil outside of GitHub Actions, where nothing is fetched or posted. Code of
-// strangers beside a token that can write is refused.
+// session opens the session with GitHub. It is nil outside of GitHub Actions, where nothing is fetched or posted. Code
+// of strangers beside a token that can write is refused.
 func (f *githubFlags) session(ctx context.Context, e *env) (*gate.Session, error) {
 	mode, err := gate.ParseMode(f.comment)
 	if err != nil {

@@ -30,8 +30,10 @@ type analysisFlags struct {
 
 func (f *analysisFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.StringVar(&f.unit, "unit", "", "what one step of the work is: nvtx:`REGEX`, kernel:REGEX, graph or none (traces only; default: found automatically)")
-	fl.StringVar(&f.window, "window", "", "analyse from the first to the last NVTX range that matches: nvtx:`REGEX` (traces only)")
+	fl.StringVar(&f.unit, "unit", "",
+		"what one step of the work is: nvtx:`REGEX`, kernel:REGEX, graph or none (traces only; default: found automatically)")
+	fl.StringVar(&f.window, "window", "",
+		"analyse from the first to the last NVTX range that matches: nvtx:`REGEX` (traces only)")
 	f.memory.register(fl)
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but errors, and what --format asks for")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error what is being done")
@@ -55,7 +57,8 @@ func (f *analysisFlags) options(e *env) (analyze.Options, error) {
 	return opt, f.memory.apply(&opt, parallel)
 }
 
-// follow takes the unit of work from a policy where --unit says none, and tells the policy where it does: the flag wins.
+// follow takes the unit of work from a policy where --unit says none, and tells the policy where it does: the flag
+// wins.
 func (f *analysisFlags) follow(p *diff.Policy) *diff.Policy {
 	switch {
 	case p == nil:
@@ -126,7 +129,8 @@ func findInputs(flag string, names []string) ([]input, error) {
 			return nil, err
 		}
 		if in.kind == summaryInput {
-			return nil, usagef("%s: %s is a summary.json, which holds totals: name the trace or its report.json", flag, p)
+			return nil, usagef("%s: %s is a summary.json, which holds totals: name the trace or its report.json",
+				flag, p)
 		}
 		list = append(list, in)
 	}
@@ -199,7 +203,8 @@ func jsonKind(path string) (string, error) {
 	if analyze.IsEvidence(path) {
 		return traceInput, nil
 	}
-	return "", fmt.Errorf("%s is neither a report of explain nor a summary.json of profilemate: it has no field \"schema\"", path)
+	return "", fmt.Errorf(
+		"%s is neither a report of explain nor a summary.json of profilemate: it has no field \"schema\"", path)
 }
 
 // maxJSON bounds a JSON input; a report is under 2 MB.
@@ -234,8 +239,8 @@ func (f *analysisFlags) reports(ctx context.Context, e *env, inputs []input) ([]
 	return list, err
 }
 
-// results are the reports of all inputs in their order, with the detail tables of those that were made here from traces, from
-// the index whole on: these can be large.
+// results are the reports of all inputs in their order, with the detail tables of those that were made here from
+// traces, from the index whole on: these can be large.
 func (f *analysisFlags) results(ctx context.Context, e *env, inputs []input, whole int) ([]*analyze.Result, error) {
 	opt, err := f.options(e)
 	if err != nil {

@@ -101,8 +101,8 @@ var cast = regexp.MustCompile(`\\\([A-Za-z_][A-Za-z0-9_: ]*\\\)(-?[0-9])`)
 // longestTarget is how many characters of a name are matched.
 const longestTarget = 2000
 
-// nameExpression is a regular expression for a name, whichever version of ncu prints it. What cannot stand in a line of a terminal is any
-// character.
+// nameExpression is a regular expression for a name, whichever version of ncu prints it. What cannot stand in a line of
+// a terminal is any character.
 func nameExpression(name string) string {
 	text := []rune(name)
 	rest := ""

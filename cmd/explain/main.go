@@ -1,6 +1,16 @@
 // Command explain says where the time of an LLM inference trace went, and what to do about it.
 //
-// Each command is one file. run is the whole program as a function, so that tests call it without a process.
+// Each command is one file of its name, whose parts are prefixed with it (capture.go, capture_plan.go). What commands
+// share:
+//
+//	root, exit, env       the tree of commands, exit codes, what a command touches besides its files
+//	inputs, evidence      traces, reports and what lies beside them, as people name them
+//	rules_file, kernels   policies and noise floors; kernels that are worth measuring
+//	output, formats       folders that appear whole or not at all, and what goes into them
+//	github                the session with GitHub, for gate and comment
+//
+// It computes nothing of its own: packages analyze, diff and gate do. run is the whole program as a function, so that
+// tests call it without a process.
 package main
 
 import (

@@ -15,9 +15,10 @@ func newMetrics(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "metrics [PREFIX]",
 		Short: "List every metric with its unit and meaning",
-		Long: `metrics lists every metric that report.json can hold, or those whose id starts with PREFIX: its unit, which direction is
-better, whether repeated captures of the same work agree on it (exact) or only nearly (noisy), and the sets of labels that
-it comes with: "– | device | device,cause" is once for everything, once per device, and once per device and cause.`,
+		Long: `metrics lists every metric that report.json can hold, or those whose id starts with PREFIX: its
+unit, which direction is better, whether repeated captures of the same work agree on it (exact) or
+only nearly (noisy), and the sets of labels that it comes with: "– | device | device,cause" is once
+for everything, once per device, and once per device and cause.`,
 		Example: `  explain metrics
   explain metrics gpu.
   explain metrics --format json | jq '.[].id'`,
@@ -70,7 +71,8 @@ func printMetrics(e *env, list []analyze.MetricInfo) error {
 			space = ""
 		}
 		_, err := fmt.Fprintf(e.Out, "%s%s\n  unit %s, better %s, %s, %s; labels %s; section %s\n%s", space,
-			m.ID, m.Unit, m.Better, m.Assume, m.Lifecycle, strings.Join(labels, " | "), strings.Join(m.Sections, ", "), wrap(m.Meaning, 96, "  "))
+			m.ID, m.Unit, m.Better, m.Assume, m.Lifecycle,
+			strings.Join(labels, " | "), strings.Join(m.Sections, ", "), wrap(m.Meaning, 96, "  "))
 		if err != nil {
 			return err
 		}

@@ -15,13 +15,15 @@ func newNCUTargets(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ncu-targets TRACE",
 		Short: "Write which kernels to measure with Nsight Compute, and the command that does it",
-		Long: `ncu-targets lists the kernels that take most of a trace's kernel time: as YAML, in the form of llm-perf-opt's extract-top-kernels
-(name, regex, description), with the ncu command that measures them in the comment above. TRACE may also be a report.json.
+		Long: `ncu-targets lists the kernels that take most of a trace's kernel time: as YAML, in the form of
+llm-perf-opt's extract-top-kernels (name, regex, description), with the ncu command that measures
+them in the comment above. TRACE may also be a report.json.
 
-Kernels of collective communication are in the list and not in the command: ncu runs each kernel several times, and a collective that
-runs again on one rank waits for the others forever.
+Kernels of collective communication are in the list and not in the command: ncu runs each kernel
+several times, and a collective that runs again on one rank waits for the others forever.
 
-With --out the YAML goes into a file, and the command to standard output, ready to be edited and run.`,
+With --out the YAML goes into a file, and the command to standard output, ready to be edited and
+run.`,
 		Example: `  explain ncu-targets trace.sqlite --top 10
   explain ncu-targets trace.sqlite --top 5 --out kernels.yaml
   explain report trace.sqlite --ncu ncu.csv`,
@@ -87,7 +89,11 @@ func (f *targetFlags) run(cmd *cobra.Command, e *env, path string) error {
 		_, err := io.WriteString(e.Out, targetsYAML(list))
 		return err
 	}
-	if err := writeWhole(f.out, func(to io.Writer) error { _, err := io.WriteString(to, targetsYAML(list)); return err }); err != nil {
+	write := func(to io.Writer) error {
+		_, err := io.WriteString(to, targetsYAML(list))
+		return err
+	}
+	if err := writeWhole(f.out, write); err != nil {
 		return err
 	}
 	if line := ncuCommand(list); line != "" && !f.analysis.quiet {
@@ -96,8 +102,8 @@ func (f *targetFlags) run(cmd *cobra.Command, e *env, path string) error {
 	return err
 }
 
-// targetsYAML is the list as llm-perf-opt's extract-top-kernels writes it, under the command. Names are hostile text: they stand in
-// double quotes, with everything but plain ASCII escaped.
+// targetsYAML is the list as llm-perf-opt's extract-top-kernels writes it, under the command. Names are hostile text:
+// they stand in double quotes, with everything but plain ASCII escaped.
 func targetsYAML(list []target) string {
 	var b strings.Builder
 	b.WriteString("# Kernels with most time, as explain ncu-targets found them. To measure them:\n#\n")
@@ -112,7 +118,8 @@ func targetsYAML(list []target) string {
 	}
 	b.WriteString("#   " + line + "\n#\n")
 	if comm > 0 {
-		fmt.Fprintf(&b, "# The command leaves out %d of collective communication: run again on one rank, they would wait for the others forever.\n", comm)
+		fmt.Fprintf(&b,
+			"# The command leaves out %d of collective communication: run again on one rank, they would wait for the others forever.\n", comm)
 	}
 	b.WriteString("kernels:\n")
 	for i := range list {
@@ -121,7 +128,8 @@ func targetsYAML(list []target) string {
 		if t.share != nil {
 			share = strconv.FormatFloat(*t.share*100, 'f', 1, 64) + "%"
 		}
-		fmt.Fprintf(&b, "- name: %s\n  regex: %s\n  description: %s\n", strconv.QuoteToASCII(t.name), strconv.QuoteToASCII("^"+regexp.QuoteMeta(t.name)+"$"),
+		fmt.Fprintf(&b, "- name: %s\n  regex: %s\n  description: %s\n", strconv.QuoteToASCII(t.name),
+			strconv.QuoteToASCII("^"+regexp.QuoteMeta(t.name)+"$"),
 			strconv.QuoteToASCII(fmt.Sprintf("Kernel #%d - %s of GPU time, %d calls", i+1, share, t.count)))
 	}
 	return b.String()

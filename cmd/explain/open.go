@@ -19,7 +19,8 @@ func (e *env) openPage(dir, name string) {
 		err = open(path)
 	}
 	if err != nil {
-		fmt.Fprintf(e.Err, "explain: cannot open a browser (%s); the page is %s\n", clean(err.Error()), clean(filepath.Join(dir, name)))
+		fmt.Fprintf(e.Err, "explain: cannot open a browser (%s); the page is %s\n", clean(err.Error()),
+			clean(filepath.Join(dir, name)))
 	}
 }
 

@@ -15,8 +15,9 @@ func newPolicy(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
 		Short: "Check, show, explain and propose policy files, which say what diff and gate judge",
-		Long: `A policy file says what is judged: rules on changes, budgets that need no baseline, waivers that end on a day, and what it
-means that something is inconclusive, not comparable or missing. It is YAML or JSON, and values carry their units.
+		Long: `A policy file says what is judged: rules on changes, budgets that need no baseline, waivers that end
+on a day, and what it means that something is inconclusive, not comparable or missing. It is YAML or
+JSON, and values carry their units.
 
   version: 1
   preset: llm-serving        # or strict, budgets-only: explain policy show PRESET prints what it stands for
@@ -34,10 +35,10 @@ means that something is inconclusive, not comparable or missing. It is YAML or J
   waivers:
     - {rule: attn, match: {regex: fmha_v2}, ceiling: 12%, expires: 2026-12-31, issue: "#412", reason: "fp8 rollout"}
 
-A change breaks a rule where it is larger than its relative and its absolute part, and real. Level error fails, warn warns,
-off does not judge. In a glob only * and ? are special; expressions are RE2. A waiver lets what it covers pass up to its
-ceiling through its last day; then the rule fails again, and a waiver that nothing needs warns. "explain schema policy"
-prints the JSON Schema.`,
+A change breaks a rule where it is larger than its relative and its absolute part, and real. Level
+error fails, warn warns, off does not judge. In a glob only * and ? are special; expressions are
+RE2. A waiver lets what it covers pass up to its ceiling through its last day; then the rule fails
+again, and a waiver that nothing needs warns. "explain schema policy" prints the JSON Schema.`,
 		Example: `  explain policy check policy.yml
   explain policy explain unit.time.p50 --policy policy.yml
   explain policy show strict
@@ -81,11 +82,13 @@ func newPolicyCheck(e *env) *cobra.Command {
 			var b strings.Builder
 			fmt.Fprintf(&b, "%s: valid; %s\n", clean(args[0]), clean(p.Summary()))
 			for _, s := range p.Shadowed() {
-				fmt.Fprintf(&b, "note: rule %s judges nothing: %s comes later and selects all that it does; put the more general rule first\n", clean(s[0]), clean(s[1]))
+				fmt.Fprintf(&b,
+					"note: rule %s judges nothing: %s comes later and selects all that it does; put the more general rule first\n", clean(s[0]), clean(s[1]))
 			}
 			for i := range p.Waivers {
 				if wv := &p.Waivers[i]; day.After(wv.Expires) {
-					fmt.Fprintf(&b, "note: the waiver of rule %s expired on %s\n", clean(wv.Rule), wv.Expires.Format(time.DateOnly))
+					fmt.Fprintf(&b, "note: the waiver of rule %s expired on %s\n", clean(wv.Rule),
+						wv.Expires.Format(time.DateOnly))
 				}
 			}
 			_, err = io.WriteString(e.Out, b.String())
@@ -174,7 +177,8 @@ func explainRules(w io.Writer, from, metric string, list []diff.Explanation, ign
 			if r.Preset {
 				of = " of the preset"
 			}
-			fmt.Fprintf(&b, "  %s rule %s%s: %s %s", verb, clean(r.Rule.Name()), of, clean(r.Rule.Selects()), clean(r.Rule.Does()))
+			fmt.Fprintf(&b, "  %s rule %s%s: %s %s", verb, clean(r.Rule.Name()), of, clean(r.Rule.Selects()),
+				clean(r.Rule.Does()))
 			if !judges {
 				fmt.Fprintf(&b, "; rule %s comes later and selects it too", clean(r.By))
 			}
@@ -197,10 +201,11 @@ func newPolicyInit(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init CAPTURE CAPTURE…",
 		Short: "Propose a policy from two or more captures of one commit",
-		Long: `init measures how much captures of one commit differ, at least 2 and better 5, and prints a policy file whose thresholds are
-beyond that noise. Each rule has the measured figures as a comment.
+		Long: `init measures how much captures of one commit differ, at least 2 and better 5, and prints a policy
+file whose thresholds are beyond that noise. Each rule has the measured figures as a comment.
 
-Exit codes: 0 done, 2 wrong usage, 3 input that cannot be analysed, 4 captures that are not comparable.`,
+Exit codes: 0 done, 2 wrong usage, 3 input that cannot be analysed, 4 captures that are not
+comparable.`,
 		Example: "  explain policy init a1.sqlite a2.sqlite a3.sqlite a4.sqlite a5.sqlite > policy.yml",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 2 {
@@ -225,7 +230,8 @@ Exit codes: 0 done, 2 wrong usage, 3 input that cannot be analysed, 4 captures t
 		},
 	}
 	cmd.Flags().SortFlags = false
-	cmd.Flags().StringVar(&preset, "preset", preset, "go on from this `PRESET`: "+strings.Join(diff.PresetNames(), ", "))
+	cmd.Flags().StringVar(&preset, "preset", preset,
+		"go on from this `PRESET`: "+strings.Join(diff.PresetNames(), ", "))
 	f.register(cmd)
 	return cmd
 }

@@ -30,7 +30,8 @@ type progress struct {
 const progressDelay = time.Second
 
 func newProgress(e *env, quiet, verbose bool) *progress {
-	p := &progress{env: e, verbose: verbose, live: !quiet && !verbose && isTerminal(e.Err), start: time.Now(), done: make(chan struct{}), began: map[string]time.Time{}}
+	p := &progress{env: e, verbose: verbose, live: !quiet && !verbose && isTerminal(e.Err), start: time.Now(),
+		done: make(chan struct{}), began: map[string]time.Time{}}
 	if p.live {
 		p.ended.Add(1)
 		go p.draw()

@@ -19,8 +19,9 @@ func newReport(e *env) *cobra.Command {
 		Short: "Analyse one capture (the default command)",
 		Long: `report analyses one capture. Without --out it prints a summary; with --out it also writes a folder:
 
-Evidence that lies next to a capture goes into the same report: Nsight Compute CSV exports, server logs, Prometheus metrics, the
-files of profilers ("explain doc evidence"). Each is also analysed alone: TRACE may be left out, or be such a file.
+Evidence that lies next to a capture goes into the same report: Nsight Compute CSV exports, server
+logs, Prometheus metrics, the files of profilers ("explain doc evidence"). Each is also analysed
+alone: TRACE may be left out, or be such a file.
 
   report.html             the full report for a browser, in one file
   report.md               the same as text, warnings and findings first
@@ -29,7 +30,8 @@ files of profilers ("explain doc evidence"). Each is also analysed alone: TRACE 
   summary.json            profilemate's summary
   kernels.md, stakeholder_summary.md   as llm-perf-opt writes them
 
---format md prints a version of report.md that fits into a comment on a pull request. The folder appears whole or not at all.`,
+--format md prints a version of report.md that fits into a comment on a pull request. The folder
+appears whole or not at all.`,
 		Example: `  explain report trace.sqlite --out report/
   explain report trace.nsys-rep --phase-map phases.json --out report/
   explain report trace.sqlite --from 2s --to 5s --format json
@@ -74,23 +76,30 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.SortFlags = false
 	fl.StringVarP(&f.out, "out", "o", "", "write the report into this `DIR`")
-	fl.StringVar(&f.format, "format", "", "print this `FORMAT` to standard output: "+strings.Join(formats, ", ")+" (default text)")
-	fl.StringVar(&f.phaseMap, "phase-map", "", "map NVTX ranges to phases by a JSON `FILE`: {\"prefill\": [\"prompt\", \"re:^ctx\"], …}")
+	fl.StringVar(&f.format, "format", "",
+		"print this `FORMAT` to standard output: "+strings.Join(formats, ", ")+" (default text)")
+	fl.StringVar(&f.phaseMap, "phase-map", "",
+		"map NVTX ranges to phases by a JSON `FILE`: {\"prefill\": [\"prompt\", \"re:^ctx\"], …}")
 	fl.StringVar(&f.phaseMap, "phases-json", "", "the same as --phase-map")
-	fl.StringVar(&f.unit, "unit", "", "one step of the work is this `UNIT`: nvtx:REGEX, kernel:REGEX, graph or none (default: found automatically)")
+	fl.StringVar(&f.unit, "unit", "",
+		"one step of the work is this `UNIT`: nvtx:REGEX, kernel:REGEX, graph or none (default: found automatically)")
 	fl.StringVar(&f.window, "window", "", "analyse from the first to the last NVTX range that matches `nvtx:REGEX`")
 	fl.DurationVar(&f.from, "from", 0, "analyse from this `TIME` after the first GPU work (1.5s, 200ms)")
 	fl.DurationVar(&f.to, "to", 0, "analyse up to this `TIME` after the first GPU work")
 	fl.BoolVar(&f.steady, "steady", false, "analyse from the first to the last steady unit of work")
-	fl.StringSliceVar(&f.ncu, "ncu", nil, "add Nsight Compute CSV exports, raw or details pages: `FILES`, globs, or a folder")
+	fl.StringSliceVar(&f.ncu, "ncu", nil,
+		"add Nsight Compute CSV exports, raw or details pages: `FILES`, globs, or a folder")
 	fl.StringSliceVar(&f.serverLogs, "server-log", nil, "add the log of a vLLM or SGLang server: `FILE`")
-	fl.StringSliceVar(&f.prometheus, "prometheus", nil, "add a dump of the server's /metrics: `FILE`; two are compared, later minus earlier")
-	fl.StringSliceVar(&f.evidence, "evidence", nil, "add a folder or file of evidence of any kind, recognised by content: `DIR`")
+	fl.StringSliceVar(&f.prometheus, "prometheus", nil,
+		"add a dump of the server's /metrics: `FILE`; two are compared, later minus earlier")
+	fl.StringSliceVar(&f.evidence, "evidence", nil,
+		"add a folder or file of evidence of any kind, recognised by content: `DIR`")
 	fl.IntVar(&f.top, "top-kernels", 30, "rows of ranked tables, `N` at most")
 	fl.IntVar(&f.top, "kernel-limit", 30, "the same as --top-kernels")
 	fl.BoolVar(&f.noPercentiles, "no-kernel-percentiles", false, "leave out percentiles of kernel durations")
 	fl.BoolVar(&f.noRangeMap, "no-nvtx-kernel-map", false, "do not attribute kernels to NVTX ranges")
-	fl.Float64Var(&f.coverageWarn, "nvtx-coverage-warn-threshold", 0.7, "warn when less than this `SHARE` of kernel time lies in NVTX ranges (0..1)")
+	fl.Float64Var(&f.coverageWarn, "nvtx-coverage-warn-threshold", 0.7,
+		"warn when less than this `SHARE` of kernel time lies in NVTX ranges (0..1)")
 	f.memory.register(fl)
 	fl.BoolVar(&f.printSchema, "print-schema", false, "print the tables of the capture and stop")
 	fl.BoolVar(&f.open, "open", false, "show report.html in the browser, once it is written")

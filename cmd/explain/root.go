@@ -13,13 +13,15 @@ func newRoot(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain TRACE",
 		Short: "Explain where the time of an LLM inference trace went",
-		Long: `explain reads an Nsight Systems capture of an LLM inference server and says where the time went and what to do next.
+		Long: `explain reads an Nsight Systems capture of an LLM inference server and says where the time went and
+what to do next.
 
-TRACE is a .sqlite file written by "nsys export", the same compressed with gzip or zstd, or a .nsys-rep file where nsys is
-installed. It is never changed, and nothing is created beside it. "explain TRACE" is short for "explain report TRACE".
+TRACE is a .sqlite file written by "nsys export", the same compressed with gzip or zstd, or a
+.nsys-rep file where nsys is installed. It is never changed, and nothing is created beside it.
+"explain TRACE" is short for "explain report TRACE".
 
-What a number means and how it is computed: "explain doc SECTION" for a section of the report, its tables and findings,
-"explain metrics" for each metric.`,
+What a number means and how it is computed: "explain doc SECTION" for a section of the report, its
+tables and findings, "explain metrics" for each metric.`,
 		Example: `  explain trace.sqlite                          a summary on the terminal
   explain trace.sqlite --out report/            the full report: report.html, report.md, report.json, tables/*.csv
   explain trace.sqlite --format md | gh pr comment 12 --body-file -
@@ -38,7 +40,8 @@ What a number means and how it is computed: "explain doc SECTION" for a section 
 	f.register(cmd)
 	cmd.SuggestionsMinimumDistance = 2
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	cmd.AddCommand(newReport(e), newDiff(e), newGate(e), newComment(e), newCalibrate(e), newCapture(e), newLoad(e), newScrub(e), newPolicy(e), newNCUTargets(e), newMetrics(e), newDoc(e), newSchema(e), newVersion(e))
+	cmd.AddCommand(newReport(e), newDiff(e), newGate(e), newComment(e), newCalibrate(e), newCapture(e), newLoad(e),
+		newScrub(e), newPolicy(e), newNCUTargets(e), newMetrics(e), newDoc(e), newSchema(e), newVersion(e))
 	cmd.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true})
 	return cmd
 }

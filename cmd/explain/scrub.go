@@ -15,12 +15,12 @@ func newScrub(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "scrub IN.sqlite OUT.sqlite",
 		Short: "Write a copy of a capture that is safe to share",
-		Long: `A capture holds the whole environment of the process, host and user names, command lines and captured output. scrub writes a
-copy with the tables, columns and metadata that explain reads, by a list of what may be kept, and nothing else. It analyses to
-the same numbers.
+		Long: `A capture holds the whole environment of the process, host and user names, command lines and
+captured output. scrub writes a copy with the tables, columns and metadata that explain reads, by a
+list of what may be kept, and nothing else. It analyses to the same numbers.
 
-Names of kernels, API calls, NVTX ranges, programs, threads and GPUs stay, since reports are made of them. Ranges can be named
-after anything: look at "explain OUT.sqlite" before you share it.
+Names of kernels, API calls, NVTX ranges, programs, threads and GPUs stay, since reports are made of
+them. Ranges can be named after anything: look at "explain OUT.sqlite" before you share it.
 
 IN is never changed. OUT must not exist, and appears whole or not at all.`,
 		Example: "  explain scrub trace.sqlite shareable.sqlite",
@@ -41,7 +41,8 @@ IN is never changed. OUT must not exist, and appears whole or not at all.`,
 			case err != nil:
 				return err
 			}
-			_, err = fmt.Fprintf(e.Out, "Wrote %s: %d tables, %s rows; names of kernels and ranges are as they were\n", clean(args[1]), done.Tables, unit.Int(done.Rows))
+			_, err = fmt.Fprintf(e.Out, "Wrote %s: %d tables, %s rows; names of kernels and ranges are as they were\n",
+				clean(args[1]), done.Tables, unit.Int(done.Rows))
 			return err
 		},
 	}

@@ -16,7 +16,8 @@ func newVersion(e *env) *cobra.Command {
 		Short: "Print the version",
 		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(e.Out, "explain %s (%s %s/%s, writes %s)\n", versionText(), runtime.Version(), runtime.GOOS, runtime.GOARCH, report.SchemaID)
+			_, err := fmt.Fprintf(e.Out, "explain %s (%s %s/%s, writes %s)\n", versionText(), runtime.Version(),
+				runtime.GOOS, runtime.GOARCH, report.SchemaID)
 			return err
 		},
 	}

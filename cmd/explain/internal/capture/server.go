@@ -30,7 +30,8 @@ type Server struct {
 	Venv   string   // virtual environment that holds the engine; empty: PATH
 }
 
-// Command starts the server on a port of this machine. Eager runs it without CUDA graphs, which Nsight Compute cannot look into.
+// Command starts the server on a port of this machine. Eager runs it without CUDA graphs, which Nsight Compute cannot
+// look into.
 func (s *Server) Command(port int, eager bool) []string {
 	program := func(name string) string {
 		if s.Venv != "" {
@@ -56,8 +57,8 @@ func (s *Server) Command(port int, eager bool) []string {
 	return append(argv, s.Extra...)
 }
 
-// Env makes the server emit the NVTX ranges by which steps are recognised. A sitecustomize.py of profilemate that is on PYTHONPATH is
-// kept out, since it slows every step.
+// Env makes the server emit the NVTX ranges by which steps are recognised. A sitecustomize.py of profilemate that is on
+// PYTHONPATH is kept out, since it slows every step.
 func (s *Server) Env() []string {
 	env := []string{"VLLM_ENABLE_PROFILING=0"}
 	if s.Engine == VLLM {
@@ -66,8 +67,8 @@ func (s *Server) Env() []string {
 	return env
 }
 
-// Profiler is the folder to take profilemate's sitecustomize.py from: the one that was named, else the first on PYTHONPATH that holds
-// one, as profile_vllm.sh had it; empty where there is none.
+// Profiler is the folder to take profilemate's sitecustomize.py from: the one that was named, else the first on
+// PYTHONPATH that holds one, as profile_vllm.sh had it; empty where there is none.
 func Profiler(named, pythonPath string) (string, error) {
 	if named != "" {
 		if _, err := os.Stat(filepath.Join(named, "sitecustomize.py")); err != nil {
@@ -90,7 +91,8 @@ func Profiler(named, pythonPath string) (string, error) {
 func FreePort(want int) (int, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(want)))
 	if err != nil {
-		return 0, fmt.Errorf("port %d is taken or not allowed: name another with --port, or leave it out for a free one", want)
+		return 0, fmt.Errorf(
+			"port %d is taken or not allowed: name another with --port, or leave it out for a free one", want)
 	}
 	defer l.Close()
 	addr, ok := l.Addr().(*net.TCPAddr)
@@ -167,36 +169,37 @@ func (r *Run) Serve(ctx, hard context.Context, j *Job, s *Server, send Sender) e
 	url := address(port)
 	j.Program = s.Command(port, false)
 	j.Env = s.Env()
-	return r.session(ctx, hard, j, func(ctx context.Context, c *child, open func(context.Context) error, shut func() error) error {
-		r.say("Waiting until the server is ready")
-		if err := waitReady(ctx, c, url+"/health", j.Window.ReadyTimeout); err != nil {
-			return err
-		}
-		err := send(ctx, &Load{
-			URL: url, Model: s.Model, Dir: filepath.Join(r.Dir, "evidence"),
-			Open: func(ctx context.Context) error {
-				r.metrics(ctx, url, "metrics_before.prom")
-				r.say("Recording while the load is sent")
-				return open(ctx)
-			},
-			Shut: func() error {
-				err := shut()
-				r.metrics(ctx, url, "metrics_after.prom")
+	return r.session(ctx, hard, j,
+		func(ctx context.Context, c *child, open func(context.Context) error, shut func() error) error {
+			r.say("Waiting until the server is ready")
+			if err := waitReady(ctx, c, url+"/health", j.Window.ReadyTimeout); err != nil {
 				return err
-			},
+			}
+			err := send(ctx, &Load{
+				URL: url, Model: s.Model, Dir: filepath.Join(r.Dir, "evidence"),
+				Open: func(ctx context.Context) error {
+					r.metrics(ctx, url, "metrics_before.prom")
+					r.say("Recording while the load is sent")
+					return open(ctx)
+				},
+				Shut: func() error {
+					err := shut()
+					r.metrics(ctx, url, "metrics_after.prom")
+					return err
+				},
+			})
+			if err != nil {
+				return err
+			}
+			return shut()
 		})
-		if err != nil {
-			return err
-		}
-		return shut()
-	})
 }
 
 // trackRequests is how many requests a run with expert tracking gets, as profile_vllm.sh sends.
 const trackRequests = 100
 
-// Track starts the server a second time, without nsys, with profilemate's sitecustomize.py on its path, and sends load to it. Its
-// session files are left in evidence/session.
+// Track starts the server a second time, without nsys, with profilemate's sitecustomize.py on its path, and sends load
+// to it. Its session files are left in evidence/session.
 func (r *Run) Track(ctx, hard context.Context, j *Job, s *Server, profiler string, send Sender) error {
 	profiler, err := filepath.Abs(profiler)
 	if err != nil {
@@ -268,7 +271,8 @@ func (r *Run) plain(ctx, hard context.Context, p *phase) error {
 	return err
 }
 
-// stopInside asks the programs below a profiler to end, not the profiler: it has its results to write when they are gone.
+// stopInside asks the programs below a profiler to end, not the profiler: it has its results to write when they are
+// gone.
 func (r *Run) stopInside(c *child, grace time.Duration) {
 	for _, pid := range tree(c.cmd.Process.Pid, c.marker) {
 		terminate(pid)

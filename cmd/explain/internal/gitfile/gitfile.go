@@ -39,7 +39,8 @@ func Show(ctx context.Context, path, ref string, limit int) ([]byte, error) {
 		return out, err
 	}
 	if _, err := git("rev-parse", "--verify", "--quiet", "--end-of-options", ref+"^{commit}"); err != nil {
-		return nil, fmt.Errorf("the checkout has no commit %s: fetch it first (a shallow checkout holds only the newest)", ref)
+		return nil, fmt.Errorf(
+			"the checkout has no commit %s: fetch it first (a shallow checkout holds only the newest)", ref)
 	}
 	object := ref + ":./" + filepath.ToSlash(name)
 	size, err := git("cat-file", "-s", object)
