@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"path/filepath"
 	"regexp"
 	"time"
@@ -113,13 +114,7 @@ func (f *captureFlags) prepare(cmd *cobra.Command, e *env) (*recording, error) {
 	if _, err := (&analysisFlags{unit: f.unit}).options(e); err != nil {
 		return nil, err
 	}
-	name := f.nsys
-	if name == "" {
-		name = e.Getenv("NSYS")
-	}
-	if name == "" {
-		name = "nsys"
-	}
+	name := cmp.Or(f.nsys, e.Getenv("NSYS"), "nsys")
 	if r.nsysFound, err = capture.FindNsys(cmd.Context(), name); err != nil {
 		if !f.dryRun {
 			return nil, err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -134,17 +135,37 @@ func (s *serverFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	if key := argument(args, "--api-key"); key != "" {
 		s.key = key
 	}
-	for _, v := range []struct {
-		to   *string
-		name string
-	}{{&s.model, "MODEL"}, {&s.dtype, "DTYPE"}, {&s.ncu, "NCU"}} {
-		if *v.to == "" {
-			*v.to = e.Getenv(v.name)
+	s.model, s.dtype = cmp.Or(s.model, e.Getenv("MODEL")), cmp.Or(s.dtype, e.Getenv("DTYPE"))
+	s.ncu = cmp.Or(s.ncu, e.Getenv("NCU"), "ncu")
+	if err := s.check(); err != nil {
+		return err
+	}
+	s.applyMode(cmd)
+	if s.mode == modeMoE || s.profiler != "" { // before a GPU has worked for it
+		var err error
+		if s.profiler, err = capture.Profiler(s.profiler, e.Getenv("PYTHONPATH")); err != nil {
+			return usageError{err}
 		}
 	}
-	if s.ncu == "" {
-		s.ncu = "ncu"
+	r, err := s.prepare(cmd, e)
+	if err != nil {
+		return err
 	}
+	r.server = s
+	if s.measures() && !s.dryRun {
+		if s.ncu, err = capture.FindNCU(s.ncu); err != nil {
+			return err
+		}
+		s.ncuVersion = capture.NCUVersion(cmd.Context(), s.ncu)
+	}
+	if s.mode == modeMoE && s.profiler == "" {
+		r.say("Note: no experts are tracked: name the folder of profilemate, which holds sitecustomize.py, with --profiler-path or in PYTHONPATH")
+	}
+	return r.all([][]string{nil})
+}
+
+// check finds wrong usage before any work.
+func (s *serverFlags) check() error {
 	switch {
 	case s.model == "":
 		return usagef("name the model: --model MODEL, or the variable MODEL")
@@ -167,6 +188,11 @@ func (s *serverFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	case s.ncuTop < 1 || s.ncuTop > 50:
 		return usagef("--ncu-kernels is between 1 and 50, got %d", s.ncuTop)
 	}
+	return nil
+}
+
+// applyMode sets what a mode means for flags that were not given.
+func (s *serverFlags) applyMode(cmd *cobra.Command) {
 	switch s.mode {
 	case modeLight:
 		if !cmd.Flags().Changed("trace") {
@@ -178,27 +204,6 @@ func (s *serverFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	case modeDeep:
 		s.memory = true
 	}
-	if s.mode == modeMoE || s.profiler != "" { // before a GPU has worked for it
-		var err error
-		if s.profiler, err = capture.Profiler(s.profiler, e.Getenv("PYTHONPATH")); err != nil {
-			return usageError{err}
-		}
-	}
-	r, err := s.prepare(cmd, e)
-	if err != nil {
-		return err
-	}
-	r.server = s
-	if s.measures() && !s.dryRun {
-		if s.ncu, err = capture.FindNCU(s.ncu); err != nil {
-			return err
-		}
-		s.ncuVersion = capture.NCUVersion(cmd.Context(), s.ncu)
-	}
-	if s.mode == modeMoE && s.profiler == "" {
-		r.say("Note: no experts are tracked: name the folder of profilemate, which holds sitecustomize.py, with --profiler-path or in PYTHONPATH")
-	}
-	return r.all([][]string{nil})
 }
 
 func (s *serverFlags) server() *capture.Server {

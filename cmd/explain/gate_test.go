@@ -79,6 +79,20 @@ func hostileTraces(t *testing.T) (base, head string) {
 	return base, head
 }
 
+// TestGateOutputsItsExitCode: where there is no verdict, later steps read the code with which the step ends.
+func TestGateOutputsItsExitCode(t *testing.T) {
+	tiny := "../../testdata/tiny.sqlite"
+	for want, args := range map[int][]string{
+		exitUsage: {"--head", tiny, "--unit", "nvtx:("}, // refused by the analysis, not by the flags
+		exitInput: {"--head", "no-such.sqlite"},
+	} {
+		g := gateInActions(t, pullServer(), args...)
+		if g.code != want || !regexp.MustCompile(fmt.Sprintf(`exit-code<<\S+\n%d\n`, want)).MatchString(g.outputs) {
+			t.Errorf("%v: exit %d, want %d; outputs:\n%s", args, g.code, want, g.outputs)
+		}
+	}
+}
+
 // TestHostileNamesThroughTheGate: in the comment, the summary, the annotations, the outputs and the log, names stay names.
 func TestHostileNamesThroughTheGate(t *testing.T) {
 	base, head := hostileTraces(t)

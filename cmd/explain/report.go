@@ -183,7 +183,11 @@ func (f *reportFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	}
 	bar := newProgress(e, f.quiet, f.verbose)
 	opt.Progress = bar.update
-	res, err := analyze.Run(cmd.Context(), first(args), opt)
+	trace := "" // evidence alone
+	if len(args) > 0 {
+		trace = args[0]
+	}
+	res, err := analyze.Run(cmd.Context(), trace, opt)
 	bar.stop()
 	if err != nil {
 		return err
