@@ -21,26 +21,26 @@ var latencySection = Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "serve.ttft", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Labels: []string{"", "quantile"},
+			Scale: report.Event, Stats: true, Labels: []string{"", "quantile"},
 			Meaning: "time to first token of a request (interpolated median; the summary is of the histogram, " +
 				"and missing where part of it is unknown)",
 		},
 		{
 			ID: "serve.tpot", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Labels: []string{"", "quantile"},
+			Scale: report.Event, Stats: true, Labels: []string{"", "quantile"},
 			Meaning: "time per output token: of a request's tokens after the first on average, where the server " +
 				"has that; else between tokens (interpolated median; the summary is of the histogram, and " +
 				"missing where part of it is unknown)",
 		},
 		{
 			ID: "serve.itl", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Labels: []string{"", "quantile"},
+			Scale: report.Event, Stats: true, Labels: []string{"", "quantile"},
 			Meaning: "time between two tokens of a request (interpolated median; the summary is of the " +
 				"histogram, and missing where part of it is unknown)",
 		},
 		{
 			ID: "serve.e2e", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Labels: []string{"", "quantile"},
+			Scale: report.Event, Stats: true, Labels: []string{"", "quantile"},
 			Meaning: "time of a request from its arrival to its last token (interpolated median; the summary is " +
 				"of the histogram, and missing where part of it is unknown)",
 		},

@@ -20,22 +20,22 @@ var loadSection = Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "serve.ttft", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale:   report.Event,
+			Scale: report.Event, Stats: true,
 			Meaning: "time from when a request was due to its first token (median)",
 		},
 		{
 			ID: "serve.tpot", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale:   report.Event,
+			Scale: report.Event, Stats: true,
 			Meaning: "time per output token after the first, one value per request (median)",
 		},
 		{
 			ID: "serve.itl", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale:   report.Event,
+			Scale: report.Event, Stats: true,
 			Meaning: "time between two tokens, every gap of every request (median)",
 		},
 		{
 			ID: "serve.e2e", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale:   report.Event,
+			Scale: report.Event, Stats: true,
 			Meaning: "time from when a request was due to the end of its answer (median)",
 		},
 		{
@@ -106,7 +106,7 @@ var loadSection = Section{
 		},
 		{
 			ID: "load.send_delay", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale:   report.Event,
+			Scale: report.Event, Stats: true,
 			Meaning: "time from when a request was due until it was sent (median); part of every latency",
 		},
 		{
