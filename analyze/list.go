@@ -38,6 +38,8 @@ type MetricInfo struct {
 	Unit      string   `json:"unit"`
 	Better    string   `json:"better"`
 	Assume    string   `json:"assume"`
+	Scale     string   `json:"scale"`
+	Stats     bool     `json:"stats"` // it carries a summary, so that rules can name .p50, .p90, .p99, .mean
 	Lifecycle string   `json:"lifecycle"`
 	Labels    []string `json:"labels"` // every set of labels it comes with, comma-separated; "" is the metric without labels
 	Meaning   string   `json:"meaning"`
@@ -52,7 +54,7 @@ func Metrics() []MetricInfo {
 		for _, d := range s.Metrics {
 			m := byID[d.ID]
 			if m == nil {
-				m = &MetricInfo{ID: d.ID, Unit: d.Unit, Better: string(d.Better), Assume: string(d.Assume), Lifecycle: string(d.Lifecycle), Meaning: d.Meaning}
+				m = &MetricInfo{ID: d.ID, Unit: d.Unit, Better: string(d.Better), Assume: string(d.Assume), Scale: string(d.Scale), Stats: d.Stats, Lifecycle: string(d.Lifecycle), Meaning: d.Meaning}
 				byID[d.ID] = m
 				ids = append(ids, d.ID)
 			}

@@ -62,6 +62,7 @@ type MetricDef struct {
 	Better    Direction
 	Assume    Noise
 	Scale     Scale
+	Stats     bool // it carries a summary, so that rules can name .p50, .p90, .p99, .mean
 	Lifecycle Lifecycle
 	Labels    []string // every dimension it can carry; "" stands for the metric without labels
 	Meaning   string   // one sentence: what is counted, over what
