@@ -241,7 +241,9 @@ func readOne(ctx context.Context, in input, opt analyze.Options, bar *progress) 
 func metricFacts() []diff.MetricFacts {
 	var list []diff.MetricFacts
 	for _, m := range analyze.Metrics() {
-		list = append(list, diff.MetricFacts{ID: m.ID, Unit: m.Unit, Better: report.Direction(m.Better), Labels: m.Labels})
+		list = append(list, diff.MetricFacts{
+			ID: m.ID, Unit: m.Unit, Better: report.Direction(m.Better), Scale: report.Scale(m.Scale), Stats: m.Stats, Labels: m.Labels,
+		})
 	}
 	return list
 }
