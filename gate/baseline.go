@@ -1,13 +1,13 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/google/go-github/v62/github"
@@ -35,8 +35,8 @@ type NoBaseline struct{ Reason string }
 
 func (e *NoBaseline) Error() string { return "no baseline: " + e.Reason }
 
-// BaselineQuery says which artifact is wanted.
-type BaselineQuery struct {
+// baselineQuery says which artifact is wanted.
+type baselineQuery struct {
 	Artifact string // its name
 	Branch   string // it must come from a run on this branch of this repository, never of a fork
 	HeadSHA  string // the commit under test: artifacts of it are no baseline
@@ -67,8 +67,8 @@ const notAncestor = maxAncestors + 1
 
 // search is one call of Baseline.
 type search struct {
-	c         *Client
-	q         BaselineQuery
+	c         *client
+	q         baselineQuery
 	mergeBase string // empty where unknown
 	result    Baseline
 	tried     int
@@ -78,10 +78,10 @@ type search struct {
 	pages     int         // read so far
 }
 
-// Baseline finds the artifact that is nearest to the head: of the merge base, else of its nearest ancestor among 50, else
+// baseline finds the artifact that is nearest to the head: of the merge base, else of its nearest ancestor among 50, else
 // the newest on the branch, with a warning. Artifacts that cannot be used are passed over, with a warning each. The error
 // is *NoBaseline where there is none.
-func (c *Client) Baseline(ctx context.Context, q BaselineQuery) (*Baseline, error) {
+func (c *client) baseline(ctx context.Context, q baselineQuery) (*Baseline, error) {
 	if q.Artifact == "" || q.Branch == "" {
 		return nil, &NoBaseline{"no artifact or no base branch is named"}
 	}
@@ -117,7 +117,7 @@ func (c *Client) Baseline(ctx context.Context, q BaselineQuery) (*Baseline, erro
 	}
 	warnings := strings.Join(s.result.Warnings, "; ")
 	if s.damaged {
-		return nil, &Trouble{Doing: "use any artifact " + oneLine(q.Artifact, 80), Said: warnings}
+		return nil, &trouble{Doing: "use any artifact " + oneLine(q.Artifact, 80), Said: warnings}
 	}
 	none := fmt.Sprintf("no artifact %s from a run on %s of this repository", oneLine(q.Artifact, 80), oneLine(q.Branch, 80))
 	if cut {
@@ -159,7 +159,7 @@ func (s *search) first(ctx context.Context, all []candidate) (found bool, err er
 }
 
 // nearness says, in the description of a source, where the baseline stands.
-func (c *candidate) nearness(mergeBase string, q BaselineQuery) string {
+func (c *candidate) nearness(mergeBase string, q baselineQuery) string {
 	from := "the merge base " + short(mergeBase)
 	if mergeBase == q.HeadSHA { // a push to the branch itself
 		from = "the head"
@@ -176,7 +176,7 @@ func (c *candidate) nearness(mergeBase string, q BaselineQuery) string {
 }
 
 // mergeBase is where the head left the branch.
-func (c *Client) mergeBase(ctx context.Context, q BaselineQuery) (string, error) {
+func (c *client) mergeBase(ctx context.Context, q baselineQuery) (string, error) {
 	comparison, _, err := c.api.Repositories.CompareCommits(ctx, c.owner, c.repo, q.Branch, q.HeadSHA, &github.ListOptions{PerPage: 1})
 	if err != nil {
 		return "", err
@@ -223,9 +223,8 @@ func (s *search) next(ctx context.Context) (atMergeBase []candidate, err error) 
 
 // sortCandidates puts the nearest first and, among equals, the newest.
 func sortCandidates(all []candidate) {
-	sort.Slice(all, func(i, j int) bool {
-		a, b := all[i], all[j]
-		return a.distance < b.distance || a.distance == b.distance && a.artifact.GetID() > b.artifact.GetID()
+	slices.SortFunc(all, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(b.artifact.GetID(), a.artifact.GetID()))
 	})
 }
 
@@ -251,7 +250,7 @@ func (s *search) rank(ctx context.Context) error {
 }
 
 // use checks the run that left an artifact, and fetches it.
-func (c *Client) use(ctx context.Context, a *github.Artifact) ([]File, error) {
+func (c *client) use(ctx context.Context, a *github.Artifact) ([]File, error) {
 	id := a.GetWorkflowRun().GetID()
 	run, _, err := c.api.Actions.GetWorkflowRunByID(ctx, c.owner, c.repo, id)
 	if status(err) == http.StatusNotFound {

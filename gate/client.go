@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-github/v62/github"
 )
 
-// Options of a client. The zero value talks to GitHub without a token.
-type Options struct {
+// clientOptions of a client. The zero value talks to GitHub without a token.
+type clientOptions struct {
 	Token     string            // goes to the API's host and to no other
 	Transport http.RoundTripper // nil: http.DefaultTransport
 
@@ -29,7 +29,7 @@ type Options struct {
 }
 
 // Client talks to the API of one repository. It is not for use by several goroutines at once.
-type Client struct {
+type client struct {
 	owner, repo string
 	run         *Run
 	token       string
@@ -44,7 +44,7 @@ type Client struct {
 const requestTimeout = 2 * time.Minute
 
 // New makes a client for the repository of the run. An API URL that is not http(s), or holds credentials, is an error.
-func New(run *Run, o Options) (*Client, error) {
+func newClient(run *Run, o clientOptions) (*client, error) {
 	base, err := parseBase(strings.TrimSuffix(run.APIURL, "/"))
 	if err != nil {
 		return nil, fmt.Errorf("the API's address %w", err)
@@ -71,7 +71,7 @@ func New(run *Run, o Options) (*Client, error) {
 		o.Notice = func(string) {}
 	}
 	t := &tries{sleep: o.Sleep, now: o.Now, jitter: o.Jitter, notice: o.Notice}
-	c := &Client{run: run, token: o.Token, tries: t, graphql: graphqlURL(base)}
+	c := &client{run: run, token: o.Token, tries: t, graphql: graphqlURL(base)}
 	c.owner, c.repo, _ = strings.Cut(run.Repository, "/")
 	c.api = github.NewClient(&http.Client{
 		Transport:     &transport{next: o.Transport, tries: t, api: base, token: o.Token},

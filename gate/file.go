@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-github/v62/github"
 )
 
-// File reads a file of the repository at a ref, of at most limit bytes. The error is ErrNotFound where there is none.
-func (c *Client) File(ctx context.Context, name, ref string, limit int) ([]byte, error) {
+// file reads a file of the repository at a ref, of at most limit bytes. The error is ErrNotFound where there is none.
+func (c *client) file(ctx context.Context, name, ref string, limit int) ([]byte, error) {
 	name = path.Clean(filepath.ToSlash(name))
 	shown := oneLine(name, 120) + " at " + oneLine(short(ref), 40)
 	if !filepath.IsLocal(name) || name == "." || strings.Contains(name, "..") {

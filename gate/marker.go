@@ -15,7 +15,7 @@ const maxKey = 80
 // marker is the last line of a comment of ours, which nobody sees: what it is about and which run wrote it.
 type marker struct {
 	key   string
-	stamp Stamp
+	stamp stamp
 }
 
 // The numbers have at most 18 digits, so that they always fit.

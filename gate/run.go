@@ -67,16 +67,16 @@ type Push struct {
 	Ref    string // branch name, without refs/heads/
 }
 
-// Stamp says which run made the numbers of a comment. A comment never goes back to an older one.
-type Stamp struct {
+// stamp says which run made the numbers of a comment. A comment never goes back to an older one.
+type stamp struct {
 	HeadSHA string // empty where unknown
 	RunID   int64
 	Attempt int
 }
 
-// ReadRun reads the GITHUB_* variables and the payload of the event. Outside of GitHub Actions the error is
+// readRun reads the GITHUB_* variables and the payload of the event. Outside of GitHub Actions the error is
 // [ErrNotInActions]; a variable or payload that is not what GitHub writes is an error that names it.
-func ReadRun(getenv func(string) string) (*Run, error) {
+func readRun(getenv func(string) string) (*Run, error) {
 	if getenv("GITHUB_ACTIONS") != "true" {
 		return nil, ErrNotInActions
 	}
@@ -161,16 +161,16 @@ func parseBase(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// Stamp of the numbers: of the triggering run on workflow_run, else of this one.
-func (r *Run) Stamp() Stamp {
+// stamp of the numbers: of the triggering run on workflow_run, else of this one.
+func (r *Run) stamp() stamp {
 	if t := r.Trigger; t != nil {
-		return Stamp{HeadSHA: t.HeadSHA, RunID: t.RunID, Attempt: t.Attempt}
+		return stamp{HeadSHA: t.HeadSHA, RunID: t.RunID, Attempt: t.Attempt}
 	}
-	return Stamp{HeadSHA: r.HeadSHA(), RunID: r.ID, Attempt: r.Attempt}
+	return stamp{HeadSHA: r.HeadSHA(), RunID: r.ID, Attempt: r.Attempt}
 }
 
 // HeadSHA is the commit that was measured: the pull request's head, the triggering run's, or the pushed one. It is empty
-// where the event names a pull request by number only: read it with [Client.Pull].
+// where the event names a pull request by number only: the Pull of a [Session] has it.
 func (r *Run) HeadSHA() string {
 	switch {
 	case r.Pull != nil:
@@ -187,10 +187,10 @@ func (r *Run) HeadSHA() string {
 
 // URL is the page of the run, for the footer of a comment.
 func (r *Run) URL() string {
-	return r.ServerURL + "/" + r.Repository + "/actions/runs/" + strconv.FormatInt(r.Stamp().RunID, 10)
+	return r.ServerURL + "/" + r.Repository + "/actions/runs/" + strconv.FormatInt(r.stamp().RunID, 10)
 }
 
 // newer says whether s was made by a later run than o: run ids of a repository only grow.
-func (s Stamp) newer(o Stamp) bool {
+func (s stamp) newer(o stamp) bool {
 	return s.RunID > o.RunID || s.RunID == o.RunID && s.Attempt > o.Attempt
 }

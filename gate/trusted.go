@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -36,12 +37,13 @@ func (r *Run) CheckTrusted() error {
 	if r.Workspace == "" {
 		return nil
 	}
+	theirs = slices.DeleteFunc(theirs, func(sha string) bool { return sha == "" }) // a commit that is not known equals none
 	if head, found := checkedOut(r.Workspace); found {
 		if hadCheckedOut(r.Workspace, theirs) {
 			return r.untrusted("the workspace")
 		}
 		isBase := head != "" && (head == r.SHA || r.Pull != nil && head == r.Pull.BaseSHA)
-		if among(head, theirs) || r.Event == "pull_request_target" && !isBase {
+		if slices.Contains(theirs, head) || r.Event == "pull_request_target" && !isBase {
 			return r.untrusted("the workspace")
 		}
 	}
@@ -59,20 +61,11 @@ func (r *Run) CheckTrusted() error {
 			continue
 		}
 		dir := filepath.Join(r.Workspace, e.Name())
-		if head, found := checkedOut(dir); found && (among(head, theirs) || hadCheckedOut(dir, theirs)) {
+		if head, found := checkedOut(dir); found && (slices.Contains(theirs, head) || hadCheckedOut(dir, theirs)) {
 			return r.untrusted("a folder of the workspace")
 		}
 	}
 	return nil
-}
-
-func among(head string, commits []string) bool {
-	for _, c := range commits {
-		if c != "" && c == head {
-			return true
-		}
-	}
-	return false
 }
 
 func (r *Run) untrusted(where string) error {
@@ -148,7 +141,7 @@ func hadCheckedOut(dir string, commits []string) bool {
 	lines := bufio.NewScanner(io.LimitReader(f, maxReflog))
 	for lines.Scan() { // OLD NEW NAME <MAIL> TIME ZONE, a tab, what was done
 		commit, did, _ := strings.Cut(lines.Text(), "\t")
-		if fields := strings.Fields(commit); len(fields) > 1 && among(fields[1], commits) || ofPull.MatchString(did) {
+		if fields := strings.Fields(commit); len(fields) > 1 && slices.Contains(commits, fields[1]) || ofPull.MatchString(did) {
 			return true
 		}
 	}

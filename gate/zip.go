@@ -8,7 +8,6 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -64,7 +63,7 @@ func readZip(b []byte) ([]File, error) {
 	if len(files) == 0 {
 		return nil, errors.New("the zip holds no .json file")
 	}
-	sort.Slice(files, func(i, j int) bool { return files[i].Name < files[j].Name })
+	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	return files, nil
 }
 
@@ -78,7 +77,7 @@ func checkEntry(f *zip.File) error {
 	case !filepath.IsLocal(name) || slices.Contains(strings.Split(name, "/"), ".."):
 		return fmt.Errorf("the zip has an entry that leads out of it: %q", oneLine(f.Name, 80))
 	case !f.Mode().IsRegular() && !f.Mode().IsDir():
-		return fmt.Errorf("the zip has an entry that is no plain file: %q", oneLine(f.Name, 80))
+		return fmt.Errorf("the zip has an entry that is not a regular file: %q", oneLine(f.Name, 80))
 	}
 	return nil
 }

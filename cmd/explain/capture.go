@@ -3,12 +3,11 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	recorder "github.com/nsys-llm/explain/cmd/explain/internal/capture"
-	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 )
 
-func newCapture(w *world) *cobra.Command {
-	var f recordFlags
+func newCapture(e *env) *cobra.Command {
+	var f captureFlags
 	cmd := &cobra.Command{
 		Use:   "capture [flags] -- COMMAND [ARGUMENT…]",
 		Short: "Run a program under nsys profile and report on it",
@@ -35,7 +34,7 @@ What is recorded:
 With --repeat 3 there are three captures, in run-1 to run-3, as a sound comparison wants. With --pair, base and head are two command lines
 in quotes, captured in turns on this machine (base, head, base, head, …) and compared; exit codes are then those of explain diff.
 
-In command lines that are written, the values of --api-key, --hf-token, *TOKEN*= and the like are replaced by ` + recorder.Redacted + `. The trace, logs/ and
+In command lines that are written, the values of --api-key, --hf-token, *TOKEN*= and the like are replaced by ` + capture.Redacted + `. The trace, logs/ and
 evidence/ hold what the programs wrote, secrets included. Where a capture fails, the logs are left in DIR.failed.
 
 Exit codes: 0 done, 2 wrong usage, 3 the program, nsys or the analysis failed, or the capture was interrupted.`,
@@ -58,7 +57,7 @@ Exit codes: 0 done, 2 wrong usage, 3 the program, nsys or the analysis failed, o
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, w, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args) },
 	}
 	f.register(cmd, "artifacts/RUN_ID")
 	fl := cmd.Flags()
@@ -69,21 +68,20 @@ Exit codes: 0 done, 2 wrong usage, 3 the program, nsys or the analysis failed, o
 	fl.DurationVar(&f.window.Duration, "duration", 0, "record this `TIME`, in whole seconds but with --ready")
 	fl.DurationVar(&f.limit, "timeout", 0, "give up when the program has not ended after this `TIME` (default: never)")
 	fl.BoolVar(&f.pair, "pair", false, "capture two command lines, base and head, in turns, and compare them")
-	f.diff.policyFlags(cmd)
-	cmd.AddCommand(newCaptureServer(w))
+	f.rules.registerPair(cmd)
+	cmd.AddCommand(newCaptureServer(e))
 	return cmd
 }
 
-// policyFlags are the flags of diff by which a pair of captures is judged.
-func (f *diffFlags) policyFlags(cmd *cobra.Command) {
+// registerPair adds the flags by which a pair of captures is judged.
+func (f *ruleFlags) registerPair(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.failOn, "fail-on", nil, "with --pair: fail where this `RULE` is broken, see explain diff")
 	fl.StringVar(&f.policy, "policy", "", "with --pair: judge by this policy `FILE`")
 	fl.StringVar(&f.noise, "noise", "", "with --pair: noise floors from this `FILE` of explain calibrate")
-	f.top = diff.DefaultTop
 }
 
-func (f *recordFlags) run(cmd *cobra.Command, w *world, args []string) error {
+func (f *captureFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	if err := f.checkWindow(); err != nil {
 		return err
 	}
@@ -91,21 +89,21 @@ func (f *recordFlags) run(cmd *cobra.Command, w *world, args []string) error {
 	if f.pair {
 		programs = nil
 		for _, line := range args {
-			words, err := recorder.Words(line)
+			words, err := capture.Words(line)
 			if err != nil {
 				return usagef("--pair %q: %w", line, err)
 			}
 			programs = append(programs, words)
 		}
 	}
-	r, err := f.prepare(cmd, w)
+	r, err := f.prepare(cmd, e)
 	if err != nil {
 		return err
 	}
 	return r.all(programs)
 }
 
-func (f *recordFlags) checkWindow() error {
+func (f *captureFlags) checkWindow() error {
 	w := f.window
 	if f.client != "" {
 		w.Client = []string{f.client}

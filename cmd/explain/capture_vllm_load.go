@@ -8,16 +8,16 @@ import (
 	"path/filepath"
 	"strings"
 
-	recorder "github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 	"github.com/nsys-llm/explain/cmd/explain/internal/load"
 )
 
 // sender sends the load: by the user's program, or by explain's own generator.
-func (s *serverFlags) sender(r *recording, run *recorder.Run) recorder.Sender {
+func (s *serverFlags) sender(r *recording, run *capture.Run) capture.Sender {
 	if len(s.window.Client) > 0 {
 		return run.ClientSender(s.window.Client)
 	}
-	return func(ctx context.Context, l *recorder.Load) error {
+	return func(ctx context.Context, l *capture.Load) error {
 		opt := load.Options{
 			URL: l.URL, Model: s.modelAsked(), APIKey: s.key, Mode: s.loadMode, Temperature: load.DefaultTemperature, Seed: s.seed,
 			Rate: s.rate, Concurrency: s.concurrency, Requests: s.requests, Warmup: s.warmups, HealthTimeout: -1, Version: versionText(),
@@ -42,7 +42,7 @@ func (s *serverFlags) sender(r *recording, run *recorder.Run) recorder.Sender {
 		if err == nil {
 			err = shut
 		}
-		interrupted := errors.Is(err, recorder.ErrInterrupted)
+		interrupted := errors.Is(err, capture.ErrInterrupted)
 		if err != nil && !interrupted {
 			return fmt.Errorf("the load failed: %w", err)
 		}

@@ -87,7 +87,7 @@ func TestNCUNamesAreLiteral(t *testing.T) {
 // taken for a command to a runner or a shell.
 func TestTargetsOfHostileNames(t *testing.T) {
 	var out, errs bytes.Buffer
-	if code := run(context.Background(), []string{"ncu-targets", "../../testdata/hostile.sqlite", "--top", "1000"}, &world{Out: &out, Err: &errs, Getenv: os.Getenv}); code != exitOK {
+	if code := run(context.Background(), []string{"ncu-targets", "../../testdata/hostile.sqlite", "--top", "1000"}, &env{Out: &out, Err: &errs, Getenv: os.Getenv}); code != exitOK {
 		t.Fatalf("exit %d: %s", code, errs.String())
 	}
 	var list struct {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -18,7 +19,7 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/load"
 )
 
-func newLoad(w *world) *cobra.Command {
+func newLoad(e *env) *cobra.Command {
 	var f loadFlags
 	cmd := &cobra.Command{
 		Use:   "load",
@@ -47,7 +48,7 @@ its end, or it was interrupted. With --fail-on-errors 1 if any request failed.`,
   explain load --mode decode --concurrency 32 --num-requests 500 --chat
   explain load --dataset prompts.jsonl --api-key-env SERVER_KEY --rate 4 --num-requests 400`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, w) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, e) },
 	}
 	f.register(cmd)
 	return cmd
@@ -102,18 +103,18 @@ func (f *loadFlags) register(cmd *cobra.Command) {
 	_ = fl.MarkHidden("no-profiler")
 	_ = cmd.MarkFlagFilename("dataset", "jsonl", "json")
 	_ = cmd.MarkFlagFilename("out", "json")
-	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions([]string{"prefill", "decode", "mixed"}, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(loadFormats, cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(cmd, "mode", []string{"prefill", "decode", "mixed"})
+	completeFlag(cmd, "format", loadFormats)
 }
 
 // options turns flags into the options of a run.
-func (f *loadFlags) options(cmd *cobra.Command, w *world) (load.Options, error) {
+func (f *loadFlags) options(cmd *cobra.Command, e *env) (load.Options, error) {
 	o, set := f.opt, cmd.Flags().Changed
 	o.Version, o.NoStream = versionText(), !f.stream
 	switch {
 	case f.quiet && f.verbose:
 		return o, usagef("--quiet and --verbose exclude each other")
-	case !oneOf(f.format, loadFormats):
+	case !slices.Contains(loadFormats, f.format):
 		return o, usagef("--format %s is unknown; it is one of %s", f.format, strings.Join(loadFormats, ", "))
 	case set("port") && set("url"):
 		return o, usagef("--port and --url exclude each other")
@@ -138,7 +139,7 @@ func (f *loadFlags) options(cmd *cobra.Command, w *world) (load.Options, error) 
 		o.HealthTimeout = -1
 	}
 	if f.keyEnv != "" {
-		if o.APIKey = w.Getenv(f.keyEnv); o.APIKey == "" {
+		if o.APIKey = e.Getenv(f.keyEnv); o.APIKey == "" {
 			return o, usagef("--api-key-env: the environment variable %s is empty or not set", f.keyEnv)
 		}
 	}
@@ -152,8 +153,8 @@ func (f *loadFlags) options(cmd *cobra.Command, w *world) (load.Options, error) 
 	return o, nil
 }
 
-func (f *loadFlags) run(cmd *cobra.Command, w *world) error {
-	opt, err := f.options(cmd, w)
+func (f *loadFlags) run(cmd *cobra.Command, e *env) error {
+	opt, err := f.options(cmd, e)
 	if err != nil {
 		return err
 	}
@@ -164,7 +165,7 @@ func (f *loadFlags) run(cmd *cobra.Command, w *world) error {
 	soft, hard, done := interruptible(cmd.Context(), load.ErrInterrupted)
 	defer done()
 	ended := make(chan error, 1)
-	go func() { ended <- f.measure(soft, hard, w, opt, path) }()
+	go func() { ended <- f.measure(soft, hard, e, opt, path) }()
 	select {
 	case err := <-ended:
 		return err
@@ -175,8 +176,8 @@ func (f *loadFlags) run(cmd *cobra.Command, w *world) error {
 }
 
 // measure runs the load and writes what it measured: also of a load that the server or the user ended.
-func (f *loadFlags) measure(soft, hard context.Context, w *world, opt load.Options, path string) error {
-	bar := newLoadProgress(w, f.quiet, f.verbose)
+func (f *loadFlags) measure(soft, hard context.Context, e *env, opt load.Options, path string) error {
+	bar := newLoadProgress(e, f.quiet, f.verbose)
 	opt.Progress = bar.update
 	res, err := load.Run(soft, opt)
 	bar.stop()
@@ -189,7 +190,7 @@ func (f *loadFlags) measure(soft, hard context.Context, w *world, opt load.Optio
 	case res == nil:
 		return err
 	case errors.Is(err, load.ErrNothingSucceeded):
-		_ = res.WriteSummary(w.Err) // which failures there were; the error follows
+		_ = res.WriteSummary(e.Err) // which failures there were; the error follows
 		return err
 	}
 	if path != "" {
@@ -200,7 +201,7 @@ func (f *loadFlags) measure(soft, hard context.Context, w *world, opt load.Optio
 	if interrupted {
 		err = interruptedText(res, path)
 	}
-	if werr := f.print(w, res, path); werr != nil {
+	if werr := f.print(e, res, path); werr != nil {
 		return werr
 	}
 	if err == nil && f.failOnErrors && res.Counts.Failed > 0 {
@@ -264,18 +265,18 @@ func (u until) Write(b []byte) (int, error) {
 	return u.to.Write(b)
 }
 
-func (f *loadFlags) print(w *world, res *load.Result, path string) error {
+func (f *loadFlags) print(e *env, res *load.Result, path string) error {
 	if f.format == "json" {
-		return res.Write(w.Out)
+		return res.Write(e.Out)
 	}
 	if f.quiet {
 		return nil
 	}
-	if err := res.WriteSummary(w.Out); err != nil {
+	if err := res.WriteSummary(e.Out); err != nil {
 		return err
 	}
 	if path != "" {
-		_, err := fmt.Fprintf(w.Out, "\nWritten: %s\n", clean(path))
+		_, err := fmt.Fprintf(e.Out, "\nWritten: %s\n", clean(path))
 		return err
 	}
 	return nil
@@ -284,7 +285,7 @@ func (f *loadFlags) print(w *world, res *load.Result, path string) error {
 // loadProgress shows how far a load is: one line that is redrawn on a terminal, a line every ten seconds with --verbose,
 // nothing in a pipe.
 type loadProgress struct {
-	w             *world
+	env           *env
 	live, verbose bool
 	shown         bool
 	stage         string
@@ -293,8 +294,8 @@ type loadProgress struct {
 
 const loadProgressEvery = 10 * time.Second
 
-func newLoadProgress(w *world, quiet, verbose bool) *loadProgress {
-	return &loadProgress{w: w, verbose: verbose, live: !quiet && !verbose && isTerminal(w.Err)}
+func newLoadProgress(e *env, quiet, verbose bool) *loadProgress {
+	return &loadProgress{env: e, verbose: verbose, live: !quiet && !verbose && isTerminal(e.Err)}
 }
 
 func (p *loadProgress) update(at load.Progress) {
@@ -308,16 +309,16 @@ func (p *loadProgress) update(at load.Progress) {
 	}
 	switch {
 	case p.live && at.Elapsed >= progressDelay:
-		fmt.Fprintf(p.w.Err, "\r\x1b[K%.100s (%.0f s)", text, at.Elapsed.Seconds())
+		fmt.Fprintf(p.env.Err, "\r\x1b[K%.100s (%.0f s)", text, at.Elapsed.Seconds())
 		p.shown = true
 	case p.verbose && (at.Stage != p.stage || at.Elapsed >= p.next):
-		fmt.Fprintf(p.w.Err, "%6.2f s  %s\n", at.Elapsed.Seconds(), text)
+		fmt.Fprintf(p.env.Err, "%6.2f s  %s\n", at.Elapsed.Seconds(), text)
 		p.stage, p.next = at.Stage, at.Elapsed+loadProgressEvery
 	}
 }
 
 func (p *loadProgress) stop() {
 	if p.shown {
-		fmt.Fprint(p.w.Err, "\r\x1b[K")
+		fmt.Fprint(p.env.Err, "\r\x1b[K")
 	}
 }

@@ -19,7 +19,7 @@ func explainLoad(t *testing.T, script standin.Script, args ...string) (code int,
 	ts := httptest.NewServer(standin.New(script))
 	defer ts.Close()
 	var o, e bytes.Buffer
-	w := &world{In: strings.NewReader(""), Out: &o, Err: &e, Getenv: func(string) string { return "" }}
+	w := &env{In: strings.NewReader(""), Out: &o, Err: &e, Getenv: func(string) string { return "" }}
 	code = run(context.Background(), append([]string{"load", "--url", ts.URL}, args...), w)
 	return code, o.String(), e.String()
 }

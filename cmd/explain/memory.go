@@ -30,7 +30,7 @@ func (f *memoryFlag) apply(opt *analyze.Options, traces int) error {
 		case err != nil:
 			return usagef("--max-memory: %w", err)
 		case q.Unit != report.Bytes:
-			return usagef("--max-memory %s is no size; say 1GiB or 800MB", f.text)
+			return usagef("--max-memory %s is not a size; use e.g. 1GiB or 800MB", f.text)
 		case q.Value < leastMemory:
 			return usagef("--max-memory %s is too little; allow 128MiB or more", f.text)
 		case q.Value > 1<<60:

@@ -10,7 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze"
 )
 
-func newMetrics(w *world) *cobra.Command {
+func newMetrics(e *env) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "metrics [PREFIX]",
@@ -47,12 +47,12 @@ median duration of a kernel: these three stay as they are. A rule of a policy ab
 			}
 			switch format {
 			case "json":
-				e := json.NewEncoder(w.Out)
-				e.SetIndent("", "  ")
-				e.SetEscapeHTML(false)
-				return e.Encode(list)
+				enc := json.NewEncoder(e.Out)
+				enc.SetIndent("", "  ")
+				enc.SetEscapeHTML(false)
+				return enc.Encode(list)
 			case "text":
-				return printMetrics(w, list)
+				return printMetrics(e, list)
 			}
 			return usagef("--format %s is unknown; it is text or json", format)
 		},
@@ -61,7 +61,7 @@ median duration of a kernel: these three stay as they are. A rule of a policy ab
 	return cmd
 }
 
-func printMetrics(w *world, list []analyze.MetricInfo) error {
+func printMetrics(e *env, list []analyze.MetricInfo) error {
 	for i, m := range list {
 		labels := []string{}
 		for _, l := range m.Labels {
@@ -78,7 +78,7 @@ func printMetrics(w *world, list []analyze.MetricInfo) error {
 		if m.Stats {
 			scale += " with statistics"
 		}
-		_, err := fmt.Fprintf(w.Out, "%s%s\n  unit %s, better %s, %s, %s, %s; labels %s; section %s\n%s", space,
+		_, err := fmt.Fprintf(e.Out, "%s%s\n  unit %s, better %s, %s, %s, %s; labels %s; section %s\n%s", space,
 			m.ID, m.Unit, m.Better, m.Assume, scale, m.Lifecycle, strings.Join(labels, " | "), strings.Join(m.Sections, ", "), wrap(m.Meaning, 96, "  "))
 		if err != nil {
 			return err

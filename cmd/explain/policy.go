@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"time"
 
@@ -13,7 +11,7 @@ import (
 	"github.com/nsys-llm/explain/diff"
 )
 
-func newPolicy(w *world) *cobra.Command {
+func newPolicy(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
 		Short: "Check, show, explain and propose policy files, which say what diff and gate judge",
@@ -56,11 +54,11 @@ prints the JSON Schema.`,
 		},
 	}
 	cmd.SuggestionsMinimumDistance = 2
-	cmd.AddCommand(newPolicyCheck(w), newPolicyExplain(w), newPolicyInit(w), newPolicyShow(w))
+	cmd.AddCommand(newPolicyCheck(e), newPolicyExplain(e), newPolicyInit(e), newPolicyShow(e))
 	return cmd
 }
 
-func newPolicyCheck(w *world) *cobra.Command {
+func newPolicyCheck(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:     "check FILE",
 		Short:   "Say whether a policy file is valid, and what it holds in one line",
@@ -76,7 +74,7 @@ func newPolicyCheck(w *world) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			day, err := today(w)
+			day, err := today(e)
 			if err != nil {
 				return err
 			}
@@ -90,13 +88,13 @@ func newPolicyCheck(w *world) *cobra.Command {
 					fmt.Fprintf(&b, "note: the waiver of rule %s expired on %s\n", clean(wv.Rule), wv.Expires.Format(time.DateOnly))
 				}
 			}
-			_, err = io.WriteString(w.Out, b.String())
+			_, err = io.WriteString(e.Out, b.String())
 			return err
 		},
 	}
 }
 
-func newPolicyShow(w *world) *cobra.Command {
+func newPolicyShow(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:       "show PRESET",
 		Short:     "Print a preset as the policy file that it stands for",
@@ -113,13 +111,13 @@ func newPolicyShow(w *world) *cobra.Command {
 			if !ok {
 				return usagef("no preset %q; there are: %s", args[0], strings.Join(diff.PresetNames(), ", "))
 			}
-			_, err := io.WriteString(w.Out, text)
+			_, err := io.WriteString(e.Out, text)
 			return err
 		},
 	}
 }
 
-func newPolicyExplain(w *world) *cobra.Command {
+func newPolicyExplain(e *env) *cobra.Command {
 	var path string
 	cmd := &cobra.Command{
 		Use:   "explain METRIC|KERNEL",
@@ -146,7 +144,7 @@ func newPolicyExplain(w *world) *cobra.Command {
 			if err != nil {
 				return usageError{err}
 			}
-			return explainRules(w.Out, from, metric, list, ignored)
+			return explainRules(e.Out, from, metric, list, ignored)
 		},
 	}
 	cmd.Flags().StringVar(&path, "policy", "", "of this policy `FILE` instead of the default rules")
@@ -164,8 +162,8 @@ func explainRules(w io.Writer, from, metric string, list []diff.Explanation, ign
 	}
 	for _, judges := range []bool{true, false} {
 		for i := range list {
-			e := &list[i]
-			if (e.By == "") != judges {
+			r := &list[i]
+			if (r.By == "") != judges {
 				continue
 			}
 			verb := "judged by"
@@ -173,16 +171,16 @@ func explainRules(w io.Writer, from, metric string, list []diff.Explanation, ign
 				verb = "not by"
 			}
 			of := ""
-			if e.Preset {
+			if r.Preset {
 				of = " of the preset"
 			}
-			fmt.Fprintf(&b, "  %s rule %s%s: %s %s", verb, clean(e.Rule.Name()), of, clean(e.Rule.Selects()), clean(e.Rule.Does()))
+			fmt.Fprintf(&b, "  %s rule %s%s: %s %s", verb, clean(r.Rule.Name()), of, clean(r.Rule.Selects()), clean(r.Rule.Does()))
 			if !judges {
-				fmt.Fprintf(&b, "; rule %s comes later and selects it too", clean(e.By))
+				fmt.Fprintf(&b, "; rule %s comes later and selects it too", clean(r.By))
 			}
 			b.WriteByte('\n')
-			for k := range e.Waivers {
-				fmt.Fprintf(&b, "    %s\n", clean(e.Waivers[k].String()))
+			for k := range r.Waivers {
+				fmt.Fprintf(&b, "    %s\n", clean(r.Waivers[k].String()))
 			}
 		}
 	}
@@ -193,8 +191,8 @@ func explainRules(w io.Writer, from, metric string, list []diff.Explanation, ign
 	return err
 }
 
-func newPolicyInit(w *world) *cobra.Command {
-	var f captureFlags
+func newPolicyInit(e *env) *cobra.Command {
+	var f analysisFlags
 	preset := diff.PresetNames()[0]
 	cmd := &cobra.Command{
 		Use:   "init CAPTURE CAPTURE…",
@@ -214,7 +212,7 @@ Exit codes: 0 done, 2 wrong usage, 3 input that cannot be analysed, 4 captures t
 			if _, ok := diff.PresetText(preset); !ok {
 				return usagef("--preset %s is unknown; it is one of %s", preset, strings.Join(diff.PresetNames(), ", "))
 			}
-			c, err := calibrate(cmd, w, &f, args)
+			c, err := calibrate(cmd, e, &f, args)
 			if err != nil {
 				return err
 			}
@@ -222,7 +220,7 @@ Exit codes: 0 done, 2 wrong usage, 3 input that cannot be analysed, 4 captures t
 			if err != nil {
 				return err
 			}
-			_, err = io.WriteString(w.Out, text)
+			_, err = io.WriteString(e.Out, text)
 			return err
 		},
 	}
@@ -230,53 +228,4 @@ Exit codes: 0 done, 2 wrong usage, 3 input that cannot be analysed, 4 captures t
 	cmd.Flags().StringVar(&preset, "preset", preset, "go on from this `PRESET`: "+strings.Join(diff.PresetNames(), ", "))
 	f.register(cmd)
 	return cmd
-}
-
-// policyFile reads a policy file; without a path there is none. What is wrong with it is wrong usage.
-func policyFile(path string) (*diff.Policy, error) {
-	if path == "" {
-		return nil, nil
-	}
-	b, err := readLimited(path)
-	if err != nil {
-		return nil, usagef("policy: %w", err)
-	}
-	return policyText(path, b)
-}
-
-// policyText reads a policy; name stands in errors.
-func policyText(name string, b []byte) (*diff.Policy, error) {
-	p, err := diff.ReadPolicy(bytes.NewReader(b), metricFacts())
-	if err != nil {
-		return nil, usagef("policy %s: %w", name, err)
-	}
-	return p, nil
-}
-
-// follow takes the unit of work from a policy where --unit says none, and tells the policy where it does: the flag wins.
-func (f *captureFlags) follow(p *diff.Policy) *diff.Policy {
-	switch {
-	case p == nil:
-		return nil
-	case f.unit == "":
-		f.policyUnit = p.Unit
-		return p
-	}
-	told := *p
-	told.Unit = strings.TrimPrefix(f.unit, "auto")
-	return &told
-}
-
-// today is the day, in UTC, that waivers are held to: that of SOURCE_DATE_EPOCH, by which reproducible builds fix their
-// clock, else the clock's.
-func today(w *world) (time.Time, error) {
-	now := time.Now().UTC()
-	if s := w.Getenv("SOURCE_DATE_EPOCH"); s != "" {
-		seconds, err := strconv.ParseInt(s, 10, 64)
-		if err != nil || seconds < 0 {
-			return now, usagef("SOURCE_DATE_EPOCH is %q, not a number of seconds since 1970", s)
-		}
-		now = time.Unix(seconds, 0).UTC()
-	}
-	return time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC), nil
 }

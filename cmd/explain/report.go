@@ -1,9 +1,9 @@
 package main
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,7 +12,7 @@ import (
 	"github.com/nsys-llm/explain/analyze"
 )
 
-func newReport(w *world) *cobra.Command {
+func newReport(e *env) *cobra.Command {
 	var f reportFlags
 	cmd := &cobra.Command{
 		Use:   "report TRACE",
@@ -37,7 +37,7 @@ files of profilers ("explain doc evidence"). Each is also analysed alone: TRACE 
   explain report trace.sqlite --ncu 'ncu/*.csv' --server-log server.log --prometheus metrics.prom --out report/
   explain report --server-log server.log --out report/`,
 		Args: f.oneTrace,
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, w, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args) },
 	}
 	f.register(cmd)
 	return cmd
@@ -100,15 +100,15 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 	_ = cmd.MarkFlagFilename("phase-map", "json")
 	_ = fl.MarkHidden("phases-json")
 	_ = fl.MarkHidden("kernel-limit")
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(cmd, "format", formats)
 }
 
 // options turns flags into the options of an analysis.
-func (f *reportFlags) options(cmd *cobra.Command, w *world) (analyze.Options, error) {
+func (f *reportFlags) options(cmd *cobra.Command, e *env) (analyze.Options, error) {
 	var err error
 	opt := analyze.Options{
 		Version: versionText(), Top: f.top, NoPercentiles: f.noPercentiles, NoRangeMap: f.noRangeMap,
-		CoverageWarn: f.coverageWarn, Unit: f.unit, Getenv: w.Getenv,
+		CoverageWarn: f.coverageWarn, Unit: f.unit, Getenv: e.Getenv,
 	}
 	switch {
 	case f.top < 1:
@@ -121,7 +121,7 @@ func (f *reportFlags) options(cmd *cobra.Command, w *world) (analyze.Options, er
 		return opt, usagef("--open shows the page that --out writes: name a folder")
 	case f.quiet && f.verbose:
 		return opt, usagef("--quiet and --verbose exclude each other")
-	case f.format != "" && !oneOf(f.format, formats):
+	case f.format != "" && !slices.Contains(formats, f.format):
 		return opt, usagef("--format %s is unknown; it is one of %s", f.format, strings.Join(formats, ", "))
 	}
 	if f.coverageWarn == 0 {
@@ -156,17 +156,8 @@ func (f *reportFlags) options(cmd *cobra.Command, w *world) (analyze.Options, er
 	return opt, f.memory.apply(&opt, 1)
 }
 
-func oneOf(s string, list []string) bool {
-	for _, v := range list {
-		if v == s {
-			return true
-		}
-	}
-	return false
-}
-
-func (f *reportFlags) run(cmd *cobra.Command, w *world, args []string) error {
-	opt, err := f.options(cmd, w)
+func (f *reportFlags) run(cmd *cobra.Command, e *env, args []string) error {
+	opt, err := f.options(cmd, e)
 	if err != nil {
 		return err
 	}
@@ -174,14 +165,14 @@ func (f *reportFlags) run(cmd *cobra.Command, w *world, args []string) error {
 		return usagef("--print-schema is about a trace: name one")
 	}
 	if f.printSchema {
-		return analyze.PrintSchema(cmd.Context(), w.Out, args[0], opt)
+		return analyze.PrintSchema(cmd.Context(), e.Out, args[0], opt)
 	}
 	if f.out != "" {
 		if err := checkOut(f.out); err != nil {
 			return err
 		}
 	}
-	bar := newProgress(w, f.quiet, f.verbose)
+	bar := newProgress(e, f.quiet, f.verbose)
 	opt.Progress = bar.update
 	res, err := analyze.Run(cmd.Context(), first(args), opt)
 	bar.stop()
@@ -193,38 +184,24 @@ func (f *reportFlags) run(cmd *cobra.Command, w *world, args []string) error {
 			return err
 		}
 		if f.open {
-			w.openPage(f.out, "report.html")
+			e.openPage(f.out, "report.html")
 		}
 	}
 	if f.quiet && f.format == "" {
 		return nil
 	}
-	return f.print(w, res)
+	return f.print(e, res)
 }
 
 // print writes the chosen format to standard output.
-func (f *reportFlags) print(w *world, res *analyze.Result) error {
+func (f *reportFlags) print(e *env, res *analyze.Result) error {
 	switch f.format {
 	case "json":
-		return writeJSON(w.Out, res.Report)
+		return writeJSON(e.Out, res.Report)
 	case "md":
-		return writeComment(w.Out, res.Report)
+		return writeComment(e.Out, res.Report)
 	case "summary":
-		return writeSummary(w.Out, res.Report)
+		return writeSummary(e.Out, res.Report)
 	}
-	return w.writeTerminal(res, f.out)
-}
-
-// checkOut finds out before the work whether the folder can be written.
-func checkOut(dir string) error {
-	info, err := os.Stat(dir)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return nil
-	case err != nil:
-		return usagef("--out: %w", err)
-	case !info.IsDir():
-		return usagef("--out %s is a file; name a folder", dir)
-	}
-	return nil
+	return e.writeTerminal(res, f.out)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func newRoot(w *world) *cobra.Command {
+func newRoot(e *env) *cobra.Command {
 	var f reportFlags
 	cmd := &cobra.Command{
 		Use:   "explain TRACE",
@@ -32,13 +32,13 @@ What a number means and how it is computed: "explain doc SECTION" for a section 
 			if len(args) == 0 && !f.hasEvidence() {
 				return cmd.Help()
 			}
-			return f.run(cmd, w, args)
+			return f.run(cmd, e, args)
 		},
 	}
 	f.register(cmd)
 	cmd.SuggestionsMinimumDistance = 2
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	cmd.AddCommand(newReport(w), newDiff(w), newGate(w), newComment(w), newCalibrate(w), newCapture(w), newLoad(w), newScrub(w), newPolicy(w), newNCUTargets(w), newMetrics(w), newDoc(w), newSchema(w), newVersion(w))
+	cmd.AddCommand(newReport(e), newDiff(e), newGate(e), newComment(e), newCalibrate(e), newCapture(e), newLoad(e), newScrub(e), newPolicy(e), newNCUTargets(e), newMetrics(e), newDoc(e), newSchema(e), newVersion(e))
 	cmd.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true})
 	return cmd
 }

@@ -24,7 +24,7 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"explain": func() {
-			os.Exit(run(context.Background(), os.Args[1:], &world{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}))
+			os.Exit(run(context.Background(), os.Args[1:], &env{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}))
 		},
 		"standin":        func() { os.Exit(standin.Main(os.Args[1:], os.Getenv, os.Stdout, os.Stderr)) },
 		"standin-nsys":   func() { os.Exit(capturetest.Nsys(os.Args[1:], os.Getenv, os.Stdout, os.Stderr)) },

@@ -11,7 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-func newScrub(w *world) *cobra.Command {
+func newScrub(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "scrub IN.sqlite OUT.sqlite",
 		Short: "Write a copy of a capture that is safe to share",
@@ -34,14 +34,14 @@ IN is never changed. OUT must not exist, and appears whole or not at all.`,
 			if _, err := os.Lstat(args[1]); err == nil {
 				return usagef("%s exists: name another file, or remove it", args[1])
 			}
-			done, err := analyze.Scrub(cmd.Context(), args[0], args[1], analyze.Options{Getenv: w.Getenv})
+			done, err := analyze.Scrub(cmd.Context(), args[0], args[1], analyze.Options{Getenv: e.Getenv})
 			switch {
 			case errors.Is(err, os.ErrExist):
 				return usagef("%s exists: name another file, or remove it", args[1])
 			case err != nil:
 				return err
 			}
-			_, err = fmt.Fprintf(w.Out, "Wrote %s: %d tables, %s rows; names of kernels and ranges are as they were\n", clean(args[1]), done.Tables, unit.Int(done.Rows))
+			_, err = fmt.Fprintf(e.Out, "Wrote %s: %d tables, %s rows; names of kernels and ranges are as they were\n", clean(args[1]), done.Tables, unit.Int(done.Rows))
 			return err
 		},
 	}

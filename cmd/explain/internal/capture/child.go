@@ -7,14 +7,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 )
 
-// Record is what is kept of a child process, in logs/children.json.
-type Record struct {
+// record is what is kept of a child process, in logs/children.json.
+type record struct {
 	Name    string   `json:"name"`
 	Command []string `json:"command"` // secrets replaced
 	// ExitCode is null where the process was ended by a signal or never started.
@@ -35,14 +36,14 @@ type child struct {
 	log    string // path
 	start  time.Time
 	ended  chan struct{} // closed when the process has been waited for
-	record *Record
+	record *record
 	book   *book
 }
 
 // book collects the records of all children, in the order of their start.
 type book struct {
 	mu      sync.Mutex
-	records []*Record
+	records []*record
 	dir     string // of the logs
 	env     []string
 	// marker begins the NAME=VALUE in the environment of every child, by which processes that left their group are found. The number
@@ -62,11 +63,11 @@ func newBook(dir string, environ []string) (*book, error) {
 
 // run starts a program. Its log is logs/NAME.log.
 func (b *book) run(name string, argv []string, env ...string) (*child, error) {
-	shown := Redact(argv)
+	shown := redact(argv)
 	for i := range shown { // the folder is a scratch folder until it is whole: the commands are shown as run inside it
 		shown[i] = strings.ReplaceAll(shown[i], filepath.Dir(b.dir), ".")
 	}
-	rec := &Record{Name: name, Command: shown, Log: filepath.ToSlash(filepath.Join("logs", name+".log"))}
+	rec := &record{Name: name, Command: shown, Log: filepath.ToSlash(filepath.Join("logs", name+".log"))}
 	b.mu.Lock()
 	b.records = append(b.records, rec)
 	marker := fmt.Sprintf("%s%d.", b.marker, len(b.records))
@@ -85,7 +86,7 @@ func (b *book) run(name string, argv []string, env ...string) (*child, error) {
 	defer out.Close()
 	c.cmd = exec.Command(argv[0], argv[1:]...)
 	c.cmd.Stdout, c.cmd.Stderr = out, out
-	c.cmd.Env = append(append(append([]string{}, b.env...), env...), marker)
+	c.cmd.Env = slices.Concat(b.env, env, []string{marker})
 	ownGroup(c.cmd)
 	if err := c.cmd.Start(); err != nil {
 		var not *exec.Error

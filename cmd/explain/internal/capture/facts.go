@@ -234,10 +234,10 @@ func (r *Run) metadata(f *Facts, m *machine) []byte {
 	return b.Bytes()
 }
 
-func (b *book) copies() []Record {
+func (b *book) copies() []record {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var list []Record
+	var list []record
 	for _, r := range b.records {
 		list = append(list, *r)
 	}

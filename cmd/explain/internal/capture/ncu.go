@@ -57,14 +57,19 @@ func (r *Run) MeasureKernels(ctx, hard context.Context, j *Job, s *Server, k Ker
 	}
 	r.say("Starting the server again, to measure kernels with Nsight Compute (slow)")
 	log := filepath.Join(dir, "raw.csv")
-	err := r.measure(ctx, hard, j, s, &k, "ncu", log, send)
+	p := phase{
+		name: "ncu", job: j, server: s, prefix: k.Command(log), env: s.Env(),
+		requests: kernelRequests, send: send,
+	}
+	err := r.measure(ctx, hard, &p, log)
 	if errors.Is(err, errNoKernels) && k.NVTX != "" {
 		r.note(fmt.Sprintf("Nsight Compute measured no kernel inside the NVTX ranges %s: measured again without them", k.NVTX))
 		k.NVTX = ""
+		p.name, p.prefix = "ncu-again", k.Command(log)
 		if err := os.Remove(log); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
-		err = r.measure(ctx, hard, j, s, &k, "ncu-again", log, send)
+		err = r.measure(ctx, hard, &p, log)
 	}
 	if errors.Is(err, errNoKernels) {
 		r.note("Nsight Compute measured no kernel: the report is of the trace alone")
@@ -73,8 +78,9 @@ func (r *Run) MeasureKernels(ctx, hard context.Context, j *Job, s *Server, k Ker
 	return err
 }
 
-func (r *Run) measure(ctx, hard context.Context, j *Job, s *Server, k *Kernels, name, log string, send Sender) error {
-	if err := r.plain(ctx, hard, j, s, name, k.Command(log), s.Env(), kernelRequests, send); err != nil {
+// measure runs a phase under Nsight Compute, which writes into log. The error is errNoKernels where it measured none.
+func (r *Run) measure(ctx, hard context.Context, p *phase, log string) error {
+	if err := r.plain(ctx, hard, p); err != nil {
 		return err
 	}
 	head, err := readHead(log)

@@ -30,10 +30,10 @@ var (
 	headerFlag = map[string]bool{"-H": true, "--header": true, "-u": true, "--user": true}
 )
 
-// Redact returns a copy of a command line in which secrets are replaced: the value after a flag or in an assignment whose name
+// redact returns a copy of a command line in which secrets are replaced: the value after a flag or in an assignment whose name
 // says that it is one (--api-key V, --hf-token=V, OPENAI_API_KEY=V, also inside --env-var=A=V,B=V), headers, the user in a URL,
 // members of JSON arguments, and what looks like a token of a known provider wherever it stands.
-func Redact(argv []string) []string {
+func redact(argv []string) []string {
 	out := make([]string, len(argv))
 	hide := false
 	for i, arg := range argv {
@@ -101,7 +101,7 @@ var shellSafe = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
 // Shell writes a command line as one line for a POSIX shell, secrets replaced.
 func Shell(argv []string) string {
-	words := Redact(argv)
+	words := redact(argv)
 	for i, w := range words {
 		if !shellSafe.MatchString(w) {
 			words[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"

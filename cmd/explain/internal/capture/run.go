@@ -81,7 +81,7 @@ func (r *Run) Close() error {
 	defer r.book.mu.Unlock()
 	list := r.book.records
 	if list == nil {
-		list = []*Record{}
+		list = []*record{}
 	}
 	b, err := json.MarshalIndent(list, "", "  ")
 	if err != nil {

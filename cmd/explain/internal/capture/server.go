@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -209,9 +210,11 @@ func (r *Run) Track(ctx, hard context.Context, j *Job, s *Server, profiler strin
 	if old := r.getenv("PYTHONPATH"); old != "" {
 		path += string(os.PathListSeparator) + old
 	}
-	env := append(s.Env(), "PYTHONPATH="+path, "VLLM_ENABLE_PROFILING=1", "VLLM_PROFILING_DIR="+session)
 	r.say("Starting the server again, to track its experts")
-	err = r.plain(ctx, hard, j, s, "tracking", nil, env, trackRequests, send)
+	err = r.plain(ctx, hard, &phase{
+		name: "tracking", job: j, server: s, requests: trackRequests, send: send,
+		env: append(s.Env(), "PYTHONPATH="+path, "VLLM_ENABLE_PROFILING=1", "VLLM_PROFILING_DIR="+session),
+	})
 	if err != nil {
 		return err
 	}
@@ -222,31 +225,46 @@ func (r *Run) Track(ctx, hard context.Context, j *Job, s *Server, profiler strin
 	return nil
 }
 
-// plain runs the server without nsys, behind the words of prefix, sends load, and stops it.
-func (r *Run) plain(ctx, hard context.Context, j *Job, s *Server, name string, prefix, env []string, requests int, send Sender) error {
+// phase is a further run of the server, without nsys, after the one that was recorded.
+type phase struct {
+	name     string // of its log: logs/NAME.log
+	job      *Job
+	server   *Server
+	prefix   []string // another profiler's command, put before the server's; empty: none
+	env      []string // added to the environment of the server
+	requests int      // to send
+	send     Sender
+}
+
+// plain starts the server of a phase, sends load to it, and stops it.
+func (r *Run) plain(ctx, hard context.Context, p *phase) error {
 	port, err := FreePort(0)
 	if err != nil {
 		return err
 	}
-	c, err := r.book.run(name, append(append([]string{}, prefix...), s.Command(port, len(prefix) > 0)...), env...)
+	profiled := len(p.prefix) > 0
+	c, err := r.book.run(p.name, slices.Concat(p.prefix, p.server.Command(port, profiled)), p.env...)
 	if err != nil {
 		return err
 	}
 	defer c.kill()
 	err = r.watched(ctx, c, func(ctx context.Context) error {
-		if err := waitReady(ctx, c, address(port)+"/health", j.Window.ReadyTimeout); err != nil {
+		if err := waitReady(ctx, c, address(port)+"/health", p.job.Window.ReadyTimeout); err != nil {
 			return err
 		}
 		nothing := func(context.Context) error { return nil }
-		return send(ctx, &Load{URL: address(port), Model: s.Model, Requests: requests, Open: nothing, Shut: func() error { return nil }})
+		return p.send(ctx, &Load{
+			URL: address(port), Model: p.server.Model, Requests: p.requests,
+			Open: nothing, Shut: func() error { return nil },
+		})
 	})
 	if hard.Err() != nil {
 		return context.Cause(hard)
 	}
-	if len(prefix) > 0 {
-		r.stopInside(c, j.Grace)
+	if profiled {
+		r.stopInside(c, p.job.Grace)
 	}
-	c.stop(j.Grace)
+	c.stop(p.job.Grace)
 	return err
 }
 

@@ -18,7 +18,7 @@ var ErrNotFound = errors.New("not found")
 // Show returns the file at path, as it is at a ref, of at most limit bytes.
 func Show(ctx context.Context, path, ref string, limit int) ([]byte, error) {
 	if ref == "" || strings.HasPrefix(ref, "-") || strings.ContainsAny(ref, ": \t\n") {
-		return nil, fmt.Errorf("%q is no ref", ref)
+		return nil, fmt.Errorf("%q is not a valid git ref", ref)
 	}
 	dir, name := filepath.Split(path)
 	for dir = filepath.Clean(dir); dir != filepath.Dir(dir); dir = filepath.Dir(dir) { // a folder that only the ref has
