@@ -10,8 +10,8 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/loadfile"
 	recorder "github.com/nsys-llm/explain/cmd/explain/internal/capture"
-	"github.com/nsys-llm/explain/cmd/explain/internal/load"
 	"github.com/nsys-llm/explain/cmd/explain/internal/fakeserver"
+	"github.com/nsys-llm/explain/cmd/explain/internal/load"
 )
 
 // TestLoadIsWholeWhereTheRecordingIsNot: who interrupts while the recording ends, after the last answer, has a load that is whole.

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/order"
 	"github.com/nsys-llm/explain/analyze/report/render"
 )
 
@@ -139,7 +138,7 @@ func targets(r *report.Report) []target {
 		}
 		list = append(list, t)
 	}
-	order.Stable(list, func(a, b target) int { return cmp.Compare(b.total, a.total) })
+	slices.SortStableFunc(list, func(a, b target) int { return cmp.Compare(b.total, a.total) })
 	return list
 }
 

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -389,7 +391,7 @@ func (r *runner) example(o outcome) {
 func (r *runner) firstExample() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	kinds := sortedKeys(r.examples)
+	kinds := slices.Sorted(maps.Keys(r.examples))
 	switch {
 	case len(kinds) == 0:
 		return ""
