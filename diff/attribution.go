@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -108,7 +109,7 @@ func (x *comparer) kernelRows(base, head []work, unit float64) (rows []pair, res
 	}
 	order.Stable(rows, func(p, q pair) int {
 		dp, dq := of(head, p.head).time-of(base, p.base).time, of(head, q.head).time-of(base, q.base).time
-		return firstNonZero(compareFloat(math.Abs(dq), math.Abs(dp)), compareFloat(of(base, q.base).time, of(base, p.base).time), strings.Compare(name(base, head, p), name(base, head, q)))
+		return cmp.Or(cmp.Compare(math.Abs(dq), math.Abs(dp)), cmp.Compare(of(base, q.base).time, of(base, p.base).time), strings.Compare(name(base, head, p), name(base, head, q)))
 	})
 	if len(rows) > x.opt.Top {
 		rest = append(rest, rows[x.opt.Top:]...)

@@ -71,22 +71,24 @@ func Calibrate(captures []*report.Report) (*Calibration, error) {
 	if len(captures) < 2 {
 		return nil, fmt.Errorf("a calibration needs at least 2 captures of one commit, got %d; 5 or more give useful floors", len(captures))
 	}
-	if err := alike(captures); err != nil {
+	indexed := newCaptures(captures)
+	if err := alike(indexed); err != nil {
 		return nil, err
 	}
 	c := &Calibration{Noise: *measure(captures)}
 	if !slices.ContainsFunc(c.Metrics, func(m NoiseMetric) bool { return m.Metric == "unit.time" }) {
 		return nil, &NotComparable{[]Reason{{MissingMetric, "not every capture has a time per unit of work (unit.time)"}}}
 	}
-	if err := c.leaveOneOut(captures); err != nil {
+	if err := c.leaveOneOut(captures, indexed); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
 // alike reports why captures are not of the same thing.
-func alike(captures []*report.Report) error {
-	for i, r := range captures {
+func alike(captures []*capture) error {
+	for i, x := range captures {
+		r := x.Report
 		if len(r.Environment.GPUs) == 0 {
 			return &NotComparable{[]Reason{{EmptySide, fmt.Sprintf("capture %d has no GPU work", i+1)}}}
 		}
@@ -94,19 +96,19 @@ func alike(captures []*report.Report) error {
 			return &NotComparable{[]Reason{{NoUnit, fmt.Sprintf("capture %d has no unit of work: %s", i+1, r.Unit.Why)}}}
 		}
 		for k, other := range captures[:i] {
-			if sameCapture(other, r) {
+			if sameCapture(other, x) {
 				return &NotComparable{[]Reason{{SameCapture, fmt.Sprintf("captures %d and %d are one and the same: every metric is equal, and copies of a capture say nothing of noise", k+1, i+1)}}}
 			}
 		}
 		if i == 0 {
 			continue
 		}
-		first := &Noise{Env: envOf(captures[0])}
-		if ok, why := first.Applies(r); !ok {
+		first := &Noise{Env: envOf(captures[0].Report)}
+		if ok, why := first.Applies(r, Environment{}); !ok {
 			why = strings.Replace(strings.Replace(why, "calibrated", "capture 1 is", 1), ", captured", fmt.Sprintf(", capture %d is", i+1), 1)
 			return &NotComparable{[]Reason{{EnvironmentMismatch, why}}}
 		}
-		c, err := Compare(captures[:1], captures[i:i+1], Options{})
+		c, err := compare(captures[:1], captures[i:i+1], Options{})
 		if err != nil {
 			return err
 		}
@@ -123,16 +125,10 @@ func alike(captures []*report.Report) error {
 
 // sameCapture reports whether two reports are of one capture: every metric that both have is equal, and no timing repeats
 // to the nanosecond in another capture.
-func sameCapture(a, b *report.Report) bool {
-	values := make(map[string]float64, len(a.Metrics))
-	for i := range a.Metrics {
-		if m := &a.Metrics[i]; m.Value != nil {
-			values[m.ID+"{"+m.Labels.String()] = *m.Value
-		}
-	}
-	for i := range b.Metrics {
-		m := &b.Metrics[i]
-		if v, ok := values[m.ID+"{"+m.Labels.String()]; ok && m.Value != nil && *m.Value != v {
+func sameCapture(a, b *capture) bool {
+	for i := range b.Report.Metrics {
+		m := &b.Report.Metrics[i]
+		if v, ok := a.Value(m.ID, m.Labels); ok && m.Value != nil && *m.Value != v {
 			return false
 		}
 	}
@@ -144,6 +140,7 @@ type reading struct {
 	metric string
 	labels report.Labels
 	unit   string
+	scale  report.Scale
 	exact  bool
 	values []float64 // NaN where a capture lacks it
 	within []float64 // coefficients of variation inside the captures
@@ -164,7 +161,7 @@ func readings(captures []*report.Report) []reading {
 		if !ok {
 			at = len(list)
 			index[key] = at
-			r := reading{metric: name, labels: cloneLabels(m.Labels), unit: m.Unit, exact: m.Assume == report.Exact, values: make([]float64, len(captures))}
+			r := reading{metric: name, labels: cloneLabels(m.Labels), unit: m.Unit, scale: report.ScaleOf(m.ID, m.Unit, m.Scale), exact: m.Assume == report.Exact, values: make([]float64, len(captures))}
 			for k := range r.values {
 				r.values[k] = math.NaN()
 			}
@@ -178,8 +175,8 @@ func readings(captures []*report.Report) []reading {
 	for i, r := range captures {
 		for k := range r.Metrics {
 			m := &r.Metrics[k]
-			perUnit := strings.HasPrefix(m.ID, "unit.") || strings.HasSuffix(m.ID, "_per_unit")
-			whole := dependsOnLength(m.ID, m.Unit, "")
+			scale := report.ScaleOf(m.ID, m.Unit, m.Scale)
+			perUnit, whole := scale == report.PerUnit, scale == report.Total
 			if m.Summary != nil && ofKernel(m.ID, m.Labels) {
 				put(i, m, "", m.Summary.Mean)
 				continue
@@ -251,7 +248,7 @@ func (r *reading) noise() NoiseMetric {
 	for i, v := range r.values {
 		ln[i] = math.Log(v)
 	}
-	m := NoiseMetric{Metric: r.metric, Labels: r.labels, Unit: r.unit, Values: r.values, DF: float64(len(ln) - 1)}
+	m := NoiseMetric{Metric: r.metric, Labels: r.labels, Unit: r.unit, Scale: r.scale, Values: r.values, DF: float64(len(ln) - 1)}
 	m.Noise = infer.Deviation(ln)
 	m.MAD = infer.MAD(ln)
 	if len(r.within) > 0 {
@@ -343,7 +340,7 @@ func (n *Noise) largestKernels() []*NoiseMetric {
 }
 
 // leaveOneOut compares each capture to the others.
-func (c *Calibration) leaveOneOut(captures []*report.Report) error {
+func (c *Calibration) leaveOneOut(captures []*report.Report, indexed []*capture) error {
 	c.LeaveOneOut = []LeftOut{}
 	rules := c.Rules()
 	for i, r := range captures {
@@ -352,7 +349,7 @@ func (c *Calibration) leaveOneOut(captures []*report.Report) error {
 		if len(others) > 1 {
 			opt.Noise = measure(others)
 		}
-		d, err := Compare(others, captures[i:i+1], opt)
+		d, err := compare(slices.Delete(slices.Clone(indexed), i, i+1), indexed[i:i+1], opt)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -107,7 +108,7 @@ func (x *comparer) why(time *Row) string {
 			parts = append(parts, part{r.ID, r.Delta})
 		}
 	}
-	order.Stable(parts, func(p, q part) int { return compareFloat(math.Abs(q.delta), math.Abs(p.delta)) })
+	order.Stable(parts, func(p, q part) int { return cmp.Compare(math.Abs(q.delta), math.Abs(p.delta)) })
 	var texts []string
 	for _, p := range parts {
 		texts = append(texts, x.part(p.id, p.delta))
@@ -200,7 +201,7 @@ func (x *comparer) callText(d float64) string {
 		list = append(list, a)
 	}
 	slices.SortStableFunc(list, func(a, b *API) int {
-		return compareFloat(math.Abs(*b.HeadTime-*b.BaseTime), math.Abs(*a.HeadTime-*a.BaseTime))
+		return cmp.Compare(math.Abs(*b.HeadTime-*b.BaseTime), math.Abs(*a.HeadTime-*a.BaseTime))
 	})
 	var texts []string
 	for _, a := range list[:min(2, len(list))] {
@@ -229,7 +230,7 @@ func (x *comparer) computePart(d float64) string {
 			rows = append(rows, r)
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b *AttributionRow) int { return compareFloat(math.Abs(b.Delta), math.Abs(a.Delta)) })
+	slices.SortStableFunc(rows, func(a, b *AttributionRow) int { return cmp.Compare(math.Abs(b.Delta), math.Abs(a.Delta)) })
 	if len(rows) == 0 {
 		return "GPU compute " + x.classChange(ClassCompute) + ", spread over small kernels"
 	}
@@ -349,7 +350,7 @@ func (x *comparer) common() (shift float64, ok bool) {
 			list = append(list, change{math.Log(h.time / h.count / (b.time / b.count)), b.time})
 		}
 	}
-	order.Stable(list, func(a, b change) int { return compareFloat(a.ln, b.ln) })
+	order.Stable(list, func(a, b change) int { return cmp.Compare(a.ln, b.ln) })
 	middle, passed := 0.0, 0.0
 	for _, c := range list {
 		if passed += c.time; passed >= sum/2 {

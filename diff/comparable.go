@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -42,10 +43,10 @@ func (x *comparer) sides() bool {
 		for _, c := range s.side.captures {
 			if c.evidenceOnly() {
 				empty = true
-				x.refuse(EmptySide, fmt.Sprintf("%s: %s is evidence without a trace, and the other side is a trace: compare traces with traces, and logs with logs", s.name, c.report.Trace.Name))
+				x.refuse(EmptySide, fmt.Sprintf("%s: %s is evidence without a trace, and the other side is a trace: compare traces with traces, and logs with logs", s.name, c.Report.Trace.Name))
 			} else if !c.hasGPUWork() {
 				empty = true
-				x.refuse(EmptySide, fmt.Sprintf("%s: %s holds no kernels: nothing ran on a GPU, or it was not captured (capture with --trace cuda)", s.name, c.report.Trace.Name))
+				x.refuse(EmptySide, fmt.Sprintf("%s: %s holds no kernels: nothing ran on a GPU, or it was not captured (capture with --trace cuda)", s.name, c.Report.Trace.Name))
 			}
 		}
 	}
@@ -78,24 +79,23 @@ func (x *comparer) environment() {
 	}
 	for _, s := range []*side{x.base, x.head} {
 		for _, c := range s.captures {
-			for _, f := range residues() {
-				if x.opt.Policy.Environment.place(f.name) != environmentHard {
+			for _, f := range report.EnvironmentFields() {
+				if x.opt.Policy.Environment.class(f.Name) != report.HardField {
 					continue
 				}
-				a, b := first.report.Environment.GPUs, c.report.Environment.GPUs
-				if f.name == "gpu" && len(a) > 0 && len(b) > 0 && len(a) != len(b) {
-					say(EnvironmentMismatch, "the number of GPUs that did work", strconv.Itoa(len(a)), strconv.Itoa(len(b)))
+				if n, m := len(first.Report.Environment.GPUs), len(c.Report.Environment.GPUs); f.Name == "gpu" && n > 0 && m > 0 && n != m {
+					say(EnvironmentMismatch, "the number of GPUs that did work", strconv.Itoa(n), strconv.Itoa(m))
 					continue
 				}
-				if a, b := f.of(first), f.of(c); a != unknown && b != unknown && a != b {
+				if a, b := f.Get(&first.Report.Environment), f.Get(&c.Report.Environment); a != "" && b != "" && a != b {
 					code := EnvironmentMismatch
-					if f.name == "graph_trace" {
+					if f.Name == "graph_trace" {
 						code = GraphCaptureMismatch
 					}
-					say(code, fieldText(f.name), a, b)
+					say(code, fieldText(f.Name), a, b)
 				}
 			}
-			x.unitOfPolicy(c.report)
+			x.unitOfPolicy(c.Report)
 		}
 	}
 }
@@ -125,52 +125,6 @@ func fieldText(name string) string {
 	return "the " + strings.ReplaceAll(name, "_", " ")
 }
 
-// Places of a field of the environment.
-const (
-	environmentHard    = "hard"
-	environmentSoft    = "soft"
-	environmentResidue = "residue"
-)
-
-// place of a field: the policy's, else "hard" for what makes captures differ, else empty for where residues have it.
-func (e *Environment) place(field string) string {
-	switch {
-	case slices.Contains(e.Hard, field):
-		return environmentHard
-	case slices.Contains(e.Soft, field):
-		return environmentSoft
-	case slices.Contains(e.Residue, field):
-		return environmentResidue
-	case slices.Contains([]string{"gpu", "graph_trace", "model", "dtype", "quantization", "parallelism", "max_model_len", "max_num_seqs", "load"}, field):
-		return environmentHard
-	}
-	return ""
-}
-
-// environmentFields are those that a policy can move.
-func environmentFields() []string {
-	var names []string
-	for _, f := range residues() {
-		if !slices.Contains([]string{"window", "unit", "tool_version"}, f.name) { // not of the environment
-			names = append(names, f.name)
-		}
-	}
-	return names
-}
-
-// models of the GPUs in order of their names; empty where one is not known.
-func models(gpus []report.GPU) string {
-	var list []string
-	for i := range gpus {
-		if gpus[i].Name == nil {
-			return ""
-		}
-		list = append(list, *gpus[i].Name)
-	}
-	slices.Sort(list)
-	return strings.Join(list, ", ")
-}
-
 // haveUnits says which sides lack a unit of work, and what would give them one.
 func (x *comparer) haveUnits() bool {
 	var lacking, having *report.Report
@@ -178,10 +132,10 @@ func (x *comparer) haveUnits() bool {
 		for _, c := range s.captures {
 			if len(c.groups) == 0 {
 				if lacking == nil {
-					lacking = c.report
+					lacking = c.Report
 				}
 			} else if having == nil {
-				having = c.report
+				having = c.Report
 			}
 		}
 	}
@@ -253,14 +207,14 @@ func (x *comparer) choose() bool {
 		pb := both(func(k kind) bool { return k.phase == b.phase && inCommon(k) })
 		ta, tb := both(func(k kind) bool { return k == a }), both(func(k kind) bool { return k == b })
 		// The later of equal ones would win: order them by their place in the list.
-		return firstNonZero(compareFloat(pa, pb), compareFloat(ta, tb), slices.Index(common, b)-slices.Index(common, a))
+		return cmp.Or(cmp.Compare(pa, pb), cmp.Compare(ta, tb), slices.Index(common, b)-slices.Index(common, a))
 	})
 	x.signature = x.sharedSignature()
 	for _, s := range []*side{x.base, x.head} {
 		for _, c := range s.captures {
 			v := newView(c, x.kind, x.signature)
 			if v == nil {
-				x.refuse(MissingMetric, fmt.Sprintf("%s does not say what the time of a unit of %s is made of; analyse it again with this version", c.report.Trace.Name, x.kind))
+				x.refuse(MissingMetric, fmt.Sprintf("%s does not say what the time of a unit of %s is made of; analyse it again with this version", c.Report.Trace.Name, x.kind))
 				return false
 			}
 			s.views = append(s.views, v)
@@ -281,7 +235,7 @@ func (x *comparer) sharedSignature() string {
 		sum, everywhere := 0.0, true
 		for _, s := range []*side{x.base, x.head} {
 			for _, c := range s.captures {
-				at := slices.IndexFunc(c.groups, func(h group) bool { return h.kind == x.kind && h.signature == g.signature })
+				at := slices.IndexFunc(c.groups, func(h group) bool { return h.kind == x.kind && h.Signature == g.Signature })
 				if at < 0 {
 					everywhere = false
 					break
@@ -290,11 +244,11 @@ func (x *comparer) sharedSignature() string {
 					everywhere = false
 					break
 				}
-				sum += c.groups[at].share
+				sum += c.groups[at].Share
 			}
 		}
 		if everywhere && sum > most {
-			best, most = g.signature, sum
+			best, most = g.Signature, sum
 		}
 	}
 	return best
@@ -324,23 +278,4 @@ func kindsText(kinds []kind) string {
 		return "none in all of its captures"
 	}
 	return strings.Join(list, ", ")
-}
-
-func compareFloat(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
-
-func firstNonZero(values ...int) int {
-	for _, v := range values {
-		if v != 0 {
-			return v
-		}
-	}
-	return 0
 }

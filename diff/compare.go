@@ -73,16 +73,21 @@ func Compare(base, head []*report.Report, opt Options) (*Comparison, error) {
 	if len(base) == 0 || len(head) == 0 {
 		return nil, errors.New("diff: a comparison needs a report on each side")
 	}
+	return compare(newCaptures(base), newCaptures(head), opt)
+}
+
+// compare compares captures, which it leaves as they are.
+func compare(base, head []*capture, opt Options) (*Comparison, error) {
 	bare := opt.Policy == nil && len(opt.Rules) == 0
 	if err := opt.fill(); err != nil {
 		return nil, err
 	}
 	c := &Comparison{Schema: SchemaID, Tool: report.Tool{Name: "explain", Version: opt.Version}, Verdict: Inconclusive, Depth: DepthNone}
-	x := &comparer{opt: opt, base: newSide(base), head: newSide(head), c: c}
+	x := &comparer{opt: opt, base: &side{captures: base}, head: &side{captures: head}, c: c}
 	c.Base, c.Head = x.base.describe(), x.head.describe()
 	c.Unit.OverlapNeeded = overlapNeeded
 	c.Identical = x.identicalSides()
-	x.calibrated(base, head)
+	x.calibrated()
 	x.residue()
 	switch {
 	case x.evidenceOnly():
@@ -101,19 +106,19 @@ func Compare(base, head []*report.Report, opt Options) (*Comparison, error) {
 	c.fill()
 	c.Counts.MetricsCompared = int64(len(c.Primary))
 	c.Counts.UnitsBase, c.Counts.UnitsHead = c.Unit.BaseN, c.Unit.HeadN
-	c.nameKernels(base, head)
-	j := &judge{c: c, p: x.opt.Policy, base: base, head: head, today: opt.Today}
+	x.nameKernels()
+	j := &judge{c: c, p: x.opt.Policy, base: x.base, head: x.head, today: opt.Today}
 	j.judge()
 	return c, c.Validate()
 }
 
 // calibrated takes the noise of the options where it applies to all captures.
-func (x *comparer) calibrated(base, head []*report.Report) {
+func (x *comparer) calibrated() {
 	if x.opt.Noise == nil {
 		return
 	}
-	for _, r := range slices.Concat(base, head) {
-		if ok, why := x.opt.Noise.Applies(r); !ok {
+	for _, c := range slices.Concat(x.base.captures, x.head.captures) {
+		if ok, why := x.opt.Noise.Applies(c.Report, x.opt.Policy.Environment); !ok {
 			x.c.Residue = append(x.c.Residue, Residue{Field: "noise", Base: why, Head: why, Soft: true})
 			return
 		}
@@ -124,7 +129,7 @@ func (x *comparer) calibrated(base, head []*report.Report) {
 // compare fills in everything that is said of one kind of unit.
 func (x *comparer) compare() {
 	c := x.c
-	u, h := &x.base.captures[0].report.Unit, &x.head.captures[0].report.Unit
+	u, h := &x.base.captures[0].Report.Unit, &x.head.captures[0].Report.Unit
 	c.Unit.Kind, c.Unit.Name = u.Kind, u.Name
 	if u.Kind != h.Kind {
 		c.Unit.Kind, c.Unit.Name = u.Kind+" → "+h.Kind, u.Name+" → "+h.Name
@@ -158,10 +163,10 @@ func (x *comparer) coverage() {
 		for _, v := range s.views {
 			var kept int64
 			for _, g := range v.c.groups {
-				kept += g.count
+				kept += g.Count
 			}
-			if t := v.c.report.Unit.Trimmed; t.Other > kept {
-				x.refuse(LowCoverage, fmt.Sprintf("%s: %d units of work do not recur and only %d do, so that these say little of the whole", v.c.report.Trace.Name, t.Other, kept))
+			if t := v.c.Report.Unit.Trimmed; t.Other > kept {
+				x.refuse(LowCoverage, fmt.Sprintf("%s: %d units of work do not recur and only %d do, so that these say little of the whole", v.c.Report.Trace.Name, t.Other, kept))
 			}
 		}
 	}
@@ -209,11 +214,11 @@ func (x *comparer) totalRow(id string) (Row, bool) {
 		mean   **float64
 	}{{x.base, &row.BaseValues, &row.Base}, {x.head, &row.HeadValues, &row.Head}} {
 		for _, c := range s.side.captures {
-			v, ok := c.value(id, nil)
+			v, ok := c.Value(id, nil)
 			if !ok {
 				return row, false
 			}
-			row.Unit = c.metric(id, nil).Unit
+			row.Unit = c.Metric(id, nil).Unit
 			*s.values = append(*s.values, v)
 		}
 		mean := average(*s.values)

@@ -275,6 +275,7 @@ type Gate struct {
 	Class     Class         `json:"class"`
 	Verdict   Verdict       `json:"verdict"`
 	CountsAs  Verdict       `json:"counts_as"` // towards the verdict of the comparison, by level and policy
+	Code      Code          `json:"code"`      // of the reason, where the gate is inconclusive; else empty
 	Reason    string        `json:"reason"`
 	Waiver    *WaiverRef    `json:"waiver"` // that covers what the gate found, also one that does not hold
 }

@@ -14,8 +14,8 @@ import (
 
 // evidenceOnly reports whether no trace is behind the report.
 func (c *capture) evidenceOnly() bool {
-	kind := c.report.Trace.Kind
-	return len(c.report.Evidence) > 0 && kind != "" && !strings.HasPrefix(kind, "nsys-")
+	kind := c.Report.Trace.Kind
+	return len(c.Report.Evidence) > 0 && kind != "" && !strings.HasPrefix(kind, "nsys-")
 }
 
 // evidenceOnly reports whether no trace is behind any report of either side.
@@ -88,7 +88,7 @@ func (x *comparer) kindsOfEvidence() {
 	kinds := func(s *side) []string {
 		var list []string
 		for _, c := range s.captures {
-			for _, e := range c.report.Evidence {
+			for _, e := range c.Report.Evidence {
 				if !slices.Contains(list, e.Kind) {
 					list = append(list, e.Kind)
 				}
@@ -118,7 +118,7 @@ func (x *comparer) iterations() {
 	if !x.choose() {
 		return
 	}
-	u := &x.base.captures[0].report.Unit
+	u := &x.base.captures[0].Report.Unit
 	x.c.Unit.Kind, x.c.Unit.Name = u.Kind, u.Name
 	x.c.Unit.Phase, x.c.Unit.Batch, x.c.Unit.Tokens = x.kind.phase, optional(x.kind.batch), optional(x.kind.tokens)
 	x.c.Unit.BaseN, x.c.Unit.HeadN = x.base.units(), x.head.units()

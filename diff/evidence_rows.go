@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -54,28 +55,35 @@ func (x *comparer) measured() {
 		add(number{"ncu.duration", "mean", ""}, l)
 	}
 	// What other evidence holds that does not grow with the length of a recording.
-	for i := range x.base.captures[0].report.Metrics {
-		m := &x.base.captures[0].report.Metrics[i]
+	for i := range x.base.captures[0].Report.Metrics {
+		m := &x.base.captures[0].Report.Metrics[i]
 		stat := ""
 		if m.Summary != nil {
 			stat = "mean"
 		}
-		if len(m.Labels) == 0 && !known[m.ID] && !isPerUnit(m.ID) && m.Better != report.None && !dependsOnLength(m.ID, m.Unit, stat) {
+		if len(m.Labels) == 0 && !known[m.ID] && m.Better != report.None && compares(m, stat) {
 			add(number{m.ID, stat, ""}, report.Labels{})
 		}
 	}
 }
 
+// compares reports whether a metric says something of what was served, rather than of a unit of work, which has rows of its
+// own, or of how long somebody recorded.
+func compares(m *report.Metric, stat string) bool {
+	scale := report.ScaleOf(m.ID, m.Unit, m.Scale)
+	return scale != report.PerUnit && !grows(scale, stat)
+}
+
 // longestKernels are the labels of the kernels that Nsight Compute measured longest on the base, and on the head too.
 func (x *comparer) longestKernels() []report.Labels {
 	var list []*report.Metric
-	for i := range x.base.captures[0].report.Metrics {
-		m := &x.base.captures[0].report.Metrics[i]
-		if m.ID == "ncu.duration" && len(m.Labels) == 1 && m.Labels["kernel"] != "" && m.Value != nil && x.head.captures[0].metric(m.ID, m.Labels) != nil {
+	for i := range x.base.captures[0].Report.Metrics {
+		m := &x.base.captures[0].Report.Metrics[i]
+		if m.ID == "ncu.duration" && len(m.Labels) == 1 && m.Labels["kernel"] != "" && m.Value != nil && x.head.captures[0].Metric(m.ID, m.Labels) != nil {
 			list = append(list, m)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b *report.Metric) int { return compareFloat(*b.Value, *a.Value) })
+	slices.SortStableFunc(list, func(a, b *report.Metric) int { return cmp.Compare(*b.Value, *a.Value) })
 	labels := make([]report.Labels, 0, maxNCURows)
 	for _, m := range list[:min(len(list), maxNCURows)] {
 		labels = append(labels, m.Labels)
@@ -85,7 +93,7 @@ func (x *comparer) longestKernels() []report.Labels {
 
 // measuredRow compares one number; ok is false where a capture does not hold it.
 func (x *comparer) measuredRow(n number, l report.Labels) (Row, bool) {
-	m := x.base.captures[0].metric(n.id, l)
+	m := x.base.captures[0].Metric(n.id, l)
 	if m == nil {
 		return Row{}, false
 	}
@@ -93,7 +101,7 @@ func (x *comparer) measuredRow(n number, l report.Labels) (Row, bool) {
 	if n.stat != "" {
 		row.Metric += "." + n.stat
 	}
-	base, head := x.base.sample(n, l), x.head.sample(n, l)
+	base, head := x.base.sample(n.id, n.stat, l), x.head.sample(n.id, n.stat, l)
 	if len(base.values) < len(x.base.captures) || len(head.values) < len(x.head.captures) {
 		return Row{}, false
 	}
@@ -110,15 +118,15 @@ func (x *comparer) measuredRow(n number, l report.Labels) (Row, bool) {
 	return row, true
 }
 
-// sample of a number over the captures of a side.
-func (s *side) sample(n number, l report.Labels) sample {
-	out := sample{captures: len(s.captures), stat: n.stat}
+// sample of a metric, or of a statistic of it, over the captures of a side.
+func (s *side) sample(id, stat string, l report.Labels) sample {
+	out := sample{captures: len(s.captures), stat: stat}
 	for _, c := range s.captures {
-		m := c.metric(n.id, l)
+		m := c.Metric(id, l)
 		if m == nil {
 			continue
 		}
-		if v, ok := statOf(m, n.stat); ok {
+		if v, ok := statOf(m, stat); ok {
 			out.values = append(out.values, v)
 			out.n += m.N
 			out.summary = m.Summary
@@ -239,10 +247,10 @@ func (x *comparer) overLines(n number, base, head sample) *Interval {
 
 // steadyLines are the values of a column in the steady lines that the report lists, in their order.
 func (c *capture) steadyLines(column string) []float64 {
-	t := c.table("serving", "serving_samples")
+	t := c.Table("serving", "serving_samples")
 	var list []float64
-	for i := range t.rows() {
-		if v, ok := t.num(i, column); ok && t.str(i, "state") == "steady" {
+	for i := range t.Len() {
+		if v, ok := t.Num(i, column); ok && t.Str(i, "state") == "steady" {
 			list = append(list, v)
 		}
 	}

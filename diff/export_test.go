@@ -12,12 +12,12 @@ func Judge(c *Comparison, base, head []*report.Report, rules []Rule) {
 	if len(rules) > 0 {
 		p.Rules = rules
 	}
-	j := &judge{c: c, p: p, base: base, head: head}
+	j := &judge{c: c, p: p, base: &side{captures: newCaptures(base)}, head: &side{captures: newCaptures(head)}}
 	j.judge()
 }
 
 // JudgeBy judges a comparison whose rows stand by a policy, on a day.
 func JudgeBy(c *Comparison, base, head []*report.Report, p *Policy, today time.Time) {
-	j := &judge{c: c, p: p, base: base, head: head, today: today}
+	j := &judge{c: c, p: p, base: &side{captures: newCaptures(base)}, head: &side{captures: newCaptures(head)}, today: today}
 	j.judge()
 }

@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -49,10 +50,10 @@ func (x *comparer) extremes(p *primary) *Interval {
 		m += p.of(v).N
 	}
 	low := func(list []*report.Summary) float64 {
-		return slices.MinFunc(list, func(a, b *report.Summary) int { return compareFloat(a.Min, b.Min) }).Min
+		return slices.MinFunc(list, func(a, b *report.Summary) int { return cmp.Compare(a.Min, b.Min) }).Min
 	}
 	high := func(list []*report.Summary) float64 {
-		return slices.MaxFunc(list, func(a, b *report.Summary) int { return compareFloat(a.Max, b.Max) }).Max
+		return slices.MaxFunc(list, func(a, b *report.Summary) int { return cmp.Compare(a.Max, b.Max) }).Max
 	}
 	chance := 1.0 // 1 / C(n+m, n)
 	for k := int64(1); k <= min(n, m, 60); k++ {

@@ -2,6 +2,7 @@ package diff
 
 import (
 	"fmt"
+	"strings"
 )
 
 // Bounds of the lists of a comparison that somebody else wrote. One of explain has some hundred rows.
@@ -18,6 +19,10 @@ func (c *Comparison) fillPolicy() {
 	}
 	for i := range c.Gates {
 		g := &c.Gates[i]
+		if g.Verdict == Inconclusive && g.Code == "" { // its reason has always begun with it
+			code, _, _ := strings.Cut(g.Reason, ": ")
+			g.Code = Code(code)
+		}
 		if g.CountsAs == "" {
 			g.CountsAs = g.Verdict
 			if rank(c.Verdict) < rank(g.Verdict) {

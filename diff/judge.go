@@ -89,29 +89,19 @@ func worse(a, b Verdict) Verdict {
 	return a
 }
 
-// code is the reason code an inconclusive gate's reason begins with.
-func (g *Gate) code() Code {
-	if g.Verdict != Inconclusive {
-		return ""
-	}
-	code, _, _ := strings.Cut(g.Reason, ": ")
-	return Code(code)
-}
-
 // checked reports whether the gate had something to look at.
-func (g *Gate) checked() bool { return g.Verdict != Inconclusive || g.code() == WideInterval }
+func (g *Gate) checked() bool { return g.Verdict != Inconclusive || g.Code == WideInterval }
 
 // judge is one judgement.
 type judge struct {
 	c          *Comparison
 	p          *Policy
-	base, head []*report.Report
+	base, head *side
 	today      time.Time
 	first      bool // there is no base: only budgets are judged
 	rulings    []ruling
 
-	captures map[*report.Report]*capture
-	byID     map[string][]*report.Metric // of both sides
+	byID map[string][]*report.Metric // of both sides, as far as rules asked for them
 }
 
 // ruling is what waivers need to know of a gate beside what it says. There is one for each gate, in their order.
@@ -134,6 +124,7 @@ type subject struct {
 	unit   string
 	higher bool   // more is better
 	length bool   // grows with the length of a capture
+	stats  bool   // it carries a summary
 	noisy  bool   // a duration, or what follows from durations: it differs between captures of the same
 	other  string // why the sides' numbers are of different work, or empty
 	alias  string // of a kernel that replaced another: the other's name, or empty
@@ -200,23 +191,25 @@ func (j *judge) gates(rules []Rule) []Gate {
 func (j *judge) unmatched(r *Rule) Gate {
 	g := Gate{Rule: r.Name(), Metric: r.Metric, Labels: cloneLabels(r.Labels), Level: r.Level, Threshold: r.Threshold(), Class: Unsettled, Verdict: Inconclusive}
 	id, _ := splitStat(r.Metric)
+	perUnit := report.ScaleOf(id, "", r.scale) == report.PerUnit
 	switch {
-	case isPerUnit(id) && j.noUnit() && j.c.Identical:
+	case perUnit && j.noUnit() && j.c.Identical:
 		g.Class, g.Verdict = Same, Pass
 		g.Reason = "there is no unit of work to compare, and all metrics of both sides are equal"
-	case isPerUnit(id) && j.noUnit():
-		g.Reason = because(NoUnit, "the metric is per unit of work, and not both sides have one")
+	case perUnit && j.noUnit():
+		g.open(NoUnit, "the metric is per unit of work, and not both sides have one")
 	case r.Metric == MetricStructure && !j.c.Comparable && !j.c.Identical:
-		g.Reason = j.why()
+		g.open(j.why())
 	case r.Metric == MetricStructure:
 		g.Class, g.Verdict, g.Reason = Same, Pass, "no change of structure was found"
-	case isPerUnit(id) && !j.c.Comparable:
-		g.Reason = j.why()
+	case perUnit && !j.c.Comparable:
+		g.open(j.why())
 	default:
-		g.Reason = because(NothingMatched, "neither side has such a metric")
+		text := "neither side has such a metric"
 		if !r.Match.empty() {
-			g.Reason += ": " + r.Selects()
+			text += ": " + r.Selects()
 		}
+		g.open(NothingMatched, text)
 	}
 	return g
 }
@@ -225,24 +218,27 @@ func (j *judge) unmatched(r *Rule) Gate {
 // matter: two captures without work are no proof of anything.
 func (j *judge) noUnit() bool {
 	none, work := false, true
-	for _, side := range [][]*report.Report{j.base, j.head} {
-		work = work && len(side) > 0
-		for _, r := range side {
-			none = none || r.Unit.Kind == "none" || r.Unit.Kind == ""
-			work = work && len(r.Environment.GPUs) > 0
+	for _, side := range []*side{j.base, j.head} {
+		work = work && len(side.captures) > 0
+		for _, c := range side.captures {
+			none = none || c.Report.Unit.Kind == "none" || c.Report.Unit.Kind == ""
+			work = work && len(c.Report.Environment.GPUs) > 0
 		}
 	}
 	return none && work
 }
 
-func because(c Code, text string) string { return string(c) + ": " + text }
+// open makes a gate inconclusive, for a reason.
+func (g *Gate) open(code Code, text string) {
+	g.Verdict, g.Code, g.Reason = Inconclusive, code, string(code)+": "+text
+}
 
 // why is the first reason for which the sides are not comparable.
-func (j *judge) why() string {
+func (j *judge) why() (Code, string) {
 	if len(j.c.Reasons) > 0 {
-		return because(j.c.Reasons[0].Code, j.c.Reasons[0].Text)
+		return j.c.Reasons[0].Code, j.c.Reasons[0].Text
 	}
-	return because(DifferentWork, "the sides are not comparable")
+	return DifferentWork, "the sides are not comparable"
 }
 
 // gate judges one number by one rule.
@@ -277,22 +273,21 @@ func (r *Rule) ruled(g *Gate) string {
 
 // replicated takes a failure back that the policy does not believe of so few captures.
 func (j *judge) replicated(g *Gate, s *subject) {
-	n := min(len(j.base), len(j.head))
+	n := min(len(j.base.captures), len(j.head.captures))
 	if g.Verdict != Fail || !s.noisy || n >= j.p.Stats.MinCaptures {
 		return
 	}
-	g.Verdict = Inconclusive
-	g.Reason = because(WideInterval, fmt.Sprintf("%s; with %s a side a duration does not fail, the policy asks for %d (min_captures)", g.Reason, count(int64(n), "capture"), j.p.Stats.MinCaptures))
+	g.open(WideInterval, fmt.Sprintf("%s; with %s a side a duration does not fail, the policy asks for %d (min_captures)", g.Reason, count(int64(n), "capture"), j.p.Stats.MinCaptures))
 }
 
 // bounds compares the head with the bounds, which needs no base.
 func (g *Gate) bounds(r *Rule, s *subject) {
 	if r.LimitUnit != "" && !fits(r.LimitUnit, s.unit) && !(r.LimitUnit == report.Count && r.zeroBounds()) {
-		g.Verdict, g.Reason = Inconclusive, because(MissingMetric, "the budget is given in "+r.LimitUnit+", the metric in "+s.unit)
+		g.open(MissingMetric, "the budget is given in "+r.LimitUnit+", the metric in "+s.unit)
 		return
 	}
 	if g.Head == nil {
-		g.Verdict, g.Reason = Inconclusive, because(MissingMetric, "the head's value is not known")
+		g.open(MissingMetric, "the head's value is not known")
 		return
 	}
 	text := unit.Format(*g.Head, s.unit)
@@ -316,7 +311,7 @@ func verdictOf(level string) Verdict {
 func (j *judge) structure(g *Gate, row *Row) {
 	switch {
 	case !j.c.Comparable:
-		g.Verdict, g.Reason = Inconclusive, j.why()
+		g.open(j.why())
 	case row.Class == Regressed || row.Class == Added:
 		g.Verdict, g.Reason = verdictOf(g.Level), row.Why
 	default:

@@ -11,17 +11,17 @@ import (
 // change judges a change by its class and its size.
 func (j *judge) change(g *Gate, r *Rule, s *subject) {
 	row := &s.row
-	inconclusive := func(c Code, text string) { g.Verdict, g.Class, g.Reason = Inconclusive, Unsettled, because(c, text) }
+	inconclusive := func(c Code, text string) { g.Class = Unsettled; g.open(c, text) }
 	switch {
 	case s.length:
 		id, stat := splitStat(s.metric)
-		g.Verdict, g.Reason = Inconclusive, because(NothingMatched, lengthReason(id, stat))
+		g.open(NothingMatched, lengthReason(id, stat, s.stats))
 		return
 	case r.Abs != nil && *r.Abs != 0 && r.AbsUnit != "" && !fits(r.AbsUnit, s.unit):
 		inconclusive(NothingMatched, "the change is given in "+r.AbsUnit+", the metric in "+s.unit)
 		return
 	case !j.c.Comparable && !j.c.Identical:
-		g.Verdict, g.Class, g.Reason = Inconclusive, Unsettled, j.why()
+		inconclusive(j.why())
 		return
 	case s.other != "":
 		inconclusive(DifferentWork, s.other)
@@ -41,7 +41,7 @@ func (j *judge) change(g *Gate, r *Rule, s *subject) {
 	case !exceeds:
 		g.Verdict, g.Reason = Pass, text
 	case !real(row) && !confirmed(r, row, j.p.Stats.Alpha):
-		g.Verdict, g.Reason = Inconclusive, because(WideInterval, text+", and this is not certain: "+row.Why)
+		g.open(WideInterval, text+", and this is not certain: "+row.Why)
 	default:
 		g.Verdict, g.Reason = verdictOf(r.Level), text
 		if row.Why != "" {

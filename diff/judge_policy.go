@@ -12,7 +12,7 @@ import (
 func (p *Policy) counts(g *Gate) Verdict {
 	v := g.Verdict
 	if v == Inconclusive {
-		switch g.code() {
+		switch g.Code {
 		case WideInterval:
 			v = p.Stats.OnInconclusive
 		case DifferentWork, NoUnit, EmptySide, EnvironmentMismatch, GraphCaptureMismatch, LowCoverage:
@@ -67,7 +67,7 @@ func JudgeBudgets(head []*report.Report, opt Options) (*Comparison, error) {
 		return nil, err
 	}
 	c := &Comparison{Schema: SchemaID, Tool: report.Tool{Name: "explain", Version: opt.Version}, Depth: DepthNone}
-	s := newSide(head)
+	s := &side{captures: newCaptures(head)}
 	c.Head = s.describe()
 	c.Unit.Kind, c.Unit.Name, c.Unit.OverlapNeeded = head[0].Unit.Kind, head[0].Unit.Name, overlapNeeded
 	text := "no baseline (first run): nothing to compare with"
@@ -76,7 +76,7 @@ func JudgeBudgets(head []*report.Report, opt Options) (*Comparison, error) {
 	}
 	c.Reasons = []Reason{{NoBaseline, text}}
 	c.fill()
-	j := &judge{c: c, p: opt.Policy, head: head, today: opt.Today, first: true}
+	j := &judge{c: c, p: opt.Policy, base: &side{}, head: s, today: opt.Today, first: true}
 	j.judge()
 	c.Cause = "First run: there is no baseline to compare with; " + count(c.Counts.GatesChecked, "budget") + " checked"
 	return c, c.Validate()

@@ -160,7 +160,7 @@ func (j *judge) compared(r *Rule, id, stat string) (subject, bool) {
 		if rowID != id || !sameStat(stat, rowStat) {
 			continue
 		}
-		if j.phaseRow(r, row, id, stat) || r.takes(row.Labels) && len(r.Labels) == len(row.Labels) && !wild(r.Labels) {
+		if j.phaseRow(r, row) || r.takes(row.Labels) && len(r.Labels) == len(row.Labels) && !wild(r.Labels) {
 			at, several = i, false
 			break
 		}
@@ -175,15 +175,14 @@ func (j *judge) compared(r *Rule, id, stat string) (subject, bool) {
 	row := j.c.Primary[at]
 	s := subject{metric: r.Metric, row: row, unit: row.Unit, noisy: row.Unit != report.Count}
 	if list := j.metrics(id); len(list) > 0 {
-		s.higher = list[0].Better == report.Higher
-		s.length = !r.budgeted() && dependsOnLength(id, row.Unit, stat)
+		s.measure(r, list[0], stat)
 	}
 	return s, true
 }
 
 // phaseRow reports whether a rule on a phase means this row: metrics that carry the phase alone are of its kind of unit with
-// most time, so they do if their values are the row's, or if the row needs no labels to say what it is of.
-func (j *judge) phaseRow(r *Rule, row *Row, id, stat string) bool {
+// most time, so they do if that is the kind which was compared, in every capture.
+func (j *judge) phaseRow(r *Rule, row *Row) bool {
 	phase := r.Labels["phase"]
 	if phase == "" || len(r.Labels) != 1 || phase != j.c.Unit.Phase {
 		return false
@@ -191,9 +190,23 @@ func (j *judge) phaseRow(r *Rule, row *Row, id, stat string) bool {
 	if len(row.Labels) == 0 {
 		return true
 	}
-	base, head := j.side(j.base, id, stat, r.Labels), j.side(j.head, id, stat, r.Labels)
-	b, h := base.mean(), head.mean()
-	return b != nil && h != nil && row.Base != nil && row.Head != nil && *b == *row.Base && *h == *row.Head
+	compared := kind{phase: phase, batch: orUnknown(j.c.Unit.Batch), tokens: orUnknown(j.c.Unit.Tokens)}
+	for _, side := range []*side{j.base, j.head} {
+		for _, c := range side.captures {
+			if at := c.PhaseMain(phase); at < 0 || c.groups[at].kind != compared {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// orUnknown is a number, or the -1 that stands for none.
+func orUnknown(v *int64) int64 {
+	if v == nil {
+		return -1
+	}
+	return *v
 }
 
 // sameStat: a metric of the unit of work has its median as its value.
@@ -212,35 +225,38 @@ func wild(l report.Labels) bool {
 
 // metrics are the metrics of an id on either side, each set of labels once, in the order of the labels.
 func (j *judge) metrics(id string) []*report.Metric {
-	if j.byID == nil {
-		j.byID = map[string][]*report.Metric{}
-		seen := map[string]bool{}
-		for _, side := range [][]*report.Report{j.base, j.head} {
-			for _, r := range side {
-				for i := range r.Metrics {
-					m := &r.Metrics[i]
-					if key := metricKey(m.ID, m.Labels); !seen[key] {
-						seen[key] = true
-						j.byID[m.ID] = append(j.byID[m.ID], m)
-					}
+	list, ok := j.byID[id]
+	if ok {
+		return list
+	}
+	seen := map[string]bool{}
+	for _, side := range []*side{j.base, j.head} {
+		for _, c := range side.captures {
+			for _, m := range c.Metrics(id) {
+				if key := m.Labels.String(); !seen[key] {
+					seen[key] = true
+					list = append(list, m)
 				}
 			}
 		}
-		for _, list := range j.byID { // in any order
-			slices.SortStableFunc(list, func(a, b *report.Metric) int { return strings.Compare(a.Labels.String(), b.Labels.String()) })
-		}
 	}
-	return j.byID[id]
+	slices.SortFunc(list, func(a, b *report.Metric) int { return strings.Compare(a.Labels.String(), b.Labels.String()) })
+	if j.byID == nil {
+		j.byID = map[string][]*report.Metric{}
+	}
+	j.byID[id] = list
+	return list
 }
 
 // subject compares a metric of the reports that the comparison has no row of.
 func (j *judge) subject(r *Rule, m *report.Metric, id, stat string) subject {
-	s := subject{metric: r.Metric, unit: m.Unit, higher: m.Better == report.Higher, length: !r.budgeted() && dependsOnLength(id, m.Unit, stat), noisy: m.Assume != report.Exact}
-	base, head := j.side(j.base, id, stat, m.Labels), j.side(j.head, id, stat, m.Labels)
+	s := subject{metric: r.Metric, unit: m.Unit, noisy: m.Assume != report.Exact}
+	s.measure(r, m, stat)
+	base, head := j.base.sample(id, stat, m.Labels), j.head.sample(id, stat, m.Labels)
 	row := Row{Metric: r.Metric, Labels: cloneLabels(m.Labels), Unit: m.Unit, Base: base.mean(), Head: head.mean(), NBase: base.n, NHead: head.n, Class: Unsettled}
 	row.change()
 	row.Unreplicated = len(base.values) == 1 || len(head.values) == 1
-	s.other = j.otherWork(id, m.Labels)
+	s.other = j.otherWork(m)
 	if row.Base != nil && row.Head != nil {
 		certain, why := certain(base, head, m, j.p.Stats.Alpha)
 		row.Why = why
@@ -258,18 +274,23 @@ func (j *judge) subject(r *Rule, m *report.Metric, id, stat string) subject {
 	return s
 }
 
+// measure fills in what is true of the metric, whatever its value.
+func (s *subject) measure(r *Rule, m *report.Metric, stat string) {
+	s.higher, s.stats = m.Better == report.Higher, m.Summary != nil
+	s.length = !r.budgeted() && grows(report.ScaleOf(m.ID, m.Unit, m.Scale), stat)
+}
+
 // otherWork says how the units of a phase differ between the captures, whose metrics by the phase alone are of the kind
 // with most time: those of batch 8 are not to be compared to those of batch 16. Empty where they do not.
-func (j *judge) otherWork(id string, l report.Labels) string {
-	phase, ok := l["phase"]
-	if _, batch := l["batch"]; !ok || batch || !isPerUnit(id) {
+func (j *judge) otherWork(m *report.Metric) string {
+	phase, ok := m.Labels["phase"]
+	if _, batch := m.Labels["batch"]; !ok || batch || report.ScaleOf(m.ID, m.Unit, m.Scale) != report.PerUnit {
 		return ""
 	}
 	var first *kind
-	for _, side := range [][]*report.Report{j.base, j.head} {
-		for _, r := range side {
-			c := j.capture(r)
-			at := c.phaseMain(phase)
+	for _, side := range []*side{j.base, j.head} {
+		for _, c := range side.captures {
+			at := c.PhaseMain(phase)
 			if at < 0 {
 				continue
 			}
@@ -284,11 +305,6 @@ func (j *judge) otherWork(id string, l report.Labels) string {
 	return ""
 }
 
-// isPerUnit reports whether a metric is per unit of work.
-func isPerUnit(id string) bool {
-	return strings.HasPrefix(id, "unit.") || strings.HasSuffix(id, "_per_unit")
-}
-
 // sample is one metric on one side.
 type sample struct {
 	values   []float64 // by capture that has it
@@ -296,35 +312,6 @@ type sample struct {
 	n        int64 // observations behind the values
 	summary  *report.Summary
 	stat     string
-}
-
-func (j *judge) side(side []*report.Report, id, stat string, labels report.Labels) sample {
-	s := sample{captures: len(side), stat: stat}
-	for _, r := range side {
-		m := j.capture(r).metric(id, labels)
-		if m == nil {
-			continue
-		}
-		if v, ok := statOf(m, stat); ok {
-			s.values = append(s.values, v)
-			s.n += m.N
-			s.summary = m.Summary
-		}
-	}
-	return s
-}
-
-// capture is a report taken apart, once for all rules: those on a pattern of names look at many metrics.
-func (j *judge) capture(r *report.Report) *capture {
-	c, ok := j.captures[r]
-	if !ok {
-		c = newCapture(r)
-		if j.captures == nil {
-			j.captures = map[*report.Report]*capture{}
-		}
-		j.captures[r] = c
-	}
-	return c
 }
 
 // statOf is a statistic of a metric's summary, or its value.

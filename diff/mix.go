@@ -1,8 +1,8 @@
 package diff
 
 import (
+	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -36,7 +36,7 @@ func (x *comparer) mix() {
 		x.c.Mix = append(x.c.Mix, m)
 	}
 	order.Stable(x.c.Mix, func(a, b Mix) int {
-		return compareFloat(value(b.BaseShare)+value(b.HeadShare), value(a.BaseShare)+value(a.HeadShare))
+		return cmp.Compare(value(b.BaseShare)+value(b.HeadShare), value(a.BaseShare)+value(a.HeadShare))
 	})
 	x.c.Mix = x.c.Mix[:min(len(x.c.Mix), maxMix)]
 }
@@ -57,9 +57,9 @@ func (s *side) ofKind(k kind) (count int64, mean, share *float64) {
 		for i := range c.groups {
 			if g := &c.groups[i]; g.kind == k {
 				any = true
-				count += g.count
+				count += g.Count
 				time += g.time()
-				shares += g.share
+				shares += g.Share
 			}
 		}
 	}
@@ -77,85 +77,26 @@ func (s *side) ofKind(k kind) (count int64, mean, share *float64) {
 // residue lists what differs between the sides and was not compared. Soft fields are warned of. A field that one side does
 // not state is listed without a warning.
 func (x *comparer) residue() {
-	for _, f := range residues() {
-		b, h := x.base.texts(f.of), x.head.texts(f.of)
-		if b == h {
-			continue
+	add := func(name string, soft bool, of func(c *capture) string) {
+		if b, h := x.base.texts(of), x.head.texts(of); b != h {
+			x.c.Residue = append(x.c.Residue, Residue{Field: name, Base: b, Head: h, Soft: soft && b != unknown && h != unknown})
 		}
-		soft := f.soft
-		switch x.opt.Policy.Environment.place(f.name) {
-		case environmentHard, environmentResidue:
-			soft = false // a hard one is a reason, and is not warned of beside that
-		case environmentSoft:
-			soft = true
-		}
-		x.c.Residue = append(x.c.Residue, Residue{Field: f.name, Base: b, Head: h, Soft: soft && b != unknown && h != unknown})
 	}
+	for _, f := range report.EnvironmentFields() { // a hard one is a reason, and is not warned of beside that
+		soft := x.opt.Policy.Environment.class(f.Name) == report.SoftField
+		add(f.Name, soft, func(c *capture) string { return cmp.Or(f.Get(&c.Report.Environment), unknown) })
+	}
+	add("window", true, func(c *capture) string { return c.Report.Window.Mode })
+	add("unit", true, func(c *capture) string {
+		if c.Report.Unit.Kind == "none" || c.Report.Unit.Kind == "" {
+			return "none"
+		}
+		return strings.TrimSpace(c.Report.Unit.Kind + " " + c.Report.Unit.Name)
+	})
+	add("tool_version", false, func(c *capture) string { return c.Report.Tool.Version })
 }
 
 const unknown = "unknown"
-
-type residueField struct {
-	name string
-	soft bool // unless the policy moved it
-	of   func(c *capture) string
-}
-
-func residues() []residueField {
-	text := func(of func(e *report.Environment) *string) func(c *capture) string {
-		return func(c *capture) string {
-			if s := of(&c.report.Environment); s != nil && *s != "" {
-				return *s
-			}
-			return unknown
-		}
-	}
-	whole := func(of func(e *report.Environment) *int64) func(c *capture) string {
-		return func(c *capture) string {
-			if v := of(&c.report.Environment); v != nil {
-				return strconv.FormatInt(*v, 10)
-			}
-			return unknown
-		}
-	}
-	return []residueField{
-		{"gpu", false, func(c *capture) string {
-			if m := models(c.report.Environment.GPUs); m != "" {
-				return m
-			}
-			return unknown
-		}},
-		{"graph_trace", false, text(func(e *report.Environment) *string { return e.GraphTrace })},
-		{"model", false, text(func(e *report.Environment) *string { return e.Model })},
-		{"dtype", false, text(func(e *report.Environment) *string { return e.DType })},
-		{"quantization", false, text(func(e *report.Environment) *string { return e.Quantization })},
-		{"parallelism", false, text(func(e *report.Environment) *string { return e.Parallelism })},
-		{"max_model_len", false, whole(func(e *report.Environment) *int64 { return e.MaxModelLen })},
-		{"max_num_seqs", false, whole(func(e *report.Environment) *int64 { return e.MaxNumSeqs })},
-		{"load", false, text(func(e *report.Environment) *string { return e.Load })},
-		{"driver", true, text(func(e *report.Environment) *string { return e.Driver })},
-		{"cuda", true, text(func(e *report.Environment) *string { return e.CUDA })},
-		{"capture_version", true, text(func(e *report.Environment) *string { return e.CaptureVersion })},
-		{"os", true, text(func(e *report.Environment) *string { return e.OS })},
-		{"cpu", true, text(func(e *report.Environment) *string { return e.CPU })},
-		{"trace_set", true, func(c *capture) string {
-			if len(c.report.Environment.TraceSet) == 0 {
-				return unknown
-			}
-			return strings.Join(c.report.Environment.TraceSet, ", ")
-		}},
-		{"exporter_version", false, text(func(e *report.Environment) *string { return e.ExporterVersion })},
-		{"schema_version", false, text(func(e *report.Environment) *string { return e.SchemaVersion })},
-		{"window", true, func(c *capture) string { return c.report.Window.Mode }},
-		{"unit", true, func(c *capture) string {
-			if c.report.Unit.Kind == "none" || c.report.Unit.Kind == "" {
-				return "none"
-			}
-			return strings.TrimSpace(c.report.Unit.Kind + " " + c.report.Unit.Name)
-		}},
-		{"tool_version", false, func(c *capture) string { return c.report.Tool.Version }},
-	}
-}
 
 // texts are the values of a field on a side, each once, in the order of the captures.
 func (s *side) texts(of func(c *capture) string) string {
@@ -177,7 +118,7 @@ func (x *comparer) identicalSides() bool {
 	}
 	for i, b := range x.base.captures {
 		h := x.head.captures[i]
-		if !b.holdsWork() || !h.holdsWork() || b.report.Unit.Kind != h.report.Unit.Kind {
+		if !b.holdsWork() || !h.holdsWork() || b.Report.Unit.Kind != h.Report.Unit.Kind {
 			return false
 		}
 		if !b.within(h) || !h.within(b) {
@@ -189,18 +130,18 @@ func (x *comparer) identicalSides() bool {
 
 // holdsWork reports whether GPU work was captured, or there is evidence with numbers in it.
 func (c *capture) holdsWork() bool {
-	return c.hasGPUWork() || c.evidenceOnly() && slices.ContainsFunc(c.report.Metrics, func(m report.Metric) bool { return m.Value != nil && *m.Value != 0 })
+	return c.hasGPUWork() || c.evidenceOnly() && slices.ContainsFunc(c.Report.Metrics, func(m report.Metric) bool { return m.Value != nil && *m.Value != 0 })
 }
 
 // within reports whether the other capture has every number that c has, as far as it has such metrics.
 func (c *capture) within(other *capture) bool {
-	families := make(map[string]bool, len(other.report.Metrics))
-	for i := range other.report.Metrics {
-		families[metricFamily(&other.report.Metrics[i])] = true
+	families := make(map[string]bool, len(other.Report.Metrics))
+	for i := range other.Report.Metrics {
+		families[metricFamily(&other.Report.Metrics[i])] = true
 	}
-	for i := range c.report.Metrics {
-		m := &c.report.Metrics[i]
-		n := other.metric(m.ID, m.Labels)
+	for i := range c.Report.Metrics {
+		m := &c.Report.Metrics[i]
+		n := other.Metric(m.ID, m.Labels)
 		switch {
 		case n == nil && m.Labels["pid"] == "" && m.Labels["process"] == "" && families[metricFamily(m)]:
 			return false

@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -43,10 +44,13 @@ type NoiseEnv struct {
 	Model       *string  `json:"model"`
 	DType       *string  `json:"dtype"`
 	Parallelism *string  `json:"parallelism"`
-	Driver      *string  `json:"driver"` // soft, as the next
+	Driver      *string  `json:"driver"`
 	CUDA        *string  `json:"cuda"`
 	UnitKind    string   `json:"unit_kind"`
 	UnitName    string   `json:"unit_name"`
+	// Fields are all that is known of the environment, by the names of report.EnvironmentFields. Files of older versions
+	// have the ones above alone.
+	Fields map[string]string `json:"fields"`
 }
 
 // NoiseShift is how far all kernels of a capture move together: clocks, temperature, a power limit.
@@ -62,6 +66,7 @@ type NoiseMetric struct {
 	Metric    string        `json:"metric"`
 	Labels    report.Labels `json:"labels"`
 	Unit      string        `json:"unit"`
+	Scale     report.Scale  `json:"scale"`
 	Values    []float64     `json:"values"`    // of each capture, in Unit
 	Noise     float64       `json:"noise"`     // standard deviation of ln between captures
 	DF        float64       `json:"df"`        // captures - 1
@@ -115,16 +120,30 @@ func (n *Noise) find(metric string, labels report.Labels) *NoiseMetric {
 	if n == nil {
 		return nil
 	}
-	id, stat := splitStat(metric)
-	if stat == "p50" && !ofKernel(id, labels) && !dependsOnLength(id, "", "") || stat == "mean" && ofKernel(id, labels) {
-		metric = id
+	if m := n.entry(metric, labels); m != nil {
+		return m
 	}
+	id, stat := splitStat(metric)
+	m := n.entry(id, labels)
+	if m == nil {
+		return nil
+	}
+	scale := report.ScaleOf(m.Metric, m.Unit, m.Scale)
+	switch {
+	case ofKernel(id, labels):
+		if stat == "mean" {
+			return m
+		}
+	case stat == "p50" && (scale == report.PerUnit || scale == report.Event):
+		return m
+	}
+	return nil
+}
+
+func (n *Noise) entry(metric string, labels report.Labels) *NoiseMetric {
 	key := labels.String()
 	at, ok := slices.BinarySearchFunc(n.Metrics, metric, func(m NoiseMetric, id string) int {
-		if c := strings.Compare(m.Metric, id); c != 0 {
-			return c
-		}
-		return strings.Compare(m.Labels.String(), key)
+		return cmp.Or(strings.Compare(m.Metric, id), strings.Compare(m.Labels.String(), key))
 	})
 	if !ok {
 		return nil
@@ -132,49 +151,51 @@ func (n *Noise) find(metric string, labels report.Labels) *NoiseMetric {
 	return &n.Metrics[at]
 }
 
-// Applies reports whether the noise was measured where r was captured; if not, what differs. Floors of another GPU or
-// another unit of work say nothing of r. A nil Noise applies nowhere.
-func (n *Noise) Applies(r *report.Report) (ok bool, why string) {
+// Applies reports whether the noise was measured where r was captured; if not, what differs. Floors of another GPU, another
+// unit of work or an environment that differs in any hard field say nothing of r. moved are the fields that a policy moved.
+// A nil Noise applies nowhere.
+func (n *Noise) Applies(r *report.Report, moved Environment) (ok bool, why string) {
 	if n == nil {
 		return false, "nothing was calibrated"
 	}
-	e := envOf(r)
-	if !slices.Equal(n.Env.GPUs, e.GPUs) {
-		return false, fmt.Sprintf("calibrated on GPUs %q, captured on %q", n.Env.GPUs, e.GPUs)
+	if gpus := gpuNames(r); moved.class("gpu") == report.HardField && !slices.Equal(n.Env.GPUs, gpus) {
+		return false, fmt.Sprintf("calibrated on GPUs %q, captured on %q", n.Env.GPUs, gpus)
 	}
-	for _, f := range []struct {
-		name string
-		a, b *string
-	}{
-		{"graph_trace", n.Env.GraphTrace, e.GraphTrace},
-		{"model", n.Env.Model, e.Model},
-		{"dtype", n.Env.DType, e.DType},
-		{"parallelism", n.Env.Parallelism, e.Parallelism},
-	} {
-		if f.a != nil && f.b != nil && *f.a != *f.b {
-			return false, fmt.Sprintf("calibrated with %s %q, captured with %q", f.name, *f.a, *f.b)
+	for _, f := range report.EnvironmentFields() {
+		a, b := n.Env.Fields[f.Name], f.Get(&r.Environment)
+		if f.Name != "gpu" && moved.class(f.Name) == report.HardField && a != "" && b != "" && a != b {
+			return false, fmt.Sprintf("calibrated with %s %q, captured with %q", f.Name, a, b)
 		}
 	}
-	if n.Env.UnitKind != e.UnitKind {
-		return false, fmt.Sprintf("calibrated per unit of kind %q, captured with %q", n.Env.UnitKind, e.UnitKind)
+	if n.Env.UnitKind != r.Unit.Kind {
+		return false, fmt.Sprintf("calibrated per unit of kind %q, captured with %q", n.Env.UnitKind, r.Unit.Kind)
 	}
 	return true, ""
 }
 
 func envOf(r *report.Report) NoiseEnv {
 	e := NoiseEnv{
-		GPUs: []string{}, GraphTrace: r.Environment.GraphTrace, Model: r.Environment.Model, DType: r.Environment.DType,
+		GPUs: gpuNames(r), GraphTrace: r.Environment.GraphTrace, Model: r.Environment.Model, DType: r.Environment.DType,
 		Parallelism: r.Environment.Parallelism, Driver: r.Environment.Driver, CUDA: r.Environment.CUDA,
-		UnitKind: r.Unit.Kind, UnitName: r.Unit.Name,
+		UnitKind: r.Unit.Kind, UnitName: r.Unit.Name, Fields: map[string]string{},
 	}
-	for _, g := range r.Environment.GPUs {
-		name := ""
-		if g.Name != nil {
-			name = *g.Name
+	for _, f := range report.EnvironmentFields() {
+		if v := f.Get(&r.Environment); v != "" {
+			e.Fields[f.Name] = v
 		}
-		e.GPUs = append(e.GPUs, name)
 	}
 	return e
+}
+
+// gpuNames are the models of the devices in their order, "" where one is not known.
+func gpuNames(r *report.Report) []string {
+	names := make([]string, len(r.Environment.GPUs))
+	for i, g := range r.Environment.GPUs {
+		if g.Name != nil {
+			names[i] = *g.Name
+		}
+	}
+	return names
 }
 
 func (n *Noise) write(l *report.Lines) {
@@ -208,6 +229,7 @@ func ReadNoise(rd io.Reader) (*Noise, error) {
 func (n *Noise) fill() {
 	orEmpty(&n.Names)
 	orEmpty(&n.Env.GPUs)
+	n.Env.fill()
 	orEmpty(&n.Metrics)
 	orEmpty(&n.Unsteady)
 	orEmpty(&n.Skipped)
@@ -227,6 +249,21 @@ func (n *Noise) fill() {
 	}
 	for i := range n.Skipped {
 		labelled(&n.Skipped[i].Labels)
+	}
+}
+
+// fill says of the environment what older versions said elsewhere.
+func (e *NoiseEnv) fill() {
+	if e.Fields != nil {
+		return
+	}
+	e.Fields = map[string]string{}
+	for name, v := range map[string]*string{
+		"graph_trace": e.GraphTrace, "model": e.Model, "dtype": e.DType, "parallelism": e.Parallelism, "driver": e.Driver, "cuda": e.CUDA,
+	} {
+		if v != nil {
+			e.Fields[name] = *v
+		}
 	}
 }
 
@@ -274,10 +311,7 @@ func (m *NoiseMetric) validate(captures int64) error {
 }
 
 func compareMetric(a, b *NoiseMetric) int {
-	if c := strings.Compare(a.Metric, b.Metric); c != 0 {
-		return c
-	}
-	return strings.Compare(a.Labels.String(), b.Labels.String())
+	return cmp.Or(strings.Compare(a.Metric, b.Metric), strings.Compare(a.Labels.String(), b.Labels.String()))
 }
 
 // sizes reports whether all values are finite and not negative.

@@ -131,7 +131,7 @@ func TestNoiseOfWhatWasNotCalibrated(t *testing.T) {
 			t.Error("the variance of nothing")
 		}
 	}
-	if ok, why := none.Applies(capturesOf(1)[0]); ok || why == "" {
+	if ok, why := none.Applies(capturesOf(1)[0], Environment{}); ok || why == "" {
 		t.Error("nothing applies nowhere, and says why")
 	}
 }
@@ -139,7 +139,7 @@ func TestNoiseOfWhatWasNotCalibrated(t *testing.T) {
 func TestNoiseApplies(t *testing.T) {
 	n := measure(capturesOf(1e6, 2e6))
 	r := capturesOf(1e6)[0]
-	if ok, why := n.Applies(r); !ok {
+	if ok, why := n.Applies(r, Environment{}); !ok {
 		t.Error(why)
 	}
 	other, mode := "another GPU", "node"
@@ -150,17 +150,54 @@ func TestNoiseApplies(t *testing.T) {
 	} {
 		r := capturesOf(1e6)[0]
 		change(r)
-		if ok, why := n.Applies(r); ok || !strings.Contains(why, want) {
+		if ok, why := n.Applies(r, Environment{}); ok || !strings.Contains(why, want) {
 			t.Errorf("%s: %v %q", want, ok, why)
 		}
 	}
 	r.Environment.GraphTrace = &mode // known on one side only
-	if ok, why := n.Applies(r); !ok {
+	if ok, why := n.Applies(r, Environment{}); !ok {
 		t.Error(why)
 	}
-	n.Env.GraphTrace = &other
-	if ok, why := n.Applies(r); ok || !strings.Contains(why, "graph_trace") {
+	n.Env.Fields["graph_trace"] = other
+	if ok, why := n.Applies(r, Environment{}); ok || !strings.Contains(why, "graph_trace") {
 		t.Errorf("%v %q", ok, why)
+	}
+}
+
+// Noise that was measured with fp8 and 256 sequences says nothing of a run without quantization and with 8, unless the policy
+// moves these fields. A noise block of an older version, which has no list of fields, is held to what it does say.
+func TestNoiseIsHeldToEveryHardField(t *testing.T) {
+	text := func(v string) *string { return &v }
+	whole := func(v int64) *int64 { return &v }
+	captures := capturesOf(1e6, 1.01e6)
+	for _, r := range captures {
+		r.Environment.Quantization, r.Environment.MaxNumSeqs, r.Environment.Driver = text("fp8"), whole(256), text("570")
+	}
+	n := measure(captures)
+	r := capturesOf(1e6)[0]
+	r.Environment.Quantization, r.Environment.MaxNumSeqs, r.Environment.Driver = text("fp8"), whole(256), text("580")
+	if ok, why := n.Applies(r, Environment{}); !ok {
+		t.Errorf("a soft field differs alone: %s", why)
+	}
+	if ok, why := n.Applies(r, Environment{Hard: []string{"driver"}}); ok || !strings.Contains(why, `driver "570", captured with "580"`) {
+		t.Errorf("a field that the policy made hard: %v %q", ok, why)
+	}
+	r.Environment.MaxNumSeqs = whole(8)
+	if ok, why := n.Applies(r, Environment{}); ok || !strings.Contains(why, `max_num_seqs "256", captured with "8"`) {
+		t.Errorf("%v %q", ok, why)
+	}
+	r.Environment.Quantization = text("none")
+	if ok, why := n.Applies(r, Environment{}); ok || !strings.Contains(why, `quantization "fp8", captured with "none"`) {
+		t.Errorf("%v %q", ok, why)
+	}
+	if ok, why := n.Applies(r, Environment{Soft: []string{"quantization"}, Residue: []string{"max_num_seqs"}}); !ok {
+		t.Errorf("fields that the policy moved: %s", why)
+	}
+	n.Env.Fields, n.Env.DType = nil, text("bf16")
+	n.fill()
+	r.Environment.DType = text("fp16")
+	if ok, why := n.Applies(r, Environment{}); ok || !strings.Contains(why, "dtype") {
+		t.Errorf("a noise block of an older version: %v %q", ok, why)
 	}
 }
 

@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -222,7 +223,7 @@ func topCategories(list []work) string {
 		pools[at].count += list[i].count
 	}
 	order.Stable(pools, func(a, b pool) int {
-		return firstNonZero(compareFloat(b.count, a.count), strings.Compare(a.category, b.category))
+		return cmp.Or(cmp.Compare(b.count, a.count), strings.Compare(a.category, b.category))
 	})
 	var text []string
 	for _, p := range pools[:min(3, len(pools))] {

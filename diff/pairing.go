@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -89,7 +90,7 @@ func byPosition(list []work) []int {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return compareFloat(list[a].position, list[b].position) })
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(list[a].position, list[b].position) })
 	return order
 }
 
@@ -113,7 +114,7 @@ func (m *matcher) family() {
 			list = append(list, candidate{i, k, math.Abs(map0(a.position)-b.position) + 10*(1-likeness(a.count, b.count))})
 		}
 	}
-	order.Stable(list, func(a, b candidate) int { return compareFloat(a.cost, b.cost) })
+	order.Stable(list, func(a, b candidate) int { return cmp.Compare(a.cost, b.cost) })
 	for _, c := range list {
 		if m.of[c.i] < 0 && !m.taken[c.k] {
 			m.join(c.i, c.k, ByFamily)
@@ -138,9 +139,9 @@ func (m *matcher) anchors() func(position float64) float64 {
 			list = append(list, anchor{m.base[i].position, m.head[k].position})
 		}
 	}
-	order.By(list, func(a, b anchor) int { return compareFloat(a.from, b.from) })
+	order.By(list, func(a, b anchor) int { return cmp.Compare(a.from, b.from) })
 	return func(p float64) float64 {
-		at, _ := slices.BinarySearchFunc(list, p, func(a anchor, p float64) int { return compareFloat(a.from, p) })
+		at, _ := slices.BinarySearchFunc(list, p, func(a anchor, p float64) int { return cmp.Compare(a.from, p) })
 		switch {
 		case len(list) == 0:
 			return p
@@ -196,7 +197,7 @@ func (m *matcher) position() {
 			}
 			return 0
 		}
-		return firstNonZero(compareFloat(same(b), same(a)), compareFloat(b.size, a.size))
+		return cmp.Or(cmp.Compare(same(b), same(a)), cmp.Compare(b.size, a.size))
 	})
 	for _, c := range list {
 		if m.of[c.i] < 0 && !m.taken[c.k] {

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -66,14 +67,55 @@ type Ceiling struct {
 	Text     string // as it was written
 }
 
-// Environment moves fields of a report's environment: a difference in a hard one makes sides not comparable, one in a soft
+// Environment moves fields of a report's environment, see report.EnvironmentFields: a difference in a hard one makes sides not comparable, one in a soft
 // one is warned of, residue is named only. Fields that no list has stay where they are.
 type Environment struct {
 	Hard, Soft, Residue []string
 }
 
-// DefaultPolicy is judged by where there is no policy file: the default rules.
-func DefaultPolicy() *Policy { return &Policy{Rules: DefaultRules(), Stats: DefaultStats()} }
+// class of a field: the policy's, else the one that it has by itself.
+func (e *Environment) class(field string) report.FieldClass {
+	switch {
+	case slices.Contains(e.Hard, field):
+		return report.HardField
+	case slices.Contains(e.Soft, field):
+		return report.SoftField
+	case slices.Contains(e.Residue, field):
+		return report.ResidueField
+	}
+	for _, f := range report.EnvironmentFields() {
+		if f.Name == field {
+			return f.Class
+		}
+	}
+	return report.ResidueField
+}
+
+// environmentFields are the names of the fields that a policy can move.
+func environmentFields() []string {
+	var names []string
+	for _, f := range report.EnvironmentFields() {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// DefaultPolicy is judged by where there is no policy file: the preset [DefaultPreset].
+func DefaultPolicy() *Policy {
+	p, err := defaultPolicy()
+	if err != nil {
+		return &Policy{Stats: DefaultStats()} // no rules: a test holds that the preset can be read
+	}
+	own := *p
+	own.Rules = slices.Clone(p.Rules)
+	return &own
+}
+
+// defaultPolicy reads the preset once. Rules that are read without a list of metrics name labels and directions themselves.
+var defaultPolicy = sync.OnceValues(func() (*Policy, error) {
+	text, _ := PresetText(DefaultPreset)
+	return ReadPolicy(strings.NewReader(text), nil)
+})
 
 // Budgets counts the rules that need no base.
 func (p *Policy) Budgets() int {

@@ -13,7 +13,8 @@ import (
 
 // ReadPolicy reads a policy file: YAML, or JSON, which is a part of it. Values carry their units. Unknown keys, metrics,
 // labels and words and values in the wrong unit are errors that name the line, the column and what is nearest to them.
-// known are the metrics that exist. A metric that only comes with labels is meant with any.
+// known are the metrics that exist; nil takes metrics as they are written. A metric that only comes with labels is meant
+// with any.
 func ReadPolicy(r io.Reader, known []MetricFacts) (*Policy, error) {
 	b, err := io.ReadAll(io.LimitReader(r, maxPolicyBytes+1))
 	if err != nil {

@@ -292,10 +292,11 @@ func (c *Comparison) reasons() []doc.Block {
 		return nil
 	}
 	note := doc.Note{Kind: doc.Info}
-	for _, r := range c.Reasons {
-		if strings.Contains(c.Cause, r.Text) {
-			continue // the cause says it
-		}
+	list := c.Reasons
+	if !c.Comparable && !c.Identical && !c.FirstRun() && c.Cause != "" {
+		list = list[1:] // the cause says the first one
+	}
+	for _, r := range list {
 		note.Blocks = append(note.Blocks, doc.P(doc.Code(string(r.Code)), doc.Text(": "+r.Text)))
 	}
 	if !c.Comparable {

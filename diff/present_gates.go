@@ -14,7 +14,7 @@ func (c *Comparison) noticedGates() []Gate {
 	var list []Gate
 	for _, v := range []Verdict{Fail, Inconclusive, Warn} {
 		for _, g := range c.Gates {
-			if g.Verdict == v && !(len(c.Reasons) > 0 && !c.Comparable && strings.HasSuffix(g.Reason, c.Reasons[0].Text)) {
+			if g.Verdict == v && !(len(c.Reasons) > 0 && !c.Comparable && g.Code == c.Reasons[0].Code) {
 				list = append(list, g)
 			}
 		}

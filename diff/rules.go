@@ -50,9 +50,10 @@ type Rule struct {
 	Max, Min  *float64 // bounds of the head's value, in base units
 	LimitUnit string   // base unit that they were written in; empty: the metric's own
 
-	optional bool       // it has nothing to say about some captures, and that is no missing metric
-	names    *nameMatch // of Match, where the rule is held against many names
-	of       []Rule     // what a rule whose metric is a pattern stands for, one for each metric
+	optional bool         // it has nothing to say about some captures, and that is no missing metric
+	scale    report.Scale // of the metric, where the rule was held to the metrics that exist
+	names    *nameMatch   // of Match, where the rule is held against many names
+	of       []Rule       // what a rule whose metric is a pattern stands for, one for each metric
 }
 
 // Match selects metrics by the value of their naming label, by a glob in which only * and ? are special, or by an RE2
@@ -111,26 +112,10 @@ func glob(pattern, s string) bool {
 	return i == len(p)
 }
 
-// DefaultRules are what is judged where nobody wrote rules, after the example of design.md, section 7:
-//
-//	unit.time.p50          error  +3% and +10us   the median time of one unit of work
-//	unit.launches          error  +1              launches per unit: exact, so one more is tolerated and two are not
-//	graph.coverage         error  -5pp            work that left the CUDA graphs
-//	structure              warn                   a new blocking call, pageable copies, new communication, …
-//	kernel.time_per_unit   warn   +5% and +5us    each kernel that is compared one by one
-//
-// The absolute parts are small, because a unit can be a decode step of less than a millisecond; they keep what nobody can
-// measure out of the verdict. What is real is for the classes to say: a kernel has to be beyond its noise floor as well.
-func DefaultRules() []Rule {
-	ratio := func(v float64) *float64 { return &v }
-	return []Rule{
-		{ID: "step", Metric: "unit.time.p50", Labels: report.Labels{}, Level: LevelError, Rel: ratio(0.03), Abs: ratio(10e3), AbsUnit: report.Nanoseconds, Direction: Up},
-		{ID: "launches", Metric: "unit.launches", Labels: report.Labels{}, Level: LevelError, Abs: ratio(1), AbsUnit: report.Count, Direction: Up, optional: true},
-		{ID: "graphs", Metric: "graph.coverage", Labels: report.Labels{}, Level: LevelError, Abs: ratio(0.05), AbsUnit: report.Ratio, Direction: Down, optional: true},
-		{ID: "structure", Metric: MetricStructure, Labels: report.Labels{}, Level: LevelWarn},
-		{ID: "kernels", Metric: "kernel.time_per_unit", Labels: report.Labels{"kernel": "*"}, Level: LevelWarn, Rel: ratio(0.05), Abs: ratio(5e3), AbsUnit: report.Nanoseconds, Direction: Up, optional: true},
-	}
-}
+// DefaultRules are what is judged where nobody wrote rules: those of the preset [DefaultPreset], whose file says what each is
+// for. Its absolute parts are small, because a unit can be a decode step of less than a millisecond; they keep what nobody
+// can measure out of the verdict. What is real is for the classes to say: a kernel has to be beyond its noise floor as well.
+func DefaultRules() []Rule { return DefaultPolicy().Rules }
 
 // Validate reports what is wrong with a rule in itself.
 func (r *Rule) Validate() error {
@@ -176,33 +161,23 @@ func splitStat(metric string) (id, stat string) {
 	return metric, ""
 }
 
-// dependsOnLength reports whether a metric says how long somebody recorded. What is per unit of work, a share, a rate or a
-// statistic of single events does not; sums, counts and extremes do.
-func dependsOnLength(id, unit, stat string) bool {
-	switch {
-	case id == MetricStructure:
-		return false
-	case stat == "min" || stat == "max":
-		return true
-	case stat != "" || unit == report.Ratio || unit == report.PerSecond || unit == report.BytesPerSec || strings.HasSuffix(id, "_per_unit"):
-		return false
-	case strings.HasPrefix(id, "unit."):
-		return id == "unit.count"
-	case strings.HasPrefix(id, "serve."): // what servers say of their settings and of single requests
-		return unit == report.Count && !slices.Contains(settledCounts, id) || unit == report.Flop || id == "serve.model_part_bytes"
-	}
-	return id != "kernel.duration" && id != "launch.queue_time" // medians of single events
+// grows reports whether a metric, or a statistic of it, says how long somebody recorded: a total does, and so does an
+// extreme of whatever it is.
+func grows(scale report.Scale, stat string) bool {
+	return stat == "min" || stat == "max" || stat == "" && scale == report.Total
 }
 
-// settledCounts are counts of servers that are medians or settings, and do not grow.
-var settledCounts = []string{"serve.requests_running", "serve.requests_waiting", "serve.spec_acceptance_length", "serve.iteration_tokens", "serve.request_prompt_tokens", "serve.request_generation_tokens",
-	"serve.kv_cache_tokens", "serve.max_concurrency", "serve.max_model_len", "serve.max_num_seqs", "serve.max_batched_tokens"}
-
-func lengthReason(id, stat string) string {
+// lengthReason says why a change of such a number is not judged, and what can be instead. has says that the metric carries
+// a summary, so that its statistics can be named.
+func lengthReason(id, stat string, has bool) string {
 	if stat == "min" || stat == "max" {
 		return "the longer a capture, the more extreme its " + stat + "; use p50, p90, p99 or mean, or a budget (<=)"
 	}
-	return fmt.Sprintf("%s grows with the length of the capture, so that a change of it says nothing; use a metric per unit of work (unit.time, kernel.time_per_unit, api.count_per_unit), a statistic of single events (%s.p50), or a budget (<=)", id, id)
+	events := ""
+	if has {
+		events = fmt.Sprintf("a statistic of single events (%s.p50), ", id)
+	}
+	return fmt.Sprintf("%s grows with the length of the capture, so that a change of it says nothing; use a metric per unit of work (unit.time, kernel.time_per_unit, api.count_per_unit), %sor a budget (<=)", id, events)
 }
 
 // MetricFacts is what is true of a metric in every report.
@@ -210,6 +185,8 @@ type MetricFacts struct {
 	ID     string
 	Unit   string
 	Better report.Direction
+	Scale  report.Scale
+	Stats  bool     // it carries a summary: .p50, .mean and the like can be named
 	Labels []string // sets of label keys it can carry, each joined by commas; "" is none
 }
 
@@ -237,6 +214,12 @@ func (r *Rule) check(known []MetricFacts) error {
 	return r.checkLimits(m)
 }
 
+// scale of the metric, as far as the list of metrics says it.
+func (m *MetricFacts) scale() report.Scale { return report.ScaleOf(m.ID, m.Unit, m.Scale) }
+
+// hasStats reports whether the metric carries a summary. A list without scales does not say, and forbids nothing.
+func (m *MetricFacts) hasStats() bool { return m.Stats || m.Scale == "" }
+
 // checkLabels reports labels that the metric does not come with.
 func (r *Rule) checkLabels(m MetricFacts) error {
 	if len(r.Labels) > 0 || r.Match.empty() {
@@ -247,8 +230,8 @@ func (r *Rule) checkLabels(m MetricFacts) error {
 	return nil
 }
 
-// checkLimits reports thresholds in another unit than the metric's, and changes of what only says how long somebody
-// recorded.
+// checkLimits reports thresholds in another unit than the metric's, statistics that it does not have, and changes of what
+// only says how long somebody recorded.
 func (r *Rule) checkLimits(m MetricFacts) error {
 	_, stat := splitStat(r.Metric)
 	if r.Abs != nil && *r.Abs != 0 && r.AbsUnit != "" && !fits(r.AbsUnit, m.Unit) {
@@ -257,8 +240,11 @@ func (r *Rule) checkLimits(m MetricFacts) error {
 	if r.LimitUnit != "" && !fits(r.LimitUnit, m.Unit) && !(r.LimitUnit == report.Count && r.zeroBounds()) {
 		return fmt.Errorf("%s is in %s, and the budget is given in %s%s", m.ID, m.Unit, r.LimitUnit, bare(r.LimitUnit, m.Unit))
 	}
-	if (r.Rel != nil || r.Abs != nil) && dependsOnLength(m.ID, m.Unit, stat) {
-		return errors.New(lengthReason(m.ID, stat))
+	if stat != "" && !m.hasStats() {
+		return fmt.Errorf("%s is a single number and has no %s; name it without", m.ID, stat)
+	}
+	if (r.Rel != nil || r.Abs != nil) && grows(m.scale(), stat) {
+		return errors.New(lengthReason(m.ID, stat, m.hasStats()))
 	}
 	return nil
 }

@@ -26,6 +26,10 @@ func (d *policyDoc) resolve(n ast.Node, f map[string]ast.Node, limits ast.Node, 
 		r.Metric = text
 	default:
 		r.Metric = text
+		if d.known == nil {
+			r.direct(MetricFacts{})
+			break
+		}
 		facts, err := r.facts(d.known)
 		if err != nil {
 			d.fail(at, "%w", err)
@@ -45,6 +49,7 @@ func (d *policyDoc) resolve(n ast.Node, f map[string]ast.Node, limits ast.Node, 
 			d.fail(limits, "%w", err)
 		}
 		r.direct(facts)
+		r.scale = facts.scale()
 	}
 	if d.err == nil {
 		if err := r.Validate(); err != nil {
@@ -104,6 +109,7 @@ func (d *policyDoc) expand(at ast.Node, pattern Match, r *Rule) {
 				continue
 			}
 			v.direct(facts)
+			v.scale = facts.scale()
 			r.of = append(r.of, v)
 		}
 	}

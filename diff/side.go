@@ -2,15 +2,13 @@ package diff
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
 // capture is one report, taken apart for comparing.
 type capture struct {
-	report *report.Report
-	byKey  map[string]*report.Metric
+	*report.Index
 	groups []group // kinds of unit, those with most time first
 	main   int     // the group that the report's unlabelled metrics are of; -1 if none
 }
@@ -23,143 +21,30 @@ type kind struct {
 
 // group is one kind of unit in one capture.
 type group struct {
-	kind
-	signature string
-	count     int64   // units, over all devices
-	mean      float64 // ns, on the slowest device
-	device    int64   // the slowest; -1 unknown
-	kernels   int64   // in one unit, median
-	share     float64 // of the time of all kept units, 0..1
+	report.Group
+	kind kind
 }
 
 // time is about how long the capture spent in units of this kind, over all devices.
-func (g *group) time() float64 { return float64(g.count) * g.mean }
+func (g *group) time() float64 { return float64(g.Count) * g.Mean }
 
 func newCapture(r *report.Report) *capture {
-	c := &capture{report: r, byKey: make(map[string]*report.Metric, len(r.Metrics)), main: -1}
-	for i := range r.Metrics {
-		m := &r.Metrics[i]
-		c.byKey[metricKey(m.ID, m.Labels)] = m
+	c := &capture{Index: report.NewIndex(r), main: -1}
+	for _, g := range c.Groups() {
+		c.groups = append(c.groups, group{Group: g, kind: kind{phase: g.Phase, batch: g.Batch, tokens: g.Tokens}})
 	}
-	t := c.table("unit", "unit_groups")
-	if t.t == nil {
-		t = c.table("iterations", "iteration_groups") // of a log
-	}
-	for i := range t.rows() {
-		if _, ok := t.num(i, "mean"); !ok {
-			continue // the others row
-		}
-		g := group{kind: kind{phase: t.str(i, "phase"), batch: t.whole(i, "batch"), tokens: t.whole(i, "tokens")}, signature: t.str(i, "signature"), count: t.whole(i, "units"), device: t.whole(i, "device_id"), kernels: t.whole(i, "kernels")}
-		g.mean, _ = t.num(i, "mean")
-		g.share, _ = t.num(i, "share")
-		c.groups = append(c.groups, g)
-		if m := c.metric("unit.time", nil); m != nil && m.Summary != nil && c.main < 0 {
-			if p50, _ := t.num(i, "p50"); p50 == m.Summary.P50 && g.mean == m.Summary.Mean {
-				c.main = len(c.groups) - 1
-			}
-		}
+	if g, ok := c.Main(); ok {
+		c.main = g
 	}
 	return c
 }
 
-func metricKey(id string, l report.Labels) string {
-	if len(l) == 0 {
-		return id
-	}
-	return id + "{" + l.String() + "}"
-}
-
-// metric is the metric with this id and exactly these labels, or nil.
-func (c *capture) metric(id string, l report.Labels) *report.Metric { return c.byKey[metricKey(id, l)] }
-
-// summary of a metric, or nil.
-func (c *capture) summary(id string, l report.Labels) *report.Summary {
-	if m := c.metric(id, l); m != nil {
-		return m.Summary
-	}
-	return nil
-}
-
-// value of a metric; ok is false where the report does not have it.
-func (c *capture) value(id string, l report.Labels) (v float64, ok bool) {
-	if m := c.metric(id, l); m != nil && m.Value != nil {
-		return *m.Value, true
-	}
-	return 0, false
-}
-
-// rows reads a table by column.
-type rows struct {
-	t  *report.Table
-	at map[string]int
-}
-
-// table finds a table of a section; a missing one has no rows.
-func (c *capture) table(section, id string) rows {
-	r := rows{at: map[string]int{}}
-	for i := range c.report.Sections {
-		s := &c.report.Sections[i]
-		if s.ID != section {
-			continue
-		}
-		for j := range s.Tables {
-			if s.Tables[j].ID == id {
-				r.t = &s.Tables[j]
-				for k := range r.t.Columns {
-					r.at[r.t.Columns[k].ID] = k
-				}
-			}
-		}
-	}
-	return r
-}
-
-func (r rows) rows() int {
-	if r.t == nil {
-		return 0
-	}
-	return len(r.t.Rows)
-}
-
-// cut reports whether the last row sums rows that are not there.
-func (r rows) cut() bool { return r.t != nil && r.t.Others }
-
-func (r rows) cell(i int, column string) report.Cell {
-	at, ok := r.at[column]
-	if !ok {
-		return report.Null
-	}
-	return r.t.Rows[i][at]
-}
-
-func (r rows) str(i int, column string) string {
-	s, _ := r.cell(i, column).Str()
-	return s
-}
-
-func (r rows) num(i int, column string) (float64, bool) { return r.cell(i, column).Num() }
-
-// whole is an integer cell, -1 where it is not known.
-func (r rows) whole(i int, column string) int64 {
-	if v, ok := r.cell(i, column).Int(); ok {
-		return v
-	}
-	return -1
-}
-
 // hasGPUWork reports whether kernels or CUDA graphs ran. Copies alone are no work to compare.
 func (c *capture) hasGPUWork() bool {
-	for _, id := range []string{"kernel.count", "gpu.compute_time"} {
-		if v, ok := c.value(id, nil); ok && v > 0 {
-			return true
-		}
+	if v, ok := c.Value("kernel.count", nil); ok && v > 0 {
+		return true
 	}
-	for i := range c.report.Metrics {
-		if m := &c.report.Metrics[i]; m.ID == "gpu.compute_time" && m.Value != nil && *m.Value > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Metrics("gpu.compute_time"), func(m *report.Metric) bool { return m.Value != nil && *m.Value > 0 })
 }
 
 // find is the group of a kind: the one with this signature, else the main one, else the one with most time; -1 if none.
@@ -170,7 +55,7 @@ func (c *capture) find(k kind, signature string) int {
 		if g.kind != k {
 			continue
 		}
-		if g.signature == signature {
+		if g.Signature == signature {
 			return i
 		}
 		if best < 0 || i == c.main {
@@ -180,44 +65,20 @@ func (c *capture) find(k kind, signature string) int {
 	return best
 }
 
-// labels are those that the report's metrics of a group carry; ok is false where it has none of that group.
+// labels are those that the report's metrics of a group carry, the fewest of several; ok is false where it has none of that
+// group.
 func (c *capture) labels(g int) (l report.Labels, ok bool) {
-	if g == c.main {
-		return report.Labels{}, true
-	}
-	x := &c.groups[g]
-	if x.batch >= 0 {
-		l = report.Labels{"phase": x.phase, "batch": strconv.FormatInt(x.batch, 10)}
-		if x.tokens >= 0 {
-			l["tokens"] = strconv.FormatInt(x.tokens, 10)
+	id := c.groups[g].ID
+	for _, m := range c.Metrics("unit.time") {
+		_, device := m.Labels["device"]
+		if id == "" || c.GroupOf(m) != id || m.Summary == nil || device {
+			continue
 		}
-		if c.summary("unit.time", l) != nil {
-			return l, true
+		if !ok || len(m.Labels) < len(l) {
+			l, ok = m.Labels, true
 		}
 	}
-	if x.batch < 0 && x.tokens >= 0 {
-		l = report.Labels{"phase": x.phase, "tokens": strconv.FormatInt(x.tokens, 10)}
-		if c.summary("unit.time", l) != nil {
-			return l, true
-		}
-	}
-	if c.phaseMain(x.phase) == g {
-		l = report.Labels{"phase": x.phase}
-		if c.summary("unit.time", l) != nil {
-			return l, true
-		}
-	}
-	return nil, false
-}
-
-// phaseMain is the group that metrics labelled with the phase alone are of: the phase's with most time.
-func (c *capture) phaseMain(phase string) int {
-	for i := range c.groups {
-		if c.groups[i].phase == phase {
-			return i
-		}
-	}
-	return -1
+	return l, ok
 }
 
 // side is what stands on one side of a comparison: one capture or several.
@@ -226,18 +87,18 @@ type side struct {
 	views    []*view // of the kind of unit that is compared, one per capture
 }
 
-func newSide(reports []*report.Report) *side {
-	s := &side{}
+func newCaptures(reports []*report.Report) []*capture {
+	list := make([]*capture, 0, len(reports))
 	for _, r := range reports {
-		s.captures = append(s.captures, newCapture(r))
+		list = append(list, newCapture(r))
 	}
-	return s
+	return list
 }
 
 func (s *side) describe() Side {
 	d := Side{Names: []string{}, Captures: len(s.captures)}
 	for _, c := range s.captures {
-		d.Names = append(d.Names, c.report.Trace.Name)
+		d.Names = append(d.Names, c.Report.Trace.Name)
 	}
 	return d
 }
@@ -288,7 +149,7 @@ func (s *side) kinds() []kind {
 		k := s.captures[0].groups[i].kind
 		everywhere := !slices.Contains(list, k)
 		for _, c := range s.captures {
-			at := c.find(k, s.captures[0].groups[i].signature)
+			at := c.find(k, s.captures[0].groups[i].Signature)
 			if at < 0 {
 				everywhere = false
 				break
@@ -310,7 +171,7 @@ func (s *side) time(match func(k kind) bool) float64 {
 	for _, c := range s.captures {
 		for i := range c.groups {
 			if match(c.groups[i].kind) {
-				sum += c.groups[i].share
+				sum += c.groups[i].Share
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -72,10 +73,10 @@ func newView(c *capture, k kind, signature string) *view {
 		return nil
 	}
 	v := &view{c: c, group: &c.groups[at], labels: l}
-	v.time = c.summary("unit.time", l)
-	v.busy, v.idle = c.summary("unit.gpu_busy", l), c.summary("unit.gpu_idle", l)
-	v.compute, v.comm, v.copied = c.summary("unit.compute_time", l), c.summary("unit.exposed_comm_time", l), c.summary("unit.exposed_copy_time", l)
-	v.launches, v.kernels = c.summary("unit.launches", l), c.summary("unit.kernels", l)
+	v.time = c.Summary("unit.time", l)
+	v.busy, v.idle = c.Summary("unit.gpu_busy", l), c.Summary("unit.gpu_idle", l)
+	v.compute, v.comm, v.copied = c.Summary("unit.compute_time", l), c.Summary("unit.exposed_comm_time", l), c.Summary("unit.exposed_copy_time", l)
+	v.launches, v.kernels = c.Summary("unit.launches", l), c.Summary("unit.kernels", l)
 	if v.time != nil && c.evidenceOnly() { // an iteration of a log has a duration and no parts
 		v.series()
 		return v
@@ -84,24 +85,12 @@ func newView(c *capture, k kind, signature string) *view {
 		return nil
 	}
 	for _, cause := range causes() {
-		v.causes = append(v.causes, c.summary("unit.idle_cause_time", with(l, "cause", cause)))
+		v.causes = append(v.causes, c.Summary("unit.idle_cause_time", with(l, "cause", cause)))
 	}
-	main := at == c.main
-	if main {
-		v.fromTable()
-		v.hostCalls(report.Labels{})
-		v.copyCounts(report.Labels{})
-		v.byCategory(report.Labels{})
-	} else {
-		of := l
-		if c.phaseMain(v.group.phase) == at {
-			of = report.Labels{"phase": v.group.phase}
-		}
-		v.fromMetrics(of)
-		v.hostCalls(of)
-		v.copyCounts(of)
-		v.byCategory(of)
-	}
+	v.kernelsOf(at == c.main)
+	v.hostCalls()
+	v.copyCounts()
+	v.byCategory()
 	v.series()
 	return v
 }
@@ -112,57 +101,37 @@ func with(l report.Labels, key, value string) report.Labels {
 	return out
 }
 
-// fromTable reads the kernels of the main group.
-func (v *view) fromTable() {
-	t := v.c.table("unit", "unit_kernels")
-	for i := range t.rows() {
-		w := work{name: t.str(i, "kernel_name"), category: t.str(i, "category"), family: t.str(i, "family"), canonical: t.str(i, "canonical"), position: float64(t.whole(i, "position"))}
-		w.count, _ = t.num(i, "count")
-		w.time, _ = t.num(i, "time")
-		w.alone, _ = t.num(i, "exclusive")
-		if t.cut() && i == t.rows()-1 {
-			v.others, v.hasOthers = w, true
-			continue
-		}
-		if s := v.c.summary("kernel.time_per_unit", report.Labels{"kernel": w.name}); s != nil {
-			w.spread, w.units = s.Stddev, s.N
-		}
-		if w.name == graphName {
-			v.hidden = true
-		}
-		v.work = append(v.work, w)
-	}
-	v.hasWork = t.rows() > 0
-}
-
-// fromMetrics reads the kernels of another group, of which the report keeps the largest. What it does not say of these,
-// family and canonical name, is known where the main group has the kernel too.
-func (v *view) fromMetrics(l report.Labels) {
+// kernelsOf reads the kernels of the group, of which the report keeps the largest: their numbers are metrics, and what they
+// are called and belong to is in tables. Where a kernel first runs is known in units of the main group alone.
+func (v *view) kernelsOf(main bool) {
 	known := map[string]work{}
-	t := v.c.table("kernels", "kernels")
-	for i := range t.rows() {
-		name := t.str(i, "kernel_name")
-		known[name] = work{category: t.str(i, "category"), family: name, canonical: name}
+	t := v.c.Table("kernels", "kernels")
+	for i := range t.Len() {
+		name := t.Str(i, "kernel_name")
+		known[name] = work{category: t.Str(i, "category"), family: name, canonical: name, position: -1}
 	}
-	t = v.c.table("unit", "unit_kernels")
-	for i := range t.rows() {
-		known[t.str(i, "kernel_name")] = work{category: t.str(i, "category"), family: t.str(i, "family"), canonical: t.str(i, "canonical")}
+	t = v.c.Table("unit", "unit_kernels")
+	for i := range t.Len() {
+		w := work{category: t.Str(i, "category"), family: t.Str(i, "family"), canonical: t.Str(i, "canonical"), position: -1}
+		if main {
+			w.position = float64(t.Whole(i, "position"))
+		}
+		known[t.Str(i, "kernel_name")] = w
 	}
-	for i := range v.c.report.Metrics {
-		m := &v.c.report.Metrics[i]
-		name := m.Labels["kernel"]
-		if m.ID != "kernel.time_per_unit" || !labelled(m.Labels, l, "kernel") || m.Summary == nil {
+	for _, m := range v.c.Metrics("kernel.time_per_unit") {
+		if !labelled(m.Labels, v.labels, "kernel") || m.Summary == nil {
 			continue
 		}
-		w := work{name: name, canonical: name, family: name, position: -1, time: m.Summary.Mean, spread: m.Summary.Stddev, units: m.Summary.N}
-		if k, ok := known[name]; ok {
-			w.category, w.family, w.canonical = k.category, k.family, k.canonical
+		name := m.Labels["kernel"]
+		w, ok := known[name]
+		if !ok {
+			w = work{canonical: name, family: name, position: -1}
 		}
-		labels := with(l, "kernel", name)
-		if s := v.c.summary("kernel.count_per_unit", labels); s != nil {
+		w.name, w.time, w.spread, w.units = name, m.Summary.Mean, m.Summary.Stddev, m.Summary.N
+		if s := v.c.Summary("kernel.count_per_unit", m.Labels); s != nil {
 			w.count = s.Mean
 		}
-		if s := v.c.summary("kernel.exclusive_time_per_unit", labels); s != nil {
+		if s := v.c.Summary("kernel.exclusive_time_per_unit", m.Labels); s != nil {
 			w.alone = s.Mean
 		}
 		if name == graphName {
@@ -170,20 +139,25 @@ func (v *view) fromMetrics(l report.Labels) {
 		}
 		v.work = append(v.work, w)
 	}
+	slices.SortFunc(v.work, func(a, b work) int {
+		return cmp.Or(cmp.Compare(max(b.time, b.alone), max(a.time, a.alone)), cmp.Compare(a.name, b.name))
+	})
 	v.hasWork = len(v.work) > 0
 	if !v.hasWork {
 		return
 	}
-	v.others = work{name: "(others)", position: -1, alone: v.compute.Mean + v.comm.Mean}
+	rest := work{name: "(others)", position: -1, alone: v.compute.Mean + v.comm.Mean}
 	if v.kernels != nil {
-		v.others.count = v.kernels.Mean
+		rest.count = v.kernels.Mean
 	}
 	for i := range v.work {
-		v.others.alone -= v.work[i].alone
-		v.others.count -= v.work[i].count
+		rest.alone -= v.work[i].alone
+		rest.count -= v.work[i].count
 	}
-	v.others.count = max(v.others.count, 0)
-	v.hasOthers = v.others.alone > closeEnough
+	rest.count = max(rest.count, 0)
+	if v.hasOthers = rest.alone > closeEnough; v.hasOthers {
+		v.others = rest
+	}
 }
 
 // labelled reports whether a metric has the labels l and exactly the keys more.
@@ -204,50 +178,49 @@ func labelled(m, l report.Labels, keys ...string) bool {
 	return true
 }
 
-// byCategory reads the categories of the kernels, all of them, in the report's order.
-func (v *view) byCategory(l report.Labels) {
-	for i := range v.c.report.Metrics {
-		m := &v.c.report.Metrics[i]
+// byCategory reads the categories of the kernels, all of them, those with most time first.
+func (v *view) byCategory() {
+	for _, m := range v.c.Metrics("kernel.exclusive_time_per_unit") {
 		name := m.Labels["category"]
-		if m.ID != "kernel.exclusive_time_per_unit" || !labelled(m.Labels, l, "category") || m.Summary == nil {
+		if !labelled(m.Labels, v.labels, "category") || m.Summary == nil {
 			continue
 		}
 		w := work{name: name, category: name, alone: m.Summary.Mean}
-		if s := v.c.summary("kernel.count_per_unit", m.Labels); s != nil {
+		if s := v.c.Summary("kernel.count_per_unit", m.Labels); s != nil {
 			w.count = s.Mean
 		}
-		if s := v.c.summary("kernel.time_per_unit", m.Labels); s != nil {
+		if s := v.c.Summary("kernel.time_per_unit", m.Labels); s != nil {
 			w.time = s.Mean
 		}
 		v.categories = append(v.categories, w)
 	}
+	slices.SortFunc(v.categories, func(a, b work) int { return cmp.Or(cmp.Compare(b.alone, a.alone), cmp.Compare(a.name, b.name)) })
 }
 
 // hostCalls reads what the host did during the units.
-func (v *view) hostCalls(l report.Labels) {
-	for i := range v.c.report.Metrics {
-		m := &v.c.report.Metrics[i]
-		if m.ID != "api.time_per_unit" || !labelled(m.Labels, l, "api") || m.Summary == nil {
+func (v *view) hostCalls() {
+	for _, m := range v.c.Metrics("api.time_per_unit") {
+		if !labelled(m.Labels, v.labels, "api") || m.Summary == nil {
 			continue
 		}
 		x := call{name: m.Labels["api"], time: m.Summary.Mean, spread: m.Summary.Stddev}
-		if s := v.c.summary("api.count_per_unit", m.Labels); s != nil {
+		if s := v.c.Summary("api.count_per_unit", m.Labels); s != nil {
 			x.count = s.Mean
 		}
 		v.api = append(v.api, x)
 	}
+	slices.SortFunc(v.api, func(a, b call) int { return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(a.name, b.name)) })
 	v.hasAPI = len(v.api) > 0
 }
 
 // copyCounts reads the copies of the units.
-func (v *view) copyCounts(l report.Labels) {
-	for i := range v.c.report.Metrics {
-		m := &v.c.report.Metrics[i]
-		if m.ID != "memcpy.count_per_unit" || !labelled(m.Labels, l, "direction", "kind") || m.Summary == nil {
+func (v *view) copyCounts() {
+	for _, m := range v.c.Metrics("memcpy.count_per_unit") {
+		if !labelled(m.Labels, v.labels, "direction", "kind") || m.Summary == nil {
 			continue
 		}
 		x := copies{direction: m.Labels["direction"], kind: m.Labels["kind"], count: m.Summary.Mean}
-		if s := v.c.summary("memcpy.bytes_per_unit", m.Labels); s != nil {
+		if s := v.c.Summary("memcpy.bytes_per_unit", m.Labels); s != nil {
 			x.bytes = s.Mean
 		}
 		v.copies = append(v.copies, x)
@@ -257,12 +230,12 @@ func (v *view) copyCounts(l report.Labels) {
 
 // series reads the units themselves: those of the group on its slowest device.
 func (v *view) series() {
-	t := v.c.table("unit", "units")
-	if t.t == nil {
-		t = v.c.table("iterations", "iteration_units")
+	t := v.c.Table("unit", "units")
+	if t.Len() == 0 {
+		t = v.c.Table("iterations", "iteration_units")
 	}
-	n := t.rows()
-	if t.cut() {
+	n := t.Len()
+	if t.Cut() {
 		n--
 	}
 	alike := 0
@@ -272,18 +245,18 @@ func (v *view) series() {
 		}
 	}
 	for i := range n {
-		k := kind{phase: t.str(i, "phase"), batch: t.whole(i, "batch"), tokens: t.whole(i, "tokens")}
-		if s := t.str(i, "state"); s != "kept" && s != "" || k != v.group.kind || t.whole(i, "device_id") != v.group.device {
+		k := kind{phase: t.Str(i, "phase"), batch: t.Whole(i, "batch"), tokens: t.Whole(i, "tokens")}
+		if s := t.Str(i, "state"); s != "kept" && s != "" || k != v.group.kind || t.Whole(i, "device_id") != v.group.Device {
 			continue
 		}
 		var u unitRow
-		u.time, _ = t.num(i, "duration")
-		u.busy, _ = t.num(i, "busy")
-		u.idle, _ = t.num(i, "idle")
-		u.compute, _ = t.num(i, "compute")
-		u.launches, _ = t.num(i, "launches")
-		u.kernels, _ = t.num(i, "kernels")
-		if alike > 1 && u.kernels != float64(v.group.kernels) {
+		u.time, _ = t.Num(i, "duration")
+		u.busy, _ = t.Num(i, "busy")
+		u.idle, _ = t.Num(i, "idle")
+		u.compute, _ = t.Num(i, "compute")
+		u.launches, _ = t.Num(i, "launches")
+		u.kernels, _ = t.Num(i, "kernels")
+		if alike > 1 && u.kernels != float64(v.group.Kernels) {
 			continue // of another kind, told apart by its signature, which the table does not have
 		}
 		v.units = append(v.units, u)

@@ -9,7 +9,6 @@ import (
 	"unicode"
 
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 // MaxBytes bounds what Read accepts.
@@ -94,7 +93,7 @@ func merged(list []Failure) []Failure {
 	for kind, n := range counts {
 		out = append(out, Failure{kind, n})
 	}
-	order.By(out, func(a, b Failure) int { return strings.Compare(a.Kind, b.Kind) })
+	slices.SortFunc(out, func(a, b Failure) int { return strings.Compare(a.Kind, b.Kind) })
 	return out
 }
 

@@ -62,7 +62,8 @@ func Read(rd io.Reader) (*Report, error) {
 	return r, nil
 }
 
-// fill replaces nil slices and maps, so that "never null" holds for what was read as for what is written.
+// fill replaces nil slices and maps, so that "never null" holds for what was read as for what is written, and says what
+// files of older versions do not: see [ScaleOf].
 func (r *Report) fill() {
 	notNil(&r.Trace.Tables)
 	notNil(&r.Evidence)
@@ -78,6 +79,7 @@ func (r *Report) fill() {
 		if m.Labels == nil {
 			m.Labels = Labels{}
 		}
+		m.Scale = ScaleOf(m.ID, m.Unit, m.Scale)
 		notNil(&m.Source.Tables)
 		notNil(&m.Source.Columns)
 		if m.Histogram != nil {
@@ -181,6 +183,11 @@ func (m *Metric) validate() error {
 	case Exact, Noisy:
 	default:
 		return fmt.Errorf("assume is %q", m.Assume)
+	}
+	switch m.Scale {
+	case Total, PerUnit, Level, Event, "": // which older versions do not state
+	default:
+		return fmt.Errorf("scale is %q", m.Scale)
 	}
 	switch m.Lifecycle {
 	case Stable, Experimental:

@@ -10,13 +10,13 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/loadfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/fakeserver"
 	"github.com/nsys-llm/explain/cmd/explain/internal/load"
-	"github.com/nsys-llm/explain/cmd/explain/internal/standin"
 )
 
 // TestLoadIsWholeWhereTheRecordingIsNot: who interrupts while the recording ends, after the last answer, has a load that is whole.
 func TestLoadIsWholeWhereTheRecordingIsNot(t *testing.T) {
-	ts := httptest.NewServer(standin.New(standin.Script{Tokens: 2}))
+	ts := httptest.NewServer(fakeserver.New(fakeserver.Script{Tokens: 2}))
 	defer ts.Close()
 	dir := t.TempDir()
 	s := &serverFlags{requests: 3, concurrency: 1, loadMode: load.DefaultMode}

@@ -64,7 +64,7 @@ func TestImportsGoOneWay(t *testing.T) {
 		{"analyze/internal/workunit", "units of work", []string{"analyze/internal/trace", "analyze/internal/attrib", "analyze/internal/interval", "analyze/internal/kernelname", "analyze/internal/stat", "analyze/internal/parallel", "analyze/internal/spill"}, []string{"modernc.org", "database/sql"}},
 		{"analyze/internal/section", "sections compute and do not render", []string{"analyze/internal", "analyze/report", "analyze/loadfile"}, []string{"modernc.org", "database/sql"}},
 		{"analyze/loadfile", "the format of load.json", []string{"analyze/report", "analyze/internal/stat"}, []string{"."}},
-		{"cmd/explain/internal/standin", "a test kit needs nothing of the product", nil, []string{"."}},
+		{"cmd/explain/internal/fakeserver", "a test kit needs nothing of the product", nil, []string{"."}},
 		{"cmd/explain/internal/load", "a client of a server; what it measured is analyzed elsewhere", []string{"analyze/loadfile", "analyze/report"}, []string{"modernc.org"}},
 		{"analyze/tracetest", "a test kit needs nothing of the product", nil, nil},
 		{"diff", "reports in, comparison out", []string{"analyze/report"}, []string{"modernc.org", "database/sql"}},

@@ -17,8 +17,14 @@ func newMetrics(e *env) *cobra.Command {
 		Short: "List every metric with its unit and meaning",
 		Long: `metrics lists every metric that report.json can hold, or those whose id starts with PREFIX: its
 unit, which direction is better, whether repeated captures of the same work agree on it (exact) or
-only nearly (noisy), and the sets of labels that it comes with: "– | device | device,cause" is once
-for everything, once per device, and once per device and cause.`,
+only nearly (noisy), its scale, whether it comes with statistics (min, p50, p90, p99, max, mean,
+stddev), and the sets of labels that it comes with: "– | device | device,cause" is once for
+everything, once per device, and once per device and cause.
+
+The scale says what happens when the capture is twice as long: a total doubles, or grows; per_unit
+is of one unit of work (step), a level is a ratio, a rate, a setting or a size that holds, and an
+event is a statistic of single events, such as the median duration of a kernel: these three stay as
+they are. A rule of a policy about change needs one of the three.`,
 		Example: `  explain metrics
   explain metrics gpu.
   explain metrics --format json | jq '.[].id'`,
@@ -70,8 +76,12 @@ func printMetrics(e *env, list []analyze.MetricInfo) error {
 		if i == 0 {
 			space = ""
 		}
-		_, err := fmt.Fprintf(e.Out, "%s%s\n  unit %s, better %s, %s, %s; labels %s; section %s\n%s", space,
-			m.ID, m.Unit, m.Better, m.Assume, m.Lifecycle,
+		scale := m.Scale
+		if m.Stats {
+			scale += " with statistics"
+		}
+		_, err := fmt.Fprintf(e.Out, "%s%s\n  unit %s, better %s, %s, %s, %s; labels %s; section %s\n%s", space,
+			m.ID, m.Unit, m.Better, m.Assume, scale, m.Lifecycle,
 			strings.Join(labels, " | "), strings.Join(m.Sections, ", "), wrap(m.Meaning, 96, "  "))
 		if err != nil {
 			return err

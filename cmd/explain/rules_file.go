@@ -48,8 +48,10 @@ func readNoise(path string) (*diff.Noise, error) {
 func metricFacts() []diff.MetricFacts {
 	var list []diff.MetricFacts
 	for _, m := range analyze.Metrics() {
-		list = append(list,
-			diff.MetricFacts{ID: m.ID, Unit: m.Unit, Better: report.Direction(m.Better), Labels: m.Labels})
+		list = append(list, diff.MetricFacts{
+			ID: m.ID, Unit: m.Unit, Better: report.Direction(m.Better),
+			Scale: report.Scale(m.Scale), Stats: m.Stats, Labels: m.Labels,
+		})
 	}
 	return list
 }

@@ -60,7 +60,7 @@ func sweepContexts(t *trace.Trace, crossed []bool) (c *Contexts, ok bool) {
 	for i := range stacks {
 		stacks[i].top, stacks[i].maxLen = trace.None, minChain
 	}
-	nodes := newNodeIndex()
+	nodes := nodeIndex{}
 	next, n := 0, r.Len()
 	var group []int32
 	push := func(i int) {
@@ -149,7 +149,7 @@ func (s *openRanges) around(start, end int64) int32 {
 }
 
 // push opens range i. It reports false where the range outlasts one that is open.
-func (c *Contexts) push(s *openRanges, nodes *nodeIndex, i int, th int32) bool {
+func (c *Contexts) push(s *openRanges, nodes nodeIndex, i int, th int32) bool {
 	start, end := c.ranges.Start(i), c.ranges.End(i)
 	n := len(s.open)
 	for n > 0 && s.open[n-1].end <= start {
@@ -175,45 +175,22 @@ func (c *Contexts) node(out, name, thread, alone int32) int32 {
 	return int32(len(c.out) - 1)
 }
 
-// nodeIndex finds a node by the one outward of it and its name, in a table with open addressing.
-type nodeIndex struct {
-	slots []int32 // node plus one, or 0
-	used  int
-}
+// nodeIndex finds a node by the one outward of it and its name.
+type nodeIndex map[nodeKey]int32
 
-func newNodeIndex() *nodeIndex { return &nodeIndex{slots: make([]int32, 1<<10)} }
+// nodeKey packs two 32-bit numbers into one key, for which Go's maps have a fast path.
+type nodeKey uint64
 
-// slot is where the search for a node begins. Nodes without one outward of them differ by thread.
-func (x *nodeIndex) slot(outer, name, thread int32) int {
-	if outer == trace.None {
-		outer = -2 - thread
+func (x nodeIndex) of(c *Contexts, outer, name, thread int32) int32 {
+	place := outer
+	if outer == trace.None { // the outermost nodes differ by thread
+		place = -2 - thread
 	}
-	h := (uint64(uint32(outer))<<32 | uint64(uint32(name))) * 0x9E3779B97F4A7C15
-	return int(h>>32) & (len(x.slots) - 1)
-}
-
-func (x *nodeIndex) of(c *Contexts, outer, name, thread int32) int32 {
-	at := x.slot(outer, name, thread)
-	for ; x.slots[at] != 0; at = (at + 1) & (len(x.slots) - 1) {
-		n := x.slots[at] - 1
-		if c.name[n] == name && c.out[n] == outer && c.thread[n] == thread {
-			return n
-		}
-	}
-	n := c.node(outer, name, thread, trace.None)
-	x.slots[at] = n + 1
-	if x.used++; 2*x.used > len(x.slots) {
-		old := x.slots
-		x.slots = make([]int32, 2*len(old))
-		for _, v := range old {
-			if v != 0 {
-				at := x.slot(c.out[v-1], c.name[v-1], c.thread[v-1])
-				for x.slots[at] != 0 {
-					at = (at + 1) & (len(x.slots) - 1)
-				}
-				x.slots[at] = v
-			}
-		}
+	key := nodeKey(uint32(place))<<32 | nodeKey(uint32(name))
+	n, ok := x[key]
+	if !ok {
+		n = c.node(outer, name, thread, trace.None)
+		x[key] = n
 	}
 	return n
 }

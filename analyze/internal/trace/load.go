@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"sort"
@@ -338,11 +339,11 @@ func (l *loader) settleIdents(tables []*eventTable) {
 			mention(o.v, true)
 		}
 	}
-	for _, v := range sortedKeys(ids.procs) {
+	for _, v := range slices.Sorted(maps.Keys(ids.procs)) {
 		ids.procs[v] = int32(len(t.Procs))
 		t.Procs = append(t.Procs, Proc{Global: v, PID: v >> 24 & 0xffffff})
 	}
-	for _, v := range sortedKeys(ids.threads) {
+	for _, v := range slices.Sorted(maps.Keys(ids.threads)) {
 		ids.threads[v] = int32(len(t.Threads))
 		t.Threads = append(t.Threads, Thread{Global: v, Proc: ids.procs[v&^tidBits], TID: v & tidBits})
 	}
@@ -352,15 +353,6 @@ func (l *loader) settleIdents(tables []*eventTable) {
 	for i, o := range l.overheadOf {
 		t.Overhead[i].Thread = ids.thread(o.v, o.known)
 	}
-}
-
-func sortedKeys(m map[int64]int32) []int64 {
-	list := make([]int64, 0, len(m))
-	for v := range m {
-		list = append(list, v)
-	}
-	sort.Slice(list, func(i, j int) bool { return list[i] < list[j] })
-	return list
 }
 
 // closeRanges ends the ranges that were open when the capture stopped at the last moment any event was seen.

@@ -3,7 +3,6 @@ package render
 import (
 	"math"
 	"strconv"
-	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
@@ -83,20 +82,20 @@ const plotHeight = 180
 
 // frame draws the upright axis of a plot and opens its area; the caller draws inside and closes it.
 func (p *page) frame(y axis, yUnit, describe string) {
-	p.put("<div class=\"plot\"><svg class=\"yaxis\" width=\"72\" height=\"" + strconv.Itoa(plotHeight) + "\" aria-hidden=\"true\">")
-	var grid strings.Builder
+	p.put("<div class=\"plot\"><svg class=\"yaxis\" width=\"72\" height=\"" + num(plotHeight) + "\" aria-hidden=\"true\">")
+	var grid builder
 	for _, v := range y.ticks() {
 		at := (1 - y.at(v)) * plotHeight
 		p.put("<text x=\"68\" y=\"" + short(min(max(at+4, 10), plotHeight-1)) + "\" text-anchor=\"end\">" + text(unit.Format(v, yUnit)) + "</text>")
-		grid.WriteString("<line x1=\"0\" x2=\"100%\" y1=\"" + short(at) + "\" y2=\"" + short(at) + "\" class=\"grid\"/>")
+		grid.put("<line x1=\"0\" x2=\"100%\" y1=\"" + short(at) + "\" y2=\"" + short(at) + "\" class=\"grid\"/>")
 	}
-	p.put("</svg><svg class=\"area\" width=\"100%\" height=\"" + strconv.Itoa(plotHeight) + "\" role=\"img\" aria-label=\"" + text(describe) + "\">" + grid.String())
+	p.put("</svg><svg class=\"area\" width=\"100%\" height=\"" + num(plotHeight) + "\" role=\"img\" aria-label=\"" + text(describe) + "\">" + grid.markup())
 }
 
 func (p *page) closeFrame(c doc.Chart, x axis, xTicks []float64) {
 	p.put("</svg><svg class=\"xaxis\" width=\"100%\" height=\"18\" aria-hidden=\"true\">")
 	for i, v := range xTicks {
-		anchorAt := "middle"
+		anchorAt := markup("middle")
 		switch {
 		case i == 0 && x.at(v) < 0.05:
 			anchorAt = "start"
@@ -174,7 +173,7 @@ func (p *page) lines(c doc.Chart) {
 			style = map[bool]string{true: "points", false: "line"}[log]
 		}
 		if style == "line" && len(at) > 1 {
-			p.path("s"+strconv.Itoa(k%palette), at, s.Values, x, y)
+			p.path("s"+num(k%palette), at, s.Values, x, y)
 			continue
 		}
 		for i, v := range s.Values {
@@ -184,7 +183,7 @@ func (p *page) lines(c doc.Chart) {
 			}
 			p.put("<circle cx=\"" + percent(x.at(at[i]), 1) + "\" cy=\"" + percent(1-y.at(v), 1) + "\" r=\"4\" class=\"" + colour(k) + "\">" + tip(Shorten(Visible(s.Name), 200)+": "+label+", "+unit.Format(v, c.Unit)) + "</circle>")
 			if log {
-				p.put("<text x=\"" + percent(x.at(at[i]), 1) + "\" y=\"" + percent(1-y.at(v), 1) + "\" dx=\"7\" dy=\"12\">" + strconv.Itoa(k+1) + "</text>")
+				p.put("<text x=\"" + percent(x.at(at[i]), 1) + "\" y=\"" + percent(1-y.at(v), 1) + "\" dx=\"7\" dy=\"12\">" + num(k+1) + "</text>")
 			}
 		}
 	}
@@ -196,15 +195,15 @@ func (p *page) lines(c doc.Chart) {
 }
 
 // path draws a line through values at their places.
-func (p *page) path(class string, at, values []float64, x, y axis) {
-	var b strings.Builder
+func (p *page) path(class markup, at, values []float64, x, y axis) {
+	var b builder
 	for i, v := range values {
 		if i > 0 {
-			b.WriteByte(' ')
+			b.put(" ")
 		}
-		b.WriteString(short(x.at(at[i])*svgScale) + "," + short((1-y.at(v))*svgScale))
+		b.put(short(x.at(at[i])*svgScale) + "," + short((1-y.at(v))*svgScale))
 	}
-	p.put("<svg width=\"100%\" height=\"100%\" viewBox=\"0 0 1000 1000\" preserveAspectRatio=\"none\"><polyline points=\"" + b.String() + "\" class=\"path " + class + "\" vector-effect=\"non-scaling-stroke\"/></svg>")
+	p.put("<svg width=\"100%\" height=\"100%\" viewBox=\"0 0 1000 1000\" preserveAspectRatio=\"none\"><polyline points=\"" + b.markup() + "\" class=\"path " + class + "\" vector-effect=\"non-scaling-stroke\"/></svg>")
 }
 
 // histogram draws columns of equal width, one per bin, whatever the bins' own widths; several series lie over each other,

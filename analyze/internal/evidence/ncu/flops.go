@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/peaks"
-	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 // Flops are the floating point operations of a launch by data type, as far as they were counted. A fused multiply-add is two operations,
@@ -192,7 +191,7 @@ func (c *counters) flops(l *Launch) Flops {
 			}
 		}
 	}
-	order.By(paths, func(a, b path) int { return strings.Compare(a.counter, b.counter) })
+	slices.SortFunc(paths, func(a, b path) int { return strings.Compare(a.counter, b.counter) })
 	for _, p := range paths {
 		if !slices.ContainsFunc(paths, func(q path) bool { return p.isPartOf(q) && (!q.isPartOf(p) || q.counter < p.counter) }) {
 			f.add(p.kind(), p.n)

@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
-	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 // Kernel is all launches of one name. Shares and rates are means over its launches, weighted by their durations; where no launch has a
@@ -145,7 +144,7 @@ func (d *Data) group() {
 	for i := range d.Kernels {
 		d.aggregate(&d.Kernels[i])
 	}
-	order.Stable(d.Kernels, func(a, b Kernel) int {
+	slices.SortStableFunc(d.Kernels, func(a, b Kernel) int {
 		return cmp.Or(cmp.Compare(orZero(b.Duration), orZero(a.Duration)), cmp.Compare(len(b.Launches), len(a.Launches)), cmp.Compare(a.Name, b.Name))
 	})
 	ids := map[string]bool{}

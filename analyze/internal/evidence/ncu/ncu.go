@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -92,7 +93,7 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 		d.warn(in.Name, odd, r.header != nil, len(p.pages) > 0)
 	}
 	d.Launches, d.Pages = m.finish()
-	for _, id := range sortedKeys(gpus) {
+	for _, id := range slices.Sorted(maps.Keys(gpus)) {
 		d.Devices = append(d.Devices, *gpus[id])
 	}
 	d.group()
@@ -135,7 +136,7 @@ func (d *Data) warn(name string, o *oddities, header, rows bool) {
 	if o.noUnits {
 		say("ncu_no_units", "the raw page has no units row: durations and bytes are unknown; percentages are read")
 	}
-	for _, f := range sortedKeys(o.units) {
+	for _, f := range slices.Sorted(maps.Keys(o.units)) {
 		say("ncu_units", "%s of %s in a unit that explain does not know, left out", plural(o.units[f], "value"), fieldNames[f][0])
 	}
 	if o.counters > 0 {
@@ -167,15 +168,6 @@ func plural2(n int64, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-func sortedKeys[K ~int, V any](m map[K]V) []K {
-	keys := make([]K, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
 // Warnings are what limits trust in the numbers.
 func (d *Data) Warnings() []report.Warning { return d.warnings }
 
@@ -196,7 +188,7 @@ func (d *Data) Environment(e *report.Environment) {
 			cc[l.Device] = l.CC
 		}
 	}
-	for _, id := range sortedKeys(cc) {
+	for _, id := range slices.Sorted(maps.Keys(cc)) {
 		e.GPUs = append(e.GPUs, (&Device{ID: id, CC: cc[id]}).model())
 	}
 }

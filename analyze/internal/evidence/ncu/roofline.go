@@ -1,6 +1,9 @@
 package ncu
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/nsys-llm/explain/analyze/internal/evidence/peaks"
 )
 
@@ -43,7 +46,7 @@ func (d *Data) deviceIDs() []int {
 	if len(ids) > 1 {
 		delete(ids, -1)
 	}
-	return sortedKeys(ids)
+	return slices.Sorted(maps.Keys(ids))
 }
 
 func (d *Data) roof(id int) Roof {

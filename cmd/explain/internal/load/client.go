@@ -99,7 +99,7 @@ func (c *client) do(ctx context.Context, timeout time.Duration, body []byte) (o 
 	defer res.Body.Close()
 	c.sign()
 	if res.StatusCode != http.StatusOK {
-		return o.fail(loadfile.HTTPStatus(res.StatusCode), saidIn(res.Body))
+		return o.fail(loadfile.HTTPStatus(res.StatusCode), errorBody(res.Body))
 	}
 	if !c.stream {
 		return c.whole(ctx, o, res.Body)
@@ -133,7 +133,7 @@ func (c *client) streamed(ctx context.Context, o outcome, r io.Reader, conn *arr
 			return o.answered()
 		case errors.Is(err, io.EOF):
 			return o.fail(loadfile.CutStream, "the stream ended before the answer did")
-		case errors.Is(err, errStream):
+		case errors.Is(err, errNotSSE):
 			return o.fail(loadfile.BadStream, err.Error())
 		case err != nil:
 			return o.broken(ctx, err, loadfile.CutStream)
@@ -263,8 +263,8 @@ func quoted(b []byte) string {
 	return string(b)
 }
 
-// saidIn is the start of an answer that is no success.
-func saidIn(r io.Reader) string {
+// errorBody returns the beginning of an error response.
+func errorBody(r io.Reader) string {
 	b, err := io.ReadAll(io.LimitReader(r, 4<<10))
 	if err != nil && len(b) == 0 {
 		return ""

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,13 +52,10 @@ type runner struct {
 	row                atomic.Int64 // connections that failed in a row
 
 	mu       sync.Mutex
-	records  pile[loadfile.Record]
-	gaps     pile[int64]
+	records  []loadfile.Record
+	gaps     []int64 // between tokens, ns
 	examples map[string]string
 }
-
-// roomFor is for how many connections room is made before the load: more than most servers answer at once, and 128 kB.
-const roomFor = 16 << 10
 
 func (r *runner) run(ctx context.Context) (*Result, error) {
 	opt := r.opt
@@ -82,8 +81,6 @@ func (r *runner) run(ctx context.Context) (*Result, error) {
 	if err := r.warmUp(ctx); err != nil {
 		return nil, err
 	}
-	makeRoom(roomFor)
-	defer letGarbageLie()()
 	if opt.BeforeLoad != nil {
 		if err := opt.BeforeLoad(ctx); err != nil {
 			return nil, err
@@ -94,14 +91,13 @@ func (r *runner) run(ctx context.Context) (*Result, error) {
 	if opt.AfterLoad != nil {
 		opt.AfterLoad()
 	}
-	records := r.records.take()
-	if len(records) == 0 {
+	if len(r.records) == 0 {
 		if stopped == nil {
 			stopped = failf(ErrNothingSucceeded, "the duration was over before the first request was due")
 		}
 		return nil, stopped
 	}
-	res := &Result{Result: loadfile.Build(workload, opt.SLO.limits(), records, r.gaps.take()), examples: r.examples}
+	res := &Result{Result: loadfile.Build(workload, opt.SLO.limits(), r.records, r.gaps), examples: r.examples}
 	res.Describe(opt.Version, model)
 	if stopped != nil {
 		res.Complete, res.Stopped = false, stopCode(stopped)
@@ -257,11 +253,6 @@ func (r *runner) open(ctx context.Context, cancel context.CancelCauseFunc, start
 		limit = maxConcurrency
 	}
 	places := make(chan struct{}, limit)
-	var clock pace = timers{}
-	if r.opt.dial == nil {
-		clock = newPace()
-	}
-	defer clock.close()
 	times := newArrivals(r.opt.Rate, r.opt.Seed)
 	for i := 0; r.opt.Requests == 0 || i < r.opt.Requests; i++ {
 		due := times.next()
@@ -273,7 +264,7 @@ func (r *runner) open(ctx context.Context, cancel context.CancelCauseFunc, start
 			cancel(err)
 			return
 		}
-		if !clock.until(ctx, start.Add(due)) {
+		if !sleepUntil(ctx, start.Add(due)) {
 			return
 		}
 		select {
@@ -334,9 +325,9 @@ func (r *runner) one(ctx context.Context, cancel context.CancelCauseFunc, start 
 		c.Output = o.events
 	}
 	r.mu.Lock()
-	r.records.add(c)
+	r.records = append(r.records, c)
 	if o.failed == "" && o.gaps != nil {
-		r.gaps.add(*o.gaps...)
+		r.gaps = append(r.gaps, *o.gaps...)
 	}
 	r.mu.Unlock()
 	if o.gaps != nil {
@@ -400,7 +391,7 @@ func (r *runner) example(o outcome) {
 func (r *runner) firstExample() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	kinds := sortedKeys(r.examples)
+	kinds := slices.Sorted(maps.Keys(r.examples))
 	switch {
 	case len(kinds) == 0:
 		return ""

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"context"
 	"math/rand/v2"
 	"time"
 )
@@ -24,4 +25,16 @@ func (a *arrivals) next() time.Duration {
 	}
 	a.begun = true
 	return time.Duration(a.at)
+}
+
+// sleepUntil waits until t; false: ctx ended first.
+func sleepUntil(ctx context.Context, t time.Time) bool {
+	timer := time.NewTimer(time.Until(t))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return ctx.Err() == nil
+	}
 }

@@ -3,8 +3,6 @@ package load
 import (
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/loadfile"
@@ -12,8 +10,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // WriteSummary writes what a person at a terminal wants to know first.
 func (r *Result) WriteSummary(w io.Writer) error {

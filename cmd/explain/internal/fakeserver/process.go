@@ -1,4 +1,4 @@
-package standin
+package fakeserver
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Main is the stand-in as a process, in the place of a server: `standin --port 0 --port-file FILE`, or `vllm serve MODEL
+// Main is the fake server as a process, in the place of a real one: `standin --port 0 --port-file FILE`, or `vllm serve MODEL
 // --port 8000`. It takes --host, --port, --model and --port-file, and passes over every other argument. The script comes
 // from the environment variable STANDIN, as "ttft=5ms,gap=1ms,tokens=8"; see parseScript. It ends at SIGTERM or SIGINT.
 func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) int {

@@ -1,7 +1,7 @@
-// Package standin is a server for tests that speaks OpenAI's completions API by a script: it answers when the script says,
+// Package fakeserver is a server for tests that speaks OpenAI's completions API by a script: it answers when the script says,
 // and fails as the script says. It computes nothing. Tests use it inside a bubble without time, in a process, or as a
 // process of its own in the place of vLLM ([Main]).
-package standin
+package fakeserver
 
 import (
 	"encoding/json"
@@ -50,8 +50,6 @@ type Script struct {
 
 	// Plan, where set, says for each completion request, counted from 0, when its tokens come and how it fails.
 	Plan func(i int) Plan
-	// Saw, where set, is told when the server itself wrote the tokens of a request, since it came in.
-	Saw func(i int, tokens []time.Duration)
 	// OnDie is what the fault die does.
 	OnDie func()
 }
@@ -63,7 +61,7 @@ type Plan struct {
 	Fault string
 }
 
-// Server is the stand-in.
+// Server is the fake server.
 type Server struct {
 	script  Script
 	mux     *http.ServeMux
@@ -211,9 +209,6 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a.stream()
-	if s.script.Saw != nil {
-		s.script.Saw(i, a.wrote)
-	}
 }
 
 // faulty does what a fault does before any answer, and reports whether that was all.

@@ -1,4 +1,4 @@
-package standin
+package fakeserver
 
 import (
 	"fmt"
@@ -17,7 +17,6 @@ type answer struct {
 	arrived time.Time
 	chat    bool
 	timer   *time.Timer
-	wrote   []time.Duration
 }
 
 // Parts of the events, in the form in which vLLM writes them.
@@ -77,9 +76,6 @@ func (a *answer) stream() {
 	a.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	rc := http.NewResponseController(a.w)
 	n, at := len(a.plan.Gaps)+1, a.plan.TTFT
-	if a.s.script.Saw != nil {
-		a.wrote = make([]time.Duration, 0, n)
-	}
 	for k := range n {
 		if k == 0 && a.chat {
 			a.write(chatRole)
@@ -95,9 +91,6 @@ func (a *answer) stream() {
 		}
 		a.write(a.event(k == n-1))
 		_ = rc.Flush()
-		if a.s.script.Saw != nil {
-			a.wrote = append(a.wrote, time.Since(a.arrived))
-		}
 	}
 	tokens := n * max(1, a.s.script.PerEvent)
 	a.count(tokens)
