@@ -1,5 +1,5 @@
 // Package attrib says who caused what: which API call launched a piece of GPU work, which NVTX ranges were open around
-// the call, and what the GPU was waiting for while it was idle. The rules are design.md's, section 4.
+// the call, and what the GPU was waiting for while it was idle.
 package attrib
 
 import (

@@ -1,7 +1,19 @@
-// Package spill hands out the large arrays of an analysis: columns with an element per event, and what is derived from
-// them. They live outside the Go heap, so that the collector neither scans them nor doubles them, and can be given back
-// at once. Where an analysis would not fit into the memory it may use, they live in a temporary file that has no name
-// any more, mapped into memory: the system keeps of it what fits, and the results are the same to the bit.
+// Package spill allocates the large arrays of an analysis: columns with an element per event, and what is derived from
+// them. They live outside the Go heap, so that the garbage collector neither scans nor doubles them, and can be freed at
+// once. Where an analysis would not fit into the memory it may use, the arrays live in a temporary file, mapped into memory.
+// The code that uses an array does not notice, and results are the same to the bit.
+//
+//	columns   []uint32 start   []uint32 length   []int32 name      what the analysis reads and writes
+//	                |                 |                |
+//	mapping   [ page page page | page page page | page page ]      resident: pages used lately
+//	                |                 |                |
+//	file      0 ... 4 MiB ......... 8 MiB ......... 12 MiB         unlinked, every block reserved
+//
+// Example: 10 million kernels at 40 bytes are 400 MB of columns, and --max-memory is 256MiB. NewOnDisk makes and unlinks a
+// file and reserves its blocks, so that a full disk is an error before work begins and not a crash (SIGBUS) during it. Each
+// Make maps the next stretch of the file. Every 10 ms the governor compares the resident size of the process with the limit;
+// above three quarters of it (192 MB), it drops the pages of all arrays from the mapping. Their content stays in the file: the
+// next access reads a page back from the page cache or from disk.
 package spill
 
 import (

@@ -188,7 +188,7 @@ func (in *input) resolve() error {
 		case len(head) == 0:
 			return in.fail("is empty", "export the capture again", nil)
 		case depth > 3:
-			return in.fail("is compressed too many times over", "unpack it first", nil)
+			return in.fail("is nested in too many layers of compression", "unpack it first", nil)
 		case bytes.HasPrefix(head, []byte(sqliteMagic)):
 			if real, err := filepath.EvalSymlinks(in.path); err == nil {
 				in.path = real // a log lies beside the file itself
