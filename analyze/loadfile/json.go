@@ -112,7 +112,8 @@ func (r *Result) validate() error {
 	for _, word := range []struct {
 		field, value string
 		of           []string
-	}{{"api", w.API, apis}, {"prompts", w.Prompts, prompts}, {"loop", w.Loop, loops}, {"counted_by", r.Tokens.CountedBy, counters}, {"stopped", r.Stopped, stops}} {
+	}{{"api", w.API, apis}, {"prompts", w.Prompts, prompts}, {"loop", w.Loop, loops},
+		{"counted_by", r.Tokens.CountedBy, counters}, {"stopped", r.Stopped, stops}} {
 		if !slices.Contains(word.of, word.value) {
 			return fmt.Errorf("load result: %s is none of %s", word.field, strings.Join(word.of, ", "))
 		}
@@ -123,7 +124,8 @@ func (r *Result) validate() error {
 	if len(w.Fingerprint) > 64 || strings.Trim(w.Fingerprint, "0123456789abcdef") != "" {
 		return errors.New("load result: fingerprint is no hash")
 	}
-	if c.Sent < 0 || c.Succeeded < 0 || c.Failed < 0 || c.Cancelled < 0 || c.Late < 0 || c.Late > c.Sent || c.Sent > 1<<40 || c.Sent != c.Succeeded+c.Failed+c.Cancelled {
+	if c.Sent < 0 || c.Succeeded < 0 || c.Failed < 0 || c.Cancelled < 0 || c.Late < 0 || c.Late > c.Sent ||
+		c.Sent > 1<<40 || c.Sent != c.Succeeded+c.Failed+c.Cancelled {
 		return errors.New("load result: the counts of requests do not add up")
 	}
 	var failed int64
@@ -139,7 +141,8 @@ func (r *Result) validate() error {
 	if failed != c.Failed {
 		return errors.New("load result: failures do not add up to those counted")
 	}
-	for _, p := range []*int64{r.Tokens.Input, r.Tokens.Output, r.SLO.TTFT, r.SLO.TPOT, r.SLO.E2E, w.Concurrency, w.Requests, w.Duration, w.PromptTokens, w.OutputTokens} {
+	for _, p := range []*int64{r.Tokens.Input, r.Tokens.Output, r.SLO.TTFT, r.SLO.TPOT, r.SLO.E2E, w.Concurrency,
+		w.Requests, w.Duration, w.PromptTokens, w.OutputTokens} {
 		if p != nil && *p < 0 {
 			return errors.New("load result: a count or time is negative")
 		}
@@ -149,7 +152,8 @@ func (r *Result) validate() error {
 			return errors.New("load result: a rate is negative")
 		}
 	}
-	if g := r.Goodput; g != nil && (g.Good < 0 || g.Good > c.Succeeded || g.Ratio != nil && !(*g.Ratio >= 0 && *g.Ratio <= 1) || g.Rate != nil && *g.Rate < 0) {
+	if g := r.Goodput; g != nil && (g.Good < 0 || g.Good > c.Succeeded || g.Ratio != nil &&
+		!(*g.Ratio >= 0 && *g.Ratio <= 1) || g.Rate != nil && *g.Rate < 0) {
 		return errors.New("load result: goodput cannot be")
 	}
 	for _, d := range r.Latency.all() {
@@ -179,7 +183,8 @@ func (d *Distribution) validate() error {
 		return nil
 	}
 	s := d.Summary
-	if s.N < 1 || !(s.Min >= 0 && s.Min <= s.P50 && s.P50 <= s.P90 && s.P90 <= s.P99 && s.P99 <= s.Max) || s.Stddev < 0 || s.Mean < 0 {
+	if s.N < 1 || !(s.Min >= 0 && s.Min <= s.P50 && s.P50 <= s.P90 && s.P90 <= s.P99 && s.P99 <= s.Max) ||
+		s.Stddev < 0 || s.Mean < 0 {
 		return errors.New("the summary cannot be")
 	}
 	n := d.Histogram.Zero

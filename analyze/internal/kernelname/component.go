@@ -98,7 +98,8 @@ func BuiltinPhase(rangeName string) string {
 		return PhaseDecode
 	case strings.Contains(s, "draft") || strings.Contains(s, "speculat") || strings.Contains(s, "eagle"):
 		return PhaseDraft
-	case strings.Contains(s, "sampl") && !strings.Contains(s, "resampl") && !strings.Contains(s, "downsampl") && !strings.Contains(s, "upsampl"):
+	case strings.Contains(s, "sampl") && !strings.Contains(s, "resampl") && !strings.Contains(s, "downsampl") &&
+		!strings.Contains(s, "upsampl"):
 		return PhaseSampling
 	case strings.Contains(s, "schedule"):
 		return PhaseSchedule

@@ -36,7 +36,8 @@ var libraries = []struct {
 }{
 	{LibNCCL, parsePatterns("^nccl ~rccl")},
 	{LibCUDA, parsePatterns("[cuda ^memcpy ^memset __amd_rocclr_")},
-	{LibInductor, parsePatterns("^triton_poi_ ^triton_red_ ^triton_per_ ^triton_tem_ ^triton_for_ ^triton_mm ^triton_bmm ^triton_split_scan ^triton__ ^triton_#")},
+	{LibInductor,
+		parsePatterns("^triton_poi_ ^triton_red_ ^triton_per_ ^triton_tem_ ^triton_for_ ^triton_mm ^triton_bmm ^triton_split_scan ^triton__ ^triton_#")},
 	{LibTritonJIT, parsePatterns("matmul_ogs")},
 	{LibNVFuser, parsePatterns("~nvfuser_")},
 	{LibDeepEP, parsePatterns("deep_ep:: deepep")},

@@ -201,7 +201,8 @@ func unqualify(c string) string {
 		for i < len(c) && isWord(c[i]) {
 			i++
 		}
-		if strings.HasPrefix(c[i:], "::") && (isWordAt(c, i+2) && !strings.HasPrefix(c[i+2:], "operator") || strings.HasPrefix(c[i+2:], anonymous)) {
+		if strings.HasPrefix(c[i:], "::") && (isWordAt(c, i+2) && !strings.HasPrefix(c[i+2:], "operator") ||
+			strings.HasPrefix(c[i+2:], anonymous)) {
 			i += 2
 			continue
 		}

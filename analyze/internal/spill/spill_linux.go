@@ -42,8 +42,8 @@ type disk struct {
 	at       map[*byte]int64
 }
 
-// newDisk makes the file in dir. A temporary folder that is itself kept in memory helps nobody: unless somebody named it
-// in TMPDIR, /var/tmp is used instead.
+// newDisk makes the file in dir. A temporary folder that is itself kept in memory helps nobody: unless somebody named
+// it in TMPDIR, /var/tmp is used instead.
 func newDisk(dir string, expect int64) (*disk, error) {
 	if dir == "" {
 		dir = os.TempDir()

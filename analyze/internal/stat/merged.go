@@ -8,8 +8,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// Merged is a view of several sorted samples as one sorted sample, without moving a number. The number of rank k is found
-// by bisection over values: is the number of values up to the middle, summed over all samples, more than k?
+// Merged is a view of several sorted samples as one sorted sample, without moving a number. The number of rank k is
+// found by bisection over values: is the number of values up to the middle, summed over all samples, more than k?
 //
 //	a: 2 4 4        b: 4 5 5 7 9        rank 3 of a and b together, 0-based, values 2..9
 //
@@ -17,8 +17,8 @@ import (
 //	middle 3: 1 of a and 0 of b are at most 3, 1 <= 3: at least 4
 //	middle 4: 3 of a and 1 of b are at most 4, 4 > 3: it is 4
 //
-// That costs 64 steps of one binary search per sample at most, whatever the samples hold. The 32-bit samples of a capture
-// with 10 million kernels take 40 MB; to join them for one percentile would take that again.
+// That costs 64 steps of one binary search per sample at most, whatever the samples hold. The 32-bit samples of a
+// capture with 10 million kernels take 40 MB; to join them for one percentile would take that again.
 type Merged []Sample
 
 // Together is the former name of Merged.
@@ -56,8 +56,8 @@ func (t Merged) SumUnder(limit int64) (sum int64) {
 	return sum
 }
 
-// perSample is how many numbers a sample must have on average for bisection to pay: fewer are sorted in less time, and take
-// little room.
+// perSample is how many numbers a sample must have on average for bisection to pay: fewer are sorted in less time, and
+// take little room.
 const perSample = 1 << 8
 
 // Summary describes the numbers, or is nil where there are none.
@@ -90,7 +90,8 @@ func (t Merged) bisect(n int) *report.Summary {
 		return between(a, t.after(a, lo+1), part)
 	}
 	return &report.Summary{
-		N: int64(n), Min: float64(least), Max: float64(most), P50: percentile(0.5), P90: percentile(0.9), P99: percentile(0.99),
+		N: int64(n), Min: float64(least), Max: float64(most), P50: percentile(0.5), P90: percentile(0.9),
+		P99:  percentile(0.99),
 		Mean: mean, Stddev: sd,
 	}
 }

@@ -9,9 +9,9 @@ import (
 )
 
 // Event tables are read in pieces, by several goroutines, in whatever order is fast. Each piece, a leaf of the table's
-// tree, has slots for its rows in the columns; each goroutine has a sink with dictionaries of its own. When all is read,
-// settling closes the gaps between the pieces, in place, and brings the dictionaries together, numbered in the order in
-// which the table's rows mention their entries. The outcome does not depend on who read what.
+// tree, has slots for its rows in the columns; each goroutine has a sink with dictionaries of its own. When all is
+// read, settling closes the gaps between the pieces, in place, and brings the dictionaries together, numbered in the
+// order in which the table's rows mention their entries. The outcome does not depend on who read what.
 
 // piece is where the rows of one leaf are.
 type piece struct {
@@ -352,7 +352,8 @@ func settleCodes[K, G comparable](s *store, column []uint16, dicts []*dict[K], g
 			to[i][k] = n
 		}
 	}
-	m := merger{to: to, final: make([]int32, len(groups)), far: s.byRow(each(dicts, func(d *dict[K]) []far { return d.far })...)}
+	m := merger{to: to, final: make([]int32, len(groups)),
+		far: s.byRow(each(dicts, func(d *dict[K]) []far { return d.far })...)}
 	for i := range m.final {
 		m.final[i] = None
 	}

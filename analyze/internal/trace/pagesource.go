@@ -7,8 +7,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 )
 
-// pageSource reads plain tables from the file's pages and leaves everything else to SQLite: the schema, single rows, and
-// tables that are made in an unusual way.
+// pageSource reads plain tables from the file's pages and leaves everything else to SQLite: the schema, single rows,
+// and tables that are made in an unusual way.
 type pageSource struct {
 	*sqlSource
 	f     *os.File
