@@ -1,7 +1,8 @@
 package loadfile
 
 import (
-	"sort"
+	"cmp"
+	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -23,7 +24,7 @@ const maxListed = 20_000
 
 // Build computes a result. Gaps are the times between tokens of all requests that succeeded, ns. Both lists are sorted.
 func Build(workload Workload, slo SLO, records []Record, gaps []int64) *Result {
-	sort.SliceStable(records, func(i, j int) bool { return records[i].Due < records[j].Due })
+	slices.SortStableFunc(records, func(a, b Record) int { return cmp.Compare(a.Due, b.Due) })
 	r := &Result{Schema: SchemaID, Workload: workload, SLO: slo, Complete: true, Failures: []Failure{},
 		Requests: []Request{}, Every: 1}
 	var ttft, tpot, e2e, delay []int64
@@ -37,7 +38,7 @@ func Build(workload Workload, slo SLO, records []Record, gaps []int64) *Result {
 		r.Counts.Sent++
 		r.Window = max(r.Window, c.End)
 		delay = append(delay, c.Sent-c.Due)
-		if c.Sent-c.Due > LateAfter {
+		if c.Sent-c.Due > lateAfter {
 			r.Counts.Late++
 		}
 		switch c.Failed {

@@ -11,8 +11,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// MaxBytes bounds what Read accepts.
-const MaxBytes = 64 << 20
+// maxBytes bounds what Read accepts.
+const maxBytes = 64 << 20
 
 // Write writes the result as JSON, one line per request: the same result always gives the same bytes.
 func (r *Result) Write(w io.Writer) error {
@@ -46,7 +46,7 @@ func (r *Result) Write(w io.Writer) error {
 
 // Read parses a result and checks that its numbers fit together. Text that explain does not write itself is replaced.
 func Read(rd io.Reader) (*Result, error) {
-	r, err := report.ReadVersioned[Result](rd, "load result", SchemaID, MaxBytes)
+	r, err := report.ReadVersioned[Result](rd, "load result", SchemaID, maxBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (r *Result) validate() error {
 		return errors.New("load result: schema, every, window or stopped cannot be")
 	}
 	if len(w.Fingerprint) > 64 || strings.Trim(w.Fingerprint, "0123456789abcdef") != "" {
-		return errors.New("load result: fingerprint is no hash")
+		return errors.New("load result: fingerprint is not a hash")
 	}
 	if c.Sent < 0 || c.Succeeded < 0 || c.Failed < 0 || c.Cancelled < 0 || c.Late < 0 || c.Late > c.Sent ||
 		c.Sent > 1<<40 || c.Sent != c.Succeeded+c.Failed+c.Cancelled {

@@ -60,12 +60,12 @@ type Counts struct {
 	Succeeded int64 `json:"succeeded"`
 	Failed    int64 `json:"failed"`
 	Cancelled int64 `json:"cancelled"` // in flight when the run was cut short
-	Late      int64 `json:"late"`      // sent more than LateAfter after they were due
+	Late      int64 `json:"late"`      // sent more than lateAfter after they were due
 }
 
-// LateAfter is how long after it was due a request counts as late, ns. Its latency counts from when it was due all the
+// lateAfter is how long after it was due a request counts as late, ns. Its latency counts from when it was due all the
 // same.
-const LateAfter = 5_000_000
+const lateAfter = 5_000_000
 
 // Failure counts the requests that failed in one way.
 type Failure struct {

@@ -93,7 +93,7 @@ var rules = compile([]rule{
 	{cat: MoERoute,
 		any: "finalizekernel ~topk_forward _topk_forward ep_scatter ep_gather expandinputrows deepgemm_permute pack_bitmatrix", not: "sampl"},
 
-	// What prepares a GEMM's operands is no GEMM.
+	// A kernel that prepares the operands of a GEMM is not a GEMM.
 	{cat: Quant, any: "deep_gemm::transpose transpose_fp32 pack_fp32"},
 	{cat: Quant, any: "dequantize dequant_ marlin_repack awq_repack gptq_shuffle shuffle_kernel_4bit group_quant group_fp8_quant quant_fp8 scaled_fp8_quant scaled_fp4_quant cvt_fp16_to_fp4", not: "gemm matmul"},
 	{cat: GEMM, any: "nvjet gemm gemv matmul cublas xmma wgmma cijk_ wvsplitk splitkreduce splitk_reduce splitk_kernel"},

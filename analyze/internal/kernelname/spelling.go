@@ -181,7 +181,7 @@ func isSignature(part string) bool {
 func Unqualified(name string) string { return unqualify(Canonical(name)) }
 
 // unqualify drops each "ident::" and "<unnamed>::" that qualifies an
-// identifier. A function that encloses a lambda is no qualifier.
+// identifier. A function that encloses a lambda is not a qualifier.
 func unqualify(c string) string {
 	if !strings.Contains(c, "::") {
 		return c

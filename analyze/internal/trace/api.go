@@ -20,9 +20,9 @@ type APIName struct {
 // Blocking reports whether the call keeps its thread until the GPU is done.
 func (n *APIName) Blocking() bool { return n.Sync || n.SyncCopy }
 
-// StripSuffix removes the version and per-thread-stream suffixes nsys keeps in API names: cudaLaunchKernel_v7000 and
+// stripSuffix removes the version and per-thread-stream suffixes nsys keeps in API names: cudaLaunchKernel_v7000 and
 // cudaLaunchKernel_ptsz_v7000 are cudaLaunchKernel.
-func StripSuffix(name string) string {
+func stripSuffix(name string) string {
 	for {
 		i := strings.LastIndexByte(name, '_')
 		if i <= 0 {

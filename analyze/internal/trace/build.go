@@ -1,8 +1,8 @@
 package trace
 
 import (
+	"cmp"
 	"slices"
-	"sort"
 	"unsafe"
 
 	"github.com/nsys-llm/explain/analyze/internal/spill"
@@ -436,12 +436,7 @@ func (s *Span) order(a *spill.Arena) []int32 {
 	for i := range keys {
 		keys[i] = key{s.Start(i), int32(i)}
 	}
-	sort.Slice(keys, func(i, j int) bool {
-		if keys[i].start != keys[j].start {
-			return keys[i].start < keys[j].start
-		}
-		return keys[i].row < keys[j].row
-	})
+	slices.SortFunc(keys, func(a, b key) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.row, b.row)) })
 	order := spill.Make[int32](a, len(keys))
 	for i := range keys {
 		order[i] = keys[i].row

@@ -93,7 +93,7 @@ func (s *apiSink) nameOf(c *cell) uint32 {
 			raw = "#" + strconv.FormatInt(c.Bits, 10)
 		}
 	}
-	name := StripSuffix(raw)
+	name := stripSuffix(raw)
 	code, ok := s.name.find(uint64(len(name)), name)
 	if !ok {
 		code = s.name.add(strings.Clone(name))

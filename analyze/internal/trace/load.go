@@ -7,7 +7,6 @@ import (
 	"maps"
 	"runtime"
 	"slices"
-	"sort"
 	"strings"
 	"sync"
 
@@ -76,11 +75,11 @@ func loadFrom(ctx context.Context, src source, in *input, opt *Options) (*Trace,
 	return l.trace, nil
 }
 
-// check refuses what is no capture.
+// check refuses what is not a capture.
 func (l *loader) check(tables []tableInfo, in *input) error {
 	switch nsys, data := isNsys(tables, l.tables); {
 	case !nsys:
-		return in.fail("is a SQLite database, but no Nsight Systems export",
+		return in.fail("is a SQLite database, but not an Nsight Systems export",
 			"run `nsys export --type sqlite --lazy=false` on the .nsys-rep and name the .sqlite it writes", nil)
 	case !data:
 		return in.fail("is what a failed nsys export leaves behind: it holds no events",
@@ -125,7 +124,7 @@ func (l *loader) run() error {
 	if overhead != nil {
 		t.Tables = append(t.Tables, *overhead)
 	}
-	sort.Slice(t.Tables, func(i, j int) bool { return t.Tables[i].Name < t.Tables[j].Name })
+	slices.SortFunc(t.Tables, func(a, b TableStat) int { return strings.Compare(a.Name, b.Name) })
 	l.settleIdents(tables)
 	l.closeRanges(tables)
 	l.countNodes()

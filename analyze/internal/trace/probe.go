@@ -3,7 +3,6 @@ package trace
 import (
 	"errors"
 	"slices"
-	"sort"
 	"strings"
 )
 
@@ -79,7 +78,7 @@ func probe(tables []tableInfo) map[Role]tableInfo {
 	for n := range byName {
 		names = append(names, n)
 	}
-	sort.Strings(names)
+	slices.Sort(names)
 	found := make(map[Role]tableInfo)
 	for _, spec := range roles {
 		for i, name := range append(append([]string{}, spec.candidates...), hinted(names, spec.hints)...) {
@@ -136,7 +135,7 @@ func (l *loader) leftOut(tables []tableInfo) (names []string) {
 			names = append(names, t.Name)
 		}
 	}
-	sort.Strings(names)
+	slices.Sort(names)
 	return names
 }
 

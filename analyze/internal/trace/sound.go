@@ -175,7 +175,7 @@ func orNone(c *cell) int64 {
 	return int64(None)
 }
 
-// ident is a device, stream or context number; what is no such number is None.
+// ident is a device, stream or context number; anything else is None.
 func ident(c *cell) int32 {
 	v, ok := whole(c)
 	if !ok || v < 0 || v > math.MaxInt32 {

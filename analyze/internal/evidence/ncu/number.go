@@ -93,7 +93,7 @@ func grouped(s string, sign byte) bool {
 // number is a value and one unit of its last printed digit: what the page rounds to.
 type number struct{ value, digit float64 }
 
-// parse reads a cell and scales it; n/a, no data, text and infinities are no numbers. Values of single instances that
+// parse reads a cell and scales it; n/a, no data, text and infinities are not numbers. Values of single instances that
 // follow in parentheses are left out.
 func (s style) parse(cell string, to scale) (number, bool) {
 	if i := strings.Index(cell, " ("); i > 0 {

@@ -21,7 +21,7 @@ import (
 const (
 	// maxBytes bounds a file: a server's dump has a hundred kilobytes.
 	maxBytes = 64 << 20
-	// maxBad is how many lines that are no samples are left out before the rest of a dump is given up.
+	// maxBad is how many lines that are not samples are left out before the rest of a dump is given up.
 	maxBad = 20
 	// maxModels bounds the different models that are told apart.
 	maxModels = 64
@@ -78,7 +78,7 @@ func readFile(in *file.Input, d *Data) ([]*dump, error) {
 		in.Tally.Format, in.Tally.Version = x.engine, ""
 	}
 	if bad > 0 {
-		d.warn("prometheus_malformed", "%s: %d lines are no samples of Prometheus' text format and were left out",
+		d.warn("prometheus_malformed", "%s: %d lines are not samples of Prometheus' text format and were left out",
 			in.Name, bad)
 	}
 	if len(parts) > 1 {
@@ -138,7 +138,7 @@ func split(body []byte) [][]byte {
 	}
 }
 
-// parse reads the families of a dump. A line that is no sample is left out and counted; left is the number of lines
+// parse reads the families of a dump. A line that is not a sample is left out and counted; left is the number of lines
 // that were given up behind too many of them.
 func parse(body []byte, bad *int) (families map[string]*dto.MetricFamily, left int64) {
 	for range maxBad {

@@ -24,7 +24,7 @@ func newDecoder(f *File, t *Table, wanted []int, claim func(page uint32) bool) *
 // that is alone, the whole table, may be empty.
 func (f *File) cells(page uint32, b []byte, alone bool) (int, error) {
 	if b[0] != leafTable {
-		return 0, bad(page, "is no leaf of a table, and stands where one must be")
+		return 0, bad(page, "is not a leaf of a table, but stands where one must be")
 	}
 	n := int(binary.BigEndian.Uint16(b[3:]))
 	switch {

@@ -103,7 +103,7 @@ func (w *walker) children(p node, low uint64, list []node) ([]node, error) {
 		return nil, err
 	}
 	if b[0] != interiorTable {
-		return nil, bad(p.page, "is no interior page of a table, and stands where one must be")
+		return nil, bad(p.page, "is not an interior page of a table, but stands where one must be")
 	}
 	n := int(binary.BigEndian.Uint16(b[3:]))
 	if n == 0 || n > int(w.f.most()) {

@@ -22,8 +22,8 @@ const (
 	Stall      = "stall"       // half of the answer, then nothing until the client gives up
 	Cut        = "cut"         // half of the answer, then the connection breaks
 	Short      = "short"       // half of the answer, then a proper end of the stream
-	Garbage    = "garbage"     // a stream of bytes that are no events
-	NotJSON    = "not_json"    // a stream of events that are no JSON
+	Garbage    = "garbage"     // a stream of bytes that are not events
+	NotJSON    = "not_json"    // a stream of events that are not JSON
 	HTML       = "html"        // a page instead of a stream
 	ErrorEvent = "error_event" // an error in the middle of the stream
 	Empty      = "empty"       // a whole answer without text
