@@ -10,8 +10,8 @@ import (
 )
 
 // Contexts are the NVTX ranges open on each thread at each API call, as nodes of a tree: a node is a range name inside
-// the node outward of it. A program opens the same ranges in the same places again and again, so that millions of ranges
-// make a few hundred nodes, and what is asked of every call is worked out once per node.
+// the node outward of it. A program opens the same ranges in the same places again and again, so that millions of
+// ranges make a few hundred nodes, and what is asked of every call is worked out once per node.
 //
 // Start/end ranges need not nest. On a thread where some do not, each range is a node of its own, and a node on the way
 // outward may have ended already: Walk and Nearest pass over those.
@@ -30,8 +30,8 @@ type Contexts struct {
 	tangled bool    // some thread's do not
 }
 
-// NewContexts sweeps ranges and calls once, both by start. A range that starts at the same moment as another is inside it
-// if it ends earlier.
+// NewContexts sweeps ranges and calls once, both by start. A range that starts at the same moment as another is inside
+// it if it ends earlier.
 func NewContexts(t *trace.Trace) *Contexts {
 	crossed := make([]bool, len(t.Threads))
 	c, ok := sweepContexts(t, crossed)
@@ -121,8 +121,8 @@ func longestFirst(group []int32, r *trace.Ranges) {
 type openRanges struct {
 	open []openRange // where ranges nest: from the outermost in, each ends no later than the one before it
 
-	// Where they do not: the innermost node, how long its chain is with ended ranges counted, and how long it may get before
-	// the ended ones are dropped.
+	// Where they do not: the innermost node, how long its chain is with ended ranges counted, and how long it may get
+	// before the ended ones are dropped.
 	top         int32
 	len, maxLen int
 }
@@ -225,8 +225,8 @@ func (c *Contexts) encloses(r int32, start, end int64) bool {
 // Settled reports whether every call of the node has the same ranges around it, which is so where ranges nest.
 func (c *Contexts) Settled(node int32) bool { return !c.tangled || c.alone[node] == trace.None }
 
-// Walk calls visit with the name of every range that encloses the API call, from the innermost outward, until visit says
-// stop.
+// Walk calls visit with the name of every range that encloses the API call, from the innermost outward, until visit
+// says stop.
 func (c *Contexts) Walk(call int32, visit func(name int32) (more bool)) {
 	if call == trace.None {
 		return

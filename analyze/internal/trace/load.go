@@ -7,7 +7,6 @@ import (
 	"maps"
 	"runtime"
 	"slices"
-	"sort"
 	"strings"
 	"sync"
 
@@ -57,7 +56,8 @@ func loadFrom(ctx context.Context, src source, in *input, opt *Options) (*Trace,
 	if err != nil {
 		return nil, err
 	}
-	l := &loader{ctx: ctx, src: src, opt: opt, arena: arena, tables: probe(tables), trace: &Trace{File: in.file, arena: arena}, maxRows: max(in.size, 1)}
+	l := &loader{ctx: ctx, src: src, opt: opt, arena: arena, tables: probe(tables),
+		trace: &Trace{File: in.file, arena: arena}, maxRows: max(in.size, 1)}
 	err = l.check(tables, in)
 	if err == nil {
 		l.trace.LeftOut = l.leftOut(tables)
@@ -75,16 +75,20 @@ func loadFrom(ctx context.Context, src source, in *input, opt *Options) (*Trace,
 	return l.trace, nil
 }
 
-// check refuses what is no capture.
+// check refuses what is not a capture.
 func (l *loader) check(tables []tableInfo, in *input) error {
 	switch nsys, data := isNsys(tables, l.tables); {
 	case !nsys:
-		return in.fail("is a SQLite database, but no Nsight Systems export", "run `nsys export --type sqlite --lazy=false` on the .nsys-rep and name the .sqlite it writes", nil)
+		return in.fail("is a SQLite database, but not an Nsight Systems export",
+			"run `nsys export --type sqlite --lazy=false` on the .nsys-rep and name the .sqlite it writes", nil)
 	case !data:
-		return in.fail("is what a failed nsys export leaves behind: it holds no events", "run `nsys export --type sqlite --lazy=false --force-overwrite=true` again and look at what it prints", nil)
+		return in.fail("is what a failed nsys export leaves behind: it holds no events",
+			"run `nsys export --type sqlite --lazy=false --force-overwrite=true` again and look at what it prints", nil)
 	}
 	if table, column := unreadable(tables, l.tables); table != "" {
-		return in.fail("has a table "+table+" without a column "+column+", which no version of nsys that explain knows writes", "try a newer explain, or export it with another version of nsys", nil)
+		return in.fail("has a table "+table+" without a column "+column+
+			", which no version of nsys that explain knows writes",
+			"try a newer explain, or export it with another version of nsys", nil)
 	}
 	return nil
 }
@@ -102,7 +106,8 @@ func (l *loader) run() error {
 			list = append(list, &reading{events: e, info: info, names: info.known(e.columns(info))})
 		}
 	}
-	slices.SortFunc(list, func(a, b *reading) int { return strings.Compare(string(a.common().Role), string(b.common().Role)) })
+	slices.SortFunc(list,
+		func(a, b *reading) int { return strings.Compare(string(a.common().Role), string(b.common().Role)) })
 	if err := l.read(list); err != nil {
 		return err
 	}
@@ -119,7 +124,7 @@ func (l *loader) run() error {
 	if overhead != nil {
 		t.Tables = append(t.Tables, *overhead)
 	}
-	sort.Slice(t.Tables, func(i, j int) bool { return t.Tables[i].Name < t.Tables[j].Name })
+	slices.SortFunc(t.Tables, func(a, b TableStat) int { return strings.Compare(a.Name, b.Name) })
 	l.settleIdents(tables)
 	l.closeRanges(tables)
 	l.countNodes()
@@ -283,8 +288,8 @@ func (l *loader) text(c *cell) (string, bool) {
 	return "", false
 }
 
-// name resolves a cell that is an id or a name: text, and an id that was rewritten as text. It is valid as long as the row
-// is.
+// name resolves a cell that is an id or a name: text, and an id that was rewritten as text. It is valid as long as the
+// row is.
 func (l *loader) name(c *cell) (string, bool) {
 	if c.Kind == pages.Text {
 		if id, ok := converted(c); ok {

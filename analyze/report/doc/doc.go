@@ -1,5 +1,5 @@
-// Package doc is a small document tree: what a page says, without how it looks. Package present makes documents, package
-// render turns them into markdown, terminal text and HTML.
+// Package doc is a small document tree: what a page says, without how it looks. Package present makes documents,
+// package render turns them into markdown, terminal text and HTML.
 //
 // The tree separates explain's own words ([Text], [Strong], [Code]) from text that came out of a capture ([Name]):
 // kernel names, NVTX ranges, device names and label values can hold anything, so every renderer shows a name as inert

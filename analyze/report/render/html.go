@@ -58,7 +58,8 @@ func HTML(w io.Writer, d doc.Document, o HTMLOptions) error {
 		Parts    []part
 	}{
 		p, Visible(title),
-		template.HTMLAttr("content=\"default-src 'none'; style-src '" + hashOf(pageCSS) + "'; script-src '" + hashOf(pageJS) +
+		template.HTMLAttr("content=\"default-src 'none'; style-src '" + hashOf(pageCSS) + "'; script-src '" +
+			hashOf(pageJS) +
 			"'; base-uri 'none'; form-action 'none'\""),
 		template.CSS(pageCSS), template.JS(pageJS), p.contents(d.Blocks), partsOf(d.Blocks),
 	})

@@ -11,8 +11,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// A chart is drawn so that it can be read at any width: horizontal places are percentages, text keeps its size, and what
-// needs a path is stretched inside a viewBox of its own. Every chart has its numbers beside it, as a table.
+// A chart is drawn so that it can be read at any width: horizontal places are percentages, text keeps its size, and
+// what needs a path is stretched inside a viewBox of its own. Every chart has its numbers beside it, as a table.
 
 // svgScale is the side of the square that stretched paths are drawn in.
 const svgScale = 1000.0
@@ -126,7 +126,8 @@ func (p *page) numbersBySeries(c doc.Chart) {
 			if n++; n > maxNumbers {
 				return
 			}
-			p.put("<tr><th scope=\"row\">" + text(Shorten(Visible(s.Name), p.limit)) + "</th><td>" + text(p.xText(c, l)) + "</td>")
+			p.put("<tr><th scope=\"row\">" + text(Shorten(Visible(s.Name), p.limit)) + "</th><td>" +
+				text(p.xText(c, l)) + "</td>")
 			p.value(c.Unit, s.Values[i])
 			p.put("</tr>\n")
 		}
@@ -134,7 +135,8 @@ func (p *page) numbersBySeries(c doc.Chart) {
 }
 
 func (p *page) value(u string, v float64) {
-	p.put("<td class=\"r\"><data value=\"" + markup(strconv.FormatFloat(v, 'g', -1, 64)) + "\">" + text(unit.Format(v, u)) + "</data></td>")
+	p.put("<td class=\"r\"><data value=\"" + markup(strconv.FormatFloat(v, 'g', -1, 64)) + "\">" +
+		text(unit.Format(v, u)) + "</data></td>")
 }
 
 func axisTitle(c doc.Chart) string {
@@ -186,7 +188,8 @@ func (p *page) legend(names []string, of func(i int, name string) markup) {
 	}
 	p.put("<ul class=\"legend\">")
 	for i, n := range names {
-		p.put("<li><svg class=\"key\" aria-hidden=\"true\" width=\"12\" height=\"12\"><rect width=\"12\" height=\"12\" rx=\"2\" class=\"" + of(i, n) + "\"/></svg>" + text(Shorten(Visible(n), p.limit)) + "</li>")
+		p.put("<li><svg class=\"key\" aria-hidden=\"true\" width=\"12\" height=\"12\"><rect width=\"12\" height=\"12\" rx=\"2\" class=\"" +
+			of(i, n) + "\"/></svg>" + text(Shorten(Visible(n), p.limit)) + "</li>")
 	}
 	p.put("</ul>\n")
 }
@@ -196,7 +199,8 @@ func seriesColour(i int, _ string) markup { return colour(i) }
 
 // openBar starts the drawing of one row: its label on a line of its own, so that long ones have room on narrow screens.
 func (p *page) openBar(label markup, describe string) {
-	p.put("<div class=\"bar\"><span class=\"barlabel\">" + label + "</span><svg width=\"100%\" height=\"16\" role=\"img\" aria-label=\"" + text(describe) + "\">")
+	p.put("<div class=\"bar\"><span class=\"barlabel\">" + label +
+		"</span><svg width=\"100%\" height=\"16\" role=\"img\" aria-label=\"" + text(describe) + "\">")
 	p.put("<rect width=\"100%\" height=\"16\" rx=\"2\" class=\"track\"/>")
 }
 
@@ -232,7 +236,8 @@ func (p *page) bars(c doc.Chart) {
 			}
 			value := unit.Format(s.Values[i], c.Unit)
 			p.openBar(label, Shorten(Visible(l), p.limit)+": "+value)
-			p.put("<rect width=\"" + percent(max(s.Values[i], 0), most) + "\" height=\"16\" rx=\"2\" class=\"" + colour(k) + "\">" + tip(Visible(l)+": "+value) + "</rect>")
+			p.put("<rect width=\"" + percent(max(s.Values[i], 0), most) + "\" height=\"16\" rx=\"2\" class=\"" +
+				colour(k) + "\">" + tip(Visible(l)+": "+value) + "</rect>")
 			p.closeBar(value)
 		}
 	}
@@ -268,7 +273,8 @@ func (p *page) stacked(c doc.Chart) {
 			if v <= 0 {
 				continue
 			}
-			p.put("<rect x=\"" + percent(at, most) + "\" width=\"" + percent(v, most) + "\" height=\"16\" class=\"" + partColour(index[s.Labels[i]], s.Labels[i]) + "\">" +
+			p.put("<rect x=\"" + percent(at, most) + "\" width=\"" + percent(v, most) + "\" height=\"16\" class=\"" +
+				partColour(index[s.Labels[i]], s.Labels[i]) + "\">" +
 				tip(Visible(s.Labels[i])+": "+unit.Format(v, c.Unit)+", "+unit.Percent(v/sum)) + "</rect>")
 			at += v
 		}
@@ -321,7 +327,8 @@ func (p *page) waterfall(c doc.Chart) {
 			a, b = b, a
 		}
 		p.openBar(p.barName(s.Labels[i]), Shorten(Visible(s.Labels[i]), p.limit)+": "+value)
-		p.put("<rect x=\"" + percent(a-from, whole) + "\" width=\"" + percent(max(b-a, whole/500), whole) + "\" height=\"16\" rx=\"2\" class=\"" + class + "\">" + tip(Visible(s.Labels[i])+": "+value) + "</rect>")
+		p.put("<rect x=\"" + percent(a-from, whole) + "\" width=\"" + percent(max(b-a, whole/500), whole) +
+			"\" height=\"16\" rx=\"2\" class=\"" + class + "\">" + tip(Visible(s.Labels[i])+": "+value) + "</rect>")
 		p.closeBar(value)
 	}
 	p.put("</div>\n")
@@ -343,7 +350,8 @@ func (p *page) strip(c doc.Chart) {
 	if c.Unit == report.Ratio {
 		most, least = 1, 0
 	}
-	if c.Unit != report.Ratio && c.XUnit == "" { // values of one thing after another: their height tells more than a shade
+	// Values of one thing after another: their height tells more than a shade
+	if c.Unit != report.Ratio && c.XUnit == "" {
 		p.lines(c)
 		return
 	}
@@ -365,15 +373,24 @@ func (p *page) strip(c doc.Chart) {
 			if most > least {
 				h = (v - min(least, 0)) / (most - min(least, 0))
 			}
-			b.put("<rect x=\"" + short(float64(i)/n*svgScale) + "\" y=\"" + short(40-40*h) + "\" width=\"" + short(svgScale/n+0.3) + "\" height=\"" + short(40*h) + "\"/>")
+			b.put("<rect x=\"" + short(float64(i)/n*svgScale) + "\" y=\"" + short(40-40*h) + "\" width=\"" +
+				short(svgScale/n+0.3) + "\" height=\"" + short(40*h) + "\"/>")
 		}
-		p.put("<svg width=\"100%\" height=\"40\" viewBox=\"0 0 1000 40\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"" +
-			text(Visible(s.Name)+": from "+unit.Format(lo, c.Unit)+" to "+unit.Format(hi, c.Unit)) + "\"><rect width=\"1000\" height=\"40\" class=\"track\"/><g class=\"" + colour(0) + "\">" + b.markup() + "</g></svg>")
-		p.put("<span class=\"barvalue\">" + text(unit.Format(lo, c.Unit)+" – "+unit.Format(hi, c.Unit)) + "</span></div>\n")
+		p.put("<svg width=\"100%\" height=\"40\" viewBox=\"0 0 1000 40\" preserveAspectRatio=\"none\" " +
+			"role=\"img\" aria-label=\"" +
+			text(Visible(s.Name)+": from "+unit.Format(lo, c.Unit)+" to "+unit.Format(hi, c.Unit)) +
+			"\"><rect width=\"1000\" height=\"40\" class=\"track\"/><g class=\"" + colour(0) + "\">" + b.markup() +
+			"</g></svg>")
+		p.put("<span class=\"barvalue\">" + text(unit.Format(lo, c.Unit)+" – "+unit.Format(hi, c.Unit)) +
+			"</span></div>\n")
 	}
 	p.put("</div>\n")
 	if l := c.Series[0].Labels; c.XUnit != "" && len(l) > 1 {
-		p.put("<p class=\"muted\">" + text("From "+p.xText(c, l[0])+" to "+p.xText(c, l[len(l)-1])+", "+strconv.Itoa(len(l))+" steps."+map[bool]string{true: " The boxes below a strip are its longest gaps, as shares of it."}[marked]) + "</p>\n")
+		words := "From " + p.xText(c, l[0]) + " to " + p.xText(c, l[len(l)-1]) + ", " + strconv.Itoa(len(l)) + " steps."
+		if marked {
+			words += " The boxes below a strip are its longest gaps, as shares of it."
+		}
+		p.put("<p class=\"muted\">" + text(words) + "</p>\n")
 	}
 }
 
@@ -389,9 +406,12 @@ func (p *page) marks(c doc.Chart, s doc.Series) {
 		}
 		word := unit.Format(v, c.Unit) + " from " + p.xText(c, s.Labels[i])
 		words = append(words, word)
-		b.put("<rect x=\"" + percent(at, whole) + "\" width=\"" + percent(max(v, 0.003), 1) + "\" height=\"10\" class=\"mark\">" + tip(word) + "</rect>")
+		b.put("<rect x=\"" + percent(at, whole) + "\" width=\"" + percent(max(v, 0.003), 1) +
+			"\" height=\"10\" class=\"mark\">" + tip(word) + "</rect>")
 	}
-	p.put("<div class=\"bar\"><span class=\"barlabel muted\">" + p.barName(s.Name) + "</span><svg width=\"100%\" height=\"10\" role=\"img\" aria-label=\"" + text(Visible(s.Name)+": "+strings.Join(words, ", ")) + "\">" + b.markup() + "</svg>")
+	p.put("<div class=\"bar\"><span class=\"barlabel muted\">" + p.barName(s.Name) +
+		"</span><svg width=\"100%\" height=\"10\" role=\"img\" aria-label=\"" +
+		text(Visible(s.Name)+": "+strings.Join(words, ", ")) + "\">" + b.markup() + "</svg>")
 	most := ""
 	if len(s.Values) > 0 {
 		most = "up to " + unit.Format(slices.Max(s.Values), c.Unit)
@@ -424,21 +444,29 @@ func (p *page) heat(c doc.Chart) {
 	step := max(1, len(c.Series)/20)
 	for i, s := range c.Series {
 		if i%step == 0 {
-			p.put("<text x=\"68\" y=\"" + num(i*cell+11) + "\" text-anchor=\"end\">" + text(Shorten(Visible(s.Name), 10)) + "</text>")
+			p.put("<text x=\"68\" y=\"" + num(i*cell+11) + "\" text-anchor=\"end\">" +
+				text(Shorten(Visible(s.Name), 10)) + "</text>")
 		}
 	}
-	p.put("</svg><svg class=\"area\" width=\"100%\" height=\"" + height + "\" viewBox=\"0 0 1000 " + height + "\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"" +
-		text(c.Title+": "+strconv.Itoa(len(c.Series))+" rows of "+strconv.Itoa(columns)+", up to "+unit.Format(most, c.Unit)) + "\"><rect width=\"1000\" height=\"" + height + "\" class=\"track\"/><g class=\"c1\">")
+	p.put("</svg><svg class=\"area\" width=\"100%\" height=\"" + height + "\" viewBox=\"0 0 1000 " + height +
+		"\" preserveAspectRatio=\"none\" " +
+		"role=\"img\" aria-label=\"" +
+		text(c.Title+": "+strconv.Itoa(len(c.Series))+" rows of "+strconv.Itoa(columns)+", up to "+unit.Format(most,
+			c.Unit)) + "\"><rect width=\"1000\" height=\"" + height + "\" class=\"track\"/><g class=\"c1\">")
 	w := svgScale / float64(max(columns, 1))
 	for i, s := range c.Series {
 		for k, v := range s.Values {
 			if v <= 0 || most == 0 {
 				continue
 			}
-			p.put("<rect x=\"" + short(float64(k)*w) + "\" y=\"" + num(i*cell) + "\" width=\"" + short(w) + "\" height=\"" + num(cell-1) + "\" fill-opacity=\"" + float(math.Max(0.05, math.Round(v/most*100)/100)) + "\"/>")
+			p.put("<rect x=\"" + short(float64(k)*w) + "\" y=\"" + num(i*cell) + "\" width=\"" + short(w) +
+				"\" height=\"" + num(cell-1) + "\" fill-opacity=\"" +
+				float(math.Max(0.05, math.Round(v/most*100)/100)) + "\"/>")
 		}
 	}
-	p.put("</g></svg></div>\n<p class=\"muted\">" + text("Darker is more; the darkest is "+unit.Format(most, c.Unit)+". Columns from left to right: "+rangeOf(p, c)+".") + "</p>\n")
+	p.put("</g></svg></div>\n<p class=\"muted\">" +
+		text("Darker is more; the darkest is "+unit.Format(most, c.Unit)+". Columns from left to right: "+rangeOf(p,
+			c)+".") + "</p>\n")
 }
 
 func rangeOf(p *page, c doc.Chart) string {
@@ -459,7 +487,8 @@ func (p *page) flame(c doc.Chart) {
 		}
 	}
 	height := num((int(depth) + 1) * row)
-	p.put("<svg class=\"flame\" width=\"100%\" height=\"" + height + "\" role=\"img\" aria-label=\"" + text(c.Title) + "\">")
+	p.put("<svg class=\"flame\" width=\"100%\" height=\"" + height + "\" role=\"img\" aria-label=\"" + text(c.Title) +
+		"\">")
 	for i, s := range c.Series {
 		if len(s.Values) != 4 || s.Values[2] <= 0 {
 			continue
@@ -467,7 +496,8 @@ func (p *page) flame(c doc.Chart) {
 		d, start, total, self := s.Values[0], s.Values[1], s.Values[2], s.Values[3]
 		name := Visible(s.Name)
 		width := percent(total, whole)
-		p.put("<svg x=\"" + percent(start, whole) + "\" y=\"" + num(int(d)*row) + "\" width=\"" + width + "\" height=\"" + num(row-1) + "\"><rect width=\"100%\" height=\"100%\" class=\"" + colour(i) + " box\">" +
+		p.put("<svg x=\"" + percent(start, whole) + "\" y=\"" + num(int(d)*row) + "\" width=\"" + width +
+			"\" height=\"" + num(row-1) + "\"><rect width=\"100%\" height=\"100%\" class=\"" + colour(i) + " box\">" +
 			tip(name+": "+unit.Format(total, c.Unit)+", of its own "+unit.Format(self, c.Unit)) + "</rect>")
 		if total > whole/40 {
 			p.put("<text x=\"4\" y=\"14\">" + text(Shorten(name, 40)) + "</text>")

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/text/width"
 )
 
-// runeWidth is the number of terminal columns a visible character takes: 0, 1 or 2. A character whose East Asian width is
-// ambiguous counts as 1, as terminals have it outside East Asia.
+// runeWidth is the number of terminal columns a visible character takes: 0, 1 or 2. A character whose East Asian width
+// is ambiguous counts as 1, as terminals have it outside East Asia.
 func runeWidth(r rune) int {
 	if r < 0x300 {
 		return 1

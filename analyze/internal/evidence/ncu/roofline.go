@@ -27,8 +27,8 @@ type Roof struct {
 	flops     [numTypes]*Peak
 }
 
-// Roofs are the devices' ceilings: from the attributes of the device where a raw page has them, else from the roofline section, else from
-// the table of known devices. What none of them says is nil.
+// Roofs are the devices' ceilings: from the attributes of the device where a raw page has them, else from the roofline
+// section, else from the table of known devices. What none of them says is nil.
 func (d *Data) Roofs() []Roof {
 	var list []Roof
 	for _, id := range d.deviceIDs() {
@@ -126,8 +126,8 @@ func (k *Kernel) Main() string {
 	return typeNames[k.most]
 }
 
-// Attainable is the rate of operations that the device allows at the kernel's intensity: the lower of its peak and of intensity times
-// bandwidth; which of the two it is; nil where one of them is unknown.
+// Attainable is the rate of operations that the device allows at the kernel's intensity: the lower of its peak and of
+// intensity times bandwidth; which of the two it is; nil where one of them is unknown.
 func (r *Roof) Attainable(k *Kernel) (rate *float64, memory bool) {
 	if k.Main() == "" {
 		return nil, false

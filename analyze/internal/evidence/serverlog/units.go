@@ -66,7 +66,8 @@ func (d *Data) Units() (groups []UnitGroup, other int64) {
 		kept = append(kept, g)
 	}
 	slices.SortStableFunc(kept, func(a, b UnitGroup) int {
-		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Batch, b.Batch), cmp.Compare(a.Tokens, b.Tokens))
+		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Batch, b.Batch),
+			cmp.Compare(a.Tokens, b.Tokens))
 	})
 	return kept, other
 }

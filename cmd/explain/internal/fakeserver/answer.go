@@ -111,7 +111,8 @@ func (a *answer) half() bool {
 		a.reset()
 	case Short:
 	case ErrorEvent:
-		a.write(`data: {"error":{"message":"the engine died","type":"InternalServerError","code":500}}` + "\n\ndata: [DONE]\n\n")
+		a.write(`data: {"error":{"message":"the engine died","type":"InternalServerError","code":500}}` +
+			"\n\ndata: [DONE]\n\n")
 	default:
 		return false
 	}
@@ -139,14 +140,18 @@ func (a *answer) whole() {
 		text = ""
 	}
 	if !a.s.script.NoUsage {
-		usage = fmt.Sprintf(`,"usage":{"prompt_tokens":%d,"total_tokens":%d,"completion_tokens":%d}`, a.input(), a.input()+tokens, tokens)
+		usage = fmt.Sprintf(`,"usage":{"prompt_tokens":%d,"total_tokens":%d,"completion_tokens":%d}`, a.input(),
+			a.input()+tokens, tokens)
 	}
 	a.w.Header().Set("Content-Type", "application/json")
 	if a.chat {
-		fmt.Fprintf(a.w, `{"id":"chatcmpl-standin","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":%q},"finish_reason":"length"}]%s}`, text, usage)
+		fmt.Fprintf(a.w,
+			`{"id":"chatcmpl-standin","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":%q},"finish_reason":"length"}]%s}`, text, usage)
 		return
 	}
-	fmt.Fprintf(a.w, `{"id":"cmpl-standin","object":"text_completion","choices":[{"index":0,"text":%q,"finish_reason":"length"}]%s}`, text, usage)
+	fmt.Fprintf(a.w,
+		`{"id":"cmpl-standin","object":"text_completion","choices":[{"index":0,"text":%q,"finish_reason":"length"}]%s}`,
+		text, usage)
 }
 
 func (a *answer) count(tokens int) {

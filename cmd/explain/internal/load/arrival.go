@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// arrival is a connection that records when bytes last came out of its socket. net/http passes them on through a buffer and
-// another goroutine, so the time at which a body is read is later than the time at which its bytes came in.
+// arrival is a connection that records when bytes last came out of its socket. net/http passes them on through a buffer
+// and another goroutine, so the time at which a body is read is later than the time at which its bytes came in.
 type arrival struct {
 	net.Conn
 	mu sync.Mutex

@@ -31,8 +31,8 @@ type client struct {
 
 const (
 	connectTimeout = 10 * time.Second // of a connection to come up
-	// idleTimeout is how long a connection waits for its next request. It is shorter than the 5 s after which vLLM and SGLang
-	// close one: a request on a connection that is just being closed would count as a failure of the server.
+	// idleTimeout is how long a connection waits for its next request. It is shorter than the 5 s after which vLLM and
+	// SGLang close one: a request on a connection that is just being closed would count as a failure of the server.
 	idleTimeout = 3 * time.Second
 )
 
@@ -53,7 +53,8 @@ func newClient(base string, opt *Options) *client {
 	}
 	c.http = &http.Client{
 		Transport: &http.Transport{
-			DialContext: dial.timed, TLSHandshakeTimeout: connectTimeout, TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{},
+			DialContext: dial.timed, TLSHandshakeTimeout: connectTimeout,
+			TLSNextProto:       map[string]func(string, *tls.Conn) http.RoundTripper{},
 			DisableCompression: true, MaxIdleConns: idle, MaxIdleConnsPerHost: idle, IdleConnTimeout: idleTimeout,
 			MaxResponseHeaderBytes: 1 << 20, ReadBufferSize: 8 << 10, WriteBufferSize: 8 << 10,
 		},
@@ -86,7 +87,8 @@ func (c *client) do(ctx context.Context, timeout time.Duration, body []byte) (o 
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
 	var conn *arrival
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { conn = arrivalOf(info.Conn) }})
+	ctx = httptrace.WithClientTrace(ctx,
+		&httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { conn = arrivalOf(info.Conn) }})
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+c.path, bytes.NewReader(body))
 	if err != nil {
 		return o.fail(loadfile.Other, "the request could not be made")
@@ -222,7 +224,8 @@ func (o outcome) broken(ctx context.Context, err error, begun string) outcome {
 	case ctx.Err() != nil:
 		return o.fail(loadfile.Cancelled, "")
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.EADDRNOTAVAIL):
-		return o.fail(loadfile.ClientLimit, "this machine cannot open more connections; raise ulimit -n or lower the load")
+		return o.fail(loadfile.ClientLimit,
+			"this machine cannot open more connections; raise ulimit -n or lower the load")
 	case errors.As(err, &op) && op.Op == "dial":
 		return o.fail(loadfile.Connect, op.Err.Error())
 	case isBroken(err):
@@ -238,12 +241,14 @@ func (o outcome) broken(ctx context.Context, err error, begun string) outcome {
 }
 
 func isBroken(err error) bool {
-	for _, e := range []error{io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNABORTED} {
+	for _, e := range []error{io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, net.ErrClosed, syscall.ECONNRESET,
+		syscall.EPIPE, syscall.ECONNABORTED} {
 		if errors.Is(err, e) {
 			return true
 		}
 	}
-	return strings.Contains(err.Error(), "server closed idle connection") || strings.Contains(err.Error(), "transport connection broken")
+	return strings.Contains(err.Error(), "server closed idle connection") ||
+		strings.Contains(err.Error(), "transport connection broken")
 }
 
 func isTLS(err error) bool {

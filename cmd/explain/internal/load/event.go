@@ -60,8 +60,8 @@ func (m *chatMessage) hasText() bool {
 	return false
 }
 
-// parseEvent reads one JSON object of the API; ok is false where data is not one. A field of an unexpected type counts as
-// absent: what a server adds to its answers must not end a load.
+// parseEvent reads one JSON object of the API; ok is false where data is not one. A field of an unexpected type counts
+// as absent: what a server adds to its answers must not end a load.
 func parseEvent(data []byte) (e event, ok bool) {
 	e.input, e.output = -1, -1
 	if data = bytes.TrimSpace(data); !bytes.HasPrefix(data, []byte{'{'}) {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// arrivals are the moments at which requests of an open loop are due: a Poisson process, whose gaps are exponential with
-// mean 1/rate. The first request is due at once. The same seed gives the same moments.
+// arrivals are the moments at which requests of an open loop are due: a Poisson process, whose gaps are exponential
+// with mean 1/rate. The first request is due at once. The same seed gives the same moments.
 type arrivals struct {
 	random *rand.Rand
 	mean   float64 // ns
