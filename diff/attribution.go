@@ -97,7 +97,7 @@ func effects(c0, x0, c1, x1 float64) (count, perCall float64) {
 
 // kernelRows works out which kernels get a row of their own: those with a share of MinShare on either side, or whose change
 // has that share, the largest changes first, at most Top.
-func (x *comparer) kernelRows(base, head []work, unit float64) (rows []pair, rest []pair) {
+func (x *Sides) kernelRows(base, head []work, unit float64) (rows []pair, rest []pair) {
 	least := x.opt.MinShare * unit
 	for _, p := range pairWork(base, head) {
 		b, h := of(base, p.base), of(head, p.head)
@@ -120,7 +120,7 @@ func (x *comparer) kernelRows(base, head []work, unit float64) (rows []pair, res
 
 // uncertain reports whether a kernel that seems added or removed may only be among those that the other side's report sums
 // up without a name.
-func (x *comparer) uncertain(p pair, b, h work) bool {
+func (x *Sides) uncertain(p pair, b, h work) bool {
 	hides := func(s *side, w work) bool {
 		for _, v := range s.views {
 			if v.hasOthers && v.others.alone >= w.alone/2 && v.others.alone > 0 {
@@ -150,9 +150,15 @@ func name(base, head []work, p pair) string {
 	return base[p.base].name + " → " + head[p.head].name
 }
 
+// Parts works out where a change comes from.
+type Parts struct {
+	*Sides
+	shift *float64 // of all kernels, ln, where several captures a side tell
+}
+
 // attribute splits the change of the mean unit.time. Every step is a difference of means, so the parts sum to the total but
 // for rounding, which Residual holds.
-func (x *comparer) attribute(base, head []work, baseOthers, headOthers work, rows, rest []pair) {
+func (x *Parts) attribute(base, head []work, baseOthers, headOthers work, rows, rest []pair) {
 	a := &x.c.Attribution
 	a.Metric = "unit.time"
 	both := func(of func(v *view) *report.Summary) (b, h float64) {
@@ -205,7 +211,7 @@ func (x *comparer) attribute(base, head []work, baseOthers, headOthers work, row
 	a.Residual = a.TotalDelta - fine
 }
 
-func (x *comparer) categoryRows(add func(id, kind, category string, b, h float64, count, perCall *float64)) {
+func (x *Parts) categoryRows(add func(id, kind, category string, b, h float64, count, perCall *float64)) {
 	base, head := x.base.mergedCategories(), x.head.mergedCategories()
 	row := func(name string, b, h work) {
 		count, perCall := effects(b.count, b.alone, h.count, h.alone)

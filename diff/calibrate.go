@@ -161,7 +161,7 @@ func readings(captures []*report.Report) []reading {
 		if !ok {
 			at = len(list)
 			index[key] = at
-			r := reading{metric: name, labels: cloneLabels(m.Labels), unit: m.Unit, scale: report.ScaleOf(m.ID, m.Unit, m.Scale), exact: m.Assume == report.Exact, values: make([]float64, len(captures))}
+			r := reading{metric: name, labels: m.Labels.Clone(), unit: m.Unit, scale: report.ScaleOf(m.ID, m.Unit, m.Scale), exact: m.Assume == report.Exact, values: make([]float64, len(captures))}
 			for k := range r.values {
 				r.values[k] = math.NaN()
 			}
@@ -313,7 +313,7 @@ func (n *Noise) Rules() []Rule {
 		}
 		r := rules[kernels]
 		v := m.Threshold
-		r.ID, r.Labels, r.Rel = "kernels", cloneLabels(m.Labels), &v
+		r.ID, r.Labels, r.Rel = "kernels", m.Labels.Clone(), &v
 		rules = append(rules, r)
 	}
 	return rules

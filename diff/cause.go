@@ -23,7 +23,7 @@ const (
 )
 
 // cause says in one sentence what changed and why, by rule, from the tables of the comparison.
-func (x *comparer) cause() string {
+func (x *Parts) cause() string {
 	c := x.c
 	switch {
 	case c.Identical:
@@ -65,7 +65,7 @@ func (c *Comparison) row(metric string) *Row {
 }
 
 // headline is the class and size of the change. Median and mean decide together: where they disagree, nothing is settled.
-func (x *comparer) headline() string {
+func (x *Parts) headline() string {
 	p50, mean := x.c.row("unit.time.p50"), x.c.row("unit.time.mean")
 	if p50 == nil {
 		p50 = mean
@@ -93,7 +93,7 @@ func rowChange(r *Row) string {
 }
 
 // why names the parts that make up the change, if it is large enough to have parts.
-func (x *comparer) why(time *Row) string {
+func (x *Parts) why(time *Row) string {
 	a := &x.c.Attribution
 	if a.Base <= 0 || math.Abs(a.TotalDelta) < leastPart*a.Base {
 		return ""
@@ -119,7 +119,7 @@ func (x *comparer) why(time *Row) string {
 	return strings.Join(texts, ", ")
 }
 
-func (x *comparer) class(id string) *AttributionRow {
+func (x *Parts) class(id string) *AttributionRow {
 	for i := range x.c.Attribution.Rows {
 		if r := &x.c.Attribution.Rows[i]; r.ID == id && (r.Kind == KindClass || r.Kind == KindCause) {
 			return r
@@ -128,7 +128,7 @@ func (x *comparer) class(id string) *AttributionRow {
 	return &AttributionRow{}
 }
 
-func (x *comparer) classChange(id string) string {
+func (x *Parts) classChange(id string) string {
 	r := x.class(id)
 	if r.Base <= 0 {
 		return delta(r.Delta)
@@ -141,7 +141,7 @@ func (x *comparer) classChange(id string) string {
 
 func delta(v float64) string { return unit.Delta(v, "ns") }
 
-func (x *comparer) part(id string, d float64) string {
+func (x *Parts) part(id string, d float64) string {
 	switch id {
 	case ClassIdle:
 		return x.idlePart(d)
@@ -162,7 +162,7 @@ func more(d float64, up, down string) string {
 }
 
 // idlePart says which cause of idle time changed most, and which calls of the host go with it.
-func (x *comparer) idlePart(d float64) string {
+func (x *Parts) idlePart(d float64) string {
 	best, text := 0.0, ""
 	for _, cause := range causes() {
 		if r := x.class(cause); r.Delta*d > 0 && math.Abs(r.Delta) > math.Abs(best) {
@@ -191,7 +191,7 @@ func (x *comparer) idlePart(d float64) string {
 }
 
 // callText names the two launch or copy calls whose time per unit changed most, of those that changed per call.
-func (x *comparer) callText(d float64) string {
+func (x *Parts) callText(d float64) string {
 	var list []*API
 	for i := range x.c.API {
 		a := &x.c.API[i]
@@ -214,7 +214,7 @@ func (x *comparer) callText(d float64) string {
 }
 
 // computePart says which kernels a change of compute time comes from.
-func (x *comparer) computePart(d float64) string {
+func (x *Parts) computePart(d float64) string {
 	if x.c.Depth != DepthKernel {
 		if busy := x.c.row("unit.gpu_busy.mean"); busy != nil {
 			return "GPU busy " + rowChange(busy)
@@ -252,7 +252,7 @@ func (x *comparer) computePart(d float64) string {
 }
 
 // splitText says that a kernel was replaced by several, where at least half of a change of compute time comes from that.
-func (x *comparer) splitText(d float64) string {
+func (x *Parts) splitText(d float64) string {
 	for i := range x.c.Kernels {
 		k := &x.c.Kernels[i]
 		if k.BaseName == nil || k.HeadName == nil {
@@ -268,7 +268,7 @@ func (x *comparer) splitText(d float64) string {
 const splitWord = " replaced by "
 
 // splits counts the kernels that a paired kernel was replaced by, and sums their changes.
-func (x *comparer) splits(k *Kernel) (n int, sum float64) {
+func (x *Parts) splits(k *Kernel) (n int, sum float64) {
 	n, sum = 1, k.Delta
 	for i := range x.c.Kernels {
 		if o := &x.c.Kernels[i]; o.SplitOf != nil && *o.SplitOf == *k.BaseName {
@@ -280,7 +280,7 @@ func (x *comparer) splits(k *Kernel) (n int, sum float64) {
 }
 
 // category is the one that at least half of a change of compute time comes from, or nil.
-func (x *comparer) category(d float64) *AttributionRow {
+func (x *Parts) category(d float64) *AttributionRow {
 	var best *AttributionRow
 	for i := range x.c.Attribution.Rows {
 		r := &x.c.Attribution.Rows[i]
@@ -292,7 +292,7 @@ func (x *comparer) category(d float64) *AttributionRow {
 }
 
 // kernelText names a kernel, what replaced it, and whether it runs more often or takes longer.
-func (x *comparer) kernelText(r *AttributionRow) string {
+func (x *Parts) kernelText(r *AttributionRow) string {
 	var names []string
 	for _, n := range strings.Split(r.ID, " → ") {
 		names = append(names, shorten(n))
@@ -331,7 +331,7 @@ func kernelID(k *Kernel) string {
 
 // common finds a shift that most kernels share: the median of the changes per run, weighted with time, if kernels with
 // commonShare of the compute time changed by that much to within a quarter of it.
-func (x *comparer) common() (shift float64, ok bool) {
+func (x *Parts) common() (shift float64, ok bool) {
 	if x.shift != nil {
 		s := math.Expm1(*x.shift)
 		return s, math.Abs(s) >= commonLeast
@@ -370,7 +370,7 @@ func (x *comparer) common() (shift float64, ok bool) {
 }
 
 // structural adds the first findings about structure that the text does not name yet.
-func (x *comparer) structural(text string) string {
+func (x *Parts) structural(text string) string {
 	var list []string
 	for i := range x.c.Structure {
 		s := &x.c.Structure[i]
@@ -386,7 +386,7 @@ func (x *comparer) structural(text string) string {
 }
 
 // replaced names the largest kernel that another one stands for, if it takes a share of the unit and is not named yet.
-func (x *comparer) replaced(text string) string {
+func (x *Parts) replaced(text string) string {
 	best, most, n := "", 0.0, 0
 	for i := range x.c.Kernels {
 		k := &x.c.Kernels[i]
@@ -414,7 +414,7 @@ func (x *comparer) replaced(text string) string {
 }
 
 // mixText says that the mix of units changed, which the times of one kind of unit do not feel.
-func (x *comparer) mixText() string {
+func (x *Parts) mixText() string {
 	for i := range x.c.Mix {
 		m := &x.c.Mix[i]
 		if m.Compared && m.BaseShare != nil && m.HeadShare != nil && math.Abs(*m.HeadShare-*m.BaseShare) >= mixMoved {

@@ -10,30 +10,45 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// comparison in the making.
-type comparer struct {
-	opt        Options
+// Sides are a base and a head, and what was found that both have: the comparison in the making.
+type Sides struct {
+	opt        matchOptions
 	base, head *side
 	c          *Comparison
 	kind       kind
 	signature  string
-	noise      *Noise   // that applies to both sides, or nil
-	shift      *float64 // of all kernels, ln, where several captures a side tell
 }
 
-func (x *comparer) reason(code Code, text string) {
+// leastPart is the share of a unit below which a part of it has not changed to speak of.
+const leastPart = 0.005
+
+// matchOptions say what is compared.
+type matchOptions struct {
+	Policy   *Policy
+	Phase    string  // compare units of this phase; empty: the one with most time
+	Batch    *int64  // and of this batch size
+	MinShare float64 // kernels below this share of the shorter unit go to others, 0..1
+	Top      int     // rows of kernels
+}
+
+// newSides puts captures against each other for c.
+func newSides(base, head []*capture, opt matchOptions, c *Comparison) *Sides {
+	return &Sides{opt: opt, base: &side{captures: base}, head: &side{captures: head}, c: c}
+}
+
+func (x *Sides) reason(code Code, text string) {
 	x.c.Reasons = append(x.c.Reasons, Reason{Code: code, Text: text})
 }
 
 // refuse says why the sides are not comparable.
-func (x *comparer) refuse(code Code, text string) {
+func (x *Sides) refuse(code Code, text string) {
 	x.c.Comparable = false
 	x.reason(code, text)
 }
 
-// sides goes through what must hold before anything is compared: work on both sides, the same environment, a unit of work,
+// check goes through what must hold before anything is compared: work on both sides, the same environment, a unit of work,
 // and a kind of unit that both have. It reports whether there is something to show, comparable or not.
-func (x *comparer) sides() bool {
+func (x *Sides) check() bool {
 	x.c.Comparable = true
 	empty := false
 	for _, s := range []struct {
@@ -64,7 +79,7 @@ func (x *comparer) sides() bool {
 }
 
 // environment compares the hard fields of all captures with the first one's. Unknown fields differ from nothing.
-func (x *comparer) environment() {
+func (x *Sides) environment() {
 	first := x.base.captures[0]
 	seen := map[string]bool{}
 	say := func(code Code, field, a, b string) {
@@ -101,7 +116,7 @@ func (x *comparer) environment() {
 }
 
 // unitOfPolicy refuses a report that was made per another kind of unit than the policy asks for.
-func (x *comparer) unitOfPolicy(r *report.Report) {
+func (x *Sides) unitOfPolicy(r *report.Report) {
 	want, have := x.opt.Policy.unitKind(), r.Unit.Kind
 	if have == "" {
 		have = "none"
@@ -126,7 +141,7 @@ func fieldText(name string) string {
 }
 
 // haveUnits says which sides lack a unit of work, and what would give them one.
-func (x *comparer) haveUnits() bool {
+func (x *Sides) haveUnits() bool {
 	var lacking, having *report.Report
 	for _, s := range []*side{x.base, x.head} {
 		for _, c := range s.captures {
@@ -184,7 +199,7 @@ func shorten(name string) string {
 
 // choose picks the kind of unit to compare: of the phase that both sides spend most time in, the kind with most time, of
 // those that all captures have. Time is the sum of the shares of both sides' unit time.
-func (x *comparer) choose() bool {
+func (x *Sides) choose() bool {
 	var common []kind
 	theirs := x.head.kinds()
 	for _, k := range x.base.kinds() {
@@ -225,7 +240,7 @@ func (x *comparer) choose() bool {
 
 // sharedSignature is that of the work that both sides do equally, if some group has it; else none, and the main groups of
 // the kind are compared.
-func (x *comparer) sharedSignature() string {
+func (x *Sides) sharedSignature() string {
 	best, most := "", 0.0
 	for i := range x.base.captures[0].groups {
 		g := &x.base.captures[0].groups[i]

@@ -3,7 +3,6 @@ package diff
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -83,11 +82,11 @@ func compare(base, head []*capture, opt Options) (*Comparison, error) {
 		return nil, err
 	}
 	c := &Comparison{Schema: SchemaID, Tool: report.Tool{Name: "explain", Version: opt.Version}, Verdict: Inconclusive, Depth: DepthNone}
-	x := &comparer{opt: opt, base: &side{captures: base}, head: &side{captures: head}, c: c}
+	both := newSides(base, head, matchOptions{Policy: opt.Policy, Phase: opt.Phase, Batch: opt.Batch, MinShare: opt.MinShare, Top: opt.Top}, c)
+	x := &comparer{newDecider(both, opt.Noise, opt.Seed)}
 	c.Base, c.Head = x.base.describe(), x.head.describe()
 	c.Unit.OverlapNeeded = overlapNeeded
 	c.Identical = x.identicalSides()
-	x.calibrated()
 	x.residue()
 	switch {
 	case x.evidenceOnly():
@@ -95,36 +94,26 @@ func compare(base, head []*capture, opt Options) (*Comparison, error) {
 			x.opt.Policy = &Policy{Rules: EvidenceRules(), Stats: DefaultStats()}
 		}
 		x.evidence()
-	case x.sides():
+	case x.check():
 		x.compare()
 	default:
 		x.totals()
 	}
 	x.mix()
 	c.Comparable = c.Comparable || c.Identical // even where there is no unit: nothing differs
-	c.Cause = x.cause()
+	c.Cause = x.parts().cause()
 	c.fill()
 	c.Counts.MetricsCompared = int64(len(c.Primary))
 	c.Counts.UnitsBase, c.Counts.UnitsHead = c.Unit.BaseN, c.Unit.HeadN
 	x.nameKernels()
-	j := &judge{c: c, p: x.opt.Policy, base: x.base, head: x.head, today: opt.Today}
-	j.judge()
+	judgeAll(c, x.opt.Policy, x.base, x.head, opt.Today)
 	return c, c.Validate()
 }
 
-// calibrated takes the noise of the options where it applies to all captures.
-func (x *comparer) calibrated() {
-	if x.opt.Noise == nil {
-		return
-	}
-	for _, c := range slices.Concat(x.base.captures, x.head.captures) {
-		if ok, why := x.opt.Noise.Applies(c.Report, x.opt.Policy.Environment); !ok {
-			x.c.Residue = append(x.c.Residue, Residue{Field: "noise", Base: why, Head: why, Soft: true})
-			return
-		}
-	}
-	x.noise = x.opt.Noise
-}
+// comparer is a comparison on its way from room to room.
+type comparer struct{ *Decider }
+
+func (x *comparer) parts() *Parts { return &Parts{Sides: x.Sides, shift: x.shift} }
 
 // compare fills in everything that is said of one kind of unit.
 func (x *comparer) compare() {
@@ -146,10 +135,11 @@ func (x *comparer) compare() {
 		rows, rest = x.kernelRows(base, head, x.shorter())
 		x.kernels(base, head, rows, rest)
 	}
-	x.attribute(base, head, baseOthers, headOthers, rows, rest)
-	x.distribution()
-	x.apiRows()
-	x.structure(base, head)
+	parts := x.parts()
+	parts.attribute(base, head, baseOthers, headOthers, rows, rest)
+	parts.distribution()
+	parts.apiRows()
+	parts.structure(base, head)
 	if !c.Comparable && !c.Identical {
 		x.unsettle()
 	} else if row := c.row("unit.time.p50"); row != nil && row.Class == Unsettled {
@@ -158,7 +148,7 @@ func (x *comparer) compare() {
 }
 
 // coverage refuses captures whose units are mostly not kept, because their work does not recur.
-func (x *comparer) coverage() {
+func (x *Sides) coverage() {
 	for _, s := range []*side{x.base, x.head} {
 		for _, v := range s.views {
 			var kept int64

@@ -22,7 +22,7 @@ const (
 )
 
 // distribution counts the units that both sides' reports list.
-func (x *comparer) distribution() {
+func (x *Parts) distribution() {
 	base, head := x.base.unitTimes(), x.head.unitTimes()
 	if len(base) < 2 || len(head) < 2 {
 		return

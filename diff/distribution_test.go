@@ -16,7 +16,7 @@ func TestDistribution(t *testing.T) {
 		return &side{views: []*view{v}}
 	}
 	base := append(slices.Repeat([]float64{100}, 99), 500)
-	x := &comparer{base: side(base...), head: side(slices.Repeat([]float64{200}, 10)...), c: &Comparison{}}
+	x := &Parts{Sides: &Sides{base: side(base...), head: side(slices.Repeat([]float64{200}, 10)...), c: &Comparison{}}}
 	x.distribution()
 	d := x.c.Distribution
 	if len(d.Edges) != 40 || d.Edges[0] != 100 || d.Edges[1] != 103 || d.Edges[39] != 198 {
@@ -37,7 +37,7 @@ func TestDistribution(t *testing.T) {
 // Units of one time have no distribution to draw.
 func TestDistributionOfOneTime(t *testing.T) {
 	v := &view{units: []unitRow{{time: 5}, {time: 5}}}
-	x := &comparer{base: &side{views: []*view{v}}, head: &side{views: []*view{v}}, c: &Comparison{}}
+	x := &Parts{Sides: &Sides{base: &side{views: []*view{v}}, head: &side{views: []*view{v}}, c: &Comparison{}}}
 	x.distribution()
 	if len(x.c.Distribution.Edges) != 0 {
 		t.Errorf("%v", x.c.Distribution)

@@ -19,7 +19,7 @@ func (c *capture) evidenceOnly() bool {
 }
 
 // evidenceOnly reports whether no trace is behind any report of either side.
-func (x *comparer) evidenceOnly() bool {
+func (x *Sides) evidenceOnly() bool {
 	for _, s := range []*side{x.base, x.head} {
 		for _, c := range s.captures {
 			if !c.evidenceOnly() {
@@ -84,7 +84,7 @@ func (x *comparer) evidence() {
 }
 
 // kindsOfEvidence refuses sides that have no kind of evidence in common.
-func (x *comparer) kindsOfEvidence() {
+func (x *Sides) kindsOfEvidence() {
 	kinds := func(s *side) []string {
 		var list []string
 		for _, c := range s.captures {
@@ -126,13 +126,13 @@ func (x *comparer) iterations() {
 }
 
 // commonKind reports whether some kind of unit occurs in all captures.
-func (x *comparer) commonKind() bool {
+func (x *Sides) commonKind() bool {
 	theirs := x.head.kinds()
 	return slices.ContainsFunc(x.base.kinds(), func(k kind) bool { return slices.Contains(theirs, k) })
 }
 
 // evidenceCause says in one sentence what the comparison of evidence came to.
-func (x *comparer) evidenceCause() string {
+func (x *Parts) evidenceCause() string {
 	texts := map[Class][]string{}
 	for i := range x.c.Primary {
 		r := &x.c.Primary[i]

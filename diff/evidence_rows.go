@@ -37,7 +37,7 @@ const (
 )
 
 // measured fills in the rows of what both sides measured.
-func (x *comparer) measured() {
+func (x *Decider) measured() {
 	known := map[string]bool{}
 	add := func(n number, l report.Labels) {
 		known[n.id] = true
@@ -75,7 +75,7 @@ func compares(m *report.Metric, stat string) bool {
 }
 
 // longestKernels are the labels of the kernels that Nsight Compute measured longest on the base, and on the head too.
-func (x *comparer) longestKernels() []report.Labels {
+func (x *Decider) longestKernels() []report.Labels {
 	var list []*report.Metric
 	for i := range x.base.captures[0].Report.Metrics {
 		m := &x.base.captures[0].Report.Metrics[i]
@@ -92,12 +92,12 @@ func (x *comparer) longestKernels() []report.Labels {
 }
 
 // measuredRow compares one number; ok is false where a capture does not hold it.
-func (x *comparer) measuredRow(n number, l report.Labels) (Row, bool) {
+func (x *Decider) measuredRow(n number, l report.Labels) (Row, bool) {
 	m := x.base.captures[0].Metric(n.id, l)
 	if m == nil {
 		return Row{}, false
 	}
-	row := Row{Metric: n.id, Labels: cloneLabels(l), Unit: m.Unit, Class: Unsettled}
+	row := Row{Metric: n.id, Labels: l.Clone(), Unit: m.Unit, Class: Unsettled}
 	if n.stat != "" {
 		row.Metric += "." + n.stat
 	}
@@ -139,7 +139,7 @@ func (s *side) sample(id, stat string, l report.Labels) sample {
 // an interval does not hold "no change": over the lines of a log by block bootstrap, since lines that follow each other
 // are alike; where no order is known, between means, by their spread. A number that is stated once has no interval: beyond the
 // floor it has changed. Several captures a side are tested.
-func (x *comparer) settle(row *Row, n number, m *report.Metric, base, head sample) {
+func (x *Decider) settle(row *Row, n number, m *report.Metric, base, head sample) {
 	switch {
 	case *row.Delta == 0:
 		row.Class, row.Why = Same, "both sides are equal"
@@ -218,7 +218,7 @@ func worseOrBetter(m *report.Metric, delta float64) Class {
 }
 
 // overLines is an interval of the ratio of medians over the lines of a log, or nil.
-func (x *comparer) overLines(n number, base, head sample) *Interval {
+func (x *Decider) overLines(n number, base, head sample) *Interval {
 	if n.column == "" {
 		return nil
 	}
@@ -234,8 +234,8 @@ func (x *comparer) overLines(n number, base, head sample) *Interval {
 	var low, high float64
 	var method string
 	if b0 <= h0 {
-		low, high, method = infer.BlockBootstrap(b, h, medianOf, level, x.opt.Seed)
-	} else if l, u, m := infer.BlockBootstrap(h, b, medianOf, level, x.opt.Seed); m != "" {
+		low, high, method = infer.BlockBootstrap(b, h, medianOf, level, x.seed)
+	} else if l, u, m := infer.BlockBootstrap(h, b, medianOf, level, x.seed); m != "" {
 		low, high, method = 1/u, 1/l, m+", of the inverse" // so that swapping the sides inverts the interval
 	}
 	if method == "" {
@@ -259,7 +259,7 @@ func (c *capture) steadyLines(column string) []float64 {
 
 // overMeans is an interval of the ratio of means by their spread, which takes observations for independent: what is known of
 // a histogram, or of launches that were replayed one by one. nil where the row is no mean.
-func (x *comparer) overMeans(row *Row, base, head sample) *Interval {
+func (x *Decider) overMeans(row *Row, base, head sample) *Interval {
 	b, h := base.summary, head.summary
 	if !strings.HasSuffix(row.Metric, ".mean") || b == nil || h == nil || b.N < 2 || h.N < 2 || b.Mean <= 0 || h.Mean <= 0 {
 		return nil

@@ -12,12 +12,10 @@ func Judge(c *Comparison, base, head []*report.Report, rules []Rule) {
 	if len(rules) > 0 {
 		p.Rules = rules
 	}
-	j := &judge{c: c, p: p, base: &side{captures: newCaptures(base)}, head: &side{captures: newCaptures(head)}}
-	j.judge()
+	JudgeBy(c, base, head, p, time.Time{})
 }
 
 // JudgeBy judges a comparison whose rows stand by a policy, on a day.
 func JudgeBy(c *Comparison, base, head []*report.Report, p *Policy, today time.Time) {
-	j := &judge{c: c, p: p, base: &side{captures: newCaptures(base)}, head: &side{captures: newCaptures(head)}, today: today}
-	j.judge()
+	judgeAll(c, p, &side{captures: newCaptures(base)}, &side{captures: newCaptures(head)}, today)
 }

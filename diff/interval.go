@@ -11,7 +11,7 @@ import (
 
 // interval over the units inside the captures: by block bootstrap, or, with few units, between the ratios of the most
 // extreme ones, which takes units for independent and so can show that nothing changed, not that something did.
-func (x *comparer) interval(p *primary) (i *Interval, few bool) {
+func (x *Decider) interval(p *primary) (i *Interval, few bool) {
 	b, h := x.base.series(p.series), x.head.series(p.series)
 	if len(b) == 0 || len(h) == 0 {
 		return x.extremes(p), true
@@ -19,8 +19,8 @@ func (x *comparer) interval(p *primary) (i *Interval, few bool) {
 	b0, h0 := p.statistic()(slices.Clone(b)), p.statistic()(slices.Clone(h))
 	low, high, method, level := 0.0, 0.0, "", 1-2*x.alpha()
 	if b0 <= h0 {
-		low, high, method = infer.BlockBootstrap(b, h, p.statistic(), level, x.opt.Seed)
-	} else if l, u, m := infer.BlockBootstrap(h, b, p.statistic(), level, x.opt.Seed); m != "" {
+		low, high, method = infer.BlockBootstrap(b, h, p.statistic(), level, x.seed)
+	} else if l, u, m := infer.BlockBootstrap(h, b, p.statistic(), level, x.seed); m != "" {
 		low, high, method = 1/u, 1/l, m+", of the inverse" // so that swapping the sides inverts the interval
 	}
 	if method != "" {
@@ -38,7 +38,7 @@ func (x *comparer) interval(p *primary) (i *Interval, few bool) {
 // extremes is what few units can say: the smallest and the largest ratio of any unit of head to any of base. By chance, all
 // units of one side lie above all of the other with a probability of n! m! / (n+m)!, which gives the level; no interval is
 // given below 0.9.
-func (x *comparer) extremes(p *primary) *Interval {
+func (x *Decider) extremes(p *primary) *Interval {
 	var b, h []*report.Summary
 	var n, m int64
 	for _, v := range x.base.views {

@@ -15,7 +15,10 @@ const (
 // fillPolicy fills in what comparisons did not say before they were judged by policies.
 func (c *Comparison) fillPolicy() {
 	if c.Policy.OnInconclusive == "" {
-		c.Policy = (&Policy{Stats: DefaultStats()}).info()
+		c.Policy = PolicyInfo{
+			Unit: "auto", Alpha: 0.05, FDR: 0.05, MinCaptures: 1, OnInconclusive: Warn, OnNotComparable: Inconclusive, OnMissing: Inconclusive,
+			OnMissingBaseline: Warn, IgnoredKernels: []string{}, Hard: []string{}, Soft: []string{}, Residue: []string{},
+		}
 	}
 	for i := range c.Gates {
 		g := &c.Gates[i]
@@ -41,8 +44,8 @@ func (c *Comparison) plausible() error {
 		{"reasons", len(c.Reasons), maxFewRows}, {"names of the base", len(c.Base.Names), maxFewRows}, {"names of the head", len(c.Head.Names), maxFewRows},
 		{"primary rows", len(c.Primary), maxFewRows}, {"rows of the attribution", len(c.Attribution.Rows), maxManyRows}, {"kernels", len(c.Kernels), maxManyRows},
 		{"host calls", len(c.API), maxManyRows}, {"structural rows", len(c.Structure), maxManyRows}, {"rows of the mix", len(c.Mix), maxManyRows},
-		{"gates", len(c.Gates), maxManyRows}, {"waivers", len(c.Waivers), maxPolicyRows}, {"overrides", len(c.Overrides), maxFewRows}, {"residue", len(c.Residue), maxFewRows},
-		{"patterns of ignored kernels", len(c.Policy.IgnoredKernels), maxPolicyRows},
+		{"gates", len(c.Gates), maxManyRows}, {"waivers", len(c.Waivers), maxFewRows}, {"overrides", len(c.Overrides), maxFewRows}, {"residue", len(c.Residue), maxFewRows},
+		{"patterns of ignored kernels", len(c.Policy.IgnoredKernels), maxFewRows},
 	} {
 		if l.n > l.most {
 			return fmt.Errorf("%d %s, at most %d are read", l.n, l.name, l.most)

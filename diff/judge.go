@@ -92,6 +92,18 @@ func worse(a, b Verdict) Verdict {
 // checked reports whether the gate had something to look at.
 func (g *Gate) checked() bool { return g.Verdict != Inconclusive || g.Code == WideInterval }
 
+// judgeAll judges a comparison whose rows stand by a policy, on a day.
+func judgeAll(c *Comparison, p *Policy, base, head *side, today time.Time) {
+	j := &judge{c: c, p: p, base: base, head: head, today: today}
+	j.judge()
+}
+
+// judgeFirst judges the budgets of a comparison that has no base.
+func judgeFirst(c *Comparison, p *Policy, head *side, today time.Time) {
+	j := &judge{c: c, p: p, base: &side{}, head: head, today: today, first: true}
+	j.judge()
+}
+
 // judge is one judgement.
 type judge struct {
 	c          *Comparison
@@ -149,9 +161,7 @@ func (j *judge) gates(rules []Rule) []Gate {
 		if j.first && !r.budgeted() && r.Level != LevelOff {
 			continue
 		}
-		names := r.Match.compile()
 		for _, each := range r.each() {
-			each.names = &names
 			selected[i] = append(selected[i], j.selects(&each)...)
 		}
 		for k := range selected[i] {
@@ -189,7 +199,7 @@ func (j *judge) gates(rules []Rule) []Gate {
 
 // unmatched is the gate of a rule that selects nothing.
 func (j *judge) unmatched(r *Rule) Gate {
-	g := Gate{Rule: r.Name(), Metric: r.Metric, Labels: cloneLabels(r.Labels), Level: r.Level, Threshold: r.Threshold(), Class: Unsettled, Verdict: Inconclusive}
+	g := Gate{Rule: r.Name(), Metric: r.Metric, Labels: r.Labels.Clone(), Level: r.Level, Threshold: r.Threshold(), Class: Unsettled, Verdict: Inconclusive}
 	id, _ := splitStat(r.Metric)
 	perUnit := report.ScaleOf(id, "", r.scale) == report.PerUnit
 	switch {
@@ -245,7 +255,7 @@ func (j *judge) why() (Code, string) {
 func (j *judge) gate(r *Rule, s *subject) Gate {
 	row := &s.row
 	g := Gate{
-		Rule: r.Name(), Metric: s.metric, Labels: cloneLabels(row.Labels), Level: r.Level, Threshold: r.Threshold(),
+		Rule: r.Name(), Metric: s.metric, Labels: row.Labels.Clone(), Level: r.Level, Threshold: r.Threshold(),
 		Base: row.Base, Head: row.Head, Delta: row.Delta, Ratio: row.Ratio, Class: row.Class,
 	}
 	switch {
@@ -317,12 +327,4 @@ func (j *judge) structure(g *Gate, row *Row) {
 	default:
 		g.Verdict, g.Reason = Pass, row.Why
 	}
-}
-
-func cloneLabels(l report.Labels) report.Labels {
-	out := make(report.Labels, len(l))
-	for k, v := range l {
-		out[k] = v
-	}
-	return out
 }

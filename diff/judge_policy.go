@@ -76,8 +76,7 @@ func JudgeBudgets(head []*report.Report, opt Options) (*Comparison, error) {
 	}
 	c.Reasons = []Reason{{NoBaseline, text}}
 	c.fill()
-	j := &judge{c: c, p: opt.Policy, base: &side{}, head: s, today: opt.Today, first: true}
-	j.judge()
+	judgeFirst(c, opt.Policy, s, opt.Today)
 	c.Cause = "First run: there is no baseline to compare with; " + count(c.Counts.GatesChecked, "budget") + " checked"
 	return c, c.Validate()
 }

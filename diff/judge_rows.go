@@ -253,7 +253,7 @@ func (j *judge) subject(r *Rule, m *report.Metric, id, stat string) subject {
 	s := subject{metric: r.Metric, unit: m.Unit, noisy: m.Assume != report.Exact}
 	s.measure(r, m, stat)
 	base, head := j.base.sample(id, stat, m.Labels), j.head.sample(id, stat, m.Labels)
-	row := Row{Metric: r.Metric, Labels: cloneLabels(m.Labels), Unit: m.Unit, Base: base.mean(), Head: head.mean(), NBase: base.n, NHead: head.n, Class: Unsettled}
+	row := Row{Metric: r.Metric, Labels: m.Labels.Clone(), Unit: m.Unit, Base: base.mean(), Head: head.mean(), NBase: base.n, NHead: head.n, Class: Unsettled}
 	row.change()
 	row.Unreplicated = len(base.values) == 1 || len(head.values) == 1
 	s.other = j.otherWork(m)

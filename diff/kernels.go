@@ -14,7 +14,7 @@ import (
 func ns(v float64) string { return unit.Format(v, report.Nanoseconds) }
 
 // kernels fills in the rows of kernels, and counts all that were compared.
-func (x *comparer) kernels(base, head []work, rows, rest []pair) {
+func (x *Decider) kernels(base, head []work, rows, rest []pair) {
 	time, _ := x.base.mean(func(v *view) (float64, bool) { return v.time.Mean, true })
 	for _, p := range slices.Concat(rows, rest) {
 		if p.base >= 0 && p.head >= 0 {
@@ -59,7 +59,7 @@ func (x *comparer) kernels(base, head []work, rows, rest []pair) {
 //	|head - base| > 2.576 sqrt(s0²/n0 + s1²/n1)
 //
 // or if it runs more or less often, which is exact.
-func (x *comparer) kernelClass(k *Kernel, b, h work) {
+func (x *Decider) kernelClass(k *Kernel, b, h work) {
 	switch {
 	case k.BaseName == nil:
 		k.Class, k.Why = Added, "runs on the head's side only"
@@ -101,7 +101,7 @@ func (x *comparer) kernelClass(k *Kernel, b, h work) {
 
 // kernelTests decides the rows with several captures on each side: all paired kernels are tested together, their common
 // shift taken out, and false discoveries held to the policy's share, 5 % by default, over the rows (Benjamini and Hochberg).
-func (x *comparer) kernelTests(base, head []work, pairs []pair, rows int) {
+func (x *Decider) kernelTests(base, head []work, pairs []pair, rows int) {
 	if len(x.base.captures) < 2 || len(x.head.captures) < 2 {
 		return
 	}

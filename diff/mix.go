@@ -14,7 +14,7 @@ const maxMix = 40
 
 // mix counts the units of each kind on both sides, those with most time first. A change of these counts, which is a change
 // of what was asked of the program, moves every total and no row of the kind that is compared.
-func (x *comparer) mix() {
+func (x *Sides) mix() {
 	var kinds []kind
 	for _, s := range []*side{x.base, x.head} {
 		for _, c := range s.captures {
@@ -76,7 +76,7 @@ func (s *side) ofKind(k kind) (count int64, mean, share *float64) {
 
 // residue lists what differs between the sides and was not compared. Soft fields are warned of. A field that one side does
 // not state is listed without a warning.
-func (x *comparer) residue() {
+func (x *Sides) residue() {
 	add := func(name string, soft bool, of func(c *capture) string) {
 		if b, h := x.base.texts(of), x.head.texts(of); b != h {
 			x.c.Residue = append(x.c.Residue, Residue{Field: name, Base: b, Head: h, Soft: soft && b != unknown && h != unknown})
@@ -112,7 +112,7 @@ func (s *side) texts(of func(c *capture) string) string {
 // identicalSides reports whether both sides hold the same numbers and there is GPU work: one capture, analysed or exported
 // twice. A metric that one side does not have at all, because its export lacks the columns, and one of a process that has
 // another name there, say nothing; a kernel or a call that only one side has does.
-func (x *comparer) identicalSides() bool {
+func (x *Sides) identicalSides() bool {
 	if len(x.base.captures) != len(x.head.captures) {
 		return false
 	}
@@ -154,4 +154,4 @@ func (c *capture) within(other *capture) bool {
 }
 
 // metricFamily is a metric with the dimensions that it has here.
-func metricFamily(m *report.Metric) string { return m.ID + "{" + labelKeys(m.Labels) }
+func metricFamily(m *report.Metric) string { return m.ID + "{" + m.Labels.Keys() }

@@ -154,7 +154,7 @@ const uncategorised = "other"
 const hiddenRange = 2.0
 
 // work checks that both sides do the same work, and how far down it can be told.
-func (x *comparer) work() {
+func (x *Sides) work() {
 	x.c.Depth = DepthKernel
 	hidden, all := 0, 0
 	for _, s := range []*side{x.base, x.head} {
@@ -194,7 +194,7 @@ func (x *comparer) work() {
 	}
 }
 
-func (x *comparer) hiddenSide() string {
+func (x *Sides) hiddenSide() string {
 	for _, v := range x.base.views {
 		if v.hidden {
 			return "base"

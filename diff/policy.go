@@ -44,6 +44,11 @@ type Stats struct {
 	OnMissingBaseline Verdict // a first run: rules need a base, and there is none
 }
 
+// alpha is the adjusted p-value up to which a change beyond the least one is taken for one, unless the policy says otherwise.
+// The level of intervals over several captures a side follows from it, 1 - alpha, and that of intervals over the units of one
+// capture a side, 1 - 2 alpha: a gate asks whether it got slower, so that each end is passed by chance in one of twenty.
+const alpha = 0.05
+
 // DefaultStats are those of a policy that says nothing of them.
 func DefaultStats() Stats {
 	return Stats{Alpha: alpha, FDR: alpha, MinCaptures: 1, OnInconclusive: Warn, OnNotComparable: Inconclusive, OnMissing: Inconclusive, OnMissingBaseline: Warn}

@@ -6,7 +6,7 @@ import (
 
 // nameKernels fills in the display names of kernels, which the kernels section of each report has. Kernels of one side that
 // share a display name are numbered in the order of the rows.
-func (x *comparer) nameKernels() {
+func (x *Sides) nameKernels() {
 	short := [2]map[string]string{x.base.displayNames(), x.head.displayNames()}
 	var seen [2]map[string]int
 	for i := range seen {

@@ -16,13 +16,31 @@ import (
 const (
 	// Tau is the relative change that several captures a side are tested against, and up to which a row can be "same".
 	Tau = 0.03
-	// alpha is the adjusted p-value up to which a change beyond Tau is taken for one, unless the policy says otherwise. The
-	// level of intervals over several captures a side follows from it, 1 - alpha, and that of intervals over the units of one
-	// capture a side, 1 - 2 alpha: a gate asks whether it got slower, so that each end is passed by chance in one of twenty.
-	alpha = 0.05
-	// parts of a unit that change by less than this share of it have not changed to speak of.
-	leastPart = 0.005
 )
+
+// Decider says of each change whether it is real or noise.
+type Decider struct {
+	*Sides
+	noise *Noise   // that applies to both sides, or nil
+	seed  uint64   // of the bootstrap
+	shift *float64 // of all kernels, ln, where several captures a side tell
+}
+
+// newDecider takes the noise where it applies to all captures, and names it as residue where it does not.
+func newDecider(x *Sides, noise *Noise, seed uint64) *Decider {
+	d := &Decider{Sides: x, seed: seed}
+	if noise == nil {
+		return d
+	}
+	for _, c := range slices.Concat(x.base.captures, x.head.captures) {
+		if ok, why := noise.Applies(c.Report, x.opt.Policy.Environment); !ok {
+			x.c.Residue = append(x.c.Residue, Residue{Field: "noise", Base: why, Head: why, Soft: true})
+			return d
+		}
+	}
+	d.noise = noise
+	return d
+}
 
 // primary describes one primary row.
 type primary struct {
@@ -81,7 +99,7 @@ func primaries() []primary {
 }
 
 // rows fills in the primary rows.
-func (x *comparer) rows() {
+func (x *Decider) rows() {
 	list := primaries()
 	replicated := len(x.base.captures) > 1 && len(x.head.captures) > 1
 	var tested []int
@@ -113,7 +131,7 @@ func (x *comparer) rows() {
 // agree lets median and mean of unit.time decide together where there is one capture on a side: a change of one of them
 // stands only if the other changed beyond the noise floor too, in the same direction. A median can jump between two humps,
 // a mean follows a single unit.
-func (x *comparer) agree() {
+func (x *Decider) agree() {
 	p50, mean := x.c.row("unit.time.p50"), x.c.row("unit.time.mean")
 	if p50 == nil || mean == nil || !p50.Unreplicated {
 		return
@@ -130,7 +148,7 @@ func (x *comparer) agree() {
 }
 
 // row has the numbers of a primary row, and no class yet.
-func (x *comparer) row(p *primary) (Row, bool) {
+func (x *Decider) row(p *primary) (Row, bool) {
 	number := func(v *view) (float64, bool) {
 		if s := p.of(v); s != nil {
 			return p.stat(s), true
@@ -155,7 +173,7 @@ func (x *comparer) row(p *primary) (Row, bool) {
 }
 
 // labels of the kind of unit that is compared: none where it is what both reports' unlabelled metrics are of.
-func (x *comparer) labels() report.Labels {
+func (x *Decider) labels() report.Labels {
 	for _, s := range []*side{x.base, x.head} {
 		for _, v := range s.views {
 			if len(v.labels) > 0 {
@@ -185,7 +203,7 @@ func (s *side) series(of func(u *unitRow) float64) []float64 {
 }
 
 // exact decides a count. A count that is the same in every unit of a side is exact; one that varies is that side's median.
-func (x *comparer) exact(p *primary, row *Row) {
+func (x *Decider) exact(p *primary, row *Row) {
 	row.Why = "counts are exact"
 	for _, s := range []*side{x.base, x.head} {
 		for _, v := range s.views {
@@ -217,7 +235,7 @@ func better(delta float64) Class {
 }
 
 // floor is the noise floor of a metric: calibrated, or assumed.
-func (x *comparer) floor(metric string, labels report.Labels) (ratio float64, text string) {
+func (x *Decider) floor(metric string, labels report.Labels) (ratio float64, text string) {
 	if x.noise != nil {
 		id, _ := splitStat(metric)
 		for _, m := range []string{metric, id} {
@@ -232,7 +250,7 @@ func (x *comparer) floor(metric string, labels report.Labels) (ratio float64, te
 // single decides a duration with one capture on a side, see the page one-capture. It has changed only if it did so by more
 // than the noise floor and the interval over the units inside the captures does not hold "no change"; it is the same only if
 // it changed by no more than Tau and the floor and the interval lies within the floor.
-func (x *comparer) single(p *primary, row *Row) {
+func (x *Decider) single(p *primary, row *Row) {
 	floor, text := x.floor(row.Metric, row.Labels)
 	row.NoiseFloor = &floor
 	row.Class = Unsettled
@@ -285,7 +303,7 @@ func (x *comparer) single(p *primary, row *Row) {
 const immaterial = "a change of less than 0.5 % of the unit's time"
 
 // immaterial reports whether a part of the unit changed by less than a share of the unit that anybody would notice.
-func (x *comparer) immaterial(p *primary, row *Row) bool {
+func (x *Decider) immaterial(p *primary, row *Row) bool {
 	if !p.part {
 		return false
 	}
@@ -294,7 +312,7 @@ func (x *comparer) immaterial(p *primary, row *Row) bool {
 
 // shorter is the mean time of a unit on the side where it is shorter, ns. Shares that decide what is shown or judged are of
 // it, so that swapping the sides changes nothing.
-func (x *comparer) shorter() float64 {
+func (x *Sides) shorter() float64 {
 	time := func(v *view) (float64, bool) { return v.time.Mean, true }
 	b, _ := x.base.mean(time)
 	h, _ := x.head.mean(time)
@@ -302,7 +320,7 @@ func (x *comparer) shorter() float64 {
 }
 
 // several decides rows with several captures on each side, see the page several-captures.
-func (x *comparer) several(tested []int) {
+func (x *Decider) several(tested []int) {
 	if len(tested) == 0 {
 		return
 	}
@@ -365,10 +383,10 @@ func primaryOf(metric string) primary {
 }
 
 // alpha that the policy goes by.
-func (x *comparer) alpha() float64 { return x.opt.Policy.Stats.Alpha }
+func (x *Decider) alpha() float64 { return x.opt.Policy.Stats.Alpha }
 
 // tested is the class that a test gives, and why: level is the adjusted p-value up to which a change is one.
-func (x *comparer) tested(t *infer.Result, adjusted, level float64, method string) (Class, string) {
+func (x *Decider) tested(t *infer.Result, adjusted, level float64, method string) (Class, string) {
 	tau := math.Log1p(Tau)
 	text := fmt.Sprintf("%s (interval %s to %s), adjusted p (%s) against ±%s is %s", unit.Change(math.Expm1(t.Effect)), unit.Change(math.Expm1(t.Low)), unit.Change(math.Expm1(t.High)),
 		method, unit.Percent(Tau), strconv.FormatFloat(adjusted, 'g', 3, 64))

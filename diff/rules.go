@@ -223,7 +223,7 @@ func (m *MetricFacts) hasStats() bool { return m.Stats || m.Scale == "" }
 // checkLabels reports labels that the metric does not come with.
 func (r *Rule) checkLabels(m MetricFacts) error {
 	if len(r.Labels) > 0 || r.Match.empty() {
-		if keys := labelKeys(r.Labels); !slices.Contains(sortedSets(m.Labels), keys) {
+		if keys := r.Labels.Keys(); !slices.Contains(sortedSets(m.Labels), keys) {
 			return fmt.Errorf("%s comes with the labels %s, not %s", m.ID, labelSets(m.Labels), orNone(keys))
 		}
 	}
@@ -281,15 +281,6 @@ func (r *Rule) subject() string {
 		return r.Metric
 	}
 	return r.Metric + "{" + r.Labels.String() + "}"
-}
-
-func labelKeys(l report.Labels) string {
-	keys := make([]string, 0, len(l))
-	for k := range l {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return strings.Join(keys, ",")
 }
 
 // sortedSets are sets of label keys, the keys of each in order.

@@ -125,12 +125,18 @@ func (d *policyDoc) expand(at ast.Node, pattern Match, r *Rule) {
 	}
 }
 
-// each is the rule for every metric that it means: itself, unless its metric is a pattern.
+// each is the rule for every metric that it means, ready to be held against many names: itself, unless its metric is a
+// pattern.
 func (r *Rule) each() []Rule {
-	if len(r.of) == 0 {
-		return []Rule{*r}
+	list := []Rule{*r}
+	if len(r.of) > 0 {
+		list = slices.Clone(r.of)
 	}
-	return r.of
+	names := r.Match.compile()
+	for i := range list {
+		list[i].names = &names
+	}
+	return list
 }
 
 // facts of the metric that the rule names.

@@ -34,7 +34,7 @@ const (
 )
 
 // structure finds what is done differently, however long it takes. Counts are exact, so one capture a side is enough.
-func (x *comparer) structure(base, head []work) {
+func (x *Parts) structure(base, head []work) {
 	x.graphs()
 	x.launches(base, head)
 	x.blocking()
@@ -46,7 +46,7 @@ func (x *comparer) structure(base, head []work) {
 
 // found adds a finding about a count of which less is better. A count that comes from nothing is added, one that goes to
 // nothing removed.
-func (x *comparer) found(id, text string, b, h float64) {
+func (x *Parts) found(id, text string, b, h float64) {
 	class := better(h - b)
 	switch {
 	case b < leastCount && h >= leastCount:
@@ -60,7 +60,7 @@ func (x *comparer) found(id, text string, b, h float64) {
 func perUnit(b, h float64) string { return fmt.Sprintf("%.4g → %.4g per unit", b, h) }
 
 // median of a count on both sides; ok is false where a capture lacks it.
-func (x *comparer) medians(of func(v *view) *report.Summary) (b, h float64, ok bool) {
+func (x *Parts) medians(of func(v *view) *report.Summary) (b, h float64, ok bool) {
 	p50 := func(v *view) (float64, bool) {
 		if s := of(v); s != nil {
 			return s.P50, true
@@ -73,7 +73,7 @@ func (x *comparer) medians(of func(v *view) *report.Summary) (b, h float64, ok b
 }
 
 // graphs finds CUDA graphs that are no longer, or newly, launched in every unit.
-func (x *comparer) graphs() {
+func (x *Parts) graphs() {
 	b0, h0, ok := x.calls(func(name string) bool { return strings.Contains(name, "GraphLaunch") })
 	if !ok || math.Abs(h0-b0) < leastCount {
 		return
@@ -96,7 +96,7 @@ func (x *comparer) graphs() {
 }
 
 // launches finds a changed number of launches, and many more of short kernels.
-func (x *comparer) launches(base, head []work) {
+func (x *Parts) launches(base, head []work) {
 	b, h, ok := x.medians(func(v *view) *report.Summary { return v.launches })
 	if !ok || b == h {
 		return
@@ -123,7 +123,7 @@ func (x *comparer) launches(base, head []work) {
 }
 
 // calls counts the calls per unit whose names match.
-func (x *comparer) calls(match func(name string) bool) (b, h float64, ok bool) {
+func (x *Parts) calls(match func(name string) bool) (b, h float64, ok bool) {
 	count := func(v *view) (float64, bool) {
 		sum := 0.0
 		for i := range v.api {
@@ -139,7 +139,7 @@ func (x *comparer) calls(match func(name string) bool) (b, h float64, ok bool) {
 }
 
 // names of the API calls of both sides, those of the base first, in the order of the reports.
-func (x *comparer) callNames() []string {
+func (x *Parts) callNames() []string {
 	var names []string
 	for _, s := range []*side{x.base, x.head} {
 		for _, v := range s.views {
@@ -154,7 +154,7 @@ func (x *comparer) callNames() []string {
 }
 
 // blocking finds calls that wait for the device and were made less often, or not at all, before.
-func (x *comparer) blocking() {
+func (x *Parts) blocking() {
 	for _, name := range x.callNames() {
 		b, h, ok := x.calls(func(n string) bool { return n == name })
 		if !blocks(name) || !ok || math.Abs(h-b) < leastCount {
@@ -172,7 +172,7 @@ func (x *comparer) blocking() {
 }
 
 // copies finds copies to or from pageable memory, which hold up the host, and a changed number of copies.
-func (x *comparer) copies() {
+func (x *Parts) copies() {
 	sum := func(s *side, match func(c *copies) bool) (count, bytes float64, ok bool) {
 		for _, v := range s.views {
 			if !v.hasCopies && v.copied.Max > 0 {
@@ -217,7 +217,7 @@ func (x *comparer) copies() {
 }
 
 // communication finds a changed number of communication kernels.
-func (x *comparer) communication(base, head []work) {
+func (x *Parts) communication(base, head []work) {
 	count := func(list []work) (n float64) {
 		for i := range list {
 			if list[i].category == communication {
@@ -239,7 +239,7 @@ func (x *comparer) communication(base, head []work) {
 const leastCall = 0.001
 
 // apiRows compares the host's calls, in the order of the base's time.
-func (x *comparer) apiRows() {
+func (x *Parts) apiRows() {
 	type sums struct{ count, time float64 }
 	of := func(s *side, name string) (r sums, ok bool) {
 		for _, v := range s.views {

@@ -83,7 +83,7 @@ func summaryNumber(raw json.RawMessage, key string) (float64, error) {
 	}
 	var v float64
 	if err := json.Unmarshal(raw, &v); err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
-		return 0, fmt.Errorf("%s is %s, not a number of 0 or more", key, clip(string(raw)))
+		return 0, fmt.Errorf("%s is %s, not a number of 0 or more", key, cut(string(raw)))
 	}
 	return v, nil
 }

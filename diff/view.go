@@ -59,6 +59,9 @@ type copies struct {
 // unitRow is one unit of work.
 type unitRow struct{ time, busy, idle, compute, launches, kernels float64 }
 
+// leastOthers, in ns, is what the rounding of means stays below: kernels that take more together are others.
+const leastOthers = 0.5
+
 // graphName is how reports name CUDA graphs that were traced as a whole.
 const graphName = "[CUDA graph]"
 
@@ -96,7 +99,7 @@ func newView(c *capture, k kind, signature string) *view {
 }
 
 func with(l report.Labels, key, value string) report.Labels {
-	out := cloneLabels(l)
+	out := l.Clone()
 	out[key] = value
 	return out
 }
@@ -155,7 +158,7 @@ func (v *view) kernelsOf(main bool) {
 		rest.count -= v.work[i].count
 	}
 	rest.count = max(rest.count, 0)
-	if v.hasOthers = rest.alone > closeEnough; v.hasOthers {
+	if v.hasOthers = rest.alone > leastOthers; v.hasOthers {
 		v.others = rest
 	}
 }
