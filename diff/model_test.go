@@ -9,12 +9,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
-
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/tracetest"
 	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/policy"
+	"pgregory.net/rapid"
 )
 
 // cloned is a report that can be changed, as a report.json that was written and read.
@@ -69,10 +70,10 @@ func shuffled(t testing.TB, r *report.Report, seed uint64) *report.Report {
 	return s
 }
 
-func jsonOf(t testing.TB, c *diff.Comparison) string {
+func jsonOf(t testing.TB, c *comparison.Comparison) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := diff.Write(&b, c); err != nil {
+	if err := comparison.Write(&b, c); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -144,12 +145,12 @@ func TestAUnitIsKnownByItsIdAndNotByItsTime(t *testing.T) {
 // is read as one whose gates have it.
 func TestReasonsOfGatesHaveACode(t *testing.T) {
 	r := engineReport(t, engine{steps: 30})
-	rule, err := diff.ParseFailOn("no.such_metric:+3%")
+	rule, err := policy.ParseFailOn("no.such_metric:+3%")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := diffOf(t, r, r, diff.Options{Rules: []diff.Rule{rule}})
-	if len(c.Gates) != 1 || c.Gates[0].Code != diff.NothingMatched || !strings.HasPrefix(c.Gates[0].Reason, "nothing_matched: ") {
+	c := diffOf(t, r, r, diff.Options{Rules: []policy.Rule{rule}})
+	if len(c.Gates) != 1 || c.Gates[0].Code != comparison.NothingMatched || !strings.HasPrefix(c.Gates[0].Reason, "nothing_matched: ") {
 		t.Fatalf("gates %+v", c.Gates)
 	}
 	var doc map[string]any
@@ -161,7 +162,7 @@ func TestReasonsOfGatesHaveACode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old, err := diff.Read(bytes.NewReader(b))
+	old, err := comparison.Read(bytes.NewReader(b))
 	if err != nil {
 		t.Fatal(err)
 	}

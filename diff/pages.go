@@ -1,6 +1,8 @@
 package diff
 
-import "github.com/nsys-llm/explain/diff/internal/infer"
+import (
+	"github.com/nsys-llm/explain/diff/internal/infer"
+)
 
 // StatisticsPages are the names of the pages on how a comparison decides: one-capture, several-captures.
 func StatisticsPages() []string { return infer.Pages() }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/diff"
+	diffrender "github.com/nsys-llm/explain/diff/render"
 )
 
 func newCalibrate(w *world) *cobra.Command {
@@ -81,7 +82,7 @@ func (f *calibrateFlags) run(cmd *cobra.Command, w *world, args []string) error 
 	case f.quiet && f.format == "":
 		return nil
 	}
-	return diff.WriteCalibrationText(w.Out, c, f.out, render.TerminalOptions{Color: w.colour()})
+	return diffrender.WriteCalibrationText(w.Out, c, f.out, render.TerminalOptions{Color: w.colour()})
 }
 
 // calibrate measures the noise of captures. Those that are not comparable are said to be on standard error.

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
 )
 
 // compare compares the captures of both sides and writes comparison/ into the folder.
-func (r *recording) compare(stage string) (*diff.Comparison, error) {
+func (r *recording) compare(stage string) (*comparison.Comparison, error) {
 	d := &r.diff
 	for i := 1; i <= r.repeat; i++ {
 		d.base = append(d.base, filepath.Join(stage, r.subfolder(0, i)))

@@ -15,7 +15,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	recorder "github.com/nsys-llm/explain/cmd/explain/internal/capture"
-	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
 )
 
 // recording is one call of explain capture.
@@ -69,7 +69,7 @@ func (r *recording) all(programs [][]string) error {
 		}
 		return err
 	}
-	var comparison *diff.Comparison
+	var comparison *comparison.Comparison
 	if err == nil && r.pair {
 		if comparison, err = r.compare(folder.Stage); err != nil {
 			folder.Discard()
@@ -169,7 +169,7 @@ func (r *recording) say(text string) {
 
 // wrote tells what was found, where everything is, and what to do with several captures. It comes when the folder is in its place, so
 // that a reader of the output who has seen enough loses nothing. The verdict on a pair is the exit code of explain diff.
-func (r *recording) wrote(comparison *diff.Comparison) error {
+func (r *recording) wrote(comparison *comparison.Comparison) error {
 	if err := r.tell(comparison); err != nil && !errors.Is(err, syscall.EPIPE) {
 		return err
 	}
@@ -181,7 +181,7 @@ func (r *recording) wrote(comparison *diff.Comparison) error {
 	return nil
 }
 
-func (r *recording) tell(comparison *diff.Comparison) error {
+func (r *recording) tell(comparison *comparison.Comparison) error {
 	switch {
 	case r.quiet:
 		return nil

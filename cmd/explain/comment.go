@@ -13,7 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
-	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
+	diffrender "github.com/nsys-llm/explain/diff/render"
 	"github.com/nsys-llm/explain/gate"
 )
 
@@ -99,7 +100,7 @@ func (f *commentFlags) named(ctx context.Context, w *world, h *hub, args []strin
 	if len(paths) > 1 && !f.merge {
 		return usagef("%d comparisons: combine them with --merge", len(paths))
 	}
-	var legs []diff.Leg
+	var legs []diffrender.Leg
 	for _, p := range paths {
 		b, err := readLimited(p)
 		if err != nil {
@@ -118,19 +119,19 @@ func (f *commentFlags) named(ctx context.Context, w *world, h *hub, args []strin
 	}
 	if h != nil {
 		h.summary(render(summaryLimit))
-		h.post(ctx, h.number, commentOn(diff.Worst(legs), render), gate.Comment{Stamp: h.run.Stamp()})
+		h.post(ctx, h.number, commentOn(diffrender.Worst(legs), render), gate.Comment{Stamp: h.run.Stamp()})
 	}
 	return nil
 }
 
 // render is one comparison as gate would comment on it, or several combined.
-func (f *commentFlags) render(legs []diff.Leg, o diff.CommentOptions) func(int) string {
+func (f *commentFlags) render(legs []diffrender.Leg, o diffrender.CommentOptions) func(int) string {
 	return func(limit int) string {
 		o.Limit = limit
 		if len(legs) == 1 && !f.merge {
-			return diff.Comment(legs[0].Comparison, o)
+			return diffrender.Comment(legs[0].Comparison, o)
 		}
-		return diff.CombinedComment(legs, o)
+		return diffrender.CombinedComment(legs, o)
 	}
 }
 
@@ -174,7 +175,7 @@ func (f *commentFlags) triggered(ctx context.Context, w *world, h *hub) error {
 	if err != nil {
 		return fmt.Errorf("artifact %s of run %d: %w", f.artifact, t.RunID, err)
 	}
-	var legs []diff.Leg
+	var legs []diffrender.Leg
 	for _, a := range found {
 		if path.Base(a.Name) != "comparison.json" {
 			continue
@@ -190,7 +191,7 @@ func (f *commentFlags) triggered(ctx context.Context, w *world, h *hub) error {
 	if len(legs) == 0 {
 		return fmt.Errorf("artifact %s of run %d holds no comparison.json", f.artifact, t.RunID)
 	}
-	o := diff.CommentOptions{Title: f.commentKey, Provenance: diff.Provenance{HeadSHA: t.HeadSHA, RunURL: h.runURL(t.RunID), Artifact: f.artifact}}
+	o := diffrender.CommentOptions{Title: f.commentKey, Provenance: diffrender.Provenance{HeadSHA: t.HeadSHA, RunURL: h.runURL(t.RunID), Artifact: f.artifact}}
 	if pull.Fork {
 		o.Notes = append(o.Notes, []doc.Span{doc.Text("Reported by a run of the fork's own code: explain made this comment, and did not measure the numbers.")})
 	}
@@ -202,11 +203,11 @@ func (f *commentFlags) triggered(ctx context.Context, w *world, h *hub) error {
 		return err
 	}
 	h.summary(render(summaryLimit))
-	all := diff.Worst(legs)
+	all := diffrender.Worst(legs)
 	h.output("verdict", string(all.Verdict))
 	h.post(ctx, pull.Number, commentOn(all, render), gate.Comment{Stamp: h.run.Stamp()})
 	if f.status != "" {
-		s := gate.Status{SHA: t.HeadSHA, OK: all.Verdict == diff.Pass || all.Verdict == diff.Warn, Context: f.status, Text: "explain: " + string(all.Verdict), URL: h.run.URL()}
+		s := gate.Status{SHA: t.HeadSHA, OK: all.Verdict == comparison.Pass || all.Verdict == comparison.Warn, Context: f.status, Text: "explain: " + string(all.Verdict), URL: h.run.URL()}
 		if why := h.client.Status(ctx, s); why != "" {
 			h.err("status: " + why)
 		}
@@ -215,14 +216,14 @@ func (f *commentFlags) triggered(ctx context.Context, w *world, h *hub) error {
 }
 
 // readLeg reads a comparison that may have been written by anybody.
-func readLeg(name string, b []byte) (diff.Leg, error) {
-	c, err := diff.Read(bytes.NewReader(b))
+func readLeg(name string, b []byte) (diffrender.Leg, error) {
+	c, err := comparison.Read(bytes.NewReader(b))
 	if err != nil {
-		return diff.Leg{}, fmt.Errorf("%s: %w", name, err)
+		return diffrender.Leg{}, fmt.Errorf("%s: %w", name, err)
 	}
 	title := strings.TrimSuffix(path.Base(name), ".json")
 	if dir := path.Base(path.Dir(name)); title == "comparison" && dir != "." && dir != "/" {
 		title = dir
 	}
-	return diff.Leg{Title: title, Comparison: c}, nil
+	return diffrender.Leg{Title: title, Comparison: c}, nil
 }

@@ -14,6 +14,9 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/policy"
+	diffrender "github.com/nsys-llm/explain/diff/render"
 )
 
 func newDiff(w *world) *cobra.Command {
@@ -131,15 +134,15 @@ func (f *diffFlags) run(cmd *cobra.Command, w *world, args []string) error {
 }
 
 // verdictCode is the exit code of a verdict (design.md, section 7).
-func verdictCode(v diff.Verdict) int {
+func verdictCode(v comparison.Verdict) int {
 	switch v {
-	case diff.Pass, diff.Warn:
+	case comparison.Pass, comparison.Warn:
 		return exitOK
-	case diff.Fail:
+	case comparison.Fail:
 		return exitFail
-	case diff.Inconclusive:
+	case comparison.Inconclusive:
 		return exitInconclusive
-	case diff.Error:
+	case comparison.Error:
 	}
 	return exitInput
 }
@@ -208,13 +211,13 @@ func (f *diffFlags) compareOptions(cmd *cobra.Command, w *world) (diff.Options, 
 		}
 	}
 	for _, text := range f.failOn {
-		r, err := diff.ParseFailOn(text)
+		r, err := policy.ParseFailOn(text)
 		if err != nil {
 			return opt, usagef("--fail-on: %w", err)
 		}
 		opt.Rules = append(opt.Rules, r)
 	}
-	if err := diff.CheckRules(opt.Rules, metricFacts()); err != nil {
+	if err := policy.Check(opt.Rules, metricFacts()); err != nil {
 		return opt, usagef("--fail-on: %w", err)
 	}
 	if opt.Policy, err = policyFile(f.policy); err != nil {
@@ -242,7 +245,7 @@ func parseShare(s string) (float64, error) {
 	return max(v, 1e-12), nil
 }
 
-func (f *diffFlags) compare(cmd *cobra.Command, w *world, base, head []input, opt diff.Options) (*diff.Comparison, error) {
+func (f *diffFlags) compare(cmd *cobra.Command, w *world, base, head []input, opt diff.Options) (*comparison.Comparison, error) {
 	all := append(append([]input{}, base...), head...)
 	summaries := 0
 	for _, in := range all {
@@ -274,12 +277,12 @@ func (f *diffFlags) compare(cmd *cobra.Command, w *world, base, head []input, op
 		return nil, err
 	}
 	if f.threshold != "" {
-		opt.Rules = diff.ThresholdRules(percent, reports[:len(base)])
+		opt.Rules = policy.ThresholdRules(percent, reports[:len(base)])
 	}
 	return diff.Compare(reports[:len(base)], reports[len(base):], opt)
 }
 
-func compareSummaries(base, head string, percent float64, opt diff.Options) (*diff.Comparison, error) {
+func compareSummaries(base, head string, percent float64, opt diff.Options) (*comparison.Comparison, error) {
 	var sides [2]*diff.Summary
 	for i, path := range []string{base, head} {
 		b, err := readLimited(path)
@@ -294,36 +297,36 @@ func compareSummaries(base, head string, percent float64, opt diff.Options) (*di
 }
 
 // comparisonFolder lists what --out writes.
-func comparisonFolder(c *diff.Comparison) []file {
-	voice := func(name string, write func(io.Writer, *diff.Comparison) error) file {
+func comparisonFolder(c *comparison.Comparison) []file {
+	voice := func(name string, write func(io.Writer, *comparison.Comparison) error) file {
 		return file{name, func(w io.Writer) error { return write(w, c) }}
 	}
 	return []file{
-		voice("comparison.json", diff.Write), voice("diff.html", diff.WriteHTML), voice("comparison.md", writeComparisonMD), voice("comparison.csv", diff.WriteCSV), voice("junit.xml", diff.WriteJUnit),
+		voice("comparison.json", comparison.Write), voice("diff.html", diffrender.WriteHTML), voice("comparison.md", writeComparisonMD), voice("comparison.csv", diffrender.WriteCSV), voice("junit.xml", diffrender.WriteJUnit),
 	}
 }
 
-func writeComparisonMD(w io.Writer, c *diff.Comparison) error {
-	return diff.WriteMarkdown(w, c, render.MarkdownOptions{})
+func writeComparisonMD(w io.Writer, c *comparison.Comparison) error {
+	return diffrender.WriteMarkdown(w, c, render.MarkdownOptions{})
 }
 
 // print writes the chosen format to standard output.
-func (f *diffFlags) print(w *world, c *diff.Comparison) error {
+func (f *diffFlags) print(w *world, c *comparison.Comparison) error {
 	switch f.format {
 	case "json":
-		return diff.Write(w.Out, c)
+		return comparison.Write(w.Out, c)
 	case "md":
-		return diff.WriteMarkdown(w.Out, c, render.MarkdownOptions{Compact: true})
+		return diffrender.WriteMarkdown(w.Out, c, render.MarkdownOptions{Compact: true})
 	case "junit":
-		return diff.WriteJUnit(w.Out, c)
+		return diffrender.WriteJUnit(w.Out, c)
 	case "csv":
-		return diff.WriteCSV(w.Out, c)
+		return diffrender.WriteCSV(w.Out, c)
 	case "":
 		if f.quiet {
 			return nil
 		}
 	}
-	if err := diff.WriteText(w.Out, c, render.TerminalOptions{Color: w.colour()}); err != nil {
+	if err := diffrender.WriteText(w.Out, c, render.TerminalOptions{Color: w.colour()}); err != nil {
 		return err
 	}
 	if f.out != "" {

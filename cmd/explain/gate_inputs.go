@@ -14,6 +14,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/cmd/explain/internal/gitfile"
 	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/policy"
 	"github.com/nsys-llm/explain/gate"
 )
 
@@ -128,7 +129,7 @@ func readBaseline(files []gate.File) ([]*report.Report, error) {
 
 // policyChoice is the policy that judges, and what is to be said of where it came from.
 type policyChoice struct {
-	policy *diff.Policy
+	policy *policy.Policy
 	source string
 	notes  [][]doc.Span
 }
@@ -141,7 +142,7 @@ func (f *gateFlags) readPolicy(ctx context.Context, h *hub) (policyChoice, error
 		if f.policyRef != "" && f.policyRef != headRef {
 			return policyChoice{}, usagef("--policy-ref says where --policy is read; name the file too")
 		}
-		p := diff.DefaultPolicy()
+		p := policy.Default()
 		return policyChoice{policy: p, source: "default rules"}, nil
 	}
 	name := filepath.ToSlash(f.policy)

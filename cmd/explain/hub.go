@@ -15,7 +15,8 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
-	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
+	diffrender "github.com/nsys-llm/explain/diff/render"
 	"github.com/nsys-llm/explain/gate"
 )
 
@@ -158,8 +159,8 @@ func (h *hub) artifactBaseline(ctx context.Context, artifact, branch string) (ba
 }
 
 // override accepts a failure where the label is on the pull request now.
-func (h *hub) override(ctx context.Context, number int, c *diff.Comparison, label string) {
-	if label == "" || number == 0 || !h.token || c.Verdict != diff.Fail {
+func (h *hub) override(ctx context.Context, number int, c *comparison.Comparison, label string) {
+	if label == "" || number == 0 || !h.token || c.Verdict != comparison.Fail {
 		return
 	}
 	switch l, err := h.client.Label(ctx, number, label); {
@@ -171,8 +172,8 @@ func (h *hub) override(ctx context.Context, number int, c *diff.Comparison, labe
 }
 
 // options are what stands around the comparison in a comment.
-func (h *hub) options(b baseline) diff.CommentOptions {
-	o := diff.CommentOptions{Provenance: diff.Provenance{Baseline: b.source, BaseSHA: b.sha}}
+func (h *hub) options(b baseline) diffrender.CommentOptions {
+	o := diffrender.CommentOptions{Provenance: diffrender.Provenance{Baseline: b.source, BaseSHA: b.sha}}
 	if h == nil {
 		return o
 	}
@@ -232,21 +233,21 @@ func (h *hub) tellError(ctx context.Context, err error) {
 	body := func(limit int) string {
 		o := h.options(baseline{})
 		o.Limit = limit
-		return diff.ErrorComment(err.Error(), o)
+		return diffrender.ErrorComment(err.Error(), o)
 	}
 	h.summary(body(summaryLimit))
-	h.post(ctx, h.number, said{verdict: diff.Error, changed: true, body: body}, gate.Comment{Stamp: h.run.Stamp()})
+	h.post(ctx, h.number, said{verdict: comparison.Error, changed: true, body: body}, gate.Comment{Stamp: h.run.Stamp()})
 }
 
 // said is what a comment says.
 type said struct {
-	verdict diff.Verdict
+	verdict comparison.Verdict
 	changed bool
 	body    func(limit int) string
 }
 
 // commentOn is what a comment says of a comparison.
-func commentOn(c *diff.Comparison, body func(int) string) said {
+func commentOn(c *comparison.Comparison, body func(int) string) said {
 	regressed, improved, unsettled := c.Classes()
 	return said{c.Verdict, regressed+improved+unsettled > 0 || len(c.Structure) > 0, body}
 }
@@ -267,12 +268,12 @@ func (h *hub) inWorkspace(out, name string) string {
 }
 
 // annotate says the verdict in one line, and how much was checked: numbers and ids of metrics, no name of a capture.
-func (h *hub) annotate(c *diff.Comparison) {
-	level := map[diff.Verdict]gate.Level{diff.Pass: gate.Notice, diff.Warn: gate.Warning, diff.Inconclusive: gate.Warning}[c.Verdict]
+func (h *hub) annotate(c *comparison.Comparison) {
+	level := map[comparison.Verdict]gate.Level{comparison.Pass: gate.Notice, comparison.Warn: gate.Warning, comparison.Inconclusive: gate.Warning}[c.Verdict]
 	if level == "" {
 		level = gate.Failure
 	}
-	h.log.Annotate(level, "explain: "+string(c.Verdict), c.OneLine())
+	h.log.Annotate(level, "explain: "+string(c.Verdict), diffrender.OneLine(c))
 }
 
 // post brings the comment up to date, and says where it could not.
@@ -314,7 +315,7 @@ func (h *hub) failed(err error) {
 	if errors.As(err, new(usageError)) {
 		code = exitUsage
 	}
-	h.output("verdict", string(diff.Error))
+	h.output("verdict", string(comparison.Error))
 	h.output("exit-code", strconv.Itoa(code))
 	h.log.Annotate(gate.Failure, "explain: error", err.Error())
 }

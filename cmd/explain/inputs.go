@@ -17,7 +17,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/policy"
 )
 
 // captureFlags say how traces are analysed where a command takes traces and reports alike.
@@ -238,10 +238,10 @@ func readOne(ctx context.Context, in input, opt analyze.Options, bar *progress) 
 }
 
 // metricFacts is what the rules of a comparison are held to.
-func metricFacts() []diff.MetricFacts {
-	var list []diff.MetricFacts
+func metricFacts() []policy.MetricFacts {
+	var list []policy.MetricFacts
 	for _, m := range analyze.Metrics() {
-		list = append(list, diff.MetricFacts{
+		list = append(list, policy.MetricFacts{
 			ID: m.ID, Unit: m.Unit, Better: report.Direction(m.Better), Scale: report.Scale(m.Scale), Stats: m.Stats, Labels: m.Labels,
 		})
 	}

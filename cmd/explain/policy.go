@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/policy"
 )
 
 func newPolicy(w *world) *cobra.Command {
@@ -101,17 +102,17 @@ func newPolicyShow(w *world) *cobra.Command {
 		Use:       "show PRESET",
 		Short:     "Print a preset as the policy file that it stands for",
 		Example:   "  explain policy show llm-serving > policy.yml",
-		ValidArgs: diff.PresetNames(),
+		ValidArgs: policy.PresetNames(),
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("name one preset: %s", strings.Join(diff.PresetNames(), ", "))
+				return usagef("name one preset: %s", strings.Join(policy.PresetNames(), ", "))
 			}
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			text, ok := diff.PresetText(args[0])
+			text, ok := policy.PresetText(args[0])
 			if !ok {
-				return usagef("no preset %q; there are: %s", args[0], strings.Join(diff.PresetNames(), ", "))
+				return usagef("no preset %q; there are: %s", args[0], strings.Join(policy.PresetNames(), ", "))
 			}
 			_, err := io.WriteString(w.Out, text)
 			return err
@@ -140,7 +141,7 @@ func newPolicyExplain(w *world) *cobra.Command {
 			}
 			from := path
 			if p == nil {
-				p, from = diff.DefaultPolicy(), "the default rules"
+				p, from = policy.Default(), "the default rules"
 			}
 			metric, list, ignored, err := p.Explain(args[0], metricFacts())
 			if err != nil {
@@ -155,7 +156,7 @@ func newPolicyExplain(w *world) *cobra.Command {
 }
 
 // explainRules prints the rules that select a number, the one that judges it first.
-func explainRules(w io.Writer, from, metric string, list []diff.Explanation, ignored bool) error {
+func explainRules(w io.Writer, from, metric string, list []policy.Explanation, ignored bool) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, by %s\n", clean(metric), clean(from))
 	if ignored {
@@ -195,7 +196,7 @@ func explainRules(w io.Writer, from, metric string, list []diff.Explanation, ign
 
 func newPolicyInit(w *world) *cobra.Command {
 	var f captureFlags
-	preset := diff.PresetNames()[0]
+	preset := policy.PresetNames()[0]
 	cmd := &cobra.Command{
 		Use:   "init CAPTURE CAPTURE…",
 		Short: "Propose a policy from two or more captures of one commit",
@@ -211,8 +212,8 @@ Exit codes: 0 done, 2 wrong usage, 3 input that cannot be analysed, 4 captures t
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if _, ok := diff.PresetText(preset); !ok {
-				return usagef("--preset %s is unknown; it is one of %s", preset, strings.Join(diff.PresetNames(), ", "))
+			if _, ok := policy.PresetText(preset); !ok {
+				return usagef("--preset %s is unknown; it is one of %s", preset, strings.Join(policy.PresetNames(), ", "))
 			}
 			c, err := calibrate(cmd, w, &f, args)
 			if err != nil {
@@ -227,13 +228,13 @@ Exit codes: 0 done, 2 wrong usage, 3 input that cannot be analysed, 4 captures t
 		},
 	}
 	cmd.Flags().SortFlags = false
-	cmd.Flags().StringVar(&preset, "preset", preset, "go on from this `PRESET`: "+strings.Join(diff.PresetNames(), ", "))
+	cmd.Flags().StringVar(&preset, "preset", preset, "go on from this `PRESET`: "+strings.Join(policy.PresetNames(), ", "))
 	f.register(cmd)
 	return cmd
 }
 
 // policyFile reads a policy file; without a path there is none. What is wrong with it is wrong usage.
-func policyFile(path string) (*diff.Policy, error) {
+func policyFile(path string) (*policy.Policy, error) {
 	if path == "" {
 		return nil, nil
 	}
@@ -245,8 +246,8 @@ func policyFile(path string) (*diff.Policy, error) {
 }
 
 // policyText reads a policy; name stands in errors.
-func policyText(name string, b []byte) (*diff.Policy, error) {
-	p, err := diff.ReadPolicy(bytes.NewReader(b), metricFacts())
+func policyText(name string, b []byte) (*policy.Policy, error) {
+	p, err := policy.Read(bytes.NewReader(b), metricFacts())
 	if err != nil {
 		return nil, usagef("policy %s: %w", name, err)
 	}
@@ -254,7 +255,7 @@ func policyText(name string, b []byte) (*diff.Policy, error) {
 }
 
 // follow takes the unit of work from a policy where --unit says none, and tells the policy where it does: the flag wins.
-func (f *captureFlags) follow(p *diff.Policy) *diff.Policy {
+func (f *captureFlags) follow(p *policy.Policy) *policy.Policy {
 	switch {
 	case p == nil:
 		return nil
