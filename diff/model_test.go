@@ -15,7 +15,6 @@ import (
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/policy"
-	"pgregory.net/rapid"
 )
 
 // cloned is a report that can be changed, as a report.json that was written and read.
@@ -82,29 +81,32 @@ func jsonOf(t testing.TB, c *comparison.Comparison) string {
 // TestWhatThingsAreCalledDoesNotMatter: the order in which a report says things and the ids of its kinds of unit are nothing
 // that a comparison could see, and a report without ids compares as one with them.
 func TestWhatThingsAreCalledDoesNotMatter(t *testing.T) {
+	same := func(id string) string { return id }
+	other := func(id string) string { return "kind " + id + "!" }
 	serving := reportOf(t, tracetest.Serving(), analyze.Options{})
-	rapid.Check(t, func(rt *rapid.T) {
-		base, head := serving, serving
-		if rapid.Bool().Draw(rt, "engine") {
-			a, b := someEngine(rt, "base"), someEngine(rt, "head")
-			base, head = reportOf(t, a.build(), analyze.Options{}), reportOf(t, b.build(), analyze.Options{})
-		}
+	for name, sides := range map[string][2]*report.Report{
+		"serving":      {serving, serving},
+		"slower":       {engineReport(t, engine{steps: 12, layers: 4}), engineReport(t, engine{steps: 12, layers: 4, scale: 1.2, seed: 1})},
+		"other calls":  {engineReport(t, engine{steps: 10, layers: 4, graph: true}), engineReport(t, engine{steps: 10, layers: 4, sync: true, pageable: true})},
+		"many kinds":   {engineReport(t, engine{steps: 24, batches: []int64{8, 32, 32}}), engineReport(t, engine{steps: 24, batches: []int64{8, 8, 32}, scale: 1.2})},
+		"more kernels": {engineReport(t, engine{steps: 10, layers: 4}), engineReport(t, engine{steps: 10, layers: 4, two: true, add: 5_000})},
+	} {
+		base, head := sides[0], sides[1]
 		want := jsonOf(t, diffOf(t, base, head, diff.Options{}))
-		same := func(id string) string { return id }
-		other := func(id string) string { return "kind " + id + "!" }
-		seed := rapid.Uint64().Draw(rt, "seed")
-		for what, sides := range map[string][2]*report.Report{
-			"shuffled":       {shuffled(t, base, seed), shuffled(t, head, seed+1)},
-			"with ids":       {named(t, base, same), named(t, head, same)},
-			"with other ids": {named(t, base, same), named(t, head, other)},
-			"ids on a side":  {base, named(t, head, other)},
-			"ids, shuffled":  {named(t, shuffled(t, base, seed), other), named(t, head, same)},
-		} {
-			if d := cmp.Diff(want, jsonOf(t, diffOf(t, sides[0], sides[1], diff.Options{}))); d != "" {
-				rt.Errorf("%s:\n%s", what, d)
+		for seed := range uint64(3) {
+			for what, sides := range map[string][2]*report.Report{
+				"shuffled":       {shuffled(t, base, seed), shuffled(t, head, seed+1)},
+				"with ids":       {named(t, base, same), named(t, head, same)},
+				"with other ids": {named(t, base, same), named(t, head, other)},
+				"ids on a side":  {base, named(t, head, other)},
+				"ids, shuffled":  {named(t, shuffled(t, base, seed), other), named(t, head, same)},
+			} {
+				if d := cmp.Diff(want, jsonOf(t, diffOf(t, sides[0], sides[1], diff.Options{}))); d != "" {
+					t.Errorf("%s, %s:\n%s", name, what, d)
+				}
 			}
 		}
-	})
+	}
 }
 
 // timesScaled is a report whose metrics of time are k times as large, and whose tables are as they were.

@@ -11,7 +11,7 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// SameStat: a metric of the unit of work has its median as its value.
+// SameStat reports whether two statistics are the same number: a metric of the unit of work has its median as its value.
 func SameStat(a, b string) bool {
 	return a == b || a == "" && b == "p50" || a == "p50" && b == ""
 }

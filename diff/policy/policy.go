@@ -106,7 +106,7 @@ func environmentFields() []string {
 	return names
 }
 
-// DefaultPolicy is judged by where there is no policy file: the preset [DefaultPreset].
+// Default is judged by where there is no policy file: the preset [DefaultPreset].
 func Default() *Policy {
 	p, err := defaultPolicy()
 	if err != nil {

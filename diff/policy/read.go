@@ -11,7 +11,7 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// ReadPolicy reads a policy file: YAML, or JSON, which is a part of it. Values carry their units. Unknown keys, metrics,
+// Read reads a policy file: YAML, or JSON, which is a part of it. Values carry their units. Unknown keys, metrics,
 // labels and words and values in the wrong unit are errors that name the line, the column and what is nearest to them.
 // known are the metrics that exist; nil takes metrics as they are written. A metric that only comes with labels is meant
 // with any.

@@ -124,7 +124,7 @@ type MetricFacts struct {
 	Labels []string // sets of label keys it can carry, each joined by commas; "" is none
 }
 
-// CheckRules holds rules to the metrics that exist: it reports the first unknown metric or label, and units that do not fit.
+// Check holds rules to the metrics that exist: it reports the first unknown metric or label, and units that do not fit.
 func Check(rules []Rule, known []MetricFacts) error {
 	for i := range rules {
 		if err := rules[i].check(known); err != nil {

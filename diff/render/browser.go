@@ -10,7 +10,6 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
-	"github.com/nsys-llm/explain/analyze/report/order"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -139,7 +138,7 @@ func waterfall(c *comparison.Comparison) (doc.Chart, bool) {
 	if len(parts) == 0 {
 		return doc.Chart{}, false
 	}
-	order.Stable(parts, func(x, y comparison.AttributionRow) int { return cmp.Compare(math.Abs(y.Delta), math.Abs(x.Delta)) })
+	slices.SortStableFunc(parts, func(x, y comparison.AttributionRow) int { return cmp.Compare(math.Abs(y.Delta), math.Abs(x.Delta)) })
 	s := doc.Series{Name: "mean " + a.Metric, Labels: []string{"base"}, Values: []float64{a.Base}}
 	rest, named := a.TotalDelta, 0
 	for _, r := range parts {

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
-	"github.com/nsys-llm/explain/analyze/report/order"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
@@ -20,7 +19,7 @@ type Leg struct {
 // first, and each leg folded. It loses rows and parts as [Comment] does.
 func CombinedComment(legs []Leg, o CommentOptions) string {
 	legs = slices.Clone(legs)
-	order.Stable(legs, func(a, b Leg) int {
+	slices.SortStableFunc(legs, func(a, b Leg) int {
 		return comparison.Rank(b.Comparison.Verdict) - comparison.Rank(a.Comparison.Verdict)
 	})
 	p := mergedPage{legs: legs, o: &o}

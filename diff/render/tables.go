@@ -7,7 +7,6 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
-	"github.com/nsys-llm/explain/analyze/report/order"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
@@ -156,7 +155,7 @@ func attributionTable(c *comparison.Comparison, kernels int, effects bool) (doc.
 		}
 	}
 	moved := pick("kernel")
-	order.Stable(moved, func(x, y *comparison.AttributionRow) int {
+	slices.SortStableFunc(moved, func(x, y *comparison.AttributionRow) int {
 		switch dx, dy := math.Abs(x.Delta), math.Abs(y.Delta); {
 		case dx > dy:
 			return -1
@@ -281,7 +280,7 @@ func residue(c *comparison.Comparison, limit int) []doc.Block {
 		return nil
 	}
 	list := slices.Clone(c.Residue)
-	order.Stable(list, func(a, b comparison.Residue) int {
+	slices.SortStableFunc(list, func(a, b comparison.Residue) int {
 		switch {
 		case a.Soft == b.Soft:
 			return 0

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nsys-llm/explain/analyze/report/order"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/match"
@@ -104,7 +103,7 @@ func (x *Parts) why(time *comparison.Row) string {
 			parts = append(parts, part{r.ID, r.Delta})
 		}
 	}
-	order.Stable(parts, func(p, q part) int { return cmp.Compare(math.Abs(q.delta), math.Abs(p.delta)) })
+	slices.SortStableFunc(parts, func(p, q part) int { return cmp.Compare(math.Abs(q.delta), math.Abs(p.delta)) })
 	var texts []string
 	for _, p := range parts {
 		texts = append(texts, x.part(p.id, p.delta))
@@ -346,7 +345,7 @@ func (x *Parts) common() (shift float64, ok bool) {
 			list = append(list, change{math.Log(h.Time / h.Count / (b.Time / b.Count)), b.Time})
 		}
 	}
-	order.Stable(list, func(a, b change) int { return cmp.Compare(a.ln, b.ln) })
+	slices.SortStableFunc(list, func(a, b change) int { return cmp.Compare(a.ln, b.ln) })
 	middle, passed := 0.0, 0.0
 	for _, c := range list {
 		if passed += c.time; passed >= sum/2 {

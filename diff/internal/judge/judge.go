@@ -69,13 +69,13 @@ func (j *judge) unanswered() comparison.Verdict {
 	return comparison.Inconclusive
 }
 
-// judgeAll judges a comparison whose rows stand by a policy, on a day.
+// All judges a comparison whose rows stand by a policy, on a day.
 func All(c *comparison.Comparison, p *policy.Policy, base, head *side.Side, today time.Time) {
 	j := &judge{c: c, p: p, base: base, head: head, today: today}
 	j.judge()
 }
 
-// judgeFirst judges the budgets of a comparison that has no base.
+// Budgets judges the budgets of a comparison that has no base.
 func Budgets(c *comparison.Comparison, p *policy.Policy, head *side.Side, today time.Time) {
 	j := &judge{c: c, p: p, base: &side.Side{}, head: head, today: today, first: true}
 	j.judge()

@@ -25,7 +25,7 @@ type Sides struct {
 // LeastPart is the share of a unit below which a part of it has not changed to speak of.
 const LeastPart = 0.005
 
-// matchOptions say what is compared.
+// Options say what is compared.
 type Options struct {
 	Policy   *policy.Policy
 	Phase    string  // compare units of this phase; empty: the one with most time
@@ -34,7 +34,7 @@ type Options struct {
 	Top      int     // rows of kernels
 }
 
-// newSides puts captures against each other for c.
+// New puts captures against each other for c.
 func New(base, head []*side.Capture, opt Options, c *comparison.Comparison) *Sides {
 	return &Sides{Opt: opt, Base: &side.Side{Captures: base}, Head: &side.Side{Captures: head}, C: c}
 }

@@ -3,10 +3,10 @@ package match
 import (
 	"cmp"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/order"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
@@ -37,7 +37,7 @@ func (x *Sides) KernelRows(base, head []side.Work, unit float64) (rows []Pair, r
 			rest = append(rest, p)
 		}
 	}
-	order.Stable(rows, func(p, q Pair) int {
+	slices.SortStableFunc(rows, func(p, q Pair) int {
 		dp, dq := At(head, p.Head).Time-At(base, p.Base).Time, At(head, q.Head).Time-At(base, q.Base).Time
 		return cmp.Or(cmp.Compare(math.Abs(dq), math.Abs(dp)), cmp.Compare(At(base, q.Base).Time, At(base, p.Base).Time), strings.Compare(PairName(base, head, p), PairName(base, head, q)))
 	})
@@ -69,7 +69,7 @@ func At(list []side.Work, i int) side.Work {
 	return list[i]
 }
 
-// name of a pair: A, or "A → B" for a replacement.
+// PairName of a pair: A, or "A → B" for a replacement.
 func PairName(base, head []side.Work, p Pair) string {
 	switch {
 	case p.Base < 0:

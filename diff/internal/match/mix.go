@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/order"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
@@ -37,7 +36,7 @@ func (x *Sides) Mix() {
 		}
 		x.C.Mix = append(x.C.Mix, m)
 	}
-	order.Stable(x.C.Mix, func(a, b comparison.Mix) int {
+	slices.SortStableFunc(x.C.Mix, func(a, b comparison.Mix) int {
 		return cmp.Compare(comparison.Value(b.BaseShare)+comparison.Value(b.HeadShare), comparison.Value(a.BaseShare)+comparison.Value(a.HeadShare))
 	})
 	x.C.Mix = x.C.Mix[:min(len(x.C.Mix), maxMix)]

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nsys-llm/explain/analyze/report/order"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
@@ -218,7 +217,7 @@ func topCategories(list []side.Work) string {
 		}
 		pools[at].count += list[i].Count
 	}
-	order.Stable(pools, func(a, b pool) int {
+	slices.SortStableFunc(pools, func(a, b pool) int {
 		return cmp.Or(cmp.Compare(b.count, a.count), strings.Compare(a.category, b.category))
 	})
 	var text []string

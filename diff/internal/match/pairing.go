@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nsys-llm/explain/analyze/report/order"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
@@ -20,7 +19,7 @@ type Pair struct {
 	Of         int // of an added kernel: the base's kernel that was replaced by it and others, or -1
 }
 
-// pairWork pairs the kernels of two units: by name, by canonical name, by family, by position. What stays alone was added
+// Kernels pairs the kernels of two units: by name, by canonical name, by family, by position. What stays alone was added
 // or removed. The result is in the order of the base, added kernels last.
 func Kernels(base, head []side.Work) []Pair {
 	m := &matcher{base: base, head: head, of: make([]int, len(base)), taken: make([]bool, len(head)), by: make([]string, len(base)), note: map[int]string{}, splitOf: map[int]int{}}
@@ -108,7 +107,7 @@ func (m *matcher) family() {
 			list = append(list, candidate{i, k, math.Abs(map0(a.Position)-b.Position) + 10*(1-likeness(a.Count, b.Count))})
 		}
 	}
-	order.Stable(list, func(a, b candidate) int { return cmp.Compare(a.cost, b.cost) })
+	slices.SortStableFunc(list, func(a, b candidate) int { return cmp.Compare(a.cost, b.cost) })
 	for _, c := range list {
 		if m.of[c.i] < 0 && !m.taken[c.k] {
 			m.join(c.i, c.k, comparison.ByFamily)
@@ -133,7 +132,7 @@ func (m *matcher) anchors() func(position float64) float64 {
 			list = append(list, anchor{m.base[i].Position, m.head[k].Position})
 		}
 	}
-	order.By(list, func(a, b anchor) int { return cmp.Compare(a.from, b.from) })
+	slices.SortFunc(list, func(a, b anchor) int { return cmp.Compare(a.from, b.from) })
 	return func(p float64) float64 {
 		at, _ := slices.BinarySearchFunc(list, p, func(a anchor, p float64) int { return cmp.Compare(a.from, p) })
 		switch {
@@ -184,7 +183,7 @@ func (m *matcher) position() {
 			}
 		}
 	}
-	order.Stable(list, func(a, b candidate) int {
+	slices.SortStableFunc(list, func(a, b candidate) int {
 		same := func(c candidate) float64 {
 			if m.base[c.i].Category == m.head[c.k].Category {
 				return 1

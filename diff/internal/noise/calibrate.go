@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/order"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/infer"
 	"github.com/nsys-llm/explain/diff/policy"
@@ -105,7 +104,7 @@ func readings(captures []*report.Report) []reading {
 			}
 		}
 	}
-	order.By(list, func(a, b reading) int {
+	slices.SortFunc(list, func(a, b reading) int {
 		if c := strings.Compare(a.metric, b.metric); c != 0 {
 			return c
 		}

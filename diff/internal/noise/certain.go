@@ -12,7 +12,7 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// certain reports whether a change is more than noise, and why. It goes by a fifth of alpha, which by default is 0.01, since
+// Certain reports whether a change is more than noise, and why. It goes by a fifth of alpha, which by default is 0.01, since
 // these metrics are tested one by one, without a correction for their number.
 //
 // Exact metrics are equal unless something changed. With several captures a side the logarithms of their values are tested

@@ -14,7 +14,7 @@ import (
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
-// NoiseSchemaID names the format of a noise block.
+// SchemaID names the format of a noise block.
 const SchemaID = "explain.noise/1"
 
 // maxNoiseBytes bounds what ReadNoise accepts. A noise block of a real serving trace is some 100 kB.
@@ -36,7 +36,7 @@ type Noise struct {
 	Skipped    []Skip      `json:"skipped"`
 }
 
-// NoiseEnv is where the noise was measured: the fields of a report that differ in no comparison, and the unit of work.
+// Env is where the noise was measured: the fields of a report that differ in no comparison, and the unit of work.
 type Env struct {
 	GPUs        []string `json:"gpus"` // model of each device that did work, "" where not known
 	GraphTrace  *string  `json:"graph_trace"`
@@ -52,14 +52,14 @@ type Env struct {
 	Fields map[string]string `json:"fields"`
 }
 
-// NoiseShift is how far all kernels of a capture move together: clocks, temperature, a power limit.
+// Shift is how far all kernels of a capture move together: clocks, temperature, a power limit.
 type Shift struct {
 	Kernels int64     `json:"kernels"` // whose median the shifts are
 	Noise   float64   `json:"noise"`   // standard deviation of the shifts
 	Shifts  []float64 `json:"shifts"`  // of each capture against their mean, ln
 }
 
-// NoiseMetric is the noise of one metric. Floor and MDE are worked out from the numbers beside them by the formulae of the
+// Metric is the noise of one metric. Floor and MDE are worked out from the numbers beside them by the formulae of the
 // page one-capture.
 type Metric struct {
 	Metric    string        `json:"metric"`
@@ -77,7 +77,7 @@ type Metric struct {
 	MDE       []float64     `json:"mde"`       // smallest rise found with Power at 1, 2 and 3 captures a side under Threshold; at most 10
 }
 
-// NoiseCount is a number that should repeat exactly and did not.
+// Unsteady is a number that should repeat exactly and did not.
 type Unsteady struct {
 	Metric string        `json:"metric"`
 	Labels report.Labels `json:"labels"`
@@ -85,7 +85,7 @@ type Unsteady struct {
 	Max    float64       `json:"max"`
 }
 
-// NoiseSkip is a metric without a floor, and why.
+// Skip is a metric without a floor, and why.
 type Skip struct {
 	Metric string        `json:"metric"`
 	Labels report.Labels `json:"labels"`
@@ -211,7 +211,7 @@ func (n *Noise) write(l *report.Lines) {
 	report.List(l, "skipped", n.Skipped)
 }
 
-// ReadNoise reads a noise block, or the calibration that holds one, and validates it, see [report.ReadVersioned].
+// Read reads a noise block, or the calibration that holds one, and validates it, see [report.ReadVersioned].
 func Read(rd io.Reader) (*Noise, error) {
 	n, err := report.ReadVersioned[Noise](rd, "noise block", SchemaID, maxNoiseBytes)
 	if err != nil {

@@ -19,7 +19,7 @@ const (
 	maxProposedName    = 200 // characters of a kernel's name in a rule; the rest is left to *
 )
 
-// ProposePolicy writes a policy file that goes on from a preset, with thresholds beyond the noise that was measured between
+// Propose writes a policy file that goes on from a preset, with thresholds beyond the noise that was measured between
 // captures of one commit. A threshold is the preset's, or where that is more, rounded up to half a percent, the larger of
 // 3·1.4826·MAD and the whole spread between the captures. Each rule has the measured figures as a comment. known are the
 // metrics that exist.
