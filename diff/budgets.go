@@ -12,8 +12,9 @@ import (
 )
 
 // JudgeBudgets judges captures that there is nothing to compare with: the first run of a gate, before a baseline was
-// recorded. Rules on changes are left out and counted in the reason; budgets are judged. The comparison has no base, is not
-// comparable, and says [NoBaseline] first. It fails where there is no report, and for the reasons that [Compare] does.
+// recorded. Rules on changes are left out and counted in the reason; budgets are judged. The comparison has no base,
+// is not comparable, and says [NoBaseline] first. It fails where there is no report, and for the reasons that
+// [Compare] does.
 func JudgeBudgets(head []*report.Report, opt Options) (*comparison.Comparison, error) {
 	if len(head) == 0 {
 		return nil, errors.New("diff: there is no report to judge")
@@ -21,7 +22,8 @@ func JudgeBudgets(head []*report.Report, opt Options) (*comparison.Comparison, e
 	if err := opt.fill(); err != nil {
 		return nil, err
 	}
-	c := &comparison.Comparison{Schema: comparison.SchemaID, Tool: report.Tool{Name: "explain", Version: opt.Version}, Depth: comparison.DepthNone}
+	c := &comparison.Comparison{Schema: comparison.SchemaID, Tool: report.Tool{Name: "explain", Version: opt.Version},
+		Depth: comparison.DepthNone}
 	s := &side.Side{Captures: side.NewCaptures(head)}
 	c.Head = s.Describe()
 	c.Unit.Kind, c.Unit.Name, c.Unit.OverlapNeeded = head[0].Unit.Kind, head[0].Unit.Name, match.OverlapNeeded
@@ -32,6 +34,7 @@ func JudgeBudgets(head []*report.Report, opt Options) (*comparison.Comparison, e
 	c.Reasons = []comparison.Reason{{Code: comparison.NoBaseline, Text: text}}
 	c.Fill()
 	judge.Budgets(c, opt.Policy, s, opt.Today)
-	c.Cause = "First run: there is no baseline to compare with; " + comparison.Count(c.Counts.GatesChecked, "budget") + " checked"
+	c.Cause = "First run: there is no baseline to compare with; " + comparison.Count(c.Counts.GatesChecked,
+		"budget") + " checked"
 	return c, c.Validate()
 }

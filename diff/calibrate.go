@@ -26,10 +26,13 @@ func (e *NotComparable) Error() string {
 }
 
 // Calibrate measures how much metrics differ between captures of the same commit: at least 2, better 5. The error is a
-// [NotComparable] where captures differ in environment, in their work or in the unit of work, or where one is there twice.
+// [NotComparable] where captures differ in environment, in their work or in the unit of work, or where one is
+// there twice.
 func Calibrate(captures []*report.Report) (*noise.Calibration, error) {
 	if len(captures) < 2 {
-		return nil, fmt.Errorf("a calibration needs at least 2 captures of one commit, got %d; 5 or more give useful floors", len(captures))
+		return nil, fmt.Errorf(
+			"a calibration needs at least 2 captures of one commit, got %d; 5 or more give useful floors",
+			len(captures))
 	}
 	indexed := side.NewCaptures(captures)
 	if err := alike(indexed); err != nil {
@@ -37,7 +40,10 @@ func Calibrate(captures []*report.Report) (*noise.Calibration, error) {
 	}
 	c := &noise.Calibration{Noise: *noise.Measure(captures)}
 	if !slices.ContainsFunc(c.Metrics, func(m noise.Metric) bool { return m.Metric == "unit.time" }) {
-		return nil, &NotComparable{[]comparison.Reason{{Code: comparison.MissingMetric, Text: "not every capture has a time per unit of work (unit.time)"}}}
+		return nil, &NotComparable{
+			[]comparison.Reason{
+				{Code: comparison.MissingMetric, Text: "not every capture has a time per unit of work (unit.time)"}},
+		}
 	}
 	if err := leaveOneOut(c, captures, indexed); err != nil {
 		return nil, err
@@ -50,14 +56,29 @@ func alike(captures []*side.Capture) error {
 	for i, x := range captures {
 		r := x.Report
 		if len(r.Environment.GPUs) == 0 {
-			return &NotComparable{[]comparison.Reason{{Code: comparison.EmptySide, Text: fmt.Sprintf("capture %d has no GPU work", i+1)}}}
+			return &NotComparable{
+				[]comparison.Reason{{Code: comparison.EmptySide, Text: fmt.Sprintf("capture %d has no GPU work", i+1)}}}
 		}
 		if r.Unit.Kind == "none" || r.Unit.Kind == "" {
-			return &NotComparable{[]comparison.Reason{{Code: comparison.NoUnit, Text: fmt.Sprintf("capture %d has no unit of work: %s", i+1, r.Unit.Why)}}}
+			return &NotComparable{
+				[]comparison.Reason{
+					{Code: comparison.NoUnit, Text: fmt.Sprintf("capture %d has no unit of work: %s", i+1, r.Unit.Why)}},
+			}
 		}
 		for k, other := range captures[:i] {
 			if sameCapture(other, x) {
-				return &NotComparable{[]comparison.Reason{{Code: comparison.SameCapture, Text: fmt.Sprintf("captures %d and %d are one and the same: every metric is equal, and copies of a capture say nothing of noise", k+1, i+1)}}}
+				return &NotComparable{
+					[]comparison.Reason{
+						{
+							Code: comparison.SameCapture,
+							Text: fmt.Sprintf(
+								"captures %d and %d are one and the same: every metric is equal, and copies of a capture say nothing of noise",
+								k+1,
+								i+1,
+							),
+						},
+					},
+				}
 			}
 		}
 		if i == 0 {
@@ -65,7 +86,8 @@ func alike(captures []*side.Capture) error {
 		}
 		first := &noise.Noise{Env: noise.EnvOf(captures[0].Report)}
 		if ok, why := first.Applies(r, policy.Environment{}); !ok {
-			why = strings.Replace(strings.Replace(why, "calibrated", "capture 1 is", 1), ", captured", fmt.Sprintf(", capture %d is", i+1), 1)
+			why = strings.Replace(strings.Replace(why, "calibrated", "capture 1 is", 1), ", captured",
+				fmt.Sprintf(", capture %d is", i+1), 1)
 			return &NotComparable{[]comparison.Reason{{Code: comparison.EnvironmentMismatch, Text: why}}}
 		}
 		c, err := compare(captures[:1], captures[i:i+1], Options{})
@@ -75,7 +97,8 @@ func alike(captures []*side.Capture) error {
 		if !c.Comparable {
 			reasons := make([]comparison.Reason, 0, len(c.Reasons))
 			for _, reason := range c.Reasons {
-				reasons = append(reasons, comparison.Reason{Code: reason.Code, Text: fmt.Sprintf("captures 1 and %d: %s", i+1, reason.Text)})
+				reasons = append(reasons,
+					comparison.Reason{Code: reason.Code, Text: fmt.Sprintf("captures 1 and %d: %s", i+1, reason.Text)})
 			}
 			return &NotComparable{reasons}
 		}
@@ -83,8 +106,8 @@ func alike(captures []*side.Capture) error {
 	return nil
 }
 
-// sameCapture reports whether two reports are of one capture: every metric that both have is equal, and no timing repeats
-// to the nanosecond in another capture.
+// sameCapture reports whether two reports are of one capture: every metric that both have is equal, and no timing
+// repeats to the nanosecond in another capture.
 func sameCapture(a, b *side.Capture) bool {
 	for i := range b.Report.Metrics {
 		m := &b.Report.Metrics[i]
@@ -109,7 +132,8 @@ func leaveOneOut(c *noise.Calibration, captures []*report.Report, indexed []*sid
 		if err != nil {
 			return err
 		}
-		out := noise.LeftOut{Name: r.Trace.Name, Verdict: d.Verdict, Alarms: []string{}, Kernels: d.Counts.KernelsCompared}
+		out := noise.LeftOut{Name: r.Trace.Name, Verdict: d.Verdict, Alarms: []string{},
+			Kernels: d.Counts.KernelsCompared}
 		for k := range d.Gates {
 			if g := &d.Gates[k]; g.Verdict == comparison.Fail {
 				out.Alarms = append(out.Alarms, g.Metric+"{"+g.Labels.String()+"}")

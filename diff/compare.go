@@ -88,8 +88,11 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 	if err := opt.fill(); err != nil {
 		return nil, err
 	}
-	c := &comparison.Comparison{Schema: comparison.SchemaID, Tool: report.Tool{Name: "explain", Version: opt.Version}, Verdict: comparison.Inconclusive, Depth: comparison.DepthNone}
-	both := match.New(base, head, match.Options{Policy: opt.Policy, Phase: opt.Phase, Batch: opt.Batch, MinShare: opt.MinShare, Top: opt.Top}, c)
+	c := &comparison.Comparison{Schema: comparison.SchemaID,
+		Tool: report.Tool{Name: "explain", Version: opt.Version}, Verdict: comparison.Inconclusive,
+		Depth: comparison.DepthNone}
+	both := match.New(base, head,
+		match.Options{Policy: opt.Policy, Phase: opt.Phase, Batch: opt.Batch, MinShare: opt.MinShare, Top: opt.Top}, c)
 	x := &comparer{noise.NewDecider(both, opt.Noise, opt.Seed)}
 	c.Base, c.Head = x.Base.Describe(), x.Head.Describe()
 	c.Unit.OverlapNeeded = match.OverlapNeeded
@@ -130,7 +133,8 @@ func (x *comparer) compare() {
 	if u.Kind != h.Kind {
 		c.Unit.Kind, c.Unit.Name = u.Kind+" → "+h.Kind, u.Name+" → "+h.Name
 	}
-	c.Unit.Phase, c.Unit.Batch, c.Unit.Tokens = x.Kind.Phase, match.Optional(x.Kind.Batch), match.Optional(x.Kind.Tokens)
+	c.Unit.Phase, c.Unit.Batch, c.Unit.Tokens = x.Kind.Phase, match.Optional(
+		x.Kind.Batch), match.Optional(x.Kind.Tokens)
 	c.Unit.BaseN, c.Unit.HeadN = x.Base.Units(), x.Head.Units()
 	x.Work()
 	x.Coverage()
@@ -172,8 +176,8 @@ func (x *comparer) unsettle() {
 	x.C.Structure = nil
 }
 
-// totals shows totals of the captures where there is no unit to compare. They grow with the length of a capture: nothing
-// but equality can be concluded from them.
+// totals shows totals of the captures where there is no unit to compare. They grow with the length of a capture:
+// nothing but equality can be concluded from them.
 func (x *comparer) totals() {
 	for _, id := range []string{"gpu.busy_time", "kernel.total_time", "kernel.count", "launch.count"} {
 		row, ok := x.totalRow(id)
@@ -189,7 +193,8 @@ func (x *comparer) totals() {
 }
 
 func (x *comparer) totalRow(id string) (comparison.Row, bool) {
-	row := comparison.Row{Metric: id, Labels: report.Labels{}, BaseValues: []float64{}, HeadValues: []float64{}, Unreplicated: len(x.Base.Captures) == 1 || len(x.Head.Captures) == 1}
+	row := comparison.Row{Metric: id, Labels: report.Labels{}, BaseValues: []float64{},
+		HeadValues: []float64{}, Unreplicated: len(x.Base.Captures) == 1 || len(x.Head.Captures) == 1}
 	for _, s := range []struct {
 		side   *side.Side
 		values *[]float64

@@ -36,7 +36,11 @@ func (x *comparer) iterations() {
 		}
 	}
 	if x.Opt.Phase == "" && x.Opt.Batch == nil && !x.CommonKind() { // different kinds say nothing of the other numbers
-		x.Reason(comparison.DifferentWork, fmt.Sprintf("no kind of iteration occurs on both sides: base has %s; head has %s", match.KindsText(x.Base.Kinds()), match.KindsText(x.Head.Kinds())))
+		x.Reason(
+			comparison.DifferentWork,
+			fmt.Sprintf("no kind of iteration occurs on both sides: base has %s; head has %s",
+				match.KindsText(x.Base.Kinds()), match.KindsText(x.Head.Kinds())),
+		)
 		return
 	}
 	if !x.Choose() {
@@ -44,7 +48,8 @@ func (x *comparer) iterations() {
 	}
 	u := &x.Base.Captures[0].Report.Unit
 	x.C.Unit.Kind, x.C.Unit.Name = u.Kind, u.Name
-	x.C.Unit.Phase, x.C.Unit.Batch, x.C.Unit.Tokens = x.Kind.Phase, match.Optional(x.Kind.Batch), match.Optional(x.Kind.Tokens)
+	x.C.Unit.Phase, x.C.Unit.Batch, x.C.Unit.Tokens = x.Kind.Phase, match.Optional(
+		x.Kind.Batch), match.Optional(x.Kind.Tokens)
 	x.C.Unit.BaseN, x.C.Unit.HeadN = x.Base.Units(), x.Head.Units()
 	x.Rows()
 }

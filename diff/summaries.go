@@ -14,13 +14,13 @@ import (
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
-// What profilemate's check_regression.py compares: the time of the phases prefill and decode and that of the top kernel by
-// a relative threshold, the coverage by CUDA graphs by the same number of percentage points. It fails if any of them got
-// worse by more.
+// What profilemate's check_regression.py compares: the time of the phases prefill and decode and that of the top kernel
+// by a relative threshold, the coverage by CUDA graphs by the same number of percentage points. It fails if any of them
+// got worse by more.
 //
-// On summary.json files the numbers are those of the files: totals, which grow with the length of the capture. On reports
-// they are per unit of work, and a change has to be real as for any other rule; --threshold is then short for the rules
-// that ThresholdRules makes.
+// On summary.json files the numbers are those of the files: totals, which grow with the length of the capture. On
+// reports they are per unit of work, and a change has to be real as for any other rule; --threshold is then short for
+// the rules that ThresholdRules makes.
 
 // Summary is what check_regression reads of a summary.json. A phase is null where the file has no such phase.
 type Summary struct {
@@ -58,7 +58,9 @@ func ReadSummary(name string, rd io.Reader) (*Summary, error) {
 		*p.into = &v
 	}
 	if s.Prefill == nil && s.Decode == nil {
-		return nil, errors.New("prefill_decode has neither prefill nor decode: the capture has no NVTX ranges of these names. Compare the traces or reports themselves, which need no such ranges")
+		return nil, errors.New(
+			"prefill_decode has neither prefill nor decode: the capture has no NVTX ranges of these names. Compare the traces or reports themselves, which need no such ranges",
+		)
 	}
 	var err error
 	if s.GraphCoverage, err = summaryNumber(doc.Graphs["graph_coverage_pct"], "cuda_graphs.graph_coverage_pct"); err != nil {
@@ -88,12 +90,14 @@ func summaryNumber(raw json.RawMessage, key string) (float64, error) {
 	return v, nil
 }
 
-// CompareSummaries does what check_regression does with two summaries: percent is its threshold. The error names a phase
-// that only one of them has.
+// CompareSummaries does what check_regression does with two summaries: percent is its threshold. The error names a
+// phase that only one of them has.
 func CompareSummaries(base, head *Summary, percent float64, opt Options) (*comparison.Comparison, error) {
 	c := &comparison.Comparison{
-		Schema: comparison.SchemaID, Tool: report.Tool{Name: "explain", Version: opt.Version}, Comparable: true, Depth: comparison.DepthNone, Verdict: comparison.Pass, Unit: comparison.Unit{Kind: "none"},
-		Base: comparison.Side{Names: []string{base.Name}, Captures: 1}, Head: comparison.Side{Names: []string{head.Name}, Captures: 1},
+		Schema: comparison.SchemaID, Tool: report.Tool{Name: "explain", Version: opt.Version}, Comparable: true,
+		Depth: comparison.DepthNone, Verdict: comparison.Pass, Unit: comparison.Unit{Kind: "none"},
+		Base: comparison.Side{Names: []string{base.Name}, Captures: 1},
+		Head: comparison.Side{Names: []string{head.Name}, Captures: 1},
 	}
 	c.Fill()
 	c.Policy = (&policy.Policy{Stats: policy.DefaultStats()}).Info() // the thresholds are all there is
@@ -106,13 +110,15 @@ func CompareSummaries(base, head *Summary, percent float64, opt Options) (*compa
 			if p.head == nil {
 				lacks = head.Name
 			}
-			return nil, fmt.Errorf("prefill_decode.%s.total_ms is missing in %s: only one side has that phase", p.phase, lacks)
+			return nil, fmt.Errorf("prefill_decode.%s.total_ms is missing in %s: only one side has that phase", p.phase,
+				lacks)
 		}
 		if p.base != nil {
 			addSummaryRow(c, "prefill_decode."+p.phase+".total_ms", report.Nanoseconds, *p.base, *p.head, percent, "")
 		}
 	}
-	addSummaryRow(c, "cuda_graphs.graph_coverage_pct", report.Ratio, base.GraphCoverage, head.GraphCoverage, percent, "")
+	addSummaryRow(c, "cuda_graphs.graph_coverage_pct", report.Ratio, base.GraphCoverage, head.GraphCoverage, percent,
+		"")
 	note := ""
 	if base.TopKernel != head.TopKernel {
 		note = "; it is another kernel than on the base"
@@ -134,8 +140,8 @@ func CompareSummaries(base, head *Summary, percent float64, opt Options) (*compa
 	return c, c.Validate()
 }
 
-// addSummaryRow compares one number as check_regression does, in the file's own unit: ms by their relative change, percent
-// by the difference. The row and its gate are in base units.
+// addSummaryRow compares one number as check_regression does, in the file's own unit: ms by their relative change,
+// percent by the difference. The row and its gate are in base units.
 func addSummaryRow(c *comparison.Comparison, metric, u string, before, after, percent float64, note string) {
 	// worse is in percent of the base, or in percentage points
 	worse, sign, size, scale := 0.0, "+", "%", 1e6
@@ -149,7 +155,8 @@ func addSummaryRow(c *comparison.Comparison, metric, u string, before, after, pe
 	}
 	base, head := before*scale, after*scale
 	row := comparison.Row{
-		Metric: metric, Labels: report.Labels{}, Unit: u, Base: &base, Head: &head, NBase: 1, NHead: 1, BaseValues: []float64{base}, HeadValues: []float64{head},
+		Metric: metric, Labels: report.Labels{}, Unit: u, Base: &base, Head: &head, NBase: 1, NHead: 1,
+		BaseValues: []float64{base}, HeadValues: []float64{head},
 		Class: comparison.Same, Unreplicated: true,
 	}
 	row.Change()
@@ -160,7 +167,8 @@ func addSummaryRow(c *comparison.Comparison, metric, u string, before, after, pe
 	}
 	switch {
 	case !policy.Within(worse, percent):
-		row.Class, g.Verdict, g.Reason = comparison.Regressed, comparison.Fail, comparison.ChangeText(&row)+" is more than "+limit+note
+		row.Class, g.Verdict, g.Reason = comparison.Regressed, comparison.Fail, comparison.ChangeText(
+			&row)+" is more than "+limit+note
 	case !policy.Within(-worse, percent):
 		row.Class, g.Reason = comparison.Improved, comparison.ChangeText(&row)+note
 	default:

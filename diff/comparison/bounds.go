@@ -16,8 +16,10 @@ const (
 func (c *Comparison) fillPolicy() {
 	if c.Policy.OnInconclusive == "" {
 		c.Policy = PolicyInfo{
-			Unit: "auto", Alpha: 0.05, FDR: 0.05, MinCaptures: 1, OnInconclusive: Warn, OnNotComparable: Inconclusive, OnMissing: Inconclusive,
-			OnMissingBaseline: Warn, IgnoredKernels: []string{}, Hard: []string{}, Soft: []string{}, Residue: []string{},
+			Unit: "auto", Alpha: 0.05, FDR: 0.05, MinCaptures: 1, OnInconclusive: Warn, OnNotComparable: Inconclusive,
+			OnMissing:         Inconclusive,
+			OnMissingBaseline: Warn, IgnoredKernels: []string{}, Hard: []string{}, Soft: []string{},
+			Residue: []string{},
 		}
 	}
 	for i := range c.Gates {
@@ -41,10 +43,14 @@ func (c *Comparison) plausible() error {
 		name    string
 		n, most int
 	}{
-		{"reasons", len(c.Reasons), maxFewRows}, {"names of the base", len(c.Base.Names), maxFewRows}, {"names of the head", len(c.Head.Names), maxFewRows},
-		{"primary rows", len(c.Primary), maxFewRows}, {"rows of the attribution", len(c.Attribution.Rows), maxManyRows}, {"kernels", len(c.Kernels), maxManyRows},
-		{"host calls", len(c.API), maxManyRows}, {"structural rows", len(c.Structure), maxManyRows}, {"rows of the mix", len(c.Mix), maxManyRows},
-		{"gates", len(c.Gates), maxManyRows}, {"waivers", len(c.Waivers), maxFewRows}, {"overrides", len(c.Overrides), maxFewRows}, {"residue", len(c.Residue), maxFewRows},
+		{"reasons", len(c.Reasons), maxFewRows}, {"names of the base", len(c.Base.Names), maxFewRows},
+		{"names of the head", len(c.Head.Names), maxFewRows},
+		{"primary rows", len(c.Primary), maxFewRows}, {"rows of the attribution", len(c.Attribution.Rows), maxManyRows},
+		{"kernels", len(c.Kernels), maxManyRows},
+		{"host calls", len(c.API), maxManyRows}, {"structural rows", len(c.Structure), maxManyRows},
+		{"rows of the mix", len(c.Mix), maxManyRows},
+		{"gates", len(c.Gates), maxManyRows}, {"waivers", len(c.Waivers), maxFewRows},
+		{"overrides", len(c.Overrides), maxFewRows}, {"residue", len(c.Residue), maxFewRows},
 		{"patterns of ignored kernels", len(c.Policy.IgnoredKernels), maxFewRows},
 	} {
 		if l.n > l.most {
@@ -53,7 +59,9 @@ func (c *Comparison) plausible() error {
 	}
 	for i := range c.Primary {
 		r := &c.Primary[i]
-		if len(r.Labels) > maxRowSize || len(r.BaseValues) > maxFewRows || len(r.HeadValues) > maxFewRows || r.NBase < 0 || r.NHead < 0 {
+		if len(r.Labels) > maxRowSize || len(r.BaseValues) > maxFewRows || len(r.HeadValues) > maxFewRows ||
+			r.NBase < 0 ||
+			r.NHead < 0 {
 			return fmt.Errorf("primary row %d is none that explain writes", i)
 		}
 	}
@@ -78,7 +86,8 @@ func (c *Comparison) plausible() error {
 	}
 	for i := range c.Overrides {
 		if o := &c.Overrides[i]; o.From != Fail || o.To != Warn || c.Verdict != Warn {
-			return fmt.Errorf("a label turns %s into %s, and the verdict is %s: it only ever turns fail into warn", o.From, o.To, c.Verdict)
+			return fmt.Errorf("a label turns %s into %s, and the verdict is %s: it only ever turns fail into warn",
+				o.From, o.To, c.Verdict)
 		}
 	}
 	if c.Verdict == Pass && n.GatesChecked == 0 {

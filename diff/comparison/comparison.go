@@ -73,8 +73,8 @@ type Comparison struct {
 type Depth string
 
 // Depths, from none to everything. At DepthUnit kernels are hidden on a side, or not recorded for the kind of unit that
-// was compared: nothing is said of kernels. At DepthEvidence no trace is behind the sides: numbers that logs, metrics and
-// profilers hold were compared one by one.
+// was compared: nothing is said of kernels. At DepthEvidence no trace is behind the sides: numbers that logs, metrics
+// and profilers hold were compared one by one.
 const (
 	DepthNone     Depth = "none"
 	DepthEvidence Depth = "evidence"
@@ -161,8 +161,8 @@ type Interval struct {
 }
 
 // Test is what a test over several captures a side gave, in natural logarithms: the effect, its standard error and
-// degrees of freedom, the threshold it was tested against, the variance between captures as pooled over both sides and as
-// moderated by the other rows.
+// degrees of freedom, the threshold it was tested against, the variance between captures as pooled over both sides and
+// as moderated by the other rows.
 type Test struct {
 	Effect    float64 `json:"effect"`
 	SE        float64 `json:"se"`
@@ -204,15 +204,15 @@ type Attribution struct {
 	Head       float64          `json:"head"`
 	TotalDelta float64          `json:"total_delta"`
 	Rows       []AttributionRow `json:"rows"`
-	// Residual is the total less the finest rows: kernels and others, exposed_copy and idle causes. It holds the rounding of
-	// means and nothing else.
+	// Residual is the total less the finest rows: kernels and others, exposed_copy and idle causes. It holds the
+	// rounding of means and nothing else.
 	Residual float64 `json:"residual"`
 }
 
-// AttributionRow is one part. Kind is class, category, kernel, idle_cause or others. Rows of kind class sum to the total.
-// Rows of kind category sum to the classes compute and exposed_comm together, and so do those of kind kernel with others;
-// rows of kind idle_cause sum to the class idle. Each nanosecond is given to one kernel: compute before communication, and
-// of several the one that started first.
+// AttributionRow is one part. Kind is class, category, kernel, idle_cause or others. Rows of kind class sum to the
+// total. Rows of kind category sum to the classes compute and exposed_comm together, and so do those of kind kernel
+// with others; rows of kind idle_cause sum to the class idle. Each nanosecond is given to one kernel: compute before
+// communication, and of several the one that started first.
 type AttributionRow struct {
 	ID            string   `json:"id"`
 	Kind          string   `json:"kind"`
@@ -224,8 +224,8 @@ type AttributionRow struct {
 	PerCallEffect *float64 `json:"per_call_effect"`
 }
 
-// Kernel compares one kernel, or a pair of kernels where one replaced the other. Times add up the durations of its runs in
-// one unit, also where other kernels run at the same time. With c runs of t ns each,
+// Kernel compares one kernel, or a pair of kernels where one replaced the other. Times add up the durations of its runs
+// in one unit, also where other kernels run at the same time. With c runs of t ns each,
 //
 //	count effect    = (c1 - c0) (t0 + t1) / 2
 //	per-call effect = delta - count effect = (t1 - t0) (c0 + c1) / 2
@@ -451,9 +451,9 @@ func (w *WaiverUse) Warns() bool {
 // maxOverrideText bounds, in characters, what is kept of a label or a name.
 const maxOverrideText = 100
 
-// Accept records that somebody accepts what was found, by a label on the pull request say: a verdict of fail becomes warn,
-// and the comparison names who said so. The gates stand as they were judged. It reports whether there was anything to
-// accept; if not, nothing is recorded.
+// Accept records that somebody accepts what was found, by a label on the pull request say: a verdict of fail becomes
+// warn, and the comparison names who said so. The gates stand as they were judged. It reports whether there was
+// anything to accept; if not, nothing is recorded.
 func (c *Comparison) Accept(label, by string) bool {
 	if c.Verdict != Fail {
 		return false
@@ -463,7 +463,8 @@ func (c *Comparison) Accept(label, by string) bool {
 	return true
 }
 
-// Withdraw takes back what [Comparison.Accept] did: whoever reads a comparison of somebody else asks for the label again.
+// Withdraw takes back what [Comparison.Accept] did: whoever reads a comparison of somebody else asks for the
+// label again.
 func (c *Comparison) Withdraw() {
 	if len(c.Overrides) > 0 {
 		c.Verdict, c.Overrides = c.Overrides[0].From, []Override{}

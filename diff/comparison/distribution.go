@@ -4,8 +4,8 @@ import (
 	"errors"
 )
 
-// Distribution is how the times of single units of both sides are spread, in bins that both share. Bin i holds the times
-// from Edges[i] up to Edges[i+1]; the last one has no upper edge.
+// Distribution is how the times of single units of both sides are spread, in bins that both share. Bin i holds the
+// times from Edges[i] up to Edges[i+1]; the last one has no upper edge.
 type Distribution struct {
 	Metric string    `json:"metric"`
 	Edges  []float64 `json:"edges"` // ns, lower edges; empty where single units are not known
@@ -15,7 +15,9 @@ type Distribution struct {
 
 // Validate reports what makes the bins none.
 func (d *Distribution) Validate() error {
-	if d.Edges == nil || d.Base == nil || d.Head == nil || len(d.Base) != len(d.Edges) || len(d.Head) != len(d.Edges) || len(d.Edges) > maxFewRows || !Finite(d.Edges...) {
+	if d.Edges == nil || d.Base == nil || d.Head == nil || len(d.Base) != len(d.Edges) || len(d.Head) != len(d.Edges) ||
+		len(d.Edges) > maxFewRows ||
+		!Finite(d.Edges...) {
 		return errors.New("comparison: the distribution's bins do not fit together")
 	}
 	for i := range d.Edges {

@@ -67,9 +67,9 @@ func WriteLines(w io.Writer, l *report.Lines) error {
 	return err
 }
 
-// Read parses a comparison and validates it, see [report.ReadVersioned]. The file may come from anybody, and what is read
-// may be shown to everybody: beside what [Comparison.Validate] asks, lists are bounded, counts are not negative, and the
-// verdict is no better than that of the gates it stands on. The numbers are those of whoever wrote them.
+// Read parses a comparison and validates it, see [report.ReadVersioned]. The file may come from anybody, and what is
+// read may be shown to everybody: beside what [Comparison.Validate] asks, lists are bounded, counts are not negative,
+// and the verdict is no better than that of the gates it stands on. The numbers are those of whoever wrote them.
 func Read(r io.Reader) (*Comparison, error) {
 	c, err := report.ReadVersioned[Comparison](r, "comparison", SchemaID, maxBytes)
 	if err != nil {
@@ -126,15 +126,18 @@ func (c *Comparison) Fill() {
 // closeEnough bounds, in ns, how far parts may be from their sum: means of integers, rounded to 53 bits and added up.
 const closeEnough = 0.5
 
-// Validate reports the first thing that breaks the contract of a comparison: a null list, a number that is not finite, a
-// word that is none of its kind, parts that do not sum.
+// Validate reports the first thing that breaks the contract of a comparison: a null list, a number that is not finite,
+// a word that is none of its kind, parts that do not sum.
 func (c *Comparison) Validate() error {
 	if c.Schema != SchemaID {
 		return fmt.Errorf("comparison: schema is %q, expected %q", c.Schema, SchemaID)
 	}
 	if c.Reasons == nil || c.Base.Names == nil || c.Head.Names == nil || c.Primary == nil || c.Attribution.Rows == nil || c.Kernels == nil ||
 		c.API == nil || c.Structure == nil || c.Mix == nil || c.Gates == nil || c.Waivers == nil || c.Overrides == nil || c.Residue == nil ||
-		c.Policy.IgnoredKernels == nil || c.Policy.Hard == nil || c.Policy.Soft == nil || c.Policy.Residue == nil {
+		c.Policy.IgnoredKernels == nil ||
+		c.Policy.Hard == nil ||
+		c.Policy.Soft == nil ||
+		c.Policy.Residue == nil {
 		return errors.New("comparison: a list is null")
 	}
 	if !c.Verdict.valid() {
@@ -158,8 +161,11 @@ func (c *Comparison) Validate() error {
 	}
 	for i := range c.Kernels {
 		k := &c.Kernels[i]
-		if !k.Class.valid() || k.BaseName == nil && k.HeadName == nil || k.BaseName == nil && k.BaseShort != nil || k.HeadName == nil && k.HeadShort != nil || !Finite(k.Delta, k.CountEffect, k.PerCallEffect) ||
-			!known(k.Base, k.Head, k.Ratio, k.BaseCount, k.HeadCount, k.Share, k.P, k.PAdjusted) || !k.Test.valid() {
+		if !k.Class.valid() || k.BaseName == nil && k.HeadName == nil || k.BaseName == nil && k.BaseShort != nil ||
+			k.HeadName == nil && k.HeadShort != nil ||
+			!Finite(k.Delta, k.CountEffect, k.PerCallEffect) ||
+			!known(k.Base, k.Head, k.Ratio, k.BaseCount, k.HeadCount, k.Share, k.P, k.PAdjusted) ||
+			!k.Test.valid() {
 			return fmt.Errorf("comparison: kernel row %d is not valid", i)
 		}
 		if math.Abs(k.CountEffect+k.PerCallEffect-k.Delta) > closeEnough {
@@ -168,7 +174,8 @@ func (c *Comparison) Validate() error {
 	}
 	for i := range c.API {
 		a := &c.API[i]
-		if !a.Class.valid() || !known(a.BaseCount, a.HeadCount, a.BaseTime, a.HeadTime, a.BaseMean, a.HeadMean, a.Ratio) {
+		if !a.Class.valid() ||
+			!known(a.BaseCount, a.HeadCount, a.BaseTime, a.HeadTime, a.BaseMean, a.HeadMean, a.Ratio) {
 			return fmt.Errorf("comparison: API row %d is not valid", i)
 		}
 	}
@@ -183,8 +190,10 @@ func (c *Comparison) Validate() error {
 		}
 	}
 	for i := range c.Gates {
-		if g := &c.Gates[i]; !g.Verdict.valid() || !g.CountsAs.valid() || !g.Class.valid() || g.Labels == nil || !known(g.Base, g.Head, g.Delta, g.Ratio) ||
-			g.Level != LevelError && g.Level != LevelWarn || g.Waiver != nil && !waiverStatus(g.Waiver.Status) {
+		if g := &c.Gates[i]; !g.Verdict.valid() || !g.CountsAs.valid() || !g.Class.valid() || g.Labels == nil ||
+			!known(g.Base, g.Head, g.Delta, g.Ratio) ||
+			g.Level != LevelError && g.Level != LevelWarn ||
+			g.Waiver != nil && !waiverStatus(g.Waiver.Status) {
 			return fmt.Errorf("comparison: gate %s is not valid", g.Rule)
 		}
 	}
@@ -198,7 +207,9 @@ func (c *Comparison) Validate() error {
 			return fmt.Errorf("comparison: override by %s is not valid", o.Label)
 		}
 	}
-	if p := &c.Policy; !Finite(p.Alpha, p.FDR) || !p.OnInconclusive.valid() || !p.OnNotComparable.valid() || !p.OnMissing.valid() || !p.OnMissingBaseline.valid() {
+	if p := &c.Policy; !Finite(p.Alpha, p.FDR) || !p.OnInconclusive.valid() || !p.OnNotComparable.valid() ||
+		!p.OnMissing.valid() ||
+		!p.OnMissingBaseline.valid() {
 		return errors.New("comparison: its policy is not valid")
 	}
 	return c.Attribution.validate()
@@ -257,12 +268,14 @@ func (a *Attribution) validate() error {
 		case r.Kind != KindCategory:
 			return fmt.Errorf("comparison: attribution row %s has kind %q", r.ID, r.Kind)
 		}
-		if r.CountEffect != nil && r.PerCallEffect != nil && math.Abs(*r.CountEffect+*r.PerCallEffect-r.Delta) > closeEnough {
+		if r.CountEffect != nil && r.PerCallEffect != nil &&
+			math.Abs(*r.CountEffect+*r.PerCallEffect-r.Delta) > closeEnough {
 			return fmt.Errorf("comparison: attribution to %s: its effects do not sum to its change", r.ID)
 		}
 	}
 	if math.Abs(classes-a.TotalDelta) > closeEnough || math.Abs(fine+a.Residual-a.TotalDelta) > closeEnough {
-		return fmt.Errorf("comparison: attribution does not close: classes %g, rows %g and residual %g, total %g", classes, fine, a.Residual, a.TotalDelta)
+		return fmt.Errorf("comparison: attribution does not close: classes %g, rows %g and residual %g, total %g",
+			classes, fine, a.Residual, a.TotalDelta)
 	}
 	return nil
 }

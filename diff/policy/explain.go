@@ -11,7 +11,8 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// SameStat reports whether two statistics are the same number: a metric of the unit of work has its median as its value.
+// SameStat reports whether two statistics are the same number: a metric of the unit of work has its median
+// as its value.
 func SameStat(a, b string) bool {
 	return a == b || a == "" && b == "p50" || a == "p50" && b == ""
 }
@@ -31,11 +32,14 @@ type Explanation struct {
 	Waivers []Waiver // of this rule, for what was asked for
 }
 
-// Explain finds the rules that select a metric or a kernel, and which of them judges it: the last one of each kind, for the
-// change and for the budget. subject is a metric (unit.time.p50, gpu.idle_ratio{device=0}), or else the name of a kernel,
-// whose time per unit is meant. metric is what was understood. A metric without labels is asked for with any: then a rule
-// judges what later ones do not select. ignored says that no rule judges this kernel.
-func (p *Policy) Explain(subject string, known []MetricFacts) (metric string, list []Explanation, ignored bool, err error) {
+// Explain finds the rules that select a metric or a kernel, and which of them judges it: the last one of each kind, for
+// the change and for the budget. subject is a metric (unit.time.p50, gpu.idle_ratio{device=0}), or else the name of a
+// kernel, whose time per unit is meant. metric is what was understood. A metric without labels is asked for with any:
+// then a rule judges what later ones do not select. ignored says that no rule judges this kernel.
+func (p *Policy) Explain(
+	subject string,
+	known []MetricFacts,
+) (metric string, list []Explanation, ignored bool, err error) {
 	asked, err := p.asked(subject, known)
 	if err != nil {
 		return "", nil, false, err
@@ -49,13 +53,16 @@ func (p *Policy) Explain(subject string, known []MetricFacts) (metric string, li
 			for k := range p.Waivers {
 				w := &p.Waivers[k]
 				names := w.Match.Compile()
-				if w.Rule == v.ID && (len(asked.Labels) == 0 || w.Match.Empty() || names.Covers(&comparison.Gate{Labels: asked.Labels}, "")) {
+				if w.Rule == v.ID &&
+					(len(asked.Labels) == 0 || w.Match.Empty() || names.Covers(&comparison.Gate{Labels: asked.Labels}, "")) {
 					e.Waivers = append(e.Waivers, *w)
 				}
 			}
 			for k := range list {
 				old := &list[k].Rule
-				if old.Level != comparison.LevelOff && (v.Level == comparison.LevelOff || v.Budgeted() == old.Budgeted()) && (len(asked.Labels) > 0 || v.selectsAll(old)) {
+				if old.Level != comparison.LevelOff &&
+					(v.Level == comparison.LevelOff || v.Budgeted() == old.Budgeted()) &&
+					(len(asked.Labels) > 0 || v.selectsAll(old)) {
 					list[k].By = v.Name()
 				}
 			}
@@ -99,7 +106,8 @@ func sameNumber(a, b string) bool {
 
 // selectsAll reports whether a rule surely selects whatever another one does.
 func (r *Rule) selectsAll(other *Rule) bool {
-	if !sameNumber(r.Metric, other.Metric) || !r.Match.Empty() && r.Match != other.Match && r.Match != (Match{Glob: "*"}) {
+	if !sameNumber(r.Metric, other.Metric) ||
+		!r.Match.Empty() && r.Match != other.Match && r.Match != (Match{Glob: "*"}) {
 		return false
 	}
 	if len(r.Labels) != len(other.Labels) {
@@ -113,8 +121,8 @@ func (r *Rule) selectsAll(other *Rule) bool {
 	return true
 }
 
-// Shadowed are rules of the file, as opposed to those of its preset, that judge nothing, since a later one selects all that
-// they do: pairs of names. A team that orders rules from the special to the general wants to know.
+// Shadowed are rules of the file, as opposed to those of its preset, that judge nothing, since a later one selects all
+// that they do: pairs of names. A team that orders rules from the special to the general wants to know.
 func (p *Policy) Shadowed() [][2]string {
 	type variant struct {
 		of   int
@@ -129,7 +137,8 @@ func (p *Policy) Shadowed() [][2]string {
 			v := &each[k]
 			id, _ := SplitStat(v.Metric)
 			at := slices.IndexFunc(later[id], func(l variant) bool {
-				return (l.rule.Level == comparison.LevelOff || l.rule.Budgeted() == v.Budgeted()) && l.rule.selectsAll(v)
+				return (l.rule.Level == comparison.LevelOff || l.rule.Budgeted() == v.Budgeted()) &&
+					l.rule.selectsAll(v)
 			})
 			if at < 0 {
 				all = false
@@ -181,7 +190,11 @@ func (p *Policy) Summary() string {
 	parts = append(parts, comparison.Count(int64(p.Changes()), "rule"), comparison.Count(int64(p.Budgets()), "budget"))
 	if n := len(p.Waivers); n > 0 {
 		first := slices.MinFunc(p.Waivers, func(a, b Waiver) int { return a.Expires.Compare(b.Expires) })
-		parts = append(parts, fmt.Sprintf("%s (the first ends on %s)", comparison.Count(int64(n), "waiver"), first.Expires.Format(time.DateOnly)))
+		parts = append(
+			parts,
+			fmt.Sprintf("%s (the first ends on %s)", comparison.Count(int64(n), "waiver"),
+				first.Expires.Format(time.DateOnly)),
+		)
 	}
 	if n := len(p.IgnoreKernels); n > 0 {
 		parts = append(parts, comparison.Count(int64(n), "pattern")+" of ignored kernels")
@@ -190,8 +203,13 @@ func (p *Policy) Summary() string {
 		parts = append(parts, "unit "+p.Unit)
 	}
 	s := &p.Stats
-	parts = append(parts, fmt.Sprintf("alpha %v, fdr %v, at least %s a side", s.Alpha, s.FDR, comparison.Count(int64(s.MinCaptures), "capture")))
-	open := map[string]comparison.Verdict{"inconclusive": s.OnInconclusive, "not comparable": s.OnNotComparable, "missing": s.OnMissing, "no baseline": s.OnMissingBaseline}
+	parts = append(
+		parts,
+		fmt.Sprintf("alpha %v, fdr %v, at least %s a side", s.Alpha, s.FDR,
+			comparison.Count(int64(s.MinCaptures), "capture")),
+	)
+	open := map[string]comparison.Verdict{"inconclusive": s.OnInconclusive, "not comparable": s.OnNotComparable,
+		"missing": s.OnMissing, "no baseline": s.OnMissingBaseline}
 	for _, what := range slices.Sorted(maps.Keys(open)) {
 		parts = append(parts, what+" is "+string(open[what]))
 	}

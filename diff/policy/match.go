@@ -9,8 +9,8 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// Within reports whether a change is at most what is tolerated, up to the rounding of binary fractions: 0.80 - 0.75 is no
-// more than 0.05.
+// Within reports whether a change is at most what is tolerated, up to the rounding of binary fractions: 0.80 - 0.75 is
+// no more than 0.05.
 func Within(change, tolerated float64) bool { return change <= tolerated*(1+1e-9) }
 
 // OnKernels reports whether a rule is about kernels one by one: by the label kernel alone, or by a match.
@@ -53,7 +53,8 @@ func (r *Rule) Takes(l report.Labels) bool {
 // Named reports whether the rule singles kernels out, rather than taking them all.
 func (r *Rule) Named() bool {
 	pattern, ok := r.Labels["kernel"]
-	return ok && strings.Trim(pattern, "*?") != "" || !r.Match.Empty() && strings.Trim(r.Match.Glob, "*?") != "" || r.Match.Regex != ""
+	return ok && strings.Trim(pattern, "*?") != "" || !r.Match.Empty() && strings.Trim(r.Match.Glob, "*?") != "" ||
+		r.Match.Regex != ""
 }
 
 func Wild(l report.Labels) bool {

@@ -22,8 +22,8 @@ import (
 //	kernel.time_per_unit{kernel=*memset*}:off      not these (the last rule that selects a number judges it)
 //	gpu.idle_ratio{device=0}:<=15%                 a budget: the head's value, whatever the base
 //
-// The sign says which way is bad, ± both. "%" is relative to the base, "pp" is percentage points of a ratio; in a budget
-// both are a share.
+// The sign says which way is bad, ± both. "%" is relative to the base, "pp" is percentage points of a ratio; in a
+// budget both are a share.
 func ParseFailOn(text string) (Rule, error) {
 	fail := func(format string, args ...interface{}) (Rule, error) {
 		return Rule{}, fmt.Errorf("rule %q: %w", text, fmt.Errorf(format, args...))
@@ -67,8 +67,8 @@ func indexOr(s string, c byte) int {
 	return len(s)
 }
 
-// parseSubject reads metric{key=value,key=value}. A value ends at a comma that is followed by key=, so that kernel names
-// with commas in them need no quotes.
+// parseSubject reads metric{key=value,key=value}. A value ends at a comma that is followed by key=, so that kernel
+// names with commas in them need no quotes.
 func parseSubject(s string) (metric string, labels report.Labels, err error) {
 	labels = report.Labels{}
 	metric, rest, braced := strings.Cut(strings.TrimSpace(s), "{")
@@ -130,7 +130,8 @@ func (r *Rule) limit(s string) error {
 	q, err := unit.Parse(rest)
 	switch {
 	case direction == "":
-		return fmt.Errorf("%q: say which way is bad with a sign: +%s, -%s or ±%s, or give a budget: <=%s", s, s, s, s, s)
+		return fmt.Errorf("%q: say which way is bad with a sign: +%s, -%s or ±%s, or give a budget: <=%s", s, s, s, s,
+			s)
 	case err != nil:
 		return err
 	case q.Value < 0 || strings.HasPrefix(strings.TrimSpace(rest), "+"):

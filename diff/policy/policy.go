@@ -13,8 +13,8 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// Policy is what a team decided about its gate: what is judged, how strictly, and what an answer means that is none. It is
-// what a policy file says together with the preset that the file names (design.md, section 7).
+// Policy is what a team decided about its gate: what is judged, how strictly, and what an answer means that is none. It
+// is what a policy file says together with the preset that the file names (design.md, section 7).
 type Policy struct {
 	Preset string // that the file names; empty: none
 
@@ -45,14 +45,17 @@ type Stats struct {
 	OnMissingBaseline comparison.Verdict // a first run: rules need a base, and there is none
 }
 
-// alpha is the adjusted p-value up to which a change beyond the least one is taken for one, unless the policy says otherwise.
-// The level of intervals over several captures a side follows from it, 1 - alpha, and that of intervals over the units of one
-// capture a side, 1 - 2 alpha: a gate asks whether it got slower, so that each end is passed by chance in one of twenty.
+// alpha is the adjusted p-value up to which a change beyond the least one is taken for one, unless the policy says
+// otherwise. The level of intervals over several captures a side follows from it, 1 - alpha, and that of intervals over
+// the units of one capture a side, 1 - 2 alpha: a gate asks whether it got slower, so that each end is passed by chance
+// in one of twenty.
 const alpha = 0.05
 
 // DefaultStats are those of a policy that says nothing of them.
 func DefaultStats() Stats {
-	return Stats{Alpha: alpha, FDR: alpha, MinCaptures: 1, OnInconclusive: comparison.Warn, OnNotComparable: comparison.Inconclusive, OnMissing: comparison.Inconclusive, OnMissingBaseline: comparison.Warn}
+	return Stats{Alpha: alpha, FDR: alpha, MinCaptures: 1,
+		OnInconclusive: comparison.Warn, OnNotComparable: comparison.Inconclusive,
+		OnMissing: comparison.Inconclusive, OnMissingBaseline: comparison.Warn}
 }
 
 // Waiver accepts, until a day, that a rule is broken. One that has expired accepts nothing any more.
@@ -73,8 +76,9 @@ type Ceiling struct {
 	Text     string // as it was written
 }
 
-// Environment moves fields of a report's environment, see report.EnvironmentFields: a difference in a hard one makes sides not comparable, one in a soft
-// one is warned of, residue is named only. Fields that no list has stay where they are.
+// Environment moves fields of a report's environment, see report.EnvironmentFields: a difference in a hard one
+// makes sides not comparable, one in a soft one is warned of, residue is named only. Fields that no list has stay
+// where they are.
 type Environment struct {
 	Hard, Soft, Residue []string
 }
@@ -117,7 +121,8 @@ func Default() *Policy {
 	return &own
 }
 
-// defaultPolicy reads the preset once. Rules that are read without a list of metrics name labels and directions themselves.
+// defaultPolicy reads the preset once. Rules that are read without a list of metrics name labels and
+// directions themselves.
 var defaultPolicy = sync.OnceValues(func() (*Policy, error) {
 	text, _ := PresetText(DefaultPreset)
 	return Read(strings.NewReader(text), nil)

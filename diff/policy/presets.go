@@ -19,9 +19,11 @@ import (
 func EvidenceRules() []Rule {
 	num := func(v float64) *float64 { return &v }
 	up := func(id, metric, level string, rel float64) Rule {
-		return Rule{ID: id, Metric: metric, Labels: report.Labels{}, Level: level, Rel: num(rel), Direction: Up, Optional: true}
+		return Rule{ID: id, Metric: metric, Labels: report.Labels{}, Level: level, Rel: num(rel),
+			Direction: Up, Optional: true}
 	}
-	step, kernels := up("step", "unit.time.p50", comparison.LevelError, 0.03), up("kernels", "ncu.duration.mean", comparison.LevelWarn, 0.05)
+	step, kernels := up("step", "unit.time.p50", comparison.LevelError,
+		0.03), up("kernels", "ncu.duration.mean", comparison.LevelWarn, 0.05)
 	step.Abs, step.AbsUnit = num(10e3), report.Nanoseconds
 	kernels.Abs, kernels.AbsUnit, kernels.Labels = num(1e3), report.Nanoseconds, report.Labels{"kernel": "*"}
 	down := func(r Rule) Rule {
@@ -35,7 +37,9 @@ func EvidenceRules() []Rule {
 		up("ttft", "serve.ttft.mean", comparison.LevelError, 0.10),
 		up("tpot", "serve.tpot.mean", comparison.LevelError, 0.05),
 		up("e2e", "serve.e2e.mean", comparison.LevelError, 0.10),
-		{ID: "drafting", Metric: "serve.spec_acceptance_rate", Labels: report.Labels{}, Level: comparison.LevelWarn, Abs: num(0.05), AbsUnit: report.Ratio, Direction: Down, Optional: true},
+		{ID: "drafting", Metric: "serve.spec_acceptance_rate", Labels: report.Labels{},
+			Level: comparison.LevelWarn, Abs: num(0.05), AbsUnit: report.Ratio, Direction: Down,
+			Optional: true},
 		kernels,
 	}
 }

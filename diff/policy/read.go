@@ -13,8 +13,8 @@ import (
 
 // Read reads a policy file: YAML, or JSON, which is a part of it. Values carry their units. Unknown keys, metrics,
 // labels and words and values in the wrong unit are errors that name the line, the column and what is nearest to them.
-// known are the metrics that exist; nil takes metrics as they are written. A metric that only comes with labels is meant
-// with any.
+// known are the metrics that exist; nil takes metrics as they are written. A metric that only comes with labels is
+// meant with any.
 func Read(r io.Reader, known []MetricFacts) (*Policy, error) {
 	b, err := io.ReadAll(io.LimitReader(r, maxPolicyBytes+1))
 	if err != nil {
@@ -31,13 +31,19 @@ func Read(r io.Reader, known []MetricFacts) (*Policy, error) {
 		return nil, d.err
 	}
 	if len(p.Rules) == 0 {
-		return nil, errors.New("policy has neither rules nor budgets; add some, or name a preset: " + list(PresetNames()))
+		return nil, errors.New(
+			"policy has neither rules nor budgets; add some, or name a preset: " + list(PresetNames()))
 	}
 	return p, p.Validate()
 }
 
 // Words for what stands in for an answer.
-var outcomes = []string{string(comparison.Pass), string(comparison.Warn), string(comparison.Fail), string(comparison.Inconclusive)}
+var outcomes = []string{
+	string(comparison.Pass),
+	string(comparison.Warn),
+	string(comparison.Fail),
+	string(comparison.Inconclusive),
+}
 
 // policy reads a file, or the preset that it names, into p.
 func (d *policyDoc) policy(root ast.Node, p *Policy, top bool) {
@@ -137,7 +143,8 @@ func (d *policyDoc) work(f map[string]ast.Node, p *Policy) {
 }
 
 func (d *policyDoc) stats(n ast.Node, s *Stats) {
-	f := d.fields(n, "stats", "alpha", "fdr", "min_captures", "on_inconclusive", "on_not_comparable", "on_missing", "on_missing_baseline")
+	f := d.fields(n, "stats", "alpha", "fdr", "min_captures", "on_inconclusive", "on_not_comparable", "on_missing",
+		"on_missing_baseline")
 	if n, ok := f["alpha"]; ok {
 		s.Alpha = d.probability(n, "alpha")
 	}
@@ -240,7 +247,8 @@ func (d *policyDoc) rule(n ast.Node) Rule {
 			d.fail(x, "regress states no limit; write {rel: 3%%, abs: 200us} or one of them")
 		}
 	}
-	if s, ok := f["metric"].(*ast.StringNode); r.Level != comparison.LevelOff && r.Rel == nil && r.Abs == nil && !(ok && s.Value == comparison.MetricStructure) {
+	if s, ok := f["metric"].(*ast.StringNode); r.Level != comparison.LevelOff && r.Rel == nil && r.Abs == nil &&
+		!(ok && s.Value == comparison.MetricStructure) {
 		d.fail(n, "a rule states no limit; write regress: {rel: 3%%, abs: 200us} or one of them, or level: off")
 	}
 	d.resolve(n, f, limits, &r)

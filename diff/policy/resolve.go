@@ -17,8 +17,8 @@ func OfKernel(metric string, l report.Labels) bool {
 	return metric == KernelTime && len(l) == 1 && l["kernel"] != ""
 }
 
-// resolve reads the metric of a rule, which is an id, a glob or an expression, and holds the rule to the metrics that exist.
-// limits is the node that errors of its thresholds are placed at.
+// resolve reads the metric of a rule, which is an id, a glob or an expression, and holds the rule to the metrics that
+// exist. limits is the node that errors of its thresholds are placed at.
 func (d *policyDoc) resolve(n ast.Node, f map[string]ast.Node, limits ast.Node, r *Rule) {
 	if d.err != nil {
 		return
@@ -81,8 +81,8 @@ func (d *policyDoc) metric(n ast.Node) (pattern Match, text string) {
 	return Match{}, text
 }
 
-// expand finds the metrics that a pattern means, of those that the rule can judge: a metric whose id it matches, else the
-// statistics of it that it matches, as unit.*.p50 does.
+// expand finds the metrics that a pattern means, of those that the rule can judge: a metric whose id it matches, else
+// the statistics of it that it matches, as unit.*.p50 does.
 func (d *policyDoc) expand(at ast.Node, pattern Match, r *Rule) {
 	r.Metric = pattern.Glob
 	if pattern.Regex != "" {

@@ -23,8 +23,8 @@ const (
 // select; of several that select the same number, the last one judges it.
 //
 // A change breaks the rule if it is real (its class says so) and larger than Rel and larger than Abs, in Direction. A
-// change of exactly the tolerated size is tolerated. Max and Min are budgets: they look at the head alone, and are the only
-// rules allowed on numbers that grow with the length of a capture.
+// change of exactly the tolerated size is tolerated. Max and Min are budgets: they look at the head alone, and are the
+// only rules allowed on numbers that grow with the length of a capture.
 type Rule struct {
 	ID     string        // names the rule in gates; the text of the rule if empty
 	Metric string        // a metric id, with or without a statistic: unit.time, unit.time.p50, api.time.mean
@@ -46,9 +46,10 @@ type Rule struct {
 	of       []Rule       // what a rule whose metric is a pattern stands for, one for each metric
 }
 
-// DefaultRules are what is judged where nobody wrote rules: those of the preset [DefaultPreset], whose file says what each is
-// for. Its absolute parts are small, because a unit can be a decode step of less than a millisecond; they keep what nobody
-// can measure out of the verdict. What is real is for the classes to say: a kernel has to be beyond its noise floor as well.
+// DefaultRules are what is judged where nobody wrote rules: those of the preset [DefaultPreset], whose file says what
+// each is for. Its absolute parts are small, because a unit can be a decode step of less than a millisecond; they keep
+// what nobody can measure out of the verdict. What is real is for the classes to say: a kernel has to be beyond its
+// noise floor as well.
 func DefaultRules() []Rule { return Default().Rules }
 
 // Validate reports what is wrong with a rule in itself.
@@ -89,7 +90,8 @@ var stats = []string{"min", "p50", "p90", "p99", "max", "mean", "stddev"}
 
 // SplitStat takes the statistic off a metric: unit.time.p50 is the p50 of unit.time.
 func SplitStat(metric string) (id, stat string) {
-	if i := strings.LastIndexByte(metric, '.'); i >= 0 && slices.Contains(stats, metric[i+1:]) && strings.Contains(metric[:i], ".") {
+	if i := strings.LastIndexByte(metric, '.'); i >= 0 && slices.Contains(stats, metric[i+1:]) &&
+		strings.Contains(metric[:i], ".") {
 		return metric[:i], metric[i+1:]
 	}
 	return metric, ""
@@ -101,8 +103,8 @@ func Grows(scale report.Scale, stat string) bool {
 	return stat == "min" || stat == "max" || stat == "" && scale == report.Total
 }
 
-// LengthReason says why a change of such a number is not judged, and what can be instead. has says that the metric carries
-// a summary, so that its statistics can be named.
+// LengthReason says why a change of such a number is not judged, and what can be instead. has says that the metric
+// carries a summary, so that its statistics can be named.
 func LengthReason(id, stat string, has bool) string {
 	if stat == "min" || stat == "max" {
 		return "the longer a capture, the more extreme its " + stat + "; use p50, p90, p99 or mean, or a budget (<=)"
@@ -111,7 +113,11 @@ func LengthReason(id, stat string, has bool) string {
 	if has {
 		events = fmt.Sprintf("a statistic of single events (%s.p50), ", id)
 	}
-	return fmt.Sprintf("%s grows with the length of the capture, so that a change of it says nothing; use a metric per unit of work (unit.time, kernel.time_per_unit, api.count_per_unit), %sor a budget (<=)", id, events)
+	return fmt.Sprintf(
+		"%s grows with the length of the capture, so that a change of it says nothing; use a metric per unit of work (unit.time, kernel.time_per_unit, api.count_per_unit), %sor a budget (<=)",
+		id,
+		events,
+	)
 }
 
 // MetricFacts is what is true of a metric in every report.
@@ -164,15 +170,17 @@ func (r *Rule) checkLabels(m MetricFacts) error {
 	return nil
 }
 
-// checkLimits reports thresholds in another unit than the metric's, statistics that it does not have, and changes of what
-// only says how long somebody recorded.
+// checkLimits reports thresholds in another unit than the metric's, statistics that it does not have, and changes of
+// what only says how long somebody recorded.
 func (r *Rule) checkLimits(m MetricFacts) error {
 	_, stat := SplitStat(r.Metric)
 	if r.Abs != nil && *r.Abs != 0 && r.AbsUnit != "" && !Fits(r.AbsUnit, m.Unit) {
-		return fmt.Errorf("%s is in %s, and the change is given in %s%s", m.ID, m.Unit, r.AbsUnit, bare(r.AbsUnit, m.Unit))
+		return fmt.Errorf("%s is in %s, and the change is given in %s%s", m.ID, m.Unit, r.AbsUnit,
+			bare(r.AbsUnit, m.Unit))
 	}
 	if r.LimitUnit != "" && !Fits(r.LimitUnit, m.Unit) && !(r.LimitUnit == report.Count && r.ZeroBounds()) {
-		return fmt.Errorf("%s is in %s, and the budget is given in %s%s", m.ID, m.Unit, r.LimitUnit, bare(r.LimitUnit, m.Unit))
+		return fmt.Errorf("%s is in %s, and the budget is given in %s%s", m.ID, m.Unit, r.LimitUnit,
+			bare(r.LimitUnit, m.Unit))
 	}
 	if stat != "" && !m.hasStats() {
 		return fmt.Errorf("%s is a single number and has no %s; name it without", m.ID, stat)
@@ -183,8 +191,8 @@ func (r *Rule) checkLimits(m MetricFacts) error {
 	return nil
 }
 
-// Fits reports whether a value in one unit can be held against a metric in the other. Metrics that count bytes per second
-// say per_second, and values GB/s.
+// Fits reports whether a value in one unit can be held against a metric in the other. Metrics that count bytes per
+// second say per_second, and values GB/s.
 func Fits(given, metric string) bool {
 	return given == metric || given == report.BytesPerSec && metric == report.PerSecond
 }

@@ -18,7 +18,11 @@ func (d *policyDoc) waiver(n ast.Node, rules []Rule) Waiver {
 	f := d.fields(n, "a waiver", "rule", "match", "ceiling", "expires", "issue", "reason")
 	for _, key := range []string{"rule", "expires", "reason"} {
 		if _, ok := f[key]; !ok {
-			d.fail(n, "a waiver needs %s", map[string]string{"rule": "the id of a rule", "expires": "a date on which it ends: expires: 2026-12-31", "reason": "a reason that people will read"}[key])
+			d.fail(
+				n,
+				"a waiver needs %s",
+				map[string]string{"rule": "the id of a rule", "expires": "a date on which it ends: expires: 2026-12-31", "reason": "a reason that people will read"}[key],
+			)
 		}
 	}
 	if d.err != nil {
@@ -125,7 +129,8 @@ func (d *policyDoc) quantity(n ast.Node, what string) unit.Quantity {
 	case err != nil:
 		d.fail(n, "%s: %w", what, err)
 	case q.Value < 0 || strings.HasPrefix(strings.TrimSpace(s), "+") || strings.HasPrefix(strings.TrimSpace(s), "-"):
-		d.fail(n, "%s %s: write it without a sign; the metric says which way is bad, or regress.direction does", what, Cut(s))
+		d.fail(n, "%s %s: write it without a sign; the metric says which way is bad, or regress.direction does", what,
+			Cut(s))
 	}
 	return q
 }

@@ -22,8 +22,8 @@ const (
 
 // policyDoc reads values out of a YAML tree, and remembers the first thing that is wrong, with its place.
 //
-// Why not decode into structs: errors of values (a unit, a metric, a level) need the line and the column just as errors of
-// keys do, and anchors, tags and merge keys have no business in a policy.
+// Why not decode into structs: errors of values (a unit, a metric, a level) need the line and the column just as errors
+// of keys do, and anchors, tags and merge keys have no business in a policy.
 type policyDoc struct {
 	known    []MetricFacts
 	expanded int // metrics that patterns mean

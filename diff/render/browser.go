@@ -97,7 +97,8 @@ func tiles(c *comparison.Comparison) doc.Tiles {
 			value = unit.Change(*r.Ratio - 1)
 		}
 		t.Items = append(t.Items, doc.Tile{Label: r.Metric, Value: doc.Spans(doc.Text(value).With(classTone(r.Class))),
-			Detail: doc.Spans(doc.Text(format(r.Base, r.Unit) + " → " + format(r.Head, r.Unit) + ", " + string(r.Class)))})
+			Detail: doc.Spans(
+				doc.Text(format(r.Base, r.Unit) + " → " + format(r.Head, r.Unit) + ", " + string(r.Class)))})
 	}
 	return t
 }
@@ -138,7 +139,8 @@ func waterfall(c *comparison.Comparison) (doc.Chart, bool) {
 	if len(parts) == 0 {
 		return doc.Chart{}, false
 	}
-	slices.SortStableFunc(parts, func(x, y comparison.AttributionRow) int { return cmp.Compare(math.Abs(y.Delta), math.Abs(x.Delta)) })
+	slices.SortStableFunc(parts,
+		func(x, y comparison.AttributionRow) int { return cmp.Compare(math.Abs(y.Delta), math.Abs(x.Delta)) })
 	s := doc.Series{Name: "mean " + a.Metric, Labels: []string{"base"}, Values: []float64{a.Base}}
 	rest, named := a.TotalDelta, 0
 	for _, r := range parts {
@@ -159,7 +161,8 @@ func waterfall(c *comparison.Comparison) (doc.Chart, bool) {
 		}
 	}
 	s.Labels, s.Values = append(s.Labels, "head"), append(s.Values, a.Head)
-	return doc.Chart{ID: "waterfall", Title: "From base to head: what the change of one unit is made of", Kind: "waterfall", Unit: report.Nanoseconds, Series: []doc.Series{s}}, true
+	return doc.Chart{ID: "waterfall", Title: "From base to head: what the change of one unit is made of",
+		Kind: "waterfall", Unit: report.Nanoseconds, Series: []doc.Series{s}}, true
 }
 
 // classes are both sides' units by class.
@@ -173,7 +176,8 @@ func classes(c *comparison.Comparison) (doc.Chart, bool) {
 		base.Labels, base.Values = append(base.Labels, name), append(base.Values, r.Base)
 		head.Labels, head.Values = append(head.Labels, name), append(head.Values, r.Head)
 	}
-	chart := doc.Chart{ID: "classes", Title: "One unit by class", Kind: "stacked", Unit: report.Nanoseconds, Series: []doc.Series{base, head}}
+	chart := doc.Chart{ID: "classes", Title: "One unit by class", Kind: "stacked", Unit: report.Nanoseconds,
+		Series: []doc.Series{base, head}}
 	return chart, len(base.Values) > 0
 }
 
@@ -189,7 +193,8 @@ func kernelBlocks(c *comparison.Comparison) []doc.Block {
 			list = append(list, &c.Kernels[i])
 		}
 	}
-	slices.SortStableFunc(list, func(x, y *comparison.Kernel) int { return cmp.Compare(math.Abs(y.Delta), math.Abs(x.Delta)) })
+	slices.SortStableFunc(list,
+		func(x, y *comparison.Kernel) int { return cmp.Compare(math.Abs(y.Delta), math.Abs(x.Delta)) })
 	base, head := doc.Series{Name: "base"}, doc.Series{Name: "head"}
 	for _, k := range list[:min(len(list), drawnKernels)] {
 		label := kernelLabel(k)
@@ -197,7 +202,11 @@ func kernelBlocks(c *comparison.Comparison) []doc.Block {
 		head.Labels, head.Values = append(head.Labels, label), append(head.Values, orZero(k.Head))
 	}
 	if len(base.Values) > 0 {
-		blocks = append(blocks, doc.Chart{ID: "kernel-deltas", Title: "Kernels with most change, time in one unit", Kind: "bar", Unit: report.Nanoseconds, Series: []doc.Series{base, head}})
+		blocks = append(
+			blocks,
+			doc.Chart{ID: "kernel-deltas", Title: "Kernels with most change, time in one unit", Kind: "bar",
+				Unit: report.Nanoseconds, Series: []doc.Series{base, head}},
+		)
 	}
 	if t, ok := kernelTable(c, c.Kernels, len(c.Kernels), true); ok {
 		t.Caption = nil
@@ -241,6 +250,7 @@ func distribution(c *comparison.Comparison) (doc.Chart, bool) {
 		}
 		return s
 	}
-	return doc.Chart{ID: "distribution", Title: "Times of single units, as shares of each side", Kind: "histogram", Unit: report.Count, XUnit: report.Nanoseconds,
+	return doc.Chart{ID: "distribution", Title: "Times of single units, as shares of each side",
+		Kind: "histogram", Unit: report.Count, XUnit: report.Nanoseconds,
 		Series: []doc.Series{series("base", x.Base), series("head", x.Head)}}, true
 }

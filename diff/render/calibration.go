@@ -36,7 +36,8 @@ func CalibrationPage(c *noise.Calibration, out string) doc.Document {
 	}
 	d.Add(doc.P(spans...))
 	if c.Captures < 5 {
-		d.Add(doc.Note{Kind: doc.Info, Blocks: []doc.Block{doc.P(doc.Text("The floors of " + comparison.Count(c.Captures, "capture") + " are wide, since little is known of the noise; 5 or more give useful ones."))}})
+		d.Add(doc.Note{Kind: doc.Info, Blocks: []doc.Block{doc.P(doc.Text("The floors of " + comparison.Count(
+			c.Captures, "capture") + " are wide, since little is known of the noise; 5 or more give useful ones."))}})
 	}
 	var list []*noise.Metric
 	for _, id := range []string{"unit.time", "unit.time.mean", "unit.gpu_busy.mean", "unit.gpu_idle.mean", "unit.compute_time.mean", "unit.exposed_comm_time.mean"} {
@@ -47,26 +48,45 @@ func CalibrationPage(c *noise.Calibration, out string) doc.Document {
 	list = append(list, largest(c)...)
 	if len(list) > 0 {
 		d.Add(noiseTable(list))
-		d.Add(doc.P(doc.Text("Noise is the standard deviation between captures; floor what a change between two single captures must exceed; then the smallest change found with a power of " +
-			unit.Percent(c.Power) + " at 1, 2 and 3 captures a side; last the suggested threshold.").With(doc.Muted)))
+		d.Add(
+			doc.P(
+				doc.Text("Noise is the standard deviation between captures; floor what a change between two single captures must exceed; then the smallest change found with a power of " +
+					unit.Percent(c.Power) + " at 1, 2 and 3 captures a side; last the suggested threshold.").
+					With(doc.Muted),
+			),
+		)
 	}
 	if m := c.CommonMode; m != nil {
-		d.Add(doc.P(doc.Text("All kernels of a capture move together by " + unit.Percent(m.Noise) + " (standard deviation over captures, " + comparison.Count(m.Kernels, "kernel") + "): clocks or temperature.")))
+		d.Add(doc.P(doc.Text(
+			"All kernels of a capture move together by " + unit.Percent(
+				m.Noise) + " (standard deviation over captures, " + comparison.Count(m.Kernels,
+				"kernel") + "): clocks or temperature.",
+		)))
 	}
 	if n := len(c.Unsteady); n > 0 {
 		var l doc.List
 		for _, u := range c.Unsteady[:min(n, calibrationCounts)] {
-			l.Items = append(l.Items, doc.Item{Spans: append(doc.Spans(metricCell(u.Metric, u.Labels)...), doc.Text(": "+unit.Format(u.Min, "count")+" to "+unit.Format(u.Max, "count")))})
+			l.Items = append(l.Items, doc.Item{
+				Spans: append(doc.Spans(metricCell(u.Metric, u.Labels)...),
+					doc.Text(": "+unit.Format(u.Min, "count")+" to "+unit.Format(u.Max, "count"))),
+			})
 		}
 		if n > calibrationCounts {
-			l.Items = append(l.Items, doc.Item{Spans: doc.Spans(doc.Text("and " + unit.Int(int64(n-calibrationCounts)) + " more"))})
+			l.Items = append(l.Items,
+				doc.Item{Spans: doc.Spans(doc.Text("and " + unit.Int(int64(n-calibrationCounts)) + " more"))})
 		}
 		d.Add(doc.P(doc.Text("Counts that should repeat and did not:")), l)
 	}
 	d.Add(leftOutBlocks(c)...)
-	d.Add(doc.P(doc.Text(comparison.Count(int64(len(c.Metrics)), "metric") + " calibrated, " + unit.Int(int64(len(c.Skipped))) + " without a floor.")))
+	d.Add(doc.P(doc.Text(
+		comparison.Count(int64(len(c.Metrics)),
+			"metric") + " calibrated, " + unit.Int(int64(len(c.Skipped))) + " without a floor.",
+	)))
 	if out != "" {
-		d.Add(doc.P(doc.Text("Wrote "), doc.Name(out), doc.Text(": explain diff "), doc.Code("--noise"), doc.Text(" reads it.")))
+		d.Add(
+			doc.P(doc.Text("Wrote "), doc.Name(out), doc.Text(": explain diff "), doc.Code("--noise"),
+				doc.Text(" reads it.")),
+		)
 	}
 	return d
 }
@@ -79,7 +99,8 @@ func largest(c *noise.Calibration) []*noise.Metric {
 
 func noiseTable(list []*noise.Metric) doc.Table {
 	t := doc.Table{ID: "noise", Columns: []doc.Column{
-		{Title: "Metric"}, {Title: "Noise", Align: doc.Right}, {Title: "Floor", Align: doc.Right}, {Title: "1 capture", Align: doc.Right},
+		{Title: "Metric"}, {Title: "Noise", Align: doc.Right}, {Title: "Floor", Align: doc.Right},
+		{Title: "1 capture", Align: doc.Right},
 		{Title: "2", Align: doc.Right}, {Title: "3", Align: doc.Right}, {Title: "Threshold", Align: doc.Right},
 	}}
 	for _, m := range list {
@@ -88,8 +109,10 @@ func noiseTable(list []*noise.Metric) doc.Table {
 			name = doc.Cell{doc.Text("kernel "), doc.Name(k)}
 		}
 		t.Rows = append(t.Rows, []doc.Cell{
-			name, {doc.Text(unit.Percent(m.Noise))}, {doc.Text(unit.Percent(m.Floor))}, {doc.Text(unit.Percent(m.MDE[0]))},
-			{doc.Text(unit.Percent(m.MDE[1]))}, {doc.Text(unit.Percent(m.MDE[2]))}, {doc.Text(unit.Percent(m.Threshold))},
+			name, {doc.Text(unit.Percent(m.Noise))}, {doc.Text(unit.Percent(m.Floor))},
+			{doc.Text(unit.Percent(m.MDE[0]))},
+			{doc.Text(unit.Percent(m.MDE[1]))}, {doc.Text(unit.Percent(m.MDE[2]))},
+			{doc.Text(unit.Percent(m.Threshold))},
 		})
 	}
 	return t
@@ -97,7 +120,8 @@ func noiseTable(list []*noise.Metric) doc.Table {
 
 // leftOut says what the suggested rules would have made of each capture against the others.
 func leftOutBlocks(c *noise.Calibration) []doc.Block {
-	text := "Each capture against the others, by the suggested thresholds: " + comparison.Count(c.FalseAlarms, "false alarm") + " in " + comparison.Count(int64(len(c.LeaveOneOut)), "comparison") + "."
+	text := "Each capture against the others, by the suggested thresholds: " + comparison.Count(c.FalseAlarms,
+		"false alarm") + " in " + comparison.Count(int64(len(c.LeaveOneOut)), "comparison") + "."
 	tone := doc.Good
 	if c.FalseAlarms > 0 {
 		tone = doc.Warn

@@ -27,9 +27,10 @@ type Provenance struct {
 	Artifact         string // that holds the whole report
 }
 
-// Comment is a comparison as GitHub-flavoured markdown of at most o.Limit bytes: verdict and cause, the primary numbers,
-// why, and the rest folded. Where it does not fit, it loses in this order: rows of long tables, with the number of rows left
-// out in their place; the folded parts; everything but the verdict. It is never cut inside a row or a folded part.
+// Comment is a comparison as GitHub-flavoured markdown of at most o.Limit bytes: verdict and cause, the primary
+// numbers, why, and the rest folded. Where it does not fit, it loses in this order: rows of long tables, with the
+// number of rows left out in their place; the folded parts; everything but the verdict. It is never cut inside a row or
+// a folded part.
 func Comment(c *comparison.Comparison, o CommentOptions) string {
 	p := commentPage{c: c, o: &o}
 	return fit(o.Limit, []func() doc.Document{
@@ -44,11 +45,13 @@ func Comment(c *comparison.Comparison, o CommentOptions) string {
 // ErrorComment says in at most o.Limit bytes that there is no verdict, and why: text may hold anything.
 func ErrorComment(text string, o CommentOptions) string {
 	p := commentPage{o: &o}
-	title := doc.Spans(doc.Strong(strings.ToUpper(string(comparison.Error))).With(verdictTone(comparison.Error)), doc.Text(" nothing was judged"))
+	title := doc.Spans(doc.Strong(strings.ToUpper(string(comparison.Error))).With(verdictTone(comparison.Error)),
+		doc.Text(" nothing was judged"))
 	if o.Title != "" {
 		title = append(doc.Spans(doc.Name(o.Title), doc.Text(": ")), title...)
 	}
-	d := doc.Document{Blocks: []doc.Block{doc.Heading{Level: commentLevel, Spans: title}, doc.P(doc.Text(clipTo(text, causeText)))}}
+	d := doc.Document{
+		Blocks: []doc.Block{doc.Heading{Level: commentLevel, Spans: title}, doc.P(doc.Text(clipTo(text, causeText)))}}
 	var footer []doc.Span
 	for i, part := range p.provenance() {
 		if i > 0 {
@@ -65,8 +68,8 @@ func ErrorComment(text string, o CommentOptions) string {
 	})
 }
 
-// fit renders the first of several documents, each shorter than the one before, that fits or does when rows of its tables
-// and lists are cut. The last one is taken as it is.
+// fit renders the first of several documents, each shorter than the one before, that fits or does when rows of its
+// tables and lists are cut. The last one is taken as it is.
 func fit(limit int, stages []func() doc.Document) string {
 	if limit <= 0 {
 		limit = commentLimit
@@ -84,8 +87,8 @@ func fit(limit int, stages []func() doc.Document) string {
 	return text
 }
 
-// fitRows cuts every table and list to the same number of rows, the largest with which the page fits, so that the longest
-// ones lose rows first.
+// fitRows cuts every table and list to the same number of rows, the largest with which the page fits, so that the
+// longest ones lose rows first.
 func fitRows(page doc.Document, limit int) (string, bool) {
 	best := ""
 	for low, high := leastRows, limit/8; low <= high; { // a row has more than 8 bytes, which bounds the search
@@ -99,7 +102,8 @@ func fitRows(page doc.Document, limit int) (string, bool) {
 	return best, best != ""
 }
 
-// leastRows is how many rows of a table are worth showing: a page that fits with fewer only loses its folded parts instead.
+// leastRows is how many rows of a table are worth showing: a page that fits with fewer only loses its folded
+// parts instead.
 const leastRows = 3
 
 func markdownText(d doc.Document) string {
@@ -186,7 +190,8 @@ func (p commentPage) headlineOnly() doc.Document {
 }
 
 func (p commentPage) leftOut() []doc.Block {
-	return []doc.Block{doc.P(doc.Text("Details left out for their length, full report in the artifact.").With(doc.Muted))}
+	return []doc.Block{
+		doc.P(doc.Text("Details left out for their length, full report in the artifact.").With(doc.Muted))}
 }
 
 // Bounds of a comment.
@@ -203,15 +208,20 @@ func (p commentPage) verdict() doc.Span {
 	return doc.Strong(strings.ToUpper(string(p.c.Verdict))).With(verdictTone(p.c.Verdict))
 }
 
-// title is the verdict with the number it stands on: "FAIL +13.8 % per unit of work, unit.time.p50 16.74 ms → 19.05 ms".
+// title is the verdict with the number it stands on: "FAIL +13.8 % per unit of work, unit.time.p50 16.74 ms
+// → 19.05 ms".
 func (p commentPage) title() doc.Block {
 	spans := verdictLine(p.c)
 	if p.c.FirstRun() {
-		spans = doc.Spans(p.verdict(), doc.Text(" first run, no baseline: "+comparison.Count(p.c.Counts.GatesChecked, "budget")+" checked"))
+		spans = doc.Spans(p.verdict(),
+			doc.Text(" first run, no baseline: "+comparison.Count(p.c.Counts.GatesChecked, "budget")+" checked"))
 	}
-	if row, gate := headline(p.c); p.c.Comparable && gate == nil && row != nil && strings.HasPrefix(row.Metric, "unit.") && row.Delta != nil && *row.Delta != 0 {
-		spans = doc.Spans(p.verdict(), doc.Text(" "+comparison.ChangeText(row)+" per unit of work, "), doc.Code(row.Metric),
-			doc.Text(" "+unit.Format(*row.Base, row.Unit)+" → "+unit.Format(*row.Head, row.Unit)))
+	if row, gate := headline(p.c); p.c.Comparable && gate == nil && row != nil &&
+		strings.HasPrefix(row.Metric, "unit.") &&
+		row.Delta != nil &&
+		*row.Delta != 0 {
+		spans = doc.Spans(p.verdict(), doc.Text(" "+comparison.ChangeText(row)+" per unit of work, "),
+			doc.Code(row.Metric), doc.Text(" "+unit.Format(*row.Base, row.Unit)+" → "+unit.Format(*row.Head, row.Unit)))
 	}
 	if p.o.Title != "" {
 		spans = append(doc.Spans(doc.Name(p.o.Title), doc.Text(": ")), spans...)
@@ -224,7 +234,8 @@ func (p commentPage) notes() []doc.Block {
 	n := doc.Note{Kind: doc.Info}
 	if p.c != nil {
 		for _, o := range p.c.Overrides[:min(len(p.c.Overrides), commentGates)] {
-			spans := doc.Spans(doc.Text("Accepted: the label "), doc.Name(o.Label), doc.Text(" turns "+string(o.From)+" into "+string(o.To)))
+			spans := doc.Spans(doc.Text("Accepted: the label "), doc.Name(o.Label),
+				doc.Text(" turns "+string(o.From)+" into "+string(o.To)))
 			if o.By != "" {
 				spans = append(spans, doc.Text(", set by "), doc.Name(o.By))
 			}

@@ -9,8 +9,8 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// noticedGates are the gates that did not pass, but for those of which there is nothing more to say than that the sides are
-// not comparable.
+// noticedGates are the gates that did not pass, but for those of which there is nothing more to say than that the sides
+// are not comparable.
 func noticedGates(c *comparison.Comparison) []comparison.Gate {
 	var list []comparison.Gate
 	for _, v := range []comparison.Verdict{comparison.Fail, comparison.Inconclusive, comparison.Warn} {
@@ -34,7 +34,9 @@ func gateList(c *comparison.Comparison, limit int) []doc.Block {
 	var l doc.List
 	for i := range gates[:min(len(gates), limit)] {
 		g := &gates[i]
-		spans := append(doc.Spans(doc.Strong(string(g.Verdict)).With(verdictTone(g.Verdict)), doc.Text(" ")), ruleSpans(g)...)
+		spans := append(
+			doc.Spans(doc.Strong(string(g.Verdict)).With(verdictTone(g.Verdict)), doc.Text(" ")),
+			ruleSpans(g)...)
 		spans = append(append(append(spans, doc.Text(" on ")), gateMetric(c, g)...), doc.Text(": "+clip(g.Reason)))
 		l.Items = append(l.Items, doc.Item{Spans: spans})
 	}
@@ -44,8 +46,8 @@ func gateList(c *comparison.Comparison, limit int) []doc.Block {
 	return []doc.Block{doc.H(2, "gates", "Gates that did not pass"), l}
 }
 
-// waiverList is what became of the waivers: what they accepted, and which of them need somebody's hand. Without it a change that
-// broke a rule would pass, and a waiver turn the verdict into warn, and nobody could see why.
+// waiverList is what became of the waivers: what they accepted, and which of them need somebody's hand. Without it a
+// change that broke a rule would pass, and a waiver turn the verdict into warn, and nobody could see why.
 func waiverList(c *comparison.Comparison, limit int) []doc.Block {
 	var l doc.List
 	for _, needsHand := range []bool{true, false} {
@@ -59,7 +61,8 @@ func waiverList(c *comparison.Comparison, limit int) []doc.Block {
 		return nil
 	}
 	if n := len(l.Items) - limit; n > 0 {
-		l.Items = append(l.Items[:limit:limit], doc.Item{Spans: doc.Spans(doc.Text("and " + unit.Int(int64(n)) + " more"))})
+		l.Items = append(l.Items[:limit:limit],
+			doc.Item{Spans: doc.Spans(doc.Text("and " + unit.Int(int64(n)) + " more"))})
 	}
 	return []doc.Block{doc.H(2, "waivers", "Waivers"), l}
 }
@@ -80,7 +83,8 @@ func waiverSpans(w *comparison.WaiverUse) []doc.Span {
 	case comparison.WaiverUnused:
 		say(" is unused: nothing is there to accept, take it out of the policy. It lasts until ")
 	case comparison.WaiverExpired:
-		say(" accepts nothing any more: mend what it was for, or renew it, or take it out of the policy. It expired on ")
+		say(
+			" accepts nothing any more: mend what it was for, or renew it, or take it out of the policy. It expired on ")
 	case comparison.WaiverExceeded:
 		say(" covers more than its ceiling of ")
 		spans = append(spans, doc.Name(w.Ceiling), doc.Text(", until "))
@@ -135,10 +139,15 @@ func gateTable(c *comparison.Comparison, gates []comparison.Gate, limit int) (do
 	if len(gates) == 0 {
 		return doc.Table{}, false
 	}
-	t := doc.Table{ID: "gates", Caption: doc.Spans(doc.Text("Gates")), Columns: []doc.Column{{Title: "Verdict"}, {Title: "Rule"}, {Title: "Metric"}, {Title: "Reason"}}}
+	t := doc.Table{ID: "gates", Caption: doc.Spans(doc.Text("Gates")),
+		Columns: []doc.Column{{Title: "Verdict"}, {Title: "Rule"}, {Title: "Metric"}, {Title: "Reason"}}}
 	for i := range gates[:min(len(gates), limit)] {
 		g := &gates[i]
-		t.Rows = append(t.Rows, []doc.Cell{{doc.Text(string(g.Verdict)).With(verdictTone(g.Verdict))}, ruleSpans(g), gateMetric(c, g), {doc.Text(g.Reason)}})
+		t.Rows = append(
+			t.Rows,
+			[]doc.Cell{{doc.Text(string(g.Verdict)).With(verdictTone(g.Verdict))}, ruleSpans(g), gateMetric(c, g),
+				{doc.Text(g.Reason)}},
+		)
 	}
 	if n := len(gates) - limit; n > 0 {
 		t.Foot = append(t.Foot, []doc.Cell{nil, {doc.Text("and " + unit.Int(int64(n)) + " more")}})

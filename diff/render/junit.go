@@ -41,8 +41,8 @@ type (
 	}
 )
 
-// WriteJUnit writes one test case for each gate. A gate that fails is a failure, one that is inconclusive is skipped with
-// its reason, and one that warns or passes has its reason as output.
+// WriteJUnit writes one test case for each gate. A gate that fails is a failure, one that is inconclusive is skipped
+// with its reason, and one that warns or passes has its reason as output.
 func WriteJUnit(w io.Writer, c *comparison.Comparison) error {
 	s := junitSuite{Name: "explain diff", Tests: len(c.Gates), Properties: []junitProperty{
 		{"verdict", string(c.Verdict)}, {"cause", render.Visible(c.Cause)},

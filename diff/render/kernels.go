@@ -30,12 +30,17 @@ func kernelTable(c *comparison.Comparison, kernels []comparison.Kernel, limit in
 		deltas = append(deltas, shown[i].Delta, shown[i].CountEffect, shown[i].PerCallEffect)
 	}
 	scale, change := unit.Common(report.Nanoseconds, values...), unit.Common(report.Nanoseconds, deltas...)
-	t := doc.Table{ID: "kernels", Caption: doc.Spans(doc.Text("Kernels that changed, or may have")), Columns: []doc.Column{
-		{Title: "Kernel"}, {Title: scale.Header("Base"), Align: doc.Right}, {Title: scale.Header("Head"), Align: doc.Right},
-		{Title: change.Header("Change"), Align: doc.Right}, {Title: "%", Align: doc.Right}, {Title: "Runs", Align: doc.Right}, {Title: "Class"},
-	}}
+	t := doc.Table{
+		ID:      "kernels",
+		Caption: doc.Spans(doc.Text("Kernels that changed, or may have")),
+		Columns: []doc.Column{{Title: "Kernel"}, {Title: scale.Header("Base"), Align: doc.Right},
+			{Title: scale.Header("Head"), Align: doc.Right},
+			{Title: change.Header("Change"), Align: doc.Right}, {Title: "%", Align: doc.Right},
+			{Title: "Runs", Align: doc.Right}, {Title: "Class"}},
+	}
 	if detail {
-		t.Columns = append(t.Columns, doc.Column{Title: change.Header("by count"), Align: doc.Right}, doc.Column{Title: change.Header("per call"), Align: doc.Right}, doc.Column{Title: "Paired by"})
+		t.Columns = append(t.Columns, doc.Column{Title: change.Header("by count"), Align: doc.Right},
+			doc.Column{Title: change.Header("per call"), Align: doc.Right}, doc.Column{Title: "Paired by"})
 	}
 	num := func(v *float64) doc.Cell {
 		if v == nil {
@@ -50,11 +55,13 @@ func kernelTable(c *comparison.Comparison, kernels []comparison.Kernel, limit in
 			ratio = unit.Change(*k.Ratio - 1)
 		}
 		row := []doc.Cell{
-			kernelName(k), num(k.Base), num(k.Head), {doc.Text(change.Delta(k.Delta))}, {doc.Text(ratio)}, {doc.Text(runs(k))},
+			kernelName(k), num(k.Base), num(k.Head), {doc.Text(change.Delta(k.Delta))}, {doc.Text(ratio)},
+			{doc.Text(runs(k))},
 			{doc.Text(string(k.Class)).With(classTone(k.Class))},
 		}
 		if detail {
-			row = append(row, doc.Cell{doc.Text(change.Delta(k.CountEffect))}, doc.Cell{doc.Text(change.Delta(k.PerCallEffect))}, doc.Cell{doc.Text(k.PairedBy)})
+			row = append(row, doc.Cell{doc.Text(change.Delta(k.CountEffect))},
+				doc.Cell{doc.Text(change.Delta(k.PerCallEffect))}, doc.Cell{doc.Text(k.PairedBy)})
 		}
 		t.Rows = append(t.Rows, row)
 	}

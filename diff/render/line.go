@@ -11,8 +11,8 @@ import (
 // ownWord is what ids of metrics and codes of reasons look like. Nothing else goes into [Comparison.OneLine].
 var ownWord = regexp.MustCompile(`^[a-z][a-z0-9_]{0,30}(\.[a-z0-9_]{1,30}){0,3}$`)
 
-// OneLine is the verdict's number in one line of explain's own words: ids of metrics, codes and numbers, no name out of a
-// capture or a file. It fits where text is dangerous: workflow commands, commit statuses.
+// OneLine is the verdict's number in one line of explain's own words: ids of metrics, codes and numbers, no name out of
+// a capture or a file. It fits where text is dangerous: workflow commands, commit statuses.
 func OneLine(c *comparison.Comparison) string {
 	own := func(s string) string {
 		if ownWord.MatchString(s) {
@@ -39,7 +39,8 @@ func OneLine(c *comparison.Comparison) string {
 	case row == nil:
 		text = "nothing was compared"
 	case row.Delta != nil && *row.Delta != 0:
-		text = own(row.Metric) + " " + comparison.ChangeText(row) + ", " + unit.Format(*row.Base, row.Unit) + " → " + unit.Format(*row.Head, row.Unit)
+		text = own(row.Metric) + " " + comparison.ChangeText(
+			row) + ", " + unit.Format(*row.Base, row.Unit) + " → " + unit.Format(*row.Head, row.Unit)
 	default:
 		text = own(row.Metric) + " unchanged"
 	}

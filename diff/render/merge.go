@@ -15,8 +15,8 @@ type Leg struct {
 	Comparison *comparison.Comparison
 }
 
-// CombinedComment is several comparisons in one comment of at most o.Limit bytes: the worst verdict, a row for each leg, worst
-// first, and each leg folded. It loses rows and parts as [Comment] does.
+// CombinedComment is several comparisons in one comment of at most o.Limit bytes: the worst verdict, a row for each
+// leg, worst first, and each leg folded. It loses rows and parts as [Comment] does.
 func CombinedComment(legs []Leg, o CommentOptions) string {
 	legs = slices.Clone(legs)
 	slices.SortStableFunc(legs, func(a, b Leg) int {
@@ -62,7 +62,8 @@ func (p mergedPage) title() doc.Block {
 			n++
 		}
 	}
-	spans := doc.Spans(p.verdict(), doc.Text(" in "+unit.Int(int64(n))+" of "+comparison.Count(int64(len(p.legs)), "comparison")))
+	spans := doc.Spans(p.verdict(),
+		doc.Text(" in "+unit.Int(int64(n))+" of "+comparison.Count(int64(len(p.legs)), "comparison")))
 	if p.o.Title != "" {
 		spans = append(doc.Spans(doc.Name(p.o.Title), doc.Text(": ")), spans...)
 	}
@@ -74,7 +75,8 @@ func (p mergedPage) document(parts []doc.Block) doc.Document {
 	d.Add(p.title())
 	d.Add(commentPage{o: p.o}.notes()...)
 	t := doc.Table{ID: "legs", Columns: []doc.Column{
-		{Title: "Comparison"}, {Title: "Verdict"}, {Title: "Change", Align: doc.Right}, {Title: "Gates not passed", Align: doc.Right}, {Title: "Cause"},
+		{Title: "Comparison"}, {Title: "Verdict"}, {Title: "Change", Align: doc.Right},
+		{Title: "Gates not passed", Align: doc.Right}, {Title: "Cause"},
 	}}
 	for _, l := range p.legs {
 		c := l.Comparison
@@ -86,7 +88,11 @@ func (p mergedPage) document(parts []doc.Block) doc.Document {
 		if c.Comparable && len(c.Primary) > 0 && c.Primary[0].Base != nil && c.Primary[0].Head != nil {
 			change = doc.Text(comparison.ChangeText(&c.Primary[0]))
 		}
-		t.Rows = append(t.Rows, []doc.Cell{{doc.Name(l.Title)}, {verdict}, {change}, {doc.Text(unit.Int(int64(len(noticedGates(c)))))}, {doc.Text(clip(c.Cause))}})
+		t.Rows = append(
+			t.Rows,
+			[]doc.Cell{{doc.Name(l.Title)}, {verdict}, {change}, {doc.Text(unit.Int(int64(len(noticedGates(c)))))},
+				{doc.Text(clip(c.Cause))}},
+		)
 	}
 	d.Add(t)
 	d.Add(parts...)

@@ -117,7 +117,9 @@ func details(c *comparison.Comparison) []doc.Block {
 	}
 	if t, ok := kernelTable(c, c.Kernels, len(c.Kernels), true); ok {
 		t.Caption = nil
-		fold("All kernels ("+unit.Int(c.Counts.KernelsCompared)+" compared, "+unit.Int(c.Counts.KernelsPaired)+" paired)", t)
+		fold("All kernels ("+unit.Int(
+			c.Counts.KernelsCompared)+" compared, "+unit.Int(c.Counts.KernelsPaired)+" paired)",
+			t)
 	}
 	if t, ok := apiTable(c, false); ok {
 		t.Caption = nil
@@ -187,12 +189,16 @@ func verdictLine(c *comparison.Comparison) []doc.Span {
 	case row == nil:
 		return spans
 	case row.Delta != nil && *row.Delta != 0:
-		return append(spans, doc.Text(" "+row.Metric+" "+comparison.ChangeText(row)+", "+unit.Format(*row.Base, row.Unit)+" → "+unit.Format(*row.Head, row.Unit)))
+		return append(spans, doc.Text(
+			" "+row.Metric+" "+comparison.ChangeText(
+				row)+", "+unit.Format(*row.Base, row.Unit)+" → "+unit.Format(*row.Head, row.Unit),
+		))
 	}
 	return append(spans, doc.Text(" "+row.Metric+" unchanged"))
 }
 
-// headline is what the verdict stands on: the row that the worst gate judged, or that gate where it judged another number.
+// headline is what the verdict stands on: the row that the worst gate judged, or that gate where it judged
+// another number.
 func headline(c *comparison.Comparison) (*comparison.Row, *comparison.Gate) {
 	for _, v := range []comparison.Verdict{comparison.Fail, comparison.Inconclusive} {
 		var first *comparison.Gate
@@ -202,7 +208,11 @@ func headline(c *comparison.Comparison) (*comparison.Row, *comparison.Gate) {
 				continue
 			}
 			for k := range c.Primary {
-				if row := &c.Primary[k]; row.Metric == g.Metric && row.Labels.String() == g.Labels.String() && row.Base != nil && row.Head != nil && row.Delta != nil && *row.Delta != 0 {
+				if row := &c.Primary[k]; row.Metric == g.Metric && row.Labels.String() == g.Labels.String() &&
+					row.Base != nil &&
+					row.Head != nil &&
+					row.Delta != nil &&
+					*row.Delta != 0 {
 					return row, nil
 				}
 			}
@@ -333,7 +343,8 @@ func checkedText(c *comparison.Comparison) []doc.Span {
 	}
 	text += ". Compared " + comparison.Count(c.Counts.MetricsCompared, "metric")
 	if c.Counts.KernelsCompared > 0 {
-		text += ", " + comparison.Count(c.Counts.KernelsCompared, "kernel") + " (" + unit.Int(c.Counts.KernelsPaired) + " paired)"
+		text += ", " + comparison.Count(c.Counts.KernelsCompared,
+			"kernel") + " (" + unit.Int(c.Counts.KernelsPaired) + " paired)"
 	}
 	if c.Counts.UnitsBase > 0 || c.Counts.UnitsHead > 0 {
 		text += ", " + unit.Int(c.Counts.UnitsBase) + " → " + comparison.Count(c.Counts.UnitsHead, "unit")

@@ -46,8 +46,8 @@ func (p commentPage) gateOf(r *comparison.Row) *comparison.Gate {
 	return nil
 }
 
-// why is the evidence: the parts of the change, the structure, the kernels and host calls that changed, the gates that did
-// not pass.
+// why is the evidence: the parts of the change, the structure, the kernels and host calls that changed, the gates that
+// did not pass.
 func (p commentPage) why() []doc.Block {
 	c := p.c
 	var list []doc.Block
@@ -108,7 +108,8 @@ func (p commentPage) details() []doc.Block {
 	}
 	if t, ok := kernelTable(c, append(changed, same...), len(c.Kernels), true); ok {
 		t.Caption = nil
-		fold("Kernels ("+unit.Int(c.Counts.KernelsCompared)+" compared, "+unit.Int(c.Counts.KernelsPaired)+" paired)", t)
+		fold("Kernels ("+unit.Int(c.Counts.KernelsCompared)+" compared, "+unit.Int(c.Counts.KernelsPaired)+" paired)",
+			t)
 	}
 	if t, ok := kernelTable(c, added, len(added), false); ok {
 		t.Caption = nil
@@ -136,7 +137,10 @@ func (p commentPage) details() []doc.Block {
 func (p commentPage) residueList() doc.List {
 	var l doc.List
 	for _, r := range p.c.Residue {
-		l.Items = append(l.Items, doc.Item{Spans: doc.Spans(doc.Text(strings.ReplaceAll(r.Field, "_", " ")+": "), residueValue(r.Base), doc.Text(" → "), residueValue(r.Head))})
+		l.Items = append(l.Items, doc.Item{
+			Spans: doc.Spans(doc.Text(strings.ReplaceAll(r.Field, "_", " ")+": "), residueValue(r.Base),
+				doc.Text(" → "), residueValue(r.Head)),
+		})
 	}
 	return l
 }
@@ -144,7 +148,8 @@ func (p commentPage) residueList() doc.List {
 // waiverTable has every waiver of the policy and what became of it.
 func (p commentPage) waiverTable() (doc.Table, bool) {
 	t := doc.Table{ID: "waivers", Columns: []doc.Column{
-		{Title: "Rule"}, {Title: "Kernels"}, {Title: "Ceiling", Align: doc.Right}, {Title: "Expires"}, {Title: "Issue"}, {Title: "Reason"}, {Title: "Status"},
+		{Title: "Rule"}, {Title: "Kernels"}, {Title: "Ceiling", Align: doc.Right}, {Title: "Expires"}, {Title: "Issue"},
+		{Title: "Reason"}, {Title: "Status"},
 	}}
 	name := func(s string) doc.Cell {
 		if s == "" {
@@ -158,7 +163,8 @@ func (p commentPage) waiverTable() (doc.Table, bool) {
 			status = status.With(doc.Warn)
 		}
 		t.Rows = append(t.Rows, []doc.Cell{
-			name(w.Rule), name(w.Match), name(w.Ceiling), name(w.Expires), name(w.Issue), {doc.Text(clip(w.Reason))}, {status},
+			name(w.Rule), name(w.Match), name(w.Ceiling), name(w.Expires), name(w.Issue), {doc.Text(clip(w.Reason))},
+			{status},
 		})
 	}
 	return t, len(t.Rows) > 0
@@ -183,7 +189,11 @@ func (p commentPage) ruleTable() (doc.Table, bool) {
 		}
 		r.n[g.Verdict]++
 	}
-	t := doc.Table{ID: "rules", Columns: []doc.Column{{Title: "Rule"}, {Title: "Metric"}, {Title: "Level"}, {Title: "Checked", Align: doc.Right}, {Title: "Result"}}}
+	t := doc.Table{
+		ID: "rules",
+		Columns: []doc.Column{{Title: "Rule"}, {Title: "Metric"}, {Title: "Level"},
+			{Title: "Checked", Align: doc.Right}, {Title: "Result"}},
+	}
 	for _, r := range rules {
 		var parts []string
 		total := int64(0)
@@ -193,7 +203,11 @@ func (p commentPage) ruleTable() (doc.Table, bool) {
 				total += n
 			}
 		}
-		t.Rows = append(t.Rows, []doc.Cell{ruleSpans(r.gate), {doc.Code(r.gate.Metric)}, {doc.Text(r.gate.Level)}, {doc.Text(unit.Int(total))}, {doc.Text(strings.Join(parts, ", "))}})
+		t.Rows = append(
+			t.Rows,
+			[]doc.Cell{ruleSpans(r.gate), {doc.Code(r.gate.Metric)}, {doc.Text(r.gate.Level)},
+				{doc.Text(unit.Int(total))}, {doc.Text(strings.Join(parts, ", "))}},
+		)
 	}
 	return t, len(t.Rows) > 0
 }

@@ -18,7 +18,8 @@ func primaryTable(c *comparison.Comparison, rows []comparison.Row) (doc.Table, b
 	}
 	t := doc.Table{ID: "primary", Columns: []doc.Column{
 		{Title: "Per unit of work"}, {Title: "Base", Align: doc.Right}, {Title: "Head", Align: doc.Right},
-		{Title: "Change", Align: doc.Right}, {Title: "", Align: doc.Right}, {Title: intervalTitle(rows), Align: doc.Right, Wide: true}, {Title: "Class"},
+		{Title: "Change", Align: doc.Right}, {Title: "", Align: doc.Right},
+		{Title: intervalTitle(rows), Align: doc.Right, Wide: true}, {Title: "Class"},
 	}}
 	if c.Unit.Kind == "" || c.Unit.Kind == "none" || c.Depth == comparison.DepthEvidence {
 		t.Columns[0].Title = "Metric"
@@ -41,8 +42,10 @@ func primaryTable(c *comparison.Comparison, rows []comparison.Row) (doc.Table, b
 			ratio = unit.Change(*r.Ratio - 1)
 		}
 		t.Rows = append(t.Rows, []doc.Cell{
-			metricCell(shown(c, r.Metric), labels), {doc.Text(format(r.Base, r.Unit))}, {doc.Text(format(r.Head, r.Unit))},
-			{doc.Text(delta)}, {doc.Text(ratio)}, {doc.Text(intervalText(r.Interval))}, {doc.Text(string(r.Class)).With(classTone(r.Class))},
+			metricCell(shown(c, r.Metric), labels), {doc.Text(format(r.Base, r.Unit))},
+			{doc.Text(format(r.Head, r.Unit))},
+			{doc.Text(delta)}, {doc.Text(ratio)}, {doc.Text(intervalText(r.Interval))},
+			{doc.Text(string(r.Class)).With(classTone(r.Class))},
 		})
 	}
 	return t, true
@@ -177,15 +180,24 @@ func attributionTable(c *comparison.Comparison, kernels int, effects bool) (doc.
 		values = append(values, r.Base, r.Head)
 		deltas = append(deltas, r.Delta)
 	}
-	scale, change := unit.Common(report.Nanoseconds, append(values, a.Base, a.Head)...), unit.Common(report.Nanoseconds, append(deltas, a.TotalDelta)...)
+	scale, change := unit.Common(
+		report.Nanoseconds,
+		append(values, a.Base, a.Head)...), unit.Common(
+		report.Nanoseconds,
+		append(deltas, a.TotalDelta)...)
 	t := doc.Table{ID: "attribution", Columns: []doc.Column{
-		{Title: "Part of one unit"}, {Title: scale.Header("Base"), Align: doc.Right}, {Title: scale.Header("Head"), Align: doc.Right},
+		{Title: "Part of one unit"}, {Title: scale.Header("Base"), Align: doc.Right},
+		{Title: scale.Header("Head"), Align: doc.Right},
 		{Title: change.Header("Change"), Align: doc.Right}, {Title: "Share of change", Align: doc.Right},
 	}}
 	if effects {
-		t.Columns = append(t.Columns, doc.Column{Title: change.Header("by count"), Align: doc.Right}, doc.Column{Title: change.Header("per call"), Align: doc.Right})
+		t.Columns = append(t.Columns, doc.Column{Title: change.Header("by count"), Align: doc.Right},
+			doc.Column{Title: change.Header("per call"), Align: doc.Right})
 	}
-	t.Caption = doc.Spans(doc.Text("Where the change of " + unit.Delta(a.TotalDelta, report.Nanoseconds) + " comes from (mean " + a.Metric + ")"))
+	t.Caption = doc.Spans(doc.Text(
+		"Where the change of " + unit.Delta(a.TotalDelta,
+			report.Nanoseconds) + " comes from (mean " + a.Metric + ")",
+	))
 	effect := func(v *float64) doc.Cell {
 		if v == nil {
 			return nil
@@ -198,7 +210,8 @@ func attributionTable(c *comparison.Comparison, kernels int, effects bool) (doc.
 			name = doc.Cell{doc.Text("kernel "), doc.Name(display(c, r.ID))}
 		}
 		row := []doc.Cell{
-			name, {doc.Text(scale.Format(r.Base))}, {doc.Text(scale.Format(r.Head))}, {doc.Text(change.Delta(r.Delta))}, {doc.Text(unit.Percent(r.Delta / a.TotalDelta))},
+			name, {doc.Text(scale.Format(r.Base))}, {doc.Text(scale.Format(r.Head))}, {doc.Text(change.Delta(r.Delta))},
+			{doc.Text(unit.Percent(r.Delta / a.TotalDelta))},
 		}
 		if effects {
 			row = append(row, effect(r.CountEffect), effect(r.PerCallEffect))
@@ -206,7 +219,8 @@ func attributionTable(c *comparison.Comparison, kernels int, effects bool) (doc.
 		t.Rows = append(t.Rows, row)
 	}
 	t.Foot = append(t.Foot, []doc.Cell{
-		{doc.Text("all classes")}, {doc.Text(scale.Format(a.Base))}, {doc.Text(scale.Format(a.Head))}, {doc.Text(change.Delta(a.TotalDelta))}, {doc.Text("100 %")},
+		{doc.Text("all classes")}, {doc.Text(scale.Format(a.Base))}, {doc.Text(scale.Format(a.Head))},
+		{doc.Text(change.Delta(a.TotalDelta))}, {doc.Text("100 %")},
 	})
 	return t, true
 }
@@ -236,10 +250,12 @@ func attributionText(c *comparison.Comparison) string {
 	return text + " Residual " + unit.Format(c.Attribution.Residual, report.Nanoseconds) + "."
 }
 
-// apiTable is the host side: calls per unit, time of one call. changed leaves out calls of which there is nothing to say.
+// apiTable is the host side: calls per unit, time of one call. changed leaves out calls of which there is
+// nothing to say.
 func apiTable(c *comparison.Comparison, changed bool) (doc.Table, bool) {
 	t := doc.Table{ID: "api", Caption: doc.Spans(doc.Text("Host calls per unit")), Columns: []doc.Column{
-		{Title: "Call"}, {Title: "Kind"}, {Title: "Calls", Align: doc.Right}, {Title: "Mean, base", Align: doc.Right}, {Title: "Mean, head", Align: doc.Right},
+		{Title: "Call"}, {Title: "Kind"}, {Title: "Calls", Align: doc.Right}, {Title: "Mean, base", Align: doc.Right},
+		{Title: "Mean, head", Align: doc.Right},
 		{Title: "Change", Align: doc.Right}, {Title: "Class"},
 	}}
 	for i := range c.API {
@@ -256,8 +272,10 @@ func apiTable(c *comparison.Comparison, changed bool) (doc.Table, bool) {
 			ratio = unit.Change(*a.Ratio - 1)
 		}
 		t.Rows = append(t.Rows, []doc.Cell{
-			{doc.Name(a.Name)}, {doc.Text(a.Kind)}, {doc.Text(calls)}, {doc.Text(format(a.BaseMean, report.Nanoseconds))},
-			{doc.Text(format(a.HeadMean, report.Nanoseconds))}, {doc.Text(ratio)}, {doc.Text(string(a.Class)).With(classTone(a.Class))},
+			{doc.Name(a.Name)}, {doc.Text(a.Kind)}, {doc.Text(calls)},
+			{doc.Text(format(a.BaseMean, report.Nanoseconds))},
+			{doc.Text(format(a.HeadMean, report.Nanoseconds))}, {doc.Text(ratio)},
+			{doc.Text(string(a.Class)).With(classTone(a.Class))},
 		})
 	}
 	return t, len(t.Rows) > 0
@@ -269,7 +287,8 @@ func structureList(c *comparison.Comparison) []doc.Block {
 	}
 	var l doc.List
 	for _, s := range c.Structure {
-		l.Items = append(l.Items, doc.Item{Spans: doc.Spans(doc.Text(string(s.Class)).With(classTone(s.Class)), doc.Text(": "+s.Text))})
+		l.Items = append(l.Items,
+			doc.Item{Spans: doc.Spans(doc.Text(string(s.Class)).With(classTone(s.Class)), doc.Text(": "+s.Text))})
 	}
 	return []doc.Block{doc.H(2, "structure", "Structure"), l}
 }
@@ -320,8 +339,10 @@ func mixTable(c *comparison.Comparison) (doc.Table, bool) {
 		return doc.Table{}, false
 	}
 	t := doc.Table{ID: "mix", Columns: []doc.Column{
-		{Title: "Phase"}, {Title: "Batch", Align: doc.Right}, {Title: "Prompt tokens", Align: doc.Right, Wide: true}, {Title: "Units, base", Align: doc.Right}, {Title: "Units, head", Align: doc.Right},
-		{Title: "Mean, base", Align: doc.Right}, {Title: "Mean, head", Align: doc.Right}, {Title: "Change", Align: doc.Right},
+		{Title: "Phase"}, {Title: "Batch", Align: doc.Right}, {Title: "Prompt tokens", Align: doc.Right, Wide: true},
+		{Title: "Units, base", Align: doc.Right}, {Title: "Units, head", Align: doc.Right},
+		{Title: "Mean, base", Align: doc.Right}, {Title: "Mean, head", Align: doc.Right},
+		{Title: "Change", Align: doc.Right},
 	}}
 	id := func(v *int64) doc.Cell {
 		if v == nil {
@@ -336,8 +357,10 @@ func mixTable(c *comparison.Comparison) (doc.Table, bool) {
 			ratio = unit.Change(*m.Ratio - 1)
 		}
 		t.Rows = append(t.Rows, []doc.Cell{
-			{doc.Name(m.Phase)}, id(m.Batch), id(m.Tokens), {doc.Text(unit.Int(m.BaseCount))}, {doc.Text(unit.Int(m.HeadCount))},
-			{doc.Text(format(m.BaseTime, report.Nanoseconds))}, {doc.Text(format(m.HeadTime, report.Nanoseconds))}, {doc.Text(ratio)},
+			{doc.Name(m.Phase)}, id(m.Batch), id(m.Tokens), {doc.Text(unit.Int(m.BaseCount))},
+			{doc.Text(unit.Int(m.HeadCount))},
+			{doc.Text(format(m.BaseTime, report.Nanoseconds))}, {doc.Text(format(m.HeadTime, report.Nanoseconds))},
+			{doc.Text(ratio)},
 		})
 	}
 	return t, true

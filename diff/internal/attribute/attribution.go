@@ -15,8 +15,8 @@ type Parts struct {
 	Shift *float64 // of all kernels, ln, where several captures a side tell
 }
 
-// Attribute splits the change of the mean unit.time. Every step is a difference of means, so the parts sum to the total but
-// for rounding, which Residual holds.
+// Attribute splits the change of the mean unit.time. Every step is a difference of means, so the parts sum to the total
+// but for rounding, which Residual holds.
 func (x *Parts) Attribute(base, head []side.Work, baseOthers, headOthers side.Work, rows, rest []match.Pair) {
 	a := &x.C.Attribution
 	a.Metric = "unit.time"
@@ -29,8 +29,13 @@ func (x *Parts) Attribute(base, head []side.Work, baseOthers, headOthers side.Wo
 	a.TotalDelta = a.Head - a.Base
 	fine := 0.0
 	add := func(id, kind, category string, b, h float64, count, perCall *float64) {
-		a.Rows = append(a.Rows, comparison.AttributionRow{ID: id, Kind: kind, Category: category, Base: b, Head: h, Delta: h - b, CountEffect: count, PerCallEffect: perCall})
-		if kind == comparison.KindKernel || kind == comparison.KindOthers || kind == comparison.KindCause || id == comparison.ClassCopy {
+		a.Rows = append(
+			a.Rows,
+			comparison.AttributionRow{ID: id, Kind: kind, Category: category, Base: b,
+				Head: h, Delta: h - b, CountEffect: count, PerCallEffect: perCall},
+		)
+		if kind == comparison.KindKernel || kind == comparison.KindOthers || kind == comparison.KindCause ||
+			id == comparison.ClassCopy {
 			fine += h - b
 		}
 	}

@@ -44,7 +44,11 @@ func (x *Parts) Cause() string {
 	if why := x.why(time); why != "" {
 		text += ": " + why
 	}
-	if c.Depth == comparison.DepthUnit && slices.ContainsFunc(c.Reasons, func(r comparison.Reason) bool { return r.Code == comparison.GraphCaptureMismatch }) {
+	if c.Depth == comparison.DepthUnit &&
+		slices.ContainsFunc(
+			c.Reasons,
+			func(r comparison.Reason) bool { return r.Code == comparison.GraphCaptureMismatch },
+		) {
 		text += "; CUDA graphs hide kernels on one side, so nothing is said of single kernels"
 	}
 	if s := x.structural(text); s != "" {
@@ -59,7 +63,8 @@ func (x *Parts) Cause() string {
 	return text + "."
 }
 
-// headline is the class and size of the change. Median and mean decide together: where they disagree, nothing is settled.
+// headline is the class and size of the change. Median and mean decide together: where they disagree,
+// nothing is settled.
 func (x *Parts) headline() string {
 	p50, mean := x.C.Row("unit.time.p50"), x.C.Row("unit.time.mean")
 	if p50 == nil {
@@ -108,7 +113,8 @@ func (x *Parts) why(time *comparison.Row) string {
 	for _, p := range parts {
 		texts = append(texts, x.part(p.id, p.delta))
 	}
-	if idleOnly := len(parts) > 0 && parts[0].id == comparison.ClassIdle; idleOnly && !slices.ContainsFunc(parts, func(p part) bool { return p.id == comparison.ClassCompute }) {
+	if idleOnly := len(parts) > 0 && parts[0].id == comparison.ClassIdle; idleOnly &&
+		!slices.ContainsFunc(parts, func(p part) bool { return p.id == comparison.ClassCompute }) {
 		texts = append(texts, "GPU compute unchanged ("+x.classChange(comparison.ClassCompute)+")")
 	}
 	return strings.Join(texts, ", ")
@@ -116,7 +122,8 @@ func (x *Parts) why(time *comparison.Row) string {
 
 func (x *Parts) class(id string) *comparison.AttributionRow {
 	for i := range x.C.Attribution.Rows {
-		if r := &x.C.Attribution.Rows[i]; r.ID == id && (r.Kind == comparison.KindClass || r.Kind == comparison.KindCause) {
+		if r := &x.C.Attribution.Rows[i]; r.ID == id &&
+			(r.Kind == comparison.KindClass || r.Kind == comparison.KindCause) {
 			return r
 		}
 	}
@@ -174,7 +181,8 @@ func (x *Parts) idlePart(d float64) string {
 		return word + " between calls: " + idle + ", the calls themselves take as long as before"
 	case "sync":
 		for i := range x.C.Structure {
-			if s := &x.C.Structure[i]; strings.HasPrefix(s.ID, comparison.FoundBlocking) && comparison.Value(s.Head)*d > comparison.Value(s.Base)*d {
+			if s := &x.C.Structure[i]; strings.HasPrefix(s.ID, comparison.FoundBlocking) &&
+				comparison.Value(s.Head)*d > comparison.Value(s.Base)*d {
 				return idle + " by " + s.Text
 			}
 		}
@@ -190,7 +198,8 @@ func (x *Parts) callText(d float64) string {
 	var list []*comparison.API
 	for i := range x.C.API {
 		a := &x.C.API[i]
-		if a.Kind != "launch" && a.Kind != "copy" || side.Blocks(a.Name) || a.Ratio == nil || (*a.Ratio-1)*d <= 0 || math.Abs(*a.Ratio-1) < causeCall {
+		if a.Kind != "launch" && a.Kind != "copy" || side.Blocks(a.Name) || a.Ratio == nil || (*a.Ratio-1)*d <= 0 ||
+			math.Abs(*a.Ratio-1) < causeCall {
 			continue
 		}
 		list = append(list, a)
@@ -203,7 +212,11 @@ func (x *Parts) callText(d float64) string {
 		if len(texts) > 0 && math.Abs(*a.HeadTime-*a.BaseTime) < math.Abs(*list[0].HeadTime-*list[0].BaseTime)/2 {
 			break
 		}
-		texts = append(texts, fmt.Sprintf("%s %s per call (%s → %s)", a.Name, unit.Change(*a.Ratio-1), match.NS(*a.BaseMean), match.NS(*a.HeadMean)))
+		texts = append(
+			texts,
+			fmt.Sprintf("%s %s per call (%s → %s)", a.Name, unit.Change(*a.Ratio-1), match.NS(*a.BaseMean),
+				match.NS(*a.HeadMean)),
+		)
 	}
 	return strings.Join(texts, ", ")
 }
@@ -217,15 +230,18 @@ func (x *Parts) computePart(d float64) string {
 		return "GPU compute " + x.classChange(comparison.ClassCompute)
 	}
 	if shift, ok := x.common(); ok {
-		return fmt.Sprintf("all kernels %s, by %s (clocks, power or temperature?)", more(shift, "slower", "faster"), unit.Change(shift))
+		return fmt.Sprintf("all kernels %s, by %s (clocks, power or temperature?)", more(shift, "slower", "faster"),
+			unit.Change(shift))
 	}
 	var rows []*comparison.AttributionRow
 	for i := range x.C.Attribution.Rows {
-		if r := &x.C.Attribution.Rows[i]; r.Kind == comparison.KindKernel && r.Delta*d > 0 && r.Category != side.Communication {
+		if r := &x.C.Attribution.Rows[i]; r.Kind == comparison.KindKernel && r.Delta*d > 0 &&
+			r.Category != side.Communication {
 			rows = append(rows, r)
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b *comparison.AttributionRow) int { return cmp.Compare(math.Abs(b.Delta), math.Abs(a.Delta)) })
+	slices.SortStableFunc(rows,
+		func(a, b *comparison.AttributionRow) int { return cmp.Compare(math.Abs(b.Delta), math.Abs(a.Delta)) })
 	if len(rows) == 0 {
 		return "GPU compute " + x.classChange(comparison.ClassCompute) + ", spread over small kernels"
 	}
@@ -239,14 +255,16 @@ func (x *Parts) computePart(d float64) string {
 	if c := x.category(d); c != nil {
 		by := unit.Change(c.Delta / max(c.Base, 1))
 		if math.Abs(comparison.Value(c.CountEffect)) > math.Abs(c.Delta)/2 {
-			return fmt.Sprintf("%s %s kernels (%s per unit), most of all %s", more(d, "more", "fewer"), c.ID, delta(c.Delta), x.kernelText(top))
+			return fmt.Sprintf("%s %s kernels (%s per unit), most of all %s", more(d, "more", "fewer"), c.ID,
+				delta(c.Delta), x.kernelText(top))
 		}
 		return fmt.Sprintf("%s kernels %s (%s per unit), most of all %s", c.ID, by, delta(c.Delta), x.kernelText(top))
 	}
 	return "GPU compute " + x.classChange(comparison.ClassCompute) + ", most of all " + x.kernelText(top)
 }
 
-// splitText says that a kernel was replaced by several, where at least half of a change of compute time comes from that.
+// splitText says that a kernel was replaced by several, where at least half of a change of compute time
+// comes from that.
 func (x *Parts) splitText(d float64) string {
 	for i := range x.C.Kernels {
 		k := &x.C.Kernels[i]
@@ -254,7 +272,8 @@ func (x *Parts) splitText(d float64) string {
 			continue
 		}
 		if n, sum := x.splits(k); n > 1 && sum*d > 0 && math.Abs(sum) >= math.Abs(d)/2 {
-			return fmt.Sprintf("kernel %s%s%d kernels, %s among them (%s per unit)", match.Shorten(*k.BaseName), splitWord, n, match.Shorten(*k.HeadName), delta(sum))
+			return fmt.Sprintf("kernel %s%s%d kernels, %s among them (%s per unit)", match.Shorten(*k.BaseName),
+				splitWord, n, match.Shorten(*k.HeadName), delta(sum))
 		}
 	}
 	return ""
@@ -279,7 +298,9 @@ func (x *Parts) category(d float64) *comparison.AttributionRow {
 	var best *comparison.AttributionRow
 	for i := range x.C.Attribution.Rows {
 		r := &x.C.Attribution.Rows[i]
-		if r.Kind == comparison.KindCategory && r.ID != side.Communication && r.Delta*d > 0 && math.Abs(r.Delta) >= math.Abs(d)/2 && (best == nil || math.Abs(r.Delta) > math.Abs(best.Delta)) {
+		if r.Kind == comparison.KindCategory && r.ID != side.Communication && r.Delta*d > 0 &&
+			math.Abs(r.Delta) >= math.Abs(d)/2 &&
+			(best == nil || math.Abs(r.Delta) > math.Abs(best.Delta)) {
 			best = r
 		}
 	}
@@ -304,7 +325,8 @@ func (x *Parts) kernelText(r *comparison.AttributionRow) string {
 		case k.Class == comparison.Removed:
 			return fmt.Sprintf("%s, no longer run: %s per unit", text, delta(r.Delta))
 		case *k.BaseCount != *k.HeadCount && math.Abs(k.CountEffect) > math.Abs(k.Delta)/2:
-			return fmt.Sprintf("%s %s, run %.4g instead of %.4g times per unit", text, delta(r.Delta), *k.HeadCount, *k.BaseCount)
+			return fmt.Sprintf("%s %s, run %.4g instead of %.4g times per unit", text, delta(r.Delta), *k.HeadCount,
+				*k.BaseCount)
 		}
 	}
 	if r.Base > 0 {
@@ -341,7 +363,8 @@ func (x *Parts) common() (shift float64, ok bool) {
 		if b.Category != side.Communication {
 			sum += b.Time
 		}
-		if p.By == comparison.ByExact && b.Category != side.Communication && b.Time > 0 && h.Time > 0 && b.Count > 0 && h.Count > 0 {
+		if p.By == comparison.ByExact && b.Category != side.Communication && b.Time > 0 && h.Time > 0 && b.Count > 0 &&
+			h.Count > 0 {
 			list = append(list, change{math.Log(h.Time / h.Count / (b.Time / b.Count)), b.Time})
 		}
 	}
@@ -387,7 +410,8 @@ func (x *Parts) replaced(text string) string {
 	best, most, n := "", 0.0, 0
 	for i := range x.C.Kernels {
 		k := &x.C.Kernels[i]
-		if k.BaseName == nil || k.HeadName == nil || k.PairedBy == comparison.ByExact || max(*k.Base, *k.Head) < namedShare*x.C.Attribution.Base {
+		if k.BaseName == nil || k.HeadName == nil || k.PairedBy == comparison.ByExact ||
+			max(*k.Base, *k.Head) < namedShare*x.C.Attribution.Base {
 			continue
 		}
 		if strings.Contains(text, match.Shorten(*k.BaseName)+splitWord) {
@@ -415,7 +439,9 @@ func (x *Parts) mixText() string {
 	for i := range x.C.Mix {
 		m := &x.C.Mix[i]
 		if m.Compared && m.BaseShare != nil && m.HeadShare != nil && math.Abs(*m.HeadShare-*m.BaseShare) >= mixMoved {
-			return fmt.Sprintf("units of this kind (%s) take %s of the time instead of %s, a change of the mix and not of the cost", x.Kind, unit.Percent(*m.HeadShare), unit.Percent(*m.BaseShare))
+			return fmt.Sprintf(
+				"units of this kind (%s) take %s of the time instead of %s, a change of the mix and not of the cost",
+				x.Kind, unit.Percent(*m.HeadShare), unit.Percent(*m.BaseShare))
 		}
 	}
 	return ""

@@ -17,8 +17,8 @@ import (
 // every other unit.
 const leastCount = 0.5
 
-// Bounds of a launch storm: so many more launches per unit, of kernels that take so little on average that launching them
-// costs as much as running them.
+// Bounds of a launch storm: so many more launches per unit, of kernels that take so little on average that launching
+// them costs as much as running them.
 const (
 	stormLaunches = 20
 	stormKernel   = 10e3 // ns
@@ -35,8 +35,8 @@ func (x *Parts) Structure(base, head []side.Work) {
 	}
 }
 
-// found adds a finding about a count of which less is better. A count that comes from nothing is added, one that goes to
-// nothing removed.
+// found adds a finding about a count of which less is better. A count that comes from nothing is added, one that goes
+// to nothing removed.
 func (x *Parts) found(id, text string, b, h float64) {
 	class := comparison.Better(h - b)
 	switch {
@@ -83,7 +83,8 @@ func (x *Parts) graphs() {
 			text += more(h0-b0, ": the work is in more graphs", ": the work is in fewer graphs")
 		}
 	}
-	x.C.Structure = append(x.C.Structure, comparison.Structural{ID: comparison.FoundGraphs, Text: text, Base: &b0, Head: &h0, Class: class})
+	x.C.Structure = append(x.C.Structure,
+		comparison.Structural{ID: comparison.FoundGraphs, Text: text, Base: &b0, Head: &h0, Class: class})
 }
 
 // launches finds a changed number of launches, and many more of short kernels.
@@ -93,7 +94,11 @@ func (x *Parts) launches(base, head []side.Work) {
 		return
 	}
 	x.found(comparison.FoundLaunches, "launches "+perUnit(b, h), b, h)
-	if x.C.Depth != comparison.DepthKernel || h-b < stormLaunches || slices.ContainsFunc(x.C.Structure, func(s comparison.Structural) bool { return s.ID == comparison.FoundGraphs }) {
+	if x.C.Depth != comparison.DepthKernel || h-b < stormLaunches ||
+		slices.ContainsFunc(
+			x.C.Structure,
+			func(s comparison.Structural) bool { return s.ID == comparison.FoundGraphs },
+		) {
 		return
 	}
 	var more, time float64
@@ -109,7 +114,9 @@ func (x *Parts) launches(base, head []side.Work) {
 		}
 	}
 	if more > 0 && time/more <= stormKernel {
-		x.found(comparison.FoundStorm, fmt.Sprintf("%.4g more launches per unit, of kernels that take %s on average", h-b, match.NS(time/more)), b, h)
+		x.found(comparison.FoundStorm,
+			fmt.Sprintf("%.4g more launches per unit, of kernels that take %s on average", h-b, match.NS(time/more)), b,
+			h)
 	}
 }
 
@@ -202,7 +209,13 @@ func (x *Parts) copies() {
 			if pageable {
 				id, text = comparison.FoundPageable+"/"+d, "pageable "+d+" copies "
 			}
-			x.found(id, fmt.Sprintf("%s%s, %s → %s", text, perUnit(b, h), unit.Format(b0, report.Bytes), unit.Format(h0, report.Bytes)), b, h)
+			x.found(
+				id,
+				fmt.Sprintf("%s%s, %s → %s", text, perUnit(b, h), unit.Format(b0, report.Bytes),
+					unit.Format(h0, report.Bytes)),
+				b,
+				h,
+			)
 		}
 	}
 }
@@ -250,7 +263,8 @@ func (x *Parts) ApiRows() {
 		if !ok || !ok2 {
 			continue
 		}
-		a := comparison.API{Name: name, Kind: side.KindOfCall(name), BaseCount: &b.count, HeadCount: &h.count, BaseTime: &b.time, HeadTime: &h.time, Class: comparison.Unsettled}
+		a := comparison.API{Name: name, Kind: side.KindOfCall(name), BaseCount: &b.count, HeadCount: &h.count,
+			BaseTime: &b.time, HeadTime: &h.time, Class: comparison.Unsettled}
 		if b.count > 0 {
 			mean := b.time / b.count
 			a.BaseMean = &mean

@@ -52,9 +52,9 @@ func (j *judge) change(g *comparison.Gate, r *policy.Rule, s *subject) {
 	}
 }
 
-// confirmed reports whether several captures a side show a change beyond a rule that is stricter than what rows are tested
-// against: p of the row's effect against the rule's own tolerance t = ln(1 + Rel), which is P(T > (|effect| - t) / SE) +
-// P(T > (|effect| + t) / SE) with DF degrees of freedom, is at most alpha.
+// confirmed reports whether several captures a side show a change beyond a rule that is stricter than what rows are
+// tested against: p of the row's effect against the rule's own tolerance t = ln(1 + Rel), which is P(T > (|effect| - t)
+// / SE) + P(T > (|effect| + t) / SE) with DF degrees of freedom, is at most alpha.
 func confirmed(r *policy.Rule, row *comparison.Row, alpha float64) bool {
 	t := row.Test
 	if t == nil || r.Rel == nil || t.SE <= 0 || math.Log1p(*r.Rel) >= t.Tau {
@@ -64,8 +64,8 @@ func confirmed(r *policy.Rule, row *comparison.Row, alpha float64) bool {
 	return infer.TTail((size-tau)/t.SE, t.DF)+infer.TTail((size+tau)/t.SE, t.DF) <= alpha
 }
 
-// exceeds reports whether the change is larger than the rule tolerates, in the rule's direction, and says so in numbers.
-// What was added or removed counts with all of its value, and has no relative change.
+// exceeds reports whether the change is larger than the rule tolerates, in the rule's direction, and says so in
+// numbers. What was added or removed counts with all of its value, and has no relative change.
 func exceeds(r *policy.Rule, s *subject) (bool, string) {
 	row := &s.row
 	b, h := comparison.Value(row.Base), comparison.Value(row.Head)

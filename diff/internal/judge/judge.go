@@ -13,14 +13,14 @@ import (
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
-// judge fills in Policy, Gates, Waivers, Verdict and Counts.GatesChecked of a comparison whose rows stand. The reports are
-// looked at for metrics that the rows do not have.
+// judge fills in Policy, Gates, Waivers, Verdict and Counts.GatesChecked of a comparison whose rows stand. The reports
+// are looked at for metrics that the rows do not have.
 //
-// The verdict is the worst of what the gates count as: fail, then inconclusive, then warn, then pass. A gate of level warn
-// counts as warn at most. A gate whose change is too large for its rule but not certain (wide_interval) is inconclusive
-// itself and counts as what the policy says of that: suspected, not confirmed. All other reasons of an inconclusive gate
-// mean that something could not be compared at all. That is a pass only where the policy says so and some other gate was
-// checked: a comparison that answered nothing never is one.
+// The verdict is the worst of what the gates count as: fail, then inconclusive, then warn, then pass. A gate of level
+// warn counts as warn at most. A gate whose change is too large for its rule but not certain (wide_interval) is
+// inconclusive itself and counts as what the policy says of that: suspected, not confirmed. All other reasons of an
+// inconclusive gate mean that something could not be compared at all. That is a pass only where the policy says so and
+// some other gate was checked: a comparison that answered nothing never is one.
 func (j *judge) judge() {
 	c, p := j.c, j.p
 	c.Policy = p.Info()
@@ -128,8 +128,8 @@ func (s *subject) key(kind string) string {
 	return kind + " " + id + "{" + s.row.Labels.String() + "}"
 }
 
-// gates selects, lets the last rule that selects a number judge it, and judges. The order is that of the rules and then of
-// the numbers.
+// gates selects, lets the last rule that selects a number judge it, and judges. The order is that of the rules and then
+// of the numbers.
 func (j *judge) gates(rules []policy.Rule) []comparison.Gate {
 	selected := make([][]subject, len(rules))
 	last := map[string]int{}
@@ -176,7 +176,15 @@ func (j *judge) gates(rules []policy.Rule) []comparison.Gate {
 
 // unmatched is the gate of a rule that selects nothing.
 func (j *judge) unmatched(r *policy.Rule) comparison.Gate {
-	g := comparison.Gate{Rule: r.Name(), Metric: r.Metric, Labels: r.Labels.Clone(), Level: r.Level, Threshold: r.Threshold(), Class: comparison.Unsettled, Verdict: comparison.Inconclusive}
+	g := comparison.Gate{
+		Rule:      r.Name(),
+		Metric:    r.Metric,
+		Labels:    r.Labels.Clone(),
+		Level:     r.Level,
+		Threshold: r.Threshold(),
+		Class:     comparison.Unsettled,
+		Verdict:   comparison.Inconclusive,
+	}
 	perUnit := r.PerUnit()
 	switch {
 	case perUnit && j.noUnit() && j.c.Identical:
@@ -200,8 +208,8 @@ func (j *judge) unmatched(r *policy.Rule) comparison.Gate {
 	return g
 }
 
-// noUnit reports whether a side lacks a unit of work, so that nothing per unit can be compared. An empty side is another
-// matter: two captures without work are no proof of anything.
+// noUnit reports whether a side lacks a unit of work, so that nothing per unit can be compared. An empty side is
+// another matter: two captures without work are no proof of anything.
 func (j *judge) noUnit() bool {
 	none, work := false, true
 	for _, side := range []*side.Side{j.base, j.head} {
@@ -258,7 +266,11 @@ func (j *judge) replicated(g *comparison.Gate, s *subject) {
 	if g.Verdict != comparison.Fail || !s.noisy || n >= j.p.Stats.MinCaptures {
 		return
 	}
-	g.Open(comparison.WideInterval, fmt.Sprintf("%s; with %s a side a duration does not fail, the policy asks for %d (min_captures)", g.Reason, comparison.Count(int64(n), "capture"), j.p.Stats.MinCaptures))
+	g.Open(
+		comparison.WideInterval,
+		fmt.Sprintf("%s; with %s a side a duration does not fail, the policy asks for %d (min_captures)", g.Reason,
+			comparison.Count(int64(n), "capture"), j.p.Stats.MinCaptures),
+	)
 }
 
 // bounds compares the head with the bounds, which needs no base.

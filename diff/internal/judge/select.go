@@ -40,7 +40,11 @@ func (j *judge) structures(r *policy.Rule) []subject {
 		if (len(r.Labels) > 0 || !r.Match.Empty()) && !r.Takes(labels) {
 			continue
 		}
-		list = append(list, subject{metric: comparison.MetricStructure, row: comparison.Row{Metric: comparison.MetricStructure, Labels: labels, Base: s.Base, Head: s.Head, Class: s.Class, Why: s.Text}})
+		list = append(list, subject{
+			metric: comparison.MetricStructure,
+			row: comparison.Row{Metric: comparison.MetricStructure, Labels: labels, Base: s.Base, Head: s.Head,
+				Class: s.Class, Why: s.Text},
+		})
 	}
 	return list
 }
@@ -63,7 +67,8 @@ func (j *judge) kernels(r *policy.Rule, id string) []subject {
 		if !taken || waits(k) && !r.Named() {
 			continue
 		}
-		row := comparison.Row{Metric: id, Labels: report.Labels{"kernel": name}, Unit: report.Nanoseconds, Base: k.Base, Head: k.Head, Class: k.Class, Why: k.Why}
+		row := comparison.Row{Metric: id, Labels: report.Labels{"kernel": name}, Unit: report.Nanoseconds,
+			Base: k.Base, Head: k.Head, Class: k.Class, Why: k.Why}
 		if id == "kernel.count_per_unit" {
 			row.Unit, row.Base, row.Head = report.Count, k.BaseCount, k.HeadCount
 			row.Why = "counts are exact"
@@ -78,10 +83,11 @@ func (j *judge) kernels(r *policy.Rule, id string) []subject {
 	return list
 }
 
-// waits reports whether a kernel's time says nothing by itself: communication lasts as long as it waits for others, and the
-// exposed part of it is in the unit's time.
+// waits reports whether a kernel's time says nothing by itself: communication lasts as long as it waits for others, and
+// the exposed part of it is in the unit's time.
 func waits(k *comparison.Kernel) bool {
-	return k.Category == side.Communication && k.Class == comparison.Unsettled && k.PairedBy != "" && comparison.Value(k.BaseCount) == comparison.Value(k.HeadCount)
+	return k.Category == side.Communication && k.Class == comparison.Unsettled && k.PairedBy != "" &&
+		comparison.Value(k.BaseCount) == comparison.Value(k.HeadCount)
 }
 
 func exactClass(base, head float64) comparison.Class {
@@ -94,8 +100,8 @@ func exactClass(base, head float64) comparison.Class {
 	return comparison.Same
 }
 
-// compared finds the row of the comparison that a rule names. Primary rows are of the kind of unit that was compared, which
-// labels may single out; a rule without labels means that kind.
+// compared finds the row of the comparison that a rule names. Primary rows are of the kind of unit that was compared,
+// which labels may single out; a rule without labels means that kind.
 func (j *judge) compared(r *policy.Rule, id, stat string) (subject, bool) {
 	at, several := -1, false
 	for i := range j.c.Primary {
@@ -124,8 +130,8 @@ func (j *judge) compared(r *policy.Rule, id, stat string) (subject, bool) {
 	return s, true
 }
 
-// phaseRow reports whether a rule on a phase means this row: metrics that carry the phase alone are of its kind of unit with
-// most time, so they do if that is the kind which was compared, in every capture.
+// phaseRow reports whether a rule on a phase means this row: metrics that carry the phase alone are of its kind of unit
+// with most time, so they do if that is the kind which was compared, in every capture.
 func (j *judge) phaseRow(r *policy.Rule, row *comparison.Row) bool {
 	phase := r.Labels["phase"]
 	if phase == "" || len(r.Labels) != 1 || phase != j.c.Unit.Phase {
@@ -170,7 +176,8 @@ func (j *judge) metrics(id string) []*report.Metric {
 			}
 		}
 	}
-	slices.SortFunc(list, func(a, b *report.Metric) int { return strings.Compare(a.Labels.String(), b.Labels.String()) })
+	slices.SortFunc(list,
+		func(a, b *report.Metric) int { return strings.Compare(a.Labels.String(), b.Labels.String()) })
 	if j.byID == nil {
 		j.byID = map[string][]*report.Metric{}
 	}
@@ -183,7 +190,8 @@ func (j *judge) subject(r *policy.Rule, m *report.Metric, id, stat string) subje
 	s := subject{metric: r.Metric, unit: m.Unit, noisy: m.Assume != report.Exact}
 	s.measure(r, m, stat)
 	base, head := j.base.Sample(id, stat, m.Labels), j.head.Sample(id, stat, m.Labels)
-	row := comparison.Row{Metric: r.Metric, Labels: m.Labels.Clone(), Unit: m.Unit, Base: base.Mean(), Head: head.Mean(), NBase: base.N, NHead: head.N, Class: comparison.Unsettled}
+	row := comparison.Row{Metric: r.Metric, Labels: m.Labels.Clone(), Unit: m.Unit, Base: base.Mean(),
+		Head: head.Mean(), NBase: base.N, NHead: head.N, Class: comparison.Unsettled}
 	row.Change()
 	row.Unreplicated = len(base.Values) == 1 || len(head.Values) == 1
 	s.other = j.otherWork(m)
@@ -194,7 +202,10 @@ func (j *judge) subject(r *policy.Rule, m *report.Metric, id, stat string) subje
 		case *row.Delta == 0 || !certain && math.Abs(math.Log(*row.Head / *row.Base)) <= math.Log1p(comparison.DefaultFloor):
 			row.Class = comparison.Same
 		case !certain:
-		case r.Direction == "" && worse, r.Direction == policy.Up && *row.Delta > 0, r.Direction == policy.Down && *row.Delta < 0, r.Direction == policy.Both:
+		case r.Direction == "" && worse,
+			r.Direction == policy.Up && *row.Delta > 0,
+			r.Direction == policy.Down && *row.Delta < 0,
+			r.Direction == policy.Both:
 			row.Class = comparison.Regressed
 		default:
 			row.Class = comparison.Improved

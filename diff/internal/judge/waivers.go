@@ -9,13 +9,14 @@ import (
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
-// waive lets waivers accept what gates found: the gate passes, and names its waiver. The first waiver that covers a gate and
-// holds is the one that counts.
+// waive lets waivers accept what gates found: the gate passes, and names its waiver. The first waiver that covers a
+// gate and holds is the one that counts.
 func (j *judge) waive() []comparison.WaiverUse {
 	uses := make([]comparison.WaiverUse, 0, len(j.p.Waivers))
 	for i := range j.p.Waivers {
 		w := &j.p.Waivers[i]
-		use := comparison.WaiverUse{Rule: w.Rule, Match: w.Match.String(), Expires: w.Expires.Format(time.DateOnly), Issue: w.Issue, Reason: w.Reason}
+		use := comparison.WaiverUse{Rule: w.Rule, Match: w.Match.String(),
+			Expires: w.Expires.Format(time.DateOnly), Issue: w.Issue, Reason: w.Reason}
 		if w.Ceiling != nil {
 			use.Ceiling = w.Ceiling.Text
 		}
@@ -32,10 +33,12 @@ func (j *judge) waive() []comparison.WaiverUse {
 				open = true
 				continue
 			}
-			if g.Verdict != comparison.Fail && g.Verdict != comparison.Warn || g.Waiver != nil && g.Waiver.Status == comparison.WaiverApplied {
+			if g.Verdict != comparison.Fail && g.Verdict != comparison.Warn ||
+				g.Waiver != nil && g.Waiver.Status == comparison.WaiverApplied {
 				continue
 			}
-			ref := &comparison.WaiverRef{Expires: use.Expires, Issue: w.Issue, Reason: w.Reason, Ceiling: use.Ceiling, Status: comparison.WaiverApplied}
+			ref := &comparison.WaiverRef{Expires: use.Expires, Issue: w.Issue, Reason: w.Reason,
+				Ceiling: use.Ceiling, Status: comparison.WaiverApplied}
 			switch {
 			case expired:
 				ref.Status = comparison.WaiverExpired
@@ -46,7 +49,8 @@ func (j *judge) waive() []comparison.WaiverUse {
 			default:
 				applied++
 				g.Verdict = comparison.Pass
-				g.Reason += fmt.Sprintf("; accepted until %s by a waiver%s: %s", use.Expires, policy.IssueText(w.Issue), w.Reason)
+				g.Reason += fmt.Sprintf("; accepted until %s by a waiver%s: %s", use.Expires, policy.IssueText(w.Issue),
+					w.Reason)
 			}
 			g.Waiver = ref
 		}
@@ -68,8 +72,8 @@ func (j *judge) waive() []comparison.WaiverUse {
 	return uses
 }
 
-// holds reports whether what a gate found is at most the ceiling. A change that has no base to be relative to is above any
-// relative one.
+// holds reports whether what a gate found is at most the ceiling. A change that has no base to be relative to is above
+// any relative one.
 func holds(c *policy.Ceiling, g *comparison.Gate, kind string) bool {
 	switch {
 	case c == nil:

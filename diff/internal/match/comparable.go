@@ -49,8 +49,8 @@ func (x *Sides) Refuse(code comparison.Code, text string) {
 	x.Reason(code, text)
 }
 
-// Check goes through what must hold before anything is compared: work on both sides, the same environment, a unit of work,
-// and a kind of unit that both have. It reports whether there is something to show, comparable or not.
+// Check goes through what must hold before anything is compared: work on both sides, the same environment, a unit of
+// work, and a kind of unit that both have. It reports whether there is something to show, comparable or not.
 func (x *Sides) Check() bool {
 	x.C.Comparable = true
 	empty := false
@@ -61,7 +61,14 @@ func (x *Sides) Check() bool {
 		for _, c := range s.side.Captures {
 			if c.EvidenceOnly() {
 				empty = true
-				x.Refuse(comparison.EmptySide, fmt.Sprintf("%s: %s is evidence without a trace, and the other side is a trace: compare traces with traces, and logs with logs", s.name, c.Report.Trace.Name))
+				x.Refuse(
+					comparison.EmptySide,
+					fmt.Sprintf(
+						"%s: %s is evidence without a trace, and the other side is a trace: compare traces with traces, and logs with logs",
+						s.name,
+						c.Report.Trace.Name,
+					),
+				)
 			} else if !c.HasGPUWork() {
 				empty = true
 				x.Refuse(comparison.EmptySide, fmt.Sprintf("%s: %s holds no kernels: nothing ran on a GPU, or it was not captured (capture with --trace cuda)", s.name, c.Report.Trace.Name))
@@ -90,7 +97,11 @@ func (x *Sides) Environment() {
 			seen[key] = true
 			text := fmt.Sprintf("%s differs: %s on one side, %s on the other", field, a, b)
 			if code == comparison.GraphCaptureMismatch {
-				text = fmt.Sprintf("CUDA graphs were traced per %s on one side and per %s on the other: capture both with the same --cuda-graph-trace", a, b)
+				text = fmt.Sprintf(
+					"CUDA graphs were traced per %s on one side and per %s on the other: capture both with the same --cuda-graph-trace",
+					a,
+					b,
+				)
 			}
 			x.Refuse(code, text)
 		}
@@ -101,11 +112,16 @@ func (x *Sides) Environment() {
 				if x.Opt.Policy.Environment.Class(f.Name) != report.HardField {
 					continue
 				}
-				if n, m := len(first.Report.Environment.GPUs), len(c.Report.Environment.GPUs); f.Name == "gpu" && n > 0 && m > 0 && n != m {
-					say(comparison.EnvironmentMismatch, "the number of GPUs that did work", strconv.Itoa(n), strconv.Itoa(m))
+				if n, m := len(first.Report.Environment.GPUs), len(c.Report.Environment.GPUs); f.Name == "gpu" &&
+					n > 0 &&
+					m > 0 &&
+					n != m {
+					say(comparison.EnvironmentMismatch, "the number of GPUs that did work", strconv.Itoa(n),
+						strconv.Itoa(m))
 					continue
 				}
-				if a, b := f.Get(&first.Report.Environment), f.Get(&c.Report.Environment); a != "" && b != "" && a != b {
+				if a, b := f.Get(&first.Report.Environment), f.Get(&c.Report.Environment); a != "" && b != "" &&
+					a != b {
 					code := comparison.EnvironmentMismatch
 					if f.Name == "graph_trace" {
 						code = comparison.GraphCaptureMismatch
@@ -125,7 +141,15 @@ func (x *Sides) unitOfPolicy(r *report.Report) {
 		have = "none"
 	}
 	if want != "" && want != have {
-		x.Refuse(comparison.NoUnit, fmt.Sprintf("the policy asks for the unit of work %s, and %s was analysed per %s: analyse its trace with --unit, or change the policy", x.Opt.Policy.Unit, r.Trace.Name, have))
+		x.Refuse(
+			comparison.NoUnit,
+			fmt.Sprintf(
+				"the policy asks for the unit of work %s, and %s was analysed per %s: analyse its trace with --unit, or change the policy",
+				x.Opt.Policy.Unit,
+				r.Trace.Name,
+				have,
+			),
+		)
 	}
 }
 
@@ -165,7 +189,8 @@ func (x *Sides) haveUnits() bool {
 		text += " (" + why + ")"
 	}
 	if having != nil {
-		text += fmt.Sprintf(", %s has one (%s): try %s on both, or put step markers into the program", having.Trace.Name, unitText(&having.Unit), unitOption(&having.Unit))
+		text += fmt.Sprintf(", %s has one (%s): try %s on both, or put step markers into the program",
+			having.Trace.Name, unitText(&having.Unit), unitOption(&having.Unit))
 	} else {
 		text += ": totals grow with the length of a capture, so nothing can be compared; capture more steps, or name the unit with --unit nvtx:REGEX or kernel:REGEX"
 	}
@@ -200,20 +225,23 @@ func Shorten(name string) string {
 	return name
 }
 
-// Choose picks the kind of unit to compare: of the phase that both sides spend most time in, the kind with most time, of
-// those that all captures have. Time is the sum of the shares of both sides' unit time.
+// Choose picks the kind of unit to compare: of the phase that both sides spend most time in, the kind with most time,
+// of those that all captures have. Time is the sum of the shares of both sides' unit time.
 func (x *Sides) Choose() bool {
 	var common []side.Kind
 	theirs := x.Head.Kinds()
 	for _, k := range x.Base.Kinds() {
-		if slices.Contains(theirs, k) && (x.Opt.Phase == "" || k.Phase == x.Opt.Phase) && (x.Opt.Batch == nil || k.Batch == *x.Opt.Batch) {
+		if slices.Contains(theirs, k) && (x.Opt.Phase == "" || k.Phase == x.Opt.Phase) &&
+			(x.Opt.Batch == nil || k.Batch == *x.Opt.Batch) {
 			common = append(common, k)
 		}
 	}
 	if len(common) == 0 {
-		text := fmt.Sprintf("no kind of unit occurs on both sides: base has %s; head has %s", KindsText(x.Base.Kinds()), KindsText(theirs))
+		text := fmt.Sprintf("no kind of unit occurs on both sides: base has %s; head has %s", KindsText(x.Base.Kinds()),
+			KindsText(theirs))
 		if x.Opt.Phase != "" || x.Opt.Batch != nil {
-			text = "no kind of unit of the phase and batch size that were asked for " + strings.TrimPrefix(text, "no kind of unit ")
+			text = "no kind of unit of the phase and batch size that were asked for " + strings.TrimPrefix(text,
+				"no kind of unit ")
 		}
 		x.Refuse(comparison.DifferentWork, text)
 		return false
@@ -232,7 +260,12 @@ func (x *Sides) Choose() bool {
 		for _, c := range s.Captures {
 			v := side.NewView(c, x.Kind, x.signature)
 			if v == nil {
-				x.Refuse(comparison.MissingMetric, fmt.Sprintf("%s does not say what the time of a unit of %s is made of; analyse it again with this version", c.Report.Trace.Name, x.Kind))
+				x.Refuse(
+					comparison.MissingMetric,
+					fmt.Sprintf(
+						"%s does not say what the time of a unit of %s is made of; analyse it again with this version",
+						c.Report.Trace.Name, x.Kind),
+				)
 				return false
 			}
 			s.Views = append(s.Views, v)
@@ -241,8 +274,8 @@ func (x *Sides) Choose() bool {
 	return true
 }
 
-// sharedSignature is that of the work that both sides do equally, if some group has it; else none, and the main groups of
-// the kind are compared.
+// sharedSignature is that of the work that both sides do equally, if some group has it; else none, and the main groups
+// of the kind are compared.
 func (x *Sides) sharedSignature() string {
 	best, most := "", 0.0
 	for i := range x.Base.Captures[0].Kinds {
@@ -253,7 +286,8 @@ func (x *Sides) sharedSignature() string {
 		sum, everywhere := 0.0, true
 		for _, s := range []*side.Side{x.Base, x.Head} {
 			for _, c := range s.Captures {
-				at := slices.IndexFunc(c.Kinds, func(h side.Group) bool { return h.Kind == x.Kind && h.Signature == g.Signature })
+				at := slices.IndexFunc(c.Kinds,
+					func(h side.Group) bool { return h.Kind == x.Kind && h.Signature == g.Signature })
 				if at < 0 {
 					everywhere = false
 					break
@@ -281,7 +315,12 @@ func (x *Sides) Coverage() {
 				kept += g.Count
 			}
 			if t := v.C.Report.Unit.Trimmed; t.Other > kept {
-				x.Refuse(comparison.LowCoverage, fmt.Sprintf("%s: %d units of work do not recur and only %d do, so that these say little of the whole", v.C.Report.Trace.Name, t.Other, kept))
+				x.Refuse(
+					comparison.LowCoverage,
+					fmt.Sprintf(
+						"%s: %d units of work do not recur and only %d do, so that these say little of the whole",
+						v.C.Report.Trace.Name, t.Other, kept),
+				)
 			}
 		}
 	}

@@ -51,7 +51,11 @@ func (x *Sides) KindsOfEvidence() {
 	}
 	b, h := kinds(x.Base), kinds(x.Head)
 	if !slices.ContainsFunc(b, func(k string) bool { return slices.Contains(h, k) }) {
-		x.Refuse(comparison.DifferentWork, fmt.Sprintf("base is %s and head is %s, which measure different things: compare files of one kind", strings.Join(b, ", "), strings.Join(h, ", ")))
+		x.Refuse(
+			comparison.DifferentWork,
+			fmt.Sprintf("base is %s and head is %s, which measure different things: compare files of one kind",
+				strings.Join(b, ", "), strings.Join(h, ", ")),
+		)
 	}
 }
 

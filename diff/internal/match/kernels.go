@@ -11,8 +11,8 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// Effects splits the change from c0 runs that take x0 together to c1 runs that take x1 in what the number of runs and what
-// the length of one did, see [Kernel]. They sum to x1-x0.
+// Effects splits the change from c0 runs that take x0 together to c1 runs that take x1 in what the number of runs and
+// what the length of one did, see [Kernel]. They sum to x1-x0.
 func Effects(c0, x0, c1, x1 float64) (count, perCall float64) {
 	delta := x1 - x0
 	switch {
@@ -25,8 +25,8 @@ func Effects(c0, x0, c1, x1 float64) (count, perCall float64) {
 	return count, delta - count
 }
 
-// KernelRows works out which kernels get a row of their own: those with a share of MinShare on either side, or whose change
-// has that share, the largest changes first, at most Top.
+// KernelRows works out which kernels get a row of their own: those with a share of MinShare on either side, or whose
+// change has that share, the largest changes first, at most Top.
 func (x *Sides) KernelRows(base, head []side.Work, unit float64) (rows []Pair, rest []Pair) {
 	least := x.Opt.MinShare * unit
 	for _, p := range Kernels(base, head) {
@@ -39,7 +39,9 @@ func (x *Sides) KernelRows(base, head []side.Work, unit float64) (rows []Pair, r
 	}
 	slices.SortStableFunc(rows, func(p, q Pair) int {
 		dp, dq := At(head, p.Head).Time-At(base, p.Base).Time, At(head, q.Head).Time-At(base, q.Base).Time
-		return cmp.Or(cmp.Compare(math.Abs(dq), math.Abs(dp)), cmp.Compare(At(base, q.Base).Time, At(base, p.Base).Time), strings.Compare(PairName(base, head, p), PairName(base, head, q)))
+		return cmp.Or(cmp.Compare(math.Abs(dq), math.Abs(dp)),
+			cmp.Compare(At(base, q.Base).Time, At(base, p.Base).Time),
+			strings.Compare(PairName(base, head, p), PairName(base, head, q)))
 	})
 	if len(rows) > x.Opt.Top {
 		rest = append(rest, rows[x.Opt.Top:]...)
@@ -48,8 +50,8 @@ func (x *Sides) KernelRows(base, head []side.Work, unit float64) (rows []Pair, r
 	return rows, rest
 }
 
-// uncertain reports whether a kernel that seems added or removed may only be among those that the other side's report sums
-// up without a name.
+// uncertain reports whether a kernel that seems added or removed may only be among those that the other side's report
+// sums up without a name.
 func (x *Sides) uncertain(p Pair, b, h side.Work) bool {
 	hides := func(s *side.Side, w side.Work) bool {
 		for _, v := range s.Views {
@@ -83,8 +85,8 @@ func PairName(base, head []side.Work, p Pair) string {
 // NS is a time as text.
 func NS(v float64) string { return unit.Format(v, report.Nanoseconds) }
 
-// Shorter is the mean time of a unit on the side where it is shorter, ns. Shares that decide what is shown or judged are of
-// it, so that swapping the sides changes nothing.
+// Shorter is the mean time of a unit on the side where it is shorter, ns. Shares that decide what is shown or judged
+// are of it, so that swapping the sides changes nothing.
 func (x *Sides) Shorter() float64 {
 	time := func(v *side.View) (float64, bool) { return v.Time.Mean, true }
 	b, _ := x.Base.Mean(time)

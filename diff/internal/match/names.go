@@ -4,8 +4,8 @@ import (
 	"strconv"
 )
 
-// NameKernels fills in the display names of kernels, which the kernels section of each report has. Kernels of one side that
-// share a display name are numbered in the order of the rows.
+// NameKernels fills in the display names of kernels, which the kernels section of each report has. Kernels of one side
+// that share a display name are numbered in the order of the rows.
 func (x *Sides) NameKernels() {
 	short := [2]map[string]string{x.Base.DisplayNames(), x.Head.DisplayNames()}
 	var seen [2]map[string]int

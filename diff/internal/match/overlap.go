@@ -14,13 +14,13 @@ import (
 
 // OverlapNeeded is the share of the work that two units must have in common to be the same work.
 //
-// Half is what is left when one of two models has twice the layers of the other. A kernel that was replaced, by one or by
-// several, or tens of small kernels more, cost little of it, see [overlap].
+// Half is what is left when one of two models has twice the layers of the other. A kernel that was replaced, by one or
+// by several, or tens of small kernels more, cost little of it, see [overlap].
 const OverlapNeeded = 0.6
 
-// overlap is the share of two units' work that both do, 0 to 1: that of the side which has less in common with the other.
-// It asks how often kernels run, weighted with their share of the side's own compute time, so that a kernel that takes three
-// times as long is still the same work:
+// overlap is the share of two units' work that both do, 0 to 1: that of the side which has less in common with the
+// other. It asks how often kernels run, weighted with their share of the side's own compute time, so that a kernel that
+// takes three times as long is still the same work:
 //
 //  1. Kernels of one family (library, operation, type), present c0 and c1 times in the unit, have min(c0, c1) runs in common.
 //  2. Of what is left of each category (gemm, attention, …), runs are matched across families in the same way: a kernel was
@@ -144,8 +144,8 @@ func byCategory(list []pool) []pool {
 	return pools
 }
 
-// hiddenRange bounds the ratio of unit times in which units with hidden kernels are taken for the same work: nothing else
-// tells.
+// hiddenRange bounds the ratio of unit times in which units with hidden kernels are taken for the same work:
+// nothing else tells.
 const hiddenRange = 2.0
 
 // Work checks that both sides do the same work, and how far down it can be told.
@@ -166,9 +166,20 @@ func (x *Sides) Work() {
 	b, h := x.Base.Views[0], x.Head.Views[0]
 	if hidden > 0 && hidden < all {
 		x.C.Depth = comparison.DepthUnit
-		x.Reason(comparison.GraphCaptureMismatch, fmt.Sprintf("on %s CUDA graphs were traced as a whole, which hides the kernels inside: only times of the whole unit are compared, and that both sides do the same work is taken from their length; capture with --cuda-graph-trace=node to see kernels", x.hiddenSide()))
+		x.Reason(
+			comparison.GraphCaptureMismatch,
+			fmt.Sprintf(
+				"on %s CUDA graphs were traced as a whole, which hides the kernels inside: only times of the whole unit are compared, and that both sides do the same work is taken from their length; capture with --cuda-graph-trace=node to see kernels",
+				x.hiddenSide(),
+			),
+		)
 		if r := h.Time.P50 / b.Time.P50; !(r <= hiddenRange && r >= 1/hiddenRange) {
-			x.Refuse(comparison.DifferentWork, fmt.Sprintf("a unit takes %.3g times as long, and its kernels cannot be compared: this may be different work", r))
+			x.Refuse(
+				comparison.DifferentWork,
+				fmt.Sprintf(
+					"a unit takes %.3g times as long, and its kernels cannot be compared: this may be different work",
+					r),
+			)
 		}
 		return
 	}
@@ -184,8 +195,18 @@ func (x *Sides) Work() {
 	x.C.Unit.Overlap = &least
 	if least < OverlapNeeded {
 		x.C.Depth = comparison.DepthUnit
-		x.Refuse(comparison.DifferentWork, fmt.Sprintf("different work: %.0f %% of a unit's compute time is in kernels that both sides run equally often, by family or category, %.0f %% are needed; base runs %.4g kernels a unit (%s), head %.4g (%s)",
-			100*least, 100*OverlapNeeded, total(b.Work), topCategories(b.Work), total(h.Work), topCategories(h.Work)))
+		x.Refuse(
+			comparison.DifferentWork,
+			fmt.Sprintf(
+				"different work: %.0f %% of a unit's compute time is in kernels that both sides run equally often, by family or category, %.0f %% are needed; base runs %.4g kernels a unit (%s), head %.4g (%s)",
+				100*least,
+				100*OverlapNeeded,
+				total(b.Work),
+				topCategories(b.Work),
+				total(h.Work),
+				topCategories(h.Work),
+			),
+		)
 	}
 }
 

@@ -19,10 +19,11 @@ type Pair struct {
 	Of         int // of an added kernel: the base's kernel that was replaced by it and others, or -1
 }
 
-// Kernels pairs the kernels of two units: by name, by canonical name, by family, by position. What stays alone was added
-// or removed. The result is in the order of the base, added kernels last.
+// Kernels pairs the kernels of two units: by name, by canonical name, by family, by position. What stays alone was
+// added or removed. The result is in the order of the base, added kernels last.
 func Kernels(base, head []side.Work) []Pair {
-	m := &matcher{base: base, head: head, of: make([]int, len(base)), taken: make([]bool, len(head)), by: make([]string, len(base)), note: map[int]string{}, splitOf: map[int]int{}}
+	m := &matcher{base: base, head: head, of: make([]int, len(base)), taken: make([]bool, len(head)),
+		by: make([]string, len(base)), note: map[int]string{}, splitOf: map[int]int{}}
 	for i := range m.of {
 		m.of[i] = -1
 	}
@@ -87,7 +88,8 @@ func byPosition(list []side.Work) []int {
 	return order
 }
 
-// family pairs what is left of one family, those first that are nearest to each other in the unit and run equally often.
+// family pairs what is left of one family, those first that are nearest to each other in the unit and run
+// equally often.
 func (m *matcher) family() {
 	type candidate struct {
 		i, k int
@@ -104,7 +106,8 @@ func (m *matcher) family() {
 			if m.taken[k] || a.Family == "" || a.Family != b.Family || a.Category != b.Category {
 				continue
 			}
-			list = append(list, candidate{i, k, math.Abs(map0(a.Position)-b.Position) + 10*(1-likeness(a.Count, b.Count))})
+			list = append(list,
+				candidate{i, k, math.Abs(map0(a.Position)-b.Position) + 10*(1-likeness(a.Count, b.Count))})
 		}
 	}
 	slices.SortStableFunc(list, func(a, b candidate) int { return cmp.Compare(a.cost, b.cost) })
@@ -147,8 +150,8 @@ func (m *matcher) anchors() func(position float64) float64 {
 
 // position pairs what is left between the same two paired kernels, in the order in which they first run in the unit: a
 // kernel that was replaced by one of the same category that runs about as often, or by several that run as often as it
-// did, of which it is paired with the one that takes longest. One whose name says nothing of its category can stand for a
-// kernel of any, if nothing else was replaced there.
+// did, of which it is paired with the one that takes longest. One whose name says nothing of its category can stand for
+// a kernel of any, if nothing else was replaced there.
 func (m *matcher) position() {
 	gap0, gap1 := m.gaps()
 	left0, left1 := map[int]int{}, map[int]int{} // by gap: kernels without a counterpart
@@ -204,10 +207,11 @@ func (m *matcher) position() {
 	}
 }
 
-// unnamed reports whether one of two kernels can stand for the other though it is of another category: the name of one of
-// them says nothing of what it does.
+// unnamed reports whether one of two kernels can stand for the other though it is of another category: the name of one
+// of them says nothing of what it does.
 func unnamed(a, b *side.Work) bool {
-	return (a.Category == side.Uncategorised || b.Category == side.Uncategorised) && a.Category != side.Communication && b.Category != side.Communication
+	return (a.Category == side.Uncategorised || b.Category == side.Uncategorised) && a.Category != side.Communication &&
+		b.Category != side.Communication
 }
 
 // split notes which other kernels stand in the gap where base i stood alone, beside the one that it was paired with.
@@ -226,12 +230,13 @@ func (m *matcher) split(i, gap int, gap1 []int) {
 		m.note[-1-k] = fmt.Sprintf("runs where %s ran, beside %s", Shorten(m.base[i].Name), Shorten(m.head[best].Name))
 	}
 	if len(names) > 0 {
-		m.note[i] = fmt.Sprintf("replaced by %d kernels, with %s: together %s per unit instead of %s", len(names)+1, strings.Join(names, ", "), NS(sum), NS(m.base[i].Time))
+		m.note[i] = fmt.Sprintf("replaced by %d kernels, with %s: together %s per unit instead of %s", len(names)+1,
+			strings.Join(names, ", "), NS(sum), NS(m.base[i].Time))
 	}
 }
 
-// gaps numbers, for each kernel that is not paired, the paired kernel that first runs before it, so that equal numbers on
-// both sides mean between the same neighbours.
+// gaps numbers, for each kernel that is not paired, the paired kernel that first runs before it, so that equal numbers
+// on both sides mean between the same neighbours.
 func (m *matcher) gaps() (base, head []int) {
 	base, head = make([]int, len(m.base)), make([]int, len(m.head))
 	last := -1

@@ -25,15 +25,16 @@ const (
 	maxCalibratedRow = 30         // kernels with a suggested rule
 )
 
-// Calibration is the noise of several captures of one commit, and what the suggested thresholds would have made of them.
+// Calibration is the noise of several captures of one commit, and what the suggested thresholds would have
+// made of them.
 type Calibration struct {
 	Noise
 	FalseAlarms int64     `json:"false_alarms"` // captures of LeaveOneOut that fail
 	LeaveOneOut []LeftOut `json:"leave_one_out"`
 }
 
-// LeftOut is one capture compared to all others, under the suggested rules and with the noise of the others where they are
-// two or more.
+// LeftOut is one capture compared to all others, under the suggested rules and with the noise of the others where they
+// are two or more.
 type LeftOut struct {
 	Name             string             `json:"name"`
 	Verdict          comparison.Verdict `json:"verdict"`
@@ -54,8 +55,8 @@ type reading struct {
 	within []float64 // coefficients of variation inside the captures
 }
 
-// readings are the numbers that a calibration looks at, by metric and labels: noisy ones that do not grow with the length
-// of a capture, with the statistics that rules name, and exact ones per unit of work.
+// readings are the numbers that a calibration looks at, by metric and labels: noisy ones that do not grow with the
+// length of a capture, with the statistics that rules name, and exact ones per unit of work.
 func readings(captures []*report.Report) []reading {
 	index := map[string]int{}
 	var list []reading
@@ -69,7 +70,9 @@ func readings(captures []*report.Report) []reading {
 		if !ok {
 			at = len(list)
 			index[key] = at
-			r := reading{metric: name, labels: m.Labels.Clone(), unit: m.Unit, scale: report.ScaleOf(m.ID, m.Unit, m.Scale), exact: m.Assume == report.Exact, values: make([]float64, len(captures))}
+			r := reading{metric: name, labels: m.Labels.Clone(), unit: m.Unit,
+				scale: report.ScaleOf(m.ID, m.Unit, m.Scale), exact: m.Assume == report.Exact,
+				values: make([]float64, len(captures))}
 			for k := range r.values {
 				r.values[k] = math.NaN()
 			}
@@ -115,14 +118,16 @@ func readings(captures []*report.Report) []reading {
 
 // Measure works out the noise of captures that are alike.
 func Measure(captures []*report.Report) *Noise {
-	n := &Noise{Schema: SchemaID, Tool: captures[0].Tool, Captures: int64(len(captures)), Env: EnvOf(captures[0]), Level: noiseLevel, Power: infer.Power}
+	n := &Noise{Schema: SchemaID, Tool: captures[0].Tool, Captures: int64(len(captures)),
+		Env: EnvOf(captures[0]), Level: noiseLevel, Power: infer.Power}
 	n.fill()
 	for _, r := range captures {
 		n.Names = append(n.Names, r.Trace.Name)
 	}
 	var kernels []int // places in n.Metrics
 	for _, r := range readings(captures) {
-		lacks, zero := slices.IndexFunc(r.values, math.IsNaN), slices.IndexFunc(r.values, func(v float64) bool { return v <= 0 })
+		lacks, zero := slices.IndexFunc(r.values,
+			math.IsNaN), slices.IndexFunc(r.values, func(v float64) bool { return v <= 0 })
 		switch {
 		case r.exact && lacks < 0:
 			if lo, hi := slices.Min(r.values), slices.Max(r.values); lo != hi {
@@ -156,7 +161,8 @@ func (r *reading) noise() Metric {
 	for i, v := range r.values {
 		ln[i] = math.Log(v)
 	}
-	m := Metric{Metric: r.metric, Labels: r.labels, Unit: r.unit, Scale: r.scale, Values: r.values, DF: float64(len(ln) - 1)}
+	m := Metric{Metric: r.metric, Labels: r.labels, Unit: r.unit, Scale: r.scale, Values: r.values,
+		DF: float64(len(ln) - 1)}
 	m.Noise = infer.Deviation(ln)
 	m.MAD = infer.MAD(ln)
 	if len(r.within) > 0 {
@@ -180,8 +186,8 @@ func (r *reading) noise() Metric {
 // ratioOf is a change of ln as a ratio, at most mostRatio.
 func ratioOf(ln float64) float64 { return min(math.Expm1(ln), mostRatio) }
 
-// commonMode works out how far the kernels of each capture move together, and what is left of each kernel's noise without
-// that.
+// commonMode works out how far the kernels of each capture move together, and what is left of each kernel's noise
+// without that.
 func (n *Noise) commonMode(kernels []int) {
 	values := make([][]float64, len(kernels))
 	for i, at := range kernels {
@@ -200,8 +206,8 @@ func (n *Noise) commonMode(kernels []int) {
 	}
 }
 
-// Rules are the default rules with the suggested thresholds: of the time of a unit, and of each kernel that is large enough
-// to be compared.
+// Rules are the default rules with the suggested thresholds: of the time of a unit, and of each kernel that is large
+// enough to be compared.
 func (n *Noise) Rules() []policy.Rule {
 	rules := policy.DefaultRules()
 	at := func(id string) int { return slices.IndexFunc(rules, func(r policy.Rule) bool { return r.ID == id }) }

@@ -12,12 +12,13 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// Certain reports whether a change is more than noise, and why. It goes by a fifth of alpha, which by default is 0.01, since
-// these metrics are tested one by one, without a correction for their number.
+// Certain reports whether a change is more than noise, and why. It goes by a fifth of alpha, which by default is 0.01,
+// since these metrics are tested one by one, without a correction for their number.
 //
-// Exact metrics are equal unless something changed. With several captures a side the logarithms of their values are tested
-// (infer.TREAT against no change, p <= alpha/5). With one a side the change has to be beyond the noise floor, and where the
-// metric has a summary with a mean and a spread s over n observations, the interval of the difference of the means,
+// Exact metrics are equal unless something changed. With several captures a side the logarithms of their values are
+// tested (infer.TREAT against no change, p <= alpha/5). With one a side the change has to be beyond the noise floor,
+// and where the metric has a summary with a mean and a spread s over n observations, the interval of the difference
+// of the means,
 //
 //	head - base ± z sqrt(s0²/n0 + s1²/n1), with z the normal quantile of 1 - alpha/10: 2.576 by default,
 //
@@ -41,7 +42,8 @@ func Certain(base, head side.Sample, m *report.Metric, alpha float64) (bool, str
 	}
 	if len(base.Values) > 1 && len(head.Values) > 1 && side.Positive(base.Values) && side.Positive(head.Values) {
 		t := infer.TREAT([]infer.Sample{{ID: "value", Base: side.Logs(base.Values), Head: side.Logs(head.Values)}}, 0, level, false)[0]
-		why := fmt.Sprintf("p = %s over %d and %d captures", strconv.FormatFloat(t.P, 'g', 3, 64), len(base.Values), len(head.Values))
+		why := fmt.Sprintf("p = %s over %d and %d captures", strconv.FormatFloat(t.P, 'g', 3, 64), len(base.Values),
+			len(head.Values))
 		return t.P <= level, why
 	}
 	ratio := math.Abs(math.Log(h / b))

@@ -36,9 +36,9 @@ func (x *Decider) interval(p *primary) (i *comparison.Interval, few bool) {
 	return x.extremes(p), true
 }
 
-// extremes is what few units can say: the smallest and the largest ratio of any unit of head to any of base. By chance, all
-// units of one side lie above all of the other with a probability of n! m! / (n+m)!, which gives the level; no interval is
-// given below 0.9.
+// extremes is what few units can say: the smallest and the largest ratio of any unit of head to any of base. By chance,
+// all units of one side lie above all of the other with a probability of n! m! / (n+m)!, which gives the level; no
+// interval is given below 0.9.
 func (x *Decider) extremes(p *primary) *comparison.Interval {
 	var b, h []*report.Summary
 	var n, m int64
@@ -64,5 +64,6 @@ func (x *Decider) extremes(p *primary) *comparison.Interval {
 	if level < 0.9 || low(b) <= 0 || low(h) <= 0 {
 		return nil
 	}
-	return &comparison.Interval{Low: low(h) / high(b), High: high(h) / low(b), Level: level, Method: fmt.Sprintf("ratios of the most extreme of %d and %d units", n, m)}
+	return &comparison.Interval{Low: low(h) / high(b), High: high(h) / low(b), Level: level,
+		Method: fmt.Sprintf("ratios of the most extreme of %d and %d units", n, m)}
 }

@@ -100,7 +100,8 @@ func (x *Decider) kernelClass(k *comparison.Kernel, b, h side.Work) {
 }
 
 // kernelTests decides the rows with several captures on each side: all paired kernels are tested together, their common
-// shift taken out, and false discoveries held to the policy's share, 5 % by default, over the rows (Benjamini and Hochberg).
+// shift taken out, and false discoveries held to the policy's share, 5 % by default, over the rows (Benjamini
+// and Hochberg).
 func (x *Decider) kernelTests(base, head []side.Work, pairs []match.Pair, rows int) {
 	if len(x.Base.Captures) < 2 || len(x.Head.Captures) < 2 {
 		return
@@ -145,7 +146,8 @@ func (x *Decider) kernelTests(base, head []side.Work, pairs []match.Pair, rows i
 	for i, at := range of {
 		t, k := &results[at], &x.C.Kernels[place[at]]
 		k.P, k.PAdjusted = &p[i], &q[i]
-		k.Test = &comparison.Test{Effect: t.Effect, SE: t.SE, DF: t.DF, Tau: math.Log1p(Tau), S2: t.S2, Moderated: t.Moderated}
+		k.Test = &comparison.Test{Effect: t.Effect, SE: t.SE, DF: t.DF, Tau: math.Log1p(Tau),
+			S2: t.S2, Moderated: t.Moderated}
 		k.Class, k.Why = x.tested(t, q[i], x.Opt.Policy.Stats.FDR, "Benjamini-Hochberg")
 		if ok {
 			k.Why += fmt.Sprintf("; the shift of all kernels, %s, is taken out", unit.Change(math.Expm1(shift)))

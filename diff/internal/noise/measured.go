@@ -15,8 +15,8 @@ import (
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
-// number is one number of reports without a trace that is compared: a metric's statistic, or its value where that is empty.
-// column is where the report lists its samples in their order: of the table serving_samples.
+// number is one number of reports without a trace that is compared: a metric's statistic, or its value where that is
+// empty. column is where the report lists its samples in their order: of the table serving_samples.
 type number struct{ id, stat, column string }
 
 // numbers in the order of the rows: what clients feel first, then what the server did, then what it has.
@@ -25,12 +25,19 @@ func numbers() []number {
 		{"serve.generation_throughput", "p50", "generation"}, {"serve.prompt_throughput", "p50", "prompt"},
 		{"serve.ttft", "mean", ""}, {"serve.ttft", "p50", ""}, {"serve.ttft", "p99", ""},
 		{"serve.tpot", "mean", ""}, {"serve.tpot", "p50", ""}, {"serve.tpot", "p99", ""}, {"serve.itl", "mean", ""},
-		{"serve.e2e", "mean", ""}, {"serve.e2e", "p99", ""}, {"serve.queue_time", "mean", ""}, {"serve.prefill_time", "mean", ""}, {"serve.decode_time", "mean", ""},
-		{"serve.requests_running", "p50", "running"}, {"serve.requests_waiting", "p50", "waiting"}, {"serve.kv_cache_usage", "p50", "usage"}, {"serve.kv_cache_usage", "max", ""},
-		{"serve.prefix_cache_hit_rate", "", ""}, {"serve.spec_acceptance_rate", "", ""}, {"serve.spec_acceptance_length", "mean", ""},
-		{"serve.model_flops", "p50", ""}, {"serve.model_bandwidth", "p50", ""}, {"serve.graph_padding", "", ""}, {"serve.expert_balance", "p50", ""},
-		{"serve.kv_cache_tokens", "", ""}, {"serve.kv_cache_bytes", "", ""}, {"serve.kv_bytes_per_token", "", ""}, {"serve.kv_bytes_per_request", "", ""}, {"serve.kv_bytes_needed", "", ""}, {"serve.max_concurrency", "", ""}, {"serve.weight_bytes", "", ""},
-		{"serve.model_load_time", "", ""}, {"serve.compile_time", "", ""}, {"serve.graph_capture_time", "", ""}, {"serve.init_time", "", ""}, {"serve.ready_time", "", ""},
+		{"serve.e2e", "mean", ""}, {"serve.e2e", "p99", ""}, {"serve.queue_time", "mean", ""},
+		{"serve.prefill_time", "mean", ""}, {"serve.decode_time", "mean", ""},
+		{"serve.requests_running", "p50", "running"}, {"serve.requests_waiting", "p50", "waiting"},
+		{"serve.kv_cache_usage", "p50", "usage"}, {"serve.kv_cache_usage", "max", ""},
+		{"serve.prefix_cache_hit_rate", "", ""}, {"serve.spec_acceptance_rate", "", ""},
+		{"serve.spec_acceptance_length", "mean", ""},
+		{"serve.model_flops", "p50", ""}, {"serve.model_bandwidth", "p50", ""}, {"serve.graph_padding", "", ""},
+		{"serve.expert_balance", "p50", ""},
+		{"serve.kv_cache_tokens", "", ""}, {"serve.kv_cache_bytes", "", ""}, {"serve.kv_bytes_per_token", "", ""},
+		{"serve.kv_bytes_per_request", "", ""}, {"serve.kv_bytes_needed", "", ""}, {"serve.max_concurrency", "", ""},
+		{"serve.weight_bytes", "", ""},
+		{"serve.model_load_time", "", ""}, {"serve.compile_time", "", ""}, {"serve.graph_capture_time", "", ""},
+		{"serve.init_time", "", ""}, {"serve.ready_time", "", ""},
 	}
 }
 
@@ -70,8 +77,8 @@ func (x *Decider) Measured() {
 	}
 }
 
-// compares reports whether a metric says something of what was served, rather than of a unit of work, which has rows of its
-// own, or of how long somebody recorded.
+// compares reports whether a metric says something of what was served, rather than of a unit of work, which has rows of
+// its own, or of how long somebody recorded.
 func compares(m *report.Metric, stat string) bool {
 	scale := report.ScaleOf(m.ID, m.Unit, m.Scale)
 	return scale != report.PerUnit && !policy.Grows(scale, stat)
@@ -82,7 +89,8 @@ func (x *Decider) longestKernels() []report.Labels {
 	var list []*report.Metric
 	for i := range x.Base.Captures[0].Report.Metrics {
 		m := &x.Base.Captures[0].Report.Metrics[i]
-		if m.ID == "ncu.duration" && len(m.Labels) == 1 && m.Labels["kernel"] != "" && m.Value != nil && x.Head.Captures[0].Metric(m.ID, m.Labels) != nil {
+		if m.ID == "ncu.duration" && len(m.Labels) == 1 && m.Labels["kernel"] != "" && m.Value != nil &&
+			x.Head.Captures[0].Metric(m.ID, m.Labels) != nil {
 			list = append(list, m)
 		}
 	}
@@ -121,10 +129,10 @@ func (x *Decider) measuredRow(n number, l report.Labels) (comparison.Row, bool) 
 	return row, true
 }
 
-// settle decides the class of a row. Of one capture a side it has changed only if it did so by more than the noise floor and
-// an interval does not hold "no change": over the lines of a log by block bootstrap, since lines that follow each other
-// are alike; where no order is known, between means, by their spread. A number that is stated once has no interval: beyond the
-// floor it has changed. Several captures a side are tested.
+// settle decides the class of a row. Of one capture a side it has changed only if it did so by more than the noise
+// floor and an interval does not hold "no change": over the lines of a log by block bootstrap, since lines that follow
+// each other are alike; where no order is known, between means, by their spread. A number that is stated once has no
+// interval: beyond the floor it has changed. Several captures a side are tested.
 func (x *Decider) settle(row *comparison.Row, n number, m *report.Metric, base, head side.Sample) {
 	switch {
 	case *row.Delta == 0:
@@ -194,8 +202,8 @@ func (x *Decider) settle(row *comparison.Row, n number, m *report.Metric, base, 
 	}
 }
 
-// worseOrBetter is the class of a change in one direction. Of what neither way is better every change is a regression, which
-// the caller turns into added or removed.
+// worseOrBetter is the class of a change in one direction. Of what neither way is better every change is a regression,
+// which the caller turns into added or removed.
 func worseOrBetter(m *report.Metric, delta float64) comparison.Class {
 	if m.Better == report.Higher && delta > 0 || m.Better == report.Lower && delta < 0 {
 		return comparison.Improved
@@ -228,19 +236,22 @@ func (x *Decider) overLines(n number, base, head side.Sample) *comparison.Interv
 		return nil
 	}
 	shift := (*head.Mean() / *base.Mean()) / (h0 / b0) // to all lines, of which the report lists a part
-	return &comparison.Interval{Low: low * shift, High: high * shift, Level: level, Method: strings.Replace(method, "units", "lines of the log", 1)}
+	return &comparison.Interval{Low: low * shift, High: high * shift, Level: level,
+		Method: strings.Replace(method, "units", "lines of the log", 1)}
 }
 
-// overMeans is an interval of the ratio of means by their spread, which takes observations for independent: what is known of
-// a histogram, or of launches that were replayed one by one. nil where the row is no mean.
+// overMeans is an interval of the ratio of means by their spread, which takes observations for independent: what is
+// known of a histogram, or of launches that were replayed one by one. nil where the row is no mean.
 func (x *Decider) overMeans(row *comparison.Row, base, head side.Sample) *comparison.Interval {
 	b, h := base.Summary, head.Summary
-	if !strings.HasSuffix(row.Metric, ".mean") || b == nil || h == nil || b.N < 2 || h.N < 2 || b.Mean <= 0 || h.Mean <= 0 {
+	if !strings.HasSuffix(row.Metric, ".mean") || b == nil || h == nil || b.N < 2 || h.N < 2 || b.Mean <= 0 ||
+		h.Mean <= 0 {
 		return nil
 	}
 	level := 1 - 2*x.alpha()
 	se := math.Sqrt(b.Stddev*b.Stddev/(float64(b.N)*b.Mean*b.Mean) + h.Stddev*h.Stddev/(float64(h.N)*h.Mean*h.Mean))
 	half := infer.NormalQuantile((1-level)/2) * se
 	r := math.Log(*row.Ratio)
-	return &comparison.Interval{Low: math.Exp(r - math.Abs(half)), High: math.Exp(r + math.Abs(half)), Level: level, Method: "normal interval of the means, observations taken for independent"}
+	return &comparison.Interval{Low: math.Exp(r - math.Abs(half)), High: math.Exp(r + math.Abs(half)),
+		Level: level, Method: "normal interval of the means, observations taken for independent"}
 }

@@ -47,8 +47,8 @@ type Env struct {
 	CUDA        *string  `json:"cuda"`
 	UnitKind    string   `json:"unit_kind"`
 	UnitName    string   `json:"unit_name"`
-	// Fields are all that is known of the environment, by the names of report.EnvironmentFields. Files of older versions
-	// have the ones above alone.
+	// Fields are all that is known of the environment, by the names of report.EnvironmentFields. Files of older
+	// versions have the ones above alone.
 	Fields map[string]string `json:"fields"`
 }
 
@@ -92,9 +92,9 @@ type Skip struct {
 	Reason string        `json:"reason"`
 }
 
-// Floor is the change between two single captures, as a ratio, that noise alone hardly exceeds. calibrated is false, and
-// the floor DefaultFloor, for a metric that the calibration does not know; also on nil. The p50 of a metric per unit of
-// work is its value; of a single kernel's kernel.time_per_unit only the mean is known, under either name.
+// Floor is the change between two single captures, as a ratio, that noise alone hardly exceeds. calibrated is false,
+// and the floor DefaultFloor, for a metric that the calibration does not know; also on nil. The p50 of a metric per
+// unit of work is its value; of a single kernel's kernel.time_per_unit only the mean is known, under either name.
 func (n *Noise) Floor(metric string, labels report.Labels) (ratio float64, calibrated bool) {
 	if m := n.Find(metric, labels); m != nil {
 		return m.Floor, true
@@ -103,7 +103,8 @@ func (n *Noise) Floor(metric string, labels report.Labels) (ratio float64, calib
 }
 
 // Variance is the variance of a metric's ln between captures and its degrees of freedom, to add to a test of several
-// captures; adjusted asks for what is left without the common mode. ok is false where that was not measured; also on nil.
+// captures; adjusted asks for what is left without the common mode. ok is false where that was not measured;
+// also on nil.
 func (n *Noise) Variance(metric string, labels report.Labels, adjusted bool) (s2, df float64, ok bool) {
 	m := n.Find(metric, labels)
 	switch {
@@ -150,9 +151,9 @@ func (n *Noise) entry(metric string, labels report.Labels) *Metric {
 	return &n.Metrics[at]
 }
 
-// Applies reports whether the noise was measured where r was captured; if not, what differs. Floors of another GPU, another
-// unit of work or an environment that differs in any hard field say nothing of r. moved are the fields that a policy moved.
-// A nil Noise applies nowhere.
+// Applies reports whether the noise was measured where r was captured; if not, what differs. Floors of another GPU,
+// another unit of work or an environment that differs in any hard field say nothing of r. moved are the fields that a
+// policy moved. A nil Noise applies nowhere.
 func (n *Noise) Applies(r *report.Report, moved policy.Environment) (ok bool, why string) {
 	if n == nil {
 		return false, "nothing was calibrated"
@@ -258,7 +259,8 @@ func (e *Env) fill() {
 	}
 	e.Fields = map[string]string{}
 	for name, v := range map[string]*string{
-		"graph_trace": e.GraphTrace, "model": e.Model, "dtype": e.DType, "parallelism": e.Parallelism, "driver": e.Driver, "cuda": e.CUDA,
+		"graph_trace": e.GraphTrace, "model": e.Model, "dtype": e.DType, "parallelism": e.Parallelism,
+		"driver": e.Driver, "cuda": e.CUDA,
 	} {
 		if v != nil {
 			e.Fields[name] = *v
@@ -278,7 +280,8 @@ func (n *Noise) Validate() error {
 	case !(n.Level > 0 && n.Level < 1) || !(n.Power > 0 && n.Power < 1):
 		return errors.New("noise: level and power are shares between 0 and 1")
 	}
-	if c := n.CommonMode; c != nil && (!sizes(c.Noise) || int64(len(c.Shifts)) != n.Captures || !comparison.Finite(c.Shifts...)) {
+	if c := n.CommonMode; c != nil &&
+		(!sizes(c.Noise) || int64(len(c.Shifts)) != n.Captures || !comparison.Finite(c.Shifts...)) {
 		return errors.New("noise: the common mode does not fit the captures")
 	}
 	for i := range n.Metrics {
@@ -301,7 +304,9 @@ func (m *Metric) validate(captures int64) error {
 		return fmt.Errorf("needs one value of each of the %d captures", captures)
 	case len(m.MDE) != 3 || !sizes(m.MDE...):
 		return errors.New("needs a smallest detectable change at 1, 2 and 3 captures a side")
-	case !sizes(m.Noise, m.MAD, m.Floor, m.Threshold), m.Adjusted != nil && !sizes(*m.Adjusted), m.Within != nil && !sizes(*m.Within):
+	case !sizes(m.Noise, m.MAD, m.Floor, m.Threshold),
+		m.Adjusted != nil && !sizes(*m.Adjusted),
+		m.Within != nil && !sizes(*m.Within):
 		return errors.New("has a size that is negative or not finite")
 	case !(m.DF >= 1) || m.DF > float64(captures-1):
 		return fmt.Errorf("has %v degrees of freedom, expected 1 to %d", m.DF, captures-1)

@@ -80,16 +80,20 @@ func (p *primary) statistic() side.Statistic {
 	return side.Average
 }
 
-// primaries are the rows that answer whether it got slower. unit.time decides, by its median, which one slow unit does not
-// move, and by its mean, which the attribution splits; the others say where to look.
+// primaries are the rows that answer whether it got slower. unit.time decides, by its median, which one slow unit does
+// not move, and by its mean, which the attribution splits; the others say where to look.
 func primaries() []primary {
 	return []primary{
 		{metric: "unit.time.p50", of: unitTime, stat: median, series: timeOf},
 		{metric: "unit.time.mean", of: unitTime, stat: meanOf, series: timeOf},
-		{metric: "unit.gpu_busy.mean", of: func(v *side.View) *report.Summary { return v.Busy }, stat: meanOf, series: func(u *side.UnitRow) float64 { return u.Busy }, part: true},
-		{metric: "unit.gpu_idle.mean", of: func(v *side.View) *report.Summary { return v.Idle }, stat: meanOf, series: func(u *side.UnitRow) float64 { return u.Idle }, part: true},
-		{metric: "unit.launches", of: func(v *side.View) *report.Summary { return v.Launches }, stat: median, exact: true},
-		{metric: "unit.kernels", of: func(v *side.View) *report.Summary { return v.Kernels }, stat: median, exact: true, plain: true},
+		{metric: "unit.gpu_busy.mean", of: func(v *side.View) *report.Summary { return v.Busy }, stat: meanOf,
+			series: func(u *side.UnitRow) float64 { return u.Busy }, part: true},
+		{metric: "unit.gpu_idle.mean", of: func(v *side.View) *report.Summary { return v.Idle }, stat: meanOf,
+			series: func(u *side.UnitRow) float64 { return u.Idle }, part: true},
+		{metric: "unit.launches", of: func(v *side.View) *report.Summary { return v.Launches }, stat: median,
+			exact: true},
+		{metric: "unit.kernels", of: func(v *side.View) *report.Summary { return v.Kernels }, stat: median,
+			exact: true, plain: true},
 	}
 }
 
@@ -124,18 +128,21 @@ func (x *Decider) Rows() {
 }
 
 // agree lets median and mean of unit.time decide together where there is one capture on a side: a change of one of them
-// stands only if the other changed beyond the noise floor too, in the same direction. A median can jump between two humps,
-// a mean follows a single unit.
+// stands only if the other changed beyond the noise floor too, in the same direction. A median can jump between two
+// humps, a mean follows a single unit.
 func (x *Decider) agree() {
 	p50, mean := x.C.Row("unit.time.p50"), x.C.Row("unit.time.mean")
 	if p50 == nil || mean == nil || !p50.Unreplicated {
 		return
 	}
 	with := func(row, other *comparison.Row, name string) (comparison.Class, string) {
-		if !comparison.Real(row) || other.Ratio == nil || (*row.Ratio > 1) == (*other.Ratio > 1) && math.Abs(math.Log(*other.Ratio)) > math.Log1p(comparison.Value(row.NoiseFloor)) {
+		if !comparison.Real(row) || other.Ratio == nil ||
+			(*row.Ratio > 1) == (*other.Ratio > 1) &&
+				math.Abs(math.Log(*other.Ratio)) > math.Log1p(comparison.Value(row.NoiseFloor)) {
 			return row.Class, row.Why
 		}
-		return comparison.Unsettled, row.Why + "; but the " + name + " changed by " + unit.Change(*other.Ratio-1) + " only"
+		return comparison.Unsettled, row.Why + "; but the " + name + " changed by " + unit.Change(
+			*other.Ratio-1) + " only"
 	}
 	a, why := with(p50, mean, "mean")
 	b, why2 := with(mean, p50, "median")
@@ -156,8 +163,9 @@ func (x *Decider) row(p *primary) (comparison.Row, bool) {
 		return comparison.Row{}, false
 	}
 	base, head := side.Average(b), side.Average(h)
-	row := comparison.Row{Metric: p.metric, Labels: x.labels(), Unit: p.unit(), Base: &base, Head: &head, NBase: x.Base.Units(), NHead: x.Head.Units(),
-		BaseValues: b, HeadValues: h, Unreplicated: !p.exact && (len(b) == 1 || len(h) == 1)}
+	row := comparison.Row{Metric: p.metric, Labels: x.labels(), Unit: p.unit(), Base: &base,
+		Head: &head, NBase: x.Base.Units(), NHead: x.Head.Units(), BaseValues: b,
+		HeadValues: h, Unreplicated: !p.exact && (len(b) == 1 || len(h) == 1)}
 	row.Change()
 	if p.series != nil {
 		if d, ok := infer.CliffsDelta(x.Base.Series(p.series), x.Head.Series(p.series)); ok {
@@ -186,7 +194,8 @@ func (x *Decider) labels() report.Labels {
 	return report.Labels{}
 }
 
-// exact decides a count. A count that is the same in every unit of a side is exact; one that varies is that side's median.
+// exact decides a count. A count that is the same in every unit of a side is exact; one that varies is that
+// side's median.
 func (x *Decider) exact(p *primary, row *comparison.Row) {
 	row.Why = "counts are exact"
 	for _, s := range []*side.Side{x.Base, x.Head} {
@@ -220,12 +229,13 @@ func (x *Decider) floor(metric string, labels report.Labels) (ratio float64, tex
 			}
 		}
 	}
-	return comparison.DefaultFloor, "noise floor of " + unit.Percent(comparison.DefaultFloor) + " (assumed: nothing was calibrated)"
+	return comparison.DefaultFloor, "noise floor of " + unit.Percent(
+		comparison.DefaultFloor) + " (assumed: nothing was calibrated)"
 }
 
-// single decides a duration with one capture on a side, see the page one-capture. It has changed only if it did so by more
-// than the noise floor and the interval over the units inside the captures does not hold "no change"; it is the same only if
-// it changed by no more than Tau and the floor and the interval lies within the floor.
+// single decides a duration with one capture on a side, see the page one-capture. It has changed only if it did so by
+// more than the noise floor and the interval over the units inside the captures does not hold "no change"; it is the
+// same only if it changed by no more than Tau and the floor and the interval lies within the floor.
 func (x *Decider) single(p *primary, row *comparison.Row) {
 	floor, text := x.floor(row.Metric, row.Labels)
 	row.NoiseFloor = &floor
@@ -241,7 +251,8 @@ func (x *Decider) single(p *primary, row *comparison.Row) {
 	row.Interval, few = x.interval(p)
 	change := unit.Change(*row.Ratio - 1)
 	if row.Interval == nil {
-		row.Why = fmt.Sprintf("%s; %d and %d units are too few for an interval", change, len(x.Base.Series(timeOf)), len(x.Head.Series(timeOf)))
+		row.Why = fmt.Sprintf("%s; %d and %d units are too few for an interval", change, len(x.Base.Series(timeOf)),
+			len(x.Head.Series(timeOf)))
 		if x.immaterial(p, row) {
 			row.Class = comparison.Same
 		}
@@ -263,7 +274,8 @@ func (x *Decider) single(p *primary, row *comparison.Row) {
 	case math.Abs(math.Log(r)) <= math.Log1p(min(floor, Tau)) && lo >= 1/(1+floor) && hi <= 1+floor:
 		row.Class, row.Why = comparison.Same, within+": within the "+text
 	case clear && math.Abs(math.Log(r)) > math.Log1p(Tau):
-		row.Why = within + ": more than " + unit.Percent(Tau) + " but within the " + text + "; several captures a side would tell"
+		row.Why = within + ": more than " + unit.Percent(
+			Tau) + " but within the " + text + "; several captures a side would tell"
 	default:
 		row.Why = within + ": neither beyond the " + text + " nor surely within it"
 	}
@@ -303,7 +315,8 @@ func (x *Decider) several(tested []int) {
 			}
 			continue
 		}
-		samples = append(samples, infer.Sample{ID: row.Metric, Base: side.Logs(row.BaseValues), Head: side.Logs(row.HeadValues)})
+		samples = append(samples,
+			infer.Sample{ID: row.Metric, Base: side.Logs(row.BaseValues), Head: side.Logs(row.HeadValues)})
 		rows = append(rows, row)
 		if x.noise != nil {
 			id, _ := policy.SplitStat(row.Metric)
@@ -324,9 +337,11 @@ func (x *Decider) several(tested []int) {
 	for i, row := range rows {
 		t := &results[i]
 		row.P, row.PAdjusted = &p[i], &adjusted[i]
-		row.Test = &comparison.Test{Effect: t.Effect, SE: t.SE, DF: t.DF, Tau: math.Log1p(Tau), S2: t.S2, Moderated: t.Moderated}
+		row.Test = &comparison.Test{Effect: t.Effect, SE: t.SE, DF: t.DF, Tau: math.Log1p(Tau),
+			S2: t.S2, Moderated: t.Moderated}
 		if t.Known {
-			row.Interval = &comparison.Interval{Low: math.Exp(t.Low), High: math.Exp(t.High), Level: 1 - x.alpha(), Method: "t interval over captures, moderated variance"}
+			row.Interval = &comparison.Interval{Low: math.Exp(t.Low), High: math.Exp(t.High),
+				Level: 1 - x.alpha(), Method: "t interval over captures, moderated variance"}
 		}
 		what := primaryOf(row.Metric)
 		row.Class, row.Why = x.tested(t, adjusted[i], x.alpha(), "Holm")
@@ -355,8 +370,9 @@ func (x *Decider) alpha() float64 { return x.Opt.Policy.Stats.Alpha }
 // tested is the class that a test gives, and why: level is the adjusted p-value up to which a change is one.
 func (x *Decider) tested(t *infer.Result, adjusted, level float64, method string) (comparison.Class, string) {
 	tau := math.Log1p(Tau)
-	text := fmt.Sprintf("%s (interval %s to %s), adjusted p (%s) against ±%s is %s", unit.Change(math.Expm1(t.Effect)), unit.Change(math.Expm1(t.Low)), unit.Change(math.Expm1(t.High)),
-		method, unit.Percent(Tau), strconv.FormatFloat(adjusted, 'g', 3, 64))
+	text := fmt.Sprintf("%s (interval %s to %s), adjusted p (%s) against ±%s is %s", unit.Change(math.Expm1(t.Effect)),
+		unit.Change(math.Expm1(t.Low)), unit.Change(math.Expm1(t.High)), method, unit.Percent(Tau),
+		strconv.FormatFloat(adjusted, 'g', 3, 64))
 	switch {
 	case !t.Known:
 		return comparison.Unsettled, "nothing is known of the noise between captures"

@@ -20,18 +20,25 @@ const (
 )
 
 // Propose writes a policy file that goes on from a preset, with thresholds beyond the noise that was measured between
-// captures of one commit. A threshold is the preset's, or where that is more, rounded up to half a percent, the larger of
-// 3·1.4826·MAD and the whole spread between the captures. Each rule has the measured figures as a comment. known are the
-// metrics that exist.
+// captures of one commit. A threshold is the preset's, or where that is more, rounded up to half a percent, the larger
+// of 3·1.4826·MAD and the whole spread between the captures. Each rule has the measured figures as a comment. known are
+// the metrics that exist.
 func Propose(n *Noise, preset string, known []policy.MetricFacts) (string, error) {
 	p, err := policy.Read(strings.NewReader("version: 1\npreset: "+preset+"\n"), known)
 	if err != nil {
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Proposed by explain policy init from %s of one commit. Rules go on from the preset; the last that selects a number\n# judges it. What the preset says: explain policy show %s\nversion: 1\npreset: %s\n", comparison.Count(n.Captures, "capture"), preset, preset)
+	fmt.Fprintf(
+		&b,
+		"# Proposed by explain policy init from %s of one commit. Rules go on from the preset; the last that selects a number\n# judges it. What the preset says: explain policy show %s\nversion: 1\npreset: %s\n",
+		comparison.Count(n.Captures, "capture"),
+		preset,
+		preset,
+	)
 	if n.Captures < 5 {
-		fmt.Fprintf(&b, "# %s say little of the noise: 5 or more give thresholds to rely on.\n", comparison.Count(n.Captures, "capture"))
+		fmt.Fprintf(&b, "# %s say little of the noise: 5 or more give thresholds to rely on.\n",
+			comparison.Count(n.Captures, "capture"))
 	}
 	var rules []string
 	for i := range p.Rules {
@@ -59,8 +66,14 @@ func section(b *strings.Builder, key string, lines []string) {
 
 // measured says in numbers how much a metric differs between the captures.
 func (m *Metric) measured() string {
-	return fmt.Sprintf("  # measured: %s to %s; standard deviation %s, spread %s; two single captures differ by less than %s in 99 of 100",
-		unit.Format(slices.Min(m.Values), m.Unit), unit.Format(slices.Max(m.Values), m.Unit), unit.Percent(math.Expm1(m.Noise)), unit.Percent(m.spread()), unit.Percent(m.Floor))
+	return fmt.Sprintf(
+		"  # measured: %s to %s; standard deviation %s, spread %s; two single captures differ by less than %s in 99 of 100",
+		unit.Format(slices.Min(m.Values), m.Unit),
+		unit.Format(slices.Max(m.Values), m.Unit),
+		unit.Percent(math.Expm1(m.Noise)),
+		unit.Percent(m.spread()),
+		unit.Percent(m.Floor),
+	)
 }
 
 // spread is the largest value over the smallest, less one.
@@ -86,7 +99,8 @@ func proposed(id, metric, labels, level string, rel float64, r *policy.Rule) str
 	if r.Abs != nil {
 		abs = ", abs: " + strings.ReplaceAll(unit.Format(*r.Abs, r.AbsUnit), " ", "")
 	}
-	return fmt.Sprintf("  - {id: %s, metric: %s,%s level: %s, regress: {rel: %s%s}}", id, metric, labels, level, comparison.ExactPercent(rel), abs)
+	return fmt.Sprintf("  - {id: %s, metric: %s,%s level: %s, regress: {rel: %s%s}}", id, metric, labels, level,
+		comparison.ExactPercent(rel), abs)
 }
 
 // proposeCount tolerates what counts differed by, and says so where they did not.
@@ -97,8 +111,10 @@ func (n *Noise) proposeCount(r *policy.Rule) []string {
 	}
 	c := &n.Unsteady[i]
 	return []string{
-		fmt.Sprintf("  # measured: %s to %s, where counts should repeat", unit.Format(c.Min, report.Count), unit.Format(c.Max, report.Count)),
-		fmt.Sprintf("  - {id: %s, metric: %s, level: %s, regress: {abs: %d}}", r.ID, r.Metric, r.Level, int64(math.Ceil(max(*r.Abs, c.Max-c.Min)))),
+		fmt.Sprintf("  # measured: %s to %s, where counts should repeat", unit.Format(c.Min, report.Count),
+			unit.Format(c.Max, report.Count)),
+		fmt.Sprintf("  - {id: %s, metric: %s, level: %s, regress: {abs: %d}}", r.ID, r.Metric, r.Level,
+			int64(math.Ceil(max(*r.Abs, c.Max-c.Min)))),
 	}
 }
 
@@ -115,7 +131,12 @@ func (n *Noise) proposeKernels(r *policy.Rule) []string {
 			continue
 		}
 		proposals++
-		lines = append(lines, m.measured(), proposed(fmt.Sprintf("kernel %d", proposals), policy.KernelTime, " labels: {kernel: "+quoted(m.Labels["kernel"])+"},", r.Level, rel, r))
+		lines = append(
+			lines,
+			m.measured(),
+			proposed(fmt.Sprintf("kernel %d", proposals), policy.KernelTime,
+				" labels: {kernel: "+quoted(m.Labels["kernel"])+"},", r.Level, rel, r),
+		)
 	}
 	return lines
 }
@@ -128,11 +149,13 @@ func quoted(name string) string {
 	return strconv.Quote(strings.ToValidUTF8(name, "?")) // whose escapes are YAML's
 }
 
-// proposeIdle bounds how idle the devices may be: by the idlest one of any capture, and as much again as captures differ.
+// proposeIdle bounds how idle the devices may be: by the idlest one of any capture, and as much again as
+// captures differ.
 func (n *Noise) proposeIdle() []string {
 	var worst *Metric
 	for i := range n.Metrics {
-		if m := &n.Metrics[i]; m.Metric == "gpu.idle_ratio" && (worst == nil || slices.Max(m.Values) > slices.Max(worst.Values)) {
+		if m := &n.Metrics[i]; m.Metric == "gpu.idle_ratio" &&
+			(worst == nil || slices.Max(m.Values) > slices.Max(worst.Values)) {
 			worst = m
 		}
 	}
@@ -143,5 +166,8 @@ func (n *Noise) proposeIdle() []string {
 	if bound >= 1 {
 		return nil // a bound that nothing can break
 	}
-	return []string{worst.measured(), fmt.Sprintf("  - {id: idle, metric: gpu.idle_ratio, max: %s, level: warn}", comparison.ExactPercent(bound))}
+	return []string{
+		worst.measured(),
+		fmt.Sprintf("  - {id: idle, metric: gpu.idle_ratio, max: %s, level: warn}", comparison.ExactPercent(bound)),
+	}
 }

@@ -14,8 +14,8 @@ func Mean(s *report.Summary) (float64, bool) {
 	return s.Mean, true
 }
 
-// Merged are the kernels of a side: means over its captures, in the order of the first capture that has them. A kernel that
-// a capture does not have counts as none there.
+// Merged are the kernels of a side: means over its captures, in the order of the first capture that has them. A kernel
+// that a capture does not have counts as none there.
 func (s *Side) Merged() (list []Work, others Work) {
 	others = Work{Name: "(others)", Position: -1}
 	n := float64(len(s.Views))

@@ -20,9 +20,9 @@ func (k Kind) String() string {
 	return text
 }
 
-// Comparing reports that no trace is behind: server logs, dumps of metrics, exports of profilers. There are no kernels of a
-// timeline to attribute a change to; what they measured is compared number by number, and iterations of a log per unit of
-// work, as steps of a trace are.
+// Comparing reports that no trace is behind: server logs, dumps of metrics, exports of profilers. There are no kernels
+// of a timeline to attribute a change to; what they measured is compared number by number, and iterations of a log per
+// unit of work, as steps of a trace are.
 
 // EvidenceOnly reports whether no trace is behind the report.
 func (c *Capture) EvidenceOnly() bool {
@@ -30,8 +30,8 @@ func (c *Capture) EvidenceOnly() bool {
 	return len(c.Report.Evidence) > 0 && kind != "" && !strings.HasPrefix(kind, "nsys-")
 }
 
-// OfKind are the units of a kind on a side: how many, how long one takes on average over all of them, and their share of
-// the time of all units, averaged over captures.
+// OfKind are the units of a kind on a side: how many, how long one takes on average over all of them, and their share
+// of the time of all units, averaged over captures.
 func (s *Side) OfKind(k Kind) (count int64, mean, share *float64) {
 	var time, shares float64
 	any := false
@@ -69,7 +69,9 @@ func (s *Side) Texts(of func(c *Capture) string) string {
 
 // HoldsWork reports whether GPU work was captured, or there is evidence with numbers in it.
 func (c *Capture) HoldsWork() bool {
-	return c.HasGPUWork() || c.EvidenceOnly() && slices.ContainsFunc(c.Report.Metrics, func(m report.Metric) bool { return m.Value != nil && *m.Value != 0 })
+	return c.HasGPUWork() ||
+		c.EvidenceOnly() &&
+			slices.ContainsFunc(c.Report.Metrics, func(m report.Metric) bool { return m.Value != nil && *m.Value != 0 })
 }
 
 // Within reports whether the other capture has every number that c has, as far as it has such metrics.
@@ -148,7 +150,8 @@ func (c *Capture) HasGPUWork() bool {
 	if v, ok := c.Value("kernel.count", nil); ok && v > 0 {
 		return true
 	}
-	return slices.ContainsFunc(c.Metrics("gpu.compute_time"), func(m *report.Metric) bool { return m.Value != nil && *m.Value > 0 })
+	return slices.ContainsFunc(c.Metrics("gpu.compute_time"),
+		func(m *report.Metric) bool { return m.Value != nil && *m.Value > 0 })
 }
 
 // find is the group of a kind: the one with this signature, else the main one, else the one with most time; -1 if none.
@@ -169,8 +172,8 @@ func (c *Capture) find(k Kind, signature string) int {
 	return best
 }
 
-// Labels are those that the report's metrics of a group carry, the fewest of several; ok is false where it has none of that
-// group.
+// Labels are those that the report's metrics of a group carry, the fewest of several; ok is false where it has none
+// of that group.
 func (c *Capture) Labels(g int) (l report.Labels, ok bool) {
 	id := c.Kinds[g].ID
 	for _, m := range c.Metrics("unit.time") {

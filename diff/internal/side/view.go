@@ -84,7 +84,8 @@ func NewView(c *Capture, k Kind, signature string) *View {
 	v := &View{C: c, group: &c.Kinds[at], Labels: l}
 	v.Time = c.Summary("unit.time", l)
 	v.Busy, v.Idle = c.Summary("unit.gpu_busy", l), c.Summary("unit.gpu_idle", l)
-	v.Compute, v.Comm, v.Copied = c.Summary("unit.compute_time", l), c.Summary("unit.exposed_comm_time", l), c.Summary("unit.exposed_copy_time", l)
+	v.Compute, v.Comm, v.Copied = c.Summary("unit.compute_time",
+		l), c.Summary("unit.exposed_comm_time", l), c.Summary("unit.exposed_copy_time", l)
 	v.Launches, v.Kernels = c.Summary("unit.launches", l), c.Summary("unit.kernels", l)
 	if v.Time != nil && c.EvidenceOnly() { // an iteration of a log has a duration and no parts
 		v.series()
@@ -110,8 +111,8 @@ func with(l report.Labels, key, value string) report.Labels {
 	return out
 }
 
-// kernelsOf reads the kernels of the group, of which the report keeps the largest: their numbers are metrics, and what they
-// are called and belong to is in tables. Where a kernel first runs is known in units of the main group alone.
+// kernelsOf reads the kernels of the group, of which the report keeps the largest: their numbers are metrics, and what
+// they are called and belong to is in tables. Where a kernel first runs is known in units of the main group alone.
 func (v *View) kernelsOf(main bool) {
 	known := map[string]Work{}
 	t := v.C.Table("kernels", "kernels")
@@ -121,7 +122,8 @@ func (v *View) kernelsOf(main bool) {
 	}
 	t = v.C.Table("unit", "unit_kernels")
 	for i := range t.Len() {
-		w := Work{Category: t.Str(i, "category"), Family: t.Str(i, "family"), Canonical: t.Str(i, "canonical"), Position: -1}
+		w := Work{Category: t.Str(i, "category"), Family: t.Str(i, "family"), Canonical: t.Str(i, "canonical"),
+			Position: -1}
 		if main {
 			w.Position = float64(t.Whole(i, "position"))
 		}
@@ -203,7 +205,8 @@ func (v *View) byCategory() {
 		}
 		v.categories = append(v.categories, w)
 	}
-	slices.SortFunc(v.categories, func(a, b Work) int { return cmp.Or(cmp.Compare(b.Alone, a.Alone), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(v.categories,
+		func(a, b Work) int { return cmp.Or(cmp.Compare(b.Alone, a.Alone), cmp.Compare(a.Name, b.Name)) })
 }
 
 // hostCalls reads what the host did during the units.
@@ -218,7 +221,8 @@ func (v *View) hostCalls() {
 		}
 		v.Api = append(v.Api, x)
 	}
-	slices.SortFunc(v.Api, func(a, b call) int { return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(v.Api,
+		func(a, b call) int { return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Name, b.Name)) })
 	v.HasAPI = len(v.Api) > 0
 }
 
@@ -255,7 +259,8 @@ func (v *View) series() {
 	}
 	for i := range n {
 		k := Kind{Phase: t.Str(i, "phase"), Batch: t.Whole(i, "batch"), Tokens: t.Whole(i, "tokens")}
-		if s := t.Str(i, "state"); s != "kept" && s != "" || k != v.group.Kind || t.Whole(i, "device_id") != v.group.Device {
+		if s := t.Str(i, "state"); s != "kept" && s != "" || k != v.group.Kind ||
+			t.Whole(i, "device_id") != v.group.Device {
 			continue
 		}
 		var u UnitRow
