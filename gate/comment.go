@@ -3,7 +3,7 @@ package gate
 import (
 	"fmt"
 
-	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
 )
 
 // CommentLimit is the size of a comment's text in bytes that upsert asks for first. GitHub takes 65,536 characters;
@@ -37,7 +37,7 @@ func ParseMode(s string) (Mode, error) {
 type comment struct {
 	Key     string // one comment for each key; see CleanKey
 	Mode    Mode
-	Verdict diff.Verdict
+	Verdict comparison.Verdict
 	Changed bool  // something is improved, regressed, added or removed; only OnChange asks
 	Stamp   stamp // of the run that made the numbers: Run.stamp
 	// Body renders the text in at most limit bytes, without marker. It is asked for CommentLimit first, and once more
@@ -71,9 +71,9 @@ type posted struct {
 func (w *comment) opens() bool {
 	switch w.Mode {
 	case OnFailure:
-		return w.Verdict == diff.Fail || w.Verdict == diff.Error
+		return w.Verdict == comparison.Fail || w.Verdict == comparison.Error
 	case OnChange:
-		return w.Changed || w.Verdict != diff.Pass
+		return w.Changed || w.Verdict != comparison.Pass
 	}
 	return w.Mode != Never
 }

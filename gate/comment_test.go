@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/gate/gatetest"
 )
 
@@ -55,14 +55,14 @@ func TestComment(t *testing.T) {
 			{Method: "PATCH", DeleteComments: []int64{6}}}}},
 		"on_change_stays_silent": {act: func(s *stage) {
 			w := failing(s.run, "nothing changed")
-			w.Mode, w.Verdict, w.Changed = OnChange, diff.Pass, false
+			w.Mode, w.Verdict, w.Changed = OnChange, comparison.Pass, false
 			s.upsert(w)
 			w.Changed = true
 			s.upsert(w)
 		}},
 		"on_failure_turns_green": {act: func(s *stage) {
 			w := failing(s.run, "fine")
-			w.Mode, w.Verdict = OnFailure, diff.Pass
+			w.Mode, w.Verdict = OnFailure, comparison.Pass
 			s.upsert(w)
 			s.upsert(failing(s.run, "slower"))
 			w.Stamp.RunID++

@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/gate/gatetest"
 )
 
@@ -86,7 +86,7 @@ func (s *stage) upsert(w comment) posted {
 
 // failing is a comment of a failed gate.
 func failing(run *Run, text string) comment {
-	return comment{Key: "gate", Mode: Always, Verdict: diff.Fail, Changed: true, Stamp: run.stamp(), Body: func(int) string { return text }}
+	return comment{Key: "gate", Mode: Always, Verdict: comparison.Fail, Changed: true, Stamp: run.stamp(), Body: func(int) string { return text }}
 }
 
 // signed is a comment of ours as an earlier run left it.

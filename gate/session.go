@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
 )
 
 // SessionOptions say how a step of a workflow talks to GitHub.
@@ -22,6 +22,8 @@ type SessionOptions struct {
 	Say    func(line string)   // writes a line to the log of the step; it may hold text of strangers
 	// Paragraph writes a line of text as a paragraph of markdown. It escapes what strangers wrote.
 	Paragraph func(text string) string
+	// OneLine is the verdict's number in one line that holds no name out of a capture.
+	OneLine func(c *comparison.Comparison) string
 
 	Mode   Mode   // when to comment
 	Key    string // tells several comments of one pull request apart; empty: workflow, job and its values of the matrix
@@ -138,8 +140,8 @@ func (s *Session) File(ctx context.Context, name, ref string, limit int) ([]byte
 }
 
 // Override accepts a failure where the label is on the pull request now. An empty label accepts nothing.
-func (s *Session) Override(ctx context.Context, number int, c *diff.Comparison, label string) {
-	if label == "" || number == 0 || !s.token || c.Verdict != diff.Fail {
+func (s *Session) Override(ctx context.Context, number int, c *comparison.Comparison, label string) {
+	if label == "" || number == 0 || !s.token || c.Verdict != comparison.Fail {
 		return
 	}
 	switch l, err := s.client.label(ctx, number, label); {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/gate/gatetest"
 )
 
@@ -47,6 +47,7 @@ func sessionOf(t *testing.T, srv *gatetest.Server, o SessionOptions) (s *Session
 	o.Getenv = func(name string) string { return variables[name] }
 	o.Out, o.Say = said, func(line string) { said.WriteString(line + "\n") }
 	o.Paragraph = func(text string) string { return text + "\n" }
+	o.OneLine = func(c *comparison.Comparison) string { return string(c.Verdict) }
 	s, err := Open(o)
 	if err == nil {
 		err = s.Connect(context.Background())
@@ -79,7 +80,7 @@ func TestSessionTells(t *testing.T) {
 	srv := gatetest.New(gatetest.Scenario{})
 	s, said, outputs := sessionOf(t, srv, SessionOptions{Mode: Always})
 	text := func(int) string { return "step is slower" }
-	r := &Result{Comparison: &diff.Comparison{Verdict: diff.Fail}, ExitCode: 1, Comment: text, Summary: text}
+	r := &Result{Comparison: &comparison.Comparison{Verdict: comparison.Fail}, ExitCode: 1, Comment: text, Summary: text}
 	r.Folder = filepath.Join(s.Run.Workspace, "gate")
 	s.Tell(context.Background(), r)
 	b, err := os.ReadFile(outputs)

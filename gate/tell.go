@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
 )
 
 // SummaryRoom is the size in bytes of the text that Tell puts into a step's summary: what is said after it, of a
@@ -15,7 +15,7 @@ const SummaryRoom = summaryLimit - 8<<10
 
 // Result is what a gate tells GitHub.
 type Result struct {
-	Comparison *diff.Comparison
+	Comparison *comparison.Comparison
 	ExitCode   int
 	Folder     string // that the files were written to; empty: none
 	Base       struct {
@@ -53,32 +53,32 @@ func (s *Session) TellError(ctx context.Context, body func(limit int) string) {
 		return
 	}
 	s.summary(body(SummaryRoom))
-	s.post(ctx, s.Number, comment{Verdict: diff.Error, Changed: true, Body: body})
+	s.post(ctx, s.Number, comment{Verdict: comparison.Error, Changed: true, Body: body})
 }
 
 // Fail sets the outputs of a step that came to no verdict, and annotates it with the error.
 func (s *Session) Fail(exitCode int, err error) {
-	s.output("verdict", string(diff.Error))
+	s.output("verdict", string(comparison.Error))
 	s.output("exit-code", strconv.Itoa(exitCode))
 	s.log.Annotate(failureLevel, "explain: error", err.Error())
 }
 
 // Comment puts a text about a comparison into the summary and on a pull request, which may be another than the event's;
 // number 0 is none. body renders the text in at most limit bytes.
-func (s *Session) Comment(ctx context.Context, number int, c *diff.Comparison, body func(limit int) string) {
+func (s *Session) Comment(ctx context.Context, number int, c *comparison.Comparison, body func(limit int) string) {
 	s.summary(body(SummaryRoom))
 	s.post(ctx, number, commentOn(c, body))
 }
 
 // TellTrigger sets, for a step on workflow_run, the output verdict and, where status is not empty, the commit status of
 // that name on the head of the run that has finished.
-func (s *Session) TellTrigger(ctx context.Context, c *diff.Comparison, status string) {
+func (s *Session) TellTrigger(ctx context.Context, c *comparison.Comparison, status string) {
 	s.output("verdict", string(c.Verdict))
 	if status == "" {
 		return
 	}
 	why := s.client.setStatus(ctx, commitStatus{
-		SHA: s.Run.Trigger.HeadSHA, OK: c.Verdict == diff.Pass || c.Verdict == diff.Warn,
+		SHA: s.Run.Trigger.HeadSHA, OK: c.Verdict == comparison.Pass || c.Verdict == comparison.Warn,
 		Context: status, Text: "explain: " + string(c.Verdict), URL: s.Run.URL(),
 	})
 	if why != "" {
@@ -87,7 +87,7 @@ func (s *Session) TellTrigger(ctx context.Context, c *diff.Comparison, status st
 }
 
 // commentOn is a comment on a comparison.
-func commentOn(c *diff.Comparison, body func(int) string) comment {
+func commentOn(c *comparison.Comparison, body func(int) string) comment {
 	regressed, improved, unsettled := c.Classes()
 	return comment{Verdict: c.Verdict, Changed: regressed+improved+unsettled > 0 || len(c.Structure) > 0, Body: body}
 }
@@ -109,16 +109,16 @@ func (s *Session) inWorkspace(folder, name string) string {
 }
 
 // annotate says the verdict in one line, and how much was checked: numbers and ids of metrics, no name of a capture.
-func (s *Session) annotate(c *diff.Comparison) {
+func (s *Session) annotate(c *comparison.Comparison) {
 	level := failureLevel
 	switch c.Verdict {
-	case diff.Pass:
+	case comparison.Pass:
 		level = noticeLevel
-	case diff.Warn, diff.Inconclusive:
+	case comparison.Warn, comparison.Inconclusive:
 		level = warningLevel
-	case diff.Fail, diff.Error:
+	case comparison.Fail, comparison.Error:
 	}
-	s.log.Annotate(level, "explain: "+string(c.Verdict), c.OneLine())
+	s.log.Annotate(level, "explain: "+string(c.Verdict), s.o.OneLine(c))
 }
 
 // post brings the comment up to date, and says in the log and the summary where it could not.

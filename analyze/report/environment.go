@@ -24,8 +24,8 @@ type EnvironmentField struct {
 	Get   func(e *Environment) string // the value as text; empty where it is not known
 }
 
-// EnvironmentFields are all fields of [Environment], in its order. It is the one list of them: what is comparable, what is
-// residue, where a calibration applies and what a policy can move follow from it.
+// EnvironmentFields are all fields of [Environment], in its order. It is the one list of them: what is comparable, what
+// is residue, where a calibration applies and what a policy can move follow from it.
 //
 // Two values that are known and not equal differ; an unknown one differs from nothing.
 func EnvironmentFields() []EnvironmentField {

@@ -2,8 +2,8 @@ package report
 
 import "slices"
 
-// Index is a report, taken apart once for those who look many things up in it: metrics by id and labels, tables by section
-// and id, kinds of unit by id. The report must not change while it is in use.
+// Index is a report, taken apart once for those who look many things up in it: metrics by id and labels, tables by
+// section and id, kinds of unit by id. The report must not change while it is in use.
 //
 // A report.json of a version that gave kinds of unit no ids is read as if it had them: see [Index.Groups].
 type Index struct {
@@ -33,7 +33,8 @@ type Group struct {
 // NewIndex takes a report apart.
 func NewIndex(r *Report) *Index {
 	x := &Index{
-		Report: r, metrics: make(map[string]*Metric, len(r.Metrics)), byID: map[string][]*Metric{}, tables: map[string]Rows{}, main: -1,
+		Report: r, metrics: make(map[string]*Metric, len(r.Metrics)), byID: map[string][]*Metric{},
+		tables: map[string]Rows{}, main: -1,
 	}
 	for i := range r.Metrics {
 		m := &r.Metrics[i]
@@ -85,10 +86,10 @@ func (x *Index) Table(section, id string) Rows { return x.tables[section+"/"+id]
 
 // Groups are the kinds of unit that the report knows the mean time of, those with most time first.
 //
-// A report of a version without ids has them by the rules that it was written by. The k-th row of its table is "k". Its main
-// kind is, for logs, the one with most time; with markers the one with most time of the phase with most time; and else the
-// one with most units. A metric without labels of the kind is of the main one, one with the phase alone of the phase's kind with most
-// time, and one with batch or tokens of the kind that has them.
+// A report of a version without ids has them by the rules that it was written by. The k-th row of its table is "k". Its
+// main kind is, for logs, the one with most time; with markers the one with most time of the phase with most time; and
+// else the one with most units. A metric without labels of the kind is of the main one, one with the phase alone of the
+// phase's kind with most time, and one with batch or tokens of the kind that has them.
 func (x *Index) Groups() []Group { return x.groups }
 
 // Main is the kind of unit that unlabelled metrics are of; ok is false where there is none.
@@ -102,7 +103,8 @@ func (x *Index) GroupOf(m *Metric) string {
 	return x.of[MetricKey(m.ID, m.Labels)]
 }
 
-// PhaseMain is the kind that metrics labelled with the phase alone are of, the phase's with most time; -1 if there is none.
+// PhaseMain is the kind that metrics labelled with the phase alone are of, the phase's with most time; -1 if
+// there is none.
 func (x *Index) PhaseMain(phase string) int {
 	return slices.IndexFunc(x.groups, func(g Group) bool { return g.Phase == phase })
 }
@@ -121,8 +123,9 @@ func (x *Index) readGroups() {
 			continue // the others row
 		}
 		g := Group{
-			Phase: t.Str(i, "phase"), Batch: t.Whole(i, "batch"), Tokens: t.Whole(i, "tokens"), Signature: t.Str(i, "signature"),
-			Count: t.Whole(i, "units"), Kernels: t.Whole(i, "kernels"), Mean: mean, Device: t.Whole(i, "device_id"),
+			Phase: t.Str(i, "phase"), Batch: t.Whole(i, "batch"), Tokens: t.Whole(i, "tokens"),
+			Signature: t.Str(i, "signature"),
+			Count:     t.Whole(i, "units"), Kernels: t.Whole(i, "kernels"), Mean: mean, Device: t.Whole(i, "device_id"),
 		}
 		g.Share, _ = t.Num(i, "share")
 		if !stated {
@@ -140,7 +143,8 @@ func (x *Index) readGroups() {
 	}
 }
 
-// is reports whether a kind that the unit lists is the one of this row: the signature tells kinds of one phase and size apart.
+// is reports whether a kind that the unit lists is the one of this row: the signature tells kinds of one phase
+// and size apart.
 func (g *Group) is(u UnitGroup) bool {
 	return g.Phase == u.Phase && g.Batch == known(u.Batch) && g.Tokens == known(u.Tokens) && g.Signature == u.Signature
 }

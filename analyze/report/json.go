@@ -128,7 +128,8 @@ func (r *Report) Validate() error {
 		return fmt.Errorf("report: schema is %q, expected %q", r.Schema, SchemaID)
 	}
 	if r.Metrics == nil || r.Sections == nil || r.Findings == nil || r.Warnings == nil || r.Trace.Tables == nil || r.Evidence == nil ||
-		r.Environment.GPUs == nil || r.Environment.TraceSet == nil || r.Unit.Groups == nil {
+		r.Environment.GPUs == nil || r.Environment.TraceSet == nil ||
+		r.Unit.Groups == nil {
 		return errors.New("report: a list is null")
 	}
 	known := make(map[string]bool, len(r.Metrics))
@@ -166,7 +167,8 @@ func (r *Report) Validate() error {
 		}
 		for _, ref := range f.Evidence {
 			if !known[ref.ID+"{"+ref.Labels.String()+"}"] {
-				return fmt.Errorf("report: finding %s: cites %s{%s}, which is not in the report", f.ID, ref.ID, ref.Labels)
+				return fmt.Errorf("report: finding %s: cites %s{%s}, which is not in the report", f.ID, ref.ID,
+					ref.Labels)
 			}
 		}
 	}
@@ -239,7 +241,8 @@ func (s *Section) validate() error {
 	for _, c := range s.Charts {
 		for _, e := range c.Series {
 			if len(e.Labels) != len(e.Values) {
-				return fmt.Errorf("chart %s: series %s: %d labels for %d values", c.ID, e.Name, len(e.Labels), len(e.Values))
+				return fmt.Errorf("chart %s: series %s: %d labels for %d values", c.ID, e.Name, len(e.Labels),
+					len(e.Values))
 			}
 			for i := range e.Values {
 				if !finite(&e.Values[i]) {

@@ -1,7 +1,8 @@
 package report
 
 import (
-	"sort"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -76,13 +77,8 @@ func (l Labels) String() string {
 	if len(l) == 0 {
 		return ""
 	}
-	keys := make([]string, 0, len(l))
-	for k := range l {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
 	var b strings.Builder
-	for i, k := range keys {
+	for i, k := range slices.Sorted(maps.Keys(l)) {
 		if i > 0 {
 			b.WriteByte(',')
 		}
@@ -91,6 +87,16 @@ func (l Labels) String() string {
 		b.WriteString(l[k])
 	}
 	return b.String()
+}
+
+// Keys are the names of the dimensions, sorted and joined by commas, as [MetricDef.Labels] has them.
+func (l Labels) Keys() string { return strings.Join(slices.Sorted(maps.Keys(l)), ",") }
+
+// Clone copies labels; what is copied is never nil.
+func (l Labels) Clone() Labels {
+	out := make(Labels, len(l))
+	maps.Copy(out, l)
+	return out
 }
 
 // Metric is one number with everything a comparison needs to know of it.

@@ -52,7 +52,8 @@ type TableCount struct {
 	Skipped int64  `json:"skipped"`
 }
 
-// EvidenceFile is one artifact that was read beside the trace, or instead of one: Records = Understood + Known + Unknown.
+// EvidenceFile is one artifact that was read beside the trace, or instead of one: Records = Understood +
+// Known + Unknown.
 type EvidenceFile struct {
 	Name       string  `json:"name"`   // the file's own name, or its path below the folder that was named
 	Kind       string  `json:"kind"`   // ncu-csv, server-log, prometheus, profiler-session, llm-perf-opt, load

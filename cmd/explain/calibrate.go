@@ -12,6 +12,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/diff"
+	diffrender "github.com/nsys-llm/explain/diff/render"
 )
 
 func newCalibrate(e *env) *cobra.Command {
@@ -84,7 +85,7 @@ func (f *calibrateFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	case f.analysis.quiet && f.format == "":
 		return nil
 	}
-	return diff.WriteCalibrationText(e.Out, c, f.out, render.TerminalOptions{Color: e.colour()})
+	return diffrender.WriteCalibrationText(e.Out, c, f.out, render.TerminalOptions{Color: e.colour()})
 }
 
 // calibrate measures the noise of captures. Those that are not comparable are said to be on standard error.

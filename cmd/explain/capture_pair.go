@@ -5,10 +5,11 @@ import (
 	"path/filepath"
 
 	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
 )
 
 // compare compares the captures of both sides and writes comparison/ into the folder.
-func (r *recording) compare(stage string) (*diff.Comparison, error) {
+func (r *recording) compare(stage string) (*comparison.Comparison, error) {
 	d := &diffFlags{analysis: analysisFlags{quiet: r.quiet}, rules: r.rules, top: diff.DefaultTop}
 	for i := 1; i <= r.repeat; i++ {
 		d.base = append(d.base, filepath.Join(stage, r.subfolder(0, i)))

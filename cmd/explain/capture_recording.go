@@ -16,7 +16,8 @@ import (
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
-	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
+	diffrender "github.com/nsys-llm/explain/diff/render"
 )
 
 // recording is one call of explain capture.
@@ -71,7 +72,7 @@ func (r *recording) all(programs [][]string) error {
 		}
 		return err
 	}
-	var comparison *diff.Comparison
+	var comparison *comparison.Comparison
 	if err == nil && r.pair {
 		if comparison, err = r.compare(folder.Stage); err != nil {
 			folder.Discard()
@@ -172,7 +173,7 @@ func (r *recording) say(text string) {
 // wrote tells what was found, where everything is, and what to do with several captures. It comes when the folder is in
 // its place, so that a reader of the output who has seen enough loses nothing. The verdict on a pair is the exit code
 // of explain diff.
-func (r *recording) wrote(comparison *diff.Comparison) error {
+func (r *recording) wrote(comparison *comparison.Comparison) error {
 	if err := r.tell(comparison); err != nil && !errors.Is(err, syscall.EPIPE) {
 		return err
 	}
@@ -184,13 +185,13 @@ func (r *recording) wrote(comparison *diff.Comparison) error {
 	return nil
 }
 
-func (r *recording) tell(comparison *diff.Comparison) error {
+func (r *recording) tell(comparison *comparison.Comparison) error {
 	switch {
 	case r.quiet:
 		return nil
 	case comparison != nil:
 		opt := render.TerminalOptions{Color: r.env.colour()}
-		if err := diff.WriteText(r.env.Out, comparison, opt); err != nil {
+		if err := diffrender.WriteText(r.env.Out, comparison, opt); err != nil {
 			return err
 		}
 	case r.result != nil && r.repeat == 1:

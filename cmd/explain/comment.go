@@ -12,7 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
-	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
+	diffrender "github.com/nsys-llm/explain/diff/render"
 	"github.com/nsys-llm/explain/gate"
 )
 
@@ -102,7 +103,7 @@ func (f *commentFlags) named(ctx context.Context, e *env, s *gate.Session, args 
 	if len(paths) > 1 && !f.merge {
 		return usagef("%d comparisons: combine them with --merge", len(paths))
 	}
-	var legs []diff.Leg
+	var legs []diffrender.Leg
 	for _, p := range paths {
 		b, err := readLimited(p)
 		if err != nil {
@@ -119,19 +120,19 @@ func (f *commentFlags) named(ctx context.Context, e *env, s *gate.Session, args 
 		return err
 	}
 	if s != nil {
-		s.Comment(ctx, s.Number, diff.Worst(legs), text)
+		s.Comment(ctx, s.Number, diffrender.Worst(legs), text)
 	}
 	return nil
 }
 
 // commentText is one comparison as gate would comment on it, or several combined.
-func commentText(legs []diff.Leg, merge bool, o diff.CommentOptions) func(limit int) string {
+func commentText(legs []diffrender.Leg, merge bool, o diffrender.CommentOptions) func(limit int) string {
 	return func(limit int) string {
 		o.Limit = limit
 		if len(legs) == 1 && !merge {
-			return diff.Comment(legs[0].Comparison, o)
+			return diffrender.Comment(legs[0].Comparison, o)
 		}
-		return diff.CombinedComment(legs, o)
+		return diffrender.CombinedComment(legs, o)
 	}
 }
 
@@ -162,7 +163,7 @@ func (f *commentFlags) triggered(ctx context.Context, e *env, s *gate.Session) e
 	if err != nil || pull == nil {
 		return err
 	}
-	var legs []diff.Leg
+	var legs []diffrender.Leg
 	for _, a := range found {
 		leg, err := readLeg(a.Name, a.Data)
 		if err != nil {
@@ -182,21 +183,21 @@ func (f *commentFlags) triggered(ctx context.Context, e *env, s *gate.Session) e
 	if err := f.write(ctx, e, s, text); err != nil {
 		return err
 	}
-	all := diff.Worst(legs)
+	all := diffrender.Worst(legs)
 	s.Comment(ctx, pull.Number, all, text)
 	s.TellTrigger(ctx, all, f.status)
 	return nil
 }
 
 // readLeg reads a comparison that may have been written by anybody.
-func readLeg(name string, b []byte) (diff.Leg, error) {
-	c, err := diff.Read(bytes.NewReader(b))
+func readLeg(name string, b []byte) (diffrender.Leg, error) {
+	c, err := comparison.Read(bytes.NewReader(b))
 	if err != nil {
-		return diff.Leg{}, fmt.Errorf("%s: %w", name, err)
+		return diffrender.Leg{}, fmt.Errorf("%s: %w", name, err)
 	}
 	title := strings.TrimSuffix(path.Base(name), ".json")
 	if dir := path.Base(path.Dir(name)); title == "comparison" && dir != "." && dir != "/" {
 		title = dir
 	}
-	return diff.Leg{Title: title, Comparison: c}, nil
+	return diffrender.Leg{Title: title, Comparison: c}, nil
 }

@@ -15,6 +15,9 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/policy"
+	diffrender "github.com/nsys-llm/explain/diff/render"
 )
 
 func newDiff(e *env) *cobra.Command {
@@ -210,13 +213,13 @@ func (f *diffFlags) compareOptions(cmd *cobra.Command, e *env) (diff.Options, er
 		}
 	}
 	for _, text := range f.rules.failOn {
-		r, err := diff.ParseFailOn(text)
+		r, err := policy.ParseFailOn(text)
 		if err != nil {
 			return opt, usagef("--fail-on: %w", err)
 		}
 		opt.Rules = append(opt.Rules, r)
 	}
-	if err := diff.CheckRules(opt.Rules, metricFacts()); err != nil {
+	if err := policy.Check(opt.Rules, metricFacts()); err != nil {
 		return opt, usagef("--fail-on: %w", err)
 	}
 	if opt.Policy, err = policyFile(f.rules.policy); err != nil {
@@ -246,7 +249,7 @@ func parseShare(s string) (float64, error) {
 
 func (f *diffFlags) compare(
 	cmd *cobra.Command, e *env, base, head []input, opt diff.Options,
-) (*diff.Comparison, error) {
+) (*comparison.Comparison, error) {
 	all := slices.Concat(base, head)
 	summaries := 0
 	for _, in := range all {
@@ -279,12 +282,12 @@ func (f *diffFlags) compare(
 		return nil, err
 	}
 	if f.threshold != "" {
-		opt.Rules = diff.ThresholdRules(percent, reports[:len(base)])
+		opt.Rules = policy.ThresholdRules(percent, reports[:len(base)])
 	}
 	return diff.Compare(reports[:len(base)], reports[len(base):], opt)
 }
 
-func compareSummaries(base, head string, percent float64, opt diff.Options) (*diff.Comparison, error) {
+func compareSummaries(base, head string, percent float64, opt diff.Options) (*comparison.Comparison, error) {
 	var sides [2]*diff.Summary
 	for i, path := range []string{base, head} {
 		b, err := readLimited(path)
@@ -299,40 +302,40 @@ func compareSummaries(base, head string, percent float64, opt diff.Options) (*di
 }
 
 // comparisonFolder lists what --out writes.
-func comparisonFolder(c *diff.Comparison) []file {
-	format := func(name string, write func(io.Writer, *diff.Comparison) error) file {
+func comparisonFolder(c *comparison.Comparison) []file {
+	format := func(name string, write func(io.Writer, *comparison.Comparison) error) file {
 		return file{name, func(w io.Writer) error { return write(w, c) }}
 	}
 	return []file{
-		format("comparison.json", diff.Write),
-		format("diff.html", diff.WriteHTML),
+		format("comparison.json", comparison.Write),
+		format("diff.html", diffrender.WriteHTML),
 		format("comparison.md", writeComparisonMD),
-		format("comparison.csv", diff.WriteCSV),
-		format("junit.xml", diff.WriteJUnit),
+		format("comparison.csv", diffrender.WriteCSV),
+		format("junit.xml", diffrender.WriteJUnit),
 	}
 }
 
-func writeComparisonMD(w io.Writer, c *diff.Comparison) error {
-	return diff.WriteMarkdown(w, c, render.MarkdownOptions{})
+func writeComparisonMD(w io.Writer, c *comparison.Comparison) error {
+	return diffrender.WriteMarkdown(w, c, render.MarkdownOptions{})
 }
 
 // print writes the chosen format to standard output.
-func (f *diffFlags) print(e *env, c *diff.Comparison) error {
+func (f *diffFlags) print(e *env, c *comparison.Comparison) error {
 	switch f.format {
 	case "json":
-		return diff.Write(e.Out, c)
+		return comparison.Write(e.Out, c)
 	case "md":
-		return diff.WriteMarkdown(e.Out, c, render.MarkdownOptions{Compact: true})
+		return diffrender.WriteMarkdown(e.Out, c, render.MarkdownOptions{Compact: true})
 	case "junit":
-		return diff.WriteJUnit(e.Out, c)
+		return diffrender.WriteJUnit(e.Out, c)
 	case "csv":
-		return diff.WriteCSV(e.Out, c)
+		return diffrender.WriteCSV(e.Out, c)
 	case "":
 		if f.analysis.quiet {
 			return nil
 		}
 	}
-	if err := diff.WriteText(e.Out, c, render.TerminalOptions{Color: e.colour()}); err != nil {
+	if err := diffrender.WriteText(e.Out, c, render.TerminalOptions{Color: e.colour()}); err != nil {
 		return err
 	}
 	if f.out != "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/nsys-llm/explain/analyze/tracetest"
-	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
 )
 
 // explainDiff runs explain diff and returns what it printed and its exit code.
@@ -44,18 +44,18 @@ func TestEveryComparisonKeepsTheContract(t *testing.T) {
 				if err := published.Validate(value); err != nil {
 					t.Errorf("schema: %v", err)
 				}
-				c, err := diff.Read(strings.NewReader(body))
+				c, err := comparison.Read(strings.NewReader(body))
 				if err != nil {
 					t.Fatal(err)
 				}
-				if want := map[diff.Verdict]int{diff.Pass: 0, diff.Warn: 0, diff.Fail: 1, diff.Inconclusive: 4}[c.Verdict]; code != want {
+				if want := map[comparison.Verdict]int{comparison.Pass: 0, comparison.Warn: 0, comparison.Fail: 1, comparison.Inconclusive: 4}[c.Verdict]; code != want {
 					t.Errorf("verdict %s with exit code %d", c.Verdict, code)
 				}
-				if base == head && c.Verdict != diff.Pass && !(c.Verdict == diff.Inconclusive && len(c.Reasons) > 0 && c.Reasons[0].Code == diff.EmptySide) {
+				if base == head && c.Verdict != comparison.Pass && !(c.Verdict == comparison.Inconclusive && len(c.Reasons) > 0 && c.Reasons[0].Code == comparison.EmptySide) {
 					t.Errorf("a trace against itself: %s (%s)", c.Verdict, c.Cause)
 				}
 				var again bytes.Buffer
-				if err := diff.Write(&again, c); err != nil || again.String() != body {
+				if err := comparison.Write(&again, c); err != nil || again.String() != body {
 					t.Errorf("reading and writing the comparison changes it (%v)", err)
 				}
 				text, _, _ := explainDiff(t, base, head)

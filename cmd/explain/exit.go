@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/nsys-llm/explain/analyze"
-	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
 )
 
 // Exit codes of every command.
@@ -40,15 +40,15 @@ func errorCode(err error) int {
 }
 
 // verdictCode is the exit code of a verdict.
-func verdictCode(v diff.Verdict) int {
+func verdictCode(v comparison.Verdict) int {
 	switch v {
-	case diff.Pass, diff.Warn:
+	case comparison.Pass, comparison.Warn:
 		return exitOK
-	case diff.Fail:
+	case comparison.Fail:
 		return exitFail
-	case diff.Inconclusive:
+	case comparison.Inconclusive:
 		return exitInconclusive
-	case diff.Error:
+	case comparison.Error:
 	}
 	return exitInput
 }

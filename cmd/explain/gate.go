@@ -12,6 +12,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
+	diffrender "github.com/nsys-llm/explain/diff/render"
 	"github.com/nsys-llm/explain/gate"
 )
 
@@ -134,10 +136,10 @@ func (f *gateFlags) run(cmd *cobra.Command, e *env) error {
 }
 
 // errorComment is the comment that says that there is no verdict.
-func errorComment(err error, o diff.CommentOptions) func(limit int) string {
+func errorComment(err error, o diffrender.CommentOptions) func(limit int) string {
 	return func(limit int) string {
 		o.Limit = limit
-		return diff.ErrorComment(err.Error(), o)
+		return diffrender.ErrorComment(err.Error(), o)
 	}
 }
 
@@ -158,13 +160,13 @@ func (f *gateFlags) check(cmd *cobra.Command) error {
 }
 
 // exitCode of a verdict, which --exit-on can make milder or stricter.
-func (f *gateFlags) exitCode(v diff.Verdict) int {
+func (f *gateFlags) exitCode(v comparison.Verdict) int {
 	switch {
-	case v == diff.Error:
+	case v == comparison.Error:
 		return exitInput
-	case f.exitOn == "never", f.exitOn == "error" && v == diff.Inconclusive:
+	case f.exitOn == "never", f.exitOn == "error" && v == comparison.Inconclusive:
 		return exitOK
-	case f.exitOn == "warn" && v == diff.Warn:
+	case f.exitOn == "warn" && v == comparison.Warn:
 		return exitFail
 	}
 	return verdictCode(v)
@@ -172,10 +174,10 @@ func (f *gateFlags) exitCode(v diff.Verdict) int {
 
 // judged is a comparison with what is said around it.
 type judged struct {
-	c       *diff.Comparison
+	c       *comparison.Comparison
 	base    baseline
 	heads   []analysed
-	options diff.CommentOptions
+	options diffrender.CommentOptions
 }
 
 // judge compares and judges.
@@ -257,11 +259,11 @@ func (j *judged) files() []file {
 		}
 	}
 	files := []file{
-		{"comparison.json", func(w io.Writer) error { return diff.Write(w, j.c) }},
-		{"diff.html", func(w io.Writer) error { return diff.WriteHTML(w, j.c) }},
+		{"comparison.json", func(w io.Writer) error { return comparison.Write(w, j.c) }},
+		{"diff.html", func(w io.Writer) error { return diffrender.WriteHTML(w, j.c) }},
 		{"comment.md", text(j.markdown, gate.CommentLimit)},
 		{"summary.md", text(j.summary, gate.SummaryRoom)},
-		{"gate.junit.xml", func(w io.Writer) error { return diff.WriteJUnit(w, j.c) }},
+		{"gate.junit.xml", func(w io.Writer) error { return diffrender.WriteJUnit(w, j.c) }},
 	}
 	names := map[string]bool{}
 	for _, h := range j.heads {
@@ -282,7 +284,7 @@ func (j *judged) files() []file {
 func (j *judged) markdown(limit int) string {
 	o := j.options
 	o.Limit = limit
-	return diff.Comment(j.c, o)
+	return diffrender.Comment(j.c, o)
 }
 
 // summary is the comment at more length, in at most limit bytes. Where there is nothing to compare with, it also says
@@ -302,12 +304,12 @@ func (j *judged) summary(limit int) string {
 }
 
 // print writes the comparison for people, so that no line of it is a command to the runner that reads it.
-func (f *gateFlags) print(e *env, c *diff.Comparison, inActions bool) error {
+func (f *gateFlags) print(e *env, c *comparison.Comparison, inActions bool) error {
 	if f.analysis.quiet {
 		return nil
 	}
 	var b strings.Builder
-	if err := diff.WriteText(&b, c, render.TerminalOptions{Color: !inActions && e.colour()}); err != nil {
+	if err := diffrender.WriteText(&b, c, render.TerminalOptions{Color: !inActions && e.colour()}); err != nil {
 		return err
 	}
 	text := b.String()

@@ -10,13 +10,13 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/cmd/explain/internal/gitfile"
-	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/policy"
 	"github.com/nsys-llm/explain/gate"
 )
 
 // policyChoice is the policy that judges, and what is to be said of where it came from.
 type policyChoice struct {
-	policy *diff.Policy
+	policy *policy.Policy
 	source string
 	notes  [][]doc.Span
 }
@@ -39,7 +39,7 @@ func (f *gateFlags) readPolicy(ctx context.Context, s *gate.Session) (policyChoi
 		if f.policyRef != "" && f.policyRef != headRef {
 			return policyChoice{}, usagef("--policy-ref says where --policy is read; name the file too")
 		}
-		p := diff.DefaultPolicy()
+		p := policy.Default()
 		return policyChoice{policy: p, source: "default rules"}, nil
 	}
 	name := filepath.ToSlash(f.policy)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
-	"github.com/nsys-llm/explain/diff"
+	diffrender "github.com/nsys-llm/explain/diff/render"
 	"github.com/nsys-llm/explain/gate"
 )
 
@@ -48,7 +48,8 @@ func (f *githubFlags) session(ctx context.Context, e *env) (*gate.Session, error
 	}
 	s, err := gate.Open(gate.SessionOptions{
 		Getenv: e.Getenv, Out: e.Out, Mode: mode, Key: f.commentKey, Number: f.pull, Paragraph: paragraph,
-		Say: func(line string) { fmt.Fprintln(e.Err, gate.Defuse(clean(line))) },
+		OneLine: diffrender.OneLine,
+		Say:     func(line string) { fmt.Fprintln(e.Err, gate.Defuse(clean(line))) },
 	})
 	switch {
 	case errors.Is(err, gate.ErrNotInActions):
@@ -79,12 +80,12 @@ func paragraph(text string) string {
 }
 
 // provenance says, around the comparison in a comment, where this runs.
-func provenance(s *gate.Session) diff.CommentOptions {
+func provenance(s *gate.Session) diffrender.CommentOptions {
 	if s == nil {
-		return diff.CommentOptions{}
+		return diffrender.CommentOptions{}
 	}
-	return diff.CommentOptions{
+	return diffrender.CommentOptions{
 		Title:      s.Title,
-		Provenance: diff.Provenance{HeadSHA: s.Run.HeadSHA(), RunURL: s.Run.URL()},
+		Provenance: diffrender.Provenance{HeadSHA: s.Run.HeadSHA(), RunURL: s.Run.URL()},
 	}
 }

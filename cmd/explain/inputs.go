@@ -17,7 +17,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/policy"
 )
 
 // analysisFlags say how traces are analysed where a command takes traces and reports alike.
@@ -59,7 +59,7 @@ func (f *analysisFlags) options(e *env) (analyze.Options, error) {
 
 // follow takes the unit of work from a policy where --unit says none, and tells the policy where it does: the flag
 // wins.
-func (f *analysisFlags) follow(p *diff.Policy) *diff.Policy {
+func (f *analysisFlags) follow(p *policy.Policy) *policy.Policy {
 	switch {
 	case p == nil:
 		return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/policy"
 )
 
 func newPolicy(e *env) *cobra.Command {
@@ -102,17 +103,17 @@ func newPolicyShow(e *env) *cobra.Command {
 		Use:       "show PRESET",
 		Short:     "Print a preset as the policy file that it stands for",
 		Example:   "  explain policy show llm-serving > policy.yml",
-		ValidArgs: diff.PresetNames(),
+		ValidArgs: policy.PresetNames(),
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("name one preset: %s", strings.Join(diff.PresetNames(), ", "))
+				return usagef("name one preset: %s", strings.Join(policy.PresetNames(), ", "))
 			}
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			text, ok := diff.PresetText(args[0])
+			text, ok := policy.PresetText(args[0])
 			if !ok {
-				return usagef("no preset %q; there are: %s", args[0], strings.Join(diff.PresetNames(), ", "))
+				return usagef("no preset %q; there are: %s", args[0], strings.Join(policy.PresetNames(), ", "))
 			}
 			_, err := io.WriteString(e.Out, text)
 			return err
@@ -141,7 +142,7 @@ func newPolicyExplain(e *env) *cobra.Command {
 			}
 			from := path
 			if p == nil {
-				p, from = diff.DefaultPolicy(), "the default rules"
+				p, from = policy.Default(), "the default rules"
 			}
 			metric, list, ignored, err := p.Explain(args[0], metricFacts())
 			if err != nil {
@@ -156,7 +157,7 @@ func newPolicyExplain(e *env) *cobra.Command {
 }
 
 // explainRules prints the rules that select a number, the one that judges it first.
-func explainRules(w io.Writer, from, metric string, list []diff.Explanation, ignored bool) error {
+func explainRules(w io.Writer, from, metric string, list []policy.Explanation, ignored bool) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, by %s\n", clean(metric), clean(from))
 	if ignored {
@@ -197,7 +198,7 @@ func explainRules(w io.Writer, from, metric string, list []diff.Explanation, ign
 
 func newPolicyInit(e *env) *cobra.Command {
 	var f analysisFlags
-	preset := diff.PresetNames()[0]
+	preset := policy.PresetNames()[0]
 	cmd := &cobra.Command{
 		Use:   "init CAPTURE CAPTURE…",
 		Short: "Propose a policy from two or more captures of one commit",
@@ -214,8 +215,8 @@ comparable.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if _, ok := diff.PresetText(preset); !ok {
-				return usagef("--preset %s is unknown; it is one of %s", preset, strings.Join(diff.PresetNames(), ", "))
+			if _, ok := policy.PresetText(preset); !ok {
+				return usagef("--preset %s is unknown; it is one of %s", preset, strings.Join(policy.PresetNames(), ", "))
 			}
 			c, err := calibrate(cmd, e, &f, args)
 			if err != nil {
@@ -231,7 +232,7 @@ comparable.`,
 	}
 	cmd.Flags().SortFlags = false
 	cmd.Flags().StringVar(&preset, "preset", preset,
-		"go on from this `PRESET`: "+strings.Join(diff.PresetNames(), ", "))
+		"go on from this `PRESET`: "+strings.Join(policy.PresetNames(), ", "))
 	f.register(cmd)
 	return cmd
 }

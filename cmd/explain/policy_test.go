@@ -8,7 +8,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/policy"
 )
 
 // wholePolicy is an example that uses everything a policy can hold; its text is a contract.
@@ -45,8 +45,8 @@ func TestSchemaAndReaderAgreeOnPolicies(t *testing.T) {
 		rule + "waivers: [{rule: a, expires: 2026-12-31, reason: x, issue: 412}]",
 		`{"version": 1, "rules": [{"id": "a", "metric": "unit.time", "regress": {"rel": "3%", "abs": "1,000 us"}}]}`,
 	}
-	for _, name := range diff.PresetNames() {
-		text, _ := diff.PresetText(name)
+	for _, name := range policy.PresetNames() {
+		text, _ := policy.PresetText(name)
 		good = append(good, text)
 	}
 	bad := []string{
@@ -65,7 +65,7 @@ func TestSchemaAndReaderAgreeOnPolicies(t *testing.T) {
 	}
 	for want, texts := range map[bool][]string{true: good, false: bad} {
 		for _, text := range texts {
-			_, err := diff.ReadPolicy(strings.NewReader(text), metricFacts())
+			_, err := policy.Read(strings.NewReader(text), metricFacts())
 			if (err == nil) != want {
 				t.Errorf("reader: %v, want valid %t:\n%s", err, want, text)
 			}
@@ -96,7 +96,7 @@ func asJSON(t *testing.T, text string) any {
 
 // TestPresetsKnowTheMetrics: with the metrics of this explain, llm-serving is what is judged without a policy.
 func TestPresetsKnowTheMetrics(t *testing.T) {
-	for _, name := range diff.PresetNames() {
+	for _, name := range policy.PresetNames() {
 		if _, err := policyText(name, []byte("version: 1\npreset: "+name)); err != nil {
 			t.Error(err)
 		}

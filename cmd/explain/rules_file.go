@@ -6,12 +6,13 @@ import (
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/policy"
 )
 
 // The files that say how a comparison is judged: policies and noise floors.
 
 // policyFile reads a policy file; without a path there is none. What is wrong with it is wrong usage.
-func policyFile(path string) (*diff.Policy, error) {
+func policyFile(path string) (*policy.Policy, error) {
 	if path == "" {
 		return nil, nil
 	}
@@ -23,8 +24,8 @@ func policyFile(path string) (*diff.Policy, error) {
 }
 
 // policyText reads a policy; name stands in errors.
-func policyText(name string, b []byte) (*diff.Policy, error) {
-	p, err := diff.ReadPolicy(bytes.NewReader(b), metricFacts())
+func policyText(name string, b []byte) (*policy.Policy, error) {
+	p, err := policy.Read(bytes.NewReader(b), metricFacts())
 	if err != nil {
 		return nil, usagef("policy %s: %w", name, err)
 	}
@@ -45,10 +46,10 @@ func readNoise(path string) (*diff.Noise, error) {
 }
 
 // metricFacts is what the rules of a comparison are held to.
-func metricFacts() []diff.MetricFacts {
-	var list []diff.MetricFacts
+func metricFacts() []policy.MetricFacts {
+	var list []policy.MetricFacts
 	for _, m := range analyze.Metrics() {
-		list = append(list, diff.MetricFacts{
+		list = append(list, policy.MetricFacts{
 			ID: m.ID, Unit: m.Unit, Better: report.Direction(m.Better),
 			Scale: report.Scale(m.Scale), Stats: m.Stats, Labels: m.Labels,
 		})
