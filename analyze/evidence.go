@@ -8,7 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/serverlog"
-	"github.com/nsys-llm/explain/analyze/internal/section"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -84,7 +84,7 @@ func evidenceUnit(set *evidence.Set) report.Unit {
 	}
 	u.Kind, u.Why = kindIteration, "each iteration that the log details is one"
 	u.Trimmed = report.UnitTrim{Rule: serverlog.UnitRule, Other: other}
-	ids := section.LogGroupIDs(groups)
+	ids := kit.LogGroupIDs(groups)
 	for i := range groups {
 		g := &groups[i]
 		x := report.UnitGroup{ID: ids[i], Main: i == 0, Phase: serverlog.TypeNames[g.Type], Batch: positive(g.Batch), Tokens: positive(g.Tokens), Count: int64(len(g.Kept))}
@@ -99,8 +99,8 @@ func evidenceUnit(set *evidence.Set) report.Unit {
 const kindIteration = "iteration"
 
 // evidenceOnly is the input of the sections where there is no trace.
-func evidenceOnly(set *evidence.Set, opt *Options) *section.Input {
-	return &section.Input{
+func evidenceOnly(set *evidence.Set, opt *Options) *kit.Input {
+	return &kit.Input{
 		Trace: &trace.Trace{}, NoTrace: true, Evidence: set, Options: sectionOptions(opt),
 		Window: report.Window{Mode: "empty", Why: noTraceWindow},
 	}
