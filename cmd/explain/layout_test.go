@@ -41,6 +41,11 @@ func trackedFiles(t *testing.T) []string {
 // TestImportsGoOneWay holds the rooms to the order in which design.md lists them.
 func TestImportsGoOneWay(t *testing.T) {
 	imports := packageImports(t)
+	// What sections stand on: all of analyze but the sections themselves and package analyze.
+	beneath := []string{"analyze/report", "analyze/loadfile", "analyze/internal/attrib", "analyze/internal/evidence", "analyze/internal/interval",
+		"analyze/internal/kernelname", "analyze/internal/parallel", "analyze/internal/spill", "analyze/internal/stat", "analyze/internal/trace", "analyze/internal/workunit"}
+	kit := []string{"analyze/internal/section/kit"}
+	noSQL := []string{"modernc.org", "database/sql"}
 	for _, rule := range []struct {
 		room, why string
 		allowed   []string // module packages, by prefix; nothing else of this module
@@ -62,7 +67,12 @@ func TestImportsGoOneWay(t *testing.T) {
 		{"analyze/internal/trace/pages", "the file format stands alone", nil, []string{"modernc.org", "database/sql"}},
 		{"analyze/internal/attrib", "attribution", []string{"analyze/internal/trace", "analyze/internal/interval", "analyze/internal/parallel", "analyze/internal/spill"}, []string{"modernc.org", "database/sql"}},
 		{"analyze/internal/workunit", "units of work", []string{"analyze/internal/trace", "analyze/internal/attrib", "analyze/internal/interval", "analyze/internal/kernelname", "analyze/internal/stat", "analyze/internal/parallel", "analyze/internal/spill"}, []string{"modernc.org", "database/sql"}},
-		{"analyze/internal/section", "sections compute and do not render", []string{"analyze/internal", "analyze/report", "analyze/loadfile"}, []string{"modernc.org", "database/sql"}},
+		{"analyze/internal/section/kit", "what sections are made of", beneath, noSQL},
+		{"analyze/internal/section/gpu", "a family knows the kit and no other", append(kit, beneath...), noSQL},
+		{"analyze/internal/section/host", "a family knows the kit and no other", append(kit, beneath...), noSQL},
+		{"analyze/internal/section/ncu", "a family knows the kit and no other", append(kit, beneath...), noSQL},
+		{"analyze/internal/section/engine", "a family knows the kit and no other", append(kit, beneath...), noSQL},
+		{"analyze/compat", "other tools' formats: known to analyze and the command alone", append(kit, beneath...), noSQL},
 		{"analyze/loadfile", "the format of load.json", []string{"analyze/report", "analyze/internal/stat"}, []string{"."}},
 		{"cmd/explain/internal/standin", "a test kit needs nothing of the product", nil, []string{"."}},
 		{"cmd/explain/internal/load", "a client of a server; what it measured is analyzed elsewhere", []string{"analyze/loadfile", "analyze/report"}, []string{"modernc.org"}},
@@ -93,6 +103,12 @@ func TestImportsGoOneWay(t *testing.T) {
 		}
 	}
 	for pkg, list := range imports {
+		for _, dep := range list {
+			if rest, ok := strings.CutPrefix(dep, module+"analyze/compat"); ok && (rest == "" || rest[0] == '/') &&
+				!strings.HasPrefix(pkg, module+"analyze/compat") && pkg != module+"analyze" && !strings.HasPrefix(pkg, module+"cmd/") {
+				t.Errorf("%s imports %s: other tools' formats are for package analyze and the command alone", pkg, dep)
+			}
+		}
 		if strings.HasPrefix(pkg, module+"analyze/report") && slices.ContainsFunc(list, func(d string) bool { return strings.HasPrefix(d, module+"analyze/internal") }) {
 			t.Errorf("%s imports the analyzer's inside: the report must stand without it", pkg)
 		}
@@ -129,18 +145,22 @@ func packageImports(t *testing.T) map[string][]string {
 
 // TestSectionsAreWhole: a section is one file with its test, its page and its golden folder, all named after its id.
 func TestSectionsAreWhole(t *testing.T) {
-	dir := filepath.FromSlash("../../analyze/internal/section")
 	found := 0
-	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	files, err := filepath.Glob(filepath.FromSlash("../../analyze/internal/section/*/*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range files {
+	others, err := filepath.Glob(filepath.FromSlash("../../analyze/compat/*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range append(files, others...) {
+		dir := filepath.Dir(f)
 		b, err := os.ReadFile(f)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := regexp.MustCompile(`register\(Section\{\s*ID:\s*"([a-z_]+)"`).FindSubmatch(b)
+		m := regexp.MustCompile(`= kit\.Section\{\s*ID:\s*"([a-z_]+)"`).FindSubmatch(b)
 		if m == nil {
 			continue
 		}
@@ -157,7 +177,7 @@ func TestSectionsAreWhole(t *testing.T) {
 			}
 		}
 	}
-	if found < 15 {
+	if found < 44 {
 		t.Errorf("found %d sections", found)
 	}
 }

@@ -44,7 +44,7 @@ func TestGather(t *testing.T) {
 			t.Errorf("%d keys, %v", g.keys(), numbers(g.Of(2)))
 		}
 		list := g.Rank(func(a, b int) int { return cmp.Compare(a, b) })
-		if len(list) != 2 || list[0].total < list[1].total || list[0].count+list[1].count != 7 {
+		if len(list) != 2 || list[0].Total < list[1].Total || list[0].Count+list[1].Count != 7 {
 			t.Errorf("ranked: %+v", list)
 		}
 		all := stat.Summarize(slices.Concat(numbers(g.Of(0)), numbers(g.Of(1))))
@@ -59,7 +59,7 @@ func TestGather(t *testing.T) {
 
 // A tiny kernel takes at most 5 µs, one under 5 µs less: of 1, 5000, 5001 and 30000 ns two are tiny, one is under 5 µs and
 // three are under 10 µs.
-func TeststatsOf(t *testing.T) {
+func TestStatsOf(t *testing.T) {
 	d := statsOf(stat.Together{stat.Narrow([]uint32{1, 5000, 5001, 30000})})
 	if d.Count != 4 || d.Total != 40002 || d.Tiny != 2 || d.tinyTotal != 5001 || d.Under != [3]int64{1, 3, 3} || d.Summary.Max != 30000 {
 		t.Errorf("%+v", d)
