@@ -104,20 +104,24 @@ func batchUtilization(in *kit.Input, out *kit.Output) {
 		if p != "" {
 			labels, title = kit.Labels("phase", p), p
 		}
-		row := []report.Cell{report.S(title), report.Null, report.Null, report.Null, report.Null, report.Null}
-		for i, x := range []struct {
-			id, column, limit string
-			sample            *session.Sample
-		}{{"batch.seq_utilization", "num_seqs", "max_num_seqs", seqs}, {"batch.token_utilization", "num_tokens", "max_tokens", tokens}} {
+		row, batches := []kit.Field{kit.Text("batch_phase", title)}, report.Null
+		for _, x := range []struct {
+			id, column, limit, mean string
+			sample                  *session.Sample
+		}{
+			{"batch.seq_utilization", "num_seqs", "max_num_seqs", "seqs", seqs},
+			{"batch.token_utilization", "num_tokens", "max_tokens", "tokens", tokens},
+		} {
 			if x.sample == nil {
 				continue
 			}
 			fromSession(out, x.sample.N(), name, x.column, x.limit, "phase")
 			sum := x.sample.Summary()
 			meanOf(out, x.id, labels, x.sample)
-			row[1], row[2+2*i], row[3+2*i] = report.I(x.sample.N()), report.F(sum.Mean), report.F(sum.P90)
+			batches = report.I(x.sample.N())
+			row = append(row, kit.Float(x.mean, sum.Mean), kit.Float(x.mean+"_p90", sum.P90))
 		}
-		t.Row(row...)
+		t.Partial(append(row, kit.Put("batches", batches))...)
 	}
 	t.Add()
 	tokens := b.Tokens[""]

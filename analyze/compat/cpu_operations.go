@@ -73,7 +73,8 @@ func cpuOperations(in *kit.Input, out *kit.Output) {
 				distribution(out, "cpu.op_time", kit.Labels("operation", o.Name), s)
 				out.Float("cpu.op_total", kit.Labels("operation", o.Name), s.Sum())
 			}
-			t.Row(append([]report.Cell{report.S(o.Name), phase, report.I(s.N()), report.F(s.Sum())}, sampleCells(s)...)...)
+			t.Row(append(sampleFields(s),
+				kit.Text("what", o.Name), kit.Put("step_phase", phase), kit.Int("calls", s.N()), kit.Float("total", s.Sum()))...)
 		}
 		fromSession(out, d.Rows[name], name, "operation", "duration_ms")
 	case len(d.Summaries.Operations) > 0:
@@ -85,7 +86,10 @@ func cpuOperations(in *kit.Input, out *kit.Output) {
 			total[o] = s.Sum
 			out.Metric("cpu.op_time", kit.Labels("operation", o), s.Mean())
 			out.Float("cpu.op_total", kit.Labels("operation", o), s.Sum)
-			t.Row(report.S(o), report.Null, report.I(s.N), report.F(s.Sum), kit.Cell(s.Mean()), report.Null, report.Null, report.Null, report.Null)
+			t.Row(
+				kit.Text("what", o), kit.Put("step_phase", report.Null), kit.Int("calls", s.N),
+				kit.Float("total", s.Sum), kit.Maybe("mean", s.Mean()), kit.Put("p50", report.Null),
+				kit.Put("p90", report.Null), kit.Put("p99", report.Null), kit.Put("max", report.Null))
 		}
 	default:
 		sessionLacks(out, d, name, summary)

@@ -98,8 +98,12 @@ func cudaGraphUsage(in *kit.Input, out *kit.Output) {
 		if e.Captured {
 			at = report.F(e.CapturedAt * 1e9)
 		}
-		t.Row(report.S(e.Mode), kit.Known(e.Tokens), kit.Known(e.Reqs), report.B(e.Uniform), report.B(e.LoRA), report.B(e.Captured), report.I(e.Replays),
-			kit.Cell(stat.Ratio(e.Replays, replays[e.Mode])), kit.Cell(e.Time.Mean()), at)
+		t.Row(
+			kit.Text("mode", e.Mode), kit.Put("padded_tokens", kit.Known(e.Tokens)),
+			kit.Put("reqs", kit.Known(e.Reqs)), kit.Put("uniform", report.B(e.Uniform)),
+			kit.Put("lora", report.B(e.LoRA)), kit.Put("captured", report.B(e.Captured)),
+			kit.Int("replays", e.Replays), kit.Maybe("share", stat.Ratio(e.Replays, replays[e.Mode])),
+			kit.Maybe("mean", e.Time.Mean()), kit.Put("captured_at", at))
 	}
 	t.Cut(in.Options.Top, "replays").Add()
 

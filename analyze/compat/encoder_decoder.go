@@ -75,20 +75,20 @@ func encoderDecoder(in *kit.Input, out *kit.Output) {
 		}
 		share := stat.Ratio(sum, sums["encoder"]+sums["decoder"])
 		l := kit.Labels("component", c)
-		row := []report.Cell{report.S(c)}
+		row := []kit.Field{kit.Text("part", c), kit.Float("total", sum), kit.Maybe("share", share)}
 		if s := d.Components[c]; s != nil {
 			fromSession(out, s.N(), name, "component", "duration_ms")
 			distribution(out, "encdec.time", l, s)
-			row = append(append(row, report.I(s.N()), report.F(sum), kit.Cell(share)), sampleCells(s)...)
+			row = append(append(row, kit.Int("passes", s.N())), sampleFields(s)...)
 		} else {
 			s := d.Summaries.Components[c]
 			fromSession(out, s.N, summary, "count", "total_ms")
 			out.Metric("encdec.time", l, s.Mean())
-			row = append(row, report.I(s.N), report.F(sum), kit.Cell(share), kit.Cell(s.Mean()), report.Null, report.Null, report.Null, report.Null)
+			row = append(row, kit.Int("passes", s.N), kit.Maybe("mean", s.Mean()))
 		}
 		out.Float("encdec.total_time", l, sum)
 		out.Metric("encdec.share", l, share)
-		t.Row(row...)
+		t.Partial(row...)
 	}
 	t.Add()
 	filesTogether(out, d, name)

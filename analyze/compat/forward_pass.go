@@ -99,7 +99,9 @@ func forwardPass(in *kit.Input, out *kit.Output) {
 		rate := emit(kit.Labels("phase", p), f)
 		share := stat.Ratio(f.Time.Sum(), all.Time.Sum())
 		out.Metric("forward.time_share", kit.Labels("phase", p), share)
-		t.Row(append([]report.Cell{report.S(p), report.I(f.Time.N()), report.I(f.Tokens), report.F(f.Time.Sum()), kit.Cell(share)}, append(sampleCells(&f.Time), kit.Cell(rate))...)...)
+		t.Row(append(sampleFields(&f.Time),
+			kit.Text("pass_phase", p), kit.Int("passes", f.Time.N()), kit.Int("tokens", f.Tokens),
+			kit.Float("total", f.Time.Sum()), kit.Maybe("share", share), kit.Maybe("throughput", rate))...)
 		if p == "prefill" && share != nil && *share > forwardPrefill {
 			out.Find("prefill_heavy", report.Medium, "Most of the forward time is prefill", []report.MetricRef{kit.Ref("forward.time_share", "phase", p), kit.Ref("forward.time", "phase", p)},
 				"Use chunked prefill, so that decode steps are not held up (vLLM: on by default in V1), and tune --max-num-batched-tokens: larger for throughput, smaller for the time between tokens.",
@@ -137,7 +139,11 @@ func forwardStated(d *session.Data, out *kit.Output, summary string) {
 		out.Float("forward.total_time", l, s.Sum)
 		share := stat.Ratio(s.Sum, total)
 		out.Metric("forward.time_share", l, share)
-		t.Row(report.S(p), report.I(s.N), report.Null, report.F(s.Sum), kit.Cell(share), kit.Cell(s.Mean()), report.Null, report.Null, report.Null, report.Null, report.Null)
+		t.Row(
+			kit.Text("pass_phase", p), kit.Int("passes", s.N), kit.Put("tokens", report.Null),
+			kit.Float("total", s.Sum), kit.Maybe("share", share), kit.Maybe("mean", s.Mean()),
+			kit.Put("p50", report.Null), kit.Put("p90", report.Null), kit.Put("p99", report.Null),
+			kit.Put("max", report.Null), kit.Put("throughput", report.Null))
 	}
 	t.Add()
 	out.Note("A summary states means: the value of `forward.time` is the mean here.")

@@ -90,8 +90,8 @@ func kvCache(in *kit.Input, out *kit.Output) {
 		distribution(out, "kv.block_lifetime", nil, &c.Lifetime)
 		distribution(out, "kv.block_idle", nil, &c.Idle)
 		t := out.Table("kv_evictions")
-		t.Row(append([]report.Cell{report.S("from allocation to eviction"), report.I(c.Evictions)}, sampleCells(&c.Lifetime)...)...)
-		t.Row(append([]report.Cell{report.S("from last use to eviction"), report.I(c.Evictions)}, sampleCells(&c.Idle)...)...)
+		t.Row(append(sampleFields(&c.Lifetime), kit.Text("what", "from allocation to eviction"), kit.Int("blocks", c.Evictions))...)
+		t.Row(append(sampleFields(&c.Idle), kit.Text("what", "from last use to eviction"), kit.Int("blocks", c.Evictions))...)
 		t.Add()
 	case s.Cached:
 		fromSession(out, 1, summary, "Total evictions", "Avg block lifetime", "Avg idle before eviction")

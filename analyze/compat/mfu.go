@@ -229,7 +229,11 @@ func (u *modelRun) emit(out *kit.Output, peak, bandwidth *float64) {
 			out.Float("mfu.stated", l, stated)
 			statedCell = report.F(stated)
 		}
-		t.Row(report.S(stage), kit.Cell(time), kit.Cell(std), report.S(note), kit.Cell(flops), kit.Cell(rate), kit.Cell(used), kit.Cell(bytes), kit.Cell(moved), kit.Cell(busy), statedCell)
+		t.Row(
+			kit.Text("stage", stage), kit.Maybe("mean", time), kit.Maybe("std", std), kit.Text("note", note),
+			kit.Maybe("flops", flops), kit.Maybe("flop_rate", rate), kit.Maybe("mfu", used),
+			kit.Maybe("bytes", bytes), kit.Maybe("byte_rate", moved), kit.Maybe("bandwidth", busy),
+			kit.Put("stated", statedCell))
 	}
 	t.Add()
 	out.FromEvidence(file.PerfOpt, 1, r.File, "aggregates")
@@ -240,13 +244,16 @@ func (u *modelRun) emit(out *kit.Output, peak, bandwidth *float64) {
 	}{{"stage.tokens", "Tokens", r.Tokens}, {"stage.token_rate", "Tokens per second", r.Rate}} {
 		if x.value.Mean != nil {
 			out.Metric(x.id, nil, x.value.Mean)
-			run.Row(report.S(x.name), kit.Cell(x.value.Mean), kit.Cell(x.value.Std))
+			run.Row(
+				kit.Text("quantity", x.name), kit.Maybe("mean", x.value.Mean), kit.Maybe("std", x.value.Std))
 		}
 	}
 	run.Add()
 	terms := out.Table("mfu_terms")
 	for _, x := range u.terms {
-		terms.Row(report.S(x.stage), report.S(x.name), report.S(x.formula), report.F(x.flops), kit.Cell(stat.Ratio(x.flops, *u.flops(x.stage))))
+		terms.Row(
+			kit.Text("stage", x.stage), kit.Text("term", x.name), kit.Text("formula", x.formula),
+			kit.Float("flops", x.flops), kit.Maybe("share", stat.Ratio(x.flops, *u.flops(x.stage))))
 	}
 	terms.Add()
 }
@@ -256,7 +263,8 @@ func (u *modelRun) inputs(out *kit.Output, d *perfopt.Data, gpu string, device *
 	t := out.Table("mfu_inputs")
 	row := func(name string, v *float64, from string) {
 		if v != nil && *v > 0 {
-			t.Row(report.S(name), report.F(*v), report.S(from))
+			t.Row(
+				kit.Text("quantity", name), kit.Float("value", *v), kit.Text("from", from))
 		}
 	}
 	metrics := u.run.File

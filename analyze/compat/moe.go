@@ -346,29 +346,27 @@ func moeLayersTable(in *kit.Input, out *kit.Output, layers []moeLayer) {
 	t := out.Table("moe_layers")
 	for i := range list {
 		l := &list[i]
-		row := make([]report.Cell, len(t.Columns))
-		row[0] = report.I(int64(l.Index))
+		row := []kit.Field{kit.Int("layer", int64(l.Index)), kit.Maybe("top_weight", l.TopWeight.Mean())}
 		if l.experts > 0 {
-			row[1] = report.I(l.experts)
+			row = append(row, kit.Int("experts", l.experts))
 		}
 		if l.TopK > 0 {
-			row[2] = report.I(l.TopK)
+			row = append(row, kit.Int("top_k", l.TopK))
 		}
 		if l.known {
-			row[3], row[4], row[6], row[7], row[8] = report.I(l.Total), kit.Cell(l.coverage), kit.Cell(l.peak), kit.Cell(l.balance), kit.Cell(l.decile)
-			row[5] = kit.Cell(floatOf(l.Dead))
+			row = append(row, kit.Int("activations", l.Total), kit.Maybe("coverage", l.coverage), kit.Maybe("peak_to_mean", l.peak),
+				kit.Maybe("load_balance", l.balance), kit.Maybe("top_share", l.decile))
 		}
 		if l.Dead != nil {
-			row[5] = report.I(*l.Dead)
+			row = append(row, kit.Int("dead", *l.Dead))
 		}
 		if l.hottest >= 0 {
-			row[9], row[10] = report.I(int64(l.hottest)), kit.Cell(stat.Ratio(l.hottestCount, l.Total))
+			row = append(row, kit.Int("hottest", int64(l.hottest)), kit.Maybe("hottest_share", stat.Ratio(l.hottestCount, l.Total)))
 		}
 		if s := l.Imbalance.Summary(); s != nil {
-			row[11], row[12] = report.F(s.Mean), report.F(s.P90)
+			row = append(row, kit.Float("imbalance", s.Mean), kit.Float("imbalance_p90", s.P90))
 		}
-		row[13] = kit.Cell(l.TopWeight.Mean())
-		t.Row(row...)
+		t.Partial(row...)
 	}
 	t.Cut(max(in.Options.Top, 128), "activations", "dead").Add()
 }
@@ -392,7 +390,9 @@ func moeHottest(in *kit.Input, out *kit.Output, layers []moeLayer) {
 				continue
 			}
 			if rows++; rows <= kit.MaxDetailRows*10 {
-				all.Row(report.I(int64(l.Index)), report.I(int64(e)), report.I(n), report.F(*share))
+				all.Row(
+					kit.Int("layer", int64(l.Index)), kit.Int("expert", int64(e)), kit.Int("activations", n),
+					kit.Float("share", *share))
 			}
 			var toMean *float64
 			if l.experts > 0 {
@@ -406,7 +406,9 @@ func moeHottest(in *kit.Input, out *kit.Output, layers []moeLayer) {
 	slices.SortStableFunc(list, func(a, b expert) int { return cmp.Compare(b.share, a.share) })
 	t := out.Table("moe_hottest")
 	for _, e := range list {
-		t.Row(report.I(int64(e.layer)), report.I(int64(e.expert)), report.I(e.n), report.F(e.share), kit.Cell(e.toMean))
+		t.Row(
+			kit.Int("layer", int64(e.layer)), kit.Int("expert", int64(e.expert)), kit.Int("activations", e.n),
+			kit.Float("share", e.share), kit.Maybe("to_mean", e.toMean))
 		if t.Len() > in.Options.Top {
 			break
 		}
@@ -468,7 +470,9 @@ func moePairs(in *kit.Input, out *kit.Output, layers []moeLayer) {
 			chance := 2 * float64(l.Hits[p.A]) / float64(l.Total) * float64(l.Hits[p.B]) / float64(l.Total)
 			lift = kit.Cell(stat.Ratio(p.share, chance))
 		}
-		t.Row(report.I(int64(p.Layer)), report.I(int64(p.A)), report.I(int64(p.B)), report.I(p.Count), report.F(p.share), lift)
+		t.Row(
+			kit.Int("layer", int64(p.Layer)), kit.Int("expert_a", int64(p.A)), kit.Int("expert_b", int64(p.B)),
+			kit.Int("pairs", p.Count), kit.Float("share", p.share), kit.Put("lift", lift))
 	}
 	t.TotalRows = int64(len(pairs))
 	t.Add()

@@ -47,7 +47,9 @@ func ncuRegions(in *kit.Input, out *kit.Output) {
 	seen := map[string]bool{}
 	out.FromEvidence(file.PerfOpt, len(list), "ncu/regions/report.json", "name", "total_ms", "kernel_count")
 	for _, r := range list {
-		t.Row(report.S(r.Name), kit.OptionalCell(r.Parent), report.I(r.Depth), report.I(r.Kernels), report.F(r.Time))
+		t.Row(
+			kit.Text("region", r.Name), kit.Put("parent", kit.OptionalCell(r.Parent)), kit.Int("depth", r.Depth),
+			kit.Int("kernels", r.Kernels), kit.Float("time", r.Time))
 		if seen[r.Name] || len(seen) >= maxRegionMetrics {
 			continue
 		}

@@ -68,7 +68,9 @@ func operators(in *kit.Input, out *kit.Output) {
 		if o.Calls > 0 {
 			mean = report.F(o.Total / float64(o.Calls))
 		}
-		t.Row(report.S(o.Name), report.F(o.Total), report.F(o.CUDA), report.I(o.Calls), mean)
+		t.Row(
+			kit.Text("operator", o.Name), kit.Float("total", o.Total), kit.Float("cuda", o.CUDA),
+			kit.Int("calls", o.Calls), kit.Put("mean", mean))
 		if i < in.Options.Top && !seen[o.Name] {
 			seen[o.Name] = true
 			l := kit.Labels("operator", o.Name)
@@ -85,7 +87,9 @@ func operators(in *kit.Input, out *kit.Output) {
 	untimed := len(kernels) > 0
 	for _, x := range kernels {
 		untimed = untimed && x.Total == 0
-		k.Row(report.S(x.Name), report.F(x.Total), report.I(x.Calls), report.F(x.Mean))
+		k.Row(
+			kit.Text("kernel", x.Name), kit.Float("total", x.Total), kit.Int("calls", x.Calls),
+			kit.Float("mean", x.Mean))
 	}
 	k.Cut(in.Options.Top, "total", "calls").Add()
 	if untimed {

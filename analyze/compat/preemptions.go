@@ -89,7 +89,9 @@ func preemptions(in *kit.Input, out *kit.Output) {
 	for _, reason := range sessionReasons {
 		if n := q.Reasons[reason]; n != nil {
 			out.Int("preemption.count", kit.Labels("reason", reason), *n)
-			t.Row(report.S(reason), report.I(*n), kit.Cell(stat.Ratio(*n, q.Preempted)))
+			t.Row(
+				kit.Text("why", reason), kit.Int("preemptions", *n),
+				kit.Maybe("share", stat.Ratio(*n, q.Preempted)))
 		}
 	}
 	t.Add()

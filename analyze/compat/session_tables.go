@@ -66,16 +66,21 @@ func linesChart(o *kit.Output, id, title, unit string, list ...report.Series) {
 	}
 }
 
-// sampleCells are mean, p50, p90, p99 and max, unknown where there is no sample.
-func sampleCells(s *session.Sample) []report.Cell {
+// sampleFields are mean, p50, p90, p99 and max, unknown where there is no sample.
+func sampleFields(s *session.Sample) []kit.Field {
 	d := s.Summary()
 	if d == nil {
-		return []report.Cell{report.Null, report.Null, report.Null, report.Null, report.Null}
+		return []kit.Field{
+			kit.Put("mean", report.Null), kit.Put("p50", report.Null), kit.Put("p90", report.Null), kit.Put("p99", report.Null),
+			kit.Put("max", report.Null),
+		}
 	}
-	return []report.Cell{report.F(d.Mean), report.F(d.P50), report.F(d.P90), report.F(d.P99), report.F(d.Max)}
+	return []kit.Field{
+		kit.Float("mean", d.Mean), kit.Float("p50", d.P50), kit.Float("p90", d.P90), kit.Float("p99", d.P99), kit.Float("max", d.Max),
+	}
 }
 
-// sampleCols are the columns of sampleCells for times.
+// sampleCols are the columns of sampleFields for times.
 func sampleCols() []report.Column {
 	return []report.Column{kit.MeanCol("mean", "Mean", "mean_ms"), kit.MeanCol("p50", "p50", "p50_ms"), kit.MeanCol("p90", "p90", "p90_ms"), kit.MeanCol("p99", "p99", "p99_ms"), kit.MeanCol("max", "Max", "max_ms")}
 }

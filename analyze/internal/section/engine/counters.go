@@ -93,7 +93,8 @@ func serverCounters(in *kit.Input, out *kit.Output) {
 	counter := func(name, of string) (float64, bool) {
 		v, ok := d.Counters[of]
 		if ok {
-			t.Row(report.S(name), report.F(v))
+			t.Row(
+				kit.Text("counter", name), kit.Float("value", v))
 		}
 		return v, ok
 	}
@@ -131,7 +132,8 @@ func serverCounters(in *kit.Input, out *kit.Output) {
 		if !ok {
 			continue
 		}
-		g.Row(report.S(c.name), report.F(v))
+		g.Row(
+			kit.Text("gauge", c.name), kit.Float("value", v))
 		if c.id != "" && alone {
 			out.Float(c.id, nil, v).N = 1
 		}
@@ -150,7 +152,8 @@ func requestsEnded(o *kit.Output, d *prom.Data, t *kit.Table) {
 	if len(names) == 0 {
 		if v, ok := d.Counters[prom.Requests]; ok {
 			o.Float("serve.requests_ended", nil, v).N = int64(v)
-			t.Row(report.S("requests"), report.F(v))
+			t.Row(
+				kit.Text("counter", "requests"), kit.Float("value", v))
 		}
 		return
 	}
@@ -158,7 +161,8 @@ func requestsEnded(o *kit.Output, d *prom.Data, t *kit.Table) {
 	o.Float("serve.requests_ended", nil, all).N = int64(all)
 	for _, r := range names {
 		o.Float("serve.requests_ended", kit.Labels("reason", r), d.Finished[r]).N = int64(d.Finished[r])
-		t.Row(report.S("requests ended: "+r), report.F(d.Finished[r]))
+		t.Row(
+			kit.Text("counter", "requests ended: "+r), kit.Float("value", d.Finished[r]))
 	}
 	if n := d.Finished["abort"] + d.Finished["error"]; all > 0 && n >= abortShare*all {
 		reason := "abort"

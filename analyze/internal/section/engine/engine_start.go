@@ -154,12 +154,14 @@ func engineStart(in *kit.Input, out *kit.Output) {
 func settingsTable(o *kit.Output, t *kit.Table, s *serverlog.Start) {
 	text := func(fact, value string) {
 		if value != "" {
-			t.Row(report.S(fact), report.S(value))
+			t.Row(
+				kit.Text("fact", fact), kit.Text("value", value))
 		}
 	}
 	number := func(fact string, v int64) {
 		if v > 0 {
-			t.Row(report.S(fact), report.S(strconv.FormatInt(v, 10)))
+			t.Row(
+				kit.Text("fact", fact), kit.Text("value", strconv.FormatInt(v, 10)))
 		}
 	}
 	text("engine", s.Engine)
@@ -212,12 +214,16 @@ func kvCacheTable(o *kit.Output, s *serverlog.Start) int {
 	t := o.Table("engine_kv")
 	row := func(what, id string, v float64, how string) {
 		if ifKnown(o, id, v) {
-			t.Row(report.S(what), report.F(v), report.Null, report.S(how))
+			t.Row(
+				kit.Text("what", what), kit.Float("bytes", v), kit.Put("token_bytes", report.Null),
+				kit.Text("how", how))
 		}
 	}
 	row("reserved", "serve.kv_cache_bytes", s.KVBytes, "as the engine says")
 	if v := s.KVBytesPerToken(); ifKnown(o, "serve.kv_bytes_per_token", v) { // in a column of its own: beside gigabytes it would be shown as nothing
-		t.Row(report.S("one token"), report.Null, report.F(v), report.S("reserved memory ÷ tokens that it holds"))
+		t.Row(
+			kit.Text("what", "one token"), kit.Put("bytes", report.Null), kit.Float("token_bytes", v),
+			kit.Text("how", "reserved memory ÷ tokens that it holds"))
 	}
 	how := "one token × max_model_len"
 	if s.Concurrency > 0 {
@@ -247,7 +253,8 @@ func startTimes(o *kit.Output, s *serverlog.Start) int {
 		}
 		ifKnown(o, id, seconds*1e9)
 		if !math.IsNaN(seconds) || !math.IsNaN(bytes) {
-			t.Row(report.S(step), number(seconds*1e9), number(bytes))
+			t.Row(
+				kit.Text("step", step), kit.Put("time", number(seconds*1e9)), kit.Put("bytes", number(bytes)))
 		}
 	}
 	none := math.NaN()

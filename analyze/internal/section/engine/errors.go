@@ -66,7 +66,8 @@ func serverErrors(in *kit.Input, out *kit.Output) {
 		}
 		l := kit.Labels("class", serverlog.ClassNames[c])
 		out.Int("serve.errors", l, n).N = n
-		t.Row(report.S(serverlog.ClassNames[c]), report.I(n))
+		t.Row(
+			kit.Text("class", serverlog.ClassNames[c]), kit.Int("count", n))
 		f := &errorFindings[c]
 		out.Find("server_errors", f.severity, f.title, []report.MetricRef{{ID: "serve.errors", Labels: l}}, f.advice)
 	}

@@ -91,7 +91,9 @@ func estimatedFlops(in *kit.Input, out *kit.Output) {
 		if p.Flops > 0 && moved > 0 {
 			intensity = report.F(p.Flops / moved)
 		}
-		t.Row(report.S(p.Name), report.F(p.Flops), report.F(p.Read), report.F(p.Write), intensity)
+		t.Row(
+			kit.Text("part", p.Name), kit.Float("flop", p.Flops), kit.Float("read_bytes", p.Read),
+			kit.Float("write_bytes", p.Write), kit.Put("intensity", intensity))
 		l := kit.Labels("part", p.Name)
 		if p.Flops > 0 {
 			out.Float("serve.model_part_flop", l, p.Flops)

@@ -82,7 +82,9 @@ func cudaGraphStats(in *kit.Input, out *kit.Output) {
 			x.padded += r.Padded * r.Count
 			x.paddings += r.Paddings * r.Count
 		}
-		t.Row(report.S(r.Mode), report.I(r.Unpadded), report.I(r.Padded), report.I(r.Paddings), report.I(r.Count))
+		t.Row(
+			kit.Text("mode", r.Mode), kit.Int("unpadded_tokens", r.Unpadded), kit.Int("padded_tokens", r.Padded),
+			kit.Int("num_paddings", r.Paddings), kit.Int("count", r.Count))
 	}
 	out.Int("serve.graph_batches", nil, all.batches)
 	out.Metric("serve.graph_padding", nil, stat.Ratio(all.paddings, all.padded))
@@ -92,7 +94,10 @@ func cudaGraphStats(in *kit.Input, out *kit.Output) {
 		out.Int("serve.graph_batches", l, m.batches)
 		out.Metric("serve.graph_mode_share", l, stat.Ratio(m.batches, all.batches))
 		out.Metric("serve.graph_padding", l, stat.Ratio(m.paddings, m.padded))
-		s.Row(report.S(name), report.I(m.batches), kit.Cell(stat.Ratio(m.batches, all.batches)), report.I(m.padded), report.I(m.paddings), kit.Cell(stat.Ratio(m.paddings, m.padded)))
+		s.Row(
+			kit.Text("mode", name), kit.Int("batches", m.batches),
+			kit.Maybe("share", stat.Ratio(m.batches, all.batches)), kit.Int("padded", m.padded),
+			kit.Int("paddings", m.paddings), kit.Maybe("padding", stat.Ratio(m.paddings, m.padded)))
 	}
 	s.Cut(-1).Add()
 	t.Cut(1000, "count").Add()

@@ -231,9 +231,17 @@ func iterationType(o *kit.Output, t *kit.Table, name string, l report.Labels, s,
 	x.N, x.Summary = n, m
 	o.Int("serve.context_tokens", l, s.contextTokens).N = n
 	o.Int("serve.generation_tokens", l, s.tokens).N = n
-	t.Row(report.S(name), report.I(n), kit.Cell(stat.Ratio(n, int64(len(all.times)))), report.I(s.total), kit.Cell(stat.Ratio(s.total, all.total)), report.F(m.Mean), report.F(m.P50), report.F(m.P90), report.F(m.P99),
-		report.I(int64(m.Min)), report.I(int64(m.Max)), number(sampleDeviation(m)), report.I(s.contextTokens), report.I(s.tokens),
-		report.F(float64(s.contextTokens)/float64(n)), report.F(float64(s.tokens)/float64(n)), report.I(s.contextReqs), report.I(s.generationReqs), report.I(s.maxContextTokens), report.I(s.maxTokens))
+	t.Row(
+		kit.Text("type", name), kit.Int("iterations", n),
+		kit.Maybe("share", stat.Ratio(n, int64(len(all.times)))), kit.Int("total", s.total),
+		kit.Maybe("time_share", stat.Ratio(s.total, all.total)), kit.Float("mean", m.Mean),
+		kit.Float("p50", m.P50), kit.Float("p90", m.P90), kit.Float("p99", m.P99), kit.Int("min", int64(m.Min)),
+		kit.Int("max", int64(m.Max)), kit.Put("std", number(sampleDeviation(m))),
+		kit.Int("context_tokens", s.contextTokens), kit.Int("generation_tokens", s.tokens),
+		kit.Float("mean_context_tokens", float64(s.contextTokens)/float64(n)),
+		kit.Float("mean_generation_tokens", float64(s.tokens)/float64(n)),
+		kit.Int("context_requests", s.contextReqs), kit.Int("generation_requests", s.generationReqs),
+		kit.Int("max_context_tokens", s.maxContextTokens), kit.Int("max_generation_tokens", s.maxTokens))
 	return m
 }
 
@@ -273,8 +281,13 @@ func iterationList(o *kit.Output, list *serverlog.Iterations) {
 	n := list.Len()
 	for i := range min(n, maxLogRows) {
 		it := list.At(i)
-		t.Row(report.I(int64(it.Index)), report.S(serverlog.ClockText(list.Clock(i), list.Year)), report.I(int64(it.Context)), report.I(int64(it.ContextTokens)), report.I(int64(it.Generation)), report.I(int64(it.Tokens)),
-			report.I(it.Elapsed().Nanoseconds()), report.I(int64(it.Line)), report.S(serverlog.TypeNames[it.Type()]))
+		t.Row(
+			kit.Int("iteration", int64(it.Index)),
+			kit.Text("timestamp", serverlog.ClockText(list.Clock(i), list.Year)),
+			kit.Int("context_requests", int64(it.Context)), kit.Int("context_tokens", int64(it.ContextTokens)),
+			kit.Int("generation_requests", int64(it.Generation)), kit.Int("generation_tokens", int64(it.Tokens)),
+			kit.Int("elapsed", it.Elapsed().Nanoseconds()), kit.Int("line_number", int64(it.Line)),
+			kit.Text("type", serverlog.TypeNames[it.Type()]))
 	}
 	t.TotalRows = int64(n)
 	if n > maxLogRows {
@@ -310,7 +323,11 @@ func iterationUnits(o *kit.Output, in *kit.Input, log *serverlog.Data) {
 			times[k] = log.Iterations.At(int(u)).Elapsed().Nanoseconds()
 		}
 		m := stat.Summarize(times)
-		t.Row(report.S(serverlog.TypeNames[g.Type]), kit.Known(g.Batch), kit.Known(g.Tokens), report.I(m.N), report.F(m.P50), report.F(m.Mean), report.F(m.P90), report.F(m.Min), report.F(m.Max), kit.Cell(stat.Ratio(g.Total, all)))
+		t.Row(
+			kit.Text("phase", serverlog.TypeNames[g.Type]), kit.Put("batch", kit.Known(g.Batch)),
+			kit.Put("tokens", kit.Known(g.Tokens)), kit.Int("units", m.N), kit.Float("p50", m.P50),
+			kit.Float("mean", m.Mean), kit.Float("p90", m.P90), kit.Float("min", m.Min), kit.Float("max", m.Max),
+			kit.Maybe("share", stat.Ratio(g.Total, all)))
 		emit := func(l report.Labels) {
 			n := o.Int("unit.count", l, m.N)
 			n.N, n.Group = m.N, ids[i]
@@ -350,7 +367,10 @@ func unitSample(o *kit.Output, log *serverlog.Data, groups []serverlog.UnitGroup
 		n := min(len(g.Kept), most, left)
 		for k := range n {
 			it := log.Iterations.At(int(g.Kept[k*len(g.Kept)/n]))
-			t.Row(report.S(serverlog.TypeNames[g.Type]), kit.Known(g.Batch), kit.Known(g.Tokens), report.I(int64(it.Line)), report.I(it.Elapsed().Nanoseconds()))
+			t.Row(
+				kit.Text("phase", serverlog.TypeNames[g.Type]), kit.Put("batch", kit.Known(g.Batch)),
+				kit.Put("tokens", kit.Known(g.Tokens)), kit.Int("line_number", int64(it.Line)),
+				kit.Int("duration", it.Elapsed().Nanoseconds()))
 		}
 		if left -= n; left == 0 || i+1 == kit.MaxGroupMetrics {
 			break

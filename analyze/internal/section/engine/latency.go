@@ -149,7 +149,10 @@ func latency(in *kit.Input, out *kit.Output) {
 			}
 		}
 		observed = observed || h.Count > 0
-		t.Row(report.S(l.name), report.I(int64(h.Count)), meanCell(h, 1e9), kit.Cell(values[0]), kit.Cell(values[1]), kit.Cell(values[2]), kit.Cell(above), report.S(h.Family))
+		t.Row(
+			kit.Text("latency", l.name), kit.Int("observations", int64(h.Count)),
+			kit.Put("mean", meanCell(h, 1e9)), kit.Maybe("p50", values[0]), kit.Maybe("p90", values[1]),
+			kit.Maybe("p99", values[2]), kit.Maybe("above", above), kit.Text("metric", h.Family))
 	}
 	t.Add()
 	requestSizes(out, d)
@@ -215,7 +218,9 @@ func requestSizes(o *kit.Output, d *prom.Data) {
 		}
 		o.FromEvidence(file.Prometheus, int(h.Count), h.Family)
 		values, _ := bucketed(o, l.id, h, 1)
-		t.Row(report.S(l.name), report.I(int64(h.Count)), meanCell(h, 1), kit.Cell(values[0]), kit.Cell(values[1]), kit.Cell(values[2]))
+		t.Row(
+			kit.Text("what", l.name), kit.Int("observations", int64(h.Count)), kit.Put("mean", meanCell(h, 1)),
+			kit.Maybe("p50", values[0]), kit.Maybe("p90", values[1]), kit.Maybe("p99", values[2]))
 	}
 	t.Add()
 }

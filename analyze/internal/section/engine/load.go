@@ -233,7 +233,10 @@ func loadLatency(o *kit.Output, r *loadfile.Result) {
 		m.N, m.Summary = s.N, &s
 		h := l.d.Histogram
 		m.Histogram = &h
-		t.Row(report.S(l.name), report.I(s.N), report.F(s.P50), report.F(s.P90), report.F(s.P99), report.F(s.Max), report.F(s.Mean), report.F(s.Stddev), report.F(s.Min))
+		t.Row(
+			kit.Text("latency", l.name), kit.Int("n", s.N), kit.Float("p50", s.P50), kit.Float("p90", s.P90),
+			kit.Float("p99", s.P99), kit.Float("max", s.Max), kit.Float("mean", s.Mean),
+			kit.Float("stddev", s.Stddev), kit.Float("min", s.Min))
 	}
 	t.Add()
 }
@@ -245,7 +248,8 @@ func loadFailures(o *kit.Output, r *loadfile.Result) {
 	t := o.Table("load_failures")
 	all := float64(r.Counts.Succeeded + r.Counts.Failed)
 	for _, f := range r.Failures {
-		t.Row(report.S(f.Kind), report.I(f.Count), report.F(float64(f.Count)/all))
+		t.Row(
+			kit.Text("kind", f.Kind), kit.Int("requests", f.Count), kit.Float("share", float64(f.Count)/all))
 	}
 	t.Add()
 }
@@ -260,7 +264,10 @@ func loadRequests(o *kit.Output, r *loadfile.Result) {
 		if q.Failed == "" {
 			e2e = report.F(float64(q.End - q.Due))
 		}
-		t.Row(report.I(q.Due), report.I(q.Sent), first, e2e, intCell(q.Input), intCell(q.Output), report.S(q.Failed))
+		t.Row(
+			kit.Int("due", q.Due), kit.Int("sent", q.Sent), kit.Put("ttft", first), kit.Put("e2e", e2e),
+			kit.Put("input_tokens", intCell(q.Input)), kit.Put("output_tokens", intCell(q.Output)),
+			kit.Text("failed", q.Failed))
 	}
 	whole := o.Table("load_requests")
 	for i := range r.Requests {

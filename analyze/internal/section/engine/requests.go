@@ -116,7 +116,11 @@ func requests(in *kit.Input, out *kit.Output) {
 		if id == "" {
 			id = "request " + strconv.Itoa(i+1)
 		}
-		t.Row(report.S(id), stamp(q.Received, log.Year), stamp(q.Added, log.Year), stamp(q.Finished, log.Year), wait, work, whole)
+		t.Row(
+			kit.Text("request_id", id), kit.Put("received_time", stamp(q.Received, log.Year)),
+			kit.Put("added_time", stamp(q.Added, log.Year)),
+			kit.Put("completed_time", stamp(q.Finished, log.Year)), kit.Put("queue", wait),
+			kit.Put("processing", work), kit.Put("total", whole))
 	}
 	t.TotalRows = int64(len(r.List))
 	if len(r.List) > maxLogRows {
@@ -183,7 +187,8 @@ func responsesTable(o *kit.Output, log *serverlog.Data, all int64) {
 	for _, code := range codes {
 		n, status := log.Events.Status[code], strconv.FormatInt(code, 10)
 		o.Int("serve.responses", kit.Labels("status", status), n).N = n
-		t.Row(report.S(status), report.I(n))
+		t.Row(
+			kit.Text("status", status), kit.Int("count", n))
 		if code >= 400 {
 			failed = append(failed, kit.Ref("serve.responses", "status", status))
 		}

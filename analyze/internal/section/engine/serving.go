@@ -294,7 +294,12 @@ func (r *servingRun) samples() {
 		if times[i] >= 0 {
 			time = report.I(times[i])
 		}
-		t.Row(report.S(serverlog.ClockText(s.Clock, r.log.Year)), time, engine, report.I(s.Line), report.S(state), number(s.Prompt), number(s.Generation), number(s.Running), number(s.Waiting), number(s.Usage), number(s.PrefixHits))
+		t.Row(
+			kit.Text("timestamp", serverlog.ClockText(s.Clock, r.log.Year)), kit.Put("time", time),
+			kit.Put("engine", engine), kit.Int("line_number", s.Line), kit.Text("state", state),
+			kit.Put("prompt", number(s.Prompt)), kit.Put("generation", number(s.Generation)),
+			kit.Put("running", number(s.Running)), kit.Put("waiting", number(s.Waiting)),
+			kit.Put("usage", number(s.Usage)), kit.Put("prefix_hits", number(s.PrefixHits)))
 	}
 	t := r.out.Table("serving_samples")
 	for i := range min(len(r.list), maxLogRows) {

@@ -108,7 +108,8 @@ func speculative(in *kit.Input, out *kit.Output) {
 		}
 		v := rates[p] / weights[p]
 		out.Float("serve.spec_position_rate", kit.Labels("position", strconv.Itoa(p)), v)
-		t.Row(report.I(int64(p)), report.F(v))
+		t.Row(
+			kit.Int("position", int64(p)), kit.Float("rate", v))
 		bars.Labels, bars.Values = append(bars.Labels, strconv.Itoa(p)), append(bars.Values, v)
 	}
 	t.Add()

@@ -97,7 +97,10 @@ func activity(in *kit.Input, out *kit.Output) {
 		if main[i] != "" {
 			phase = report.S(main[i])
 		}
-		t.Row(report.I(s.start(i)), use, report.I(int64(launches[i])), report.I(int64(blocked[i])), report.I(int64(copied[i])), kit.Cell(inGraphs[i]), phase)
+		t.Row(
+			kit.Int("start", s.start(i)), kit.Put("busy", use), kit.Int("launches", int64(launches[i])),
+			kit.Int("sync", int64(blocked[i])), kit.Int("copied", int64(copied[i])),
+			kit.Maybe("in_graphs", inGraphs[i]), kit.Put("phase", phase))
 	}
 	t.Add()
 	labels := make([]string, s.n)

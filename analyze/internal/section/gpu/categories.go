@@ -87,8 +87,8 @@ func categories(in *kit.Input, out *kit.Output) {
 		whole := kernelGroup{name: insideGraphs, count: -1, total: hidden, top: trace.None}
 		list, libraries = append(list, whole), append(libraries, whole)
 	}
-	groupsTable(out, in, "categories", list, all)
-	groupsTable(out, in, "libraries", libraries, all)
+	groupsTable(out, in, "categories", "category", list, all)
+	groupsTable(out, in, "libraries", "library", libraries, all)
 	chart.Series = []report.Series{series}
 	out.Chart(chart)
 	out.Coverage(stat.Ratio(all-unclear, all))
@@ -136,7 +136,7 @@ func groupColumns(column, heading string) []report.Column {
 	}
 }
 
-func groupsTable(o *kit.Output, in *kit.Input, id string, list []kernelGroup, all int64) {
+func groupsTable(o *kit.Output, in *kit.Input, id, column string, list []kernelGroup, all int64) {
 	t := o.Table(id)
 	for _, g := range list {
 		count, mean, names, top := report.Null, report.Null, report.Null, report.Null
@@ -145,7 +145,9 @@ func groupsTable(o *kit.Output, in *kit.Input, id string, list []kernelGroup, al
 			mean = kit.Cell(stat.Ratio(g.total, g.count))
 			top = report.S(in.Kinds[g.top].Display)
 		}
-		t.Row(report.S(g.name), count, report.I(g.total), kit.Cell(stat.Ratio(g.total, all)), mean, names, top)
+		t.Row(
+			kit.Text(column, g.name), kit.Put("count", count), kit.Int("total", g.total), kit.Maybe("share", stat.Ratio(g.total, all)),
+			kit.Put("mean", mean), kit.Put("names", names), kit.Put("top_kernel", top))
 	}
 	t.Cut(-1).Add()
 }

@@ -212,8 +212,11 @@ func commTable(in *kit.Input, out *kit.Output, groups []commGroup, uses map[comm
 		if s := stat.Summarize(slices.Clone(u.durs)); s != nil {
 			mean, p50, p90, longest = report.F(s.Mean), report.F(s.P50), report.F(s.P90), report.I(int64(s.Max))
 		}
-		t.Row(report.S(g.collective), report.S(g.library), report.I(int64(len(u.durs))), report.I(kit.Sum(u.durs)), kit.Cell(stat.Ratio(kit.Sum(u.durs), all)),
-			mean, p50, p90, longest, report.I(kit.Sum(u.exposed)))
+		t.Row(
+			kit.Text("collective", g.collective), kit.Text("library", g.library),
+			kit.Int("count", int64(len(u.durs))), kit.Int("total", kit.Sum(u.durs)),
+			kit.Maybe("share", stat.Ratio(kit.Sum(u.durs), all)), kit.Put("mean", mean), kit.Put("p50", p50),
+			kit.Put("p90", p90), kit.Put("max", longest), kit.Int("exposed", kit.Sum(u.exposed)))
 	}
 	t.Cut(-1).Add()
 }
@@ -238,7 +241,9 @@ func commDevices(in *kit.Input, out *kit.Output, uses map[commGroup]*commUse, wa
 		if waits != nil {
 			wait = report.I(waits[i])
 		}
-		t.Row(report.I(int64(d.ID)), report.I(total), report.I(busy), report.I(exposed), kit.Cell(hidden), wait)
+		t.Row(
+			kit.Int("device_id", int64(d.ID)), kit.Int("total", total), kit.Int("busy", busy),
+			kit.Int("exposed", exposed), kit.Maybe("hidden", hidden), kit.Put("wait", wait))
 	}
 	t.Cut(-1).Add()
 	if waits == nil {

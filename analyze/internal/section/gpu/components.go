@@ -176,13 +176,20 @@ func componentTable(in *kit.Input, out *kit.Output, list []componentTime, total,
 		return report.I(ns)
 	}
 	for _, c := range list {
-		t.Row(report.S(c.name), report.I(c.time), kit.Cell(stat.Ratio(c.time, all)), report.I(c.count), nvtx(c.nvtx), report.I(c.byName))
+		t.Row(
+			kit.Text("component", c.name), kit.Int("total", c.time), kit.Maybe("share", stat.Ratio(c.time, all)),
+			kit.Int("count", c.count), kit.Put("by_nvtx", nvtx(c.nvtx)), kit.Int("by_name", c.byName))
 	}
 	if ranges && covered < total {
-		t.Row(report.S(outsideRanges), report.Null, report.Null, report.Null, report.I(total-covered), report.Null)
+		t.Row(
+			kit.Text("component", outsideRanges), kit.Put("total", report.Null), kit.Put("share", report.Null),
+			kit.Put("count", report.Null), kit.Int("by_nvtx", total-covered), kit.Put("by_name", report.Null))
 	}
 	if graphs > 0 {
-		t.Row(report.S(insideGraphs), report.I(hidden), kit.Cell(stat.Ratio(hidden, all)), report.Null, report.Null, report.Null)
+		t.Row(
+			kit.Text("component", insideGraphs), kit.Int("total", hidden),
+			kit.Maybe("share", stat.Ratio(hidden, all)), kit.Put("count", report.Null),
+			kit.Put("by_nvtx", report.Null), kit.Put("by_name", report.Null))
 	}
 	t.Cut(-1).Add()
 }

@@ -131,14 +131,17 @@ func gpuTime(in *kit.Input, out *kit.Output) {
 		if in.Has(trace.RoleAPI) {
 			out.With(trace.RoleAPI, "correlationId", "globalTid")
 		}
-		row := []report.Cell{report.I(int64(d.ID)), report.I(idle)}
+		row := []kit.Field{kit.Int("device_id", int64(d.ID)), kit.Int("idle", idle)}
 		for c, v := range d.Cause {
 			out.Int("gpu.idle_cause_time", kit.Labels("device", id, "cause", attrib.CauseNames[c]), v)
-			row = append(row, report.I(v))
+			row = append(row, kit.Int(attrib.CauseNames[c], v))
 		}
 		causes.Row(row...)
 		idleChart.Series = append(idleChart.Series, idleParts(id, d))
-		classes.Row(report.I(int64(d.ID)), report.I(window), report.I(busy), report.I(compute), report.I(comm), report.I(copies), report.I(idle), kit.Cell(ratio))
+		classes.Row(
+			kit.Int("device_id", int64(d.ID)), kit.Int("window", window), kit.Int("busy", busy),
+			kit.Int("compute", compute), kit.Int("exposed_comm", comm), kit.Int("exposed_copy", copies),
+			kit.Int("idle", idle), kit.Maybe("idle_ratio", ratio))
 		chart.Series = append(chart.Series, report.Series{Name: "GPU " + id,
 			Labels: []string{"compute", "exposed communication", "exposed copy", "idle"},
 			Values: []float64{float64(compute), float64(comm), float64(copies), float64(idle)}})

@@ -254,7 +254,12 @@ func graphTable(in *kit.Input, out *kit.Output, runs []graphRun) int {
 		if k.kernels >= 0 {
 			hash, kernelTime = report.S(fmt.Sprintf("%016x", k.signature)), report.I(busy.Of(e.Key).Sum())
 		}
-		t.Row(pid, id(int64(k.device)), id(k.graph), id(k.exec), hash, report.I(e.Count), report.I(e.Total), report.F(s.Mean), report.F(s.P50), report.I(int64(s.Max)), kernelTime, id(int64(k.kernels)))
+		t.Row(
+			kit.Put("pid", pid), kit.Put("device_id", id(int64(k.device))), kit.Put("graph_id", id(k.graph)),
+			kit.Put("graph_exec_id", id(k.exec)), kit.Put("signature", hash), kit.Int("count", e.Count),
+			kit.Int("total", e.Total), kit.Float("mean", s.Mean), kit.Float("p50", s.P50),
+			kit.Int("max", int64(s.Max)), kit.Put("kernel_time", kernelTime),
+			kit.Put("kernels", id(int64(k.kernels))))
 	}
 	t.Cut(in.Options.Top, "count", "total", "kernel_time").Add()
 	return n

@@ -300,32 +300,28 @@ func gapTable(in *kit.Input, out *kit.Output, top []deviceGap, total int, left [
 	around := lookAround(in, top)
 	for i, g := range top {
 		a := &around[i]
-		row := []report.Cell{report.I(int64(g.device.ID)), report.I(g.Start), report.I(g.End), report.I(g.Len()), report.S(attrib.CauseNames[g.Main()]),
-			workName(in, g.device, g.Prev), workName(in, g.device, g.Next), textOrNull(a.api), textOrNull(a.text), a.pid, a.tid}
-		for _, ns := range g.Cause {
-			row = append(row, report.I(ns))
+		row := []kit.Field{
+			kit.Int("device_id", int64(g.device.ID)), kit.Int("start", g.Start), kit.Int("end", g.End), kit.Int("gap", g.Len()),
+			kit.Text("main_cause", attrib.CauseNames[g.Main()]),
+			kit.Put("previous", workName(in, g.device, g.Prev)), kit.Put("next", workName(in, g.device, g.Next)),
+			kit.Put("api_call", kit.OptionalCell(a.api)), kit.Put("nvtx_range", kit.OptionalCell(a.text)),
+			kit.Put("pid", a.pid), kit.Put("tid", a.tid),
+		}
+		for c, ns := range g.Cause {
+			row = append(row, kit.Int(attrib.CauseNames[c], ns))
 		}
 		t.Row(row...)
 	}
 	if total > len(top) {
-		row := make([]report.Cell, len(t.Columns))
-		row[4] = report.S("(others)")
+		row := []kit.Field{kit.Text("main_cause", "(others)"), kit.Int("gap", kit.Sum(left[:]))}
 		for c, ns := range left {
-			row[len(row)-len(left)+c] = report.I(ns)
+			row = append(row, kit.Int(attrib.CauseNames[c], ns))
 		}
-		row[3] = report.I(kit.Sum(left[:]))
-		t.Row(row...)
+		t.Partial(row...)
 		t.Others = true
 	}
 	t.TotalRows = int64(total)
 	t.Add()
-}
-
-func textOrNull(s string) report.Cell {
-	if s == "" {
-		return report.Null
-	}
-	return report.S(s)
 }
 
 // workName names a piece of GPU work for people.

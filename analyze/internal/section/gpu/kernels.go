@@ -151,9 +151,15 @@ func kernels(in *kit.Input, out *kit.Output) {
 		if d := devices[e.Key]; d >= 0 {
 			device = report.I(int64(d))
 		}
-		row := []report.Cell{report.S(name), report.S(kind.Display), report.S(string(kind.Category)), report.S(kind.Library), device,
-			report.I(e.Count), report.I(e.Total), kit.Cell(share), report.F(e.Summary.Mean), report.I(int64(e.Summary.Min)), report.I(int64(e.Summary.Max)),
-			p50, p90, p99, report.S(dims(c.Grid)), report.S(dims(c.Block)), meanSize(config.grid, e.Count), meanSize(config.block, e.Count)}
+		row := []kit.Field{
+			kit.Text("kernel_name", name), kit.Text("short", kind.Display), kit.Text("category", string(kind.Category)),
+			kit.Text("library", kind.Library), kit.Put("device_id", device),
+			kit.Int("count", e.Count), kit.Int("total", e.Total), kit.Maybe("share", share), kit.Float("mean", e.Summary.Mean),
+			kit.Int("min", int64(e.Summary.Min)), kit.Int("max", int64(e.Summary.Max)),
+			kit.Put("p50", p50), kit.Put("p90", p90), kit.Put("p99", p99),
+			kit.Text("grid", dims(c.Grid)), kit.Text("block", dims(c.Block)),
+			kit.Put("avg_grid_size", meanSize(config.grid, e.Count)), kit.Put("avg_block_size", meanSize(config.block, e.Count)),
+		}
 		t.Row(append(row, measured.Cells(name)...)...)
 	}
 	out.Chart(kernelMap(in, list, total))
@@ -284,8 +290,11 @@ func kernelsPerDevice(in *kit.Input, out *kit.Output) *kit.Table {
 		if in.Options.Percentiles {
 			p50, p90 = report.F(e.Summary.P50), report.F(e.Summary.P90)
 		}
-		t.Row(report.S(k.Names[e.Name].Name), report.I(int64(e.Device)), report.I(e.Count), report.I(e.Total),
-			report.F(e.Summary.Mean), report.I(int64(e.Summary.Min)), report.I(int64(e.Summary.Max)), p50, p90, kit.Cell(stat.Ratio(e.Total, all)))
+		t.Row(
+			kit.Text("kernel_name", k.Names[e.Name].Name), kit.Int("device_id", int64(e.Device)),
+			kit.Int("count", e.Count), kit.Int("total", e.Total), kit.Float("mean", e.Summary.Mean),
+			kit.Int("min", int64(e.Summary.Min)), kit.Int("max", int64(e.Summary.Max)), kit.Put("p50", p50),
+			kit.Put("p90", p90), kit.Maybe("share", stat.Ratio(e.Total, all)))
 	}
 	return t
 }
@@ -356,8 +365,12 @@ func kernelDetails(in *kit.Input, out *kit.Output, lo, hi int) {
 	rows := kit.Longest(lo, hi, k.Dur)
 	for _, i := range rows {
 		c := k.Configs[k.Config(i)]
-		t.Row(report.S(k.Names[k.Name(i)].Name), report.I(k.Dur(i)), report.I(k.Start(i)),
-			report.I(volume(c.Grid)), report.I(volume(c.Block)), report.I(int64(c.SharedStatic)+int64(c.SharedDynamic)), report.I(int64(c.Registers)))
+		t.Row(
+			kit.Text("kernel_name", k.Names[k.Name(i)].Name), kit.Int("duration", k.Dur(i)),
+			kit.Int("start", k.Start(i)), kit.Int("grid_size", volume(c.Grid)),
+			kit.Int("block_size", volume(c.Block)),
+			kit.Int("shared_mem_bytes", int64(c.SharedStatic)+int64(c.SharedDynamic)),
+			kit.Int("registersPerThread", int64(c.Registers)))
 	}
 	t.AttachDetails(lo, hi, rows, "duration", k.Dur)
 }

@@ -275,18 +275,32 @@ func (a *amount) emit(out *kit.Output, role trace.Role, prefix string, l report.
 	out.Int(prefix+".count", l, int64(a.rows))
 }
 
-func (a *amount) cells() []report.Cell {
-	return []report.Cell{report.I(int64(a.rows)), report.I(a.total), report.F(a.time.Mean), report.F(a.time.P50), report.I(int64(a.time.Max)),
-		report.I(a.bytes), report.F(a.size.Mean), report.F(a.size.P50), report.I(int64(a.size.Max)), kit.Cell(a.throughput())}
+// fields are a row of amountColumns, whose first columns are given.
+func (a *amount) fields(first ...kit.Field) []kit.Field {
+	return append(first,
+		kit.Int("count", int64(a.rows)), kit.Int("total", a.total),
+		kit.Float("mean", a.time.Mean), kit.Float("p50", a.time.P50), kit.Int("max", int64(a.time.Max)),
+		kit.Int("bytes", a.bytes), kit.Float("mean_bytes", a.size.Mean), kit.Float("p50_bytes", a.size.P50),
+		kit.Int("max_bytes", int64(a.size.Max)), kit.Maybe("throughput", a.throughput()),
+	)
 }
 
 func amountColumns(first ...report.Column) []report.Column {
 	size := func(id, title string) report.Column {
 		return report.Column{ID: id, Title: title, Kind: report.Float, Unit: report.Bytes}
 	}
-	return append(first, kit.CountCSVCol("count", "Count", "call_count"), kit.NsCol("total", "Total", "total_time_ns", "total_time_ms"), kit.MeanCol("mean", "Mean", "avg_duration_us"),
-		kit.Wide(kit.MeanCol("p50", "p50", "p50_duration_us")), kit.Wide(kit.NsCol("max", "Max", "max_duration_us")), kit.BytesCol("bytes", "Bytes"), size("mean_bytes", "Mean size"),
-		kit.Wide(size("p50_bytes", "p50 size")), kit.Wide(kit.BytesCol("max_bytes", "Max size")), gigabytesCol("throughput", "Throughput"))
+	return append(first,
+		kit.CountCSVCol("count", "Count", "call_count"),
+		kit.NsCol("total", "Total", "total_time_ns", "total_time_ms"),
+		kit.MeanCol("mean", "Mean", "avg_duration_us"),
+		kit.Wide(kit.MeanCol("p50", "p50", "p50_duration_us")),
+		kit.Wide(kit.NsCol("max", "Max", "max_duration_us")),
+		kit.BytesCol("bytes", "Bytes"),
+		size("mean_bytes", "Mean size"),
+		kit.Wide(size("p50_bytes", "p50 size")),
+		kit.Wide(kit.BytesCol("max_bytes", "Max size")),
+		gigabytesCol("throughput", "Throughput"),
+	)
 }
 
 // gigabytesCol is a throughput, written to CSV in GB/s (10^9 bytes per second) under profilemate's name.
@@ -323,7 +337,7 @@ func copyGroups(in *kit.Input, out *kit.Output, lo, hi int) {
 		l := kit.Labels("direction", d, "kind", k)
 		pairs[p].emit(out, trace.RoleMemcpy, "memcpy", l, "copyKind", "srcKind", "dstKind")
 		out.Metric("memcpy.throughput", l, pairs[p].throughput())
-		t.Row(append([]report.Cell{report.S(d), report.S(k)}, pairs[p].cells()...)...)
+		t.Row(pairs[p].fields(kit.Text("direction", d), kit.Text("kind", k))...)
 	}
 	t.Add()
 }
@@ -335,7 +349,7 @@ func setGroups(in *kit.Input, out *kit.Output, lo, hi int) {
 	t := out.Table("memset")
 	for _, k := range ranked(groups[:len(memKinds)]) {
 		groups[k].emit(out, trace.RoleMemset, "memset", kit.Labels("kind", memKinds[k]), "memKind")
-		t.Row(append([]report.Cell{report.S(memKinds[k])}, groups[k].cells()...)...)
+		t.Row(groups[k].fields(kit.Text("kind", memKinds[k]))...)
 	}
 	t.Add()
 }
@@ -399,12 +413,15 @@ func syncCopies(in *kit.Input, out *kit.Output) {
 	list := kit.Gather(nil, len(groups.Keys), 0, len(rows), func(at int) int32 { return keys[at] }, func(at int) int64 { return api.Dur(rows[at]) }).Sort().Rank(func(a, b int) int { return cmp.Compare(a, b) })
 	for _, e := range list {
 		k := groups.Keys[e.Key]
-		row := []report.Cell{report.S(api.Names[k.name].Name), report.Null, report.Null, report.I(e.Count), report.I(e.Total), report.F(e.Summary.Mean), report.I(int64(e.Summary.Max)), report.Null, report.Null}
-		if k.direction >= 0 {
-			row[1], row[2] = report.S(directions[k.direction]), report.S(memKinds[k.kind])
-			row[7], row[8] = report.I(time[e.Key]), report.I(bytes[e.Key])
+		row := []kit.Field{
+			kit.Text("api_name", api.Names[k.name].Name), kit.Int("count", e.Count), kit.Int("total", e.Total),
+			kit.Float("mean", e.Summary.Mean), kit.Int("max", int64(e.Summary.Max)),
 		}
-		t.Row(row...)
+		if k.direction >= 0 {
+			row = append(row, kit.Text("direction", directions[k.direction]), kit.Text("kind", memKinds[k.kind]),
+				kit.Int("gpu", time[e.Key]), kit.Int("bytes", bytes[e.Key]))
+		}
+		t.Partial(row...)
 	}
 	t.Cut(in.Options.Top, "count", "total", "gpu", "bytes").Add()
 }
@@ -421,7 +438,10 @@ func copyDetails(in *kit.Input, out *kit.Output, lo, hi int) {
 		case copyHtoD, copyDtoH, copyDtoD:
 			d = directions[k]
 		}
-		t.Row(report.I(a.total), report.I(a.bytes), kit.Cell(a.throughput()), report.S(d), report.S(memKinds[copySide(c, i)]), report.I(c.Start(i)), report.I(int64(c.Device(i))))
+		t.Row(
+			kit.Int("duration", a.total), kit.Int("bytes", a.bytes), kit.Maybe("bandwidth", a.throughput()),
+			kit.Text("direction", d), kit.Text("kind", memKinds[copySide(c, i)]), kit.Int("start", c.Start(i)),
+			kit.Int("device_id", int64(c.Device(i))))
 	}
 	t.AttachDetails(lo, hi, rows, "duration", c.Dur)
 }

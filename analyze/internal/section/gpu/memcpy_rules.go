@@ -100,8 +100,12 @@ func copyRules(in *kit.Input, out *kit.Output, lo, hi, mlo, mhi int) {
 		if g.direction >= 0 {
 			dir = report.S(directions[g.direction])
 		}
-		t.Row(report.S(ruleNames[g.rule]), report.S(api.Names[g.name].Name), dir, report.S(memKinds[g.kind]), report.I(int64(g.device)), kit.RangeCell(g.rng), kit.OptionalCell(g.phase),
-			report.I(s.count), report.I(s.call), report.I(s.longest), report.I(s.gpu), report.I(s.bytes))
+		t.Row(
+			kit.Text("rule", ruleNames[g.rule]), kit.Text("api_name", api.Names[g.name].Name),
+			kit.Put("direction", dir), kit.Text("kind", memKinds[g.kind]), kit.Int("device_id", int64(g.device)),
+			kit.Put("range_name", kit.RangeCell(g.rng)), kit.Put("phase", kit.OptionalCell(g.phase)),
+			kit.Int("count", s.count), kit.Int("call", s.call), kit.Int("longest", s.longest),
+			kit.Int("gpu", s.gpu), kit.Int("bytes", s.bytes))
 	}
 	t.Cut(in.Options.Top, "count", "call", "gpu", "bytes").Add()
 	for rule := range copyRuleCount {

@@ -157,8 +157,11 @@ func streams(in *kit.Input, out *kit.Output) {
 		if r.stream >= 0 {
 			stream = report.I(r.stream)
 		}
-		t.Row(report.I(int64(r.device.ID)), pid, stream, report.I(r.kernels), report.I(r.graphs), report.I(r.copies),
-			report.I(r.kernelTime), report.I(r.time), report.I(r.ns), kit.Cell(stat.Ratio(r.ns, in.Span.Len())))
+		t.Row(
+			kit.Int("device_id", int64(r.device.ID)), kit.Put("pid", pid), kit.Put("stream_id", stream),
+			kit.Int("kernels", r.kernels), kit.Int("graphs", r.graphs), kit.Int("copies", r.copies),
+			kit.Int("kernel_time", r.kernelTime), kit.Int("total", r.time), kit.Int("busy", r.ns),
+			kit.Maybe("share", stat.Ratio(r.ns, in.Span.Len())))
 	}
 	t.Cut(in.Options.Top, "kernels", "graphs", "copies", "kernel_time", "total").Add()
 	out.Note("Copies include memsets. Work of several streams can only overlap if the GPU has room: two kernels that each fill the GPU run one after the other, whatever their streams.")

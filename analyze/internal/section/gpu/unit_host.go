@@ -104,7 +104,9 @@ func (r *unitRun) apis(with report.Labels, s *unitSet, w *unitCalls) {
 	t := r.out.Table("unit_api")
 	for _, n := range names {
 		units := float64(w.units)
-		t.Row(report.S(api.Names[n].Name), report.F(float64(calls[n])/units), report.F(float64(total[n])/units), report.F(float64(total[n])/float64(calls[n])))
+		t.Row(
+			kit.Text("api_name", api.Names[n].Name), kit.Float("calls", float64(calls[n])/units),
+			kit.Float("time", float64(total[n])/units), kit.Float("mean", float64(total[n])/float64(calls[n])))
 	}
 	t.Cut(-1).Add()
 }

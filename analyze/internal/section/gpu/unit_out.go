@@ -33,7 +33,7 @@ func (r *unitRun) unitTable() {
 	t := r.unitRows(list[:min(len(list), kit.MaxDetailRows)])
 	if len(list) > kit.MaxDetailRows {
 		t.TotalRows, t.Others = int64(len(list)), true
-		t.Row(r.otherUnits(list[kit.MaxDetailRows:])...)
+		r.otherUnits(t, list[kit.MaxDetailRows:])
 	}
 	t.Attach()
 	shown, rest := r.sampleUnits(list)
@@ -41,7 +41,7 @@ func (r *unitRun) unitTable() {
 	t.File = ""
 	r.out.Note("The table lists " + strconv.Itoa(maxUnitRows) + " units, evenly spaced within each kind; units.csv has more.")
 	t.TotalRows, t.Others = int64(len(list)), true
-	t.Row(r.otherUnits(rest)...)
+	r.otherUnits(t, rest)
 	t.Add()
 }
 
@@ -81,9 +81,6 @@ func (r *unitRun) sampleUnits(list []int32) (shown, rest []int32) {
 	return shown, rest
 }
 
-// unitSums are the columns of the units table that an others row adds up.
-var unitSums = []string{"duration", "busy", "idle", "compute", "exposed_comm", "exposed_copy", "launches", "kernels"}
-
 func (r *unitRun) unitRows(list []int32) *kit.Table {
 	x := r.in.Units
 	t := r.out.Table("units")
@@ -97,13 +94,15 @@ func (r *unitRun) unitRows(list []int32) *kit.Table {
 			g := &x.Groups[u.Group]
 			phase, batch, tokens = report.S(g.Phase), kit.Known(g.Batch), kit.Known(g.Tokens)
 		}
-		t.Row(slices.Concat([]report.Cell{report.I(int64(u.Device)), pid, phase, batch, tokens, report.S(u.State.String()), report.I(u.Start)}, c.cells())...)
+		t.Row(append(c.fields(),
+			kit.Int("device_id", int64(u.Device)), kit.Put("pid", pid), kit.Put("phase", phase), kit.Put("batch", batch),
+			kit.Put("tokens", tokens), kit.Text("state", u.State.String()), kit.Int("start", u.Start))...)
 	}
 	return t
 }
 
-// otherUnits is the others row of the units table.
-func (r *unitRun) otherUnits(list []int32) []report.Cell {
+// otherUnits adds the others row of the units table: the sum of what the list costs.
+func (r *unitRun) otherUnits(t *kit.Table, list []int32) {
 	var c unitCost
 	for _, i := range list {
 		x := &r.costs[i]
@@ -111,15 +110,16 @@ func (r *unitRun) otherUnits(list []int32) []report.Cell {
 		c.compute, c.exposedComm, c.exposedCopy = c.compute+x.compute, c.exposedComm+x.exposedComm, c.exposedCopy+x.exposedCopy
 		c.launches, c.kernels = c.launches+x.launches, c.kernels+x.kernels
 	}
-	t := r.out.Table("units")
-	t.Row(append(make([]report.Cell, 7), c.cells()...)...)
-	t.Cut(0, unitSums...)
-	return t.Rows[0]
+	t.Partial(append(c.fields(), kit.Text("phase", "(others)"))...)
 }
 
-// cells are the columns that a unit's costs fill, and that an others row adds up.
-func (c *unitCost) cells() []report.Cell {
-	return []report.Cell{report.I(c.time), report.I(c.busy), report.I(c.idle), report.I(c.compute), report.I(c.exposedComm), report.I(c.exposedCopy), report.I(c.launches), report.I(c.kernels)}
+// fields are the columns of the units table that a unit's costs fill.
+func (c *unitCost) fields() []kit.Field {
+	return []kit.Field{
+		kit.Int("duration", c.time), kit.Int("busy", c.busy), kit.Int("idle", c.idle), kit.Int("compute", c.compute),
+		kit.Int("exposed_comm", c.exposedComm), kit.Int("exposed_copy", c.exposedCopy),
+		kit.Int("launches", c.launches), kit.Int("kernels", c.kernels),
+	}
 }
 
 const maxGroupRows = 100
@@ -140,10 +140,14 @@ func (r *unitRun) groupTable(slowest []int) {
 			times[i] = r.costs[u].time
 		}
 		m := stat.Summarize(times)
-		t.Row(report.S(group.Phase), kit.Known(group.Batch), kit.Known(group.Tokens), report.I(group.Count), report.I(group.Kernels), report.I(int64(s.device)),
-			report.F(m.P50), report.F(m.Mean), report.F(m.P90), report.F(m.Min), report.F(m.Max),
-			report.F(r.mean(s, func(c *unitCost) int64 { return c.busy })), report.F(r.mean(s, func(c *unitCost) int64 { return c.idle })),
-			kit.Cell(stat.Ratio(group.Time, all)), report.S(group.Signature))
+		t.Row(
+			kit.Text("phase", group.Phase), kit.Put("batch", kit.Known(group.Batch)),
+			kit.Put("tokens", kit.Known(group.Tokens)), kit.Int("units", group.Count),
+			kit.Int("kernels", group.Kernels), kit.Int("device_id", int64(s.device)), kit.Float("p50", m.P50),
+			kit.Float("mean", m.Mean), kit.Float("p90", m.P90), kit.Float("min", m.Min), kit.Float("max", m.Max),
+			kit.Float("busy", r.mean(s, func(c *unitCost) int64 { return c.busy })),
+			kit.Float("idle", r.mean(s, func(c *unitCost) int64 { return c.idle })),
+			kit.Maybe("share", stat.Ratio(group.Time, all)), kit.Text("signature", group.Signature))
 	}
 	t.Cut(maxGroupRows, "units", "share").Add()
 
@@ -151,7 +155,8 @@ func (r *unitRun) groupTable(slowest []int) {
 	total := r.mean(r.main, func(c *unitCost) int64 { return c.time })
 	row := func(name string, of func(c *unitCost) int64) {
 		v := r.mean(r.main, of)
-		c.Row(report.S(name), report.F(v), kit.Cell(stat.Ratio(v, total)))
+		c.Row(
+			kit.Text("class", name), kit.Float("time", v), kit.Maybe("share", stat.Ratio(v, total)))
 	}
 	row("compute", func(c *unitCost) int64 { return c.compute })
 	row("exposed communication", func(c *unitCost) int64 { return c.exposedComm })
@@ -183,8 +188,12 @@ func (r *unitRun) kernelTable() {
 			rows = i
 		}
 		mean := float64(time[n]) / units
-		t.Row(report.S(w.label(r.in, n)), report.S(category), report.S(library), report.S(family), report.S(canonical), first[n],
-			report.F(float64(count[n])/units), report.F(mean), report.F(float64(alone[n])/units), kit.Cell(stat.Ratio(float64(alone[n])/units, unitTime)))
+		t.Row(
+			kit.Text("kernel_name", w.label(r.in, n)), kit.Text("category", category),
+			kit.Text("library", library), kit.Text("family", family), kit.Text("canonical", canonical),
+			kit.Put("position", first[n]), kit.Float("count", float64(count[n])/units), kit.Float("time", mean),
+			kit.Float("exclusive", float64(alone[n])/units),
+			kit.Maybe("share", stat.Ratio(float64(alone[n])/units, unitTime)))
 	}
 	t.Cut(rows, "count", "time", "exclusive", "share").Add()
 }

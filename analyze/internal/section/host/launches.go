@@ -187,7 +187,10 @@ func launches(in *kit.Input, out *kit.Output) {
 	for _, e := range list {
 		r := emit(kit.Labels("api", api.Names[e.Key].Name), e.Count, e.Total, e.Summary)
 		s := e.Summary
-		t.Row(report.S(api.Names[e.Key].Name), report.I(e.Count), kit.Cell(r), report.I(e.Total), report.F(s.Mean), report.F(s.P50), report.F(s.P90), report.F(s.P99), report.I(int64(s.Max)))
+		t.Row(
+			kit.Text("api_name", api.Names[e.Key].Name), kit.Int("count", e.Count), kit.Maybe("rate", r),
+			kit.Int("total", e.Total), kit.Float("mean", s.Mean), kit.Float("p50", s.P50),
+			kit.Float("p90", s.P90), kit.Float("p99", s.P99), kit.Int("max", int64(s.Max)))
 	}
 	t.Cut(-1).Add()
 	launchErrors(in, out, lo, hi, calls)
@@ -247,7 +250,9 @@ func launchErrors(in *kit.Input, out *kit.Output, lo, hi, all int) {
 	}
 	t := out.Table("launch_errors")
 	for n, f := range failures.Keys {
-		t.Row(report.S(api.Names[f.name].Name), report.I(int64(f.code)), report.I(counts[n]))
+		t.Row(
+			kit.Text("api_name", api.Names[f.name].Name), kit.Int("code", int64(f.code)),
+			kit.Int("count", counts[n]))
 	}
 	t.Cut(in.Options.Top, "count").Add()
 	out.Find("launch_errors", report.High, "Launch calls returned errors", []report.MetricRef{kit.Ref("launch.errors"), kit.Ref("launch.count")},
@@ -269,26 +274,28 @@ func launchesByProc(in *kit.Input, out *kit.Output, kernels int, seconds float64
 			continue
 		}
 		pid := kit.Labels("pid", pidText(in, int32(p)))
-		row := []report.Cell{report.I(in.Trace.Procs[p].PID), report.Null, report.Null, report.Null, report.Null, report.Null, report.Null, report.Null, report.Null}
+		row := []kit.Field{kit.Int("pid", in.Trace.Procs[p].PID)}
 		var rate *float64
 		if l.Count > 0 || calls.KnownLaunches == calls.Launches.Count { // else its calls may be among those of unknown process
 			rate = emit(pid, l.Count, l.Total, l.Summary)
-			copy(row[1:], []report.Cell{report.I(l.Count), kit.Cell(rate), report.I(l.Total), kit.Cell(stat.Ratio(l.Total, l.Count))})
+			row = append(row, kit.Int("launches", l.Count), kit.Maybe("rate", rate), kit.Int("api_time", l.Total),
+				kit.Maybe("mean", stat.Ratio(l.Total, l.Count)))
 		}
 		if kd.Count > 0 || known == int64(kernels) && in.Has(trace.RoleKernel) {
-			row[5], row[6] = report.I(kd.Count), kit.Cell(kernelDurations(in, out, pid, kd, seconds))
+			row = append(row, kit.Int("kernels", kd.Count),
+				kit.Maybe("kernel_rate", kernelDurations(in, out, pid, kd, seconds)))
 		}
 		if kd.Count > 0 {
 			p50 := kd.Summary.P50
-			row[7] = report.F(p50)
+			row = append(row, kit.Float("p50", p50))
 			if rate != nil {
-				row[8] = report.B(isStorm(*rate, p50))
+				row = append(row, kit.Put("is_launch_storm", report.B(isStorm(*rate, p50))))
 				if isStorm(*rate, p50) && *rate > worst {
 					worst, storm = *rate, pid["pid"]
 				}
 			}
 		}
-		t.Row(row...)
+		t.Partial(row...)
 	}
 	t.Cut(-1).Add()
 	return storm
@@ -354,7 +361,9 @@ func tinyKernels(in *kit.Input, out *kit.Output) {
 	})
 	t := out.Table("tiny_kernels")
 	for _, e := range list {
-		t.Row(report.S(k.Names[e.Key].Name), report.I(e.Count), report.I(e.Total), report.F(float64(e.Total)/float64(e.Count)))
+		t.Row(
+			kit.Text("kernel_name", k.Names[e.Key].Name), kit.Int("count", e.Count), kit.Int("total", e.Total),
+			kit.Float("mean", float64(e.Total)/float64(e.Count)))
 	}
 	t.Cut(tinyRows, "count", "total").Add()
 }

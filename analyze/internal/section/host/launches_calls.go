@@ -65,12 +65,16 @@ func launchQueue(in *kit.Input, out *kit.Output, lo, hi int) {
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(calls[b], calls[a]) })
 	for _, p := range order {
 		at := places.List[paths.List[p].A]
-		row := []report.Cell{report.I(in.Trace.Procs[at.A].PID), report.I(int64(at.B)), report.S(api.Names[paths.List[p].B].Name), report.I(calls[p]), kit.Cell(stat.Ratio(callTime[p], calls[p])),
-			report.I(int64(queued.Of(p).Len())), report.Null, report.Null, report.Null, report.Null, report.Null}
-		if s := queued.Of(p).Summary(); s != nil {
-			copy(row[6:], []report.Cell{report.F(s.Mean), report.F(s.P50), report.F(s.P90), report.I(int64(s.Min)), report.I(int64(s.Max))})
+		row := []kit.Field{
+			kit.Int("pid", in.Trace.Procs[at.A].PID), kit.Int("device_id", int64(at.B)),
+			kit.Text("api_name", api.Names[paths.List[p].B].Name), kit.Int("kernels", calls[p]),
+			kit.Maybe("api_mean", stat.Ratio(callTime[p], calls[p])), kit.Int("queued", int64(queued.Of(p).Len())),
 		}
-		t.Row(row...)
+		if s := queued.Of(p).Summary(); s != nil {
+			row = append(row, kit.Float("mean", s.Mean), kit.Float("p50", s.P50), kit.Float("p90", s.P90),
+				kit.Int("min", int64(s.Min)), kit.Int("max", int64(s.Max)))
+		}
+		t.Partial(row...)
 	}
 	t.Cut(in.Options.Top, "kernels", "queued").Add()
 	emit := func(l report.Labels, waits stat.Together) *report.Metric {
@@ -109,7 +113,11 @@ func apiCalls(in *kit.Input, out *kit.Output) {
 			out.Int("api.time", l, e.Total).Summary = s
 			out.Int("api.count", l, e.Count)
 		}
-		t.Row(report.S(name), report.I(e.Count), report.I(e.Total), kit.Cell(stat.Ratio(e.Total, total)), report.F(s.Mean), report.F(s.P50), report.F(s.P90), report.F(s.P99), report.I(int64(s.Min)), report.I(int64(s.Max)))
+		t.Row(
+			kit.Text("api_name", name), kit.Int("count", e.Count), kit.Int("total", e.Total),
+			kit.Maybe("share", stat.Ratio(e.Total, total)), kit.Float("mean", s.Mean), kit.Float("p50", s.P50),
+			kit.Float("p90", s.P90), kit.Float("p99", s.P99), kit.Int("min", int64(s.Min)),
+			kit.Int("max", int64(s.Max)))
 	}
 	t.Cut(in.Options.Top, "count", "total", "share").Add()
 	out.Rows(int64(calls))

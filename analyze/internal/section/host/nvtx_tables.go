@@ -24,7 +24,11 @@ func rangesTable(in *kit.Input, out *kit.Output, names *rangeNames, list []range
 		if s := summaries[e.text]; s != nil {
 			mean, least, p50, most = report.F(s.Mean), report.I(int64(s.Min)), report.F(s.P50), report.I(int64(s.Max))
 		}
-		t.Row(report.S(names.texts[e.text]), report.I(e.count), gpu, self, share, kernels, report.I(e.wall), report.I(e.sum), mean, least, p50, most)
+		t.Row(
+			kit.Text("range_name", names.texts[e.text]), kit.Int("count", e.count), kit.Put("gpu", gpu),
+			kit.Put("self", self), kit.Put("self_share", share), kit.Put("kernels", kernels),
+			kit.Int("wall", e.wall), kit.Int("sum", e.sum), kit.Put("mean", mean), kit.Put("min", least),
+			kit.Put("p50", p50), kit.Put("max", most))
 	}
 	sums := []string{"count", "wall", "sum"}
 	if mapped {
@@ -52,7 +56,10 @@ func rangeInstances(in *kit.Input, out *kit.Output, lo, hi int) {
 			thread := &in.Trace.Threads[th]
 			pid, tid, global = report.I(in.Trace.Procs[thread.Proc].PID), report.I(thread.TID), report.I(thread.Global)
 		}
-		t.Row(report.S(texts[n]), report.I(r.Start(i)), report.I(r.End(i)), report.I(r.Dur(i)), pid, tid, global, report.B(r.Open(i)))
+		t.Row(
+			kit.Text("range_name", texts[n]), kit.Int("start", r.Start(i)), kit.Int("end", r.End(i)),
+			kit.Int("duration", r.Dur(i)), kit.Put("pid", pid), kit.Put("tid", tid),
+			kit.Put("thread_id", global), kit.Put("open", report.B(r.Open(i))))
 	}
 	t.AttachDetails(lo, hi, rows, "duration", r.Dur)
 }

@@ -79,12 +79,16 @@ func overview(in *kit.Input, out *kit.Output) {
 	var read int64
 	var names []string
 	for _, s := range t.Tables {
-		rows.Row(report.S(s.Name), report.S(string(s.Role)), report.I(s.Rows), report.I(s.Skipped))
+		rows.Row(
+			kit.Text("table", s.Name), kit.Text("role", string(s.Role)), kit.Int("rows", s.Rows),
+			kit.Int("skipped", s.Skipped))
 		read += s.Rows
 		names = append(names, s.Name)
 	}
 	for _, name := range t.LeftOut {
-		rows.Row(report.S(name), report.S("not read"), report.Null, report.Null)
+		rows.Row(
+			kit.Text("table", name), kit.Text("role", "not read"), kit.Put("rows", report.Null),
+			kit.Put("skipped", report.Null))
 	}
 	rows.Add()
 
@@ -101,7 +105,8 @@ func captureTable(in *kit.Input, out *kit.Output) {
 	table := out.Table("capture")
 	add := func(setting, value string) {
 		if value != "" {
-			table.Row(report.S(setting), report.S(value))
+			table.Row(
+				kit.Text("setting", setting), kit.Text("value", value))
 		}
 	}
 	add("File", t.File.Name)
@@ -141,7 +146,9 @@ func windowTable(in *kit.Input, out *kit.Output) {
 		captured = report.I(d)
 	}
 	w := &in.Window
-	t.Row(report.S(w.Mode), report.I(w.Start), report.I(w.End), report.I(w.Length), captured, report.S(w.Why))
+	t.Row(
+		kit.Text("mode", w.Mode), kit.Int("start", w.Start), kit.Int("end", w.End), kit.Int("length", w.Length),
+		kit.Put("captured", captured), kit.Text("why", w.Why))
 	t.Add()
 }
 
@@ -162,8 +169,14 @@ func devicesTable(in *kit.Input, out *kit.Output) {
 		d := &in.Timeline.Devices[i]
 		a := in.Trace.GPU(d.ID)
 		busy := d.Busy()
-		t.Row(report.I(int64(d.ID)), statedText(a.Name), statedText(a.Chip), statedText(capability(&a)), statedInt(a.SMs), statedInt(a.MemoryBytes), statedRate(a.MemoryBandwidth),
-			statedRate(a.ClockHz), report.S(pidsOn(in, i)), report.I(counts[i]), report.I(times[i]), report.I(busy), kit.Cell(stat.Ratio(busy, in.Span.Len())))
+		t.Row(
+			kit.Int("device_id", int64(d.ID)), kit.Put("name", statedText(a.Name)),
+			kit.Put("chip", statedText(a.Chip)), kit.Put("compute_capability", statedText(capability(&a))),
+			kit.Put("sm_count", statedInt(a.SMs)), kit.Put("memory_bytes", statedInt(a.MemoryBytes)),
+			kit.Put("memory_bandwidth_bytes_per_s", statedRate(a.MemoryBandwidth)),
+			kit.Put("clock_hz", statedRate(a.ClockHz)), kit.Text("pids", pidsOn(in, i)),
+			kit.Int("kernels", counts[i]), kit.Int("kernel_time", times[i]), kit.Int("busy", busy),
+			kit.Maybe("busy_ratio", stat.Ratio(busy, in.Span.Len())))
 	}
 	t.Add()
 }

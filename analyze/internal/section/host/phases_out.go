@@ -115,7 +115,11 @@ func (x *phaseSums) table(out *kit.Output, list []phaseSum, mapped bool) {
 				p50 = report.F(sum.P50)
 			}
 		}
-		t.Row(report.S(x.name(s.phase)), report.I(s.ranges), gpu, share, attributed, kernels, p50, x.launches(s), report.I(s.wall), kit.Cell(stat.Ratio(s.wall, wall)))
+		t.Row(
+			kit.Text("phase", x.name(s.phase)), kit.Int("ranges", s.ranges), kit.Put("gpu", gpu),
+			kit.Put("gpu_share", share), kit.Put("attributed_share", attributed), kit.Put("kernels", kernels),
+			kit.Put("p50", p50), kit.Put("launches", x.launches(s)), kit.Int("wall", s.wall),
+			kit.Maybe("wall_share", stat.Ratio(s.wall, wall)))
 	}
 	sums := []string{"ranges", "launches", "wall", "wall_share"}
 	if mapped {
@@ -159,7 +163,10 @@ func (x *phaseSums) pidTable(out *kit.Output, mapped bool) {
 			if mapped {
 				gpu, share, kernels = report.I(s.gpu), kit.Cell(stat.Ratio(s.gpu, total)), report.I(s.kernels)
 			}
-			t.Row(pid, report.S(x.name(s.phase)), gpu, share, kernels, x.launches(s), report.I(s.wall))
+			t.Row(
+				kit.Put("pid", pid), kit.Text("phase", x.name(s.phase)), kit.Put("gpu", gpu),
+				kit.Put("share", share), kit.Put("kernels", kernels), kit.Put("launches", x.launches(s)),
+				kit.Int("wall", s.wall))
 		}
 	}
 	sums := []string{"launches", "wall"}

@@ -39,9 +39,16 @@ func processTable(in *kit.Input, out *kit.Output, list []procSum, total int64) {
 		if mapped {
 			covered = kit.Cell(coverage[orLast(s.proc, len(in.Trace.Procs))].ratio())
 		}
-		t.Row(pidCell(in, s.proc), name, machine, where(kernels, report.I(s.kernelNs)), kit.Cell(stat.Ratio(s.kernelNs, total)), where(kernels, report.I(s.kernels)),
-			report.I(s.busy), report.S(deviceList(s.devices)), where(api, report.I(s.launches)), where(api, report.I(s.launchNs)),
-			where(api, report.I(s.syncs)), where(api, report.I(s.syncNs)), where(in.Has(trace.RoleNVTX), report.I(s.ranges)), covered)
+		t.Row(
+			kit.Put("pid", pidCell(in, s.proc)), kit.Put("process_name", name), kit.Put("machine", machine),
+			kit.Put("kernel_time", where(kernels, report.I(s.kernelNs))),
+			kit.Maybe("share", stat.Ratio(s.kernelNs, total)),
+			kit.Put("kernels", where(kernels, report.I(s.kernels))), kit.Int("busy", s.busy),
+			kit.Text("devices", deviceList(s.devices)), kit.Put("launches", where(api, report.I(s.launches))),
+			kit.Put("launch_time", where(api, report.I(s.launchNs))),
+			kit.Put("syncs", where(api, report.I(s.syncs))),
+			kit.Put("sync_time", where(api, report.I(s.syncNs))),
+			kit.Put("ranges", where(in.Has(trace.RoleNVTX), report.I(s.ranges))), kit.Put("coverage", covered))
 	}
 	t.Cut(max(in.Options.Top, kit.MaxProcMetrics), "kernel_time", "share", "kernels", "busy", "launches", "launch_time", "syncs", "sync_time", "ranges").Add()
 }
@@ -75,8 +82,13 @@ func kernelsByPid(in *kit.Input, out *kit.Output, procs []procSum, total int64) 
 		if d := places[e.B].B; d >= 0 {
 			device = report.I(int64(d))
 		}
-		t.Row(pidCell(in, p.proc), report.I(p.kernelNs), kit.Cell(stat.Ratio(p.kernelNs, total)), report.S(k.Names[e.A].Name), device, report.I(e.Count), report.I(e.Total),
-			report.F(float64(e.Total)/float64(e.Count)), kit.Cell(stat.Ratio(e.Total, p.kernelNs)), kit.Cell(stat.Ratio(e.Total, total)))
+		t.Row(
+			kit.Put("pid", pidCell(in, p.proc)), kit.Int("pid_total", p.kernelNs),
+			kit.Maybe("pid_share", stat.Ratio(p.kernelNs, total)), kit.Text("kernel_name", k.Names[e.A].Name),
+			kit.Put("device_id", device), kit.Int("count", e.Count), kit.Int("total", e.Total),
+			kit.Float("mean", float64(e.Total)/float64(e.Count)),
+			kit.Maybe("share_of_pid", stat.Ratio(e.Total, p.kernelNs)),
+			kit.Maybe("share", stat.Ratio(e.Total, total)))
 	}
 	// The rows to keep first, what only counts for the others row behind them.
 	isTop := make([]bool, len(list))
@@ -123,7 +135,10 @@ func syncByPid(in *kit.Input, out *kit.Output) {
 		if int(proc) == len(in.Trace.Procs) {
 			proc = trace.None
 		}
-		t.Row(pidCell(in, proc), report.S(api.Names[e.A].Name), report.I(e.Count), report.I(e.Total), report.F(float64(e.Total)/float64(e.Count)))
+		t.Row(
+			kit.Put("pid", pidCell(in, proc)), kit.Text("api_name", api.Names[e.A].Name),
+			kit.Int("count", e.Count), kit.Int("total", e.Total),
+			kit.Float("mean", float64(e.Total)/float64(e.Count)))
 	}
 	t.Cut(2*in.Options.Top, "count", "total").Add()
 }
@@ -146,7 +161,10 @@ func rangesByPid(in *kit.Input, out *kit.Output) {
 			gpu, self, kernels = report.I(e.gpu), report.I(e.self), report.I(e.kernels)
 			covered = kit.Cell(coverage[orLast(e.proc, len(in.Trace.Procs))].ratio())
 		}
-		t.Row(pidCell(in, e.proc), report.S(names.texts[e.text]), report.I(e.count), report.I(e.wall), gpu, self, kernels, covered)
+		t.Row(
+			kit.Put("pid", pidCell(in, e.proc)), kit.Text("range_name", names.texts[e.text]),
+			kit.Int("count", e.count), kit.Int("wall", e.wall), kit.Put("gpu", gpu), kit.Put("self", self),
+			kit.Put("kernels", kernels), kit.Put("coverage", covered))
 	}
 	sums := []string{"count", "wall"}
 	if mapped {

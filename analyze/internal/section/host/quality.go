@@ -113,7 +113,9 @@ func timed(ns int64, share *float64) measured {
 }
 
 func (c *checks) row(check, result string, m measured) {
-	c.table.Row(report.S(check), report.S(result), m.count, m.time, m.share)
+	c.table.Row(
+		kit.Text("check", check), kit.Text("result", result), kit.Put("count", m.count), kit.Put("time", m.time),
+		kit.Put("share", m.share))
 }
 
 // passed adds a check that found nothing to worry about.

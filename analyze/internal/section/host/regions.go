@@ -130,7 +130,10 @@ func regions(in *kit.Input, out *kit.Output) {
 		if !r.devices {
 			device = report.I(int64(r.device))
 		}
-		t.Row(text(r.name), text(r.parent), report.I(r.depth), pid, device, report.I(r.time), kit.Cell(stat.Ratio(r.time, in.NVTX.Total)), report.I(r.count))
+		t.Row(
+			kit.Put("region", text(r.name)), kit.Put("parent", text(r.parent)), kit.Int("depth", r.depth),
+			kit.Put("pid", pid), kit.Put("device_id", device), kit.Int("total", r.time),
+			kit.Maybe("share", stat.Ratio(r.time, in.NVTX.Total)), kit.Int("kernels", r.count))
 		if i < maxRegionLists {
 			regionKernels(in, k, names.texts[r.name], r)
 		}
@@ -357,6 +360,8 @@ func regionKernels(in *kit.Input, t *kit.Table, name string, r *region) {
 	}
 	slices.SortFunc(list, func(a, b *entry) int { return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(a.name, b.name)) })
 	for _, e := range list[:min(len(list), maxRegionKernels)] {
-		t.Row(report.S(name), report.S(e.name), report.I(e.time), kit.Cell(stat.Ratio(e.time, r.time)), report.I(e.count))
+		t.Row(
+			kit.Text("region", name), kit.Text("kernel", e.name), kit.Int("total", e.time),
+			kit.Maybe("share", stat.Ratio(e.time, r.time)), kit.Int("count", e.count))
 	}
 }

@@ -158,8 +158,12 @@ func syncCalls(in *kit.Input, out *kit.Output) {
 		name := api.Names[e.Key].Name
 		emit(kit.Labels("api", name), e.Count, e.Total, e.Summary)
 		s, w := e.Summary, &blocked.apis[e.Key]
-		t.Row(report.S(name), report.I(e.Count), report.I(e.Total), report.F(s.Mean), report.F(s.P50), report.F(s.P90), report.I(int64(s.Min)), report.I(int64(s.Max)),
-			kit.Cell(stat.Ratio(w.calls.Clip(in.Span.Start, in.Span.End).Len(), in.Span.Len())), kit.Cell(stat.Ratio(w.busy, w.held)))
+		t.Row(
+			kit.Text("api_name", name), kit.Int("count", e.Count), kit.Int("total", e.Total),
+			kit.Float("mean", s.Mean), kit.Float("p50", s.P50), kit.Float("p90", s.P90),
+			kit.Int("min", int64(s.Min)), kit.Int("max", int64(s.Max)),
+			kit.Maybe("share", stat.Ratio(w.calls.Clip(in.Span.Start, in.Span.End).Len(), in.Span.Len())),
+			kit.Maybe("gpu_busy", stat.Ratio(w.busy, w.held)))
 	}
 	t.Cut(in.Options.Top, "count", "total").Add()
 	blocked.processes(in, out, rows)
@@ -372,8 +376,10 @@ func (b *blockedTimes) threadTable(in *kit.Input, out *kit.Output) {
 	t := out.Table("sync_threads")
 	for _, th := range order {
 		h, thread := &b.threads[th], &in.Trace.Threads[th]
-		t.Row(report.I(in.Trace.Procs[thread.Proc].PID), report.I(thread.TID), report.S(thread.Name), report.I(h.count), report.I(h.total),
-			kit.Cell(h.share(in)), kit.Cell(stat.Ratio(h.busy, h.held)))
+		t.Row(
+			kit.Int("pid", in.Trace.Procs[thread.Proc].PID), kit.Int("tid", thread.TID),
+			kit.Text("thread_name", thread.Name), kit.Int("count", h.count), kit.Int("total", h.total),
+			kit.Maybe("share", h.share(in)), kit.Maybe("gpu_busy", stat.Ratio(h.busy, h.held)))
 	}
 	t.Cut(in.Options.Top, "count", "total").Add()
 }
@@ -395,7 +401,10 @@ func syncByRange(in *kit.Input, out *kit.Output, rows []int) {
 	t := out.Table("sync_by_range")
 	for _, e := range g.Rank(func(a, b int) int { return cmp.Compare(a, b) }) {
 		p := &places.Keys[e.Key]
-		t.Row(kit.RangeCell(p.rng), kit.OptionalCell(p.within), kit.OptionalCell(p.phase), report.S(p.api), report.I(e.Count), report.I(e.Total), report.F(e.Summary.Mean), report.I(int64(e.Summary.Max)))
+		t.Row(
+			kit.Put("range_name", kit.RangeCell(p.rng)), kit.Put("within", kit.OptionalCell(p.within)),
+			kit.Put("phase", kit.OptionalCell(p.phase)), kit.Text("api_name", p.api), kit.Int("count", e.Count),
+			kit.Int("total", e.Total), kit.Float("mean", e.Summary.Mean), kit.Int("max", int64(e.Summary.Max)))
 	}
 	t.Cut(in.Options.Top, "count", "total").Add()
 }
@@ -448,7 +457,10 @@ func waits(in *kit.Input, out *kit.Output) (old bool) {
 		l := kit.Labels("api", n.Name)
 		out.Int("wait.time", l, e.Total).Summary = s
 		out.Int("wait.count", l, e.Count)
-		t.Row(report.S(n.Name), report.S(kinds[e.Key]), report.I(e.Count), report.I(e.Total), report.F(s.Mean), report.F(s.P50), report.F(s.P90), report.I(int64(s.Max)))
+		t.Row(
+			kit.Text("api_name", n.Name), kit.Text("kind", kinds[e.Key]), kit.Int("count", e.Count),
+			kit.Int("total", e.Total), kit.Float("mean", s.Mean), kit.Float("p50", s.P50),
+			kit.Float("p90", s.P90), kit.Int("max", int64(s.Max)))
 		if kinds[e.Key] == "allocates" && len(evidence) < 4 {
 			evidence = append(evidence, kit.Ref("wait.time", "api", n.Name))
 		}

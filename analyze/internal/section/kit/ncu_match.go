@@ -76,13 +76,15 @@ func (m *ncuMatch) Index(name string) (int, bool) {
 var NcuColumns = []report.Column{TextCol("bound", "Bound"), RatioCol("dram_ratio", "DRAM", "dram_throughput_pct"), RatioCol("sm_ratio", "SM", "sm_throughput_pct")}
 
 // Cells of ncuColumns; none without evidence, unknown for a kernel that was not measured.
-func (m *ncuMatch) Cells(name string) []report.Cell {
+func (m *ncuMatch) Cells(name string) []Field {
 	if m == nil {
 		return nil
 	}
 	k := m.find(name)
 	if k == nil {
-		return []report.Cell{report.Null, report.Null, report.Null}
+		return []Field{Put("bound", report.Null), Put("dram_ratio", report.Null), Put("sm_ratio", report.Null)}
 	}
-	return []report.Cell{report.S(string(k.Bound())), Cell(k.Get(ncu.DRAMRatio)), Cell(k.Get(ncu.SMRatio))}
+	return []Field{
+		Text("bound", string(k.Bound())), Maybe("dram_ratio", k.Get(ncu.DRAMRatio)), Maybe("sm_ratio", k.Get(ncu.SMRatio)),
+	}
 }

@@ -174,9 +174,6 @@ type Table struct {
 	out *Output
 }
 
-// Row adds a row. It keeps a copy.
-func (t *Table) Row(cells ...report.Cell) { t.Rows = append(t.Rows, slices.Clone(cells)) }
-
 // Len is the number of rows so far.
 func (t *Table) Len() int { return len(t.Rows) }
 

@@ -373,7 +373,10 @@ func (s *ncuRun) experts() {
 		}
 		n++
 		time = plus(time, k.Duration)
-		t.Row(report.S(k.Name), report.S(string(k.Bound())), report.I(int64(len(k.Launches))), kit.Cell(k.Duration), kit.Cell(k.Throughput))
+		t.Row(
+			kit.Text("kernel_name", k.Name), kit.Text("bound", string(k.Bound())),
+			kit.Int("launches", int64(len(k.Launches))), kit.Maybe("total", k.Duration),
+			kit.Maybe("dram_throughput", k.Throughput))
 	}
 	s.out.FromEvidence(file.NCU, n, "Kernel Name", "gpu__time_duration.sum")
 	s.out.Int("ncu.moe_kernels", nil, int64(n))

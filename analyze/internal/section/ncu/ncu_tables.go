@@ -23,9 +23,18 @@ func (s *ncuRun) table() {
 		if s.shares != nil {
 			traceTime, traceShare = report.F(s.times[i]), report.F(s.shares[i])
 		}
-		t.Row(report.S(k.Name), report.S(k.Info.Display), report.S(string(k.Info.Category)), report.S(string(k.Bound())), report.I(int64(len(k.Launches))),
-			kit.Cell(k.Duration), share, mean, kit.Cell(k.Get(ncu.DRAMRatio)), kit.Cell(k.Get(ncu.SMRatio)), kit.Cell(k.Get(ncu.MemoryRatio)), kit.Cell(k.Throughput), kit.Cell(k.Get(ncu.Occupancy)), kit.Cell(k.Bytes),
-			kit.Cell(k.Get(ncu.OccupancyPossible)), kit.Cell(k.Get(ncu.L1Hits)), kit.Cell(k.Get(ncu.L2Hits)), kit.Cell(k.Get(ncu.Registers)), text(k.Grid), text(k.Block), traceTime, traceShare)
+		t.Row(
+			kit.Text("kernel_name", k.Name), kit.Text("short", k.Info.Display),
+			kit.Text("category", string(k.Info.Category)), kit.Text("bound", string(k.Bound())),
+			kit.Int("launches", int64(len(k.Launches))), kit.Maybe("total", k.Duration), kit.Put("share", share),
+			kit.Put("mean", mean), kit.Maybe("dram_ratio", k.Get(ncu.DRAMRatio)),
+			kit.Maybe("sm_ratio", k.Get(ncu.SMRatio)), kit.Maybe("memory_ratio", k.Get(ncu.MemoryRatio)),
+			kit.Maybe("dram_throughput", k.Throughput), kit.Maybe("occupancy", k.Get(ncu.Occupancy)),
+			kit.Maybe("dram_bytes", k.Bytes), kit.Maybe("occupancy_limit", k.Get(ncu.OccupancyPossible)),
+			kit.Maybe("l1_hit_ratio", k.Get(ncu.L1Hits)), kit.Maybe("l2_hit_ratio", k.Get(ncu.L2Hits)),
+			kit.Maybe("registers", k.Get(ncu.Registers)), kit.Put("grid", text(k.Grid)),
+			kit.Put("block", text(k.Block)), kit.Put("trace_time", traceTime),
+			kit.Put("trace_share", traceShare))
 	}
 	t.Cut(s.in.Options.Top, "launches", "total", "share", "dram_bytes", "trace_time", "trace_share").Add()
 }
@@ -70,8 +79,13 @@ func (s *ncuRun) details() {
 		if l.Device >= 0 {
 			device = report.I(int64(l.Device))
 		}
-		launches.Row(report.S(s.data.Kernels[l.Kernel].Name), report.I(l.ID), device, text(l.Grid), text(l.Block), kit.Cell(l.Get(ncu.Duration)), kit.Cell(l.DRAMThroughput()),
-			kit.Cell(l.Get(ncu.DRAMRatio)), kit.Cell(l.Get(ncu.SMRatio)), kit.Cell(l.Get(ncu.MemoryRatio)), kit.Cell(l.Get(ncu.Occupancy)), kit.Cell(l.Get(ncu.Registers)))
+		launches.Row(
+			kit.Text("kernel_name", s.data.Kernels[l.Kernel].Name), kit.Int("id", l.ID),
+			kit.Put("device_id", device), kit.Put("grid", text(l.Grid)), kit.Put("block", text(l.Block)),
+			kit.Maybe("duration", l.Get(ncu.Duration)), kit.Maybe("dram_throughput", l.DRAMThroughput()),
+			kit.Maybe("dram_ratio", l.Get(ncu.DRAMRatio)), kit.Maybe("sm_ratio", l.Get(ncu.SMRatio)),
+			kit.Maybe("memory_ratio", l.Get(ncu.MemoryRatio)), kit.Maybe("occupancy", l.Get(ncu.Occupancy)),
+			kit.Maybe("registers", l.Get(ncu.Registers)))
 	}
 	launches.Cut(kit.MaxDetailRows, "duration").Attach()
 	bandwidth, metrics, classes := s.out.Table("kernel_bandwidth_metrics"), s.out.Table("metrics_summary"), s.out.Table("classification_summary")
@@ -79,7 +93,12 @@ func (s *ncuRun) details() {
 		k := &s.data.Kernels[i]
 		first := &s.data.Launches[k.Launches[0]]
 		duration := meanOf(s.data.Values(k, ncu.Duration))
-		bandwidth.Row(report.S(k.Name), kit.Cell(k.Get(ncu.DRAMRead)), kit.Cell(k.Get(ncu.DRAMWrite)), kit.Cell(k.Get(ncu.DRAMRatio)), kit.Cell(k.Get(ncu.SMRatio)), duration, kit.Cell(k.Throughput))
+		bandwidth.Row(
+			kit.Text("kernel_name", k.Name), kit.Maybe("dram_read_bytes", k.Get(ncu.DRAMRead)),
+			kit.Maybe("dram_write_bytes", k.Get(ncu.DRAMWrite)),
+			kit.Maybe("dram_throughput_pct", k.Get(ncu.DRAMRatio)),
+			kit.Maybe("sm_throughput_pct", k.Get(ncu.SMRatio)), kit.Put("duration_ns", duration),
+			kit.Maybe("bandwidth_gbps", k.Throughput))
 		device, pid := report.Null, report.Null
 		if first.Device >= 0 {
 			device = report.I(int64(first.Device))
@@ -87,11 +106,26 @@ func (s *ncuRun) details() {
 		if first.PID > 0 {
 			pid = report.I(first.PID)
 		}
-		metrics.Row(text(k.ID), report.S(k.Name), text(displayName(k.Name)), text(k.Grid), text(k.Block), device, text(first.CC), text(first.Process), pid,
-			kit.Cell(k.Get(ncu.SMRatio)), kit.Cell(k.Get(ncu.DRAMRatio)), kit.Cell(k.Get(ncu.MemoryRatio)), kit.Cell(k.Get(ncu.L1Ratio)), kit.Cell(k.Get(ncu.L2Ratio)), duration,
-			kit.Cell(k.Get(ncu.MemBusy)), kit.Cell(k.Get(ncu.MaxBandwidth)), kit.Cell(k.Throughput), kit.Cell(k.Get(ncu.L1Hits)), kit.Cell(k.Get(ncu.L2Hits)), kit.Cell(k.Get(ncu.Occupancy)), kit.Cell(k.Get(ncu.OccupancyPossible)),
-			text(k.Classification()), kit.Cell(k.Intensity), kit.Cell(k.FlopRate))
-		classes.Row(text(k.ID), text(k.Classification()))
+		metrics.Row(
+			kit.Put("kernel_id", text(k.ID)), kit.Text("kernel_name", k.Name),
+			kit.Put("display_name", text(displayName(k.Name))), kit.Put("grid_size", text(k.Grid)),
+			kit.Put("block_size", text(k.Block)), kit.Put("device", device), kit.Put("cc", text(first.CC)),
+			kit.Put("process", text(first.Process)), kit.Put("process_id", pid),
+			kit.Maybe("sm_throughput_pct", k.Get(ncu.SMRatio)),
+			kit.Maybe("dram_throughput_pct", k.Get(ncu.DRAMRatio)),
+			kit.Maybe("mem_throughput_pct", k.Get(ncu.MemoryRatio)),
+			kit.Maybe("l1tex_throughput_pct", k.Get(ncu.L1Ratio)),
+			kit.Maybe("l2_throughput_pct", k.Get(ncu.L2Ratio)), kit.Put("duration_us", duration),
+			kit.Maybe("mem_busy_pct", k.Get(ncu.MemBusy)),
+			kit.Maybe("max_bandwidth_pct", k.Get(ncu.MaxBandwidth)),
+			kit.Maybe("memory_throughput_gbs", k.Throughput), kit.Maybe("l1tex_hit_rate_pct", k.Get(ncu.L1Hits)),
+			kit.Maybe("l2_hit_rate_pct", k.Get(ncu.L2Hits)),
+			kit.Maybe("achieved_occupancy_pct", k.Get(ncu.Occupancy)),
+			kit.Maybe("theoretical_occupancy_pct", k.Get(ncu.OccupancyPossible)),
+			kit.Put("classification", text(k.Classification())),
+			kit.Maybe("roofline_ai_flops_per_byte", k.Intensity), kit.Maybe("roofline_flops_per_s", k.FlopRate))
+		classes.Row(
+			kit.Put("kernel_id", text(k.ID)), kit.Put("classification", text(k.Classification())))
 	}
 	bandwidth.Attach()
 	metrics.Attach()

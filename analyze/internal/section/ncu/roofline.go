@@ -102,7 +102,11 @@ func roofline(in *kit.Input, out *kit.Output) {
 			share = stat.Ratio(*k.FlopRate, *rate)
 			name = report.S(map[bool]string{true: "memory", false: "compute"}[memory])
 		}
-		t.Row(report.S(k.Name), report.S(k.Info.Display), text(k.Main()), kit.Cell(k.Flops), kit.Cell(k.FlopRate), kit.Cell(k.Intensity), kit.Cell(k.Throughput), kit.Cell(rate), name, kit.Cell(share))
+		t.Row(
+			kit.Text("kernel_name", k.Name), kit.Text("short", k.Info.Display),
+			kit.Put("precision", text(k.Main())), kit.Maybe("flop", k.Flops), kit.Maybe("flop_rate", k.FlopRate),
+			kit.Maybe("intensity", k.Intensity), kit.Maybe("dram_throughput", k.Throughput),
+			kit.Maybe("attainable", rate), kit.Put("roof", name), kit.Maybe("ratio", share))
 		if t.Len() > maxNCUDetails {
 			continue
 		}
@@ -144,7 +148,10 @@ func rooflineData(d *ncu.Data, out *kit.Output) {
 		default:
 			limit = "memory"
 		}
-		t.Row(report.S(k.Name), kit.Cell(sm), kit.Cell(dram), report.S(limit), kit.Cell(k.Throughput))
+		t.Row(
+			kit.Text("kernel_name", k.Name), kit.Maybe("sm_utilization", sm),
+			kit.Maybe("memory_utilization", dram), kit.Text("bottleneck", limit),
+			kit.Maybe("bandwidth_gbps", k.Throughput))
 	}
 	t.Attach()
 }
@@ -161,12 +168,18 @@ func rooflinePeaks(roofs []ncu.Roof, out *kit.Output) {
 		if p := r.Bandwidth; p != nil {
 			out.FromEvidence(file.NCU, 1, p.From)
 			out.Float("ncu.peak_dram_throughput", kit.Labels("device", label), p.Value)
-			t.Row(device, text(r.Name), report.S("device memory"), report.F(p.Value), report.Null, report.S(p.From))
+			t.Row(
+				kit.Put("device_id", device), kit.Put("name", text(r.Name)), kit.Text("what", "device memory"),
+				kit.Float("bytes_per_second", p.Value), kit.Put("flop_per_second", report.Null),
+				kit.Text("source", p.From))
 		}
 		for _, p := range r.Limits() {
 			out.FromEvidence(file.NCU, 1, p.From)
 			out.Float("ncu.peak_flop_rate", kit.Labels("device", label, "precision", p.Precision), p.Value)
-			t.Row(device, text(r.Name), report.S(p.Precision), report.Null, report.F(p.Value), report.S(p.From))
+			t.Row(
+				kit.Put("device_id", device), kit.Put("name", text(r.Name)), kit.Text("what", p.Precision),
+				kit.Put("bytes_per_second", report.Null), kit.Float("flop_per_second", p.Value),
+				kit.Text("source", p.From))
 		}
 		if r.Bandwidth == nil {
 			out.Note("The peaks of a device are unknown: the files do not name it (the raw page does), or it is in no table.")
