@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 
+	"github.com/nsys-llm/explain/analyze/compat"
 	"github.com/nsys-llm/explain/analyze/internal/evidence"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/serverlog"
@@ -34,11 +35,11 @@ const (
 // IsEvidence reports whether the file in path is evidence of some kind rather than a trace.
 func IsEvidence(path string) bool {
 	info, err := os.Stat(path)
-	return err == nil && (info.IsDir() || evidence.Kind(path) != "")
+	return err == nil && (info.IsDir() || evidence.Kind(path, compat.Readers...) != "")
 }
 
 // HoldsEvidence reports whether a folder holds evidence of some kind, which [Run] would analyse.
-func HoldsEvidence(dir string) bool { return evidence.Holds(dir) }
+func HoldsEvidence(dir string) bool { return evidence.Holds(dir, compat.Readers...) }
 
 // readEvidence reads what lies beside the trace in path. A path that is evidence itself is read with it, and the path
 // that is left is empty.
@@ -59,7 +60,7 @@ func readEvidence(ctx context.Context, path string, opt *Options) (*evidence.Set
 	if opt.Progress != nil {
 		opt.Progress("read evidence", 0)
 	}
-	set, err := evidence.Read(ctx, named)
+	set, err := evidence.Read(ctx, named, compat.Readers...)
 	var wrong *evidence.InputError
 	if errors.As(err, &wrong) {
 		err = &InputError{File: wrong.File, What: wrong.What, Do: wrong.Do, Err: wrong.Err}

@@ -4,8 +4,9 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/compat/session"
+	"github.com/nsys-llm/explain/analyze/internal/evidence"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
-	"github.com/nsys-llm/explain/analyze/internal/evidence/session"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -13,7 +14,7 @@ import (
 
 var CPUOperations = kit.Section{
 	ID: "cpu_operations", Title: "CPU operations",
-	Evidence: []file.Kind{file.Session},
+	Evidence: []file.Kind{session.Kind},
 	Derivation: "Rows of the session's cpu_operations_timing.csv, by operation. Names that explain does not know " +
 		"are taken together as other.",
 	Metrics: []report.MetricDef{
@@ -49,7 +50,7 @@ const schedulingShare = 0.10
 
 func cpuOperations(in *kit.Input, out *kit.Output) {
 	const name, summary = "cpu_operations_timing.csv", "cpu_timing_summary.json"
-	d := in.Evidence.Session
+	d := evidence.Of[*session.Data](in.Evidence)
 	t := out.Table("cpu_operations")
 	total := map[string]float64{}
 	switch {

@@ -3,6 +3,8 @@ package compat
 import (
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/compat/session"
+	"github.com/nsys-llm/explain/analyze/internal/evidence"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
@@ -11,7 +13,7 @@ import (
 
 var EncoderDecoder = kit.Section{
 	ID: "encoder_decoder", Title: "Encoder and decoder",
-	Evidence: []file.Kind{file.Session},
+	Evidence: []file.Kind{session.Kind},
 	Derivation: "Rows of the session's encoder_decoder_timing.csv, by part of the model. Cross-attention runs " +
 		"inside the decoder: shares are of encoder and decoder, and profilemate's, which count it twice, are not " +
 		"used.",
@@ -45,7 +47,7 @@ var EncoderDecoder = kit.Section{
 
 func encoderDecoder(in *kit.Input, out *kit.Output) {
 	const name, summary = "encoder_decoder_timing.csv", "encoder_decoder_summary.json"
-	d := in.Evidence.Session
+	d := evidence.Of[*session.Data](in.Evidence)
 	sums := map[string]float64{}
 	for c, s := range d.Components {
 		sums[c] = s.Sum()

@@ -3,8 +3,9 @@ package compat
 import (
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/compat/session"
+	"github.com/nsys-llm/explain/analyze/internal/evidence"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
-	"github.com/nsys-llm/explain/analyze/internal/evidence/session"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -12,7 +13,7 @@ import (
 
 var ForwardPass = kit.Section{
 	ID: "forward_pass", Title: "Forward passes",
-	Evidence: []file.Kind{file.Session},
+	Evidence: []file.Kind{session.Kind},
 	Derivation: "Rows of the session's forward_pass_timing.csv, by phase. Throughput is all tokens over all " +
 		"forward time, not a mean of ratios; profilemate's column of it is not used.",
 	Metrics: []report.MetricDef{
@@ -67,7 +68,7 @@ const forwardPrefill = 0.60
 
 func forwardPass(in *kit.Input, out *kit.Output) {
 	const name, summary = "forward_pass_timing.csv", "forward_pass_summary.json"
-	d := in.Evidence.Session
+	d := evidence.Of[*session.Data](in.Evidence)
 	all := &d.AllForward
 	switch {
 	case all.Time.N() > 0:

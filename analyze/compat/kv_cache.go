@@ -3,6 +3,8 @@ package compat
 import (
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/compat/session"
+	"github.com/nsys-llm/explain/analyze/internal/evidence"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -10,7 +12,7 @@ import (
 
 var KVCache = kit.Section{
 	ID: "kv_cache", Title: "KV cache blocks",
-	Evidence: []file.Kind{file.Session},
+	Evidence: []file.Kind{session.Kind},
 	Derivation: "Rows of the session's kv_cache_usage.csv and kv_cache_evictions.csv; kv_cache_summary.txt where " +
 		"these are missing.",
 	Metrics: []report.MetricDef{
@@ -63,7 +65,7 @@ const (
 
 func kvCache(in *kit.Input, out *kit.Output) {
 	const usage, evictions, summary = "kv_cache_usage.csv", "kv_cache_evictions.csv", "kv_cache_summary.txt"
-	d := in.Evidence.Session
+	d := evidence.Of[*session.Data](in.Evidence)
 	c, s := &d.Cache, &d.Summaries
 	if c.Usage.N() == 0 && c.Evictions == 0 && !s.Cached {
 		sessionLacks(out, d, usage, evictions)

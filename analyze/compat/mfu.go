@@ -3,9 +3,10 @@ package compat
 import (
 	"strconv"
 
+	"github.com/nsys-llm/explain/analyze/compat/perfopt"
+	"github.com/nsys-llm/explain/analyze/internal/evidence"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/peaks"
-	"github.com/nsys-llm/explain/analyze/internal/evidence/perfopt"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -13,7 +14,7 @@ import (
 
 var MFU = kit.Section{
 	ID: "mfu", Title: "Stages and utilisation of the hardware",
-	Evidence: []file.Kind{file.PerfOpt},
+	Evidence: []file.Kind{perfopt.Kind},
 	Derivation: "Timings and dimensions of llm-perf-opt's metrics.json; floating point operations and bytes of " +
 		"the decoder, computed from the dimensions term by term; peaks of the device by the name it reports. One " +
 		"request at a time, as llm-perf-opt measures. Its own utilisation undercounts the feed-forward part 1.5 " +
@@ -123,7 +124,7 @@ var MFU = kit.Section{
 }
 
 func mfu(in *kit.Input, out *kit.Output) {
-	d := in.Evidence.PerfOpt
+	d := evidence.Of[*perfopt.Data](in.Evidence)
 	if d.Run == nil {
 		out.Status(report.Unavailable, "the evidence has no timings of llm-perf-opt (metrics.json)")
 		return
@@ -173,7 +174,7 @@ var peakType = map[string]string{"bfloat16": peaks.BF16, "float16": peaks.FP16, 
 
 // mfuDevice is the device of the run: the one that env.json names, else that of the trace, if there is only one kind.
 func mfuDevice(in *kit.Input) (string, *peaks.Device) {
-	name := in.Evidence.PerfOpt.GPU
+	name := evidence.Of[*perfopt.Data](in.Evidence).GPU
 	if name == "" && !in.NoTrace {
 		for i := range in.Timeline.Devices {
 			n := in.Trace.GPU(in.Timeline.Devices[i].ID).Name
@@ -208,12 +209,12 @@ func (u *modelRun) emit(out *kit.Output, peak, bandwidth *float64) {
 		default:
 			note = "inside prefill"
 		}
-		out.FromEvidence(file.PerfOpt, 1, r.File, "aggregates")
+		out.FromEvidence(perfopt.Kind, 1, r.File, "aggregates")
 		if s := r.Stage(stage); s != nil {
 			out.Metric("stage.time", l, time)
 			std = s.Time.Std
 		}
-		out.FromEvidence(file.PerfOpt, 1, r.File, "aggregates", "model_dims", "mfu_per_stage", "peak_tflops")
+		out.FromEvidence(perfopt.Kind, 1, r.File, "aggregates", "model_dims", "mfu_per_stage", "peak_tflops")
 		flops, bytes := u.flops(stage), u.moved(stage)
 		rate, moved := over(flops, time, 1e9), over(bytes, time, 1e9)
 		used, busy := over(rate, peak, 1), over(moved, bandwidth, 1)
@@ -236,7 +237,7 @@ func (u *modelRun) emit(out *kit.Output, peak, bandwidth *float64) {
 			kit.Put("stated", statedCell))
 	}
 	t.Add()
-	out.FromEvidence(file.PerfOpt, 1, r.File, "aggregates")
+	out.FromEvidence(perfopt.Kind, 1, r.File, "aggregates")
 	run := out.Table("run_tokens")
 	for _, x := range []struct {
 		id, name string
@@ -288,10 +289,10 @@ func (u *modelRun) inputs(out *kit.Output, d *perfopt.Data, gpu string, device *
 		row("peak, bytes per second", bandwidth, device.Source)
 	}
 	t.Add()
-	out.FromEvidence(file.PerfOpt, 1, metrics, "model_dims", "aggregates", "mfu_per_stage")
+	out.FromEvidence(perfopt.Kind, 1, metrics, "model_dims", "aggregates", "mfu_per_stage")
 	out.Metric("mfu.prompt_tokens", nil, u.prompt)
 	out.Metric("mfu.context_tokens", nil, u.context)
-	out.FromEvidence(file.PerfOpt, 1, "env.json", "gpu", "config.yaml", "model.dtype")
+	out.FromEvidence(perfopt.Kind, 1, "env.json", "gpu", "config.yaml", "model.dtype")
 	out.Metric("mfu.peak_flops", nil, peak)
 	out.Metric("mfu.peak_bandwidth", nil, bandwidth)
 	if gpu != "" && device == nil {

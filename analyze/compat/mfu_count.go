@@ -3,7 +3,7 @@ package compat
 import (
 	"math"
 
-	"github.com/nsys-llm/explain/analyze/internal/evidence/perfopt"
+	"github.com/nsys-llm/explain/analyze/compat/perfopt"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 )
 

@@ -5,8 +5,9 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/nsys-llm/explain/analyze/compat/session"
+	"github.com/nsys-llm/explain/analyze/internal/evidence"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
-	"github.com/nsys-llm/explain/analyze/internal/evidence/session"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -14,7 +15,7 @@ import (
 
 var MoE = kit.Section{
 	ID: "moe", Title: "Mixture of experts",
-	Evidence: []file.Kind{file.Session},
+	Evidence: []file.Kind{session.Kind},
 	Derivation: "The session's tables of expert activations, pairs, routing weights and imbalance, by layer. How " +
 		"many experts a layer has comes from moe_summary.json: the tables list those that were chosen only. An " +
 		"expert that no token chose counts with 0 activations.",
@@ -161,7 +162,7 @@ func (l *moeLayer) label() report.Labels { return kit.Labels("layer", strconv.It
 
 func moe(in *kit.Input, out *kit.Output) {
 	const activations, summary = "moe_expert_activations.csv", "moe_summary.json"
-	d := in.Evidence.Session
+	d := evidence.Of[*session.Data](in.Evidence)
 	m := &d.MoE
 	if len(m.Layers) == 0 && len(m.Pairs) == 0 {
 		sessionLacks(out, d, activations, "moe_load_imbalance.csv", "moe_expert_coselection.csv", "moe_routing_weights_hist.csv", summary)
@@ -426,7 +427,7 @@ const maxPairRows = 50
 // moePairs ranks the pairs of experts by how often they are chosen together. What chance would give, were experts chosen
 // independently with the layer's own activations: pairs × 2 p q.
 func moePairs(in *kit.Input, out *kit.Output, layers []moeLayer) {
-	pairs := in.Evidence.Session.MoE.Pairs
+	pairs := evidence.Of[*session.Data](in.Evidence).MoE.Pairs
 	if len(pairs) == 0 {
 		return
 	}

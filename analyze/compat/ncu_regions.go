@@ -1,6 +1,8 @@
 package compat
 
 import (
+	"github.com/nsys-llm/explain/analyze/compat/perfopt"
+	"github.com/nsys-llm/explain/analyze/internal/evidence"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -8,7 +10,7 @@ import (
 
 var NCURegions = kit.Section{
 	ID: "ncu_regions", Title: "Regions profiled with Nsight Compute",
-	Evidence: []file.Kind{file.PerfOpt},
+	Evidence: []file.Kind{perfopt.Kind},
 	Derivation: "Regions of llm-perf-opt's ncu/regions/report.json. Names that are not made of plain words are " +
 		"numbered.",
 	Metrics: []report.MetricDef{
@@ -38,14 +40,14 @@ var NCURegions = kit.Section{
 const maxRegionMetrics = 200
 
 func ncuRegions(in *kit.Input, out *kit.Output) {
-	list := in.Evidence.PerfOpt.Regions
+	list := evidence.Of[*perfopt.Data](in.Evidence).Regions
 	if len(list) == 0 {
 		out.Status(report.Unavailable, "the evidence has no list of regions (ncu/regions/report.json)")
 		return
 	}
 	t := out.Table("ncu_regions")
 	seen := map[string]bool{}
-	out.FromEvidence(file.PerfOpt, len(list), "ncu/regions/report.json", "name", "total_ms", "kernel_count")
+	out.FromEvidence(perfopt.Kind, len(list), "ncu/regions/report.json", "name", "total_ms", "kernel_count")
 	for _, r := range list {
 		t.Row(
 			kit.Text("region", r.Name), kit.Put("parent", kit.OptionalCell(r.Parent)), kit.Int("depth", r.Depth),

@@ -4,15 +4,16 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/nsys-llm/explain/analyze/compat/perfopt"
+	"github.com/nsys-llm/explain/analyze/internal/evidence"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
-	"github.com/nsys-llm/explain/analyze/internal/evidence/perfopt"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
 var Operators = kit.Section{
 	ID: "operators", Title: "Operators and kernels of llm-perf-opt",
-	Evidence: []file.Kind{file.PerfOpt},
+	Evidence: []file.Kind{perfopt.Kind},
 	Derivation: "Rows of llm-perf-opt's operators.md and kernels.md. Times of operators are its own: it adds an " +
 		"operator's self time to its total, so that one that calls no others counts twice. Operators whose names " +
 		"are not of the usual form are taken together.",
@@ -52,7 +53,7 @@ var Operators = kit.Section{
 }
 
 func operators(in *kit.Input, out *kit.Output) {
-	d := in.Evidence.PerfOpt
+	d := evidence.Of[*perfopt.Data](in.Evidence)
 	if len(d.Operators)+len(d.Kernels) == 0 {
 		out.Status(report.Unavailable, "the evidence has neither operators.md nor kernels.md")
 		return
@@ -74,7 +75,7 @@ func operators(in *kit.Input, out *kit.Output) {
 		if i < in.Options.Top && !seen[o.Name] {
 			seen[o.Name] = true
 			l := kit.Labels("operator", o.Name)
-			out.FromEvidence(file.PerfOpt, 1, "operators.md", "op_name", "total_time_ms", "cuda_time_ms", "calls")
+			out.FromEvidence(perfopt.Kind, 1, "operators.md", "op_name", "total_time_ms", "cuda_time_ms", "calls")
 			out.Float("operator.total_time", l, o.Total)
 			out.Float("operator.cuda_time", l, o.CUDA)
 			out.Int("operator.calls", l, o.Calls)

@@ -3,8 +3,7 @@ package compat
 import (
 	"strconv"
 
-	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
-	"github.com/nsys-llm/explain/analyze/internal/evidence/session"
+	"github.com/nsys-llm/explain/analyze/compat/session"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -13,7 +12,7 @@ import (
 
 // fromSession sets the source to one of a session's files and its columns.
 func fromSession(o *kit.Output, rows int64, name string, columns ...string) {
-	o.FromEvidence(file.Session, int(rows), append([]string{name}, columns...)...)
+	o.FromEvidence(session.Kind, int(rows), append([]string{name}, columns...)...)
 }
 
 // sessionLacks says why there is nothing to show of the files.

@@ -15,6 +15,9 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
+// Kind is what the report calls this evidence: metrics.json, env.json, inputs.yaml, ….
+const Kind file.Kind = "llm-perf-opt"
+
 // Data is what a run of llm-perf-opt left.
 type Data struct {
 	Run       *Run    // of metrics.json, or of stakeholder_summary.md where that is missing

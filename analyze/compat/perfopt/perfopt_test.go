@@ -32,7 +32,7 @@ func read(tb testing.TB, name string, content []byte) (*Data, file.Tally) {
 
 // Every artifact is told by its content, whatever it is called, and read whole.
 func TestIs(t *testing.T) {
-	err := filepath.WalkDir("../../../../testdata/evidence/perfopt", func(path string, e os.DirEntry, err error) error {
+	err := filepath.WalkDir("../../../testdata/evidence/perfopt", func(path string, e os.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
 		}
@@ -156,7 +156,7 @@ func TestSeveralRuns(t *testing.T) {
 
 // FuzzRead feeds anything to the reader: no panic, no lost record, no number that is none, no text that is on no list.
 func FuzzRead(f *testing.F) {
-	_ = filepath.WalkDir("../../../../testdata/evidence/perfopt", func(path string, e os.DirEntry, err error) error {
+	_ = filepath.WalkDir("../../../testdata/evidence/perfopt", func(path string, e os.DirEntry, err error) error {
 		if err == nil && !e.IsDir() {
 			if b, err := os.ReadFile(path); err == nil {
 				f.Add(b)

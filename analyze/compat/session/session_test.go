@@ -36,7 +36,7 @@ func read(tb testing.TB, name string, content []byte) (*Data, file.Tally) {
 
 // Every file of a session is told by its content, whatever it is called.
 func TestIs(t *testing.T) {
-	err := filepath.WalkDir("../../../../testdata/evidence/session", func(path string, e os.DirEntry, err error) error {
+	err := filepath.WalkDir("../../../testdata/evidence/session", func(path string, e os.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
 		}
@@ -251,7 +251,7 @@ func TestTogether(t *testing.T) {
 
 // FuzzRead feeds anything to the reader: no panic, no lost record, nothing unbounded.
 func FuzzRead(f *testing.F) {
-	_ = filepath.WalkDir("../../../../testdata/evidence/session", func(path string, e os.DirEntry, err error) error {
+	_ = filepath.WalkDir("../../../testdata/evidence/session", func(path string, e os.DirEntry, err error) error {
 		if err == nil && !e.IsDir() {
 			if b, err := os.ReadFile(path); err == nil {
 				f.Add(e.Name(), b)

@@ -13,6 +13,9 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
+// Kind is what the report calls this evidence: profilemate's CSV and JSON files.
+const Kind file.Kind = "profiler-session"
+
 // Data is what profiler sessions recorded. Files of the same form, of several processes or sessions, are taken together.
 type Data struct {
 	Steps
