@@ -8,28 +8,28 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// evidenceOnly reports whether there is no trace behind the report.
-func (v *view) evidenceOnly() bool {
+// EvidenceOnly reports whether there is no trace behind the report.
+func (v *View) EvidenceOnly() bool {
 	return v.Trace.Kind != "" && !strings.HasPrefix(v.Trace.Kind, "nsys-")
 }
 
-func (v *view) kindOfReport() string {
-	if v.evidenceOnly() {
+func (v *View) kindOfReport() string {
+	if v.EvidenceOnly() {
 		return "Evidence report"
 	}
 	return "Nsight Systems report"
 }
 
 // analysed says what the report is of, in one line.
-func (v *view) analysed() []doc.Span {
-	if !v.evidenceOnly() {
+func (v *View) analysed() []doc.Span {
+	if !v.EvidenceOnly() {
 		return v.windowOn()
 	}
-	return doc.Spans(doc.Text(plural(int64(len(v.Evidence)), "file") + " of evidence, no trace"))
+	return doc.Spans(doc.Text(Plural(int64(len(v.Evidence)), "file") + " of evidence, no trace"))
 }
 
 // evidenceFiles lists what was read beside the trace, and how much of it was understood.
-func (v *view) evidenceFiles() []doc.Block {
+func (v *View) evidenceFiles() []doc.Block {
 	if len(v.Evidence) == 0 {
 		return nil
 	}
@@ -78,14 +78,14 @@ var keyEvidence = []struct{ id, label string }{
 	{"preemption.rate", "Preemptions per request"},
 }
 
-func (v *view) evidenceFacts() []fact {
+func (v *View) evidenceFacts() []fact {
 	var list []fact
 	for _, k := range keyEvidence {
-		for _, m := range v.byID[k.id] {
+		for _, m := range v.ByID[k.id] {
 			if len(m.Labels) > 0 {
 				continue
 			}
-			value, detail := m.Value, doc.Spans(doc.Text(plural(m.N, "sample")))
+			value, detail := m.Value, doc.Spans(doc.Text(Plural(m.N, "sample")))
 			if s := m.Summary; s != nil {
 				value = &s.P50
 				detail = doc.Spans(doc.Text("median; p90 " + unit.Format(s.P90, m.Unit) + ", p99 " + unit.Format(s.P99, m.Unit) + ", max " + unit.Format(s.Max, m.Unit) + "; n = " + unit.Int(s.N)))

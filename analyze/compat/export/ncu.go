@@ -1,4 +1,4 @@
-package present
+package export
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/present"
 )
 
 // ncuSummary is the shape of profilemate's ncu_summary.json. What was not measured is null.
@@ -63,11 +64,11 @@ func NCUSummaryJSON(details []report.Table) ([]byte, error) {
 	at := make(map[string]int, len(t.Rows))
 	for i := range order {
 		order[i] = i
-		name, _ := cellOf(t, i, "kernel_name").Str()
+		name, _ := present.CellOf(t, i, "kernel_name").Str()
 		at[name] = i
 	}
 	bandwidth := func(i int) float64 {
-		v, ok := cellOf(t, i, "bandwidth_gbps").Num()
+		v, ok := present.CellOf(t, i, "bandwidth_gbps").Num()
 		if !ok {
 			return -1
 		}
@@ -79,7 +80,7 @@ func NCUSummaryJSON(details []report.Table) ([]byte, error) {
 	}
 	r := find("roofline_data")
 	for i := range r.Rows {
-		switch v, _ := cellOf(r, i, "bottleneck").Str(); v {
+		switch v, _ := present.CellOf(r, i, "bottleneck").Str(); v {
 		case "compute":
 			s.Roofline.Compute++
 		case "memory":
@@ -99,13 +100,13 @@ func (s *ncuSummary) experts(moe, bandwidth *report.Table, at map[string]int) {
 	s.MoE.Found, s.MoE.Kernels = len(moe.Rows) > 0, len(moe.Rows)
 	var ns, timed, bytes float64
 	for i := range moe.Rows {
-		name, _ := cellOf(moe, i, "kernel_name").Str()
+		name, _ := present.CellOf(moe, i, "kernel_name").Str()
 		if row, ok := at[name]; ok && len(s.MoE.List) < ncuExpertN {
 			s.MoE.List = append(s.MoE.List, bandwidthRow(bandwidth, row))
 		}
-		t, ok := cellOf(moe, i, "total").Num()
+		t, ok := present.CellOf(moe, i, "total").Num()
 		ns += t
-		if rate, known := cellOf(moe, i, "dram_throughput").Num(); ok && known {
+		if rate, known := present.CellOf(moe, i, "dram_throughput").Num(); ok && known {
 			timed += t
 			bytes += rate * t
 		}
@@ -119,7 +120,7 @@ func (s *ncuSummary) experts(moe, bandwidth *report.Table, at map[string]int) {
 }
 
 func bandwidthRow(t *report.Table, i int) ncuBandwidth {
-	name, _ := cellOf(t, i, "kernel_name").Str()
-	get := func(id string, exp int) *json.Number { return shifted(cellOf(t, i, id), exp) }
+	name, _ := present.CellOf(t, i, "kernel_name").Str()
+	get := func(id string, exp int) *json.Number { return shifted(present.CellOf(t, i, id), exp) }
 	return ncuBandwidth{name, get("dram_read_bytes", 0), get("dram_write_bytes", 0), get("dram_throughput_pct", 2), get("sm_throughput_pct", 2), get("duration_ns", 0), get("bandwidth_gbps", -9)}
 }

@@ -1,4 +1,4 @@
-package present
+package export
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package present
+package export
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/present"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
@@ -59,18 +60,18 @@ const summaryKernels = 20
 // SummaryJSON is profilemate's summary.json, made of the report's metrics and tables. Top level keys are always there;
 // prefill_decode and components are null where nothing is known of them.
 func SummaryJSON(r *report.Report) ([]byte, error) {
-	v := newView(r)
+	v := present.NewView(r)
 	s := summary{
-		PrefillDecode: v.prefillDecode(),
-		Components:    v.components(),
-		TopKernels:    v.kernelSummaries(),
+		PrefillDecode: prefillDecode(v),
+		Components:    componentsOf(v),
+		TopKernels:    kernelSummaries(v),
 		CUDAGraphs: graphSummary{
-			TotalKernelLaunches: v.whole("kernel.count"),
-			GraphKernelLaunches: v.whole("graph.kernels"),
-			NumUniqueGraphs:     v.whole("graph.unique"),
+			TotalKernelLaunches: wholeTrace(v, "kernel.count"),
+			GraphKernelLaunches: wholeTrace(v, "graph.kernels"),
+			NumUniqueGraphs:     wholeTrace(v, "graph.unique"),
 		},
 	}
-	if c, ok := v.num("graph.coverage"); ok {
+	if c, ok := v.Num("graph.coverage"); ok {
 		s.CUDAGraphs.GraphCoveragePct = shifted(report.F(c), 2)
 	}
 	var b bytes.Buffer
@@ -83,9 +84,9 @@ func SummaryJSON(r *report.Report) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// whole is an integer metric, nil if it is absent or unknown.
-func (v *view) whole(id string, pairs ...string) *int64 {
-	x, ok := v.num(id, pairs...)
+// wholeTrace is an integer metric, nil if it is absent or unknown.
+func wholeTrace(v *present.View, id string, pairs ...string) *int64 {
+	x, ok := v.Num(id, pairs...)
 	if !ok {
 		return nil
 	}
@@ -99,21 +100,21 @@ type phaseWall struct {
 	count, wall int64
 }
 
-// phases reads the phases table, or where it is absent the metrics.
-func (v *view) phases() []phaseWall {
+// phasesOf reads the phases table, or where it is absent the metrics.
+func phasesOf(v *present.View) []phaseWall {
 	var list []phaseWall
-	t := v.table("phases", "phases")
-	for i := range entries(t) {
-		name, _ := cellOf(t, i, "phase").Str()
-		n, _ := cellOf(t, i, "ranges").Int()
-		if wall, ok := cellOf(t, i, "wall").Int(); ok {
+	t := v.Table("phases", "phases")
+	for i := range present.Entries(t) {
+		name, _ := present.CellOf(t, i, "phase").Str()
+		n, _ := present.CellOf(t, i, "ranges").Int()
+		if wall, ok := present.CellOf(t, i, "wall").Int(); ok {
 			list = append(list, phaseWall{name, n, wall})
 		}
 	}
 	if len(list) > 0 {
 		return list
 	}
-	for _, m := range v.byID["phase.wall_time"] {
+	for _, m := range v.ByID["phase.wall_time"] {
 		if phase, ok := m.Labels["phase"]; ok && len(m.Labels) == 1 && m.Value != nil {
 			list = append(list, phaseWall{phase, m.N, int64(*m.Value)})
 		}
@@ -122,9 +123,9 @@ func (v *view) phases() []phaseWall {
 }
 
 // prefillDecode folds the phases into prefill, decode and other, as profilemate names them.
-func (v *view) prefillDecode() map[string]*phaseSummary {
+func prefillDecode(v *present.View) map[string]*phaseSummary {
 	var out map[string]*phaseSummary
-	for _, w := range v.phases() {
+	for _, w := range phasesOf(v) {
 		name := "other"
 		switch p := strings.ToLower(w.phase); {
 		case strings.Contains(p, "prefill"):
@@ -153,11 +154,11 @@ func (v *view) prefillDecode() map[string]*phaseSummary {
 	return out
 }
 
-// components are those found by kernel name, which covers every kernel.
-func (v *view) components() map[string]*componentSummary {
+// componentsOf are those found by kernel name, which covers every kernel.
+func componentsOf(v *present.View) map[string]*componentSummary {
 	var out map[string]*componentSummary
 	sum := 0.0
-	for _, m := range v.byID["component.gpu_time"] {
+	for _, m := range v.ByID["component.gpu_time"] {
 		name, ok := m.Labels["component"]
 		if !ok || len(m.Labels) != 1 || m.Value == nil {
 			continue
@@ -177,21 +178,21 @@ func (v *view) components() map[string]*componentSummary {
 	return out
 }
 
-func (v *view) kernelSummaries() []kernelSummary {
+func kernelSummaries(v *present.View) []kernelSummary {
 	out := []kernelSummary{}
-	t := v.table("kernels", "kernels")
-	for i := range min(entries(t), summaryKernels) {
+	t := v.Table("kernels", "kernels")
+	for i := range min(present.Entries(t), summaryKernels) {
 		k := kernelSummary{
-			TotalTimeMs: shifted(cellOf(t, i, "total"), -6),
-			AvgTimeUs:   shifted(cellOf(t, i, "mean"), -3),
-			MinTimeUs:   shifted(cellOf(t, i, "min"), -3),
-			MaxTimeUs:   shifted(cellOf(t, i, "max"), -3),
+			TotalTimeMs: shifted(present.CellOf(t, i, "total"), -6),
+			AvgTimeUs:   shifted(present.CellOf(t, i, "mean"), -3),
+			MinTimeUs:   shifted(present.CellOf(t, i, "min"), -3),
+			MaxTimeUs:   shifted(present.CellOf(t, i, "max"), -3),
 
-			AvgGridSize:  shifted(cellOf(t, i, "avg_grid_size"), 0),
-			AvgBlockSize: shifted(cellOf(t, i, "avg_block_size"), 0),
+			AvgGridSize:  shifted(present.CellOf(t, i, "avg_grid_size"), 0),
+			AvgBlockSize: shifted(present.CellOf(t, i, "avg_block_size"), 0),
 		}
-		k.KernelName, _ = cellOf(t, i, "kernel_name").Str()
-		if n, ok := cellOf(t, i, "count").Int(); ok {
+		k.KernelName, _ = present.CellOf(t, i, "kernel_name").Str()
+		if n, ok := present.CellOf(t, i, "count").Int(); ok {
 			k.Invocations = &n
 		}
 		out = append(out, k)

@@ -1,4 +1,4 @@
-package present
+package export
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/present"
 )
 
 // regionReport is the shape of llm-perf-opt's ncu/regions/report.json. What it took from Nsight Compute comes from the
@@ -58,33 +59,35 @@ type regionSelection struct {
 }
 
 // HasRegions reports whether there are regions to report.
-func HasRegions(r *report.Report) bool { return entries(newView(r).table("regions", "regions")) > 0 }
+func HasRegions(r *report.Report) bool {
+	return present.Entries(present.NewView(r).Table("regions", "regions")) > 0
+}
 
 // RegionsJSON is llm-perf-opt's region report, made of the capture's NVTX ranges.
 func RegionsJSON(r *report.Report) ([]byte, error) {
-	v := newView(r)
-	t, k := v.table("regions", "regions"), v.table("regions", "region_kernels")
+	v := present.NewView(r)
+	t, k := v.Table("regions", "regions"), v.Table("regions", "region_kernels")
 	top := map[string][]regionKernel{}
-	for i := range entries(k) {
-		region, _ := cellOf(k, i, "region").Str()
-		name, _ := cellOf(k, i, "kernel").Str()
-		calls, _ := cellOf(k, i, "count").Int()
-		top[region] = append(top[region], regionKernel{name, shifted(cellOf(k, i, "total"), -6), calls})
+	for i := range present.Entries(k) {
+		region, _ := present.CellOf(k, i, "region").Str()
+		name, _ := present.CellOf(k, i, "kernel").Str()
+		calls, _ := present.CellOf(k, i, "count").Int()
+		top[region] = append(top[region], regionKernel{name, shifted(present.CellOf(k, i, "total"), -6), calls})
 	}
 	out := regionReport{Scope: "aggregate", Regions: []regionEntry{}, Selection: regionSelection{[]string{}, []string{}}}
-	for i := range entries(t) {
-		e := regionEntry{TotalMs: shifted(cellOf(t, i, "total"), -6), Metrics: regionMetrics{shifted(cellOf(t, i, "share"), 2)}}
-		e.Name, _ = cellOf(t, i, "region").Str()
-		e.Depth, _ = cellOf(t, i, "depth").Int()
-		e.Kernels, _ = cellOf(t, i, "kernels").Int()
-		if s, ok := cellOf(t, i, "parent").Str(); ok {
+	for i := range present.Entries(t) {
+		e := regionEntry{TotalMs: shifted(present.CellOf(t, i, "total"), -6), Metrics: regionMetrics{shifted(present.CellOf(t, i, "share"), 2)}}
+		e.Name, _ = present.CellOf(t, i, "region").Str()
+		e.Depth, _ = present.CellOf(t, i, "depth").Int()
+		e.Kernels, _ = present.CellOf(t, i, "kernels").Int()
+		if s, ok := present.CellOf(t, i, "parent").Str(); ok {
 			e.Parent = &s
 		}
-		if n, ok := cellOf(t, i, "pid").Int(); ok {
+		if n, ok := present.CellOf(t, i, "pid").Int(); ok {
 			s := strconv.FormatInt(n, 10)
 			e.Process = &s
 		}
-		if n, ok := cellOf(t, i, "device_id").Int(); ok {
+		if n, ok := present.CellOf(t, i, "device_id").Int(); ok {
 			s := "cuda:" + strconv.FormatInt(n, 10)
 			e.Device = &s
 		}
@@ -96,7 +99,7 @@ func RegionsJSON(r *report.Report) ([]byte, error) {
 	if t != nil {
 		out.Totals.Regions = t.TotalRows
 	}
-	if total := v.metric("kernel.total_time"); total != nil && total.Value != nil {
+	if total := v.Metric("kernel.total_time"); total != nil && total.Value != nil {
 		out.Totals.TotalMs = shifted(report.F(*total.Value), -6)
 	}
 	var b bytes.Buffer
@@ -111,30 +114,30 @@ func RegionsJSON(r *report.Report) ([]byte, error) {
 
 // RegionsMD is the same as a page.
 func RegionsMD(r *report.Report) doc.Document {
-	v := newView(r)
+	v := present.NewView(r)
 	var d doc.Document
 	d.Add(doc.H(1, "regions", "NVTX Regions"))
-	t := v.table("regions", "regions")
-	if entries(t) == 0 {
+	t := v.Table("regions", "regions")
+	if present.Entries(t) == 0 {
 		d.Add(doc.P(doc.Text("No regions discovered.")))
 		return d
 	}
 	d.Add(doc.H(2, "list", "Regions"))
 	out := doc.Table{ID: "regions", Columns: []doc.Column{{Title: "region"}, {Title: "parent"}, {Title: "depth", Align: doc.Right}, {Title: "total_ms", Align: doc.Right}, {Title: "kernel_count", Align: doc.Right}}}
-	for i := range entries(t) {
-		name, _ := cellOf(t, i, "region").Str()
-		depth, _ := cellOf(t, i, "depth").Int()
-		total, _ := cellOf(t, i, "total").Num()
-		kernels, _ := cellOf(t, i, "kernels").Int()
+	for i := range present.Entries(t) {
+		name, _ := present.CellOf(t, i, "region").Str()
+		depth, _ := present.CellOf(t, i, "depth").Int()
+		total, _ := present.CellOf(t, i, "total").Num()
+		kernels, _ := present.CellOf(t, i, "kernels").Int()
 		parent := doc.Cell{}
-		if s, ok := cellOf(t, i, "parent").Str(); ok {
+		if s, ok := present.CellOf(t, i, "parent").Str(); ok {
 			parent = doc.Cell{doc.Name(s)}
 		}
 		out.Rows = append(out.Rows, []doc.Cell{{doc.Name(name)}, parent, {doc.Text(strconv.FormatInt(depth, 10))}, {doc.Text(fixed(total/1e6, 3))}, {doc.Text(strconv.FormatInt(kernels, 10))}})
 	}
 	d.Add(out)
-	if more := t.TotalRows - int64(entries(t)); more > 0 {
-		d.Add(doc.P(doc.Text(plural(more, "more region") + " with less GPU time.")))
+	if more := t.TotalRows - int64(present.Entries(t)); more > 0 {
+		d.Add(doc.P(doc.Text(present.Plural(more, "more region") + " with less GPU time.")))
 	}
 	return d
 }
