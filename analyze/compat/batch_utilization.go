@@ -164,7 +164,7 @@ func batchFindings(out *kit.Output, tokens *session.Sample, waiting *float64) {
 		}
 	}
 	if waiting != nil && *waiting >= batchQueued {
-		out.Find("requests_wait", report.Medium, "Requests wait at most steps: the server is overloaded", []report.MetricRef{kit.Ref("batch.waiting_ratio"), kit.Ref("batch.waiting")},
+		out.Find("requests_wait", report.Medium, "Requests are queued in most steps: the server is overloaded", []report.MetricRef{kit.Ref("batch.waiting_ratio"), kit.Ref("batch.waiting")},
 			"Where the KV cache is full, give it more memory or shorten --max-model-len; where it is not, raise --max-num-seqs.",
 			"Otherwise the load is above what this server can do: more replicas, or fewer requests.")
 	}

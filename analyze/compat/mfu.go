@@ -13,7 +13,7 @@ import (
 )
 
 var MFU = kit.Section{
-	ID: "mfu", Title: "Stages and utilisation of the hardware",
+	ID: "mfu", Title: "Stage times and MFU",
 	Evidence: []file.Kind{perfopt.Kind},
 	Derivation: "Timings and dimensions of llm-perf-opt's metrics.json; floating point operations and bytes of " +
 		"the decoder, computed from the dimensions term by term; peaks of the device by the name it reports. One " +
@@ -334,7 +334,7 @@ func mfuFindings(out *kit.Output, u *modelRun, peak, bandwidth *float64) {
 	evidence := []report.MetricRef{kit.Ref("mfu.utilization", "stage", "decode"), kit.Ref("mfu.bandwidth_utilization", "stage", "decode")}
 	switch {
 	case *busy >= stageBusyBytes:
-		out.Find("decode_memory_bound", report.Low, "Decode is bound by the bandwidth of the memory", evidence,
+		out.Find("decode_memory_bound", report.Low, "Decode is memory-bandwidth-bound", evidence,
 			"Batch more requests, which read the weights once for all, or quantise weights and KV cache.")
 	case *used < stageIdleFlops && *busy < stageIdleBytes:
 		out.Find("decode_latency_bound", report.Medium, "Decode uses little of either arithmetic or memory", evidence,

@@ -119,7 +119,7 @@ var MoE = kit.Section{
 			kit.RatioCol("share", "Of the layer", "pct_of_layer"),
 			kit.RateCol("to_mean", "Over the mean", ""),
 		}},
-		{ID: "moe_pairs", Title: "Experts chosen together", File: "moe_pairs.csv", Columns: []report.Column{
+		{ID: "moe_pairs", Title: "Co-activated experts", File: "moe_pairs.csv", Columns: []report.Column{
 			kit.IDCol("layer", "Layer"),
 			kit.IDCol("expert_a", "Expert"),
 			kit.IDCol("expert_b", "Expert"),

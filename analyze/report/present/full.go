@@ -160,7 +160,7 @@ func (v *View) sectionTitle(id string) string {
 	return id
 }
 
-// severityTone colours a severity, for voices with colours.
+// severityTone colours a severity, for renderers with colours.
 func severityTone(s report.Severity) doc.Tone {
 	switch s {
 	case report.High:

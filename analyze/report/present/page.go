@@ -15,7 +15,7 @@ import (
 const pageRows = 1000
 
 // Page is the report for a browser: key numbers as tiles, warnings and findings, every section with its charts and with
-// more rows and columns than the text voices have room for. Findings lead to the rows they stand on.
+// more rows and columns than the text renderers have room for. Findings lead to the rows they stand on.
 func Page(r *report.Report) doc.Document {
 	v := NewView(r)
 	l := layout{rows: pageRows, wide: true, files: "tables/"}
@@ -44,7 +44,7 @@ func Page(r *report.Report) doc.Document {
 // drawnHistograms bounds the histograms of a section.
 const drawnHistograms = 6
 
-// durations draws the distribution of the kernels with most time, from the histograms of their metrics. Text voices leave
+// durations draws the distribution of the kernels with most time, from the histograms of their metrics. Text renderers leave
 // charts out.
 func (v *View) durations(s *report.Section, l layout) []doc.Block {
 	t := v.Table("kernels", "kernels")

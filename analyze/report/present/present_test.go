@@ -110,7 +110,7 @@ func TestTerminalStaysUnder40Lines(t *testing.T) {
 	}
 }
 
-// Anything can be missing: every voice works on every prefix of the metrics and on every subset of one section.
+// Anything can be missing: every renderer works on every prefix of the metrics and on every subset of one section.
 func TestNothingIsRequired(t *testing.T) {
 	full := serve().r
 	try := func(r *report.Report) {

@@ -169,7 +169,7 @@ func requestsEnded(o *kit.Output, d *prom.Data, t *kit.Table) {
 		if d.Finished["error"] > d.Finished["abort"] {
 			reason = "error"
 		}
-		o.Find("requests_cut_off", report.Low, "Some requests did not end by themselves", []report.MetricRef{kit.Ref("serve.requests_ended", "reason", reason), kit.Ref("serve.requests_ended")},
+		o.Find("requests_cut_off", report.Low, "Some requests were aborted or failed", []report.MetricRef{kit.Ref("serve.requests_ended", "reason", reason), kit.Ref("serve.requests_ended")},
 			"Aborted requests were cancelled by their clients, often for a timeout: look at the latencies. They are in the histograms with the time they had.")
 	}
 }

@@ -144,7 +144,7 @@ func engineStart(in *kit.Input, out *kit.Output) {
 		return
 	}
 	if s.Concurrency > 0 && s.Concurrency < fewConcurrent {
-		out.Find("kv_cache_small", report.Medium, "The KV cache holds hardly one request of the full length at a time",
+		out.Find("kv_cache_small", report.Medium, "The KV cache fits barely one full-length request",
 			[]report.MetricRef{kit.Ref("serve.max_concurrency"), kit.Ref("serve.kv_cache_tokens")},
 			"If requests are shorter than --max-model-len, this costs nothing but a smaller value is honest; if not, give the KV cache more memory, use a smaller type for it, or more GPUs.")
 	}

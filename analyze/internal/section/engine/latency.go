@@ -233,7 +233,7 @@ func queueFinding(o *kit.Output, d *prom.Data) {
 	q, ok1 := queue.Quantile(0.5)
 	f, ok2 := first.Quantile(0.5)
 	if ok1 && ok2 && f > 0 && q >= queueShare*f {
-		o.Find("queue_before_first_token", report.Medium, "Requests wait for a place for most of the time to their first token", []report.MetricRef{kit.Ref("serve.queue_time"), kit.Ref("serve.ttft")},
+		o.Find("queue_before_first_token", report.Medium, "Queueing dominates time to first token", []report.MetricRef{kit.Ref("serve.queue_time"), kit.Ref("serve.ttft")},
 			"More requests arrive than run at once: look at what limits the batch (KV cache, --max-num-seqs, --max-num-batched-tokens), or add replicas.")
 	}
 }

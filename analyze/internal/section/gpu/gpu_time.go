@@ -324,7 +324,7 @@ func (f *gpuFinder) imbalance() {
 	if f.share(busiest.Compute-least.Compute) < imbalance {
 		return
 	}
-	f.out.Find("device_imbalance", report.Medium, "The devices do not share the compute evenly",
+	f.out.Find("device_imbalance", report.Medium, "Compute load is imbalanced across GPUs",
 		[]report.MetricRef{kit.Ref("gpu.compute_time", "device", hi), kit.Ref("gpu.compute_time", "device", lo), kit.Ref("gpu.window", "device", hi)},
 		"Check the parallel layout: pipeline stages of unequal cost, expert placement, or one rank that also samples and schedules.",
 		"If the less busy device waits in communication, the slow one sets the pace: look at its kernels first.")

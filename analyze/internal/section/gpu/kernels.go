@@ -246,8 +246,8 @@ func ncuCommand(n int64) string {
 	return "`ncu --set full --kernel-name regex:NAME" + skip + " --launch-count " + strconv.FormatInt(max(1, min(5, n/2)), 10) + "`"
 }
 
-// minorShare of the devices' time in the window is little: what takes less is no place to start, however large a share of
-// the kernel time it is.
+// Below minorShare of the devices' time in the window a kernel is not worth optimising first, however large a share of the
+// kernel time it takes.
 const minorShare = 0.05
 
 func minor(in *kit.Input, ns int64) bool {

@@ -229,7 +229,7 @@ const maxPoints = 1200
 // chart draws the time of the primary group's units, one after the other, with the warm-up units that no number counts
 // as points of their own.
 func (r *unitRun) chart() {
-	c := report.Chart{ID: "unit_time", Title: "Time of each unit", Kind: "line", Unit: report.Nanoseconds, XTitle: "Unit, in the order in which they ran; warm-up is in no statistic"}
+	c := report.Chart{ID: "unit_time", Title: "Time of each unit", Kind: "line", Unit: report.Nanoseconds, XTitle: "Step (run order, warm-up excluded)"}
 	devices := 0
 	for i := range r.sets {
 		if r.sets[i].group == r.main.group {

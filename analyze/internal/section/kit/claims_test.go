@@ -9,7 +9,7 @@ import (
 
 // Where the client and the server state the same latency, the client's is in the report, and its section says so. Other
 // metrics that appear twice are for Validate to refuse.
-func TestOneVoice(t *testing.T) {
+func TestDedupeLatencies(t *testing.T) {
 	client, server := 1.0, 2.0
 	r := &report.Report{
 		Metrics: []report.Metric{
@@ -17,7 +17,7 @@ func TestOneVoice(t *testing.T) {
 		},
 		Sections: []report.Section{{ID: "load"}, {ID: "serving"}},
 	}
-	oneVoice(r)
+	dedupeLatencies(r)
 	if len(r.Metrics) != 4 || *r.Metrics[0].Value != client || r.Metrics[1].Labels["engine"] != "0" {
 		t.Errorf("%+v", r.Metrics)
 	}

@@ -174,7 +174,7 @@ func Compute(sections []*Section, in *Input, r *report.Report) (attachments []re
 		r.Warnings = append(r.Warnings, out.warnings...)
 		attachments = append(append(attachments, out.attached...), out.headers()...)
 	}
-	oneVoice(r)
+	dedupeLatencies(r)
 	limitMetrics(r)
 	rank := map[report.Severity]int{report.High: 0, report.Medium: 1, report.Low: 2}
 	sort.SliceStable(r.Findings, func(i, j int) bool { return rank[r.Findings[i].Severity] < rank[r.Findings[j].Severity] })

@@ -12,7 +12,7 @@ func (s *ncuRun) findings(coverage *float64) {
 	if v := all.Get(ncu.DRAMRatio); v != nil {
 		switch ref := []report.MetricRef{kit.Ref("ncu.dram_ratio"), kit.Ref("ncu.sm_ratio")}; {
 		case *v > highDRAM:
-			s.out.Find("high_dram", report.Medium, "The measured kernels use most of what device memory can transfer", ref,
+			s.out.Find("high_dram", report.Medium, "The profiled kernels saturate DRAM bandwidth", ref,
 				"They are bound by memory: quantise weights or the KV cache, fuse kernels that pass tensors through memory, or raise the batch so that weights are read once for more tokens.")
 		case *v < lowDRAM:
 			s.out.Find("low_dram", report.Low, "The measured kernels use less than half of what device memory can transfer", ref,
@@ -88,7 +88,7 @@ func (s *ncuRun) topFinding() {
 		evidence = append(evidence, kit.Ref("ncu.occupancy_limit", "kernel", k.Name))
 		advice = append(advice[:len(advice):len(advice)], "Few of its warps fit on an SM: it needs fewer registers or less shared memory per block.")
 	}
-	s.out.Find("top_kernel_bound", report.Medium, "The kernel with most time is bound by "+words, evidence, advice...)
+	s.out.Find("top_kernel_bound", report.Medium, "The top kernel is bound by "+words, evidence, advice...)
 }
 
 var boundWords = map[ncu.Bound]string{ncu.Compute: "compute", ncu.Memory: "memory", ncu.Balanced: "compute and memory alike", ncu.Latency: "latency"}
