@@ -87,7 +87,8 @@ func batchUtilization(in *kit.Input, out *kit.Output) {
 			return
 		}
 		out.Status(report.Partial, "the session has only "+summary+": means, no distributions and no queues")
-		fromSession(out, s.Tokens.N, summary, "total_samples", "mean_token_utilization_pct", "mean_seq_utilization_pct", "underutilization_events")
+		fromSession(out, s.Tokens.N, summary, "total_samples", "mean_token_utilization_pct", "mean_seq_utilization_pct",
+			"underutilization_events")
 		out.Metric("batch.token_utilization", nil, s.Tokens.Mean())
 		out.Metric("batch.seq_utilization", nil, s.Seqs.Mean())
 		out.Metric("batch.underutilized", nil, stat.Ratio(s.Under, s.Tokens.N))
@@ -145,8 +146,10 @@ func batchUtilization(in *kit.Input, out *kit.Output) {
 		out.Status(report.Partial, "no row states the scheduler's limit, so that no utilisation is known")
 	}
 	filesTogether(out, d, name)
-	linesChart(out, "batch_utilization", "Batch utilisation over time", report.Ratio, overTime("sequences", &b.SeqsOverTime), overTime("tokens", &b.TokensOverTime))
-	linesChart(out, "batch_queues", "Requests running and waiting over time", report.Count, overTime("running", &b.RunningOverTime), overTime("waiting", &b.WaitingOverTime))
+	linesChart(out, "batch_utilization", "Batch utilisation over time", report.Ratio,
+		overTime("sequences", &b.SeqsOverTime), overTime("tokens", &b.TokensOverTime))
+	linesChart(out, "batch_queues", "Requests running and waiting over time", report.Count,
+		overTime("running", &b.RunningOverTime), overTime("waiting", &b.WaitingOverTime))
 	batchFindings(out, tokens, waiting)
 }
 
@@ -159,12 +162,14 @@ func batchFindings(out *kit.Output, tokens *session.Sample, waiting *float64) {
 				"A decode step has one token for each request, so that low token utilisation is normal while decode dominates: look at the rows by phase. Where prefill batches are small too, the load is low or requests arrive one by one.",
 				"A smaller --max-num-batched-tokens or --max-num-seqs leaves more memory for the KV cache; it makes nothing slower that is not full.")
 		case mean > batchHigh:
-			out.Find("batches_full", report.Medium, "Batches are full: the scheduler's token limit bounds the work", evidence,
+			out.Find("batches_full", report.Medium, "Batches are full: the scheduler's token limit bounds the work",
+				evidence,
 				"Raise --max-num-batched-tokens if the time between tokens allows it; prompts are being cut into chunks at this limit.")
 		}
 	}
 	if waiting != nil && *waiting >= batchQueued {
-		out.Find("requests_wait", report.Medium, "Requests are queued in most steps: the server is overloaded", []report.MetricRef{kit.Ref("batch.waiting_ratio"), kit.Ref("batch.waiting")},
+		out.Find("requests_wait", report.Medium, "Requests are queued in most steps: the server is overloaded",
+			[]report.MetricRef{kit.Ref("batch.waiting_ratio"), kit.Ref("batch.waiting")},
 			"Where the KV cache is full, give it more memory or shorten --max-model-len; where it is not, raise --max-num-seqs.",
 			"Otherwise the load is above what this server can do: more replicas, or fewer requests.")
 	}

@@ -35,12 +35,13 @@ var CPUOperations = kit.Section{
 		},
 	},
 	Tables: []report.Table{
-		{ID: "cpu_operations", Title: "CPU operations", File: "cpu_operations.csv", Columns: slices.Concat([]report.Column{
-			kit.TextCol("what", "Operation"),
-			kit.TextCol("step_phase", "Phase"),
-			kit.CountCol("calls", "Calls"),
-			kit.MeanCol("total", "Total", "total_ms"),
-		}, sampleCols())},
+		{ID: "cpu_operations", Title: "CPU operations", File: "cpu_operations.csv",
+			Columns: slices.Concat([]report.Column{
+				kit.TextCol("what", "Operation"),
+				kit.TextCol("step_phase", "Phase"),
+				kit.CountCol("calls", "Calls"),
+				kit.MeanCol("total", "Total", "total_ms"),
+			}, sampleCols())},
 	},
 	Run: cpuOperations,
 }
@@ -75,7 +76,8 @@ func cpuOperations(in *kit.Input, out *kit.Output) {
 				out.Float("cpu.op_total", kit.Labels("operation", o.Name), s.Sum())
 			}
 			t.Row(append(sampleFields(s),
-				kit.Text("what", o.Name), kit.Put("step_phase", phase), kit.Int("calls", s.N()), kit.Float("total", s.Sum()))...)
+				kit.Text("what", o.Name), kit.Put("step_phase", phase), kit.Int("calls", s.N()),
+				kit.Float("total", s.Sum()))...)
 		}
 		fromSession(out, d.Rows[name], name, "operation", "duration_ms")
 	case len(d.Summaries.Operations) > 0:
@@ -103,7 +105,8 @@ func cpuOperations(in *kit.Input, out *kit.Output) {
 		ratio := stat.Ratio(total["scheduling"], total["scheduling"]+total["model_execution"])
 		out.Metric("cpu.scheduling_ratio", nil, ratio)
 		if *ratio >= schedulingShare {
-			out.Find("scheduler_slow", report.Medium, "The scheduler takes a large share of each step", []report.MetricRef{kit.Ref("cpu.scheduling_ratio"), kit.Ref("cpu.op_time", "operation", "scheduling")},
+			out.Find("scheduler_slow", report.Medium, "The scheduler takes a large share of each step",
+				[]report.MetricRef{kit.Ref("cpu.scheduling_ratio"), kit.Ref("cpu.op_time", "operation", "scheduling")},
 				"Let the next step be scheduled while the GPU works (vLLM: --async-scheduling), and check that the engine has a CPU core of its own.",
 				"Long queues make every step's schedule longer: lower --max-num-seqs where requests wait anyhow.")
 		}

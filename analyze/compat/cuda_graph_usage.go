@@ -90,7 +90,8 @@ func cudaGraphUsage(in *kit.Input, out *kit.Output) {
 		return 0
 	}
 	slices.SortFunc(list, func(a, b entry) int {
-		return cmp.Or(cmp.Compare(b.Replays, a.Replays), cmp.Compare(a.Mode, b.Mode), cmp.Compare(a.Tokens, b.Tokens), cmp.Compare(a.Reqs, b.Reqs),
+		return cmp.Or(cmp.Compare(b.Replays, a.Replays), cmp.Compare(a.Mode, b.Mode), cmp.Compare(a.Tokens, b.Tokens),
+			cmp.Compare(a.Reqs, b.Reqs),
 			cmp.Compare(flag(a.Uniform), flag(b.Uniform)), cmp.Compare(flag(a.LoRA), flag(b.LoRA)))
 	})
 	t := out.Table("cudagraphs")
@@ -142,10 +143,12 @@ func cudaGraphUsage(in *kit.Input, out *kit.Output) {
 		out.Metric("cudagraph.unused", nil, unused)
 		switch {
 		case sumReplays == 0:
-			out.Find("cudagraphs_never_run", report.High, "CUDA graphs were captured, and none was ever replayed", []report.MetricRef{kit.Ref("cudagraph.captured"), kit.Ref("cudagraph.replays")},
+			out.Find("cudagraphs_never_run", report.High, "CUDA graphs were captured, and none was ever replayed",
+				[]report.MetricRef{kit.Ref("cudagraph.captured"), kit.Ref("cudagraph.replays")},
 				"The steps ran without graphs: their batch sizes are above the largest captured one, or something in them forbids graphs (cascade attention, a LoRA that was not captured). The server's log says which mode each step chose, with --cudagraph-metrics.")
 		case *unused >= cudagraphUnused:
-			out.Find("cudagraphs_unused", report.Low, "Most captured CUDA graphs are never replayed", []report.MetricRef{kit.Ref("cudagraph.unused"), kit.Ref("cudagraph.captured")},
+			out.Find("cudagraphs_unused", report.Low, "Most captured CUDA graphs are never replayed",
+				[]report.MetricRef{kit.Ref("cudagraph.unused"), kit.Ref("cudagraph.captured")},
 				"Each costs start-up time and memory. Capture the sizes that occur (vLLM: --cudagraph-capture-sizes), and keep them close together there, since a batch is padded up to the next one.")
 		}
 	}

@@ -1,5 +1,6 @@
-// Package compat holds what only the formats of profilemate and llm-perf-opt tell, and nobody else has to know: sections on
-// their sessions and artifacts. It knows the kit of the sections; only package analyze and the command know it.
+// Package compat holds what only the formats of profilemate and llm-perf-opt tell, and nobody else has to know:
+// sections on their sessions and artifacts. It knows the kit of the sections; only package analyze and the command know
+// it.
 package compat
 
 import (
@@ -17,6 +18,7 @@ var Pages embed.FS
 
 // Readers read the evidence that other tools wrote.
 var Readers = []evidence.Reader{
-	{Kind: session.Kind, Title: "a file of a profilemate session", Is: session.Is, Read: evidence.Reading(session.Read)},
+	{Kind: session.Kind, Title: "a file of a profilemate session", Is: session.Is,
+		Read: evidence.Reading(session.Read)},
 	{Kind: perfopt.Kind, Title: "an artifact of llm-perf-opt", Is: perfopt.Is, Read: evidence.Reading(perfopt.Read)},
 }

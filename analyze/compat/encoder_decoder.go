@@ -35,12 +35,13 @@ var EncoderDecoder = kit.Section{
 		},
 	},
 	Tables: []report.Table{
-		{ID: "encoder_decoder", Title: "Parts of the model", File: "encoder_decoder.csv", Columns: slices.Concat([]report.Column{
-			kit.TextCol("part", "Part"),
-			kit.CountCol("passes", "Passes"),
-			kit.MeanCol("total", "Total", "total_ms"),
-			kit.RatioCol("share", "Share", "pct_of_time"),
-		}, sampleCols())},
+		{ID: "encoder_decoder", Title: "Parts of the model", File: "encoder_decoder.csv",
+			Columns: slices.Concat([]report.Column{
+				kit.TextCol("part", "Part"),
+				kit.CountCol("passes", "Passes"),
+				kit.MeanCol("total", "Total", "total_ms"),
+				kit.RatioCol("share", "Share", "pct_of_time"),
+			}, sampleCols())},
 	},
 	Run: encoderDecoder,
 }
@@ -59,7 +60,8 @@ func encoderDecoder(in *kit.Input, out *kit.Output) {
 		}
 	}
 	if d.ModelType != "" && d.ModelType != "unknown" {
-		out.Note("The session takes the model for " + map[string]string{"encoder_decoder": "an encoder and a decoder", "decoder_only": "a decoder alone"}[d.ModelType] + ".")
+		out.Note("The session takes the model for " + map[string]string{"encoder_decoder": "an encoder and a decoder",
+			"decoder_only": "a decoder alone"}[d.ModelType] + ".")
 	}
 	if len(sums) == 0 {
 		sessionLacks(out, d, name, summary)

@@ -49,13 +49,14 @@ var ForwardPass = kit.Section{
 		},
 	},
 	Tables: []report.Table{
-		{ID: "forward_passes", Title: "Forward passes by phase", File: "forward_passes.csv", Columns: slices.Concat([]report.Column{
-			kit.TextCol("pass_phase", "Phase"),
-			kit.CountCol("passes", "Passes"),
-			kit.CountCol("tokens", "Tokens"),
-			kit.MeanCol("total", "Total", "total_ms"),
-			kit.RatioCol("share", "Share", "pct_of_forward_time"),
-		}, sampleCols(), []report.Column{kit.RateCol("throughput", "Tokens per second", report.PerSecond)})},
+		{ID: "forward_passes", Title: "Forward passes by phase", File: "forward_passes.csv",
+			Columns: slices.Concat([]report.Column{
+				kit.TextCol("pass_phase", "Phase"),
+				kit.CountCol("passes", "Passes"),
+				kit.CountCol("tokens", "Tokens"),
+				kit.MeanCol("total", "Total", "total_ms"),
+				kit.RatioCol("share", "Share", "pct_of_forward_time"),
+			}, sampleCols(), []report.Column{kit.RateCol("throughput", "Tokens per second", report.PerSecond)})},
 	},
 	Run: forwardPass,
 }
@@ -104,7 +105,8 @@ func forwardPass(in *kit.Input, out *kit.Output) {
 			kit.Text("pass_phase", p), kit.Int("passes", f.Time.N()), kit.Int("tokens", f.Tokens),
 			kit.Float("total", f.Time.Sum()), kit.Maybe("share", share), kit.Maybe("throughput", rate))...)
 		if p == "prefill" && share != nil && *share > forwardPrefill {
-			out.Find("prefill_heavy", report.Medium, "Most of the forward time is prefill", []report.MetricRef{kit.Ref("forward.time_share", "phase", p), kit.Ref("forward.time", "phase", p)},
+			out.Find("prefill_heavy", report.Medium, "Most of the forward time is prefill",
+				[]report.MetricRef{kit.Ref("forward.time_share", "phase", p), kit.Ref("forward.time", "phase", p)},
 				"Use chunked prefill, so that decode steps are not held up (vLLM: on by default in V1), and tune --max-num-batched-tokens: larger for throughput, smaller for the time between tokens.",
 				"Where prompts share their beginning, check that prefix caching hits.")
 		}
@@ -117,7 +119,8 @@ func forwardPass(in *kit.Input, out *kit.Output) {
 	default:
 		out.Note("Nothing says how times were taken. The simple profiler times on the host and waits for the GPU after every step, which itself costs time.")
 	}
-	linesChart(out, "forward_throughput", "Tokens per second of forward time, over time", report.PerSecond, overTime("tokens per second", &d.Throughput))
+	linesChart(out, "forward_throughput", "Tokens per second of forward time, over time", report.PerSecond,
+		overTime("tokens per second", &d.Throughput))
 }
 
 // forwardStated shows what the summary says where the table is missing: counts and means.

@@ -92,8 +92,10 @@ func kvCache(in *kit.Input, out *kit.Output) {
 		distribution(out, "kv.block_lifetime", nil, &c.Lifetime)
 		distribution(out, "kv.block_idle", nil, &c.Idle)
 		t := out.Table("kv_evictions")
-		t.Row(append(sampleFields(&c.Lifetime), kit.Text("what", "from allocation to eviction"), kit.Int("blocks", c.Evictions))...)
-		t.Row(append(sampleFields(&c.Idle), kit.Text("what", "from last use to eviction"), kit.Int("blocks", c.Evictions))...)
+		t.Row(append(sampleFields(&c.Lifetime), kit.Text("what", "from allocation to eviction"),
+			kit.Int("blocks", c.Evictions))...)
+		t.Row(append(sampleFields(&c.Idle), kit.Text("what", "from last use to eviction"),
+			kit.Int("blocks", c.Evictions))...)
 		t.Add()
 	case s.Cached:
 		fromSession(out, 1, summary, "Total evictions", "Avg block lifetime", "Avg idle before eviction")
@@ -109,14 +111,16 @@ func kvCache(in *kit.Input, out *kit.Output) {
 	}
 
 	if mean := c.Usage.Mean(); mean != nil && *mean < kvLow {
-		out.Find("kv_cache_unused", report.Low, "Most of the KV cache is never used", []report.MetricRef{kit.Ref("kv.usage")},
+		out.Find("kv_cache_unused", report.Low, "Most of the KV cache is never used",
+			[]report.MetricRef{kit.Ref("kv.usage")},
 			"There is room for more requests at once: raise --max-num-seqs, or send more load. Memory that is free anyhow costs nothing.")
 	} else if mean != nil && *mean > kvHigh {
 		out.Find("kv_cache_full", report.Medium, "The KV cache is full", []report.MetricRef{kit.Ref("kv.usage")},
 			"Raise --gpu-memory-utilization, quantise the KV cache (--kv-cache-dtype fp8), or spread the model over more GPUs; else lower --max-num-seqs, before requests are preempted.")
 	}
 	if mean := c.Lifetime.Mean(); mean != nil && *mean < kvShortLife {
-		out.Find("kv_blocks_short_lived", report.Medium, "Blocks of the KV cache are evicted soon after they were made", []report.MetricRef{kit.Ref("kv.block_lifetime"), kit.Ref("kv.evictions")},
+		out.Find("kv_blocks_short_lived", report.Medium, "Blocks of the KV cache are evicted soon after they were made",
+			[]report.MetricRef{kit.Ref("kv.block_lifetime"), kit.Ref("kv.evictions")},
 			"The prefix cache cannot keep what it holds: give it more memory, or expect few hits.")
 	}
 }

@@ -169,7 +169,8 @@ func positiveFloat(v float64) *float64 {
 // elementBytes is the size of one element of weights and of the KV cache.
 var elementBytes = map[string]float64{"bfloat16": 2, "float16": 2, "float32": 4, "fp8": 1}
 
-// peakType is the peak that a data type is held to. PyTorch multiplies float32 without tensor cores unless it is told otherwise.
+// peakType is the peak that a data type is held to. PyTorch multiplies float32 without tensor cores unless it is told
+// otherwise.
 var peakType = map[string]string{"bfloat16": peaks.BF16, "float16": peaks.FP16, "float32": peaks.FP32, "fp8": peaks.FP8}
 
 // mfuDevice is the device of the run: the one that env.json names, else that of the trace, if there is only one kind.
@@ -260,7 +261,8 @@ func (u *modelRun) emit(out *kit.Output, peak, bandwidth *float64) {
 }
 
 // inputs shows every number that the terms are made of, and where it comes from.
-func (u *modelRun) inputs(out *kit.Output, d *perfopt.Data, gpu string, device *peaks.Device, peak, bandwidth *float64) {
+func (u *modelRun) inputs(out *kit.Output, d *perfopt.Data, gpu string, device *peaks.Device, peak,
+	bandwidth *float64) {
 	t := out.Table("mfu_inputs")
 	row := func(name string, v *float64, from string) {
 		if v != nil && *v > 0 {
@@ -303,8 +305,8 @@ func (u *modelRun) inputs(out *kit.Output, d *perfopt.Data, gpu string, device *
 	}
 }
 
-// When stages are a finding: llm-perf-opt's rule of what dominates, and the utilisation below which neither arithmetic nor
-// memory bounds a stage, above which memory does.
+// When stages are a finding: llm-perf-opt's rule of what dominates, and the utilisation below which neither arithmetic
+// nor memory bounds a stage, above which memory does.
 const (
 	stageDominates = 1.2
 	stageIdleFlops = 0.10
@@ -315,7 +317,8 @@ const (
 func mfuFindings(out *kit.Output, u *modelRun, peak, bandwidth *float64) {
 	prefill, decode := u.time("prefill"), u.time("decode")
 	if prefill != nil && decode != nil {
-		evidence := []report.MetricRef{kit.Ref("stage.time", "stage", "prefill"), kit.Ref("stage.time", "stage", "decode")}
+		evidence := []report.MetricRef{kit.Ref("stage.time", "stage", "prefill"),
+			kit.Ref("stage.time", "stage", "decode")}
 		const ms = 1e6
 		switch {
 		case *decode >= stageDominates*max(ms, *prefill):
@@ -331,7 +334,8 @@ func mfuFindings(out *kit.Output, u *modelRun, peak, bandwidth *float64) {
 	if used == nil || busy == nil {
 		return
 	}
-	evidence := []report.MetricRef{kit.Ref("mfu.utilization", "stage", "decode"), kit.Ref("mfu.bandwidth_utilization", "stage", "decode")}
+	evidence := []report.MetricRef{kit.Ref("mfu.utilization", "stage", "decode"),
+		kit.Ref("mfu.bandwidth_utilization", "stage", "decode")}
 	switch {
 	case *busy >= stageBusyBytes:
 		out.Find("decode_memory_bound", report.Low, "Decode is memory-bandwidth-bound", evidence,

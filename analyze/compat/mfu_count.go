@@ -22,9 +22,10 @@ type modelRun struct {
 	bytes           map[string]float64 // by stage
 }
 
-// lengths finds the tokens of prompt and context. llm-perf-opt does not write the prompt's length down, but the utilisation
-// that it states for prefill comes from it: S solves L (4 d d_ff + 2 d²) S + L d S (S + 1) = MFU × peak × time, which is a
-// whole number if the file is what it seems. For decode it takes the context S + T/2, or what the configuration fixes.
+// lengths finds the tokens of prompt and context. llm-perf-opt does not write the prompt's length down, but the
+// utilisation that it states for prefill comes from it: S solves L (4 d d_ff + 2 d²) S + L d S (S + 1) = MFU × peak ×
+// time, which is a whole number if the file is what it seems. For decode it takes the context S + T/2, or what the
+// configuration fixes.
 func (u *modelRun) lengths(c perfopt.Context) {
 	r := u.run
 	switch {

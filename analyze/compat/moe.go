@@ -165,14 +165,16 @@ func moe(in *kit.Input, out *kit.Output) {
 	d := evidence.Of[*session.Data](in.Evidence)
 	m := &d.MoE
 	if len(m.Layers) == 0 && len(m.Pairs) == 0 {
-		sessionLacks(out, d, activations, "moe_load_imbalance.csv", "moe_expert_coselection.csv", "moe_routing_weights_hist.csv", summary)
+		sessionLacks(out, d, activations, "moe_load_imbalance.csv", "moe_expert_coselection.csv",
+			"moe_routing_weights_hist.csv", summary)
 		return
 	}
 	layers := make([]moeLayer, len(m.Layers))
 	for i, l := range m.Layers {
 		layers[i] = loadOf(l)
 	}
-	fromSession(out, d.Rows[activations]+d.Rows[summary], activations, "layer_idx", "expert_id", "activation_count", summary)
+	fromSession(out, d.Rows[activations]+d.Rows[summary], activations, "layer_idx", "expert_id", "activation_count",
+		summary)
 	out.Int("moe.layers", nil, int64(len(layers)))
 	moeTotals(out, layers)
 	moeBatches(d, out, layers)
@@ -259,7 +261,8 @@ func moeTotals(out *kit.Output, layers []moeLayer) {
 	}
 	out.Int("moe.activations", nil, total)
 	if !knowsAll {
-		out.Warn("moe_experts_unknown", "How many experts a layer has is not known for every layer, since moe_summary.json is missing or says something else than the tables. Experts that no token chose are not in the tables: coverage and balance of these layers are unknown.")
+		out.Warn("moe_experts_unknown",
+			"How many experts a layer has is not known for every layer, since moe_summary.json is missing or says something else than the tables. Experts that no token chose are not in the tables: coverage and balance of these layers are unknown.")
 		out.Metric("moe.coverage", nil, nil)
 		out.Metric("moe.dead_experts", nil, nil)
 		out.Metric("moe.load_balance", nil, nil)
@@ -301,11 +304,12 @@ func moeBatches(d *session.Data, out *kit.Output, layers []moeLayer) {
 		return
 	}
 	out.Note("Imbalance by batch is over the experts that the batch chose: one that it did not choose is not in it, nor is a batch that chose a single expert.")
-	linesChart(out, "moe_imbalance", "Imbalance of expert load by batch, over time", report.Count, overTime("busiest over least busy", &m.OverTime))
+	linesChart(out, "moe_imbalance", "Imbalance of expert load by batch, over time", report.Count,
+		overTime("busiest over least busy", &m.OverTime))
 }
 
-// moeWhole emits the imbalance where nobody sampled it by batch: the whole session counts as one batch, and dead experts are
-// not passed over.
+// moeWhole emits the imbalance where nobody sampled it by batch: the whole session counts as one batch, and dead
+// experts are not passed over.
 func moeWhole(out *kit.Output, layers []moeLayer) {
 	var worst *float64
 	known := 0
@@ -314,7 +318,8 @@ func moeWhole(out *kit.Output, layers []moeLayer) {
 		if !l.known {
 			continue
 		}
-		fromSession(out, 1, "moe_expert_activations.csv", "layer_idx", "expert_id", "activation_count", "moe_summary.json")
+		fromSession(out, 1, "moe_expert_activations.csv", "layer_idx", "expert_id", "activation_count",
+			"moe_summary.json")
 		out.Metric("moe.imbalance", l.label(), l.balance)
 		if l.balance != nil {
 			if known++; worst == nil || *l.balance > *worst {
@@ -342,7 +347,8 @@ func moeLayersTable(in *kit.Input, out *kit.Output, layers []moeLayer) {
 		return *v
 	}
 	slices.SortStableFunc(list, func(a, b moeLayer) int {
-		return cmp.Or(cmp.Compare(key(b.peak), key(a.peak)), cmp.Compare(key(b.Imbalance.Mean()), key(a.Imbalance.Mean())))
+		return cmp.Or(cmp.Compare(key(b.peak), key(a.peak)), cmp.Compare(key(b.Imbalance.Mean()),
+			key(a.Imbalance.Mean())))
 	})
 	t := out.Table("moe_layers")
 	for i := range list {
@@ -355,14 +361,16 @@ func moeLayersTable(in *kit.Input, out *kit.Output, layers []moeLayer) {
 			row = append(row, kit.Int("top_k", l.TopK))
 		}
 		if l.known {
-			row = append(row, kit.Int("activations", l.Total), kit.Maybe("coverage", l.coverage), kit.Maybe("peak_to_mean", l.peak),
+			row = append(row, kit.Int("activations", l.Total), kit.Maybe("coverage", l.coverage),
+				kit.Maybe("peak_to_mean", l.peak),
 				kit.Maybe("load_balance", l.balance), kit.Maybe("top_share", l.decile))
 		}
 		if l.Dead != nil {
 			row = append(row, kit.Int("dead", *l.Dead))
 		}
 		if l.hottest >= 0 {
-			row = append(row, kit.Int("hottest", int64(l.hottest)), kit.Maybe("hottest_share", stat.Ratio(l.hottestCount, l.Total)))
+			row = append(row, kit.Int("hottest", int64(l.hottest)), kit.Maybe("hottest_share",
+				stat.Ratio(l.hottestCount, l.Total)))
 		}
 		if s := l.Imbalance.Summary(); s != nil {
 			row = append(row, kit.Float("imbalance", s.Mean), kit.Float("imbalance_p90", s.P90))
@@ -424,8 +432,8 @@ func moeHottest(in *kit.Input, out *kit.Output, layers []moeLayer) {
 // maxPairRows is how many pairs of experts are listed, in all.
 const maxPairRows = 50
 
-// moePairs ranks the pairs of experts by how often they are chosen together. What chance would give, were experts chosen
-// independently with the layer's own activations: pairs × 2 p q.
+// moePairs ranks the pairs of experts by how often they are chosen together. What chance would give, were experts
+// chosen independently with the layer's own activations: pairs × 2 p q.
 func moePairs(in *kit.Input, out *kit.Output, layers []moeLayer) {
 	pairs := evidence.Of[*session.Data](in.Evidence).MoE.Pairs
 	if len(pairs) == 0 {
@@ -453,8 +461,10 @@ func moePairs(in *kit.Input, out *kit.Output, layers []moeLayer) {
 			}
 		}
 		if sum > 0 {
-			fromSession(out, int64(hi-lo), "moe_expert_coselection.csv", "layer_idx", "expert_id_1", "expert_id_2", "coselection_count")
-			out.Metric("moe.coselection_share", kit.Labels("layer", strconv.Itoa(int(pairs[lo].Layer))), stat.Ratio(pairs[top].Count, sum))
+			fromSession(out, int64(hi-lo), "moe_expert_coselection.csv", "layer_idx", "expert_id_1", "expert_id_2",
+				"coselection_count")
+			out.Metric("moe.coselection_share", kit.Labels("layer", strconv.Itoa(int(pairs[lo].Layer))),
+				stat.Ratio(pairs[top].Count, sum))
 			for _, p := range pairs[lo:hi] {
 				if best = append(best, ranked{p, float64(p.Count) / float64(sum)}); len(best) >= 20*maxPairRows {
 					keep()
@@ -500,7 +510,8 @@ func moeFindings(out *kit.Output, layers []moeLayer) {
 		evidence := []report.MetricRef{}
 		for i := range layers {
 			if l := &layers[i]; l.Dead != nil && *l.Dead > 0 && len(evidence) < 3 {
-				evidence = append(evidence, report.MetricRef{ID: "moe.dead_experts", Labels: l.label()}, report.MetricRef{ID: "moe.coverage", Labels: l.label()})
+				evidence = append(evidence, report.MetricRef{ID: "moe.dead_experts", Labels: l.label()},
+					report.MetricRef{ID: "moe.coverage", Labels: l.label()})
 			}
 		}
 		out.Find("dead_experts", severity, "Some experts are never chosen", evidence,
@@ -513,7 +524,8 @@ func moeFindings(out *kit.Output, layers []moeLayer) {
 		if *l.peak > moeVeryHot {
 			severity = report.High
 		}
-		out.Find("experts_uneven", severity, "Expert load is uneven", []report.MetricRef{{ID: "moe.peak_to_mean", Labels: l.label()}, {ID: "moe.activations", Labels: l.label()}},
+		out.Find("experts_uneven", severity, "Expert load is uneven",
+			[]report.MetricRef{{ID: "moe.peak_to_mean", Labels: l.label()}, {ID: "moe.activations", Labels: l.label()}},
 			"With expert parallelism a layer waits for its busiest expert: balance them (vLLM: --enable-eplb, with redundant experts), and watch the balancedness that it logs.",
 			"FLOPs are the same however tokens spread, so that metrics of utilisation computed from a model's dimensions do not show this.")
 	}

@@ -14,8 +14,8 @@ const (
 	maxMapExperts = 128
 )
 
-// moeMap draws the load of each expert, 1 being an even share, as a row per layer. Experts beyond the bound share a cell
-// with their neighbours, and so do layers.
+// moeMap draws the load of each expert, 1 being an even share, as a row per layer. Experts beyond the bound share a
+// cell with their neighbours, and so do layers.
 func moeMap(out *kit.Output, layers []moeLayer) {
 	var shown []*moeLayer
 	experts := 0
@@ -30,10 +30,12 @@ func moeMap(out *kit.Output, layers []moeLayer) {
 	}
 	perCell := (experts + maxMapExperts - 1) / maxMapExperts
 	perRow := (len(shown) + maxMapLayers - 1) / maxMapLayers
-	c := report.Chart{ID: "moe_load", Title: "Load of experts by layer, 1 is an even share", Kind: "heat", Unit: report.Count, XTitle: "Expert", Series: []report.Series{}}
+	c := report.Chart{ID: "moe_load", Title: "Load of experts by layer, 1 is an even share", Kind: "heat",
+		Unit: report.Count, XTitle: "Expert", Series: []report.Series{}}
 	for lo := 0; lo < len(shown); lo += perRow {
 		group := shown[lo:min(lo+perRow, len(shown))]
-		s := report.Series{Name: "layer " + span(group[0].Index, group[len(group)-1].Index), Labels: []string{}, Values: []float64{}}
+		s := report.Series{Name: "layer " + span(group[0].Index, group[len(group)-1].Index), Labels: []string{},
+			Values: []float64{}}
 		for e := 0; e < experts; e += perCell {
 			last := min(e+perCell, experts) - 1
 			sum := 0.0

@@ -42,12 +42,13 @@ var Operators = kit.Section{
 			kit.CountCol("calls", "Calls"),
 			kit.MeanCol("mean", "Mean", "mean_ms"),
 		}},
-		{ID: "stated_kernels", Title: "Kernels as llm-perf-opt lists them", File: "stated_kernels.csv", Columns: []report.Column{
-			kit.NameCol("kernel", "Kernel"),
-			kit.MeanCol("total", "Total", "total_ms"),
-			kit.CountCol("calls", "Calls"),
-			kit.MeanCol("mean", "Mean", "mean_ms"),
-		}},
+		{ID: "stated_kernels", Title: "Kernels as llm-perf-opt lists them", File: "stated_kernels.csv",
+			Columns: []report.Column{
+				kit.NameCol("kernel", "Kernel"),
+				kit.MeanCol("total", "Total", "total_ms"),
+				kit.CountCol("calls", "Calls"),
+				kit.MeanCol("mean", "Mean", "mean_ms"),
+			}},
 	},
 	Run: operators,
 }

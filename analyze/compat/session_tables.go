@@ -19,7 +19,8 @@ func fromSession(o *kit.Output, rows int64, name string, columns ...string) {
 func sessionLacks(o *kit.Output, d *session.Data, names ...string) {
 	for _, n := range names {
 		if d.Had[n] > 0 {
-			o.Status(report.NotApplicable, "the session's files of this hold no rows: it did not happen, or profilemate did not find the part of vLLM that it watches")
+			o.Status(report.NotApplicable,
+				"the session's files of this hold no rows: it did not happen, or profilemate did not find the part of vLLM that it watches")
 			return
 		}
 	}
@@ -54,7 +55,8 @@ func overTime(name string, s *session.Series) report.Series {
 
 // linesChart adds a chart of quantities over time since the session's start; lines without points are left out.
 func linesChart(o *kit.Output, id, title, unit string, list ...report.Series) {
-	c := report.Chart{ID: id, Title: title, Kind: "line", Unit: unit, XUnit: report.Nanoseconds, XTitle: "Since the session's start", Series: []report.Series{}}
+	c := report.Chart{ID: id, Title: title, Kind: "line", Unit: unit, XUnit: report.Nanoseconds,
+		XTitle: "Since the session's start", Series: []report.Series{}}
 	for _, s := range list {
 		if len(s.Values) > 1 {
 			c.Series = append(c.Series, s)
@@ -70,23 +72,27 @@ func sampleFields(s *session.Sample) []kit.Field {
 	d := s.Summary()
 	if d == nil {
 		return []kit.Field{
-			kit.Put("mean", report.Null), kit.Put("p50", report.Null), kit.Put("p90", report.Null), kit.Put("p99", report.Null),
+			kit.Put("mean", report.Null), kit.Put("p50", report.Null), kit.Put("p90", report.Null),
+			kit.Put("p99", report.Null),
 			kit.Put("max", report.Null),
 		}
 	}
 	return []kit.Field{
-		kit.Float("mean", d.Mean), kit.Float("p50", d.P50), kit.Float("p90", d.P90), kit.Float("p99", d.P99), kit.Float("max", d.Max),
+		kit.Float("mean", d.Mean), kit.Float("p50", d.P50), kit.Float("p90", d.P90), kit.Float("p99", d.P99),
+		kit.Float("max", d.Max),
 	}
 }
 
 // sampleCols are the columns of sampleFields for times.
 func sampleCols() []report.Column {
-	return []report.Column{kit.MeanCol("mean", "Mean", "mean_ms"), kit.MeanCol("p50", "p50", "p50_ms"), kit.MeanCol("p90", "p90", "p90_ms"), kit.MeanCol("p99", "p99", "p99_ms"), kit.MeanCol("max", "Max", "max_ms")}
+	return []report.Column{kit.MeanCol("mean", "Mean", "mean_ms"), kit.MeanCol("p50", "p50", "p50_ms"),
+		kit.MeanCol("p90", "p90", "p90_ms"), kit.MeanCol("p99", "p99", "p99_ms"), kit.MeanCol("max", "Max", "max_ms")}
 }
 
 // filesTogether notes that several files of a form were read.
 func filesTogether(o *kit.Output, d *session.Data, name string) {
 	if n := d.Had[name]; n > 1 {
-		o.Note("The " + strconv.Itoa(n) + " files of the form of " + name + " are taken together: several processes, or several sessions. Each has a clock of its own.")
+		o.Note("The " + strconv.Itoa(n) + " files of the form of " + name +
+			" are taken together: several processes, or several sessions. Each has a clock of its own.")
 	}
 }

@@ -27,7 +27,8 @@ func KernelsMD(r *report.Report) doc.Document {
 
 func legacyTable(v *present.View, t *report.Table, n int) doc.Table {
 	out := doc.Table{ID: "kernels", Columns: []doc.Column{
-		{Title: "kernel_name"}, {Title: "total_ms", Align: doc.Right}, {Title: "calls", Align: doc.Right}, {Title: "mean_ms", Align: doc.Right}, {Title: "device"},
+		{Title: "kernel_name"}, {Title: "total_ms", Align: doc.Right}, {Title: "calls", Align: doc.Right},
+		{Title: "mean_ms", Align: doc.Right}, {Title: "device"},
 	}}
 	devices := kernelDevices(v)
 	for i := range n {
@@ -39,7 +40,8 @@ func legacyTable(v *present.View, t *report.Table, n int) doc.Table {
 			mean = total / float64(calls)
 		}
 		out.Rows = append(out.Rows, []doc.Cell{
-			{doc.Name(name)}, {doc.Text(fixed(total/1e6, 3))}, {doc.Text(strconv.FormatInt(calls, 10))}, {doc.Text(fixed(mean/1e6, 6))},
+			{doc.Name(name)}, {doc.Text(fixed(total/1e6, 3))}, {doc.Text(strconv.FormatInt(calls, 10))},
+			{doc.Text(fixed(mean/1e6, 6))},
 			{doc.Text(strings.Join(devices[name], ", "))},
 		})
 	}

@@ -48,7 +48,8 @@ const (
 	ncuExpertN = 10
 )
 
-// NCUSummaryJSON is profilemate's ncu_summary.json, made of the tables that the section on Nsight Compute writes as files.
+// NCUSummaryJSON is profilemate's ncu_summary.json, made of the tables that the section on Nsight Compute writes as
+// files.
 func NCUSummaryJSON(details []report.Table) ([]byte, error) {
 	find := func(id string) *report.Table {
 		for i := range details {
@@ -122,5 +123,6 @@ func (s *ncuSummary) experts(moe, bandwidth *report.Table, at map[string]int) {
 func bandwidthRow(t *report.Table, i int) ncuBandwidth {
 	name, _ := present.CellOf(t, i, "kernel_name").Str()
 	get := func(id string, exp int) *json.Number { return shifted(present.CellOf(t, i, id), exp) }
-	return ncuBandwidth{name, get("dram_read_bytes", 0), get("dram_write_bytes", 0), get("dram_throughput_pct", 2), get("sm_throughput_pct", 2), get("duration_ns", 0), get("bandwidth_gbps", -9)}
+	return ncuBandwidth{name, get("dram_read_bytes", 0), get("dram_write_bytes", 0), get("dram_throughput_pct", 2),
+		get("sm_throughput_pct", 2), get("duration_ns", 0), get("bandwidth_gbps", -9)}
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // regionReport is the shape of llm-perf-opt's ncu/regions/report.json. What it took from Nsight Compute comes from the
-// capture's NVTX ranges here: times are GPU time in milliseconds, and there is no time of writing, so that the same input
-// gives the same file.
+// capture's NVTX ranges here: times are GPU time in milliseconds, and there is no time of writing, so that the same
+// input gives the same file.
 type regionReport struct {
 	Scope       string          `json:"scope"`
 	Regions     []regionEntry   `json:"regions"`
@@ -74,9 +74,11 @@ func RegionsJSON(r *report.Report) ([]byte, error) {
 		calls, _ := present.CellOf(k, i, "count").Int()
 		top[region] = append(top[region], regionKernel{name, shifted(present.CellOf(k, i, "total"), -6), calls})
 	}
-	out := regionReport{Scope: "aggregate", Regions: []regionEntry{}, Selection: regionSelection{[]string{}, []string{}}}
+	out := regionReport{Scope: "aggregate", Regions: []regionEntry{}, Selection: regionSelection{[]string{},
+		[]string{}}}
 	for i := range present.Entries(t) {
-		e := regionEntry{TotalMs: shifted(present.CellOf(t, i, "total"), -6), Metrics: regionMetrics{shifted(present.CellOf(t, i, "share"), 2)}}
+		e := regionEntry{TotalMs: shifted(present.CellOf(t, i, "total"), -6),
+			Metrics: regionMetrics{shifted(present.CellOf(t, i, "share"), 2)}}
 		e.Name, _ = present.CellOf(t, i, "region").Str()
 		e.Depth, _ = present.CellOf(t, i, "depth").Int()
 		e.Kernels, _ = present.CellOf(t, i, "kernels").Int()
@@ -123,7 +125,9 @@ func RegionsMD(r *report.Report) doc.Document {
 		return d
 	}
 	d.Add(doc.H(2, "list", "Regions"))
-	out := doc.Table{ID: "regions", Columns: []doc.Column{{Title: "region"}, {Title: "parent"}, {Title: "depth", Align: doc.Right}, {Title: "total_ms", Align: doc.Right}, {Title: "kernel_count", Align: doc.Right}}}
+	out := doc.Table{ID: "regions", Columns: []doc.Column{{Title: "region"}, {Title: "parent"},
+		{Title: "depth", Align: doc.Right}, {Title: "total_ms", Align: doc.Right},
+		{Title: "kernel_count", Align: doc.Right}}}
 	for i := range present.Entries(t) {
 		name, _ := present.CellOf(t, i, "region").Str()
 		depth, _ := present.CellOf(t, i, "depth").Int()
@@ -133,7 +137,8 @@ func RegionsMD(r *report.Report) doc.Document {
 		if s, ok := present.CellOf(t, i, "parent").Str(); ok {
 			parent = doc.Cell{doc.Name(s)}
 		}
-		out.Rows = append(out.Rows, []doc.Cell{{doc.Name(name)}, parent, {doc.Text(strconv.FormatInt(depth, 10))}, {doc.Text(fixed(total/1e6, 3))}, {doc.Text(strconv.FormatInt(kernels, 10))}})
+		out.Rows = append(out.Rows, []doc.Cell{{doc.Name(name)}, parent, {doc.Text(strconv.FormatInt(depth, 10))},
+			{doc.Text(fixed(total/1e6, 3))}, {doc.Text(strconv.FormatInt(kernels, 10))}})
 	}
 	d.Add(out)
 	if more := t.TotalRows - int64(present.Entries(t)); more > 0 {

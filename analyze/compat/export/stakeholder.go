@@ -13,8 +13,9 @@ import (
 // stages are the phases that llm-perf-opt reports, in its order. The vision stages run inside prefill.
 var stages = []string{"prefill", "decode", "sam", "clip", "projector"}
 
-// StakeholderMD is llm-perf-opt's stakeholder_summary.md, filled with whatever the report holds: of its own artifacts, of the
-// capture, of a server's log and of a profiler session, in this order. What none of them says is said to be missing.
+// StakeholderMD is llm-perf-opt's stakeholder_summary.md, filled with whatever the report holds: of its own artifacts,
+// of the capture, of a server's log and of a profiler session, in this order. What none of them says is said to be
+// missing.
 func StakeholderMD(r *report.Report) doc.Document {
 	v := present.NewView(r)
 	var d doc.Document
@@ -82,7 +83,8 @@ func statRow(label doc.Span, m *report.Metric) []doc.Cell {
 }
 
 func meanStd(id, first string) doc.Table {
-	return doc.Table{ID: id, Columns: []doc.Column{{Title: first}, {Title: "Mean", Align: doc.Right}, {Title: "Std", Align: doc.Right}}}
+	return doc.Table{ID: id, Columns: []doc.Column{{Title: first}, {Title: "Mean", Align: doc.Right},
+		{Title: "Std", Align: doc.Right}}}
 }
 
 // cellRow is a Mean, Std row of table cells in a base unit.
@@ -102,33 +104,38 @@ func aggregates(v *present.View) doc.Table {
 	for i := range present.Entries(stages) {
 		switch name, _ := present.CellOf(stages, i, "stage").Str(); name {
 		case "prefill", "decode":
-			t.Rows = append(t.Rows, cellRow("Time of "+name, present.CellOf(stages, i, "mean"), present.CellOf(stages, i, "std"), report.Nanoseconds))
+			t.Rows = append(t.Rows, cellRow("Time of "+name, present.CellOf(stages, i, "mean"),
+				present.CellOf(stages, i, "std"), report.Nanoseconds))
 		}
 	}
 	run := v.Table("mfu", "run_tokens")
 	for i := range present.Entries(run) {
 		name, _ := present.CellOf(run, i, "quantity").Str()
-		t.Rows = append(t.Rows, cellRow(name, present.CellOf(run, i, "mean"), present.CellOf(run, i, "std"), report.Count))
+		t.Rows = append(t.Rows, cellRow(name, present.CellOf(run, i, "mean"), present.CellOf(run, i, "std"),
+			report.Count))
 	}
 	for _, m := range []struct{ label, id string }{
 		{"Step time", "unit.time"}, {"GPU busy per step", "unit.gpu_busy"}, {"GPU idle per step", "unit.gpu_idle"},
 		{"Kernels per step", "unit.kernels"}, {"Launches per step", "unit.launches"},
-		{"Prompt tokens per second", "serve.prompt_throughput"}, {"Generated tokens per second", "serve.generation_throughput"},
-		{"Time to first token", "serve.ttft"}, {"Time per output token", "serve.tpot"}, {"Request latency", "serve.e2e"},
+		{"Prompt tokens per second", "serve.prompt_throughput"}, {"Generated tokens per second",
+			"serve.generation_throughput"},
+		{"Time to first token", "serve.ttft"}, {"Time per output token", "serve.tpot"},
+		{"Request latency", "serve.e2e"},
 		{"Tokens per second of forward time", "forward.token_rate"},
 	} {
 		if found := v.Metric(m.id); found != nil {
 			t.Rows = append(t.Rows, statRow(doc.Text(m.label), found))
 		}
 	}
-	if v.Metric("serve.generation_throughput") == nil && v.Metric("forward.token_rate") == nil && present.Entries(run) == 0 {
+	if v.Metric("serve.generation_throughput") == nil && v.Metric("forward.token_rate") == nil &&
+		present.Entries(run) == 0 {
 		t.Rows = append(t.Rows, statRow(doc.Text("Tokens per second"), nil))
 	}
 	return t
 }
 
-// stageOf is the metric that times one stage: per unit of work if units carry the phase, else its wall time, else that of a
-// profiler session's forward passes.
+// stageOf is the metric that times one stage: per unit of work if units carry the phase, else its wall time, else that
+// of a profiler session's forward passes.
 func stageOf(v *present.View, phase string) *report.Metric {
 	for _, id := range []string{"unit.time", "phase.wall_time", "forward.time"} {
 		if m := v.Metric(id, "phase", phase); m != nil {
@@ -150,7 +157,8 @@ func stageTimings(v *present.View) []doc.Block {
 		found := false
 		for i := range present.Entries(measured) {
 			if name, _ := present.CellOf(measured, i, "stage").Str(); name == s {
-				row(s, cellRow(s, present.CellOf(measured, i, "mean"), present.CellOf(measured, i, "std"), report.Nanoseconds))
+				row(s, cellRow(s, present.CellOf(measured, i, "mean"), present.CellOf(measured, i, "std"),
+					report.Nanoseconds))
 				found = true
 			}
 		}
@@ -159,7 +167,8 @@ func stageTimings(v *present.View) []doc.Block {
 		}
 	}
 	if len(t.Rows) == 0 {
-		return []doc.Block{doc.P(doc.Text("Not available: no NVTX range maps to a stage, see "), doc.Code("--phase-map"), doc.Text("."))}
+		return []doc.Block{doc.P(doc.Text("Not available: no NVTX range maps to a stage, see "),
+			doc.Code("--phase-map"), doc.Text("."))}
 	}
 	blocks := []doc.Block{t}
 	if vision {
@@ -168,11 +177,14 @@ func stageTimings(v *present.View) []doc.Block {
 	return blocks
 }
 
-// mfuOf is the utilisation by scope. What llm-perf-opt stated stands beside it: it counts fewer operations and other peaks.
+// mfuOf is the utilisation by scope. What llm-perf-opt stated stands beside it: it counts fewer operations and other
+// peaks.
 func mfuOf(v *present.View) []doc.Block {
-	t := doc.Table{ID: "mfu", Columns: []doc.Column{{Title: "Scope"}, {Title: "MFU", Align: doc.Right}, {Title: "Memory bandwidth", Align: doc.Right}, {Title: "MFU as llm-perf-opt states it", Align: doc.Right}}}
+	t := doc.Table{ID: "mfu", Columns: []doc.Column{{Title: "Scope"}, {Title: "MFU", Align: doc.Right},
+		{Title: "Memory bandwidth", Align: doc.Right}, {Title: "MFU as llm-perf-opt states it", Align: doc.Right}}}
 	some := false
-	for _, s := range []struct{ scope, stage string }{{"Model-level", "model"}, {"Vision", "vision"}, {"Prefill", "prefill"}, {"Decode", "decode"}} {
+	for _, s := range []struct{ scope, stage string }{{"Model-level", "model"}, {"Vision", "vision"},
+		{"Prefill", "prefill"}, {"Decode", "decode"}} {
 		row := []doc.Cell{{doc.Text(s.scope)}}
 		for _, id := range []string{"mfu.utilization", "mfu.bandwidth_utilization", "mfu.stated"} {
 			text := present.Unknown
@@ -189,14 +201,15 @@ func mfuOf(v *present.View) []doc.Block {
 	return []doc.Block{t}
 }
 
-// takeaway compares the total times of prefill and decode by llm-perf-opt's rule: one dominates where it takes at least 1.2
-// times the other, and at least 1.2 ms.
+// takeaway compares the total times of prefill and decode by llm-perf-opt's rule: one dominates where it takes at least
+// 1.2 times the other, and at least 1.2 ms.
 func takeaway(v *present.View) doc.Block {
 	var prefill, decode float64
 	var okP, okD bool
 	what := ""
 	for _, source := range []struct{ id, label, what string }{
-		{"stage.time", "stage", "Mean time"}, {"phase.wall_time", "phase", "Wall time"}, {"forward.total_time", "phase", "Forward time"},
+		{"stage.time", "stage", "Mean time"}, {"phase.wall_time", "phase", "Wall time"},
+		{"forward.total_time", "phase", "Forward time"},
 	} {
 		prefill, okP = v.Num(source.id, source.label, "prefill")
 		decode, okD = v.Num(source.id, source.label, "decode")
@@ -226,7 +239,8 @@ func takeaway(v *present.View) doc.Block {
 	return doc.P(doc.Strong(text), doc.Text(" "+what+": prefill "+show(prefill, okP)+", decode "+show(decode, okD)+"."))
 }
 
-// iterationTakeaway says by the same rule which type of iteration takes most of a server's time, where a log details them.
+// iterationTakeaway says by the same rule which type of iteration takes most of a server's time, where a log details
+// them.
 func iterationTakeaway(v *present.View) (doc.Block, bool) {
 	shares := map[string]float64{}
 	largest, second := "", 0.0
@@ -249,9 +263,11 @@ func iterationTakeaway(v *present.View) (doc.Block, bool) {
 	}
 	text := "No type of iteration dominates."
 	if shares[largest] >= 1.2*second && shares[largest] > 0 {
-		text = map[string]string{"prefill": "Prefill dominates.", "decode": "Decode dominates.", "mixed": "Iterations that mix prefill and decode dominate."}[largest]
+		text = map[string]string{"prefill": "Prefill dominates.", "decode": "Decode dominates.",
+			"mixed": "Iterations that mix prefill and decode dominate."}[largest]
 	}
-	return doc.P(doc.Strong(text), doc.Text(" Share of the iterations' time: "+strings.TrimPrefix(list, ", ")+".")), true
+	return doc.P(doc.Strong(text), doc.Text(" Share of the iterations' time: "+strings.TrimPrefix(list, ", ")+".")),
+		true
 }
 
 func topOperators(v *present.View) doc.Block {
@@ -260,7 +276,8 @@ func topOperators(v *present.View) doc.Block {
 		return doc.P(doc.Text("Not available: operators come from the PyTorch profiler (operators.md of llm-perf-opt)."))
 	}
 	out := doc.Table{ID: "operators", Columns: []doc.Column{
-		{Title: "op_name"}, {Title: "total_time_ms", Align: doc.Right}, {Title: "cuda_time_ms", Align: doc.Right}, {Title: "calls", Align: doc.Right}, {Title: "mean_ms", Align: doc.Right},
+		{Title: "op_name"}, {Title: "total_time_ms", Align: doc.Right}, {Title: "cuda_time_ms", Align: doc.Right},
+		{Title: "calls", Align: doc.Right}, {Title: "mean_ms", Align: doc.Right},
 	}}
 	for i := range min(present.Entries(t), legacyKernels) {
 		name, _ := present.CellOf(t, i, "operator").Str()
@@ -271,7 +288,8 @@ func topOperators(v *present.View) doc.Block {
 		if m, ok := present.CellOf(t, i, "mean").Num(); ok {
 			mean = fixed(m/1e6, 6)
 		}
-		out.Rows = append(out.Rows, []doc.Cell{{doc.Name(name)}, {doc.Text(fixed(total/1e6, 3))}, {doc.Text(fixed(cuda/1e6, 3))}, {doc.Text(strconv.FormatInt(calls, 10))}, {doc.Text(mean)}})
+		out.Rows = append(out.Rows, []doc.Cell{{doc.Name(name)}, {doc.Text(fixed(total/1e6, 3))},
+			{doc.Text(fixed(cuda/1e6, 3))}, {doc.Text(strconv.FormatInt(calls, 10))}, {doc.Text(mean)}})
 	}
 	return out
 }
@@ -288,13 +306,15 @@ func legacyTopKernels(v *present.View) doc.Block {
 		}
 		return doc.P(doc.Text("None in the capture."))
 	}
-	out := doc.Table{ID: "kernels", Columns: []doc.Column{{Title: "kernel_name"}, {Title: "total_ms", Align: doc.Right}, {Title: "calls", Align: doc.Right}, {Title: "mean_ms", Align: doc.Right}}}
+	out := doc.Table{ID: "kernels", Columns: []doc.Column{{Title: "kernel_name"}, {Title: "total_ms", Align: doc.Right},
+		{Title: "calls", Align: doc.Right}, {Title: "mean_ms", Align: doc.Right}}}
 	for i := range min(present.Entries(t), legacyKernels) {
 		name, _ := present.CellOf(t, i, "kernel").Str()
 		total, _ := present.CellOf(t, i, "total").Num()
 		calls, _ := present.CellOf(t, i, "calls").Int()
 		mean, _ := present.CellOf(t, i, "mean").Num()
-		out.Rows = append(out.Rows, []doc.Cell{{doc.Name(name)}, {doc.Text(fixed(total/1e6, 3))}, {doc.Text(strconv.FormatInt(calls, 10))}, {doc.Text(fixed(mean/1e6, 6))}})
+		out.Rows = append(out.Rows, []doc.Cell{{doc.Name(name)}, {doc.Text(fixed(total/1e6, 3))},
+			{doc.Text(strconv.FormatInt(calls, 10))}, {doc.Text(fixed(mean/1e6, 6))}})
 	}
 	return out
 }

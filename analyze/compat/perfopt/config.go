@@ -112,7 +112,8 @@ const (
 	maxDepth  = 32
 )
 
-// shallow reports whether a YAML text nests little enough to be parsed, and has no anchors that a few lines could blow up.
+// shallow reports whether a YAML text nests little enough to be parsed, and has no anchors that a few lines could blow
+// up.
 func shallow(b []byte) bool {
 	if len(b) > maxConfig {
 		return false
@@ -136,7 +137,8 @@ func shallow(b []byte) bool {
 				return false
 			}
 		}
-		if indent > 4*maxDepth || bytes.Contains(line, []byte(": &")) || bytes.Contains(line, []byte(": *")) || bytes.HasPrefix(rest, []byte("&")) || bytes.HasPrefix(rest, []byte("*")) {
+		if indent > 4*maxDepth || bytes.Contains(line, []byte(": &")) || bytes.Contains(line, []byte(": *")) ||
+			bytes.HasPrefix(rest, []byte("&")) || bytes.HasPrefix(rest, []byte("*")) {
 			return false
 		}
 	}

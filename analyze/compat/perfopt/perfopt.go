@@ -47,7 +47,8 @@ type form struct {
 	read func(d *Data, in *file.Input, b []byte) error
 }
 
-// forms in the order in which a file is asked. A report that only repeats other files is known and holds nothing to take.
+// forms in the order in which a file is asked. A report that only repeats other files is known and holds nothing to
+// take.
 var forms = []form{
 	{"metrics.json", isMetrics, (*Data).readMetrics},
 	{"env.json", isEnv, (*Data).readEnv},
@@ -57,7 +58,8 @@ var forms = []form{
 	{"operators.md", isOperators, (*Data).readOperators},
 	{"kernels.md", isKernels, (*Data).readKernels},
 	{"stakeholder_summary.md", titled("Stakeholder Summary"), (*Data).readSummary},
-	{"report.md", titled("Deep Profiling Report", "Stage 1 Profiling Report", "Stage 2 Profiling Report", "Nsight Compute – NVTX Regions", "Run Assumptions"), (*Data).readNothing},
+	{"report.md", titled("Deep Profiling Report", "Stage 1 Profiling Report", "Stage 2 Profiling Report",
+		"Nsight Compute – NVTX Regions", "Run Assumptions"), (*Data).readNothing},
 }
 
 // titled tells a page by its first heading.
@@ -152,10 +154,13 @@ func (d *Data) Warnings() []report.Warning {
 		if more := len(d.damaged) - 3; more > 0 {
 			text += fmt.Sprintf(" and %d more", more)
 		}
-		list = append(list, report.Warning{Code: "perfopt_damaged", Text: "The file is damaged or too long, and was left out or read in part: " + text + "."})
+		list = append(list, report.Warning{Code: "perfopt_damaged",
+			Text: "The file is damaged or too long, and was left out or read in part: " + text + "."})
 	}
 	if d.runs > 1 {
-		list = append(list, report.Warning{Code: "perfopt_runs", Text: fmt.Sprintf("The evidence holds the timings of %d runs of llm-perf-opt; the first one is shown. Name the folder of one run.", d.runs)})
+		list = append(list, report.Warning{Code: "perfopt_runs",
+			Text: fmt.Sprintf("The evidence holds the timings of %d runs of llm-perf-opt; the first one is shown. Name the folder of one run.",
+				d.runs)})
 	}
 	return list
 }
@@ -186,6 +191,8 @@ var (
 
 // dtypes by the names that configurations have for them.
 var dtypes = map[string]string{
-	"bf16": "bfloat16", "bfloat16": "bfloat16", "torch.bfloat16": "bfloat16", "fp16": "float16", "float16": "float16", "half": "float16", "torch.float16": "float16",
-	"fp32": "float32", "float32": "float32", "float": "float32", "torch.float32": "float32", "fp8": "fp8", "float8_e4m3fn": "fp8", "torch.float8_e4m3fn": "fp8",
+	"bf16": "bfloat16", "bfloat16": "bfloat16", "torch.bfloat16": "bfloat16", "fp16": "float16", "float16": "float16",
+	"half": "float16", "torch.float16": "float16",
+	"fp32": "float32", "float32": "float32", "float": "float32", "torch.float32": "float32", "fp8": "fp8",
+	"float8_e4m3fn": "fp8", "torch.float8_e4m3fn": "fp8",
 }

@@ -191,8 +191,10 @@ func (r *Run) dims(m map[string]*float64) {
 		return 0
 	}
 	x := Dims{
-		Model: get("d_model", "hidden_size"), FF: get("d_ff", "intermediate_size"), Layers: get("n_layers", "num_hidden_layers"),
-		Heads: get("n_heads", "num_attention_heads"), KVHeads: get("n_kv_heads", "num_key_value_heads"), Head: get("head_dim"), Vocab: get("vocab_size"),
+		Model: get("d_model", "hidden_size"), FF: get("d_ff", "intermediate_size"),
+		Layers: get("n_layers", "num_hidden_layers"),
+		Heads:  get("n_heads", "num_attention_heads"), KVHeads: get("n_kv_heads", "num_key_value_heads"),
+		Head: get("head_dim"), Vocab: get("vocab_size"),
 	}
 	if x.Model > 0 && x.FF > 0 && x.Layers > 0 {
 		r.Dims = &x

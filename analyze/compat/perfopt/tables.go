@@ -70,8 +70,8 @@ func ruler(cells []string) bool {
 	return len(cells) > 0
 }
 
-// eachCells calls take with each row of the Markdown tables in b and counts what it makes of them; lines that are no row
-// are known.
+// eachCells calls take with each row of the Markdown tables in b and counts what it makes of them; lines that are no
+// row are known.
 func eachCells(in *file.Input, b []byte, take func(header, cells []string) bool) {
 	t := in.Tally
 	var header, last []string
@@ -136,8 +136,8 @@ func isKernels(_ string, head []byte) bool {
 	return hasColumns(headerOf(head), "kernel_name", "total_ms", "calls")
 }
 
-// named splits a row into its first cell and the others by column. A name may hold the bars that separate cells: what is
-// too many belongs to it.
+// named splits a row into its first cell and the others by column. A name may hold the bars that separate cells: what
+// is too many belongs to it.
 func named(header, cells []string) (name string, cell func(column string) (float64, bool)) {
 	extra := len(cells) - len(header)
 	if extra < 0 {

@@ -80,8 +80,8 @@ func (m *MoE) layer(index int) *Layer {
 	return l
 }
 
-// layerOf reads the layer of a row: a small whole number, -1 where profilemate did not find it. The number is false where
-// it is none; the layer is nil where it is beyond the bounds.
+// layerOf reads the layer of a row: a small whole number, -1 where profilemate did not find it. The number is false
+// where it is none; the layer is nil where it is beyond the bounds.
 func (m *MoE) layerOf(r *row) (*Layer, bool) {
 	v, ok := r.num(0)
 	if !ok || v != float64(int64(v)) || v < -1 || v > 1e9 {

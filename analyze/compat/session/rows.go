@@ -38,8 +38,8 @@ func (r *row) num(column int) (float64, bool) {
 	return v, err == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
 }
 
-// plain reads digits with at most one point, up to fifteen of them: a whole number over a power of ten, both exact, so that
-// their quotient is the nearest float64. Nearly all fields are such numbers.
+// plain reads digits with at most one point, up to fifteen of them: a whole number over a power of ten, both exact, so
+// that their quotient is the nearest float64. Nearly all fields are such numbers.
 func plain(s []byte) (float64, bool) {
 	if len(s) == 0 || len(s) > 15 {
 		return 0, false
@@ -88,8 +88,8 @@ func (r *row) seconds(column int) (float64, bool) {
 	return v, ok && v <= maxSeconds
 }
 
-// duration is a column in units of scale ns, as whole nanoseconds: the files have three decimals of a millisecond or of a
-// second, which are whole.
+// duration is a column in units of scale ns, as whole nanoseconds: the files have three decimals of a millisecond or of
+// a second, which are whole.
 func (r *row) duration(column int, scale float64) (float64, bool) {
 	v, ok := r.amount(column)
 	v = math.Round(v * scale)
@@ -192,8 +192,8 @@ func eachRow(ctx context.Context, in *file.Input, f *form, take func(r *row) boo
 	return end, nil
 }
 
-// split cuts a line into its fields, appended to list. A quoted field may hold commas, and quotes twice; the fields point
-// into the line, which is changed.
+// split cuts a line into its fields, appended to list. A quoted field may hold commas, and quotes twice; the fields
+// point into the line, which is changed.
 func split(list [][]byte, line []byte) [][]byte {
 	for {
 		if len(line) == 0 || line[0] != '"' {

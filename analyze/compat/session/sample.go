@@ -14,8 +14,8 @@ const (
 	maxLayerSample = 1 << 14
 )
 
-// Sample is a distribution of values in the order of the file. Count, sum, extremes and deviation are exact; percentiles
-// are exact up to maxSample values, and beyond of every second, fourth, … value.
+// Sample is a distribution of values in the order of the file. Count, sum, extremes and deviation are exact;
+// percentiles are exact up to maxSample values, and beyond of every second, fourth, … value.
 type Sample struct {
 	limit    int // even; 0: maxSample
 	n        int64
@@ -84,8 +84,8 @@ func (s *Sample) Summary() *report.Summary {
 // maxBins bounds the points of a series over time.
 const maxBins = 200
 
-// Series is a quantity over time, as a ratio of two sums in bins of equal width, which doubles whenever the time outgrows
-// the bins.
+// Series is a quantity over time, as a ratio of two sums in bins of equal width, which doubles whenever the time
+// outgrows the bins.
 type Series struct {
 	start float64 // seconds: where the first bin begins
 	width float64 // of a bin, seconds

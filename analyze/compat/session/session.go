@@ -1,5 +1,6 @@
-// Package session reads what profilemate records inside a vLLM server: the CSV and JSON files of a session folder, those
-// of its simple variant included. Formats: openshift-psap/profilemate, sitecustomize.py and simple/sitecustomize.py.
+// Package session reads what profilemate records inside a vLLM server: the CSV and JSON files of a session folder,
+// those of its simple variant included. Formats: openshift-psap/profilemate, sitecustomize.py and
+// simple/sitecustomize.py.
 package session
 
 import (
@@ -16,7 +17,8 @@ import (
 // Kind is what the report calls this evidence: profilemate's CSV and JSON files.
 const Kind file.Kind = "profiler-session"
 
-// Data is what profiler sessions recorded. Files of the same form, of several processes or sessions, are taken together.
+// Data is what profiler sessions recorded. Files of the same form, of several processes or sessions, are taken
+// together.
 type Data struct {
 	Steps
 	Batches   Batches
@@ -102,7 +104,8 @@ func (d *Data) Warnings() []report.Warning {
 		warn("session_bounds", fmt.Sprintf("%d rows are beyond what explain keeps (layers, experts, pairs of experts, batch sizes), and are left out.", n))
 	}
 	if what := d.disagreements(); len(what) > 0 {
-		warn("session_summary", "Summaries and tables of the session disagree on "+strings.Join(what, ", ")+". The numbers are of the tables: either kind of file may have been cut off or be of another session.")
+		warn("session_summary", "Summaries and tables of the session disagree on "+strings.Join(what,
+			", ")+". The numbers are of the tables: either kind of file may have been cut off or be of another session.")
 	}
 	return list
 }
@@ -157,7 +160,8 @@ func (d *Data) disagreements() []string {
 		for _, x := range l.summary {
 			total, hit = total+x.total, max(hit, x.hit)
 		}
-		if l.contradicts || l.stated > 0 && int64(len(l.Hits)) > l.stated || l.Counted > 0 && len(l.summary) > 0 && (total != l.Counted || hit > l.hit) {
+		if l.contradicts || l.stated > 0 && int64(len(l.Hits)) > l.stated || l.Counted > 0 && len(l.summary) > 0 &&
+			(total != l.Counted || hit > l.hit) {
 			layers++
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 )
 
-// The JSON files of a session sum up its tables. The numbers of a report are computed from the tables; a summary says what
-// the tables do not (how many experts there are), is compared with them, and stands in where a table is missing.
+// The JSON files of a session sum up its tables. The numbers of a report are computed from the tables; a summary says
+// what the tables do not (how many experts there are), is compared with them, and stands in where a table is missing.
 
 // kind is one kind of summary.
 type kind int
@@ -34,12 +34,15 @@ const (
 )
 
 var kindNames = map[kind]string{
-	moeSummary: "moe_summary.json", forwardSummary: "forward_pass_summary.json", cpuSummary: "cpu_timing_summary.json", batchSummary: "batch_utilization_summary.json",
-	preemptionSummary: "preemption_summary.json", componentSummary: "encoder_decoder_summary.json", metadata: "metadata.json", emptySummary: "empty summary", cacheSummary: "kv_cache_summary.txt",
+	moeSummary: "moe_summary.json", forwardSummary: "forward_pass_summary.json", cpuSummary: "cpu_timing_summary.json",
+	batchSummary:      "batch_utilization_summary.json",
+	preemptionSummary: "preemption_summary.json", componentSummary: "encoder_decoder_summary.json",
+	metadata: "metadata.json", emptySummary: "empty summary", cacheSummary: "kv_cache_summary.txt",
 }
 
 // summaryNames are names of files that hold {} where nothing was recorded, which says nothing of their kind.
-var summaryNames = []string{"summary.json", "moe_summary.json", "forward_pass_summary.json", "cpu_timing_summary.json", "batch_utilization_summary.json", "preemption_summary.json", "encoder_decoder_summary.json"}
+var summaryNames = []string{"summary.json", "moe_summary.json", "forward_pass_summary.json", "cpu_timing_summary.json",
+	"batch_utilization_summary.json", "preemption_summary.json", "encoder_decoder_summary.json"}
 
 // maxSummary bounds a JSON file: a summary of 100 layers has 40 kB.
 const maxSummary = 4 << 20
@@ -127,7 +130,8 @@ func kindOf(name string, b []byte) kind {
 		return preemptionSummary
 	case has("model_type") && (len(top) == 1 || has("encoder_pct") || has("decoder") || has("encoder")):
 		return componentSummary
-	case has("session_id", "start_time") && (has("cuda_graph_tracking") || has("cuda_events_enabled") || has("moe_expert_tracking")):
+	case has("session_id", "start_time") && (has("cuda_graph_tracking") || has("cuda_events_enabled") ||
+		has("moe_expert_tracking")):
 		return metadata
 	}
 	timings, percentiles := 0, 0
@@ -363,7 +367,8 @@ func (d *Data) takeMoESummary(top map[string]json.RawMessage) (understood bool) 
 		if sane(s.TopK) {
 			l.TopK = int64(*s.TopK)
 		}
-		if sane(s.Total) && sane(s.Hit) && sane(s.Min) && sane(s.Max) && *s.Total <= maxCount && *s.Hit <= maxExperts && *s.Min <= *s.Max && *s.Max <= *s.Total {
+		if sane(s.Total) && sane(s.Hit) && sane(s.Min) && sane(s.Max) && *s.Total <= maxCount && *s.Hit <= maxExperts &&
+			*s.Min <= *s.Max && *s.Max <= *s.Total {
 			l.summary = append(l.summary, layerSummary{int64(*s.Total), int64(*s.Hit), int64(*s.Min), int64(*s.Max)})
 		}
 	}
@@ -391,7 +396,8 @@ func (d *Data) takeCacheSummary(t *file.Tally, b []byte) {
 	s.Cached = s.Cached || t.Understood > 0
 	n := int64(values["Total evictions"])
 	s.Evictions += n
-	s.Blocks, s.Peak = max(s.Blocks, int64(values["Total blocks available"])), max(s.Peak, int64(values["Peak blocks used"]))
+	s.Blocks, s.Peak = max(s.Blocks, int64(values["Total blocks available"])),
+		max(s.Peak, int64(values["Peak blocks used"]))
 	if n > 0 {
 		s.Lifetime.N, s.Lifetime.Sum = s.Lifetime.N+n, s.Lifetime.Sum+float64(n)*values["Avg block lifetime"]*nsPerS
 		s.Age.N, s.Age.Sum = s.Age.N+n, s.Age.Sum+float64(n)*values["Avg idle before eviction"]*nsPerS

@@ -6,15 +6,16 @@ import (
 	"strings"
 )
 
-// Files of a session hold what a program put there: operation names, reasons, contexts, request ids. Words that come out
-// of this package are from these lists, anything else is Other, so that no text of a file reaches a report.
+// Files of a session hold what a program put there: operation names, reasons, contexts, request ids. Words that come
+// out of this package are from these lists, anything else is Other, so that no text of a file reaches a report.
 
 // Other stands for a word that is on no list.
 const Other = "other"
 
 var (
 	phaseWords     = []string{"prefill", "decode", "mixed", "idle"}
-	operationWords = []string{"scheduling", "model_execution", "batch_preparation", "prepare_inputs", "sampling", "tokenization", "detokenization", "output_processing"}
+	operationWords = []string{"scheduling", "model_execution", "batch_preparation", "prepare_inputs", "sampling",
+		"tokenization", "detokenization", "output_processing"}
 	componentWords = []string{"encoder", "decoder", "cross_attention"}
 	reasonWords    = []string{"recompute", "swap", "kv_cache_full"}
 	modeWords      = []string{"NONE", "PIECEWISE", "FULL", "FULL_DECODE_ONLY", "FULL_AND_PIECEWISE"}
@@ -60,7 +61,8 @@ func descriptor(s []byte) (Batch, bool) {
 	if !ok || tokens == nil {
 		return Batch{}, false
 	}
-	b := Batch{Mode: enumWord(modeWords, []byte(mode)), Tokens: whole(tokens[1]), Reqs: -1, Uniform: strings.Contains(rest, "uniform=True"), LoRA: strings.Contains(rest, "has_lora=True")}
+	b := Batch{Mode: enumWord(modeWords, []byte(mode)), Tokens: whole(tokens[1]), Reqs: -1,
+		Uniform: strings.Contains(rest, "uniform=True"), LoRA: strings.Contains(rest, "has_lora=True")}
 	if reqs := reqsField.FindStringSubmatch(rest); reqs != nil {
 		b.Reqs = whole(reqs[1])
 	}

@@ -35,12 +35,14 @@ func (v *View) evidenceFiles() []doc.Block {
 	}
 	t := doc.Table{ID: "evidence", Columns: []doc.Column{
 		{Title: "Evidence"}, {Title: "Kind"}, {Title: "Version"}, {Title: "Size", Align: doc.Right},
-		{Title: "Records", Align: doc.Right}, {Title: "Understood", Align: doc.Right}, {Title: "Nothing to take", Align: doc.Right}, {Title: "Unknown form", Align: doc.Right},
+		{Title: "Records", Align: doc.Right}, {Title: "Understood", Align: doc.Right},
+		{Title: "Nothing to take", Align: doc.Right}, {Title: "Unknown form", Align: doc.Right},
 	}}
 	const most = 20
 	for i, e := range v.Evidence {
 		if i == most {
-			t.Rows = append(t.Rows, []doc.Cell{{doc.Text(unit.Int(int64(len(v.Evidence)-most)) + " more")}, {}, {}, {}, {}, {}, {}, {}})
+			t.Rows = append(t.Rows, []doc.Cell{{doc.Text(unit.Int(int64(len(v.Evidence)-most)) + " more")}, {}, {}, {},
+				{}, {}, {}, {}})
 			break
 		}
 		kind, version := e.Kind, doc.Cell{}
@@ -50,8 +52,10 @@ func (v *View) evidenceFiles() []doc.Block {
 		if e.Version != nil {
 			version = doc.Cell{v.word(*e.Version)}
 		}
-		t.Rows = append(t.Rows, []doc.Cell{{doc.Name(e.Name)}, {doc.Text(kind)}, version, {doc.Text(unit.Format(float64(e.Bytes), report.Bytes))},
-			{doc.Text(unit.Int(e.Records))}, {doc.Text(unit.Int(e.Understood))}, {doc.Text(unit.Int(e.Known))}, {doc.Text(unit.Int(e.Unknown))}})
+		t.Rows = append(t.Rows, []doc.Cell{{doc.Name(e.Name)}, {doc.Text(kind)}, version,
+			{doc.Text(unit.Format(float64(e.Bytes), report.Bytes))},
+			{doc.Text(unit.Int(e.Records))}, {doc.Text(unit.Int(e.Understood))}, {doc.Text(unit.Int(e.Known))},
+			{doc.Text(unit.Int(e.Unknown))}})
 	}
 	return []doc.Block{t}
 }
@@ -88,7 +92,8 @@ func (v *View) evidenceFacts() []fact {
 			value, detail := m.Value, doc.Spans(doc.Text(Plural(m.N, "sample")))
 			if s := m.Summary; s != nil {
 				value = &s.P50
-				detail = doc.Spans(doc.Text("median; p90 " + unit.Format(s.P90, m.Unit) + ", p99 " + unit.Format(s.P99, m.Unit) + ", max " + unit.Format(s.Max, m.Unit) + "; n = " + unit.Int(s.N)))
+				detail = doc.Spans(doc.Text("median; p90 " + unit.Format(s.P90, m.Unit) + ", p99 " +
+					unit.Format(s.P99, m.Unit) + ", max " + unit.Format(s.Max, m.Unit) + "; n = " + unit.Int(s.N)))
 			}
 			if value == nil {
 				continue

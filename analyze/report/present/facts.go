@@ -23,7 +23,8 @@ type fact struct {
 func (v *View) facts() []fact {
 	var list []fact
 	for _, f := range []func() (fact, bool){
-		v.idle, v.topKernel, v.kernelTime, v.exposedComm, v.exposedCopy, v.launches, v.sync, v.copies, v.graphs, v.nvtx, v.unitOfWork,
+		v.idle, v.topKernel, v.kernelTime, v.exposedComm, v.exposedCopy, v.launches, v.sync, v.copies, v.graphs, v.nvtx,
+		v.unitOfWork,
 	} {
 		if f, ok := f(); ok {
 			list = append(list, f)
@@ -48,7 +49,8 @@ func (v *View) idle() (fact, bool) {
 	}
 	detail := v.onDevice(device)
 	brief := doc.Spans(doc.Text("GPU "), v.word(device))
-	if idle, window := v.value("gpu.idle_time", "device", device), v.value("gpu.window", "device", device); idle != "" && window != "" {
+	if idle, window := v.value("gpu.idle_time", "device", device), v.value("gpu.window", "device",
+		device); idle != "" && window != "" {
 		detail = append(detail, doc.Text("; "+idle+" of "+window))
 	}
 	sep := ": "
@@ -150,7 +152,8 @@ func (v *View) launches() (fact, bool) {
 	if t := v.value("launch.api_time"); t != "" {
 		parts = append(parts, t+" inside them")
 	}
-	f := fact{label: "Launch rate", value: ValueOf(m), tabled: *m.Value == 0, brief: doc.Spans(doc.Text(strings.Join(parts, ", ")))}
+	f := fact{label: "Launch rate", value: ValueOf(m), tabled: *m.Value == 0,
+		brief: doc.Spans(doc.Text(strings.Join(parts, ", ")))}
 	f.detail = f.brief
 	if a := v.ranked("launch.api_time", "api"); len(a) > 0 && len(parts) > 0 {
 		f.detail = doc.Spans(f.brief[0], doc.Text(", mostly "), v.word(a[0].Labels["api"]))
@@ -169,7 +172,8 @@ func (v *View) sync() (fact, bool) {
 	case len(a) == 1:
 		f.brief, sep = doc.Spans(v.word(a[0].Labels["api"])), ", "
 	case len(a) > 1:
-		f.brief, sep = doc.Spans(doc.Text("mostly "), v.word(a[0].Labels["api"]), doc.Text(" ("+ValueOf(a[0])+")")), ", "
+		f.brief, sep = doc.Spans(doc.Text("mostly "), v.word(a[0].Labels["api"]), doc.Text(" ("+ValueOf(a[0])+")")),
+			", "
 	}
 	if n, ok := v.Num("sync.count"); ok {
 		f.brief = append(f.brief, doc.Text(sep+Plural(int64(n), "call")))
@@ -177,7 +181,8 @@ func (v *View) sync() (fact, bool) {
 	}
 	f.detail = f.brief
 	if share := v.value("sync.share"); share != "" {
-		f.detail = append(f.brief[:len(f.brief):len(f.brief)], doc.Text(sep+"the most blocked thread waits for "+share+" of the window"))
+		f.detail = append(f.brief[:len(f.brief):len(f.brief)],
+			doc.Text(sep+"the most blocked thread waits for "+share+" of the window"))
 	}
 	return f, true
 }
@@ -223,10 +228,12 @@ func (v *View) graphs() (fact, bool) {
 		launches = ", " + Plural(int64(n), "graph launch call")
 	}
 	if *m.Value == 0 && launches == ", 0 graph launch calls" {
-		return fact{label: "CUDA graphs", value: "none", detail: doc.Spans(doc.Text("no graph was launched")), tabled: true}, true
+		return fact{label: "CUDA graphs", value: "none", detail: doc.Spans(doc.Text("no graph was launched")),
+			tabled: true}, true
 	}
-	return fact{label: "CUDA graphs", value: ValueOf(m), detail: doc.Spans(doc.Text("of kernel time runs inside CUDA graphs" + launches)),
-		brief: doc.Spans(doc.Text("of kernel time" + launches)), tabled: *m.Value == 0}, true
+	return fact{label: "CUDA graphs", value: ValueOf(m),
+		detail: doc.Spans(doc.Text("of kernel time runs inside CUDA graphs" + launches)),
+		brief:  doc.Spans(doc.Text("of kernel time" + launches)), tabled: *m.Value == 0}, true
 }
 
 func (v *View) nvtx() (fact, bool) {
@@ -242,8 +249,9 @@ func (v *View) nvtx() (fact, bool) {
 			sep = ", "
 		}
 	}
-	return fact{label: "NVTX coverage", value: ValueOf(m), detail: append(doc.Spans(doc.Text("of kernel time was launched inside NVTX ranges")), phases...),
-		brief: append(doc.Spans(doc.Text("of kernel time")), phases...)}, true
+	return fact{label: "NVTX coverage", value: ValueOf(m),
+		detail: append(doc.Spans(doc.Text("of kernel time was launched inside NVTX ranges")), phases...),
+		brief:  append(doc.Spans(doc.Text("of kernel time")), phases...)}, true
 }
 
 // unitOfWork is the time of one step, of the group with the most units.
@@ -285,7 +293,8 @@ func (v *View) mainGroup() report.UnitGroup {
 	best := v.Unit.Groups[0]
 	all := v.Metric("unit.time")
 	for _, g := range v.Unit.Groups {
-		if m := v.groupMetric("unit.time", g); m != nil && m != all && all != nil && m.Value != nil && all.Value != nil && *m.Value == *all.Value && m.N == all.N {
+		if m := v.groupMetric("unit.time", g); m != nil && m != all && all != nil && m.Value != nil &&
+			all.Value != nil && *m.Value == *all.Value && m.N == all.N {
 			return g
 		}
 		if g.Count > best.Count {

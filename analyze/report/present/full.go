@@ -15,9 +15,9 @@ type FullOptions struct {
 	Files string // folder of the CSV files as the page names it, "tables/" if empty
 }
 
-// Full is the whole report as one page: provenance, key numbers, warnings, findings, then every section with its status,
-// its tables and, folded, what is secondary and how it was computed. Sections that have nothing to show come last, with
-// their reasons.
+// Full is the whole report as one page: provenance, key numbers, warnings, findings, then every section with its
+// status, its tables and, folded, what is secondary and how it was computed. Sections that have nothing to show come
+// last, with their reasons.
 func Full(r *report.Report, o FullOptions) doc.Document {
 	if o.Rows == 0 {
 		o.Rows = 30
@@ -28,7 +28,8 @@ func Full(r *report.Report, o FullOptions) doc.Document {
 	v := NewView(r)
 	l := layout{rows: o.Rows, wide: o.Wide, files: o.Files}
 	var d doc.Document
-	d.Add(doc.Heading{Level: 1, ID: "report", Spans: doc.Spans(doc.Text(v.kindOfReport()+": "), doc.Name(r.Trace.Name))})
+	d.Add(doc.Heading{Level: 1, ID: "report", Spans: doc.Spans(doc.Text(v.kindOfReport()+": "),
+		doc.Name(r.Trace.Name))})
 	d.Add(v.provenance()...)
 	d.Add(v.evidenceFiles()...)
 	if t, ok := v.keyTable(); ok {
@@ -47,7 +48,8 @@ func Full(r *report.Report, o FullOptions) doc.Document {
 
 // keyTable is the table of key numbers.
 func (v *View) keyTable() (doc.Table, bool) {
-	t := doc.Table{ID: "key", Columns: []doc.Column{{Title: "Key number"}, {Title: "Value", Align: doc.Right}, {Title: "Detail"}}}
+	t := doc.Table{ID: "key", Columns: []doc.Column{{Title: "Key number"}, {Title: "Value", Align: doc.Right},
+		{Title: "Detail"}}}
 	for _, f := range v.facts() {
 		t.Rows = append(t.Rows, []doc.Cell{{doc.Text(f.label)}, {doc.Strong(f.value)}, f.detail})
 	}
@@ -59,7 +61,8 @@ func (v *View) keyTable() (doc.Table, bool) {
 func (v *View) provenance() []doc.Block {
 	var blocks []doc.Block
 	if v.EvidenceOnly() {
-		return []doc.Block{doc.P(doc.Text("No trace was given: this report is of the evidence alone. Made by " + v.Tool.Name + " " + v.Tool.Version + "."))}
+		return []doc.Block{doc.P(doc.Text("No trace was given: this report is of the evidence alone. Made by " +
+			v.Tool.Name + " " + v.Tool.Version + "."))}
 	}
 	spans := v.windowOn()
 	if v.Window.Why != "" {
@@ -70,7 +73,8 @@ func (v *View) provenance() []doc.Block {
 	if v.Unit.Kind != "" && v.Unit.Kind != "none" && len(v.Unit.Groups) > 0 {
 		spans = append(spans, doc.Text("Unit of work: "))
 		spans = append(spans, v.group(v.mainGroup())...)
-		how := map[string]string{"nvtx": "from step markers", "graph": "from CUDA graph launches", "kernel": "from the kernel sequence"}[v.Unit.Kind]
+		how := map[string]string{"nvtx": "from step markers", "graph": "from CUDA graph launches",
+			"kernel": "from the kernel sequence"}[v.Unit.Kind]
 		if how != "" {
 			spans = append(spans, doc.Text(", "+how))
 		}
@@ -124,10 +128,12 @@ func (v *View) madeBy() []doc.Span {
 			spans = append(spans, doc.Text(text), v.word(*name))
 		}
 	}
-	spans = append(spans, doc.Text("Made by "+v.Tool.Name+" "+v.Tool.Version+" from a "+unit.Format(float64(v.Trace.Bytes), report.Bytes)+" "+v.Trace.Kind+" file"))
+	spans = append(spans, doc.Text("Made by "+v.Tool.Name+" "+v.Tool.Version+" from a "+unit.Format(float64(v.Trace.Bytes),
+		report.Bytes)+" "+v.Trace.Kind+" file"))
 	add(", exported by nsys ", v.Trace.ExporterVersion)
 	add(", schema ", v.Trace.SchemaVersion)
-	if e := v.Environment; e.CaptureVersion != nil && (e.ExporterVersion == nil || *e.ExporterVersion != *e.CaptureVersion) {
+	if e := v.Environment; e.CaptureVersion != nil && (e.ExporterVersion == nil ||
+		*e.ExporterVersion != *e.CaptureVersion) {
 		add(", captured by nsys ", e.CaptureVersion)
 	}
 	add(", driver ", v.Environment.Driver)
@@ -182,7 +188,8 @@ func (v *View) findings() []doc.Block {
 	}
 	l := doc.List{Ordered: true}
 	for _, f := range v.Findings {
-		item := doc.Item{Spans: append(doc.Spans(doc.Strong(severityWord(f.Severity)+":").With(severityTone(f.Severity)), doc.Text(" ")), Prose(f.Title)...)}
+		item := doc.Item{Spans: append(doc.Spans(doc.Strong(severityWord(f.Severity)+":").With(severityTone(f.Severity)),
+			doc.Text(" ")), Prose(f.Title)...)}
 		sub := doc.List{}
 		if e := v.evidence(f.Evidence); len(e) > 0 {
 			sub.Items = append(sub.Items, doc.Item{Spans: append(doc.Spans(doc.Text("Evidence: ")), e...)})
@@ -266,13 +273,14 @@ func (v *View) absent() []doc.Block {
 	}
 	var l doc.List
 	for _, r := range reasons {
-		l.Items = append(l.Items, doc.Item{Spans: append(doc.Spans(doc.Strong(strings.Join(titles[r], ", ")+":"), doc.Text(" ")), Prose(r)...)})
+		l.Items = append(l.Items, doc.Item{Spans: append(doc.Spans(doc.Strong(strings.Join(titles[r], ", ")+":"),
+			doc.Text(" ")), Prose(r)...)})
 	}
 	return []doc.Block{doc.H(2, "absent", "Sections without data"), l}
 }
 
-// folded are the tables, by section, that are secondary to the page: what other sections show, by process or by device, and
-// what the first lines of the page sum up.
+// folded are the tables, by section, that are secondary to the page: what other sections show, by process or by device,
+// and what the first lines of the page sum up.
 var folded = map[string]map[string]bool{
 	"overview":  {"capture": true, "window": true, "tables": true},
 	"kernels":   {"kernels_per_device": true},
@@ -289,15 +297,18 @@ func (v *View) section(s *report.Section, l layout) []doc.Block {
 	blocks := []doc.Block{doc.H(2, s.ID, s.Title)}
 	switch s.Status {
 	case report.Partial:
-		blocks = append(blocks, doc.Note{Kind: doc.Caution, Blocks: []doc.Block{doc.P(append(doc.Spans(doc.Text("Partial: ")), Prose(s.Reason)...)...)}})
+		blocks = append(blocks, doc.Note{Kind: doc.Caution,
+			Blocks: []doc.Block{doc.P(append(doc.Spans(doc.Text("Partial: ")), Prose(s.Reason)...)...)}})
 	case report.Error:
-		blocks = append(blocks, doc.Note{Kind: doc.Danger, Blocks: []doc.Block{doc.P(append(doc.Spans(doc.Text("This section failed: ")), Prose(s.Reason)...)...)}})
+		blocks = append(blocks, doc.Note{Kind: doc.Danger,
+			Blocks: []doc.Block{doc.P(append(doc.Spans(doc.Text("This section failed: ")), Prose(s.Reason)...)...)}})
 	}
 	blocks = append(blocks, coverage(s)...)
 	for _, c := range s.Charts {
 		chart := doc.Chart{ID: c.ID, Title: c.Title, Kind: c.Kind, Unit: c.Unit, XUnit: c.XUnit, XTitle: c.XTitle}
 		for _, e := range c.Series {
-			chart.Series = append(chart.Series, doc.Series{Name: e.Name, Style: e.Style, Labels: e.Labels, Values: e.Values})
+			chart.Series = append(chart.Series, doc.Series{Name: e.Name, Style: e.Style, Labels: e.Labels,
+				Values: e.Values})
 		}
 		blocks = append(blocks, chart)
 	}
@@ -335,7 +346,8 @@ func (v *View) section(s *report.Section, l layout) []doc.Block {
 			blocks = append(blocks, more)
 		}
 		if s.ID == "kernels" && t.ID == "kernels" && v.numbered {
-			blocks = append(blocks, doc.P(doc.Text("Names are short here; kernels that differ only in what is left out are numbered. Full names: "), doc.Code(l.files+t.File), doc.Text(".")))
+			blocks = append(blocks, doc.P(doc.Text("Names are short here; kernels that differ only in what is left out are numbered. Full names: "),
+				doc.Code(l.files+t.File), doc.Text(".")))
 		}
 	}
 	if len(empty) > 0 {

@@ -21,14 +21,16 @@ func Page(r *report.Report) doc.Document {
 	l := layout{rows: pageRows, wide: true, files: "tables/"}
 	v.cite(l)
 	var d doc.Document
-	d.Add(doc.Heading{Level: 1, ID: "report", Spans: doc.Spans(doc.Text(v.kindOfReport()+": "), doc.Name(r.Trace.Name))})
+	d.Add(doc.Heading{Level: 1, ID: "report", Spans: doc.Spans(doc.Text(v.kindOfReport()+": "),
+		doc.Name(r.Trace.Name))})
 	d.Add(v.mostSevere()...)
 	d.Add(v.provenance()...)
 	if t := v.tiles(); len(t.Items) > 0 {
 		d.Add(t)
 	}
 	if e := v.evidenceFiles(); len(e) > 0 {
-		d.Add(doc.Details{Summary: doc.Spans(doc.Text("Evidence: " + Plural(int64(len(v.Evidence)), "file"))), Blocks: e})
+		d.Add(doc.Details{Summary: doc.Spans(doc.Text("Evidence: " + Plural(int64(len(v.Evidence)), "file"))),
+			Blocks: e})
 	}
 	d.Add(v.warnings()...)
 	d.Add(v.findings()...)
@@ -44,8 +46,8 @@ func Page(r *report.Report) doc.Document {
 // drawnHistograms bounds the histograms of a section.
 const drawnHistograms = 6
 
-// durations draws the distribution of the kernels with most time, from the histograms of their metrics. Text renderers leave
-// charts out.
+// durations draws the distribution of the kernels with most time, from the histograms of their metrics. Text renderers
+// leave charts out.
 func (v *View) durations(s *report.Section, l layout) []doc.Block {
 	t := v.Table("kernels", "kernels")
 	if s.ID != "kernels" || !l.wide || Entries(t) == 0 {
@@ -58,19 +60,21 @@ func (v *View) durations(s *report.Section, l layout) []doc.Block {
 		if m == nil || m.Histogram == nil || len(m.Histogram.Bins) < 2 {
 			continue
 		}
-		charts = append(charts, histogramChart("duration-"+strconv.Itoa(i), "Duration of "+v.name(name).Text, m.Histogram, report.Nanoseconds))
+		charts = append(charts, histogramChart("duration-"+strconv.Itoa(i), "Duration of "+v.name(name).Text,
+			m.Histogram, report.Nanoseconds))
 	}
 	if len(charts) == 0 {
 		return nil
 	}
-	return []doc.Block{doc.Details{Summary: doc.Spans(doc.Text("Distributions of the kernels with most time")), Blocks: charts}}
+	return []doc.Block{doc.Details{Summary: doc.Spans(doc.Text("Distributions of the kernels with most time")),
+		Blocks: charts}}
 }
 
 // histogramBins is how many columns a histogram is drawn with.
 const histogramBins = 60
 
-// histogramChart draws a sparse histogram with log-spaced bins as a few columns of equal ratio, which its bins are added
-// up in.
+// histogramChart draws a sparse histogram with log-spaced bins as a few columns of equal ratio, which its bins are
+// added up in.
 func histogramChart(id, title string, h *report.Histogram, xUnit string) doc.Chart {
 	first, last := h.Bins[0][0], h.Bins[len(h.Bins)-1][0]
 	step := max(1, (last-first+histogramBins)/histogramBins)
@@ -82,7 +86,8 @@ func histogramChart(id, title string, h *report.Histogram, xUnit string) doc.Cha
 	for _, b := range h.Bins {
 		s.Values[(b[0]-first)/step] += float64(b[1])
 	}
-	return doc.Chart{ID: id, Title: title, Kind: "histogram", Unit: report.Count, XUnit: xUnit, XTitle: "Logarithmic bins", Series: []doc.Series{s}}
+	return doc.Chart{ID: id, Title: title, Kind: "histogram", Unit: report.Count, XUnit: xUnit,
+		XTitle: "Logarithmic bins", Series: []doc.Series{s}}
 }
 
 // mostSevere says how many findings there are and what the most severe one is.
@@ -109,7 +114,9 @@ func (v *View) mostSevere() []doc.Block {
 	case report.Low:
 	}
 	spans := append(doc.Spans(doc.Strong("Most severe: ")), Prose(v.Findings[0].Title)...)
-	return []doc.Block{doc.Note{Kind: kind, Blocks: []doc.Block{doc.P(append(spans, doc.Text(". "), doc.Link("Findings", "#findings"), doc.Text(": "+strings.Join(parts, ", ")+"."))...)}}}
+	return []doc.Block{doc.Note{Kind: kind,
+		Blocks: []doc.Block{doc.P(append(spans, doc.Text(". "), doc.Link("Findings", "#findings"),
+			doc.Text(": "+strings.Join(parts, ", ")+"."))...)}}}
 }
 
 // tileMetrics are the metrics behind a key number: where a finding stands on one, the tile says so.
@@ -137,7 +144,8 @@ func (v *View) tiles() doc.Tiles {
 		if found := v.findingOn(append(ids[f.label], tileMetrics[f.label]...)); found != nil {
 			tone := severityTone(found.Severity)
 			tile.Value = doc.Spans(doc.Text(f.value).With(tone))
-			tile.Detail = append(append(doc.Spans(doc.Strong(severityWord(found.Severity)+":").With(tone), doc.Text(" ")), Prose(found.Title)...), append(doc.Spans(doc.Text("; ")), f.detail...)...)
+			tile.Detail = append(append(doc.Spans(doc.Strong(severityWord(found.Severity)+":").With(tone),
+				doc.Text(" ")), Prose(found.Title)...), append(doc.Spans(doc.Text("; ")), f.detail...)...)
 		}
 		t.Items = append(t.Items, tile)
 	}
@@ -197,15 +205,16 @@ func (v *View) citeRow(s *report.Section, ref report.MetricRef, l layout) {
 	}
 }
 
-// holds reports whether a row has the value of every label: text anywhere, a number in a column of the label's name, since
-// any count can be the number of a device.
+// holds reports whether a row has the value of every label: text anywhere, a number in a column of the label's name,
+// since any count can be the number of a device.
 func holds(t *report.Table, row int, labels report.Labels) bool {
 	for label, want := range labels {
 		found := false
 		for i, c := range t.Rows[row] {
 			if s, ok := c.Str(); ok && s == want {
 				found = true
-			} else if n, ok := c.Int(); ok && strconv.FormatInt(n, 10) == want && i < len(t.Columns) && strings.HasPrefix(t.Columns[i].ID, label) {
+			} else if n, ok := c.Int(); ok && strconv.FormatInt(n, 10) == want && i < len(t.Columns) &&
+				strings.HasPrefix(t.Columns[i].ID, label) {
 				found = true
 			}
 		}

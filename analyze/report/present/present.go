@@ -1,8 +1,8 @@
 // Package present turns a report into documents: the full page, the terminal summary, and the files that other tools
 // know by name. It selects and lays out what the report holds, and computes no metric.
 //
-// Everything is looked up by the ids that the design fixes: metrics by id and labels, tables by section and table id. What
-// is absent is left out, so that any report, of any version, can be presented.
+// Everything is looked up by the ids that the design fixes: metrics by id and labels, tables by section and table id.
+// What is absent is left out, so that any report, of any version, can be presented.
 package present
 
 import (
@@ -29,7 +29,8 @@ type View struct {
 }
 
 func NewView(r *report.Report) *View {
-	v := &View{Report: r, metrics: map[string]*report.Metric{}, ByID: map[string][]*report.Metric{}, short: map[string]string{}}
+	v := &View{Report: r, metrics: map[string]*report.Metric{}, ByID: map[string][]*report.Metric{},
+		short: map[string]string{}}
 	for i := range r.Metrics {
 		m := &r.Metrics[i]
 		v.metrics[key(m.ID, m.Labels)] = m
@@ -41,8 +42,8 @@ func NewView(r *report.Report) *View {
 
 func key(id string, l report.Labels) string { return id + "{" + l.String() + "}" }
 
-// shortNames takes the display names of the kernels table. Kernels that share one, because they differ in what it leaves
-// out, are numbered in the order of the table.
+// shortNames takes the display names of the kernels table. Kernels that share one, because they differ in what it
+// leaves out, are numbered in the order of the table.
 func (v *View) shortNames() {
 	t := v.Table("kernels", "kernels")
 	full, short := column(t, "kernel_name"), column(t, "short")
@@ -227,7 +228,8 @@ func (v *View) word(s string) doc.Span {
 
 var flagWord = regexp.MustCompile(`(?:^|[ (])(--[A-Za-z0-9][A-Za-z0-9_-]*(?:=[^\s;()]*[^\s,;.()]| (?:nvtx:[A-Z]+|FILE|DIR|[0-9][0-9.]*[mun]?s)\b)?)`)
 
-// Prose reads explain's own sentences: what stands between two backticks is code, and so are command line flags with their value.
+// Prose reads explain's own sentences: what stands between two backticks is code, and so are command line flags with
+// their value.
 func Prose(s string) []doc.Span {
 	var spans []doc.Span
 	text := func(t string) {

@@ -111,7 +111,8 @@ func (v *View) columns(t *report.Table, l layout) []int {
 // values (means, extremes, percentiles) with each other.
 func scales(t *report.Table, show []int, rows [][]report.Cell) []unit.Scale {
 	group := func(c report.Column) string {
-		if c.Kind == report.Float || c.ID == "min" || c.ID == "max" || strings.HasPrefix(c.ID, "min_") || strings.HasPrefix(c.ID, "max_") {
+		if c.Kind == report.Float || c.ID == "min" || c.ID == "max" || strings.HasPrefix(c.ID, "min_") ||
+			strings.HasPrefix(c.ID, "max_") {
 			return c.Unit + "/call"
 		}
 		return c.Unit

@@ -62,7 +62,8 @@ func windowMode(w report.Window) string {
 	case "capture":
 		return ", the whole capture"
 	case "range", "nvtx", "steady":
-		return ", window by " + map[string]string{"range": "--from/--to", "nvtx": "--window", "steady": "--steady"}[w.Mode]
+		return ", window by " + map[string]string{"range": "--from/--to", "nvtx": "--window",
+			"steady": "--steady"}[w.Mode]
 	case "host":
 		return ", no GPU work in the capture"
 	}
@@ -89,8 +90,10 @@ func (v *View) deviceTable() (doc.Table, bool) {
 	columns := []struct {
 		title, id, cause string
 	}{
-		{"Compute", "gpu.compute_time", ""}, {"Comm.", "gpu.exposed_comm_time", ""}, {"Copy", "gpu.exposed_copy_time", ""}, {"Idle", "gpu.idle_time", ""},
-		{"sync", "gpu.idle_cause_time", "sync"}, {"host", "gpu.idle_cause_time", "host"}, {"launch", "gpu.idle_cause_time", "launch"},
+		{"Compute", "gpu.compute_time", ""}, {"Comm.", "gpu.exposed_comm_time", ""},
+		{"Copy", "gpu.exposed_copy_time", ""}, {"Idle", "gpu.idle_time", ""},
+		{"sync", "gpu.idle_cause_time", "sync"}, {"host", "gpu.idle_cause_time", "host"},
+		{"launch", "gpu.idle_cause_time", "launch"},
 		{"dep.", "gpu.idle_cause_time", "dependency"}, {"unknown", "gpu.idle_cause_time", "unknown"},
 	}
 	value := func(device, id, cause string) (float64, bool) {
@@ -107,7 +110,8 @@ func (v *View) deviceTable() (doc.Table, bool) {
 		}
 	}
 	scale := unit.Common(report.Nanoseconds, all...)
-	t := doc.Table{ID: "gpus", Caption: doc.Spans(doc.Text("GPU time in " + scale.Symbol + " (comm. and copy: where nothing computes; idle: by cause)"))}
+	t := doc.Table{ID: "gpus", Caption: doc.Spans(doc.Text("GPU time in " + scale.Symbol +
+		" (comm. and copy: where nothing computes; idle: by cause)"))}
 	t.Columns = []doc.Column{{Title: "GPU", Align: doc.Right}, {Title: "Idle %", Align: doc.Right}}
 	for _, c := range columns {
 		t.Columns = append(t.Columns, doc.Column{Title: c.title, Align: doc.Right, Wide: c.cause != ""})
@@ -182,7 +186,8 @@ func (v *View) headline(f report.Finding) []doc.Span {
 		if c := ref.Labels["category"]; c != "" && len(ref.Labels) == 1 {
 			return append(doc.Spans(v.word(c)), doc.Text(": "+value))
 		}
-		if len(ref.Labels) == 1 && (ref.Labels["device"] != "" || ref.Labels["phase"] != "" || ref.Labels["pid"] != "") {
+		if len(ref.Labels) == 1 && (ref.Labels["device"] != "" || ref.Labels["phase"] != "" ||
+			ref.Labels["pid"] != "") {
 			spans = append(v.labels(ref.Labels), doc.Text(": "))
 		}
 		return append(spans, doc.Text(value))
@@ -200,7 +205,8 @@ func (v *View) termFindings() []doc.Block {
 		if i == termFindings {
 			break
 		}
-		spans := append(doc.Spans(doc.Strong(severityWord(f.Severity)+":").With(severityTone(f.Severity)), doc.Text(" ")), Prose(clip(f.Title))...)
+		spans := append(doc.Spans(doc.Strong(severityWord(f.Severity)+":").With(severityTone(f.Severity)),
+			doc.Text(" ")), Prose(clip(f.Title))...)
 		if e := v.headline(f); len(e) > 0 {
 			spans = append(append(append(spans, doc.Text(" (")), e...), doc.Text(")"))
 		}

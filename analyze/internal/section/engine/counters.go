@@ -98,7 +98,8 @@ func serverCounters(in *kit.Input, out *kit.Output) {
 		}
 		return v, ok
 	}
-	for _, c := range []struct{ kind, of string }{{"prompt", prom.PromptTokens}, {"generation", prom.GenerationTokens}, {"cached", prom.CachedTokens}} {
+	for _, c := range []struct{ kind, of string }{{"prompt", prom.PromptTokens}, {"generation", prom.GenerationTokens},
+		{"cached", prom.CachedTokens}} {
 		if v, ok := counter(c.kind+" tokens", c.of); ok {
 			out.Float("serve.tokens", kit.Labels("kind", c.kind), v)
 		}
@@ -109,7 +110,8 @@ func serverCounters(in *kit.Input, out *kit.Output) {
 	}
 	queries, ok1 := counter("prefix cache, tokens asked for", prom.PrefixQueries)
 	hits, ok2 := counter("prefix cache, tokens found", prom.PrefixHits)
-	if prompt, cached := d.Counters[prom.PromptTokens], d.Counters[prom.CachedTokens]; !ok1 && d.Engine == "SGLang" && cached > 0 {
+	if prompt, cached := d.Counters[prom.PromptTokens], d.Counters[prom.CachedTokens]; !ok1 && d.Engine == "SGLang" &&
+		cached > 0 {
 		queries, hits, ok1, ok2 = prompt, cached, true, true
 	}
 	if rate := stat.Ratio(hits, queries); ok1 && ok2 && rate != nil && alone {
@@ -125,8 +127,10 @@ func serverCounters(in *kit.Input, out *kit.Output) {
 	t.Add()
 	g := out.Table("server_gauges")
 	for _, c := range []struct{ name, of, id string }{
-		{"requests running", prom.Running, "serve.requests_running"}, {"requests waiting", prom.Waiting, "serve.requests_waiting"}, {"KV cache in use", prom.Usage, "serve.kv_cache_usage"},
-		{"KV cache, tokens", prom.KVTokens, "serve.kv_cache_tokens"}, {"prefix cache hit rate", prom.HitRate, ""}, {"generated tokens per second", prom.GenerationRate, ""}, {"acceptance length", prom.AcceptLength, ""},
+		{"requests running", prom.Running, "serve.requests_running"}, {"requests waiting", prom.Waiting,
+			"serve.requests_waiting"}, {"KV cache in use", prom.Usage, "serve.kv_cache_usage"},
+		{"KV cache, tokens", prom.KVTokens, "serve.kv_cache_tokens"}, {"prefix cache hit rate", prom.HitRate, ""},
+		{"generated tokens per second", prom.GenerationRate, ""}, {"acceptance length", prom.AcceptLength, ""},
 	} {
 		v, ok := d.Gauges[c.of]
 		if !ok {
@@ -169,7 +173,8 @@ func requestsEnded(o *kit.Output, d *prom.Data, t *kit.Table) {
 		if d.Finished["error"] > d.Finished["abort"] {
 			reason = "error"
 		}
-		o.Find("requests_cut_off", report.Low, "Some requests were aborted or failed", []report.MetricRef{kit.Ref("serve.requests_ended", "reason", reason), kit.Ref("serve.requests_ended")},
+		o.Find("requests_cut_off", report.Low, "Some requests were aborted or failed",
+			[]report.MetricRef{kit.Ref("serve.requests_ended", "reason", reason), kit.Ref("serve.requests_ended")},
 			"Aborted requests were cancelled by their clients, often for a timeout: look at the latencies. They are in the histograms with the time they had.")
 	}
 }

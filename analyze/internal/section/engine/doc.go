@@ -1,5 +1,5 @@
-// Package engine holds the sections about the serving engine: its log, its Prometheus metrics, and the load that explain
-// sent. It knows the kit and no other family.
+// Package engine holds the sections about the serving engine: its log, its Prometheus metrics, and the load that
+// explain sent. It knows the kit and no other family.
 package engine
 
 import "embed"

@@ -134,7 +134,8 @@ func engineStart(in *kit.Input, out *kit.Output) {
 	s := log.Start()
 	out.FromEvidence(file.ServerLog, len(log.Starts), "start-up")
 	if n := len(log.Starts); n > 1 {
-		out.Note("The log holds " + strconv.Itoa(n) + " starts of a server; the facts are of the last of those that say most.")
+		out.Note("The log holds " + strconv.Itoa(n) +
+			" starts of a server; the facts are of the last of those that say most.")
 	}
 	t := out.Table("engine_facts")
 	settingsTable(out, t, s)
@@ -187,12 +188,14 @@ func settingsTable(o *kit.Output, t *kit.Table, s *serverlog.Start) {
 	number("speculative tokens", s.SpecTokens)
 	number("KV cache, tokens", s.KVTokens)
 	if s.Concurrency > 0 {
-		text("requests of "+strconv.FormatInt(s.ConcurrencyLen, 10)+" tokens at once", strconv.FormatFloat(s.Concurrency, 'f', -1, 64))
+		text("requests of "+strconv.FormatInt(s.ConcurrencyLen, 10)+" tokens at once",
+			strconv.FormatFloat(s.Concurrency, 'f', -1, 64))
 	}
 	for _, c := range []struct {
 		id string
 		v  int64
-	}{{"serve.kv_cache_tokens", s.KVTokens}, {"serve.max_model_len", s.MaxModelLen}, {"serve.max_num_seqs", s.MaxNumSeqs}, {"serve.max_batched_tokens", s.MaxBatchedTokens}} {
+	}{{"serve.kv_cache_tokens", s.KVTokens}, {"serve.max_model_len", s.MaxModelLen},
+		{"serve.max_num_seqs", s.MaxNumSeqs}, {"serve.max_batched_tokens", s.MaxBatchedTokens}} {
 		if c.v > 0 {
 			o.Int(c.id, nil, c.v)
 		}
@@ -232,10 +235,12 @@ func kvCacheTable(o *kit.Output, s *serverlog.Start) int {
 	one := s.KVBytesPerRequest()
 	row("one request of max_model_len", "serve.kv_bytes_per_request", one, how)
 	if s.MaxNumSeqs > 0 {
-		row("max_num_seqs requests of max_model_len", "serve.kv_bytes_needed", one*float64(s.MaxNumSeqs), "one request × max_num_seqs; more than is reserved is usual, since few requests are so long")
+		row("max_num_seqs requests of max_model_len", "serve.kv_bytes_needed", one*float64(s.MaxNumSeqs),
+			"one request × max_num_seqs; more than is reserved is usual, since few requests are so long")
 	}
 	if s.KVPools > 1 {
-		o.Note("The engine has " + strconv.FormatInt(s.KVPools, 10) + " pools of KV cache, which hold different layers: what one token needs cannot be told from their sum.")
+		o.Note("The engine has " + strconv.FormatInt(s.KVPools, 10) +
+			" pools of KV cache, which hold different layers: what one token needs cannot be told from their sum.")
 	}
 	if t.Len() > 0 {
 		o.Note("The engine prints memory with two digits behind the point: what is computed from it has that precision.")

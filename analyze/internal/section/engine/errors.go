@@ -39,14 +39,22 @@ var errorFindings = [serverlog.Classes]struct {
 	severity      report.Severity
 	title, advice string
 }{
-	{report.High, "The server ran out of GPU memory", "Leave more memory free (a smaller --gpu-memory-utilization or --mem-fraction-static), let fewer tokens run at once (--max-num-batched-tokens, --max-num-seqs; SGLang: --chunked-prefill-size, --max-running-requests), or use more GPUs. Look whether another process uses the GPU."},
-	{report.High, "The KV cache does not fit the longest request", "Lower --max-model-len, give the server more memory (--gpu-memory-utilization), or use a smaller type for the KV cache (--kv-cache-dtype fp8)."},
-	{report.High, "CUDA reported errors", "Look at the first of them in the log: later ones follow from it. CUDA_LAUNCH_BLOCKING=1 names the call."},
-	{report.High, "Communication between GPUs failed", "Look at the first of them in the log; NCCL_DEBUG=INFO says more."},
-	{report.High, "The engine died", "Look in the log for what came before it: this error only says that the engine is gone. Whatever the log says after it is not about serving."},
-	{report.Medium, "A process of the server died", "At the end of a log this may be the way the server was stopped; anywhere else look for what came before."},
-	{report.Medium, "Something timed out", "Look at what the log says before it: a long compilation or a rank that hangs are usual causes."},
-	{report.Medium, "The model could not be loaded as asked", "Check the name of the model and that its files are complete."},
+	{report.High, "The server ran out of GPU memory",
+		"Leave more memory free (a smaller --gpu-memory-utilization or --mem-fraction-static), let fewer tokens run at once (--max-num-batched-tokens, --max-num-seqs; SGLang: --chunked-prefill-size, --max-running-requests), or use more GPUs. Look whether another process uses the GPU."},
+	{report.High, "The KV cache does not fit the longest request",
+		"Lower --max-model-len, give the server more memory (--gpu-memory-utilization), or use a smaller type for the KV cache (--kv-cache-dtype fp8)."},
+	{report.High, "CUDA reported errors",
+		"Look at the first of them in the log: later ones follow from it. CUDA_LAUNCH_BLOCKING=1 names the call."},
+	{report.High, "Communication between GPUs failed",
+		"Look at the first of them in the log; NCCL_DEBUG=INFO says more."},
+	{report.High, "The engine died",
+		"Look in the log for what came before it: this error only says that the engine is gone. Whatever the log says after it is not about serving."},
+	{report.Medium, "A process of the server died",
+		"At the end of a log this may be the way the server was stopped; anywhere else look for what came before."},
+	{report.Medium, "Something timed out",
+		"Look at what the log says before it: a long compilation or a rank that hangs are usual causes."},
+	{report.Medium, "The model could not be loaded as asked",
+		"Check the name of the model and that its files are complete."},
 	{report.Low, "The log holds errors", "Look for lines at level ERROR in it."},
 }
 

@@ -35,7 +35,9 @@ func expertBalance(in *kit.Input, out *kit.Output) {
 		out.Note("Steps without tokens were left out.")
 	}
 	if sum.P50 < unevenExperts {
-		out.Find("experts_uneven", report.Medium, "Some ranks work on far more tokens than others, and the others wait for them", []report.MetricRef{kit.Ref("serve.expert_balance")},
+		out.Find("experts_uneven", report.Medium,
+			"Some ranks work on far more tokens than others, and the others wait for them",
+			[]report.MetricRef{kit.Ref("serve.expert_balance")},
 			"Give the load balancer redundant experts (num_redundant_experts), or let it move experts more often.")
 	}
 }

@@ -102,13 +102,14 @@ var Iterations = kit.Section{
 			kit.Wide(kit.MeanCol("max", "Max", "max_ms")),
 			kit.RatioCol("share", "Share of unit time", "pct_of_unit_time"),
 		}},
-		{ID: "iteration_units", Title: "Iterations as units of work", File: "iteration_units.csv", Columns: []report.Column{
-			kit.TextCol("phase", "Phase"),
-			kit.IDCol("batch", "Batch"),
-			kit.IDCol("tokens", "Tokens"),
-			kit.CountCol("line_number", "Line"),
-			kit.NsCol("duration", "Time", "duration_ns", "duration_ms"),
-		}},
+		{ID: "iteration_units", Title: "Iterations as units of work", File: "iteration_units.csv",
+			Columns: []report.Column{
+				kit.TextCol("phase", "Phase"),
+				kit.IDCol("batch", "Batch"),
+				kit.IDCol("tokens", "Tokens"),
+				kit.CountCol("line_number", "Line"),
+				kit.NsCol("duration", "Time", "duration_ns", "duration_ms"),
+			}},
 		{ID: "iteration_list", Title: "Iterations", File: "iterations.csv", Columns: []report.Column{
 			kit.CountCol("iteration", "Iteration"),
 			kit.TextCol("timestamp", "Logged"),
@@ -150,7 +151,8 @@ func (s *typeSum) add(it *serverlog.Iteration) {
 	s.generationReqs += int64(it.Generation)
 	s.contextTokens += int64(it.ContextTokens)
 	s.tokens += int64(it.Tokens)
-	s.maxContextTokens, s.maxTokens = max(s.maxContextTokens, int64(it.ContextTokens)), max(s.maxTokens, int64(it.Tokens))
+	s.maxContextTokens, s.maxTokens = max(s.maxContextTokens, int64(it.ContextTokens)),
+		max(s.maxTokens, int64(it.Tokens))
 }
 
 // sampleDeviation is the standard deviation of a sample, which divides by n-1, as vLLM's users know it from pandas.
@@ -167,7 +169,8 @@ func iterations(in *kit.Input, out *kit.Output) {
 	n := list.Len()
 	out.FromEvidence(file.ServerLog, n, "Iteration(N)")
 	if n == 0 {
-		out.Status(report.NotApplicable, "the log has no iteration details (vLLM: --enable-logging-iteration-details writes them)")
+		out.Status(report.NotApplicable,
+			"the log has no iteration details (vLLM: --enable-logging-iteration-details writes them)")
 		return
 	}
 	var all typeSum
@@ -176,7 +179,8 @@ func iterations(in *kit.Input, out *kit.Output) {
 	for i := range n {
 		count[list.At(i).Type()]++
 	}
-	all.times = make([]int64, 0, n) // a log of 2 GB has ten million: what grows by doubling would take several times as much
+	// a log of 2 GB has ten million: what grows by doubling would take several times as much
+	all.times = make([]int64, 0, n)
 	for k, c := range count {
 		byType[k].times = make([]int64, 0, c)
 	}
@@ -195,7 +199,8 @@ func iterations(in *kit.Input, out *kit.Output) {
 		if s := &byType[k]; len(s.times) > 0 {
 			name := serverlog.TypeNames[k]
 			iterationType(out, t, name, kit.Labels("type", name), s, &all)
-			out.Metric("serve.iteration_time_share", kit.Labels("type", name), stat.Ratio(s.total, all.total)).N = int64(len(s.times))
+			out.Metric("serve.iteration_time_share", kit.Labels("type", name),
+				stat.Ratio(s.total, all.total)).N = int64(len(s.times))
 			mean[k] = float64(s.total) / float64(len(s.times))
 			s.times = nil
 		}
@@ -210,14 +215,19 @@ func iterations(in *kit.Input, out *kit.Output) {
 	iterationCharts(out, list)
 	iterationList(out, list)
 	iterationUnits(out, in, log)
-	if share := stat.Ratio(byType[serverlog.Mixed].total, all.total); share != nil && *share >= mixedShare && mean[serverlog.Decode] > 0 && mean[serverlog.Mixed] >= mixedSlow*mean[serverlog.Decode] {
-		out.Find("prefill_slows_decode", report.Medium, "Iterations that mix prefill into decode are much slower than decode alone: running requests wait for new ones",
-			[]report.MetricRef{kit.Ref("serve.iteration_time", "type", "mixed"), kit.Ref("serve.iteration_time", "type", "decode"), kit.Ref("serve.iteration_time_share", "type", "mixed")},
+	if share := stat.Ratio(byType[serverlog.Mixed].total, all.total); share != nil && *share >= mixedShare &&
+		mean[serverlog.Decode] > 0 && mean[serverlog.Mixed] >= mixedSlow*mean[serverlog.Decode] {
+		out.Find("prefill_slows_decode", report.Medium,
+			"Iterations that mix prefill into decode are much slower than decode alone: running requests wait for new ones",
+			[]report.MetricRef{kit.Ref("serve.iteration_time", "type", "mixed"),
+				kit.Ref("serve.iteration_time", "type", "decode"), kit.Ref("serve.iteration_time_share", "type",
+					"mixed")},
 			"A smaller --max-num-batched-tokens makes these iterations shorter and the time to the first token longer; prefill on GPUs of its own takes them away.")
 	}
 	if times.N >= 100 && times.Max >= stall*times.P99 {
 		out.Find("iteration_stall", report.Low, "A few iterations take many times longer than all others",
-			[]report.MetricRef{kit.Ref("serve.iteration_time_max"), kit.Ref("serve.iteration_time"), kit.Ref("serve.iterations")},
+			[]report.MetricRef{kit.Ref("serve.iteration_time_max"), kit.Ref("serve.iteration_time"),
+				kit.Ref("serve.iterations")},
 			"Find them in iterations.csv by their time: compilation during serving (JIT, a batch size without a CUDA graph), garbage collection or another process on the machine are usual causes.")
 	}
 }
@@ -260,7 +270,9 @@ func iterationCharts(o *kit.Output, list *serverlog.Iterations) {
 		s.Values = append(s.Values, longest)
 	}
 	lineChart(o, "iteration_time", "Time of iterations", report.Nanoseconds, "", "iteration", s)
-	bars := report.Chart{ID: "iteration_types", Title: "Time by type of iteration", Kind: "stacked", Unit: report.Nanoseconds, Series: []report.Series{{Name: "all iterations", Labels: []string{}, Values: []float64{}}}}
+	bars := report.Chart{ID: "iteration_types", Title: "Time by type of iteration", Kind: "stacked",
+		Unit: report.Nanoseconds, Series: []report.Series{{Name: "all iterations", Labels: []string{},
+			Values: []float64{}}}}
 	var total [serverlog.Types]float64
 	for i := range n {
 		it := list.At(i)
@@ -292,14 +304,16 @@ func iterationList(o *kit.Output, list *serverlog.Iterations) {
 	t.TotalRows = int64(n)
 	if n > maxLogRows {
 		addOthers(t)
-		o.Note("iterations.csv lists the first " + strconv.Itoa(maxLogRows) + " iterations; statistics are over all of them.")
+		o.Note("iterations.csv lists the first " + strconv.Itoa(maxLogRows) +
+			" iterations; statistics are over all of them.")
 	}
 	t.Attach()
 }
 
 const (
-	maxLogGroups     = 100 // rows of the table of kinds
-	maxUnitRowsOfLog = 300 // units that the report lists for a comparison: two thirds of the first kind, the rest of the others
+	maxLogGroups = 100 // rows of the table of kinds
+	// units that the report lists for a comparison: two thirds of the first kind, the rest of the others
+	maxUnitRowsOfLog = 300
 )
 
 // iterationUnits makes iterations the units of work where there is no trace, whose units say more.

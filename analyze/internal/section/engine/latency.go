@@ -170,8 +170,8 @@ func latency(in *kit.Input, out *kit.Output) {
 	queueFinding(out, d)
 }
 
-// measuredByClients are the latencies that a load generator measures too: what a client saw is said of them, where both are
-// in one report.
+// measuredByClients are the latencies that a load generator measures too: what a client saw is said of them, where both
+// are in one report.
 var measuredByClients = []string{"serve.ttft", "serve.tpot", "serve.itl", "serve.e2e"}
 
 // bucketed emits the median of a histogram, scaled, with its summary where all of it is known. It returns the
@@ -197,7 +197,8 @@ func bucketed(o *kit.Output, id string, h *prom.Histogram, scale float64) (value
 	low, high, ok := h.Range()
 	mean, has := h.Mean()
 	if ok && has && above == nil {
-		m.Summary = &report.Summary{N: m.N, Min: low * scale, P50: *values[0], P90: *values[1], P99: *values[2], Max: high * scale, Mean: mean * scale, Stddev: h.Spread() * scale}
+		m.Summary = &report.Summary{N: m.N, Min: low * scale, P50: *values[0], P90: *values[1], P99: *values[2],
+			Max: high * scale, Mean: mean * scale, Stddev: h.Spread() * scale}
 	}
 	return values, above
 }
@@ -211,7 +212,8 @@ func meanCell(h *prom.Histogram, scale float64) report.Cell {
 
 func requestSizes(o *kit.Output, d *prom.Data) {
 	t := o.Table("request_size")
-	for _, l := range []struct{ of, id, name string }{{prom.PromptLen, "serve.request_prompt_tokens", "prompt"}, {prom.OutputLen, "serve.request_generation_tokens", "generated"}} {
+	for _, l := range []struct{ of, id, name string }{{prom.PromptLen, "serve.request_prompt_tokens", "prompt"},
+		{prom.OutputLen, "serve.request_generation_tokens", "generated"}} {
 		h := d.Hists[l.of]
 		if h == nil || h.Count == 0 {
 			continue
@@ -233,7 +235,8 @@ func queueFinding(o *kit.Output, d *prom.Data) {
 	q, ok1 := queue.Quantile(0.5)
 	f, ok2 := first.Quantile(0.5)
 	if ok1 && ok2 && f > 0 && q >= queueShare*f {
-		o.Find("queue_before_first_token", report.Medium, "Queueing dominates time to first token", []report.MetricRef{kit.Ref("serve.queue_time"), kit.Ref("serve.ttft")},
+		o.Find("queue_before_first_token", report.Medium, "Queueing dominates time to first token",
+			[]report.MetricRef{kit.Ref("serve.queue_time"), kit.Ref("serve.ttft")},
 			"More requests arrive than run at once: look at what limits the batch (KV cache, --max-num-seqs, --max-num-batched-tokens), or add replicas.")
 	}
 }

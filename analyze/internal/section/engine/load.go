@@ -300,7 +300,8 @@ func intCell(v *int64) report.Cell {
 }
 
 func loadCharts(o *kit.Output, r *loadfile.Result) {
-	series := []report.Series{{Name: "first token", Style: "points", Labels: []string{}, Values: []float64{}}, {Name: "whole answer", Style: "points", Labels: []string{}, Values: []float64{}}}
+	series := []report.Series{{Name: "first token", Style: "points", Labels: []string{}, Values: []float64{}},
+		{Name: "whole answer", Style: "points", Labels: []string{}, Values: []float64{}}}
 	step := max(1, (len(r.Requests)+loadPoints-1)/loadPoints)
 	for i := 0; i < len(r.Requests); i += step {
 		q := &r.Requests[i]
@@ -309,15 +310,18 @@ func loadCharts(o *kit.Output, r *loadfile.Result) {
 		}
 		at := strconv.FormatInt(q.Due, 10)
 		if q.First != nil {
-			series[0].Labels, series[0].Values = append(series[0].Labels, at), append(series[0].Values, float64(*q.First-q.Due))
+			series[0].Labels, series[0].Values = append(series[0].Labels, at),
+				append(series[0].Values, float64(*q.First-q.Due))
 		}
-		series[1].Labels, series[1].Values = append(series[1].Labels, at), append(series[1].Values, float64(q.End-q.Due))
+		series[1].Labels, series[1].Values = append(series[1].Labels, at),
+			append(series[1].Values, float64(q.End-q.Due))
 	}
 	if len(series[0].Labels) == 0 {
 		series = series[1:]
 	}
 	if len(series[len(series)-1].Labels) > 1 {
-		o.Chart(report.Chart{ID: "load_latency", Title: "Latency over the load", Kind: "line", Unit: report.Nanoseconds, XUnit: report.Nanoseconds, XTitle: "time since the first request was due", Series: series})
+		o.Chart(report.Chart{ID: "load_latency", Title: "Latency over the load", Kind: "line", Unit: report.Nanoseconds,
+			XUnit: report.Nanoseconds, XTitle: "time since the first request was due", Series: series})
 	}
 }
 
@@ -330,30 +334,37 @@ func loadTrust(o *kit.Output, r *loadfile.Result) {
 	}
 	if !r.Complete {
 		why := map[string]string{
-			"server_gone": "the server stopped answering before the load was over", "interrupted": "the load was interrupted", "aborted": "the load was ended before it was over",
+			"server_gone": "the server stopped answering before the load was over",
+			"interrupted": "the load was interrupted", "aborted": "the load was ended before it was over",
 		}[r.Stopped]
 		if c.Succeeded > 0 {
 			o.Status(report.Partial, why)
 		}
 		text := fmt.Sprintf("The load is not whole: %s. %s requests had been answered.", why, units.Int(c.Succeeded))
 		if c.Cancelled > 0 {
-			text += fmt.Sprintf(" %s in flight were cancelled and are left out: slow answers are missing more often than fast ones.", units.Int(c.Cancelled))
+			text += fmt.Sprintf(" %s in flight were cancelled and are left out: slow answers are missing more often than fast ones.",
+				units.Int(c.Cancelled))
 		}
 		o.Warn("load_incomplete", text)
 	}
 	if float64(c.Late) > lateShare*float64(c.Sent) {
 		why := "the generator could not keep the schedule: its machine is too busy, or the rate too high for it"
 		if w.Concurrency != nil {
-			why = "they waited for one of the " + units.Int(*w.Concurrency) + " places, or the generator could not keep the schedule"
+			why = "they waited for one of the " + units.Int(*w.Concurrency) +
+				" places, or the generator could not keep the schedule"
 		}
-		o.Warn("late_sends", fmt.Sprintf("%s of %s requests were sent more than 5 ms after they were due (%s). The delay is part of their latency, see load.send_delay.", units.Int(c.Late), units.Int(c.Sent), why))
+		o.Warn("late_sends", fmt.Sprintf("%s of %s requests were sent more than 5 ms after they were due (%s). The delay is part of their latency, see load.send_delay.",
+			units.Int(c.Late), units.Int(c.Sent), why))
 	}
 	if 0 < c.Succeeded && c.Succeeded < fewForTail {
-		o.Warn("few_requests", fmt.Sprintf("%s requests succeeded: a p99 of so few is hardly more than the largest value. Send some hundreds.", units.Int(c.Succeeded)))
+		o.Warn("few_requests", fmt.Sprintf("%s requests succeeded: a p99 of so few is hardly more than the largest value. Send some hundreds.",
+			units.Int(c.Succeeded)))
 	}
 	if n, d := r.Tokens.Output, r.Latency.ITL; r.Tokens.CountedBy == "usage" && n != nil && d != nil {
 		if events := d.Summary.N + c.Succeeded; float64(*n) > 1.05*float64(events) {
-			o.Warn("several_tokens_per_event", fmt.Sprintf("The server streamed %s tokens in %s events: serve.itl is the time between events, each of several tokens; serve.tpot is per token.", units.Int(*n), units.Int(events)))
+			o.Warn("several_tokens_per_event",
+				fmt.Sprintf("The server streamed %s tokens in %s events: serve.itl is the time between events, each of several tokens; serve.tpot is per token.",
+					units.Int(*n), units.Int(events)))
 		}
 	}
 	if r.Tokens.CountedBy == "events" || r.Tokens.CountedBy == "mixed" {
@@ -380,7 +391,8 @@ func workloadText(w *loadfile.Workload) string {
 	case w.Concurrency != nil:
 		loop += ", " + units.Int(*w.Concurrency) + " in flight"
 	}
-	return fmt.Sprintf("%s; prompts: %s; %s, %s. Fingerprint of what was asked: %s. Loads with different fingerprints are different work.", loop, w.Prompts, api, how, w.Fingerprint)
+	return fmt.Sprintf("%s; prompts: %s; %s, %s. Fingerprint of what was asked: %s. Loads with different fingerprints are different work.",
+		loop, w.Prompts, api, how, w.Fingerprint)
 }
 
 func loadFindings(o *kit.Output, r *loadfile.Result) {
@@ -398,11 +410,13 @@ func loadFindings(o *kit.Output, r *loadfile.Result) {
 			"Latencies are of the requests that succeeded, and those that fail are often the slow ones: find the cause in the server's log before comparing anything.")
 	}
 	if r.Workload.Rate != nil && r.Rates.Requests != nil && growing(r.Requests) {
-		o.Find("load_saturated", report.Medium, "The server cannot keep up with the rate", []report.MetricRef{kit.Ref("load.request_rate"), kit.Ref("load.target_rate"), kit.Ref("serve.e2e")},
+		o.Find("load_saturated", report.Medium, "The server cannot keep up with the rate",
+			[]report.MetricRef{kit.Ref("load.request_rate"), kit.Ref("load.target_rate"), kit.Ref("serve.e2e")},
 			"Requests pile up, and their latency grows as long as the load lasts: it measures the length of the run more than the server. Measure at a rate that it can keep, or compare throughput.")
 	}
 	if g := r.Goodput; g != nil && g.Ratio != nil && *g.Ratio < poorGoodput {
-		o.Find("load_goodput", report.Medium, "Many requests miss their limits", []report.MetricRef{kit.Ref("load.goodput_ratio")},
+		o.Find("load_goodput", report.Medium, "Many requests miss their limits",
+			[]report.MetricRef{kit.Ref("load.goodput_ratio")},
 			"Lower the rate, or shorten what the slow part of the request is: a long time to the first token is queueing or prefill, a long time per token is decoding.")
 	}
 }
@@ -419,6 +433,7 @@ func growing(list []loadfile.Request) bool {
 		return false
 	}
 	quarter := len(times) / 4
-	first, last := stat.Summarize(slices.Clone(times[:quarter])), stat.Summarize(slices.Clone(times[len(times)-quarter:]))
+	first, last := stat.Summarize(slices.Clone(times[:quarter])),
+		stat.Summarize(slices.Clone(times[len(times)-quarter:]))
 	return last.P50 >= growth*first.P50
 }

@@ -85,7 +85,8 @@ func requests(in *kit.Input, out *kit.Output) {
 		responses += n
 	}
 	if len(r.List) == 0 && responses == 0 {
-		out.Status(report.NotApplicable, "the log names no requests (vLLM: --enable-log-requests) and has no access log")
+		out.Status(report.NotApplicable,
+			"the log names no requests (vLLM: --enable-log-requests) and has no access log")
 		return
 	}
 	if responses > 0 {
@@ -198,7 +199,8 @@ func responsesTable(o *kit.Output, log *serverlog.Data, all int64) {
 	}
 	t.Cut(-1).Add()
 	if len(failed) > 0 {
-		o.Find("failed_responses", severity, "Some requests were answered with an error", append(failed, kit.Ref("serve.responses")),
+		o.Find("failed_responses", severity, "Some requests were answered with an error",
+			append(failed, kit.Ref("serve.responses")),
 			"What clients send is at fault for a status below 500 (a wrong model name, a prompt that is too long); the server for one from 500 on. Their times are in no statistic of the engine.")
 	}
 }

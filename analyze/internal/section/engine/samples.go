@@ -37,8 +37,8 @@ func sampled(n int, value func(i int) float64, steady func(i int) bool) steadySa
 	return s
 }
 
-// emitSampled emits the median of the steady samples, with their summary; n counts all lines that state it. Nothing is emitted
-// where none does, and an unknown value where none of them is steady.
+// emitSampled emits the median of the steady samples, with their summary; n counts all lines that state it. Nothing is
+// emitted where none does, and an unknown value where none of them is steady.
 func emitSampled(o *kit.Output, id string, l report.Labels, s steadySample) *report.Summary {
 	if s.all == 0 {
 		return nil
@@ -57,7 +57,8 @@ func statisticColumns(first report.Column, unit string) []report.Column {
 	col := func(id, title string) report.Column {
 		return report.Column{ID: id, Title: title, Kind: report.Float, Unit: unit}
 	}
-	return []report.Column{first, kit.CountCol("samples", "Samples"), kit.CountCol("steady", "Steady"), col("p50", "Median"), col("mean", "Mean"), kit.Wide(col("stddev", "Std. dev.")),
+	return []report.Column{first, kit.CountCol("samples", "Samples"), kit.CountCol("steady", "Steady"),
+		col("p50", "Median"), col("mean", "Mean"), kit.Wide(col("stddev", "Std. dev.")),
 		kit.Wide(col("min", "Min")), col("p90", "p90"), kit.Wide(col("p99", "p99")), col("max", "Max")}
 }
 
@@ -116,6 +117,7 @@ func lineOf(name string, n int, x func(i int) int64, y func(i int) float64) repo
 func lineChart(o *kit.Output, id, title, unit, xUnit, xTitle string, series ...report.Series) {
 	series = slices.DeleteFunc(series, func(s report.Series) bool { return len(s.Values) < 2 })
 	if len(series) > 0 {
-		o.Chart(report.Chart{ID: id, Title: title, Kind: "line", Unit: unit, XUnit: xUnit, XTitle: xTitle, Series: series})
+		o.Chart(report.Chart{ID: id, Title: title, Kind: "line", Unit: unit, XUnit: xUnit, XTitle: xTitle,
+			Series: series})
 	}
 }

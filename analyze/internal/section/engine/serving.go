@@ -69,9 +69,12 @@ var Serving = kit.Section{
 		},
 	},
 	Tables: []report.Table{
-		{ID: "serving_throughput", Title: "Throughput", File: "serving_throughput.csv", Columns: statisticColumns(kit.TextCol("statistic", "Tokens per second"), report.PerSecond)},
-		{ID: "serving_requests", Title: "Requests", File: "serving_requests.csv", Columns: statisticColumns(kit.TextCol("statistic", "Requests"), report.Count)},
-		{ID: "serving_cache", Title: "KV cache", File: "serving_cache.csv", Columns: statisticColumns(kit.TextCol("statistic", "Share"), report.Ratio)},
+		{ID: "serving_throughput", Title: "Throughput", File: "serving_throughput.csv",
+			Columns: statisticColumns(kit.TextCol("statistic", "Tokens per second"), report.PerSecond)},
+		{ID: "serving_requests", Title: "Requests", File: "serving_requests.csv",
+			Columns: statisticColumns(kit.TextCol("statistic", "Requests"), report.Count)},
+		{ID: "serving_cache", Title: "KV cache", File: "serving_cache.csv",
+			Columns: statisticColumns(kit.TextCol("statistic", "Share"), report.Ratio)},
 		{ID: "serving_samples", Title: "Lines of statistics", File: "serving.csv", Columns: []report.Column{
 			kit.TextCol("timestamp", "Logged"),
 			kit.MomentCol("time", "Time", "time_s"),
@@ -114,7 +117,8 @@ func serving(in *kit.Input, out *kit.Output) {
 	r := &servingRun{out: out, log: log, list: log.Samples}
 	out.FromEvidence(file.ServerLog, len(r.list), "Avg prompt throughput", "Prefill batch", "Decode batch")
 	if len(r.list) == 0 {
-		out.Status(report.NotApplicable, "the log has no lines of statistics (vLLM: --disable-log-stats switches them off)")
+		out.Status(report.NotApplicable,
+			"the log has no lines of statistics (vLLM: --disable-log-stats switches them off)")
 		r.preemptions()
 		return
 	}
@@ -128,7 +132,8 @@ func serving(in *kit.Input, out *kit.Output) {
 			r.engines = append(r.engines, e)
 		}
 		slices.Sort(r.engines)
-		out.Note("The log has lines of " + strconv.Itoa(len(engines)) + " engines; each line is of one of them, and so is each number without the label engine.")
+		out.Note("The log has lines of " + strconv.Itoa(len(engines)) +
+			" engines; each line is of one of them, and so is each number without the label engine.")
 	}
 	r.throughput()
 	r.cache()
@@ -207,7 +212,8 @@ func (r *servingRun) throughput() {
 
 func (r *servingRun) cache() {
 	t := r.out.Table("serving_cache")
-	if all, sum := r.emit("serve.kv_cache_usage", decoding(func(s *serverlog.Sample) float64 { return s.Usage })); all.all > 0 {
+	if all, sum := r.emit("serve.kv_cache_usage",
+		decoding(func(s *serverlog.Sample) float64 { return s.Usage })); all.all > 0 {
 		summaryRow(t, "KV cache in use", all.all, sum)
 	}
 	for _, c := range []struct {
@@ -216,7 +222,8 @@ func (r *servingRun) cache() {
 	}{
 		{"KV cache in host memory", "", func(s *serverlog.Sample) float64 { return s.CPUUsage }},
 		{"prefix cache hits", "serve.prefix_cache_hit_rate", func(s *serverlog.Sample) float64 { return s.PrefixHits }},
-		{"external cache hits", "serve.external_cache_hit_rate", func(s *serverlog.Sample) float64 { return s.ExternalHits }},
+		{"external cache hits", "serve.external_cache_hit_rate",
+			func(s *serverlog.Sample) float64 { return s.ExternalHits }},
 		{"media cache hits", "", func(s *serverlog.Sample) float64 { return s.MediaHits }},
 	} {
 		all := sampled(len(r.list), func(i int) float64 { return c.of(&r.list[i]) }, r.steady)
@@ -245,7 +252,8 @@ func (r *servingRun) cachedTokens() {
 	var n int64
 	for i := range r.list {
 		s := &r.list[i]
-		if !s.Prefilling || !s.Ready() || math.IsNaN(s.CachedTokens) || math.IsNaN(s.NewTokens) || !math.IsNaN(s.PrefixHits) {
+		if !s.Prefilling || !s.Ready() || math.IsNaN(s.CachedTokens) || math.IsNaN(s.NewTokens) ||
+			!math.IsNaN(s.PrefixHits) {
 			continue
 		}
 		n++
@@ -340,14 +348,18 @@ func addOthers(t *kit.Table) {
 func (r *servingRun) charts() {
 	times := r.times()
 	line := func(name string, of func(s *serverlog.Sample) float64) report.Series {
-		return lineOf(name, len(r.list), func(i int) int64 { return times[i] }, func(i int) float64 { return of(&r.list[i]) })
+		return lineOf(name, len(r.list), func(i int) int64 { return times[i] },
+			func(i int) float64 { return of(&r.list[i]) })
 	}
 	const title = "time since the first line of statistics"
 	lineChart(r.out, "serving_throughput", "Tokens per second", report.PerSecond, report.Nanoseconds, title,
-		line("prompt", func(s *serverlog.Sample) float64 { return s.Prompt }), line("generation", func(s *serverlog.Sample) float64 { return s.Generation }))
+		line("prompt", func(s *serverlog.Sample) float64 { return s.Prompt }),
+		line("generation", func(s *serverlog.Sample) float64 { return s.Generation }))
 	lineChart(r.out, "serving_requests", "Requests", report.Count, report.Nanoseconds, title,
-		line("running", func(s *serverlog.Sample) float64 { return s.Running }), line("waiting", func(s *serverlog.Sample) float64 { return s.Waiting }))
-	lineChart(r.out, "serving_cache", "KV cache in use", report.Ratio, report.Nanoseconds, title, line("KV cache", func(s *serverlog.Sample) float64 { return s.Usage }))
+		line("running", func(s *serverlog.Sample) float64 { return s.Running }),
+		line("waiting", func(s *serverlog.Sample) float64 { return s.Waiting }))
+	lineChart(r.out, "serving_cache", "KV cache in use", report.Ratio, report.Nanoseconds, title,
+		line("KV cache", func(s *serverlog.Sample) float64 { return s.Usage }))
 }
 
 func (r *servingRun) findings() {
@@ -357,13 +369,15 @@ func (r *servingRun) findings() {
 			find[m.ID] = m.Summary
 		}
 	}
-	usage, running, waiting := find["serve.kv_cache_usage"], find["serve.requests_running"], find["serve.requests_waiting"]
+	usage, running, waiting := find["serve.kv_cache_usage"], find["serve.requests_running"],
+		find["serve.requests_waiting"]
 	if r.log.HasPreemptions && r.log.Preemptions > 0 {
 		evidence := []report.MetricRef{kit.Ref("serve.preemptions")}
 		if usage != nil {
 			evidence = append(evidence, kit.Ref("serve.kv_cache_usage"))
 		}
-		r.out.Find("preemptions", report.Medium, "Requests were preempted: their work was thrown away and done again", evidence,
+		r.out.Find("preemptions", report.Medium, "Requests were preempted: their work was thrown away and done again",
+			evidence,
 			"Give the KV cache more memory (vLLM: --gpu-memory-utilization, SGLang: --mem-fraction-static), let fewer requests run at once (--max-num-seqs; SGLang: --max-running-requests), or spread the model over more GPUs.")
 	}
 	if usage == nil || running == nil || waiting == nil {
@@ -372,11 +386,13 @@ func (r *servingRun) findings() {
 	switch queue := waiting.P50 > 0 && waiting.P50 >= queuePerRun*running.P50; {
 	case queue && usage.P90 >= kvFull:
 		r.out.Find("kv_cache_full", report.High, "Requests wait while the KV cache is full",
-			[]report.MetricRef{kit.Ref("serve.kv_cache_usage"), kit.Ref("serve.requests_waiting"), kit.Ref("serve.requests_running")},
+			[]report.MetricRef{kit.Ref("serve.kv_cache_usage"), kit.Ref("serve.requests_waiting"),
+				kit.Ref("serve.requests_running")},
 			"The KV cache limits how many requests run: give it more memory, use a smaller type for it (--kv-cache-dtype fp8), lower --max-model-len if requests are shorter, or add replicas.")
 	case queue && usage.P90 < kvRoom:
 		r.out.Find("queue_with_room", report.Medium, "Requests wait although the KV cache has room",
-			[]report.MetricRef{kit.Ref("serve.requests_waiting"), kit.Ref("serve.requests_running"), kit.Ref("serve.kv_cache_usage")},
+			[]report.MetricRef{kit.Ref("serve.requests_waiting"), kit.Ref("serve.requests_running"),
+				kit.Ref("serve.kv_cache_usage")},
 			"Something else limits how many requests run: --max-num-seqs (SGLang: --max-running-requests), or prefill that cannot keep up with what arrives (--max-num-batched-tokens; SGLang: --chunked-prefill-size).")
 	}
 }

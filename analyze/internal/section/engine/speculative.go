@@ -114,7 +114,8 @@ func speculative(in *kit.Input, out *kit.Output) {
 	}
 	t.Add()
 	if len(bars.Values) > 0 {
-		out.Chart(report.Chart{ID: "spec_positions", Title: "Accepted by position", Kind: "bar", Unit: report.Ratio, Series: []report.Series{bars}})
+		out.Chart(report.Chart{ID: "spec_positions", Title: "Accepted by position", Kind: "bar", Unit: report.Ratio,
+			Series: []report.Series{bars}})
 	}
 	findLowAcceptance(out, rate)
 }
@@ -147,7 +148,8 @@ func speculativeBatches(o *kit.Output, in *kit.Input) {
 
 func findLowAcceptance(o *kit.Output, rate *float64) {
 	if rate != nil && *rate < lowAcceptance {
-		o.Find("spec_low_acceptance", report.Medium, "Most drafted tokens are thrown away", []report.MetricRef{kit.Ref("serve.spec_acceptance_rate"), kit.Ref("serve.spec_acceptance_length")},
+		o.Find("spec_low_acceptance", report.Medium, "Most drafted tokens are thrown away",
+			[]report.MetricRef{kit.Ref("serve.spec_acceptance_rate"), kit.Ref("serve.spec_acceptance_length")},
 			"Draft fewer tokens (num_speculative_tokens; SGLang: --speculative-num-draft-tokens): later positions are accepted least. Compare the throughput with drafting switched off, at the load you serve: drafting costs most when batches are large.")
 	}
 }

@@ -114,14 +114,17 @@ func activity(in *kit.Input, out *kit.Output) {
 			some = some || slices.ContainsFunc(series[i].Values, func(v float64) bool { return v != 0 })
 		}
 		if some {
-			out.Chart(report.Chart{ID: id, Title: title, Kind: "strip", Unit: unit, XUnit: report.Nanoseconds, XTitle: "Since the window's start", Series: series})
+			out.Chart(report.Chart{ID: id, Title: title, Kind: "strip", Unit: unit, XUnit: report.Nanoseconds,
+				XTitle: "Since the window's start", Series: series})
 		}
 	}
 	if len(phases) > 0 {
 		draw("activity_phases", "Units of work over the window, by phase", report.Ratio, phases...)
 	}
-	draw("activity_launches", "Launch calls over the window", report.Count, report.Series{Name: "launch calls", Values: launches})
-	draw("activity_sync", "Time in blocking synchronisation over the window, threads added up", report.Nanoseconds, report.Series{Name: "blocking sync", Values: blocked})
+	draw("activity_launches", "Launch calls over the window", report.Count,
+		report.Series{Name: "launch calls", Values: launches})
+	draw("activity_sync", "Time in blocking synchronisation over the window, threads added up", report.Nanoseconds,
+		report.Series{Name: "blocking sync", Values: blocked})
 	draw("activity_copies", "Bytes copied over the window", report.Bytes, report.Series{Name: "copied", Values: copied})
 	graphs := make([]float64, s.n)
 	for i, v := range inGraphs {
@@ -129,7 +132,8 @@ func activity(in *kit.Input, out *kit.Output) {
 			graphs[i] = *v
 		}
 	}
-	draw("activity_graphs", "Share of kernel time inside CUDA graphs over the window", report.Ratio, report.Series{Name: "in CUDA graphs", Values: graphs})
+	draw("activity_graphs", "Share of kernel time inside CUDA graphs over the window", report.Ratio,
+		report.Series{Name: "in CUDA graphs", Values: graphs})
 }
 
 // hostSteps counts launch calls and adds up blocking ones.
@@ -195,8 +199,8 @@ func gpuSteps(in *kit.Input, s *steps) (copied []float64, inGraphs []*float64) {
 	return copied, inGraphs
 }
 
-// phaseSteps is the share of each step that units of each phase take, and the phase with most of it. Units of one process
-// on one device follow each other without overlap, so the shares sum to at most 1.
+// phaseSteps is the share of each step that units of each phase take, and the phase with most of it. Units of one
+// process on one device follow each other without overlap, so the shares sum to at most 1.
 func phaseSteps(in *kit.Input, s *steps) (list []report.Series, main []string) {
 	main = make([]string, s.n)
 	if in.Units.Kind == workunit.KindNone || len(in.Units.Units) == 0 {

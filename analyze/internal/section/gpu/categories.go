@@ -29,7 +29,8 @@ var Categories = kit.Section{
 		},
 	},
 	Tables: []report.Table{
-		{ID: "categories", Title: "Time by category", File: "categories.csv", Columns: groupColumns("category", "Category")},
+		{ID: "categories", Title: "Time by category", File: "categories.csv",
+			Columns: groupColumns("category", "Category")},
 		{ID: "libraries", Title: "Time by library", File: "libraries.csv", Columns: groupColumns("library", "Library")},
 	},
 	Run: categories,
@@ -111,11 +112,15 @@ func groupKernels(in *kit.Input, times []kit.Totals, of func(kind *kernelname.In
 		}
 		g := &list[at]
 		g.count, g.total, g.names = g.count+e.Count, g.total+e.Total, g.names+1
-		if g.top == trace.None || e.Total > g.topTotal || e.Total == g.topTotal && kernelName(in, int32(n)) < kernelName(in, g.top) {
+		if g.top == trace.None || e.Total > g.topTotal || e.Total == g.topTotal &&
+			kernelName(in, int32(n)) < kernelName(in, g.top) {
 			g.top, g.topTotal = int32(n), e.Total
 		}
 	}
-	slices.SortFunc(list, func(a, b kernelGroup) int { return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(a.name, b.name)) })
+	slices.SortFunc(list, func(a, b kernelGroup) int {
+		return cmp.Or(cmp.Compare(b.total, a.total),
+			cmp.Compare(a.name, b.name))
+	})
 	return list
 }
 
@@ -131,7 +136,8 @@ func emitGroup(o *kit.Output, label string, g *kernelGroup) {
 func groupColumns(column, heading string) []report.Column {
 	return []report.Column{
 		kit.TextCol(column, heading), kit.CountCSVCol("count", "Calls", "call_count"),
-		kit.NsCol("total", "Total", "total_time_ns", "total_time_ms"), kit.RatioCol("share", "Share", "pct_total_time"), kit.MeanCol("mean", "Mean", "avg_duration_us"),
+		kit.NsCol("total", "Total", "total_time_ns", "total_time_ms"), kit.RatioCol("share", "Share", "pct_total_time"),
+		kit.MeanCol("mean", "Mean", "avg_duration_us"),
 		kit.Wide(kit.CountCSVCol("names", "Distinct kernels", "kernel_names")), kit.NameCol("top_kernel", "Top kernel"),
 	}
 }
@@ -146,7 +152,8 @@ func groupsTable(o *kit.Output, in *kit.Input, id, column string, list []kernelG
 			top = report.S(in.Kinds[g.top].Display)
 		}
 		t.Row(
-			kit.Text(column, g.name), kit.Put("count", count), kit.Int("total", g.total), kit.Maybe("share", stat.Ratio(g.total, all)),
+			kit.Text(column, g.name), kit.Put("count", count), kit.Int("total", g.total),
+			kit.Maybe("share", stat.Ratio(g.total, all)),
 			kit.Put("mean", mean), kit.Put("names", names), kit.Put("top_kernel", top))
 	}
 	t.Cut(-1).Add()
@@ -170,7 +177,8 @@ func pointwiseFinding(in *kit.Input, out *kit.Output, list []kernelGroup, all in
 	if minor(in, ns) {
 		severity = report.Low
 	}
-	out.Find("pointwise_kernels", severity, "Pointwise and copy kernels take a large share of the kernel time", append(evidence, kit.Ref("kernel.total_time")),
+	out.Find("pointwise_kernels", severity, "Pointwise and copy kernels take a large share of the kernel time",
+		append(evidence, kit.Ref("kernel.total_time")),
 		"These kernels are bound by memory bandwidth, and fusing them into their neighbours removes them: torch.compile, or the engine's fused norm, activation, rope and quantisation kernels (check that no fallback path is taken).",
 		"Layout changes and casts between kernels point at producers and consumers that disagree on layout or dtype: the NVTX range around the launch says where.")
 }

@@ -161,7 +161,8 @@ func commGroups(uses map[commGroup]*commUse) []commGroup {
 		}
 	}
 	slices.SortFunc(list, func(a, b commGroup) int {
-		return cmp.Or(cmp.Compare(kit.Sum(uses[b].time), kit.Sum(uses[a].time)), cmp.Compare(a.collective, b.collective), cmp.Compare(a.library, b.library))
+		return cmp.Or(cmp.Compare(kit.Sum(uses[b].time), kit.Sum(uses[a].time)),
+			cmp.Compare(a.collective, b.collective), cmp.Compare(a.library, b.library))
 	})
 	return list
 }
@@ -251,13 +252,14 @@ func commDevices(in *kit.Input, out *kit.Output, uses map[commGroup]*commUse, wa
 	}
 	out.From(trace.RoleKernel, 0, "start", "end", "deviceId", "demangledName", "shortName")
 	for i, ns := range waits {
-		out.Int("comm.wait_time", kit.Labels("device", strconv.Itoa(int(in.Timeline.Devices[i].ID))), ns).N = int64(len(synchronising(in, i)))
+		out.Int("comm.wait_time", kit.Labels("device", strconv.Itoa(int(in.Timeline.Devices[i].ID))),
+			ns).N = int64(len(synchronising(in, i)))
 	}
 	out.Note("Waiting is the time a device's collective kernels ran before the last device had joined: collectives are paired in the order in which each device runs them. The device that waits least is the one the others wait for.")
 }
 
-// synchronising are the device's communication kernels that start in the window and in which no device can finish before
-// all have begun, as indexes into its work.
+// synchronising are the device's communication kernels that start in the window and in which no device can finish
+// before all have begun, as indexes into its work.
 func synchronising(in *kit.Input, device int) []int {
 	var list []int
 	d := &in.Timeline.Devices[device]
@@ -266,7 +268,8 @@ func synchronising(in *kit.Input, device int) []int {
 			continue
 		}
 		switch collective(in, d, j) {
-		case kernelname.CollAllReduce, kernelname.CollAllGather, kernelname.CollReduceScatter, kernelname.CollAllToAll, kernelname.CollBarrier:
+		case kernelname.CollAllReduce, kernelname.CollAllGather, kernelname.CollReduceScatter, kernelname.CollAllToAll,
+			kernelname.CollBarrier:
 			list = append(list, j)
 		}
 	}
@@ -335,7 +338,8 @@ func commFindings(in *kit.Input, out *kit.Output, waits []int64) {
 	}
 	id := func(i int) string { return strconv.Itoa(int(in.Timeline.Devices[i].ID)) }
 	out.Find("comm_skew", report.Medium, "Devices wait in collectives for a slower one",
-		[]report.MetricRef{kit.Ref("comm.wait_time", "device", id(most)), kit.Ref("comm.wait_time", "device", id(least)), kit.Ref("gpu.window", "device", id(least))},
+		[]report.MetricRef{kit.Ref("comm.wait_time", "device", id(most)),
+			kit.Ref("comm.wait_time", "device", id(least)), kit.Ref("gpu.window", "device", id(least))},
 		"The device that waits least joins last: look at what it does before its collectives (idle gaps and their cause, kernels per device) rather than at the link.",
 		"Usual reasons: a rank that also samples, schedules or tokenises, uneven expert or pipeline placement, a host thread on the wrong NUMA node, a GPU at lower clocks (nvidia-smi -q -d CLOCK,PERFORMANCE).")
 }

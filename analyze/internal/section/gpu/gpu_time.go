@@ -195,7 +195,8 @@ func kernelIdle(d *attrib.Device) *float64 {
 	return &idle
 }
 
-// Shares of the window from which a finding is made. The idle ones are nsys-llm-explainer's, on the corrected idle time.
+// Shares of the window from which a finding is made. The idle ones are nsys-llm-explainer's, on the corrected idle
+// time.
 const (
 	idleMedium, idleHigh = 0.20, 0.40
 	transferBound        = 0.40
@@ -289,7 +290,9 @@ func (f *gpuFinder) hostBound(advised bool) {
 		advice = append(advice, slowHost)
 	}
 	f.out.Find("host_bound", kit.AtLeast(s, hostBoundShareHigh), "The launch path is bound by the host",
-		[]report.MetricRef{kit.Ref("gpu.idle_cause_time", "cause", "host", "device", id), kit.Ref("gpu.idle_cause_time", "cause", "launch", "device", id), kit.Ref("gpu.window", "device", id)}, advice...)
+		[]report.MetricRef{kit.Ref("gpu.idle_cause_time", "cause", "host", "device", id),
+			kit.Ref("gpu.idle_cause_time", "cause", "launch", "device", id), kit.Ref("gpu.window", "device", id)},
+		advice...)
 }
 
 func (f *gpuFinder) transferBound() {
@@ -299,7 +302,8 @@ func (f *gpuFinder) transferBound() {
 		return
 	}
 	f.out.Find("transfer_bound", report.High, "The window is bound by copies, not by kernels",
-		[]report.MetricRef{kit.Ref("gpu.exposed_copy_time", "device", id), kit.Ref("gpu.compute_time", "device", id), kit.Ref("gpu.window", "device", id)},
+		[]report.MetricRef{kit.Ref("gpu.exposed_copy_time", "device", id), kit.Ref("gpu.compute_time", "device", id),
+			kit.Ref("gpu.window", "device", id)},
 		"Keep weights and KV cache resident on the GPU (no CPU offload in steady state), or move copies to their own stream and overlap them with compute.",
 		"The section on copies shows direction, kind of memory, size and throughput to hold against the link's rate: pageable memory wants to be pinned, small copies to be fewer and larger.")
 }
@@ -312,7 +316,8 @@ func (f *gpuFinder) exposedComm() {
 		return
 	}
 	f.out.Find("exposed_comm", kit.AtLeast(s, 2*exposedCommShare), "Communication is not hidden behind compute",
-		[]report.MetricRef{kit.Ref("gpu.exposed_comm_time", "device", id), kit.Ref("gpu.comm_time", "device", id), kit.Ref("gpu.window", "device", id)},
+		[]report.MetricRef{kit.Ref("gpu.exposed_comm_time", "device", id), kit.Ref("gpu.comm_time", "device", id),
+			kit.Ref("gpu.window", "device", id)},
 		"The communication section says which collective it is and whether the devices wait for a slow one: a communication kernel also waits for the slowest rank.",
 		"For small messages use the engine's custom all-reduce or NVLS/multimem kernels instead of NCCL; check NVLink topology with nvidia-smi topo -m.",
 		"Overlap it: chunked prefill, two-batch overlap, or a lower tensor-parallel degree.")
@@ -325,7 +330,8 @@ func (f *gpuFinder) imbalance() {
 		return
 	}
 	f.out.Find("device_imbalance", report.Medium, "Compute load is imbalanced across GPUs",
-		[]report.MetricRef{kit.Ref("gpu.compute_time", "device", hi), kit.Ref("gpu.compute_time", "device", lo), kit.Ref("gpu.window", "device", hi)},
+		[]report.MetricRef{kit.Ref("gpu.compute_time", "device", hi), kit.Ref("gpu.compute_time", "device", lo),
+			kit.Ref("gpu.window", "device", hi)},
 		"Check the parallel layout: pipeline stages of unequal cost, expert placement, or one rank that also samples and schedules.",
 		"If the less busy device waits in communication, the slow one sets the pace: look at its kernels first.")
 }

@@ -151,7 +151,8 @@ func graphs(in *kit.Input, out *kit.Output) {
 	case lost:
 		out.Status(report.Partial, "the window has graph launches but no GPU work of a graph: graph tracing was off or the rows are lost, and coverage is unknown")
 	case len(runs) == 0 && !known && hi > lo:
-		out.Status(report.Unavailable, "this export lacks what tells a graph's kernels from others: graphNodeId, or correlation ids and API calls")
+		out.Status(report.Unavailable,
+			"this export lacks what tells a graph's kernels from others: graphNodeId, or correlation ids and API calls")
 	case len(runs) == 0:
 		out.Status(report.NotApplicable, "no CUDA graph runs in the window")
 	case len(whole) > 0:
@@ -190,7 +191,8 @@ func nodeRuns(in *kit.Input, lo, hi int) (runs []graphRun, total int64) {
 		}
 		r := int(index.Of(launch{k.Proc(i), k.Device(i), k.Corr(i)}))
 		if r == len(runs) {
-			runs = append(runs, graphRun{key: graphKey{proc: k.Proc(i), device: k.Device(i), graph: -1, exec: -1}, start: k.Start(i)})
+			runs = append(runs, graphRun{key: graphKey{proc: k.Proc(i), device: k.Device(i), graph: -1, exec: -1},
+				start: k.Start(i)})
 		}
 		n := k.Name(i)
 		if names[n] == 0 {
@@ -200,7 +202,8 @@ func nodeRuns(in *kit.Input, lo, hi int) (runs []graphRun, total int64) {
 		}
 		run := &runs[r]
 		run.key.kernels++
-		run.key.signature += mix(names[n] ^ uint64(k.Configs[k.Config(i)].Grid[0])) // order of concurrent nodes varies: add, do not chain
+		// order of concurrent nodes varies: add, do not chain
+		run.key.signature += mix(names[n] ^ uint64(k.Configs[k.Config(i)].Grid[0]))
 		run.end = max(run.end, k.End(i))
 		run.busy += k.Dur(i)
 		total += k.Dur(i)
@@ -222,7 +225,8 @@ func wholeRuns(in *kit.Input, lo, hi int) []graphRun {
 	g := &in.Trace.Graphs
 	runs := make([]graphRun, 0, hi-lo)
 	for i := lo; i < hi; i++ {
-		runs = append(runs, graphRun{key: graphKey{proc: g.Proc(i), device: g.Device(i), graph: g.Graph(i), exec: g.Exec(i), kernels: -1},
+		runs = append(runs, graphRun{key: graphKey{proc: g.Proc(i), device: g.Device(i), graph: g.Graph(i),
+			exec: g.Exec(i), kernels: -1},
 			start: g.Start(i), end: g.End(i), busy: g.Dur(i)})
 	}
 	return runs
@@ -236,8 +240,10 @@ func graphTable(in *kit.Input, out *kit.Output, runs []graphRun) int {
 		keys[i] = index.Of(runs[i].key)
 	}
 	n := len(index.Keys)
-	spans := kit.Gather(nil, n, 0, len(runs), func(i int) int32 { return keys[i] }, func(i int) int64 { return runs[i].end - runs[i].start }).Sort()
-	busy := kit.Gather(nil, n, 0, len(runs), func(i int) int32 { return keys[i] }, func(i int) int64 { return runs[i].busy })
+	spans := kit.Gather(nil, n, 0, len(runs), func(i int) int32 { return keys[i] },
+		func(i int) int64 { return runs[i].end - runs[i].start }).Sort()
+	busy := kit.Gather(nil, n, 0, len(runs), func(i int) int32 { return keys[i] },
+		func(i int) int64 { return runs[i].busy })
 	t := out.Table("graphs")
 	id := func(v int64) report.Cell {
 		if v < 0 {
@@ -299,16 +305,19 @@ func graphFindings(in *kit.Input, out *kit.Output, inside, whole, all float64, l
 	if !hasAPI || float64(waiting) < graphHostShare*float64(in.Span.Len()) {
 		return
 	}
-	idle := []report.MetricRef{kit.Ref("gpu.idle_cause_time", "cause", "host", "device", device), kit.Ref("gpu.idle_cause_time", "cause", "launch", "device", device)}
+	idle := []report.MetricRef{kit.Ref("gpu.idle_cause_time", "cause", "host", "device", device),
+		kit.Ref("gpu.idle_cause_time", "cause", "launch", "device", device)}
 	switch {
 	case inside == 0 && launches == 0:
 		if in.Trace.Has.KernelGraphNode || in.Trace.Has.KernelCorrelation {
-			out.Find("no_graphs", report.Low, "No CUDA graphs: launch-bound, the GPU waits for the host", append([]report.MetricRef{kit.Ref("graph.launches")}, idle...),
+			out.Find("no_graphs", report.Low, "No CUDA graphs: launch-bound, the GPU waits for the host",
+				append([]report.MetricRef{kit.Ref("graph.launches")}, idle...),
 				"Decode steps are the usual place for CUDA graphs: vLLM without --enforce-eager, SGLang without --disable-cuda-graph, TensorRT-LLM with CUDA graphs on; in PyTorch torch.compile(mode=\"reduce-overhead\").",
 				"If graphs were meant to be on, look in the server's log for why capture was skipped: unsupported attention back end, batch sizes above the captured ones, LoRA or speculative decoding settings.")
 		}
 	case inside < lowCoverage*all:
-		out.Find("few_graphs", report.Low, "CUDA graphs run only a part of the kernels, and the GPU waits for the host", append(evidence, idle...),
+		out.Find("few_graphs", report.Low, "CUDA graphs run only a part of the kernels, and the GPU waits for the host",
+			append(evidence, idle...),
 			"Prefill usually runs outside graphs. If decode does too, its batch sizes are not among the captured ones: widen them (vLLM: --cudagraph-capture-sizes; SGLang: --cuda-graph-max-bs), or use piecewise graphs.")
 	}
 }

@@ -95,7 +95,8 @@ func idle(in *kit.Input, out *kit.Output) {
 		out.Status(report.Unavailable, noWork(in))
 		return
 	}
-	chart := report.Chart{ID: "utilisation", Title: "GPU use over the window", Kind: "strip", Unit: report.Ratio, XUnit: report.Nanoseconds, XTitle: "Since the window's start"}
+	chart := report.Chart{ID: "utilisation", Title: "GPU use over the window", Kind: "strip", Unit: report.Ratio,
+		XUnit: report.Nanoseconds, XTitle: "Since the window's start"}
 	var top []deviceGap
 	gaps := 0
 	var left [attrib.Causes]int64
@@ -140,7 +141,8 @@ func insertGap(top []deviceGap, g deviceGap) []deviceGap {
 		return top // gaps come by device and start, so that the one kept is the earlier one
 	}
 	at, _ := slices.BinarySearchFunc(top, g, func(a, b deviceGap) int {
-		return cmp.Or(cmp.Compare(b.Len(), a.Len()), cmp.Compare(a.device.ID, b.device.ID), cmp.Compare(a.Start, b.Start))
+		return cmp.Or(cmp.Compare(b.Len(), a.Len()), cmp.Compare(a.device.ID, b.device.ID),
+			cmp.Compare(a.Start, b.Start))
 	})
 	if len(top) == topGaps {
 		top = top[:topGaps-1]
@@ -193,7 +195,8 @@ func lookAtIdle(in *kit.Input, d *attrib.Device, overhead interval.Set) (x devic
 	slices.Sort(moments)
 	times := d.Sweep(func(g *attrib.Gap) {
 		lengths.Add(g.Len())
-		if g.Len() > longGap && g.Prev != trace.None && g.Next != trace.None && uncovered(g.Interval, overhead) > longGap {
+		if g.Len() > longGap && g.Prev != trace.None && g.Next != trace.None &&
+			uncovered(g.Interval, overhead) > longGap {
 			x.long++
 		}
 		if len(x.top) < topGaps || g.Len() > x.top[topGaps-1].Len() {
@@ -236,7 +239,10 @@ func (x *deviceIdle) emit(in *kit.Input, out *kit.Output, d *attrib.Device) {
 func uncovered(gap interval.Interval, set interval.Set) int64 {
 	var longest int64
 	at := gap.Start
-	first, _ := slices.BinarySearchFunc(set, gap.Start, func(i interval.Interval, t int64) int { return cmp.Compare(i.End, t) })
+	first, _ := slices.BinarySearchFunc(set, gap.Start, func(i interval.Interval,
+		t int64) int {
+		return cmp.Compare(i.End, t)
+	})
 	for _, o := range set[first:] {
 		if o.Start >= gap.End {
 			break
@@ -277,17 +283,19 @@ func chunk(window interval.Interval, i, n int) int64 {
 // utilisation is the device's busy share over the window; labels are the start of each bucket in ns from the window's.
 func utilisation(d *attrib.Device, window interval.Interval, use []float64) report.Series {
 	n := len(use)
-	s := report.Series{Name: "GPU " + strconv.Itoa(int(d.ID)), Labels: make([]string, n), Values: append([]float64{}, use...)}
+	s := report.Series{Name: "GPU " + strconv.Itoa(int(d.ID)), Labels: make([]string, n),
+		Values: append([]float64{}, use...)}
 	for i := range n {
 		s.Labels[i] = strconv.FormatInt(chunk(window, i, n)-window.Start, 10)
 	}
 	return s
 }
 
-// markedGaps are the device's longest gaps, longest first: where they start in ns from the window's start, and what share
-// of the window they take.
+// markedGaps are the device's longest gaps, longest first: where they start in ns from the window's start, and what
+// share of the window they take.
 func markedGaps(d *attrib.Device, window interval.Interval, top []deviceGap) report.Series {
-	s := report.Series{Name: "GPU " + strconv.Itoa(int(d.ID)) + ", longest gaps", Style: "marks", Labels: []string{}, Values: []float64{}}
+	s := report.Series{Name: "GPU " + strconv.Itoa(int(d.ID)) + ", longest gaps", Style: "marks", Labels: []string{},
+		Values: []float64{}}
 	for _, g := range top[:min(len(top), stripGaps)] {
 		s.Labels = append(s.Labels, strconv.FormatInt(g.Start-window.Start, 10))
 		s.Values = append(s.Values, float64(g.Len())/float64(window.Len()))
@@ -301,7 +309,8 @@ func gapTable(in *kit.Input, out *kit.Output, top []deviceGap, total int, left [
 	for i, g := range top {
 		a := &around[i]
 		row := []kit.Field{
-			kit.Int("device_id", int64(g.device.ID)), kit.Int("start", g.Start), kit.Int("end", g.End), kit.Int("gap", g.Len()),
+			kit.Int("device_id", int64(g.device.ID)), kit.Int("start", g.Start), kit.Int("end", g.End),
+			kit.Int("gap", g.Len()),
 			kit.Text("main_cause", attrib.CauseNames[g.Main()]),
 			kit.Put("previous", workName(in, g.device, g.Prev)), kit.Put("next", workName(in, g.device, g.Next)),
 			kit.Put("api_call", kit.OptionalCell(a.api)), kit.Put("nvtx_range", kit.OptionalCell(a.text)),
@@ -340,7 +349,8 @@ func workName(in *kit.Input, d *attrib.Device, at int32) report.Cell {
 	case attrib.CopyWork:
 	}
 	kind := in.Trace.Copies.Kind(int(w.Row))
-	if name, ok := map[int]string{1: "Host-to-Device", 2: "Device-to-Host", 8: "Device-to-Device", 9: "Host-to-Host", 10: "Peer-to-Peer"}[kind]; ok {
+	if name, ok := map[int]string{1: "Host-to-Device", 2: "Device-to-Host", 8: "Device-to-Device", 9: "Host-to-Host",
+		10: "Peer-to-Peer"}[kind]; ok {
 		return report.S("[CUDA memcpy " + name + "]")
 	}
 	return report.S("[CUDA memcpy]")
@@ -353,7 +363,9 @@ func idleFindings(in *kit.Input, out *kit.Output) {
 		if m := emitted(out, "idle.long_gap_count", id); m != nil && *m.Value > 0 {
 			main := mainCause(d.Cause)
 			out.Find("gpu_gaps", report.Medium, "The GPU does nothing for more than half a second at a time",
-				[]report.MetricRef{kit.Ref("idle.long_gap_count", "device", id), kit.Ref("idle.longest_gap", "device", id), kit.Ref("gpu.idle_cause_time", "cause", attrib.CauseNames[main], "device", id)},
+				[]report.MetricRef{kit.Ref("idle.long_gap_count", "device", id),
+					kit.Ref("idle.longest_gap", "device", id), kit.Ref("gpu.idle_cause_time", "cause",
+						attrib.CauseNames[main], "device", id)},
 				"Gaps as long as these (nsys' expert rule gpu_gaps) are load, warm-up or waiting for requests rather than a part of serving: narrow the window to the steady part (--steady, --from, --to, --window nvtx:REGEX) before reading ratios.",
 				"If they belong to the work, the table of the longest gaps says what ran before and after them and what the launching thread did.")
 			break
@@ -366,8 +378,10 @@ func idleFindings(in *kit.Input, out *kit.Output) {
 			return // finding gpu_idle says more
 		}
 		if m := emitted(out, "idle.low_use_ratio", id); m != nil && *m.Value >= lowUseShare {
-			out.Find("gpu_low_use", report.Low, "For a part of the window the GPU is busy for less than half of the time",
-				[]report.MetricRef{kit.Ref("idle.low_use_ratio", "device", id), kit.Ref("gpu.idle_ratio", "device", id)},
+			out.Find("gpu_low_use", report.Low,
+				"For a part of the window the GPU is busy for less than half of the time",
+				[]report.MetricRef{kit.Ref("idle.low_use_ratio", "device", id),
+					kit.Ref("gpu.idle_ratio", "device", id)},
 				"The GPU is busy over the window as a whole, but not evenly (nsys' expert rule gpu_time_util). The chart utilisation in report.json shows where: at the ends it is start-up and tail, in a comb the gaps of every step.",
 				"Look at the longest idle gaps for what the launching thread did, and batch more work per step.")
 			return

@@ -70,8 +70,8 @@ func mainCall(api *trace.API, thread int32, start, end int64, spent []int64) str
 	return best
 }
 
-// lastEnds finds the range that is open at a moment, looking back from it. Where it has to look far it steps over blocks
-// of ranges that all ended before.
+// lastEnds finds the range that is open at a moment, looking back from it. Where it has to look far it steps over
+// blocks of ranges that all ended before.
 type lastEnds struct {
 	ranges *trace.Ranges
 	blocks []int64 // by block: the last end in it; nil until it is needed

@@ -12,8 +12,8 @@ import (
 // mapKernels bounds the kernels that the map of kernel time names.
 const mapKernels = 40
 
-// kernelMap is an area for each of the kernels with most time, in ns, those of a category together, and one for the rest;
-// all of them sum to the kernel time. Kernels whose short names are equal share an area.
+// kernelMap is an area for each of the kernels with most time, in ns, those of a category together, and one for the
+// rest; all of them sum to the kernel time. Kernels whose short names are equal share an area.
 func kernelMap(in *kit.Input, list []kit.Totals, total int64) report.Chart {
 	type category struct {
 		name  string
@@ -43,7 +43,8 @@ func kernelMap(in *kit.Input, list []kit.Totals, total int64) report.Chart {
 	categories := slices.SortedFunc(maps.Values(found), func(a, b *category) int {
 		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(a.name, b.name))
 	})
-	chart := report.Chart{ID: "kernel_map", Title: "Kernel time by kernel and category", Kind: "treemap", Unit: report.Nanoseconds, XTitle: "Kernel", Series: []report.Series{}}
+	chart := report.Chart{ID: "kernel_map", Title: "Kernel time by kernel and category", Kind: "treemap",
+		Unit: report.Nanoseconds, XTitle: "Kernel", Series: []report.Series{}}
 	for _, c := range categories {
 		s := report.Series{Name: c.name, Labels: c.order}
 		for _, k := range c.order {
@@ -52,7 +53,8 @@ func kernelMap(in *kit.Input, list []kit.Totals, total int64) report.Chart {
 		chart.Series = append(chart.Series, s)
 	}
 	if rest > 0 {
-		chart.Series = append(chart.Series, report.Series{Name: "(others)", Labels: []string{"(others)"}, Values: []float64{float64(rest)}})
+		chart.Series = append(chart.Series, report.Series{Name: "(others)", Labels: []string{"(others)"},
+			Values: []float64{float64(rest)}})
 	}
 	return chart
 }

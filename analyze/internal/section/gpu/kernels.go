@@ -57,18 +57,19 @@ var Kernels = kit.Section{
 			kit.Wide(kit.SizeCol("avg_grid_size", "Mean grid")),
 			kit.Wide(kit.SizeCol("avg_block_size", "Mean block")),
 		}},
-		{ID: "kernels_per_device", Title: "Kernels per device", File: "kernels_per_device.csv", Columns: []report.Column{
-			kit.NameCol("kernel_name", "Kernel"),
-			kit.IDCol("device_id", "GPU"),
-			kit.CountCSVCol("count", "Calls", "call_count"),
-			kit.NsCol("total", "Total", "total_time_ns", "total_time_ms"),
-			kit.MeanCol("mean", "Mean", "avg_duration_us"),
-			kit.Wide(kit.NsCol("min", "Min", "min_duration_us")),
-			kit.Wide(kit.NsCol("max", "Max", "max_duration_us")),
-			kit.MeanCol("p50", "p50", "p50_duration_us"),
-			kit.MeanCol("p90", "p90", "p90_duration_us"),
-			kit.RatioCol("share", "Share", "pct_total_kernel_time"),
-		}},
+		{ID: "kernels_per_device", Title: "Kernels per device", File: "kernels_per_device.csv",
+			Columns: []report.Column{
+				kit.NameCol("kernel_name", "Kernel"),
+				kit.IDCol("device_id", "GPU"),
+				kit.CountCSVCol("count", "Calls", "call_count"),
+				kit.NsCol("total", "Total", "total_time_ns", "total_time_ms"),
+				kit.MeanCol("mean", "Mean", "avg_duration_us"),
+				kit.Wide(kit.NsCol("min", "Min", "min_duration_us")),
+				kit.Wide(kit.NsCol("max", "Max", "max_duration_us")),
+				kit.MeanCol("p50", "p50", "p50_duration_us"),
+				kit.MeanCol("p90", "p90", "p90_duration_us"),
+				kit.RatioCol("share", "Share", "pct_total_kernel_time"),
+			}},
 		{ID: "kernel_stats", Title: "Kernel launches", File: "kernel_stats.csv", Columns: []report.Column{
 			kit.NameCol("kernel_name", "Kernel"),
 			kit.NsCol("duration", "Duration", "duration_us"),
@@ -154,11 +155,13 @@ func kernels(in *kit.Input, out *kit.Output) {
 		row := []kit.Field{
 			kit.Text("kernel_name", name), kit.Text("short", kind.Display), kit.Text("category", string(kind.Category)),
 			kit.Text("library", kind.Library), kit.Put("device_id", device),
-			kit.Int("count", e.Count), kit.Int("total", e.Total), kit.Maybe("share", share), kit.Float("mean", e.Summary.Mean),
+			kit.Int("count", e.Count), kit.Int("total", e.Total), kit.Maybe("share", share),
+			kit.Float("mean", e.Summary.Mean),
 			kit.Int("min", int64(e.Summary.Min)), kit.Int("max", int64(e.Summary.Max)),
 			kit.Put("p50", p50), kit.Put("p90", p90), kit.Put("p99", p99),
 			kit.Text("grid", dims(c.Grid)), kit.Text("block", dims(c.Block)),
-			kit.Put("avg_grid_size", meanSize(config.grid, e.Count)), kit.Put("avg_block_size", meanSize(config.block, e.Count)),
+			kit.Put("avg_grid_size", meanSize(config.grid, e.Count)), kit.Put("avg_block_size",
+				meanSize(config.block, e.Count)),
 		}
 		t.Row(append(row, measured.Cells(name)...)...)
 	}
@@ -220,14 +223,18 @@ func topKernelFindings(in *kit.Input, out *kit.Output, list []kit.Totals, total,
 	if len(name) > maxKernelNameBytes || in.Options.Top < 1 {
 		return
 	}
-	evidence := []report.MetricRef{kit.Ref("kernel.share", "kernel", name), kit.Ref("kernel.total_time", "kernel", name), kit.Ref("kernel.count", "kernel", name)}
-	severity, first := report.High, "Inspect it with Nsight Compute and see whether it is compute, memory or latency bound: "+ncuCommand(top.Count)+"."
+	evidence := []report.MetricRef{kit.Ref("kernel.share", "kernel", name),
+		kit.Ref("kernel.total_time", "kernel", name), kit.Ref("kernel.count", "kernel", name)}
+	severity, first := report.High,
+		"Inspect it with Nsight Compute and see whether it is compute, memory or latency bound: "+ncuCommand(top.Count)+"."
 	if share < dominantKernel {
-		severity, first = report.Medium, "Start there: no other kernel offers as much. "+ncuCommand(top.Count)+" says whether it is compute, memory or latency bound."
+		severity, first = report.Medium,
+			"Start there: no other kernel offers as much. "+ncuCommand(top.Count)+" says whether it is compute, memory or latency bound."
 	}
 	advice := append([]string{first}, kernelAdvice[in.Kinds[top.Key].Category]...)
 	if minor(in, top.Total) {
-		advice = append([]string{"Kernels take little of the GPUs' time in this window: look first at what fills the rest."}, advice...)
+		advice = append([]string{"Kernels take little of the GPUs' time in this window: look first at what fills the rest."},
+			advice...)
 	}
 	switch {
 	case share >= dominantKernel:
@@ -243,11 +250,12 @@ func ncuCommand(n int64) string {
 	if s := min(100, n/2); s > 0 {
 		skip = " --launch-skip " + strconv.FormatInt(s, 10)
 	}
-	return "`ncu --set full --kernel-name regex:NAME" + skip + " --launch-count " + strconv.FormatInt(max(1, min(5, n/2)), 10) + "`"
+	return "`ncu --set full --kernel-name regex:NAME" + skip + " --launch-count " +
+		strconv.FormatInt(max(1, min(5, n/2)), 10) + "`"
 }
 
-// Below minorShare of the devices' time in the window a kernel is not worth optimising first, however large a share of the
-// kernel time it takes.
+// Below minorShare of the devices' time in the window a kernel is not worth optimising first, however large a share of
+// the kernel time it takes.
 const minorShare = 0.05
 
 func minor(in *kit.Input, ns int64) bool {
@@ -268,7 +276,8 @@ func kernelsPerDevice(in *kit.Input, out *kit.Output) *kit.Table {
 	k := &in.Trace.Kernels
 	list := slices.Clone(in.KernelStats().OnDevices)
 	slices.SortFunc(list, func(a, b kit.PlaceTotals) int {
-		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(b.Count, a.Count), cmp.Compare(k.Names[a.Name].Name, k.Names[b.Name].Name), cmp.Compare(a.Device, b.Device))
+		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(b.Count, a.Count),
+			cmp.Compare(k.Names[a.Name].Name, k.Names[b.Name].Name), cmp.Compare(a.Device, b.Device))
 	})
 	var all int64
 	type sums struct{ count, total int64 }

@@ -83,8 +83,10 @@ var Memcpy = kit.Section{
 		},
 	},
 	Tables: []report.Table{
-		{ID: "memcpy", Title: "Copies by direction and memory", File: "memcpy.csv", Columns: amountColumns(kit.TextCol("direction", "Direction"), kit.TextCol("kind", "Memory"))},
-		{ID: "memset", Title: "Memsets by memory", File: "memset.csv", Columns: amountColumns(kit.TextCol("kind", "Memory"))},
+		{ID: "memcpy", Title: "Copies by direction and memory", File: "memcpy.csv",
+			Columns: amountColumns(kit.TextCol("direction", "Direction"), kit.TextCol("kind", "Memory"))},
+		{ID: "memset", Title: "Memsets by memory", File: "memset.csv",
+			Columns: amountColumns(kit.TextCol("kind", "Memory"))},
 		{ID: "sync_copies", Title: "Synchronous copy calls", File: "sync_copies.csv", Columns: []report.Column{
 			kit.NameCol("api_name", "API"),
 			kit.TextCol("direction", "Direction"),
@@ -105,29 +107,32 @@ var Memcpy = kit.Section{
 			kit.MomentCol("start", "Start", "start_ns"),
 			kit.IDCol("device_id", "GPU"),
 		}},
-		{ID: "copy_rules", Title: "Copies and memsets that hold up the host", File: "copy_rules.csv", Columns: []report.Column{
-			kit.TextCol("rule", "Rule"),
-			kit.NameCol("api_name", "API"),
-			kit.TextCol("direction", "Direction"),
-			kit.TextCol("kind", "Memory"),
-			kit.Wide(kit.IDCol("device_id", "GPU")),
-			kit.NameCol("range_name", "Range"),
-			kit.Wide(kit.NameCol("phase", "Phase")),
-			kit.CountCSVCol("count", "Calls", "call_count"),
-			kit.NsCol("call", "Call time", "api_time_ms"),
-			kit.Wide(kit.NsCol("longest", "Longest call", "max_api_time_us")),
-			kit.NsCol("gpu", "GPU time", "gpu_time_ms"),
-			kit.BytesCol("bytes", "Bytes"),
-		}},
+		{ID: "copy_rules", Title: "Copies and memsets that hold up the host", File: "copy_rules.csv",
+			Columns: []report.Column{
+				kit.TextCol("rule", "Rule"),
+				kit.NameCol("api_name", "API"),
+				kit.TextCol("direction", "Direction"),
+				kit.TextCol("kind", "Memory"),
+				kit.Wide(kit.IDCol("device_id", "GPU")),
+				kit.NameCol("range_name", "Range"),
+				kit.Wide(kit.NameCol("phase", "Phase")),
+				kit.CountCSVCol("count", "Calls", "call_count"),
+				kit.NsCol("call", "Call time", "api_time_ms"),
+				kit.Wide(kit.NsCol("longest", "Longest call", "max_api_time_us")),
+				kit.NsCol("gpu", "GPU time", "gpu_time_ms"),
+				kit.BytesCol("bytes", "Bytes"),
+			}},
 	},
 	Run: memcpy,
 }
 
 // directions are the labels of copyKind, in the numbering of ENUM_CUDA_MEMCPY_OPER.
-var directions = [...]string{"unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP", "UVM_HtoD", "UVM_DtoH", "UVM_DtoD"}
+var directions = [...]string{"unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP",
+	"UVM_HtoD", "UVM_DtoH", "UVM_DtoD"}
 
 // memKinds are the labels of srcKind, dstKind and memKind, in the numbering of ENUM_CUDA_MEM_KIND.
-var memKinds = [...]string{"pageable", "pinned", "device", "array", "managed", "device_static", "managed_static", "unknown"}
+var memKinds = [...]string{"pageable", "pinned", "device", "array", "managed", "device_static", "managed_static",
+	"unknown"}
 
 // Numbers of the above that rules look at.
 const (
@@ -150,8 +155,8 @@ func memKind(kind int) int {
 	return kind
 }
 
-// copySide is the kind of memory that says how fast a copy can be: that of the host's side, else of the side that is not
-// plain device memory.
+// copySide is the kind of memory that says how fast a copy can be: that of the host's side, else of the side that is
+// not plain device memory.
 func copySide(c *trace.Copies, i int) int {
 	src, dst := memKind(c.SrcKind(i)), memKind(c.DstKind(i))
 	switch directions[direction(c.Kind(i))] {
@@ -206,7 +211,8 @@ func memcpy(in *kit.Input, out *kit.Output) {
 	}
 	switch {
 	case !hasCopies && !hasSets && calls > 0:
-		out.Status(report.Unavailable, "the capture has copy or memset calls but no copies (table "+in.Table(trace.RoleMemcpy)+"): GPU activity was not captured")
+		out.Status(report.Unavailable,
+			"the capture has copy or memset calls but no copies (table "+in.Table(trace.RoleMemcpy)+"): GPU activity was not captured")
 	case !hasCopies && !hasSets && in.Has(trace.RoleAPI):
 		out.Status(report.NotApplicable, "the capture has no copies and no memsets, and no call that asks for one")
 	case !hasCopies && !hasSets:
@@ -254,10 +260,12 @@ func (a *amount) throughput() *float64 {
 
 // amounts groups the rows lo <= i < hi by key, which is in [0, keys), and the rows of all keys as the last entry.
 func amounts(memory *spill.Arena, keys, lo, hi int, key func(i int) int32, dur, size func(i int) int64) []amount {
-	times, sizes := kit.Gather(memory, keys, lo, hi, key, dur).Sort(), kit.Gather(memory, keys, lo, hi, key, size).Sort()
+	times, sizes := kit.Gather(memory, keys, lo, hi, key, dur).Sort(),
+		kit.Gather(memory, keys, lo, hi, key, size).Sort()
 	list := make([]amount, keys+1)
 	of := func(durs, bytes stat.Together) amount {
-		return amount{rows: durs.Len(), total: durs.Sum(), bytes: bytes.Sum(), time: durs.Summary(), size: bytes.Summary()}
+		return amount{rows: durs.Len(), total: durs.Sum(), bytes: bytes.Sum(), time: durs.Summary(),
+			size: bytes.Summary()}
 	}
 	for k := range keys {
 		list[k] = of(stat.Together{times.Of(k)}, stat.Together{sizes.Of(k)})
@@ -313,8 +321,10 @@ func gigabytesCol(id, title string) report.Column {
 func copyGroups(in *kit.Input, out *kit.Output, lo, hi int) {
 	c, memory := &in.Trace.Copies, in.Trace.Memory()
 	const kinds = len(memKinds)
-	pairs := amounts(memory, len(directions)*kinds, lo, hi, func(i int) int32 { return int32(direction(c.Kind(i))*kinds + copySide(c, i)) }, c.Dur, c.Bytes)
-	byDirection := amounts(memory, len(directions), lo, hi, func(i int) int32 { return int32(direction(c.Kind(i))) }, c.Dur, c.Bytes)
+	pairs := amounts(memory, len(directions)*kinds, lo, hi,
+		func(i int) int32 { return int32(direction(c.Kind(i))*kinds + copySide(c, i)) }, c.Dur, c.Bytes)
+	byDirection := amounts(memory, len(directions), lo, hi, func(i int) int32 { return int32(direction(c.Kind(i))) },
+		c.Dur, c.Bytes)
 	byDirection[len(directions)].emit(out, trace.RoleMemcpy, "memcpy", nil)
 	for d := range directions {
 		a := &byDirection[d]
@@ -344,7 +354,8 @@ func copyGroups(in *kit.Input, out *kit.Output, lo, hi int) {
 
 func setGroups(in *kit.Input, out *kit.Output, lo, hi int) {
 	m := &in.Trace.Sets
-	groups := amounts(in.Trace.Memory(), len(memKinds), lo, hi, func(i int) int32 { return int32(memKind(m.MemKind(i))) }, m.Dur, m.Bytes)
+	groups := amounts(in.Trace.Memory(), len(memKinds), lo, hi,
+		func(i int) int32 { return int32(memKind(m.MemKind(i))) }, m.Dur, m.Bytes)
 	groups[len(memKinds)].emit(out, trace.RoleMemset, "memset", nil)
 	t := out.Table("memset")
 	for _, k := range ranked(groups[:len(memKinds)]) {
@@ -410,7 +421,8 @@ func syncCopies(in *kit.Input, out *kit.Output) {
 		}
 	}
 	t := out.Table("sync_copies")
-	list := kit.Gather(nil, len(groups.Keys), 0, len(rows), func(at int) int32 { return keys[at] }, func(at int) int64 { return api.Dur(rows[at]) }).Sort().Rank(func(a, b int) int { return cmp.Compare(a, b) })
+	list := kit.Gather(nil, len(groups.Keys), 0, len(rows), func(at int) int32 { return keys[at] },
+		func(at int) int64 { return api.Dur(rows[at]) }).Sort().Rank(func(a, b int) int { return cmp.Compare(a, b) })
 	for _, e := range list {
 		k := groups.Keys[e.Key]
 		row := []kit.Field{
@@ -465,7 +477,8 @@ func tinyFindings(in *kit.Input, out *kit.Output, lo, hi int) {
 		out.Rows(all[d])
 		out.Int("memcpy.tiny_count", kit.Labels("direction", directions[d]), tiny[d])
 		if tiny[d] >= tinyCopies && 2*tiny[d] >= all[d] {
-			evidence = append(evidence, kit.Ref("memcpy.tiny_count", "direction", directions[d]), kit.Ref("memcpy.count", "direction", directions[d]))
+			evidence = append(evidence, kit.Ref("memcpy.tiny_count", "direction", directions[d]),
+				kit.Ref("memcpy.count", "direction", directions[d]))
 		}
 	}
 	if len(evidence) > 0 {

@@ -49,7 +49,8 @@ func copyRules(in *kit.Input, out *kit.Output, lo, hi, mlo, mhi int) {
 	var sums []ruleSum
 	var total, count [copyRuleCount]int64
 	mark := func(rule int, w *trace.Work, i int, call int32, bytes int64, direction, kind int) {
-		g := ruleGroup{rule: int32(rule), name: api.Name(int(call)), direction: int32(direction), kind: int32(kind), device: w.Device(i)}
+		g := ruleGroup{rule: int32(rule), name: api.Name(int(call)), direction: int32(direction), kind: int32(kind),
+			device: w.Device(i)}
 		g.rng, g.phase = where.Place(call)
 		k := groups.Of(g)
 		if int(k) == len(sums) {
@@ -88,11 +89,15 @@ func copyRules(in *kit.Input, out *kit.Output, lo, hi, mlo, mhi int) {
 		if call == trace.None {
 			continue
 		}
-		if n, k := &api.Names[api.Name(int(call))], m.MemKind(i); n.Memset && !n.AsyncSet && (k == memPinned || k == memManaged) {
+		if n, k := &api.Names[api.Name(int(call))], m.MemKind(i); n.Memset && !n.AsyncSet &&
+			(k == memPinned || k == memManaged) {
 			mark(ruleSyncMemset, &m.Work, i, call, m.Bytes(i), -1, k)
 		}
 	}
-	slices.SortStableFunc(sums, func(a, b ruleSum) int { return cmp.Or(cmp.Compare(b.call, a.call), cmp.Compare(b.gpu, a.gpu)) })
+	slices.SortStableFunc(sums, func(a, b ruleSum) int {
+		return cmp.Or(cmp.Compare(b.call, a.call),
+			cmp.Compare(b.gpu, a.gpu))
+	})
 	t := out.Table("copy_rules")
 	for i := range sums {
 		s, g := &sums[i], &groups.Keys[sums[i].group]
@@ -135,7 +140,8 @@ func ruleFinding(in *kit.Input, out *kit.Output, rule int, time int64) {
 	case share >= ruleMedium*float64(in.Span.Len()):
 		severity = report.Medium
 	}
-	evidence := []report.MetricRef{kit.Ref("memcpy.rule_count", "rule", ruleNames[rule]), kit.Ref("memcpy.rule_time", "rule", ruleNames[rule])}
+	evidence := []report.MetricRef{kit.Ref("memcpy.rule_count", "rule", ruleNames[rule]),
+		kit.Ref("memcpy.rule_time", "rule", ruleNames[rule])}
 	switch rule {
 	case ruleAsyncPageable:
 		out.Find("async_pageable", severity, "Asynchronous copies use pageable memory", evidence,

@@ -87,7 +87,8 @@ func streamsOf(in *kit.Input, d *attrib.Device) (list []streamUse, concurrent in
 			if at, ok = index[k]; !ok {
 				at = len(list)
 				index[k] = at
-				list = append(list, streamUse{proc: k.proc, stream: k.stream, busy: kit.Covered{Reached: in.Span.Start}})
+				list = append(list, streamUse{proc: k.proc, stream: k.stream,
+					busy: kit.Covered{Reached: in.Span.Start}})
 			}
 			atKey = k
 		}
@@ -145,7 +146,8 @@ func streams(in *kit.Input, out *kit.Output) {
 		return
 	}
 	slices.SortStableFunc(rows, func(a, b row) int {
-		return cmp.Or(cmp.Compare(b.ns, a.ns), cmp.Compare(a.device.ID, b.device.ID), cmp.Compare(a.proc, b.proc), cmp.Compare(a.stream, b.stream))
+		return cmp.Or(cmp.Compare(b.ns, a.ns), cmp.Compare(a.device.ID, b.device.ID), cmp.Compare(a.proc, b.proc),
+			cmp.Compare(a.stream, b.stream))
 	})
 	t := out.Table("streams")
 	for _, r := range rows {
@@ -174,12 +176,14 @@ func streamFindings(in *kit.Input, out *kit.Output) {
 		d := &in.Timeline.Devices[i]
 		exposed, copies := d.ExposedCopy, d.Copies
 		share := float64(exposed) / window
-		if window == 0 || copies == 0 || share < serialCopyShare || share >= transferBound || float64(copies-exposed) >= serialCopyHidden*float64(copies) {
+		if window == 0 || copies == 0 || share < serialCopyShare || share >= transferBound ||
+			float64(copies-exposed) >= serialCopyHidden*float64(copies) {
 			continue
 		}
 		id := strconv.Itoa(int(d.ID))
 		out.Find("serial_copies", report.Medium, "Copies run where kernels could have hidden them",
-			[]report.MetricRef{kit.Ref("gpu.exposed_copy_time", "device", id), kit.Ref("stream.copy_hidden_ratio", "device", id), kit.Ref("gpu.window", "device", id)},
+			[]report.MetricRef{kit.Ref("gpu.exposed_copy_time", "device", id),
+				kit.Ref("stream.copy_hidden_ratio", "device", id), kit.Ref("gpu.window", "device", id)},
 			"Put copies on a stream of their own, from pinned memory and asynchronous, and issue them one step ahead: copies on the stream of the kernels run between them by definition.",
 			"The memcpy section says which direction and memory kind they are.")
 		return

@@ -14,7 +14,8 @@ import (
 
 var unitLabels = []string{"", "device", "phase", "phase,batch", "phase,batch,tokens"}
 
-var unitKernelLabels = []string{"kernel", "category", "kernel,phase", "category,phase", "kernel,phase,batch", "category,phase,batch", "kernel,phase,batch,tokens", "category,phase,batch,tokens"}
+var unitKernelLabels = []string{"kernel", "category", "kernel,phase", "category,phase", "kernel,phase,batch",
+	"category,phase,batch", "kernel,phase,batch,tokens", "category,phase,batch,tokens"}
 
 // unitCauseLabels are unitLabels with the cause.
 func unitCauseLabels() []string {
@@ -129,14 +130,16 @@ var Unit = kit.Section{
 		{
 			ID: "memcpy.count_per_unit", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
 			Scale: report.PerUnit, Stats: true,
-			Labels: []string{"direction,kind", "direction,kind,phase", "batch,direction,kind,phase", "batch,direction,kind,phase,tokens"},
+			Labels: []string{"direction,kind", "direction,kind,phase", "batch,direction,kind,phase",
+				"batch,direction,kind,phase,tokens"},
 			Meaning: "copies of one unit by direction and kind of memory, as in memcpy.count (median; the " +
 				"summary is over units)",
 		},
 		{
 			ID: "memcpy.bytes_per_unit", Unit: report.Bytes, Better: report.Lower, Assume: report.Exact,
 			Scale: report.PerUnit, Stats: true,
-			Labels: []string{"direction,kind", "direction,kind,phase", "batch,direction,kind,phase", "batch,direction,kind,phase,tokens"},
+			Labels: []string{"direction,kind", "direction,kind,phase", "batch,direction,kind,phase",
+				"batch,direction,kind,phase,tokens"},
 			Meaning: "bytes copied in one unit by direction and kind of memory, as in memcpy.bytes (median; the " +
 				"summary is over units)",
 		},
@@ -419,8 +422,8 @@ const (
 	maxKinds  = 4 // further kinds of unit, likewise
 )
 
-// otherKinds emits the kernels of kinds of unit that are no phase's main one, those with most time: in another capture one
-// of them may be, and then the two must be comparable.
+// otherKinds emits the kernels of kinds of unit that are no phase's main one, those with most time: in another capture
+// one of them may be, and then the two must be comparable.
 func (r *unitRun) otherKinds(slowest, mains []int) {
 	for _, g := range r.others(slowest, mains) {
 		s := &r.sets[slowest[g]]

@@ -45,7 +45,8 @@ func (r *unitRun) copies(with report.Labels, s *unitSet) {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(groups[a].direction, groups[b].direction), cmp.Compare(groups[a].kind, groups[b].kind))
+		return cmp.Or(cmp.Compare(groups[a].direction, groups[b].direction),
+			cmp.Compare(groups[a].kind, groups[b].kind))
 	})
 	for i, g := range order {
 		slot[g] = int32(i)

@@ -19,8 +19,8 @@ type unitCost struct {
 	launches, kernels                 int64
 }
 
-// unitCosts works out every unit of the capture, by index into Units. Times are of the device between the unit's start and
-// end; launches and kernels are those of the work that belongs to it.
+// unitCosts works out every unit of the capture, by index into Units. Times are of the device between the unit's start
+// and end; launches and kernels are those of the work that belongs to it.
 func unitCosts(in *kit.Input) []unitCost {
 	x := in.Units
 	costs := make([]unitCost, len(x.Units))
@@ -45,15 +45,16 @@ func unitCosts(in *kit.Input) []unitCost {
 			c.time = u.Time()
 			c.busy = spent.Busy()
 			c.idle = c.time - c.busy
-			c.compute, c.exposedComm, c.exposedCopy, c.cause = spent.Compute, spent.ExposedComm, spent.ExposedCopy, spent.Cause
+			c.compute, c.exposedComm, c.exposedCopy, c.cause = spent.Compute, spent.ExposedComm, spent.ExposedCopy,
+				spent.Cause
 		}
 	})
 	countLaunches(in, costs)
 	return costs
 }
 
-// countLaunches counts kernels and the launches they came from: the kernels of one CUDA graph launch share a correlation
-// id and are one.
+// countLaunches counts kernels and the launches they came from: the kernels of one CUDA graph launch share a
+// correlation id and are one.
 func countLaunches(in *kit.Input, costs []unitCost) {
 	type launch struct {
 		proc int32

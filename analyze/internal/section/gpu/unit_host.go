@@ -34,7 +34,10 @@ func (r *unitRun) callsOf(s *unitSet) *unitCalls {
 	at := make([]int, len(byProc))
 	c.time = newParts(len(api.Names))
 	for p := range byProc {
-		slices.SortFunc(byProc[p], func(a, b int32) int { return cmp.Compare(x.Units[known[a]].HostStart, x.Units[known[b]].HostStart) })
+		slices.SortFunc(byProc[p], func(a, b int32) int {
+			return cmp.Compare(x.Units[known[a]].HostStart,
+				x.Units[known[b]].HostStart)
+		})
 	}
 	shown := make([]bool, len(api.Names))
 	for n := range shown {

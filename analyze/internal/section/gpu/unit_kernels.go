@@ -27,7 +27,8 @@ type part struct {
 	count, ns  int64
 }
 
-// parts gathers times by name and unit. Work of one unit mostly comes together, so that much of a name goes into one part.
+// parts gathers times by name and unit. Work of one unit mostly comes together, so that much of a name goes into one
+// part.
 type parts struct {
 	pieces [][]part // of partsPiece each, so that nothing is moved when there is more
 	last   []*part  // by name
@@ -61,8 +62,8 @@ func (p *parts) each(visit func(x *part)) {
 	}
 }
 
-// unitWork is the kernels of a set of units: name by name, and unit by unit. The name after the last kernel's stands for
-// CUDA graphs traced as a whole.
+// unitWork is the kernels of a set of units: name by name, and unit by unit. The name after the last kernel's stands
+// for CUDA graphs traced as a whole.
 type unitWork struct {
 	names     int
 	units     int
@@ -177,7 +178,8 @@ func (w *unitWork) ranked(in *kit.Input) []int32 {
 		}
 	}
 	slices.SortFunc(list, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(max(time[b], alone[b]), max(time[a], alone[a])), cmp.Compare(w.label(in, a), w.label(in, b)))
+		return cmp.Or(cmp.Compare(max(time[b], alone[b]), max(time[a], alone[a])),
+			cmp.Compare(w.label(in, a), w.label(in, b)))
 	})
 	return list
 }
@@ -190,8 +192,8 @@ func (w *unitWork) label(in *kit.Input, name int32) string {
 	return in.Trace.Kernels.Names[name].Name
 }
 
-// samples adds parts up by slot and unit: slot says, by name, which of the slots its parts go to, or -1. A unit without a
-// part has 0.
+// samples adds parts up by slot and unit: slot says, by name, which of the slots its parts go to, or -1. A unit without
+// a part has 0.
 func (w *unitWork) samples(of *parts, slot []int32, slots int, value func(p *part) int64) [][]int64 {
 	list := make([][]int64, slots)
 	for i := range list {

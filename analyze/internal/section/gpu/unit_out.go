@@ -39,15 +39,16 @@ func (r *unitRun) unitTable() {
 	shown, rest := r.sampleUnits(list)
 	t = r.unitRows(shown)
 	t.File = ""
-	r.out.Note("The table lists " + strconv.Itoa(maxUnitRows) + " units, evenly spaced within each kind; units.csv has more.")
+	r.out.Note("The table lists " + strconv.Itoa(maxUnitRows) +
+		" units, evenly spaced within each kind; units.csv has more.")
 	t.TotalRows, t.Others = int64(len(list)), true
 	r.otherUnits(t, rest)
 	t.Add()
 }
 
-// sampleUnits chooses maxUnitRows of the units to list, by start, so that a comparison of two reports can work with units
-// from all over the capture: of the primary group on its slowest device up to two thirds, evenly spaced, of each other kind
-// on its slowest device an equal part of the rest; what is left goes to the first of the others.
+// sampleUnits chooses maxUnitRows of the units to list, by start, so that a comparison of two reports can work with
+// units from all over the capture: of the primary group on its slowest device up to two thirds, evenly spaced, of each
+// other kind on its slowest device an equal part of the rest; what is left goes to the first of the others.
 func (r *unitRun) sampleUnits(list []int32) (shown, rest []int32) {
 	chosen := make([]bool, len(r.in.Units.Units))
 	left := maxUnitRows
@@ -95,7 +96,8 @@ func (r *unitRun) unitRows(list []int32) *kit.Table {
 			phase, batch, tokens = report.S(g.Phase), kit.Known(g.Batch), kit.Known(g.Tokens)
 		}
 		t.Row(append(c.fields(),
-			kit.Int("device_id", int64(u.Device)), kit.Put("pid", pid), kit.Put("phase", phase), kit.Put("batch", batch),
+			kit.Int("device_id", int64(u.Device)), kit.Put("pid", pid), kit.Put("phase", phase),
+			kit.Put("batch", batch),
 			kit.Put("tokens", tokens), kit.Text("state", u.State.String()), kit.Int("start", u.Start))...)
 	}
 	return t
@@ -107,7 +109,8 @@ func (r *unitRun) otherUnits(t *kit.Table, list []int32) {
 	for _, i := range list {
 		x := &r.costs[i]
 		c.time, c.busy, c.idle = c.time+x.time, c.busy+x.busy, c.idle+x.idle
-		c.compute, c.exposedComm, c.exposedCopy = c.compute+x.compute, c.exposedComm+x.exposedComm, c.exposedCopy+x.exposedCopy
+		c.compute, c.exposedComm, c.exposedCopy = c.compute+x.compute, c.exposedComm+x.exposedComm,
+			c.exposedCopy+x.exposedCopy
 		c.launches, c.kernels = c.launches+x.launches, c.kernels+x.kernels
 	}
 	t.Partial(append(c.fields(), kit.Text("phase", "(others)"))...)
@@ -229,7 +232,8 @@ const maxPoints = 1200
 // chart draws the time of the primary group's units, one after the other, with the warm-up units that no number counts
 // as points of their own.
 func (r *unitRun) chart() {
-	c := report.Chart{ID: "unit_time", Title: "Time of each unit", Kind: "line", Unit: report.Nanoseconds, XTitle: "Step (run order, warm-up excluded)"}
+	c := report.Chart{ID: "unit_time", Title: "Time of each unit", Kind: "line", Unit: report.Nanoseconds,
+		XTitle: "Step (run order, warm-up excluded)"}
 	devices := 0
 	for i := range r.sets {
 		if r.sets[i].group == r.main.group {
@@ -244,8 +248,8 @@ func (r *unitRun) chart() {
 	r.out.Chart(c)
 }
 
-// seriesOf are the times of a set's units and of the warm-up units of its kind and device, numbered in the order in which
-// they ran, most of them at most.
+// seriesOf are the times of a set's units and of the warm-up units of its kind and device, numbered in the order in
+// which they ran, most of them at most.
 func (r *unitRun) seriesOf(s *unitSet, most int) []report.Series {
 	name := "GPU " + strconv.Itoa(int(s.device))
 	kept := report.Series{Name: name, Labels: []string{}, Values: []float64{}}
@@ -297,7 +301,8 @@ func (r *unitRun) findings() {
 			severity = report.High
 		}
 		r.out.Find("unit_idle", severity, "The GPU is idle for a large part of every unit of work",
-			[]report.MetricRef{kit.Ref("unit.gpu_idle"), kit.Ref("unit.time"), kit.Ref("unit.idle_cause_time", "cause", attrib.CauseNames[main])},
+			[]report.MetricRef{kit.Ref("unit.gpu_idle"), kit.Ref("unit.time"),
+				kit.Ref("unit.idle_cause_time", "cause", attrib.CauseNames[main])},
 			"This idle time is inside steady steps: load, warm-up and tail have no part in it. The table of where one unit's time goes splits it by cause.",
 			idleAdvice[main][len(idleAdvice[main])-1])
 	}
@@ -337,6 +342,7 @@ func (r *unitRun) imbalance() {
 		return
 	}
 	r.out.Find("unit_imbalance", report.Medium, "Some devices have more work in each unit than others",
-		[]report.MetricRef{kit.Ref("unit.compute_time", "device", strconv.Itoa(int(high.device))), kit.Ref("unit.compute_time", "device", strconv.Itoa(int(low.device)))},
+		[]report.MetricRef{kit.Ref("unit.compute_time", "device", strconv.Itoa(int(high.device))),
+			kit.Ref("unit.compute_time", "device", strconv.Itoa(int(low.device)))},
 		"All devices wait for the busiest one: look at what it alone does (embedding, sampling, uneven experts or pipeline stages), and whether it runs at a lower clock.")
 }

@@ -255,12 +255,14 @@ func launchErrors(in *kit.Input, out *kit.Output, lo, hi, all int) {
 			kit.Int("count", counts[n]))
 	}
 	t.Cut(in.Options.Top, "count").Add()
-	out.Find("launch_errors", report.High, "Launch calls returned errors", []report.MetricRef{kit.Ref("launch.errors"), kit.Ref("launch.count")},
+	out.Find("launch_errors", report.High, "Launch calls returned errors",
+		[]report.MetricRef{kit.Ref("launch.errors"), kit.Ref("launch.count")},
 		"A failed launch runs nothing: run the workload under compute-sanitizer. Error 701 is a launch out of resources (too many registers or too much shared memory for the block size), 209 and 222 a kernel that was not built for this GPU.")
 }
 
 // launchesByProc shows each process, and returns the pid of the one with the worst launch storm, if any.
-func launchesByProc(in *kit.Input, out *kit.Output, kernels int, seconds float64, emit func(report.Labels, int64, int64, *report.Summary) *float64) (storm string) {
+func launchesByProc(in *kit.Input, out *kit.Output, kernels int, seconds float64,
+	emit func(report.Labels, int64, int64, *report.Summary) *float64) (storm string) {
 	calls, ran := in.CallStats(), in.KernelStats()
 	var known int64 // kernels whose process is
 	for p := range ran.Procs {
@@ -310,7 +312,8 @@ func launchFindings(out *kit.Output, stormPid string, rate *float64, durs *kit.D
 	if stormPid != "" {
 		storm, labels = true, []string{"pid", stormPid}
 	}
-	evidence := []report.MetricRef{kit.Ref("launch.rate", labels...), kit.Ref("launch.count", labels...), kit.Ref("kernel.duration", labels...)}
+	evidence := []report.MetricRef{kit.Ref("launch.rate", labels...), kit.Ref("launch.count", labels...),
+		kit.Ref("kernel.duration", labels...)}
 	switch {
 	case storm:
 		out.Find("launch_storm", report.High, "Launch storm: very many launches of very short kernels", evidence,
@@ -318,7 +321,8 @@ func launchFindings(out *kit.Output, stormPid string, rate *float64, durs *kit.D
 			"Fuse pointwise kernels (torch.compile, the engine's fused norm, activation and rope kernels) and check that the fused attention and MLP paths are taken.",
 			"Give each launch more work: larger batches, persistent kernels.")
 	case *rate >= stormRate2:
-		out.Find("launch_rate", report.Medium, "Very high launch rate", evidence, "Look at the tiny kernels, and at what could be fused or captured into a CUDA graph.")
+		out.Find("launch_rate", report.Medium, "Very high launch rate", evidence,
+			"Look at the tiny kernels, and at what could be fused or captured into a CUDA graph.")
 	}
 }
 
@@ -332,13 +336,15 @@ func slowLaunches(out *kit.Output, name string, s *report.Summary) {
 	if s.P50 >= verySlowLaunch {
 		severity = report.Medium
 	}
-	out.Find("slow_launches", severity, "One launch call takes long on the host", []report.MetricRef{kit.Ref("launch.api_time", "api", name), kit.Ref("launch.count", "api", name)},
+	out.Find("slow_launches", severity, "One launch call takes long on the host",
+		[]report.MetricRef{kit.Ref("launch.api_time", "api", name), kit.Ref("launch.count", "api", name)},
 		"Check the CPU: governor and frequency, cores shared with other work (taskset, cgroup limits), NUMA distance to the GPU, a debugger or a second profiler attached.",
 		"Then check the capture: tracing of call stacks (--cudabacktrace), OS calls and sampling all make calls slower. Capture with --trace=cuda,nvtx --sample=none --cpuctxsw=none and compare.")
 }
 
 // kernelDurations emits what is said of the kernels of the whole trace or of one process. durs is sorted.
-func kernelDurations(in *kit.Input, out *kit.Output, l report.Labels, durs *kit.DurationStats, seconds float64) (rate *float64) {
+func kernelDurations(in *kit.Input, out *kit.Output, l report.Labels, durs *kit.DurationStats,
+	seconds float64) (rate *float64) {
 	if !in.Has(trace.RoleKernel) {
 		return nil
 	}
@@ -357,7 +363,8 @@ func tinyKernels(in *kit.Input, out *kit.Output) {
 	k := &in.Trace.Kernels
 	list := slices.DeleteFunc(slices.Clone(in.KernelStats().Tiny), func(e kit.Totals) bool { return e.Count == 0 })
 	slices.SortFunc(list, func(a, b kit.Totals) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(b.Total, a.Total), cmp.Compare(k.Names[a.Key].Name, k.Names[b.Key].Name))
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(b.Total, a.Total),
+			cmp.Compare(k.Names[a.Key].Name, k.Names[b.Key].Name))
 	})
 	t := out.Table("tiny_kernels")
 	for _, e := range list {
@@ -377,8 +384,8 @@ func per(n int, seconds float64) *float64 {
 	return &v
 }
 
-// pidText is the label of a process: its pid, and its full identity where another process of the capture has the same pid
-// (two machines or virtual machines in one capture).
+// pidText is the label of a process: its pid, and its full identity where another process of the capture has the same
+// pid (two machines or virtual machines in one capture).
 func pidText(in *kit.Input, p int32) string {
 	if p == trace.None {
 		return "unknown"

@@ -67,7 +67,8 @@ var NVTX = kit.Section{
 			kit.Wide(kit.NsCol("max", "Max", "max_duration_us")),
 		}},
 		{ID: "nvtx_instances", Title: "Longest NVTX ranges", File: "nvtx_instances.csv", Columns: []report.Column{
-			{ID: "range_name", Title: "Range", Kind: report.Name, CSV: []report.CSVCol{{Name: "range_name"}, {Name: "name"}}},
+			{ID: "range_name", Title: "Range", Kind: report.Name, CSV: []report.CSVCol{{Name: "range_name"},
+				{Name: "name"}}},
 			kit.MomentCol("start", "Start", "start_ns"),
 			kit.MomentCol("end", "End", "end_ns"),
 			kit.NsCol("duration", "Duration", "dur_ms", "duration_ms"),
@@ -106,7 +107,8 @@ func nvtx(in *kit.Input, out *kit.Output) {
 		out.Status(report.Unavailable, in.Lack(trace.RoleNVTX))
 		return
 	case r.Len() == 0:
-		out.Status(report.NotApplicable, "the table "+in.Table(trace.RoleNVTX)+" holds no ranges, only marks, names or domains")
+		out.Status(report.NotApplicable,
+			"the table "+in.Table(trace.RoleNVTX)+" holds no ranges, only marks, names or domains")
 		return
 	case len(list) == 0:
 		out.Status(report.NotApplicable, "no NVTX range starts in the window")
@@ -136,7 +138,8 @@ func nvtx(in *kit.Input, out *kit.Output) {
 			"One kind of range makes a unit of work (--unit nvtx:REGEX) or a window (--window nvtx:REGEX).")
 	}
 	if open := in.OpenRanges(); open > 0 {
-		out.Note(units.Format(float64(open), report.Count) + " ranges were still open when the capture stopped; they end with the last event.")
+		out.Note(units.Format(float64(open), report.Count) +
+			" ranges were still open when the capture stopped; they end with the last event.")
 	}
 	if mapped && list[0].gpu > in.NVTX.Total {
 		out.Note("A name that nests inside itself counts a kernel once per level, as NVIDIA's nvtx_kern_sum does: its inclusive time can exceed the kernel time.")
@@ -206,8 +209,8 @@ type rangeTotals struct {
 	list  []rangeTotal // by name, most GPU time first
 }
 
-// totalsOfRanges adds up the ranges by name and process. GPU time is that of the window's kernels, also where the range around
-// them started before the window.
+// totalsOfRanges adds up the ranges by name and process. GPU time is that of the window's kernels, also where the range
+// around them started before the window.
 func totalsOfRanges(in *kit.Input) rangeTotals {
 	return kit.Once(in, "ranges", func() rangeTotals {
 		t := rangeTotals{names: nameRanges(&in.Trace.Ranges)}
@@ -227,7 +230,8 @@ type threadRanges struct {
 func addRanges(in *kit.Input, names *rangeNames) []rangeTotal {
 	r := &in.Trace.Ranges
 	lo, hi := r.Starting(in.Host.Start, in.Host.End)
-	threads := kit.NewCombos(len(names.texts), len(in.Trace.Threads)+1) // threads are counted from 1, the unknown one is 0
+	// threads are counted from 1, the unknown one is 0
+	threads := kit.NewCombos(len(names.texts), len(in.Trace.Threads)+1)
 	var cells []threadRanges
 	for i := lo; i < hi; i++ {
 		at := threads.Of(names.of[r.Name(i)], r.Thread(i)+1)
@@ -257,15 +261,19 @@ func addRanges(in *kit.Input, names *rangeNames) []rangeTotal {
 	}
 	if in.NVTX != nil {
 		for _, x := range in.NVTX.Ranges {
-			part(names.of[x.Name], x.Proc).add(&rangeTotal{gpu: x.Inclusive, self: x.Self, pairs: x.Pairs, kernels: x.SelfCount})
+			part(names.of[x.Name], x.Proc).add(&rangeTotal{gpu: x.Inclusive, self: x.Self, pairs: x.Pairs,
+				kernels: x.SelfCount})
 		}
 	}
-	slices.SortFunc(list, func(a, b rangeTotal) int { return cmp.Or(cmp.Compare(a.text, b.text), cmp.Compare(a.proc, b.proc)) })
+	slices.SortFunc(list, func(a, b rangeTotal) int {
+		return cmp.Or(cmp.Compare(a.text, b.text),
+			cmp.Compare(a.proc, b.proc))
+	})
 	return list
 }
 
-// rangeSummaries describe the durations of the ranges of each name, as nameRanges numbers it; nil where there is none. The
-// names are shared out between the processors, each of which goes through the ranges for its own.
+// rangeSummaries describe the durations of the ranges of each name, as nameRanges numbers it; nil where there is none.
+// The names are shared out between the processors, each of which goes through the ranges for its own.
 func rangeSummaries(in *kit.Input) []*report.Summary {
 	return kit.Once(in, "range summaries", func() []*report.Summary { return describeRanges(in) })
 }
@@ -414,7 +422,8 @@ func coverageMetrics(in *kit.Input, out *kit.Output) bool {
 	}
 	if worst >= 0 && known > 1 {
 		if c := *procs[worst].ratio(); c < warnBelow {
-			out.Warn("nvtx_coverage_pid", "NVTX coverage is low for at least one process: pid "+pidText(in, int32(worst))+" has "+percent(c)+", below the threshold of "+percent(warnBelow)+".")
+			out.Warn("nvtx_coverage_pid", "NVTX coverage is low for at least one process: pid "+pidText(in,
+				int32(worst))+" has "+percent(c)+", below the threshold of "+percent(warnBelow)+".")
 		}
 	}
 	return true

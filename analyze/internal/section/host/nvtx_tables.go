@@ -11,7 +11,8 @@ import (
 )
 
 // rangesTable is the table of range names; without any it is a header.
-func rangesTable(in *kit.Input, out *kit.Output, names *rangeNames, list []rangeTotal, summaries []*report.Summary, mapped bool) {
+func rangesTable(in *kit.Input, out *kit.Output, names *rangeNames, list []rangeTotal, summaries []*report.Summary,
+	mapped bool) {
 	t := out.Table("nvtx_ranges")
 	for i := range list {
 		e := &list[i]
@@ -85,7 +86,8 @@ func rangeGPUMetrics(in *kit.Input, out *kit.Output, names *rangeNames, list []r
 }
 
 // rangeWallMetrics emits wall time and count of the names with the most wall time.
-func rangeWallMetrics(in *kit.Input, out *kit.Output, names *rangeNames, list []rangeTotal, summaries []*report.Summary) {
+func rangeWallMetrics(in *kit.Input, out *kit.Output, names *rangeNames, list []rangeTotal,
+	summaries []*report.Summary) {
 	byWall := slices.Clone(list)
 	slices.SortStableFunc(byWall, func(a, b rangeTotal) int { return cmp.Compare(b.wall, a.wall) })
 	out.From(trace.RoleNVTX, 0, "start", "end", "text", "textId", "globalTid")

@@ -107,7 +107,8 @@ func phases(in *kit.Input, out *kit.Output) {
 		out.Status(report.Unavailable, in.Lack(trace.RoleNVTX))
 		return
 	case !x.any:
-		out.Status(report.NotApplicable, "no NVTX range in the window maps to a phase by the "+in.Options.PhasesFrom+": name phases with --phase-map FILE, {\"prefill\": [\"substring\", \"re:regex\"], …}")
+		out.Status(report.NotApplicable,
+			"no NVTX range in the window maps to a phase by the "+in.Options.PhasesFrom+": name phases with --phase-map FILE, {\"prefill\": [\"substring\", \"re:regex\"], …}")
 		if r.Len() == 0 {
 			out.Status(report.NotApplicable, "the table "+in.Table(trace.RoleNVTX)+" holds no ranges")
 		}

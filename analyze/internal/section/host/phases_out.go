@@ -37,7 +37,8 @@ func (x *phaseSums) rank(list []phaseSum) {
 			}
 			return 0
 		}
-		return cmp.Or(cmp.Compare(last(a.phase), last(b.phase)), cmp.Compare(b.gpu, a.gpu), cmp.Compare(b.wall, a.wall), cmp.Compare(a.phase, b.phase))
+		return cmp.Or(cmp.Compare(last(a.phase), last(b.phase)), cmp.Compare(b.gpu, a.gpu), cmp.Compare(b.wall, a.wall),
+			cmp.Compare(a.phase, b.phase))
 	})
 }
 
@@ -178,7 +179,10 @@ func (x *phaseSums) pidTable(out *kit.Output, mapped bool) {
 
 func (x *phaseSums) metrics(out *kit.Output, list []phaseSum, mapped bool) {
 	wall := x.wallTotal(list)
-	fromRanges := func(rows int64) { out.From(trace.RoleNVTX, int(rows), "start", "end", "text", "textId", "globalTid") }
+	fromRanges := func(rows int64) {
+		out.From(trace.RoleNVTX, int(rows), "start", "end", "text", "textId",
+			"globalTid")
+	}
 	for n := range list {
 		if n >= maxPhaseMetrics {
 			break
@@ -231,7 +235,8 @@ func (x *phaseSums) findings(out *kit.Output, list []phaseSum, mapped bool) {
 	if top := list[0]; mapped && top.phase < x.rest() && share(top.gpu, x.attributed) >= dominantPhase {
 		name := x.name(top.phase)
 		out.Find("dominant_phase", report.Medium, "One phase dominates the attributed GPU kernel time",
-			[]report.MetricRef{kit.Ref("phase.gpu_share", "phase", name), kit.Ref("phase.gpu_time", "phase", name)}, phaseAdvice(name)...)
+			[]report.MetricRef{kit.Ref("phase.gpu_share", "phase", name), kit.Ref("phase.gpu_time", "phase", name)},
+			phaseAdvice(name)...)
 	}
 	longest := 0
 	for i := range list {
@@ -239,7 +244,8 @@ func (x *phaseSums) findings(out *kit.Output, list []phaseSum, mapped bool) {
 			longest = i
 		}
 	}
-	if top := list[longest]; top.phase < x.rest() && longest < maxPhaseMetrics && share(top.wall, wall) >= dominantPhase {
+	if top := list[longest]; top.phase < x.rest() && longest < maxPhaseMetrics &&
+		share(top.wall, wall) >= dominantPhase {
 		name := x.name(top.phase)
 		out.Find("dominant_phase_wall", report.Medium, "One NVTX phase dominates the host time",
 			[]report.MetricRef{kit.Ref("phase.wall_share", "phase", name), kit.Ref("phase.wall_time", "phase", name)},
@@ -248,10 +254,12 @@ func (x *phaseSums) findings(out *kit.Output, list []phaseSum, mapped bool) {
 	for n := range list {
 		s := &list[n]
 		durs := x.durs.Of(int(s.phase))
-		if n >= maxPhaseMetrics || !mapped || !x.knowsLaunches() || s.phase == x.rest() || s.launches < stormMinLaunches || durs.Len() == 0 || s.wall == 0 {
+		if n >= maxPhaseMetrics || !mapped || !x.knowsLaunches() || s.phase == x.rest() ||
+			s.launches < stormMinLaunches || durs.Len() == 0 || s.wall == 0 {
 			continue
 		}
-		if share(s.wall, wall) < stormMinShare || !isStorm(float64(s.launches)*1e9/float64(s.wall), durs.Percentile(0.5)) {
+		if share(s.wall, wall) < stormMinShare || !isStorm(float64(s.launches)*1e9/float64(s.wall),
+			durs.Percentile(0.5)) {
 			continue
 		}
 		severity, name := report.Medium, x.name(s.phase)
@@ -259,7 +267,8 @@ func (x *phaseSums) findings(out *kit.Output, list []phaseSum, mapped bool) {
 			severity = report.High
 		}
 		out.Find("phase_launch_storm", severity, "Storm of tiny kernels inside one phase",
-			[]report.MetricRef{kit.Ref("phase.launch_rate", "phase", name), kit.Ref("phase.kernel_duration", "phase", name), kit.Ref("phase.launch_count", "phase", name)},
+			[]report.MetricRef{kit.Ref("phase.launch_rate", "phase", name),
+				kit.Ref("phase.kernel_duration", "phase", name), kit.Ref("phase.launch_count", "phase", name)},
 			"Run this phase as a CUDA graph (vLLM: no --enforce-eager; SGLang: no --disable-cuda-graph), and check that its batch sizes are among the captured ones.",
 			"Fuse its pointwise kernels: torch.compile, or the engine's fused norm, rope, activation and sampling kernels.")
 	}

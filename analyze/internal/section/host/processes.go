@@ -61,13 +61,14 @@ var Processes = kit.Section{
 			kit.RatioCol("share_of_pid", "Share of process", "pct_of_pid_kernel_time"),
 			kit.RatioCol("share", "Share", "pct_of_total_kernel_time"),
 		}},
-		{ID: "sync_by_pid", Title: "Blocking synchronisation per process", File: "sync_by_pid.csv", Columns: []report.Column{
-			kit.IDCol("pid", "PID"),
-			kit.NameCol("api_name", "API"),
-			kit.CountCSVCol("count", "Calls", "call_count"),
-			kit.NsCol("total", "Total", "total_time_ns", "total_time_ms"),
-			kit.MeanCol("mean", "Mean", "avg_duration_us"),
-		}},
+		{ID: "sync_by_pid", Title: "Blocking synchronisation per process", File: "sync_by_pid.csv",
+			Columns: []report.Column{
+				kit.IDCol("pid", "PID"),
+				kit.NameCol("api_name", "API"),
+				kit.CountCSVCol("count", "Calls", "call_count"),
+				kit.NsCol("total", "Total", "total_time_ns", "total_time_ms"),
+				kit.MeanCol("mean", "Mean", "avg_duration_us"),
+			}},
 		{ID: "nvtx_by_pid", Title: "NVTX ranges per process", File: "nvtx_by_pid.csv", Columns: []report.Column{
 			kit.IDCol("pid", "PID"),
 			kit.NameCol("range_name", "Range"),
@@ -145,14 +146,16 @@ func processes(in *kit.Input, out *kit.Output) {
 	case list[len(list)-1].proc == trace.None && list[len(list)-1].kernels > 0:
 		reason := "some kernels name no process; they are in a row without pid"
 		if !in.Trace.Has.KernelPID {
-			reason = "the export does not say which process a kernel belongs to (column globalPid of " + in.Table(trace.RoleKernel) + ")"
+			reason = "the export does not say which process a kernel belongs to (column globalPid of " +
+				in.Table(trace.RoleKernel) + ")"
 		}
 		out.Status(report.Partial, reason)
 	}
 	sharedDevices(in, out, emitted)
 }
 
-// procSums lists the processes that did something, by kernel time, then busy time, then API calls; the unknown process is last.
+// procSums lists the processes that did something, by kernel time, then busy time, then API calls; the unknown process
+// is last.
 func procSums(in *kit.Input) []procSum {
 	return kit.Once(in, "processes", func() []procSum { return addProcs(in) })
 }
@@ -191,7 +194,8 @@ func addProcs(in *kit.Input) []procSum {
 	}
 	list := slices.DeleteFunc(all, func(s procSum) bool { return s.empty() })
 	slices.SortFunc(list, func(a, b procSum) int {
-		return cmp.Or(cmp.Compare(min(0, b.proc), min(0, a.proc)), cmp.Compare(b.kernelNs, a.kernelNs), cmp.Compare(b.busy, a.busy),
+		return cmp.Or(cmp.Compare(min(0, b.proc), min(0, a.proc)), cmp.Compare(b.kernelNs, a.kernelNs),
+			cmp.Compare(b.busy, a.busy),
 			cmp.Compare(b.launches+b.syncs+b.other, a.launches+a.syncs+a.other), cmp.Compare(a.proc, b.proc))
 	})
 	return list
@@ -247,7 +251,8 @@ func sharedDevices(in *kit.Input, out *kit.Output, emitted map[int32]bool) {
 		onDevice[places[list[i].B].B] += list[i].Total
 	}
 	slices.SortFunc(list, func(a, b kit.Crossed) int {
-		return cmp.Or(cmp.Compare(places[a.B].B, places[b.B].B), cmp.Compare(b.Total, a.Total), cmp.Compare(places[a.B].A, places[b.B].A))
+		return cmp.Or(cmp.Compare(places[a.B].B, places[b.B].B), cmp.Compare(b.Total, a.Total),
+			cmp.Compare(places[a.B].A, places[b.B].A))
 	})
 	var first *kit.Pair // process and device
 	for i := range list {
@@ -257,7 +262,8 @@ func sharedDevices(in *kit.Input, out *kit.Output, emitted map[int32]bool) {
 		}
 		if first != nil && first.B == p.B {
 			out.Find("shared_device", report.Low, "Several processes run kernels on the same device",
-				[]report.MetricRef{kit.Ref("kernel.total_time", "pid", pidText(in, first.A)), kit.Ref("kernel.total_time", "pid", pidText(in, p.A))},
+				[]report.MetricRef{kit.Ref("kernel.total_time", "pid", pidText(in, first.A)),
+					kit.Ref("kernel.total_time", "pid", pidText(in, p.A))},
 				"If each process was started with a CUDA_VISIBLE_DEVICES of its own, these are different GPUs that both call themselves by the same number: the export's deviceId is the process's own numbering, and numbers by device mix them.",
 				"If they do share it: without MPS the GPU switches between processes and runs one at a time, whatever is free. Start nvidia-cuda-mps-control, partition the GPU (MIG), or give each process its own; look for a leftover server with nvidia-smi.")
 			return

@@ -50,7 +50,8 @@ func processTable(in *kit.Input, out *kit.Output, list []procSum, total int64) {
 			kit.Put("sync_time", where(api, report.I(s.syncNs))),
 			kit.Put("ranges", where(in.Has(trace.RoleNVTX), report.I(s.ranges))), kit.Put("coverage", covered))
 	}
-	t.Cut(max(in.Options.Top, kit.MaxProcMetrics), "kernel_time", "share", "kernels", "busy", "launches", "launch_time", "syncs", "sync_time", "ranges").Add()
+	t.Cut(max(in.Options.Top, kit.MaxProcMetrics), "kernel_time", "share", "kernels", "busy", "launches", "launch_time",
+		"syncs", "sync_time", "ranges").Add()
 }
 
 func deviceList(ids []int32) string {
@@ -127,7 +128,8 @@ func syncByPid(in *kit.Input, out *kit.Output) {
 		list[at].Total += c.Total
 	}
 	slices.SortFunc(list, func(a, b kit.Crossed) int {
-		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(b.Count, a.Count), cmp.Compare(api.Names[a.A].Name, api.Names[b.A].Name), cmp.Compare(a.B, b.B))
+		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(b.Count, a.Count),
+			cmp.Compare(api.Names[a.A].Name, api.Names[b.A].Name), cmp.Compare(a.B, b.B))
 	})
 	for i := range list {
 		e := &list[i]

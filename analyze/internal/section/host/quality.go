@@ -165,7 +165,8 @@ func (c *checks) gpuActivity() {
 	const check = "GPU work of the launch calls was captured"
 	t := c.in.Trace
 	if len(c.in.Timeline.Devices) == 0 && t.Kernels.Len() == 0 && !c.in.Has(trace.RoleAPI) {
-		c.failed(check, measured{}, "no_gpu_work", "The capture holds no GPU work and no CUDA call. Trace the process that uses the GPU, with --trace=cuda,nvtx and while it works.")
+		c.failed(check, measured{}, "no_gpu_work",
+			"The capture holds no GPU work and no CUDA call. Trace the process that uses the GPU, with --trace=cuda,nvtx and while it works.")
 		return
 	}
 	if !c.in.Has(trace.RoleAPI) {
@@ -173,7 +174,8 @@ func (c *checks) gpuActivity() {
 		return
 	}
 	launches := c.in.CountCalls(func(n *trace.APIName) bool { return n.Launch })
-	c.that(launches > 0 && t.Kernels.Len() == 0 && t.Graphs.Len() == 0, check, counted(launches, nil), "gpu_activity_missing",
+	c.that(launches > 0 && t.Kernels.Len() == 0 && t.Graphs.Len() == 0, check, counted(launches, nil),
+		"gpu_activity_missing",
 		"The capture has "+formatCount(launches)+" launch calls and no kernel: GPU activity was not captured (seen under WSL2, without permission to trace the GPU, or with another tool holding CUPTI). This is not the same as no GPU time.")
 }
 
@@ -204,7 +206,8 @@ func (c *checks) lostData() {
 	for _, m := range lostMessages {
 		lost += counts[m.code]
 	}
-	c.out.Source(report.Source{Tables: []string{"DIAGNOSTIC_EVENT"}, Columns: []string{"severity", "text"}, Rows: int64(len(list))})
+	c.out.Source(report.Source{Tables: []string{"DIAGNOSTIC_EVENT"}, Columns: []string{"severity", "text"},
+		Rows: int64(len(list))})
 	c.out.Int("quality.lost_data_messages", nil, lost)
 	if lost == 0 && errors == 0 {
 		c.passed(check, counted(0, nil))
@@ -242,13 +245,16 @@ func (c *checks) cutTrace() {
 		c.unchecked(check, "no kernels")
 		return
 	case !in.Has(trace.RoleAPI):
-		c.failed(check, measured{}, "no_api_calls", "The capture has kernels and no API calls ("+in.Lack(trace.RoleAPI)+"): launches, idle causes and NVTX attribution are unknown.")
+		c.failed(check, measured{}, "no_api_calls",
+			"The capture has kernels and no API calls ("+in.Lack(trace.RoleAPI)+"): launches, idle causes and NVTX attribution are unknown.")
 		return
 	case !has.KernelCorrelation || !has.APICorrelation:
-		c.failed(check, measured{}, "no_correlation", "The export has no correlationId: kernels cannot be joined to the calls that launched them, so that idle causes and NVTX attribution are unknown.")
+		c.failed(check, measured{}, "no_correlation",
+			"The export has no correlationId: kernels cannot be joined to the calls that launched them, so that idle causes and NVTX attribution are unknown.")
 		return
 	case !has.KernelPID:
-		c.failed(check, measured{}, "no_process_column", "The export does not say which process a kernel belongs to (no globalPid in "+in.Table(trace.RoleKernel)+"): kernels cannot be joined to the calls that launched them, so that idle causes and NVTX attribution are unknown.")
+		c.failed(check, measured{}, "no_process_column",
+			"The export does not say which process a kernel belongs to (no globalPid in "+in.Table(trace.RoleKernel)+"): kernels cannot be joined to the calls that launched them, so that idle causes and NVTX attribution are unknown.")
 		return
 	}
 	var missing int64

@@ -35,7 +35,8 @@ func (c *checks) timeUnit() {
 	if hi > lo {
 		mean := float64(in.KernelStats().All.Total) / float64(hi-lo)
 		if mean < shortestMean || mean > longestMeanNs {
-			c.failed(check, measured{}, "time_unit", "A kernel takes "+formatTime(int64(mean))+" on average, which no GPU does: the times of this file may not be in nanoseconds. All times in this report assume that they are.")
+			c.failed(check, measured{}, "time_unit",
+				"A kernel takes "+formatTime(int64(mean))+" on average, which no GPU does: the times of this file may not be in nanoseconds. All times in this report assume that they are.")
 			return
 		}
 	}
@@ -108,8 +109,8 @@ func (c *checks) pids() {
 	c.row(check, result, counted(zero+large, stat.Ratio(zero+large, known)))
 }
 
-// sharedTime is the time in the window in which a kernel of one process runs beside one of another that began before it. A GPU
-// runs one process at a time, unless MPS brings them together.
+// sharedTime is the time in the window in which a kernel of one process runs beside one of another that began before
+// it. A GPU runs one process at a time, unless MPS brings them together.
 func sharedTime(d *attrib.Device, window interval.Interval) int64 {
 	both := kit.Covered{Reached: window.Start}
 	last, end := trace.None, window.Start // the process whose kernels end last so far
@@ -176,7 +177,8 @@ func (c *checks) overhead() {
 		spans = append(spans, interval.Interval{Start: list[i].Start, End: list[i].End})
 	}
 	ratio := stat.Ratio(interval.Of(spans).Within(in.Span.Start, in.Span.End), in.Span.Len())
-	c.out.Source(report.Source{Tables: []string{in.Table(trace.RoleOverhead)}, Columns: []string{"start", "end"}, Rows: int64(rows)})
+	c.out.Source(report.Source{Tables: []string{in.Table(trace.RoleOverhead)}, Columns: []string{"start", "end"},
+		Rows: int64(rows)})
 	c.out.Int("quality.profiler_overhead", nil, total)
 	c.out.Metric("quality.profiler_overhead_ratio", nil, ratio)
 	if ratio == nil {
@@ -224,7 +226,8 @@ func (c *checks) unknowns() {
 		c.that(noDevice > 0, "kernels name their device", part(noDevice), "unknown_device",
 			formatCount(noDevice)+" of "+formatCount(all)+" kernels name no device: they are shown as device -1.")
 	} else {
-		c.failed("kernels name their device", measured{}, "unknown_device", "The export does not say on which device a kernel ran: all of them are shown as device -1, as if there were only one.")
+		c.failed("kernels name their device", measured{}, "unknown_device",
+			"The export does not say on which device a kernel ran: all of them are shown as device -1, as if there were only one.")
 	}
 	c.that(noName > 0, "kernels have names", part(noName), "unknown_name",
 		formatCount(noName)+" of "+formatCount(all)+" kernels have a name that is missing from the export's strings: they are shown by the number of the name. Export the .nsys-rep again.")

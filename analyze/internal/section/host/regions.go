@@ -146,7 +146,8 @@ func regions(in *kit.Input, out *kit.Output) {
 
 // regionTree gathers the kernels of the window by region, the regions with most GPU time first.
 func regionTree(in *kit.Input, names *rangeNames) (tree []regionNode, self []int64, list []region) {
-	paths := regionPaths{in: in, names: names, index: kit.NewNumbering[[2]int32](), known: make([]int32, in.Contexts.Nodes())}
+	paths := regionPaths{in: in, names: names, index: kit.NewNumbering[[2]int32](),
+		known: make([]int32, in.Contexts.Nodes())}
 	cells := kit.NewCombos(in.Contexts.Nodes(), len(in.Trace.Kernels.Names)+1) // node, and kernel plus one
 	var works []regionWork
 	gather := func(w *trace.Work, calls []int32, kernel func(i int) int32) {
@@ -180,8 +181,8 @@ const (
 	flameShare    = 1e-3 // of all attributed time: smaller boxes could not be seen
 )
 
-// flame draws the stacks of ranges with the GPU time launched inside them: a box is as wide as its range and all that is
-// inside it, stands on the one around it, and what no box above it covers is its own.
+// flame draws the stacks of ranges with the GPU time launched inside them: a box is as wide as its range and all that
+// is inside it, stands on the one around it, and what no box above it covers is its own.
 func flame(tree []regionNode, self []int64, names *rangeNames) report.Chart {
 	total := slices.Clone(self)
 	for n := len(tree) - 1; n >= 0; n-- { // a parent stands before its children
@@ -199,18 +200,21 @@ func flame(tree []regionNode, self []int64, names *rangeNames) report.Chart {
 			roots, all = append(roots, int32(n)), all+total[n]
 		}
 	}
-	c := report.Chart{ID: "nvtx_flame", Title: "GPU time by stack of NVTX ranges", Kind: "flame", Unit: report.Nanoseconds, Series: []report.Series{}}
+	c := report.Chart{ID: "nvtx_flame", Title: "GPU time by stack of NVTX ranges", Kind: "flame",
+		Unit: report.Nanoseconds, Series: []report.Series{}}
 	labels := []string{"depth", "start", "total", "self"}
 	var lay func(list []int32, depth int, start int64)
 	lay = func(list []int32, depth int, start int64) {
 		slices.SortFunc(list, func(a, b int32) int {
-			return cmp.Or(cmp.Compare(total[b], total[a]), cmp.Compare(names.texts[tree[a].name], names.texts[tree[b].name]))
+			return cmp.Or(cmp.Compare(total[b], total[a]), cmp.Compare(names.texts[tree[a].name],
+				names.texts[tree[b].name]))
 		})
 		for _, n := range list {
 			if float64(total[n]) < flameShare*float64(all) || len(c.Series) == maxFlameBoxes {
 				return
 			}
-			c.Series = append(c.Series, report.Series{Name: names.texts[tree[n].name], Labels: labels, Values: []float64{float64(depth), float64(start), float64(total[n]), float64(self[n])}})
+			c.Series = append(c.Series, report.Series{Name: names.texts[tree[n].name], Labels: labels,
+				Values: []float64{float64(depth), float64(start), float64(total[n]), float64(self[n])}})
 			lay(children[n], depth+1, start)
 			start += total[n]
 		}
@@ -294,14 +298,15 @@ func spreadWork(in *kit.Input, names *rangeNames, tree []regionNode, cells []kit
 		list = append(list, *r)
 	}
 	slices.SortFunc(list, func(a, b region) int {
-		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(b.count, a.count), cmp.Compare(names.texts[a.name], names.texts[b.name]))
+		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(b.count, a.count),
+			cmp.Compare(names.texts[a.name], names.texts[b.name]))
 	})
 	nest(names, list)
 	return list
 }
 
-// nest finds the region around each: by name where it is called A::B and there is a region A, else the one around most of
-// its GPU time.
+// nest finds the region around each: by name where it is called A::B and there is a region A, else the one around most
+// of its GPU time.
 func nest(names *rangeNames, list []region) {
 	at := make(map[string]int, len(list))
 	byName := make(map[int32]*region, len(list))
@@ -358,7 +363,10 @@ func regionKernels(in *kit.Input, t *kit.Table, name string, r *region) {
 	for _, e := range byText {
 		list = append(list, e)
 	}
-	slices.SortFunc(list, func(a, b *entry) int { return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(a.name, b.name)) })
+	slices.SortFunc(list, func(a, b *entry) int {
+		return cmp.Or(cmp.Compare(b.time, a.time),
+			cmp.Compare(a.name, b.name))
+	})
 	for _, e := range list[:min(len(list), maxRegionKernels)] {
 		t.Row(
 			kit.Text("region", name), kit.Text("kernel", e.name), kit.Int("total", e.time),

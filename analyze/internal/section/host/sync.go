@@ -91,26 +91,28 @@ var Sync = kit.Section{
 			kit.RatioCol("share", "Of window", "pct_of_window"),
 			kit.RatioCol("gpu_busy", "GPU at work", "pct_gpu_busy"),
 		}},
-		{ID: "sync_by_range", Title: "Blocking calls by NVTX range", File: "sync_by_range.csv", Columns: []report.Column{
-			kit.NameCol("range_name", "Range"),
-			kit.Wide(kit.NameCol("within", "Within")),
-			kit.NameCol("phase", "Phase"),
-			kit.NameCol("api_name", "API"),
-			kit.CountCSVCol("count", "Calls", "call_count"),
-			kit.NsCol("total", "Total", "total_time_ms"),
-			kit.MeanCol("mean", "Mean", "avg_duration_us"),
-			kit.NsCol("max", "Max", "max_duration_us"),
-		}},
-		{ID: "waits", Title: "Queries, stream waits and other waiting calls", File: "waits.csv", Columns: []report.Column{
-			kit.NameCol("api_name", "API"),
-			kit.TextCol("kind", "Kind"),
-			kit.CountCSVCol("count", "Calls", "call_count"),
-			kit.NsCol("total", "Total", "total_time_ns", "total_time_ms"),
-			kit.MeanCol("mean", "Mean", "avg_duration_us"),
-			kit.MeanCol("p50", "p50", "p50_duration_us"),
-			kit.MeanCol("p90", "p90", "p90_duration_us"),
-			kit.NsCol("max", "Max", "max_duration_us"),
-		}},
+		{ID: "sync_by_range", Title: "Blocking calls by NVTX range", File: "sync_by_range.csv",
+			Columns: []report.Column{
+				kit.NameCol("range_name", "Range"),
+				kit.Wide(kit.NameCol("within", "Within")),
+				kit.NameCol("phase", "Phase"),
+				kit.NameCol("api_name", "API"),
+				kit.CountCSVCol("count", "Calls", "call_count"),
+				kit.NsCol("total", "Total", "total_time_ms"),
+				kit.MeanCol("mean", "Mean", "avg_duration_us"),
+				kit.NsCol("max", "Max", "max_duration_us"),
+			}},
+		{ID: "waits", Title: "Queries, stream waits and other waiting calls", File: "waits.csv",
+			Columns: []report.Column{
+				kit.NameCol("api_name", "API"),
+				kit.TextCol("kind", "Kind"),
+				kit.CountCSVCol("count", "Calls", "call_count"),
+				kit.NsCol("total", "Total", "total_time_ns", "total_time_ms"),
+				kit.MeanCol("mean", "Mean", "avg_duration_us"),
+				kit.MeanCol("p50", "p50", "p50_duration_us"),
+				kit.MeanCol("p90", "p90", "p90_duration_us"),
+				kit.NsCol("max", "Max", "max_duration_us"),
+			}},
 	},
 	Run: syncCalls,
 }
@@ -198,7 +200,8 @@ type blockedTimes struct {
 
 func newBlocked(in *kit.Input, rows []int) *blockedTimes {
 	api := &in.Trace.API
-	b := &blockedTimes{apis: make([]held, len(api.Names)), threads: make([]held, len(in.Trace.Threads)), procs: make([]held, len(in.Trace.Procs))}
+	b := &blockedTimes{apis: make([]held, len(api.Names)), threads: make([]held, len(in.Trace.Threads)),
+		procs: make([]held, len(in.Trace.Procs))}
 	worked := workedDuring(in, rows)
 	for at, i := range rows {
 		start, end := api.Start(i), api.End(i)
@@ -218,8 +221,8 @@ func newBlocked(in *kit.Input, rows []int) *blockedTimes {
 	return b
 }
 
-// workedDuring is, for each of some API calls by start, how long its process's own GPU work ran meanwhile, on any device. A
-// call of no known process looks at all work. Where some work is of no known process, every call does.
+// workedDuring is, for each of some API calls by start, how long its process's own GPU work ran meanwhile, on any
+// device. A call of no known process looks at all work. Where some work is of no known process, every call does.
 func workedDuring(in *kit.Input, rows []int) []int64 {
 	if len(rows) == 0 {
 		return nil
@@ -244,7 +247,8 @@ func workedDuring(in *kit.Input, rows []int) []int64 {
 		if p == trace.None || anonymous {
 			p = int32(everyone)
 		}
-		moments[p] = append(moments[p], moment{api.Start(i), int32(n), -1}, moment{min(api.End(i), in.Host.End), int32(n), 1})
+		moments[p] = append(moments[p], moment{api.Start(i), int32(n), -1},
+			moment{min(api.End(i), in.Host.End), int32(n), 1})
 	}
 	for p := range moments {
 		slices.SortFunc(moments[p], func(a, b moment) int { return cmp.Compare(a.at, b.at) })
@@ -351,7 +355,8 @@ func (b *blockedTimes) processes(in *kit.Input, out *kit.Output, rows []int) {
 	if b.all.count > 0 {
 		emit(nil, &b.all, most)
 	}
-	byProc := kit.Gather(nil, len(b.procs), 0, len(rows), func(at int) int32 { return in.ProcOf(api.Thread(rows[at])) }, func(at int) int64 { return api.Dur(rows[at]) }).Sort()
+	byProc := kit.Gather(nil, len(b.procs), 0, len(rows), func(at int) int32 { return in.ProcOf(api.Thread(rows[at])) },
+		func(at int) int64 { return api.Dur(rows[at]) }).Sort()
 	for p := range b.procs {
 		h := &b.procs[p]
 		if h.count == 0 {
@@ -397,7 +402,8 @@ func syncByRange(in *kit.Input, out *kit.Output, rows []int) {
 		rng, within, phase := where.Path(int32(i))
 		keys[at] = places.Of(place{rng, within, phase, api.Names[api.Name(i)].Name})
 	}
-	g := kit.Gather(nil, len(places.Keys), 0, len(rows), func(at int) int32 { return keys[at] }, func(at int) int64 { return api.Dur(rows[at]) }).Sort()
+	g := kit.Gather(nil, len(places.Keys), 0, len(rows), func(at int) int32 { return keys[at] },
+		func(at int) int64 { return api.Dur(rows[at]) }).Sort()
 	t := out.Table("sync_by_range")
 	for _, e := range g.Rank(func(a, b int) int { return cmp.Compare(a, b) }) {
 		p := &places.Keys[e.Key]
@@ -429,7 +435,8 @@ func allocates(name string) bool {
 	if strings.Contains(name, "Async") || strings.Contains(name, "FromPool") {
 		return false
 	}
-	for _, prefix := range []string{"cudaMalloc", "cudaFree", "cudaHostAlloc", "cudaHostRegister", "cudaHostUnregister", "cuMemAlloc", "cuMemFree", "cuMemHostAlloc", "cuMemHostRegister", "cuMemHostUnregister"} {
+	for _, prefix := range []string{"cudaMalloc", "cudaFree", "cudaHostAlloc", "cudaHostRegister", "cudaHostUnregister",
+		"cuMemAlloc", "cuMemFree", "cuMemHostAlloc", "cuMemHostRegister", "cuMemHostUnregister"} {
 		if strings.HasPrefix(name, prefix) {
 			return true
 		}
@@ -470,14 +477,17 @@ func waits(in *kit.Input, out *kit.Output) (old bool) {
 			if e.Total >= syncMedium {
 				severity = report.Medium
 			}
-			out.Find("sync_old", severity, "Blocking barriers through the deprecated cudaThreadSynchronize", []report.MetricRef{kit.Ref("wait.time", "api", n.Name), kit.Ref("wait.count", "api", n.Name)},
+			out.Find("sync_old", severity, "Blocking barriers through the deprecated cudaThreadSynchronize",
+				[]report.MetricRef{kit.Ref("wait.time", "api", n.Name), kit.Ref("wait.count", "api", n.Name)},
 				"It waits for the whole device, as cudaDeviceSynchronize does. It counts neither in sync.total_time nor as the idle cause sync: idle time that it causes is under host.",
 				"Wait for one event or stream instead, and only where the host needs the result.")
 		}
 	}
 	t.Cut(in.Options.Top, "count", "total").Add()
-	if share := stat.Ratio(allocated.Clip(in.Span.Start, in.Span.End).Len(), in.Span.Len()); share != nil && *share >= allocShare {
-		out.Find("allocations", kit.AtLeast(*share, allocShareHigh), "Allocating and freeing memory takes a large part of the window", evidence,
+	if share := stat.Ratio(allocated.Clip(in.Span.Start, in.Span.End).Len(), in.Span.Len()); share != nil &&
+		*share >= allocShare {
+		out.Find("allocations", kit.AtLeast(*share, allocShareHigh),
+			"Allocating and freeing memory takes a large part of the window", evidence,
 			"cudaMalloc and cudaFree may wait for the device, and pinning memory (cudaHostAlloc) is slow: allocate once and reuse. In steady state a caching allocator makes no such call. Look for torch.cuda.empty_cache(), fragmentation (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True) and memory limits that force the allocator to give memory back.",
 			"If the window holds the start of the program, narrow it (--steady, --from, --window) before believing this.")
 	}
@@ -492,10 +502,12 @@ func syncFindings(in *kit.Input, out *kit.Output, total int64, calls int, b *blo
 	if total >= syncMedium {
 		severity = report.Medium
 	}
-	evidence := []report.MetricRef{kit.Ref("sync.total_time"), kit.Ref("sync.count"), kit.Ref("sync.share"), kit.Ref("sync.gpu_busy_ratio")}
+	evidence := []report.MetricRef{kit.Ref("sync.total_time"), kit.Ref("sync.count"), kit.Ref("sync.share"),
+		kit.Ref("sync.gpu_busy_ratio")}
 	if id, idle := idleForSync(in); idle {
 		severity = report.High
-		evidence = append(evidence, kit.Ref("gpu.idle_cause_time", "cause", attrib.CauseNames[attrib.CauseSync], "device", id))
+		evidence = append(evidence, kit.Ref("gpu.idle_cause_time", "cause", attrib.CauseNames[attrib.CauseSync],
+			"device", id))
 	}
 	var advice []string
 	switch busy := stat.Ratio(b.all.busy, b.all.held); {
@@ -510,14 +522,15 @@ func syncFindings(in *kit.Input, out *kit.Output, total int64, calls int, b *blo
 	out.Find("sync", severity, "The host waits in blocking synchronisation calls", evidence, advice...)
 }
 
-// idleForSync finds the device that is idle longest because the launching thread was blocked, if that is a large part of
-// its idle time.
+// idleForSync finds the device that is idle longest because the launching thread was blocked, if that is a large part
+// of its idle time.
 func idleForSync(in *kit.Input) (device string, large bool) {
 	best, window := int64(0), float64(in.Span.Len())
 	for i := range in.Timeline.Devices {
 		d := &in.Timeline.Devices[i]
 		blocked := d.Cause[attrib.CauseSync]
-		if blocked > best && float64(blocked) >= syncIdleWindow*window && float64(blocked) >= syncIdleShare*float64(d.Idle) {
+		if blocked > best && float64(blocked) >= syncIdleWindow*window &&
+			float64(blocked) >= syncIdleShare*float64(d.Idle) {
 			best, device, large = blocked, strconv.Itoa(int(d.ID)), true
 		}
 	}

@@ -9,8 +9,8 @@ import (
 // clientMetrics are latencies that both a load, at the client, and a server's own metrics or log may state.
 var clientMetrics = map[string]bool{"serve.ttft": true, "serve.tpot": true, "serve.itl": true, "serve.e2e": true}
 
-// dedupeLatencies keeps, of each such latency that several sections state, the one of the section that comes first in the report:
-// what a client measured goes before what a server says of itself. A note of that section says so.
+// dedupeLatencies keeps, of each such latency that several sections state, the one of the section that comes first in
+// the report: what a client measured goes before what a server says of itself. A note of that section says so.
 func dedupeLatencies(r *report.Report) {
 	seen := map[string]bool{}
 	var again []string
@@ -29,7 +29,8 @@ func dedupeLatencies(r *report.Report) {
 	r.Metrics = kept
 	for i := range r.Sections {
 		if s := &r.Sections[i]; s.ID == "load" && len(again) > 0 {
-			s.Notes = append(s.Notes, "The server states "+strings.Join(again, ", ")+" as well. The metrics of this report are the client's, from here.")
+			s.Notes = append(s.Notes, "The server states "+strings.Join(again,
+				", ")+" as well. The metrics of this report are the client's, from here.")
 		}
 	}
 }

@@ -27,7 +27,8 @@ func IDCol(id, title string) report.Column {
 	return report.Column{ID: id, Title: title, Kind: report.Int}
 }
 
-// NsCol is a duration in whole nanoseconds, written to CSV under the given names, each with its scale: …_ns, …_us, …_ms.
+// NsCol is a duration in whole nanoseconds, written to CSV under the given names, each with its scale: …_ns, …_us,
+// …_ms.
 func NsCol(id, title string, csv ...string) report.Column {
 	return report.Column{ID: id, Title: title, Kind: report.Int, Unit: report.Nanoseconds, CSV: scaled(csv)}
 }

@@ -19,15 +19,16 @@ func Longest(lo, hi int, dur func(i int) int64) []int {
 	return someLongest(lo, hi, MaxDetailRows, dur)
 }
 
-// LongestFirst returns the n longest of the events lo <= i < hi, the longest first, the earlier first where two are equal.
+// LongestFirst returns the n longest of the events lo <= i < hi, the longest first, the earlier first where two are
+// equal.
 func LongestFirst(lo, hi, n int, dur func(i int) int64) []int {
 	rows := someLongest(lo, hi, n, dur)
 	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(dur(b), dur(a)) })
 	return rows
 }
 
-// someLongest returns the n longest of the events lo <= i < hi in order; of equal ones the earlier. It looks at each event
-// once, and keeps at most twice as many.
+// someLongest returns the n longest of the events lo <= i < hi in order; of equal ones the earlier. It looks at each
+// event once, and keeps at most twice as many.
 func someLongest(lo, hi, n int, dur func(i int) int64) []int {
 	best := make([]int, 0, min(2*n, hi-lo))
 	bar := int64(-1) // what an event has to exceed
@@ -68,8 +69,8 @@ func someLongest(lo, hi, n int, dur func(i int) int64) []int {
 	return best
 }
 
-// AttachDetails ends a detail file of the events lo <= i < hi, of which rows were written. The others row carries the rest
-// of one column, which is dur.
+// AttachDetails ends a detail file of the events lo <= i < hi, of which rows were written. The others row carries the
+// rest of one column, which is dur.
 func (t *Table) AttachDetails(lo, hi int, rows []int, column string, dur func(i int) int64) {
 	if t.TotalRows = int64(hi - lo); hi-lo > len(rows) {
 		rest := Total(lo, hi, dur)

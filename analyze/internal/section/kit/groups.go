@@ -20,8 +20,8 @@ type Groups struct {
 }
 
 // Gather collects value(i) of the events lo <= i < hi by key(i); a negative key is left out. There are at least keys of
-// them. key is called once for each event, in order, value in the same order afterwards. The numbers are in the arena until
-// free.
+// them. key is called once for each event, in order, value in the same order afterwards. The numbers are in the arena
+// until free.
 func Gather(memory *spill.Arena, keys, lo, hi int, key func(i int) int32, value func(i int) int64) *Groups {
 	g := &Groups{Memory: memory}
 	of := spill.Make[int32](memory, hi-lo)
@@ -42,7 +42,8 @@ func Gather(memory *spill.Arena, keys, lo, hi int, key func(i int) int32, value 
 	return g
 }
 
-// gatherTwice is gather without the memory to remember the keys: it calls key twice for each event, which must say the same.
+// gatherTwice is gather without the memory to remember the keys: it calls key twice for each event, which must say the
+// same.
 func gatherTwice(memory *spill.Arena, lo, hi int, key func(i int) int32, value func(i int) int64) *Groups {
 	var counts []int32
 	for i := lo; i < hi; i++ {
@@ -56,7 +57,8 @@ func gatherTwice(memory *spill.Arena, lo, hi int, key func(i int) int32, value f
 }
 
 // GatherCounted is gather where it is known how many numbers each key has.
-func GatherCounted(memory *spill.Arena, counts []int32, lo, hi int, key func(i int) int32, value func(i int) int64) *Groups {
+func GatherCounted(memory *spill.Arena, counts []int32, lo, hi int, key func(i int) int32,
+	value func(i int) int64) *Groups {
 	g := &Groups{Memory: memory}
 	g.fill(counts, lo, hi, key, value)
 	return g

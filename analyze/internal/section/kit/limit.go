@@ -12,8 +12,8 @@ import (
 // capture of thousands of short processes would make a report that nobody can load.
 const MaxDeviceMetrics = 64
 
-// limitMetrics leaves out metrics of single devices and processes beyond the limits: kept are the devices with the lowest
-// numbers, the processes with most kernel time, then most launches, and what a finding is about.
+// limitMetrics leaves out metrics of single devices and processes beyond the limits: kept are the devices with the
+// lowest numbers, the processes with most kernel time, then most launches, and what a finding is about.
 func limitMetrics(r *report.Report) {
 	for _, limit := range []struct {
 		label, kept string
@@ -66,7 +66,8 @@ func limitMetrics(r *report.Report) {
 			return ok && !keep[v] && m.ID != "kernel.total_time" && m.ID != "kernel.count" // these sum to the whole
 		})
 		r.Warnings = append(r.Warnings, report.Warning{Code: "limited_metrics", Section: "overview",
-			Text: fmt.Sprintf("The capture has %d different values of %s. Metrics of their own have the %d %s; metrics without this label count all of them.", len(of.Keys), limit.label, limit.n, limit.kept)})
+			Text: fmt.Sprintf("The capture has %d different values of %s. Metrics of their own have the %d %s; metrics without this label count all of them.",
+				len(of.Keys), limit.label, limit.n, limit.kept)})
 	}
 }
 

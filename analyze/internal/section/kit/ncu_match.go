@@ -9,8 +9,8 @@ import (
 // ncuMatch finds what Nsight Compute measured of the trace's kernels.
 type ncuMatch struct {
 	data *ncu.Data
-	// Kernels by spelling, the strictest first: as it is, canonical, without namespaces. Of several the one with most time. Namespaces are
-	// left out only where ncu left them out.
+	// Kernels by spelling, the strictest first: as it is, canonical, without namespaces. Of several the one with most
+	// time. Namespaces are left out only where ncu left them out.
 	by       [3]map[string]int
 	function map[string]int // kernels whose name is a bare function's, see ncu --print-kernel-base
 	shared   map[string]int // how many of the trace's kernels have a function of that name
@@ -19,8 +19,8 @@ type ncuMatch struct {
 // ncuSpellings of a name, the strictest first.
 var ncuSpellings = [3]func(string) string{kernelname.Uncast, kernelname.Canonical, kernelname.Unqualified}
 
-// NcuMatch is nil without evidence of Nsight Compute. All names of the trace have to be known before one is looked up: a bare function
-// name is matched only if it can be one kernel alone.
+// NcuMatch is nil without evidence of Nsight Compute. All names of the trace have to be known before one is looked up:
+// a bare function name is matched only if it can be one kernel alone.
 func (in *Input) NcuMatch() *ncuMatch {
 	if in.Evidence == nil || in.Evidence.NCU == nil || len(in.Evidence.NCU.Kernels) == 0 {
 		return nil
@@ -73,7 +73,8 @@ func (m *ncuMatch) Index(name string) (int, bool) {
 }
 
 // NcuColumns are what Nsight Compute adds to a table of the trace's kernels.
-var NcuColumns = []report.Column{TextCol("bound", "Bound"), RatioCol("dram_ratio", "DRAM", "dram_throughput_pct"), RatioCol("sm_ratio", "SM", "sm_throughput_pct")}
+var NcuColumns = []report.Column{TextCol("bound", "Bound"), RatioCol("dram_ratio", "DRAM", "dram_throughput_pct"),
+	RatioCol("sm_ratio", "SM", "sm_throughput_pct")}
 
 // Cells of ncuColumns; none without evidence, unknown for a kernel that was not measured.
 func (m *ncuMatch) Cells(name string) []Field {
@@ -85,6 +86,7 @@ func (m *ncuMatch) Cells(name string) []Field {
 		return []Field{Put("bound", report.Null), Put("dram_ratio", report.Null), Put("sm_ratio", report.Null)}
 	}
 	return []Field{
-		Text("bound", string(k.Bound())), Maybe("dram_ratio", k.Get(ncu.DRAMRatio)), Maybe("sm_ratio", k.Get(ncu.SMRatio)),
+		Text("bound", string(k.Bound())), Maybe("dram_ratio", k.Get(ncu.DRAMRatio)),
+		Maybe("sm_ratio", k.Get(ncu.SMRatio)),
 	}
 }

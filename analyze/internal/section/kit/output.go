@@ -64,8 +64,8 @@ func (o *Output) From(role trace.Role, rows int, columns ...string) {
 	o.source = report.Source{Tables: []string{o.In.Table(role)}, Columns: columns, Rows: int64(rows)}
 }
 
-// FromEvidence sets the source of the metrics emitted from here on: all files of a kind, the fields (columns, patterns of
-// lines, families of metrics) and how many records were used.
+// FromEvidence sets the source of the metrics emitted from here on: all files of a kind, the fields (columns, patterns
+// of lines, families of metrics) and how many records were used.
 func (o *Output) FromEvidence(kind file.Kind, records int, fields ...string) {
 	o.source = report.Source{Tables: []string{string(kind)}, Columns: fields, Rows: int64(records)}
 }
@@ -95,8 +95,9 @@ func (o *Output) Metric(id string, labels report.Labels, value *float64) *report
 	if labels == nil {
 		labels = report.Labels{}
 	}
-	m := &report.Metric{ID: id, Labels: labels, Value: value, Unit: def.Unit, Better: def.Better, Assume: def.Assume, Scale: def.Scale,
-		N: o.source.Rows, Source: o.source, Lifecycle: cmp.Or(def.Lifecycle, report.Stable)}
+	m := &report.Metric{ID: id, Labels: labels, Value: value, Unit: def.Unit, Better: def.Better, Assume: def.Assume,
+		Scale: def.Scale,
+		N:     o.source.Rows, Source: o.source, Lifecycle: cmp.Or(def.Lifecycle, report.Stable)}
 	o.metrics = append(o.metrics, m)
 	return m
 }
@@ -113,13 +114,15 @@ func (o *Output) Float(id string, labels report.Labels, value float64) *report.M
 }
 
 // Find emits a finding. Evidence must be metrics that some section emits.
-func (o *Output) Find(id string, severity report.Severity, title string, evidence []report.MetricRef, advice ...string) {
+func (o *Output) Find(id string, severity report.Severity, title string, evidence []report.MetricRef,
+	advice ...string) {
 	for i := range evidence {
 		if evidence[i].Labels == nil {
 			evidence[i].Labels = report.Labels{}
 		}
 	}
-	o.findings = append(o.findings, report.Finding{ID: id, Severity: severity, Title: title, Evidence: evidence, Advice: advice, Doc: o.section.ID})
+	o.findings = append(o.findings, report.Finding{ID: id, Severity: severity, Title: title, Evidence: evidence,
+		Advice: advice, Doc: o.section.ID})
 }
 
 // Ref points at a metric; labels come as key, value pairs.

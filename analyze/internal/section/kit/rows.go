@@ -28,11 +28,12 @@ func Text(column, v string) Field { return Field{column, report.S(v)} }
 // Maybe fills a column with a number that nil says is unknown.
 func Maybe(column string, v *float64) Field { return Field{column, Cell(v)} }
 
-// Row adds a row. It fills every column of the table once, by id and in any order: what is missing, unknown or twice there
-// fails the section.
+// Row adds a row. It fills every column of the table once, by id and in any order: what is missing, unknown or twice
+// there fails the section.
 func (t *Table) Row(fields ...Field) {
 	if len(fields) != len(t.Columns) {
-		panic("a row of table " + t.ID + " fills " + strconv.Itoa(len(fields)) + " of " + strconv.Itoa(len(t.Columns)) + " columns")
+		panic("a row of table " + t.ID + " fills " + strconv.Itoa(len(fields)) + " of " + strconv.Itoa(len(t.Columns)) +
+			" columns")
 	}
 	t.Partial(fields...)
 }

@@ -37,8 +37,8 @@ type Section struct {
 	Tables []report.Table
 	// Derivation says in one or two sentences how the numbers come about.
 	Derivation string
-	// Early, where set, works out ahead of the sections what this one shares with others and takes long; Alone likewise what
-	// holds most memory, while nothing else runs.
+	// Early, where set, works out ahead of the sections what this one shares with others and takes long; Alone likewise
+	// what holds most memory, while nothing else runs.
 	Early, Alone func(in *Input)
 	Run          func(in *Input, out *Output)
 }
@@ -49,8 +49,8 @@ type Options struct {
 	Percentiles  bool    // exact percentiles of kernel durations
 	RangeMap     bool    // attribute kernels to NVTX ranges
 	CoverageWarn float64 // NVTX coverage below this ratio is warned of
-	// Phases of the phase map in the order of the file, or of the built-in patterns. The phase of a range name is in the
-	// low bits of its tag, see PhaseOf.
+	// Phases of the phase map in the order of the file, or of the built-in patterns. The phase of a range name is in
+	// the low bits of its tag, see PhaseOf.
 	Phases     []string
 	PhasesFrom string // where the phases come from: the map's file name, or "built-in patterns"
 }
@@ -141,16 +141,19 @@ func (in *Input) Lack(role trace.Role) string {
 	switch role {
 	case trace.RoleKernel:
 		if in.CountCalls(func(n *trace.APIName) bool { return n.Launch }) > 0 {
-			return "the capture has launch calls but no kernels (table " + name + "): GPU activity was not captured, which is not the same as no GPU work"
+			return "the capture has launch calls but no kernels (table " + name +
+				"): GPU activity was not captured, which is not the same as no GPU work"
 		}
 		if in.Trace.Graphs.Len() > 0 {
-			return "the capture has no kernel rows (table " + name + "): all GPU work ran inside CUDA graphs traced as a whole"
+			return "the capture has no kernel rows (table " + name +
+				"): all GPU work ran inside CUDA graphs traced as a whole"
 		}
 		return "the capture has no kernels (table " + name + ")"
 	case trace.RoleAPI:
 		return "the capture has no CUDA API calls (table " + name + "): capture with --trace=cuda"
 	case trace.RoleNVTX:
-		return "the capture has no NVTX ranges (table " + name + "): capture with --trace=nvtx and a workload that emits ranges"
+		return "the capture has no NVTX ranges (table " + name +
+			"): capture with --trace=nvtx and a workload that emits ranges"
 	}
 	return "the capture has no table " + name
 }
@@ -177,15 +180,21 @@ func Compute(sections []*Section, in *Input, r *report.Report) (attachments []re
 	dedupeLatencies(r)
 	limitMetrics(r)
 	rank := map[report.Severity]int{report.High: 0, report.Medium: 1, report.Low: 2}
-	sort.SliceStable(r.Findings, func(i, j int) bool { return rank[r.Findings[i].Severity] < rank[r.Findings[j].Severity] })
+	sort.SliceStable(r.Findings, func(i,
+		j int) bool {
+		return rank[r.Findings[i].Severity] < rank[r.Findings[j].Severity]
+	})
 	return attachments
 }
 
-// Compute computes the section by itself and returns its status, for benchmarks. Nothing that sections share is there yet.
+// Compute computes the section by itself and returns its status, for benchmarks. Nothing that sections share is there
+// yet.
 func (s *Section) Compute(in *Input) report.Status {
 	return s.run(&Input{
-		Trace: in.Trace, Options: in.Options, Window: in.Window, Span: in.Span, Host: in.Host, Calls: in.Calls, Contexts: in.Contexts,
-		Timeline: in.Timeline, NVTX: in.NVTX, Kinds: in.Kinds, Units: in.Units, Evidence: in.Evidence, NoTrace: in.NoTrace,
+		Trace: in.Trace, Options: in.Options, Window: in.Window, Span: in.Span, Host: in.Host, Calls: in.Calls,
+		Contexts: in.Contexts,
+		Timeline: in.Timeline, NVTX: in.NVTX, Kinds: in.Kinds, Units: in.Units, Evidence: in.Evidence,
+		NoTrace: in.NoTrace,
 	}).section.Status
 }
 

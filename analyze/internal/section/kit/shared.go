@@ -93,7 +93,8 @@ func (in *Input) addKernels() *kernelStats {
 		return cells.Of(k.Name(i), place)
 	}, k.Dur).Sort()
 	defer g.Free()
-	s := &kernelStats{Places: places.List, Cells: make([]Crossed, len(cells.List)), Procs: make([]DurationStats, len(in.Trace.Procs))}
+	s := &kernelStats{Places: places.List, Cells: make([]Crossed, len(cells.List)),
+		Procs: make([]DurationStats, len(in.Trace.Procs))}
 	byName, byDevice, byProc := newKeyed(), newKeyed(), newKeyed()
 	for c, x := range cells.List {
 		at := places.List[x.B]
@@ -113,7 +114,8 @@ func (in *Input) addKernels() *kernelStats {
 		}
 	}
 	slices.SortFunc(s.Names, func(a, b Totals) int {
-		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(b.Count, a.Count), cmp.Compare(k.Names[a.Key].Name, k.Names[b.Key].Name))
+		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(b.Count, a.Count),
+			cmp.Compare(k.Names[a.Key].Name, k.Names[b.Key].Name))
 	})
 	s.Tiny, s.Histograms = make([]Totals, len(s.Names)), make([]*report.Histogram, min(len(s.Names), MaxHistograms))
 	s.OnDevices = make([]PlaceTotals, len(byDevice.List))
@@ -176,7 +178,8 @@ func (in *Input) addCalls() *callStats {
 	api, memory := &in.Trace.API, in.Trace.Memory()
 	lo, hi := api.Starting(in.Host.Start, in.Host.End)
 	cells := NewCombos(len(api.Names), len(in.Trace.Threads)+1) // threads are counted from 1, the unknown one is 0
-	g := gatherTwice(memory, lo, hi, func(i int) int32 { return cells.Of(api.Name(i), api.Thread(i)+1) }, api.Dur).Sort()
+	g := gatherTwice(memory, lo, hi, func(i int) int32 { return cells.Of(api.Name(i), api.Thread(i)+1) },
+		api.Dur).Sort()
 	defer g.Free()
 	s := &callStats{Procs: make([]DurationStats, len(in.Trace.Procs)), Cells: make([]Crossed, len(cells.List))}
 	byName, byProc := newKeyed(), newKeyed()
@@ -206,7 +209,8 @@ func (in *Input) addCalls() *callStats {
 			s.Names[n] = Totals{Key: int(x.A), Count: d.Count, Total: d.Total, Summary: d.Summary}
 		}
 	}, func() {
-		s.Launches, s.Syncs, s.SyncCopies = statsOf(g.Together(launches)), statsOf(g.Together(syncs)), statsOf(g.Together(syncCopies))
+		s.Launches, s.Syncs, s.SyncCopies = statsOf(g.Together(launches)), statsOf(g.Together(syncs)),
+			statsOf(g.Together(syncCopies))
 	}, func() {
 		for n, x := range byProc.List {
 			s.Procs[x.A] = statsOf(g.Together(byProc.cells[n]))
@@ -214,7 +218,8 @@ func (in *Input) addCalls() *callStats {
 	})
 	s.All = statsOf(g.Everything())
 	slices.SortFunc(s.Names, func(a, b Totals) int {
-		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(b.Count, a.Count), cmp.Compare(api.Names[a.Key].Name, api.Names[b.Key].Name))
+		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(b.Count, a.Count),
+			cmp.Compare(api.Names[a.Key].Name, api.Names[b.Key].Name))
 	})
 	return s
 }

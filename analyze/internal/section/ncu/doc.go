@@ -1,4 +1,5 @@
-// Package ncu holds the sections about what Nsight Compute measured of single kernels. It knows the kit and no other family.
+// Package ncu holds the sections about what Nsight Compute measured of single kernels. It knows the kit and no other
+// family.
 package ncu
 
 import "embed"

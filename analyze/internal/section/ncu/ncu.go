@@ -141,17 +141,21 @@ var Kernels = kit.Section{
 			kit.RatioCol("occupancy", "Occupancy", "achieved_occupancy_pct"),
 			kit.SizeCol("registers", "Registers"),
 		}},
-		{ID: "kernel_bandwidth_metrics", Title: "Bandwidth by kernel, as profilemate writes it", File: "kernel_bandwidth_metrics.csv", Columns: bandwidthColumns},
-		{ID: "metrics_summary", Title: "Metrics by kernel, as llm-perf-opt writes them", File: "metrics_summary.csv", Columns: summaryColumns},
-		{ID: "classification_summary", Title: "Classification by kernel, as llm-perf-opt writes it", File: "classification_summary.csv", Columns: []report.Column{
-			kit.TextCol("kernel_id", "Kernel"),
-			kit.TextCol("classification", "Classification"),
-		}},
+		{ID: "kernel_bandwidth_metrics", Title: "Bandwidth by kernel, as profilemate writes it",
+			File: "kernel_bandwidth_metrics.csv", Columns: bandwidthColumns},
+		{ID: "metrics_summary", Title: "Metrics by kernel, as llm-perf-opt writes them", File: "metrics_summary.csv",
+			Columns: summaryColumns},
+		{ID: "classification_summary", Title: "Classification by kernel, as llm-perf-opt writes it",
+			File: "classification_summary.csv", Columns: []report.Column{
+				kit.TextCol("kernel_id", "Kernel"),
+				kit.TextCol("classification", "Classification"),
+			}},
 	},
 	Run: nsightCompute,
 }
 
-// Bounds that keep report.json small: the kernels with most time until one is reached. Details are metrics of fewer kernels.
+// Bounds that keep report.json small: the kernels with most time until one is reached. Details are metrics of fewer
+// kernels.
 const (
 	maxNCUMetrics    = 120
 	maxNCUDetails    = 30
@@ -243,9 +247,11 @@ type ncuSource struct {
 var caches = []struct {
 	name string
 	from ncuSource
-}{{"l1", ncuSource{ncu.L1Hits, "l1tex__t_sector_hit_rate.pct"}}, {"l2", ncuSource{ncu.L2Hits, "lts__t_sector_hit_rate.pct"}}}
+}{{"l1", ncuSource{ncu.L1Hits, "l1tex__t_sector_hit_rate.pct"}}, {"l2",
+	ncuSource{ncu.L2Hits, "lts__t_sector_hit_rate.pct"}}}
 
-var throughputColumns = []string{"dram__bytes_read.sum", "dram__bytes_write.sum", "gpu__time_duration.sum", "dram__bytes.sum.per_second"}
+var throughputColumns = []string{"dram__bytes_read.sum", "dram__bytes_write.sum", "gpu__time_duration.sum",
+	"dram__bytes.sum.per_second"}
 
 // whole emits what holds for all launches together.
 func (s *ncuRun) whole() {
@@ -324,14 +330,16 @@ func (s *ncuRun) bounds() {
 		count[k.Bound()]++
 		time[k.Bound()] = plus(time[k.Bound()], k.Duration)
 	}
-	chart := report.Chart{ID: "ncu_bounds", Title: "Measured time by what limits the kernel", Kind: "bar", Unit: report.Nanoseconds}
+	chart := report.Chart{ID: "ncu_bounds", Title: "Measured time by what limits the kernel", Kind: "bar",
+		Unit: report.Nanoseconds}
 	series := report.Series{Name: "time", Labels: []string{}, Values: []float64{}}
 	for _, b := range ncu.Bounds {
 		if count[b] == 0 && b == ncu.Unknown {
 			continue
 		}
 		l := kit.Labels("bound", string(b))
-		s.out.FromEvidence(file.NCU, int(count[b]), ncuSources["ncu.duration"].column, ncuSources["ncu.sm_ratio"].column, ncuSources["ncu.dram_ratio"].column)
+		s.out.FromEvidence(file.NCU, int(count[b]), ncuSources["ncu.duration"].column,
+			ncuSources["ncu.sm_ratio"].column, ncuSources["ncu.dram_ratio"].column)
 		s.out.Int("ncu.bound_kernels", l, count[b])
 		if s.total == nil {
 			continue

@@ -49,28 +49,37 @@ func text(s string) report.Cell {
 
 // bandwidthColumns are profilemate's.
 var bandwidthColumns = []report.Column{
-	kit.NameCol("kernel_name", "Kernel"), scaledCol("dram_read_bytes", report.Bytes, 0), scaledCol("dram_write_bytes", report.Bytes, 0),
-	scaledCol("dram_throughput_pct", report.Ratio, 2), scaledCol("sm_throughput_pct", report.Ratio, 2), scaledCol("duration_ns", report.Nanoseconds, 0), scaledCol("bandwidth_gbps", report.BytesPerSec, -9),
+	kit.NameCol("kernel_name", "Kernel"), scaledCol("dram_read_bytes", report.Bytes, 0),
+	scaledCol("dram_write_bytes", report.Bytes, 0),
+	scaledCol("dram_throughput_pct", report.Ratio, 2), scaledCol("sm_throughput_pct", report.Ratio, 2),
+	scaledCol("duration_ns", report.Nanoseconds, 0), scaledCol("bandwidth_gbps", report.BytesPerSec, -9),
 }
 
 // summaryColumns are llm-perf-opt's.
 var summaryColumns = []report.Column{
-	kit.TextCol("kernel_id", "Kernel"), kit.NameCol("kernel_name", "Name"), kit.TextCol("display_name", "Short name"), kit.TextCol("grid_size", "Grid"), kit.TextCol("block_size", "Block"), kit.IDCol("device", "GPU"),
+	kit.TextCol("kernel_id", "Kernel"), kit.NameCol("kernel_name", "Name"), kit.TextCol("display_name", "Short name"),
+	kit.TextCol("grid_size", "Grid"), kit.TextCol("block_size", "Block"), kit.IDCol("device", "GPU"),
 	kit.TextCol("cc", "Compute capability"), kit.TextCol("process", "Process"), kit.IDCol("process_id", "Process id"),
-	scaledCol("sm_throughput_pct", report.Ratio, 2), scaledCol("dram_throughput_pct", report.Ratio, 2), scaledCol("mem_throughput_pct", report.Ratio, 2),
-	scaledCol("l1tex_throughput_pct", report.Ratio, 2), scaledCol("l2_throughput_pct", report.Ratio, 2), scaledCol("duration_us", report.Nanoseconds, -3),
-	scaledCol("mem_busy_pct", report.Ratio, 2), scaledCol("max_bandwidth_pct", report.Ratio, 2), scaledCol("memory_throughput_gbs", report.BytesPerSec, -9),
-	scaledCol("l1tex_hit_rate_pct", report.Ratio, 2), scaledCol("l2_hit_rate_pct", report.Ratio, 2), scaledCol("achieved_occupancy_pct", report.Ratio, 2), scaledCol("theoretical_occupancy_pct", report.Ratio, 2),
-	kit.TextCol("classification", "Classification"), scaledCol("roofline_ai_flops_per_byte", "", 0), scaledCol("roofline_flops_per_s", report.Flop, 0),
+	scaledCol("sm_throughput_pct", report.Ratio, 2), scaledCol("dram_throughput_pct", report.Ratio, 2),
+	scaledCol("mem_throughput_pct", report.Ratio, 2),
+	scaledCol("l1tex_throughput_pct", report.Ratio, 2), scaledCol("l2_throughput_pct", report.Ratio, 2),
+	scaledCol("duration_us", report.Nanoseconds, -3),
+	scaledCol("mem_busy_pct", report.Ratio, 2), scaledCol("max_bandwidth_pct", report.Ratio, 2),
+	scaledCol("memory_throughput_gbs", report.BytesPerSec, -9),
+	scaledCol("l1tex_hit_rate_pct", report.Ratio, 2), scaledCol("l2_hit_rate_pct", report.Ratio, 2),
+	scaledCol("achieved_occupancy_pct", report.Ratio, 2), scaledCol("theoretical_occupancy_pct", report.Ratio, 2),
+	kit.TextCol("classification", "Classification"), scaledCol("roofline_ai_flops_per_byte", "", 0),
+	scaledCol("roofline_flops_per_s", report.Flop, 0),
 }
 
 // scaledCol is a column of a file that others defined: one name, one scale.
 func scaledCol(name, unit string, exp10 int) report.Column {
-	return report.Column{ID: name, Title: name, Kind: report.Float, Unit: unit, CSV: []report.CSVCol{{Name: name, Exp10: exp10}}}
+	return report.Column{ID: name, Title: name, Kind: report.Float, Unit: unit,
+		CSV: []report.CSVCol{{Name: name, Exp10: exp10}}}
 }
 
-// details are the tables that are files only: a row per launch, and those in the shapes that profilemate and llm-perf-opt defined. Where
-// they have one launch of a kernel, its first, these have the means of all.
+// details are the tables that are files only: a row per launch, and those in the shapes that profilemate and
+// llm-perf-opt defined. Where they have one launch of a kernel, its first, these have the means of all.
 func (s *ncuRun) details() {
 	launches := s.out.Table("ncu_launches")
 	for i := range s.data.Launches {
@@ -88,7 +97,8 @@ func (s *ncuRun) details() {
 			kit.Maybe("registers", l.Get(ncu.Registers)))
 	}
 	launches.Cut(kit.MaxDetailRows, "duration").Attach()
-	bandwidth, metrics, classes := s.out.Table("kernel_bandwidth_metrics"), s.out.Table("metrics_summary"), s.out.Table("classification_summary")
+	bandwidth, metrics, classes := s.out.Table("kernel_bandwidth_metrics"), s.out.Table("metrics_summary"),
+		s.out.Table("classification_summary")
 	for i := range s.data.Kernels {
 		k := &s.data.Kernels[i]
 		first := &s.data.Launches[k.Launches[0]]

@@ -63,13 +63,14 @@ var Roofline = kit.Section{
 			kit.RateCol("flop_per_second", "Operations per second", report.Flop),
 			kit.TextCol("source", "Source"),
 		}},
-		{ID: "roofline_data", Title: "Utilisation by kernel, as profilemate writes it", File: "roofline_data.csv", Columns: []report.Column{
-			kit.NameCol("kernel_name", "Kernel"),
-			scaledCol("sm_utilization", report.Ratio, 2),
-			scaledCol("memory_utilization", report.Ratio, 2),
-			kit.TextCol("bottleneck", "Bottleneck"),
-			scaledCol("bandwidth_gbps", report.BytesPerSec, -9),
-		}},
+		{ID: "roofline_data", Title: "Utilisation by kernel, as profilemate writes it", File: "roofline_data.csv",
+			Columns: []report.Column{
+				kit.NameCol("kernel_name", "Kernel"),
+				scaledCol("sm_utilization", report.Ratio, 2),
+				scaledCol("memory_utilization", report.Ratio, 2),
+				kit.TextCol("bottleneck", "Bottleneck"),
+				scaledCol("bandwidth_gbps", report.BytesPerSec, -9),
+			}},
 	},
 	Run: roofline,
 }
@@ -112,7 +113,8 @@ func roofline(in *kit.Input, out *kit.Output) {
 		}
 		points.add(k)
 		l := kit.Labels("kernel", k.Name)
-		out.FromEvidence(file.NCU, len(k.Launches), "sm__sass_thread_inst_executed_op_*_pred_on.sum", "sm__ops_path_tensor_*.sum", "gpu__time_duration.sum")
+		out.FromEvidence(file.NCU, len(k.Launches), "sm__sass_thread_inst_executed_op_*_pred_on.sum",
+			"sm__ops_path_tensor_*.sum", "gpu__time_duration.sum")
 		out.Metric("ncu.flop", l, k.Flops)
 		if k.FlopRate != nil {
 			out.Metric("ncu.flop_rate", l, k.FlopRate)
@@ -216,7 +218,8 @@ func (p *rooflinePoints) chart(roofs []ncu.Roof, out *kit.Output) {
 	if len(p.kernels) == 0 {
 		return
 	}
-	c := report.Chart{ID: "roofline", Title: "Roofline: operations per second over operations per byte", Kind: "scatter", Unit: report.Flop, XUnit: report.Count, XTitle: "Operations per byte of device memory"}
+	c := report.Chart{ID: "roofline", Title: "Roofline: operations per second over operations per byte",
+		Kind: "scatter", Unit: report.Flop, XUnit: report.Count, XTitle: "Operations per byte of device memory"}
 	low, high := *p.kernels[0].Intensity, *p.kernels[0].Intensity
 	for _, k := range p.kernels {
 		low, high = min(low, *k.Intensity), max(high, *k.Intensity)
@@ -239,7 +242,8 @@ func (p *rooflinePoints) chart(roofs []ncu.Roof, out *kit.Output) {
 		c.Series = append(c.Series, s)
 	}
 	for _, k := range p.kernels {
-		c.Series = append(c.Series, report.Series{Name: k.Info.Display, Style: "points", Labels: []string{strconv.FormatFloat(*k.Intensity, 'g', -1, 64)}, Values: []float64{*k.FlopRate}})
+		c.Series = append(c.Series, report.Series{Name: k.Info.Display, Style: "points",
+			Labels: []string{strconv.FormatFloat(*k.Intensity, 'g', -1, 64)}, Values: []float64{*k.FlopRate}})
 	}
 	out.Chart(c)
 }

@@ -49,7 +49,8 @@ func Metric(tb testing.TB, r *report.Report, want float64, id string, pairs ...s
 	case m.Value == nil:
 		tb.Errorf("%s{%s} = null, want %v", id, l, want)
 	case *m.Value != want:
-		tb.Errorf("%s{%s} = %s, want %s", id, l, strconv.FormatFloat(*m.Value, 'f', -1, 64), strconv.FormatFloat(want, 'f', -1, 64))
+		tb.Errorf("%s{%s} = %s, want %s", id, l, strconv.FormatFloat(*m.Value, 'f', -1, 64),
+			strconv.FormatFloat(want, 'f', -1, 64))
 	}
 }
 
@@ -249,7 +250,8 @@ func EachOracle(t *testing.T, summary string, test func(t *testing.T, r *report.
 	for _, file := range files {
 		name := filepath.Base(filepath.Dir(file))
 		t.Run(name, func(t *testing.T) {
-			res, err := analyze.Run(context.Background(), filepath.Join(root, "traces", name+".sqlite"), analyze.Options{Top: 1000})
+			res, err := analyze.Run(context.Background(), filepath.Join(root, "traces", name+".sqlite"),
+				analyze.Options{Top: 1000})
 			if err != nil {
 				t.Fatal(err)
 			}
