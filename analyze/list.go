@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence"
-	"github.com/nsys-llm/explain/analyze/internal/section"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/render"
@@ -22,14 +21,21 @@ type SectionInfo struct{ ID, Title string }
 // Sections lists the sections in the order of the report.
 func Sections() []SectionInfo {
 	var list []SectionInfo
-	for _, s := range section.All() {
+	for _, s := range sections {
 		list = append(list, SectionInfo{s.ID, s.Title})
 	}
 	return list
 }
 
 // SectionPage is the documentation of a section, as markdown.
-func SectionPage(id string) (string, error) { return section.Page(id) }
+func SectionPage(id string) (string, error) {
+	for _, family := range pages {
+		if b, err := family.ReadFile(id + ".md"); err == nil {
+			return string(b), nil
+		}
+	}
+	return "", fmt.Errorf("no section %q", id)
+}
 
 // EvidencePage says which files beside a trace are read, as markdown.
 func EvidencePage() string { return evidence.Page() }
@@ -52,7 +58,7 @@ type MetricInfo struct {
 func Metrics() []MetricInfo {
 	byID := map[string]*MetricInfo{}
 	var ids []string
-	for _, s := range section.All() {
+	for _, s := range sections {
 		for _, d := range s.Metrics {
 			m := byID[d.ID]
 			if m == nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/compat/export"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/present"
 	"github.com/nsys-llm/explain/analyze/report/render"
@@ -29,19 +30,19 @@ func writeComment(w io.Writer, r *report.Report) error {
 }
 
 func writeKernels(w io.Writer, r *report.Report) error {
-	return render.Markdown(w, present.KernelsMD(r), render.MarkdownOptions{})
+	return render.Markdown(w, export.KernelsMD(r), render.MarkdownOptions{})
 }
 
 func writeStakeholder(w io.Writer, r *report.Report) error {
-	return render.Markdown(w, present.StakeholderMD(r), render.MarkdownOptions{})
+	return render.Markdown(w, export.StakeholderMD(r), render.MarkdownOptions{})
 }
 
 func writeRegions(w io.Writer, r *report.Report) error {
-	return render.Markdown(w, present.RegionsMD(r), render.MarkdownOptions{})
+	return render.Markdown(w, export.RegionsMD(r), render.MarkdownOptions{})
 }
 
 func writeRegionsJSON(w io.Writer, r *report.Report) error {
-	b, err := present.RegionsJSON(r)
+	b, err := export.RegionsJSON(r)
 	if err != nil {
 		return err
 	}
@@ -50,7 +51,7 @@ func writeRegionsJSON(w io.Writer, r *report.Report) error {
 }
 
 func writeSummary(w io.Writer, r *report.Report) error {
-	b, err := present.SummaryJSON(r)
+	b, err := export.SummaryJSON(r)
 	if err != nil {
 		return err
 	}
@@ -60,7 +61,7 @@ func writeSummary(w io.Writer, r *report.Report) error {
 
 // writeNCUSummary writes profilemate's ncu_summary.json from the tables of the section on Nsight Compute.
 func writeNCUSummary(w io.Writer, details []report.Table) error {
-	b, err := present.NCUSummaryJSON(details)
+	b, err := export.NCUSummaryJSON(details)
 	if err != nil {
 		return err
 	}

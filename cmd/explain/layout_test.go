@@ -54,12 +54,12 @@ var (
 // rooms are the packages in the order in which imports may go: each knows only those above it that its line names.
 var rooms = []room{
 	{"analyze/report", "the model: standard library only", "", stdOnly},
-	{"analyze/report/order", "sorting stands alone", "", stdOnly},
-	{"analyze/report/doc", "the document tree stands alone", "analyze/report/order", noSQL},
+	{"analyze/report/doc", "the document tree stands alone", "", noSQL},
 	{"analyze/report/schema", "schemas are files", "", noSQL},
-	{"analyze/report/unit", "units know the model only", "analyze/report analyze/report/order", noSQL},
-	{"analyze/report/present", "report to document", "analyze/report analyze/report/doc analyze/report/unit analyze/report/order analyze/report/render", noSQL},
-	{"analyze/report/render", "document to text", "analyze/report analyze/report/doc analyze/report/unit analyze/report/order", noSQL},
+	{"analyze/report/unit", "units know the model only", "analyze/report", noSQL},
+	{"analyze/report/render", "document to text", "analyze/report analyze/report/doc analyze/report/unit", noSQL},
+	{"analyze/report/present", "report to document",
+		"analyze/report analyze/report/doc analyze/report/unit analyze/report/render", noSQL},
 
 	{"analyze/tracetest", "a test kit needs nothing of the product", "", nil},
 	{"analyze/loadfile", "the format of load.json", "analyze/report/... analyze/internal/stat", stdOnly},
@@ -69,37 +69,65 @@ var rooms = []room{
 	{"analyze/internal/parallel", "side by side stands alone", "", noSQL},
 	{"analyze/internal/stat", "statistics", "analyze/report", noSQL},
 	{"analyze/internal/trace/pages", "the file format stands alone", "", noSQL},
-	{"analyze/internal/trace", "the only reader", "analyze/internal/kernelname analyze/internal/spill analyze/internal/trace/pages", nil},
-	{"analyze/internal/attrib", "attribution", "analyze/internal/trace analyze/internal/interval analyze/internal/parallel analyze/internal/spill", noSQL},
-	{"analyze/internal/workunit", "units of work", "analyze/internal/trace analyze/internal/attrib analyze/internal/interval analyze/internal/kernelname analyze/internal/stat analyze/internal/parallel analyze/internal/spill", noSQL},
-	{"analyze/compat", "the formats of other tools, and nobody else's business", "analyze/report/... analyze/internal/... analyze/loadfile", noSQL},
-	{"analyze/internal/section", "sections compute and do not render", "analyze/report/... analyze/internal/... analyze/loadfile analyze/compat/...", noSQL},
-	{"analyze/internal/section/kit", "what a section is made of knows no section", "analyze/report analyze/report/unit analyze/report/order analyze/loadfile analyze/compat/... analyze/internal/stat analyze/internal/trace analyze/internal/attrib analyze/internal/interval analyze/internal/kernelname analyze/internal/workunit analyze/internal/parallel analyze/internal/spill analyze/internal/evidence/...", noSQL},
-	{"analyze/internal/section/gpu", "a family of sections knows the kit and no other family", family, noSQL},
-	{"analyze/internal/section/host", "a family of sections knows the kit and no other family", family, noSQL},
-	{"analyze/internal/section/engine", "a family of sections knows the kit and no other family", family, noSQL},
-	{"analyze/internal/section/ncu", "a family of sections knows the kit and no other family", family, noSQL},
+	{"analyze/internal/trace", "the only reader",
+		"analyze/internal/kernelname analyze/internal/spill analyze/internal/trace/pages", nil},
+	{"analyze/internal/attrib", "attribution",
+		"analyze/internal/trace analyze/internal/interval analyze/internal/parallel analyze/internal/spill", noSQL},
+	{"analyze/internal/workunit", "units of work",
+		"analyze/internal/trace analyze/internal/attrib analyze/internal/interval analyze/internal/kernelname " +
+			"analyze/internal/stat analyze/internal/parallel analyze/internal/spill", noSQL},
+	{"analyze/internal/section/kit", "what a section is made of knows no section", beneath, noSQL},
+	{"analyze/internal/section/gpu", "a family knows the kit and no other family", family, noSQL},
+	{"analyze/internal/section/host", "a family knows the kit and no other family", family, noSQL},
+	{"analyze/internal/section/engine", "a family knows the kit and no other family", family, noSQL},
+	{"analyze/internal/section/ncu", "a family knows the kit and no other family", family, noSQL},
+	{"analyze/compat/perfopt", "reads llm-perf-opt's files", "analyze/internal/evidence/file analyze/report", noSQL},
+	{"analyze/compat/session", "reads profilemate's files",
+		"analyze/internal/evidence/file analyze/internal/stat analyze/report", noSQL},
+	{"analyze/compat", "sections on other tools' files", family + " analyze/compat/...", noSQL},
+	{"analyze/compat/export", "writes other tools' files",
+		"analyze/report analyze/report/doc analyze/report/unit analyze/report/present", noSQL},
 
 	{"diff/comparison", "the result as plain data", "analyze/report analyze/report/unit", noSQL},
 	{"diff/policy", "rules know no report that is judged", "analyze/report analyze/report/unit diff/comparison", noSQL},
 	{"diff/internal/infer", "statistics stand alone", "", stdOnly},
-	{"diff/internal/side", "one side knows nothing of the other", "analyze/report diff/comparison diff/internal/infer", noSQL},
-	{"diff/internal/match", "what two sides have in common", "analyze/report analyze/report/unit diff/comparison diff/policy diff/internal/side", noSQL},
-	{"diff/internal/noise", "whether a change is real", "analyze/report analyze/report/unit diff/comparison diff/policy diff/internal/infer diff/internal/side diff/internal/match", noSQL},
-	{"diff/internal/attribute", "where a change comes from", "analyze/report analyze/report/unit diff/comparison diff/internal/infer diff/internal/side diff/internal/match", noSQL},
-	{"diff/internal/judge", "gates and waivers", "analyze/report analyze/report/unit diff/comparison diff/policy diff/internal/infer diff/internal/side diff/internal/noise", noSQL},
+	{"diff/internal/side", "one side knows nothing of the other",
+		"analyze/report diff/comparison diff/internal/infer", noSQL},
+	{"diff/internal/match", "what two sides have in common",
+		"analyze/report analyze/report/unit diff/comparison diff/policy diff/internal/side", noSQL},
+	{"diff/internal/noise", "whether a change is real",
+		"analyze/report analyze/report/unit diff/comparison diff/policy diff/internal/infer diff/internal/side " +
+			"diff/internal/match", noSQL},
+	{"diff/internal/attribute", "where a change comes from",
+		"analyze/report analyze/report/unit diff/comparison diff/internal/infer diff/internal/side " +
+			"diff/internal/match", noSQL},
+	{"diff/internal/judge", "gates and waivers",
+		"analyze/report analyze/report/unit diff/comparison diff/policy diff/internal/infer diff/internal/side " +
+			"diff/internal/noise", noSQL},
 	{"diff/internal/difftest", "a test kit", "analyze/report analyze/report/unit diff/...", noSQL},
-	{"diff/render", "a comparison as text: selects and lays out", "analyze/report analyze/report/doc analyze/report/unit analyze/report/render diff/comparison diff/internal/noise", noSQL},
-	{"diff", "reports in, comparison out", "analyze/report analyze/report/unit diff/comparison diff/policy diff/internal/...", noSQL},
-	{"gate", "verdict in, GitHub out", "analyze/report/doc diff/comparison diff/render diff/policy diff", noSQL},
+	{"diff/render", "a comparison as text: selects and lays out",
+		"analyze/report analyze/report/doc analyze/report/unit analyze/report/render diff/comparison " +
+			"diff/internal/noise", noSQL},
+	{"diff", "reports in, comparison out",
+		"analyze/report analyze/report/unit diff/comparison diff/policy diff/internal/...", noSQL},
+	{"gate", "verdict in, GitHub out", "diff/comparison", noSQL},
 	{"gate/gatetest", "a test kit needs nothing of the product", "", stdOnly},
 
-	{"cmd/explain/internal/standin", "a test kit needs nothing of the product", "", stdOnly},
-	{"cmd/explain/internal/load", "a client of a server; what it measured is analyzed elsewhere", "analyze/loadfile analyze/report/...", []string{"modernc.org"}},
+	{"cmd/explain/internal/fakeserver", "a test kit needs nothing of the product", "", stdOnly},
+	{"cmd/explain/internal/gitfile", "reads git's files", "", noSQL},
+	{"cmd/explain/internal/capture", "runs other programs", "", noSQL},
+	{"cmd/explain/internal/load", "a client of a server; what it measured is analyzed elsewhere",
+		"analyze/loadfile analyze/report/...", []string{"modernc.org"}},
 }
 
-// family is what every family of sections may import.
-const family = "analyze/report analyze/report/unit analyze/report/order analyze/loadfile analyze/compat/... analyze/internal/section/kit analyze/internal/stat analyze/internal/trace analyze/internal/attrib analyze/internal/interval analyze/internal/kernelname analyze/internal/workunit analyze/internal/parallel analyze/internal/spill analyze/internal/evidence/..."
+const (
+	// beneath is all that sections stand on.
+	beneath = "analyze/report analyze/report/unit analyze/loadfile analyze/internal/attrib analyze/internal/evidence/... " +
+		"analyze/internal/interval analyze/internal/kernelname analyze/internal/parallel analyze/internal/spill " +
+		"analyze/internal/stat analyze/internal/trace analyze/internal/workunit"
+	// family is what every family of sections may import.
+	family = beneath + " analyze/internal/section/kit"
+)
 
 // may reports whether the room's line names a package of the module.
 func (r room) may(dep string) bool {
@@ -124,6 +152,24 @@ func TestImportsGoOneWay(t *testing.T) {
 				if strings.HasPrefix(dep, b) || b == "." && strings.Contains(strings.Split(dep, "/")[0], ".") {
 					t.Errorf("%s imports %s (%s)", r.path, dep, r.why)
 				}
+			}
+		}
+	}
+}
+
+// TestWhoKnowsOtherTools: their formats are for package analyze and the command alone, and reports stand without the
+// analyzer.
+func TestWhoKnowsOtherTools(t *testing.T) {
+	for pkg, list := range packageImports(t) {
+		from := strings.TrimPrefix(pkg, module)
+		for _, dep := range list {
+			to := strings.TrimPrefix(dep, module)
+			if strings.HasPrefix(to+"/", "analyze/compat/") && !strings.HasPrefix(from+"/", "analyze/compat/") &&
+				from != "analyze" && !strings.HasPrefix(from, "cmd/") {
+				t.Errorf("%s imports %s", from, to)
+			}
+			if strings.HasPrefix(from, "analyze/report") && strings.HasPrefix(to, "analyze/internal") {
+				t.Errorf("%s imports %s", from, to)
 			}
 		}
 	}
@@ -184,18 +230,22 @@ func packageImports(t *testing.T) map[string][]string {
 
 // TestSectionsAreWhole: a section is one file with its test, its page and its golden folder, all named after its id.
 func TestSectionsAreWhole(t *testing.T) {
-	dir := filepath.FromSlash("../../analyze/internal/section")
 	found := 0
-	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	files, err := filepath.Glob(filepath.FromSlash("../../analyze/internal/section/*/*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range files {
+	others, err := filepath.Glob(filepath.FromSlash("../../analyze/compat/*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range append(files, others...) {
+		dir := filepath.Dir(f)
 		b, err := os.ReadFile(f)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := regexp.MustCompile(`register\(Section\{\s*ID:\s*"([a-z_]+)"`).FindSubmatch(b)
+		m := regexp.MustCompile(`= kit\.Section\{\s*ID:\s*"([a-z_]+)"`).FindSubmatch(b)
 		if m == nil {
 			continue
 		}
@@ -212,7 +262,7 @@ func TestSectionsAreWhole(t *testing.T) {
 			}
 		}
 	}
-	if found < 15 {
+	if found < 44 {
 		t.Errorf("found %d sections", found)
 	}
 }

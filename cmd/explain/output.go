@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/compat/export"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/present"
 	"github.com/nsys-llm/explain/analyze/report/render"
 )
 
@@ -46,7 +46,7 @@ func folder(res *analyze.Result) []file {
 		files = append(files,
 			file{"ncu_summary.json", func(w io.Writer) error { return writeNCUSummary(w, res.Details) }})
 	}
-	if present.HasRegions(res.Report) {
+	if export.HasRegions(res.Report) {
 		files = append(files, format("ncu/regions/report.json", writeRegionsJSON),
 			format("ncu/regions/report.md", writeRegions))
 	}
