@@ -6,7 +6,7 @@
 //  2. attribute (internal/attrib, internal/kernelname): which API call launched what, inside which NVTX ranges; what each
 //     kernel is; what the GPU waited for while idle
 //  3. find the unit of work (internal/workunit)
-//  4. compute the sections (internal/section), side by side, from what the phases before made
+//  4. compute the sections (internal/section and compat), side by side, from what the phases before made
 //  5. validate (report)
 //
 // Rendering is another room: report/present and report/render.

@@ -286,4 +286,5 @@ func (p *pairs) Of(a, b int32) int32 {
 	return n
 }
 
-const tinyKernel = 5_000 // ns
+// tinyKernel is the duration in ns up to which a kernel counts as tiny.
+const tinyKernel = 5_000

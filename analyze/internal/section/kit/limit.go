@@ -8,9 +8,12 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// MaxDeviceMetrics, like maxProcMetrics, is how many of them have metrics of their own. No machine has more GPUs, and a
-// capture of thousands of short processes would make a report that nobody can load.
-const MaxDeviceMetrics = 64
+// How many devices and processes have metrics of their own. No machine has more GPUs, and a capture of thousands of short
+// processes would make a report that nobody can load.
+const (
+	MaxDeviceMetrics = 64
+	MaxProcMetrics   = 100
+)
 
 // limitMetrics leaves out metrics of single devices and processes beyond the limits: kept are the devices with the
 // lowest numbers, the processes with most kernel time, then most launches, and what a finding is about.
@@ -70,5 +73,3 @@ func limitMetrics(r *report.Report) {
 				len(of.Keys), limit.label, limit.n, limit.kept)})
 	}
 }
-
-const MaxProcMetrics = 100

@@ -86,4 +86,5 @@ type places struct {
 	phased *attrib.Nearest // range name that maps to a phase
 }
 
+// phaseBits of a range name's tag hold its phase plus one.
 const phaseBits = 1<<12 - 1

@@ -283,6 +283,7 @@ func (in *Input) OpenRanges() int {
 	})
 }
 
+// MaxHistograms is how many kernels, by time, have a histogram of their durations.
 const MaxHistograms = 30
 
 // ProcOf is the process of a thread, or trace.None.
