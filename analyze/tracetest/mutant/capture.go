@@ -88,7 +88,9 @@ const (
 )
 
 // left are tables whose rows are not read.
-var left = []string{"OSRT_API", "SCHED_EVENTS", "COMPOSITE_EVENTS", "SAMPLING_CALLCHAINS", "OSRT_CALLCHAINS", "MPI_OTHER_EVENTS"}
+var left = []string{
+	"OSRT_API", "SCHED_EVENTS", "COMPOSITE_EVENTS", "SAMPLING_CALLCHAINS", "OSRT_CALLCHAINS", "MPI_OTHER_EVENTS",
+}
 
 // Read reads the export at path. Columns and tables that its schema lacks are not missed.
 func Read(path string) (_ *Capture, err error) {
@@ -107,7 +109,8 @@ func Read(path string) (_ *Capture, err error) {
 }
 
 func (c *Capture) readTables(db *sql.DB) error {
-	list, err := db.Query("SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY rowid")
+	const q = "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY rowid"
+	list, err := db.Query(q)
 	if err != nil {
 		return err
 	}
@@ -245,7 +248,10 @@ func (c *Capture) readEvents() {
 			if end < start {
 				continue
 			}
-			e := event{kind: other, table: ti, row: row, proc: -1, lane: -1, start: start, end: end, noEnd: !ended, call: -1, unit: -1, dur: end - start}
+			e := event{
+				kind: other, table: ti, row: row, proc: -1, lane: -1, call: -1, unit: -1,
+				start: start, end: end, noEnd: !ended, dur: end - start,
+			}
 			e.corr, _ = t.num(row, "correlationId")
 			c.corr = max(c.corr, e.corr)
 			pid, known := t.num(row, "globalPid")
@@ -287,10 +293,11 @@ func (c *Capture) readEvents() {
 	}
 	for i := range c.events {
 		e := &c.events[i]
-		if j, ok := calls[key{e.proc, e.corr}]; ok && e.kind != call && (e.kind == work || c.tables[e.table].name == syncTable) {
-			if c.events[j].start <= e.start {
-				e.call = j
-			}
+		if e.kind != work && c.tables[e.table].name != syncTable {
+			continue
+		}
+		if j, ok := calls[key{e.proc, e.corr}]; ok && c.events[j].start <= e.start {
+			e.call = j
 		}
 	}
 }

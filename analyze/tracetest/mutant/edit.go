@@ -14,10 +14,12 @@ func (d *draft) inFamily(e *event, family string) bool {
 		return false
 	}
 	if family == "" {
-		return !strings.Contains(strings.ToLower(e.name), "nccl")
+		return !isCollective(e.name)
 	}
 	return Short(e.name) == family
 }
+
+func isCollective(name string) bool { return strings.Contains(strings.ToLower(name), "nccl") }
 
 // each calls fn for the events that an edit changes.
 func (d *draft) each(on On, match func(e *event) bool, fn func(i int)) {
@@ -29,8 +31,8 @@ func (d *draft) each(on On, match func(e *event) bool, fn func(i int)) {
 	}
 }
 
-// ScaleKernels makes the kernels of a family factor times as long; the empty family is every kernel but collectives, as
-// another clock would have it.
+// ScaleKernels makes the kernels of a family factor times as long; the empty family is every kernel but
+// collectives, as another clock would have it.
 func ScaleKernels(on On, family string, factor float64) Edit {
 	e := Edit{Name: fmt.Sprintf("kernel %s × %.3g", family, factor), names: []string{family}, on: on}
 	if family == "" {
@@ -45,7 +47,8 @@ func ScaleKernels(on On, family string, factor float64) Edit {
 
 func scaleDur(e *event, factor float64) { e.dur = max(1, int64(float64(e.dur)*factor+0.5)) }
 
-// drifting makes every kernel but collectives factor(position) times as long, the position in the capture being 0 to 1.
+// drifting makes every kernel but collectives factor(position) times as long, the position in the capture being 0
+// to 1.
 func drifting(name string, factor func(x float64) float64) Edit {
 	return Edit{Name: name, apply: func(d *draft) error {
 		lo, hi := int64(0), int64(1)
@@ -75,37 +78,52 @@ func Drift(factor float64) Edit {
 
 // Launches makes launch calls factor times as long.
 func Launches(on On, factor float64) Edit {
-	return Edit{Name: fmt.Sprintf("launch calls × %.3g", factor), names: []string{"aunch", "host"}, on: on, apply: func(d *draft) error {
-		d.each(on, func(e *event) bool { return e.kind == call && strings.Contains(e.name, "Launch") }, func(i int) { scaleDur(&d.events[i], factor) })
-		return nil
-	}}
+	return Edit{
+		Name:  fmt.Sprintf("launch calls × %.3g", factor),
+		names: []string{"aunch", "host"},
+		on:    on,
+		apply: func(d *draft) error {
+			launches := func(e *event) bool { return e.kind == call && strings.Contains(e.name, "Launch") }
+			d.each(on, launches, func(i int) { scaleDur(&d.events[i], factor) })
+			return nil
+		},
+	}
 }
 
 // Stall lets ns pass on the host before the first launch of a unit.
 func Stall(on On, ns float64) Edit {
-	return Edit{Name: fmt.Sprintf("host stalls %.3g µs", ns/1000), names: []string{"host", "stall", "units took", "steps took"}, on: on, apply: func(d *draft) error {
-		for _, u := range d.units {
-			if e := &d.events[u.first]; e.call >= 0 && d.takes(on, u.lane, e.unit) {
-				d.events[e.call].stall += int64(ns)
-				d.changed++
+	return Edit{
+		Name:  fmt.Sprintf("host stalls %.3g µs", ns/1000),
+		names: []string{"host", "stall", "units took", "steps took"},
+		on:    on,
+		apply: func(d *draft) error {
+			for _, u := range d.units {
+				if e := &d.events[u.first]; e.call >= 0 && d.takes(on, u.lane, e.unit) {
+					d.events[e.call].stall += int64(ns)
+					d.changed++
+				}
 			}
-		}
-		return nil
-	}}
+			return nil
+		},
+	}
 }
 
 // Collectives makes NCCL's kernels on one device, by ordinal, factor times as long.
 func Collectives(device int64, factor float64) Edit {
-	return Edit{Name: fmt.Sprintf("NCCL on device %d × %.3g", device, factor), names: []string{"nccl", "communication", "NCCL"}, apply: func(d *draft) error {
-		d.each(On{}, func(e *event) bool {
-			return d.isKernel(e) && d.lanes[e.lane].id == device && strings.Contains(strings.ToLower(e.name), "nccl")
-		}, func(i int) { scaleDur(&d.events[i], factor) })
-		return nil
-	}}
+	return Edit{
+		Name:  fmt.Sprintf("NCCL on device %d × %.3g", device, factor),
+		names: []string{"nccl", "communication", "NCCL"},
+		apply: func(d *draft) error {
+			d.each(On{}, func(e *event) bool {
+				return d.isKernel(e) && d.lanes[e.lane].id == device && isCollective(e.name)
+			}, func(i int) { scaleDur(&d.events[i], factor) })
+			return nil
+		},
+	}
 }
 
-// Noise makes every piece of GPU work longer or shorter by a factor of its own, of standard deviation sd, and the host's
-// calls by four times that.
+// Noise makes every piece of GPU work longer or shorter by a factor of its own, of standard deviation sd, and the
+// host's calls by four times that.
 func Noise(sd float64, seed uint64) Edit {
 	return Edit{Name: fmt.Sprintf("noise %.1f %%", 100*sd), apply: func(d *draft) error {
 		rng := rand.New(rand.NewPCG(seed, 0))
@@ -149,34 +167,39 @@ func (d *draft) put(e *event, column string, v any) {
 	e.set = set
 }
 
-// Fuse makes one kernel of every kernel of the first family that one of the second follows in its unit: as long as both,
-// times factor.
+// Fuse makes one kernel of every kernel of the first family that one of the second follows in its unit: as long as
+// both, times factor.
 func Fuse(on On, first, second string, factor float64) Edit {
 	name := "fused_" + first
-	return Edit{Name: fmt.Sprintf("%s and %s fused × %.3g", first, second, factor), names: []string{name, first, second}, on: on, apply: func(d *draft) error {
-		for _, dev := range d.devices() {
-			last := -1
-			for _, w := range d.onGPU[dev] {
-				e := &d.events[w]
-				switch {
-				case !d.isKernel(e):
-				case d.inFamily(e, first):
-					last = w
-				case last >= 0 && d.inFamily(e, second) && d.takes(on, dev, e.unit) && e.unit == d.events[last].unit:
-					one := &d.events[last]
-					one.dur += e.dur
-					scaleDur(one, factor)
-					d.named(one, name)
-					d.kill(w)
-					d.changed++
-					last = -1
-				default:
-					last = -1
+	return Edit{
+		Name:  fmt.Sprintf("%s and %s fused × %.3g", first, second, factor),
+		names: []string{name, first, second},
+		on:    on,
+		apply: func(d *draft) error {
+			for _, dev := range d.devices() {
+				last := -1
+				for _, w := range d.onGPU[dev] {
+					e := &d.events[w]
+					switch {
+					case !d.isKernel(e):
+					case d.inFamily(e, first):
+						last = w
+					case last >= 0 && e.unit == d.events[last].unit && d.inFamily(e, second) && d.takes(on, dev, e.unit):
+						one := &d.events[last]
+						one.dur += e.dur
+						scaleDur(one, factor)
+						d.named(one, name)
+						d.kill(w)
+						d.changed++
+						last = -1
+					default:
+						last = -1
+					}
 				}
 			}
-		}
-		return nil
-	}}
+			return nil
+		},
+	}
 }
 
 // kill removes work and the call that launched nothing else.
@@ -190,29 +213,35 @@ func (d *draft) kill(w int) {
 
 // Halve takes the second half of its work from a unit.
 func Halve(on On) Edit {
-	return Edit{Name: "second half lost", names: []string{"kind", "half"}, on: on, apply: func(d *draft) error {
-		for _, dev := range d.devices() {
-			parts := map[int][]int{}
-			for _, w := range d.onGPU[dev] {
-				if e := &d.events[w]; e.unit >= 0 && e.unit < len(d.kinds[dev])-1 && d.takes(on, dev, e.unit) {
-					parts[e.unit] = append(parts[e.unit], w)
+	return Edit{
+		Name:  "second half lost",
+		names: []string{"kind", "half"},
+		on:    on,
+		apply: func(d *draft) error {
+			for _, dev := range d.devices() {
+				parts := map[int][]int{}
+				for _, w := range d.onGPU[dev] {
+					if e := &d.events[w]; e.unit >= 0 && e.unit < len(d.kinds[dev])-1 && d.takes(on, dev, e.unit) {
+						parts[e.unit] = append(parts[e.unit], w)
+					}
+				}
+				for _, list := range parts {
+					for _, w := range list[(len(list)+1)/2:] {
+						d.kill(w)
+						d.changed++
+					}
 				}
 			}
-			for _, list := range parts {
-				for _, w := range list[(len(list)+1)/2:] {
-					d.kill(w)
-					d.changed++
-				}
-			}
-		}
-		return nil
-	}}
+			return nil
+		},
+	}
 }
 
 // Drop removes whole units.
 func Drop(on On) Edit {
 	return Edit{Name: "units dropped", on: on, apply: func(d *draft) error {
-		d.each(on, func(e *event) bool { return e.unit >= 0 && e.unit < len(d.kinds[d.deviceOf(e)])-1 }, func(i int) { d.events[i].dead = true })
+		complete := func(e *event) bool { return e.unit >= 0 && e.unit < len(d.kinds[d.deviceOf(e)])-1 }
+		d.each(on, complete, func(i int) { d.events[i].dead = true })
 		return nil
 	}}
 }
@@ -228,7 +257,7 @@ func Lose(oneIn int, seed uint64, said bool) Edit {
 				return errors.New("the schema has no messages of the profiler")
 			}
 			d.more["DIAGNOSTIC_EVENT"] = append(d.more["DIAGNOSTIC_EVENT"], map[string]any{
-				"timestamp": int64(0), "timestampType": int64(1), "source": int64(2), "severity": int64(2), "globalPid": nil,
+				"timestamp": int64(0), "timestampType": int64(1), "source": int64(2), "severity": int64(2),
 				"text": "Not all CUDA events might have been collected.",
 			})
 		}
@@ -308,19 +337,24 @@ func (d *draft) workAfter(w, by int, ns int64) event {
 
 // Extra adds n kernels of ns each in the middle of a unit.
 func Extra(on On, n int, name string, ns float64) Edit {
-	return Edit{Name: fmt.Sprintf("%d kernels more", n), names: []string{Short(name), "more launches"}, on: on, apply: func(d *draft) error {
-		for _, w := range d.middle(on) {
-			for range n {
-				e := d.workAfter(w, d.callAfter(w, d.callName(w), 3_000), int64(ns))
-				d.named(&e, name)
-				if e.call >= 0 {
-					d.put(&e, "graphNodeId", nil)
+	return Edit{
+		Name:  fmt.Sprintf("%d kernels more", n),
+		names: []string{Short(name), "more launches"},
+		on:    on,
+		apply: func(d *draft) error {
+			for _, w := range d.middle(on) {
+				for range n {
+					e := d.workAfter(w, d.callAfter(w, d.callName(w), 3_000), int64(ns))
+					d.named(&e, name)
+					if e.call >= 0 {
+						d.put(&e, "graphNodeId", nil)
+					}
+					d.add(e)
 				}
-				d.add(e)
 			}
-		}
-		return nil
-	}}
+			return nil
+		},
+	}
 }
 
 // callName is the name of the call that launched w.
@@ -350,31 +384,38 @@ func Copy(on On, pageable bool, ns float64) Edit {
 	if pageable {
 		kind, name = 0, "pageable"
 	}
-	return Edit{Name: "new copy, " + name, names: []string{"HtoD", "copies", "copy", "Memcpy"}, on: on, apply: func(d *draft) error {
-		table := d.table(memcpyTable)
-		if table < 0 || len(d.tables[table].rows) == 0 {
-			return errors.New("no copies to make one like")
-		}
-		for _, w := range d.middle(on) {
-			by := d.callAfter(w, "cudaMemcpyAsync_v3020", 4_000)
-			if pageable && by >= 0 { // the host copies the bytes
-				d.events[by].dur = int64(ns)
+	return Edit{
+		Name:  "new copy, " + name,
+		names: []string{"HtoD", "copies", "copy", "Memcpy"},
+		on:    on,
+		apply: func(d *draft) error {
+			table := d.table(memcpyTable)
+			if table < 0 || len(d.tables[table].rows) == 0 {
+				return errors.New("no copies to make one like")
 			}
-			like := d.workAfter(w, by, int64(ns))
-			from := d.tables[like.table]
-			e := like
-			e.table, e.row, e.set, e.name = table, 0, nil, "[copy]"
-			for _, column := range []string{"deviceId", "contextId", "streamId", "globalPid", "greenContextId"} {
-				d.put(&e, column, from.cell(like.row, column))
+			for _, w := range d.middle(on) {
+				by := d.callAfter(w, "cudaMemcpyAsync_v3020", 4_000)
+				if pageable && by >= 0 { // the host copies the bytes
+					d.events[by].dur = int64(ns)
+				}
+				like := d.workAfter(w, by, int64(ns))
+				from := d.tables[like.table]
+				e := like
+				e.table, e.row, e.set, e.name = table, 0, nil, "[copy]"
+				for _, column := range []string{"deviceId", "contextId", "streamId", "globalPid", "greenContextId"} {
+					d.put(&e, column, from.cell(like.row, column))
+				}
+				for column, v := range map[string]int64{
+					"copyKind": 1, "srcKind": kind, "dstKind": 2, "bytes": int64(ns) * 20, "correlationId": e.corr,
+				} {
+					d.put(&e, column, v)
+				}
+				d.put(&e, "graphNodeId", nil)
+				d.add(e)
 			}
-			for column, v := range map[string]int64{"copyKind": 1, "srcKind": kind, "dstKind": 2, "bytes": int64(ns) * 20, "correlationId": e.corr} {
-				d.put(&e, column, v)
-			}
-			d.put(&e, "graphNodeId", nil)
-			d.add(e)
-		}
-		return nil
-	}}
+			return nil
+		},
+	}
 }
 
 // Reexport writes the capture as another export would: rows in another order, texts under other ids, another origin of
@@ -530,7 +571,12 @@ func (d *draft) repeat(on On, proc int) {
 
 // Both makes two edits one.
 func Both(a, b Edit) Edit {
-	return Edit{Name: a.Name + ", " + b.Name, names: append(slices.Clone(a.names), b.names...), on: a.on, apply: func(d *draft) error {
-		return errors.Join(a.apply(d), b.apply(d))
-	}}
+	return Edit{
+		Name:  a.Name + ", " + b.Name,
+		names: append(slices.Clone(a.names), b.names...),
+		on:    a.on,
+		apply: func(d *draft) error {
+			return errors.Join(a.apply(d), b.apply(d))
+		},
+	}
 }

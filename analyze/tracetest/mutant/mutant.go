@@ -87,8 +87,9 @@ func (c *Capture) Mutate(edits ...Edit) (*Mutant, error) {
 	return m, nil
 }
 
-// Sized finds the strength at which an edit makes Truth.Work target, to within 2 % of the change, and returns the edit and
-// its truth. none is the strength that changes nothing, first one to begin with. It is an error if none does it.
+// Sized finds the strength at which an edit makes Truth.Work target, to within 2 % of the change, and returns the
+// edit and its truth. none is the strength that changes nothing, first one to begin with. It is an error if none
+// does it.
 func (c *Capture) Sized(target, none, first float64, edit func(x float64) Edit) (Edit, Truth, error) {
 	lastX, lastY := none, 1.0
 	x := first

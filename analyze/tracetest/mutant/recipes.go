@@ -7,8 +7,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/tracetest"
 )
 
-// Synthetic captures to make mutants of, each with seeded noise: 0.5 % on kernels, 5 % on the host. Their comments give
-// what a step is; Units of [Recipe] finds them.
+// Synthetic captures to make mutants of, each with seeded noise: 0.5 % on kernels, 5 % on the host. Their comments
+// give what a step is; Units of [Recipe] finds them.
 
 // Recipe is a synthetic capture and how its units are told.
 type Recipe struct {
@@ -96,7 +96,8 @@ func (m *machine) kernel(name string, ns int64) {
 }
 
 func (m *machine) copy(kind tracetest.CopyKind) {
-	c := tracetest.Memcpy{Place: tracetest.Place{Device: m.dev}, Bytes: 4096, Kind: kind, Src: tracetest.Pinned, Dst: tracetest.DeviceMemory}
+	c := tracetest.Memcpy{Place: tracetest.Place{Device: m.dev}, Bytes: 4096, Kind: kind}
+	c.Src, c.Dst = tracetest.Pinned, tracetest.DeviceMemory
 	if kind == tracetest.DtoH {
 		c.Src, c.Dst = c.Dst, c.Src
 	}
@@ -138,8 +139,9 @@ func (m *machine) layers(n int, scale float64) {
 	}
 }
 
-// Markers is a server under vLLM's step markers: 60 steps of 4 layers, in turn a prefill of 512 tokens (three times the
-// time), three decodes of batch 16 and two of batch 32 (1.4 times). The host waits for the token of each step.
+// Markers is a server under vLLM's step markers: 60 steps of 4 layers, in turn a prefill of 512 tokens (three
+// times the time), three decodes of batch 16 and two of batch 32 (1.4 times). The host waits for the token of each
+// step.
 func Markers(seed uint64) *tracetest.Builder {
 	b := tracetest.New()
 	m := newMachine(b, 101, 0, seed)
@@ -198,7 +200,8 @@ func Graphs(seed uint64) *tracetest.Builder {
 	return b
 }
 
-// Ranks is two processes on a GPU each: 32 steps of 3 layers, with an all-reduce after each that both ranks end together.
+// Ranks is two processes on a GPU each: 32 steps of 3 layers, with an all-reduce after each that both ranks end
+// together.
 func Ranks(seed uint64) *tracetest.Builder {
 	b := tracetest.New()
 	ranks := []*machine{newMachine(b, 104, 0, seed), newMachine(b, 105, 1, seed)}
@@ -230,13 +233,15 @@ func Ranks(seed uint64) *tracetest.Builder {
 
 // exactly launches a kernel that ends at a time.
 func (m *machine) exactly(name string, start, end int64) {
-	m.th.Launch(name, m.host, m.host+2_500, tracetest.Kernel{Place: tracetest.Place{Device: m.dev}, Name: name, Start: start, End: end})
+	k := tracetest.Kernel{Place: tracetest.Place{Device: m.dev}, Name: name, Start: start, End: end}
+	m.th.Launch(name, m.host, m.host+2_500, k)
 	m.free = end
 	m.host += 4_000
 }
 
-// Training is a training loop: 16 steps of a forward pass of 6 layers, a backward pass and an optimizer in four kernels.
-// The host runs ahead of the GPU and waits for the loss once a step. Ranges name the passes, as a user writes them.
+// Training is a training loop: 16 steps of a forward pass of 6 layers, a backward pass and an optimizer in four
+// kernels. The host runs ahead of the GPU and waits for the loss once a step. Ranges name the passes, as a user
+// writes them.
 func Training(seed uint64) *tracetest.Builder {
 	b := tracetest.New()
 	m := newMachine(b, 106, 0, seed)

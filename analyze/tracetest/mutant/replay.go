@@ -73,7 +73,9 @@ func (c *Capture) replayProcess(proc int) {
 			host[len(host)-1].rank = 3
 		}
 	}
-	slices.SortStableFunc(host, func(a, b hostEvent) int { return cmp.Or(cmp.Compare(a.t, b.t), cmp.Compare(a.rank, b.rank)) })
+	slices.SortStableFunc(host, func(a, b hostEvent) int {
+		return cmp.Or(cmp.Compare(a.t, b.t), cmp.Compare(a.rank, b.rank))
+	})
 
 	var last *event         // the call that ended last, in the base
 	own := map[int]*event{} // by thread
@@ -159,7 +161,8 @@ func (c *Capture) finish(e *event, devices []*device, placed []bool) {
 
 // blocks reports whether a call waits for work of the GPU.
 func (c *Capture) blocks(e *event) bool {
-	return strings.Contains(e.name, "Synchronize") || strings.Contains(e.name, "Memcpy") && !strings.Contains(e.name, "Async")
+	copies := strings.Contains(e.name, "Memcpy") && !strings.Contains(e.name, "Async")
+	return copies || strings.Contains(e.name, "Synchronize")
 }
 
 // place places the next work of a device, unless its call is not placed yet.

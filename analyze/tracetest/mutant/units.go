@@ -60,7 +60,8 @@ func (c *Capture) Mark(pattern string) error {
 			}
 			by := &c.events[e.call]
 			l := ranges[by.lane]
-			at, _ := slices.BinarySearchFunc(l, by.start+1, func(r int, t int64) int { return cmp.Compare(c.events[r].start, t) })
+			begun := func(r int, t int64) int { return cmp.Compare(c.events[r].start, t) }
+			at, _ := slices.BinarySearchFunc(l, by.start+1, begun)
 			if at == 0 || by.start > c.events[l[at-1]].end || seen[l[at-1]] {
 				continue
 			}
@@ -95,15 +96,15 @@ func (c *Capture) Cut(names ...string) error {
 	return c.settle()
 }
 
-// FindUnits looks for the run of one to four kernel names that recurs most regularly on the device with most kernels, and
-// takes it for the start of a unit everywhere: the one whose equal distances cover most of the kernels, of several the one
-// that occurs first. It is an error if they cover less than half.
+// FindUnits looks for the run of one to four kernel names that recurs most regularly on the device with most
+// kernels, and takes it for the start of a unit everywhere: the one whose equal distances cover most of the
+// kernels, of several the one that occurs first. It is an error if they cover less than half.
 func (c *Capture) FindUnits() error {
 	var longest []int
 	for _, dev := range c.devices() {
 		var list []int
 		for _, w := range c.onGPU[dev] {
-			if c.isKernel(&c.events[w]) && !strings.Contains(c.events[w].name, "nccl") {
+			if c.isKernel(&c.events[w]) && !isCollective(c.events[w].name) {
 				list = append(list, w)
 			}
 		}
@@ -208,8 +209,8 @@ func (c *Capture) name(works []int, starts []int) {
 	}
 }
 
-// hosts are the times at which a process began its units, ns, ascending: the starts of their markers, or a µs before their
-// first launch, so that a range around the launches begins with the unit.
+// hosts are the times at which a process began its units, ns, ascending: the starts of their markers, or a µs
+// before their first launch, so that a range around the launches begins with the unit.
 func (c *Capture) hosts(proc int) []int64 {
 	var list []int64
 	dev := -1
@@ -294,7 +295,7 @@ func (c *Capture) Pair() (best [2]string) {
 		last := ""
 		for _, w := range c.onGPU[dev] {
 			e := &c.events[w]
-			if !c.isKernel(e) || strings.Contains(strings.ToLower(e.name), "nccl") {
+			if !c.isKernel(e) || isCollective(e.name) {
 				last = ""
 				continue
 			}

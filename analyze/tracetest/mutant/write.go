@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// WriteTB writes the mutant to a fresh temporary directory of the test and returns its path. It ends the test on an error.
+// WriteTB writes the mutant to a fresh temporary directory of the test and returns its path. It ends the test on
+// an error.
 func (m *Mutant) WriteTB(tb testing.TB) string {
 	tb.Helper()
 	path, err := m.WriteTo(tb.TempDir())
