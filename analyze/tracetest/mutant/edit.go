@@ -464,12 +464,7 @@ func Smaller(kind, to string) Edit {
 				d.changed++
 			}
 		}
-		for i := range d.units {
-			if d.units[i].kind == kind {
-				d.units[i].kind = to
-			}
-		}
-		d.stands[to] = replacement{kind, 2}
+		d.steps[kind] = 2
 		return nil
 	}
 	return e

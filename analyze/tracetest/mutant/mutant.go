@@ -28,21 +28,15 @@ type Mutant struct {
 type draft struct {
 	Capture
 	base     *Capture
-	on       string                 // kind of unit the edit is about
-	kinds    map[int][]string       // kinds of units by device and ordinal
-	nth      map[int][]int          // and which of its kind it is
-	stands   map[string]replacement // kinds that the head has in place of others
+	on       string             // kind of unit the edit is about
+	kinds    map[int][]string   // kinds of units by device and ordinal
+	nth      map[int][]int      // and which of its kind it is
+	steps    map[string]float64 // how many units it takes for the work of one, by kind
 	more     map[string][]map[string]any
 	shift    int64
 	shuffle  uint64
 	renumber bool
 	changed  int
-}
-
-// replacement says that so many units of another kind do the work of one of kind.
-type replacement struct {
-	kind string
-	n    float64
 }
 
 // Edit is one change of a capture.
@@ -63,7 +57,7 @@ type On struct {
 // Mutate makes a mutant by edits, made in order. It is an error if an edit finds nothing to change. Without edits the
 // mutant is the capture itself, as it is read.
 func (c *Capture) Mutate(edits ...Edit) (*Mutant, error) {
-	d := &draft{Capture: *c, base: c, more: map[string][]map[string]any{}, stands: map[string]replacement{}}
+	d := &draft{Capture: *c, base: c, more: map[string][]map[string]any{}, steps: map[string]float64{}}
 	d.events, d.units = slices.Clone(c.events), slices.Clone(c.units)
 	d.index()
 	m := &Mutant{draft: d}
@@ -209,12 +203,10 @@ func prices(spans []span) map[int]map[string]*price {
 func (d *draft) measure(t *Truth) {
 	base := prices(d.base.spans(func(e *event) int64 { return e.start }))
 	head := prices(d.spans(func(e *event) int64 { return e.at }))
-	for name, r := range d.stands {
+	for name, n := range d.steps {
 		for _, kinds := range head {
 			if p := kinds[name]; p != nil {
-				p.ns *= r.n
-				kinds[r.kind] = p
-				delete(kinds, name)
+				p.ns *= n
 			}
 		}
 	}

@@ -375,3 +375,39 @@ func BenchmarkMutant(b *testing.B) {
 		}
 	}
 }
+
+func TestNamesAndKinds(t *testing.T) {
+	for name, want := range map[string]string{
+		"void at::native::reduce_kernel<(int)512, at::native::Op<float>>(T3)": "reduce_kernel", "nvjet_tst_192x192": "nvjet_tst_192x192", "Fan1(float *, int)": "Fan1", "": "",
+	} {
+		if got := Short(name); got != want {
+			t.Errorf("%q is short for %q, want %q", got, name, want)
+		}
+	}
+	c := tiny(t)
+	if got := c.Pair(); got != [2]string{"A", "B"} { // six times, B and A five times
+		t.Errorf("pair %v", got)
+	}
+	if got := c.Kinds(); len(got) != 1 || got[0] != (Kind{"2 kernels", 5, 1}) {
+		t.Errorf("kinds %v", got)
+	}
+	for _, err := range []error{c.Mark("("), c.Mark("no such range"), c.Cut("C")} {
+		if err == nil {
+			t.Error("no error where there are no units")
+		}
+	}
+	for _, r := range Recipes() { // as their comments say
+		c, err := r.Capture(t.TempDir(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]int{"markers": 59, "loop": 39, "graphs": 63, "ranks": 31, "training": 15}[r.Name]
+		n := 0
+		for _, k := range c.Kinds() {
+			n += k.Units
+		}
+		if n != want {
+			t.Errorf("%s: %d complete steps, want %d", r.Name, n, want)
+		}
+	}
+}
