@@ -462,8 +462,8 @@ func TestMutations(t *testing.T) {
 		subjects = syntheticSubjects(t)
 		perCell, step, cleanRuns, which = 2, 1, 7, 1
 	case "real":
-		if subjects = realSubjects(t, steadyCaptures...); len(subjects) == 0 {
-			t.Skip("the real captures are not here")
+		if subjects = realSubjects(t, steadyCaptures...); len(subjects) < len(steadyCaptures) {
+			t.Skip("the real captures are not here, or not all")
 		}
 		step, which = 5, 2
 	default:

@@ -31,6 +31,8 @@ type draft struct {
 	on       string             // kind of unit the edit is about
 	kinds    map[int][]string   // kinds of units by device and ordinal
 	nth      map[int][]int      // and which of its kind it is
+	many     map[string]int     // units of a kind on a device
+	devs     map[int]int        // first device with units, by process
 	steps    map[string]float64 // how many units it takes for the work of one, by kind
 	more     map[string][]map[string]any
 	shift    int64
@@ -108,13 +110,15 @@ func (c *Capture) Sized(target, none, first float64, edit func(x float64) Edit) 
 
 // index tells which units there are.
 func (d *draft) index() {
-	d.kinds, d.nth = map[int][]string{}, map[int][]int{}
-	count := map[string]int{}
+	d.kinds, d.nth, d.many, d.devs = map[int][]string{}, map[int][]int{}, map[string]int{}, map[int]int{}
 	for _, u := range d.units {
 		key := fmt.Sprint(u.lane, u.kind)
 		d.kinds[u.lane] = append(d.kinds[u.lane], u.kind)
-		d.nth[u.lane] = append(d.nth[u.lane], count[key])
-		count[key]++
+		d.nth[u.lane] = append(d.nth[u.lane], d.many[key])
+		d.many[key]++
+		if _, ok := d.devs[d.lanes[u.lane].proc]; !ok {
+			d.devs[d.lanes[u.lane].proc] = u.lane
+		}
 	}
 }
 
@@ -128,13 +132,7 @@ func (d *draft) takes(on On, lane, unit int) bool {
 	}
 	n := d.nth[lane][unit]
 	if on.Once {
-		all := 0
-		for _, k := range d.kinds[lane] {
-			if k == d.kinds[lane][unit] {
-				all++
-			}
-		}
-		return n == all/2
+		return n == d.many[fmt.Sprint(lane, d.kinds[lane][unit])]/2
 	}
 	return on.Every <= 1 || n%on.Every == on.Every-1
 }
@@ -144,10 +142,8 @@ func (d *draft) deviceOf(e *event) int {
 	if e.kind == work {
 		return e.lane
 	}
-	for _, u := range d.units {
-		if d.lanes[u.lane].proc == e.proc {
-			return u.lane
-		}
+	if dev, ok := d.devs[e.proc]; ok {
+		return dev
 	}
 	return -1
 }

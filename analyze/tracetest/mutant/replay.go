@@ -17,6 +17,7 @@ const (
 type device struct {
 	works  []int // by start
 	pos    int   // works before are placed
+	last   int64 // their latest end in the mutant
 	ends   []int // works by end
 	starts cursor
 	hosts  cursor
@@ -132,11 +133,7 @@ func (c *Capture) finish(e *event, devices []*device, placed []bool) {
 	known := false
 	for _, d := range devices {
 		if e.wait { // all that is placed was launched before
-			for _, w := range d.works[:d.pos] {
-				if x := &c.events[w]; !x.dead {
-					to, known = max(to, x.to), true
-				}
-			}
+			to, known = max(to, d.last), known || d.pos > 0
 			continue
 		}
 		c.advance(&d.hosts, d.ends, e.end, placed)
@@ -203,6 +200,7 @@ func (c *Capture) place(d *device, placed []bool) bool {
 	if e.dead {
 		e.to = e.at
 	}
+	d.last = max(d.last, e.to)
 	return true
 }
 
