@@ -61,9 +61,9 @@ func (r *Rule) Validate() error {
 	case r.Level != comparison.LevelError && r.Level != comparison.LevelWarn && r.Level != comparison.LevelOff:
 		return fmt.Errorf("level %q is none of error, warn, off", r.Level)
 	case r.Level == comparison.LevelOff && (change || budget):
-		return errors.New("off goes without a threshold")
+		return errors.New("level off takes no threshold")
 	case r.Level != comparison.LevelOff && !change && !budget && r.Metric != comparison.MetricStructure:
-		return errors.New("says nothing of how much may change; give +3%, +200us or <=15%")
+		return errors.New("has no threshold; add one such as +3%, +200us or <=15%")
 	case change && budget:
 		return errors.New("is a budget and a change at once; make two rules of it")
 	case r.Metric == comparison.MetricStructure && (change || budget):
