@@ -133,7 +133,7 @@ func (f *diffFlags) run(cmd *cobra.Command, w *world, args []string) error {
 	return nil
 }
 
-// verdictCode is the exit code of a verdict (design.md, section 7).
+// verdictCode is the exit code of a verdict.
 func verdictCode(v comparison.Verdict) int {
 	switch v {
 	case comparison.Pass, comparison.Warn:

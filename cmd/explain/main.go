@@ -17,7 +17,7 @@ import (
 	"github.com/nsys-llm/explain/analyze"
 )
 
-// Exit codes of every command (design.md, section 7).
+// Exit codes of every command.
 const (
 	exitOK           = 0
 	exitFail         = 1 // the verdict is fail

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -236,7 +235,7 @@ func sortedSets(sets []string) []string {
 	out := make([]string, 0, len(sets))
 	for _, s := range sets {
 		keys := strings.Split(s, ",")
-		sort.Strings(keys)
+		slices.Sort(keys)
 		out = append(out, strings.Join(keys, ","))
 	}
 	return out
