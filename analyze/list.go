@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence"
 	"github.com/nsys-llm/explain/analyze/internal/section"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/render"
 )
 
@@ -39,7 +41,7 @@ type MetricInfo struct {
 	Better    string   `json:"better"`
 	Assume    string   `json:"assume"`
 	Scale     string   `json:"scale"`
-	Stats     bool     `json:"stats"` // it carries a summary, so that rules can name .p50, .p90, .p99, .mean
+	Stats     bool     `json:"stats"` // it can carry a summary: min, p50, p90, p99, max, mean, stddev
 	Lifecycle string   `json:"lifecycle"`
 	Labels    []string `json:"labels"` // every set of labels it comes with, comma-separated; "" is the metric without labels
 	Meaning   string   `json:"meaning"`
@@ -54,11 +56,17 @@ func Metrics() []MetricInfo {
 		for _, d := range s.Metrics {
 			m := byID[d.ID]
 			if m == nil {
-				m = &MetricInfo{ID: d.ID, Unit: d.Unit, Better: string(d.Better), Assume: string(d.Assume), Scale: string(d.Scale), Stats: d.Stats, Lifecycle: string(d.Lifecycle), Meaning: d.Meaning}
+				m = &MetricInfo{ID: d.ID, Unit: d.Unit, Better: string(d.Better), Assume: string(d.Assume), Scale: string(d.Scale),
+					Lifecycle: string(cmp.Or(d.Lifecycle, report.Stable)), Meaning: d.Meaning}
 				byID[d.ID] = m
 				ids = append(ids, d.ID)
 			}
-			for _, l := range d.Labels {
+			m.Stats = m.Stats || d.Stats
+			labels := d.Labels
+			if len(labels) == 0 {
+				labels = []string{""}
+			}
+			for _, l := range labels {
 				if !slices.Contains(m.Labels, l) {
 					m.Labels = append(m.Labels, l)
 				}

@@ -126,12 +126,16 @@ func gpu(t *trace.Trace, device int32) report.GPU {
 func unit(in *section.Input) report.Unit {
 	x := in.Units
 	u := report.Unit{Kind: x.Kind, Name: x.Name, Why: x.Why, Groups: make([]report.UnitGroup, 0, len(x.Groups))}
+	ids := section.GroupIDs(x)
 	for i := range x.Groups {
 		g := &x.Groups[i]
 		if g.Count == 0 {
 			continue
 		}
-		u.Groups = append(u.Groups, report.UnitGroup{Phase: g.Phase, Batch: positive(g.Batch), Tokens: positive(g.Tokens), Signature: g.Signature, Kernels: g.Kernels, Count: g.Count})
+		u.Groups = append(u.Groups, report.UnitGroup{
+			ID: ids[i], Main: i == x.Primary, Phase: g.Phase, Batch: positive(g.Batch), Tokens: positive(g.Tokens),
+			Signature: g.Signature, Kernels: g.Kernels, Count: g.Count,
+		})
 	}
 	u.Groups = mostFrequent(u.Groups)
 	if x.Kind != workunit.KindNone {
@@ -144,7 +148,7 @@ func unit(in *section.Input) report.Unit {
 // maxGroups bounds the kinds of unit that a report lists: a server whose every step has its own batch size has thousands.
 const maxGroups = 200
 
-// mostFrequent keeps the kinds with most units, in their order, and counts the others together.
+// mostFrequent keeps the main kind and those with most units, in their order, and counts the others together.
 func mostFrequent(groups []report.UnitGroup) []report.UnitGroup {
 	if len(groups) <= maxGroups {
 		return groups
@@ -155,11 +159,19 @@ func mostFrequent(groups []report.UnitGroup) []report.UnitGroup {
 	}
 	slices.Sort(counts)
 	least := counts[len(counts)-maxGroups]
-	kept, others := make([]report.UnitGroup, 0, maxGroups+1), report.UnitGroup{Phase: "(others)"}
+	kept := make([]report.UnitGroup, 0, maxGroups+1)
+	others := report.UnitGroup{ID: section.OtherGroups, Phase: section.OtherGroups}
+	place := 0 // kept free for the main kind until it comes
+	if slices.ContainsFunc(groups, func(g report.UnitGroup) bool { return g.Main }) {
+		place = 1
+	}
 	for _, g := range groups {
-		if g.Count >= least && len(kept) < maxGroups {
+		switch {
+		case g.Main:
+			kept, place = append(kept, g), 0
+		case g.Count >= least && len(kept)+place < maxGroups:
 			kept = append(kept, g)
-		} else {
+		default:
 			others.Count += g.Count
 		}
 	}

@@ -63,10 +63,10 @@ type MetricDef struct {
 	Better    Direction
 	Assume    Noise
 	Scale     Scale
-	Stats     bool // it carries a summary, so that rules can name .p50, .p90, .p99, .mean
-	Lifecycle Lifecycle
-	Labels    []string // every dimension it can carry; "" stands for the metric without labels
-	Meaning   string   // one sentence: what is counted, over what
+	Stats     bool      // it can carry a summary, so that a rule may name a statistic of it: kernel.duration.p99
+	Lifecycle Lifecycle // "" is Stable
+	Labels    []string  // every dimension it can carry; "" stands for the metric without labels, and so does nil
+	Meaning   string    // one sentence: what is counted, over what
 }
 
 // Labels are the dimensions of a metric, never nil in a written report. encoding/json writes them sorted by key.

@@ -120,7 +120,7 @@ func pageOf(t *testing.T, trace string, args ...string) (string, *report.Report)
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "out")
 	var out, errs bytes.Buffer
-	code := run(context.Background(), append([]string{trace, "--quiet", "--out", dir}, args...), &world{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }})
+	code := run(context.Background(), append([]string{trace, "--quiet", "--out", dir}, args...), &env{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }})
 	if code != exitOK {
 		t.Fatalf("exit %d: %s", code, errs.String())
 	}

@@ -19,7 +19,7 @@ import (
 func explainDiff(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = run(context.Background(), append([]string{"diff"}, args...), &world{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }})
+	code = run(context.Background(), append([]string{"diff"}, args...), &env{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }})
 	return out.String(), errs.String(), code
 }
 
@@ -102,7 +102,7 @@ func TestAnInterruptedDiffLeavesNothing(t *testing.T) {
 	cancel()
 	parent := t.TempDir()
 	var errs bytes.Buffer
-	code := run(ctx, []string{"diff", "../../testdata/tiny.sqlite", "../../testdata/tiny.sqlite", "--out", filepath.Join(parent, "out")}, &world{Out: &errs, Err: &errs, Getenv: os.Getenv})
+	code := run(ctx, []string{"diff", "../../testdata/tiny.sqlite", "../../testdata/tiny.sqlite", "--out", filepath.Join(parent, "out")}, &env{Out: &errs, Err: &errs, Getenv: os.Getenv})
 	left, err := os.ReadDir(parent)
 	if code != exitInput || err != nil || len(left) > 0 || !strings.Contains(errs.String(), "interrupted") {
 		t.Errorf("exit %d, left %v (%v), said %q", code, left, err, errs.String())

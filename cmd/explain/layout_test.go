@@ -94,7 +94,7 @@ var rooms = []room{
 	{"gate", "verdict in, GitHub out", "analyze/report/doc diff/comparison diff/render diff/policy diff", noSQL},
 	{"gate/gatetest", "a test kit needs nothing of the product", "", stdOnly},
 
-	{"cmd/explain/internal/standin", "a test kit needs nothing of the product", "", stdOnly},
+	{"cmd/explain/internal/fakeserver", "a test kit needs nothing of the product", "", stdOnly},
 	{"cmd/explain/internal/load", "a client of a server; what it measured is analyzed elsewhere", "analyze/loadfile analyze/report/...", []string{"modernc.org"}},
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
-// designPolicy is the example of design.md, section 7, to the letter.
-const designPolicy = `version: 1
+// wholePolicy is an example that uses everything a policy can hold; its text is a contract.
+const wholePolicy = `version: 1
 preset: llm-serving
 unit: auto
 stats: {alpha: 0.05, fdr: 0.05, min_captures: 1, on_inconclusive: warn, on_not_comparable: fail}
@@ -35,7 +35,7 @@ func TestSchemaAndReaderAgreeOnPolicies(t *testing.T) {
 	const head = "version: 1\n"
 	const rule = head + "rules: [{id: a, metric: unit.time, regress: {rel: 3%}}]\n"
 	good := []string{
-		designPolicy, rule, head + "preset: strict", head + "preset: budgets-only\nunit: kernel:gemm",
+		wholePolicy, rule, head + "preset: strict", head + "preset: budgets-only\nunit: kernel:gemm",
 		head + "budgets: [{metric: gpu.idle_ratio, max: 15%, min: 1%}, {metric: launch.errors, max: 0}, {metric: memcpy.throughput, labels: {direction: HtoD}, min: 10 GB/s}]",
 		head + "rules: [{metric: structure, level: error}, {metric: kernel.time_per_unit, match: {glob: '*memset*'}, level: off}]",
 		head + "rules: [{metric: 'unit.*', regress: {rel: 3%, abs: 0}, optional: true}, {metric: {regex: '^api[.]'}, level: warn, regress: {rel: 10%, direction: both}}]",

@@ -60,19 +60,19 @@ func parseSGLang(text string) (Marker, bool) {
 		return Marker{}, false
 	}
 	bs, ok := field(fields, "bs")
-	if !ok && m.Phase != PhaseIdle {
+	if !ok && m.Phase != phaseIdle {
 		return Marker{}, false
 	}
 	m.Requests, m.Batch = bs, bs
 	toks := orElse(fields, "toks", Unknown)
 	switch m.Phase {
-	case PhasePrefill:
+	case phasePrefill:
 		m.PrefillRequests, m.DecodeRequests, m.DecodeTokens = bs, 0, 0
 		m.PrefillTokens = orElse(fields, "c_sq", toks)
-	case PhaseDecode:
+	case phaseDecode:
 		m.DecodeRequests, m.PrefillRequests, m.PrefillTokens = bs, 0, 0
 		m.DecodeTokens = orElse(fields, "g_sq", toks)
-	case PhaseMixed:
+	case phaseMixed:
 		m.PrefillRequests, m.DecodeRequests = orElse(fields, "c", Unknown), orElse(fields, "g", Unknown)
 		m.PrefillTokens, m.DecodeTokens = orElse(fields, "c_sq", Unknown), orElse(fields, "g_sq", Unknown)
 	}
@@ -83,15 +83,15 @@ func parseSGLang(text string) (Marker, bool) {
 func sglangPhase(mode string) (phase string, known bool) {
 	switch mode {
 	case "EXTEND", "PREFILL", "SPLIT_PREFILL", "DLLM_EXTEND":
-		return PhasePrefill, true
+		return phasePrefill, true
 	case "DECODE", "TARGET_VERIFY":
-		return PhaseDecode, true
+		return phaseDecode, true
 	case "DRAFT_EXTEND", "DRAFT_EXTEND_V2":
-		return PhaseDraft, true
+		return phaseDraft, true
 	case "MIXED":
-		return PhaseMixed, true
+		return phaseMixed, true
 	case "IDLE":
-		return PhaseIdle, true
+		return phaseIdle, true
 	}
 	return "", false
 }
@@ -114,11 +114,11 @@ func parseATOM(text string) (Marker, bool) {
 	m.Padded = padded(body)
 	tok := orElse(body, "tok", Unknown)
 	if prefill {
-		m.Phase = PhasePrefill
+		m.Phase = phasePrefill
 		m.PrefillRequests, m.PrefillTokens, m.DecodeRequests, m.DecodeTokens = bs, tok, 0, 0
 		return m, true
 	}
-	m.Phase = PhaseDecode
+	m.Phase = phaseDecode
 	m.DecodeRequests, m.DecodeTokens, m.PrefillRequests, m.PrefillTokens = bs, tok, 0, 0
 	return m, true
 }

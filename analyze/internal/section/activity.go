@@ -10,16 +10,24 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-var _ = register(Section{
+var activitySection = Section{
 	ID: "activity", Title: "Activity over the window", Rank: 135,
-	Derivation: "The window in equal steps. A launch call, a copy and a kernel count in the step in which they start; blocking calls, GPU use and units of work by the time of theirs that lies in the step. GPU use is the mean over devices; units are those of the first device and process.",
-	Tables: tables(
-		table("activity", "Activity", "activity.csv", momentCol("start", "From", "start_ns", "start_ms"), ratioCol("busy", "GPU use", "pct_gpu_use"),
-			countCsv("launches", "Launches", "launch_count"), nsCol("sync", "Blocking sync", "sync_time_ms"), bytesCol("copied", "Copied"), ratioCol("in_graphs", "In CUDA graphs", "pct_in_graphs"),
-			textCol("phase", "Main phase")),
-	),
+	Derivation: "The window in equal steps. A launch call, a copy and a kernel count in the step in which they " +
+		"start; blocking calls, GPU use and units of work by the time of theirs that lies in the step. GPU use " +
+		"is the mean over devices; units are those of the first device and process.",
+	Tables: []report.Table{
+		{ID: "activity", Title: "Activity", File: "activity.csv", Columns: []report.Column{
+			momentCol("start", "From", "start_ns", "start_ms"),
+			ratioCol("busy", "GPU use", "pct_gpu_use"),
+			countCsv("launches", "Launches", "launch_count"),
+			nsCol("sync", "Blocking sync", "sync_time_ms"),
+			bytesCol("copied", "Copied"),
+			ratioCol("in_graphs", "In CUDA graphs", "pct_in_graphs"),
+			textCol("phase", "Main phase"),
+		}},
+	},
 	Run: activity,
-})
+}
 
 // activitySteps is how many steps the window is cut into.
 const activitySteps = 100

@@ -7,26 +7,66 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-var _ = register(Section{
+var batchUtilizationSection = Section{
 	ID: "batch_utilization", Title: "Batch utilisation", Rank: 605,
-	Evidence:   []file.Kind{file.Session},
-	Derivation: "Rows of the session's batch_utilization.csv, one per call of the scheduler: sequences over max_num_seqs and tokens over max_num_batched_tokens, computed anew. A row whose limit is 0 has no utilisation; profilemate counts it as 0.",
-	Metrics: metrics(
-		def("batch.seq_utilization", report.Ratio, report.Higher, report.Noisy, "mean share of max_num_seqs that a batch fills; the summary is over batches", "", "phase"),
-		def("batch.token_utilization", report.Ratio, report.Higher, report.Noisy, "mean share of max_num_batched_tokens that a batch fills; the summary is over batches", "", "phase"),
-		def("batch.underutilized", report.Ratio, report.Lower, report.Noisy, "share of batches that fill less than half of max_num_batched_tokens", ""),
-		def("batch.running", report.Count, report.None, report.Noisy, "mean requests in the running queue; the summary is over batches", ""),
-		def("batch.waiting", report.Count, report.Lower, report.Noisy, "mean requests in the waiting queue; the summary is over batches", ""),
-		def("batch.waiting_ratio", report.Ratio, report.Lower, report.Noisy, "share of batches at which some request waited", ""),
-		def("batch.max_num_seqs", report.Count, report.None, report.Exact, "the scheduler's limit of sequences; unknown where rows disagree", ""),
-		def("batch.max_num_tokens", report.Count, report.None, report.Exact, "the scheduler's limit of tokens; unknown where rows disagree", ""),
-	),
-	Tables: tables(
-		table("batches", "Batches by phase", "batches.csv", textCol("batch_phase", "Phase"), countCol("batches", "Batches"),
-			ratioCol("seqs", "Sequences, mean", "mean_seqs_pct"), ratioCol("seqs_p90", "p90", "p90_seqs_pct"), ratioCol("tokens", "Tokens, mean", "mean_tokens_pct"), ratioCol("tokens_p90", "p90", "p90_tokens_pct")),
-	),
+	Evidence: []file.Kind{file.Session},
+	Derivation: "Rows of the session's batch_utilization.csv, one per call of the scheduler: sequences over " +
+		"max_num_seqs and tokens over max_num_batched_tokens, computed anew. A row whose limit is 0 has no " +
+		"utilisation; profilemate counts it as 0.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "batch.seq_utilization", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Stats: true, Labels: []string{"", "phase"},
+			Meaning: "mean share of max_num_seqs that a batch fills; the summary is over batches",
+		},
+		{
+			ID: "batch.token_utilization", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Stats: true, Labels: []string{"", "phase"},
+			Meaning: "mean share of max_num_batched_tokens that a batch fills; the summary is over batches",
+		},
+		{
+			ID: "batch.underutilized", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{""},
+			Meaning: "share of batches that fill less than half of max_num_batched_tokens",
+		},
+		{
+			ID: "batch.running", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Stats: true, Labels: []string{""},
+			Meaning: "mean requests in the running queue; the summary is over batches",
+		},
+		{
+			ID: "batch.waiting", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Stats: true, Labels: []string{""},
+			Meaning: "mean requests in the waiting queue; the summary is over batches",
+		},
+		{
+			ID: "batch.waiting_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{""},
+			Meaning: "share of batches at which some request waited",
+		},
+		{
+			ID: "batch.max_num_seqs", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Level, Labels: []string{""},
+			Meaning: "the scheduler's limit of sequences; unknown where rows disagree",
+		},
+		{
+			ID: "batch.max_num_tokens", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Level, Labels: []string{""},
+			Meaning: "the scheduler's limit of tokens; unknown where rows disagree",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "batches", Title: "Batches by phase", File: "batches.csv", Columns: []report.Column{
+			textCol("batch_phase", "Phase"),
+			countCol("batches", "Batches"),
+			ratioCol("seqs", "Sequences, mean", "mean_seqs_pct"),
+			ratioCol("seqs_p90", "p90", "p90_seqs_pct"),
+			ratioCol("tokens", "Tokens, mean", "mean_tokens_pct"),
+			ratioCol("tokens_p90", "p90", "p90_tokens_pct"),
+		}},
+	},
 	Run: batchUtilization,
-})
+}
 
 // profilemate's bounds, of the mean token utilisation, and what it calls a queue that is never empty.
 const (

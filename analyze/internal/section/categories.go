@@ -2,28 +2,37 @@ package section
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
-var _ = register(Section{
+var categoriesSection = Section{
 	ID: "categories", Title: "Kernel categories", Rank: 40,
-	Needs:      []trace.Role{trace.RoleKernel},
-	Derivation: "Kernel rows that start in the window, grouped by the category and the library that their names tell. Shares are of kernel time and the time of CUDA graphs traced as a whole together.",
-	Metrics: metrics(
-		def("kernel.total_time", report.Nanoseconds, report.Lower, report.Noisy, "sum of kernel durations; unlabelled over the whole window", "category", "library"),
-		def("kernel.count", report.Count, report.None, report.Exact, "number of kernels", "category", "library"),
-	),
-	Tables: tables(
-		table("categories", "Time by category", "categories.csv", groupColumns("category", "Category")...),
-		table("libraries", "Time by library", "libraries.csv", groupColumns("library", "Library")...),
-	),
+	Needs: []trace.Role{trace.RoleKernel},
+	Derivation: "Kernel rows that start in the window, grouped by the category and the library that their names " +
+		"tell. Shares are of kernel time and the time of CUDA graphs traced as a whole together.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "kernel.total_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Stats: true, Labels: []string{"category", "library"},
+			Meaning: "sum of kernel durations; unlabelled over the whole window",
+		},
+		{
+			ID: "kernel.count", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"category", "library"},
+			Meaning: "number of kernels",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "categories", Title: "Time by category", File: "categories.csv", Columns: groupColumns("category", "Category")},
+		{ID: "libraries", Title: "Time by library", File: "libraries.csv", Columns: groupColumns("library", "Library")},
+	},
 	Run: categories,
-})
+}
 
 // Share of the time from which the pointwise finding is made.
 const pointwiseShare = 0.25
@@ -105,7 +114,7 @@ func groupKernels(in *Input, times []totals, of func(kind *kernelname.Info) stri
 			g.top, g.topTotal = int32(n), e.total
 		}
 	}
-	order.By(list, func(a, b kernelGroup) int { return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(a.name, b.name)) })
+	slices.SortFunc(list, func(a, b kernelGroup) int { return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(a.name, b.name)) })
 	return list
 }
 
@@ -118,8 +127,8 @@ func (o *Output) kernelGroup(label string, g *kernelGroup) {
 }
 
 // groupColumns are the columns of a table of kernels by what they are.
-func groupColumns(column, heading string) []*report.Column {
-	return []*report.Column{
+func groupColumns(column, heading string) []report.Column {
+	return []report.Column{
 		textCol(column, heading), countCsv("count", "Calls", "call_count"),
 		nsCol("total", "Total", "total_time_ns", "total_time_ms"), ratioCol("share", "Share", "pct_total_time"), meanCol("mean", "Mean", "avg_duration_us"),
 		wide(countCsv("names", "Distinct kernels", "kernel_names")), nameCol("top_kernel", "Top kernel"),

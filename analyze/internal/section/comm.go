@@ -11,30 +11,68 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
-var _ = register(Section{
+var commSection = Section{
 	ID: "comm", Title: "Communication", Rank: 110,
-	Needs:      []trace.Role{trace.RoleKernel},
-	Derivation: "Kernels whose name says they communicate (NCCL, custom all-reduce, expert dispatch, …) and that start in the window, by collective. Communication is exposed while no compute runs on its device; where several communication kernels run at once, the time belongs to the one that started first, so that collectives sum to gpu.exposed_comm_time.",
-	Metrics: metrics(
-		def("comm.time", report.Nanoseconds, report.Lower, report.Noisy, "sum of the durations of communication kernels; the summary is over kernels", "", "collective", "collective,device"),
-		def("comm.count", report.Count, report.None, report.Exact, "communication kernels", "", "collective"),
-		def("comm.exposed_time", report.Nanoseconds, report.Lower, report.Noisy, "time in which a communication kernel ran and no compute kernel, summed over devices; on one device collectives sum to gpu.exposed_comm_time", "", "collective", "collective,device"),
-		def("comm.hidden_ratio", report.Ratio, report.Higher, report.Noisy, "share of the time in which a communication kernel ran that compute hides", "device"),
-		def("comm.wait_time", report.Nanoseconds, report.Lower, report.Noisy, "time the device's collective kernels ran before the last device had joined them; only where the collectives of all devices can be paired", "device"),
-	),
-	Tables: tables(
-		table("comm", "Collectives", "comm.csv", textCol("collective", "Collective"), textCol("library", "Library"),
-			countCsv("count", "Kernels", "call_count"), nsCol("total", "Total", "total_time_ns", "total_time_ms"), ratioCol("share", "Of kernel time", "pct_total_kernel_time"),
-			meanCol("mean", "Mean", "avg_duration_us"), meanCol("p50", "p50", "p50_duration_us"), wide(meanCol("p90", "p90", "p90_duration_us")), wide(nsCol("max", "Max", "max_duration_us")),
-			nsCol("exposed", "Exposed", "exposed_ns", "exposed_ms")),
-		table("comm_devices", "Communication per device", "comm_devices.csv", idCol("device_id", "GPU"), nsCol("total", "Total", "total_time_ms"),
-			nsCol("busy", "Running", "comm_ms"), nsCol("exposed", "Exposed", "exposed_comm_ms"), ratioCol("hidden", "Hidden", "pct_hidden"), nsCol("wait", "Waiting", "wait_ms")),
-	),
+	Needs: []trace.Role{trace.RoleKernel},
+	Derivation: "Kernels whose name says they communicate (NCCL, custom all-reduce, expert dispatch, …) and that " +
+		"start in the window, by collective. Communication is exposed while no compute runs on its device; where " +
+		"several communication kernels run at once, the time belongs to the one that started first, so that " +
+		"collectives sum to gpu.exposed_comm_time.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "comm.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Stats: true, Labels: []string{"", "collective", "collective,device"},
+			Meaning: "sum of the durations of communication kernels; the summary is over kernels",
+		},
+		{
+			ID: "comm.count", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"", "collective"},
+			Meaning: "communication kernels",
+		},
+		{
+			ID: "comm.exposed_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"", "collective", "collective,device"},
+			Meaning: "time in which a communication kernel ran and no compute kernel, summed over devices; on " +
+				"one device collectives sum to gpu.exposed_comm_time",
+		},
+		{
+			ID: "comm.hidden_ratio", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"device"},
+			Meaning: "share of the time in which a communication kernel ran that compute hides",
+		},
+		{
+			ID: "comm.wait_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"device"},
+			Meaning: "time the device's collective kernels ran before the last device had joined them; only " +
+				"where the collectives of all devices can be paired",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "comm", Title: "Collectives", File: "comm.csv", Columns: []report.Column{
+			textCol("collective", "Collective"),
+			textCol("library", "Library"),
+			countCsv("count", "Kernels", "call_count"),
+			nsCol("total", "Total", "total_time_ns", "total_time_ms"),
+			ratioCol("share", "Of kernel time", "pct_total_kernel_time"),
+			meanCol("mean", "Mean", "avg_duration_us"),
+			meanCol("p50", "p50", "p50_duration_us"),
+			wide(meanCol("p90", "p90", "p90_duration_us")),
+			wide(nsCol("max", "Max", "max_duration_us")),
+			nsCol("exposed", "Exposed", "exposed_ns", "exposed_ms"),
+		}},
+		{ID: "comm_devices", Title: "Communication per device", File: "comm_devices.csv", Columns: []report.Column{
+			idCol("device_id", "GPU"),
+			nsCol("total", "Total", "total_time_ms"),
+			nsCol("busy", "Running", "comm_ms"),
+			nsCol("exposed", "Exposed", "exposed_comm_ms"),
+			ratioCol("hidden", "Hidden", "pct_hidden"),
+			nsCol("wait", "Waiting", "wait_ms"),
+		}},
+	},
 	Run: comm,
-})
+}
 
 // Share of the window: waiting of the device that waits most minus that of the one that waits least.
 const commSkewShare = 0.05
@@ -121,7 +159,7 @@ func commGroups(uses map[commGroup]*commUse) []commGroup {
 			list = append(list, g)
 		}
 	}
-	order.By(list, func(a, b commGroup) int {
+	slices.SortFunc(list, func(a, b commGroup) int {
 		return cmp.Or(cmp.Compare(sum(uses[b].time), sum(uses[a].time)), cmp.Compare(a.collective, b.collective), cmp.Compare(a.library, b.library))
 	})
 	return list

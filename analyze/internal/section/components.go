@@ -8,24 +8,39 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
-var _ = register(Section{
+var componentsSection = Section{
 	ID: "components", Title: "Model components", Rank: 50,
-	Needs:      []trace.Role{trace.RoleKernel},
-	Derivation: "Kernel rows that start in the window, by the part of the model they belong to. The part is what the nearest NVTX range outward from the launch says, if its name tells one, else what the kernel's own name says. Components sum to the kernel time.",
-	Metrics: metrics(
-		def("component.gpu_time", report.Nanoseconds, report.Lower, report.Noisy, "kernel time by component: by NVTX range where one names a component, else by kernel name; with by=nvtx or by=name by that alone (nvtx covers only what lies in such a range)", "component", "by,component"),
-		def("component.kernel_count", report.Count, report.None, report.Exact, "kernels by component, assigned as component.gpu_time is", "component"),
-	),
-	Tables: tables(
-		table("components", "Kernel time by component", "components.csv", textCol("component", "Component"), nsCol("total", "Total", "total_time_ns", "total_time_ms"),
-			ratioCol("share", "Share", "pct_total_time"), countCsv("count", "Kernels", "kernel_count"),
-			nsCol("by_nvtx", "By NVTX", "by_nvtx_ns", "by_nvtx_ms"), nsCol("by_name", "By name", "by_name_ns", "by_name_ms")),
-	),
+	Needs: []trace.Role{trace.RoleKernel},
+	Derivation: "Kernel rows that start in the window, by the part of the model they belong to. The part is what " +
+		"the nearest NVTX range outward from the launch says, if its name tells one, else what the kernel's own " +
+		"name says. Components sum to the kernel time.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "component.gpu_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"component", "by,component"},
+			Meaning: "kernel time by component: by NVTX range where one names a component, else by kernel name; " +
+				"with by=nvtx or by=name by that alone (nvtx covers only what lies in such a range)",
+		},
+		{
+			ID: "component.kernel_count", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"component"},
+			Meaning: "kernels by component, assigned as component.gpu_time is",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "components", Title: "Kernel time by component", File: "components.csv", Columns: []report.Column{
+			textCol("component", "Component"),
+			nsCol("total", "Total", "total_time_ns", "total_time_ms"),
+			ratioCol("share", "Share", "pct_total_time"),
+			countCsv("count", "Kernels", "kernel_count"),
+			nsCol("by_nvtx", "By NVTX", "by_nvtx_ns", "by_nvtx_ms"),
+			nsCol("by_name", "By name", "by_name_ns", "by_name_ms"),
+		}},
+	},
 	Run: components,
-})
+}
 
 // outsideRanges names the kernel time that no range names a component of.
 const outsideRanges = "(in no component range)"
@@ -93,7 +108,7 @@ func components(in *Input, out *Output) {
 		list[best].count++
 	}
 	list = slices.DeleteFunc(list, func(c componentTime) bool { return c.count == 0 && c.byRows == 0 })
-	order.By(list, func(a, b componentTime) int {
+	slices.SortFunc(list, func(a, b componentTime) int {
 		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(b.byName, a.byName), cmp.Compare(a.name, b.name))
 	})
 	coverage := stat.Ratio(covered, total)

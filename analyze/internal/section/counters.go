@@ -9,26 +9,71 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-var _ = register(Section{
+var countersSection = Section{
 	ID: "counters", Title: "Counters of the server", Rank: 400, Evidence: []file.Kind{file.Prometheus},
-	Derivation: "Counters and gauges of the server's metrics, over all engines and models. Counters are since the server started, or of two dumps the difference; gauges are of the moment of the later dump, of which nothing but that moment is known. What a server's log says too is taken from the log.",
-	Metrics: metrics(
-		def("serve.tokens", report.Count, report.None, report.Noisy, "tokens by kind: prompt, generation, cached", "kind"),
-		def("serve.requests_ended", report.Count, report.None, report.Noisy, "requests that ended, by the reason: stop, length, abort, error", "", "reason"),
-		def("serve.preemptions", report.Count, report.Lower, report.Noisy, "requests that lost their place in the KV cache and were computed again; only where the log says so"),
-		def("serve.prefix_cache_hit_rate", report.Ratio, report.Higher, report.Noisy, "share of prompt tokens found in the prefix cache"),
-		def("serve.kv_cache_usage", report.Ratio, report.None, report.Noisy, "share of the KV cache that is in use"),
-		def("serve.requests_running", report.Count, report.None, report.Noisy, "requests that run"),
-		def("serve.requests_waiting", report.Count, report.Lower, report.Noisy, "requests that wait to run"),
-		def("serve.kv_cache_tokens", report.Count, report.Higher, report.Exact, "tokens that the KV cache holds"),
-		def("serve.spec_acceptance_rate", report.Ratio, report.Higher, report.Noisy, "share of drafted tokens that was accepted"),
-	),
-	Tables: tables(
-		table("server_counters", "Counters", "server_counters.csv", textCol("counter", "Counter"), floatCol("value", "Value", report.Count)),
-		table("server_gauges", "At the time of the dump", "server_gauges.csv", textCol("gauge", "Gauge"), floatCol("value", "Value", "")),
-	),
+	Derivation: "Counters and gauges of the server's metrics, over all engines and models. Counters are since " +
+		"the server started, or of two dumps the difference; gauges are of the moment of the later dump, of " +
+		"which nothing but that moment is known. What a server's log says too is taken from the log.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "serve.tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"kind"},
+			Meaning: "tokens by kind: prompt, generation, cached",
+		},
+		{
+			ID: "serve.requests_ended", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"", "reason"},
+			Meaning: "requests that ended, by the reason: stop, length, abort, error",
+		},
+		{
+			ID: "serve.preemptions", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total,
+			Meaning: "requests that lost their place in the KV cache and were computed again; only where the log " +
+				"says so",
+		},
+		{
+			ID: "serve.prefix_cache_hit_rate", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale:   report.Level,
+			Meaning: "share of prompt tokens found in the prefix cache",
+		},
+		{
+			ID: "serve.kv_cache_usage", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Stats: true,
+			Meaning: "share of the KV cache that is in use",
+		},
+		{
+			ID: "serve.requests_running", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Stats: true,
+			Meaning: "requests that run",
+		},
+		{
+			ID: "serve.requests_waiting", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Stats: true,
+			Meaning: "requests that wait to run",
+		},
+		{
+			ID: "serve.kv_cache_tokens", Unit: report.Count, Better: report.Higher, Assume: report.Exact,
+			Scale:   report.Level,
+			Meaning: "tokens that the KV cache holds",
+		},
+		{
+			ID: "serve.spec_acceptance_rate", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale:   report.Level,
+			Meaning: "share of drafted tokens that was accepted",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "server_counters", Title: "Counters", File: "server_counters.csv", Columns: []report.Column{
+			textCol("counter", "Counter"),
+			floatCol("value", "Value", report.Count),
+		}},
+		{ID: "server_gauges", Title: "At the time of the dump", File: "server_gauges.csv", Columns: []report.Column{
+			textCol("gauge", "Gauge"),
+			floatCol("value", "Value", ""),
+		}},
+	},
 	Run: serverCounters,
-})
+}
 
 func serverCounters(in *Input, out *Output) {
 	d := in.Evidence.Prom

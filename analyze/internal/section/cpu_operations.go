@@ -2,28 +2,46 @@ package section
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/session"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
-var _ = register(Section{
+var cpuOperationsSection = Section{
 	ID: "cpu_operations", Title: "CPU operations", Rank: 625,
-	Evidence:   []file.Kind{file.Session},
-	Derivation: "Rows of the session's cpu_operations_timing.csv, by operation. Names that explain does not know are taken together as other.",
-	Metrics: metrics(
-		def("cpu.op_time", report.Nanoseconds, report.Lower, report.Noisy, "median duration of an operation on the host; the summary is over operations", "operation", "operation,phase"),
-		def("cpu.op_total", report.Nanoseconds, report.None, report.Noisy, "operations added up", "operation"),
-		def("cpu.scheduling_ratio", report.Ratio, report.Lower, report.Noisy, "time in the scheduler over time in the scheduler and in model execution", ""),
-	),
-	Tables: tables(
-		table("cpu_operations", "CPU operations", "cpu_operations.csv", append([]*report.Column{textCol("what", "Operation"), textCol("step_phase", "Phase"), countCol("calls", "Calls"), meanCol("total", "Total", "total_ms")}, sampleCols()...)...),
-	),
+	Evidence: []file.Kind{file.Session},
+	Derivation: "Rows of the session's cpu_operations_timing.csv, by operation. Names that explain does not know " +
+		"are taken together as other.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "cpu.op_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{"operation", "operation,phase"},
+			Meaning: "median duration of an operation on the host; the summary is over operations",
+		},
+		{
+			ID: "cpu.op_total", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"operation"},
+			Meaning: "operations added up",
+		},
+		{
+			ID: "cpu.scheduling_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{""},
+			Meaning: "time in the scheduler over time in the scheduler and in model execution",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "cpu_operations", Title: "CPU operations", File: "cpu_operations.csv", Columns: slices.Concat([]report.Column{
+			textCol("what", "Operation"),
+			textCol("step_phase", "Phase"),
+			countCol("calls", "Calls"),
+			meanCol("total", "Total", "total_ms"),
+		}, sampleCols())},
+	},
 	Run: cpuOperations,
-})
+}
 
 // schedulingShare is the share of the scheduler from which it is a finding.
 const schedulingShare = 0.10
@@ -39,7 +57,7 @@ func cpuOperations(in *Input, out *Output) {
 		for o := range d.Operations {
 			ops = append(ops, o)
 		}
-		order.By(ops, func(a, b session.Operation) int {
+		slices.SortFunc(ops, func(a, b session.Operation) int {
 			return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Phase, b.Phase))
 		})
 		for _, o := range ops {

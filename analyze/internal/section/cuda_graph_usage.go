@@ -8,26 +8,52 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence/session"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
-var _ = register(Section{
+var cudaGraphUsageSection = Section{
 	ID: "cuda_graph_usage", Title: "CUDA graphs of the engine", Rank: 620,
-	Evidence:   []file.Kind{file.Session},
-	Derivation: "Rows of the session's cuda_graph_captures.csv, cuda_graph_usage.csv and cuda_graph_timeline.csv, by what a graph was captured for. A batch is padded up to the next captured size.",
-	Metrics: metrics(
-		def("cudagraph.captured", report.Count, report.None, report.Exact, "graphs captured, by what they are for", "", "mode"),
-		def("cudagraph.replays", report.Count, report.None, report.Noisy, "replays of graphs; in mode PIECEWISE a step replays a graph for each piece of the model", "", "mode"),
-		def("cudagraph.replay_time", report.Nanoseconds, report.Lower, report.Noisy, "median duration of a replay; the summary is over replays", "mode"),
-		def("cudagraph.unused", report.Ratio, report.None, report.Noisy, "share of the captured graphs that were never replayed", ""),
-	),
-	Tables: tables(
-		table("cudagraphs", "Graphs by batch", "cudagraphs.csv", textCol("mode", "Mode"), countCol("padded_tokens", "Padded tokens"), countCol("reqs", "Requests"),
-			&report.Column{ID: "uniform", Title: "Uniform", Kind: report.Bool}, &report.Column{ID: "lora", Title: "LoRA", Kind: report.Bool}, &report.Column{ID: "captured", Title: "Captured", Kind: report.Bool},
-			countCol("replays", "Replays"), ratioCol("share", "Of the mode", "pct_of_mode"), meanCol("mean", "Mean replay", "mean_ms"), wide(meanCol("captured_at", "Captured at", "captured_at_s"))),
-	),
+	Evidence: []file.Kind{file.Session},
+	Derivation: "Rows of the session's cuda_graph_captures.csv, cuda_graph_usage.csv and " +
+		"cuda_graph_timeline.csv, by what a graph was captured for. A batch is padded up to the next captured " +
+		"size.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "cudagraph.captured", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Level, Labels: []string{"", "mode"},
+			Meaning: "graphs captured, by what they are for",
+		},
+		{
+			ID: "cudagraph.replays", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"", "mode"},
+			Meaning: "replays of graphs; in mode PIECEWISE a step replays a graph for each piece of the model",
+		},
+		{
+			ID: "cudagraph.replay_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{"mode"},
+			Meaning: "median duration of a replay; the summary is over replays",
+		},
+		{
+			ID: "cudagraph.unused", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{""},
+			Meaning: "share of the captured graphs that were never replayed",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "cudagraphs", Title: "Graphs by batch", File: "cudagraphs.csv", Columns: []report.Column{
+			textCol("mode", "Mode"),
+			countCol("padded_tokens", "Padded tokens"),
+			countCol("reqs", "Requests"),
+			{ID: "uniform", Title: "Uniform", Kind: report.Bool},
+			{ID: "lora", Title: "LoRA", Kind: report.Bool},
+			{ID: "captured", Title: "Captured", Kind: report.Bool},
+			countCol("replays", "Replays"),
+			ratioCol("share", "Of the mode", "pct_of_mode"),
+			meanCol("mean", "Mean replay", "mean_ms"),
+			wide(meanCol("captured_at", "Captured at", "captured_at_s")),
+		}},
+	},
 	Run: cudaGraphUsage,
-})
+}
 
 // cudagraphUnused is the share of graphs never replayed from which it is a finding.
 const cudagraphUnused = 0.5
@@ -61,7 +87,7 @@ func cudaGraphUsage(in *Input, out *Output) {
 		}
 		return 0
 	}
-	order.By(list, func(a, b entry) int {
+	slices.SortFunc(list, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(b.Replays, a.Replays), cmp.Compare(a.Mode, b.Mode), cmp.Compare(a.Tokens, b.Tokens), cmp.Compare(a.Reqs, b.Reqs),
 			cmp.Compare(flag(a.Uniform), flag(b.Uniform)), cmp.Compare(flag(a.LoRA), flag(b.LoRA)))
 	})

@@ -1,25 +1,46 @@
 package section
 
 import (
+	"slices"
+
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-var _ = register(Section{
+var encoderDecoderSection = Section{
 	ID: "encoder_decoder", Title: "Encoder and decoder", Rank: 630,
-	Evidence:   []file.Kind{file.Session},
-	Derivation: "Rows of the session's encoder_decoder_timing.csv, by part of the model. Cross-attention runs inside the decoder: shares are of encoder and decoder, and profilemate's, which count it twice, are not used.",
-	Metrics: metrics(
-		def("encdec.time", report.Nanoseconds, report.Lower, report.Noisy, "median time of the part in one pass; the summary is over passes", "component"),
-		def("encdec.total_time", report.Nanoseconds, report.None, report.Noisy, "passes added up", "component"),
-		def("encdec.share", report.Ratio, report.None, report.Noisy, "share of the time of encoder and decoder together", "component"),
-	),
-	Tables: tables(
-		table("encoder_decoder", "Parts of the model", "encoder_decoder.csv", append([]*report.Column{textCol("part", "Part"), countCol("passes", "Passes"), meanCol("total", "Total", "total_ms"), ratioCol("share", "Share", "pct_of_time")}, sampleCols()...)...),
-	),
+	Evidence: []file.Kind{file.Session},
+	Derivation: "Rows of the session's encoder_decoder_timing.csv, by part of the model. Cross-attention runs " +
+		"inside the decoder: shares are of encoder and decoder, and profilemate's, which count it twice, are not " +
+		"used.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "encdec.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{"component"},
+			Meaning: "median time of the part in one pass; the summary is over passes",
+		},
+		{
+			ID: "encdec.total_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"component"},
+			Meaning: "passes added up",
+		},
+		{
+			ID: "encdec.share", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"component"},
+			Meaning: "share of the time of encoder and decoder together",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "encoder_decoder", Title: "Parts of the model", File: "encoder_decoder.csv", Columns: slices.Concat([]report.Column{
+			textCol("part", "Part"),
+			countCol("passes", "Passes"),
+			meanCol("total", "Total", "total_ms"),
+			ratioCol("share", "Share", "pct_of_time"),
+		}, sampleCols())},
+	},
 	Run: encoderDecoder,
-})
+}
 
 func encoderDecoder(in *Input, out *Output) {
 	const name, summary = "encoder_decoder_timing.csv", "encoder_decoder_summary.json"

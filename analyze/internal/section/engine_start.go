@@ -9,37 +9,121 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-var _ = register(Section{
+var engineStartSection = Section{
 	ID: "engine_start", Title: "Engine start and KV cache", Rank: 330, Evidence: []file.Kind{file.ServerLog},
-	Derivation: "What the server logs of itself while it starts. Of what several ranks state, times and memory are the largest, the KV cache the smallest. " +
-		"Memory of the KV cache per token is what the engine reserved on one GPU over the tokens it says fit: layers × KV heads of one GPU × head size × 2 × bytes of a value, as the engine itself counts. " +
-		"A request of the full length needs the reserved memory over the concurrency that the engine computes for that length, which knows of sliding windows; where it states none, bytes per token times max_model_len.",
-	Metrics: metrics(
-		def("serve.kv_cache_tokens", report.Count, report.Higher, report.Exact, "tokens that the KV cache of one engine holds"),
-		def("serve.kv_cache_bytes", report.Bytes, report.None, report.Noisy, "memory reserved for the KV cache on one GPU"),
-		def("serve.kv_bytes_per_token", report.Bytes, report.Lower, report.Noisy, "memory of the KV cache on one GPU for one token"),
-		def("serve.kv_bytes_per_request", report.Bytes, report.Lower, report.Noisy, "memory of the KV cache on one GPU for one request of max_model_len tokens"),
-		def("serve.kv_bytes_needed", report.Bytes, report.None, report.Noisy, "memory of the KV cache on one GPU for max_num_seqs requests of max_model_len tokens"),
-		def("serve.max_concurrency", report.Count, report.Higher, report.Noisy, "requests of the full length that the KV cache holds at once"),
-		def("serve.max_model_len", report.Count, report.None, report.Exact, "tokens that one request may have"),
-		def("serve.max_num_seqs", report.Count, report.None, report.Exact, "requests that may run at once"),
-		def("serve.max_batched_tokens", report.Count, report.None, report.Exact, "tokens that one iteration may have"),
-		def("serve.weight_bytes", report.Bytes, report.Lower, report.Noisy, "memory of the model on one GPU"),
-		def("serve.model_load_time", report.Nanoseconds, report.Lower, report.Noisy, "time to load the model"),
-		def("serve.compile_time", report.Nanoseconds, report.Lower, report.Noisy, "time of torch.compile"),
-		def("serve.warmup_time", report.Nanoseconds, report.Lower, report.Noisy, "time of the first run, which finds out how much memory is left"),
-		def("serve.graph_capture_time", report.Nanoseconds, report.Lower, report.Noisy, "time to capture CUDA graphs"),
-		def("serve.graph_bytes", report.Bytes, report.Lower, report.Noisy, "memory of CUDA graphs on one GPU"),
-		def("serve.init_time", report.Nanoseconds, report.Lower, report.Noisy, "time to profile memory, create the KV cache and warm up"),
-		def("serve.ready_time", report.Nanoseconds, report.Lower, report.Noisy, "time from the log's first line to the one that says the server is ready, on a clock of seconds"),
-	),
-	Tables: tables(
-		table("engine_facts", "Settings", "engine_facts.csv", textCol("fact", "Fact"), nameCol("value", "Value")),
-		table("engine_kv", "KV cache on one GPU", "engine_kv.csv", textCol("what", "What"), floatCol("bytes", "Memory", report.Bytes), floatCol("token_bytes", "Of a token", report.Bytes), textCol("how", "How")),
-		table("engine_times", "Start-up", "engine_times.csv", textCol("step", "Step"), meanCol("time", "Time", "time_s"), floatCol("bytes", "Memory", report.Bytes)),
-	),
+	Derivation: "What the server logs of itself while it starts. Of what several ranks state, times and memory " +
+		"are the largest, the KV cache the smallest. Memory of the KV cache per token is what the engine " +
+		"reserved on one GPU over the tokens it says fit: layers × KV heads of one GPU × head size × 2 × bytes " +
+		"of a value, as the engine itself counts. A request of the full length needs the reserved memory over " +
+		"the concurrency that the engine computes for that length, which knows of sliding windows; where it " +
+		"states none, bytes per token times max_model_len.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "serve.kv_cache_tokens", Unit: report.Count, Better: report.Higher, Assume: report.Exact,
+			Scale:   report.Level,
+			Meaning: "tokens that the KV cache of one engine holds",
+		},
+		{
+			ID: "serve.kv_cache_bytes", Unit: report.Bytes, Better: report.None, Assume: report.Noisy,
+			Scale:   report.Level,
+			Meaning: "memory reserved for the KV cache on one GPU",
+		},
+		{
+			ID: "serve.kv_bytes_per_token", Unit: report.Bytes, Better: report.Lower, Assume: report.Noisy,
+			Scale:   report.Level,
+			Meaning: "memory of the KV cache on one GPU for one token",
+		},
+		{
+			ID: "serve.kv_bytes_per_request", Unit: report.Bytes, Better: report.Lower, Assume: report.Noisy,
+			Scale:   report.Level,
+			Meaning: "memory of the KV cache on one GPU for one request of max_model_len tokens",
+		},
+		{
+			ID: "serve.kv_bytes_needed", Unit: report.Bytes, Better: report.None, Assume: report.Noisy,
+			Scale:   report.Level,
+			Meaning: "memory of the KV cache on one GPU for max_num_seqs requests of max_model_len tokens",
+		},
+		{
+			ID: "serve.max_concurrency", Unit: report.Count, Better: report.Higher, Assume: report.Noisy,
+			Scale:   report.Level,
+			Meaning: "requests of the full length that the KV cache holds at once",
+		},
+		{
+			ID: "serve.max_model_len", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale:   report.Level,
+			Meaning: "tokens that one request may have",
+		},
+		{
+			ID: "serve.max_num_seqs", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale:   report.Level,
+			Meaning: "requests that may run at once",
+		},
+		{
+			ID: "serve.max_batched_tokens", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale:   report.Level,
+			Meaning: "tokens that one iteration may have",
+		},
+		{
+			ID: "serve.weight_bytes", Unit: report.Bytes, Better: report.Lower, Assume: report.Noisy,
+			Scale:   report.Level,
+			Meaning: "memory of the model on one GPU",
+		},
+		{
+			ID: "serve.model_load_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale:   report.Event,
+			Meaning: "time to load the model",
+		},
+		{
+			ID: "serve.compile_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale:   report.Event,
+			Meaning: "time of torch.compile",
+		},
+		{
+			ID: "serve.warmup_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale:   report.Event,
+			Meaning: "time of the first run, which finds out how much memory is left",
+		},
+		{
+			ID: "serve.graph_capture_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale:   report.Event,
+			Meaning: "time to capture CUDA graphs",
+		},
+		{
+			ID: "serve.graph_bytes", Unit: report.Bytes, Better: report.Lower, Assume: report.Noisy,
+			Scale:   report.Level,
+			Meaning: "memory of CUDA graphs on one GPU",
+		},
+		{
+			ID: "serve.init_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale:   report.Event,
+			Meaning: "time to profile memory, create the KV cache and warm up",
+		},
+		{
+			ID: "serve.ready_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event,
+			Meaning: "time from the log's first line to the one that says the server is ready, on a clock of " +
+				"seconds",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "engine_facts", Title: "Settings", File: "engine_facts.csv", Columns: []report.Column{
+			textCol("fact", "Fact"),
+			nameCol("value", "Value"),
+		}},
+		{ID: "engine_kv", Title: "KV cache on one GPU", File: "engine_kv.csv", Columns: []report.Column{
+			textCol("what", "What"),
+			floatCol("bytes", "Memory", report.Bytes),
+			floatCol("token_bytes", "Of a token", report.Bytes),
+			textCol("how", "How"),
+		}},
+		{ID: "engine_times", Title: "Start-up", File: "engine_times.csv", Columns: []report.Column{
+			textCol("step", "Step"),
+			meanCol("time", "Time", "time_s"),
+			floatCol("bytes", "Memory", report.Bytes),
+		}},
+	},
 	Run: engineStart,
-})
+}
 
 // fewConcurrent requests of the full length are a finding.
 const fewConcurrent = 2.0

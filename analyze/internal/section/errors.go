@@ -6,18 +6,32 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-var _ = register(Section{
+var errorsSection = Section{
 	ID: "errors", Title: "Errors of the server", Rank: 380, Evidence: []file.Kind{file.ServerLog},
-	Derivation: "Records at level error or critical, and tracebacks, by what they say. The records of one process that follow each other, or were written in the same second, are one error: a traceback is one, however many lines it has. What the lines say is not shown: they hold paths and what clients sent.",
-	Metrics: metrics(
-		def("serve.errors", report.Count, report.Lower, report.Noisy, "errors in the log, by class: out_of_memory, kv_cache_too_small, cuda, communication, engine_dead, process_died, timeout, model_load, other", "", "class"),
-		def("serve.error_lines", report.Count, report.Lower, report.Noisy, "lines of the log that belong to errors"),
-	),
-	Tables: tables(
-		table("server_errors", "Errors by class", "server_errors.csv", textCol("class", "Class"), countCol("count", "Errors")),
-	),
+	Derivation: "Records at level error or critical, and tracebacks, by what they say. The records of one " +
+		"process that follow each other, or were written in the same second, are one error: a traceback is one, " +
+		"however many lines it has. What the lines say is not shown: they hold paths and what clients sent.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "serve.errors", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"", "class"},
+			Meaning: "errors in the log, by class: out_of_memory, kv_cache_too_small, cuda, communication, " +
+				"engine_dead, process_died, timeout, model_load, other",
+		},
+		{
+			ID: "serve.error_lines", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
+			Scale:   report.Total,
+			Meaning: "lines of the log that belong to errors",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "server_errors", Title: "Errors by class", File: "server_errors.csv", Columns: []report.Column{
+			textCol("class", "Class"),
+			countCol("count", "Errors"),
+		}},
+	},
 	Run: serverErrors,
-})
+}
 
 // errorFindings say what a class of errors means. Their order is that of the classes.
 var errorFindings = [serverlog.Classes]struct {

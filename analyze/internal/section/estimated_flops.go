@@ -7,25 +7,58 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/serverlog"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
-var _ = register(Section{
+var estimatedFlopsSection = Section{
 	ID: "estimated_flops", Title: "Estimated FLOPs and bandwidth", Rank: 360, Evidence: []file.Kind{file.ServerLog},
-	Derivation: "vLLM (--enable-mfu-metrics) and SGLang (--enable-mfu-metrics) compute what a batch should cost from the model's dimensions and divide by time: an estimate, not a measurement. Medians are over steady lines, as in the section on serving; the details (VLLM_DEBUG_MFU_METRICS=1) are added up.",
-	Metrics: metrics(
-		def("serve.model_flops", report.PerSecond, report.Higher, report.Noisy, "FLOP per second on one GPU, estimated (median; the summary is over steady lines, n over all)"),
-		def("serve.model_bandwidth", report.PerSecond, report.Higher, report.Noisy, "bytes of memory traffic per second on one GPU, estimated (median; the summary is over steady lines, n over all)"),
-		def("serve.model_part_flop", report.Flop, report.None, report.Noisy, "FLOP of a part of the model over all detail lines, estimated", "part"),
-		def("serve.model_part_bytes", report.Bytes, report.None, report.Noisy, "bytes that a part of the model reads and writes over all detail lines, estimated", "part"),
-		def("serve.model_prefill_tokens", report.Count, report.None, report.Noisy, "prompt tokens of the batches in the detail lines"),
-		def("serve.model_decode_tokens", report.Count, report.None, report.Noisy, "generated tokens of the batches in the detail lines"),
-	),
-	Tables: tables(
-		table("estimated_parts", "Parts of the model", "mfu_details.csv", nameCol("part", "Part"), floatCol("flop", "FLOP", report.Flop), floatCol("read_bytes", "Read", report.Bytes), floatCol("write_bytes", "Written", report.Bytes), floatCol("intensity", "FLOP per byte", "")),
-	),
+	Derivation: "vLLM (--enable-mfu-metrics) and SGLang (--enable-mfu-metrics) compute what a batch should cost " +
+		"from the model's dimensions and divide by time: an estimate, not a measurement. Medians are over steady " +
+		"lines, as in the section on serving; the details (VLLM_DEBUG_MFU_METRICS=1) are added up.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "serve.model_flops", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Stats: true,
+			Meaning: "FLOP per second on one GPU, estimated (median; the summary is over steady lines, n over " +
+				"all)",
+		},
+		{
+			ID: "serve.model_bandwidth", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Stats: true,
+			Meaning: "bytes of memory traffic per second on one GPU, estimated (median; the summary is over " +
+				"steady lines, n over all)",
+		},
+		{
+			ID: "serve.model_part_flop", Unit: report.Flop, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"part"},
+			Meaning: "FLOP of a part of the model over all detail lines, estimated",
+		},
+		{
+			ID: "serve.model_part_bytes", Unit: report.Bytes, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"part"},
+			Meaning: "bytes that a part of the model reads and writes over all detail lines, estimated",
+		},
+		{
+			ID: "serve.model_prefill_tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale:   report.Total,
+			Meaning: "prompt tokens of the batches in the detail lines",
+		},
+		{
+			ID: "serve.model_decode_tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale:   report.Total,
+			Meaning: "generated tokens of the batches in the detail lines",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "estimated_parts", Title: "Parts of the model", File: "mfu_details.csv", Columns: []report.Column{
+			nameCol("part", "Part"),
+			floatCol("flop", "FLOP", report.Flop),
+			floatCol("read_bytes", "Read", report.Bytes),
+			floatCol("write_bytes", "Written", report.Bytes),
+			floatCol("intensity", "FLOP per byte", ""),
+		}},
+	},
 	Run: estimatedFlops,
-})
+}
 
 func estimatedFlops(in *Input, out *Output) {
 	log := in.Evidence.Log
@@ -47,7 +80,7 @@ func estimatedFlops(in *Input, out *Output) {
 	out.Int("serve.model_prefill_tokens", nil, d.PrefillTokens)
 	out.Int("serve.model_decode_tokens", nil, d.DecodeToks)
 	parts := slices.Clone(d.Parts)
-	order.Stable(parts, func(a, b serverlog.Part) int {
+	slices.SortStableFunc(parts, func(a, b serverlog.Part) int {
 		return cmp.Or(cmp.Compare(b.Flops, a.Flops), cmp.Compare(a.Name, b.Name))
 	})
 	t := out.Table("estimated_parts")

@@ -5,14 +5,19 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-var _ = register(Section{
+var expertLoadSection = Section{
 	ID: "expert_load", Title: "Balance of experts", Rank: 370, Evidence: []file.Kind{file.ServerLog},
-	Derivation: "What vLLM logs of its expert parallel load balancer (log_balancedness): the mean over the largest number of tokens that a rank had to work on. Steps without tokens say nothing and are left out.",
-	Metrics: metrics(
-		def("serve.expert_balance", report.Ratio, report.Higher, report.Noisy, "mean over largest load of the ranks; 1 is even (median; the summary is over logged steps)"),
-	),
+	Derivation: "What vLLM logs of its expert parallel load balancer (log_balancedness): the mean over the " +
+		"largest number of tokens that a rank had to work on. Steps without tokens say nothing and are left out.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "serve.expert_balance", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Stats: true,
+			Meaning: "mean over largest load of the ranks; 1 is even (median; the summary is over logged steps)",
+		},
+	},
 	Run: expertBalance,
-})
+}
 
 // unevenExperts is the balance below which it is a finding.
 const unevenExperts = 0.60

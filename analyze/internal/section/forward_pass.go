@@ -1,30 +1,62 @@
 package section
 
 import (
+	"slices"
+
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/session"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-var _ = register(Section{
+var forwardPassSection = Section{
 	ID: "forward_pass", Title: "Forward passes", Rank: 600,
-	Evidence:   []file.Kind{file.Session},
-	Derivation: "Rows of the session's forward_pass_timing.csv, by phase. Throughput is all tokens over all forward time, not a mean of ratios; profilemate's column of it is not used.",
-	Metrics: metrics(
-		def("forward.time", report.Nanoseconds, report.Lower, report.Noisy, "median duration of a forward pass; the summary is over passes", "", "phase"),
-		def("forward.total_time", report.Nanoseconds, report.None, report.Noisy, "forward passes added up", "", "phase"),
-		def("forward.count", report.Count, report.None, report.Noisy, "forward passes", "", "phase"),
-		def("forward.tokens", report.Count, report.None, report.Noisy, "tokens that forward passes computed", "", "phase"),
-		def("forward.token_rate", report.PerSecond, report.Higher, report.Noisy, "tokens per second of forward time", "", "phase"),
-		def("forward.time_share", report.Ratio, report.None, report.Noisy, "share of the forward time spent in the phase", "phase"),
-	),
-	Tables: tables(
-		table("forward_passes", "Forward passes by phase", "forward_passes.csv", append([]*report.Column{textCol("pass_phase", "Phase"), countCol("passes", "Passes"), countCol("tokens", "Tokens"),
-			meanCol("total", "Total", "total_ms"), ratioCol("share", "Share", "pct_of_forward_time")}, append(sampleCols(), rateCol("throughput", "Tokens per second", report.PerSecond))...)...),
-	),
+	Evidence: []file.Kind{file.Session},
+	Derivation: "Rows of the session's forward_pass_timing.csv, by phase. Throughput is all tokens over all " +
+		"forward time, not a mean of ratios; profilemate's column of it is not used.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "forward.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{"", "phase"},
+			Meaning: "median duration of a forward pass; the summary is over passes",
+		},
+		{
+			ID: "forward.total_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"", "phase"},
+			Meaning: "forward passes added up",
+		},
+		{
+			ID: "forward.count", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"", "phase"},
+			Meaning: "forward passes",
+		},
+		{
+			ID: "forward.tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"", "phase"},
+			Meaning: "tokens that forward passes computed",
+		},
+		{
+			ID: "forward.token_rate", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"", "phase"},
+			Meaning: "tokens per second of forward time",
+		},
+		{
+			ID: "forward.time_share", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"phase"},
+			Meaning: "share of the forward time spent in the phase",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "forward_passes", Title: "Forward passes by phase", File: "forward_passes.csv", Columns: slices.Concat([]report.Column{
+			textCol("pass_phase", "Phase"),
+			countCol("passes", "Passes"),
+			countCol("tokens", "Tokens"),
+			meanCol("total", "Total", "total_ms"),
+			ratioCol("share", "Share", "pct_of_forward_time"),
+		}, sampleCols(), []report.Column{rateCol("throughput", "Tokens per second", report.PerSecond)})},
+	},
 	Run: forwardPass,
-})
+}
 
 // sessionPhases are the phases of a session in the order of reports.
 var sessionPhases = []string{"prefill", "decode", "mixed", "idle", session.Other}

@@ -9,33 +9,95 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-var _ = register(Section{
+var gpuTimeSection = Section{
 	ID: "gpu_time", Title: "GPU time", Rank: 20,
-	Derivation: "Per device, the union of kernels, CUDA graph traces, copies and memsets over the window common to all devices. Each nanosecond belongs to one class, in this order: compute, exposed communication, exposed copy or memset, idle. Each idle gap is split by the API call that launched the work after it.",
-	Metrics: metrics(
-		def("gpu.window", report.Nanoseconds, report.None, report.Noisy, "length of the analysed window, common to all devices", "device"),
-		def("gpu.busy_time", report.Nanoseconds, report.None, report.Noisy, "union of all GPU work on the device: kernels, CUDA graph traces, copies and memsets", "device"),
-		def("gpu.idle_time", report.Nanoseconds, report.Lower, report.Noisy, "window minus busy time", "device"),
-		def("gpu.idle_ratio", report.Ratio, report.Lower, report.Noisy, "idle time over window", "device"),
-		def("gpu.kernel_idle_ratio", report.Ratio, report.Lower, report.Noisy, "share of the time between the device's first and last kernel in which no kernel ran, as nsys-llm-explainer defines idle: copies and CUDA graph traces do not count as work", "device"),
-		def("gpu.compute_time", report.Nanoseconds, report.None, report.Noisy, "time in which a kernel that is not communication, or a CUDA graph traced as a whole, ran", "device"),
-		def("gpu.comm_time", report.Nanoseconds, report.None, report.Noisy, "time in which a communication kernel ran", "device"),
-		def("gpu.exposed_comm_time", report.Nanoseconds, report.Lower, report.Noisy, "time in which a communication kernel ran and no compute kernel", "device"),
-		def("gpu.copy_time", report.Nanoseconds, report.None, report.Noisy, "time in which a copy or memset ran", "device"),
-		def("gpu.exposed_copy_time", report.Nanoseconds, report.Lower, report.Noisy, "time in which a copy or memset ran and no kernel", "device"),
-		def("gpu.idle_cause_time", report.Nanoseconds, report.Lower, report.Noisy, "idle time by cause: sync (a blocking call on the launching thread), host (that thread did something else), launch (the launching call itself), dependency (launched, waiting for an event, a stream or the device), unknown (no API row, or nothing after the gap); causes sum to gpu.idle_time", "device,cause"),
-	),
-	Tables: tables(
-		table("gpu_time", "Time by class", "gpu_time.csv", idCol("device_id", "GPU"),
-			nsCol("window", "Window", "window_ms"), nsCol("busy", "Busy", "busy_ms"), nsCol("compute", "Compute", "compute_ms"),
-			nsCol("exposed_comm", "Exposed comm.", "exposed_comm_ms"), nsCol("exposed_copy", "Exposed copy", "exposed_copy_ms"),
-			nsCol("idle", "Idle", "idle_ms"), ratioCol("idle_ratio", "Idle", "idle_pct_of_window")),
-		table("idle_causes", "Idle by cause", "idle_causes.csv", idCol("device_id", "GPU"), nsCol("idle", "Idle", "idle_ms"),
-			nsCol("sync", "Sync", "sync_ms"), nsCol("host", "Host", "host_ms"), nsCol("launch", "Launch", "launch_ms"),
-			nsCol("dependency", "Dependency", "dependency_ms"), nsCol("unknown", "Unknown", "unknown_ms")),
-	),
+	Derivation: "Per device, the union of kernels, CUDA graph traces, copies and memsets over the window common " +
+		"to all devices. Each nanosecond belongs to one class, in this order: compute, exposed communication, " +
+		"exposed copy or memset, idle. Each idle gap is split by the API call that launched the work after it.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "gpu.window", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"device"},
+			Meaning: "length of the analysed window, common to all devices",
+		},
+		{
+			ID: "gpu.busy_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"device"},
+			Meaning: "union of all GPU work on the device: kernels, CUDA graph traces, copies and memsets",
+		},
+		{
+			ID: "gpu.idle_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"device"},
+			Meaning: "window minus busy time",
+		},
+		{
+			ID: "gpu.idle_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"device"},
+			Meaning: "idle time over window",
+		},
+		{
+			ID: "gpu.kernel_idle_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"device"},
+			Meaning: "share of the time between the device's first and last kernel in which no kernel ran, as " +
+				"nsys-llm-explainer defines idle: copies and CUDA graph traces do not count as work",
+		},
+		{
+			ID: "gpu.compute_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"device"},
+			Meaning: "time in which a kernel that is not communication, or a CUDA graph traced as a whole, ran",
+		},
+		{
+			ID: "gpu.comm_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"device"},
+			Meaning: "time in which a communication kernel ran",
+		},
+		{
+			ID: "gpu.exposed_comm_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"device"},
+			Meaning: "time in which a communication kernel ran and no compute kernel",
+		},
+		{
+			ID: "gpu.copy_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"device"},
+			Meaning: "time in which a copy or memset ran",
+		},
+		{
+			ID: "gpu.exposed_copy_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"device"},
+			Meaning: "time in which a copy or memset ran and no kernel",
+		},
+		{
+			ID: "gpu.idle_cause_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"device,cause"},
+			Meaning: "idle time by cause: sync (a blocking call on the launching thread), host (that thread did " +
+				"something else), launch (the launching call itself), dependency (launched, waiting for an " +
+				"event, a stream or the device), unknown (no API row, or nothing after the gap); causes sum to " +
+				"gpu.idle_time",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "gpu_time", Title: "Time by class", File: "gpu_time.csv", Columns: []report.Column{
+			idCol("device_id", "GPU"),
+			nsCol("window", "Window", "window_ms"),
+			nsCol("busy", "Busy", "busy_ms"),
+			nsCol("compute", "Compute", "compute_ms"),
+			nsCol("exposed_comm", "Exposed comm.", "exposed_comm_ms"),
+			nsCol("exposed_copy", "Exposed copy", "exposed_copy_ms"),
+			nsCol("idle", "Idle", "idle_ms"),
+			ratioCol("idle_ratio", "Idle", "idle_pct_of_window"),
+		}},
+		{ID: "idle_causes", Title: "Idle by cause", File: "idle_causes.csv", Columns: []report.Column{
+			idCol("device_id", "GPU"),
+			nsCol("idle", "Idle", "idle_ms"),
+			nsCol("sync", "Sync", "sync_ms"),
+			nsCol("host", "Host", "host_ms"),
+			nsCol("launch", "Launch", "launch_ms"),
+			nsCol("dependency", "Dependency", "dependency_ms"),
+			nsCol("unknown", "Unknown", "unknown_ms"),
+		}},
+	},
 	Run: gpuTime,
-})
+}
 
 func gpuTime(in *Input, out *Output) {
 	if len(in.Timeline.Devices) == 0 {

@@ -6,20 +6,47 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-var _ = register(Section{
+var graphStatsSection = Section{
 	ID: "graph_stats", Title: "CUDA graph statistics", Rank: 340, Evidence: []file.Kind{file.ServerLog},
-	Derivation: "The tables that vLLM logs with --cudagraph-metrics, each of what ran since the one before, added up. Padding is the tokens that a batch was filled up with to reach the size of a captured graph: the sum of paddings × count over the sum of padded tokens × count.",
-	Metrics: metrics(
-		def("serve.graph_batches", report.Count, report.None, report.Noisy, "batches that ran, in CUDA graphs or not", "", "mode"),
-		def("serve.graph_mode_share", report.Ratio, report.None, report.Noisy, "share of batches that ran in this mode: FULL, PIECEWISE, or NONE without a CUDA graph", "mode"),
-		def("serve.graph_padding", report.Ratio, report.Lower, report.Noisy, "share of the tokens of batches that is padding", "", "mode"),
-	),
-	Tables: tables(
-		table("cuda_graph_modes", "Modes", "cuda_graph_modes.csv", textCol("mode", "Mode"), countCol("batches", "Batches"), ratioCol("share", "Share", "pct_of_batches"), countCol("padded", "Padded tokens"), countCol("paddings", "Paddings"), ratioCol("padding", "Padding", "padding_pct")),
-		table("cuda_graph_stats", "Batches", "cuda_graph_stats.csv", textCol("mode", "Mode"), idCol("unpadded_tokens", "Unpadded tokens"), idCol("padded_tokens", "Padded tokens"), idCol("num_paddings", "Paddings"), countCol("count", "Batches")),
-	),
+	Derivation: "The tables that vLLM logs with --cudagraph-metrics, each of what ran since the one before, " +
+		"added up. Padding is the tokens that a batch was filled up with to reach the size of a captured graph: " +
+		"the sum of paddings × count over the sum of padded tokens × count.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "serve.graph_batches", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"", "mode"},
+			Meaning: "batches that ran, in CUDA graphs or not",
+		},
+		{
+			ID: "serve.graph_mode_share", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"mode"},
+			Meaning: "share of batches that ran in this mode: FULL, PIECEWISE, or NONE without a CUDA graph",
+		},
+		{
+			ID: "serve.graph_padding", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"", "mode"},
+			Meaning: "share of the tokens of batches that is padding",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "cuda_graph_modes", Title: "Modes", File: "cuda_graph_modes.csv", Columns: []report.Column{
+			textCol("mode", "Mode"),
+			countCol("batches", "Batches"),
+			ratioCol("share", "Share", "pct_of_batches"),
+			countCol("padded", "Padded tokens"),
+			countCol("paddings", "Paddings"),
+			ratioCol("padding", "Padding", "padding_pct"),
+		}},
+		{ID: "cuda_graph_stats", Title: "Batches", File: "cuda_graph_stats.csv", Columns: []report.Column{
+			textCol("mode", "Mode"),
+			idCol("unpadded_tokens", "Unpadded tokens"),
+			idCol("padded_tokens", "Padded tokens"),
+			idCol("num_paddings", "Paddings"),
+			countCol("count", "Batches"),
+		}},
+	},
 	Run: cudaGraphStats,
-})
+}
 
 // When CUDA graph statistics are a finding.
 const (

@@ -12,24 +12,65 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-var _ = register(Section{
+var graphsSection = Section{
 	ID: "graphs", Title: "CUDA graphs", Rank: 100,
-	Derivation: "GPU work that ran inside CUDA graphs: kernels that are a graph's node or were launched by a graph launch call, and whole graphs where they were traced as one. The rows of one launch share its correlation id. Coverage is their time over the time of all kernels and whole graphs that start in the window.",
-	Metrics: metrics(
-		def("graph.coverage", report.Ratio, report.Higher, report.Noisy, "share of kernel time run inside CUDA graphs; a graph traced as a whole counts with its whole duration", ""),
-		def("graph.launches", report.Count, report.None, report.Exact, "graph launch calls", ""),
-		def("graph.time", report.Nanoseconds, report.None, report.Noisy, "GPU time inside CUDA graphs: kernels of graphs, and graphs traced as a whole", ""),
-		def("graph.kernels", report.Count, report.None, report.Exact, "kernels seen inside CUDA graphs; those of graphs traced as a whole are hidden and not counted", ""),
-		def("graph.unique", report.Count, report.None, report.Exact, "distinct CUDA graphs that ran, per process and device: executable graphs where they were traced as a whole, else distinct sets of kernels per launch", ""),
-		def("graph.kernels_per_launch", report.Count, report.None, report.Exact, "mean number of kernels of one graph launch; the summary is over launches", ""),
-	),
-	Tables: tables(
-		table("graphs", "Graphs", "graphs.csv", idCol("pid", "PID"), idCol("device_id", "GPU"), idCol("graph_id", "Graph"), idCol("graph_exec_id", "Exec"),
-			textCol("signature", "Kernels' hash"), countCsv("count", "Launches", "launch_count"), nsCol("total", "Total", "total_time_ns", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"),
-			meanCol("p50", "p50", "p50_duration_us"), nsCol("max", "Max", "max_duration_us"), nsCol("kernel_time", "Kernel time", "kernel_time_ms"), countCol("kernels", "Kernels per launch")),
-	),
+	Derivation: "GPU work that ran inside CUDA graphs: kernels that are a graph's node or were launched by a " +
+		"graph launch call, and whole graphs where they were traced as one. The rows of one launch share its " +
+		"correlation id. Coverage is their time over the time of all kernels and whole graphs that start in the " +
+		"window.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "graph.coverage", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{""},
+			Meaning: "share of kernel time run inside CUDA graphs; a graph traced as a whole counts with its " +
+				"whole duration",
+		},
+		{
+			ID: "graph.launches", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{""},
+			Meaning: "graph launch calls",
+		},
+		{
+			ID: "graph.time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{""},
+			Meaning: "GPU time inside CUDA graphs: kernels of graphs, and graphs traced as a whole",
+		},
+		{
+			ID: "graph.kernels", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{""},
+			Meaning: "kernels seen inside CUDA graphs; those of graphs traced as a whole are hidden and not " +
+				"counted",
+		},
+		{
+			ID: "graph.unique", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Level, Labels: []string{""},
+			Meaning: "distinct CUDA graphs that ran, per process and device: executable graphs where they were " +
+				"traced as a whole, else distinct sets of kernels per launch",
+		},
+		{
+			ID: "graph.kernels_per_launch", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Event, Stats: true, Labels: []string{""},
+			Meaning: "mean number of kernels of one graph launch; the summary is over launches",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "graphs", Title: "Graphs", File: "graphs.csv", Columns: []report.Column{
+			idCol("pid", "PID"),
+			idCol("device_id", "GPU"),
+			idCol("graph_id", "Graph"),
+			idCol("graph_exec_id", "Exec"),
+			textCol("signature", "Kernels' hash"),
+			countCsv("count", "Launches", "launch_count"),
+			nsCol("total", "Total", "total_time_ns", "total_time_ms"),
+			meanCol("mean", "Mean", "avg_duration_us"),
+			meanCol("p50", "p50", "p50_duration_us"),
+			nsCol("max", "Max", "max_duration_us"),
+			nsCol("kernel_time", "Kernel time", "kernel_time_ms"),
+			countCol("kernels", "Kernels per launch"),
+		}},
+	},
 	Run: graphs,
-})
+}
 
 // When graphs, or the lack of them, are a finding.
 const (

@@ -9,7 +9,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 // groups gathers numbers of events, durations mostly, by a small integer key.
@@ -191,7 +190,7 @@ func (g *groups) rank(less func(a, b int) int) []totals {
 		d := g.of(list[i].key)
 		list[i].total, list[i].summary = d.Sum(), d.Summary()
 	})
-	order.By(list, func(a, b totals) int {
+	slices.SortFunc(list, func(a, b totals) int {
 		return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(b.count, a.count), less(a.key, b.key))
 	})
 	return list

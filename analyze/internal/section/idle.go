@@ -14,26 +14,63 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-var _ = register(Section{
+var idleSection = Section{
 	ID: "idle", Title: "Idle gaps", Rank: 130,
-	Derivation: "Every stretch of a device's window in which no kernel, CUDA graph trace, copy or memset ran, with the work before and after it. The cause is split by the API call that launched the next work; the API call is the one which that call's thread spent at least half of the gap in, the NVTX range the innermost one open on it in the middle of the gap.",
-	Metrics: metrics(
-		def("idle.gap_count", report.Count, report.Lower, report.Noisy, "idle gaps of the device", "device"),
-		def("idle.gap_time", report.Nanoseconds, report.Lower, report.Noisy, "median length of an idle gap; the summary is over gaps", "device"),
-		def("idle.longest_gap", report.Nanoseconds, report.Lower, report.Noisy, "length of the device's longest idle gap", "device"),
-		def("idle.long_gap_count", report.Count, report.Lower, report.Noisy, "gaps of more than 500 ms between two pieces of work, profiler overhead left out, as nsys' rule gpu_gaps counts them", "device"),
-		def("idle.low_use_ratio", report.Ratio, report.Lower, report.Noisy, "share of the window's 30 equal chunks in which the device was busy for less than half of the time, as nsys' rule gpu_time_util counts them", "device"),
-	),
-	Tables: tables(
-		table("idle_gaps", "Longest idle gaps", "gpu_idle_gaps.csv", idCol("device_id", "GPU"),
-			wide(momentCol("start", "Start", "gap_start_ns")), wide(momentCol("end", "End", "gap_end_ns")), nsCol("gap", "Gap", "gap_ms"),
-			textCol("main_cause", "Main cause"), nameCol("previous", "Before"), nameCol("next", "After"),
-			nameCol("api_call", "API call"), wide(nameCol("nvtx_range", "NVTX range")), wide(idCol("pid", "PID")), wide(idCol("tid", "TID")),
-			wide(nsCol("sync", "Sync", "sync_ms")), wide(nsCol("host", "Host", "host_ms")), wide(nsCol("launch", "Launch", "launch_ms")),
-			wide(nsCol("dependency", "Dependency", "dependency_ms")), wide(nsCol("unknown", "Unknown", "unknown_ms"))),
-	),
+	Derivation: "Every stretch of a device's window in which no kernel, CUDA graph trace, copy or memset ran, " +
+		"with the work before and after it. The cause is split by the API call that launched the next work; the " +
+		"API call is the one which that call's thread spent at least half of the gap in, the NVTX range the " +
+		"innermost one open on it in the middle of the gap.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "idle.gap_count", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"device"},
+			Meaning: "idle gaps of the device",
+		},
+		{
+			ID: "idle.gap_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{"device"},
+			Meaning: "median length of an idle gap; the summary is over gaps",
+		},
+		{
+			ID: "idle.longest_gap", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"device"},
+			Meaning: "length of the device's longest idle gap",
+		},
+		{
+			ID: "idle.long_gap_count", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"device"},
+			Meaning: "gaps of more than 500 ms between two pieces of work, profiler overhead left out, as nsys' " +
+				"rule gpu_gaps counts them",
+		},
+		{
+			ID: "idle.low_use_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"device"},
+			Meaning: "share of the window's 30 equal chunks in which the device was busy for less than half of " +
+				"the time, as nsys' rule gpu_time_util counts them",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "idle_gaps", Title: "Longest idle gaps", File: "gpu_idle_gaps.csv", Columns: []report.Column{
+			idCol("device_id", "GPU"),
+			wide(momentCol("start", "Start", "gap_start_ns")),
+			wide(momentCol("end", "End", "gap_end_ns")),
+			nsCol("gap", "Gap", "gap_ms"),
+			textCol("main_cause", "Main cause"),
+			nameCol("previous", "Before"),
+			nameCol("next", "After"),
+			nameCol("api_call", "API call"),
+			wide(nameCol("nvtx_range", "NVTX range")),
+			wide(idCol("pid", "PID")),
+			wide(idCol("tid", "TID")),
+			wide(nsCol("sync", "Sync", "sync_ms")),
+			wide(nsCol("host", "Host", "host_ms")),
+			wide(nsCol("launch", "Launch", "launch_ms")),
+			wide(nsCol("dependency", "Dependency", "dependency_ms")),
+			wide(nsCol("unknown", "Unknown", "unknown_ms")),
+		}},
+	},
 	Run: idle,
-})
+}
 
 const (
 	topGaps      = 50          // rows of the table, as nsys-llm-explainer's

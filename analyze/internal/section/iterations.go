@@ -10,35 +10,118 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-var _ = register(Section{
+var iterationsSection = Section{
 	ID: "iterations", Title: "Engine iterations", Rank: 310, Evidence: []file.Kind{file.ServerLog},
-	Derivation: "The iteration details that vLLM logs with --enable-logging-iteration-details, one line per step of the engine: requests and tokens in prefill (context) and decode (generation), and the time that the step took on the host's clock. Statistics are over all lines. " +
-		"Without a trace, iterations are also the units of work of the report. " + serverlog.UnitRule,
-	Metrics: metrics(
-		def("serve.iterations", report.Count, report.None, report.Noisy, "iterations of the engine", "", "type"),
-		def("serve.iteration_time", report.Nanoseconds, report.Lower, report.Noisy, "time of an iteration (median; the summary is over all iterations, those of the first steps included)", "", "type"),
-		def("serve.iteration_time_max", report.Nanoseconds, report.Lower, report.Noisy, "time of the longest iteration"),
-		def("serve.iteration_time_share", report.Ratio, report.None, report.Noisy, "share of the time of all iterations", "type"),
-		def("serve.context_tokens", report.Count, report.None, report.Noisy, "prompt tokens that iterations worked on", "", "type"),
-		def("serve.generation_tokens", report.Count, report.None, report.Noisy, "tokens that iterations generated", "", "type"),
-		def("serve.iteration_tokens", report.Count, report.None, report.Noisy, "tokens of an iteration, of prefill and decode together (median; the summary is over iterations that are not idle)"),
-		def("unit.count", report.Count, report.None, report.Noisy, "units of work that the numbers are made from: complete, steady and of one kind", logUnitLabels...),
-		def("unit.time", report.Nanoseconds, report.Lower, report.Noisy, "time of an iteration of one kind (median; the summary is over the kept ones)", logUnitLabels...),
-	),
-	Tables: tables(
-		table("iteration_types", "Iterations by type", "iteration_types.csv", textCol("type", "Type"), countCol("iterations", "Iterations"), ratioCol("share", "Share", "pct_of_iterations"), nsCol("total", "Total", "total_ms"),
-			ratioCol("time_share", "Share of time", "pct_of_time"), meanCol("mean", "Mean", "mean_ms"), meanCol("p50", "Median", "median_ms"), meanCol("p90", "p90", "p90_ms"), meanCol("p99", "p99", "p99_ms"),
-			nsCol("min", "Min", "min_ms"), nsCol("max", "Max", "max_ms"), wide(meanCol("std", "Std. dev. (n-1)", "std_ms")), countCol("context_tokens", "Context tokens"), countCol("generation_tokens", "Generated tokens"),
-			floatCol("mean_context_tokens", "Context per iteration", report.Count), floatCol("mean_generation_tokens", "Generated per iteration", report.Count),
-			wide(countCol("context_requests", "Context requests")), wide(countCol("generation_requests", "Generation requests")), wide(countCol("max_context_tokens", "Most context tokens")), wide(countCol("max_generation_tokens", "Most generated tokens"))),
-		table("iteration_groups", "Kinds of iteration", "iteration_groups.csv", textCol("phase", "Phase"), idCol("batch", "Batch"), idCol("tokens", "Tokens"), countCol("units", "Units"), meanCol("p50", "p50", "p50_ms"), meanCol("mean", "Mean", "mean_ms"),
-			meanCol("p90", "p90", "p90_ms"), wide(meanCol("min", "Min", "min_ms")), wide(meanCol("max", "Max", "max_ms")), ratioCol("share", "Share of unit time", "pct_of_unit_time")),
-		table("iteration_units", "Iterations as units of work", "iteration_units.csv", textCol("phase", "Phase"), idCol("batch", "Batch"), idCol("tokens", "Tokens"), countCol("line_number", "Line"), nsCol("duration", "Time", "duration_ns", "duration_ms")),
-		table("iteration_list", "Iterations", "iterations.csv", countCol("iteration", "Iteration"), textCol("timestamp", "Logged"), countCol("context_requests", "Context requests"), countCol("context_tokens", "Context tokens"),
-			countCol("generation_requests", "Generation requests"), countCol("generation_tokens", "Generated tokens"), nsCol("elapsed", "Time", "elapsed_time_ms"), countCol("line_number", "Line"), textCol("type", "Type")),
-	),
+	Derivation: "The iteration details that vLLM logs with --enable-logging-iteration-details, one line per step " +
+		"of the engine: requests and tokens in prefill (context) and decode (generation), and the time that the " +
+		"step took on the host's clock. Statistics are over all lines. Without a trace, iterations are also the " +
+		"units of work of the report. " +
+		serverlog.UnitRule,
+	Metrics: []report.MetricDef{
+		{
+			ID: "serve.iterations", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"", "type"},
+			Meaning: "iterations of the engine",
+		},
+		{
+			ID: "serve.iteration_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{"", "type"},
+			Meaning: "time of an iteration (median; the summary is over all iterations, those of the first steps " +
+				"included)",
+		},
+		{
+			ID: "serve.iteration_time_max", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale:   report.Total,
+			Meaning: "time of the longest iteration",
+		},
+		{
+			ID: "serve.iteration_time_share", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"type"},
+			Meaning: "share of the time of all iterations",
+		},
+		{
+			ID: "serve.context_tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"", "type"},
+			Meaning: "prompt tokens that iterations worked on",
+		},
+		{
+			ID: "serve.generation_tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"", "type"},
+			Meaning: "tokens that iterations generated",
+		},
+		{
+			ID: "serve.iteration_tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Event, Stats: true,
+			Meaning: "tokens of an iteration, of prefill and decode together (median; the summary is over " +
+				"iterations that are not idle)",
+		},
+		{
+			ID: "unit.count", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: logUnitLabels,
+			Meaning: "units of work that the numbers are made from: complete, steady and of one kind",
+		},
+		{
+			ID: "unit.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.PerUnit, Stats: true, Labels: logUnitLabels,
+			Meaning: "time of an iteration of one kind (median; the summary is over the kept ones)",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "iteration_types", Title: "Iterations by type", File: "iteration_types.csv", Columns: []report.Column{
+			textCol("type", "Type"),
+			countCol("iterations", "Iterations"),
+			ratioCol("share", "Share", "pct_of_iterations"),
+			nsCol("total", "Total", "total_ms"),
+			ratioCol("time_share", "Share of time", "pct_of_time"),
+			meanCol("mean", "Mean", "mean_ms"),
+			meanCol("p50", "Median", "median_ms"),
+			meanCol("p90", "p90", "p90_ms"),
+			meanCol("p99", "p99", "p99_ms"),
+			nsCol("min", "Min", "min_ms"),
+			nsCol("max", "Max", "max_ms"),
+			wide(meanCol("std", "Std. dev. (n-1)", "std_ms")),
+			countCol("context_tokens", "Context tokens"),
+			countCol("generation_tokens", "Generated tokens"),
+			floatCol("mean_context_tokens", "Context per iteration", report.Count),
+			floatCol("mean_generation_tokens", "Generated per iteration", report.Count),
+			wide(countCol("context_requests", "Context requests")),
+			wide(countCol("generation_requests", "Generation requests")),
+			wide(countCol("max_context_tokens", "Most context tokens")),
+			wide(countCol("max_generation_tokens", "Most generated tokens")),
+		}},
+		{ID: "iteration_groups", Title: "Kinds of iteration", File: "iteration_groups.csv", Columns: []report.Column{
+			textCol("phase", "Phase"),
+			idCol("batch", "Batch"),
+			idCol("tokens", "Tokens"),
+			countCol("units", "Units"),
+			meanCol("p50", "p50", "p50_ms"),
+			meanCol("mean", "Mean", "mean_ms"),
+			meanCol("p90", "p90", "p90_ms"),
+			wide(meanCol("min", "Min", "min_ms")),
+			wide(meanCol("max", "Max", "max_ms")),
+			ratioCol("share", "Share of unit time", "pct_of_unit_time"),
+		}},
+		{ID: "iteration_units", Title: "Iterations as units of work", File: "iteration_units.csv", Columns: []report.Column{
+			textCol("phase", "Phase"),
+			idCol("batch", "Batch"),
+			idCol("tokens", "Tokens"),
+			countCol("line_number", "Line"),
+			nsCol("duration", "Time", "duration_ns", "duration_ms"),
+		}},
+		{ID: "iteration_list", Title: "Iterations", File: "iterations.csv", Columns: []report.Column{
+			countCol("iteration", "Iteration"),
+			textCol("timestamp", "Logged"),
+			countCol("context_requests", "Context requests"),
+			countCol("context_tokens", "Context tokens"),
+			countCol("generation_requests", "Generation requests"),
+			countCol("generation_tokens", "Generated tokens"),
+			nsCol("elapsed", "Time", "elapsed_time_ms"),
+			countCol("line_number", "Line"),
+			textCol("type", "Type"),
+		}},
+	},
 	Run: iterations,
-})
+}
 
 var logUnitLabels = []string{"", "phase", "phase,batch", "phase,tokens"}
 
@@ -218,6 +301,7 @@ func (o *Output) iterationUnits(in *Input, log *serverlog.Data) {
 	}
 	t := o.Table("iteration_groups")
 	phases := map[serverlog.Type]bool{}
+	ids := LogGroupIDs(groups)
 	for i := range groups {
 		g := &groups[i]
 		times := make([]int64, len(g.Kept))
@@ -227,9 +311,10 @@ func (o *Output) iterationUnits(in *Input, log *serverlog.Data) {
 		m := stat.Summarize(times)
 		t.Row(report.S(serverlog.TypeNames[g.Type]), known(g.Batch), known(g.Tokens), report.I(m.N), report.F(m.P50), report.F(m.Mean), report.F(m.P90), report.F(m.Min), report.F(m.Max), cell(stat.Ratio(g.Total, all)))
 		emit := func(l report.Labels) {
-			o.Int("unit.count", l, m.N).N = m.N
+			n := o.Int("unit.count", l, m.N)
+			n.N, n.Group = m.N, ids[i]
 			x := o.Float("unit.time", l, m.P50)
-			x.N, x.Summary = m.N, m
+			x.N, x.Summary, x.Group = m.N, m, ids[i]
 		}
 		if i == 0 {
 			emit(nil)

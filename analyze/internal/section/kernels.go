@@ -11,34 +11,75 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
-var _ = register(Section{
+var kernelsSection = Section{
 	ID: "kernels", Title: "Top kernels", Rank: 30,
-	Derivation: "Kernel rows that start in the window, grouped by full name across all devices; durations are end minus start, added up without regard to overlap. Percentiles are exact and interpolate between closest ranks.",
-	Metrics: metrics(
-		def("kernel.total_time", report.Nanoseconds, report.Lower, report.Noisy, "sum of kernel durations; unlabelled over the whole window", "", "device", "kernel"),
-		def("kernel.count", report.Count, report.None, report.Exact, "number of kernels", "", "device", "kernel"),
-		def("kernel.share", report.Ratio, report.None, report.Noisy, "share of all kernel time", "kernel"),
-	),
-	Tables: tables(
-		table("kernels", "Kernels across devices", "kernels.csv",
-			nameCol("kernel_name", "Kernel"), wide(nameCol("short", "Short name")), textCol("category", "Category"), wide(textCol("library", "Library")),
-			wide(idCol("device_id", "GPU")), countCsv("count", "Calls", "call_count"), nsCol("total", "Total", "total_time_ns", "total_time_ms"), ratioCol("share", "Share", "pct_total_kernel_time"),
-			meanCol("mean", "Mean", "avg_duration_us"), wide(nsCol("min", "Min", "min_duration_us")), wide(nsCol("max", "Max", "max_duration_us")),
-			meanCol("p50", "p50", "p50_duration_us"), meanCol("p90", "p90", "p90_duration_us"), meanCol("p99", "p99", "p99_duration_us"),
-			wide(textCol("grid", "Grid")), wide(textCol("block", "Block")), wide(sizeCol("avg_grid_size", "Mean grid")), wide(sizeCol("avg_block_size", "Mean block"))),
-		table("kernels_per_device", "Kernels per device", "kernels_per_device.csv",
-			nameCol("kernel_name", "Kernel"), idCol("device_id", "GPU"), countCsv("count", "Calls", "call_count"), nsCol("total", "Total", "total_time_ns", "total_time_ms"),
-			meanCol("mean", "Mean", "avg_duration_us"), wide(nsCol("min", "Min", "min_duration_us")), wide(nsCol("max", "Max", "max_duration_us")),
-			meanCol("p50", "p50", "p50_duration_us"), meanCol("p90", "p90", "p90_duration_us"), ratioCol("share", "Share", "pct_total_kernel_time")),
-		table("kernel_stats", "Kernel launches", "kernel_stats.csv",
-			nameCol("kernel_name", "Kernel"), nsCol("duration", "Duration", "duration_us"), momentCol("start", "Start", "start_ns"),
-			countCol("grid_size", "Grid size"), countCol("block_size", "Block size"), bytesCol("shared_mem_bytes", "Shared memory"), countCol("registersPerThread", "Registers")),
-	),
+	Derivation: "Kernel rows that start in the window, grouped by full name across all devices; durations are " +
+		"end minus start, added up without regard to overlap. Percentiles are exact and interpolate between " +
+		"closest ranks.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "kernel.total_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Stats: true, Labels: []string{"", "device", "kernel"},
+			Meaning: "sum of kernel durations; unlabelled over the whole window",
+		},
+		{
+			ID: "kernel.count", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"", "device", "kernel"},
+			Meaning: "number of kernels",
+		},
+		{
+			ID: "kernel.share", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"kernel"},
+			Meaning: "share of all kernel time",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "kernels", Title: "Kernels across devices", File: "kernels.csv", Columns: []report.Column{
+			nameCol("kernel_name", "Kernel"),
+			wide(nameCol("short", "Short name")),
+			textCol("category", "Category"),
+			wide(textCol("library", "Library")),
+			wide(idCol("device_id", "GPU")),
+			countCsv("count", "Calls", "call_count"),
+			nsCol("total", "Total", "total_time_ns", "total_time_ms"),
+			ratioCol("share", "Share", "pct_total_kernel_time"),
+			meanCol("mean", "Mean", "avg_duration_us"),
+			wide(nsCol("min", "Min", "min_duration_us")),
+			wide(nsCol("max", "Max", "max_duration_us")),
+			meanCol("p50", "p50", "p50_duration_us"),
+			meanCol("p90", "p90", "p90_duration_us"),
+			meanCol("p99", "p99", "p99_duration_us"),
+			wide(textCol("grid", "Grid")),
+			wide(textCol("block", "Block")),
+			wide(sizeCol("avg_grid_size", "Mean grid")),
+			wide(sizeCol("avg_block_size", "Mean block")),
+		}},
+		{ID: "kernels_per_device", Title: "Kernels per device", File: "kernels_per_device.csv", Columns: []report.Column{
+			nameCol("kernel_name", "Kernel"),
+			idCol("device_id", "GPU"),
+			countCsv("count", "Calls", "call_count"),
+			nsCol("total", "Total", "total_time_ns", "total_time_ms"),
+			meanCol("mean", "Mean", "avg_duration_us"),
+			wide(nsCol("min", "Min", "min_duration_us")),
+			wide(nsCol("max", "Max", "max_duration_us")),
+			meanCol("p50", "p50", "p50_duration_us"),
+			meanCol("p90", "p90", "p90_duration_us"),
+			ratioCol("share", "Share", "pct_total_kernel_time"),
+		}},
+		{ID: "kernel_stats", Title: "Kernel launches", File: "kernel_stats.csv", Columns: []report.Column{
+			nameCol("kernel_name", "Kernel"),
+			nsCol("duration", "Duration", "duration_us"),
+			momentCol("start", "Start", "start_ns"),
+			countCol("grid_size", "Grid size"),
+			countCol("block_size", "Block size"),
+			bytesCol("shared_mem_bytes", "Shared memory"),
+			countCol("registersPerThread", "Registers"),
+		}},
+	},
 	Run: kernels,
-})
+}
 
 // Bounds that keep report.json small: kernels by time until either is reached, the rest is in the others row.
 const (
@@ -77,7 +118,7 @@ func kernels(in *Input, out *Output) {
 	t := out.Table("kernels")
 	measured := in.ncuMatch()
 	if measured != nil {
-		t.t.Columns = append(slices.Clone(t.t.Columns), values(ncuColumns)...)
+		t.t.Columns = append(slices.Clone(t.t.Columns), ncuColumns...)
 	}
 	bytes := 0
 	for n, e := range list {
@@ -219,7 +260,7 @@ var kernelAdvice = map[kernelname.Category][]string{
 func kernelsPerDevice(in *Input, out *Output) *Table {
 	k := &in.Trace.Kernels
 	list := slices.Clone(in.kernelStats().onDevices)
-	order.By(list, func(a, b placeTotals) int {
+	slices.SortFunc(list, func(a, b placeTotals) int {
 		return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(b.count, a.count), cmp.Compare(k.Names[a.name].Name, k.Names[b.name].Name), cmp.Compare(a.device, b.device))
 	})
 	var all int64
@@ -298,8 +339,8 @@ func launchConfigs(k *trace.Kernels, lo, hi int) []launchConfig {
 }
 
 // sizeCol is a mean number of blocks or threads.
-func sizeCol(id, title string) *report.Column {
-	return &report.Column{ID: id, Title: title, Kind: report.Float, Unit: report.Count}
+func sizeCol(id, title string) report.Column {
+	return report.Column{ID: id, Title: title, Kind: report.Float, Unit: report.Count}
 }
 
 // meanSize is the mean size of launches, null where the export does not have it: no launch is of size 0.
@@ -312,7 +353,7 @@ func meanSize(total, launches int64) report.Cell {
 
 func dims(d [3]int32) string { return fmt.Sprintf("%d×%d×%d", d[0], d[1], d[2]) }
 
-func countCsv(id, title, csv string) *report.Column {
+func countCsv(id, title, csv string) report.Column {
 	c := countCol(id, title)
 	c.CSV = []report.CSVCol{{Name: csv}}
 	return c

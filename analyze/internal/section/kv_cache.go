@@ -1,27 +1,57 @@
 package section
 
 import (
+	"slices"
+
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-var _ = register(Section{
+var kvCacheSection = Section{
 	ID: "kv_cache", Title: "KV cache blocks", Rank: 615,
-	Evidence:   []file.Kind{file.Session},
-	Derivation: "Rows of the session's kv_cache_usage.csv and kv_cache_evictions.csv; kv_cache_summary.txt where these are missing.",
-	Metrics: metrics(
-		def("kv.usage", report.Ratio, report.None, report.Noisy, "mean share of the KV cache in use; the summary is over samples", ""),
-		def("kv.blocks", report.Count, report.None, report.Exact, "blocks of the KV cache; unknown where files disagree", ""),
-		def("kv.blocks_peak", report.Count, report.None, report.Noisy, "most blocks in use at once", ""),
-		def("kv.evictions", report.Count, report.Lower, report.Noisy, "blocks evicted", ""),
-		def("kv.block_lifetime", report.Nanoseconds, report.Higher, report.Noisy, "median time from a block's allocation to its eviction; the summary is over evictions", ""),
-		def("kv.block_idle", report.Nanoseconds, report.None, report.Noisy, "median time from a block's last use to its eviction; the summary is over evictions", ""),
-	),
-	Tables: tables(
-		table("kv_evictions", "Evicted blocks", "kv_evictions.csv", append([]*report.Column{textCol("what", "Time"), countCol("blocks", "Blocks")}, sampleCols()...)...),
-	),
+	Evidence: []file.Kind{file.Session},
+	Derivation: "Rows of the session's kv_cache_usage.csv and kv_cache_evictions.csv; kv_cache_summary.txt where " +
+		"these are missing.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "kv.usage", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Stats: true, Labels: []string{""},
+			Meaning: "mean share of the KV cache in use; the summary is over samples",
+		},
+		{
+			ID: "kv.blocks", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Level, Labels: []string{""},
+			Meaning: "blocks of the KV cache; unknown where files disagree",
+		},
+		{
+			ID: "kv.blocks_peak", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{""},
+			Meaning: "most blocks in use at once",
+		},
+		{
+			ID: "kv.evictions", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{""},
+			Meaning: "blocks evicted",
+		},
+		{
+			ID: "kv.block_lifetime", Unit: report.Nanoseconds, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{""},
+			Meaning: "median time from a block's allocation to its eviction; the summary is over evictions",
+		},
+		{
+			ID: "kv.block_idle", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{""},
+			Meaning: "median time from a block's last use to its eviction; the summary is over evictions",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "kv_evictions", Title: "Evicted blocks", File: "kv_evictions.csv", Columns: slices.Concat([]report.Column{
+			textCol("what", "Time"),
+			countCol("blocks", "Blocks"),
+		}, sampleCols())},
+	},
 	Run: kvCache,
-})
+}
 
 // profilemate's bounds: of the mean usage, and of the mean lifetime of a block.
 const (

@@ -9,33 +9,97 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-var _ = register(Section{
+var latencySection = Section{
 	ID: "latency", Title: "Latencies of requests", Rank: 390, Evidence: []file.Kind{file.Prometheus},
-	Derivation: "The histograms of the server's metrics, over all engines and models. A histogram knows how many observations lie in each bucket, not where: percentiles are interpolated linearly within their bucket, as Prometheus does, " +
-		"and can be wrong by its width. Least and greatest are the edges of the outermost buckets that hold any; the mean is exact; the standard deviation takes observations as spread evenly over their bucket. " +
-		"What lies above the last bucket's edge has no percentile: it is unknown, and the table says what it is above. Of two dumps the difference counts, of one everything since the server started.",
-	Metrics: metrics(
-		latencyDef("serve.ttft", "time to first token of a request"),
-		latencyDef("serve.tpot", "time per output token: of a request's tokens after the first on average, where the server has that; else between tokens"),
-		latencyDef("serve.itl", "time between two tokens of a request"),
-		latencyDef("serve.e2e", "time of a request from its arrival to its last token"),
-		latencyDef("serve.queue_time", "time that a request waits to run"),
-		latencyDef("serve.inference_time", "time that a request runs"),
-		latencyDef("serve.prefill_time", "time that a request spends in prefill"),
-		latencyDef("serve.decode_time", "time that a request spends in decode"),
-		def("serve.request_prompt_tokens", report.Count, report.None, report.Noisy, "prompt tokens of a request (interpolated median; the summary is of the histogram)"),
-		def("serve.request_generation_tokens", report.Count, report.None, report.Noisy, "generated tokens of a request (interpolated median; the summary is of the histogram)"),
-	),
-	Tables: tables(
-		table("latency", "Latencies", "latency.csv", textCol("latency", "Latency"), countCol("observations", "Observations"), meanCol("mean", "Mean", "mean_ms"), meanCol("p50", "p50", "p50_ms"), meanCol("p90", "p90", "p90_ms"), meanCol("p99", "p99", "p99_ms"),
-			meanCol("above", "Unknown above", "unknown_above_ms"), textCol("metric", "Metric")),
-		table("request_size", "Tokens of a request", "request_size.csv", textCol("what", "Tokens"), countCol("observations", "Requests"), floatCol("mean", "Mean", report.Count), floatCol("p50", "p50", report.Count), floatCol("p90", "p90", report.Count), floatCol("p99", "p99", report.Count)),
-	),
+	Derivation: "The histograms of the server's metrics, over all engines and models. A histogram knows how many " +
+		"observations lie in each bucket, not where: percentiles are interpolated linearly within their bucket, " +
+		"as Prometheus does, and can be wrong by its width. Least and greatest are the edges of the outermost " +
+		"buckets that hold any; the mean is exact; the standard deviation takes observations as spread evenly " +
+		"over their bucket. What lies above the last bucket's edge has no percentile: it is unknown, and the " +
+		"table says what it is above. Of two dumps the difference counts, of one everything since the server " +
+		"started.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "serve.ttft", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{"", "quantile"},
+			Meaning: "time to first token of a request (interpolated median; the summary is of the histogram, " +
+				"and missing where part of it is unknown)",
+		},
+		{
+			ID: "serve.tpot", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{"", "quantile"},
+			Meaning: "time per output token: of a request's tokens after the first on average, where the server " +
+				"has that; else between tokens (interpolated median; the summary is of the histogram, and " +
+				"missing where part of it is unknown)",
+		},
+		{
+			ID: "serve.itl", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{"", "quantile"},
+			Meaning: "time between two tokens of a request (interpolated median; the summary is of the " +
+				"histogram, and missing where part of it is unknown)",
+		},
+		{
+			ID: "serve.e2e", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{"", "quantile"},
+			Meaning: "time of a request from its arrival to its last token (interpolated median; the summary is " +
+				"of the histogram, and missing where part of it is unknown)",
+		},
+		{
+			ID: "serve.queue_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{"", "quantile"},
+			Meaning: "time that a request waits to run (interpolated median; the summary is of the histogram, " +
+				"and missing where part of it is unknown)",
+		},
+		{
+			ID: "serve.inference_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{"", "quantile"},
+			Meaning: "time that a request runs (interpolated median; the summary is of the histogram, and " +
+				"missing where part of it is unknown)",
+		},
+		{
+			ID: "serve.prefill_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{"", "quantile"},
+			Meaning: "time that a request spends in prefill (interpolated median; the summary is of the " +
+				"histogram, and missing where part of it is unknown)",
+		},
+		{
+			ID: "serve.decode_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{"", "quantile"},
+			Meaning: "time that a request spends in decode (interpolated median; the summary is of the " +
+				"histogram, and missing where part of it is unknown)",
+		},
+		{
+			ID: "serve.request_prompt_tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Event, Stats: true,
+			Meaning: "prompt tokens of a request (interpolated median; the summary is of the histogram)",
+		},
+		{
+			ID: "serve.request_generation_tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Event, Stats: true,
+			Meaning: "generated tokens of a request (interpolated median; the summary is of the histogram)",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "latency", Title: "Latencies", File: "latency.csv", Columns: []report.Column{
+			textCol("latency", "Latency"),
+			countCol("observations", "Observations"),
+			meanCol("mean", "Mean", "mean_ms"),
+			meanCol("p50", "p50", "p50_ms"),
+			meanCol("p90", "p90", "p90_ms"),
+			meanCol("p99", "p99", "p99_ms"),
+			meanCol("above", "Unknown above", "unknown_above_ms"),
+			textCol("metric", "Metric"),
+		}},
+		{ID: "request_size", Title: "Tokens of a request", File: "request_size.csv", Columns: []report.Column{
+			textCol("what", "Tokens"),
+			countCol("observations", "Requests"),
+			floatCol("mean", "Mean", report.Count),
+			floatCol("p50", "p50", report.Count),
+			floatCol("p90", "p90", report.Count),
+			floatCol("p99", "p99", report.Count),
+		}},
+	},
 	Run: latency,
-})
-
-func latencyDef(id, meaning string) *report.MetricDef {
-	return def(id, report.Nanoseconds, report.Lower, report.Noisy, meaning+" (interpolated median; the summary is of the histogram, and missing where part of it is unknown)", "", "quantile")
 }
 
 // latencies in the order of the table.

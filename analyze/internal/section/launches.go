@@ -8,44 +8,136 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
-var _ = register(Section{
+var launchesSection = Section{
 	ID: "launches", Title: "Launches", Rank: 70,
-	Derivation: "API calls whose name, version suffix stripped, starts with cudaLaunch, cuLaunch, cudaGraphLaunch or cuGraphLaunch and is no host function: one per graph launch, however many kernels it runs. The rate is over the analysed window. Kernels per second is a separate number. Kernels are joined to their launch call by process and correlation id.",
-	Metrics: metrics(
-		def("launch.count", report.Count, report.Lower, report.Exact, "launch API calls", "", "pid", "api"),
-		def("launch.rate", report.PerSecond, report.None, report.Noisy, "launch API calls per second of the window", "", "pid", "api"),
-		def("launch.api_time", report.Nanoseconds, report.Lower, report.Noisy, "time spent inside launch API calls, summed over threads; the summary is over calls", "", "pid", "api"),
-		def("launch.errors", report.Count, report.Lower, report.Exact, "launch API calls that returned an error", ""),
-		def("launch.queue_time", report.Nanoseconds, report.None, report.Noisy, "median time from the return of a launch call to the start of its kernel, over kernels launched one by one that had not started before; the summary is over those kernels. Long: the GPU is behind the host. Short: the host only just keeps up", "", "pid"),
-		def("kernel.rate", report.PerSecond, report.None, report.Noisy, "kernels per second of the window, those inside CUDA graphs included", "", "pid"),
-		def("kernel.duration", report.Nanoseconds, report.None, report.Noisy, "median duration of one kernel; the summary is over kernels", "", "pid"),
-		def("kernel.tiny_count", report.Count, report.Lower, report.Exact, "kernels of at most 5 µs", "", "pid"),
-		def("kernel.under_ratio", report.Ratio, report.Lower, report.Noisy, "share of kernels shorter than the given duration", "under"),
-		def("api.time", report.Nanoseconds, report.Lower, report.Noisy, "time spent inside CUDA API calls of any kind, summed over threads; the summary is over calls", "", "api"),
-		def("api.count", report.Count, report.Lower, report.Exact, "CUDA API calls of any kind", "", "api"),
-	),
-	Tables: tables(
-		table("launches", "Launch calls", "launches.csv", nameCol("api_name", "API"), countCsv("count", "Calls", "call_count"),
-			rateCol("rate", "Per second", report.PerSecond), nsCol("total", "Total", "total_time_ns", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"),
-			meanCol("p50", "p50", "p50_duration_us"), meanCol("p90", "p90", "p90_duration_us"), meanCol("p99", "p99", "p99_duration_us"), wide(nsCol("max", "Max", "max_duration_us"))),
-		table("launch_errors", "Failed launches", "launch_errors.csv", nameCol("api_name", "API"), idCol("code", "CUDA error"), countCsv("count", "Calls", "call_count")),
-		table("launches_by_pid", "Launches per process", "launches_by_pid.csv", idCol("pid", "PID"), countCsv("launches", "Launches", "launch_count"),
-			rateCol("rate", "Per second", report.PerSecond), nsCol("api_time", "API time", "api_time_ms"), meanCol("mean", "Mean call", "avg_api_time_us"), countCsv("kernels", "Kernels", "kernel_count"),
-			rateCol("kernel_rate", "Kernels per second", report.PerSecond), meanCol("p50", "p50 kernel", "p50_kernel_us"), &report.Column{ID: "is_launch_storm", Title: "Storm", Kind: report.Bool}),
-		table("tiny_kernels", "Tiny kernels (at most 5 µs)", "tiny_kernels.csv", nameCol("kernel_name", "Kernel"), countCsv("count", "Calls", "call_count"),
-			nsCol("total", "Total", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us")),
-		table("launch_queue", "From launch call to kernel", "launch_queue.csv", idCol("pid", "PID"), idCol("device_id", "GPU"), nameCol("api_name", "API"), countCsv("kernels", "Kernels", "kernel_count"),
-			meanCol("api_mean", "Mean call", "avg_api_time_us"), countCsv("queued", "Queued", "queued_count"), meanCol("mean", "Mean wait", "avg_queue_us"), meanCol("p50", "p50 wait", "p50_queue_us"),
-			meanCol("p90", "p90 wait", "p90_queue_us"), wide(nsCol("min", "Min wait", "min_queue_us")), wide(nsCol("max", "Max wait", "max_queue_us"))),
-		table("cuda_api", "CUDA API calls", "cuda_api.csv", nameCol("api_name", "API"), countCsv("count", "Calls", "call_count"), nsCol("total", "Total", "total_time_ns", "total_time_ms"),
-			ratioCol("share", "Share", "pct_total_api_time"), meanCol("mean", "Mean", "avg_duration_us"), meanCol("p50", "p50", "p50_duration_us"), wide(meanCol("p90", "p90", "p90_duration_us")),
-			wide(meanCol("p99", "p99", "p99_duration_us")), wide(nsCol("min", "Min", "min_duration_us")), nsCol("max", "Max", "max_duration_us")),
-	),
+	Derivation: "API calls whose name, version suffix stripped, starts with cudaLaunch, cuLaunch, " +
+		"cudaGraphLaunch or cuGraphLaunch and is no host function: one per graph launch, however many kernels it " +
+		"runs. The rate is over the analysed window. Kernels per second is a separate number. Kernels are joined " +
+		"to their launch call by process and correlation id.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "launch.count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"", "pid", "api"},
+			Meaning: "launch API calls",
+		},
+		{
+			ID: "launch.rate", Unit: report.PerSecond, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"", "pid", "api"},
+			Meaning: "launch API calls per second of the window",
+		},
+		{
+			ID: "launch.api_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Stats: true, Labels: []string{"", "pid", "api"},
+			Meaning: "time spent inside launch API calls, summed over threads; the summary is over calls",
+		},
+		{
+			ID: "launch.errors", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{""},
+			Meaning: "launch API calls that returned an error",
+		},
+		{
+			ID: "launch.queue_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{"", "pid"},
+			Meaning: "median time from the return of a launch call to the start of its kernel, over kernels " +
+				"launched one by one that had not started before; the summary is over those kernels. Long: the " +
+				"GPU is behind the host. Short: the host only just keeps up",
+		},
+		{
+			ID: "kernel.rate", Unit: report.PerSecond, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"", "pid"},
+			Meaning: "kernels per second of the window, those inside CUDA graphs included",
+		},
+		{
+			ID: "kernel.duration", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{"", "pid"},
+			Meaning: "median duration of one kernel; the summary is over kernels",
+		},
+		{
+			ID: "kernel.tiny_count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"", "pid"},
+			Meaning: "kernels of at most 5 µs",
+		},
+		{
+			ID: "kernel.under_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"under"},
+			Meaning: "share of kernels shorter than the given duration",
+		},
+		{
+			ID: "api.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Stats: true, Labels: []string{"", "api"},
+			Meaning: "time spent inside CUDA API calls of any kind, summed over threads; the summary is over " +
+				"calls",
+		},
+		{
+			ID: "api.count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"", "api"},
+			Meaning: "CUDA API calls of any kind",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "launches", Title: "Launch calls", File: "launches.csv", Columns: []report.Column{
+			nameCol("api_name", "API"),
+			countCsv("count", "Calls", "call_count"),
+			rateCol("rate", "Per second", report.PerSecond),
+			nsCol("total", "Total", "total_time_ns", "total_time_ms"),
+			meanCol("mean", "Mean", "avg_duration_us"),
+			meanCol("p50", "p50", "p50_duration_us"),
+			meanCol("p90", "p90", "p90_duration_us"),
+			meanCol("p99", "p99", "p99_duration_us"),
+			wide(nsCol("max", "Max", "max_duration_us")),
+		}},
+		{ID: "launch_errors", Title: "Failed launches", File: "launch_errors.csv", Columns: []report.Column{
+			nameCol("api_name", "API"),
+			idCol("code", "CUDA error"),
+			countCsv("count", "Calls", "call_count"),
+		}},
+		{ID: "launches_by_pid", Title: "Launches per process", File: "launches_by_pid.csv", Columns: []report.Column{
+			idCol("pid", "PID"),
+			countCsv("launches", "Launches", "launch_count"),
+			rateCol("rate", "Per second", report.PerSecond),
+			nsCol("api_time", "API time", "api_time_ms"),
+			meanCol("mean", "Mean call", "avg_api_time_us"),
+			countCsv("kernels", "Kernels", "kernel_count"),
+			rateCol("kernel_rate", "Kernels per second", report.PerSecond),
+			meanCol("p50", "p50 kernel", "p50_kernel_us"),
+			{ID: "is_launch_storm", Title: "Storm", Kind: report.Bool},
+		}},
+		{ID: "tiny_kernels", Title: "Tiny kernels (at most 5 µs)", File: "tiny_kernels.csv", Columns: []report.Column{
+			nameCol("kernel_name", "Kernel"),
+			countCsv("count", "Calls", "call_count"),
+			nsCol("total", "Total", "total_time_ms"),
+			meanCol("mean", "Mean", "avg_duration_us"),
+		}},
+		{ID: "launch_queue", Title: "From launch call to kernel", File: "launch_queue.csv", Columns: []report.Column{
+			idCol("pid", "PID"),
+			idCol("device_id", "GPU"),
+			nameCol("api_name", "API"),
+			countCsv("kernels", "Kernels", "kernel_count"),
+			meanCol("api_mean", "Mean call", "avg_api_time_us"),
+			countCsv("queued", "Queued", "queued_count"),
+			meanCol("mean", "Mean wait", "avg_queue_us"),
+			meanCol("p50", "p50 wait", "p50_queue_us"),
+			meanCol("p90", "p90 wait", "p90_queue_us"),
+			wide(nsCol("min", "Min wait", "min_queue_us")),
+			wide(nsCol("max", "Max wait", "max_queue_us")),
+		}},
+		{ID: "cuda_api", Title: "CUDA API calls", File: "cuda_api.csv", Columns: []report.Column{
+			nameCol("api_name", "API"),
+			countCsv("count", "Calls", "call_count"),
+			nsCol("total", "Total", "total_time_ns", "total_time_ms"),
+			ratioCol("share", "Share", "pct_total_api_time"),
+			meanCol("mean", "Mean", "avg_duration_us"),
+			meanCol("p50", "p50", "p50_duration_us"),
+			wide(meanCol("p90", "p90", "p90_duration_us")),
+			wide(meanCol("p99", "p99", "p99_duration_us")),
+			wide(nsCol("min", "Min", "min_duration_us")),
+			nsCol("max", "Max", "max_duration_us"),
+		}},
+	},
 	Run: launches,
-})
+}
 
 // nsys-llm-explainer's launch-storm rule, on launches: rate and median kernel duration, either pair.
 const (
@@ -256,7 +348,7 @@ func (in *Input) kernelDurations(out *Output, l report.Labels, durs *durationSta
 func tinyKernels(in *Input, out *Output) {
 	k := &in.Trace.Kernels
 	list := slices.DeleteFunc(slices.Clone(in.kernelStats().tiny), func(e totals) bool { return e.count == 0 })
-	order.By(list, func(a, b totals) int {
+	slices.SortFunc(list, func(a, b totals) int {
 		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(b.total, a.total), cmp.Compare(k.Names[a.key].Name, k.Names[b.key].Name))
 	})
 	t := out.Table("tiny_kernels")

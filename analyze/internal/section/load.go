@@ -12,39 +12,138 @@ import (
 	units "github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-var _ = register(Section{
+var loadSection = Section{
 	ID: "load", Title: "Load", Rank: 290, Evidence: []file.Kind{file.Load},
-	Derivation: "What explain load measured at the client, of the requests that succeeded. A latency counts from the moment the request was due, not from when it was sent: a server that holds up the load cannot hide it.",
-	Metrics: metrics(
-		def("serve.ttft", report.Nanoseconds, report.Lower, report.Noisy, "time from when a request was due to its first token (median)"),
-		def("serve.tpot", report.Nanoseconds, report.Lower, report.Noisy, "time per output token after the first, one value per request (median)"),
-		def("serve.itl", report.Nanoseconds, report.Lower, report.Noisy, "time between two tokens, every gap of every request (median)"),
-		def("serve.e2e", report.Nanoseconds, report.Lower, report.Noisy, "time from when a request was due to the end of its answer (median)"),
-		def("load.request_rate", report.PerSecond, report.Higher, report.Noisy, "requests answered per second of the load"),
-		def("load.target_rate", report.PerSecond, report.None, report.Exact, "requests per second that were due, of an open loop"),
-		def("load.concurrency", report.Count, report.None, report.Exact, "requests in flight, at most"),
-		def("load.output_throughput", report.PerSecond, report.Higher, report.Noisy, "tokens generated per second of the load, over all requests"),
-		def("load.input_throughput", report.PerSecond, report.Higher, report.Noisy, "tokens of prompts per second of the load, over all requests"),
-		def("load.output_tokens", report.Count, report.None, report.Noisy, "tokens generated"),
-		def("load.input_tokens", report.Count, report.None, report.Exact, "tokens of prompts"),
-		def("load.goodput_ratio", report.Ratio, report.Higher, report.Noisy, "share of requests that met every limit given; one that failed met none"),
-		def("load.goodput", report.PerSecond, report.Higher, report.Noisy, "requests per second that met every limit given"),
-		def("load.requests", report.Count, report.None, report.Exact, "requests sent and not cancelled"),
-		def("load.failures", report.Count, report.Lower, report.Noisy, "requests that failed, by kind: connect, reset, timeout, http_503, bad_stream, cut_stream, server_error, no_output, client_limit, other", "", "kind"),
-		def("load.failure_ratio", report.Ratio, report.Lower, report.Noisy, "share of requests that failed"),
-		def("load.late_sends", report.Count, report.None, report.Noisy, "requests sent more than 5 ms after they were due"),
-		def("load.send_delay", report.Nanoseconds, report.None, report.Noisy, "time from when a request was due until it was sent (median); part of every latency"),
-		def("load.window", report.Nanoseconds, report.None, report.Noisy, "time from when the first request was due to the end of the last answer"),
-	),
-	Tables: tables(
-		table("load_latency", "Latency", "load_latency.csv", textCol("latency", "Latency"), countCol("n", "n"), meanCol("p50", "Median"), meanCol("p90", "p90"), meanCol("p99", "p99"), meanCol("max", "Max"),
-			meanCol("mean", "Mean"), wide(meanCol("stddev", "Std. dev.")), wide(meanCol("min", "Min"))),
-		table("load_failures", "Failures", "load_failures.csv", textCol("kind", "Kind"), countCol("requests", "Requests"), ratioCol("share", "Of all")),
-		table("load_requests", "Requests", "load_requests.csv", momentCol("due", "Due", "due_s"), momentCol("sent", "Sent", "sent_s"), meanCol("ttft", "First token"), meanCol("e2e", "Answer"),
-			countCol("input_tokens", "Input tokens"), countCol("output_tokens", "Output tokens"), textCol("failed", "Failed")),
-	),
+	Derivation: "What explain load measured at the client, of the requests that succeeded. A latency counts from " +
+		"the moment the request was due, not from when it was sent: a server that holds up the load cannot hide " +
+		"it.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "serve.ttft", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true,
+			Meaning: "time from when a request was due to its first token (median)",
+		},
+		{
+			ID: "serve.tpot", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true,
+			Meaning: "time per output token after the first, one value per request (median)",
+		},
+		{
+			ID: "serve.itl", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true,
+			Meaning: "time between two tokens, every gap of every request (median)",
+		},
+		{
+			ID: "serve.e2e", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true,
+			Meaning: "time from when a request was due to the end of its answer (median)",
+		},
+		{
+			ID: "load.request_rate", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
+			Scale:   report.Level,
+			Meaning: "requests answered per second of the load",
+		},
+		{
+			ID: "load.target_rate", Unit: report.PerSecond, Better: report.None, Assume: report.Exact,
+			Scale:   report.Level,
+			Meaning: "requests per second that were due, of an open loop",
+		},
+		{
+			ID: "load.concurrency", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale:   report.Level,
+			Meaning: "requests in flight, at most",
+		},
+		{
+			ID: "load.output_throughput", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
+			Scale:   report.Level,
+			Meaning: "tokens generated per second of the load, over all requests",
+		},
+		{
+			ID: "load.input_throughput", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
+			Scale:   report.Level,
+			Meaning: "tokens of prompts per second of the load, over all requests",
+		},
+		{
+			ID: "load.output_tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale:   report.Total,
+			Meaning: "tokens generated",
+		},
+		{
+			ID: "load.input_tokens", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale:   report.Total,
+			Meaning: "tokens of prompts",
+		},
+		{
+			ID: "load.goodput_ratio", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale:   report.Level,
+			Meaning: "share of requests that met every limit given; one that failed met none",
+		},
+		{
+			ID: "load.goodput", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
+			Scale:   report.Level,
+			Meaning: "requests per second that met every limit given",
+		},
+		{
+			ID: "load.requests", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale:   report.Total,
+			Meaning: "requests sent and not cancelled",
+		},
+		{
+			ID: "load.failures", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"", "kind"},
+			Meaning: "requests that failed, by kind: connect, reset, timeout, http_503, bad_stream, cut_stream, " +
+				"server_error, no_output, client_limit, other",
+		},
+		{
+			ID: "load.failure_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
+			Scale:   report.Level,
+			Meaning: "share of requests that failed",
+		},
+		{
+			ID: "load.late_sends", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale:   report.Total,
+			Meaning: "requests sent more than 5 ms after they were due",
+		},
+		{
+			ID: "load.send_delay", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale: report.Event, Stats: true,
+			Meaning: "time from when a request was due until it was sent (median); part of every latency",
+		},
+		{
+			ID: "load.window", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale:   report.Total,
+			Meaning: "time from when the first request was due to the end of the last answer",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "load_latency", Title: "Latency", File: "load_latency.csv", Columns: []report.Column{
+			textCol("latency", "Latency"),
+			countCol("n", "n"),
+			meanCol("p50", "Median"),
+			meanCol("p90", "p90"),
+			meanCol("p99", "p99"),
+			meanCol("max", "Max"),
+			meanCol("mean", "Mean"),
+			wide(meanCol("stddev", "Std. dev.")),
+			wide(meanCol("min", "Min")),
+		}},
+		{ID: "load_failures", Title: "Failures", File: "load_failures.csv", Columns: []report.Column{
+			textCol("kind", "Kind"),
+			countCol("requests", "Requests"),
+			ratioCol("share", "Of all"),
+		}},
+		{ID: "load_requests", Title: "Requests", File: "load_requests.csv", Columns: []report.Column{
+			momentCol("due", "Due", "due_s"),
+			momentCol("sent", "Sent", "sent_s"),
+			meanCol("ttft", "First token"),
+			meanCol("e2e", "Answer"),
+			countCol("input_tokens", "Input tokens"),
+			countCol("output_tokens", "Output tokens"),
+			textCol("failed", "Failed"),
+		}},
+	},
 	Run: load,
-})
+}
 
 // When what a load says is a finding or a warning.
 const (

@@ -8,40 +8,119 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
-var _ = register(Section{
+var memcpySection = Section{
 	ID: "memcpy", Title: "Copies and memsets", Rank: 90,
-	Derivation: "Copy and memset rows that start in the window, by direction and by the kind of memory on the host's side (device to device: the side that is not plain device memory). Throughput is all bytes over all time of the group, not a mean of rates. API calls are joined to copies by process and correlation id.",
-	Metrics: metrics(
-		def("memcpy.time", report.Nanoseconds, report.Lower, report.Noisy, "sum of copy durations on the GPU; the summary is over copies", "", "direction", "kind", "direction,kind"),
-		def("memcpy.bytes", report.Bytes, report.Lower, report.Exact, "bytes copied, counted once; the summary is over copies", "", "direction", "kind", "direction,kind"),
-		def("memcpy.count", report.Count, report.Lower, report.Exact, "copies", "", "direction", "kind", "direction,kind"),
-		def("memcpy.throughput", report.PerSecond, report.Higher, report.Noisy, "bytes per second: bytes copied over the sum of copy durations", "direction", "kind", "direction,kind"),
-		def("memcpy.tiny_count", report.Count, report.Lower, report.Exact, "copies between host and device of at most 4096 bytes, whose cost is latency", "", "direction"),
-		def("memcpy.sync_time", report.Nanoseconds, report.Lower, report.Noisy, "time spent inside synchronous copy calls (cudaMemcpy*, cuMemcpy* without Async), summed over threads; the summary is over calls", "", "api"),
-		def("memcpy.sync_count", report.Count, report.Lower, report.Exact, "synchronous copy calls", "", "api"),
-		def("memcpy.rule_time", report.Nanoseconds, report.Lower, report.Noisy, "time spent inside copy and memset calls that one of nsys's expert rules marks: async_pageable, sync_copy, sync_memset", "rule"),
-		def("memcpy.rule_count", report.Count, report.Lower, report.Exact, "copy and memset calls that one of nsys's expert rules marks: async_pageable, sync_copy, sync_memset", "rule"),
-		def("memset.time", report.Nanoseconds, report.Lower, report.Noisy, "sum of memset durations on the GPU; the summary is over memsets", "", "kind"),
-		def("memset.bytes", report.Bytes, report.Lower, report.Exact, "bytes set; the summary is over memsets", "", "kind"),
-		def("memset.count", report.Count, report.Lower, report.Exact, "memsets", "", "kind"),
-	),
-	Tables: tables(
-		table("memcpy", "Copies by direction and memory", "memcpy.csv", amountColumns(textCol("direction", "Direction"), textCol("kind", "Memory"))...),
-		table("memset", "Memsets by memory", "memset.csv", amountColumns(textCol("kind", "Memory"))...),
-		table("sync_copies", "Synchronous copy calls", "sync_copies.csv", nameCol("api_name", "API"), textCol("direction", "Direction"), textCol("kind", "Memory"),
-			countCsv("count", "Calls", "call_count"), nsCol("total", "Call time", "total_time_ns", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"),
-			nsCol("max", "Max", "max_duration_us"), nsCol("gpu", "Copy time", "gpu_time_ms"), bytesCol("bytes", "Bytes")),
-		table("memcpy_stats", "Copies", "memcpy_stats.csv", nsCol("duration", "Duration", "duration_us"), bytesCol("bytes", "Bytes"), gigabytesCol("bandwidth", "Bandwidth"), textCol("direction", "Direction"),
-			textCol("kind", "Memory"), momentCol("start", "Start", "start_ns"), idCol("device_id", "GPU")),
-		table("copy_rules", "Copies and memsets that hold up the host", "copy_rules.csv", textCol("rule", "Rule"), nameCol("api_name", "API"), textCol("direction", "Direction"), textCol("kind", "Memory"),
-			wide(idCol("device_id", "GPU")), nameCol("range_name", "Range"), wide(nameCol("phase", "Phase")), countCsv("count", "Calls", "call_count"), nsCol("call", "Call time", "api_time_ms"),
-			wide(nsCol("longest", "Longest call", "max_api_time_us")), nsCol("gpu", "GPU time", "gpu_time_ms"), bytesCol("bytes", "Bytes")),
-	),
+	Derivation: "Copy and memset rows that start in the window, by direction and by the kind of memory on the " +
+		"host's side (device to device: the side that is not plain device memory). Throughput is all bytes over " +
+		"all time of the group, not a mean of rates. API calls are joined to copies by process and correlation " +
+		"id.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "memcpy.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Stats: true, Labels: []string{"", "direction", "kind", "direction,kind"},
+			Meaning: "sum of copy durations on the GPU; the summary is over copies",
+		},
+		{
+			ID: "memcpy.bytes", Unit: report.Bytes, Better: report.Lower, Assume: report.Exact,
+			Scale: report.Total, Stats: true, Labels: []string{"", "direction", "kind", "direction,kind"},
+			Meaning: "bytes copied, counted once; the summary is over copies",
+		},
+		{
+			ID: "memcpy.count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"", "direction", "kind", "direction,kind"},
+			Meaning: "copies",
+		},
+		{
+			ID: "memcpy.throughput", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"direction", "kind", "direction,kind"},
+			Meaning: "bytes per second: bytes copied over the sum of copy durations",
+		},
+		{
+			ID: "memcpy.tiny_count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"", "direction"},
+			Meaning: "copies between host and device of at most 4096 bytes, whose cost is latency",
+		},
+		{
+			ID: "memcpy.sync_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Stats: true, Labels: []string{"", "api"},
+			Meaning: "time spent inside synchronous copy calls (cudaMemcpy*, cuMemcpy* without Async), summed " +
+				"over threads; the summary is over calls",
+		},
+		{
+			ID: "memcpy.sync_count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"", "api"},
+			Meaning: "synchronous copy calls",
+		},
+		{
+			ID: "memcpy.rule_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"rule"},
+			Meaning: "time spent inside copy and memset calls that one of nsys's expert rules marks: " +
+				"async_pageable, sync_copy, sync_memset",
+		},
+		{
+			ID: "memcpy.rule_count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"rule"},
+			Meaning: "copy and memset calls that one of nsys's expert rules marks: async_pageable, sync_copy, " +
+				"sync_memset",
+		},
+		{
+			ID: "memset.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Stats: true, Labels: []string{"", "kind"},
+			Meaning: "sum of memset durations on the GPU; the summary is over memsets",
+		},
+		{
+			ID: "memset.bytes", Unit: report.Bytes, Better: report.Lower, Assume: report.Exact,
+			Scale: report.Total, Stats: true, Labels: []string{"", "kind"},
+			Meaning: "bytes set; the summary is over memsets",
+		},
+		{
+			ID: "memset.count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"", "kind"},
+			Meaning: "memsets",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "memcpy", Title: "Copies by direction and memory", File: "memcpy.csv", Columns: amountColumns(textCol("direction", "Direction"), textCol("kind", "Memory"))},
+		{ID: "memset", Title: "Memsets by memory", File: "memset.csv", Columns: amountColumns(textCol("kind", "Memory"))},
+		{ID: "sync_copies", Title: "Synchronous copy calls", File: "sync_copies.csv", Columns: []report.Column{
+			nameCol("api_name", "API"),
+			textCol("direction", "Direction"),
+			textCol("kind", "Memory"),
+			countCsv("count", "Calls", "call_count"),
+			nsCol("total", "Call time", "total_time_ns", "total_time_ms"),
+			meanCol("mean", "Mean", "avg_duration_us"),
+			nsCol("max", "Max", "max_duration_us"),
+			nsCol("gpu", "Copy time", "gpu_time_ms"),
+			bytesCol("bytes", "Bytes"),
+		}},
+		{ID: "memcpy_stats", Title: "Copies", File: "memcpy_stats.csv", Columns: []report.Column{
+			nsCol("duration", "Duration", "duration_us"),
+			bytesCol("bytes", "Bytes"),
+			gigabytesCol("bandwidth", "Bandwidth"),
+			textCol("direction", "Direction"),
+			textCol("kind", "Memory"),
+			momentCol("start", "Start", "start_ns"),
+			idCol("device_id", "GPU"),
+		}},
+		{ID: "copy_rules", Title: "Copies and memsets that hold up the host", File: "copy_rules.csv", Columns: []report.Column{
+			textCol("rule", "Rule"),
+			nameCol("api_name", "API"),
+			textCol("direction", "Direction"),
+			textCol("kind", "Memory"),
+			wide(idCol("device_id", "GPU")),
+			nameCol("range_name", "Range"),
+			wide(nameCol("phase", "Phase")),
+			countCsv("count", "Calls", "call_count"),
+			nsCol("call", "Call time", "api_time_ms"),
+			wide(nsCol("longest", "Longest call", "max_api_time_us")),
+			nsCol("gpu", "GPU time", "gpu_time_ms"),
+			bytesCol("bytes", "Bytes"),
+		}},
+	},
 	Run: memcpy,
-})
+}
 
 // directions are the labels of copyKind, in the numbering of ENUM_CUDA_MEMCPY_OPER.
 var directions = [...]string{"unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP", "UVM_HtoD", "UVM_DtoH", "UVM_DtoD"}
@@ -200,9 +279,9 @@ func (a *amount) cells() []report.Cell {
 		report.I(a.bytes), report.F(a.size.Mean), report.F(a.size.P50), report.I(int64(a.size.Max)), cell(a.throughput())}
 }
 
-func amountColumns(first ...*report.Column) []*report.Column {
-	size := func(id, title string) *report.Column {
-		return &report.Column{ID: id, Title: title, Kind: report.Float, Unit: report.Bytes}
+func amountColumns(first ...report.Column) []report.Column {
+	size := func(id, title string) report.Column {
+		return report.Column{ID: id, Title: title, Kind: report.Float, Unit: report.Bytes}
 	}
 	return append(first, countCsv("count", "Count", "call_count"), nsCol("total", "Total", "total_time_ns", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"),
 		wide(meanCol("p50", "p50", "p50_duration_us")), wide(nsCol("max", "Max", "max_duration_us")), bytesCol("bytes", "Bytes"), size("mean_bytes", "Mean size"),
@@ -210,7 +289,7 @@ func amountColumns(first ...*report.Column) []*report.Column {
 }
 
 // gigabytesCol is a throughput, written to CSV in GB/s (10^9 bytes per second) under profilemate's name.
-func gigabytesCol(id, title string) *report.Column {
+func gigabytesCol(id, title string) report.Column {
 	c := rateCol(id, title, report.BytesPerSec)
 	c.CSV = []report.CSVCol{{Name: "bandwidth_gbps", Exp10: -9}}
 	return c
@@ -292,7 +371,7 @@ func syncCopies(in *Input, out *Output) {
 	stats := in.callStats()
 	names := some(stats.names, func(name int) bool { return api.Names[name].SyncCopy })
 	emit(nil, stats.syncCopies.count, stats.syncCopies.total, stats.syncCopies.summary)
-	order.By(names, func(a, b totals) int { return cmp.Compare(a.key, b.key) })
+	slices.SortFunc(names, func(a, b totals) int { return cmp.Compare(a.key, b.key) })
 	for _, e := range names {
 		emit(Labels("api", api.Names[e.key].Name), e.count, e.total, e.summary)
 	}

@@ -2,10 +2,10 @@ package section
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 // The expert rules of `nsys analyze` on copies and memsets.
@@ -91,7 +91,7 @@ func copyRules(in *Input, out *Output, lo, hi, mlo, mhi int) {
 			mark(ruleSyncMemset, &m.Work, i, call, m.Bytes(i), -1, k)
 		}
 	}
-	order.Stable(sums, func(a, b ruleSum) int { return cmp.Or(cmp.Compare(b.call, a.call), cmp.Compare(b.gpu, a.gpu)) })
+	slices.SortStableFunc(sums, func(a, b ruleSum) int { return cmp.Or(cmp.Compare(b.call, a.call), cmp.Compare(b.gpu, a.gpu)) })
 	t := out.Table("copy_rules")
 	for i := range sums {
 		s, g := &sums[i], &groups.keys[sums[i].group]

@@ -10,35 +10,116 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-var _ = register(Section{
+var mfuSection = Section{
 	ID: "mfu", Title: "Stages and utilisation of the hardware", Rank: 700,
-	Evidence:   []file.Kind{file.PerfOpt},
-	Derivation: "Timings and dimensions of llm-perf-opt's metrics.json; floating point operations and bytes of the decoder, computed from the dimensions term by term; peaks of the device by the name it reports. One request at a time, as llm-perf-opt measures. Its own utilisation undercounts the feed-forward part 1.5 times, projections 4 times and attention twice, and looks peaks up by a part of a name: it is shown as stated, and not used.",
-	Metrics: metrics(
-		def("stage.time", report.Nanoseconds, report.Lower, report.Noisy, "mean time of a stage in a run; sam, clip, projector and vision run inside prefill", "stage"),
-		def("stage.tokens", report.Count, report.None, report.Noisy, "mean tokens that a run generates", ""),
-		def("stage.token_rate", report.PerSecond, report.Higher, report.Noisy, "mean over runs of generated tokens per second of decode time", ""),
-		def("mfu.flops", report.Flop, report.None, report.Exact, "floating point operations of a run, by stage; model is prefill and decode", "stage"),
-		def("mfu.flop_rate", report.PerSecond, report.Higher, report.Noisy, "floating point operations per second of the stage", "stage"),
-		def("mfu.utilization", report.Ratio, report.Higher, report.Noisy, "floating point operations per second over the device's dense peak for the data type", "stage"),
-		def("mfu.bytes", report.Bytes, report.None, report.Exact, "bytes of weights and KV cache that a run has to move at least, by stage", "stage"),
-		def("mfu.bandwidth_utilization", report.Ratio, report.Higher, report.Noisy, "these bytes per second over the bandwidth of the device's memory", "stage"),
-		def("mfu.stated", report.Ratio, report.None, report.Noisy, "utilisation as llm-perf-opt states it, with its own operation counts and peaks", "stage"),
-		def("mfu.prompt_tokens", report.Count, report.None, report.Exact, "tokens of the prompt, image included: as stated, or solved from the utilisation that llm-perf-opt states for prefill", ""),
-		def("mfu.context_tokens", report.Count, report.None, report.Exact, "mean tokens of context over the decode steps", ""),
-		def("mfu.peak_flops", report.PerSecond, report.None, report.Exact, "dense peak of the device for the data type, floating point operations per second", ""),
-		def("mfu.peak_bandwidth", report.PerSecond, report.None, report.Exact, "bandwidth of the device's memory, bytes per second", ""),
-	),
-	Tables: tables(
-		table("stages", "Stages", "stages.csv", textCol("stage", "Stage"), meanCol("mean", "Mean", "mean_ms"), meanCol("std", "Std", "std_ms"), textCol("note", "Note"),
-			rateCol("flops", "Operations", report.Flop), rateCol("flop_rate", "In a second", report.Flop), ratioCol("mfu", "MFU", "mfu_pct"),
-			rateCol("bytes", "Bytes", report.Bytes), rateCol("byte_rate", "Moved per second", report.BytesPerSec), ratioCol("bandwidth", "Of the bandwidth", "bandwidth_pct"), wide(ratioCol("stated", "MFU as stated", "stated_mfu_pct"))),
-		table("run_tokens", "Tokens of a run", "run_tokens.csv", textCol("quantity", "Quantity"), &report.Column{ID: "mean", Title: "Mean", Kind: report.Float}, &report.Column{ID: "std", Title: "Std", Kind: report.Float}),
-		table("mfu_terms", "Operations by term", "mfu_terms.csv", textCol("stage", "Stage"), textCol("term", "Term"), textCol("formula", "Formula"), rateCol("flops", "Operations", report.Flop), ratioCol("share", "Of the stage", "pct_of_stage")),
-		table("mfu_inputs", "What it is computed from", "mfu_inputs.csv", textCol("quantity", "Quantity"), &report.Column{ID: "value", Title: "Value", Kind: report.Float}, textCol("from", "From")),
-	),
+	Evidence: []file.Kind{file.PerfOpt},
+	Derivation: "Timings and dimensions of llm-perf-opt's metrics.json; floating point operations and bytes of " +
+		"the decoder, computed from the dimensions term by term; peaks of the device by the name it reports. One " +
+		"request at a time, as llm-perf-opt measures. Its own utilisation undercounts the feed-forward part 1.5 " +
+		"times, projections 4 times and attention twice, and looks peaks up by a part of a name: it is shown as " +
+		"stated, and not used.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "stage.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Labels: []string{"stage"},
+			Meaning: "mean time of a stage in a run; sam, clip, projector and vision run inside prefill",
+		},
+		{
+			ID: "stage.tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Event, Labels: []string{""},
+			Meaning: "mean tokens that a run generates",
+		},
+		{
+			ID: "stage.token_rate", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{""},
+			Meaning: "mean over runs of generated tokens per second of decode time",
+		},
+		{
+			ID: "mfu.flops", Unit: report.Flop, Better: report.None, Assume: report.Exact,
+			Scale: report.Level, Labels: []string{"stage"},
+			Meaning: "floating point operations of a run, by stage; model is prefill and decode",
+		},
+		{
+			ID: "mfu.flop_rate", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"stage"},
+			Meaning: "floating point operations per second of the stage",
+		},
+		{
+			ID: "mfu.utilization", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"stage"},
+			Meaning: "floating point operations per second over the device's dense peak for the data type",
+		},
+		{
+			ID: "mfu.bytes", Unit: report.Bytes, Better: report.None, Assume: report.Exact,
+			Scale: report.Level, Labels: []string{"stage"},
+			Meaning: "bytes of weights and KV cache that a run has to move at least, by stage",
+		},
+		{
+			ID: "mfu.bandwidth_utilization", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"stage"},
+			Meaning: "these bytes per second over the bandwidth of the device's memory",
+		},
+		{
+			ID: "mfu.stated", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"stage"},
+			Meaning: "utilisation as llm-perf-opt states it, with its own operation counts and peaks",
+		},
+		{
+			ID: "mfu.prompt_tokens", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Level, Labels: []string{""},
+			Meaning: "tokens of the prompt, image included: as stated, or solved from the utilisation that " +
+				"llm-perf-opt states for prefill",
+		},
+		{
+			ID: "mfu.context_tokens", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Event, Labels: []string{""},
+			Meaning: "mean tokens of context over the decode steps",
+		},
+		{
+			ID: "mfu.peak_flops", Unit: report.PerSecond, Better: report.None, Assume: report.Exact,
+			Scale: report.Level, Labels: []string{""},
+			Meaning: "dense peak of the device for the data type, floating point operations per second",
+		},
+		{
+			ID: "mfu.peak_bandwidth", Unit: report.PerSecond, Better: report.None, Assume: report.Exact,
+			Scale: report.Level, Labels: []string{""},
+			Meaning: "bandwidth of the device's memory, bytes per second",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "stages", Title: "Stages", File: "stages.csv", Columns: []report.Column{
+			textCol("stage", "Stage"),
+			meanCol("mean", "Mean", "mean_ms"),
+			meanCol("std", "Std", "std_ms"),
+			textCol("note", "Note"),
+			rateCol("flops", "Operations", report.Flop),
+			rateCol("flop_rate", "In a second", report.Flop),
+			ratioCol("mfu", "MFU", "mfu_pct"),
+			rateCol("bytes", "Bytes", report.Bytes),
+			rateCol("byte_rate", "Moved per second", report.BytesPerSec),
+			ratioCol("bandwidth", "Of the bandwidth", "bandwidth_pct"),
+			wide(ratioCol("stated", "MFU as stated", "stated_mfu_pct")),
+		}},
+		{ID: "run_tokens", Title: "Tokens of a run", File: "run_tokens.csv", Columns: []report.Column{
+			textCol("quantity", "Quantity"),
+			{ID: "mean", Title: "Mean", Kind: report.Float},
+			{ID: "std", Title: "Std", Kind: report.Float},
+		}},
+		{ID: "mfu_terms", Title: "Operations by term", File: "mfu_terms.csv", Columns: []report.Column{
+			textCol("stage", "Stage"),
+			textCol("term", "Term"),
+			textCol("formula", "Formula"),
+			rateCol("flops", "Operations", report.Flop),
+			ratioCol("share", "Of the stage", "pct_of_stage"),
+		}},
+		{ID: "mfu_inputs", Title: "What it is computed from", File: "mfu_inputs.csv", Columns: []report.Column{
+			textCol("quantity", "Quantity"),
+			{ID: "value", Title: "Value", Kind: report.Float},
+			textCol("from", "From"),
+		}},
+	},
 	Run: mfu,
-})
+}
 
 func mfu(in *Input, out *Output) {
 	d := in.Evidence.PerfOpt

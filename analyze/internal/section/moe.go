@@ -9,40 +9,131 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence/session"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
-var _ = register(Section{
+var moeSection = Section{
 	ID: "moe", Title: "Mixture of experts", Rank: 635,
-	Evidence:   []file.Kind{file.Session},
-	Derivation: "The session's tables of expert activations, pairs, routing weights and imbalance, by layer. How many experts a layer has comes from moe_summary.json: the tables list those that were chosen only. An expert that no token chose counts with 0 activations.",
-	Metrics: metrics(
-		def("moe.layers", report.Count, report.None, report.Exact, "layers with experts", ""),
-		def("moe.experts", report.Count, report.None, report.Exact, "experts of the layer, of all layers; unknown where no file states it", "", "layer"),
-		def("moe.activations", report.Count, report.None, report.Noisy, "times that the router chose an expert of the layer", "", "layer"),
-		def("moe.coverage", report.Ratio, report.Higher, report.Noisy, "share of the experts that some token chose; unknown where it is not known how many there are", "", "layer"),
-		def("moe.dead_experts", report.Count, report.Lower, report.Noisy, "experts that no token chose", "", "layer"),
-		def("moe.load_balance", report.Count, report.Lower, report.Noisy, "activations of the busiest expert over those of the least busy one, of the worst layer where unlabelled; unknown where an expert is dead, or may be: it would be infinite", "", "layer"),
-		def("moe.peak_to_mean", report.Count, report.Lower, report.Noisy, "activations of the busiest expert over the mean of all experts, dead ones included, of the worst layer where unlabelled: how much longer the layer takes, with an expert per GPU, than if load were even", "", "layer"),
-		def("moe.top_decile_share", report.Ratio, report.Lower, report.Noisy, "share of the activations that the busiest tenth of the experts takes, of the worst layer where unlabelled", "", "layer"),
-		def("moe.imbalance", report.Count, report.Lower, report.Noisy, "mean over batches of the activations of the busiest expert over those of the least busy chosen one, with a summary over batches; of the whole session, dead experts counted, where no batches were sampled", "", "layer"),
-		def("moe.batch_spread", report.Count, report.Lower, report.Noisy, "mean over batches of the standard deviation of activations over the chosen experts; the summary is over batches", "layer"),
-		def("moe.coselection_share", report.Ratio, report.None, report.Noisy, "share of the layer's pairs of experts chosen together that is the most frequent pair", "layer"),
-		def("moe.routing_weight", report.Ratio, report.None, report.Noisy, "mean routing weight of a chosen expert; the summary is over samples", "", "layer"),
-		def("moe.routing_top_weight", report.Ratio, report.None, report.Noisy, "mean of the largest routing weight of a token: how sure the router is; the summary is over sampled tokens", "", "layer"),
-	),
-	Tables: tables(
-		table("moe_layers", "Layers, the least balanced first", "moe_layers.csv", idCol("layer", "Layer"), countCol("experts", "Experts"), countCol("top_k", "Per token"), countCol("activations", "Activations"),
-			ratioCol("coverage", "Chosen", "coverage_pct"), countCol("dead", "Dead"), rateCol("peak_to_mean", "Busiest / mean", ""), rateCol("load_balance", "Busiest / least", ""),
-			ratioCol("top_share", "Busiest tenth", "top_decile_pct"), idCol("hottest", "Hottest expert"), ratioCol("hottest_share", "Its share", "hottest_pct"),
-			rateCol("imbalance", "Imbalance by batch, mean", ""), wide(rateCol("imbalance_p90", "p90", "")), wide(rateCol("top_weight", "Top weight, mean", ""))),
-		table("moe_hottest", "Hottest experts", "moe_hottest.csv", idCol("layer", "Layer"), idCol("expert", "Expert"), countCol("activations", "Activations"), ratioCol("share", "Of the layer", "pct_of_layer"), rateCol("to_mean", "Over the mean", "")),
-		table("moe_pairs", "Experts chosen together", "moe_pairs.csv", idCol("layer", "Layer"), idCol("expert_a", "Expert"), idCol("expert_b", "Expert"), countCol("pairs", "Times"), ratioCol("share", "Of the layer's pairs", "pct_of_layer"),
-			rateCol("lift", "Over chance", "")),
-		table("moe_experts", "Activations by expert", "moe_experts.csv", idCol("layer", "Layer"), idCol("expert", "Expert"), countCol("activations", "Activations"), ratioCol("share", "Of the layer", "pct_of_layer")),
-	),
+	Evidence: []file.Kind{file.Session},
+	Derivation: "The session's tables of expert activations, pairs, routing weights and imbalance, by layer. How " +
+		"many experts a layer has comes from moe_summary.json: the tables list those that were chosen only. An " +
+		"expert that no token chose counts with 0 activations.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "moe.layers", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Level, Labels: []string{""},
+			Meaning: "layers with experts",
+		},
+		{
+			ID: "moe.experts", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Level, Labels: []string{"", "layer"},
+			Meaning: "experts of the layer, of all layers; unknown where no file states it",
+		},
+		{
+			ID: "moe.activations", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"", "layer"},
+			Meaning: "times that the router chose an expert of the layer",
+		},
+		{
+			ID: "moe.coverage", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"", "layer"},
+			Meaning: "share of the experts that some token chose; unknown where it is not known how many there " +
+				"are",
+		},
+		{
+			ID: "moe.dead_experts", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"", "layer"},
+			Meaning: "experts that no token chose",
+		},
+		{
+			ID: "moe.load_balance", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"", "layer"},
+			Meaning: "activations of the busiest expert over those of the least busy one, of the worst layer " +
+				"where unlabelled; unknown where an expert is dead, or may be: it would be infinite",
+		},
+		{
+			ID: "moe.peak_to_mean", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"", "layer"},
+			Meaning: "activations of the busiest expert over the mean of all experts, dead ones included, of the " +
+				"worst layer where unlabelled: how much longer the layer takes, with an expert per GPU, than if " +
+				"load were even",
+		},
+		{
+			ID: "moe.top_decile_share", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"", "layer"},
+			Meaning: "share of the activations that the busiest tenth of the experts takes, of the worst layer " +
+				"where unlabelled",
+		},
+		{
+			ID: "moe.imbalance", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Stats: true, Labels: []string{"", "layer"},
+			Meaning: "mean over batches of the activations of the busiest expert over those of the least busy " +
+				"chosen one, with a summary over batches; of the whole session, dead experts counted, where no " +
+				"batches were sampled",
+		},
+		{
+			ID: "moe.batch_spread", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{"layer"},
+			Meaning: "mean over batches of the standard deviation of activations over the chosen experts; the " +
+				"summary is over batches",
+		},
+		{
+			ID: "moe.coselection_share", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"layer"},
+			Meaning: "share of the layer's pairs of experts chosen together that is the most frequent pair",
+		},
+		{
+			ID: "moe.routing_weight", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Stats: true, Labels: []string{"", "layer"},
+			Meaning: "mean routing weight of a chosen expert; the summary is over samples",
+		},
+		{
+			ID: "moe.routing_top_weight", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Stats: true, Labels: []string{"", "layer"},
+			Meaning: "mean of the largest routing weight of a token: how sure the router is; the summary is over " +
+				"sampled tokens",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "moe_layers", Title: "Layers, the least balanced first", File: "moe_layers.csv", Columns: []report.Column{
+			idCol("layer", "Layer"),
+			countCol("experts", "Experts"),
+			countCol("top_k", "Per token"),
+			countCol("activations", "Activations"),
+			ratioCol("coverage", "Chosen", "coverage_pct"),
+			countCol("dead", "Dead"),
+			rateCol("peak_to_mean", "Busiest / mean", ""),
+			rateCol("load_balance", "Busiest / least", ""),
+			ratioCol("top_share", "Busiest tenth", "top_decile_pct"),
+			idCol("hottest", "Hottest expert"),
+			ratioCol("hottest_share", "Its share", "hottest_pct"),
+			rateCol("imbalance", "Imbalance by batch, mean", ""),
+			wide(rateCol("imbalance_p90", "p90", "")),
+			wide(rateCol("top_weight", "Top weight, mean", "")),
+		}},
+		{ID: "moe_hottest", Title: "Hottest experts", File: "moe_hottest.csv", Columns: []report.Column{
+			idCol("layer", "Layer"),
+			idCol("expert", "Expert"),
+			countCol("activations", "Activations"),
+			ratioCol("share", "Of the layer", "pct_of_layer"),
+			rateCol("to_mean", "Over the mean", ""),
+		}},
+		{ID: "moe_pairs", Title: "Experts chosen together", File: "moe_pairs.csv", Columns: []report.Column{
+			idCol("layer", "Layer"),
+			idCol("expert_a", "Expert"),
+			idCol("expert_b", "Expert"),
+			countCol("pairs", "Times"),
+			ratioCol("share", "Of the layer's pairs", "pct_of_layer"),
+			rateCol("lift", "Over chance", ""),
+		}},
+		{ID: "moe_experts", Title: "Activations by expert", File: "moe_experts.csv", Columns: []report.Column{
+			idCol("layer", "Layer"),
+			idCol("expert", "Expert"),
+			countCol("activations", "Activations"),
+			ratioCol("share", "Of the layer", "pct_of_layer"),
+		}},
+	},
 	Run: moe,
-})
+}
 
 // When experts are a finding: profilemate's bound of the balance, and the busiest expert over the mean.
 const (
@@ -248,7 +339,7 @@ func moeLayersTable(in *Input, out *Output, layers []moeLayer) {
 		}
 		return *v
 	}
-	order.Stable(list, func(a, b moeLayer) int {
+	slices.SortStableFunc(list, func(a, b moeLayer) int {
 		return cmp.Or(cmp.Compare(key(b.peak), key(a.peak)), cmp.Compare(key(b.Imbalance.Mean()), key(a.Imbalance.Mean())))
 	})
 	t := out.Table("moe_layers")
@@ -311,7 +402,7 @@ func moeHottest(in *Input, out *Output, layers []moeLayer) {
 	}
 	all.t.TotalRows = int64(rows)
 	all.Attach()
-	order.Stable(list, func(a, b expert) int { return cmp.Compare(b.share, a.share) })
+	slices.SortStableFunc(list, func(a, b expert) int { return cmp.Compare(b.share, a.share) })
 	t := out.Table("moe_hottest")
 	for _, e := range list {
 		t.Row(report.I(int64(e.layer)), report.I(int64(e.expert)), report.I(e.n), report.F(e.share), cell(e.toMean))
@@ -346,7 +437,7 @@ func moePairs(in *Input, out *Output, layers []moeLayer) {
 	}
 	var best []ranked
 	keep := func() {
-		order.Stable(best, func(a, b ranked) int { return cmp.Compare(b.Count, a.Count) })
+		slices.SortStableFunc(best, func(a, b ranked) int { return cmp.Compare(b.Count, a.Count) })
 		best = best[:min(len(best), maxPairRows)]
 	}
 	for lo := 0; lo < len(pairs); {

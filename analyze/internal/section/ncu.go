@@ -7,47 +7,148 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-var _ = register(Section{
+var ncuSection = Section{
 	ID: "ncu", Title: "Nsight Compute", Rank: 32, Evidence: []file.Kind{file.NCU},
-	Derivation: "Launches of Nsight Compute's raw and details pages, grouped by kernel name. Shares and rates are means weighted by duration; throughput is bytes over time where bytes were counted, else as ncu prints it.",
-	Metrics: metrics(
-		def("ncu.launches", report.Count, report.None, report.Exact, "launches that Nsight Compute measured", "", "kernel"),
-		def("ncu.duration", report.Nanoseconds, report.Lower, report.Noisy, "sum of the durations of measured launches, each replayed alone", "", "kernel"),
-		def("ncu.dram_throughput", report.PerSecond, report.Higher, report.Noisy, "bytes per second read from and written to device memory", "", "kernel"),
-		def("ncu.dram_bytes", report.Bytes, report.Lower, report.Noisy, "bytes read from and written to device memory by the launches where they were counted", "kernel"),
-		def("ncu.dram_ratio", report.Ratio, report.None, report.Noisy, "throughput of device memory, of its peak", "", "kernel"),
-		def("ncu.sm_ratio", report.Ratio, report.None, report.Noisy, "throughput of the SMs, of its peak", "", "kernel"),
-		def("ncu.memory_ratio", report.Ratio, report.None, report.Noisy, "throughput of the busiest part of the memory system, caches included, of its peak", "", "kernel"),
-		def("ncu.occupancy", report.Ratio, report.Higher, report.Noisy, "active warps per SM, of those it can hold", "", "kernel"),
-		def("ncu.occupancy_limit", report.Ratio, report.Higher, report.Exact, "warps that fit on an SM, of those it can hold: theoretical occupancy", "kernel"),
-		def("ncu.cache_hit_ratio", report.Ratio, report.Higher, report.Noisy, "hit rate of a cache: l1, l2", "kernel,cache"),
-		def("ncu.registers", report.Count, report.None, report.Exact, "registers per thread", "kernel"),
-		def("ncu.bound_time", report.Nanoseconds, report.None, report.Noisy, "measured time of kernels by what limits them: compute, memory, balanced, latency, unknown", "bound"),
-		def("ncu.bound_kernels", report.Count, report.None, report.Noisy, "kernels by what limits them", "bound"),
-		def("ncu.moe_kernels", report.Count, report.None, report.Exact, "kernels that are part of a mixture of experts"),
-		def("ncu.moe_time", report.Nanoseconds, report.Lower, report.Noisy, "measured time of kernels that are part of a mixture of experts"),
-		def("ncu.trace_coverage", report.Ratio, report.Higher, report.Noisy, "share of the trace's kernel time whose kernels Nsight Compute measured"),
-	),
-	Tables: tables(
-		table("ncu_kernels", "Measured kernels", "ncu_kernels.csv",
-			nameCol("kernel_name", "Kernel"), wide(nameCol("short", "Short name")), wide(textCol("category", "Category")), textCol("bound", "Bound"), countCol("launches", "Launches"),
-			meanCol("total", "Total", "total_time_ns", "total_time_us"), ratioCol("share", "Share", "pct_measured_time"), wide(meanCol("mean", "Mean", "avg_duration_us")),
-			ratioCol("dram_ratio", "DRAM", "dram_throughput_pct"), ratioCol("sm_ratio", "SM", "sm_throughput_pct"), ratioCol("memory_ratio", "Memory", "mem_throughput_pct"),
-			rateCol("dram_throughput", "DRAM throughput", report.BytesPerSec), ratioCol("occupancy", "Occupancy", "achieved_occupancy_pct"),
-			wide(rateCol("dram_bytes", "DRAM bytes", report.Bytes)), wide(ratioCol("occupancy_limit", "Possible occupancy", "theoretical_occupancy_pct")), wide(ratioCol("l1_hit_ratio", "L1 hits", "l1tex_hit_rate_pct")), wide(ratioCol("l2_hit_ratio", "L2 hits", "l2_hit_rate_pct")),
-			wide(sizeCol("registers", "Registers")), wide(textCol("grid", "Grid")), wide(textCol("block", "Block")), wide(meanCol("trace_time", "In the trace", "trace_time_ms")), wide(ratioCol("trace_share", "Of the trace", "trace_pct"))),
-		table("ncu_moe", "Kernels of mixtures of experts", "ncu_moe.csv",
-			nameCol("kernel_name", "Kernel"), textCol("bound", "Bound"), countCol("launches", "Launches"), meanCol("total", "Total", "total_time_us"), rateCol("dram_throughput", "DRAM throughput", report.BytesPerSec)),
-		table("ncu_launches", "Measured launches", "ncu_launches.csv",
-			nameCol("kernel_name", "Kernel"), idCol("id", "ID"), idCol("device_id", "GPU"), textCol("grid", "Grid"), textCol("block", "Block"), meanCol("duration", "Duration", "duration_ns"),
-			rateCol("dram_throughput", "DRAM throughput", report.BytesPerSec), ratioCol("dram_ratio", "DRAM", "dram_throughput_pct"), ratioCol("sm_ratio", "SM", "sm_throughput_pct"),
-			ratioCol("memory_ratio", "Memory", "mem_throughput_pct"), ratioCol("occupancy", "Occupancy", "achieved_occupancy_pct"), sizeCol("registers", "Registers")),
-		table("kernel_bandwidth_metrics", "Bandwidth by kernel, as profilemate writes it", "kernel_bandwidth_metrics.csv", bandwidthColumns...),
-		table("metrics_summary", "Metrics by kernel, as llm-perf-opt writes them", "metrics_summary.csv", summaryColumns...),
-		table("classification_summary", "Classification by kernel, as llm-perf-opt writes it", "classification_summary.csv", textCol("kernel_id", "Kernel"), textCol("classification", "Classification")),
-	),
+	Derivation: "Launches of Nsight Compute's raw and details pages, grouped by kernel name. Shares and rates " +
+		"are means weighted by duration; throughput is bytes over time where bytes were counted, else as ncu " +
+		"prints it.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "ncu.launches", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"", "kernel"},
+			Meaning: "launches that Nsight Compute measured",
+		},
+		{
+			ID: "ncu.duration", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Stats: true, Labels: []string{"", "kernel"},
+			Meaning: "sum of the durations of measured launches, each replayed alone",
+		},
+		{
+			ID: "ncu.dram_throughput", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Stats: true, Labels: []string{"", "kernel"},
+			Meaning: "bytes per second read from and written to device memory",
+		},
+		{
+			ID: "ncu.dram_bytes", Unit: report.Bytes, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"kernel"},
+			Meaning: "bytes read from and written to device memory by the launches where they were counted",
+		},
+		{
+			ID: "ncu.dram_ratio", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Stats: true, Labels: []string{"", "kernel"},
+			Meaning: "throughput of device memory, of its peak",
+		},
+		{
+			ID: "ncu.sm_ratio", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Stats: true, Labels: []string{"", "kernel"},
+			Meaning: "throughput of the SMs, of its peak",
+		},
+		{
+			ID: "ncu.memory_ratio", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"", "kernel"},
+			Meaning: "throughput of the busiest part of the memory system, caches included, of its peak",
+		},
+		{
+			ID: "ncu.occupancy", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"", "kernel"},
+			Meaning: "active warps per SM, of those it can hold",
+		},
+		{
+			ID: "ncu.occupancy_limit", Unit: report.Ratio, Better: report.Higher, Assume: report.Exact,
+			Scale: report.Level, Labels: []string{"kernel"},
+			Meaning: "warps that fit on an SM, of those it can hold: theoretical occupancy",
+		},
+		{
+			ID: "ncu.cache_hit_ratio", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"kernel,cache"},
+			Meaning: "hit rate of a cache: l1, l2",
+		},
+		{
+			ID: "ncu.registers", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Level, Labels: []string{"kernel"},
+			Meaning: "registers per thread",
+		},
+		{
+			ID: "ncu.bound_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"bound"},
+			Meaning: "measured time of kernels by what limits them: compute, memory, balanced, latency, unknown",
+		},
+		{
+			ID: "ncu.bound_kernels", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"bound"},
+			Meaning: "kernels by what limits them",
+		},
+		{
+			ID: "ncu.moe_kernels", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale:   report.Total,
+			Meaning: "kernels that are part of a mixture of experts",
+		},
+		{
+			ID: "ncu.moe_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale:   report.Total,
+			Meaning: "measured time of kernels that are part of a mixture of experts",
+		},
+		{
+			ID: "ncu.trace_coverage", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale:   report.Level,
+			Meaning: "share of the trace's kernel time whose kernels Nsight Compute measured",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "ncu_kernels", Title: "Measured kernels", File: "ncu_kernels.csv", Columns: []report.Column{
+			nameCol("kernel_name", "Kernel"),
+			wide(nameCol("short", "Short name")),
+			wide(textCol("category", "Category")),
+			textCol("bound", "Bound"),
+			countCol("launches", "Launches"),
+			meanCol("total", "Total", "total_time_ns", "total_time_us"),
+			ratioCol("share", "Share", "pct_measured_time"),
+			wide(meanCol("mean", "Mean", "avg_duration_us")),
+			ratioCol("dram_ratio", "DRAM", "dram_throughput_pct"),
+			ratioCol("sm_ratio", "SM", "sm_throughput_pct"),
+			ratioCol("memory_ratio", "Memory", "mem_throughput_pct"),
+			rateCol("dram_throughput", "DRAM throughput", report.BytesPerSec),
+			ratioCol("occupancy", "Occupancy", "achieved_occupancy_pct"),
+			wide(rateCol("dram_bytes", "DRAM bytes", report.Bytes)),
+			wide(ratioCol("occupancy_limit", "Possible occupancy", "theoretical_occupancy_pct")),
+			wide(ratioCol("l1_hit_ratio", "L1 hits", "l1tex_hit_rate_pct")),
+			wide(ratioCol("l2_hit_ratio", "L2 hits", "l2_hit_rate_pct")),
+			wide(sizeCol("registers", "Registers")),
+			wide(textCol("grid", "Grid")),
+			wide(textCol("block", "Block")),
+			wide(meanCol("trace_time", "In the trace", "trace_time_ms")),
+			wide(ratioCol("trace_share", "Of the trace", "trace_pct")),
+		}},
+		{ID: "ncu_moe", Title: "Kernels of mixtures of experts", File: "ncu_moe.csv", Columns: []report.Column{
+			nameCol("kernel_name", "Kernel"),
+			textCol("bound", "Bound"),
+			countCol("launches", "Launches"),
+			meanCol("total", "Total", "total_time_us"),
+			rateCol("dram_throughput", "DRAM throughput", report.BytesPerSec),
+		}},
+		{ID: "ncu_launches", Title: "Measured launches", File: "ncu_launches.csv", Columns: []report.Column{
+			nameCol("kernel_name", "Kernel"),
+			idCol("id", "ID"),
+			idCol("device_id", "GPU"),
+			textCol("grid", "Grid"),
+			textCol("block", "Block"),
+			meanCol("duration", "Duration", "duration_ns"),
+			rateCol("dram_throughput", "DRAM throughput", report.BytesPerSec),
+			ratioCol("dram_ratio", "DRAM", "dram_throughput_pct"),
+			ratioCol("sm_ratio", "SM", "sm_throughput_pct"),
+			ratioCol("memory_ratio", "Memory", "mem_throughput_pct"),
+			ratioCol("occupancy", "Occupancy", "achieved_occupancy_pct"),
+			sizeCol("registers", "Registers"),
+		}},
+		{ID: "kernel_bandwidth_metrics", Title: "Bandwidth by kernel, as profilemate writes it", File: "kernel_bandwidth_metrics.csv", Columns: bandwidthColumns},
+		{ID: "metrics_summary", Title: "Metrics by kernel, as llm-perf-opt writes them", File: "metrics_summary.csv", Columns: summaryColumns},
+		{ID: "classification_summary", Title: "Classification by kernel, as llm-perf-opt writes it", File: "classification_summary.csv", Columns: []report.Column{
+			textCol("kernel_id", "Kernel"),
+			textCol("classification", "Classification"),
+		}},
+	},
 	Run: nsightCompute,
-})
+}
 
 // Bounds that keep report.json small: the kernels with most time until one is reached. Details are metrics of fewer kernels.
 const (
@@ -73,7 +174,7 @@ func nsightCompute(in *Input, out *Output) {
 		out.Status(report.Unavailable, noLaunches)
 		return
 	}
-	s := &ncuSection{in: in, out: out, data: d, total: ncuTotal(d), emitted: map[int]bool{}}
+	s := &ncuRun{in: in, out: out, data: d, total: ncuTotal(d), emitted: map[int]bool{}}
 	s.whole()
 	s.kernels()
 	s.bounds()
@@ -89,8 +190,8 @@ func nsightCompute(in *Input, out *Output) {
 	}
 }
 
-// ncuSection is the section in the making.
-type ncuSection struct {
+// ncuRun is the section in the making.
+type ncuRun struct {
 	in      *Input
 	out     *Output
 	data    *ncu.Data
@@ -146,7 +247,7 @@ var caches = []struct {
 var throughputColumns = []string{"dram__bytes_read.sum", "dram__bytes_write.sum", "gpu__time_duration.sum", "dram__bytes.sum.per_second"}
 
 // whole emits what holds for all launches together.
-func (s *ncuSection) whole() {
+func (s *ncuRun) whole() {
 	all := ncu.All(s.data)
 	s.field("ncu.duration", nil, s.total, all)
 	s.throughput(nil, all)
@@ -156,7 +257,7 @@ func (s *ncuSection) whole() {
 }
 
 // field emits a metric of the launches of a kernel, or of all; its n is how many launches have the field.
-func (s *ncuSection) field(id string, labels report.Labels, value *float64, k *ncu.Kernel) *report.Metric {
+func (s *ncuRun) field(id string, labels report.Labels, value *float64, k *ncu.Kernel) *report.Metric {
 	src := ncuSources[id]
 	values := s.data.Values(k, src.field)
 	s.out.FromEvidence(file.NCU, len(values), src.column)
@@ -167,7 +268,7 @@ func (s *ncuSection) field(id string, labels report.Labels, value *float64, k *n
 	return m
 }
 
-func (s *ncuSection) throughput(labels report.Labels, k *ncu.Kernel) {
+func (s *ncuRun) throughput(labels report.Labels, k *ncu.Kernel) {
 	values := s.data.Throughputs(k)
 	s.out.FromEvidence(file.NCU, len(values), throughputColumns...)
 	m := s.out.Metric("ncu.dram_throughput", labels, k.Throughput)
@@ -177,7 +278,7 @@ func (s *ncuSection) throughput(labels report.Labels, k *ncu.Kernel) {
 }
 
 // kernels emits the metrics of the kernels with most time.
-func (s *ncuSection) kernels() {
+func (s *ncuRun) kernels() {
 	names := 0
 	for i := range s.data.Kernels {
 		k := &s.data.Kernels[i]
@@ -215,7 +316,7 @@ func (s *ncuSection) kernels() {
 }
 
 // bounds adds up kernels and their time by what limits them.
-func (s *ncuSection) bounds() {
+func (s *ncuRun) bounds() {
 	count, time := map[ncu.Bound]int64{}, map[ncu.Bound]*float64{}
 	for i := range s.data.Kernels {
 		k := &s.data.Kernels[i]
@@ -260,7 +361,7 @@ func orZero(v *float64) float64 {
 }
 
 // experts lists the kernels of mixtures of experts.
-func (s *ncuSection) experts() {
+func (s *ncuRun) experts() {
 	t := s.out.Table("ncu_moe")
 	var time *float64
 	n := 0
@@ -282,7 +383,7 @@ func (s *ncuSection) experts() {
 }
 
 // trace says how much of the trace's kernel time was measured, and by kernel which share of it a kernel has.
-func (s *ncuSection) trace() *float64 {
+func (s *ncuRun) trace() *float64 {
 	if s.shares == nil {
 		return nil
 	}
@@ -296,7 +397,7 @@ func (s *ncuSection) trace() *float64 {
 }
 
 // sameDevice warns where kernels were measured on another model of GPU than the trace's.
-func (s *ncuSection) sameDevice() {
+func (s *ncuRun) sameDevice() {
 	if s.in.NoTrace {
 		return
 	}
@@ -315,7 +416,7 @@ func (s *ncuSection) sameDevice() {
 }
 
 // match fills in how much time each kernel takes in the trace.
-func (s *ncuSection) match() {
+func (s *ncuRun) match() {
 	m := s.in.ncuMatch()
 	if m == nil || s.in.NoTrace {
 		return

@@ -6,7 +6,7 @@ import (
 )
 
 // findings says what limits the measured kernels, and what that asks for.
-func (s *ncuSection) findings(coverage *float64) {
+func (s *ncuRun) findings(coverage *float64) {
 	all := ncu.All(s.data)
 	if v := all.Get(ncu.DRAMRatio); v != nil {
 		switch ref := []report.MetricRef{Ref("ncu.dram_ratio"), Ref("ncu.sm_ratio")}; {
@@ -32,7 +32,7 @@ func (s *ncuSection) findings(coverage *float64) {
 	}
 }
 
-func (s *ncuSection) boundTime(b ncu.Bound) float64 {
+func (s *ncuRun) boundTime(b ncu.Bound) float64 {
 	var sum float64
 	for i := range s.data.Kernels {
 		if k := &s.data.Kernels[i]; k.Bound() == b {
@@ -54,7 +54,7 @@ var boundAdvice = map[ncu.Bound][]string{
 var cacheAdvice = []string{"Its data comes from the caches or shared memory, and they are busy: make accesses contiguous across a warp (coalesced), load wider words, and keep values in registers."}
 
 // topFinding is about the kernel with most time: in the trace where there is one, else as measured.
-func (s *ncuSection) topFinding() {
+func (s *ncuRun) topFinding() {
 	top, share := -1, 0.0
 	for i := range s.data.Kernels {
 		var v float64

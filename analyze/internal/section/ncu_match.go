@@ -73,7 +73,7 @@ func (m *ncuMatch) index(name string) (int, bool) {
 }
 
 // ncuColumns are what Nsight Compute adds to a table of the trace's kernels.
-var ncuColumns = []*report.Column{textCol("bound", "Bound"), ratioCol("dram_ratio", "DRAM", "dram_throughput_pct"), ratioCol("sm_ratio", "SM", "sm_throughput_pct")}
+var ncuColumns = []report.Column{textCol("bound", "Bound"), ratioCol("dram_ratio", "DRAM", "dram_throughput_pct"), ratioCol("sm_ratio", "SM", "sm_throughput_pct")}
 
 // cells of ncuColumns; none without evidence, unknown for a kernel that was not measured.
 func (m *ncuMatch) cells(name string) []report.Cell {

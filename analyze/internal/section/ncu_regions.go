@@ -5,19 +5,34 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-var _ = register(Section{
+var ncuRegionsSection = Section{
 	ID: "ncu_regions", Title: "Regions profiled with Nsight Compute", Rank: 710,
-	Evidence:   []file.Kind{file.PerfOpt},
-	Derivation: "Regions of llm-perf-opt's ncu/regions/report.json. Names that are not made of plain words are numbered.",
-	Metrics: metrics(
-		def("ncu_region.kernels", report.Count, report.None, report.Exact, "kernels profiled inside the region", "region"),
-		def("ncu_region.time", report.Nanoseconds, report.Lower, report.Noisy, "their durations added up, if the file is right about its unit", "region"),
-	),
-	Tables: tables(
-		table("ncu_regions", "Regions", "ncu_regions.csv", nameCol("region", "Region"), nameCol("parent", "Inside"), idCol("depth", "Depth"), countCol("kernels", "Kernels"), meanCol("time", "Time as stated", "total_ms")),
-	),
+	Evidence: []file.Kind{file.PerfOpt},
+	Derivation: "Regions of llm-perf-opt's ncu/regions/report.json. Names that are not made of plain words are " +
+		"numbered.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "ncu_region.kernels", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"region"},
+			Meaning: "kernels profiled inside the region",
+		},
+		{
+			ID: "ncu_region.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"region"},
+			Meaning: "their durations added up, if the file is right about its unit",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "ncu_regions", Title: "Regions", File: "ncu_regions.csv", Columns: []report.Column{
+			nameCol("region", "Region"),
+			nameCol("parent", "Inside"),
+			idCol("depth", "Depth"),
+			countCol("kernels", "Kernels"),
+			meanCol("time", "Time as stated", "total_ms"),
+		}},
+	},
 	Run: ncuRegions,
-})
+}
 
 const maxRegionMetrics = 200
 

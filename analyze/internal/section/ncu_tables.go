@@ -9,7 +9,7 @@ import (
 )
 
 // table ranks the kernels by measured time.
-func (s *ncuSection) table() {
+func (s *ncuRun) table() {
 	s.match()
 	t := s.out.Table("ncu_kernels")
 	for i := range s.data.Kernels {
@@ -38,13 +38,13 @@ func text(s string) report.Cell {
 }
 
 // bandwidthColumns are profilemate's.
-var bandwidthColumns = []*report.Column{
+var bandwidthColumns = []report.Column{
 	nameCol("kernel_name", "Kernel"), scaledCol("dram_read_bytes", report.Bytes, 0), scaledCol("dram_write_bytes", report.Bytes, 0),
 	scaledCol("dram_throughput_pct", report.Ratio, 2), scaledCol("sm_throughput_pct", report.Ratio, 2), scaledCol("duration_ns", report.Nanoseconds, 0), scaledCol("bandwidth_gbps", report.BytesPerSec, -9),
 }
 
 // summaryColumns are llm-perf-opt's.
-var summaryColumns = []*report.Column{
+var summaryColumns = []report.Column{
 	textCol("kernel_id", "Kernel"), nameCol("kernel_name", "Name"), textCol("display_name", "Short name"), textCol("grid_size", "Grid"), textCol("block_size", "Block"), idCol("device", "GPU"),
 	textCol("cc", "Compute capability"), textCol("process", "Process"), idCol("process_id", "Process id"),
 	scaledCol("sm_throughput_pct", report.Ratio, 2), scaledCol("dram_throughput_pct", report.Ratio, 2), scaledCol("mem_throughput_pct", report.Ratio, 2),
@@ -55,13 +55,13 @@ var summaryColumns = []*report.Column{
 }
 
 // scaledCol is a column of a file that others defined: one name, one scale.
-func scaledCol(name, unit string, exp10 int) *report.Column {
-	return &report.Column{ID: name, Title: name, Kind: report.Float, Unit: unit, CSV: []report.CSVCol{{Name: name, Exp10: exp10}}}
+func scaledCol(name, unit string, exp10 int) report.Column {
+	return report.Column{ID: name, Title: name, Kind: report.Float, Unit: unit, CSV: []report.CSVCol{{Name: name, Exp10: exp10}}}
 }
 
 // details are the tables that are files only: a row per launch, and those in the shapes that profilemate and llm-perf-opt defined. Where
 // they have one launch of a kernel, its first, these have the means of all.
-func (s *ncuSection) details() {
+func (s *ncuRun) details() {
 	launches := s.out.Table("ncu_launches")
 	for i := range s.data.Launches {
 		l := &s.data.Launches[i]

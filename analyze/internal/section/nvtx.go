@@ -3,38 +3,80 @@ package section
 import (
 	"cmp"
 	"runtime"
+	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/order"
 	units "github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-var _ = register(Section{
+var nvtxSection = Section{
 	ID: "nvtx", Title: "NVTX ranges", Rank: 140,
-	Derivation: "NVTX push/pop and start/end ranges, grouped by canonical name (sequence numbers, op ids, addresses and counters become #). A kernel belongs to the ranges open on the launching thread around the call that launched it: to the innermost (self) and to each of them once (inclusive). Wall time is a union per thread and name.",
-	Metrics: metrics(
-		def("nvtx.coverage", report.Ratio, report.Higher, report.Noisy, "share of kernel time launched inside some NVTX range, over all ranges; CUDA graphs traced as a whole count as kernel time; per process of that process's kernel time", "", "pid"),
-		def("nvtx.gpu_time", report.Nanoseconds, report.Lower, report.Noisy, "kernel time launched inside ranges of this name, at any depth; a kernel counts once for each range on the stack, and n counts these (kernel, range) pairs", "range", "pid,range"),
-		def("nvtx.gpu_time_self", report.Nanoseconds, report.Lower, report.Noisy, "kernel time for which a range of this name was the innermost; sums to the attributed kernel time", "range", "pid,range"),
-		def("nvtx.wall_time", report.Nanoseconds, report.Lower, report.Noisy, "host time inside ranges of this name, nested and overlapping ranges of one thread counted once, threads added up; the summary is over single ranges", "range", "pid,range"),
-		def("nvtx.count", report.Count, report.None, report.Exact, "NVTX ranges that start in the window", "", "range", "pid,range"),
-	),
-	Tables: tables(
-		table("nvtx_ranges", "NVTX ranges", "nvtx_ranges.csv", nameCol("range_name", "Range"), countCol("count", "Count"),
-			nsCol("gpu", "GPU time", "gpu_time_ns", "gpu_time_ms"), nsCol("self", "Self GPU time", "gpu_time_self_ns", "gpu_time_self_ms"),
-			ratioCol("self_share", "Self share", "pct_self_of_kernel_time"), countCsv("kernels", "Kernels", "kernel_count"),
-			nsCol("wall", "Wall time", "total_time_ns", "total_time_ms"), wide(nsCol("sum", "Summed", "sum_time_ns", "sum_time_ms")), meanCol("mean", "Mean", "avg_duration_us"),
-			wide(nsCol("min", "Min", "min_duration_us")), wide(meanCol("p50", "p50", "p50_duration_us")), wide(nsCol("max", "Max", "max_duration_us"))),
-		table("nvtx_instances", "Longest NVTX ranges", "nvtx_instances.csv",
-			&report.Column{ID: "range_name", Title: "Range", Kind: report.Name, CSV: []report.CSVCol{{Name: "range_name"}, {Name: "name"}}},
-			momentCol("start", "Start", "start_ns"), momentCol("end", "End", "end_ns"), nsCol("duration", "Duration", "dur_ms", "duration_ms"),
-			idCol("pid", "PID"), idCol("tid", "TID"), wide(idCol("thread_id", "Global TID")), &report.Column{ID: "open", Title: "Still open", Kind: report.Bool}),
-	),
+	Derivation: "NVTX push/pop and start/end ranges, grouped by canonical name (sequence numbers, op ids, " +
+		"addresses and counters become #). A kernel belongs to the ranges open on the launching thread around " +
+		"the call that launched it: to the innermost (self) and to each of them once (inclusive). Wall time is a " +
+		"union per thread and name.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "nvtx.coverage", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"", "pid"},
+			Meaning: "share of kernel time launched inside some NVTX range, over all ranges; CUDA graphs traced " +
+				"as a whole count as kernel time; per process of that process's kernel time",
+		},
+		{
+			ID: "nvtx.gpu_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"range", "pid,range"},
+			Meaning: "kernel time launched inside ranges of this name, at any depth; a kernel counts once for " +
+				"each range on the stack, and n counts these (kernel, range) pairs",
+		},
+		{
+			ID: "nvtx.gpu_time_self", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"range", "pid,range"},
+			Meaning: "kernel time for which a range of this name was the innermost; sums to the attributed " +
+				"kernel time",
+		},
+		{
+			ID: "nvtx.wall_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Stats: true, Labels: []string{"range", "pid,range"},
+			Meaning: "host time inside ranges of this name, nested and overlapping ranges of one thread counted " +
+				"once, threads added up; the summary is over single ranges",
+		},
+		{
+			ID: "nvtx.count", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"", "range", "pid,range"},
+			Meaning: "NVTX ranges that start in the window",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "nvtx_ranges", Title: "NVTX ranges", File: "nvtx_ranges.csv", Columns: []report.Column{
+			nameCol("range_name", "Range"),
+			countCol("count", "Count"),
+			nsCol("gpu", "GPU time", "gpu_time_ns", "gpu_time_ms"),
+			nsCol("self", "Self GPU time", "gpu_time_self_ns", "gpu_time_self_ms"),
+			ratioCol("self_share", "Self share", "pct_self_of_kernel_time"),
+			countCsv("kernels", "Kernels", "kernel_count"),
+			nsCol("wall", "Wall time", "total_time_ns", "total_time_ms"),
+			wide(nsCol("sum", "Summed", "sum_time_ns", "sum_time_ms")),
+			meanCol("mean", "Mean", "avg_duration_us"),
+			wide(nsCol("min", "Min", "min_duration_us")),
+			wide(meanCol("p50", "p50", "p50_duration_us")),
+			wide(nsCol("max", "Max", "max_duration_us")),
+		}},
+		{ID: "nvtx_instances", Title: "Longest NVTX ranges", File: "nvtx_instances.csv", Columns: []report.Column{
+			{ID: "range_name", Title: "Range", Kind: report.Name, CSV: []report.CSVCol{{Name: "range_name"}, {Name: "name"}}},
+			momentCol("start", "Start", "start_ns"),
+			momentCol("end", "End", "end_ns"),
+			nsCol("duration", "Duration", "dur_ms", "duration_ms"),
+			idCol("pid", "PID"),
+			idCol("tid", "TID"),
+			wide(idCol("thread_id", "Global TID")),
+			{ID: "open", Title: "Still open", Kind: report.Bool},
+		}},
+	},
 	Run: nvtx,
-})
+}
 
 // phased reports whether one of these ranges maps to a phase.
 func (in *Input) phased(lo, hi int) bool {
@@ -231,7 +273,7 @@ func (in *Input) addRanges(names *rangeNames) []rangeTotal {
 			part(names.of[x.Name], x.Proc).add(&rangeTotal{gpu: x.Inclusive, self: x.Self, pairs: x.Pairs, kernels: x.SelfCount})
 		}
 	}
-	order.By(list, func(a, b rangeTotal) int { return cmp.Or(cmp.Compare(a.text, b.text), cmp.Compare(a.proc, b.proc)) })
+	slices.SortFunc(list, func(a, b rangeTotal) int { return cmp.Or(cmp.Compare(a.text, b.text), cmp.Compare(a.proc, b.proc)) })
 	return list
 }
 
@@ -306,7 +348,7 @@ func byRangeName(parts []rangeTotal) []rangeTotal {
 }
 
 func rankRanges(list []rangeTotal, names *rangeNames) {
-	order.By(list, func(a, b rangeTotal) int {
+	slices.SortFunc(list, func(a, b rangeTotal) int {
 		return cmp.Or(cmp.Compare(b.gpu, a.gpu), cmp.Compare(b.wall, a.wall), cmp.Compare(b.count, a.count),
 			cmp.Compare(names.texts[a.text], names.texts[b.text]), cmp.Compare(a.proc, b.proc))
 	})

@@ -7,7 +7,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 // rangesTable is the table of range names; without any it is a header.
@@ -80,7 +79,7 @@ func (in *Input) rangeGPUMetrics(out *Output, names *rangeNames, list []rangeTot
 // rangeWallMetrics emits wall time and count of the names with the most wall time.
 func (in *Input) rangeWallMetrics(out *Output, names *rangeNames, list []rangeTotal, summaries []*report.Summary) {
 	byWall := slices.Clone(list)
-	order.Stable(byWall, func(a, b rangeTotal) int { return cmp.Compare(b.wall, a.wall) })
+	slices.SortStableFunc(byWall, func(a, b rangeTotal) int { return cmp.Compare(b.wall, a.wall) })
 	out.From(trace.RoleNVTX, 0, "start", "end", "text", "textId", "globalTid")
 	bytes, shown := 0, 0
 	for i := range byWall {

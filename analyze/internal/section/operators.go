@@ -7,24 +7,48 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/perfopt"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
-var _ = register(Section{
+var operatorsSection = Section{
 	ID: "operators", Title: "Operators and kernels of llm-perf-opt", Rank: 705,
-	Evidence:   []file.Kind{file.PerfOpt},
-	Derivation: "Rows of llm-perf-opt's operators.md and kernels.md. Times of operators are its own: it adds an operator's self time to its total, so that one that calls no others counts twice. Operators whose names are not of the usual form are taken together.",
-	Metrics: metrics(
-		def("operator.total_time", report.Nanoseconds, report.Lower, report.Noisy, "host time of an operator as llm-perf-opt states it, self and total added", "operator"),
-		def("operator.cuda_time", report.Nanoseconds, report.Lower, report.Noisy, "GPU time of an operator as llm-perf-opt states it, self and total added", "operator"),
-		def("operator.calls", report.Count, report.None, report.Exact, "calls of an operator in the profiled run", "operator"),
-	),
-	Tables: tables(
-		table("operators", "Operators", "operators.csv", nameCol("operator", "Operator"), meanCol("total", "Total", "total_ms"), meanCol("cuda", "CUDA", "cuda_ms"), countCol("calls", "Calls"), meanCol("mean", "Mean", "mean_ms")),
-		table("stated_kernels", "Kernels as llm-perf-opt lists them", "stated_kernels.csv", nameCol("kernel", "Kernel"), meanCol("total", "Total", "total_ms"), countCol("calls", "Calls"), meanCol("mean", "Mean", "mean_ms")),
-	),
+	Evidence: []file.Kind{file.PerfOpt},
+	Derivation: "Rows of llm-perf-opt's operators.md and kernels.md. Times of operators are its own: it adds an " +
+		"operator's self time to its total, so that one that calls no others counts twice. Operators whose names " +
+		"are not of the usual form are taken together.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "operator.total_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"operator"},
+			Meaning: "host time of an operator as llm-perf-opt states it, self and total added",
+		},
+		{
+			ID: "operator.cuda_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"operator"},
+			Meaning: "GPU time of an operator as llm-perf-opt states it, self and total added",
+		},
+		{
+			ID: "operator.calls", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"operator"},
+			Meaning: "calls of an operator in the profiled run",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "operators", Title: "Operators", File: "operators.csv", Columns: []report.Column{
+			nameCol("operator", "Operator"),
+			meanCol("total", "Total", "total_ms"),
+			meanCol("cuda", "CUDA", "cuda_ms"),
+			countCol("calls", "Calls"),
+			meanCol("mean", "Mean", "mean_ms"),
+		}},
+		{ID: "stated_kernels", Title: "Kernels as llm-perf-opt lists them", File: "stated_kernels.csv", Columns: []report.Column{
+			nameCol("kernel", "Kernel"),
+			meanCol("total", "Total", "total_ms"),
+			countCol("calls", "Calls"),
+			meanCol("mean", "Mean", "mean_ms"),
+		}},
+	},
 	Run: operators,
-})
+}
 
 func operators(in *Input, out *Output) {
 	d := in.Evidence.PerfOpt
@@ -33,7 +57,7 @@ func operators(in *Input, out *Output) {
 		return
 	}
 	ops := slices.Clone(d.Operators)
-	order.Stable(ops, func(a, b perfopt.Operator) int {
+	slices.SortStableFunc(ops, func(a, b perfopt.Operator) int {
 		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(b.CUDA, a.CUDA))
 	})
 	t := out.Table("operators")
@@ -55,7 +79,7 @@ func operators(in *Input, out *Output) {
 	}
 	t.Cut(in.Options.Top, "total", "cuda", "calls").Add()
 	kernels := slices.Clone(d.Kernels)
-	order.Stable(kernels, func(a, b perfopt.Kernel) int { return cmp.Compare(b.Total, a.Total) })
+	slices.SortStableFunc(kernels, func(a, b perfopt.Kernel) int { return cmp.Compare(b.Total, a.Total) })
 	k := out.Table("stated_kernels")
 	untimed := len(kernels) > 0
 	for _, x := range kernels {

@@ -1,6 +1,7 @@
 package section
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
@@ -9,9 +10,6 @@ import (
 )
 
 // Output collects what one section says.
-//
-// What sections call of it in a thousand places, each once or a few times in a report, is not inlined: that would take
-// 0.5 MB of the program.
 type Output struct {
 	in       *Input
 	defs     map[string]*report.MetricDef
@@ -37,8 +35,6 @@ func newOutput(s *Section, in *Input) *Output {
 }
 
 // Status sets the section's status and why it is not ok.
-//
-//go:noinline
 func (o *Output) Status(s report.Status, reason string) {
 	o.section.Status, o.section.Reason = s, reason
 }
@@ -47,8 +43,6 @@ func (o *Output) Status(s report.Status, reason string) {
 func (o *Output) Coverage(ratio *float64) { o.section.Coverage = ratio }
 
 // Note adds a limitation or a definition that the reader needs.
-//
-//go:noinline
 func (o *Output) Note(text string) { o.section.Notes = append(o.section.Notes, text) }
 
 // Warn says what limits trust in the numbers.
@@ -58,23 +52,17 @@ func (o *Output) Warn(code, text string) {
 
 // From sets the source of the metrics emitted from here on: the table that plays the role in this capture, its columns
 // and how many rows were used.
-//
-//go:noinline
 func (o *Output) From(role trace.Role, rows int, columns ...string) {
 	o.source = report.Source{Tables: []string{o.in.table(role)}, Columns: columns, Rows: int64(rows)}
 }
 
 // FromEvidence sets the source of the metrics emitted from here on: all files of a kind, the fields (columns, patterns of
 // lines, families of metrics) and how many records were used.
-//
-//go:noinline
 func (o *Output) FromEvidence(kind file.Kind, records int, fields ...string) {
 	o.source = report.Source{Tables: []string{string(kind)}, Columns: fields, Rows: int64(records)}
 }
 
 // With adds a table to the current source.
-//
-//go:noinline
 func (o *Output) With(role trace.Role, columns ...string) {
 	tables := append([]string{}, o.source.Tables...)
 	o.source.Tables = append(tables, o.in.table(role))
@@ -82,8 +70,6 @@ func (o *Output) With(role trace.Role, columns ...string) {
 }
 
 // Metric emits a metric; nil is unknown. The result may be completed by the caller (N, Summary, Histogram, Coverage).
-//
-//go:noinline
 func (o *Output) Metric(id string, labels report.Labels, value *float64) *report.Metric {
 	def := o.defs[id]
 	if def == nil {
@@ -93,14 +79,12 @@ func (o *Output) Metric(id string, labels report.Labels, value *float64) *report
 		labels = report.Labels{}
 	}
 	m := &report.Metric{ID: id, Labels: labels, Value: value, Unit: def.Unit, Better: def.Better, Assume: def.Assume, Scale: def.Scale,
-		N: o.source.Rows, Source: o.source, Lifecycle: def.Lifecycle}
+		N: o.source.Rows, Source: o.source, Lifecycle: cmp.Or(def.Lifecycle, report.Stable)}
 	o.metrics = append(o.metrics, m)
 	return m
 }
 
 // Int emits an integer metric.
-//
-//go:noinline
 func (o *Output) Int(id string, labels report.Labels, value int64) *report.Metric {
 	v := float64(value)
 	return o.Metric(id, labels, &v)
@@ -112,8 +96,6 @@ func (o *Output) Float(id string, labels report.Labels, value float64) *report.M
 }
 
 // Find emits a finding. Evidence must be metrics that some section emits.
-//
-//go:noinline
 func (o *Output) Find(id string, severity report.Severity, title string, evidence []report.MetricRef, advice ...string) {
 	for i := range evidence {
 		if evidence[i].Labels == nil {
@@ -129,8 +111,6 @@ func Ref(id string, pairs ...string) report.MetricRef {
 }
 
 // Labels makes labels of key, value pairs.
-//
-//go:noinline
 func Labels(pairs ...string) report.Labels {
 	l := report.Labels{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -143,8 +123,6 @@ func Labels(pairs ...string) report.Labels {
 func (o *Output) Chart(c report.Chart) { o.section.Charts = append(o.section.Charts, c) }
 
 // Table starts one of the tables that the section declares.
-//
-//go:noinline
 func (o *Output) Table(id string) *Table {
 	for i := range o.declared {
 		if o.declared[i].ID == id {
@@ -166,6 +144,7 @@ func (o *Output) headers() []report.Table {
 	var list []report.Table
 	for _, t := range o.declared {
 		if t.File != "" && !written[t.File] {
+			t.Rows = [][]report.Cell{}
 			list = append(list, t)
 		}
 	}
@@ -178,9 +157,7 @@ type Table struct {
 	t   report.Table
 }
 
-// Row adds a row. It keeps a copy, so that cells can stay on the stack of who calls it: the code that fills them there is short.
-//
-//go:noinline
+// Row adds a row. It keeps a copy.
 func (t *Table) Row(cells ...report.Cell) { t.t.Rows = append(t.t.Rows, slices.Clone(cells)) }
 
 // Len is the number of rows so far.
@@ -202,7 +179,7 @@ func (t *Table) Cut(n int, sum ...string) *Table {
 				row[j], named = report.S("(others)"), true
 			}
 		case report.Int, report.Float:
-			if contains(sum, c.ID) {
+			if slices.Contains(sum, c.ID) {
 				row[j] = addUp(t.t.Rows[n:], j)
 			}
 		}
@@ -231,18 +208,7 @@ func addUp(rows [][]report.Cell, column int) report.Cell {
 	return report.I(ints)
 }
 
-func contains(list []string, s string) bool {
-	for _, v := range list {
-		if v == s {
-			return true
-		}
-	}
-	return false
-}
-
 // Add puts the table into the report.
-//
-//go:noinline
 func (t *Table) Add() {
 	if t.t.TotalRows == 0 {
 		t.t.TotalRows = int64(len(t.t.Rows))
@@ -259,8 +225,6 @@ func (t *Table) Attach() {
 }
 
 // cell of a pointer: null where nil.
-//
-//go:noinline
 func cell(v *float64) report.Cell {
 	if v == nil {
 		return report.Null

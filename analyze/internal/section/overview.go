@@ -9,25 +9,59 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-var _ = register(Section{
+var overviewSection = Section{
 	ID: "overview", Title: "Overview", Rank: 10,
-	Derivation: "Devices are those that did work, from the event rows; what is known of them is from the capture's list of adapters. Settings are from the capture's metadata, by an allow-list of keys.",
-	Metrics: metrics(
-		def("capture.devices", report.Count, report.None, report.Exact, "devices that did work in the window"),
-		def("capture.processes", report.Count, report.None, report.Exact, "processes that called CUDA, did GPU work or opened NVTX ranges in the window"),
-	),
-	Tables: tables(
-		table("tables", "Tables of events", "tables.csv", nameCol("table", "Table"), textCol("role", "Read as"), countCol("rows", "Rows"), countCol("skipped", "Skipped")),
-		table("capture", "Capture", "capture.csv", textCol("setting", "Setting"), nameCol("value", "Value")),
-		table("window", "Analysed window", "window.csv", textCol("mode", "Mode"), momentCol("start", "Start", "start_ns"), momentCol("end", "End", "end_ns"),
-			nsCol("length", "Length", "length_ns", "length_ms"), nsCol("captured", "Captured", "captured_ns", "captured_ms"), nameCol("why", "Why")),
-		table("devices", "Devices", "devices.csv", idCol("device_id", "GPU"), nameCol("name", "Name"), wide(nameCol("chip", "Chip")), wide(textCol("compute_capability", "Compute capability")),
-			countCol("sm_count", "SMs"), bytesCol("memory_bytes", "Memory"), rateCol("memory_bandwidth_bytes_per_s", "Memory bandwidth", report.BytesPerSec),
-			wide(rateCol("clock_hz", "Clock", report.PerSecond)), textCol("pids", "PIDs"), countCsv("kernels", "Kernels", "kernel_count"),
-			nsCol("kernel_time", "Kernel time", "total_kernel_time_ns", "total_kernel_time_ms"), nsCol("busy", "Busy", "busy_ms"), ratioCol("busy_ratio", "Busy", "busy_pct_of_window")),
-	),
+	Derivation: "Devices are those that did work, from the event rows; what is known of them is from the " +
+		"capture's list of adapters. Settings are from the capture's metadata, by an allow-list of keys.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "capture.devices", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale:   report.Level,
+			Meaning: "devices that did work in the window",
+		},
+		{
+			ID: "capture.processes", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale:   report.Level,
+			Meaning: "processes that called CUDA, did GPU work or opened NVTX ranges in the window",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "tables", Title: "Tables of events", File: "tables.csv", Columns: []report.Column{
+			nameCol("table", "Table"),
+			textCol("role", "Read as"),
+			countCol("rows", "Rows"),
+			countCol("skipped", "Skipped"),
+		}},
+		{ID: "capture", Title: "Capture", File: "capture.csv", Columns: []report.Column{
+			textCol("setting", "Setting"),
+			nameCol("value", "Value"),
+		}},
+		{ID: "window", Title: "Analysed window", File: "window.csv", Columns: []report.Column{
+			textCol("mode", "Mode"),
+			momentCol("start", "Start", "start_ns"),
+			momentCol("end", "End", "end_ns"),
+			nsCol("length", "Length", "length_ns", "length_ms"),
+			nsCol("captured", "Captured", "captured_ns", "captured_ms"),
+			nameCol("why", "Why"),
+		}},
+		{ID: "devices", Title: "Devices", File: "devices.csv", Columns: []report.Column{
+			idCol("device_id", "GPU"),
+			nameCol("name", "Name"),
+			wide(nameCol("chip", "Chip")),
+			wide(textCol("compute_capability", "Compute capability")),
+			countCol("sm_count", "SMs"),
+			bytesCol("memory_bytes", "Memory"),
+			rateCol("memory_bandwidth_bytes_per_s", "Memory bandwidth", report.BytesPerSec),
+			wide(rateCol("clock_hz", "Clock", report.PerSecond)),
+			textCol("pids", "PIDs"),
+			countCsv("kernels", "Kernels", "kernel_count"),
+			nsCol("kernel_time", "Kernel time", "total_kernel_time_ns", "total_kernel_time_ms"),
+			nsCol("busy", "Busy", "busy_ms"),
+			ratioCol("busy_ratio", "Busy", "busy_pct_of_window"),
+		}},
+	},
 	Run: overview,
-})
+}
 
 func overview(in *Input, out *Output) {
 	t := in.Trace

@@ -10,31 +10,81 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-var _ = register(Section{
+var phasesSection = Section{
 	ID: "phases", Title: "Phases", Rank: 150,
-	Derivation: "Range names map to phases by --phase-map, or by built-in patterns for vLLM, SGLang, TensorRT-LLM and LLM@… markers. A kernel belongs to the phase of the nearest range outward, from the innermost one around its launch call, that maps to a phase; host time to that of the nearest mapping range open on the thread. What no phase claims is the row unmapped.",
-	Metrics: metrics(
-		def("phase.gpu_time", report.Nanoseconds, report.Lower, report.Noisy, "kernel time launched inside the phase, CUDA graphs traced as a whole included; sums over phases to all kernel time", "phase", "pid,phase"),
-		def("phase.gpu_share", report.Ratio, report.None, report.Noisy, "share of all kernel time in the window", "phase"),
-		def("phase.wall_time", report.Nanoseconds, report.Lower, report.Noisy, "host time inside the phase, each moment of a thread counted for the nearest phase only, threads added up; unmapped is the time inside ranges without a phase", "phase", "pid,phase"),
-		def("phase.wall_share", report.Ratio, report.None, report.Noisy, "share of the host time inside any NVTX range", "phase"),
-		def("phase.kernel_count", report.Count, report.None, report.Exact, "kernels launched inside the phase", "phase"),
-		def("phase.kernel_duration", report.Nanoseconds, report.None, report.Noisy, "median duration of a kernel of the phase; the summary is over kernels", "phase"),
-		def("phase.launch_count", report.Count, report.Lower, report.Exact, "launch API calls inside the phase", "phase"),
-		def("phase.launch_rate", report.PerSecond, report.None, report.Noisy, "launch API calls per second of the phase's wall time", "phase"),
-	),
-	Tables: tables(
-		table("phases", "Phases", "phases.csv", nameCol("phase", "Phase"), countCsv("ranges", "Ranges", "nvtx_count"),
-			nsCol("gpu", "GPU time", "total_kernel_time_ns", "total_kernel_time_ms"), ratioCol("gpu_share", "Share", "pct_total_kernel_time"),
+	Derivation: "Range names map to phases by --phase-map, or by built-in patterns for vLLM, SGLang, " +
+		"TensorRT-LLM and LLM@… markers. A kernel belongs to the phase of the nearest range outward, from the " +
+		"innermost one around its launch call, that maps to a phase; host time to that of the nearest mapping " +
+		"range open on the thread. What no phase claims is the row unmapped.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "phase.gpu_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"phase", "pid,phase"},
+			Meaning: "kernel time launched inside the phase, CUDA graphs traced as a whole included; sums over " +
+				"phases to all kernel time",
+		},
+		{
+			ID: "phase.gpu_share", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"phase"},
+			Meaning: "share of all kernel time in the window",
+		},
+		{
+			ID: "phase.wall_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"phase", "pid,phase"},
+			Meaning: "host time inside the phase, each moment of a thread counted for the nearest phase only, " +
+				"threads added up; unmapped is the time inside ranges without a phase",
+		},
+		{
+			ID: "phase.wall_share", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"phase"},
+			Meaning: "share of the host time inside any NVTX range",
+		},
+		{
+			ID: "phase.kernel_count", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"phase"},
+			Meaning: "kernels launched inside the phase",
+		},
+		{
+			ID: "phase.kernel_duration", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{"phase"},
+			Meaning: "median duration of a kernel of the phase; the summary is over kernels",
+		},
+		{
+			ID: "phase.launch_count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"phase"},
+			Meaning: "launch API calls inside the phase",
+		},
+		{
+			ID: "phase.launch_rate", Unit: report.PerSecond, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"phase"},
+			Meaning: "launch API calls per second of the phase's wall time",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "phases", Title: "Phases", File: "phases.csv", Columns: []report.Column{
+			nameCol("phase", "Phase"),
+			countCsv("ranges", "Ranges", "nvtx_count"),
+			nsCol("gpu", "GPU time", "total_kernel_time_ns", "total_kernel_time_ms"),
+			ratioCol("gpu_share", "Share", "pct_total_kernel_time"),
 			wide(ratioCol("attributed_share", "Share of attributed", "pct_of_attributed_kernel_time")),
-			countCsv("kernels", "Kernels", "kernel_count"), meanCol("p50", "p50 kernel", "p50_kernel_us"), countCsv("launches", "Launches", "launch_count"),
-			nsCol("wall", "Wall time", "total_time_ns", "total_time_ms"), ratioCol("wall_share", "Share of wall", "pct_of_nvtx_total")),
-		table("phases_by_pid", "Phases per process", "phases_by_pid.csv", idCol("pid", "PID"), nameCol("phase", "Phase"),
-			nsCol("gpu", "GPU time", "total_kernel_time_ns", "total_kernel_time_ms"), ratioCol("share", "Share of the process", "pct_of_pid_kernel_time"),
-			countCsv("kernels", "Kernels", "kernel_count"), countCsv("launches", "Launches", "launch_count"), nsCol("wall", "Wall time", "total_time_ns", "total_time_ms")),
-	),
+			countCsv("kernels", "Kernels", "kernel_count"),
+			meanCol("p50", "p50 kernel", "p50_kernel_us"),
+			countCsv("launches", "Launches", "launch_count"),
+			nsCol("wall", "Wall time", "total_time_ns", "total_time_ms"),
+			ratioCol("wall_share", "Share of wall", "pct_of_nvtx_total"),
+		}},
+		{ID: "phases_by_pid", Title: "Phases per process", File: "phases_by_pid.csv", Columns: []report.Column{
+			idCol("pid", "PID"),
+			nameCol("phase", "Phase"),
+			nsCol("gpu", "GPU time", "total_kernel_time_ns", "total_kernel_time_ms"),
+			ratioCol("share", "Share of the process", "pct_of_pid_kernel_time"),
+			countCsv("kernels", "Kernels", "kernel_count"),
+			countCsv("launches", "Launches", "launch_count"),
+			nsCol("wall", "Wall time", "total_time_ns", "total_time_ms"),
+		}},
+	},
 	Run: phases,
-})
+}
 
 // Thresholds of the findings: nsys-llm-explainer's share of the top phase, and what is enough for a launch storm.
 const (

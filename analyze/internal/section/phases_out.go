@@ -8,7 +8,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 func (x *phaseSums) rest() int32 { return int32(len(x.used)) }
@@ -30,7 +29,7 @@ func (s *phaseSum) empty() bool {
 
 // rank orders by GPU time, then wall time, then the order of the map; the unmapped rest is last.
 func (x *phaseSums) rank(list []phaseSum) {
-	order.By(list, func(a, b phaseSum) int {
+	slices.SortFunc(list, func(a, b phaseSum) int {
 		last := func(p int32) int {
 			if p == x.rest() {
 				return 1

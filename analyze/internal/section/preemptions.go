@@ -6,23 +6,54 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-var _ = register(Section{
+var preemptionsSection = Section{
 	ID: "preemptions", Title: "Preemptions", Rank: 610,
-	Evidence:   []file.Kind{file.Session},
-	Derivation: "Rows of the session's preemption_events.csv, each preemption paired with the next resumption of the same request; request_lifecycle.csv, which has the last one only, where there are no resumptions. The rate is over requests that were seen to start.",
-	Metrics: metrics(
-		def("preemption.count", report.Count, report.Lower, report.Noisy, "requests taken out of the batch before they were done", "", "reason"),
-		def("preemption.requests", report.Count, report.None, report.Noisy, "requests seen from their start", ""),
-		def("preemption.rate", report.Ratio, report.Lower, report.Noisy, "preemptions over requests seen from their start; unknown where the session recorded preempted requests only", ""),
-		def("preemption.delay", report.Nanoseconds, report.Lower, report.Noisy, "median time from a preemption to the request's resumption; the summary is over resumptions", ""),
-		def("preemption.run_time", report.Nanoseconds, report.None, report.Noisy, "median time that a request had run when it was preempted; the summary is over preemptions", ""),
-		def("request.total_time", report.Nanoseconds, report.Lower, report.Noisy, "median time from start to finish of a request; the summary is over requests", ""),
-	),
-	Tables: tables(
-		table("preemptions", "Preemptions by reason", "preemptions.csv", textCol("why", "Reason"), countCol("preemptions", "Preemptions"), ratioCol("share", "Share", "pct_of_preemptions")),
-	),
+	Evidence: []file.Kind{file.Session},
+	Derivation: "Rows of the session's preemption_events.csv, each preemption paired with the next resumption of " +
+		"the same request; request_lifecycle.csv, which has the last one only, where there are no resumptions. " +
+		"The rate is over requests that were seen to start.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "preemption.count", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"", "reason"},
+			Meaning: "requests taken out of the batch before they were done",
+		},
+		{
+			ID: "preemption.requests", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{""},
+			Meaning: "requests seen from their start",
+		},
+		{
+			ID: "preemption.rate", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{""},
+			Meaning: "preemptions over requests seen from their start; unknown where the session recorded " +
+				"preempted requests only",
+		},
+		{
+			ID: "preemption.delay", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{""},
+			Meaning: "median time from a preemption to the request's resumption; the summary is over resumptions",
+		},
+		{
+			ID: "preemption.run_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{""},
+			Meaning: "median time that a request had run when it was preempted; the summary is over preemptions",
+		},
+		{
+			ID: "request.total_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{""},
+			Meaning: "median time from start to finish of a request; the summary is over requests",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "preemptions", Title: "Preemptions by reason", File: "preemptions.csv", Columns: []report.Column{
+			textCol("why", "Reason"),
+			countCol("preemptions", "Preemptions"),
+			ratioCol("share", "Share", "pct_of_preemptions"),
+		}},
+	},
 	Run: preemptions,
-})
+}
 
 // profilemate's bounds.
 const (

@@ -7,36 +7,79 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
-var _ = register(Section{
+var processesSection = Section{
 	ID: "processes", Title: "Processes", Rank: 160,
-	Derivation: "Every number of the other sections by process. A process is the whole upper part of globalPid (virtual machine, hardware and pid); its kernels are the rows that carry it, its calls and ranges those of its threads. Kernels and API calls never cross processes, also where their correlation ids are equal.",
-	Metrics: metrics(
-		def("kernel.total_time", report.Nanoseconds, report.Lower, report.Noisy, "sum of the kernel durations of one process", "pid"),
-		def("kernel.count", report.Count, report.None, report.Exact, "number of kernels of one process", "pid"),
-		def("process.busy_time", report.Nanoseconds, report.None, report.Noisy, "time in which any GPU work of the process ran: a union per device, devices added up", "pid"),
-	),
-	Tables: tables(
-		table("processes", "Processes", "processes.csv", idCol("pid", "PID"), nameCol("process_name", "Process"), wide(textCol("machine", "Machine")),
-			nsCol("kernel_time", "Kernel time", "total_kernel_time_ns", "total_kernel_time_ms"), ratioCol("share", "Share", "pct_of_total_kernel_time"),
-			countCsv("kernels", "Kernels", "kernel_count"), nsCol("busy", "GPU busy", "gpu_busy_ms"), textCol("devices", "GPUs"),
-			countCsv("launches", "Launches", "launch_count"), nsCol("launch_time", "In launch calls", "launch_api_time_ms"),
-			countCsv("syncs", "Syncs", "sync_count"), nsCol("sync_time", "In sync calls", "sync_total_time_ms"),
-			countCsv("ranges", "NVTX ranges", "nvtx_count"), ratioCol("coverage", "NVTX coverage", "pid_attribution_coverage_pct")),
-		table("kernels_by_pid", "Top kernels per process", "kernels_by_pid.csv", idCol("pid", "PID"),
-			wide(nsCol("pid_total", "Process total", "pid_total_kernel_time_ms")), wide(ratioCol("pid_share", "Process share", "pid_pct_of_total_kernel_time")),
-			nameCol("kernel_name", "Kernel"), idCol("device_id", "GPU"), countCsv("count", "Calls", "call_count"), nsCol("total", "Total", "total_time_ns", "total_time_ms"),
-			meanCol("mean", "Mean", "avg_duration_us"), ratioCol("share_of_pid", "Share of process", "pct_of_pid_kernel_time"), ratioCol("share", "Share", "pct_of_total_kernel_time")),
-		table("sync_by_pid", "Blocking synchronisation per process", "sync_by_pid.csv", idCol("pid", "PID"), nameCol("api_name", "API"),
-			countCsv("count", "Calls", "call_count"), nsCol("total", "Total", "total_time_ns", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us")),
-		table("nvtx_by_pid", "NVTX ranges per process", "nvtx_by_pid.csv", idCol("pid", "PID"), nameCol("range_name", "Range"), countCsv("count", "Count", "nvtx_count"),
-			nsCol("wall", "Wall time", "nvtx_total_time_ms"), nsCol("gpu", "GPU time", "inclusive_kernel_time_ms"), nsCol("self", "Self GPU time", "attributed_kernel_time_ms"),
-			countCsv("kernels", "Kernels (self)", "attributed_kernel_count"), wide(ratioCol("coverage", "Coverage of process", "pid_attribution_coverage_pct"))),
-	),
+	Derivation: "Every number of the other sections by process. A process is the whole upper part of globalPid " +
+		"(virtual machine, hardware and pid); its kernels are the rows that carry it, its calls and ranges those " +
+		"of its threads. Kernels and API calls never cross processes, also where their correlation ids are equal.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "kernel.total_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Stats: true, Labels: []string{"pid"},
+			Meaning: "sum of the kernel durations of one process",
+		},
+		{
+			ID: "kernel.count", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"pid"},
+			Meaning: "number of kernels of one process",
+		},
+		{
+			ID: "process.busy_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"pid"},
+			Meaning: "time in which any GPU work of the process ran: a union per device, devices added up",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "processes", Title: "Processes", File: "processes.csv", Columns: []report.Column{
+			idCol("pid", "PID"),
+			nameCol("process_name", "Process"),
+			wide(textCol("machine", "Machine")),
+			nsCol("kernel_time", "Kernel time", "total_kernel_time_ns", "total_kernel_time_ms"),
+			ratioCol("share", "Share", "pct_of_total_kernel_time"),
+			countCsv("kernels", "Kernels", "kernel_count"),
+			nsCol("busy", "GPU busy", "gpu_busy_ms"),
+			textCol("devices", "GPUs"),
+			countCsv("launches", "Launches", "launch_count"),
+			nsCol("launch_time", "In launch calls", "launch_api_time_ms"),
+			countCsv("syncs", "Syncs", "sync_count"),
+			nsCol("sync_time", "In sync calls", "sync_total_time_ms"),
+			countCsv("ranges", "NVTX ranges", "nvtx_count"),
+			ratioCol("coverage", "NVTX coverage", "pid_attribution_coverage_pct"),
+		}},
+		{ID: "kernels_by_pid", Title: "Top kernels per process", File: "kernels_by_pid.csv", Columns: []report.Column{
+			idCol("pid", "PID"),
+			wide(nsCol("pid_total", "Process total", "pid_total_kernel_time_ms")),
+			wide(ratioCol("pid_share", "Process share", "pid_pct_of_total_kernel_time")),
+			nameCol("kernel_name", "Kernel"),
+			idCol("device_id", "GPU"),
+			countCsv("count", "Calls", "call_count"),
+			nsCol("total", "Total", "total_time_ns", "total_time_ms"),
+			meanCol("mean", "Mean", "avg_duration_us"),
+			ratioCol("share_of_pid", "Share of process", "pct_of_pid_kernel_time"),
+			ratioCol("share", "Share", "pct_of_total_kernel_time"),
+		}},
+		{ID: "sync_by_pid", Title: "Blocking synchronisation per process", File: "sync_by_pid.csv", Columns: []report.Column{
+			idCol("pid", "PID"),
+			nameCol("api_name", "API"),
+			countCsv("count", "Calls", "call_count"),
+			nsCol("total", "Total", "total_time_ns", "total_time_ms"),
+			meanCol("mean", "Mean", "avg_duration_us"),
+		}},
+		{ID: "nvtx_by_pid", Title: "NVTX ranges per process", File: "nvtx_by_pid.csv", Columns: []report.Column{
+			idCol("pid", "PID"),
+			nameCol("range_name", "Range"),
+			countCsv("count", "Count", "nvtx_count"),
+			nsCol("wall", "Wall time", "nvtx_total_time_ms"),
+			nsCol("gpu", "GPU time", "inclusive_kernel_time_ms"),
+			nsCol("self", "Self GPU time", "attributed_kernel_time_ms"),
+			countCsv("kernels", "Kernels (self)", "attributed_kernel_count"),
+			wide(ratioCol("coverage", "Coverage of process", "pid_attribution_coverage_pct")),
+		}},
+	},
 	Run: processes,
-})
+}
 
 const (
 	maxProcMetrics   = 100
@@ -145,7 +188,7 @@ func (in *Input) addProcs() []procSum {
 		all[orLast(p.proc, unknown)].ranges += p.count
 	}
 	list := slices.DeleteFunc(all, func(s procSum) bool { return s.empty() })
-	order.By(list, func(a, b procSum) int {
+	slices.SortFunc(list, func(a, b procSum) int {
 		return cmp.Or(cmp.Compare(min(0, b.proc), min(0, a.proc)), cmp.Compare(b.kernelNs, a.kernelNs), cmp.Compare(b.busy, a.busy),
 			cmp.Compare(b.launches+b.syncs+b.other, a.launches+a.syncs+a.other), cmp.Compare(a.proc, b.proc))
 	})
@@ -209,7 +252,7 @@ func (in *Input) sharedDevices(out *Output, emitted map[int32]bool) {
 	for i := range list {
 		onDevice[places[list[i].b].b] += list[i].total
 	}
-	order.By(list, func(a, b crossed) int {
+	slices.SortFunc(list, func(a, b crossed) int {
 		return cmp.Or(cmp.Compare(places[a.b].b, places[b.b].b), cmp.Compare(b.total, a.total), cmp.Compare(places[a.b].a, places[b.b].a))
 	})
 	var first *pair // process and device

@@ -9,7 +9,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 func (in *Input) processTable(out *Output, list []procSum, total int64) {
@@ -71,7 +70,7 @@ func (in *Input) kernelsByPid(out *Output, procs []procSum, total int64) {
 		rank[orLast(procs[i].proc, len(in.Trace.Procs))] = i
 	}
 	of := func(e *crossed) int { return rank[orLast(places[e.b].a, len(in.Trace.Procs))] }
-	order.By(list, func(a, b crossed) int {
+	slices.SortFunc(list, func(a, b crossed) int {
 		return cmp.Or(cmp.Compare(of(&a), of(&b)), cmp.Compare(b.total, a.total), cmp.Compare(b.count, a.count),
 			cmp.Compare(k.Names[a.a].Name, k.Names[b.a].Name), cmp.Compare(places[a.b].b, places[b.b].b))
 	})
@@ -120,7 +119,7 @@ func (in *Input) syncByPid(out *Output) {
 		list[at].count += c.count
 		list[at].total += c.total
 	}
-	order.By(list, func(a, b crossed) int {
+	slices.SortFunc(list, func(a, b crossed) int {
 		return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(b.count, a.count), cmp.Compare(api.Names[a.a].Name, api.Names[b.a].Name), cmp.Compare(a.b, b.b))
 	})
 	for i := range list {

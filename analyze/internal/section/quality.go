@@ -8,26 +8,75 @@ import (
 	units "github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-var _ = register(Section{
+var qualitySection = Section{
 	ID: "quality", Title: "Capture quality", Rank: 170,
-	Derivation: "Checks of what the other numbers rest on: whether the capture is whole, whether rows, times and pids are plausible, and whether the window shows the steady state. Each check says what it counted; one that could not be made says so.",
-	Metrics: metrics(
-		def("quality.unjoined_kernels", report.Ratio, report.Lower, report.Noisy, "share of the window's kernels whose launch call is not in the capture"),
-		def("quality.skipped_rows", report.Count, report.Lower, report.Exact, "rows left out of every sum: NULL times, end before start, or times that no capture can hold (days away from the other rows)"),
-		def("quality.lost_data_messages", report.Count, report.Lower, report.Exact, "messages of nsys which say that events are missing from the capture"),
-		def("quality.profiler_overhead", report.Nanoseconds, report.Lower, report.Noisy, "time the profiler spent on itself in the application's threads, added up over threads"),
-		def("quality.profiler_overhead_ratio", report.Ratio, report.Lower, report.Noisy, "share of the window in which the profiler worked on itself in some thread"),
-		def("quality.longest_gap", report.Nanoseconds, report.Lower, report.Noisy, "longest time in the window in which no device worked"),
-		def("quality.longest_gap_ratio", report.Ratio, report.Lower, report.Noisy, "the same as a share of the window"),
-		def("quality.open_ranges", report.Count, report.None, report.Exact, "NVTX ranges still open when the capture stopped"),
-		def("quality.unknown_process", report.Count, report.Lower, report.Exact, "kernels that name no process"),
-		def("quality.unknown_device", report.Count, report.Lower, report.Exact, "kernels that name no device"),
-	),
-	Tables: tables(
-		table("quality", "Checks", "quality.csv", textCol("check", "Check"), textCol("result", "Result"), countCol("count", "Count"), nsCol("time", "Time", "time_ns", "time_ms"), ratioCol("share", "Share", "pct")),
-	),
+	Derivation: "Checks of what the other numbers rest on: whether the capture is whole, whether rows, times and " +
+		"pids are plausible, and whether the window shows the steady state. Each check says what it counted; one " +
+		"that could not be made says so.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "quality.unjoined_kernels", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
+			Scale:   report.Level,
+			Meaning: "share of the window's kernels whose launch call is not in the capture",
+		},
+		{
+			ID: "quality.skipped_rows", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale: report.Total,
+			Meaning: "rows left out of every sum: NULL times, end before start, or times that no capture can " +
+				"hold (days away from the other rows)",
+		},
+		{
+			ID: "quality.lost_data_messages", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale:   report.Total,
+			Meaning: "messages of nsys which say that events are missing from the capture",
+		},
+		{
+			ID: "quality.profiler_overhead", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale:   report.Total,
+			Meaning: "time the profiler spent on itself in the application's threads, added up over threads",
+		},
+		{
+			ID: "quality.profiler_overhead_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
+			Scale:   report.Level,
+			Meaning: "share of the window in which the profiler worked on itself in some thread",
+		},
+		{
+			ID: "quality.longest_gap", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale:   report.Total,
+			Meaning: "longest time in the window in which no device worked",
+		},
+		{
+			ID: "quality.longest_gap_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
+			Scale:   report.Level,
+			Meaning: "the same as a share of the window",
+		},
+		{
+			ID: "quality.open_ranges", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale:   report.Level,
+			Meaning: "NVTX ranges still open when the capture stopped",
+		},
+		{
+			ID: "quality.unknown_process", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale:   report.Total,
+			Meaning: "kernels that name no process",
+		},
+		{
+			ID: "quality.unknown_device", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale:   report.Total,
+			Meaning: "kernels that name no device",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "quality", Title: "Checks", File: "quality.csv", Columns: []report.Column{
+			textCol("check", "Check"),
+			textCol("result", "Result"),
+			countCol("count", "Count"),
+			nsCol("time", "Time", "time_ns", "time_ms"),
+			ratioCol("share", "Share", "pct"),
+		}},
+	},
 	Run: quality,
-})
+}
 
 // From where on a check warns.
 const (

@@ -8,23 +8,42 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
-var _ = register(Section{
+var regionsSection = Section{
 	ID: "regions", Title: "Regions", Rank: 145,
-	Needs:      []trace.Role{trace.RoleNVTX},
-	Derivation: "NVTX ranges as nested regions: each with the ranges that usually enclose it, the GPU time and the kernels launched inside it at any depth, once however often its name is on the stack, and the kernels that take most of it. A region named A::B is inside A.",
-	Metrics: metrics(
-		def("region.count", report.Count, report.None, report.Exact, "names of NVTX ranges with GPU work launched inside", ""),
-	),
-	Tables: tables(
-		table("regions", "Regions", "regions.csv", nameCol("region", "Region"), nameCol("parent", "Inside"), idCol("depth", "Depth"), idCol("pid", "PID"), idCol("device_id", "GPU"),
-			nsCol("total", "GPU time", "total_ms"), ratioCol("share", "Share", "pct_of_kernel_time"), countCsv("kernels", "Kernels", "kernel_count")),
-		table("region_kernels", "Kernels by region", "region_kernels.csv", nameCol("region", "Region"), nameCol("kernel", "Kernel"), nsCol("total", "GPU time", "total_ms"), ratioCol("share", "Of the region", "pct_of_region"), countCol("count", "Calls")),
-	),
+	Needs: []trace.Role{trace.RoleNVTX},
+	Derivation: "NVTX ranges as nested regions: each with the ranges that usually enclose it, the GPU time and " +
+		"the kernels launched inside it at any depth, once however often its name is on the stack, and the " +
+		"kernels that take most of it. A region named A::B is inside A.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "region.count", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Level, Labels: []string{""},
+			Meaning: "names of NVTX ranges with GPU work launched inside",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "regions", Title: "Regions", File: "regions.csv", Columns: []report.Column{
+			nameCol("region", "Region"),
+			nameCol("parent", "Inside"),
+			idCol("depth", "Depth"),
+			idCol("pid", "PID"),
+			idCol("device_id", "GPU"),
+			nsCol("total", "GPU time", "total_ms"),
+			ratioCol("share", "Share", "pct_of_kernel_time"),
+			countCsv("kernels", "Kernels", "kernel_count"),
+		}},
+		{ID: "region_kernels", Title: "Kernels by region", File: "region_kernels.csv", Columns: []report.Column{
+			nameCol("region", "Region"),
+			nameCol("kernel", "Kernel"),
+			nsCol("total", "GPU time", "total_ms"),
+			ratioCol("share", "Of the region", "pct_of_region"),
+			countCol("count", "Calls"),
+		}},
+	},
 	Run: regions,
-})
+}
 
 // Bounds of the region report.
 const (
@@ -270,7 +289,7 @@ func (in *Input) spread(names *rangeNames, tree []regionNode, cells []pair, work
 	for _, r := range byName {
 		list = append(list, *r)
 	}
-	order.By(list, func(a, b region) int {
+	slices.SortFunc(list, func(a, b region) int {
 		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(b.count, a.count), cmp.Compare(names.texts[a.name], names.texts[b.name]))
 	})
 	nest(names, list)

@@ -9,26 +9,72 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-var _ = register(Section{
+var requestsSection = Section{
 	ID: "requests", Title: "Requests", Rank: 320, Evidence: []file.Kind{file.ServerLog},
-	Derivation: "Requests as the log follows them: received by the server, added to the engine, finished. Newer versions put a random suffix behind the engine's id, which is taken off to match it. Responses are the lines of the access log by HTTP status.",
-	Metrics: metrics(
-		def("serve.requests", report.Count, report.None, report.Noisy, "requests that the server says it received"),
-		def("serve.requests_added", report.Count, report.None, report.Noisy, "requests that were given to the engine"),
-		def("serve.requests_matched", report.Count, report.None, report.Noisy, "requests of which both lines were found and belong together"),
-		def("serve.requests_finished", report.Count, report.None, report.Noisy, "requests whose end the log states, or leaves no doubt about"),
-		def("serve.requests_aborted", report.Count, report.Lower, report.Noisy, "requests that the log says were aborted"),
-		def("serve.request_time", report.Nanoseconds, report.Lower, report.Noisy, "time from receiving a request to its end, on a clock of seconds (median; the summary is over requests whose end is known)"),
-		def("serve.request_queue_time", report.Nanoseconds, report.Lower, report.Noisy, "time from receiving a request to giving it to the engine, on a clock of seconds (median; the summary is over matched requests)"),
-		def("serve.responses", report.Count, report.None, report.Noisy, "lines of the access log", "", "status"),
-	),
-	Tables: tables(
-		table("responses", "Responses", "responses.csv", textCol("status", "HTTP status"), countCol("count", "Responses")),
-		table("request_list", "Requests", "requests.csv", nameCol("request_id", "Request"), textCol("received_time", "Received"), textCol("added_time", "Added"), textCol("completed_time", "Completed"),
-			nsCol("queue", "Queue", "queue_time_ms"), nsCol("processing", "Processing", "processing_time_ms"), nsCol("total", "Total", "total_time_ms")),
-	),
+	Derivation: "Requests as the log follows them: received by the server, added to the engine, finished. Newer " +
+		"versions put a random suffix behind the engine's id, which is taken off to match it. Responses are the " +
+		"lines of the access log by HTTP status.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "serve.requests", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale:   report.Total,
+			Meaning: "requests that the server says it received",
+		},
+		{
+			ID: "serve.requests_added", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale:   report.Total,
+			Meaning: "requests that were given to the engine",
+		},
+		{
+			ID: "serve.requests_matched", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale:   report.Total,
+			Meaning: "requests of which both lines were found and belong together",
+		},
+		{
+			ID: "serve.requests_finished", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale:   report.Total,
+			Meaning: "requests whose end the log states, or leaves no doubt about",
+		},
+		{
+			ID: "serve.requests_aborted", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
+			Scale:   report.Total,
+			Meaning: "requests that the log says were aborted",
+		},
+		{
+			ID: "serve.request_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true,
+			Meaning: "time from receiving a request to its end, on a clock of seconds (median; the summary is " +
+				"over requests whose end is known)",
+		},
+		{
+			ID: "serve.request_queue_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true,
+			Meaning: "time from receiving a request to giving it to the engine, on a clock of seconds (median; " +
+				"the summary is over matched requests)",
+		},
+		{
+			ID: "serve.responses", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"", "status"},
+			Meaning: "lines of the access log",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "responses", Title: "Responses", File: "responses.csv", Columns: []report.Column{
+			textCol("status", "HTTP status"),
+			countCol("count", "Responses"),
+		}},
+		{ID: "request_list", Title: "Requests", File: "requests.csv", Columns: []report.Column{
+			nameCol("request_id", "Request"),
+			textCol("received_time", "Received"),
+			textCol("added_time", "Added"),
+			textCol("completed_time", "Completed"),
+			nsCol("queue", "Queue", "queue_time_ms"),
+			nsCol("processing", "Processing", "processing_time_ms"),
+			nsCol("total", "Total", "total_time_ms"),
+		}},
+	},
 	Run: requests,
-})
+}
 
 func requests(in *Input, out *Output) {
 	log := in.Evidence.Log

@@ -9,27 +9,69 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-var _ = register(Section{
+var rooflineSection = Section{
 	ID: "roofline", Title: "Roofline", Rank: 34, Evidence: []file.Kind{file.NCU},
-	Derivation: "Operations counted by Nsight Compute (a fused multiply-add is two) over time and over bytes of device memory, against the device's dense peaks: from its attributes or the roofline section in the file, else from a table of data sheets.",
-	Metrics: metrics(
-		def("ncu.flop", report.Flop, report.None, report.Exact, "floating point operations of the measured launches of a kernel", "kernel"),
-		def("ncu.flop_rate", report.PerSecond, report.Higher, report.Noisy, "floating point operations per second", "kernel"),
-		def("ncu.roofline_ratio", report.Ratio, report.Higher, report.Noisy, "rate of operations, of what the device allows at the kernel's arithmetic intensity", "kernel"),
-		def("ncu.peak_dram_throughput", report.PerSecond, report.None, report.Exact, "most bytes per second that device memory can transfer", "device"),
-		def("ncu.peak_flop_rate", report.PerSecond, report.None, report.Exact, "most operations per second of a data type, dense", "device,precision"),
-	),
-	Tables: tables(
-		table("roofline", "Kernels under the roofline", "roofline.csv",
-			nameCol("kernel_name", "Kernel"), wide(nameCol("short", "Short name")), textCol("precision", "Mostly"), rateCol("flop", "Operations", report.Flop), rateCol("flop_rate", "Per second", report.Flop),
-			rateCol("intensity", "FLOP/byte", ""), rateCol("dram_throughput", "DRAM throughput", report.BytesPerSec), rateCol("attainable", "Attainable per second", report.Flop), textCol("roof", "Roof"), ratioCol("ratio", "Of the roof", "roofline_pct")),
-		table("roofline_peaks", "Peaks of the devices", "roofline_peaks.csv",
-			idCol("device_id", "GPU"), nameCol("name", "Name"), textCol("what", "Of"), rateCol("bytes_per_second", "Bandwidth", report.BytesPerSec), rateCol("flop_per_second", "Operations per second", report.Flop), textCol("source", "Source")),
-		table("roofline_data", "Utilisation by kernel, as profilemate writes it", "roofline_data.csv",
-			nameCol("kernel_name", "Kernel"), scaledCol("sm_utilization", report.Ratio, 2), scaledCol("memory_utilization", report.Ratio, 2), textCol("bottleneck", "Bottleneck"), scaledCol("bandwidth_gbps", report.BytesPerSec, -9)),
-	),
+	Derivation: "Operations counted by Nsight Compute (a fused multiply-add is two) over time and over bytes of " +
+		"device memory, against the device's dense peaks: from its attributes or the roofline section in the " +
+		"file, else from a table of data sheets.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "ncu.flop", Unit: report.Flop, Better: report.None, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"kernel"},
+			Meaning: "floating point operations of the measured launches of a kernel",
+		},
+		{
+			ID: "ncu.flop_rate", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"kernel"},
+			Meaning: "floating point operations per second",
+		},
+		{
+			ID: "ncu.roofline_ratio", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"kernel"},
+			Meaning: "rate of operations, of what the device allows at the kernel's arithmetic intensity",
+		},
+		{
+			ID: "ncu.peak_dram_throughput", Unit: report.PerSecond, Better: report.None, Assume: report.Exact,
+			Scale: report.Level, Labels: []string{"device"},
+			Meaning: "most bytes per second that device memory can transfer",
+		},
+		{
+			ID: "ncu.peak_flop_rate", Unit: report.PerSecond, Better: report.None, Assume: report.Exact,
+			Scale: report.Level, Labels: []string{"device,precision"},
+			Meaning: "most operations per second of a data type, dense",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "roofline", Title: "Kernels under the roofline", File: "roofline.csv", Columns: []report.Column{
+			nameCol("kernel_name", "Kernel"),
+			wide(nameCol("short", "Short name")),
+			textCol("precision", "Mostly"),
+			rateCol("flop", "Operations", report.Flop),
+			rateCol("flop_rate", "Per second", report.Flop),
+			rateCol("intensity", "FLOP/byte", ""),
+			rateCol("dram_throughput", "DRAM throughput", report.BytesPerSec),
+			rateCol("attainable", "Attainable per second", report.Flop),
+			textCol("roof", "Roof"),
+			ratioCol("ratio", "Of the roof", "roofline_pct"),
+		}},
+		{ID: "roofline_peaks", Title: "Peaks of the devices", File: "roofline_peaks.csv", Columns: []report.Column{
+			idCol("device_id", "GPU"),
+			nameCol("name", "Name"),
+			textCol("what", "Of"),
+			rateCol("bytes_per_second", "Bandwidth", report.BytesPerSec),
+			rateCol("flop_per_second", "Operations per second", report.Flop),
+			textCol("source", "Source"),
+		}},
+		{ID: "roofline_data", Title: "Utilisation by kernel, as profilemate writes it", File: "roofline_data.csv", Columns: []report.Column{
+			nameCol("kernel_name", "Kernel"),
+			scaledCol("sm_utilization", report.Ratio, 2),
+			scaledCol("memory_utilization", report.Ratio, 2),
+			textCol("bottleneck", "Bottleneck"),
+			scaledCol("bandwidth_gbps", report.BytesPerSec, -9),
+		}},
+	},
 	Run: roofline,
-})
+}
 
 const noFlops = "no page counts the floating point operations of a kernel: profile with `ncu --set full`, and add `--metrics regex:sm__ops_path_tensor_src_.*` for tensor cores"
 

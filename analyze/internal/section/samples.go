@@ -52,11 +52,11 @@ func (o *Output) sampled(id string, l report.Labels, s steadySample) *report.Sum
 }
 
 // statisticColumns are the columns of a table with one statistic per row, all in one unit.
-func statisticColumns(first *report.Column, unit string) []*report.Column {
-	col := func(id, title string) *report.Column {
-		return &report.Column{ID: id, Title: title, Kind: report.Float, Unit: unit}
+func statisticColumns(first report.Column, unit string) []report.Column {
+	col := func(id, title string) report.Column {
+		return report.Column{ID: id, Title: title, Kind: report.Float, Unit: unit}
 	}
-	return []*report.Column{first, countCol("samples", "Samples"), countCol("steady", "Steady"), col("p50", "Median"), col("mean", "Mean"), wide(col("stddev", "Std. dev.")),
+	return []report.Column{first, countCol("samples", "Samples"), countCol("steady", "Steady"), col("p50", "Median"), col("mean", "Mean"), wide(col("stddev", "Std. dev.")),
 		wide(col("min", "Min")), col("p90", "p90"), wide(col("p99", "p99")), col("max", "Max")}
 }
 

@@ -73,25 +73,6 @@ type Input struct {
 	shared shared
 }
 
-var registry []*Section
-
-// register adds a section. It is called from package-level variables only, so the registry never changes at run time. It is
-// not inlined: the variables' initialisation is one function, and every copy that it keeps alive there takes 3 kB of maps of
-// its stack.
-//
-//go:noinline
-func register(s Section) bool {
-	registry = append(registry, &s)
-	return true
-}
-
-// All lists the sections in the order of the report.
-func All() []*Section {
-	list := append([]*Section{}, registry...)
-	sort.Slice(list, func(i, j int) bool { return list[i].Rank < list[j].Rank })
-	return list
-}
-
 //go:embed *.md
 var pages embed.FS
 
@@ -128,6 +109,11 @@ func (s *Section) run(in *Input) (out *Output) {
 		}
 	}
 	s.Run(in, out)
+	for _, m := range out.metrics {
+		if m.Summary != nil && !out.defs[m.ID].Stats {
+			panic("section " + s.ID + " gives statistics of " + m.ID + ", which declares none")
+		}
+	}
 	return out
 }
 

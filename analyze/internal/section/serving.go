@@ -11,33 +11,85 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-var _ = register(Section{
+var servingSection = Section{
 	ID: "serving", Title: "Serving", Rank: 300, Evidence: []file.Kind{file.ServerLog},
-	Derivation: "The lines of statistics that the server logs every few seconds. Medians and percentiles are over the steady ones; n counts all that state the number. " + serverlog.SteadyRule,
-	Metrics: metrics(
-		def("serve.prompt_throughput", report.PerSecond, report.Higher, report.Noisy, "prompt tokens per second of one engine, as it logs them (median; the summary is over steady lines, n over all)", "", "engine"),
-		def("serve.generation_throughput", report.PerSecond, report.Higher, report.Noisy, "generated tokens per second of one engine, as it logs them (median; the summary is over steady lines, n over all)", "", "engine"),
-		def("serve.kv_cache_usage", report.Ratio, report.None, report.Noisy, "share of the KV cache that is in use (median; the summary is over steady lines, n over all)", "", "engine"),
-		def("serve.requests_running", report.Count, report.None, report.Noisy, "requests that run (median; the summary is over steady lines, n over all)", "", "engine"),
-		def("serve.requests_waiting", report.Count, report.Lower, report.Noisy, "requests that wait to run (median; the summary is over steady lines, n over all)", "", "engine"),
-		def("serve.steady_samples", report.Count, report.None, report.Noisy, "lines of statistics that are steady"),
-		def("serve.prefix_cache_hit_rate", report.Ratio, report.Higher, report.Noisy, "share of prompt tokens found in the prefix cache: vLLM's last line, which looks back over many requests; of SGLang's prefill batches all cached tokens over all tokens"),
-		def("serve.external_cache_hit_rate", report.Ratio, report.Higher, report.Noisy, "the same of a KV cache outside of the engine"),
-		def("serve.preemptions", report.Count, report.Lower, report.Noisy, "requests that lost their place in the KV cache and were computed again; only where the log says so"),
-	),
-	Tables: tables(
-		table("serving_throughput", "Throughput", "serving_throughput.csv", statisticColumns(textCol("statistic", "Tokens per second"), report.PerSecond)...),
-		table("serving_requests", "Requests", "serving_requests.csv", statisticColumns(textCol("statistic", "Requests"), report.Count)...),
-		table("serving_cache", "KV cache", "serving_cache.csv", statisticColumns(textCol("statistic", "Share"), report.Ratio)...),
-		table("serving_samples", "Lines of statistics", "serving.csv", textCol("timestamp", "Logged"), momentCol("time", "Time", "time_s"), wide(idCol("engine", "Engine")), wide(countCol("line_number", "Line")),
-			textCol("state", "State"), rateCol("prompt", "Prompt tokens", report.PerSecond), rateCol("generation", "Generated tokens", report.PerSecond), floatCol("running", "Running", report.Count), floatCol("waiting", "Waiting", report.Count),
-			floatCol("usage", "KV cache", report.Ratio), floatCol("prefix_hits", "Prefix hits", report.Ratio)),
-	),
+	Derivation: "The lines of statistics that the server logs every few seconds. Medians and percentiles are " +
+		"over the steady ones; n counts all that state the number. " +
+		serverlog.SteadyRule,
+	Metrics: []report.MetricDef{
+		{
+			ID: "serve.prompt_throughput", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Stats: true, Labels: []string{"", "engine"},
+			Meaning: "prompt tokens per second of one engine, as it logs them (median; the summary is over " +
+				"steady lines, n over all)",
+		},
+		{
+			ID: "serve.generation_throughput", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Stats: true, Labels: []string{"", "engine"},
+			Meaning: "generated tokens per second of one engine, as it logs them (median; the summary is over " +
+				"steady lines, n over all)",
+		},
+		{
+			ID: "serve.kv_cache_usage", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Stats: true, Labels: []string{"", "engine"},
+			Meaning: "share of the KV cache that is in use (median; the summary is over steady lines, n over all)",
+		},
+		{
+			ID: "serve.requests_running", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Stats: true, Labels: []string{"", "engine"},
+			Meaning: "requests that run (median; the summary is over steady lines, n over all)",
+		},
+		{
+			ID: "serve.requests_waiting", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Stats: true, Labels: []string{"", "engine"},
+			Meaning: "requests that wait to run (median; the summary is over steady lines, n over all)",
+		},
+		{
+			ID: "serve.steady_samples", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale:   report.Total,
+			Meaning: "lines of statistics that are steady",
+		},
+		{
+			ID: "serve.prefix_cache_hit_rate", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level,
+			Meaning: "share of prompt tokens found in the prefix cache: vLLM's last line, which looks back over " +
+				"many requests; of SGLang's prefill batches all cached tokens over all tokens",
+		},
+		{
+			ID: "serve.external_cache_hit_rate", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale:   report.Level,
+			Meaning: "the same of a KV cache outside of the engine",
+		},
+		{
+			ID: "serve.preemptions", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total,
+			Meaning: "requests that lost their place in the KV cache and were computed again; only where the log " +
+				"says so",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "serving_throughput", Title: "Throughput", File: "serving_throughput.csv", Columns: statisticColumns(textCol("statistic", "Tokens per second"), report.PerSecond)},
+		{ID: "serving_requests", Title: "Requests", File: "serving_requests.csv", Columns: statisticColumns(textCol("statistic", "Requests"), report.Count)},
+		{ID: "serving_cache", Title: "KV cache", File: "serving_cache.csv", Columns: statisticColumns(textCol("statistic", "Share"), report.Ratio)},
+		{ID: "serving_samples", Title: "Lines of statistics", File: "serving.csv", Columns: []report.Column{
+			textCol("timestamp", "Logged"),
+			momentCol("time", "Time", "time_s"),
+			wide(idCol("engine", "Engine")),
+			wide(countCol("line_number", "Line")),
+			textCol("state", "State"),
+			rateCol("prompt", "Prompt tokens", report.PerSecond),
+			rateCol("generation", "Generated tokens", report.PerSecond),
+			floatCol("running", "Running", report.Count),
+			floatCol("waiting", "Waiting", report.Count),
+			floatCol("usage", "KV cache", report.Ratio),
+			floatCol("prefix_hits", "Prefix hits", report.Ratio),
+		}},
+	},
 	Run: serving,
-})
+}
 
-func floatCol(id, title, unit string) *report.Column {
-	return &report.Column{ID: id, Title: title, Kind: report.Float, Unit: unit}
+func floatCol(id, title, unit string) report.Column {
+	return report.Column{ID: id, Title: title, Kind: report.Float, Unit: unit}
 }
 
 // When what the log says is a finding.

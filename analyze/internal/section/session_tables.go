@@ -1,6 +1,7 @@
 package section
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
@@ -11,8 +12,6 @@ import (
 // What the sections on profiler sessions share.
 
 // fromSession sets the source to one of a session's files and its columns.
-//
-//go:noinline
 func (o *Output) fromSession(rows int64, name string, columns ...string) {
 	o.FromEvidence(file.Session, int(rows), append([]string{name}, columns...)...)
 }
@@ -43,7 +42,7 @@ func (o *Output) distribution(id string, labels report.Labels, s *session.Sample
 
 // note adds a note once.
 func (o *Output) note(text string) {
-	if !contains(o.section.Notes, text) {
+	if !slices.Contains(o.section.Notes, text) {
 		o.Note(text)
 	}
 }
@@ -84,8 +83,8 @@ func sampleCells(s *session.Sample) []report.Cell {
 }
 
 // sampleCols are the columns of sampleCells for times.
-func sampleCols() []*report.Column {
-	return []*report.Column{meanCol("mean", "Mean", "mean_ms"), meanCol("p50", "p50", "p50_ms"), meanCol("p90", "p90", "p90_ms"), meanCol("p99", "p99", "p99_ms"), meanCol("max", "Max", "max_ms")}
+func sampleCols() []report.Column {
+	return []report.Column{meanCol("mean", "Mean", "mean_ms"), meanCol("p50", "p50", "p50_ms"), meanCol("p90", "p90", "p90_ms"), meanCol("p99", "p99", "p99_ms"), meanCol("max", "Max", "max_ms")}
 }
 
 // filesTogether notes that several files of a form were read.

@@ -2,12 +2,12 @@ package section
 
 import (
 	"cmp"
+	"slices"
 	"sync"
 
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 // shared is what several sections need, worked out by whichever asks first.
@@ -106,7 +106,7 @@ func (in *Input) addKernels() *kernelStats {
 			s.names[n].total += s.cells[c].total
 		}
 	}
-	order.By(s.names, func(a, b totals) int {
+	slices.SortFunc(s.names, func(a, b totals) int {
 		return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(b.count, a.count), cmp.Compare(k.Names[a.key].Name, k.Names[b.key].Name))
 	})
 	s.tiny, s.histograms = make([]totals, len(s.names)), make([]*report.Histogram, min(len(s.names), maxHistograms))
@@ -205,7 +205,7 @@ func (in *Input) addCalls() *callStats {
 		}
 	})
 	s.all = statsOf(g.everything())
-	order.By(s.names, func(a, b totals) int {
+	slices.SortFunc(s.names, func(a, b totals) int {
 		return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(b.count, a.count), cmp.Compare(api.Names[a.key].Name, api.Names[b.key].Name))
 	})
 	return s

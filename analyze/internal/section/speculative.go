@@ -9,21 +9,48 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-var _ = register(Section{
+var speculativeSection = Section{
 	ID: "speculative", Title: "Speculative decoding", Rank: 350, Evidence: []file.Kind{file.ServerLog},
-	Derivation: "vLLM's lines of speculative decoding count tokens since the line before: accepted over drafted tokens is the acceptance rate over all of them, and one plus accepted tokens per draft the acceptance length. SGLang states both for each line of a decode batch, rounded; of these the mean over steady lines is taken.",
-	Metrics: metrics(
-		def("serve.spec_acceptance_rate", report.Ratio, report.Higher, report.Noisy, "share of drafted tokens that was accepted"),
-		def("serve.spec_acceptance_length", report.Count, report.Higher, report.Noisy, "tokens that one step of the model yields, its own included (the summary is over lines)"),
-		def("serve.spec_accepted_tokens", report.Count, report.None, report.Noisy, "drafted tokens that were accepted"),
-		def("serve.spec_drafted_tokens", report.Count, report.None, report.Noisy, "tokens that were drafted"),
-		def("serve.spec_position_rate", report.Ratio, report.Higher, report.Noisy, "share of drafts of which the token at this position was accepted, weighted by drafted tokens", "position"),
-	),
-	Tables: tables(
-		table("spec_positions", "Acceptance by position", "spec_positions.csv", idCol("position", "Position"), ratioCol("rate", "Accepted", "accepted_pct")),
-	),
+	Derivation: "vLLM's lines of speculative decoding count tokens since the line before: accepted over drafted " +
+		"tokens is the acceptance rate over all of them, and one plus accepted tokens per draft the acceptance " +
+		"length. SGLang states both for each line of a decode batch, rounded; of these the mean over steady " +
+		"lines is taken.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "serve.spec_acceptance_rate", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale:   report.Level,
+			Meaning: "share of drafted tokens that was accepted",
+		},
+		{
+			ID: "serve.spec_acceptance_length", Unit: report.Count, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Stats: true,
+			Meaning: "tokens that one step of the model yields, its own included (the summary is over lines)",
+		},
+		{
+			ID: "serve.spec_accepted_tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale:   report.Total,
+			Meaning: "drafted tokens that were accepted",
+		},
+		{
+			ID: "serve.spec_drafted_tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale:   report.Total,
+			Meaning: "tokens that were drafted",
+		},
+		{
+			ID: "serve.spec_position_rate", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"position"},
+			Meaning: "share of drafts of which the token at this position was accepted, weighted by drafted " +
+				"tokens",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "spec_positions", Title: "Acceptance by position", File: "spec_positions.csv", Columns: []report.Column{
+			idCol("position", "Position"),
+			ratioCol("rate", "Accepted", "accepted_pct"),
+		}},
+	},
 	Run: speculative,
-})
+}
 
 // lowAcceptance is the acceptance rate below which drafting is a finding.
 const lowAcceptance = 0.30

@@ -2,31 +2,57 @@ package section
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
-var _ = register(Section{
+var streamsSection = Section{
 	ID: "streams", Title: "Streams and concurrency", Rank: 120,
-	Derivation: "All GPU work that overlaps the window, by device, process and stream. A stream is busy while any of its work runs; work is concurrent while two or more streams of a device are busy.",
-	Metrics: metrics(
-		def("stream.count", report.Count, report.None, report.Exact, "streams of the device that ran work in the window", "device"),
-		def("stream.concurrent_time", report.Nanoseconds, report.None, report.Noisy, "time in which two or more streams of the device ran work", "device"),
-		def("stream.concurrency_ratio", report.Ratio, report.None, report.Noisy, "stream.concurrent_time over gpu.busy_time", "device"),
-		def("stream.copy_hidden_ratio", report.Ratio, report.Higher, report.Noisy, "share of the time in which a copy or memset ran that kernels hide", "device"),
-	),
-	Tables: tables(
-		table("streams", "Streams", "streams.csv", idCol("device_id", "GPU"), idCol("pid", "PID"), idCol("stream_id", "Stream"),
-			countCsv("kernels", "Kernels", "kernel_count"), countCsv("graphs", "Graphs", "graph_count"), countCsv("copies", "Copies", "copy_count"),
-			nsCol("kernel_time", "Kernel time", "kernel_time_ms"), nsCol("total", "Total", "total_time_ms"), nsCol("busy", "Busy", "busy_ms"), ratioCol("share", "Of the window", "pct_of_window")),
-	),
+	Derivation: "All GPU work that overlaps the window, by device, process and stream. A stream is busy while " +
+		"any of its work runs; work is concurrent while two or more streams of a device are busy.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "stream.count", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Level, Labels: []string{"device"},
+			Meaning: "streams of the device that ran work in the window",
+		},
+		{
+			ID: "stream.concurrent_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"device"},
+			Meaning: "time in which two or more streams of the device ran work",
+		},
+		{
+			ID: "stream.concurrency_ratio", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"device"},
+			Meaning: "stream.concurrent_time over gpu.busy_time",
+		},
+		{
+			ID: "stream.copy_hidden_ratio", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"device"},
+			Meaning: "share of the time in which a copy or memset ran that kernels hide",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "streams", Title: "Streams", File: "streams.csv", Columns: []report.Column{
+			idCol("device_id", "GPU"),
+			idCol("pid", "PID"),
+			idCol("stream_id", "Stream"),
+			countCsv("kernels", "Kernels", "kernel_count"),
+			countCsv("graphs", "Graphs", "graph_count"),
+			countCsv("copies", "Copies", "copy_count"),
+			nsCol("kernel_time", "Kernel time", "kernel_time_ms"),
+			nsCol("total", "Total", "total_time_ms"),
+			nsCol("busy", "Busy", "busy_ms"),
+			ratioCol("share", "Of the window", "pct_of_window"),
+		}},
+	},
 	Run: streams,
-})
+}
 
 // Bounds of the finding about copies that nothing hides, where the window is not bound by them altogether.
 const (
@@ -127,7 +153,7 @@ func streams(in *Input, out *Output) {
 		out.Status(report.NotApplicable, "no GPU work in the window")
 		return
 	}
-	order.Stable(rows, func(a, b row) int {
+	slices.SortStableFunc(rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(b.ns, a.ns), cmp.Compare(a.device.ID, b.device.ID), cmp.Compare(a.proc, b.proc), cmp.Compare(a.stream, b.stream))
 	})
 	t := out.Table("streams")

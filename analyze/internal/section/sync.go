@@ -14,33 +14,105 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-var _ = register(Section{
+var syncSection = Section{
 	ID: "sync", Title: "Blocking synchronisation", Rank: 80,
-	Derivation: "API calls that start in the window and are a Device-, Stream-, Event- or CtxSynchronize, version suffix stripped. Durations are summed over threads. Queries, stream waits, cudaThreadSynchronize and allocations have a table of their own; synchronous copies are in the memcpy section. Whether a wait was for the GPU is measured against the waiting process's own GPU work.",
-	Metrics: metrics(
-		def("sync.total_time", report.Nanoseconds, report.Lower, report.Noisy, "time spent inside blocking synchronisation calls, summed over threads; the summary is over calls", "", "pid", "api"),
-		def("sync.count", report.Count, report.Lower, report.Exact, "blocking synchronisation calls", "", "pid", "api"),
-		def("sync.share", report.Ratio, report.Lower, report.Noisy, "share of the window that the most blocked thread spent in blocking synchronisation calls", "", "pid"),
-		def("sync.gpu_busy_ratio", report.Ratio, report.None, report.Noisy, "share of the time in blocking synchronisation calls during which GPU work of the waiting process ran: what is missing to 1 was not waiting for the GPU", "", "pid"),
-		def("wait.time", report.Nanoseconds, report.Lower, report.Noisy, "time spent inside calls that query an event or a stream, make a stream wait, or can block without being a Synchronize call (cudaThreadSynchronize, allocating and freeing memory); the summary is over calls", "api"),
-		def("wait.count", report.Count, report.Lower, report.Exact, "calls that query an event or a stream, make a stream wait, or can block without being a Synchronize call (cudaThreadSynchronize, allocating and freeing memory)", "api"),
-		def("sync.record_time", report.Nanoseconds, report.None, report.Noisy, "duration of all synchronisation records of the driver, queries and stream waits included: a second source, which stands in where the API calls are missing", ""),
-		def("sync.record_count", report.Count, report.None, report.Exact, "synchronisation records of the driver, queries and stream waits included", ""),
-	),
-	Tables: tables(
-		table("sync", "Blocking calls", "sync.csv", nameCol("api_name", "API"), countCsv("count", "Calls", "call_count"),
-			nsCol("total", "Total", "total_time_ns", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"), meanCol("p50", "p50", "p50_duration_us"),
-			meanCol("p90", "p90", "p90_duration_us"), wide(nsCol("min", "Min", "min_duration_us")), nsCol("max", "Max", "max_duration_us"),
-			ratioCol("share", "Of window", "pct_of_window"), ratioCol("gpu_busy", "GPU at work", "pct_gpu_busy")),
-		table("sync_threads", "Blocked threads", "sync_threads.csv", idCol("pid", "PID"), idCol("tid", "TID"), nameCol("thread_name", "Thread"),
-			countCsv("count", "Calls", "call_count"), nsCol("total", "Total", "total_time_ms"), ratioCol("share", "Of window", "pct_of_window"), ratioCol("gpu_busy", "GPU at work", "pct_gpu_busy")),
-		table("sync_by_range", "Blocking calls by NVTX range", "sync_by_range.csv", nameCol("range_name", "Range"), wide(nameCol("within", "Within")), nameCol("phase", "Phase"), nameCol("api_name", "API"),
-			countCsv("count", "Calls", "call_count"), nsCol("total", "Total", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"), nsCol("max", "Max", "max_duration_us")),
-		table("waits", "Queries, stream waits and other waiting calls", "waits.csv", nameCol("api_name", "API"), textCol("kind", "Kind"), countCsv("count", "Calls", "call_count"),
-			nsCol("total", "Total", "total_time_ns", "total_time_ms"), meanCol("mean", "Mean", "avg_duration_us"), meanCol("p50", "p50", "p50_duration_us"), meanCol("p90", "p90", "p90_duration_us"), nsCol("max", "Max", "max_duration_us")),
-	),
+	Derivation: "API calls that start in the window and are a Device-, Stream-, Event- or CtxSynchronize, " +
+		"version suffix stripped. Durations are summed over threads. Queries, stream waits, " +
+		"cudaThreadSynchronize and allocations have a table of their own; synchronous copies are in the memcpy " +
+		"section. Whether a wait was for the GPU is measured against the waiting process's own GPU work.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "sync.total_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Stats: true, Labels: []string{"", "pid", "api"},
+			Meaning: "time spent inside blocking synchronisation calls, summed over threads; the summary is over " +
+				"calls",
+		},
+		{
+			ID: "sync.count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"", "pid", "api"},
+			Meaning: "blocking synchronisation calls",
+		},
+		{
+			ID: "sync.share", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"", "pid"},
+			Meaning: "share of the window that the most blocked thread spent in blocking synchronisation calls",
+		},
+		{
+			ID: "sync.gpu_busy_ratio", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"", "pid"},
+			Meaning: "share of the time in blocking synchronisation calls during which GPU work of the waiting " +
+				"process ran: what is missing to 1 was not waiting for the GPU",
+		},
+		{
+			ID: "wait.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Stats: true, Labels: []string{"api"},
+			Meaning: "time spent inside calls that query an event or a stream, make a stream wait, or can block " +
+				"without being a Synchronize call (cudaThreadSynchronize, allocating and freeing memory); the " +
+				"summary is over calls",
+		},
+		{
+			ID: "wait.count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"api"},
+			Meaning: "calls that query an event or a stream, make a stream wait, or can block without being a " +
+				"Synchronize call (cudaThreadSynchronize, allocating and freeing memory)",
+		},
+		{
+			ID: "sync.record_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{""},
+			Meaning: "duration of all synchronisation records of the driver, queries and stream waits included: " +
+				"a second source, which stands in where the API calls are missing",
+		},
+		{
+			ID: "sync.record_count", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{""},
+			Meaning: "synchronisation records of the driver, queries and stream waits included",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "sync", Title: "Blocking calls", File: "sync.csv", Columns: []report.Column{
+			nameCol("api_name", "API"),
+			countCsv("count", "Calls", "call_count"),
+			nsCol("total", "Total", "total_time_ns", "total_time_ms"),
+			meanCol("mean", "Mean", "avg_duration_us"),
+			meanCol("p50", "p50", "p50_duration_us"),
+			meanCol("p90", "p90", "p90_duration_us"),
+			wide(nsCol("min", "Min", "min_duration_us")),
+			nsCol("max", "Max", "max_duration_us"),
+			ratioCol("share", "Of window", "pct_of_window"),
+			ratioCol("gpu_busy", "GPU at work", "pct_gpu_busy"),
+		}},
+		{ID: "sync_threads", Title: "Blocked threads", File: "sync_threads.csv", Columns: []report.Column{
+			idCol("pid", "PID"),
+			idCol("tid", "TID"),
+			nameCol("thread_name", "Thread"),
+			countCsv("count", "Calls", "call_count"),
+			nsCol("total", "Total", "total_time_ms"),
+			ratioCol("share", "Of window", "pct_of_window"),
+			ratioCol("gpu_busy", "GPU at work", "pct_gpu_busy"),
+		}},
+		{ID: "sync_by_range", Title: "Blocking calls by NVTX range", File: "sync_by_range.csv", Columns: []report.Column{
+			nameCol("range_name", "Range"),
+			wide(nameCol("within", "Within")),
+			nameCol("phase", "Phase"),
+			nameCol("api_name", "API"),
+			countCsv("count", "Calls", "call_count"),
+			nsCol("total", "Total", "total_time_ms"),
+			meanCol("mean", "Mean", "avg_duration_us"),
+			nsCol("max", "Max", "max_duration_us"),
+		}},
+		{ID: "waits", Title: "Queries, stream waits and other waiting calls", File: "waits.csv", Columns: []report.Column{
+			nameCol("api_name", "API"),
+			textCol("kind", "Kind"),
+			countCsv("count", "Calls", "call_count"),
+			nsCol("total", "Total", "total_time_ns", "total_time_ms"),
+			meanCol("mean", "Mean", "avg_duration_us"),
+			meanCol("p50", "p50", "p50_duration_us"),
+			meanCol("p90", "p90", "p90_duration_us"),
+			nsCol("max", "Max", "max_duration_us"),
+		}},
+	},
 	Run: syncCalls,
-})
+}
 
 // When blocking calls are a finding. The first is nsys-llm-explainer's.
 const (

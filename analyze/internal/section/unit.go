@@ -16,11 +16,6 @@ var unitLabels = []string{"", "device", "phase", "phase,batch", "phase,batch,tok
 
 var unitKernelLabels = []string{"kernel", "category", "kernel,phase", "category,phase", "kernel,phase,batch", "category,phase,batch", "kernel,phase,batch,tokens", "category,phase,batch,tokens"}
 
-// unitDef declares a metric of one unit of work.
-func unitDef(id, unit string, better report.Direction, assume report.Noise, meaning string) *report.MetricDef {
-	return def(id, unit, better, assume, meaning+" (median; the summary is over the kept units)", unitLabels...)
-}
-
 // unitCauseLabels are unitLabels with the cause.
 func unitCauseLabels() []string {
 	list := make([]string, 0, len(unitLabels))
@@ -33,48 +28,180 @@ func unitCauseLabels() []string {
 	return list
 }
 
-var _ = register(Section{
+var unitSection = Section{
 	ID: "unit", Title: "Unit of work", Rank: 60,
-	Derivation: "A unit is one step of the workload, found by markers, CUDA graph launches or the repeating kernel sequence. It lasts from the start of its first GPU work to the start of the next unit's, so that idle time within and between units counts. Numbers are over the kept units of one kind on one device: without labels, of the main kind (by time, or by number where no marker names the phase) on the device where it takes longest.",
-	Metrics: metrics(
-		def("unit.count", report.Count, report.None, report.Noisy, "units of work that the numbers are made from: complete, steady and of one kind", unitLabels...),
-		unitDef("unit.time", report.Nanoseconds, report.Lower, report.Noisy, "time from the start of a unit's first work to the start of the next unit's"),
-		unitDef("unit.gpu_busy", report.Nanoseconds, report.None, report.Noisy, "time in a unit in which anything ran on the device"),
-		unitDef("unit.gpu_idle", report.Nanoseconds, report.Lower, report.Noisy, "time in a unit in which nothing ran on the device"),
-		unitDef("unit.launches", report.Count, report.Lower, report.Exact, "launches a unit's kernels came from, one per CUDA graph launch"),
-		unitDef("unit.kernels", report.Count, report.None, report.Exact, "kernels of a unit, those inside CUDA graphs where the capture has them"),
-		unitDef("unit.compute_time", report.Nanoseconds, report.Lower, report.Noisy, "time in a unit in which a kernel that is not communication, or a CUDA graph traced as a whole, ran"),
-		unitDef("unit.exposed_comm_time", report.Nanoseconds, report.Lower, report.Noisy, "time in a unit in which a communication kernel ran and no compute"),
-		unitDef("unit.exposed_copy_time", report.Nanoseconds, report.Lower, report.Noisy, "time in a unit in which a copy or memset ran and no kernel"),
-		def("unit.idle_cause_time", report.Nanoseconds, report.Lower, report.Noisy, "idle time in a unit by cause, as in gpu.idle_cause_time; the means of compute, exposed communication, exposed copies and these causes sum to the mean unit.time", unitCauseLabels()...),
-		def("kernel.time_per_unit", report.Nanoseconds, report.Lower, report.Noisy, "sum of a kernel's durations in one unit, overlaps counted in each kernel (median; the summary is over units)", unitKernelLabels...),
-		def("kernel.count_per_unit", report.Count, report.None, report.Exact, "how often a kernel runs in one unit (median; the summary is over units)", unitKernelLabels...),
-		def("kernel.exclusive_time_per_unit", report.Nanoseconds, report.Lower, report.Noisy, "time in one unit that is given to this kernel alone: each moment to compute before communication and then to what started first, so that the means over all kernels sum to compute and exposed communication (median; the summary is over units)", unitKernelLabels...),
-		def("api.time_per_unit", report.Nanoseconds, report.Lower, report.Noisy, "time the process spent inside launch, copy, memset or synchronising calls of this name during one unit, summed over threads (median; the summary is over units)", "api", "api,phase", "api,batch,phase", "api,batch,phase,tokens"),
-		def("api.count_per_unit", report.Count, report.Lower, report.Exact, "calls of this name during one unit (median; the summary is over units)", "api", "api,phase", "api,batch,phase", "api,batch,phase,tokens"),
-		def("memcpy.count_per_unit", report.Count, report.Lower, report.Exact, "copies of one unit by direction and kind of memory, as in memcpy.count (median; the summary is over units)", "direction,kind", "direction,kind,phase", "batch,direction,kind,phase", "batch,direction,kind,phase,tokens"),
-		def("memcpy.bytes_per_unit", report.Bytes, report.Lower, report.Exact, "bytes copied in one unit by direction and kind of memory, as in memcpy.bytes (median; the summary is over units)", "direction,kind", "direction,kind,phase", "batch,direction,kind,phase", "batch,direction,kind,phase,tokens"),
-	),
-	Tables: tables(
-		table("unit_api", "Host calls per unit", "unit_api.csv", nameCol("api_name", "API"),
-			&report.Column{ID: "calls", Title: "Calls per unit", Kind: report.Float, Unit: report.Count}, meanCol("time", "Time per unit", "time_per_unit_ns", "time_per_unit_ms"), meanCol("mean", "Per call", "avg_duration_us")),
-		table("units", "Units of work", "units.csv", idCol("device_id", "GPU"), wide(idCol("pid", "PID")), nameCol("phase", "Phase"), idCol("batch", "Batch"),
-			wide(idCol("tokens", "Prompt tokens")), textCol("state", "State"), momentCol("start", "Start", "start_ns"), nsCol("duration", "Time", "duration_ns", "duration_ms"),
-			nsCol("busy", "Busy", "busy_ns"), nsCol("idle", "Idle", "idle_ns"), wide(nsCol("compute", "Compute", "compute_ns")),
-			wide(nsCol("exposed_comm", "Exposed comm.", "exposed_comm_ns")), wide(nsCol("exposed_copy", "Exposed copy", "exposed_copy_ns")),
-			countCol("launches", "Launches"), countCol("kernels", "Kernels")),
-		table("unit_groups", "Kinds of unit", "unit_groups.csv", nameCol("phase", "Phase"), idCol("batch", "Batch"), idCol("tokens", "Prompt tokens"),
-			countCol("units", "Units"), countCol("kernels", "Kernels"), idCol("device_id", "Slowest GPU"), meanCol("p50", "p50", "p50_ms"), meanCol("mean", "Mean", "mean_ms"),
-			meanCol("p90", "p90", "p90_ms"), wide(meanCol("min", "Min", "min_ms")), wide(meanCol("max", "Max", "max_ms")),
-			meanCol("busy", "Busy, mean", "mean_busy_ms"), meanCol("idle", "Idle, mean", "mean_idle_ms"), ratioCol("share", "Share of unit time", "pct_of_unit_time"), wide(textCol("signature", "Signature"))),
-		table("unit_time", "Where one unit's time goes", "unit_time.csv", textCol("class", "Class"), meanCol("time", "Mean per unit", "mean_ns", "mean_ms"), ratioCol("share", "Share", "pct_of_unit")),
-		table("unit_kernels", "Kernels of one unit", "unit_kernels.csv", nameCol("kernel_name", "Kernel"), textCol("category", "Category"), wide(textCol("library", "Library")),
-			wide(nameCol("family", "Family")), wide(nameCol("canonical", "Canonical name")), wide(countCol("position", "First position")),
-			&report.Column{ID: "count", Title: "Per unit", Kind: report.Float, Unit: report.Count}, meanCol("time", "Time per unit", "time_per_unit_ns", "time_per_unit_us"),
-			meanCol("exclusive", "Exclusive", "exclusive_time_per_unit_ns"), ratioCol("share", "Share of unit", "pct_of_unit")),
-	),
+	Derivation: "A unit is one step of the workload, found by markers, CUDA graph launches or the repeating " +
+		"kernel sequence. It lasts from the start of its first GPU work to the start of the next unit's, so that " +
+		"idle time within and between units counts. Numbers are over the kept units of one kind on one device: " +
+		"without labels, of the main kind (by time, or by number where no marker names the phase) on the device " +
+		"where it takes longest.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "unit.count", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: unitLabels,
+			Meaning: "units of work that the numbers are made from: complete, steady and of one kind",
+		},
+		{
+			ID: "unit.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.PerUnit, Stats: true, Labels: unitLabels,
+			Meaning: "time from the start of a unit's first work to the start of the next unit's (median; the " +
+				"summary is over the kept units)",
+		},
+		{
+			ID: "unit.gpu_busy", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale: report.PerUnit, Stats: true, Labels: unitLabels,
+			Meaning: "time in a unit in which anything ran on the device (median; the summary is over the kept " +
+				"units)",
+		},
+		{
+			ID: "unit.gpu_idle", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.PerUnit, Stats: true, Labels: unitLabels,
+			Meaning: "time in a unit in which nothing ran on the device (median; the summary is over the kept " +
+				"units)",
+		},
+		{
+			ID: "unit.launches", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale: report.PerUnit, Stats: true, Labels: unitLabels,
+			Meaning: "launches a unit's kernels came from, one per CUDA graph launch (median; the summary is " +
+				"over the kept units)",
+		},
+		{
+			ID: "unit.kernels", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.PerUnit, Stats: true, Labels: unitLabels,
+			Meaning: "kernels of a unit, those inside CUDA graphs where the capture has them (median; the " +
+				"summary is over the kept units)",
+		},
+		{
+			ID: "unit.compute_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.PerUnit, Stats: true, Labels: unitLabels,
+			Meaning: "time in a unit in which a kernel that is not communication, or a CUDA graph traced as a " +
+				"whole, ran (median; the summary is over the kept units)",
+		},
+		{
+			ID: "unit.exposed_comm_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.PerUnit, Stats: true, Labels: unitLabels,
+			Meaning: "time in a unit in which a communication kernel ran and no compute (median; the summary is " +
+				"over the kept units)",
+		},
+		{
+			ID: "unit.exposed_copy_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.PerUnit, Stats: true, Labels: unitLabels,
+			Meaning: "time in a unit in which a copy or memset ran and no kernel (median; the summary is over " +
+				"the kept units)",
+		},
+		{
+			ID: "unit.idle_cause_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.PerUnit, Stats: true, Labels: unitCauseLabels(),
+			Meaning: "idle time in a unit by cause, as in gpu.idle_cause_time; the means of compute, exposed " +
+				"communication, exposed copies and these causes sum to the mean unit.time",
+		},
+		{
+			ID: "kernel.time_per_unit", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.PerUnit, Stats: true, Labels: unitKernelLabels,
+			Meaning: "sum of a kernel's durations in one unit, overlaps counted in each kernel (median; the " +
+				"summary is over units)",
+		},
+		{
+			ID: "kernel.count_per_unit", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.PerUnit, Stats: true, Labels: unitKernelLabels,
+			Meaning: "how often a kernel runs in one unit (median; the summary is over units)",
+		},
+		{
+			ID: "kernel.exclusive_time_per_unit", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.PerUnit, Stats: true, Labels: unitKernelLabels,
+			Meaning: "time in one unit that is given to this kernel alone: each moment to compute before " +
+				"communication and then to what started first, so that the means over all kernels sum to compute " +
+				"and exposed communication (median; the summary is over units)",
+		},
+		{
+			ID: "api.time_per_unit", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.PerUnit, Stats: true,
+			Labels: []string{"api", "api,phase", "api,batch,phase", "api,batch,phase,tokens"},
+			Meaning: "time the process spent inside launch, copy, memset or synchronising calls of this name " +
+				"during one unit, summed over threads (median; the summary is over units)",
+		},
+		{
+			ID: "api.count_per_unit", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale: report.PerUnit, Stats: true,
+			Labels:  []string{"api", "api,phase", "api,batch,phase", "api,batch,phase,tokens"},
+			Meaning: "calls of this name during one unit (median; the summary is over units)",
+		},
+		{
+			ID: "memcpy.count_per_unit", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale: report.PerUnit, Stats: true,
+			Labels: []string{"direction,kind", "direction,kind,phase", "batch,direction,kind,phase", "batch,direction,kind,phase,tokens"},
+			Meaning: "copies of one unit by direction and kind of memory, as in memcpy.count (median; the " +
+				"summary is over units)",
+		},
+		{
+			ID: "memcpy.bytes_per_unit", Unit: report.Bytes, Better: report.Lower, Assume: report.Exact,
+			Scale: report.PerUnit, Stats: true,
+			Labels: []string{"direction,kind", "direction,kind,phase", "batch,direction,kind,phase", "batch,direction,kind,phase,tokens"},
+			Meaning: "bytes copied in one unit by direction and kind of memory, as in memcpy.bytes (median; the " +
+				"summary is over units)",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "unit_api", Title: "Host calls per unit", File: "unit_api.csv", Columns: []report.Column{
+			nameCol("api_name", "API"),
+			{ID: "calls", Title: "Calls per unit", Kind: report.Float, Unit: report.Count},
+			meanCol("time", "Time per unit", "time_per_unit_ns", "time_per_unit_ms"),
+			meanCol("mean", "Per call", "avg_duration_us"),
+		}},
+		{ID: "units", Title: "Units of work", File: "units.csv", Columns: []report.Column{
+			idCol("device_id", "GPU"),
+			wide(idCol("pid", "PID")),
+			nameCol("phase", "Phase"),
+			idCol("batch", "Batch"),
+			wide(idCol("tokens", "Prompt tokens")),
+			textCol("state", "State"),
+			momentCol("start", "Start", "start_ns"),
+			nsCol("duration", "Time", "duration_ns", "duration_ms"),
+			nsCol("busy", "Busy", "busy_ns"),
+			nsCol("idle", "Idle", "idle_ns"),
+			wide(nsCol("compute", "Compute", "compute_ns")),
+			wide(nsCol("exposed_comm", "Exposed comm.", "exposed_comm_ns")),
+			wide(nsCol("exposed_copy", "Exposed copy", "exposed_copy_ns")),
+			countCol("launches", "Launches"),
+			countCol("kernels", "Kernels"),
+		}},
+		{ID: "unit_groups", Title: "Kinds of unit", File: "unit_groups.csv", Columns: []report.Column{
+			nameCol("phase", "Phase"),
+			idCol("batch", "Batch"),
+			idCol("tokens", "Prompt tokens"),
+			countCol("units", "Units"),
+			countCol("kernels", "Kernels"),
+			idCol("device_id", "Slowest GPU"),
+			meanCol("p50", "p50", "p50_ms"),
+			meanCol("mean", "Mean", "mean_ms"),
+			meanCol("p90", "p90", "p90_ms"),
+			wide(meanCol("min", "Min", "min_ms")),
+			wide(meanCol("max", "Max", "max_ms")),
+			meanCol("busy", "Busy, mean", "mean_busy_ms"),
+			meanCol("idle", "Idle, mean", "mean_idle_ms"),
+			ratioCol("share", "Share of unit time", "pct_of_unit_time"),
+			wide(textCol("signature", "Signature")),
+		}},
+		{ID: "unit_time", Title: "Where one unit's time goes", File: "unit_time.csv", Columns: []report.Column{
+			textCol("class", "Class"),
+			meanCol("time", "Mean per unit", "mean_ns", "mean_ms"),
+			ratioCol("share", "Share", "pct_of_unit"),
+		}},
+		{ID: "unit_kernels", Title: "Kernels of one unit", File: "unit_kernels.csv", Columns: []report.Column{
+			nameCol("kernel_name", "Kernel"),
+			textCol("category", "Category"),
+			wide(textCol("library", "Library")),
+			wide(nameCol("family", "Family")),
+			wide(nameCol("canonical", "Canonical name")),
+			wide(countCol("position", "First position")),
+			{ID: "count", Title: "Per unit", Kind: report.Float, Unit: report.Count},
+			meanCol("time", "Time per unit", "time_per_unit_ns", "time_per_unit_us"),
+			meanCol("exclusive", "Exclusive", "exclusive_time_per_unit_ns"),
+			ratioCol("share", "Share of unit", "pct_of_unit"),
+		}},
+	},
 	Run: unit,
-})
+}
 
 // unitRun is what the section works with.
 type unitRun struct {
@@ -85,6 +212,7 @@ type unitRun struct {
 	main  *unitSet // the primary group on its slowest device
 	// slowest is, by group, the set of its slowest device, or -1.
 	slowest []int
+	ids     []string // by group, see GroupIDs
 	work    *unitWork
 }
 
@@ -102,7 +230,8 @@ func unit(in *Input, out *Output) {
 		return
 	}
 	sets, slowest := unitSets(in)
-	r := &unitRun{in: in, out: out, costs: unitCosts(in), sets: sets, main: &sets[slowest[x.Primary]], slowest: slowest}
+	r := &unitRun{in: in, out: out, costs: unitCosts(in), sets: sets, main: &sets[slowest[x.Primary]], slowest: slowest,
+		ids: GroupIDs(x)}
 	r.note()
 	r.metrics(slowest)
 	r.groupTable(slowest)
@@ -204,13 +333,13 @@ func (r *unitRun) groupLabels(g int) report.Labels {
 // set emits the metrics of one set of units.
 func (r *unitRun) set(l report.Labels, s *unitSet) {
 	m := r.out.Int("unit.count", l, int64(len(s.units)))
-	m.N = int64(len(s.units))
+	m.N, m.Group = int64(len(s.units)), r.ids[s.group]
 	emit := func(id string, l report.Labels, of func(c *unitCost) int64) {
 		values := make([]int64, len(s.units))
 		for i, u := range s.units {
 			values[i] = of(&r.costs[u])
 		}
-		r.out.summary(id, l, values)
+		r.summary(s, id, l, values)
 	}
 	emit("unit.time", l, func(c *unitCost) int64 { return c.time })
 	emit("unit.gpu_busy", l, func(c *unitCost) int64 { return c.busy })
@@ -239,6 +368,11 @@ func (o *Output) summary(id string, l report.Labels, sample []int64) *report.Met
 	return m
 }
 
+// summary emits the median of a sample of the kind of unit that the set is of.
+func (r *unitRun) summary(s *unitSet, id string, l report.Labels, sample []int64) {
+	r.out.summary(id, l, sample).Group = r.ids[s.group]
+}
+
 // mean of a cost over a set of units.
 func (r *unitRun) mean(s *unitSet, of func(c *unitCost) int64) float64 {
 	var total int64
@@ -252,7 +386,7 @@ func (r *unitRun) mean(s *unitSet, of func(c *unitCost) int64) float64 {
 func (r *unitRun) kernels(slowest []int) {
 	x := r.in.Units
 	r.work = unitWorkOf(r.in, r.main)
-	r.kernelSet(nil, r.work, maxUnitKernels)
+	r.kernelSet(nil, r.main, r.work, maxUnitKernels)
 	if phases := x.PhaseMains(); len(phases) > 1 || x.Kind == workunit.KindNVTX {
 		for _, g := range phases[:min(len(phases), maxPhases)] {
 			s, limit := &r.sets[slowest[g]], maxPhaseKernels
@@ -260,7 +394,7 @@ func (r *unitRun) kernels(slowest []int) {
 			if s != r.main {
 				w = unitWorkOf(r.in, s)
 			}
-			r.kernelSet(Labels("phase", x.Groups[g].Phase), w, limit)
+			r.kernelSet(Labels("phase", x.Groups[g].Phase), s, w, limit)
 		}
 		r.otherKinds(slowest, phases)
 	}
@@ -275,7 +409,7 @@ func (r *unitRun) hosts(slowest []int) {
 		if host[s] == nil {
 			host[s] = r.callsOf(s)
 		}
-		r.apis(l, host[s])
+		r.apis(l, s, host[s])
 		r.copies(l, s)
 	}
 	emit(nil, r.main)
@@ -309,7 +443,8 @@ const (
 // of them may be, and then the two must be comparable.
 func (r *unitRun) otherKinds(slowest, mains []int) {
 	for _, g := range r.others(slowest, mains) {
-		r.kernelSet(r.groupLabels(g), unitWorkOf(r.in, &r.sets[slowest[g]]), maxKindKernels)
+		s := &r.sets[slowest[g]]
+		r.kernelSet(r.groupLabels(g), s, unitWorkOf(r.in, s), maxKindKernels)
 	}
 }
 
@@ -324,7 +459,8 @@ func (r *unitRun) others(slowest, mains []int) []int {
 	return list
 }
 
-func (r *unitRun) kernelSet(l report.Labels, w *unitWork, limit int) {
+// kernelSet emits the kernels of a set of units, those with most time one by one.
+func (r *unitRun) kernelSet(l report.Labels, s *unitSet, w *unitWork, limit int) {
 	r.from("start", "end", "demangledName", "shortName")
 	label := func(key, value string) report.Labels { return and(l, key, value) }
 	names := w.ranked(r.in)
@@ -347,9 +483,9 @@ func (r *unitRun) kernelSet(l report.Labels, w *unitWork, limit int) {
 		count := w.samples(w.time, slot, slots, partCount)
 		alone := w.samples(w.exclusive, slot, slots, partTime)
 		for i := range slots {
-			r.out.summary("kernel.time_per_unit", labels(i), time[i])
-			r.out.summary("kernel.count_per_unit", labels(i), count[i])
-			r.out.summary("kernel.exclusive_time_per_unit", labels(i), alone[i])
+			r.summary(s, "kernel.time_per_unit", labels(i), time[i])
+			r.summary(s, "kernel.count_per_unit", labels(i), count[i])
+			r.summary(s, "kernel.exclusive_time_per_unit", labels(i), alone[i])
 		}
 	}
 	emit(len(names), func(i int) report.Labels { return label("kernel", w.label(r.in, names[i])) })

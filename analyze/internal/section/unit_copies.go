@@ -54,7 +54,7 @@ func (r *unitRun) copies(with report.Labels, s *unitSet) {
 	moved := w.samples(list, slot, len(groups), partTime)
 	for i, g := range order {
 		l := func() report.Labels { return and(with, "direction", groups[g].direction, "kind", groups[g].kind) }
-		r.out.summary("memcpy.count_per_unit", l(), count[i])
-		r.out.summary("memcpy.bytes_per_unit", l(), moved[i])
+		r.summary(s, "memcpy.count_per_unit", l(), count[i])
+		r.summary(s, "memcpy.bytes_per_unit", l(), moved[i])
 	}
 }

@@ -68,7 +68,7 @@ func (r *unitRun) callsOf(s *unitSet) *unitCalls {
 }
 
 // apis emits what the host did during the units of a set; those of the primary group have no labels, and a table.
-func (r *unitRun) apis(with report.Labels, w *unitCalls) {
+func (r *unitRun) apis(with report.Labels, s *unitSet, w *unitCalls) {
 	api := &r.in.Trace.API
 	if !r.in.has(trace.RoleAPI) || w.units == 0 {
 		return
@@ -94,8 +94,8 @@ func (r *unitRun) apis(with report.Labels, w *unitCalls) {
 	count := w.samples(w.time, slot, len(names), partCount)
 	for i, n := range names {
 		l := and(with, "api", api.Names[n].Name)
-		r.out.summary("api.time_per_unit", l, time[i])
-		r.out.summary("api.count_per_unit", l, count[i])
+		r.summary(s, "api.time_per_unit", l, time[i])
+		r.summary(s, "api.count_per_unit", l, count[i])
 	}
 	if len(with) > 0 {
 		return

@@ -1,5 +1,5 @@
-// Package doc is a small document tree: what a page says, without how it looks. Package present makes documents, package
-// render turns them into markdown, terminal text and HTML.
+// Package doc is a small document tree: what a page says, without how it looks. Package present makes documents,
+// package render turns them into markdown, terminal text and HTML.
 //
 // The tree separates explain's own words ([Text], [Strong], [Code]) from text that came out of a capture ([Name]):
 // kernel names, NVTX ranges, device names and label values can hold anything, so every renderer shows a name as inert
@@ -13,9 +13,7 @@ type Document struct {
 	Blocks []Block
 }
 
-// Add appends blocks. Inlined in its 120 places it takes 28 kB.
-//
-//go:noinline
+// Add appends blocks.
 func (d *Document) Add(b ...Block) { d.Blocks = append(d.Blocks, b...) }
 
 // Block is one of [Heading], [Paragraph], [List], [Fields], [Table], [Details], [Note], [Tiles] and [Chart].

@@ -12,8 +12,8 @@ const (
 	KindLink               // own words that lead to Dest
 )
 
-// Span is a piece of text of one kind and tone. It is four words, which the compiler keeps in registers: documents are made
-// of hundreds of calls that hand spans on, and what only few spans have is behind a pointer.
+// Span is a piece of text of one kind and tone. It is four words, which the compiler keeps in registers: documents are
+// made of hundreds of calls that hand spans on, and what only few spans have is behind a pointer.
 type Span struct {
 	Kind   Kind
 	Tone   Tone

@@ -26,8 +26,8 @@ const (
 	Load       Kind = "load"             // what explain load measured
 )
 
-// Input is one file of evidence. Name is the file's own name, or its path below the folder that was named, with slashes;
-// never an absolute path.
+// Input is one file of evidence. Name is the file's own name, or its path below the folder that was named, with
+// slashes; never an absolute path.
 type Input struct {
 	Name  string
 	Path  string // where to open it; never shown

@@ -1,4 +1,4 @@
-package standin
+package fakeserver
 
 import (
 	"os"
@@ -13,14 +13,15 @@ const beatEvery = 100 * time.Microsecond
 // clockMonotonic is CLOCK_MONOTONIC.
 const clockMonotonic = 1
 
-// Beat makes the timers of this process exact to a tenth of a millisecond until stop is called, at the cost of a quarter of a core.
-// It is for scripts whose times are taken at their word.
+// Beat makes the timers of this process exact to a tenth of a millisecond until stop is called, at the cost of a
+// quarter of a core. It is for scripts whose times are taken at their word.
 //
-// Why: on Linux an idle Go program waits for its next timer in epoll_wait, which takes whole milliseconds, so that each timer fires up
-// to 1 ms late (netpoll in runtime/netpoll_epoll.go). A timer of the kernel that wakes the program makes it look at its own timers.
-// Where the kernel refuses, nothing beats.
+// Why: on Linux an idle Go program waits for its next timer in epoll_wait, which takes whole milliseconds, so that each
+// timer fires up to 1 ms late (netpoll in runtime/netpoll_epoll.go). A timer of the kernel that wakes the program makes
+// it look at its own timers. Where the kernel refuses, nothing beats.
 func Beat() (stop func()) {
-	fd, _, errno := syscall.RawSyscall(syscall.SYS_TIMERFD_CREATE, clockMonotonic, syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
+	fd, _, errno := syscall.RawSyscall(syscall.SYS_TIMERFD_CREATE, clockMonotonic, syscall.O_NONBLOCK|syscall.O_CLOEXEC,
+		0)
 	if errno != 0 {
 		return func() {}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/render"
 )
 
-// The voices of a report: each writes the whole of it in one form.
+// The formats of a report: each function writes the whole of it in one.
 
 func writeJSON(w io.Writer, r *report.Report) error { return report.Write(w, r) }
 
@@ -69,7 +69,7 @@ func writeNCUSummary(w io.Writer, details []report.Table) error {
 }
 
 // writeTerminal prints the summary for people. out is the folder the report was written to, or empty.
-func (w *world) writeTerminal(res *analyze.Result, out string) error {
+func (e *env) writeTerminal(res *analyze.Result, out string) error {
 	o := present.TerminalOptions{Out: out}
 	if out != "" {
 		files := folder(res)
@@ -80,5 +80,5 @@ func (w *world) writeTerminal(res *analyze.Result, out string) error {
 		}
 		o.More = len(files) - len(o.Files)
 	}
-	return render.Terminal(w.Out, present.Terminal(res.Report, o), render.TerminalOptions{Color: w.colour()})
+	return render.Terminal(e.Out, present.Terminal(res.Report, o), render.TerminalOptions{Color: e.colour()})
 }

@@ -1,18 +1,31 @@
 package stat
 
 import (
+	"cmp"
 	"math"
-	"sort"
+	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// Together describes several sorted samples as one, as if they had been joined and sorted, without moving a number: what
-// percentiles need is found by bisection in all of them.
-type Together []Sample
+// Merged is a view of several sorted samples as one sorted sample, without moving a number. The number of rank k is
+// found by bisection over values: is the number of values up to the middle, summed over all samples, more than k?
+//
+//	a: 2 4 4        b: 4 5 5 7 9        rank 3 of a and b together, 0-based, values 2..9
+//
+//	middle 5: 3 of a and 3 of b are at most 5, 6 > 3: at most 5
+//	middle 3: 1 of a and 0 of b are at most 3, 1 <= 3: at least 4
+//	middle 4: 3 of a and 1 of b are at most 4, 4 > 3: it is 4
+//
+// That costs 64 steps of one binary search per sample at most, whatever the samples hold. The 32-bit samples of a
+// capture with 10 million kernels take 40 MB; to join them for one percentile would take that again.
+type Merged []Sample
+
+// Together is the former name of Merged.
+type Together = Merged
 
 // Len is how many numbers there are.
-func (t Together) Len() (n int) {
+func (t Merged) Len() (n int) {
 	for _, s := range t {
 		n += s.Len()
 	}
@@ -20,7 +33,7 @@ func (t Together) Len() (n int) {
 }
 
 // Sum of the numbers.
-func (t Together) Sum() (sum int64) {
+func (t Merged) Sum() (sum int64) {
 	for _, s := range t {
 		sum += s.Sum()
 	}
@@ -28,7 +41,7 @@ func (t Together) Sum() (sum int64) {
 }
 
 // Under is how many numbers are less than limit.
-func (t Together) Under(limit int64) (n int) {
+func (t Merged) Under(limit int64) (n int) {
 	for _, s := range t {
 		n += s.Under(limit)
 	}
@@ -36,19 +49,19 @@ func (t Together) Under(limit int64) (n int) {
 }
 
 // SumUnder is the sum of the numbers less than limit.
-func (t Together) SumUnder(limit int64) (sum int64) {
+func (t Merged) SumUnder(limit int64) (sum int64) {
 	for _, s := range t {
 		sum += s.Slice(0, s.Under(limit)).Sum()
 	}
 	return sum
 }
 
-// perSample is how many numbers a sample must have on average for bisection to pay: fewer are sorted in less time, and take
-// little room.
+// perSample is how many numbers a sample must have on average for bisection to pay: fewer are sorted in less time, and
+// take little room.
 const perSample = 1 << 8
 
 // Summary describes the numbers, or is nil where there are none.
-func (t Together) Summary() *report.Summary {
+func (t Merged) Summary() *report.Summary {
 	n := t.Len()
 	switch {
 	case len(t) == 1:
@@ -64,7 +77,7 @@ func (t Together) Summary() *report.Summary {
 }
 
 // bisect is Summary of n numbers, without sorting.
-func (t Together) bisect(n int) *report.Summary {
+func (t Merged) bisect(n int) *report.Summary {
 	least, most := t.bounds()
 	var m sums
 	for _, s := range t {
@@ -77,13 +90,14 @@ func (t Together) bisect(n int) *report.Summary {
 		return between(a, t.after(a, lo+1), part)
 	}
 	return &report.Summary{
-		N: int64(n), Min: float64(least), Max: float64(most), P50: percentile(0.5), P90: percentile(0.9), P99: percentile(0.99),
+		N: int64(n), Min: float64(least), Max: float64(most), P50: percentile(0.5), P90: percentile(0.9),
+		P99:  percentile(0.99),
 		Mean: mean, Stddev: sd,
 	}
 }
 
 // bounds are the least and the greatest number.
-func (t Together) bounds() (least, most int64) {
+func (t Merged) bounds() (least, most int64) {
 	least, most = math.MaxInt64, math.MinInt64
 	for _, s := range t {
 		if n := s.Len(); n > 0 {
@@ -94,7 +108,7 @@ func (t Together) bounds() (least, most int64) {
 }
 
 // at is the number of rank k, counted from 0. All numbers are within least and most.
-func (t Together) at(k int, least, most int64) int64 {
+func (t Merged) at(k int, least, most int64) int64 {
 	for least < most {
 		middle := least + int64((uint64(most)-uint64(least))/2) // below most
 		if t.Under(middle+1) > k {
@@ -107,7 +121,7 @@ func (t Together) at(k int, least, most int64) int64 {
 }
 
 // after is the number of rank k, where v is that of the rank before; behind the last rank it is v.
-func (t Together) after(v int64, k int) int64 {
+func (t Merged) after(v int64, k int) int64 {
 	if v == math.MaxInt64 || k >= t.Len() || t.Under(v+1) > k {
 		return v
 	}
@@ -121,7 +135,7 @@ func (t Together) after(v int64, k int) int64 {
 }
 
 // Histogram counts the numbers in log-spaced bins.
-func (t Together) Histogram() *report.Histogram {
+func (t Merged) Histogram() *report.Histogram {
 	h := &report.Histogram{Growth: Growth, Bins: [][2]int64{}}
 	counts := map[int64]int64{}
 	for _, s := range t {
@@ -134,6 +148,6 @@ func (t Together) Histogram() *report.Histogram {
 	for k, n := range counts {
 		h.Bins = append(h.Bins, [2]int64{k, n})
 	}
-	sort.Slice(h.Bins, func(i, j int) bool { return h.Bins[i][0] < h.Bins[j][0] })
+	slices.SortFunc(h.Bins, func(a, b [2]int64) int { return cmp.Compare(a[0], b[0]) })
 	return h
 }

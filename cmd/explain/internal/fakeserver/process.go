@@ -1,4 +1,4 @@
-package standin
+package fakeserver
 
 import (
 	"context"
@@ -15,9 +15,10 @@ import (
 	"time"
 )
 
-// Main is the stand-in as a process, in the place of a server: `standin --port 0 --port-file FILE`, or `vllm serve MODEL
-// --port 8000`. It takes --host, --port, --model and --port-file, and passes over every other argument. The script comes
-// from the environment variable STANDIN, as "ttft=5ms,gap=1ms,tokens=8"; see parseScript. It ends at SIGTERM or SIGINT.
+// Main is the fake server as a process, in the place of a real one: `standin --port 0 --port-file FILE`, or `vllm serve
+// MODEL --port 8000`. It takes --host, --port, --model and --port-file, and passes over every other argument. The
+// script comes from the environment variable STANDIN, as "ttft=5ms,gap=1ms,tokens=8"; see parseScript. It ends at
+// SIGTERM or SIGINT.
 func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) int {
 	host, port, portFile := "127.0.0.1", "0", ""
 	p, err := parseScript(getenv("STANDIN"))
@@ -27,7 +28,8 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 	}
 	for i := 0; i < len(args); i++ {
 		name, value, inline := strings.Cut(args[i], "=")
-		to, ok := map[string]*string{"--host": &host, "--port": &port, "--model": &p.script.Model, "--port-file": &portFile}[name]
+		to, ok := map[string]*string{"--host": &host, "--port": &port, "--model": &p.script.Model,
+			"--port-file": &portFile}[name]
 		switch {
 		case !ok:
 		case inline:
@@ -77,7 +79,8 @@ func serve(l net.Listener, p *process, stdout, stderr io.Writer) int {
 	for {
 		select {
 		case <-died:
-			fmt.Fprintln(stderr, "(EngineCore pid=1) ERROR 01-01 00:00:00 [core.py:700] EngineCore encountered a fatal error.")
+			fmt.Fprintln(stderr,
+				"(EngineCore pid=1) ERROR 01-01 00:00:00 [core.py:700] EngineCore encountered a fatal error.")
 			return 1
 		case <-signals:
 			if p.ignoreStop {
@@ -111,9 +114,9 @@ type process struct {
 
 var errKey = errors.New("unknown key")
 
-// parseScript reads key=value pairs, separated by commas: ttft, gap, tokens, per_event, model, healthy_after (a duration, or
-// never), fault, every, after, die_after (completion requests before the process ends), start_fail (exit code), stop (ignore,
-// or a duration), key, and the flags no_health, no_models, no_metrics, no_usage, no_done.
+// parseScript reads key=value pairs, separated by commas: ttft, gap, tokens, per_event, model, healthy_after (a
+// duration, or never), fault, every, after, die_after (completion requests before the process ends), start_fail (exit
+// code), stop (ignore, or a duration), key, and the flags no_health, no_models, no_metrics, no_usage, no_done.
 func parseScript(text string) (*process, error) {
 	p := &process{}
 	s := &p.script

@@ -14,8 +14,8 @@ import (
 
 // 2, 4, 4 and 4, 5, 5, 7, 9 together are the textbook sample of mean 5 and population standard deviation 2; its percentiles
 // are those of TestSummarize.
-func TestTogether(t *testing.T) {
-	both := stat.Together{stat.Narrow([]uint32{2, 4, 4}), stat.Wide([]int64{4, 5, 5, 7, 9})}
+func TestMerged(t *testing.T) {
+	both := stat.Merged{stat.Narrow([]uint32{2, 4, 4}), stat.Wide([]int64{4, 5, 5, 7, 9})}
 	s := both.Summary()
 	if s.N != 8 || s.Min != 2 || s.Max != 9 || s.P50 != 4.5 || s.Mean != 5 || s.Stddev != 2 || !near(s.P90, 7.6) || !near(s.P99, 8.86) {
 		t.Errorf("%+v", *s)
@@ -23,7 +23,7 @@ func TestTogether(t *testing.T) {
 	if both.Len() != 8 || both.Sum() != 40 || both.Under(5) != 4 || both.SumUnder(5) != 14 {
 		t.Errorf("%d numbers, sum %d, %d and %d under 5", both.Len(), both.Sum(), both.Under(5), both.SumUnder(5))
 	}
-	for _, none := range []stat.Together{nil, {stat.Sample{}}, {stat.Sample{}, stat.Sample{}}} {
+	for _, none := range []stat.Merged{nil, {stat.Sample{}}, {stat.Sample{}, stat.Sample{}}} {
 		if none.Len() != 0 || none.Summary() != nil || len(none.Histogram().Bins) != 0 {
 			t.Errorf("%v is not empty", none)
 		}
@@ -31,13 +31,13 @@ func TestTogether(t *testing.T) {
 }
 
 // Samples together say what one sample of all their numbers says, whether they are few or many and whatever they range over.
-func TestTogetherIsOneSample(t *testing.T) {
+func TestMergedIsOneSample(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	rapid.Check(t, func(t *rapid.T) {
 		spread := rapid.SampledFrom([]int64{1, 3, 1000, 1 << 31, 1 << 62}).Draw(t, "spread")
 		negative := rapid.Bool().Draw(t, "negative")
 		var all []int64
-		var parts stat.Together
+		var parts stat.Merged
 		for _, n := range rapid.SliceOfN(rapid.SampledFrom([]int{0, 1, 7, 3000}), 0, 4).Draw(t, "sizes") {
 			list := make([]int64, n)
 			for i := range list {

@@ -1,7 +1,7 @@
-// Package standin is a server for tests that speaks OpenAI's completions API by a script: it answers when the script says,
-// and fails as the script says. It computes nothing. Tests use it inside a bubble without time, in a process, or as a
-// process of its own in the place of vLLM ([Main]).
-package standin
+// Package fakeserver is a server for tests that speaks OpenAI's completions API by a script: it answers when the script
+// says, and fails as the script says. It computes nothing. Tests use it inside a bubble without time, in a process, or
+// as a process of its own in the place of vLLM ([Main]).
+package fakeserver
 
 import (
 	"encoding/json"
@@ -22,8 +22,8 @@ const (
 	Stall      = "stall"       // half of the answer, then nothing until the client gives up
 	Cut        = "cut"         // half of the answer, then the connection breaks
 	Short      = "short"       // half of the answer, then a proper end of the stream
-	Garbage    = "garbage"     // a stream of bytes that are no events
-	NotJSON    = "not_json"    // a stream of events that are no JSON
+	Garbage    = "garbage"     // a stream of bytes that are not events
+	NotJSON    = "not_json"    // a stream of events that are not JSON
 	HTML       = "html"        // a page instead of a stream
 	ErrorEvent = "error_event" // an error in the middle of the stream
 	Empty      = "empty"       // a whole answer without text
@@ -50,8 +50,6 @@ type Script struct {
 
 	// Plan, where set, says for each completion request, counted from 0, when its tokens come and how it fails.
 	Plan func(i int) Plan
-	// Saw, where set, is told when the server itself wrote the tokens of a request, since it came in.
-	Saw func(i int, tokens []time.Duration)
 	// OnDie is what the fault die does.
 	OnDie func()
 }
@@ -63,7 +61,7 @@ type Plan struct {
 	Fault string
 }
 
-// Server is the stand-in.
+// Server is the fake server.
 type Server struct {
 	script  Script
 	mux     *http.ServeMux
@@ -154,7 +152,9 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	} {
 		fmt.Fprintf(w, "# HELP %s Stand-in.\n# TYPE %s %s\n%s%s %d.0\n", m.name, m.name, m.kind, m.name, label, m.value)
 	}
-	fmt.Fprintf(w, "# HELP vllm:request_success_total Stand-in.\n# TYPE vllm:request_success_total counter\nvllm:request_success_total{engine=\"0\",finished_reason=\"length\",model_name=%s} %d.0\n", quote(s.script.Model), s.success)
+	fmt.Fprintf(w,
+		"# HELP vllm:request_success_total Stand-in.\n# TYPE vllm:request_success_total counter\nvllm:request_success_total{engine=\"0\",finished_reason=\"length\",model_name=%s} %d.0\n",
+		quote(s.script.Model), s.success)
 }
 
 func quote(text string) string {
@@ -202,7 +202,8 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 		s.bodies = append(s.bodies, asked)
 	}
 	s.mu.Unlock()
-	a := &answer{s: s, w: w, r: r, asked: &asked, plan: s.plan(i, &asked), arrived: arrived, chat: strings.HasPrefix(r.URL.Path, "/v1/chat")}
+	a := &answer{s: s, w: w, r: r, asked: &asked, plan: s.plan(i, &asked), arrived: arrived,
+		chat: strings.HasPrefix(r.URL.Path, "/v1/chat")}
 	if a.faulty() {
 		return
 	}
@@ -211,9 +212,6 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a.stream()
-	if s.script.Saw != nil {
-		s.script.Saw(i, a.wrote)
-	}
 }
 
 // faulty does what a fault does before any answer, and reports whether that was all.

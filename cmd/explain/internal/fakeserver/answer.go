@@ -1,4 +1,4 @@
-package standin
+package fakeserver
 
 import (
 	"fmt"
@@ -17,7 +17,6 @@ type answer struct {
 	arrived time.Time
 	chat    bool
 	timer   *time.Timer
-	wrote   []time.Duration
 }
 
 // Parts of the events, in the form in which vLLM writes them.
@@ -77,9 +76,6 @@ func (a *answer) stream() {
 	a.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	rc := http.NewResponseController(a.w)
 	n, at := len(a.plan.Gaps)+1, a.plan.TTFT
-	if a.s.script.Saw != nil {
-		a.wrote = make([]time.Duration, 0, n)
-	}
 	for k := range n {
 		if k == 0 && a.chat {
 			a.write(chatRole)
@@ -95,9 +91,6 @@ func (a *answer) stream() {
 		}
 		a.write(a.event(k == n-1))
 		_ = rc.Flush()
-		if a.s.script.Saw != nil {
-			a.wrote = append(a.wrote, time.Since(a.arrived))
-		}
 	}
 	tokens := n * max(1, a.s.script.PerEvent)
 	a.count(tokens)
@@ -118,7 +111,8 @@ func (a *answer) half() bool {
 		a.reset()
 	case Short:
 	case ErrorEvent:
-		a.write(`data: {"error":{"message":"the engine died","type":"InternalServerError","code":500}}` + "\n\ndata: [DONE]\n\n")
+		a.write(`data: {"error":{"message":"the engine died","type":"InternalServerError","code":500}}` +
+			"\n\ndata: [DONE]\n\n")
 	default:
 		return false
 	}
@@ -146,14 +140,18 @@ func (a *answer) whole() {
 		text = ""
 	}
 	if !a.s.script.NoUsage {
-		usage = fmt.Sprintf(`,"usage":{"prompt_tokens":%d,"total_tokens":%d,"completion_tokens":%d}`, a.input(), a.input()+tokens, tokens)
+		usage = fmt.Sprintf(`,"usage":{"prompt_tokens":%d,"total_tokens":%d,"completion_tokens":%d}`, a.input(),
+			a.input()+tokens, tokens)
 	}
 	a.w.Header().Set("Content-Type", "application/json")
 	if a.chat {
-		fmt.Fprintf(a.w, `{"id":"chatcmpl-standin","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":%q},"finish_reason":"length"}]%s}`, text, usage)
+		fmt.Fprintf(a.w,
+			`{"id":"chatcmpl-standin","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":%q},"finish_reason":"length"}]%s}`, text, usage)
 		return
 	}
-	fmt.Fprintf(a.w, `{"id":"cmpl-standin","object":"text_completion","choices":[{"index":0,"text":%q,"finish_reason":"length"}]%s}`, text, usage)
+	fmt.Fprintf(a.w,
+		`{"id":"cmpl-standin","object":"text_completion","choices":[{"index":0,"text":%q,"finish_reason":"length"}]%s}`,
+		text, usage)
 }
 
 func (a *answer) count(tokens int) {

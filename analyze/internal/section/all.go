@@ -1,0 +1,53 @@
+package section
+
+import "slices"
+
+// All lists the sections in the order of the report.
+func All() []*Section { return slices.Clone(order) }
+
+var order = []*Section{
+	&overviewSection,
+	&gpuTimeSection,
+	&kernelsSection,
+	&ncuSection,
+	&rooflineSection,
+	&categoriesSection,
+	&componentsSection,
+	&unitSection,
+	&launchesSection,
+	&syncSection,
+	&memcpySection,
+	&graphsSection,
+	&commSection,
+	&streamsSection,
+	&idleSection,
+	&activitySection,
+	&nvtxSection,
+	&regionsSection,
+	&phasesSection,
+	&processesSection,
+	&qualitySection,
+	&loadSection,
+	&servingSection,
+	&iterationsSection,
+	&requestsSection,
+	&engineStartSection,
+	&graphStatsSection,
+	&speculativeSection,
+	&estimatedFlopsSection,
+	&expertLoadSection,
+	&errorsSection,
+	&latencySection,
+	&countersSection,
+	&forwardPassSection,
+	&batchUtilizationSection,
+	&preemptionsSection,
+	&kvCacheSection,
+	&cudaGraphUsageSection,
+	&cpuOperationsSection,
+	&encoderDecoderSection,
+	&moeSection,
+	&mfuSection,
+	&operatorsSection,
+	&ncuRegionsSection,
+}
