@@ -173,6 +173,9 @@ func Judge(numbers []Number, o Options) []Verdict {
 		if !q.settled && q.n.Stat == Mean && (q.v.Outcome == Fails || q.v.Outcome == Undecided) {
 			q.stalls(o)
 		}
+		if !q.settled && q.v.Outcome == Undecided {
+			q.need(o)
+		}
 		verdicts[i] = q.verdict()
 	}
 	return verdicts
@@ -609,9 +612,6 @@ func (q *question) decide(p, adjustedRule, adjustedClass float64, o Options) {
 		v.Code = WideInterval
 	}
 	q.resolution(o)
-	if v.Outcome == Undecided {
-		q.need(o)
-	}
 }
 
 // interval fills in the interval that is shown, and returns it in ln.

@@ -21,30 +21,28 @@ const maxPlanned = 100
 // known is from where on a standard deviation is taken as known: 1/√(2·10⁴) is 0.7 % of it.
 const known = 1e4
 
-// spread is one possible estimate of the standard deviation, and how likely it is.
-type spread struct{ weight, cut, half float64 }
+// spread is one possible estimate of the standard error, and how likely it is; near and far are the quantiles of the test.
+type spread struct{ weight, se, df, near, far float64 }
 
 // spreads are the estimates that the test may end up with: s/SD is √(χ²/df), whose density
 //
 //	2 (df/2)^(df/2) / Γ(df/2) · u^(df-1) · exp(-df u²/2)
 //
-// is summed by Simpson's rule. cut is the least change that TREAT finds with that estimate, the a of
-// P(T > (a-Tau)/SE) + P(T > (a+Tau)/SE) = Alpha; half is half the width of its interval.
+// is summed by Simpson's rule. Without degrees of freedom there is one, of no standard error: the test is then the floor's
+// alone.
 func (p *Plan) spreads() []spread {
 	k := float64(max(p.Captures, 1))
 	df := p.DF + 2*k - 2
 	se := p.SD * math.Sqrt(2/k)
 	if df <= 0 || !(p.SD > 0) {
-		return []spread{{weight: 1, cut: max(p.Floor, p.Tau)}}
+		return []spread{{weight: 1}}
 	}
-	q, wide := TQuantile(p.Alpha, df), TQuantile(p.Alpha/2, df)
-	at := func(u, weight float64) spread {
-		return spread{weight, max(p.Floor, cutoff(p.Tau, u*se, df, p.Alpha, q, wide)), wide * u * se}
-	}
+	near, far := TQuantile(p.Alpha, df), TQuantile(p.Alpha/2, df)
+	at := func(u, weight float64) spread { return spread{weight, u * se, df, near, far} }
 	if df > known {
 		return []spread{at(1, 1)}
 	}
-	const steps = 96
+	const steps = 48
 	gamma, _ := math.Lgamma(df / 2)
 	front := math.Ln2 + df/2*math.Log(df/2) - gamma
 	lo, hi := max(0, 1-8/math.Sqrt(2*df)), 1+8/math.Sqrt(2*df)
@@ -72,29 +70,50 @@ func (p *Plan) spreads() []spread {
 // cutoff is the least change that TREAT calls beyond tau at alpha, given the standard error; near and far are the quantiles
 // alpha and alpha/2, which it lies between.
 func cutoff(tau, se, df, alpha, near, far float64) float64 {
+	excess := func(a float64) float64 { return TTail((a-tau)/se, df) + TTail((a+tau)/se, df) - alpha }
 	lo, hi := tau+near*se, tau+far*se
-	for range 40 {
-		mid := (lo + hi) / 2
-		if TTail((mid-tau)/se, df)+TTail((mid+tau)/se, df) > alpha {
-			lo = mid
-		} else {
-			hi = mid
+	above, below := excess(lo), excess(hi)
+	for i := 0; i < 40 && hi-lo > 1e-7*hi; i++ { // false position, halving the end that stays (Illinois)
+		mid := hi
+		if above > below {
+			mid = (lo*below - hi*above) / (below - above)
 		}
-		if hi-lo < 1e-9*hi {
-			break
+		v := excess(mid)
+		if math.Abs(v) < 1e-9*alpha {
+			return mid
+		}
+		if v > 0 {
+			lo, above, below = mid, v, below/2
+		} else {
+			hi, below, above = mid, v, above/2
 		}
 	}
 	return hi
 }
 
-// Power is the probability that a true change of effect (ln, either way) is found to be beyond Tau.
-func (p Plan) Power(effect float64) float64 { return p.power(p.spreads(), effect) }
+// cuts are the least changes that are found with each estimate.
+func (p *Plan) cuts(list []spread) []float64 {
+	cuts := make([]float64, len(list))
+	for i, s := range list {
+		cuts[i] = max(p.Floor, p.Tau)
+		if s.se > 0 {
+			cuts[i] = max(p.Floor, cutoff(p.Tau, s.se, s.df, p.Alpha, s.near, s.far))
+		}
+	}
+	return cuts
+}
 
-func (p *Plan) power(list []spread, effect float64) float64 {
+// Power is the probability that a true change of effect (ln, either way) is found to be beyond Tau.
+func (p Plan) Power(effect float64) float64 {
+	list := p.spreads()
+	return p.power(list, p.cuts(list), effect)
+}
+
+func (p *Plan) power(list []spread, cuts []float64, effect float64) float64 {
 	se := p.SD * math.Sqrt(2/float64(max(p.Captures, 1)))
 	var sum float64
-	for _, s := range list {
-		switch d := s.cut - math.Abs(effect); {
+	for i, s := range list {
+		switch d := cuts[i] - math.Abs(effect); {
 		case se > 0:
 			sum += s.weight * NormalTail(d/se)
 		case d < 0:
@@ -108,12 +127,13 @@ func (p *Plan) power(list []spread, effect float64) float64 {
 // e³ is.
 func (p Plan) Detectable(power float64) float64 {
 	list := p.spreads()
+	cuts := p.cuts(list)
 	lo, hi := 0.0, 3.0
-	if p.power(list, hi) < power {
+	if p.power(list, cuts, hi) < power {
 		return math.Inf(1)
 	}
 	for range 60 {
-		if mid := (lo + hi) / 2; p.power(list, mid) < power {
+		if mid := (lo + hi) / 2; p.power(list, cuts, mid) < power {
 			lo = mid
 		} else {
 			hi = mid
@@ -125,14 +145,13 @@ func (p Plan) Detectable(power float64) float64 {
 // settles is the probability that the comparison has an answer: a change beyond Tau is found, or one within Tau passes,
 // because the interval reaches no further than Tau + Margin.
 func (p *Plan) settles(effect float64) float64 {
-	list := p.spreads()
 	if math.Abs(effect) > p.Tau {
-		return p.power(list, effect)
+		return p.Power(effect)
 	}
 	se := p.SD * math.Sqrt(2/float64(max(p.Captures, 1)))
 	var sum float64
-	for _, s := range list {
-		switch room := min(p.Tau, p.Tau+p.Margin-s.half) - math.Abs(effect); {
+	for _, s := range p.spreads() {
+		switch room := min(p.Tau, p.Tau+p.Margin-s.far*s.se) - math.Abs(effect); {
 		case se > 0:
 			sum += s.weight * NormalTail(-room/se)
 		case room >= 0:
