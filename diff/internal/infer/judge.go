@@ -195,7 +195,8 @@ type question struct {
 	level         float64   // of c
 	few           bool      // units are too few for c, or depend on each other too much
 	apart         float64   // ln of the smallest ratio of any two units, in the direction of d; where few
-	drifts        bool      // strongly, and nothing ties the sides
+	loose         bool      // the units are compared as two samples: nothing ties them
+	drifts        bool      // strongly, and loose
 	r             Result    // over captures
 	overCaptures  bool      // r is there
 	least         float64   // standard error of d that cannot be undercut, ln
@@ -235,7 +236,7 @@ func ask(n *Number, o Options) question {
 	case same(q.base, q.head) && slices.Equal(q.b, q.h):
 		q.settle(Same, Holds)
 		q.v.Ratio, q.v.Low, q.v.High = 1, 1, 1
-	case !positive(b) || !positive(h):
+	case !all(q.b, positive) || !all(q.h, positive) || !listed(q.base) || !listed(q.head):
 		q.settled = true
 	case n.Count && constant(q.base) && constant(q.head):
 		q.d = math.Log(h / b)
@@ -268,6 +269,17 @@ func valuesOf(side []Capture, stat Statistic) []float64 {
 		}
 	}
 	return list
+}
+
+func all(values []float64, ok func(float64) bool) bool {
+	return !slices.ContainsFunc(values, func(v float64) bool { return !ok(v) })
+}
+
+// listed reports whether all units are numbers that a time or a count can be.
+func listed(side []Capture) bool {
+	return !slices.ContainsFunc(side, func(c Capture) bool {
+		return !all(c.Units, func(v float64) bool { return v >= 0 && !math.IsInf(v, 1) }) || !(c.SD >= 0) || math.IsInf(c.SD, 1)
+	})
 }
 
 func average(values []float64) float64 {
@@ -308,8 +320,8 @@ func (q *question) settle(class Class, outcome Outcome) {
 
 // exact decides a count that does not vary: any change is one, and the rule is held to the value itself.
 func (q *question) exact() {
-	ratio := math.Exp(q.d)
-	q.v.Ratio, q.v.Low, q.v.High, q.v.Level, q.v.Method = ratio, ratio, ratio, 1, "exact: it is the same in every unit"
+	r := ratio(q.d)
+	q.v.Ratio, q.v.Low, q.v.High, q.v.Level, q.v.Method = r, r, r, 1, "exact: it is the same in every unit"
 	q.v.P, q.v.PAdjusted = 0, 0
 	q.v.Floor, q.v.Resolution = 0, math.Expm1(q.tau)
 	class, outcome := Regressed, Holds
@@ -475,6 +487,7 @@ func (q *question) contrast(base, head [][]float64, o Options) {
 		// A report may list a sample of the units: the interval moves to where all of them are.
 		q.c.low, q.c.high, q.c.d = q.c.low+q.d-q.c.d, q.c.high+q.d-q.c.d, q.d
 		q.c.least = math.Abs(q.d)
+		q.loose = true
 		q.drifts = q.v.Base.strong(len(base[0])) || q.v.Head.strong(len(head[0]))
 		return
 	}
@@ -606,7 +619,7 @@ func (q *question) decide(p, adjustedRule, adjustedClass float64, o Options) {
 		v.Code = Drifting
 	case q.few:
 		v.Code = TooFewUnits
-	case !q.several() && q.n.Tie == TieNone && (q.v.Base.Drifts() || q.v.Head.Drifts()):
+	case q.loose && (q.v.Base.drifts(q.unitsOf(q.base)) || q.v.Head.drifts(q.unitsOf(q.head))):
 		v.Code = Drifting
 	default:
 		v.Code = WideInterval
@@ -626,9 +639,12 @@ func (q *question) interval(o Options) (low, high float64) {
 		low, high = q.r.Low, q.r.High
 		v.Level, v.Method = 1-o.Alpha, "t interval over captures, moderated variance"
 	}
-	v.Ratio, v.Low, v.High = math.Exp(q.d), math.Exp(low), math.Exp(high)
+	v.Ratio, v.Low, v.High = ratio(q.d), ratio(low), ratio(high)
 	return low, high
 }
+
+// ratio of ln, kept within what a float holds, and so does its inverse.
+func ratio(ln float64) float64 { return math.Exp(min(max(ln, -700), 700)) }
 
 // resolution is the loss from which on these captures, varying as they do, would have failed.
 func (q *question) resolution(o Options) {
@@ -655,7 +671,7 @@ func (q *question) resolution(o Options) {
 	case !q.overCaptures:
 		return
 	}
-	q.v.Resolution = math.Expm1(least)
+	q.v.Resolution = ratio(least) - 1
 	if q.n.HigherBetter {
 		q.v.Resolution = -math.Expm1(-least)
 	}

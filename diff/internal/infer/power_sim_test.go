@@ -11,10 +11,10 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/infer"
 )
 
-var powerStat = flag.Float64("power-stat", 0, "quantile that TestPower looks at; 0: the mean")
-
-var powerTrials = flag.Int("power", 0,
-	"trials of each cell of TestPower, for the tables of the page one-capture (400); 0: a quick check")
+var (
+	powerTrials = flag.Int("power", 0, "trials of each cell of TestPower, for the tables of the page one-capture; 0: a quick check")
+	powerStat   = flag.Float64("power-stat", 0, "quantile that TestPower looks at; 0: the mean")
+)
 
 // shapes are the work of unit i of n over one capture; i may lie beyond n where a capture starts later.
 var shapes = []struct {
@@ -94,9 +94,9 @@ func most(p float64, trials int) float64 {
 // Power at +8 %, and false fails, of captures whose units drift, with one capture a side and the assumed floor of 5 %. The
 // full run prints the tables of the page one-capture:
 //
-//	go test ./diff/internal/infer -run TestPower -v -power 400 -timeout 2h
+//	go test ./diff/internal/infer -run TestPower -v -power 100 -timeout 2h
 func TestPower(t *testing.T) {
-	sizes, trials, stats := []int{16}, 60, []infer.Statistic{infer.Statistic(*powerStat)}
+	sizes, trials, stats := []int{16}, 50, []infer.Statistic{infer.Statistic(*powerStat)}
 	if *powerTrials > 0 {
 		sizes, trials = []int{8, 16, 64, 256, 1024, 4096}, *powerTrials
 	}
@@ -105,7 +105,7 @@ func TestPower(t *testing.T) {
 			for _, n := range sizes {
 				count := trials
 				if n > 256 {
-					count = (trials + 3) / 4
+					count = max(trials*256/n, 16)
 				}
 				run := func(factor, late, rho float64, tie infer.Tie) *cell {
 					c := &cell{n: n, work: shape.work, factor: factor, late: late, rho: rho, stat: stat, tie: tie}
@@ -113,28 +113,32 @@ func TestPower(t *testing.T) {
 					return c
 				}
 				percent := func(c *cell, o infer.Outcome) string { return fmt.Sprintf("%.3g", 100*c.share(o)) }
-				var row strings.Builder
-				for _, tie := range []infer.Tie{infer.TieNumber, infer.TieStart, infer.TieNone} {
-					for _, rho := range []float64{0, 0.5} {
-						found, null := run(1.08, 0, rho, tie), run(1, 0, rho, tie)
-						fmt.Fprintf(&row, " | %s / %s", percent(found, infer.Fails), percent(null, infer.Fails))
-						if p := found.share(infer.Fails); tie == infer.TieNumber && n >= 16 && p < 2*0.85-most(0.85, count) {
-							t.Errorf("%s, n = %d, rho %v: +8 %% is found in %.1f %%", shape.name, n, rho, 100*p)
-						}
-						if p := null.share(infer.Fails); p > most(0.015, count) {
-							t.Errorf("%s, n = %d, rho %v, tie %v: %.1f %% false fails", shape.name, n, rho, tie, 100*p)
-						}
-						if tie == infer.TieNumber {
-							fmt.Fprintf(&row, " (%s)", percent(null, infer.Undecided))
-						}
+				check := func(c *cell, what string, limit float64) {
+					if p := c.share(infer.Fails); p > most(limit, count) {
+						t.Errorf("%s, n = %d, rho %v, %s: %.1f %% false fails", shape.name, n, c.rho, what, 100*p)
 					}
 				}
+				var row strings.Builder
+				for _, rho := range []float64{0, 0.5} {
+					found, null := run(1.08, 0, rho, infer.TieNumber), run(1, 0, rho, infer.TieNumber)
+					fmt.Fprintf(&row, " | %s / %s (%s)", percent(found, infer.Fails), percent(null, infer.Fails), percent(null, infer.Undecided))
+					least := 0.85
+					if rho > 0 && n < 64 {
+						least = 0.70 // what 16 units that depend on each other can give; see the page
+					}
+					if p := found.share(infer.Fails); n >= 16 && p < 2*least-most(least, count) {
+						t.Errorf("%s, n = %d, rho %v: +8 %% is found in %.1f %%", shape.name, n, rho, 100*p)
+					}
+					check(null, "tied", 0.015)
+				}
+				fmt.Fprintf(&row, " | %s", percent(run(1.08, 0, 0, infer.TieStart), infer.Fails))
+				found, null := run(1.08, 0, 0, infer.TieNone), run(1, 0, 0, infer.TieNone)
+				fmt.Fprintf(&row, " | %s / %s (%s)", percent(found, infer.Fails), percent(null, infer.Fails), percent(null, infer.Undecided))
+				check(null, "not tied", 0.015)
 				for _, late := range []float64{0.02, 0.05, 0.1} {
 					none, start := run(1, late, 0, infer.TieNone), run(1, late, 0, infer.TieStart)
 					fmt.Fprintf(&row, " | %s / %s", percent(none, infer.Fails), percent(start, infer.Fails))
-					if p := none.share(infer.Fails); p > most(0.02, count) {
-						t.Errorf("%s, n = %d, %.0f %% late: %.1f %% false fails", shape.name, n, 100*late, 100*p)
-					}
+					check(none, "starts late", 0.02)
 				}
 				t.Logf("| %v | %s | %d%s |", stat, shape.name, n, row.String())
 			}

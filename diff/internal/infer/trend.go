@@ -42,16 +42,17 @@ func TrendOf(units []float64) Trend {
 	return t
 }
 
-// Drifts reports whether an undecided comparison should be laid to the trend: |correlation| > 0.5 or Range > 1.15.
-func (t Trend) Drifts() bool { return math.Abs(t.Correlation) > 0.5 || t.Range > 1.15 }
+// drifts reports whether the values of n units depend on their place by more than chance would have it: |correlation| > 0.5,
+// or eighths that differ by more than 15 % in a series of which neighbours are alike (lag 1 > 0.3); both at least 2/√n, two
+// standard errors of a correlation.
+func (t Trend) drifts(n int) bool {
+	chance := 2 / math.Sqrt(float64(n))
+	return math.Abs(t.Correlation) > max(0.5, chance) || t.Range > 1.15 && t.Lag1 > max(0.3, chance)
+}
 
 // strong reports whether two captures with this trend say nothing unless it is known which unit of one belongs to which of
-// the other: the eighths differ by more than 15 %, and the values depend on their place by more than chance would have it
-// (2/√n is two standard errors of a correlation).
-func (t Trend) strong(n int) bool {
-	chance := 2 / math.Sqrt(float64(n))
-	return t.Range > 1.15 && (math.Abs(t.Correlation) > max(0.5, chance) || t.Lag1 > max(0.3, chance))
-}
+// the other: they drift, and by more than 15 %.
+func (t Trend) strong(n int) bool { return t.Range > 1.15 && t.drifts(n) }
 
 // Positions is the ratio of the means of head and base by eighth of the run: "-10 % at the start, +6 % near the end". nil
 // where a side has fewer than MinUnits units or a mean is not positive.
