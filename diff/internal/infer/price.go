@@ -294,7 +294,8 @@ const priceDraws = 199
 // interval draws blocks of units of both sides and prices them anew, keeping which units are priced how.
 func (s *pricing) interval(d, alpha float64, seed uint64) contrast {
 	nb, nh := len(s.base), len(s.head)
-	rho := reckoned((float64(nb)*Lag1(s.residuals(s.base, 0))+float64(nh)*Lag1(s.residuals(s.head, 1)))/float64(nb+nh), float64(nb+nh))
+	lag1 := (float64(nb)*Lag1(s.residuals(s.base, 0)) + float64(nh)*Lag1(s.residuals(s.head, 1))) / float64(nb+nh)
+	rho := ofSamples.reckon(lag1, float64(nb+nh))
 	rng := rand.NewPCG(seed, 0x9e3779b97f4a7c15)
 	resample := func(out []Work, marks []bool, units []Work, from []bool) {
 		n := len(units)
