@@ -349,6 +349,9 @@ func byKind(units []float64, kind []int) map[int][]float64 {
 	return m
 }
 
+// rounding is what a difference of logarithms can be though there is none.
+const rounding = 1e-12
+
 // residuals are ln of the units that are in common strata, less the mean of their stratum, in their order.
 func residuals(units []float64, kind []int, own, other map[int][]float64) []float64 {
 	centre := map[int]float64{}
@@ -358,7 +361,11 @@ func residuals(units []float64, kind []int, own, other map[int][]float64) []floa
 	var list []float64
 	for i, v := range units {
 		if k := kind[i]; len(own[k]) >= 2 && len(other[k]) >= 2 {
-			list = append(list, math.Log(v)-centre[k])
+			r := math.Log(v) - centre[k]
+			if math.Abs(r) < rounding {
+				r = 0
+			}
+			list = append(list, r)
 		}
 	}
 	return list
