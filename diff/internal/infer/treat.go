@@ -16,12 +16,12 @@ func TREAT(samples []Sample, tau, alpha float64, oneSided bool, history ...Histo
 	m := Moderate(samples, history...)
 	results := make([]Result, len(samples))
 	for i := range samples {
-		results[i] = test(&samples[i], m, past, tau, alpha, oneSided)
+		results[i] = testOne(&samples[i], m, past, tau, alpha, oneSided)
 	}
 	return results
 }
 
-func test(s *Sample, m Moderation, past map[string]History, tau, alpha float64, oneSided bool) Result {
+func testOne(s *Sample, m Moderation, past map[string]History, tau, alpha float64, oneSided bool) Result {
 	mb, nb := mean(s.Base)
 	mh, nh := mean(s.Head)
 	r := Result{ID: s.ID, P: 1, NBase: nb, NHead: nh}
