@@ -23,17 +23,17 @@ var KVCache = kit.Section{
 		},
 		{
 			ID: "kv.blocks", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Level,
+			Scale:   report.Level,
 			Meaning: "blocks of the KV cache; unknown where files disagree",
 		},
 		{
 			ID: "kv.blocks_peak", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total,
+			Scale:   report.Total,
 			Meaning: "most blocks in use at once",
 		},
 		{
 			ID: "kv.evictions", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total,
+			Scale:   report.Total,
 			Meaning: "blocks evicted",
 		},
 		{

@@ -23,7 +23,7 @@ var Preemptions = kit.Section{
 		},
 		{
 			ID: "preemption.requests", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total,
+			Scale:   report.Total,
 			Meaning: "requests seen from their start",
 		},
 		{

@@ -28,12 +28,12 @@ var Graphs = kit.Section{
 		},
 		{
 			ID: "graph.launches", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Total,
+			Scale:   report.Total,
 			Meaning: "graph launch calls",
 		},
 		{
 			ID: "graph.time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total,
+			Scale:   report.Total,
 			Meaning: "GPU time inside CUDA graphs: kernels of graphs, and graphs traced as a whole",
 		},
 		{

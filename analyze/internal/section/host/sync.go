@@ -65,7 +65,7 @@ var Sync = kit.Section{
 		},
 		{
 			ID: "sync.record_count", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Total,
+			Scale:   report.Total,
 			Meaning: "synchronisation records of the driver, queries and stream waits included",
 		},
 	},
