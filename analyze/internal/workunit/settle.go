@@ -87,12 +87,19 @@ func median[T int64 | float64](list []T) T {
 	return (list[n/2-1] + list[n/2]) / 2
 }
 
-// sign computes of each unit, over all its kernels and graphs: the hash, their number and where its last work ends.
+// sign computes of each unit: the hash and the number of all its kernels and graphs, its first work and its signature.
 func (f *finder) sign(r *Result) {
 	kernels := make([]int64, len(r.Units))
 	for i := range r.Units {
-		r.Units[i].hash = 0
-		r.Units[i].first = -1
+		u := &r.Units[i]
+		u.hash, u.Signature, u.first, u.Number = 0, 0, -1, 0
+		if i > 0 && r.Units[i-1].Index == u.Index && r.Units[i-1].Proc == u.Proc {
+			u.Number = r.Units[i-1].Number + 1
+		}
+	}
+	geometry := make([]uint64, len(f.Trace.Kernels.Configs))
+	for i := range geometry {
+		geometry[i] = hashGeometry(&f.Trace.Kernels.Configs[i])
 	}
 	for d := range f.of {
 		device := &f.Timeline.Devices[d]
@@ -104,11 +111,21 @@ func (f *finder) sign(r *Result) {
 			if u.first < 0 {
 				u.first = int32(w)
 			}
-			if s := f.symbol(&f.names, device, w); s >= 0 {
-				u.hash += f.names.hash[s]
-				if device.Kind(w) == attrib.KernelWork {
-					kernels[id]++
-				}
+			row := device.Row(w)
+			switch device.Kind(w) {
+			case attrib.KernelWork:
+				name := f.names.hash[f.symbol(&f.names, device, w)]
+				u.hash += name
+				u.Signature += mix(name ^ geometry[f.Trace.Kernels.Config(row)])
+				kernels[id]++
+			case attrib.GraphWork:
+				name := f.names.hash[f.symbol(&f.names, device, w)]
+				u.hash += name
+				u.Signature += mix(name)
+			case attrib.CopyWork:
+				u.Signature += mix(mix(uint64(f.Trace.Copies.Bytes(row))+1) ^ uint64(f.Trace.Copies.Kind(row)+1))
+			case attrib.SetWork:
+				u.Signature += mix(^uint64(f.Trace.Sets.Bytes(row)))
 			}
 		}
 	}
@@ -117,6 +134,15 @@ func (f *finder) sign(r *Result) {
 			r.Groups[g].kernels = append(r.Groups[g].kernels, kernels[i])
 		}
 	}
+}
+
+// hashGeometry is a hash of what a launch looks like: grid, block and shared memory.
+func hashGeometry(c *trace.LaunchConfig) uint64 {
+	var h uint64
+	for _, v := range [...]int32{c.Grid[0], c.Grid[1], c.Grid[2], c.Block[0], c.Block[1], c.Block[2], c.SharedStatic, c.SharedDynamic} {
+		h = mix(h + uint64(uint32(v)) + 0x9E3779B97F4A7C15)
+	}
+	return h
 }
 
 // describe gives each group its signature, the one most of its kept units have, and names groups apart.

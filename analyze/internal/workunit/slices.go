@@ -63,7 +63,7 @@ func (s *slicer) unit(track int, lo, hi, kind int32) {
 	for _, w := range t.work[lo:hi] {
 		s.of[t.device][w] = id
 		u.LastWork = max(u.LastWork, device.End(int(w)))
-		if device.Class(int(w)) == attrib.Compute {
+		if onLine(device, int(w), t) {
 			u.hash += s.names.hash[s.symbol(s.names, device, int(w))]
 			x.size++
 		}
@@ -197,7 +197,7 @@ func (c *comparer) each(unit int, visit func(symbol int32)) {
 	t := &c.tracks[x.track]
 	device := c.device(t)
 	for _, w := range t.work[x.lo:x.hi] {
-		if device.Class(int(w)) == attrib.Compute {
+		if onLine(device, int(w), t) {
 			visit(c.symbol(c.names, device, int(w)))
 		}
 	}

@@ -33,9 +33,14 @@ type track struct {
 	device int // index into Timeline.Devices
 	proc   int32
 	work   []int32 // indexes into the device's work, in order
-	comp   []int32 // of these, compute kernels and whole graphs: the sequence that is searched for a period
+	comp   []int32 // of these, compute kernels and whole graphs
+	line   []int32 // of comp, the sequence that is searched for an anchor
+	stream int64   // of line, or everyStream
 	time   int64   // of comp, durations added up
 }
+
+// everyStream stands for all streams of a track. CUPTI counts streams from 0, and -1 is one that is not known.
+const everyStream = -2
 
 func newFinder(in *Input) *finder {
 	f := &finder{Input: in}
@@ -64,6 +69,16 @@ func number(n int, name func(i int) string) symbols {
 		s.of[i] = int32(at)
 	}
 	return s
+}
+
+// find is the symbol of a name.
+func (s *symbols) find(name string) (symbol int32, ok bool) {
+	n := len(s.name) - 1
+	if name == graphName {
+		return int32(n), true
+	}
+	at, ok := slices.BinarySearch(s.name[:n], name)
+	return int32(at), ok
 }
 
 func hashText(s string) uint64 {
@@ -114,7 +129,7 @@ func (f *finder) addTracks(d int) {
 		if c.work == 0 {
 			continue
 		}
-		t := track{device: d, proc: int32(p), work: spill.Make[int32](memory, c.work)[:0], comp: spill.Make[int32](memory, c.comp)[:0]}
+		t := track{device: d, proc: int32(p), stream: everyStream, work: spill.Make[int32](memory, c.work)[:0], comp: spill.Make[int32](memory, c.comp)[:0]}
 		if p == len(f.Trace.Procs) {
 			t.proc = trace.None
 		}
@@ -138,16 +153,6 @@ func (f *finder) free() {
 		spill.Free(f.Trace.Memory(), f.tracks[i].comp)
 	}
 	f.tracks = nil
-}
-
-// sequence is the track's compute work as symbols.
-func (f *finder) sequence(t *track, s *symbols) []int32 {
-	device := f.device(t)
-	seq := spill.Make[int32](f.Trace.Memory(), len(t.comp))
-	for i, w := range t.comp {
-		seq[i] = f.symbol(s, device, int(w))
-	}
-	return seq
 }
 
 // find tries one way after the other, in the order of design.md.

@@ -43,7 +43,12 @@ type Result struct {
 	Groups  []Group
 	Primary int // with markers, of the phase with most kept time the group with most; else that with most units; -1: none
 
-	Period Period // of the kernel sequence, where that was looked at
+	// Coverage is the share of the compute time, 0 to 1, that lies in units: kept ones, those of the warm-up and those that an
+	// end of the capture cut.
+	Coverage float64
+	Period   Period // of the kernel sequence, where that was looked at
+	// Anchors are up to three places at which units may be cut, best first, where the unit was found in the kernel sequence.
+	Anchors []Anchor
 
 	// Timeline is the whole capture's, which the units are cut from, whatever the window.
 	Timeline *attrib.Timeline
@@ -67,9 +72,15 @@ type Unit struct {
 	Group  int32 // index into Groups, or -1
 	State  State
 
-	closed bool // another unit follows
-	first  int32
-	hash   uint64 // of its kernels, see signature.go
+	// Number counts the units of a process on a device from 0 in the order of their start, whatever became of them.
+	Number int32
+	// Signature is a hash of the unit's work: of its kernels with their launch geometry and of its copies and fills with their
+	// bytes, how often each, in any order. Equal work has equal signatures in every capture.
+	Signature uint64
+
+	closed bool   // another unit follows
+	first  int32  // piece of work
+	hash   uint64 // of its kernels' names, how often each
 	anchor int32  // which kind of anchor it starts at
 }
 
@@ -112,13 +123,13 @@ type Group struct {
 
 // Period is what the kernel sequence repeats.
 type Period struct {
-	Kernels    int     // compute kernels in one period; 0: none found
-	Share      float64 // of equal names at that distance
+	Kernels    int     // compute kernels of the stream that was looked at in one unit of the main kind; 0: none found
+	Share      float64 // of compute time in units of the main kind
 	Inner      int     // a shorter period inside, such as a layer in a pass; 0: none
 	InnerShare float64
-	Coverage   float64 // share of the sequence that the period tiles
+	Coverage   float64 // share of compute time in units of all kinds that recur
 	Families   bool    // names were compared by family, because exact ones differ (autotuned tile variants)
-	Tracks     int     // tracks that repeat it
+	Tracks     int     // processes and devices that repeat it
 }
 
 // Input is what Find looks at. Timeline must be that of the whole capture.
@@ -137,11 +148,17 @@ func Find(in *Input) *Result {
 	f := newFinder(in)
 	r := f.find()
 	f.free()
+	return in.finish(f, r)
+}
+
+// finish makes a result of what a finder found.
+func (in *Input) finish(f *finder, r *Result) *Result {
 	r.Timeline = in.Timeline
 	if r.Of == nil {
 		r.Of = make([][]int32, len(in.Timeline.Devices))
 	}
 	if r.Kind == KindNone {
+		f.forget()
 		r.Units, r.Groups, r.Primary = nil, nil, -1
 	}
 	return r
