@@ -75,18 +75,22 @@ const (
 	PhaseDraft     = "draft"    // the small model of speculative decoding
 	PhaseSchedule  = "schedule" // host work between steps
 	PhaseDiffusion = "diffusion"
-	PhaseIdle      = "idle" // a step of no request
+	PhaseIdle      = "idle"     // a step of no request
+	PhasePrebuilt  = "prebuilt" // requests whose prompt another server computed join the batch
 )
 
 // BuiltinPhase returns the phase of inference that a range's name tells, or "".
 // A step marker's own phase comes first; then, as in profilemate, "prefill", and
 // "decode" or "generation"; both at once are mixed. "decoder" is a part of a
-// model, no phase.
+// model, no phase, and "scheduler" is what runs the steps.
 func BuiltinPhase(rangeName string) string {
 	if m, ok := ParseMarker(rangeName); ok && m.Phase != "" {
 		return m.Phase
 	}
 	s := lower(clip(rangeName, maxRange))
+	if strings.HasPrefix(s, "schedule_") {
+		return PhaseSchedule // lmdeploy's schedule_prefill and schedule_decoding are host work
+	}
 	prefill := strings.Contains(s, "prefill")
 	decode := strings.Contains(s, "generation") || containsUnless(s, "decode", 'r')
 	switch {
@@ -100,7 +104,7 @@ func BuiltinPhase(rangeName string) string {
 		return PhaseDraft
 	case strings.Contains(s, "sampl") && !strings.Contains(s, "resampl") && !strings.Contains(s, "downsampl") && !strings.Contains(s, "upsampl"):
 		return PhaseSampling
-	case strings.Contains(s, "schedule"):
+	case containsUnless(s, "schedule", 'r'): // a scheduler's ranges go around all that it does
 		return PhaseSchedule
 	}
 	return ""

@@ -92,34 +92,44 @@ func sglangPhase(mode string) (phase string, known bool) {
 		return PhaseMixed, true
 	case "IDLE":
 		return PhaseIdle, true
+	case "PREBUILT":
+		return PhasePrebuilt, true
 	}
 	return "", false
 }
 
-// parseATOM reads prefill[…], decode[…] and eager_decode[…].
+// parseATOM reads prefill[…], decode[…], eager_decode[…], the same after dummy_, draft[…] and dspark[…].
 func parseATOM(text string) (Marker, bool) {
 	m := unknownMarker(EngineATOM)
-	body, prefill := bracketed(text, "prefill[")
-	decode := false
-	if !prefill {
-		if body, decode = bracketed(text, "decode["); !decode {
-			body, decode = bracketed(text, "eager_decode[")
-		}
-	}
-	bs, ok := field(body, "bs")
-	if !prefill && !decode || !ok {
+	name, dummy := strings.CutPrefix(text, "dummy_")
+	word, _, _ := strings.Cut(name, "[")
+	body, ok := bracketed(name, word+"[")
+	bs, known := field(body, "bs")
+	if !ok || !known {
 		return Marker{}, false
 	}
 	m.Requests, m.Batch = bs, bs
 	m.Padded = padded(body)
 	tok := orElse(body, "tok", Unknown)
-	if prefill {
+	switch word {
+	case "prefill":
 		m.Phase = PhasePrefill
 		m.PrefillRequests, m.PrefillTokens, m.DecodeRequests, m.DecodeTokens = bs, tok, 0, 0
-		return m, true
+	case "decode", "eager_decode":
+		m.Phase = PhaseDecode
+		m.DecodeRequests, m.DecodeTokens, m.PrefillRequests, m.PrefillTokens = bs, tok, 0, 0
+		if p, d := orElse(body, "p", 0), orElse(body, "d", 0); p > 0 && d > 0 {
+			m.Phase = PhaseMixed
+			m.PrefillRequests, m.DecodeRequests, m.PrefillTokens, m.DecodeTokens = p, d, Unknown, Unknown
+		}
+	case "draft", "dspark":
+		m.Phase = PhaseDraft
+	default:
+		return Marker{}, false
 	}
-	m.Phase = PhaseDecode
-	m.DecodeRequests, m.DecodeTokens, m.PrefillRequests, m.PrefillTokens = bs, tok, 0, 0
+	if dummy {
+		m.Phase = PhaseIdle
+	}
 	return m, true
 }
 
@@ -194,6 +204,8 @@ func appendMarker(dst []byte, text string, m Marker) []byte {
 	switch m.Engine {
 	case EnginePyTorch:
 		return append(dst, "ProfilerStep#"...)
+	case EngineMLC:
+		return append(dst, text...)
 	case EngineTRTLLM:
 		const head = "[Executor] _forward_step "
 		if rest, ok := strings.CutPrefix(text, head); ok {
@@ -203,6 +215,9 @@ func appendMarker(dst []byte, text string, m Marker) []byte {
 			return append(dst, counts...)
 		}
 		return append(dst, text...)
+	}
+	if strings.HasPrefix(m.Engine, EngineLayers) {
+		return appendLayers(dst, text)
 	}
 	for i := 0; i < len(text); {
 		n := runningSum(text, i)

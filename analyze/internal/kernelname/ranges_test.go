@@ -222,6 +222,9 @@ func TestBuiltinPhase(t *testing.T) {
 		"ProfilerStep#12":  "",
 		"aten::mm":         "",
 		"":                 "",
+		// a scheduler runs the steps, and is no phase of its own
+		"scheduler.run_batch": "", "scheduler.recv_requests": "", "schedule: allocate_slots": PhaseSchedule,
+		"schedule_prefill": PhaseSchedule, "schedule_decoding": PhaseSchedule,
 	} {
 		if got := BuiltinPhase(name); got != want {
 			t.Errorf("BuiltinPhase(%q) = %q, want %q", name, got, want)

@@ -180,11 +180,15 @@ func (f *finder) find() *Result {
 	if r := f.byGraph(minGraphShare); r != nil {
 		return r
 	}
+	if r := f.byRanges(); r != nil {
+		return r
+	}
 	return f.bySequence()
 }
 
-// order sorts units by device, process and start, and renumbers f.of, which holds indexes into the unsorted list.
-func (f *finder) order(units []Unit) []Unit {
+// order sorts units by device, process and start, and renumbers f.of and others like it, which hold indexes into the unsorted
+// list.
+func (f *finder) order(units []Unit, others ...[][]int32) []Unit {
 	index := make([]int32, len(units))
 	for i := range index {
 		index[i] = int32(i)
@@ -199,10 +203,12 @@ func (f *finder) order(units []Unit) []Unit {
 		sorted[i] = units[at]
 		place[at] = int32(i)
 	}
-	for d := range f.of {
-		for w, u := range f.of[d] {
-			if u != trace.None {
-				f.of[d][w] = place[u]
+	for _, of := range append(others, f.of) {
+		for d := range of {
+			for w, u := range of[d] {
+				if u != trace.None {
+					of[d][w] = place[u]
+				}
 			}
 		}
 	}

@@ -54,6 +54,9 @@ type Result struct {
 	Timeline *attrib.Timeline
 	// Of is, for each device of Timeline and each piece of its work, the unit it belongs to, or trace.None.
 	Of [][]int32
+	// Between is nil, or likewise for work that was launched after the unit's marker had ended and before the next began, such
+	// as an engine's sampling: it runs in the unit's time or later, but in no unit.
+	Between [][]int32
 }
 
 // Unit is one step of one process on one device.
