@@ -25,7 +25,7 @@ const (
 	fewKernels = 2   // this many may differ, if they take little time, in a unit of
 	someWork   = 8   // this many
 	muchWork   = 256 // kernels that units must have together where most of the compute time lies elsewhere
-	mostIdle   = 0.7 // share of the idle time that lies before the units of a step
+	mostIdle   = 0.5 // share of the idle time that lies before the units of a step
 	pauseRatio = 3   // by which the pause before a longer unit must be longer to make it the step
 )
 
@@ -34,6 +34,7 @@ type gram struct {
 	width  int
 	lo, hi int32 // of the positions of its width
 	score  float64
+	idle   float64 // share of the idle time that lies just before it
 }
 
 func (g *gram) count() int { return int(g.hi - g.lo) }
@@ -167,7 +168,7 @@ type fit struct {
 	units   int     // of that kind
 	example int32   // where one of them starts
 	idle    float64 // share of the idle time that lies just before units
-	pause   int64   // the same, of one unit, mean
+	pause   float64 // idle time just before a unit, mean, ns
 	alike   []*fit  // other anchors of the same units
 }
 
@@ -232,16 +233,10 @@ func (f *fitter) fit(names, pos []int32) *fit {
 	}
 	for i := 0; i+1 < len(pos); i++ {
 		add(stretch{pos[i], pos[i+1]})
-		if i > 0 {
-			x.pause += f.idle[pos[i]]
-		}
 	}
 	last := stretch{pos[len(pos)-1], int32(len(f.seq))}
-	x.pause += f.idle[last.lo]
-	if f.all > 0 {
-		x.idle = float64(x.pause) / float64(f.all)
-	}
-	x.pause /= int64(len(pos) - 1)
+	x.idle = f.idleBefore(pos)
+	x.pause = x.idle * float64(f.all) / float64(len(pos)-1)
 	sort.SliceStable(forms, func(a, b int) bool { return forms[a].time > forms[b].time })
 	var kinds []kind
 	for i := range forms {
@@ -335,7 +330,8 @@ func (l *line) search() (best *fit, others []*fit) {
 	g := l.grams()
 	bins := new([lanes][256]bin)
 	for i := range g.list {
-		g.list[i].score = l.look(g.at(&g.list[i]), bins)
+		x := &g.list[i]
+		x.score, x.idle = l.look(g.at(x), bins), l.idleBefore(g.at(x))
 	}
 	f := &fitter{l, make([]int32, len(l.cost))}
 	tried := l.try(g, f)
@@ -353,9 +349,12 @@ func (l *line) search() (best *fit, others []*fit) {
 			best = x
 		}
 	}
-	for _, x := range believed { // a step that differs from time to time is still the step
-		if 3*x.period <= 2*best.period && x.idle >= mostIdle && best.pause < pauseRatio*x.pause {
-			best = x
+	if best.idle < mostIdle { // a step that differs from time to time is still the step
+		for _, x := range believed {
+			if x.idle >= mostIdle && (3*x.period > 2*best.period || best.pause < pauseRatio*x.pause) {
+				best = x
+				break
+			}
 		}
 	}
 	for _, x := range believed {
@@ -366,27 +365,49 @@ func (l *line) search() (best *fit, others []*fit) {
 	return l.start(g, f, best), others
 }
 
-// try looks closely at the best candidates, one for each number of units.
+// try looks closely at the best candidates: for each number of units at the best, and at the best before which the GPU waits.
 func (l *line) try(g *grams, f *fitter) (tried []*fit) {
 	order := make([]int32, len(g.list))
 	for i := range order {
 		order[i] = int32(i)
 	}
 	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(g.list[b].score, g.list[a].score) })
-	var counts []int
+	type class struct {
+		count int
+		idle  bool
+	}
+	var classes []class
 	for _, i := range order {
 		x := &g.list[i]
-		alike := func(n int) bool { return max(n, x.count())-min(n, x.count()) <= slack(n) }
-		if x.score <= 0 || slices.ContainsFunc(counts, alike) {
-			continue
-		}
-		if counts = append(counts, x.count()); len(counts) > maxTried {
+		if x.score <= 0 {
 			break
+		}
+		idle := x.idle >= mostIdle
+		k := slices.IndexFunc(classes, func(c class) bool { return max(c.count, x.count())-min(c.count, x.count()) <= slack(c.count) })
+		switch {
+		case k >= 0 && (!idle || classes[k].idle), k < 0 && len(classes) == maxTried:
+			continue
+		case k >= 0:
+			classes[k].idle = true
+		default:
+			classes = append(classes, class{x.count(), idle})
 		}
 		pos := g.at(x)
 		tried = append(tried, f.fit(l.seq[pos[0]:int(pos[0])+x.width], pos))
 	}
 	return tried
+}
+
+// idleBefore is the share of the idle time that lies just before some places, the first of them left out.
+func (l *line) idleBefore(pos []int32) float64 {
+	if l.all == 0 {
+		return 0
+	}
+	var idle int64
+	for _, p := range pos[1:] {
+		idle += l.idle[p]
+	}
+	return float64(idle) / float64(l.all)
 }
 
 // slack is by how much the numbers of occurrences of two anchors of the same units may differ.
@@ -411,15 +432,10 @@ func (l *line) start(g *grams, f *fitter, of *fit) *fit {
 	slices.SortStableFunc(order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(places[a].width, places[b].width), cmp.Compare(work[b], work[a]))
 	})
-	var most int64
-	paused := -1
+	paused, most := -1, mostIdle
 	for k, x := range places {
-		var idle int64
-		for _, p := range g.at(x)[1:] {
-			idle += l.idle[p]
-		}
-		if float64(idle) >= mostIdle*float64(l.all) && idle > most {
-			paused, most = k, idle
+		if x.idle > most {
+			paused, most = k, x.idle
 		}
 	}
 	if paused >= 0 {

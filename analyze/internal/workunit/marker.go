@@ -163,8 +163,13 @@ func (f *finder) byUserRange() *Result {
 	what := "--unit nvtx:" + f.Spec.Pattern.String()
 	none := func(why string) *Result { return &Result{Kind: KindNone, Why: what + " " + why} }
 	r := &f.Trace.Ranges
-	if r.Len() == 0 {
-		return none("matches nothing: the capture has no NVTX ranges")
+	named, names := false, make([]string, len(r.Names))
+	for i := range r.Names {
+		names[i] = r.Names[i].Text
+		named = named || f.Marked(r.Names[i].Tag)
+	}
+	if !named {
+		return f.Spec.unmatched("NVTX range", names)
 	}
 	set := f.markers(func(name int32) bool { return f.Marked(r.Names[name].Tag) }, func(int32) bool { return false })
 	if len(set.ranges) == 0 {

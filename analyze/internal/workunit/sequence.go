@@ -344,9 +344,12 @@ func (f *finder) workName(t *track, w int32) string {
 // byUserKernel cuts at the kernels that --unit kernel:REGEX names.
 func (f *finder) byUserKernel() *Result {
 	k := &f.Trace.Kernels
-	matches := make([]bool, len(k.Names))
+	matches, names := make([]bool, len(k.Names)), make([]string, len(k.Names))
 	for i := range k.Names {
-		matches[i] = f.Spec.Pattern.MatchString(k.Names[i].Name)
+		matches[i], names[i] = f.Spec.Pattern.MatchString(k.Names[i].Name), k.Names[i].Name
+	}
+	if !slices.Contains(matches, true) {
+		return f.Spec.unmatched("kernel", names)
 	}
 	s := slicer{finder: f, names: &f.names}
 	units := 0
@@ -373,6 +376,7 @@ func (f *finder) byUserKernel() *Result {
 		return &Result{Kind: KindNone, Why: what + " matches no kernel that ran twice on a device"}
 	}
 	r := s.result(KindKernel, f.Spec.Pattern.String(), "asked for with "+what+": a unit runs from one matching kernel to the next")
+	f.sound(r)
 	if n, _ := r.kept(); n == 0 {
 		return &Result{Kind: KindNone, Why: what + " gives no complete unit"}
 	}

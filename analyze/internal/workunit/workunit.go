@@ -38,6 +38,8 @@ type Result struct {
 	Name string // marker family or pattern, anchor kernel, or empty
 	Why  string // how it was found, or why nothing was
 	Rule string // which units take part in statistics
+	// Unmatched is set, and the kind none, where --unit names a range or a kernel that the capture does not have.
+	Unmatched *NoMatchError
 
 	Units   []Unit // by device, process, then start
 	Groups  []Group
