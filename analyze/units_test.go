@@ -188,7 +188,7 @@ var unitCases = []unitCase{
 	{"vLLM", "nvtx: decode bs=8 14×19, prefill bs=1 toks=512 14×4", marked("execute_context_1(500)_generation_0(0)", "execute_context_0(0)_generation_8(8)")},
 	{"vLLM 0.11 to 0.13", "nvtx: decode bs=8 14×19, prefill bs=1 14×4", marked("execute_new_1_cached_0", "execute_new_0_cached_8")},
 	{"vLLM scopes", "nvtx: step 14×23", marked("gpu_model_runner: forward", "gpu_model_runner: forward")},
-	{"layer hooks", "nvtx: step:9b19e6 toks=8 14×19, step:b6bd9c toks=512 14×4",
+	{"layer hooks", "nvtx: step toks=8 14×19, step toks=512 14×4",
 		marked("{'Module': 'Qwen3ForCausalLM', 'Inputs': [[512], [512]]}", "{'Module': 'Qwen3ForCausalLM', 'Inputs': [[8], [8]]}")},
 	{"SGLang", "nvtx: decode bs=8 14×19, prefill bs=1 toks=512 14×4", marked("step[EXTEND bs=1 toks=500]", "step[DECODE bs=8]")},
 	{"SGLang prebuilt", "nvtx: decode bs=8 14×19, prebuilt bs=1 14×4", marked("step[PREBUILT bs=1]", "step[DECODE bs=8]")},
@@ -253,7 +253,7 @@ var unitCases = []unitCase{
 			e.wait()
 		}
 	}},
-	{"draft and verification", "kernel: ", func(e *engine) {
+	{"draft and verification", "kernel: 51×", func(e *engine) {
 		for range 40 {
 			for range 1 + e.rand.IntN(4) {
 				e.run("draft_embed", "draft_attention", "draft_mlp", "draft_head")
@@ -263,7 +263,7 @@ var unitCases = []unitCase{
 			e.wait()
 		}
 	}},
-	{"continuous batching", "kernel: ", func(e *engine) {
+	{"continuous batching", "kernel: 27×42, 31×17", func(e *engine) {
 		for range 60 {
 			names := layers("decode", 4)
 			if e.rand.IntN(4) == 0 { // prompts join
@@ -278,7 +278,7 @@ var unitCases = []unitCase{
 			e.wait()
 		}
 	}},
-	{"experts", "kernel: ", func(e *engine) {
+	{"experts", "kernel: 55×12", func(e *engine) {
 		for range 40 {
 			e.run("embed")
 			for range 4 {
@@ -379,5 +379,119 @@ func TestUnitsOfEngines(t *testing.T) {
 				t.Errorf("%s\nwant %s\n(%s)", got, c.want, r.Why)
 			}
 		})
+	}
+}
+
+// The units of the real traces, by the ranges around their steps or by hand: the periods of the kernel sequence.
+func TestUnitsOfRealTraces(t *testing.T) {
+	for name, want := range map[string]string{
+		"nsysai_mfu_2gpu_before":         "kernel: 119×32",
+		"nsysai_mfu_2gpu_after":          "kernel: 119×28",
+		"nsysai_h100_2gpu_1s":            "kernel: 62×46, 59×4",
+		"nsysai_healthy_1pct":            "kernel: 2×199",
+		"cs336zx_2_7B":                   "kernel: 1832×3",
+		"cs336zx_2_7B_nvtx":              "kernel: 1832×3",
+		"cs336zx_2_7B_clean":             "kernel: 1832×9",
+		"cs336zx_2_7B_compile_cudagraph": "graph: 3×9",
+		"cs336_hoponga_exp2023_4":        "kernel: 746×11",
+		"cs336_hoponga_exp2024_2":        "kernel: 746×11",
+		"cs336_jsun_4ae893":              "nvtx: step 1978×3", // Warm-up Step 1 to 5
+		"rodinia_report2_native":         "kernel: 2×4094",
+		"rodinia_report3_native":         "kernel: 2×4094",
+		"ranks/jacobi_mpi_report1":       "kernel: 1×1998",
+		"ranks/jacobi_mpi_report6":       "kernel: 1×1998",
+		"sglang_baseline_report":         "none: ", // start-up of an engine
+		"mordred_exp2023_4":              "none: ", // 12 kernels
+		"fuser_h200_report1":             "none: ", // 19 kernels
+		"alpa_r1_memcpy_nokernel":        "none: ",
+		"testcuda_2026_1":                "none: ",
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := unitsOf(t, shared(t, "traces", name+".sqlite"), Options{})
+			if got := kinds(r); got != want {
+				t.Errorf("%s, want %s (%s)", got, want, r.Why)
+			}
+			if r.Kind != workunit.KindNone && (r.Coverage < 0.5 || r.Coverage > 1) {
+				t.Errorf("units cover %.3f of the compute time", r.Coverage)
+			}
+		})
+	}
+}
+
+// spread lists where the units of a result start and what they are, moved back by shift.
+func spread(r *workunit.Result, shift int64) string {
+	var b strings.Builder
+	fmt.Fprintln(&b, r.Kind, r.Period, r.Primary, r.Coverage)
+	for i := range r.Units {
+		u := &r.Units[i]
+		fmt.Fprintln(&b, u.Device, u.Start-shift, u.End-shift, u.Group, u.State, u.Number)
+	}
+	return b.String()
+}
+
+// relabelled are names for names: words that no rule knows.
+func relabelled(names map[string]string, name string) string {
+	if name == "" || strings.HasPrefix(name, "nccl") {
+		return name
+	}
+	if names[name] == "" {
+		n := len(names) * 7919 % 676
+		names[name] = "zq" + string(rune('a'+n%26)) + string(rune('a'+n/26))
+	}
+	return names[name]
+}
+
+// The units do not change when the clock is another one, rows come in another order or kernels are called something else.
+func TestUnitsStay(t *testing.T) {
+	for _, c := range unitCases {
+		if !slices.Contains([]string{"training loop", "queued training loop", "streams interleave", "two processes", "half of the steps lack their second half", "kernel every 3rd step"}, c.name) {
+			continue
+		}
+		e := newEngine()
+		c.make(e)
+		want := unitsOf(t, e.write(t), Options{})
+		edited := func(edit func(e *engine)) *workunit.Result {
+			e := newEngine()
+			c.make(e)
+			edit(e)
+			return unitsOf(t, e.write(t), Options{})
+		}
+		const shift = 123_456_789_012
+		if got := spread(edited(func(e *engine) {
+			for i := range e.pieces {
+				e.pieces[i].start += shift
+			}
+		}), shift); got != spread(want, 0) {
+			t.Errorf("%s, at another time:\n%s\nwant\n%s", c.name, got, spread(want, 0))
+		}
+		if got := spread(edited(func(e *engine) {
+			e.rand.Shuffle(len(e.pieces), func(i, k int) { e.pieces[i], e.pieces[k] = e.pieces[k], e.pieces[i] })
+		}), 0); got != spread(want, 0) {
+			t.Errorf("%s, in another order:\n%s\nwant\n%s", c.name, got, spread(want, 0))
+		}
+		names := map[string]string{}
+		if got := spread(edited(func(e *engine) {
+			for i := range e.pieces {
+				for k := range e.pieces[i].names {
+					e.pieces[i].names[k] = relabelled(names, e.pieces[i].names[k])
+				}
+			}
+		}), 0); got != spread(want, 0) {
+			t.Errorf("%s, under other names:\n%s\nwant\n%s", c.name, got, spread(want, 0))
+		}
+		for _, at := range []int{1, len(e.pieces) / 3, len(e.pieces) / 2, len(e.pieces) - 2} {
+			for _, name := range []string{"stray", e.pieces[len(e.pieces)/4].names[0]} {
+				got := edited(func(e *engine) {
+					p := e.pieces[at]
+					p.names, p.each = []string{name}, 500
+					p.start = e.pieces[at].start + e.pieces[at].each + 100
+					e.pieces = append(e.pieces, p)
+				})
+				a, b := got.Groups[got.Primary], want.Groups[want.Primary]
+				if got.Kind != want.Kind || a.Kernels != b.Kernels || a.Count < b.Count-2 || a.Count > b.Count+2 {
+					t.Errorf("%s, %s inserted after %d: %s, want %s", c.name, name, at, kinds(got), kinds(want))
+				}
+			}
+		}
 	}
 }

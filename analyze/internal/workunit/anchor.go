@@ -2,6 +2,7 @@ package workunit
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"sort"
 )
@@ -25,7 +26,7 @@ const (
 	fewKernels = 2   // this many may differ, if they take little time, in a unit of
 	someWork   = 8   // this many
 	muchWork   = 256 // kernels that units must have together where most of the compute time lies elsewhere
-	mostIdle   = 0.5 // share of the idle time that lies before the units of a step
+	mostIdle   = 0.4 // share of the idle time that lies before the units of a step
 	pauseRatio = 3   // by which the pause before a longer unit must be longer to make it the step
 )
 
@@ -34,7 +35,8 @@ type gram struct {
 	width  int
 	lo, hi int32 // of the positions of its width
 	score  float64
-	idle   float64 // share of the idle time that lies just before it
+	idle   float64 // share of the idle time that lies just before the unit
+	skip   int32   // the unit starts at this one of the names, from 0: later than at the first where the GPU waits inside
 }
 
 func (g *gram) count() int { return int(g.hi - g.lo) }
@@ -45,7 +47,20 @@ type grams struct {
 	pos  [maxWidth + 1][]int32 // by width: positions, those of one gram together
 }
 
-func (g *grams) at(x *gram) []int32 { return g.pos[x.width][x.lo:x.hi] }
+// at are the places where units start.
+func (g *grams) at(x *gram) []int32 { return later(g.pos[x.width][x.lo:x.hi], x.skip) }
+
+// later are places some kernels further on.
+func later(pos []int32, skip int32) []int32 {
+	if skip == 0 {
+		return pos
+	}
+	moved := make([]int32, len(pos))
+	for i, p := range pos {
+		moved[i] = p + skip
+	}
+	return moved
+}
 
 // grams lists the grams that occur at least minRepeats times.
 func (l *line) grams() *grams {
@@ -141,14 +156,12 @@ func (l *line) look(pos []int32, bins *[lanes][256]bin) float64 {
 	return score
 }
 
-// whole is the time that units should hold: that from the first to the last start, inside, and what lies around them if it is
-// longer than a unit. Less is a unit that the capture cut.
+// whole is the time that units should hold: that from the first to the last start, inside, and what lies around them beyond
+// one unit, which the capture may have cut.
 func (l *line) whole(inside int64, pos []int32, longest int64) int64 {
 	n := len(l.seq)
 	for _, rest := range [2]int64{l.time[pos[0]], l.time[n] - l.time[pos[len(pos)-1]]} {
-		if rest > longest {
-			inside += rest
-		}
+		inside += max(0, rest-longest)
 	}
 	return max(1, inside)
 }
@@ -156,6 +169,7 @@ func (l *line) whole(inside int64, pos []int32, longest int64) int64 {
 // fit says how well the units of an anchor explain a sequence.
 type fit struct {
 	names []int32
+	skip  int32   // see gram
 	pos   []int32 // where units start
 	// inside is how likely two moments from the first to the last start lie in units of one kind: the shares of the kinds that recur, squared and added
 	// up; the mean of that and of the same for kernels, so that neither many short nor few long kernels decide alone.
@@ -209,9 +223,16 @@ func (k *kind) add(units int, size, time int64) {
 	k.time += time
 }
 
-// fit judges the anchor that occurs at some positions.
-func (f *fitter) fit(names, pos []int32) *fit {
-	x := &fit{names: names, pos: pos}
+// of judges a gram.
+func (f *fitter) of(g *grams, x *gram) *fit {
+	pos := g.at(x)
+	from := pos[0] - x.skip
+	return f.fit(f.seq[from:int(from)+x.width], x.skip, pos)
+}
+
+// fit judges the anchor whose units start at some positions.
+func (f *fitter) fit(names []int32, skip int32, pos []int32) *fit {
+	x := &fit{names: names, skip: skip, pos: pos}
 	if len(pos) < minRepeats {
 		return x
 	}
@@ -235,7 +256,7 @@ func (f *fitter) fit(names, pos []int32) *fit {
 		add(stretch{pos[i], pos[i+1]})
 	}
 	last := stretch{pos[len(pos)-1], int32(len(f.seq))}
-	x.idle = f.idleBefore(pos)
+	x.idle = f.idleBefore(pos, 0)
 	x.pause = x.idle * float64(f.all) / float64(len(pos)-1)
 	sort.SliceStable(forms, func(a, b int) bool { return forms[a].time > forms[b].time })
 	var kinds []kind
@@ -331,7 +352,13 @@ func (l *line) search() (best *fit, others []*fit) {
 	bins := new([lanes][256]bin)
 	for i := range g.list {
 		x := &g.list[i]
-		x.score, x.idle = l.look(g.at(x), bins), l.idleBefore(g.at(x))
+		pos := g.at(x)
+		x.score, x.idle = l.look(pos, bins), l.idleBefore(pos, 0)
+		for skip := int32(1); int(skip) < x.width; skip++ {
+			if idle := l.idleBefore(pos, skip); idle >= mostIdle && idle > x.idle {
+				x.idle, x.skip = idle, skip
+			}
+		}
 	}
 	f := &fitter{l, make([]int32, len(l.cost))}
 	tried := l.try(g, f)
@@ -349,12 +376,9 @@ func (l *line) search() (best *fit, others []*fit) {
 			best = x
 		}
 	}
-	if best.idle < mostIdle { // a step that differs from time to time is still the step
-		for _, x := range believed {
-			if x.idle >= mostIdle && (3*x.period > 2*best.period || best.pause < pauseRatio*x.pause) {
-				best = x
-				break
-			}
+	for _, x := range believed { // a step that differs from time to time is still the step
+		if x.idle >= mostIdle && 2*x.idle > 3*best.idle && (3*x.period > 2*best.period || best.pause < pauseRatio*x.pause) {
+			best = x
 		}
 	}
 	for _, x := range believed {
@@ -392,22 +416,33 @@ func (l *line) try(g *grams, f *fitter) (tried []*fit) {
 		default:
 			classes = append(classes, class{x.count(), idle})
 		}
-		pos := g.at(x)
-		tried = append(tried, f.fit(l.seq[pos[0]:int(pos[0])+x.width], pos))
+		tried = append(tried, f.of(g, x))
 	}
 	return tried
 }
 
-// idleBefore is the share of the idle time that lies just before some places, the first of them left out.
-func (l *line) idleBefore(pos []int32) float64 {
-	if l.all == 0 {
-		return 0
+// idleBefore is the share of the idle time that lies just before places some kernels after others, the first left out. Pauses count up
+// to twice the median one: those before few of the places do not make it a place where the GPU waits.
+func (l *line) idleBefore(pos []int32, skip int32) float64 {
+	sum := func(most int64) float64 {
+		var idle int64
+		for _, p := range pos[1:] {
+			idle += min(l.idle[p+skip], most)
+		}
+		return float64(idle) / float64(max(1, l.all))
 	}
-	var idle int64
+	share := sum(math.MaxInt64)
+	if share < mostIdle {
+		return share
+	}
+	pauses := make([]int64, 0, len(pos))
 	for _, p := range pos[1:] {
-		idle += l.idle[p]
+		pauses = append(pauses, l.idle[p+skip])
 	}
-	return float64(idle) / float64(l.all)
+	if share = sum(2 * median(pauses)); share*float64(len(l.seq)) < pauseRatio*float64(len(pos)) {
+		return 0 // as long as anywhere
+	}
+	return share
 }
 
 // slack is by how much the numbers of occurrences of two anchors of the same units may differ.
@@ -443,8 +478,7 @@ func (l *line) start(g *grams, f *fitter, of *fit) *fit {
 	}
 	var best *fit
 	for _, k := range order[:min(len(order), maxTried)] {
-		pos := g.at(places[k])
-		x := f.fit(l.seq[pos[0]:int(pos[0])+places[k].width], pos)
+		x := f.of(g, places[k])
 		switch {
 		case !x.believed(l) || x.index < of.index-2*equalIndex:
 		case best == nil:
@@ -468,7 +502,7 @@ func (l *line) places(g *grams, of *fit) (places []*gram) {
 	end := of.example + int32(of.period)
 	var score float64
 	for i := range g.list {
-		if x := &g.list[i]; x.width == len(of.names) && g.at(x)[0] == of.pos[0] {
+		if x := &g.list[i]; x.width == len(of.names) && x.skip == of.skip && g.at(x)[0] == of.pos[0] {
 			score = x.score
 		}
 	}

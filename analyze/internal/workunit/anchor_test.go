@@ -189,7 +189,7 @@ func TestIndexByHand(t *testing.T) {
 	}
 	f := func(seq []int32) *fit {
 		l := lineOf(seq, 20, nil)
-		return (&fitter{l, make([]int32, 20)}).fit([]int32{0}, l.occurrences([]int32{0}))
+		return (&fitter{l, make([]int32, 20)}).fit([]int32{0}, 0, l.occurrences([]int32{0}, 0))
 	}
 	if x := f(seq); x.index != 1 || x.covered != 1 || x.units != 4 || x.period != 9 {
 		t.Errorf("%+v", x)
@@ -259,7 +259,7 @@ func FuzzSearch(f *testing.F) {
 		if x == nil || !x.believed(l) {
 			return
 		}
-		if x.period < 1 || x.period > len(seq) || x.index > 1.0001 || x.covered > 1.0001 || !slices.Equal(l.occurrences(x.names), x.pos) {
+		if x.period < 1 || x.period > len(seq) || x.index > 1.0001 || x.covered > 1.0001 || !slices.Equal(l.occurrences(x.names, x.skip), x.pos) {
 			t.Errorf("%+v of %d", x, len(seq))
 		}
 	})

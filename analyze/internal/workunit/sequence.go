@@ -16,6 +16,7 @@ const minTracks = 0.5
 // Anchor is one to three kernels in a row at which each unit starts. It finds the same units in another capture, see FindWith.
 type Anchor struct {
 	Names    []string // canonical names of the kernels, or their families
+	Start    int      // at which of them the unit starts, from 0
 	Families bool     // names are families: library, operation and type
 	Merged   bool     // the kernels of all streams follow each other, not those of the stream with most compute time alone
 	Coverage float64  // share of compute time in units of kinds that recur, 0 to 1
@@ -136,7 +137,7 @@ func (f *finder) anchors(lines []*line, w way) []answer {
 				return
 			}
 			l := lines[k]
-			y := (&fitter{l, make([]int32, len(l.cost))}).fit(x.names, l.occurrences(x.names))
+			y := (&fitter{l, make([]int32, len(l.cost))}).fit(x.names, x.skip, l.occurrences(x.names, x.skip))
 			own := found[k].best
 			if y.believed(l) && (own == nil || !own.believed(l) || y.index >= own.index-2*equalIndex) {
 				found[k].best = y
@@ -159,14 +160,14 @@ func names(x *fit) []int32 {
 	return x.names
 }
 
-// occurrences are the places where the names follow each other.
-func (l *line) occurrences(names []int32) (pos []int32) {
+// occurrences are the places of one of some names, counted by skip, where they follow each other.
+func (l *line) occurrences(names []int32, skip int32) (pos []int32) {
 	if len(names) == 0 {
 		return nil
 	}
 	for i := 0; i+len(names) <= len(l.seq); i++ {
 		if l.seq[i] == names[0] && slices.Equal(l.seq[i:i+len(names)], names) {
-			pos = append(pos, int32(i))
+			pos = append(pos, int32(i)+skip)
 		}
 	}
 	return pos
@@ -233,7 +234,7 @@ const (
 )
 
 func (w way) anchor(x *fit) Anchor {
-	a := Anchor{Families: w.families, Merged: w.merged, Coverage: min(1, x.covered), Count: len(x.pos)}
+	a := Anchor{Start: int(x.skip), Families: w.families, Merged: w.merged, Coverage: min(1, x.covered), Count: len(x.pos)}
 	for _, n := range x.names {
 		a.Names = append(a.Names, w.names.name[n])
 	}
@@ -299,6 +300,7 @@ func (f *finder) byAnchor(anchor *Anchor) *Result {
 		}
 		names[i] = at
 	}
+	skip := int32(max(0, min(anchor.Start, len(names)-1)))
 	lines, free := f.lines(w)
 	defer free()
 	s := slicer{finder: f, names: w.names}
@@ -306,14 +308,14 @@ func (f *finder) byAnchor(anchor *Anchor) *Result {
 	var first *fit
 	name := ""
 	for i, l := range lines {
-		pos := l.occurrences(names)
+		pos := l.occurrences(names, skip)
 		occurs += len(pos)
 		cuts := f.cuts(&f.tracks[i], pos)
 		if len(cuts) < 2 {
 			continue
 		}
 		s.add(i, cuts)
-		x := (&fitter{l, make([]int32, len(l.cost))}).fit(names, pos)
+		x := (&fitter{l, make([]int32, len(l.cost))}).fit(names, skip, pos)
 		if tracks++; first == nil || x.index > first.index {
 			first, name = x, f.workName(&f.tracks[i], f.tracks[i].work[cuts[0].at])
 		}

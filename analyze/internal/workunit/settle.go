@@ -184,7 +184,7 @@ func (f *finder) describe(r *Result) {
 			group.Signature = fmt.Sprintf("%016x", best.hash)
 			group.Example = best.unit
 		}
-		if group.Phase == "step" && group.Count > 0 {
+		if group.plain() && group.Count > 0 {
 			plain++
 		}
 	}
@@ -214,12 +214,15 @@ func (r *Result) dropEmpty() {
 	r.count()
 }
 
-// nameApart names groups whose phase nothing tells by their signature, so that the name is the same in another capture.
+// plain reports whether nothing tells what kind of step the group is of.
+func (g *Group) plain() bool { return g.Phase == "step" && g.Batch < 0 && g.Tokens < 0 }
+
+// nameApart names plain groups but the primary one by their signature, so that the name is the same in another capture.
 func (r *Result) nameApart() {
 	used := map[string]int{}
 	for g := range r.Groups {
 		group := &r.Groups[g]
-		if group.Phase != "step" {
+		if !group.plain() || g == r.Primary {
 			continue
 		}
 		name := "step:" + group.Signature[:6]
