@@ -75,7 +75,7 @@ func mayMark(text string) bool {
 //
 //	execute_context_2(14721)_generation_3(3)                   vLLM: requests(tokens)
 //	execute_17_context_2(sq14sk20sqsq…sqsk…)_generation_3(…)   vLLM, SGLang: detailed
-//	execute_new_2_cached_3                                     vLLM 0.11 to 0.13: requests that are new, and that are not
+//	execute_new_2_cached_3                                     vLLM 0.11 to 0.13: new requests, and others
 //	execute_diffusion_…                                        vLLM
 //	step[DECODE bs=8], step[EXTEND bs=2 toks=107], step[MIXED bs=2 c=1 g=1 …]   SGLang
 //	[Executor] _forward_step 7: 2 ctx reqs, 100 ctx tokens, 3 gen reqs          TensorRT-LLM
@@ -145,8 +145,8 @@ func parseVLLM(text string) (Marker, bool) {
 	return m, true
 }
 
-// parseNewCached reads N_cached_M. A request that is not new decodes, or goes on with a prompt that was cut into chunks: the
-// text does not tell, and decode is what it mostly is.
+// parseNewCached reads N_cached_M. A request that is not new decodes, or goes on with a prompt that was cut into
+// chunks: the text does not tell, and decode is what it mostly is.
 func parseNewCached(c cursor) (Marker, bool) {
 	m := unknownMarker(EngineVLLM)
 	m.PrefillRequests = c.number()

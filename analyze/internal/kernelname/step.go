@@ -9,8 +9,8 @@ const (
 	EngineTRTLLMLoop = "tensorrt-llm runner" // flows that print no sizes, and the C++ runtime
 	EngineLMDeploy   = "lmdeploy"
 	EngineScript     = "script" // written by hand, and Megatron's Prefill and Decode
-	// EngineLayers begins the Engine of the ranges that layer hooks of vLLM and SGLang put around a model. The name of the
-	// outermost module follows it.
+	// EngineLayers begins the Engine of the ranges that layer hooks of vLLM and SGLang put around a model. The name
+	// of the outermost module follows it.
 	EngineLayers = "layers of "
 )
 
@@ -30,12 +30,12 @@ var stepNames = map[string]string{
 
 // ParseStep reads ranges that go around a step without being an engine's marker (ParseMarker):
 //
-//	scheduler.run_batch, gpu_model_runner: forward, _forward_step, forward_cudagraph    engines that do not say what is in it
+//	scheduler.run_batch, gpu_model_runner: forward, _forward_step, forward_cudagraph    engines
 //	Prefill, Decode, decode_step_3, Decode/step_003, [Decode step 3], step 7, ITER_12   by hand
-//	decode_step_3 bs=8 tokens=8                                                         the same with sizes
+//	decode_step_3 bs=8 tokens=8                                                         with sizes
 //
-// A number, or the # that AppendRangeCanonical writes for it, counts steps. A phase without a number may go around many
-// steps (Whole). What says context is a prompt's part, as TensorRT-LLM says it.
+// A number, or the # that AppendRangeCanonical writes for it, counts steps. A phase without a number may go around
+// many steps (Whole). What says context is a prompt's part, as TensorRT-LLM says it.
 func ParseStep(text string) (Marker, bool) {
 	text = strings.TrimRight(text, " ")
 	if engine, ok := stepNames[text]; ok {
@@ -141,8 +141,8 @@ func sizes(fields string) (batch, tokens int64) {
 	return batch, tokens
 }
 
-// parseMLC reads BatchDecode num_seqs=8, BatchPrefill total_seq_len=7 and the like. What ends in "getting requests" is the
-// host's part.
+// parseMLC reads BatchDecode num_seqs=8, BatchPrefill total_seq_len=7 and the like. What ends in "getting requests"
+// is the host's part.
 func parseMLC(text string) (Marker, bool) {
 	m := unknownMarker(EngineMLC)
 	word, fields, _ := strings.Cut(text, " ")

@@ -36,7 +36,7 @@ type gram struct {
 	lo, hi int32 // of the positions of its width
 	score  float64
 	idle   float64 // share of the idle time that lies just before the unit
-	skip   int32   // the unit starts at this one of the names, from 0: later than at the first where the GPU waits inside
+	skip   int32   // at which of the names the unit starts, from 0: not at the first where the GPU waits inside
 }
 
 func (g *gram) count() int { return int(g.hi - g.lo) }
@@ -112,8 +112,8 @@ type bin struct {
 	units int32
 }
 
-// look is the first look at an anchor: for each lane the share of time in units that agree on it, squared; the mean of the
-// lanes by the time of their names. It takes constant time per unit.
+// look is the first look at an anchor: for each lane the share of time in units that agree on it, squared; the mean
+// of the lanes by the time of their names. It takes constant time per unit.
 func (l *line) look(pos []int32, bins *[lanes][256]bin) float64 {
 	stride := (len(pos)-1)/maxSampled + 1
 	var best [lanes]int64
@@ -156,8 +156,8 @@ func (l *line) look(pos []int32, bins *[lanes][256]bin) float64 {
 	return score
 }
 
-// whole is the time that units should hold: that from the first to the last start, inside, and what lies around them beyond
-// one unit, which the capture may have cut.
+// whole is the time that units should hold: that from the first to the last start, inside, and what lies around
+// them beyond one unit, which the capture may have cut.
 func (l *line) whole(inside int64, pos []int32, longest int64) int64 {
 	n := len(l.seq)
 	for _, rest := range [2]int64{l.time[pos[0]], l.time[n] - l.time[pos[len(pos)-1]]} {
@@ -171,8 +171,9 @@ type fit struct {
 	names []int32
 	skip  int32   // see gram
 	pos   []int32 // where units start
-	// inside is how likely two moments from the first to the last start lie in units of one kind: the shares of the kinds that recur, squared and added
-	// up; the mean of that and of the same for kernels, so that neither many short nor few long kernels decide alone.
+	// inside is how likely two moments from the first to the last start lie in units of one kind: the shares of the
+	// kinds that recur, squared and added up; the mean of that and of the same for kernels, so that neither many
+	// short nor few long kernels decide alone.
 	inside  float64
 	filled  float64 // share of the compute time from the first to the last start in units of kinds that recur
 	index   float64 // inside, of the whole capture
@@ -261,7 +262,8 @@ func (f *fitter) fit(names []int32, skip int32, pos []int32) *fit {
 	sort.SliceStable(forms, func(a, b int) bool { return forms[a].time > forms[b].time })
 	var kinds []kind
 	for i := range forms {
-		at := slices.IndexFunc(kinds[:min(len(kinds), maxNear)], func(k kind) bool { return f.near(k.stretch, forms[i].stretch) })
+		largest := kinds[:min(len(kinds), maxNear)]
+		at := slices.IndexFunc(largest, func(k kind) bool { return f.near(k.stretch, forms[i].stretch) })
 		switch {
 		case at >= 0:
 			kinds[at].add(forms[i].units, forms[i].size, forms[i].time)
@@ -303,8 +305,8 @@ func (f *fitter) fit(names []int32, skip int32, pos []int32) *fit {
 	return x
 }
 
-// near reports whether two stretches do nearly the same work: but for a tenth of the kernels, or for two in a unit that has
-// some, and a tenth of the time, they run the same kernels equally often.
+// near reports whether two stretches do nearly the same work: but for a tenth of the kernels, or for two in a unit
+// that has some, and a tenth of the time, they run the same kernels equally often.
 func (f *fitter) near(a, b stretch) bool {
 	n, m := a.hi-a.lo, b.hi-b.lo
 	limit := int32(nearWork * float64(max(n, m)))
@@ -342,8 +344,8 @@ func (f *fitter) near(a, b stretch) bool {
 	return max(more, less) <= limit && float64(max(moreTime, lessTime)) <= nearWork*float64(max(cost, other))
 }
 
-// search finds the anchor of one sequence: its fit is believed, or the best of those that are not. Fits of other periods come
-// with it, best first.
+// search finds the anchor of one sequence: its fit is believed, or the best of those that are not. Fits of other
+// periods come with it, best first.
 func (l *line) search() (best *fit, others []*fit) {
 	if len(l.seq) < minRepeats {
 		return nil, nil
@@ -377,7 +379,8 @@ func (l *line) search() (best *fit, others []*fit) {
 		}
 	}
 	for _, x := range believed { // a step that differs from time to time is still the step
-		if x.idle >= mostIdle && 2*x.idle > 3*best.idle && (3*x.period > 2*best.period || best.pause < pauseRatio*x.pause) {
+		even := 3*x.period > 2*best.period || best.pause < pauseRatio*x.pause
+		if even && x.idle >= mostIdle && 2*x.idle > 3*best.idle {
 			best = x
 		}
 	}
@@ -389,7 +392,8 @@ func (l *line) search() (best *fit, others []*fit) {
 	return l.start(g, f, best), others
 }
 
-// try looks closely at the best candidates: for each number of units at the best, and at the best before which the GPU waits.
+// try looks closely at the best candidates: for each number of units at the best, and at the best before which the
+// GPU waits.
 func (l *line) try(g *grams, f *fitter) (tried []*fit) {
 	order := make([]int32, len(g.list))
 	for i := range order {
@@ -407,7 +411,7 @@ func (l *line) try(g *grams, f *fitter) (tried []*fit) {
 			break
 		}
 		idle := x.idle >= mostIdle
-		k := slices.IndexFunc(classes, func(c class) bool { return max(c.count, x.count())-min(c.count, x.count()) <= slack(c.count) })
+		k := slices.IndexFunc(classes, func(c class) bool { return alike(c.count, x.count()) })
 		switch {
 		case k >= 0 && (!idle || classes[k].idle), k < 0 && len(classes) == maxTried:
 			continue
@@ -421,8 +425,9 @@ func (l *line) try(g *grams, f *fitter) (tried []*fit) {
 	return tried
 }
 
-// idleBefore is the share of the idle time that lies just before places some kernels after others, the first left out. Pauses count up
-// to twice the median one: those before few of the places do not make it a place where the GPU waits.
+// idleBefore is the share of the idle time that lies just before places some kernels after others, the first left
+// out. Pauses count up to twice the median one: those before few of the places do not make it a place where the GPU
+// waits.
 func (l *line) idleBefore(pos []int32, skip int32) float64 {
 	sum := func(most int64) float64 {
 		var idle int64
@@ -445,12 +450,12 @@ func (l *line) idleBefore(pos []int32, skip int32) float64 {
 	return share
 }
 
-// slack is by how much the numbers of occurrences of two anchors of the same units may differ.
-func slack(n int) int { return 1 + n/50 }
+// alike reports whether anchors that occur n and m times can be of the same units.
+func alike(n, m int) bool { return max(n, m)-min(n, m) <= 1+n/50 }
 
-// start chooses at which kernel the units of a fit start, of all anchors that occur as often and explain as much, narrow ones
-// first: where the GPU waits before most units, there; else before the longest stretch of work up to the next such place. In
-// a model's step that is the embedding, before the layers.
+// start chooses at which kernel the units of a fit start, of all anchors that occur as often and explain as much,
+// narrow ones first: where the GPU waits before most units, there; else before the longest stretch of work up to
+// the next such place. In a model's step that is the embedding, before the layers.
 func (l *line) start(g *grams, f *fitter, of *fit) *fit {
 	places := l.places(g, of)
 	if len(places) == 0 {
@@ -496,8 +501,8 @@ func (l *line) start(g *grams, f *fitter, of *fit) *fit {
 	return best
 }
 
-// places are the anchors that occur as often as a fit's and explain as much, narrow ones first until there are some, by
-// where they stand in one of its units.
+// places are the anchors that occur as often as a fit's and explain as much, narrow ones first until there are
+// some, by where they stand in one of its units.
 func (l *line) places(g *grams, of *fit) (places []*gram) {
 	end := of.example + int32(of.period)
 	var score float64
@@ -514,7 +519,7 @@ func (l *line) places(g *grams, of *fit) (places []*gram) {
 	for width := 1; width <= maxWidth && len(found) < maxAnchorsKept; width++ {
 		for i := range g.list {
 			x := &g.list[i]
-			if x.width != width || x.score < score-2*equalIndex || max(x.count(), len(of.pos))-min(x.count(), len(of.pos)) > slack(len(of.pos)) {
+			if x.width != width || x.score < score-2*equalIndex || !alike(len(of.pos), x.count()) {
 				continue
 			}
 			pos := g.at(x)

@@ -24,8 +24,8 @@ type launch struct {
 	hash  uint64
 }
 
-// graphLaunches lists the runs of CUDA graphs, either traced as a whole or by their nodes, which share a correlation id.
-// Graphs traced as a whole are told apart by their executable, others by their kernels.
+// graphLaunches lists the runs of CUDA graphs, either traced as a whole or by their nodes, which share a
+// correlation id. Graphs traced as a whole are told apart by their executable, others by their kernels.
 func (f *finder) graphLaunches(t *track) (list []launch, graphs int) {
 	device := f.device(t)
 	byCorr := map[int64]int32{}
@@ -68,8 +68,9 @@ func (f *finder) graphLaunches(t *track) (list []launch, graphs int) {
 	return list, len(index)
 }
 
-// anchors are the launches that start units. The graph with most time is one; graphs that run in most of its units are
-// parts of the same step (piecewise graphs), graphs that do not are the same step at another batch size, and anchors too.
+// anchors are the launches that start units. The graph with most time is one; graphs that run in most of its units
+// are parts of the same step (piecewise graphs), graphs that do not are the same step at another batch size, and
+// anchors too.
 func anchors(list []launch, graphs int) []cut {
 	time, count := make([]int64, graphs), make([]int, graphs)
 	for i := range list {
@@ -125,8 +126,8 @@ func anchors(list []launch, graphs int) []cut {
 	return cuts
 }
 
-// byGraph finds units by the launches of CUDA graphs, or returns nil where graphs have less than minShare of the compute
-// time.
+// byGraph finds units by the launches of CUDA graphs, or returns nil where graphs have less than minShare of the
+// compute time.
 func (f *finder) byGraph(minShare float64) *Result {
 	s := slicer{finder: f, names: &f.names}
 	var inGraphs, total int64
@@ -162,8 +163,9 @@ func (f *finder) byGraph(minShare float64) *Result {
 	return r
 }
 
-// sound reports whether units may be believed: that kept ones, those of the warm-up and those that an end of the capture cut
-// hold a fair part of the compute time. A cut unit that is longer than its like is none. It fills in the share.
+// sound reports whether units may be believed: that kept ones, those of the warm-up and those that an end of the
+// capture cut hold a fair part of the compute time. A cut unit that is longer than its like is none. It fills in
+// the share.
 func (f *finder) sound(r *Result) bool {
 	if units, _ := r.kept(); units == 0 {
 		return false

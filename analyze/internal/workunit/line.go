@@ -8,9 +8,9 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 )
 
-// line is a sequence of compute kernels in which anchors are looked for: those of one track's main stream, or of all its
-// streams. What it adds up from the start, of time, of names and of idle time, tells of any stretch in constant time what
-// ran in it.
+// line is a sequence of compute kernels in which anchors are looked for: those of one track's main stream, or of
+// all its streams. What it adds up from the start, of time, of names and of idle time, tells of any stretch in
+// constant time what ran in it.
 type line struct {
 	seq   []int32  // names
 	time  []int64  // before each place, and at the end
@@ -104,8 +104,8 @@ func (l *line) free(f *finder) {
 	spill.Free(memory, l.idle)
 }
 
-// mainStreams reduces the sequence of each track to the stream with most compute time, and reports whether any track has
-// others. How streams interleave differs from step to step even where each of them repeats exactly.
+// mainStreams reduces the sequence of each track to the stream with most compute time, and reports whether any
+// track has others. How streams interleave differs from step to step even where each of them repeats exactly.
 func (f *finder) mainStreams() (several bool) {
 	for k := range f.tracks {
 		t := &f.tracks[k]
@@ -123,7 +123,9 @@ func (f *finder) mainStreams() (several bool) {
 		for s := range time {
 			streams = append(streams, s)
 		}
-		main := slices.MinFunc(streams, func(a, b int64) int { return cmp.Or(cmp.Compare(time[b], time[a]), cmp.Compare(a, b)) })
+		main := slices.MinFunc(streams, func(a, b int64) int {
+			return cmp.Or(cmp.Compare(time[b], time[a]), cmp.Compare(a, b))
+		})
 		t.line, t.stream = make([]int32, 0, len(t.comp)), main
 		for _, w := range t.comp {
 			if device.Stream(int(w)) == main {

@@ -37,8 +37,9 @@ var engineTitle = map[string]string{
 	kernelname.EngineScript:     "prefill / decode / step N",
 }
 
-// rank orders the programs that emit ranges around steps: an engine's markers say what is in the step, its loop and its
-// layers do not, those written by hand may be anything, and torch.profiler's go around whatever the program calls a step.
+// rank orders the programs that emit ranges around steps: an engine's markers say what is in the step, its loop and
+// its layers do not, those written by hand may be anything, and torch.profiler's go around whatever the program
+// calls a step.
 func rank(engine string, marker bool) int {
 	switch {
 	case engine == kernelname.EnginePyTorch:
@@ -90,8 +91,8 @@ func (f *finder) stepMarkers() (markers []kernelname.Marker, ranks map[string]in
 	return markers, ranks
 }
 
-// byMarkers finds units by the step markers that engines emit. Of those that say as much, the engine whose markers launched
-// most work counts.
+// byMarkers finds units by the step markers that engines emit. Of those that say as much, the engine whose markers
+// launched most work counts.
 func (f *finder) byMarkers() *Result {
 	r := &f.Trace.Ranges
 	markers, ranks := f.stepMarkers()
@@ -103,7 +104,9 @@ func (f *finder) byMarkers() *Result {
 	}
 	var ways []way
 	for engine, rank := range ranks {
-		set := f.markers(func(name int32) bool { return markers[name].Engine == engine }, func(i int32) bool { return markers[r.Name(int(i))].Whole })
+		set := f.markers(
+			func(name int32) bool { return markers[name].Engine == engine },
+			func(i int32) bool { return markers[r.Name(int(i))].Whole })
 		f.groupMarkers(set, func(i int32) Group {
 			m := &markers[r.Name(int(i))]
 			return Group{Phase: cmp.Or(m.Phase, "step"), Batch: m.Batch, Tokens: bucket(m.PrefillTokens)}
@@ -201,8 +204,8 @@ func (f *finder) byUserRange() *Result {
 	return res
 }
 
-// markers selects ranges by their names, outermost first where they nest: a range within one that is selected is part of
-// it. Ranges that span a phase of many steps (whole) give way to the steps inside.
+// markers selects ranges by their names, outermost first where they nest: a range within one that is selected is
+// part of it. Ranges that span a phase of many steps (whole) give way to the steps inside.
 func (f *finder) markers(is func(name int32) bool, whole func(r int32) bool) *marked {
 	r := &f.Trace.Ranges
 	names, found := make([]bool, len(r.Names)), false
@@ -295,8 +298,8 @@ func (f *finder) groupMarkers(m *marked, kind func(r int32) Group) {
 	}
 }
 
-// owners finds the marker of an API call: the one open around it on its thread, or, where all markers of the process are
-// on one thread, the one open there when another thread made the call.
+// owners finds the marker of an API call: the one open around it on its thread, or, where all markers of the
+// process are on one thread, the one open there when another thread made the call.
 type owners struct {
 	f        *finder
 	m        *marked
@@ -304,8 +307,8 @@ type owners struct {
 	alone    []int32 // by process: the thread that has all its markers, if they do not overlap, or trace.None
 }
 
-// markerList are the markers of one thread, as indexes into marked.ranges. Both their starts and their ends ascend, since
-// none lies inside another.
+// markerList are the markers of one thread, as indexes into marked.ranges. Both their starts and their ends ascend,
+// since none lies inside another.
 type markerList struct {
 	list []int32
 	near int // where the last search ended: calls come much in order
@@ -363,7 +366,8 @@ func (o *owners) of(call int32) int32 {
 	return o.open(o.alone[p], start, end)
 }
 
-// before is the last marker that started before the call, on its thread or the one that has all of its process's, or -1.
+// before is the last marker that started before the call, on its thread or the one that has all of its process's,
+// or -1.
 func (o *owners) before(call int32) int32 {
 	if call == trace.None {
 		return -1

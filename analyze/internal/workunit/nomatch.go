@@ -36,12 +36,13 @@ const (
 
 // unmatched is the result where no name matches.
 func (s *Spec) unmatched(what string, names []string) *Result {
-	e := &NoMatchError{Spec: s.Kind + ":" + s.Pattern.String(), What: what, Nearest: nearestNames(s.Pattern.String(), names)}
+	expr := s.Pattern.String()
+	e := &NoMatchError{Spec: s.Kind + ":" + expr, What: what, Nearest: nearestNames(expr, names)}
 	return &Result{Kind: KindNone, Why: e.Error(), Unmatched: e}
 }
 
-// nearestNames are those most like a regular expression: that it matches but for case, then by the pairs of letters they
-// share.
+// nearestNames are those most like a regular expression: that it matches but for case, then by the pairs of letters
+// they share.
 func nearestNames(expr string, names []string) []string {
 	type near struct {
 		name  string
@@ -71,7 +72,9 @@ func nearestNames(expr string, names []string) []string {
 		x.score += 2 * float64(shared) / float64(max(1, len(have)+len(want)))
 		list = append(list, x)
 	}
-	slices.SortFunc(list, func(a, b near) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.name, b.name)) })
+	slices.SortFunc(list, func(a, b near) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.name, b.name))
+	})
 	var best []string
 	for _, x := range list[:min(len(list), maxNearest)] {
 		if runes := []rune(x.name); len(runes) > maxName {

@@ -51,15 +51,18 @@ func fold(text string) string {
 }
 
 // libraries begin the names of ranges that libraries put around their own calls.
-var libraries = []string{"cublas", "cudnn", "cusparse", "cusolver", "cufft", "nccl", "thrust", "cub::", "NCCL", "autograd", "Optimizer."}
+var libraries = []string{
+	"cublas", "cudnn", "cusparse", "cusolver", "cufft", "nccl", "NCCL", "thrust", "autograd", "Optimizer.",
+}
 
 // own reports whether a range's name may be the program's own: not an operator's or a library's.
 func own(text string) bool {
-	return text != "" && !strings.Contains(text, "::") && !slices.ContainsFunc(libraries, func(p string) bool { return strings.HasPrefix(text, p) })
+	library := func(prefix string) bool { return strings.HasPrefix(text, prefix) }
+	return text != "" && !strings.Contains(text, "::") && !slices.ContainsFunc(libraries, library)
 }
 
-// byRanges finds units by the program's own ranges: the outermost family of three or more, four of five of which launch the
-// same kernels, and that hold half of the GPU work.
+// byRanges finds units by the program's own ranges: the outermost family of three or more, four of five of which
+// launch the same kernels, and that hold half of the GPU work.
 func (f *finder) byRanges() *Result {
 	r := &f.Trace.Ranges
 	if r.Len() == 0 {
@@ -86,14 +89,16 @@ func (f *finder) byRanges() *Result {
 	var fair []int
 	for i := range families {
 		x := &families[i]
-		if x.worked >= minMembers && float64(x.alike) >= minAlike*float64(x.worked) && float64(x.launch) >= minFamily*float64(all) &&
-			float64(x.kernels) >= minFamily*float64(kernels) && float64(x.inner) <= maxSelfInner*float64(x.ranges) {
+		repeats := x.worked >= minMembers && float64(x.alike) >= minAlike*float64(x.worked)
+		large := float64(x.launch) >= minFamily*float64(all) && float64(x.kernels) >= minFamily*float64(kernels)
+		if repeats && large && float64(x.inner) <= maxSelfInner*float64(x.ranges) {
 			fair = append(fair, i)
 		}
 	}
 	slices.SortFunc(fair, func(a, b int) int {
 		x, y := &families[a], &families[b]
-		return cmp.Or(cmp.Compare(x.depth*int64(y.ranges), y.depth*int64(x.ranges)), cmp.Compare(y.launch, x.launch), cmp.Compare(x.text, y.text))
+		deeper := cmp.Compare(x.depth*int64(y.ranges), y.depth*int64(x.ranges))
+		return cmp.Or(deeper, cmp.Compare(y.launch, x.launch), cmp.Compare(x.text, y.text))
 	})
 	for _, i := range fair {
 		x := &families[i]
@@ -194,8 +199,8 @@ func (f *finder) familyWork(ofName []int32, families []family) (all, kernels int
 	return all, kernels
 }
 
-// opener finds the range that is open where a call is made: on its thread, or, where that has none, on the thread of its
-// process whose outermost ranges are open longest.
+// opener finds the range that is open where a call is made: on its thread, or, where that has none, on the thread
+// of its process whose outermost ranges are open longest.
 type opener struct {
 	f        *finder
 	list     []int32   // ranges by start
@@ -205,7 +210,8 @@ type opener struct {
 
 func (f *finder) opener(list []int32) *opener {
 	r := &f.Trace.Ranges
-	o := &opener{f: f, list: list, byThread: make([][]int32, len(f.Trace.Threads)), home: make([]int32, len(f.Trace.Procs))}
+	o := &opener{f: f, list: list}
+	o.byThread, o.home = make([][]int32, len(f.Trace.Threads)), make([]int32, len(f.Trace.Procs))
 	open, until := make([]int64, len(f.Trace.Threads)), make([]int64, len(f.Trace.Threads))
 	for k, i := range list {
 		th := r.Thread(int(i))

@@ -13,12 +13,13 @@ import (
 // minTracks is the share of all compute time that tracks with an anchor must have.
 const minTracks = 0.5
 
-// Anchor is one to three kernels in a row at which each unit starts. It finds the same units in another capture, see FindWith.
+// Anchor is one to three kernels in a row at which each unit starts. It finds the same units in another capture,
+// see FindWith.
 type Anchor struct {
 	Names    []string // canonical names of the kernels, or their families
 	Start    int      // at which of them the unit starts, from 0
 	Families bool     // names are families: library, operation and type
-	Merged   bool     // the kernels of all streams follow each other, not those of the stream with most compute time alone
+	Merged   bool     // the kernels of all streams follow each other, not of the one with most compute alone
 	Coverage float64  // share of compute time in units of kinds that recur, 0 to 1
 	Count    int      // how often it occurs
 }
@@ -37,7 +38,8 @@ type way struct {
 func (f *finder) ways() []way {
 	list := []way{{names: &f.names}, {names: &f.names, merged: true}}
 	if len(f.families.name) < len(f.names.name) {
-		list = append(list, way{names: &f.families, families: true}, way{names: &f.families, families: true, merged: true})
+		families := way{names: &f.families, families: true}
+		list = append(list, families, way{names: &f.families, families: true, merged: true})
 	}
 	return list
 }
@@ -58,8 +60,8 @@ func (f *finder) lines(w way) (lines []*line, free func()) {
 	}
 }
 
-// bySequence finds units by an anchor in the kernel sequence: communication kernels left out, because they run on a stream
-// of their own and jitter against the others.
+// bySequence finds units by an anchor in the kernel sequence: communication kernels left out, because they run on a
+// stream of their own and jitter against the others.
 func (f *finder) bySequence() *Result {
 	longest := 0
 	for i := range f.tracks {
@@ -110,8 +112,8 @@ type answer struct {
 	others []*fit
 }
 
-// anchors searches all tracks, and lets them agree: an anchor that tracks with most time can live with is taken for all of
-// these. Ranks of one model do the same; where a capture was cut may favour another anchor on one of them.
+// anchors searches all tracks, and lets them agree: an anchor that tracks with most time can live with is taken for
+// all of these. Ranks of one model do the same; where a capture was cut may favour another anchor on one of them.
 func (f *finder) anchors(lines []*line, w way) []answer {
 	found := make([]answer, len(lines))
 	parallel.Each(len(lines), func(i int) {
@@ -206,7 +208,7 @@ func (f *finder) cutSequence(lines []*line, found []answer, w way) *Result {
 		f.forget()
 		return nil
 	}
-	p := Period{Kernels: first.best.period, Share: first.best.main, Coverage: min(1, first.best.covered), Families: w.families, Tracks: tracks}
+	p := w.period(first.best, tracks)
 	for _, x := range first.others {
 		if x.period*2 <= p.Kernels && x.main >= minInner && x.main > p.InnerShare {
 			p.Inner, p.InnerShare = x.period, x.main
@@ -233,8 +235,16 @@ const (
 	maxAnchorsKept = 3
 )
 
+func (w way) period(x *fit, tracks int) Period {
+	return Period{
+		Kernels: x.period, Share: x.main, Coverage: min(1, x.covered), Families: w.families, Tracks: tracks,
+	}
+}
+
 func (w way) anchor(x *fit) Anchor {
-	a := Anchor{Start: int(x.skip), Families: w.families, Merged: w.merged, Coverage: min(1, x.covered), Count: len(x.pos)}
+	a := Anchor{
+		Start: int(x.skip), Families: w.families, Merged: w.merged, Coverage: min(1, x.covered), Count: len(x.pos),
+	}
 	for _, n := range x.names {
 		a.Names = append(a.Names, w.names.name[n])
 	}
@@ -278,8 +288,8 @@ func (p *Period) why(anchors int, at string) string {
 	return why
 }
 
-// FindWith cuts a capture at the anchor of another one, so that both have the same unit of work. Where the anchor does not
-// occur, or what lies between its occurrences does not recur, the result is of kind none and says so.
+// FindWith cuts a capture at the anchor of another one, so that both have the same unit of work. Where the anchor
+// does not occur, or what lies between its occurrences does not recur, the result is of kind none and says so.
 func FindWith(in *Input, anchor *Anchor) *Result {
 	f := newFinder(in)
 	r := f.byAnchor(anchor)
@@ -324,7 +334,7 @@ func (f *finder) byAnchor(anchor *Anchor) *Result {
 	if tracks == 0 {
 		return &Result{Kind: KindNone, Why: fmt.Sprintf("%s occurs %d times, which is too few for units", at, occurs)}
 	}
-	p := Period{Kernels: first.period, Share: first.main, Coverage: min(1, first.covered), Families: w.families, Tracks: tracks}
+	p := w.period(first, tracks)
 	r := s.result(KindKernel, name, fmt.Sprintf("%s occurs %d times; a unit runs from one to the next", at, occurs))
 	r.Period = p
 	r.Anchors = []Anchor{w.anchor(first)}

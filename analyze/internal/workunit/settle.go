@@ -139,7 +139,7 @@ func (f *finder) sign(r *Result) {
 // hashGeometry is a hash of what a launch looks like: grid, block and shared memory.
 func hashGeometry(c *trace.LaunchConfig) uint64 {
 	var h uint64
-	for _, v := range [...]int32{c.Grid[0], c.Grid[1], c.Grid[2], c.Block[0], c.Block[1], c.Block[2], c.SharedStatic, c.SharedDynamic} {
+	for _, v := range slices.Concat(c.Grid[:], c.Block[:], []int32{c.SharedStatic, c.SharedDynamic}) {
 		h = mix(h + uint64(uint32(v)) + 0x9E3779B97F4A7C15)
 	}
 	return h
@@ -180,7 +180,9 @@ func (f *finder) describe(r *Result) {
 			group.kernels = nil
 		}
 		if len(votes[g]) > 0 {
-			best := slices.MinFunc(votes[g], func(a, b vote) int { return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.hash, b.hash)) })
+			best := slices.MinFunc(votes[g], func(a, b vote) int {
+				return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.hash, b.hash))
+			})
 			group.Signature = fmt.Sprintf("%016x", best.hash)
 			group.Example = best.unit
 		}
@@ -217,7 +219,8 @@ func (r *Result) dropEmpty() {
 // plain reports whether nothing tells what kind of step the group is of.
 func (g *Group) plain() bool { return g.Phase == "step" && g.Batch < 0 && g.Tokens < 0 }
 
-// nameApart names plain groups but the primary one by their signature, so that the name is the same in another capture.
+// nameApart names plain groups but the primary one by their signature, so that the name is the same in another
+// capture.
 func (r *Result) nameApart() {
 	used := map[string]int{}
 	for g := range r.Groups {

@@ -87,8 +87,8 @@ const (
 	sameWork  = 0.05 // share of a unit's kernels that may differ within a group
 )
 
-// group puts units of the same kernels together. Single ones join a group from which few of their kernels differ, or are
-// other work. The groups come in order of their time.
+// group puts units of the same kernels together. Single ones join a group from which few of their kernels differ,
+// or are other work. The groups come in order of their time.
 func (s *slicer) group() []Group {
 	type key struct {
 		hash   uint64

@@ -129,7 +129,8 @@ func (f *finder) addTracks(d int) {
 		if c.work == 0 {
 			continue
 		}
-		t := track{device: d, proc: int32(p), stream: everyStream, work: spill.Make[int32](memory, c.work)[:0], comp: spill.Make[int32](memory, c.comp)[:0]}
+		t := track{device: d, proc: int32(p), stream: everyStream}
+		t.work, t.comp = spill.Make[int32](memory, c.work)[:0], spill.Make[int32](memory, c.comp)[:0]
 		if p == len(f.Trace.Procs) {
 			t.proc = trace.None
 		}
@@ -186,8 +187,8 @@ func (f *finder) find() *Result {
 	return f.bySequence()
 }
 
-// order sorts units by device, process and start, and renumbers f.of and others like it, which hold indexes into the unsorted
-// list.
+// order sorts units by device, process and start, and renumbers f.of and others like it, which hold indexes into
+// the unsorted list.
 func (f *finder) order(units []Unit, others ...[][]int32) []Unit {
 	index := make([]int32, len(units))
 	for i := range index {
