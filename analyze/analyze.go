@@ -6,7 +6,7 @@
 //  2. attribute (internal/attrib, internal/kernelname): which API call launched what, inside which NVTX ranges; what each
 //     kernel is; what the GPU waited for while idle
 //  3. find the unit of work (internal/workunit)
-//  4. compute the sections (internal/section), side by side, from what the phases before made
+//  4. compute the sections (internal/section and compat), side by side, from what the phases before made
 //  5. validate (report)
 //
 // Rendering is another room: report/present and report/render.
@@ -22,7 +22,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
-	"github.com/nsys-llm/explain/analyze/internal/section"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
@@ -121,17 +121,17 @@ func Run(ctx context.Context, path string, opt Options) (res *Result, err error)
 }
 
 // finish computes the sections and makes sure that the report keeps its contract.
-func finish(in *section.Input, opt *Options) (*Result, error) {
+func finish(in *kit.Input, opt *Options) (*Result, error) {
 	r := newReport(in, opt)
-	details := section.Compute(in, r)
+	details := kit.Compute(sections, in, r)
 	if err := r.Validate(); err != nil {
 		return nil, fmt.Errorf("explain made a report that breaks its own contract, please report it: %w", err)
 	}
 	return &Result{Report: r, Details: details}, nil
 }
 
-func sectionOptions(opt *Options) section.Options {
-	o := section.Options{Top: opt.Top, Percentiles: !opt.NoPercentiles, RangeMap: !opt.NoRangeMap, CoverageWarn: opt.CoverageWarn}
+func sectionOptions(opt *Options) kit.Options {
+	o := kit.Options{Top: opt.Top, Percentiles: !opt.NoPercentiles, RangeMap: !opt.NoRangeMap, CoverageWarn: opt.CoverageWarn}
 	if o.Top == 0 {
 		o.Top = defaultTop
 	}
@@ -142,8 +142,8 @@ func sectionOptions(opt *Options) section.Options {
 }
 
 // prepare computes what the sections share.
-func prepare(t *trace.Trace, opt *Options, tags *tagger) (*section.Input, error) {
-	in := &section.Input{Trace: t, Options: sectionOptions(opt)}
+func prepare(t *trace.Trace, opt *Options, tags *tagger) (*kit.Input, error) {
+	in := &kit.Input{Trace: t, Options: sectionOptions(opt)}
 	in.Options.Phases, in.Options.PhasesFrom = tags.phases(), tags.from()
 	isComm := make([]bool, len(t.Kernels.Names))
 	in.Kinds = make([]kernelname.Info, len(t.Kernels.Names))

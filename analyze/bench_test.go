@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
-	"github.com/nsys-llm/explain/analyze/internal/section"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/tracetest"
@@ -116,7 +116,7 @@ func BenchmarkSection(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, s := range section.All() {
+	for _, s := range sections {
 		if len(s.Evidence) > 0 {
 			continue
 		}
@@ -141,7 +141,7 @@ func BenchmarkSections(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		section.Compute(in, newReport(in, &Options{}))
+		kit.Compute(sections, in, newReport(in, &Options{}))
 	}
 }
 

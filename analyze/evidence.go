@@ -5,10 +5,11 @@ import (
 	"errors"
 	"os"
 
+	"github.com/nsys-llm/explain/analyze/compat"
 	"github.com/nsys-llm/explain/analyze/internal/evidence"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/serverlog"
-	"github.com/nsys-llm/explain/analyze/internal/section"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -34,11 +35,11 @@ const (
 // IsEvidence reports whether the file in path is evidence of some kind rather than a trace.
 func IsEvidence(path string) bool {
 	info, err := os.Stat(path)
-	return err == nil && (info.IsDir() || evidence.Kind(path) != "")
+	return err == nil && (info.IsDir() || evidence.Kind(path, compat.Readers...) != "")
 }
 
 // HoldsEvidence reports whether a folder holds evidence of some kind, which [Run] would analyse.
-func HoldsEvidence(dir string) bool { return evidence.Holds(dir) }
+func HoldsEvidence(dir string) bool { return evidence.Holds(dir, compat.Readers...) }
 
 // readEvidence reads what lies beside the trace in path. A path that is evidence itself is read with it, and the path
 // that is left is empty.
@@ -59,7 +60,7 @@ func readEvidence(ctx context.Context, path string, opt *Options) (*evidence.Set
 	if opt.Progress != nil {
 		opt.Progress("read evidence", 0)
 	}
-	set, err := evidence.Read(ctx, named)
+	set, err := evidence.Read(ctx, named, compat.Readers...)
 	var wrong *evidence.InputError
 	if errors.As(err, &wrong) {
 		err = &InputError{File: wrong.File, What: wrong.What, Do: wrong.Do, Err: wrong.Err}
@@ -84,9 +85,10 @@ func evidenceUnit(set *evidence.Set) report.Unit {
 	}
 	u.Kind, u.Why = kindIteration, "each iteration that the log details is one"
 	u.Trimmed = report.UnitTrim{Rule: serverlog.UnitRule, Other: other}
+	ids := kit.LogGroupIDs(groups)
 	for i := range groups {
 		g := &groups[i]
-		x := report.UnitGroup{Phase: serverlog.TypeNames[g.Type], Batch: positive(g.Batch), Tokens: positive(g.Tokens), Count: int64(len(g.Kept))}
+		x := report.UnitGroup{ID: ids[i], Main: i == 0, Phase: serverlog.TypeNames[g.Type], Batch: positive(g.Batch), Tokens: positive(g.Tokens), Count: int64(len(g.Kept))}
 		u.Groups = append(u.Groups, x)
 		u.Trimmed.Warmup += g.Warmup
 	}
@@ -98,8 +100,8 @@ func evidenceUnit(set *evidence.Set) report.Unit {
 const kindIteration = "iteration"
 
 // evidenceOnly is the input of the sections where there is no trace.
-func evidenceOnly(set *evidence.Set, opt *Options) *section.Input {
-	return &section.Input{
+func evidenceOnly(set *evidence.Set, opt *Options) *kit.Input {
+	return &kit.Input{
 		Trace: &trace.Trace{}, NoTrace: true, Evidence: set, Options: sectionOptions(opt),
 		Window: report.Window{Mode: "empty", Why: noTraceWindow},
 	}

@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -9,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence"
-	"github.com/nsys-llm/explain/analyze/internal/section"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/render"
 )
 
@@ -20,14 +21,21 @@ type SectionInfo struct{ ID, Title string }
 // Sections lists the sections in the order of the report.
 func Sections() []SectionInfo {
 	var list []SectionInfo
-	for _, s := range section.All() {
+	for _, s := range sections {
 		list = append(list, SectionInfo{s.ID, s.Title})
 	}
 	return list
 }
 
 // SectionPage is the documentation of a section, as markdown.
-func SectionPage(id string) (string, error) { return section.Page(id) }
+func SectionPage(id string) (string, error) {
+	for _, family := range pages {
+		if b, err := family.ReadFile(id + ".md"); err == nil {
+			return string(b), nil
+		}
+	}
+	return "", fmt.Errorf("no section %q", id)
+}
 
 // EvidencePage says which files beside a trace are read, as markdown.
 func EvidencePage() string { return evidence.Page() }
@@ -38,6 +46,8 @@ type MetricInfo struct {
 	Unit      string   `json:"unit"`
 	Better    string   `json:"better"`
 	Assume    string   `json:"assume"`
+	Scale     string   `json:"scale"`
+	Stats     bool     `json:"stats"` // it can carry a summary: min, p50, p90, p99, max, mean, stddev
 	Lifecycle string   `json:"lifecycle"`
 	Labels    []string `json:"labels"` // every set of labels it comes with, comma-separated; "" is the metric without labels
 	Meaning   string   `json:"meaning"`
@@ -48,15 +58,21 @@ type MetricInfo struct {
 func Metrics() []MetricInfo {
 	byID := map[string]*MetricInfo{}
 	var ids []string
-	for _, s := range section.All() {
+	for _, s := range sections {
 		for _, d := range s.Metrics {
 			m := byID[d.ID]
 			if m == nil {
-				m = &MetricInfo{ID: d.ID, Unit: d.Unit, Better: string(d.Better), Assume: string(d.Assume), Lifecycle: string(d.Lifecycle), Meaning: d.Meaning}
+				m = &MetricInfo{ID: d.ID, Unit: d.Unit, Better: string(d.Better), Assume: string(d.Assume), Scale: string(d.Scale),
+					Lifecycle: string(cmp.Or(d.Lifecycle, report.Stable)), Meaning: d.Meaning}
 				byID[d.ID] = m
 				ids = append(ids, d.ID)
 			}
-			for _, l := range d.Labels {
+			m.Stats = m.Stats || d.Stats
+			labels := d.Labels
+			if len(labels) == 0 {
+				labels = []string{""}
+			}
+			for _, l := range labels {
 				if !slices.Contains(m.Labels, l) {
 					m.Labels = append(m.Labels, l)
 				}

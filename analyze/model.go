@@ -4,14 +4,14 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/nsys-llm/explain/analyze/internal/section"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
 // newReport fills in everything of a report but what the sections say.
-func newReport(in *section.Input, opt *Options) *report.Report {
+func newReport(in *kit.Input, opt *Options) *report.Report {
 	t := in.Trace
 	version := opt.Version
 	if version == "" {
@@ -70,7 +70,7 @@ func positive(v int64) *int64 {
 
 // environment states where the capture was made. Devices come from the event rows: the capture's own list names every
 // adapter of the machine.
-func environment(in *section.Input) report.Environment {
+func environment(in *kit.Input) report.Environment {
 	t := in.Trace
 	e := report.Environment{
 		GPUs: []report.GPU{}, TraceSet: t.Meta.TraceSet, Driver: known(t.Meta.Driver), CUDA: known(t.Meta.CUDA),
@@ -89,7 +89,7 @@ func environment(in *section.Input) report.Environment {
 		e.GraphTrace = known(t.Meta.GraphTrace)
 	}
 	for i := range in.Timeline.Devices {
-		e.GPUs = append(e.GPUs, gpu(t, in.Timeline.Devices[i].ID))
+		e.GPUs = append(e.GPUs, describeGPU(t, in.Timeline.Devices[i].ID))
 	}
 	return e
 }
@@ -103,8 +103,8 @@ func launchesGraphs(t *trace.Trace) bool {
 	return false
 }
 
-// gpu describes one device as far as the capture does.
-func gpu(t *trace.Trace, device int32) report.GPU {
+// describeGPU describes one device as far as the capture does.
+func describeGPU(t *trace.Trace, device int32) report.GPU {
 	g := report.GPU{Device: int(device)}
 	a := t.GPU(device)
 	g.Name, g.Chip, g.SMs, g.MemoryBytes = known(a.Name), known(a.Chip), positive(a.SMs), positive(a.MemoryBytes)
@@ -123,15 +123,19 @@ func gpu(t *trace.Trace, device int32) report.GPU {
 }
 
 // unit states the unit of work of the report.
-func unit(in *section.Input) report.Unit {
+func unit(in *kit.Input) report.Unit {
 	x := in.Units
 	u := report.Unit{Kind: x.Kind, Name: x.Name, Why: x.Why, Groups: make([]report.UnitGroup, 0, len(x.Groups))}
+	ids := kit.GroupIDs(x)
 	for i := range x.Groups {
 		g := &x.Groups[i]
 		if g.Count == 0 {
 			continue
 		}
-		u.Groups = append(u.Groups, report.UnitGroup{Phase: g.Phase, Batch: positive(g.Batch), Tokens: positive(g.Tokens), Signature: g.Signature, Kernels: g.Kernels, Count: g.Count})
+		u.Groups = append(u.Groups, report.UnitGroup{
+			ID: ids[i], Main: i == x.Primary, Phase: g.Phase, Batch: positive(g.Batch), Tokens: positive(g.Tokens),
+			Signature: g.Signature, Kernels: g.Kernels, Count: g.Count,
+		})
 	}
 	u.Groups = mostFrequent(u.Groups)
 	if x.Kind != workunit.KindNone {
@@ -144,7 +148,7 @@ func unit(in *section.Input) report.Unit {
 // maxGroups bounds the kinds of unit that a report lists: a server whose every step has its own batch size has thousands.
 const maxGroups = 200
 
-// mostFrequent keeps the kinds with most units, in their order, and counts the others together.
+// mostFrequent keeps the main kind and those with most units, in their order, and counts the others together.
 func mostFrequent(groups []report.UnitGroup) []report.UnitGroup {
 	if len(groups) <= maxGroups {
 		return groups
@@ -155,11 +159,19 @@ func mostFrequent(groups []report.UnitGroup) []report.UnitGroup {
 	}
 	slices.Sort(counts)
 	least := counts[len(counts)-maxGroups]
-	kept, others := make([]report.UnitGroup, 0, maxGroups+1), report.UnitGroup{Phase: "(others)"}
+	kept := make([]report.UnitGroup, 0, maxGroups+1)
+	others := report.UnitGroup{ID: kit.OtherGroups, Phase: kit.OtherGroups}
+	place := 0 // kept free for the main kind until it comes
+	if slices.ContainsFunc(groups, func(g report.UnitGroup) bool { return g.Main }) {
+		place = 1
+	}
 	for _, g := range groups {
-		if g.Count >= least && len(kept) < maxGroups {
+		switch {
+		case g.Main:
+			kept, place = append(kept, g), 0
+		case g.Count >= least && len(kept)+place < maxGroups:
 			kept = append(kept, g)
-		} else {
+		default:
 			others.Count += g.Count
 		}
 	}

@@ -28,8 +28,8 @@ type mark struct {
 	start, end int64
 }
 
-// engine makes up what a program runs, one stream after the other.
-type engine struct {
+// program makes up what a program runs, one stream after the other.
+type program struct {
 	pieces []piece
 	marks  []mark
 	proc   int64
@@ -38,36 +38,38 @@ type engine struct {
 	rand   *rand.Rand
 }
 
-func newEngine() *engine { return &engine{proc: 1, at: 1_000_000, rand: rand.New(rand.NewPCG(1, 2))} }
+func newProgram() *program {
+	return &program{proc: 1, at: 1_000_000, rand: rand.New(rand.NewPCG(1, 2))}
+}
 
 // run launches kernels of 10 µs, 1 µs apart.
-func (e *engine) run(names ...string) {
+func (e *program) run(names ...string) {
 	for _, n := range names {
 		e.one(n, 10*us)
 	}
 }
 
-func (e *engine) one(name string, duration int64) {
+func (e *program) one(name string, duration int64) {
 	e.pieces = append(e.pieces, piece{e.proc, e.device, 7, []string{name}, e.at, duration})
 	e.at += duration + us
 }
 
 // graph launches a CUDA graph of kernels of 10 µs.
-func (e *engine) graph(names ...string) {
+func (e *program) graph(names ...string) {
 	e.pieces = append(e.pieces, piece{e.proc, e.device, 7, names, e.at, 10 * us})
 	e.at += int64(len(names))*10*us + us
 }
 
 // beside launches work on another stream some time from now.
-func (e *engine) beside(stream, in, duration int64, names ...string) {
+func (e *program) beside(stream, in, duration int64, names ...string) {
 	e.pieces = append(e.pieces, piece{e.proc, e.device, stream, names, e.at + in, duration})
 }
 
 // wait lets the GPU idle, as a host does that has to think.
-func (e *engine) wait() { e.at += 50 * us }
+func (e *program) wait() { e.at += 50 * us }
 
 // in puts a range around what do launches.
-func (e *engine) in(text string, do func()) {
+func (e *program) in(text string, do func()) {
 	m := mark{proc: e.proc, text: text, start: e.at}
 	do()
 	m.end = e.at
@@ -84,7 +86,7 @@ func layers(kind string, n int) []string {
 }
 
 // write makes a trace of it. What the host does lies 8 µs before the GPU's work.
-func (e *engine) write(tb testing.TB) string {
+func (e *program) write(tb testing.TB) string {
 	b := tracetest.New()
 	procs := map[int64]*tracetest.Process{}
 	threads := map[int64]*tracetest.Thread{}
@@ -166,12 +168,12 @@ func kinds(r *workunit.Result) string {
 type unitCase struct {
 	name string
 	want string // as kinds writes it, or how that begins; nothing closes the last unit of a capture, see workunit.Rule
-	make func(e *engine)
+	make func(e *program)
 }
 
 // marked are steps under ranges of an engine: 2 of prefill, 12 of decode; 5 of decode follow each prefill.
-func marked(prefill, decode string) func(e *engine) {
-	return func(e *engine) {
+func marked(prefill, decode string) func(e *program) {
+	return func(e *program) {
 		for i := range 24 {
 			text, kind := decode, "d"
 			if i%6 == 0 {
@@ -209,7 +211,7 @@ var unitCases = []unitCase{
 	{"torch.profiler", "nvtx: step 14×23", marked("ProfilerStep#%d", "ProfilerStep#%d")},
 	// The program's own ranges.
 	{"own ranges", "nvtx: step 14×23", marked("batch %d of 24", "batch %d of 24")},
-	{"own ranges around layers", "nvtx: step 12×11", func(e *engine) {
+	{"own ranges around layers", "nvtx: step 12×11", func(e *program) {
 		for i := range 12 {
 			e.in(fmt.Sprintf("token_%d_processing", i), func() {
 				for k := range 2 {
@@ -220,7 +222,7 @@ var unitCases = []unitCase{
 		}
 	}},
 	// The kernel sequence. A training step of 30 kernels, 20 times; the first is open where the anchor is not its first kernel.
-	{"training loop", "kernel: 46×19", func(e *engine) {
+	{"training loop", "kernel: 46×19", func(e *program) {
 		for range 20 {
 			e.run(layers("forward", 3)...)
 			e.run(layers("backward", 3)...)
@@ -228,14 +230,14 @@ var unitCases = []unitCase{
 			e.wait()
 		}
 	}},
-	{"queued training loop", "kernel: 46×19", func(e *engine) {
+	{"queued training loop", "kernel: 46×19", func(e *program) {
 		for range 20 {
 			e.run(layers("forward", 3)...)
 			e.run(layers("backward", 3)...)
 			e.run("clip", "adam", "adam", "adam", "adam", "zero")
 		}
 	}},
-	{"micro-batches", "kernel: 69×19", func(e *engine) {
+	{"micro-batches", "kernel: 69×19", func(e *program) {
 		for range 20 {
 			for range 4 {
 				e.run(layers("forward", 1)...)
@@ -246,14 +248,14 @@ var unitCases = []unitCase{
 			e.run("clip", "adam", "adam", "adam", "zero")
 		}
 	}},
-	{"graphs by node", "graph: 21×19", func(e *engine) {
+	{"graphs by node", "graph: 21×19", func(e *program) {
 		for range 20 {
 			e.graph(layers("decode", 3)...)
 			e.run("sample")
 			e.wait()
 		}
 	}},
-	{"draft and verification", "kernel: 51×", func(e *engine) {
+	{"draft and verification", "kernel: 51×", func(e *program) {
 		for range 40 {
 			for range 1 + e.rand.IntN(4) {
 				e.run("draft_embed", "draft_attention", "draft_mlp", "draft_head")
@@ -263,7 +265,7 @@ var unitCases = []unitCase{
 			e.wait()
 		}
 	}},
-	{"continuous batching", "kernel: 27×42, 31×17", func(e *engine) {
+	{"continuous batching", "kernel: 27×42, 31×17", func(e *program) {
 		for range 60 {
 			names := layers("decode", 4)
 			if e.rand.IntN(4) == 0 { // prompts join
@@ -278,7 +280,7 @@ var unitCases = []unitCase{
 			e.wait()
 		}
 	}},
-	{"experts", "kernel: 55×12", func(e *engine) {
+	{"experts", "kernel: 55×12", func(e *program) {
 		for range 40 {
 			e.run("embed")
 			for range 4 {
@@ -291,7 +293,7 @@ var unitCases = []unitCase{
 			e.wait()
 		}
 	}},
-	{"two processes", "kernel: 20×38", func(e *engine) {
+	{"two processes", "kernel: 20×38", func(e *program) {
 		for p := range int64(2) {
 			e.proc, e.device, e.at = p+1, p, 1_000_000+p*7*us
 			for range 20 {
@@ -299,7 +301,7 @@ var unitCases = []unitCase{
 			}
 		}
 	}},
-	{"prologue", "kernel: 20×19", func(e *engine) {
+	{"prologue", "kernel: 20×19", func(e *program) {
 		for i := range 60 {
 			for range 5 {
 				e.run(fmt.Sprintf("init_%c", 'a'+i%7))
@@ -309,14 +311,14 @@ var unitCases = []unitCase{
 			e.run(layers("decode", 3)...)
 		}
 	}},
-	{"only a prologue", "none: ", func(e *engine) {
+	{"only a prologue", "none: ", func(e *program) {
 		for i := range 7 {
 			for range 40 {
 				e.run(fmt.Sprintf("init_%c", 'a'+i))
 			}
 		}
 	}},
-	{"streams interleave", "kernel: 22×19", func(e *engine) {
+	{"streams interleave", "kernel: 22×19", func(e *program) {
 		for range 20 {
 			start := e.at
 			e.beside(21, e.rand.Int64N(150*us), 20*us, "ncclDevKernel_AllReduce_Sum_f32_RING_LL")
@@ -326,12 +328,12 @@ var unitCases = []unitCase{
 			e.at = max(e.at, start)
 		}
 	}},
-	{"short and plain", "kernel: 2×10", func(e *engine) {
+	{"short and plain", "kernel: 2×10", func(e *program) {
 		for range 11 {
 			e.run("a", "b")
 		}
 	}},
-	{"evaluation", "kernel: 20×", func(e *engine) {
+	{"evaluation", "kernel: 20×", func(e *program) {
 		for i := range 40 {
 			e.run(layers("train", 3)...)
 			if i%10 == 9 {
@@ -342,7 +344,7 @@ var unitCases = []unitCase{
 			e.wait()
 		}
 	}},
-	{"half of the steps lack their second half", "kernel: 40×20, 20×19", func(e *engine) {
+	{"half of the steps lack their second half", "kernel: 40×20, 20×19", func(e *program) {
 		for i := range 40 {
 			e.run(layers("first", 3)...)
 			if i%2 == 0 {
@@ -358,8 +360,8 @@ var unitCases = []unitCase{
 }
 
 // every runs 40 steps of 20 kernels, with one of 2 µs more every k-th.
-func every(k int) func(e *engine) {
-	return func(e *engine) {
+func every(k int) func(e *program) {
+	return func(e *program) {
 		for i := range 40 {
 			e.run(layers("decode", 3)...)
 			if i%k == 0 {
@@ -372,7 +374,7 @@ func every(k int) func(e *engine) {
 func TestUnitsOfEngines(t *testing.T) {
 	for _, c := range unitCases {
 		t.Run(c.name, func(t *testing.T) {
-			e := newEngine()
+			e := newProgram()
 			c.make(e)
 			r := unitsOf(t, e.write(t), Options{})
 			if got := kinds(r); !strings.HasPrefix(got, c.want) || c.want == "" {
@@ -447,30 +449,30 @@ func TestUnitsStay(t *testing.T) {
 		if !slices.Contains([]string{"training loop", "queued training loop", "streams interleave", "two processes", "half of the steps lack their second half", "kernel every 3rd step"}, c.name) {
 			continue
 		}
-		e := newEngine()
+		e := newProgram()
 		c.make(e)
 		want := unitsOf(t, e.write(t), Options{})
-		edited := func(edit func(e *engine)) *workunit.Result {
-			e := newEngine()
+		edited := func(edit func(e *program)) *workunit.Result {
+			e := newProgram()
 			c.make(e)
 			edit(e)
 			return unitsOf(t, e.write(t), Options{})
 		}
 		const shift = 123_456_789_012
-		if got := spread(edited(func(e *engine) {
+		if got := spread(edited(func(e *program) {
 			for i := range e.pieces {
 				e.pieces[i].start += shift
 			}
 		}), shift); got != spread(want, 0) {
 			t.Errorf("%s, at another time:\n%s\nwant\n%s", c.name, got, spread(want, 0))
 		}
-		if got := spread(edited(func(e *engine) {
+		if got := spread(edited(func(e *program) {
 			e.rand.Shuffle(len(e.pieces), func(i, k int) { e.pieces[i], e.pieces[k] = e.pieces[k], e.pieces[i] })
 		}), 0); got != spread(want, 0) {
 			t.Errorf("%s, in another order:\n%s\nwant\n%s", c.name, got, spread(want, 0))
 		}
 		names := map[string]string{}
-		if got := spread(edited(func(e *engine) {
+		if got := spread(edited(func(e *program) {
 			for i := range e.pieces {
 				for k := range e.pieces[i].names {
 					e.pieces[i].names[k] = relabelled(names, e.pieces[i].names[k])
@@ -481,7 +483,7 @@ func TestUnitsStay(t *testing.T) {
 		}
 		for _, at := range []int{1, len(e.pieces) / 3, len(e.pieces) / 2, len(e.pieces) - 2} {
 			for _, name := range []string{"stray", e.pieces[len(e.pieces)/4].names[0]} {
-				got := edited(func(e *engine) {
+				got := edited(func(e *program) {
 					p := e.pieces[at]
 					p.names, p.each = []string{name}, 500
 					p.start = e.pieces[at].start + e.pieces[at].each + 100

@@ -5,7 +5,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
-	"github.com/nsys-llm/explain/analyze/internal/section"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -42,7 +42,7 @@ func window(span interval.Interval, mode, why string) report.Window {
 }
 
 // narrow applies --from/--to, --window and --steady.
-func narrow(in *section.Input, opt *Options, tags *tagger) error {
+func narrow(in *kit.Input, opt *Options, tags *tagger) error {
 	w := &opt.Window
 	set := 0
 	for _, used := range []bool{w.From != nil || w.To != nil, w.NVTX != "", w.Steady} {
@@ -102,7 +102,7 @@ func narrow(in *section.Input, opt *Options, tags *tagger) error {
 	return take(span, "range", why+", counted from the first GPU work")
 }
 
-func steadyWindow(in *section.Input, take func(interval.Interval, string, string) error) error {
+func steadyWindow(in *kit.Input, take func(interval.Interval, string, string) error) error {
 	span, ok := in.Units.Steady()
 	if !ok {
 		return fmt.Errorf("%w: --steady needs a unit of work, and none was found: %s", ErrOptions, in.Units.Why)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/noise"
 )
 
 // go test ./diff -run TestAA -v -aa 500
@@ -56,22 +58,24 @@ func (r *rates) add(o rates) {
 	r.extra += o.extra
 }
 
-func (r *rates) clean(c *diff.Comparison) {
+func (r *rates) clean(c *comparison.Comparison) {
 	r.runs++
 	switch c.Verdict {
-	case diff.Fail, diff.Error:
+	case comparison.Fail, comparison.Error:
 		r.fails++
-	case diff.Warn, diff.Inconclusive:
+	case comparison.Warn, comparison.Inconclusive:
 		r.suspects++
-	case diff.Pass:
+	case comparison.Pass:
 	}
-	if slices.ContainsFunc(c.Kernels, func(k diff.Kernel) bool { return k.Class == diff.Regressed || k.Class == diff.Improved }) {
+	if slices.ContainsFunc(c.Kernels, func(k comparison.Kernel) bool {
+		return k.Class == comparison.Regressed || k.Class == comparison.Improved
+	}) {
 		r.alarms++
 	}
 }
 
 // changed counts a comparison in which the kernels of a family became slower: found if the largest of them is.
-func (r *rates) changed(c *diff.Comparison, family map[string]bool) {
+func (r *rates) changed(c *comparison.Comparison, family map[string]bool) {
 	r.injected++
 	largest, extra := -1, false
 	for i := range c.Kernels {
@@ -79,12 +83,12 @@ func (r *rates) changed(c *diff.Comparison, family map[string]bool) {
 		switch {
 		case k.BaseName == nil || k.Base == nil:
 		case !family[*k.BaseName]:
-			extra = extra || k.Class == diff.Regressed
+			extra = extra || k.Class == comparison.Regressed
 		case largest < 0 || *k.Base > *c.Kernels[largest].Base:
 			largest = i
 		}
 	}
-	if largest >= 0 && c.Kernels[largest].Class == diff.Regressed {
+	if largest >= 0 && c.Kernels[largest].Class == comparison.Regressed {
 		r.found++
 	}
 	if extra {
@@ -140,7 +144,7 @@ func (s *source) members(family string) map[string]bool {
 	return m
 }
 
-func compare(tb testing.TB, base, head []*report.Report, opt diff.Options) *diff.Comparison {
+func compare(tb testing.TB, base, head []*report.Report, opt diff.Options) *comparison.Comparison {
 	tb.Helper()
 	c, err := diff.Compare(base, head, opt)
 	if err != nil {
@@ -164,7 +168,7 @@ func (s *source) measure(tb testing.TB, w world, runs int) (a aaRates) {
 	rng := rand.New(rand.NewPCG(aaSeed, seed.Sum64()))
 	clean := func(k int) []*report.Report { return s.side(rng, k, w, change{}) }
 	families := s.families(leastFamily)
-	var noise *diff.Noise
+	var noise *noise.Noise
 	for i := range runs {
 		if i%10 == 0 {
 			c, err := diff.Calibrate(clean(5))

@@ -1,60 +1,20 @@
 package diff
 
 import (
-	"errors"
 	"fmt"
-	"io"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/order"
-	"github.com/nsys-llm/explain/diff/internal/infer"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/noise"
+	"github.com/nsys-llm/explain/diff/internal/side"
+	"github.com/nsys-llm/explain/diff/policy"
 )
-
-// kernelTime is the metric of kernels. Comparisons of single kernels go by its mean over units, so that is calibrated.
-const kernelTime = "kernel.time_per_unit"
-
-func ofKernel(metric string, l report.Labels) bool {
-	return metric == kernelTime && len(l) == 1 && l["kernel"] != ""
-}
-
-// Constants of a calibration.
-const (
-	noiseLevel       = 0.99 // of comparisons of one capture a side stay below a floor, on the bad side
-	leastThreshold   = 0.03
-	mostRatio        = 10         // 1000 %: beyond it a floor says only that the metric is useless
-	thresholdMADs    = 3 * 1.4826 // 1.4826 MAD estimate a standard deviation
-	maxSkipped       = 100        // skipped metrics that are listed
-	calibratedShare  = 0.005      // kernels below this share of the unit get no rule of their own
-	maxCalibratedRow = 30         // kernels with a suggested rule
-)
-
-// Calibration is the noise of several captures of one commit, and what the suggested thresholds would have made of them.
-type Calibration struct {
-	Noise
-	FalseAlarms int64     `json:"false_alarms"` // captures of LeaveOneOut that fail
-	LeaveOneOut []LeftOut `json:"leave_one_out"`
-}
-
-// LeftOut is one capture compared to all others, under the suggested rules and with the noise of the others where they are
-// two or more.
-type LeftOut struct {
-	Name             string   `json:"name"`
-	Verdict          Verdict  `json:"verdict"`
-	Alarms           []string `json:"alarms"` // what was wrongly found: gates that fail, and kernels that are slower
-	RegressedKernels int64    `json:"regressed_kernels"`
-	ImprovedKernels  int64    `json:"improved_kernels"`
-	Kernels          int64    `json:"kernels"` // compared
-}
-
-// SameCapture is the code of a capture that is there twice.
-const SameCapture Code = "same_capture"
 
 // NotComparable is the error of captures that cannot be calibrated because they differ by more than noise.
 type NotComparable struct {
-	Reasons []Reason
+	Reasons []comparison.Reason
 }
 
 // Error names the first reason.
@@ -66,54 +26,79 @@ func (e *NotComparable) Error() string {
 }
 
 // Calibrate measures how much metrics differ between captures of the same commit: at least 2, better 5. The error is a
-// [NotComparable] where captures differ in environment, in their work or in the unit of work, or where one is there twice.
-func Calibrate(captures []*report.Report) (*Calibration, error) {
+// [NotComparable] where captures differ in environment, in their work or in the unit of work, or where one is
+// there twice.
+func Calibrate(captures []*report.Report) (*noise.Calibration, error) {
 	if len(captures) < 2 {
-		return nil, fmt.Errorf("a calibration needs at least 2 captures of one commit, got %d; 5 or more give useful floors", len(captures))
+		return nil, fmt.Errorf(
+			"a calibration needs at least 2 captures of one commit, got %d; 5 or more give useful floors",
+			len(captures))
 	}
-	if err := alike(captures); err != nil {
+	indexed := side.NewCaptures(captures)
+	if err := alike(indexed); err != nil {
 		return nil, err
 	}
-	c := &Calibration{Noise: *measure(captures)}
-	if !slices.ContainsFunc(c.Metrics, func(m NoiseMetric) bool { return m.Metric == "unit.time" }) {
-		return nil, &NotComparable{[]Reason{{MissingMetric, "not every capture has a time per unit of work (unit.time)"}}}
+	c := &noise.Calibration{Noise: *noise.Measure(captures)}
+	if !slices.ContainsFunc(c.Metrics, func(m noise.Metric) bool { return m.Metric == "unit.time" }) {
+		return nil, &NotComparable{
+			[]comparison.Reason{
+				{Code: comparison.MissingMetric, Text: "not every capture has a time per unit of work (unit.time)"}},
+		}
 	}
-	if err := c.leaveOneOut(captures); err != nil {
+	if err := leaveOneOut(c, captures, indexed); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
 // alike reports why captures are not of the same thing.
-func alike(captures []*report.Report) error {
-	for i, r := range captures {
+func alike(captures []*side.Capture) error {
+	for i, x := range captures {
+		r := x.Report
 		if len(r.Environment.GPUs) == 0 {
-			return &NotComparable{[]Reason{{EmptySide, fmt.Sprintf("capture %d has no GPU work", i+1)}}}
+			return &NotComparable{
+				[]comparison.Reason{{Code: comparison.EmptySide, Text: fmt.Sprintf("capture %d has no GPU work", i+1)}}}
 		}
 		if r.Unit.Kind == "none" || r.Unit.Kind == "" {
-			return &NotComparable{[]Reason{{NoUnit, fmt.Sprintf("capture %d has no unit of work: %s", i+1, r.Unit.Why)}}}
+			return &NotComparable{
+				[]comparison.Reason{
+					{Code: comparison.NoUnit, Text: fmt.Sprintf("capture %d has no unit of work: %s", i+1, r.Unit.Why)}},
+			}
 		}
 		for k, other := range captures[:i] {
-			if sameCapture(other, r) {
-				return &NotComparable{[]Reason{{SameCapture, fmt.Sprintf("captures %d and %d are one and the same: every metric is equal, and copies of a capture say nothing of noise", k+1, i+1)}}}
+			if sameCapture(other, x) {
+				return &NotComparable{
+					[]comparison.Reason{
+						{
+							Code: comparison.SameCapture,
+							Text: fmt.Sprintf(
+								"captures %d and %d are one and the same: every metric is equal, and copies of a capture say nothing of noise",
+								k+1,
+								i+1,
+							),
+						},
+					},
+				}
 			}
 		}
 		if i == 0 {
 			continue
 		}
-		first := &Noise{Env: envOf(captures[0])}
-		if ok, why := first.Applies(r); !ok {
-			why = strings.Replace(strings.Replace(why, "calibrated", "capture 1 is", 1), ", captured", fmt.Sprintf(", capture %d is", i+1), 1)
-			return &NotComparable{[]Reason{{EnvironmentMismatch, why}}}
+		first := &noise.Noise{Env: noise.EnvOf(captures[0].Report)}
+		if ok, why := first.Applies(r, policy.Environment{}); !ok {
+			why = strings.Replace(strings.Replace(why, "calibrated", "capture 1 is", 1), ", captured",
+				fmt.Sprintf(", capture %d is", i+1), 1)
+			return &NotComparable{[]comparison.Reason{{Code: comparison.EnvironmentMismatch, Text: why}}}
 		}
-		c, err := Compare(captures[:1], captures[i:i+1], Options{})
+		c, err := compare(captures[:1], captures[i:i+1], Options{})
 		if err != nil {
 			return err
 		}
 		if !c.Comparable {
-			reasons := make([]Reason, 0, len(c.Reasons))
+			reasons := make([]comparison.Reason, 0, len(c.Reasons))
 			for _, reason := range c.Reasons {
-				reasons = append(reasons, Reason{reason.Code, fmt.Sprintf("captures 1 and %d: %s", i+1, reason.Text)})
+				reasons = append(reasons,
+					comparison.Reason{Code: reason.Code, Text: fmt.Sprintf("captures 1 and %d: %s", i+1, reason.Text)})
 			}
 			return &NotComparable{reasons}
 		}
@@ -121,275 +106,52 @@ func alike(captures []*report.Report) error {
 	return nil
 }
 
-// sameCapture reports whether two reports are of one capture: every metric that both have is equal, and no timing repeats
-// to the nanosecond in another capture.
-func sameCapture(a, b *report.Report) bool {
-	values := make(map[string]float64, len(a.Metrics))
-	for i := range a.Metrics {
-		if m := &a.Metrics[i]; m.Value != nil {
-			values[m.ID+"{"+m.Labels.String()] = *m.Value
-		}
-	}
-	for i := range b.Metrics {
-		m := &b.Metrics[i]
-		if v, ok := values[m.ID+"{"+m.Labels.String()]; ok && m.Value != nil && *m.Value != v {
+// sameCapture reports whether two reports are of one capture: every metric that both have is equal, and no timing
+// repeats to the nanosecond in another capture.
+func sameCapture(a, b *side.Capture) bool {
+	for i := range b.Report.Metrics {
+		m := &b.Report.Metrics[i]
+		if v, ok := a.Value(m.ID, m.Labels); ok && m.Value != nil && *m.Value != v {
 			return false
 		}
 	}
 	return true
 }
 
-// reading is one number of every capture.
-type reading struct {
-	metric string
-	labels report.Labels
-	unit   string
-	exact  bool
-	values []float64 // NaN where a capture lacks it
-	within []float64 // coefficients of variation inside the captures
-}
-
-// readings are the numbers that a calibration looks at, by metric and labels: noisy ones that do not grow with the length
-// of a capture, with the statistics that rules name, and exact ones per unit of work.
-func readings(captures []*report.Report) []reading {
-	index := map[string]int{}
-	var list []reading
-	put := func(i int, m *report.Metric, stat string, value float64) {
-		name := m.ID
-		if stat != "" {
-			name += "." + stat
-		}
-		key := name + "{" + m.Labels.String()
-		at, ok := index[key]
-		if !ok {
-			at = len(list)
-			index[key] = at
-			r := reading{metric: name, labels: cloneLabels(m.Labels), unit: m.Unit, exact: m.Assume == report.Exact, values: make([]float64, len(captures))}
-			for k := range r.values {
-				r.values[k] = math.NaN()
-			}
-			list = append(list, r)
-		}
-		list[at].values[i] = value
-		if s := m.Summary; s != nil && s.N > 1 && s.Mean > 0 {
-			list[at].within = append(list[at].within, s.Stddev/s.Mean)
-		}
-	}
-	for i, r := range captures {
-		for k := range r.Metrics {
-			m := &r.Metrics[k]
-			perUnit := strings.HasPrefix(m.ID, "unit.") || strings.HasSuffix(m.ID, "_per_unit")
-			whole := dependsOnLength(m.ID, m.Unit, "")
-			if m.Summary != nil && ofKernel(m.ID, m.Labels) {
-				put(i, m, "", m.Summary.Mean)
-				continue
-			}
-			if m.Value != nil && !whole && (m.Assume == report.Noisy || perUnit) {
-				put(i, m, "", *m.Value)
-			}
-			if s := m.Summary; s != nil && m.Assume == report.Noisy {
-				put(i, m, "mean", s.Mean)
-				if whole {
-					put(i, m, "p50", s.P50)
-				}
-				if strings.HasPrefix(m.ID, "unit.") {
-					put(i, m, "p90", s.P90)
-					put(i, m, "p99", s.P99)
-				}
-			}
-		}
-	}
-	order.By(list, func(a, b reading) int {
-		if c := strings.Compare(a.metric, b.metric); c != 0 {
-			return c
-		}
-		return strings.Compare(a.labels.String(), b.labels.String())
-	})
-	return list
-}
-
-// measure works out the noise of captures that are alike.
-func measure(captures []*report.Report) *Noise {
-	n := &Noise{Schema: NoiseSchemaID, Tool: captures[0].Tool, Captures: int64(len(captures)), Env: envOf(captures[0]), Level: noiseLevel, Power: infer.Power}
-	n.fill()
-	for _, r := range captures {
-		n.Names = append(n.Names, r.Trace.Name)
-	}
-	var kernels []int // places in n.Metrics
-	for _, r := range readings(captures) {
-		lacks, zero := slices.IndexFunc(r.values, math.IsNaN), slices.IndexFunc(r.values, func(v float64) bool { return v <= 0 })
-		switch {
-		case r.exact && lacks < 0:
-			if lo, hi := slices.Min(r.values), slices.Max(r.values); lo != hi {
-				n.Unsteady = append(n.Unsteady, NoiseCount{r.metric, r.labels, lo, hi})
-			}
-		case r.exact:
-		case lacks >= 0:
-			n.skip(&r, fmt.Sprintf("not in capture %d", lacks+1))
-		case zero >= 0:
-			n.skip(&r, fmt.Sprintf("not above zero in capture %d", zero+1))
-		default:
-			if ofKernel(r.metric, r.labels) {
-				kernels = append(kernels, len(n.Metrics))
-			}
-			n.Metrics = append(n.Metrics, r.noise())
-		}
-	}
-	n.commonMode(kernels)
-	return n
-}
-
-func (n *Noise) skip(r *reading, why string) {
-	if len(n.Skipped) < maxSkipped {
-		n.Skipped = append(n.Skipped, NoiseSkip{r.metric, r.labels, why})
-	}
-}
-
-// noise is what the values of one number say.
-func (r *reading) noise() NoiseMetric {
-	ln := make([]float64, len(r.values))
-	for i, v := range r.values {
-		ln[i] = math.Log(v)
-	}
-	m := NoiseMetric{Metric: r.metric, Labels: r.labels, Unit: r.unit, Values: r.values, DF: float64(len(ln) - 1)}
-	m.Noise = infer.Deviation(ln)
-	m.MAD = infer.MAD(ln)
-	if len(r.within) > 0 {
-		var sum float64
-		for _, v := range r.within {
-			sum += v
-		}
-		v := sum / float64(len(r.within))
-		m.Within = &v
-	}
-	m.Threshold = max(leastThreshold, ratioOf(thresholdMADs*m.MAD))
-	m.Floor = ratioOf(infer.TQuantile(1-noiseLevel, m.DF) * m.Noise * math.Sqrt2)
-	m.MDE = []float64{
-		ratioOf(math.Log1p(max(m.Threshold, m.Floor)) + infer.NormalQuantile(1-infer.Power)*m.Noise*math.Sqrt2),
-		ratioOf(math.Log1p(m.Threshold) + infer.Detectable(m.Noise, 2, 2)),
-		ratioOf(math.Log1p(m.Threshold) + infer.Detectable(m.Noise, 4, 3)),
-	}
-	return m
-}
-
-// ratioOf is a change of ln as a ratio, at most mostRatio.
-func ratioOf(ln float64) float64 { return min(math.Expm1(ln), mostRatio) }
-
-// commonMode works out how far the kernels of each capture move together, and what is left of each kernel's noise without
-// that.
-func (n *Noise) commonMode(kernels []int) {
-	values := make([][]float64, len(kernels))
-	for i, at := range kernels {
-		for _, v := range n.Metrics[at].Values {
-			values[i] = append(values[i], math.Log(v))
-		}
-	}
-	shifts, adjusted, ok := infer.CaptureShifts(values)
-	if !ok {
-		return
-	}
-	n.CommonMode = &NoiseShift{Kernels: int64(len(kernels)), Noise: infer.Deviation(shifts), Shifts: shifts}
-	for i, at := range kernels {
-		left := infer.Deviation(adjusted[i])
-		n.Metrics[at].Adjusted = &left
-	}
-}
-
-// Rules are the default rules with the suggested thresholds: of the time of a unit, and of each kernel that is large enough
-// to be compared.
-func (n *Noise) Rules() []Rule {
-	rules := DefaultRules()
-	at := func(id string) int { return slices.IndexFunc(rules, func(r Rule) bool { return r.ID == id }) }
-	unitTime := n.find("unit.time", report.Labels{})
-	if step := at("step"); step >= 0 && unitTime != nil {
-		v := unitTime.Threshold
-		rules[step].Rel = &v
-	}
-	kernels := at("kernels")
-	if kernels < 0 || unitTime == nil {
-		return rules
-	}
-	unit := slices.Min(unitTime.Values)
-	for _, m := range n.largestKernels() {
-		if slices.Max(m.Values) < calibratedShare*unit {
-			continue
-		}
-		r := rules[kernels]
-		v := m.Threshold
-		r.ID, r.Labels, r.Rel = "kernels", cloneLabels(m.Labels), &v
-		rules = append(rules, r)
-	}
-	return rules
-}
-
-// largestKernels are the calibrated kernels of the main unit, those with most time first, at most maxCalibratedRow.
-func (n *Noise) largestKernels() []*NoiseMetric {
-	var list []*NoiseMetric
-	for i := range n.Metrics {
-		if m := &n.Metrics[i]; ofKernel(m.Metric, m.Labels) {
-			list = append(list, m)
-		}
-	}
-	slices.SortStableFunc(list, func(a, b *NoiseMetric) int {
-		switch x, y := slices.Max(a.Values), slices.Max(b.Values); {
-		case x > y:
-			return -1
-		case x < y:
-			return 1
-		}
-		return 0
-	})
-	return list[:min(len(list), maxCalibratedRow)]
-}
-
 // leaveOneOut compares each capture to the others.
-func (c *Calibration) leaveOneOut(captures []*report.Report) error {
-	c.LeaveOneOut = []LeftOut{}
+func leaveOneOut(c *noise.Calibration, captures []*report.Report, indexed []*side.Capture) error {
+	c.LeaveOneOut = []noise.LeftOut{}
 	rules := c.Rules()
 	for i, r := range captures {
 		others := slices.Delete(slices.Clone(captures), i, i+1)
 		opt := Options{Version: captures[0].Tool.Version, Rules: rules}
 		if len(others) > 1 {
-			opt.Noise = measure(others)
+			opt.Noise = noise.Measure(others)
 		}
-		d, err := Compare(others, captures[i:i+1], opt)
+		d, err := compare(slices.Delete(slices.Clone(indexed), i, i+1), indexed[i:i+1], opt)
 		if err != nil {
 			return err
 		}
-		out := LeftOut{Name: r.Trace.Name, Verdict: d.Verdict, Alarms: []string{}, Kernels: d.Counts.KernelsCompared}
+		out := noise.LeftOut{Name: r.Trace.Name, Verdict: d.Verdict, Alarms: []string{},
+			Kernels: d.Counts.KernelsCompared}
 		for k := range d.Gates {
-			if g := &d.Gates[k]; g.Verdict == Fail {
+			if g := &d.Gates[k]; g.Verdict == comparison.Fail {
 				out.Alarms = append(out.Alarms, g.Metric+"{"+g.Labels.String()+"}")
 			}
 		}
 		for k := range d.Kernels {
 			switch d.Kernels[k].Class {
-			case Regressed:
+			case comparison.Regressed:
 				out.RegressedKernels++
-			case Improved:
+			case comparison.Improved:
 				out.ImprovedKernels++
-			case Same, Added, Removed, Unsettled:
+			case comparison.Same, comparison.Added, comparison.Removed, comparison.Unsettled:
 			}
 		}
-		if d.Verdict == Fail {
+		if d.Verdict == comparison.Fail {
 			c.FalseAlarms++
 		}
 		c.LeaveOneOut = append(c.LeaveOneOut, out)
 	}
 	return nil
-}
-
-// WriteCalibration writes a calibration as JSON. [ReadNoise] reads the noise in it.
-func WriteCalibration(w io.Writer, c *Calibration) error {
-	if err := c.Validate(); err != nil {
-		return err
-	}
-	if c.LeaveOneOut == nil {
-		return errors.New("calibration: a list is null")
-	}
-	l := &report.Lines{}
-	c.write(l)
-	l.Field("false_alarms", c.FalseAlarms)
-	report.List(l, "leave_one_out", c.LeaveOneOut)
-	return writeLines(w, l)
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/tracetest"
 	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/noise"
 )
 
 // fixed makes captures of the synthetic server whose GPU time is scaled by factors, and nothing else.
@@ -43,11 +45,11 @@ func TestLeaveOneOutFindsTheOddCapture(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var verdicts []diff.Verdict
+	var verdicts []comparison.Verdict
 	for _, o := range c.LeaveOneOut {
 		verdicts = append(verdicts, o.Verdict)
 	}
-	if c.FalseAlarms != 1 || len(verdicts) != 3 || verdicts[2] != diff.Fail || verdicts[0] == diff.Fail || verdicts[1] == diff.Fail {
+	if c.FalseAlarms != 1 || len(verdicts) != 3 || verdicts[2] != comparison.Fail || verdicts[0] == comparison.Fail || verdicts[1] == comparison.Fail {
 		t.Errorf("%d false alarms, verdicts %v", c.FalseAlarms, verdicts)
 	}
 	if !slices.ContainsFunc(c.LeaveOneOut[2].Alarms, func(a string) bool { return strings.HasPrefix(a, "unit.time") }) {
@@ -96,10 +98,10 @@ func TestCalibrationIsTheSameEachTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		var b bytes.Buffer
-		if err := diff.WriteCalibration(&b, c); err != nil {
+		if err := noise.WriteCalibration(&b, c); err != nil {
 			t.Fatal(err)
 		}
-		n, err := diff.ReadNoise(bytes.NewReader(b.Bytes()))
+		n, err := noise.Read(bytes.NewReader(b.Bytes()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,17 +129,17 @@ func TestCalibrateRefuses(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		captures []*report.Report
-		code     diff.Code
+		code     comparison.Code
 		text     string
 	}{
-		"the same twice": {append(fixed(s, 1.02), two[0], two[0]), diff.SameCapture, "captures 2 and 3"},
+		"the same twice": {append(fixed(s, 1.02), two[0], two[0]), comparison.SameCapture, "captures 2 and 3"},
 		"another GPU": {with(func(r *report.Report) {
 			name := "another"
 			r.Environment.GPUs = slices.Clone(r.Environment.GPUs)
 			r.Environment.GPUs[0].Name = &name
-		}), diff.EnvironmentMismatch, "capture 2 is on"},
-		"no unit": {with(func(r *report.Report) { r.Unit.Kind, r.Unit.Why = "none", "too few kernels" }), diff.NoUnit, "too few kernels"},
-		"no GPU":  {with(func(r *report.Report) { r.Environment.GPUs = []report.GPU{} }), diff.EmptySide, "capture 2"},
+		}), comparison.EnvironmentMismatch, "capture 2 is on"},
+		"no unit": {with(func(r *report.Report) { r.Unit.Kind, r.Unit.Why = "none", "too few kernels" }), comparison.NoUnit, "too few kernels"},
+		"no GPU":  {with(func(r *report.Report) { r.Environment.GPUs = []report.GPU{} }), comparison.EmptySide, "capture 2"},
 	} {
 		_, err := diff.Calibrate(c.captures)
 		var refused *diff.NotComparable

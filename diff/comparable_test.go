@@ -8,6 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/tracetest"
 	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
 )
 
 // copyOf is another report with the same content.
@@ -21,23 +22,23 @@ func TestHardFieldsMustBeEqual(t *testing.T) {
 	text := func(s string) *string { return &s }
 	for name, c := range map[string]struct {
 		change func(a, b *report.Environment)
-		code   diff.Code
+		code   comparison.Code
 	}{
-		"GPU model":   {func(a, b *report.Environment) { b.GPUs[0].Name = text("NVIDIA A100-SXM4-80GB") }, diff.EnvironmentMismatch},
-		"GPU count":   {func(a, b *report.Environment) { b.GPUs = append(b.GPUs, b.GPUs[0]) }, diff.EnvironmentMismatch},
-		"dtype":       {func(a, b *report.Environment) { a.DType, b.DType = text("bf16"), text("fp8") }, diff.EnvironmentMismatch},
-		"model":       {func(a, b *report.Environment) { a.Model, b.Model = text("a"), text("b") }, diff.EnvironmentMismatch},
-		"load":        {func(a, b *report.Environment) { a.Load, b.Load = text("aa11"), text("bb22") }, diff.EnvironmentMismatch},
-		"parallelism": {func(a, b *report.Environment) { a.Parallelism, b.Parallelism = text("tp2"), text("tp4") }, diff.EnvironmentMismatch},
-		"graph trace": {func(a, b *report.Environment) { a.GraphTrace, b.GraphTrace = text("node"), text("graph") }, diff.GraphCaptureMismatch},
+		"GPU model":   {func(a, b *report.Environment) { b.GPUs[0].Name = text("NVIDIA A100-SXM4-80GB") }, comparison.EnvironmentMismatch},
+		"GPU count":   {func(a, b *report.Environment) { b.GPUs = append(b.GPUs, b.GPUs[0]) }, comparison.EnvironmentMismatch},
+		"dtype":       {func(a, b *report.Environment) { a.DType, b.DType = text("bf16"), text("fp8") }, comparison.EnvironmentMismatch},
+		"model":       {func(a, b *report.Environment) { a.Model, b.Model = text("a"), text("b") }, comparison.EnvironmentMismatch},
+		"load":        {func(a, b *report.Environment) { a.Load, b.Load = text("aa11"), text("bb22") }, comparison.EnvironmentMismatch},
+		"parallelism": {func(a, b *report.Environment) { a.Parallelism, b.Parallelism = text("tp2"), text("tp4") }, comparison.EnvironmentMismatch},
+		"graph trace": {func(a, b *report.Environment) { a.GraphTrace, b.GraphTrace = text("node"), text("graph") }, comparison.GraphCaptureMismatch},
 	} {
 		a, b := copyOf(t, base), engineReport(t, engine{gap: 400_000})
 		c.change(&a.Environment, &b.Environment)
 		got := diffOf(t, a, b, diff.Options{})
-		if got.Comparable || len(got.Reasons) == 0 || got.Reasons[0].Code != c.code || got.Verdict != diff.Inconclusive {
+		if got.Comparable || len(got.Reasons) == 0 || got.Reasons[0].Code != c.code || got.Verdict != comparison.Inconclusive {
 			t.Errorf("%s: comparable %v, reasons %v, verdict %s", name, got.Comparable, got.Reasons, got.Verdict)
 		}
-		if r := primaryRow(t, got, "unit.time.p50"); r.Class != diff.Unsettled || *r.Delta < 390_000 {
+		if r := primaryRow(t, got, "unit.time.p50"); r.Class != comparison.Unsettled || *r.Delta < 390_000 {
 			t.Errorf("%s: the numbers stand and nothing follows from them: %+v", name, r)
 		}
 	}
@@ -54,7 +55,7 @@ func TestResidue(t *testing.T) {
 	if !c.Comparable {
 		t.Fatalf("reasons %v", c.Reasons)
 	}
-	want := map[string]diff.Residue{
+	want := map[string]comparison.Residue{
 		"driver": {Field: "driver", Base: "570.1", Head: "570.2", Soft: true}, "cuda": {Field: "cuda", Base: "unknown", Head: "12.8"},
 		"exporter_version": {Field: "exporter_version", Base: "2024.2", Head: "2025.1"},
 	}
@@ -73,7 +74,7 @@ func TestLowCoverage(t *testing.T) {
 	a, b := engineReport(t, engine{}), engineReport(t, engine{seed: 1})
 	b.Unit.Trimmed.Other = 1000
 	c := diffOf(t, a, b, diff.Options{})
-	if c.Comparable || c.Reasons[0].Code != diff.LowCoverage || c.Verdict != diff.Inconclusive {
+	if c.Comparable || c.Reasons[0].Code != comparison.LowCoverage || c.Verdict != comparison.Inconclusive {
 		t.Errorf("comparable %v, reasons %v, verdict %s", c.Comparable, c.Reasons, c.Verdict)
 	}
 }
@@ -87,7 +88,7 @@ func TestOneAgainstTwo(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := primaryRow(t, c, "unit.time.p50")
-	if r.Class != diff.Regressed || !r.Unreplicated || len(r.HeadValues) != 2 || r.NHead <= r.NBase || c.Head.Captures != 2 {
+	if r.Class != comparison.Regressed || !r.Unreplicated || len(r.HeadValues) != 2 || r.NHead <= r.NBase || c.Head.Captures != 2 {
 		t.Errorf("%+v", r)
 	}
 	within(t, "change of the unit", c.Attribution.TotalDelta, 200_000)
@@ -97,10 +98,10 @@ func TestOneAgainstTwo(t *testing.T) {
 func TestHiddenKernels(t *testing.T) {
 	node, whole := reportOf(t, tracetest.Serving(), analyze.Options{}), reportOf(t, tracetest.ServingGraphMode(), analyze.Options{})
 	c := diffOf(t, node, whole, diff.Options{})
-	if len(c.Kernels) > 0 || c.Depth == diff.DepthKernel || c.Reasons[0].Code != diff.GraphCaptureMismatch || c.Comparable {
+	if len(c.Kernels) > 0 || c.Depth == comparison.DepthKernel || c.Reasons[0].Code != comparison.GraphCaptureMismatch || c.Comparable {
 		t.Errorf("depth %s, comparable %v, reasons %v, %d kernels", c.Depth, c.Comparable, c.Reasons, len(c.Kernels))
 	}
-	if c.Verdict == diff.Pass {
+	if c.Verdict == comparison.Pass {
 		t.Error("differing captures pass")
 	}
 	mirrored(t, c, diffOf(t, whole, node, diff.Options{}))
@@ -112,21 +113,21 @@ func FuzzReadComparison(f *testing.F) {
 		f.Fatal(err)
 	}
 	var b bytes.Buffer
-	if err := diff.Write(&b, c); err != nil {
+	if err := comparison.Write(&b, c); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(b.Bytes())
 	f.Add([]byte(`{"schema":"explain.comparison/1"}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		c, err := diff.Read(bytes.NewReader(text))
+		c, err := comparison.Read(bytes.NewReader(text))
 		if err != nil {
 			return
 		}
 		var again bytes.Buffer
-		if err := diff.Write(&again, c); err != nil {
+		if err := comparison.Write(&again, c); err != nil {
 			t.Fatalf("a comparison that was read cannot be written: %v", err)
 		}
-		if _, err := diff.Read(&again); err != nil {
+		if _, err := comparison.Read(&again); err != nil {
 			t.Fatalf("a comparison that was written cannot be read: %v", err)
 		}
 	})

@@ -3,24 +3,30 @@ package diff
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/attribute"
+	"github.com/nsys-llm/explain/diff/internal/judge"
+	"github.com/nsys-llm/explain/diff/internal/match"
+	"github.com/nsys-llm/explain/diff/internal/noise"
+	"github.com/nsys-llm/explain/diff/internal/side"
+	"github.com/nsys-llm/explain/diff/policy"
 )
 
 // Options of a comparison. The zero value compares the kind of unit that both sides spend most time in.
 type Options struct {
-	Version  string    // of explain, for Comparison.Tool
-	Phase    string    // compare units of this phase; empty: the one with most time
-	Batch    *int64    // and of this batch size
-	MinShare float64   // kernels below this share of the shorter unit go to others, 0..1; 0 means DefaultMinShare
-	Top      int       // rows of kernels; 0 means DefaultTop
-	Noise    *Noise    // from calibrate; nil: DefaultFloor
-	Policy   *Policy   // nil: DefaultPolicy
-	Rules    []Rule    // instead of the policy's; none: the policy's
-	Today    time.Time // the day that waivers are held to; needed where the policy has some
-	Seed     uint64    // of the bootstrap; 0 means DefaultSeed
+	Version  string         // of explain, for Comparison.Tool
+	Phase    string         // compare units of this phase; empty: the one with most time
+	Batch    *int64         // and of this batch size
+	MinShare float64        // kernels below this share of the shorter unit go to others, 0..1; 0 means DefaultMinShare
+	Top      int            // rows of kernels; 0 means DefaultTop
+	Noise    *noise.Noise   // from calibrate; nil: DefaultFloor
+	Policy   *policy.Policy // nil: DefaultPolicy
+	Rules    []policy.Rule  // instead of the policy's; none: the policy's
+	Today    time.Time      // the day that waivers are held to; needed where the policy has some
+	Seed     uint64         // of the bootstrap; 0 means DefaultSeed
 }
 
 // Defaults of [Options].
@@ -33,7 +39,7 @@ const (
 // fill puts defaults in, and what the policy says where the options do not. The policy of the caller stays as it is.
 func (o *Options) fill() error {
 	if o.Policy == nil {
-		o.Policy = DefaultPolicy()
+		o.Policy = policy.Default()
 	}
 	if len(o.Rules) > 0 {
 		p := *o.Policy
@@ -69,156 +75,142 @@ func (o *Options) fill() error {
 
 // Compare compares two sides of one or several reports each. It fails only where a side has no report: what cannot be
 // compared is a comparison that says so.
-func Compare(base, head []*report.Report, opt Options) (*Comparison, error) {
+func Compare(base, head []*report.Report, opt Options) (*comparison.Comparison, error) {
 	if len(base) == 0 || len(head) == 0 {
 		return nil, errors.New("diff: a comparison needs a report on each side")
 	}
+	return compare(side.NewCaptures(base), side.NewCaptures(head), opt)
+}
+
+// compare compares captures, which it leaves as they are.
+func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, error) {
 	bare := opt.Policy == nil && len(opt.Rules) == 0
 	if err := opt.fill(); err != nil {
 		return nil, err
 	}
-	c := &Comparison{Schema: SchemaID, Tool: report.Tool{Name: "explain", Version: opt.Version}, Verdict: Inconclusive, Depth: DepthNone}
-	x := &comparer{opt: opt, base: newSide(base), head: newSide(head), c: c}
-	c.Base, c.Head = x.base.describe(), x.head.describe()
-	c.Unit.OverlapNeeded = overlapNeeded
-	c.Identical = x.identicalSides()
-	x.calibrated(base, head)
-	x.residue()
+	c := &comparison.Comparison{Schema: comparison.SchemaID,
+		Tool: report.Tool{Name: "explain", Version: opt.Version}, Verdict: comparison.Inconclusive,
+		Depth: comparison.DepthNone}
+	both := match.New(base, head,
+		match.Options{Policy: opt.Policy, Phase: opt.Phase, Batch: opt.Batch, MinShare: opt.MinShare, Top: opt.Top}, c)
+	x := &comparer{noise.NewDecider(both, opt.Noise, opt.Seed)}
+	c.Base, c.Head = x.Base.Describe(), x.Head.Describe()
+	c.Unit.OverlapNeeded = match.OverlapNeeded
+	c.Identical = x.IdenticalSides()
+	x.Residue()
 	switch {
-	case x.evidenceOnly():
+	case x.EvidenceOnly():
 		if bare {
-			x.opt.Policy = &Policy{Rules: EvidenceRules(), Stats: DefaultStats()}
+			x.Opt.Policy = &policy.Policy{Rules: policy.EvidenceRules(), Stats: policy.DefaultStats()}
 		}
 		x.evidence()
-	case x.sides():
+	case x.Check():
 		x.compare()
 	default:
 		x.totals()
 	}
-	x.mix()
+	x.Mix()
 	c.Comparable = c.Comparable || c.Identical // even where there is no unit: nothing differs
-	c.Cause = x.cause()
-	c.fill()
+	c.Cause = x.parts().Cause()
+	c.Fill()
 	c.Counts.MetricsCompared = int64(len(c.Primary))
 	c.Counts.UnitsBase, c.Counts.UnitsHead = c.Unit.BaseN, c.Unit.HeadN
-	c.nameKernels(base, head)
-	j := &judge{c: c, p: x.opt.Policy, base: base, head: head, today: opt.Today}
-	j.judge()
+	x.NameKernels()
+	judge.All(c, x.Opt.Policy, x.Base, x.Head, opt.Today)
 	return c, c.Validate()
 }
 
-// calibrated takes the noise of the options where it applies to all captures.
-func (x *comparer) calibrated(base, head []*report.Report) {
-	if x.opt.Noise == nil {
-		return
-	}
-	for _, r := range slices.Concat(base, head) {
-		if ok, why := x.opt.Noise.Applies(r); !ok {
-			x.c.Residue = append(x.c.Residue, Residue{Field: "noise", Base: why, Head: why, Soft: true})
-			return
-		}
-	}
-	x.noise = x.opt.Noise
-}
+// comparer is a comparison on its way from room to room.
+type comparer struct{ *noise.Decider }
+
+func (x *comparer) parts() *attribute.Parts { return &attribute.Parts{Sides: x.Sides, Shift: x.Shift} }
 
 // compare fills in everything that is said of one kind of unit.
 func (x *comparer) compare() {
-	c := x.c
-	u, h := &x.base.captures[0].report.Unit, &x.head.captures[0].report.Unit
+	c := x.C
+	u, h := &x.Base.Captures[0].Report.Unit, &x.Head.Captures[0].Report.Unit
 	c.Unit.Kind, c.Unit.Name = u.Kind, u.Name
 	if u.Kind != h.Kind {
 		c.Unit.Kind, c.Unit.Name = u.Kind+" → "+h.Kind, u.Name+" → "+h.Name
 	}
-	c.Unit.Phase, c.Unit.Batch, c.Unit.Tokens = x.kind.phase, optional(x.kind.batch), optional(x.kind.tokens)
-	c.Unit.BaseN, c.Unit.HeadN = x.base.units(), x.head.units()
-	x.work()
-	x.coverage()
-	x.rows()
-	base, baseOthers := x.base.merged()
-	head, headOthers := x.head.merged()
-	var rows, rest []pair
-	if c.Depth == DepthKernel {
-		rows, rest = x.kernelRows(base, head, x.shorter())
-		x.kernels(base, head, rows, rest)
+	c.Unit.Phase, c.Unit.Batch, c.Unit.Tokens = x.Kind.Phase, match.Optional(
+		x.Kind.Batch), match.Optional(x.Kind.Tokens)
+	c.Unit.BaseN, c.Unit.HeadN = x.Base.Units(), x.Head.Units()
+	x.Work()
+	x.Coverage()
+	x.Rows()
+	base, baseOthers := x.Base.Merged()
+	head, headOthers := x.Head.Merged()
+	var rows, rest []match.Pair
+	if c.Depth == comparison.DepthKernel {
+		rows, rest = x.KernelRows(base, head, x.Shorter())
+		x.Kernels(base, head, rows, rest)
 	}
-	x.attribute(base, head, baseOthers, headOthers, rows, rest)
-	x.distribution()
-	x.apiRows()
-	x.structure(base, head)
+	parts := x.parts()
+	parts.Attribute(base, head, baseOthers, headOthers, rows, rest)
+	parts.Distribution()
+	parts.ApiRows()
+	parts.Structure(base, head)
 	if !c.Comparable && !c.Identical {
 		x.unsettle()
-	} else if row := c.row("unit.time.p50"); row != nil && row.Class == Unsettled {
-		x.reason(WideInterval, "unit.time.p50: "+row.Why)
-	}
-}
-
-// coverage refuses captures whose units are mostly not kept, because their work does not recur.
-func (x *comparer) coverage() {
-	for _, s := range []*side{x.base, x.head} {
-		for _, v := range s.views {
-			var kept int64
-			for _, g := range v.c.groups {
-				kept += g.count
-			}
-			if t := v.c.report.Unit.Trimmed; t.Other > kept {
-				x.refuse(LowCoverage, fmt.Sprintf("%s: %d units of work do not recur and only %d do, so that these say little of the whole", v.c.report.Trace.Name, t.Other, kept))
-			}
-		}
+	} else if row := c.Row("unit.time.p50"); row != nil && row.Class == comparison.Unsettled {
+		x.Reason(comparison.WideInterval, "unit.time.p50: "+row.Why)
 	}
 }
 
 // unsettle takes the classes of durations back where the sides turned out not to be comparable: the numbers stand, and
 // nothing may be concluded from them.
 func (x *comparer) unsettle() {
-	why := "not comparable: " + string(x.c.Reasons[0].Code)
-	for i := range x.c.Primary {
-		r := &x.c.Primary[i]
-		r.Class, r.Why, r.NeedCaptures = Unsettled, why, nil
+	why := "not comparable: " + string(x.C.Reasons[0].Code)
+	for i := range x.C.Primary {
+		r := &x.C.Primary[i]
+		r.Class, r.Why, r.NeedCaptures = comparison.Unsettled, why, nil
 	}
-	for i := range x.c.Kernels {
-		k := &x.c.Kernels[i]
-		k.Class, k.Why = Unsettled, why
+	for i := range x.C.Kernels {
+		k := &x.C.Kernels[i]
+		k.Class, k.Why = comparison.Unsettled, why
 	}
-	for i := range x.c.API {
-		x.c.API[i].Class = Unsettled
+	for i := range x.C.API {
+		x.C.API[i].Class = comparison.Unsettled
 	}
-	x.c.Structure = nil
+	x.C.Structure = nil
 }
 
-// totals shows totals of the captures where there is no unit to compare. They grow with the length of a capture: nothing
-// but equality can be concluded from them.
+// totals shows totals of the captures where there is no unit to compare. They grow with the length of a capture:
+// nothing but equality can be concluded from them.
 func (x *comparer) totals() {
 	for _, id := range []string{"gpu.busy_time", "kernel.total_time", "kernel.count", "launch.count"} {
 		row, ok := x.totalRow(id)
 		if !ok {
 			continue
 		}
-		row.Class, row.Why = Unsettled, "a total grows with the length of the capture: nothing follows from a change"
+		row.Class, row.Why = comparison.Unsettled, "a total grows with the length of the capture: nothing follows from a change"
 		if *row.Delta == 0 {
-			row.Class, row.Why = Same, "both sides are equal"
+			row.Class, row.Why = comparison.Same, "both sides are equal"
 		}
-		x.c.Primary = append(x.c.Primary, row)
+		x.C.Primary = append(x.C.Primary, row)
 	}
 }
 
-func (x *comparer) totalRow(id string) (Row, bool) {
-	row := Row{Metric: id, Labels: report.Labels{}, BaseValues: []float64{}, HeadValues: []float64{}, Unreplicated: len(x.base.captures) == 1 || len(x.head.captures) == 1}
+func (x *comparer) totalRow(id string) (comparison.Row, bool) {
+	row := comparison.Row{Metric: id, Labels: report.Labels{}, BaseValues: []float64{},
+		HeadValues: []float64{}, Unreplicated: len(x.Base.Captures) == 1 || len(x.Head.Captures) == 1}
 	for _, s := range []struct {
-		side   *side
+		side   *side.Side
 		values *[]float64
 		mean   **float64
-	}{{x.base, &row.BaseValues, &row.Base}, {x.head, &row.HeadValues, &row.Head}} {
-		for _, c := range s.side.captures {
-			v, ok := c.value(id, nil)
+	}{{x.Base, &row.BaseValues, &row.Base}, {x.Head, &row.HeadValues, &row.Head}} {
+		for _, c := range s.side.Captures {
+			v, ok := c.Value(id, nil)
 			if !ok {
 				return row, false
 			}
-			row.Unit = c.metric(id, nil).Unit
+			row.Unit = c.Metric(id, nil).Unit
 			*s.values = append(*s.values, v)
 		}
-		mean := average(*s.values)
+		mean := side.Average(*s.values)
 		*s.mean = &mean
 	}
-	row.change()
+	row.Change()
 	return row, true
 }

@@ -8,19 +8,19 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
-
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/tracetest"
 	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"pgregory.net/rapid"
 )
 
 // empty checks that nothing changed, in any number.
-func empty(t *testing.T, c *diff.Comparison) {
+func empty(t *testing.T, c *comparison.Comparison) {
 	t.Helper()
 	for i := range c.Primary {
-		if r := &c.Primary[i]; *r.Delta != 0 || r.Class != diff.Same {
+		if r := &c.Primary[i]; *r.Delta != 0 || r.Class != comparison.Same {
 			t.Errorf("%s changes by %v, %s", r.Metric, *r.Delta, r.Class)
 		}
 	}
@@ -30,7 +30,7 @@ func empty(t *testing.T, c *diff.Comparison) {
 		}
 	}
 	for i := range c.Kernels {
-		if k := &c.Kernels[i]; k.Delta != 0 || k.Class != diff.Same || k.PairedBy != diff.ByExact {
+		if k := &c.Kernels[i]; k.Delta != 0 || k.Class != comparison.Same || k.PairedBy != comparison.ByExact {
 			t.Errorf("kernel %d changes by %v, %s", i, k.Delta, k.Class)
 		}
 	}
@@ -39,8 +39,8 @@ func empty(t *testing.T, c *diff.Comparison) {
 	}
 }
 
-var opposite = map[diff.Class]diff.Class{
-	diff.Improved: diff.Regressed, diff.Regressed: diff.Improved, diff.Added: diff.Removed, diff.Removed: diff.Added, diff.Same: diff.Same, diff.Unsettled: diff.Unsettled,
+var opposite = map[comparison.Class]comparison.Class{
+	comparison.Improved: comparison.Regressed, comparison.Regressed: comparison.Improved, comparison.Added: comparison.Removed, comparison.Removed: comparison.Added, comparison.Same: comparison.Same, comparison.Unsettled: comparison.Unsettled,
 }
 
 func near(a, b, scale float64) bool { return math.Abs(a-b) <= 1e-9*math.Max(1, math.Abs(scale)) }
@@ -49,7 +49,7 @@ func near(a, b, scale float64) bool { return math.Abs(a-b) <= 1e-9*math.Max(1, m
 func mirrored(t interface {
 	Helper()
 	Errorf(format string, args ...any)
-}, there, back *diff.Comparison) {
+}, there, back *comparison.Comparison) {
 	t.Helper()
 	if there.Comparable != back.Comparable || there.Depth != back.Depth || len(there.Primary) != len(back.Primary) || len(there.Kernels) != len(back.Kernels) || len(there.Structure) != len(back.Structure) {
 		t.Errorf("other shapes: %d and %d rows, %d and %d kernels, %d and %d findings", len(there.Primary), len(back.Primary), len(there.Kernels), len(back.Kernels), len(there.Structure), len(back.Structure))
@@ -67,8 +67,8 @@ func mirrored(t interface {
 	if !near(there.Attribution.TotalDelta, -back.Attribution.TotalDelta, there.Attribution.Base) {
 		t.Errorf("total %v, mirrored %v", there.Attribution.TotalDelta, back.Attribution.TotalDelta)
 	}
-	sums := func(c *diff.Comparison) (byClass map[diff.Class]int, delta, count float64) {
-		byClass = map[diff.Class]int{}
+	sums := func(c *comparison.Comparison) (byClass map[comparison.Class]int, delta, count float64) {
+		byClass = map[comparison.Class]int{}
 		for i := range c.Kernels {
 			byClass[c.Kernels[i].Class]++
 			delta += c.Kernels[i].Delta
@@ -88,7 +88,7 @@ func mirrored(t interface {
 	}
 	for i := range there.Structure {
 		id := there.Structure[i].ID
-		if f := finding(back, id); f == nil && id != diff.FoundStorm || f != nil && f.Class != opposite[there.Structure[i].Class] {
+		if f := finding(back, id); f == nil && id != comparison.FoundStorm || f != nil && f.Class != opposite[there.Structure[i].Class] {
 			t.Errorf("finding %s: %s, mirrored %+v", id, there.Structure[i].Class, f)
 		}
 	}
@@ -114,7 +114,7 @@ func TestPropertiesOfAComparison(t *testing.T) {
 
 		// Twice the time everywhere: the same ratios and classes, and times double. Powers of two are exact.
 		doubled := diffOf(t, scaled(t, base, 2), scaled(t, head, 2), diff.Options{})
-		if doubled.Verdict != there.Verdict && there.Verdict != diff.Warn && doubled.Verdict != diff.Warn { // rules have absolute parts
+		if doubled.Verdict != there.Verdict && there.Verdict != comparison.Warn && doubled.Verdict != comparison.Warn { // rules have absolute parts
 			rt.Errorf("verdict %s, doubled %s", there.Verdict, doubled.Verdict)
 		}
 		for i := range there.Primary {
@@ -130,14 +130,14 @@ func TestPropertiesOfAComparison(t *testing.T) {
 
 		// JSON loses nothing.
 		var first, second bytes.Buffer
-		if err := diff.Write(&first, there); err != nil {
+		if err := comparison.Write(&first, there); err != nil {
 			rt.Fatal(err)
 		}
-		read, err := diff.Read(bytes.NewReader(first.Bytes()))
+		read, err := comparison.Read(bytes.NewReader(first.Bytes()))
 		if err != nil {
 			rt.Fatal(err)
 		}
-		if err := diff.Write(&second, read); err != nil {
+		if err := comparison.Write(&second, read); err != nil {
 			rt.Fatal(err)
 		}
 		if d := cmp.Diff(first.String(), second.String()); d != "" {
@@ -150,7 +150,7 @@ func TestPropertiesOfAComparison(t *testing.T) {
 }
 
 // closes checks that the attribution sums to the change, class by class and row by row.
-func closes(t *rapid.T, c *diff.Comparison) {
+func closes(t *rapid.T, c *comparison.Comparison) {
 	t.Helper()
 	sums := map[string]float64{}
 	for i := range c.Attribution.Rows {
@@ -161,15 +161,15 @@ func closes(t *rapid.T, c *diff.Comparison) {
 			t.Errorf("%s: %v and %v do not sum to %v", r.ID, *r.CountEffect, *r.PerCallEffect, r.Delta)
 		}
 	}
-	work := sums["class/"+diff.ClassCompute] + sums["class/"+diff.ClassComm]
+	work := sums["class/"+comparison.ClassCompute] + sums["class/"+comparison.ClassComm]
 	for what, pair := range map[string][2]float64{
-		"classes":    {sums[diff.KindClass], c.Attribution.TotalDelta},
-		"causes":     {sums[diff.KindCause], sums["class/"+diff.ClassIdle]},
-		"categories": {sums[diff.KindCategory], work},
-		"kernels":    {sums[diff.KindKernel] + sums[diff.KindOthers], work},
+		"classes":    {sums[comparison.KindClass], c.Attribution.TotalDelta},
+		"causes":     {sums[comparison.KindCause], sums["class/"+comparison.ClassIdle]},
+		"categories": {sums[comparison.KindCategory], work},
+		"kernels":    {sums[comparison.KindKernel] + sums[comparison.KindOthers], work},
 		"residual":   {c.Attribution.Residual, 0},
 	} {
-		if what == "categories" && c.Depth != diff.DepthKernel {
+		if what == "categories" && c.Depth != comparison.DepthKernel {
 			continue
 		}
 		if math.Abs(pair[0]-pair[1]) > 1e-3 {
@@ -231,7 +231,7 @@ func TestWhatDoesNotMatter(t *testing.T) {
 	for what, edit := range map[string]tracetest.Edit{"shift": tracetest.ShiftTime(1_234_567), "pid": tracetest.RenamePID(102, 4711)} {
 		c := diffOf(t, base, rewritten(t, path, edit), diff.Options{})
 		empty(t, c)
-		if !c.Identical || c.Verdict != diff.Pass {
+		if !c.Identical || c.Verdict != comparison.Pass {
 			t.Errorf("%s: identical %v, verdict %s: %s", what, c.Identical, c.Verdict, c.Cause)
 		}
 	}
@@ -240,11 +240,11 @@ func TestWhatDoesNotMatter(t *testing.T) {
 	long := diffOf(t, base, reportOfFile(t, slowPath, analyze.Options{}), diff.Options{})
 	// 30 steps of some 0.7 ms: keep the first two thirds of one side and half of the other.
 	short := diffOf(t, rewritten(t, path, tracetest.Cut(0, 15_000_000)), rewritten(t, slowPath, tracetest.Cut(0, 12_000_000)), diff.Options{})
-	if long.Verdict != diff.Fail || short.Verdict != long.Verdict {
+	if long.Verdict != comparison.Fail || short.Verdict != long.Verdict {
 		t.Errorf("verdict %s, cut shorter %s: %s", long.Verdict, short.Verdict, short.Cause)
 	}
 	same := diffOf(t, base, rewritten(t, path, tracetest.Cut(0, 12_000_000)), diff.Options{})
-	if same.Verdict != diff.Pass {
+	if same.Verdict != comparison.Pass {
 		t.Errorf("one side cut shorter: verdict %s: %s", same.Verdict, same.Cause)
 	}
 }
@@ -257,10 +257,10 @@ func TestAChangeOfTheMixIsNoChangeOfCost(t *testing.T) {
 	plain := engineReport(t, engine{steps: 60, batches: []int64{8, 8, 8, 8, 32}})
 	c := diffOf(t, base, head, diff.Options{})
 	t.Log(c.Cause)
-	if !c.Comparable || c.Depth != diff.DepthKernel || primaryRow(t, c, "unit.time.p50").Class != diff.Regressed {
+	if !c.Comparable || c.Depth != comparison.DepthKernel || primaryRow(t, c, "unit.time.p50").Class != comparison.Regressed {
 		t.Errorf("comparable %v (%v), depth %s: %+v", c.Comparable, c.Reasons, c.Depth, primaryRow(t, c, "unit.time.p50"))
 	}
-	if k := kernelRow(c, engineGEMM); k == nil || k.Class != diff.Regressed || math.Abs(*k.Ratio-1.2) > 0.01 {
+	if k := kernelRow(c, engineGEMM); k == nil || k.Class != comparison.Regressed || math.Abs(*k.Ratio-1.2) > 0.01 {
 		t.Errorf("GEMM: %+v", k)
 	}
 	says(t, c, "Slower", engineGEMM, "a change of the mix and not of the cost")
@@ -275,7 +275,7 @@ func TestAChangeOfTheMixIsNoChangeOfCost(t *testing.T) {
 	if headTime/headCount >= baseTime/baseCount {
 		t.Errorf("the mean over all steps goes from %v to %v: this tests nothing", baseTime/baseCount, headTime/headCount)
 	}
-	if c := diffOf(t, base, plain, diff.Options{}); c.Verdict != diff.Pass || primaryRow(t, c, "unit.time.p50").Class != diff.Same {
+	if c := diffOf(t, base, plain, diff.Options{}); c.Verdict != comparison.Pass || primaryRow(t, c, "unit.time.p50").Class != comparison.Same {
 		t.Errorf("another mix alone: verdict %s: %s", c.Verdict, c.Cause)
 	}
 }
@@ -318,14 +318,14 @@ func TestAKindOfUnitCanBeChosen(t *testing.T) {
 		}
 	}
 	c = diffOf(t, base, base, diff.Options{Phase: "encode"})
-	if len(c.Reasons) == 0 || c.Reasons[0].Code != diff.DifferentWork {
+	if len(c.Reasons) == 0 || c.Reasons[0].Code != comparison.DifferentWork {
 		t.Errorf("a phase that is not there: %v", c.Reasons)
 	}
 }
 
 func TestReadRefuses(t *testing.T) {
 	var b bytes.Buffer
-	if err := diff.Write(&b, diffOf(t, engineReport(t, engine{}), engineReport(t, engine{gap: 50_000}), diff.Options{})); err != nil {
+	if err := comparison.Write(&b, diffOf(t, engineReport(t, engine{}), engineReport(t, engine{gap: 50_000}), diff.Options{})); err != nil {
 		t.Fatal(err)
 	}
 	good := b.String()
@@ -344,7 +344,7 @@ func TestReadRefuses(t *testing.T) {
 		if c.text == good {
 			t.Errorf("%s: the text was not changed", name)
 		}
-		if _, err := diff.Read(strings.NewReader(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := comparison.Read(strings.NewReader(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want %q", name, err, c.want)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/tracetest"
 	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
 )
 
 // Names of the engine's kernels.
@@ -179,7 +180,7 @@ func rewritten(tb testing.TB, path string, edits ...tracetest.Edit) *report.Repo
 }
 
 // diffOf compares one report a side.
-func diffOf(tb testing.TB, base, head *report.Report, opt diff.Options) *diff.Comparison {
+func diffOf(tb testing.TB, base, head *report.Report, opt diff.Options) *comparison.Comparison {
 	tb.Helper()
 	c, err := diff.Compare([]*report.Report{base}, []*report.Report{head}, opt)
 	if err != nil {
@@ -189,7 +190,7 @@ func diffOf(tb testing.TB, base, head *report.Report, opt diff.Options) *diff.Co
 }
 
 // primaryRow of a comparison.
-func primaryRow(tb testing.TB, c *diff.Comparison, metric string) *diff.Row {
+func primaryRow(tb testing.TB, c *comparison.Comparison, metric string) *comparison.Row {
 	tb.Helper()
 	for i := range c.Primary {
 		if c.Primary[i].Metric == metric {
@@ -201,7 +202,7 @@ func primaryRow(tb testing.TB, c *diff.Comparison, metric string) *diff.Row {
 }
 
 // kernelRow of a comparison by its name on either side, or nil.
-func kernelRow(c *diff.Comparison, name string) *diff.Kernel {
+func kernelRow(c *comparison.Comparison, name string) *comparison.Kernel {
 	for i := range c.Kernels {
 		k := &c.Kernels[i]
 		if k.BaseName != nil && *k.BaseName == name || k.HeadName != nil && *k.HeadName == name {
@@ -211,7 +212,7 @@ func kernelRow(c *diff.Comparison, name string) *diff.Kernel {
 	return nil
 }
 
-func finding(c *diff.Comparison, id string) *diff.Structural {
+func finding(c *comparison.Comparison, id string) *comparison.Structural {
 	for i := range c.Structure {
 		if c.Structure[i].ID == id {
 			return &c.Structure[i]
@@ -220,7 +221,7 @@ func finding(c *diff.Comparison, id string) *diff.Structural {
 	return nil
 }
 
-func attributed(c *diff.Comparison, kind, id string) float64 {
+func attributed(c *comparison.Comparison, kind, id string) float64 {
 	for i := range c.Attribution.Rows {
 		if r := &c.Attribution.Rows[i]; r.Kind == kind && r.ID == id {
 			return r.Delta

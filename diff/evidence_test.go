@@ -12,6 +12,8 @@ import (
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/policy"
 )
 
 // loggedServer is a synthetic vLLM server's log.
@@ -77,7 +79,7 @@ func (s *loggedServer) report(tb testing.TB) *report.Report {
 	return res.Report
 }
 
-func compareReports(tb testing.TB, base, head []*report.Report, opt diff.Options) *diff.Comparison {
+func compareReports(tb testing.TB, base, head []*report.Report, opt diff.Options) *comparison.Comparison {
 	tb.Helper()
 	c, err := diff.Compare(base, head, opt)
 	if err != nil {
@@ -88,7 +90,7 @@ func compareReports(tb testing.TB, base, head []*report.Report, opt diff.Options
 
 func one(r *report.Report) []*report.Report { return []*report.Report{r} }
 
-func rowOf(tb testing.TB, c *diff.Comparison, metric string) *diff.Row {
+func rowOf(tb testing.TB, c *comparison.Comparison, metric string) *comparison.Row {
 	tb.Helper()
 	for i := range c.Primary {
 		if c.Primary[i].Metric == metric {
@@ -104,30 +106,30 @@ func rowOf(tb testing.TB, c *diff.Comparison, metric string) *diff.Row {
 func TestEvidenceOfLogs(t *testing.T) {
 	base, same, slow := (&loggedServer{seed: 1}).report(t), (&loggedServer{seed: 2}).report(t), (&loggedServer{seed: 3, slow: 1.2}).report(t)
 	c := compareReports(t, one(base), one(same), diff.Options{})
-	if c.Verdict != diff.Pass || !c.Comparable || c.Depth != diff.DepthEvidence || c.Counts.GatesChecked != 3 {
+	if c.Verdict != comparison.Pass || !c.Comparable || c.Depth != comparison.DepthEvidence || c.Counts.GatesChecked != 3 {
 		t.Errorf("two runs of one server: %s, %d gates, %v", c.Verdict, c.Counts.GatesChecked, c.Gates)
 	}
-	if r := rowOf(t, c, "unit.time.p50"); r.Class != diff.Same || !r.Unreplicated {
+	if r := rowOf(t, c, "unit.time.p50"); r.Class != comparison.Same || !r.Unreplicated {
 		t.Errorf("unit.time.p50: %+v", r)
 	}
 	c = compareReports(t, one(base), one(slow), diff.Options{})
-	if c.Verdict != diff.Fail || !strings.HasPrefix(c.Cause, "Worse: unit.time.p50 +20") {
+	if c.Verdict != comparison.Fail || !strings.HasPrefix(c.Cause, "Worse: unit.time.p50 +20") {
 		t.Errorf("a slower server: %s, %s", c.Verdict, c.Cause)
 	}
 	for metric, want := range map[string]float64{"unit.time.p50": 1.2, "unit.time.mean": 1.2, "serve.generation_throughput.p50": 1 / 1.2} {
 		r := rowOf(t, c, metric)
-		if r.Class != diff.Regressed || math.Abs(*r.Ratio-want) > 0.01 || r.Interval == nil {
+		if r.Class != comparison.Regressed || math.Abs(*r.Ratio-want) > 0.01 || r.Interval == nil {
 			t.Errorf("%s: %+v", metric, r)
 		}
 	}
 	if c.Unit.Kind != "iteration" || c.Unit.Phase != "decode" || *c.Unit.Batch != 16 || c.Unit.BaseN != 120 {
 		t.Errorf("unit %+v", c.Unit)
 	}
-	if r := rowOf(t, c, "serve.kv_cache_tokens"); r.Class != diff.Same || r.Unreplicated {
+	if r := rowOf(t, c, "serve.kv_cache_tokens"); r.Class != comparison.Same || r.Unreplicated {
 		t.Errorf("the cache is the same: %+v", r)
 	}
 	back := compareReports(t, one(slow), one(base), diff.Options{})
-	if back.Verdict != diff.Pass || !strings.HasPrefix(back.Cause, "Better: ") {
+	if back.Verdict != comparison.Pass || !strings.HasPrefix(back.Cause, "Better: ") {
 		t.Errorf("the other way round: %s, %s", back.Verdict, back.Cause)
 	}
 	a, b := rowOf(t, c, "serve.generation_throughput.p50").Interval, rowOf(t, back, "serve.generation_throughput.p50").Interval
@@ -140,7 +142,7 @@ func TestEvidenceOfLogs(t *testing.T) {
 func TestEvidenceWithoutIterations(t *testing.T) {
 	base, slow := (&loggedServer{seed: 1, plain: true}).report(t), (&loggedServer{seed: 3, slow: 1.2, plain: true}).report(t)
 	c := compareReports(t, one(base), one(slow), diff.Options{})
-	if c.Verdict != diff.Fail || rowOf(t, c, "serve.generation_throughput.p50").Class != diff.Regressed || c.Unit.Kind == "iteration" {
+	if c.Verdict != comparison.Fail || rowOf(t, c, "serve.generation_throughput.p50").Class != comparison.Regressed || c.Unit.Kind == "iteration" {
 		t.Errorf("%s, %+v", c.Verdict, c.Primary)
 	}
 }
@@ -163,11 +165,11 @@ func TestEvidenceOfDifferentServers(t *testing.T) {
 			}
 			continue
 		}
-		if got.Comparable || got.Verdict != diff.Inconclusive || got.Reasons[0].Code != diff.EnvironmentMismatch || !strings.Contains(got.Reasons[0].Text, c.want) || len(got.Primary) < 5 {
+		if got.Comparable || got.Verdict != comparison.Inconclusive || got.Reasons[0].Code != comparison.EnvironmentMismatch || !strings.Contains(got.Reasons[0].Text, c.want) || len(got.Primary) < 5 {
 			t.Errorf("%s: %s, %v, %d rows", name, got.Verdict, got.Reasons, len(got.Primary))
 		}
 		for _, r := range got.Primary {
-			if r.Class != diff.Unsettled {
+			if r.Class != comparison.Unsettled {
 				t.Errorf("%s: %s is %s", name, r.Metric, r.Class)
 			}
 		}
@@ -180,18 +182,18 @@ func TestEvidenceOfDifferentServers(t *testing.T) {
 
 // The study of max_model_len compares servers that differ in it alone: a policy says so, and memory is compared too.
 func TestEvidenceOfTheMaxModelLenStudy(t *testing.T) {
-	policy := diff.DefaultPolicy()
-	policy.Rules = diff.EvidenceRules()
-	policy.Environment.Soft = []string{"max_model_len"}
-	c := compareReports(t, one((&loggedServer{seed: 1}).report(t)), one((&loggedServer{seed: 2, maxLen: 8192}).report(t)), diff.Options{Policy: policy})
-	if !c.Comparable || c.Verdict != diff.Pass {
+	rules := policy.Default()
+	rules.Rules = policy.EvidenceRules()
+	rules.Environment.Soft = []string{"max_model_len"}
+	c := compareReports(t, one((&loggedServer{seed: 1}).report(t)), one((&loggedServer{seed: 2, maxLen: 8192}).report(t)), diff.Options{Policy: rules})
+	if !c.Comparable || c.Verdict != comparison.Pass {
 		t.Errorf("%s, %v", c.Verdict, c.Reasons)
 	}
 	// 8 GiB over 16 and over 8 requests.
-	if r := rowOf(t, c, "serve.kv_bytes_per_request"); *r.Base != 512<<20 || *r.Head != 1<<30 || r.Class != diff.Regressed {
+	if r := rowOf(t, c, "serve.kv_bytes_per_request"); *r.Base != 512<<20 || *r.Head != 1<<30 || r.Class != comparison.Regressed {
 		t.Errorf("%+v", r)
 	}
-	if r := rowOf(t, c, "serve.kv_bytes_per_token"); r.Class != diff.Same || *r.Base != 131072 {
+	if r := rowOf(t, c, "serve.kv_bytes_per_token"); r.Class != comparison.Same || *r.Base != 131072 {
 		t.Errorf("%+v", r)
 	}
 	found := false
@@ -206,7 +208,7 @@ func TestEvidenceOfTheMaxModelLenStudy(t *testing.T) {
 // Iterations of other batch sizes are other work: they are not compared, what else was measured is.
 func TestEvidenceOfOtherIterations(t *testing.T) {
 	c := compareReports(t, one((&loggedServer{seed: 1}).report(t)), one((&loggedServer{seed: 2, batch: 8}).report(t)), diff.Options{})
-	if !c.Comparable || len(c.Reasons) != 1 || c.Reasons[0].Code != diff.DifferentWork || rowOf(t, c, "serve.generation_throughput.p50").Class != diff.Same {
+	if !c.Comparable || len(c.Reasons) != 1 || c.Reasons[0].Code != comparison.DifferentWork || rowOf(t, c, "serve.generation_throughput.p50").Class != comparison.Same {
 		t.Errorf("%v, %v", c.Reasons, c.Primary)
 	}
 	for _, r := range c.Primary {
@@ -226,14 +228,14 @@ func TestEvidenceOfSeveralLogs(t *testing.T) {
 		return list
 	}
 	c := compareReports(t, side(1, 1, 2, 3), side(1.2, 4, 5, 6), diff.Options{})
-	if r := rowOf(t, c, "unit.time.p50"); c.Verdict != diff.Fail || r.Class != diff.Regressed || r.Unreplicated || r.Test == nil {
+	if r := rowOf(t, c, "unit.time.p50"); c.Verdict != comparison.Fail || r.Class != comparison.Regressed || r.Unreplicated || r.Test == nil {
 		t.Errorf("%s, %+v", c.Verdict, r)
 	}
-	if r := rowOf(t, c, "serve.generation_throughput.p50"); r.Class != diff.Regressed || r.Unreplicated {
+	if r := rowOf(t, c, "serve.generation_throughput.p50"); r.Class != comparison.Regressed || r.Unreplicated {
 		t.Errorf("%+v", r)
 	}
 	c = compareReports(t, side(1, 1, 2, 3), side(1, 4, 5, 6), diff.Options{})
-	if c.Verdict != diff.Pass {
+	if c.Verdict != comparison.Pass {
 		t.Errorf("%s: %s", c.Verdict, c.Cause)
 	}
 }
@@ -248,12 +250,12 @@ func TestEvidenceOfPercentiles(t *testing.T) {
 		return &r
 	}
 	c := compareReports(t, one(latency(100e6, 150e6)), one(latency(100e6, 300e6)), diff.Options{})
-	if r := rowOf(t, c, "serve.ttft.p99"); r.Class != diff.Unsettled || c.Verdict != diff.Pass {
+	if r := rowOf(t, c, "serve.ttft.p99"); r.Class != comparison.Unsettled || c.Verdict != comparison.Pass {
 		t.Errorf("%s, %+v", c.Verdict, r)
 	}
 	// 20 % more, with a standard error of 0.5 % on each side.
 	c = compareReports(t, one(latency(100e6, 150e6)), one(latency(120e6, 150e6)), diff.Options{})
-	if r := rowOf(t, c, "serve.ttft.mean"); r.Class != diff.Regressed || r.Interval == nil || r.Interval.Low < 1.18 || r.Interval.High > 1.22 || c.Verdict != diff.Fail {
+	if r := rowOf(t, c, "serve.ttft.mean"); r.Class != comparison.Regressed || r.Interval == nil || r.Interval.Low < 1.18 || r.Interval.High > 1.22 || c.Verdict != comparison.Fail {
 		t.Errorf("%s, %+v", c.Verdict, r)
 	}
 }
@@ -266,7 +268,7 @@ func TestEvidenceOfOtherKinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := compareReports(t, one(res.Report), one(log), diff.Options{})
-	if c.Comparable || c.Reasons[0].Code != diff.EmptySide || !strings.Contains(c.Reasons[0].Text, "evidence without a trace") {
+	if c.Comparable || c.Reasons[0].Code != comparison.EmptySide || !strings.Contains(c.Reasons[0].Text, "evidence without a trace") {
 		t.Errorf("%v", c.Reasons)
 	}
 	other := *log
@@ -278,19 +280,19 @@ func TestEvidenceOfOtherKinds(t *testing.T) {
 	empty := *log
 	empty.Metrics, empty.Sections = []report.Metric{}, []report.Section{}
 	c = compareReports(t, one(log), one(&empty), diff.Options{})
-	if c.Comparable || c.Reasons[0].Code != diff.MissingMetric || c.Verdict == diff.Pass {
+	if c.Comparable || c.Reasons[0].Code != comparison.MissingMetric || c.Verdict == comparison.Pass {
 		t.Errorf("%v, %s", c.Reasons, c.Verdict)
 	}
 }
 
 // The rules name metrics that exist, in directions that are theirs.
 func TestEvidenceRulesAreValid(t *testing.T) {
-	var known []diff.MetricFacts
+	var known []policy.MetricFacts
 	for _, m := range analyze.Metrics() {
-		known = append(known, diff.MetricFacts{ID: m.ID, Unit: m.Unit, Better: report.Direction(m.Better), Labels: m.Labels})
+		known = append(known, policy.MetricFacts{ID: m.ID, Unit: m.Unit, Better: report.Direction(m.Better), Labels: m.Labels})
 	}
-	var rules []diff.Rule
-	for _, r := range diff.EvidenceRules() {
+	var rules []policy.Rule
+	for _, r := range policy.EvidenceRules() {
 		if err := r.Validate(); err != nil {
 			t.Errorf("%s: %v", r.ID, err)
 		}
@@ -298,7 +300,7 @@ func TestEvidenceRulesAreValid(t *testing.T) {
 			rules = append(rules, r)
 		}
 	}
-	if err := diff.CheckRules(rules, known); err != nil {
+	if err := policy.Check(rules, known); err != nil {
 		t.Error(err)
 	}
 }
@@ -314,7 +316,7 @@ func TestEvidenceOfNCU(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := compareReports(t, one(res.Report), one(res.Report), diff.Options{})
-	if c.Verdict != diff.Pass || !c.Identical || len(c.Primary) == 0 {
+	if c.Verdict != comparison.Pass || !c.Identical || len(c.Primary) == 0 {
 		t.Errorf("%s, %v", c.Verdict, c.Primary)
 	}
 }

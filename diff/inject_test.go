@@ -8,6 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
 )
 
 // within reports a number that is more than 1 % off.
@@ -27,17 +28,17 @@ func engineReport(t *testing.T, e engine) *report.Report {
 }
 
 // injected compares the engine with a changed one, and checks what holds of every comparison.
-func injected(t *testing.T, base, head engine) *diff.Comparison {
+func injected(t *testing.T, base, head engine) *comparison.Comparison {
 	t.Helper()
 	c := diffOf(t, engineReport(t, base), engineReport(t, head), diff.Options{})
 	t.Log(c.Cause)
-	if !c.Comparable || c.Depth != diff.DepthKernel {
+	if !c.Comparable || c.Depth != comparison.DepthKernel {
 		t.Fatalf("comparable %v, depth %s, reasons %v", c.Comparable, c.Depth, c.Reasons)
 	}
 	return c
 }
 
-func says(t *testing.T, c *diff.Comparison, parts ...string) {
+func says(t *testing.T, c *comparison.Comparison, parts ...string) {
 	t.Helper()
 	for _, p := range parts {
 		if !strings.Contains(c.Cause, p) {
@@ -50,7 +51,7 @@ func says(t *testing.T, c *diff.Comparison, parts ...string) {
 func TestInjectedFamily(t *testing.T) {
 	c := injected(t, engine{}, engine{scale: 1.08})
 	k := kernelRow(c, engineGEMM)
-	if k == nil || k.Class != diff.Regressed || k.PairedBy != diff.ByExact {
+	if k == nil || k.Class != comparison.Regressed || k.PairedBy != comparison.ByExact {
 		t.Fatalf("row of the GEMM: %+v", k)
 	}
 	within(t, "change of the GEMM", k.Delta, 33_600)
@@ -60,9 +61,9 @@ func TestInjectedFamily(t *testing.T) {
 		t.Errorf("count effect %v", k.CountEffect)
 	}
 	within(t, "change of the unit", c.Attribution.TotalDelta, 33_600)
-	within(t, "change of gemm", attributed(c, diff.KindCategory, "gemm"), 33_600)
+	within(t, "change of gemm", attributed(c, comparison.KindCategory, "gemm"), 33_600)
 	for i := range c.Kernels {
-		if c.Kernels[i].Class == diff.Regressed && *c.Kernels[i].BaseName != engineGEMM {
+		if c.Kernels[i].Class == comparison.Regressed && *c.Kernels[i].BaseName != engineGEMM {
 			t.Errorf("%s is blamed", *c.Kernels[i].BaseName)
 		}
 	}
@@ -74,10 +75,10 @@ func TestInjectedCommonMode(t *testing.T) {
 	c := injected(t, engine{}, engine{all: 1.04})
 	within(t, "change of the unit", c.Attribution.TotalDelta, 25_240)
 	says(t, c, "all kernels slower, by +4.0 %", "clocks")
-	if v := primaryRow(t, c, "unit.time.p50"); v.Class == diff.Regressed || v.Class == diff.Same {
+	if v := primaryRow(t, c, "unit.time.p50"); v.Class == comparison.Regressed || v.Class == comparison.Same {
 		t.Errorf("+4 %% is %s under an assumed floor of 5 %%: %s", v.Class, v.Why)
 	}
-	if c.Verdict == diff.Fail || c.Verdict == diff.Pass {
+	if c.Verdict == comparison.Fail || c.Verdict == comparison.Pass {
 		t.Errorf("verdict %s", c.Verdict)
 	}
 }
@@ -86,18 +87,18 @@ func TestInjectedCommonMode(t *testing.T) {
 func TestInjectedHostGap(t *testing.T) {
 	c := injected(t, engine{}, engine{gap: 300_000})
 	within(t, "change of the unit", c.Attribution.TotalDelta, 300_000)
-	within(t, "idle by the host", attributed(c, diff.KindCause, "host"), 300_000)
-	if d := attributed(c, diff.KindClass, diff.ClassCompute); math.Abs(d) > 100 {
+	within(t, "idle by the host", attributed(c, comparison.KindCause, "host"), 300_000)
+	if d := attributed(c, comparison.KindClass, comparison.ClassCompute); math.Abs(d) > 100 {
 		t.Errorf("compute changed by %v", d)
 	}
-	if v := primaryRow(t, c, "unit.time.p50"); v.Class != diff.Regressed || !v.Unreplicated {
+	if v := primaryRow(t, c, "unit.time.p50"); v.Class != comparison.Regressed || !v.Unreplicated {
 		t.Errorf("unit.time.p50: %s (%s)", v.Class, v.Why)
 	}
-	if c.Verdict != diff.Fail {
+	if c.Verdict != comparison.Fail {
 		t.Errorf("verdict %s", c.Verdict)
 	}
 	for i := range c.Kernels {
-		if c.Kernels[i].Class != diff.Same {
+		if c.Kernels[i].Class != comparison.Same {
 			t.Errorf("%v is blamed: %s", c.Kernels[i].BaseName, c.Kernels[i].Why)
 		}
 	}
@@ -108,19 +109,19 @@ func TestInjectedHostGap(t *testing.T) {
 func TestInjectedLaunches(t *testing.T) {
 	c := injected(t, engine{}, engine{extra: 40})
 	within(t, "change of the unit", c.Attribution.TotalDelta, 120_000)
-	within(t, "change of compute", attributed(c, diff.KindClass, diff.ClassCompute), 80_000)
+	within(t, "change of compute", attributed(c, comparison.KindClass, comparison.ClassCompute), 80_000)
 	k := kernelRow(c, engineAdd)
-	if k == nil || k.Class != diff.Added || *k.HeadCount != 40 {
+	if k == nil || k.Class != comparison.Added || *k.HeadCount != 40 {
 		t.Fatalf("row of the added kernel: %+v", k)
 	}
 	within(t, "count effect", k.CountEffect, 80_000)
-	if v := primaryRow(t, c, "unit.launches"); *v.Delta != 40 || v.Class != diff.Regressed {
+	if v := primaryRow(t, c, "unit.launches"); *v.Delta != 40 || v.Class != comparison.Regressed {
 		t.Errorf("launches: %+v", v)
 	}
-	if f := finding(c, diff.FoundStorm); f == nil || *f.Head-*f.Base != 40 || f.Class != diff.Regressed {
+	if f := finding(c, comparison.FoundStorm); f == nil || *f.Head-*f.Base != 40 || f.Class != comparison.Regressed {
 		t.Errorf("storm: %+v", f)
 	}
-	if c.Verdict != diff.Fail {
+	if c.Verdict != comparison.Fail {
 		t.Errorf("verdict %s", c.Verdict)
 	}
 	says(t, c, "40 more launches per unit")
@@ -130,7 +131,7 @@ func TestInjectedLaunches(t *testing.T) {
 func TestInjectedLaunchesOfKnownKernel(t *testing.T) {
 	c := injected(t, engine{layers: 12, add: 400_000}, engine{layers: 12, add: 400_000, extra: 40})
 	within(t, "change of the kernel", kernelRow(c, engineAdd).Delta, 80_000)
-	if f := finding(c, diff.FoundStorm); f == nil || *f.Head-*f.Base != 40 {
+	if f := finding(c, comparison.FoundStorm); f == nil || *f.Head-*f.Base != 40 {
 		t.Errorf("storm: %+v", f)
 	}
 	says(t, c, "40 more launches per unit, of kernels that take 2.001 µs on average")
@@ -138,8 +139,8 @@ func TestInjectedLaunchesOfKnownKernel(t *testing.T) {
 
 func TestInjectedSync(t *testing.T) {
 	c := injected(t, engine{}, engine{sync: true})
-	f := finding(c, diff.FoundBlocking+"/cudaDeviceSynchronize")
-	if f == nil || *f.Base != 0 || *f.Head != 1 || f.Class != diff.Added {
+	f := finding(c, comparison.FoundBlocking+"/cudaDeviceSynchronize")
+	if f == nil || *f.Base != 0 || *f.Head != 1 || f.Class != comparison.Added {
 		t.Fatalf("findings: %+v", c.Structure)
 	}
 	// The device idles from the end of its work to the next launch's kernel: 6 µs for the host to come back, 3 µs to start.
@@ -151,10 +152,10 @@ func TestInjectedSync(t *testing.T) {
 func TestInjectedRename(t *testing.T) {
 	c := injected(t, engine{}, engine{gemm: engineGEMM2})
 	k := kernelRow(c, engineGEMM)
-	if k == nil || k.HeadName == nil || *k.HeadName != engineGEMM2 || k.PairedBy == diff.ByExact || k.Delta != 0 || k.Class != diff.Same || k.Note == "" {
+	if k == nil || k.HeadName == nil || *k.HeadName != engineGEMM2 || k.PairedBy == comparison.ByExact || k.Delta != 0 || k.Class != comparison.Same || k.Note == "" {
 		t.Fatalf("row of the renamed kernel: %+v", k)
 	}
-	if c.Verdict != diff.Pass || c.Attribution.TotalDelta != 0 {
+	if c.Verdict != comparison.Pass || c.Attribution.TotalDelta != 0 {
 		t.Errorf("verdict %s, change %v", c.Verdict, c.Attribution.TotalDelta)
 	}
 	if c.Identical {
@@ -167,14 +168,14 @@ func TestInjectedRename(t *testing.T) {
 func TestInjectedSplit(t *testing.T) {
 	c := injected(t, engine{}, engine{two: true})
 	within(t, "change of the unit", c.Attribution.TotalDelta, 36_000)
-	within(t, "change of compute", attributed(c, diff.KindClass, diff.ClassCompute), 30_000)
+	within(t, "change of compute", attributed(c, comparison.KindClass, comparison.ClassCompute), 30_000)
 	old, first, second := kernelRow(c, engineFlash), kernelRow(c, engineQK), kernelRow(c, engineMerge)
 	if old == nil || first == nil || second == nil {
 		t.Fatal("a kernel has no row")
 	}
 	within(t, "sum of the rows", old.Delta+second.Delta+map[bool]float64{true: 0, false: first.Delta}[old == first], 30_000)
 	says(t, c, "replaced by 2 kernels", "+30.01 µs per unit")
-	if old != first || !strings.Contains(old.Note, "replaced by 2 kernels") || second.Class != diff.Added || second.Note == "" {
+	if old != first || !strings.Contains(old.Note, "replaced by 2 kernels") || second.Class != comparison.Added || second.Note == "" {
 		t.Errorf("attention: %+v\nand %+v", old, second)
 	}
 }
@@ -182,11 +183,11 @@ func TestInjectedSplit(t *testing.T) {
 func TestInjectedPageable(t *testing.T) {
 	c := injected(t, engine{}, engine{pageable: true})
 	for _, d := range []string{"HtoD", "DtoH"} {
-		if f := finding(c, diff.FoundPageable+"/"+d); f == nil || *f.Base != 0 || *f.Head != 1 || f.Class != diff.Added {
+		if f := finding(c, comparison.FoundPageable+"/"+d); f == nil || *f.Base != 0 || *f.Head != 1 || f.Class != comparison.Added {
 			t.Errorf("%s: %+v", d, f)
 		}
 	}
-	if finding(c, diff.FoundCopies+"/HtoD") != nil {
+	if finding(c, comparison.FoundCopies+"/HtoD") != nil {
 		t.Error("the number of copies did not change")
 	}
 	says(t, c, "pageable HtoD copies 0 → 1 per unit")
@@ -195,11 +196,11 @@ func TestInjectedPageable(t *testing.T) {
 // A graph of 30 kernels becomes 30 launches: 1 + 2 launches a step become 32.
 func TestInjectedEager(t *testing.T) {
 	c := injected(t, engine{graph: true}, engine{})
-	f := finding(c, diff.FoundGraphs)
-	if f == nil || *f.Base != 1 || *f.Head != 0 || f.Class != diff.Regressed {
+	f := finding(c, comparison.FoundGraphs)
+	if f == nil || *f.Base != 1 || *f.Head != 0 || f.Class != comparison.Regressed {
 		t.Fatalf("findings: %+v", c.Structure)
 	}
-	if v := primaryRow(t, c, "unit.launches"); *v.Base != 3 || *v.Head != 32 || v.Class != diff.Regressed {
+	if v := primaryRow(t, c, "unit.launches"); *v.Base != 3 || *v.Head != 32 || v.Class != comparison.Regressed {
 		t.Errorf("launches: %+v", v)
 	}
 	if v := primaryRow(t, c, "unit.kernels"); *v.Delta != 0 {
@@ -207,7 +208,7 @@ func TestInjectedEager(t *testing.T) {
 	}
 	says(t, c, "CUDA graph launches 1 → 0 per unit", "launches 3 → 32 per unit")
 	back := injected(t, engine{}, engine{graph: true})
-	if f := finding(back, diff.FoundGraphs); f == nil || f.Class != diff.Improved {
+	if f := finding(back, comparison.FoundGraphs); f == nil || f.Class != comparison.Improved {
 		t.Errorf("findings: %+v", back.Structure)
 	}
 }
@@ -216,12 +217,12 @@ func TestInjectedEager(t *testing.T) {
 func TestInjectedGraphPieces(t *testing.T) {
 	pieces, whole := engine{graph: true, pieces: 6, batches: []int64{16}}, engine{graph: true, batches: []int64{16}}
 	c := injected(t, pieces, whole)
-	if f := finding(c, diff.FoundGraphs); f == nil || *f.Base != 6 || *f.Head != 1 || f.Class != diff.Improved {
+	if f := finding(c, comparison.FoundGraphs); f == nil || *f.Base != 6 || *f.Head != 1 || f.Class != comparison.Improved {
 		t.Fatalf("findings: %+v", c.Structure)
 	}
 	says(t, c, "CUDA graph launches 6 → 1 per unit, launches 8 → 3 per unit: the work is in fewer graphs")
 	back := injected(t, whole, pieces)
-	if f := finding(back, diff.FoundGraphs); f == nil || f.Class != diff.Regressed {
+	if f := finding(back, comparison.FoundGraphs); f == nil || f.Class != comparison.Regressed {
 		t.Errorf("findings: %+v", back.Structure)
 	}
 	says(t, back, "the work is in more graphs")
@@ -230,7 +231,7 @@ func TestInjectedGraphPieces(t *testing.T) {
 // Twice the layers is other work, not a regression.
 func TestOtherWorkIsNotComparable(t *testing.T) {
 	c := diffOf(t, engineReport(t, engine{}), engineReport(t, engine{layers: 12}), diff.Options{})
-	if c.Comparable || c.Reasons[0].Code != diff.DifferentWork || c.Verdict == diff.Pass || c.Verdict == diff.Fail || len(c.Kernels) > 0 {
+	if c.Comparable || c.Reasons[0].Code != comparison.DifferentWork || c.Verdict == comparison.Pass || c.Verdict == comparison.Fail || len(c.Kernels) > 0 {
 		t.Errorf("comparable %v, reasons %v, verdict %s", c.Comparable, c.Reasons, c.Verdict)
 	}
 }
@@ -247,7 +248,7 @@ func TestSeveralCaptures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Verdict != diff.Pass || primaryRow(t, c, "unit.time.p50").Class != diff.Same || primaryRow(t, c, "unit.time.p50").Unreplicated {
+	if c.Verdict != comparison.Pass || primaryRow(t, c, "unit.time.p50").Class != comparison.Same || primaryRow(t, c, "unit.time.p50").Unreplicated {
 		t.Errorf("same: verdict %s, %+v", c.Verdict, primaryRow(t, c, "unit.time.p50"))
 	}
 	c, err = diff.Compare(base, slow, diff.Options{})
@@ -255,14 +256,14 @@ func TestSeveralCaptures(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, metric := range []string{"unit.time.p50", "unit.time.mean"} {
-		if r := primaryRow(t, c, metric); r.Class != diff.Regressed || r.PAdjusted == nil || *r.PAdjusted > 0.05 || r.Test == nil || len(r.BaseValues) != 3 {
+		if r := primaryRow(t, c, metric); r.Class != comparison.Regressed || r.PAdjusted == nil || *r.PAdjusted > 0.05 || r.Test == nil || len(r.BaseValues) != 3 {
 			t.Errorf("slow: %+v", r)
 		}
 	}
-	if k := kernelRow(c, engineGEMM); k == nil || k.Class != diff.Regressed || k.PAdjusted == nil {
+	if k := kernelRow(c, engineGEMM); k == nil || k.Class != comparison.Regressed || k.PAdjusted == nil {
 		t.Errorf("GEMM: %+v", k)
 	}
-	if c.Verdict != diff.Fail {
+	if c.Verdict != comparison.Fail {
 		t.Errorf("verdict %s", c.Verdict)
 	}
 	says(t, c, "Slower", engineGEMM)

@@ -1,287 +1,110 @@
 package diff_test
 
 import (
-	"strings"
 	"testing"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/difftest"
+	"github.com/nsys-llm/explain/diff/policy"
 )
 
-// policyFacts are metrics as explain knows them, those that the presets name among them.
-func policyFacts() []diff.MetricFacts {
-	return []diff.MetricFacts{
-		{ID: "unit.time", Unit: report.Nanoseconds, Better: report.Lower, Labels: []string{"", "device", "phase"}},
-		{ID: "unit.launches", Unit: report.Count, Better: report.Lower, Labels: []string{""}},
-		{ID: "kernel.time_per_unit", Unit: report.Nanoseconds, Better: report.Lower, Labels: []string{"category", "kernel", "kernel,phase"}},
-		{ID: "kernel.total_time", Unit: report.Nanoseconds, Better: report.Lower, Labels: []string{"", "kernel"}},
-		{ID: "gpu.idle_ratio", Unit: report.Ratio, Better: report.Lower, Labels: []string{"device"}},
-		{ID: "gpu.idle_cause_time", Unit: report.Nanoseconds, Better: report.Lower, Labels: []string{"device,cause"}},
-		{ID: "graph.coverage", Unit: report.Ratio, Better: report.Higher, Labels: []string{""}},
-		{ID: "memcpy.throughput", Unit: report.PerSecond, Better: report.Higher, Labels: []string{"direction"}},
-		{ID: "launch.errors", Unit: report.Count, Better: report.Lower, Labels: []string{""}},
-		{ID: "quality.lost_data_messages", Unit: report.Count, Better: report.Lower, Labels: []string{""}},
-	}
-}
-
-func policy(t testing.TB, text string) *diff.Policy {
+// compareBy compares by a policy on 2026-06-01.
+func compareBy(t testing.TB, base, head []*report.Report, text string) *comparison.Comparison {
 	t.Helper()
-	p, err := diff.ReadPolicy(strings.NewReader(text), policyFacts())
+	c, err := diff.Compare(base, head, diff.Options{Policy: difftest.Policy(t, "version: 1\n"+text), Today: difftest.Day("2026-06-01")})
 	if err != nil {
-		t.Fatalf("%v\n%s", err, text)
+		t.Fatal(err)
 	}
-	return p
+	return c
 }
 
-// designExample is the policy of design.md, section 7, to the letter.
-const designExample = `version: 1
-preset: llm-serving
-unit: auto
-stats: {alpha: 0.05, fdr: 0.05, min_captures: 1, on_inconclusive: warn, on_not_comparable: fail}
-ignore: {kernels: ["*memset*"], min_share: 0.5%}
-rules:                                   # the last match wins
-  - {id: step,     metric: unit.time.p50,          level: error, regress: {rel: 3%, abs: 200us}}
-  - {id: launches, metric: unit.launches,          level: error, regress: {abs: 1}}
-  - {id: attn,     metric: kernel.time_per_unit,   match: {regex: '^(flash|fmha)'}, level: error, regress: {rel: 5%, abs: 20us}}
-  - {id: kernels,  metric: kernel.time_per_unit,   match: {glob: "*"}, level: warn, regress: {rel: 10%, abs: 50us}}
-budgets:
-  - {id: idle, metric: gpu.idle_ratio, max: 15%, level: error}
-waivers:
-  - {rule: attn, match: {regex: fmha_v2}, ceiling: 12%, expires: 2026-12-31, issue: "#412", reason: "fp8 rollout"}
-`
-
-func day(text string) time.Time {
-	d, err := time.Parse(time.DateOnly, text)
-	if err != nil {
-		panic(err)
+// TestAlphaAndFDRReachTheRows: three captures a side of an engine whose matrix product takes longer. Just above its adjusted
+// p-value a row has regressed, just below it has not; and intervals are of the level 1 - alpha.
+func TestAlphaAndFDRReachTheRows(t *testing.T) {
+	var base, head []*report.Report
+	for i := range int64(3) {
+		base = append(base, engineReport(t, engine{seed: 1 + i}))
+		head = append(head, engineReport(t, engine{seed: 4 + i, scale: 1.12, all: 1 + 0.001*float64(i)}))
 	}
-	return d
-}
-
-// TestTheExampleOfTheDesign: every key of it is read, behind the rules of its preset.
-func TestTheExampleOfTheDesign(t *testing.T) {
-	p := policy(t, designExample)
-	kernel := report.Labels{"kernel": "*"}
-	want := &diff.Policy{
-		Preset: "llm-serving",
-		Stats: diff.Stats{Alpha: 0.05, FDR: 0.05, MinCaptures: 1, OnInconclusive: diff.Warn, OnNotComparable: diff.Fail,
-			OnMissing: diff.Inconclusive, OnMissingBaseline: diff.Warn},
-		IgnoreKernels: []string{"*memset*"}, MinShare: 0.005,
-		Rules: append(diff.DefaultRules(),
-			diff.Rule{ID: "step", Metric: "unit.time.p50", Labels: report.Labels{}, Level: "error", Rel: num(0.03), Abs: num(200e3), AbsUnit: "ns", Direction: diff.Up},
-			diff.Rule{ID: "launches", Metric: "unit.launches", Labels: report.Labels{}, Level: "error", Abs: num(1), AbsUnit: "count", Direction: diff.Up},
-			diff.Rule{ID: "attn", Metric: "kernel.time_per_unit", Labels: kernel, Match: diff.Match{Regex: "^(flash|fmha)"}, Level: "error", Rel: num(0.05), Abs: num(20e3), AbsUnit: "ns", Direction: diff.Up},
-			diff.Rule{ID: "kernels", Metric: "kernel.time_per_unit", Labels: kernel, Match: diff.Match{Glob: "*"}, Level: "warn", Rel: num(0.10), Abs: num(50e3), AbsUnit: "ns", Direction: diff.Up},
-			diff.Rule{ID: "idle", Metric: "gpu.idle_ratio", Labels: report.Labels{"device": "*"}, Level: "error", Max: num(0.15), LimitUnit: "ratio"},
-		),
-		Waivers: []diff.Waiver{{
-			Rule: "attn", Match: diff.Match{Regex: "fmha_v2"}, Ceiling: &diff.Ceiling{Value: 0.12, Unit: "ratio", Relative: true, Text: "12%"},
-			Expires: day("2026-12-31"), Issue: "#412", Reason: "fp8 rollout",
-		}},
+	rows := func(alpha, fdr float64) (step comparison.Row, gemm comparison.Kernel) {
+		p := policy.Default()
+		p.Stats.Alpha, p.Stats.FDR = alpha, fdr
+		c := compare(t, base, head, diff.Options{Policy: p})
+		return *primaryRow(t, c, "unit.time.p50"), *kernelRow(c, engineGEMM)
 	}
-	if d := cmp.Diff(want, p, cmpopts.IgnoreUnexported(diff.Rule{}, diff.Policy{})); d != "" {
-		t.Error(d)
+	step, gemm := rows(0.05, 0.05)
+	if step.Class != comparison.Regressed || gemm.Class != comparison.Regressed || step.Interval.Level != 0.95 {
+		t.Fatalf("by default: %+v %+v", step, gemm)
+	}
+	p, q := *step.PAdjusted, *gemm.PAdjusted
+	if s, g := rows(p*1.01, q*0.99); s.Class != comparison.Regressed || g.Class == comparison.Regressed {
+		t.Errorf("alpha just above p and fdr just below: %s, %s", s.Class, g.Class)
+	}
+	s, g := rows(p*0.99, q*1.01)
+	if s.Class == comparison.Regressed || g.Class != comparison.Regressed {
+		t.Errorf("alpha just below p and fdr just above: %s, %s", s.Class, g.Class)
+	}
+	if !(s.Interval.High > step.Interval.High) || s.Interval.Level != 1-p*0.99 {
+		t.Errorf("the interval of a smaller alpha is wider: %+v and %+v", s.Interval, step.Interval)
 	}
 }
 
-// TestPresetsReadBack: what a preset prints is a policy file that stands for the same, and llm-serving is the default.
-func TestPresetsReadBack(t *testing.T) {
-	for _, name := range diff.PresetNames() {
-		text, ok := diff.PresetText(name)
-		if !ok {
-			t.Fatalf("preset %s has no text", name)
-		}
-		printed, named := policy(t, text), policy(t, "version: 1\npreset: "+name)
-		named.Preset = ""
-		if d := cmp.Diff(named, printed, cmp.AllowUnexported(diff.Rule{}), cmpopts.IgnoreUnexported(diff.Policy{})); d != "" {
-			t.Errorf("%s: %s", name, d)
-		}
+// TestTheEnvironmentIsThePolicys: another driver makes captures not comparable only where the policy says so, another model
+// does unless the policy says otherwise.
+func TestTheEnvironmentIsThePolicys(t *testing.T) {
+	with := func(driver, model string) []*report.Report {
+		r := *engineReport(t, engine{})
+		r.Environment.Driver, r.Environment.Model = &driver, &model
+		return []*report.Report{&r}
 	}
-	if _, ok := diff.PresetText("../policy"); ok {
-		t.Error("a preset that does not exist has a text")
-	}
-	text, _ := diff.PresetText("llm-serving")
-	if d := cmp.Diff(diff.DefaultPolicy(), policy(t, text), cmp.AllowUnexported(diff.Rule{}), cmpopts.IgnoreUnexported(diff.Policy{})); d != "" {
-		t.Errorf("llm-serving is not what is judged without a policy: %s", d)
-	}
-	if p := policy(t, "version: 1\npreset: budgets-only"); p.Changes() != 0 || p.Budgets() == 0 {
-		t.Errorf("budgets-only has %d rules on changes and %d budgets", p.Changes(), p.Budgets())
-	}
-}
-
-// TestAFileGoesOnFromItsPreset: single values of stats and the environment replace those of the preset, rules come after
-// its rules.
-func TestAFileGoesOnFromItsPreset(t *testing.T) {
-	p := policy(t, `
-version: 1
-preset: strict
-unit: nvtx:^step$
-phase: decode
-batch: 8
-stats: {alpha: 1%, on_inconclusive: inconclusive}
-environment: {hard: [driver, cuda], soft: [model], residue: [os]}
-rules: [{metric: unit.time, regress: {rel: 1%, direction: both}}]
-`)
-	strict := policy(t, "version: 1\npreset: strict")
-	if p.Unit != "nvtx:^step$" || p.Phase != "decode" || *p.Batch != 8 || p.Stats.Alpha != 0.01 || p.Stats.FDR != 0.05 ||
-		p.Stats.OnInconclusive != diff.Inconclusive || p.Stats.OnNotComparable != diff.Fail {
-		t.Errorf("%+v", p)
-	}
-	if d := cmp.Diff(diff.Environment{Hard: []string{"driver", "cuda"}, Soft: []string{"model"}, Residue: []string{"os"}}, p.Environment); d != "" {
-		t.Error(d)
-	}
-	if n := len(strict.Rules); len(p.Rules) != n+1 || p.Rules[n].Direction != diff.Both || p.Rules[0].ID != strict.Rules[0].ID {
-		t.Errorf("%+v", p.Rules)
-	}
-}
-
-// TestMetricsByPattern: a glob or an expression means every metric that the rule can judge, or its statistics.
-func TestMetricsByPattern(t *testing.T) {
-	head := side(metric("unit.time", report.Nanoseconds, 12e6), metric("unit.launches", report.Count, 7), metric("kernel.total_time", report.Nanoseconds, 1e9))
-	base := side(metric("unit.time", report.Nanoseconds, 10e6), metric("unit.launches", report.Count, 5), metric("kernel.total_time", report.Nanoseconds, 1e8))
-	for _, c := range []struct{ rule, want string }{
-		{`rules: [{id: a, metric: "unit.*", regress: {rel: 3%}}]`, "unit.time unit.launches"},
-		{`rules: [{id: a, metric: {regex: '^unit\.(time|launches)$'}, regress: {rel: 3%}}]`, "unit.time unit.launches"},
-		{`rules: [{id: a, metric: {glob: "*", regex: launch}, regress: {rel: 3%}}]`, "unit.launches"},
-		{`rules: [{id: a, metric: "unit.*", regress: {abs: 1ms}}]`, "unit.time"},                                                    // the only one in ns
-		{`rules: [{id: a, metric: "*", regress: {rel: 3%}}]`, "unit.time unit.launches"},                                            // totals are left out
-		{`rules: [{id: a, metric: "unit.*", regress: {rel: 3%}}, {id: b, metric: "*.launches", level: off}]`, "unit.time"},          // the last that selects
-		{`budgets: [{id: a, metric: "kernel.*", max: 5s}]`, "kernel.total_time"},                                                    // budgets may be on totals
-		{`rules: [{id: a, metric: "unit.*.p50", regress: {rel: 3%}}, {id: b, metric: unit.time, level: off}]`, "unit.launches.p50"}, // a median is the value
+	for _, c := range []struct {
+		why        string
+		head       []*report.Report
+		text       string
+		comparable bool
+		soft       string // field that is warned of
+	}{
+		{"another driver", with("560", "m"), "", true, "driver"},
+		{"another driver, hard", with("560", "m"), "environment: {hard: [driver]}", false, ""},
+		{"another driver, residue", with("560", "m"), "environment: {residue: [driver]}", true, ""},
+		{"another model", with("550", "n"), "", false, ""},
+		{"another model, soft", with("550", "n"), "environment: {soft: [model]}", true, "model"},
 	} {
-		cmp, err := diff.Compare(base, head, diff.Options{Policy: policy(t, "version: 1\n"+c.rule)})
-		if err != nil {
-			t.Fatal(err)
+		cmp := compareBy(t, with("550", "m"), c.head, "preset: llm-serving\n"+c.text)
+		if cmp.Comparable != c.comparable && !cmp.Identical || cmp.Comparable && !c.comparable && len(cmp.Reasons) == 0 {
+			t.Errorf("%s: comparable %t, %+v", c.why, cmp.Comparable, cmp.Reasons)
 		}
-		var got []string
-		for _, g := range cmp.Gates {
-			text := g.Metric
-			if strings.HasPrefix(g.Reason, "nothing_matched") {
-				text += " (nothing_matched)"
+		if got := len(cmp.Reasons) > 0 && cmp.Reasons[0].Code == comparison.EnvironmentMismatch; got == c.comparable {
+			t.Errorf("%s: reasons %+v", c.why, cmp.Reasons)
+		}
+		soft := ""
+		for _, r := range cmp.Residue {
+			if r.Soft {
+				soft = r.Field
 			}
-			got = append(got, text)
 		}
-		if strings.Join(got, " ") != c.want {
-			t.Errorf("%s judges %q, want %s", c.rule, got, c.want)
+		if soft != c.soft {
+			t.Errorf("%s: warned of %q, want %q", c.why, soft, c.soft)
 		}
 	}
 }
 
-func TestPolicyRefuses(t *testing.T) {
-	const rule = "version: 1\nrules:\n  - {id: a, metric: unit.time.p50, regress: {rel: 3%}}\n"
-	for text, want := range map[string]string{
-		"":                      "policy is empty; write `version: 1` first",
-		"# nothing":             "policy is empty",
-		"version: 2\nrules: []": `line 1, column 10: policy has version "2"`,
-		"rules: []":             "policy says no version",
-		"version: 1":            "neither rules nor budgets; add some, or name a preset: llm-serving, strict, budgets-only",
-		"- a":                   "a policy is expected to be a mapping",
-		"version: 1\nruels: []": `line 2, column 1: unknown key "ruels"; did you mean "rules"?`,
-		"version: 1\nzzzzzzzzz": "line 2",
-		"version: 1\nrules: [{metrik: unit.time, regress: {rel: 3%}}]":                                                           `line 2, column 10: unknown key "metrik"; did you mean "metric"?`,
-		"version: 1\nrules: [{metric: unit.time, regress: {rel: 3%, rel: 4%}}]":                                                  "line 2",
-		"version: 1\nversion: 1\nrules: []":                                                                                      "line 2, column 1",
-		"version: 1\nrules: [{metric: unit.time.p50, regress: {rel: 3parsecs}}]":                                                 `line 2, column 48: rel: "3parsecs": unknown unit "parsecs"`,
-		"version: 1\nrules: [{metric: unit.time.p50, regress: {rel: 3}}]":                                                        "line 2, column 48: rel 3 is no share of the base; write it as percent: 3%",
-		"version: 1\nrules: [{metric: unit.time.p50, regress: {rel: 3pp}}]":                                                      "rel 3pp is no share of the base",
-		"version: 1\nrules: [{metric: unit.time.p50, regress: {abs: 3%}}]":                                                       "percent is relative; percentage points of a share are written 5pp",
-		"version: 1\nrules: [{metric: unit.time.p50, regress: {abs: 200}}]":                                                      "the change is given in count; a number needs its unit: 200us",
-		"version: 1\nrules: [{metric: unit.time.p50, regress: {abs: 2MB}}]":                                                      "unit.time is in ns, and the change is given in bytes",
-		"version: 1\nrules: [{metric: unit.time.p50, regress: {rel: -3%}}]":                                                      "rel -3%: write it without a sign",
-		"version: 1\nrules: [{metric: unit.time.p50, regress: {}}]":                                                              "regress states no limit",
-		"version: 1\nrules: [{metric: unit.time.p50, regress: {rel: 3%, direction: upp}}]":                                       `direction "upp" is none of up, down, both; did you mean "up"?`,
-		"version: 1\nrules: [{id: a, metric: unit.tme.p50, regress: {rel: 3%}}]":                                                 "line 2, column 25: no metric unit.tme; did you mean unit.time?",
-		"version: 1\nrules: [{id: a, metric: unit.time.p50}]":                                                                    "a rule states no limit",
-		"version: 1\nrules: [{id: a, regress: {rel: 3%}}]":                                                                       "names no metric",
-		"version: 1\nrules: [{id: a, metric: kernel.total_time, regress: {rel: 3%}}]":                                            "grows with the length of the capture",
-		"version: 1\nrules: [{id: a, metric: 'none*', regress: {rel: 3%}}]":                                                      "no metric is like none*",
-		"version: 1\nrules: [{id: a, metric: 'kernel.total*', regress: {rel: 3%}}]":                                              "no metric like kernel.total* can be judged so: kernel.total_time grows",
-		"version: 1\nrules: [{id: a, metric: unit.time, match: {glob: x}, regress: {rel: 3%}}]":                                  "match looks at one of the labels kernel, range",
-		"version: 1\nrules: [{id: a, metric: unit.time, labels: {devise: 0}, regress: {rel: 3%}}]":                               "line 2, column 44: unit.time comes with the labels",
-		"version: 1\nrules: [{id: a, metric: unit.time.p50, regress: {rel: 3%}, level: fatal}]":                                  `level "fatal" is none of error, warn, off`,
-		"version: 1\nrules: [{id: a, metric: unit.time.p50, regress: {rel: 3%}, level: eror}]":                                   `did you mean "error"?`,
-		"version: 1\nrules: [{id: a, metric: unit.time.p50, regress: {rel: 3%}, level: off}]":                                    "off goes without a threshold",
-		"version: 1\nrules: [{id: a, metric: structure, level: error, regress: {rel: 3%}}]":                                      "structural findings have no size",
-		"version: 1\nrules: [{id: '::error', metric: unit.time, regress: {rel: 3%}}]":                                            `id "::error": letters, digits`,
-		"version: 1\nrules: [{id: a, metric: unit.time, regress: {rel: 3%}}, {id: a, metric: unit.launches, regress: {abs: 1}}]": `two rules have the id "a"`,
-		"version: 1\nrules: [{id: a, metric: kernel.time_per_unit, match: {regex: '('}, regress: {rel: 3%}}]":                    "error parsing regexp",
-		"version: 1\nrules: [{id: a, metric: kernel.time_per_unit, match: {glob: ''}, regress: {rel: 3%}}]":                      "an empty glob",
-		"version: 1\nrules: [{id: a, metric: kernel.time_per_unit, match: {}, regress: {rel: 3%}}]":                              "neither glob nor regex",
-		"version: 1\nbudgets: [{id: a, metric: gpu.idle_ratio}]":                                                                 "a budget states no bound",
-		"version: 1\nbudgets: [{id: a, metric: gpu.idle_ratio, max: 15}]":                                                        "the budget is given in count; a number needs its unit",
-		"version: 1\nbudgets: [{id: a, metric: gpu.idle_ratio, max: 15%, min: 3}]":                                               "min and max are in different units",
-		"version: 1\nbudgets: [{id: a, metric: gpu.idle_ratio, max: 15%, min: 20%}]":                                             "its lower bound is above its upper one",
-		"version: 1\nbudgets: [{id: a, metric: gpu.idle_ratio, max: 15%, level: off}]":                                           `level "off" is none of error, warn`,
-		"version: 1\npreset: llm-servin":                                                                                         `did you mean "llm-serving"?`,
-		"version: 1\npreset: x\nunit: graph":                                                                                     `preset "x" is none of llm-serving, strict, budgets-only`,
-		rule + "unit: sometimes":                                                                                                 `unit "sometimes" is none of auto, nvtx:REGEX, kernel:REGEX, graph, none`,
-		rule + "unit: 'nvtx:('":                                                                                                  "error parsing regexp",
-		rule + "batch: none":                                                                                                     `batch "none": expected a whole number`,
-		rule + "phase: ''":                                                                                                       "phase is empty",
-		rule + "stats: {alpha: 5}":                                                                                               `alpha "5": expected a probability above 0 and below 0.5`,
-		rule + "stats: {alpha: 5us}":                                                                                             "expected a probability",
-		rule + "stats: {fdr: 0}":                                                                                                 "expected a probability",
-		rule + "stats: {min_captures: 0}":                                                                                        "expected a whole number from 1 to 100",
-		rule + "stats: {on_missing: pass}":                                                                                       `on_missing "pass" is none of warn, fail, inconclusive`,
-		rule + "stats: {on_inconclusive: ignore}":                                                                                "is none of pass, warn, fail, inconclusive",
-		rule + "stats: {beta: 1}":                                                                                                `unknown key "beta"`,
-		rule + "ignore: {min_share: 0.5}":                                                                                        "min_share 0.5 has no unit; write a share such as 0.5%",
-		rule + "ignore: {min_share: 100%}":                                                                                       "below 100%",
-		rule + "ignore: {kernels: '*'}":                                                                                          "ignore.kernels is expected to be a list",
-		rule + "environment: {hard: [drivers]}":                                                                                  `field "drivers" is none of`,
-		rule + "environment: {hard: [driver], soft: [driver]}":                                                                   "field driver is in hard already",
-		rule + "waivers: [{rule: a}]":                                                                                            "a waiver needs a date on which it ends",
-		rule + "waivers: [{rule: a, expires: 2026-12-31}]":                                                                       "a waiver needs a reason",
-		rule + "waivers: [{expires: 2026-12-31, reason: x}]":                                                                     "a waiver needs the id of a rule",
-		rule + "waivers: [{rule: a, expires: 31.12.2026, reason: x}]":                                                            "is no date; write it as 2026-12-31",
-		rule + "waivers: [{rule: a, expires: 2026-02-30, reason: x}]":                                                            "is no date",
-		rule + "waivers: [{rule: a, expires: 2026-12-31, reason: ' '}]":                                                          "the reason is empty",
-		rule + "waivers: [{rule: a, expires: 2026-12-31, reason: \"a\\nb\"}]":                                                    "holds a line break",
-		rule + "waivers: [{rule: b, expires: 2026-12-31, reason: x}]":                                                            `line 4, column 18: no rule or budget has the id "b"; did you mean "a"?`,
-		rule + "waivers: [{rule: a, expires: 2026-12-31, reason: x, ceiling: 12}]":                                               "rule a judges ns, and the ceiling 12 is in count",
-		rule + "waivers: [{rule: a, expires: 2026-12-31, reason: x, until: never}]":                                              `unknown key "until"`,
-		"version: 1\nrules: &r [{id: a, metric: unit.time, regress: {rel: 3%}}]":                                                 "rules is expected to be a list",
-		"version: 1\nrules: [{id: &x a, metric: unit.time, regress: {rel: 3%}}]":                                                 "anchors, aliases and tags are not read",
-		"version: 1\nrules: [{id: , metric: unit.time, regress: {rel: 3%}}]":                                                     "id has no value",
-		"version: 1\nrules: [{id: [a], metric: unit.time, regress: {rel: 3%}}]":                                                  "id is expected to be one value",
-		"version: 1\n---\nversion: 1":                                                                                            "a second document",
-		"a: &a [*a]":                                                                                                             "unknown key",
-		strings.Repeat("[", 100):                                                                                                 "line 1: nested more than 32 deep",
-		strings.Repeat("- ", 100):                                                                                                "nested more than 32 deep",
-		"version: 1\nrules: [{id: a, metric: unit.time, regress: {rel: '" + strings.Repeat("9", 3000) + "%'}}]":                  "has 3001 bytes, at most 2000 are read",
-		strings.Repeat("#", 200<<10):                                                                                             "policy is larger than 128 kB",
-		"version: 1\nrules:\n" + strings.Repeat("- a\n", 1001):                                                                   "rules has 1001 entries, at most 1000 are read",
-	} {
-		if _, err := diff.ReadPolicy(strings.NewReader(text), policyFacts()); err == nil || !strings.Contains(err.Error(), want) {
-			if len(text) > 300 {
-				text = text[:300]
-			}
-			t.Errorf("%s:\nerror %v\nwant  %q", text, err, want)
+// TestTheUnitIsThePolicys: a report that was made per another kind of unit is not comparable.
+func TestTheUnitIsThePolicys(t *testing.T) {
+	r := []*report.Report{engineReport(t, engine{})}
+	for _, c := range []struct {
+		unit string
+		ok   bool
+	}{{"auto", true}, {r[0].Unit.Kind, true}, {"none", false}} {
+		text := c.unit
+		if text == "nvtx" || text == "kernel" {
+			text += ":x"
+		}
+		cmp := compareBy(t, r, []*report.Report{engineReport(t, engine{gap: 50_000})}, "preset: llm-serving\nunit: '"+text+"'")
+		if cmp.Comparable != c.ok {
+			t.Errorf("%s: comparable %t, %+v", c.unit, cmp.Comparable, cmp.Reasons)
 		}
 	}
-}
-
-func FuzzReadPolicy(f *testing.F) {
-	f.Add([]byte(designExample))
-	f.Add([]byte("version: 1\nrules: [{metric: unit.time.p50, regress: {rel: 3%}}]"))
-	f.Add([]byte("a: &a [*a]"))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		p, err := diff.ReadPolicy(strings.NewReader(string(text)), policyFacts())
-		if err != nil {
-			return
-		}
-		if len(p.Rules) == 0 {
-			t.Fatal("no rules and no error")
-		}
-		if err := p.Validate(); err != nil {
-			t.Fatalf("a policy that was read is not valid: %v", err)
-		}
-		if _, err := diff.Compare(side(), side(), diff.Options{Policy: p, Today: day("2026-01-01")}); err != nil {
-			t.Fatal(err)
-		}
-	})
 }

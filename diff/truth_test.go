@@ -12,6 +12,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/tracetest"
 	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
 )
 
 // sharedTrace is the path of a real capture, which is not part of the repository.
@@ -39,32 +40,32 @@ func realReports(tb testing.TB) func(name string) *report.Report {
 type truth struct {
 	base, head  string
 	comparable  bool
-	reason      diff.Code  // of a side that cannot be compared, or of what could not
-	class, back diff.Class // of unit.time.p50; empty where there is no such row
-	ratio       float64    // of the mean unit.time; 0: not checked
-	verdict     diff.Verdict
-	backVerdict diff.Verdict
+	reason      comparison.Code  // of a side that cannot be compared, or of what could not
+	class, back comparison.Class // of unit.time.p50; empty where there is no such row
+	ratio       float64          // of the mean unit.time; 0: not checked
+	verdict     comparison.Verdict
+	backVerdict comparison.Verdict
 	cause       []string // parts of the sentence, forwards
 }
 
 func truths() []truth {
 	return []truth{
-		{"cs336_hoponga_exp2023_4", "cs336_hoponga_exp2024_2", true, "", diff.Same, diff.Same, 1, diff.Pass, diff.Pass, []string{"No change: every number"}},
-		{"mordred_native_old_b", "mordred_exp2023_4", true, diff.NoUnit, "", "", 0, diff.Pass, diff.Pass, []string{"No change: every number"}},
+		{"cs336_hoponga_exp2023_4", "cs336_hoponga_exp2024_2", true, "", comparison.Same, comparison.Same, 1, comparison.Pass, comparison.Pass, []string{"No change: every number"}},
+		{"mordred_native_old_b", "mordred_exp2023_4", true, comparison.NoUnit, "", "", 0, comparison.Pass, comparison.Pass, []string{"No change: every number"}},
 		// 17.53 → 19.95 ms mean: +13.83 %.
-		{"nsysai_mfu_2gpu_before", "nsysai_mfu_2gpu_after", true, "", diff.Regressed, diff.Improved, 1.1383, diff.Fail, diff.Pass, []string{"Slower", "host slower", "cudaLaunchKernel +38", "cudaMemsetAsync", "GPU compute unchanged"}},
-		{"cs336zx_2_7B", "cs336zx_2_7B_clean", true, "", diff.Same, diff.Same, 1, diff.Pass, diff.Pass, []string{"No change"}},
-		{"cs336zx_2_7B", "cs336zx_2_7B_nvtx", true, "", diff.Same, diff.Same, 1, diff.Pass, diff.Pass, []string{"No change"}},
+		{"nsysai_mfu_2gpu_before", "nsysai_mfu_2gpu_after", true, "", comparison.Regressed, comparison.Improved, 1.1383, comparison.Fail, comparison.Pass, []string{"Slower", "host slower", "cudaLaunchKernel +38", "cudaMemsetAsync", "GPU compute unchanged"}},
+		{"cs336zx_2_7B", "cs336zx_2_7B_clean", true, "", comparison.Same, comparison.Same, 1, comparison.Pass, comparison.Pass, []string{"No change"}},
+		{"cs336zx_2_7B", "cs336zx_2_7B_nvtx", true, "", comparison.Same, comparison.Same, 1, comparison.Pass, comparison.Pass, []string{"No change"}},
 		// Busy 839.09 → 781.13 ms: -6.91 %.
-		{"cs336zx_2_7B_clean", "cs336zx_2_7B_compile_cudagraph", true, diff.GraphCaptureMismatch, diff.Improved, diff.Regressed, 0.9288, diff.Pass, diff.Fail, []string{"Faster", "GPU busy -6.9 %", "CUDA graphs hide kernels"}},
+		{"cs336zx_2_7B_clean", "cs336zx_2_7B_compile_cudagraph", true, comparison.GraphCaptureMismatch, comparison.Improved, comparison.Regressed, 0.9288, comparison.Pass, comparison.Fail, []string{"Faster", "GPU busy -6.9 %", "CUDA graphs hide kernels"}},
 		// 701.5 → 206.1 µs: -70.6 %.
-		{"rodinia_report2_native", "rodinia_report3_native", true, "", diff.Improved, diff.Regressed, 0.2938, diff.Pass, diff.Fail, []string{"Faster", "Fan2"}},
-		{"fuser_h200_report1", "fuser_h200_report2", false, diff.NoUnit, "", "", 0, diff.Inconclusive, diff.Inconclusive, []string{"Not comparable", "no unit of work"}},
-		{"nsysai_h100_2gpu_1s", "nsysai_mfu_2gpu_before", false, diff.DifferentWork, diff.Unsettled, diff.Unsettled, 0, diff.Inconclusive, diff.Inconclusive, []string{"Not comparable", "different work"}},
-		{"nsysai_mfu_2gpu_before", "alpa_r1_memcpy_nokernel", false, diff.EmptySide, "", "", 0, diff.Inconclusive, diff.Inconclusive, []string{"Not comparable", "holds no kernels"}},
-		{"nsysai_mfu_2gpu_before", "weatherbench_2025_5", false, diff.EmptySide, "", "", 0, diff.Inconclusive, diff.Inconclusive, []string{"Not comparable"}},
-		{"nsysai_mfu_2gpu_before", "pycnv_2023_4_1_nocuda", false, diff.EmptySide, "", "", 0, diff.Inconclusive, diff.Inconclusive, []string{"Not comparable"}},
-		{"cs336zx_2_7B", "sglang_baseline_report", false, diff.NoUnit, "", "", 0, diff.Inconclusive, diff.Inconclusive, []string{"Not comparable", "--unit kernel:"}},
+		{"rodinia_report2_native", "rodinia_report3_native", true, "", comparison.Improved, comparison.Regressed, 0.2938, comparison.Pass, comparison.Fail, []string{"Faster", "Fan2"}},
+		{"fuser_h200_report1", "fuser_h200_report2", false, comparison.NoUnit, "", "", 0, comparison.Inconclusive, comparison.Inconclusive, []string{"Not comparable", "no unit of work"}},
+		{"nsysai_h100_2gpu_1s", "nsysai_mfu_2gpu_before", false, comparison.DifferentWork, comparison.Unsettled, comparison.Unsettled, 0, comparison.Inconclusive, comparison.Inconclusive, []string{"Not comparable", "different work"}},
+		{"nsysai_mfu_2gpu_before", "alpa_r1_memcpy_nokernel", false, comparison.EmptySide, "", "", 0, comparison.Inconclusive, comparison.Inconclusive, []string{"Not comparable", "holds no kernels"}},
+		{"nsysai_mfu_2gpu_before", "weatherbench_2025_5", false, comparison.EmptySide, "", "", 0, comparison.Inconclusive, comparison.Inconclusive, []string{"Not comparable"}},
+		{"nsysai_mfu_2gpu_before", "pycnv_2023_4_1_nocuda", false, comparison.EmptySide, "", "", 0, comparison.Inconclusive, comparison.Inconclusive, []string{"Not comparable"}},
+		{"cs336zx_2_7B", "sglang_baseline_report", false, comparison.NoUnit, "", "", 0, comparison.Inconclusive, comparison.Inconclusive, []string{"Not comparable", "--unit kernel:"}},
 	}
 }
 
@@ -89,7 +90,7 @@ func TestTruths(t *testing.T) {
 	}
 }
 
-func (w *truth) check(t *testing.T, c *diff.Comparison, class diff.Class, verdict diff.Verdict, ratio float64) {
+func (w *truth) check(t *testing.T, c *comparison.Comparison, class comparison.Class, verdict comparison.Verdict, ratio float64) {
 	t.Helper()
 	if c.Comparable != w.comparable {
 		t.Errorf("comparable %v: %v", c.Comparable, c.Reasons)
@@ -100,7 +101,7 @@ func (w *truth) check(t *testing.T, c *diff.Comparison, class diff.Class, verdic
 	if verdict != "" && c.Verdict != verdict {
 		t.Errorf("verdict %s, want %s: %+v", c.Verdict, verdict, c.Gates)
 	}
-	if c.Verdict == diff.Fail && class != diff.Regressed {
+	if c.Verdict == comparison.Fail && class != comparison.Regressed {
 		t.Errorf("fails")
 	}
 	if class == "" {
@@ -119,15 +120,15 @@ func TestNoKernelIsBlamed(t *testing.T) {
 	get := realReports(t)
 	c := diffOf(t, get("nsysai_mfu_2gpu_before"), get("nsysai_mfu_2gpu_after"), diff.Options{})
 	for i := range c.Kernels {
-		if k := &c.Kernels[i]; k.Class == diff.Regressed {
+		if k := &c.Kernels[i]; k.Class == comparison.Regressed {
 			t.Errorf("%s is blamed: %s", *k.BaseName, k.Why)
 		}
 	}
-	if d := attributed(c, diff.KindClass, diff.ClassCompute); math.Abs(d) > 0.006*15e6 {
+	if d := attributed(c, comparison.KindClass, comparison.ClassCompute); math.Abs(d) > 0.006*15e6 {
 		t.Errorf("compute changes by %v ns, want 0.2 to 0.5 %%", d)
 	}
-	within(t, "idle", attributed(c, diff.KindClass, diff.ClassIdle), 2_735_815) // 3,969,605.8 - 1,233,790.7
-	if c := diffOf(t, get("cs336zx_2_7B_clean"), get("cs336zx_2_7B_compile_cudagraph"), diff.Options{}); len(c.Kernels) > 0 || c.Depth != diff.DepthUnit {
+	within(t, "idle", attributed(c, comparison.KindClass, comparison.ClassIdle), 2_735_815) // 3,969,605.8 - 1,233,790.7
+	if c := diffOf(t, get("cs336zx_2_7B_clean"), get("cs336zx_2_7B_compile_cudagraph"), diff.Options{}); len(c.Kernels) > 0 || c.Depth != comparison.DepthUnit {
 		t.Errorf("depth %s, %d kernels", c.Depth, len(c.Kernels))
 	}
 }
@@ -141,18 +142,18 @@ func TestARealTraceEqualsItself(t *testing.T) {
 		r := reportOfFile(t, path, analyze.Options{})
 		c := diffOf(t, r, r, diff.Options{})
 		empty(t, c)
-		want := diff.Pass
+		want := comparison.Pass
 		if k := r.Find("kernel.count", nil); k == nil || *k.Value == 0 {
-			want = diff.Inconclusive // an empty side is never a pass
+			want = comparison.Inconclusive // an empty side is never a pass
 		}
 		if c.Verdict != want {
 			t.Errorf("%s: verdict %s, want %s: %+v", filepath.Base(path), c.Verdict, want, c.Gates)
 		}
 		var a, b bytes.Buffer
-		if err := diff.Write(&a, c); err != nil {
+		if err := comparison.Write(&a, c); err != nil {
 			t.Fatal(err)
 		}
-		if err := diff.Write(&b, diffOf(t, r, r, diff.Options{})); err != nil {
+		if err := comparison.Write(&b, diffOf(t, r, r, diff.Options{})); err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(a.Bytes(), b.Bytes()) {
@@ -179,18 +180,18 @@ func TestInjectedIntoARealCapture(t *testing.T) {
 		c := diffOf(t, base, rewritten(t, path, tracetest.ScaleKernels(gemm, 1.08)), diff.Options{})
 		t.Log(c.Cause)
 		within(t, "change of the unit", c.Attribution.TotalDelta, 0.08*share(gemm))
-		within(t, "change of gemm", attributed(c, diff.KindCategory, "gemm"), 0.08*share(gemm))
+		within(t, "change of gemm", attributed(c, comparison.KindCategory, "gemm"), 0.08*share(gemm))
 		for i := range c.Kernels {
 			k := &c.Kernels[i]
 			switch {
-			case k.BaseName == nil || k.HeadName == nil || k.PairedBy != diff.ByExact:
+			case k.BaseName == nil || k.HeadName == nil || k.PairedBy != comparison.ByExact:
 				t.Errorf("a kernel is not paired: %+v", k)
 			case gemm(*k.BaseName):
 				within(t, "ratio of "+*k.BaseName, *k.Ratio, 1.08)
-				if k.Class != diff.Regressed {
+				if k.Class != comparison.Regressed {
 					t.Errorf("%s is %s: %s", *k.BaseName, k.Class, k.Why)
 				}
-			case k.Class != diff.Same:
+			case k.Class != comparison.Same:
 				t.Errorf("%s is %s: %s", *k.BaseName, k.Class, k.Why)
 			}
 		}
@@ -218,13 +219,13 @@ func TestInjectedIntoARealCapture(t *testing.T) {
 		c := diffOf(t, base, rewritten(t, path, tracetest.InsertGaps(3_000_000, starts...)), diff.Options{})
 		t.Log(c.Cause)
 		within(t, "change of the unit", c.Attribution.TotalDelta, 3_000_000)
-		within(t, "change of idle", attributed(c, diff.KindClass, diff.ClassIdle), 3_000_000)
+		within(t, "change of idle", attributed(c, comparison.KindClass, comparison.ClassIdle), 3_000_000)
 		says(t, c, "Slower", "GPU idle +3 ms per unit", "GPU compute unchanged")
 	})
 	t.Run("shift and rename", func(t *testing.T) {
 		c := diffOf(t, base, rewritten(t, path, tracetest.ShiftTime(123_456_789)), diff.Options{})
 		empty(t, c)
-		if !c.Identical || c.Verdict != diff.Pass {
+		if !c.Identical || c.Verdict != comparison.Pass {
 			t.Errorf("shifted: identical %v, verdict %s", c.Identical, c.Verdict)
 		}
 	})

@@ -19,9 +19,9 @@ type unusable struct {
 
 func (e *unusable) Error() string { return fmt.Sprintf("artifact %d cannot be used: %s", e.id, e.why) }
 
-// RunArtifact fetches the .json files of a named artifact of one run, for the privileged half of the fork pattern. What
+// runArtifact fetches the .json files of a named artifact of one run, for the privileged half of the fork pattern. What
 // is in it was written by the author of the fork. Of several with that name, from several attempts, it is the newest.
-func (c *Client) RunArtifact(ctx context.Context, runID int64, name string) ([]File, error) {
+func (c *client) runArtifact(ctx context.Context, runID int64, name string) ([]File, error) {
 	var newest *github.Artifact
 	page := &github.ListOptions{PerPage: perPage}
 	for n := 0; n < maxPages; n++ {
@@ -39,14 +39,15 @@ func (c *Client) RunArtifact(ctx context.Context, runID int64, name string) ([]F
 		}
 	}
 	if newest == nil {
-		return nil, fmt.Errorf("%w: run %d has no artifact %s (or it has expired)", ErrNotFound, runID, oneLine(name, 80))
+		return nil, fmt.Errorf("%w: run %d has no artifact %s (or it has expired)", ErrNotFound, runID,
+			oneLine(name, 80))
 	}
 	return c.download(ctx, newest)
 }
 
 // download fetches an artifact. GitHub answers with a signed address of a storage, which must not see the token, and
 // which is as good as a token itself: it appears in no error.
-func (c *Client) download(ctx context.Context, a *github.Artifact) ([]File, error) {
+func (c *client) download(ctx context.Context, a *github.Artifact) ([]File, error) {
 	if size := a.GetSizeInBytes(); size > maxZip {
 		return nil, &unusable{id: a.GetID(), why: fmt.Sprintf("it has %d bytes, more than %d", size, int64(maxZip))}
 	}
@@ -60,30 +61,32 @@ func (c *Client) download(ctx context.Context, a *github.Artifact) ([]File, erro
 		case http.StatusGone, http.StatusNotFound:
 			return nil, &unusable{id: a.GetID(), why: "it has expired or was deleted"}
 		}
-		return nil, &Trouble{Doing: doing, Status: resp.StatusCode, Said: fmt.Sprintf("GitHub says %d", resp.StatusCode), Remedy: c.remedy(resp.StatusCode, needArtifacts)}
+		return nil, &trouble{Doing: doing, Status: resp.StatusCode,
+			Said: fmt.Sprintf("GitHub says %d", resp.StatusCode), Remedy: c.remedy(resp.StatusCode, needArtifacts)}
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, where.String(), nil)
 	if err != nil || storageRedirect(c.api.BaseURL.Scheme)(req, nil) != nil {
-		return nil, &Trouble{Doing: doing, Said: "GitHub names a storage address that is not https"}
+		return nil, &trouble{Doing: doing, Said: "GitHub names a storage address that is not https"}
 	}
 	blob, err := c.bare.Do(req)
 	if err != nil {
 		if errors.Is(err, context.Canceled) {
 			return nil, context.Canceled
 		}
-		return nil, &Trouble{Doing: doing, Said: "its storage: " + oneLine(errNetwork(err).Error(), 200)}
+		return nil, &trouble{Doing: doing, Said: "its storage: " + oneLine(errNetwork(err).Error(), 200)}
 	}
 	defer blob.Body.Close()
 	switch blob.StatusCode {
 	case http.StatusOK:
 	case http.StatusGone, http.StatusNotFound:
-		return nil, &unusable{id: a.GetID(), why: "its storage has it no more"}
+		return nil, &unusable{id: a.GetID(), why: "its storage no longer has it"}
 	default:
-		return nil, &Trouble{Doing: doing, Status: blob.StatusCode, Said: fmt.Sprintf("its storage says %d", blob.StatusCode)}
+		return nil, &trouble{Doing: doing, Status: blob.StatusCode,
+			Said: fmt.Sprintf("its storage says %d", blob.StatusCode)}
 	}
 	b, err := io.ReadAll(io.LimitReader(blob.Body, maxZip+1))
 	if err != nil {
-		return nil, &Trouble{Doing: doing, Said: "its storage: " + oneLine(errNetwork(err).Error(), 200)}
+		return nil, &trouble{Doing: doing, Said: "its storage: " + oneLine(errNetwork(err).Error(), 200)}
 	}
 	files, err := readZip(b)
 	if err != nil {

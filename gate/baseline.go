@@ -1,13 +1,13 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/google/go-github/v62/github"
@@ -28,18 +28,18 @@ type Baseline struct {
 	Warnings []string // not the merge base, artifacts that could not be used, …: one line each
 }
 
-// NoBaseline is the error where GitHub has nothing to compare with: budgets are judged and it is a first run. A baseline
-// that is there and cannot be had (a permission is missing, GitHub has trouble, no artifact can be read) is another error:
-// a gate that takes it for a first run would pass for ever.
+// NoBaseline is the error where GitHub has nothing to compare with: budgets are judged and it is a first run. A
+// baseline that is there and cannot be had (a permission is missing, GitHub has trouble, no artifact can be read) is
+// another error: a gate that takes it for a first run would pass for ever.
 type NoBaseline struct{ Reason string }
 
 func (e *NoBaseline) Error() string { return "no baseline: " + e.Reason }
 
-// BaselineQuery says which artifact is wanted.
-type BaselineQuery struct {
+// baselineQuery says which artifact is wanted.
+type baselineQuery struct {
 	Artifact string // its name
 	Branch   string // it must come from a run on this branch of this repository, never of a fork
-	HeadSHA  string // the commit under test: artifacts of it are no baseline
+	HeadSHA  string // the commit under test: its own artifacts cannot be the baseline
 }
 
 const (
@@ -58,8 +58,8 @@ var trustedEvents = []string{"push", "schedule", "workflow_dispatch", "repositor
 // candidate is an artifact that may be the baseline.
 type candidate struct {
 	artifact *github.Artifact
-	// distance is the place in GitHub's list of commits from the merge base backwards: 0 the merge base, 1 to 50 what came
-	// before it, notAncestor for everything else.
+	// distance is the place in GitHub's list of commits from the merge base backwards: 0 the merge base, 1 to 50 what
+	// came before it, notAncestor for everything else.
 	distance int
 }
 
@@ -67,8 +67,8 @@ const notAncestor = maxAncestors + 1
 
 // search is one call of Baseline.
 type search struct {
-	c         *Client
-	q         BaselineQuery
+	c         *client
+	q         baselineQuery
 	mergeBase string // empty where unknown
 	result    Baseline
 	tried     int
@@ -78,10 +78,10 @@ type search struct {
 	pages     int         // read so far
 }
 
-// Baseline finds the artifact that is nearest to the head: of the merge base, else of its nearest ancestor among 50, else
-// the newest on the branch, with a warning. Artifacts that cannot be used are passed over, with a warning each. The error
-// is *NoBaseline where there is none.
-func (c *Client) Baseline(ctx context.Context, q BaselineQuery) (*Baseline, error) {
+// baseline finds the artifact that is nearest to the head: of the merge base, else of its nearest ancestor among 50,
+// else the newest on the branch, with a warning. Artifacts that cannot be used are passed over, with a warning each.
+// The error is *NoBaseline where there is none.
+func (c *client) baseline(ctx context.Context, q baselineQuery) (*Baseline, error) {
 	if q.Artifact == "" || q.Branch == "" {
 		return nil, &NoBaseline{"no artifact or no base branch is named"}
 	}
@@ -117,9 +117,10 @@ func (c *Client) Baseline(ctx context.Context, q BaselineQuery) (*Baseline, erro
 	}
 	warnings := strings.Join(s.result.Warnings, "; ")
 	if s.damaged {
-		return nil, &Trouble{Doing: "use any artifact " + oneLine(q.Artifact, 80), Said: warnings}
+		return nil, &trouble{Doing: "use any artifact " + oneLine(q.Artifact, 80), Said: warnings}
 	}
-	none := fmt.Sprintf("no artifact %s from a run on %s of this repository", oneLine(q.Artifact, 80), oneLine(q.Branch, 80))
+	none := fmt.Sprintf("no artifact %s from a run on %s of this repository", oneLine(q.Artifact, 80),
+		oneLine(q.Branch, 80))
 	if cut {
 		none += fmt.Sprintf(" among the newest %d of that name", maxArtifactPages*perPage)
 	}
@@ -149,7 +150,8 @@ func (s *search) first(ctx context.Context, all []candidate) (found bool, err er
 		}
 		run := cand.artifact.GetWorkflowRun()
 		s.result.Files, s.result.SHA, s.result.RunID = files, run.GetHeadSHA(), run.GetID()
-		s.result.Source = fmt.Sprintf("artifact %s of run %d at %s (%s)", oneLine(s.q.Artifact, 80), run.GetID(), short(run.GetHeadSHA()), cand.nearness(s.mergeBase, s.q))
+		s.result.Source = fmt.Sprintf("artifact %s of run %d at %s (%s)", oneLine(s.q.Artifact, 80), run.GetID(),
+			short(run.GetHeadSHA()), cand.nearness(s.mergeBase, s.q))
 		if cand.distance == notAncestor {
 			s.warn(fmt.Sprintf("the baseline is the newest of %s and not of the merge base: what else was merged there counts as this change's", oneLine(s.q.Branch, 80)))
 		}
@@ -159,7 +161,7 @@ func (s *search) first(ctx context.Context, all []candidate) (found bool, err er
 }
 
 // nearness says, in the description of a source, where the baseline stands.
-func (c *candidate) nearness(mergeBase string, q BaselineQuery) string {
+func (c *candidate) nearness(mergeBase string, q baselineQuery) string {
 	from := "the merge base " + short(mergeBase)
 	if mergeBase == q.HeadSHA { // a push to the branch itself
 		from = "the head"
@@ -176,8 +178,9 @@ func (c *candidate) nearness(mergeBase string, q BaselineQuery) string {
 }
 
 // mergeBase is where the head left the branch.
-func (c *Client) mergeBase(ctx context.Context, q BaselineQuery) (string, error) {
-	comparison, _, err := c.api.Repositories.CompareCommits(ctx, c.owner, c.repo, q.Branch, q.HeadSHA, &github.ListOptions{PerPage: 1})
+func (c *client) mergeBase(ctx context.Context, q baselineQuery) (string, error) {
+	comparison, _, err := c.api.Repositories.CompareCommits(ctx, c.owner, c.repo, q.Branch, q.HeadSHA,
+		&github.ListOptions{PerPage: 1})
 	if err != nil {
 		return "", err
 	}
@@ -188,11 +191,12 @@ func (c *Client) mergeBase(ctx context.Context, q BaselineQuery) (string, error)
 	return sha, nil
 }
 
-// next reads a page of the list. It returns the artifacts of the merge base, newest first, and keeps the others that a run
-// on the branch of this very repository left.
+// next reads a page of the list. It returns the artifacts of the merge base, newest first, and keeps the others that a
+// run on the branch of this very repository left.
 func (s *search) next(ctx context.Context) (atMergeBase []candidate, err error) {
 	// The package has no filter by name.
-	address := fmt.Sprintf("repos/%s/%s/actions/artifacts?name=%s&per_page=%d&page=%d", s.c.owner, s.c.repo, url.QueryEscape(s.q.Artifact), perPage, s.page)
+	address := fmt.Sprintf("repos/%s/%s/actions/artifacts?name=%s&per_page=%d&page=%d", s.c.owner, s.c.repo,
+		url.QueryEscape(s.q.Artifact), perPage, s.page)
 	var list github.ArtifactList
 	req, err := s.c.api.NewRequest(http.MethodGet, address, nil)
 	if err == nil {
@@ -223,15 +227,15 @@ func (s *search) next(ctx context.Context) (atMergeBase []candidate, err error) 
 
 // sortCandidates puts the nearest first and, among equals, the newest.
 func sortCandidates(all []candidate) {
-	sort.Slice(all, func(i, j int) bool {
-		a, b := all[i], all[j]
-		return a.distance < b.distance || a.distance == b.distance && a.artifact.GetID() > b.artifact.GetID()
+	slices.SortFunc(all, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(b.artifact.GetID(), a.artifact.GetID()))
 	})
 }
 
 // rank sorts the other candidates by how far before the merge base they are.
 func (s *search) rank(ctx context.Context) error {
-	list, _, err := s.c.api.Repositories.ListCommits(ctx, s.c.owner, s.c.repo, &github.CommitsListOptions{SHA: s.mergeBase, ListOptions: github.ListOptions{PerPage: maxAncestors + 1}})
+	list, _, err := s.c.api.Repositories.ListCommits(ctx, s.c.owner, s.c.repo,
+		&github.CommitsListOptions{SHA: s.mergeBase, ListOptions: github.ListOptions{PerPage: maxAncestors + 1}})
 	if err != nil {
 		return s.c.trouble("list the commits before the merge base", "contents: read", err)
 	}
@@ -251,7 +255,7 @@ func (s *search) rank(ctx context.Context) error {
 }
 
 // use checks the run that left an artifact, and fetches it.
-func (c *Client) use(ctx context.Context, a *github.Artifact) ([]File, error) {
+func (c *client) use(ctx context.Context, a *github.Artifact) ([]File, error) {
 	id := a.GetWorkflowRun().GetID()
 	run, _, err := c.api.Actions.GetWorkflowRunByID(ctx, c.owner, c.repo, id)
 	if status(err) == http.StatusNotFound {
@@ -261,10 +265,14 @@ func (c *Client) use(ctx context.Context, a *github.Artifact) ([]File, error) {
 		return nil, c.trouble(fmt.Sprintf("read run %d", id), needArtifacts, err)
 	}
 	if !slices.Contains(trustedEvents, run.GetEvent()) {
-		return nil, &unusable{id: a.GetID(), untrusted: true, why: fmt.Sprintf("run %d was started by %s, not by one of %s", id, oneLine(run.GetEvent(), 40), strings.Join(trustedEvents, ", "))}
+		return nil, &unusable{id: a.GetID(), untrusted: true,
+			why: fmt.Sprintf("run %d was started by %s, not by one of %s", id, oneLine(run.GetEvent(), 40),
+				strings.Join(trustedEvents, ", "))}
 	}
-	if run.GetHeadSHA() != a.GetWorkflowRun().GetHeadSHA() || run.GetHeadBranch() != a.GetWorkflowRun().GetHeadBranch() {
-		return nil, &unusable{id: a.GetID(), untrusted: true, why: fmt.Sprintf("run %d and its artifact name different commits", id)}
+	if run.GetHeadSHA() != a.GetWorkflowRun().GetHeadSHA() ||
+		run.GetHeadBranch() != a.GetWorkflowRun().GetHeadBranch() {
+		return nil, &unusable{id: a.GetID(), untrusted: true,
+			why: fmt.Sprintf("run %d and its artifact name different commits", id)}
 	}
 	return c.download(ctx, a)
 }

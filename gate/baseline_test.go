@@ -34,9 +34,9 @@ func with(s gatetest.Scenario, change func(*gatetest.Scenario)) gatetest.Scenari
 	return s
 }
 
-func (s *stage) baseline(q BaselineQuery) {
+func (s *stage) baseline(q baselineQuery) {
 	s.t.Helper()
-	b, err := s.client.Baseline(context.Background(), q)
+	b, err := s.client.baseline(context.Background(), q)
 	var none *NoBaseline
 	switch {
 	case errors.As(err, &none):
@@ -60,14 +60,14 @@ func TestBaseline(t *testing.T) {
 	for name, c := range map[string]struct {
 		scenario gatetest.Scenario
 		run      func() *Run
-		query    BaselineQuery
+		query    baselineQuery
 	}{
 		"merge_base":                          {scenario: measured("3", "4", "5")},
 		"newest_of_several_at_the_merge_base": {scenario: measured("4", "4", "5")},
 		"nearest_ancestor":                    {scenario: measured("2", "3", "5")},
 		"far_ancestor":                        {scenario: measured("1", "5")},
 		"newest_on_branch":                    {scenario: measured("5", "5")},
-		"push_to_the_branch": {scenario: measured("3", "4", "5"), query: BaselineQuery{Artifact: "explain-baseline", Branch: "main", HeadSHA: sha("5")},
+		"push_to_the_branch": {scenario: measured("3", "4", "5"), query: baselineQuery{Artifact: "explain-baseline", Branch: "main", HeadSHA: sha("5")},
 			run: func() *Run { r := pullRun(); r.Pull, r.Number, r.Event = nil, 0, "push"; return r }},
 		"own_run_is_no_baseline":              {scenario: with(measured("4"), func(s *gatetest.Scenario) { s.Runs[0].ID, s.Artifacts[0].RunID = 500, 500 })},
 		"nothing_yet":                         {scenario: history(gatetest.Scenario{})},
@@ -117,18 +117,18 @@ func TestBaseline(t *testing.T) {
 		"github_has_trouble": {scenario: with(measured("4"), func(s *gatetest.Scenario) {
 			s.Steps = []gatetest.Step{{Path: "/repos/octo/llm/actions/artifacts", Times: 9, Status: 502}}
 		})},
-		"branch_with_a_slash": {query: BaselineQuery{Artifact: "explain baseline&x", Branch: "release/1.0", HeadSHA: sha("a")}, scenario: with(measured("4"), func(s *gatetest.Scenario) {
+		"branch_with_a_slash": {query: baselineQuery{Artifact: "explain baseline&x", Branch: "release/1.0", HeadSHA: sha("a")}, scenario: with(measured("4"), func(s *gatetest.Scenario) {
 			s.Branches["release/1.0"], s.Runs[0].HeadBranch, s.Artifacts[0].Name = sha("5"), "release/1.0", "explain baseline&x"
 		})},
-		"no_head_known": {query: BaselineQuery{Artifact: "explain-baseline", Branch: "main"}, scenario: measured("4")},
-		"no_branch":     {query: BaselineQuery{Artifact: "explain-baseline"}},
+		"no_head_known": {query: baselineQuery{Artifact: "explain-baseline", Branch: "main"}, scenario: measured("4")},
+		"no_branch":     {query: baselineQuery{Artifact: "explain-baseline"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.run == nil {
 				c.run = pullRun
 			}
-			if c.query == (BaselineQuery{}) {
-				c.query = BaselineQuery{Artifact: "explain-baseline", Branch: "main", HeadSHA: sha("a")}
+			if c.query == (baselineQuery{}) {
+				c.query = baselineQuery{Artifact: "explain-baseline", Branch: "main", HeadSHA: sha("a")}
 			}
 			s := open(t, c.run(), c.scenario)
 			s.baseline(c.query)
@@ -147,7 +147,7 @@ func TestManyArtifacts(t *testing.T) {
 		}
 	})
 	s := open(t, pullRun(), sc)
-	_, err := s.client.Baseline(context.Background(), BaselineQuery{Artifact: "explain-baseline", Branch: "main", HeadSHA: sha("a")})
+	_, err := s.client.baseline(context.Background(), baselineQuery{Artifact: "explain-baseline", Branch: "main", HeadSHA: sha("a")})
 	var none *NoBaseline
 	if want := fmt.Sprintf("among the newest %d of that name", maxArtifactPages*perPage); !errors.As(err, &none) || len(s.srv.Requests()) != 1+maxArtifactPages || !contains(none.Reason, want) {
 		t.Errorf("%v after %d requests", err, len(s.srv.Requests()))
@@ -163,14 +163,14 @@ func TestRunArtifact(t *testing.T) {
 		{ID: 4, Name: "explain-report", RunID: 9, Expired: true},
 		{ID: 5, Name: "explain-report", RunID: 10, Files: map[string]string{"report.json": "other run"}}}}
 	s := open(t, pullRun(), sc)
-	files, err := s.client.RunArtifact(context.Background(), 9, "explain-report")
+	files, err := s.client.runArtifact(context.Background(), 9, "explain-report")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range files {
 		s.say("%s: %s", f.Name, f.Data)
 	}
-	_, err = s.client.RunArtifact(context.Background(), 9, "missing")
+	_, err = s.client.runArtifact(context.Background(), 9, "missing")
 	if !errors.Is(err, ErrNotFound) {
 		t.Errorf("error %v", err)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-github/v62/github"
 )
 
-// Options of a client. The zero value talks to GitHub without a token.
-type Options struct {
+// clientOptions of a client. The zero value talks to GitHub without a token.
+type clientOptions struct {
 	Token     string            // goes to the API's host and to no other
 	Transport http.RoundTripper // nil: http.DefaultTransport
 
@@ -29,7 +29,7 @@ type Options struct {
 }
 
 // Client talks to the API of one repository. It is not for use by several goroutines at once.
-type Client struct {
+type client struct {
 	owner, repo string
 	run         *Run
 	token       string
@@ -44,7 +44,7 @@ type Client struct {
 const requestTimeout = 2 * time.Minute
 
 // New makes a client for the repository of the run. An API URL that is not http(s), or holds credentials, is an error.
-func New(run *Run, o Options) (*Client, error) {
+func newClient(run *Run, o clientOptions) (*client, error) {
 	base, err := parseBase(strings.TrimSuffix(run.APIURL, "/"))
 	if err != nil {
 		return nil, fmt.Errorf("the API's address %w", err)
@@ -53,7 +53,8 @@ func New(run *Run, o Options) (*Client, error) {
 		return nil, errors.New("the repository is not owner/name")
 	}
 	if strings.ContainsFunc(o.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, errors.New("the token holds blanks, newlines or other characters that no token has: check how the secret was stored")
+		return nil, errors.New(
+			"the token holds blanks, newlines or other characters that no token has: check how the secret was stored")
 	}
 	if o.Transport == nil {
 		o.Transport = http.DefaultTransport
@@ -71,7 +72,7 @@ func New(run *Run, o Options) (*Client, error) {
 		o.Notice = func(string) {}
 	}
 	t := &tries{sleep: o.Sleep, now: o.Now, jitter: o.Jitter, notice: o.Notice}
-	c := &Client{run: run, token: o.Token, tries: t, graphql: graphqlURL(base)}
+	c := &client{run: run, token: o.Token, tries: t, graphql: graphqlURL(base)}
 	c.owner, c.repo, _ = strings.Cut(run.Repository, "/")
 	c.api = github.NewClient(&http.Client{
 		Transport:     &transport{next: o.Transport, tries: t, api: base, token: o.Token},
@@ -79,7 +80,8 @@ func New(run *Run, o Options) (*Client, error) {
 	})
 	base.Path += "/" // go-github resolves paths against it, and panics at nothing less
 	c.api.BaseURL = base
-	c.bare = &http.Client{Transport: &transport{next: o.Transport, tries: t}, CheckRedirect: storageRedirect(base.Scheme)}
+	c.bare = &http.Client{Transport: &transport{next: o.Transport, tries: t},
+		CheckRedirect: storageRedirect(base.Scheme)}
 	return c, nil
 }
 

@@ -3,11 +3,11 @@ package gate
 import (
 	"fmt"
 
-	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// CommentLimit is the size of a comment's text in bytes that Upsert asks for first. GitHub takes 65,536 characters; bytes
-// are never fewer than characters, and the marker needs room.
+// CommentLimit is the size of a comment's text in bytes that upsert asks for first. GitHub takes 65,536 characters;
+// bytes are never fewer than characters, and the marker needs room.
 const CommentLimit = 60_000
 
 // Mode says when to comment.
@@ -33,34 +33,34 @@ func ParseMode(s string) (Mode, error) {
 	return "", fmt.Errorf("comment mode %q is not one of always, on-change, on-failure, never", s)
 }
 
-// Comment is what should stand on a pull request.
-type Comment struct {
+// comment is what should stand on a pull request.
+type comment struct {
 	Key     string // one comment for each key; see CleanKey
 	Mode    Mode
-	Verdict diff.Verdict
+	Verdict comparison.Verdict
 	Changed bool  // something is improved, regressed, added or removed; only OnChange asks
-	Stamp   Stamp // of the run that made the numbers: Run.Stamp
-	// Body renders the text in at most limit bytes, without marker. It is asked for CommentLimit first, and once more for
-	// less where GitHub finds that too long.
+	Stamp   stamp // of the run that made the numbers: Run.stamp
+	// Body renders the text in at most limit bytes, without marker. It is asked for CommentLimit first, and once more
+	// for less where GitHub finds that too long.
 	Body func(limit int) string
 }
 
-// CommentAction says what became of a comment.
-type CommentAction string
+// commentAction says what became of a comment.
+type commentAction string
 
 // What became of a comment.
 const (
-	CommentCreated   CommentAction = "created"
-	CommentUpdated   CommentAction = "updated"
-	CommentUnchanged CommentAction = "unchanged" // it says the same already
-	CommentSilent    CommentAction = "silent"    // the mode asks for none
-	CommentStale     CommentAction = "stale"     // a newer run has commented
-	CommentRefused   CommentAction = "refused"   // GitHub said no: Reason says what is missing
+	commentCreated   commentAction = "created"
+	commentUpdated   commentAction = "updated"
+	commentUnchanged commentAction = "unchanged" // it says the same already
+	commentSilent    commentAction = "silent"    // the mode asks for none
+	commentStale     commentAction = "stale"     // a newer run has commented
+	commentRefused   commentAction = "refused"   // GitHub said no: Reason says what is missing
 )
 
-// Posted is the outcome of Upsert. There is no error: a comment never changes a verdict.
-type Posted struct {
-	Action CommentAction
+// posted is the outcome of upsert. There is no error: a comment never changes a verdict.
+type posted struct {
+	Action commentAction
 	ID     int64  // 0 where there is no comment
 	URL    string // of the comment; empty where there is none
 	Reason string // one line for the log and the summary; empty for created, updated and unchanged
@@ -68,12 +68,12 @@ type Posted struct {
 }
 
 // opens says whether the mode wants a comment where there is none yet.
-func (w *Comment) opens() bool {
+func (w *comment) opens() bool {
 	switch w.Mode {
 	case OnFailure:
-		return w.Verdict == diff.Fail || w.Verdict == diff.Error
+		return w.Verdict == comparison.Fail || w.Verdict == comparison.Error
 	case OnChange:
-		return w.Changed || w.Verdict != diff.Pass
+		return w.Changed || w.Verdict != comparison.Pass
 	}
 	return w.Mode != Never
 }

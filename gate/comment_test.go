@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/gate/gatetest"
 )
 
@@ -55,14 +55,14 @@ func TestComment(t *testing.T) {
 			{Method: "PATCH", DeleteComments: []int64{6}}}}},
 		"on_change_stays_silent": {act: func(s *stage) {
 			w := failing(s.run, "nothing changed")
-			w.Mode, w.Verdict, w.Changed = OnChange, diff.Pass, false
+			w.Mode, w.Verdict, w.Changed = OnChange, comparison.Pass, false
 			s.upsert(w)
 			w.Changed = true
 			s.upsert(w)
 		}},
 		"on_failure_turns_green": {act: func(s *stage) {
 			w := failing(s.run, "fine")
-			w.Mode, w.Verdict = OnFailure, diff.Pass
+			w.Mode, w.Verdict = OnFailure, comparison.Pass
 			s.upsert(w)
 			s.upsert(failing(s.run, "slower"))
 			w.Stamp.RunID++
@@ -128,7 +128,7 @@ func TestComment(t *testing.T) {
 }
 
 // long is a comment that GitHub finds too long at first: it keeps to its limit in runes of three bytes badly.
-func long(run *Run) Comment {
+func long(run *Run) comment {
 	w := failing(run, "")
 	w.Body = func(limit int) string { return strings.Repeat("x", limit+limit/5) }
 	return w
@@ -165,7 +165,7 @@ func TestTwoJobs(t *testing.T) {
 // TestNoPullRequest: without a number nothing is asked.
 func TestNoPullRequest(t *testing.T) {
 	s := open(t, pullRun(), gatetest.Scenario{})
-	if p := s.client.Upsert(context.Background(), 0, failing(s.run, "text")); p.Action != CommentSilent || len(s.srv.Requests()) != 0 {
+	if p := s.client.upsert(context.Background(), 0, failing(s.run, "text")); p.Action != commentSilent || len(s.srv.Requests()) != 0 {
 		t.Errorf("%+v after %d requests", p, len(s.srv.Requests()))
 	}
 }
@@ -175,7 +175,7 @@ func TestCancelled(t *testing.T) {
 	s := open(t, pullRun(), gatetest.Scenario{Steps: []gatetest.Step{{Times: 100, Status: 503}}})
 	ctx, cancel := context.WithCancel(context.Background())
 	s.client.tries.sleep = func(ctx context.Context, d time.Duration) error { cancel(); return sleep(ctx, d) }
-	if p := s.client.Upsert(ctx, 7, failing(s.run, "text")); p.Action != CommentRefused || len(s.srv.Requests()) != 1 {
+	if p := s.client.upsert(ctx, 7, failing(s.run, "text")); p.Action != commentRefused || len(s.srv.Requests()) != 1 {
 		t.Errorf("%+v after %d requests", p, len(s.srv.Requests()))
 	}
 }

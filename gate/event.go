@@ -89,7 +89,8 @@ func (r *Run) readEvent(from io.Reader) error {
 			return errors.New("workflow_run has no id")
 		}
 		r.Trigger = t
-		return errors.Join(validCommits("workflow_run.head_sha", t.HeadSHA), validRepo("workflow_run.head_repository", t.HeadRepo))
+		return errors.Join(validCommits("workflow_run.head_sha", t.HeadSHA),
+			validRepo("workflow_run.head_repository", t.HeadRepo))
 	}
 	if p.PullRequest != nil {
 		if r.Pull, err = p.PullRequest.pull(p.Number, p.Repository); err != nil {
@@ -120,8 +121,9 @@ func (r *Run) readEvent(from io.Reader) error {
 
 // pull is the pull request of a payload. number and repo are those of the event, for what the pull request leaves out.
 func (p *pullPayload) pull(number int, repo repoPayload) (*Pull, error) {
-	out := &Pull{Number: p.Number, HeadSHA: p.Head.SHA, HeadRef: p.Head.Ref, HeadRepo: p.Head.Repo.FullName, HeadRepoID: p.Head.Repo.ID,
-		BaseSHA: p.Base.SHA, BaseRef: p.Base.Ref, MergeSHA: p.MergeCommitSHA}
+	out := &Pull{Number: p.Number, HeadSHA: p.Head.SHA, HeadRef: p.Head.Ref, HeadRepo: p.Head.Repo.FullName,
+		HeadRepoID: p.Head.Repo.ID,
+		BaseSHA:    p.Base.SHA, BaseRef: p.Base.Ref, MergeSHA: p.MergeCommitSHA}
 	if out.Number == 0 {
 		out.Number = number
 	}
@@ -132,7 +134,8 @@ func (p *pullPayload) pull(number int, repo repoPayload) (*Pull, error) {
 		repo = p.Base.Repo
 	}
 	out.Fork = !sameRepo(p.Head.Repo, repo)
-	return out, errors.Join(validCommits("pull_request", out.HeadSHA, out.BaseSHA, out.MergeSHA), validRepo("pull_request.head.repo", out.HeadRepo))
+	return out, errors.Join(validCommits("pull_request", out.HeadSHA, out.BaseSHA, out.MergeSHA),
+		validRepo("pull_request.head.repo", out.HeadRepo))
 }
 
 // sameRepo compares by id where both have one, else by name. What is not known is not the same.

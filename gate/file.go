@@ -11,14 +11,15 @@ import (
 	"github.com/google/go-github/v62/github"
 )
 
-// File reads a file of the repository at a ref, of at most limit bytes. The error is ErrNotFound where there is none.
-func (c *Client) File(ctx context.Context, name, ref string, limit int) ([]byte, error) {
+// file reads a file of the repository at a ref, of at most limit bytes. The error is ErrNotFound where there is none.
+func (c *client) file(ctx context.Context, name, ref string, limit int) ([]byte, error) {
 	name = path.Clean(filepath.ToSlash(name))
 	shown := oneLine(name, 120) + " at " + oneLine(short(ref), 40)
 	if !filepath.IsLocal(name) || name == "." || strings.Contains(name, "..") {
 		return nil, fmt.Errorf("%q is not a path inside the repository", oneLine(name, 120))
 	}
-	file, folder, _, err := c.api.Repositories.GetContents(ctx, c.owner, c.repo, name, &github.RepositoryContentGetOptions{Ref: ref})
+	file, folder, _, err := c.api.Repositories.GetContents(ctx, c.owner, c.repo, name,
+		&github.RepositoryContentGetOptions{Ref: ref})
 	switch {
 	case status(err) == http.StatusNotFound:
 		return nil, fmt.Errorf("%w: %s (or the job lacks `permissions: contents: read`)", ErrNotFound, shown)

@@ -1,6 +1,17 @@
-// Package gate brings a verdict to GitHub: it reads the workflow run it is in, fetches baselines, labels and policies
-// through the API, and keeps one comment on a pull request up to date. A verdict and rendered markdown go in; requests
-// come out. It knows diff and nothing else of this module.
+// Package gate brings a verdict to GitHub. A verdict and rendered markdown go in; requests come out. It knows diff and
+// nothing else of this module: reports, text and flags are its caller's.
+//
+// A step of a workflow holds one [Session]:
+//
+//	s, err := gate.Open(options)            // run, event: what GITHUB_* and the payload say
+//	err = s.Run.CheckTrusted()              // trusted: no token beside a stranger's code
+//	err = s.Connect(ctx)                    // client, transport, tries: the API, with the token on its host only
+//	base, err := s.Baseline(ctx, …)         // baseline, artifact, zip: what to compare with
+//	s.Override(ctx, …)                      // label: a person accepts a failure
+//	s.Tell(ctx, result)                     // log: outputs, summary, annotation; upsert, marker: the one comment
+//
+// (The words before the colons are the files.) On workflow_run, where a pull request of a fork is commented on by a job
+// that may write, [Session.Finished] finds the pull request and fetches what the first job measured.
 //
 // Three rules hold everywhere. Nothing that goes wrong at GitHub changes a verdict: what could not be done is a value
 // that says which permission or setting is missing. What comes from GitHub is untrusted: a payload, a comment, an

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-github/v62/github"
 )
 
-// Label is a label that is on a pull request now.
-type Label struct {
+// label is a label that is on a pull request now.
+type label struct {
 	Name string
 	By   string    // login of who put it there last; empty where GitHub does not say
 	At   time.Time // zero where GitHub does not say
@@ -19,9 +19,9 @@ type Label struct {
 // maxEventPages bounds how far back the events of a pull request are searched for who set a label.
 const maxEventPages = 5
 
-// Label reads, live, whether a label is on the pull request: the payload of a re-run is as old as its first attempt. It
+// label reads, live, whether a label is on the pull request: the payload of a re-run is as old as its first attempt. It
 // is nil where the label is not there. Names compare as GitHub compares them, without case.
-func (c *Client) Label(ctx context.Context, number int, name string) (*Label, error) {
+func (c *client) label(ctx context.Context, number int, name string) (*label, error) {
 	page := &github.ListOptions{PerPage: perPage}
 	for n := 0; n < maxPages; n++ {
 		list, resp, err := c.api.Issues.ListLabelsByIssue(ctx, c.owner, c.repo, number, page)
@@ -30,7 +30,7 @@ func (c *Client) Label(ctx context.Context, number int, name string) (*Label, er
 		}
 		for _, l := range list {
 			if strings.EqualFold(l.GetName(), name) {
-				found := &Label{Name: l.GetName()}
+				found := &label{Name: l.GetName()}
 				c.labelledBy(ctx, number, found)
 				return found, nil
 			}
@@ -43,15 +43,17 @@ func (c *Client) Label(ctx context.Context, number int, name string) (*Label, er
 }
 
 // labelledBy fills in who set a label last, where the events say so. They come oldest first, so that the last pages are
-// read, backwards. Not to know is no error: the label counts by itself.
-func (c *Client) labelledBy(ctx context.Context, number int, l *Label) {
-	first, resp, err := c.api.Issues.ListIssueEvents(ctx, c.owner, c.repo, number, &github.ListOptions{PerPage: perPage})
+// read, backwards. It is not an error where they do not: the label counts either way.
+func (c *client) labelledBy(ctx context.Context, number int, l *label) {
+	first, resp, err := c.api.Issues.ListIssueEvents(ctx, c.owner, c.repo, number,
+		&github.ListOptions{PerPage: perPage})
 	if err != nil {
 		c.tries.notice(c.trouble(fmt.Sprintf("read who set the label on #%d", number), needPulls, err).Error())
 		return
 	}
 	for page, n := resp.LastPage, 0; page > 1 && n < maxEventPages; page, n = page-1, n+1 {
-		events, _, err := c.api.Issues.ListIssueEvents(ctx, c.owner, c.repo, number, &github.ListOptions{PerPage: perPage, Page: page})
+		events, _, err := c.api.Issues.ListIssueEvents(ctx, c.owner, c.repo, number,
+			&github.ListOptions{PerPage: perPage, Page: page})
 		if err != nil || l.setBy(events) {
 			return
 		}
@@ -62,7 +64,7 @@ func (c *Client) labelledBy(ctx context.Context, number int, l *Label) {
 }
 
 // setBy takes the last event that set the label.
-func (l *Label) setBy(events []*github.IssueEvent) bool {
+func (l *label) setBy(events []*github.IssueEvent) bool {
 	for i := len(events) - 1; i >= 0; i-- {
 		if e := events[i]; e.GetEvent() == "labeled" && strings.EqualFold(e.GetLabel().GetName(), l.Name) {
 			l.By, l.At = oneLine(e.GetActor().GetLogin(), 60), e.GetCreatedAt().Time

@@ -12,43 +12,44 @@ import (
 )
 
 const (
-	// SummaryLimit is the size of a step summary in bytes: over 1 MiB GitHub drops it whole.
-	SummaryLimit = 900_000
+	// summaryLimit is the size of a step summary in bytes: over 1 MiB GitHub drops it whole.
+	summaryLimit = 900_000
 	// maxAnnotations of a step: they have no source line, and a list of them says less than the summary.
 	maxAnnotations = 3
 	maxOutput      = 4096 // bytes of an output's value
 )
 
-// Log writes what the runner reads: workflow commands on standard output, and the files of GITHUB_OUTPUT and
-// GITHUB_STEP_SUMMARY. Outside of GitHub Actions it writes nothing: a mask would print the very secret, and a file that is
-// not set cannot be written.
-type Log struct {
+// stepLog writes what the runner reads: workflow commands on standard output, and the files of GITHUB_OUTPUT and
+// GITHUB_STEP_SUMMARY. Outside of GitHub Actions it writes nothing: a mask would print the very secret, and a file that
+// is not set cannot be written.
+type stepLog struct {
 	action      *githubactions.Action
 	getenv      func(string) string
 	annotations int
 }
 
-// NewLog writes commands to w, which must be the standard output of the step.
-func NewLog(w io.Writer, getenv func(string) string) *Log {
-	return &Log{action: githubactions.New(githubactions.WithWriter(w), githubactions.WithGetenv(getenv)), getenv: getenv}
+// newStepLog writes commands to w, which must be the standard output of the step.
+func newStepLog(w io.Writer, getenv func(string) string) *stepLog {
+	return &stepLog{action: githubactions.New(githubactions.WithWriter(w), githubactions.WithGetenv(getenv)),
+		getenv: getenv}
 }
 
 // Mask asks the runner to hide a secret in everything that follows. Call it before anything else.
-func (l *Log) Mask(secret string) error {
+func (l *stepLog) Mask(secret string) error {
 	if secret == "" || !l.inActions() {
 		return nil
 	}
 	return guard(func() { l.action.AddMask(secret) })
 }
 
-func (l *Log) inActions() bool { return l.getenv("GITHUB_ACTIONS") == "true" }
+func (l *stepLog) inActions() bool { return l.getenv("GITHUB_ACTIONS") == "true" }
 
 var outputName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,60}$`)
 
 // Output sets an output of the step. A name or value with a newline or another control character is refused, since a
 // value with a newline could set other outputs. Callers pass verdicts, numbers, paths, commits; never a kernel or range
 // name.
-func (l *Log) Output(name, value string) error {
+func (l *stepLog) Output(name, value string) error {
 	if !outputName.MatchString(name) {
 		return fmt.Errorf("output name %q is not of lower-case letters, digits, - and _", name)
 	}
@@ -61,20 +62,21 @@ func (l *Log) Output(name, value string) error {
 	return guard(func() { l.action.SetOutput(name, value) })
 }
 
-// Summary appends markdown to the step's summary. More than SummaryLimit in all is refused: render it smaller.
-func (l *Log) Summary(markdown string) error {
+// Summary appends markdown to the step's summary. More than summaryLimit in all is refused: render it smaller.
+func (l *stepLog) Summary(markdown string) error {
 	size, err := l.appendable("GITHUB_STEP_SUMMARY")
 	if err != nil || l.getenv("GITHUB_STEP_SUMMARY") == "" {
 		return err
 	}
-	if size+int64(len(markdown)) > SummaryLimit {
-		return fmt.Errorf("the step's summary would have %d bytes, more than the %d that GitHub shows for sure", size+int64(len(markdown)), SummaryLimit)
+	if size+int64(len(markdown)) > summaryLimit {
+		return fmt.Errorf("the step's summary would have %d bytes, more than the %d that GitHub shows for sure",
+			size+int64(len(markdown)), summaryLimit)
 	}
 	return guard(func() { l.action.AddStepSummary(markdown) })
 }
 
 // appendable checks a file that the runner named, which the package would panic at, and says how large it is.
-func (l *Log) appendable(variable string) (size int64, err error) {
+func (l *stepLog) appendable(variable string) (size int64, err error) {
 	path := l.getenv(variable)
 	if path == "" {
 		return 0, nil
@@ -91,20 +93,20 @@ func (l *Log) appendable(variable string) (size int64, err error) {
 	return info.Size(), nil
 }
 
-// Level of an annotation.
-type Level string
+// level of an annotation.
+type level string
 
 // Levels.
 const (
-	Notice  Level = "notice"
-	Warning Level = "warning"
-	Failure Level = "error"
+	noticeLevel  level = "notice"
+	warningLevel level = "warning"
+	failureLevel level = "error"
 )
 
 // Annotate writes an annotation, the first three of them; it says whether it did. Title and text are one line each,
-// escaped for the runner, cut at 200 and 1,000 characters. Every line that a runner reads reaches its log, so that names
-// out of a capture belong in no annotation.
-func (l *Log) Annotate(level Level, title, text string) bool {
+// escaped for the runner, cut at 200 and 1,000 characters. Every line that a runner reads reaches its log, so that
+// names out of a capture belong in no annotation.
+func (l *stepLog) Annotate(at level, title, text string) bool {
 	if l.annotations == maxAnnotations || !l.inActions() {
 		return false
 	}
@@ -112,10 +114,10 @@ func (l *Log) Annotate(level Level, title, text string) bool {
 	a := l.action.WithFieldsMap(map[string]string{"title": oneLine(title, 200)})
 	text = strings.ReplaceAll(oneLine(text, 1000), "##[", "## [") // a command of the runner's older kind, see Defuse
 	return guard(func() {
-		switch level {
-		case Failure:
+		switch at {
+		case failureLevel:
 			a.Errorf("%s", text)
-		case Warning:
+		case warningLevel:
 			a.Warningf("%s", text)
 		default:
 			a.Noticef("%s", text)
@@ -137,8 +139,8 @@ func guard(write func()) (err error) {
 	return nil
 }
 
-// Defuse makes text safe to print where the runner reads: no line of it is taken for a workflow command. The runner looks
-// behind blanks for "::", and anywhere in a line for "##[".
+// Defuse makes text safe to print where the runner reads: no line of it is taken for a workflow command. The runner
+// looks behind blanks for "::", and anywhere in a line for "##[".
 func Defuse(text string) string {
 	text = strings.ReplaceAll(text, "##[", "## [")
 	var b strings.Builder

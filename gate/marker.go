@@ -15,7 +15,7 @@ const maxKey = 80
 // marker is the last line of a comment of ours, which nobody sees: what it is about and which run wrote it.
 type marker struct {
 	key   string
-	stamp Stamp
+	stamp stamp
 }
 
 // The numbers have at most 18 digits, so that they always fit.
@@ -26,7 +26,8 @@ func (m marker) String() string {
 	if !commit.MatchString(head) {
 		head = "-"
 	}
-	return fmt.Sprintf("<!-- explain:v1:key=%s head=%s run=%d attempt=%d -->", CleanKey(m.key), head, max(m.stamp.RunID, 0), max(m.stamp.Attempt, 0))
+	return fmt.Sprintf("<!-- explain:v1:key=%s head=%s run=%d attempt=%d -->", CleanKey(m.key), head,
+		max(m.stamp.RunID, 0), max(m.stamp.Attempt, 0))
 }
 
 // sign puts the marker below a text.

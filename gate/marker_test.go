@@ -36,7 +36,7 @@ func TestMarkerProperties(t *testing.T) {
 		if a != b && a != "" && b != "" && a != "explain" && b != "explain" && key == CleanKey(b) {
 			t.Fatalf("%q and %q are both %q", a, b, key)
 		}
-		want := marker{key, Stamp{rapid.SampledFrom([]string{"", sha("a"), strings.Repeat("b", 64)}).Draw(t, "head"),
+		want := marker{key, stamp{rapid.SampledFrom([]string{"", sha("a"), strings.Repeat("b", 64)}).Draw(t, "head"),
 			rapid.Int64Range(0, 1e18-1).Draw(t, "run"), rapid.IntRange(0, 1e9-1).Draw(t, "attempt")}}
 		body := want.sign(b)
 		text, got, ok := readMarker(body)
@@ -51,7 +51,7 @@ func TestMarkerProperties(t *testing.T) {
 
 // TestStampsAreOrdered: of two different runs one is newer.
 func TestStampsAreOrdered(t *testing.T) {
-	order := []Stamp{{"", 1, 1}, {"", 1, 2}, {"", 2, 1}, {"", 10, 1}}
+	order := []stamp{{"", 1, 1}, {"", 1, 2}, {"", 2, 1}, {"", 10, 1}}
 	for i, a := range order {
 		for j, b := range order {
 			if a.newer(b) != (i > j) {

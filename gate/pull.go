@@ -9,17 +9,17 @@ import (
 	"github.com/google/go-github/v62/github"
 )
 
-// Errors of FindPull, File and RunArtifact; the text says more.
+// Errors of findPull, File and runArtifact; the text says more.
 var (
-	ErrNoPull    = errors.New("no open pull request")
-	ErrHeadMoved = errors.New("the pull request has moved on")
+	errNoPull    = errors.New("no open pull request")
+	errHeadMoved = errors.New("the pull request has moved on")
 	ErrNotFound  = errors.New("not found")
 )
 
 const needPulls = "pull-requests: read"
 
-// Pull reads a pull request as it is now.
-func (c *Client) Pull(ctx context.Context, number int) (*Pull, error) {
+// pull reads a pull request as it is now.
+func (c *client) pull(ctx context.Context, number int) (*Pull, error) {
 	p, _, err := c.api.PullRequests.Get(ctx, c.owner, c.repo, number)
 	if err != nil {
 		return nil, c.trouble(fmt.Sprintf("read #%d", number), needPulls, err)
@@ -30,23 +30,26 @@ func (c *Client) Pull(ctx context.Context, number int) (*Pull, error) {
 // livePull checks what the API says as a payload is checked.
 func livePull(p *github.PullRequest) (*Pull, error) {
 	branch := func(b *github.PullRequestBranch) branchPayload {
-		return branchPayload{SHA: b.GetSHA(), Ref: b.GetRef(), Repo: repoPayload{ID: b.GetRepo().GetID(), FullName: b.GetRepo().GetFullName()}}
+		return branchPayload{SHA: b.GetSHA(), Ref: b.GetRef(),
+			Repo: repoPayload{ID: b.GetRepo().GetID(), FullName: b.GetRepo().GetFullName()}}
 	}
-	in := pullPayload{Number: p.GetNumber(), MergeCommitSHA: p.GetMergeCommitSHA(), Head: branch(p.GetHead()), Base: branch(p.GetBase())}
+	in := pullPayload{Number: p.GetNumber(), MergeCommitSHA: p.GetMergeCommitSHA(), Head: branch(p.GetHead()),
+		Base: branch(p.GetBase())}
 	return in.pull(p.GetNumber(), repoPayload{})
 }
 
-// FindPull finds the open pull request that a run was for, by head repository, branch and commit: the payload of
-// workflow_run names none for forks. The error is ErrNoPull where there is none, ErrHeadMoved where its head is another
+// findPull finds the open pull request that a run was for, by head repository, branch and commit: the payload of
+// workflow_run names none for forks. The error is errNoPull where there is none, errHeadMoved where its head is another
 // commit by now. number, when not 0, picks one of several with the same head; it cannot pick any other.
-func (c *Client) FindPull(ctx context.Context, t Trigger, number int) (*Pull, error) {
+func (c *client) findPull(ctx context.Context, t Trigger, number int) (*Pull, error) {
 	owner, _, ok := strings.Cut(t.HeadRepo, "/")
 	if !ok || t.HeadRef == "" || !commit.MatchString(t.HeadSHA) {
-		return nil, fmt.Errorf("%w: the run names no head (was the fork deleted?)", ErrNoPull)
+		return nil, fmt.Errorf("%w: the run names no head (was the fork deleted?)", errNoPull)
 	}
 	var match []*Pull
 	moved := 0
-	options := &github.PullRequestListOptions{State: "open", Head: owner + ":" + t.HeadRef, ListOptions: github.ListOptions{PerPage: perPage}}
+	options := &github.PullRequestListOptions{State: "open", Head: owner + ":" + t.HeadRef,
+		ListOptions: github.ListOptions{PerPage: perPage}}
 	for n := 0; n < maxPages; n++ {
 		list, resp, err := c.api.PullRequests.List(ctx, c.owner, c.repo, options)
 		if err != nil {
@@ -54,7 +57,8 @@ func (c *Client) FindPull(ctx context.Context, t Trigger, number int) (*Pull, er
 		}
 		for _, p := range list {
 			pull, err := livePull(p)
-			if err != nil || pull.HeadRef != t.HeadRef || !sameRepo(repoPayload{pull.HeadRepoID, pull.HeadRepo}, repoPayload{t.HeadRepoID, t.HeadRepo}) {
+			if err != nil || pull.HeadRef != t.HeadRef ||
+				!sameRepo(repoPayload{pull.HeadRepoID, pull.HeadRepo}, repoPayload{t.HeadRepoID, t.HeadRepo}) {
 				continue
 			}
 			switch {
@@ -69,7 +73,8 @@ func (c *Client) FindPull(ctx context.Context, t Trigger, number int) (*Pull, er
 		}
 	}
 	if number == 0 && len(match) > 1 {
-		return nil, fmt.Errorf("#%d and #%d have the same head %s: say which one", match[0].Number, match[1].Number, short(t.HeadSHA))
+		return nil, fmt.Errorf("#%d and #%d have the same head %s: say which one", match[0].Number, match[1].Number,
+			short(t.HeadSHA))
 	}
 	for _, p := range match {
 		if number == 0 || p.Number == number {
@@ -77,15 +82,16 @@ func (c *Client) FindPull(ctx context.Context, t Trigger, number int) (*Pull, er
 		}
 	}
 	if moved != 0 {
-		return nil, fmt.Errorf("%w: the head of #%d is not %s any more, a newer run will comment", ErrHeadMoved, moved, short(t.HeadSHA))
+		return nil, fmt.Errorf("%w: the head of #%d is not %s any more, a newer run will comment", errHeadMoved, moved,
+			short(t.HeadSHA))
 	}
-	return nil, fmt.Errorf("%w with head %s of %s", ErrNoPull, short(t.HeadSHA), oneLine(t.HeadRepo, 200))
+	return nil, fmt.Errorf("%w with head %s of %s", errNoPull, short(t.HeadSHA), oneLine(t.HeadRepo, 200))
 }
 
 const needStatuses = "statuses: write"
 
-// Status of a commit.
-type Status struct {
+// commitStatus is the status of a commit, as a check shows it.
+type commitStatus struct {
 	SHA     string
 	OK      bool   // success, else failure
 	Context string // name of the check, "explain" say
@@ -93,14 +99,15 @@ type Status struct {
 	URL     string
 }
 
-// Status sets the commit status of a head, for workflow_run, whose own check is not on the pull request. It returns why
-// it could not, or "" when it could.
-func (c *Client) Status(ctx context.Context, s Status) string {
+// setStatus sets the commit status of a head, for workflow_run, whose own check is not on the pull request. It returns
+// why it could not, or "" when it could.
+func (c *client) setStatus(ctx context.Context, s commitStatus) string {
 	state := "failure"
 	if s.OK {
 		state = "success"
 	}
-	wanted := &github.RepoStatus{State: &state, Context: github.String(oneLine(s.Context, 100)), Description: github.String(oneLine(s.Text, 139)), TargetURL: github.String(s.URL)}
+	wanted := &github.RepoStatus{State: &state, Context: github.String(oneLine(s.Context, 100)),
+		Description: github.String(oneLine(s.Text, 139)), TargetURL: github.String(s.URL)}
 	// Setting it twice is the same as once.
 	if _, _, err := c.api.Repositories.CreateStatus(repeatable(ctx), c.owner, c.repo, s.SHA, wanted); err != nil {
 		return c.trouble("set the status of "+short(s.SHA), needStatuses, err).Error()

@@ -23,14 +23,14 @@ func TestFindPull(t *testing.T) {
 		want    error
 	}{
 		"found":                             {pulls: []gatetest.Pull{{Number: 6, HeadSHA: sha("c"), HeadRef: "x"}, mallory}},
-		"head_moved":                        {pulls: []gatetest.Pull{edit(func(p *gatetest.Pull) { p.HeadSHA = sha("c") })}, want: ErrHeadMoved},
-		"closed":                            {pulls: []gatetest.Pull{edit(func(p *gatetest.Pull) { p.State = "closed" })}, want: ErrNoPull},
-		"same_commit_in_another_repository": {pulls: []gatetest.Pull{edit(func(p *gatetest.Pull) { p.HeadRepo, p.HeadRepoID = "mallory/other", 667 })}, want: ErrNoPull},
-		"same_branch_name_in_the_base":      {pulls: []gatetest.Pull{{Number: 8, HeadSHA: sha("a"), HeadRef: "main"}}, want: ErrNoPull},
+		"head_moved":                        {pulls: []gatetest.Pull{edit(func(p *gatetest.Pull) { p.HeadSHA = sha("c") })}, want: errHeadMoved},
+		"closed":                            {pulls: []gatetest.Pull{edit(func(p *gatetest.Pull) { p.State = "closed" })}, want: errNoPull},
+		"same_commit_in_another_repository": {pulls: []gatetest.Pull{edit(func(p *gatetest.Pull) { p.HeadRepo, p.HeadRepoID = "mallory/other", 667 })}, want: errNoPull},
+		"same_branch_name_in_the_base":      {pulls: []gatetest.Pull{{Number: 8, HeadSHA: sha("a"), HeadRef: "main"}}, want: errNoPull},
 		"two_with_the_same_head":            {pulls: []gatetest.Pull{mallory, edit(func(p *gatetest.Pull) { p.Number, p.BaseRef = 8, "release" })}},
 		"the_second_of_two":                 {pulls: []gatetest.Pull{mallory, edit(func(p *gatetest.Pull) { p.Number, p.BaseRef = 8, "release" })}, number: 8},
-		"a_number_that_is_not_its_own":      {pulls: []gatetest.Pull{mallory, {Number: 8, HeadSHA: sha("c"), HeadRef: "victim"}}, number: 8, want: ErrNoPull},
-		"deleted_fork":                      {pulls: []gatetest.Pull{mallory}, trigger: func(t Trigger) Trigger { t.HeadRepo = ""; return t }, want: ErrNoPull},
+		"a_number_that_is_not_its_own":      {pulls: []gatetest.Pull{mallory, {Number: 8, HeadSHA: sha("c"), HeadRef: "victim"}}, number: 8, want: errNoPull},
+		"deleted_fork":                      {pulls: []gatetest.Pull{mallory}, trigger: func(t Trigger) Trigger { t.HeadRepo = ""; return t }, want: errNoPull},
 		"forbidden":                         {pulls: []gatetest.Pull{mallory}, denied: []string{"pull-requests: read"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestFindPull(t *testing.T) {
 			if c.trigger != nil {
 				tr = c.trigger(tr)
 			}
-			p, err := s.client.FindPull(context.Background(), tr, c.number)
+			p, err := s.client.findPull(context.Background(), tr, c.number)
 			if c.want != nil && !errors.Is(err, c.want) {
 				t.Errorf("error %v, want %v", err, c.want)
 			}
@@ -56,12 +56,12 @@ func TestFindPull(t *testing.T) {
 // TestPull reads a pull request that the payload only numbers.
 func TestPull(t *testing.T) {
 	s := open(t, pullRun(), gatetest.Scenario{Pulls: []gatetest.Pull{{Number: 7, HeadSHA: sha("a"), HeadRef: "x", HeadRepo: "mallory/llm", HeadRepoID: 666, BaseSHA: sha("b"), MergeSHA: sha("c")}, {Number: 8, HeadSHA: "not a commit"}}})
-	p, err := s.client.Pull(context.Background(), 7)
+	p, err := s.client.pull(context.Background(), 7)
 	if want := (Pull{7, sha("a"), "x", "mallory/llm", 666, sha("b"), "main", sha("c"), true}); err != nil || *p != want {
 		t.Errorf("%+v, %v", p, err)
 	}
 	for _, number := range []int{8, 9} {
-		_, err := s.client.Pull(context.Background(), number)
+		_, err := s.client.pull(context.Background(), number)
 		s.err(err)
 	}
 	s.golden()
@@ -73,13 +73,13 @@ func TestLabel(t *testing.T) {
 	s := open(t, pullRun(), gatetest.Scenario{PageSize: 2, Pulls: []gatetest.Pull{{Number: 7, Labels: []gatetest.Label{{Name: "bug", By: "one"}, {Name: "docs", By: "two"}}}},
 		Steps: []gatetest.Step{{Path: path, After: 1, AddLabels: map[int]string{7: "Perf:Accept"}}}})
 	for range 2 {
-		l, err := s.client.Label(context.Background(), 7, "perf:accept")
+		l, err := s.client.label(context.Background(), 7, "perf:accept")
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.say("%+v", l)
 	}
-	_, err := s.client.Label(context.Background(), 99, "perf:accept")
+	_, err := s.client.label(context.Background(), 99, "perf:accept")
 	s.err(err)
 	s.golden()
 }
@@ -87,7 +87,7 @@ func TestLabel(t *testing.T) {
 // TestLabelWithoutEvents: who set it is not worth failing for.
 func TestLabelWithoutEvents(t *testing.T) {
 	s := open(t, pullRun(), gatetest.Scenario{Denied: []string{"issues: read"}, Pulls: []gatetest.Pull{{Number: 7, Labels: []gatetest.Label{{Name: "perf:accept", By: "two"}}}}})
-	l, err := s.client.Label(context.Background(), 7, "perf:accept")
+	l, err := s.client.label(context.Background(), 7, "perf:accept")
 	if err != nil || l == nil || l.By != "" {
 		t.Errorf("%+v, %v", l, err)
 	}
@@ -105,7 +105,7 @@ func TestFile(t *testing.T) {
 		{".github/explain.yml", sha("b"), 100}, {"./.github/explain.yml", sha("a"), 100}, {"missing.yml", sha("b"), 100}, {".github", sha("b"), 100},
 		{".github/explain.yml", sha("b"), 5}, {"big.json", sha("b"), 2 << 20}, {"../secret", sha("b"), 100}, {"/etc/passwd", sha("b"), 100}, {"", "main", 1},
 	} {
-		b, err := s.client.File(context.Background(), c.path, c.ref, c.limit)
+		b, err := s.client.file(context.Background(), c.path, c.ref, c.limit)
 		if len(b) > 100 {
 			b = []byte("… many bytes")
 		}
@@ -116,11 +116,11 @@ func TestFile(t *testing.T) {
 
 func TestStatus(t *testing.T) {
 	s := open(t, pullRun(), gatetest.Scenario{Steps: []gatetest.Step{{Method: "POST", Status: 502}}})
-	s.say("%q", s.client.Status(context.Background(), Status{SHA: sha("a"), OK: true, Context: "explain", Text: "pass: 3 gates checked " + strings.Repeat("x", 200), URL: "https://github.example/run"}))
-	s.say("%q", s.client.Status(context.Background(), Status{SHA: sha("a"), Context: "explain", Text: "fail"}))
+	s.say("%q", s.client.setStatus(context.Background(), commitStatus{SHA: sha("a"), OK: true, Context: "explain", Text: "pass: 3 gates checked " + strings.Repeat("x", 200), URL: "https://github.example/run"}))
+	s.say("%q", s.client.setStatus(context.Background(), commitStatus{SHA: sha("a"), Context: "explain", Text: "fail"}))
 	s.golden()
 	s = open(t, pullRun(), gatetest.Scenario{Denied: []string{"statuses: write"}})
-	if why := s.client.Status(context.Background(), Status{SHA: sha("a")}); !contains(why, "statuses: write") {
+	if why := s.client.setStatus(context.Background(), commitStatus{SHA: sha("a")}); !contains(why, "statuses: write") {
 		t.Errorf("reason %q", why)
 	}
 }

@@ -10,12 +10,15 @@ import (
 	"strings"
 )
 
-// ErrNotInActions says that this process is no step of a GitHub Actions workflow.
-var ErrNotInActions = errors.New("not in GitHub Actions (GITHUB_ACTIONS is not true): pass the files of both sides, nothing is fetched or posted")
+// ErrNotInActions says that this process is not a step of a GitHub Actions workflow.
+var ErrNotInActions = errors.New(
+	"not in GitHub Actions (GITHUB_ACTIONS is not true): pass the files of both sides, nothing is fetched or posted")
 
 // Run is the workflow run that this process is a step of.
 type Run struct {
-	APIURL     string // GITHUB_API_URL, without a trailing slash: https://api.github.com, https://ghe.example.com/api/v3, http://127.0.0.1:8080
+	// GITHUB_API_URL, without a trailing slash: https://api.github.com, https://ghe.example.com/api/v3,
+	// http://127.0.0.1:8080
+	APIURL     string
 	ServerURL  string // GITHUB_SERVER_URL
 	Repository string // owner/name
 	Event      string // pull_request, push, workflow_run, …
@@ -67,23 +70,26 @@ type Push struct {
 	Ref    string // branch name, without refs/heads/
 }
 
-// Stamp says which run made the numbers of a comment. A comment never goes back to an older one.
-type Stamp struct {
+// stamp says which run made the numbers of a comment. A comment never goes back to an older one.
+type stamp struct {
 	HeadSHA string // empty where unknown
 	RunID   int64
 	Attempt int
 }
 
-// ReadRun reads the GITHUB_* variables and the payload of the event. Outside of GitHub Actions the error is
+// readRun reads the GITHUB_* variables and the payload of the event. Outside of GitHub Actions the error is
 // [ErrNotInActions]; a variable or payload that is not what GitHub writes is an error that names it.
-func ReadRun(getenv func(string) string) (*Run, error) {
+func readRun(getenv func(string) string) (*Run, error) {
 	if getenv("GITHUB_ACTIONS") != "true" {
 		return nil, ErrNotInActions
 	}
 	r := &Run{
-		APIURL: strings.TrimSuffix(getenv("GITHUB_API_URL"), "/"), ServerURL: strings.TrimSuffix(getenv("GITHUB_SERVER_URL"), "/"),
-		Repository: getenv("GITHUB_REPOSITORY"), Event: getenv("GITHUB_EVENT_NAME"), Workflow: getenv("GITHUB_WORKFLOW"),
-		Job: getenv("GITHUB_JOB"), Workspace: getenv("GITHUB_WORKSPACE"), SHA: getenv("GITHUB_SHA"), Ref: getenv("GITHUB_REF"),
+		APIURL:     strings.TrimSuffix(getenv("GITHUB_API_URL"), "/"),
+		ServerURL:  strings.TrimSuffix(getenv("GITHUB_SERVER_URL"), "/"),
+		Repository: getenv("GITHUB_REPOSITORY"), Event: getenv("GITHUB_EVENT_NAME"),
+		Workflow: getenv("GITHUB_WORKFLOW"),
+		Job:      getenv("GITHUB_JOB"), Workspace: getenv("GITHUB_WORKSPACE"), SHA: getenv("GITHUB_SHA"),
+		Ref: getenv("GITHUB_REF"),
 	}
 	if r.APIURL == "" {
 		r.APIURL = "https://api.github.com"
@@ -148,8 +154,8 @@ func isRepository(s string) bool {
 	return ok
 }
 
-// parseBase parses the address of an API or a server, without a slash at its end. Errors do not repeat it, since it could
-// hold a password.
+// parseBase parses the address of an API or a server, without a slash at its end. Errors do not repeat it, since it
+// could hold a password.
 func parseBase(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	switch {
@@ -161,16 +167,16 @@ func parseBase(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// Stamp of the numbers: of the triggering run on workflow_run, else of this one.
-func (r *Run) Stamp() Stamp {
+// stamp of the numbers: of the triggering run on workflow_run, else of this one.
+func (r *Run) stamp() stamp {
 	if t := r.Trigger; t != nil {
-		return Stamp{HeadSHA: t.HeadSHA, RunID: t.RunID, Attempt: t.Attempt}
+		return stamp{HeadSHA: t.HeadSHA, RunID: t.RunID, Attempt: t.Attempt}
 	}
-	return Stamp{HeadSHA: r.HeadSHA(), RunID: r.ID, Attempt: r.Attempt}
+	return stamp{HeadSHA: r.HeadSHA(), RunID: r.ID, Attempt: r.Attempt}
 }
 
-// HeadSHA is the commit that was measured: the pull request's head, the triggering run's, or the pushed one. It is empty
-// where the event names a pull request by number only: read it with [Client.Pull].
+// HeadSHA is the commit that was measured: the pull request's head, the triggering run's, or the pushed one. It is
+// empty where the event names a pull request by number only: the Pull of a [Session] has it.
 func (r *Run) HeadSHA() string {
 	switch {
 	case r.Pull != nil:
@@ -187,10 +193,10 @@ func (r *Run) HeadSHA() string {
 
 // URL is the page of the run, for the footer of a comment.
 func (r *Run) URL() string {
-	return r.ServerURL + "/" + r.Repository + "/actions/runs/" + strconv.FormatInt(r.Stamp().RunID, 10)
+	return r.ServerURL + "/" + r.Repository + "/actions/runs/" + strconv.FormatInt(r.stamp().RunID, 10)
 }
 
 // newer says whether s was made by a later run than o: run ids of a repository only grow.
-func (s Stamp) newer(o Stamp) bool {
+func (s stamp) newer(o stamp) bool {
 	return s.RunID > o.RunID || s.RunID == o.RunID && s.Attempt > o.Attempt
 }

@@ -33,7 +33,7 @@ func TestReadRun(t *testing.T) {
 		env            map[string]string
 		want           func(*Run)
 		head           string
-		stamp          Stamp
+		stamp          stamp
 	}{
 		"pull_request": {
 			event: "pull_request",
@@ -42,19 +42,19 @@ func TestReadRun(t *testing.T) {
 			want: func(r *Run) {
 				r.Action, r.Number, r.Pull = "labeled", 7, &Pull{7, a, "x", "octo/llm", 1, b, "main", c, false}
 			},
-			head: a, stamp: Stamp{a, 500, 2},
+			head: a, stamp: stamp{a, 500, 2},
 		},
 		"of_a_fork": {
 			event:   "pull_request",
 			payload: `{"pull_request":{"number":7,"head":{"sha":"` + a + `","ref":"main","repo":{"id":2,"full_name":"mallory/llm"}},"base":{"sha":"` + b + `","ref":"main","repo":{"id":1,"full_name":"octo/llm"}}}}`,
 			want:    func(r *Run) { r.Number, r.Pull = 7, &Pull{7, a, "main", "mallory/llm", 2, b, "main", "", true} },
-			head:    a, stamp: Stamp{a, 500, 2},
+			head:    a, stamp: stamp{a, 500, 2},
 		},
 		"of_a_deleted_fork": {
 			event:   "pull_request_target",
 			payload: `{"number":7,"pull_request":{"head":{"sha":"` + a + `","ref":"main","repo":null},"base":{"sha":"` + b + `","ref":"main"}},"repository":{"id":1,"full_name":"octo/llm"}}`,
 			want:    func(r *Run) { r.Number, r.Pull = 7, &Pull{7, a, "main", "", 0, b, "main", "", true} },
-			head:    a, stamp: Stamp{a, 500, 2},
+			head:    a, stamp: stamp{a, 500, 2},
 		},
 		"workflow_run": {
 			event:   "workflow_run",
@@ -62,57 +62,57 @@ func TestReadRun(t *testing.T) {
 			want: func(r *Run) {
 				r.Action, r.Trigger = "completed", &Trigger{400, 3, "pull_request", a, "main", "mallory/llm", 2, "failure", nil}
 			},
-			head: a, stamp: Stamp{a, 400, 3},
+			head: a, stamp: stamp{a, 400, 3},
 		},
 		"workflow_run_of_the_repository": {
 			event:   "workflow_run",
 			payload: `{"workflow_run":{"id":400,"head_sha":"` + a + `","pull_requests":[{"number":7},{"number":8}]}}`,
 			want:    func(r *Run) { r.Trigger = &Trigger{RunID: 400, Attempt: 1, HeadSHA: a, Numbers: []int{7, 8}} },
-			head:    a, stamp: Stamp{a, 400, 1},
+			head:    a, stamp: stamp{a, 400, 1},
 		},
 		"push": {
 			event:   "push",
 			payload: `{"ref":"refs/heads/release/1","before":"` + b + `","after":"` + d + `"}`,
 			want:    func(r *Run) { r.Push = &Push{b, d, "release/1"} },
-			head:    d, stamp: Stamp{d, 500, 2},
+			head:    d, stamp: stamp{d, 500, 2},
 		},
 		"push_of_a_new_branch": {
 			event:   "push",
 			payload: `{"ref":"refs/heads/new","before":"0000000000000000000000000000000000000000","after":"` + d + `"}`,
 			want:    func(r *Run) { r.Push = &Push{"", d, "new"} },
-			head:    d, stamp: Stamp{d, 500, 2},
+			head:    d, stamp: stamp{d, 500, 2},
 		},
 		"merge_group": {
 			event:   "merge_group",
 			payload: `{"merge_group":{"head_sha":"` + a + `","base_sha":"` + b + `","base_ref":"refs/heads/main"}}`,
 			want:    func(r *Run) { r.Push = &Push{b, a, "main"} },
-			head:    a, stamp: Stamp{a, 500, 2},
+			head:    a, stamp: stamp{a, 500, 2},
 		},
 		"comment_on_a_pull_request": {
 			event:   "issue_comment",
 			payload: `{"action":"created","issue":{"number":7,"pull_request":{"url":"x"}}}`,
 			want:    func(r *Run) { r.Action, r.Number = "created", 7 },
-			stamp:   Stamp{"", 500, 2},
+			stamp:   stamp{"", 500, 2},
 		},
 		"comment_on_an_issue": {
-			event: "issue_comment", payload: `{"issue":{"number":7}}`, want: func(*Run) {}, head: d, stamp: Stamp{d, 500, 2},
+			event: "issue_comment", payload: `{"issue":{"number":7}}`, want: func(*Run) {}, head: d, stamp: stamp{d, 500, 2},
 		},
 		"by_hand": {
-			event: "workflow_dispatch", payload: `{"inputs":{"pull":"7"}}`, want: func(*Run) {}, head: d, stamp: Stamp{d, 500, 2},
+			event: "workflow_dispatch", payload: `{"inputs":{"pull":"7"}}`, want: func(*Run) {}, head: d, stamp: stamp{d, 500, 2},
 		},
 		"number_in_the_ref": {
 			event: "pull_request_review", payload: `{}`, env: map[string]string{"GITHUB_REF": "refs/pull/12/merge", "GITHUB_RUN_ATTEMPT": ""},
 			want:  func(r *Run) { r.Number, r.Ref, r.Attempt = 12, "refs/pull/12/merge", 1 },
-			stamp: Stamp{"", 500, 1},
+			stamp: stamp{"", 500, 1},
 		},
 		"enterprise": {
 			event: "push", payload: `{}`, env: map[string]string{"GITHUB_API_URL": "https://ghe.example.com/api/v3/", "GITHUB_SERVER_URL": "https://ghe.example.com/"},
 			want: func(r *Run) { r.APIURL, r.ServerURL = "https://ghe.example.com/api/v3", "https://ghe.example.com" },
-			head: d, stamp: Stamp{d, 500, 2},
+			head: d, stamp: stamp{d, 500, 2},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := ReadRun(actions(t, tc.event, tc.payload, tc.env))
+			got, err := readRun(actions(t, tc.event, tc.payload, tc.env))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -122,8 +122,8 @@ func TestReadRun(t *testing.T) {
 			if d := cmp.Diff(&want, got); d != "" {
 				t.Error(d)
 			}
-			if got.HeadSHA() != tc.head || got.Stamp() != tc.stamp {
-				t.Errorf("head %s, stamp %+v", got.HeadSHA(), got.Stamp())
+			if got.HeadSHA() != tc.head || got.stamp() != tc.stamp {
+				t.Errorf("head %s, stamp %+v", got.HeadSHA(), got.stamp())
 			}
 			if url := got.URL(); !strings.HasPrefix(url, got.ServerURL+"/octo/llm/actions/runs/") {
 				t.Errorf("address %s", url)
@@ -133,7 +133,7 @@ func TestReadRun(t *testing.T) {
 }
 
 func TestReadRunRefuses(t *testing.T) {
-	if _, err := ReadRun(func(string) string { return "" }); !errors.Is(err, ErrNotInActions) {
+	if _, err := readRun(func(string) string { return "" }); !errors.Is(err, ErrNotInActions) {
 		t.Errorf("error %v", err)
 	}
 	pull := `{"pull_request":{"number":7,"head":{"sha":"HEAD"}}}`
@@ -161,7 +161,7 @@ func TestReadRunRefuses(t *testing.T) {
 		{`{"after":"x"}`, nil, "not a commit"},
 		{`{"issue":{"number":-1,"pull_request":{}}}`, nil, "no number"},
 	} {
-		_, err := ReadRun(actions(t, "pull_request", tc.payload, tc.env))
+		_, err := readRun(actions(t, "pull_request", tc.payload, tc.env))
 		if err == nil || !contains(err.Error(), tc.want) || contains(err.Error(), "hunter2") {
 			t.Errorf("%s %v: error %v, want %q", tc.payload, tc.env, err, tc.want)
 		}
@@ -176,7 +176,7 @@ func TestNewRefuses(t *testing.T) {
 		{"https://api.example", "octo/llm?x=", "", "owner/name"},
 		{"https://api.example", "octo/llm", "ghs_secret\nX-Evil: 1", "the token holds"},
 	} {
-		_, err := New(&Run{APIURL: tc.api, Repository: tc.repository}, Options{Token: tc.token})
+		_, err := newClient(&Run{APIURL: tc.api, Repository: tc.repository}, clientOptions{Token: tc.token})
 		if err == nil || !contains(err.Error(), tc.want) || contains(err.Error(), "ghs_") || contains(err.Error(), "x:y") {
 			t.Errorf("%+v: error %v", tc, err)
 		}
@@ -200,7 +200,7 @@ func FuzzEvent(f *testing.F) {
 		if r.Number < 0 || r.Pull != nil && (r.Pull.Number != r.Number || r.Pull.HeadRepo != "" && !isRepository(r.Pull.HeadRepo)) {
 			t.Errorf("%+v", r)
 		}
-		if m := (marker{"k", r.Stamp()}).String(); strings.ContainsAny(m, "\r\n") {
+		if m := (marker{"k", r.stamp()}).String(); strings.ContainsAny(m, "\r\n") {
 			t.Errorf("marker %q", m)
 		}
 	})

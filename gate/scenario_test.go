@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/gate/gatetest"
 )
 
@@ -31,7 +31,7 @@ type stage struct {
 	t       *testing.T
 	srv     *gatetest.Server
 	run     *Run
-	client  *Client
+	client  *client
 	out     strings.Builder
 	waits   []string
 	notices []string
@@ -58,7 +58,7 @@ func open(t *testing.T, run *Run, s gatetest.Scenario) *stage {
 	t.Cleanup(server.Close)
 	run.APIURL = server.URL + s.Prefix
 	var err error
-	st.client, err = New(run, Options{
+	st.client, err = newClient(run, clientOptions{
 		Token:  token,
 		Sleep:  func(_ context.Context, d time.Duration) error { st.waits = append(st.waits, d.String()); return nil },
 		Now:    func() time.Time { return time.Unix(1_800_000_000, 0) },
@@ -74,9 +74,9 @@ func open(t *testing.T, run *Run, s gatetest.Scenario) *stage {
 func (s *stage) say(format string, args ...interface{}) { fmt.Fprintf(&s.out, format+"\n", args...) }
 
 // upsert posts a comment and notes what became of it.
-func (s *stage) upsert(w Comment) Posted {
+func (s *stage) upsert(w comment) posted {
 	s.t.Helper()
-	p := s.client.Upsert(context.Background(), 7, w)
+	p := s.client.upsert(context.Background(), 7, w)
 	s.say("%s comment %d %s shrunk=%t", p.Action, p.ID, p.URL, p.Shrunk)
 	if p.Reason != "" {
 		s.say("reason: %s", p.Reason)
@@ -85,13 +85,13 @@ func (s *stage) upsert(w Comment) Posted {
 }
 
 // failing is a comment of a failed gate.
-func failing(run *Run, text string) Comment {
-	return Comment{Key: "gate", Mode: Always, Verdict: diff.Fail, Changed: true, Stamp: run.Stamp(), Body: func(int) string { return text }}
+func failing(run *Run, text string) comment {
+	return comment{Key: "gate", Mode: Always, Verdict: comparison.Fail, Changed: true, Stamp: run.stamp(), Body: func(int) string { return text }}
 }
 
 // signed is a comment of ours as an earlier run left it.
 func signed(text string, run int64, attempt int, head string) string {
-	return marker{"gate", Stamp{head, run, attempt}}.sign(text)
+	return marker{"gate", stamp{head, run, attempt}}.sign(text)
 }
 
 func (s *stage) err(err error) {

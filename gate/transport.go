@@ -15,8 +15,8 @@ import (
 const maxAnswer = 128 << 20
 
 // transport adds the token, on the API's host only, and asks again where that is safe: GET, HEAD, PATCH and DELETE, and
-// what [repeatable] marks. An answer that means "later" becomes a [limited] error, so that nothing above it keeps a clock
-// of its own.
+// what [repeatable] marks. An answer that means "later" becomes a [limited] error, so that nothing above it keeps a
+// clock of its own.
 type transport struct {
 	next  http.RoundTripper
 	tries *tries
@@ -115,7 +115,8 @@ func message(resp *http.Response) (body string, secondary bool) {
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(b))
 	body = strings.ToLower(string(b))
-	return body, strings.Contains(body, "secondary rate limit") || strings.Contains(body, "secondary-rate-limits") || strings.Contains(body, "abuse-rate-limits")
+	return body, strings.Contains(body, "secondary rate limit") || strings.Contains(body, "secondary-rate-limits") ||
+		strings.Contains(body, "abuse-rate-limits")
 }
 
 // errNetwork is what is left of an error of the network once addresses are out of it.

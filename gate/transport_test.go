@@ -49,9 +49,9 @@ func reply(status int, body string, header ...string) *http.Response {
 }
 
 // clientOf is a client of https://api.example that is answered from a list and never waits.
-func clientOf(t *testing.T, a http.RoundTripper, waits *[]time.Duration) *Client {
+func clientOf(t *testing.T, a http.RoundTripper, waits *[]time.Duration) *client {
 	t.Helper()
-	c, err := New(&Run{APIURL: "https://api.example", Repository: "octo/llm", ID: 1}, Options{Token: token, Transport: a, Jitter: func() float64 { return 0 },
+	c, err := newClient(&Run{APIURL: "https://api.example", Repository: "octo/llm", ID: 1}, clientOptions{Token: token, Transport: a, Jitter: func() float64 { return 0 },
 		Now:   func() time.Time { return time.Unix(1_800_000_000, 0) },
 		Sleep: func(_ context.Context, d time.Duration) error { *waits = append(*waits, d); return nil }})
 	if err != nil {
@@ -88,7 +88,7 @@ func TestWaits(t *testing.T) {
 	} {
 		a := &answers{list: []*http.Response{tc.first, reply(200, `{"number":7}`)}}
 		var waits []time.Duration
-		_, err := clientOf(t, a, &waits).Pull(context.Background(), 7)
+		_, err := clientOf(t, a, &waits).pull(context.Background(), 7)
 		again := len(a.asked) == 2
 		if again != (tc.want != 0) || again && (err != nil || len(waits) != 1 || waits[0] != tc.want) {
 			t.Errorf("%s: asked %d times, waits %v, error %v", name, len(a.asked), waits, err)
@@ -121,8 +121,8 @@ func TestJitter(t *testing.T) {
 func TestWritesAreSentWhole(t *testing.T) {
 	a := &answers{list: []*http.Response{reply(502, ""), reply(200, `{"id":6}`)}}
 	var waits []time.Duration
-	u := &upsert{c: clientOf(t, a, &waits), number: 7, want: Comment{Body: func(int) string { return "new" }}, marker: marker{"gate", Stamp{}}, limit: CommentLimit}
-	if p, _ := u.edit(context.Background(), found{id: 6}); p.Action != CommentUpdated || len(a.sent) != 2 || a.sent[0] != a.sent[1] || !contains(a.sent[1], "new") {
+	u := &upsert{c: clientOf(t, a, &waits), number: 7, want: comment{Body: func(int) string { return "new" }}, marker: marker{"gate", stamp{}}, limit: CommentLimit}
+	if p, _ := u.edit(context.Background(), found{id: 6}); p.Action != commentUpdated || len(a.sent) != 2 || a.sent[0] != a.sent[1] || !contains(a.sent[1], "new") {
 		t.Errorf("%+v after %q", p, a.sent)
 	}
 }
@@ -132,17 +132,17 @@ func TestLostConnection(t *testing.T) {
 	a := &answers{}
 	var waits []time.Duration
 	c := clientOf(t, a, &waits)
-	_, err := c.Pull(context.Background(), 7)
+	_, err := c.pull(context.Background(), 7)
 	if err == nil || len(a.asked) != maxTries || err.Error() != "cannot read #7: no answer: connection refused" {
 		t.Errorf("asked %d times, error %v", len(a.asked), err)
 	}
 	a = &answers{list: []*http.Response{reply(200, `[]`)}}
-	p := clientOf(t, a, &waits).Upsert(context.Background(), 7, Comment{Mode: Always, Body: func(int) string { return "x" }})
+	p := clientOf(t, a, &waits).upsert(context.Background(), 7, comment{Mode: Always, Body: func(int) string { return "x" }})
 	var methods []string
 	for _, r := range a.asked {
 		methods = append(methods, r.Method)
 	}
-	if p.Action != CommentRefused || strings.Join(methods, " ") != "GET POST GET GET GET" {
+	if p.Action != commentRefused || strings.Join(methods, " ") != "GET POST GET GET GET" {
 		t.Errorf("%+v after %v", p, methods)
 	}
 }
@@ -159,16 +159,16 @@ func TestTokenStaysHome(t *testing.T) {
 	}}
 	var waits []time.Duration
 	c := clientOf(t, a, &waits)
-	if _, err := c.Pull(context.Background(), 7); err != nil {
+	if _, err := c.pull(context.Background(), 7); err != nil {
 		t.Error(err)
 	}
 	for range 2 {
-		if _, err := c.Pull(context.Background(), 7); err == nil || !contains(err.Error(), "another host") {
+		if _, err := c.pull(context.Background(), 7); err == nil || !contains(err.Error(), "another host") {
 			t.Errorf("error %v", err)
 		}
 	}
 	art := &github.Artifact{ID: github.Int64(5)}
-	for _, want := range []string{"no more", "GitHub says 200", "not https"} {
+	for _, want := range []string{"no longer", "GitHub says 200", "not https"} {
 		if _, err := c.download(context.Background(), art); err == nil || !contains(err.Error(), want) || contains(err.Error(), "sig=") {
 			t.Errorf("error %v, want %q", err, want)
 		}
@@ -187,8 +187,8 @@ func TestTokenStaysHome(t *testing.T) {
 func TestRedirectedWrite(t *testing.T) {
 	a := &answers{list: []*http.Response{reply(200, `[]`), reply(301, "", "Location", "https://api.example/repositories/1/issues/7/comments")}}
 	var waits []time.Duration
-	p := clientOf(t, a, &waits).Upsert(context.Background(), 7, Comment{Mode: Always, Body: func(int) string { return "x" }})
-	if p.Action != CommentRefused || !contains(p.Reason, "was the repository renamed?") {
+	p := clientOf(t, a, &waits).upsert(context.Background(), 7, comment{Mode: Always, Body: func(int) string { return "x" }})
+	if p.Action != commentRefused || !contains(p.Reason, "was the repository renamed?") {
 		t.Errorf("%+v", p)
 	}
 }
@@ -207,16 +207,16 @@ func TestRealTransport(t *testing.T) {
 	defer srv.Close()
 	run := pullRun()
 	run.APIURL = srv.URL
-	c, err := New(run, Options{Token: token, Transport: &dropFirst{}, Sleep: func(ctx context.Context, _ time.Duration) error { return sleep(ctx, 0) }})
+	c, err := newClient(run, clientOptions{Token: token, Transport: &dropFirst{}, Sleep: func(ctx context.Context, _ time.Duration) error { return sleep(ctx, 0) }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p, err := c.Pull(context.Background(), 7); err != nil || p.HeadSHA != sha("a") {
+	if p, err := c.pull(context.Background(), 7); err != nil || p.HeadSHA != sha("a") {
 		t.Errorf("%+v, %v", p, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := c.Pull(ctx, 7); !errors.Is(err, context.Canceled) {
+	if _, err := c.pull(ctx, 7); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 	if err := sleep(ctx, time.Hour); !errors.Is(err, context.Canceled) {

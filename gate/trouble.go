@@ -10,16 +10,16 @@ import (
 	"github.com/google/go-github/v62/github"
 )
 
-// Trouble is what GitHub, or the way to it, refused. Its text is one line, holds no token and no signed address, and says
-// which permission is missing where that is the likely reason.
-type Trouble struct {
+// trouble is what GitHub, or the way to it, refused. Its text is one line, holds no token and no signed address, and
+// says which permission is missing where that is the likely reason.
+type trouble struct {
 	Doing  string // "read the comments of #7"
 	Status int    // of HTTP; 0 where there was no answer
 	Said   string // GitHub's words, or the network's
 	Remedy string // empty where there is none to name
 }
 
-func (e *Trouble) Error() string {
+func (e *trouble) Error() string {
 	s := "cannot " + e.Doing + ": " + e.Said
 	if e.Remedy != "" {
 		s += "; " + e.Remedy
@@ -27,13 +27,13 @@ func (e *Trouble) Error() string {
 	return s
 }
 
-// trouble turns an error of a request into a [Trouble]; a context that has ended stays what it is. permission is what the
-// request needs, as a workflow writes it.
-func (c *Client) trouble(doing, permission string, err error) error {
+// trouble turns an error of a request into a [trouble]; a context that has ended stays what it is. permission is what
+// the request needs, as a workflow writes it.
+func (c *client) trouble(doing, permission string, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return context.Canceled
 	}
-	t := &Trouble{Doing: doing}
+	t := &trouble{Doing: doing}
 	var later *limited
 	var answer *github.ErrorResponse
 	switch {
@@ -52,14 +52,15 @@ func (c *Client) trouble(doing, permission string, err error) error {
 		t.Said = strings.ReplaceAll(t.Said, c.token, "***")
 	}
 	t.Said = strings.TrimSpace(t.Said)
-	if later == nil && !strings.Contains(t.Said, "is locked") { // who may write to a locked conversation is not the job's to say
+	// who may write to a locked conversation is not the job's to say
+	if later == nil && !strings.Contains(t.Said, "is locked") {
 		t.Remedy = c.remedy(t.Status, permission)
 	}
 	return t
 }
 
 // remedy says what to change where an answer means that the token may not.
-func (c *Client) remedy(status int, permission string) string {
+func (c *client) remedy(status int, permission string) string {
 	write := strings.HasSuffix(permission, ": write")
 	switch {
 	case status == http.StatusUnauthorized && c.token == "":
@@ -79,8 +80,9 @@ func (c *Client) remedy(status int, permission string) string {
 }
 
 // fromFork says whether the token of this run is a fork's: read-only, whatever the workflow asks for.
-func (c *Client) fromFork() bool {
-	return c.run.Pull != nil && c.run.Pull.Fork && strings.HasPrefix(c.run.Event, "pull_request") && c.run.Event != "pull_request_target"
+func (c *client) fromFork() bool {
+	return c.run.Pull != nil && c.run.Pull.Fork && strings.HasPrefix(c.run.Event, "pull_request") &&
+		c.run.Event != "pull_request_target"
 }
 
 // status of an error of a request; 0 where there was no answer.

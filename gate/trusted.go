@@ -8,19 +8,20 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
 // maxFolders bounds how many folders of the workspace are looked into for a checkout.
 const maxFolders = 500
 
-// CheckTrusted refuses to work beside code of a stranger with a token that can write: on pull_request_target a checkout of
-// anything that is not the base branch, on workflow_run a checkout of a fork's commit. It looks at the workspace and the
-// folders right below it. The error says what to do instead. It is nil for every other event.
+// CheckTrusted refuses to work beside code of a stranger with a token that can write: on pull_request_target a checkout
+// of anything that is not the base branch, on workflow_run a checkout of a fork's commit. It looks at the workspace and
+// the folders right below it. The error says what to do instead. It is nil for every other event.
 //
-// The workspace itself must show that it is the base; a folder below it may be any other repository, and is refused where
-// it is the head of the pull request or its merge commit. So is either where it was that before: what ran then ran beside
-// the token.
+// The workspace itself must show that it is the base; a folder below it may be any other repository, and is refused
+// where it is the head of the pull request or its merge commit. So is either where it was that before: what ran then
+// ran beside the token.
 func (r *Run) CheckTrusted() error {
 	var theirs []string
 	switch {
@@ -36,12 +37,14 @@ func (r *Run) CheckTrusted() error {
 	if r.Workspace == "" {
 		return nil
 	}
+	// a commit that is not known equals none
+	theirs = slices.DeleteFunc(theirs, func(sha string) bool { return sha == "" })
 	if head, found := checkedOut(r.Workspace); found {
 		if hadCheckedOut(r.Workspace, theirs) {
 			return r.untrusted("the workspace")
 		}
 		isBase := head != "" && (head == r.SHA || r.Pull != nil && head == r.Pull.BaseSHA)
-		if among(head, theirs) || r.Event == "pull_request_target" && !isBase {
+		if slices.Contains(theirs, head) || r.Event == "pull_request_target" && !isBase {
 			return r.untrusted("the workspace")
 		}
 	}
@@ -59,20 +62,11 @@ func (r *Run) CheckTrusted() error {
 			continue
 		}
 		dir := filepath.Join(r.Workspace, e.Name())
-		if head, found := checkedOut(dir); found && (among(head, theirs) || hadCheckedOut(dir, theirs)) {
+		if head, found := checkedOut(dir); found && (slices.Contains(theirs, head) || hadCheckedOut(dir, theirs)) {
 			return r.untrusted("a folder of the workspace")
 		}
 	}
 	return nil
-}
-
-func among(head string, commits []string) bool {
-	for _, c := range commits {
-		if c != "" && c == head {
-			return true
-		}
-	}
-	return false
 }
 
 func (r *Run) untrusted(where string) error {
@@ -80,8 +74,8 @@ func (r *Run) untrusted(where string) error {
 		"so its author's code can use that token; gate on pull_request instead, and comment for forks from a second workflow on workflow_run (explain comment) that checks nothing out", r.Event, where)
 }
 
-// checkedOut is the commit that a folder has checked out, and whether it is a checkout at all. The commit is empty where
-// it cannot be told.
+// checkedOut is the commit that a folder has checked out, and whether it is a checkout at all. The commit is empty
+// where it cannot be told.
 func checkedOut(dir string) (sha string, found bool) {
 	git, found := gitFolder(dir)
 	if git == "" {
@@ -106,8 +100,8 @@ func checkedOut(dir string) (sha string, found bool) {
 	return packedRef(filepath.Join(git, "packed-refs"), ref), true
 }
 
-// gitFolder is where git keeps what it knows of a checkout, and whether the folder is one at all. It is empty where it cannot
-// be told.
+// gitFolder is where git keeps what it knows of a checkout, and whether the folder is one at all. It is empty where it
+// cannot be told.
 func gitFolder(dir string) (git string, found bool) {
 	git = filepath.Join(dir, ".git")
 	info, err := os.Stat(git)
@@ -133,8 +127,8 @@ var ofPull = regexp.MustCompile(`\bpull/[0-9]+/(head|merge)\b`)
 // maxReflog bounds what is read of git's notes, in bytes. A job's checkout has a few lines.
 const maxReflog = 1 << 20
 
-// hadCheckedOut says whether git notes that one of these commits, or the ref of a pull request, was checked out in a folder: a
-// job that measures the head and then the base has run the head's code all the same.
+// hadCheckedOut says whether git notes that one of these commits, or the ref of a pull request, was checked out in a
+// folder: a job that measures the head and then the base has run the head's code all the same.
 func hadCheckedOut(dir string, commits []string) bool {
 	git, _ := gitFolder(dir)
 	if git == "" {
@@ -148,7 +142,8 @@ func hadCheckedOut(dir string, commits []string) bool {
 	lines := bufio.NewScanner(io.LimitReader(f, maxReflog))
 	for lines.Scan() { // OLD NEW NAME <MAIL> TIME ZONE, a tab, what was done
 		commit, did, _ := strings.Cut(lines.Text(), "\t")
-		if fields := strings.Fields(commit); len(fields) > 1 && among(fields[1], commits) || ofPull.MatchString(did) {
+		if fields := strings.Fields(commit); len(fields) > 1 && slices.Contains(commits, fields[1]) ||
+			ofPull.MatchString(did) {
 			return true
 		}
 	}

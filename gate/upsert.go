@@ -1,10 +1,11 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
-	"sort"
+	"slices"
 	"strings"
 
 	"github.com/google/go-github/v62/github"
@@ -26,27 +27,27 @@ type found struct {
 	marker
 }
 
-// upsert is one call of Upsert: what is wanted, and how small it has to be.
+// upsert is one call of upsert: what is wanted, and how small it has to be.
 type upsert struct {
-	c      *Client
+	c      *client
 	number int
-	want   Comment
+	want   comment
 	marker marker
 	limit  int
 	text   string
 }
 
-// Upsert brings the comment with that key up to date, or writes it. Comments of others are never touched, whatever
+// upsert brings the comment with that key up to date, or writes it. Comments of others are never touched, whatever
 // marker they carry. Two jobs that race end with one comment, the newer run's.
 //
-// A comment that says the same already is left alone where this very run wrote it; a newer run signs it again, else a run
-// between the two that comes late could still go back behind it.
-func (c *Client) Upsert(ctx context.Context, number int, w Comment) Posted {
+// A comment that says the same already is left alone where this very run wrote it; a newer run signs it again, else a
+// run between the two that comes late could still go back behind it.
+func (c *client) upsert(ctx context.Context, number int, w comment) posted {
 	if w.Mode == Never {
-		return Posted{Action: CommentSilent, Reason: "no comment: the mode is never"}
+		return posted{Action: commentSilent, Reason: "no comment: the mode is never"}
 	}
 	if number < 1 {
-		return Posted{Action: CommentSilent, Reason: "no comment: the event is not about a pull request"}
+		return posted{Action: commentSilent, Reason: "no comment: the event is not about a pull request"}
 	}
 	u := &upsert{c: c, number: number, want: w, marker: marker{CleanKey(w.Key), w.Stamp}, limit: CommentLimit}
 	// A comment that somebody deletes between the list and the edit is looked for once more.
@@ -57,7 +58,8 @@ func (c *Client) Upsert(ctx context.Context, number int, w Comment) Posted {
 		}
 		if len(mine) == 0 {
 			if !w.opens() {
-				return Posted{Action: CommentSilent, Reason: fmt.Sprintf("no comment: the mode is %s and the verdict %s", w.Mode, w.Verdict)}
+				return posted{Action: commentSilent,
+					Reason: fmt.Sprintf("no comment: the mode is %s and the verdict %s", w.Mode, w.Verdict)}
 			}
 			return u.create(ctx)
 		}
@@ -68,7 +70,7 @@ func (c *Client) Upsert(ctx context.Context, number int, w Comment) Posted {
 	}
 }
 
-func refused(err error) Posted { return Posted{Action: CommentRefused, Reason: err.Error()} }
+func refused(err error) posted { return posted{Action: commentRefused, Reason: err.Error()} }
 
 // body is the text with its marker, rendered once for each limit.
 func (u *upsert) body() string {
@@ -108,21 +110,23 @@ func (u *upsert) list(ctx context.Context) ([]found, error) {
 			mine = append(mine, found{c.GetID(), c.GetHTMLURL(), text, m})
 		}
 	}
-	sort.Slice(mine, func(i, j int) bool { return mine[i].id < mine[j].id })
+	slices.SortFunc(mine, func(a, b found) int { return cmp.Compare(a.id, b.id) })
 	return mine, nil
 }
 
 // update brings the oldest of our comments up to date and takes away the others, which jobs left that raced and were
 // killed. gone says that it was deleted meanwhile.
-func (u *upsert) update(ctx context.Context, mine []found) (p Posted, gone bool) {
+func (u *upsert) update(ctx context.Context, mine []found) (p posted, gone bool) {
 	keep := mine[0]
 	for _, f := range mine {
 		if f.stamp.newer(u.want.Stamp) {
-			return Posted{Action: CommentStale, ID: keep.id, URL: keep.url, Reason: fmt.Sprintf("a newer run (%d, attempt %d) has commented already", f.stamp.RunID, f.stamp.Attempt)}, false
+			return posted{Action: commentStale, ID: keep.id, URL: keep.url,
+				Reason: fmt.Sprintf("a newer run (%d, attempt %d) has commented already", f.stamp.RunID,
+					f.stamp.Attempt)}, false
 		}
 	}
 	p, gone = u.edit(ctx, keep)
-	if p.Action == CommentUpdated || p.Action == CommentUnchanged {
+	if p.Action == commentUpdated || p.Action == commentUnchanged {
 		for _, f := range mine[1:] {
 			u.remove(ctx, f.id)
 		}
@@ -131,17 +135,18 @@ func (u *upsert) update(ctx context.Context, mine []found) (p Posted, gone bool)
 }
 
 // edit makes a comment say what is wanted; gone says that it is not there any more.
-func (u *upsert) edit(ctx context.Context, f found) (p Posted, gone bool) {
+func (u *upsert) edit(ctx context.Context, f found) (p posted, gone bool) {
 	for {
 		text, m, _ := readMarker(u.body())
 		m.stamp.Attempt = f.stamp.Attempt // attempts of one run follow each other
 		if text == f.text && m == f.marker {
-			return Posted{Action: CommentUnchanged, ID: f.id, URL: f.url, Shrunk: u.limit < CommentLimit}, false
+			return posted{Action: commentUnchanged, ID: f.id, URL: f.url, Shrunk: u.limit < CommentLimit}, false
 		}
-		_, _, err := u.c.api.Issues.EditComment(ctx, u.c.owner, u.c.repo, f.id, &github.IssueComment{Body: github.String(u.body())})
+		_, _, err := u.c.api.Issues.EditComment(ctx, u.c.owner, u.c.repo, f.id,
+			&github.IssueComment{Body: github.String(u.body())})
 		switch {
 		case err == nil:
-			return Posted{Action: CommentUpdated, ID: f.id, URL: f.url, Shrunk: u.limit < CommentLimit}, false
+			return posted{Action: commentUpdated, ID: f.id, URL: f.url, Shrunk: u.limit < CommentLimit}, false
 		case status(err) == http.StatusUnprocessableEntity && u.shrink():
 			continue
 		}
@@ -151,24 +156,27 @@ func (u *upsert) edit(ctx context.Context, f found) (p Posted, gone bool) {
 	}
 }
 
-// remove deletes a comment of ours that is one too many. That somebody else was faster is as good.
+// remove deletes a duplicate of our comment. A 404 means that another job has already deleted it.
 func (u *upsert) remove(ctx context.Context, id int64) {
 	_, err := u.c.api.Issues.DeleteComment(ctx, u.c.owner, u.c.repo, id)
 	if err != nil && status(err) != http.StatusNotFound {
-		u.c.tries.notice(u.c.trouble("delete a comment that is one too many", needComments, err).Error())
+		u.c.tries.notice(u.c.trouble("delete a duplicate comment", needComments, err).Error())
 	}
 }
 
 // create writes the first comment. A try without an answer may have worked, so that the list is read again before the
 // next one.
-func (u *upsert) create(ctx context.Context) Posted {
+func (u *upsert) create(ctx context.Context) posted {
 	for try := 1; ; try++ {
-		made, _, err := u.c.api.Issues.CreateComment(ctx, u.c.owner, u.c.repo, u.number, &github.IssueComment{Body: github.String(u.body())})
+		made, _, err := u.c.api.Issues.CreateComment(ctx, u.c.owner, u.c.repo, u.number,
+			&github.IssueComment{Body: github.String(u.body())})
 		if err == nil {
 			if login := made.GetUser().GetLogin(); login != "" {
 				u.c.login = login
 			}
-			return u.converge(ctx, Posted{Action: CommentCreated, ID: made.GetID(), URL: made.GetHTMLURL(), Shrunk: u.limit < CommentLimit})
+			return u.converge(ctx,
+				posted{Action: commentCreated, ID: made.GetID(), URL: made.GetHTMLURL(),
+					Shrunk: u.limit < CommentLimit})
 		}
 		if status(err) == http.StatusUnprocessableEntity && u.shrink() {
 			continue
@@ -183,8 +191,8 @@ func (u *upsert) create(ctx context.Context) Posted {
 		}
 		if len(mine) > 0 { // ours after all, or that of a job beside us
 			p, _ := u.update(ctx, mine)
-			if p.Action == CommentUnchanged {
-				p.Action = CommentCreated
+			if p.Action == commentUnchanged {
+				p.Action = commentCreated
 			}
 			return p
 		}
@@ -193,7 +201,7 @@ func (u *upsert) create(ctx context.Context) Posted {
 
 // converge looks whether another job wrote the same comment at the same time. The older one stays, with the newer run's
 // text; every job deletes its own.
-func (u *upsert) converge(ctx context.Context, made Posted) Posted {
+func (u *upsert) converge(ctx context.Context, made posted) posted {
 	mine, err := u.list(ctx)
 	if err != nil || len(mine) == 0 || mine[0].id >= made.ID {
 		return made
@@ -201,18 +209,21 @@ func (u *upsert) converge(ctx context.Context, made Posted) Posted {
 	keep := mine[0]
 	if keep.stamp.newer(u.want.Stamp) {
 		u.remove(ctx, made.ID)
-		return Posted{Action: CommentStale, ID: keep.id, URL: keep.url, Reason: fmt.Sprintf("a newer run (%d, attempt %d) has commented already", keep.stamp.RunID, keep.stamp.Attempt)}
+		return posted{Action: commentStale, ID: keep.id, URL: keep.url,
+			Reason: fmt.Sprintf("a newer run (%d, attempt %d) has commented already", keep.stamp.RunID,
+				keep.stamp.Attempt)}
 	}
 	p, gone := u.edit(ctx, keep)
-	if gone || p.Action == CommentRefused {
+	if gone || p.Action == commentRefused {
 		return made
 	}
 	u.remove(ctx, made.ID)
 	return p
 }
 
-// wroteIt says whether a user is who the token belongs to. It asks GitHub once, and only when there is a marker to judge.
-func (c *Client) wroteIt(ctx context.Context, u *github.User) bool {
+// wroteIt says whether a user is who the token belongs to. It asks GitHub once, and only when there is a marker to
+// judge.
+func (c *client) wroteIt(ctx context.Context, u *github.User) bool {
 	if c.login == "" {
 		c.login = c.whoami(ctx)
 	}
@@ -224,9 +235,9 @@ func (c *Client) wroteIt(ctx context.Context, u *github.User) bool {
 // actionsBot is who GITHUB_TOKEN is.
 const actionsBot = "github-actions[bot]"
 
-// whoami is the login of the token: GraphQL knows it for users and for apps, REST for users only. Where neither says, it is
-// taken for GITHUB_TOKEN's.
-func (c *Client) whoami(ctx context.Context) string {
+// whoami is the login of the token: GraphQL knows it for users and for apps, REST for users only. Where neither says,
+// it is taken for GITHUB_TOKEN's.
+func (c *client) whoami(ctx context.Context) string {
 	isApp := strings.HasPrefix(c.token, "ghs_") // no user is behind it
 	req, err := c.api.NewRequest(http.MethodPost, c.graphql, viewerQuery{"{viewer{login}}"})
 	if err == nil {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -23,8 +22,8 @@ const (
 	maxName    = 512       // bytes of a path
 )
 
-// readZip reads the .json files of a zip, sorted by name. What it reads was written by strangers: a path that leaves the
-// archive, a link or a name twice refuses the whole of it, and sizes are counted, never believed.
+// readZip reads the .json files of a zip, sorted by name. What it reads was written by strangers: a path that leaves
+// the archive, a link or a name twice refuses the whole of it, and sizes are counted, never believed.
 func readZip(b []byte) ([]File, error) {
 	if len(b) > maxZip {
 		return nil, fmt.Errorf("the zip has more than %d bytes", int64(maxZip))
@@ -64,7 +63,7 @@ func readZip(b []byte) ([]File, error) {
 	if len(files) == 0 {
 		return nil, errors.New("the zip holds no .json file")
 	}
-	sort.Slice(files, func(i, j int) bool { return files[i].Name < files[j].Name })
+	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	return files, nil
 }
 
@@ -78,7 +77,7 @@ func checkEntry(f *zip.File) error {
 	case !filepath.IsLocal(name) || slices.Contains(strings.Split(name, "/"), ".."):
 		return fmt.Errorf("the zip has an entry that leads out of it: %q", oneLine(f.Name, 80))
 	case !f.Mode().IsRegular() && !f.Mode().IsDir():
-		return fmt.Errorf("the zip has an entry that is no plain file: %q", oneLine(f.Name, 80))
+		return fmt.Errorf("the zip has an entry that is not a regular file: %q", oneLine(f.Name, 80))
 	}
 	return nil
 }
@@ -94,7 +93,8 @@ func readEntry(f *zip.File, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("the zip is damaged at %q", oneLine(f.Name, 80))
 	}
 	if int64(len(b)) > limit {
-		return nil, fmt.Errorf("the zip unpacks to too much: more than %d bytes in %q, or %d in all", int64(maxEntry), oneLine(f.Name, 80), int64(maxFiles))
+		return nil, fmt.Errorf("the zip unpacks to too much: more than %d bytes in %q, or %d in all", int64(maxEntry),
+			oneLine(f.Name, 80), int64(maxFiles))
 	}
 	return b, nil
 }

@@ -51,12 +51,12 @@ func TestReadZip(t *testing.T) {
 	}
 	ok := entry{"ok.json", "{}", 0}
 	for want, entries := range map[string][]entry{
-		"holds no .json":  {{"a.txt", "", 0}},
-		"more than 2000":  many,
-		"twice":           {ok, {"OK.json", "{}", 0}},
-		"leads out of it": {ok, {"../x", "", 0}},
-		"bad name: \"":    {ok, {"a\\..\\..\\x.json", "", 0}},
-		"no plain file":   {ok, {"x", "/etc/passwd", fs.ModeSymlink | 0o777}},
+		"holds no .json":     {{"a.txt", "", 0}},
+		"more than 2000":     many,
+		"twice":              {ok, {"OK.json", "{}", 0}},
+		"leads out of it":    {ok, {"../x", "", 0}},
+		"bad name: \"":       {ok, {"a\\..\\..\\x.json", "", 0}},
+		"not a regular file": {ok, {"x", "/etc/passwd", fs.ModeSymlink | 0o777}},
 	} {
 		if _, err := readZip(zipOf(t, entries...)); err == nil || !contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)

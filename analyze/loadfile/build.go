@@ -1,7 +1,8 @@
 package loadfile
 
 import (
-	"sort"
+	"cmp"
+	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -23,8 +24,9 @@ const maxListed = 20_000
 
 // Build computes a result. Gaps are the times between tokens of all requests that succeeded, ns. Both lists are sorted.
 func Build(workload Workload, slo SLO, records []Record, gaps []int64) *Result {
-	sort.SliceStable(records, func(i, j int) bool { return records[i].Due < records[j].Due })
-	r := &Result{Schema: SchemaID, Workload: workload, SLO: slo, Complete: true, Failures: []Failure{}, Requests: []Request{}, Every: 1}
+	slices.SortStableFunc(records, func(a, b Record) int { return cmp.Compare(a.Due, b.Due) })
+	r := &Result{Schema: SchemaID, Workload: workload, SLO: slo, Complete: true, Failures: []Failure{},
+		Requests: []Request{}, Every: 1}
 	var ttft, tpot, e2e, delay []int64
 	failures := map[string]int64{}
 	var good int64
@@ -36,7 +38,7 @@ func Build(workload Workload, slo SLO, records []Record, gaps []int64) *Result {
 		r.Counts.Sent++
 		r.Window = max(r.Window, c.End)
 		delay = append(delay, c.Sent-c.Due)
-		if c.Sent-c.Due > LateAfter {
+		if c.Sent-c.Due > lateAfter {
 			r.Counts.Late++
 		}
 		switch c.Failed {
@@ -99,9 +101,11 @@ func Build(workload Workload, slo SLO, records []Record, gaps []int64) *Result {
 		r.Tokens.CountedBy = "events"
 	}
 	if slo.any() {
-		r.Goodput = &Goodput{Good: good, Ratio: stat.Ratio(good, r.Counts.Succeeded+r.Counts.Failed), Rate: perSecond(good, r.Window)}
+		r.Goodput = &Goodput{Good: good, Ratio: stat.Ratio(good, r.Counts.Succeeded+r.Counts.Failed),
+			Rate: perSecond(good, r.Window)}
 	}
-	r.Latency = Latency{TTFT: distribution(ttft), TPOT: distribution(tpot), ITL: distribution(gaps), E2E: distribution(e2e), Delay: distribution(delay)}
+	r.Latency = Latency{TTFT: distribution(ttft), TPOT: distribution(tpot), ITL: distribution(gaps),
+		E2E: distribution(e2e), Delay: distribution(delay)}
 	r.list(records)
 	return r
 }
@@ -111,7 +115,8 @@ func (r *Result) list(records []Record) {
 	r.Every = max(1, int64((len(records)+maxListed-1)/maxListed))
 	for i := 0; i < len(records); i += int(r.Every) {
 		c := &records[i]
-		r.Requests = append(r.Requests, Request{Due: c.Due, Sent: c.Sent, First: known(c.First), End: c.End, Input: known(c.Input), Output: known(c.Output), Failed: c.Failed})
+		r.Requests = append(r.Requests, Request{Due: c.Due, Sent: c.Sent, First: known(c.First), End: c.End,
+			Input: known(c.Input), Output: known(c.Output), Failed: c.Failed})
 	}
 }
 

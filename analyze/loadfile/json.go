@@ -9,11 +9,10 @@ import (
 	"unicode"
 
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
-// MaxBytes bounds what Read accepts.
-const MaxBytes = 64 << 20
+// maxBytes bounds what Read accepts.
+const maxBytes = 64 << 20
 
 // Write writes the result as JSON, one line per request: the same result always gives the same bytes.
 func (r *Result) Write(w io.Writer) error {
@@ -47,7 +46,7 @@ func (r *Result) Write(w io.Writer) error {
 
 // Read parses a result and checks that its numbers fit together. Text that explain does not write itself is replaced.
 func Read(rd io.Reader) (*Result, error) {
-	r, err := report.ReadVersioned[Result](rd, "load result", SchemaID, MaxBytes)
+	r, err := report.ReadVersioned[Result](rd, "load result", SchemaID, maxBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +93,7 @@ func merged(list []Failure) []Failure {
 	for kind, n := range counts {
 		out = append(out, Failure{kind, n})
 	}
-	order.By(out, func(a, b Failure) int { return strings.Compare(a.Kind, b.Kind) })
+	slices.SortFunc(out, func(a, b Failure) int { return strings.Compare(a.Kind, b.Kind) })
 	return out
 }
 
@@ -113,7 +112,8 @@ func (r *Result) validate() error {
 	for _, word := range []struct {
 		field, value string
 		of           []string
-	}{{"api", w.API, apis}, {"prompts", w.Prompts, prompts}, {"loop", w.Loop, loops}, {"counted_by", r.Tokens.CountedBy, counters}, {"stopped", r.Stopped, stops}} {
+	}{{"api", w.API, apis}, {"prompts", w.Prompts, prompts}, {"loop", w.Loop, loops},
+		{"counted_by", r.Tokens.CountedBy, counters}, {"stopped", r.Stopped, stops}} {
 		if !slices.Contains(word.of, word.value) {
 			return fmt.Errorf("load result: %s is none of %s", word.field, strings.Join(word.of, ", "))
 		}
@@ -122,9 +122,10 @@ func (r *Result) validate() error {
 		return errors.New("load result: schema, every, window or stopped cannot be")
 	}
 	if len(w.Fingerprint) > 64 || strings.Trim(w.Fingerprint, "0123456789abcdef") != "" {
-		return errors.New("load result: fingerprint is no hash")
+		return errors.New("load result: fingerprint is not a hash")
 	}
-	if c.Sent < 0 || c.Succeeded < 0 || c.Failed < 0 || c.Cancelled < 0 || c.Late < 0 || c.Late > c.Sent || c.Sent > 1<<40 || c.Sent != c.Succeeded+c.Failed+c.Cancelled {
+	if c.Sent < 0 || c.Succeeded < 0 || c.Failed < 0 || c.Cancelled < 0 || c.Late < 0 || c.Late > c.Sent ||
+		c.Sent > 1<<40 || c.Sent != c.Succeeded+c.Failed+c.Cancelled {
 		return errors.New("load result: the counts of requests do not add up")
 	}
 	var failed int64
@@ -140,7 +141,8 @@ func (r *Result) validate() error {
 	if failed != c.Failed {
 		return errors.New("load result: failures do not add up to those counted")
 	}
-	for _, p := range []*int64{r.Tokens.Input, r.Tokens.Output, r.SLO.TTFT, r.SLO.TPOT, r.SLO.E2E, w.Concurrency, w.Requests, w.Duration, w.PromptTokens, w.OutputTokens} {
+	for _, p := range []*int64{r.Tokens.Input, r.Tokens.Output, r.SLO.TTFT, r.SLO.TPOT, r.SLO.E2E, w.Concurrency,
+		w.Requests, w.Duration, w.PromptTokens, w.OutputTokens} {
 		if p != nil && *p < 0 {
 			return errors.New("load result: a count or time is negative")
 		}
@@ -150,7 +152,8 @@ func (r *Result) validate() error {
 			return errors.New("load result: a rate is negative")
 		}
 	}
-	if g := r.Goodput; g != nil && (g.Good < 0 || g.Good > c.Succeeded || g.Ratio != nil && !(*g.Ratio >= 0 && *g.Ratio <= 1) || g.Rate != nil && *g.Rate < 0) {
+	if g := r.Goodput; g != nil && (g.Good < 0 || g.Good > c.Succeeded || g.Ratio != nil &&
+		!(*g.Ratio >= 0 && *g.Ratio <= 1) || g.Rate != nil && *g.Rate < 0) {
 		return errors.New("load result: goodput cannot be")
 	}
 	for _, d := range r.Latency.all() {
@@ -180,7 +183,8 @@ func (d *Distribution) validate() error {
 		return nil
 	}
 	s := d.Summary
-	if s.N < 1 || !(s.Min >= 0 && s.Min <= s.P50 && s.P50 <= s.P90 && s.P90 <= s.P99 && s.P99 <= s.Max) || s.Stddev < 0 || s.Mean < 0 {
+	if s.N < 1 || !(s.Min >= 0 && s.Min <= s.P50 && s.P50 <= s.P90 && s.P90 <= s.P99 && s.P99 <= s.Max) ||
+		s.Stddev < 0 || s.Mean < 0 {
 		return errors.New("the summary cannot be")
 	}
 	n := d.Histogram.Zero

@@ -33,7 +33,8 @@ func knownKind(kind string) string {
 			return k
 		}
 	}
-	if s, ok := strings.CutPrefix(kind, "http_"); ok && len(s) == 3 && s >= "100" && s <= "599" && strings.Trim(s, "0123456789") == "" {
+	if s, ok := strings.CutPrefix(kind, "http_"); ok && len(s) == 3 && s >= "100" && s <= "599" &&
+		strings.Trim(s, "0123456789") == "" {
 		return kind
 	}
 	return Other

@@ -1,5 +1,5 @@
-// Package loadfile is the format of load.json: what explain load measured on the client's side of a server, as data. The
-// command writes it; a report reads it as evidence; a script may do either.
+// Package loadfile is the format of load.json: what explain load measured on the client's side of a server, as data.
+// The command writes it; a report reads it as evidence; a script may do either.
 //
 // It holds numbers and a description of the load from explain's own words. Prompts, answers, addresses and keys have no
 // place in it. Times are nanoseconds; unknown is null, never zero; lists are never null.
@@ -20,25 +20,28 @@ type Result struct {
 	Workload Workload    `json:"workload"`
 	Complete bool        `json:"complete"` // all that was planned was sent and answered, or failed by itself
 	Stopped  string      `json:"stopped"`  // why not complete: server_gone, interrupted, aborted; empty otherwise
-	Window   int64       `json:"window"`   // from the moment the first request was due to the end of the last answer, ns
-	Counts   Counts      `json:"counts"`
-	Failures []Failure   `json:"failures"` // by kind, kinds in alphabetical order
-	Tokens   Tokens      `json:"tokens"`
-	Rates    Rates       `json:"rates"`
-	SLO      SLO         `json:"slo"`
-	Goodput  *Goodput    `json:"goodput"` // null where no limit was given
-	Latency  Latency     `json:"latency"`
-	Every    int64       `json:"every"`    // requests[] lists each n-th one
-	Requests []Request   `json:"requests"` // in the order in which they were due
+	// From the moment the first request was due to the end of the last answer, ns
+	Window   int64     `json:"window"`
+	Counts   Counts    `json:"counts"`
+	Failures []Failure `json:"failures"` // by kind, kinds in alphabetical order
+	Tokens   Tokens    `json:"tokens"`
+	Rates    Rates     `json:"rates"`
+	SLO      SLO       `json:"slo"`
+	Goodput  *Goodput  `json:"goodput"` // null where no limit was given
+	Latency  Latency   `json:"latency"`
+	Every    int64     `json:"every"`    // requests[] lists each n-th one
+	Requests []Request `json:"requests"` // in the order in which they were due
 }
 
 // Workload says what was asked of the server.
 type Workload struct {
-	API          string   `json:"api"`           // completions, chat
-	Stream       bool     `json:"stream"`        // answers were streamed
-	Prompts      string   `json:"prompts"`       // prefill, decode, mixed, dataset, synthetic
-	Fingerprint  string   `json:"fingerprint"`   // hash of everything that is asked: two runs with the same one asked the same
-	Loop         string   `json:"loop"`          // open: requests are sent when they are due; closed: when an answer is in
+	API     string `json:"api"`     // completions, chat
+	Stream  bool   `json:"stream"`  // answers were streamed
+	Prompts string `json:"prompts"` // prefill, decode, mixed, dataset, synthetic
+	// Hash of everything that is asked: two runs with the same one asked the same
+	Fingerprint string `json:"fingerprint"`
+	// Open: requests are sent when they are due; closed: when an answer is in
+	Loop         string   `json:"loop"`
 	Rate         *float64 `json:"rate"`          // requests per second that were due, open loop
 	Concurrency  *int64   `json:"concurrency"`   // requests in flight, at most; null: no limit
 	Requests     *int64   `json:"requests"`      // planned; null: as many as fit into the duration
@@ -57,11 +60,12 @@ type Counts struct {
 	Succeeded int64 `json:"succeeded"`
 	Failed    int64 `json:"failed"`
 	Cancelled int64 `json:"cancelled"` // in flight when the run was cut short
-	Late      int64 `json:"late"`      // sent more than LateAfter after they were due
+	Late      int64 `json:"late"`      // sent more than lateAfter after they were due
 }
 
-// LateAfter is how long after it was due a request counts as late, ns. Its latency counts from when it was due all the same.
-const LateAfter = 5_000_000
+// lateAfter is how long after it was due a request counts as late, ns. Its latency counts from when it was due all the
+// same.
+const lateAfter = 5_000_000
 
 // Failure counts the requests that failed in one way.
 type Failure struct {
@@ -71,9 +75,10 @@ type Failure struct {
 
 // Tokens of the requests that succeeded. Null where neither the server nor the stream tells.
 type Tokens struct {
-	Input     *int64 `json:"input"`
-	Output    *int64 `json:"output"`
-	CountedBy string `json:"counted_by"` // usage: the server's own count; events: one token per event of the stream; mixed; empty: nothing to count
+	Input  *int64 `json:"input"`
+	Output *int64 `json:"output"`
+	// Usage: the server's own count; events: one token per event of the stream; mixed; empty: nothing to count
+	CountedBy string `json:"counted_by"`
 }
 
 // Rates over the window, of the requests that succeeded, per second.
@@ -101,11 +106,12 @@ type Goodput struct {
 
 // Latency of the requests that succeeded, from the moment each was due. Null where nothing was measured.
 type Latency struct {
-	TTFT  *Distribution `json:"ttft"`  // to the first token
-	TPOT  *Distribution `json:"tpot"`  // from the first token to the last, per token after the first
-	ITL   *Distribution `json:"itl"`   // each gap between two tokens, of all requests
-	E2E   *Distribution `json:"e2e"`   // to the end of the answer
-	Delay *Distribution `json:"delay"` // until the request was sent, of all requests: the generator's own lateness and waiting
+	TTFT *Distribution `json:"ttft"` // to the first token
+	TPOT *Distribution `json:"tpot"` // from the first token to the last, per token after the first
+	ITL  *Distribution `json:"itl"`  // each gap between two tokens, of all requests
+	E2E  *Distribution `json:"e2e"`  // to the end of the answer
+	// Until the request was sent, of all requests: the generator's own lateness and waiting
+	Delay *Distribution `json:"delay"`
 }
 
 // Distribution is a sample, exact in its summary.

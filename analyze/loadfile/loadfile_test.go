@@ -163,7 +163,7 @@ func TestReadRefuses(t *testing.T) {
 		"negative":    {`"kind":"timeout","count":1`, `"kind":"timeout","count":-1`, "cannot be"},
 		"loop":        {`"loop":"open"`, `"loop":"<b>"`, "loop is none of"},
 		"prompts":     {`"prompts":"mixed"`, `"prompts":"hunter2"`, "prompts is none of"},
-		"fingerprint": {`"00ff"`, `"hunter2"`, "no hash"},
+		"fingerprint": {`"00ff"`, `"hunter2"`, "not a hash"},
 		"summary":     {`"p50":20000000`, `"p50":60000000`, "ttft: the summary cannot be"},
 		"histogram":   {`"zero":5`, `"zero":4`, "delay: the histogram does not hold the sample"},
 		"goodput":     {`"good":2`, `"good":4`, "goodput cannot be"},

@@ -8,8 +8,8 @@ const (
 	maxText  = 64 << 10 // bytes of one text as it is written; names of kernels reach some ten thousand
 )
 
-// bounded reports JSON that is nested deeper or has longer texts than any file of explain. It looks at brackets and quotes
-// alone: whether the text is JSON is for the decoder to say.
+// bounded reports JSON that is nested deeper or has longer texts than any file of explain. It looks at brackets and
+// quotes alone: whether the text is JSON is for the decoder to say.
 func bounded(b []byte) error {
 	depth, start := 0, -1
 	for i := 0; i < len(b); i++ {

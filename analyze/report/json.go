@@ -62,7 +62,8 @@ func Read(rd io.Reader) (*Report, error) {
 	return r, nil
 }
 
-// fill replaces nil slices and maps, so that "never null" holds for what was read as for what is written.
+// fill replaces nil slices and maps, so that "never null" holds for what was read as for what is written, and says what
+// files of older versions do not: see [ScaleOf].
 func (r *Report) fill() {
 	notNil(&r.Trace.Tables)
 	notNil(&r.Evidence)
@@ -78,6 +79,7 @@ func (r *Report) fill() {
 		if m.Labels == nil {
 			m.Labels = Labels{}
 		}
+		m.Scale = ScaleOf(m.ID, m.Unit, m.Scale)
 		notNil(&m.Source.Tables)
 		notNil(&m.Source.Columns)
 		if m.Histogram != nil {
@@ -126,7 +128,8 @@ func (r *Report) Validate() error {
 		return fmt.Errorf("report: schema is %q, expected %q", r.Schema, SchemaID)
 	}
 	if r.Metrics == nil || r.Sections == nil || r.Findings == nil || r.Warnings == nil || r.Trace.Tables == nil || r.Evidence == nil ||
-		r.Environment.GPUs == nil || r.Environment.TraceSet == nil || r.Unit.Groups == nil {
+		r.Environment.GPUs == nil || r.Environment.TraceSet == nil ||
+		r.Unit.Groups == nil {
 		return errors.New("report: a list is null")
 	}
 	known := make(map[string]bool, len(r.Metrics))
@@ -164,7 +167,8 @@ func (r *Report) Validate() error {
 		}
 		for _, ref := range f.Evidence {
 			if !known[ref.ID+"{"+ref.Labels.String()+"}"] {
-				return fmt.Errorf("report: finding %s: cites %s{%s}, which is not in the report", f.ID, ref.ID, ref.Labels)
+				return fmt.Errorf("report: finding %s: cites %s{%s}, which is not in the report", f.ID, ref.ID,
+					ref.Labels)
 			}
 		}
 	}
@@ -181,6 +185,11 @@ func (m *Metric) validate() error {
 	case Exact, Noisy:
 	default:
 		return fmt.Errorf("assume is %q", m.Assume)
+	}
+	switch m.Scale {
+	case Total, PerUnit, Level, Event, "": // which older versions do not state
+	default:
+		return fmt.Errorf("scale is %q", m.Scale)
 	}
 	switch m.Lifecycle {
 	case Stable, Experimental:
@@ -232,7 +241,8 @@ func (s *Section) validate() error {
 	for _, c := range s.Charts {
 		for _, e := range c.Series {
 			if len(e.Labels) != len(e.Values) {
-				return fmt.Errorf("chart %s: series %s: %d labels for %d values", c.ID, e.Name, len(e.Labels), len(e.Values))
+				return fmt.Errorf("chart %s: series %s: %d labels for %d values", c.ID, e.Name, len(e.Labels),
+					len(e.Values))
 			}
 			for i := range e.Values {
 				if !finite(&e.Values[i]) {

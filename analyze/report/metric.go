@@ -1,7 +1,8 @@
 package report
 
 import (
-	"sort"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -62,9 +63,10 @@ type MetricDef struct {
 	Better    Direction
 	Assume    Noise
 	Scale     Scale
-	Lifecycle Lifecycle
-	Labels    []string // every dimension it can carry; "" stands for the metric without labels
-	Meaning   string   // one sentence: what is counted, over what
+	Stats     bool      // it can carry a summary, so that a rule may name a statistic of it: kernel.duration.p99
+	Lifecycle Lifecycle // "" is Stable
+	Labels    []string  // every dimension it can carry; "" stands for the metric without labels, and so does nil
+	Meaning   string    // one sentence: what is counted, over what
 }
 
 // Labels are the dimensions of a metric, never nil in a written report. encoding/json writes them sorted by key.
@@ -75,13 +77,8 @@ func (l Labels) String() string {
 	if len(l) == 0 {
 		return ""
 	}
-	keys := make([]string, 0, len(l))
-	for k := range l {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
 	var b strings.Builder
-	for i, k := range keys {
+	for i, k := range slices.Sorted(maps.Keys(l)) {
 		if i > 0 {
 			b.WriteByte(',')
 		}
@@ -90,6 +87,16 @@ func (l Labels) String() string {
 		b.WriteString(l[k])
 	}
 	return b.String()
+}
+
+// Keys are the names of the dimensions, sorted and joined by commas, as [MetricDef.Labels] has them.
+func (l Labels) Keys() string { return strings.Join(slices.Sorted(maps.Keys(l)), ",") }
+
+// Clone copies labels; what is copied is never nil.
+func (l Labels) Clone() Labels {
+	out := make(Labels, len(l))
+	maps.Copy(out, l)
+	return out
 }
 
 // Metric is one number with everything a comparison needs to know of it.

@@ -52,7 +52,8 @@ type TableCount struct {
 	Skipped int64  `json:"skipped"`
 }
 
-// EvidenceFile is one artifact that was read beside the trace, or instead of one: Records = Understood + Known + Unknown.
+// EvidenceFile is one artifact that was read beside the trace, or instead of one: Records = Understood +
+// Known + Unknown.
 type EvidenceFile struct {
 	Name       string  `json:"name"`   // the file's own name, or its path below the folder that was named
 	Kind       string  `json:"kind"`   // ncu-csv, server-log, prometheus, profiler-session, llm-perf-opt, load
@@ -66,26 +67,25 @@ type EvidenceFile struct {
 }
 
 // Environment describes where the capture was made, from an allow-list of keys: nothing else of a capture's environment
-// is ever read. The comment of each field says what a difference means to a comparison: hard (not comparable), soft
-// (named and warned of) or residue (named only).
+// is ever read. [EnvironmentFields] says what a difference in each field means to a comparison.
 type Environment struct {
-	GPUs            []GPU    `json:"gpus"`             // hard: model and count of the devices that did work
-	GraphTrace      *string  `json:"graph_trace"`      // hard: CUDA graphs traced per "graph" or per "node"; null if no graph was seen
-	Model           *string  `json:"model"`            // hard, where known
-	DType           *string  `json:"dtype"`            // hard, where known
-	Quantization    *string  `json:"quantization"`     // hard, where known: fp8, mxfp4, awq, …
-	Parallelism     *string  `json:"parallelism"`      // hard, where known: tp4, tp4 pp2, …
-	MaxModelLen     *int64   `json:"max_model_len"`    // hard, where known: tokens
-	MaxNumSeqs      *int64   `json:"max_num_seqs"`     // hard, where known
-	Load            *string  `json:"load"`             // hard, where known: fingerprint of what explain load asked of the server
-	Driver          *string  `json:"driver"`           // soft
-	CUDA            *string  `json:"cuda"`             // soft: version of CUDA that the driver supports
-	CaptureVersion  *string  `json:"capture_version"`  // soft: version of nsys that captured, where the file says it
-	OS              *string  `json:"os"`               // soft
-	CPU             *string  `json:"cpu"`              // soft
-	TraceSet        []string `json:"trace_set"`        // soft: what was traced (cuda, nvtx, osrt, …)
-	ExporterVersion *string  `json:"exporter_version"` // residue
-	SchemaVersion   *string  `json:"schema_version"`   // residue
+	GPUs            []GPU    `json:"gpus"`        // the devices that did work
+	GraphTrace      *string  `json:"graph_trace"` // CUDA graphs traced per "graph" or per "node"; null if no graph was seen
+	Model           *string  `json:"model"`
+	DType           *string  `json:"dtype"`
+	Quantization    *string  `json:"quantization"`  // fp8, mxfp4, awq, …
+	Parallelism     *string  `json:"parallelism"`   // tp4, tp4 pp2, …
+	MaxModelLen     *int64   `json:"max_model_len"` // tokens
+	MaxNumSeqs      *int64   `json:"max_num_seqs"`
+	Load            *string  `json:"load"` // fingerprint of what explain load asked of the server
+	Driver          *string  `json:"driver"`
+	CUDA            *string  `json:"cuda"`            // version of CUDA that the driver supports
+	CaptureVersion  *string  `json:"capture_version"` // version of nsys that captured, where the file says it
+	OS              *string  `json:"os"`
+	CPU             *string  `json:"cpu"`
+	TraceSet        []string `json:"trace_set"` // what was traced (cuda, nvtx, osrt, …)
+	ExporterVersion *string  `json:"exporter_version"`
+	SchemaVersion   *string  `json:"schema_version"`
 }
 
 // GPU is one device that did work in the capture. Attributes are null where the capture does not state them.

@@ -9,8 +9,8 @@ import (
 
 // ReadVersioned reads one of the JSON files that explain writes: of at most limit bytes, with the field "schema" naming
 // the format, as explain.report/1. Unknown fields are ignored, so that a newer writer of the same major version can be
-// read; another major version is an error that names both. So is nesting or a text beyond all that explain writes. what is the file's name for error messages: "report". Content
-// is not validated beyond its types.
+// read; another major version is an error that names both. So is nesting or a text beyond all that explain writes. what
+// is the file's name for error messages: "report". Content is not validated beyond its types.
 func ReadVersioned[T any](rd io.Reader, what, schema string, limit int64) (*T, error) {
 	v := new(T)
 	if err := readVersioned(rd, what, schema, limit, v); err != nil {
@@ -40,7 +40,8 @@ func readVersioned(rd io.Reader, what, schema string, limit int64, v any) error 
 	switch {
 	case head.Schema == schema:
 	case strings.HasPrefix(head.Schema, family+"/"):
-		return fmt.Errorf("%s has format %q, this version reads %q: make it again, or use the explain that wrote it", what, head.Schema, schema)
+		return fmt.Errorf("%s has format %q, this version reads %q: make it again, or use the explain that wrote it",
+			what, head.Schema, schema)
 	default:
 		return fmt.Errorf("not an explain %s: field \"schema\" is %q, expected %q", what, head.Schema, schema)
 	}

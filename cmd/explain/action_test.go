@@ -199,7 +199,7 @@ func TestActionPassesEveryFlag(t *testing.T) {
 	if got, err = runScript("COMMAND=rm"); err == nil || !strings.Contains(got, "neither gate nor comment") {
 		t.Errorf("%v: %s", err, got)
 	}
-	var w world // every flag that the script can pass exists
+	var w env // every flag that the script can pass exists
 	w.Getenv = os.Getenv
 	for name, cmd := range map[string]*cobra.Command{"gate": newGate(&w), "comment": newComment(&w)} {
 		_, script, _ := strings.Cut(step.Run, "  "+name+")\n")
@@ -301,7 +301,7 @@ func TestOtherHomes(t *testing.T) {
 			t.Errorf("%s calls explain gate %d times", file, len(calls))
 		}
 		for _, c := range calls {
-			if err := newGate(&world{Getenv: os.Getenv}).ParseFlags(strings.Fields(c[1])); err != nil {
+			if err := newGate(&env{Getenv: os.Getenv}).ParseFlags(strings.Fields(c[1])); err != nil {
 				t.Errorf("%s: %v", file, err)
 			}
 		}

@@ -26,7 +26,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/analyze/tracetest"
-	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
 )
 
 // browser starts a headless Chromium, or skips. The function that it returns opens a page in a new tab and gives, besides
@@ -120,7 +120,7 @@ func pageOf(t *testing.T, trace string, args ...string) (string, *report.Report)
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "out")
 	var out, errs bytes.Buffer
-	code := run(context.Background(), append([]string{trace, "--quiet", "--out", dir}, args...), &world{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }})
+	code := run(context.Background(), append([]string{trace, "--quiet", "--out", dir}, args...), &env{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }})
 	if code != exitOK {
 		t.Fatalf("exit %d: %s", code, errs.String())
 	}
@@ -177,7 +177,7 @@ func TestPageOfAllEvidenceInABrowser(t *testing.T) {
 }
 
 // comparisonOf compares a trace with itself, its kernels made half as slow again, and returns the page and the comparison.
-func comparisonOf(t *testing.T, trace string) (string, *diff.Comparison) {
+func comparisonOf(t *testing.T, trace string) (string, *comparison.Comparison) {
 	t.Helper()
 	dir := t.TempDir()
 	head, out := filepath.Join(dir, "head.sqlite"), filepath.Join(dir, "out")
@@ -187,7 +187,7 @@ func comparisonOf(t *testing.T, trace string) (string, *diff.Comparison) {
 	if _, errs, code := explainDiff(t, trace, head, "--out", out, "--quiet"); code == exitUsage || code == exitInput {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
-	c, err := diff.Read(bytes.NewReader(read(t, filepath.Join(out, "comparison.json"))))
+	c, err := comparison.Read(bytes.NewReader(read(t, filepath.Join(out, "comparison.json"))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +203,7 @@ func TestComparisonInABrowser(t *testing.T) {
 	numbers := func(chart string) []float64 {
 		return evaluate[[]float64](t, ctx, `[...document.querySelectorAll("#chart-`+chart+` data")].map(d => +d.value)`)
 	}
-	rows := func(kind string, of func(r diff.AttributionRow) []float64) (list []float64) {
+	rows := func(kind string, of func(r comparison.AttributionRow) []float64) (list []float64) {
 		for _, r := range c.Attribution.Rows {
 			if r.Kind == kind {
 				list = append(list, of(r)...)
@@ -220,7 +220,7 @@ func TestComparisonInABrowser(t *testing.T) {
 			t.Errorf("%s: %v, comparison.json has %v", chart, got, want)
 		}
 	}
-	same("classes", rows("class", func(r diff.AttributionRow) []float64 { return []float64{r.Base, r.Head} }))
+	same("classes", rows("class", func(r comparison.AttributionRow) []float64 { return []float64{r.Base, r.Head} }))
 	var units []float64
 	for i := range c.Distribution.Base {
 		units = append(units, float64(c.Distribution.Base[i]), float64(c.Distribution.Head[i]))

@@ -5,27 +5,30 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/diff"
+	diffrender "github.com/nsys-llm/explain/diff/render"
 )
 
-func newCalibrate(w *world) *cobra.Command {
+func newCalibrate(e *env) *cobra.Command {
 	var f calibrateFlags
 	cmd := &cobra.Command{
 		Use:   "calibrate CAPTURE CAPTURE…",
 		Short: "Measure how much captures of one commit differ, for the noise floors of diff",
-		Long: `calibrate takes several captures of the same commit on the same machine, at least 2 and better 5, and says for each metric how
-much it differs between them, which change could be found with one, two and three captures a side, and what threshold suits
-it. It also compares each capture to all others, as diff would: an alarm there is a false one.
+		Long: `calibrate takes several captures of the same commit on the same machine, at least 2 and better 5,
+and says for each metric how much it differs between them, which change could be found with one, two
+and three captures a side, and what threshold suits it. It also compares each capture to all others,
+as diff would: an alarm there is a false one.
 
 With --out it writes a noise block that "explain diff --noise FILE" reads.
 
-Exit codes: 0 done, 2 wrong usage, 3 input that cannot be analysed, 4 captures that are not comparable.`,
+Exit codes: 0 done, 2 wrong usage, 3 input that cannot be analysed, 4 captures that are not
+comparable.`,
 		Example: `  explain calibrate a1.sqlite a2.sqlite a3.sqlite a4.sqlite a5.sqlite --out noise.json
   explain diff base.sqlite head.sqlite --noise noise.json`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -34,7 +37,7 @@ Exit codes: 0 done, 2 wrong usage, 3 input that cannot be analysed, 4 captures t
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, w, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args) },
 	}
 	f.register(cmd)
 	return cmd
@@ -42,7 +45,7 @@ Exit codes: 0 done, 2 wrong usage, 3 input that cannot be analysed, 4 captures t
 
 // calibrateFlags are the flags of explain calibrate.
 type calibrateFlags struct {
-	captureFlags
+	analysis    analysisFlags
 	format, out string
 }
 
@@ -53,20 +56,21 @@ func (f *calibrateFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.SortFlags = false
 	fl.StringVarP(&f.out, "out", "o", "", "write the noise block into this `FILE`")
-	fl.StringVar(&f.format, "format", "", "print this `FORMAT` to standard output: "+strings.Join(calibrateFormats, ", ")+" (default text)")
-	f.captureFlags.register(cmd)
+	fl.StringVar(&f.format, "format", "",
+		"print this `FORMAT` to standard output: "+strings.Join(calibrateFormats, ", ")+" (default text)")
+	f.analysis.register(cmd)
 	_ = cmd.MarkFlagFilename("out", "json")
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(calibrateFormats, cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(cmd, "format", calibrateFormats)
 }
 
-func (f *calibrateFlags) run(cmd *cobra.Command, w *world, args []string) error {
-	if f.format != "" && !oneOf(f.format, calibrateFormats) {
+func (f *calibrateFlags) run(cmd *cobra.Command, e *env, args []string) error {
+	if f.format != "" && !slices.Contains(calibrateFormats, f.format) {
 		return usagef("--format %s is unknown; it is one of %s", f.format, strings.Join(calibrateFormats, ", "))
 	}
 	if info, err := os.Stat(f.out); f.out != "" && err == nil && info.IsDir() {
 		return usagef("--out %s is a folder; name a file", f.out)
 	}
-	c, err := calibrate(cmd, w, &f.captureFlags, args)
+	c, err := calibrate(cmd, e, &f.analysis, args)
 	if err != nil {
 		return err
 	}
@@ -77,15 +81,15 @@ func (f *calibrateFlags) run(cmd *cobra.Command, w *world, args []string) error 
 	}
 	switch {
 	case f.format == "json":
-		return diff.WriteCalibration(w.Out, c)
-	case f.quiet && f.format == "":
+		return diff.WriteCalibration(e.Out, c)
+	case f.analysis.quiet && f.format == "":
 		return nil
 	}
-	return diff.WriteCalibrationText(w.Out, c, f.out, render.TerminalOptions{Color: w.colour()})
+	return diffrender.WriteCalibrationText(e.Out, c, f.out, render.TerminalOptions{Color: e.colour()})
 }
 
 // calibrate measures the noise of captures. Those that are not comparable are said to be on standard error.
-func calibrate(cmd *cobra.Command, w *world, f *captureFlags, args []string) (*diff.Calibration, error) {
+func calibrate(cmd *cobra.Command, e *env, f *analysisFlags, args []string) (*diff.Calibration, error) {
 	var inputs []input
 	for _, path := range args {
 		in, err := findInput(path)
@@ -97,7 +101,7 @@ func calibrate(cmd *cobra.Command, w *world, f *captureFlags, args []string) (*d
 		}
 		inputs = append(inputs, in)
 	}
-	reports, err := f.reports(cmd.Context(), w, inputs)
+	reports, err := f.reports(cmd.Context(), e, inputs)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +109,7 @@ func calibrate(cmd *cobra.Command, w *world, f *captureFlags, args []string) (*d
 	var differ *diff.NotComparable
 	switch {
 	case errors.As(err, &differ):
-		if _, err := fmt.Fprintf(w.Err, "explain: %s\n", clean(differ.Error())); err != nil {
+		if _, err := fmt.Fprintf(e.Err, "explain: %s\n", clean(differ.Error())); err != nil {
 			return nil, err
 		}
 		return nil, exitCode(exitInconclusive)
@@ -113,25 +117,4 @@ func calibrate(cmd *cobra.Command, w *world, f *captureFlags, args []string) (*d
 		return nil, err
 	}
 	return c, nil
-}
-
-// writeWhole writes a file whole or not at all.
-func writeWhole(path string, write func(io.Writer) error) error {
-	fail := func(err error) error { return fmt.Errorf("cannot write %s: %w", path, err) }
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fail(err)
-	}
-	scratch, err := os.MkdirTemp(filepath.Dir(path), ".explain-")
-	if err != nil {
-		return fail(err)
-	}
-	defer os.RemoveAll(scratch)
-	name := filepath.Join(scratch, filepath.Base(path))
-	if err := writeFile(name, write); err != nil {
-		return fail(err)
-	}
-	if err := os.Rename(name, path); err != nil {
-		return fail(err)
-	}
-	return nil
 }

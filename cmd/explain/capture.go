@@ -3,42 +3,47 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	recorder "github.com/nsys-llm/explain/cmd/explain/internal/capture"
-	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 )
 
-func newCapture(w *world) *cobra.Command {
-	var f recordFlags
+func newCapture(e *env) *cobra.Command {
+	var f captureFlags
 	cmd := &cobra.Command{
 		Use:   "capture [flags] -- COMMAND [ARGUMENT…]",
 		Short: "Run a program under nsys profile and report on it",
-		Long: `capture runs a program under Nsight Systems with the flags that suit inference, exports the trace and analyses it. It leaves one
-folder, whole or not at all:
+		Long: `capture runs a program under Nsight Systems with the flags that suit inference, exports the trace and
+analyses it. It leaves one folder, whole or not at all:
 
   trace.nsys-rep, trace.sqlite            the trace and its export
   report.*, tables/, …                    what "explain report" writes
   metadata.txt, env.json                  versions, devices, commands and how they ended
   inputs.yaml, config.yaml, cmd.txt       the workload, every option, every command
-  logs/                                   output, exit code and signal of each program that was run (children.json)
+  logs/                                   output, exit code and signal of each program that was run
+                                          (children.json)
 
 What is recorded:
 
   (nothing said)                          the whole run
   --delay 30s --duration 10s              10 s, 30 s after the start; nsys ends the program then
   --nvtx 'decode@*'                       from the start to the end of an NVTX range
-  --ready http://127.0.0.1:8000/health    from the moment the program is ready: for --duration, or while --client runs. This works
-                                          for servers, whatever they call: cudaProfilerStart in a client never reaches them
+  --ready http://127.0.0.1:8000/health    from the moment the program is ready: for --duration, or
+                                          while --client runs. This works for servers, whatever they
+                                          call: cudaProfilerStart in a client never reaches them
 
-"explain capture vllm" also starts the server and sends the load. The flags that nsys is given fit the installed version (2021.4 to
-2025); --dry-run shows them. Ctrl-C ends the recording and every process, and exports what there is; pressed twice, it gives up.
+"explain capture vllm" also starts the server and sends the load. The flags that nsys is given fit
+the installed version (2021.4 to 2025); --dry-run shows them. Ctrl-C ends the recording and every
+process, and exports what there is; pressed twice, it gives up.
 
-With --repeat 3 there are three captures, in run-1 to run-3, as a sound comparison wants. With --pair, base and head are two command lines
-in quotes, captured in turns on this machine (base, head, base, head, …) and compared; exit codes are then those of explain diff.
+With --repeat 3 there are three captures, in run-1 to run-3, as a sound comparison wants. With
+--pair, base and head are two command lines in quotes, captured in turns on this machine (base,
+head, base, head, …) and compared; exit codes are then those of explain diff.
 
-In command lines that are written, the values of --api-key, --hf-token, *TOKEN*= and the like are replaced by ` + recorder.Redacted + `. The trace, logs/ and
-evidence/ hold what the programs wrote, secrets included. Where a capture fails, the logs are left in DIR.failed.
+In command lines that are written, the values of --api-key, --hf-token, *TOKEN*= and the like are
+replaced by ` + capture.Redacted + `. The trace, logs/ and evidence/ hold what the programs wrote, secrets
+included. Where a capture fails, the logs are left in DIR.failed.
 
-Exit codes: 0 done, 2 wrong usage, 3 the program, nsys or the analysis failed, or the capture was interrupted.`,
+Exit codes: 0 done, 2 wrong usage, 3 the program, nsys or the analysis failed, or the capture was
+interrupted.`,
 		Example: `  explain capture --delay 60s --duration 10s --out run/ -- python bench.py
   explain capture --nvtx 'decode@*' --repeat 3 --out run/ -- python bench.py
   explain capture --ready http://127.0.0.1:8000/health --client 'python send.py' -- vllm serve MODEL --port 8000
@@ -58,32 +63,32 @@ Exit codes: 0 done, 2 wrong usage, 3 the program, nsys or the analysis failed, o
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, w, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args) },
 	}
 	f.register(cmd, "artifacts/RUN_ID")
 	fl := cmd.Flags()
 	fl.DurationVar(&f.window.Delay, "delay", 0, "begin to record this `TIME` after the start, in whole seconds")
-	fl.StringVar(&f.window.NVTX, "nvtx", "", "record the first NVTX range of this name: `RANGE@DOMAIN`, RANGE@* for any domain")
+	fl.StringVar(&f.window.NVTX, "nvtx", "",
+		"record the first NVTX range of this name: `RANGE@DOMAIN`, RANGE@* for any domain")
 	fl.StringVar(&f.window.Ready, "ready", "", "begin to record when this `URL` answers 200, or this file exists")
 	fl.DurationVar(&f.window.Warmup, "warmup", 0, "with --ready: wait this `TIME` before the recording")
 	fl.DurationVar(&f.window.Duration, "duration", 0, "record this `TIME`, in whole seconds but with --ready")
 	fl.DurationVar(&f.limit, "timeout", 0, "give up when the program has not ended after this `TIME` (default: never)")
 	fl.BoolVar(&f.pair, "pair", false, "capture two command lines, base and head, in turns, and compare them")
-	f.diff.policyFlags(cmd)
-	cmd.AddCommand(newCaptureServer(w))
+	f.rules.registerPair(cmd)
+	cmd.AddCommand(newCaptureServer(e))
 	return cmd
 }
 
-// policyFlags are the flags of diff by which a pair of captures is judged.
-func (f *diffFlags) policyFlags(cmd *cobra.Command) {
+// registerPair adds the flags by which a pair of captures is judged.
+func (f *ruleFlags) registerPair(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.failOn, "fail-on", nil, "with --pair: fail where this `RULE` is broken, see explain diff")
 	fl.StringVar(&f.policy, "policy", "", "with --pair: judge by this policy `FILE`")
 	fl.StringVar(&f.noise, "noise", "", "with --pair: noise floors from this `FILE` of explain calibrate")
-	f.top = diff.DefaultTop
 }
 
-func (f *recordFlags) run(cmd *cobra.Command, w *world, args []string) error {
+func (f *captureFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	if err := f.checkWindow(); err != nil {
 		return err
 	}
@@ -91,21 +96,21 @@ func (f *recordFlags) run(cmd *cobra.Command, w *world, args []string) error {
 	if f.pair {
 		programs = nil
 		for _, line := range args {
-			words, err := recorder.Words(line)
+			words, err := capture.Words(line)
 			if err != nil {
 				return usagef("--pair %q: %w", line, err)
 			}
 			programs = append(programs, words)
 		}
 	}
-	r, err := f.prepare(cmd, w)
+	r, err := f.prepare(cmd, e)
 	if err != nil {
 		return err
 	}
 	return r.all(programs)
 }
 
-func (f *recordFlags) checkWindow() error {
+func (f *captureFlags) checkWindow() error {
 	w := f.window
 	if f.client != "" {
 		w.Client = []string{f.client}
@@ -114,7 +119,8 @@ func (f *recordFlags) checkWindow() error {
 		return usageError{err}
 	}
 	if w.Triggered() && f.limit > 0 {
-		return usagef("--timeout is for a program that ends by itself: with --ready, --ready-timeout and --duration bound it")
+		return usagef(
+			"--timeout is for a program that ends on its own: with --ready, --ready-timeout and --duration bound it")
 	}
 	return nil
 }

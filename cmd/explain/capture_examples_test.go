@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	recorder "github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 )
 
 // TestClusterScripts runs the examples for Slurm as Slurm would, with stand-ins for the server and nsys: one job, an array of two ranks,
@@ -81,15 +81,15 @@ func TestRunbookCalls(t *testing.T) {
 		text := strings.ReplaceAll(string(read(t, filepath.Join("../../examples", file))), "\\\n", " ")
 		for _, m := range regexp.MustCompile(`(?m)^[^#\n]*\bexplain ((?:capture|diff|calibrate|report) [^|\n#]+)`).FindAllStringSubmatch(text, -1) {
 			line := regexp.MustCompile(`\$\(\([^)]*\)\)`).ReplaceAllString(strings.TrimSuffix(strings.TrimSpace(m[1]), "&"), "1")
-			args, err := recorder.Words(strings.TrimRight(line, "`']"))
+			args, err := capture.Words(strings.TrimRight(line, "`']"))
 			if err != nil {
-				args, err = recorder.Words(line)
+				args, err = capture.Words(line)
 			}
 			if err != nil {
 				t.Errorf("%s: %s: %v", file, line, err)
 				continue
 			}
-			root := newRoot(&world{Getenv: os.Getenv})
+			root := newRoot(&env{Getenv: os.Getenv})
 			cmd, rest, err := root.Find(args)
 			if err != nil || cmd == root {
 				continue // words in a sentence

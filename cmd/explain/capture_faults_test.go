@@ -47,7 +47,7 @@ func TestEveryFaultEndsInOneSentence(t *testing.T) {
 		{name: "export fails", env: []string{"NSYS_STANDIN=fault=export_fail"}, args: []string{"--", "true"}, code: 3, says: "nsys-export ended with exit code 1"},
 		{name: "export is killed", env: []string{"NSYS_STANDIN=fault=export_kill"}, args: []string{"--", "true"}, code: 3, says: "nsys-export was ended by a signal (killed)"},
 		{name: "export writes nothing", env: []string{"NSYS_STANDIN=fault=no_sqlite"}, args: []string{"--", "true"}, code: 3, says: "said that it succeeded and wrote no trace.sqlite"},
-		{name: "export writes an empty file", env: []string{"NSYS_STANDIN=fault=empty_sqlite"}, args: []string{"--", "true"}, code: 3, says: "that is no database"},
+		{name: "export writes an empty file", env: []string{"NSYS_STANDIN=fault=empty_sqlite"}, args: []string{"--", "true"}, code: 3, says: "that is not a database"},
 		{name: "a raw stream without importer", env: []string{"NSYS_STANDIN=fault=qdstrm", "QDSTRM_IMPORTER=no-such-importer"}, args: []string{"--", "true"}, code: 3, says: "no-such-importer is not installed here"},
 		{name: "the importer fails", env: []string{"NSYS_STANDIN=fault=importer_fail"}, args: []string{"--", "true"}, code: 3, says: "importer ended with exit code 127: error while loading shared libraries"},
 		{name: "the importer is killed", env: []string{"NSYS_STANDIN=fault=importer_kill"}, args: []string{"--", "true"}, code: 3, says: "importer was ended by a signal (killed)"},

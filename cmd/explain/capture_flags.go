@@ -1,21 +1,22 @@
 package main
 
 import (
+	"cmp"
 	"path/filepath"
 	"regexp"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	recorder "github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 )
 
-// recordFlags are the flags of explain capture and of explain capture vllm.
-type recordFlags struct {
+// captureFlags are the flags of explain capture and of explain capture vllm.
+type captureFlags struct {
 	out, nsys     string
 	trace, graphs string
 	memory        bool
-	window        recorder.Window
+	window        capture.Window
 	client        string
 	grace, limit  time.Duration
 	repeat        int
@@ -25,13 +26,14 @@ type recordFlags struct {
 	noReport      bool
 	quiet         bool
 	verbose       bool
-	diff          diffFlags
+	rules         ruleFlags // of a pair
 }
 
-func (f *recordFlags) register(cmd *cobra.Command, out string) {
+func (f *captureFlags) register(cmd *cobra.Command, out string) {
 	fl := cmd.Flags()
 	fl.SortFlags = false
-	fl.StringVarP(&f.out, "out", "o", "", "write into this `DIR` (default "+out+"; RUN_ID is the variable, or the time)")
+	fl.StringVarP(&f.out, "out", "o", "",
+		"write into this `DIR` (default "+out+"; RUN_ID is the variable, or the time)")
 	fl.StringVar(&f.out, "output-dir", "", "the same as --out")
 	fl.BoolVar(&f.force, "force", false, "replace the folder where it exists")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the commands and run none")
@@ -39,36 +41,41 @@ func (f *recordFlags) register(cmd *cobra.Command, out string) {
 	fl.IntVar(&f.repeat, "repeat", 0, "capture `N` times (default 1, with --pair 3)")
 	fl.StringVar(&f.nsys, "nsys", "", "run this `PROGRAM` (default: $NSYS, else nsys)")
 	fl.StringVar(&f.trace, "trace", "cuda,nvtx,osrt", "what nsys traces: a `LIST`")
-	fl.StringVar(&f.graphs, "graph-trace", "node", "trace CUDA graphs by node or as whole graphs (less overhead, no kernels inside them): node or graph")
+	fl.StringVar(&f.graphs, "graph-trace", "node",
+		"trace CUDA graphs by node or as whole graphs (less overhead, no kernels inside them): node or graph")
 	fl.BoolVar(&f.memory, "cuda-memory", false, "record the use of GPU memory")
-	fl.DurationVar(&f.window.ReadyTimeout, "ready-timeout", recorder.DefaultReadyTimeout, "wait this `TIME` until the program is ready")
-	fl.StringVar(&f.client, "client", "", "run this `COMMAND` while recording; it sends the load, and its end ends the recording")
-	fl.DurationVar(&f.grace, "grace", 30*time.Second, "wait this `TIME` between asking a process to end, SIGTERM, and SIGKILL")
-	fl.StringVar(&f.unit, "unit", "", "one step of the work is this `UNIT`: nvtx:REGEX, kernel:REGEX, graph or none (default: found automatically)")
+	fl.DurationVar(&f.window.ReadyTimeout, "ready-timeout", capture.DefaultReadyTimeout,
+		"wait this `TIME` until the program is ready")
+	fl.StringVar(&f.client, "client", "",
+		"run this `COMMAND` while recording; it sends the load, and its end ends the recording")
+	fl.DurationVar(&f.grace, "grace", 30*time.Second,
+		"wait this `TIME` between asking a process to end, SIGTERM, and SIGKILL")
+	fl.StringVar(&f.unit, "unit", "",
+		"one step of the work is this `UNIT`: nvtx:REGEX, kernel:REGEX, graph or none (default: found automatically)")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but errors")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error what the analysis does")
 	_ = fl.MarkHidden("output-dir")
 	_ = cmd.MarkFlagDirname("out")
-	_ = cmd.RegisterFlagCompletionFunc("graph-trace", cobra.FixedCompletions([]string{"node", "graph"}, cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(cmd, "graph-trace", []string{"node", "graph"})
 }
 
 // runID is what a run is called: by the user, or by the time.
-func runID(w *world, now time.Time) (string, error) {
-	id := w.Getenv("RUN_ID")
+func runID(e *env, now time.Time) (string, error) {
+	id := e.Getenv("RUN_ID")
 	switch {
 	case id == "":
 		return now.Format("run_20060102_150405"), nil
 	case !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`).MatchString(id):
-		return "", usagef("RUN_ID=%q is no name for a folder: letters, digits, dots, dashes and underscores", id)
+		return "", usagef("RUN_ID=%q is not a folder name; use letters, digits, dots, dashes and underscores", id)
 	}
 	return id, nil
 }
 
 // prepare checks the flags, finds nsys, and settles the output folder. Nothing is started before it.
-func (f *recordFlags) prepare(cmd *cobra.Command, w *world) (*recording, error) {
-	r := &recording{recordFlags: f, w: w, cmd: cmd, now: time.Now()}
+func (f *captureFlags) prepare(cmd *cobra.Command, e *env) (*recording, error) {
+	r := &recording{captureFlags: f, env: e, cmd: cmd, now: time.Now()}
 	var err error
-	if r.id, err = runID(w, r.now); err != nil {
+	if r.id, err = runID(e, r.now); err != nil {
 		return nil, err
 	}
 	if f.out == "" {
@@ -87,42 +94,36 @@ func (f *recordFlags) prepare(cmd *cobra.Command, w *world) (*recording, error) 
 	case f.graphs != "node" && f.graphs != "graph":
 		return nil, usagef("--graph-trace %s is unknown; it is node or graph", f.graphs)
 	case !regexp.MustCompile(`^[a-z0-9-]+(,[a-z0-9-]+)*$`).MatchString(f.trace):
-		return nil, usagef("--trace %q is no list of what nsys traces: cuda,nvtx,osrt", f.trace)
+		return nil, usagef("--trace %q is not a valid nsys trace list; use e.g. cuda,nvtx,osrt", f.trace)
 	case f.repeat < 1 || f.repeat > 100:
 		return nil, usagef("--repeat is between 1 and 100, got %d", f.repeat)
 	case f.grace < 0 || f.limit < 0:
 		return nil, usagef("a time cannot be negative")
 	case f.pair && f.noReport:
 		return nil, usagef("--pair compares reports: leave out --no-report")
-	case !f.pair && (len(f.diff.failOn) > 0 || f.diff.policy != "" || f.diff.noise != ""):
+	case !f.pair && (len(f.rules.failOn) > 0 || f.rules.policy != "" || f.rules.noise != ""):
 		return nil, usagef("--fail-on, --policy and --noise judge a pair: add --pair")
 	case f.quiet && f.verbose:
 		return nil, usagef("--quiet and --verbose exclude each other")
 	}
 	if f.client != "" {
-		if f.window.Client, err = recorder.Words(f.client); err != nil {
+		if f.window.Client, err = capture.Words(f.client); err != nil {
 			return nil, usagef("--client: %w", err)
 		}
 	}
-	if _, err := (&captureFlags{unit: f.unit}).options(w); err != nil {
+	if _, err := (&analysisFlags{unit: f.unit}).options(e); err != nil {
 		return nil, err
 	}
-	name := f.nsys
-	if name == "" {
-		name = w.Getenv("NSYS")
-	}
-	if name == "" {
-		name = "nsys"
-	}
-	if r.nsysFound, err = recorder.FindNsys(cmd.Context(), name); err != nil {
+	name := cmp.Or(f.nsys, e.Getenv("NSYS"), "nsys")
+	if r.nsysFound, err = capture.FindNsys(cmd.Context(), name); err != nil {
 		if !f.dryRun {
 			return nil, err
 		}
 		r.unusable = "nsys is not installed here"
-		if !recorder.NotInstalled(err) {
+		if !capture.NotInstalled(err) {
 			r.unusable = err.Error()
 		}
-		r.nsysFound = recorder.Newest()
+		r.nsysFound = capture.Newest()
 	}
 	return r, nil
 }

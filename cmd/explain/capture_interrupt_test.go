@@ -15,13 +15,13 @@ import (
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/loadfile"
-	recorder "github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 )
 
 // TestInterruptKeepsWhatTheLoadMeasured: Ctrl-C while the server is under load leaves the folder with the trace and with what the load
 // measured until then, marked as interrupted.
 func TestInterruptKeepsWhatTheLoadMeasured(t *testing.T) {
-	port, err := recorder.FreePort(0)
+	port, err := capture.FreePort(0)
 	if err != nil {
 		t.Fatal(err)
 	}

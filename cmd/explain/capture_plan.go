@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	recorder "github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 )
 
 // plan prints what would be run.
@@ -17,11 +17,11 @@ func (r *recording) plan(programs [][]string) error {
 		b.WriteString("# nsys " + r.nsysFound.Version + "\n")
 	}
 	if r.server != nil && r.server.port == 0 {
-		b.WriteString("# each port stands for a free one\n")
+		b.WriteString("# each port is replaced by a free one\n")
 	}
 	for side, program := range programs {
 		job := r.job(program)
-		var server *recorder.Server
+		var server *capture.Server
 		port := 0
 		if r.server != nil {
 			server = r.server.server()
@@ -30,14 +30,14 @@ func (r *recording) plan(programs [][]string) error {
 			}
 		}
 		dir := filepath.Join(r.out, r.subfolder(side, 1))
-		steps, err := recorder.Plan(job, server, port, dir)
+		steps, err := capture.Plan(job, server, port, dir)
 		if err != nil {
 			return err
 		}
 		for _, s := range steps {
 			line := ""
 			if len(s.Argv) > 0 {
-				line = recorder.Shell(s.Argv)
+				line = capture.Shell(s.Argv)
 			}
 			if s.Note != "" {
 				line = strings.TrimSpace(line + " # " + s.Note)
@@ -55,18 +55,20 @@ func (r *recording) plan(programs [][]string) error {
 			case r.server != nil:
 				evidence = r.server.evidence()
 			case r.window.Triggered():
-				b.WriteString("# with --server-log " + clean(recorder.Shell([]string{filepath.Join(dir, "logs", "server.log")})) + " where that is the log of an inference server:\n")
+				b.WriteString("# with --server-log " +
+					clean(capture.Shell([]string{filepath.Join(dir, "logs", "server.log")})) +
+					" where that is the log of an inference server:\n")
 			}
-			b.WriteString(clean(recorder.Shell(r.reportCommand(dir, evidence))) + "\n")
+			b.WriteString(clean(capture.Shell(r.reportCommand(dir, evidence))) + "\n")
 		}
 	}
 	if r.repeat > 1 {
 		fmt.Fprintf(&b, "# all of it %d times\n", r.repeat)
 	}
 	if r.pair {
-		b.WriteString(clean(recorder.Shell(r.diffCommand())) + "\n")
+		b.WriteString(clean(capture.Shell(r.diffCommand())) + "\n")
 	}
-	_, err := fmt.Fprint(r.w.Out, b.String())
+	_, err := fmt.Fprint(r.env.Out, b.String())
 	return err
 }
 
@@ -78,11 +80,12 @@ func (r *recording) diffCommand() []string {
 			sides[side] = append(sides[side], filepath.Join(r.out, r.subfolder(side, i)))
 		}
 	}
-	argv := []string{"explain", "diff", "--base", strings.Join(sides[0], ","), "--head", strings.Join(sides[1], ","), "--out", filepath.Join(r.out, "comparison")}
-	for _, rule := range r.diff.failOn {
+	argv := []string{"explain", "diff", "--base", strings.Join(sides[0], ","), "--head", strings.Join(sides[1], ","),
+		"--out", filepath.Join(r.out, "comparison")}
+	for _, rule := range r.rules.failOn {
 		argv = append(argv, "--fail-on", rule)
 	}
-	for _, o := range [][2]string{{"--policy", r.diff.policy}, {"--noise", r.diff.noise}} {
+	for _, o := range [][2]string{{"--policy", r.rules.policy}, {"--noise", r.rules.noise}} {
 		if o[1] != "" {
 			argv = append(argv, o[0], o[1])
 		}

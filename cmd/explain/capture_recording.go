@@ -14,18 +14,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze"
-	recorder "github.com/nsys-llm/explain/cmd/explain/internal/capture"
-	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/diff/comparison"
+	diffrender "github.com/nsys-llm/explain/diff/render"
 )
 
 // recording is one call of explain capture.
 type recording struct {
-	*recordFlags
-	w         *world
+	*captureFlags
+	env       *env
 	cmd       *cobra.Command
 	id        string
 	now       time.Time
-	nsysFound *recorder.Nsys
+	nsysFound *capture.Nsys
 	unusable  string          // why the plan is for another nsys than the one here; empty: it is for that one
 	soft      context.Context // ends when the user wants the recording to end
 	hard      context.Context // ends when the user gives up
@@ -34,10 +36,11 @@ type recording struct {
 }
 
 // job is what one capture runs.
-func (r *recording) job(program []string) *recorder.Job {
-	return &recorder.Job{
-		Nsys:    r.nsysFound,
-		Trace:   recorder.Trace{Trace: r.trace, Graphs: r.graphs, GraphsAsked: r.cmd.Flags().Changed("graph-trace"), Memory: r.memory, Forks: r.window.Triggered() || r.server != nil},
+func (r *recording) job(program []string) *capture.Job {
+	return &capture.Job{
+		Nsys: r.nsysFound,
+		Trace: capture.Trace{Trace: r.trace, Graphs: r.graphs, GraphsAsked: r.cmd.Flags().Changed("graph-trace"),
+			Memory: r.memory, Forks: r.window.Triggered() || r.server != nil},
 		Window:  r.window,
 		Program: program,
 		Grace:   r.grace,
@@ -50,30 +53,30 @@ func (r *recording) all(programs [][]string) error {
 	if r.dryRun {
 		return r.plan(programs)
 	}
-	folder, err := recorder.NewFolder(r.out, r.force)
-	if errors.Is(err, recorder.ErrExists) {
+	folder, err := capture.NewFolder(r.out, r.force)
+	if errors.Is(err, capture.ErrExists) {
 		return usageError{err}
 	}
 	if err != nil {
 		return err
 	}
-	soft, hard, done := interruptible(r.cmd.Context(), recorder.ErrInterrupted)
+	soft, hard, done := interruptible(r.cmd.Context(), capture.ErrInterrupted)
 	defer done()
 	r.soft, r.hard = soft, hard
 	err = r.captures(folder.Stage, programs)
 	var kept *keptError
 	if err != nil && !errors.As(err, &kept) {
-		err = recorder.DiskFull(folder.Stage, err)
+		err = capture.DiskFull(folder.Stage, err)
 		if logs := folder.Discard(); logs != "" {
 			return fmt.Errorf("%w (logs: %s)", err, logs)
 		}
 		return err
 	}
-	var comparison *diff.Comparison
+	var comparison *comparison.Comparison
 	if err == nil && r.pair {
 		if comparison, err = r.compare(folder.Stage); err != nil {
 			folder.Discard()
-			return recorder.DiskFull(filepath.Dir(r.out), err)
+			return capture.DiskFull(filepath.Dir(r.out), err)
 		}
 	}
 	if err := folder.Commit(); err != nil {
@@ -124,7 +127,7 @@ func (r *recording) subfolder(side, i int) string {
 
 // one makes one capture: record, export, facts, analysis.
 func (r *recording) one(dir string, program []string) error {
-	run, err := recorder.NewRun(dir, os.Environ(), r.w.Getenv, r.say)
+	run, err := capture.NewRun(dir, os.Environ(), r.env.Getenv, r.say)
 	if err != nil {
 		return err
 	}
@@ -141,14 +144,14 @@ func (r *recording) one(dir string, program []string) error {
 		return err
 	}
 	if run.Interrupted {
-		return &keptError{recorder.ErrInterrupted, "%w: %s holds what was recorded up to then"}
+		return &keptError{capture.ErrInterrupted, "%w: %s holds what was recorded up to then"}
 	}
 	r.result = res
 	return nil
 }
 
 // record runs the capture and analyses it; the result is nil with --no-report.
-func (r *recording) record(run *recorder.Run, job *recorder.Job) (*analyze.Result, error) {
+func (r *recording) record(run *capture.Run, job *capture.Job) (*analyze.Result, error) {
 	if r.server != nil {
 		return r.server.record(r, run, job)
 	}
@@ -163,13 +166,14 @@ func (r *recording) record(run *recorder.Run, job *recorder.Job) (*analyze.Resul
 
 func (r *recording) say(text string) {
 	if !r.quiet {
-		fmt.Fprintln(r.w.Err, clean(text))
+		fmt.Fprintln(r.env.Err, clean(text))
 	}
 }
 
-// wrote tells what was found, where everything is, and what to do with several captures. It comes when the folder is in its place, so
-// that a reader of the output who has seen enough loses nothing. The verdict on a pair is the exit code of explain diff.
-func (r *recording) wrote(comparison *diff.Comparison) error {
+// wrote tells what was found, where everything is, and what to do with several captures. It comes when the folder is in
+// its place, so that a reader of the output who has seen enough loses nothing. The verdict on a pair is the exit code
+// of explain diff.
+func (r *recording) wrote(comparison *comparison.Comparison) error {
 	if err := r.tell(comparison); err != nil && !errors.Is(err, syscall.EPIPE) {
 		return err
 	}
@@ -181,16 +185,17 @@ func (r *recording) wrote(comparison *diff.Comparison) error {
 	return nil
 }
 
-func (r *recording) tell(comparison *diff.Comparison) error {
+func (r *recording) tell(comparison *comparison.Comparison) error {
 	switch {
 	case r.quiet:
 		return nil
 	case comparison != nil:
-		if err := r.diff.print(r.w, comparison); err != nil {
+		opt := render.TerminalOptions{Color: r.env.colour()}
+		if err := diffrender.WriteText(r.env.Out, comparison, opt); err != nil {
 			return err
 		}
 	case r.result != nil && r.repeat == 1:
-		return r.w.writeTerminal(r.result, r.out) // which ends in where it is
+		return r.env.writeTerminal(r.result, r.out) // which ends in where it is
 	}
 	text := "Wrote " + clean(r.out) + "\n"
 	if r.repeat > 1 && !r.pair {
@@ -198,8 +203,9 @@ func (r *recording) tell(comparison *diff.Comparison) error {
 		for i := 1; i <= r.repeat; i++ {
 			dirs = append(dirs, filepath.Join(r.out, r.subfolder(0, i)))
 		}
-		text += "How much captures of this program differ: explain calibrate " + clean(strings.Join(dirs, " ")) + " --out noise.json\n"
+		text += "How much captures of this program differ: explain calibrate " + clean(strings.Join(dirs, " ")) +
+			" --out noise.json\n"
 	}
-	_, err := fmt.Fprint(r.w.Out, text)
+	_, err := fmt.Fprint(r.env.Out, text)
 	return err
 }

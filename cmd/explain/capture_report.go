@@ -8,11 +8,11 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze"
-	recorder "github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 )
 
-// besideTrace is where a capture leaves evidence, in the order in which explain report takes it: patterns of files, the flag of explain
-// report for them, and their kind.
+// besideTrace is where a capture leaves evidence, in the order in which explain report takes it: patterns of files, the
+// flag of explain report for them, and their kind.
 var besideTrace = []struct{ pattern, flag, kind string }{
 	{"ncu/raw.csv", "--ncu", analyze.EvidenceNCU},
 	{"logs/server.log", "--server-log", analyze.EvidenceServerLog},
@@ -38,8 +38,8 @@ func (r *recording) reportCommand(dir string, evidence []string) []string {
 }
 
 // analyse makes the report of a capture with the evidence beside it, as explain report does.
-func (r *recording) analyse(ctx context.Context, run *recorder.Run) (*analyze.Result, error) {
-	opt := analyze.Options{Version: versionText(), Unit: r.unit, Getenv: r.w.Getenv}
+func (r *recording) analyse(ctx context.Context, run *capture.Run) (*analyze.Result, error) {
+	opt := analyze.Options{Version: versionText(), Unit: r.unit, Getenv: r.env.Getenv}
 	for _, e := range besideTrace {
 		found, err := filepath.Glob(filepath.Join(run.Dir, filepath.FromSlash(e.pattern)))
 		if err != nil {
@@ -51,7 +51,7 @@ func (r *recording) analyse(ctx context.Context, run *recorder.Run) (*analyze.Re
 			}
 		}
 	}
-	bar := newProgress(r.w, r.quiet, r.verbose)
+	bar := newProgress(r.env, r.quiet, r.verbose)
 	defer bar.stop()
 	opt.Progress = bar.update
 	res, err := analyze.Run(ctx, run.SQLite(), opt)
@@ -76,8 +76,9 @@ func (r *recording) analyse(ctx context.Context, run *recorder.Run) (*analyze.Re
 	return nil, err
 }
 
-// report analyses a capture and writes the report beside its trace. A trace that cannot be analysed is kept: it took a GPU to make.
-func (r *recording) report(run *recorder.Run) (*analyze.Result, error) {
+// report analyses a capture and writes the report beside its trace. A trace that cannot be analysed is kept: it took a
+// GPU to make.
+func (r *recording) report(run *capture.Run) (*analyze.Result, error) {
 	r.say("Analysing")
 	res, err := r.analyse(r.hard, run)
 	var input *analyze.InputError

@@ -7,7 +7,7 @@ import (
 )
 
 // standinPrograms is a folder with stand-ins for nsys, ncu, vllm and QdstrmImporter, to be put on PATH. They are this test binary
-// (package capturetest, package standin).
+// (package capturetest, package fakeserver).
 func standinPrograms(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -1,17 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze"
-	recorder "github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 	"github.com/nsys-llm/explain/cmd/explain/internal/load"
 )
 
@@ -26,27 +28,30 @@ const (
 
 var captureModes = []string{modeQuick, modeFull, modeMoE, modeDeep, modeLight}
 
-func newCaptureServer(w *world) *cobra.Command {
+func newCaptureServer(e *env) *cobra.Command {
 	var s serverFlags
 	cmd := &cobra.Command{
 		Use:   "vllm --model MODEL [flags] [-- ARGUMENT…]",
 		Short: "Start a vLLM or SGLang server, send load, record it and report",
-		Long: `vllm starts an inference server under nsys, waits until it is healthy, warms it up, and records exactly while the measured requests
-are sent. Then it stops the server, exports and analyses the trace. The server's log, its /metrics before and after, and what the load
-measured are evidence for the report. Arguments after -- go to the server.
+		Long: `vllm starts an inference server under nsys, waits until it is healthy, warms it up, and records
+exactly while the measured requests are sent. Then it stops the server, exports and analyses the
+trace. The server's log, its /metrics before and after, and what the load measured are evidence for
+the report. Arguments after -- go to the server.
 
 Modes:
 
   quick    the trace (default)
-  full     also Nsight Compute on the kernels with most time: the server is started again, without CUDA graphs. First inside the NVTX
-           ranges of the steps; where no kernel is measured there, again everywhere
-  moe      also expert tracking: the server is started again with profilemate's sitecustomize.py (--profiler-path, or
-           the one on PYTHONPATH)
+  full     also Nsight Compute on the kernels with most time: the server is started again, without
+           CUDA graphs. First inside the NVTX ranges of the steps; where no kernel is measured there,
+           again everywhere
+  moe      also expert tracking: the server is started again with profilemate's sitecustomize.py
+           (--profiler-path, or the one on PYTHONPATH)
   deep     full, with the use of GPU memory
   light    as little overhead as possible: no OS calls, CUDA graphs as a whole
 
-MODEL, DTYPE and VLLM_VENV (a virtual environment that holds the engine) are taken from the environment where no flag says otherwise; the API
-key of a server from VLLM_API_KEY, or from --api-key among its arguments.`,
+MODEL, DTYPE and VLLM_VENV (a virtual environment that holds the engine) are taken from the
+environment where no flag says otherwise; the API key of a server from VLLM_API_KEY, or from
+--api-key among its arguments.`,
 		Example: `  explain capture vllm --model meta-llama/Llama-2-7b-hf --mode quick
   explain capture vllm --model Qwen/Qwen2.5-0.5B-Instruct --load-mode decode --concurrency 16 --num-requests 200 --out run/
   explain capture vllm --model MODEL --mode full --out run/ -- --tensor-parallel-size 2
@@ -54,11 +59,12 @@ key of a server from VLLM_API_KEY, or from --api-key among its arguments.`,
   explain capture vllm --model MODEL --dry-run`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if dash := cmd.ArgsLenAtDash(); len(args) > 0 && dash != 0 {
-				return usagef("what is %q? Arguments for the server stand after --, and everything else is a flag", args[0])
+				return usagef("what is %q? Arguments for the server stand after --, and everything else is a flag",
+					args[0])
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return s.run(cmd, w, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return s.run(cmd, e, args) },
 	}
 	s.register(cmd, "artifacts/RUN_ID")
 	return cmd
@@ -66,7 +72,7 @@ key of a server from VLLM_API_KEY, or from --api-key among its arguments.`,
 
 // serverFlags are the flags of explain capture vllm.
 type serverFlags struct {
-	recordFlags
+	captureFlags
 	model, dtype, engine string
 	mode                 string
 	port                 int
@@ -95,13 +101,14 @@ func (s *serverFlags) register(cmd *cobra.Command, out string) {
 	fl.SortFlags = false
 	fl.StringVar(&s.model, "model", "", "serve this `MODEL` (default $MODEL)")
 	fl.StringVar(&s.mode, "mode", modeQuick, "how much is measured: "+strings.Join(captureModes, ", "))
-	fl.StringVar(&s.engine, "engine", recorder.VLLM, "which server: vllm or sglang")
+	fl.StringVar(&s.engine, "engine", capture.VLLM, "which server: vllm or sglang")
 	fl.StringVar(&s.dtype, "dtype", "", "its data `TYPE` (default $DTYPE, else as the engine decides)")
 	fl.IntVar(&s.port, "port", 0, "its `PORT` (default: a free one)")
 	fl.IntVar(&s.requests, "num-requests", 50, "record `N` requests")
 	fl.IntVar(&s.concurrency, "concurrency", 8, "`N` requests in flight")
 	fl.Float64Var(&s.rate, "rate", 0, "instead: `N` requests per second, at random times")
-	fl.StringVar(&s.loadMode, "load-mode", "", "the requests: prefill (long prompts), decode (long answers) or mixed (default mixed)")
+	fl.StringVar(&s.loadMode, "load-mode", "",
+		"the requests: prefill (long prompts), decode (long answers) or mixed (default mixed)")
 	fl.StringVar(&s.dataset, "dataset", "", "the requests: a `FILE`, see explain load")
 	fl.Uint64Var(&s.seed, "seed", 1, "of the prompts and arrival times: a `NUMBER`")
 	fl.IntVar(&s.warmups, "warmup-requests", 10, "send `N` requests before the recording")
@@ -109,40 +116,62 @@ func (s *serverFlags) register(cmd *cobra.Command, out string) {
 	fl.StringVar(&s.ncu, "ncu", "", "run this `PROGRAM` (default: $NCU, else ncu)")
 	fl.IntVar(&s.ncuTop, "ncu-kernels", 5, "measure the `N` kernels with most time")
 	fl.StringVar(&s.ncuSet, "ncu-set", "full", "measure this `SET` of Nsight Compute's sections")
-	fl.StringVar(&s.ncuNVTX, "nvtx-include", "", "measure inside these NVTX `RANGES` only, as ncu takes them (default: the steps of the server; none: everywhere)")
-	fl.StringVar(&s.profiler, "profiler-path", "", "track experts with the sitecustomize.py in this `DIR` of profilemate")
-	s.recordFlags.register(cmd, out)
+	fl.StringVar(&s.ncuNVTX, "nvtx-include", "",
+		"measure inside these NVTX `RANGES` only, as ncu takes them (default: the steps of the server; none: everywhere)")
+	fl.StringVar(&s.profiler, "profiler-path", "",
+		"track experts with the sitecustomize.py in this `DIR` of profilemate")
+	s.captureFlags.register(cmd, out)
 	_ = cmd.MarkFlagDirname("profiler-path")
-	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(captureModes, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("engine", cobra.FixedCompletions([]string{recorder.VLLM, recorder.SGLang}, cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(cmd, "mode", captureModes)
+	completeFlag(cmd, "engine", []string{capture.VLLM, capture.SGLang})
 }
 
 func (s *serverFlags) measures() bool {
 	return s.withNCU || s.mode == modeFull || s.mode == modeDeep
 }
 
-func (s *serverFlags) run(cmd *cobra.Command, w *world, args []string) error {
-	s.extra, s.venv, s.key = args, w.Getenv("VLLM_VENV"), w.Getenv("VLLM_API_KEY")
+func (s *serverFlags) run(cmd *cobra.Command, e *env, args []string) error {
+	s.extra, s.venv, s.key = args, e.Getenv("VLLM_VENV"), e.Getenv("VLLM_API_KEY")
 	if key := argument(args, "--api-key"); key != "" {
 		s.key = key
 	}
-	for _, v := range []struct {
-		to   *string
-		name string
-	}{{&s.model, "MODEL"}, {&s.dtype, "DTYPE"}, {&s.ncu, "NCU"}} {
-		if *v.to == "" {
-			*v.to = w.Getenv(v.name)
+	s.model, s.dtype = cmp.Or(s.model, e.Getenv("MODEL")), cmp.Or(s.dtype, e.Getenv("DTYPE"))
+	s.ncu = cmp.Or(s.ncu, e.Getenv("NCU"), "ncu")
+	if err := s.check(); err != nil {
+		return err
+	}
+	s.applyMode(cmd)
+	if s.mode == modeMoE || s.profiler != "" { // before a GPU has worked for it
+		var err error
+		if s.profiler, err = capture.Profiler(s.profiler, e.Getenv("PYTHONPATH")); err != nil {
+			return usageError{err}
 		}
 	}
-	if s.ncu == "" {
-		s.ncu = "ncu"
+	r, err := s.prepare(cmd, e)
+	if err != nil {
+		return err
 	}
+	r.server = s
+	if s.measures() && !s.dryRun {
+		if s.ncu, err = capture.FindNCU(s.ncu); err != nil {
+			return err
+		}
+		s.ncuVersion = capture.NCUVersion(cmd.Context(), s.ncu)
+	}
+	if s.mode == modeMoE && s.profiler == "" {
+		r.say("Note: no experts are tracked: name the folder of profilemate, which holds sitecustomize.py, with --profiler-path or in PYTHONPATH")
+	}
+	return r.all([][]string{nil})
+}
+
+// check finds wrong usage before any work.
+func (s *serverFlags) check() error {
 	switch {
 	case s.model == "":
 		return usagef("name the model: --model MODEL, or the variable MODEL")
-	case !oneOf(s.mode, captureModes):
+	case !slices.Contains(captureModes, s.mode):
 		return usagef("--mode %s is unknown; it is one of %s", s.mode, strings.Join(captureModes, ", "))
-	case s.engine != recorder.VLLM && s.engine != recorder.SGLang:
+	case s.engine != capture.VLLM && s.engine != capture.SGLang:
 		return usagef("--engine %s is unknown; it is vllm or sglang", s.engine)
 	case s.port < 0 || s.port > 65535:
 		return usagef("--port is between 1 and 65535, got %d", s.port)
@@ -152,13 +181,18 @@ func (s *serverFlags) run(cmd *cobra.Command, w *world, args []string) error {
 		return usagef("--rate cannot be negative")
 	case s.loadMode != "" && s.dataset != "":
 		return usagef("--load-mode and --dataset exclude each other: each says what the requests are")
-	case s.loadMode != "" && !oneOf(s.loadMode, []string{"prefill", "decode", "mixed"}):
+	case s.loadMode != "" && !slices.Contains([]string{"prefill", "decode", "mixed"}, s.loadMode):
 		return usagef("--load-mode %s is unknown; it is prefill, decode or mixed", s.loadMode)
 	case s.measures() && s.noReport:
 		return usagef("Nsight Compute measures the kernels that the report finds: leave out --no-report, or measure nothing with it")
 	case s.ncuTop < 1 || s.ncuTop > 50:
 		return usagef("--ncu-kernels is between 1 and 50, got %d", s.ncuTop)
 	}
+	return nil
+}
+
+// applyMode sets what a mode means for flags that were not given.
+func (s *serverFlags) applyMode(cmd *cobra.Command) {
 	switch s.mode {
 	case modeLight:
 		if !cmd.Flags().Changed("trace") {
@@ -170,42 +204,25 @@ func (s *serverFlags) run(cmd *cobra.Command, w *world, args []string) error {
 	case modeDeep:
 		s.memory = true
 	}
-	if s.mode == modeMoE || s.profiler != "" { // before a GPU has worked for it
-		var err error
-		if s.profiler, err = recorder.Profiler(s.profiler, w.Getenv("PYTHONPATH")); err != nil {
-			return usageError{err}
-		}
-	}
-	r, err := s.prepare(cmd, w)
-	if err != nil {
-		return err
-	}
-	r.server = s
-	if s.measures() && !s.dryRun {
-		if s.ncu, err = recorder.FindNCU(s.ncu); err != nil {
-			return err
-		}
-		s.ncuVersion = recorder.NCUVersion(cmd.Context(), s.ncu)
-	}
-	if s.mode == modeMoE && s.profiler == "" {
-		r.say("Note: no experts are tracked: name the folder of profilemate, which holds sitecustomize.py, with --profiler-path or in PYTHONPATH")
-	}
-	return r.all([][]string{nil})
 }
 
-func (s *serverFlags) server() *recorder.Server {
-	return &recorder.Server{Engine: s.engine, Model: s.model, DType: s.dtype, Port: s.port, Extra: s.extra, Venv: s.venv}
+func (s *serverFlags) server() *capture.Server {
+	return &capture.Server{Engine: s.engine, Model: s.model, DType: s.dtype, Port: s.port, Extra: s.extra, Venv: s.venv}
 }
 
 // plan shows the runs of the server after the recording, on free ports. Which kernels are measured is known only then.
 func (s *serverFlags) plan(dir string) (lines []string) {
 	if s.profiler != "" {
-		lines = append(lines, "# with PYTHONPATH="+s.profiler+" VLLM_ENABLE_PROFILING=1 in the environment, to track experts:", recorder.Shell(s.server().Command(8002, false)))
+		lines = append(lines,
+			"# with PYTHONPATH="+s.profiler+" VLLM_ENABLE_PROFILING=1 in the environment, to track experts:",
+			capture.Shell(s.server().Command(8002, false)))
 	}
 	if s.measures() {
-		k := recorder.Kernels{NCU: s.ncu, Set: s.ncuSet, NVTX: s.ncuNVTX, Names: "KERNELS", Skip: skipLaunches, Count: int64(perKernel * s.ncuTop)}
-		lines = append(lines, fmt.Sprintf("# measure the %d kernels with most time, in the NVTX ranges of the steps where there are some:", s.ncuTop),
-			recorder.Shell(append(k.Command(filepath.Join(dir, "ncu", "raw.csv")), s.server().Command(8001, true)...)))
+		k := capture.Kernels{NCU: s.ncu, Set: s.ncuSet, NVTX: s.ncuNVTX, Names: "KERNELS", Skip: skipLaunches,
+			Count: int64(perKernel * s.ncuTop)}
+		lines = append(lines,
+			fmt.Sprintf("# measure the %d kernels with most time, in the NVTX ranges of the steps where there are some:", s.ncuTop),
+			capture.Shell(append(k.Command(filepath.Join(dir, "ncu", "raw.csv")), s.server().Command(8001, true)...)))
 	}
 	return lines
 }
@@ -226,7 +243,7 @@ func (s *serverFlags) evidence() []string {
 }
 
 // record is the whole of one capture of a server.
-func (s *serverFlags) record(r *recording, run *recorder.Run, job *recorder.Job) (*analyze.Result, error) {
+func (s *serverFlags) record(r *recording, run *capture.Run, job *capture.Job) (*analyze.Result, error) {
 	server, send := s.server(), s.sender(r, run)
 	if err := run.Serve(r.soft, r.hard, job, server, send); err != nil {
 		return nil, err
@@ -251,17 +268,17 @@ func (s *serverFlags) record(r *recording, run *recorder.Run, job *recorder.Job)
 var markerPrefix = regexp.MustCompile(`^([a-z_]{3,}|[A-Z][A-Za-z]*[a-z]|[A-Z]{3,})`)
 
 // kernels measures the kernels with most time.
-func (s *serverFlags) kernels(r *recording, run *recorder.Run, job *recorder.Job, send recorder.Sender) error {
+func (s *serverFlags) kernels(r *recording, run *capture.Run, job *capture.Job, send capture.Sender) error {
 	r.say("Finding the kernels with most time")
 	res, err := r.analyse(r.hard, run)
 	if err != nil {
 		return err
 	}
-	k := recorder.Kernels{NCU: s.ncu, Set: s.ncuSet, NVTX: s.ncuNVTX}
-	var ok bool
-	if k.Names, k.Skip, k.Count, ok = kernelsToMeasure(res.Report, s.ncuTop); !ok {
+	k, ok := kernelsToMeasure(targets(res.Report), s.ncuTop)
+	if !ok {
 		return errors.New("the trace holds no kernels for Nsight Compute to measure: did the server run on the GPU?")
 	}
+	k.NCU, k.Set, k.NVTX = s.ncu, s.ncuSet, s.ncuNVTX
 	switch u := res.Report.Unit; {
 	case k.NVTX == "none":
 		k.NVTX = ""
@@ -274,16 +291,24 @@ func (s *serverFlags) kernels(r *recording, run *recorder.Run, job *recorder.Job
 }
 
 // facts adds what is known of the server and the load.
-func (s *serverFlags) facts(f *recorder.Facts) {
+func (s *serverFlags) facts(f *capture.Facts) {
 	f.Server, f.NCU = s.server(), s.ncuVersion
 	loadMode := s.loadMode
 	if loadMode == "" && s.dataset == "" {
 		loadMode = load.DefaultMode
 	}
 	f.Config = append(f.Config, yaml.MapSlice{
-		{Key: "engine", Value: s.engine}, {Key: "model", Value: recorder.RedactText(s.model)}, {Key: "dtype", Value: s.dtype}, {Key: "mode", Value: s.mode},
-		{Key: "port", Value: s.port}, {Key: "server_arguments", Value: shell(s.extra)}, {Key: "ncu", Value: s.measures()},
-		{Key: "ncu_kernels", Value: s.ncuTop}, {Key: "ncu_set", Value: s.ncuSet}, {Key: "nvtx_include", Value: s.ncuNVTX}, {Key: "expert_tracking", Value: s.profiler != ""},
+		{Key: "engine", Value: s.engine},
+		{Key: "model", Value: capture.RedactText(s.model)},
+		{Key: "dtype", Value: s.dtype},
+		{Key: "mode", Value: s.mode},
+		{Key: "port", Value: s.port},
+		{Key: "server_arguments", Value: shell(s.extra)},
+		{Key: "ncu", Value: s.measures()},
+		{Key: "ncu_kernels", Value: s.ncuTop},
+		{Key: "ncu_set", Value: s.ncuSet},
+		{Key: "nvtx_include", Value: s.ncuNVTX},
+		{Key: "expert_tracking", Value: s.profiler != ""},
 	}...)
 	if len(s.window.Client) > 0 {
 		return
@@ -293,7 +318,12 @@ func (s *serverFlags) facts(f *recorder.Facts) {
 		dataset = filepath.Base(s.dataset)
 	}
 	f.Load = yaml.MapSlice{
-		{Key: "requests", Value: s.requests}, {Key: "concurrency", Value: s.concurrency}, {Key: "rate", Value: s.rate}, {Key: "mode", Value: loadMode},
-		{Key: "dataset", Value: dataset}, {Key: "warmup_requests", Value: s.warmups}, {Key: "seed", Value: s.seed},
+		{Key: "requests", Value: s.requests},
+		{Key: "concurrency", Value: s.concurrency},
+		{Key: "rate", Value: s.rate},
+		{Key: "mode", Value: loadMode},
+		{Key: "dataset", Value: dataset},
+		{Key: "warmup_requests", Value: s.warmups},
+		{Key: "seed", Value: s.seed},
 	}
 }

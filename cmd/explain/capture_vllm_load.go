@@ -4,23 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"strings"
 
-	recorder "github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 	"github.com/nsys-llm/explain/cmd/explain/internal/load"
 )
 
 // sender sends the load: by the user's program, or by explain's own generator.
-func (s *serverFlags) sender(r *recording, run *recorder.Run) recorder.Sender {
+func (s *serverFlags) sender(r *recording, run *capture.Run) capture.Sender {
 	if len(s.window.Client) > 0 {
 		return run.ClientSender(s.window.Client)
 	}
-	return func(ctx context.Context, l *recorder.Load) error {
+	return func(ctx context.Context, l *capture.Load) error {
 		opt := load.Options{
-			URL: l.URL, Model: s.modelAsked(), APIKey: s.key, Mode: s.loadMode, Temperature: load.DefaultTemperature, Seed: s.seed,
-			Rate: s.rate, Concurrency: s.concurrency, Requests: s.requests, Warmup: s.warmups, HealthTimeout: -1, Version: versionText(),
+			URL: l.URL, Model: s.modelAsked(), APIKey: s.key, Mode: s.loadMode, Temperature: load.DefaultTemperature,
+			Seed: s.seed, Rate: s.rate, Concurrency: s.concurrency, Requests: s.requests, Warmup: s.warmups,
+			HealthTimeout: -1, Version: versionText(),
 		}
 		if s.rate > 0 {
 			opt.Concurrency = 0
@@ -42,7 +42,7 @@ func (s *serverFlags) sender(r *recording, run *recorder.Run) recorder.Sender {
 		if err == nil {
 			err = shut
 		}
-		interrupted := errors.Is(err, recorder.ErrInterrupted)
+		interrupted := errors.Is(err, capture.ErrInterrupted)
 		if err != nil && !interrupted {
 			return fmt.Errorf("the load failed: %w", err)
 		}
@@ -55,7 +55,7 @@ func (s *serverFlags) sender(r *recording, run *recorder.Run) recorder.Sender {
 		if c := res.Counts; c.Failed > 0 {
 			run.Note(fmt.Sprintf("%d of %d requests of the load failed: evidence/load.json says how", c.Failed, c.Sent))
 		}
-		if werr := writeWhole(filepath.Join(l.Dir, "load.json"), func(to io.Writer) error { return res.Write(to) }); werr != nil {
+		if werr := writeWhole(filepath.Join(l.Dir, "load.json"), res.Write); werr != nil {
 			return werr
 		}
 		return err

@@ -9,21 +9,21 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/loadfile"
-	recorder "github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/fakeserver"
 	"github.com/nsys-llm/explain/cmd/explain/internal/load"
-	"github.com/nsys-llm/explain/cmd/explain/internal/standin"
 )
 
 // TestLoadIsWholeWhereTheRecordingIsNot: who interrupts while the recording ends, after the last answer, has a load that is whole.
 func TestLoadIsWholeWhereTheRecordingIsNot(t *testing.T) {
-	ts := httptest.NewServer(standin.New(standin.Script{Tokens: 2}))
+	ts := httptest.NewServer(fakeserver.New(fakeserver.Script{Tokens: 2}))
 	defer ts.Close()
 	dir := t.TempDir()
 	s := &serverFlags{requests: 3, concurrency: 1, loadMode: load.DefaultMode}
-	err := s.sender(&recording{}, nil)(t.Context(), &recorder.Load{
-		URL: ts.URL, Dir: dir, Open: func(context.Context) error { return nil }, Shut: func() error { return recorder.ErrInterrupted },
+	err := s.sender(&recording{}, nil)(t.Context(), &capture.Load{
+		URL: ts.URL, Dir: dir, Open: func(context.Context) error { return nil }, Shut: func() error { return capture.ErrInterrupted },
 	})
-	if !errors.Is(err, recorder.ErrInterrupted) {
+	if !errors.Is(err, capture.ErrInterrupted) {
 		t.Errorf("error %v", err)
 	}
 	f, err := os.Open(filepath.Join(dir, "load.json"))

@@ -30,7 +30,7 @@ func explainTrace(t *testing.T, trace string, args ...string) map[string]string 
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "out")
 	var out, errs bytes.Buffer
-	code := run(context.Background(), append([]string{trace, "--out", dir, "--verbose"}, args...), &world{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }})
+	code := run(context.Background(), append([]string{trace, "--out", dir, "--verbose"}, args...), &env{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }})
 	if code != exitOK {
 		t.Fatalf("explain %s: exit %d: %s", filepath.Base(trace), code, errs.String())
 	}
@@ -186,7 +186,7 @@ func TestSecretsStayInside(t *testing.T) {
 		path := b.WriteTB(t)
 		all := explainTrace(t, path)
 		var schemaOut bytes.Buffer
-		run(context.Background(), []string{path, "--print-schema"}, &world{Out: &schemaOut, Err: &schemaOut, Getenv: os.Getenv})
+		run(context.Background(), []string{path, "--print-schema"}, &env{Out: &schemaOut, Err: &schemaOut, Getenv: os.Getenv})
 		all["--print-schema"] = schemaOut.String()
 		for name, content := range all {
 			if strings.Contains(content, "hunter2") || strings.Contains(content, filepath.Dir(path)) {
@@ -202,7 +202,7 @@ func TestSecretsStayInside(t *testing.T) {
 	}
 }
 
-// TestHostileNamesAreLiteral: whatever a kernel, a range or a process is called, every voice shows it as text.
+// TestHostileNamesAreLiteral: whatever a kernel, a range or a process is called, every format shows it as text.
 func TestHostileNamesAreLiteral(t *testing.T) {
 	files := explainTrace(t, "../../testdata/hostile.sqlite")
 	for name, content := range files {
@@ -320,7 +320,7 @@ func TestInterruptLeavesNothing(t *testing.T) {
 	cancel()
 	parent := t.TempDir()
 	var errs bytes.Buffer
-	code := run(ctx, []string{"../../testdata/tiny.sqlite", "--out", filepath.Join(parent, "out")}, &world{Out: &errs, Err: &errs, Getenv: os.Getenv})
+	code := run(ctx, []string{"../../testdata/tiny.sqlite", "--out", filepath.Join(parent, "out")}, &env{Out: &errs, Err: &errs, Getenv: os.Getenv})
 	left, err := os.ReadDir(parent)
 	if code != exitInput || err != nil || len(left) > 0 || !strings.Contains(errs.String(), "interrupted") {
 		t.Errorf("exit %d, left %v (%v), said %q", code, left, err, errs.String())

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -14,17 +15,21 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/policy"
+	diffrender "github.com/nsys-llm/explain/diff/render"
 )
 
-func newDiff(w *world) *cobra.Command {
+func newDiff(e *env) *cobra.Command {
 	var f diffFlags
 	cmd := &cobra.Command{
 		Use:   "diff BASE HEAD",
 		Short: "Say what changed between two captures per unit of work, why, and whether it is real",
-		Long: `diff compares two captures, or several of each side, per unit of work: what one step costs, not how long somebody recorded.
+		Long: `diff compares two captures, or several of each side, per unit of work: what one step costs, not how
+long somebody recorded.
 
-BASE and HEAD are traces, reports (report.json) or folders that "explain --out" wrote, in any combination. Rules decide
-whether a change fails; without --fail-on these do:
+BASE and HEAD are traces, reports (report.json) or folders that "explain --out" wrote, in any
+combination. Rules decide whether a change fails; without --fail-on these do:
 
   unit.time.p50:+3%,+10us                          a step takes longer
   unit.launches:+1                                 more than one launch more per step
@@ -32,18 +37,20 @@ whether a change fails; without --fail-on these do:
   structure:warn                                   a new blocking call, pageable copies, …
   kernel.time_per_unit{kernel=*}:+5%,+5us,warn     a kernel got slower
 
-A duration fails only where the change is larger than the rule, larger than the noise floor ("explain calibrate"; 5 % where
-nobody calibrated) and certain by the units inside the captures (explain doc one-capture, several-captures). What cannot be known is inconclusive,
-never a pass. A policy file (--policy) says all of this and more: explain policy --help.
+A duration fails only where the change is larger than the rule, larger than the noise floor
+("explain calibrate"; 5 % where nobody calibrated) and certain by the units inside the captures
+(explain doc one-capture, several-captures). What cannot be known is inconclusive, never a pass. A
+policy file (--policy) says all of this and more: explain policy --help.
 
-Exit codes: 0 pass or warn, 1 fail, 2 wrong usage, 3 input that cannot be analysed, 4 not comparable.`,
+Exit codes: 0 pass or warn, 1 fail, 2 wrong usage, 3 input that cannot be analysed, 4 not
+comparable.`,
 		Example: `  explain diff base.sqlite head.sqlite
   explain diff base/report.json head/report.json --out comparison/
   explain diff --base a1.json,a2.json,a3.json --head b1.json,b2.json,b3.json --noise noise.json
   explain diff base.sqlite head.sqlite --fail-on 'unit.time.p50:+3%,+200us' --fail-on 'gpu.idle_ratio{device=0}:<=15%'
   explain diff old/summary.json new/summary.json --threshold 10`,
 		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, w, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args) },
 	}
 	f.register(cmd)
 	return cmd
@@ -51,19 +58,24 @@ Exit codes: 0 pass or warn, 1 fail, 2 wrong usage, 3 input that cannot be analys
 
 // diffFlags are the flags of explain diff.
 type diffFlags struct {
-	captureFlags
+	analysis   analysisFlags
+	rules      ruleFlags
 	open       bool
 	base, head []string
 	phase      string
 	batch      int64
 	minShare   string
 	top        int
-	noise      string
-	failOn     []string
-	policy     string
 	threshold  string
 	format     string
 	out        string
+}
+
+// ruleFlags say by what a comparison is judged.
+type ruleFlags struct {
+	failOn []string
+	policy string
+	noise  string
 }
 
 // diffFormats of --format, in the order of the help text.
@@ -74,30 +86,36 @@ func (f *diffFlags) register(cmd *cobra.Command) {
 	fl.SortFlags = false
 	fl.StringSliceVar(&f.base, "base", nil, "`FILES` of the base, separated by commas: several captures of one commit")
 	fl.StringSliceVar(&f.head, "head", nil, "`FILES` of the head, separated by commas")
-	fl.StringVarP(&f.out, "out", "o", "", "write diff.html, comparison.json, comparison.md, comparison.csv and junit.xml into this `DIR`")
-	fl.StringVar(&f.format, "format", "", "print this `FORMAT` to standard output: "+strings.Join(diffFormats, ", ")+" (default text)")
-	fl.StringArrayVar(&f.failOn, "fail-on", nil, "fail where this `RULE` is broken, instead of the default rules: 'unit.time.p50:+3%,+200us' (repeatable; the last rule that selects a number judges it)")
-	fl.StringVar(&f.policy, "policy", "", "judge by this policy `FILE` (YAML or JSON) instead of the default rules: explain policy --help")
-	fl.StringVar(&f.threshold, "threshold", "", "fail as check_regression does, at this `PERCENT`: prefill, decode, graph coverage, top kernel; also on profilemate's summary.json")
-	fl.StringVar(&f.noise, "noise", "", "take noise floors from this `FILE` of explain calibrate")
-	fl.StringVar(&f.phase, "phase", "", "compare units of this `PHASE` (prefill, decode, …; default: the one with most time)")
+	fl.StringVarP(&f.out, "out", "o", "",
+		"write diff.html, comparison.json, comparison.md, comparison.csv and junit.xml into this `DIR`")
+	fl.StringVar(&f.format, "format", "",
+		"print this `FORMAT` to standard output: "+strings.Join(diffFormats, ", ")+" (default text)")
+	fl.StringArrayVar(&f.rules.failOn, "fail-on", nil,
+		"fail where this `RULE` is broken, instead of the default rules: 'unit.time.p50:+3%,+200us' (repeatable; the last rule that selects a number judges it)")
+	fl.StringVar(&f.rules.policy, "policy", "",
+		"judge by this policy `FILE` (YAML or JSON) instead of the default rules: explain policy --help")
+	fl.StringVar(&f.threshold, "threshold", "",
+		"fail as check_regression does, at this `PERCENT`: prefill, decode, graph coverage, top kernel; also on profilemate's summary.json")
+	fl.StringVar(&f.rules.noise, "noise", "", "take noise floors from this `FILE` of explain calibrate")
+	fl.StringVar(&f.phase, "phase", "",
+		"compare units of this `PHASE` (prefill, decode, …; default: the one with most time)")
 	fl.Int64Var(&f.batch, "batch", 0, "compare units of this batch size `N`")
 	fl.StringVar(&f.minShare, "min-share", "0.5%", "kernels below this `SHARE` of the unit are not compared one by one")
 	fl.IntVar(&f.top, "top", diff.DefaultTop, "rows of the kernels table")
 	fl.BoolVar(&f.open, "open", false, "show diff.html in the browser, once it is written")
-	f.captureFlags.register(cmd)
+	f.analysis.register(cmd)
 	_ = cmd.MarkFlagDirname("out")
 	_ = cmd.MarkFlagFilename("noise", "json")
 	_ = cmd.MarkFlagFilename("policy", "yml", "yaml", "json")
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(diffFormats, cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(cmd, "format", diffFormats)
 }
 
-func (f *diffFlags) run(cmd *cobra.Command, w *world, args []string) error {
+func (f *diffFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	base, head, err := f.sides(args)
 	if err != nil {
 		return err
 	}
-	opt, err := f.compareOptions(cmd, w)
+	opt, err := f.compareOptions(cmd, e)
 	if err != nil {
 		return err
 	}
@@ -109,7 +127,7 @@ func (f *diffFlags) run(cmd *cobra.Command, w *world, args []string) error {
 			return err
 		}
 	}
-	c, err := f.compare(cmd, w, base, head, opt)
+	c, err := f.compare(cmd, e, base, head, opt)
 	if err != nil {
 		return err
 	}
@@ -118,30 +136,17 @@ func (f *diffFlags) run(cmd *cobra.Command, w *world, args []string) error {
 			return err
 		}
 		if f.open {
-			w.openPage(f.out, "diff.html")
+			e.openPage(f.out, "diff.html")
 		}
 	}
-	if err := f.print(w, c); err != nil && !errors.Is(err, syscall.EPIPE) { // whoever has seen enough still gets the verdict
+	// whoever has seen enough still gets the verdict
+	if err := f.print(e, c); err != nil && !errors.Is(err, syscall.EPIPE) {
 		return err
 	}
 	if code := verdictCode(c.Verdict); code != exitOK {
 		return exitCode(code)
 	}
 	return nil
-}
-
-// verdictCode is the exit code of a verdict (design.md, section 7).
-func verdictCode(v diff.Verdict) int {
-	switch v {
-	case diff.Pass, diff.Warn:
-		return exitOK
-	case diff.Fail:
-		return exitFail
-	case diff.Inconclusive:
-		return exitInconclusive
-	case diff.Error:
-	}
-	return exitInput
 }
 
 // sides are the inputs of both sides, as they were named.
@@ -180,20 +185,20 @@ func (f *diffFlags) sides(args []string) (base, head []input, err error) {
 }
 
 // compareOptions turns flags into the options of a comparison.
-func (f *diffFlags) compareOptions(cmd *cobra.Command, w *world) (diff.Options, error) {
+func (f *diffFlags) compareOptions(cmd *cobra.Command, e *env) (diff.Options, error) {
 	opt := diff.Options{Version: versionText(), Phase: f.phase, Top: f.top}
 	var err error
-	if opt.Today, err = today(w); err != nil {
+	if opt.Today, err = today(e); err != nil {
 		return opt, err
 	}
 	switch {
-	case f.format != "" && !oneOf(f.format, diffFormats):
+	case f.format != "" && !slices.Contains(diffFormats, f.format):
 		return opt, usagef("--format %s is unknown; it is one of %s", f.format, strings.Join(diffFormats, ", "))
 	case f.top < 1:
 		return opt, usagef("--top must be at least 1, got %d", f.top)
-	case f.threshold != "" && len(f.failOn) > 0:
+	case f.threshold != "" && len(f.rules.failOn) > 0:
 		return opt, usagef("--threshold and --fail-on exclude each other")
-	case f.policy != "" && (f.threshold != "" || len(f.failOn) > 0):
+	case f.rules.policy != "" && (f.threshold != "" || len(f.rules.failOn) > 0):
 		return opt, usagef("--policy excludes --threshold and --fail-on")
 	}
 	if cmd.Flags().Changed("batch") {
@@ -207,22 +212,22 @@ func (f *diffFlags) compareOptions(cmd *cobra.Command, w *world) (diff.Options, 
 			return opt, usagef("--min-share %s: a share such as 0.5%% or 0.005", f.minShare)
 		}
 	}
-	for _, text := range f.failOn {
-		r, err := diff.ParseFailOn(text)
+	for _, text := range f.rules.failOn {
+		r, err := policy.ParseFailOn(text)
 		if err != nil {
 			return opt, usagef("--fail-on: %w", err)
 		}
 		opt.Rules = append(opt.Rules, r)
 	}
-	if err := diff.CheckRules(opt.Rules, metricFacts()); err != nil {
+	if err := policy.Check(opt.Rules, metricFacts()); err != nil {
 		return opt, usagef("--fail-on: %w", err)
 	}
-	if opt.Policy, err = policyFile(f.policy); err != nil {
+	if opt.Policy, err = policyFile(f.rules.policy); err != nil {
 		return opt, err
 	}
-	opt.Policy = f.follow(opt.Policy)
-	if f.noise != "" {
-		if opt.Noise, err = readNoise(f.noise); err != nil {
+	opt.Policy = f.analysis.follow(opt.Policy)
+	if f.rules.noise != "" {
+		if opt.Noise, err = readNoise(f.rules.noise); err != nil {
 			return opt, err
 		}
 	}
@@ -242,8 +247,10 @@ func parseShare(s string) (float64, error) {
 	return max(v, 1e-12), nil
 }
 
-func (f *diffFlags) compare(cmd *cobra.Command, w *world, base, head []input, opt diff.Options) (*diff.Comparison, error) {
-	all := append(append([]input{}, base...), head...)
+func (f *diffFlags) compare(
+	cmd *cobra.Command, e *env, base, head []input, opt diff.Options,
+) (*comparison.Comparison, error) {
+	all := slices.Concat(base, head)
 	summaries := 0
 	for _, in := range all {
 		if in.kind == summaryInput {
@@ -261,7 +268,8 @@ func (f *diffFlags) compare(cmd *cobra.Command, w *world, base, head []input, op
 	switch {
 	case summaries == 0:
 	case f.threshold == "":
-		return nil, usagef("a summary.json holds totals, which only --threshold compares; compare the traces or the reports instead")
+		return nil, usagef(
+			"a summary.json holds totals, which only --threshold compares; compare the traces or the reports instead")
 	case summaries < len(all):
 		return nil, usagef("a summary.json is compared to a summary.json: explain TRACE --format summary writes one")
 	case len(base) > 1 || len(head) > 1:
@@ -269,17 +277,17 @@ func (f *diffFlags) compare(cmd *cobra.Command, w *world, base, head []input, op
 	default:
 		return compareSummaries(base[0].path, head[0].path, percent, opt)
 	}
-	reports, err := f.reports(cmd.Context(), w, all)
+	reports, err := f.analysis.reports(cmd.Context(), e, all)
 	if err != nil {
 		return nil, err
 	}
 	if f.threshold != "" {
-		opt.Rules = diff.ThresholdRules(percent, reports[:len(base)])
+		opt.Rules = policy.ThresholdRules(percent, reports[:len(base)])
 	}
 	return diff.Compare(reports[:len(base)], reports[len(base):], opt)
 }
 
-func compareSummaries(base, head string, percent float64, opt diff.Options) (*diff.Comparison, error) {
+func compareSummaries(base, head string, percent float64, opt diff.Options) (*comparison.Comparison, error) {
 	var sides [2]*diff.Summary
 	for i, path := range []string{base, head} {
 		b, err := readLimited(path)
@@ -294,40 +302,45 @@ func compareSummaries(base, head string, percent float64, opt diff.Options) (*di
 }
 
 // comparisonFolder lists what --out writes.
-func comparisonFolder(c *diff.Comparison) []file {
-	voice := func(name string, write func(io.Writer, *diff.Comparison) error) file {
+func comparisonFolder(c *comparison.Comparison) []file {
+	format := func(name string, write func(io.Writer, *comparison.Comparison) error) file {
 		return file{name, func(w io.Writer) error { return write(w, c) }}
 	}
 	return []file{
-		voice("comparison.json", diff.Write), voice("diff.html", diff.WriteHTML), voice("comparison.md", writeComparisonMD), voice("comparison.csv", diff.WriteCSV), voice("junit.xml", diff.WriteJUnit),
+		format("comparison.json", comparison.Write),
+		format("diff.html", diffrender.WriteHTML),
+		format("comparison.md", writeComparisonMD),
+		format("comparison.csv", diffrender.WriteCSV),
+		format("junit.xml", diffrender.WriteJUnit),
 	}
 }
 
-func writeComparisonMD(w io.Writer, c *diff.Comparison) error {
-	return diff.WriteMarkdown(w, c, render.MarkdownOptions{})
+func writeComparisonMD(w io.Writer, c *comparison.Comparison) error {
+	return diffrender.WriteMarkdown(w, c, render.MarkdownOptions{})
 }
 
 // print writes the chosen format to standard output.
-func (f *diffFlags) print(w *world, c *diff.Comparison) error {
+func (f *diffFlags) print(e *env, c *comparison.Comparison) error {
 	switch f.format {
 	case "json":
-		return diff.Write(w.Out, c)
+		return comparison.Write(e.Out, c)
 	case "md":
-		return diff.WriteMarkdown(w.Out, c, render.MarkdownOptions{Compact: true})
+		return diffrender.WriteMarkdown(e.Out, c, render.MarkdownOptions{Compact: true})
 	case "junit":
-		return diff.WriteJUnit(w.Out, c)
+		return diffrender.WriteJUnit(e.Out, c)
 	case "csv":
-		return diff.WriteCSV(w.Out, c)
+		return diffrender.WriteCSV(e.Out, c)
 	case "":
-		if f.quiet {
+		if f.analysis.quiet {
 			return nil
 		}
 	}
-	if err := diff.WriteText(w.Out, c, render.TerminalOptions{Color: w.colour()}); err != nil {
+	if err := diffrender.WriteText(e.Out, c, render.TerminalOptions{Color: e.colour()}); err != nil {
 		return err
 	}
 	if f.out != "" {
-		_, err := fmt.Fprintf(w.Out, "\nWrote %s: diff.html, comparison.md, comparison.json, comparison.csv, junit.xml\n", clean(f.out))
+		_, err := fmt.Fprintf(e.Out,
+			"\nWrote %s: diff.html, comparison.md, comparison.json, comparison.csv, junit.xml\n", clean(f.out))
 		return err
 	}
 	return nil

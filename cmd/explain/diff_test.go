@@ -12,14 +12,14 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/nsys-llm/explain/analyze/tracetest"
-	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
 )
 
 // explainDiff runs explain diff and returns what it printed and its exit code.
 func explainDiff(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = run(context.Background(), append([]string{"diff"}, args...), &world{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }})
+	code = run(context.Background(), append([]string{"diff"}, args...), &env{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }})
 	return out.String(), errs.String(), code
 }
 
@@ -44,18 +44,18 @@ func TestEveryComparisonKeepsTheContract(t *testing.T) {
 				if err := published.Validate(value); err != nil {
 					t.Errorf("schema: %v", err)
 				}
-				c, err := diff.Read(strings.NewReader(body))
+				c, err := comparison.Read(strings.NewReader(body))
 				if err != nil {
 					t.Fatal(err)
 				}
-				if want := map[diff.Verdict]int{diff.Pass: 0, diff.Warn: 0, diff.Fail: 1, diff.Inconclusive: 4}[c.Verdict]; code != want {
+				if want := map[comparison.Verdict]int{comparison.Pass: 0, comparison.Warn: 0, comparison.Fail: 1, comparison.Inconclusive: 4}[c.Verdict]; code != want {
 					t.Errorf("verdict %s with exit code %d", c.Verdict, code)
 				}
-				if base == head && c.Verdict != diff.Pass && !(c.Verdict == diff.Inconclusive && len(c.Reasons) > 0 && c.Reasons[0].Code == diff.EmptySide) {
+				if base == head && c.Verdict != comparison.Pass && !(c.Verdict == comparison.Inconclusive && len(c.Reasons) > 0 && c.Reasons[0].Code == comparison.EmptySide) {
 					t.Errorf("a trace against itself: %s (%s)", c.Verdict, c.Cause)
 				}
 				var again bytes.Buffer
-				if err := diff.Write(&again, c); err != nil || again.String() != body {
+				if err := comparison.Write(&again, c); err != nil || again.String() != body {
 					t.Errorf("reading and writing the comparison changes it (%v)", err)
 				}
 				text, _, _ := explainDiff(t, base, head)
@@ -102,7 +102,7 @@ func TestAnInterruptedDiffLeavesNothing(t *testing.T) {
 	cancel()
 	parent := t.TempDir()
 	var errs bytes.Buffer
-	code := run(ctx, []string{"diff", "../../testdata/tiny.sqlite", "../../testdata/tiny.sqlite", "--out", filepath.Join(parent, "out")}, &world{Out: &errs, Err: &errs, Getenv: os.Getenv})
+	code := run(ctx, []string{"diff", "../../testdata/tiny.sqlite", "../../testdata/tiny.sqlite", "--out", filepath.Join(parent, "out")}, &env{Out: &errs, Err: &errs, Getenv: os.Getenv})
 	left, err := os.ReadDir(parent)
 	if code != exitInput || err != nil || len(left) > 0 || !strings.Contains(errs.String(), "interrupted") {
 		t.Errorf("exit %d, left %v (%v), said %q", code, left, err, errs.String())

@@ -14,12 +14,13 @@ import (
 // evidencePage is the name of the page about evidence.
 const evidencePage = "evidence"
 
-func newDoc(w *world) *cobra.Command {
+func newDoc(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "doc [SECTION]",
 		Short: "Print what a section of the report means and how it is computed",
 		Long: "doc prints the page of a section: definitions, metrics, tables, limits, and what to do about its findings.\n" +
-			"It also prints the pages on how diff tells a change from noise: " + strings.Join(diff.StatisticsPages(), ", ") + ";\n" +
+			"It also prints the pages on how diff tells a change from noise: " +
+			strings.Join(diff.StatisticsPages(), ", ") + ";\n" +
 			"and on the files that are read beside a trace: " + evidencePage + ".",
 		Example: "  explain doc          the list of sections\n  explain doc idle     one of them",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -39,25 +40,25 @@ func newDoc(w *world) *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				for _, s := range analyze.Sections() {
-					if _, err := fmt.Fprintf(w.Out, "%-18s %s\n", s.ID, s.Title); err != nil {
+					if _, err := fmt.Fprintf(e.Out, "%-18s %s\n", s.ID, s.Title); err != nil {
 						return err
 					}
 				}
 				return nil
 			}
 			if args[0] == evidencePage {
-				_, err := io.WriteString(w.Out, analyze.EvidencePage())
+				_, err := io.WriteString(e.Out, analyze.EvidencePage())
 				return err
 			}
 			if page, err := diff.StatisticsPage(args[0]); err == nil {
-				_, err = io.WriteString(w.Out, page)
+				_, err = io.WriteString(e.Out, page)
 				return err
 			}
 			page, err := analyze.SectionPage(args[0])
 			if err != nil {
 				return usagef("%w; run explain doc for the list", err)
 			}
-			_, err = io.WriteString(w.Out, page)
+			_, err = io.WriteString(e.Out, page)
 			return err
 		},
 	}

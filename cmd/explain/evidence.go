@@ -45,10 +45,3 @@ func (f *reportFlags) evidenceFiles() ([]analyze.Evidence, error) {
 	}
 	return list, nil
 }
-
-func first(args []string) string {
-	if len(args) == 0 {
-		return ""
-	}
-	return args[0]
-}

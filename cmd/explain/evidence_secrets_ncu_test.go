@@ -53,7 +53,7 @@ func TestNCUSecretsStayInside(t *testing.T) {
 	}
 }
 
-// Kernel names of ncu pages are hostile text in every voice, as those of traces are.
+// Kernel names of ncu pages are hostile text in every format, as those of traces are.
 func TestNCUNamesAreLiteral(t *testing.T) {
 	var page bytes.Buffer
 	page.WriteString("\"ID\",\"Kernel Name\",\"gpu__time_duration.sum\",\"sm__throughput.avg.pct_of_peak_sustained_elapsed\",\"gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed\",\"dram__bytes.sum\"\n\"\",\"\",\"us\",\"%\",\"%\",\"byte\"\n")
@@ -87,7 +87,7 @@ func TestNCUNamesAreLiteral(t *testing.T) {
 // taken for a command to a runner or a shell.
 func TestTargetsOfHostileNames(t *testing.T) {
 	var out, errs bytes.Buffer
-	if code := run(context.Background(), []string{"ncu-targets", "../../testdata/hostile.sqlite", "--top", "1000"}, &world{Out: &out, Err: &errs, Getenv: os.Getenv}); code != exitOK {
+	if code := run(context.Background(), []string{"ncu-targets", "../../testdata/hostile.sqlite", "--top", "1000"}, &env{Out: &out, Err: &errs, Getenv: os.Getenv}); code != exitOK {
 		t.Fatalf("exit %d: %s", code, errs.String())
 	}
 	var list struct {

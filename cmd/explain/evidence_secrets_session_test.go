@@ -100,7 +100,7 @@ func TestSessionSecretsStayInside(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	if code := run(context.Background(), []string{folder, "--format", "json"}, &world{Out: &out, Err: &out, Getenv: os.Getenv}); code != exitOK || strings.Contains(out.String(), "hunter2") {
+	if code := run(context.Background(), []string{folder, "--format", "json"}, &env{Out: &out, Err: &out, Getenv: os.Getenv}); code != exitOK || strings.Contains(out.String(), "hunter2") {
 		t.Errorf("exit %d", code)
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,10 +12,12 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
+	diffrender "github.com/nsys-llm/explain/diff/render"
 	"github.com/nsys-llm/explain/gate"
 )
 
-func newGate(w *world) *cobra.Command {
+func newGate(e *env) *cobra.Command {
 	var f gateFlags
 	cmd := &cobra.Command{
 		Use:   "gate --head FILES [--base FILES] [--policy FILE]",
@@ -28,19 +31,20 @@ func newGate(w *world) *cobra.Command {
   gate.junit.xml    a test case for each gate
   reports/          a report of each capture of the head, to keep as the next baseline
 
-FILES are traces, reports or folders that "explain --out" wrote; separated by commas, repeated, or globs. Without a baseline
-budgets are judged, and it says so.
+FILES are traces, reports or folders that "explain --out" wrote; separated by commas, repeated, or
+globs. Without a baseline budgets are judged, and it says so.
 
-In GitHub Actions it also sets outputs, writes the step summary and at most three annotations, and keeps one comment on the
-pull request up to date, in this order, before it exits. The token is read from GITHUB_TOKEN. A comment that GitHub refuses
-never changes the verdict.
+In GitHub Actions it also sets outputs, writes the step summary and at most three annotations, and
+keeps one comment on the pull request up to date, in this order, before it exits. The token is read
+from GITHUB_TOKEN. A comment that GitHub refuses never changes the verdict.
 
-Exit codes: 0 pass or warn, 1 fail, 2 wrong usage or policy file, 3 input that cannot be analysed, 4 inconclusive.`,
+Exit codes: 0 pass or warn, 1 fail, 2 wrong usage or policy file, 3 input that cannot be analysed, 4
+inconclusive.`,
 		Example: `  explain gate --base base.sqlite --head head.sqlite --out gate/
   explain gate --base 'base-*.json' --head 'head-*.json' --policy policy.yml --noise noise.json --out gate/
   explain gate --head head.sqlite --policy policy.yml --out gate/`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, w) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, e) },
 	}
 	f.register(cmd)
 	return cmd
@@ -48,8 +52,8 @@ Exit codes: 0 pass or warn, 1 fail, 2 wrong usage or policy file, 3 input that c
 
 // gateFlags are the flags of explain gate.
 type gateFlags struct {
-	captureFlags
-	hubFlags
+	analysis         analysisFlags
+	github           githubFlags
 	base, head       []string
 	policy           string
 	policyRef        string
@@ -73,45 +77,56 @@ func (f *gateFlags) register(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.base, "base", nil, "`FILES` of the base (repeatable, commas, globs)")
 	fl.StringArrayVar(&f.head, "head", nil, "`FILES` of the head")
 	fl.StringVar(&f.policy, "policy", "", "judge by this policy `FILE` (default: the rules of explain diff)")
-	fl.StringVar(&f.policyRef, "policy-ref", "", "judge by the policy file as it is at this `REF`; head: as it is here (default in a pull request: its base)")
+	fl.StringVar(&f.policyRef, "policy-ref", "",
+		"judge by the policy file as it is at this `REF`; head: as it is here (default in a pull request: its base)")
 	fl.StringVar(&f.noise, "noise", "", "take noise floors from this `FILE` of explain calibrate")
-	fl.StringVar(&f.phase, "phase", "", "compare units of this `PHASE` (prefill, decode, …; default: the policy's, or the one with most time)")
+	fl.StringVar(&f.phase, "phase", "",
+		"compare units of this `PHASE` (prefill, decode, …; default: the policy's, or the one with most time)")
 	fl.Int64Var(&f.batch, "batch", 0, "compare units of this batch size `N`")
-	fl.StringVar(&f.baselineArtifact, "baseline-artifact", "", "without --base: take the base from the artifact of this `NAME` on the base branch (GitHub Actions)")
-	fl.StringVar(&f.baselineBranch, "baseline-branch", "", "the `BRANCH` that --baseline-artifact comes from (default: the pull request's base)")
-	fl.StringVar(&f.baselineFile, "baseline-file", "", "where nothing else gave a base: this checked-in report `FILE`, if it is there")
-	fl.StringVar(&f.overrideLabel, "override-label", "perf:accept", "this `LABEL` on the pull request turns fail into warn; empty: none does")
-	fl.StringVar(&f.exitOn, "exit-on", "inconclusive", "exit with a failure from this `LEVEL` of verdict on: "+strings.Join(exitLevels, ", "))
+	fl.StringVar(&f.baselineArtifact, "baseline-artifact", "",
+		"without --base: take the base from the artifact of this `NAME` on the base branch (GitHub Actions)")
+	fl.StringVar(&f.baselineBranch, "baseline-branch", "",
+		"the `BRANCH` that --baseline-artifact comes from (default: the pull request's base)")
+	fl.StringVar(&f.baselineFile, "baseline-file", "",
+		"where nothing else gave a base: this checked-in report `FILE`, if it is there")
+	fl.StringVar(&f.overrideLabel, "override-label", "perf:accept",
+		"this `LABEL` on the pull request turns fail into warn; empty: none does")
+	fl.StringVar(&f.exitOn, "exit-on", "inconclusive",
+		"exit with a failure from this `LEVEL` of verdict on: "+strings.Join(exitLevels, ", "))
 	fl.StringVarP(&f.out, "out", "o", "", "write the files into this `DIR`")
-	f.captureFlags.register(cmd)
-	f.hubFlags.register(cmd)
+	f.analysis.register(cmd)
+	f.github.register(cmd)
 	_ = cmd.MarkFlagDirname("out")
 	_ = cmd.MarkFlagFilename("policy", "yml", "yaml", "json")
 	_ = cmd.MarkFlagFilename("noise", "json")
-	_ = cmd.RegisterFlagCompletionFunc("exit-on", cobra.FixedCompletions(exitLevels, cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(cmd, "exit-on", exitLevels)
 }
 
-func (f *gateFlags) run(cmd *cobra.Command, w *world) error {
+func (f *gateFlags) run(cmd *cobra.Command, e *env) error {
 	ctx := cmd.Context()
 	if err := f.check(cmd); err != nil {
 		return err
 	}
-	h, err := openHub(ctx, w, f.hubFlags)
+	session, err := f.github.session(ctx, e)
 	if err != nil {
 		return err
 	}
-	res, err := f.judge(cmd, w, h)
+	res, err := f.judge(cmd, e, session)
 	if err == nil && f.out != "" {
 		err = writeFolder(ctx, f.out, res.files())
 	}
 	if err != nil {
-		h.failed(err)
-		h.tellError(ctx, err)
+		if session != nil {
+			session.Fail(errorCode(err), err)
+			session.TellError(ctx, errorComment(err, provenance(session)))
+		}
 		return err
 	}
 	code := f.exitCode(res.c.Verdict)
-	h.tell(ctx, res, f.out, code)
-	if err := f.print(w, h, res.c); err != nil {
+	if session != nil {
+		session.Tell(ctx, res.told(code, f.out))
+	}
+	if err := f.print(e, res.c, session != nil); err != nil {
 		return err
 	}
 	if code != exitOK {
@@ -120,12 +135,20 @@ func (f *gateFlags) run(cmd *cobra.Command, w *world) error {
 	return nil
 }
 
+// errorComment is the comment that says that there is no verdict.
+func errorComment(err error, o diffrender.CommentOptions) func(limit int) string {
+	return func(limit int) string {
+		o.Limit = limit
+		return diffrender.ErrorComment(err.Error(), o)
+	}
+}
+
 // check finds wrong usage before any work.
 func (f *gateFlags) check(cmd *cobra.Command) error {
 	switch {
 	case len(f.head) == 0:
 		return usagef("name what to judge: explain gate --head FILE [--base FILE]")
-	case !oneOf(f.exitOn, exitLevels):
+	case !slices.Contains(exitLevels, f.exitOn):
 		return usagef("--exit-on %s is unknown; it is one of %s", f.exitOn, strings.Join(exitLevels, ", "))
 	case cmd.Flags().Changed("batch") && f.batch < 1:
 		return usagef("--batch must be at least 1, got %d", f.batch)
@@ -137,35 +160,35 @@ func (f *gateFlags) check(cmd *cobra.Command) error {
 }
 
 // exitCode of a verdict, which --exit-on can make milder or stricter.
-func (f *gateFlags) exitCode(v diff.Verdict) int {
+func (f *gateFlags) exitCode(v comparison.Verdict) int {
 	switch {
-	case v == diff.Error:
+	case v == comparison.Error:
 		return exitInput
-	case f.exitOn == "never", f.exitOn == "error" && v == diff.Inconclusive:
+	case f.exitOn == "never", f.exitOn == "error" && v == comparison.Inconclusive:
 		return exitOK
-	case f.exitOn == "warn" && v == diff.Warn:
+	case f.exitOn == "warn" && v == comparison.Warn:
 		return exitFail
 	}
 	return verdictCode(v)
 }
 
-// judged is a comparison with what the voices say around it.
+// judged is a comparison with what is said around it.
 type judged struct {
-	c       *diff.Comparison
+	c       *comparison.Comparison
 	base    baseline
-	heads   []capture
-	options diff.CommentOptions
+	heads   []analysed
+	options diffrender.CommentOptions
 }
 
 // judge compares and judges.
-func (f *gateFlags) judge(cmd *cobra.Command, w *world, h *hub) (*judged, error) {
+func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session) (*judged, error) {
 	ctx := cmd.Context()
-	policy, err := f.readPolicy(ctx, h)
+	policy, err := f.readPolicy(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	opt := diff.Options{Version: versionText(), Phase: f.phase, Policy: f.follow(policy.policy)}
-	if opt.Today, err = today(w); err != nil {
+	opt := diff.Options{Version: versionText(), Phase: f.phase, Policy: f.analysis.follow(policy.policy)}
+	if opt.Today, err = today(e); err != nil {
 		return nil, err
 	}
 	if f.batch > 0 {
@@ -180,11 +203,11 @@ func (f *gateFlags) judge(cmd *cobra.Command, w *world, h *hub) (*judged, error)
 	if err != nil {
 		return nil, err
 	}
-	base, err := f.baseline(ctx, h)
+	base, err := f.baseline(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	results, err := f.results(ctx, w, append(append([]input{}, base.inputs...), headInputs...), len(base.inputs))
+	results, err := f.analysis.results(ctx, e, slices.Concat(base.inputs, headInputs), len(base.inputs))
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +218,7 @@ func (f *gateFlags) judge(cmd *cobra.Command, w *world, h *hub) (*judged, error)
 	var heads []*report.Report
 	for i, r := range results[len(base.inputs):] {
 		heads = append(heads, r.Report)
-		j.heads = append(j.heads, capture{input: headInputs[i], result: r})
+		j.heads = append(j.heads, analysed{input: headInputs[i], result: r})
 	}
 	if len(base.reports) == 0 {
 		j.c, err = diff.JudgeBudgets(heads, opt)
@@ -205,19 +228,26 @@ func (f *gateFlags) judge(cmd *cobra.Command, w *world, h *hub) (*judged, error)
 	if err != nil {
 		return nil, err
 	}
-	j.options = h.options(j.base)
+	j.options = j.base.around(s)
 	j.options.Provenance.Policy = policy.source
-	j.options.Notes = append(append(j.options.Notes, policy.notes...), base.notes...)
-	if h != nil {
-		h.override(ctx, h.number, j.c, f.overrideLabel)
+	j.options.Notes = slices.Concat(policy.notes, base.notes)
+	if s != nil {
+		s.Override(ctx, s.Number, j.c, f.overrideLabel)
 	}
 	return j, nil
 }
 
-// capture is one capture of the head, with its analysis.
-type capture struct {
+// analysed is one capture of the head, with its analysis.
+type analysed struct {
 	input  input
 	result *analyze.Result
+}
+
+// told is what GitHub is told of it.
+func (j *judged) told(code int, folder string) *gate.Result {
+	r := &gate.Result{Comparison: j.c, ExitCode: code, Folder: folder, Comment: j.markdown, Summary: j.summary}
+	r.Base.SHA, r.Base.Source = j.base.sha, j.base.source
+	return r
 }
 
 // files lists what --out writes.
@@ -229,17 +259,18 @@ func (j *judged) files() []file {
 		}
 	}
 	files := []file{
-		{"comparison.json", func(w io.Writer) error { return diff.Write(w, j.c) }},
-		{"diff.html", func(w io.Writer) error { return diff.WriteHTML(w, j.c) }},
+		{"comparison.json", func(w io.Writer) error { return comparison.Write(w, j.c) }},
+		{"diff.html", func(w io.Writer) error { return diffrender.WriteHTML(w, j.c) }},
 		{"comment.md", text(j.markdown, gate.CommentLimit)},
-		{"summary.md", text(j.summary, summaryLimit)},
-		{"gate.junit.xml", func(w io.Writer) error { return diff.WriteJUnit(w, j.c) }},
+		{"summary.md", text(j.summary, gate.SummaryRoom)},
+		{"gate.junit.xml", func(w io.Writer) error { return diffrender.WriteJUnit(w, j.c) }},
 	}
 	names := map[string]bool{}
 	for _, h := range j.heads {
 		dir := "reports/" + reportName(h.input.path, names) + "/"
 		if h.input.kind == reportInput { // its tables are cut already: the report is all there is to keep
-			files = append(files, file{dir + "report.json", func(w io.Writer) error { return writeJSON(w, h.result.Report) }})
+			files = append(files,
+				file{dir + "report.json", func(w io.Writer) error { return writeJSON(w, h.result.Report) }})
 			continue
 		}
 		for _, part := range folder(h.result) {
@@ -253,11 +284,11 @@ func (j *judged) files() []file {
 func (j *judged) markdown(limit int) string {
 	o := j.options
 	o.Limit = limit
-	return diff.Comment(j.c, o)
+	return diffrender.Comment(j.c, o)
 }
 
-// summary is the comment at more length, in at most limit bytes. Where there is nothing to compare with, it also says where the
-// time of the head goes.
+// summary is the comment at more length, in at most limit bytes. Where there is nothing to compare with, it also says
+// where the time of the head goes.
 func (j *judged) summary(limit int) string {
 	text := j.markdown(limit)
 	if !j.c.FirstRun() {
@@ -273,21 +304,22 @@ func (j *judged) summary(limit int) string {
 }
 
 // print writes the comparison for people, so that no line of it is a command to the runner that reads it.
-func (f *gateFlags) print(w *world, h *hub, c *diff.Comparison) error {
-	if f.quiet {
+func (f *gateFlags) print(e *env, c *comparison.Comparison, inActions bool) error {
+	if f.analysis.quiet {
 		return nil
 	}
 	var b strings.Builder
-	if err := diff.WriteText(&b, c, render.TerminalOptions{Color: h == nil && w.colour()}); err != nil {
+	if err := diffrender.WriteText(&b, c, render.TerminalOptions{Color: !inActions && e.colour()}); err != nil {
 		return err
 	}
 	text := b.String()
 	if f.out != "" {
-		text += fmt.Sprintf("\nWrote %s: comparison.json, diff.html, comment.md, summary.md, gate.junit.xml, reports/\n", clean(f.out))
+		text += fmt.Sprintf(
+			"\nWrote %s: comparison.json, diff.html, comment.md, summary.md, gate.junit.xml, reports/\n", clean(f.out))
 	}
-	if h != nil {
+	if inActions {
 		text = gate.Defuse(text)
 	}
-	_, err := io.WriteString(w.Out, text)
+	_, err := io.WriteString(e.Out, text)
 	return err
 }

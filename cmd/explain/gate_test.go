@@ -41,14 +41,14 @@ func gateInActions(t testing.TB, server *gatetest.Server, args ...string) gated 
 	if err := os.WriteFile(path("event.json"), []byte(pullEvent), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	env := map[string]string{
+	variables := map[string]string{
 		"GITHUB_ACTIONS": "true", "GITHUB_API_URL": listener.URL, "GITHUB_REPOSITORY": "octo/llm", "GITHUB_WORKSPACE": dir, "GITHUB_WORKFLOW": "performance", "GITHUB_JOB": "gate",
 		"GITHUB_RUN_ID": "1000", "GITHUB_TOKEN": "ghs_secret", "GITHUB_EVENT_NAME": "pull_request", "GITHUB_EVENT_PATH": path("event.json"),
 		"GITHUB_OUTPUT": path("outputs"), "GITHUB_STEP_SUMMARY": path("summary"),
 	}
 	var out, errs bytes.Buffer
 	g := gated{dir: path("gate")}
-	g.code = run(context.Background(), append([]string{"gate", "--out", g.dir}, args...), &world{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(k string) string { return env[k] }})
+	g.code = run(context.Background(), append([]string{"gate", "--out", g.dir}, args...), &env{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(k string) string { return variables[k] }})
 	g.stdout, g.stderr = out.String(), errs.String()
 	for name, to := range map[string]*string{"outputs": &g.outputs, "summary": &g.summary} {
 		b, err := os.ReadFile(path(name))
@@ -77,6 +77,20 @@ func hostileTraces(t *testing.T) (base, head string) {
 		t.Fatal(err)
 	}
 	return base, head
+}
+
+// TestGateOutputsItsExitCode: where there is no verdict, later steps read the code with which the step ends.
+func TestGateOutputsItsExitCode(t *testing.T) {
+	tiny := "../../testdata/tiny.sqlite"
+	for want, args := range map[int][]string{
+		exitUsage: {"--head", tiny, "--unit", "nvtx:("}, // refused by the analysis, not by the flags
+		exitInput: {"--head", "no-such.sqlite"},
+	} {
+		g := gateInActions(t, pullServer(), args...)
+		if g.code != want || !regexp.MustCompile(fmt.Sprintf(`exit-code<<\S+\n%d\n`, want)).MatchString(g.outputs) {
+			t.Errorf("%v: exit %d, want %d; outputs:\n%s", args, g.code, want, g.outputs)
+		}
+	}
 }
 
 // TestHostileNamesThroughTheGate: in the comment, the summary, the annotations, the outputs and the log, names stay names.
@@ -240,7 +254,7 @@ func TestAnInterruptedGateLeavesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	parent := t.TempDir()
-	code := run(ctx, []string{"gate", "--base", "../../testdata/tiny.sqlite", "--head", "../../testdata/tiny.sqlite", "--out", filepath.Join(parent, "out")}, &world{Out: io.Discard, Err: io.Discard, Getenv: func(string) string { return "" }})
+	code := run(ctx, []string{"gate", "--base", "../../testdata/tiny.sqlite", "--head", "../../testdata/tiny.sqlite", "--out", filepath.Join(parent, "out")}, &env{Out: io.Discard, Err: io.Discard, Getenv: func(string) string { return "" }})
 	if left, err := os.ReadDir(parent); code != exitInput || err != nil || len(left) > 0 {
 		t.Errorf("exit %d, left %v (%v)", code, left, err)
 	}
@@ -254,14 +268,6 @@ func TestReportNames(t *testing.T) {
 	} {
 		if got := reportName(c[0], taken); got != c[1] && c[0] != "ü $(sh).sqlite" || strings.ContainsAny(got, "$( ü") {
 			t.Errorf("%s: %s, want %s", c[0], got, c[1])
-		}
-	}
-}
-
-func TestLegNames(t *testing.T) {
-	for matrix, want := range map[string]string{"": "", "null": "", "[1]": "", `{"gpu": "h100"}`: "h100", `{"tp": 8, "gpu": "a100"}`: "a100, 8"} {
-		if got := legName(matrix); got != want {
-			t.Errorf("%s: %q, want %q", matrix, got, want)
 		}
 	}
 }

@@ -17,28 +17,30 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/policy"
 )
 
-// captureFlags say how traces are analysed where a command takes traces and reports alike.
-type captureFlags struct {
+// analysisFlags say how traces are analysed where a command takes traces and reports alike.
+type analysisFlags struct {
 	unit, window   string
 	memory         memoryFlag
 	quiet, verbose bool
 	policyUnit     string // that the policy asks for, where --unit says nothing
 }
 
-func (f *captureFlags) register(cmd *cobra.Command) {
+func (f *analysisFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.StringVar(&f.unit, "unit", "", "what one step of the work is: nvtx:`REGEX`, kernel:REGEX, graph or none (traces only; default: found automatically)")
-	fl.StringVar(&f.window, "window", "", "analyse from the first to the last NVTX range that matches: nvtx:`REGEX` (traces only)")
+	fl.StringVar(&f.unit, "unit", "",
+		"what one step of the work is: nvtx:`REGEX`, kernel:REGEX, graph or none (traces only; default: found automatically)")
+	fl.StringVar(&f.window, "window", "",
+		"analyse from the first to the last NVTX range that matches: nvtx:`REGEX` (traces only)")
 	f.memory.register(fl)
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but errors, and what --format asks for")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error what is being done")
 }
 
-func (f *captureFlags) options(w *world) (analyze.Options, error) {
-	opt := analyze.Options{Version: versionText(), Unit: f.unit, Getenv: w.Getenv}
+func (f *analysisFlags) options(e *env) (analyze.Options, error) {
+	opt := analyze.Options{Version: versionText(), Unit: f.unit, Getenv: e.Getenv}
 	if f.unit == "" {
 		opt.Unit = f.policyUnit
 	}
@@ -53,6 +55,21 @@ func (f *captureFlags) options(w *world) (analyze.Options, error) {
 		opt.Window.NVTX = expr
 	}
 	return opt, f.memory.apply(&opt, parallel)
+}
+
+// follow takes the unit of work from a policy where --unit says none, and tells the policy where it does: the flag
+// wins.
+func (f *analysisFlags) follow(p *policy.Policy) *policy.Policy {
+	switch {
+	case p == nil:
+		return nil
+	case f.unit == "":
+		f.policyUnit = p.Unit
+		return p
+	}
+	told := *p
+	told.Unit = strings.TrimPrefix(f.unit, "auto")
+	return &told
 }
 
 // Kinds of input, by content.
@@ -98,6 +115,62 @@ func findInput(path string) (input, error) {
 	return in, err
 }
 
+// findInputs are the inputs that a list of file names, globs and lists separated by commas names. A glob that matches
+// nothing is an error: a side must not get smaller in silence.
+func findInputs(flag string, names []string) ([]input, error) {
+	paths, err := expand(flag, names)
+	if err != nil {
+		return nil, err
+	}
+	var list []input
+	for _, p := range paths {
+		in, err := findInput(p)
+		if err != nil {
+			return nil, err
+		}
+		if in.kind == summaryInput {
+			return nil, usagef("%s: %s is a summary.json, which holds totals: name the trace or its report.json",
+				flag, p)
+		}
+		list = append(list, in)
+	}
+	return list, nil
+}
+
+// expand turns names into paths: what exists is taken as it is, else split at commas, else a glob.
+func expand(flag string, names []string) ([]string, error) {
+	var list []string
+	for _, name := range names {
+		parts := []string{name}
+		if !exists(name) {
+			parts = strings.Split(name, ",")
+		}
+		for _, p := range parts {
+			if p = strings.TrimSpace(p); p == "" {
+				return nil, usagef("%s: a file name is empty", flag)
+			}
+			if exists(p) || !strings.ContainsAny(p, "*?[") {
+				list = append(list, p)
+				continue
+			}
+			found, err := filepath.Glob(p)
+			if err != nil {
+				return nil, usagef("%s %s: %w", flag, p, err)
+			}
+			if len(found) == 0 {
+				return nil, fmt.Errorf("%s %s matches no file", flag, p)
+			}
+			list = append(list, found...)
+		}
+	}
+	return list, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
 // jsonKind tells the JSON files apart that people may name.
 func jsonKind(path string) (string, error) {
 	b, err := readLimited(path)
@@ -130,7 +203,8 @@ func jsonKind(path string) (string, error) {
 	if analyze.IsEvidence(path) {
 		return traceInput, nil
 	}
-	return "", fmt.Errorf("%s is neither a report of explain nor a summary.json of profilemate: it has no field \"schema\"", path)
+	return "", fmt.Errorf(
+		"%s is neither a report of explain nor a summary.json of profilemate: it has no field \"schema\"", path)
 }
 
 // maxJSON bounds a JSON input; a report is under 2 MB.
@@ -156,8 +230,8 @@ func readLimited(path string) ([]byte, error) {
 const parallel = 2
 
 // reports reads or makes the reports of all inputs, in their order.
-func (f *captureFlags) reports(ctx context.Context, w *world, inputs []input) ([]*report.Report, error) {
-	results, err := f.results(ctx, w, inputs, len(inputs))
+func (f *analysisFlags) reports(ctx context.Context, e *env, inputs []input) ([]*report.Report, error) {
+	results, err := f.results(ctx, e, inputs, len(inputs))
 	var list []*report.Report
 	for _, r := range results {
 		list = append(list, r.Report)
@@ -165,17 +239,17 @@ func (f *captureFlags) reports(ctx context.Context, w *world, inputs []input) ([
 	return list, err
 }
 
-// results are the reports of all inputs in their order, with the detail tables of those that were made here from traces, from
-// the index whole on: these can be large.
-func (f *captureFlags) results(ctx context.Context, w *world, inputs []input, whole int) ([]*analyze.Result, error) {
-	opt, err := f.options(w)
+// results are the reports of all inputs in their order, with the detail tables of those that were made here from
+// traces, from the index whole on: these can be large.
+func (f *analysisFlags) results(ctx context.Context, e *env, inputs []input, whole int) ([]*analyze.Result, error) {
+	opt, err := f.options(e)
 	if err != nil {
 		return nil, err
 	}
 	if err := f.fits(inputs); err != nil {
 		return nil, err
 	}
-	bar := newProgress(w, f.quiet, f.verbose)
+	bar := newProgress(e, f.quiet, f.verbose)
 	defer bar.stop()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -207,7 +281,7 @@ func (f *captureFlags) results(ctx context.Context, w *world, inputs []input, wh
 }
 
 // fits refuses flags about traces where a report is made already.
-func (f *captureFlags) fits(inputs []input) error {
+func (f *analysisFlags) fits(inputs []input) error {
 	for _, flag := range []struct{ name, value string }{{"unit", f.unit}, {"window", f.window}} {
 		for _, in := range inputs {
 			if flag.value != "" && in.kind == reportInput {
@@ -235,13 +309,4 @@ func readOne(ctx context.Context, in input, opt analyze.Options, bar *progress) 
 	}
 	opt.Progress = func(stage string, done int64) { bar.update(filepath.Base(in.path)+": "+stage, done) }
 	return analyze.Run(ctx, in.path, opt)
-}
-
-// metricFacts is what the rules of a comparison are held to.
-func metricFacts() []diff.MetricFacts {
-	var list []diff.MetricFacts
-	for _, m := range analyze.Metrics() {
-		list = append(list, diff.MetricFacts{ID: m.ID, Unit: m.Unit, Better: report.Direction(m.Better), Labels: m.Labels})
-	}
-	return list
 }

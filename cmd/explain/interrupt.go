@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// interruptible gives two contexts: the first ends when the user asks once (or parent ends), the second when they ask again. Both
-// have this cause.
+// interruptible gives two contexts: the first ends when the user asks once (or parent ends), the second when they ask
+// again. Both have this cause.
 func interruptible(parent context.Context, cause error) (soft, hard context.Context, done func()) {
 	hard, giveUp := context.WithCancelCause(context.WithoutCancel(parent))
 	soft, end := context.WithCancelCause(hard)

@@ -38,63 +38,164 @@ func trackedFiles(t *testing.T) []string {
 	return strings.Fields(string(out))
 }
 
-// TestImportsGoOneWay holds the rooms to the order in which design.md lists them.
+// room is a package and what it may import of this module. Nothing else of the module may be in its imports, those of its
+// siblings included; a room that does not exist yet is held to its line as soon as it does.
+type room struct {
+	path, why string
+	imports   string   // rooms, by path, separated by spaces; PATH/... is the room and all below it
+	banned    []string // packages outside the module, by prefix; "." is all but the standard library
+}
+
+var (
+	noSQL   = []string{"modernc.org", "database/sql"}
+	stdOnly = []string{"."}
+)
+
+// rooms are the packages in the order in which imports may go: each knows only those above it that its line names.
+var rooms = []room{
+	{"analyze/report", "the model: standard library only", "", stdOnly},
+	{"analyze/report/doc", "the document tree stands alone", "", noSQL},
+	{"analyze/report/schema", "schemas are files", "", noSQL},
+	{"analyze/report/unit", "units know the model only", "analyze/report", noSQL},
+	{"analyze/report/render", "document to text", "analyze/report analyze/report/doc analyze/report/unit", noSQL},
+	{"analyze/report/present", "report to document",
+		"analyze/report analyze/report/doc analyze/report/unit analyze/report/render", noSQL},
+
+	{"analyze/tracetest", "a test kit needs nothing of the product", "", nil},
+	{"analyze/loadfile", "the format of load.json", "analyze/report/... analyze/internal/stat", stdOnly},
+	{"analyze/internal/interval", "algebra stands alone", "", noSQL},
+	{"analyze/internal/kernelname", "names stand alone", "", noSQL},
+	{"analyze/internal/spill", "memory stands alone", "", noSQL},
+	{"analyze/internal/parallel", "side by side stands alone", "", noSQL},
+	{"analyze/internal/stat", "statistics", "analyze/report", noSQL},
+	{"analyze/internal/trace/pages", "the file format stands alone", "", noSQL},
+	{"analyze/internal/trace", "the only reader",
+		"analyze/internal/kernelname analyze/internal/spill analyze/internal/trace/pages", nil},
+	{"analyze/internal/attrib", "attribution",
+		"analyze/internal/trace analyze/internal/interval analyze/internal/parallel analyze/internal/spill", noSQL},
+	{"analyze/internal/workunit", "units of work",
+		"analyze/internal/trace analyze/internal/attrib analyze/internal/interval analyze/internal/kernelname " +
+			"analyze/internal/stat analyze/internal/parallel analyze/internal/spill", noSQL},
+	{"analyze/internal/section/kit", "what a section is made of knows no section", beneath, noSQL},
+	{"analyze/internal/section/gpu", "a family knows the kit and no other family", family, noSQL},
+	{"analyze/internal/section/host", "a family knows the kit and no other family", family, noSQL},
+	{"analyze/internal/section/engine", "a family knows the kit and no other family", family, noSQL},
+	{"analyze/internal/section/ncu", "a family knows the kit and no other family", family, noSQL},
+	{"analyze/compat/perfopt", "reads llm-perf-opt's files", "analyze/internal/evidence/file analyze/report", noSQL},
+	{"analyze/compat/session", "reads profilemate's files",
+		"analyze/internal/evidence/file analyze/internal/stat analyze/report", noSQL},
+	{"analyze/compat", "sections on other tools' files", family + " analyze/compat/...", noSQL},
+	{"analyze/compat/export", "writes other tools' files",
+		"analyze/report analyze/report/doc analyze/report/unit analyze/report/present", noSQL},
+
+	{"diff/comparison", "the result as plain data", "analyze/report analyze/report/unit", noSQL},
+	{"diff/policy", "rules know no report that is judged", "analyze/report analyze/report/unit diff/comparison", noSQL},
+	{"diff/internal/infer", "statistics stand alone", "", stdOnly},
+	{"diff/internal/side", "one side knows nothing of the other",
+		"analyze/report diff/comparison diff/internal/infer", noSQL},
+	{"diff/internal/match", "what two sides have in common",
+		"analyze/report analyze/report/unit diff/comparison diff/policy diff/internal/side", noSQL},
+	{"diff/internal/noise", "whether a change is real",
+		"analyze/report analyze/report/unit diff/comparison diff/policy diff/internal/infer diff/internal/side " +
+			"diff/internal/match", noSQL},
+	{"diff/internal/attribute", "where a change comes from",
+		"analyze/report analyze/report/unit diff/comparison diff/internal/infer diff/internal/side " +
+			"diff/internal/match", noSQL},
+	{"diff/internal/judge", "gates and waivers",
+		"analyze/report analyze/report/unit diff/comparison diff/policy diff/internal/infer diff/internal/side " +
+			"diff/internal/noise", noSQL},
+	{"diff/internal/difftest", "a test kit", "analyze/report analyze/report/unit diff/...", noSQL},
+	{"diff/render", "a comparison as text: selects and lays out",
+		"analyze/report analyze/report/doc analyze/report/unit analyze/report/render diff/comparison " +
+			"diff/internal/noise", noSQL},
+	{"diff", "reports in, comparison out",
+		"analyze/report analyze/report/unit diff/comparison diff/policy diff/internal/...", noSQL},
+	{"gate", "verdict in, GitHub out", "diff/comparison", noSQL},
+	{"gate/gatetest", "a test kit needs nothing of the product", "", stdOnly},
+
+	{"cmd/explain/internal/fakeserver", "a test kit needs nothing of the product", "", stdOnly},
+	{"cmd/explain/internal/gitfile", "reads git's files", "", noSQL},
+	{"cmd/explain/internal/capture", "runs other programs", "", noSQL},
+	{"cmd/explain/internal/load", "a client of a server; what it measured is analyzed elsewhere",
+		"analyze/loadfile analyze/report/...", []string{"modernc.org"}},
+}
+
+const (
+	// beneath is all that sections stand on.
+	beneath = "analyze/report analyze/report/unit analyze/loadfile analyze/internal/attrib analyze/internal/evidence/... " +
+		"analyze/internal/interval analyze/internal/kernelname analyze/internal/parallel analyze/internal/spill " +
+		"analyze/internal/stat analyze/internal/trace analyze/internal/workunit"
+	// family is what every family of sections may import.
+	family = beneath + " analyze/internal/section/kit"
+)
+
+// may reports whether the room's line names a package of the module.
+func (r room) may(dep string) bool {
+	return slices.ContainsFunc(strings.Fields(r.imports), func(a string) bool {
+		below, all := strings.CutSuffix(a, "/...")
+		return dep == a || all && (dep == below || strings.HasPrefix(dep, below+"/"))
+	})
+}
+
+// TestImportsGoOneWay holds every room to its line.
 func TestImportsGoOneWay(t *testing.T) {
 	imports := packageImports(t)
-	for _, rule := range []struct {
-		room, why string
-		allowed   []string // module packages, by prefix; nothing else of this module
-		banned    []string // packages outside, by prefix
-	}{
-		{"analyze/report", "the model: standard library only", nil, []string{"."}},
-		{"analyze/report/unit", "units know the model only", []string{"analyze/report"}, nil},
-		{"analyze/report/doc", "the document tree stands alone", nil, nil},
-		{"analyze/report/schema", "schemas are files", nil, nil},
-		{"analyze/report/order", "sorting stands alone", nil, []string{"."}},
-		{"analyze/report/present", "report to document", []string{"analyze/report"}, []string{"modernc.org"}},
-		{"analyze/report/render", "document to text", []string{"analyze/report"}, []string{"modernc.org"}},
-		{"analyze/internal/interval", "algebra stands alone", nil, nil},
-		{"analyze/internal/kernelname", "names stand alone", nil, nil},
-		{"analyze/internal/stat", "statistics", []string{"analyze/report"}, nil},
-		{"analyze/internal/spill", "memory stands alone", nil, nil},
-		{"analyze/internal/parallel", "side by side stands alone", nil, nil},
-		{"analyze/internal/trace", "the only reader", []string{"analyze/internal/kernelname", "analyze/internal/spill"}, nil},
-		{"analyze/internal/trace/pages", "the file format stands alone", nil, []string{"modernc.org", "database/sql"}},
-		{"analyze/internal/attrib", "attribution", []string{"analyze/internal/trace", "analyze/internal/interval", "analyze/internal/parallel", "analyze/internal/spill"}, []string{"modernc.org", "database/sql"}},
-		{"analyze/internal/workunit", "units of work", []string{"analyze/internal/trace", "analyze/internal/attrib", "analyze/internal/interval", "analyze/internal/kernelname", "analyze/internal/stat", "analyze/internal/parallel", "analyze/internal/spill"}, []string{"modernc.org", "database/sql"}},
-		{"analyze/internal/section", "sections compute and do not render", []string{"analyze/internal", "analyze/report", "analyze/loadfile"}, []string{"modernc.org", "database/sql"}},
-		{"analyze/loadfile", "the format of load.json", []string{"analyze/report", "analyze/internal/stat"}, []string{"."}},
-		{"cmd/explain/internal/standin", "a test kit needs nothing of the product", nil, []string{"."}},
-		{"cmd/explain/internal/load", "a client of a server; what it measured is analyzed elsewhere", []string{"analyze/loadfile", "analyze/report"}, []string{"modernc.org"}},
-		{"analyze/tracetest", "a test kit needs nothing of the product", nil, nil},
-		{"diff", "reports in, comparison out", []string{"analyze/report"}, []string{"modernc.org", "database/sql"}},
-		{"gate", "verdict in, GitHub out", []string{"diff"}, []string{"modernc.org", "database/sql"}},
-	} {
-		for pkg, list := range imports {
-			if pkg != module+rule.room && !strings.HasPrefix(pkg, module+rule.room+"/") {
-				continue
-			}
-			if rule.room == "analyze/report" && pkg != module+rule.room {
-				continue
-			}
-			for _, dep := range list {
-				if rest, ok := strings.CutPrefix(dep, module); ok {
-					if dep != pkg && !slices.ContainsFunc(append(rule.allowed, rule.room), func(a string) bool { return rest == a || strings.HasPrefix(rest, a+"/") }) {
-						t.Errorf("%s imports %s (%s)", pkg, dep, rule.why)
-					}
-					continue
+	for _, r := range rooms {
+		for _, dep := range imports[module+r.path] {
+			if rest, ok := strings.CutPrefix(dep, module); ok {
+				if !r.may(rest) {
+					t.Errorf("%s imports %s (%s)", r.path, rest, r.why)
 				}
-				for _, b := range rule.banned {
-					if strings.HasPrefix(dep, b) || b == "." && strings.Contains(strings.Split(dep, "/")[0], ".") {
-						t.Errorf("%s imports %s (%s)", pkg, dep, rule.why)
-					}
+				continue
+			}
+			for _, b := range r.banned {
+				if strings.HasPrefix(dep, b) || b == "." && strings.Contains(strings.Split(dep, "/")[0], ".") {
+					t.Errorf("%s imports %s (%s)", r.path, dep, r.why)
 				}
 			}
 		}
 	}
-	for pkg, list := range imports {
-		if strings.HasPrefix(pkg, module+"analyze/report") && slices.ContainsFunc(list, func(d string) bool { return strings.HasPrefix(d, module+"analyze/internal") }) {
-			t.Errorf("%s imports the analyzer's inside: the report must stand without it", pkg)
+}
+
+// TestWhoKnowsOtherTools: their formats are for package analyze and the command alone, and reports stand without the
+// analyzer.
+func TestWhoKnowsOtherTools(t *testing.T) {
+	for pkg, list := range packageImports(t) {
+		from := strings.TrimPrefix(pkg, module)
+		for _, dep := range list {
+			to := strings.TrimPrefix(dep, module)
+			if strings.HasPrefix(to+"/", "analyze/compat/") && !strings.HasPrefix(from+"/", "analyze/compat/") &&
+				from != "analyze" && !strings.HasPrefix(from, "cmd/") {
+				t.Errorf("%s imports %s", from, to)
+			}
+			if strings.HasPrefix(from, "analyze/report") && strings.HasPrefix(to, "analyze/internal") {
+				t.Errorf("%s imports %s", from, to)
+			}
+		}
+	}
+}
+
+// TestEveryRoomOfDiffHasALine: a package that is added below diff or gate is held to something.
+func TestEveryRoomOfDiffHasALine(t *testing.T) {
+	for pkg := range packageImports(t) {
+		path := strings.TrimPrefix(pkg, module)
+		if top, _, _ := strings.Cut(path, "/"); (top == "diff" || top == "gate") && !slices.ContainsFunc(rooms, func(r room) bool { return r.path == path }) {
+			t.Errorf("%s is in no line of rooms", path)
+		}
+	}
+}
+
+// TestNoSQLiteBehindDiff: neither diff nor gate links SQLite, by whatever way; their test kits do not either.
+func TestNoSQLiteBehindDiff(t *testing.T) {
+	cmd := exec.Command("go", "list", "-deps", "./diff/...", "./gate/...")
+	cmd.Dir = "../.."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	for _, dep := range strings.Fields(string(out)) {
+		if strings.HasPrefix(dep, "modernc.org/sqlite") || dep == module+"analyze" || strings.HasPrefix(dep, module+"analyze/internal") {
+			t.Errorf("diff or gate depends on %s", dep)
 		}
 	}
 }
@@ -129,18 +230,22 @@ func packageImports(t *testing.T) map[string][]string {
 
 // TestSectionsAreWhole: a section is one file with its test, its page and its golden folder, all named after its id.
 func TestSectionsAreWhole(t *testing.T) {
-	dir := filepath.FromSlash("../../analyze/internal/section")
 	found := 0
-	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	files, err := filepath.Glob(filepath.FromSlash("../../analyze/internal/section/*/*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range files {
+	others, err := filepath.Glob(filepath.FromSlash("../../analyze/compat/*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range append(files, others...) {
+		dir := filepath.Dir(f)
 		b, err := os.ReadFile(f)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := regexp.MustCompile(`register\(Section\{\s*ID:\s*"([a-z_]+)"`).FindSubmatch(b)
+		m := regexp.MustCompile(`= kit\.Section\{\s*ID:\s*"([a-z_]+)"`).FindSubmatch(b)
 		if m == nil {
 			continue
 		}
@@ -157,7 +262,7 @@ func TestSectionsAreWhole(t *testing.T) {
 			}
 		}
 	}
-	if found < 15 {
+	if found < 44 {
 		t.Errorf("found %d sections", found)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -18,36 +19,40 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/load"
 )
 
-func newLoad(w *world) *cobra.Command {
+func newLoad(e *env) *cobra.Command {
 	var f loadFlags
 	cmd := &cobra.Command{
 		Use:   "load",
 		Short: "Send requests to a server, and measure what its clients see",
-		Long: `load sends requests to a server that speaks OpenAI's completions API (vLLM, SGLang and others), and measures time to first
-token, time between tokens, time of whole answers, tokens per second, and failures by kind.
+		Long: `load sends requests to a server that speaks OpenAI's completions API (vLLM, SGLang and others), and
+measures time to first token, time between tokens, time of whole answers, tokens per second, and
+failures by kind.
 
-It waits until /health answers, asks /v1/models which model is served, sends the warm-up requests, and then the load: in a closed
-loop (--concurrency) each request is sent when an answer is in; in an open loop (--rate) requests are due at random moments with
-that mean rate, whatever the server does. Latencies count from the moment a request was due. Nothing is tried twice.
+It waits until /health answers, asks /v1/models which model is served, sends the warm-up requests,
+and then the load: in a closed loop (--concurrency) each request is sent when an answer is in; in an
+open loop (--rate) requests are due at random moments with that mean rate, whatever the server does.
+Latencies count from the moment a request was due. Nothing is tried twice.
 
-What is asked: --mode prefill (long prompts, 50 tokens), decode (short prompts, 200 tokens) or mixed; or the prompts of --dataset, a
-file of JSON lines ({"prompt": …} or {"messages": […]}, with max_tokens) or of ShareGPT's form; or --prompt-tokens, random words of
-which no prefix cache has seen any.
+What is asked: --mode prefill (long prompts, 50 tokens), decode (short prompts, 200 tokens) or
+mixed; or the prompts of --dataset, a file of JSON lines ({"prompt": …} or {"messages": […]}, with
+max_tokens) or of ShareGPT's form; or --prompt-tokens, random words of which no prefix cache has
+seen any.
 
---out writes load.json, which is evidence: "explain report --evidence load.json", "explain diff base/load.json head/load.json". It holds
-no prompts, answers, addresses or keys.
+--out writes load.json, which is evidence: "explain report --evidence load.json", "explain diff
+base/load.json head/load.json". It holds no prompts, answers, addresses or keys.
 
-Ctrl-C ends the load: requests in flight are cancelled, and what was measured until then is written, marked as interrupted. Pressed twice,
-it gives up.
+Ctrl-C ends the load: requests in flight are cancelled, and what was measured until then is written,
+marked as interrupted. Pressed twice, it gives up.
 
-Exit code 3 if the server never becomes healthy, if no request succeeds, or if the load was not whole: the server was gone or hung before
-its end, or it was interrupted. With --fail-on-errors 1 if any request failed.`,
+Exit code 3 if the server never becomes healthy, if no request succeeds, or if the load was not
+whole: the server was gone or hung before its end, or it was interrupted. With --fail-on-errors 1 if
+any request failed.`,
 		Example: `  explain load --out load.json
   explain load --url http://gpu7:8000 --rate 8 --duration 2m --slo-ttft 500ms --slo-tpot 50ms --out load.json
   explain load --mode decode --concurrency 32 --num-requests 500 --chat
   explain load --dataset prompts.jsonl --api-key-env SERVER_KEY --rate 4 --num-requests 400`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, w) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, e) },
 	}
 	f.register(cmd)
 	return cmd
@@ -80,21 +85,25 @@ func (f *loadFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&o.Mode, "mode", "", "what is asked: `MODE` is prefill, decode or mixed (default mixed)")
 	fl.StringVar(&f.dataset, "dataset", "", "ask the prompts in this `FILE`, JSON lines or ShareGPT's form")
 	fl.IntVar(&o.PromptTokens, "prompt-tokens", 0, "ask random words, about `N` tokens in each prompt")
-	fl.IntVar(&o.OutputTokens, "output-tokens", 0, "ask for `N` tokens in each answer (default: as the mode or the dataset says)")
+	fl.IntVar(&o.OutputTokens, "output-tokens", 0,
+		"ask for `N` tokens in each answer (default: as the mode or the dataset says)")
 	fl.Float64Var(&o.Temperature, "temperature", load.DefaultTemperature, "of sampling")
 	fl.Uint64Var(&o.Seed, "seed", 0, "of the moments at which requests are due, and of random prompts")
-	fl.IntVar(&o.Requests, "num-requests", load.DefaultRequests, "send `N` requests (with --duration: without limit, if not given)")
+	fl.IntVar(&o.Requests, "num-requests", load.DefaultRequests,
+		"send `N` requests (with --duration: without limit, if not given)")
 	fl.DurationVar(&o.Duration, "duration", 0, "send requests for this `TIME`")
 	fl.Float64Var(&o.Rate, "rate", 0, "open loop: `R` requests per second are due, at random")
 	fl.IntVar(&o.Concurrency, "concurrency", 0, "`N` requests in flight, at most (default 1; with --rate no limit)")
 	fl.IntVar(&o.Warmup, "warmup", 3, "send `N` requests before the load, not measured")
 	fl.DurationVar(&o.Timeout, "timeout", load.DefaultTimeout, "of one request")
-	fl.DurationVar(&o.HealthTimeout, "health-timeout", load.DefaultHealthTimeout, "wait so long for the server to become healthy; 0: do not wait")
+	fl.DurationVar(&o.HealthTimeout, "health-timeout", load.DefaultHealthTimeout,
+		"wait so long for the server to become healthy; 0: do not wait")
 	fl.DurationVar(&o.SLO.TTFT, "slo-ttft", 0, "a request is good if its first token comes within this `TIME`")
 	fl.DurationVar(&o.SLO.TPOT, "slo-tpot", 0, "… and its tokens come within this `TIME` each, on average")
 	fl.DurationVar(&o.SLO.E2E, "slo-e2e", 0, "… and its whole answer comes within this `TIME`")
 	fl.StringVarP(&f.out, "out", "o", "", "write the result to this `FILE`; a folder gets load.json")
-	fl.StringVar(&f.format, "format", "text", "print this `FORMAT` to standard output: "+strings.Join(loadFormats, ", "))
+	fl.StringVar(&f.format, "format", "text",
+		"print this `FORMAT` to standard output: "+strings.Join(loadFormats, ", "))
 	fl.BoolVar(&f.failOnErrors, "fail-on-errors", false, "exit with 1 if any request failed")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but errors, and what --format json asks for")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error how far it is, line by line")
@@ -102,18 +111,18 @@ func (f *loadFlags) register(cmd *cobra.Command) {
 	_ = fl.MarkHidden("no-profiler")
 	_ = cmd.MarkFlagFilename("dataset", "jsonl", "json")
 	_ = cmd.MarkFlagFilename("out", "json")
-	_ = cmd.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions([]string{"prefill", "decode", "mixed"}, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(loadFormats, cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(cmd, "mode", []string{"prefill", "decode", "mixed"})
+	completeFlag(cmd, "format", loadFormats)
 }
 
 // options turns flags into the options of a run.
-func (f *loadFlags) options(cmd *cobra.Command, w *world) (load.Options, error) {
+func (f *loadFlags) options(cmd *cobra.Command, e *env) (load.Options, error) {
 	o, set := f.opt, cmd.Flags().Changed
 	o.Version, o.NoStream = versionText(), !f.stream
 	switch {
 	case f.quiet && f.verbose:
 		return o, usagef("--quiet and --verbose exclude each other")
-	case !oneOf(f.format, loadFormats):
+	case !slices.Contains(loadFormats, f.format):
 		return o, usagef("--format %s is unknown; it is one of %s", f.format, strings.Join(loadFormats, ", "))
 	case set("port") && set("url"):
 		return o, usagef("--port and --url exclude each other")
@@ -121,7 +130,8 @@ func (f *loadFlags) options(cmd *cobra.Command, w *world) (load.Options, error) 
 		return o, usagef("--port is between 1 and 65535, got %d", f.port)
 	case f.out == "" && set("out"):
 		return o, usagef("--out is empty; name a file")
-	case set("prompt-tokens") && o.PromptTokens < 1, set("output-tokens") && o.OutputTokens < 1, set("num-requests") && o.Requests < 1, set("concurrency") && o.Concurrency < 1:
+	case set("prompt-tokens") && o.PromptTokens < 1, set("output-tokens") && o.OutputTokens < 1,
+		set("num-requests") && o.Requests < 1, set("concurrency") && o.Concurrency < 1:
 		return o, usagef("--prompt-tokens, --output-tokens, --num-requests and --concurrency are at least 1")
 	case set("rate") && !(o.Rate > 0):
 		return o, usagef("--rate is more than 0 requests per second; leave it out for a closed loop")
@@ -138,7 +148,7 @@ func (f *loadFlags) options(cmd *cobra.Command, w *world) (load.Options, error) 
 		o.HealthTimeout = -1
 	}
 	if f.keyEnv != "" {
-		if o.APIKey = w.Getenv(f.keyEnv); o.APIKey == "" {
+		if o.APIKey = e.Getenv(f.keyEnv); o.APIKey == "" {
 			return o, usagef("--api-key-env: the environment variable %s is empty or not set", f.keyEnv)
 		}
 	}
@@ -152,8 +162,8 @@ func (f *loadFlags) options(cmd *cobra.Command, w *world) (load.Options, error) 
 	return o, nil
 }
 
-func (f *loadFlags) run(cmd *cobra.Command, w *world) error {
-	opt, err := f.options(cmd, w)
+func (f *loadFlags) run(cmd *cobra.Command, e *env) error {
+	opt, err := f.options(cmd, e)
 	if err != nil {
 		return err
 	}
@@ -164,7 +174,7 @@ func (f *loadFlags) run(cmd *cobra.Command, w *world) error {
 	soft, hard, done := interruptible(cmd.Context(), load.ErrInterrupted)
 	defer done()
 	ended := make(chan error, 1)
-	go func() { ended <- f.measure(soft, hard, w, opt, path) }()
+	go func() { ended <- f.measure(soft, hard, e, opt, path) }()
 	select {
 	case err := <-ended:
 		return err
@@ -175,8 +185,8 @@ func (f *loadFlags) run(cmd *cobra.Command, w *world) error {
 }
 
 // measure runs the load and writes what it measured: also of a load that the server or the user ended.
-func (f *loadFlags) measure(soft, hard context.Context, w *world, opt load.Options, path string) error {
-	bar := newLoadProgress(w, f.quiet, f.verbose)
+func (f *loadFlags) measure(soft, hard context.Context, e *env, opt load.Options, path string) error {
+	bar := newLoadProgress(e, f.quiet, f.verbose)
 	opt.Progress = bar.update
 	res, err := load.Run(soft, opt)
 	bar.stop()
@@ -189,7 +199,7 @@ func (f *loadFlags) measure(soft, hard context.Context, w *world, opt load.Optio
 	case res == nil:
 		return err
 	case errors.Is(err, load.ErrNothingSucceeded):
-		_ = res.WriteSummary(w.Err) // which failures there were; the error follows
+		_ = res.WriteSummary(e.Err) // which failures there were; the error follows
 		return err
 	}
 	if path != "" {
@@ -200,7 +210,7 @@ func (f *loadFlags) measure(soft, hard context.Context, w *world, opt load.Optio
 	if interrupted {
 		err = interruptedText(res, path)
 	}
-	if werr := f.print(w, res, path); werr != nil {
+	if werr := f.print(e, res, path); werr != nil {
 		return werr
 	}
 	if err == nil && f.failOnErrors && res.Counts.Failed > 0 {
@@ -219,7 +229,8 @@ func interruptedText(res *load.Result, path string) error {
 	if path != "" {
 		text += "; written to " + path
 	}
-	return fmt.Errorf("%w after %s: %s", load.ErrInterrupted, unit.Format(float64(res.Window), report.Nanoseconds), text)
+	took := unit.Format(float64(res.Window), report.Nanoseconds)
+	return fmt.Errorf("%w after %s: %s", load.ErrInterrupted, took, text)
 }
 
 // target is the file to write. That it can be written is found out before a load of an hour, not after it.
@@ -248,7 +259,8 @@ func (f *loadFlags) target() (string, error) {
 func (f *loadFlags) write(ctx context.Context, path string, res *load.Result) error {
 	f.writing.Lock()
 	defer f.writing.Unlock()
-	return writeWhole(path, func(w io.Writer) error { return errors.Join(res.Write(until{ctx, w}), context.Cause(ctx)) })
+	return writeWhole(path,
+		func(w io.Writer) error { return errors.Join(res.Write(until{ctx, w}), context.Cause(ctx)) })
 }
 
 // until is a writer that fails when its context has ended.
@@ -264,27 +276,27 @@ func (u until) Write(b []byte) (int, error) {
 	return u.to.Write(b)
 }
 
-func (f *loadFlags) print(w *world, res *load.Result, path string) error {
+func (f *loadFlags) print(e *env, res *load.Result, path string) error {
 	if f.format == "json" {
-		return res.Write(w.Out)
+		return res.Write(e.Out)
 	}
 	if f.quiet {
 		return nil
 	}
-	if err := res.WriteSummary(w.Out); err != nil {
+	if err := res.WriteSummary(e.Out); err != nil {
 		return err
 	}
 	if path != "" {
-		_, err := fmt.Fprintf(w.Out, "\nWritten: %s\n", clean(path))
+		_, err := fmt.Fprintf(e.Out, "\nWritten: %s\n", clean(path))
 		return err
 	}
 	return nil
 }
 
-// loadProgress shows how far a load is: one line that is redrawn on a terminal, a line every ten seconds with --verbose,
-// nothing in a pipe.
+// loadProgress shows how far a load is: one line that is redrawn on a terminal, a line every ten seconds with
+// --verbose, nothing in a pipe.
 type loadProgress struct {
-	w             *world
+	env           *env
 	live, verbose bool
 	shown         bool
 	stage         string
@@ -293,8 +305,8 @@ type loadProgress struct {
 
 const loadProgressEvery = 10 * time.Second
 
-func newLoadProgress(w *world, quiet, verbose bool) *loadProgress {
-	return &loadProgress{w: w, verbose: verbose, live: !quiet && !verbose && isTerminal(w.Err)}
+func newLoadProgress(e *env, quiet, verbose bool) *loadProgress {
+	return &loadProgress{env: e, verbose: verbose, live: !quiet && !verbose && isTerminal(e.Err)}
 }
 
 func (p *loadProgress) update(at load.Progress) {
@@ -308,16 +320,16 @@ func (p *loadProgress) update(at load.Progress) {
 	}
 	switch {
 	case p.live && at.Elapsed >= progressDelay:
-		fmt.Fprintf(p.w.Err, "\r\x1b[K%.100s (%.0f s)", text, at.Elapsed.Seconds())
+		fmt.Fprintf(p.env.Err, "\r\x1b[K%.100s (%.0f s)", text, at.Elapsed.Seconds())
 		p.shown = true
 	case p.verbose && (at.Stage != p.stage || at.Elapsed >= p.next):
-		fmt.Fprintf(p.w.Err, "%6.2f s  %s\n", at.Elapsed.Seconds(), text)
+		fmt.Fprintf(p.env.Err, "%6.2f s  %s\n", at.Elapsed.Seconds(), text)
 		p.stage, p.next = at.Stage, at.Elapsed+loadProgressEvery
 	}
 }
 
 func (p *loadProgress) stop() {
 	if p.shown {
-		fmt.Fprint(p.w.Err, "\r\x1b[K")
+		fmt.Fprint(p.env.Err, "\r\x1b[K")
 	}
 }

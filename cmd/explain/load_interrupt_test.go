@@ -14,16 +14,16 @@ import (
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/loadfile"
-	"github.com/nsys-llm/explain/cmd/explain/internal/standin"
+	"github.com/nsys-llm/explain/cmd/explain/internal/fakeserver"
 )
 
 // TestInterruptEndsTheLoad: Ctrl-C ends a load with what was measured until then, whole and marked, in one sentence; pressed twice it
 // ends whatever is going on, and leaves no half of a file.
 func TestInterruptEndsTheLoad(t *testing.T) {
-	slow := standin.Script{TTFT: 10 * time.Millisecond, Tokens: 4, Gap: time.Millisecond}
+	slow := fakeserver.Script{TTFT: 10 * time.Millisecond, Tokens: 4, Gap: time.Millisecond}
 	for _, x := range []struct {
 		name    string
-		script  standin.Script
+		script  fakeserver.Script
 		args    []string
 		after   int // completion requests until the signal
 		signal  syscall.Signal
@@ -37,17 +37,17 @@ func TestInterruptEndsTheLoad(t *testing.T) {
 			says: `^explain: interrupted after [0-9.]+ m?s: [0-9]+ requests measured; written to out/load\.json\n$`, written: true},
 		{name: "no file", script: slow, args: []string{"--num-requests", "5000", "--quiet"}, after: 60, signal: syscall.SIGINT,
 			says: `^explain: interrupted after [0-9.]+ m?s: [0-9]+ of 5,000 requests measured\n$`},
-		{name: "nothing answered", script: standin.Script{TTFT: time.Hour}, args: []string{"--warmup", "0", "--timeout", "2h", "--out", "out/load.json"}, after: 1, signal: syscall.SIGINT,
+		{name: "nothing answered", script: fakeserver.Script{TTFT: time.Hour}, args: []string{"--warmup", "0", "--timeout", "2h", "--out", "out/load.json"}, after: 1, signal: syscall.SIGINT,
 			says: `^explain: interrupted before any request succeeded; nothing was written\n$`},
-		{name: "warm-up", script: standin.Script{Plan: func(i int) standin.Plan { return standin.Plan{TTFT: time.Duration(i) * time.Hour} }}, args: []string{"--timeout", "2h", "--out", "out/load.json"}, after: 2, signal: syscall.SIGINT,
+		{name: "warm-up", script: fakeserver.Script{Plan: func(i int) fakeserver.Plan { return fakeserver.Plan{TTFT: time.Duration(i) * time.Hour} }}, args: []string{"--timeout", "2h", "--out", "out/load.json"}, after: 2, signal: syscall.SIGINT,
 			says: `^explain: interrupted before any request succeeded; nothing was written\n$`},
 		// More than a pipe takes, which nobody reads: after the first signal explain waits there.
-		{name: "twice", script: standin.Script{Tokens: 1}, args: []string{"--num-requests", "5000000", "--out", "out/load.json", "--format", "json"}, after: 3000, signal: syscall.SIGINT, twice: true,
+		{name: "twice", script: fakeserver.Script{Tokens: 1}, args: []string{"--num-requests", "5000000", "--out", "out/load.json", "--format", "json"}, after: 3000, signal: syscall.SIGINT, twice: true,
 			says: `^explain: interrupted\n$`, written: true},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			t.Parallel()
-			srv := standin.New(x.script)
+			srv := fakeserver.New(x.script)
 			ts := httptest.NewServer(srv)
 			defer ts.Close()
 			dir := t.TempDir()

@@ -10,16 +10,16 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/nsys-llm/explain/cmd/explain/internal/standin"
+	"github.com/nsys-llm/explain/cmd/explain/internal/fakeserver"
 )
 
 // explainLoad runs explain load against a server by script, in this process.
-func explainLoad(t *testing.T, script standin.Script, args ...string) (code int, out, errs string) {
+func explainLoad(t *testing.T, script fakeserver.Script, args ...string) (code int, out, errs string) {
 	t.Helper()
-	ts := httptest.NewServer(standin.New(script))
+	ts := httptest.NewServer(fakeserver.New(script))
 	defer ts.Close()
 	var o, e bytes.Buffer
-	w := &world{In: strings.NewReader(""), Out: &o, Err: &e, Getenv: func(string) string { return "" }}
+	w := &env{In: strings.NewReader(""), Out: &o, Err: &e, Getenv: func(string) string { return "" }}
 	code = run(context.Background(), append([]string{"load", "--url", ts.URL}, args...), w)
 	return code, o.String(), e.String()
 }
@@ -28,15 +28,15 @@ func explainLoad(t *testing.T, script standin.Script, args ...string) (code int,
 func TestLoadKeepsItsSchema(t *testing.T) {
 	published := compileSchema(t, "load")
 	for name, c := range map[string]struct {
-		script standin.Script
+		script fakeserver.Script
 		args   []string
 	}{
-		"closed":       {standin.Script{Tokens: 3}, []string{"--num-requests", "5"}},
-		"open":         {standin.Script{Tokens: 3}, []string{"--num-requests", "5", "--rate", "500", "--chat", "--slo-e2e", "1s", "--prompt-tokens", "5", "--output-tokens", "2"}},
-		"whole":        {standin.Script{Tokens: 3, NoUsage: true}, []string{"--num-requests", "5", "--stream=false"}},
-		"with faults":  {standin.Script{Tokens: 3, Fault: "http_429", Every: 2}, []string{"--num-requests", "5"}},
-		"one token":    {standin.Script{Tokens: 1}, []string{"--num-requests", "1", "--warmup", "0"}},
-		"for a moment": {standin.Script{Tokens: 1, TTFT: time.Millisecond}, []string{"--duration", "20ms", "--warmup", "0"}},
+		"closed":       {fakeserver.Script{Tokens: 3}, []string{"--num-requests", "5"}},
+		"open":         {fakeserver.Script{Tokens: 3}, []string{"--num-requests", "5", "--rate", "500", "--chat", "--slo-e2e", "1s", "--prompt-tokens", "5", "--output-tokens", "2"}},
+		"whole":        {fakeserver.Script{Tokens: 3, NoUsage: true}, []string{"--num-requests", "5", "--stream=false"}},
+		"with faults":  {fakeserver.Script{Tokens: 3, Fault: "http_429", Every: 2}, []string{"--num-requests", "5"}},
+		"one token":    {fakeserver.Script{Tokens: 1}, []string{"--num-requests", "1", "--warmup", "0"}},
+		"for a moment": {fakeserver.Script{Tokens: 1, TTFT: time.Millisecond}, []string{"--duration", "20ms", "--warmup", "0"}},
 	} {
 		code, out, errs := explainLoad(t, c.script, append(c.args, "--format", "json")...)
 		if code != exitOK {
@@ -55,7 +55,7 @@ func TestLoadKeepsItsSchema(t *testing.T) {
 
 // A server's words reach the terminal without the power to do anything there.
 func TestLoadShowsHostileWordsHarmless(t *testing.T) {
-	code, out, errs := explainLoad(t, standin.Script{Fault: "http_500\x1b]0;owned\x07", Every: 2}, "--num-requests", "4", "--warmup", "0")
+	code, out, errs := explainLoad(t, fakeserver.Script{Fault: "http_500\x1b]0;owned\x07", Every: 2}, "--num-requests", "4", "--warmup", "0")
 	if code != exitOK || strings.ContainsAny(out+errs, "\x1b\x07") {
 		t.Errorf("exit %d: %q %q", code, out, errs)
 	}

@@ -14,14 +14,15 @@ import (
 type memoryFlag struct{ text string }
 
 func (f *memoryFlag) register(fl *pflag.FlagSet) {
-	fl.StringVar(&f.text, "max-memory", "", "hold no more than this `SIZE` in memory (1GiB, 800MB): a larger capture keeps its columns in $TMPDIR (default: half of what the machine has)")
+	fl.StringVar(&f.text, "max-memory", "",
+		"hold no more than this `SIZE` in memory (1GiB, 800MB): a larger capture keeps its columns in $TMPDIR (default: half of what the machine has)")
 }
 
 // leastMemory is what the program needs whatever the capture.
 const leastMemory = 128 << 20
 
-// apply puts the bound into the options of analyses of which as many as traces says run at once, and holds the Go heap to
-// half of it: columns are outside of the heap.
+// apply puts the bound into the options of analyses of which as many as traces says run at once, and holds the Go heap
+// to half of it: columns are outside of the heap.
 func (f *memoryFlag) apply(opt *analyze.Options, traces int) error {
 	limit := analyze.DefaultMaxMemory()
 	if f.text != "" {
@@ -30,7 +31,7 @@ func (f *memoryFlag) apply(opt *analyze.Options, traces int) error {
 		case err != nil:
 			return usagef("--max-memory: %w", err)
 		case q.Unit != report.Bytes:
-			return usagef("--max-memory %s is no size; say 1GiB or 800MB", f.text)
+			return usagef("--max-memory %s is not a size; use e.g. 1GiB or 800MB", f.text)
 		case q.Value < leastMemory:
 			return usagef("--max-memory %s is too little; allow 128MiB or more", f.text)
 		case q.Value > 1<<60:

@@ -10,14 +10,21 @@ import (
 	"github.com/nsys-llm/explain/analyze"
 )
 
-func newMetrics(w *world) *cobra.Command {
+func newMetrics(e *env) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "metrics [PREFIX]",
 		Short: "List every metric with its unit and meaning",
-		Long: `metrics lists every metric that report.json can hold, or those whose id starts with PREFIX: its unit, which direction is
-better, whether repeated captures of the same work agree on it (exact) or only nearly (noisy), and the sets of labels that
-it comes with: "– | device | device,cause" is once for everything, once per device, and once per device and cause.`,
+		Long: `metrics lists every metric that report.json can hold, or those whose id starts with PREFIX: its
+unit, which direction is better, whether repeated captures of the same work agree on it (exact) or
+only nearly (noisy), its scale, whether it comes with statistics (min, p50, p90, p99, max, mean,
+stddev), and the sets of labels that it comes with: "– | device | device,cause" is once for
+everything, once per device, and once per device and cause.
+
+The scale says what happens when the capture is twice as long: a total doubles, or grows; per_unit
+is of one unit of work (step), a level is a ratio, a rate, a setting or a size that holds, and an
+event is a statistic of single events, such as the median duration of a kernel: these three stay as
+they are. A rule of a policy about change needs one of the three.`,
 		Example: `  explain metrics
   explain metrics gpu.
   explain metrics --format json | jq '.[].id'`,
@@ -42,12 +49,12 @@ it comes with: "– | device | device,cause" is once for everything, once per de
 			}
 			switch format {
 			case "json":
-				e := json.NewEncoder(w.Out)
-				e.SetIndent("", "  ")
-				e.SetEscapeHTML(false)
-				return e.Encode(list)
+				enc := json.NewEncoder(e.Out)
+				enc.SetIndent("", "  ")
+				enc.SetEscapeHTML(false)
+				return enc.Encode(list)
 			case "text":
-				return printMetrics(w, list)
+				return printMetrics(e, list)
 			}
 			return usagef("--format %s is unknown; it is text or json", format)
 		},
@@ -56,7 +63,7 @@ it comes with: "– | device | device,cause" is once for everything, once per de
 	return cmd
 }
 
-func printMetrics(w *world, list []analyze.MetricInfo) error {
+func printMetrics(e *env, list []analyze.MetricInfo) error {
 	for i, m := range list {
 		labels := []string{}
 		for _, l := range m.Labels {
@@ -69,8 +76,13 @@ func printMetrics(w *world, list []analyze.MetricInfo) error {
 		if i == 0 {
 			space = ""
 		}
-		_, err := fmt.Fprintf(w.Out, "%s%s\n  unit %s, better %s, %s, %s; labels %s; section %s\n%s", space,
-			m.ID, m.Unit, m.Better, m.Assume, m.Lifecycle, strings.Join(labels, " | "), strings.Join(m.Sections, ", "), wrap(m.Meaning, 96, "  "))
+		scale := m.Scale
+		if m.Stats {
+			scale += " with statistics"
+		}
+		_, err := fmt.Fprintf(e.Out, "%s%s\n  unit %s, better %s, %s, %s, %s; labels %s; section %s\n%s", space,
+			m.ID, m.Unit, m.Better, m.Assume, scale, m.Lifecycle,
+			strings.Join(labels, " | "), strings.Join(m.Sections, ", "), wrap(m.Meaning, 96, "  "))
 		if err != nil {
 			return err
 		}

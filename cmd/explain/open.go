@@ -9,17 +9,18 @@ import (
 
 // openPage shows a page in the user's browser. A machine without one is no reason to fail: the page is written, and the
 // error says where.
-func (w *world) openPage(dir, name string) {
+func (e *env) openPage(dir, name string) {
 	path, err := filepath.Abs(filepath.Join(dir, name))
 	if err == nil {
-		open := w.Open
+		open := e.Open
 		if open == nil {
 			open = openWithSystem
 		}
 		err = open(path)
 	}
 	if err != nil {
-		fmt.Fprintf(w.Err, "explain: cannot open a browser (%s); the page is %s\n", clean(err.Error()), clean(filepath.Join(dir, name)))
+		fmt.Fprintf(e.Err, "explain: cannot open a browser (%s); the page is %s\n", clean(err.Error()),
+			clean(filepath.Join(dir, name)))
 	}
 }
 

@@ -27,7 +27,7 @@ func TestOpen(t *testing.T) {
 	} {
 		opened := ""
 		var out, errs bytes.Buffer
-		w := &world{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }, Open: func(path string) error {
+		w := &env{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }, Open: func(path string) error {
 			opened = filepath.Base(path)
 			if !filepath.IsAbs(path) {
 				t.Errorf("%s is not absolute", path)

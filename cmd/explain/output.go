@@ -9,17 +9,16 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/compat/export"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/present"
 	"github.com/nsys-llm/explain/analyze/report/render"
 )
-
-// clean makes text from the outside fit for a terminal or a log line.
-func clean(s string) string { return render.Visible(s) }
 
 // file is one file of the output folder.
 type file struct {
@@ -32,26 +31,29 @@ var mainFiles = []string{"report.html", "report.md", "report.json", "tables/kern
 
 // folder lists what goes into the output folder.
 func folder(res *analyze.Result) []file {
-	voice := func(name string, write func(io.Writer, *report.Report) error) file {
+	format := func(name string, write func(io.Writer, *report.Report) error) file {
 		return file{name, func(w io.Writer) error { return write(w, res.Report) }}
 	}
 	files := []file{
-		voice("report.json", writeJSON),
-		voice("report.md", writeMarkdown),
-		voice("report.html", writeHTML),
-		voice("summary.json", writeSummary),
-		voice("kernels.md", writeKernels),
-		voice("stakeholder_summary.md", writeStakeholder),
+		format("report.json", writeJSON),
+		format("report.md", writeMarkdown),
+		format("report.html", writeHTML),
+		format("summary.json", writeSummary),
+		format("kernels.md", writeKernels),
+		format("stakeholder_summary.md", writeStakeholder),
 	}
 	if hasSection(res.Report, "ncu") {
-		files = append(files, file{"ncu_summary.json", func(w io.Writer) error { return writeNCUSummary(w, res.Details) }})
+		files = append(files,
+			file{"ncu_summary.json", func(w io.Writer) error { return writeNCUSummary(w, res.Details) }})
 	}
-	if present.HasRegions(res.Report) {
-		files = append(files, voice("ncu/regions/report.json", writeRegionsJSON), voice("ncu/regions/report.md", writeRegions))
+	if export.HasRegions(res.Report) {
+		files = append(files, format("ncu/regions/report.json", writeRegionsJSON),
+			format("ncu/regions/report.md", writeRegions))
 	}
 	table := func(t *report.Table) {
 		if t.File != "" {
-			files = append(files, file{filepath.Join("tables", t.File), func(w io.Writer) error { return render.CSV(w, t) }})
+			files = append(files,
+				file{filepath.Join("tables", t.File), func(w io.Writer) error { return render.CSV(w, t) }})
 		}
 	}
 	for i := range res.Report.Sections {
@@ -69,8 +71,8 @@ func hasSection(r *report.Report, id string) bool {
 	return slices.ContainsFunc(r.Sections, func(s report.Section) bool { return s.ID == id })
 }
 
-// writeFolder writes files into dir, whole or not at all: everything is written into a scratch folder beside it first, and
-// moved into place when it is complete. A folder that exists keeps what explain did not write.
+// writeFolder writes files into dir, whole or not at all: everything is written into a scratch folder beside it first,
+// and moved into place when it is complete. A folder that exists keeps what explain did not write.
 func writeFolder(ctx context.Context, dir string, files []file) (err error) {
 	dir = filepath.Clean(dir)
 	fail := func(err error) error { return fmt.Errorf("cannot write %s: %w", dir, err) }
@@ -142,4 +144,70 @@ func writeFile(path string, write func(io.Writer) error) error {
 		return err
 	}
 	return errors.Join(write(f), f.Close())
+}
+
+// writeWhole writes a file whole or not at all.
+func writeWhole(path string, write func(io.Writer) error) error {
+	fail := func(err error) error { return fmt.Errorf("cannot write %s: %w", path, err) }
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fail(err)
+	}
+	scratch, err := os.MkdirTemp(filepath.Dir(path), ".explain-")
+	if err != nil {
+		return fail(err)
+	}
+	defer os.RemoveAll(scratch)
+	name := filepath.Join(scratch, filepath.Base(path))
+	if err := writeFile(name, write); err != nil {
+		return fail(err)
+	}
+	if err := os.Rename(name, path); err != nil {
+		return fail(err)
+	}
+	return nil
+}
+
+// checkOut finds out before the work whether the folder can be written.
+func checkOut(dir string) error {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return usagef("--out: %w", err)
+	case !info.IsDir():
+		return usagef("--out %s is a file; name a folder", dir)
+	}
+	return nil
+}
+
+// reportName is a folder name for the report of a capture, unlike any other: taken from its file's name, in characters
+// that every file system and artifact store takes.
+func reportName(path string, taken map[string]bool) string {
+	base := filepath.Base(path)
+	if base == "report.json" {
+		if dir := filepath.Base(filepath.Dir(path)); dir != "." && dir != string(filepath.Separator) {
+			base = dir
+		}
+	}
+	for _, ext := range []string{".gz", ".zst", ".sqlite", ".nsys-rep", ".json"} {
+		base = strings.TrimSuffix(base, ext)
+	}
+	name := strings.Map(func(r rune) rune {
+		if r < 128 &&
+			(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r)) {
+			return r
+		}
+		return '_'
+	}, base)
+	if name = strings.TrimLeft(name, "."); name == "" {
+		name = "capture"
+	}
+	name = name[:min(len(name), 60)]
+	unique := name
+	for n := 2; taken[strings.ToLower(unique)]; n++ {
+		unique = name + "-" + strconv.Itoa(n)
+	}
+	taken[strings.ToLower(unique)] = true
+	return unique
 }

@@ -1,24 +1,24 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/policy"
 )
 
-func newPolicy(w *world) *cobra.Command {
+func newPolicy(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
 		Short: "Check, show, explain and propose policy files, which say what diff and gate judge",
-		Long: `A policy file says what is judged: rules on changes, budgets that need no baseline, waivers that end on a day, and what it
-means that something is inconclusive, not comparable or missing. It is YAML or JSON, and values carry their units.
+		Long: `A policy file says what is judged: rules on changes, budgets that need no baseline, waivers that end
+on a day, and what it means that something is inconclusive, not comparable or missing. It is YAML or
+JSON, and values carry their units.
 
   version: 1
   preset: llm-serving        # or strict, budgets-only: explain policy show PRESET prints what it stands for
@@ -36,10 +36,10 @@ means that something is inconclusive, not comparable or missing. It is YAML or J
   waivers:
     - {rule: attn, match: {regex: fmha_v2}, ceiling: 12%, expires: 2026-12-31, issue: "#412", reason: "fp8 rollout"}
 
-A change breaks a rule where it is larger than its relative and its absolute part, and real. Level error fails, warn warns,
-off does not judge. In a glob only * and ? are special; expressions are RE2. A waiver lets what it covers pass up to its
-ceiling through its last day; then the rule fails again, and a waiver that nothing needs warns. "explain schema policy"
-prints the JSON Schema.`,
+A change breaks a rule where it is larger than its relative and its absolute part, and real. Level
+error fails, warn warns, off does not judge. In a glob only * and ? are special; expressions are
+RE2. A waiver lets what it covers pass up to its ceiling through its last day; then the rule fails
+again, and a waiver that nothing needs warns. "explain schema policy" prints the JSON Schema.`,
 		Example: `  explain policy check policy.yml
   explain policy explain unit.time.p50 --policy policy.yml
   explain policy show strict
@@ -56,11 +56,11 @@ prints the JSON Schema.`,
 		},
 	}
 	cmd.SuggestionsMinimumDistance = 2
-	cmd.AddCommand(newPolicyCheck(w), newPolicyExplain(w), newPolicyInit(w), newPolicyShow(w))
+	cmd.AddCommand(newPolicyCheck(e), newPolicyExplain(e), newPolicyInit(e), newPolicyShow(e))
 	return cmd
 }
 
-func newPolicyCheck(w *world) *cobra.Command {
+func newPolicyCheck(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:     "check FILE",
 		Short:   "Say whether a policy file is valid, and what it holds in one line",
@@ -76,50 +76,52 @@ func newPolicyCheck(w *world) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			day, err := today(w)
+			day, err := today(e)
 			if err != nil {
 				return err
 			}
 			var b strings.Builder
 			fmt.Fprintf(&b, "%s: valid; %s\n", clean(args[0]), clean(p.Summary()))
 			for _, s := range p.Shadowed() {
-				fmt.Fprintf(&b, "note: rule %s judges nothing: %s comes later and selects all that it does; put the more general rule first\n", clean(s[0]), clean(s[1]))
+				fmt.Fprintf(&b,
+					"note: rule %s judges nothing: %s comes later and selects all that it does; put the more general rule first\n", clean(s[0]), clean(s[1]))
 			}
 			for i := range p.Waivers {
 				if wv := &p.Waivers[i]; day.After(wv.Expires) {
-					fmt.Fprintf(&b, "note: the waiver of rule %s expired on %s\n", clean(wv.Rule), wv.Expires.Format(time.DateOnly))
+					fmt.Fprintf(&b, "note: the waiver of rule %s expired on %s\n", clean(wv.Rule),
+						wv.Expires.Format(time.DateOnly))
 				}
 			}
-			_, err = io.WriteString(w.Out, b.String())
+			_, err = io.WriteString(e.Out, b.String())
 			return err
 		},
 	}
 }
 
-func newPolicyShow(w *world) *cobra.Command {
+func newPolicyShow(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:       "show PRESET",
 		Short:     "Print a preset as the policy file that it stands for",
 		Example:   "  explain policy show llm-serving > policy.yml",
-		ValidArgs: diff.PresetNames(),
+		ValidArgs: policy.PresetNames(),
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("name one preset: %s", strings.Join(diff.PresetNames(), ", "))
+				return usagef("name one preset: %s", strings.Join(policy.PresetNames(), ", "))
 			}
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			text, ok := diff.PresetText(args[0])
+			text, ok := policy.PresetText(args[0])
 			if !ok {
-				return usagef("no preset %q; there are: %s", args[0], strings.Join(diff.PresetNames(), ", "))
+				return usagef("no preset %q; there are: %s", args[0], strings.Join(policy.PresetNames(), ", "))
 			}
-			_, err := io.WriteString(w.Out, text)
+			_, err := io.WriteString(e.Out, text)
 			return err
 		},
 	}
 }
 
-func newPolicyExplain(w *world) *cobra.Command {
+func newPolicyExplain(e *env) *cobra.Command {
 	var path string
 	cmd := &cobra.Command{
 		Use:   "explain METRIC|KERNEL",
@@ -140,13 +142,13 @@ func newPolicyExplain(w *world) *cobra.Command {
 			}
 			from := path
 			if p == nil {
-				p, from = diff.DefaultPolicy(), "the default rules"
+				p, from = policy.Default(), "the default rules"
 			}
 			metric, list, ignored, err := p.Explain(args[0], metricFacts())
 			if err != nil {
 				return usageError{err}
 			}
-			return explainRules(w.Out, from, metric, list, ignored)
+			return explainRules(e.Out, from, metric, list, ignored)
 		},
 	}
 	cmd.Flags().StringVar(&path, "policy", "", "of this policy `FILE` instead of the default rules")
@@ -155,7 +157,7 @@ func newPolicyExplain(w *world) *cobra.Command {
 }
 
 // explainRules prints the rules that select a number, the one that judges it first.
-func explainRules(w io.Writer, from, metric string, list []diff.Explanation, ignored bool) error {
+func explainRules(w io.Writer, from, metric string, list []policy.Explanation, ignored bool) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, by %s\n", clean(metric), clean(from))
 	if ignored {
@@ -164,8 +166,8 @@ func explainRules(w io.Writer, from, metric string, list []diff.Explanation, ign
 	}
 	for _, judges := range []bool{true, false} {
 		for i := range list {
-			e := &list[i]
-			if (e.By == "") != judges {
+			r := &list[i]
+			if (r.By == "") != judges {
 				continue
 			}
 			verb := "judged by"
@@ -173,16 +175,17 @@ func explainRules(w io.Writer, from, metric string, list []diff.Explanation, ign
 				verb = "not by"
 			}
 			of := ""
-			if e.Preset {
+			if r.Preset {
 				of = " of the preset"
 			}
-			fmt.Fprintf(&b, "  %s rule %s%s: %s %s", verb, clean(e.Rule.Name()), of, clean(e.Rule.Selects()), clean(e.Rule.Does()))
+			fmt.Fprintf(&b, "  %s rule %s%s: %s %s", verb, clean(r.Rule.Name()), of, clean(r.Rule.Selects()),
+				clean(r.Rule.Does()))
 			if !judges {
-				fmt.Fprintf(&b, "; rule %s comes later and selects it too", clean(e.By))
+				fmt.Fprintf(&b, "; rule %s comes later and selects it too", clean(r.By))
 			}
 			b.WriteByte('\n')
-			for k := range e.Waivers {
-				fmt.Fprintf(&b, "    %s\n", clean(e.Waivers[k].String()))
+			for k := range r.Waivers {
+				fmt.Fprintf(&b, "    %s\n", clean(r.Waivers[k].String()))
 			}
 		}
 	}
@@ -193,16 +196,17 @@ func explainRules(w io.Writer, from, metric string, list []diff.Explanation, ign
 	return err
 }
 
-func newPolicyInit(w *world) *cobra.Command {
-	var f captureFlags
-	preset := diff.PresetNames()[0]
+func newPolicyInit(e *env) *cobra.Command {
+	var f analysisFlags
+	preset := policy.PresetNames()[0]
 	cmd := &cobra.Command{
 		Use:   "init CAPTURE CAPTURE…",
 		Short: "Propose a policy from two or more captures of one commit",
-		Long: `init measures how much captures of one commit differ, at least 2 and better 5, and prints a policy file whose thresholds are
-beyond that noise. Each rule has the measured figures as a comment.
+		Long: `init measures how much captures of one commit differ, at least 2 and better 5, and prints a policy
+file whose thresholds are beyond that noise. Each rule has the measured figures as a comment.
 
-Exit codes: 0 done, 2 wrong usage, 3 input that cannot be analysed, 4 captures that are not comparable.`,
+Exit codes: 0 done, 2 wrong usage, 3 input that cannot be analysed, 4 captures that are not
+comparable.`,
 		Example: "  explain policy init a1.sqlite a2.sqlite a3.sqlite a4.sqlite a5.sqlite > policy.yml",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 2 {
@@ -211,10 +215,10 @@ Exit codes: 0 done, 2 wrong usage, 3 input that cannot be analysed, 4 captures t
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if _, ok := diff.PresetText(preset); !ok {
-				return usagef("--preset %s is unknown; it is one of %s", preset, strings.Join(diff.PresetNames(), ", "))
+			if _, ok := policy.PresetText(preset); !ok {
+				return usagef("--preset %s is unknown; it is one of %s", preset, strings.Join(policy.PresetNames(), ", "))
 			}
-			c, err := calibrate(cmd, w, &f, args)
+			c, err := calibrate(cmd, e, &f, args)
 			if err != nil {
 				return err
 			}
@@ -222,61 +226,13 @@ Exit codes: 0 done, 2 wrong usage, 3 input that cannot be analysed, 4 captures t
 			if err != nil {
 				return err
 			}
-			_, err = io.WriteString(w.Out, text)
+			_, err = io.WriteString(e.Out, text)
 			return err
 		},
 	}
 	cmd.Flags().SortFlags = false
-	cmd.Flags().StringVar(&preset, "preset", preset, "go on from this `PRESET`: "+strings.Join(diff.PresetNames(), ", "))
+	cmd.Flags().StringVar(&preset, "preset", preset,
+		"go on from this `PRESET`: "+strings.Join(policy.PresetNames(), ", "))
 	f.register(cmd)
 	return cmd
-}
-
-// policyFile reads a policy file; without a path there is none. What is wrong with it is wrong usage.
-func policyFile(path string) (*diff.Policy, error) {
-	if path == "" {
-		return nil, nil
-	}
-	b, err := readLimited(path)
-	if err != nil {
-		return nil, usagef("policy: %w", err)
-	}
-	return policyText(path, b)
-}
-
-// policyText reads a policy; name stands in errors.
-func policyText(name string, b []byte) (*diff.Policy, error) {
-	p, err := diff.ReadPolicy(bytes.NewReader(b), metricFacts())
-	if err != nil {
-		return nil, usagef("policy %s: %w", name, err)
-	}
-	return p, nil
-}
-
-// follow takes the unit of work from a policy where --unit says none, and tells the policy where it does: the flag wins.
-func (f *captureFlags) follow(p *diff.Policy) *diff.Policy {
-	switch {
-	case p == nil:
-		return nil
-	case f.unit == "":
-		f.policyUnit = p.Unit
-		return p
-	}
-	told := *p
-	told.Unit = strings.TrimPrefix(f.unit, "auto")
-	return &told
-}
-
-// today is the day, in UTC, that waivers are held to: that of SOURCE_DATE_EPOCH, by which reproducible builds fix their
-// clock, else the clock's.
-func today(w *world) (time.Time, error) {
-	now := time.Now().UTC()
-	if s := w.Getenv("SOURCE_DATE_EPOCH"); s != "" {
-		seconds, err := strconv.ParseInt(s, 10, 64)
-		if err != nil || seconds < 0 {
-			return now, usagef("SOURCE_DATE_EPOCH is %q, not a number of seconds since 1970", s)
-		}
-		now = time.Unix(seconds, 0).UTC()
-	}
-	return time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC), nil
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/policy"
 )
 
-// designPolicy is the example of design.md, section 7, to the letter.
-const designPolicy = `version: 1
+// wholePolicy is an example that uses everything a policy can hold; its text is a contract.
+const wholePolicy = `version: 1
 preset: llm-serving
 unit: auto
 stats: {alpha: 0.05, fdr: 0.05, min_captures: 1, on_inconclusive: warn, on_not_comparable: fail}
@@ -35,7 +35,7 @@ func TestSchemaAndReaderAgreeOnPolicies(t *testing.T) {
 	const head = "version: 1\n"
 	const rule = head + "rules: [{id: a, metric: unit.time, regress: {rel: 3%}}]\n"
 	good := []string{
-		designPolicy, rule, head + "preset: strict", head + "preset: budgets-only\nunit: kernel:gemm",
+		wholePolicy, rule, head + "preset: strict", head + "preset: budgets-only\nunit: kernel:gemm",
 		head + "budgets: [{metric: gpu.idle_ratio, max: 15%, min: 1%}, {metric: launch.errors, max: 0}, {metric: memcpy.throughput, labels: {direction: HtoD}, min: 10 GB/s}]",
 		head + "rules: [{metric: structure, level: error}, {metric: kernel.time_per_unit, match: {glob: '*memset*'}, level: off}]",
 		head + "rules: [{metric: 'unit.*', regress: {rel: 3%, abs: 0}, optional: true}, {metric: {regex: '^api[.]'}, level: warn, regress: {rel: 10%, direction: both}}]",
@@ -45,8 +45,8 @@ func TestSchemaAndReaderAgreeOnPolicies(t *testing.T) {
 		rule + "waivers: [{rule: a, expires: 2026-12-31, reason: x, issue: 412}]",
 		`{"version": 1, "rules": [{"id": "a", "metric": "unit.time", "regress": {"rel": "3%", "abs": "1,000 us"}}]}`,
 	}
-	for _, name := range diff.PresetNames() {
-		text, _ := diff.PresetText(name)
+	for _, name := range policy.PresetNames() {
+		text, _ := policy.PresetText(name)
 		good = append(good, text)
 	}
 	bad := []string{
@@ -65,7 +65,7 @@ func TestSchemaAndReaderAgreeOnPolicies(t *testing.T) {
 	}
 	for want, texts := range map[bool][]string{true: good, false: bad} {
 		for _, text := range texts {
-			_, err := diff.ReadPolicy(strings.NewReader(text), metricFacts())
+			_, err := policy.Read(strings.NewReader(text), metricFacts())
 			if (err == nil) != want {
 				t.Errorf("reader: %v, want valid %t:\n%s", err, want, text)
 			}
@@ -96,7 +96,7 @@ func asJSON(t *testing.T, text string) any {
 
 // TestPresetsKnowTheMetrics: with the metrics of this explain, llm-serving is what is judged without a policy.
 func TestPresetsKnowTheMetrics(t *testing.T) {
-	for _, name := range diff.PresetNames() {
+	for _, name := range policy.PresetNames() {
 		if _, err := policyText(name, []byte("version: 1\npreset: "+name)); err != nil {
 			t.Error(err)
 		}

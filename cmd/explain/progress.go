@@ -2,12 +2,9 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/mattn/go-isatty"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
@@ -16,7 +13,7 @@ import (
 // progress shows on a terminal what a long analysis is doing. It stays silent for the first second, and always where
 // standard error is not a terminal, unless --verbose asks for lines.
 type progress struct {
-	w       *world
+	env     *env
 	live    bool // redraw one line
 	verbose bool
 	start   time.Time
@@ -32,8 +29,9 @@ type progress struct {
 
 const progressDelay = time.Second
 
-func newProgress(w *world, quiet, verbose bool) *progress {
-	p := &progress{w: w, verbose: verbose, live: !quiet && !verbose && isTerminal(w.Err), start: time.Now(), done: make(chan struct{}), began: map[string]time.Time{}}
+func newProgress(e *env, quiet, verbose bool) *progress {
+	p := &progress{env: e, verbose: verbose, live: !quiet && !verbose && isTerminal(e.Err), start: time.Now(),
+		done: make(chan struct{}), began: map[string]time.Time{}}
 	if p.live {
 		p.ended.Add(1)
 		go p.draw()
@@ -49,7 +47,7 @@ func (p *progress) update(stage string, count int64) {
 	if _, known := p.began[stage]; !known {
 		p.began[stage] = now
 		if p.verbose {
-			fmt.Fprintf(p.w.Err, "%6.2f s  %s\n", now.Sub(p.start).Seconds(), p.line(stage, count, now))
+			fmt.Fprintf(p.env.Err, "%6.2f s  %s\n", now.Sub(p.start).Seconds(), p.line(stage, count, now))
 		}
 	}
 	p.latest, p.count = stage, count
@@ -79,7 +77,7 @@ func (p *progress) draw() {
 		select {
 		case <-p.done:
 			if p.shown {
-				fmt.Fprint(p.w.Err, "\r\x1b[K")
+				fmt.Fprint(p.env.Err, "\r\x1b[K")
 			}
 			return
 		case now := <-tick.C:
@@ -89,7 +87,7 @@ func (p *progress) draw() {
 			p.mu.Lock()
 			line := fmt.Sprintf("%s (%.0f s)", p.line(p.latest, p.count, now), now.Sub(p.start).Seconds())
 			p.mu.Unlock()
-			fmt.Fprintf(p.w.Err, "\r\x1b[K%.100s", line)
+			fmt.Fprintf(p.env.Err, "\r\x1b[K%.100s", line)
 			p.shown = true
 		}
 	}
@@ -102,15 +100,4 @@ func (p *progress) stop() {
 		p.ended.Wait()
 		p.live = false
 	}
-}
-
-// isTerminal reports whether a stream is an interactive terminal.
-func isTerminal(stream interface{}) bool {
-	f, ok := stream.(*os.File)
-	return ok && (isatty.IsTerminal(f.Fd()) || isatty.IsCygwinTerminal(f.Fd()))
-}
-
-// colour reports whether standard output may be coloured.
-func (w *world) colour() bool {
-	return isTerminal(w.Out) && w.Getenv("NO_COLOR") == "" && w.Getenv("TERM") != "dumb"
 }

@@ -25,7 +25,7 @@ func TestReadmeIsTrue(t *testing.T) {
 	t.Chdir(dir)
 	for _, c := range commands {
 		var out, errs bytes.Buffer
-		code := run(context.Background(), c.args, &world{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(k string) string {
+		code := run(context.Background(), c.args, &env{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(k string) string {
 			return map[string]string{"NSYS": filepath.Join(dir, "nsys")}[k]
 		}})
 		if code != exitOK && (code != exitFail || c.args[0] != "diff" && c.args[0] != "gate") { // the example of a slower head fails on purpose

@@ -1,9 +1,9 @@
 package main
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,15 +12,16 @@ import (
 	"github.com/nsys-llm/explain/analyze"
 )
 
-func newReport(w *world) *cobra.Command {
+func newReport(e *env) *cobra.Command {
 	var f reportFlags
 	cmd := &cobra.Command{
 		Use:   "report TRACE",
 		Short: "Analyse one capture (the default command)",
 		Long: `report analyses one capture. Without --out it prints a summary; with --out it also writes a folder:
 
-Evidence that lies next to a capture goes into the same report: Nsight Compute CSV exports, server logs, Prometheus metrics, the
-files of profilers ("explain doc evidence"). Each is also analysed alone: TRACE may be left out, or be such a file.
+Evidence that lies next to a capture goes into the same report: Nsight Compute CSV exports, server
+logs, Prometheus metrics, the files of profilers ("explain doc evidence"). Each is also analysed
+alone: TRACE may be left out, or be such a file.
 
   report.html             the full report for a browser, in one file
   report.md               the same as text, warnings and findings first
@@ -29,7 +30,8 @@ files of profilers ("explain doc evidence"). Each is also analysed alone: TRACE 
   summary.json            profilemate's summary
   kernels.md, stakeholder_summary.md   as llm-perf-opt writes them
 
---format md prints a version of report.md that fits into a comment on a pull request. The folder appears whole or not at all.`,
+--format md prints a version of report.md that fits into a comment on a pull request. The folder
+appears whole or not at all.`,
 		Example: `  explain report trace.sqlite --out report/
   explain report trace.nsys-rep --phase-map phases.json --out report/
   explain report trace.sqlite --from 2s --to 5s --format json
@@ -37,7 +39,7 @@ files of profilers ("explain doc evidence"). Each is also analysed alone: TRACE 
   explain report trace.sqlite --ncu 'ncu/*.csv' --server-log server.log --prometheus metrics.prom --out report/
   explain report --server-log server.log --out report/`,
 		Args: f.oneTrace,
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, w, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args) },
 	}
 	f.register(cmd)
 	return cmd
@@ -74,23 +76,30 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.SortFlags = false
 	fl.StringVarP(&f.out, "out", "o", "", "write the report into this `DIR`")
-	fl.StringVar(&f.format, "format", "", "print this `FORMAT` to standard output: "+strings.Join(formats, ", ")+" (default text)")
-	fl.StringVar(&f.phaseMap, "phase-map", "", "map NVTX ranges to phases by a JSON `FILE`: {\"prefill\": [\"prompt\", \"re:^ctx\"], …}")
+	fl.StringVar(&f.format, "format", "",
+		"print this `FORMAT` to standard output: "+strings.Join(formats, ", ")+" (default text)")
+	fl.StringVar(&f.phaseMap, "phase-map", "",
+		"map NVTX ranges to phases by a JSON `FILE`: {\"prefill\": [\"prompt\", \"re:^ctx\"], …}")
 	fl.StringVar(&f.phaseMap, "phases-json", "", "the same as --phase-map")
-	fl.StringVar(&f.unit, "unit", "", "one step of the work is this `UNIT`: nvtx:REGEX, kernel:REGEX, graph or none (default: found automatically)")
+	fl.StringVar(&f.unit, "unit", "",
+		"one step of the work is this `UNIT`: nvtx:REGEX, kernel:REGEX, graph or none (default: found automatically)")
 	fl.StringVar(&f.window, "window", "", "analyse from the first to the last NVTX range that matches `nvtx:REGEX`")
 	fl.DurationVar(&f.from, "from", 0, "analyse from this `TIME` after the first GPU work (1.5s, 200ms)")
 	fl.DurationVar(&f.to, "to", 0, "analyse up to this `TIME` after the first GPU work")
 	fl.BoolVar(&f.steady, "steady", false, "analyse from the first to the last steady unit of work")
-	fl.StringSliceVar(&f.ncu, "ncu", nil, "add Nsight Compute CSV exports, raw or details pages: `FILES`, globs, or a folder")
+	fl.StringSliceVar(&f.ncu, "ncu", nil,
+		"add Nsight Compute CSV exports, raw or details pages: `FILES`, globs, or a folder")
 	fl.StringSliceVar(&f.serverLogs, "server-log", nil, "add the log of a vLLM or SGLang server: `FILE`")
-	fl.StringSliceVar(&f.prometheus, "prometheus", nil, "add a dump of the server's /metrics: `FILE`; two are compared, later minus earlier")
-	fl.StringSliceVar(&f.evidence, "evidence", nil, "add a folder or file of evidence of any kind, recognised by content: `DIR`")
+	fl.StringSliceVar(&f.prometheus, "prometheus", nil,
+		"add a dump of the server's /metrics: `FILE`; two are compared, later minus earlier")
+	fl.StringSliceVar(&f.evidence, "evidence", nil,
+		"add a folder or file of evidence of any kind, recognised by content: `DIR`")
 	fl.IntVar(&f.top, "top-kernels", 30, "rows of ranked tables, `N` at most")
 	fl.IntVar(&f.top, "kernel-limit", 30, "the same as --top-kernels")
 	fl.BoolVar(&f.noPercentiles, "no-kernel-percentiles", false, "leave out percentiles of kernel durations")
 	fl.BoolVar(&f.noRangeMap, "no-nvtx-kernel-map", false, "do not attribute kernels to NVTX ranges")
-	fl.Float64Var(&f.coverageWarn, "nvtx-coverage-warn-threshold", 0.7, "warn when less than this `SHARE` of kernel time lies in NVTX ranges (0..1)")
+	fl.Float64Var(&f.coverageWarn, "nvtx-coverage-warn-threshold", 0.7,
+		"warn when less than this `SHARE` of kernel time lies in NVTX ranges (0..1)")
 	f.memory.register(fl)
 	fl.BoolVar(&f.printSchema, "print-schema", false, "print the tables of the capture and stop")
 	fl.BoolVar(&f.open, "open", false, "show report.html in the browser, once it is written")
@@ -100,15 +109,15 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 	_ = cmd.MarkFlagFilename("phase-map", "json")
 	_ = fl.MarkHidden("phases-json")
 	_ = fl.MarkHidden("kernel-limit")
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(cmd, "format", formats)
 }
 
 // options turns flags into the options of an analysis.
-func (f *reportFlags) options(cmd *cobra.Command, w *world) (analyze.Options, error) {
+func (f *reportFlags) options(cmd *cobra.Command, e *env) (analyze.Options, error) {
 	var err error
 	opt := analyze.Options{
 		Version: versionText(), Top: f.top, NoPercentiles: f.noPercentiles, NoRangeMap: f.noRangeMap,
-		CoverageWarn: f.coverageWarn, Unit: f.unit, Getenv: w.Getenv,
+		CoverageWarn: f.coverageWarn, Unit: f.unit, Getenv: e.Getenv,
 	}
 	switch {
 	case f.top < 1:
@@ -121,7 +130,7 @@ func (f *reportFlags) options(cmd *cobra.Command, w *world) (analyze.Options, er
 		return opt, usagef("--open shows the page that --out writes: name a folder")
 	case f.quiet && f.verbose:
 		return opt, usagef("--quiet and --verbose exclude each other")
-	case f.format != "" && !oneOf(f.format, formats):
+	case f.format != "" && !slices.Contains(formats, f.format):
 		return opt, usagef("--format %s is unknown; it is one of %s", f.format, strings.Join(formats, ", "))
 	}
 	if f.coverageWarn == 0 {
@@ -156,17 +165,8 @@ func (f *reportFlags) options(cmd *cobra.Command, w *world) (analyze.Options, er
 	return opt, f.memory.apply(&opt, 1)
 }
 
-func oneOf(s string, list []string) bool {
-	for _, v := range list {
-		if v == s {
-			return true
-		}
-	}
-	return false
-}
-
-func (f *reportFlags) run(cmd *cobra.Command, w *world, args []string) error {
-	opt, err := f.options(cmd, w)
+func (f *reportFlags) run(cmd *cobra.Command, e *env, args []string) error {
+	opt, err := f.options(cmd, e)
 	if err != nil {
 		return err
 	}
@@ -174,16 +174,20 @@ func (f *reportFlags) run(cmd *cobra.Command, w *world, args []string) error {
 		return usagef("--print-schema is about a trace: name one")
 	}
 	if f.printSchema {
-		return analyze.PrintSchema(cmd.Context(), w.Out, args[0], opt)
+		return analyze.PrintSchema(cmd.Context(), e.Out, args[0], opt)
 	}
 	if f.out != "" {
 		if err := checkOut(f.out); err != nil {
 			return err
 		}
 	}
-	bar := newProgress(w, f.quiet, f.verbose)
+	bar := newProgress(e, f.quiet, f.verbose)
 	opt.Progress = bar.update
-	res, err := analyze.Run(cmd.Context(), first(args), opt)
+	trace := "" // evidence alone
+	if len(args) > 0 {
+		trace = args[0]
+	}
+	res, err := analyze.Run(cmd.Context(), trace, opt)
 	bar.stop()
 	if err != nil {
 		return err
@@ -193,38 +197,24 @@ func (f *reportFlags) run(cmd *cobra.Command, w *world, args []string) error {
 			return err
 		}
 		if f.open {
-			w.openPage(f.out, "report.html")
+			e.openPage(f.out, "report.html")
 		}
 	}
 	if f.quiet && f.format == "" {
 		return nil
 	}
-	return f.print(w, res)
+	return f.print(e, res)
 }
 
 // print writes the chosen format to standard output.
-func (f *reportFlags) print(w *world, res *analyze.Result) error {
+func (f *reportFlags) print(e *env, res *analyze.Result) error {
 	switch f.format {
 	case "json":
-		return writeJSON(w.Out, res.Report)
+		return writeJSON(e.Out, res.Report)
 	case "md":
-		return writeComment(w.Out, res.Report)
+		return writeComment(e.Out, res.Report)
 	case "summary":
-		return writeSummary(w.Out, res.Report)
+		return writeSummary(e.Out, res.Report)
 	}
-	return w.writeTerminal(res, f.out)
-}
-
-// checkOut finds out before the work whether the folder can be written.
-func checkOut(dir string) error {
-	info, err := os.Stat(dir)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return nil
-	case err != nil:
-		return usagef("--out: %w", err)
-	case !info.IsDir():
-		return usagef("--out %s is a file; name a folder", dir)
-	}
-	return nil
+	return e.writeTerminal(res, f.out)
 }

@@ -8,18 +8,20 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func newRoot(w *world) *cobra.Command {
+func newRoot(e *env) *cobra.Command {
 	var f reportFlags
 	cmd := &cobra.Command{
 		Use:   "explain TRACE",
 		Short: "Explain where the time of an LLM inference trace went",
-		Long: `explain reads an Nsight Systems capture of an LLM inference server and says where the time went and what to do next.
+		Long: `explain reads an Nsight Systems capture of an LLM inference server and says where the time went and
+what to do next.
 
-TRACE is a .sqlite file written by "nsys export", the same compressed with gzip or zstd, or a .nsys-rep file where nsys is
-installed. It is never changed, and nothing is created beside it. "explain TRACE" is short for "explain report TRACE".
+TRACE is a .sqlite file written by "nsys export", the same compressed with gzip or zstd, or a
+.nsys-rep file where nsys is installed. It is never changed, and nothing is created beside it.
+"explain TRACE" is short for "explain report TRACE".
 
-What a number means and how it is computed: "explain doc SECTION" for a section of the report, its tables and findings,
-"explain metrics" for each metric.`,
+What a number means and how it is computed: "explain doc SECTION" for a section of the report, its
+tables and findings, "explain metrics" for each metric.`,
 		Example: `  explain trace.sqlite                          a summary on the terminal
   explain trace.sqlite --out report/            the full report: report.html, report.md, report.json, tables/*.csv
   explain trace.sqlite --format md | gh pr comment 12 --body-file -
@@ -32,13 +34,14 @@ What a number means and how it is computed: "explain doc SECTION" for a section 
 			if len(args) == 0 && !f.hasEvidence() {
 				return cmd.Help()
 			}
-			return f.run(cmd, w, args)
+			return f.run(cmd, e, args)
 		},
 	}
 	f.register(cmd)
 	cmd.SuggestionsMinimumDistance = 2
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	cmd.AddCommand(newReport(w), newDiff(w), newGate(w), newComment(w), newCalibrate(w), newCapture(w), newLoad(w), newScrub(w), newPolicy(w), newNCUTargets(w), newMetrics(w), newDoc(w), newSchema(w), newVersion(w))
+	cmd.AddCommand(newReport(e), newDiff(e), newGate(e), newComment(e), newCalibrate(e), newCapture(e), newLoad(e),
+		newScrub(e), newPolicy(e), newNCUTargets(e), newMetrics(e), newDoc(e), newSchema(e), newVersion(e))
 	cmd.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true})
 	return cmd
 }

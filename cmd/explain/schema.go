@@ -9,7 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/schema"
 )
 
-func newSchema(w *world) *cobra.Command {
+func newSchema(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:       "schema [NAME]",
 		Short:     "Print the JSON Schema of a file that explain writes or reads",
@@ -26,7 +26,7 @@ func newSchema(w *world) *cobra.Command {
 			if !ok {
 				return usagef("no schema %q; there are: %s", args[0], strings.Join(schema.Names(), ", "))
 			}
-			_, err := io.WriteString(w.Out, text)
+			_, err := io.WriteString(e.Out, text)
 			return err
 		},
 	}

@@ -18,15 +18,15 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/tracetest"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture/capturetest"
-	"github.com/nsys-llm/explain/cmd/explain/internal/standin"
+	"github.com/nsys-llm/explain/cmd/explain/internal/fakeserver"
 )
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"explain": func() {
-			os.Exit(run(context.Background(), os.Args[1:], &world{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}))
+			os.Exit(run(context.Background(), os.Args[1:], &env{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}))
 		},
-		"standin":        func() { os.Exit(standin.Main(os.Args[1:], os.Getenv, os.Stdout, os.Stderr)) },
+		"standin":        func() { os.Exit(fakeserver.Main(os.Args[1:], os.Getenv, os.Stdout, os.Stderr)) },
 		"standin-nsys":   func() { os.Exit(capturetest.Nsys(os.Args[1:], os.Getenv, os.Stdout, os.Stderr)) },
 		"standin-ncu":    func() { os.Exit(capturetest.NCU(os.Args[1:], os.Getenv, os.Stdout, os.Stderr)) },
 		"standin-import": func() { os.Exit(capturetest.Importer(os.Args[1:], os.Getenv, os.Stdout, os.Stderr)) },
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs testdata/script: the command line as a user sees it. $TRACES holds the synthetic traces of testdata.
 // The command "code N explain …" wants exactly that exit code; "standin --port-file FILE &" is a server by script (package
-// standin), and "port VAR FILE" waits until it listens and sets $VAR to its port.
+// fakeserver), and "port VAR FILE" waits until it listens and sets $VAR to its port.
 func TestScripts(t *testing.T) {
 	traces, err := filepath.Abs("../../testdata")
 	if err != nil {

@@ -108,7 +108,8 @@ func pathNumber(r *http.Request, name string) int64 {
 
 func (s *Server) comment(r *http.Request, c Comment) object {
 	return object{"id": c.ID, "body": c.Body, "user": c.Author,
-		"html_url": fmt.Sprintf("https://github.example/%s/pull/%d#issuecomment-%d", s.state.Repository, c.Number, c.ID)}
+		"html_url": fmt.Sprintf("https://github.example/%s/pull/%d#issuecomment-%d", s.state.Repository, c.Number,
+			c.ID)}
 }
 
 func (s *Server) listComments(w http.ResponseWriter, r *http.Request) {
@@ -130,7 +131,8 @@ func text(w http.ResponseWriter, r *http.Request) (string, bool) {
 	}
 	if utf8.RuneCountInString(in.Body) > maxComment {
 		write(w, http.StatusUnprocessableEntity, object{"message": "Validation Failed", "errors": []object{
-			{"resource": "IssueComment", "code": "unprocessable", "field": "data", "message": "Body is too long (maximum is 65536 characters)"}}})
+			{"resource": "IssueComment", "code": "unprocessable", "field": "data",
+				"message": "Body is too long (maximum is 65536 characters)"}}})
 		return "", false
 	}
 	return in.Body, true
@@ -194,7 +196,9 @@ func (s *Server) listEvents(w http.ResponseWriter, r *http.Request) {
 	if p := s.pull(w, r); p != nil {
 		var all []object
 		for i, l := range p.Labels {
-			all = append(all, object{"event": "labeled", "label": object{"name": l.Name}, "actor": User{l.By, "User"}, "created_at": fmt.Sprintf("2026-01-01T00:00:%02dZ", i%60)})
+			all = append(all,
+				object{"event": "labeled", "label": object{"name": l.Name}, "actor": User{l.By, "User"},
+					"created_at": fmt.Sprintf("2026-01-01T00:00:%02dZ", i%60)})
 		}
 		write(w, http.StatusOK, page(s, w, r, all))
 	}
@@ -203,8 +207,10 @@ func (s *Server) listEvents(w http.ResponseWriter, r *http.Request) {
 func (s *Server) pullObject(p *Pull) object {
 	owner, _, _ := strings.Cut(p.HeadRepo, "/")
 	return object{"number": p.Number, "state": p.State, "merge_commit_sha": p.MergeSHA,
-		"head": object{"sha": p.HeadSHA, "ref": p.HeadRef, "label": owner + ":" + p.HeadRef, "repo": object{"id": p.HeadRepoID, "full_name": p.HeadRepo}},
-		"base": object{"sha": p.BaseSHA, "ref": p.BaseRef, "repo": object{"id": s.state.RepositoryID, "full_name": s.state.Repository}}}
+		"head": object{"sha": p.HeadSHA, "ref": p.HeadRef, "label": owner + ":" + p.HeadRef,
+			"repo": object{"id": p.HeadRepoID, "full_name": p.HeadRepo}},
+		"base": object{"sha": p.BaseSHA, "ref": p.BaseRef,
+			"repo": object{"id": s.state.RepositoryID, "full_name": s.state.Repository}}}
 }
 
 func (s *Server) getPull(w http.ResponseWriter, r *http.Request) {
@@ -270,7 +276,8 @@ func (s *Server) contents(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case f.Ref != ref && s.state.Branches[f.Ref] != ref:
 		case f.Path == r.PathValue("path"):
-			out := object{"type": "file", "size": len(f.Text), "path": f.Path, "sha": blobID(i), "encoding": "base64", "content": base64.StdEncoding.EncodeToString([]byte(f.Text))}
+			out := object{"type": "file", "size": len(f.Text), "path": f.Path, "sha": blobID(i), "encoding": "base64",
+				"content": base64.StdEncoding.EncodeToString([]byte(f.Text))}
 			if len(f.Text) > 1<<20 {
 				out["encoding"], out["content"] = "none", ""
 			}

@@ -15,7 +15,8 @@ import (
 func (s *Server) listArtifacts(w http.ResponseWriter, r *http.Request) {
 	name, run := r.URL.Query().Get("name"), pathNumber(r, "run")
 	var all []object
-	for _, a := range slices.Backward(slices.SortedFunc(slices.Values(s.state.Artifacts), func(a, b Artifact) int { return int(a.ID - b.ID) })) {
+	for _, a := range slices.Backward(slices.SortedFunc(slices.Values(s.state.Artifacts),
+		func(a, b Artifact) int { return int(a.ID - b.ID) })) {
 		if name != "" && a.Name != name || run != 0 && a.RunID != run {
 			continue
 		}
@@ -25,7 +26,8 @@ func (s *Server) listArtifacts(w http.ResponseWriter, r *http.Request) {
 		}
 		out := object{"id": a.ID, "name": a.Name, "expired": a.Expired, "size_in_bytes": size}
 		if of := s.run(a.RunID); of != nil {
-			out["workflow_run"] = object{"id": of.ID, "repository_id": s.state.RepositoryID, "head_repository_id": of.HeadRepoID, "head_branch": of.HeadBranch, "head_sha": of.HeadSHA}
+			out["workflow_run"] = object{"id": of.ID, "repository_id": s.state.RepositoryID,
+				"head_repository_id": of.HeadRepoID, "head_branch": of.HeadBranch, "head_sha": of.HeadSHA}
 		}
 		all = append(all, out)
 	}
@@ -47,7 +49,9 @@ func (s *Server) getRun(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, "Not Found")
 		return
 	}
-	write(w, http.StatusOK, object{"id": run.ID, "event": run.Event, "head_sha": run.HeadSHA, "head_branch": run.HeadBranch, "head_repository": object{"id": run.HeadRepoID}})
+	write(w, http.StatusOK,
+		object{"id": run.ID, "event": run.Event, "head_sha": run.HeadSHA, "head_branch": run.HeadBranch,
+			"head_repository": object{"id": run.HeadRepoID}})
 }
 
 func (s *Server) artifact(r *http.Request) *Artifact {

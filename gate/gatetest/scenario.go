@@ -11,13 +11,14 @@ import (
 
 // Scenario is the state of a repository, and what happens to it. The zero value of a field is the harmless case.
 type Scenario struct {
-	Repository   string   `json:"repository"`    // owner/name; empty: octo/llm
-	RepositoryID int64    `json:"repository_id"` // 0: 1
-	Prefix       string   `json:"prefix"`        // of every path: /api/v3 for an Enterprise server
-	Token        string   `json:"token"`         // what requests must carry; empty: any
-	User         User     `json:"user"`          // who the token is; empty: github-actions[bot]
-	PageSize     int      `json:"page_size"`     // most entries on a page; 0: 100
-	Denied       []string `json:"denied"`        // permissions that the token lacks, "pull-requests: write" say; "graphql"
+	Repository   string `json:"repository"`    // owner/name; empty: octo/llm
+	RepositoryID int64  `json:"repository_id"` // 0: 1
+	Prefix       string `json:"prefix"`        // of every path: /api/v3 for an Enterprise server
+	Token        string `json:"token"`         // what requests must carry; empty: any
+	User         User   `json:"user"`          // who the token is; empty: github-actions[bot]
+	PageSize     int    `json:"page_size"`     // most entries on a page; 0: 100
+	// permissions that the token lacks, "pull-requests: write" say; "graphql"
+	Denied []string `json:"denied"`
 
 	Pulls     []Pull            `json:"pulls"`
 	Comments  []Comment         `json:"comments"`
@@ -72,8 +73,8 @@ type Run struct {
 	HeadRepoID int64  `json:"head_repo_id"` // 0: the repository
 }
 
-// Artifact of a run. Its zip holds Files, symbolic links of Links and, where Bomb is not 0, bomb.json with so many zeros;
-// names are taken as they are, so that they may lead anywhere. Raw, where it is not empty, is served instead.
+// Artifact of a run. Its zip holds Files, symbolic links of Links and, where Bomb is not 0, bomb.json with so many
+// zeros; names are taken as they are, so that they may lead anywhere. Raw, where it is not empty, is served instead.
 type Artifact struct {
 	ID      int64             `json:"id"`
 	Name    string            `json:"name"`

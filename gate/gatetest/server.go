@@ -78,7 +78,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	got := Request{Method: r.Method, Target: r.URL.RequestURI(), Token: token != "", Body: string(body)}
 	answer := httptest.NewRecorder()
 	switch step := s.step(r); {
-	case strings.HasPrefix(r.URL.Path, "/_storage/") || token != "" && (s.state.Token == "" || token == "Bearer "+s.state.Token):
+	case strings.HasPrefix(r.URL.Path, "/_storage/") || token != "" &&
+		(s.state.Token == "" || token == "Bearer "+s.state.Token):
 		if step == nil || step.Status == 0 || step.Done {
 			s.routes.ServeHTTP(answer, r)
 		}
@@ -117,7 +118,8 @@ func (s *Server) step(r *http.Request) *Step {
 		for _, c := range st.AddComments {
 			s.addComment(c)
 		}
-		s.state.Comments = slices.DeleteFunc(s.state.Comments, func(c Comment) bool { return slices.Contains(st.DeleteComments, c.ID) })
+		s.state.Comments = slices.DeleteFunc(s.state.Comments,
+			func(c Comment) bool { return slices.Contains(st.DeleteComments, c.ID) })
 		for i := range s.state.Pulls {
 			p := &s.state.Pulls[i]
 			if l := st.AddLabels[p.Number]; l != "" {

@@ -10,8 +10,8 @@ import (
 )
 
 // Contexts are the NVTX ranges open on each thread at each API call, as nodes of a tree: a node is a range name inside
-// the node outward of it. A program opens the same ranges in the same places again and again, so that millions of ranges
-// make a few hundred nodes, and what is asked of every call is worked out once per node.
+// the node outward of it. A program opens the same ranges in the same places again and again, so that millions of
+// ranges make a few hundred nodes, and what is asked of every call is worked out once per node.
 //
 // Start/end ranges need not nest. On a thread where some do not, each range is a node of its own, and a node on the way
 // outward may have ended already: Walk and Nearest pass over those.
@@ -30,8 +30,8 @@ type Contexts struct {
 	tangled bool    // some thread's do not
 }
 
-// NewContexts sweeps ranges and calls once, both by start. A range that starts at the same moment as another is inside it
-// if it ends earlier.
+// NewContexts sweeps ranges and calls once, both by start. A range that starts at the same moment as another is inside
+// it if it ends earlier.
 func NewContexts(t *trace.Trace) *Contexts {
 	crossed := make([]bool, len(t.Threads))
 	c, ok := sweepContexts(t, crossed)
@@ -60,7 +60,7 @@ func sweepContexts(t *trace.Trace, crossed []bool) (c *Contexts, ok bool) {
 	for i := range stacks {
 		stacks[i].top, stacks[i].maxLen = trace.None, minChain
 	}
-	nodes := newNodeIndex()
+	nodes := nodeIndex{}
 	next, n := 0, r.Len()
 	var group []int32
 	push := func(i int) {
@@ -121,8 +121,8 @@ func longestFirst(group []int32, r *trace.Ranges) {
 type openRanges struct {
 	open []openRange // where ranges nest: from the outermost in, each ends no later than the one before it
 
-	// Where they do not: the innermost node, how long its chain is with ended ranges counted, and how long it may get before
-	// the ended ones are dropped.
+	// Where they do not: the innermost node, how long its chain is with ended ranges counted, and how long it may get
+	// before the ended ones are dropped.
 	top         int32
 	len, maxLen int
 }
@@ -149,7 +149,7 @@ func (s *openRanges) around(start, end int64) int32 {
 }
 
 // push opens range i. It reports false where the range outlasts one that is open.
-func (c *Contexts) push(s *openRanges, nodes *nodeIndex, i int, th int32) bool {
+func (c *Contexts) push(s *openRanges, nodes nodeIndex, i int, th int32) bool {
 	start, end := c.ranges.Start(i), c.ranges.End(i)
 	n := len(s.open)
 	for n > 0 && s.open[n-1].end <= start {
@@ -175,45 +175,22 @@ func (c *Contexts) node(out, name, thread, alone int32) int32 {
 	return int32(len(c.out) - 1)
 }
 
-// nodeIndex finds a node by the one outward of it and its name, in a table with open addressing.
-type nodeIndex struct {
-	slots []int32 // node plus one, or 0
-	used  int
-}
+// nodeIndex finds a node by the one outward of it and its name.
+type nodeIndex map[nodeKey]int32
 
-func newNodeIndex() *nodeIndex { return &nodeIndex{slots: make([]int32, 1<<10)} }
+// nodeKey packs two 32-bit numbers into one key, for which Go's maps have a fast path.
+type nodeKey uint64
 
-// slot is where the search for a node begins. Nodes without one outward of them differ by thread.
-func (x *nodeIndex) slot(outer, name, thread int32) int {
-	if outer == trace.None {
-		outer = -2 - thread
+func (x nodeIndex) of(c *Contexts, outer, name, thread int32) int32 {
+	place := outer
+	if outer == trace.None { // the outermost nodes differ by thread
+		place = -2 - thread
 	}
-	h := (uint64(uint32(outer))<<32 | uint64(uint32(name))) * 0x9E3779B97F4A7C15
-	return int(h>>32) & (len(x.slots) - 1)
-}
-
-func (x *nodeIndex) of(c *Contexts, outer, name, thread int32) int32 {
-	at := x.slot(outer, name, thread)
-	for ; x.slots[at] != 0; at = (at + 1) & (len(x.slots) - 1) {
-		n := x.slots[at] - 1
-		if c.name[n] == name && c.out[n] == outer && c.thread[n] == thread {
-			return n
-		}
-	}
-	n := c.node(outer, name, thread, trace.None)
-	x.slots[at] = n + 1
-	if x.used++; 2*x.used > len(x.slots) {
-		old := x.slots
-		x.slots = make([]int32, 2*len(old))
-		for _, v := range old {
-			if v != 0 {
-				at := x.slot(c.out[v-1], c.name[v-1], c.thread[v-1])
-				for x.slots[at] != 0 {
-					at = (at + 1) & (len(x.slots) - 1)
-				}
-				x.slots[at] = v
-			}
-		}
+	key := nodeKey(uint32(place))<<32 | nodeKey(uint32(name))
+	n, ok := x[key]
+	if !ok {
+		n = c.node(outer, name, thread, trace.None)
+		x[key] = n
 	}
 	return n
 }
@@ -248,8 +225,8 @@ func (c *Contexts) encloses(r int32, start, end int64) bool {
 // Settled reports whether every call of the node has the same ranges around it, which is so where ranges nest.
 func (c *Contexts) Settled(node int32) bool { return !c.tangled || c.alone[node] == trace.None }
 
-// Walk calls visit with the name of every range that encloses the API call, from the innermost outward, until visit says
-// stop.
+// Walk calls visit with the name of every range that encloses the API call, from the innermost outward, until visit
+// says stop.
 func (c *Contexts) Walk(call int32, visit func(name int32) (more bool)) {
 	if call == trace.None {
 		return

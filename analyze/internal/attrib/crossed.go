@@ -6,9 +6,9 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
-// Threads whose ranges do not nest: each range is a node, chained to the one that was innermost when it started. One that
-// ended while a younger one is still open is passed over, and dropped once such ranges are more than half of a chain, so
-// that no walk is longer than about twice the ranges open at that moment.
+// Threads whose ranges do not nest: each range is a node, chained to the one that was innermost when it started. One
+// that ended while a younger one is still open is passed over, and dropped once such ranges are more than half of a
+// chain, so that no walk is longer than about twice the ranges open at that moment.
 
 const minChain = 64
 
@@ -30,8 +30,8 @@ func (c *Contexts) pushAlone(s *openRanges, i int32) {
 	s.len++
 }
 
-// dropEnded rebuilds a chain from copies of the nodes that are still open. The old nodes stay as they are, for the calls
-// that saw them open.
+// dropEnded rebuilds a chain from copies of the nodes that are still open. The old nodes stay as they are, for the
+// calls that saw them open.
 func (c *Contexts) dropEnded(s *openRanges, now int64) {
 	var open []int32
 	for n := s.top; n != trace.None; n = c.out[n] {

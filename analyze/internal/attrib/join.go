@@ -1,5 +1,5 @@
 // Package attrib says who caused what: which API call launched a piece of GPU work, which NVTX ranges were open around
-// the call, and what the GPU was waiting for while it was idle. The rules are design.md's, section 4.
+// the call, and what the GPU was waiting for while it was idle.
 package attrib
 
 import (
@@ -35,7 +35,8 @@ func Join(t *trace.Trace) *Calls {
 		})
 		return calls
 	}
-	c := &Calls{Kernel: find(&t.Kernels.Work), Copy: find(&t.Copies.Work), Set: find(&t.Sets.Work), Graph: find(&t.Graphs.Work)}
+	c := &Calls{Kernel: find(&t.Kernels.Work), Copy: find(&t.Copies.Work), Set: find(&t.Sets.Work),
+		Graph: find(&t.Graphs.Work)}
 	index.free(t.Memory())
 	return c
 }
@@ -126,8 +127,8 @@ func (x *callIndex) free(memory *spill.Arena) {
 	}
 }
 
-// finder looks up one call after the other. Work runs much in the order in which it was launched, so that the next call is
-// near the last one found.
+// finder looks up one call after the other. Work runs much in the order in which it was launched, so that the next call
+// is near the last one found.
 type finder struct {
 	index *callIndex
 	near  []int // by process: where the last one was in its sorted list
@@ -159,8 +160,8 @@ func (f *finder) find(proc int32, corr int64) int32 {
 	return trace.None
 }
 
-// first is the place of the first call whose id is not below corr, searched for in steps that double from a place near it.
-// There is one.
+// first is the place of the first call whose id is not below corr, searched for in steps that double from a place near
+// it. There is one.
 func (f *finder) first(list []int32, corr int64, near int) int {
 	id := func(i int) int64 { return f.index.api.Corr(int(list[i])) }
 	lo, hi := near, near // the place is in (lo, hi]

@@ -141,8 +141,9 @@ type threadCalls struct {
 	overlap bool // a call ends before one that started earlier, which real calls of a thread never do
 }
 
-// crossed adds the inclusive time of ranges on threads where they do not nest. The calls inside a range stand side by side
-// in the order of the thread, so that a difference of running sums is enough, however many ranges are open at once.
+// crossed adds the inclusive time of ranges on threads where they do not nest. The calls inside a range stand side by
+// side in the order of the thread, so that a difference of running sums is enough, however many ranges are open at
+// once.
 func (s *rangeSums) crossed(t *trace.Trace, c *Contexts, launched []launchedWork) {
 	threads := make([]threadCalls, len(t.Threads))
 	for i := range launched {
@@ -197,6 +198,7 @@ func (s *rangeSums) crossed(t *trace.Trace, c *Contexts, launched []launchedWork
 		}
 		from := lo + step/2
 		hi := from + sort.Search(min(lo+step, len(th.calls))-from, func(i int) bool { return !inside(from + i) })
-		include(t.Ranges.Name(r), at, launchedWork{th.sums[hi].dur - th.sums[lo].dur, th.sums[hi].count - th.sums[lo].count})
+		include(t.Ranges.Name(r), at,
+			launchedWork{th.sums[hi].dur - th.sums[lo].dur, th.sums[hi].count - th.sums[lo].count})
 	}
 }

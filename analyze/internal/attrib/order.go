@@ -93,7 +93,8 @@ func (s *sources) end(r ref) int64   { return s.work[r.sort()].End(r.row()) }
 func (s *sources) at(r ref) Work {
 	k, i := r.sort(), r.row()
 	w := s.work[k]
-	return Work{Start: w.Start(i), End: w.End(i), Corr: w.Corr(i), Row: int32(i), Call: s.calls[k][i], Kind: sortKind[k], Class: sortClass[k]}
+	return Work{Start: w.Start(i), End: w.End(i), Corr: w.Corr(i), Row: int32(i), Call: s.calls[k][i],
+		Kind: sortKind[k], Class: sortClass[k]}
 }
 
 // devices numbers the devices by id, and tells the number of a row's.
@@ -109,8 +110,8 @@ func (d *devices) of(id int32) int {
 	return d.last
 }
 
-// layOut finds the devices and, of each, the work that overlaps the window, by start. A device without work in the window
-// is idle, not absent. Work that starts together is not in order yet.
+// layOut finds the devices and, of each, the work that overlaps the window, by start. A device without work in the
+// window is idle, not absent. Work that starts together is not in order yet.
 func (s *sources) layOut(window interval.Interval) []Device {
 	tables := []int{computeKernel, wholeGraph, memoryCopy, memorySet}
 	seen, n := map[int32]int{}, 0

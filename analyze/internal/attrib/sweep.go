@@ -7,9 +7,9 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
-// sweep goes through the work of a device once, by start, and gives each moment of the window to its class. What is still
-// running is known from three ends: those of the compute, communication and copies that last longest. Time is handed out
-// when the next piece of work is reached.
+// sweep goes through the work of a device once, by start, and gives each moment of the window to its class. What is
+// still running is known from three ends: those of the compute, communication and copies that last longest. Time is
+// handed out when the next piece of work is reached.
 type sweep struct {
 	d   *Device
 	now int64 // everything before is handed out
@@ -26,10 +26,11 @@ type sweep struct {
 	commed *interval.Set
 }
 
-// run sweeps the whole window. Any of gap, points with answer, and exposed may be missing: gap is called for every gap in
-// order, answer with the sums up to each of the points, and exposed gets where communication was exposed.
+// run sweeps the whole window. Any of gap, points with answer, and exposed may be missing: gap is called for every gap
+// in order, answer with the sums up to each of the points, and exposed gets where communication was exposed.
 func (d *Device) run(gap func(*Gap), points []int64, answer func(*Times), exposed *interval.Set) Times {
-	s := sweep{d: d, now: d.window.Start, prev: int64(trace.None), points: points, answer: answer, gap: gap, commed: exposed}
+	s := sweep{d: d, now: d.window.Start, prev: int64(trace.None), points: points, answer: answer, gap: gap,
+		commed: exposed}
 	s.cursor = blockedCursor{sets: d.blocking, at: make([]int, len(d.blocking))}
 	for c := range s.end {
 		s.end[c] = math.MinInt64
@@ -214,8 +215,8 @@ func (d *Device) measure() {
 	}
 }
 
-// Sweep calls visit for every gap of the device in order (the gap is the caller's until visit returns; visit may be nil),
-// and returns what each class got from the start of the window up to each of the moments, which must ascend.
+// Sweep calls visit for every gap of the device in order (the gap is the caller's until visit returns; visit may be
+// nil), and returns what each class got from the start of the window up to each of the moments, which must ascend.
 func (d *Device) Sweep(visit func(g *Gap), moments []int64) []Times {
 	list := make([]Times, 0, len(moments))
 	d.run(visit, moments, func(t *Times) { list = append(list, *t) }, nil)

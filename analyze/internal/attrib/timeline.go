@@ -30,8 +30,8 @@ const (
 // CauseNames are the labels of the causes.
 var CauseNames = [Causes]string{"sync", "host", "launch", "dependency", "unknown"}
 
-// Times is GPU time by class, and the idle part by cause, in nanoseconds. The classes are exclusive: compute goes before
-// communication, communication before copies.
+// Times is GPU time by class, and the idle part by cause, in nanoseconds. The classes are exclusive: compute goes
+// before communication, communication before copies.
 type Times struct {
 	Compute, ExposedComm, ExposedCopy, Idle int64
 	Cause                                   [Causes]int64
@@ -42,7 +42,8 @@ func (t *Times) Busy() int64 { return t.Compute + t.ExposedComm + t.ExposedCopy 
 
 // Minus is the difference of two sums.
 func (t *Times) Minus(x *Times) Times {
-	d := Times{Compute: t.Compute - x.Compute, ExposedComm: t.ExposedComm - x.ExposedComm, ExposedCopy: t.ExposedCopy - x.ExposedCopy, Idle: t.Idle - x.Idle}
+	d := Times{Compute: t.Compute - x.Compute, ExposedComm: t.ExposedComm - x.ExposedComm,
+		ExposedCopy: t.ExposedCopy - x.ExposedCopy, Idle: t.Idle - x.Idle}
 	for c := range d.Cause {
 		d.Cause[c] = t.Cause[c] - x.Cause[c]
 	}

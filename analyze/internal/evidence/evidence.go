@@ -17,10 +17,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/load"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/ncu"
-	"github.com/nsys-llm/explain/analyze/internal/evidence/perfopt"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/prom"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/serverlog"
-	"github.com/nsys-llm/explain/analyze/internal/evidence/session"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
@@ -37,65 +35,71 @@ type Set struct {
 	Folder  string       // name of the folder that was named first, where a folder was; without its path
 	Skipped []string     // files of a folder or pattern that are of no known kind, or not of the one asked for
 
-	NCU     *ncu.Data
-	Log     *serverlog.Data
-	Prom    *prom.Data
-	Session *session.Data
-	PerfOpt *perfopt.Data
-	Load    *load.Data
+	NCU  *ncu.Data
+	Log  *serverlog.Data
+	Prom *prom.Data
+	Load *load.Data
 
-	all []data // what was read, in the order of sources
+	all     []Data // what was read, in the order of readers
+	readers []Reader
 }
 
-// source is one kind of evidence.
-type source struct {
-	kind file.Kind
-	is   func(name string, head []byte) bool
-	read func(ctx context.Context, s *Set, files []file.Input) error
+// Reader reads one kind of evidence.
+type Reader struct {
+	Kind  file.Kind
+	Title string                                                      // names the kind in a sentence
+	Is    func(name string, head []byte) bool                         // by the start of the file
+	Read  func(ctx context.Context, files []file.Input) (Data, error) // all files of the kind together
 }
 
-// data is what every reader gives.
-type data interface {
+// Of is what was read of a kind by its type, or nil: Of[*session.Data](set).
+func Of[D Data](s *Set) (none D) {
+	if s == nil {
+		return none
+	}
+	for _, d := range s.all {
+		if v, ok := d.(D); ok {
+			return v
+		}
+	}
+	return none
+}
+
+// Data is what every reader gives.
+type Data interface {
 	Warnings() []report.Warning
 	Environment(e *report.Environment)
 }
 
-// sources in the order in which a file is asked what it is, the most particular form first. What a server says of itself
-// comes before what others measured, for the environment.
-var sources = []source{
-	{file.Load, load.Is, reading(load.Read, func(s *Set) **load.Data { return &s.Load })},
-	{file.NCU, ncu.Is, reading(ncu.Read, func(s *Set) **ncu.Data { return &s.NCU })},
-	{file.Session, session.Is, reading(session.Read, func(s *Set) **session.Data { return &s.Session })},
-	{file.PerfOpt, perfopt.Is, reading(perfopt.Read, func(s *Set) **perfopt.Data { return &s.PerfOpt })},
-	{file.Prometheus, prom.Is, reading(prom.Read, func(s *Set) **prom.Data { return &s.Prom })},
-	{file.ServerLog, serverlog.Is, reading(serverlog.Read, func(s *Set) **serverlog.Data { return &s.Log })},
+// readers of explain's own kinds and of others, in the order in which a file is asked what it is: the most particular form
+// first. What a server says of itself comes before what others measured, for the environment.
+func readers(others []Reader) []Reader {
+	return slices.Concat([]Reader{
+		{file.Load, "a result of explain load", load.Is, Reading(load.Read)},
+		{file.NCU, "a Nsight Compute CSV", ncu.Is, Reading(ncu.Read)},
+	}, others, []Reader{
+		{file.Prometheus, "a dump of Prometheus metrics", prom.Is, Reading(prom.Read)},
+		{file.ServerLog, "a log of vLLM or SGLang", serverlog.Is, Reading(serverlog.Read)},
+	})
 }
 
-// reading makes the reader of one kind keep what it read in its place of the set.
-func reading[D data](read func(ctx context.Context, files []file.Input) (D, error), place func(s *Set) *D) func(ctx context.Context, s *Set, files []file.Input) error {
-	return func(ctx context.Context, s *Set, files []file.Input) error {
-		d, err := read(ctx, files)
-		if err != nil {
-			return err
-		}
-		*place(s) = d
-		s.all = append(s.all, d)
-		return nil
-	}
+// Reading makes the Read of a Reader of a function that gives a type of its own.
+func Reading[D Data](read func(ctx context.Context, files []file.Input) (D, error)) func(ctx context.Context, files []file.Input) (Data, error) {
+	return func(ctx context.Context, files []file.Input) (Data, error) { return read(ctx, files) }
 }
 
 // Kind is what the file in path is by its content, or empty.
-func Kind(path string) file.Kind {
+func Kind(path string, others ...Reader) file.Kind {
 	in, err := file.New(path, filepath.Base(path))
 	if err != nil {
 		return ""
 	}
-	kind, _ := kindOf(&in)
+	kind, _ := kindOf(readers(others), &in)
 	return kind
 }
 
 // Holds reports whether a folder holds evidence of some kind.
-func Holds(dir string) bool {
+func Holds(dir string, others ...Reader) bool {
 	found := errors.New("found")
 	count := 0
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -104,7 +108,7 @@ func Holds(dir string) bool {
 			return nil
 		case count > maxFiles:
 			return fs.SkipAll
-		case Kind(path) != "":
+		case Kind(path, others...) != "":
 			return found
 		}
 		count++
@@ -112,7 +116,7 @@ func Holds(dir string) bool {
 	}) == found
 }
 
-func kindOf(in *file.Input) (file.Kind, error) {
+func kindOf(readers []Reader, in *file.Input) (file.Kind, error) {
 	head, err := in.Head()
 	if err != nil {
 		return "", err
@@ -121,9 +125,9 @@ func kindOf(in *file.Input) (file.Kind, error) {
 		return "", nil
 	}
 	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
-	for _, s := range sources {
-		if s.is(in.Name, head) {
-			return s.kind, nil
+	for _, r := range readers {
+		if r.Is(in.Name, head) {
+			return r.Kind, nil
 		}
 	}
 	return "", nil
@@ -159,9 +163,9 @@ func (e *InputError) Unwrap() error { return e.Err }
 // maxFiles bounds the files that a folder may hold.
 const maxFiles = 20_000
 
-// Read finds out what each named file is and reads them all.
-func Read(ctx context.Context, named []Named) (*Set, error) {
-	s := &Set{}
+// Read finds out what each named file is and reads them all, those of other kinds than explain's own by the readers given.
+func Read(ctx context.Context, named []Named, others ...Reader) (*Set, error) {
+	s := &Set{readers: readers(others)}
 	seen := map[string]bool{}
 	for i, n := range named {
 		if err := s.find(n, seen); err != nil {
@@ -169,23 +173,26 @@ func Read(ctx context.Context, named []Named) (*Set, error) {
 		}
 		last := i+1 == len(named) || named[i+1].Pattern != n.Pattern || named[i+1].Kind != n.Kind
 		if n.Pattern != "" && last && !s.holds(n.Kind) {
-			return nil, &InputError{File: filepath.Base(n.Pattern), What: "matches no evidence that explain knows" + wanted(n.Kind), Do: "explain doc evidence lists what it reads"}
+			return nil, &InputError{File: filepath.Base(n.Pattern), What: "matches no evidence that explain knows" + s.wanted(n.Kind), Do: "explain doc evidence lists what it reads"}
 		}
 	}
-	for _, src := range sources {
+	for _, r := range s.readers {
 		var files []file.Input
 		for i, k := range s.Kinds {
-			if k == src.kind {
+			if k == r.Kind {
 				files = append(files, s.Files[i])
 			}
 		}
 		if len(files) == 0 {
 			continue
 		}
-		if err := src.read(ctx, s, files); err != nil {
+		d, err := r.Read(ctx, files)
+		if err != nil {
 			return nil, err
 		}
+		s.all = append(s.all, d)
 	}
+	s.NCU, s.Log, s.Prom, s.Load = Of[*ncu.Data](s), Of[*serverlog.Data](s), Of[*prom.Data](s), Of[*load.Data](s)
 	return s, ctx.Err()
 }
 
@@ -228,7 +235,7 @@ func (s *Set) find(n Named, seen map[string]bool) error {
 		return err
 	}
 	if len(s.Files) == found && n.Pattern == "" {
-		return &InputError{File: base, What: "is a folder without evidence that explain knows" + wanted(n.Kind), Do: "name a .sqlite or .nsys-rep file in it; explain doc evidence lists what is evidence"}
+		return &InputError{File: base, What: "is a folder without evidence that explain knows" + s.wanted(n.Kind), Do: "name a .sqlite or .nsys-rep file in it; explain doc evidence lists what is evidence"}
 	}
 	return nil
 }
@@ -245,7 +252,7 @@ func (s *Set) add(n Named, name string, seen map[string]bool, oneOfMany bool) er
 	if err != nil {
 		return &InputError{File: name, What: "cannot be read", Err: err}
 	}
-	kind, err := kindOf(&in)
+	kind, err := kindOf(s.readers, &in)
 	if n.Kind == file.NCU && kind != file.NCU && err == nil && ncu.Within(&in) {
 		kind = file.NCU // a server that ran under ncu talks long before the page begins
 	}
@@ -261,36 +268,27 @@ func (s *Set) add(n Named, name string, seen map[string]bool, oneOfMany bool) er
 	case kind == "" && in.Bytes == 0:
 		return &InputError{File: name, What: "is empty"}
 	case kind == "":
-		return &InputError{File: name, What: "is no evidence that explain knows" + wanted(n.Kind), Do: "explain doc evidence lists what it reads"}
+		return &InputError{File: name, What: "is no evidence that explain knows" + s.wanted(n.Kind), Do: "explain doc evidence lists what it reads"}
 	case n.Kind != "" && kind != n.Kind:
-		return &InputError{File: name, What: "is " + Title(kind) + ", not " + Title(n.Kind), Do: "give it with --evidence, which takes any kind"}
+		return &InputError{File: name, What: "is " + s.title(kind) + ", not " + s.title(n.Kind), Do: "give it with --evidence, which takes any kind"}
 	}
 	s.Files, s.Kinds = append(s.Files, in), append(s.Kinds, kind)
 	return nil
 }
 
-func wanted(k file.Kind) string {
+func (s *Set) wanted(k file.Kind) string {
 	if k == "" {
 		return ""
 	}
-	return " (wanted: " + Title(k) + ")"
+	return " (wanted: " + s.title(k) + ")"
 }
 
-// Title names a kind in a sentence.
-func Title(k file.Kind) string {
-	switch k {
-	case file.NCU:
-		return "a Nsight Compute CSV"
-	case file.ServerLog:
-		return "a log of vLLM or SGLang"
-	case file.Prometheus:
-		return "a dump of Prometheus metrics"
-	case file.Session:
-		return "a file of a profilemate session"
-	case file.PerfOpt:
-		return "an artifact of llm-perf-opt"
-	case file.Load:
-		return "a result of explain load"
+// title names a kind in a sentence.
+func (s *Set) title(k file.Kind) string {
+	for _, r := range s.readers {
+		if r.Kind == k {
+			return r.Title
+		}
 	}
 	return string(k)
 }
@@ -320,9 +318,9 @@ func (s *Set) Describe(r *report.Report) {
 			empty[s.Kinds[i]] = append(empty[s.Kinds[i]], fmt.Sprintf("%s (%d records)", f.Name, t.Records))
 		}
 	}
-	for _, src := range sources {
-		if names := empty[src.kind]; len(names) > 0 {
-			r.Warnings = append(r.Warnings, report.Warning{Code: "evidence_empty", Text: "Recognised as " + Title(src.kind) + ", and nothing could be taken from it: " + some(names)})
+	for _, reader := range s.readers {
+		if names := empty[reader.Kind]; len(names) > 0 {
+			r.Warnings = append(r.Warnings, report.Warning{Code: "evidence_empty", Text: "Recognised as " + reader.Title + ", and nothing could be taken from it: " + some(names)})
 		}
 	}
 	if len(s.Skipped) > 0 {

@@ -2,7 +2,11 @@
 // asked of them. Every function runs in time linear in its inputs.
 package interval
 
-import "sort"
+import (
+	"cmp"
+	"slices"
+	"sort"
+)
 
 // Interval is the time from Start up to, not including, End.
 type Interval struct{ Start, End int64 }
@@ -33,7 +37,7 @@ func (s *Set) Add(start, end int64) {
 
 // Of makes a set of intervals in any order; it sorts its argument.
 func Of(list []Interval) Set {
-	sort.Slice(list, func(i, j int) bool { return list[i].Start < list[j].Start })
+	slices.SortFunc(list, func(a, b Interval) int { return cmp.Compare(a.Start, b.Start) })
 	s := make(Set, 0, len(list))
 	for _, i := range list {
 		s.Add(i.Start, i.End)

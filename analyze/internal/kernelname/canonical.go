@@ -60,7 +60,8 @@ func mayChange(s string) bool {
 			return true
 		}
 	}
-	return strings.Contains(s, "0x") || strings.Contains(s, "0X") || len(s) > 0 && tailByte(s[len(s)-1]) || s == "const" || s == "void"
+	return strings.Contains(s, "0x") || strings.Contains(s, "0X") || len(s) > 0 && tailByte(s[len(s)-1]) ||
+		s == "const" || s == "void"
 }
 
 func tailByte(c byte) bool { return isDigit(c) || c == 'd' || c == 'c' || c == 'e' }
@@ -188,7 +189,8 @@ func (p *speller) putWord(w string) {
 }
 
 func returnsEnableIf(out []byte) bool {
-	return bytes.HasSuffix(out, []byte("::type")) && (bytes.HasPrefix(out, []byte("std::enable_if<")) || bytes.HasPrefix(out, []byte("enable_if<")))
+	return bytes.HasSuffix(out, []byte("::type")) && (bytes.HasPrefix(out, []byte("std::enable_if<")) ||
+		bytes.HasPrefix(out, []byte("enable_if<")))
 }
 
 // word reads an identifier, a keyword or a number.
@@ -249,7 +251,8 @@ func (p *speller) isReturnType() bool {
 	if len(rest) == len(p.src[p.i:]) || strings.HasPrefix(rest, "const") && !isWordAt(rest, len("const")) {
 		return false
 	}
-	return isWordAt(rest, 0) && !isDigit(rest[0]) || strings.HasPrefix(rest, anonymous) || strings.HasPrefix(rest, "(anonymous namespace)")
+	return isWordAt(rest, 0) && !isDigit(rest[0]) || strings.HasPrefix(rest, anonymous) ||
+		strings.HasPrefix(rest, "(anonymous namespace)")
 }
 
 // operators are those whose spelling holds an angle bracket, longest first.

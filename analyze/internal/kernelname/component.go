@@ -11,8 +11,8 @@ const maxRange = 1 << 10
 //
 //   - a name that ends in norm is a norm ("post_attention_layernorm");
 //   - moe comes before ffn ("moe.mlp"), and before a bare softmax ("topk_softmax");
-//   - "token" counts with "emb" only: "tokenizer" and "token_17" are no embedding;
-//   - topk in sampling is not routing; "normal" is no norm.
+//   - "token" counts with "emb" only: "tokenizer" and "token_17" are not an embedding;
+//   - topk in sampling is not routing; "normal" is not a norm.
 func RangeComponent(rangeName string) string {
 	s := lower(clip(rangeName, maxRange))
 	has := func(words ...string) bool {
@@ -68,15 +68,15 @@ func wordStart(s, original, word string) bool {
 
 // Phases of inference that names tell.
 const (
-	PhasePrefill   = "prefill"
+	phasePrefill   = "prefill"
 	PhaseDecode    = "decode"
-	PhaseMixed     = "mixed" // prefill and decode in one step
-	PhaseSampling  = "sampling"
-	PhaseDraft     = "draft"    // the small model of speculative decoding
-	PhaseSchedule  = "schedule" // host work between steps
-	PhaseDiffusion = "diffusion"
-	PhaseIdle      = "idle"     // a step of no request
-	PhasePrebuilt  = "prebuilt" // requests whose prompt another server computed join the batch
+	phaseMixed     = "mixed" // prefill and decode in one step
+	phaseSampling  = "sampling"
+	phaseDraft     = "draft"    // the small model of speculative decoding
+	phaseSchedule  = "schedule" // host work between steps
+	phaseDiffusion = "diffusion"
+	phaseIdle      = "idle"     // a step of no request
+	phasePrebuilt  = "prebuilt" // requests whose prompt another server computed join the batch
 )
 
 // BuiltinPhase returns the phase of inference that a range's name tells, or "".
@@ -89,23 +89,24 @@ func BuiltinPhase(rangeName string) string {
 	}
 	s := lower(clip(rangeName, maxRange))
 	if strings.HasPrefix(s, "schedule_") {
-		return PhaseSchedule // lmdeploy's schedule_prefill and schedule_decoding are host work
+		return phaseSchedule // lmdeploy's schedule_prefill and schedule_decoding are host work
 	}
 	prefill := strings.Contains(s, "prefill")
 	decode := strings.Contains(s, "generation") || containsUnless(s, "decode", 'r')
 	switch {
 	case prefill && decode:
-		return PhaseMixed
+		return phaseMixed
 	case prefill:
-		return PhasePrefill
+		return phasePrefill
 	case decode:
 		return PhaseDecode
 	case strings.Contains(s, "draft") || strings.Contains(s, "speculat") || strings.Contains(s, "eagle"):
-		return PhaseDraft
-	case strings.Contains(s, "sampl") && !strings.Contains(s, "resampl") && !strings.Contains(s, "downsampl") && !strings.Contains(s, "upsampl"):
-		return PhaseSampling
+		return phaseDraft
+	case strings.Contains(s, "sampl") && !strings.Contains(s, "resampl") && !strings.Contains(s, "downsampl") &&
+		!strings.Contains(s, "upsampl"):
+		return phaseSampling
 	case containsUnless(s, "schedule", 'r'): // a scheduler's ranges go around all that it does
-		return PhaseSchedule
+		return phaseSchedule
 	}
 	return ""
 }

@@ -3,51 +3,51 @@ package kernelname
 // PyTorch's own kernels and what its compiler makes: see decided_test.go.
 
 var decidedATen = []decided{
-	{"void at::native::vectorized_elementwise_kernel<(int)4, at::native::BinaryFunctor<float, float, float, at::native::binary_internal::MulFunctor<float>>, std::array<char *, (unsigned long)3>>(int, T2, T3)", Elementwise, LibATen, CompElementwise, "aten/elementwise:MulFunctor/f32"},
-	{"void at::native::unrolled_elementwise_kernel<at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char*, 3ul>, 4, TrivialOffsetCalculator<2, unsigned int>>(int, at::native::CUDAFunctor_add<c10::BFloat16>)", Elementwise, LibATen, CompElementwise, "aten/elementwise:CUDAFunctor_add/bf16"},
-	{"void at::native::elementwise_kernel<(int)128, (int)4, void at::native::gpu_kernel_impl_nocast<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase &)::[lambda() (instance 3)]::operator ()() const::[lambda() (instance 12)]::operator ()() const::[lambda(c10::BFloat16) (instance 1)]>(at::TensorIteratorBase &, const T1 &)::[lambda(int) (instance 1)]>(int, T3)", Memory, LibATen, CompMemory, "aten/elementwise:direct_copy/bf16"},
-	{"void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<int>, std::array<char*, 1ul> >(int, at::native::FillFunctor<int>, std::array<char*, 1ul>)", Memory, LibATen, CompMemory, "aten/elementwise:FillFunctor/i32"},
-	{"void at::native::(anonymous namespace)::CatArrayBatchedCopy<at::native::(anonymous namespace)::OpaqueType<2u>, unsigned int, 4, 64, 64>(at::native::(anonymous namespace)::OpaqueType<2u>*)", Memory, LibATen, CompMemory, ""},
-	{"void at::native::vectorized_elementwise_kernel<(int)8, at::native::GeluCUDAKernelImpl(at::TensorIteratorBase &, at::native::GeluType)::[lambda() (instance 1)]::operator ()() const::[lambda() (instance 4)]::operator ()() const::[lambda(c10::BFloat16) (instance 1)], std::array<char *, (unsigned long)2>>(int, T2, T3)", Activation, LibATen, CompFFN, "aten/elementwise:Gelu/bf16"},
-	{"void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::silu_kernel(at::TensorIteratorBase&)::{lambda()#1}::operator()() const::{lambda()#6}::operator()() const::{lambda(c10::BFloat16)#1}, std::array<char*, 2ul> >(int)", Activation, LibATen, CompFFN, "aten/elementwise:silu/bf16"},
-	{"void at::native::vectorized_elementwise_kernel<(int)4, at::native::sigmoid_kernel_cuda(at::TensorIteratorBase &)::[lambda() (instance 2)]::operator ()() const::[lambda() (instance 2)]::operator ()() const::[lambda(float) (instance 1)], std::array<char *, (unsigned long)2>>(int, T2, T3)", Activation, LibATen, CompElementwise, ""},
-	{"void at::native::reduce_kernel<(int)512, (int)1, at::native::ReduceOp<float, at::native::MeanOps<float, float, float, float>, unsigned int, float, (int)4>>(T3)", Reduce, LibATen, CompOther, "aten/reduce:MeanOps/f32"},
-	{"void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::NormTwoOps<float, float, float>, unsigned int, float, 4, 4> >(at::native::ReduceOp<float>)", Reduce, LibATen, CompOther, ""},
-	{"void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::ArgMaxOps<float>, unsigned int, long, 4, 4> >(at::native::ReduceOp<float>)", Sampling, LibATen, CompSampling, ""},
-	{"void at::native::sbtopk::gatherTopK<float, unsigned int, 2, false>(at::cuda::detail::TensorInfo<float const, unsigned int>)", Sampling, LibATen, CompSampling, ""},
-	{"void at::native::bitonicSortKVInPlace<2, -1, 16, 16, float, long, at::native::GTOp<float, true>, unsigned int>(at::cuda::detail::TensorInfo<float, unsigned int>)", Sampling, LibATen, CompSampling, ""},
-	{"void at::native::(anonymous namespace)::distribution_elementwise_grid_stride_kernel<float, 4, void at::native::templates::cuda::exponential_kernel<at::CUDAGeneratorImpl*>(at::TensorIteratorBase&, double, at::CUDAGeneratorImpl*)::{lambda()#1}::operator()() const::{lambda(curandStatePhilox4_32_10*)#2}>(long)", Sampling, LibATen, CompSampling, ""},
-	{"void <unnamed>::softmax_warp_forward<float, float, float, (int)8, (bool)0, (bool)0>(T2 *, const T1 *, int, int, int, const bool *, int, bool)", Softmax, LibATen, CompOther, "aten/softmax_warp_forward/f32"},
-	{"void at::native::(anonymous namespace)::cunn_SoftMaxForward<8, float, float, float, at::native::(anonymous namespace)::SoftMaxForwardEpilogue>(float*, float const*, int)", Softmax, LibATen, CompOther, ""},
-	{"void at::native::<unnamed>::vectorized_layer_norm_kernel<float, float, (bool)0>(int, T2, const T1 *, const T1 *, const T1 *, T2 *, T2 *, T1 *)", Norm, LibATen, CompNorm, ""},
-	{"void at::native::(anonymous namespace)::RowwiseMomentsCUDAKernel<float>(long, float, float const*, float*, float*)", Norm, LibATen, CompNorm, ""},
-	{"void at::native::<unnamed>::indexSelectLargeIndex<float, long, unsigned int, (int)2, (int)2, (int)-2, (bool)1>(at::cuda::detail::TensorInfo<T1, T3>)", Prepare, LibATen, CompEmbedding, ""},
-	{"void at::native::vectorized_gather_kernel<(int)16, long>(char *, char *, T2 *, int, long, long, long, long, bool)", Prepare, LibATen, CompEmbedding, ""},
-	{"void at::native::_scatter_gather_elementwise_kernel<(int)128, (int)8, void at::native::_cuda_scatter_gather_internal_kernel<(bool)0, at::native::OpaqueType<(int)4>>::operator ()<at::native::TensorAssign>(at::TensorIterator &, long, long, long, const T1 &)::[lambda(int) (instance 1)]>(int, T3)", Prepare, LibATen, CompOther, ""},
-	{"void at::native::index_elementwise_kernel<(int)128, (int)4, void at::native::gpu_index_kernel<void at::native::index_kernel_impl<at::native::OpaqueType<(int)4>>(at::TensorIteratorBase &, c10::ArrayRef<long>, c10::ArrayRef<long>)::[lambda(char *, const char *, long) (instance 1)]>(at::TensorIteratorBase &, c10::ArrayRef<long>, c10::ArrayRef<long>, const T1 &)::[lambda(int) (instance 1)]>(long, T3)", Elementwise, LibATen, CompElementwise, ""},
-	{"void at_cuda_detail::cub::DeviceScanKernel<at_cuda_detail::cub::DeviceScanPolicy<long>::Policy600, const long *, long *, at_cuda_detail::cub::ScanTileState<long, (bool)1>, std::plus<long>, at_cuda_detail::cub::NullType, int, long>(T2, T3, T4, int, T5, T6, T7)", Reduce, LibATen, CompOther, ""},
-	{"void cub::DeviceRadixSortOnesweepKernel<cub::DeviceRadixSortPolicy<float, long, int>::Policy900, false, float, long, int, int>(int*)", Reduce, LibCUB, CompOther, ""},
-	{"void at::native::<unnamed>::multi_tensor_apply_kernel<at::native::<unnamed>::TensorListMetadata<(int)2>, at::native::<unnamed>::TernaryOpScalarFunctor<float, (int)2, (int)2, (int)0>, at::native::LerpFunctor<float>, float>(T1, T2, T3...)", Elementwise, LibATen, CompElementwise, ""},
-	{"void at::native::<unnamed>::nll_loss_forward_reduce_cuda_kernel_2d<float, float, long>(T1 *, T1 *, const T1 *, const T3 *)", Reduce, LibATen, CompOther, ""},
-	{"void at::native::triu_tril_kernel<bool, int, (bool)0, (int)8, (bool)0>(at::cuda::detail::TensorInfo<T1, T2>)", Elementwise, LibATen, CompElementwise, ""},
-	{"void at::native::(anonymous namespace)::distribution_elementwise_grid_stride_kernel<float, 4, void at::native::templates::cuda::normal_and_transform<c10::BFloat16, float, 4ul, at::CUDAGeneratorImpl*>(at::TensorIteratorBase&)::{lambda(curandStatePhilox4_32_10*)#2}>(long)", Elementwise, LibATen, CompElementwise, "aten/elementwise:normal_and_transform#2/bf16"},
+	{"void at::native::vectorized_elementwise_kernel<(int)4, at::native::BinaryFunctor<float, float, float, at::native::binary_internal::MulFunctor<float>>, std::array<char *, (unsigned long)3>>(int, T2, T3)", Elementwise, libATen, CompElementwise, "aten/elementwise:MulFunctor/f32"},
+	{"void at::native::unrolled_elementwise_kernel<at::native::CUDAFunctor_add<c10::BFloat16>, std::array<char*, 3ul>, 4, TrivialOffsetCalculator<2, unsigned int>>(int, at::native::CUDAFunctor_add<c10::BFloat16>)", Elementwise, libATen, CompElementwise, "aten/elementwise:CUDAFunctor_add/bf16"},
+	{"void at::native::elementwise_kernel<(int)128, (int)4, void at::native::gpu_kernel_impl_nocast<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase &)::[lambda() (instance 3)]::operator ()() const::[lambda() (instance 12)]::operator ()() const::[lambda(c10::BFloat16) (instance 1)]>(at::TensorIteratorBase &, const T1 &)::[lambda(int) (instance 1)]>(int, T3)", Memory, libATen, CompMemory, "aten/elementwise:direct_copy/bf16"},
+	{"void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<int>, std::array<char*, 1ul> >(int, at::native::FillFunctor<int>, std::array<char*, 1ul>)", Memory, libATen, CompMemory, "aten/elementwise:FillFunctor/i32"},
+	{"void at::native::(anonymous namespace)::CatArrayBatchedCopy<at::native::(anonymous namespace)::OpaqueType<2u>, unsigned int, 4, 64, 64>(at::native::(anonymous namespace)::OpaqueType<2u>*)", Memory, libATen, CompMemory, ""},
+	{"void at::native::vectorized_elementwise_kernel<(int)8, at::native::GeluCUDAKernelImpl(at::TensorIteratorBase &, at::native::GeluType)::[lambda() (instance 1)]::operator ()() const::[lambda() (instance 4)]::operator ()() const::[lambda(c10::BFloat16) (instance 1)], std::array<char *, (unsigned long)2>>(int, T2, T3)", Activation, libATen, CompFFN, "aten/elementwise:Gelu/bf16"},
+	{"void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::silu_kernel(at::TensorIteratorBase&)::{lambda()#1}::operator()() const::{lambda()#6}::operator()() const::{lambda(c10::BFloat16)#1}, std::array<char*, 2ul> >(int)", Activation, libATen, CompFFN, "aten/elementwise:silu/bf16"},
+	{"void at::native::vectorized_elementwise_kernel<(int)4, at::native::sigmoid_kernel_cuda(at::TensorIteratorBase &)::[lambda() (instance 2)]::operator ()() const::[lambda() (instance 2)]::operator ()() const::[lambda(float) (instance 1)], std::array<char *, (unsigned long)2>>(int, T2, T3)", Activation, libATen, CompElementwise, ""},
+	{"void at::native::reduce_kernel<(int)512, (int)1, at::native::ReduceOp<float, at::native::MeanOps<float, float, float, float>, unsigned int, float, (int)4>>(T3)", Reduce, libATen, CompOther, "aten/reduce:MeanOps/f32"},
+	{"void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::NormTwoOps<float, float, float>, unsigned int, float, 4, 4> >(at::native::ReduceOp<float>)", Reduce, libATen, CompOther, ""},
+	{"void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::ArgMaxOps<float>, unsigned int, long, 4, 4> >(at::native::ReduceOp<float>)", Sampling, libATen, CompSampling, ""},
+	{"void at::native::sbtopk::gatherTopK<float, unsigned int, 2, false>(at::cuda::detail::TensorInfo<float const, unsigned int>)", Sampling, libATen, CompSampling, ""},
+	{"void at::native::bitonicSortKVInPlace<2, -1, 16, 16, float, long, at::native::GTOp<float, true>, unsigned int>(at::cuda::detail::TensorInfo<float, unsigned int>)", Sampling, libATen, CompSampling, ""},
+	{"void at::native::(anonymous namespace)::distribution_elementwise_grid_stride_kernel<float, 4, void at::native::templates::cuda::exponential_kernel<at::CUDAGeneratorImpl*>(at::TensorIteratorBase&, double, at::CUDAGeneratorImpl*)::{lambda()#1}::operator()() const::{lambda(curandStatePhilox4_32_10*)#2}>(long)", Sampling, libATen, CompSampling, ""},
+	{"void <unnamed>::softmax_warp_forward<float, float, float, (int)8, (bool)0, (bool)0>(T2 *, const T1 *, int, int, int, const bool *, int, bool)", Softmax, libATen, CompOther, "aten/softmax_warp_forward/f32"},
+	{"void at::native::(anonymous namespace)::cunn_SoftMaxForward<8, float, float, float, at::native::(anonymous namespace)::SoftMaxForwardEpilogue>(float*, float const*, int)", Softmax, libATen, CompOther, ""},
+	{"void at::native::<unnamed>::vectorized_layer_norm_kernel<float, float, (bool)0>(int, T2, const T1 *, const T1 *, const T1 *, T2 *, T2 *, T1 *)", Norm, libATen, CompNorm, ""},
+	{"void at::native::(anonymous namespace)::RowwiseMomentsCUDAKernel<float>(long, float, float const*, float*, float*)", Norm, libATen, CompNorm, ""},
+	{"void at::native::<unnamed>::indexSelectLargeIndex<float, long, unsigned int, (int)2, (int)2, (int)-2, (bool)1>(at::cuda::detail::TensorInfo<T1, T3>)", Prepare, libATen, CompEmbedding, ""},
+	{"void at::native::vectorized_gather_kernel<(int)16, long>(char *, char *, T2 *, int, long, long, long, long, bool)", Prepare, libATen, CompEmbedding, ""},
+	{"void at::native::_scatter_gather_elementwise_kernel<(int)128, (int)8, void at::native::_cuda_scatter_gather_internal_kernel<(bool)0, at::native::OpaqueType<(int)4>>::operator ()<at::native::TensorAssign>(at::TensorIterator &, long, long, long, const T1 &)::[lambda(int) (instance 1)]>(int, T3)", Prepare, libATen, CompOther, ""},
+	{"void at::native::index_elementwise_kernel<(int)128, (int)4, void at::native::gpu_index_kernel<void at::native::index_kernel_impl<at::native::OpaqueType<(int)4>>(at::TensorIteratorBase &, c10::ArrayRef<long>, c10::ArrayRef<long>)::[lambda(char *, const char *, long) (instance 1)]>(at::TensorIteratorBase &, c10::ArrayRef<long>, c10::ArrayRef<long>, const T1 &)::[lambda(int) (instance 1)]>(long, T3)", Elementwise, libATen, CompElementwise, ""},
+	{"void at_cuda_detail::cub::DeviceScanKernel<at_cuda_detail::cub::DeviceScanPolicy<long>::Policy600, const long *, long *, at_cuda_detail::cub::ScanTileState<long, (bool)1>, std::plus<long>, at_cuda_detail::cub::NullType, int, long>(T2, T3, T4, int, T5, T6, T7)", Reduce, libATen, CompOther, ""},
+	{"void cub::DeviceRadixSortOnesweepKernel<cub::DeviceRadixSortPolicy<float, long, int>::Policy900, false, float, long, int, int>(int*)", Reduce, libCUB, CompOther, ""},
+	{"void at::native::<unnamed>::multi_tensor_apply_kernel<at::native::<unnamed>::TensorListMetadata<(int)2>, at::native::<unnamed>::TernaryOpScalarFunctor<float, (int)2, (int)2, (int)0>, at::native::LerpFunctor<float>, float>(T1, T2, T3...)", Elementwise, libATen, CompElementwise, ""},
+	{"void at::native::<unnamed>::nll_loss_forward_reduce_cuda_kernel_2d<float, float, long>(T1 *, T1 *, const T1 *, const T3 *)", Reduce, libATen, CompOther, ""},
+	{"void at::native::triu_tril_kernel<bool, int, (bool)0, (int)8, (bool)0>(at::cuda::detail::TensorInfo<T1, T2>)", Elementwise, libATen, CompElementwise, ""},
+	{"void at::native::(anonymous namespace)::distribution_elementwise_grid_stride_kernel<float, 4, void at::native::templates::cuda::normal_and_transform<c10::BFloat16, float, 4ul, at::CUDAGeneratorImpl*>(at::TensorIteratorBase&)::{lambda(curandStatePhilox4_32_10*)#2}>(long)", Elementwise, libATen, CompElementwise, "aten/elementwise:normal_and_transform#2/bf16"},
 }
 
 var decidedTriton = []decided{
-	{"triton_poi_fused_mul_silu_slice_1", Activation, LibInductor, CompFFN, "triton-inductor/triton_poi_fused_mul_silu_slice_#"},
-	{"triton_red_fused__to_copy_add_mean_mul_pow_rsqrt_0", Norm, LibInductor, CompNorm, ""},
-	{"triton_per_fused_native_layer_norm_12", Norm, LibInductor, CompNorm, "triton-inductor/triton_per_fused_native_layer_norm_#"},
-	{"triton_poi_fused_add_5", Elementwise, LibInductor, CompElementwise, ""},
-	{"triton_poi_fused_all_reduce_view_3", Elementwise, LibInductor, CompElementwise, ""},       // beside an all-reduce, not one
-	{"triton_poi_fused_moe_forward_view_2", Elementwise, LibInductor, CompElementwise, ""},      // beside a custom op
-	{"triton_poi_fused_cat_unified_attention_4", Elementwise, LibInductor, CompElementwise, ""}, // likewise
-	{"triton_per_fused__softmax_7", Softmax, LibInductor, CompOther, ""},                        //
-	{"triton_poi_fused_embedding_0", Prepare, LibInductor, CompEmbedding, ""},                   //
-	{"triton_red_fused_argmax_0", Sampling, LibInductor, CompSampling, ""},                      //
-	{"triton_red_fused_amax_clamp_mul_9", Triton, LibInductor, CompOther, ""},                   //
-	{"triton_tem_fused_flex_attention_6", Attention, LibInductor, CompAttention, ""},            //
-	{"_save_partial_states_kernel", Triton, LibTritonJIT, CompOther, "triton-jit/_save_partial_states_kernel"},
-	{"some_user_kernel", Triton, LibTritonJIT, CompOther, ""},
-	{"_topk_topp_kernel", Sampling, LibTritonJIT, CompSampling, ""},
-	{"fused_sigmoid_gating_delta_rule_update_kernel", LinearAttn, LibTritonJIT, CompAttention, ""},
+	{"triton_poi_fused_mul_silu_slice_1", Activation, libInductor, CompFFN, "triton-inductor/triton_poi_fused_mul_silu_slice_#"},
+	{"triton_red_fused__to_copy_add_mean_mul_pow_rsqrt_0", Norm, libInductor, CompNorm, ""},
+	{"triton_per_fused_native_layer_norm_12", Norm, libInductor, CompNorm, "triton-inductor/triton_per_fused_native_layer_norm_#"},
+	{"triton_poi_fused_add_5", Elementwise, libInductor, CompElementwise, ""},
+	{"triton_poi_fused_all_reduce_view_3", Elementwise, libInductor, CompElementwise, ""},       // beside an all-reduce, not one
+	{"triton_poi_fused_moe_forward_view_2", Elementwise, libInductor, CompElementwise, ""},      // beside a custom op
+	{"triton_poi_fused_cat_unified_attention_4", Elementwise, libInductor, CompElementwise, ""}, // likewise
+	{"triton_per_fused__softmax_7", Softmax, libInductor, CompOther, ""},                        //
+	{"triton_poi_fused_embedding_0", Prepare, libInductor, CompEmbedding, ""},                   //
+	{"triton_red_fused_argmax_0", Sampling, libInductor, CompSampling, ""},                      //
+	{"triton_red_fused_amax_clamp_mul_9", Triton, libInductor, CompOther, ""},                   //
+	{"triton_tem_fused_flex_attention_6", Attention, libInductor, CompAttention, ""},            //
+	{"_save_partial_states_kernel", Triton, libTritonJIT, CompOther, "triton-jit/_save_partial_states_kernel"},
+	{"some_user_kernel", Triton, libTritonJIT, CompOther, ""},
+	{"_topk_topp_kernel", Sampling, libTritonJIT, CompSampling, ""},
+	{"fused_sigmoid_gating_delta_rule_update_kernel", LinearAttn, libTritonJIT, CompAttention, ""},
 }

@@ -52,8 +52,10 @@ func (y symbol) wrapperName() string {
 
 // xmmaNoise is what all variants of xmma kernels share.
 var xmmaNoise = strings.NewReplacer(
-	"_tilesize", "_", "_stage", "_s", "_warpsize1x2x1", "", "_warpsize1x4x1", "", "_warpsize2x2x1", "", "_warpsize2x1x1", "", "_warpsize4x1x1", "",
-	"_ffma", "", "_aligna4", "", "_alignc4", "", "_aligna8", "", "_alignc8", "", "_execute_split_k_kernel", "_splitk", "_execute_kernel", "", "__5x_cublas", "")
+	"_tilesize", "_", "_stage", "_s", "_warpsize1x2x1", "", "_warpsize1x4x1", "", "_warpsize2x2x1", "",
+	"_warpsize2x1x1", "", "_warpsize4x1x1", "",
+	"_ffma", "", "_aligna4", "", "_alignc4", "", "_aligna8", "", "_alignc8", "", "_execute_split_k_kernel", "_splitk",
+	"_execute_kernel", "", "__5x_cublas", "")
 
 // shorten cuts the middle of s to maxDisplay runes: head and tail, where tile
 // shapes and flags stand, tell variants apart.

@@ -6,9 +6,11 @@ import "strings"
 var dtypes = map[string]string{
 	"float": "f32", "double": "f64", "float2": "f32", "float4": "f32",
 	"half": "f16", "__half": "f16", "Half": "f16", "half_t": "f16", "__half2": "f16", "half2": "f16", "nv_half": "f16",
-	"bfloat16_t": "bf16", "__nv_bfloat16": "bf16", "__nv_bfloat162": "bf16", "BFloat16": "bf16", "nv_bfloat16": "bf16", "__hip_bfloat16": "bf16",
-	"float_e4m3_t": "e4m3", "__nv_fp8_e4m3": "e4m3", "Float8_e4m3fn": "e4m3", "fp8_e4m3_t": "e4m3", "float_ue4m3_t": "ue4m3",
-	"float_e5m2_t": "e5m2", "__nv_fp8_e5m2": "e5m2", "Float8_e5m2": "e5m2",
+	"bfloat16_t": "bf16", "__nv_bfloat16": "bf16", "__nv_bfloat162": "bf16", "BFloat16": "bf16", "nv_bfloat16": "bf16",
+	"__hip_bfloat16": "bf16",
+	"float_e4m3_t":   "e4m3", "__nv_fp8_e4m3": "e4m3", "Float8_e4m3fn": "e4m3", "fp8_e4m3_t": "e4m3",
+	"float_ue4m3_t": "ue4m3",
+	"float_e5m2_t":  "e5m2", "__nv_fp8_e5m2": "e5m2", "Float8_e5m2": "e5m2",
 	"float_e2m1_t": "e2m1", "__nv_fp4_e2m1": "e2m1", "float_e2m1_unpacksmem_t": "e2m1",
 	"tfloat32_t": "tf32", "int8_t": "i8", "int4b_t": "i4", "uint4b_t": "u4",
 }

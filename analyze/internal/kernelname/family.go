@@ -20,9 +20,9 @@ func (v view) family(info Info) string {
 func (v view) operation(info Info, y symbol) (op, dtype string) {
 	name := lower(y.base)
 	switch {
-	case info.Library == LibNCCL:
+	case info.Library == libNCCL:
 		return info.Collective, flatType(name)
-	case info.Library == LibInductor, info.Library == LibTritonJIT:
+	case info.Library == libInductor, info.Library == libTritonJIT:
 		return trimTiles(y.base), ""
 	case info.Category == GEMM:
 		return v.gemmOp(y), v.gemmType(y)
@@ -45,7 +45,7 @@ func (v view) operation(info Info, y symbol) (op, dtype string) {
 	if dtype == "" {
 		dtype = flatType(name)
 	}
-	if dtype == "" && info.Library == LibATen && len(y.args) > 0 && isPlainType(y.args[0]) {
+	if dtype == "" && info.Library == libATen && len(y.args) > 0 && isPlainType(y.args[0]) {
 		dtype = dtypeOf(y.args[0])
 	}
 	return trimTiles(y.base), dtype

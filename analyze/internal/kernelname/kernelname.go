@@ -13,20 +13,21 @@ type Category string
 
 // The categories, in the order in which rules are tried.
 const (
-	Comm        Category = "comm"        // collectives, point to point, expert dispatch
-	Memory      Category = "memory"      // copies, fills, layout changes
-	KVCache     Category = "kv_cache"    // reads and writes of the paged KV cache
-	Attention   Category = "attention"   // softmax attention, its split-KV reductions and indexers
-	LinearAttn  Category = "linear_attn" // state space models, gated delta rule, causal conv1d
-	MoEGEMM     Category = "moe_gemm"    // matrix products grouped by expert
-	MoERoute    Category = "moe_route"   // gating, permuting to experts and back
-	GEMM        Category = "gemm"        // matrix products and convolutions, split-K reductions
-	Norm        Category = "norm"        // layer, RMS, group norm, fused adds included
-	Rope        Category = "rope"        // rotary embedding
-	Activation  Category = "activation"  // silu, gelu, their gated forms
-	Quant       Category = "quant"       // quantising, dequantising, scale layouts
-	Sampling    Category = "sampling"    // logits to token: top-k/p, sorting, penalties
-	Softmax     Category = "softmax"     // a softmax by itself: of attention, router, loss or sampler, the name does not say
+	Comm       Category = "comm"        // collectives, point to point, expert dispatch
+	Memory     Category = "memory"      // copies, fills, layout changes
+	KVCache    Category = "kv_cache"    // reads and writes of the paged KV cache
+	Attention  Category = "attention"   // softmax attention, its split-KV reductions and indexers
+	LinearAttn Category = "linear_attn" // state space models, gated delta rule, causal conv1d
+	MoEGEMM    Category = "moe_gemm"    // matrix products grouped by expert
+	MoERoute   Category = "moe_route"   // gating, permuting to experts and back
+	GEMM       Category = "gemm"        // matrix products and convolutions, split-K reductions
+	Norm       Category = "norm"        // layer, RMS, group norm, fused adds included
+	Rope       Category = "rope"        // rotary embedding
+	Activation Category = "activation"  // silu, gelu, their gated forms
+	Quant      Category = "quant"       // quantising, dequantising, scale layouts
+	Sampling   Category = "sampling"    // logits to token: top-k/p, sorting, penalties
+	// A softmax by itself: of attention, router, loss or sampler, the name does not say
+	Softmax     Category = "softmax"
 	Prepare     Category = "prepare"     // inputs of a step: gathers, embeddings, index arithmetic
 	Reduce      Category = "reduce"      // reductions, scans, sorts of no other category
 	Elementwise Category = "elementwise" // pointwise arithmetic

@@ -2,28 +2,28 @@ package kernelname
 
 // Libraries a kernel can come from.
 const (
-	LibNCCL       = "nccl"
-	LibNVSHMEM    = "nvshmem"
-	LibDeepEP     = "deepep"
-	LibCUBLAS     = "cublas"
-	LibCUTLASS    = "cutlass"
-	LibCUDNN      = "cudnn"
-	LibFlashInfer = "flashinfer"
-	LibFlashAttn  = "flash-attention"
-	LibFlashMLA   = "flash-mla"
-	LibDeepGEMM   = "deepgemm"
-	LibMarlin     = "marlin"
-	LibTRTLLM     = "tensorrt-llm"
-	LibVLLM       = "vllm"
-	LibSGLang     = "sglang"
-	LibATen       = "aten"
-	LibCUB        = "cub"
-	LibNVFuser    = "nvfuser"
-	LibInductor   = "triton-inductor"
-	LibTritonJIT  = "triton-jit" // a bare lower_snake name: most likely @triton.jit
-	LibTensile    = "tensile"
-	LibCUDA       = "cuda" // copies and sets of the driver itself
-	LibUnknown    = "unknown"
+	libNCCL       = "nccl"
+	libNVSHMEM    = "nvshmem"
+	libDeepEP     = "deepep"
+	libCUBLAS     = "cublas"
+	libCUTLASS    = "cutlass"
+	libCUDNN      = "cudnn"
+	libFlashInfer = "flashinfer"
+	libFlashAttn  = "flash-attention"
+	libFlashMLA   = "flash-mla"
+	libDeepGEMM   = "deepgemm"
+	libMarlin     = "marlin"
+	libTRTLLM     = "tensorrt-llm"
+	libVLLM       = "vllm"
+	libSGLang     = "sglang"
+	libATen       = "aten"
+	libCUB        = "cub"
+	libNVFuser    = "nvfuser"
+	libInductor   = "triton-inductor"
+	libTritonJIT  = "triton-jit" // a bare lower_snake name: most likely @triton.jit
+	libTensile    = "tensile"
+	libCUDA       = "cuda" // copies and sets of the driver itself
+	libUnknown    = "unknown"
 )
 
 // libraries in order: the first that matches wins. A library inside another's
@@ -34,27 +34,28 @@ var libraries = []struct {
 	lib string
 	any patterns
 }{
-	{LibNCCL, parsePatterns("^nccl ~rccl")},
-	{LibCUDA, parsePatterns("[cuda ^memcpy ^memset __amd_rocclr_")},
-	{LibInductor, parsePatterns("^triton_poi_ ^triton_red_ ^triton_per_ ^triton_tem_ ^triton_for_ ^triton_mm ^triton_bmm ^triton_split_scan ^triton__ ^triton_#")},
-	{LibTritonJIT, parsePatterns("matmul_ogs")},
-	{LibNVFuser, parsePatterns("~nvfuser_")},
-	{LibDeepEP, parsePatterns("deep_ep:: deepep")},
-	{LibNVSHMEM, parsePatterns("nvshmem")},
-	{LibFlashInfer, parsePatterns("flashinfer")},
-	{LibTRTLLM, parsePatterns("tensorrt_llm trtllm fmhasm fmha_v2_ ^bmm_e4m3 ^bmm_e2m1 ^bmm_e5m2 ^bmm_bfloat16 ^bmm_fp16 ^bmm_mx moe::dev:: xqa mmha userbuffers")},
-	{LibVLLM, parsePatterns("~vllm")},
-	{LibMarlin, parsePatterns("marlin")},
-	{LibDeepGEMM, parsePatterns("deep_gemm deepgemm")},
-	{LibFlashMLA, parsePatterns("flash_mla flash_fwd_splitkv_mla flash_fwd_mla splitkv_mla")},
-	{LibFlashAttn, parsePatterns("~flash:: ~flash_fwd flash_bwd flashattn flashattention flash_attn")},
-	{LibSGLang, parsePatterns("~sgl ~sglang")},
-	{LibCUDNN, parsePatterns("cudnn xmma_fprop implicit_convolve xmma_dgrad xmma_wgrad")},
-	{LibCUBLAS, parsePatterns("nvjet cublas gemvx:: gemv2 gemvnsp gemvt ~gemmsn_ ^ampere_ ^volta_ ^turing_ ^maxwell_ ^hopper_ xmma_gemm splitkreduce_kernel dot_kernel reduce_1block_kernel")},
-	{LibATen, parsePatterns("at::native at_cuda_detail at::cuda ~aten cunn_ vectorized_elementwise_kernel unrolled_elementwise_kernel elementwise_kernel ^reduce_kernel catarraybatchedcopy softmax_warp_ distribution_elementwise multi_tensor_apply indexing_backward")},
-	{LibCUTLASS, parsePatterns("cutlass cute::")},
-	{LibCUB, parsePatterns("~cub:: thrust:: deviceradixsort devicescan devicereduce")},
-	{LibTensile, parsePatterns("~cijk_")},
+	{libNCCL, parsePatterns("^nccl ~rccl")},
+	{libCUDA, parsePatterns("[cuda ^memcpy ^memset __amd_rocclr_")},
+	{libInductor,
+		parsePatterns("^triton_poi_ ^triton_red_ ^triton_per_ ^triton_tem_ ^triton_for_ ^triton_mm ^triton_bmm ^triton_split_scan ^triton__ ^triton_#")},
+	{libTritonJIT, parsePatterns("matmul_ogs")},
+	{libNVFuser, parsePatterns("~nvfuser_")},
+	{libDeepEP, parsePatterns("deep_ep:: deepep")},
+	{libNVSHMEM, parsePatterns("nvshmem")},
+	{libFlashInfer, parsePatterns("flashinfer")},
+	{libTRTLLM, parsePatterns("tensorrt_llm trtllm fmhasm fmha_v2_ ^bmm_e4m3 ^bmm_e2m1 ^bmm_e5m2 ^bmm_bfloat16 ^bmm_fp16 ^bmm_mx moe::dev:: xqa mmha userbuffers")},
+	{libVLLM, parsePatterns("~vllm")},
+	{libMarlin, parsePatterns("marlin")},
+	{libDeepGEMM, parsePatterns("deep_gemm deepgemm")},
+	{libFlashMLA, parsePatterns("flash_mla flash_fwd_splitkv_mla flash_fwd_mla splitkv_mla")},
+	{libFlashAttn, parsePatterns("~flash:: ~flash_fwd flash_bwd flashattn flashattention flash_attn")},
+	{libSGLang, parsePatterns("~sgl ~sglang")},
+	{libCUDNN, parsePatterns("cudnn xmma_fprop implicit_convolve xmma_dgrad xmma_wgrad")},
+	{libCUBLAS, parsePatterns("nvjet cublas gemvx:: gemv2 gemvnsp gemvt ~gemmsn_ ^ampere_ ^volta_ ^turing_ ^maxwell_ ^hopper_ xmma_gemm splitkreduce_kernel dot_kernel reduce_1block_kernel")},
+	{libATen, parsePatterns("at::native at_cuda_detail at::cuda ~aten cunn_ vectorized_elementwise_kernel unrolled_elementwise_kernel elementwise_kernel ^reduce_kernel catarraybatchedcopy softmax_warp_ distribution_elementwise multi_tensor_apply indexing_backward")},
+	{libCUTLASS, parsePatterns("cutlass cute::")},
+	{libCUB, parsePatterns("~cub:: thrust:: deviceradixsort devicescan devicereduce")},
+	{libTensile, parsePatterns("~cijk_")},
 }
 
 // library returns who wrote the kernel, as far as the name says.
@@ -65,9 +66,9 @@ func (v view) library() string {
 		}
 	}
 	if isJITName(v.name) {
-		return LibTritonJIT
+		return libTritonJIT
 	}
-	return LibUnknown
+	return libUnknown
 }
 
 // Collectives that communication kernels perform.

@@ -40,7 +40,7 @@ func unknownMarker(engine string) Marker {
 	}
 }
 
-// mayMark is a fast check: false means that text is no marker.
+// mayMark is a fast check: false means that text is not a marker.
 func mayMark(text string) bool {
 	if len(text) < len("LLM@x") {
 		return false
@@ -121,7 +121,7 @@ func ParseMarker(text string) (Marker, bool) {
 func parseVLLM(text string) (Marker, bool) {
 	if strings.HasPrefix(text, "execute_diffusion_") {
 		m := unknownMarker(EngineVLLM)
-		m.Phase = PhaseDiffusion
+		m.Phase = phaseDiffusion
 		return m, true
 	}
 	m := unknownMarker(EngineVLLM)
@@ -187,13 +187,13 @@ func (m *Marker) sum() {
 func phaseOf(prefill, decode int64) string {
 	switch {
 	case prefill > 0 && decode > 0:
-		return PhaseMixed
+		return phaseMixed
 	case prefill > 0:
-		return PhasePrefill
+		return phasePrefill
 	case decode > 0:
 		return PhaseDecode
 	}
-	return PhaseIdle
+	return phaseIdle
 }
 
 // parseTRTLLM reads "[Executor] _forward_step 7: 2 ctx reqs, 100 ctx tokens, 3
@@ -228,7 +228,7 @@ func parseLLM(text string) (Marker, bool) {
 	m := unknownMarker(EngineLLM)
 	switch what := text[len("LLM@"):]; {
 	case strings.HasPrefix(what, "prefill"):
-		m.Phase = PhasePrefill
+		m.Phase = phasePrefill
 	case strings.HasPrefix(what, "decode"):
 		m.Phase = PhaseDecode
 		m.Whole = !strings.Contains(what, "step")

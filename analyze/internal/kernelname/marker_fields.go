@@ -60,19 +60,19 @@ func parseSGLang(text string) (Marker, bool) {
 		return Marker{}, false
 	}
 	bs, ok := field(fields, "bs")
-	if !ok && m.Phase != PhaseIdle {
+	if !ok && m.Phase != phaseIdle {
 		return Marker{}, false
 	}
 	m.Requests, m.Batch = bs, bs
 	toks := orElse(fields, "toks", Unknown)
 	switch m.Phase {
-	case PhasePrefill:
+	case phasePrefill:
 		m.PrefillRequests, m.DecodeRequests, m.DecodeTokens = bs, 0, 0
 		m.PrefillTokens = orElse(fields, "c_sq", toks)
 	case PhaseDecode:
 		m.DecodeRequests, m.PrefillRequests, m.PrefillTokens = bs, 0, 0
 		m.DecodeTokens = orElse(fields, "g_sq", toks)
-	case PhaseMixed:
+	case phaseMixed:
 		m.PrefillRequests, m.DecodeRequests = orElse(fields, "c", Unknown), orElse(fields, "g", Unknown)
 		m.PrefillTokens, m.DecodeTokens = orElse(fields, "c_sq", Unknown), orElse(fields, "g_sq", Unknown)
 	}
@@ -83,17 +83,17 @@ func parseSGLang(text string) (Marker, bool) {
 func sglangPhase(mode string) (phase string, known bool) {
 	switch mode {
 	case "EXTEND", "PREFILL", "SPLIT_PREFILL", "DLLM_EXTEND":
-		return PhasePrefill, true
+		return phasePrefill, true
 	case "DECODE", "TARGET_VERIFY":
 		return PhaseDecode, true
 	case "DRAFT_EXTEND", "DRAFT_EXTEND_V2":
-		return PhaseDraft, true
+		return phaseDraft, true
 	case "MIXED":
-		return PhaseMixed, true
+		return phaseMixed, true
 	case "IDLE":
-		return PhaseIdle, true
+		return phaseIdle, true
 	case "PREBUILT":
-		return PhasePrebuilt, true
+		return phasePrebuilt, true
 	}
 	return "", false
 }
@@ -113,22 +113,22 @@ func parseATOM(text string) (Marker, bool) {
 	tok := orElse(body, "tok", Unknown)
 	switch word {
 	case "prefill":
-		m.Phase = PhasePrefill
+		m.Phase = phasePrefill
 		m.PrefillRequests, m.PrefillTokens, m.DecodeRequests, m.DecodeTokens = bs, tok, 0, 0
 	case "decode", "eager_decode":
 		m.Phase = PhaseDecode
 		m.DecodeRequests, m.DecodeTokens, m.PrefillRequests, m.PrefillTokens = bs, tok, 0, 0
 		if p, d := orElse(body, "p", 0), orElse(body, "d", 0); p > 0 && d > 0 {
-			m.Phase = PhaseMixed
+			m.Phase = phaseMixed
 			m.PrefillRequests, m.DecodeRequests, m.PrefillTokens, m.DecodeTokens = p, d, Unknown, Unknown
 		}
 	case "draft", "dspark":
-		m.Phase = PhaseDraft
+		m.Phase = phaseDraft
 	default:
 		return Marker{}, false
 	}
 	if dummy {
-		m.Phase = PhaseIdle
+		m.Phase = phaseIdle
 	}
 	return m, true
 }

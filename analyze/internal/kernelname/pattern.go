@@ -11,7 +11,8 @@ type compiledRule struct {
 func compile(rs []rule) []compiledRule {
 	out := make([]compiledRule, len(rs))
 	for i, r := range rs {
-		out[i] = compiledRule{rule: r, anyOf: parsePatterns(r.any), noneOf: parsePatterns(r.not), rawOf: parsePatterns(r.raw)}
+		out[i] = compiledRule{rule: r, anyOf: parsePatterns(r.any), noneOf: parsePatterns(r.not),
+			rawOf: parsePatterns(r.raw)}
 	}
 	return out
 }

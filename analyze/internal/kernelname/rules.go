@@ -25,7 +25,9 @@ var rules = compile([]rule{
 	{cat: GEMM, any: "^triton_tem_fused ^triton_mm ^triton_bmm"},
 	{cat: Norm, any: "^triton_red_fused&rsqrt ^triton_per_fused&rsqrt ^triton_poi_fused&rsqrt ^triton_red_fused&_norm ^triton_per_fused&_norm ^triton_poi_fused&_norm", not: "_normal"},
 	{cat: Softmax, any: "^triton_red_fused&softmax ^triton_per_fused&softmax"},
-	{cat: Activation, any: "^triton_poi_fused&silu ^triton_poi_fused&gelu ^triton_poi_fused&sigmoid&mul ^triton_poi_fused&swiglu", comp: CompFFN},
+	{cat: Activation,
+		any:  "^triton_poi_fused&silu ^triton_poi_fused&gelu ^triton_poi_fused&sigmoid&mul ^triton_poi_fused&swiglu",
+		comp: CompFFN},
 	{cat: Prepare, any: "^triton_poi_fused&embedding", comp: CompEmbedding},
 	{cat: Elementwise, any: "^triton_poi_fused ^triton_for_fused"},
 	{cat: Sampling, any: "^triton_red_fused&argmax ^triton_per_fused&argmax"},
@@ -43,41 +45,55 @@ var rules = compile([]rule{
 
 	// Plain "copy" and "fill" are words of compute kernels too: see the end.
 	{cat: Memory, any: "[cuda&mem ^memcpy ^memset ~memset_ ~dma~ ^prefetch ~um_prefetch __amd_rocclr_"},
-	{cat: Memory, any: "fillfunctor direct_copy_kernel _copy_kernel_cuda catarraybatchedcopy nchwtonhwc nhwctonchw unaryopfunctor&copy<"},
+	{cat: Memory,
+		any: "fillfunctor direct_copy_kernel _copy_kernel_cuda catarraybatchedcopy nchwtonhwc nhwctonchw unaryopfunctor&copy<"},
 
 	// Before attention, whose names hold "flash", "mla" and "attn" as well; and
 	// flashinfer's attention holds "PagedKVCache".
-	{cat: KVCache, any: "_and_cache set_kv_buffer set_mla_kv_buffer store_kv_cache write_req_to_token copy_page_indices appendpagedkv append_paged"},
-	{cat: KVCache, any: "kvcache kv_cache", not: "batchprefill batchdecode singleprefill singledecode podwithkv fmha attn attention batchmla mha_ mqa"},
-	{cat: KVCache, any: "ropequantinsert rope_insert updatekv reshape_paged swap_blocks copy_blocks gather_cache dequant_cache shift_k_cache shiftkcache"},
+	{cat: KVCache,
+		any: "_and_cache set_kv_buffer set_mla_kv_buffer store_kv_cache write_req_to_token copy_page_indices appendpagedkv append_paged"},
+	{cat: KVCache, any: "kvcache kv_cache",
+		not: "batchprefill batchdecode singleprefill singledecode podwithkv fmha attn attention batchmla mha_ mqa"},
+	{cat: KVCache,
+		any: "ropequantinsert rope_insert updatekv reshape_paged swap_blocks copy_blocks gather_cache dequant_cache shift_k_cache shiftkcache"},
 
 	// Words of linear attention that hold a word of attention.
-	{cat: LinearAttn, any: "linear_attn linear_attention linearattn lightning_attn lightning_attention ~gdn~ _gdn_ delta_rule gated_delta ~kda~ _kda_"},
+	{cat: LinearAttn,
+		any: "linear_attn linear_attention linearattn lightning_attn lightning_attention ~gdn~ _gdn_ delta_rule gated_delta ~kda~ _kda_"},
 
-	{cat: Attention, any: "flash_fwd flash_bwd flashattn flashattention flash_attn flash_attention ~flash:: fmha fmhasm flash_mla ::mla:: ~mla~ _mla_ mla_decode"},
-	{cat: Attention, any: "batchprefill batchdecode singleprefill singledecode podwithkv batchmla batchpagedattention mergestate merge_attn_states attentionsum"},
+	{cat: Attention,
+		any: "flash_fwd flash_bwd flashattn flashattention flash_attn flash_attention ~flash:: fmha fmhasm flash_mla ::mla:: ~mla~ _mla_ mla_decode"},
+	{cat: Attention,
+		any: "batchprefill batchdecode singleprefill singledecode podwithkv batchmla batchpagedattention mergestate merge_attn_states attentionsum"},
 	{cat: Attention, any: "attention ~attn attn_ _attn sdpa xqa mmha mqa_logits reduce_segments splitkv_mla"},
 	// Triton's attention kernels of SGLang; "_fwd_kernel" inside a longer name is
 	// anyone's (_layer_norm_fwd_kernel), and _fwd_kernel_ep_* moves expert rows.
 	{cat: MoERoute, any: "_fwd_kernel_ep_"},
-	{cat: Attention, any: "^_fwd_kernel$ ^_fwd_kernel_# ^_fwd_kernel_stage ^_fwd_grouped_kernel ^_bwd_kernel$ ^_bwd_kernel_# ^_bwd_preprocess"},
+	{cat: Attention,
+		any: "^_fwd_kernel$ ^_fwd_kernel_# ^_fwd_kernel_stage ^_fwd_grouped_kernel ^_bwd_kernel$ ^_bwd_kernel_# ^_bwd_preprocess"},
 
-	{cat: LinearAttn, any: "chunk_gated chunk_fwd chunk_scaled_dot_kkt chunk_local_cumsum chunk_cumsum chunk_scan chunk_state bmm_chunk state_passing chunk_kda"},
-	{cat: LinearAttn, any: "fused_recurrent causal_conv1d mamba selective_scan selective_state ~ssd~ _ssd_ ~ssm~ recompute_w_u solve_tril merge_16x16"},
+	{cat: LinearAttn,
+		any: "chunk_gated chunk_fwd chunk_scaled_dot_kkt chunk_local_cumsum chunk_cumsum chunk_scan chunk_state bmm_chunk state_passing chunk_kda"},
+	{cat: LinearAttn,
+		any: "fused_recurrent causal_conv1d mamba selective_scan selective_state ~ssd~ _ssd_ ~ssm~ recompute_w_u solve_tril merge_16x16"},
 
 	{cat: Comm, any: "::internode ::intranode", not: "attn"},
 
 	// Before gemm: "gemm" is in nearly all of these.
-	{cat: MoEGEMM, any: "groupproblemshape group_gemm groupgemm grouped_gemm groupedgemm gemm_grouped gemmgrouped moegemm moe_gemm gemm_moe moefcgemm"},
-	{cat: MoEGEMM, any: "fused_moe_kernel fused_moe:: ~fmoe matmul_ogs moe_wna16 marlin_moe moe_mmk batched_triton_kernel moe_mxgemm"},
+	{cat: MoEGEMM,
+		any: "groupproblemshape group_gemm groupgemm grouped_gemm groupedgemm gemm_grouped gemmgrouped moegemm moe_gemm gemm_moe moefcgemm"},
+	{cat: MoEGEMM,
+		any: "fused_moe_kernel fused_moe:: ~fmoe matmul_ogs moe_wna16 marlin_moe moe_mmk batched_triton_kernel moe_mxgemm"},
 	{cat: MoEGEMM, any: "^bmm_e4m3 ^bmm_e2m1 ^bmm_e5m2 ^bmm_bfloat16 ^bmm_fp16 ^bmm_mx"}, // trtllm-gen
 	{cat: MoEGEMM, any: "deep_gemm", raw: "gemmtype)1 gemmtype)2 gemmtype)3 gemmtype::mgrouped gemmtype::grouped"},
 
 	{cat: Activation, any: "activationdeepseek doactivation doglu", comp: CompMoE},
-	{cat: MoERoute, any: "moe expert topkgating topk_gating topk_softmax topk_sigmoid grouped_topk routing bitmatrix _compute_writeback_idx"},
-	{cat: MoERoute, any: "finalizekernel ~topk_forward _topk_forward ep_scatter ep_gather expandinputrows deepgemm_permute pack_bitmatrix", not: "sampl"},
+	{cat: MoERoute,
+		any: "moe expert topkgating topk_gating topk_softmax topk_sigmoid grouped_topk routing bitmatrix _compute_writeback_idx"},
+	{cat: MoERoute,
+		any: "finalizekernel ~topk_forward _topk_forward ep_scatter ep_gather expandinputrows deepgemm_permute pack_bitmatrix", not: "sampl"},
 
-	// What prepares a GEMM's operands is no GEMM.
+	// A kernel that prepares the operands of a GEMM is not a GEMM.
 	{cat: Quant, any: "deep_gemm::transpose transpose_fp32 pack_fp32"},
 	{cat: Quant, any: "dequantize dequant_ marlin_repack awq_repack gptq_shuffle shuffle_kernel_4bit group_quant group_fp8_quant quant_fp8 scaled_fp8_quant scaled_fp4_quant cvt_fp16_to_fp4", not: "gemm matmul"},
 	{cat: GEMM, any: "nvjet gemm gemv matmul cublas xmma wgmma cijk_ wvsplitk splitkreduce splitk_reduce splitk_kernel"},
@@ -92,19 +108,25 @@ var rules = compile([]rule{
 	{cat: Rope, any: "rotary rope compute_position_kernel", not: "propert"},
 
 	{cat: Activation, any: "act_and_mul silu gelu swiglu geglu swish", comp: CompFFN},
-	{cat: Activation, any: "relu sigmoid tanh_kernel tanh_backward activation mish_ softplus", comp: CompElementwise, not: "topk"},
+	{cat: Activation, any: "relu sigmoid tanh_kernel tanh_backward activation mish_ softplus", comp: CompElementwise,
+		not: "topk"},
 
 	{cat: Quant, any: "quant fp4 mxfp8 nvfp scaled_fp8 cvt_fp8 cast_to_fp8", not: "quantile"},
 
-	{cat: Sampling, any: "sampling topksampl toppsampl samplefrom ~sample_ gumbel multinomial argmax penalt renorm ~min_p ~top_p ~topp bitmask rejection logits logprob speculative beam_search beamsearch ban_bad ban_repeat", not: "upsampl downsampl resampl"},
+	{cat: Sampling,
+		any: "sampling topksampl toppsampl samplefrom ~sample_ gumbel multinomial argmax penalt renorm ~min_p ~top_p ~topp bitmask rejection logits logprob speculative beam_search beamsearch ban_bad ban_repeat", not: "upsampl downsampl resampl"},
 	{cat: Sampling, any: "topk radixsortkv bitonicsort exponential_"},
 	{cat: Softmax, any: "softmax"},
 
-	{cat: Prepare, any: "embedding indexselect index_select vectorized_gather compute_grad_weight krn_partial sum_and_scatter num_of_partial_segments", comp: CompEmbedding},
-	{cat: Prepare, any: "prepare advance_step copy_next gather scatter eagle kv_indices kv_indptr slot_mapping block_table seq_lens seqlen position index_put indexing_backward indexfunc nonzero"},
+	{cat: Prepare,
+		any: "embedding indexselect index_select vectorized_gather compute_grad_weight krn_partial sum_and_scatter num_of_partial_segments", comp: CompEmbedding},
+	{cat: Prepare,
+		any: "prepare advance_step copy_next gather scatter eagle kv_indices kv_indptr slot_mapping block_table seq_lens seqlen position index_put indexing_backward indexfunc nonzero"},
 
-	{cat: Reduce, any: "reduce devicescan deviceradixsort devicesegmented devicecompact deviceselect deviceunique devicehistogram devicemerge ~cub:: thrust:: tensor_kernel_scan cumsum nll_loss"},
-	{cat: Elementwise, any: "elementwise gpu_kernel_impl multi_tensor_apply pointwise functor triu_tril where_kernel dropout masked_fill"},
+	{cat: Reduce,
+		any: "reduce devicescan deviceradixsort devicesegmented devicecompact deviceselect deviceunique devicehistogram devicemerge ~cub:: thrust:: tensor_kernel_scan cumsum nll_loss"},
+	{cat: Elementwise,
+		any: "elementwise gpu_kernel_impl multi_tensor_apply pointwise functor triu_tril where_kernel dropout masked_fill"},
 
 	// Weak words, after everything that computes.
 	{cat: Memory, any: "copy fill ~zero memset transpose permute_kernel layout"},

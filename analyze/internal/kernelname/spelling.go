@@ -181,7 +181,7 @@ func isSignature(part string) bool {
 func Unqualified(name string) string { return unqualify(Canonical(name)) }
 
 // unqualify drops each "ident::" and "<unnamed>::" that qualifies an
-// identifier. A function that encloses a lambda is no qualifier.
+// identifier. A function that encloses a lambda is not a qualifier.
 func unqualify(c string) string {
 	if !strings.Contains(c, "::") {
 		return c
@@ -201,7 +201,8 @@ func unqualify(c string) string {
 		for i < len(c) && isWord(c[i]) {
 			i++
 		}
-		if strings.HasPrefix(c[i:], "::") && (isWordAt(c, i+2) && !strings.HasPrefix(c[i+2:], "operator") || strings.HasPrefix(c[i+2:], anonymous)) {
+		if strings.HasPrefix(c[i:], "::") && (isWordAt(c, i+2) && !strings.HasPrefix(c[i+2:], "operator") ||
+			strings.HasPrefix(c[i+2:], anonymous)) {
 			i += 2
 			continue
 		}

@@ -41,7 +41,7 @@ func ParseStep(text string) (Marker, bool) {
 	if engine, ok := stepNames[text]; ok {
 		m := unknownMarker(engine)
 		if text == "draft_model_forward" {
-			m.Phase = PhaseDraft
+			m.Phase = phaseDraft
 		}
 		return m, true
 	}
@@ -76,7 +76,7 @@ func parseScript(text string) (Marker, bool) {
 				if m.Phase != "" {
 					return m, false
 				}
-				m.Phase = PhasePrefill
+				m.Phase = phasePrefill
 			case "decode", "decoding", "generation":
 				if m.Phase != "" {
 					return m, false
@@ -148,11 +148,11 @@ func parseMLC(text string) (Marker, bool) {
 	word, fields, _ := strings.Cut(text, " ")
 	switch word {
 	case "BatchPrefill":
-		m.Phase = PhasePrefill
+		m.Phase = phasePrefill
 	case "BatchDecode", "BatchVerify", "BatchJumpForward":
 		m.Phase = PhaseDecode
 	case "BatchDraft":
-		m.Phase = PhaseDraft
+		m.Phase = phaseDraft
 	default:
 		return Marker{}, false
 	}

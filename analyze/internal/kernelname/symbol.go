@@ -112,7 +112,8 @@ func (y symbol) unwrap() symbol {
 
 func isWrapper(base string) bool {
 	switch base {
-	case "Kernel", "Kernel2", "device_kernel", "_kernel_agent", "enable_sm90_or_later", "enable_sm90", "enable_sm80_to_sm89":
+	case "Kernel", "Kernel2", "device_kernel", "_kernel_agent", "enable_sm90_or_later", "enable_sm90",
+		"enable_sm80_to_sm89":
 		return true
 	}
 	return false
@@ -194,7 +195,8 @@ func lastLambda(s string) (params, nth string, ok bool) {
 // isATenWrapper reports whether base applies a functor given as an argument.
 func isATenWrapper(base string) bool {
 	return strings.HasSuffix(base, "elementwise_kernel") || base == "reduce_kernel" ||
-		base == "elementwise_kernel_with_index" || base == "distribution_elementwise_grid_stride_kernel" || base == "multi_tensor_apply_kernel"
+		base == "elementwise_kernel_with_index" || base == "distribution_elementwise_grid_stride_kernel" ||
+		base == "multi_tensor_apply_kernel"
 }
 
 // work returns what an ATen wrapper applies: the first argument that is no
@@ -209,7 +211,8 @@ func (y symbol) work() (work, bool) {
 			continue
 		}
 		switch b.base {
-		case "array", "Array", "TrivialOffsetCalculator", "OffsetCalculator", "TensorListMetadata", "TensorListScalarListMetadata", "FusedOptimizerTensorListMetadata":
+		case "array", "Array", "TrivialOffsetCalculator", "OffsetCalculator", "TensorListMetadata",
+			"TensorListScalarListMetadata", "FusedOptimizerTensorListMetadata":
 			continue
 		}
 		w := applied(a, 0)
@@ -226,6 +229,6 @@ func (y symbol) work() (work, bool) {
 	return work{}, false
 }
 
-// Function is the kernel function's own name: no namespaces, no template arguments, no parameters. It is what ncu prints with
-// --print-kernel-base function. Many kernels may share one.
+// Function is the kernel function's own name: no namespaces, no template arguments, no parameters. It is what ncu
+// prints with --print-kernel-base function. Many kernels may share one.
 func Function(name string) string { return parseSymbol(Unqualified(name)).base }

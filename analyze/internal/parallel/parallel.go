@@ -6,8 +6,9 @@ import (
 	"sync"
 )
 
-// Each runs f(0) to f(n-1), as many at a time as there are processors, and returns when all are done. They are started in
-// order. A panic in one of them is raised again here, once the others have ended, so that the caller's recover sees it.
+// Each runs f(0) to f(n-1), as many at a time as there are processors, and returns when all are done. They are started
+// in order. A panic in one of them is raised again here, once the others have ended, so that the caller's recover sees
+// it.
 func Each(n int, f func(i int)) {
 	workers := min(n, runtime.GOMAXPROCS(0))
 	if workers <= 1 {

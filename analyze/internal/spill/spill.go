@@ -1,7 +1,19 @@
-// Package spill hands out the large arrays of an analysis: columns with an element per event, and what is derived from
-// them. They live outside the Go heap, so that the collector neither scans them nor doubles them, and can be given back
-// at once. Where an analysis would not fit into the memory it may use, they live in a temporary file that has no name
-// any more, mapped into memory: the system keeps of it what fits, and the results are the same to the bit.
+// Package spill allocates the large arrays of an analysis: columns with an element per event, and what is derived from
+// them. They live outside the Go heap, so that the garbage collector neither scans nor doubles them, and can be freed
+// at once. Where an analysis would not fit into the memory it may use, the arrays live in a temporary file, mapped into
+// memory. The code that uses an array does not notice, and results are the same to the bit.
+//
+//	columns   []uint32 start   []uint32 length   []int32 name      what the analysis reads and writes
+//	                |                 |                |
+//	mapping   [ page page page | page page page | page page ]      resident: pages used lately
+//	                |                 |                |
+//	file      0 ... 4 MiB ......... 8 MiB ......... 12 MiB         unlinked, every block reserved
+//
+// Example: 10 million kernels at 40 bytes are 400 MB of columns, and --max-memory is 256MiB. NewOnDisk makes and
+// unlinks a file and reserves its blocks, so that a full disk is an error before work begins and not a crash (SIGBUS)
+// during it. Each Make maps the next stretch of the file. Every 10 ms the governor compares the resident size of the
+// process with the limit; above three quarters of it (192 MB), it drops the pages of all arrays from the mapping. Their
+// content stays in the file: the next access reads a page back from the page cache or from disk.
 package spill
 
 import (
@@ -31,8 +43,8 @@ func New() *Arena { return &Arena{blocks: map[*byte][]byte{}} }
 var ErrUnsupported = errors.New("keeping columns on disk is supported on Linux only")
 
 // NewOnDisk returns an arena whose arrays live in an unnamed file in the folder dir (empty: the system's temporary
-// folder), of which no more than about limit bytes, with all else the process holds, stay in memory. expect bytes of the
-// disk are reserved at once, so that a full disk is an error here and not a crash later.
+// folder), of which no more than about limit bytes, with all else the process holds, stay in memory. expect bytes of
+// the disk are reserved at once, so that a full disk is an error here and not a crash later.
 func NewOnDisk(dir string, limit, expect int64) (*Arena, error) {
 	d, err := newDisk(dir, expect)
 	if err != nil {
@@ -159,11 +171,12 @@ func (a *Arena) cut(at *byte, keep int64) {
 }
 
 // Narrow returns n elements of a type that is as wide or narrower, in the place of a column that Make returned, to be
-// filled from its front while the column is read: element i does not lie behind the column's element i. For a wider type,
-// and for a column on the Go heap, it returns an array of its own.
+// filled from its front while the column is read: element i does not lie behind the column's element i. For a wider
+// type, and for a column on the Go heap, it returns an array of its own.
 func Narrow[T uint8 | uint16 | uint32](a *Arena, column []uint16, n int) []T {
 	var one T
-	if unsafe.Sizeof(one) > unsafe.Sizeof(uint16(0)) || a == nil || !a.holds((*byte)(unsafe.Pointer(unsafe.SliceData(column)))) {
+	if unsafe.Sizeof(one) > unsafe.Sizeof(uint16(0)) || a == nil ||
+		!a.holds((*byte)(unsafe.Pointer(unsafe.SliceData(column)))) {
 		return Make[T](a, n)
 	}
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(column))), n)

@@ -42,8 +42,8 @@ type disk struct {
 	at       map[*byte]int64
 }
 
-// newDisk makes the file in dir. A temporary folder that is itself kept in memory helps nobody: unless somebody named it
-// in TMPDIR, /var/tmp is used instead.
+// newDisk makes the file in dir. A temporary folder that is itself kept in memory helps nobody: unless somebody named
+// it in TMPDIR, /var/tmp is used instead.
 func newDisk(dir string, expect int64) (*disk, error) {
 	if dir == "" {
 		dir = os.TempDir()
@@ -133,7 +133,7 @@ func (d *disk) give(b []byte) {
 func (d *disk) close() error { return d.f.Close() }
 
 // How the governor keeps to the limit: when the process holds more than highWater of it, the mapped pages of the file
-// are let go; those still needed come back from the system's page cache, or from disk, when they are touched.
+// are released; those still needed come back from the system's page cache, or from disk, when they are touched.
 const (
 	highWater = 0.75
 	lookEvery = 10 * time.Millisecond
@@ -149,23 +149,23 @@ func (a *Arena) govern() {
 			return
 		case <-tick.C:
 			if float64(resident()) > highWater*float64(a.limit) {
-				a.letGo()
+				a.release()
 			}
 		}
 	}
 }
 
-func (a *Arena) letGo() {
+func (a *Arena) release() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, b := range a.blocks {
 		drop(b)
 	}
-	lettings.Add(1)
+	releases.Add(1)
 }
 
-// lettings counts how often pages were let go, for a test.
-var lettings atomic.Int64
+// releases counts releases of mapped pages, for a test.
+var releases atomic.Int64
 
 // resident is what the process keeps in memory, in bytes; 0 where the system does not say.
 func resident() int64 {

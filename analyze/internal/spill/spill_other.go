@@ -24,5 +24,5 @@ func (*disk) close() error { return nil }
 
 func (*Arena) govern() {}
 
-// lettings counts how often pages were let go, for a test.
-var lettings atomic.Int64
+// releases counts releases of mapped pages, for a test.
+var releases atomic.Int64

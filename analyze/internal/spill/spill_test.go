@@ -151,11 +151,11 @@ func TestPagesLetGoComeBack(t *testing.T) {
 	}
 	defer a.Close()
 	x := Make[uint64](a, 4<<20)
-	before := lettings.Load()
+	before := releases.Load()
 	for i := range x {
 		x[i] = uint64(i) * 3
 	}
-	for end := time.Now().Add(10 * time.Second); lettings.Load() < before+3; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Second); releases.Load() < before+3; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("nothing was let go")
 		}

@@ -11,7 +11,8 @@ const (
 )
 
 // Sort orders a list of whole numbers. A long one is sorted by digits of 11 bits, the last digit first, as many as the
-// range of the numbers has: two of them for durations below 4.2 ms, three below 8.5 s. A list has fewer than 2^31 numbers.
+// range of the numbers has: two of them for durations below 4.2 ms, three below 8.5 s. A list has fewer than 2^31
+// numbers.
 func Sort[T uint32 | int64](list []T) { SortIn(list, nil) }
 
 // SortIn is Sort with room for as many numbers as the list has, which a long list needs; nil makes some.
@@ -37,7 +38,8 @@ func SortIn[T uint32 | int64](list, room []T) {
 	for used*digitBits < 64 && span>>(used*digitBits) > 0 {
 		used++
 	}
-	var ends [maxDigits][digits]int32 // by digit and its value: how many numbers have it, then where the next of them goes
+	// By digit and its value: how many numbers have it, then where the next of them goes
+	var ends [maxDigits][digits]int32
 	for _, v := range list {
 		u := uint64(v) - uint64(low)
 		for d := range ends[:used] {

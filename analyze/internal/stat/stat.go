@@ -19,8 +19,8 @@ func Percentile[T Number](sorted []T, q float64) float64 {
 	return between(sorted[lo], sorted[min(lo+1, len(sorted)-1)], part)
 }
 
-// rank is where the percentile q of n > 0 numbers lies: at the number of rank lo, counted from 0, and a part of the way to
-// the next one.
+// rank is where the percentile q of n > 0 numbers lies: at the number of rank lo, counted from 0, and a part of the way
+// to the next one.
 func rank(n int, q float64) (lo int, part float64) {
 	pos := q * float64(n-1)
 	if lo = int(pos); lo >= n-1 {
@@ -96,12 +96,14 @@ func Histogram[T Number](sorted []T) *report.Histogram {
 	h.Zero = int64(i)
 	for i < len(sorted) {
 		k := bin(float64(sorted[i]))
-		step := 1 // doubled up to a value of a later bin, so that the logarithm is taken a few times per bin, not per value
+		// Doubled up to a value of a later bin, so that the logarithm is taken a few times per bin, not per value
+		step := 1
 		for i+step < len(sorted) && bin(float64(sorted[i+step])) == k {
 			step *= 2
 		}
 		from := i + step/2
-		to := from + sort.Search(min(i+step, len(sorted))-from, func(j int) bool { return bin(float64(sorted[from+j])) != k })
+		to := from + sort.Search(min(i+step, len(sorted))-from,
+			func(j int) bool { return bin(float64(sorted[from+j])) != k })
 		h.Bins = append(h.Bins, [2]int64{k, int64(to - i)})
 		i = to
 	}

@@ -6,7 +6,8 @@ import (
 	"math/bits"
 )
 
-// sums are the exact sums that the mean and the standard deviation of whole numbers follow from, in whatever order they come.
+// sums are the exact sums that the mean and the standard deviation of whole numbers follow from, in whatever order they
+// come.
 type sums struct {
 	n       int64
 	total   [2]uint64 // of 128 bits in two's complement, the lower ones first
@@ -44,8 +45,8 @@ func (m *sums) addSquares(low, high uint64) {
 	m.squares[2] += carry
 }
 
-// moments are the mean, total over count, and the population standard deviation around it: the root of n times the sum of
-// squares less the square of the sum, over n.
+// moments are the mean, total over count, and the population standard deviation around it: the root of n times the sum
+// of squares less the square of the sum, over n.
 func (m *sums) moments() (mean, sd float64) {
 	n := big.NewInt(m.n)
 	total := big.NewInt(int64(m.total[1]))

@@ -12,7 +12,7 @@ type APIName struct {
 	AsyncCopy   bool
 	Memset      bool // any memset call
 	AsyncSet    bool
-	OldSync     bool // cudaThreadSynchronize: blocks, but design.md counts only the four families; shown apart
+	OldSync     bool // cudaThreadSynchronize: blocks, but is not of the four families of blocking calls; shown apart
 	Poll        bool // asks without blocking: cudaEventQuery, cudaStreamQuery
 	Wait        bool // makes a stream wait, not the host: cudaStreamWaitEvent
 }
@@ -20,9 +20,9 @@ type APIName struct {
 // Blocking reports whether the call keeps its thread until the GPU is done.
 func (n *APIName) Blocking() bool { return n.Sync || n.SyncCopy }
 
-// StripSuffix removes the version and per-thread-stream suffixes nsys keeps in API names: cudaLaunchKernel_v7000 and
+// stripSuffix removes the version and per-thread-stream suffixes nsys keeps in API names: cudaLaunchKernel_v7000 and
 // cudaLaunchKernel_ptsz_v7000 are cudaLaunchKernel.
-func StripSuffix(name string) string {
+func stripSuffix(name string) string {
 	for {
 		i := strings.LastIndexByte(name, '_')
 		if i <= 0 {
@@ -38,7 +38,9 @@ func StripSuffix(name string) string {
 	}
 }
 
-// classifyAPI says what kind of call a stripped name is. The rules are design.md's, section 4.
+// classifyAPI says what kind of call a stripped name is. A launch starts with cudaLaunch, cuLaunch, cudaGraphLaunch or
+// cuGraphLaunch and is not a host function; a blocking call is a Device-, Stream-, Event- or CtxSynchronize, or a copy
+// without Async.
 func classifyAPI(name string) APIName {
 	n := APIName{Name: name}
 	base, cuda := strings.CutPrefix(name, "cuda")

@@ -1,17 +1,17 @@
 package trace
 
 import (
+	"cmp"
 	"slices"
-	"sort"
 	"unsafe"
 
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 )
 
 // Event tables are read in pieces, by several goroutines, in whatever order is fast. Each piece, a leaf of the table's
-// tree, has slots for its rows in the columns; each goroutine has a sink with dictionaries of its own. When all is read,
-// settling closes the gaps between the pieces, in place, and brings the dictionaries together, numbered in the order in
-// which the table's rows mention their entries. The outcome does not depend on who read what.
+// tree, has slots for its rows in the columns; each goroutine has a sink with dictionaries of its own. When all is
+// read, settling closes the gaps between the pieces, in place, and brings the dictionaries together, numbered in the
+// order in which the table's rows mention their entries. The outcome does not depend on who read what.
 
 // piece is where the rows of one leaf are.
 type piece struct {
@@ -352,7 +352,8 @@ func settleCodes[K, G comparable](s *store, column []uint16, dicts []*dict[K], g
 			to[i][k] = n
 		}
 	}
-	m := merger{to: to, final: make([]int32, len(groups)), far: s.byRow(each(dicts, func(d *dict[K]) []far { return d.far })...)}
+	m := merger{to: to, final: make([]int32, len(groups)),
+		far: s.byRow(each(dicts, func(d *dict[K]) []far { return d.far })...)}
 	for i := range m.final {
 		m.final[i] = None
 	}
@@ -435,12 +436,7 @@ func (s *Span) order(a *spill.Arena) []int32 {
 	for i := range keys {
 		keys[i] = key{s.Start(i), int32(i)}
 	}
-	sort.Slice(keys, func(i, j int) bool {
-		if keys[i].start != keys[j].start {
-			return keys[i].start < keys[j].start
-		}
-		return keys[i].row < keys[j].row
-	})
+	slices.SortFunc(keys, func(a, b key) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.row, b.row)) })
 	order := spill.Make[int32](a, len(keys))
 	for i := range keys {
 		order[i] = keys[i].row

@@ -6,9 +6,9 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 )
 
-// Columns are as wide as their data as a rule needs, which is what makes them fit into memory: a start is 32 bits behind
-// that of its block, an end 32 bits behind its start, a number 32 bits, an index into a dictionary as many as the
-// dictionary needs. What does not fit is kept aside, by row.
+// Columns are as wide as their data as a rule needs, which is what makes them fit into memory: a start is 32 bits
+// behind that of its block, an end 32 bits behind its start, a number 32 bits, an index into a dictionary as many as
+// the dictionary needs. What does not fit is kept aside, by row.
 
 // farAway stands in a column for a value that is kept aside, by row. (A lookup in a map is what lets the methods below
 // be inlined; there are few such values.)
@@ -56,7 +56,8 @@ func (s *Span) Starting(from, to int64) (lo, hi int) {
 }
 
 func newSpan(n int, off, dur []uint32) Span {
-	return Span{base: make([]int64, 0, n>>blockShift+1), off: off, dur: dur, starts: map[int]int64{}, lengths: map[int]int64{}}
+	return Span{base: make([]int64, 0, n>>blockShift+1), off: off, dur: dur, starts: map[int]int64{},
+		lengths: map[int]int64{}}
 }
 
 // rewrite makes the span anew of n rows whose starts and lengths at gives.

@@ -58,10 +58,11 @@ func Describe(ctx context.Context, path string, opt Options) (*Description, erro
 
 func (s *sqlSource) describe(t tableInfo) (TableShape, error) {
 	shape := TableShape{Name: t.Name}
-	err := s.query(`select "name", "type" from pragma_table_info(`+literal(t.Name)+`) order by "cid"`, func(row []cell) error {
-		shape.Columns = append(shape.Columns, ColumnShape{row[0].S, row[1].S})
-		return nil
-	})
+	err := s.query(`select "name", "type" from pragma_table_info(`+literal(t.Name)+`) order by "cid"`,
+		func(row []cell) error {
+			shape.Columns = append(shape.Columns, ColumnShape{row[0].S, row[1].S})
+			return nil
+		})
 	if err != nil {
 		return shape, err
 	}

@@ -1,6 +1,9 @@
 package trace
 
-import "sort"
+import (
+	"cmp"
+	"slices"
+)
 
 // GPU is what the capture says of a device: the one adapter that can be it. Adapters that cannot run CUDA (no
 // multiprocessors) share device number 0 with the ones that can. Where several could be it, nothing is known.
@@ -11,7 +14,7 @@ func (t *Trace) GPU(device int32) GPUInfo {
 			list = append(list, a)
 		}
 	}
-	sort.SliceStable(list, func(i, j int) bool { return list[i].SMs > list[j].SMs })
+	slices.SortStableFunc(list, func(a, b GPUInfo) int { return cmp.Compare(b.SMs, a.SMs) })
 	if len(list) == 0 || len(list) > 1 && list[1].SMs > 0 && list[1].Name != list[0].Name {
 		return GPUInfo{}
 	}

@@ -93,7 +93,7 @@ func (s *apiSink) nameOf(c *cell) uint32 {
 			raw = "#" + strconv.FormatInt(c.Bits, 10)
 		}
 	}
-	name := StripSuffix(raw)
+	name := stripSuffix(raw)
 	code, ok := s.name.find(uint64(len(name)), name)
 	if !ok {
 		code = s.name.add(strings.Clone(name))
@@ -108,10 +108,12 @@ func (t *apiTable) settle() {
 	a := &t.l.trace.API
 	t.settleTimes()
 	var raw []rawCall
-	a.place, raw = settleCodes(&t.store, t.place, each(t.sinks, func(s *apiSink) *dict[rawCall] { return &s.place }), itself[rawCall])
+	a.place, raw = settleCodes(&t.store, t.place, each(t.sinks, func(s *apiSink) *dict[rawCall] { return &s.place }),
+		itself[rawCall])
 	a.corr = t.settleNumbers(t.corr, each(t.sinks, func(s *apiSink) []far { return s.corr })...)
 	var names []string
-	a.name, names = settleCodes(&t.store, t.name, each(t.sinks, func(s *apiSink) *dict[string] { return &s.name }), itself[string])
+	a.name, names = settleCodes(&t.store, t.name, each(t.sinks, func(s *apiSink) *dict[string] { return &s.name }),
+		itself[string])
 	for _, n := range names {
 		a.Names = append(a.Names, classifyAPI(n))
 	}
@@ -193,7 +195,8 @@ func (t *syncTable) settle() {
 	y := &t.l.trace.Syncs
 	t.settleTimes()
 	var raw []rawSync
-	y.place, raw = settleCodes(&t.store, t.place, each(t.sinks, func(s *syncSink) *dict[rawSync] { return &s.place }), itself[rawSync])
+	y.place, raw = settleCodes(&t.store, t.place, each(t.sinks, func(s *syncSink) *dict[rawSync] { return &s.place }),
+		itself[rawSync])
 	y.corr = t.settleNumbers(t.corr, each(t.sinks, func(s *syncSink) []far { return s.corr })...)
 	for _, p := range raw {
 		if p.owned {

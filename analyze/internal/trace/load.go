@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
-	"sort"
 	"strings"
 	"sync"
 
@@ -56,7 +56,8 @@ func loadFrom(ctx context.Context, src source, in *input, opt *Options) (*Trace,
 	if err != nil {
 		return nil, err
 	}
-	l := &loader{ctx: ctx, src: src, opt: opt, arena: arena, tables: probe(tables), trace: &Trace{File: in.file, arena: arena}, maxRows: max(in.size, 1)}
+	l := &loader{ctx: ctx, src: src, opt: opt, arena: arena, tables: probe(tables),
+		trace: &Trace{File: in.file, arena: arena}, maxRows: max(in.size, 1)}
 	err = l.check(tables, in)
 	if err == nil {
 		l.trace.LeftOut = l.leftOut(tables)
@@ -74,16 +75,20 @@ func loadFrom(ctx context.Context, src source, in *input, opt *Options) (*Trace,
 	return l.trace, nil
 }
 
-// check refuses what is no capture.
+// check refuses what is not a capture.
 func (l *loader) check(tables []tableInfo, in *input) error {
 	switch nsys, data := isNsys(tables, l.tables); {
 	case !nsys:
-		return in.fail("is a SQLite database, but no Nsight Systems export", "run `nsys export --type sqlite --lazy=false` on the .nsys-rep and name the .sqlite it writes", nil)
+		return in.fail("is a SQLite database, but not an Nsight Systems export",
+			"run `nsys export --type sqlite --lazy=false` on the .nsys-rep and name the .sqlite it writes", nil)
 	case !data:
-		return in.fail("is what a failed nsys export leaves behind: it holds no events", "run `nsys export --type sqlite --lazy=false --force-overwrite=true` again and look at what it prints", nil)
+		return in.fail("is what a failed nsys export leaves behind: it holds no events",
+			"run `nsys export --type sqlite --lazy=false --force-overwrite=true` again and look at what it prints", nil)
 	}
 	if table, column := unreadable(tables, l.tables); table != "" {
-		return in.fail("has a table "+table+" without a column "+column+", which no version of nsys that explain knows writes", "try a newer explain, or export it with another version of nsys", nil)
+		return in.fail("has a table "+table+" without a column "+column+
+			", which no version of nsys that explain knows writes",
+			"try a newer explain, or export it with another version of nsys", nil)
 	}
 	return nil
 }
@@ -101,7 +106,8 @@ func (l *loader) run() error {
 			list = append(list, &reading{events: e, info: info, names: info.known(e.columns(info))})
 		}
 	}
-	slices.SortFunc(list, func(a, b *reading) int { return strings.Compare(string(a.common().Role), string(b.common().Role)) })
+	slices.SortFunc(list,
+		func(a, b *reading) int { return strings.Compare(string(a.common().Role), string(b.common().Role)) })
 	if err := l.read(list); err != nil {
 		return err
 	}
@@ -118,7 +124,7 @@ func (l *loader) run() error {
 	if overhead != nil {
 		t.Tables = append(t.Tables, *overhead)
 	}
-	sort.Slice(t.Tables, func(i, j int) bool { return t.Tables[i].Name < t.Tables[j].Name })
+	slices.SortFunc(t.Tables, func(a, b TableStat) int { return strings.Compare(a.Name, b.Name) })
 	l.settleIdents(tables)
 	l.closeRanges(tables)
 	l.countNodes()
@@ -282,8 +288,8 @@ func (l *loader) text(c *cell) (string, bool) {
 	return "", false
 }
 
-// name resolves a cell that is an id or a name: text, and an id that was rewritten as text. It is valid as long as the row
-// is.
+// name resolves a cell that is an id or a name: text, and an id that was rewritten as text. It is valid as long as the
+// row is.
 func (l *loader) name(c *cell) (string, bool) {
 	if c.Kind == pages.Text {
 		if id, ok := converted(c); ok {
@@ -338,11 +344,11 @@ func (l *loader) settleIdents(tables []*eventTable) {
 			mention(o.v, true)
 		}
 	}
-	for _, v := range sortedKeys(ids.procs) {
+	for _, v := range slices.Sorted(maps.Keys(ids.procs)) {
 		ids.procs[v] = int32(len(t.Procs))
 		t.Procs = append(t.Procs, Proc{Global: v, PID: v >> 24 & 0xffffff})
 	}
-	for _, v := range sortedKeys(ids.threads) {
+	for _, v := range slices.Sorted(maps.Keys(ids.threads)) {
 		ids.threads[v] = int32(len(t.Threads))
 		t.Threads = append(t.Threads, Thread{Global: v, Proc: ids.procs[v&^tidBits], TID: v & tidBits})
 	}
@@ -352,15 +358,6 @@ func (l *loader) settleIdents(tables []*eventTable) {
 	for i, o := range l.overheadOf {
 		t.Overhead[i].Thread = ids.thread(o.v, o.known)
 	}
-}
-
-func sortedKeys(m map[int64]int32) []int64 {
-	list := make([]int64, 0, len(m))
-	for v := range m {
-		list = append(list, v)
-	}
-	sort.Slice(list, func(i, j int) bool { return list[i] < list[j] })
-	return list
 }
 
 // closeRanges ends the ranges that were open when the capture stopped at the last moment any event was seen.

@@ -5,7 +5,6 @@ import (
 
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 )
 
@@ -50,7 +49,7 @@ func (l *loader) loadMeta() error {
 	}); err != nil {
 		return err
 	}
-	sort.Strings(m.TraceSet)
+	slices.Sort(m.TraceSet)
 	if err := keyed(RoleSystem, map[string]func(string){
 		"NvDriverVersion":   func(v string) { m.Driver = v },
 		"CudaDriverVersion": func(v string) { m.CUDA = cudaVersion(v) },

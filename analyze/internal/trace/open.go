@@ -22,17 +22,18 @@ import (
 
 // Options of Open.
 type Options struct {
-	// Tag classifies raw NVTX text; ranges with equal canonical text but different tags stay apart. May be nil. Its calls
-	// do not overlap, and come in no particular order.
+	// Tag classifies raw NVTX text; ranges with equal canonical text but different tags stay apart. May be nil. Its
+	// calls do not overlap, and come in no particular order.
 	Tag func(text string) uint32
-	// CoarseTag says that the tag does not depend on the counters that PyTorch's emit_nvtx puts into names (seq, op_id), so
-	// that Tag need not be asked for texts that differ in nothing else.
+	// CoarseTag says that the tag does not depend on the counters that PyTorch's emit_nvtx puts into names (seq,
+	// op_id), so that Tag need not be asked for texts that differ in nothing else.
 	CoarseTag bool
 	// MaxMemory is how many bytes the process should hold at most. A capture that would not fit keeps its columns in a
 	// temporary file. 0 means no bound.
 	MaxMemory int64
 	// Progress is told what is going on: of the stages "read" and "unpack" the bytes done so far, and at their end once
-	// more as "read: done" and "unpack: done"; of "read TABLE" the rows. May be nil; it is called from several goroutines.
+	// more as "read: done" and "unpack: done"; of "read TABLE" the rows. May be nil; it is called from several
+	// goroutines.
 	Progress func(stage string, done int64)
 	// Nsys is the nsys program used to export .nsys-rep files. Empty: $NSYS, else nsys on PATH.
 	Nsys string
@@ -152,7 +153,8 @@ func (in *input) scratch(name string) (string, error) {
 
 // noScratch is about a temporary folder that cannot be written, or is full.
 func (in *input) noScratch(err error) error {
-	return in.fail("needs a scratch copy, and the temporary folder cannot take it", "name another with TMPDIR", errors.Unwrap(err))
+	return in.fail("needs a scratch copy, and the temporary folder cannot take it", "name another with TMPDIR",
+		errors.Unwrap(err))
 }
 
 // unwritten tells an error of the scratch copy from one of the input.
@@ -188,7 +190,7 @@ func (in *input) resolve() error {
 		case len(head) == 0:
 			return in.fail("is empty", "export the capture again", nil)
 		case depth > 3:
-			return in.fail("is compressed too many times over", "unpack it first", nil)
+			return in.fail("is nested in too many layers of compression", "unpack it first", nil)
 		case bytes.HasPrefix(head, []byte(sqliteMagic)):
 			if real, err := filepath.EvalSymlinks(in.path); err == nil {
 				in.path = real // a log lies beside the file itself
@@ -203,13 +205,18 @@ func (in *input) resolve() error {
 		case strings.HasSuffix(name, ".nsys-rep"), strings.HasSuffix(name, ".qdrep"):
 			err, name = in.export(name), "export.sqlite"
 		case strings.HasSuffix(name, ".qdstrm"):
-			return in.fail("is a raw capture stream", "turn it into a report with QdstrmImporter of Nsight Systems, then run explain on the .nsys-rep", nil)
+			return in.fail("is a raw capture stream",
+				"turn it into a report with QdstrmImporter of Nsight Systems, then run explain on the .nsys-rep", nil)
 		case strings.HasSuffix(name, ".ncu-rep"):
-			return in.fail("is a report of Nsight Compute, not of Nsight Systems", "run `ncu --import FILE --page raw --csv` and give explain what it prints with --ncu, beside a trace or alone", nil)
+			return in.fail("is a report of Nsight Compute, not of Nsight Systems",
+				"run `ncu --import FILE --page raw --csv` and give explain what it prints with --ncu, beside a trace or alone",
+				nil)
 		case packed(head) != "":
-			return in.fail("is packed with "+packed(head), "unpack it, and name the .sqlite or .nsys-rep that is in it", nil)
+			return in.fail("is packed with "+packed(head), "unpack it, and name the .sqlite or .nsys-rep that is in it",
+				nil)
 		default:
-			return in.fail("is not an Nsight Systems export", "run `nsys export --type sqlite --lazy=false` on the .nsys-rep and name the .sqlite it writes", nil)
+			return in.fail("is not an Nsight Systems export",
+				"run `nsys export --type sqlite --lazy=false` on the .nsys-rep and name the .sqlite it writes", nil)
 		}
 		if err != nil {
 			return err
@@ -217,9 +224,11 @@ func (in *input) resolve() error {
 	}
 }
 
-// packed names the packer of a file that explain does not unpack, by its first bytes. Artifacts of a CI run come as zip.
+// packed names the packer of a file that explain does not unpack, by its first bytes. Artifacts of a CI run come as
+// zip.
 func packed(head []byte) string {
-	for magic, name := range map[string]string{"PK\x03\x04": "zip", "BZh": "bzip2", "\xfd7zXZ\x00": "xz", "7z\xbc\xaf\x27\x1c": "7-Zip"} {
+	for magic, name := range map[string]string{"PK\x03\x04": "zip", "BZh": "bzip2", "\xfd7zXZ\x00": "xz",
+		"7z\xbc\xaf\x27\x1c": "7-Zip"} {
 		if bytes.HasPrefix(head, []byte(magic)) {
 			return name
 		}
@@ -258,7 +267,8 @@ func (in *input) checkHeader(head []byte, size int64) error {
 	pages := int64(binary.BigEndian.Uint32(head[28:]))
 	valid := binary.BigEndian.Uint32(head[24:]) == binary.BigEndian.Uint32(head[92:])
 	if valid && pages*page > size && logSize(in.path, "-wal") == 0 {
-		return in.fail(fmt.Sprintf("is truncated: its header states %d bytes, the file has %d", pages*page, size), again, nil)
+		return in.fail(fmt.Sprintf("is truncated: its header states %d bytes, the file has %d", pages*page, size),
+			again, nil)
 	}
 	return nil
 }
@@ -364,17 +374,20 @@ func (in *input) export(name string) error {
 		}
 		abs = named
 	}
-	cmd := exec.CommandContext(in.ctx, nsys, "export", "--type", "sqlite", "--lazy=false", "--force-overwrite=true", "--output", out, abs)
+	cmd := exec.CommandContext(in.ctx, nsys, "export", "--type", "sqlite", "--lazy=false", "--force-overwrite=true",
+		"--output", out, abs)
 	cmd.Dir = in.temp
 	said, err := cmd.CombinedOutput()
 	if e := in.ctx.Err(); e != nil {
 		return e
 	}
 	if err != nil {
-		return in.fail("could not be exported by nsys: "+lastLine(said), "try `nsys export` of the nsys version that captured it", err)
+		return in.fail("could not be exported by nsys: "+lastLine(said),
+			"try `nsys export` of the nsys version that captured it", err)
 	}
 	if _, err := os.Stat(out); err != nil {
-		return in.fail("was exported by nsys without an error, but no .sqlite was written", "try `nsys export` of the nsys version that captured it", nil)
+		return in.fail("was exported by nsys without an error, but no .sqlite was written",
+			"try `nsys export` of the nsys version that captured it", nil)
 	}
 	in.path = out
 	return nil
@@ -466,12 +479,14 @@ func (in *input) arena() (*spill.Arena, error) {
 	case errors.Is(err, spill.ErrUnsupported):
 		return spill.New(), nil
 	case err != nil:
-		return nil, in.fail(fmt.Sprintf("does not fit into %d MB of memory, and %v", in.opt.MaxMemory>>20, err), "name another folder with TMPDIR, or allow more with --max-memory", nil)
+		return nil, in.fail(fmt.Sprintf("does not fit into %d MB of memory, and %v", in.opt.MaxMemory>>20, err),
+			"name another folder with TMPDIR, or allow more with --max-memory", nil)
 	}
 	return a, nil
 }
 
-// What an analysis holds in memory, and in columns alone, for a byte of the file: the most that was measured, with room.
+// What an analysis holds in memory, and in columns alone, for a byte of the file: the most that was measured, with
+// room.
 const (
 	memoryPerByte  = 0.35
 	columnsPerByte = 0.35

@@ -178,7 +178,7 @@ func TestBadInputSaysWhatItIsAndWhatToDo(t *testing.T) {
 		{"corrupt.sqlite", corrupt, "damaged"},
 		{"raw.qdstrm", []byte("anything"), "QdstrmImporter"},
 		{"skeleton.sqlite", readFile(t, skeleton.WriteTB(t)), "failed nsys export"},
-		{"foreign.sqlite", readFile(t, foreign.WriteTB(t)), "no Nsight Systems export"},
+		{"foreign.sqlite", readFile(t, foreign.WriteTB(t)), "not an Nsight Systems export"},
 	} {
 		path := filepath.Join(dir, c.name)
 		if c.content != nil {

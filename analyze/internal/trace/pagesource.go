@@ -7,8 +7,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 )
 
-// pageSource reads plain tables from the file's pages and leaves everything else to SQLite: the schema, single rows, and
-// tables that are made in an unusual way.
+// pageSource reads plain tables from the file's pages and leaves everything else to SQLite: the schema, single rows,
+// and tables that are made in an unusual way.
 type pageSource struct {
 	*sqlSource
 	f     *os.File
@@ -95,7 +95,7 @@ func (s *shape) table(name string) *pages.Table {
 		return nil
 	}
 	if len(s.keys) == 1 && s.integer {
-		if strings.Contains(s.sql, "DESC") { // INTEGER PRIMARY KEY DESC is no rowid, and telling takes a parser
+		if strings.Contains(s.sql, "DESC") { // INTEGER PRIMARY KEY DESC is not the rowid, and telling takes a parser
 			return nil
 		}
 		s.columns[s.keys[0]].RowID = true

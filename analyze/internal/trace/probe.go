@@ -3,7 +3,6 @@ package trace
 import (
 	"errors"
 	"slices"
-	"sort"
 	"strings"
 )
 
@@ -44,13 +43,19 @@ type roleSpec struct {
 
 var roles = []roleSpec{
 	{RoleStrings, []string{"StringIds", "Strings", "StringIdsV2", "StringTable"}, []string{"id", "value"}, nil},
-	{RoleKernel, []string{"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL", "CUDA_GPU_KERNEL", "GPU_KERNEL"}, []string{"start", "end"}, []string{"KERNEL"}},
-	{RoleAPI, []string{"CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER", "CUDA_API_RUNTIME", "CUDA_RUNTIME"}, []string{"start", "end"}, []string{"RUNTIME", "DRIVER", "CUDA_API"}},
+	{RoleKernel, []string{"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL", "CUDA_GPU_KERNEL",
+		"GPU_KERNEL"}, []string{"start", "end"}, []string{"KERNEL"}},
+	{RoleAPI, []string{"CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER", "CUDA_API_RUNTIME", "CUDA_RUNTIME"},
+		[]string{"start", "end"}, []string{"RUNTIME", "DRIVER", "CUDA_API"}},
 	{RoleNVTX, []string{"NVTX_EVENTS", "NVTX_EVENTS_V2", "NVTX"}, []string{"start"}, []string{"NVTX"}},
-	{RoleMemcpy, []string{"CUPTI_ACTIVITY_KIND_MEMCPY"}, []string{"start", "end"}, []string{"CUPTI_ACTIVITY_KIND_MEMCPY_V"}},
-	{RoleMemset, []string{"CUPTI_ACTIVITY_KIND_MEMSET"}, []string{"start", "end"}, []string{"CUPTI_ACTIVITY_KIND_MEMSET_V"}},
-	{RoleGraph, []string{"CUPTI_ACTIVITY_KIND_GRAPH_TRACE"}, []string{"start", "end"}, []string{"CUPTI_ACTIVITY_KIND_GRAPH_TRACE_V"}},
-	{RoleSync, []string{"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"}, []string{"start", "end"}, []string{"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION_V"}},
+	{RoleMemcpy, []string{"CUPTI_ACTIVITY_KIND_MEMCPY"}, []string{"start", "end"},
+		[]string{"CUPTI_ACTIVITY_KIND_MEMCPY_V"}},
+	{RoleMemset, []string{"CUPTI_ACTIVITY_KIND_MEMSET"}, []string{"start", "end"},
+		[]string{"CUPTI_ACTIVITY_KIND_MEMSET_V"}},
+	{RoleGraph, []string{"CUPTI_ACTIVITY_KIND_GRAPH_TRACE"}, []string{"start", "end"},
+		[]string{"CUPTI_ACTIVITY_KIND_GRAPH_TRACE_V"}},
+	{RoleSync, []string{"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"}, []string{"start", "end"},
+		[]string{"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION_V"}},
 	{RoleOverhead, []string{"PROFILER_OVERHEAD"}, []string{"start", "end"}, nil},
 	{RoleDiagnostics, []string{"DIAGNOSTIC_EVENT"}, []string{"severity"}, nil},
 	{RoleProcesses, []string{"PROCESSES"}, []string{"globalPid"}, nil},
@@ -73,13 +78,14 @@ func probe(tables []tableInfo) map[Role]tableInfo {
 	for n := range byName {
 		names = append(names, n)
 	}
-	sort.Strings(names)
+	slices.Sort(names)
 	found := make(map[Role]tableInfo)
 	for _, spec := range roles {
 		for i, name := range append(append([]string{}, spec.candidates...), hinted(names, spec.hints)...) {
 			t, ok := byName[name]
 			if ok = ok && t.hasAll(spec.required); ok && i >= len(spec.candidates) && spec.role == RoleKernel {
-				ok = t.first("demangledName", "shortName", "mangledName", "name") != "" // an operating system has kernels too
+				// An operating system has kernels too
+				ok = t.first("demangledName", "shortName", "mangledName", "name") != ""
 			}
 			if ok {
 				found[spec.role] = t
@@ -90,11 +96,12 @@ func probe(tables []tableInfo) map[Role]tableInfo {
 	return found
 }
 
-// unreadable names a table of GPU work that lacks a column it cannot be read without. Such a capture must not pass for one in
-// which nothing ran.
+// unreadable names a table of GPU work that lacks a column it cannot be read without. Such a capture must not pass for
+// one in which nothing ran.
 func unreadable(tables []tableInfo, found map[Role]tableInfo) (table, column string) {
 	for _, spec := range roles {
-		if _, ok := found[spec.role]; ok || spec.role != RoleKernel && spec.role != RoleMemcpy && spec.role != RoleMemset && spec.role != RoleGraph {
+		if _, ok := found[spec.role]; ok || spec.role != RoleKernel && spec.role != RoleMemcpy &&
+			spec.role != RoleMemset && spec.role != RoleGraph {
 			continue
 		}
 		for _, t := range tables {
@@ -108,8 +115,8 @@ func unreadable(tables []tableInfo, found map[Role]tableInfo) (table, column str
 	return "", ""
 }
 
-// leftOut are the tables of events that play no role: those with a time and at least one row. A report names what it does not
-// look at. A table that cannot be read is not named: nothing of the report depends on it.
+// leftOut are the tables of events that play no role: those with a time and at least one row. A report names what it
+// does not look at. A table that cannot be read is not named: nothing of the report depends on it.
 func (l *loader) leftOut(tables []tableInfo) (names []string) {
 	used := map[string]bool{}
 	for _, t := range l.tables {
@@ -128,7 +135,7 @@ func (l *loader) leftOut(tables []tableInfo) (names []string) {
 			names = append(names, t.Name)
 		}
 	}
-	sort.Strings(names)
+	slices.Sort(names)
 	return names
 }
 
@@ -177,8 +184,10 @@ func isNsys(tables []tableInfo, found map[Role]tableInfo) (nsys, hasData bool) {
 	_, strs := found[RoleStrings]
 	for _, t := range tables {
 		switch {
-		case strings.HasPrefix(t.Name, "CUPTI_ACTIVITY_"), strings.HasPrefix(t.Name, "NVTX_"), strings.HasPrefix(t.Name, "OSRT_"),
-			strings.HasPrefix(t.Name, "META_DATA_"), t.Name == "EXPORT_META_DATA", t.Name == "COMPOSITE_EVENTS", t.Name == "SCHED_EVENTS":
+		case strings.HasPrefix(t.Name, "CUPTI_ACTIVITY_"), strings.HasPrefix(t.Name, "NVTX_"),
+			strings.HasPrefix(t.Name, "OSRT_"),
+			strings.HasPrefix(t.Name, "META_DATA_"), t.Name == "EXPORT_META_DATA", t.Name == "COMPOSITE_EVENTS",
+			t.Name == "SCHED_EVENTS":
 			nsys, hasData = true, true
 		case strings.HasPrefix(t.Name, "TARGET_INFO_"), strings.HasPrefix(t.Name, "ENUM_NSYS"), t.Name == "StringIds":
 			nsys = true

@@ -11,8 +11,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 )
 
-// Event types that are marks and ranges (ENUM_NSYS_EVENT_TYPE). Those with a t come from an annotation file (.nvtxt) that
-// was imported.
+// Event types that are marks and ranges (ENUM_NSYS_EVENT_TYPE). Those with a t come from an annotation file (.nvtxt)
+// that was imported.
 const (
 	nvtxMark      = 34
 	nvtxPushPop   = 59
@@ -142,8 +142,8 @@ func (s *rangeSink) nameOf(text, id *cell) uint32 {
 	return s.name.text(clip(textOf(id)))
 }
 
-// textID is the id of a range's name, which it has where it has no text of its own. Exports that write a default in place
-// of what is missing have an empty text beside the id, or the id 0 beside an empty text.
+// textID is the id of a range's name, which it has where it has no text of its own. Exports that write a default in
+// place of what is missing have an empty text beside the id, or the id 0 beside an empty text.
 func textID(text, id *cell) (int64, bool) {
 	v, ok := whole(id)
 	return v, ok && (text.Kind == pages.Null || v != 0)
@@ -154,8 +154,10 @@ func (t *rangeTable) settle() {
 	t.settleTimes()
 	r.row = t.settleSteps(each(t.sinks, func(s *rangeSink) []far { return s.ids })...)
 	var raw []rawRange
-	r.place, raw = settleCodes(&t.store, t.place, each(t.sinks, func(s *rangeSink) *dict[rawRange] { return &s.place }), itself[rawRange])
-	r.name, r.Names = settleCodes(&t.store, t.name, each(t.sinks, func(s *rangeSink) *dict[RangeName] { return &s.name.dict }), itself[RangeName])
+	r.place, raw = settleCodes(&t.store, t.place, each(t.sinks, func(s *rangeSink) *dict[rawRange] { return &s.place }),
+		itself[rawRange])
+	r.name, r.Names = settleCodes(&t.store, t.name,
+		each(t.sinks, func(s *rangeSink) *dict[RangeName] { return &s.name.dict }), itself[RangeName])
 	for _, s := range t.sinks {
 		t.l.trace.Marks += s.marks
 	}
@@ -200,8 +202,8 @@ const unnamed = "(unnamed)"
 // longestKey is the length of the longest text that is looked for among recent ones.
 const longestKey = 256
 
-// text returns the code of a raw name. Most differ from one seen lately in counters only that neither the canonical name
-// nor the tag depends on.
+// text returns the code of a raw name. Most differ from one seen lately in counters only that neither the canonical
+// name nor the tag depends on.
 func (n *rangeNames) text(raw string) uint32 {
 	if raw == "" {
 		raw = unnamed

@@ -6,8 +6,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 )
 
-// RangeText returns the raw text of the given ranges (indexes into Ranges), in their order. Raw texts are mostly unique,
-// so they are not kept in memory: the few that are shown are read again.
+// RangeText returns the raw text of the given ranges (indexes into Ranges), in their order. Raw texts are mostly
+// unique, so they are not kept in memory: the few that are shown are read again.
 func (t *Trace) RangeText(ranges []int) ([]string, error) {
 	rows := make([]int64, len(ranges))
 	for i, r := range ranges {
@@ -15,7 +15,8 @@ func (t *Trace) RangeText(ranges []int) ([]string, error) {
 	}
 	found := make(map[int64]string, len(rows))
 	if !t.raw.table.Rowless {
-		err := t.source.Fetch(t.raw.table.Name, []string{t.raw.table.column("text"), t.raw.table.column("textId")}, rows,
+		err := t.source.Fetch(t.raw.table.Name, []string{t.raw.table.column("text"), t.raw.table.column("textId")},
+			rows,
 			func(row int64, cells []cell) error {
 				text, id := &cells[0], &cells[1]
 				if s := textOf(text); s != "" {

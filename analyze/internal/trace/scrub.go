@@ -17,10 +17,13 @@ import (
 // kept are the columns that a scrubbed export has, by what the table is to the analyzer: numbers, and names of kernels,
 // calls, ranges, processes, threads and GPUs. What is not listed is not copied.
 var kept = map[Role][]string{
-	RoleKernel: slices.Concat(keptWork, []string{"demangledName", "shortName", "mangledName", "name", "graphNodeId", "graphId", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ",
+	RoleKernel: slices.Concat(keptWork, []string{"demangledName", "shortName", "mangledName", "name", "graphNodeId",
+		"graphId", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ",
 		"registersPerThread", "staticSharedMemory", "dynamicSharedMemory"}),
-	RoleAPI:         {"start", "end", "eventClass", "globalTid", "global_tid", "globalPid", "pid", "processId", "correlationId", "correlation_id", "nameId", "name", "returnValue"},
-	RoleNVTX:        {"start", "end", "eventType", "rangeId", "text", "textId", "globalTid", "global_tid", "endGlobalTid", "domainId"},
+	RoleAPI: {"start", "end", "eventClass", "globalTid", "global_tid", "globalPid", "pid", "processId",
+		"correlationId", "correlation_id", "nameId", "name", "returnValue"},
+	RoleNVTX: {"start", "end", "eventType", "rangeId", "text", "textId", "globalTid", "global_tid",
+		"endGlobalTid", "domainId"},
 	RoleMemcpy:      slices.Concat(keptWork, []string{"bytes", "copyKind", "srcKind", "dstKind"}),
 	RoleMemset:      slices.Concat(keptWork, []string{"bytes", "memKind"}),
 	RoleGraph:       slices.Concat(keptWork, []string{"graphId", "graphExecId"}),
@@ -29,8 +32,10 @@ var kept = map[Role][]string{
 	RoleDiagnostics: {"severity", "text"},
 	RoleProcesses:   {"globalPid", "pid", "name"},
 	RoleThreads:     {"nameId", "globalTid"},
-	RoleGPU: {"id", "deviceId", "cuDevice", "name", "chipName", "smCount", "numMultiprocessors", "totalMemory", "globalMemorySize", "memoryBandwidth",
-		"globalMemoryBandwidth", "clockRate", "coreClockRate", "computeMajor", "computeCapabilityMajor", "computeMinor", "computeCapabilityMinor"},
+	RoleGPU: {"id", "deviceId", "cuDevice", "name", "chipName", "smCount", "numMultiprocessors", "totalMemory",
+		"globalMemorySize", "memoryBandwidth",
+		"globalMemoryBandwidth", "clockRate", "coreClockRate", "computeMajor", "computeCapabilityMajor", "computeMinor",
+		"computeCapabilityMinor"},
 	RoleDevices: {"gpuId", "cudaId", "pid"},
 	RoleSystem:  {"name", "value"},
 	RoleExport:  {"name", "value"},
@@ -38,15 +43,18 @@ var kept = map[Role][]string{
 	RoleDetails: {"startTime", "stopTime"},
 }
 
-var keptWork = []string{"start", "end", "deviceId", "contextId", "streamId", "correlationId", "correlation_id", "globalPid", "pid", "processId"}
+var keptWork = []string{"start", "end", "deviceId", "contextId", "streamId", "correlationId", "correlation_id",
+	"globalPid", "pid", "processId"}
 
 // referring are the columns that may hold the id of a string.
 var referring = []string{"demangledName", "shortName", "mangledName", "name", "nameId", "textId", "chipName"}
 
 // keptKeys are the metadata that loadMeta reads.
 var keptKeys = map[string]bool{
-	"EXPORT_PRODUCT_VERSION": true, "EXPORT_SCHEMA_VERSION": true, "CUDA_GRAPH_TRACE_OPTIONS:MODE": true, "CAPTURE_PRODUCT_VERSION": true, "CAPTURE_EVENT_TYPE": true,
-	"NvDriverVersion": true, "CudaDriverVersion": true, "OsDescription": true, "CpuDescription": true, "CpuArchitecture": true,
+	"EXPORT_PRODUCT_VERSION": true, "EXPORT_SCHEMA_VERSION": true, "CUDA_GRAPH_TRACE_OPTIONS:MODE": true,
+	"CAPTURE_PRODUCT_VERSION": true, "CAPTURE_EVENT_TYPE": true,
+	"NvDriverVersion": true, "CudaDriverVersion": true, "OsDescription": true, "CpuDescription": true,
+	"CpuArchitecture": true,
 }
 
 // Scrub writes to out what explain reads of the capture in path and nothing else: an export that analyses to the same
@@ -112,7 +120,9 @@ func (s *scrubber) write(name string, found map[Role]tableInfo) error {
 	if err != nil {
 		return &writeError{err}
 	}
-	u := url.URL{Scheme: "file", Path: filepath.ToSlash(abs), RawQuery: "_pragma=journal_mode(off)&_pragma=synchronous(off)"} // it is thrown away unless it is whole
+	// It is thrown away unless it is whole
+	u := url.URL{Scheme: "file", Path: filepath.ToSlash(abs),
+		RawQuery: "_pragma=journal_mode(off)&_pragma=synchronous(off)"}
 	db, err := sql.Open("sqlite", u.String())
 	if err != nil {
 		return &writeError{err}
@@ -155,7 +165,8 @@ func (s *scrubber) copy(role Role, t tableInfo, columns []string) error {
 	if _, err := s.tx.ExecContext(s.ctx, "create table "+quote(t.Name)+" ("+list+")"); err != nil {
 		return &writeError{err}
 	}
-	insert, err := s.tx.PrepareContext(s.ctx, "insert into "+quote(t.Name)+" ("+list+") values ("+strings.Join(marks, ", ")+")")
+	insert, err := s.tx.PrepareContext(s.ctx, "insert into "+quote(t.Name)+" ("+list+") values ("+strings.Join(marks,
+		", ")+")")
 	if err != nil {
 		return &writeError{err}
 	}
@@ -180,8 +191,8 @@ func (s *scrubber) copy(role Role, t tableInfo, columns []string) error {
 	})
 }
 
-// keeps chooses the rows: of metadata those with a key on the list and a value that looks like one, of strings those that
-// are referred to.
+// keeps chooses the rows: of metadata those with a key on the list and a value that looks like one, of strings those
+// that are referred to.
 func (s *scrubber) keeps(role Role, names []string, row []cell) bool {
 	switch role {
 	case RoleSystem, RoleExport, RoleCapture:
@@ -227,7 +238,8 @@ func (s *scrubber) value(role Role, name string, c *cell) any {
 // diagnosticPhrase is the part of a message that diagnosticCode looks for, and null for any other message.
 func diagnosticPhrase(text string) any {
 	if code := diagnosticCode(text); code != "" {
-		for _, phrase := range []string{"not all cuda events", "not all nvtx events", "dropped", "buffer", "might have not been started", "out of memory"} {
+		for _, phrase := range []string{"not all cuda events", "not all nvtx events", "dropped", "buffer",
+			"might have not been started", "out of memory"} {
 			if diagnosticCode(phrase) == code {
 				return phrase
 			}

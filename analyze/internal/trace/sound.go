@@ -10,10 +10,11 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 )
 
-// What no capture holds, however long it ran. A row beyond these limits is damaged and counts as skipped: kept, it would
-// stretch the window over years, or make sums overflow.
+// What no capture holds, however long it ran. A row beyond these limits is damaged and counts as skipped: kept, it
+// would stretch the window over years, or make sums overflow.
 const (
-	maxMoment = 1 << 62  // of a time in either direction: exports in UTC are at 1.7e18, and a difference must fit 64 bits
+	// Of a time in either direction: exports in UTC are at 1.7e18, and a difference must fit 64 bits
+	maxMoment = 1 << 62
 	maxAway   = 1 << 50  // of a time from the middle of the capture: 13 days
 	maxTotal  = 1 << 56  // of the durations of one table together: two years
 	maxBytes  = 1 << 42  // of one copy or memset: 4 TiB, more than a GPU has
@@ -22,8 +23,8 @@ const (
 
 const clippedName = 1 << 10
 
-// clip shortens a name that no program has, so that a report of many such names stays small. A checksum keeps names apart
-// that begin alike.
+// clip shortens a name that no program has, so that a report of many such names stays small. A checksum keeps names
+// apart that begin alike.
 func clip(name string) string {
 	if len(name) <= maxName {
 		return name
@@ -174,7 +175,7 @@ func orNone(c *cell) int64 {
 	return int64(None)
 }
 
-// ident is a device, stream or context number; what is no such number is None.
+// ident is a device, stream or context number; anything else is None.
 func ident(c *cell) int32 {
 	v, ok := whole(c)
 	if !ok || v < 0 || v > math.MaxInt32 {

@@ -31,9 +31,9 @@ type sqlSource struct {
 
 const patience = 4 * time.Second
 
-// openSQL opens path. immutable promises SQLite that nothing changes the file and no log belongs to it: it then takes no
-// locks and creates no file beside it. Else the file is a scratch copy with its log, which SQLite writes to when it rolls
-// back what the log says was not finished.
+// openSQL opens path. immutable promises SQLite that nothing changes the file and no log belongs to it: it then takes
+// no locks and creates no file beside it. Else the file is a scratch copy with its log, which SQLite writes to when it
+// rolls back what the log says was not finished.
 func openSQL(path string, immutable bool) (*sqlSource, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -59,7 +59,8 @@ func (s *sqlSource) Close() error { return s.db.Close() }
 func (s *sqlSource) Tables() ([]tableInfo, error) {
 	var list []tableInfo
 	var shapes []shape
-	err := s.query(`select "name", "type", "rootpage", "sql" from "sqlite_master" where "type" in ('table', 'view') and "name" not like 'sqlite\_%' escape '\' order by "name"`,
+	err := s.query(`select "name", "type", "rootpage", "sql" from "sqlite_master"
+		where "type" in ('table', 'view') and "name" not like 'sqlite\_%' escape '\' order by "name"`,
 		func(row []cell) error {
 			view := row[1].S == "view"
 			list = append(list, tableInfo{Name: row[0].S, View: view, Rowless: view})
@@ -73,7 +74,8 @@ func (s *sqlSource) Tables() ([]tableInfo, error) {
 	kept := list[:0]
 	for i, t := range list {
 		shape := &shapes[i]
-		err := s.query(`select "name", "type", "dflt_value", "pk", "hidden" from pragma_table_xinfo(`+literal(t.Name)+`) order by "cid"`, func(row []cell) error {
+		err := s.query(`select "name", "type", "dflt_value", "pk", "hidden"
+			from pragma_table_xinfo(`+literal(t.Name)+`) order by "cid"`, func(row []cell) error {
 			if row[4].Bits != 1 { // hidden columns of virtual tables; generated columns count
 				t.Columns = append(t.Columns, row[0].S)
 			}
@@ -81,11 +83,12 @@ func (s *sqlSource) Tables() ([]tableInfo, error) {
 			return nil
 		})
 		if err == nil && !t.View {
-			err = s.query(`select "wr", "type" from pragma_table_list(`+literal(t.Name)+`) where "schema" = 'main'`, func(row []cell) error {
-				t.Rowless = row[0].Bits != 0
-				shape.odd = shape.odd || row[1].S != "table"
-				return nil
-			})
+			err = s.query(`select "wr", "type" from pragma_table_list(`+literal(t.Name)+`) where "schema" = 'main'`,
+				func(row []cell) error {
+					t.Rowless = row[0].Bits != 0
+					shape.odd = shape.odd || row[1].S != "table"
+					return nil
+				})
 		}
 		if err != nil {
 			if t.View {
@@ -109,7 +112,8 @@ func (s *sqlSource) Scan(table string, columns []string, each func(row []cell) e
 			quoted[i] = quote(c)
 		}
 	}
-	text := "select " + strings.Join(quoted, ", ") + " from " + quote(table) + " not indexed" // an index may have another order
+	// An index may have another order
+	text := "select " + strings.Join(quoted, ", ") + " from " + quote(table) + " not indexed"
 	if s.views[table] {
 		return s.queryView(text, each)
 	}
@@ -150,7 +154,8 @@ var errSlowView = errors.New("a view in it computes without giving rows")
 // fetchBatch keeps a statement's text bounded.
 const fetchBatch = 500
 
-func (s *sqlSource) Fetch(table string, columns []string, rows []int64, each func(row int64, cells []cell) error) error {
+func (s *sqlSource) Fetch(table string, columns []string, rows []int64,
+	each func(row int64, cells []cell) error) error {
 	quoted := make([]string, len(columns))
 	for i, c := range columns {
 		quoted[i] = "null"
@@ -165,7 +170,8 @@ func (s *sqlSource) Fetch(table string, columns []string, rows []int64, each fun
 			ids[i] = strconv.FormatInt(r, 10)
 		}
 		rows = rows[n:]
-		err := s.query("select rowid, "+strings.Join(quoted, ", ")+" from "+quote(table)+" where rowid in ("+strings.Join(ids, ",")+")",
+		err := s.query("select rowid, "+strings.Join(quoted,
+			", ")+" from "+quote(table)+" where rowid in ("+strings.Join(ids, ",")+")",
 			func(row []cell) error { return each(row[0].Bits, row[1:]) })
 		if err != nil {
 			return err

@@ -179,8 +179,8 @@ func TestStripSuffix(t *testing.T) {
 		"cudaLaunchKernel_v7000": "cudaLaunchKernel", "cudaLaunchKernel_ptsz_v7000": "cudaLaunchKernel", "cuMemcpyHtoDAsync_v2": "cuMemcpyHtoDAsync",
 		"cudaGetDeviceProperties_v2_v12000": "cudaGetDeviceProperties", "cuLaunchKernelEx": "cuLaunchKernelEx", "_v7": "_v7", "a_vx": "a_vx", "": "", "a_v": "a_v",
 	} {
-		if got := StripSuffix(name); got != want {
-			t.Errorf("StripSuffix(%q) = %q, want %q", name, got, want)
+		if got := stripSuffix(name); got != want {
+			t.Errorf("stripSuffix(%q) = %q, want %q", name, got, want)
 		}
 	}
 }

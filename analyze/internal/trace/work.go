@@ -44,7 +44,8 @@ const workColumns = 7
 // columns are those columns; the one of the process differs between exports.
 func (t *workTable) columns(info tableInfo) []string {
 	t.pid = info.first("globalPid", "pid", "processId")
-	return []string{"start", "end", "deviceId", "streamId", "contextId", info.first("correlationId", "correlation_id"), t.pid}
+	return []string{"start", "end", "deviceId", "streamId", "contextId", info.first("correlationId", "correlation_id"),
+		t.pid}
 }
 
 func (t *workTable) newSink() *workSink {
@@ -58,12 +59,14 @@ func (s *workSink) add(row []cell, node bool) bool {
 	if !s.times(&row[0], &row[1]) {
 		return false
 	}
-	p := rawPlace{device: ident(&row[2]), stream: max(orNone(&row[3]), int64(None)), context: ident(&row[4]), node: node}
+	p := rawPlace{device: ident(&row[2]), stream: max(orNone(&row[3]), int64(None)), context: ident(&row[4]),
+		node: node}
 	var v int64
 	if v, p.owned = whole(&row[6]); p.owned {
 		p.owner = globalPid(s.t.pid, v)
 	}
-	s.place.put(s.t.place, s.at, s.place.code(uint64(p.device)<<40^uint64(p.stream)<<20^uint64(p.context)^uint64(p.owner>>24), p))
+	s.place.put(s.t.place, s.at,
+		s.place.code(uint64(p.device)<<40^uint64(p.stream)<<20^uint64(p.context)^uint64(p.owner>>24), p))
 	s.number(s.t.corr, &s.corr, orNone(&row[5]))
 	return true
 }
@@ -72,7 +75,8 @@ func (t *workTable) settle() {
 	w := t.work
 	t.settleTimes()
 	var raw []rawPlace
-	w.place, raw = settleCodes(&t.store, t.place, each(t.works, func(s *workSink) *dict[rawPlace] { return &s.place }), itself[rawPlace])
+	w.place, raw = settleCodes(&t.store, t.place, each(t.works, func(s *workSink) *dict[rawPlace] { return &s.place }),
+		itself[rawPlace])
 	w.corr = t.settleNumbers(t.corr, each(t.works, func(s *workSink) []far { return s.corr })...)
 	for _, p := range raw {
 		if p.owned {
@@ -131,7 +135,8 @@ func (t *kernelTable) columns(info tableInfo) []string {
 	has.KernelPID, has.KernelDevice = t.pid != "", info.column("deviceId") != ""
 	has.KernelCorrelation, has.KernelGraphNode = names[5] != "", info.column("graphNodeId") != ""
 	return append(names, "demangledName", "shortName", "mangledName", "name", "graphNodeId",
-		"gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "registersPerThread", "staticSharedMemory", "dynamicSharedMemory")
+		"gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "registersPerThread", "staticSharedMemory",
+		"dynamicSharedMemory")
 }
 
 func (t *kernelTable) sink() pages.Sink {
@@ -147,10 +152,12 @@ func (s *kernelSink) Row(row []cell) error {
 	}
 	s.name.put(s.t.name, s.at, s.nameOf(own[:4]))
 	c := LaunchConfig{
-		Grid: [3]int32{extent(&own[5]), extent(&own[6]), extent(&own[7])}, Block: [3]int32{extent(&own[8]), extent(&own[9]), extent(&own[10])},
+		Grid:      [3]int32{extent(&own[5]), extent(&own[6]), extent(&own[7])},
+		Block:     [3]int32{extent(&own[8]), extent(&own[9]), extent(&own[10])},
 		Registers: extent(&own[11]), SharedStatic: extent(&own[12]), SharedDynamic: extent(&own[13]),
 	}
-	hint := uint64(c.Grid[0])<<32 ^ uint64(c.Grid[1])<<20 ^ uint64(c.Grid[2])<<10 ^ uint64(c.Block[0])<<5 ^ uint64(c.SharedDynamic) ^ uint64(c.Registers)<<48
+	hint := uint64(c.Grid[0])<<32 ^ uint64(c.Grid[1])<<20 ^ uint64(c.Grid[2])<<10 ^
+		uint64(c.Block[0])<<5 ^ uint64(c.SharedDynamic) ^ uint64(c.Registers)<<48
 	s.config.put(s.t.config, s.at, s.config.code(hint, c))
 	s.keep()
 	return nil
@@ -197,11 +204,14 @@ func (t *kernelTable) settle() {
 	t.workTable.settle()
 	k := &t.l.trace.Kernels
 	var names []kernelKey
-	k.name, names = settleCodes(&t.store, t.name, each(t.sinks, func(s *kernelSink) *dict[kernelKey] { return &s.name }), func(n kernelKey) string { return n.name })
+	k.name, names = settleCodes(&t.store, t.name,
+		each(t.sinks, func(s *kernelSink) *dict[kernelKey] { return &s.name }),
+		func(n kernelKey) string { return n.name })
 	for _, n := range names {
 		k.Names = append(k.Names, KernelName{Name: n.name, Short: n.short})
 	}
-	k.config, k.Configs = settleCodes(&t.store, t.config, each(t.sinks, func(s *kernelSink) *dict[LaunchConfig] { return &s.config }), itself[LaunchConfig])
+	k.config, k.Configs = settleCodes(&t.store, t.config,
+		each(t.sinks, func(s *kernelSink) *dict[LaunchConfig] { return &s.config }), itself[LaunchConfig])
 }
 
 // copyShape is what kind of copy a row is.
@@ -261,7 +271,8 @@ func (t *copyTable) settle() {
 	t.workTable.settle()
 	c := &t.l.trace.Copies
 	c.bytes = t.settleNumbers(t.bytes, each(t.sinks, func(s *copySink) []far { return s.bytes })...)
-	c.shape, c.shapes = settleCodes(&t.store, t.shape, each(t.sinks, func(s *copySink) *dict[copyShape] { return &s.shape }), itself[copyShape])
+	c.shape, c.shapes = settleCodes(&t.store, t.shape,
+		each(t.sinks, func(s *copySink) *dict[copyShape] { return &s.shape }), itself[copyShape])
 }
 
 // setTable reads CUPTI_ACTIVITY_KIND_MEMSET.

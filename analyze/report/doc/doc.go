@@ -1,5 +1,5 @@
-// Package doc is a small document tree: what a page says, without how it looks. Package present makes documents, package
-// render turns them into markdown, terminal text and HTML.
+// Package doc is a small document tree: what a page says, without how it looks. Package present makes documents,
+// package render turns them into markdown, terminal text and HTML.
 //
 // The tree separates explain's own words ([Text], [Strong], [Code]) from text that came out of a capture ([Name]):
 // kernel names, NVTX ranges, device names and label values can hold anything, so every renderer shows a name as inert
@@ -13,9 +13,7 @@ type Document struct {
 	Blocks []Block
 }
 
-// Add appends blocks. Inlined in its 120 places it takes 28 kB.
-//
-//go:noinline
+// Add appends blocks.
 func (d *Document) Add(b ...Block) { d.Blocks = append(d.Blocks, b...) }
 
 // Block is one of [Heading], [Paragraph], [List], [Fields], [Table], [Details], [Note], [Tiles] and [Chart].
@@ -48,7 +46,7 @@ type Item struct {
 	Blocks []Block
 }
 
-// Fields are short labels with one value each, aligned where the voice can align.
+// Fields are short labels with one value each, aligned where the renderer can align.
 type Fields struct {
 	Items []Field
 }
@@ -88,7 +86,7 @@ const (
 // Cell is the content of one field of a table. An empty cell is blank.
 type Cell []Span
 
-// Details are folded away under their summary where the voice can fold.
+// Details are folded away under their summary where the renderer can fold.
 type Details struct {
 	Summary []Span
 	Blocks  []Block
@@ -110,7 +108,7 @@ const (
 	Danger
 )
 
-// Tiles are key numbers at a glance. Voices without room for them write fields.
+// Tiles are key numbers at a glance. Renderers without room for them write fields.
 type Tiles struct {
 	Items []Tile
 }
@@ -122,7 +120,7 @@ type Tile struct {
 	Detail []Span
 }
 
-// Fields are the tiles for voices that have no tiles.
+// Fields are the tiles for renderers that have no tiles.
 func (t Tiles) Fields() Fields {
 	var f Fields
 	for _, i := range t.Items {
@@ -135,7 +133,7 @@ func (t Tiles) Fields() Fields {
 	return f
 }
 
-// Chart is a drawing as data, see report.Chart. Voices that cannot draw leave it out.
+// Chart is a drawing as data, see report.Chart. Renderers that cannot draw leave it out.
 type Chart struct {
 	ID     string
 	Title  string

@@ -12,8 +12,8 @@ const (
 	KindLink               // own words that lead to Dest
 )
 
-// Span is a piece of text of one kind and tone. It is four words, which the compiler keeps in registers: documents are made
-// of hundreds of calls that hand spans on, and what only few spans have is behind a pointer.
+// Span is a piece of text of one kind and tone. It is four words, which the compiler keeps in registers: documents are
+// made of hundreds of calls that hand spans on, and what only few spans have is behind a pointer.
 type Span struct {
 	Kind   Kind
 	Tone   Tone
@@ -29,7 +29,7 @@ func (s Span) Dest() string {
 	return *s.behind
 }
 
-// Full is, of a name that stands for a longer one, the whole of it, for voices that can show it on demand.
+// Full is, of a name that stands for a longer one, the whole of it, for renderers that can show it on demand.
 func (s Span) Full() string {
 	if s.Kind != KindName || s.behind == nil {
 		return ""
@@ -37,7 +37,7 @@ func (s Span) Full() string {
 	return *s.behind
 }
 
-// Tone is the meaning of a colour, for voices that have colours. It never carries information alone.
+// Tone is the meaning of a colour, for renderers that have colours. It never carries information alone.
 type Tone int8
 
 // Tones.

@@ -8,39 +8,41 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// evidenceOnly reports whether there is no trace behind the report.
-func (v *view) evidenceOnly() bool {
+// EvidenceOnly reports whether there is no trace behind the report.
+func (v *View) EvidenceOnly() bool {
 	return v.Trace.Kind != "" && !strings.HasPrefix(v.Trace.Kind, "nsys-")
 }
 
-func (v *view) kindOfReport() string {
-	if v.evidenceOnly() {
+func (v *View) kindOfReport() string {
+	if v.EvidenceOnly() {
 		return "Evidence report"
 	}
 	return "Nsight Systems report"
 }
 
 // analysed says what the report is of, in one line.
-func (v *view) analysed() []doc.Span {
-	if !v.evidenceOnly() {
+func (v *View) analysed() []doc.Span {
+	if !v.EvidenceOnly() {
 		return v.windowOn()
 	}
-	return doc.Spans(doc.Text(plural(int64(len(v.Evidence)), "file") + " of evidence, no trace"))
+	return doc.Spans(doc.Text(Plural(int64(len(v.Evidence)), "file") + " of evidence, no trace"))
 }
 
 // evidenceFiles lists what was read beside the trace, and how much of it was understood.
-func (v *view) evidenceFiles() []doc.Block {
+func (v *View) evidenceFiles() []doc.Block {
 	if len(v.Evidence) == 0 {
 		return nil
 	}
 	t := doc.Table{ID: "evidence", Columns: []doc.Column{
 		{Title: "Evidence"}, {Title: "Kind"}, {Title: "Version"}, {Title: "Size", Align: doc.Right},
-		{Title: "Records", Align: doc.Right}, {Title: "Understood", Align: doc.Right}, {Title: "Nothing to take", Align: doc.Right}, {Title: "Unknown form", Align: doc.Right},
+		{Title: "Records", Align: doc.Right}, {Title: "Understood", Align: doc.Right},
+		{Title: "Nothing to take", Align: doc.Right}, {Title: "Unknown form", Align: doc.Right},
 	}}
 	const most = 20
 	for i, e := range v.Evidence {
 		if i == most {
-			t.Rows = append(t.Rows, []doc.Cell{{doc.Text(unit.Int(int64(len(v.Evidence)-most)) + " more")}, {}, {}, {}, {}, {}, {}, {}})
+			t.Rows = append(t.Rows, []doc.Cell{{doc.Text(unit.Int(int64(len(v.Evidence)-most)) + " more")}, {}, {}, {},
+				{}, {}, {}, {}})
 			break
 		}
 		kind, version := e.Kind, doc.Cell{}
@@ -50,8 +52,10 @@ func (v *view) evidenceFiles() []doc.Block {
 		if e.Version != nil {
 			version = doc.Cell{v.word(*e.Version)}
 		}
-		t.Rows = append(t.Rows, []doc.Cell{{doc.Name(e.Name)}, {doc.Text(kind)}, version, {doc.Text(unit.Format(float64(e.Bytes), report.Bytes))},
-			{doc.Text(unit.Int(e.Records))}, {doc.Text(unit.Int(e.Understood))}, {doc.Text(unit.Int(e.Known))}, {doc.Text(unit.Int(e.Unknown))}})
+		t.Rows = append(t.Rows, []doc.Cell{{doc.Name(e.Name)}, {doc.Text(kind)}, version,
+			{doc.Text(unit.Format(float64(e.Bytes), report.Bytes))},
+			{doc.Text(unit.Int(e.Records))}, {doc.Text(unit.Int(e.Understood))}, {doc.Text(unit.Int(e.Known))},
+			{doc.Text(unit.Int(e.Unknown))}})
 	}
 	return []doc.Block{t}
 }
@@ -78,17 +82,18 @@ var keyEvidence = []struct{ id, label string }{
 	{"preemption.rate", "Preemptions per request"},
 }
 
-func (v *view) evidenceFacts() []fact {
+func (v *View) evidenceFacts() []fact {
 	var list []fact
 	for _, k := range keyEvidence {
-		for _, m := range v.byID[k.id] {
+		for _, m := range v.ByID[k.id] {
 			if len(m.Labels) > 0 {
 				continue
 			}
-			value, detail := m.Value, doc.Spans(doc.Text(plural(m.N, "sample")))
+			value, detail := m.Value, doc.Spans(doc.Text(Plural(m.N, "sample")))
 			if s := m.Summary; s != nil {
 				value = &s.P50
-				detail = doc.Spans(doc.Text("median; p90 " + unit.Format(s.P90, m.Unit) + ", p99 " + unit.Format(s.P99, m.Unit) + ", max " + unit.Format(s.Max, m.Unit) + "; n = " + unit.Int(s.N)))
+				detail = doc.Spans(doc.Text("median; p90 " + unit.Format(s.P90, m.Unit) + ", p99 " +
+					unit.Format(s.P99, m.Unit) + ", max " + unit.Format(s.Max, m.Unit) + "; n = " + unit.Int(s.N)))
 			}
 			if value == nil {
 				continue

@@ -20,10 +20,11 @@ type fact struct {
 }
 
 // facts are the key numbers of a report, those that it has, in the order in which a reader asks for them.
-func (v *view) facts() []fact {
+func (v *View) facts() []fact {
 	var list []fact
 	for _, f := range []func() (fact, bool){
-		v.idle, v.topKernel, v.kernelTime, v.exposedComm, v.exposedCopy, v.launches, v.sync, v.copies, v.graphs, v.nvtx, v.unitOfWork,
+		v.idle, v.topKernel, v.kernelTime, v.exposedComm, v.exposedCopy, v.launches, v.sync, v.copies, v.graphs, v.nvtx,
+		v.unitOfWork,
 	} {
 		if f, ok := f(); ok {
 			list = append(list, f)
@@ -33,7 +34,7 @@ func (v *view) facts() []fact {
 }
 
 // onDevice names the device a number is of, and that it is the worst one if there are several.
-func (v *view) onDevice(device string) []doc.Span {
+func (v *View) onDevice(device string) []doc.Span {
 	spans := doc.Spans(doc.Text("GPU "), v.word(device))
 	if len(v.devices()) > 1 {
 		spans = append(spans, doc.Text(", the worst of "+strconv.Itoa(len(v.devices()))))
@@ -41,32 +42,33 @@ func (v *view) onDevice(device string) []doc.Span {
 	return spans
 }
 
-func (v *view) idle() (fact, bool) {
+func (v *View) idle() (fact, bool) {
 	device, m := v.worst("gpu.idle_ratio")
 	if m == nil {
 		return fact{}, false
 	}
 	detail := v.onDevice(device)
 	brief := doc.Spans(doc.Text("GPU "), v.word(device))
-	if idle, window := v.value("gpu.idle_time", "device", device), v.value("gpu.window", "device", device); idle != "" && window != "" {
+	if idle, window := v.value("gpu.idle_time", "device", device), v.value("gpu.window", "device",
+		device); idle != "" && window != "" {
 		detail = append(detail, doc.Text("; "+idle+" of "+window))
 	}
 	sep := ": "
 	for i, c := range v.causes(device) {
-		cause := doc.Spans(doc.Text(sep), v.word(c.Labels["cause"]), doc.Text(" "+valueOf(c)))
+		cause := doc.Spans(doc.Text(sep), v.word(c.Labels["cause"]), doc.Text(" "+ValueOf(c)))
 		detail = append(detail, cause...)
 		if i < 3 {
 			brief = append(brief, cause...)
 		}
 		sep = ", "
 	}
-	return fact{label: "GPU idle", value: valueOf(m), detail: detail, brief: brief}, true
+	return fact{label: "GPU idle", value: ValueOf(m), detail: detail, brief: brief}, true
 }
 
 // causes are the idle causes of a device, largest first, without zeros.
-func (v *view) causes(device string) []*report.Metric {
+func (v *View) causes(device string) []*report.Metric {
 	var list []*report.Metric
-	for _, m := range v.byID["gpu.idle_cause_time"] {
+	for _, m := range v.ByID["gpu.idle_cause_time"] {
 		if m.Labels["device"] == device && m.Labels["cause"] != "" && m.Value != nil && *m.Value > 0 {
 			list = append(list, m)
 		}
@@ -75,26 +77,26 @@ func (v *view) causes(device string) []*report.Metric {
 	return list
 }
 
-func (v *view) topKernel() (fact, bool) {
-	t := v.table("kernels", "kernels")
-	if entries(t) == 0 {
+func (v *View) topKernel() (fact, bool) {
+	t := v.Table("kernels", "kernels")
+	if Entries(t) == 0 {
 		return fact{}, false
 	}
-	f := fact{label: "Top kernel", value: unknown, tabled: true}
-	name, _ := cellOf(t, 0, "kernel_name").Str()
+	f := fact{label: "Top kernel", value: Unknown, tabled: true}
+	name, _ := CellOf(t, 0, "kernel_name").Str()
 	f.detail = doc.Spans(v.name(name))
 	text := ""
-	if total, ok := cellOf(t, 0, "total").Num(); ok {
+	if total, ok := CellOf(t, 0, "total").Num(); ok {
 		f.value = unit.Format(total, report.Nanoseconds)
 		text = ", " + f.value
 	}
-	if n, ok := cellOf(t, 0, "count").Int(); ok {
-		text += " in " + plural(n, "call")
+	if n, ok := CellOf(t, 0, "count").Int(); ok {
+		text += " in " + Plural(n, "call")
 	}
-	if mean, ok := cellOf(t, 0, "mean").Num(); ok {
+	if mean, ok := CellOf(t, 0, "mean").Num(); ok {
 		text += ", mean " + unit.Format(mean, report.Nanoseconds)
 	}
-	if share, ok := cellOf(t, 0, "share").Num(); ok {
+	if share, ok := CellOf(t, 0, "share").Num(); ok {
 		f.value = unit.Percent(share)
 		text += "; share of all kernel time"
 	}
@@ -102,9 +104,9 @@ func (v *view) topKernel() (fact, bool) {
 	return f, true
 }
 
-func (v *view) kernelTime() (fact, bool) {
-	m := v.metric("kernel.total_time")
-	if valueOf(m) == "" {
+func (v *View) kernelTime() (fact, bool) {
+	m := v.Metric("kernel.total_time")
+	if ValueOf(m) == "" {
 		return fact{}, false
 	}
 	text := "sum over all devices"
@@ -114,11 +116,11 @@ func (v *view) kernelTime() (fact, bool) {
 	if rate := v.value("kernel.rate"); rate != "" {
 		text += ", " + rate
 	}
-	return fact{label: "Kernel time", value: valueOf(m), detail: doc.Spans(doc.Text(text)), tabled: true}, true
+	return fact{label: "Kernel time", value: ValueOf(m), detail: doc.Spans(doc.Text(text)), tabled: true}, true
 }
 
 // exposed is time in which a class of work kept the device from computing.
-func (v *view) exposed(label, id, whole, what string) (fact, bool) {
+func (v *View) exposed(label, id, whole, what string) (fact, bool) {
 	device, m := v.worst(id)
 	if m == nil || *m.Value == 0 {
 		return fact{}, false
@@ -127,30 +129,31 @@ func (v *view) exposed(label, id, whole, what string) (fact, bool) {
 	if all := v.value(whole, "device", device); all != "" {
 		detail = append(detail, doc.Text("; of "+all+" in "+what))
 	}
-	return fact{label: label, value: valueOf(m), detail: detail, tabled: true}, true
+	return fact{label: label, value: ValueOf(m), detail: detail, tabled: true}, true
 }
 
-func (v *view) exposedComm() (fact, bool) {
+func (v *View) exposedComm() (fact, bool) {
 	return v.exposed("Exposed communication", "gpu.exposed_comm_time", "gpu.comm_time", "communication kernels")
 }
 
-func (v *view) exposedCopy() (fact, bool) {
+func (v *View) exposedCopy() (fact, bool) {
 	return v.exposed("Exposed copies", "gpu.exposed_copy_time", "gpu.copy_time", "copies and memsets")
 }
 
-func (v *view) launches() (fact, bool) {
-	m := v.metric("launch.rate")
-	if valueOf(m) == "" {
+func (v *View) launches() (fact, bool) {
+	m := v.Metric("launch.rate")
+	if ValueOf(m) == "" {
 		return fact{}, false
 	}
 	var parts []string
-	if n, ok := v.num("launch.count"); ok {
-		parts = append(parts, plural(int64(n), "launch call"))
+	if n, ok := v.Num("launch.count"); ok {
+		parts = append(parts, Plural(int64(n), "launch call"))
 	}
 	if t := v.value("launch.api_time"); t != "" {
 		parts = append(parts, t+" inside them")
 	}
-	f := fact{label: "Launch rate", value: valueOf(m), tabled: *m.Value == 0, brief: doc.Spans(doc.Text(strings.Join(parts, ", ")))}
+	f := fact{label: "Launch rate", value: ValueOf(m), tabled: *m.Value == 0,
+		brief: doc.Spans(doc.Text(strings.Join(parts, ", ")))}
 	f.detail = f.brief
 	if a := v.ranked("launch.api_time", "api"); len(a) > 0 && len(parts) > 0 {
 		f.detail = doc.Spans(f.brief[0], doc.Text(", mostly "), v.word(a[0].Labels["api"]))
@@ -158,39 +161,41 @@ func (v *view) launches() (fact, bool) {
 	return f, true
 }
 
-func (v *view) sync() (fact, bool) {
-	m := v.metric("sync.total_time")
-	if valueOf(m) == "" {
+func (v *View) sync() (fact, bool) {
+	m := v.Metric("sync.total_time")
+	if ValueOf(m) == "" {
 		return fact{}, false
 	}
-	f := fact{label: "Blocking sync", value: valueOf(m), tabled: *m.Value == 0}
+	f := fact{label: "Blocking sync", value: ValueOf(m), tabled: *m.Value == 0}
 	sep := ""
 	switch a := v.ranked("sync.total_time", "api"); {
 	case len(a) == 1:
 		f.brief, sep = doc.Spans(v.word(a[0].Labels["api"])), ", "
 	case len(a) > 1:
-		f.brief, sep = doc.Spans(doc.Text("mostly "), v.word(a[0].Labels["api"]), doc.Text(" ("+valueOf(a[0])+")")), ", "
+		f.brief, sep = doc.Spans(doc.Text("mostly "), v.word(a[0].Labels["api"]), doc.Text(" ("+ValueOf(a[0])+")")),
+			", "
 	}
-	if n, ok := v.num("sync.count"); ok {
-		f.brief = append(f.brief, doc.Text(sep+plural(int64(n), "call")))
+	if n, ok := v.Num("sync.count"); ok {
+		f.brief = append(f.brief, doc.Text(sep+Plural(int64(n), "call")))
 		sep = "; "
 	}
 	f.detail = f.brief
 	if share := v.value("sync.share"); share != "" {
-		f.detail = append(f.brief[:len(f.brief):len(f.brief)], doc.Text(sep+"the most blocked thread waits for "+share+" of the window"))
+		f.detail = append(f.brief[:len(f.brief):len(f.brief)],
+			doc.Text(sep+"the most blocked thread waits for "+share+" of the window"))
 	}
 	return f, true
 }
 
 // copies are the directions with the most time, whatever the kind of memory.
-func (v *view) copies() (fact, bool) {
+func (v *View) copies() (fact, bool) {
 	list := v.ranked("memcpy.time", "direction")
 	if len(list) == 0 {
 		return fact{}, false
 	}
 	f := fact{label: "Copies", value: v.value("memcpy.time")}
 	if f.value == "" {
-		f.value = valueOf(list[0])
+		f.value = ValueOf(list[0])
 	}
 	for i, m := range list[:min(len(list), 4)] {
 		d := m.Labels["direction"]
@@ -213,41 +218,44 @@ func (v *view) copies() (fact, bool) {
 	return f, true
 }
 
-func (v *view) graphs() (fact, bool) {
-	m := v.metric("graph.coverage")
-	if valueOf(m) == "" {
+func (v *View) graphs() (fact, bool) {
+	m := v.Metric("graph.coverage")
+	if ValueOf(m) == "" {
 		return fact{}, false
 	}
 	launches := ""
-	if n, ok := v.num("graph.launches"); ok {
-		launches = ", " + plural(int64(n), "graph launch call")
+	if n, ok := v.Num("graph.launches"); ok {
+		launches = ", " + Plural(int64(n), "graph launch call")
 	}
 	if *m.Value == 0 && launches == ", 0 graph launch calls" {
-		return fact{label: "CUDA graphs", value: "none", detail: doc.Spans(doc.Text("no graph was launched")), tabled: true}, true
+		return fact{label: "CUDA graphs", value: "none", detail: doc.Spans(doc.Text("no graph was launched")),
+			tabled: true}, true
 	}
-	return fact{label: "CUDA graphs", value: valueOf(m), detail: doc.Spans(doc.Text("of kernel time runs inside CUDA graphs" + launches)),
-		brief: doc.Spans(doc.Text("of kernel time" + launches)), tabled: *m.Value == 0}, true
+	return fact{label: "CUDA graphs", value: ValueOf(m),
+		detail: doc.Spans(doc.Text("of kernel time runs inside CUDA graphs" + launches)),
+		brief:  doc.Spans(doc.Text("of kernel time" + launches)), tabled: *m.Value == 0}, true
 }
 
-func (v *view) nvtx() (fact, bool) {
-	m := v.metric("nvtx.coverage")
-	if valueOf(m) == "" {
+func (v *View) nvtx() (fact, bool) {
+	m := v.Metric("nvtx.coverage")
+	if ValueOf(m) == "" {
 		return fact{}, false
 	}
 	var phases []doc.Span
 	sep := "; "
 	for i, p := range v.ranked("phase.gpu_time", "phase") {
 		if phase := p.Labels["phase"]; i < 4 && phase != "unmapped" {
-			phases = append(phases, doc.Text(sep), v.word(phase), doc.Text(" "+valueOf(p)))
+			phases = append(phases, doc.Text(sep), v.word(phase), doc.Text(" "+ValueOf(p)))
 			sep = ", "
 		}
 	}
-	return fact{label: "NVTX coverage", value: valueOf(m), detail: append(doc.Spans(doc.Text("of kernel time was launched inside NVTX ranges")), phases...),
-		brief: append(doc.Spans(doc.Text("of kernel time")), phases...)}, true
+	return fact{label: "NVTX coverage", value: ValueOf(m),
+		detail: append(doc.Spans(doc.Text("of kernel time was launched inside NVTX ranges")), phases...),
+		brief:  append(doc.Spans(doc.Text("of kernel time")), phases...)}, true
 }
 
 // unitOfWork is the time of one step, of the group with the most units.
-func (v *view) unitOfWork() (fact, bool) {
+func (v *View) unitOfWork() (fact, bool) {
 	if v.Unit.Kind == "" {
 		return fact{}, false
 	}
@@ -257,35 +265,36 @@ func (v *view) unitOfWork() (fact, bool) {
 	if v.Unit.Kind == "none" || len(v.Unit.Groups) == 0 {
 		why := v.Unit.Why[strings.LastIndex(v.Unit.Why, ", and ")+1:]
 		why, _, _ = strings.Cut(strings.TrimPrefix(why, " and "), ": ")
-		return fact{label: "Unit of work", value: "none", detail: prose(v.Unit.Why), brief: prose(clip(why))}, true
+		return fact{label: "Unit of work", value: "none", detail: Prose(v.Unit.Why), brief: Prose(clip(why))}, true
 	}
 	g := v.mainGroup()
-	f := fact{label: "Unit of work", value: unknown}
+	f := fact{label: "Unit of work", value: Unknown}
 	m := v.groupMetric("unit.time", g)
 	switch {
 	case m != nil && m.Summary != nil:
 		f.value = unit.Format(m.Summary.P50, m.Unit)
 		f.detail = append(append(f.detail, doc.Text("p50 of ")), v.group(g)...)
 		f.detail = append(f.detail, doc.Text(", p90 "+unit.Format(m.Summary.P90, m.Unit)))
-	case valueOf(m) != "":
-		f.value = valueOf(m)
+	case ValueOf(m) != "":
+		f.value = ValueOf(m)
 		f.detail = v.group(g)
 	default:
 		f.detail = v.group(g)
 	}
 	f.brief = f.detail
 	if more := len(v.Unit.Groups) - 1; more > 0 {
-		f.detail = append(f.detail[:len(f.detail):len(f.detail)], doc.Text("; "+plural(int64(more), "other kind")))
+		f.detail = append(f.detail[:len(f.detail):len(f.detail)], doc.Text("; "+Plural(int64(more), "other kind")))
 	}
 	return f, true
 }
 
 // mainGroup is the group that the metrics without labels are of, or where none says so the one with the most units.
-func (v *view) mainGroup() report.UnitGroup {
+func (v *View) mainGroup() report.UnitGroup {
 	best := v.Unit.Groups[0]
-	all := v.metric("unit.time")
+	all := v.Metric("unit.time")
 	for _, g := range v.Unit.Groups {
-		if m := v.groupMetric("unit.time", g); m != nil && m != all && all != nil && m.Value != nil && all.Value != nil && *m.Value == *all.Value && m.N == all.N {
+		if m := v.groupMetric("unit.time", g); m != nil && m != all && all != nil && m.Value != nil &&
+			all.Value != nil && *m.Value == *all.Value && m.N == all.N {
 			return g
 		}
 		if g.Count > best.Count {
@@ -296,24 +305,24 @@ func (v *view) mainGroup() report.UnitGroup {
 }
 
 // groupMetric is a metric of a group of units: by phase, batch and tokens, by phase, or of the main group.
-func (v *view) groupMetric(id string, g report.UnitGroup) *report.Metric {
+func (v *View) groupMetric(id string, g report.UnitGroup) *report.Metric {
 	if g.Batch != nil {
 		pairs := []string{"phase", g.Phase, "batch", strconv.FormatInt(*g.Batch, 10)}
 		if g.Tokens != nil {
 			pairs = append(pairs, "tokens", strconv.FormatInt(*g.Tokens, 10))
 		}
-		if m := v.metric(id, pairs...); m != nil {
+		if m := v.Metric(id, pairs...); m != nil {
 			return m
 		}
 	}
-	if m := v.metric(id, "phase", g.Phase); m != nil {
+	if m := v.Metric(id, "phase", g.Phase); m != nil {
 		return m
 	}
-	return v.metric(id)
+	return v.Metric(id)
 }
 
 // group describes a group of units: "120 × decode (batch 8, 742 kernels each)".
-func (v *view) group(g report.UnitGroup) []doc.Span {
+func (v *View) group(g report.UnitGroup) []doc.Span {
 	phase := v.word(g.Phase)
 	if g.Phase == "" {
 		phase = doc.Text("step")
@@ -323,7 +332,7 @@ func (v *view) group(g report.UnitGroup) []doc.Span {
 		text += "batch " + unit.Int(*g.Batch) + ", "
 	}
 	if g.Tokens != nil {
-		text += "up to " + plural(*g.Tokens, "token") + ", "
+		text += "up to " + Plural(*g.Tokens, "token") + ", "
 	}
-	return doc.Spans(doc.Text(unit.Int(g.Count)+" × "), phase, doc.Text(text+plural(g.Kernels, "kernel")+" each)"))
+	return doc.Spans(doc.Text(unit.Int(g.Count)+" × "), phase, doc.Text(text+Plural(g.Kernels, "kernel")+" each)"))
 }

@@ -15,9 +15,9 @@ type FullOptions struct {
 	Files string // folder of the CSV files as the page names it, "tables/" if empty
 }
 
-// Full is the whole report as one page: provenance, key numbers, warnings, findings, then every section with its status,
-// its tables and, folded, what is secondary and how it was computed. Sections that have nothing to show come last, with
-// their reasons.
+// Full is the whole report as one page: provenance, key numbers, warnings, findings, then every section with its
+// status, its tables and, folded, what is secondary and how it was computed. Sections that have nothing to show come
+// last, with their reasons.
 func Full(r *report.Report, o FullOptions) doc.Document {
 	if o.Rows == 0 {
 		o.Rows = 30
@@ -25,10 +25,11 @@ func Full(r *report.Report, o FullOptions) doc.Document {
 	if o.Files == "" {
 		o.Files = "tables/"
 	}
-	v := newView(r)
+	v := NewView(r)
 	l := layout{rows: o.Rows, wide: o.Wide, files: o.Files}
 	var d doc.Document
-	d.Add(doc.Heading{Level: 1, ID: "report", Spans: doc.Spans(doc.Text(v.kindOfReport()+": "), doc.Name(r.Trace.Name))})
+	d.Add(doc.Heading{Level: 1, ID: "report", Spans: doc.Spans(doc.Text(v.kindOfReport()+": "),
+		doc.Name(r.Trace.Name))})
 	d.Add(v.provenance()...)
 	d.Add(v.evidenceFiles()...)
 	if t, ok := v.keyTable(); ok {
@@ -46,8 +47,9 @@ func Full(r *report.Report, o FullOptions) doc.Document {
 }
 
 // keyTable is the table of key numbers.
-func (v *view) keyTable() (doc.Table, bool) {
-	t := doc.Table{ID: "key", Columns: []doc.Column{{Title: "Key number"}, {Title: "Value", Align: doc.Right}, {Title: "Detail"}}}
+func (v *View) keyTable() (doc.Table, bool) {
+	t := doc.Table{ID: "key", Columns: []doc.Column{{Title: "Key number"}, {Title: "Value", Align: doc.Right},
+		{Title: "Detail"}}}
 	for _, f := range v.facts() {
 		t.Rows = append(t.Rows, []doc.Cell{{doc.Text(f.label)}, {doc.Strong(f.value)}, f.detail})
 	}
@@ -56,21 +58,23 @@ func (v *view) keyTable() (doc.Table, bool) {
 
 // provenance says what was analysed: where, how long and why this window, which unit of work, from which file by which
 // program.
-func (v *view) provenance() []doc.Block {
+func (v *View) provenance() []doc.Block {
 	var blocks []doc.Block
-	if v.evidenceOnly() {
-		return []doc.Block{doc.P(doc.Text("No trace was given: this report is of the evidence alone. Made by " + v.Tool.Name + " " + v.Tool.Version + "."))}
+	if v.EvidenceOnly() {
+		return []doc.Block{doc.P(doc.Text("No trace was given: this report is of the evidence alone. Made by " +
+			v.Tool.Name + " " + v.Tool.Version + "."))}
 	}
 	spans := v.windowOn()
 	if v.Window.Why != "" {
 		spans = append(spans, doc.Text(" ("))
-		spans = append(append(spans, prose(v.Window.Why)...), doc.Text(")"))
+		spans = append(append(spans, Prose(v.Window.Why)...), doc.Text(")"))
 	}
 	spans = append(spans, doc.Text(". "))
 	if v.Unit.Kind != "" && v.Unit.Kind != "none" && len(v.Unit.Groups) > 0 {
 		spans = append(spans, doc.Text("Unit of work: "))
 		spans = append(spans, v.group(v.mainGroup())...)
-		how := map[string]string{"nvtx": "from step markers", "graph": "from CUDA graph launches", "kernel": "from the kernel sequence"}[v.Unit.Kind]
+		how := map[string]string{"nvtx": "from step markers", "graph": "from CUDA graph launches",
+			"kernel": "from the kernel sequence"}[v.Unit.Kind]
 		if how != "" {
 			spans = append(spans, doc.Text(", "+how))
 		}
@@ -85,7 +89,7 @@ func (v *view) provenance() []doc.Block {
 }
 
 // windowOn is "Window of 1 s on 2 × NVIDIA H100 80GB HBM3".
-func (v *view) windowOn() []doc.Span {
+func (v *View) windowOn() []doc.Span {
 	spans := doc.Spans(doc.Text("Nothing was analysed"))
 	if v.Window.Length > 0 {
 		spans = doc.Spans(doc.Text("Window of "), doc.Strong(unit.Format(float64(v.Window.Length), report.Nanoseconds)))
@@ -108,7 +112,7 @@ func (v *view) windowOn() []doc.Span {
 			sep = " and "
 		}
 		if n == "" {
-			spans = append(spans, doc.Text(sep+plural(count[n], "GPU")))
+			spans = append(spans, doc.Text(sep+Plural(count[n], "GPU")))
 			continue
 		}
 		spans = append(spans, doc.Text(sep+unit.Int(count[n])+" × "), doc.Name(n))
@@ -117,17 +121,19 @@ func (v *view) windowOn() []doc.Span {
 }
 
 // madeBy names the program, the file and the versions that made it.
-func (v *view) madeBy() []doc.Span {
+func (v *View) madeBy() []doc.Span {
 	var spans []doc.Span
 	add := func(text string, name *string) {
 		if name != nil && *name != "" {
 			spans = append(spans, doc.Text(text), v.word(*name))
 		}
 	}
-	spans = append(spans, doc.Text("Made by "+v.Tool.Name+" "+v.Tool.Version+" from a "+unit.Format(float64(v.Trace.Bytes), report.Bytes)+" "+v.Trace.Kind+" file"))
+	spans = append(spans, doc.Text("Made by "+v.Tool.Name+" "+v.Tool.Version+" from a "+unit.Format(float64(v.Trace.Bytes),
+		report.Bytes)+" "+v.Trace.Kind+" file"))
 	add(", exported by nsys ", v.Trace.ExporterVersion)
 	add(", schema ", v.Trace.SchemaVersion)
-	if e := v.Environment; e.CaptureVersion != nil && (e.ExporterVersion == nil || *e.ExporterVersion != *e.CaptureVersion) {
+	if e := v.Environment; e.CaptureVersion != nil && (e.ExporterVersion == nil ||
+		*e.ExporterVersion != *e.CaptureVersion) {
 		add(", captured by nsys ", e.CaptureVersion)
 	}
 	add(", driver ", v.Environment.Driver)
@@ -136,13 +142,13 @@ func (v *view) madeBy() []doc.Span {
 	return append(spans, doc.Text("."))
 }
 
-func (v *view) warnings() []doc.Block {
+func (v *View) warnings() []doc.Block {
 	if len(v.Warnings) == 0 {
 		return nil
 	}
 	var l doc.List
 	for _, w := range v.Warnings {
-		item := doc.Item{Spans: prose(w.Text)}
+		item := doc.Item{Spans: Prose(w.Text)}
 		if where := v.sectionTitle(w.Section); where != "" {
 			item.Spans = append(doc.Spans(doc.Strong(where+":"), doc.Text(" ")), item.Spans...)
 		}
@@ -151,7 +157,7 @@ func (v *view) warnings() []doc.Block {
 	return []doc.Block{doc.H(2, "warnings", "Warnings"), l}
 }
 
-func (v *view) sectionTitle(id string) string {
+func (v *View) sectionTitle(id string) string {
 	for i := range v.Sections {
 		if v.Sections[i].ID == id {
 			return v.Sections[i].Title
@@ -160,7 +166,7 @@ func (v *view) sectionTitle(id string) string {
 	return id
 }
 
-// severityTone colours a severity, for voices with colours.
+// severityTone colours a severity, for renderers with colours.
 func severityTone(s report.Severity) doc.Tone {
 	switch s {
 	case report.High:
@@ -176,19 +182,20 @@ func severityWord(s report.Severity) string {
 }
 
 // findings are what a reader should know or do, with the metrics behind it.
-func (v *view) findings() []doc.Block {
+func (v *View) findings() []doc.Block {
 	if len(v.Findings) == 0 {
 		return []doc.Block{doc.H(2, "findings", "Findings"), doc.P(doc.Text("No rule found anything to report."))}
 	}
 	l := doc.List{Ordered: true}
 	for _, f := range v.Findings {
-		item := doc.Item{Spans: append(doc.Spans(doc.Strong(severityWord(f.Severity)+":").With(severityTone(f.Severity)), doc.Text(" ")), prose(f.Title)...)}
+		item := doc.Item{Spans: append(doc.Spans(doc.Strong(severityWord(f.Severity)+":").With(severityTone(f.Severity)),
+			doc.Text(" ")), Prose(f.Title)...)}
 		sub := doc.List{}
 		if e := v.evidence(f.Evidence); len(e) > 0 {
 			sub.Items = append(sub.Items, doc.Item{Spans: append(doc.Spans(doc.Text("Evidence: ")), e...)})
 		}
 		for _, a := range f.Advice {
-			sub.Items = append(sub.Items, doc.Item{Spans: prose(a)})
+			sub.Items = append(sub.Items, doc.Item{Spans: Prose(a)})
 		}
 		if len(sub.Items) > 0 {
 			item.Blocks = append(item.Blocks, sub)
@@ -199,7 +206,7 @@ func (v *view) findings() []doc.Block {
 }
 
 // evidence writes metric references with their values; references with the same labels name them once.
-func (v *view) evidence(refs []report.MetricRef) []doc.Span {
+func (v *View) evidence(refs []report.MetricRef) []doc.Span {
 	var spans []doc.Span
 	for i, ref := range refs {
 		m := v.metrics[key(ref.ID, ref.Labels)]
@@ -209,7 +216,7 @@ func (v *view) evidence(refs []report.MetricRef) []doc.Span {
 		if len(spans) > 0 {
 			spans = append(spans, doc.Text(", "))
 		}
-		value := valueOf(m)
+		value := ValueOf(m)
 		if value == "" {
 			value = "unknown"
 		}
@@ -226,7 +233,7 @@ func (v *view) evidence(refs []report.MetricRef) []doc.Span {
 }
 
 // labels writes labels as "cause host, device 0".
-func (v *view) labels(l report.Labels) []doc.Span {
+func (v *View) labels(l report.Labels) []doc.Span {
 	var spans []doc.Span
 	for i, k := range sortedKeys(l) {
 		if i > 0 {
@@ -250,7 +257,7 @@ func without(s *report.Section) bool {
 }
 
 // absent names the sections that have nothing to show, those with the same reason together.
-func (v *view) absent() []doc.Block {
+func (v *View) absent() []doc.Block {
 	var reasons []string
 	titles := map[string][]string{}
 	for i := range v.Sections {
@@ -266,13 +273,14 @@ func (v *view) absent() []doc.Block {
 	}
 	var l doc.List
 	for _, r := range reasons {
-		l.Items = append(l.Items, doc.Item{Spans: append(doc.Spans(doc.Strong(strings.Join(titles[r], ", ")+":"), doc.Text(" ")), prose(r)...)})
+		l.Items = append(l.Items, doc.Item{Spans: append(doc.Spans(doc.Strong(strings.Join(titles[r], ", ")+":"),
+			doc.Text(" ")), Prose(r)...)})
 	}
 	return []doc.Block{doc.H(2, "absent", "Sections without data"), l}
 }
 
-// folded are the tables, by section, that are secondary to the page: what other sections show, by process or by device, and
-// what the first lines of the page sum up.
+// folded are the tables, by section, that are secondary to the page: what other sections show, by process or by device,
+// and what the first lines of the page sum up.
 var folded = map[string]map[string]bool{
 	"overview":  {"capture": true, "window": true, "tables": true},
 	"kernels":   {"kernels_per_device": true},
@@ -285,19 +293,22 @@ var folded = map[string]map[string]bool{
 }
 
 // section is one section of the page.
-func (v *view) section(s *report.Section, l layout) []doc.Block {
+func (v *View) section(s *report.Section, l layout) []doc.Block {
 	blocks := []doc.Block{doc.H(2, s.ID, s.Title)}
 	switch s.Status {
 	case report.Partial:
-		blocks = append(blocks, doc.Note{Kind: doc.Caution, Blocks: []doc.Block{doc.P(append(doc.Spans(doc.Text("Partial: ")), prose(s.Reason)...)...)}})
+		blocks = append(blocks, doc.Note{Kind: doc.Caution,
+			Blocks: []doc.Block{doc.P(append(doc.Spans(doc.Text("Partial: ")), Prose(s.Reason)...)...)}})
 	case report.Error:
-		blocks = append(blocks, doc.Note{Kind: doc.Danger, Blocks: []doc.Block{doc.P(append(doc.Spans(doc.Text("This section failed: ")), prose(s.Reason)...)...)}})
+		blocks = append(blocks, doc.Note{Kind: doc.Danger,
+			Blocks: []doc.Block{doc.P(append(doc.Spans(doc.Text("This section failed: ")), Prose(s.Reason)...)...)}})
 	}
 	blocks = append(blocks, coverage(s)...)
 	for _, c := range s.Charts {
 		chart := doc.Chart{ID: c.ID, Title: c.Title, Kind: c.Kind, Unit: c.Unit, XUnit: c.XUnit, XTitle: c.XTitle}
 		for _, e := range c.Series {
-			chart.Series = append(chart.Series, doc.Series{Name: e.Name, Style: e.Style, Labels: e.Labels, Values: e.Values})
+			chart.Series = append(chart.Series, doc.Series{Name: e.Name, Style: e.Style, Labels: e.Labels,
+				Values: e.Values})
 		}
 		blocks = append(blocks, chart)
 	}
@@ -315,7 +326,7 @@ func (v *view) section(s *report.Section, l layout) []doc.Block {
 		if s.ID != "kernels" || i > 0 {
 			l.rows = (l.rows + 2) / 3
 		}
-		if n := entries(t); n <= l.rows+5 {
+		if n := Entries(t); n <= l.rows+5 {
 			l.rows = max(n, 1) // a file for the last few rows would be a nuisance
 		}
 		table := v.tableDoc(t, l)
@@ -335,7 +346,8 @@ func (v *view) section(s *report.Section, l layout) []doc.Block {
 			blocks = append(blocks, more)
 		}
 		if s.ID == "kernels" && t.ID == "kernels" && v.numbered {
-			blocks = append(blocks, doc.P(doc.Text("Names are short here; kernels that differ only in what is left out are numbered. Full names: "), doc.Code(l.files+t.File), doc.Text(".")))
+			blocks = append(blocks, doc.P(doc.Text("Names are short here; kernels that differ only in what is left out are numbered. Full names: "),
+				doc.Code(l.files+t.File), doc.Text(".")))
 		}
 	}
 	if len(empty) > 0 {
@@ -362,21 +374,21 @@ func coverage(s *report.Section) []doc.Block {
 	spans := doc.Spans(doc.Text("Coverage: " + unit.Percent(*s.Coverage)))
 	for _, n := range s.Notes {
 		if what, ok := strings.CutPrefix(n, "Coverage is "); ok {
-			return []doc.Block{doc.P(append(append(spans, doc.Text(", ")), prose(what)...)...)}
+			return []doc.Block{doc.P(append(append(spans, doc.Text(", ")), Prose(what)...)...)}
 		}
 	}
 	return []doc.Block{doc.P(append(spans, doc.Text("."))...)}
 }
 
 // method is how a section came about: definitions and limits, its derivation, and the files that hold its tables.
-func (v *view) method(s *report.Section, l layout) []doc.Block {
+func (v *View) method(s *report.Section, l layout) []doc.Block {
 	var blocks []doc.Block
 	if s.Derivation != "" {
-		blocks = append(blocks, doc.P(prose(s.Derivation)...))
+		blocks = append(blocks, doc.P(Prose(s.Derivation)...))
 	}
 	var notes doc.List
 	for _, n := range s.Notes {
-		notes.Items = append(notes.Items, doc.Item{Spans: prose(n)})
+		notes.Items = append(notes.Items, doc.Item{Spans: Prose(n)})
 	}
 	if len(notes.Items) > 0 {
 		blocks = append(blocks, notes)

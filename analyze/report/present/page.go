@@ -15,20 +15,22 @@ import (
 const pageRows = 1000
 
 // Page is the report for a browser: key numbers as tiles, warnings and findings, every section with its charts and with
-// more rows and columns than the text voices have room for. Findings lead to the rows they stand on.
+// more rows and columns than the text renderers have room for. Findings lead to the rows they stand on.
 func Page(r *report.Report) doc.Document {
-	v := newView(r)
+	v := NewView(r)
 	l := layout{rows: pageRows, wide: true, files: "tables/"}
 	v.cite(l)
 	var d doc.Document
-	d.Add(doc.Heading{Level: 1, ID: "report", Spans: doc.Spans(doc.Text(v.kindOfReport()+": "), doc.Name(r.Trace.Name))})
+	d.Add(doc.Heading{Level: 1, ID: "report", Spans: doc.Spans(doc.Text(v.kindOfReport()+": "),
+		doc.Name(r.Trace.Name))})
 	d.Add(v.mostSevere()...)
 	d.Add(v.provenance()...)
 	if t := v.tiles(); len(t.Items) > 0 {
 		d.Add(t)
 	}
 	if e := v.evidenceFiles(); len(e) > 0 {
-		d.Add(doc.Details{Summary: doc.Spans(doc.Text("Evidence: " + plural(int64(len(v.Evidence)), "file"))), Blocks: e})
+		d.Add(doc.Details{Summary: doc.Spans(doc.Text("Evidence: " + Plural(int64(len(v.Evidence)), "file"))),
+			Blocks: e})
 	}
 	d.Add(v.warnings()...)
 	d.Add(v.findings()...)
@@ -44,33 +46,35 @@ func Page(r *report.Report) doc.Document {
 // drawnHistograms bounds the histograms of a section.
 const drawnHistograms = 6
 
-// durations draws the distribution of the kernels with most time, from the histograms of their metrics. Text voices leave
-// charts out.
-func (v *view) durations(s *report.Section, l layout) []doc.Block {
-	t := v.table("kernels", "kernels")
-	if s.ID != "kernels" || !l.wide || entries(t) == 0 {
+// durations draws the distribution of the kernels with most time, from the histograms of their metrics. Text renderers
+// leave charts out.
+func (v *View) durations(s *report.Section, l layout) []doc.Block {
+	t := v.Table("kernels", "kernels")
+	if s.ID != "kernels" || !l.wide || Entries(t) == 0 {
 		return nil
 	}
 	var charts []doc.Block
-	for i := range min(entries(t), drawnHistograms) {
-		name, _ := cellOf(t, i, "kernel_name").Str()
+	for i := range min(Entries(t), drawnHistograms) {
+		name, _ := CellOf(t, i, "kernel_name").Str()
 		m := v.metrics[key("kernel.total_time", report.Labels{"kernel": name})]
 		if m == nil || m.Histogram == nil || len(m.Histogram.Bins) < 2 {
 			continue
 		}
-		charts = append(charts, histogramChart("duration-"+strconv.Itoa(i), "Duration of "+v.name(name).Text, m.Histogram, report.Nanoseconds))
+		charts = append(charts, histogramChart("duration-"+strconv.Itoa(i), "Duration of "+v.name(name).Text,
+			m.Histogram, report.Nanoseconds))
 	}
 	if len(charts) == 0 {
 		return nil
 	}
-	return []doc.Block{doc.Details{Summary: doc.Spans(doc.Text("Distributions of the kernels with most time")), Blocks: charts}}
+	return []doc.Block{doc.Details{Summary: doc.Spans(doc.Text("Distributions of the kernels with most time")),
+		Blocks: charts}}
 }
 
 // histogramBins is how many columns a histogram is drawn with.
 const histogramBins = 60
 
-// histogramChart draws a sparse histogram with log-spaced bins as a few columns of equal ratio, which its bins are added
-// up in.
+// histogramChart draws a sparse histogram with log-spaced bins as a few columns of equal ratio, which its bins are
+// added up in.
 func histogramChart(id, title string, h *report.Histogram, xUnit string) doc.Chart {
 	first, last := h.Bins[0][0], h.Bins[len(h.Bins)-1][0]
 	step := max(1, (last-first+histogramBins)/histogramBins)
@@ -82,11 +86,12 @@ func histogramChart(id, title string, h *report.Histogram, xUnit string) doc.Cha
 	for _, b := range h.Bins {
 		s.Values[(b[0]-first)/step] += float64(b[1])
 	}
-	return doc.Chart{ID: id, Title: title, Kind: "histogram", Unit: report.Count, XUnit: xUnit, XTitle: "Logarithmic bins", Series: []doc.Series{s}}
+	return doc.Chart{ID: id, Title: title, Kind: "histogram", Unit: report.Count, XUnit: xUnit,
+		XTitle: "Logarithmic bins", Series: []doc.Series{s}}
 }
 
 // mostSevere says how many findings there are and what the most severe one is.
-func (v *view) mostSevere() []doc.Block {
+func (v *View) mostSevere() []doc.Block {
 	if len(v.Findings) == 0 {
 		return nil
 	}
@@ -108,8 +113,10 @@ func (v *view) mostSevere() []doc.Block {
 		kind = doc.Caution
 	case report.Low:
 	}
-	spans := append(doc.Spans(doc.Strong("Most severe: ")), prose(v.Findings[0].Title)...)
-	return []doc.Block{doc.Note{Kind: kind, Blocks: []doc.Block{doc.P(append(spans, doc.Text(". "), doc.Link("Findings", "#findings"), doc.Text(": "+strings.Join(parts, ", ")+"."))...)}}}
+	spans := append(doc.Spans(doc.Strong("Most severe: ")), Prose(v.Findings[0].Title)...)
+	return []doc.Block{doc.Note{Kind: kind,
+		Blocks: []doc.Block{doc.P(append(spans, doc.Text(". "), doc.Link("Findings", "#findings"),
+			doc.Text(": "+strings.Join(parts, ", ")+"."))...)}}}
 }
 
 // tileMetrics are the metrics behind a key number: where a finding stands on one, the tile says so.
@@ -126,7 +133,7 @@ var tileMetrics = map[string][]string{
 	"Unit of work":          {"unit.time"},
 }
 
-func (v *view) tiles() doc.Tiles {
+func (v *View) tiles() doc.Tiles {
 	var t doc.Tiles
 	ids := map[string][]string{}
 	for _, k := range keyEvidence {
@@ -137,7 +144,8 @@ func (v *view) tiles() doc.Tiles {
 		if found := v.findingOn(append(ids[f.label], tileMetrics[f.label]...)); found != nil {
 			tone := severityTone(found.Severity)
 			tile.Value = doc.Spans(doc.Text(f.value).With(tone))
-			tile.Detail = append(append(doc.Spans(doc.Strong(severityWord(found.Severity)+":").With(tone), doc.Text(" ")), prose(found.Title)...), append(doc.Spans(doc.Text("; ")), f.detail...)...)
+			tile.Detail = append(append(doc.Spans(doc.Strong(severityWord(found.Severity)+":").With(tone),
+				doc.Text(" ")), Prose(found.Title)...), append(doc.Spans(doc.Text("; ")), f.detail...)...)
 		}
 		t.Items = append(t.Items, tile)
 	}
@@ -145,7 +153,7 @@ func (v *view) tiles() doc.Tiles {
 }
 
 // findingOn is the most severe finding, low ones aside, that stands on one of the metrics; nil if there is none.
-func (v *view) findingOn(ids []string) *report.Finding {
+func (v *View) findingOn(ids []string) *report.Finding {
 	for i := range v.Findings {
 		f := &v.Findings[i]
 		if f.Severity == report.Low {
@@ -161,7 +169,7 @@ func (v *view) findingOn(ids []string) *report.Finding {
 }
 
 // cite finds for each metric that a finding stands on the row that shows it, or else the section.
-func (v *view) cite(l layout) {
+func (v *View) cite(l layout) {
 	v.links, v.anchors = map[string]string{}, map[string]map[int]string{}
 	for _, f := range v.Findings {
 		for _, ref := range f.Evidence {
@@ -176,13 +184,13 @@ func (v *view) cite(l layout) {
 }
 
 // citeRow links a metric with labels to the first row that holds all of their values.
-func (v *view) citeRow(s *report.Section, ref report.MetricRef, l layout) {
+func (v *View) citeRow(s *report.Section, ref report.MetricRef, l layout) {
 	if len(ref.Labels) == 0 {
 		return
 	}
 	for i := range s.Tables {
 		t := &s.Tables[i]
-		for n := range min(entries(t), l.rows) {
+		for n := range min(Entries(t), l.rows) {
 			if !holds(t, n, ref.Labels) {
 				continue
 			}
@@ -197,15 +205,16 @@ func (v *view) citeRow(s *report.Section, ref report.MetricRef, l layout) {
 	}
 }
 
-// holds reports whether a row has the value of every label: text anywhere, a number in a column of the label's name, since
-// any count can be the number of a device.
+// holds reports whether a row has the value of every label: text anywhere, a number in a column of the label's name,
+// since any count can be the number of a device.
 func holds(t *report.Table, row int, labels report.Labels) bool {
 	for label, want := range labels {
 		found := false
 		for i, c := range t.Rows[row] {
 			if s, ok := c.Str(); ok && s == want {
 				found = true
-			} else if n, ok := c.Int(); ok && strconv.FormatInt(n, 10) == want && i < len(t.Columns) && strings.HasPrefix(t.Columns[i].ID, label) {
+			} else if n, ok := c.Int(); ok && strconv.FormatInt(n, 10) == want && i < len(t.Columns) &&
+				strings.HasPrefix(t.Columns[i].ID, label) {
 				found = true
 			}
 		}

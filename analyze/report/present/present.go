@@ -1,8 +1,8 @@
 // Package present turns a report into documents: the full page, the terminal summary, and the files that other tools
 // know by name. It selects and lays out what the report holds, and computes no metric.
 //
-// Everything is looked up by the ids that the design fixes: metrics by id and labels, tables by section and table id. What
-// is absent is left out, so that any report, of any version, can be presented.
+// Everything is looked up by the ids that the design fixes: metrics by id and labels, tables by section and table id.
+// What is absent is left out, so that any report, of any version, can be presented.
 package present
 
 import (
@@ -16,11 +16,11 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// view is a report with what it takes to find things in it.
-type view struct {
+// View is a report with what it takes to find things in it.
+type View struct {
 	*report.Report
 	metrics map[string]*report.Metric   // by id{labels}
-	byID    map[string][]*report.Metric // in the report's order
+	ByID    map[string][]*report.Metric // in the report's order
 	short   map[string]string           // display name of a kernel
 
 	numbered bool                      // some display names carry a number
@@ -28,12 +28,13 @@ type view struct {
 	anchors  map[string]map[int]string // ids of rows that links lead to, by table and row
 }
 
-func newView(r *report.Report) *view {
-	v := &view{Report: r, metrics: map[string]*report.Metric{}, byID: map[string][]*report.Metric{}, short: map[string]string{}}
+func NewView(r *report.Report) *View {
+	v := &View{Report: r, metrics: map[string]*report.Metric{}, ByID: map[string][]*report.Metric{},
+		short: map[string]string{}}
 	for i := range r.Metrics {
 		m := &r.Metrics[i]
 		v.metrics[key(m.ID, m.Labels)] = m
-		v.byID[m.ID] = append(v.byID[m.ID], m)
+		v.ByID[m.ID] = append(v.ByID[m.ID], m)
 	}
 	v.shortNames()
 	return v
@@ -41,10 +42,10 @@ func newView(r *report.Report) *view {
 
 func key(id string, l report.Labels) string { return id + "{" + l.String() + "}" }
 
-// shortNames takes the display names of the kernels table. Kernels that share one, because they differ in what it leaves
-// out, are numbered in the order of the table.
-func (v *view) shortNames() {
-	t := v.table("kernels", "kernels")
+// shortNames takes the display names of the kernels table. Kernels that share one, because they differ in what it
+// leaves out, are numbered in the order of the table.
+func (v *View) shortNames() {
+	t := v.Table("kernels", "kernels")
 	full, short := column(t, "kernel_name"), column(t, "short")
 	if full < 0 || short < 0 {
 		return
@@ -70,8 +71,8 @@ func (v *view) shortNames() {
 	}
 }
 
-// metric finds a metric by id and key, value pairs of labels; nil if absent.
-func (v *view) metric(id string, pairs ...string) *report.Metric {
+// Metric finds a metric by id and key, value pairs of labels; nil if absent.
+func (v *View) Metric(id string, pairs ...string) *report.Metric {
 	l := report.Labels{}
 	for i := 0; i+1 < len(pairs); i += 2 {
 		l[pairs[i]] = pairs[i+1]
@@ -79,20 +80,20 @@ func (v *view) metric(id string, pairs ...string) *report.Metric {
 	return v.metrics[key(id, l)]
 }
 
-// num is the value of a metric, and whether it is known.
-func (v *view) num(id string, pairs ...string) (float64, bool) {
-	if m := v.metric(id, pairs...); m != nil && m.Value != nil {
+// Num is the value of a metric, and whether it is known.
+func (v *View) Num(id string, pairs ...string) (float64, bool) {
+	if m := v.Metric(id, pairs...); m != nil && m.Value != nil {
 		return *m.Value, true
 	}
 	return 0, false
 }
 
 // value is a metric's value as text, or empty if it is absent or unknown.
-func (v *view) value(id string, pairs ...string) string {
-	return valueOf(v.metric(id, pairs...))
+func (v *View) value(id string, pairs ...string) string {
+	return ValueOf(v.Metric(id, pairs...))
 }
 
-func valueOf(m *report.Metric) string {
+func ValueOf(m *report.Metric) string {
 	if m == nil || m.Value == nil {
 		return ""
 	}
@@ -107,8 +108,8 @@ func unitOf(m *report.Metric) string {
 	return m.Unit
 }
 
-// table finds a table by section and table id; nil if absent.
-func (v *view) table(section, id string) *report.Table {
+// Table finds a table by section and table id; nil if absent.
+func (v *View) Table(section, id string) *report.Table {
 	for i := range v.Sections {
 		if s := &v.Sections[i]; s.ID == section {
 			for j := range s.Tables {
@@ -134,10 +135,10 @@ func column(t *report.Table, id string) int {
 	return -1
 }
 
-// cellOf returns a row's cell in the named column, null if there is none. Inlined in its 70 places it takes 37 kB.
+// CellOf returns a row's cell in the named column, null if there is none. Inlined in its 70 places it takes 37 kB.
 //
 //go:noinline
-func cellOf(t *report.Table, row int, id string) report.Cell {
+func CellOf(t *report.Table, row int, id string) report.Cell {
 	if i := column(t, id); i >= 0 && row < len(t.Rows) {
 		return at(t.Rows[row], i)
 	}
@@ -152,8 +153,8 @@ func at(row []report.Cell, i int) report.Cell {
 	return report.Null
 }
 
-// entries is the number of rows without the others row.
-func entries(t *report.Table) int {
+// Entries is the number of rows without the others row.
+func Entries(t *report.Table) int {
 	if t == nil {
 		return 0
 	}
@@ -164,10 +165,10 @@ func entries(t *report.Table) int {
 }
 
 // devices lists the devices that have a metric, by number.
-func (v *view) devices() []string {
+func (v *View) devices() []string {
 	seen := map[string]bool{}
 	var list []string
-	for _, m := range v.byID["gpu.window"] {
+	for _, m := range v.ByID["gpu.window"] {
 		if d := m.Labels["device"]; !seen[d] {
 			seen[d] = true
 			list = append(list, d)
@@ -185,9 +186,9 @@ func (v *view) devices() []string {
 }
 
 // worst returns the device with the largest value of a metric.
-func (v *view) worst(id string) (device string, m *report.Metric) {
+func (v *View) worst(id string) (device string, m *report.Metric) {
 	for _, d := range v.devices() {
-		if c := v.metric(id, "device", d); c != nil && c.Value != nil && (m == nil || *c.Value > *m.Value) {
+		if c := v.Metric(id, "device", d); c != nil && c.Value != nil && (m == nil || *c.Value > *m.Value) {
 			device, m = d, c
 		}
 	}
@@ -195,9 +196,9 @@ func (v *view) worst(id string) (device string, m *report.Metric) {
 }
 
 // ranked returns the metrics of an id that carry exactly one label with this key, largest first, without zeros.
-func (v *view) ranked(id, label string) []*report.Metric {
+func (v *View) ranked(id, label string) []*report.Metric {
 	var list []*report.Metric
-	for _, m := range v.byID[id] {
+	for _, m := range v.ByID[id] {
 		if _, ok := m.Labels[label]; ok && len(m.Labels) == 1 && m.Value != nil && *m.Value > 0 {
 			list = append(list, m)
 		}
@@ -207,7 +208,7 @@ func (v *view) ranked(id, label string) []*report.Metric {
 }
 
 // name shows a name of the capture, a kernel by its display name where it has one of its own.
-func (v *view) name(s string) doc.Span {
+func (v *View) name(s string) doc.Span {
 	if short, ok := v.short[s]; ok {
 		return doc.ShortName(short, s)
 	}
@@ -218,7 +219,7 @@ var plainWord = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_./+-]{0,31}$`)
 
 // word shows a short value that is usually one of a few words (a device, a cause, a phase) as text, anything else as a
 // name.
-func (v *view) word(s string) doc.Span {
+func (v *View) word(s string) doc.Span {
 	if plainWord.MatchString(s) && !strings.Contains(s, "www.") {
 		return doc.Text(s)
 	}
@@ -227,8 +228,9 @@ func (v *view) word(s string) doc.Span {
 
 var flagWord = regexp.MustCompile(`(?:^|[ (])(--[A-Za-z0-9][A-Za-z0-9_-]*(?:=[^\s;()]*[^\s,;.()]| (?:nvtx:[A-Z]+|FILE|DIR|[0-9][0-9.]*[mun]?s)\b)?)`)
 
-// prose reads explain's own sentences: what stands between two backticks is code, and so are command line flags with their value.
-func prose(s string) []doc.Span {
+// Prose reads explain's own sentences: what stands between two backticks is code, and so are command line flags with
+// their value.
+func Prose(s string) []doc.Span {
 	var spans []doc.Span
 	text := func(t string) {
 		if t != "" {
@@ -256,8 +258,8 @@ func prose(s string) []doc.Span {
 	return spans
 }
 
-// plural writes a count with its noun: "1 warning", "2 warnings".
-func plural(n int64, noun string) string {
+// Plural writes a count with its noun: "1 warning", "2 warnings".
+func Plural(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

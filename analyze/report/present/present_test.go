@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/nsys-llm/explain/analyze/compat/export"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/present"
@@ -68,9 +69,9 @@ func TestServe(t *testing.T) {
 	golden(t, "serve.md", markdown(t, present.Full(r, present.FullOptions{})))
 	golden(t, "serve_100.txt", terminal(t, present.Terminal(r, wrote), 100))
 	golden(t, "serve_80.txt", terminal(t, present.Terminal(r, wrote), 80))
-	golden(t, "serve_kernels.md", markdown(t, present.KernelsMD(r)))
-	golden(t, "serve_stakeholder.md", markdown(t, present.StakeholderMD(r)))
-	s, err := present.SummaryJSON(r)
+	golden(t, "serve_kernels.md", markdown(t, export.KernelsMD(r)))
+	golden(t, "serve_stakeholder.md", markdown(t, export.StakeholderMD(r)))
+	s, err := export.SummaryJSON(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,13 +80,13 @@ func TestServe(t *testing.T) {
 
 func TestEmptyReport(t *testing.T) {
 	r := valid(t, empty("empty.sqlite"))
-	s, err := present.SummaryJSON(r)
+	s, err := export.SummaryJSON(r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var all bytes.Buffer
 	for _, part := range [][]byte{markdown(t, present.Full(r, present.FullOptions{})), terminal(t, present.Terminal(r, present.TerminalOptions{}), 100),
-		markdown(t, present.KernelsMD(r)), markdown(t, present.StakeholderMD(r)), s} {
+		markdown(t, export.KernelsMD(r)), markdown(t, export.StakeholderMD(r)), s} {
 		all.Write(part)
 		all.WriteString("----\n")
 	}
@@ -109,15 +110,15 @@ func TestTerminalStaysUnder40Lines(t *testing.T) {
 	}
 }
 
-// Anything can be missing: every voice works on every prefix of the metrics and on every subset of one section.
+// Anything can be missing: every renderer works on every prefix of the metrics and on every subset of one section.
 func TestNothingIsRequired(t *testing.T) {
 	full := serve().r
 	try := func(r *report.Report) {
 		markdown(t, present.Full(r, present.FullOptions{}))
 		terminal(t, present.Terminal(r, wrote), 80)
-		markdown(t, present.KernelsMD(r))
-		markdown(t, present.StakeholderMD(r))
-		if _, err := present.SummaryJSON(r); err != nil {
+		markdown(t, export.KernelsMD(r))
+		markdown(t, export.StakeholderMD(r))
+		if _, err := export.SummaryJSON(r); err != nil {
 			t.Error(err)
 		}
 	}
@@ -162,7 +163,7 @@ func TestHostileCapture(t *testing.T) {
 		if got := string(markdown(t, present.Full(r, present.FullOptions{Wide: true}))); !strings.Contains(got, render.Visible(name)) && !strings.Contains(got, `a\|b`) {
 			t.Errorf("%q is not on the page", name)
 		}
-		for what, d := range map[string]doc.Document{"full": present.Full(r, present.FullOptions{Wide: true}), "kernels": present.KernelsMD(r), "stakeholder": present.StakeholderMD(r), "regions": present.RegionsMD(r)} {
+		for what, d := range map[string]doc.Document{"full": present.Full(r, present.FullOptions{Wide: true}), "kernels": export.KernelsMD(r), "stakeholder": export.StakeholderMD(r), "regions": export.RegionsMD(r)} {
 			source := markdown(t, d)
 			var page bytes.Buffer
 			md := goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithRendererOptions(html.WithUnsafe()))
@@ -253,7 +254,7 @@ func withoutColumn(t report.Table, c int) report.Table {
 }
 
 func TestSummaryJSONIsReadable(t *testing.T) {
-	s, err := present.SummaryJSON(serve().r)
+	s, err := export.SummaryJSON(serve().r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ func TestProse(t *testing.T) {
 	} {
 		var code []string
 		plain := ""
-		for _, s := range prose(text) {
+		for _, s := range Prose(text) {
 			if plain += s.Text; s.Kind == doc.KindCode {
 				code = append(code, s.Text)
 			}

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/nsys-llm/explain/analyze/compat/export"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/present"
 )
 
 func regionSample() *builder {
@@ -27,11 +27,11 @@ func regionSample() *builder {
 
 func TestRegions(t *testing.T) {
 	r := valid(t, regionSample())
-	if !present.HasRegions(r) || present.HasRegions(valid(t, empty("x"))) {
+	if !export.HasRegions(r) || export.HasRegions(valid(t, empty("x"))) {
 		t.Error("HasRegions")
 	}
-	golden(t, "regions.md", markdown(t, present.RegionsMD(r)))
-	b, err := present.RegionsJSON(r)
+	golden(t, "regions.md", markdown(t, export.RegionsMD(r)))
+	b, err := export.RegionsJSON(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestRegions(t *testing.T) {
 
 // The file has the keys of llm-perf-opt's own, and of its contract.
 func TestRegionKeys(t *testing.T) {
-	b, err := present.RegionsJSON(valid(t, regionSample()))
+	b, err := export.RegionsJSON(valid(t, regionSample()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nsys-llm/explain/analyze/compat/export"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/present"
 )
 
 // measured is a report of llm-perf-opt's artifacts alone, as the sections make it.
@@ -38,7 +38,7 @@ func measured() *builder {
 }
 
 func TestStakeholderOfArtifacts(t *testing.T) {
-	golden(t, "measured_stakeholder.md", markdown(t, present.StakeholderMD(valid(t, measured()))))
+	golden(t, "measured_stakeholder.md", markdown(t, export.StakeholderMD(valid(t, measured()))))
 }
 
 // A profiler session alone fills timings and takeaways too.
@@ -49,7 +49,7 @@ func TestStakeholderOfSession(t *testing.T) {
 	m.Summary = &report.Summary{N: 2, Min: 20e6, P50: 30e6, P90: 38e6, P99: 39.8e6, Max: 40e6, Mean: 30e6, Stddev: 10e6}
 	b.ns("forward.total_time", 60e6, "phase", "prefill")
 	b.ns("forward.total_time", 20e6, "phase", "decode")
-	page := string(markdown(t, present.StakeholderMD(valid(t, b))))
+	page := string(markdown(t, export.StakeholderMD(valid(t, b))))
 	for _, want := range []string{"| prefill | 30 ms | 10 ms |", "**Prefill dominates.** Forward time: prefill 60 ms, decode 20 ms."} {
 		if !strings.Contains(page, want) {
 			t.Errorf("%q is not in\n%s", want, page)

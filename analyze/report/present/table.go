@@ -9,8 +9,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// unknown stands in a cell whose value is not known.
-const unknown = "–"
+// Unknown stands in a cell whose value is not known.
+const Unknown = "–"
 
 // layout says how much of a table to show.
 type layout struct {
@@ -20,9 +20,9 @@ type layout struct {
 }
 
 // tableDoc lays a table out: one unit per column, in the header, and the others row apart.
-func (v *view) tableDoc(t *report.Table, l layout) doc.Table {
+func (v *View) tableDoc(t *report.Table, l layout) doc.Table {
 	show := v.columns(t, l)
-	n := min(entries(t), l.rows)
+	n := min(Entries(t), l.rows)
 	rows := t.Rows[:n:n]
 	if t.Others && len(t.Rows) > 0 {
 		rows = append(rows, t.Rows[len(t.Rows)-1])
@@ -57,7 +57,7 @@ func (v *view) tableDoc(t *report.Table, l layout) doc.Table {
 
 // moreRows says where the rows are that the layout leaves out.
 func moreRows(t *report.Table, l layout) (doc.Block, bool) {
-	n := entries(t)
+	n := Entries(t)
 	if n <= l.rows {
 		return nil, false
 	}
@@ -74,7 +74,7 @@ func moreRows(t *report.Table, l layout) (doc.Block, bool) {
 }
 
 // others is the last row: its label with the number of rows it stands for, blank where a column does not add up.
-func (v *view) others(t *report.Table, show []int, scale []unit.Scale) []doc.Cell {
+func (v *View) others(t *report.Table, show []int, scale []unit.Scale) []doc.Cell {
 	row := t.Rows[len(t.Rows)-1]
 	var cells []doc.Cell
 	for _, i := range show {
@@ -84,7 +84,7 @@ func (v *view) others(t *report.Table, show []int, scale []unit.Scale) []doc.Cel
 		case c.IsNull():
 			cells = append(cells, nil)
 		case isText && strings.Trim(s, "()") == "others":
-			cells = append(cells, doc.Cell{doc.Text("others (" + unit.Int(t.TotalRows-int64(entries(t))) + ")")})
+			cells = append(cells, doc.Cell{doc.Text("others (" + unit.Int(t.TotalRows-int64(Entries(t))) + ")")})
 		case isText:
 			cells = append(cells, doc.Cell{doc.Text(s)})
 		default:
@@ -95,7 +95,7 @@ func (v *view) others(t *report.Table, show []int, scale []unit.Scale) []doc.Cel
 }
 
 // columns chooses the columns to show. The display name of a kernel takes the place of its full name.
-func (v *view) columns(t *report.Table, l layout) []int {
+func (v *View) columns(t *report.Table, l layout) []int {
 	var show []int
 	full := column(t, "kernel_name")
 	for i, c := range t.Columns {
@@ -111,7 +111,8 @@ func (v *view) columns(t *report.Table, l layout) []int {
 // values (means, extremes, percentiles) with each other.
 func scales(t *report.Table, show []int, rows [][]report.Cell) []unit.Scale {
 	group := func(c report.Column) string {
-		if c.Kind == report.Float || c.ID == "min" || c.ID == "max" || strings.HasPrefix(c.ID, "min_") || strings.HasPrefix(c.ID, "max_") {
+		if c.Kind == report.Float || c.ID == "min" || c.ID == "max" || strings.HasPrefix(c.ID, "min_") ||
+			strings.HasPrefix(c.ID, "max_") {
 			return c.Unit + "/call"
 		}
 		return c.Unit
@@ -146,9 +147,9 @@ func title(c report.Column) string {
 	return c.ID
 }
 
-func (v *view) cell(c report.Column, x report.Cell, s unit.Scale) doc.Cell {
+func (v *View) cell(c report.Column, x report.Cell, s unit.Scale) doc.Cell {
 	if x.IsNull() {
-		return doc.Cell{doc.Text(unknown)}
+		return doc.Cell{doc.Text(Unknown)}
 	}
 	if b, ok := x.Bool(); ok {
 		if b {
@@ -160,7 +161,7 @@ func (v *view) cell(c report.Column, x report.Cell, s unit.Scale) doc.Cell {
 		if c.Kind == report.Name {
 			return doc.Cell{v.name(text)}
 		}
-		return doc.Cell(prose(text))
+		return doc.Cell(Prose(text))
 	}
 	if n, ok := x.Int(); ok && c.Unit == "" && c.Kind != report.Moment {
 		return doc.Cell{doc.Text(strconv.FormatInt(n, 10))} // a number that names something: no separators

@@ -28,14 +28,14 @@ const (
 
 // Terminal is the summary that a command prints: under 40 lines.
 func Terminal(r *report.Report, o TerminalOptions) doc.Document {
-	v := newView(r)
+	v := NewView(r)
 	var d doc.Document
 	d.Add(
 		doc.Heading{Level: 1, Spans: doc.Spans(doc.Name(r.Trace.Name))},
 		doc.P(append(v.analysed(), doc.Text(windowMode(r.Window)+" · "+r.Tool.Name+" "+r.Tool.Version).With(doc.Muted))...),
 	)
-	if r.Window.Length == 0 && r.Window.Why != "" && !v.evidenceOnly() {
-		d.Add(doc.P(prose(clip(r.Window.Why))...))
+	if r.Window.Length == 0 && r.Window.Why != "" && !v.EvidenceOnly() {
+		d.Add(doc.P(Prose(clip(r.Window.Why))...))
 	}
 	if t, ok := v.deviceTable(); ok {
 		d.Add(t)
@@ -62,7 +62,8 @@ func windowMode(w report.Window) string {
 	case "capture":
 		return ", the whole capture"
 	case "range", "nvtx", "steady":
-		return ", window by " + map[string]string{"range": "--from/--to", "nvtx": "--window", "steady": "--steady"}[w.Mode]
+		return ", window by " + map[string]string{"range": "--from/--to", "nvtx": "--window",
+			"steady": "--steady"}[w.Mode]
 	case "host":
 		return ", no GPU work in the capture"
 	}
@@ -70,7 +71,7 @@ func windowMode(w report.Window) string {
 }
 
 // deviceTable is where the time of each device went. With many devices it shows the most idle ones.
-func (v *view) deviceTable() (doc.Table, bool) {
+func (v *View) deviceTable() (doc.Table, bool) {
 	devices := v.devices()
 	if len(devices) == 0 {
 		return doc.Table{}, false
@@ -80,8 +81,8 @@ func (v *view) deviceTable() (doc.Table, bool) {
 		hidden = len(devices) - termDevices + 1
 		devices = append([]string(nil), devices...)
 		sort.SliceStable(devices, func(i, j int) bool {
-			a, _ := v.num("gpu.idle_ratio", "device", devices[i])
-			b, _ := v.num("gpu.idle_ratio", "device", devices[j])
+			a, _ := v.Num("gpu.idle_ratio", "device", devices[i])
+			b, _ := v.Num("gpu.idle_ratio", "device", devices[j])
 			return a > b
 		})
 		devices = devices[:termDevices-1]
@@ -89,15 +90,17 @@ func (v *view) deviceTable() (doc.Table, bool) {
 	columns := []struct {
 		title, id, cause string
 	}{
-		{"Compute", "gpu.compute_time", ""}, {"Comm.", "gpu.exposed_comm_time", ""}, {"Copy", "gpu.exposed_copy_time", ""}, {"Idle", "gpu.idle_time", ""},
-		{"sync", "gpu.idle_cause_time", "sync"}, {"host", "gpu.idle_cause_time", "host"}, {"launch", "gpu.idle_cause_time", "launch"},
+		{"Compute", "gpu.compute_time", ""}, {"Comm.", "gpu.exposed_comm_time", ""},
+		{"Copy", "gpu.exposed_copy_time", ""}, {"Idle", "gpu.idle_time", ""},
+		{"sync", "gpu.idle_cause_time", "sync"}, {"host", "gpu.idle_cause_time", "host"},
+		{"launch", "gpu.idle_cause_time", "launch"},
 		{"dep.", "gpu.idle_cause_time", "dependency"}, {"unknown", "gpu.idle_cause_time", "unknown"},
 	}
 	value := func(device, id, cause string) (float64, bool) {
 		if cause != "" {
-			return v.num(id, "device", device, "cause", cause)
+			return v.Num(id, "device", device, "cause", cause)
 		}
-		return v.num(id, "device", device)
+		return v.Num(id, "device", device)
 	}
 	var all []float64
 	for _, d := range devices {
@@ -107,20 +110,21 @@ func (v *view) deviceTable() (doc.Table, bool) {
 		}
 	}
 	scale := unit.Common(report.Nanoseconds, all...)
-	t := doc.Table{ID: "gpus", Caption: doc.Spans(doc.Text("GPU time in " + scale.Symbol + " (comm. and copy: where nothing computes; idle: by cause)"))}
+	t := doc.Table{ID: "gpus", Caption: doc.Spans(doc.Text("GPU time in " + scale.Symbol +
+		" (comm. and copy: where nothing computes; idle: by cause)"))}
 	t.Columns = []doc.Column{{Title: "GPU", Align: doc.Right}, {Title: "Idle %", Align: doc.Right}}
 	for _, c := range columns {
 		t.Columns = append(t.Columns, doc.Column{Title: c.title, Align: doc.Right, Wide: c.cause != ""})
 	}
 	for _, d := range devices {
-		ratio := unknown
-		if x, ok := v.num("gpu.idle_ratio", "device", d); ok {
+		ratio := Unknown
+		if x, ok := v.Num("gpu.idle_ratio", "device", d); ok {
 			ratio = unit.Common(report.Ratio, x).Format(x)
 		}
 		row := []doc.Cell{{v.word(d)}, {doc.Text(ratio)}}
 		for _, c := range columns {
 			x, ok := value(d, c.id, c.cause)
-			text := unknown
+			text := Unknown
 			if ok {
 				text = scale.Format(x)
 			}
@@ -135,9 +139,9 @@ func (v *view) deviceTable() (doc.Table, bool) {
 }
 
 // topKernels is the head of the kernels table.
-func (v *view) topKernels() (doc.Table, bool) {
-	t := v.table("kernels", "kernels")
-	if entries(t) == 0 {
+func (v *View) topKernels() (doc.Table, bool) {
+	t := v.Table("kernels", "kernels")
+	if Entries(t) == 0 {
 		return doc.Table{}, false
 	}
 	head := report.Table{ID: t.ID, TotalRows: t.TotalRows}
@@ -154,7 +158,7 @@ func (v *view) topKernels() (doc.Table, bool) {
 			head.Columns = append(head.Columns, c)
 		}
 	}
-	for _, row := range t.Rows[:min(entries(t), termKernels)] {
+	for _, row := range t.Rows[:min(Entries(t), termKernels)] {
 		var cells []report.Cell
 		for _, i := range pick {
 			cells = append(cells, at(row, i))
@@ -171,10 +175,10 @@ func (v *view) topKernels() (doc.Table, bool) {
 }
 
 // headline is the first piece of a finding's evidence: "GPU 1: 74.3 %".
-func (v *view) headline(f report.Finding) []doc.Span {
+func (v *View) headline(f report.Finding) []doc.Span {
 	for _, ref := range f.Evidence {
 		m := v.metrics[key(ref.ID, ref.Labels)]
-		value := valueOf(m)
+		value := ValueOf(m)
 		if value == "" || m.Unit == report.Count {
 			continue // a number without its noun says nothing
 		}
@@ -182,7 +186,8 @@ func (v *view) headline(f report.Finding) []doc.Span {
 		if c := ref.Labels["category"]; c != "" && len(ref.Labels) == 1 {
 			return append(doc.Spans(v.word(c)), doc.Text(": "+value))
 		}
-		if len(ref.Labels) == 1 && (ref.Labels["device"] != "" || ref.Labels["phase"] != "" || ref.Labels["pid"] != "") {
+		if len(ref.Labels) == 1 && (ref.Labels["device"] != "" || ref.Labels["phase"] != "" ||
+			ref.Labels["pid"] != "") {
 			spans = append(v.labels(ref.Labels), doc.Text(": "))
 		}
 		return append(spans, doc.Text(value))
@@ -191,7 +196,7 @@ func (v *view) headline(f report.Finding) []doc.Span {
 }
 
 // termFindings are the most severe findings with their main number, the first with its first advice.
-func (v *view) termFindings() []doc.Block {
+func (v *View) termFindings() []doc.Block {
 	if len(v.Findings) == 0 {
 		return nil
 	}
@@ -200,12 +205,13 @@ func (v *view) termFindings() []doc.Block {
 		if i == termFindings {
 			break
 		}
-		spans := append(doc.Spans(doc.Strong(severityWord(f.Severity)+":").With(severityTone(f.Severity)), doc.Text(" ")), prose(clip(f.Title))...)
+		spans := append(doc.Spans(doc.Strong(severityWord(f.Severity)+":").With(severityTone(f.Severity)),
+			doc.Text(" ")), Prose(clip(f.Title))...)
 		if e := v.headline(f); len(e) > 0 {
 			spans = append(append(append(spans, doc.Text(" (")), e...), doc.Text(")"))
 		}
 		if i == 0 && len(f.Advice) > 0 {
-			spans = append(append(spans, doc.Text(". ")), prose(clip(f.Advice[0]))...)
+			spans = append(append(spans, doc.Text(". ")), Prose(clip(f.Advice[0]))...)
 		}
 		l.Items = append(l.Items, doc.Item{Spans: spans})
 	}
@@ -217,11 +223,11 @@ func (v *view) termFindings() []doc.Block {
 }
 
 // termEnd is the first warning and what was written.
-func (v *view) termEnd(o TerminalOptions) doc.Fields {
+func (v *View) termEnd(o TerminalOptions) doc.Fields {
 	var f doc.Fields
 	if n := len(v.Warnings); n > 0 {
 		var spans []doc.Span
-		for _, s := range prose(clip(v.Warnings[0].Text)) {
+		for _, s := range Prose(clip(v.Warnings[0].Text)) {
 			spans = append(spans, s.With(doc.Warn))
 		}
 		if n > 1 {
@@ -235,7 +241,7 @@ func (v *view) termEnd(o TerminalOptions) doc.Fields {
 			text += []string{": ", ", "}[min(i, 1)] + name
 		}
 		if o.More > 0 {
-			text += " and " + plural(int64(o.More), "other file")
+			text += " and " + Plural(int64(o.More), "other file")
 		}
 		f.Items = append(f.Items, doc.Field{Label: "Wrote", Value: doc.Spans(doc.Text(text))})
 	}

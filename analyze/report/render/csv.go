@@ -14,9 +14,10 @@ import (
 // CSV writes every row and column of a table, the others row included, as RFC 4180 with line feeds. The header is there
 // even when there are no rows.
 //
-// A column becomes one field named after its id, in base units, or the fields its CSV list asks for: the base value times
-// 10^Exp10, exact for integers. Unknown is an empty field. Names that a spreadsheet would take for a formula get a
-// leading apostrophe, and no field holds a control or invisible character (see [Visible]); report.json has the raw text.
+// A column becomes one field named after its id, in base units, or the fields its CSV list asks for: the base value
+// times 10^Exp10, exact for integers. Unknown is an empty field. Names that a spreadsheet would take for a formula get
+// a leading apostrophe, and no field holds a control or invisible character (see [Visible]); report.json has the raw
+// text.
 func CSV(w io.Writer, t *report.Table) error {
 	out := csv.NewWriter(w)
 	record := make([]string, 0, len(t.Columns)+8)

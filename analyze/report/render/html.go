@@ -1,11 +1,10 @@
 package render
 
 import (
-	"bytes"
 	"crypto/sha256"
 	_ "embed" // the page's style and script
 	"encoding/base64"
-	"html"
+	"html/template"
 	"io"
 	"strconv"
 	"strings"
@@ -14,11 +13,20 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/doc"
 )
 
-//go:embed page/page.css
-var pageCSS string
+var (
+	//go:embed page/page.css
+	pageCSS string
+	//go:embed page/page.js
+	pageJS string
+	//go:embed page/page.html
+	pageHTML string
+)
 
-//go:embed page/page.js
-var pageJS string
+// pageTemplate writes the page and its blocks.
+var pageTemplate = template.Must(template.New("").Funcs(template.FuncMap{
+	"visible": Visible,
+	"right":   func(c doc.Column) bool { return c.Align == doc.Right },
+}).Parse(pageHTML))
 
 // HTMLOptions are the choices of [HTML].
 type HTMLOptions struct {
@@ -35,21 +43,30 @@ func HTML(w io.Writer, d doc.Document, o HTMLOptions) error {
 	if o.NameLimit == 0 {
 		o.NameLimit = defaultHTMLName
 	}
-	p := page{limit: o.NameLimit}
+	p := &page{builder: &builder{}, limit: o.NameLimit}
 	title := o.Title
 	if title == "" {
 		title = "explain"
 	}
-	p.put("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n")
-	p.put(`<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src '` + hashOf(pageCSS) + `'; script-src '` + hashOf(pageJS) + `'; base-uri 'none'; form-action 'none'">` + "\n")
-	p.put("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n")
-	p.put("<title>" + text(title) + "</title>\n<style>" + pageCSS + "</style>\n</head>\n<body>\n")
-	p.put("<a class=\"skip\" href=\"#main\">Skip to the content</a>\n")
-	p.contents(d.Blocks)
-	p.put("<main id=\"main\">\n")
-	p.parts(d.Blocks)
-	p.put("</main>\n<script>" + pageJS + "</script>\n</body>\n</html>\n")
-	_, err := w.Write(p.b.Bytes())
+	p.execute("page", struct {
+		*page
+		Title    string
+		Policy   template.HTMLAttr
+		Style    template.CSS
+		Script   template.JS
+		Contents []link
+		Parts    []part
+	}{
+		p, Visible(title),
+		template.HTMLAttr("content=\"default-src 'none'; style-src '" + hashOf(pageCSS) + "'; script-src '" +
+			hashOf(pageJS) +
+			"'; base-uri 'none'; form-action 'none'\""),
+		template.CSS(pageCSS), template.JS(pageJS), p.contents(d.Blocks), partsOf(d.Blocks),
+	})
+	if p.err != nil {
+		return p.err
+	}
+	_, err := io.WriteString(w, p.b.String())
 	return err
 }
 
@@ -58,14 +75,35 @@ func hashOf(s string) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// text makes any text safe in element content and in double-quoted attributes.
-func text(s string) string { return html.EscapeString(Visible(s)) }
-
+// page is a page on its way. Its exported methods are called by templates.
 type page struct {
-	b     bytes.Buffer
-	limit int
-	used  map[string]int // ids of charts
+	*builder // where markup goes at the moment
+	limit    int
+	used     map[string]int // ids of charts
+	err      error          // the first error of a template
 }
+
+// execute writes a template.
+func (p *page) execute(name string, data any) {
+	if err := pageTemplate.ExecuteTemplate(&p.b, name, data); err != nil && p.err == nil {
+		p.err = err
+	}
+}
+
+// capture is what write puts on the page, for a template to place.
+func (p *page) capture(write func()) markup {
+	outer := p.builder
+	defer func() { p.builder = outer }()
+	p.builder = &builder{}
+	write()
+	return p.markup()
+}
+
+// Blocks, for templates.
+func (p *page) Blocks(list []doc.Block) markup { return p.capture(func() { p.blocks(list) }) }
+
+// Spans, for templates.
+func (p *page) Spans(list []doc.Span) markup { return p.capture(func() { p.spans(list) }) }
 
 // unique is an id that no chart of the page has yet.
 func (p *page) unique(id string) string {
@@ -78,24 +116,25 @@ func (p *page) unique(id string) string {
 	return id
 }
 
-func (p *page) put(s string) { p.b.WriteString(s) }
+// link leads to a part of the page.
+type link struct{ ID, Text string }
 
 // contents are links to the parts of the page.
-func (p *page) contents(blocks []doc.Block) {
-	p.put("<nav aria-label=\"Contents\"><ol>\n")
+func (p *page) contents(blocks []doc.Block) []link {
+	var list []link
 	for _, b := range blocks {
 		if h, ok := b.(doc.Heading); ok && h.Level == 2 && h.ID != "" {
-			p.put("<li><a href=\"#" + anchor(h.ID) + "\">" + p.plain(h.Spans) + "</a></li>\n")
+			list = append(list, link{anchor(h.ID), p.plain(h.Spans)})
 		}
 	}
-	p.put("</ol></nav>\n")
+	return list
 }
 
 // plain is the text of spans without markup.
 func (p *page) plain(spans []doc.Span) string {
 	var b strings.Builder
 	for _, s := range spans {
-		b.WriteString(text(Shorten(Visible(s.Text), p.limit)))
+		b.WriteString(Shorten(Visible(s.Text), p.limit))
 	}
 	return b.String()
 }
@@ -110,26 +149,27 @@ func anchor(id string) string {
 	}, id)
 }
 
-// parts puts what follows a heading of level 2 into a section of its own.
-func (p *page) parts(blocks []doc.Block) {
-	open := ""
+// part is a heading of level 1 or 2 with what follows it.
+type part struct {
+	IsHeader bool
+	LabelID  string // of its heading; empty: it begins without one
+	Blocks   []doc.Block
+}
+
+func partsOf(blocks []doc.Block) []part {
+	var list []part
 	for i, b := range blocks {
-		if h, ok := b.(doc.Heading); ok && h.Level <= 2 {
-			p.put(open)
-			open = "</section>\n"
-			if h.Level == 1 {
-				open = "</header>\n"
-				p.put("<header>\n")
-			} else {
-				p.put("<section aria-labelledby=\"" + anchor(h.ID) + "\">\n")
-			}
+		if h, ok := b.(doc.Heading); ok && h.Level == 1 {
+			list = append(list, part{IsHeader: true})
+		} else if ok && h.Level == 2 {
+			list = append(list, part{LabelID: anchor(h.ID)})
 		} else if i == 0 {
-			open = "</section>\n"
-			p.put("<section>\n")
+			list = append(list, part{})
 		}
-		p.block(b)
+		last := &list[len(list)-1]
+		last.Blocks = append(last.Blocks, b)
 	}
-	p.put(open)
+	return list
 }
 
 func (p *page) blocks(list []doc.Block) {
@@ -138,82 +178,51 @@ func (p *page) blocks(list []doc.Block) {
 	}
 }
 
+// blockView is a block, for its template.
+type blockView struct {
+	*page
+	Block doc.Block
+}
+
 func (p *page) block(b doc.Block) {
+	view := blockView{p, b}
 	switch b := b.(type) {
 	case doc.Heading:
-		level := strconv.Itoa(min(max(b.Level, 1), 6))
-		id := ""
-		if b.ID != "" {
-			id = " id=\"" + anchor(b.ID) + "\""
-		}
-		p.put("<h" + level + id + ">")
-		p.spans(b.Spans)
-		p.put("</h" + level + ">\n")
+		p.heading(b)
 	case doc.Paragraph:
-		p.element("p", b.Spans)
+		p.put("<p>")
+		p.spans(b.Spans)
+		p.put("</p>\n")
 	case doc.List:
-		p.list(b)
+		p.execute("list", view)
 	case doc.Fields:
-		p.put("<dl>\n")
-		for _, f := range b.Items {
-			p.put("<dt>" + text(f.Label) + "</dt>")
-			p.element("dd", f.Value)
-		}
-		p.put("</dl>\n")
+		p.execute("fields", view)
 	case doc.Tiles:
-		p.tiles(b)
+		p.execute("tiles", view)
 	case doc.Table:
 		p.table(b)
 	case doc.Details:
-		p.put("<details><summary>")
-		p.spans(b.Summary)
-		p.put("</summary>\n")
-		p.blocks(b.Blocks)
-		p.put("</details>\n")
+		p.execute("details", view)
 	case doc.Note:
-		p.put("<div class=\"note " + map[doc.NoteKind]string{doc.Info: "info", doc.Caution: "caution", doc.Danger: "danger"}[b.Kind] + "\" role=\"note\">\n")
-		p.blocks(b.Blocks)
-		p.put("</div>\n")
+		kinds := map[doc.NoteKind]string{doc.Info: "info", doc.Caution: "caution", doc.Danger: "danger"}
+		p.execute("note", struct {
+			blockView
+			Class string
+		}{view, kinds[b.Kind]})
 	case doc.Chart:
 		p.chart(b)
 	}
 }
 
-func (p *page) element(tag string, spans []doc.Span) {
-	p.put("<" + tag + ">")
-	p.spans(spans)
-	p.put("</" + tag + ">\n")
-}
-
-func (p *page) list(l doc.List) {
-	tag := "ul"
-	if l.Ordered {
-		tag = "ol"
+func (p *page) heading(h doc.Heading) {
+	level := num(min(max(h.Level, 1), 6))
+	p.put("<h" + level)
+	if h.ID != "" {
+		p.put(" id=\"" + escape(anchor(h.ID)) + "\"")
 	}
-	p.put("<" + tag + ">\n")
-	for _, item := range l.Items {
-		p.put("<li>")
-		p.spans(item.Spans)
-		p.blocks(item.Blocks)
-		p.put("</li>\n")
-	}
-	p.put("</" + tag + ">\n")
-}
-
-func (p *page) tiles(t doc.Tiles) {
-	p.put("<dl class=\"tiles\">\n")
-	for _, i := range t.Items {
-		p.put("<div><dt>" + text(i.Label) + "</dt><dd class=\"value\">")
-		p.spans(i.Value)
-		p.put("</dd>")
-		if len(i.Detail) > 0 {
-			p.put("<dd class=\"detail\">")
-			p.spans(i.Detail)
-			p.put("</dd>")
-		}
-		p.put("</div>\n")
-	}
-	p.put("</dl>\n")
+	p.put(">")
+	p.spans(h.Spans)
+	p.put("</h" + level + ">\n")
 }
 
 func (p *page) spans(spans []doc.Span) {
@@ -222,12 +231,10 @@ func (p *page) spans(spans []doc.Span) {
 	}
 }
 
-func toneClass(t doc.Tone) string {
-	return map[doc.Tone]string{doc.Good: "good", doc.Bad: "bad", doc.Warn: "warn", doc.Muted: "muted"}[t]
-}
+var toneClasses = map[doc.Tone]markup{doc.Good: "good", doc.Bad: "bad", doc.Warn: "warn", doc.Muted: "muted"}
 
 func (p *page) span(s doc.Span) {
-	if class := toneClass(s.Tone); class != "" {
+	if class := toneClasses[s.Tone]; class != "" {
 		p.put("<span class=\"" + class + "\">")
 		defer p.put("</span>")
 	}
@@ -244,7 +251,7 @@ func (p *page) span(s doc.Span) {
 			p.put(text(s.Text))
 			return
 		}
-		p.put("<a href=\"" + html.EscapeString(dest) + "\" rel=\"noreferrer\">" + text(s.Text) + "</a>")
+		p.put("<a href=\"" + escape(dest) + "\" rel=\"noreferrer\">" + text(s.Text) + "</a>")
 	default:
 		p.put(text(s.Text))
 	}
@@ -259,70 +266,60 @@ func (p *page) name(s, full string) {
 	if full == "" {
 		full = s
 	}
-	short := Shorten(s, p.limit)
-	if short == full {
-		p.put("<code class=\"name\">" + html.EscapeString(s) + "</code>")
+	shortened := Shorten(s, p.limit)
+	if shortened == full {
+		p.put("<code class=\"name\">" + escape(s) + "</code>")
 		return
 	}
-	p.put("<details class=\"name\"><summary><code>" + html.EscapeString(short) + "</code></summary><code>" + html.EscapeString(full) + "</code></details>")
+	p.put("<details class=\"name\"><summary><code>" + escape(shortened) + "</code></summary><code>" + escape(full) +
+		"</code></details>")
 }
 
 func (p *page) table(t doc.Table) {
 	if len(t.Columns) == 0 {
 		return
 	}
-	label := "Table"
+	view := struct {
+		blockView
+		Label      string
+		HasHead    bool
+		Rows, Foot markup
+	}{blockView: blockView{p, t}, Label: "Table"}
 	if t.ID != "" {
-		label = strings.ReplaceAll(t.ID, "_", " ")
+		view.Label = strings.ReplaceAll(t.ID, "_", " ")
 	}
-	p.put("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"" + text(label) + "\"><table")
-	p.put(">\n")
-	if len(t.Caption) > 0 {
-		p.put("<caption>")
-		p.spans(t.Caption)
-		p.put("</caption>\n")
-	}
-	head := false
 	for _, c := range t.Columns {
-		head = head || c.Title != ""
+		view.HasHead = view.HasHead || c.Title != ""
 	}
-	if head {
-		p.put("<thead><tr>")
-		for _, c := range t.Columns {
-			p.put("<th scope=\"col\"" + right(c) + ">" + text(c.Title) + "</th>")
+	view.Rows = p.capture(func() {
+		for i, row := range t.Rows {
+			id := ""
+			if i < len(t.RowIDs) {
+				id = anchor(t.RowIDs[i])
+			}
+			p.row(t.Columns, row, id)
 		}
-		p.put("</tr></thead>\n")
-	}
-	p.put("<tbody>\n")
-	for i, row := range t.Rows {
-		id := ""
-		if i < len(t.RowIDs) && t.RowIDs[i] != "" {
-			id = " id=\"" + anchor(t.RowIDs[i]) + "\""
-		}
-		p.row(t.Columns, row, id)
-	}
-	p.put("</tbody>\n")
-	if len(t.Foot) > 0 {
-		p.put("<tfoot>\n")
+	})
+	view.Foot = p.capture(func() {
 		for _, row := range t.Foot {
 			p.row(t.Columns, row, "")
 		}
-		p.put("</tfoot>\n")
-	}
-	p.put("</table></div>\n")
-}
-
-func right(c doc.Column) string {
-	if c.Align == doc.Right {
-		return " class=\"r\""
-	}
-	return ""
+	})
+	p.execute("table", view)
 }
 
 func (p *page) row(columns []doc.Column, row []doc.Cell, id string) {
-	p.put("<tr" + id + ">")
+	p.put("<tr")
+	if id != "" {
+		p.put(" id=\"" + escape(id) + "\"")
+	}
+	p.put(">")
 	for i, c := range columns {
-		p.put("<td" + right(c) + ">")
+		if c.Align == doc.Right {
+			p.put("<td class=\"r\">")
+		} else {
+			p.put("<td>")
+		}
 		if i < len(row) {
 			p.spans(row[i])
 		}

@@ -57,15 +57,16 @@ func merge(spans []doc.Span) []doc.Span {
 	return out
 }
 
-// separator returns the space that has to stand between two parts so that neither changes the meaning of the other: code
-// spans must not touch, and emphasis opens and closes for certain only beside a space.
+// separator returns the space that has to stand between two parts so that neither changes the meaning of the other:
+// code spans must not touch, and emphasis opens and closes for certain only beside a space.
 func separator(before, part string, k doc.Kind) string {
 	if before == "" || part[0] == ' ' || before[len(before)-1] == ' ' {
 		return ""
 	}
 	last := before[len(before)-1]
 	touching := last == '`' && part[0] == '`'
-	address := last != '(' && part[0] == '`' && strings.Contains(part, "@") // some parsers let an address begin before a backtick
+	// Some parsers let an address begin before a backtick
+	address := last != '(' && part[0] == '`' && strings.Contains(part, "@")
 	closing := strings.HasSuffix(before, "**") && strings.IndexByte(".,;:!?)", part[0]) < 0
 	opening := k == doc.KindStrong && last != '('
 	if touching || address || closing || opening {
@@ -148,7 +149,8 @@ func active(word string) bool {
 				return true
 			}
 		case ':':
-			if end := strings.IndexByte(rest, ':'); end > 0 && strings.Trim(strings.ToLower(rest[:end]), "abcdefghijklmnopqrstuvwxyz0123456789_+-") == "" {
+			if end := strings.IndexByte(rest, ':'); end > 0 &&
+				strings.Trim(strings.ToLower(rest[:end]), "abcdefghijklmnopqrstuvwxyz0123456789_+-") == "" {
 				return true
 			}
 		}

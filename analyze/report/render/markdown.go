@@ -95,7 +95,8 @@ func (m markdown) block(b doc.Block) []string {
 		var lines []string
 		for _, f := range b.Items {
 			value := m.inline(f.Value, place{})
-			lines = append(lines, strings.TrimRight(m.bullet()+m.inline([]doc.Span{doc.Strong(f.Label + ":")}, place{})+" "+value, " "))
+			lines = append(lines,
+				strings.TrimRight(m.bullet()+m.inline([]doc.Span{doc.Strong(f.Label + ":")}, place{})+" "+value, " "))
 		}
 		return lines
 	case doc.Tiles:

@@ -5,9 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
-	"pgregory.net/rapid"
 )
 
 func markdown(t tb, d doc.Document, o render.MarkdownOptions) []byte {

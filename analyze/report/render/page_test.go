@@ -7,11 +7,12 @@ import (
 	"io"
 	"strings"
 
-	"github.com/nsys-llm/explain/analyze/report/doc"
-	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/renderer/html"
+
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/render"
 )
 
 // tb is what checks need of testing.T and of rapid.T.

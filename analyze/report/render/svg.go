@@ -1,7 +1,6 @@
 package render
 
 import (
-	"html"
 	"math"
 	"slices"
 	"strconv"
@@ -12,8 +11,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// A chart is drawn so that it can be read at any width: horizontal places are percentages, text keeps its size, and what
-// needs a path is stretched inside a viewBox of its own. Every chart has its numbers beside it, as a table.
+// A chart is drawn so that it can be read at any width: horizontal places are percentages, text keeps its size, and
+// what needs a path is stretched inside a viewBox of its own. Every chart has its numbers beside it, as a table.
 
 // svgScale is the side of the square that stretched paths are drawn in.
 const svgScale = 1000.0
@@ -24,10 +23,10 @@ const palette = 8
 // grey is the colour of what is nothing: idle time, others.
 const grey = 6
 
-func colour(i int) string { return "c" + strconv.Itoa(i%palette) }
+func colour(i int) markup { return "c" + num(i%palette) }
 
 // partColour is the colour of the i-th part of a whole.
-func partColour(i int, name string) string {
+func partColour(i int, name string) markup {
 	switch name {
 	case "idle", "others", "(others)", "unknown":
 		return colour(grey)
@@ -47,7 +46,17 @@ func (p *page) chart(c doc.Chart) {
 	if points == 0 {
 		return
 	}
-	p.put("<figure class=\"chart\" id=\"" + p.unique("chart-"+anchor(c.ID)) + "\" data-kind=\"" + text(c.Kind) + "\"><figcaption>" + text(c.Title) + "</figcaption>\n")
+	view := struct {
+		blockView
+		ID               string
+		Drawing, Numbers markup
+	}{blockView: blockView{p, c}, ID: p.unique("chart-" + anchor(c.ID))}
+	view.Drawing = p.capture(func() { p.draw(c) })
+	view.Numbers = p.capture(func() { p.numbers(c) })
+	p.execute("figure", view)
+}
+
+func (p *page) draw(c doc.Chart) {
 	switch c.Kind {
 	case "bar":
 		p.bars(c)
@@ -68,52 +77,66 @@ func (p *page) chart(c doc.Chart) {
 	case "treemap":
 		p.treemap(c)
 	}
-	p.numbers(c)
-	p.put("</figure>\n")
 }
 
 // maxNumbers bounds the rows of the table of a chart's numbers.
 const maxNumbers = 3000
 
+// numberHead is the head of one column of a chart's numbers.
+type numberHead struct {
+	Title string
+	Right bool
+}
+
 // numbers is what the chart shows, as a table: for whoever cannot see it, and for whoever wants to copy it.
 func (p *page) numbers(c doc.Chart) {
-	p.put("<details class=\"numbers\"><summary>Numbers of this chart</summary><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Numbers: " + text(c.Title) + "\"><table><thead><tr>")
-	same := sameLabels(c.Series)
-	if same && len(c.Series) > 0 {
-		p.put("<th scope=\"col\">" + text(axisTitle(c)) + "</th>")
+	view := struct {
+		blockView
+		Head []numberHead
+		Rows markup
+	}{blockView: blockView{p, c}}
+	if sameLabels(c.Series) {
+		view.Head = []numberHead{{Title: Visible(axisTitle(c))}}
 		for _, s := range c.Series {
-			p.put("<th scope=\"col\" class=\"r\">" + text(Shorten(Visible(s.Name), p.limit)) + "</th>")
+			view.Head = append(view.Head, numberHead{Shorten(Visible(s.Name), p.limit), true})
 		}
-		p.put("</tr></thead><tbody>\n")
-		for i, l := range c.Series[0].Labels {
-			if i == maxNumbers {
-				break
+		view.Rows = p.capture(func() { p.numbersByLabel(c) })
+	} else {
+		view.Head = []numberHead{{Title: "Series"}, {Title: Visible(axisTitle(c))}, {"Value", true}}
+		view.Rows = p.capture(func() { p.numbersBySeries(c) })
+	}
+	p.execute("numbers", view)
+}
+
+func (p *page) numbersByLabel(c doc.Chart) {
+	labels := c.Series[0].Labels
+	for i, l := range labels[:min(len(labels), maxNumbers)] {
+		p.put("<tr><th scope=\"row\">" + text(p.xText(c, l)) + "</th>")
+		for _, s := range c.Series {
+			p.value(c.Unit, s.Values[i])
+		}
+		p.put("</tr>\n")
+	}
+}
+
+func (p *page) numbersBySeries(c doc.Chart) {
+	n := 0
+	for _, s := range c.Series {
+		for i, l := range s.Labels[:min(len(s.Labels), len(s.Values))] {
+			if n++; n > maxNumbers {
+				return
 			}
-			p.put("<tr><th scope=\"row\">" + text(p.xText(c, l)) + "</th>")
-			for _, s := range c.Series {
-				p.value(c.Unit, s.Values[i])
-			}
+			p.put("<tr><th scope=\"row\">" + text(Shorten(Visible(s.Name), p.limit)) + "</th><td>" +
+				text(p.xText(c, l)) + "</td>")
+			p.value(c.Unit, s.Values[i])
 			p.put("</tr>\n")
 		}
-	} else {
-		p.put("<th scope=\"col\">Series</th><th scope=\"col\">" + text(axisTitle(c)) + "</th><th scope=\"col\" class=\"r\">Value</th></tr></thead><tbody>\n")
-		n := 0
-		for _, s := range c.Series {
-			for i, l := range s.Labels {
-				if n++; n > maxNumbers || i >= len(s.Values) {
-					break
-				}
-				p.put("<tr><th scope=\"row\">" + text(Shorten(Visible(s.Name), p.limit)) + "</th><td>" + text(p.xText(c, l)) + "</td>")
-				p.value(c.Unit, s.Values[i])
-				p.put("</tr>\n")
-			}
-		}
 	}
-	p.put("</tbody></table></div></details>\n")
 }
 
 func (p *page) value(u string, v float64) {
-	p.put("<td class=\"r\"><data value=\"" + strconv.FormatFloat(v, 'g', -1, 64) + "\">" + text(unit.Format(v, u)) + "</data></td>")
+	p.put("<td class=\"r\"><data value=\"" + markup(strconv.FormatFloat(v, 'g', -1, 64)) + "\">" +
+		text(unit.Format(v, u)) + "</data></td>")
 }
 
 func axisTitle(c doc.Chart) string {
@@ -155,37 +178,29 @@ func (p *page) xText(c doc.Chart, label string) string {
 	return Shorten(Visible(label), p.limit)
 }
 
-// percent is a place in an area of the given whole.
-func percent(v, whole float64) string {
-	if whole == 0 || math.IsNaN(v) {
-		return "0%"
-	}
-	return strconv.FormatFloat(math.Round(v/whole*1e5)/1e3, 'f', -1, 64) + "%"
-}
-
-func short(v float64) string { return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64) }
-
 // tip is what a pointer over a shape shows.
-func tip(s string) string { return "<title>" + html.EscapeString(s) + "</title>" }
+func tip(s string) markup { return "<title>" + escape(s) + "</title>" }
 
 // legend says which colour is which; of gives the colour of the i-th name, as the drawing does.
-func (p *page) legend(names []string, of func(i int, name string) string) {
+func (p *page) legend(names []string, of func(i int, name string) markup) {
 	if len(names) < 2 {
 		return
 	}
 	p.put("<ul class=\"legend\">")
 	for i, n := range names {
-		p.put("<li><svg class=\"key\" aria-hidden=\"true\" width=\"12\" height=\"12\"><rect width=\"12\" height=\"12\" rx=\"2\" class=\"" + of(i, n) + "\"/></svg>" + text(Shorten(Visible(n), p.limit)) + "</li>")
+		p.put("<li><svg class=\"key\" aria-hidden=\"true\" width=\"12\" height=\"12\"><rect width=\"12\" height=\"12\" rx=\"2\" class=\"" +
+			of(i, n) + "\"/></svg>" + text(Shorten(Visible(n), p.limit)) + "</li>")
 	}
 	p.put("</ul>\n")
 }
 
 // seriesColour is the colour of the i-th series, whatever it is called.
-func seriesColour(i int, _ string) string { return colour(i) }
+func seriesColour(i int, _ string) markup { return colour(i) }
 
 // openBar starts the drawing of one row: its label on a line of its own, so that long ones have room on narrow screens.
-func (p *page) openBar(label, describe string) {
-	p.put("<div class=\"bar\"><span class=\"barlabel\">" + label + "</span><svg width=\"100%\" height=\"16\" role=\"img\" aria-label=\"" + text(describe) + "\">")
+func (p *page) openBar(label markup, describe string) {
+	p.put("<div class=\"bar\"><span class=\"barlabel\">" + label +
+		"</span><svg width=\"100%\" height=\"16\" role=\"img\" aria-label=\"" + text(describe) + "\">")
 	p.put("<rect width=\"100%\" height=\"16\" rx=\"2\" class=\"track\"/>")
 }
 
@@ -194,7 +209,7 @@ func (p *page) closeBar(value string) {
 }
 
 // barName is the label of a bar; names of a capture come in as labels too, and are shown literally.
-func (p *page) barName(label string) string {
+func (p *page) barName(label string) markup {
 	return "<span title=\"" + text(label) + "\">" + text(Shorten(Visible(label), p.limit)) + "</span>"
 }
 
@@ -221,7 +236,8 @@ func (p *page) bars(c doc.Chart) {
 			}
 			value := unit.Format(s.Values[i], c.Unit)
 			p.openBar(label, Shorten(Visible(l), p.limit)+": "+value)
-			p.put("<rect width=\"" + percent(max(s.Values[i], 0), most) + "\" height=\"16\" rx=\"2\" class=\"" + colour(k) + "\">" + tip(Visible(l)+": "+value) + "</rect>")
+			p.put("<rect width=\"" + percent(max(s.Values[i], 0), most) + "\" height=\"16\" rx=\"2\" class=\"" +
+				colour(k) + "\">" + tip(Visible(l)+": "+value) + "</rect>")
 			p.closeBar(value)
 		}
 	}
@@ -257,7 +273,8 @@ func (p *page) stacked(c doc.Chart) {
 			if v <= 0 {
 				continue
 			}
-			p.put("<rect x=\"" + percent(at, most) + "\" width=\"" + percent(v, most) + "\" height=\"16\" class=\"" + partColour(index[s.Labels[i]], s.Labels[i]) + "\">" +
+			p.put("<rect x=\"" + percent(at, most) + "\" width=\"" + percent(v, most) + "\" height=\"16\" class=\"" +
+				partColour(index[s.Labels[i]], s.Labels[i]) + "\">" +
 				tip(Visible(s.Labels[i])+": "+unit.Format(v, c.Unit)+", "+unit.Percent(v/sum)) + "</rect>")
 			at += v
 		}
@@ -294,7 +311,7 @@ func (p *page) waterfall(c doc.Chart) {
 	p.put("<div class=\"bars\">\n")
 	at = 0
 	for i, v := range s.Values {
-		a, b, class := at, at+v, "bad"
+		a, b, class := at, at+v, markup("bad")
 		value := unit.Delta(v, c.Unit)
 		switch {
 		case i == 0 || i == n-1:
@@ -310,7 +327,8 @@ func (p *page) waterfall(c doc.Chart) {
 			a, b = b, a
 		}
 		p.openBar(p.barName(s.Labels[i]), Shorten(Visible(s.Labels[i]), p.limit)+": "+value)
-		p.put("<rect x=\"" + percent(a-from, whole) + "\" width=\"" + percent(max(b-a, whole/500), whole) + "\" height=\"16\" rx=\"2\" class=\"" + class + "\">" + tip(Visible(s.Labels[i])+": "+value) + "</rect>")
+		p.put("<rect x=\"" + percent(a-from, whole) + "\" width=\"" + percent(max(b-a, whole/500), whole) +
+			"\" height=\"16\" rx=\"2\" class=\"" + class + "\">" + tip(Visible(s.Labels[i])+": "+value) + "</rect>")
 		p.closeBar(value)
 	}
 	p.put("</div>\n")
@@ -332,7 +350,8 @@ func (p *page) strip(c doc.Chart) {
 	if c.Unit == report.Ratio {
 		most, least = 1, 0
 	}
-	if c.Unit != report.Ratio && c.XUnit == "" { // values of one thing after another: their height tells more than a shade
+	// Values of one thing after another: their height tells more than a shade
+	if c.Unit != report.Ratio && c.XUnit == "" {
 		p.lines(c)
 		return
 	}
@@ -347,22 +366,31 @@ func (p *page) strip(c doc.Chart) {
 		n := float64(len(s.Values))
 		lo, hi := math.Inf(1), math.Inf(-1)
 		p.put("<div class=\"bar\"><span class=\"barlabel\">" + p.barName(s.Name) + "</span>")
-		var b strings.Builder
+		var b builder
 		for i, v := range s.Values {
 			lo, hi = min(lo, v), max(hi, v)
 			h := 0.0
 			if most > least {
 				h = (v - min(least, 0)) / (most - min(least, 0))
 			}
-			b.WriteString("<rect x=\"" + short(float64(i)/n*svgScale) + "\" y=\"" + short(40-40*h) + "\" width=\"" + short(svgScale/n+0.3) + "\" height=\"" + short(40*h) + "\"/>")
+			b.put("<rect x=\"" + short(float64(i)/n*svgScale) + "\" y=\"" + short(40-40*h) + "\" width=\"" +
+				short(svgScale/n+0.3) + "\" height=\"" + short(40*h) + "\"/>")
 		}
-		p.put("<svg width=\"100%\" height=\"40\" viewBox=\"0 0 1000 40\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"" +
-			text(Visible(s.Name)+": from "+unit.Format(lo, c.Unit)+" to "+unit.Format(hi, c.Unit)) + "\"><rect width=\"1000\" height=\"40\" class=\"track\"/><g class=\"" + colour(0) + "\">" + b.String() + "</g></svg>")
-		p.put("<span class=\"barvalue\">" + text(unit.Format(lo, c.Unit)+" – "+unit.Format(hi, c.Unit)) + "</span></div>\n")
+		p.put("<svg width=\"100%\" height=\"40\" viewBox=\"0 0 1000 40\" preserveAspectRatio=\"none\" " +
+			"role=\"img\" aria-label=\"" +
+			text(Visible(s.Name)+": from "+unit.Format(lo, c.Unit)+" to "+unit.Format(hi, c.Unit)) +
+			"\"><rect width=\"1000\" height=\"40\" class=\"track\"/><g class=\"" + colour(0) + "\">" + b.markup() +
+			"</g></svg>")
+		p.put("<span class=\"barvalue\">" + text(unit.Format(lo, c.Unit)+" – "+unit.Format(hi, c.Unit)) +
+			"</span></div>\n")
 	}
 	p.put("</div>\n")
 	if l := c.Series[0].Labels; c.XUnit != "" && len(l) > 1 {
-		p.put("<p class=\"muted\">" + text("From "+p.xText(c, l[0])+" to "+p.xText(c, l[len(l)-1])+", "+strconv.Itoa(len(l))+" steps."+map[bool]string{true: " The boxes below a strip are its longest gaps, as shares of it."}[marked]) + "</p>\n")
+		words := "From " + p.xText(c, l[0]) + " to " + p.xText(c, l[len(l)-1]) + ", " + strconv.Itoa(len(l)) + " steps."
+		if marked {
+			words += " The boxes below a strip are its longest gaps, as shares of it."
+		}
+		p.put("<p class=\"muted\">" + text(words) + "</p>\n")
 	}
 }
 
@@ -370,7 +398,7 @@ func (p *page) strip(c doc.Chart) {
 func (p *page) marks(c doc.Chart, s doc.Series) {
 	whole := stripLength(c.Series[0])
 	var words []string
-	var b strings.Builder
+	var b builder
 	for i, v := range s.Values {
 		at, err := strconv.ParseFloat(s.Labels[i], 64)
 		if err != nil || whole <= 0 {
@@ -378,9 +406,12 @@ func (p *page) marks(c doc.Chart, s doc.Series) {
 		}
 		word := unit.Format(v, c.Unit) + " from " + p.xText(c, s.Labels[i])
 		words = append(words, word)
-		b.WriteString("<rect x=\"" + percent(at, whole) + "\" width=\"" + percent(max(v, 0.003), 1) + "\" height=\"10\" class=\"mark\">" + tip(word) + "</rect>")
+		b.put("<rect x=\"" + percent(at, whole) + "\" width=\"" + percent(max(v, 0.003), 1) +
+			"\" height=\"10\" class=\"mark\">" + tip(word) + "</rect>")
 	}
-	p.put("<div class=\"bar\"><span class=\"barlabel muted\">" + p.barName(s.Name) + "</span><svg width=\"100%\" height=\"10\" role=\"img\" aria-label=\"" + text(Visible(s.Name)+": "+strings.Join(words, ", ")) + "\">" + b.String() + "</svg>")
+	p.put("<div class=\"bar\"><span class=\"barlabel muted\">" + p.barName(s.Name) +
+		"</span><svg width=\"100%\" height=\"10\" role=\"img\" aria-label=\"" +
+		text(Visible(s.Name)+": "+strings.Join(words, ", ")) + "\">" + b.markup() + "</svg>")
 	most := ""
 	if len(s.Values) > 0 {
 		most = "up to " + unit.Format(slices.Max(s.Values), c.Unit)
@@ -408,26 +439,34 @@ func (p *page) heat(c doc.Chart) {
 		}
 	}
 	const cell = 14
-	height := cell * len(c.Series)
-	p.put("<div class=\"plot\"><svg class=\"yaxis\" width=\"72\" height=\"" + strconv.Itoa(height) + "\" aria-hidden=\"true\">")
+	height := num(cell * len(c.Series))
+	p.put("<div class=\"plot\"><svg class=\"yaxis\" width=\"72\" height=\"" + height + "\" aria-hidden=\"true\">")
 	step := max(1, len(c.Series)/20)
 	for i, s := range c.Series {
 		if i%step == 0 {
-			p.put("<text x=\"68\" y=\"" + strconv.Itoa(i*cell+11) + "\" text-anchor=\"end\">" + text(Shorten(Visible(s.Name), 10)) + "</text>")
+			p.put("<text x=\"68\" y=\"" + num(i*cell+11) + "\" text-anchor=\"end\">" +
+				text(Shorten(Visible(s.Name), 10)) + "</text>")
 		}
 	}
-	p.put("</svg><svg class=\"area\" width=\"100%\" height=\"" + strconv.Itoa(height) + "\" viewBox=\"0 0 1000 " + strconv.Itoa(height) + "\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"" +
-		text(c.Title+": "+strconv.Itoa(len(c.Series))+" rows of "+strconv.Itoa(columns)+", up to "+unit.Format(most, c.Unit)) + "\"><rect width=\"1000\" height=\"" + strconv.Itoa(height) + "\" class=\"track\"/><g class=\"c1\">")
+	p.put("</svg><svg class=\"area\" width=\"100%\" height=\"" + height + "\" viewBox=\"0 0 1000 " + height +
+		"\" preserveAspectRatio=\"none\" " +
+		"role=\"img\" aria-label=\"" +
+		text(c.Title+": "+strconv.Itoa(len(c.Series))+" rows of "+strconv.Itoa(columns)+", up to "+unit.Format(most,
+			c.Unit)) + "\"><rect width=\"1000\" height=\"" + height + "\" class=\"track\"/><g class=\"c1\">")
 	w := svgScale / float64(max(columns, 1))
 	for i, s := range c.Series {
 		for k, v := range s.Values {
 			if v <= 0 || most == 0 {
 				continue
 			}
-			p.put("<rect x=\"" + short(float64(k)*w) + "\" y=\"" + strconv.Itoa(i*cell) + "\" width=\"" + short(w) + "\" height=\"" + strconv.Itoa(cell-1) + "\" fill-opacity=\"" + strconv.FormatFloat(math.Max(0.05, math.Round(v/most*100)/100), 'f', -1, 64) + "\"/>")
+			p.put("<rect x=\"" + short(float64(k)*w) + "\" y=\"" + num(i*cell) + "\" width=\"" + short(w) +
+				"\" height=\"" + num(cell-1) + "\" fill-opacity=\"" +
+				float(math.Max(0.05, math.Round(v/most*100)/100)) + "\"/>")
 		}
 	}
-	p.put("</g></svg></div>\n<p class=\"muted\">" + text("Darker is more; the darkest is "+unit.Format(most, c.Unit)+". Columns from left to right: "+rangeOf(p, c)+".") + "</p>\n")
+	p.put("</g></svg></div>\n<p class=\"muted\">" +
+		text("Darker is more; the darkest is "+unit.Format(most, c.Unit)+". Columns from left to right: "+rangeOf(p,
+			c)+".") + "</p>\n")
 }
 
 func rangeOf(p *page, c doc.Chart) string {
@@ -438,7 +477,7 @@ func rangeOf(p *page, c doc.Chart) string {
 	return p.xText(c, l[0]) + " to " + p.xText(c, l[len(l)-1])
 }
 
-// flame is boxes over boxes: what a box stands on contains it.
+// flame draws an icicle chart: a box hangs below the box that contains it.
 func (p *page) flame(c doc.Chart) {
 	const row = 20
 	depth, whole := 0.0, 0.0
@@ -447,8 +486,9 @@ func (p *page) flame(c doc.Chart) {
 			depth, whole = max(depth, s.Values[0]), max(whole, s.Values[1]+s.Values[2])
 		}
 	}
-	height := strconv.Itoa((int(depth) + 1) * row)
-	p.put("<svg class=\"flame\" width=\"100%\" height=\"" + height + "\" role=\"img\" aria-label=\"" + text(c.Title) + "\">")
+	height := num((int(depth) + 1) * row)
+	p.put("<svg class=\"flame\" width=\"100%\" height=\"" + height + "\" role=\"img\" aria-label=\"" + text(c.Title) +
+		"\">")
 	for i, s := range c.Series {
 		if len(s.Values) != 4 || s.Values[2] <= 0 {
 			continue
@@ -456,7 +496,8 @@ func (p *page) flame(c doc.Chart) {
 		d, start, total, self := s.Values[0], s.Values[1], s.Values[2], s.Values[3]
 		name := Visible(s.Name)
 		width := percent(total, whole)
-		p.put("<svg x=\"" + percent(start, whole) + "\" y=\"" + strconv.Itoa(int(d)*row) + "\" width=\"" + width + "\" height=\"" + strconv.Itoa(row-1) + "\"><rect width=\"100%\" height=\"100%\" class=\"" + colour(i) + " box\">" +
+		p.put("<svg x=\"" + percent(start, whole) + "\" y=\"" + num(int(d)*row) + "\" width=\"" + width +
+			"\" height=\"" + num(row-1) + "\"><rect width=\"100%\" height=\"100%\" class=\"" + colour(i) + " box\">" +
 			tip(name+": "+unit.Format(total, c.Unit)+", of its own "+unit.Format(self, c.Unit)) + "</rect>")
 		if total > whole/40 {
 			p.put("<text x=\"4\" y=\"14\">" + text(Shorten(name, 40)) + "</text>")

@@ -3,7 +3,6 @@ package render
 import (
 	"math"
 	"strconv"
-	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
@@ -83,27 +82,31 @@ const plotHeight = 180
 
 // frame draws the upright axis of a plot and opens its area; the caller draws inside and closes it.
 func (p *page) frame(y axis, yUnit, describe string) {
-	p.put("<div class=\"plot\"><svg class=\"yaxis\" width=\"72\" height=\"" + strconv.Itoa(plotHeight) + "\" aria-hidden=\"true\">")
-	var grid strings.Builder
+	p.put("<div class=\"plot\"><svg class=\"yaxis\" width=\"72\" height=\"" + num(plotHeight) +
+		"\" aria-hidden=\"true\">")
+	var grid builder
 	for _, v := range y.ticks() {
 		at := (1 - y.at(v)) * plotHeight
-		p.put("<text x=\"68\" y=\"" + short(min(max(at+4, 10), plotHeight-1)) + "\" text-anchor=\"end\">" + text(unit.Format(v, yUnit)) + "</text>")
-		grid.WriteString("<line x1=\"0\" x2=\"100%\" y1=\"" + short(at) + "\" y2=\"" + short(at) + "\" class=\"grid\"/>")
+		p.put("<text x=\"68\" y=\"" + short(min(max(at+4, 10), plotHeight-1)) + "\" text-anchor=\"end\">" +
+			text(unit.Format(v, yUnit)) + "</text>")
+		grid.put("<line x1=\"0\" x2=\"100%\" y1=\"" + short(at) + "\" y2=\"" + short(at) + "\" class=\"grid\"/>")
 	}
-	p.put("</svg><svg class=\"area\" width=\"100%\" height=\"" + strconv.Itoa(plotHeight) + "\" role=\"img\" aria-label=\"" + text(describe) + "\">" + grid.String())
+	p.put("</svg><svg class=\"area\" width=\"100%\" height=\"" + num(plotHeight) + "\" role=\"img\" aria-label=\"" +
+		text(describe) + "\">" + grid.markup())
 }
 
 func (p *page) closeFrame(c doc.Chart, x axis, xTicks []float64) {
 	p.put("</svg><svg class=\"xaxis\" width=\"100%\" height=\"18\" aria-hidden=\"true\">")
 	for i, v := range xTicks {
-		anchorAt := "middle"
+		anchorAt := markup("middle")
 		switch {
 		case i == 0 && x.at(v) < 0.05:
 			anchorAt = "start"
 		case x.at(v) > 0.95:
 			anchorAt = "end"
 		}
-		p.put("<text x=\"" + percent(x.at(v), 1) + "\" y=\"13\" text-anchor=\"" + anchorAt + "\">" + text(unit.Format(v, c.XUnit)) + "</text>")
+		p.put("<text x=\"" + percent(x.at(v), 1) + "\" y=\"13\" text-anchor=\"" + anchorAt + "\">" +
+			text(unit.Format(v, c.XUnit)) + "</text>")
 	}
 	p.put("</svg></div>\n")
 	if c.XTitle != "" {
@@ -125,8 +128,8 @@ func xs(s doc.Series) []float64 {
 	return list
 }
 
-// lines draws line and scatter charts. A scatter's lines are limits: they are drawn alike and named where they end, and its
-// points are numbered, since there may be more of them than colours.
+// lines draws line and scatter charts. A scatter's lines are limits: they are drawn alike and named where they end, and
+// its points are numbered, since there may be more of them than colours.
 func (p *page) lines(c doc.Chart) {
 	log := c.Kind == "scatter"
 	var allX, allY []float64
@@ -156,14 +159,17 @@ func (p *page) lines(c doc.Chart) {
 		y.high *= 2 // room for the names of limits
 	}
 	ticks := x.ticks()
-	p.frame(y, c.Unit, c.Title+": "+strconv.Itoa(len(allY))+" points of "+strconv.Itoa(len(c.Series))+" series; the numbers follow")
+	p.frame(y, c.Unit,
+		c.Title+": "+strconv.Itoa(len(allY))+" points of "+strconv.Itoa(len(c.Series))+" series; the numbers follow")
 	nth := 0
 	for _, s := range c.Series {
 		at := xs(s)
 		if log && s.Style == "line" {
 			p.path("limit", at, s.Values, x, y)
 			if last := len(at) - 1; last >= 0 {
-				p.put("<text class=\"limit\" x=\"" + percent(x.at(at[last]), 1) + "\" y=\"" + percent(1-y.at(s.Values[last]), 1) + "\" dy=\"-4\" text-anchor=\"end\">" + text(Shorten(Visible(s.Name), 24)) + "</text>")
+				p.put("<text class=\"limit\" x=\"" + percent(x.at(at[last]), 1) + "\" y=\"" +
+					percent(1-y.at(s.Values[last]), 1) + "\" dy=\"-4\" text-anchor=\"end\">" +
+					text(Shorten(Visible(s.Name), 24)) + "</text>")
 			}
 			continue
 		}
@@ -174,7 +180,7 @@ func (p *page) lines(c doc.Chart) {
 			style = map[bool]string{true: "points", false: "line"}[log]
 		}
 		if style == "line" && len(at) > 1 {
-			p.path("s"+strconv.Itoa(k%palette), at, s.Values, x, y)
+			p.path("s"+num(k%palette), at, s.Values, x, y)
 			continue
 		}
 		for i, v := range s.Values {
@@ -182,9 +188,12 @@ func (p *page) lines(c doc.Chart) {
 			if i < len(s.Labels) {
 				label = p.xText(c, s.Labels[i])
 			}
-			p.put("<circle cx=\"" + percent(x.at(at[i]), 1) + "\" cy=\"" + percent(1-y.at(v), 1) + "\" r=\"4\" class=\"" + colour(k) + "\">" + tip(Shorten(Visible(s.Name), 200)+": "+label+", "+unit.Format(v, c.Unit)) + "</circle>")
+			p.put("<circle cx=\"" + percent(x.at(at[i]), 1) + "\" cy=\"" + percent(1-y.at(v), 1) +
+				"\" r=\"4\" class=\"" + colour(k) + "\">" +
+				tip(Shorten(Visible(s.Name), 200)+": "+label+", "+unit.Format(v, c.Unit)) + "</circle>")
 			if log {
-				p.put("<text x=\"" + percent(x.at(at[i]), 1) + "\" y=\"" + percent(1-y.at(v), 1) + "\" dx=\"7\" dy=\"12\">" + strconv.Itoa(k+1) + "</text>")
+				p.put("<text x=\"" + percent(x.at(at[i]), 1) + "\" y=\"" + percent(1-y.at(v), 1) +
+					"\" dx=\"7\" dy=\"12\">" + num(k+1) + "</text>")
 			}
 		}
 	}
@@ -196,19 +205,20 @@ func (p *page) lines(c doc.Chart) {
 }
 
 // path draws a line through values at their places.
-func (p *page) path(class string, at, values []float64, x, y axis) {
-	var b strings.Builder
+func (p *page) path(class markup, at, values []float64, x, y axis) {
+	var b builder
 	for i, v := range values {
 		if i > 0 {
-			b.WriteByte(' ')
+			b.put(" ")
 		}
-		b.WriteString(short(x.at(at[i])*svgScale) + "," + short((1-y.at(v))*svgScale))
+		b.put(short(x.at(at[i])*svgScale) + "," + short((1-y.at(v))*svgScale))
 	}
-	p.put("<svg width=\"100%\" height=\"100%\" viewBox=\"0 0 1000 1000\" preserveAspectRatio=\"none\"><polyline points=\"" + b.String() + "\" class=\"path " + class + "\" vector-effect=\"non-scaling-stroke\"/></svg>")
+	p.put("<svg width=\"100%\" height=\"100%\" viewBox=\"0 0 1000 1000\" preserveAspectRatio=\"none\">" +
+		"<polyline points=\"" + b.markup() + "\" class=\"path " + class + "\" vector-effect=\"non-scaling-stroke\"/></svg>")
 }
 
-// histogram draws columns of equal width, one per bin, whatever the bins' own widths; several series lie over each other,
-// each as a share of its own sum.
+// histogram draws columns of equal width, one per bin, whatever the bins' own widths; several series lie over each
+// other, each as a share of its own sum.
 func (p *page) histogram(c doc.Chart) {
 	var names []string
 	most, bins := 0.0, 0
@@ -241,13 +251,15 @@ func (p *page) histogram(c doc.Chart) {
 				continue
 			}
 			h := y.at(v / max(sums[k], 1))
-			p.put("<rect x=\"" + percent(float64(i), float64(bins)) + "\" y=\"" + percent(1-h, 1) + "\" width=\"" + percent(0.94, float64(bins)) + "\" height=\"" + percent(h, 1) + "\" class=\"" + colour(k) + " over\">" +
+			p.put("<rect x=\"" + percent(float64(i), float64(bins)) + "\" y=\"" + percent(1-h, 1) + "\" width=\"" +
+				percent(0.94, float64(bins)) + "\" height=\"" + percent(h, 1) + "\" class=\"" + colour(k) + " over\">" +
 				tip(Visible(s.Name)+", from "+p.xText(c, s.Labels[i])+": "+unit.Format(v, c.Unit)) + "</rect>")
 		}
 	}
 	p.put("</svg><svg class=\"xaxis\" width=\"100%\" height=\"18\" aria-hidden=\"true\">")
 	for i := 0; i < bins; i += max(1, (bins+5)/6) {
-		p.put("<text x=\"" + percent(float64(i), float64(bins)) + "\" y=\"13\">" + text(p.xText(c, c.Series[0].Labels[i])) + "</text>")
+		p.put("<text x=\"" + percent(float64(i), float64(bins)) + "\" y=\"13\">" +
+			text(p.xText(c, c.Series[0].Labels[i])) + "</text>")
 	}
 	p.put("</svg></div>\n")
 	if c.XTitle != "" {

@@ -2,7 +2,6 @@ package render
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/unit"
@@ -11,8 +10,8 @@ import (
 // treemapHeight is in pixels; widths follow the window.
 const treemapHeight = 320
 
-// treemapRatio is the width over the height that areas are cut for; a page is wider or narrower than that, and the areas
-// stay true whatever it is.
+// treemapRatio is the width over the height that areas are cut for; a page is wider or narrower than that, and the
+// areas stay true whatever it is.
 const treemapRatio = 2.5
 
 // box is a part of an area, in shares of its width and height.
@@ -22,7 +21,7 @@ type box struct{ x, y, w, h float64 }
 type leaf struct {
 	label string
 	value float64
-	class string
+	class markup
 	of    string // series
 }
 
@@ -48,8 +47,9 @@ func (p *page) treemap(c doc.Chart) {
 	if whole <= 0 {
 		return
 	}
-	height := strconv.Itoa(treemapHeight)
-	p.put("<svg class=\"treemap\" width=\"100%\" height=\"" + height + "\" role=\"img\" aria-label=\"" + text(c.Title+": "+strconv.Itoa(len(names))+" groups; the numbers follow") + "\">")
+	height := num(treemapHeight)
+	p.put("<svg class=\"treemap\" width=\"100%\" height=\"" + height + "\" role=\"img\" aria-label=\"" +
+		text(c.Title+": "+strconv.Itoa(len(names))+" groups; the numbers follow") + "\">")
 	split(sums, box{0, 0, 1, 1}, func(i int, at box) {
 		values := make([]float64, len(groups[i]))
 		for k, l := range groups[i] {
@@ -61,7 +61,8 @@ func (p *page) treemap(c doc.Chart) {
 	p.legend(names, partColour)
 }
 
-// split cuts an area for each value, in order: into halves of about equal weight across the longer side, and those again.
+// split cuts an area for each value, in order: into halves of about equal weight across the longer side, and those
+// again.
 func split(values []float64, at box, draw func(i int, at box)) {
 	var cut func(lo, hi int, at box)
 	cut = func(lo, hi int, at box) {
@@ -100,19 +101,18 @@ func split(values []float64, at box, draw func(i int, at box)) {
 // leaf draws one area, with its name where there is room for one.
 func (p *page) leaf(l leaf, at box, whole float64, u string) {
 	name := Visible(l.label)
-	var b strings.Builder
-	b.WriteString("<svg x=\"" + percent(at.x, 1) + "\" y=\"" + percent(at.y, 1) + "\" width=\"" + percent(at.w, 1) + "\" height=\"" + percent(at.h, 1) + "\"><rect width=\"100%\" height=\"100%\" class=\"" + l.class + " box\">" +
+	p.put("<svg x=\"" + percent(at.x, 1) + "\" y=\"" + percent(at.y, 1) + "\" width=\"" + percent(at.w, 1) +
+		"\" height=\"" + percent(at.h, 1) + "\"><rect width=\"100%\" height=\"100%\" class=\"" + l.class + " box\">" +
 		tip(name+" ("+Visible(l.of)+"): "+unit.Format(l.value, u)+", "+unit.Percent(l.value/whole)) + "</rect>")
 	if high := at.h * treemapHeight; at.w > 0.06 && high > 17 {
-		class := ""
+		class := markup("")
 		if at.w < 0.24 {
 			class = " class=\"roomy\""
 		}
-		b.WriteString("<text x=\"5\" y=\"15\"" + class + ">" + text(Shorten(name, 48)) + "</text>")
+		p.put("<text x=\"5\" y=\"15\"" + class + ">" + text(Shorten(name, 48)) + "</text>")
 		if high > 34 {
-			b.WriteString("<text x=\"5\" y=\"30\"" + class + ">" + text(unit.Percent(l.value/whole)) + "</text>")
+			p.put("<text x=\"5\" y=\"30\"" + class + ">" + text(unit.Percent(l.value/whole)) + "</text>")
 		}
 	}
-	b.WriteString("</svg>")
-	p.put(b.String())
+	p.put("</svg>")
 }

@@ -7,9 +7,10 @@ import (
 	"testing"
 	"unicode"
 
+	"pgregory.net/rapid"
+
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
-	"pgregory.net/rapid"
 )
 
 func terminal(t tb, d doc.Document, o render.TerminalOptions) string {

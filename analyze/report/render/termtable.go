@@ -165,7 +165,8 @@ func wholeClauses(cell row, width int) row {
 	used, end, at := 0, -1, 0 // of the last clause that fits: its fragment and how many bytes of it
 	for i, f := range cell {
 		for b, r := range f.text {
-			if (r == ',' || r == ';') && !f.name && strings.HasPrefix(f.text[b+1:], " ") && used+textWidth(", …") <= width {
+			if (r == ',' || r == ';') && !f.name && strings.HasPrefix(f.text[b+1:], " ") &&
+				used+textWidth(", …") <= width {
 				end, at = i, b
 			}
 			used += runeWidth(r)

@@ -1,12 +1,12 @@
 // Package render writes documents as markdown and as terminal text, and report tables as CSV. It computes nothing and
 // decides nothing about content: package present did that.
 //
-// Names out of a capture are hostile text. What every voice promises of them:
+// Names out of a capture are hostile text. What every format promises of them:
 //
 //   - They are shown as literal text: no markup, no link, no mention, no escape sequence comes from a name.
-//   - Characters that cannot be seen or that reorder what is around them (control, bidirectional, zero-width, format and
-//     unassigned characters, lone surrogates, bytes that are not UTF-8) are written as visible ASCII or control pictures,
-//     see [Visible].
+//   - Characters that cannot be seen or that reorder what is around them (control, bidirectional, zero-width, format
+//     and unassigned characters, lone surrogates, bytes that are not UTF-8) are written as visible ASCII or control
+//     pictures, see [Visible].
 //   - No output line starts with the workflow commands of a CI log, and none contains them where that is enough.
 //
 // Explain's own words go through the same escapes, because they can quote a name.
@@ -23,8 +23,8 @@ import (
 const maxMarks = 4
 
 // Visible replaces every character that has no shape of its own: newline by ␤, carriage return by ␍, other control
-// characters by their pictures, invisible, reordering and unassigned characters by \u{hex}, invalid bytes by \x{hex}.
-// A combining mark without a base and the fifth mark on one base are written as \u{hex} too. Two number signs that would
+// characters by their pictures, invisible, reordering and unassigned characters by \u{hex}, invalid bytes by \x{hex}. A
+// combining mark without a base and the fifth mark on one base are written as \u{hex} too. Two number signs that would
 // start a command of a CI log (##[, ##vso[) are broken up. Everything else is kept. Visible(Visible(s)) is Visible(s).
 func Visible(s string) string {
 	if plain(s) {

@@ -1,34 +1,14 @@
 package render
 
 import (
-	"sort"
 	"strings"
 	"unicode"
+
+	"golang.org/x/text/width"
 )
 
-// wide lists the ranges of characters that take two columns in a terminal: East Asian wide and fullwidth, and emoji.
-//
-// Why not a library: the two that know it bring five modules, and the ranges have not changed in years.
-var wide = [][2]rune{
-	{0x1100, 0x115f}, {0x231a, 0x231b}, {0x2329, 0x232a}, {0x23e9, 0x23ec}, {0x23f0, 0x23f0}, {0x23f3, 0x23f3},
-	{0x25fd, 0x25fe}, {0x2614, 0x2615}, {0x2648, 0x2653}, {0x267f, 0x267f}, {0x2693, 0x2693}, {0x26a1, 0x26a1},
-	{0x26aa, 0x26ab}, {0x26bd, 0x26be}, {0x26c4, 0x26c5}, {0x26ce, 0x26ce}, {0x26d4, 0x26d4}, {0x26ea, 0x26ea},
-	{0x26f2, 0x26f3}, {0x26f5, 0x26f5}, {0x26fa, 0x26fa}, {0x26fd, 0x26fd}, {0x2705, 0x2705}, {0x270a, 0x270b},
-	{0x2728, 0x2728}, {0x274c, 0x274c}, {0x274e, 0x274e}, {0x2753, 0x2755}, {0x2757, 0x2757}, {0x2795, 0x2797},
-	{0x27b0, 0x27b0}, {0x27bf, 0x27bf}, {0x2b1b, 0x2b1c}, {0x2b50, 0x2b50}, {0x2b55, 0x2b55}, {0x2e80, 0x303e},
-	{0x3041, 0x33ff}, {0x3400, 0x4dbf}, {0x4e00, 0x9fff}, {0xa000, 0xa4cf}, {0xa960, 0xa97f}, {0xac00, 0xd7a3},
-	{0xf900, 0xfaff}, {0xfe10, 0xfe19}, {0xfe30, 0xfe6f}, {0xff01, 0xff60}, {0xffe0, 0xffe6}, {0x16fe0, 0x18aff},
-	{0x1b000, 0x1b2ff}, {0x1f004, 0x1f004}, {0x1f0cf, 0x1f0cf}, {0x1f18e, 0x1f18e}, {0x1f191, 0x1f19a},
-	{0x1f1e6, 0x1f1ff}, {0x1f200, 0x1f320}, {0x1f32d, 0x1f335}, {0x1f337, 0x1f37c}, {0x1f37e, 0x1f393},
-	{0x1f3a0, 0x1f3ca}, {0x1f3cf, 0x1f3d3}, {0x1f3e0, 0x1f3f0}, {0x1f3f4, 0x1f3f4}, {0x1f3f8, 0x1f43e},
-	{0x1f440, 0x1f440}, {0x1f442, 0x1f4fc}, {0x1f4ff, 0x1f53d}, {0x1f54b, 0x1f54e}, {0x1f550, 0x1f567},
-	{0x1f57a, 0x1f57a}, {0x1f595, 0x1f596}, {0x1f5a4, 0x1f5a4}, {0x1f5fb, 0x1f64f}, {0x1f680, 0x1f6c5},
-	{0x1f6cc, 0x1f6cc}, {0x1f6d0, 0x1f6d2}, {0x1f6d5, 0x1f6df}, {0x1f6eb, 0x1f6ec}, {0x1f6f4, 0x1f6fc},
-	{0x1f7e0, 0x1f7eb}, {0x1f7f0, 0x1f7f0}, {0x1f90c, 0x1f93a}, {0x1f93c, 0x1f945}, {0x1f947, 0x1f9ff},
-	{0x1fa70, 0x1faff}, {0x20000, 0x2fffd}, {0x30000, 0x3fffd},
-}
-
-// runeWidth is the number of terminal columns a visible character takes: 0, 1 or 2.
+// runeWidth is the number of terminal columns a visible character takes: 0, 1 or 2. A character whose East Asian width
+// is ambiguous counts as 1, as terminals have it outside East Asia.
 func runeWidth(r rune) int {
 	if r < 0x300 {
 		return 1
@@ -36,8 +16,8 @@ func runeWidth(r rune) int {
 	if unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Me, r) {
 		return 0
 	}
-	i := sort.Search(len(wide), func(i int) bool { return wide[i][1] >= r })
-	if i < len(wide) && r >= wide[i][0] {
+	switch width.LookupRune(r).Kind() {
+	case width.EastAsianWide, width.EastAsianFullwidth:
 		return 2
 	}
 	return 1
@@ -52,29 +32,29 @@ func textWidth(s string) int {
 	return n
 }
 
-// fit shortens s in the middle to at most width columns.
-func fit(s string, width int) string {
-	if textWidth(s) <= width {
+// fit shortens s in the middle to at most columns.
+func fit(s string, columns int) string {
+	if textWidth(s) <= columns {
 		return s
 	}
-	if width < 1 {
+	if columns < 1 {
 		return ""
 	}
 	r := []rune(s)
 	head, used := 0, 0
-	for room := (width - 1) * 2 / 3; head < len(r) && used+runeWidth(r[head]) <= room; head++ {
+	for room := (columns - 1) * 2 / 3; head < len(r) && used+runeWidth(r[head]) <= room; head++ {
 		used += runeWidth(r[head])
 	}
 	tail := len(r)
-	for room := width - 1; tail > head && used+runeWidth(r[tail-1]) <= room; tail-- {
+	for room := columns - 1; tail > head && used+runeWidth(r[tail-1]) <= room; tail-- {
 		used += runeWidth(r[tail-1])
 	}
 	return string(r[:head]) + "…" + string(r[tail:])
 }
 
-// pad fills s with spaces to width columns, on its left if right-aligned.
-func pad(s string, width int, right bool) string {
-	n := width - textWidth(s)
+// pad fills s with spaces to so many columns, on its left if right-aligned.
+func pad(s string, columns int, right bool) string {
+	n := columns - textWidth(s)
 	if n <= 0 {
 		return s
 	}

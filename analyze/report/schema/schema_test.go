@@ -10,7 +10,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/loadfile"
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
 )
 
 // node is the part of JSON Schema the published schema uses.
@@ -27,7 +27,7 @@ type node struct {
 
 // TestSchemaFollowsTheTypes fails when a field is added to the model and not to the schema, or the other way round.
 func TestSchemaFollowsTheTypes(t *testing.T) {
-	for name, typ := range map[string]reflect.Type{"report": reflect.TypeFor[report.Report](), "comparison": reflect.TypeFor[diff.Comparison](), "load": reflect.TypeFor[loadfile.Result]()} {
+	for name, typ := range map[string]reflect.Type{"report": reflect.TypeFor[report.Report](), "comparison": reflect.TypeFor[comparison.Comparison](), "load": reflect.TypeFor[loadfile.Result]()} {
 		text, _ := Text(name)
 		var root node
 		if err := json.Unmarshal([]byte(text), &root); err != nil {

@@ -50,9 +50,9 @@ var symbols = func() map[string]symbol {
 
 const maxQuantity = 64 // bytes of text that can be a quantity
 
-// Parse reads a number with a unit: "200us", "2 ms", "1.5s", "3%", "512MiB", "27.7 GB/s", "1,234". The number is decimal,
-// with an optional sign and optional commas between thousands; there may be spaces before the unit. A number without a
-// unit is a count. The value is the nearest float64 to what was written.
+// Parse reads a number with a unit: "200us", "2 ms", "1.5s", "3%", "512MiB", "27.7 GB/s", "1,234". The number is
+// decimal, with an optional sign and optional commas between thousands; there may be spaces before the unit. A number
+// without a unit is a count. The value is the nearest float64 to what was written.
 func Parse(s string) (Quantity, error) {
 	text := strings.Trim(s, " \t")
 	if len(text) > maxQuantity {
@@ -69,7 +69,8 @@ func Parse(s string) (Quantity, error) {
 	name := strings.TrimLeft(text[i:], " ")
 	sym, ok := symbols[name]
 	if !ok {
-		return Quantity{}, fmt.Errorf("%q: unknown unit %q, expected one of ns, us, ms, s, min, h, B, kB, MB, GB, KiB, MiB, GiB, %%, /s, GB/s", text, name)
+		return Quantity{},
+			fmt.Errorf("%q: unknown unit %q, expected one of ns, us, ms, s, min, h, B, kB, MB, GB, KiB, MiB, GiB, %%, /s, GB/s", text, name)
 	}
 	v, err := strconv.ParseFloat(number+"e"+strconv.Itoa(sym.exp), 64)
 	if err != nil || math.IsInf(v*sym.factor, 0) {

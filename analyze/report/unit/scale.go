@@ -18,11 +18,11 @@ type Scale struct {
 
 // Common chooses the scale of a column.
 //
-// The unit is that of the largest value, or a smaller one where the smallest value other than zero would show fewer than
-// three digits (be less than 0.1) and the largest still has no more than four before the point, or five where the
+// The unit is that of the largest value, or a smaller one where the smallest value other than zero would show fewer
+// than three digits (be less than 0.1) and the largest still has no more than four before the point, or five where the
 // smallest would show only one. A column that spans more than any unit can show is written in the unit of its largest
-// value. There are as many decimals as give the smallest value three digits, from one to three, and none where all values
-// are whole. Percent have one decimal, two where all of them are below 1 %.
+// value. There are as many decimals as give the smallest value three digits, from one to three, and none where all
+// values are whole. Percent have one decimal, two where all of them are below 1 %.
 func Common(u string, values ...float64) Scale {
 	least, most, whole := spread(values)
 	list := steps(u)
@@ -85,8 +85,8 @@ func spread(values []float64) (least, most float64, whole bool) {
 
 func pow10(exp int) float64 { return math.Pow10(exp) }
 
-// Format writes the number without its unit: "1,234.50". A value that rounds to zero without being zero is "<0.01" (with
-// the scale's decimals), and a share that rounds to 100 without being 1 is ">99.9".
+// Format writes the number without its unit: "1,234.50". A value that rounds to zero without being zero is "<0.01"
+// (with the scale's decimals), and a share that rounds to 100 without being 1 is ">99.9".
 func (s Scale) Format(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return "unknown"

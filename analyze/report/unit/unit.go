@@ -1,12 +1,12 @@
 // Package unit turns base-unit values into text for people, and what people type into base-unit values.
 //
-// A report holds nanoseconds, bytes and ratios ([report.Nanoseconds] and its neighbours). This package is the only place
-// that scales them. Three rules hold everywhere:
+// A report holds nanoseconds, bytes and ratios ([report.Nanoseconds] and its neighbours). This package is the only
+// place that scales them. Three rules hold everywhere:
 //
-//   - Sizes are decimal, as nsys prints them: 1 kB = 1000 bytes, 1 GB = 10^9 bytes. The binary units KiB, MiB, GiB … are
-//     read by [Parse], and never written.
-//   - A single value has up to four significant digits ([Format]); the values of a column share one unit and one number of
-//     decimals ([Common]), so that they can be compared by eye.
+//   - Sizes are decimal, as nsys prints them: 1 kB = 1000 bytes, 1 GB = 10^9 bytes. The binary units KiB, MiB, GiB …
+//     are read by [Parse], and never written.
+//   - A single value has up to four significant digits ([Format]); the values of a column share one unit and one number
+//     of decimals ([Common]), so that they can be compared by eye.
 //   - Rounding never turns something into nothing or a part into the whole: a share of 0.00001 is "<0.01 %", one of
 //     0.99999 is ">99.99 %".
 //
@@ -38,7 +38,8 @@ func steps(u string) []step {
 	case report.BytesPerSec:
 		return []step{{0, "B/s"}, {3, "kB/s"}, {6, "MB/s"}, {9, "GB/s"}, {12, "TB/s"}, {15, "PB/s"}}
 	case report.Flop:
-		return []step{{0, "FLOP"}, {3, "kFLOP"}, {6, "MFLOP"}, {9, "GFLOP"}, {12, "TFLOP"}, {15, "PFLOP"}, {18, "EFLOP"}}
+		return []step{{0, "FLOP"}, {3, "kFLOP"}, {6, "MFLOP"}, {9, "GFLOP"}, {12, "TFLOP"}, {15, "PFLOP"},
+			{18, "EFLOP"}}
 	case report.PerSecond:
 		return []step{{0, "/s"}}
 	case report.Ratio:

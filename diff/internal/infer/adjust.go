@@ -15,8 +15,9 @@ func ascending(p []float64) []int {
 	return order
 }
 
-// Holm adjusts p-values so that the chance of any false one among those up to alpha is at most alpha (Holm 1979): with p
-// ascending, the i-th of m becomes the largest of (m-k+1)·p(k) over k ≤ i, at most 1. The results are in the order of p.
+// Holm adjusts p-values so that the chance of any false one among those up to alpha is at most alpha (Holm 1979):
+// with p ascending, the i-th of m becomes the largest of (m-k+1)·p(k) over k ≤ i, at most 1. The results are in
+// the order of p.
 func Holm(p []float64) []float64 {
 	out := make([]float64, len(p))
 	least := 0.0
@@ -27,8 +28,8 @@ func Holm(p []float64) []float64 {
 	return out
 }
 
-// BH adjusts p-values so that of those up to q at most a share q is false on average (Benjamini & Hochberg 1995): with p
-// ascending, the i-th of m becomes the smallest of m/k·p(k) over k ≥ i. The results are in the order of p.
+// BH adjusts p-values so that of those up to q at most a share q is false on average (Benjamini & Hochberg 1995): with
+// p ascending, the i-th of m becomes the smallest of m/k·p(k) over k ≥ i. The results are in the order of p.
 func BH(p []float64) []float64 {
 	out := make([]float64, len(p))
 	order := ascending(p)

@@ -2,19 +2,19 @@ package infer
 
 import "math"
 
-// MinCommon is how many matched kernels it takes to tell a shift that is common to all from changes of some. A decode step
-// has a dozen or two of distinct kernels: with 12 instead of 20, TestAA finds 98 % instead of 77 % of the slowdowns in a
-// step of 15, and fails no more often.
+// MinCommon is how many matched kernels it takes to tell a shift that is common to all from changes of some. A decode
+// step has a dozen or two of distinct kernels: with 12 instead of 20, TestAA finds 98 % instead of 77 % of the
+// slowdowns in a step of 15, and fails no more often.
 const MinCommon = 12
 
-// CommonMode takes out what moves all kernels of a capture alike: clocks, temperature, a power limit. With y the ln value
-// of kernel j in capture i, per side,
+// CommonMode takes out what moves all kernels of a capture alike: clocks, temperature, a power limit. With y the ln
+// value of kernel j in capture i, per side,
 //
 //	c(i) = median over j of y(j,i) - mean(j),  then y(j,i) -= c(i)
 //	shift = median over j of mean of head(j) - mean of base(j),  then head y(j,i) -= shift
 //
-// Only samples with a value in every capture count for the medians; all are adjusted. shift is the ln difference that was
-// taken out of head. With fewer than MinCommon such samples nothing is taken out, and ok is false.
+// Only samples with a value in every capture count for the medians; all are adjusted. shift is the ln difference that
+// was taken out of head. With fewer than MinCommon such samples nothing is taken out, and ok is false.
 //
 // A change that slows all kernels alike is taken out too: metrics of the whole unit must be tested as they are.
 func CommonMode(samples []Sample) (shift float64, adjusted []Sample, ok bool) {
@@ -24,7 +24,10 @@ func CommonMode(samples []Sample) (shift float64, adjusted []Sample, ok bool) {
 		s.Base = append([]float64(nil), s.Base...)
 		s.Head = append([]float64(nil), s.Head...)
 		adjusted[i] = s
-		if len(s.Base) > 0 && len(s.Head) > 0 && len(s.Base) == len(samples[0].Base) && len(s.Head) == len(samples[0].Head) && complete(s.Base) && complete(s.Head) {
+		if len(s.Base) > 0 && len(s.Head) > 0 && len(s.Base) == len(samples[0].Base) &&
+			len(s.Head) == len(samples[0].Head) &&
+			complete(s.Base) &&
+			complete(s.Head) {
 			full = append(full, i)
 		}
 	}
@@ -96,7 +99,8 @@ func takeOut(side [][]float64, full []int) (shifts []float64) {
 }
 
 // CaptureShifts takes the common mode out of captures of one commit, value by kernel and capture: each capture's shift,
-// and the values without it. ok is false, and nothing taken out, with fewer than MinCommon kernels that every capture has.
+// and the values without it. ok is false, and nothing taken out, with fewer than MinCommon kernels that every
+// capture has.
 func CaptureShifts(kernels [][]float64) (shifts []float64, adjusted [][]float64, ok bool) {
 	adjusted = make([][]float64, len(kernels))
 	var full []int

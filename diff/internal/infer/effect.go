@@ -6,8 +6,9 @@ import (
 	"sort"
 )
 
-// CliffsDelta is how far head lies above base, as an effect size without unit (Cliff 1993): the share of all pairs in which
-// head is larger minus the share in which base is, from -1 to 1. Values may be in any unit. ok is false for an empty side.
+// CliffsDelta is how far head lies above base, as an effect size without unit (Cliff 1993): the share of all pairs
+// in which head is larger minus the share in which base is, from -1 to 1. Values may be in any unit. ok is false for
+// an empty side.
 func CliffsDelta(base, head []float64) (delta float64, ok bool) {
 	if len(base) == 0 || len(head) == 0 {
 		return 0, false

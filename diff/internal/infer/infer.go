@@ -46,8 +46,8 @@ type Result struct {
 	NHead     int
 }
 
-// MaxDF stands for infinity, so that results can be written as JSON. A t distribution with so many degrees of freedom is
-// the normal distribution to nine digits.
+// MaxDF stands for infinity, so that results can be written as JSON. A t distribution with so many degrees of freedom
+// is the normal distribution to nine digits.
 const MaxDF = 1e9
 
 // mean of the values that are there, and how many they are.

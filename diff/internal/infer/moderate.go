@@ -17,9 +17,9 @@ type Moderation struct {
 	Limit   float64 // samples with a larger e (see Moderate) are not like the others and stand on their own variance
 }
 
-// maxPrior bounds D0: what the others say counts for no more than so many times a sample's own captures. Where all variances
-// look alike, Smyth's D0 is infinite and a sample's own variance counts for nothing. That is too sure of a dozen kernels
-// that share clocks: it would make the ones that are noisier than the others look certain.
+// maxPrior bounds D0: what the others say counts for no more than so many times a sample's own captures. Where all
+// variances look alike, Smyth's D0 is infinite and a sample's own variance counts for nothing. That is too sure of a
+// dozen kernels that share clocks: it would make the ones that are noisier than the others look certain.
 const maxPrior = 2
 
 // outlier is how many standard deviations, estimated by the median absolute deviation, a sample's e may lie from the
@@ -57,10 +57,10 @@ func byID(history []History) map[string]History {
 //	S02 = exp(mean(e) + ψ(D0/2) - ln(D0/2));  for D0 = ∞, the mean of s² weighted by ν
 //	D0 at most 2 mean ν
 //
-// over the samples whose e is at most Limit, the median + 3·1.4826 MAD: a few that vary much more, as communication does
-// among kernels, would make all look unlike, and their own variance must not be drawn to that of the others (Phipson et al.
-// 2016 have a finer way). Samples without a variance are left out. One of zero would have z = -∞: it counts as 1e-5 times
-// the median variance. The history adds degrees of freedom to the samples it names.
+// over the samples whose e is at most Limit, the median + 3·1.4826 MAD: a few that vary much more, as communication
+// does among kernels, would make all look unlike, and their own variance must not be drawn to that of the others
+// (Phipson et al. 2016 have a finer way). Samples without a variance are left out. One of zero would have z = -∞: it
+// counts as 1e-5 times the median variance. The history adds degrees of freedom to the samples it names.
 func Moderate(samples []Sample, history ...History) Moderation {
 	past := byID(history)
 	var s2, df []float64

@@ -11,8 +11,9 @@ const (
 // maxCaptures bounds what Captures advises: nobody records more a side.
 const maxCaptures = 100
 
-// Captures is how many captures a side would settle whether effect is beyond tau, given the standard deviation sd between
-// captures: either way, since an effect below tau is settled by an interval that stays below it. It is the least k ≥ 2 with
+// Captures is how many captures a side would settle whether effect is beyond tau, given the standard deviation sd
+// between captures: either way, since an effect below tau is settled by an interval that stays below it. It is the
+// least k ≥ 2 with
 //
 //	k ≥ 2 (t(1-Alpha/2, ν) + z(Power))² sd² / (|effect| - tau)²,  ν = the larger of df and 2k-2
 //
@@ -31,9 +32,9 @@ func Captures(effect, tau, sd, df, alpha float64) int64 {
 	return 0
 }
 
-// Detectable is the smallest change, in ln units beyond the threshold, that k captures a side find with probability Power,
-// where sd between captures was estimated with df degrees of freedom: (t(1-Alpha/2, df) + z(Power)) sd √(2/k). With MaxDF the
-// sd counts as known.
+// Detectable is the smallest change, in ln units beyond the threshold, that k captures a side find with probability
+// Power, where sd between captures was estimated with df degrees of freedom: (t(1-Alpha/2, df) + z(Power)) sd √(2/k).
+// With MaxDF the sd counts as known.
 func Detectable(sd, df float64, k int) float64 {
 	return (TQuantile(Alpha/2, df) + NormalQuantile(1-Power)) * sd * math.Sqrt(2/float64(k))
 }

@@ -33,8 +33,8 @@ func tetragamma(x float64) float64 {
 	return v - r - r/x - r*r*(1./2-r*(1./6-r*(1./6-r*(3./10-r*(5./6-r*691./210)))))
 }
 
-// TrigammaInverse solves Trigamma(y) = x for x > 0, by Newton's method on 1/Trigamma, which is nearly linear and convex,
-// so that it converges from the left without a bracket (Smyth 2004, appendix).
+// TrigammaInverse solves Trigamma(y) = x for x > 0, by Newton's method on 1/Trigamma, which is nearly linear and
+// convex, so that it converges from the left without a bracket (Smyth 2004, appendix).
 func TrigammaInverse(x float64) float64 {
 	switch {
 	case x > 1e7:

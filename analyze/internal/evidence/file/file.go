@@ -16,18 +16,16 @@ import (
 // Kind of evidence, as the report names it.
 type Kind string
 
-// Kinds of evidence. A file is of a kind by its content, never by its name.
+// Kinds of evidence of explain's own; package compat has more. A file is of a kind by its content, never by its name.
 const (
 	NCU        Kind = "ncu-csv"          // Nsight Compute, raw or details page
 	ServerLog  Kind = "server-log"       // vLLM or SGLang
 	Prometheus Kind = "prometheus"       // text exposition of /metrics
-	Session    Kind = "profiler-session" // profilemate's CSV and JSON files
-	PerfOpt    Kind = "llm-perf-opt"     // metrics.json, env.json, inputs.yaml, …
 	Load       Kind = "load"             // what explain load measured
 )
 
-// Input is one file of evidence. Name is the file's own name, or its path below the folder that was named, with slashes;
-// never an absolute path.
+// Input is one file of evidence. Name is the file's own name, or its path below the folder that was named, with
+// slashes; never an absolute path.
 type Input struct {
 	Name  string
 	Path  string // where to open it; never shown

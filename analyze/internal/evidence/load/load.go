@@ -62,7 +62,8 @@ func (d *Data) Warnings() []report.Warning {
 	if len(d.others) == 0 {
 		return nil
 	}
-	return []report.Warning{{Code: "load_several", Text: fmt.Sprintf("%d results of explain load were given, and percentiles of several runs do not add up: the report describes %s. Make a report of each, and compare them with explain diff.", 1+len(d.others), d.Name)}}
+	return []report.Warning{{Code: "load_several",
+		Text: fmt.Sprintf("%d results of explain load were given, and percentiles of several runs do not add up: the report describes %s. Make a report of each, and compare them with explain diff.", 1+len(d.others), d.Name)}}
 }
 
 // Environment fills in what the files state and e does not yet.

@@ -22,13 +22,15 @@ type Device struct {
 
 // Bandwidth is what the memory can transfer, bytes per second: two bits per clock and wire; 0 where unknown.
 //
-// The formula is that of CUDA's device queries. It gives what data sheets state: 5,120 bits at 2,619 MHz, 3.35 TB/s, for an H100.
+// The formula is that of CUDA's device queries. It gives what data sheets state: 5,120 bits at 2,619 MHz, 3.35 TB/s,
+// for an H100.
 func (d *Device) Bandwidth() float64 { return 2 * d.MemoryClock * float64(d.BusBits) / 8 }
 
-// lanes are the fused multiply-adds that an SM begins per clock, in single and double precision, by compute capability (CUDA C++
-// Programming Guide, throughput of arithmetic instructions).
+// lanes are the fused multiply-adds that an SM begins per clock, in single and double precision, by compute capability
+// (CUDA C++ Programming Guide, throughput of arithmetic instructions).
 var lanes = map[string]struct{ single, double float64 }{
-	"6.0": {64, 32}, "6.1": {128, 4}, "7.0": {64, 32}, "7.2": {64, 32}, "7.5": {64, 2}, "8.0": {64, 32}, "8.6": {128, 2}, "8.7": {128, 2}, "8.9": {128, 2},
+	"6.0": {64, 32}, "6.1": {128, 4}, "7.0": {64, 32}, "7.2": {64, 32}, "7.5": {64, 2}, "8.0": {64, 32},
+	"8.6": {128, 2}, "8.7": {128, 2}, "8.9": {128, 2},
 	"9.0": {128, 64}, "10.0": {128, 64}, "10.3": {128, 2}, "12.0": {128, 2}, "12.1": {128, 2},
 }
 

@@ -1,6 +1,7 @@
 package ncu
 
-// Field is a quantity that ncu measures of a launch. Values are in base units: ns, bytes, per second, ratios of 0 to 1, counts.
+// Field is a quantity that ncu measures of a launch. Values are in base units: ns, bytes, per second, ratios of 0 to 1,
+// counts.
 type Field int
 
 // The fields that are taken from a report. Each has several names: see fieldNames.
@@ -40,8 +41,9 @@ const (
 // want is what unit a field needs.
 var want = [numFields]dim{
 	Duration: duration,
-	SMRatio:  ratio, DRAMRatio: ratio, MemoryRatio: ratio, L1Ratio: ratio, L2Ratio: ratio, MemBusy: ratio, MaxBandwidth: ratio,
-	L1Hits: ratio, L2Hits: ratio, OccupancyPossible: ratio, Occupancy: ratio, TensorRatio: ratio,
+	SMRatio:  ratio, DRAMRatio: ratio, MemoryRatio: ratio, L1Ratio: ratio, L2Ratio: ratio, MemBusy: ratio,
+	MaxBandwidth: ratio,
+	L1Hits:       ratio, L2Hits: ratio, OccupancyPossible: ratio, Occupancy: ratio, TensorRatio: ratio,
 	Registers: thing, GridSize: thing, BlockSize: thing, Waves: thing,
 	DRAMRead: byteCount, DRAMWrite: byteCount, DRAMBytes: byteCount,
 	DRAMRate: byteRate, DRAMReadRate: byteRate, DRAMWriteRate: byteRate,
@@ -50,15 +52,20 @@ var want = [numFields]dim{
 }
 
 // fieldNames are the names of each field, the one that is believed first if several are there. A raw page names metrics
-// (gpu__time_duration.sum); a details page names most by labels (Duration), in the words of its version, and metrics that were asked for
-// one by one as a raw page does.
+// (gpu__time_duration.sum); a details page names most by labels (Duration), in the words of its version, and metrics
+// that were asked for one by one as a raw page does.
 var fieldNames = [numFields][]string{
-	Duration:          {"gpu__time_duration.sum", "gpu__time_duration.avg", "Duration"},
-	SMRatio:           {"sm__throughput.avg.pct_of_peak_sustained_elapsed", "Compute (SM) Throughput", "Compute (SM) [%]", "SM Throughput", "SM [%]", "SOL SM"},
-	DRAMRatio:         {"gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed", "DRAM Throughput", "SOL DRAM", "dram__throughput.avg.pct_of_peak_sustained_elapsed"},
-	MemoryRatio:       {"gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "Memory Throughput", "Memory [%]", "SOL Memory"},
-	L1Ratio:           {"l1tex__throughput.avg.pct_of_peak_sustained_active", "L1/TEX Cache Throughput", "SOL L1/TEX Cache", "SOL TEX", "l1tex__throughput.avg.pct_of_peak_sustained_elapsed"},
-	L2Ratio:           {"lts__throughput.avg.pct_of_peak_sustained_elapsed", "L2 Cache Throughput", "SOL L2 Cache", "SOL L2"},
+	Duration: {"gpu__time_duration.sum", "gpu__time_duration.avg", "Duration"},
+	SMRatio: {"sm__throughput.avg.pct_of_peak_sustained_elapsed", "Compute (SM) Throughput",
+		"Compute (SM) [%]", "SM Throughput", "SM [%]", "SOL SM"},
+	DRAMRatio: {"gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed", "DRAM Throughput", "SOL DRAM",
+		"dram__throughput.avg.pct_of_peak_sustained_elapsed"},
+	MemoryRatio: {"gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "Memory Throughput",
+		"Memory [%]", "SOL Memory"},
+	L1Ratio: {"l1tex__throughput.avg.pct_of_peak_sustained_active", "L1/TEX Cache Throughput",
+		"SOL L1/TEX Cache", "SOL TEX", "l1tex__throughput.avg.pct_of_peak_sustained_elapsed"},
+	L2Ratio: {"lts__throughput.avg.pct_of_peak_sustained_elapsed", "L2 Cache Throughput", "SOL L2 Cache",
+		"SOL L2"},
 	MemBusy:           {"gpu__compute_memory_access_throughput.avg.pct_of_peak_sustained_elapsed", "Mem Busy"},
 	MaxBandwidth:      {"gpu__compute_memory_request_throughput.avg.pct_of_peak_sustained_elapsed", "Max Bandwidth"},
 	L1Hits:            {"l1tex__t_sector_hit_rate.pct", "L1/TEX Hit Rate", "L1 Hit Rate"},
@@ -72,8 +79,10 @@ var fieldNames = [numFields][]string{
 	DRAMRate:          {"dram__bytes.sum.per_second", "Memory Throughput", "DRAM Bandwidth"},
 	DRAMReadRate:      {"dram__bytes_read.sum.per_second"},
 	DRAMWriteRate:     {"dram__bytes_write.sum.per_second"},
-	TensorRatio: {"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
-		"sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_elapsed", "sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active"},
+	TensorRatio: {"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed",
+		"sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
+		"sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_elapsed",
+		"sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active"},
 	GridSize:          {"launch__grid_size", "Grid Size"},
 	BlockSize:         {"launch__block_size", "Block Size"},
 	Waves:             {"launch__waves_per_multiprocessor", "Waves Per SM"},
@@ -82,10 +91,12 @@ var fieldNames = [numFields][]string{
 	SMClockAchieved:   {"smsp__cycles_elapsed.avg.per_second", rooflineAchieved + "SM Frequency"},
 	DRAMClock:         {"dram__cycles_elapsed.avg.per_second", "DRAM Frequency", rooflinePeak + "DRAM Frequency"},
 	DRAMBytesPerCycle: {"dram__bytes.sum.peak_sustained", "Theoretical DRAM Bytes Accessible"},
-	FFMAPerCycle:      {"sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained", "Theoretical Predicated-On FFMA Thread Instructions Executed"},
+	FFMAPerCycle: {"sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained",
+		"Theoretical Predicated-On FFMA Thread Instructions Executed"},
 }
 
-// What stands before a label of a roofline's section, where the same label means something else: the ceiling, or what was achieved.
+// What stands before a label of a roofline's section, where the same label means something else: the ceiling, or what
+// was achieved.
 const (
 	rooflinePeak     = "peak of roofline: "
 	rooflineAchieved = "achieved in roofline: "
@@ -97,7 +108,8 @@ type name struct {
 	rank  uint8 // lower is believed first
 }
 
-// named finds the fields of a name: "Memory Throughput" is a share of the peak in one section and bytes per second in another.
+// named finds the fields of a name: "Memory Throughput" is a share of the peak in one section and bytes per second in
+// another.
 var named = func() map[string][]name {
 	m := map[string][]name{}
 	for f, names := range fieldNames {
@@ -108,8 +120,8 @@ var named = func() map[string][]name {
 	return m
 }()
 
-// fit is the scale for values of a field whose unit is s, and whether that unit fits the field. A percentage needs no unit where the
-// metric says that it is one.
+// fit is the scale for values of a field whose unit is s, and whether that unit fits the field. A percentage needs no
+// unit where the metric says that it is one.
 func (f Field) fit(s scale, metric string) (scale, bool) {
 	switch {
 	case s.dim == want[f], s.dim == none && want[f] == thing:

@@ -7,11 +7,10 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/peaks"
-	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
-// Flops are the floating point operations of a launch by data type, as far as they were counted. A fused multiply-add is two operations,
-// as for every roofline.
+// Flops are the floating point operations of a launch by data type, as far as they were counted. A fused multiply-add
+// is two operations, as for every roofline.
 type Flops struct {
 	known [numTypes]bool
 	count [numTypes]float64
@@ -32,10 +31,12 @@ const (
 )
 
 // ceiling is the peak that holds for a type, in the words of package peaks; empty where that does not know one.
-var ceiling = [numTypes]string{peaks.FP64, peaks.FP32, "", peaks.FP16, peaks.FP16Accumulated, peaks.TF32, peaks.FP8, peaks.FP4, ""}
+var ceiling = [numTypes]string{peaks.FP64, peaks.FP32, "", peaks.FP16, peaks.FP16Accumulated, peaks.TF32, peaks.FP8,
+	peaks.FP4, ""}
 
 // typeNames are how the report calls them. tensor_fp16 is bf16 too.
-var typeNames = [numTypes]string{"fp64", "fp32", "fp16", "tensor_fp16", "tensor_fp16_fp16", "tensor_tf32", "tensor_fp8", "tensor_fp4", "tensor_fp64"}
+var typeNames = [numTypes]string{"fp64", "fp32", "fp16", "tensor_fp16", "tensor_fp16_fp16", "tensor_tf32", "tensor_fp8",
+	"tensor_fp4", "tensor_fp64"}
 
 func (f *Flops) add(t int, n float64) {
 	f.known[t] = true
@@ -57,8 +58,9 @@ func (f *Flops) plain() (float64, bool) {
 	return f.count[fp64] + f.count[fp32] + f.count[fp16], f.known[fp32] || f.known[fp64]
 }
 
-// Total is all operations; nil where a part that may be large was not counted. Tensor cores count where they did something; where they were
-// not counted, they are known to have done nothing only if ncu saw them idle, or the kernel is of no kind that uses them.
+// Total is all operations; nil where a part that may be large was not counted. Tensor cores count where they did
+// something; where they were not counted, they are known to have done nothing only if ncu saw them idle, or the kernel
+// is of no kind that uses them.
 func (f *Flops) Total(tensorRatio *float64, usesTensor bool) *float64 {
 	t, counted := f.tensor()
 	p, plain := f.plain()
@@ -114,7 +116,8 @@ func (c *counters) put(form int, counter string, v float64) {
 	c[form][counter] = v
 }
 
-// Counters of operations, without what ncu appends for their form. Each instruction of a thread is counted where its predicate holds.
+// Counters of operations, without what ncu appends for their form. Each instruction of a thread is counted where its
+// predicate holds.
 var (
 	instruction = regexp.MustCompile(`^(?:sm|smsp)__sass_thread_inst_executed_op_([fdh](?:add|mul|fma))_pred_on$`)
 	tensorPath  = regexp.MustCompile(`^sm__ops_path_tensor_(?:op_([a-z0-9]+)_)?src_((?:(?:fp|bf|tf)[0-9]+)(?:_(?:fp|bf|tf)[0-9]+)*)(?:_dst_((?:fp|bf|tf)[0-9]+))?(?:_sparsity_(on|off))?$`)
@@ -170,7 +173,8 @@ func (c *counters) count(counter string, l *Launch) (float64, bool) {
 	return 0, false
 }
 
-// flops adds the counters up. Of the ordinary pipelines a type is known if additions, multiplications and fused ones all are.
+// flops adds the counters up. Of the ordinary pipelines a type is known if additions, multiplications and fused ones
+// all are.
 func (c *counters) flops(l *Launch) Flops {
 	var f Flops
 	for t, letter := range map[int]string{fp64: "d", fp32: "f", fp16: "h"} {
@@ -184,7 +188,8 @@ func (c *counters) flops(l *Launch) Flops {
 	var paths []path
 	for _, m := range c {
 		for counter := range m {
-			if p, ok := parsePath(counter); ok && !slices.ContainsFunc(paths, func(q path) bool { return q.counter == p.counter }) {
+			if p, ok := parsePath(counter); ok &&
+				!slices.ContainsFunc(paths, func(q path) bool { return q.counter == p.counter }) {
 				if n, ok := c.count(counter, l); ok {
 					p.n = n
 					paths = append(paths, p)
@@ -192,17 +197,18 @@ func (c *counters) flops(l *Launch) Flops {
 			}
 		}
 	}
-	order.By(paths, func(a, b path) int { return strings.Compare(a.counter, b.counter) })
+	slices.SortFunc(paths, func(a, b path) int { return strings.Compare(a.counter, b.counter) })
 	for _, p := range paths {
-		if !slices.ContainsFunc(paths, func(q path) bool { return p.isPartOf(q) && (!q.isPartOf(p) || q.counter < p.counter) }) {
+		if !slices.ContainsFunc(paths,
+			func(q path) bool { return p.isPartOf(q) && (!q.isPartOf(p) || q.counter < p.counter) }) {
 			f.add(p.kind(), p.n)
 		}
 	}
 	return f
 }
 
-// path is a counter of operations of the tensor cores: of what it counts, and how much. ncu counts in several depths: all of bf16, those
-// accumulated in fp32, those of them without sparsity; a part must not be added to its whole.
+// path is a counter of operations of the tensor cores: of what it counts, and how much. ncu counts in several depths:
+// all of bf16, those accumulated in fp32, those of them without sparsity; a part must not be added to its whole.
 type path struct {
 	counter, op, to, sparsity string
 	from                      []string
@@ -236,7 +242,8 @@ func (p path) kind() int {
 	for _, t := range []struct {
 		from string
 		kind int
-	}{{"fp64", tensorFP64}, {"tf32", tensorTF32}, {"bf16", tensorHalf}, {"fp16", tensorHalf}, {"fp8", tensorFP8}, {"fp6", tensorFP8}, {"fp4", tensorFP4}} {
+	}{{"fp64", tensorFP64}, {"tf32", tensorTF32}, {"bf16", tensorHalf}, {"fp16", tensorHalf}, {"fp8", tensorFP8},
+		{"fp6", tensorFP8}, {"fp4", tensorFP4}} {
 		if !slices.Contains(p.from, t.from) {
 			continue
 		}

@@ -67,7 +67,8 @@ func (h *header) find() bool {
 		}
 		return -1
 	}
-	h.id, h.pid, h.process, h.kernel = column("ID"), column("Process ID"), column("Process Name"), column("Kernel Name", "Name")
+	h.id, h.pid, h.process, h.kernel = column("ID"), column("Process ID"), column("Process Name"),
+		column("Kernel Name", "Name")
 	h.block, h.grid, h.device, h.cc = column("Block Size"), column("Grid Size"), column("Device"), column("CC")
 	h.section, h.item = column("Section Name"), column("Body Item Label")
 	h.metric, h.unit, h.value = column("Metric Name"), column("Metric Unit"), column("Metric Value")

@@ -11,11 +11,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
-	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
-// Kernel is all launches of one name. Shares and rates are means over its launches, weighted by their durations; where no launch has a
-// duration they are plain means.
+// Kernel is all launches of one name. Shares and rates are means over its launches, weighted by their durations; where
+// no launch has a duration they are plain means.
 type Kernel struct {
 	Name     string // the demangled name, with the casts of older versions left out; shortened if it is very long
 	Full     string // the same, never shortened
@@ -60,8 +59,8 @@ const (
 	busy   = 0.60 // of peak: below, neither compute nor memory is the limit, says Nsight Compute's own rule
 )
 
-// Bound is what limits the kernel. Where the SMs or the device memory exceed 60 % of their peak, the one that is ahead by more than 5
-// percentage points; where neither does, but the caches do, it is memory; else latency.
+// Bound is what limits the kernel. Where the SMs or the device memory exceed 60 % of their peak, the one that is ahead
+// by more than 5 percentage points; where neither does, but the caches do, it is memory; else latency.
 func (k *Kernel) Bound() Bound {
 	sm, dram, memory := k.Get(SMRatio), k.Get(DRAMRatio), k.Get(MemoryRatio)
 	switch {
@@ -107,7 +106,8 @@ func (k *Kernel) Classification() string {
 	return "balanced"
 }
 
-// MoE reports whether the kernel is part of a mixture of experts, by its category or by the words that profilemate looks for.
+// MoE reports whether the kernel is part of a mixture of experts, by its category or by the words that profilemate
+// looks for.
 func (k *Kernel) MoE() bool {
 	switch k.Info.Category {
 	case kernelname.MoEGEMM, kernelname.MoERoute:
@@ -116,7 +116,8 @@ func (k *Kernel) MoE() bool {
 		return false
 	}
 	lower := strings.ToLower(k.Full)
-	return slices.ContainsFunc([]string{"moe", "expert", "topk", "routing"}, func(word string) bool { return strings.Contains(lower, word) })
+	return slices.ContainsFunc([]string{"moe", "expert", "topk", "routing"},
+		func(word string) bool { return strings.Contains(lower, word) })
 }
 
 // usesTensor reports whether kernels of this kind may use tensor cores.
@@ -125,7 +126,8 @@ func (k *Kernel) usesTensor() bool {
 	case kernelname.GEMM, kernelname.MoEGEMM, kernelname.Attention, kernelname.LinearAttn:
 		return true
 	}
-	return slices.ContainsFunc([]string{"tensorop", "hmma", "wmma", "gmma", "_mma"}, func(word string) bool { return strings.Contains(k.Full, word) })
+	return slices.ContainsFunc([]string{"tensorop", "hmma", "wmma", "gmma", "_mma"},
+		func(word string) bool { return strings.Contains(k.Full, word) })
 }
 
 // group makes the kernels of the launches.
@@ -145,8 +147,9 @@ func (d *Data) group() {
 	for i := range d.Kernels {
 		d.aggregate(&d.Kernels[i])
 	}
-	order.Stable(d.Kernels, func(a, b Kernel) int {
-		return cmp.Or(cmp.Compare(orZero(b.Duration), orZero(a.Duration)), cmp.Compare(len(b.Launches), len(a.Launches)), cmp.Compare(a.Name, b.Name))
+	slices.SortStableFunc(d.Kernels, func(a, b Kernel) int {
+		return cmp.Or(cmp.Compare(orZero(b.Duration), orZero(a.Duration)),
+			cmp.Compare(len(b.Launches), len(a.Launches)), cmp.Compare(a.Name, b.Name))
 	})
 	ids := map[string]bool{}
 	for i := range d.Kernels {
@@ -179,7 +182,8 @@ func shown(name string) string {
 	return fmt.Sprintf("%s…%016x", name[:cut], h.Sum64())
 }
 
-// kernelID is what llm-perf-opt calls a kernel: its rank and the MD5 of its name. Where a file or folder is called so, its rank is kept.
+// kernelID is what llm-perf-opt calls a kernel: its rank and the MD5 of its name. Where a file or folder is called so,
+// its rank is kept.
 func kernelID(rank int, k *Kernel, folder string) string {
 	const bare = len("kernel_0001")
 	if len(folder) > bare {

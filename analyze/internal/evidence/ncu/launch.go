@@ -33,8 +33,8 @@ func (l *Launch) Get(f Field) *float64 {
 	return nil
 }
 
-// DRAMThroughput is bytes per second over device memory, both ways: bytes over time where both were measured, else as ncu prints it; nil
-// where neither is there.
+// DRAMThroughput is bytes per second over device memory, both ways: bytes over time where both were measured, else as
+// ncu prints it; nil where neither is there.
 func (l *Launch) DRAMThroughput() *float64 {
 	if b, d := l.Bytes(), l.Get(Duration); b != nil && d != nil && *d > 0 {
 		v := *b / *d * 1e9
@@ -120,8 +120,8 @@ func process(s string) string {
 	return ""
 }
 
-// set takes the value of one metric, if it is of a field or a counter. It reports whether something was taken, and whether a unit was in
-// the way of that.
+// set takes the value of one metric, if it is of a field or a counter. It reports whether something was taken, and
+// whether a unit was in the way of that.
 func (b *building) set(metric string, s scale, cell string, st style) (taken, badUnit bool) {
 	v, ok := st.parse(cell, s)
 	if !ok || v.value != 0 && !(v.value > tiniest && v.value < largest) { // n/a; or nothing that a GPU does
@@ -162,9 +162,11 @@ const (
 // mostRatio is a share that cannot be. ncu's passes differ, so that shares of a little over 1 occur.
 const mostRatio = 10
 
-// agrees reports whether two pages may be of one launch: what both hold is equal, or rounds to the same where one prints fewer digits.
+// agrees reports whether two pages may be of one launch: what both hold is equal, or rounds to the same where one
+// prints fewer digits.
 func (l *Launch) agrees(o *Launch) bool {
-	if l.Device >= 0 && o.Device >= 0 && l.Device != o.Device || l.Grid != "" && o.Grid != "" && l.Grid != o.Grid || l.Block != "" && o.Block != "" && l.Block != o.Block {
+	if l.Device >= 0 && o.Device >= 0 && l.Device != o.Device || l.Grid != "" && o.Grid != "" && l.Grid != o.Grid ||
+		l.Block != "" && o.Block != "" && l.Block != o.Block {
 		return false
 	}
 	for f := range l.value {

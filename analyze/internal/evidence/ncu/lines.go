@@ -54,8 +54,8 @@ func (l *lines) next() (string, bool) {
 	return string(bytes.ToValidUTF8(line, []byte("\uFFFD"))), true
 }
 
-// split takes a record apart. Fields are quoted or not, a doubled quote in quotes is one; what follows a closing quote up to the
-// separator belongs to the field. It reports whether a quote was left open.
+// split takes a record apart. Fields are quoted or not, a doubled quote in quotes is one; what follows a closing quote
+// up to the separator belongs to the field. It reports whether a quote was left open.
 func split(record string, separator byte, fields []string) ([]string, bool) {
 	fields = fields[:0]
 	for i := 0; ; i++ {

@@ -2,8 +2,8 @@ package ncu
 
 import "github.com/nsys-llm/explain/analyze/internal/kernelname"
 
-// merger puts launches together that several pages hold: raw and details pages of one report, its sections one by one, exports of two
-// versions.
+// merger puts launches together that several pages hold: raw and details pages of one report, its sections one by one,
+// exports of two versions.
 type merger struct {
 	launches  []*Launch
 	at        map[key][]*held
@@ -26,12 +26,12 @@ type held struct {
 
 func newMerger() *merger { return &merger{at: map[key][]*held{}, canonical: map[string]string{}} }
 
-// maxSame bounds how many launches of one key are compared with a new one: in a folder of many runs each may have a launch 0 of the
-// same process number.
+// maxSame bounds how many launches of one key are compared with a new one: in a folder of many runs each may have a
+// launch 0 of the same process number.
 const maxSame = 64
 
-// add takes the launches of a page. One that is known from another page, and agrees with it in all that both say, is the same one: two
-// runs never agree to the last digit.
+// add takes the launches of a page. One that is known from another page, and agrees with it in all that both say, is
+// the same one: two runs never agree to the last digit.
 func (m *merger) add(pg *page) {
 	m.block++
 	for _, b := range pg.launches {

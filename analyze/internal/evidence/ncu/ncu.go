@@ -1,11 +1,12 @@
-// Package ncu reads Nsight Compute's CSV exports: the raw page (wide, a row per launch) and the details page (long, a row per launch and
-// metric), of all versions, with or without what ncu says around them.
+// Package ncu reads Nsight Compute's CSV exports: the raw page (wide, a row per launch) and the details page (long, a
+// row per launch and metric), of all versions, with or without what ncu says around them.
 package ncu
 
 import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -23,10 +24,12 @@ type Data struct {
 	warnings []report.Warning
 }
 
-// Is reports whether a file that starts with head, and is named name, is of this kind: it has the header of a page, or nothing but what
-// ncu says where there was nothing to export.
+// Is reports whether a file that starts with head, and is named name, is of this kind: it has the header of a page, or
+// nothing but what ncu says where there was nothing to export.
 func Is(_ string, head []byte) bool {
-	if !bytes.Contains(head, []byte("==")) && !bytes.Contains(head, []byte("__")) && !bytes.Contains(head, []byte("Metric")) && !bytes.HasPrefix(head, []byte{0xff, 0xfe}) && !bytes.HasPrefix(head, []byte{0xfe, 0xff}) {
+	if !bytes.Contains(head, []byte("==")) && !bytes.Contains(head, []byte("__")) &&
+		!bytes.Contains(head, []byte("Metric")) && !bytes.HasPrefix(head, []byte{0xff, 0xfe}) &&
+		!bytes.HasPrefix(head, []byte{0xfe, 0xff}) {
 		return false
 	}
 	l := newLines(bytes.NewReader(head))
@@ -39,7 +42,8 @@ func Is(_ string, head []byte) bool {
 		line = strings.TrimSpace(line)
 		switch {
 		case line == "":
-		case strings.HasPrefix(line, "==PROF== "), strings.HasPrefix(line, "==ERROR== "), strings.HasPrefix(line, "==WARNING== "):
+		case strings.HasPrefix(line, "==PROF== "), strings.HasPrefix(line, "==ERROR== "),
+			strings.HasPrefix(line, "==WARNING== "):
 			said++
 		case parseHeader(line) != nil:
 			return true
@@ -49,7 +53,8 @@ func Is(_ string, head []byte) bool {
 	}
 }
 
-// Within reports whether a page begins anywhere in the file: where the profiled program printed much before it, its start does not tell.
+// Within reports whether a page begins anywhere in the file: where the profiled program printed much before it, its
+// start does not tell.
 func Within(in *file.Input) bool {
 	r, err := in.Open()
 	if err != nil {
@@ -80,7 +85,8 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 		if err != nil {
 			return nil, err
 		}
-		p := &parser{in: in, style: s, odd: odd, folder: folderOf(in.Path), room: maxLaunches - len(m.launches), gpus: gpus, layout: map[layout]bool{}, kept: map[string]string{}}
+		p := &parser{in: in, style: s, odd: odd, folder: folderOf(in.Path), room: maxLaunches - len(m.launches),
+			gpus: gpus, layout: map[layout]bool{}, kept: map[string]string{}}
 		r := reader{in: in, tally: in.Tally, odd: odd}
 		if err := r.each(ctx, p.row); err != nil {
 			return nil, err
@@ -92,7 +98,7 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 		d.warn(in.Name, odd, r.header != nil, len(p.pages) > 0)
 	}
 	d.Launches, d.Pages = m.finish()
-	for _, id := range sortedKeys(gpus) {
+	for _, id := range slices.Sorted(maps.Keys(gpus)) {
 		d.Devices = append(d.Devices, *gpus[id])
 	}
 	d.group()
@@ -121,34 +127,42 @@ func (d *Data) warn(name string, o *oddities, header, rows bool) {
 		d.warnings = append(d.warnings, report.Warning{Code: code, Text: name + ": " + fmt.Sprintf(format, args...)})
 	}
 	if o.permission {
-		say("ncu_permission", "Nsight Compute was not allowed to read the GPU's counters (ERR_NVGPUCTRPERM): run it as root, or load the driver with NVreg_RestrictProfilingToAdminUsers=0")
+		say("ncu_permission",
+			"Nsight Compute was not allowed to read the GPU's counters (ERR_NVGPUCTRPERM): run it as root, or load the driver with NVreg_RestrictProfilingToAdminUsers=0")
 	}
 	if o.noKernels || header && !rows {
-		say("ncu_no_kernels", "no kernel was profiled: check --kernel-name, --launch-skip and --nvtx-include; explain ncu-targets writes a filter that fits a trace")
+		say("ncu_no_kernels",
+			"no kernel was profiled: check --kernel-name, --launch-skip and --nvtx-include; explain ncu-targets writes a filter that fits a trace")
 	}
 	if o.errors > 0 && !o.permission {
 		say("ncu_errors", "Nsight Compute reports %s", plural(o.errors, "error"))
 	}
 	if o.summary > 0 {
-		say("ncu_summary_page", "the page was made with --print-summary, which has no launches: export it with ncu --import REPORT --csv --page raw")
+		say("ncu_summary_page",
+			"the page was made with --print-summary, which has no launches: export it with ncu --import REPORT --csv --page raw")
 	}
 	if o.noUnits {
 		say("ncu_no_units", "the raw page has no units row: durations and bytes are unknown; percentages are read")
 	}
-	for _, f := range sortedKeys(o.units) {
-		say("ncu_units", "%s of %s in a unit that explain does not know, left out", plural(o.units[f], "value"), fieldNames[f][0])
+	for _, f := range slices.Sorted(maps.Keys(o.units)) {
+		say("ncu_units", "%s of %s in a unit that explain does not know, left out", plural(o.units[f], "value"),
+			fieldNames[f][0])
 	}
 	if o.counters > 0 {
 		say("ncu_units", "%s of operations in a unit that explain does not know, left out", plural(o.counters, "count"))
 	}
 	if o.against > 0 {
-		say("ncu_numbers", "%s that can only be read the other way than most (decimal comma or point): they are left out", plural(o.against, "number"))
+		say("ncu_numbers",
+			"%s that can only be read the other way than most (decimal comma or point): they are left out",
+			plural(o.against, "number"))
 	}
 	if o.broken > 0 {
-		say("ncu_broken", "%s in the middle: was the file cut, or did two programs write into it?", plural2(o.broken, "row ends", "rows end"))
+		say("ncu_broken", "%s in the middle: was the file cut, or did two programs write into it?",
+			plural2(o.broken, "row ends", "rows end"))
 	}
 	if o.long > 0 {
-		say("ncu_long_lines", "%s longer than 1 MiB: what comes after that was not read", plural2(o.long, "line is", "lines are"))
+		say("ncu_long_lines", "%s longer than 1 MiB: what comes after that was not read",
+			plural2(o.long, "line is", "lines are"))
 	}
 	if o.tooMany > 0 {
 		say("ncu_too_many", "more than %d launches: those after them were not read", maxLaunches)
@@ -165,15 +179,6 @@ func plural2(n int64, one, many string) string {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, many)
-}
-
-func sortedKeys[K ~int, V any](m map[K]V) []K {
-	keys := make([]K, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // Warnings are what limits trust in the numbers.
@@ -196,7 +201,7 @@ func (d *Data) Environment(e *report.Environment) {
 			cc[l.Device] = l.CC
 		}
 	}
-	for _, id := range sortedKeys(cc) {
+	for _, id := range slices.Sorted(maps.Keys(cc)) {
 		e.GPUs = append(e.GPUs, (&Device{ID: id, CC: cc[id]}).model())
 	}
 }

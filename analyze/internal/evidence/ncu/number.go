@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// ncu prints numbers as the locale has it: 1,234.5 or 1.234,5. Which of the two a file has is decided once, from the cells that can
-// only be read one way.
+// ncu prints numbers as the locale has it: 1,234.5 or 1.234,5. Which of the two a file has is decided once, from the
+// cells that can only be read one way.
 
 // style is how a file writes numbers: its decimal sign. The other sign groups thousands.
 type style byte
@@ -70,9 +70,11 @@ func decimalSign(cell string) (style, bool) {
 		return comma, true
 	case commas > 1 && dots == 0 && grouped(cell, ','):
 		return point, true
-	case dots == 1 && commas > 0 && grouped(cell[:strings.IndexByte(cell, '.')], ',') && strings.LastIndexByte(cell, ',') < strings.IndexByte(cell, '.'):
+	case dots == 1 && commas > 0 && grouped(cell[:strings.IndexByte(cell, '.')], ',') &&
+		strings.LastIndexByte(cell, ',') < strings.IndexByte(cell, '.'):
 		return point, true
-	case commas == 1 && dots > 0 && grouped(cell[:strings.IndexByte(cell, ',')], '.') && strings.LastIndexByte(cell, '.') < strings.IndexByte(cell, ','):
+	case commas == 1 && dots > 0 && grouped(cell[:strings.IndexByte(cell, ',')], '.') &&
+		strings.LastIndexByte(cell, '.') < strings.IndexByte(cell, ','):
 		return comma, true
 	}
 	return 0, false
@@ -91,8 +93,8 @@ func grouped(s string, sign byte) bool {
 // number is a value and one unit of its last printed digit: what the page rounds to.
 type number struct{ value, digit float64 }
 
-// parse reads a cell and scales it; n/a, no data, text and infinities are no numbers. Values of single instances that follow in
-// parentheses are left out.
+// parse reads a cell and scales it; n/a, no data, text and infinities are not numbers. Values of single instances that
+// follow in parentheses are left out.
 func (s style) parse(cell string, to scale) (number, bool) {
 	if i := strings.Index(cell, " ("); i > 0 {
 		cell = cell[:i]
@@ -116,7 +118,8 @@ func (s style) parse(cell string, to scale) (number, bool) {
 	return n, true
 }
 
-// plain is the cell without grouping, with a point for the decimal sign, and without its exponent; and how many decimals it has.
+// plain is the cell without grouping, with a point for the decimal sign, and without its exponent; and how many
+// decimals it has.
 func (s style) plain(b []byte, cell string) (text []byte, exp, decimals int, ok bool) {
 	if len(cell) == 0 || len(cell) > 48 {
 		return nil, 0, 0, false
@@ -140,7 +143,8 @@ func (s style) plain(b []byte, cell string) (text []byte, exp, decimals int, ok 
 			b = append(b, c)
 		}
 	}
-	if strings.Trim(digits, "0123456789.,") != "" || digits == "" && tail == "" || strings.Trim(tail, "0123456789") != "" {
+	if strings.Trim(digits, "0123456789.,") != "" || digits == "" && tail == "" ||
+		strings.Trim(tail, "0123456789") != "" {
 		return nil, 0, 0, false
 	}
 	if hasTail {

@@ -117,7 +117,8 @@ func (r *reader) line(line string, f row) {
 	case h.layout == summary:
 		r.odd.summary++
 		r.tally.Unknown++
-	case h.layout == raw && !r.lines.ends && len(r.queue) == 0 && (len(fields) < len(h.columns) || h.quoted && !strings.HasSuffix(trimmed, `"`)):
+	case h.layout == raw && !r.lines.ends && len(r.queue) == 0 &&
+		(len(fields) < len(h.columns) || h.quoted && !strings.HasSuffix(trimmed, `"`)):
 		r.odd.broken++ // the last line of a file that was cut: its last number may be too
 		r.tally.Unknown++
 	default:
@@ -125,8 +126,8 @@ func (r *reader) line(line string, f row) {
 	}
 }
 
-// join completes a record that has line breaks in quotes. Where no end is found the first line is given up, and the others are read for
-// themselves.
+// join completes a record that has line breaks in quotes. Where no end is found the first line is given up, and the
+// others are read for themselves.
 func (r *reader) join(first string) (fields []string, open bool) {
 	var more []string
 	var record strings.Builder
@@ -351,7 +352,8 @@ func (p *parser) long(pg *page, h *header, fields []string, id int64) bool {
 	return taken
 }
 
-// names are those under which a label is looked up: in a roofline's section the frequencies are other ones than in Speed of Light.
+// names are those under which a label is looked up: in a roofline's section the frequencies are other ones than in
+// Speed of Light.
 func (h *header) names(fields []string, metric string) []string {
 	if !strings.HasSuffix(metric, "Frequency") || !strings.Contains(cell(fields, h.section), "Roofline") {
 		return []string{metric}

@@ -1,6 +1,9 @@
 package ncu
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/nsys-llm/explain/analyze/internal/evidence/peaks"
 )
 
@@ -24,8 +27,8 @@ type Roof struct {
 	flops     [numTypes]*Peak
 }
 
-// Roofs are the devices' ceilings: from the attributes of the device where a raw page has them, else from the roofline section, else from
-// the table of known devices. What none of them says is nil.
+// Roofs are the devices' ceilings: from the attributes of the device where a raw page has them, else from the roofline
+// section, else from the table of known devices. What none of them says is nil.
 func (d *Data) Roofs() []Roof {
 	var list []Roof
 	for _, id := range d.deviceIDs() {
@@ -43,7 +46,7 @@ func (d *Data) deviceIDs() []int {
 	if len(ids) > 1 {
 		delete(ids, -1)
 	}
-	return sortedKeys(ids)
+	return slices.Sorted(maps.Keys(ids))
 }
 
 func (d *Data) roof(id int) Roof {
@@ -123,8 +126,8 @@ func (k *Kernel) Main() string {
 	return typeNames[k.most]
 }
 
-// Attainable is the rate of operations that the device allows at the kernel's intensity: the lower of its peak and of intensity times
-// bandwidth; which of the two it is; nil where one of them is unknown.
+// Attainable is the rate of operations that the device allows at the kernel's intensity: the lower of its peak and of
+// intensity times bandwidth; which of the two it is; nil where one of them is unknown.
 func (r *Roof) Attainable(k *Kernel) (rate *float64, memory bool) {
 	if k.Main() == "" {
 		return nil, false

@@ -1,10 +1,12 @@
-// Package peaks knows what NVIDIA devices can do at most: dense arithmetic per data type and memory bandwidth, as their maker
-// states them, found by the names that the devices report of themselves. A device that is not in the table is unknown.
+// Package peaks knows what NVIDIA devices can do at most: dense arithmetic per data type and memory bandwidth, as their
+// maker states them, found by the names that the devices report of themselves. A device that is not in the table is
+// unknown.
 package peaks
 
 import "strings"
 
-// Device is what one model of device can do at most. Figures that its maker does not state are 0 here and nil from Flops.
+// Device is what one model of device can do at most. Figures that its maker does not state are 0 here and nil from
+// Flops.
 type Device struct {
 	Names     []string // as the device reports them (CUDA's device name), without the leading "NVIDIA "
 	SMs       int      // streaming multiprocessors
@@ -13,8 +15,8 @@ type Device struct {
 	tera      tera
 }
 
-// tera is 10^12 floating point operations per second by data type, dense: what sparsity may double is not counted. FP64 and FP32 are the
-// ordinary pipelines, all others tensor cores.
+// tera is 10^12 floating point operations per second by data type, dense: what sparsity may double is not counted. FP64
+// and FP32 are the ordinary pipelines, all others tensor cores.
 type tera struct {
 	fp64, fp32 float64
 	tf32       float64
@@ -37,8 +39,8 @@ const (
 	FP4             = "fp4"
 )
 
-// Lookup finds the device by the name the GPU reports; nil if it is not in the table. Neither part of a name nor a slice of a device
-// (MIG) matches: their peaks are other ones.
+// Lookup finds the device by the name the GPU reports; nil if it is not in the table. Neither part of a name nor a
+// slice of a device (MIG) matches: their peaks are other ones.
 func Lookup(name string) *Device {
 	want := plain(name)
 	for i := range devices {
@@ -57,8 +59,8 @@ func plain(name string) string {
 	return strings.TrimPrefix(name, "nvidia ")
 }
 
-// Flops is the dense peak of a data type, floating point operations per second; nil where unknown. Without tensor cores for a type
-// there is none: fp8 on an A100.
+// Flops is the dense peak of a data type, floating point operations per second; nil where unknown. Without tensor cores
+// for a type there is none: fp8 on an A100.
 func (d *Device) Flops(dtype string) *float64 {
 	if d == nil {
 		return nil

@@ -21,7 +21,7 @@ import (
 const (
 	// maxBytes bounds a file: a server's dump has a hundred kilobytes.
 	maxBytes = 64 << 20
-	// maxBad is how many lines that are no samples are left out before the rest of a dump is given up.
+	// maxBad is how many lines that are not samples are left out before the rest of a dump is given up.
 	maxBad = 20
 	// maxModels bounds the different models that are told apart.
 	maxModels = 64
@@ -43,7 +43,8 @@ type dump struct {
 }
 
 func newDump(name string) *dump {
-	return &dump{name: name, used: map[string]bool{}, models: map[string]bool{}, hists: map[string]*Histogram{}, counters: map[string]float64{}, gauges: map[string]float64{}, finished: map[string]float64{}}
+	return &dump{name: name, used: map[string]bool{}, models: map[string]bool{}, hists: map[string]*Histogram{},
+		counters: map[string]float64{}, gauges: map[string]float64{}, finished: map[string]float64{}}
 }
 
 // readFile reads the dumps of one file: usually one, several where somebody appended them.
@@ -77,7 +78,8 @@ func readFile(in *file.Input, d *Data) ([]*dump, error) {
 		in.Tally.Format, in.Tally.Version = x.engine, ""
 	}
 	if bad > 0 {
-		d.warn("prometheus_malformed", "%s: %d lines are no samples of Prometheus' text format and were left out", in.Name, bad)
+		d.warn("prometheus_malformed", "%s: %d lines are not samples of Prometheus' text format and were left out",
+			in.Name, bad)
 	}
 	if len(parts) > 1 {
 		in.Tally.Format += fmt.Sprintf(" (%d dumps)", len(parts))
@@ -136,8 +138,8 @@ func split(body []byte) [][]byte {
 	}
 }
 
-// parse reads the families of a dump. A line that is no sample is left out and counted; left is the number of lines that
-// were given up behind too many of them.
+// parse reads the families of a dump. A line that is not a sample is left out and counted; left is the number of lines
+// that were given up behind too many of them.
 func parse(body []byte, bad *int) (families map[string]*dto.MetricFamily, left int64) {
 	for range maxBad {
 		parser := expfmt.NewTextParser(model.UTF8Validation)
@@ -179,7 +181,8 @@ func typed(body []byte) []byte {
 	}
 	for line := range bytes.Lines(body) {
 		name, _, _ := bytes.Cut(bytes.TrimSpace(line), []byte("{"))
-		if base, ok := bytes.CutSuffix(name, []byte("_bucket")); ok && !seen[string(base)] && sampleName(bytes.TrimSpace(line)) != "" {
+		if base, ok := bytes.CutSuffix(name, []byte("_bucket")); ok && !seen[string(base)] &&
+			sampleName(bytes.TrimSpace(line)) != "" {
 			seen[string(base)] = true
 			missing = fmt.Appendf(missing, "# TYPE %s histogram\n", base)
 		}
@@ -190,8 +193,8 @@ func typed(body []byte) []byte {
 	return append(missing, body...)
 }
 
-// plain ends a dump with a newline, as the format wants it, and takes off what OpenMetrics has behind a value: exemplars,
-// … # {…} 1, and times in seconds with a fraction.
+// plain ends a dump with a newline, as the format wants it, and takes off what OpenMetrics has behind a value:
+// exemplars, … # {…} 1, and times in seconds with a fraction.
 func plain(body []byte) []byte {
 	if len(body) > 0 && body[len(body)-1] != '\n' {
 		body = append(bytes.Clone(body), '\n')
@@ -382,7 +385,8 @@ func (x *dump) histogram(f *dto.MetricFamily) *Histogram {
 			continue
 		}
 		h := &Histogram{Sum: m.Histogram.GetSampleSum(), Count: float64(m.Histogram.GetSampleCount())}
-		slices.SortStableFunc(m.Histogram.Bucket, func(a, b *dto.Bucket) int { return cmp.Compare(a.GetUpperBound(), b.GetUpperBound()) })
+		slices.SortStableFunc(m.Histogram.Bucket,
+			func(a, b *dto.Bucket) int { return cmp.Compare(a.GetUpperBound(), b.GetUpperBound()) })
 		for _, b := range m.Histogram.Bucket {
 			h.Bounds = append(h.Bounds, b.GetUpperBound())
 			h.Counts = append(h.Counts, float64(b.GetCumulativeCount()))
@@ -390,7 +394,8 @@ func (x *dump) histogram(f *dto.MetricFamily) *Histogram {
 		if n := len(h.Bounds); n == 0 || !math.IsInf(h.Bounds[n-1], 1) {
 			h.Bounds, h.Counts = append(h.Bounds, math.Inf(1)), append(h.Counts, h.Count)
 		}
-		if !slices.IsSorted(h.Bounds) || !slices.IsSorted(h.Counts) || !(h.Sum >= 0 && h.Sum < math.MaxFloat64/1e6) || h.Counts[len(h.Counts)-1] != h.Count {
+		if !slices.IsSorted(h.Bounds) || !slices.IsSorted(h.Counts) || !(h.Sum >= 0 && h.Sum < math.MaxFloat64/1e6) ||
+			h.Counts[len(h.Counts)-1] != h.Count {
 			continue
 		}
 		switch {
@@ -406,13 +411,15 @@ func (x *dump) histogram(f *dto.MetricFamily) *Histogram {
 	return sum
 }
 
-// since is what happened after an earlier dump; nil where a counter is smaller than it was, or the process is another one.
+// since is what happened after an earlier dump; nil where a counter is smaller than it was, or the process is another
+// one.
 func (x *dump) since(earlier *dump) *dump {
 	if x.engine != earlier.engine || x.started != earlier.started {
 		return nil
 	}
 	d := newDump(x.name)
-	d.engine, d.series, d.mixed, d.models, d.gauges, d.started = x.engine, x.series, x.mixed, x.models, x.gauges, x.started
+	d.engine, d.series, d.mixed, d.models, d.gauges, d.started = x.engine, x.series, x.mixed, x.models, x.gauges,
+		x.started
 	for name, h := range x.hists {
 		o := earlier.hists[name]
 		if o == nil || o.Count == 0 {

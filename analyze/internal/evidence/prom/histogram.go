@@ -15,8 +15,8 @@ type Histogram struct {
 }
 
 // Quantile estimates the value below which the share q of the observations lie, as Prometheus does: linear within its
-// bucket, whose lower bound is that of the one before, or 0. ok is false without observations, and where the quantile lies in
-// the last bucket, which has no upper bound: then it is above the value that is returned.
+// bucket, whose lower bound is that of the one before, or 0. ok is false without observations, and where the quantile
+// lies in the last bucket, which has no upper bound: then it is above the value that is returned.
 func (h *Histogram) Quantile(q float64) (v float64, ok bool) {
 	if !(h.Count > 0) || len(h.Bounds) == 0 {
 		return 0, false
@@ -49,8 +49,8 @@ func (h *Histogram) lower(i int) (bound, below float64) {
 	return 0, 0
 }
 
-// Range is the lowest and highest value that an observation can have: the edges of the first and the last bucket that hold
-// any. ok is false where the last has no upper edge.
+// Range is the lowest and highest value that an observation can have: the edges of the first and the last bucket that
+// hold any. ok is false where the last has no upper edge.
 func (h *Histogram) Range() (low, high float64, ok bool) {
 	first, last := -1, -1
 	for i := range h.Counts {
@@ -113,7 +113,8 @@ func (h *Histogram) minus(o *Histogram) *Histogram {
 	if h.Family != o.Family || !slices.Equal(h.Bounds, o.Bounds) || h.Count < o.Count || h.Sum < o.Sum {
 		return nil
 	}
-	d := &Histogram{Family: h.Family, Bounds: h.Bounds, Counts: make([]float64, len(h.Counts)), Sum: h.Sum - o.Sum, Count: h.Count - o.Count}
+	d := &Histogram{Family: h.Family, Bounds: h.Bounds, Counts: make([]float64, len(h.Counts)), Sum: h.Sum - o.Sum,
+		Count: h.Count - o.Count}
 	last := 0.0
 	for i := range h.Counts {
 		d.Counts[i] = h.Counts[i] - o.Counts[i]

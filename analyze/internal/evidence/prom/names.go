@@ -20,7 +20,8 @@ const (
 )
 
 // engines by the prefix of their metrics. Some collectors write an underscore for the colon.
-var engines = []struct{ prefix, name string }{{"vllm:", "vLLM"}, {"vllm_", "vLLM"}, {"sglang:", "SGLang"}, {"sglang_", "SGLang"}}
+var engines = []struct{ prefix, name string }{{"vllm:", "vLLM"}, {"vllm_", "vLLM"}, {"sglang:", "SGLang"},
+	{"sglang_", "SGLang"}}
 
 // name of one family: the engine's own, of all versions, without prefix.
 type name struct{ of, family string }
@@ -28,27 +29,34 @@ type name struct{ of, family string }
 // histograms by the engines' names for them. Of several that stand for one, the first that has observations is used.
 var histograms = []name{
 	{TTFT, "time_to_first_token_seconds"},
-	{TPOT, "request_time_per_output_token_seconds"}, {TPOT, "time_per_output_token_seconds"}, {TPOT, "inter_token_latency_seconds"},
+	{TPOT, "request_time_per_output_token_seconds"}, {TPOT, "time_per_output_token_seconds"},
+	{TPOT, "inter_token_latency_seconds"},
 	{ITL, "inter_token_latency_seconds"}, {ITL, "time_per_output_token_seconds"},
 	{E2E, "e2e_request_latency_seconds"},
 	{Queue, "request_queue_time_seconds"}, {Queue, "time_in_queue_requests"}, {Queue, "queue_time_seconds"},
-	{Inference, "request_inference_time_seconds"}, {PrefillTime, "request_prefill_time_seconds"}, {DecodeTime, "request_decode_time_seconds"},
-	{PromptLen, "request_prompt_tokens"}, {PromptLen, "prompt_tokens_histogram"}, {OutputLen, "request_generation_tokens"}, {OutputLen, "generation_tokens_histogram"},
+	{Inference, "request_inference_time_seconds"}, {PrefillTime, "request_prefill_time_seconds"},
+	{DecodeTime, "request_decode_time_seconds"},
+	{PromptLen, "request_prompt_tokens"}, {PromptLen, "prompt_tokens_histogram"},
+	{OutputLen, "request_generation_tokens"}, {OutputLen, "generation_tokens_histogram"},
 	{StepTokens, "iteration_tokens_total"},
 }
 
 var counters = []name{
-	{PromptTokens, "prompt_tokens_total"}, {GenerationTokens, "generation_tokens_total"}, {CachedTokens, "cached_tokens_total"},
+	{PromptTokens, "prompt_tokens_total"}, {GenerationTokens, "generation_tokens_total"},
+	{CachedTokens, "cached_tokens_total"},
 	{Preemptions, "num_preemptions_total"}, {Preemptions, "num_retractions_total"}, {Requests, "num_requests_total"},
 	{PrefixQueries, "prefix_cache_queries_total"}, {PrefixQueries, "gpu_prefix_cache_queries_total"},
 	{PrefixHits, "prefix_cache_hits_total"}, {PrefixHits, "gpu_prefix_cache_hits_total"},
-	{SpecAccepted, "spec_decode_num_accepted_tokens_total"}, {SpecDrafted, "spec_decode_num_draft_tokens_total"}, {SpecRuns, "spec_decode_num_drafts_total"},
+	{SpecAccepted, "spec_decode_num_accepted_tokens_total"}, {SpecDrafted, "spec_decode_num_draft_tokens_total"},
+	{SpecRuns, "spec_decode_num_drafts_total"},
 }
 
 var gauges = []name{
-	{Running, "num_requests_running"}, {Running, "num_running_reqs"}, {Waiting, "num_requests_waiting"}, {Waiting, "num_queue_reqs"},
+	{Running, "num_requests_running"}, {Running, "num_running_reqs"}, {Waiting, "num_requests_waiting"},
+	{Waiting, "num_queue_reqs"},
 	{Usage, "kv_cache_usage_perc"}, {Usage, "gpu_cache_usage_perc"}, {Usage, "token_usage"},
-	{HitRate, "gpu_prefix_cache_hit_rate"}, {HitRate, "cache_hit_rate"}, {GenerationRate, "gen_throughput"}, {GenerationRate, "avg_generation_throughput_toks_per_s"},
+	{HitRate, "gpu_prefix_cache_hit_rate"}, {HitRate, "cache_hit_rate"}, {GenerationRate, "gen_throughput"},
+	{GenerationRate, "avg_generation_throughput_toks_per_s"},
 	{AcceptLength, "spec_accept_length"}, {KVTokens, "max_total_num_tokens"},
 }
 

@@ -41,7 +41,9 @@ func Is(name string, head []byte) bool {
 		line = bytes.TrimSpace(line)
 		if bytes.HasPrefix(line, []byte("# TYPE ")) {
 			f := bytes.Fields(line)
-			return len(f) == 4 && slices.Contains([]string{"counter", "gauge", "histogram", "summary", "untyped", "unknown", "info", "stateset"}, string(f[3]))
+			return len(f) == 4 &&
+				slices.Contains([]string{"counter", "gauge", "histogram", "summary", "untyped", "unknown", "info",
+					"stateset"}, string(f[3]))
 		}
 		if len(line) == 0 || line[0] == '#' {
 			continue
@@ -103,7 +105,8 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 	if len(dumps) == 2 {
 		last = d.difference(dumps[0], dumps[1])
 	}
-	d.Hists, d.Counters, d.Gauges, d.Finished, d.Engine = last.hists, last.counters, last.gauges, last.finished, last.engine
+	d.Hists, d.Counters, d.Gauges, d.Finished, d.Engine = last.hists, last.counters, last.gauges, last.finished,
+		last.engine
 	for _, x := range dumps {
 		d.Series += x.series
 	}
@@ -117,7 +120,9 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 		d.warn("prometheus_models", "The dump has metrics of %d models; numbers are over all of them", d.Models)
 	}
 	if last.mixed > 0 {
-		d.warn("prometheus_buckets", "%d histograms have different buckets for different engines or models; only the first of each is used", last.mixed)
+		d.warn("prometheus_buckets",
+			"%d histograms have different buckets for different engines or models; only the first of each is used",
+			last.mixed)
 	}
 	return d, nil
 }
@@ -142,13 +147,16 @@ func (d *Data) difference(a, b *dump) *dump {
 	later, reset := b.since(a), false
 	if later == nil {
 		if later = a.since(b); later != nil {
-			d.warn("prometheus_order", "The first dump is the later one by its counters: the difference is taken the other way round")
+			d.warn("prometheus_order",
+				"The first dump is the later one by its counters: the difference is taken the other way round")
 		} else {
 			later, reset = b, true
 		}
 	}
 	if reset {
-		d.warn("prometheus_reset", "The counters of %s are in part smaller than those of %s: the server was started again in between, or these are two servers; %s stands alone", b.name, a.name, b.name)
+		d.warn("prometheus_reset",
+			"The counters of %s are in part smaller than those of %s: the server was started again in between, or these are two servers; %s stands alone",
+			b.name, a.name, b.name)
 		return later
 	}
 	d.Delta = true

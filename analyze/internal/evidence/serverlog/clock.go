@@ -11,8 +11,8 @@ const NoClock int64 = math.MinInt64
 // leapYear stands for the year of a timestamp that has none, so that 29 February can be told.
 const leapYear = 2000
 
-// clockText reads 2026-08-01 23:37:40 or 08-01 23:37:40, with T for the space and any fraction, which is dropped: seconds
-// since 1970 as if the log were written in UTC. year says whether there was one.
+// clockText reads 2026-08-01 23:37:40 or 08-01 23:37:40, with T for the space and any fraction, which is dropped:
+// seconds since 1970 as if the log were written in UTC. year says whether there was one.
 func clockText(b []byte) (clock int64, year bool, rest []byte, ok bool) {
 	y := int64(leapYear)
 	if len(b) >= 19 && b[4] == '-' {
@@ -53,7 +53,8 @@ func fixed(b []byte) (v int64, ok bool) {
 	return v, true
 }
 
-// dayNumber is the day since 1970-01-01 in the Gregorian calendar: years begin in March, so that the leap day is their last.
+// dayNumber is the day since 1970-01-01 in the Gregorian calendar: years begin in March, so that the leap day is their
+// last.
 func dayNumber(year, month, day int64) int64 {
 	if month < 3 {
 		year, month = year-1, month+12
@@ -61,8 +62,8 @@ func dayNumber(year, month, day int64) int64 {
 	return 365*year + year/4 - year/100 + year/400 + (153*(month-3)+2)/5 + day - 1 - 719468
 }
 
-// calendar makes the times of one file run forward. Timestamps without a year start again in January. Libraries write lines
-// of their own into the log of a server, some with a year and some without: the first timestamp decides for all.
+// calendar makes the times of one file run forward. Timestamps without a year start again in January. Libraries write
+// lines of their own into the log of a server, some with a year and some without: the first timestamp decides for all.
 type calendar struct {
 	last  int64
 	added int64 // seconds to add for the years that passed
@@ -100,7 +101,8 @@ func (c *calendar) at(clock int64, year bool) int64 {
 func (c *calendar) translate(clock int64) int64 {
 	t := time.Unix(clock, 0).UTC()
 	in := func(year int) int64 {
-		return dayNumber(int64(year), int64(t.Month()), int64(t.Day()))*86400 + int64(t.Hour()*3600+t.Minute()*60+t.Second())
+		return dayNumber(int64(year), int64(t.Month()), int64(t.Day()))*86400 +
+			int64(t.Hour()*3600+t.Minute()*60+t.Second())
 	}
 	if !c.year {
 		return in(leapYear)

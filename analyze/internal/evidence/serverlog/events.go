@@ -20,23 +20,38 @@ const (
 )
 
 // ClassNames are the labels of the classes.
-var ClassNames = [Classes]string{"out_of_memory", "kv_cache_too_small", "cuda", "communication", "engine_dead", "process_died", "timeout", "model_load", "other"}
+var ClassNames = [Classes]string{"out_of_memory", "kv_cache_too_small", "cuda", "communication", "engine_dead",
+	"process_died", "timeout", "model_load", "other"}
 
 // signs are what tells the classes, searched for in the records of an error.
 var signs = []struct {
 	class Class
 	text  string
 }{
-	{OutOfMemory, "OutOfMemoryError"}, {OutOfMemory, "CUDA out of memory"}, {OutOfMemory, "CUDA error: out of memory"}, {OutOfMemory, "HIP out of memory"}, {OutOfMemory, "CUBLAS_STATUS_ALLOC_FAILED"}, {OutOfMemory, "Out of memory. Try"},
-	{NoKVCache, "No available memory for the cache blocks"}, {NoKVCache, "larger than the maximum number of tokens that can be stored in KV cache"}, {NoKVCache, "larger than the available KV cache memory"},
-	{NoKVCache, "Not enough memory. Please try to increase --mem-fraction-static"}, {OutOfMemory, "Free memory on device"},
-	{CUDAError, "CUDA error"}, {CUDAError, "CUBLAS_STATUS_"}, {CUDAError, "cudaError"}, {CUDAError, "illegal memory access"}, {CUDAError, "device-side assert"},
-	{CommError, "NCCL error"}, {CommError, "ncclUnhandled"}, {CommError, "ncclSystemError"}, {CommError, "ncclRemoteError"}, {CommError, "ProcessGroupNCCL"}, {CommError, "DistBackendError"}, {CommError, "DistStoreError"},
-	{EngineDead, "EngineDeadError"}, {EngineDead, "Engine core proc"}, {EngineDead, "EngineCore encountered"}, {EngineDead, "EngineCore failed"}, {EngineDead, "Engine core initialization failed"}, {EngineDead, "Engine background task failed"},
+	{OutOfMemory, "OutOfMemoryError"}, {OutOfMemory, "CUDA out of memory"}, {OutOfMemory, "CUDA error: out of memory"},
+	{OutOfMemory, "HIP out of memory"}, {OutOfMemory, "CUBLAS_STATUS_ALLOC_FAILED"},
+	{OutOfMemory, "Out of memory. Try"},
+	{NoKVCache, "No available memory for the cache blocks"},
+	{NoKVCache, "larger than the maximum number of tokens that can be stored in KV cache"},
+	{NoKVCache, "larger than the available KV cache memory"},
+	{NoKVCache, "Not enough memory. Please try to increase --mem-fraction-static"},
+	{OutOfMemory, "Free memory on device"},
+	{CUDAError, "CUDA error"}, {CUDAError, "CUBLAS_STATUS_"}, {CUDAError, "cudaError"},
+	{CUDAError, "illegal memory access"}, {CUDAError, "device-side assert"},
+	{CommError, "NCCL error"}, {CommError, "ncclUnhandled"}, {CommError, "ncclSystemError"},
+	{CommError, "ncclRemoteError"}, {CommError, "ProcessGroupNCCL"}, {CommError, "DistBackendError"},
+	{CommError, "DistStoreError"},
+	{EngineDead, "EngineDeadError"}, {EngineDead, "Engine core proc"}, {EngineDead, "EngineCore encountered"},
+	{EngineDead, "EngineCore failed"}, {EngineDead, "Engine core initialization failed"},
+	{EngineDead, "Engine background task failed"},
 	{EngineDead, "AsyncEngineDeadError"}, {EngineDead, "Engine loop has died"}, {EngineDead, "MQEngineDeadError"},
-	{ProcessDied, "died unexpectedly"}, {ProcessDied, "crashed with exit code"}, {ProcessDied, "Scheduler hit an exception"}, {ProcessDied, "Worker proc"}, {ProcessDied, "DetokenizerManager hit an exception"}, {ProcessDied, "Segmentation fault"}, {ProcessDied, "exitcode: -"},
+	{ProcessDied, "died unexpectedly"}, {ProcessDied, "crashed with exit code"},
+	{ProcessDied, "Scheduler hit an exception"}, {ProcessDied, "Worker proc"},
+	{ProcessDied, "DetokenizerManager hit an exception"}, {ProcessDied, "Segmentation fault"},
+	{ProcessDied, "exitcode: -"},
 	{Timeout, "TimeoutError"}, {Timeout, "timed out"}, {Timeout, "Watchdog timeout"}, {Timeout, "watchdog timeout"},
-	{ModelError, "is not a valid model identifier"}, {ModelError, "SafetensorError"}, {ModelError, "does not appear to have a file named"}, {ModelError, "Can't load the configuration"},
+	{ModelError, "is not a valid model identifier"}, {ModelError, "SafetensorError"},
+	{ModelError, "does not appear to have a file named"}, {ModelError, "Can't load the configuration"},
 }
 
 // classify is the class of a record that is part of an error.
@@ -51,7 +66,8 @@ func classify(b []byte) Class {
 }
 
 // alarms are what makes an error of a record without a level.
-var alarms = []string{"OutOfMemoryError: ", "Traceback (most recent call last):", "crashed with exit code", "Scheduler hit an exception"}
+var alarms = []string{"OutOfMemoryError: ", "Traceback (most recent call last):", "crashed with exit code",
+	"Scheduler hit an exception"}
 
 // alarmReach is how far into a record an alarm may start. What a client sent stands behind it.
 const alarmReach = 96
@@ -68,8 +84,8 @@ func alarming(b []byte) bool {
 	return false
 }
 
-// continues reports whether a line without a header belongs to the error before it: a line of a traceback, or the name of
-// the exception that ends one.
+// continues reports whether a line without a header belongs to the error before it: a line of a traceback, or the name
+// of the exception that ends one.
 func continues(b []byte) bool {
 	if len(b) == 0 || b[0] == ' ' || b[0] == '\t' {
 		return true
@@ -136,8 +152,8 @@ func (e *Events) end() {
 	}
 }
 
-// access takes a line of uvicorn's access log: 127.0.0.1:59234 - "POST /v1/completions HTTP/1.1" 200 OK. generates says that
-// it was answered by the engine.
+// access takes a line of uvicorn's access log: 127.0.0.1:59234 - "POST /v1/completions HTTP/1.1" 200 OK. generates says
+// that it was answered by the engine.
 func (e *Events) access(m []byte) (generates, ok bool) {
 	quote := bytes.Index(m[:min(len(m), 128)], []byte(` - "`))
 	if quote < 0 {
@@ -162,5 +178,7 @@ func (e *Events) access(m []byte) (generates, ok bool) {
 	}
 	e.Status[code]++
 	path, isPost := cutPrefix(request, "POST ")
-	return code == 200 && isPost && (hasPrefix(path, "/v1/completions") || hasPrefix(path, "/v1/chat/completions") || hasPrefix(path, "/v1/responses") || hasPrefix(path, "/v1/messages") || hasPrefix(path, "/generate") || hasPrefix(path, "/inference/v1/generate")), true
+	return code == 200 && isPost && (hasPrefix(path, "/v1/completions") || hasPrefix(path, "/v1/chat/completions") ||
+		hasPrefix(path, "/v1/responses") || hasPrefix(path, "/v1/messages") || hasPrefix(path, "/generate") ||
+		hasPrefix(path, "/inference/v1/generate")), true
 }

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// field is the value of key in Python's key=value or 'key': value, without quotes; nil where it is not there. Strings with
-// escaped quotes end early, which no value that is taken has.
+// field is the value of key in Python's key=value or 'key': value, without quotes; nil where it is not there. Strings
+// with escaped quotes end early, which no value that is taken has.
 func field(m []byte, key string) []byte {
 	for at := 0; at < len(m); {
 		i := bytes.Index(m[at:], []byte(key))

@@ -2,8 +2,9 @@ package serverlog
 
 import (
 	"bytes"
-
-	"github.com/nsys-llm/explain/analyze/report/order"
+	"cmp"
+	"slices"
+	"strings"
 )
 
 // GraphRow is one row of vLLM's CUDA graph statistics, over all times it was logged.
@@ -31,29 +32,11 @@ func (g *Graphs) Rows() []GraphRow {
 		r.Count = n
 		list = append(list, r)
 	}
-	order.By(list, func(a, b GraphRow) int {
-		return firstNonZero(bytes.Compare([]byte(a.Mode), []byte(b.Mode)), compare(a.Padded, b.Padded), compare(a.Unpadded, b.Unpadded), compare(a.Paddings, b.Paddings))
+	slices.SortFunc(list, func(a, b GraphRow) int {
+		return cmp.Or(strings.Compare(a.Mode, b.Mode), cmp.Compare(a.Padded, b.Padded),
+			cmp.Compare(a.Unpadded, b.Unpadded), cmp.Compare(a.Paddings, b.Paddings))
 	})
 	return list
-}
-
-func firstNonZero(list ...int) int {
-	for _, v := range list {
-		if v != 0 {
-			return v
-		}
-	}
-	return 0
-}
-
-func compare(a, b int64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // graphLine reads one row of the table, wherever on the line it begins:

@@ -12,12 +12,12 @@ type header struct {
 	tags  []byte // SGLang: what stands behind the date, as DP0 TP0
 }
 
-// headReach is how far into a line its header may start, in bytes: docker, kubectl, journald, compose and process prefixes
-// stand before it.
+// headReach is how far into a line its header may start, in bytes: docker, kubectl, journald, compose and process
+// prefixes stand before it.
 const headReach = 256
 
-// findHeader finds the header of a record, whatever stands before it, and the message behind it. A line without one gives
-// ok false and itself.
+// findHeader finds the header of a record, whatever stands before it, and the message behind it. A line without one
+// gives ok false and itself.
 func findHeader(line []byte) (h header, msg []byte, ok bool) {
 	for i := 0; i < len(line) && i < headReach; i++ {
 		switch line[i] {
@@ -96,8 +96,8 @@ func levelHeader(line []byte, i int) (h header, msg []byte, ok bool) {
 }
 
 // dateHeader reads SGLang's header: [2026-08-01 23:37:40 TP0] message. Another header may follow it, of a program that
-// writes its own into the same log. Before 0.4 the date was missing, [23:37:40 TP0]: a time that starts anew every day is no
-// clock, and such a record has none.
+// writes its own into the same log. Before 0.4 the date was missing, [23:37:40 TP0]: a time that starts anew every day
+// is no clock, and such a record has none.
 func dateHeader(b []byte) (h header, msg []byte, ok bool) {
 	clock, year, rest, ok := clockText(b[1:])
 	if !ok && len(b) > 9 && timeOfDay(b[1:9]) {
@@ -127,8 +127,8 @@ func dateHeader(b []byte) (h header, msg []byte, ok bool) {
 	return h, msg, true
 }
 
-// levelSource passes over the level and the source file that SGLang since 0.5.4 writes behind the date, in processes that
-// are no scheduler: INFO engine.py:156: message.
+// levelSource passes over the level and the source file that SGLang since 0.5.4 writes behind the date, in processes
+// that are no scheduler: INFO engine.py:156: message.
 func levelSource(msg []byte) (level byte, rest []byte, ok bool) {
 	for _, l := range levels {
 		b, has := cutPrefix(msg, l)

@@ -107,7 +107,8 @@ func (it *Iterations) add(row Iteration, clock int64, year bool) {
 //	0): 1 context requests, 1 context tokens, 0 generation requests, 0 generation tokens, iteration elapsed time: 36.68 ms
 func parseIteration(b []byte) (row Iteration, ok bool) {
 	var v [5]int64
-	for i, key := range [...]string{"): ", " context requests, ", " context tokens, ", " generation requests, ", " generation tokens"} {
+	for i, key := range [...]string{"): ", " context requests, ", " context tokens, ", " generation requests, ",
+		" generation tokens"} {
 		if v[i], b, ok = digits(b); !ok {
 			return row, false
 		}
@@ -123,7 +124,8 @@ func parseIteration(b []byte) (row Iteration, ok bool) {
 	if !ok {
 		return row, false
 	}
-	return Iteration{Index: narrow(v[0]), Context: short(v[1]), ContextTokens: narrow(v[2]), Generation: short(v[3]), Tokens: narrow(v[4]), micros: micros}, true
+	return Iteration{Index: narrow(v[0]), Context: short(v[1]), ContextTokens: narrow(v[2]), Generation: short(v[3]),
+		Tokens: narrow(v[4]), micros: micros}, true
 }
 
 // thousandths reads "36.68 ms" as microseconds, rounded.

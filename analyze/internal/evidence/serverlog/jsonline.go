@@ -33,8 +33,8 @@ func driverLine(line, scratch []byte) ([]byte, bool) {
 // timeKeys are the fields that hold when it did.
 var timeKeys = []string{`"timestamp"`, `"time"`, `"asctime"`, `"@timestamp"`, `"ts"`}
 
-// jsonRecord takes the message out of a line that is a JSON object, as JSON formatters write them, into scratch. The object
-// is not checked beyond what is needed.
+// jsonRecord takes the message out of a line that is a JSON object, as JSON formatters write them, into scratch. The
+// object is not checked beyond what is needed.
 func jsonRecord(line, scratch []byte) (msg []byte, clock int64, year, ok bool) {
 	for _, k := range messageKeys {
 		if raw, found := jsonField(line, k); found {

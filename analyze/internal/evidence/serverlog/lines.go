@@ -10,7 +10,8 @@ import (
 // maxLine bounds the memory of one line, in bytes: what is longer is cut there and counted.
 const maxLine = 1 << 20
 
-// lines reads lines of any length in bounded memory. A line ends at a newline; a carriage return before it is no part of it.
+// lines reads lines of any length in bounded memory. A line ends at a newline; a carriage return before it is no part
+// of it.
 type lines struct {
 	in    io.Reader
 	buf   []byte

@@ -7,8 +7,8 @@ import (
 
 // message takes what one record says; the engine is the number that its header names. False: of no form that is known.
 //
-// The forms are told by how messages begin, so that what clients send, which stands inside of messages, is never taken for
-// one.
+// The forms are told by how messages begin, so that what clients send, which stands inside of messages, is never taken
+// for one.
 func (r *reader) message(m []byte, engine int32) bool {
 	if len(m) == 0 {
 		return false
@@ -100,8 +100,8 @@ func (r *reader) message(m []byte, engine int32) bool {
 	return r.graphs(m) || r.name(m)
 }
 
-// name takes what says which program this is, and else what it says while it starts. A program that says its name again was
-// started again.
+// name takes what says which program this is, and else what it says while it starts. A program that says its name again
+// was started again.
 func (r *reader) name(m []byte) bool {
 	begins := hasPrefix(m, "vLLM API server version ") || hasPrefix(m, "server_args=ServerArgs(")
 	if at := bytes.Index(m[:min(len(m), 200)], []byte("  version ")); at >= 0 && isBanner(m) {
@@ -185,7 +185,8 @@ func (r *reader) prefixHits(m []byte) bool {
 	if !ok {
 		return false
 	}
-	if n := len(r.d.Samples); n > 0 && math.IsNaN(r.d.Samples[n-1].PrefixHits) && r.d.Samples[n-1].Start == r.d.current() {
+	if n := len(r.d.Samples); n > 0 && math.IsNaN(r.d.Samples[n-1].PrefixHits) &&
+		r.d.Samples[n-1].Start == r.d.current() {
 		r.d.Samples[n-1].PrefixHits = percent(v)
 	}
 	return true
@@ -198,7 +199,8 @@ func (r *reader) mfu(rest []byte, engine int32) bool {
 		r.d.malformed++
 		return false
 	}
-	if n := len(r.d.Samples); n > 0 && math.IsNaN(r.d.Samples[n-1].Flops) && r.d.Samples[n-1].Engine == engine && r.d.Samples[n-1].Start == r.d.current() {
+	if n := len(r.d.Samples); n > 0 && math.IsNaN(r.d.Samples[n-1].Flops) && r.d.Samples[n-1].Engine == engine &&
+		r.d.Samples[n-1].Start == r.d.current() {
 		r.d.Samples[n-1].Flops, r.d.Samples[n-1].Bytes = flops, bytes
 		return true
 	}
@@ -248,8 +250,8 @@ func (r *reader) preempted(m []byte) bool {
 	return true
 }
 
-// balance takes how evenly experts are loaded: average over maximum tokens of an expert's rank. A step without tokens says
-// nothing.
+// balance takes how evenly experts are loaded: average over maximum tokens of an expert's rank. A step without tokens
+// says nothing.
 func (r *reader) balance(m []byte) bool {
 	v, ok := numberAfter(m, "alancedness: ")
 	if !ok {
@@ -272,7 +274,8 @@ func (r *reader) graphs(m []byte) bool {
 	switch {
 	case m[0] == '|':
 		return r.d.Graphs.graphLine(m)
-	case hasPrefix(m, "CUDAGraph Stats:"), hasPrefix(m, "**CUDAGraph Stats:**"), hasPrefix(m, "CUDAGraph Config Settings:"), hasPrefix(m, "**CUDAGraph Config Settings:**"):
+	case hasPrefix(m, "CUDAGraph Stats:"), hasPrefix(m, "**CUDAGraph Stats:**"),
+		hasPrefix(m, "CUDAGraph Config Settings:"), hasPrefix(m, "**CUDAGraph Config Settings:**"):
 		r.table = true
 		if bytes.Contains(m[:min(len(m), 32)], []byte("Stats:")) {
 			r.d.Graphs.Tables++

@@ -118,7 +118,8 @@ func (d *Details) part(name string) *Part {
 	if i := slices.IndexFunc(d.Parts, func(p Part) bool { return p.Name == name }); i >= 0 {
 		return &d.Parts[i]
 	}
-	if len(d.Parts) == maxParts || len(name) == 0 || len(name) > maxPartName || !strings.HasPrefix(name, "attn.") && !strings.HasPrefix(name, "ffn.") && !strings.HasPrefix(name, "unembed.") {
+	if len(d.Parts) == maxParts || len(name) == 0 || len(name) > maxPartName || !strings.HasPrefix(name, "attn.") &&
+		!strings.HasPrefix(name, "ffn.") && !strings.HasPrefix(name, "unembed.") {
 		return nil
 	}
 	for i := range len(name) {

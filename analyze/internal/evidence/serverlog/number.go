@@ -6,13 +6,14 @@ import (
 	"strconv"
 )
 
-// digits reads a whole number that may have commas between its digits, and returns what follows it; ok is false where none
-// stands there or it does not fit.
+// digits reads a whole number that may have commas between its digits, and returns what follows it; ok is false where
+// none stands there or it does not fit.
 func digits(b []byte) (v int64, rest []byte, ok bool) {
 	i := 0
 	for ; i < len(b); i++ {
 		c := b[i]
-		if c == ',' && ok && i+3 < len(b) && isDigit(b[i+1]) && isDigit(b[i+2]) && isDigit(b[i+3]) && (i+4 >= len(b) || !isDigit(b[i+4])) {
+		if c == ',' && ok && i+3 < len(b) && isDigit(b[i+1]) && isDigit(b[i+2]) && isDigit(b[i+3]) &&
+			(i+4 >= len(b) || !isDigit(b[i+4])) {
 			continue
 		}
 		if !isDigit(c) {

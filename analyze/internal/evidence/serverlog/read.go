@@ -243,4 +243,5 @@ func (r *reader) bare(line []byte) verdict {
 }
 
 // phrases begin the messages that are read from a line without a known header.
-var phrases = []string{"Avg prompt throughput: ", "Iteration(", "Decode batch", "Prefill batch", "SpecDecoding metrics: ", "CUDAGraph Stats:", "Initializing a V", "server_args=ServerArgs("}
+var phrases = []string{"Avg prompt throughput: ", "Iteration(", "Decode batch", "Prefill batch",
+	"SpecDecoding metrics: ", "CUDAGraph Stats:", "Initializing a V", "server_args=ServerArgs("}

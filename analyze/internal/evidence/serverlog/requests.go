@@ -46,7 +46,8 @@ func (r *Requests) find(id []byte) int32 {
 	return -1
 }
 
-// add makes a request, or returns the one of this id that was not followed to its end yet; -1 where it cannot be followed.
+// add makes a request, or returns the one of this id that was not followed to its end yet; -1 where it cannot be
+// followed.
 func (r *Requests) add(id []byte) int32 {
 	if len(r.List) == maxRequests || len(id) == 0 || len(id) > maxID {
 		r.Dropped++
@@ -117,8 +118,8 @@ func (r *Requests) finished(id []byte, clock int64, aborted bool) {
 	r.close(i)
 }
 
-// openReach is how far among the open requests one that finishes is looked for: they end about in the order in which they
-// came, and what is not found only stays open.
+// openReach is how far among the open requests one that finishes is looked for: they end about in the order in which
+// they came, and what is not found only stays open.
 const openReach = 1024
 
 func (r *Requests) close(i int32) {
@@ -147,11 +148,12 @@ func (r *Requests) responded(clock, steps int64) {
 	r.open = r.open[1:]
 }
 
-// PublicID is the request's id where it is one that a server makes: a known prefix, hexadecimal digits and dashes. An id
-// that a client chose may say anything, and is shown as empty.
+// PublicID is the request's id where it is one that a server makes: a known prefix, hexadecimal digits and dashes. An
+// id that a client chose may say anything, and is shown as empty.
 func (r *Request) PublicID() string {
 	id := r.ID
-	for _, p := range []string{"cmpl-", "chatcmpl-", "chatcmpl-tool-", "embd-", "pool-", "classify-", "score-", "rerank-", "resp_", "resp-", "generate-tokens-", "beam_search-", "trsc-", "trsl-", "rsp-", "msg_"} {
+	for _, p := range []string{"cmpl-", "chatcmpl-", "chatcmpl-tool-", "embd-", "pool-", "classify-", "score-",
+		"rerank-", "resp_", "resp-", "generate-tokens-", "beam_search-", "trsc-", "trsl-", "rsp-", "msg_"} {
 		if rest, ok := strings.CutPrefix(id, p); ok {
 			id = rest
 			break

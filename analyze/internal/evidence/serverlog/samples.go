@@ -31,7 +31,8 @@ const maxSamples = 1 << 21
 
 func newSample() Sample {
 	n := math.NaN()
-	return Sample{Clock: NoClock, Engine: -1, Prompt: n, Generation: n, Running: n, Waiting: n, Swapped: n, Usage: n, CPUUsage: n, PrefixHits: n, ExternalHits: n, MediaHits: n,
+	return Sample{Clock: NoClock, Engine: -1, Prompt: n, Generation: n, Running: n, Waiting: n, Swapped: n, Usage: n,
+		CPUUsage: n, PrefixHits: n, ExternalHits: n, MediaHits: n,
 		Flops: n, Bytes: n, NewTokens: n, CachedTokens: n, AcceptLength: n, AcceptRate: n, Graph: n}
 }
 

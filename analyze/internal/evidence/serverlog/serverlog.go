@@ -1,6 +1,22 @@
-// Package serverlog reads logs of vLLM and SGLang servers: statistics of the engine, iterations, requests, what the server
-// says of itself while it starts, and errors. Of what a log holds, numbers and names from short lists are taken; no line is
-// ever kept.
+// Package serverlog reads logs of vLLM and SGLang servers: statistics of the engine, iterations, requests, what the
+// server says of itself while it starts, and errors. It takes numbers, and names from short lists; it never keeps a
+// line, because lines quote prompts.
+//
+// Each line goes through the same steps:
+//
+//	{"log":"(EngineCore pid=7) INFO 11-03 10:00:01 [loggers.py:123] Engine 000: Avg prompt throughput: 512.0 tokens/s, …"}
+//	 '-- 1 --'------- 2 ------'-------------- 3 -------------------'--- 4 ----'------------------ 5 --------------------'
+//
+//	1  log drivers wrap lines in JSON, one inside the other: driverLine and jsonRecord take it off (jsonline.go)
+//	2  docker, kubectl, journald and the engine's processes put a prefix before the header: findHeader skips it (head.go)
+//	3  the header has level, clock and source file; the date may lack its year (clock.go)
+//	4  which engine speaks; engines of one server are told apart by number
+//	5  the message is known by how it begins, never by what it contains, since clients decide what stands inside of it;
+//	   message.go chooses by the first byte, then by prefix, and calls the reader of that form (samples.go for this one)
+//
+// The result of a line is a verdict: understood (something was taken), known (a known form that holds nothing to take)
+// or unknown. The tally of a file counts them, so that a log of a new version of an engine shows as unknown lines and
+// not as missing numbers.
 package serverlog
 
 import (
@@ -104,7 +120,8 @@ func isLine(line []byte) bool {
 			return true
 		}
 	}
-	return ok && (hasPrefix(msg, "The server is fired up and ready to roll") || hasPrefix(msg, "max_total_num_tokens=") || hasPrefix(msg, "vLLM API server version "))
+	return ok && (hasPrefix(msg, "The server is fired up and ready to roll") ||
+		hasPrefix(msg, "max_total_num_tokens=") || hasPrefix(msg, "vLLM API server version "))
 }
 
 // Read reads the files, in their order. What is odd in them is counted in their tallies and said in Warnings; an error
@@ -137,7 +154,8 @@ func (d *Data) Start() *Start {
 
 // facts counts what a start says of what a comparison depends on.
 func (s *Start) facts() (n int) {
-	for _, known := range []bool{s.Model != "", s.DType != "", s.TP > 0, s.MaxModelLen > 0, s.MaxNumSeqs > 0, s.KVTokens > 0, !math.IsNaN(s.LoadTime), !math.IsNaN(s.Ready)} {
+	for _, known := range []bool{s.Model != "", s.DType != "", s.TP > 0, s.MaxModelLen > 0, s.MaxNumSeqs > 0,
+		s.KVTokens > 0, !math.IsNaN(s.LoadTime), !math.IsNaN(s.Ready)} {
 		if known {
 			n++
 		}
@@ -166,19 +184,27 @@ func (d *Data) Warnings() []report.Warning {
 		warn("log_long_lines", "%s longer than 1 MiB; only the beginning was read", linesAre(d.long))
 	}
 	if d.malformed > 0 {
-		warn("log_malformed", "%s begun as a known form and not ended as one, as where two programs write at once; nothing was taken from there", linesAre(d.malformed))
+		warn("log_malformed",
+			"%s begun as a known form and not ended as one, as where two programs write at once; nothing was taken from there",
+			linesAre(d.malformed))
 	}
 	if n := d.Iterations.Dropped; n > 0 {
-		warn("log_iterations_dropped", "The log has more than %d iterations; %d more were read and are in no number", maxIterations, n)
+		warn("log_iterations_dropped", "The log has more than %d iterations; %d more were read and are in no number",
+			maxIterations, n)
 	}
 	if d.DroppedSamples > 0 {
-		warn("log_samples_dropped", "The log has more than %d lines of statistics; %d more were read and are in no number", maxSamples, d.DroppedSamples)
+		warn("log_samples_dropped",
+			"The log has more than %d lines of statistics; %d more were read and are in no number", maxSamples,
+			d.DroppedSamples)
 	}
 	if n := d.Requests.Dropped; n > 0 {
-		warn("log_requests_dropped", "%d requests were not followed: the log has more than %d, or their ids are too long", n, maxRequests)
+		warn("log_requests_dropped",
+			"%d requests were not followed: the log has more than %d, or their ids are too long", n, maxRequests)
 	}
 	if what := d.differ(); what != "" {
-		warn("log_starts_differ", "The log holds %d starts of a server, which differ in %s; statistics are over all of them, facts are of the last complete one", len(d.Starts), what)
+		warn("log_starts_differ",
+			"The log holds %d starts of a server, which differ in %s; statistics are over all of them, facts are of the last complete one",
+			len(d.Starts), what)
 	}
 	return list
 }

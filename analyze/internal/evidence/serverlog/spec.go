@@ -8,10 +8,11 @@ import (
 // Spec is what speculative decoding did between two lines of statistics.
 type Spec struct {
 	Clock             int64
-	Accepted, Drafted int64   // tokens
-	Length            float64 // mean acceptance length: tokens gained by one step, the engine's own included; NaN unknown
-	AcceptedRate      float64 // tokens per second; NaN unknown
-	Positions         []float64
+	Accepted, Drafted int64 // tokens
+	// Mean acceptance length: tokens gained by one step, the engine's own included; NaN unknown
+	Length       float64
+	AcceptedRate float64 // tokens per second; NaN unknown
+	Positions    []float64
 }
 
 // maxSpecs bounds the lines that are kept.

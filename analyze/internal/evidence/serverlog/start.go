@@ -21,9 +21,10 @@ type Start struct {
 	ChunkedPrefill, PrefixCaching, Eager              string // "yes", "no"
 	AttentionBackend                                  string
 	GraphMode                                         string
-	GraphSizes, MaxGraphSize                          int64 // CUDA graphs that are captured: how many batch sizes, and the largest
-	SpecMethod                                        string
-	SpecTokens                                        int64
+	// CUDA graphs that are captured: how many batch sizes, and the largest
+	GraphSizes, MaxGraphSize int64
+	SpecMethod               string
+	SpecTokens               int64
 
 	KVTokens       int64   // tokens that the KV cache holds, of one engine
 	KVBytes        float64 // memory of the KV cache on one GPU
@@ -32,16 +33,19 @@ type Start struct {
 	ConcurrencyLen int64
 	GPUBlocks      int64
 
-	WeightBytes, GraphBytes                                       float64 // on one GPU
-	LoadTime, CompileTime, WarmupTime, GraphTime, InitTime, Ready float64 // seconds; Ready: from the first line to the first that says so
-	first                                                         int64   // clock
-	named                                                         bool    // a line said which program this is
-	preempted                                                     int64   // as vLLM V0 counts
-	rank                                                          []byte  // of the line that is read: SGLang's tags, as DP0 TP0
-	ranks                                                         map[string]*rankSums
+	WeightBytes, GraphBytes float64 // on one GPU
+	// Seconds; Ready: from the first line to the first that says so
+	LoadTime, CompileTime, WarmupTime, GraphTime, InitTime, Ready float64
+	first                                                         int64 // clock
+	named                                                         bool  // a line said which program this is
+	preempted                                                     int64 // as vLLM V0 counts
+	// Of the line that is read: SGLang's tags, as DP0 TP0
+	rank  []byte
+	ranks map[string]*rankSums
 }
 
-// rankSums is what one rank of SGLang states in several lines: of each pool of its KV cache, of each kind of CUDA graph.
+// rankSums is what one rank of SGLang states in several lines: of each pool of its KV cache, of each kind of CUDA
+// graph.
 type rankSums struct {
 	pools                          int64
 	kvBytes, graphTime, graphBytes float64
@@ -82,7 +86,8 @@ func (s *Start) ofRanks() {
 
 func newStart(file string) *Start {
 	n := math.NaN()
-	return &Start{File: file, KVBytes: n, Concurrency: n, WeightBytes: n, GraphBytes: n, LoadTime: n, CompileTime: n, WarmupTime: n, GraphTime: n, InitTime: n, Ready: n, first: NoClock}
+	return &Start{File: file, KVBytes: n, Concurrency: n, WeightBytes: n, GraphBytes: n, LoadTime: n, CompileTime: n,
+		WarmupTime: n, GraphTime: n, InitTime: n, Ready: n, first: NoClock}
 }
 
 // Parallelism as a comparison knows it: tp4, tp4 pp2, tp8 dp2 ep; empty where not known.
@@ -103,8 +108,8 @@ func (s *Start) Parallelism() string {
 	return text
 }
 
-// blocks works out the tokens of the KV cache where the engine states blocks, as vLLM V0 does: it computes its concurrency
-// from them, which tells how many tokens are in a block.
+// blocks works out the tokens of the KV cache where the engine states blocks, as vLLM V0 does: it computes its
+// concurrency from them, which tells how many tokens are in a block.
 func (s *Start) blocks() {
 	if s.KVTokens > 0 || s.GPUBlocks <= 0 || !(s.Concurrency > 0) {
 		return
@@ -117,8 +122,8 @@ func (s *Start) blocks() {
 	}
 }
 
-// KVBytesPerToken is the memory of the KV cache on one GPU over the tokens it holds, as the engine counts both: layers ×
-// KV heads of this GPU × head size × 2 × bytes of a value, without needing to know any of them. NaN where not known.
+// KVBytesPerToken is the memory of the KV cache on one GPU over the tokens it holds, as the engine counts both: layers
+// × KV heads of this GPU × head size × 2 × bytes of a value, without needing to know any of them. NaN where not known.
 func (s *Start) KVBytesPerToken() float64 {
 	if s.KVTokens <= 0 || s.KVPools > 1 {
 		return math.NaN()

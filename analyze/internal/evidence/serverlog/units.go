@@ -3,9 +3,9 @@ package serverlog
 import (
 	"cmp"
 	"math/bits"
+	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/stat"
-	"github.com/nsys-llm/explain/analyze/report/order"
 )
 
 // UnitRule says which iterations are units of work. It is the same for every log.
@@ -65,8 +65,9 @@ func (d *Data) Units() (groups []UnitGroup, other int64) {
 		}
 		kept = append(kept, g)
 	}
-	order.Stable(kept, func(a, b UnitGroup) int {
-		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Batch, b.Batch), cmp.Compare(a.Tokens, b.Tokens))
+	slices.SortStableFunc(kept, func(a, b UnitGroup) int {
+		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Batch, b.Batch),
+			cmp.Compare(a.Tokens, b.Tokens))
 	})
 	return kept, other
 }

@@ -49,14 +49,16 @@ func modelWord(s string) bool {
 	}
 	for i := range len(s) {
 		c := s[i]
-		if !(isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || i > 0 && (c == '.' || c == '_' || c == '-')) {
+		if !(isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || i > 0 &&
+			(c == '.' || c == '_' || c == '-')) {
 			return false
 		}
 	}
 	return true
 }
 
-var dtypes = []string{"bfloat16", "float16", "float32", "half", "auto", "fp8", "fp8_e4m3", "fp8_e5m2", "fp8_inc", "float8_e4m3fn", "float8_e5m2", "uint8", "int8", "fp4_e2m1", "nvfp4"}
+var dtypes = []string{"bfloat16", "float16", "float32", "half", "auto", "fp8", "fp8_e4m3", "fp8_e5m2", "fp8_inc",
+	"float8_e4m3fn", "float8_e5m2", "uint8", "int8", "fp4_e2m1", "nvfp4"}
 
 func dtype(s string) string {
 	s = strings.TrimPrefix(s, "torch.")
@@ -66,9 +68,12 @@ func dtype(s string) string {
 	return ""
 }
 
-var quantizations = []string{"aqlm", "awq", "deepspeedfp", "tpu_int8", "fp8", "ptpc_fp8", "fbgemm_fp8", "fp_quant", "modelopt", "modelopt_fp4", "modelopt_fp8", "modelopt_mixed", "marlin",
-	"gguf", "gptq_marlin_24", "gptq_marlin", "gptq_bitblas", "awq_marlin", "gptq", "compressed-tensors", "bitsandbytes", "bitblas", "hqq", "qqq", "experts_int8", "neuron_quant", "ipex",
-	"quark", "moe_wna16", "torchao", "auto-round", "rtn", "inc", "mxfp4", "mxfp8", "petit_nvfp4", "nvfp4", "w8a8_fp8", "w8a8_int8", "w4afp8", "qoq", "blockwise_int8", "squeezellm", "cpu_awq", "cpu_gptq"}
+var quantizations = []string{"aqlm", "awq", "deepspeedfp", "tpu_int8", "fp8", "ptpc_fp8", "fbgemm_fp8", "fp_quant",
+	"modelopt", "modelopt_fp4", "modelopt_fp8", "modelopt_mixed", "marlin",
+	"gguf", "gptq_marlin_24", "gptq_marlin", "gptq_bitblas", "awq_marlin", "gptq", "compressed-tensors", "bitsandbytes",
+	"bitblas", "hqq", "qqq", "experts_int8", "neuron_quant", "ipex",
+	"quark", "moe_wna16", "torchao", "auto-round", "rtn", "inc", "mxfp4", "mxfp8", "petit_nvfp4", "nvfp4", "w8a8_fp8",
+	"w8a8_int8", "w4afp8", "qoq", "blockwise_int8", "squeezellm", "cpu_awq", "cpu_gptq"}
 
 func quantization(s string) string {
 	switch {
@@ -80,12 +85,16 @@ func quantization(s string) string {
 	return "other"
 }
 
-var attentionBackends = []string{"FLASH_ATTN", "FLASHINFER", "XFORMERS", "TRITON_ATTN", "TRITON_ATTN_VLLM_V1", "FLASH_ATTN_VLLM_V1", "FLEX_ATTENTION", "FLASHMLA", "FLASHMLA_SPARSE", "CUTLASS_MLA",
-	"FLASH_ATTN_MLA", "FLASHINFER_MLA", "TRITON_MLA", "TORCH_SDPA", "TORCH_SDPA_VLLM_V1", "ROCM_FLASH", "ROCM_ATTN", "ROCM_AITER_FA", "ROCM_AITER_MLA", "ROCM_AITER_UNIFIED_ATTN", "PALLAS", "TREE_ATTN",
-	"DUAL_CHUNK_FLASH_ATTN", "DIFFERENTIAL_FLASH_ATTN", "HPU_ATTN", "IPEX", "FLASHINFER_MLA_SPARSE", "FA3", "FA4", "TRITON", "TRTLLM_MLA", "TRTLLM_MHA", "TORCH_NATIVE", "AITER", "ASCEND", "WAVE", "NSA", "DSA", "INTEL_AMX", "XPU_ATTN", "CPU_ATTN"}
+var attentionBackends = []string{"FLASH_ATTN", "FLASHINFER", "XFORMERS", "TRITON_ATTN", "TRITON_ATTN_VLLM_V1",
+	"FLASH_ATTN_VLLM_V1", "FLEX_ATTENTION", "FLASHMLA", "FLASHMLA_SPARSE", "CUTLASS_MLA",
+	"FLASH_ATTN_MLA", "FLASHINFER_MLA", "TRITON_MLA", "TORCH_SDPA", "TORCH_SDPA_VLLM_V1", "ROCM_FLASH", "ROCM_ATTN",
+	"ROCM_AITER_FA", "ROCM_AITER_MLA", "ROCM_AITER_UNIFIED_ATTN", "PALLAS", "TREE_ATTN",
+	"DUAL_CHUNK_FLASH_ATTN", "DIFFERENTIAL_FLASH_ATTN", "HPU_ATTN", "IPEX", "FLASHINFER_MLA_SPARSE", "FA3", "FA4",
+	"TRITON", "TRTLLM_MLA", "TRTLLM_MHA", "TORCH_NATIVE", "AITER", "ASCEND", "WAVE", "NSA", "DSA", "INTEL_AMX",
+	"XPU_ATTN", "CPU_ATTN"}
 
-// attentionBackend is a backend that is known by its name, spelled as vLLM does now; empty for anything else, since many
-// lines begin with "Using".
+// attentionBackend is a backend that is known by its name, spelled as vLLM does now; empty for anything else, since
+// many lines begin with "Using".
 func attentionBackend(s string) string {
 	s = strings.ToUpper(s)
 	s = strings.TrimSuffix(strings.TrimSuffix(s, " ATTENTION"), " ATTN")
@@ -104,7 +113,8 @@ func attentionBackend(s string) string {
 
 var graphModes = []string{"NONE", "PIECEWISE", "FULL", "FULL_DECODE_ONLY", "FULL_AND_PIECEWISE"}
 
-// graphMode is one of vLLM's modes of CUDA graphs, also where it is written as CUDAGraphMode.FULL or <CUDAGraphMode.FULL: 2>.
+// graphMode is one of vLLM's modes of CUDA graphs, also where it is written as CUDAGraphMode.FULL or
+// <CUDAGraphMode.FULL: 2>.
 func graphMode(s string) string {
 	s = strings.TrimPrefix(strings.Trim(s, "<> `"), "CUDAGraphMode.")
 	s, _, _ = strings.Cut(s, ":")
@@ -114,7 +124,9 @@ func graphMode(s string) string {
 	return ""
 }
 
-var specMethods = []string{"ngram", "eagle", "eagle3", "mtp", "deepseek_mtp", "medusa", "mlp_speculator", "draft_model", "dflash", "suffix", "standalone", "nextn", "ngram_gpu", "lookahead", "qwen3_next_mtp", "ernie_mtp", "mimo_mtp", "glm4_moe_mtp", "longcat_flash_mtp"}
+var specMethods = []string{"ngram", "eagle", "eagle3", "mtp", "deepseek_mtp", "medusa", "mlp_speculator", "draft_model",
+	"dflash", "suffix", "standalone", "nextn", "ngram_gpu", "lookahead", "qwen3_next_mtp", "ernie_mtp", "mimo_mtp",
+	"glm4_moe_mtp", "longcat_flash_mtp"}
 
 func specMethod(s string) string {
 	s = strings.ToLower(s)
@@ -127,7 +139,8 @@ func specMethod(s string) string {
 	return "other"
 }
 
-var architectureEnds = []string{"ForCausalLM", "ForConditionalGeneration", "ForSequenceClassification", "ForRewardModel", "LMHeadModel", "MTP", "Model", "ForEmbedding"}
+var architectureEnds = []string{"ForCausalLM", "ForConditionalGeneration", "ForSequenceClassification",
+	"ForRewardModel", "LMHeadModel", "MTP", "Model", "ForEmbedding"}
 
 // architecture is the name of a model's class.
 func architecture(b []byte) string {

@@ -105,7 +105,7 @@ func TestDamage(t *testing.T) {
 		"child outside":      {func(b []byte) { b[512+11] = 200 }, "page 2 points outside of the file"},
 		"loop":               {func(b []byte) { b[512+11] = 2 }, "page 2 is used twice"},
 		"shared leaf":        {func(b []byte) { b[512+11] = 3 }, "page 3 is used twice"},
-		"leaf is none":       {func(b []byte) { b[1024] = 2 }, "page 3 is no leaf of a table, and stands where one must be"},
+		"leaf is none":       {func(b []byte) { b[1024] = 2 }, "page 3 is not a leaf of a table, but stands where one must be"},
 		"too many cells":     {func(b []byte) { b[1024+3] = 9 }, "page 3 states more cells than it can have"},
 		"cell outside":       {func(b []byte) { b[1024+8] = 0xff }, "page 3 has a cell outside of the page"},
 		"cell in the header": {func(b []byte) { b[1024+8], b[1024+9] = 0, 3 }, "page 3 has a cell outside of the page"},

@@ -16,14 +16,15 @@ type decoder struct {
 }
 
 func newDecoder(f *File, t *Table, wanted []int, claim func(page uint32) bool) *decoder {
-	return &decoder{f: f, plans: plans{columns: t.Columns, wanted: wanted}, row: make([]Cell, len(wanted)), claim: claim}
+	return &decoder{f: f, plans: plans{columns: t.Columns, wanted: wanted}, row: make([]Cell, len(wanted)),
+		claim: claim}
 }
 
-// cells checks a leaf's header and returns how many rows it holds (section 1.6). b begins with the page. Only a leaf that
-// is alone, the whole table, may be empty.
+// cells checks a leaf's header and returns how many rows it holds (section 1.6). b begins with the page. Only a leaf
+// that is alone, the whole table, may be empty.
 func (f *File) cells(page uint32, b []byte, alone bool) (int, error) {
 	if b[0] != leafTable {
-		return 0, bad(page, "is no leaf of a table, and stands where one must be")
+		return 0, bad(page, "is not a leaf of a table, but stands where one must be")
 	}
 	n := int(binary.BigEndian.Uint16(b[3:]))
 	switch {
@@ -104,8 +105,8 @@ func (f *File) local(total int) int {
 	return least
 }
 
-// assemble puts together a record that goes on behind its page, as far as the wanted columns need it, with slack behind.
-// cell holds the local part and the number of the first overflow page (section 1.7).
+// assemble puts together a record that goes on behind its page, as far as the wanted columns need it, with slack
+// behind. cell holds the local part and the number of the first overflow page (section 1.7).
 func (d *decoder) assemble(page uint32, cell []byte, total int) ([]byte, error) {
 	if int64(total) > d.f.size {
 		return nil, bad(page, "has a record longer than the file")

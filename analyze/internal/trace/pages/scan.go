@@ -51,8 +51,8 @@ const (
 	maxSlots   = 1<<31 - 1
 )
 
-// Prepare finds the leaves of the tables. It reads their interior pages only, and of tables whose rowids have large gaps
-// the leaves' headers.
+// Prepare finds the leaves of the tables. It reads their interior pages only, and of tables whose rowids have large
+// gaps the leaves' headers.
 func (f *File) Prepare(parts []*Part) (*Scan, error) {
 	s := &Scan{f: f, parts: parts, owner: make([]uint32, f.pages+1), seen: newPageSet(f.pages)}
 	total := 0
@@ -159,9 +159,10 @@ func (s *Scan) split() {
 // Bytes is how much of the file Run reads.
 func (s *Scan) Bytes() int64 { return s.reads }
 
-// Run reads all leaves with the given number of goroutines. sink returns the sink of a part for one of them; progress is
-// told the bytes read so far. Of several damaged pages the error names the first one in the file.
-func (s *Scan) Run(ctx context.Context, workers int, sink func(part, worker int) Sink, progress func(bytes int64)) error {
+// Run reads all leaves with the given number of goroutines. sink returns the sink of a part for one of them; progress
+// is told the bytes read so far. Of several damaged pages the error names the first one in the file.
+func (s *Scan) Run(ctx context.Context, workers int, sink func(part, worker int) Sink,
+	progress func(bytes int64)) error {
 	var next, done atomic.Int64
 	var mu sync.Mutex
 	var failed error

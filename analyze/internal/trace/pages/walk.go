@@ -39,7 +39,8 @@ func (f *File) leaves(root uint32, claim func(page uint32) bool) ([]node, error)
 		return nil, err
 	}
 	for range depth {
-		next := make([]node, 0, len(level)*(f.usable/11)) // an interior cell takes two bytes for its place and up to nine
+		// An interior cell takes two bytes for its place and up to nine
+		next := make([]node, 0, len(level)*(f.usable/11))
 		for i := range level {
 			low := uint64(0)
 			if i > 0 {
@@ -102,7 +103,7 @@ func (w *walker) children(p node, low uint64, list []node) ([]node, error) {
 		return nil, err
 	}
 	if b[0] != interiorTable {
-		return nil, bad(p.page, "is no interior page of a table, and stands where one must be")
+		return nil, bad(p.page, "is not an interior page of a table, but stands where one must be")
 	}
 	n := int(binary.BigEndian.Uint16(b[3:]))
 	if n == 0 || n > int(w.f.most()) {
@@ -138,7 +139,8 @@ func (f *File) most() uint32 { return uint32(f.page-leafHeader) / 6 }
 // rooms bounds how many rows are in each leaf, by the rowids of its neighbours, and returns their sum.
 func (f *File) rooms(leaves []node) (rooms []uint32, sum int64) {
 	rooms = make([]uint32, len(leaves))
-	low := ordered(0) // rows of the first leaf that have no positive rowid are more than its room allows, which is noticed
+	// Rows of the first leaf that have no positive rowid are more than its room allows, which is noticed
+	low := ordered(0)
 	for i, l := range leaves {
 		room := f.most()
 		if l.high > low && l.high-low < uint64(room) {

@@ -7,14 +7,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 )
 
-// Record is what is kept of a child process, in logs/children.json.
-type Record struct {
+// record is what is kept of a child process, in logs/children.json.
+type record struct {
 	Name    string   `json:"name"`
 	Command []string `json:"command"` // secrets replaced
 	// ExitCode is null where the process was ended by a signal or never started.
@@ -27,7 +28,8 @@ type Record struct {
 	Limit    string  `json:"time_limit,omitempty"` // that it ran into
 }
 
-// child is a running program. Its output goes straight into a file, so that nothing waits for a pipe that a grandchild holds.
+// child is a running program. Its output goes straight into a file, so that nothing waits for a pipe that a grandchild
+// holds.
 type child struct {
 	name   string
 	marker string
@@ -35,18 +37,18 @@ type child struct {
 	log    string // path
 	start  time.Time
 	ended  chan struct{} // closed when the process has been waited for
-	record *Record
+	record *record
 	book   *book
 }
 
 // book collects the records of all children, in the order of their start.
 type book struct {
 	mu      sync.Mutex
-	records []*Record
+	records []*record
 	dir     string // of the logs
 	env     []string
-	// marker begins the NAME=VALUE in the environment of every child, by which processes that left their group are found. The number
-	// of the child and a dot follow.
+	// marker begins the NAME=VALUE in the environment of every child, by which processes that left their group are
+	// found. The number of the child and a dot follow.
 	marker string
 }
 
@@ -57,21 +59,23 @@ func newBook(dir string, environ []string) (*book, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	return &book{dir: dir, env: environ, marker: fmt.Sprintf("%s=%d-%d-", markerName, os.Getpid(), time.Now().UnixNano())}, nil
+	return &book{dir: dir, env: environ,
+		marker: fmt.Sprintf("%s=%d-%d-", markerName, os.Getpid(), time.Now().UnixNano())}, nil
 }
 
 // run starts a program. Its log is logs/NAME.log.
 func (b *book) run(name string, argv []string, env ...string) (*child, error) {
-	shown := Redact(argv)
+	shown := redact(argv)
 	for i := range shown { // the folder is a scratch folder until it is whole: the commands are shown as run inside it
 		shown[i] = strings.ReplaceAll(shown[i], filepath.Dir(b.dir), ".")
 	}
-	rec := &Record{Name: name, Command: shown, Log: filepath.ToSlash(filepath.Join("logs", name+".log"))}
+	rec := &record{Name: name, Command: shown, Log: filepath.ToSlash(filepath.Join("logs", name+".log"))}
 	b.mu.Lock()
 	b.records = append(b.records, rec)
 	marker := fmt.Sprintf("%s%d.", b.marker, len(b.records))
 	b.mu.Unlock()
-	c := &child{name: name, marker: marker, log: filepath.Join(b.dir, name+".log"), start: time.Now(), ended: make(chan struct{}), record: rec, book: b}
+	c := &child{name: name, marker: marker, log: filepath.Join(b.dir, name+".log"), start: time.Now(),
+		ended: make(chan struct{}), record: rec, book: b}
 	fail := func(err error) error {
 		b.mu.Lock()
 		rec.Error = err.Error()
@@ -85,7 +89,7 @@ func (b *book) run(name string, argv []string, env ...string) (*child, error) {
 	defer out.Close()
 	c.cmd = exec.Command(argv[0], argv[1:]...)
 	c.cmd.Stdout, c.cmd.Stderr = out, out
-	c.cmd.Env = append(append(append([]string{}, b.env...), env...), marker)
+	c.cmd.Env = slices.Concat(b.env, env, []string{marker})
 	ownGroup(c.cmd)
 	if err := c.cmd.Start(); err != nil {
 		var not *exec.Error
@@ -165,7 +169,8 @@ func lastLine(path string) string {
 	n, _ := f.Read(b)
 	lines := strings.FieldsFunc(string(b[:n]), func(r rune) bool { return r == '\n' || r == '\r' })
 	for i := len(lines) - 1; i >= 0; i-- {
-		if s := strings.TrimSpace(lines[i]); s != "" && !strings.HasPrefix(s, "Try '") && !strings.HasPrefix(s, "usage:") {
+		if s := strings.TrimSpace(lines[i]); s != "" && !strings.HasPrefix(s, "Try '") &&
+			!strings.HasPrefix(s, "usage:") {
 			s = RedactText(s)
 			if r := []rune(s); len(r) > 200 {
 				s = string(r[:200]) + "…"
@@ -208,8 +213,9 @@ func (c *child) sent(sig os.Signal) {
 	c.book.mu.Unlock()
 }
 
-// stop ends the child and everything it started: an interrupt to its process group, so that a profiler can write what it has;
-// after the grace time SIGTERM, after as much again SIGKILL. Processes that left the group are found by their mark.
+// stop ends the child and everything it started: an interrupt to its process group, so that a profiler can write what
+// it has; after the grace time SIGTERM, after as much again SIGKILL. Processes that left the group are found by their
+// mark.
 func (c *child) stop(grace time.Duration) {
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		if !c.running() {
@@ -237,7 +243,8 @@ func (c *child) kill() {
 	if c.running() {
 		c.sent(syscall.SIGKILL)
 		signalGroup(c.cmd.Process, syscall.SIGKILL)
-		c.within(10 * time.Second) // a process in an uninterruptible call does not die, and explain does not wait for it
+		// a process in an uninterruptible call does not die, and explain does not wait for it
+		c.within(10 * time.Second)
 	}
 	for range 5 { // what is being started at this moment is found the next time
 		left := tree(c.cmd.Process.Pid, c.marker)

@@ -75,7 +75,8 @@ func profileCommand(n *Nsys, t *Trace, w *Window, output string, program []strin
 			}
 		}
 		// Without the variable only registered strings open the window, and Python's NVTX registers none.
-		argv = append(argv, "--capture-range=nvtx", "--nvtx-capture="+w.NVTX, "--capture-range-end=stop", "--env-var=NSYS_NVTX_PROFILER_REGISTER_ONLY=0")
+		argv = append(argv, "--capture-range=nvtx", "--nvtx-capture="+w.NVTX, "--capture-range-end=stop",
+			"--env-var=NSYS_NVTX_PROFILER_REGISTER_ONLY=0")
 	}
 	return append(argv, program...), notes, nil
 }
@@ -108,9 +109,11 @@ func shutdownCommand(n *Nsys, session string) []string {
 	return []string{n.Name, "shutdown", "--session=" + session, "--kill=sigterm"}
 }
 
-// exportCommand makes the SQLite file. --lazy=false writes the empty tables too, so that "none" and "not recorded" differ.
+// exportCommand makes the SQLite file. --lazy=false writes the empty tables too, so that "none" and "not recorded"
+// differ.
 func exportCommand(n *Nsys, report, sqlite string) []string {
-	return []string{n.Name, "export", "--type=sqlite", "--lazy=false", "--force-overwrite=true", "--output=" + sqlite, report}
+	return []string{n.Name, "export", "--type=sqlite", "--lazy=false", "--force-overwrite=true", "--output=" + sqlite,
+		report}
 }
 
 func importCommand(importer, stream, report string) []string {

@@ -1,5 +1,5 @@
-// Package capture runs a program under Nsight Systems and leaves one folder: the trace, its export, and what is needed to know
-// later how it was made. It starts other programs and ends every one of them, whatever happens.
+// Package capture runs a program under Nsight Systems and leaves one folder: the trace, its export, and what is needed
+// to know later how it was made. It starts other programs and ends every one of them, whatever happens.
 //
 // The parts, each in a file of its own:
 //

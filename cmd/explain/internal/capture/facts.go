@@ -16,8 +16,8 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// Facts is what the files about a capture say. Everything in them comes from this list: the environment of the process is never
-// copied.
+// Facts is what the files about a capture say. Everything in them comes from this list: the environment of the process
+// is never copied.
 type Facts struct {
 	RunID   string
 	Version string // of explain
@@ -33,9 +33,10 @@ type Facts struct {
 
 // environment variables that env.json may show, and nothing else.
 var shownVariables = []string{
-	"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_LAUNCH_BLOCKING", "CUDA_MODULE", "DTYPE", "MODEL", "NCCL_ALGO", "NCCL_NVLS_ENABLE",
-	"NCCL_P2P_DISABLE", "NCCL_PROTO", "OMP_NUM_THREADS", "PYTORCH_CUDA_ALLOC_CONF", "RUN_ID", "SLURM_ARRAY_TASK_ID", "SLURM_JOB_ID", "SLURM_PROCID",
-	"TORCH_CUDA_ARCH_LIST", "VLLM_ATTENTION_BACKEND", "VLLM_NVTX_SCOPES_FOR_PROFILING", "VLLM_USE_V1", "VLLM_WORKER_MULTIPROC_METHOD",
+	"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_LAUNCH_BLOCKING", "CUDA_MODULE", "DTYPE", "MODEL",
+	"NCCL_ALGO", "NCCL_NVLS_ENABLE", "NCCL_P2P_DISABLE", "NCCL_PROTO", "OMP_NUM_THREADS", "PYTORCH_CUDA_ALLOC_CONF",
+	"RUN_ID", "SLURM_ARRAY_TASK_ID", "SLURM_JOB_ID", "SLURM_PROCID", "TORCH_CUDA_ARCH_LIST", "VLLM_ATTENTION_BACKEND",
+	"VLLM_NVTX_SCOPES_FOR_PROFILING", "VLLM_USE_V1", "VLLM_WORKER_MULTIPROC_METHOD",
 }
 
 // safe are the values that a version, a model, a device or a small setting has. Anything else is left out.
@@ -101,11 +102,13 @@ print(json.dumps(out))`
 var cudaVersion = regexp.MustCompile(`CUDA Version:\s*([0-9.]+)`)
 
 func (f *Facts) machine(ctx context.Context) *machine {
-	m := &machine{OS: known(runtime.GOOS + "/" + runtime.GOARCH), Explain: known(f.Version), NCU: known(f.NCU), Variables: map[string]string{}}
+	m := &machine{OS: known(runtime.GOOS + "/" + runtime.GOARCH), Explain: known(f.Version), NCU: known(f.NCU),
+		Variables: map[string]string{}}
 	if f.Nsys != nil {
 		m.Nsys = known(f.Nsys.Version)
 	}
-	if out := strings.TrimSpace(said(ctx, "nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader")); out != "" {
+	gpus := said(ctx, "nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader")
+	if out := strings.TrimSpace(gpus); out != "" {
 		lines := strings.Split(out, "\n")
 		n := len(lines)
 		name, driver, _ := strings.Cut(lines[0], ",")
@@ -120,8 +123,8 @@ func (f *Facts) machine(ctx context.Context) *machine {
 	}
 	var packages map[string]string
 	if json.Unmarshal([]byte(said(ctx, python, "-c", packageVersions)), &packages) == nil {
-		m.Torch, m.Transformers, m.VLLM = known(packages["torch"]), known(packages["transformers"]), known(packages["vllm"])
-		m.SGLang, m.Python = known(packages["sglang"]), known(packages["python"])
+		m.Torch, m.Transformers = known(packages["torch"]), known(packages["transformers"])
+		m.VLLM, m.SGLang, m.Python = known(packages["vllm"]), known(packages["sglang"]), known(packages["python"])
 	}
 	for _, name := range shownVariables {
 		if v := safeValue(f.Reader(name)); v != "" {
@@ -158,7 +161,8 @@ func (r *Run) WriteFacts(ctx context.Context, f *Facts) error {
 		name string
 		text []byte
 	}{
-		{"env.json", append(env, '\n')}, {"inputs.yaml", inputs}, {"config.yaml", config}, {"cmd.txt", r.commands(f)}, {"metadata.txt", r.metadata(f, m)},
+		{"env.json", append(env, '\n')}, {"inputs.yaml", inputs}, {"config.yaml", config}, {"cmd.txt", r.commands(f)},
+		{"metadata.txt", r.metadata(f, m)},
 	} {
 		if err := os.WriteFile(filepath.Join(r.Dir, file.name), file.text, 0o644); err != nil {
 			return DiskFull(r.Dir, err)
@@ -180,7 +184,8 @@ func (f *Facts) inputs() yaml.MapSlice {
 // commands is cmd.txt: the program, then each command that was run, in order.
 func (r *Run) commands(f *Facts) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# The program\n%s\n\n# What was run, in this order; secrets are replaced by %s\n", Shell(f.Program), Redacted)
+	fmt.Fprintf(&b, "# The program\n%s\n\n# What was run, in this order; secrets are replaced by %s\n",
+		Shell(f.Program), Redacted)
 	for _, rec := range r.book.copies() {
 		fmt.Fprintf(&b, "%s\n", Shell(rec.Command))
 	}
@@ -234,10 +239,10 @@ func (r *Run) metadata(f *Facts, m *machine) []byte {
 	return b.Bytes()
 }
 
-func (b *book) copies() []Record {
+func (b *book) copies() []record {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var list []Record
+	var list []record
 	for _, r := range b.records {
 		list = append(list, *r)
 	}

@@ -62,8 +62,8 @@ func (f *Folder) Commit() error {
 	return nil
 }
 
-// Discard removes the scratch folder. The logs of the children, which say what went wrong, are kept beside the output folder in
-// OUT.failed, whose path is returned; empty where there are none, or no room for them.
+// Discard removes the scratch folder. The logs of the children, which say what went wrong, are kept beside the output
+// folder in OUT.failed, whose path is returned; empty where there are none, or no room for them.
 func (f *Folder) Discard() string {
 	defer os.RemoveAll(f.Stage)
 	kept := f.out + ".failed"
@@ -94,7 +94,8 @@ func (f *Folder) Discard() string {
 	return kept
 }
 
-// ours reports whether a folder may be replaced by the logs of a failed capture: it is not there, or holds such logs alone.
+// ours reports whether a folder may be replaced by the logs of a failed capture: it is not there, or holds such logs
+// alone.
 func ours(dir string) bool {
 	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
 		return true

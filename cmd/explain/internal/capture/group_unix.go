@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// ownGroup puts a child into a process group of its own: a Ctrl-C on the terminal reaches explain alone, which then ends the
-// children in the right order.
+// ownGroup puts a child into a process group of its own: a Ctrl-C on the terminal reaches explain alone, which then
+// ends the children in the right order.
 func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 func signalGroup(p *os.Process, sig os.Signal) {

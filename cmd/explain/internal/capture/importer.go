@@ -6,12 +6,12 @@ import (
 	"path/filepath"
 )
 
-// importerName is the program that turns a raw stream (.qdstrm) into a report. nsys calls it by itself where it finds it; Debian's
-// package keeps the two apart, and there nsys leaves the stream.
+// importerName is the program that turns a raw stream (.qdstrm) into a report. nsys calls it by itself where it finds
+// it; Debian's package keeps the two apart, and there nsys leaves the stream.
 const importerName = "QdstrmImporter"
 
-// findImporter looks for the importer: $QDSTRM_IMPORTER, PATH, then the host folders beside the nsys at each step of its symbolic
-// links, and the usual places of an installation. Empty where there is none.
+// findImporter looks for the importer: $QDSTRM_IMPORTER, PATH, then the host folders beside the nsys at each step of
+// its symbolic links, and the usual places of an installation. Empty where there is none.
 func findImporter(nsys string, getenv func(string) string) string {
 	if p := getenv("QDSTRM_IMPORTER"); p != "" {
 		return p
@@ -23,7 +23,9 @@ func findImporter(nsys string, getenv func(string) string) string {
 	for hop, n := nsys, 0; hop != "" && n < 16; n++ {
 		dir := filepath.Dir(hop)
 		for range 4 {
-			places = append(places, filepath.Join(dir, "host-linux-*"), filepath.Join(dir, "nsight-systems", "host-linux-*"), filepath.Join(dir, "lib", "nsight-systems", "host-linux-*"))
+			places = append(places, filepath.Join(dir, "host-linux-*"),
+				filepath.Join(dir, "nsight-systems", "host-linux-*"),
+				filepath.Join(dir, "lib", "nsight-systems", "host-linux-*"))
 			dir = filepath.Dir(dir)
 		}
 		next, err := os.Readlink(hop)
@@ -35,7 +37,8 @@ func findImporter(nsys string, getenv func(string) string) string {
 		}
 		hop = next
 	}
-	places = append(places, "/usr/lib/nsight-systems/host-linux-*", "/opt/nvidia/nsight-systems/*/host-linux-*", "/opt/nvidia/nsight-systems-cli/*/host-linux-*")
+	places = append(places, "/usr/lib/nsight-systems/host-linux-*", "/opt/nvidia/nsight-systems/*/host-linux-*",
+		"/opt/nvidia/nsight-systems-cli/*/host-linux-*")
 	for _, p := range places {
 		found, err := filepath.Glob(filepath.Join(p, importerName))
 		if err != nil {

@@ -32,7 +32,8 @@ func (k *Kernels) Command(log string) []string {
 		argv = append(argv, "--nvtx", "--nvtx-include", k.NVTX)
 	}
 	return append(argv,
-		"--kernel-name-base", "demangled", "--kernel-name", "regex:"+k.Names, "--launch-skip", strconv.FormatInt(k.Skip, 10),
+		"--kernel-name-base", "demangled", "--kernel-name", "regex:"+k.Names,
+		"--launch-skip", strconv.FormatInt(k.Skip, 10),
 		"--launch-count", strconv.FormatInt(k.Count, 10), "--csv", "--page", "raw", "--log-file", log)
 }
 
@@ -48,8 +49,8 @@ func FindNCU(path string) (string, error) {
 // errNoKernels is said by ncu when nothing matched.
 var errNoKernels = errors.New("no kernels were profiled")
 
-// MeasureKernels starts the server under Nsight Compute, without CUDA graphs, and leaves ncu/raw.csv. Where no kernel was measured
-// inside the NVTX ranges, it tries again without them.
+// MeasureKernels starts the server under Nsight Compute, without CUDA graphs, and leaves ncu/raw.csv. Where no kernel
+// was measured inside the NVTX ranges, it tries again without them.
 func (r *Run) MeasureKernels(ctx, hard context.Context, j *Job, s *Server, k Kernels, send Sender) error {
 	dir := filepath.Join(r.Dir, "ncu")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -57,14 +58,20 @@ func (r *Run) MeasureKernels(ctx, hard context.Context, j *Job, s *Server, k Ker
 	}
 	r.say("Starting the server again, to measure kernels with Nsight Compute (slow)")
 	log := filepath.Join(dir, "raw.csv")
-	err := r.measure(ctx, hard, j, s, &k, "ncu", log, send)
+	p := phase{
+		name: "ncu", job: j, server: s, prefix: k.Command(log), env: s.Env(),
+		requests: kernelRequests, send: send,
+	}
+	err := r.measure(ctx, hard, &p, log)
 	if errors.Is(err, errNoKernels) && k.NVTX != "" {
-		r.note(fmt.Sprintf("Nsight Compute measured no kernel inside the NVTX ranges %s: measured again without them", k.NVTX))
+		r.note(fmt.Sprintf("Nsight Compute measured no kernel inside the NVTX ranges %s: measured again without them",
+			k.NVTX))
 		k.NVTX = ""
+		p.name, p.prefix = "ncu-again", k.Command(log)
 		if err := os.Remove(log); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
-		err = r.measure(ctx, hard, j, s, &k, "ncu-again", log, send)
+		err = r.measure(ctx, hard, &p, log)
 	}
 	if errors.Is(err, errNoKernels) {
 		r.note("Nsight Compute measured no kernel: the report is of the trace alone")
@@ -73,12 +80,14 @@ func (r *Run) MeasureKernels(ctx, hard context.Context, j *Job, s *Server, k Ker
 	return err
 }
 
-func (r *Run) measure(ctx, hard context.Context, j *Job, s *Server, k *Kernels, name, log string, send Sender) error {
-	if err := r.plain(ctx, hard, j, s, name, k.Command(log), s.Env(), kernelRequests, send); err != nil {
+// measure runs a phase under Nsight Compute, which writes into log. The error is errNoKernels where it measured none.
+func (r *Run) measure(ctx, hard context.Context, p *phase, log string) error {
+	if err := r.plain(ctx, hard, p); err != nil {
 		return err
 	}
 	head, err := readHead(log)
-	if err != nil || bytes.Contains(head, []byte("No kernels were profiled")) || !bytes.Contains(head, []byte(`"Kernel Name"`)) {
+	if err != nil || bytes.Contains(head, []byte("No kernels were profiled")) ||
+		!bytes.Contains(head, []byte(`"Kernel Name"`)) {
 		return errNoKernels
 	}
 	return os.Chmod(log, 0o600)

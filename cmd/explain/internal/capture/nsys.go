@@ -47,7 +47,8 @@ func FindNsys(ctx context.Context, path string) (*Nsys, error) {
 	}
 	m := versionText.FindStringSubmatch(out)
 	if m == nil {
-		return nil, fmt.Errorf("%s --version does not say which version of Nsight Systems it is; name another with --nsys or $NSYS", path)
+		return nil, fmt.Errorf(
+			"%s --version does not say which version of Nsight Systems it is; name another with --nsys or $NSYS", path)
 	}
 	n := &Nsys{Name: path, Path: full, Version: m[1], flags: map[string]map[string]bool{}}
 	n.year, _ = strconv.Atoi(m[2])
@@ -96,8 +97,8 @@ func ask(ctx context.Context, path string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// has reports whether a command of nsys has a flag. Where its help could not be read, versions since 2022.1 have all that explain
-// uses, and older ones all but those on CUDA graphs.
+// has reports whether a command of nsys has a flag. Where its help could not be read, versions since 2022.1 have all
+// that explain uses, and older ones all but those on CUDA graphs.
 func (n *Nsys) has(command, flag string) bool {
 	if known, ok := n.flags[command]; ok {
 		return known[flag]
@@ -110,5 +111,6 @@ func (n *Nsys) lists(command, flag string) bool { return n.flags[command][flag] 
 
 // missing names what the installed version lacks, and what to do.
 func (n *Nsys) missing(command, flag string) error {
-	return fmt.Errorf("nsys %s %s has no %s: install 2022.4 or later, or name another with --nsys or $NSYS", strings.TrimSpace(n.Version), command, flag)
+	return fmt.Errorf("nsys %s %s has no %s: install 2022.4 or later, or name another with --nsys or $NSYS",
+		strings.TrimSpace(n.Version), command, flag)
 }

@@ -8,8 +8,9 @@ import (
 // Redacted stands where a secret stood.
 const Redacted = "[redacted]"
 
-// secretName matches names of flags, variables and JSON keys whose values are secrets. A word counts whole or as part of a name in
-// any spelling (--api-key, HF_TOKEN, apiKey); a bare "key" must end the name, so that --kv-cache-dtype and --keyframes stay.
+// secretName matches names of flags, variables and JSON keys whose values are secrets. A word counts whole or as part
+// of a name in any spelling (--api-key, HF_TOKEN, apiKey); a bare "key" must end the name, so that --kv-cache-dtype and
+// --keyframes stay.
 var secretName = regexp.MustCompile(`(?i)(token|secret|passw|passphrase|credential|authorization|bearer|cookie|signature|private|webhook|dsn$|api[-_.]?key|access[-_.]?key|key$|(^|[-_])auth$)`)
 
 // countName matches names that hold such a word and are numbers or names of a tokenizer: vLLM has many of them.
@@ -24,16 +25,17 @@ var (
 	jsonPair   = regexp.MustCompile(`("([^"\\]*)"\s*:\s*)("(?:[^"\\]|\\.)*"|[^\s,}\]]+)`)
 	textPair   = regexp.MustCompile(`(-{0,2}\b([A-Za-z_][A-Za-z0-9_.-]*)['"]?\s*[=:]\s*)('[^']*'|"[^"]*"|[^\s,;)}\]]+)`)
 	headerPair = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}`)
-	// knownSecret matches what looks like a secret wherever it stands: prefixes that providers give their tokens, and JSON web tokens.
+	// knownSecret matches what looks like a secret wherever it stands: prefixes that providers give their tokens, and
+	// JSON web tokens.
 	knownSecret = regexp.MustCompile(`\b(hf_[A-Za-z0-9]{8,}|sk-[A-Za-z0-9_-]{8,}|nvapi-[A-Za-z0-9_-]{8,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}|glpat-[A-Za-z0-9_-]{8,}|xox[abprs]-[A-Za-z0-9-]{8,}|AKIA[A-Z0-9]{12,}|AIza[A-Za-z0-9_-]{16,}|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}\.?[A-Za-z0-9_-]*)`)
 	// shortHeader is the flag by which curl and its like take a header.
 	headerFlag = map[string]bool{"-H": true, "--header": true, "-u": true, "--user": true}
 )
 
-// Redact returns a copy of a command line in which secrets are replaced: the value after a flag or in an assignment whose name
-// says that it is one (--api-key V, --hf-token=V, OPENAI_API_KEY=V, also inside --env-var=A=V,B=V), headers, the user in a URL,
-// members of JSON arguments, and what looks like a token of a known provider wherever it stands.
-func Redact(argv []string) []string {
+// redact returns a copy of a command line in which secrets are replaced: the value after a flag or in an assignment
+// whose name says that it is one (--api-key V, --hf-token=V, OPENAI_API_KEY=V, also inside --env-var=A=V,B=V), headers,
+// the user in a URL, members of JSON arguments, and what looks like a token of a known provider wherever it stands.
+func redact(argv []string) []string {
 	out := make([]string, len(argv))
 	hide := false
 	for i, arg := range argv {
@@ -101,7 +103,7 @@ var shellSafe = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
 // Shell writes a command line as one line for a POSIX shell, secrets replaced.
 func Shell(argv []string) string {
-	words := Redact(argv)
+	words := redact(argv)
 	for i, w := range words {
 		if !shellSafe.MatchString(w) {
 			words[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"

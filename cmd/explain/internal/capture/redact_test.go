@@ -31,7 +31,7 @@ func TestRedact(t *testing.T) {
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(Redact(argv), " "); got != x.want {
+		if got := strings.Join(redact(argv), " "); got != x.want {
 			t.Errorf("%s\n got %s\nwant %s", x.line, got, x.want)
 		}
 	}
@@ -48,7 +48,7 @@ func FuzzRedact(f *testing.F) {
 			return
 		}
 		argv := []string{before, "--api-key=" + secret, after, "X_SECRET_TOKEN=" + secret}
-		got := Redact(argv)
+		got := redact(argv)
 		if len(got) != len(argv) || strings.Contains(strings.Join(got, " "), secret) {
 			t.Errorf("%q → %q", argv, got)
 		}
@@ -79,7 +79,7 @@ func FuzzWords(f *testing.F) {
 	f.Add("", `\`, "é\n$x")
 	f.Fuzz(func(t *testing.T, a, b, c string) {
 		argv := []string{"x", a, b, c}
-		shown := Redact(argv)
+		shown := redact(argv)
 		back, err := Words(Shell(argv))
 		for _, s := range argv {
 			if !utf8.ValidString(s) {

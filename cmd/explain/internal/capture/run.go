@@ -48,8 +48,8 @@ type Run struct {
 	say         func(string)
 }
 
-// NewRun begins a capture into a folder that exists. say tells the user what happens; getenv reads the environment, and environ is
-// all of it, for the children.
+// NewRun begins a capture into a folder that exists. say tells the user what happens; getenv reads the environment, and
+// environ is all of it, for the children.
 func NewRun(dir string, environ []string, getenv func(string) string, say func(string)) (*Run, error) {
 	full, err := filepath.Abs(dir)
 	if err != nil {
@@ -81,7 +81,7 @@ func (r *Run) Close() error {
 	defer r.book.mu.Unlock()
 	list := r.book.records
 	if list == nil {
-		list = []*Record{}
+		list = []*record{}
 	}
 	b, err := json.MarshalIndent(list, "", "  ")
 	if err != nil {
@@ -90,8 +90,8 @@ func (r *Run) Close() error {
 	return os.WriteFile(filepath.Join(r.book.dir, "children.json"), append(b, '\n'), 0o600)
 }
 
-// Profile runs a program under nsys as the job's window says and exports the trace. When ctx ends, the recording ends and what
-// there is gets exported; when hard ends, everything does.
+// Profile runs a program under nsys as the job's window says and exports the trace. When ctx ends, the recording ends
+// and what there is gets exported; when hard ends, everything does.
 func (r *Run) Profile(ctx, hard context.Context, j *Job) error {
 	if j.Window.Triggered() {
 		if err := notYet(ctx, j.Window.Ready); err != nil {
@@ -120,7 +120,8 @@ func (r *Run) Profile(ctx, hard context.Context, j *Job) error {
 	case <-c.ended:
 	case <-limit:
 		c.stop(j.Grace)
-		return fmt.Errorf("the program did not end within %s: raise --timeout, or record a part with --duration", j.Limit)
+		return fmt.Errorf("the program did not end within %s: raise --timeout, or record a part with --duration",
+			j.Limit)
 	case <-ctx.Done():
 		r.Interrupted = true
 		r.say("Interrupted: ending the recording; once more to give up")
@@ -133,7 +134,8 @@ func (r *Run) Profile(ctx, hard context.Context, j *Job) error {
 	if report == "" && stream == "" {
 		return r.nothingLeft(c, j)
 	}
-	timed := j.Window.Duration > 0 && time.Since(c.start) >= j.Window.Delay+j.Window.Duration // nsys ends the program then
+	// nsys ends the program then
+	timed := j.Window.Duration > 0 && time.Since(c.start) >= j.Window.Delay+j.Window.Duration
 	if c.code() != 0 && !r.Interrupted && !timed {
 		return fmt.Errorf("the program failed, so its trace is not kept: %w", c.failure())
 	}
@@ -164,7 +166,8 @@ func (r *Run) nothingLeft(c *child, j *Job) error {
 	case j.Window.NVTX != "":
 		return fmt.Errorf("nothing was recorded: the NVTX range %q never began; check its name and domain (NAME@DOMAIN, NAME@*)", j.Window.NVTX)
 	case j.Window.Delay > 0:
-		return fmt.Errorf("nothing was recorded: the program ended before the delay of %s was over; lower --delay", j.Window.Delay)
+		return fmt.Errorf("nothing was recorded: the program ended before the delay of %s was over; lower --delay",
+			j.Window.Delay)
 	}
 	return errors.New("nsys ended without leaving a report: see its log")
 }
@@ -258,7 +261,8 @@ func (r *Run) session(ctx, hard context.Context, j *Job, work during) error {
 		r.note(fmt.Sprintf("the server ended with exit code %d after the recording: see logs/server.log", c.code()))
 	}
 	if report, stream := captured(r.Dir); report == "" && stream == "" {
-		return fmt.Errorf("nsys left no report of the window: see logs/nsys-stop.log (%s)", lastLine(filepath.Join(r.book.dir, "nsys-stop.log")))
+		return fmt.Errorf("nsys left no report of the window: see logs/nsys-stop.log (%s)",
+			lastLine(filepath.Join(r.book.dir, "nsys-stop.log")))
 	}
 	return r.export(hard, j.Nsys)
 }
@@ -306,7 +310,8 @@ func (c *child) gone(when string) error { return &goneError{fmt.Errorf("%w (%s)"
 func (r *Run) endSession(j *Job, c *child, session string) {
 	if c.running() {
 		limit := min(shutdownLimit, max(j.Grace, time.Second)*2)
-		if err := r.book.tool(context.Background(), "nsys-shutdown", shutdownCommand(j.Nsys, session), limit); err == nil {
+		argv := shutdownCommand(j.Nsys, session)
+		if err := r.book.tool(context.Background(), "nsys-shutdown", argv, limit); err == nil {
 			c.within(j.Grace)
 		}
 	}
@@ -351,11 +356,12 @@ func (r *Run) export(hard context.Context, n *Nsys) error {
 	head := make([]byte, 15)
 	f, err := os.Open(sqlite)
 	if err != nil {
-		return r.full(errors.New("nsys export said that it succeeded and wrote no trace.sqlite: see logs/nsys-export.log"))
+		return r.full(
+			errors.New("nsys export said that it succeeded and wrote no trace.sqlite: see logs/nsys-export.log"))
 	}
 	defer f.Close()
 	if n, _ := f.Read(head); !bytes.Equal(head[:n], []byte("SQLite format 3")) {
-		return r.full(errors.New("nsys export wrote a trace.sqlite that is no database: see logs/nsys-export.log"))
+		return r.full(errors.New("nsys export wrote a trace.sqlite that is not a database: see logs/nsys-export.log"))
 	}
 	for _, p := range []string{want, sqlite} { // both hold the environment of the program
 		if err := os.Chmod(p, 0o600); err != nil {
@@ -371,13 +377,15 @@ func (r *Run) full(err error) error { return DiskFull(r.Dir, err) }
 // fullText is how programs say that the disk is full.
 var fullText = regexp.MustCompile(`(?i)no space left on device|disk is full|disk quota exceeded`)
 
-// DiskFull adds to an error that the disk of a folder is full, where it is: programs say so each in its own way, or not at all.
+// DiskFull adds to an error that the disk of a folder is full, where it is: programs say so each in its own way, or not
+// at all.
 func DiskFull(dir string, err error) error {
 	const full = "the disk is full: "
 	if err == nil || strings.HasPrefix(err.Error(), full) {
 		return err
 	}
-	if free, ok := freeBytes(dir); ok && free < 16<<10 || errors.Is(err, syscall.ENOSPC) || fullText.MatchString(err.Error()) {
+	if free, ok := freeBytes(dir); ok && free < 16<<10 || errors.Is(err, syscall.ENOSPC) ||
+		fullText.MatchString(err.Error()) {
 		return fmt.Errorf(full+"free some space, or name another place with --out (%w)", err)
 	}
 	return err

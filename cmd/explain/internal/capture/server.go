@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -29,7 +30,8 @@ type Server struct {
 	Venv   string   // virtual environment that holds the engine; empty: PATH
 }
 
-// Command starts the server on a port of this machine. Eager runs it without CUDA graphs, which Nsight Compute cannot look into.
+// Command starts the server on a port of this machine. Eager runs it without CUDA graphs, which Nsight Compute cannot
+// look into.
 func (s *Server) Command(port int, eager bool) []string {
 	program := func(name string) string {
 		if s.Venv != "" {
@@ -55,8 +57,8 @@ func (s *Server) Command(port int, eager bool) []string {
 	return append(argv, s.Extra...)
 }
 
-// Env makes the server emit the NVTX ranges by which steps are recognised. A sitecustomize.py of profilemate that is on PYTHONPATH is
-// kept out, since it slows every step.
+// Env makes the server emit the NVTX ranges by which steps are recognised. A sitecustomize.py of profilemate that is on
+// PYTHONPATH is kept out, since it slows every step.
 func (s *Server) Env() []string {
 	env := []string{"VLLM_ENABLE_PROFILING=0"}
 	if s.Engine == VLLM {
@@ -65,8 +67,8 @@ func (s *Server) Env() []string {
 	return env
 }
 
-// Profiler is the folder to take profilemate's sitecustomize.py from: the one that was named, else the first on PYTHONPATH that holds
-// one, as profile_vllm.sh had it; empty where there is none.
+// Profiler is the folder to take profilemate's sitecustomize.py from: the one that was named, else the first on
+// PYTHONPATH that holds one, as profile_vllm.sh had it; empty where there is none.
 func Profiler(named, pythonPath string) (string, error) {
 	if named != "" {
 		if _, err := os.Stat(filepath.Join(named, "sitecustomize.py")); err != nil {
@@ -89,7 +91,8 @@ func Profiler(named, pythonPath string) (string, error) {
 func FreePort(want int) (int, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(want)))
 	if err != nil {
-		return 0, fmt.Errorf("port %d is taken or not allowed: name another with --port, or leave it out for a free one", want)
+		return 0, fmt.Errorf(
+			"port %d is taken or not allowed: name another with --port, or leave it out for a free one", want)
 	}
 	defer l.Close()
 	addr, ok := l.Addr().(*net.TCPAddr)
@@ -166,36 +169,37 @@ func (r *Run) Serve(ctx, hard context.Context, j *Job, s *Server, send Sender) e
 	url := address(port)
 	j.Program = s.Command(port, false)
 	j.Env = s.Env()
-	return r.session(ctx, hard, j, func(ctx context.Context, c *child, open func(context.Context) error, shut func() error) error {
-		r.say("Waiting until the server is ready")
-		if err := waitReady(ctx, c, url+"/health", j.Window.ReadyTimeout); err != nil {
-			return err
-		}
-		err := send(ctx, &Load{
-			URL: url, Model: s.Model, Dir: filepath.Join(r.Dir, "evidence"),
-			Open: func(ctx context.Context) error {
-				r.metrics(ctx, url, "metrics_before.prom")
-				r.say("Recording while the load is sent")
-				return open(ctx)
-			},
-			Shut: func() error {
-				err := shut()
-				r.metrics(ctx, url, "metrics_after.prom")
+	return r.session(ctx, hard, j,
+		func(ctx context.Context, c *child, open func(context.Context) error, shut func() error) error {
+			r.say("Waiting until the server is ready")
+			if err := waitReady(ctx, c, url+"/health", j.Window.ReadyTimeout); err != nil {
 				return err
-			},
+			}
+			err := send(ctx, &Load{
+				URL: url, Model: s.Model, Dir: filepath.Join(r.Dir, "evidence"),
+				Open: func(ctx context.Context) error {
+					r.metrics(ctx, url, "metrics_before.prom")
+					r.say("Recording while the load is sent")
+					return open(ctx)
+				},
+				Shut: func() error {
+					err := shut()
+					r.metrics(ctx, url, "metrics_after.prom")
+					return err
+				},
+			})
+			if err != nil {
+				return err
+			}
+			return shut()
 		})
-		if err != nil {
-			return err
-		}
-		return shut()
-	})
 }
 
 // trackRequests is how many requests a run with expert tracking gets, as profile_vllm.sh sends.
 const trackRequests = 100
 
-// Track starts the server a second time, without nsys, with profilemate's sitecustomize.py on its path, and sends load to it. Its
-// session files are left in evidence/session.
+// Track starts the server a second time, without nsys, with profilemate's sitecustomize.py on its path, and sends load
+// to it. Its session files are left in evidence/session.
 func (r *Run) Track(ctx, hard context.Context, j *Job, s *Server, profiler string, send Sender) error {
 	profiler, err := filepath.Abs(profiler)
 	if err != nil {
@@ -209,9 +213,11 @@ func (r *Run) Track(ctx, hard context.Context, j *Job, s *Server, profiler strin
 	if old := r.getenv("PYTHONPATH"); old != "" {
 		path += string(os.PathListSeparator) + old
 	}
-	env := append(s.Env(), "PYTHONPATH="+path, "VLLM_ENABLE_PROFILING=1", "VLLM_PROFILING_DIR="+session)
 	r.say("Starting the server again, to track its experts")
-	err = r.plain(ctx, hard, j, s, "tracking", nil, env, trackRequests, send)
+	err = r.plain(ctx, hard, &phase{
+		name: "tracking", job: j, server: s, requests: trackRequests, send: send,
+		env: append(s.Env(), "PYTHONPATH="+path, "VLLM_ENABLE_PROFILING=1", "VLLM_PROFILING_DIR="+session),
+	})
 	if err != nil {
 		return err
 	}
@@ -222,35 +228,51 @@ func (r *Run) Track(ctx, hard context.Context, j *Job, s *Server, profiler strin
 	return nil
 }
 
-// plain runs the server without nsys, behind the words of prefix, sends load, and stops it.
-func (r *Run) plain(ctx, hard context.Context, j *Job, s *Server, name string, prefix, env []string, requests int, send Sender) error {
+// phase is a further run of the server, without nsys, after the one that was recorded.
+type phase struct {
+	name     string // of its log: logs/NAME.log
+	job      *Job
+	server   *Server
+	prefix   []string // another profiler's command, put before the server's; empty: none
+	env      []string // added to the environment of the server
+	requests int      // to send
+	send     Sender
+}
+
+// plain starts the server of a phase, sends load to it, and stops it.
+func (r *Run) plain(ctx, hard context.Context, p *phase) error {
 	port, err := FreePort(0)
 	if err != nil {
 		return err
 	}
-	c, err := r.book.run(name, append(append([]string{}, prefix...), s.Command(port, len(prefix) > 0)...), env...)
+	profiled := len(p.prefix) > 0
+	c, err := r.book.run(p.name, slices.Concat(p.prefix, p.server.Command(port, profiled)), p.env...)
 	if err != nil {
 		return err
 	}
 	defer c.kill()
 	err = r.watched(ctx, c, func(ctx context.Context) error {
-		if err := waitReady(ctx, c, address(port)+"/health", j.Window.ReadyTimeout); err != nil {
+		if err := waitReady(ctx, c, address(port)+"/health", p.job.Window.ReadyTimeout); err != nil {
 			return err
 		}
 		nothing := func(context.Context) error { return nil }
-		return send(ctx, &Load{URL: address(port), Model: s.Model, Requests: requests, Open: nothing, Shut: func() error { return nil }})
+		return p.send(ctx, &Load{
+			URL: address(port), Model: p.server.Model, Requests: p.requests,
+			Open: nothing, Shut: func() error { return nil },
+		})
 	})
 	if hard.Err() != nil {
 		return context.Cause(hard)
 	}
-	if len(prefix) > 0 {
-		r.stopInside(c, j.Grace)
+	if profiled {
+		r.stopInside(c, p.job.Grace)
 	}
-	c.stop(j.Grace)
+	c.stop(p.job.Grace)
 	return err
 }
 
-// stopInside asks the programs below a profiler to end, not the profiler: it has its results to write when they are gone.
+// stopInside asks the programs below a profiler to end, not the profiler: it has its results to write when they are
+// gone.
 func (r *Run) stopInside(c *child, grace time.Duration) {
 	for _, pid := range tree(c.cmd.Process.Pid, c.marker) {
 		terminate(pid)

@@ -7,9 +7,9 @@ import (
 	"strconv"
 )
 
-// tree lists processes that belong to a child, without the child itself: those of its process group, those that bear its mark
-// in their environment, and whatever any of these started. nsys runs the program and its own agent each in a session
-// of its own, so that the process group alone would miss both. Empty where there is no /proc.
+// tree lists processes that belong to a child, without the child itself: those of its process group, those that bear
+// its mark in their environment, and whatever any of these started. nsys runs the program and its own agent each in a
+// session of its own, so that the process group alone would miss both. Empty where there is no /proc.
 func tree(child int, marker string) []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -42,8 +42,8 @@ func tree(child int, marker string) []int {
 	return list
 }
 
-// processStat reads the parent, the process group and the state of a process; state 0 where it is gone. The name, in parentheses,
-// may hold anything, so fields are counted from its last one.
+// processStat reads the parent, the process group and the state of a process; state 0 where it is gone. The name, in
+// parentheses, may hold anything, so fields are counted from its last one.
 func processStat(pid int) (parent, group int, state byte) {
 	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {

@@ -17,8 +17,8 @@ type Window struct {
 	Duration time.Duration // whole seconds with nsys's own timer; 0: to the end
 	NVTX     string        // the first range of this name, as nsys takes it: range@domain
 
-	// A trigger: the program is started, explain waits until it is ready, and only then nsys begins to record. This works for
-	// servers, in which nobody calls cudaProfilerStart.
+	// A trigger: the program is started, explain waits until it is ready, and only then nsys begins to record. This
+	// works for servers, in which nobody calls cudaProfilerStart.
 	Ready        string        // http(s):// address that answers 200, or a file that exists
 	ReadyTimeout time.Duration // 0: DefaultReadyTimeout
 	Warmup       time.Duration // after ready
@@ -37,15 +37,17 @@ func (w *Window) Check() error {
 	case w.Delay < 0 || w.Duration < 0 || w.Warmup < 0 || w.ReadyTimeout < 0:
 		return errors.New("a time cannot be negative")
 	case w.NVTX != "" && (w.Delay > 0 || w.Duration > 0 || w.Triggered()):
-		return errors.New("--nvtx opens and ends the window by itself: leave out --delay, --duration and --ready, which together with it record nothing")
+		return errors.New("--nvtx opens and ends the window: leave out --delay, --duration and --ready, which together with it record nothing")
 	case w.Triggered() && w.Delay > 0:
 		return errors.New("--ready opens the window: use --warmup, not --delay, for the time between")
 	case w.Triggered() && len(w.Client) == 0 && w.Duration == 0:
 		return errors.New("--ready opens the window, and nothing ends it: add --duration, or --client with the command that sends the load")
 	case !w.Triggered() && (w.Warmup > 0 || len(w.Client) > 0):
-		return errors.New("--warmup and --client need --ready: the address or file that says when the program can be used")
+		return errors.New(
+			"--warmup and --client need --ready: the address or file that says when the program can be used")
 	case !w.Triggered() && (w.Delay%time.Second != 0 || w.Duration%time.Second != 0):
-		return errors.New("nsys counts --delay and --duration in whole seconds and ignores fractions: round them, or use --ready")
+		return errors.New(
+			"nsys counts --delay and --duration in whole seconds and ignores fractions: round them, or use --ready")
 	}
 	return nil
 }
@@ -92,7 +94,8 @@ func waitReady(ctx context.Context, c *child, ready string, limit time.Duration)
 		case <-c.ended:
 			return c.gone("before it was ready")
 		case <-deadline.C:
-			return fmt.Errorf("%s was not ready within %s (%s): raise --ready-timeout, or see its log", c.name, limit, last)
+			return fmt.Errorf("%s was not ready within %s (%s): raise --ready-timeout, or see its log",
+				c.name, limit, last)
 		case <-tick.C:
 		}
 	}
@@ -108,7 +111,7 @@ func isReady(ctx context.Context, ready string) (ok bool, said string, err error
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, ready, nil)
 	if err != nil {
-		return false, "", errors.New("--ready is no valid address")
+		return false, "", errors.New("--ready is not a valid address")
 	}
 	res, err := direct.Do(req)
 	if err != nil {
@@ -122,8 +125,8 @@ func isReady(ctx context.Context, ready string) (ok bool, said string, err error
 	return res.StatusCode == http.StatusOK, "it answers " + res.Status, nil
 }
 
-// notYet makes sure that nothing says ready before the program was started: an old server on the same port, or a file from the last
-// run, would open the window at once, and the load would go to the wrong program.
+// notYet makes sure that nothing says ready before the program was started: an old server on the same port, or a file
+// from the last run, would open the window at once, and the load would go to the wrong program.
 func notYet(ctx context.Context, ready string) error {
 	ok, _, err := isReady(ctx, ready)
 	switch {
@@ -132,7 +135,8 @@ func notYet(ctx context.Context, ready string) error {
 	case strings.Contains(ready, "://"):
 		return fmt.Errorf("%s answers before the program is started: another server has its port; end that one, or take another port", RedactText(ready))
 	}
-	return fmt.Errorf("%s is there before the program is started: remove it, since it is to say that the program is ready", ready)
+	return fmt.Errorf(
+		"%s is there before the program is started: remove it, since it is to say that the program is ready", ready)
 }
 
 // direct asks servers of this machine, around any proxy.

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Words splits a command line as a POSIX shell would: at blanks, with single and double quotes and backslashes. Nothing is
-// expanded, and operators (|, >, &&) are ordinary words: sh -c '…' is for those.
+// Words splits a command line as a POSIX shell would: at blanks, with single and double quotes and backslashes. Nothing
+// is expanded, and operators (|, >, &&) are ordinary words: sh -c '…' is for those.
 func Words(line string) ([]string, error) {
 	var list []string
 	var word strings.Builder

@@ -18,7 +18,7 @@ var ErrNotFound = errors.New("not found")
 // Show returns the file at path, as it is at a ref, of at most limit bytes.
 func Show(ctx context.Context, path, ref string, limit int) ([]byte, error) {
 	if ref == "" || strings.HasPrefix(ref, "-") || strings.ContainsAny(ref, ": \t\n") {
-		return nil, fmt.Errorf("%q is no ref", ref)
+		return nil, fmt.Errorf("%q is not a valid git ref", ref)
 	}
 	dir, name := filepath.Split(path)
 	for dir = filepath.Clean(dir); dir != filepath.Dir(dir); dir = filepath.Dir(dir) { // a folder that only the ref has
@@ -39,7 +39,8 @@ func Show(ctx context.Context, path, ref string, limit int) ([]byte, error) {
 		return out, err
 	}
 	if _, err := git("rev-parse", "--verify", "--quiet", "--end-of-options", ref+"^{commit}"); err != nil {
-		return nil, fmt.Errorf("the checkout has no commit %s: fetch it first (a shallow checkout holds only the newest)", ref)
+		return nil, fmt.Errorf(
+			"the checkout has no commit %s: fetch it first (a shallow checkout holds only the newest)", ref)
 	}
 	object := ref + ":./" + filepath.ToSlash(name)
 	size, err := git("cat-file", "-s", object)

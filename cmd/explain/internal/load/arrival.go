@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// arrival is a connection that knows when bytes last came out of its socket. net/http hands them on through buffers and another
-// goroutine; what is read later came in no later.
+// arrival is a connection that records when bytes last came out of its socket. net/http passes them on through a buffer
+// and another goroutine, so the time at which a body is read is later than the time at which its bytes came in.
 type arrival struct {
 	net.Conn
 	mu sync.Mutex
@@ -26,7 +26,7 @@ func (a *arrival) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// last is when bytes last came.
+// last is when bytes last came in.
 func (a *arrival) last() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -35,7 +35,7 @@ func (a *arrival) last() time.Time {
 
 type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
-// timed makes connections that know.
+// timed wraps dial so that each connection records its last read.
 func (dial dialer) timed(ctx context.Context, network, address string) (net.Conn, error) {
 	c, err := dial(ctx, network, address)
 	if err != nil {
@@ -44,7 +44,7 @@ func (dial dialer) timed(ctx context.Context, network, address string) (net.Conn
 	return &arrival{Conn: c}, nil
 }
 
-// arrivalOf is what lies below a connection that may be encrypted.
+// arrivalOf finds the arrival below a connection that may be encrypted; nil where there is none.
 func arrivalOf(c net.Conn) *arrival {
 	for {
 		switch v := c.(type) {

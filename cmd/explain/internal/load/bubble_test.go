@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/nsys-llm/explain/cmd/explain/internal/standin"
+	"github.com/nsys-llm/explain/cmd/explain/internal/fakeserver"
 )
 
 // pipes is a network in memory. In a bubble of synctest it has no time of its own: what a script says takes exactly so long.
@@ -54,24 +54,24 @@ type ran struct {
 	res  *Result
 	err  error
 	took time.Duration
-	srv  *standin.Server
+	srv  *fakeserver.Server
 }
 
 // drive runs a load against a server by script, without time or network of the world. A script that dies takes the
 // listener with it.
-func drive(t *testing.T, script standin.Script, opt Options, check func(t *testing.T, r ran)) {
+func drive(t *testing.T, script fakeserver.Script, opt Options, check func(t *testing.T, r ran)) {
 	t.Helper()
 	driveCtx(t, context.Background(), script, opt, check)
 }
 
-func driveCtx(t *testing.T, ctx context.Context, script standin.Script, opt Options, check func(t *testing.T, r ran)) {
+func driveCtx(t *testing.T, ctx context.Context, script fakeserver.Script, opt Options, check func(t *testing.T, r ran)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		net := newPipes()
 		hs := &http.Server{IdleTimeout: 5 * time.Second} // as uvicorn has it
 		closed := make(chan struct{})
 		script.OnDie = func() { go hs.Close() }
-		srv := standin.New(script)
+		srv := fakeserver.New(script)
 		hs.Handler = srv
 		go func() { _ = hs.Serve(net); close(closed) }()
 		opt.dial = net.dial

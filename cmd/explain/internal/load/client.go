@@ -31,8 +31,8 @@ type client struct {
 
 const (
 	connectTimeout = 10 * time.Second // of a connection to come up
-	// idleTimeout is how long a connection waits for its next request. It is shorter than the 5 s after which vLLM and SGLang
-	// close one: a request on a connection that is just being closed would count as a failure of the server.
+	// idleTimeout is how long a connection waits for its next request. It is shorter than the 5 s after which vLLM and
+	// SGLang close one: a request on a connection that is just being closed would count as a failure of the server.
 	idleTimeout = 3 * time.Second
 )
 
@@ -53,7 +53,8 @@ func newClient(base string, opt *Options) *client {
 	}
 	c.http = &http.Client{
 		Transport: &http.Transport{
-			DialContext: dial.timed, TLSHandshakeTimeout: connectTimeout, TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{},
+			DialContext: dial.timed, TLSHandshakeTimeout: connectTimeout,
+			TLSNextProto:       map[string]func(string, *tls.Conn) http.RoundTripper{},
 			DisableCompression: true, MaxIdleConns: idle, MaxIdleConnsPerHost: idle, IdleConnTimeout: idleTimeout,
 			MaxResponseHeaderBytes: 1 << 20, ReadBufferSize: 8 << 10, WriteBufferSize: 8 << 10,
 		},
@@ -86,7 +87,8 @@ func (c *client) do(ctx context.Context, timeout time.Duration, body []byte) (o 
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
 	var conn *arrival
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { conn = arrivalOf(info.Conn) }})
+	ctx = httptrace.WithClientTrace(ctx,
+		&httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { conn = arrivalOf(info.Conn) }})
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+c.path, bytes.NewReader(body))
 	if err != nil {
 		return o.fail(loadfile.Other, "the request could not be made")
@@ -99,7 +101,7 @@ func (c *client) do(ctx context.Context, timeout time.Duration, body []byte) (o 
 	defer res.Body.Close()
 	c.sign()
 	if res.StatusCode != http.StatusOK {
-		return o.fail(loadfile.HTTPStatus(res.StatusCode), saidIn(res.Body))
+		return o.fail(loadfile.HTTPStatus(res.StatusCode), errorBody(res.Body))
 	}
 	if !c.stream {
 		return c.whole(ctx, o, res.Body)
@@ -133,7 +135,7 @@ func (c *client) streamed(ctx context.Context, o outcome, r io.Reader, conn *arr
 			return o.answered()
 		case errors.Is(err, io.EOF):
 			return o.fail(loadfile.CutStream, "the stream ended before the answer did")
-		case errors.Is(err, errStream):
+		case errors.Is(err, errNotSSE):
 			return o.fail(loadfile.BadStream, err.Error())
 		case err != nil:
 			return o.broken(ctx, err, loadfile.CutStream)
@@ -222,7 +224,8 @@ func (o outcome) broken(ctx context.Context, err error, begun string) outcome {
 	case ctx.Err() != nil:
 		return o.fail(loadfile.Cancelled, "")
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.EADDRNOTAVAIL):
-		return o.fail(loadfile.ClientLimit, "this machine cannot open more connections; raise ulimit -n or lower the load")
+		return o.fail(loadfile.ClientLimit,
+			"this machine cannot open more connections; raise ulimit -n or lower the load")
 	case errors.As(err, &op) && op.Op == "dial":
 		return o.fail(loadfile.Connect, op.Err.Error())
 	case isBroken(err):
@@ -238,12 +241,14 @@ func (o outcome) broken(ctx context.Context, err error, begun string) outcome {
 }
 
 func isBroken(err error) bool {
-	for _, e := range []error{io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNABORTED} {
+	for _, e := range []error{io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, net.ErrClosed, syscall.ECONNRESET,
+		syscall.EPIPE, syscall.ECONNABORTED} {
 		if errors.Is(err, e) {
 			return true
 		}
 	}
-	return strings.Contains(err.Error(), "server closed idle connection") || strings.Contains(err.Error(), "transport connection broken")
+	return strings.Contains(err.Error(), "server closed idle connection") ||
+		strings.Contains(err.Error(), "transport connection broken")
 }
 
 func isTLS(err error) bool {
@@ -263,8 +268,8 @@ func quoted(b []byte) string {
 	return string(b)
 }
 
-// saidIn is the start of an answer that is no success.
-func saidIn(r io.Reader) string {
+// errorBody returns the beginning of an error response.
+func errorBody(r io.Reader) string {
 	b, err := io.ReadAll(io.LimitReader(r, 4<<10))
 	if err != nil && len(b) == 0 {
 		return ""

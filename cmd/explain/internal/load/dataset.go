@@ -54,8 +54,9 @@ type turn struct {
 // conversation, max_tokens is the length of the model's first answer by it.
 const bytesPerToken = 4
 
-// ReadDataset reads prompts from a file of JSON lines ({"prompt": "…"} or {"messages": […]}, with max_tokens where wanted)
-// or of ShareGPT's form (a JSON list of {"conversations": […]}). Errors name the line; they repeat nothing of its content.
+// ReadDataset reads prompts from a file of JSON lines ({"prompt": "…"} or {"messages": […]}, with max_tokens where
+// wanted) or of ShareGPT's form (a JSON list of {"conversations": […]}). Errors name the line; they repeat nothing of
+// its content.
 func ReadDataset(path string) (*Dataset, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -137,7 +138,8 @@ func parseList(in io.Reader) (*Dataset, error) {
 		}
 		p, err := e.prompt()
 		switch {
-		case errors.Is(err, errNoPrompt) && e.Conversations != nil: // ShareGPT has conversations that a model begins, or nobody
+		// ShareGPT has conversations that a model begins, or nobody
+		case errors.Is(err, errNoPrompt) && e.Conversations != nil:
 			continue
 		case err != nil:
 			return nil, fmt.Errorf("entry %d %w", n, err)

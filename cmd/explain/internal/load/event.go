@@ -3,6 +3,7 @@ package load
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 )
 
 // event is what one event of a stream, or one whole answer, says.
@@ -13,102 +14,82 @@ type event struct {
 	input, output int64 // tokens, by the server's own count; -1: not stated
 }
 
-var (
-	done       = []byte("[DONE]")
-	textFields = [][]byte{[]byte(`"text"`), []byte(`"content"`), []byte(`"reasoning_content"`), []byte(`"reasoning"`), []byte(`"arguments"`)}
+// done is the data of the event that ends a stream.
+var done = []byte("[DONE]")
 
-	fieldChoices    = []byte(`"choices"`)
-	fieldUsage      = []byte(`"usage"`)
-	fieldError      = []byte(`"error"`)
-	fieldFinish     = []byte(`"finish_reason"`)
-	fieldInput      = []byte(`"prompt_tokens"`)
-	fieldOutput     = []byte(`"completion_tokens"`)
-	valueErrorQuote = []byte(`"error"`)
-	fieldObject     = []byte(`"object"`)
-)
+// completion is the part of OpenAI's completion objects that a load needs: of /v1/completions (text) and
+// /v1/chat/completions (message, or delta where it streams).
+type completion struct {
+	Object  string          `json:"object"`
+	Error   json.RawMessage `json:"error"`
+	Choices []choice        `json:"choices"`
+	Usage   struct {
+		Input  int64 `json:"prompt_tokens"`
+		Output int64 `json:"completion_tokens"`
+	} `json:"usage"`
+}
 
-// parseEvent reads one JSON object of the API; ok is false where it is none.
-//
-// Why not into structs: it runs once per token, while the time of the next one is measured. Fields are looked for by their
-// quoted names, which occur nowhere else: a quote inside a string is escaped, so `"text":` there reads `\"text\":`.
+type choice struct {
+	Text         string      `json:"text"`
+	Delta        chatMessage `json:"delta"`
+	Message      chatMessage `json:"message"`
+	FinishReason string      `json:"finish_reason"`
+}
+
+// chatMessage is a message or a piece of one. Reasoning has two names: vLLM's older one and its newer one.
+type chatMessage struct {
+	Content          string `json:"content"`
+	Reasoning        string `json:"reasoning"`
+	ReasoningContent string `json:"reasoning_content"`
+	ToolCalls        []struct {
+		Function struct {
+			Arguments string `json:"arguments"`
+		} `json:"function"`
+	} `json:"tool_calls"`
+}
+
+func (m *chatMessage) hasText() bool {
+	if m.Content != "" || m.Reasoning != "" || m.ReasoningContent != "" {
+		return true
+	}
+	for _, call := range m.ToolCalls {
+		if call.Function.Arguments != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// parseEvent reads one JSON object of the API; ok is false where data is not one. A field of an unexpected type counts
+// as absent: what a server adds to its answers must not end a load.
 func parseEvent(data []byte) (e event, ok bool) {
 	e.input, e.output = -1, -1
-	data = bytes.TrimSpace(data)
-	if len(data) == 0 || data[0] != '{' || !json.Valid(data) {
+	if data = bytes.TrimSpace(data); !bytes.HasPrefix(data, []byte{'{'}) {
 		return e, false
 	}
-	choices := value(data, fieldChoices)
-	if choices != nil {
-		for _, f := range textFields {
-			if hasText(choices, f) {
-				e.token = true
-				break
-			}
-		}
-		if v := value(choices, fieldFinish); len(v) > 0 && v[0] == '"' {
-			e.finished = true
-		}
-	} else {
-		if v := value(data, fieldError); len(v) > 0 && v[0] != 'n' {
-			e.failed = true
-		}
-		if v := value(data, fieldObject); bytes.HasPrefix(v, valueErrorQuote) {
-			e.failed = true
-		}
+	var c completion
+	c.Usage.Input, c.Usage.Output = -1, -1
+	var wrongType *json.UnmarshalTypeError
+	if err := json.Unmarshal(data, &c); err != nil && !errors.As(err, &wrongType) {
+		return e, false
 	}
-	if u := value(data, fieldUsage); len(u) > 0 && u[0] == '{' {
-		e.input, e.output = count(value(u, fieldInput)), count(value(u, fieldOutput))
+	for i := range c.Choices {
+		choice := &c.Choices[i]
+		e.token = e.token || choice.Text != "" || choice.Delta.hasText() || choice.Message.hasText()
+		e.finished = e.finished || choice.FinishReason != ""
 	}
+	e.failed = len(c.Error) > 0 && string(c.Error) != "null" || c.Object == "error"
+	e.input, e.output = tokenCount(c.Usage.Input), tokenCount(c.Usage.Output)
 	return e, true
 }
 
-// value is what follows the first field of this quoted name, to the end of the data; nil where there is none.
-func value(data, field []byte) []byte {
-	for {
-		i := bytes.Index(data, field)
-		if i < 0 {
-			return nil
-		}
-		data = data[i+len(field):]
-		if v := bytes.TrimLeft(data, " \t\r\n"); len(v) > 0 && v[0] == ':' {
-			return bytes.TrimLeft(v[1:], " \t\r\n")
-		}
-	}
-}
-
-// hasText reports whether some field of this name is a string that is not empty.
-func hasText(data, field []byte) bool {
-	for {
-		v := value(data, field)
-		if v == nil {
-			return false
-		}
-		if len(v) > 1 && v[0] == '"' && v[1] != '"' {
-			return true
-		}
-		data = v
-	}
-}
-
-// maxCount bounds what a server may say it counted.
+// maxCount bounds the tokens that a server may say it counted in one request.
 const maxCount = 1 << 40
 
-// count is the number that v begins with, or -1.
-func count(v []byte) int64 {
-	if len(v) == 0 || v[0] < '0' || v[0] > '9' {
+// tokenCount is n, or -1 where it cannot be a count.
+func tokenCount(n int64) int64 {
+	if n < 0 || n > maxCount {
 		return -1
-	}
-	var n int64
-	for _, c := range v {
-		if c < '0' || c > '9' {
-			if c == '.' || c == 'e' || c == 'E' {
-				return -1
-			}
-			return n
-		}
-		if n = n*10 + int64(c-'0'); n > maxCount {
-			return -1
-		}
 	}
 	return n
 }

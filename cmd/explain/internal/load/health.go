@@ -18,14 +18,17 @@ const (
 	pollTimeout = 5 * time.Second // of one question
 )
 
-// waitHealthy waits until the server answers /health with 200; one that has no /health is healthy when it lists its models.
+// waitHealthy waits until the server answers /health with 200; one that has no /health is healthy when it lists its
+// models.
 func (c *client) waitHealthy(ctx context.Context, timeout time.Duration) error {
 	deadline := time.Now().Add(timeout)
 	path, last := "/health", "it was not asked"
 	for {
 		left := time.Until(deadline)
 		if left <= 0 {
-			return failf(ErrNotHealthy, "the server did not become healthy within %s: %s; start it, name its address with --url, or wait longer with --health-timeout", timeout, last)
+			return failf(ErrNotHealthy,
+				"the server did not become healthy within %s: %s; start it, name its address with --url, or wait longer with --health-timeout",
+				timeout, last)
 		}
 		status, _, err := c.get(ctx, path, min(left, pollTimeout))
 		switch {
@@ -39,7 +42,9 @@ func (c *client) waitHealthy(ctx context.Context, timeout time.Duration) error {
 			path = "/v1/models"
 			continue
 		case status == http.StatusUnauthorized || status == http.StatusForbidden:
-			return failf(ErrNotHealthy, "the server wants a key (HTTP %d for %s): name the environment variable that holds it with --api-key-env", status, path)
+			return failf(ErrNotHealthy,
+				"the server wants a key (HTTP %d for %s): name the environment variable that holds it with --api-key-env",
+				status, path)
 		default:
 			last = fmt.Sprintf("%s answers HTTP %d", path, status)
 		}
@@ -100,9 +105,12 @@ func (c *client) firstModel(ctx context.Context, timeout time.Duration) (string,
 	case err != nil:
 		return "", failf(ErrNotHealthy, "the server does not say which model it serves: %s; %s", reason(err), remedy)
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return "", failf(ErrNotHealthy, "the server wants a key (HTTP %d for /v1/models): name the environment variable that holds it with --api-key-env", status)
+		return "", failf(ErrNotHealthy,
+			"the server wants a key (HTTP %d for /v1/models): name the environment variable that holds it with --api-key-env",
+			status)
 	case status != http.StatusOK:
-		return "", failf(ErrNotHealthy, "the server does not say which model it serves (/v1/models answers HTTP %d); %s", status, remedy)
+		return "", failf(ErrNotHealthy,
+			"the server does not say which model it serves (/v1/models answers HTTP %d); %s", status, remedy)
 	}
 	var list struct {
 		Data []struct {
@@ -110,7 +118,8 @@ func (c *client) firstModel(ctx context.Context, timeout time.Duration) (string,
 		} `json:"data"`
 	}
 	if err := json.Unmarshal(body, &list); err != nil || len(list.Data) == 0 || list.Data[0].ID == "" {
-		return "", failf(ErrNotHealthy, "the server does not say which model it serves (/v1/models lists none); %s", remedy)
+		return "", failf(ErrNotHealthy, "the server does not say which model it serves (/v1/models lists none); %s",
+			remedy)
 	}
 	return list.Data[0].ID, nil
 }

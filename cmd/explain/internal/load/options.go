@@ -1,9 +1,9 @@
 // Package load drives a server that speaks OpenAI's completions API, and measures what its clients see.
 //
-// A run has these phases, in order: wait until the server is healthy (health.go); ask for its model; send warm-up requests;
-// send the measured ones when they are due (run.go, schedule.go), each read as it streams in (client.go, sse.go, event.go);
-// compute (analyze/loadfile). Latency counts from the moment a request was due, so that a server that holds up the load
-// cannot hide it. Nothing is tried twice.
+// A run has these phases, in order: wait until the server is healthy (health.go); ask for its model; send warm-up
+// requests; send the measured ones when they are due (run.go, schedule.go), each read as it streams in (client.go,
+// sse.go, event.go); compute (analyze/loadfile). Latency counts from the moment a request was due, so that a server
+// that holds up the load cannot hide it. Nothing is tried twice.
 package load
 
 import (
@@ -59,9 +59,10 @@ type Options struct {
 	NoStream bool   // one answer per request, in one piece: no TTFT, no ITL
 	APIKey   string // sent as a bearer token; never written
 
-	Mode                       string   // prefill, decode, mixed; empty: DefaultMode, or what the two below say
-	Dataset                    *Dataset // see ReadDataset
-	PromptTokens, OutputTokens int      // synthetic prompts of about so many tokens; output tokens asked for. 0: as the mode or the dataset says
+	Mode    string   // prefill, decode, mixed; empty: DefaultMode, or what the two below say
+	Dataset *Dataset // see ReadDataset
+	// Synthetic prompts of about so many tokens; output tokens asked for. 0: as the mode or the dataset says
+	PromptTokens, OutputTokens int
 	Temperature                float64
 	Seed                       uint64 // of arrivals and synthetic prompts
 
@@ -75,10 +76,11 @@ type Options struct {
 	HealthTimeout time.Duration // 0: DefaultHealthTimeout; negative: do not wait
 	SLO           SLO
 
-	BeforeLoad func(ctx context.Context) error // after the warm-up, right before the measured load; its error ends the run
-	AfterLoad  func()                          // when the last answer is in, however the load ended
-	Progress   func(Progress)                  // about five times a second, from one goroutine
-	Version    string                          // of explain
+	// After the warm-up, right before the measured load; its error ends the run
+	BeforeLoad func(ctx context.Context) error
+	AfterLoad  func()         // when the last answer is in, however the load ended
+	Progress   func(Progress) // about five times a second, from one goroutine
+	Version    string         // of explain
 
 	dial func(ctx context.Context, network, addr string) (net.Conn, error) // tests: a network without time
 }
@@ -177,7 +179,8 @@ func baseURL(text string) (string, error) {
 		return "", failf(ErrUsage, "the server's address is not one; it looks like %s", DefaultURL)
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return "", failf(ErrUsage, "the server's address holds a user, a query or a fragment; a key comes from the environment, see --api-key-env")
+		return "", failf(ErrUsage,
+			"the server's address holds a user, a query or a fragment; a key comes from the environment, see --api-key-env")
 	}
 	return u.Scheme + "://" + u.Host + strings.TrimSuffix(strings.TrimRight(u.Path, "/"), "/v1"), nil
 }

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,14 +18,14 @@ import (
 // Result is what a run measured.
 type Result struct {
 	*loadfile.Result
-	// examples say what exactly went wrong with the first request of each kind of failure. They may quote the server, so they
-	// are for a terminal and never in a file.
+	// examples say what exactly went wrong with the first request of each kind of failure. They may quote the server,
+	// so they are for a terminal and never in a file.
 	examples map[string]string
 }
 
-// Run drives the server and measures. The result is nil where nothing was measured. Result and error come together where
-// a load was cut short, or where no request of it succeeded: the error says which in a sentence. A ctx that ends with a
-// cause, as when the caller sees the server die, ends the run with that cause.
+// Run drives the server and measures. The result is nil where nothing was measured. Result and error come together
+// where a load was cut short, or where no request of it succeeded: the error says which in a sentence. A ctx that ends
+// with a cause, as when the caller sees the server die, ends the run with that cause.
 func Run(ctx context.Context, opt Options) (*Result, error) {
 	base, err := opt.fill()
 	if err != nil {
@@ -50,13 +52,10 @@ type runner struct {
 	row                atomic.Int64 // connections that failed in a row
 
 	mu       sync.Mutex
-	records  pile[loadfile.Record]
-	gaps     pile[int64]
+	records  []loadfile.Record
+	gaps     []int64 // between tokens, ns
 	examples map[string]string
 }
-
-// roomFor is for how many connections room is made before the load: more than most servers answer at once, and 128 kB.
-const roomFor = 16 << 10
 
 func (r *runner) run(ctx context.Context) (*Result, error) {
 	opt := r.opt
@@ -82,8 +81,6 @@ func (r *runner) run(ctx context.Context) (*Result, error) {
 	if err := r.warmUp(ctx); err != nil {
 		return nil, err
 	}
-	makeRoom(roomFor)
-	defer letGarbageLie()()
 	if opt.BeforeLoad != nil {
 		if err := opt.BeforeLoad(ctx); err != nil {
 			return nil, err
@@ -94,14 +91,13 @@ func (r *runner) run(ctx context.Context) (*Result, error) {
 	if opt.AfterLoad != nil {
 		opt.AfterLoad()
 	}
-	records := r.records.take()
-	if len(records) == 0 {
+	if len(r.records) == 0 {
 		if stopped == nil {
 			stopped = failf(ErrNothingSucceeded, "the duration was over before the first request was due")
 		}
 		return nil, stopped
 	}
-	res := &Result{Result: loadfile.Build(workload, opt.SLO.limits(), records, r.gaps.take()), examples: r.examples}
+	res := &Result{Result: loadfile.Build(workload, opt.SLO.limits(), r.records, r.gaps), examples: r.examples}
 	res.Describe(opt.Version, model)
 	if stopped != nil {
 		res.Complete, res.Stopped = false, stopCode(stopped)
@@ -175,8 +171,8 @@ func positive[T int | time.Duration](v T) *int64 {
 // multiple of three, as the mixed mode wants.
 const warmupPrompts = 3 * maxRequests
 
-// warmUp sends requests that are not measured, as many at a time as the load may have in flight. If none succeeds there is
-// nothing to measure.
+// warmUp sends requests that are not measured, as many at a time as the load may have in flight. If none succeeds there
+// is nothing to measure.
 func (r *runner) warmUp(ctx context.Context) error {
 	n := r.opt.Warmup
 	if n == 0 {
@@ -245,7 +241,8 @@ func (r *runner) load(parent context.Context) error {
 	}
 	// The last connections failed, too few of them in a row to end the load. Is there still a server?
 	if _, _, err := r.client.get(ctx, "/health", min(r.opt.Timeout, pollTimeout)); err != nil && parent.Err() == nil {
-		return failf(ErrServerGone, "the server is gone: the last connections failed, and %s; its log should say why", reason(err))
+		return failf(ErrServerGone, "the server is gone: the last connections failed, and %s; its log should say why",
+			reason(err))
 	}
 	return context.Cause(parent)
 }
@@ -257,11 +254,6 @@ func (r *runner) open(ctx context.Context, cancel context.CancelCauseFunc, start
 		limit = maxConcurrency
 	}
 	places := make(chan struct{}, limit)
-	var clock pace = timers{}
-	if r.opt.dial == nil {
-		clock = newPace()
-	}
-	defer clock.close()
 	times := newArrivals(r.opt.Rate, r.opt.Seed)
 	for i := 0; r.opt.Requests == 0 || i < r.opt.Requests; i++ {
 		due := times.next()
@@ -273,7 +265,7 @@ func (r *runner) open(ctx context.Context, cancel context.CancelCauseFunc, start
 			cancel(err)
 			return
 		}
-		if !clock.until(ctx, start.Add(due)) {
+		if !sleepUntil(ctx, start.Add(due)) {
 			return
 		}
 		select {
@@ -314,7 +306,8 @@ func (r *runner) closed(ctx context.Context, cancel context.CancelCauseFunc, sta
 }
 
 // one sends a request, records what became of it, and ends the load where the server is gone.
-func (r *runner) one(ctx context.Context, cancel context.CancelCauseFunc, start time.Time, due time.Duration, body []byte) {
+func (r *runner) one(ctx context.Context, cancel context.CancelCauseFunc, start time.Time, due time.Duration,
+	body []byte) {
 	r.sent.Add(1)
 	r.inFlight.Add(1)
 	sent := time.Now()
@@ -329,14 +322,15 @@ func (r *runner) one(ctx context.Context, cancel context.CancelCauseFunc, start 
 		}
 		return int64(t.Sub(start))
 	}
-	c := loadfile.Record{Due: int64(due), Sent: since(sent), First: since(o.first), Last: since(o.last), End: since(o.end), Input: o.input, Output: o.output, ByUsage: o.output >= 0, Failed: o.failed}
+	c := loadfile.Record{Due: int64(due), Sent: since(sent), First: since(o.first), Last: since(o.last),
+		End: since(o.end), Input: o.input, Output: o.output, ByUsage: o.output >= 0, Failed: o.failed}
 	if !c.ByUsage && r.client.stream {
 		c.Output = o.events
 	}
 	r.mu.Lock()
-	r.records.add(c)
+	r.records = append(r.records, c)
 	if o.failed == "" && o.gaps != nil {
-		r.gaps.add(*o.gaps...)
+		r.gaps = append(r.gaps, *o.gaps...)
 	}
 	r.mu.Unlock()
 	if o.gaps != nil {
@@ -357,25 +351,30 @@ func recycle(gaps *[]int64) {
 	gapBuffers.Put(gaps)
 }
 
-// more reports whether requests are left to send. If none are, those in flight may as well run out of time by themselves.
+// more reports whether requests are left to send. If none are, those in flight may as well run out of time by
+// themselves.
 func (r *runner) more(start time.Time) bool {
-	return (r.opt.Requests == 0 || r.sent.Load() < int64(r.opt.Requests)) && (r.opt.Duration == 0 || time.Since(start) < r.opt.Duration)
+	return (r.opt.Requests == 0 || r.sent.Load() < int64(r.opt.Requests)) &&
+		(r.opt.Duration == 0 || time.Since(start) < r.opt.Duration)
 }
 
 // deadConnections is how many connections in a row have to fail, at least, until the server is taken to be gone.
 const deadConnections = 20
 
-// gone says why the load cannot go on, or nil: connections fail one after the other with no answer between, or a request
-// timed out and nothing came from the server, for any request, in all that time.
+// gone says why the load cannot go on, or nil: connections fail one after the other with no answer between, or a
+// request timed out and nothing came from the server, for any request, in all that time.
 func (r *runner) gone(o outcome, inFlight int64) error {
 	switch o.failed {
 	case loadfile.Connect, loadfile.Reset:
 		if n := r.row.Add(1); n >= max(deadConnections, 2*inFlight) {
-			return failf(ErrServerGone, "the server is gone: %d connections in a row failed (%s); its log should say why", n, o.detail)
+			return failf(ErrServerGone,
+				"the server is gone: %d connections in a row failed (%s); its log should say why", n, o.detail)
 		}
 	case loadfile.Timeout:
 		if silent := time.Since(r.begun) - time.Duration(r.lastSign.Load()); silent >= r.opt.Timeout {
-			return failf(ErrServerGone, "the server hangs: nothing came from it for %s; its log should say why, and --timeout sets how long to wait", silent.Round(time.Millisecond))
+			return failf(ErrServerGone,
+				"the server hangs: nothing came from it for %s; its log should say why, and --timeout sets how long to wait",
+				silent.Round(time.Millisecond))
 		}
 	case loadfile.Cancelled:
 	default:
@@ -400,7 +399,7 @@ func (r *runner) example(o outcome) {
 func (r *runner) firstExample() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	kinds := sortedKeys(r.examples)
+	kinds := slices.Sorted(maps.Keys(r.examples))
 	switch {
 	case len(kinds) == 0:
 		return ""
@@ -427,7 +426,8 @@ func (r *runner) report() (stop func()) {
 			case <-end:
 				return
 			case <-tick.C:
-				p := Progress{Sent: r.sent.Load(), Done: r.done.Load(), Failed: r.failed.Load(), Elapsed: time.Since(r.begun)}
+				p := Progress{Sent: r.sent.Load(), Done: r.done.Load(), Failed: r.failed.Load(),
+					Elapsed: time.Since(r.begun)}
 				if s := r.stage.Load(); s != nil {
 					p.Stage = *s
 				}

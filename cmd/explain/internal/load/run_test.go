@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/loadfile"
-	"github.com/nsys-llm/explain/cmd/explain/internal/standin"
+	"github.com/nsys-llm/explain/cmd/explain/internal/fakeserver"
 )
 
 const ms = time.Millisecond
@@ -20,8 +20,8 @@ func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Abs(b) }
 
 // Every latency is what the script says, to the nanosecond.
 func TestLatenciesAreExact(t *testing.T) {
-	script := standin.Script{Plan: func(i int) standin.Plan {
-		return standin.Plan{TTFT: time.Duration(i+1) * 10 * ms, Gaps: []time.Duration{1 * ms, 2 * ms, 6 * ms}}
+	script := fakeserver.Script{Plan: func(i int) fakeserver.Plan {
+		return fakeserver.Plan{TTFT: time.Duration(i+1) * 10 * ms, Gaps: []time.Duration{1 * ms, 2 * ms, 6 * ms}}
 	}}
 	drive(t, script, Options{Requests: 5}, func(t *testing.T, r ran) {
 		if r.err != nil {
@@ -57,11 +57,11 @@ func TestLatenciesAreExact(t *testing.T) {
 // A server that stands still charges every request that was due meanwhile, not only the one that it held.
 func TestNoCoordinatedOmission(t *testing.T) {
 	const n = 200
-	script := standin.Script{Plan: func(i int) standin.Plan {
+	script := fakeserver.Script{Plan: func(i int) fakeserver.Plan {
 		if i == 0 {
-			return standin.Plan{TTFT: time.Second}
+			return fakeserver.Plan{TTFT: time.Second}
 		}
-		return standin.Plan{TTFT: ms}
+		return fakeserver.Plan{TTFT: ms}
 	}}
 	drive(t, script, Options{Requests: n, Rate: 100, Concurrency: 1, Seed: 7}, func(t *testing.T, r ran) {
 		if r.err != nil {
@@ -96,7 +96,7 @@ func TestNoCoordinatedOmission(t *testing.T) {
 
 // Without a limit an open loop is never late, however slow the server.
 func TestOpenLoopKeepsItsSchedule(t *testing.T) {
-	drive(t, standin.Script{TTFT: 3 * time.Second, Tokens: 2, Gap: ms}, Options{Requests: 300, Rate: 250}, func(t *testing.T, r ran) {
+	drive(t, fakeserver.Script{TTFT: 3 * time.Second, Tokens: 2, Gap: ms}, Options{Requests: 300, Rate: 250}, func(t *testing.T, r ran) {
 		if r.err != nil || r.res.Counts.Late != 0 || r.res.Latency.Delay.Summary.Max != 0 || r.res.Latency.TTFT.Summary.P99 != 3e9 {
 			t.Errorf("%v, %+v", r.err, r.res.Counts)
 		}
@@ -139,13 +139,13 @@ func TestArrivals(t *testing.T) {
 
 func TestFaultsHaveKinds(t *testing.T) {
 	for fault, kind := range map[string]string{
-		standin.Reset: loadfile.Reset, standin.Hang: loadfile.Timeout, standin.Stall: loadfile.Timeout, standin.Cut: loadfile.CutStream, standin.Short: loadfile.CutStream,
-		standin.Garbage: loadfile.BadStream, standin.NotJSON: loadfile.BadStream, standin.HTML: loadfile.BadStream, standin.ErrorEvent: loadfile.ServerError,
-		standin.Empty: loadfile.NoOutput, "http_500": "http_500", "http_503": "http_503", "http_429": "http_429", "http_302": "http_302",
+		fakeserver.Reset: loadfile.Reset, fakeserver.Hang: loadfile.Timeout, fakeserver.Stall: loadfile.Timeout, fakeserver.Cut: loadfile.CutStream, fakeserver.Short: loadfile.CutStream,
+		fakeserver.Garbage: loadfile.BadStream, fakeserver.NotJSON: loadfile.BadStream, fakeserver.HTML: loadfile.BadStream, fakeserver.ErrorEvent: loadfile.ServerError,
+		fakeserver.Empty: loadfile.NoOutput, "http_500": "http_500", "http_503": "http_503", "http_429": "http_429", "http_302": "http_302",
 	} {
 		for _, chat := range []bool{false, true} {
 			t.Run(fault, func(t *testing.T) {
-				script := standin.Script{TTFT: 10 * ms, Gap: ms, Tokens: 8, Fault: fault, Every: 5}
+				script := fakeserver.Script{TTFT: 10 * ms, Gap: ms, Tokens: 8, Fault: fault, Every: 5}
 				drive(t, script, Options{Requests: 20, Concurrency: 3, Timeout: 2 * time.Second, Chat: chat}, func(t *testing.T, r ran) {
 					if r.err != nil {
 						t.Fatal(r.err)
@@ -168,24 +168,24 @@ func TestFaultsHaveKinds(t *testing.T) {
 
 func TestServerThatIsNotThere(t *testing.T) {
 	for name, c := range map[string]struct {
-		script standin.Script
+		script fakeserver.Script
 		opt    Options
 		kind   error
 		text   string
 		within time.Duration
 	}{
-		"never healthy":     {standin.Script{HealthyAfter: -1}, Options{HealthTimeout: 7 * time.Second}, ErrNotHealthy, "did not become healthy within 7s: /health answers HTTP 503", 7 * time.Second},
-		"wants a key":       {standin.Script{Key: "k"}, Options{}, ErrNotHealthy, "wants a key", 0},
-		"no model":          {standin.Script{NoModels: true}, Options{}, ErrNotHealthy, "name the model with --model", 0},
-		"hangs":             {standin.Script{Fault: standin.Hang}, Options{Timeout: 3 * time.Second, Warmup: 4}, ErrNothingSucceeded, "the first request to the server failed (timeout", 3 * time.Second},
-		"hangs in the load": {standin.Script{Fault: standin.Hang, After: 10}, Options{Timeout: 3 * time.Second}, ErrServerGone, "the server hangs: nothing came from it for 3s", 4 * time.Second},
-		"hangs for all":     {standin.Script{Fault: standin.Hang}, Options{Timeout: 3 * time.Second, Rate: 50, Requests: 1000}, ErrServerGone, "hangs", 4 * time.Second},
-		"always 500":        {standin.Script{Fault: "http_500"}, Options{Warmup: 1}, ErrNothingSucceeded, "http_500: {", 0},
-		"500 in the load":   {standin.Script{Fault: "http_500", Every: 1, After: 2}, Options{Warmup: 1, Concurrency: 4}, ErrNothingSucceeded, "none of 100 requests succeeded (http_500", 0},
-		"dies":              {standin.Script{Fault: standin.Die, After: 30}, Options{Concurrency: 4}, ErrServerGone, "the server is gone: ", time.Second},
-		"dies at the end":   {standin.Script{Fault: standin.Die, After: 96}, Options{}, ErrServerGone, "the server is gone: the last connections failed, and nothing accepts connections there", 2 * time.Second},
-		"dies in open loop": {standin.Script{Fault: standin.Die, After: 30}, Options{Rate: 100}, ErrServerGone, "the server is gone: ", 2 * time.Second},
-		"garbage":           {standin.Script{Fault: standin.Garbage}, Options{Warmup: 1}, ErrNothingSucceeded, "bad_stream", 0},
+		"never healthy":     {fakeserver.Script{HealthyAfter: -1}, Options{HealthTimeout: 7 * time.Second}, ErrNotHealthy, "did not become healthy within 7s: /health answers HTTP 503", 7 * time.Second},
+		"wants a key":       {fakeserver.Script{Key: "k"}, Options{}, ErrNotHealthy, "wants a key", 0},
+		"no model":          {fakeserver.Script{NoModels: true}, Options{}, ErrNotHealthy, "name the model with --model", 0},
+		"hangs":             {fakeserver.Script{Fault: fakeserver.Hang}, Options{Timeout: 3 * time.Second, Warmup: 4}, ErrNothingSucceeded, "the first request to the server failed (timeout", 3 * time.Second},
+		"hangs in the load": {fakeserver.Script{Fault: fakeserver.Hang, After: 10}, Options{Timeout: 3 * time.Second}, ErrServerGone, "the server hangs: nothing came from it for 3s", 4 * time.Second},
+		"hangs for all":     {fakeserver.Script{Fault: fakeserver.Hang}, Options{Timeout: 3 * time.Second, Rate: 50, Requests: 1000}, ErrServerGone, "hangs", 4 * time.Second},
+		"always 500":        {fakeserver.Script{Fault: "http_500"}, Options{Warmup: 1}, ErrNothingSucceeded, "http_500: {", 0},
+		"500 in the load":   {fakeserver.Script{Fault: "http_500", Every: 1, After: 2}, Options{Warmup: 1, Concurrency: 4}, ErrNothingSucceeded, "none of 100 requests succeeded (http_500", 0},
+		"dies":              {fakeserver.Script{Fault: fakeserver.Die, After: 30}, Options{Concurrency: 4}, ErrServerGone, "the server is gone: ", time.Second},
+		"dies at the end":   {fakeserver.Script{Fault: fakeserver.Die, After: 96}, Options{}, ErrServerGone, "the server is gone: the last connections failed, and nothing accepts connections there", 2 * time.Second},
+		"dies in open loop": {fakeserver.Script{Fault: fakeserver.Die, After: 30}, Options{Rate: 100}, ErrServerGone, "the server is gone: ", 2 * time.Second},
+		"garbage":           {fakeserver.Script{Fault: fakeserver.Garbage}, Options{Warmup: 1}, ErrNothingSucceeded, "bad_stream", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.opt.Requests == 0 {
@@ -210,7 +210,7 @@ func TestServerThatIsNotThere(t *testing.T) {
 }
 
 func TestServerThatStartsSlowly(t *testing.T) {
-	for name, script := range map[string]standin.Script{"health": {HealthyAfter: 3 * time.Second, TTFT: ms}, "no health": {NoHealth: true}, "no [DONE]": {NoDone: true}} {
+	for name, script := range map[string]fakeserver.Script{"health": {HealthyAfter: 3 * time.Second, TTFT: ms}, "no health": {NoHealth: true}, "no [DONE]": {NoDone: true}} {
 		drive(t, script, Options{Requests: 3, Warmup: 2}, func(t *testing.T, r ran) {
 			if r.err != nil || r.res.Counts.Succeeded != 3 || r.srv.Completions() != 5 {
 				t.Errorf("%s: %v, %d completions", name, r.err, r.srv.Completions())
@@ -220,7 +220,7 @@ func TestServerThatStartsSlowly(t *testing.T) {
 }
 
 func TestKey(t *testing.T) {
-	drive(t, standin.Script{Key: "sesame-hunter2"}, Options{Requests: 2, APIKey: "sesame-hunter2"}, func(t *testing.T, r ran) {
+	drive(t, fakeserver.Script{Key: "sesame-hunter2"}, Options{Requests: 2, APIKey: "sesame-hunter2"}, func(t *testing.T, r ran) {
 		if r.err != nil || r.res.Counts.Succeeded != 2 {
 			t.Fatal(r.err)
 		}
@@ -237,7 +237,7 @@ func TestModes(t *testing.T) {
 		"decode":  {{len("Hello world 0"), 200, "Hello world 0"}, {len("Hello world 1"), 200, "Hello world 1"}},
 		"mixed":   {{15 * len(sentence), 100, sentence}, {5 * len(sentence), 150, sentence}, {len(short), 50, short}, {15 * len(sentence), 100, sentence}},
 	} {
-		drive(t, standin.Script{Model: "org/model"}, Options{Mode: mode, Requests: len(want), Temperature: DefaultTemperature}, func(t *testing.T, r ran) {
+		drive(t, fakeserver.Script{Model: "org/model"}, Options{Mode: mode, Requests: len(want), Temperature: DefaultTemperature}, func(t *testing.T, r ran) {
 			if r.err != nil {
 				t.Fatal(r.err)
 			}
@@ -256,7 +256,7 @@ func TestModes(t *testing.T) {
 func TestSyntheticPromptsAreSeededAndDiffer(t *testing.T) {
 	var seen []string
 	for _, seed := range []uint64{1, 1, 2} {
-		drive(t, standin.Script{}, Options{PromptTokens: 50, OutputTokens: 7, Requests: 2, Seed: seed}, func(t *testing.T, r ran) {
+		drive(t, fakeserver.Script{}, Options{PromptTokens: 50, OutputTokens: 7, Requests: 2, Seed: seed}, func(t *testing.T, r ran) {
 			for _, a := range r.srv.Asked() {
 				if n := len(strings.Fields(a.Prompt)); n != 50 || a.MaxTokens != 7 || !a.IgnoreEOS {
 					t.Errorf("%d words, %+v", n, a)
@@ -275,7 +275,7 @@ func TestSyntheticPromptsAreSeededAndDiffer(t *testing.T) {
 func TestWarmupLeavesCachesCold(t *testing.T) {
 	for _, opt := range []Options{{Mode: "decode"}, {PromptTokens: 20}} {
 		opt.Requests, opt.Warmup = 6, 6
-		drive(t, standin.Script{}, opt, func(t *testing.T, r ran) {
+		drive(t, fakeserver.Script{}, opt, func(t *testing.T, r ran) {
 			seen := map[string]bool{}
 			for _, a := range r.srv.Asked() {
 				if seen[a.Prompt] {
@@ -288,7 +288,7 @@ func TestWarmupLeavesCachesCold(t *testing.T) {
 			}
 		})
 	}
-	drive(t, standin.Script{}, Options{Requests: 3, Warmup: 3}, func(t *testing.T, r ran) {
+	drive(t, fakeserver.Script{}, Options{Requests: 3, Warmup: 3}, func(t *testing.T, r ran) {
 		for i, a := range r.srv.Asked() {
 			if want := []int{100, 150, 50}[i%3]; a.MaxTokens != want {
 				t.Errorf("request %d asks for %d tokens", i, a.MaxTokens)
@@ -299,7 +299,7 @@ func TestWarmupLeavesCachesCold(t *testing.T) {
 
 // Servers close a connection after 5 s without a request: a load with long pauses does not meet them half-way.
 func TestPausesAreNoFailures(t *testing.T) {
-	drive(t, standin.Script{Tokens: 2}, Options{Requests: 30, Rate: 0.2, Seed: 3}, func(t *testing.T, r ran) {
+	drive(t, fakeserver.Script{Tokens: 2}, Options{Requests: 30, Rate: 0.2, Seed: 3}, func(t *testing.T, r ran) {
 		if r.err != nil || r.res.Counts.Failed > 0 {
 			t.Errorf("%v %v", r.err, r.res.Failures)
 		}
@@ -308,8 +308,8 @@ func TestPausesAreNoFailures(t *testing.T) {
 
 // Goodput by hand: TTFT 10, 20, … 100 ms; the limit 55 ms lets five pass, one of which fails.
 func TestGoodput(t *testing.T) {
-	script := standin.Script{Plan: func(i int) standin.Plan {
-		p := standin.Plan{TTFT: time.Duration(i+1) * 10 * ms, Gaps: []time.Duration{10 * ms}}
+	script := fakeserver.Script{Plan: func(i int) fakeserver.Plan {
+		p := fakeserver.Plan{TTFT: time.Duration(i+1) * 10 * ms, Gaps: []time.Duration{10 * ms}}
 		if i == 2 {
 			p.Fault = "http_500"
 		}
@@ -324,7 +324,7 @@ func TestGoodput(t *testing.T) {
 
 func TestDurationEndsTheLoad(t *testing.T) {
 	for _, opt := range []Options{{Duration: 2 * time.Second, Concurrency: 2}, {Duration: 2 * time.Second, Rate: 40}} {
-		drive(t, standin.Script{TTFT: 100 * ms, Tokens: 1}, opt, func(t *testing.T, r ran) {
+		drive(t, fakeserver.Script{TTFT: 100 * ms, Tokens: 1}, opt, func(t *testing.T, r ran) {
 			if r.err != nil || !r.res.Complete || r.took > 2100*ms || r.res.Counts.Sent < 30 {
 				t.Errorf("%v after %v: %+v", r.err, r.took, r.res.Counts)
 			}
@@ -339,7 +339,7 @@ func TestDurationEndsTheLoad(t *testing.T) {
 
 func TestNonStreaming(t *testing.T) {
 	for _, chat := range []bool{false, true} {
-		drive(t, standin.Script{TTFT: 30 * ms, Gap: 10 * ms}, Options{NoStream: true, Chat: chat, Requests: 4, Mode: "decode", OutputTokens: 3}, func(t *testing.T, r ran) {
+		drive(t, fakeserver.Script{TTFT: 30 * ms, Gap: 10 * ms}, Options{NoStream: true, Chat: chat, Requests: 4, Mode: "decode", OutputTokens: 3}, func(t *testing.T, r ran) {
 			l := r.res.Latency
 			if r.err != nil || l.TTFT != nil || l.ITL != nil || l.TPOT != nil || l.E2E.Summary.P50 != 50e6 || *r.res.Tokens.Output != 12 {
 				t.Errorf("%v %+v", r.err, l)
@@ -349,12 +349,12 @@ func TestNonStreaming(t *testing.T) {
 }
 
 func TestTokensWithoutUsage(t *testing.T) {
-	drive(t, standin.Script{NoUsage: true, Tokens: 5}, Options{Requests: 2}, func(t *testing.T, r ran) {
+	drive(t, fakeserver.Script{NoUsage: true, Tokens: 5}, Options{Requests: 2}, func(t *testing.T, r ran) {
 		if r.res.Tokens.CountedBy != "events" || *r.res.Tokens.Output != 10 || r.res.Tokens.Input != nil || r.res.Rates.InputTokens != nil {
 			t.Errorf("%+v", r.res.Tokens)
 		}
 	})
-	drive(t, standin.Script{PerEvent: 3, Tokens: 5, Gap: 3 * ms}, Options{Requests: 2}, func(t *testing.T, r ran) {
+	drive(t, fakeserver.Script{PerEvent: 3, Tokens: 5, Gap: 3 * ms}, Options{Requests: 2}, func(t *testing.T, r ran) {
 		// 15 tokens in 5 events over 12 ms: 12/14 ms per token, whole ns
 		if *r.res.Tokens.Output != 30 || r.res.Latency.TPOT.Summary.P50 != math.Floor(12e6/14) || r.res.Latency.ITL.Summary.P50 != 3e6 {
 			t.Errorf("%+v %+v", r.res.Tokens, r.res.Latency.TPOT)
@@ -374,11 +374,11 @@ func TestCauseEndsTheRun(t *testing.T) {
 		return nil
 	}
 	opt.AfterLoad = func() { order = append(order, "after") }
-	script := standin.Script{TTFT: 10 * ms, Plan: func(i int) standin.Plan {
+	script := fakeserver.Script{TTFT: 10 * ms, Plan: func(i int) fakeserver.Plan {
 		if i == 100 {
 			cancel(errDied)
 		}
-		return standin.Plan{TTFT: 10 * ms}
+		return fakeserver.Plan{TTFT: 10 * ms}
 	}}
 	driveCtx(t, ctx, script, opt, func(t *testing.T, r ran) {
 		if !errors.Is(r.err, errDied) || r.res == nil || r.res.Complete || r.res.Stopped != "aborted" || r.res.Counts.Succeeded < 80 || r.res.Counts.Cancelled == 0 || r.res.Counts.Failed != 0 {
@@ -392,7 +392,7 @@ func TestCauseEndsTheRun(t *testing.T) {
 
 func TestBeforeLoadEndsTheRun(t *testing.T) {
 	opt := Options{Requests: 10, Warmup: 2, BeforeLoad: func(context.Context) error { return errDied }, AfterLoad: func() { t.Error("called") }}
-	drive(t, standin.Script{}, opt, func(t *testing.T, r ran) {
+	drive(t, fakeserver.Script{}, opt, func(t *testing.T, r ran) {
 		if !errors.Is(r.err, errDied) || r.res != nil || r.srv.Completions() != 2 {
 			t.Errorf("%v, %d completions", r.err, r.srv.Completions())
 		}
@@ -408,7 +408,7 @@ func TestProgress(t *testing.T) {
 		}
 		last = p
 	}}
-	drive(t, standin.Script{HealthyAfter: time.Second, TTFT: 100 * ms}, opt, func(t *testing.T, r ran) {
+	drive(t, fakeserver.Script{HealthyAfter: time.Second, TTFT: 100 * ms}, opt, func(t *testing.T, r ran) {
 		if !slices.Equal(stages, []string{"wait", "warm-up", "load"}) || last.Total != 50 || last.Done == 0 || last.Done > 50 {
 			t.Errorf("%v %+v", stages, last)
 		}
@@ -418,11 +418,11 @@ func TestProgress(t *testing.T) {
 // What is written holds nothing of prompts, addresses, keys, answers or paths.
 func TestResultHoldsNoSecrets(t *testing.T) {
 	data := &Dataset{list: []prompt{{text: "PROMPT-hunter2", maxTokens: 3}}}
-	script := standin.Script{Key: "KEY-hunter2", Model: "/home/somebody-hunter2/models/llama-8b", Plan: func(i int) standin.Plan {
+	script := fakeserver.Script{Key: "KEY-hunter2", Model: "/home/somebody-hunter2/models/llama-8b", Plan: func(i int) fakeserver.Plan {
 		if i == 3 {
-			return standin.Plan{Fault: standin.ErrorEvent}
+			return fakeserver.Plan{Fault: fakeserver.ErrorEvent}
 		}
-		return standin.Plan{}
+		return fakeserver.Plan{}
 	}}
 	drive(t, script, Options{URL: "http://host-hunter2:8123", Dataset: data, Requests: 8, APIKey: "KEY-hunter2", Version: "test"}, func(t *testing.T, r ran) {
 		if r.err != nil {

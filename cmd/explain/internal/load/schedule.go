@@ -1,12 +1,13 @@
 package load
 
 import (
+	"context"
 	"math/rand/v2"
 	"time"
 )
 
-// arrivals are the moments at which requests of an open loop are due: a Poisson process, whose gaps are exponential with
-// mean 1/rate. The first request is due at once. The same seed gives the same moments.
+// arrivals are the moments at which requests of an open loop are due: a Poisson process, whose gaps are exponential
+// with mean 1/rate. The first request is due at once. The same seed gives the same moments.
 type arrivals struct {
 	random *rand.Rand
 	mean   float64 // ns
@@ -24,4 +25,16 @@ func (a *arrivals) next() time.Duration {
 	}
 	a.begun = true
 	return time.Duration(a.at)
+}
+
+// sleepUntil waits until t; false: ctx ended first.
+func sleepUntil(ctx context.Context, t time.Time) bool {
+	timer := time.NewTimer(time.Until(t))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return ctx.Err() == nil
+	}
 }

@@ -10,8 +10,8 @@ import (
 // maxEvent bounds one event of a stream.
 const maxEvent = 8 << 20
 
-// errStream is what is wrong with a stream that is no stream of server-sent events.
-var errStream = errors.New("not a stream of server-sent events")
+// errNotSSE: the response is not a server-sent-event stream.
+var errNotSSE = errors.New("not a stream of server-sent events")
 
 // events reads server-sent events by hand: of each event the data, its lines joined. Comments and other fields are
 // passed over; a line that is neither is an error, since a server that streams garbage must not look slow.
@@ -64,11 +64,11 @@ func (e *events) next() ([]byte, error) {
 				e.joined = append(append(e.joined, '\n'), value...)
 			}
 			if len(e.joined) > maxEvent {
-				return nil, errStream
+				return nil, errNotSSE
 			}
 		case "event", "id", "retry":
 		default:
-			return nil, errStream
+			return nil, errNotSSE
 		}
 	}
 }
@@ -115,7 +115,7 @@ func (e *events) fill(scanned *int, keep *[]byte) error {
 		e.start, e.end, *scanned = 0, n, *scanned-from
 		if n == len(e.buf) {
 			if n >= maxEvent {
-				return errStream
+				return errNotSSE
 			}
 			bigger := make([]byte, 2*n)
 			copy(bigger, e.buf)

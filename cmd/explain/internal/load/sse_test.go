@@ -40,7 +40,7 @@ func TestEvents(t *testing.T) {
 		"other fields":     {"event: x\nid: 7\ndata: a\nretry: 3\n\n", []string{"a"}, io.EOF},
 		"empty lines":      {"\n\n\ndata: a\n\n\n\n", []string{"a"}, io.EOF},
 		"cut":              {"data: a\n\ndata: b\n", []string{"a"}, io.EOF},
-		"garbage":          {"data: a\n\n<html>\n", []string{"a"}, errStream},
+		"garbage":          {"data: a\n\n<html>\n", []string{"a"}, errNotSSE},
 		"nothing":          {"", nil, io.EOF},
 		"empty data":       {"data\n\n", []string{""}, io.EOF},
 	} {
@@ -57,13 +57,13 @@ func TestEvents(t *testing.T) {
 
 func TestEventsAreBounded(t *testing.T) {
 	endless := io.MultiReader(strings.NewReader("data: "), iotest.TimeoutReader(zeros{}))
-	if _, err := all(io.LimitReader(io.MultiReader(strings.NewReader("data: "), zeros{}), 1<<30), 8192); !errors.Is(err, errStream) {
+	if _, err := all(io.LimitReader(io.MultiReader(strings.NewReader("data: "), zeros{}), 1<<30), 8192); !errors.Is(err, errNotSSE) {
 		t.Errorf("an endless line: %v", err)
 	}
 	if _, err := all(endless, 8192); err == nil {
 		t.Error("a broken stream has no error")
 	}
-	if _, err := all(io.LimitReader(&repeat{text: "data: xxxxxxxx\n"}, 1<<30), 8192); !errors.Is(err, errStream) {
+	if _, err := all(io.LimitReader(&repeat{text: "data: xxxxxxxx\n"}, 1<<30), 8192); !errors.Is(err, errNotSSE) {
 		t.Errorf("an event of endless lines: %v", err)
 	}
 }
@@ -116,7 +116,7 @@ func FuzzEvents(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, size uint8) {
 		want, bad := plainEvents(text)
 		got, err := all(iotest.HalfReader(strings.NewReader(text)), 2+int(size))
-		if !slices.Equal(got, want) || errors.Is(err, errStream) != bad {
+		if !slices.Equal(got, want) || errors.Is(err, errNotSSE) != bad {
 			t.Fatalf("%q: %q (%v), want %q (bad %v)", text, got, err, want, bad)
 		}
 	})

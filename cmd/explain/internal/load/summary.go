@@ -3,8 +3,6 @@ package load
 import (
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/loadfile"
@@ -13,13 +11,12 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
-
 // WriteSummary writes what a person at a terminal wants to know first.
 func (r *Result) WriteSummary(w io.Writer) error {
 	var b strings.Builder
 	c, rates := r.Counts, r.Rates
-	fmt.Fprintf(&b, "%s requests in %s: %s succeeded, %s failed", unit.Int(c.Sent), unit.Format(float64(r.Window), report.Nanoseconds), unit.Int(c.Succeeded), unit.Int(c.Failed))
+	fmt.Fprintf(&b, "%s requests in %s: %s succeeded, %s failed", unit.Int(c.Sent),
+		unit.Format(float64(r.Window), report.Nanoseconds), unit.Int(c.Succeeded), unit.Int(c.Failed))
 	if c.Cancelled > 0 {
 		fmt.Fprintf(&b, ", %s cancelled", unit.Int(c.Cancelled))
 	}
@@ -44,7 +41,8 @@ func (r *Result) WriteSummary(w io.Writer) error {
 		for _, l := range []struct {
 			name string
 			d    *loadfile.Distribution
-		}{{"Time to first token", r.Latency.TTFT}, {"Time per output token", r.Latency.TPOT}, {"Between tokens", r.Latency.ITL}, {"Whole answer", r.Latency.E2E}} {
+		}{{"Time to first token", r.Latency.TTFT}, {"Time per output token", r.Latency.TPOT},
+			{"Between tokens", r.Latency.ITL}, {"Whole answer", r.Latency.E2E}} {
 			if l.d == nil {
 				continue
 			}
@@ -67,7 +65,9 @@ func (r *Result) WriteSummary(w io.Writer) error {
 		}
 	}
 	if float64(c.Late) > 0.01*float64(c.Sent) {
-		fmt.Fprintf(&b, "\nWarning: %s of %s requests were sent more than 5 ms after they were due; the delay is part of their latency.\n", unit.Int(c.Late), unit.Int(c.Sent))
+		fmt.Fprintf(&b,
+			"\nWarning: %s of %s requests were sent more than 5 ms after they were due; the delay is part of their latency.\n",
+			unit.Int(c.Late), unit.Int(c.Sent))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -2,8 +2,8 @@ package capturetest
 
 import "strings"
 
-// What the versions of nsys accept, as their --help lists it: 2022.4.2 and 2023.4.4 word for word, 2024.2 and 2025.6 with what their
-// user guides and release notes add. A name stands for --name.
+// What the versions of nsys accept, as their --help lists it: 2022.4.2 and 2023.4.4 word for word, 2024.2 and 2025.6
+// with what their user guides and release notes add. A name stands for --name.
 const (
 	profile2022 = `backtrace capture-range capture-range-end command-file cpu-core-events cpuctxsw cuda-flush-interval cuda-graph-trace cuda-memory-usage
 cuda-um-cpu-page-faults cuda-um-gpu-page-faults cudabacktrace delay duration duration-frames env-var event-sample event-sampling-frequency export
@@ -31,7 +31,8 @@ samples-per-backtrace sampling-period session session-new stats stop-on-exit`
 
 // accepted is version → command → flags.
 var accepted = map[string]map[string]map[string]bool{
-	"2021.4": commands("2021.4"), "2022.4": commands("2022.4"), "2023.4": commands("2023.4"), "2024.2": commands("2024.2"), "2025.6": commands("2025.6"),
+	"2021.4": commands("2021.4"), "2022.4": commands("2022.4"), "2023.4": commands("2023.4"),
+	"2024.2": commands("2024.2"), "2025.6": commands("2025.6"),
 }
 
 func commands(version string) map[string]map[string]bool {
@@ -46,7 +47,8 @@ func commands(version string) map[string]map[string]bool {
 		profile, launch = profile+added2025, launch+added2025
 	}
 	sets := map[string]map[string]bool{
-		"profile": set(profile), "launch": set(launch), "start": set(start), "stop": set(session2022), "shutdown": set(shutdown2022), "export": set(export),
+		"profile": set(profile), "launch": set(launch), "start": set(start), "stop": set(session2022),
+		"shutdown": set(shutdown2022), "export": set(export),
 	}
 	if version < "2022" { // CUDA graphs came with 2022.1
 		delete(sets["profile"], "cuda-graph-trace")
@@ -65,13 +67,18 @@ func set(names string) map[string]bool {
 
 // values that flags take, where nsys refuses others.
 var values = map[string]string{
-	"cuda-graph-trace": "graph node", "sample": "none process-tree system-wide cpu", "cpuctxsw": "none process-tree system-wide", "wait": "primary all",
-	"capture-range": "none cudaProfilerApi nvtx hotkey", "kill": "none sigkill sigterm", "force-overwrite": "true false", "lazy": "true false",
-	"trace-fork-before-exec": "true false", "cuda-memory-usage": "true false", "discard-environment": "true false", "type": "sqlite hdf text json",
+	"cuda-graph-trace": "graph node", "sample": "none process-tree system-wide cpu",
+	"cpuctxsw": "none process-tree system-wide", "wait": "primary all",
+	"capture-range": "none cudaProfilerApi nvtx hotkey", "kill": "none sigkill sigterm",
+	"force-overwrite": "true false", "lazy": "true false",
+	"trace-fork-before-exec": "true false", "cuda-memory-usage": "true false", "discard-environment": "true false",
+	"type": "sqlite hdf text json",
 }
 
 // ncuFlags are what ncu 2022.3 and later accept, of those that take part here; true: it takes a value.
 var ncuFlags = map[string]bool{
-	"target-processes": true, "set": true, "section": true, "metrics": true, "nvtx": false, "nvtx-include": true, "nvtx-exclude": true, "kernel-name-base": true, "kernel-name": true,
-	"launch-skip": true, "launch-count": true, "csv": false, "page": true, "log-file": true, "replay-mode": true, "export": true, "force-overwrite": false,
+	"target-processes": true, "set": true, "section": true, "metrics": true, "nvtx": false, "nvtx-include": true,
+	"nvtx-exclude": true, "kernel-name-base": true, "kernel-name": true,
+	"launch-skip": true, "launch-count": true, "csv": false, "page": true, "log-file": true, "replay-mode": true,
+	"export": true, "force-overwrite": false,
 }

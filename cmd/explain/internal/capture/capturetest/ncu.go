@@ -7,11 +7,12 @@ import (
 	"strings"
 )
 
-// NCU is the stand-in ncu. The variable NCU_STANDIN is "fault=F". Faults: no_kernels (never any), no_nvtx (none with --nvtx), fail,
-// kill.
+// NCU is the stand-in ncu. The variable NCU_STANDIN is "fault=F". Faults: no_kernels (never any), no_nvtx (none with
+// --nvtx), fail, kill.
 func NCU(args []string, getenv func(string) string, out, errs io.Writer) int {
 	if len(args) == 1 && args[0] == "--version" {
-		fmt.Fprintln(out, "NVIDIA (R) Nsight Compute Command Line Profiler\nVersion 2024.1.1.0 (build 33998838) (public-release)")
+		fmt.Fprintln(out,
+			"NVIDIA (R) Nsight Compute Command Line Profiler\nVersion 2024.1.1.0 (build 33998838) (public-release)")
 		return 0
 	}
 	_, fault, _ := strings.Cut(getenv("NCU_STANDIN"), "fault=")
@@ -34,7 +35,8 @@ func NCU(args []string, getenv func(string) string, out, errs io.Writer) int {
 		}
 	}
 	if fault == "fail" {
-		fmt.Fprintln(out, "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters")
+		fmt.Fprintln(out,
+			"==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters")
 		return 1
 	}
 	s := &standin{out: out, err: errs}

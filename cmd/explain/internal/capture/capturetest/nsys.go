@@ -1,5 +1,6 @@
-// Package capturetest stands in for Nsight Systems and Nsight Compute in tests: programs that take the arguments that the real ones
-// take, refuse those that a version does not know, run the program that is profiled, and leave a synthetic trace.
+// Package capturetest stands in for Nsight Systems and Nsight Compute in tests: programs that take the arguments that
+// the real ones take, refuse those that a version does not know, run the program that is profiled, and leave a
+// synthetic trace.
 package capturetest
 
 import (
@@ -21,7 +22,8 @@ import (
 
 // full are the version texts as nsys prints them.
 var full = map[string]string{
-	"2020.3": "2020.3.4.32-52657a0", "2021.4": "2021.4.1.73-08591f7", "2022.4": "2022.4.2.1-df9881f", "2023.4": "2023.4.4.54-234433681190v0", "2024.2": "2024.2.3.38-242334140272v0",
+	"2020.3": "2020.3.4.32-52657a0", "2021.4": "2021.4.1.73-08591f7", "2022.4": "2022.4.2.1-df9881f",
+	"2023.4": "2023.4.4.54-234433681190v0", "2024.2": "2024.2.3.38-242334140272v0",
 	"2025.6": "2025.6.1.90-256137053442v0",
 }
 
@@ -32,12 +34,12 @@ type standin struct {
 	out, err       io.Writer
 }
 
-// Nsys is the stand-in nsys. The variable NSYS_STANDIN is "version=2024.2,fault=F". Faults: COMMAND_fail, COMMAND_kill (it dies by
-// SIGKILL), COMMAND_hang, with the name of a command; qdstrm (a raw stream instead of a report); no_report; no_sqlite; empty_sqlite;
-// no_help; foreign (another program of this name).
+// Nsys is the stand-in nsys. The variable NSYS_STANDIN is "version=2024.2,fault=F". Faults: COMMAND_fail, COMMAND_kill
+// (it dies by SIGKILL), COMMAND_hang, with the name of a command; qdstrm (a raw stream instead of a report); no_report;
+// no_sqlite; empty_sqlite; no_help; foreign (another program of this name).
 //
-// A report names the trace that export writes: the last argument of the profiled program that ends in .sqlite, else a small
-// synthetic one.
+// A report names the trace that export writes: the last argument of the profiled program that ends in .sqlite, else a
+// small synthetic one.
 func Nsys(args []string, getenv func(string) string, out, errs io.Writer) int {
 	s := &standin{version: "2025.6", out: out, err: errs}
 	for _, part := range strings.Split(getenv("NSYS_STANDIN"), ",") {

@@ -1,0 +1,192 @@
+package compat
+
+import (
+	"github.com/nsys-llm/explain/analyze/compat/session"
+	"github.com/nsys-llm/explain/analyze/internal/evidence"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var BatchUtilization = kit.Section{
+	ID: "batch_utilization", Title: "Batch utilisation",
+	Evidence: []file.Kind{session.Kind},
+	Derivation: "Rows of the session's batch_utilization.csv, one per call of the scheduler: sequences over " +
+		"max_num_seqs and tokens over max_num_batched_tokens, computed anew. A row whose limit is 0 has no " +
+		"utilisation; profilemate counts it as 0.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "batch.seq_utilization", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Stats: true, Labels: []string{"", "phase"},
+			Meaning: "mean share of max_num_seqs that a batch fills; the summary is over batches",
+		},
+		{
+			ID: "batch.token_utilization", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Stats: true, Labels: []string{"", "phase"},
+			Meaning: "mean share of max_num_batched_tokens that a batch fills; the summary is over batches",
+		},
+		{
+			ID: "batch.underutilized", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{""},
+			Meaning: "share of batches that fill less than half of max_num_batched_tokens",
+		},
+		{
+			ID: "batch.running", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Stats: true, Labels: []string{""},
+			Meaning: "mean requests in the running queue; the summary is over batches",
+		},
+		{
+			ID: "batch.waiting", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Stats: true, Labels: []string{""},
+			Meaning: "mean requests in the waiting queue; the summary is over batches",
+		},
+		{
+			ID: "batch.waiting_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{""},
+			Meaning: "share of batches at which some request waited",
+		},
+		{
+			ID: "batch.max_num_seqs", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Level, Labels: []string{""},
+			Meaning: "the scheduler's limit of sequences; unknown where rows disagree",
+		},
+		{
+			ID: "batch.max_num_tokens", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Level, Labels: []string{""},
+			Meaning: "the scheduler's limit of tokens; unknown where rows disagree",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "batches", Title: "Batches by phase", File: "batches.csv", Columns: []report.Column{
+			kit.TextCol("batch_phase", "Phase"),
+			kit.CountCol("batches", "Batches"),
+			kit.RatioCol("seqs", "Sequences, mean", "mean_seqs_pct"),
+			kit.RatioCol("seqs_p90", "p90", "p90_seqs_pct"),
+			kit.RatioCol("tokens", "Tokens, mean", "mean_tokens_pct"),
+			kit.RatioCol("tokens_p90", "p90", "p90_tokens_pct"),
+		}},
+	},
+	Run: batchUtilization,
+}
+
+// profilemate's bounds, of the mean token utilisation, and what it calls a queue that is never empty.
+const (
+	batchLow    = 0.60
+	batchHigh   = 0.95
+	batchQueued = 0.50 // of the batches: some request waits
+)
+
+func batchUtilization(in *kit.Input, out *kit.Output) {
+	const name, summary = "batch_utilization.csv", "batch_utilization_summary.json"
+	d := evidence.Of[*session.Data](in.Evidence)
+	b, s := &d.Batches, &d.Summaries
+	if b.Steps == 0 {
+		if s.Tokens.N == 0 {
+			sessionLacks(out, d, name, summary)
+			return
+		}
+		out.Status(report.Partial, "the session has only "+summary+": means, no distributions and no queues")
+		fromSession(out, s.Tokens.N, summary, "total_samples", "mean_token_utilization_pct", "mean_seq_utilization_pct",
+			"underutilization_events")
+		out.Metric("batch.token_utilization", nil, s.Tokens.Mean())
+		out.Metric("batch.seq_utilization", nil, s.Seqs.Mean())
+		out.Metric("batch.underutilized", nil, stat.Ratio(s.Under, s.Tokens.N))
+		out.Note("profilemate counts a batch whose limit it did not find as empty; these means contain that.")
+		return
+	}
+	t := out.Table("batches")
+	for _, p := range append([]string{""}, sessionPhases...) {
+		seqs, tokens := b.Seqs[p], b.Tokens[p]
+		if seqs == nil && tokens == nil {
+			continue
+		}
+		var labels report.Labels
+		title := "all"
+		if p != "" {
+			labels, title = kit.Labels("phase", p), p
+		}
+		row, batches := []kit.Field{kit.Text("batch_phase", title)}, report.Null
+		for _, x := range []struct {
+			id, column, limit, mean string
+			sample                  *session.Sample
+		}{
+			{"batch.seq_utilization", "num_seqs", "max_num_seqs", "seqs", seqs},
+			{"batch.token_utilization", "num_tokens", "max_tokens", "tokens", tokens},
+		} {
+			if x.sample == nil {
+				continue
+			}
+			fromSession(out, x.sample.N(), name, x.column, x.limit, "phase")
+			sum := x.sample.Summary()
+			meanOf(out, x.id, labels, x.sample)
+			batches = report.I(x.sample.N())
+			row = append(row, kit.Float(x.mean, sum.Mean), kit.Float(x.mean+"_p90", sum.P90))
+		}
+		t.Partial(append(row, kit.Put("batches", batches))...)
+	}
+	t.Add()
+	tokens := b.Tokens[""]
+	if tokens != nil {
+		fromSession(out, tokens.N(), name, "num_tokens", "max_tokens")
+		out.Metric("batch.underutilized", nil, stat.Ratio(b.Under, tokens.N()))
+	}
+	fromSession(out, b.Running.N(), name, "running_queue_len")
+	meanOf(out, "batch.running", nil, &b.Running)
+	fromSession(out, b.Waiting.N(), name, "waiting_queue_len")
+	meanOf(out, "batch.waiting", nil, &b.Waiting)
+	waiting := stat.Ratio(b.Queued, b.Waiting.N())
+	if waiting != nil {
+		out.Metric("batch.waiting_ratio", nil, waiting)
+	}
+	fromSession(out, b.Steps, name, "max_num_seqs", "max_tokens")
+	out.Metric("batch.max_num_seqs", nil, floatOf(b.MaxSeqs.Value()))
+	out.Metric("batch.max_num_tokens", nil, floatOf(b.MaxTokens.Value()))
+	if tokens == nil {
+		out.Status(report.Partial, "no row states the scheduler's limit, so that no utilisation is known")
+	}
+	filesTogether(out, d, name)
+	linesChart(out, "batch_utilization", "Batch utilisation over time", report.Ratio,
+		overTime("sequences", &b.SeqsOverTime), overTime("tokens", &b.TokensOverTime))
+	linesChart(out, "batch_queues", "Requests running and waiting over time", report.Count,
+		overTime("running", &b.RunningOverTime), overTime("waiting", &b.WaitingOverTime))
+	batchFindings(out, tokens, waiting)
+}
+
+func batchFindings(out *kit.Output, tokens *session.Sample, waiting *float64) {
+	if tokens != nil {
+		evidence := []report.MetricRef{kit.Ref("batch.token_utilization"), kit.Ref("batch.underutilized")}
+		switch mean := *tokens.Mean(); {
+		case mean < batchLow:
+			out.Find("batches_small", report.Low, "Batches fill little of what the scheduler allows", evidence,
+				"A decode step has one token for each request, so that low token utilisation is normal while decode dominates: look at the rows by phase. Where prefill batches are small too, the load is low or requests arrive one by one.",
+				"A smaller --max-num-batched-tokens or --max-num-seqs leaves more memory for the KV cache; it makes nothing slower that is not full.")
+		case mean > batchHigh:
+			out.Find("batches_full", report.Medium, "Batches are full: the scheduler's token limit bounds the work",
+				evidence,
+				"Raise --max-num-batched-tokens if the time between tokens allows it; prompts are being cut into chunks at this limit.")
+		}
+	}
+	if waiting != nil && *waiting >= batchQueued {
+		out.Find("requests_wait", report.Medium, "Requests are queued in most steps: the server is overloaded",
+			[]report.MetricRef{kit.Ref("batch.waiting_ratio"), kit.Ref("batch.waiting")},
+			"Where the KV cache is full, give it more memory or shorten --max-model-len; where it is not, raise --max-num-seqs.",
+			"Otherwise the load is above what this server can do: more replicas, or fewer requests.")
+	}
+}
+
+// meanOf emits a metric whose value is the mean, with the summary of the sample.
+func meanOf(o *kit.Output, id string, labels report.Labels, s *session.Sample) {
+	if d := s.Summary(); d != nil {
+		m := o.Float(id, labels, d.Mean)
+		m.N, m.Summary = s.N(), d
+	}
+}
+
+func floatOf(v *int64) *float64 {
+	if v == nil {
+		return nil
+	}
+	f := float64(*v)
+	return &f
+}

@@ -1,0 +1,114 @@
+package compat
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/compat/session"
+	"github.com/nsys-llm/explain/analyze/internal/evidence"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var CPUOperations = kit.Section{
+	ID: "cpu_operations", Title: "CPU operations",
+	Evidence: []file.Kind{session.Kind},
+	Derivation: "Rows of the session's cpu_operations_timing.csv, by operation. Names that explain does not know " +
+		"are taken together as other.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "cpu.op_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{"operation", "operation,phase"},
+			Meaning: "median duration of an operation on the host; the summary is over operations",
+		},
+		{
+			ID: "cpu.op_total", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"operation"},
+			Meaning: "operations added up",
+		},
+		{
+			ID: "cpu.scheduling_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{""},
+			Meaning: "time in the scheduler over time in the scheduler and in model execution",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "cpu_operations", Title: "CPU operations", File: "cpu_operations.csv",
+			Columns: slices.Concat([]report.Column{
+				kit.TextCol("what", "Operation"),
+				kit.TextCol("step_phase", "Phase"),
+				kit.CountCol("calls", "Calls"),
+				kit.MeanCol("total", "Total", "total_ms"),
+			}, sampleCols())},
+	},
+	Run: cpuOperations,
+}
+
+// schedulingShare is the share of the scheduler from which it is a finding.
+const schedulingShare = 0.10
+
+func cpuOperations(in *kit.Input, out *kit.Output) {
+	const name, summary = "cpu_operations_timing.csv", "cpu_timing_summary.json"
+	d := evidence.Of[*session.Data](in.Evidence)
+	t := out.Table("cpu_operations")
+	total := map[string]float64{}
+	switch {
+	case len(d.Operations) > 0:
+		ops := make([]session.Operation, 0, len(d.Operations))
+		for o := range d.Operations {
+			ops = append(ops, o)
+		}
+		slices.SortFunc(ops, func(a, b session.Operation) int {
+			return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Phase, b.Phase))
+		})
+		for _, o := range ops {
+			s := d.Operations[o]
+			fromSession(out, s.N(), name, "operation", "duration_ms", "context")
+			phase := report.Null
+			if o.Phase != "" {
+				phase = report.S(o.Phase)
+				distribution(out, "cpu.op_time", kit.Labels("operation", o.Name, "phase", o.Phase), s)
+			} else {
+				total[o.Name] = s.Sum()
+				distribution(out, "cpu.op_time", kit.Labels("operation", o.Name), s)
+				out.Float("cpu.op_total", kit.Labels("operation", o.Name), s.Sum())
+			}
+			t.Row(append(sampleFields(s),
+				kit.Text("what", o.Name), kit.Put("step_phase", phase), kit.Int("calls", s.N()),
+				kit.Float("total", s.Sum()))...)
+		}
+		fromSession(out, d.Rows[name], name, "operation", "duration_ms")
+	case len(d.Summaries.Operations) > 0:
+		out.Status(report.Partial, "the session has only "+summary+": counts and means")
+		out.Note("A summary states means: the value of `cpu.op_time` is the mean here.")
+		for _, o := range sortedNames(d.Summaries.Operations) {
+			s := d.Summaries.Operations[o]
+			fromSession(out, s.N, summary, "count", "mean_ms")
+			total[o] = s.Sum
+			out.Metric("cpu.op_time", kit.Labels("operation", o), s.Mean())
+			out.Float("cpu.op_total", kit.Labels("operation", o), s.Sum)
+			t.Row(
+				kit.Text("what", o), kit.Put("step_phase", report.Null), kit.Int("calls", s.N),
+				kit.Float("total", s.Sum), kit.Maybe("mean", s.Mean()), kit.Put("p50", report.Null),
+				kit.Put("p90", report.Null), kit.Put("p99", report.Null), kit.Put("max", report.Null))
+		}
+	default:
+		sessionLacks(out, d, name, summary)
+		return
+	}
+	t.Add()
+	filesTogether(out, d, name)
+	out.Note("model_execution spans the whole step on the host, with its wait for the GPU where there is one: the forward passes say what the GPU takes.")
+	if total["scheduling"] > 0 && total["model_execution"] > 0 {
+		ratio := stat.Ratio(total["scheduling"], total["scheduling"]+total["model_execution"])
+		out.Metric("cpu.scheduling_ratio", nil, ratio)
+		if *ratio >= schedulingShare {
+			out.Find("scheduler_slow", report.Medium, "The scheduler takes a large share of each step",
+				[]report.MetricRef{kit.Ref("cpu.scheduling_ratio"), kit.Ref("cpu.op_time", "operation", "scheduling")},
+				"Let the next step be scheduled while the GPU works (vLLM: --async-scheduling), and check that the engine has a CPU core of its own.",
+				"Long queues make every step's schedule longer: lower --max-num-seqs where requests wait anyhow.")
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package compat
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/compat/session"
+	"github.com/nsys-llm/explain/analyze/internal/evidence"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var CUDAGraphUsage = kit.Section{
+	ID: "cuda_graph_usage", Title: "CUDA graphs of the engine",
+	Evidence: []file.Kind{session.Kind},
+	Derivation: "Rows of the session's cuda_graph_captures.csv, cuda_graph_usage.csv and " +
+		"cuda_graph_timeline.csv, by what a graph was captured for. A batch is padded up to the next captured " +
+		"size.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "cudagraph.captured", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Level, Labels: []string{"", "mode"},
+			Meaning: "graphs captured, by what they are for",
+		},
+		{
+			ID: "cudagraph.replays", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"", "mode"},
+			Meaning: "replays of graphs; in mode PIECEWISE a step replays a graph for each piece of the model",
+		},
+		{
+			ID: "cudagraph.replay_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{"mode"},
+			Meaning: "median duration of a replay; the summary is over replays",
+		},
+		{
+			ID: "cudagraph.unused", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{""},
+			Meaning: "share of the captured graphs that were never replayed",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "cudagraphs", Title: "Graphs by batch", File: "cudagraphs.csv", Columns: []report.Column{
+			kit.TextCol("mode", "Mode"),
+			kit.CountCol("padded_tokens", "Padded tokens"),
+			kit.CountCol("reqs", "Requests"),
+			{ID: "uniform", Title: "Uniform", Kind: report.Bool},
+			{ID: "lora", Title: "LoRA", Kind: report.Bool},
+			{ID: "captured", Title: "Captured", Kind: report.Bool},
+			kit.CountCol("replays", "Replays"),
+			kit.RatioCol("share", "Of the mode", "pct_of_mode"),
+			kit.MeanCol("mean", "Mean replay", "mean_ms"),
+			kit.Wide(kit.MeanCol("captured_at", "Captured at", "captured_at_s")),
+		}},
+	},
+	Run: cudaGraphUsage,
+}
+
+// cudagraphUnused is the share of graphs never replayed from which it is a finding.
+const cudagraphUnused = 0.5
+
+func cudaGraphUsage(in *kit.Input, out *kit.Output) {
+	const captures, usage, timeline = "cuda_graph_captures.csv", "cuda_graph_usage.csv", "cuda_graph_timeline.csv"
+	d := evidence.Of[*session.Data](in.Evidence)
+	if len(d.Graphs.ByBatch) == 0 {
+		sessionLacks(out, d, captures, usage, timeline)
+		return
+	}
+	type entry struct {
+		session.Batch
+		*session.Graph
+	}
+	var list []entry
+	captured, replays, used := map[string]int64{}, map[string]int64{}, int64(0)
+	for b, g := range d.Graphs.ByBatch {
+		list = append(list, entry{b, g})
+		replays[b.Mode] += g.Replays
+		if g.Captured {
+			captured[b.Mode]++
+			if g.Replays > 0 {
+				used++
+			}
+		}
+	}
+	flag := func(b bool) int {
+		if b {
+			return 1
+		}
+		return 0
+	}
+	slices.SortFunc(list, func(a, b entry) int {
+		return cmp.Or(cmp.Compare(b.Replays, a.Replays), cmp.Compare(a.Mode, b.Mode), cmp.Compare(a.Tokens, b.Tokens),
+			cmp.Compare(a.Reqs, b.Reqs),
+			cmp.Compare(flag(a.Uniform), flag(b.Uniform)), cmp.Compare(flag(a.LoRA), flag(b.LoRA)))
+	})
+	t := out.Table("cudagraphs")
+	for _, e := range list {
+		at := report.Null
+		if e.Captured {
+			at = report.F(e.CapturedAt * 1e9)
+		}
+		t.Row(
+			kit.Text("mode", e.Mode), kit.Put("padded_tokens", kit.Known(e.Tokens)),
+			kit.Put("reqs", kit.Known(e.Reqs)), kit.Put("uniform", report.B(e.Uniform)),
+			kit.Put("lora", report.B(e.LoRA)), kit.Put("captured", report.B(e.Captured)),
+			kit.Int("replays", e.Replays), kit.Maybe("share", stat.Ratio(e.Replays, replays[e.Mode])),
+			kit.Maybe("mean", e.Time.Mean()), kit.Put("captured_at", at))
+	}
+	t.Cut(in.Options.Top, "replays").Add()
+
+	var sumCaptured, sumReplays int64
+	for _, n := range captured {
+		sumCaptured += n
+	}
+	for _, n := range replays {
+		sumReplays += n
+	}
+	if d.Had[captures] > 0 {
+		fromSession(out, d.Rows[captures], captures, "runtime_mode", "num_tokens")
+		out.Int("cudagraph.captured", nil, sumCaptured)
+		for _, mode := range sortedNames(captured) {
+			out.Int("cudagraph.captured", kit.Labels("mode", mode), captured[mode])
+		}
+	}
+	if d.Had[usage]+d.Had[timeline] > 0 {
+		fromSession(out, d.Rows[usage]+d.Rows[timeline], usage, "runtime_mode", "replay_count")
+		out.Int("cudagraph.replays", nil, sumReplays)
+		for _, mode := range sortedNames(replays) {
+			out.Int("cudagraph.replays", kit.Labels("mode", mode), replays[mode])
+		}
+	}
+	for _, mode := range sortedNames(d.Graphs.ByMode) {
+		s := d.Graphs.ByMode[mode]
+		fromSession(out, s.N(), timeline, "descriptor", "duration_ms")
+		distribution(out, "cudagraph.replay_time", kit.Labels("mode", mode), s)
+	}
+	filesTogether(out, d, usage)
+	out.Note("profilemate waits for the GPU after every replay, so that replays take longer while it watches, and a step cannot overlap the next one.")
+	if sumCaptured > 0 && d.Had[usage]+d.Had[timeline] > 0 {
+		unused := stat.Ratio(sumCaptured-used, sumCaptured)
+		fromSession(out, d.Rows[captures], captures, "num_tokens")
+		out.Metric("cudagraph.unused", nil, unused)
+		switch {
+		case sumReplays == 0:
+			out.Find("cudagraphs_never_run", report.High, "CUDA graphs were captured, and none was ever replayed",
+				[]report.MetricRef{kit.Ref("cudagraph.captured"), kit.Ref("cudagraph.replays")},
+				"The steps ran without graphs: their batch sizes are above the largest captured one, or something in them forbids graphs (cascade attention, a LoRA that was not captured). The server's log says which mode each step chose, with --cudagraph-metrics.")
+		case *unused >= cudagraphUnused:
+			out.Find("cudagraphs_unused", report.Low, "Most captured CUDA graphs are never replayed",
+				[]report.MetricRef{kit.Ref("cudagraph.unused"), kit.Ref("cudagraph.captured")},
+				"Each costs start-up time and memory. Capture the sizes that occur (vLLM: --cudagraph-capture-sizes), and keep them close together there, since a batch is padded up to the next one.")
+		}
+	}
+}
+
+func sortedNames[V any](m map[string]V) []string {
+	list := make([]string, 0, len(m))
+	for k := range m {
+		list = append(list, k)
+	}
+	slices.Sort(list)
+	return list
+}

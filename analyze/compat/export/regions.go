@@ -1,0 +1,148 @@
+package export
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/present"
+)
+
+// regionReport is the shape of llm-perf-opt's ncu/regions/report.json. What it took from Nsight Compute comes from the
+// capture's NVTX ranges here: times are GPU time in milliseconds, and there is no time of writing, so that the same
+// input gives the same file.
+type regionReport struct {
+	Scope       string          `json:"scope"`
+	Regions     []regionEntry   `json:"regions"`
+	GeneratedAt *string         `json:"generated_at"`
+	Totals      regionTotals    `json:"totals"`
+	Fingerprint string          `json:"config_fingerprint"`
+	Selection   regionSelection `json:"selection"`
+}
+
+type regionEntry struct {
+	Name     string         `json:"name"`
+	Parent   *string        `json:"parent"`
+	Depth    int64          `json:"depth"`
+	Process  *string        `json:"process"`
+	Device   *string        `json:"device"`
+	TotalMs  *json.Number   `json:"total_ms"`
+	Kernels  int64          `json:"kernel_count"`
+	Sections *string        `json:"sections_path"`
+	CSV      *string        `json:"csv_path"`
+	Markdown *string        `json:"markdown_path"`
+	JSON     *string        `json:"json_path"`
+	Metrics  regionMetrics  `json:"metrics"`
+	Top      []regionKernel `json:"kernels"`
+}
+
+type regionMetrics struct {
+	SharePct *json.Number `json:"pct_of_kernel_time"`
+}
+
+type regionKernel struct {
+	Name    string       `json:"kernel_name"`
+	TotalMs *json.Number `json:"total_ms"`
+	Calls   int64        `json:"calls"`
+}
+
+type regionTotals struct {
+	Regions int64        `json:"regions"`
+	TotalMs *json.Number `json:"total_ms"` // kernel time of the capture; regions nest, so that theirs does not add up
+}
+
+type regionSelection struct {
+	Include []string `json:"include"`
+	Exclude []string `json:"exclude"`
+}
+
+// HasRegions reports whether there are regions to report.
+func HasRegions(r *report.Report) bool {
+	return present.Entries(present.NewView(r).Table("regions", "regions")) > 0
+}
+
+// RegionsJSON is llm-perf-opt's region report, made of the capture's NVTX ranges.
+func RegionsJSON(r *report.Report) ([]byte, error) {
+	v := present.NewView(r)
+	t, k := v.Table("regions", "regions"), v.Table("regions", "region_kernels")
+	top := map[string][]regionKernel{}
+	for i := range present.Entries(k) {
+		region, _ := present.CellOf(k, i, "region").Str()
+		name, _ := present.CellOf(k, i, "kernel").Str()
+		calls, _ := present.CellOf(k, i, "count").Int()
+		top[region] = append(top[region], regionKernel{name, shifted(present.CellOf(k, i, "total"), -6), calls})
+	}
+	out := regionReport{Scope: "aggregate", Regions: []regionEntry{}, Selection: regionSelection{[]string{},
+		[]string{}}}
+	for i := range present.Entries(t) {
+		e := regionEntry{TotalMs: shifted(present.CellOf(t, i, "total"), -6),
+			Metrics: regionMetrics{shifted(present.CellOf(t, i, "share"), 2)}}
+		e.Name, _ = present.CellOf(t, i, "region").Str()
+		e.Depth, _ = present.CellOf(t, i, "depth").Int()
+		e.Kernels, _ = present.CellOf(t, i, "kernels").Int()
+		if s, ok := present.CellOf(t, i, "parent").Str(); ok {
+			e.Parent = &s
+		}
+		if n, ok := present.CellOf(t, i, "pid").Int(); ok {
+			s := strconv.FormatInt(n, 10)
+			e.Process = &s
+		}
+		if n, ok := present.CellOf(t, i, "device_id").Int(); ok {
+			s := "cuda:" + strconv.FormatInt(n, 10)
+			e.Device = &s
+		}
+		if e.Top = top[e.Name]; e.Top == nil {
+			e.Top = []regionKernel{}
+		}
+		out.Regions = append(out.Regions, e)
+	}
+	if t != nil {
+		out.Totals.Regions = t.TotalRows
+	}
+	if total := v.Metric("kernel.total_time"); total != nil && total.Value != nil {
+		out.Totals.TotalMs = shifted(report.F(*total.Value), -6)
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(out); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// RegionsMD is the same as a page.
+func RegionsMD(r *report.Report) doc.Document {
+	v := present.NewView(r)
+	var d doc.Document
+	d.Add(doc.H(1, "regions", "NVTX Regions"))
+	t := v.Table("regions", "regions")
+	if present.Entries(t) == 0 {
+		d.Add(doc.P(doc.Text("No regions discovered.")))
+		return d
+	}
+	d.Add(doc.H(2, "list", "Regions"))
+	out := doc.Table{ID: "regions", Columns: []doc.Column{{Title: "region"}, {Title: "parent"},
+		{Title: "depth", Align: doc.Right}, {Title: "total_ms", Align: doc.Right},
+		{Title: "kernel_count", Align: doc.Right}}}
+	for i := range present.Entries(t) {
+		name, _ := present.CellOf(t, i, "region").Str()
+		depth, _ := present.CellOf(t, i, "depth").Int()
+		total, _ := present.CellOf(t, i, "total").Num()
+		kernels, _ := present.CellOf(t, i, "kernels").Int()
+		parent := doc.Cell{}
+		if s, ok := present.CellOf(t, i, "parent").Str(); ok {
+			parent = doc.Cell{doc.Name(s)}
+		}
+		out.Rows = append(out.Rows, []doc.Cell{{doc.Name(name)}, parent, {doc.Text(strconv.FormatInt(depth, 10))},
+			{doc.Text(fixed(total/1e6, 3))}, {doc.Text(strconv.FormatInt(kernels, 10))}})
+	}
+	d.Add(out)
+	if more := t.TotalRows - int64(present.Entries(t)); more > 0 {
+		d.Add(doc.P(doc.Text(present.Plural(more, "more region") + " with less GPU time.")))
+	}
+	return d
+}

@@ -1,0 +1,339 @@
+package export
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/present"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+)
+
+// stages are the phases that llm-perf-opt reports, in its order. The vision stages run inside prefill.
+var stages = []string{"prefill", "decode", "sam", "clip", "projector"}
+
+// StakeholderMD is llm-perf-opt's stakeholder_summary.md, filled with whatever the report holds: of its own artifacts,
+// of the capture, of a server's log and of a profiler session, in this order. What none of them says is said to be
+// missing.
+func StakeholderMD(r *report.Report) doc.Document {
+	v := present.NewView(r)
+	var d doc.Document
+	d.Add(doc.H(1, "summary", "Stakeholder Summary"))
+	d.Add(doc.H(2, "environment", "Environment"), environmentOf(v))
+	d.Add(doc.H(2, "aggregates", "Aggregates"), aggregates(v))
+	d.Add(doc.H(2, "stages", "Per-Stage Timings"))
+	d.Add(stageTimings(v)...)
+	d.Add(doc.H(2, "mfu", "MFU"))
+	d.Add(mfuOf(v)...)
+	d.Add(doc.H(2, "takeaways", "Stage Takeaways"), takeaway(v))
+	d.Add(doc.H(2, "operators", "Top Operators"), topOperators(v))
+	d.Add(doc.H(2, "kernels", "Top Kernels"), legacyTopKernels(v))
+	d.Add(doc.H(2, "recommendations", "Recommendations"), recommendations(v))
+	return d
+}
+
+func environmentOf(v *present.View) doc.Table {
+	t := doc.Table{ID: "environment", Columns: []doc.Column{{Title: "Key"}, {Title: "Value"}}}
+	for _, g := range v.Environment.GPUs {
+		name := doc.Text("unknown")
+		if g.Name != nil {
+			name = doc.Name(*g.Name)
+		}
+		t.Rows = append(t.Rows, []doc.Cell{{doc.Text("Device " + strconv.Itoa(g.Device))}, {name}})
+	}
+	add := func(key string, value *string) {
+		if value != nil {
+			t.Rows = append(t.Rows, []doc.Cell{{doc.Text(key)}, {doc.Name(*value)}})
+		}
+	}
+	e := &v.Environment
+	add("Driver", e.Driver)
+	add("CUDA", e.CUDA)
+	add("Model", e.Model)
+	add("DType", e.DType)
+	add("Parallelism", e.Parallelism)
+	count := func(key string, n *int64) {
+		if n != nil {
+			t.Rows = append(t.Rows, []doc.Cell{{doc.Text(key)}, {doc.Text(unit.Int(*n))}})
+		}
+	}
+	count("Max model length", e.MaxModelLen)
+	count("Max sequences", e.MaxNumSeqs)
+	peak := doc.Text("unknown")
+	if p, ok := v.Num("mfu.peak_flops"); ok {
+		peak = doc.Text(fixed(p/1e12, 2))
+	}
+	t.Rows = append(t.Rows, []doc.Cell{{doc.Text("Peak TFLOPs")}, {peak}})
+	return t
+}
+
+// statRow is a Metric, Mean, Std row of a metric that has a distribution, or its value alone.
+func statRow(label doc.Span, m *report.Metric) []doc.Cell {
+	row := []doc.Cell{{label}, {doc.Text(present.Unknown)}, {doc.Text(present.Unknown)}}
+	switch {
+	case m == nil:
+	case m.Summary != nil:
+		row[1] = doc.Cell{doc.Text(unit.Format(m.Summary.Mean, m.Unit))}
+		row[2] = doc.Cell{doc.Text(unit.Format(m.Summary.Stddev, m.Unit))}
+	case present.ValueOf(m) != "":
+		row[1] = doc.Cell{doc.Text(present.ValueOf(m))}
+	}
+	return row
+}
+
+func meanStd(id, first string) doc.Table {
+	return doc.Table{ID: id, Columns: []doc.Column{{Title: first}, {Title: "Mean", Align: doc.Right},
+		{Title: "Std", Align: doc.Right}}}
+}
+
+// cellRow is a Mean, Std row of table cells in a base unit.
+func cellRow(label string, mean, std report.Cell, u string) []doc.Cell {
+	row := []doc.Cell{{doc.Text(label)}, {doc.Text(present.Unknown)}, {doc.Text(present.Unknown)}}
+	for i, c := range []report.Cell{mean, std} {
+		if x, ok := c.Num(); ok {
+			row[i+1] = doc.Cell{doc.Text(unit.Format(x, u))}
+		}
+	}
+	return row
+}
+
+func aggregates(v *present.View) doc.Table {
+	t := meanStd("aggregates", "Metric")
+	stages := v.Table("mfu", "stages")
+	for i := range present.Entries(stages) {
+		switch name, _ := present.CellOf(stages, i, "stage").Str(); name {
+		case "prefill", "decode":
+			t.Rows = append(t.Rows, cellRow("Time of "+name, present.CellOf(stages, i, "mean"),
+				present.CellOf(stages, i, "std"), report.Nanoseconds))
+		}
+	}
+	run := v.Table("mfu", "run_tokens")
+	for i := range present.Entries(run) {
+		name, _ := present.CellOf(run, i, "quantity").Str()
+		t.Rows = append(t.Rows, cellRow(name, present.CellOf(run, i, "mean"), present.CellOf(run, i, "std"),
+			report.Count))
+	}
+	for _, m := range []struct{ label, id string }{
+		{"Step time", "unit.time"}, {"GPU busy per step", "unit.gpu_busy"}, {"GPU idle per step", "unit.gpu_idle"},
+		{"Kernels per step", "unit.kernels"}, {"Launches per step", "unit.launches"},
+		{"Prompt tokens per second", "serve.prompt_throughput"}, {"Generated tokens per second",
+			"serve.generation_throughput"},
+		{"Time to first token", "serve.ttft"}, {"Time per output token", "serve.tpot"},
+		{"Request latency", "serve.e2e"},
+		{"Tokens per second of forward time", "forward.token_rate"},
+	} {
+		if found := v.Metric(m.id); found != nil {
+			t.Rows = append(t.Rows, statRow(doc.Text(m.label), found))
+		}
+	}
+	if v.Metric("serve.generation_throughput") == nil && v.Metric("forward.token_rate") == nil &&
+		present.Entries(run) == 0 {
+		t.Rows = append(t.Rows, statRow(doc.Text("Tokens per second"), nil))
+	}
+	return t
+}
+
+// stageOf is the metric that times one stage: per unit of work if units carry the phase, else its wall time, else that
+// of a profiler session's forward passes.
+func stageOf(v *present.View, phase string) *report.Metric {
+	for _, id := range []string{"unit.time", "phase.wall_time", "forward.time"} {
+		if m := v.Metric(id, "phase", phase); m != nil {
+			return m
+		}
+	}
+	return nil
+}
+
+func stageTimings(v *present.View) []doc.Block {
+	t := meanStd("stages", "Stage")
+	vision := false
+	row := func(name string, cells []doc.Cell) {
+		t.Rows = append(t.Rows, cells)
+		vision = vision || name == "sam" || name == "clip" || name == "projector"
+	}
+	measured := v.Table("mfu", "stages")
+	for _, s := range stages {
+		found := false
+		for i := range present.Entries(measured) {
+			if name, _ := present.CellOf(measured, i, "stage").Str(); name == s {
+				row(s, cellRow(s, present.CellOf(measured, i, "mean"), present.CellOf(measured, i, "std"),
+					report.Nanoseconds))
+				found = true
+			}
+		}
+		if m := stageOf(v, s); !found && m != nil {
+			row(s, statRow(doc.Text(s), m))
+		}
+	}
+	if len(t.Rows) == 0 {
+		return []doc.Block{doc.P(doc.Text("Not available: no NVTX range maps to a stage, see "),
+			doc.Code("--phase-map"), doc.Text("."))}
+	}
+	blocks := []doc.Block{t}
+	if vision {
+		blocks = append(blocks, doc.P(doc.Text("Note: vision (sam, clip, projector) is nested in prefill; do not add it.")))
+	}
+	return blocks
+}
+
+// mfuOf is the utilisation by scope. What llm-perf-opt stated stands beside it: it counts fewer operations and other
+// peaks.
+func mfuOf(v *present.View) []doc.Block {
+	t := doc.Table{ID: "mfu", Columns: []doc.Column{{Title: "Scope"}, {Title: "MFU", Align: doc.Right},
+		{Title: "Memory bandwidth", Align: doc.Right}, {Title: "MFU as llm-perf-opt states it", Align: doc.Right}}}
+	some := false
+	for _, s := range []struct{ scope, stage string }{{"Model-level", "model"}, {"Vision", "vision"},
+		{"Prefill", "prefill"}, {"Decode", "decode"}} {
+		row := []doc.Cell{{doc.Text(s.scope)}}
+		for _, id := range []string{"mfu.utilization", "mfu.bandwidth_utilization", "mfu.stated"} {
+			text := present.Unknown
+			if x, ok := v.Num(id, "stage", s.stage); ok {
+				text, some = fixed(x, 6), true
+			}
+			row = append(row, doc.Cell{doc.Text(text)})
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	if !some {
+		return []doc.Block{doc.P(doc.Text("Not available: FLOPs per token are computed from the dimensions of the model, which nothing that was given states."))}
+	}
+	return []doc.Block{t}
+}
+
+// takeaway compares the total times of prefill and decode by llm-perf-opt's rule: one dominates where it takes at least
+// 1.2 times the other, and at least 1.2 ms.
+func takeaway(v *present.View) doc.Block {
+	var prefill, decode float64
+	var okP, okD bool
+	what := ""
+	for _, source := range []struct{ id, label, what string }{
+		{"stage.time", "stage", "Mean time"}, {"phase.wall_time", "phase", "Wall time"},
+		{"forward.total_time", "phase", "Forward time"},
+	} {
+		prefill, okP = v.Num(source.id, source.label, "prefill")
+		decode, okD = v.Num(source.id, source.label, "decode")
+		if what = source.what; okP || okD {
+			break
+		}
+	}
+	const ms = 1e6
+	text := "Prefill and decode are comparable."
+	switch {
+	case !okP && !okD:
+		if b, ok := iterationTakeaway(v); ok {
+			return b
+		}
+		return doc.P(doc.Text("Not available: neither prefill nor decode was found."))
+	case decode >= 1.2*max(ms, prefill):
+		text = "Decode dominates."
+	case prefill >= 1.2*max(ms, decode):
+		text = "Prefill dominates."
+	}
+	show := func(x float64, ok bool) string {
+		if !ok {
+			return "none"
+		}
+		return unit.Format(x, report.Nanoseconds)
+	}
+	return doc.P(doc.Strong(text), doc.Text(" "+what+": prefill "+show(prefill, okP)+", decode "+show(decode, okD)+"."))
+}
+
+// iterationTakeaway says by the same rule which type of iteration takes most of a server's time, where a log details
+// them.
+func iterationTakeaway(v *present.View) (doc.Block, bool) {
+	shares := map[string]float64{}
+	largest, second := "", 0.0
+	list := ""
+	for _, name := range []string{"prefill", "decode", "mixed"} {
+		x, ok := v.Num("serve.iteration_time_share", "type", name)
+		if ok {
+			list += ", " + name + " " + unit.Format(x, report.Ratio)
+			shares[name] = x
+		}
+		switch {
+		case largest == "" || x > shares[largest]:
+			largest, second = name, shares[largest]
+		default:
+			second = max(second, x)
+		}
+	}
+	if len(shares) == 0 {
+		return nil, false
+	}
+	text := "No type of iteration dominates."
+	if shares[largest] >= 1.2*second && shares[largest] > 0 {
+		text = map[string]string{"prefill": "Prefill dominates.", "decode": "Decode dominates.",
+			"mixed": "Iterations that mix prefill and decode dominate."}[largest]
+	}
+	return doc.P(doc.Strong(text), doc.Text(" Share of the iterations' time: "+strings.TrimPrefix(list, ", ")+".")),
+		true
+}
+
+func topOperators(v *present.View) doc.Block {
+	t := v.Table("operators", "operators")
+	if present.Entries(t) == 0 {
+		return doc.P(doc.Text("Not available: operators come from the PyTorch profiler (operators.md of llm-perf-opt)."))
+	}
+	out := doc.Table{ID: "operators", Columns: []doc.Column{
+		{Title: "op_name"}, {Title: "total_time_ms", Align: doc.Right}, {Title: "cuda_time_ms", Align: doc.Right},
+		{Title: "calls", Align: doc.Right}, {Title: "mean_ms", Align: doc.Right},
+	}}
+	for i := range min(present.Entries(t), legacyKernels) {
+		name, _ := present.CellOf(t, i, "operator").Str()
+		total, _ := present.CellOf(t, i, "total").Num()
+		cuda, _ := present.CellOf(t, i, "cuda").Num()
+		calls, _ := present.CellOf(t, i, "calls").Int()
+		mean := present.Unknown
+		if m, ok := present.CellOf(t, i, "mean").Num(); ok {
+			mean = fixed(m/1e6, 6)
+		}
+		out.Rows = append(out.Rows, []doc.Cell{{doc.Name(name)}, {doc.Text(fixed(total/1e6, 3))},
+			{doc.Text(fixed(cuda/1e6, 3))}, {doc.Text(strconv.FormatInt(calls, 10))}, {doc.Text(mean)}})
+	}
+	return out
+}
+
+// legacyTopKernels are the capture's, or where there is none those of llm-perf-opt's kernels.md.
+func legacyTopKernels(v *present.View) doc.Block {
+	if t := v.Table("kernels", "kernels"); present.Entries(t) > 0 {
+		return legacyTable(v, t, min(present.Entries(t), legacyKernels))
+	}
+	t := v.Table("operators", "stated_kernels")
+	if present.Entries(t) == 0 {
+		if v.EvidenceOnly() {
+			return doc.P(doc.Text("Not available: no trace was given."))
+		}
+		return doc.P(doc.Text("None in the capture."))
+	}
+	out := doc.Table{ID: "kernels", Columns: []doc.Column{{Title: "kernel_name"}, {Title: "total_ms", Align: doc.Right},
+		{Title: "calls", Align: doc.Right}, {Title: "mean_ms", Align: doc.Right}}}
+	for i := range min(present.Entries(t), legacyKernels) {
+		name, _ := present.CellOf(t, i, "kernel").Str()
+		total, _ := present.CellOf(t, i, "total").Num()
+		calls, _ := present.CellOf(t, i, "calls").Int()
+		mean, _ := present.CellOf(t, i, "mean").Num()
+		out.Rows = append(out.Rows, []doc.Cell{{doc.Name(name)}, {doc.Text(fixed(total/1e6, 3))},
+			{doc.Text(strconv.FormatInt(calls, 10))}, {doc.Text(fixed(mean/1e6, 6))}})
+	}
+	return out
+}
+
+func recommendations(v *present.View) doc.Block {
+	var l doc.List
+	for _, f := range v.Findings {
+		item := doc.Item{Spans: present.Prose(f.Title)}
+		var sub doc.List
+		for _, a := range f.Advice {
+			sub.Items = append(sub.Items, doc.Item{Spans: present.Prose(a)})
+		}
+		if len(sub.Items) > 0 {
+			item.Blocks = []doc.Block{sub}
+		}
+		l.Items = append(l.Items, item)
+	}
+	if len(l.Items) == 0 {
+		return doc.P(doc.Text("No rule found anything to recommend."))
+	}
+	return l
+}

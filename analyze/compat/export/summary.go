@@ -1,0 +1,215 @@
+package export
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/present"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+)
+
+// summary is the shape of profilemate's summary.json. Numbers are exact decimals; what the capture cannot say is null.
+type summary struct {
+	PrefillDecode map[string]*phaseSummary     `json:"prefill_decode"`
+	Components    map[string]*componentSummary `json:"components"`
+	TopKernels    []kernelSummary              `json:"top_kernels"`
+	CUDAGraphs    graphSummary                 `json:"cuda_graphs"`
+}
+
+// phaseSummary is the wall time of the NVTX ranges of a phase.
+type phaseSummary struct {
+	Count   int64       `json:"count"`
+	TotalMs json.Number `json:"total_ms"`
+	AvgMs   *float64    `json:"avg_ms"`
+	total   int64
+}
+
+// componentSummary is the GPU time of a component.
+type componentSummary struct {
+	Count   int64       `json:"count"`
+	TotalMs json.Number `json:"total_ms"`
+	Percent *float64    `json:"percent"` // of the GPU time of all components
+	total   float64
+}
+
+type kernelSummary struct {
+	KernelName   string       `json:"kernel_name"`
+	Invocations  *int64       `json:"invocations"`
+	TotalTimeMs  *json.Number `json:"total_time_ms"`
+	AvgTimeUs    *json.Number `json:"avg_time_us"`
+	MinTimeUs    *json.Number `json:"min_time_us"`
+	MaxTimeUs    *json.Number `json:"max_time_us"`
+	AvgGridSize  *json.Number `json:"avg_grid_size"`  // blocks
+	AvgBlockSize *json.Number `json:"avg_block_size"` // threads
+}
+
+// graphSummary counts kernels that really ran inside CUDA graphs. profilemate guessed: it counted every kernel whose
+// launch configuration repeats more than ten times.
+type graphSummary struct {
+	TotalKernelLaunches *int64       `json:"total_kernel_launches"`
+	GraphKernelLaunches *int64       `json:"graph_kernel_launches"`
+	GraphCoveragePct    *json.Number `json:"graph_coverage_pct"`
+	NumUniqueGraphs     *int64       `json:"num_unique_graphs"`
+}
+
+const summaryKernels = 20
+
+// SummaryJSON is profilemate's summary.json, made of the report's metrics and tables. Top level keys are always there;
+// prefill_decode and components are null where nothing is known of them.
+func SummaryJSON(r *report.Report) ([]byte, error) {
+	v := present.NewView(r)
+	s := summary{
+		PrefillDecode: prefillDecode(v),
+		Components:    componentsOf(v),
+		TopKernels:    kernelSummaries(v),
+		CUDAGraphs: graphSummary{
+			TotalKernelLaunches: wholeTrace(v, "kernel.count"),
+			GraphKernelLaunches: wholeTrace(v, "graph.kernels"),
+			NumUniqueGraphs:     wholeTrace(v, "graph.unique"),
+		},
+	}
+	if c, ok := v.Num("graph.coverage"); ok {
+		s.CUDAGraphs.GraphCoveragePct = shifted(report.F(c), 2)
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(s); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// wholeTrace is an integer metric, nil if it is absent or unknown.
+func wholeTrace(v *present.View, id string, pairs ...string) *int64 {
+	x, ok := v.Num(id, pairs...)
+	if !ok {
+		return nil
+	}
+	n := int64(x)
+	return &n
+}
+
+// phaseWall is what the report says of one phase: how many ranges, and the host time inside them in ns.
+type phaseWall struct {
+	phase       string
+	count, wall int64
+}
+
+// phasesOf reads the phases table, or where it is absent the metrics.
+func phasesOf(v *present.View) []phaseWall {
+	var list []phaseWall
+	t := v.Table("phases", "phases")
+	for i := range present.Entries(t) {
+		name, _ := present.CellOf(t, i, "phase").Str()
+		n, _ := present.CellOf(t, i, "ranges").Int()
+		if wall, ok := present.CellOf(t, i, "wall").Int(); ok {
+			list = append(list, phaseWall{name, n, wall})
+		}
+	}
+	if len(list) > 0 {
+		return list
+	}
+	for _, m := range v.ByID["phase.wall_time"] {
+		if phase, ok := m.Labels["phase"]; ok && len(m.Labels) == 1 && m.Value != nil {
+			list = append(list, phaseWall{phase, m.N, int64(*m.Value)})
+		}
+	}
+	return list
+}
+
+// prefillDecode folds the phases into prefill, decode and other, as profilemate names them.
+func prefillDecode(v *present.View) map[string]*phaseSummary {
+	var out map[string]*phaseSummary
+	for _, w := range phasesOf(v) {
+		name := "other"
+		switch p := strings.ToLower(w.phase); {
+		case strings.Contains(p, "prefill"):
+			name = "prefill"
+		case strings.Contains(p, "decode"), strings.Contains(p, "generation"):
+			name = "decode"
+		}
+		if out == nil {
+			out = map[string]*phaseSummary{}
+		}
+		s := out[name]
+		if s == nil {
+			s = &phaseSummary{}
+			out[name] = s
+		}
+		s.Count += w.count
+		s.total += w.wall
+	}
+	for _, s := range out {
+		s.TotalMs = *shifted(report.I(s.total), -6)
+		if s.Count > 0 {
+			avg := float64(s.total) / float64(s.Count) / 1e6
+			s.AvgMs = &avg
+		}
+	}
+	return out
+}
+
+// componentsOf are those found by kernel name, which covers every kernel.
+func componentsOf(v *present.View) map[string]*componentSummary {
+	var out map[string]*componentSummary
+	sum := 0.0
+	for _, m := range v.ByID["component.gpu_time"] {
+		name, ok := m.Labels["component"]
+		if !ok || len(m.Labels) != 1 || m.Value == nil {
+			continue
+		}
+		if out == nil {
+			out = map[string]*componentSummary{}
+		}
+		out[name] = &componentSummary{Count: m.N, TotalMs: *shifted(report.F(*m.Value), -6), total: *m.Value}
+		sum += *m.Value
+	}
+	for _, c := range out {
+		if sum > 0 {
+			p := c.total / sum * 100
+			c.Percent = &p
+		}
+	}
+	return out
+}
+
+func kernelSummaries(v *present.View) []kernelSummary {
+	out := []kernelSummary{}
+	t := v.Table("kernels", "kernels")
+	for i := range min(present.Entries(t), summaryKernels) {
+		k := kernelSummary{
+			TotalTimeMs: shifted(present.CellOf(t, i, "total"), -6),
+			AvgTimeUs:   shifted(present.CellOf(t, i, "mean"), -3),
+			MinTimeUs:   shifted(present.CellOf(t, i, "min"), -3),
+			MaxTimeUs:   shifted(present.CellOf(t, i, "max"), -3),
+
+			AvgGridSize:  shifted(present.CellOf(t, i, "avg_grid_size"), 0),
+			AvgBlockSize: shifted(present.CellOf(t, i, "avg_block_size"), 0),
+		}
+		k.KernelName, _ = present.CellOf(t, i, "kernel_name").Str()
+		if n, ok := present.CellOf(t, i, "count").Int(); ok {
+			k.Invocations = &n
+		}
+		out = append(out, k)
+	}
+	return out
+}
+
+// shifted is a cell's number times 10^exp10 as exact decimal text, nil if it holds none.
+func shifted(c report.Cell, exp10 int) *json.Number {
+	text := ""
+	if n, ok := c.Int(); ok {
+		text = strconv.FormatInt(n, 10)
+	} else if f, ok := c.Num(); ok {
+		text = strconv.FormatFloat(f, 'f', -1, 64)
+	} else {
+		return nil
+	}
+	n := json.Number(unit.Shift(text, exp10))
+	return &n
+}

@@ -1,0 +1,154 @@
+package compat
+
+import (
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/compat/session"
+	"github.com/nsys-llm/explain/analyze/internal/evidence"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var ForwardPass = kit.Section{
+	ID: "forward_pass", Title: "Forward passes",
+	Evidence: []file.Kind{session.Kind},
+	Derivation: "Rows of the session's forward_pass_timing.csv, by phase. Throughput is all tokens over all " +
+		"forward time, not a mean of ratios; profilemate's column of it is not used.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "forward.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{"", "phase"},
+			Meaning: "median duration of a forward pass; the summary is over passes",
+		},
+		{
+			ID: "forward.total_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"", "phase"},
+			Meaning: "forward passes added up",
+		},
+		{
+			ID: "forward.count", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"", "phase"},
+			Meaning: "forward passes",
+		},
+		{
+			ID: "forward.tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"", "phase"},
+			Meaning: "tokens that forward passes computed",
+		},
+		{
+			ID: "forward.token_rate", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"", "phase"},
+			Meaning: "tokens per second of forward time",
+		},
+		{
+			ID: "forward.time_share", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"phase"},
+			Meaning: "share of the forward time spent in the phase",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "forward_passes", Title: "Forward passes by phase", File: "forward_passes.csv",
+			Columns: slices.Concat([]report.Column{
+				kit.TextCol("pass_phase", "Phase"),
+				kit.CountCol("passes", "Passes"),
+				kit.CountCol("tokens", "Tokens"),
+				kit.MeanCol("total", "Total", "total_ms"),
+				kit.RatioCol("share", "Share", "pct_of_forward_time"),
+			}, sampleCols(), []report.Column{kit.RateCol("throughput", "Tokens per second", report.PerSecond)})},
+	},
+	Run: forwardPass,
+}
+
+// sessionPhases are the phases of a session in the order of reports.
+var sessionPhases = []string{"prefill", "decode", "mixed", "idle", session.Other}
+
+// forwardPrefill is profilemate's bound on the share of prefill.
+const forwardPrefill = 0.60
+
+func forwardPass(in *kit.Input, out *kit.Output) {
+	const name, summary = "forward_pass_timing.csv", "forward_pass_summary.json"
+	d := evidence.Of[*session.Data](in.Evidence)
+	all := &d.AllForward
+	switch {
+	case all.Time.N() > 0:
+	case len(d.Summaries.Forward) > 0:
+		forwardStated(d, out, summary)
+		return
+	default:
+		sessionLacks(out, d, name, summary)
+		return
+	}
+	t := out.Table("forward_passes")
+	emit := func(labels report.Labels, f *session.Forward) *float64 {
+		n := f.Time.N()
+		fromSession(out, n, name, "phase", "num_tokens", "forward_time_ms")
+		distribution(out, "forward.time", labels, &f.Time)
+		out.Float("forward.total_time", labels, f.Time.Sum())
+		out.Int("forward.count", labels, n)
+		out.Int("forward.tokens", labels, f.Tokens)
+		rate := stat.Ratio(float64(f.Tokens)*1e9, f.Time.Sum())
+		out.Metric("forward.token_rate", labels, rate)
+		return rate
+	}
+	emit(nil, all)
+	for _, p := range sessionPhases {
+		f := d.Forward[p]
+		if f == nil {
+			continue
+		}
+		rate := emit(kit.Labels("phase", p), f)
+		share := stat.Ratio(f.Time.Sum(), all.Time.Sum())
+		out.Metric("forward.time_share", kit.Labels("phase", p), share)
+		t.Row(append(sampleFields(&f.Time),
+			kit.Text("pass_phase", p), kit.Int("passes", f.Time.N()), kit.Int("tokens", f.Tokens),
+			kit.Float("total", f.Time.Sum()), kit.Maybe("share", share), kit.Maybe("throughput", rate))...)
+		if p == "prefill" && share != nil && *share > forwardPrefill {
+			out.Find("prefill_heavy", report.Medium, "Most of the forward time is prefill",
+				[]report.MetricRef{kit.Ref("forward.time_share", "phase", p), kit.Ref("forward.time", "phase", p)},
+				"Use chunked prefill, so that decode steps are not held up (vLLM: on by default in V1), and tune --max-num-batched-tokens: larger for throughput, smaller for the time between tokens.",
+				"Where prompts share their beginning, check that prefix caching hits.")
+		}
+	}
+	t.Add()
+	filesTogether(out, d, name)
+	switch {
+	case d.CUDAEvents != nil && *d.CUDAEvents:
+		out.Note("metadata.json says that times were taken with CUDA events: GPU time of a step, with its gaps.")
+	default:
+		out.Note("Nothing says how times were taken. The simple profiler times on the host and waits for the GPU after every step, which itself costs time.")
+	}
+	linesChart(out, "forward_throughput", "Tokens per second of forward time, over time", report.PerSecond,
+		overTime("tokens per second", &d.Throughput))
+}
+
+// forwardStated shows what the summary says where the table is missing: counts and means.
+func forwardStated(d *session.Data, out *kit.Output, summary string) {
+	out.Status(report.Partial, "the session has only "+summary+": counts and means, no distributions and no tokens")
+	t := out.Table("forward_passes")
+	total := 0.0
+	for _, s := range d.Summaries.Forward {
+		total += s.Sum
+	}
+	for _, p := range sessionPhases {
+		s := d.Summaries.Forward[p]
+		if s == nil {
+			continue
+		}
+		l := kit.Labels("phase", p)
+		fromSession(out, s.N, summary, "count", "mean_ms")
+		out.Metric("forward.time", l, s.Mean())
+		out.Int("forward.count", l, s.N)
+		out.Float("forward.total_time", l, s.Sum)
+		share := stat.Ratio(s.Sum, total)
+		out.Metric("forward.time_share", l, share)
+		t.Row(
+			kit.Text("pass_phase", p), kit.Int("passes", s.N), kit.Put("tokens", report.Null),
+			kit.Float("total", s.Sum), kit.Maybe("share", share), kit.Maybe("mean", s.Mean()),
+			kit.Put("p50", report.Null), kit.Put("p90", report.Null), kit.Put("p99", report.Null),
+			kit.Put("max", report.Null), kit.Put("throughput", report.Null))
+	}
+	t.Add()
+	out.Note("A summary states means: the value of `forward.time` is the mean here.")
+}

@@ -1,0 +1,126 @@
+package compat
+
+import (
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/compat/session"
+	"github.com/nsys-llm/explain/analyze/internal/evidence"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var KVCache = kit.Section{
+	ID: "kv_cache", Title: "KV cache blocks",
+	Evidence: []file.Kind{session.Kind},
+	Derivation: "Rows of the session's kv_cache_usage.csv and kv_cache_evictions.csv; kv_cache_summary.txt where " +
+		"these are missing.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "kv.usage", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Stats: true, Labels: []string{""},
+			Meaning: "mean share of the KV cache in use; the summary is over samples",
+		},
+		{
+			ID: "kv.blocks", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Level, Labels: []string{""},
+			Meaning: "blocks of the KV cache; unknown where files disagree",
+		},
+		{
+			ID: "kv.blocks_peak", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{""},
+			Meaning: "most blocks in use at once",
+		},
+		{
+			ID: "kv.evictions", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{""},
+			Meaning: "blocks evicted",
+		},
+		{
+			ID: "kv.block_lifetime", Unit: report.Nanoseconds, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{""},
+			Meaning: "median time from a block's allocation to its eviction; the summary is over evictions",
+		},
+		{
+			ID: "kv.block_idle", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{""},
+			Meaning: "median time from a block's last use to its eviction; the summary is over evictions",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "kv_evictions", Title: "Evicted blocks", File: "kv_evictions.csv", Columns: slices.Concat([]report.Column{
+			kit.TextCol("what", "Time"),
+			kit.CountCol("blocks", "Blocks"),
+		}, sampleCols())},
+	},
+	Run: kvCache,
+}
+
+// profilemate's bounds: of the mean usage, and of the mean lifetime of a block.
+const (
+	kvLow       = 0.40
+	kvHigh      = 0.90
+	kvShortLife = 5e9 // ns
+)
+
+func kvCache(in *kit.Input, out *kit.Output) {
+	const usage, evictions, summary = "kv_cache_usage.csv", "kv_cache_evictions.csv", "kv_cache_summary.txt"
+	d := evidence.Of[*session.Data](in.Evidence)
+	c, s := &d.Cache, &d.Summaries
+	if c.Usage.N() == 0 && c.Evictions == 0 && !s.Cached {
+		sessionLacks(out, d, usage, evictions)
+		return
+	}
+	if c.Usage.N() > 0 {
+		fromSession(out, c.Usage.N(), usage, "usage_pct", "num_blocks", "total_blocks")
+		meanOf(out, "kv.usage", nil, &c.Usage)
+		out.Metric("kv.blocks", nil, floatOf(c.Blocks.Value()))
+		if c.Used > 0 {
+			out.Int("kv.blocks_peak", nil, c.Used)
+		}
+		filesTogether(out, d, usage)
+		linesChart(out, "kv_usage", "KV cache in use over time", report.Ratio, overTime("in use", &c.OverTime))
+	} else if s.Blocks > 0 {
+		fromSession(out, 1, summary, "Total blocks available", "Peak blocks used")
+		out.Int("kv.blocks", nil, s.Blocks)
+		out.Int("kv.blocks_peak", nil, s.Peak)
+	}
+	switch {
+	case c.Evictions > 0:
+		fromSession(out, c.Evictions, evictions, "lifetime_sec", "idle_sec")
+		out.Int("kv.evictions", nil, c.Evictions)
+		distribution(out, "kv.block_lifetime", nil, &c.Lifetime)
+		distribution(out, "kv.block_idle", nil, &c.Idle)
+		t := out.Table("kv_evictions")
+		t.Row(append(sampleFields(&c.Lifetime), kit.Text("what", "from allocation to eviction"),
+			kit.Int("blocks", c.Evictions))...)
+		t.Row(append(sampleFields(&c.Idle), kit.Text("what", "from last use to eviction"),
+			kit.Int("blocks", c.Evictions))...)
+		t.Add()
+	case s.Cached:
+		fromSession(out, 1, summary, "Total evictions", "Avg block lifetime", "Avg idle before eviction")
+		out.Int("kv.evictions", nil, s.Evictions)
+		if s.Lifetime.N > 0 {
+			out.Metric("kv.block_lifetime", nil, s.Lifetime.Mean())
+			out.Metric("kv.block_idle", nil, s.Age.Mean())
+			out.Note("kv_cache_summary.txt states means: the values of `kv.block_lifetime` and `kv.block_idle` are means here.")
+		}
+	}
+	if c.Usage.N() == 0 {
+		out.Status(report.Partial, "the session has no samples of the cache's usage")
+	}
+
+	if mean := c.Usage.Mean(); mean != nil && *mean < kvLow {
+		out.Find("kv_cache_unused", report.Low, "Most of the KV cache is never used",
+			[]report.MetricRef{kit.Ref("kv.usage")},
+			"There is room for more requests at once: raise --max-num-seqs, or send more load. Memory that is free anyhow costs nothing.")
+	} else if mean != nil && *mean > kvHigh {
+		out.Find("kv_cache_full", report.Medium, "The KV cache is full", []report.MetricRef{kit.Ref("kv.usage")},
+			"Raise --gpu-memory-utilization, quantise the KV cache (--kv-cache-dtype fp8), or spread the model over more GPUs; else lower --max-num-seqs, before requests are preempted.")
+	}
+	if mean := c.Lifetime.Mean(); mean != nil && *mean < kvShortLife {
+		out.Find("kv_blocks_short_lived", report.Medium, "Blocks of the KV cache are evicted soon after they were made",
+			[]report.MetricRef{kit.Ref("kv.block_lifetime"), kit.Ref("kv.evictions")},
+			"The prefix cache cannot keep what it holds: give it more memory, or expect few hits.")
+	}
+}

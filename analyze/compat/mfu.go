@@ -1,0 +1,347 @@
+package compat
+
+import (
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/compat/perfopt"
+	"github.com/nsys-llm/explain/analyze/internal/evidence"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/peaks"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var MFU = kit.Section{
+	ID: "mfu", Title: "Stage times and MFU",
+	Evidence: []file.Kind{perfopt.Kind},
+	Derivation: "Timings and dimensions of llm-perf-opt's metrics.json; floating point operations and bytes of " +
+		"the decoder, computed from the dimensions term by term; peaks of the device by the name it reports. One " +
+		"request at a time, as llm-perf-opt measures. Its own utilisation undercounts the feed-forward part 1.5 " +
+		"times, projections 4 times and attention twice, and looks peaks up by a part of a name: it is shown as " +
+		"stated, and not used.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "stage.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Labels: []string{"stage"},
+			Meaning: "mean time of a stage in a run; sam, clip, projector and vision run inside prefill",
+		},
+		{
+			ID: "stage.tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Event, Labels: []string{""},
+			Meaning: "mean tokens that a run generates",
+		},
+		{
+			ID: "stage.token_rate", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{""},
+			Meaning: "mean over runs of generated tokens per second of decode time",
+		},
+		{
+			ID: "mfu.flops", Unit: report.Flop, Better: report.None, Assume: report.Exact,
+			Scale: report.Level, Labels: []string{"stage"},
+			Meaning: "floating point operations of a run, by stage; model is prefill and decode",
+		},
+		{
+			ID: "mfu.flop_rate", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"stage"},
+			Meaning: "floating point operations per second of the stage",
+		},
+		{
+			ID: "mfu.utilization", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"stage"},
+			Meaning: "floating point operations per second over the device's dense peak for the data type",
+		},
+		{
+			ID: "mfu.bytes", Unit: report.Bytes, Better: report.None, Assume: report.Exact,
+			Scale: report.Level, Labels: []string{"stage"},
+			Meaning: "bytes of weights and KV cache that a run has to move at least, by stage",
+		},
+		{
+			ID: "mfu.bandwidth_utilization", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"stage"},
+			Meaning: "these bytes per second over the bandwidth of the device's memory",
+		},
+		{
+			ID: "mfu.stated", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"stage"},
+			Meaning: "utilisation as llm-perf-opt states it, with its own operation counts and peaks",
+		},
+		{
+			ID: "mfu.prompt_tokens", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Level, Labels: []string{""},
+			Meaning: "tokens of the prompt, image included: as stated, or solved from the utilisation that " +
+				"llm-perf-opt states for prefill",
+		},
+		{
+			ID: "mfu.context_tokens", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Event, Labels: []string{""},
+			Meaning: "mean tokens of context over the decode steps",
+		},
+		{
+			ID: "mfu.peak_flops", Unit: report.PerSecond, Better: report.None, Assume: report.Exact,
+			Scale: report.Level, Labels: []string{""},
+			Meaning: "dense peak of the device for the data type, floating point operations per second",
+		},
+		{
+			ID: "mfu.peak_bandwidth", Unit: report.PerSecond, Better: report.None, Assume: report.Exact,
+			Scale: report.Level, Labels: []string{""},
+			Meaning: "bandwidth of the device's memory, bytes per second",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "stages", Title: "Stages", File: "stages.csv", Columns: []report.Column{
+			kit.TextCol("stage", "Stage"),
+			kit.MeanCol("mean", "Mean", "mean_ms"),
+			kit.MeanCol("std", "Std", "std_ms"),
+			kit.TextCol("note", "Note"),
+			kit.RateCol("flops", "Operations", report.Flop),
+			kit.RateCol("flop_rate", "In a second", report.Flop),
+			kit.RatioCol("mfu", "MFU", "mfu_pct"),
+			kit.RateCol("bytes", "Bytes", report.Bytes),
+			kit.RateCol("byte_rate", "Moved per second", report.BytesPerSec),
+			kit.RatioCol("bandwidth", "Of the bandwidth", "bandwidth_pct"),
+			kit.Wide(kit.RatioCol("stated", "MFU as stated", "stated_mfu_pct")),
+		}},
+		{ID: "run_tokens", Title: "Tokens of a run", File: "run_tokens.csv", Columns: []report.Column{
+			kit.TextCol("quantity", "Quantity"),
+			{ID: "mean", Title: "Mean", Kind: report.Float},
+			{ID: "std", Title: "Std", Kind: report.Float},
+		}},
+		{ID: "mfu_terms", Title: "Operations by term", File: "mfu_terms.csv", Columns: []report.Column{
+			kit.TextCol("stage", "Stage"),
+			kit.TextCol("term", "Term"),
+			kit.TextCol("formula", "Formula"),
+			kit.RateCol("flops", "Operations", report.Flop),
+			kit.RatioCol("share", "Of the stage", "pct_of_stage"),
+		}},
+		{ID: "mfu_inputs", Title: "What it is computed from", File: "mfu_inputs.csv", Columns: []report.Column{
+			kit.TextCol("quantity", "Quantity"),
+			{ID: "value", Title: "Value", Kind: report.Float},
+			kit.TextCol("from", "From"),
+		}},
+	},
+	Run: mfu,
+}
+
+func mfu(in *kit.Input, out *kit.Output) {
+	d := evidence.Of[*perfopt.Data](in.Evidence)
+	if d.Run == nil {
+		out.Status(report.Unavailable, "the evidence has no timings of llm-perf-opt (metrics.json)")
+		return
+	}
+	u := &modelRun{run: d.Run, bytes: map[string]float64{}}
+	u.lengths(d.Context)
+	u.count()
+	size, knowsSize := elementBytes[d.DType]
+	if knowsSize {
+		u.traffic(size)
+	}
+	gpu, device := mfuDevice(in)
+	var peak, bandwidth *float64
+	if device != nil {
+		peak = device.Flops(peakType[d.DType])
+		bandwidth = positiveFloat(device.Bandwidth)
+	}
+	u.emit(out, peak, bandwidth)
+	u.inputs(out, d, gpu, device, peak, bandwidth)
+	switch {
+	case d.Run.Dims == nil:
+		out.Status(report.Partial, "no file states the model's dimensions: timings only")
+	case u.prompt == nil && u.context == nil:
+		out.Status(report.Partial, "no file states how long the prompt is, and it cannot be solved from what llm-perf-opt states: no operation counts")
+	case d.DType == "":
+		out.Status(report.Partial, "no file states the model's data type: operation counts without utilisation")
+	case device == nil:
+		out.Status(report.Partial, "the device is not in the table of peaks: operation counts without utilisation")
+	}
+	out.Note("Operations are of a dense decoder with a gated feed-forward part (three matrices). A mixture of experts does those of its chosen experts and of its router, which d_ff alone does not say.")
+	out.Note("Bytes are the least that must move: weights once for each step, keys and values of the context read, those of new tokens written. Activations are left out.")
+	mfuFindings(out, u, peak, bandwidth)
+}
+
+func positiveFloat(v float64) *float64 {
+	if v <= 0 {
+		return nil
+	}
+	return &v
+}
+
+// elementBytes is the size of one element of weights and of the KV cache.
+var elementBytes = map[string]float64{"bfloat16": 2, "float16": 2, "float32": 4, "fp8": 1}
+
+// peakType is the peak that a data type is held to. PyTorch multiplies float32 without tensor cores unless it is told
+// otherwise.
+var peakType = map[string]string{"bfloat16": peaks.BF16, "float16": peaks.FP16, "float32": peaks.FP32, "fp8": peaks.FP8}
+
+// mfuDevice is the device of the run: the one that env.json names, else that of the trace, if there is only one kind.
+func mfuDevice(in *kit.Input) (string, *peaks.Device) {
+	name := evidence.Of[*perfopt.Data](in.Evidence).GPU
+	if name == "" && !in.NoTrace {
+		for i := range in.Timeline.Devices {
+			n := in.Trace.GPU(in.Timeline.Devices[i].ID).Name
+			if i > 0 && n != name {
+				return "", nil
+			}
+			name = n
+		}
+	}
+	return name, peaks.Lookup(name)
+}
+
+// mfuStages in the order of the table; those without an operation count have timings only.
+var mfuStages = []string{"prefill", "decode", "model", "vision", "sam", "clip", "projector"}
+
+func (u *modelRun) emit(out *kit.Output, peak, bandwidth *float64) {
+	r := u.run
+	t := out.Table("stages")
+	for _, stage := range mfuStages {
+		l := kit.Labels("stage", stage)
+		time := u.time(stage)
+		stated := r.Stated[stage]
+		if time == nil && stated == 0 {
+			continue
+		}
+		var std *float64
+		note := ""
+		switch stage {
+		case "model":
+			note = "prefill and decode"
+		case "prefill", "decode":
+		default:
+			note = "inside prefill"
+		}
+		out.FromEvidence(perfopt.Kind, 1, r.File, "aggregates")
+		if s := r.Stage(stage); s != nil {
+			out.Metric("stage.time", l, time)
+			std = s.Time.Std
+		}
+		out.FromEvidence(perfopt.Kind, 1, r.File, "aggregates", "model_dims", "mfu_per_stage", "peak_tflops")
+		flops, bytes := u.flops(stage), u.moved(stage)
+		rate, moved := over(flops, time, 1e9), over(bytes, time, 1e9)
+		used, busy := over(rate, peak, 1), over(moved, bandwidth, 1)
+		if stage == "prefill" || stage == "decode" || stage == "model" {
+			out.Metric("mfu.flops", l, flops)
+			out.Metric("mfu.flop_rate", l, rate)
+			out.Metric("mfu.utilization", l, used)
+			out.Metric("mfu.bytes", l, bytes)
+			out.Metric("mfu.bandwidth_utilization", l, busy)
+		}
+		statedCell := report.Null
+		if stated > 0 {
+			out.Float("mfu.stated", l, stated)
+			statedCell = report.F(stated)
+		}
+		t.Row(
+			kit.Text("stage", stage), kit.Maybe("mean", time), kit.Maybe("std", std), kit.Text("note", note),
+			kit.Maybe("flops", flops), kit.Maybe("flop_rate", rate), kit.Maybe("mfu", used),
+			kit.Maybe("bytes", bytes), kit.Maybe("byte_rate", moved), kit.Maybe("bandwidth", busy),
+			kit.Put("stated", statedCell))
+	}
+	t.Add()
+	out.FromEvidence(perfopt.Kind, 1, r.File, "aggregates")
+	run := out.Table("run_tokens")
+	for _, x := range []struct {
+		id, name string
+		value    perfopt.Value
+	}{{"stage.tokens", "Tokens", r.Tokens}, {"stage.token_rate", "Tokens per second", r.Rate}} {
+		if x.value.Mean != nil {
+			out.Metric(x.id, nil, x.value.Mean)
+			run.Row(
+				kit.Text("quantity", x.name), kit.Maybe("mean", x.value.Mean), kit.Maybe("std", x.value.Std))
+		}
+	}
+	run.Add()
+	terms := out.Table("mfu_terms")
+	for _, x := range u.terms {
+		terms.Row(
+			kit.Text("stage", x.stage), kit.Text("term", x.name), kit.Text("formula", x.formula),
+			kit.Float("flops", x.flops), kit.Maybe("share", stat.Ratio(x.flops, *u.flops(x.stage))))
+	}
+	terms.Add()
+}
+
+// inputs shows every number that the terms are made of, and where it comes from.
+func (u *modelRun) inputs(out *kit.Output, d *perfopt.Data, gpu string, device *peaks.Device, peak,
+	bandwidth *float64) {
+	t := out.Table("mfu_inputs")
+	row := func(name string, v *float64, from string) {
+		if v != nil && *v > 0 {
+			t.Row(
+				kit.Text("quantity", name), kit.Float("value", *v), kit.Text("from", from))
+		}
+	}
+	metrics := u.run.File
+	if x := u.run.Dims; x != nil {
+		q, kv := shape(x)
+		row("d, width of the model", &x.Model, metrics)
+		row("d_ff, width of the feed-forward part", &x.FF, metrics)
+		row("L, layers", &x.Layers, metrics)
+		row("q, width of all queries", &q, metrics)
+		row("kv, width of all keys", &kv, metrics)
+		row("V, vocabulary", &x.Vocab, metrics)
+	}
+	row("S, tokens of the prompt", u.prompt, u.promptFrom)
+	row("T, tokens generated", u.run.Tokens.Mean, metrics)
+	row("C, tokens of context", u.context, "S + T / 2, or as configured")
+	if size, ok := elementBytes[d.DType]; ok {
+		row("bytes of an element", &size, "config.yaml: "+d.DType)
+	}
+	if device != nil {
+		row("peak, operations per second", peak, "dense; "+device.Source)
+		row("peak, bytes per second", bandwidth, device.Source)
+	}
+	t.Add()
+	out.FromEvidence(perfopt.Kind, 1, metrics, "model_dims", "aggregates", "mfu_per_stage")
+	out.Metric("mfu.prompt_tokens", nil, u.prompt)
+	out.Metric("mfu.context_tokens", nil, u.context)
+	out.FromEvidence(perfopt.Kind, 1, "env.json", "gpu", "config.yaml", "model.dtype")
+	out.Metric("mfu.peak_flops", nil, peak)
+	out.Metric("mfu.peak_bandwidth", nil, bandwidth)
+	if gpu != "" && device == nil {
+		out.Warn("unknown_device", "The device of the run is not in the table of peaks, so that utilisation is unknown: explain does not guess.")
+	}
+	if d.Inputs > 0 {
+		out.Note("inputs.yaml lists " + strconv.FormatInt(d.Inputs, 10) + " inputs.")
+	}
+}
+
+// When stages are a finding: llm-perf-opt's rule of what dominates, and the utilisation below which neither arithmetic
+// nor memory bounds a stage, above which memory does.
+const (
+	stageDominates = 1.2
+	stageIdleFlops = 0.10
+	stageIdleBytes = 0.30
+	stageBusyBytes = 0.60
+)
+
+func mfuFindings(out *kit.Output, u *modelRun, peak, bandwidth *float64) {
+	prefill, decode := u.time("prefill"), u.time("decode")
+	if prefill != nil && decode != nil {
+		evidence := []report.MetricRef{kit.Ref("stage.time", "stage", "prefill"),
+			kit.Ref("stage.time", "stage", "decode")}
+		const ms = 1e6
+		switch {
+		case *decode >= stageDominates*max(ms, *prefill):
+			out.Find("decode_dominates", report.Low, "Decode takes most of a run", evidence,
+				"Fuse attention (FlashAttention), keep the KV cache contiguous and no longer than needed, and serve several requests at once: decode of one request moves all weights for each token.")
+		case *prefill >= stageDominates*max(ms, *decode):
+			out.Find("prefill_dominates", report.Low, "Prefill takes most of a run", evidence,
+				"Look at image resolution and preprocessing (base_size, patch_size, crops): they set how many tokens a prompt has. A lighter vision encoder helps where the vision stages are most of it.")
+		}
+	}
+	used := over(over(u.flops("decode"), decode, 1e9), peak, 1)
+	busy := over(over(u.moved("decode"), decode, 1e9), bandwidth, 1)
+	if used == nil || busy == nil {
+		return
+	}
+	evidence := []report.MetricRef{kit.Ref("mfu.utilization", "stage", "decode"),
+		kit.Ref("mfu.bandwidth_utilization", "stage", "decode")}
+	switch {
+	case *busy >= stageBusyBytes:
+		out.Find("decode_memory_bound", report.Low, "Decode is memory-bandwidth-bound", evidence,
+			"Batch more requests, which read the weights once for all, or quantise weights and KV cache.")
+	case *used < stageIdleFlops && *busy < stageIdleBytes:
+		out.Find("decode_latency_bound", report.Medium, "Decode uses little of either arithmetic or memory", evidence,
+			"The time goes between kernels, or into kernels too small to fill the device: a trace says which. Launch steps as CUDA graphs (torch.compile(mode=\"reduce-overhead\")), and avoid synchronisation between CPU and GPU in each step.")
+	}
+}

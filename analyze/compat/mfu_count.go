@@ -1,0 +1,192 @@
+package compat
+
+import (
+	"math"
+
+	"github.com/nsys-llm/explain/analyze/compat/perfopt"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+)
+
+// term is one part of the operations of a stage.
+type term struct {
+	stage, name, formula string
+	flops                float64
+}
+
+// modelRun is a run with what can be computed of it.
+type modelRun struct {
+	run             *perfopt.Run
+	prompt, context *float64 // tokens
+	promptFrom      string
+	terms           []term
+	bytes           map[string]float64 // by stage
+}
+
+// lengths finds the tokens of prompt and context. llm-perf-opt does not write the prompt's length down, but the
+// utilisation that it states for prefill comes from it: S solves L (4 d d_ff + 2 d²) S + L d S (S + 1) = MFU × peak ×
+// time, which is a whole number if the file is what it seems. For decode it takes the context S + T/2, or what the
+// configuration fixes.
+func (u *modelRun) lengths(c perfopt.Context) {
+	r := u.run
+	switch {
+	case r.Prompt != nil:
+		u.prompt, u.promptFrom = r.Prompt, "stated"
+	default:
+		if s := u.solvePrompt(); s != nil {
+			u.prompt, u.promptFrom = s, "solved from the stated utilisation of prefill"
+		}
+	}
+	switch {
+	case u.prompt != nil && r.Tokens.Mean != nil:
+		v := *u.prompt + *r.Tokens.Mean/2
+		u.context = &v
+	case r.Context != nil:
+		u.context = r.Context
+	case c.Mode == "fixed" && c.Fixed > 0:
+		v := float64(c.Fixed)
+		u.context = &v
+	}
+}
+
+func (u *modelRun) solvePrompt() *float64 {
+	r := u.run
+	stated, prefill := r.Stated["prefill"], r.Stage("prefill")
+	if r.Dims == nil || r.StatedMax == nil || prefill == nil || stated <= 0 {
+		return nil
+	}
+	d, ff, l := r.Dims.Model, r.Dims.FF, r.Dims.Layers
+	a, b := l*d, l*(4*d*ff+2*d*d)+l*d
+	c := stated * *r.StatedMax * *prefill.Time.Mean / 1e9
+	s := 2 * c / (b + math.Sqrt(b*b+4*a*c))
+	if whole := math.Round(s); whole >= 1 && whole < 1e8 && math.Abs(s-whole) < 0.01 {
+		return &whole
+	}
+	return nil
+}
+
+// shape is the width of queries and of keys and values: the model's own, unless heads are grouped.
+func shape(d *perfopt.Dims) (q, kv float64) {
+	q, kv = d.Model, d.Model
+	head := d.Head
+	if head == 0 && d.Heads > 0 {
+		head = d.Model / d.Heads
+	}
+	if head > 0 && d.Heads > 0 {
+		q, kv = d.Heads*head, d.Heads*head
+		if d.KVHeads > 0 {
+			kv = d.KVHeads * head
+		}
+	}
+	return q, kv
+}
+
+// count adds up the operations, two for each multiplication with its addition.
+func (u *modelRun) count() {
+	r, d := u.run, u.run.Dims
+	if d == nil {
+		return
+	}
+	q, kv := shape(d)
+	grouped := q != d.Model || kv != d.Model
+	add := func(stage, name, formula string, flops float64) {
+		u.terms = append(u.terms, term{stage, name, formula, flops})
+	}
+	part := func(stage, n string, tokens float64) {
+		if grouped {
+			add(stage, "projections (Q, K, V, O)", n+" L (4 d q + 4 d kv)", tokens*d.Layers*(4*d.Model*q+4*d.Model*kv))
+		} else {
+			add(stage, "projections (Q, K, V, O)", n+" L 8 d²", tokens*d.Layers*8*d.Model*d.Model)
+		}
+		add(stage, "feed-forward, gated", n+" L 6 d d_ff", tokens*d.Layers*6*d.Model*d.FF)
+	}
+	if u.prompt != nil && r.Stage("prefill") != nil {
+		s := *u.prompt
+		part("prefill", "S", s)
+		add("prefill", "attention, causal", "L 2 q S (S + 1)", d.Layers*2*q*s*(s+1))
+		if d.Vocab > 0 {
+			add("prefill", "output layer, last token", "2 d V", 2*d.Model*d.Vocab)
+		}
+		if v, t := r.Stated["vision"], r.Stage("vision"); v > 0 && t != nil && r.StatedMax != nil {
+			add("prefill", "vision encoder", "as llm-perf-opt states it", v**r.StatedMax**t.Time.Mean/1e9)
+		}
+	}
+	if u.context != nil && r.Tokens.Mean != nil && r.Stage("decode") != nil {
+		t := *r.Tokens.Mean
+		part("decode", "T", t)
+		add("decode", "attention", "T L 4 q C", t*d.Layers*4*q**u.context)
+		if d.Vocab > 0 {
+			add("decode", "output layer", "T 2 d V", t*2*d.Model*d.Vocab)
+		}
+	}
+}
+
+// traffic adds up the bytes that must move, with elements of the given size.
+func (u *modelRun) traffic(size float64) {
+	r, d := u.run, u.run.Dims
+	if d == nil {
+		return
+	}
+	q, kv := shape(d)
+	weights := size * (d.Layers*(2*d.Model*q+2*d.Model*kv+3*d.Model*d.FF) + d.Model*d.Vocab)
+	token := size * d.Layers * 2 * kv
+	if u.prompt != nil && r.Stage("prefill") != nil {
+		u.bytes["prefill"] = weights + *u.prompt*token
+	}
+	if u.context != nil && r.Tokens.Mean != nil && r.Stage("decode") != nil {
+		u.bytes["decode"] = *r.Tokens.Mean * (weights + (*u.context+1)*token)
+	}
+}
+
+// flops of a stage, nil if they are not known; model is prefill and decode.
+func (u *modelRun) flops(stage string) *float64 {
+	if stage == "model" {
+		return sumOf(u.flops("prefill"), u.flops("decode"))
+	}
+	sum, any := 0.0, false
+	for _, t := range u.terms {
+		if t.stage == stage {
+			sum, any = sum+t.flops, true
+		}
+	}
+	if !any {
+		return nil
+	}
+	return &sum
+}
+
+func (u *modelRun) moved(stage string) *float64 {
+	if stage == "model" {
+		return sumOf(u.moved("prefill"), u.moved("decode"))
+	}
+	if b, ok := u.bytes[stage]; ok {
+		return &b
+	}
+	return nil
+}
+
+// time of a stage in ns; that of the model is prefill and decode, since the vision stages run inside prefill.
+func (u *modelRun) time(stage string) *float64 {
+	if stage == "model" {
+		return sumOf(u.time("prefill"), u.time("decode"))
+	}
+	if s := u.run.Stage(stage); s != nil {
+		return s.Time.Mean
+	}
+	return nil
+}
+
+func sumOf(a, b *float64) *float64 {
+	if a == nil || b == nil {
+		return nil
+	}
+	s := *a + *b
+	return &s
+}
+
+// over is a over b, times a factor; nil where one is unknown or b is 0.
+func over(a, b *float64, factor float64) *float64 {
+	if a == nil || b == nil {
+		return nil
+	}
+	return stat.Ratio(*a*factor, *b)
+}

@@ -1,0 +1,532 @@
+package compat
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/compat/session"
+	"github.com/nsys-llm/explain/analyze/internal/evidence"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var MoE = kit.Section{
+	ID: "moe", Title: "Mixture of experts",
+	Evidence: []file.Kind{session.Kind},
+	Derivation: "The session's tables of expert activations, pairs, routing weights and imbalance, by layer. How " +
+		"many experts a layer has comes from moe_summary.json: the tables list those that were chosen only. An " +
+		"expert that no token chose counts with 0 activations.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "moe.layers", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Level, Labels: []string{""},
+			Meaning: "layers with experts",
+		},
+		{
+			ID: "moe.experts", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Level, Labels: []string{"", "layer"},
+			Meaning: "experts of the layer, of all layers; unknown where no file states it",
+		},
+		{
+			ID: "moe.activations", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"", "layer"},
+			Meaning: "times that the router chose an expert of the layer",
+		},
+		{
+			ID: "moe.coverage", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"", "layer"},
+			Meaning: "share of the experts that some token chose; unknown where it is not known how many there " +
+				"are",
+		},
+		{
+			ID: "moe.dead_experts", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"", "layer"},
+			Meaning: "experts that no token chose",
+		},
+		{
+			ID: "moe.load_balance", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"", "layer"},
+			Meaning: "activations of the busiest expert over those of the least busy one, of the worst layer " +
+				"where unlabelled; unknown where an expert is dead, or may be: it would be infinite",
+		},
+		{
+			ID: "moe.peak_to_mean", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"", "layer"},
+			Meaning: "activations of the busiest expert over the mean of all experts, dead ones included, of the " +
+				"worst layer where unlabelled: how much longer the layer takes, with an expert per GPU, than if " +
+				"load were even",
+		},
+		{
+			ID: "moe.top_decile_share", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"", "layer"},
+			Meaning: "share of the activations that the busiest tenth of the experts takes, of the worst layer " +
+				"where unlabelled",
+		},
+		{
+			ID: "moe.imbalance", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Stats: true, Labels: []string{"", "layer"},
+			Meaning: "mean over batches of the activations of the busiest expert over those of the least busy " +
+				"chosen one, with a summary over batches; of the whole session, dead experts counted, where no " +
+				"batches were sampled",
+		},
+		{
+			ID: "moe.batch_spread", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{"layer"},
+			Meaning: "mean over batches of the standard deviation of activations over the chosen experts; the " +
+				"summary is over batches",
+		},
+		{
+			ID: "moe.coselection_share", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"layer"},
+			Meaning: "share of the layer's pairs of experts chosen together that is the most frequent pair",
+		},
+		{
+			ID: "moe.routing_weight", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Stats: true, Labels: []string{"", "layer"},
+			Meaning: "mean routing weight of a chosen expert; the summary is over samples",
+		},
+		{
+			ID: "moe.routing_top_weight", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Stats: true, Labels: []string{"", "layer"},
+			Meaning: "mean of the largest routing weight of a token: how sure the router is; the summary is over " +
+				"sampled tokens",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "moe_layers", Title: "Layers, the least balanced first", File: "moe_layers.csv", Columns: []report.Column{
+			kit.IDCol("layer", "Layer"),
+			kit.CountCol("experts", "Experts"),
+			kit.CountCol("top_k", "Per token"),
+			kit.CountCol("activations", "Activations"),
+			kit.RatioCol("coverage", "Chosen", "coverage_pct"),
+			kit.CountCol("dead", "Dead"),
+			kit.RateCol("peak_to_mean", "Busiest / mean", ""),
+			kit.RateCol("load_balance", "Busiest / least", ""),
+			kit.RatioCol("top_share", "Busiest tenth", "top_decile_pct"),
+			kit.IDCol("hottest", "Hottest expert"),
+			kit.RatioCol("hottest_share", "Its share", "hottest_pct"),
+			kit.RateCol("imbalance", "Imbalance by batch, mean", ""),
+			kit.Wide(kit.RateCol("imbalance_p90", "p90", "")),
+			kit.Wide(kit.RateCol("top_weight", "Top weight, mean", "")),
+		}},
+		{ID: "moe_hottest", Title: "Hottest experts", File: "moe_hottest.csv", Columns: []report.Column{
+			kit.IDCol("layer", "Layer"),
+			kit.IDCol("expert", "Expert"),
+			kit.CountCol("activations", "Activations"),
+			kit.RatioCol("share", "Of the layer", "pct_of_layer"),
+			kit.RateCol("to_mean", "Over the mean", ""),
+		}},
+		{ID: "moe_pairs", Title: "Co-activated experts", File: "moe_pairs.csv", Columns: []report.Column{
+			kit.IDCol("layer", "Layer"),
+			kit.IDCol("expert_a", "Expert"),
+			kit.IDCol("expert_b", "Expert"),
+			kit.CountCol("pairs", "Times"),
+			kit.RatioCol("share", "Of the layer's pairs", "pct_of_layer"),
+			kit.RateCol("lift", "Over chance", ""),
+		}},
+		{ID: "moe_experts", Title: "Activations by expert", File: "moe_experts.csv", Columns: []report.Column{
+			kit.IDCol("layer", "Layer"),
+			kit.IDCol("expert", "Expert"),
+			kit.CountCol("activations", "Activations"),
+			kit.RatioCol("share", "Of the layer", "pct_of_layer"),
+		}},
+	},
+	Run: moe,
+}
+
+// When experts are a finding: profilemate's bound of the balance, and the busiest expert over the mean.
+const (
+	moeUneven   = 2.0
+	moeVeryHot  = 4.0
+	moeDeadHigh = 0.25 // of the experts
+)
+
+// moeLayer is a layer with what is computed of it.
+type moeLayer struct {
+	*session.Layer
+	session.Load
+	known        bool     // Load is
+	experts      int64    // 0: not known
+	coverage     *float64 // of experts
+	balance      *float64
+	peak         *float64 // to mean
+	decile       *float64
+	hottest      int // expert, -1 where only a summary is there
+	hottestCount int64
+}
+
+func (l *moeLayer) label() report.Labels { return kit.Labels("layer", strconv.Itoa(l.Index)) }
+
+func moe(in *kit.Input, out *kit.Output) {
+	const activations, summary = "moe_expert_activations.csv", "moe_summary.json"
+	d := evidence.Of[*session.Data](in.Evidence)
+	m := &d.MoE
+	if len(m.Layers) == 0 && len(m.Pairs) == 0 {
+		sessionLacks(out, d, activations, "moe_load_imbalance.csv", "moe_expert_coselection.csv",
+			"moe_routing_weights_hist.csv", summary)
+		return
+	}
+	layers := make([]moeLayer, len(m.Layers))
+	for i, l := range m.Layers {
+		layers[i] = loadOf(l)
+	}
+	fromSession(out, d.Rows[activations]+d.Rows[summary], activations, "layer_idx", "expert_id", "activation_count",
+		summary)
+	out.Int("moe.layers", nil, int64(len(layers)))
+	moeTotals(out, layers)
+	moeBatches(d, out, layers)
+	moeLayersTable(in, out, layers)
+	moeHottest(in, out, layers)
+	moePairs(in, out, layers)
+	moeMap(out, layers)
+	filesTogether(out, d, activations)
+	moeFindings(out, layers)
+}
+
+func loadOf(l *session.Layer) moeLayer {
+	x := moeLayer{Layer: l, experts: l.Experts(), hottest: -1}
+	if x.Load, x.known = l.Load(); !x.known {
+		return x
+	}
+	if x.Dead != nil {
+		x.coverage = stat.Ratio(x.Hit, x.experts)
+		x.peak = stat.Ratio(float64(x.Busiest)*float64(x.experts), float64(x.Total))
+	}
+	if x.Least != nil {
+		x.balance = stat.Ratio(x.Busiest, *x.Least) // nil where an expert is dead
+	}
+	if l.Counted == 0 {
+		return x
+	}
+	x.hottest, x.hottestCount = 0, 0
+	for e, n := range l.Hits {
+		if n > x.hottestCount {
+			x.hottest, x.hottestCount = e, n
+		}
+	}
+	if x.experts >= 10 {
+		sorted := slices.Clone(l.Hits)
+		slices.SortFunc(sorted, func(a, b int64) int { return cmp.Compare(b, a) })
+		var top int64
+		for _, n := range sorted[:min(int(x.experts/10), len(sorted))] {
+			top += n
+		}
+		x.decile = stat.Ratio(top, x.Total)
+	}
+	return x
+}
+
+// moeTotals emits what stands on whole layers.
+func moeTotals(out *kit.Output, layers []moeLayer) {
+	var experts, hit, dead, total int64
+	knowsAll, evenAll := len(layers) > 0, len(layers) > 0
+	var worst, peak, decile *float64
+	highest := func(a **float64, b *float64) {
+		if b != nil && (*a == nil || *b > **a) {
+			*a = b
+		}
+	}
+	for i := range layers {
+		l := &layers[i]
+		if !l.known {
+			continue
+		}
+		if out.Int("moe.activations", l.label(), l.Total); l.experts > 0 {
+			out.Int("moe.experts", l.label(), l.experts)
+		}
+		out.Metric("moe.coverage", l.label(), l.coverage)
+		out.Metric("moe.dead_experts", l.label(), floatOf(l.Dead))
+		out.Metric("moe.load_balance", l.label(), l.balance)
+		out.Metric("moe.peak_to_mean", l.label(), l.peak)
+		if l.decile != nil {
+			out.Metric("moe.top_decile_share", l.label(), l.decile)
+		}
+		total += l.Total
+		if l.Dead == nil {
+			knowsAll = false
+		} else {
+			experts, hit, dead = experts+l.experts, hit+l.Hit, dead+*l.Dead
+		}
+		evenAll = evenAll && l.balance != nil
+		highest(&worst, l.balance)
+		highest(&peak, l.peak)
+		highest(&decile, l.decile)
+	}
+	if total == 0 {
+		out.Status(report.Partial, "the session has no activations by expert")
+		return
+	}
+	out.Int("moe.activations", nil, total)
+	if !knowsAll {
+		out.Warn("moe_experts_unknown",
+			"How many experts a layer has is not known for every layer, since moe_summary.json is missing or says something else than the tables. Experts that no token chose are not in the tables: coverage and balance of these layers are unknown.")
+		out.Metric("moe.coverage", nil, nil)
+		out.Metric("moe.dead_experts", nil, nil)
+		out.Metric("moe.load_balance", nil, nil)
+		return
+	}
+	out.Int("moe.experts", nil, experts)
+	out.Metric("moe.coverage", nil, stat.Ratio(hit, experts))
+	out.Int("moe.dead_experts", nil, dead)
+	if !evenAll {
+		worst = nil
+	}
+	out.Metric("moe.load_balance", nil, worst)
+	out.Metric("moe.peak_to_mean", nil, peak)
+	if decile != nil {
+		out.Metric("moe.top_decile_share", nil, decile)
+	}
+}
+
+// moeBatches emits what was sampled by batch and by token.
+func moeBatches(d *session.Data, out *kit.Output, layers []moeLayer) {
+	const imbalance, weights = "moe_load_imbalance.csv", "moe_routing_weights_hist.csv"
+	m := &d.MoE
+	emit := func(id, file, column string, labels report.Labels, s *session.Sample) {
+		fromSession(out, s.N(), file, "layer_idx", column)
+		meanOf(out, id, labels, s)
+	}
+	emit("moe.imbalance", imbalance, "max_min_ratio", nil, &m.Imbalance)
+	emit("moe.routing_weight", weights, "weight", nil, &m.Weight)
+	emit("moe.routing_top_weight", weights, "weight", nil, &m.TopWeight)
+	for i := range layers {
+		l := &layers[i]
+		emit("moe.imbalance", imbalance, "max_min_ratio", l.label(), &l.Imbalance)
+		emit("moe.batch_spread", imbalance, "std_dev", l.label(), &l.Spread)
+		emit("moe.routing_weight", weights, "weight", l.label(), &l.Weight)
+		emit("moe.routing_top_weight", weights, "weight", l.label(), &l.TopWeight)
+	}
+	if m.Imbalance.N() == 0 {
+		moeWhole(out, layers)
+		return
+	}
+	out.Note("Imbalance by batch is over the experts that the batch chose: one that it did not choose is not in it, nor is a batch that chose a single expert.")
+	linesChart(out, "moe_imbalance", "Imbalance of expert load by batch, over time", report.Count,
+		overTime("busiest over least busy", &m.OverTime))
+}
+
+// moeWhole emits the imbalance where nobody sampled it by batch: the whole session counts as one batch, and dead
+// experts are not passed over.
+func moeWhole(out *kit.Output, layers []moeLayer) {
+	var worst *float64
+	known := 0
+	for i := range layers {
+		l := &layers[i]
+		if !l.known {
+			continue
+		}
+		fromSession(out, 1, "moe_expert_activations.csv", "layer_idx", "expert_id", "activation_count",
+			"moe_summary.json")
+		out.Metric("moe.imbalance", l.label(), l.balance)
+		if l.balance != nil {
+			if known++; worst == nil || *l.balance > *worst {
+				worst = l.balance
+			}
+		}
+	}
+	if len(layers) == 0 {
+		return
+	}
+	if known < len(layers) {
+		worst = nil
+	}
+	out.Metric("moe.imbalance", nil, worst)
+	out.Note("The session has no samples of imbalance by batch: the value of `moe.imbalance` takes the whole session for one batch, and that of the worst layer where it is unlabelled.")
+}
+
+// moeLayersTable lists the layers, the least balanced first.
+func moeLayersTable(in *kit.Input, out *kit.Output, layers []moeLayer) {
+	list := slices.Clone(layers)
+	key := func(v *float64) float64 {
+		if v == nil {
+			return -1
+		}
+		return *v
+	}
+	slices.SortStableFunc(list, func(a, b moeLayer) int {
+		return cmp.Or(cmp.Compare(key(b.peak), key(a.peak)), cmp.Compare(key(b.Imbalance.Mean()),
+			key(a.Imbalance.Mean())))
+	})
+	t := out.Table("moe_layers")
+	for i := range list {
+		l := &list[i]
+		row := []kit.Field{kit.Int("layer", int64(l.Index)), kit.Maybe("top_weight", l.TopWeight.Mean())}
+		if l.experts > 0 {
+			row = append(row, kit.Int("experts", l.experts))
+		}
+		if l.TopK > 0 {
+			row = append(row, kit.Int("top_k", l.TopK))
+		}
+		if l.known {
+			row = append(row, kit.Int("activations", l.Total), kit.Maybe("coverage", l.coverage),
+				kit.Maybe("peak_to_mean", l.peak),
+				kit.Maybe("load_balance", l.balance), kit.Maybe("top_share", l.decile))
+		}
+		if l.Dead != nil {
+			row = append(row, kit.Int("dead", *l.Dead))
+		}
+		if l.hottest >= 0 {
+			row = append(row, kit.Int("hottest", int64(l.hottest)), kit.Maybe("hottest_share",
+				stat.Ratio(l.hottestCount, l.Total)))
+		}
+		if s := l.Imbalance.Summary(); s != nil {
+			row = append(row, kit.Float("imbalance", s.Mean), kit.Float("imbalance_p90", s.P90))
+		}
+		t.Partial(row...)
+	}
+	t.Cut(max(in.Options.Top, 128), "activations", "dead").Add()
+}
+
+// moeHottest ranks the experts by their share of their layer, and lists all of them in a file.
+func moeHottest(in *kit.Input, out *kit.Output, layers []moeLayer) {
+	type expert struct {
+		layer, expert int
+		n             int64
+		share         float64
+		toMean        *float64
+	}
+	var list []expert
+	all := out.Table("moe_experts")
+	rows := 0
+	for i := range layers {
+		l := &layers[i]
+		for e, n := range l.Hits {
+			share := stat.Ratio(n, l.Total)
+			if share == nil {
+				continue
+			}
+			if rows++; rows <= kit.MaxDetailRows*10 {
+				all.Row(
+					kit.Int("layer", int64(l.Index)), kit.Int("expert", int64(e)), kit.Int("activations", n),
+					kit.Float("share", *share))
+			}
+			var toMean *float64
+			if l.experts > 0 {
+				toMean = stat.Ratio(float64(n)*float64(l.experts), float64(l.Total))
+			}
+			list = append(list, expert{l.Index, e, n, *share, toMean})
+		}
+	}
+	all.TotalRows = int64(rows)
+	all.Attach()
+	slices.SortStableFunc(list, func(a, b expert) int { return cmp.Compare(b.share, a.share) })
+	t := out.Table("moe_hottest")
+	for _, e := range list {
+		t.Row(
+			kit.Int("layer", int64(e.layer)), kit.Int("expert", int64(e.expert)), kit.Int("activations", e.n),
+			kit.Float("share", e.share), kit.Maybe("to_mean", e.toMean))
+		if t.Len() > in.Options.Top {
+			break
+		}
+	}
+	if len(t.Rows) > in.Options.Top {
+		t.Rows = t.Rows[:in.Options.Top]
+	}
+	t.TotalRows = int64(len(list))
+	t.Add()
+}
+
+// maxPairRows is how many pairs of experts are listed, in all.
+const maxPairRows = 50
+
+// moePairs ranks the pairs of experts by how often they are chosen together. What chance would give, were experts
+// chosen independently with the layer's own activations: pairs × 2 p q.
+func moePairs(in *kit.Input, out *kit.Output, layers []moeLayer) {
+	pairs := evidence.Of[*session.Data](in.Evidence).MoE.Pairs
+	if len(pairs) == 0 {
+		return
+	}
+	byIndex := map[int]*moeLayer{}
+	for i := range layers {
+		byIndex[layers[i].Index] = &layers[i]
+	}
+	type ranked struct {
+		session.Pair
+		share float64
+	}
+	var best []ranked
+	keep := func() {
+		slices.SortStableFunc(best, func(a, b ranked) int { return cmp.Compare(b.Count, a.Count) })
+		best = best[:min(len(best), maxPairRows)]
+	}
+	for lo := 0; lo < len(pairs); {
+		hi, top, sum := lo, lo, int64(0)
+		for ; hi < len(pairs) && pairs[hi].Layer == pairs[lo].Layer; hi++ {
+			sum += pairs[hi].Count
+			if pairs[hi].Count > pairs[top].Count {
+				top = hi
+			}
+		}
+		if sum > 0 {
+			fromSession(out, int64(hi-lo), "moe_expert_coselection.csv", "layer_idx", "expert_id_1", "expert_id_2",
+				"coselection_count")
+			out.Metric("moe.coselection_share", kit.Labels("layer", strconv.Itoa(int(pairs[lo].Layer))),
+				stat.Ratio(pairs[top].Count, sum))
+			for _, p := range pairs[lo:hi] {
+				if best = append(best, ranked{p, float64(p.Count) / float64(sum)}); len(best) >= 20*maxPairRows {
+					keep()
+				}
+			}
+		}
+		lo = hi
+	}
+	keep()
+	t := out.Table("moe_pairs")
+	for _, p := range best {
+		lift := report.Null
+		if l := byIndex[int(p.Layer)]; l != nil && l.Total > 0 && int(p.B) < len(l.Hits) && p.A != p.B {
+			chance := 2 * float64(l.Hits[p.A]) / float64(l.Total) * float64(l.Hits[p.B]) / float64(l.Total)
+			lift = kit.Cell(stat.Ratio(p.share, chance))
+		}
+		t.Row(
+			kit.Int("layer", int64(p.Layer)), kit.Int("expert_a", int64(p.A)), kit.Int("expert_b", int64(p.B)),
+			kit.Int("pairs", p.Count), kit.Float("share", p.share), kit.Put("lift", lift))
+	}
+	t.TotalRows = int64(len(pairs))
+	t.Add()
+	out.Note("profilemate counts neighbours in the router's ranking as chosen together: with more than two experts a token, not every pair. Over chance is the pair's share over what it would be if experts were chosen independently.")
+}
+
+func moeFindings(out *kit.Output, layers []moeLayer) {
+	var dead, experts int64
+	hot := -1
+	for i := range layers {
+		l := &layers[i]
+		if l.Dead != nil {
+			dead, experts = dead+*l.Dead, experts+l.experts
+		}
+		if l.peak != nil && (hot < 0 || *l.peak > *layers[hot].peak) {
+			hot = i
+		}
+	}
+	if dead > 0 {
+		severity := report.Low
+		if float64(dead) >= moeDeadHigh*float64(experts) {
+			severity = report.Medium
+		}
+		evidence := []report.MetricRef{}
+		for i := range layers {
+			if l := &layers[i]; l.Dead != nil && *l.Dead > 0 && len(evidence) < 3 {
+				evidence = append(evidence, report.MetricRef{ID: "moe.dead_experts", Labels: l.label()},
+					report.MetricRef{ID: "moe.coverage", Labels: l.label()})
+			}
+		}
+		out.Find("dead_experts", severity, "Some experts are never chosen", evidence,
+			"Measure with more and more varied requests first: few tokens reach few experts.",
+			"Experts that stay dead hold memory for nothing. Expert parallelism places them like all others, so that their GPU has less to do.")
+	}
+	if hot >= 0 && *layers[hot].peak > moeUneven {
+		l := &layers[hot]
+		severity := report.Medium
+		if *l.peak > moeVeryHot {
+			severity = report.High
+		}
+		out.Find("experts_uneven", severity, "Expert load is uneven",
+			[]report.MetricRef{{ID: "moe.peak_to_mean", Labels: l.label()}, {ID: "moe.activations", Labels: l.label()}},
+			"With expert parallelism a layer waits for its busiest expert: balance them (vLLM: --enable-eplb, with redundant experts), and watch the balancedness that it logs.",
+			"FLOPs are the same however tokens spread, so that metrics of utilisation computed from a model's dimensions do not show this.")
+	}
+}

@@ -1,0 +1,255 @@
+package perfopt
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+)
+
+// Operator is a row of operators.md: an operator of PyTorch.
+type Operator struct {
+	Name        string
+	Total, CUDA float64 // ns
+	Calls       int64
+}
+
+// Kernel is a row of kernels.md.
+type Kernel struct {
+	Name  string
+	Total float64 // ns
+	Calls int64
+	Mean  float64 // ns
+}
+
+// Region is a range that Nsight Compute profiled.
+type Region struct {
+	Name, Parent string
+	Depth        int64
+	Time         float64 // ns, if the file is right about its unit
+	Kernels      int64
+}
+
+// maxRows bounds what is kept of a table.
+const maxRows = 10_000
+
+// cellsOf splits a line of a Markdown table; nil if it is none.
+func cellsOf(line string) []string {
+	line = strings.TrimSpace(line)
+	if !strings.HasPrefix(line, "|") {
+		return nil
+	}
+	line = strings.TrimSuffix(strings.TrimPrefix(line, "|"), "|")
+	var cells []string
+	from := 0
+	for i := 0; i < len(line); i++ {
+		switch line[i] {
+		case '\\':
+			i++
+		case '|':
+			cells, from = append(cells, line[from:i]), i+1
+		}
+	}
+	cells = append(cells, line[from:])
+	for i, c := range cells {
+		cells[i] = strings.TrimSpace(strings.ReplaceAll(c, `\|`, "|"))
+	}
+	return cells
+}
+
+// ruler reports whether the cells are the line under a table's header.
+func ruler(cells []string) bool {
+	for _, c := range cells {
+		if strings.Trim(c, ":- ") != "" || !strings.Contains(c, "-") {
+			return false
+		}
+	}
+	return len(cells) > 0
+}
+
+// eachCells calls take with each row of the Markdown tables in b and counts what it makes of them; lines that are no
+// row are known.
+func eachCells(in *file.Input, b []byte, take func(header, cells []string) bool) {
+	t := in.Tally
+	var header, last []string
+	s := bufio.NewScanner(bytes.NewReader(b))
+	s.Buffer(make([]byte, 64<<10), maxBytes)
+	for s.Scan() {
+		t.Records++
+		cells := cellsOf(s.Text())
+		switch {
+		case cells == nil:
+			header, last = nil, nil
+			t.Known++
+		case header == nil && ruler(cells) && last != nil:
+			header = last
+			t.Known++
+		case header == nil:
+			last = cells
+			t.Known++
+		case take(header, cells):
+			t.Understood++
+		default:
+			t.Unknown++
+		}
+	}
+}
+
+// headerOf finds the header of the first Markdown table.
+func headerOf(head []byte) []string {
+	s := bufio.NewScanner(bytes.NewReader(head))
+	s.Buffer(make([]byte, 4<<10), file.HeadBytes+1)
+	for n := 0; s.Scan() && n < 40; n++ {
+		if cells := cellsOf(s.Text()); cells != nil {
+			return cells
+		}
+	}
+	return nil
+}
+
+func hasColumns(header []string, names ...string) bool {
+	for _, n := range names {
+		if column(header, n) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func column(header []string, name string) int {
+	for i, h := range header {
+		if strings.EqualFold(h, name) {
+			return i
+		}
+	}
+	return -1
+}
+
+func isOperators(_ string, head []byte) bool {
+	return hasColumns(headerOf(head), "op_name", "total_time_ms", "calls")
+}
+
+func isKernels(_ string, head []byte) bool {
+	return hasColumns(headerOf(head), "kernel_name", "total_ms", "calls")
+}
+
+// named splits a row into its first cell and the others by column. A name may hold the bars that separate cells: what
+// is too many belongs to it.
+func named(header, cells []string) (name string, cell func(column string) (float64, bool)) {
+	extra := len(cells) - len(header)
+	if extra < 0 {
+		return "", func(string) (float64, bool) { return 0, false }
+	}
+	name = strings.Trim(strings.Join(cells[:1+extra], "|"), "`")
+	return name, func(c string) (float64, bool) {
+		i := column(header, c)
+		if i < 1 {
+			return 0, false
+		}
+		v, err := strconv.ParseFloat(strings.ReplaceAll(cells[i+extra], ",", ""), 64)
+		return v, err == nil && usable(&v)
+	}
+}
+
+// OtherOperators stands for operators whose name is not of a form that is shown.
+const OtherOperators = "(other operators)"
+
+func (d *Data) readOperators(in *file.Input, b []byte) error {
+	eachCells(in, b, func(header, cells []string) bool {
+		name, cell := named(header, cells)
+		total, ok1 := cell("total_time_ms")
+		calls, ok2 := cell("calls")
+		if name == "" || !ok1 || !ok2 || len(d.Operators) >= maxRows {
+			return false
+		}
+		cuda, _ := cell("cuda_time_ms")
+		if !operatorRef.MatchString(name) {
+			name = OtherOperators
+		}
+		d.addOperator(Operator{name, total * 1e6, cuda * 1e6, int64(calls)})
+		return true
+	})
+	return nil
+}
+
+func (d *Data) addOperator(o Operator) {
+	for i := range d.Operators {
+		if e := &d.Operators[i]; o.Name == OtherOperators && e.Name == o.Name {
+			e.Total, e.CUDA, e.Calls = e.Total+o.Total, e.CUDA+o.CUDA, e.Calls+o.Calls
+			return
+		}
+	}
+	d.Operators = append(d.Operators, o)
+}
+
+// maxName bounds a kernel name. The longest real ones have a few thousand bytes.
+const maxName = 16 << 10
+
+func (d *Data) readKernels(in *file.Input, b []byte) error {
+	eachCells(in, b, func(header, cells []string) bool {
+		name, cell := named(header, cells)
+		total, ok1 := cell("total_ms")
+		calls, ok2 := cell("calls")
+		if name == "" || !ok1 || !ok2 || len(name) > maxName || len(d.Kernels) >= maxRows {
+			return false
+		}
+		k := Kernel{Name: name, Total: total * 1e6, Calls: int64(calls)}
+		if mean, ok := cell("mean_ms"); ok {
+			k.Mean = mean * 1e6
+		} else if calls > 0 {
+			k.Mean = k.Total / calls
+		}
+		d.Kernels = append(d.Kernels, k)
+		return true
+	})
+	return nil
+}
+
+func isRegions(_ string, head []byte) bool {
+	k := jsonKeys(head)
+	return k["regions"] && k["scope"]
+}
+
+func (d *Data) readRegions(in *file.Input, b []byte) error {
+	var f struct {
+		Regions []struct {
+			Name    string   `json:"name"`
+			Total   *float64 `json:"total_ms"`
+			Kernels *float64 `json:"kernel_count"`
+		} `json:"regions"`
+	}
+	if json.Unmarshal(withoutNaN(b), &f) != nil {
+		return d.bad(in)
+	}
+	for i, r := range f.Regions {
+		in.Tally.Records++
+		if !usable(r.Total) || !usable(r.Kernels) || i >= maxRows {
+			in.Tally.Unknown++
+			continue
+		}
+		in.Tally.Understood++
+		name, parent, depth := regionName(r.Name, len(d.Regions)+1)
+		d.Regions = append(d.Regions, Region{name, parent, depth, *r.Total * 1e6, int64(*r.Kernels)})
+	}
+	return nil
+}
+
+// regionName is the name where it is made of plain words, else a number; a region A::B is inside A.
+func regionName(s string, n int) (name, parent string, depth int64) {
+	parts := strings.Split(s, "::")
+	for _, p := range parts {
+		if !regionPart.MatchString(p) {
+			return "region " + strconv.Itoa(n), "", 0
+		}
+	}
+	if len(parts) > 16 {
+		return "region " + strconv.Itoa(n), "", 0
+	}
+	if len(parts) > 1 {
+		parent = strings.Join(parts[:len(parts)-1], "::")
+	}
+	return s, parent, int64(len(parts) - 1)
+}

@@ -1,0 +1,126 @@
+package compat
+
+import (
+	"github.com/nsys-llm/explain/analyze/compat/session"
+	"github.com/nsys-llm/explain/analyze/internal/evidence"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var Preemptions = kit.Section{
+	ID: "preemptions", Title: "Preemptions",
+	Evidence: []file.Kind{session.Kind},
+	Derivation: "Rows of the session's preemption_events.csv, each preemption paired with the next resumption of " +
+		"the same request; request_lifecycle.csv, which has the last one only, where there are no resumptions. " +
+		"The rate is over requests that were seen to start.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "preemption.count", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"", "reason"},
+			Meaning: "requests taken out of the batch before they were done",
+		},
+		{
+			ID: "preemption.requests", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{""},
+			Meaning: "requests seen from their start",
+		},
+		{
+			ID: "preemption.rate", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{""},
+			Meaning: "preemptions over requests seen from their start; unknown where the session recorded " +
+				"preempted requests only",
+		},
+		{
+			ID: "preemption.delay", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{""},
+			Meaning: "median time from a preemption to the request's resumption; the summary is over resumptions",
+		},
+		{
+			ID: "preemption.run_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{""},
+			Meaning: "median time that a request had run when it was preempted; the summary is over preemptions",
+		},
+		{
+			ID: "request.total_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{""},
+			Meaning: "median time from start to finish of a request; the summary is over requests",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "preemptions", Title: "Preemptions by reason", File: "preemptions.csv", Columns: []report.Column{
+			kit.TextCol("why", "Reason"),
+			kit.CountCol("preemptions", "Preemptions"),
+			kit.RatioCol("share", "Share", "pct_of_preemptions"),
+		}},
+	},
+	Run: preemptions,
+}
+
+// profilemate's bounds.
+const (
+	preemptionRate  = 0.10
+	preemptionDelay = 1e9 // ns, of the mean
+)
+
+// sessionReasons are reasons in the order of reports.
+var sessionReasons = []string{"recompute", "swap", "kv_cache_full", "other"}
+
+func preemptions(in *kit.Input, out *kit.Output) {
+	const events, requests, summary = "preemption_events.csv", "request_lifecycle.csv", "preemption_summary.json"
+	d := evidence.Of[*session.Data](in.Evidence)
+	q := &d.Requests
+	if d.Had[events]+d.Had[requests] == 0 {
+		s := &d.Summaries
+		if !s.Preempted {
+			sessionLacks(out, d)
+			return
+		}
+		out.Status(report.Partial, "the session has only "+summary+": counts and means")
+		fromSession(out, s.Preemptions, summary, "total_preemptions", "mean_resume_delay")
+		out.Int("preemption.count", nil, s.Preemptions)
+		if mean := s.Delay.Mean(); mean != nil {
+			out.Metric("preemption.delay", nil, mean)
+		}
+		return
+	}
+	fromSession(out, d.Rows[events], events, "event", "request_id", "reason")
+	out.Int("preemption.count", nil, q.Preempted)
+	t := out.Table("preemptions")
+	for _, reason := range sessionReasons {
+		if n := q.Reasons[reason]; n != nil {
+			out.Int("preemption.count", kit.Labels("reason", reason), *n)
+			t.Row(
+				kit.Text("why", reason), kit.Int("preemptions", *n),
+				kit.Maybe("share", stat.Ratio(*n, q.Preempted)))
+		}
+	}
+	t.Add()
+	fromSession(out, d.Rows[requests], requests, "started_sec")
+	out.Int("preemption.requests", nil, q.Started)
+	rate := stat.Ratio(q.Preempted, q.Started)
+	out.Metric("preemption.rate", nil, rate)
+	if rate == nil && q.Preempted > 0 {
+		out.Note("No request was seen to start, so that the rate is unknown: profilemate records requests that were preempted, and divides by these.")
+	}
+	fromSession(out, q.Delay.N(), events, "event", "timestamp_sec", "request_id")
+	distribution(out, "preemption.delay", nil, &q.Delay)
+	fromSession(out, q.RunTime.N(), events, "running_time_sec")
+	distribution(out, "preemption.run_time", nil, &q.RunTime)
+	fromSession(out, q.TotalTime.N(), requests, "started_sec", "finished_sec")
+	distribution(out, "request.total_time", nil, &q.TotalTime)
+	filesTogether(out, d, events)
+
+	if rate != nil && *rate > preemptionRate {
+		out.Find("preempted_often", report.High, "Many requests are preempted",
+			[]report.MetricRef{kit.Ref("preemption.rate"), kit.Ref("preemption.count")},
+			"The KV cache is too small for what is admitted. Give it more memory (--gpu-memory-utilization, a quantised KV cache), or admit less: lower --max-num-seqs, or --max-model-len if no request needs it.",
+			"recompute means that the request's KV cache was dropped and is computed again: prefill work done twice.")
+	}
+	if mean := q.Delay.Mean(); mean != nil && *mean > preemptionDelay {
+		out.Find("preempted_long", report.Medium, "Preempted requests wait long for their resumption",
+			[]report.MetricRef{kit.Ref("preemption.delay")},
+			"The server is overloaded: a resumed request needs as much of the KV cache as it had. Lower --max-num-seqs, or add capacity.")
+	}
+}

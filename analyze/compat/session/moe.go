@@ -1,0 +1,254 @@
+package session
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Bounds of what a file may claim: no model has more layers or experts, and the memory of a reader is bounded.
+const (
+	maxLayer   = 4096
+	maxExperts = 1 << 16
+	maxLayers  = 512     // layers with numbers of their own
+	maxHits    = 1 << 20 // (layer, expert) pairs
+	maxPairs   = 1 << 21 // (layer, expert, expert) rows
+	maxRatio   = 1 << 40 // of the busiest to the least busy expert of a batch
+)
+
+// Layer is what a session says of the experts of one layer.
+type Layer struct {
+	Index   int
+	TopK    int64   // experts per token; 0: not known
+	Hits    []int64 // activations by expert; those behind the last one that was hit are not in it
+	Counted int64   // activations of the table
+
+	Imbalance Sample // by batch: activations of its busiest expert over those of its least busy one
+	Spread    Sample // by batch: standard deviation of its activations
+	Weight    Sample // routing weights, 0..1
+	TopWeight Sample // the largest routing weight of each token
+
+	hit         int64 // experts with activations
+	stated      int64 // experts by the summary
+	contradicts bool  // two files do not agree on how many there are
+	summary     []layerSummary
+}
+
+// MoE is what a session says of its experts.
+type MoE struct {
+	Layers    []*Layer // by index
+	Imbalance Sample   // of all layers
+	OverTime  Series   // the same over time
+	Weight    Sample
+	TopWeight Sample
+	Pairs     []Pair // by layer, then experts
+
+	byIndex map[int]*Layer
+	hits    int64 // entries of all Hits
+	lost    int64 // rows beyond a bound
+	open    struct {
+		layer, token, top float64
+		any               bool
+	}
+}
+
+// Pair is how often the router chose two experts for the same token. profilemate counts neighbours in the order of
+// weight only: with more than two experts a token, not every pair.
+type Pair struct {
+	Layer, A, B int32
+	Count       int64
+}
+
+// layer finds a layer, nil beyond the bounds.
+func (m *MoE) layer(index int) *Layer {
+	if l := m.byIndex[index]; l != nil {
+		return l
+	}
+	if index < -1 || index > maxLayer || len(m.byIndex) >= maxLayers {
+		m.lost++
+		return nil
+	}
+	if m.byIndex == nil {
+		m.byIndex = map[int]*Layer{}
+	}
+	l := &Layer{Index: index}
+	for _, s := range []*Sample{&l.Imbalance, &l.Spread, &l.Weight, &l.TopWeight} {
+		s.limit = maxLayerSample
+	}
+	m.byIndex[index] = l
+	return l
+}
+
+// layerOf reads the layer of a row: a small whole number, -1 where profilemate did not find it. The number is false
+// where it is none; the layer is nil where it is beyond the bounds.
+func (m *MoE) layerOf(r *row) (*Layer, bool) {
+	v, ok := r.num(0)
+	if !ok || v != float64(int64(v)) || v < -1 || v > 1e9 {
+		return nil, false
+	}
+	return m.layer(int(v)), true
+}
+
+func (d *Data) takeActivations(r *row) bool {
+	m := &d.MoE
+	l, ok1 := m.layerOf(r)
+	expert, ok2 := r.count(1)
+	n, ok3 := r.count(2)
+	if !ok1 || !ok2 || !ok3 {
+		return false
+	}
+	if l == nil {
+		return true
+	}
+	if grow := expert + 1 - int64(len(l.Hits)); grow > 0 {
+		if expert >= maxExperts || m.hits+grow > maxHits {
+			m.lost++
+			return true
+		}
+		l.Hits = append(l.Hits, make([]int64, grow)...)
+		m.hits += grow
+	}
+	if l.Hits[expert] == 0 && n > 0 {
+		l.hit++
+	}
+	l.Hits[expert] += n
+	l.Counted += n
+	return true
+}
+
+func (d *Data) takePair(r *row) bool {
+	m := &d.MoE
+	layer, ok0 := r.num(0)
+	a, ok1 := r.count(1)
+	b, ok2 := r.count(2)
+	n, ok3 := r.count(3)
+	if !ok0 || !ok1 || !ok2 || !ok3 || layer != float64(int64(layer)) {
+		return false
+	}
+	if layer < -1 || layer > maxLayer || max(a, b) >= maxExperts || len(m.Pairs) >= maxPairs {
+		m.lost++
+		return true
+	}
+	m.Pairs = append(m.Pairs, Pair{int32(layer), int32(min(a, b)), int32(max(a, b)), n})
+	return true
+}
+
+func (d *Data) takeWeight(r *row) bool {
+	m := &d.MoE
+	l, ok1 := m.layerOf(r)
+	token, ok2 := r.count(1)
+	w, ok3 := r.amount(3)
+	if _, ok := r.count(2); !ok || !ok1 || !ok2 || !ok3 || w > 1.001 {
+		return false
+	}
+	if l == nil {
+		return true
+	}
+	m.Weight.add(w)
+	l.Weight.add(w)
+	o := &m.open
+	if o.any && (o.layer != float64(l.Index) || o.token != float64(token)) {
+		m.closeToken()
+	}
+	if !o.any || w > o.top {
+		o.top = w
+	}
+	o.any, o.layer, o.token = true, float64(l.Index), float64(token)
+	return true
+}
+
+// closeToken takes down the largest weight of the token whose rows have ended.
+func (m *MoE) closeToken() {
+	if o := &m.open; o.any {
+		m.TopWeight.add(o.top)
+		m.byIndex[int(o.layer)].TopWeight.add(o.top)
+		o.any = false
+	}
+}
+
+func (d *Data) takeImbalance(r *row) bool {
+	m := &d.MoE
+	l, ok0 := m.layerOf(r)
+	at, ok1 := r.seconds(1)
+	spread, ok2 := r.amount(2)
+	ratio, ok3 := r.amount(3)
+	if !ok0 || !ok1 || !ok2 || !ok3 || ratio > maxRatio {
+		return false
+	}
+	if l == nil {
+		return true
+	}
+	l.Spread.add(spread)
+	l.Imbalance.add(ratio)
+	m.Imbalance.add(ratio)
+	m.OverTime.add(at, ratio, 1)
+	return true
+}
+
+// finish orders what was read, and adds up pairs that several files list.
+func (m *MoE) finish() {
+	m.closeToken()
+	for _, l := range m.byIndex {
+		m.Layers = append(m.Layers, l)
+	}
+	slices.SortFunc(m.Layers, func(a, b *Layer) int { return cmp.Compare(a.Index, b.Index) })
+	slices.SortFunc(m.Pairs, func(a, b Pair) int {
+		return cmp.Or(cmp.Compare(a.Layer, b.Layer), cmp.Compare(a.A, b.A), cmp.Compare(a.B, b.B))
+	})
+	n := 0
+	for _, p := range m.Pairs {
+		if n > 0 && m.Pairs[n-1].Layer == p.Layer && m.Pairs[n-1].A == p.A && m.Pairs[n-1].B == p.B {
+			m.Pairs[n-1].Count += p.Count
+			continue
+		}
+		m.Pairs[n] = p
+		n++
+	}
+	m.Pairs = m.Pairs[:n]
+}
+
+// Experts is how many the layer has, 0 if that is not known: the table of activations lists those that were hit only.
+func (l *Layer) Experts() int64 {
+	if l.contradicts || int64(len(l.Hits)) > l.stated {
+		return 0
+	}
+	return l.stated
+}
+
+// Load is how activations spread over the experts of a layer.
+type Load struct {
+	Total   int64
+	Hit     int64  // experts with activations
+	Dead    *int64 // experts without, nil where it is not known how many there are
+	Busiest int64  // activations of the busiest expert
+	Least   *int64 // of the least busy one, dead ones included; nil where these are not known
+}
+
+// Load is of the table of activations, or where that is missing of the summary; false if there is neither.
+func (l *Layer) Load() (Load, bool) {
+	var x Load
+	least := int64(0)
+	switch {
+	case l.Counted > 0:
+		x.Total, x.Hit, least = l.Counted, l.hit, l.Counted
+		for _, n := range l.Hits {
+			x.Busiest = max(x.Busiest, n)
+			if n > 0 {
+				least = min(least, n)
+			}
+		}
+	case len(l.summary) == 1:
+		s := l.summary[0]
+		x.Total, x.Hit, x.Busiest, least = s.total, s.hit, s.most, s.least
+	}
+	if x.Total <= 0 {
+		return x, false
+	}
+	if n := l.Experts(); n >= x.Hit && n > 0 {
+		dead := n - x.Hit
+		if dead > 0 {
+			least = 0
+		}
+		x.Dead, x.Least = &dead, &least
+	}
+	return x, true
+}

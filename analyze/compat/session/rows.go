@@ -1,0 +1,227 @@
+package session
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+)
+
+// maxLine bounds the memory of one row. The longest real rows have about 200 bytes.
+const maxLine = 64 << 10
+
+// row is one record of a CSV file, its fields found by the column's place in the form.
+type row struct {
+	fields [][]byte
+	at     []int // by column of the form: index into fields, -1 if the file lacks the column
+}
+
+// text is the field of a column; nil if the file lacks it.
+func (r *row) text(column int) []byte {
+	if i := r.at[column]; i >= 0 && i < len(r.fields) {
+		return bytes.TrimSpace(r.fields[i])
+	}
+	return nil
+}
+
+// num is a finite number.
+func (r *row) num(column int) (float64, bool) {
+	if v, ok := plain(r.text(column)); ok {
+		return v, true
+	}
+	v, err := strconv.ParseFloat(string(r.text(column)), 64)
+	return v, err == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
+}
+
+// plain reads digits with at most one point, up to fifteen of them: a whole number over a power of ten, both exact, so
+// that their quotient is the nearest float64. Nearly all fields are such numbers.
+func plain(s []byte) (float64, bool) {
+	if len(s) == 0 || len(s) > 15 {
+		return 0, false
+	}
+	n, scale, point := int64(0), 1.0, false
+	for _, c := range s {
+		switch {
+		case c >= '0' && c <= '9':
+			n = n*10 + int64(c-'0')
+			if point {
+				scale *= 10
+			}
+		case c == '.' && !point:
+			point = true
+		default:
+			return 0, false
+		}
+	}
+	return float64(n) / scale, len(s) > 1 || !point
+}
+
+// amount is a number that cannot be negative.
+func (r *row) amount(column int) (float64, bool) {
+	v, ok := r.num(column)
+	return v, ok && v >= 0
+}
+
+// maxCount bounds a count, so that sums of them stay exact.
+const maxCount = 1 << 40
+
+// count is a whole number that cannot be negative.
+func (r *row) count(column int) (int64, bool) {
+	v, ok := r.amount(column)
+	return int64(v), ok && v == math.Trunc(v) && v <= maxCount
+}
+
+// Bounds of a point in time and of a duration: a century in seconds, and in nanoseconds.
+const (
+	maxSeconds = 3.2e9
+	maxNs      = maxSeconds * 1e9
+)
+
+// seconds is a point in time.
+func (r *row) seconds(column int) (float64, bool) {
+	v, ok := r.amount(column)
+	return v, ok && v <= maxSeconds
+}
+
+// duration is a column in units of scale ns, as whole nanoseconds: the files have three decimals of a millisecond or of
+// a second, which are whole.
+func (r *row) duration(column int, scale float64) (float64, bool) {
+	v, ok := r.amount(column)
+	v = math.Round(v * scale)
+	return v, ok && v <= maxNs
+}
+
+// roundNs is a difference of two points in time, which have three decimals of a second, in nanoseconds.
+func roundNs(seconds float64) float64 { return math.Round(seconds*1e6) * 1e3 }
+
+// lines reads a file line by line. A line is valid until the next call; one that is longer than maxLine comes as nil.
+type lines struct {
+	r    *bufio.Reader
+	cut  bool // the last line had no end
+	done bool
+}
+
+func (l *lines) next() ([]byte, error) {
+	if l.done {
+		return nil, io.EOF
+	}
+	line, err := l.r.ReadSlice('\n')
+	switch {
+	case errors.Is(err, bufio.ErrBufferFull):
+		for errors.Is(err, bufio.ErrBufferFull) {
+			_, err = l.r.ReadSlice('\n')
+		}
+		l.done = err != nil
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		return nil, nil
+	case errors.Is(err, io.EOF):
+		l.done = true
+		if len(line) == 0 {
+			return nil, io.EOF
+		}
+		l.cut = true
+	case err != nil:
+		return nil, err
+	}
+	return bytes.TrimRight(line, "\r\n"), nil
+}
+
+// ending says how a file ended.
+type ending struct {
+	cut     bool  // without the end of its last row
+	broken  error // reading stopped there
+	tooLong bool  // some line was too long to look at
+}
+
+// eachRow reads the rows under the header and counts what take makes of them. A field that holds a line end is not
+// understood: no file of a session has one.
+func eachRow(ctx context.Context, in *file.Input, f *form, take func(r *row) bool) (ending, error) {
+	src, err := in.Open()
+	if err != nil {
+		return ending{}, err
+	}
+	defer src.Close()
+	l := lines{r: bufio.NewReaderSize(src, maxLine)}
+	var end ending
+	header, err := l.next()
+	if err != nil {
+		return end, err
+	}
+	header = bytes.Clone(bytes.TrimPrefix(header, []byte("\xef\xbb\xbf")))
+	names := split(nil, bytes.Clone(header))
+	r := row{at: f.places(names)}
+	width := len(names)
+	short := false // the last row has too few fields
+	for n := 0; ; n++ {
+		if n%4096 == 0 && ctx.Err() != nil {
+			return end, ctx.Err()
+		}
+		line, err := l.next()
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				end.broken = err
+			}
+			break
+		}
+		in.Tally.Records++
+		short = false
+		switch {
+		case line == nil:
+			end.tooLong = true
+			in.Tally.Unknown++
+			continue
+		case len(bytes.TrimSpace(line)) == 0, bytes.Equal(line, header): // two sessions in one file
+			in.Tally.Known++
+			continue
+		}
+		r.fields = split(r.fields[:0], line)
+		if short = len(r.fields) < width; len(r.fields) == width && take(&r) {
+			in.Tally.Understood++
+		} else {
+			in.Tally.Unknown++
+		}
+	}
+	end.cut = short || l.cut && in.Tally.Records > 0
+	return end, nil
+}
+
+// split cuts a line into its fields, appended to list. A quoted field may hold commas, and quotes twice; the fields
+// point into the line, which is changed.
+func split(list [][]byte, line []byte) [][]byte {
+	for {
+		if len(line) == 0 || line[0] != '"' {
+			i := bytes.IndexByte(line, ',')
+			if i < 0 {
+				return append(list, line)
+			}
+			list, line = append(list, line[:i]), line[i+1:]
+			continue
+		}
+		from, to := 1, 0 // copy line[from] to line[to], without the quotes
+		for from < len(line) {
+			if line[from] == '"' {
+				if from+1 == len(line) || line[from+1] != '"' {
+					break
+				}
+				from++
+			}
+			line[to] = line[from]
+			from, to = from+1, to+1
+		}
+		field := line[:to]
+		line = line[min(from+1, len(line)):]
+		i := bytes.IndexByte(line, ',') // what stands between the quote and the comma is dropped
+		list = append(list, field)
+		if i < 0 {
+			return list
+		}
+		line = line[i+1:]
+	}
+}

@@ -1,0 +1,138 @@
+package session
+
+import (
+	"math"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// How many values of a sample are kept for its percentiles: of a whole session, and of one layer.
+const (
+	maxSample      = 1 << 20
+	maxLayerSample = 1 << 14
+)
+
+// Sample is a distribution of values in the order of the file. Count, sum, extremes and deviation are exact;
+// percentiles are exact up to maxSample values, and beyond of every second, fourth, … value.
+type Sample struct {
+	limit    int // even; 0: maxSample
+	n        int64
+	sum      float64
+	min, max float64
+	mean, m2 float64 // Welford's running mean and sum of squared deviations
+	values   []float64
+	stride   int64
+}
+
+func (s *Sample) add(v float64) {
+	if s.n == 0 {
+		s.min, s.max, s.stride = v, v, 1
+		if s.limit == 0 {
+			s.limit = maxSample
+		}
+	}
+	if s.n%s.stride == 0 {
+		if len(s.values) == s.limit {
+			half := s.limit / 2
+			for i := range half {
+				s.values[i] = s.values[2*i]
+			}
+			s.values, s.stride = s.values[:half], s.stride*2
+		}
+		if s.n%s.stride == 0 {
+			s.values = append(s.values, v)
+		}
+	}
+	s.n++
+	s.sum += v
+	s.min, s.max = min(s.min, v), max(s.max, v)
+	d := v - s.mean
+	s.mean += d / float64(s.n)
+	s.m2 += d * (v - s.mean)
+}
+
+// N is the number of values.
+func (s *Sample) N() int64 { return s.n }
+
+// Sum of all values.
+func (s *Sample) Sum() float64 { return s.sum }
+
+// Mean of all values, nil if there is none.
+func (s *Sample) Mean() *float64 {
+	if s.n == 0 {
+		return nil
+	}
+	m := s.sum / float64(s.n)
+	return &m
+}
+
+// Thinned reports whether the percentiles are of a part of the values.
+func (s *Sample) Thinned() bool { return s.stride > 1 }
+
+// Summary describes the values, nil if there is none.
+func (s *Sample) Summary() *report.Summary {
+	d := stat.Summarize(slices.Clone(s.values))
+	if d == nil || !s.Thinned() {
+		return d
+	}
+	d.N, d.Min, d.Max, d.Mean, d.Stddev = s.n, s.min, s.max, s.sum/float64(s.n), math.Sqrt(s.m2/float64(s.n))
+	return d
+}
+
+// maxBins bounds the points of a series over time.
+const maxBins = 200
+
+// Series is a quantity over time, as a ratio of two sums in bins of equal width, which doubles whenever the time
+// outgrows the bins.
+type Series struct {
+	start float64 // seconds: where the first bin begins
+	width float64 // of a bin, seconds
+	num   []float64
+	den   []float64
+}
+
+// minBin is the narrowest bin in seconds; the files have three decimals.
+const minBin = 1.0 / 64
+
+// epoch is a time in seconds beyond which a clock counts since 1970 rather than since the session's start.
+const epoch = 1e8
+
+// add puts num over den at a time in seconds; a mean of values has den 1 for each.
+func (s *Series) add(at, num, den float64) {
+	if s.width == 0 {
+		s.width = minBin
+		if at > epoch {
+			s.start = math.Floor(at)
+		}
+	}
+	at = max(at-s.start, 0)
+	for at >= s.width*maxBins {
+		for i := 0; i < len(s.num); i += 2 {
+			a, b := s.num[i], s.den[i]
+			if i+1 < len(s.num) {
+				a, b = a+s.num[i+1], b+s.den[i+1]
+			}
+			s.num[i/2], s.den[i/2] = a, b
+		}
+		half := (len(s.num) + 1) / 2
+		s.num, s.den, s.width = s.num[:half], s.den[:half], s.width*2
+	}
+	i := int(at / s.width)
+	for len(s.num) <= i {
+		s.num, s.den = append(s.num, 0), append(s.den, 0)
+	}
+	s.num[i] += num
+	s.den[i] += den
+}
+
+// Points are the bins that hold anything: the middle of each in seconds, and the ratio there.
+func (s *Series) Points() (at, value []float64) {
+	for i := range s.num {
+		if s.den[i] > 0 {
+			at, value = append(at, (float64(i)+0.5)*s.width), append(value, s.num[i]/s.den[i])
+		}
+	}
+	return at, value
+}

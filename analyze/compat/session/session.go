@@ -1,0 +1,184 @@
+// Package session reads what profilemate records inside a vLLM server: the CSV and JSON files of a session folder,
+// those of its simple variant included. Formats: openshift-psap/profilemate, sitecustomize.py and
+// simple/sitecustomize.py.
+package session
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// Kind is what the report calls this evidence: profilemate's CSV and JSON files.
+const Kind file.Kind = "profiler-session"
+
+// Data is what profiler sessions recorded. Files of the same form, of several processes or sessions, are taken
+// together.
+type Data struct {
+	Steps
+	Batches   Batches
+	Requests  Requests
+	Cache     Cache
+	Graphs    Graphs
+	MoE       MoE
+	Summaries Summaries
+
+	Rows map[string]int64 // rows understood, by the name profilemate gives the file
+	Had  map[string]int   // files, likewise
+
+	cut, broken, long []string // files without the end of their last row, with damage, and with something too long
+}
+
+// Is reports whether a file that starts with head, and is named name, is of this kind.
+func Is(name string, head []byte) bool {
+	return formOf(head) != nil || kindOf(name, head) != noSummary
+}
+
+// Read reads the files, in their order. What is odd in them is counted in their tallies and said in Warnings; an error
+// is about a file that cannot be read at all.
+func Read(ctx context.Context, files []file.Input) (*Data, error) {
+	d := &Data{Rows: map[string]int64{}, Had: map[string]int{}}
+	for i := range files {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		in := &files[i]
+		head, err := in.Head()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", in.Name, err)
+		}
+		if f := formOf(head); f != nil {
+			in.Tally.Format = f.name
+			end, err := eachRow(ctx, in, f, func(r *row) bool { return f.take(d, r) })
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", in.Name, err)
+			}
+			d.note(in.Name, end)
+		} else {
+			k := kindOf(in.Name, head)
+			in.Tally.Format = kindNames[k]
+			if err := d.readSummary(in, k); err != nil {
+				return nil, fmt.Errorf("%s: %w", in.Name, err)
+			}
+		}
+		d.Had[in.Tally.Format]++
+		d.Rows[in.Tally.Format] += in.Tally.Understood
+	}
+	d.Requests.finish()
+	d.Graphs.finish()
+	d.MoE.finish()
+	return d, nil
+}
+
+func (d *Data) note(name string, end ending) {
+	if end.cut {
+		d.cut = append(d.cut, name)
+	}
+	if end.broken != nil {
+		d.broken = append(d.broken, name)
+	}
+	if end.tooLong {
+		d.long = append(d.long, name)
+	}
+}
+
+// Warnings are what limits trust in the numbers.
+func (d *Data) Warnings() []report.Warning {
+	var list []report.Warning
+	warn := func(code, text string) { list = append(list, report.Warning{Code: code, Text: text}) }
+	if len(d.cut) > 0 {
+		warn("session_cut", "The last row of "+some(d.cut)+" has no end: the file was cut off, and that row may be wrong or missing.")
+	}
+	if len(d.broken) > 0 {
+		warn("session_damaged", "The file is damaged, and was read up to there: "+some(d.broken)+".")
+	}
+	if len(d.long) > 0 {
+		warn("session_long", "Something in the file is too long to be what profilemate writes, and was passed over: "+some(d.long)+".")
+	}
+	if n := d.MoE.lost + d.Graphs.lost + d.Requests.lost; n > 0 {
+		warn("session_bounds", fmt.Sprintf("%d rows are beyond what explain keeps (layers, experts, pairs of experts, batch sizes), and are left out.", n))
+	}
+	if what := d.disagreements(); len(what) > 0 {
+		warn("session_summary", "Summaries and tables of the session disagree on "+strings.Join(what,
+			", ")+". The numbers are of the tables: either kind of file may have been cut off or be of another session.")
+	}
+	return list
+}
+
+// some names up to three of the files.
+func some(names []string) string {
+	const most = 3
+	text := strings.Join(names[:min(most, len(names))], ", ")
+	if more := len(names) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// disagreements compares the summaries with the tables.
+func (d *Data) disagreements() []string {
+	var list []string
+	differ := func(what string, n, stated int64, sum, statedSum float64) {
+		// Tables have three decimals; half a percent is far beyond what rounding does.
+		if n > 0 && stated > 0 && (n != stated || math.Abs(sum-statedSum) > 0.005*max(sum, statedSum)+float64(n)*1e3) {
+			list = append(list, what)
+		}
+	}
+	s := &d.Summaries
+	for _, phase := range append(slices.Clone(phaseWords), Other) {
+		if f, st := d.Forward[phase], s.Forward[phase]; f != nil && st != nil {
+			differ("forward passes ("+phase+")", f.Time.N(), st.N, f.Time.Sum(), st.Sum)
+		}
+	}
+	for _, name := range append(slices.Clone(operationWords), Other) {
+		if o, st := d.Operations[Operation{Name: name}], s.Operations[name]; o != nil && st != nil {
+			differ("CPU operations ("+name+")", o.N(), st.N, o.Sum(), st.Sum)
+		}
+	}
+	for _, name := range componentWords {
+		if c, st := d.Components[name], s.Components[name]; c != nil && st != nil {
+			differ("parts of the model ("+name+")", c.N(), st.N, c.Sum(), st.Sum)
+		}
+	}
+	if n := d.Batches.Steps; n > 0 && s.Tokens.N > 0 && n != s.Tokens.N {
+		list = append(list, "the number of batches")
+	}
+	if s.Preempted && d.Had["preemption_events.csv"] > 0 && s.Preemptions != d.Requests.Preempted {
+		list = append(list, "the number of preemptions")
+	}
+	if s.Cached && d.Had["kv_cache_evictions.csv"] > 0 && s.Evictions != d.Cache.Evictions {
+		list = append(list, "the number of KV cache evictions")
+	}
+	layers := 0
+	for _, l := range d.MoE.Layers {
+		total, hit := int64(0), int64(0)
+		for _, x := range l.summary {
+			total, hit = total+x.total, max(hit, x.hit)
+		}
+		if l.contradicts || l.stated > 0 && int64(len(l.Hits)) > l.stated || l.Counted > 0 && len(l.summary) > 0 &&
+			(total != l.Counted || hit > l.hit) {
+			layers++
+		}
+	}
+	if layers > 0 {
+		list = append(list, fmt.Sprintf("the experts of %d layers", layers))
+	}
+	return list
+}
+
+// Environment fills in what the files state and e does not yet.
+func (d *Data) Environment(e *report.Environment) {
+	if e.MaxNumSeqs != nil {
+		return
+	}
+	if v := d.Batches.MaxSeqs.Value(); v != nil {
+		e.MaxNumSeqs = v
+	} else if d.Batches.MaxSeqs.value == 0 {
+		e.MaxNumSeqs = d.Summaries.MaxSeqs.Value()
+	}
+}

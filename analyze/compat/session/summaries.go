@@ -1,0 +1,405 @@
+package session
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+)
+
+// The JSON files of a session sum up its tables. The numbers of a report are computed from the tables; a summary says
+// what the tables do not (how many experts there are), is compared with them, and stands in where a table is missing.
+
+// kind is one kind of summary.
+type kind int
+
+const (
+	noSummary kind = iota
+	moeSummary
+	forwardSummary
+	cpuSummary
+	batchSummary
+	preemptionSummary
+	componentSummary
+	metadata
+	emptySummary
+	cacheSummary // kv_cache_summary.txt
+)
+
+var kindNames = map[kind]string{
+	moeSummary: "moe_summary.json", forwardSummary: "forward_pass_summary.json", cpuSummary: "cpu_timing_summary.json",
+	batchSummary:      "batch_utilization_summary.json",
+	preemptionSummary: "preemption_summary.json", componentSummary: "encoder_decoder_summary.json",
+	metadata: "metadata.json", emptySummary: "empty summary", cacheSummary: "kv_cache_summary.txt",
+}
+
+// summaryNames are names of files that hold {} where nothing was recorded, which says nothing of their kind.
+var summaryNames = []string{"summary.json", "moe_summary.json", "forward_pass_summary.json", "cpu_timing_summary.json",
+	"batch_utilization_summary.json", "preemption_summary.json", "encoder_decoder_summary.json"}
+
+// maxSummary bounds a JSON file: a summary of 100 layers has 40 kB.
+const maxSummary = 4 << 20
+
+var layerKey = regexp.MustCompile(`^layer_(-?[0-9]{1,5})$`)
+
+// layerStart is how a summary of many layers begins, where only its start is there to look at.
+var layerStart = regexp.MustCompile(`^\s*\{\s*"layer_-?[0-9]{1,5}"\s*:\s*\{`)
+
+// parse reads a JSON object whose numbers may be Python's NaN and Infinity, which stand for unknown.
+func parse(b []byte) (map[string]json.RawMessage, bool) {
+	var top map[string]json.RawMessage
+	if json.Unmarshal(b, &top) == nil {
+		return top, top != nil
+	}
+	return top, json.Unmarshal(withoutNaN(b), &top) == nil && top != nil
+}
+
+// withoutNaN writes null for NaN, Infinity and -Infinity outside of strings.
+func withoutNaN(b []byte) []byte {
+	out := make([]byte, 0, len(b))
+	for i := 0; i < len(b); {
+		switch c := b[i]; {
+		case c == '"':
+			from := i
+			for i++; i < len(b) && b[i] != '"'; i++ {
+				if b[i] == '\\' {
+					i++
+				}
+			}
+			i = min(i+1, len(b))
+			out = append(out, b[from:i]...)
+			continue
+		case c == 'N' || c == 'I' || c == '-':
+			replaced := false
+			for _, word := range []string{"NaN", "Infinity", "-Infinity"} {
+				if bytes.HasPrefix(b[i:], []byte(word)) {
+					out, i, replaced = append(out, "null"...), i+len(word), true
+					break
+				}
+			}
+			if replaced {
+				continue
+			}
+		}
+		out, i = append(out, b[i]), i+1
+	}
+	return out
+}
+
+// kindOf tells the summaries apart by their keys.
+func kindOf(name string, b []byte) kind {
+	switch b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")); {
+	case bytes.HasPrefix(b, []byte("KV Cache Statistics")):
+		return cacheSummary
+	case len(bytes.TrimLeft(b, " \t\r\n")) == 0 || bytes.TrimLeft(b, " \t\r\n")[0] != '{':
+		return noSummary
+	case layerStart.Match(b):
+		return moeSummary
+	}
+	top, ok := parse(b)
+	if !ok {
+		return noSummary
+	}
+	has := func(keys ...string) bool {
+		for _, k := range keys {
+			if _, ok := top[k]; !ok {
+				return false
+			}
+		}
+		return true
+	}
+	switch {
+	case len(top) == 0:
+		base := name[strings.LastIndexByte(name, '/')+1:]
+		for _, n := range summaryNames {
+			if base == n {
+				return emptySummary
+			}
+		}
+		return noSummary
+	case has("total_samples", "mean_token_utilization_pct"):
+		return batchSummary
+	case has("total_preemptions", "total_requests"):
+		return preemptionSummary
+	case has("model_type") && (len(top) == 1 || has("encoder_pct") || has("decoder") || has("encoder")):
+		return componentSummary
+	case has("session_id", "start_time") && (has("cuda_graph_tracking") || has("cuda_events_enabled") ||
+		has("moe_expert_tracking")):
+		return metadata
+	}
+	timings, percentiles := 0, 0
+	for _, raw := range top {
+		var t map[string]json.RawMessage
+		if json.Unmarshal(raw, &t) != nil || t["count"] == nil || t["mean_ms"] == nil || t["max_ms"] == nil {
+			return noSummary
+		}
+		timings++
+		if t["p50_ms"] != nil {
+			percentiles++
+		}
+	}
+	if percentiles == timings {
+		return forwardSummary
+	}
+	return cpuSummary
+}
+
+// Stated is a distribution of which only count and sum are known.
+type Stated struct {
+	N   int64
+	Sum float64
+}
+
+// Mean is nil where nothing is stated.
+func (s *Stated) Mean() *float64 {
+	if s == nil || s.N == 0 {
+		return nil
+	}
+	m := s.Sum / float64(s.N)
+	return &m
+}
+
+// Summaries are what the summaries of a session state, added up where there are several.
+type Summaries struct {
+	Forward    map[string]*Stated // ns, by phase
+	Operations map[string]*Stated // ns, by operation
+	Components map[string]*Stated // ns, by part of the model
+
+	Seqs, Tokens Stated // utilisation, 0..1
+	Under        int64
+	MaxSeqs      Limit
+
+	Preemptions, Requests int64
+	Preempted             bool   // a preemption summary was read
+	Delay                 Stated // ns
+
+	Evictions     int64
+	Blocks, Peak  int64
+	Cached        bool // a cache summary was read
+	Lifetime, Age Stated
+}
+
+type timing struct {
+	Count *float64 `json:"count"`
+	Mean  *float64 `json:"mean_ms"`
+}
+
+// sane is a number of a summary that can be worked with.
+func sane(v *float64) bool { return v != nil && *v >= 0 && *v <= maxNs && !math.IsInf(*v, 0) }
+
+func (t *timing) stated() (Stated, bool) {
+	if !sane(t.Count) || !sane(t.Mean) || *t.Count > maxCount || *t.Count != math.Trunc(*t.Count) {
+		return Stated{}, false
+	}
+	return Stated{int64(*t.Count), *t.Count * *t.Mean * nsPerMs}, true
+}
+
+func addStated(m *map[string]*Stated, name string, s Stated) {
+	e := entry(m, name)
+	e.N += s.N
+	e.Sum += s.Sum
+}
+
+// readSummary reads one file that kindOf knows.
+func (d *Data) readSummary(in *file.Input, k kind) error {
+	r, err := in.Open()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	b, err := io.ReadAll(io.LimitReader(r, maxSummary+1))
+	if err != nil {
+		d.broken = append(d.broken, in.Name)
+	}
+	if len(b) > maxSummary {
+		d.long = append(d.long, in.Name)
+		b = nil
+	}
+	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
+	if k == cacheSummary {
+		d.takeCacheSummary(in.Tally, b)
+		return nil
+	}
+	t := in.Tally
+	t.Records++
+	top, ok := parse(b)
+	switch {
+	case !ok:
+		t.Unknown++
+		if len(b) > 0 && err == nil {
+			d.broken = append(d.broken, in.Name)
+		}
+		return nil
+	case k == emptySummary:
+		t.Known++
+		return nil
+	case d.takeSummary(k, top):
+		t.Understood++
+	default:
+		t.Known++
+	}
+	return nil
+}
+
+func (d *Data) takeSummary(k kind, top map[string]json.RawMessage) (understood bool) {
+	switch k {
+	case moeSummary:
+		return d.takeMoESummary(top)
+	case forwardSummary, cpuSummary:
+		for _, name := range slices.Sorted(maps.Keys(top)) { // in order, since sums of other round
+			var t timing
+			if json.Unmarshal(top[name], &t) != nil {
+				continue
+			}
+			if s, ok := t.stated(); ok && k == forwardSummary {
+				addStated(&d.Summaries.Forward, word(phaseWords, []byte(name)), s)
+			} else if ok {
+				addStated(&d.Summaries.Operations, word(operationWords, []byte(name)), s)
+			} else {
+				continue
+			}
+			understood = true
+		}
+	case batchSummary:
+		return d.takeBatchSummary(top)
+	case preemptionSummary:
+		var total, requests, delay *float64
+		field(top, "total_preemptions", &total)
+		field(top, "total_requests", &requests)
+		field(top, "mean_resume_delay", &delay)
+		if understood = sane(total) && sane(requests); understood {
+			s := &d.Summaries
+			s.Preempted = true
+			s.Preemptions += int64(*total)
+			s.Requests += int64(*requests)
+			if sane(delay) && *delay > 0 { // 0 stands for none as well
+				s.Delay.N++
+				s.Delay.Sum += *delay * nsPerS
+			}
+		}
+	case componentSummary:
+		for _, name := range componentWords {
+			var c struct {
+				Count *float64 `json:"count"`
+				Total *float64 `json:"total_ms"`
+			}
+			if raw, ok := top[name]; ok && json.Unmarshal(raw, &c) == nil && sane(c.Count) && sane(c.Total) {
+				addStated(&d.Summaries.Components, name, Stated{int64(*c.Count), *c.Total * nsPerMs})
+				understood = true
+			}
+		}
+		var model string
+		field(top, "model_type", &model)
+		if w := word(typeWords, []byte(model)); w != Other {
+			d.ModelType, understood = w, true
+		}
+	case metadata:
+		field(top, "cuda_events_enabled", &d.CUDAEvents)
+		understood = d.CUDAEvents != nil
+	}
+	return understood
+}
+
+// field decodes one key; what does not fit is left alone.
+func field[T any](top map[string]json.RawMessage, key string, to *T) {
+	var v T
+	if raw, ok := top[key]; ok && json.Unmarshal(raw, &v) == nil {
+		*to = v
+	}
+}
+
+func (d *Data) takeBatchSummary(top map[string]json.RawMessage) bool {
+	var samples, seqs, tokens, under, most *float64
+	field(top, "total_samples", &samples)
+	field(top, "mean_seq_utilization_pct", &seqs)
+	field(top, "mean_token_utilization_pct", &tokens)
+	field(top, "underutilization_events", &under)
+	field(top, "max_num_seqs", &most)
+	if !sane(samples) || !sane(tokens) || *samples > maxCount {
+		return false
+	}
+	s, n := &d.Summaries, int64(*samples)
+	s.Tokens.N, s.Tokens.Sum = s.Tokens.N+n, s.Tokens.Sum+*samples**tokens/100
+	if sane(seqs) {
+		s.Seqs.N, s.Seqs.Sum = s.Seqs.N+n, s.Seqs.Sum+*samples**seqs/100
+	}
+	if sane(under) {
+		s.Under += int64(*under)
+	}
+	if sane(most) && *most >= 1 && *most <= maxCount {
+		s.MaxSeqs.add(int64(*most))
+	}
+	return true
+}
+
+func (d *Data) takeMoESummary(top map[string]json.RawMessage) (understood bool) {
+	for _, key := range slices.Sorted(maps.Keys(top)) { // in order, since there is a bound
+		name := layerKey.FindStringSubmatch(key)
+		var s struct {
+			Experts *float64 `json:"num_experts"`
+			TopK    *float64 `json:"top_k"`
+			Total   *float64 `json:"total_activations"`
+			Hit     *float64 `json:"unique_experts_activated"`
+			Min     *float64 `json:"min_activations"`
+			Max     *float64 `json:"max_activations"`
+		}
+		if name == nil || json.Unmarshal(top[key], &s) != nil || !sane(s.Experts) {
+			continue
+		}
+		index, err := strconv.Atoi(name[1])
+		l := d.MoE.layer(index)
+		if err != nil || l == nil {
+			continue
+		}
+		understood = true
+		e := int64(*s.Experts)
+		if e < 1 || e > maxExperts || l.stated > 0 && l.stated != e {
+			l.contradicts = true
+		}
+		l.stated = e
+		if sane(s.TopK) {
+			l.TopK = int64(*s.TopK)
+		}
+		if sane(s.Total) && sane(s.Hit) && sane(s.Min) && sane(s.Max) && *s.Total <= maxCount && *s.Hit <= maxExperts &&
+			*s.Min <= *s.Max && *s.Max <= *s.Total {
+			l.summary = append(l.summary, layerSummary{int64(*s.Total), int64(*s.Hit), int64(*s.Min), int64(*s.Max)})
+		}
+	}
+	return understood
+}
+
+// layerSummary is what moe_summary.json says of the activations of a layer. Its least is of the experts that were hit.
+type layerSummary struct{ total, hit, least, most int64 }
+
+var cacheLine = regexp.MustCompile(`^(Total blocks available|Total evictions|Peak blocks used|Avg block lifetime|Avg idle before eviction): ([0-9]{1,12}(?:\.[0-9]{1,6})?)s?$`)
+
+func (d *Data) takeCacheSummary(t *file.Tally, b []byte) {
+	s := &d.Summaries
+	values := map[string]float64{}
+	for _, line := range strings.Split(strings.TrimRight(string(b), "\r\n"), "\n") {
+		t.Records++
+		m := cacheLine.FindStringSubmatch(strings.TrimSpace(line))
+		if m == nil {
+			t.Known++
+			continue
+		}
+		t.Understood++
+		values[m[1]], _ = strconv.ParseFloat(m[2], 64)
+	}
+	s.Cached = s.Cached || t.Understood > 0
+	n := int64(values["Total evictions"])
+	s.Evictions += n
+	s.Blocks, s.Peak = max(s.Blocks, int64(values["Total blocks available"])),
+		max(s.Peak, int64(values["Peak blocks used"]))
+	if n > 0 {
+		s.Lifetime.N, s.Lifetime.Sum = s.Lifetime.N+n, s.Lifetime.Sum+float64(n)*values["Avg block lifetime"]*nsPerS
+		s.Age.N, s.Age.Sum = s.Age.N+n, s.Age.Sum+float64(n)*values["Avg idle before eviction"]*nsPerS
+	}
+}

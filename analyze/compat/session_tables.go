@@ -1,0 +1,98 @@
+package compat
+
+import (
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/compat/session"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// What the sections on profiler sessions share.
+
+// fromSession sets the source to one of a session's files and its columns.
+func fromSession(o *kit.Output, rows int64, name string, columns ...string) {
+	o.FromEvidence(session.Kind, int(rows), append([]string{name}, columns...)...)
+}
+
+// sessionLacks says why there is nothing to show of the files.
+func sessionLacks(o *kit.Output, d *session.Data, names ...string) {
+	for _, n := range names {
+		if d.Had[n] > 0 {
+			o.Status(report.NotApplicable,
+				"the session's files of this hold no rows: it did not happen, or profilemate did not find the part of vLLM that it watches")
+			return
+		}
+	}
+	o.Status(report.Unavailable, "the session has no file of this")
+}
+
+// Distribution emits a metric whose value is the median, with the summary of the sample.
+func distribution(o *kit.Output, id string, labels report.Labels, s *session.Sample) {
+	d := s.Summary()
+	if d == nil {
+		return
+	}
+	m := o.Float(id, labels, d.P50)
+	m.N, m.Summary = s.N(), d
+	if s.Thinned() {
+		o.NoteOnce("Percentiles of the longest distributions are of every second, fourth, … value; counts, sums and extremes are of all.")
+	}
+}
+
+// overTime is a line of a chart: one label, a time in ns, for each value.
+func overTime(name string, s *session.Series) report.Series {
+	at, values := s.Points()
+	line := report.Series{Name: name, Labels: make([]string, len(at)), Values: values}
+	for i, t := range at {
+		line.Labels[i] = strconv.FormatInt(int64(t*1e9), 10)
+	}
+	if values == nil {
+		line.Values = []float64{}
+	}
+	return line
+}
+
+// linesChart adds a chart of quantities over time since the session's start; lines without points are left out.
+func linesChart(o *kit.Output, id, title, unit string, list ...report.Series) {
+	c := report.Chart{ID: id, Title: title, Kind: "line", Unit: unit, XUnit: report.Nanoseconds,
+		XTitle: "Since the session's start", Series: []report.Series{}}
+	for _, s := range list {
+		if len(s.Values) > 1 {
+			c.Series = append(c.Series, s)
+		}
+	}
+	if len(c.Series) > 0 {
+		o.Chart(c)
+	}
+}
+
+// sampleFields are mean, p50, p90, p99 and max, unknown where there is no sample.
+func sampleFields(s *session.Sample) []kit.Field {
+	d := s.Summary()
+	if d == nil {
+		return []kit.Field{
+			kit.Put("mean", report.Null), kit.Put("p50", report.Null), kit.Put("p90", report.Null),
+			kit.Put("p99", report.Null),
+			kit.Put("max", report.Null),
+		}
+	}
+	return []kit.Field{
+		kit.Float("mean", d.Mean), kit.Float("p50", d.P50), kit.Float("p90", d.P90), kit.Float("p99", d.P99),
+		kit.Float("max", d.Max),
+	}
+}
+
+// sampleCols are the columns of sampleFields for times.
+func sampleCols() []report.Column {
+	return []report.Column{kit.MeanCol("mean", "Mean", "mean_ms"), kit.MeanCol("p50", "p50", "p50_ms"),
+		kit.MeanCol("p90", "p90", "p90_ms"), kit.MeanCol("p99", "p99", "p99_ms"), kit.MeanCol("max", "Max", "max_ms")}
+}
+
+// filesTogether notes that several files of a form were read.
+func filesTogether(o *kit.Output, d *session.Data, name string) {
+	if n := d.Had[name]; n > 1 {
+		o.Note("The " + strconv.Itoa(n) + " files of the form of " + name +
+			" are taken together: several processes, or several sessions. Each has a clock of its own.")
+	}
+}

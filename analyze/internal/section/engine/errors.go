@@ -1,0 +1,83 @@
+package engine
+
+import (
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/serverlog"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var Errors = kit.Section{
+	ID: "errors", Title: "Errors of the server", Evidence: []file.Kind{file.ServerLog},
+	Derivation: "Records at level error or critical, and tracebacks, by what they say. The records of one " +
+		"process that follow each other, or were written in the same second, are one error: a traceback is one, " +
+		"however many lines it has. What the lines say is not shown: they hold paths and what clients sent.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "serve.errors", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"", "class"},
+			Meaning: "errors in the log, by class: out_of_memory, kv_cache_too_small, cuda, communication, " +
+				"engine_dead, process_died, timeout, model_load, other",
+		},
+		{
+			ID: "serve.error_lines", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
+			Scale:   report.Total,
+			Meaning: "lines of the log that belong to errors",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "server_errors", Title: "Errors by class", File: "server_errors.csv", Columns: []report.Column{
+			kit.TextCol("class", "Class"),
+			kit.CountCol("count", "Errors"),
+		}},
+	},
+	Run: serverErrors,
+}
+
+// errorFindings say what a class of errors means. Their order is that of the classes.
+var errorFindings = [serverlog.Classes]struct {
+	severity      report.Severity
+	title, advice string
+}{
+	{report.High, "The server ran out of GPU memory",
+		"Leave more memory free (a smaller --gpu-memory-utilization or --mem-fraction-static), let fewer tokens run at once (--max-num-batched-tokens, --max-num-seqs; SGLang: --chunked-prefill-size, --max-running-requests), or use more GPUs. Look whether another process uses the GPU."},
+	{report.High, "The KV cache does not fit the longest request",
+		"Lower --max-model-len, give the server more memory (--gpu-memory-utilization), or use a smaller type for the KV cache (--kv-cache-dtype fp8)."},
+	{report.High, "CUDA reported errors",
+		"Look at the first of them in the log: later ones follow from it. CUDA_LAUNCH_BLOCKING=1 names the call."},
+	{report.High, "Communication between GPUs failed",
+		"Look at the first of them in the log; NCCL_DEBUG=INFO says more."},
+	{report.High, "The engine died",
+		"Look in the log for what came before it: this error only says that the engine is gone. Whatever the log says after it is not about serving."},
+	{report.Medium, "A process of the server died",
+		"At the end of a log this may be the way the server was stopped; anywhere else look for what came before."},
+	{report.Medium, "Something timed out",
+		"Look at what the log says before it: a long compilation or a rank that hangs are usual causes."},
+	{report.Medium, "The model could not be loaded as asked",
+		"Check the name of the model and that its files are complete."},
+	{report.Low, "The log holds errors", "Look for lines at level ERROR in it."},
+}
+
+func serverErrors(in *kit.Input, out *kit.Output) {
+	e := &in.Evidence.Log.Events
+	out.FromEvidence(file.ServerLog, int(e.Lines), "ERROR", "CRITICAL", "Traceback")
+	all := int64(0)
+	for _, n := range e.Count {
+		all += n
+	}
+	out.Int("serve.errors", nil, all).N = all
+	out.Int("serve.error_lines", nil, e.Lines)
+	t := out.Table("server_errors")
+	for c, n := range e.Count {
+		if n == 0 {
+			continue
+		}
+		l := kit.Labels("class", serverlog.ClassNames[c])
+		out.Int("serve.errors", l, n).N = n
+		t.Row(
+			kit.Text("class", serverlog.ClassNames[c]), kit.Int("count", n))
+		f := &errorFindings[c]
+		out.Find("server_errors", f.severity, f.title, []report.MetricRef{{ID: "serve.errors", Labels: l}}, f.advice)
+	}
+	t.Add()
+}

@@ -1,0 +1,43 @@
+package engine
+
+import (
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var ExpertLoad = kit.Section{
+	ID: "expert_load", Title: "Balance of experts", Evidence: []file.Kind{file.ServerLog},
+	Derivation: "What vLLM logs of its expert parallel load balancer (log_balancedness): the mean over the " +
+		"largest number of tokens that a rank had to work on. Steps without tokens say nothing and are left out.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "serve.expert_balance", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Stats: true,
+			Meaning: "mean over largest load of the ranks; 1 is even (median; the summary is over logged steps)",
+		},
+	},
+	Run: expertBalance,
+}
+
+// unevenExperts is the balance below which it is a finding.
+const unevenExperts = 0.60
+
+func expertBalance(in *kit.Input, out *kit.Output) {
+	list := in.Evidence.Log.Balances
+	out.FromEvidence(file.ServerLog, len(list), "balancedness")
+	if len(list) == 0 {
+		out.Status(report.NotApplicable, "the log says nothing of the balance of experts")
+		return
+	}
+	sum := emitSampled(out, "serve.expert_balance", nil, steadySample{int64(len(list)), list})
+	if n := in.Evidence.Log.IdleBalances; n > 0 {
+		out.Note("Steps without tokens were left out.")
+	}
+	if sum.P50 < unevenExperts {
+		out.Find("experts_uneven", report.Medium,
+			"Some ranks work on far more tokens than others, and the others wait for them",
+			[]report.MetricRef{kit.Ref("serve.expert_balance")},
+			"Give the load balancer redundant experts (num_redundant_experts), or let it move experts more often.")
+	}
+}

@@ -1,0 +1,118 @@
+package engine
+
+import (
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var GraphStats = kit.Section{
+	ID: "graph_stats", Title: "CUDA graph statistics", Evidence: []file.Kind{file.ServerLog},
+	Derivation: "The tables that vLLM logs with --cudagraph-metrics, each of what ran since the one before, " +
+		"added up. Padding is the tokens that a batch was filled up with to reach the size of a captured graph: " +
+		"the sum of paddings × count over the sum of padded tokens × count.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "serve.graph_batches", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"", "mode"},
+			Meaning: "batches that ran, in CUDA graphs or not",
+		},
+		{
+			ID: "serve.graph_mode_share", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"mode"},
+			Meaning: "share of batches that ran in this mode: FULL, PIECEWISE, or NONE without a CUDA graph",
+		},
+		{
+			ID: "serve.graph_padding", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"", "mode"},
+			Meaning: "share of the tokens of batches that is padding",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "cuda_graph_modes", Title: "Modes", File: "cuda_graph_modes.csv", Columns: []report.Column{
+			kit.TextCol("mode", "Mode"),
+			kit.CountCol("batches", "Batches"),
+			kit.RatioCol("share", "Share", "pct_of_batches"),
+			kit.CountCol("padded", "Padded tokens"),
+			kit.CountCol("paddings", "Paddings"),
+			kit.RatioCol("padding", "Padding", "padding_pct"),
+		}},
+		{ID: "cuda_graph_stats", Title: "Batches", File: "cuda_graph_stats.csv", Columns: []report.Column{
+			kit.TextCol("mode", "Mode"),
+			kit.IDCol("unpadded_tokens", "Unpadded tokens"),
+			kit.IDCol("padded_tokens", "Padded tokens"),
+			kit.IDCol("num_paddings", "Paddings"),
+			kit.CountCol("count", "Batches"),
+		}},
+	},
+	Run: cudaGraphStats,
+}
+
+// When CUDA graph statistics are a finding.
+const (
+	graphPadding = 0.20
+	noGraphShare = 0.30 // of batches
+)
+
+// graphMode is what the batches of one mode add up to.
+type graphMode struct{ batches, padded, paddings int64 }
+
+func cudaGraphStats(in *kit.Input, out *kit.Output) {
+	g := &in.Evidence.Log.Graphs
+	out.FromEvidence(file.ServerLog, int(g.Lines), "CUDAGraph Stats")
+	rows := g.Rows()
+	if len(rows) == 0 {
+		out.Status(report.NotApplicable, "the log has no CUDA graph statistics (vLLM: --cudagraph-metrics writes them)")
+		return
+	}
+	var all graphMode
+	modes := map[string]*graphMode{}
+	var order []string
+	t := out.Table("cuda_graph_stats")
+	for _, r := range rows {
+		m := modes[r.Mode]
+		if m == nil {
+			m = &graphMode{}
+			modes[r.Mode] = m
+			order = append(order, r.Mode)
+		}
+		for _, x := range []*graphMode{m, &all} {
+			x.batches += r.Count
+			x.padded += r.Padded * r.Count
+			x.paddings += r.Paddings * r.Count
+		}
+		t.Row(
+			kit.Text("mode", r.Mode), kit.Int("unpadded_tokens", r.Unpadded), kit.Int("padded_tokens", r.Padded),
+			kit.Int("num_paddings", r.Paddings), kit.Int("count", r.Count))
+	}
+	out.Int("serve.graph_batches", nil, all.batches)
+	out.Metric("serve.graph_padding", nil, stat.Ratio(all.paddings, all.padded))
+	s := out.Table("cuda_graph_modes")
+	for _, name := range order {
+		m, l := modes[name], kit.Labels("mode", name)
+		out.Int("serve.graph_batches", l, m.batches)
+		out.Metric("serve.graph_mode_share", l, stat.Ratio(m.batches, all.batches))
+		out.Metric("serve.graph_padding", l, stat.Ratio(m.paddings, m.padded))
+		s.Row(
+			kit.Text("mode", name), kit.Int("batches", m.batches),
+			kit.Maybe("share", stat.Ratio(m.batches, all.batches)), kit.Int("padded", m.padded),
+			kit.Int("paddings", m.paddings), kit.Maybe("padding", stat.Ratio(m.paddings, m.padded)))
+	}
+	s.Cut(-1).Add()
+	t.Cut(1000, "count").Add()
+	if g.Dropped > 0 {
+		out.Warn("graph_rows_dropped",
+			"There are more different rows of CUDA graph statistics than are kept; the rest is in no number.")
+	}
+	if p := stat.Ratio(all.paddings, all.padded); p != nil && *p >= graphPadding {
+		out.Find("graph_padding", report.Medium, "A large part of the tokens in CUDA graphs is padding",
+			[]report.MetricRef{kit.Ref("serve.graph_padding"), kit.Ref("serve.graph_batches")},
+			"Capture the sizes that batches really have (--cuda-graph-sizes, compilation_config.cudagraph_capture_sizes); the table says which.")
+	}
+	if m := modes["NONE"]; m != nil && float64(m.batches) >= noGraphShare*float64(all.batches) && len(order) > 1 {
+		out.Find("batches_without_graph", report.Medium, "Many batches ran without a CUDA graph",
+			[]report.MetricRef{kit.Ref("serve.graph_mode_share", "mode", "NONE"), kit.Ref("serve.graph_batches")},
+			"Batches larger than the largest captured size run without one: raise it, or look in the table for what else sets them apart.")
+	}
+}

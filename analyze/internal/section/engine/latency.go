@@ -1,0 +1,242 @@
+package engine
+
+import (
+	"math"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/prom"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var Latency = kit.Section{
+	ID: "latency", Title: "Latencies of requests", Evidence: []file.Kind{file.Prometheus},
+	Derivation: "The histograms of the server's metrics, over all engines and models. A histogram knows how many " +
+		"observations lie in each bucket, not where: percentiles are interpolated linearly within their bucket, " +
+		"as Prometheus does, and can be wrong by its width. Least and greatest are the edges of the outermost " +
+		"buckets that hold any; the mean is exact; the standard deviation takes observations as spread evenly " +
+		"over their bucket. What lies above the last bucket's edge has no percentile: it is unknown, and the " +
+		"table says what it is above. Of two dumps the difference counts, of one everything since the server " +
+		"started.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "serve.ttft", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{"", "quantile"},
+			Meaning: "time to first token of a request (interpolated median; the summary is of the histogram, " +
+				"and missing where part of it is unknown)",
+		},
+		{
+			ID: "serve.tpot", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{"", "quantile"},
+			Meaning: "time per output token: of a request's tokens after the first on average, where the server " +
+				"has that; else between tokens (interpolated median; the summary is of the histogram, and " +
+				"missing where part of it is unknown)",
+		},
+		{
+			ID: "serve.itl", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{"", "quantile"},
+			Meaning: "time between two tokens of a request (interpolated median; the summary is of the " +
+				"histogram, and missing where part of it is unknown)",
+		},
+		{
+			ID: "serve.e2e", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{"", "quantile"},
+			Meaning: "time of a request from its arrival to its last token (interpolated median; the summary is " +
+				"of the histogram, and missing where part of it is unknown)",
+		},
+		{
+			ID: "serve.queue_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{"", "quantile"},
+			Meaning: "time that a request waits to run (interpolated median; the summary is of the histogram, " +
+				"and missing where part of it is unknown)",
+		},
+		{
+			ID: "serve.inference_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{"", "quantile"},
+			Meaning: "time that a request runs (interpolated median; the summary is of the histogram, and " +
+				"missing where part of it is unknown)",
+		},
+		{
+			ID: "serve.prefill_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{"", "quantile"},
+			Meaning: "time that a request spends in prefill (interpolated median; the summary is of the " +
+				"histogram, and missing where part of it is unknown)",
+		},
+		{
+			ID: "serve.decode_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{"", "quantile"},
+			Meaning: "time that a request spends in decode (interpolated median; the summary is of the " +
+				"histogram, and missing where part of it is unknown)",
+		},
+		{
+			ID: "serve.request_prompt_tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Event, Stats: true,
+			Meaning: "prompt tokens of a request (interpolated median; the summary is of the histogram)",
+		},
+		{
+			ID: "serve.request_generation_tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Event, Stats: true,
+			Meaning: "generated tokens of a request (interpolated median; the summary is of the histogram)",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "latency", Title: "Latencies", File: "latency.csv", Columns: []report.Column{
+			kit.TextCol("latency", "Latency"),
+			kit.CountCol("observations", "Observations"),
+			kit.MeanCol("mean", "Mean", "mean_ms"),
+			kit.MeanCol("p50", "p50", "p50_ms"),
+			kit.MeanCol("p90", "p90", "p90_ms"),
+			kit.MeanCol("p99", "p99", "p99_ms"),
+			kit.MeanCol("above", "Unknown above", "unknown_above_ms"),
+			kit.TextCol("metric", "Metric"),
+		}},
+		{ID: "request_size", Title: "Tokens of a request", File: "request_size.csv", Columns: []report.Column{
+			kit.TextCol("what", "Tokens"),
+			kit.CountCol("observations", "Requests"),
+			kit.FloatCol("mean", "Mean", report.Count),
+			kit.FloatCol("p50", "p50", report.Count),
+			kit.FloatCol("p90", "p90", report.Count),
+			kit.FloatCol("p99", "p99", report.Count),
+		}},
+	},
+	Run: latency,
+}
+
+// latencies in the order of the table.
+var latencies = []struct{ of, id, name string }{
+	{prom.TTFT, "serve.ttft", "time to first token"},
+	{prom.TPOT, "serve.tpot", "time per output token"},
+	{prom.ITL, "serve.itl", "time between tokens"},
+	{prom.E2E, "serve.e2e", "whole request"},
+	{prom.Queue, "serve.queue_time", "queue"},
+	{prom.Inference, "serve.inference_time", "inference"},
+	{prom.PrefillTime, "serve.prefill_time", "prefill"},
+	{prom.DecodeTime, "serve.decode_time", "decode"},
+}
+
+var quantiles = []struct {
+	name string
+	q    float64
+}{{"p50", 0.50}, {"p90", 0.90}, {"p99", 0.99}}
+
+// queueShare of the time to the first token, medians, from which the queue is a finding.
+const queueShare = 0.5
+
+func latency(in *kit.Input, out *kit.Output) {
+	d := in.Evidence.Prom
+	if d.Engine == "" {
+		out.Status(report.NotApplicable, "the dump has no metrics of vLLM or SGLang")
+		return
+	}
+	t := out.Table("latency")
+	bars := make([]report.Series, len(quantiles))
+	for i, q := range quantiles {
+		bars[i] = report.Series{Name: q.name, Labels: []string{}, Values: []float64{}}
+	}
+	observed := false
+	for _, l := range latencies {
+		h := d.Hists[l.of]
+		if h == nil {
+			continue
+		}
+		out.FromEvidence(file.Prometheus, int(h.Count), h.Family)
+		values, above := bucketed(out, l.id, h, 1e9)
+		for i, q := range quantiles {
+			out.Metric(l.id, kit.Labels("quantile", q.name), values[i]).N = int64(h.Count)
+			if values[i] != nil {
+				bars[i].Labels, bars[i].Values = append(bars[i].Labels, l.name), append(bars[i].Values, *values[i])
+			}
+		}
+		observed = observed || h.Count > 0
+		t.Row(
+			kit.Text("latency", l.name), kit.Int("observations", int64(h.Count)),
+			kit.Put("mean", meanCell(h, 1e9)), kit.Maybe("p50", values[0]), kit.Maybe("p90", values[1]),
+			kit.Maybe("p99", values[2]), kit.Maybe("above", above), kit.Text("metric", h.Family))
+	}
+	t.Add()
+	requestSizes(out, d)
+	switch {
+	case t.Len() == 0:
+		out.Status(report.NotApplicable, "the dump has no histograms of latencies")
+		return
+	case !observed:
+		out.Status(report.NotApplicable, "no request was served: the histograms are empty")
+		return
+	}
+	if len(bars[0].Values) > 0 {
+		out.Chart(report.Chart{ID: "latency", Title: "Latencies", Kind: "bar", Unit: report.Nanoseconds, Series: bars})
+	}
+	queueFinding(out, d)
+}
+
+// measuredByClients are the latencies that a load generator measures too: what a client saw is said of them, where both
+// are in one report.
+var measuredByClients = []string{"serve.ttft", "serve.tpot", "serve.itl", "serve.e2e"}
+
+// bucketed emits the median of a histogram, scaled, with its summary where all of it is known. It returns the
+// percentiles, unknown ones nil, and what those are above.
+func bucketed(o *kit.Output, id string, h *prom.Histogram, scale float64) (values [3]*float64, above *float64) {
+	for i, q := range quantiles {
+		v, ok := h.Quantile(q.q)
+		if v *= scale; scale == 1e9 {
+			v = math.Round(v) // to the nanosecond
+		}
+		switch {
+		case ok:
+			values[i] = &v
+		case h.Count > 0:
+			above = &v
+		}
+	}
+	if o.In.Evidence.Load != nil && slices.Contains(measuredByClients, id) {
+		return values, above
+	}
+	m := o.Metric(id, nil, values[0])
+	m.N = int64(h.Count)
+	low, high, ok := h.Range()
+	mean, has := h.Mean()
+	if ok && has && above == nil {
+		m.Summary = &report.Summary{N: m.N, Min: low * scale, P50: *values[0], P90: *values[1], P99: *values[2],
+			Max: high * scale, Mean: mean * scale, Stddev: h.Spread() * scale}
+	}
+	return values, above
+}
+
+func meanCell(h *prom.Histogram, scale float64) report.Cell {
+	if v, ok := h.Mean(); ok {
+		return report.F(v * scale)
+	}
+	return report.Null
+}
+
+func requestSizes(o *kit.Output, d *prom.Data) {
+	t := o.Table("request_size")
+	for _, l := range []struct{ of, id, name string }{{prom.PromptLen, "serve.request_prompt_tokens", "prompt"},
+		{prom.OutputLen, "serve.request_generation_tokens", "generated"}} {
+		h := d.Hists[l.of]
+		if h == nil || h.Count == 0 {
+			continue
+		}
+		o.FromEvidence(file.Prometheus, int(h.Count), h.Family)
+		values, _ := bucketed(o, l.id, h, 1)
+		t.Row(
+			kit.Text("what", l.name), kit.Int("observations", int64(h.Count)), kit.Put("mean", meanCell(h, 1)),
+			kit.Maybe("p50", values[0]), kit.Maybe("p90", values[1]), kit.Maybe("p99", values[2]))
+	}
+	t.Add()
+}
+
+func queueFinding(o *kit.Output, d *prom.Data) {
+	queue, first := d.Hists[prom.Queue], d.Hists[prom.TTFT]
+	if queue == nil || first == nil {
+		return
+	}
+	q, ok1 := queue.Quantile(0.5)
+	f, ok2 := first.Quantile(0.5)
+	if ok1 && ok2 && f > 0 && q >= queueShare*f {
+		o.Find("queue_before_first_token", report.Medium, "Queueing dominates time to first token",
+			[]report.MetricRef{kit.Ref("serve.queue_time"), kit.Ref("serve.ttft")},
+			"More requests arrive than run at once: look at what limits the batch (KV cache, --max-num-seqs, --max-num-batched-tokens), or add replicas.")
+	}
+}

@@ -1,0 +1,439 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/loadfile"
+	"github.com/nsys-llm/explain/analyze/report"
+
+	units "github.com/nsys-llm/explain/analyze/report/unit"
+)
+
+var Load = kit.Section{
+	ID: "load", Title: "Load", Evidence: []file.Kind{file.Load},
+	Derivation: "What explain load measured at the client, of the requests that succeeded. A latency counts from " +
+		"the moment the request was due, not from when it was sent: a server that holds up the load cannot hide " +
+		"it.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "serve.ttft", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true,
+			Meaning: "time from when a request was due to its first token (median)",
+		},
+		{
+			ID: "serve.tpot", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true,
+			Meaning: "time per output token after the first, one value per request (median)",
+		},
+		{
+			ID: "serve.itl", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true,
+			Meaning: "time between two tokens, every gap of every request (median)",
+		},
+		{
+			ID: "serve.e2e", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true,
+			Meaning: "time from when a request was due to the end of its answer (median)",
+		},
+		{
+			ID: "load.request_rate", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
+			Scale:   report.Level,
+			Meaning: "requests answered per second of the load",
+		},
+		{
+			ID: "load.target_rate", Unit: report.PerSecond, Better: report.None, Assume: report.Exact,
+			Scale:   report.Level,
+			Meaning: "requests per second that were due, of an open loop",
+		},
+		{
+			ID: "load.concurrency", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale:   report.Level,
+			Meaning: "requests in flight, at most",
+		},
+		{
+			ID: "load.output_throughput", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
+			Scale:   report.Level,
+			Meaning: "tokens generated per second of the load, over all requests",
+		},
+		{
+			ID: "load.input_throughput", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
+			Scale:   report.Level,
+			Meaning: "tokens of prompts per second of the load, over all requests",
+		},
+		{
+			ID: "load.output_tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale:   report.Total,
+			Meaning: "tokens generated",
+		},
+		{
+			ID: "load.input_tokens", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale:   report.Total,
+			Meaning: "tokens of prompts",
+		},
+		{
+			ID: "load.goodput_ratio", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale:   report.Level,
+			Meaning: "share of requests that met every limit given; one that failed met none",
+		},
+		{
+			ID: "load.goodput", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
+			Scale:   report.Level,
+			Meaning: "requests per second that met every limit given",
+		},
+		{
+			ID: "load.requests", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale:   report.Total,
+			Meaning: "requests sent and not cancelled",
+		},
+		{
+			ID: "load.failures", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"", "kind"},
+			Meaning: "requests that failed, by kind: connect, reset, timeout, http_503, bad_stream, cut_stream, " +
+				"server_error, no_output, client_limit, other",
+		},
+		{
+			ID: "load.failure_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
+			Scale:   report.Level,
+			Meaning: "share of requests that failed",
+		},
+		{
+			ID: "load.late_sends", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale:   report.Total,
+			Meaning: "requests sent more than 5 ms after they were due",
+		},
+		{
+			ID: "load.send_delay", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale: report.Event, Stats: true,
+			Meaning: "time from when a request was due until it was sent (median); part of every latency",
+		},
+		{
+			ID: "load.window", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale:   report.Total,
+			Meaning: "time from when the first request was due to the end of the last answer",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "load_latency", Title: "Latency", File: "load_latency.csv", Columns: []report.Column{
+			kit.TextCol("latency", "Latency"),
+			kit.CountCol("n", "n"),
+			kit.MeanCol("p50", "Median"),
+			kit.MeanCol("p90", "p90"),
+			kit.MeanCol("p99", "p99"),
+			kit.MeanCol("max", "Max"),
+			kit.MeanCol("mean", "Mean"),
+			kit.Wide(kit.MeanCol("stddev", "Std. dev.")),
+			kit.Wide(kit.MeanCol("min", "Min")),
+		}},
+		{ID: "load_failures", Title: "Failures", File: "load_failures.csv", Columns: []report.Column{
+			kit.TextCol("kind", "Kind"),
+			kit.CountCol("requests", "Requests"),
+			kit.RatioCol("share", "Of all"),
+		}},
+		{ID: "load_requests", Title: "Requests", File: "load_requests.csv", Columns: []report.Column{
+			kit.MomentCol("due", "Due", "due_s"),
+			kit.MomentCol("sent", "Sent", "sent_s"),
+			kit.MeanCol("ttft", "First token"),
+			kit.MeanCol("e2e", "Answer"),
+			kit.CountCol("input_tokens", "Input tokens"),
+			kit.CountCol("output_tokens", "Output tokens"),
+			kit.TextCol("failed", "Failed"),
+		}},
+	},
+	Run: load,
+}
+
+// When what a load says is a finding or a warning.
+const (
+	someFail    = 0.01 // of the requests: more is of high severity
+	lateShare   = 0.01 // of the requests, sent late by the generator itself
+	growth      = 2.0  // of the median answer, from the first quarter of the load to the last
+	poorGoodput = 0.90
+	fewForTail  = 100 // requests, below which a p99 is hardly more than the largest value
+	loadRows    = 200 // requests that the report itself lists
+	loadPoints  = 300 // of a chart
+	minGrowth   = 40  // requests listed, below which quarters say little
+)
+
+func load(in *kit.Input, out *kit.Output) {
+	r := in.Evidence.Load.Result
+	c := r.Counts
+	answered := c.Succeeded + c.Failed
+	out.FromEvidence(file.Load, int(answered), "requests")
+	if r.Window > 0 {
+		out.Int("load.window", nil, r.Window)
+	}
+	out.Int("load.requests", nil, answered)
+	out.Int("load.failures", nil, c.Failed)
+	if answered > 0 {
+		out.Float("load.failure_ratio", nil, float64(c.Failed)/float64(answered))
+	}
+	for _, f := range r.Failures {
+		out.Int("load.failures", kit.Labels("kind", f.Kind), f.Count)
+	}
+	out.Int("load.late_sends", nil, c.Late)
+	w := &r.Workload
+	if w.Rate != nil {
+		out.Metric("load.target_rate", nil, w.Rate)
+	}
+	if w.Concurrency != nil {
+		out.Int("load.concurrency", nil, *w.Concurrency)
+	}
+	out.FromEvidence(file.Load, int(c.Succeeded), "rates", "tokens", "goodput")
+	knownMetric(out, "load.request_rate", r.Rates.Requests)
+	knownMetric(out, "load.output_throughput", r.Rates.OutputTokens)
+	knownMetric(out, "load.input_throughput", r.Rates.InputTokens)
+	if r.Tokens.Output != nil {
+		out.Int("load.output_tokens", nil, *r.Tokens.Output)
+	}
+	if r.Tokens.Input != nil {
+		out.Int("load.input_tokens", nil, *r.Tokens.Input)
+	}
+	if g := r.Goodput; g != nil {
+		knownMetric(out, "load.goodput_ratio", g.Ratio)
+		knownMetric(out, "load.goodput", g.Rate)
+	}
+	loadLatency(out, r)
+	loadFailures(out, r)
+	loadRequests(out, r)
+	loadCharts(out, r)
+	loadTrust(out, r)
+	loadFindings(out, r)
+}
+
+// knownMetric emits a metric without labels where it has a value.
+func knownMetric(o *kit.Output, id string, v *float64) {
+	if v != nil {
+		o.Metric(id, nil, v)
+	}
+}
+
+func loadLatency(o *kit.Output, r *loadfile.Result) {
+	t := o.Table("load_latency")
+	for _, l := range []struct {
+		name, id, field string
+		d               *loadfile.Distribution
+	}{
+		{"time to first token", "serve.ttft", "ttft", r.Latency.TTFT},
+		{"time per output token", "serve.tpot", "tpot", r.Latency.TPOT},
+		{"between tokens", "serve.itl", "itl", r.Latency.ITL},
+		{"whole answer", "serve.e2e", "e2e", r.Latency.E2E},
+		{"due until sent", "load.send_delay", "delay", r.Latency.Delay},
+	} {
+		if l.d == nil {
+			continue
+		}
+		s := l.d.Summary
+		o.FromEvidence(file.Load, int(s.N), "latency."+l.field)
+		m := o.Float(l.id, nil, s.P50)
+		m.N, m.Summary = s.N, &s
+		h := l.d.Histogram
+		m.Histogram = &h
+		t.Row(
+			kit.Text("latency", l.name), kit.Int("n", s.N), kit.Float("p50", s.P50), kit.Float("p90", s.P90),
+			kit.Float("p99", s.P99), kit.Float("max", s.Max), kit.Float("mean", s.Mean),
+			kit.Float("stddev", s.Stddev), kit.Float("min", s.Min))
+	}
+	t.Add()
+}
+
+func loadFailures(o *kit.Output, r *loadfile.Result) {
+	if len(r.Failures) == 0 {
+		return
+	}
+	t := o.Table("load_failures")
+	all := float64(r.Counts.Succeeded + r.Counts.Failed)
+	for _, f := range r.Failures {
+		t.Row(
+			kit.Text("kind", f.Kind), kit.Int("requests", f.Count), kit.Float("share", float64(f.Count)/all))
+	}
+	t.Add()
+}
+
+func loadRequests(o *kit.Output, r *loadfile.Result) {
+	row := func(t *kit.Table, i int) {
+		q := &r.Requests[i]
+		first, e2e := report.Null, report.Null
+		if q.First != nil {
+			first = report.F(float64(*q.First - q.Due))
+		}
+		if q.Failed == "" {
+			e2e = report.F(float64(q.End - q.Due))
+		}
+		t.Row(
+			kit.Int("due", q.Due), kit.Int("sent", q.Sent), kit.Put("ttft", first), kit.Put("e2e", e2e),
+			kit.Put("input_tokens", intCell(q.Input)), kit.Put("output_tokens", intCell(q.Output)),
+			kit.Text("failed", q.Failed))
+	}
+	whole := o.Table("load_requests")
+	for i := range r.Requests {
+		row(whole, i)
+	}
+	whole.TotalRows = r.Counts.Sent
+	if len(r.Requests) <= loadRows && r.Every == 1 {
+		whole.Add()
+		return
+	}
+	whole.Attach()
+	short := o.Table("load_requests")
+	short.File = ""
+	for k := range min(loadRows, len(r.Requests)) {
+		row(short, k*len(r.Requests)/min(loadRows, len(r.Requests)))
+	}
+	short.TotalRows = r.Counts.Sent
+	others := make([]report.Cell, len(short.Columns))
+	others[len(others)-1] = report.S("(others)")
+	short.Rows, short.Others = append(short.Rows, others), true
+	short.Add()
+	o.Note("The table lists " + strconv.Itoa(loadRows) + " requests, evenly spaced; load_requests.csv has more.")
+}
+
+func intCell(v *int64) report.Cell {
+	if v == nil {
+		return report.Null
+	}
+	return report.I(*v)
+}
+
+func loadCharts(o *kit.Output, r *loadfile.Result) {
+	series := []report.Series{{Name: "first token", Style: "points", Labels: []string{}, Values: []float64{}},
+		{Name: "whole answer", Style: "points", Labels: []string{}, Values: []float64{}}}
+	step := max(1, (len(r.Requests)+loadPoints-1)/loadPoints)
+	for i := 0; i < len(r.Requests); i += step {
+		q := &r.Requests[i]
+		if q.Failed != "" {
+			continue
+		}
+		at := strconv.FormatInt(q.Due, 10)
+		if q.First != nil {
+			series[0].Labels, series[0].Values = append(series[0].Labels, at),
+				append(series[0].Values, float64(*q.First-q.Due))
+		}
+		series[1].Labels, series[1].Values = append(series[1].Labels, at),
+			append(series[1].Values, float64(q.End-q.Due))
+	}
+	if len(series[0].Labels) == 0 {
+		series = series[1:]
+	}
+	if len(series[len(series)-1].Labels) > 1 {
+		o.Chart(report.Chart{ID: "load_latency", Title: "Latency over the load", Kind: "line", Unit: report.Nanoseconds,
+			XUnit: report.Nanoseconds, XTitle: "time since the first request was due", Series: series})
+	}
+}
+
+// loadTrust says what limits trust in the numbers.
+func loadTrust(o *kit.Output, r *loadfile.Result) {
+	c, w := r.Counts, &r.Workload
+	o.Note(workloadText(w))
+	if c.Succeeded == 0 {
+		o.Status(report.Partial, "no request succeeded: there are no latencies")
+	}
+	if !r.Complete {
+		why := map[string]string{
+			"server_gone": "the server stopped answering before the load was over",
+			"interrupted": "the load was interrupted", "aborted": "the load was ended before it was over",
+		}[r.Stopped]
+		if c.Succeeded > 0 {
+			o.Status(report.Partial, why)
+		}
+		text := fmt.Sprintf("The load is not whole: %s. %s requests had been answered.", why, units.Int(c.Succeeded))
+		if c.Cancelled > 0 {
+			text += fmt.Sprintf(" %s in flight were cancelled and are left out: slow answers are missing more often than fast ones.",
+				units.Int(c.Cancelled))
+		}
+		o.Warn("load_incomplete", text)
+	}
+	if float64(c.Late) > lateShare*float64(c.Sent) {
+		why := "the generator could not keep the schedule: its machine is too busy, or the rate too high for it"
+		if w.Concurrency != nil {
+			why = "they waited for one of the " + units.Int(*w.Concurrency) +
+				" places, or the generator could not keep the schedule"
+		}
+		o.Warn("late_sends", fmt.Sprintf("%s of %s requests were sent more than 5 ms after they were due (%s). The delay is part of their latency, see load.send_delay.",
+			units.Int(c.Late), units.Int(c.Sent), why))
+	}
+	if 0 < c.Succeeded && c.Succeeded < fewForTail {
+		o.Warn("few_requests", fmt.Sprintf("%s requests succeeded: a p99 of so few is hardly more than the largest value. Send some hundreds.",
+			units.Int(c.Succeeded)))
+	}
+	if n, d := r.Tokens.Output, r.Latency.ITL; r.Tokens.CountedBy == "usage" && n != nil && d != nil {
+		if events := d.Summary.N + c.Succeeded; float64(*n) > 1.05*float64(events) {
+			o.Warn("several_tokens_per_event",
+				fmt.Sprintf("The server streamed %s tokens in %s events: serve.itl is the time between events, each of several tokens; serve.tpot is per token.",
+					units.Int(*n), units.Int(events)))
+		}
+	}
+	if r.Tokens.CountedBy == "events" || r.Tokens.CountedBy == "mixed" {
+		o.Warn("tokens_by_events", "The server did not say how many tokens it generated: each event of the stream counts as one.")
+	}
+}
+
+// workloadText says in a sentence what was asked.
+func workloadText(w *loadfile.Workload) string {
+	api, how := "completions", "streamed"
+	if w.API == "chat" {
+		api = "chat completions"
+	}
+	if !w.Stream {
+		how = "not streamed"
+	}
+	loop := "Closed loop"
+	switch {
+	case w.Rate != nil:
+		loop = "Open loop, " + units.Format(*w.Rate, report.PerSecond) + " requests due at random (Poisson)"
+		if w.Concurrency != nil {
+			loop += ", " + units.Int(*w.Concurrency) + " in flight at most"
+		}
+	case w.Concurrency != nil:
+		loop += ", " + units.Int(*w.Concurrency) + " in flight"
+	}
+	return fmt.Sprintf("%s; prompts: %s; %s, %s. Fingerprint of what was asked: %s. Loads with different fingerprints are different work.",
+		loop, w.Prompts, api, how, w.Fingerprint)
+}
+
+func loadFindings(o *kit.Output, r *loadfile.Result) {
+	c := r.Counts
+	if answered := c.Succeeded + c.Failed; c.Failed > 0 {
+		severity := report.Medium
+		if float64(c.Failed) > someFail*float64(answered) {
+			severity = report.High
+		}
+		evidence := []report.MetricRef{kit.Ref("load.failures"), kit.Ref("load.failure_ratio")}
+		for _, f := range r.Failures {
+			evidence = append(evidence, kit.Ref("load.failures", "kind", f.Kind))
+		}
+		o.Find("load_failures", severity, "Requests failed under load", evidence,
+			"Latencies are of the requests that succeeded, and those that fail are often the slow ones: find the cause in the server's log before comparing anything.")
+	}
+	if r.Workload.Rate != nil && r.Rates.Requests != nil && growing(r.Requests) {
+		o.Find("load_saturated", report.Medium, "The server cannot keep up with the rate",
+			[]report.MetricRef{kit.Ref("load.request_rate"), kit.Ref("load.target_rate"), kit.Ref("serve.e2e")},
+			"Requests pile up, and their latency grows as long as the load lasts: it measures the length of the run more than the server. Measure at a rate that it can keep, or compare throughput.")
+	}
+	if g := r.Goodput; g != nil && g.Ratio != nil && *g.Ratio < poorGoodput {
+		o.Find("load_goodput", report.Medium, "Many requests miss their limits",
+			[]report.MetricRef{kit.Ref("load.goodput_ratio")},
+			"Lower the rate, or shorten what the slow part of the request is: a long time to the first token is queueing or prefill, a long time per token is decoding.")
+	}
+}
+
+// growing reports whether answers took much longer at the end of the load than at its start.
+func growing(list []loadfile.Request) bool {
+	var times []float64
+	for i := range list {
+		if list[i].Failed == "" {
+			times = append(times, float64(list[i].End-list[i].Due))
+		}
+	}
+	if len(times) < minGrowth {
+		return false
+	}
+	quarter := len(times) / 4
+	first, last := stat.Summarize(slices.Clone(times[:quarter])),
+		stat.Summarize(slices.Clone(times[len(times)-quarter:]))
+	return last.P50 >= growth*first.P50
+}

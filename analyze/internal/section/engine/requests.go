@@ -1,0 +1,206 @@
+package engine
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/serverlog"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var Requests = kit.Section{
+	ID: "requests", Title: "Requests", Evidence: []file.Kind{file.ServerLog},
+	Derivation: "Requests as the log follows them: received by the server, added to the engine, finished. Newer " +
+		"versions put a random suffix behind the engine's id, which is taken off to match it. Responses are the " +
+		"lines of the access log by HTTP status.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "serve.requests", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale:   report.Total,
+			Meaning: "requests that the server says it received",
+		},
+		{
+			ID: "serve.requests_added", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale:   report.Total,
+			Meaning: "requests that were given to the engine",
+		},
+		{
+			ID: "serve.requests_matched", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale:   report.Total,
+			Meaning: "requests of which both lines were found and belong together",
+		},
+		{
+			ID: "serve.requests_finished", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale:   report.Total,
+			Meaning: "requests whose end the log states, or leaves no doubt about",
+		},
+		{
+			ID: "serve.requests_aborted", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
+			Scale:   report.Total,
+			Meaning: "requests that the log says were aborted",
+		},
+		{
+			ID: "serve.request_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true,
+			Meaning: "time from receiving a request to its end, on a clock of seconds (median; the summary is " +
+				"over requests whose end is known)",
+		},
+		{
+			ID: "serve.request_queue_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true,
+			Meaning: "time from receiving a request to giving it to the engine, on a clock of seconds (median; " +
+				"the summary is over matched requests)",
+		},
+		{
+			ID: "serve.responses", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"", "status"},
+			Meaning: "lines of the access log",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "responses", Title: "Responses", File: "responses.csv", Columns: []report.Column{
+			kit.TextCol("status", "HTTP status"),
+			kit.CountCol("count", "Responses"),
+		}},
+		{ID: "request_list", Title: "Requests", File: "requests.csv", Columns: []report.Column{
+			kit.NameCol("request_id", "Request"),
+			kit.TextCol("received_time", "Received"),
+			kit.TextCol("added_time", "Added"),
+			kit.TextCol("completed_time", "Completed"),
+			kit.NsCol("queue", "Queue", "queue_time_ms"),
+			kit.NsCol("processing", "Processing", "processing_time_ms"),
+			kit.NsCol("total", "Total", "total_time_ms"),
+		}},
+	},
+	Run: requests,
+}
+
+func requests(in *kit.Input, out *kit.Output) {
+	log := in.Evidence.Log
+	r := &log.Requests
+	responses := int64(0)
+	for _, n := range log.Events.Status {
+		responses += n
+	}
+	if len(r.List) == 0 && responses == 0 {
+		out.Status(report.NotApplicable,
+			"the log names no requests (vLLM: --enable-log-requests) and has no access log")
+		return
+	}
+	if responses > 0 {
+		responsesTable(out, log, responses)
+	}
+	if len(r.List) == 0 {
+		out.Note("The log does not name requests (vLLM: --enable-log-requests does).")
+		return
+	}
+	out.FromEvidence(file.ServerLog, len(r.List), "Received request", "Added request", "Finished request")
+	out.Int("serve.requests", nil, r.Received).N = r.Received
+	out.Int("serve.requests_added", nil, r.Added).N = r.Added
+	out.Int("serve.requests_matched", nil, r.Matched)
+	t := out.Table("request_list")
+	var queue, total []int64
+	aborted := int64(0)
+	for i := range r.List {
+		q := &r.List[i]
+		if q.Aborted {
+			aborted++
+		}
+		wait, work, whole := between(q.Received, q.Added), between(q.Added, q.Finished), between(q.Received, q.Finished)
+		queue, total = appendKnown(queue, wait), appendKnown(total, whole)
+		if i >= maxLogRows {
+			continue
+		}
+		id := q.PublicID()
+		if id == "" {
+			id = "request " + strconv.Itoa(i+1)
+		}
+		t.Row(
+			kit.Text("request_id", id), kit.Put("received_time", stamp(q.Received, log.Year)),
+			kit.Put("added_time", stamp(q.Added, log.Year)),
+			kit.Put("completed_time", stamp(q.Finished, log.Year)), kit.Put("queue", wait),
+			kit.Put("processing", work), kit.Put("total", whole))
+	}
+	t.TotalRows = int64(len(r.List))
+	if len(r.List) > maxLogRows {
+		addOthers(t)
+		out.Note("requests.csv lists the first " + strconv.Itoa(maxLogRows) + " requests.")
+	}
+	t.Attach()
+	finished := int64(0)
+	for i := range r.List {
+		if r.List[i].Finished != serverlog.NoClock {
+			finished++
+		}
+	}
+	out.Int("serve.requests_finished", nil, finished)
+	if aborted > 0 {
+		out.Int("serve.requests_aborted", nil, aborted)
+	}
+	if len(queue) > 0 {
+		out.Summary("serve.request_queue_time", nil, queue)
+	}
+	if len(total) > 0 {
+		out.Summary("serve.request_time", nil, total)
+	}
+	out.Note("Timestamps have whole seconds: a time of 0 is less than one second.")
+	if finished < r.Received {
+		out.Note("The access log names no request and states no time. A response ends a request here only where that one alone was open and the engine had generated for it; of others the end is unknown.")
+	}
+}
+
+// between is the time from one moment to another, unknown where one of them is or they run backwards.
+func between(from, to int64) report.Cell {
+	if from == serverlog.NoClock || to == serverlog.NoClock || to < from {
+		return report.Null
+	}
+	return report.I((to - from) * 1e9)
+}
+
+func appendKnown(list []int64, c report.Cell) []int64 {
+	if v, ok := c.Int(); ok {
+		return append(list, v)
+	}
+	return list
+}
+
+// stamp is a moment as the log writes it.
+func stamp(clock int64, year bool) report.Cell {
+	if clock == serverlog.NoClock {
+		return report.Null
+	}
+	return report.S(serverlog.ClockText(clock, year))
+}
+
+func responsesTable(o *kit.Output, log *serverlog.Data, all int64) {
+	o.FromEvidence(file.ServerLog, int(all), "HTTP access")
+	o.Int("serve.responses", nil, all)
+	var codes []int64
+	for code := range log.Events.Status {
+		codes = append(codes, code)
+	}
+	slices.Sort(codes)
+	t := o.Table("responses")
+	var failed []report.MetricRef
+	severity := report.Low
+	for _, code := range codes {
+		n, status := log.Events.Status[code], strconv.FormatInt(code, 10)
+		o.Int("serve.responses", kit.Labels("status", status), n).N = n
+		t.Row(
+			kit.Text("status", status), kit.Int("count", n))
+		if code >= 400 {
+			failed = append(failed, kit.Ref("serve.responses", "status", status))
+		}
+		if code >= 500 {
+			severity = report.Medium
+		}
+	}
+	t.Cut(-1).Add()
+	if len(failed) > 0 {
+		o.Find("failed_responses", severity, "Some requests were answered with an error",
+			append(failed, kit.Ref("serve.responses")),
+			"What clients send is at fault for a status below 500 (a wrong model name, a prompt that is too long); the server for one from 500 on. Their times are in no statistic of the engine.")
+	}
+}

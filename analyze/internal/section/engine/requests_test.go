@@ -1,0 +1,87 @@
+package engine_test
+
+import (
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/internal/section/sectiontest"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// The example's first request is alone when it is answered, and the engine generated for it: it ends. The two after it are
+// open together: which of them a response is of, nobody can say.
+func TestRequests(t *testing.T) {
+	res, err := analyze.Run(t.Context(), exampleLog, analyze.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := res.Report
+	sectiontest.Metric(t, r, 3, "serve.requests")
+	sectiontest.Metric(t, r, 3, "serve.requests_added")
+	sectiontest.Metric(t, r, 3, "serve.requests_matched")
+	sectiontest.Metric(t, r, 1, "serve.requests_finished")
+	sectiontest.NoMetric(t, r, "serve.requests_aborted")
+	sectiontest.Metric(t, r, 0, "serve.request_time")
+	sectiontest.Metric(t, r, 0, "serve.request_queue_time") // 0, 0 and 1 s
+	sectiontest.Metric(t, r, 5, "serve.responses")
+	sectiontest.Metric(t, r, 3, "serve.responses", "status", "200")
+	sectiontest.Metric(t, r, 1, "serve.responses", "status", "500")
+	if !hasFinding(r, "failed_responses") {
+		t.Error("no finding on the responses 400 and 500")
+	}
+	list := attached(t, res, "requests.csv")
+	if len(list.Rows) != 3 {
+		t.Fatalf("%d rows", len(list.Rows))
+	}
+	for i, want := range []struct {
+		id, received, completed string
+		queue                   int64
+	}{{"cmpl-0a1b2c3d4e5f6071-0", "03-01 10:00:00", "03-01 10:00:00", 0}, {"cmpl-1111111111111111-0", "03-01 10:00:02", "", 0}, {"request 3", "03-01 10:00:02", "", 1e9}} {
+		id, _ := list.Rows[i][0].Str()
+		received, _ := list.Rows[i][1].Str()
+		completed, _ := list.Rows[i][3].Str()
+		queue, ok := list.Rows[i][4].Int()
+		if id != want.id || received != want.received || completed != want.completed || !ok || queue != want.queue {
+			t.Errorf("row %d: %v", i, list.Rows[i])
+		}
+	}
+}
+
+// vLLM V0 says which request finished.
+func TestRequestsOfV0(t *testing.T) {
+	r := logOf(t,
+		"INFO 10-14 05:40:00 logger.py:37] Received request chatcmpl-aa: prompt: 'x', params: SamplingParams(n=1), prompt_token_ids: [1], lora_request: None.",
+		"INFO 10-14 05:40:00 engine.py:290] Added request chatcmpl-aa.",
+		"INFO 10-14 05:40:01 logger.py:37] Received request chatcmpl-bb: prompt: 'x', params: SamplingParams(n=1), prompt_token_ids: [1], lora_request: None.",
+		"INFO 10-14 05:40:02 engine.py:290] Added request chatcmpl-bb.",
+		"INFO 10-14 05:40:07 async_llm_engine.py:176] Finished request chatcmpl-aa.",
+		"INFO 10-14 05:40:08 async_llm_engine.py:188] Aborted request chatcmpl-bb.")
+	sectiontest.Metric(t, r, 2, "serve.requests_matched")
+	sectiontest.Metric(t, r, 2, "serve.requests_finished")
+	sectiontest.Metric(t, r, 1, "serve.requests_aborted")
+	sectiontest.Metric(t, r, 7e9, "serve.request_time")
+	sectiontest.Metric(t, r, 0.5e9, "serve.request_queue_time")
+}
+
+// facts/vllm-logs.md: 513 of 513 are matched once the random suffix is off.
+func TestRequestsOfTheRealLog(t *testing.T) {
+	r := sharedLog(t, "vllm_0.15.0_server.log")
+	sectiontest.Metric(t, r, 513, "serve.requests")
+	sectiontest.Metric(t, r, 513, "serve.requests_added")
+	sectiontest.Metric(t, r, 513, "serve.requests_matched")
+	sectiontest.Metric(t, r, 513, "serve.responses", "status", "200")
+}
+
+func TestRequestsNotThere(t *testing.T) {
+	r := logOf(t, "INFO 03-01 10:00:10 [core.py:348] nothing of that kind")
+	sectiontest.WantStatus(t, r, "requests", report.NotApplicable, "--enable-log-requests")
+	sectiontest.WantStatus(t, r, "serving", report.NotApplicable, "no lines of statistics")
+	sectiontest.WantStatus(t, r, "iterations", report.NotApplicable, "--enable-logging-iteration-details")
+	sectiontest.WantStatus(t, r, "engine_start", report.NotApplicable, "start of the server")
+	sectiontest.WantStatus(t, r, "graph_stats", report.NotApplicable, "--cudagraph-metrics")
+	sectiontest.WantStatus(t, r, "speculative", report.NotApplicable, "speculative")
+	sectiontest.WantStatus(t, r, "estimated_flops", report.NotApplicable, "--enable-mfu-metrics")
+	sectiontest.WantStatus(t, r, "expert_load", report.NotApplicable, "balance")
+	sectiontest.WantStatus(t, r, "errors", report.OK, "")
+	sectiontest.Metric(t, r, 0, "serve.errors")
+}

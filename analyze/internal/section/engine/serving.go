@@ -1,0 +1,398 @@
+package engine
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/serverlog"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var Serving = kit.Section{
+	ID: "serving", Title: "Serving", Evidence: []file.Kind{file.ServerLog},
+	Derivation: "The lines of statistics that the server logs every few seconds. Medians and percentiles are " +
+		"over the steady ones; n counts all that state the number. " +
+		serverlog.SteadyRule,
+	Metrics: []report.MetricDef{
+		{
+			ID: "serve.prompt_throughput", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Stats: true, Labels: []string{"", "engine"},
+			Meaning: "prompt tokens per second of one engine, as it logs them (median; the summary is over " +
+				"steady lines, n over all)",
+		},
+		{
+			ID: "serve.generation_throughput", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Stats: true, Labels: []string{"", "engine"},
+			Meaning: "generated tokens per second of one engine, as it logs them (median; the summary is over " +
+				"steady lines, n over all)",
+		},
+		{
+			ID: "serve.kv_cache_usage", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Stats: true, Labels: []string{"", "engine"},
+			Meaning: "share of the KV cache that is in use (median; the summary is over steady lines, n over all)",
+		},
+		{
+			ID: "serve.requests_running", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Stats: true, Labels: []string{"", "engine"},
+			Meaning: "requests that run (median; the summary is over steady lines, n over all)",
+		},
+		{
+			ID: "serve.requests_waiting", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Stats: true, Labels: []string{"", "engine"},
+			Meaning: "requests that wait to run (median; the summary is over steady lines, n over all)",
+		},
+		{
+			ID: "serve.steady_samples", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale:   report.Total,
+			Meaning: "lines of statistics that are steady",
+		},
+		{
+			ID: "serve.prefix_cache_hit_rate", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level,
+			Meaning: "share of prompt tokens found in the prefix cache: vLLM's last line, which looks back over " +
+				"many requests; of SGLang's prefill batches all cached tokens over all tokens",
+		},
+		{
+			ID: "serve.external_cache_hit_rate", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale:   report.Level,
+			Meaning: "the same of a KV cache outside of the engine",
+		},
+		{
+			ID: "serve.preemptions", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total,
+			Meaning: "requests that lost their place in the KV cache and were computed again; only where the log " +
+				"says so",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "serving_throughput", Title: "Throughput", File: "serving_throughput.csv",
+			Columns: statisticColumns(kit.TextCol("statistic", "Tokens per second"), report.PerSecond)},
+		{ID: "serving_requests", Title: "Requests", File: "serving_requests.csv",
+			Columns: statisticColumns(kit.TextCol("statistic", "Requests"), report.Count)},
+		{ID: "serving_cache", Title: "KV cache", File: "serving_cache.csv",
+			Columns: statisticColumns(kit.TextCol("statistic", "Share"), report.Ratio)},
+		{ID: "serving_samples", Title: "Lines of statistics", File: "serving.csv", Columns: []report.Column{
+			kit.TextCol("timestamp", "Logged"),
+			kit.MomentCol("time", "Time", "time_s"),
+			kit.Wide(kit.IDCol("engine", "Engine")),
+			kit.Wide(kit.CountCol("line_number", "Line")),
+			kit.TextCol("state", "State"),
+			kit.RateCol("prompt", "Prompt tokens", report.PerSecond),
+			kit.RateCol("generation", "Generated tokens", report.PerSecond),
+			kit.FloatCol("running", "Running", report.Count),
+			kit.FloatCol("waiting", "Waiting", report.Count),
+			kit.FloatCol("usage", "KV cache", report.Ratio),
+			kit.FloatCol("prefix_hits", "Prefix hits", report.Ratio),
+		}},
+	},
+	Run: serving,
+}
+
+// When what the log says is a finding.
+const (
+	kvFull       = 0.90 // of the KV cache, p90
+	queuePerRun  = 0.5  // requests that wait for each that runs, medians
+	kvRoom       = 0.70 // usage, p90, below which it is not the KV cache that requests wait for
+	fewSteady    = 5    // lines below which their spread says little
+	maxEngines   = 16   // with metrics of their own
+	maxSampleLen = 200  // lines that the report itself lists; serving.csv has more
+	maxLogRows   = 200_000
+)
+
+// servingRun is what the section works with.
+type servingRun struct {
+	out     *kit.Output
+	log     *serverlog.Data
+	list    []serverlog.Sample
+	steady  func(i int) bool
+	engines []int32 // in the order of their numbers; more than one
+}
+
+func serving(in *kit.Input, out *kit.Output) {
+	log := in.Evidence.Log
+	r := &servingRun{out: out, log: log, list: log.Samples}
+	out.FromEvidence(file.ServerLog, len(r.list), "Avg prompt throughput", "Prefill batch", "Decode batch")
+	if len(r.list) == 0 {
+		out.Status(report.NotApplicable,
+			"the log has no lines of statistics (vLLM: --disable-log-stats switches them off)")
+		r.preemptions()
+		return
+	}
+	r.choose()
+	engines := map[int32]bool{}
+	for i := range r.list {
+		engines[r.list[i].Engine] = true
+	}
+	if len(engines) > 1 {
+		for e := range engines {
+			r.engines = append(r.engines, e)
+		}
+		slices.Sort(r.engines)
+		out.Note("The log has lines of " + strconv.Itoa(len(engines)) +
+			" engines; each line is of one of them, and so is each number without the label engine.")
+	}
+	r.throughput()
+	r.cache()
+	r.preemptions()
+	r.samples()
+	r.charts()
+	r.findings()
+}
+
+// choose decides which lines count: the steady ones, or those with work where there are none.
+func (r *servingRun) choose() {
+	n := 0
+	for i := range r.list {
+		if r.list[i].Steady {
+			n++
+		}
+	}
+	r.out.Int("serve.steady_samples", nil, int64(n))
+	r.steady = func(i int) bool { return r.list[i].Steady }
+	switch {
+	case n == 0:
+		r.steady = func(i int) bool {
+			s := &r.list[i]
+			return s.Prompt > 0 || s.Generation > 0 || s.Running > 0 || s.Waiting > 0
+		}
+		r.out.Status(report.Partial, "no line of statistics is steady: numbers are over the lines with any work, start-up included")
+	case n < fewSteady:
+		r.out.Warn("few_steady", "Few lines of statistics are steady ("+strconv.Itoa(n)+"): their spread says little. Log a longer time under load.")
+	}
+}
+
+// emit collects a statistic, emits it, and of several engines each one's.
+func (r *servingRun) emit(id string, of func(s *serverlog.Sample) float64) (all steadySample, sum *report.Summary) {
+	value := func(i int) float64 { return of(&r.list[i]) }
+	all = sampled(len(r.list), value, r.steady)
+	sum = emitSampled(r.out, id, nil, all)
+	for _, e := range r.engines[:min(len(r.engines), maxEngines)] {
+		if e < 0 {
+			continue
+		}
+		emitSampled(r.out, id, kit.Labels("engine", strconv.Itoa(int(e))), sampled(len(r.list), func(i int) float64 {
+			if r.list[i].Engine != e {
+				return math.NaN()
+			}
+			return value(i)
+		}, r.steady))
+	}
+	return all, sum
+}
+
+// decoding leaves out SGLang's lines of prefill batches, which state what runs before the batch joins it.
+func decoding(of func(s *serverlog.Sample) float64) func(s *serverlog.Sample) float64 {
+	return func(s *serverlog.Sample) float64 {
+		if s.Prefilling {
+			return math.NaN()
+		}
+		return of(s)
+	}
+}
+
+func (r *servingRun) throughput() {
+	add := func(t *kit.Table, name, id string, of func(s *serverlog.Sample) float64) {
+		if all, sum := r.emit(id, of); all.all > 0 {
+			summaryRow(t, name, all.all, sum)
+		}
+	}
+	t := r.out.Table("serving_throughput")
+	add(t, "prompt", "serve.prompt_throughput", func(s *serverlog.Sample) float64 { return s.Prompt })
+	add(t, "generation", "serve.generation_throughput", func(s *serverlog.Sample) float64 { return s.Generation })
+	t.Add()
+	t = r.out.Table("serving_requests")
+	add(t, "running", "serve.requests_running", decoding(func(s *serverlog.Sample) float64 { return s.Running }))
+	add(t, "waiting", "serve.requests_waiting", func(s *serverlog.Sample) float64 { return s.Waiting })
+	t.Add()
+}
+
+func (r *servingRun) cache() {
+	t := r.out.Table("serving_cache")
+	if all, sum := r.emit("serve.kv_cache_usage",
+		decoding(func(s *serverlog.Sample) float64 { return s.Usage })); all.all > 0 {
+		summaryRow(t, "KV cache in use", all.all, sum)
+	}
+	for _, c := range []struct {
+		name, id string
+		of       func(s *serverlog.Sample) float64
+	}{
+		{"KV cache in host memory", "", func(s *serverlog.Sample) float64 { return s.CPUUsage }},
+		{"prefix cache hits", "serve.prefix_cache_hit_rate", func(s *serverlog.Sample) float64 { return s.PrefixHits }},
+		{"external cache hits", "serve.external_cache_hit_rate",
+			func(s *serverlog.Sample) float64 { return s.ExternalHits }},
+		{"media cache hits", "", func(s *serverlog.Sample) float64 { return s.MediaHits }},
+	} {
+		all := sampled(len(r.list), func(i int) float64 { return c.of(&r.list[i]) }, r.steady)
+		if all.all == 0 {
+			continue
+		}
+		summaryRow(t, c.name, all.all, stat.Summarize(slices.Clone(all.steady)))
+		if c.id == "" {
+			continue
+		}
+		last := math.NaN()
+		for i := range r.list {
+			if v := c.of(&r.list[i]); !math.IsNaN(v) {
+				last = v
+			}
+		}
+		r.out.Metric(c.id, nil, notNaN(last)).N = all.all
+	}
+	r.cachedTokens()
+	t.Add()
+}
+
+// cachedTokens is SGLang's hit rate: over the tokens of all prefill batches after the server was ready.
+func (r *servingRun) cachedTokens() {
+	var cached, all float64
+	var n int64
+	for i := range r.list {
+		s := &r.list[i]
+		if !s.Prefilling || !s.Ready() || math.IsNaN(s.CachedTokens) || math.IsNaN(s.NewTokens) ||
+			!math.IsNaN(s.PrefixHits) {
+			continue
+		}
+		n++
+		cached += s.CachedTokens
+		all += s.CachedTokens + s.NewTokens
+	}
+	if n > 0 && all > 0 {
+		r.out.Float("serve.prefix_cache_hit_rate", nil, cached/all).N = n
+	}
+}
+
+func (r *servingRun) preemptions() {
+	if r.log.HasPreemptions {
+		r.out.Int("serve.preemptions", nil, r.log.Preemptions)
+	}
+}
+
+// times of the lines in ns after the first that states one; -1 unknown.
+func (r *servingRun) times() []int64 {
+	list := make([]int64, len(r.list))
+	first := serverlog.NoClock
+	for i := range r.list {
+		c := r.list[i].Clock
+		if first == serverlog.NoClock {
+			first = c
+		}
+		list[i] = -1
+		if c != serverlog.NoClock {
+			list[i] = (c - first) * 1e9
+		}
+	}
+	return list
+}
+
+func (r *servingRun) samples() {
+	times := r.times()
+	row := func(t *kit.Table, i int) {
+		s := &r.list[i]
+		state, engine, time := "steady", report.Null, report.Null
+		if !s.Steady {
+			state = "left out"
+		}
+		if s.Engine >= 0 {
+			engine = report.I(int64(s.Engine))
+		}
+		if times[i] >= 0 {
+			time = report.I(times[i])
+		}
+		t.Row(
+			kit.Text("timestamp", serverlog.ClockText(s.Clock, r.log.Year)), kit.Put("time", time),
+			kit.Put("engine", engine), kit.Int("line_number", s.Line), kit.Text("state", state),
+			kit.Put("prompt", number(s.Prompt)), kit.Put("generation", number(s.Generation)),
+			kit.Put("running", number(s.Running)), kit.Put("waiting", number(s.Waiting)),
+			kit.Put("usage", number(s.Usage)), kit.Put("prefix_hits", number(s.PrefixHits)))
+	}
+	t := r.out.Table("serving_samples")
+	for i := range min(len(r.list), maxLogRows) {
+		row(t, i)
+	}
+	t.TotalRows = int64(len(r.list))
+	if len(r.list) > maxLogRows {
+		addOthers(t)
+	}
+	if len(r.list) <= maxSampleLen {
+		t.Add()
+		return
+	}
+	t.Attach()
+	short := r.out.Table("serving_samples")
+	short.File = ""
+	for k := range maxSampleLen {
+		row(short, k*len(r.list)/maxSampleLen)
+	}
+	short.TotalRows = int64(len(r.list))
+	addOthers(short)
+	short.Add()
+	r.out.Note("The table lists " + strconv.Itoa(maxSampleLen) + " lines, evenly spaced; serving.csv has more.")
+}
+
+// addOthers ends a table that does not list everything, where nothing in it adds up.
+func addOthers(t *kit.Table) {
+	row := make([]report.Cell, len(t.Columns))
+	for j, c := range t.Columns {
+		if c.Kind == report.Name || c.Kind == report.Text {
+			row[j] = report.S("(others)")
+			break
+		}
+	}
+	t.Rows, t.Others = append(t.Rows, row), true
+}
+
+func (r *servingRun) charts() {
+	times := r.times()
+	line := func(name string, of func(s *serverlog.Sample) float64) report.Series {
+		return lineOf(name, len(r.list), func(i int) int64 { return times[i] },
+			func(i int) float64 { return of(&r.list[i]) })
+	}
+	const title = "time since the first line of statistics"
+	lineChart(r.out, "serving_throughput", "Tokens per second", report.PerSecond, report.Nanoseconds, title,
+		line("prompt", func(s *serverlog.Sample) float64 { return s.Prompt }),
+		line("generation", func(s *serverlog.Sample) float64 { return s.Generation }))
+	lineChart(r.out, "serving_requests", "Requests", report.Count, report.Nanoseconds, title,
+		line("running", func(s *serverlog.Sample) float64 { return s.Running }),
+		line("waiting", func(s *serverlog.Sample) float64 { return s.Waiting }))
+	lineChart(r.out, "serving_cache", "KV cache in use", report.Ratio, report.Nanoseconds, title,
+		line("KV cache", func(s *serverlog.Sample) float64 { return s.Usage }))
+}
+
+func (r *servingRun) findings() {
+	find := map[string]*report.Summary{}
+	for _, m := range r.out.Metrics() {
+		if len(m.Labels) == 0 {
+			find[m.ID] = m.Summary
+		}
+	}
+	usage, running, waiting := find["serve.kv_cache_usage"], find["serve.requests_running"],
+		find["serve.requests_waiting"]
+	if r.log.HasPreemptions && r.log.Preemptions > 0 {
+		evidence := []report.MetricRef{kit.Ref("serve.preemptions")}
+		if usage != nil {
+			evidence = append(evidence, kit.Ref("serve.kv_cache_usage"))
+		}
+		r.out.Find("preemptions", report.Medium, "Requests were preempted: their work was thrown away and done again",
+			evidence,
+			"Give the KV cache more memory (vLLM: --gpu-memory-utilization, SGLang: --mem-fraction-static), let fewer requests run at once (--max-num-seqs; SGLang: --max-running-requests), or spread the model over more GPUs.")
+	}
+	if usage == nil || running == nil || waiting == nil {
+		return
+	}
+	switch queue := waiting.P50 > 0 && waiting.P50 >= queuePerRun*running.P50; {
+	case queue && usage.P90 >= kvFull:
+		r.out.Find("kv_cache_full", report.High, "Requests wait while the KV cache is full",
+			[]report.MetricRef{kit.Ref("serve.kv_cache_usage"), kit.Ref("serve.requests_waiting"),
+				kit.Ref("serve.requests_running")},
+			"The KV cache limits how many requests run: give it more memory, use a smaller type for it (--kv-cache-dtype fp8), lower --max-model-len if requests are shorter, or add replicas.")
+	case queue && usage.P90 < kvRoom:
+		r.out.Find("queue_with_room", report.Medium, "Requests wait although the KV cache has room",
+			[]report.MetricRef{kit.Ref("serve.requests_waiting"), kit.Ref("serve.requests_running"),
+				kit.Ref("serve.kv_cache_usage")},
+			"Something else limits how many requests run: --max-num-seqs (SGLang: --max-running-requests), or prefill that cannot keep up with what arrives (--max-num-batched-tokens; SGLang: --chunked-prefill-size).")
+	}
+}

@@ -1,0 +1,236 @@
+package gpu
+
+import (
+	"slices"
+	"sort"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/interval"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var Activity = kit.Section{
+	ID: "activity", Title: "Activity over the window",
+	Derivation: "The window in equal steps. A launch call, a copy and a kernel count in the step in which they " +
+		"start; blocking calls, GPU use and units of work by the time of theirs that lies in the step. GPU use " +
+		"is the mean over devices; units are those of the first device and process.",
+	Tables: []report.Table{
+		{ID: "activity", Title: "Activity", File: "activity.csv", Columns: []report.Column{
+			kit.MomentCol("start", "From", "start_ns", "start_ms"),
+			kit.RatioCol("busy", "GPU use", "pct_gpu_use"),
+			kit.CountCSVCol("launches", "Launches", "launch_count"),
+			kit.NsCol("sync", "Blocking sync", "sync_time_ms"),
+			kit.BytesCol("copied", "Copied"),
+			kit.RatioCol("in_graphs", "In CUDA graphs", "pct_in_graphs"),
+			kit.TextCol("phase", "Main phase"),
+		}},
+	},
+	Run: activity,
+}
+
+// activitySteps is how many steps the window is cut into.
+const activitySteps = 100
+
+// steps cuts the window.
+type steps struct {
+	window interval.Interval
+	n      int
+	starts []int64 // of each step, and the end of the last
+	last   int     // the step that was looked for last: events come by start
+}
+
+func newSteps(window interval.Interval, n int) *steps {
+	return &steps{window: window, n: n, starts: chunkStarts(window, n)}
+}
+
+// of is the step that holds the moment, or -1 outside of the window.
+func (s *steps) of(t int64) int {
+	if t < s.window.Start || t >= s.window.End {
+		return -1
+	}
+	if t >= s.starts[s.last] && t < s.starts[s.last+1] {
+		return s.last
+	}
+	s.last = sort.Search(s.n, func(i int) bool { return s.starts[i+1] > t })
+	return s.last
+}
+
+func (s *steps) start(i int) int64 { return s.starts[i] }
+
+// spread adds the time of [from, to) to the steps that it lies in.
+func (s *steps) spread(from, to int64, add func(i int, ns int64)) {
+	from, to = max(from, s.window.Start), min(to, s.window.End)
+	if from >= to {
+		return
+	}
+	for i := s.of(from); i < s.n && s.start(i) < to; i++ {
+		if ns := min(to, s.start(i+1)) - max(from, s.start(i)); ns > 0 {
+			add(i, ns)
+		}
+	}
+}
+
+func activity(in *kit.Input, out *kit.Output) {
+	if in.Span.Len() < activitySteps {
+		out.Status(report.NotApplicable, "the window is too short to be cut into steps")
+		return
+	}
+	s := newSteps(in.Span, activitySteps)
+	busy := make([]float64, s.n)
+	for i := range in.Timeline.Devices {
+		for k, use := range idleByDevice(in)[i].strip {
+			busy[k] += use / float64(len(in.Timeline.Devices))
+		}
+	}
+	launches, blocked := hostSteps(in, s)
+	copied, inGraphs := gpuSteps(in, s)
+	phases, main := phaseSteps(in, s)
+	t := out.Table("activity")
+	for i := range s.n {
+		use := report.Null
+		if len(in.Timeline.Devices) > 0 {
+			use = report.F(busy[i])
+		}
+		phase := report.Null
+		if main[i] != "" {
+			phase = report.S(main[i])
+		}
+		t.Row(
+			kit.Int("start", s.start(i)), kit.Put("busy", use), kit.Int("launches", int64(launches[i])),
+			kit.Int("sync", int64(blocked[i])), kit.Int("copied", int64(copied[i])),
+			kit.Maybe("in_graphs", inGraphs[i]), kit.Put("phase", phase))
+	}
+	t.Add()
+	labels := make([]string, s.n)
+	for i := range labels {
+		labels[i] = strconv.FormatInt(s.start(i)-in.Span.Start, 10)
+	}
+	draw := func(id, title, unit string, series ...report.Series) {
+		some := false
+		for i := range series {
+			series[i].Labels = labels
+			some = some || slices.ContainsFunc(series[i].Values, func(v float64) bool { return v != 0 })
+		}
+		if some {
+			out.Chart(report.Chart{ID: id, Title: title, Kind: "strip", Unit: unit, XUnit: report.Nanoseconds,
+				XTitle: "Since the window's start", Series: series})
+		}
+	}
+	if len(phases) > 0 {
+		draw("activity_phases", "Units of work over the window, by phase", report.Ratio, phases...)
+	}
+	draw("activity_launches", "Launch calls over the window", report.Count,
+		report.Series{Name: "launch calls", Values: launches})
+	draw("activity_sync", "Time in blocking synchronisation over the window, threads added up", report.Nanoseconds,
+		report.Series{Name: "blocking sync", Values: blocked})
+	draw("activity_copies", "Bytes copied over the window", report.Bytes, report.Series{Name: "copied", Values: copied})
+	graphs := make([]float64, s.n)
+	for i, v := range inGraphs {
+		if v != nil {
+			graphs[i] = *v
+		}
+	}
+	draw("activity_graphs", "Share of kernel time inside CUDA graphs over the window", report.Ratio,
+		report.Series{Name: "in CUDA graphs", Values: graphs})
+}
+
+// hostSteps counts launch calls and adds up blocking ones.
+func hostSteps(in *kit.Input, s *steps) (launches, blocked []float64) {
+	launches, blocked = make([]float64, s.n), make([]float64, s.n)
+	a := &in.Trace.API
+	const launch, sync = 1, 2
+	kinds := make([]uint8, len(a.Names))
+	for n := range kinds {
+		switch {
+		case a.Names[n].Launch:
+			kinds[n] = launch
+		case a.Names[n].Sync:
+			kinds[n] = sync
+		}
+	}
+	for i := range a.Len() {
+		switch kinds[a.Name(i)] {
+		case launch:
+			if at := s.of(a.Start(i)); at >= 0 {
+				launches[at]++
+			}
+		case sync:
+			s.spread(a.Start(i), a.End(i), func(k int, ns int64) { blocked[k] += float64(ns) })
+		}
+	}
+	return launches, blocked
+}
+
+// gpuSteps adds up the bytes of copies, and the share of kernel time that CUDA graphs run; null without kernel time.
+func gpuSteps(in *kit.Input, s *steps) (copied []float64, inGraphs []*float64) {
+	copied = make([]float64, s.n)
+	c := &in.Trace.Copies
+	for i := range c.Len() {
+		if at := s.of(c.Start(i)); at >= 0 {
+			copied[at] += float64(c.Bytes(i))
+		}
+	}
+	all, graph := make([]int64, s.n), make([]int64, s.n)
+	k := &in.Trace.Kernels
+	for i := range k.Len() {
+		if at := s.of(k.Start(i)); at >= 0 {
+			all[at] += k.Dur(i)
+			if k.InGraph(i) {
+				graph[at] += k.Dur(i)
+			}
+		}
+	}
+	g := &in.Trace.Graphs
+	for i := range g.Len() {
+		if at := s.of(g.Start(i)); at >= 0 {
+			all[at] += g.Dur(i)
+			graph[at] += g.Dur(i)
+		}
+	}
+	inGraphs = make([]*float64, s.n)
+	for i := range all {
+		if all[i] > 0 {
+			v := float64(graph[i]) / float64(all[i])
+			inGraphs[i] = &v
+		}
+	}
+	return copied, inGraphs
+}
+
+// phaseSteps is the share of each step that units of each phase take, and the phase with most of it. Units of one
+// process on one device follow each other without overlap, so the shares sum to at most 1.
+func phaseSteps(in *kit.Input, s *steps) (list []report.Series, main []string) {
+	main = make([]string, s.n)
+	if in.Units.Kind == workunit.KindNone || len(in.Units.Units) == 0 {
+		return nil, main
+	}
+	first := &in.Units.Units[0]
+	index := map[string]int{}
+	for i := range in.Units.Units {
+		u := &in.Units.Units[i]
+		if u.Device != first.Device || u.Proc != first.Proc || u.Group < 0 {
+			continue
+		}
+		phase := in.Units.Groups[u.Group].Phase
+		at, ok := index[phase]
+		if !ok {
+			at = len(list)
+			index[phase] = at
+			list = append(list, report.Series{Name: phase, Values: make([]float64, s.n)})
+		}
+		s.spread(u.Start, u.End, func(k int, ns int64) {
+			list[at].Values[k] += float64(ns) / float64(s.start(k+1)-s.start(k))
+		})
+	}
+	for k := range main {
+		most := 0.0
+		for i := range list {
+			if v := list[i].Values[k]; v > most {
+				most, main[k] = v, list[i].Name
+			}
+		}
+	}
+	return list, main
+}

@@ -1,0 +1,184 @@
+package gpu
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var Categories = kit.Section{
+	ID: "categories", Title: "Kernel categories",
+	Needs: []trace.Role{trace.RoleKernel},
+	Derivation: "Kernel rows that start in the window, grouped by the category and the library that their names " +
+		"tell. Shares are of kernel time and the time of CUDA graphs traced as a whole together.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "kernel.total_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Stats: true, Labels: []string{"category", "library"},
+			Meaning: "sum of kernel durations; unlabelled over the whole window",
+		},
+		{
+			ID: "kernel.count", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"category", "library"},
+			Meaning: "number of kernels",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "categories", Title: "Time by category", File: "categories.csv",
+			Columns: groupColumns("category", "Category")},
+		{ID: "libraries", Title: "Time by library", File: "libraries.csv", Columns: groupColumns("library", "Library")},
+	},
+	Run: categories,
+}
+
+// Share of the time from which the pointwise finding is made.
+const pointwiseShare = 0.25
+
+// insideGraphs names the time of CUDA graphs whose kernels were not traced.
+const insideGraphs = "(inside CUDA graphs)"
+
+// kernelGroup is the kernels of one category, library, …
+type kernelGroup struct {
+	name     string
+	count    int64
+	total    int64
+	names    int64 // distinct kernel names
+	top      int32 // the name with the most time, or trace.None
+	topTotal int64
+}
+
+func categories(in *kit.Input, out *kit.Output) {
+	k := &in.Trace.Kernels
+	lo, hi := k.Starting(in.Span.Start, in.Span.End)
+	hidden, graphs := wholeGraphs(in)
+	if hi == lo {
+		out.Status(report.NotApplicable, "no kernel starts in the window")
+		return
+	}
+	times := in.KernelStats()
+	groupBy := func(of func(kind *kernelname.Info) string) []kernelGroup {
+		return groupKernels(in, times.Names, of)
+	}
+	list := groupBy(func(kind *kernelname.Info) string { return string(kind.Category) })
+	libraries := groupBy(func(kind *kernelname.Info) string { return kind.Library })
+
+	all, unclear := hidden, hidden
+	chart := report.Chart{ID: "categories", Title: "Kernel time by category", Kind: "bar", Unit: report.Nanoseconds}
+	series := report.Series{Name: "kernel time"}
+	out.From(trace.RoleKernel, hi-lo, "start", "end", "demangledName", "shortName")
+	for _, g := range list {
+		all += g.total
+		if g.name == string(kernelname.Other) || g.name == string(kernelname.Triton) {
+			unclear += g.total
+		}
+		emitGroup(out, "category", &g)
+		series.Labels, series.Values = append(series.Labels, g.name), append(series.Values, float64(g.total))
+	}
+	for _, g := range libraries {
+		emitGroup(out, "library", &g)
+	}
+	if graphs > 0 {
+		out.Status(report.Partial, hiddenKernels)
+		series.Labels, series.Values = append(series.Labels, insideGraphs), append(series.Values, float64(hidden))
+		whole := kernelGroup{name: insideGraphs, count: -1, total: hidden, top: trace.None}
+		list, libraries = append(list, whole), append(libraries, whole)
+	}
+	groupsTable(out, in, "categories", "category", list, all)
+	groupsTable(out, in, "libraries", "library", libraries, all)
+	chart.Series = []report.Series{series}
+	out.Chart(chart)
+	out.Coverage(stat.Ratio(all-unclear, all))
+	out.Note("Coverage is the share of the time whose category the kernel name tells: all but other, triton (compiled by Triton, purpose unknown) and what CUDA graphs hide.")
+	pointwiseFinding(in, out, list, all)
+}
+
+// groupKernels adds up kernels by what of says of their name, most time first.
+func groupKernels(in *kit.Input, times []kit.Totals, of func(kind *kernelname.Info) string) []kernelGroup {
+	index := map[string]int{}
+	var list []kernelGroup
+	for _, e := range times {
+		n := e.Key
+		name := of(&in.Kinds[n])
+		at, ok := index[name]
+		if !ok {
+			at = len(list)
+			index[name] = at
+			list = append(list, kernelGroup{name: name, top: trace.None})
+		}
+		g := &list[at]
+		g.count, g.total, g.names = g.count+e.Count, g.total+e.Total, g.names+1
+		if g.top == trace.None || e.Total > g.topTotal || e.Total == g.topTotal &&
+			kernelName(in, int32(n)) < kernelName(in, g.top) {
+			g.top, g.topTotal = int32(n), e.Total
+		}
+	}
+	slices.SortFunc(list, func(a, b kernelGroup) int {
+		return cmp.Or(cmp.Compare(b.total, a.total),
+			cmp.Compare(a.name, b.name))
+	})
+	return list
+}
+
+func kernelName(in *kit.Input, n int32) string { return in.Trace.Kernels.Names[n].Name }
+
+func emitGroup(o *kit.Output, label string, g *kernelGroup) {
+	o.Rows(g.count)
+	o.Int("kernel.total_time", kit.Labels(label, g.name), g.total)
+	o.Int("kernel.count", kit.Labels(label, g.name), g.count)
+}
+
+// groupColumns are the columns of a table of kernels by what they are.
+func groupColumns(column, heading string) []report.Column {
+	return []report.Column{
+		kit.TextCol(column, heading), kit.CountCSVCol("count", "Calls", "call_count"),
+		kit.NsCol("total", "Total", "total_time_ns", "total_time_ms"), kit.RatioCol("share", "Share", "pct_total_time"),
+		kit.MeanCol("mean", "Mean", "avg_duration_us"),
+		kit.Wide(kit.CountCSVCol("names", "Distinct kernels", "kernel_names")), kit.NameCol("top_kernel", "Top kernel"),
+	}
+}
+
+func groupsTable(o *kit.Output, in *kit.Input, id, column string, list []kernelGroup, all int64) {
+	t := o.Table(id)
+	for _, g := range list {
+		count, mean, names, top := report.Null, report.Null, report.Null, report.Null
+		if g.count >= 0 {
+			count, names = report.I(g.count), report.I(g.names)
+			mean = kit.Cell(stat.Ratio(g.total, g.count))
+			top = report.S(in.Kinds[g.top].Display)
+		}
+		t.Row(
+			kit.Text(column, g.name), kit.Put("count", count), kit.Int("total", g.total),
+			kit.Maybe("share", stat.Ratio(g.total, all)),
+			kit.Put("mean", mean), kit.Put("names", names), kit.Put("top_kernel", top))
+	}
+	t.Cut(-1).Add()
+}
+
+// pointwiseFinding names what fusion would remove: kernels that only move or touch each element once.
+func pointwiseFinding(in *kit.Input, out *kit.Output, list []kernelGroup, all int64) {
+	var ns int64
+	evidence := []report.MetricRef{}
+	for _, g := range list {
+		switch kernelname.Category(g.name) {
+		case kernelname.Elementwise, kernelname.Memory:
+			ns += g.total
+			evidence = append(evidence, kit.Ref("kernel.total_time", "category", g.name))
+		}
+	}
+	if share := stat.Ratio(ns, all); share == nil || *share < pointwiseShare {
+		return
+	}
+	severity := report.Medium
+	if minor(in, ns) {
+		severity = report.Low
+	}
+	out.Find("pointwise_kernels", severity, "Pointwise and copy kernels take a large share of the kernel time",
+		append(evidence, kit.Ref("kernel.total_time")),
+		"These kernels are bound by memory bandwidth, and fusing them into their neighbours removes them: torch.compile, or the engine's fused norm, activation, rope and quantisation kernels (check that no fallback path is taken).",
+		"Layout changes and casts between kernels point at producers and consumers that disagree on layout or dtype: the NVTX range around the launch says where.")
+}

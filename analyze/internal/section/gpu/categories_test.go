@@ -1,0 +1,105 @@
+package gpu_test
+
+import (
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/internal/section/sectiontest"
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest"
+)
+
+// kinds is kernels one after another, µs long, by name.
+func kinds(lengths map[string]int64, order ...string) *tracetest.Builder {
+	b := tracetest.New()
+	th := b.Process(1, "p").Thread(1, "")
+	at := int64(0)
+	for _, name := range order {
+		th.Launch(name, at, at+1, tracetest.Kernel{Start: at, End: at + lengths[name]*sectiontest.Us})
+		at += lengths[name] * sectiontest.Us
+	}
+	return b
+}
+
+// Tiny's kernels: gemm 325 µs in 5, softmax 260 in 4, norm 100 in 3, nccl's all-reduce 70 in 1; 755 in all.
+func TestCategoriesOfTiny(t *testing.T) {
+	l := sectiontest.Look(t, tracetest.Tiny(), analyze.Options{})
+	for category, want := range map[string][2]float64{"gemm": {325 * sectiontest.Us, 5}, "softmax": {260 * sectiontest.Us, 4}, "norm": {100 * sectiontest.Us, 3}, "comm": {70 * sectiontest.Us, 1}} {
+		sectiontest.Metric(t, l.Report, want[0], "kernel.total_time", "category", category)
+		sectiontest.Metric(t, l.Report, want[1], "kernel.count", "category", category)
+	}
+	sectiontest.Metric(t, l.Report, 70*sectiontest.Us, "kernel.total_time", "library", "nccl")
+	sectiontest.Metric(t, l.Report, 1, "kernel.count", "library", "nccl")
+	tab := l.Table("categories", "categories")
+	l.Row(tab, 0, "category", `"gemm"`, "count", "5", "total", "325000", "mean", "65000", "names", "1", "top_kernel", `"gemm"`)
+	for _, id := range []string{"categories", "libraries"} {
+		if got := l.Sum(l.Table("categories", id), "total"); got != 755*sectiontest.Us {
+			t.Errorf("%s sum to %v, kernel time is 755 µs", id, got)
+		}
+	}
+	l.CsvHas(tab, "categories.csv", "category", "call_count", "total_time_ns", "total_time_ms")
+	if c := l.Section("categories").Coverage; c == nil || *c != 1 {
+		t.Errorf("coverage = %v: every name of Tiny says what it is", c)
+	}
+	l.Finding("pointwise_kernels", "")
+}
+
+// An unknown name is other, and lowers the coverage: 60 of 100 µs are told. Pointwise kernels have 30.
+func TestUnknownNamesAreOther(t *testing.T) {
+	b := kinds(map[string]int64{"gemm": 30, addKernel: 30, "zyx(int)": 40}, "gemm", addKernel, "zyx(int)")
+	l := sectiontest.Look(t, b, analyze.Options{})
+	sectiontest.Metric(t, l.Report, 40*sectiontest.Us, "kernel.total_time", "category", "other")
+	sectiontest.Metric(t, l.Report, 30*sectiontest.Us, "kernel.total_time", "category", "elementwise")
+	sectiontest.Metric(t, l.Report, 30*sectiontest.Us, "kernel.total_time", "library", "aten")
+	if c := l.Section("categories").Coverage; c == nil || *c != 0.6 {
+		t.Errorf("coverage = %v, want 0.6", c)
+	}
+	l.Finding("pointwise_kernels", report.Medium)
+}
+
+// What graphs hide is a row of its own: 9000 µs of 9100.
+func TestHiddenGraphsAreARow(t *testing.T) {
+	l := sectiontest.Look(t, tracetest.GraphHidden(), analyze.Options{})
+	l.Status("categories", report.Partial)
+	for _, c := range []struct{ table, column string }{{"categories", "category"}, {"libraries", "library"}} {
+		tab := l.Table("categories", c.table)
+		last := len(tab.Rows) - 1
+		l.Row(tab, last, c.column, `"(inside CUDA graphs)"`, "total", "9000000", "count", "null")
+		if got := l.Sum(tab, "total"); got != 9100*sectiontest.Us {
+			t.Errorf("%s sum to %v", c.table, got)
+		}
+	}
+	l.Finding("pointwise_kernels", "") // all kernels are, but they are 100 of 9100
+}
+
+// On real traces categories and libraries each sum to the kernel time, and so do counts.
+func TestCategoriesSumToKernels(t *testing.T) {
+	for trace := range oracle(t, "cuda_gpu_kern_sum") {
+		res, err := analyze.Run(t.Context(), realTrace(trace), analyze.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range []string{"kernel.total_time", "kernel.count"} {
+			for _, label := range []string{"category", "library"} {
+				if got, want := sumBy(res.Report, id, label), *res.Report.Find(id, nil).Value; got != want {
+					t.Errorf("%s: %s by %s sums to %v, want %v", trace, id, label, got, want)
+				}
+			}
+		}
+	}
+}
+
+// sumBy adds up a metric over its values of exactly these labels.
+func sumBy(r *report.Report, id string, labels ...string) (sum float64) {
+	for _, m := range r.Metrics {
+		ok := m.ID == id && len(m.Labels) == len(labels) && m.Value != nil
+		for _, l := range labels {
+			_, has := m.Labels[l]
+			ok = ok && has
+		}
+		if ok {
+			sum += *m.Value
+		}
+	}
+	return sum
+}

@@ -1,0 +1,345 @@
+package gpu
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var Comm = kit.Section{
+	ID: "comm", Title: "Communication",
+	Needs: []trace.Role{trace.RoleKernel},
+	Derivation: "Kernels whose name says they communicate (NCCL, custom all-reduce, expert dispatch, …) and that " +
+		"start in the window, by collective. Communication is exposed while no compute runs on its device; where " +
+		"several communication kernels run at once, the time belongs to the one that started first, so that " +
+		"collectives sum to gpu.exposed_comm_time.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "comm.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Stats: true, Labels: []string{"", "collective", "collective,device"},
+			Meaning: "sum of the durations of communication kernels; the summary is over kernels",
+		},
+		{
+			ID: "comm.count", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"", "collective"},
+			Meaning: "communication kernels",
+		},
+		{
+			ID: "comm.exposed_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"", "collective", "collective,device"},
+			Meaning: "time in which a communication kernel ran and no compute kernel, summed over devices; on " +
+				"one device collectives sum to gpu.exposed_comm_time",
+		},
+		{
+			ID: "comm.hidden_ratio", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"device"},
+			Meaning: "share of the time in which a communication kernel ran that compute hides",
+		},
+		{
+			ID: "comm.wait_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"device"},
+			Meaning: "time the device's collective kernels ran before the last device had joined them; only " +
+				"where the collectives of all devices can be paired",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "comm", Title: "Collectives", File: "comm.csv", Columns: []report.Column{
+			kit.TextCol("collective", "Collective"),
+			kit.TextCol("library", "Library"),
+			kit.CountCSVCol("count", "Kernels", "call_count"),
+			kit.NsCol("total", "Total", "total_time_ns", "total_time_ms"),
+			kit.RatioCol("share", "Of kernel time", "pct_total_kernel_time"),
+			kit.MeanCol("mean", "Mean", "avg_duration_us"),
+			kit.MeanCol("p50", "p50", "p50_duration_us"),
+			kit.Wide(kit.MeanCol("p90", "p90", "p90_duration_us")),
+			kit.Wide(kit.NsCol("max", "Max", "max_duration_us")),
+			kit.NsCol("exposed", "Exposed", "exposed_ns", "exposed_ms"),
+		}},
+		{ID: "comm_devices", Title: "Communication per device", File: "comm_devices.csv", Columns: []report.Column{
+			kit.IDCol("device_id", "GPU"),
+			kit.NsCol("total", "Total", "total_time_ms"),
+			kit.NsCol("busy", "Running", "comm_ms"),
+			kit.NsCol("exposed", "Exposed", "exposed_comm_ms"),
+			kit.RatioCol("hidden", "Hidden", "pct_hidden"),
+			kit.NsCol("wait", "Waiting", "wait_ms"),
+		}},
+	},
+	Run: comm,
+}
+
+// Share of the window: waiting of the device that waits most minus that of the one that waits least.
+const commSkewShare = 0.05
+
+// pairedShare is how many of the paired collectives must overlap in time for the pairing to be believed.
+const pairedShare = 0.95
+
+// commGroup is one collective of one library.
+type commGroup struct{ collective, library string }
+
+// commUse is what the section gathers of one collective, or of one collective of one library.
+type commUse struct {
+	time, exposed []int64 // by device
+	durs          []int64
+}
+
+func (u *commUse) add(device int, dur int64) {
+	u.time[device] += dur
+	u.durs = append(u.durs, dur)
+}
+
+func comm(in *kit.Input, out *kit.Output) {
+	k := &in.Trace.Kernels
+	devices := in.Timeline.Devices
+	uses := map[commGroup]*commUse{}
+	use := func(g commGroup) *commUse {
+		u := uses[g]
+		if u == nil {
+			u = &commUse{time: make([]int64, len(devices)), exposed: make([]int64, len(devices))}
+			uses[g] = u
+		}
+		return u
+	}
+	ofName := make([][2]*commUse, len(in.Kinds)) // by kernel name: its collective, and its collective and library
+	for n := range in.Kinds {
+		if kind := &in.Kinds[n]; kind.Comm {
+			ofName[n] = [2]*commUse{use(commGroup{kind.Collective, ""}), use(commGroup{kind.Collective, kind.Library})}
+		}
+	}
+	for i := range devices {
+		d := &devices[i]
+		cursor := in.Span.Start // up to where communication has an owner
+		for j := range d.Len() {
+			if d.Class(j) != attrib.Comm {
+				continue
+			}
+			w := d.Work(j)
+			start, end := max(w.Start, cursor), min(w.End, in.Span.End)
+			for _, u := range ofName[k.Name(int(w.Row))] {
+				if w.Start >= in.Span.Start {
+					u.add(i, w.End-w.Start)
+				}
+				if start < end {
+					u.exposed[i] += d.CommExposed.Within(start, end)
+				}
+			}
+			cursor = max(cursor, end)
+		}
+	}
+	groups := commGroups(uses)
+	if len(groups) == 0 {
+		reason := "no communication kernel runs in the window"
+		if _, graphs := wholeGraphs(in); graphs > 0 {
+			reason += "; those inside CUDA graphs traced as a whole cannot be seen"
+		}
+		out.Status(report.NotApplicable, reason)
+		return
+	}
+	if _, graphs := wholeGraphs(in); graphs > 0 {
+		out.Status(report.Partial, hiddenKernels)
+	}
+	commTotals(in, out, groups, uses)
+	commTable(in, out, groups, uses)
+	waits := commWaits(in)
+	commDevices(in, out, uses, waits)
+	commFindings(in, out, waits)
+}
+
+// commGroups lists the groups that ran in the window, most time first; those without library stand for a collective.
+func commGroups(uses map[commGroup]*commUse) []commGroup {
+	var list []commGroup
+	for g, u := range uses {
+		if len(u.durs) > 0 || kit.Sum(u.exposed) > 0 {
+			list = append(list, g)
+		}
+	}
+	slices.SortFunc(list, func(a, b commGroup) int {
+		return cmp.Or(cmp.Compare(kit.Sum(uses[b].time), kit.Sum(uses[a].time)),
+			cmp.Compare(a.collective, b.collective), cmp.Compare(a.library, b.library))
+	})
+	return list
+}
+
+func commTotals(in *kit.Input, out *kit.Output, groups []commGroup, uses map[commGroup]*commUse) {
+	var all []int64
+	var exposed int64
+	for _, g := range groups {
+		if g.library == "" {
+			all = append(all, uses[g].durs...)
+			exposed += kit.Sum(uses[g].exposed)
+		}
+	}
+	columns := []string{"start", "end", "deviceId", "demangledName", "shortName"}
+	out.From(trace.RoleKernel, len(all), columns...)
+	out.Int("comm.time", nil, kit.Sum(all)).Summary = stat.Summarize(all)
+	out.Int("comm.count", nil, int64(len(all)))
+	out.Int("comm.exposed_time", nil, exposed)
+	for _, g := range groups {
+		if g.library != "" {
+			continue
+		}
+		u, l := uses[g], kit.Labels("collective", g.collective)
+		out.From(trace.RoleKernel, len(u.durs), columns...)
+		out.Int("comm.time", l, kit.Sum(u.durs)).Summary = stat.Summarize(slices.Clone(u.durs))
+		out.Int("comm.count", l, int64(len(u.durs)))
+		out.Int("comm.exposed_time", l, kit.Sum(u.exposed))
+		for i := range in.Timeline.Devices {
+			if u.time[i] == 0 && u.exposed[i] == 0 {
+				continue
+			}
+			l := kit.Labels("collective", g.collective, "device", strconv.Itoa(int(in.Timeline.Devices[i].ID)))
+			out.Int("comm.time", l, u.time[i])
+			out.Int("comm.exposed_time", l, u.exposed[i])
+		}
+	}
+}
+
+func commTable(in *kit.Input, out *kit.Output, groups []commGroup, uses map[commGroup]*commUse) {
+	all := in.KernelStats().All.Total
+	t := out.Table("comm")
+	for _, g := range groups {
+		if g.library == "" {
+			continue
+		}
+		u := uses[g]
+		mean, p50, p90, longest := report.Null, report.Null, report.Null, report.Null
+		if s := stat.Summarize(slices.Clone(u.durs)); s != nil {
+			mean, p50, p90, longest = report.F(s.Mean), report.F(s.P50), report.F(s.P90), report.I(int64(s.Max))
+		}
+		t.Row(
+			kit.Text("collective", g.collective), kit.Text("library", g.library),
+			kit.Int("count", int64(len(u.durs))), kit.Int("total", kit.Sum(u.durs)),
+			kit.Maybe("share", stat.Ratio(kit.Sum(u.durs), all)), kit.Put("mean", mean), kit.Put("p50", p50),
+			kit.Put("p90", p90), kit.Put("max", longest), kit.Int("exposed", kit.Sum(u.exposed)))
+	}
+	t.Cut(-1).Add()
+}
+
+func commDevices(in *kit.Input, out *kit.Output, uses map[commGroup]*commUse, waits []int64) {
+	t := out.Table("comm_devices")
+	for i := range in.Timeline.Devices {
+		d := &in.Timeline.Devices[i]
+		busy, exposed := d.Comm, d.ExposedComm
+		hidden := stat.Ratio(busy-exposed, busy)
+		if hidden != nil {
+			fromWork(out, d.Len(), "start", "end", "deviceId")
+			out.Metric("comm.hidden_ratio", kit.Labels("device", strconv.Itoa(int(d.ID))), hidden)
+		}
+		var total int64
+		for g, u := range uses {
+			if g.library == "" {
+				total += u.time[i]
+			}
+		}
+		wait := report.Null
+		if waits != nil {
+			wait = report.I(waits[i])
+		}
+		t.Row(
+			kit.Int("device_id", int64(d.ID)), kit.Int("total", total), kit.Int("busy", busy),
+			kit.Int("exposed", exposed), kit.Maybe("hidden", hidden), kit.Put("wait", wait))
+	}
+	t.Cut(-1).Add()
+	if waits == nil {
+		return
+	}
+	out.From(trace.RoleKernel, 0, "start", "end", "deviceId", "demangledName", "shortName")
+	for i, ns := range waits {
+		out.Int("comm.wait_time", kit.Labels("device", strconv.Itoa(int(in.Timeline.Devices[i].ID))),
+			ns).N = int64(len(synchronising(in, i)))
+	}
+	out.Note("Waiting is the time a device's collective kernels ran before the last device had joined: collectives are paired in the order in which each device runs them. The device that waits least is the one the others wait for.")
+}
+
+// synchronising are the device's communication kernels that start in the window and in which no device can finish
+// before all have begun, as indexes into its work.
+func synchronising(in *kit.Input, device int) []int {
+	var list []int
+	d := &in.Timeline.Devices[device]
+	for j := range d.Len() {
+		if d.Class(j) != attrib.Comm || d.Start(j) < in.Span.Start {
+			continue
+		}
+		switch collective(in, d, j) {
+		case kernelname.CollAllReduce, kernelname.CollAllGather, kernelname.CollReduceScatter, kernelname.CollAllToAll,
+			kernelname.CollBarrier:
+			list = append(list, j)
+		}
+	}
+	return list
+}
+
+func collective(in *kit.Input, d *attrib.Device, work int) string {
+	return in.Kinds[in.Trace.Kernels.Name(d.Row(work))].Collective
+}
+
+// commWaits is how long each device's collectives ran before the last device joined them, by index of the timeline's
+// devices. It is nil where the n-th collective of one device is not the n-th of every other: different numbers or
+// kinds, or kernels that do not overlap in time.
+func commWaits(in *kit.Input) []int64 {
+	devices := in.Timeline.Devices
+	if len(devices) < 2 {
+		return nil
+	}
+	lists := make([][]int, len(devices))
+	for i := range devices {
+		lists[i] = synchronising(in, i)
+		if len(lists[i]) == 0 || len(lists[i]) != len(lists[0]) {
+			return nil
+		}
+	}
+	waits := make([]int64, len(devices))
+	together := 0
+	for n := range lists[0] {
+		last, end := int64(math.MinInt64), int64(math.MaxInt64)
+		for i := range devices {
+			d, w := &devices[i], lists[i][n]
+			if collective(in, d, w) != collective(in, &devices[0], lists[0][n]) {
+				return nil
+			}
+			last, end = max(last, d.Start(w)), min(end, d.End(w))
+		}
+		if last < end {
+			together++
+		}
+		for i := range devices {
+			d, w := &devices[i], lists[i][n]
+			waits[i] += min(last, d.End(w)) - d.Start(w)
+		}
+	}
+	if float64(together) < pairedShare*float64(len(lists[0])) {
+		return nil
+	}
+	return waits
+}
+
+func commFindings(in *kit.Input, out *kit.Output, waits []int64) {
+	if len(waits) == 0 {
+		return
+	}
+	most, least := 0, 0
+	for i, ns := range waits {
+		if ns > waits[most] {
+			most = i
+		}
+		if ns < waits[least] {
+			least = i
+		}
+	}
+	if float64(waits[most]-waits[least]) < commSkewShare*float64(in.Span.Len()) {
+		return
+	}
+	id := func(i int) string { return strconv.Itoa(int(in.Timeline.Devices[i].ID)) }
+	out.Find("comm_skew", report.Medium, "Devices wait in collectives for a slower one",
+		[]report.MetricRef{kit.Ref("comm.wait_time", "device", id(most)),
+			kit.Ref("comm.wait_time", "device", id(least)), kit.Ref("gpu.window", "device", id(least))},
+		"The device that waits least joins last: look at what it does before its collectives (idle gaps and their cause, kernels per device) rather than at the link.",
+		"Usual reasons: a rank that also samples, schedules or tokenises, uneven expert or pipeline placement, a host thread on the wrong NUMA node, a GPU at lower clocks (nvidia-smi -q -d CLOCK,PERFORMANCE).")
+}

@@ -1,0 +1,160 @@
+package gpu_test
+
+import (
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/internal/section/sectiontest"
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest"
+)
+
+// twoRanks runs an all-reduce and an all-gather on two devices, in µs:
+//
+//	device 0: compute 0-100, all-reduce 50-120, all-gather 110-150, compute 140-200
+//	device 1: compute 0-90, all-reduce 90-120, all-gather 115-150, compute 150-200
+//
+// Exposed on device 0: 100-140; the all-reduce owns it until it ends at 120, the all-gather from there. On device 1:
+// 90-150, the all-reduce until 120. Device 0 waits 40 for device 1's all-reduce, and 5 for its all-gather.
+func twoRanks() *tracetest.Builder {
+	b := tracetest.New()
+	at := int64(0)
+	for d, kernels := range [][4][2]int64{{{0, 100}, {50, 120}, {110, 150}, {140, 200}}, {{0, 90}, {90, 120}, {115, 150}, {150, 200}}} {
+		th := b.Process(100+int64(d), "p").Thread(100+int64(d), "")
+		for i, name := range []string{"gemm", allReduceKernel, allGatherKernel, "gemm"} {
+			at += 2
+			place := tracetest.Place{Device: int64(d), Stream: 7 + int64(i%3)}
+			th.Launch(name, at, at+1, tracetest.Kernel{Place: place, Start: kernels[i][0] * sectiontest.Us, End: kernels[i][1] * sectiontest.Us})
+		}
+	}
+	return b
+}
+
+func TestCollectives(t *testing.T) {
+	l := sectiontest.Look(t, twoRanks(), analyze.Options{})
+	sectiontest.Metric(t, l.Report, (70+40+30+35)*sectiontest.Us, "comm.time")
+	sectiontest.Metric(t, l.Report, 4, "comm.count")
+	sectiontest.Metric(t, l.Report, 100*sectiontest.Us, "comm.exposed_time")
+	for _, c := range []struct {
+		collective               string
+		time0, time1, exp0, exp1 float64
+	}{{"AllReduce", 70, 30, 20, 30}, {"AllGather", 40, 35, 20, 30}} {
+		sectiontest.Metric(t, l.Report, (c.time0+c.time1)*sectiontest.Us, "comm.time", "collective", c.collective)
+		sectiontest.Metric(t, l.Report, 2, "comm.count", "collective", c.collective)
+		sectiontest.Metric(t, l.Report, (c.exp0+c.exp1)*sectiontest.Us, "comm.exposed_time", "collective", c.collective)
+		sectiontest.Metric(t, l.Report, c.time0*sectiontest.Us, "comm.time", "collective", c.collective, "device", "0")
+		sectiontest.Metric(t, l.Report, c.time1*sectiontest.Us, "comm.time", "collective", c.collective, "device", "1")
+		sectiontest.Metric(t, l.Report, c.exp0*sectiontest.Us, "comm.exposed_time", "collective", c.collective, "device", "0")
+		sectiontest.Metric(t, l.Report, c.exp1*sectiontest.Us, "comm.exposed_time", "collective", c.collective, "device", "1")
+	}
+	hidden, busy := 60.0, 100.0 // device 0: 50-150, of which 100-140 is exposed
+	sectiontest.Metric(t, l.Report, hidden/busy, "comm.hidden_ratio", "device", "0")
+	sectiontest.Metric(t, l.Report, 0, "comm.hidden_ratio", "device", "1")
+	sectiontest.Metric(t, l.Report, 45*sectiontest.Us, "comm.wait_time", "device", "0")
+	sectiontest.Metric(t, l.Report, 0, "comm.wait_time", "device", "1")
+	l.Finding("comm_skew", report.Medium) // 45 of 200
+
+	s := l.Find("comm.time", report.Labels{"collective": "AllReduce"}).Summary
+	if s.N != 2 || s.Min != 30*sectiontest.Us || s.P50 != 50*sectiontest.Us || s.Max != 70*sectiontest.Us {
+		t.Errorf("summary of the all-reduces: %+v", *s)
+	}
+	tab := l.Table("comm", "comm")
+	l.Row(tab, 0, "collective", `"AllReduce"`, "library", `"nccl"`, "count", "2", "total", "100000", "mean", "50000", "max", "70000", "exposed", "50000")
+	l.Row(tab, 1, "collective", `"AllGather"`, "total", "75000", "exposed", "50000")
+	l.CsvHas(tab, "comm.csv", "collective", "library", "call_count", "total_time_ms", "exposed_ms")
+	l.Row(l.Table("comm", "comm_devices"), 0, "device_id", "0", "total", "110000", "busy", "100000", "exposed", "40000", "hidden", "0.6", "wait", "45000")
+}
+
+// NCCL's and the engine's own all-reduce are one collective and two rows.
+func TestCustomAllReduceIsItsOwnRow(t *testing.T) {
+	const custom = "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 2>(vllm::RankData*, vllm::RankSignals, vllm::Signal*, __nv_bfloat16*, int, int)"
+	l := sectiontest.Look(t, kinds(map[string]int64{custom: 10, allReduceKernel: 30, "gemm": 60}, custom, allReduceKernel, "gemm"), analyze.Options{})
+	sectiontest.Metric(t, l.Report, 40*sectiontest.Us, "comm.time", "collective", "AllReduce")
+	tab := l.Table("comm", "comm")
+	l.Row(tab, 0, "library", `"nccl"`, "total", "30000", "share", "0.3")
+	l.Row(tab, 1, "library", `"vllm"`, "total", "10000", "share", "0.1")
+	sectiontest.NoMetric(t, l.Report, "comm.wait_time", "device", "0") // one device waits for nobody
+}
+
+// A kernel that began before the window adds to what is exposed in it, and is not counted. From 110 on: device 0 is
+// exposed 110-140, device 1 110-150; the all-reduces own the time until 120.
+func TestCommunicationOfANarrowWindow(t *testing.T) {
+	l := sectiontest.Look(t, twoRanks(), analyze.Options{Window: between(110*sectiontest.Us, 200*sectiontest.Us)})
+	sectiontest.Metric(t, l.Report, 2, "comm.count")
+	sectiontest.Metric(t, l.Report, 75*sectiontest.Us, "comm.time")
+	sectiontest.Metric(t, l.Report, 0, "comm.count", "collective", "AllReduce")
+	sectiontest.Metric(t, l.Report, 20*sectiontest.Us, "comm.exposed_time", "collective", "AllReduce")
+	sectiontest.Metric(t, l.Report, 50*sectiontest.Us, "comm.exposed_time", "collective", "AllGather")
+}
+
+// Collectives that do not happen together are not paired: same number, other times.
+func TestUnrelatedCollectivesAreNotPaired(t *testing.T) {
+	b := tracetest.New()
+	for d := range int64(2) {
+		th := b.Process(100+d, "p").Thread(100+d, "")
+		for i := range int64(3) {
+			at := (1000*d + 100*i) * sectiontest.Us
+			th.Launch(allReduceKernel, at, at+1, tracetest.Kernel{Place: tracetest.Place{Device: d}, Start: at, End: at + 50*sectiontest.Us})
+		}
+	}
+	l := sectiontest.Look(t, b, analyze.Options{})
+	sectiontest.Metric(t, l.Report, 6, "comm.count")
+	sectiontest.NoMetric(t, l.Report, "comm.wait_time", "device", "0")
+	l.Row(l.Table("comm", "comm_devices"), 0, "wait", "null")
+}
+
+// Of forty pairs one does not overlap, as happens at the ends of a capture: its kernel waited no longer than it ran.
+func TestAPairApartWaitsNoLongerThanItRuns(t *testing.T) {
+	b := tracetest.New()
+	for d := range int64(2) {
+		th := b.Process(100+d, "p").Thread(100+d, "")
+		for i := range int64(40) {
+			at := (100*i + 10*d) * sectiontest.Us // device 1 joins 10 µs later
+			if i == 39 {
+				at += 70 * d * sectiontest.Us // and the last time 80, after device 0 is done
+			}
+			th.Launch(allReduceKernel, at, at+1, tracetest.Kernel{Place: tracetest.Place{Device: d}, Start: at, End: at + 50*sectiontest.Us})
+		}
+	}
+	l := sectiontest.Look(t, b, analyze.Options{})
+	sectiontest.Metric(t, l.Report, (39*10+50)*sectiontest.Us, "comm.wait_time", "device", "0")
+	sectiontest.Metric(t, l.Report, 0, "comm.wait_time", "device", "1")
+}
+
+func TestNoCommunication(t *testing.T) {
+	l := sectiontest.Look(t, tracetest.TwoProcs(), analyze.Options{})
+	l.Status("comm", report.NotApplicable)
+	sectiontest.NoMetric(t, l.Report, "comm.time")
+}
+
+// On every device collectives sum to what the device exposes.
+func TestExposedCommunicationSums(t *testing.T) {
+	check := func(name string, r *report.Report) {
+		seen := map[string]float64{}
+		for _, m := range r.Metrics {
+			if m.ID == "comm.exposed_time" && len(m.Labels) == 2 {
+				seen[m.Labels["device"]] += *m.Value
+			}
+		}
+		for _, m := range r.Metrics {
+			if d := m.Labels["device"]; m.ID == "gpu.exposed_comm_time" && seen[d] != *m.Value {
+				t.Errorf("%s: collectives of device %s expose %v, the device %v", name, d, seen[d], *m.Value)
+			}
+		}
+	}
+	for seed := range uint64(10) {
+		check("random", sectiontest.Analyse(t, newRandomTrace(seed, 0).builder, analyze.Options{}).Report)
+	}
+	serving := sectiontest.Analyse(t, tracetest.Serving(), analyze.Options{}).Report
+	check("serving", serving)
+	if serving.Find("comm.wait_time", report.Labels{"device": "0"}) == nil {
+		t.Error("the ranks of the serving trace run in lockstep: their collectives pair")
+	}
+	for trace := range oracle(t, "cuda_gpu_kern_sum") {
+		res, err := analyze.Run(t.Context(), realTrace(trace), analyze.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(trace, res.Report)
+	}
+}

@@ -1,0 +1,195 @@
+package gpu
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var Components = kit.Section{
+	ID: "components", Title: "Model components",
+	Needs: []trace.Role{trace.RoleKernel},
+	Derivation: "Kernel rows that start in the window, by the part of the model they belong to. The part is what " +
+		"the nearest NVTX range outward from the launch says, if its name tells one, else what the kernel's own " +
+		"name says. Components sum to the kernel time.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "component.gpu_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"component", "by,component"},
+			Meaning: "kernel time by component: by NVTX range where one names a component, else by kernel name; " +
+				"with by=nvtx or by=name by that alone (nvtx covers only what lies in such a range)",
+		},
+		{
+			ID: "component.kernel_count", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"component"},
+			Meaning: "kernels by component, assigned as component.gpu_time is",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "components", Title: "Kernel time by component", File: "components.csv", Columns: []report.Column{
+			kit.TextCol("component", "Component"),
+			kit.NsCol("total", "Total", "total_time_ns", "total_time_ms"),
+			kit.RatioCol("share", "Share", "pct_total_time"),
+			kit.CountCSVCol("count", "Kernels", "kernel_count"),
+			kit.NsCol("by_nvtx", "By NVTX", "by_nvtx_ns", "by_nvtx_ms"),
+			kit.NsCol("by_name", "By name", "by_name_ns", "by_name_ms"),
+		}},
+	},
+	Run: components,
+}
+
+// outsideRanges names the kernel time that no range names a component of.
+const outsideRanges = "(in no component range)"
+
+// componentTime is what one component got, by either view and by both together.
+type componentTime struct {
+	name             string
+	count            int64
+	time             int64
+	nvtx, byName     int64
+	nvtxRows, byRows int64
+}
+
+func components(in *kit.Input, out *kit.Output) {
+	k := &in.Trace.Kernels
+	lo, hi := k.Starting(in.Span.Start, in.Span.End)
+	if hi == lo {
+		out.Status(report.NotApplicable, "no kernel starts in the window")
+		return
+	}
+	index := map[string]int{}
+	list := []componentTime{}
+	component := func(name string) int {
+		at, ok := index[name]
+		if !ok {
+			at = len(list)
+			index[name] = at
+			list = append(list, componentTime{name: name})
+		}
+		return at
+	}
+	byName := make([]int, len(in.Kinds))
+	for n := range in.Kinds {
+		byName[n] = component(in.Kinds[n].Component)
+	}
+	const none = -1
+	byRange := make([]int, len(in.Trace.Ranges.Names))
+	for n := range byRange {
+		byRange[n] = none
+		if c := kernelname.RangeComponent(in.Trace.Ranges.Names[n].Text); c != "" {
+			byRange[n] = component(c)
+		}
+	}
+	nearest := in.Contexts.Nearest(func(name int32) bool { return byRange[name] != none })
+	var total, covered, coveredRows int64
+	for i := lo; i < hi; i++ {
+		dur, named, ranged := k.Dur(i), byName[k.Name(i)], none
+		if in.NVTX != nil {
+			if n := nearest.Of(in.Calls.Kernel[i]); n != trace.None {
+				ranged = byRange[n]
+			}
+		}
+		total += dur
+		list[named].byName += dur
+		list[named].byRows++
+		best := named
+		if ranged != none {
+			best = ranged
+			list[ranged].nvtx += dur
+			list[ranged].nvtxRows++
+			covered += dur
+			coveredRows++
+		}
+		list[best].time += dur
+		list[best].count++
+	}
+	list = slices.DeleteFunc(list, func(c componentTime) bool { return c.count == 0 && c.byRows == 0 })
+	slices.SortFunc(list, func(a, b componentTime) int {
+		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(b.byName, a.byName), cmp.Compare(a.name, b.name))
+	})
+	coverage := stat.Ratio(covered, total)
+	emitComponents(out, list, coverage, coveredRows > 0)
+	componentTable(in, out, list, total, covered, coveredRows > 0)
+	hidden, _ := wholeGraphs(in)
+	for _, c := range list {
+		if c.name == string(kernelname.CompAttention) && float64(c.time) > dominantAttention*float64(total+hidden) {
+			out.Find("attention_dominates", report.Medium, "Attention takes most of the kernel time",
+				[]report.MetricRef{kit.Ref("component.gpu_time", "component", c.name), kit.Ref("kernel.total_time")},
+				"Check that a fused attention back end is in use (vLLM: VLLM_ATTENTION_BACKEND; SGLang: --attention-backend) and that it fits the head size and the data type of the KV cache.",
+				"Long contexts make attention grow: prefix caching, a shorter --max-model-len or chunked prefill keep it in bounds.")
+		}
+	}
+
+	switch {
+	case !in.Options.RangeMap:
+		out.Note("Ranges were left out (--no-nvtx-kernel-map): components are by kernel name alone.")
+	case coveredRows == 0:
+		out.Note("No range names a component here. Kernel names tell attention, norm and communication well, but not which part of the model a matrix product belongs to: that is component gemm. Capture with --trace=cuda,nvtx and ranges per layer (vLLM: --enable-layerwise-nvtx-tracing; SGLang: --enable-layerwise-nvtx-marker; both without CUDA graphs).")
+	default:
+		out.Coverage(coverage)
+		out.Note("Coverage is the share of the kernel time that lies in an NVTX range which names a component; the rest is told by kernel names alone.")
+		out.Note("A range counts all kernels launched in it: norms, copies and collectives inside an attention module are attention by NVTX, and themselves by name.")
+	}
+	if _, graphs := wholeGraphs(in); graphs > 0 {
+		out.Status(report.Partial, hiddenKernels)
+	}
+}
+
+// dominantAttention is profilemate's bound on the share of attention.
+const dominantAttention = 0.60
+
+func emitComponents(out *kit.Output, list []componentTime, coverage *float64, ranges bool) {
+	for _, c := range list {
+		out.From(trace.RoleKernel, int(c.count), "start", "end", "demangledName", "shortName")
+		if ranges {
+			out.With(trace.RoleAPI, "correlationId", "globalTid")
+			out.With(trace.RoleNVTX, "text", "textId")
+		}
+		if c.count > 0 {
+			out.Int("component.gpu_time", kit.Labels("component", c.name), c.time)
+			out.Int("component.kernel_count", kit.Labels("component", c.name), c.count)
+		}
+		if c.nvtxRows > 0 {
+			out.Rows(c.nvtxRows)
+			out.Int("component.gpu_time", kit.Labels("component", c.name, "by", "nvtx"), c.nvtx).Coverage = coverage
+		}
+		if c.byRows > 0 {
+			out.From(trace.RoleKernel, int(c.byRows), "start", "end", "demangledName", "shortName")
+			out.Int("component.gpu_time", kit.Labels("component", c.name, "by", "name"), c.byName)
+		}
+	}
+}
+
+func componentTable(in *kit.Input, out *kit.Output, list []componentTime, total, covered int64, ranges bool) {
+	hidden, graphs := wholeGraphs(in)
+	t := out.Table("components")
+	all := total + hidden
+	nvtx := func(ns int64) report.Cell {
+		if !ranges {
+			return report.Null
+		}
+		return report.I(ns)
+	}
+	for _, c := range list {
+		t.Row(
+			kit.Text("component", c.name), kit.Int("total", c.time), kit.Maybe("share", stat.Ratio(c.time, all)),
+			kit.Int("count", c.count), kit.Put("by_nvtx", nvtx(c.nvtx)), kit.Int("by_name", c.byName))
+	}
+	if ranges && covered < total {
+		t.Row(
+			kit.Text("component", outsideRanges), kit.Put("total", report.Null), kit.Put("share", report.Null),
+			kit.Put("count", report.Null), kit.Int("by_nvtx", total-covered), kit.Put("by_name", report.Null))
+	}
+	if graphs > 0 {
+		t.Row(
+			kit.Text("component", insideGraphs), kit.Int("total", hidden),
+			kit.Maybe("share", stat.Ratio(hidden, all)), kit.Put("count", report.Null),
+			kit.Put("by_nvtx", report.Null), kit.Put("by_name", report.Null))
+	}
+	t.Cut(-1).Add()
+}

@@ -1,0 +1,323 @@
+package gpu
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var Graphs = kit.Section{
+	ID: "graphs", Title: "CUDA graphs",
+	Derivation: "GPU work that ran inside CUDA graphs: kernels that are a graph's node or were launched by a " +
+		"graph launch call, and whole graphs where they were traced as one. The rows of one launch share its " +
+		"correlation id. Coverage is their time over the time of all kernels and whole graphs that start in the " +
+		"window.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "graph.coverage", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{""},
+			Meaning: "share of kernel time run inside CUDA graphs; a graph traced as a whole counts with its " +
+				"whole duration",
+		},
+		{
+			ID: "graph.launches", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{""},
+			Meaning: "graph launch calls",
+		},
+		{
+			ID: "graph.time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{""},
+			Meaning: "GPU time inside CUDA graphs: kernels of graphs, and graphs traced as a whole",
+		},
+		{
+			ID: "graph.kernels", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{""},
+			Meaning: "kernels seen inside CUDA graphs; those of graphs traced as a whole are hidden and not " +
+				"counted",
+		},
+		{
+			ID: "graph.unique", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Level, Labels: []string{""},
+			Meaning: "distinct CUDA graphs that ran, per process and device: executable graphs where they were " +
+				"traced as a whole, else distinct sets of kernels per launch",
+		},
+		{
+			ID: "graph.kernels_per_launch", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Event, Stats: true, Labels: []string{""},
+			Meaning: "mean number of kernels of one graph launch; the summary is over launches",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "graphs", Title: "Graphs", File: "graphs.csv", Columns: []report.Column{
+			kit.IDCol("pid", "PID"),
+			kit.IDCol("device_id", "GPU"),
+			kit.IDCol("graph_id", "Graph"),
+			kit.IDCol("graph_exec_id", "Exec"),
+			kit.TextCol("signature", "Kernels' hash"),
+			kit.CountCSVCol("count", "Launches", "launch_count"),
+			kit.NsCol("total", "Total", "total_time_ns", "total_time_ms"),
+			kit.MeanCol("mean", "Mean", "avg_duration_us"),
+			kit.MeanCol("p50", "p50", "p50_duration_us"),
+			kit.NsCol("max", "Max", "max_duration_us"),
+			kit.NsCol("kernel_time", "Kernel time", "kernel_time_ms"),
+			kit.CountCol("kernels", "Kernels per launch"),
+		}},
+	},
+	Run: graphs,
+}
+
+// When graphs, or the lack of them, are a finding.
+const (
+	hiddenShare    = 0.50 // of kernel time in graphs traced as a whole, for the finding to be high
+	lowCoverage    = 0.70 // profilemate's, below which it advises more graphs
+	graphHostShare = 0.10 // of the window idle for the host or a launch call, without which graphs would not help
+)
+
+// graphKey tells executable graphs apart: by id where they were traced as a whole, by their kernels where not.
+type graphKey struct {
+	proc        int32
+	device      int32
+	graph, exec int64 // -1 unknown
+	signature   uint64
+	kernels     int32 // -1 hidden
+}
+
+// graphRun is one launch of a graph.
+type graphRun struct {
+	key        graphKey
+	start, end int64
+	busy       int64 // kernel time; of a whole graph its duration
+}
+
+func graphs(in *kit.Input, out *kit.Output) {
+	k, g := &in.Trace.Kernels, &in.Trace.Graphs
+	lo, hi := k.Starting(in.Span.Start, in.Span.End)
+	glo, ghi := g.Starting(in.Span.Start, in.Span.End)
+	launches, hasAPI := graphLaunches(in), in.Has(trace.RoleAPI)
+
+	nodes, nodeTime := nodeRuns(in, lo, hi)
+	whole := wholeRuns(in, glo, ghi)
+	wholeTime := kit.Total(glo, ghi, g.Dur)
+	all := in.KernelStats().All.Total + wholeTime
+
+	if hasAPI {
+		out.From(trace.RoleAPI, launches, "start", "nameId")
+		out.Int("graph.launches", nil, int64(launches))
+	}
+	inGraphs := 0
+	for i := range nodes {
+		inGraphs += int(nodes[i].key.kernels)
+	}
+	lost := launches > 0 && len(nodes) == 0 && len(whole) == 0
+	known := in.Trace.Has.KernelGraphNode || in.Trace.Has.KernelCorrelation && hasAPI
+	if !lost && known || len(whole) > 0 {
+		out.From(trace.RoleKernel, hi-lo+ghi-glo, "start", "end", "graphNodeId", "correlationId")
+		if in.Has(trace.RoleGraph) {
+			out.With(trace.RoleGraph, "start", "end", "graphExecId")
+		}
+		out.Metric("graph.coverage", nil, stat.Ratio(nodeTime+wholeTime, all))
+		out.Rows(int64(inGraphs + len(whole)))
+		out.Int("graph.time", nil, nodeTime+wholeTime)
+		if len(whole) == 0 || inGraphs > 0 {
+			out.Int("graph.kernels", nil, int64(inGraphs))
+		}
+	}
+	runs := append(nodes, whole...)
+	unique := graphTable(in, out, runs)
+	if len(runs) > 0 {
+		out.Rows(int64(len(runs)))
+		out.Int("graph.unique", nil, int64(unique))
+	}
+	if len(nodes) > 0 {
+		counts := make([]int64, len(nodes))
+		for i := range nodes {
+			counts[i] = int64(nodes[i].key.kernels)
+		}
+		out.From(trace.RoleKernel, inGraphs, "graphNodeId", "correlationId")
+		s := stat.Summarize(counts)
+		out.Float("graph.kernels_per_launch", nil, s.Mean).Summary = s
+	}
+
+	switch {
+	case len(runs) == 0 && !hasAPI && hi == lo:
+		out.Status(report.Unavailable, in.Lack(trace.RoleKernel))
+	case lost:
+		out.Status(report.Partial, "the window has graph launches but no GPU work of a graph: graph tracing was off or the rows are lost, and coverage is unknown")
+	case len(runs) == 0 && !known && hi > lo:
+		out.Status(report.Unavailable,
+			"this export lacks what tells a graph's kernels from others: graphNodeId, or correlation ids and API calls")
+	case len(runs) == 0:
+		out.Status(report.NotApplicable, "no CUDA graph runs in the window")
+	case len(whole) > 0:
+		out.Status(report.Partial, "CUDA graphs were traced as a whole (--cuda-graph-trace=graph): what runs inside them is hidden")
+	}
+	if len(nodes) > 0 {
+		out.Note("Graphs were traced by node (--cuda-graph-trace=node): a graph has no id here, launches with the same kernels are taken for the same graph.")
+	}
+	graphFindings(in, out, float64(nodeTime+wholeTime), float64(wholeTime), float64(all), launches, lost)
+}
+
+// graphLaunches counts the graph launch calls in the window.
+func graphLaunches(in *kit.Input) (n int) {
+	api := &in.Trace.API
+	for _, e := range in.CallStats().Names {
+		if api.Names[e.Key].GraphLaunch {
+			n += int(e.Count)
+		}
+	}
+	return n
+}
+
+// nodeRuns gathers the kernels that ran inside graphs by launch. A launch on several devices is one run on each.
+func nodeRuns(in *kit.Input, lo, hi int) (runs []graphRun, total int64) {
+	type launch struct {
+		proc, device int32
+		corr         int64
+	}
+	k, api := &in.Trace.Kernels, &in.Trace.API
+	names := make([]uint64, len(k.Names)) // 0: not hashed yet
+	index := kit.NewNumbering[launch]()
+	for i := lo; i < hi; i++ {
+		call := in.Calls.Kernel[i]
+		if !k.InGraph(i) && (call == trace.None || !api.Names[api.Name(int(call))].GraphLaunch) {
+			continue
+		}
+		r := int(index.Of(launch{k.Proc(i), k.Device(i), k.Corr(i)}))
+		if r == len(runs) {
+			runs = append(runs, graphRun{key: graphKey{proc: k.Proc(i), device: k.Device(i), graph: -1, exec: -1},
+				start: k.Start(i)})
+		}
+		n := k.Name(i)
+		if names[n] == 0 {
+			h := fnv.New64a()
+			h.Write([]byte(k.Names[n].Name))
+			names[n] = h.Sum64()
+		}
+		run := &runs[r]
+		run.key.kernels++
+		// order of concurrent nodes varies: add, do not chain
+		run.key.signature += mix(names[n] ^ uint64(k.Configs[k.Config(i)].Grid[0]))
+		run.end = max(run.end, k.End(i))
+		run.busy += k.Dur(i)
+		total += k.Dur(i)
+	}
+	return runs, total
+}
+
+// mix scatters the bits of a hash, so that sums of hashes differ where their terms do.
+func mix(x uint64) uint64 {
+	x ^= x >> 33
+	x *= 0xff51afd7ed558ccd
+	x ^= x >> 33
+	x *= 0xc4ceb9fe1a85ec53
+	return x ^ x>>33
+}
+
+// wholeRuns are the graphs that were traced as one.
+func wholeRuns(in *kit.Input, lo, hi int) []graphRun {
+	g := &in.Trace.Graphs
+	runs := make([]graphRun, 0, hi-lo)
+	for i := lo; i < hi; i++ {
+		runs = append(runs, graphRun{key: graphKey{proc: g.Proc(i), device: g.Device(i), graph: g.Graph(i),
+			exec: g.Exec(i), kernels: -1},
+			start: g.Start(i), end: g.End(i), busy: g.Dur(i)})
+	}
+	return runs
+}
+
+// graphTable shows each executable graph, and returns how many there are.
+func graphTable(in *kit.Input, out *kit.Output, runs []graphRun) int {
+	index := kit.NewNumbering[graphKey]()
+	keys := make([]int32, len(runs))
+	for i := range runs {
+		keys[i] = index.Of(runs[i].key)
+	}
+	n := len(index.Keys)
+	spans := kit.Gather(nil, n, 0, len(runs), func(i int) int32 { return keys[i] },
+		func(i int) int64 { return runs[i].end - runs[i].start }).Sort()
+	busy := kit.Gather(nil, n, 0, len(runs), func(i int) int32 { return keys[i] },
+		func(i int) int64 { return runs[i].busy })
+	t := out.Table("graphs")
+	id := func(v int64) report.Cell {
+		if v < 0 {
+			return report.Null
+		}
+		return report.I(v)
+	}
+	for _, e := range spans.Rank(func(a, b int) int { return cmp.Compare(a, b) }) {
+		k, s := &index.Keys[e.Key], e.Summary
+		pid, hash, kernelTime := report.Null, report.Null, report.Null
+		if k.proc != trace.None {
+			pid = report.I(in.Trace.Procs[k.proc].PID)
+		}
+		if k.kernels >= 0 {
+			hash, kernelTime = report.S(fmt.Sprintf("%016x", k.signature)), report.I(busy.Of(e.Key).Sum())
+		}
+		t.Row(
+			kit.Put("pid", pid), kit.Put("device_id", id(int64(k.device))), kit.Put("graph_id", id(k.graph)),
+			kit.Put("graph_exec_id", id(k.exec)), kit.Put("signature", hash), kit.Int("count", e.Count),
+			kit.Int("total", e.Total), kit.Float("mean", s.Mean), kit.Float("p50", s.P50),
+			kit.Int("max", int64(s.Max)), kit.Put("kernel_time", kernelTime),
+			kit.Put("kernels", id(int64(k.kernels))))
+	}
+	t.Cut(in.Options.Top, "count", "total", "kernel_time").Add()
+	return n
+}
+
+// hostIdle is the device that waits longest for the host to launch work, and how long.
+func hostIdle(in *kit.Input) (device string, worst int64) {
+	for i := range in.Timeline.Devices {
+		d := &in.Timeline.Devices[i]
+		ns := d.Cause[attrib.CauseHost] + d.Cause[attrib.CauseLaunch]
+		if device == "" || ns > worst {
+			device, worst = strconv.Itoa(int(d.ID)), ns
+		}
+	}
+	return device, worst
+}
+
+func graphFindings(in *kit.Input, out *kit.Output, inside, whole, all float64, launches int, lost bool) {
+	if all == 0 || lost {
+		return
+	}
+	evidence := []report.MetricRef{kit.Ref("graph.coverage"), kit.Ref("graph.time")}
+	hasAPI := in.Has(trace.RoleAPI)
+	if hasAPI {
+		evidence = append(evidence, kit.Ref("graph.launches"))
+	}
+	if whole > 0 {
+		severity := report.Medium
+		if whole >= hiddenShare*all {
+			severity = report.High
+		}
+		out.Find("graph_hidden", severity, "CUDA graphs were traced as a whole: their kernels are hidden", evidence,
+			"Kernel tables, categories and shares describe only what ran outside graphs. Capture again with `nsys profile --cuda-graph-trace=node`; it costs more per launch, so take times from this capture and kernels from that one.",
+			"Do not compare kernels of this capture with one traced by node: only busy time, graph time and host metrics compare.")
+	}
+	device, waiting := hostIdle(in)
+	if !hasAPI || float64(waiting) < graphHostShare*float64(in.Span.Len()) {
+		return
+	}
+	idle := []report.MetricRef{kit.Ref("gpu.idle_cause_time", "cause", "host", "device", device),
+		kit.Ref("gpu.idle_cause_time", "cause", "launch", "device", device)}
+	switch {
+	case inside == 0 && launches == 0:
+		if in.Trace.Has.KernelGraphNode || in.Trace.Has.KernelCorrelation {
+			out.Find("no_graphs", report.Low, "No CUDA graphs: launch-bound, the GPU waits for the host",
+				append([]report.MetricRef{kit.Ref("graph.launches")}, idle...),
+				"Decode steps are the usual place for CUDA graphs: vLLM without --enforce-eager, SGLang without --disable-cuda-graph, TensorRT-LLM with CUDA graphs on; in PyTorch torch.compile(mode=\"reduce-overhead\").",
+				"If graphs were meant to be on, look in the server's log for why capture was skipped: unsupported attention back end, batch sizes above the captured ones, LoRA or speculative decoding settings.")
+		}
+	case inside < lowCoverage*all:
+		out.Find("few_graphs", report.Low, "CUDA graphs run only a part of the kernels, and the GPU waits for the host",
+			append(evidence, idle...),
+			"Prefill usually runs outside graphs. If decode does too, its batch sizes are not among the captured ones: widen them (vLLM: --cudagraph-capture-sizes; SGLang: --cuda-graph-max-bs), or use piecewise graphs.")
+	}
+}

@@ -1,0 +1,400 @@
+package gpu
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/interval"
+	"github.com/nsys-llm/explain/analyze/internal/parallel"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/spill"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var Idle = kit.Section{
+	ID: "idle", Title: "Idle gaps",
+	Derivation: "Every stretch of a device's window in which no kernel, CUDA graph trace, copy or memset ran, " +
+		"with the work before and after it. The cause is split by the API call that launched the next work; the " +
+		"API call is the one which that call's thread spent at least half of the gap in, the NVTX range the " +
+		"innermost one open on it in the middle of the gap.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "idle.gap_count", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"device"},
+			Meaning: "idle gaps of the device",
+		},
+		{
+			ID: "idle.gap_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{"device"},
+			Meaning: "median length of an idle gap; the summary is over gaps",
+		},
+		{
+			ID: "idle.longest_gap", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"device"},
+			Meaning: "length of the device's longest idle gap",
+		},
+		{
+			ID: "idle.long_gap_count", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"device"},
+			Meaning: "gaps of more than 500 ms between two pieces of work, profiler overhead left out, as nsys' " +
+				"rule gpu_gaps counts them",
+		},
+		{
+			ID: "idle.low_use_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"device"},
+			Meaning: "share of the window's 30 equal chunks in which the device was busy for less than half of " +
+				"the time, as nsys' rule gpu_time_util counts them",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "idle_gaps", Title: "Longest idle gaps", File: "gpu_idle_gaps.csv", Columns: []report.Column{
+			kit.IDCol("device_id", "GPU"),
+			kit.Wide(kit.MomentCol("start", "Start", "gap_start_ns")),
+			kit.Wide(kit.MomentCol("end", "End", "gap_end_ns")),
+			kit.NsCol("gap", "Gap", "gap_ms"),
+			kit.TextCol("main_cause", "Main cause"),
+			kit.NameCol("previous", "Before"),
+			kit.NameCol("next", "After"),
+			kit.NameCol("api_call", "API call"),
+			kit.Wide(kit.NameCol("nvtx_range", "NVTX range")),
+			kit.Wide(kit.IDCol("pid", "PID")),
+			kit.Wide(kit.IDCol("tid", "TID")),
+			kit.Wide(kit.NsCol("sync", "Sync", "sync_ms")),
+			kit.Wide(kit.NsCol("host", "Host", "host_ms")),
+			kit.Wide(kit.NsCol("launch", "Launch", "launch_ms")),
+			kit.Wide(kit.NsCol("dependency", "Dependency", "dependency_ms")),
+			kit.Wide(kit.NsCol("unknown", "Unknown", "unknown_ms")),
+		}},
+	},
+	Early: func(in *kit.Input) { idleByDevice(in) },
+	Run:   idle,
+}
+
+const (
+	topGaps      = 50          // rows of the table, as nsys-llm-explainer's
+	longGap      = 500_000_000 // ns, nsys' rule gpu_gaps
+	useChunks    = 30          // nsys' rule gpu_time_util
+	lowUse       = 0.50
+	lowUseShare  = 0.10 // of the window, from which low use is a finding
+	stripBuckets = 100
+	stripGaps    = 5 // longest gaps marked below a device's strip
+)
+
+// deviceGap is one gap of one device.
+type deviceGap struct {
+	device *attrib.Device
+	attrib.Gap
+}
+
+func idle(in *kit.Input, out *kit.Output) {
+	if len(in.Timeline.Devices) == 0 {
+		out.Status(report.Unavailable, noWork(in))
+		return
+	}
+	chart := report.Chart{ID: "utilisation", Title: "GPU use over the window", Kind: "strip", Unit: report.Ratio,
+		XUnit: report.Nanoseconds, XTitle: "Since the window's start"}
+	var top []deviceGap
+	gaps := 0
+	var left [attrib.Causes]int64
+	found := idleByDevice(in)
+	for i := range found {
+		d := &in.Timeline.Devices[i]
+		found[i].emit(in, out, d)
+		if i < kit.MaxDeviceMetrics {
+			chart.Series = append(chart.Series, utilisation(d, in.Span, found[i].strip))
+			if len(found[i].top) > 0 {
+				chart.Series = append(chart.Series, markedGaps(d, in.Span, found[i].top))
+			}
+		}
+		for _, g := range found[i].top {
+			top = insertGap(top, g)
+		}
+		for c, ns := range d.Cause {
+			left[c] += ns
+		}
+		gaps += d.GapCount
+	}
+	for i := range top {
+		for c, ns := range top[i].Cause {
+			left[c] -= ns
+		}
+	}
+	gapTable(in, out, top, gaps, left)
+	out.Chart(chart)
+	if gaps == 0 {
+		out.Status(report.NotApplicable, "the GPU is never idle in the window")
+		return
+	}
+	out.Note("A gap's causes are explained in the section on GPU time. nsys-llm-explainer looks for gaps between kernels only: copies, memsets and CUDA graph traces end a gap here.")
+	if in.Span.Len() >= shortWindow {
+		idleFindings(in, out)
+	}
+}
+
+// insertGap keeps the longest gaps in order: by length, then device, then start.
+func insertGap(top []deviceGap, g deviceGap) []deviceGap {
+	if len(top) == topGaps && g.Len() <= top[topGaps-1].Len() {
+		return top // gaps come by device and start, so that the one kept is the earlier one
+	}
+	at, _ := slices.BinarySearchFunc(top, g, func(a, b deviceGap) int {
+		return cmp.Or(cmp.Compare(b.Len(), a.Len()), cmp.Compare(a.device.ID, b.device.ID),
+			cmp.Compare(a.Start, b.Start))
+	})
+	if len(top) == topGaps {
+		top = top[:topGaps-1]
+	}
+	return slices.Insert(top, at, g)
+}
+
+// overheadSet is when the profiler was busy with itself.
+func overheadSet(in *kit.Input) interval.Set {
+	list := make([]interval.Interval, 0, len(in.Trace.Overhead))
+	for _, o := range in.Trace.Overhead {
+		list = append(list, interval.Interval{Start: o.Start, End: o.End})
+	}
+	return interval.Of(list)
+}
+
+// deviceIdle is what is known of one device's gaps.
+type deviceIdle struct {
+	summary    *report.Summary
+	histogram  *report.Histogram
+	long       int
+	use, strip []float64 // busy shares of the window's chunks, of nsys' rule and of the chart
+	top        []deviceGap
+}
+
+// idleByDevice is by device.
+func idleByDevice(in *kit.Input) []deviceIdle {
+	return kit.Once(in, "idle", func() []deviceIdle {
+		overhead := overheadSet(in)
+		list := make([]deviceIdle, len(in.Timeline.Devices))
+		parallel.Each(len(list), func(i int) { list[i] = lookAtIdle(in, &in.Timeline.Devices[i], overhead) })
+		return list
+	})
+}
+
+// lookAtIdle goes through a device's gaps once.
+func lookAtIdle(in *kit.Input, d *attrib.Device, overhead interval.Set) (x deviceIdle) {
+	memory := in.Trace.Memory()
+	room := spill.Make[uint32](memory, d.GapCount)
+	defer spill.Free(memory, room)
+	lengths := stat.NewCollector(room)
+	var chunks, buckets []int64
+	if in.Span.Len() >= useChunks {
+		chunks = chunkStarts(in.Span, useChunks)
+	}
+	if n := min(stripBuckets, in.Span.Len()); n > 0 {
+		buckets = chunkStarts(in.Span, int(n))
+	}
+	moments := slices.Concat(chunks, buckets)
+	slices.Sort(moments)
+	times := d.Sweep(func(g *attrib.Gap) {
+		lengths.Add(g.Len())
+		if g.Len() > longGap && g.Prev != trace.None && g.Next != trace.None &&
+			uncovered(g.Interval, overhead) > longGap {
+			x.long++
+		}
+		if len(x.top) < topGaps || g.Len() > x.top[topGaps-1].Len() {
+			x.top = insertGap(x.top, deviceGap{d, *g})
+		}
+	}, moments)
+	busy := func(at int64) int64 {
+		i, _ := slices.BinarySearch(moments, at)
+		return times[i].Busy()
+	}
+	x.use, x.strip = chunkUse(chunks, busy), chunkUse(buckets, busy)
+	sample := lengths.Sample()
+	kit.SortIn(memory, sample)
+	x.summary, x.histogram = sample.Summary(), sample.Histogram()
+	return x
+}
+
+func (x *deviceIdle) emit(in *kit.Input, out *kit.Output, d *attrib.Device) {
+	l := kit.Labels("device", strconv.Itoa(int(d.ID)))
+	fromWork(out, d.Len(), "start", "end", "deviceId")
+	out.Int("idle.gap_count", l, int64(d.GapCount))
+	if s := x.summary; s != nil {
+		m := out.Float("idle.gap_time", l, s.P50)
+		m.N, m.Summary, m.Histogram = s.N, s, x.histogram
+		out.Float("idle.longest_gap", l, s.Max)
+	}
+	out.Int("idle.long_gap_count", l, int64(x.long))
+	if x.use != nil {
+		low := 0
+		for _, use := range x.use {
+			if use < lowUse {
+				low++
+			}
+		}
+		out.Float("idle.low_use_ratio", l, float64(low)/useChunks)
+	}
+}
+
+// uncovered is the longest piece of the gap outside the set.
+func uncovered(gap interval.Interval, set interval.Set) int64 {
+	var longest int64
+	at := gap.Start
+	first, _ := slices.BinarySearchFunc(set, gap.Start, func(i interval.Interval,
+		t int64) int {
+		return cmp.Compare(i.End, t)
+	})
+	for _, o := range set[first:] {
+		if o.Start >= gap.End {
+			break
+		}
+		longest, at = max(longest, o.Start-at), max(at, o.End)
+	}
+	return max(longest, gap.End-at)
+}
+
+// chunkUse is the share of each chunk in which the device was busy, by how long it was up to a moment.
+func chunkUse(starts []int64, busy func(at int64) int64) []float64 {
+	if starts == nil {
+		return nil
+	}
+	use := make([]float64, len(starts)-1)
+	for i := range use {
+		from, to := starts[i], starts[i+1]
+		use[i] = float64(busy(to)-busy(from)) / float64(to-from)
+	}
+	return use
+}
+
+// chunkStarts is where each of n chunks of the window begins, and the end of the last.
+func chunkStarts(window interval.Interval, n int) []int64 {
+	starts := make([]int64, n+1)
+	for i := range starts {
+		starts[i] = chunk(window, i, n)
+	}
+	return starts
+}
+
+// chunk is where the i-th of n chunks of the window begins; the quotient is taken first, so that nothing overflows.
+func chunk(window interval.Interval, i, n int) int64 {
+	length := window.Len()
+	return window.Start + length/int64(n)*int64(i) + length%int64(n)*int64(i)/int64(n)
+}
+
+// utilisation is the device's busy share over the window; labels are the start of each bucket in ns from the window's.
+func utilisation(d *attrib.Device, window interval.Interval, use []float64) report.Series {
+	n := len(use)
+	s := report.Series{Name: "GPU " + strconv.Itoa(int(d.ID)), Labels: make([]string, n),
+		Values: append([]float64{}, use...)}
+	for i := range n {
+		s.Labels[i] = strconv.FormatInt(chunk(window, i, n)-window.Start, 10)
+	}
+	return s
+}
+
+// markedGaps are the device's longest gaps, longest first: where they start in ns from the window's start, and what
+// share of the window they take.
+func markedGaps(d *attrib.Device, window interval.Interval, top []deviceGap) report.Series {
+	s := report.Series{Name: "GPU " + strconv.Itoa(int(d.ID)) + ", longest gaps", Style: "marks", Labels: []string{},
+		Values: []float64{}}
+	for _, g := range top[:min(len(top), stripGaps)] {
+		s.Labels = append(s.Labels, strconv.FormatInt(g.Start-window.Start, 10))
+		s.Values = append(s.Values, float64(g.Len())/float64(window.Len()))
+	}
+	return s
+}
+
+func gapTable(in *kit.Input, out *kit.Output, top []deviceGap, total int, left [attrib.Causes]int64) {
+	t := out.Table("idle_gaps")
+	around := lookAround(in, top)
+	for i, g := range top {
+		a := &around[i]
+		row := []kit.Field{
+			kit.Int("device_id", int64(g.device.ID)), kit.Int("start", g.Start), kit.Int("end", g.End),
+			kit.Int("gap", g.Len()),
+			kit.Text("main_cause", attrib.CauseNames[g.Main()]),
+			kit.Put("previous", workName(in, g.device, g.Prev)), kit.Put("next", workName(in, g.device, g.Next)),
+			kit.Put("api_call", kit.OptionalCell(a.api)), kit.Put("nvtx_range", kit.OptionalCell(a.text)),
+			kit.Put("pid", a.pid), kit.Put("tid", a.tid),
+		}
+		for c, ns := range g.Cause {
+			row = append(row, kit.Int(attrib.CauseNames[c], ns))
+		}
+		t.Row(row...)
+	}
+	if total > len(top) {
+		row := []kit.Field{kit.Text("main_cause", "(others)"), kit.Int("gap", kit.Sum(left[:]))}
+		for c, ns := range left {
+			row = append(row, kit.Int(attrib.CauseNames[c], ns))
+		}
+		t.Partial(row...)
+		t.Others = true
+	}
+	t.TotalRows = int64(total)
+	t.Add()
+}
+
+// workName names a piece of GPU work for people.
+func workName(in *kit.Input, d *attrib.Device, at int32) report.Cell {
+	if at == trace.None {
+		return report.Null
+	}
+	w := d.Work(int(at))
+	switch w.Kind {
+	case attrib.KernelWork:
+		return report.S(in.Kinds[in.Trace.Kernels.Name(int(w.Row))].Display)
+	case attrib.GraphWork:
+		return report.S("[CUDA graph " + strconv.FormatInt(in.Trace.Graphs.Graph(int(w.Row)), 10) + "]")
+	case attrib.SetWork:
+		return report.S("[CUDA memset]")
+	case attrib.CopyWork:
+	}
+	kind := in.Trace.Copies.Kind(int(w.Row))
+	if name, ok := map[int]string{1: "Host-to-Device", 2: "Device-to-Host", 8: "Device-to-Device", 9: "Host-to-Host",
+		10: "Peer-to-Peer"}[kind]; ok {
+		return report.S("[CUDA memcpy " + name + "]")
+	}
+	return report.S("[CUDA memcpy]")
+}
+
+func idleFindings(in *kit.Input, out *kit.Output) {
+	for i := range in.Timeline.Devices {
+		d := &in.Timeline.Devices[i]
+		id := strconv.Itoa(int(d.ID))
+		if m := emitted(out, "idle.long_gap_count", id); m != nil && *m.Value > 0 {
+			main := mainCause(d.Cause)
+			out.Find("gpu_gaps", report.Medium, "The GPU does nothing for more than half a second at a time",
+				[]report.MetricRef{kit.Ref("idle.long_gap_count", "device", id),
+					kit.Ref("idle.longest_gap", "device", id), kit.Ref("gpu.idle_cause_time", "cause",
+						attrib.CauseNames[main], "device", id)},
+				"Gaps as long as these (nsys' expert rule gpu_gaps) are load, warm-up or waiting for requests rather than a part of serving: narrow the window to the steady part (--steady, --from, --to, --window nvtx:REGEX) before reading ratios.",
+				"If they belong to the work, the table of the longest gaps says what ran before and after them and what the launching thread did.")
+			break
+		}
+	}
+	for i := range in.Timeline.Devices {
+		d := &in.Timeline.Devices[i]
+		id := strconv.Itoa(int(d.ID))
+		if float64(d.Idle) >= idleMedium*float64(in.Span.Len()) {
+			return // finding gpu_idle says more
+		}
+		if m := emitted(out, "idle.low_use_ratio", id); m != nil && *m.Value >= lowUseShare {
+			out.Find("gpu_low_use", report.Low,
+				"For a part of the window the GPU is busy for less than half of the time",
+				[]report.MetricRef{kit.Ref("idle.low_use_ratio", "device", id),
+					kit.Ref("gpu.idle_ratio", "device", id)},
+				"The GPU is busy over the window as a whole, but not evenly (nsys' expert rule gpu_time_util). The chart utilisation in report.json shows where: at the ends it is start-up and tail, in a comb the gaps of every step.",
+				"Look at the longest idle gaps for what the launching thread did, and batch more work per step.")
+			return
+		}
+	}
+}
+
+// emitted is the metric of a device that this section has emitted.
+func emitted(o *kit.Output, id, device string) *report.Metric {
+	for _, m := range o.Metrics() {
+		if m.ID == id && m.Labels["device"] == device && m.Value != nil {
+			return m
+		}
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+package gpu
+
+import (
+	"sort"
+
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// surrounding is what the host did during a gap, on the thread that launched the work after it.
+type surrounding struct {
+	api      string // the API that thread spent at least half of the gap in; empty: none, it was busy elsewhere
+	text     string // name of the innermost NVTX range open in the middle of the gap; empty: none
+	pid, tid report.Cell
+}
+
+// lookAround finds what the host did during each gap, looking back from its end.
+func lookAround(in *kit.Input, gaps []deviceGap) []surrounding {
+	t := in.Trace
+	list := make([]surrounding, len(gaps))
+	spent := make([]int64, len(t.API.Names))
+	ranges := lastEnds{ranges: &t.Ranges}
+	for i, g := range gaps {
+		if g.Next == trace.None {
+			continue
+		}
+		call := g.device.Call(int(g.Next))
+		if call == trace.None {
+			continue
+		}
+		th := t.API.Thread(int(call))
+		if th == trace.None {
+			continue
+		}
+		list[i].pid, list[i].tid = report.I(t.Procs[t.Threads[th].Proc].PID), report.I(t.Threads[th].TID)
+		list[i].api = mainCall(&t.API, th, g.Start, g.End, spent)
+		if r := ranges.open(th, g.Start+g.Len()/2); r >= 0 {
+			list[i].text = t.Ranges.Names[t.Ranges.Name(r)].Text
+		}
+	}
+	return list
+}
+
+// mainCall is the API that took at least half of the time from start to end on a thread, all of its calls together, or
+// empty. spent is scratch, by API name, and zero between calls.
+func mainCall(api *trace.API, thread int32, start, end int64, spent []int64) string {
+	var used []int32
+	after := sort.Search(api.Len(), func(i int) bool { return api.Start(i) >= end })
+	for c := after - 1; c >= 0; c-- {
+		if api.Thread(c) != thread {
+			continue
+		}
+		if api.End(c) <= start {
+			break // calls of one thread follow each other
+		}
+		n := api.Name(c)
+		if spent[n] == 0 {
+			used = append(used, n)
+		}
+		spent[n] += min(api.End(c), end) - max(api.Start(c), start)
+	}
+	best := ""
+	for _, n := range used {
+		if name := api.Names[n].Name; 2*spent[n] >= end-start && (best == "" || name < best) {
+			best = name
+		}
+		spent[n] = 0
+	}
+	return best
+}
+
+// lastEnds finds the range that is open at a moment, looking back from it. Where it has to look far it steps over
+// blocks of ranges that all ended before.
+type lastEnds struct {
+	ranges *trace.Ranges
+	blocks []int64 // by block: the last end in it; nil until it is needed
+}
+
+const endsBlock = 1 << 12 // ranges
+
+// open is the innermost range of a thread that is open at a moment, or -1: the one that started last, and of those that
+// started together the shortest, and of equal ones the last.
+func (x *lastEnds) open(thread int32, at int64) int {
+	r := x.ranges
+	best := -1
+	after := sort.Search(r.Len(), func(i int) bool { return r.Start(i) > at })
+	for i := after - 1; i >= 0; i-- {
+		if best >= 0 && r.Start(i) != r.Start(best) {
+			return best
+		}
+		if i%endsBlock == endsBlock-1 && after-i > endsBlock && x.endOf(i/endsBlock) <= at {
+			i -= endsBlock - 1
+			continue
+		}
+		if r.Thread(i) == thread && r.End(i) > at && (best < 0 || r.End(i) < r.End(best)) {
+			best = i
+		}
+	}
+	return best
+}
+
+// endOf is the last end in a block.
+func (x *lastEnds) endOf(block int) int64 {
+	if x.blocks == nil {
+		n := x.ranges.Len()
+		x.blocks = make([]int64, (n+endsBlock-1)/endsBlock)
+		for b := range x.blocks {
+			x.blocks[b] = minTime
+			for i := b * endsBlock; i < min(n, (b+1)*endsBlock); i++ {
+				x.blocks[b] = max(x.blocks[b], x.ranges.End(i))
+			}
+		}
+	}
+	return x.blocks[block]
+}
+
+const minTime = -1 << 63

@@ -1,0 +1,387 @@
+package gpu
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var Kernels = kit.Section{
+	ID: "kernels", Title: "Top kernels",
+	Derivation: "Kernel rows that start in the window, grouped by full name across all devices; durations are " +
+		"end minus start, added up without regard to overlap. Percentiles are exact and interpolate between " +
+		"closest ranks.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "kernel.total_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Stats: true, Labels: []string{"", "device", "kernel"},
+			Meaning: "sum of kernel durations; unlabelled over the whole window",
+		},
+		{
+			ID: "kernel.count", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"", "device", "kernel"},
+			Meaning: "number of kernels",
+		},
+		{
+			ID: "kernel.share", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"kernel"},
+			Meaning: "share of all kernel time",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "kernels", Title: "Kernels across devices", File: "kernels.csv", Columns: []report.Column{
+			kit.NameCol("kernel_name", "Kernel"),
+			kit.Wide(kit.NameCol("short", "Short name")),
+			kit.TextCol("category", "Category"),
+			kit.Wide(kit.TextCol("library", "Library")),
+			kit.Wide(kit.IDCol("device_id", "GPU")),
+			kit.CountCSVCol("count", "Calls", "call_count"),
+			kit.NsCol("total", "Total", "total_time_ns", "total_time_ms"),
+			kit.RatioCol("share", "Share", "pct_total_kernel_time"),
+			kit.MeanCol("mean", "Mean", "avg_duration_us"),
+			kit.Wide(kit.NsCol("min", "Min", "min_duration_us")),
+			kit.Wide(kit.NsCol("max", "Max", "max_duration_us")),
+			kit.MeanCol("p50", "p50", "p50_duration_us"),
+			kit.MeanCol("p90", "p90", "p90_duration_us"),
+			kit.MeanCol("p99", "p99", "p99_duration_us"),
+			kit.Wide(kit.TextCol("grid", "Grid")),
+			kit.Wide(kit.TextCol("block", "Block")),
+			kit.Wide(kit.SizeCol("avg_grid_size", "Mean grid")),
+			kit.Wide(kit.SizeCol("avg_block_size", "Mean block")),
+		}},
+		{ID: "kernels_per_device", Title: "Kernels per device", File: "kernels_per_device.csv",
+			Columns: []report.Column{
+				kit.NameCol("kernel_name", "Kernel"),
+				kit.IDCol("device_id", "GPU"),
+				kit.CountCSVCol("count", "Calls", "call_count"),
+				kit.NsCol("total", "Total", "total_time_ns", "total_time_ms"),
+				kit.MeanCol("mean", "Mean", "avg_duration_us"),
+				kit.Wide(kit.NsCol("min", "Min", "min_duration_us")),
+				kit.Wide(kit.NsCol("max", "Max", "max_duration_us")),
+				kit.MeanCol("p50", "p50", "p50_duration_us"),
+				kit.MeanCol("p90", "p90", "p90_duration_us"),
+				kit.RatioCol("share", "Share", "pct_total_kernel_time"),
+			}},
+		{ID: "kernel_stats", Title: "Kernel launches", File: "kernel_stats.csv", Columns: []report.Column{
+			kit.NameCol("kernel_name", "Kernel"),
+			kit.NsCol("duration", "Duration", "duration_us"),
+			kit.MomentCol("start", "Start", "start_ns"),
+			kit.CountCol("grid_size", "Grid size"),
+			kit.CountCol("block_size", "Block size"),
+			kit.BytesCol("shared_mem_bytes", "Shared memory"),
+			kit.CountCol("registersPerThread", "Registers"),
+		}},
+	},
+	Early: func(in *kit.Input) { in.KernelStats() },
+	Run:   kernels,
+}
+
+// Bounds that keep report.json small: kernels by time until either is reached, the rest is in the others row.
+const (
+	maxKernelMetrics   = 400
+	maxKernelNameBytes = 120 << 10
+)
+
+// Shares of kernel time of the top kernel, from nsys-llm-explainer.
+const (
+	dominantKernel = 0.50
+	largeKernel    = 0.25
+)
+
+func kernels(in *kit.Input, out *kit.Output) {
+	if !in.Has(trace.RoleKernel) {
+		noKernels(in, out)
+		return
+	}
+	k := &in.Trace.Kernels
+	lo, hi := k.Starting(in.Span.Start, in.Span.End)
+	stats := in.KernelStats()
+	list, total := stats.Names, stats.All.Total
+
+	out.From(trace.RoleKernel, hi-lo, "start", "end", "demangledName", "shortName")
+	out.Int("kernel.total_time", nil, total)
+	out.Int("kernel.count", nil, int64(hi-lo))
+	if hi == lo {
+		out.Status(report.NotApplicable, "no kernel starts in the window")
+		return
+	}
+	byDevice := kernelsPerDevice(in, out)
+
+	launched := launchConfigs(k, lo, hi)
+	devices := namesOnDevices(k, lo, hi)
+	t := out.Table("kernels")
+	measured := in.NcuMatch()
+	if measured != nil {
+		t.Columns = append(slices.Clone(t.Columns), kit.NcuColumns...)
+	}
+	bytes := 0
+	for n, e := range list {
+		name := k.Names[e.Key].Name
+		kind := &in.Kinds[e.Key]
+		share := stat.Ratio(e.Total, total)
+		if bytes += len(name); n < maxKernelMetrics && bytes <= maxKernelNameBytes {
+			l := kit.Labels("kernel", name)
+			out.Rows(e.Count)
+			m := out.Int("kernel.total_time", l, e.Total)
+			if in.Options.Percentiles {
+				m.Summary = e.Summary
+				if n < kit.MaxHistograms {
+					m.Histogram = stats.Histograms[n]
+				}
+			}
+			out.Int("kernel.count", l, e.Count)
+			if n < in.Options.Top {
+				out.Metric("kernel.share", l, share)
+			}
+		}
+		config := &launched[e.Key]
+		c := k.Configs[config.common]
+		p50, p90, p99 := report.Null, report.Null, report.Null
+		if in.Options.Percentiles {
+			p50, p90, p99 = report.F(e.Summary.P50), report.F(e.Summary.P90), report.F(e.Summary.P99)
+		}
+		device := report.Null
+		if d := devices[e.Key]; d >= 0 {
+			device = report.I(int64(d))
+		}
+		row := []kit.Field{
+			kit.Text("kernel_name", name), kit.Text("short", kind.Display), kit.Text("category", string(kind.Category)),
+			kit.Text("library", kind.Library), kit.Put("device_id", device),
+			kit.Int("count", e.Count), kit.Int("total", e.Total), kit.Maybe("share", share),
+			kit.Float("mean", e.Summary.Mean),
+			kit.Int("min", int64(e.Summary.Min)), kit.Int("max", int64(e.Summary.Max)),
+			kit.Put("p50", p50), kit.Put("p90", p90), kit.Put("p99", p99),
+			kit.Text("grid", dims(c.Grid)), kit.Text("block", dims(c.Block)),
+			kit.Put("avg_grid_size", meanSize(config.grid, e.Count)), kit.Put("avg_block_size",
+				meanSize(config.block, e.Count)),
+		}
+		t.Row(append(row, measured.Cells(name)...)...)
+	}
+	out.Chart(kernelMap(in, list, total))
+	t.Cut(in.Options.Top, "count", "total", "share").Add()
+	byDevice.Cut(2*in.Options.Top, "count", "total", "share").Add()
+	if !in.Options.Percentiles {
+		out.Note("Percentiles were switched off (--no-kernel-percentiles).")
+	}
+	hidden, graphs := wholeGraphs(in)
+	if graphs > 0 {
+		out.Status(report.Partial, hiddenKernels)
+		out.Coverage(stat.Ratio(total, total+hidden))
+	}
+	kernelDetails(in, out, lo, hi)
+	topKernelFindings(in, out, list, total, hidden)
+}
+
+// noKernels tells two kinds of capture without kernel rows apart: where nothing was launched, it holds no kernels and
+// their number is 0; where something was, GPU activity was not captured and the number is unknown.
+func noKernels(in *kit.Input, out *kit.Output) {
+	a := &in.Trace.API
+	launched := in.Trace.Graphs.Len() > 0
+	launched = launched || in.CountCalls(func(n *trace.APIName) bool { return n.Launch }) > 0
+	switch {
+	case launched:
+		out.Status(report.Unavailable, in.Lack(trace.RoleKernel))
+		return
+	case in.Has(trace.RoleAPI):
+		out.Status(report.NotApplicable, "no kernel ran: the capture has CUDA API calls, and no launch among them")
+		out.From(trace.RoleAPI, a.Len(), "nameId")
+	default:
+		out.Status(report.Unavailable, in.Lack(trace.RoleKernel))
+		out.From(trace.RoleKernel, 0, "start", "end")
+	}
+	out.Int("kernel.total_time", nil, 0)
+	out.Int("kernel.count", nil, 0)
+}
+
+// hiddenKernels is why sections about kernels are partial where CUDA graphs were traced as a whole.
+const hiddenKernels = "CUDA graphs were traced as a whole (--cuda-graph-trace=graph): the kernels inside them are not in the capture; capture with --cuda-graph-trace=node to see them"
+
+// wholeGraphs are the CUDA graphs of the window that were traced as a whole: the sum of their times, and how many.
+func wholeGraphs(in *kit.Input) (total int64, count int) {
+	g := &in.Trace.Graphs
+	lo, hi := g.Starting(in.Span.Start, in.Span.End)
+	for i := lo; i < hi; i++ {
+		total += g.Dur(i)
+	}
+	return total, hi - lo
+}
+
+// topKernelFindings holds the top kernel against all GPU time that kernels account for, hidden graphs included: the top
+// of the few kernels outside of CUDA graphs dominates nothing.
+func topKernelFindings(in *kit.Input, out *kit.Output, list []kit.Totals, total, hidden int64) {
+	top := list[0]
+	share := float64(top.Total) / float64(max(total+hidden, 1))
+	name := in.Trace.Kernels.Names[top.Key].Name
+	if len(name) > maxKernelNameBytes || in.Options.Top < 1 {
+		return
+	}
+	evidence := []report.MetricRef{kit.Ref("kernel.share", "kernel", name),
+		kit.Ref("kernel.total_time", "kernel", name), kit.Ref("kernel.count", "kernel", name)}
+	severity, first := report.High,
+		"Inspect it with Nsight Compute and see whether it is compute, memory or latency bound: "+ncuCommand(top.Count)+"."
+	if share < dominantKernel {
+		severity, first = report.Medium,
+			"Start there: no other kernel offers as much. "+ncuCommand(top.Count)+" says whether it is compute, memory or latency bound."
+	}
+	advice := append([]string{first}, kernelAdvice[in.Kinds[top.Key].Category]...)
+	if minor(in, top.Total) {
+		advice = append([]string{"Kernels take little of the GPUs' time in this window: look first at what fills the rest."},
+			advice...)
+	}
+	switch {
+	case share >= dominantKernel:
+		out.Find("dominant_kernel", severity, "One kernel takes most of the kernel time", evidence, advice...)
+	case share >= largeKernel:
+		out.Find("large_kernel", severity, "One kernel takes a large share of the kernel time", evidence, advice...)
+	}
+}
+
+// ncuCommand is the command that measures a kernel which is launched n times, past its first launches.
+func ncuCommand(n int64) string {
+	skip := ""
+	if s := min(100, n/2); s > 0 {
+		skip = " --launch-skip " + strconv.FormatInt(s, 10)
+	}
+	return "`ncu --set full --kernel-name regex:NAME" + skip + " --launch-count " +
+		strconv.FormatInt(max(1, min(5, n/2)), 10) + "`"
+}
+
+// Below minorShare of the devices' time in the window a kernel is not worth optimising first, however large a share of
+// the kernel time it takes.
+const minorShare = 0.05
+
+func minor(in *kit.Input, ns int64) bool {
+	return float64(ns) < minorShare*float64(in.Span.Len())*float64(len(in.Timeline.Devices))
+}
+
+// kernelAdvice is what an expert would try, by category.
+var kernelAdvice = map[kernelname.Category][]string{
+	kernelname.Attention:   {"Compare attention back ends for this shape and GPU (vLLM and SGLang: --attention-backend; older vLLM: VLLM_ATTENTION_BACKEND), and check that head size and dtype use the fast path."},
+	kernelname.GEMM:        {"Check the dtype (fp8 or bf16 rather than fp32), that tensor cores are used, and whether the batch is large enough to fill the GPU."},
+	kernelname.MoEGEMM:     {"Check for a tuned fused-MoE configuration for this GPU and expert count, and whether tokens are spread over the experts."},
+	kernelname.Comm:        {"A communication kernel also waits for the slowest rank: compare the devices before looking at the link."},
+	kernelname.Elementwise: {"Fuse it into its neighbours: torch.compile, or the engine's fused kernels."},
+	kernelname.Memory:      {"Find who copies or changes layouts (the NVTX range around the launch), and keep tensors in the layout their consumer wants."},
+}
+
+func kernelsPerDevice(in *kit.Input, out *kit.Output) *kit.Table {
+	k := &in.Trace.Kernels
+	list := slices.Clone(in.KernelStats().OnDevices)
+	slices.SortFunc(list, func(a, b kit.PlaceTotals) int {
+		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(b.Count, a.Count),
+			cmp.Compare(k.Names[a.Name].Name, k.Names[b.Name].Name), cmp.Compare(a.Device, b.Device))
+	})
+	var all int64
+	type sums struct{ count, total int64 }
+	devices := map[int32]sums{}
+	for _, e := range list {
+		s := devices[e.Device]
+		devices[e.Device] = sums{s.count + e.Count, s.total + e.Total}
+		all += e.Total
+	}
+	for _, d := range slices.Sorted(maps.Keys(devices)) {
+		l := kit.Labels("device", strconv.Itoa(int(d)))
+		out.Rows(devices[d].count)
+		out.Int("kernel.total_time", l, devices[d].total)
+		out.Int("kernel.count", l, devices[d].count)
+	}
+	t := out.Table("kernels_per_device")
+	for _, e := range list {
+		p50, p90 := report.Null, report.Null
+		if in.Options.Percentiles {
+			p50, p90 = report.F(e.Summary.P50), report.F(e.Summary.P90)
+		}
+		t.Row(
+			kit.Text("kernel_name", k.Names[e.Name].Name), kit.Int("device_id", int64(e.Device)),
+			kit.Int("count", e.Count), kit.Int("total", e.Total), kit.Float("mean", e.Summary.Mean),
+			kit.Int("min", int64(e.Summary.Min)), kit.Int("max", int64(e.Summary.Max)), kit.Put("p50", p50),
+			kit.Put("p90", p90), kit.Maybe("share", stat.Ratio(e.Total, all)))
+	}
+	return t
+}
+
+// namesOnDevices is, by kernel name, the one device it ran on, or -1 if there were several.
+func namesOnDevices(k *trace.Kernels, lo, hi int) []int32 {
+	const unseen = -2
+	on := make([]int32, len(k.Names))
+	for i := range on {
+		on[i] = unseen
+	}
+	for i := lo; i < hi; i++ {
+		switch at := &on[k.Name(i)]; *at {
+		case unseen:
+			*at = k.Device(i)
+		case k.Device(i):
+		default:
+			*at = -1
+		}
+	}
+	return on
+}
+
+// launchConfig is how the kernels of one name were launched.
+type launchConfig struct {
+	common      int32 // the most common configuration, the first launched where several are
+	most        int64 // how often that was
+	grid, block int64 // blocks, and threads of a block, summed over launches
+}
+
+// launchConfigs is by kernel name.
+func launchConfigs(k *trace.Kernels, lo, hi int) []launchConfig {
+	seen := kit.NewPairs() // name, configuration
+	var counts []int64
+	for i := lo; i < hi; i++ {
+		n := seen.Of(k.Name(i), k.Config(i))
+		if int(n) == len(counts) {
+			counts = append(counts, 0)
+		}
+		counts[n]++
+	}
+	list := make([]launchConfig, len(k.Names))
+	for n, x := range seen.List {
+		c, l := &k.Configs[x.B], &list[x.A]
+		if counts[n] > l.most {
+			l.most, l.common = counts[n], x.B
+		}
+		l.grid += counts[n] * volume(c.Grid)
+		l.block += counts[n] * volume(c.Block)
+	}
+	return list
+}
+
+// meanSize is the mean size of launches, null where the export does not have it: no launch is of size 0.
+func meanSize(total, launches int64) report.Cell {
+	if total == 0 {
+		return report.Null
+	}
+	return report.F(float64(total) / float64(launches))
+}
+
+func dims(d [3]int32) string { return fmt.Sprintf("%d×%d×%d", d[0], d[1], d[2]) }
+
+// kernelDetails is profilemate's kernel_stats.csv: one row per launch, the longest ones where there are too many.
+func kernelDetails(in *kit.Input, out *kit.Output, lo, hi int) {
+	k := &in.Trace.Kernels
+	t := out.Table("kernel_stats")
+	rows := kit.Longest(lo, hi, k.Dur)
+	for _, i := range rows {
+		c := k.Configs[k.Config(i)]
+		t.Row(
+			kit.Text("kernel_name", k.Names[k.Name(i)].Name), kit.Int("duration", k.Dur(i)),
+			kit.Int("start", k.Start(i)), kit.Int("grid_size", volume(c.Grid)),
+			kit.Int("block_size", volume(c.Block)),
+			kit.Int("shared_mem_bytes", int64(c.SharedStatic)+int64(c.SharedDynamic)),
+			kit.Int("registersPerThread", int64(c.Registers)))
+	}
+	t.AttachDetails(lo, hi, rows, "duration", k.Dur)
+}
+
+func volume(d [3]int32) int64 { return int64(d[0]) * int64(d[1]) * int64(d[2]) }

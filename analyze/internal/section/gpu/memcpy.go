@@ -1,0 +1,494 @@
+package gpu
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/spill"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var Memcpy = kit.Section{
+	ID: "memcpy", Title: "Copies and memsets",
+	Derivation: "Copy and memset rows that start in the window, by direction and by the kind of memory on the " +
+		"host's side (device to device: the side that is not plain device memory). Throughput is all bytes over " +
+		"all time of the group, not a mean of rates. API calls are joined to copies by process and correlation " +
+		"id.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "memcpy.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Stats: true, Labels: []string{"", "direction", "kind", "direction,kind"},
+			Meaning: "sum of copy durations on the GPU; the summary is over copies",
+		},
+		{
+			ID: "memcpy.bytes", Unit: report.Bytes, Better: report.Lower, Assume: report.Exact,
+			Scale: report.Total, Stats: true, Labels: []string{"", "direction", "kind", "direction,kind"},
+			Meaning: "bytes copied, counted once; the summary is over copies",
+		},
+		{
+			ID: "memcpy.count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"", "direction", "kind", "direction,kind"},
+			Meaning: "copies",
+		},
+		{
+			ID: "memcpy.throughput", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"direction", "kind", "direction,kind"},
+			Meaning: "bytes per second: bytes copied over the sum of copy durations",
+		},
+		{
+			ID: "memcpy.tiny_count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"", "direction"},
+			Meaning: "copies between host and device of at most 4096 bytes, whose cost is latency",
+		},
+		{
+			ID: "memcpy.sync_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Stats: true, Labels: []string{"", "api"},
+			Meaning: "time spent inside synchronous copy calls (cudaMemcpy*, cuMemcpy* without Async), summed " +
+				"over threads; the summary is over calls",
+		},
+		{
+			ID: "memcpy.sync_count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"", "api"},
+			Meaning: "synchronous copy calls",
+		},
+		{
+			ID: "memcpy.rule_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"rule"},
+			Meaning: "time spent inside copy and memset calls that one of nsys's expert rules marks: " +
+				"async_pageable, sync_copy, sync_memset",
+		},
+		{
+			ID: "memcpy.rule_count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"rule"},
+			Meaning: "copy and memset calls that one of nsys's expert rules marks: async_pageable, sync_copy, " +
+				"sync_memset",
+		},
+		{
+			ID: "memset.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Stats: true, Labels: []string{"", "kind"},
+			Meaning: "sum of memset durations on the GPU; the summary is over memsets",
+		},
+		{
+			ID: "memset.bytes", Unit: report.Bytes, Better: report.Lower, Assume: report.Exact,
+			Scale: report.Total, Stats: true, Labels: []string{"", "kind"},
+			Meaning: "bytes set; the summary is over memsets",
+		},
+		{
+			ID: "memset.count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"", "kind"},
+			Meaning: "memsets",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "memcpy", Title: "Copies by direction and memory", File: "memcpy.csv",
+			Columns: amountColumns(kit.TextCol("direction", "Direction"), kit.TextCol("kind", "Memory"))},
+		{ID: "memset", Title: "Memsets by memory", File: "memset.csv",
+			Columns: amountColumns(kit.TextCol("kind", "Memory"))},
+		{ID: "sync_copies", Title: "Synchronous copy calls", File: "sync_copies.csv", Columns: []report.Column{
+			kit.NameCol("api_name", "API"),
+			kit.TextCol("direction", "Direction"),
+			kit.TextCol("kind", "Memory"),
+			kit.CountCSVCol("count", "Calls", "call_count"),
+			kit.NsCol("total", "Call time", "total_time_ns", "total_time_ms"),
+			kit.MeanCol("mean", "Mean", "avg_duration_us"),
+			kit.NsCol("max", "Max", "max_duration_us"),
+			kit.NsCol("gpu", "Copy time", "gpu_time_ms"),
+			kit.BytesCol("bytes", "Bytes"),
+		}},
+		{ID: "memcpy_stats", Title: "Copies", File: "memcpy_stats.csv", Columns: []report.Column{
+			kit.NsCol("duration", "Duration", "duration_us"),
+			kit.BytesCol("bytes", "Bytes"),
+			gigabytesCol("bandwidth", "Bandwidth"),
+			kit.TextCol("direction", "Direction"),
+			kit.TextCol("kind", "Memory"),
+			kit.MomentCol("start", "Start", "start_ns"),
+			kit.IDCol("device_id", "GPU"),
+		}},
+		{ID: "copy_rules", Title: "Copies and memsets that hold up the host", File: "copy_rules.csv",
+			Columns: []report.Column{
+				kit.TextCol("rule", "Rule"),
+				kit.NameCol("api_name", "API"),
+				kit.TextCol("direction", "Direction"),
+				kit.TextCol("kind", "Memory"),
+				kit.Wide(kit.IDCol("device_id", "GPU")),
+				kit.NameCol("range_name", "Range"),
+				kit.Wide(kit.NameCol("phase", "Phase")),
+				kit.CountCSVCol("count", "Calls", "call_count"),
+				kit.NsCol("call", "Call time", "api_time_ms"),
+				kit.Wide(kit.NsCol("longest", "Longest call", "max_api_time_us")),
+				kit.NsCol("gpu", "GPU time", "gpu_time_ms"),
+				kit.BytesCol("bytes", "Bytes"),
+			}},
+	},
+	Run: memcpy,
+}
+
+// directions are the labels of copyKind, in the numbering of ENUM_CUDA_MEMCPY_OPER.
+var directions = [...]string{"unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP",
+	"UVM_HtoD", "UVM_DtoH", "UVM_DtoD"}
+
+// memKinds are the labels of srcKind, dstKind and memKind, in the numbering of ENUM_CUDA_MEM_KIND.
+var memKinds = [...]string{"pageable", "pinned", "device", "array", "managed", "device_static", "managed_static",
+	"unknown"}
+
+// Numbers of the above that rules look at.
+const (
+	copyHtoD, copyDtoH, copyDtoD      = 1, 2, 8
+	memPageable, memPinned            = 0, 1
+	memDevice, memManaged, memUnknown = 2, 4, 7
+)
+
+func direction(copyKind int) int {
+	if copyKind < 0 || copyKind >= len(directions) {
+		return 0
+	}
+	return copyKind
+}
+
+func memKind(kind int) int {
+	if kind < 0 || kind >= len(memKinds) {
+		return memUnknown
+	}
+	return kind
+}
+
+// copySide is the kind of memory that says how fast a copy can be: that of the host's side, else of the side that is
+// not plain device memory.
+func copySide(c *trace.Copies, i int) int {
+	src, dst := memKind(c.SrcKind(i)), memKind(c.DstKind(i))
+	switch directions[direction(c.Kind(i))] {
+	case "HtoD", "HtoA", "UVM_HtoD":
+		return src
+	case "DtoH", "AtoH", "UVM_DtoH":
+		return dst
+	}
+	if src == memDevice || dst == memPageable {
+		return dst
+	}
+	return src
+}
+
+// sameDevice reports whether a copy stays on one device.
+func sameDevice(copyKind int) bool {
+	switch directions[direction(copyKind)] {
+	case "DtoD", "AtoA", "AtoD", "DtoA", "UVM_DtoD":
+		return true
+	}
+	return false
+}
+
+// tinyCopy is the size up to which a copy between host and device is all latency.
+const tinyCopy = 4096
+
+// tinyCopies in the window from which they are a finding, if they are half of all copies in their direction.
+const tinyCopies = 100
+
+func memcpy(in *kit.Input, out *kit.Output) {
+	c, m := &in.Trace.Copies, &in.Trace.Sets
+	lo, hi := c.Starting(in.Span.Start, in.Span.End)
+	mlo, mhi := m.Starting(in.Span.Start, in.Span.End)
+	hasCopies, hasSets := in.Has(trace.RoleMemcpy), in.Has(trace.RoleMemset)
+	if hasCopies {
+		copyGroups(in, out, lo, hi)
+	}
+	if hasSets {
+		setGroups(in, out, mlo, mhi)
+	}
+	calls := 0
+	if in.Has(trace.RoleAPI) {
+		calls = copyCalls(in)
+		syncCopies(in, out)
+		if hasCopies || hasSets {
+			copyRules(in, out, lo, hi, mlo, mhi)
+		}
+	}
+	if hasCopies {
+		copyDetails(in, out, lo, hi)
+		tinyFindings(in, out, lo, hi)
+	}
+	switch {
+	case !hasCopies && !hasSets && calls > 0:
+		out.Status(report.Unavailable,
+			"the capture has copy or memset calls but no copies (table "+in.Table(trace.RoleMemcpy)+"): GPU activity was not captured")
+	case !hasCopies && !hasSets && in.Has(trace.RoleAPI):
+		out.Status(report.NotApplicable, "the capture has no copies and no memsets, and no call that asks for one")
+	case !hasCopies && !hasSets:
+		out.Status(report.Unavailable, in.Lack(trace.RoleMemcpy))
+	case hi == lo && mhi == mlo:
+		out.Status(report.NotApplicable, "no copy or memset starts in the window")
+	case in.Trace.Graphs.Len() > 0:
+		out.Status(report.Partial, "CUDA graphs were traced as a whole (--cuda-graph-trace=graph): copies and memsets inside them are not counted")
+	case hasCopies && !in.Trace.Has.CopyKinds:
+		out.Status(report.Partial, "this export does not say what kind of memory copies read and write: pageable and pinned cannot be told apart")
+	}
+	if hasCopies {
+		out.Note("A copy within a device reads and writes: its memory traffic is twice its bytes.")
+	}
+}
+
+// copyCalls counts the API calls in the window that ask for a copy or a memset.
+func copyCalls(in *kit.Input) (n int) {
+	api := &in.Trace.API
+	lo, hi := api.Starting(in.Host.Start, in.Host.End)
+	for i := lo; i < hi; i++ {
+		if name := &api.Names[api.Name(i)]; name.SyncCopy || name.AsyncCopy || name.Memset {
+			n++
+		}
+	}
+	return n
+}
+
+// amount sums up one group of copies or memsets.
+type amount struct {
+	rows  int
+	total int64
+	bytes int64
+	time  *report.Summary
+	size  *report.Summary
+}
+
+func (a *amount) throughput() *float64 {
+	rate := stat.Ratio(a.bytes, a.total)
+	if rate != nil {
+		*rate *= 1e9
+	}
+	return rate
+}
+
+// amounts groups the rows lo <= i < hi by key, which is in [0, keys), and the rows of all keys as the last entry.
+func amounts(memory *spill.Arena, keys, lo, hi int, key func(i int) int32, dur, size func(i int) int64) []amount {
+	times, sizes := kit.Gather(memory, keys, lo, hi, key, dur).Sort(),
+		kit.Gather(memory, keys, lo, hi, key, size).Sort()
+	list := make([]amount, keys+1)
+	of := func(durs, bytes stat.Together) amount {
+		return amount{rows: durs.Len(), total: durs.Sum(), bytes: bytes.Sum(), time: durs.Summary(),
+			size: bytes.Summary()}
+	}
+	for k := range keys {
+		list[k] = of(stat.Together{times.Of(k)}, stat.Together{sizes.Of(k)})
+	}
+	list[keys] = of(times.Everything(), sizes.Everything())
+	times.Free()
+	sizes.Free()
+	return list
+}
+
+func (a *amount) emit(out *kit.Output, role trace.Role, prefix string, l report.Labels, columns ...string) {
+	out.From(role, a.rows, append([]string{"start", "end", "bytes"}, columns...)...)
+	out.Int(prefix+".time", l, a.total).Summary = a.time
+	out.Int(prefix+".bytes", l, a.bytes).Summary = a.size
+	out.Int(prefix+".count", l, int64(a.rows))
+}
+
+// fields are a row of amountColumns, whose first columns are given.
+func (a *amount) fields(first ...kit.Field) []kit.Field {
+	return append(first,
+		kit.Int("count", int64(a.rows)), kit.Int("total", a.total),
+		kit.Float("mean", a.time.Mean), kit.Float("p50", a.time.P50), kit.Int("max", int64(a.time.Max)),
+		kit.Int("bytes", a.bytes), kit.Float("mean_bytes", a.size.Mean), kit.Float("p50_bytes", a.size.P50),
+		kit.Int("max_bytes", int64(a.size.Max)), kit.Maybe("throughput", a.throughput()),
+	)
+}
+
+func amountColumns(first ...report.Column) []report.Column {
+	size := func(id, title string) report.Column {
+		return report.Column{ID: id, Title: title, Kind: report.Float, Unit: report.Bytes}
+	}
+	return append(first,
+		kit.CountCSVCol("count", "Count", "call_count"),
+		kit.NsCol("total", "Total", "total_time_ns", "total_time_ms"),
+		kit.MeanCol("mean", "Mean", "avg_duration_us"),
+		kit.Wide(kit.MeanCol("p50", "p50", "p50_duration_us")),
+		kit.Wide(kit.NsCol("max", "Max", "max_duration_us")),
+		kit.BytesCol("bytes", "Bytes"),
+		size("mean_bytes", "Mean size"),
+		kit.Wide(size("p50_bytes", "p50 size")),
+		kit.Wide(kit.BytesCol("max_bytes", "Max size")),
+		gigabytesCol("throughput", "Throughput"),
+	)
+}
+
+// gigabytesCol is a throughput, written to CSV in GB/s (10^9 bytes per second) under profilemate's name.
+func gigabytesCol(id, title string) report.Column {
+	c := kit.RateCol(id, title, report.BytesPerSec)
+	c.CSV = []report.CSVCol{{Name: "bandwidth_gbps", Exp10: -9}}
+	return c
+}
+
+func copyGroups(in *kit.Input, out *kit.Output, lo, hi int) {
+	c, memory := &in.Trace.Copies, in.Trace.Memory()
+	const kinds = len(memKinds)
+	pairs := amounts(memory, len(directions)*kinds, lo, hi,
+		func(i int) int32 { return int32(direction(c.Kind(i))*kinds + copySide(c, i)) }, c.Dur, c.Bytes)
+	byDirection := amounts(memory, len(directions), lo, hi, func(i int) int32 { return int32(direction(c.Kind(i))) },
+		c.Dur, c.Bytes)
+	byDirection[len(directions)].emit(out, trace.RoleMemcpy, "memcpy", nil)
+	for d := range directions {
+		a := &byDirection[d]
+		if a.rows == 0 {
+			continue
+		}
+		l := kit.Labels("direction", directions[d])
+		a.emit(out, trace.RoleMemcpy, "memcpy", l, "copyKind")
+		out.Metric("memcpy.throughput", l, a.throughput())
+	}
+	byKind := amounts(memory, kinds, lo, hi, func(i int) int32 { return int32(copySide(c, i)) }, c.Dur, c.Bytes)
+	for _, k := range ranked(byKind[:kinds]) {
+		l := kit.Labels("kind", memKinds[k])
+		byKind[k].emit(out, trace.RoleMemcpy, "memcpy", l, "srcKind", "dstKind")
+		out.Metric("memcpy.throughput", l, byKind[k].throughput())
+	}
+	t := out.Table("memcpy")
+	for _, p := range ranked(pairs[:len(pairs)-1]) {
+		d, k := directions[p/kinds], memKinds[p%kinds]
+		l := kit.Labels("direction", d, "kind", k)
+		pairs[p].emit(out, trace.RoleMemcpy, "memcpy", l, "copyKind", "srcKind", "dstKind")
+		out.Metric("memcpy.throughput", l, pairs[p].throughput())
+		t.Row(pairs[p].fields(kit.Text("direction", d), kit.Text("kind", k))...)
+	}
+	t.Add()
+}
+
+func setGroups(in *kit.Input, out *kit.Output, lo, hi int) {
+	m := &in.Trace.Sets
+	groups := amounts(in.Trace.Memory(), len(memKinds), lo, hi,
+		func(i int) int32 { return int32(memKind(m.MemKind(i))) }, m.Dur, m.Bytes)
+	groups[len(memKinds)].emit(out, trace.RoleMemset, "memset", nil)
+	t := out.Table("memset")
+	for _, k := range ranked(groups[:len(memKinds)]) {
+		groups[k].emit(out, trace.RoleMemset, "memset", kit.Labels("kind", memKinds[k]), "memKind")
+		t.Row(groups[k].fields(kit.Text("kind", memKinds[k]))...)
+	}
+	t.Add()
+}
+
+// ranked are the groups that have rows, by total time.
+func ranked(groups []amount) []int {
+	var list []int
+	for k := range groups {
+		if groups[k].rows > 0 {
+			list = append(list, k)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b int) int { return cmp.Compare(groups[b].total, groups[a].total) })
+	return list
+}
+
+// syncCopies shows the copy calls that return when the copy is done, with what they copied where the capture has it.
+func syncCopies(in *kit.Input, out *kit.Output) {
+	api, c := &in.Trace.API, &in.Trace.Copies
+	rows := in.CallRows(func(n *trace.APIName) bool { return n.SyncCopy })
+	copied := make(map[int32]int32) // by call, its copy
+	for i, call := range in.Calls.Copy {
+		if len(rows) > 0 && call != trace.None && api.Names[api.Name(int(call))].SyncCopy {
+			if _, ok := copied[call]; !ok {
+				copied[call] = int32(i)
+			}
+		}
+	}
+	emit := func(l report.Labels, count, total int64, s *report.Summary) {
+		out.From(trace.RoleAPI, int(count), "start", "end", "nameId")
+		out.Int("memcpy.sync_time", l, total).Summary = s
+		out.Int("memcpy.sync_count", l, count)
+	}
+	stats := in.CallStats()
+	names := kit.Some(stats.Names, func(name int) bool { return api.Names[name].SyncCopy })
+	emit(nil, stats.SyncCopies.Count, stats.SyncCopies.Total, stats.SyncCopies.Summary)
+	slices.SortFunc(names, func(a, b kit.Totals) int { return cmp.Compare(a.Key, b.Key) })
+	for _, e := range names {
+		emit(kit.Labels("api", api.Names[e.Key].Name), e.Count, e.Total, e.Summary)
+	}
+	type group struct{ name, direction, kind int32 }
+	groups := kit.NewNumbering[group]()
+	var bytes, time []int64
+	keys := make([]int32, len(rows))
+	for at, i := range rows {
+		k := group{api.Name(i), -1, -1}
+		row, ok := copied[int32(i)]
+		if ok {
+			k.direction, k.kind = int32(direction(c.Kind(int(row)))), int32(copySide(c, int(row)))
+		}
+		g := groups.Of(k)
+		if keys[at] = g; int(g) == len(bytes) {
+			bytes, time = append(bytes, 0), append(time, 0)
+		}
+		if ok {
+			bytes[g] += c.Bytes(int(row))
+			time[g] += c.Dur(int(row))
+		}
+	}
+	t := out.Table("sync_copies")
+	list := kit.Gather(nil, len(groups.Keys), 0, len(rows), func(at int) int32 { return keys[at] },
+		func(at int) int64 { return api.Dur(rows[at]) }).Sort().Rank(func(a, b int) int { return cmp.Compare(a, b) })
+	for _, e := range list {
+		k := groups.Keys[e.Key]
+		row := []kit.Field{
+			kit.Text("api_name", api.Names[k.name].Name), kit.Int("count", e.Count), kit.Int("total", e.Total),
+			kit.Float("mean", e.Summary.Mean), kit.Int("max", int64(e.Summary.Max)),
+		}
+		if k.direction >= 0 {
+			row = append(row, kit.Text("direction", directions[k.direction]), kit.Text("kind", memKinds[k.kind]),
+				kit.Int("gpu", time[e.Key]), kit.Int("bytes", bytes[e.Key]))
+		}
+		t.Partial(row...)
+	}
+	t.Cut(in.Options.Top, "count", "total", "gpu", "bytes").Add()
+}
+
+// copyDetails is profilemate's memcpy_stats.csv: one row per copy, the longest ones where there are too many.
+func copyDetails(in *kit.Input, out *kit.Output, lo, hi int) {
+	c := &in.Trace.Copies
+	t := out.Table("memcpy_stats")
+	rows := kit.Longest(lo, hi, c.Dur)
+	for _, i := range rows {
+		a := amount{total: c.Dur(i), bytes: c.Bytes(i)}
+		d := "Other" // profilemate's word for all but these three
+		switch k := direction(c.Kind(i)); k {
+		case copyHtoD, copyDtoH, copyDtoD:
+			d = directions[k]
+		}
+		t.Row(
+			kit.Int("duration", a.total), kit.Int("bytes", a.bytes), kit.Maybe("bandwidth", a.throughput()),
+			kit.Text("direction", d), kit.Text("kind", memKinds[copySide(c, i)]), kit.Int("start", c.Start(i)),
+			kit.Int("device_id", int64(c.Device(i))))
+	}
+	t.AttachDetails(lo, hi, rows, "duration", c.Dur)
+}
+
+func tinyFindings(in *kit.Input, out *kit.Output, lo, hi int) {
+	c := &in.Trace.Copies
+	var tiny, all [len(directions)]int64
+	for i := lo; i < hi; i++ {
+		d := direction(c.Kind(i))
+		if all[d]++; (d == copyHtoD || d == copyDtoH) && c.Bytes(i) <= tinyCopy {
+			tiny[d]++
+		}
+	}
+	out.From(trace.RoleMemcpy, hi-lo, "bytes", "copyKind")
+	out.Int("memcpy.tiny_count", nil, tiny[copyHtoD]+tiny[copyDtoH])
+	var evidence []report.MetricRef
+	for _, d := range []int{copyHtoD, copyDtoH} {
+		if all[d] == 0 {
+			continue
+		}
+		out.Rows(all[d])
+		out.Int("memcpy.tiny_count", kit.Labels("direction", directions[d]), tiny[d])
+		if tiny[d] >= tinyCopies && 2*tiny[d] >= all[d] {
+			evidence = append(evidence, kit.Ref("memcpy.tiny_count", "direction", directions[d]),
+				kit.Ref("memcpy.count", "direction", directions[d]))
+		}
+	}
+	if len(evidence) > 0 {
+		out.Find("tiny_copies", report.Low, "Many tiny copies between host and device", evidence,
+			"Each costs a call and a round trip of some microseconds, whatever its size: pack the inputs of a step into one pinned buffer, and read results back in one copy per step.",
+			"Device to host, each is usually a .item(), .cpu() or .tolist() that also blocks: the copy rules table and the synchronisation section give the NVTX range.")
+	}
+}
+
+// pageable reports whether a copy touches pageable host memory.
+func pageable(c *trace.Copies, i int) bool {
+	return c.SrcKind(i) == memPageable || c.DstKind(i) == memPageable
+}

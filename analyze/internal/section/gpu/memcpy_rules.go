@@ -1,0 +1,158 @@
+package gpu
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// The expert rules of `nsys analyze` on copies and memsets.
+const (
+	ruleAsyncPageable = iota // cuda_memcpy_async: an asynchronous copy to or from pageable memory
+	ruleSyncCopy             // cuda_memcpy_sync: a synchronous copy, small uploads and copies within a device excepted
+	ruleSyncMemset           // cuda_memset_sync: a synchronous memset of pinned or managed memory
+	copyRuleCount
+)
+
+var ruleNames = [copyRuleCount]string{"async_pageable", "sync_copy", "sync_memset"}
+
+// smallUpload is nsys's limit: a synchronous upload up to this size returns once it is staged.
+const smallUpload = 64_000
+
+// Share of the window spent in the calls that a rule marks, from which it is more than a low finding.
+const (
+	ruleMedium = 0.05
+	ruleHigh   = 0.20
+)
+
+// ruleGroup is the calls that one rule marks at one place of the program.
+type ruleGroup struct {
+	rule, name, direction, kind, device int32
+	rng, phase                          string
+}
+
+// ruleSum adds up a group. Copies of one call count its time once.
+type ruleSum struct {
+	group            int
+	count, call, gpu int64
+	bytes, longest   int64
+	lastCall         int32
+}
+
+// copyRules marks the rows whose API call one of the rules fits, and shows the worst places.
+func copyRules(in *kit.Input, out *kit.Output, lo, hi, mlo, mhi int) {
+	api, c, m := &in.Trace.API, &in.Trace.Copies, &in.Trace.Sets
+	groups, where := kit.NewNumbering[ruleGroup](), kit.NewPlaces(in)
+	var sums []ruleSum
+	var total, count [copyRuleCount]int64
+	mark := func(rule int, w *trace.Work, i int, call int32, bytes int64, direction, kind int) {
+		g := ruleGroup{rule: int32(rule), name: api.Name(int(call)), direction: int32(direction), kind: int32(kind),
+			device: w.Device(i)}
+		g.rng, g.phase = where.Place(call)
+		k := groups.Of(g)
+		if int(k) == len(sums) {
+			sums = append(sums, ruleSum{group: int(k), lastCall: trace.None})
+		}
+		s := &sums[k]
+		s.gpu += w.Dur(i)
+		s.bytes += bytes
+		if s.lastCall == call {
+			return
+		}
+		d := api.Dur(int(call))
+		s.lastCall = call
+		s.count++
+		s.call += d
+		s.longest = max(s.longest, d)
+		count[rule]++
+		total[rule] += d
+	}
+	for i := lo; i < hi; i++ {
+		call := in.Calls.Copy[i]
+		if call == trace.None {
+			continue
+		}
+		n := &api.Names[api.Name(int(call))]
+		d := direction(c.Kind(i))
+		switch {
+		case n.AsyncCopy && pageable(c, i):
+			mark(ruleAsyncPageable, &c.Work, i, call, c.Bytes(i), d, memPageable)
+		case n.SyncCopy && !sameDevice(d) && (d != copyHtoD || c.Bytes(i) > smallUpload):
+			mark(ruleSyncCopy, &c.Work, i, call, c.Bytes(i), d, copySide(c, i))
+		}
+	}
+	for i := mlo; i < mhi; i++ {
+		call := in.Calls.Set[i]
+		if call == trace.None {
+			continue
+		}
+		if n, k := &api.Names[api.Name(int(call))], m.MemKind(i); n.Memset && !n.AsyncSet &&
+			(k == memPinned || k == memManaged) {
+			mark(ruleSyncMemset, &m.Work, i, call, m.Bytes(i), -1, k)
+		}
+	}
+	slices.SortStableFunc(sums, func(a, b ruleSum) int {
+		return cmp.Or(cmp.Compare(b.call, a.call),
+			cmp.Compare(b.gpu, a.gpu))
+	})
+	t := out.Table("copy_rules")
+	for i := range sums {
+		s, g := &sums[i], &groups.Keys[sums[i].group]
+		dir := report.Null
+		if g.direction >= 0 {
+			dir = report.S(directions[g.direction])
+		}
+		t.Row(
+			kit.Text("rule", ruleNames[g.rule]), kit.Text("api_name", api.Names[g.name].Name),
+			kit.Put("direction", dir), kit.Text("kind", memKinds[g.kind]), kit.Int("device_id", int64(g.device)),
+			kit.Put("range_name", kit.RangeCell(g.rng)), kit.Put("phase", kit.OptionalCell(g.phase)),
+			kit.Int("count", s.count), kit.Int("call", s.call), kit.Int("longest", s.longest),
+			kit.Int("gpu", s.gpu), kit.Int("bytes", s.bytes))
+	}
+	t.Cut(in.Options.Top, "count", "call", "gpu", "bytes").Add()
+	for rule := range copyRuleCount {
+		role, columns := trace.RoleMemcpy, []string{"correlationId", "srcKind", "dstKind", "bytes", "copyKind"}
+		if rule == ruleSyncMemset {
+			role, columns = trace.RoleMemset, []string{"correlationId", "memKind"}
+		}
+		if !in.Has(role) || rule == ruleAsyncPageable && !in.Trace.Has.CopyKinds {
+			continue // not known
+		}
+		out.From(trace.RoleAPI, int(count[rule]), "start", "end", "nameId", "correlationId", "globalTid")
+		out.With(role, columns...)
+		l := kit.Labels("rule", ruleNames[rule])
+		out.Int("memcpy.rule_time", l, total[rule])
+		out.Int("memcpy.rule_count", l, count[rule])
+		if count[rule] > 0 {
+			ruleFinding(in, out, rule, total[rule])
+		}
+	}
+}
+
+func ruleFinding(in *kit.Input, out *kit.Output, rule int, time int64) {
+	severity := report.Low
+	switch share := float64(time); {
+	case share >= ruleHigh*float64(in.Span.Len()):
+		severity = report.High
+	case share >= ruleMedium*float64(in.Span.Len()):
+		severity = report.Medium
+	}
+	evidence := []report.MetricRef{kit.Ref("memcpy.rule_count", "rule", ruleNames[rule]),
+		kit.Ref("memcpy.rule_time", "rule", ruleNames[rule])}
+	switch rule {
+	case ruleAsyncPageable:
+		out.Find("async_pageable", severity, "Asynchronous copies use pageable memory", evidence,
+			"Such a copy is staged through a driver buffer and its call returns late: it is asynchronous in name only, and slow. Allocate the host side pinned (torch.Tensor.pin_memory(), DataLoader(pin_memory=True), cudaHostAlloc) and copy with non_blocking=True.",
+			"The copy rules table gives the NVTX range and the size: large ones are weights or inputs, tiny ones step metadata that can share one pinned buffer.")
+	case ruleSyncCopy:
+		out.Find("sync_copy", severity, "Synchronous copies block the host", evidence,
+			"Use cudaMemcpyAsync on pinned memory and a stream, and wait on an event where the result is needed. In PyTorch: .to(device, non_blocking=True) from pinned memory.",
+			"nsys leaves out uploads up to 64 kB and copies within a device, which return early; so does this count.")
+	case ruleSyncMemset:
+		out.Find("sync_memset", severity, "Synchronous memsets of host-visible memory block the host", evidence,
+			"A memset of pinned or managed memory blocks until it is done: use cudaMemsetAsync on a stream, or set the memory on the host.")
+	}
+}

@@ -1,0 +1,191 @@
+package gpu
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var Streams = kit.Section{
+	ID: "streams", Title: "Streams and concurrency",
+	Derivation: "All GPU work that overlaps the window, by device, process and stream. A stream is busy while " +
+		"any of its work runs; work is concurrent while two or more streams of a device are busy.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "stream.count", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Level, Labels: []string{"device"},
+			Meaning: "streams of the device that ran work in the window",
+		},
+		{
+			ID: "stream.concurrent_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"device"},
+			Meaning: "time in which two or more streams of the device ran work",
+		},
+		{
+			ID: "stream.concurrency_ratio", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"device"},
+			Meaning: "stream.concurrent_time over gpu.busy_time",
+		},
+		{
+			ID: "stream.copy_hidden_ratio", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"device"},
+			Meaning: "share of the time in which a copy or memset ran that kernels hide",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "streams", Title: "Streams", File: "streams.csv", Columns: []report.Column{
+			kit.IDCol("device_id", "GPU"),
+			kit.IDCol("pid", "PID"),
+			kit.IDCol("stream_id", "Stream"),
+			kit.CountCSVCol("kernels", "Kernels", "kernel_count"),
+			kit.CountCSVCol("graphs", "Graphs", "graph_count"),
+			kit.CountCSVCol("copies", "Copies", "copy_count"),
+			kit.NsCol("kernel_time", "Kernel time", "kernel_time_ms"),
+			kit.NsCol("total", "Total", "total_time_ms"),
+			kit.NsCol("busy", "Busy", "busy_ms"),
+			kit.RatioCol("share", "Of the window", "pct_of_window"),
+		}},
+	},
+	Run: streams,
+}
+
+// Bounds of the finding about copies that nothing hides, where the window is not bound by them altogether.
+const (
+	serialCopyShare  = 0.10 // of the window: exposed copies
+	serialCopyHidden = 0.50 // of the copy time
+)
+
+// streamUse is the work of one stream of one process on one device.
+type streamUse struct {
+	proc                    int32
+	stream                  int64
+	kernels, graphs, copies int64
+	kernelTime, time        int64
+	busy                    kit.Covered
+}
+
+// streamsOf gathers the device's work by stream, and the time in which two or more of them are busy: that of a piece of
+// work until the end of what began before it, unless its own stream has the latest end, which covers that time already.
+func streamsOf(in *kit.Input, d *attrib.Device) (list []streamUse, concurrent int64) {
+	type key struct {
+		proc   int32
+		stream int64
+	}
+	index := map[key]int{}
+	latest, latestEnd := -1, in.Span.Start // the stream whose work ends last so far
+	both := kit.Covered{Reached: in.Span.Start}
+	at, atKey := -1, key{}
+	for i := range d.Len() {
+		if k := (key{d.Proc(i), d.Stream(i)}); at < 0 || k != atKey {
+			var ok bool
+			if at, ok = index[k]; !ok {
+				at = len(list)
+				index[k] = at
+				list = append(list, streamUse{proc: k.proc, stream: k.stream,
+					busy: kit.Covered{Reached: in.Span.Start}})
+			}
+			atKey = k
+		}
+		u, from, to := &list[at], d.Start(i), d.End(i)
+		switch d.Kind(i) {
+		case attrib.KernelWork:
+			u.kernels++
+			u.kernelTime += to - from
+		case attrib.GraphWork:
+			u.graphs++
+		case attrib.CopyWork, attrib.SetWork:
+			u.copies++
+		}
+		u.time += to - from
+		start, end := max(from, in.Span.Start), min(to, in.Span.End)
+		u.busy.Add(start, end)
+		if at != latest {
+			both.Add(start, min(end, latestEnd))
+		}
+		if end > latestEnd {
+			latest, latestEnd = at, end
+		}
+	}
+	return list, both.Ns
+}
+
+func streams(in *kit.Input, out *kit.Output) {
+	if len(in.Timeline.Devices) == 0 {
+		out.Status(report.Unavailable, noWork(in))
+		return
+	}
+	type row struct {
+		device *attrib.Device
+		streamUse
+		ns int64 // busy
+	}
+	var rows []row
+	for i := range in.Timeline.Devices {
+		d := &in.Timeline.Devices[i]
+		list, concurrent := streamsOf(in, d)
+		l := kit.Labels("device", strconv.Itoa(int(d.ID)))
+		fromWork(out, d.Len(), "start", "end", "deviceId", "streamId", "globalPid")
+		out.Int("stream.count", l, int64(len(list)))
+		out.Int("stream.concurrent_time", l, concurrent)
+		out.Metric("stream.concurrency_ratio", l, stat.Ratio(concurrent, d.Busy()))
+		if copies := d.Copies; copies > 0 {
+			out.Metric("stream.copy_hidden_ratio", l, stat.Ratio(copies-d.ExposedCopy, copies))
+		}
+		for _, u := range list {
+			rows = append(rows, row{d, u, u.busy.Ns})
+		}
+	}
+	if len(rows) == 0 {
+		out.Status(report.NotApplicable, "no GPU work in the window")
+		return
+	}
+	slices.SortStableFunc(rows, func(a, b row) int {
+		return cmp.Or(cmp.Compare(b.ns, a.ns), cmp.Compare(a.device.ID, b.device.ID), cmp.Compare(a.proc, b.proc),
+			cmp.Compare(a.stream, b.stream))
+	})
+	t := out.Table("streams")
+	for _, r := range rows {
+		pid := report.Null
+		if r.proc != trace.None {
+			pid = report.I(in.Trace.Procs[r.proc].PID)
+		}
+		stream := report.Null
+		if r.stream >= 0 {
+			stream = report.I(r.stream)
+		}
+		t.Row(
+			kit.Int("device_id", int64(r.device.ID)), kit.Put("pid", pid), kit.Put("stream_id", stream),
+			kit.Int("kernels", r.kernels), kit.Int("graphs", r.graphs), kit.Int("copies", r.copies),
+			kit.Int("kernel_time", r.kernelTime), kit.Int("total", r.time), kit.Int("busy", r.ns),
+			kit.Maybe("share", stat.Ratio(r.ns, in.Span.Len())))
+	}
+	t.Cut(in.Options.Top, "kernels", "graphs", "copies", "kernel_time", "total").Add()
+	out.Note("Copies include memsets. Work of several streams can only overlap if the GPU has room: two kernels that each fill the GPU run one after the other, whatever their streams.")
+	streamFindings(in, out)
+}
+
+func streamFindings(in *kit.Input, out *kit.Output) {
+	window := float64(in.Span.Len())
+	for i := range in.Timeline.Devices {
+		d := &in.Timeline.Devices[i]
+		exposed, copies := d.ExposedCopy, d.Copies
+		share := float64(exposed) / window
+		if window == 0 || copies == 0 || share < serialCopyShare || share >= transferBound ||
+			float64(copies-exposed) >= serialCopyHidden*float64(copies) {
+			continue
+		}
+		id := strconv.Itoa(int(d.ID))
+		out.Find("serial_copies", report.Medium, "Copies run where kernels could have hidden them",
+			[]report.MetricRef{kit.Ref("gpu.exposed_copy_time", "device", id),
+				kit.Ref("stream.copy_hidden_ratio", "device", id), kit.Ref("gpu.window", "device", id)},
+			"Put copies on a stream of their own, from pinned memory and asynchronous, and issue them one step ahead: copies on the stream of the kernels run between them by definition.",
+			"The memcpy section says which direction and memory kind they are.")
+		return
+	}
+}

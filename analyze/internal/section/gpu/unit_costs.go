@@ -1,0 +1,151 @@
+package gpu
+
+import (
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/parallel"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/spill"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
+)
+
+// unitCost is what one unit of work took.
+type unitCost struct {
+	time, busy, idle                  int64
+	compute, exposedComm, exposedCopy int64
+	cause                             [attrib.Causes]int64
+	launches, kernels                 int64
+}
+
+// unitCosts works out every unit of the capture, by index into Units. Times are of the device between the unit's start
+// and end; launches and kernels are those of the work that belongs to it.
+func unitCosts(in *kit.Input) []unitCost {
+	x := in.Units
+	costs := make([]unitCost, len(x.Units))
+	parallel.Each(len(x.Timeline.Devices), func(index int) {
+		var moments []int64
+		for i := range x.Units {
+			if u := &x.Units[i]; int(u.Index) == index {
+				moments = append(moments, u.Start, u.End)
+			}
+		}
+		slices.Sort(moments)
+		moments = slices.Compact(moments)
+		times := x.Timeline.Devices[index].Sweep(nil, moments)
+		for i := range x.Units {
+			u, c := &x.Units[i], &costs[i]
+			if int(u.Index) != index {
+				continue
+			}
+			from, _ := slices.BinarySearch(moments, u.Start)
+			to, _ := slices.BinarySearch(moments, u.End)
+			spent := times[to].Minus(&times[from])
+			c.time = u.Time()
+			c.busy = spent.Busy()
+			c.idle = c.time - c.busy
+			c.compute, c.exposedComm, c.exposedCopy, c.cause = spent.Compute, spent.ExposedComm, spent.ExposedCopy,
+				spent.Cause
+		}
+	})
+	countLaunches(in, costs)
+	return costs
+}
+
+// countLaunches counts kernels and the launches they came from: the kernels of one CUDA graph launch share a
+// correlation id and are one.
+func countLaunches(in *kit.Input, costs []unitCost) {
+	type launch struct {
+		proc int32
+		corr int64
+	}
+	x := in.Units
+	memory := in.Trace.Memory()
+	lastOf := spill.Make[int32](memory, in.Trace.API.Len()) // the unit for which a call was last counted, plus one
+	defer spill.Free(memory, lastOf)
+	orphans := map[launch]int32{} // the same for launches whose call the capture lacks
+	for d := range x.Of {
+		device := &x.Timeline.Devices[d]
+		for i, u := range x.Of[d] {
+			kind := device.Kind(i)
+			if u == trace.None || kind != attrib.KernelWork && kind != attrib.GraphWork {
+				continue
+			}
+			c := &costs[u]
+			if kind == attrib.KernelWork {
+				c.kernels++
+			}
+			if call := device.Call(i); call != trace.None {
+				if lastOf[call] != u+1 {
+					lastOf[call] = u + 1
+					c.launches++
+				}
+				continue
+			}
+			switch corr := device.Work(i).Corr; {
+			case corr < 0:
+				c.launches++
+			default:
+				k := launch{x.Units[u].Proc, corr}
+				if orphans[k] != u+1 {
+					orphans[k] = u + 1
+					c.launches++
+				}
+			}
+		}
+	}
+}
+
+// unitSet is the kept units of one group on one device, in order.
+type unitSet struct {
+	group, device int32
+	units         []int32
+	p50           float64
+}
+
+// unitSets are the kept units by group and device; slowest is, by group, the set with the longest median time.
+func unitSets(in *kit.Input) (sets []unitSet, slowest []int) {
+	x := in.Units
+	type key struct{ group, device int32 }
+	index := map[key]int{}
+	for i := range x.Units {
+		u := &x.Units[i]
+		if u.State != workunit.Kept || u.Group < 0 {
+			continue
+		}
+		k := key{u.Group, u.Device}
+		at, ok := index[k]
+		if !ok {
+			at = len(sets)
+			index[k] = at
+			sets = append(sets, unitSet{group: u.Group, device: u.Device})
+		}
+		sets[at].units = append(sets[at].units, int32(i))
+	}
+	slowest = make([]int, len(x.Groups))
+	for g := range slowest {
+		slowest[g] = -1
+	}
+	for i := range sets {
+		s := &sets[i]
+		times := make([]int64, len(s.units))
+		for k, u := range s.units {
+			times[k] = x.Units[u].Time()
+		}
+		slices.Sort(times)
+		s.p50 = percentile50(times)
+		if best := slowest[s.group]; best < 0 || s.p50 > sets[best].p50 {
+			slowest[s.group] = i
+		}
+	}
+	return sets, slowest
+}
+
+func percentile50(sorted []int64) float64 {
+	n := len(sorted)
+	if n%2 == 1 {
+		return float64(sorted[n/2])
+	}
+	return (float64(sorted[n/2-1]) + float64(sorted[n/2])) / 2
+}

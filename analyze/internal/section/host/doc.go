@@ -1,0 +1,10 @@
+// Package host holds the sections about the processes that drive the devices: launches, blocking calls, NVTX ranges and
+// phases, and what the capture says of itself. It knows the kit and no other family.
+package host
+
+import "embed"
+
+// Pages are the documentation of the sections, as ID.md.
+//
+//go:embed *.md
+var Pages embed.FS

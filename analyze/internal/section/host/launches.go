@@ -1,0 +1,400 @@
+package host
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var Launches = kit.Section{
+	ID: "launches", Title: "Launches",
+	Derivation: "API calls whose name, version suffix stripped, starts with cudaLaunch, cuLaunch, " +
+		"cudaGraphLaunch or cuGraphLaunch and is no host function: one per graph launch, however many kernels it " +
+		"runs. The rate is over the analysed window. Kernels per second is a separate number. Kernels are joined " +
+		"to their launch call by process and correlation id.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "launch.count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"", "pid", "api"},
+			Meaning: "launch API calls",
+		},
+		{
+			ID: "launch.rate", Unit: report.PerSecond, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"", "pid", "api"},
+			Meaning: "launch API calls per second of the window",
+		},
+		{
+			ID: "launch.api_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Stats: true, Labels: []string{"", "pid", "api"},
+			Meaning: "time spent inside launch API calls, summed over threads; the summary is over calls",
+		},
+		{
+			ID: "launch.errors", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{""},
+			Meaning: "launch API calls that returned an error",
+		},
+		{
+			ID: "launch.queue_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{"", "pid"},
+			Meaning: "median time from the return of a launch call to the start of its kernel, over kernels " +
+				"launched one by one that had not started before; the summary is over those kernels. Long: the " +
+				"GPU is behind the host. Short: the host only just keeps up",
+		},
+		{
+			ID: "kernel.rate", Unit: report.PerSecond, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"", "pid"},
+			Meaning: "kernels per second of the window, those inside CUDA graphs included",
+		},
+		{
+			ID: "kernel.duration", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{"", "pid"},
+			Meaning: "median duration of one kernel; the summary is over kernels",
+		},
+		{
+			ID: "kernel.tiny_count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"", "pid"},
+			Meaning: "kernels of at most 5 µs",
+		},
+		{
+			ID: "kernel.under_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"under"},
+			Meaning: "share of kernels shorter than the given duration",
+		},
+		{
+			ID: "api.time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Stats: true, Labels: []string{"", "api"},
+			Meaning: "time spent inside CUDA API calls of any kind, summed over threads; the summary is over " +
+				"calls",
+		},
+		{
+			ID: "api.count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"", "api"},
+			Meaning: "CUDA API calls of any kind",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "launches", Title: "Launch calls", File: "launches.csv", Columns: []report.Column{
+			kit.NameCol("api_name", "API"),
+			kit.CountCSVCol("count", "Calls", "call_count"),
+			kit.RateCol("rate", "Per second", report.PerSecond),
+			kit.NsCol("total", "Total", "total_time_ns", "total_time_ms"),
+			kit.MeanCol("mean", "Mean", "avg_duration_us"),
+			kit.MeanCol("p50", "p50", "p50_duration_us"),
+			kit.MeanCol("p90", "p90", "p90_duration_us"),
+			kit.MeanCol("p99", "p99", "p99_duration_us"),
+			kit.Wide(kit.NsCol("max", "Max", "max_duration_us")),
+		}},
+		{ID: "launch_errors", Title: "Failed launches", File: "launch_errors.csv", Columns: []report.Column{
+			kit.NameCol("api_name", "API"),
+			kit.IDCol("code", "CUDA error"),
+			kit.CountCSVCol("count", "Calls", "call_count"),
+		}},
+		{ID: "launches_by_pid", Title: "Launches per process", File: "launches_by_pid.csv", Columns: []report.Column{
+			kit.IDCol("pid", "PID"),
+			kit.CountCSVCol("launches", "Launches", "launch_count"),
+			kit.RateCol("rate", "Per second", report.PerSecond),
+			kit.NsCol("api_time", "API time", "api_time_ms"),
+			kit.MeanCol("mean", "Mean call", "avg_api_time_us"),
+			kit.CountCSVCol("kernels", "Kernels", "kernel_count"),
+			kit.RateCol("kernel_rate", "Kernels per second", report.PerSecond),
+			kit.MeanCol("p50", "p50 kernel", "p50_kernel_us"),
+			{ID: "is_launch_storm", Title: "Storm", Kind: report.Bool},
+		}},
+		{ID: "tiny_kernels", Title: "Tiny kernels (at most 5 µs)", File: "tiny_kernels.csv", Columns: []report.Column{
+			kit.NameCol("kernel_name", "Kernel"),
+			kit.CountCSVCol("count", "Calls", "call_count"),
+			kit.NsCol("total", "Total", "total_time_ms"),
+			kit.MeanCol("mean", "Mean", "avg_duration_us"),
+		}},
+		{ID: "launch_queue", Title: "From launch call to kernel", File: "launch_queue.csv", Columns: []report.Column{
+			kit.IDCol("pid", "PID"),
+			kit.IDCol("device_id", "GPU"),
+			kit.NameCol("api_name", "API"),
+			kit.CountCSVCol("kernels", "Kernels", "kernel_count"),
+			kit.MeanCol("api_mean", "Mean call", "avg_api_time_us"),
+			kit.CountCSVCol("queued", "Queued", "queued_count"),
+			kit.MeanCol("mean", "Mean wait", "avg_queue_us"),
+			kit.MeanCol("p50", "p50 wait", "p50_queue_us"),
+			kit.MeanCol("p90", "p90 wait", "p90_queue_us"),
+			kit.Wide(kit.NsCol("min", "Min wait", "min_queue_us")),
+			kit.Wide(kit.NsCol("max", "Max wait", "max_queue_us")),
+		}},
+		{ID: "cuda_api", Title: "CUDA API calls", File: "cuda_api.csv", Columns: []report.Column{
+			kit.NameCol("api_name", "API"),
+			kit.CountCSVCol("count", "Calls", "call_count"),
+			kit.NsCol("total", "Total", "total_time_ns", "total_time_ms"),
+			kit.RatioCol("share", "Share", "pct_total_api_time"),
+			kit.MeanCol("mean", "Mean", "avg_duration_us"),
+			kit.MeanCol("p50", "p50", "p50_duration_us"),
+			kit.Wide(kit.MeanCol("p90", "p90", "p90_duration_us")),
+			kit.Wide(kit.MeanCol("p99", "p99", "p99_duration_us")),
+			kit.Wide(kit.NsCol("min", "Min", "min_duration_us")),
+			kit.NsCol("max", "Max", "max_duration_us"),
+		}},
+	},
+	Early: func(in *kit.Input) { in.CallStats() },
+	Run:   launches,
+}
+
+// nsys-llm-explainer's launch-storm rule, on launches: rate and median kernel duration, either pair.
+const (
+	stormRate1, stormP50a = 50e3, 10_000.0
+	stormRate2, stormP50b = 100e3, 20_000.0
+	tinyRows              = 10
+)
+
+// A launch call takes 2 to 6 µs on a healthy host, the profiler's part included.
+const (
+	slowLaunch, verySlowLaunch = 10_000.0, 20_000.0 // ns, median of one API
+	slowLaunchCalls            = 100                // below this many calls the median says little
+)
+
+func isStorm(rate, p50 float64) bool {
+	return rate >= stormRate1 && p50 <= stormP50a || rate >= stormRate2 && p50 <= stormP50b
+}
+
+func launches(in *kit.Input, out *kit.Output) {
+	if !in.Has(trace.RoleAPI) {
+		out.Status(report.Unavailable, in.Lack(trace.RoleAPI))
+		if len(in.Timeline.Devices) == 0 { // no call and no work: the capture holds no launch
+			out.From(trace.RoleAPI, 0, "nameId")
+			out.Int("launch.count", nil, 0)
+		}
+		return
+	}
+	api, k := &in.Trace.API, &in.Trace.Kernels
+	lo, hi := api.Starting(in.Host.Start, in.Host.End)
+	stats := in.CallStats()
+	seconds := float64(in.Span.Len()) / 1e9
+	list := kit.Some(stats.Names, func(name int) bool { return api.Names[name].Launch })
+
+	emit := func(l report.Labels, count, total int64, s *report.Summary) (rate *float64) {
+		out.From(trace.RoleAPI, int(count), "start", "end", "nameId", "globalTid")
+		rate = per(int(count), seconds)
+		out.Int("launch.count", l, count)
+		out.Metric("launch.rate", l, rate)
+		out.Int("launch.api_time", l, total).Summary = s
+		return rate
+	}
+	calls := int(stats.Launches.Count)
+	rate := emit(nil, stats.Launches.Count, stats.Launches.Total, stats.Launches.Summary)
+	t := out.Table("launches")
+	for _, e := range list {
+		r := emit(kit.Labels("api", api.Names[e.Key].Name), e.Count, e.Total, e.Summary)
+		s := e.Summary
+		t.Row(
+			kit.Text("api_name", api.Names[e.Key].Name), kit.Int("count", e.Count), kit.Maybe("rate", r),
+			kit.Int("total", e.Total), kit.Float("mean", s.Mean), kit.Float("p50", s.P50),
+			kit.Float("p90", s.P90), kit.Float("p99", s.P99), kit.Int("max", int64(s.Max)))
+	}
+	t.Cut(-1).Add()
+	launchErrors(in, out, lo, hi, calls)
+
+	klo, khi := k.Starting(in.Span.Start, in.Span.End)
+	durs := &in.KernelStats().All
+	kernelDurations(in, out, nil, durs, seconds)
+	if khi > klo {
+		for i, under := range kit.ShortDurations {
+			out.Metric("kernel.under_ratio", kit.Labels("under", under.Label), stat.Ratio(durs.Under[i], durs.Count))
+		}
+	}
+	tinyKernels(in, out)
+	storm := launchesByProc(in, out, khi-klo, seconds, emit)
+	launchQueue(in, out, klo, khi)
+	apiCalls(in, out)
+	if calls == 0 {
+		out.Status(report.NotApplicable, "no launch call in the window")
+		return
+	}
+	if in.Trace.Graphs.Len() > 0 {
+		out.Note("CUDA graphs were traced as a whole: kernel rates, durations and tiny kernels are of the kernels outside graphs only.")
+	}
+	launchFindings(out, storm, rate, durs)
+	for _, e := range list {
+		if n := &api.Names[e.Key]; !n.GraphLaunch {
+			slowLaunches(out, n.Name, e.Summary)
+			break // the one that takes most of the time
+		}
+	}
+}
+
+// launchErrors counts the launches that failed, by code. A launch never returns 600 (not ready), which queries do.
+func launchErrors(in *kit.Input, out *kit.Output, lo, hi, all int) {
+	if !in.Trace.Has.APIReturn {
+		return
+	}
+	type failure struct{ name, code int32 }
+	api := &in.Trace.API
+	failures := kit.NewNumbering[failure]()
+	var counts []int64
+	var total int64
+	for i := lo; i < hi; i++ {
+		if code := api.Return(i); code != 0 && api.Names[api.Name(i)].Launch {
+			n := failures.Of(failure{api.Name(i), code})
+			if int(n) == len(counts) {
+				counts = append(counts, 0)
+			}
+			counts[n]++
+			total++
+		}
+	}
+	out.From(trace.RoleAPI, all, "nameId", "returnValue")
+	out.Int("launch.errors", nil, total)
+	if total == 0 {
+		return
+	}
+	t := out.Table("launch_errors")
+	for n, f := range failures.Keys {
+		t.Row(
+			kit.Text("api_name", api.Names[f.name].Name), kit.Int("code", int64(f.code)),
+			kit.Int("count", counts[n]))
+	}
+	t.Cut(in.Options.Top, "count").Add()
+	out.Find("launch_errors", report.High, "Launch calls returned errors",
+		[]report.MetricRef{kit.Ref("launch.errors"), kit.Ref("launch.count")},
+		"A failed launch runs nothing: run the workload under compute-sanitizer. Error 701 is a launch out of resources (too many registers or too much shared memory for the block size), 209 and 222 a kernel that was not built for this GPU.")
+}
+
+// launchesByProc shows each process, and returns the pid of the one with the worst launch storm, if any.
+func launchesByProc(in *kit.Input, out *kit.Output, kernels int, seconds float64,
+	emit func(report.Labels, int64, int64, *report.Summary) *float64) (storm string) {
+	calls, ran := in.CallStats(), in.KernelStats()
+	var known int64 // kernels whose process is
+	for p := range ran.Procs {
+		known += ran.Procs[p].Count
+	}
+	t := out.Table("launches_by_pid")
+	worst := 0.0
+	for p := range in.Trace.Procs {
+		l, kd := &calls.Procs[p], &ran.Procs[p]
+		if l.Count == 0 && kd.Count == 0 {
+			continue
+		}
+		pid := kit.Labels("pid", pidText(in, int32(p)))
+		row := []kit.Field{kit.Int("pid", in.Trace.Procs[p].PID)}
+		var rate *float64
+		if l.Count > 0 || calls.KnownLaunches == calls.Launches.Count { // else its calls may be among those of unknown process
+			rate = emit(pid, l.Count, l.Total, l.Summary)
+			row = append(row, kit.Int("launches", l.Count), kit.Maybe("rate", rate), kit.Int("api_time", l.Total),
+				kit.Maybe("mean", stat.Ratio(l.Total, l.Count)))
+		}
+		if kd.Count > 0 || known == int64(kernels) && in.Has(trace.RoleKernel) {
+			row = append(row, kit.Int("kernels", kd.Count),
+				kit.Maybe("kernel_rate", kernelDurations(in, out, pid, kd, seconds)))
+		}
+		if kd.Count > 0 {
+			p50 := kd.Summary.P50
+			row = append(row, kit.Float("p50", p50))
+			if rate != nil {
+				row = append(row, kit.Put("is_launch_storm", report.B(isStorm(*rate, p50))))
+				if isStorm(*rate, p50) && *rate > worst {
+					worst, storm = *rate, pid["pid"]
+				}
+			}
+		}
+		t.Partial(row...)
+	}
+	t.Cut(-1).Add()
+	return storm
+}
+
+func launchFindings(out *kit.Output, stormPid string, rate *float64, durs *kit.DurationStats) {
+	if rate == nil || durs.Count == 0 {
+		return
+	}
+	var labels []string
+	storm := isStorm(*rate, durs.Summary.P50)
+	if stormPid != "" {
+		storm, labels = true, []string{"pid", stormPid}
+	}
+	evidence := []report.MetricRef{kit.Ref("launch.rate", labels...), kit.Ref("launch.count", labels...),
+		kit.Ref("kernel.duration", labels...)}
+	switch {
+	case storm:
+		out.Find("launch_storm", report.High, "Launch storm: very many launches of very short kernels", evidence,
+			"Run the step as a CUDA graph: one launch instead of one per kernel (vLLM: no --enforce-eager; SGLang: no --disable-cuda-graph).",
+			"Fuse pointwise kernels (torch.compile, the engine's fused norm, activation and rope kernels) and check that the fused attention and MLP paths are taken.",
+			"Give each launch more work: larger batches, persistent kernels.")
+	case *rate >= stormRate2:
+		out.Find("launch_rate", report.Medium, "Very high launch rate", evidence,
+			"Look at the tiny kernels, and at what could be fused or captured into a CUDA graph.")
+	}
+}
+
+// slowLaunches says when the median call of the API that takes most launch time is slow. The median is robust against
+// the calls that wait because the launch queue is full, which is the GPU's slowness and not the host's.
+func slowLaunches(out *kit.Output, name string, s *report.Summary) {
+	if s.N < slowLaunchCalls || s.P50 < slowLaunch {
+		return
+	}
+	severity := report.Low
+	if s.P50 >= verySlowLaunch {
+		severity = report.Medium
+	}
+	out.Find("slow_launches", severity, "One launch call takes long on the host",
+		[]report.MetricRef{kit.Ref("launch.api_time", "api", name), kit.Ref("launch.count", "api", name)},
+		"Check the CPU: governor and frequency, cores shared with other work (taskset, cgroup limits), NUMA distance to the GPU, a debugger or a second profiler attached.",
+		"Then check the capture: tracing of call stacks (--cudabacktrace), OS calls and sampling all make calls slower. Capture with --trace=cuda,nvtx --sample=none --cpuctxsw=none and compare.")
+}
+
+// kernelDurations emits what is said of the kernels of the whole trace or of one process. durs is sorted.
+func kernelDurations(in *kit.Input, out *kit.Output, l report.Labels, durs *kit.DurationStats,
+	seconds float64) (rate *float64) {
+	if !in.Has(trace.RoleKernel) {
+		return nil
+	}
+	out.From(trace.RoleKernel, int(durs.Count), "start", "end")
+	rate = per(int(durs.Count), seconds)
+	out.Metric("kernel.rate", l, rate)
+	out.Int("kernel.tiny_count", l, durs.Tiny)
+	if s := durs.Summary; s != nil {
+		m := out.Float("kernel.duration", l, s.P50)
+		m.Summary = s
+	}
+	return rate
+}
+
+func tinyKernels(in *kit.Input, out *kit.Output) {
+	k := &in.Trace.Kernels
+	list := slices.DeleteFunc(slices.Clone(in.KernelStats().Tiny), func(e kit.Totals) bool { return e.Count == 0 })
+	slices.SortFunc(list, func(a, b kit.Totals) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(b.Total, a.Total),
+			cmp.Compare(k.Names[a.Key].Name, k.Names[b.Key].Name))
+	})
+	t := out.Table("tiny_kernels")
+	for _, e := range list {
+		t.Row(
+			kit.Text("kernel_name", k.Names[e.Key].Name), kit.Int("count", e.Count), kit.Int("total", e.Total),
+			kit.Float("mean", float64(e.Total)/float64(e.Count)))
+	}
+	t.Cut(tinyRows, "count", "total").Add()
+}
+
+// per is a rate per second, unknown where there is no window.
+func per(n int, seconds float64) *float64 {
+	if seconds <= 0 {
+		return nil
+	}
+	v := float64(n) / seconds
+	return &v
+}
+
+// pidText is the label of a process: its pid, and its full identity where another process of the capture has the same
+// pid (two machines or virtual machines in one capture).
+func pidText(in *kit.Input, p int32) string {
+	if p == trace.None {
+		return "unknown"
+	}
+	own := in.Trace.Procs[p]
+	for i, other := range in.Trace.Procs {
+		if int32(i) != p && other.PID == own.PID {
+			return strconv.FormatInt(own.PID, 10) + "@" + strconv.FormatInt(own.Global>>48, 16)
+		}
+	}
+	return strconv.FormatInt(own.PID, 10)
+}

@@ -1,0 +1,126 @@
+package host
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// maxAPIMetrics bounds the metrics by API name; the table has the rest in its others row.
+const maxAPIMetrics = 100
+
+// launchQueue shows how long kernels waited between the return of their launch call and their start. A kernel that
+// started before its call returned did not wait. Kernels inside CUDA graphs wait for each other and are left out.
+func launchQueue(in *kit.Input, out *kit.Output, lo, hi int) {
+	k, api := &in.Trace.Kernels, &in.Trace.API
+	memory := in.Trace.Memory()
+	places, paths := kit.NewPairs(), kit.NewPairs() // process and device; index into places and API name
+	var launched, eligible int
+	var calls, callTime []int64 // by path: kernels, queued or not, and the time of their calls
+	waited := func(i int) int64 { return k.Start(i) - api.End(int(in.Calls.Kernel[i])) }
+	last, place := kit.Pair{}, int32(-1)
+	queued := kit.Gather(memory, 0, lo, hi, func(i int) int32 {
+		call := in.Calls.Kernel[i]
+		if k.InGraph(i) || call != trace.None && api.Names[api.Name(int(call))].GraphLaunch {
+			return -1
+		}
+		if eligible++; call == trace.None {
+			return -1
+		}
+		launched++
+		if x := (kit.Pair{A: k.Proc(i), B: k.Device(i)}); place < 0 || x != last {
+			last, place = x, places.Of(x.A, x.B)
+		}
+		p := paths.Of(place, api.Name(int(call)))
+		if int(p) == len(calls) {
+			calls, callTime = append(calls, 0), append(callTime, 0)
+		}
+		calls[p]++
+		callTime[p] += api.Dur(int(call))
+		if k.Start(i) < api.End(int(call)) {
+			return -1
+		}
+		return p
+	}, waited)
+	for len(queued.Offset) <= len(calls) { // paths on which no kernel waited
+		queued.Offset = append(queued.Offset, queued.Offset[len(queued.Offset)-1])
+	}
+	queued.Sort()
+	defer queued.Free()
+	byProc := make([][]int, len(in.Trace.Procs))
+	for p, x := range paths.List {
+		if proc := places.List[x.A].A; proc != trace.None {
+			byProc[proc] = append(byProc[proc], p)
+		}
+	}
+	t := out.Table("launch_queue")
+	order := make([]int, len(paths.List))
+	for p := range order {
+		order[p] = p
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(calls[b], calls[a]) })
+	for _, p := range order {
+		at := places.List[paths.List[p].A]
+		row := []kit.Field{
+			kit.Int("pid", in.Trace.Procs[at.A].PID), kit.Int("device_id", int64(at.B)),
+			kit.Text("api_name", api.Names[paths.List[p].B].Name), kit.Int("kernels", calls[p]),
+			kit.Maybe("api_mean", stat.Ratio(callTime[p], calls[p])), kit.Int("queued", int64(queued.Of(p).Len())),
+		}
+		if s := queued.Of(p).Summary(); s != nil {
+			row = append(row, kit.Float("mean", s.Mean), kit.Float("p50", s.P50), kit.Float("p90", s.P90),
+				kit.Int("min", int64(s.Min)), kit.Int("max", int64(s.Max)))
+		}
+		t.Partial(row...)
+	}
+	t.Cut(in.Options.Top, "kernels", "queued").Add()
+	emit := func(l report.Labels, waits stat.Together) *report.Metric {
+		s := waits.Summary()
+		if s == nil {
+			return nil
+		}
+		out.From(trace.RoleKernel, waits.Len(), "start", "correlationId", "globalPid")
+		out.With(trace.RoleAPI, "end", "correlationId", "globalTid")
+		m := out.Float("launch.queue_time", l, s.P50)
+		m.Summary = s
+		return m
+	}
+	for p := range in.Trace.Procs {
+		emit(kit.Labels("pid", pidText(in, int32(p))), queued.Together(byProc[p]))
+	}
+	if m := emit(nil, queued.Everything()); m != nil {
+		m.Coverage = stat.Ratio(int64(launched), int64(eligible))
+	}
+	if launched < eligible {
+		out.Note("Some kernels have no launch call in the capture (it was cut, or rows were dropped): they are missing from the table of waits, whose metric states the coverage.")
+	}
+}
+
+// apiCalls shows what the host spends its time in, over all CUDA API calls.
+func apiCalls(in *kit.Input, out *kit.Output) {
+	api, stats := &in.Trace.API, in.CallStats()
+	total, calls := stats.All.Total, int(stats.All.Count)
+	out.From(trace.RoleAPI, calls, "start", "end", "nameId")
+	t := out.Table("cuda_api")
+	for n, e := range stats.Names {
+		s, name := e.Summary, api.Names[e.Key].Name
+		if n < maxAPIMetrics {
+			l := kit.Labels("api", name)
+			out.Rows(e.Count)
+			out.Int("api.time", l, e.Total).Summary = s
+			out.Int("api.count", l, e.Count)
+		}
+		t.Row(
+			kit.Text("api_name", name), kit.Int("count", e.Count), kit.Int("total", e.Total),
+			kit.Maybe("share", stat.Ratio(e.Total, total)), kit.Float("mean", s.Mean), kit.Float("p50", s.P50),
+			kit.Float("p90", s.P90), kit.Float("p99", s.P99), kit.Int("min", int64(s.Min)),
+			kit.Int("max", int64(s.Max)))
+	}
+	t.Cut(in.Options.Top, "count", "total", "share").Add()
+	out.Rows(int64(calls))
+	out.Int("api.time", nil, total).Summary = stats.All.Summary
+	out.Int("api.count", nil, int64(calls))
+}

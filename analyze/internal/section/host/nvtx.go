@@ -1,0 +1,430 @@
+package host
+
+import (
+	"cmp"
+	"runtime"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/parallel"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+
+	units "github.com/nsys-llm/explain/analyze/report/unit"
+)
+
+var NVTX = kit.Section{
+	ID: "nvtx", Title: "NVTX ranges",
+	Derivation: "NVTX push/pop and start/end ranges, grouped by canonical name (sequence numbers, op ids, " +
+		"addresses and counters become #). A kernel belongs to the ranges open on the launching thread around " +
+		"the call that launched it: to the innermost (self) and to each of them once (inclusive). Wall time is a " +
+		"union per thread and name.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "nvtx.coverage", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"", "pid"},
+			Meaning: "share of kernel time launched inside some NVTX range, over all ranges; CUDA graphs traced " +
+				"as a whole count as kernel time; per process of that process's kernel time",
+		},
+		{
+			ID: "nvtx.gpu_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"range", "pid,range"},
+			Meaning: "kernel time launched inside ranges of this name, at any depth; a kernel counts once for " +
+				"each range on the stack, and n counts these (kernel, range) pairs",
+		},
+		{
+			ID: "nvtx.gpu_time_self", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"range", "pid,range"},
+			Meaning: "kernel time for which a range of this name was the innermost; sums to the attributed " +
+				"kernel time",
+		},
+		{
+			ID: "nvtx.wall_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Stats: true, Labels: []string{"range", "pid,range"},
+			Meaning: "host time inside ranges of this name, nested and overlapping ranges of one thread counted " +
+				"once, threads added up; the summary is over single ranges",
+		},
+		{
+			ID: "nvtx.count", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"", "range", "pid,range"},
+			Meaning: "NVTX ranges that start in the window",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "nvtx_ranges", Title: "NVTX ranges", File: "nvtx_ranges.csv", Columns: []report.Column{
+			kit.NameCol("range_name", "Range"),
+			kit.CountCol("count", "Count"),
+			kit.NsCol("gpu", "GPU time", "gpu_time_ns", "gpu_time_ms"),
+			kit.NsCol("self", "Self GPU time", "gpu_time_self_ns", "gpu_time_self_ms"),
+			kit.RatioCol("self_share", "Self share", "pct_self_of_kernel_time"),
+			kit.CountCSVCol("kernels", "Kernels", "kernel_count"),
+			kit.NsCol("wall", "Wall time", "total_time_ns", "total_time_ms"),
+			kit.Wide(kit.NsCol("sum", "Summed", "sum_time_ns", "sum_time_ms")),
+			kit.MeanCol("mean", "Mean", "avg_duration_us"),
+			kit.Wide(kit.NsCol("min", "Min", "min_duration_us")),
+			kit.Wide(kit.MeanCol("p50", "p50", "p50_duration_us")),
+			kit.Wide(kit.NsCol("max", "Max", "max_duration_us")),
+		}},
+		{ID: "nvtx_instances", Title: "Longest NVTX ranges", File: "nvtx_instances.csv", Columns: []report.Column{
+			{ID: "range_name", Title: "Range", Kind: report.Name, CSV: []report.CSVCol{{Name: "range_name"},
+				{Name: "name"}}},
+			kit.MomentCol("start", "Start", "start_ns"),
+			kit.MomentCol("end", "End", "end_ns"),
+			kit.NsCol("duration", "Duration", "dur_ms", "duration_ms"),
+			kit.IDCol("pid", "PID"),
+			kit.IDCol("tid", "TID"),
+			kit.Wide(kit.IDCol("thread_id", "Global TID")),
+			{ID: "open", Title: "Still open", Kind: report.Bool},
+		}},
+	},
+	Early: func(in *kit.Input) { totalsOfRanges(in) },
+	Alone: func(in *kit.Input) { rangeSummaries(in) },
+	Run:   nvtx,
+}
+
+// Bounds that keep report.json small; what is beyond them is in the tables' others rows.
+const (
+	maxRangeMetrics    = 600 // names with GPU time
+	maxRangeWalls      = 200 // names with wall time and count
+	maxRangeNameBytes  = 60 << 10
+	maxRangePidMetrics = 200 // (process, name) pairs
+	maxRangeInstances  = 2000
+)
+
+func nvtx(in *kit.Input, out *kit.Output) {
+	r := &in.Trace.Ranges
+	lo, hi := r.Starting(in.Host.Start, in.Host.End)
+	mapped, whyNot := attributesKernels(in)
+	totals := totalsOfRanges(in)
+	names, parts, list := totals.names, totals.parts, totals.list
+
+	summaries := rangeSummaries(in)
+	rangesTable(in, out, names, list, summaries, mapped)
+	rangeInstances(in, out, lo, hi)
+	switch {
+	case !in.Has(trace.RoleNVTX):
+		out.Status(report.Unavailable, in.Lack(trace.RoleNVTX))
+		return
+	case r.Len() == 0:
+		out.Status(report.NotApplicable,
+			"the table "+in.Table(trace.RoleNVTX)+" holds no ranges, only marks, names or domains")
+		return
+	case len(list) == 0:
+		out.Status(report.NotApplicable, "no NVTX range starts in the window")
+		return
+	case !mapped:
+		out.Status(report.Partial, "wall time only: "+whyNot)
+	}
+
+	evidence := []report.MetricRef{kit.Ref("nvtx.count")}
+	out.From(trace.RoleNVTX, hi-lo, "start", "end", "eventType")
+	out.Int("nvtx.count", nil, int64(hi-lo))
+	if mapped {
+		if coverageMetrics(in, out) {
+			evidence = append(evidence, kit.Ref("nvtx.coverage"))
+		}
+		rangeGPUMetrics(in, out, names, list)
+	}
+	rangeWallMetrics(in, out, names, list, summaries)
+	rangePidMetrics(in, out, names, parts, mapped)
+
+	if in.Phased(lo, hi) {
+		out.Find("nvtx_present", report.Low, "NVTX ranges are there, and some map to phases", evidence,
+			"The phases section says what each phase takes; --phase-map FILE names your own.")
+	} else {
+		out.Find("nvtx_present", report.Low, "NVTX ranges are there, and none maps to a phase", evidence,
+			"Name phases with --phase-map FILE, and the phases section says what each takes; the built-in patterns know the ranges of vLLM, SGLang and TensorRT-LLM.",
+			"One kind of range makes a unit of work (--unit nvtx:REGEX) or a window (--window nvtx:REGEX).")
+	}
+	if open := in.OpenRanges(); open > 0 {
+		out.Note(units.Format(float64(open), report.Count) +
+			" ranges were still open when the capture stopped; they end with the last event.")
+	}
+	if mapped && list[0].gpu > in.NVTX.Total {
+		out.Note("A name that nests inside itself counts a kernel once per level, as NVIDIA's nvtx_kern_sum does: its inclusive time can exceed the kernel time.")
+	}
+}
+
+// attributesKernels says whether kernels can be attributed to ranges in this capture, and if not why.
+func attributesKernels(in *kit.Input) (ok bool, reason string) {
+	t := in.Trace
+	switch kernels := t.Kernels.Len() > 0; {
+	case !in.Options.RangeMap:
+		return false, "the attribution of kernels to ranges is switched off (--no-nvtx-kernel-map)"
+	case !kernels && t.Graphs.Len() == 0:
+		return false, in.Lack(trace.RoleKernel)
+	case !in.Has(trace.RoleAPI):
+		return false, in.Lack(trace.RoleAPI) + ", so that it is unknown what launched the kernels"
+	case !t.Has.RangeThread || !t.Has.APIThread:
+		return false, "the export does not say which thread a range or an API call belongs to (column globalTid)"
+	case !t.Has.APICorrelation || kernels && !t.Has.KernelCorrelation:
+		return false, "the export does not say which call launched a kernel (column correlationId)"
+	case kernels && !t.Has.KernelPID:
+		return false, "the export does not say which process a kernel belongs to (column globalPid)"
+	}
+	return in.NVTX != nil, "the capture has no ranges to attribute kernels to"
+}
+
+// rangeNames are the distinct canonical names: trace.Ranges.Names has one entry per name and tag.
+type rangeNames struct {
+	texts []string
+	of    []int32 // by index into trace.Ranges.Names: index into texts
+}
+
+func nameRanges(r *trace.Ranges) *rangeNames {
+	n := &rangeNames{of: make([]int32, len(r.Names))}
+	index := make(map[string]int32, len(r.Names))
+	for i := range r.Names {
+		at, ok := index[r.Names[i].Text]
+		if !ok {
+			at = int32(len(n.texts))
+			index[r.Names[i].Text] = at
+			n.texts = append(n.texts, r.Names[i].Text)
+		}
+		n.of[i] = at
+	}
+	return n
+}
+
+// rangeTotal is what is known of the ranges of one name, in one process or in all.
+type rangeTotal struct {
+	text, proc int32
+	count      int64 // ranges that start in the window
+	sum, wall  int64 // their durations added up, and their union per thread
+	gpu, self  int64 // kernel time, inclusive and innermost
+	pairs      int64 // kernels behind gpu, once per enclosing range
+	kernels    int64 // kernels behind self
+}
+
+func (a *rangeTotal) add(b *rangeTotal) {
+	a.count, a.sum, a.wall = a.count+b.count, a.sum+b.sum, a.wall+b.wall
+	a.gpu, a.self, a.pairs, a.kernels = a.gpu+b.gpu, a.self+b.self, a.pairs+b.pairs, a.kernels+b.kernels
+}
+
+// rangeTotals are the ranges added up.
+type rangeTotals struct {
+	names *rangeNames
+	parts []rangeTotal // by name and process, ordered by name as nameRanges numbers it, then process
+	list  []rangeTotal // by name, most GPU time first
+}
+
+// totalsOfRanges adds up the ranges by name and process. GPU time is that of the window's kernels, also where the range
+// around them started before the window.
+func totalsOfRanges(in *kit.Input) rangeTotals {
+	return kit.Once(in, "ranges", func() rangeTotals {
+		t := rangeTotals{names: nameRanges(&in.Trace.Ranges)}
+		t.parts = addRanges(in, t.names)
+		t.list = byRangeName(t.parts)
+		rankRanges(t.list, t.names)
+		return t
+	})
+}
+
+// threadRanges are the ranges of one name on one thread.
+type threadRanges struct {
+	count, sum, wall int64
+	reached          int64 // up to where wall counts
+}
+
+func addRanges(in *kit.Input, names *rangeNames) []rangeTotal {
+	r := &in.Trace.Ranges
+	lo, hi := r.Starting(in.Host.Start, in.Host.End)
+	// threads are counted from 1, the unknown one is 0
+	threads := kit.NewCombos(len(names.texts), len(in.Trace.Threads)+1)
+	var cells []threadRanges
+	for i := lo; i < hi; i++ {
+		at := threads.Of(names.of[r.Name(i)], r.Thread(i)+1)
+		start, end := r.Start(i), r.End(i)
+		if int(at) == len(cells) {
+			cells = append(cells, threadRanges{reached: start})
+		}
+		c := &cells[at]
+		c.count++
+		c.sum += end - start
+		if end > c.reached {
+			c.wall += end - max(start, c.reached)
+			c.reached = end
+		}
+	}
+	procs := kit.NewPairs() // name, process
+	var list []rangeTotal
+	part := func(text, proc int32) *rangeTotal {
+		at := procs.Of(text, proc)
+		if int(at) == len(list) {
+			list = append(list, rangeTotal{text: text, proc: proc})
+		}
+		return &list[at]
+	}
+	for i, x := range threads.List {
+		part(x.A, in.ProcOf(x.B-1)).add(&rangeTotal{count: cells[i].count, sum: cells[i].sum, wall: cells[i].wall})
+	}
+	if in.NVTX != nil {
+		for _, x := range in.NVTX.Ranges {
+			part(names.of[x.Name], x.Proc).add(&rangeTotal{gpu: x.Inclusive, self: x.Self, pairs: x.Pairs,
+				kernels: x.SelfCount})
+		}
+	}
+	slices.SortFunc(list, func(a, b rangeTotal) int {
+		return cmp.Or(cmp.Compare(a.text, b.text),
+			cmp.Compare(a.proc, b.proc))
+	})
+	return list
+}
+
+// rangeSummaries describe the durations of the ranges of each name, as nameRanges numbers it; nil where there is none.
+// The names are shared out between the processors, each of which goes through the ranges for its own.
+func rangeSummaries(in *kit.Input) []*report.Summary {
+	return kit.Once(in, "range summaries", func() []*report.Summary { return describeRanges(in) })
+}
+
+func describeRanges(in *kit.Input) []*report.Summary {
+	r, totals := &in.Trace.Ranges, totalsOfRanges(in)
+	lo, hi := r.Starting(in.Host.Start, in.Host.End)
+	counts, all := make([]int32, len(totals.names.texts)), 0
+	for i := range totals.parts {
+		counts[totals.parts[i].text] += int32(totals.parts[i].count)
+		all += int(totals.parts[i].count)
+	}
+	shares := max(1, min(runtime.GOMAXPROCS(0), all/leastShare))
+	share, done := make([]int, len(counts)), 0 // by name
+	for n, c := range counts {
+		share[n] = min(done*shares/max(1, all), shares-1)
+		done += int(c)
+	}
+	summaries := make([]*report.Summary, len(counts))
+	parallel.Each(shares, func(k int) {
+		own := make([]int32, len(counts))
+		for n, c := range counts {
+			if share[n] == k {
+				own[n] = c
+			}
+		}
+		g := kit.GatherCounted(in.Trace.Memory(), own, lo, hi, func(i int) int32 {
+			if n := totals.names.of[r.Name(i)]; own[n] > 0 {
+				return n
+			}
+			return -1
+		}, r.Dur)
+		defer g.Free()
+		for n, c := range own {
+			if c > 0 {
+				kit.SortIn(g.Memory, g.Of(n))
+				summaries[n] = g.Of(n).Summary()
+			}
+		}
+	})
+	return summaries
+}
+
+// leastShare is how many ranges are worth a processor of their own.
+const leastShare = 1 << 16
+
+// orLast is a dense index with a place for the unknown behind all others.
+func orLast(i int32, n int) int {
+	if i == trace.None {
+		return n
+	}
+	return int(i)
+}
+
+// byRangeName adds up the processes of each name; parts are ordered by name.
+func byRangeName(parts []rangeTotal) []rangeTotal {
+	var list []rangeTotal
+	for i := range parts {
+		if n := len(list); n > 0 && list[n-1].text == parts[i].text {
+			list[n-1].add(&parts[i])
+		} else {
+			list = append(list, parts[i])
+			list[n].proc = trace.None
+		}
+	}
+	return list
+}
+
+func rankRanges(list []rangeTotal, names *rangeNames) {
+	slices.SortFunc(list, func(a, b rangeTotal) int {
+		return cmp.Or(cmp.Compare(b.gpu, a.gpu), cmp.Compare(b.wall, a.wall), cmp.Compare(b.count, a.count),
+			cmp.Compare(names.texts[a.text], names.texts[b.text]), cmp.Compare(a.proc, b.proc))
+	})
+}
+
+// procCoverage is the kernel time of one process, and the part of it that some range encloses.
+type procCoverage struct {
+	total, attributed int64
+	kernels           int64
+}
+
+func (c *procCoverage) ratio() *float64 { return stat.Ratio(c.attributed, c.total) }
+
+// coverageByProc is indexed by process; the last entry is the work whose process is unknown. It needs in.NVTX.
+func coverageByProc(in *kit.Input) []procCoverage {
+	return kit.Once(in, "coverage", func() []procCoverage {
+		list := make([]procCoverage, len(in.Trace.Procs)+1)
+		add := func(w *trace.Work, calls []int32) {
+			lo, hi := w.Starting(in.Span.Start, in.Span.End)
+			for i := lo; i < hi; i++ {
+				c := &list[orLast(w.Proc(i), len(in.Trace.Procs))]
+				c.kernels++
+				c.total += w.Dur(i)
+				if in.Contexts.Of(calls[i]) != trace.None {
+					c.attributed += w.Dur(i)
+				}
+			}
+		}
+		add(&in.Trace.Kernels.Work, in.Calls.Kernel)
+		add(&in.Trace.Graphs.Work, in.Calls.Graph)
+		return list
+	})
+}
+
+// fromAttribution sets the source of what is computed from attributed kernels.
+func fromAttribution(in *kit.Input, out *kit.Output, rows int64) {
+	out.From(trace.RoleKernel, int(rows), "start", "end", "correlationId", "globalPid")
+	if in.Has(trace.RoleGraph) {
+		out.With(trace.RoleGraph)
+	}
+	out.With(trace.RoleAPI, "globalTid")
+	out.With(trace.RoleNVTX)
+}
+
+// coverageMetrics emits coverage and warns where it is low; false if there is no kernel time to cover.
+func coverageMetrics(in *kit.Input, out *kit.Output) bool {
+	x := in.NVTX
+	fromAttribution(in, out, x.TotalCount)
+	ratio := stat.Ratio(x.Attributed, x.Total)
+	out.Metric("nvtx.coverage", nil, ratio)
+	out.Coverage(ratio)
+	procs := coverageByProc(in)
+	worst, known, shown := -1, 0, 0
+	for p := range in.Trace.Procs {
+		c := procs[p].ratio()
+		if c == nil {
+			continue
+		}
+		if shown++; shown <= kit.MaxProcMetrics {
+			out.Rows(procs[p].kernels)
+			out.Metric("nvtx.coverage", kit.Labels("pid", pidText(in, int32(p))), c)
+		}
+		known++
+		if worst < 0 || *c < *procs[worst].ratio() {
+			worst = p
+		}
+	}
+	if ratio == nil {
+		return false
+	}
+	warnBelow := in.Options.CoverageWarn
+	percent := func(v float64) string { return units.Format(v, report.Ratio) }
+	if *ratio < warnBelow {
+		out.Warn("nvtx_coverage", "NVTX ranges cover "+percent(*ratio)+" of the kernel time, below the threshold of "+percent(warnBelow)+
+			": read GPU time by range and by phase with care. Kernels launched outside any range, and kernels whose launch call is not in the capture, are not attributed.")
+	}
+	if worst >= 0 && known > 1 {
+		if c := *procs[worst].ratio(); c < warnBelow {
+			out.Warn("nvtx_coverage_pid", "NVTX coverage is low for at least one process: pid "+pidText(in,
+				int32(worst))+" has "+percent(c)+", below the threshold of "+percent(warnBelow)+".")
+		}
+	}
+	return true
+}

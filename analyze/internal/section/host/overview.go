@@ -1,0 +1,232 @@
+package host
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var Overview = kit.Section{
+	ID: "overview", Title: "Overview",
+	Derivation: "Devices are those that did work, from the event rows; what is known of them is from the " +
+		"capture's list of adapters. Settings are from the capture's metadata, by an allow-list of keys.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "capture.devices", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale:   report.Level,
+			Meaning: "devices that did work in the window",
+		},
+		{
+			ID: "capture.processes", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale:   report.Level,
+			Meaning: "processes that called CUDA, did GPU work or opened NVTX ranges in the window",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "tables", Title: "Tables of events", File: "tables.csv", Columns: []report.Column{
+			kit.NameCol("table", "Table"),
+			kit.TextCol("role", "Read as"),
+			kit.CountCol("rows", "Rows"),
+			kit.CountCol("skipped", "Skipped"),
+		}},
+		{ID: "capture", Title: "Capture", File: "capture.csv", Columns: []report.Column{
+			kit.TextCol("setting", "Setting"),
+			kit.NameCol("value", "Value"),
+		}},
+		{ID: "window", Title: "Analysed window", File: "window.csv", Columns: []report.Column{
+			kit.TextCol("mode", "Mode"),
+			kit.MomentCol("start", "Start", "start_ns"),
+			kit.MomentCol("end", "End", "end_ns"),
+			kit.NsCol("length", "Length", "length_ns", "length_ms"),
+			kit.NsCol("captured", "Captured", "captured_ns", "captured_ms"),
+			kit.NameCol("why", "Why"),
+		}},
+		{ID: "devices", Title: "Devices", File: "devices.csv", Columns: []report.Column{
+			kit.IDCol("device_id", "GPU"),
+			kit.NameCol("name", "Name"),
+			kit.Wide(kit.NameCol("chip", "Chip")),
+			kit.Wide(kit.TextCol("compute_capability", "Compute capability")),
+			kit.CountCol("sm_count", "SMs"),
+			kit.BytesCol("memory_bytes", "Memory"),
+			kit.RateCol("memory_bandwidth_bytes_per_s", "Memory bandwidth", report.BytesPerSec),
+			kit.Wide(kit.RateCol("clock_hz", "Clock", report.PerSecond)),
+			kit.TextCol("pids", "PIDs"),
+			kit.CountCSVCol("kernels", "Kernels", "kernel_count"),
+			kit.NsCol("kernel_time", "Kernel time", "total_kernel_time_ns", "total_kernel_time_ms"),
+			kit.NsCol("busy", "Busy", "busy_ms"),
+			kit.RatioCol("busy_ratio", "Busy", "busy_pct_of_window"),
+		}},
+	},
+	Run: overview,
+}
+
+func overview(in *kit.Input, out *kit.Output) {
+	t := in.Trace
+	procs := 0
+	for _, s := range procSums(in) {
+		if s.proc != trace.None {
+			procs++
+		}
+	}
+	captureTable(in, out)
+	windowTable(in, out)
+	devicesTable(in, out)
+	rows := out.Table("tables")
+	var read int64
+	var names []string
+	for _, s := range t.Tables {
+		rows.Row(
+			kit.Text("table", s.Name), kit.Text("role", string(s.Role)), kit.Int("rows", s.Rows),
+			kit.Int("skipped", s.Skipped))
+		read += s.Rows
+		names = append(names, s.Name)
+	}
+	for _, name := range t.LeftOut {
+		rows.Row(
+			kit.Text("table", name), kit.Text("role", "not read"), kit.Put("rows", report.Null),
+			kit.Put("skipped", report.Null))
+	}
+	rows.Add()
+
+	if len(names) > 0 {
+		out.Source(report.Source{Tables: names, Columns: []string{"deviceId", "globalPid", "globalTid"}, Rows: read})
+		out.Int("capture.devices", nil, int64(len(in.Timeline.Devices)))
+		out.Int("capture.processes", nil, int64(procs))
+	}
+}
+
+// captureTable shows what the capture says of itself and of the machine. Values are the capture's own words.
+func captureTable(in *kit.Input, out *kit.Output) {
+	t, m := in.Trace, &in.Trace.Meta
+	table := out.Table("capture")
+	add := func(setting, value string) {
+		if value != "" {
+			table.Row(
+				kit.Text("setting", setting), kit.Text("value", value))
+		}
+	}
+	add("File", t.File.Name)
+	add("Traced", strings.Join(m.TraceSet, ", "))
+	add("CUDA graphs traced", graphTrace(in))
+	add("Captured with nsys", m.CaptureVersion)
+	add("Exported with nsys", m.ExporterVersion)
+	add("Export schema", m.SchemaVersion)
+	add("Driver", m.Driver)
+	add("CUDA of the driver", m.CUDA)
+	add("OS", m.OS)
+	add("CPU", m.CPU)
+	add("Architecture", m.Arch)
+	table.Add()
+}
+
+// graphTrace is how CUDA graphs were traced: as the rows show, else as the capture was asked to.
+func graphTrace(in *kit.Input) string {
+	switch {
+	case in.Trace.Graphs.Len() > 0:
+		return "as a whole (graph): the kernels inside are hidden"
+	case in.Trace.GraphNodes > 0:
+		return "kernel by kernel (node)"
+	}
+	for i := range in.Trace.API.Names {
+		if in.Trace.API.Names[i].GraphLaunch {
+			return in.Trace.Meta.GraphTrace
+		}
+	}
+	return "no graph was launched"
+}
+
+func windowTable(in *kit.Input, out *kit.Output) {
+	t := out.Table("window")
+	captured := report.Null
+	if d := in.Trace.Meta.CaptureStop - in.Trace.Meta.CaptureStart; d > 0 {
+		captured = report.I(d)
+	}
+	w := &in.Window
+	t.Row(
+		kit.Text("mode", w.Mode), kit.Int("start", w.Start), kit.Int("end", w.End), kit.Int("length", w.Length),
+		kit.Put("captured", captured), kit.Text("why", w.Why))
+	t.Add()
+}
+
+func devicesTable(in *kit.Input, out *kit.Output) {
+	t := out.Table("devices")
+	index := map[int32]int{}
+	for i := range in.Timeline.Devices {
+		index[in.Timeline.Devices[i].ID] = i
+	}
+	counts, times := make([]int64, len(index)), make([]int64, len(index))
+	ran := in.KernelStats()
+	for _, c := range ran.Cells {
+		d := index[ran.Places[c.B].B]
+		counts[d] += c.Count
+		times[d] += c.Total
+	}
+	for i := range in.Timeline.Devices {
+		d := &in.Timeline.Devices[i]
+		a := in.Trace.GPU(d.ID)
+		busy := d.Busy()
+		t.Row(
+			kit.Int("device_id", int64(d.ID)), kit.Put("name", statedText(a.Name)),
+			kit.Put("chip", statedText(a.Chip)), kit.Put("compute_capability", statedText(capability(&a))),
+			kit.Put("sm_count", statedInt(a.SMs)), kit.Put("memory_bytes", statedInt(a.MemoryBytes)),
+			kit.Put("memory_bandwidth_bytes_per_s", statedRate(a.MemoryBandwidth)),
+			kit.Put("clock_hz", statedRate(a.ClockHz)), kit.Text("pids", pidsOn(in, i)),
+			kit.Int("kernels", counts[i]), kit.Int("kernel_time", times[i]), kit.Int("busy", busy),
+			kit.Maybe("busy_ratio", stat.Ratio(busy, in.Span.Len())))
+	}
+	t.Add()
+}
+
+// pidsOn lists the pids that did work on a device; the unknown process is left out.
+func pidsOn(in *kit.Input, device int) string {
+	seen := make([]bool, len(in.Trace.Procs))
+	d := &in.Timeline.Devices[device]
+	for i := range d.Len() {
+		if p := d.Proc(i); p != trace.None {
+			seen[p] = true
+		}
+	}
+	var pids []string
+	for p := range seen {
+		if seen[p] {
+			pids = append(pids, strconv.FormatInt(in.Trace.Procs[p].PID, 10))
+		}
+	}
+	const few = 8
+	if len(pids) > few {
+		pids = append(pids[:few], "…")
+	}
+	return strings.Join(pids, ", ")
+}
+
+func capability(a *trace.GPUInfo) string {
+	if a.CapMajor <= 0 {
+		return ""
+	}
+	return strconv.FormatInt(a.CapMajor, 10) + "." + strconv.FormatInt(a.CapMin, 10)
+}
+
+func statedText(s string) report.Cell {
+	if s == "" {
+		return report.Null
+	}
+	return report.S(s)
+}
+
+func statedInt(v int64) report.Cell {
+	if v <= 0 {
+		return report.Null
+	}
+	return report.I(v)
+}
+
+func statedRate(v int64) report.Cell {
+	if v <= 0 {
+		return report.Null
+	}
+	return report.F(float64(v))
+}

@@ -1,0 +1,335 @@
+package host
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var Phases = kit.Section{
+	ID: "phases", Title: "Phases",
+	Derivation: "Range names map to phases by --phase-map, or by built-in patterns for vLLM, SGLang, " +
+		"TensorRT-LLM and LLM@… markers. A kernel belongs to the phase of the nearest range outward, from the " +
+		"innermost one around its launch call, that maps to a phase; host time to that of the nearest mapping " +
+		"range open on the thread. What no phase claims is the row unmapped.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "phase.gpu_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"phase", "pid,phase"},
+			Meaning: "kernel time launched inside the phase, CUDA graphs traced as a whole included; sums over " +
+				"phases to all kernel time",
+		},
+		{
+			ID: "phase.gpu_share", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"phase"},
+			Meaning: "share of all kernel time in the window",
+		},
+		{
+			ID: "phase.wall_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"phase", "pid,phase"},
+			Meaning: "host time inside the phase, each moment of a thread counted for the nearest phase only, " +
+				"threads added up; unmapped is the time inside ranges without a phase",
+		},
+		{
+			ID: "phase.wall_share", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"phase"},
+			Meaning: "share of the host time inside any NVTX range",
+		},
+		{
+			ID: "phase.kernel_count", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"phase"},
+			Meaning: "kernels launched inside the phase",
+		},
+		{
+			ID: "phase.kernel_duration", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{"phase"},
+			Meaning: "median duration of a kernel of the phase; the summary is over kernels",
+		},
+		{
+			ID: "phase.launch_count", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"phase"},
+			Meaning: "launch API calls inside the phase",
+		},
+		{
+			ID: "phase.launch_rate", Unit: report.PerSecond, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"phase"},
+			Meaning: "launch API calls per second of the phase's wall time",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "phases", Title: "Phases", File: "phases.csv", Columns: []report.Column{
+			kit.NameCol("phase", "Phase"),
+			kit.CountCSVCol("ranges", "Ranges", "nvtx_count"),
+			kit.NsCol("gpu", "GPU time", "total_kernel_time_ns", "total_kernel_time_ms"),
+			kit.RatioCol("gpu_share", "Share", "pct_total_kernel_time"),
+			kit.Wide(kit.RatioCol("attributed_share", "Share of attributed", "pct_of_attributed_kernel_time")),
+			kit.CountCSVCol("kernels", "Kernels", "kernel_count"),
+			kit.MeanCol("p50", "p50 kernel", "p50_kernel_us"),
+			kit.CountCSVCol("launches", "Launches", "launch_count"),
+			kit.NsCol("wall", "Wall time", "total_time_ns", "total_time_ms"),
+			kit.RatioCol("wall_share", "Share of wall", "pct_of_nvtx_total"),
+		}},
+		{ID: "phases_by_pid", Title: "Phases per process", File: "phases_by_pid.csv", Columns: []report.Column{
+			kit.IDCol("pid", "PID"),
+			kit.NameCol("phase", "Phase"),
+			kit.NsCol("gpu", "GPU time", "total_kernel_time_ns", "total_kernel_time_ms"),
+			kit.RatioCol("share", "Share of the process", "pct_of_pid_kernel_time"),
+			kit.CountCSVCol("kernels", "Kernels", "kernel_count"),
+			kit.CountCSVCol("launches", "Launches", "launch_count"),
+			kit.NsCol("wall", "Wall time", "total_time_ns", "total_time_ms"),
+		}},
+	},
+	Run: phases,
+}
+
+// Thresholds of the findings: nsys-llm-explainer's share of the top phase, and what is enough for a launch storm.
+const (
+	dominantPhase    = 0.70
+	stormMinLaunches = 100
+	stormMinShare    = 0.05 // of wall time, below which a phase is not worth a finding
+	stormMainPhase   = 0.25 // of wall time, from which a storm in a phase is severe
+	maxPhaseMetrics  = 100
+)
+
+func phases(in *kit.Input, out *kit.Output) {
+	x := newPhaseSums(in)
+	list := x.totals()
+	mapped, whyNot := attributesKernels(in)
+	x.table(out, list, mapped)
+	x.pidTable(out, mapped)
+	switch r := &in.Trace.Ranges; {
+	case !in.Has(trace.RoleNVTX):
+		out.Status(report.Unavailable, in.Lack(trace.RoleNVTX))
+		return
+	case !x.any:
+		out.Status(report.NotApplicable,
+			"no NVTX range in the window maps to a phase by the "+in.Options.PhasesFrom+": name phases with --phase-map FILE, {\"prefill\": [\"substring\", \"re:regex\"], …}")
+		if r.Len() == 0 {
+			out.Status(report.NotApplicable, "the table "+in.Table(trace.RoleNVTX)+" holds no ranges")
+		}
+		return
+	case !mapped:
+		out.Status(report.Partial, "wall time only: "+whyNot)
+	}
+	out.Note("Phases are from the " + in.Options.PhasesFrom + ".")
+	if missing := x.unseen(); len(missing) > 0 {
+		out.Note("No range in the window maps to: " + strings.Join(missing, ", ") + ".")
+	}
+	x.metrics(out, list, mapped)
+	x.findings(out, list, mapped)
+}
+
+// phaseSum is what is known of one phase, in one process or in all.
+type phaseSum struct {
+	phase, proc     int32 // phase indexes phaseSums.used, whose end is the unmapped rest
+	ranges, wall    int64
+	gpu             int64
+	kernels, graphs int64
+	launches        int64
+}
+
+func (a *phaseSum) add(b *phaseSum) {
+	a.ranges, a.wall, a.gpu = a.ranges+b.ranges, a.wall+b.wall, a.gpu+b.gpu
+	a.kernels, a.graphs, a.launches = a.kernels+b.kernels, a.graphs+b.graphs, a.launches+b.launches
+}
+
+// phaseSums adds up a trace by process and phase.
+type phaseSums struct {
+	in      *kit.Input
+	used    []int32         // phases that occur, as indexes into Options.Phases
+	byName  []int32         // by index into Ranges.Names: index into used, or trace.None
+	nearest *attrib.Nearest // range name that maps to a phase
+	any     bool            // something maps to a phase
+	sums    []phaseSum
+	durs    *kit.Groups // kernel durations by phase
+	// Kernel time in the window, and the part of it that some range encloses, whatever its phase.
+	total, attributed int64
+}
+
+func newPhaseSums(in *kit.Input) *phaseSums {
+	r := &in.Trace.Ranges
+	x := &phaseSums{in: in, byName: make([]int32, len(r.Names))}
+	index := make([]int32, len(in.Options.Phases))
+	for i := range index {
+		index[i] = trace.None
+	}
+	for i := range r.Names {
+		if p := kit.PhaseOf(r.Names[i].Tag); p >= 0 && p < len(index) {
+			index[p] = 0
+		}
+	}
+	for p := range index {
+		if index[p] != trace.None {
+			index[p] = int32(len(x.used))
+			x.used = append(x.used, int32(p))
+		}
+	}
+	for i := range r.Names {
+		x.byName[i] = trace.None
+		if p := kit.PhaseOf(r.Names[i].Tag); p >= 0 && p < len(index) {
+			x.byName[i] = index[p]
+		}
+	}
+	if len(x.used) == 0 {
+		return x
+	}
+	x.nearest = in.Contexts.Nearest(func(name int32) bool { return x.byName[name] != trace.None })
+	procs := len(in.Trace.Procs) + 1
+	x.sums = make([]phaseSum, procs*(len(x.used)+1))
+	for i := range x.sums {
+		x.sums[i].phase, x.sums[i].proc = int32(i%(len(x.used)+1)), int32(i/(len(x.used)+1))
+	}
+	x.addWall()
+	x.addLaunches()
+	x.addKernels()
+	for i := range x.sums {
+		if s := &x.sums[i]; int(s.phase) < len(x.used) && (s.ranges > 0 || s.gpu > 0 || s.kernels > 0) {
+			x.any = true
+		}
+	}
+	return x
+}
+
+// at is the sum of a process and phase; trace.None stands for an unknown process and for no phase.
+func (x *phaseSums) at(proc, phase int32) *phaseSum {
+	return &x.sums[orLast(proc, len(x.in.Trace.Procs))*(len(x.used)+1)+orLast(phase, len(x.used))]
+}
+
+// around is the phase of the nearest range outward from the call that maps to one.
+func (x *phaseSums) around(call int32) int32 {
+	if name := x.nearest.Of(call); name != trace.None {
+		return x.byName[name]
+	}
+	return trace.None
+}
+
+func (x *phaseSums) addKernels() {
+	k, g, calls := &x.in.Trace.Kernels, &x.in.Trace.Graphs, x.in.Calls
+	lo, hi := k.Starting(x.in.Span.Start, x.in.Span.End)
+	memory := x.in.Trace.Memory()
+	x.durs = kit.Gather(memory, len(x.used)+1, lo, hi, func(i int) int32 {
+		phase := x.around(calls.Kernel[i])
+		s := x.at(k.Proc(i), phase)
+		s.kernels++
+		s.gpu += k.Dur(i)
+		x.total += k.Dur(i)
+		return int32(orLast(phase, len(x.used)))
+	}, k.Dur).Sort()
+	lo, hi = g.Starting(x.in.Span.Start, x.in.Span.End)
+	for i := lo; i < hi; i++ {
+		s := x.at(g.Proc(i), x.around(calls.Graph[i]))
+		s.graphs++
+		s.gpu += g.Dur(i)
+		x.total += g.Dur(i)
+	}
+	if x.in.NVTX != nil {
+		x.attributed = x.in.NVTX.Attributed
+	}
+}
+
+func (x *phaseSums) addLaunches() {
+	api := &x.in.Trace.API
+	lo, hi := api.Starting(x.in.Host.Start, x.in.Host.End)
+	for i := lo; i < hi; i++ {
+		if !api.Names[api.Name(i)].Launch {
+			continue
+		}
+		proc := trace.None
+		if th := api.Thread(i); th != trace.None {
+			proc = x.in.Trace.Threads[th].Proc
+		}
+		x.at(proc, x.around(int32(i))).launches++
+	}
+}
+
+// addWall walks each thread's ranges by start. Ranges without a phase are transparent: their time is the enclosing
+// phase's, and unmapped where there is none.
+func (x *phaseSums) addWall() {
+	r := &x.in.Trace.Ranges
+	lo, hi := r.Starting(x.in.Host.Start, x.in.Host.End)
+	threads := make([]threadWall, len(x.in.Trace.Threads)+1)
+	for th := range threads {
+		threads[th].proc = trace.None
+		if th < len(x.in.Trace.Threads) {
+			threads[th].proc = x.in.Trace.Threads[th].Proc
+		}
+	}
+	// Of ranges that start together the longer one is the outer one, as in attrib.Contexts.
+	var together []int32
+	for i := lo; i < hi; {
+		start := r.Start(i)
+		together = together[:0]
+		for ; i < hi && r.Start(i) == start; i++ {
+			together = append(together, int32(i))
+		}
+		if len(together) > 1 {
+			slices.SortStableFunc(together, func(a, b int32) int { return cmp.Compare(r.End(int(b)), r.End(int(a))) })
+		}
+		for _, at := range together {
+			threads[orLast(r.Thread(int(at)), len(threads)-1)].add(x, start, r.End(int(at)), x.byName[r.Name(int(at))])
+		}
+	}
+	for th := range threads {
+		if w := &threads[th]; w.any {
+			w.claimed += w.advance(w.reached, func(p int32, ns int64) { x.at(w.proc, p).wall += ns })
+			x.at(w.proc, trace.None).wall += w.inside - w.claimed
+		}
+	}
+}
+
+// threadWall is the host time of one thread.
+type threadWall struct {
+	wallSweep
+	proc            int32
+	any             bool
+	reached         int64 // up to where some range is open
+	inside, claimed int64 // time inside some range, and inside one that maps to a phase
+}
+
+func (w *threadWall) add(x *phaseSums, start, end int64, phase int32) {
+	if !w.any {
+		w.any, w.reached = true, start
+	}
+	if end > w.reached {
+		w.inside += end - max(start, w.reached)
+		w.reached = end
+	}
+	x.at(w.proc, phase).ranges++
+	if phase != trace.None {
+		w.claimed += w.advance(start, func(p int32, ns int64) { x.at(w.proc, p).wall += ns })
+		w.stack = append(w.stack, openPhase{phase, end})
+	}
+}
+
+// wallSweep moves through one thread's time with the mapping ranges that are open, the nearest last.
+type wallSweep struct {
+	now   int64
+	stack []openPhase
+}
+
+type openPhase struct {
+	phase int32
+	end   int64
+}
+
+// advance moves to the given time and hands out what passed to the nearest range open at each moment.
+func (w *wallSweep) advance(to int64, give func(phase int32, ns int64)) (given int64) {
+	for len(w.stack) > 0 && w.now < to {
+		top := w.stack[len(w.stack)-1]
+		if until := min(top.end, to); until > w.now {
+			give(top.phase, until-w.now)
+			given += until - w.now
+			w.now = until
+		}
+		if top.end <= w.now {
+			w.stack = w.stack[:len(w.stack)-1]
+		}
+	}
+	w.now = max(w.now, to)
+	return given
+}

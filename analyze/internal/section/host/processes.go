@@ -1,0 +1,273 @@
+package host
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var Processes = kit.Section{
+	ID: "processes", Title: "Processes",
+	Derivation: "Every number of the other sections by process. A process is the whole upper part of globalPid " +
+		"(virtual machine, hardware and pid); its kernels are the rows that carry it, its calls and ranges those " +
+		"of its threads. Kernels and API calls never cross processes, also where their correlation ids are equal.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "kernel.total_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Stats: true, Labels: []string{"pid"},
+			Meaning: "sum of the kernel durations of one process",
+		},
+		{
+			ID: "kernel.count", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"pid"},
+			Meaning: "number of kernels of one process",
+		},
+		{
+			ID: "process.busy_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"pid"},
+			Meaning: "time in which any GPU work of the process ran: a union per device, devices added up",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "processes", Title: "Processes", File: "processes.csv", Columns: []report.Column{
+			kit.IDCol("pid", "PID"),
+			kit.NameCol("process_name", "Process"),
+			kit.Wide(kit.TextCol("machine", "Machine")),
+			kit.NsCol("kernel_time", "Kernel time", "total_kernel_time_ns", "total_kernel_time_ms"),
+			kit.RatioCol("share", "Share", "pct_of_total_kernel_time"),
+			kit.CountCSVCol("kernels", "Kernels", "kernel_count"),
+			kit.NsCol("busy", "GPU busy", "gpu_busy_ms"),
+			kit.TextCol("devices", "GPUs"),
+			kit.CountCSVCol("launches", "Launches", "launch_count"),
+			kit.NsCol("launch_time", "In launch calls", "launch_api_time_ms"),
+			kit.CountCSVCol("syncs", "Syncs", "sync_count"),
+			kit.NsCol("sync_time", "In sync calls", "sync_total_time_ms"),
+			kit.CountCSVCol("ranges", "NVTX ranges", "nvtx_count"),
+			kit.RatioCol("coverage", "NVTX coverage", "pid_attribution_coverage_pct"),
+		}},
+		{ID: "kernels_by_pid", Title: "Top kernels per process", File: "kernels_by_pid.csv", Columns: []report.Column{
+			kit.IDCol("pid", "PID"),
+			kit.Wide(kit.NsCol("pid_total", "Process total", "pid_total_kernel_time_ms")),
+			kit.Wide(kit.RatioCol("pid_share", "Process share", "pid_pct_of_total_kernel_time")),
+			kit.NameCol("kernel_name", "Kernel"),
+			kit.IDCol("device_id", "GPU"),
+			kit.CountCSVCol("count", "Calls", "call_count"),
+			kit.NsCol("total", "Total", "total_time_ns", "total_time_ms"),
+			kit.MeanCol("mean", "Mean", "avg_duration_us"),
+			kit.RatioCol("share_of_pid", "Share of process", "pct_of_pid_kernel_time"),
+			kit.RatioCol("share", "Share", "pct_of_total_kernel_time"),
+		}},
+		{ID: "sync_by_pid", Title: "Blocking synchronisation per process", File: "sync_by_pid.csv",
+			Columns: []report.Column{
+				kit.IDCol("pid", "PID"),
+				kit.NameCol("api_name", "API"),
+				kit.CountCSVCol("count", "Calls", "call_count"),
+				kit.NsCol("total", "Total", "total_time_ns", "total_time_ms"),
+				kit.MeanCol("mean", "Mean", "avg_duration_us"),
+			}},
+		{ID: "nvtx_by_pid", Title: "NVTX ranges per process", File: "nvtx_by_pid.csv", Columns: []report.Column{
+			kit.IDCol("pid", "PID"),
+			kit.NameCol("range_name", "Range"),
+			kit.CountCSVCol("count", "Count", "nvtx_count"),
+			kit.NsCol("wall", "Wall time", "nvtx_total_time_ms"),
+			kit.NsCol("gpu", "GPU time", "inclusive_kernel_time_ms"),
+			kit.NsCol("self", "Self GPU time", "attributed_kernel_time_ms"),
+			kit.CountCSVCol("kernels", "Kernels (self)", "attributed_kernel_count"),
+			kit.Wide(kit.RatioCol("coverage", "Coverage of process", "pid_attribution_coverage_pct")),
+		}},
+	},
+	Run: processes,
+}
+
+const (
+	maxKernelsPerPid = 10   // rows of one process in kernels_by_pid, as in nsys-llm-explainer
+	sharedDevice     = 0.05 // of a device's kernel time, from which a process counts as sharing it
+)
+
+// procSum is what is known of one process.
+type procSum struct {
+	proc     int32 // trace.None for work whose process is unknown
+	kernels  int64
+	kernelNs int64
+	busy     int64
+	devices  []int32
+	launches int64
+	launchNs int64
+	syncs    int64
+	syncNs   int64
+	ranges   int64
+	other    int64 // API calls and GPU work that is neither of the above
+}
+
+func (s *procSum) empty() bool {
+	return s.kernels == 0 && s.busy == 0 && s.launches == 0 && s.syncs == 0 && s.ranges == 0 && s.other == 0
+}
+
+func processes(in *kit.Input, out *kit.Output) {
+	list := procSums(in)
+	var total int64
+	for i := range list {
+		total += list[i].kernelNs
+	}
+	emitted := map[int32]bool{}
+	for i := range list {
+		s := &list[i]
+		if s.proc == trace.None || i >= kit.MaxProcMetrics {
+			continue
+		}
+		l := kit.Labels("pid", pidText(in, s.proc))
+		if s.kernels > 0 {
+			out.From(trace.RoleKernel, int(s.kernels), "start", "end", "globalPid")
+			out.Int("kernel.total_time", l, s.kernelNs)
+			out.Int("kernel.count", l, s.kernels)
+			emitted[s.proc] = true
+		}
+		if s.busy > 0 {
+			out.From(trace.RoleKernel, int(s.kernels), "start", "end", "globalPid", "deviceId")
+			for _, r := range []trace.Role{trace.RoleMemcpy, trace.RoleMemset, trace.RoleGraph} {
+				if in.Has(r) {
+					out.With(r)
+				}
+			}
+			out.Int("process.busy_time", l, s.busy)
+		}
+	}
+	processTable(in, out, list, total)
+	kernelsByPid(in, out, list, total)
+	syncByPid(in, out)
+	rangesByPid(in, out)
+	switch {
+	case len(list) == 0:
+		out.Status(report.NotApplicable, "no process did anything that the capture records")
+	case list[len(list)-1].proc == trace.None && list[len(list)-1].kernels > 0:
+		reason := "some kernels name no process; they are in a row without pid"
+		if !in.Trace.Has.KernelPID {
+			reason = "the export does not say which process a kernel belongs to (column globalPid of " +
+				in.Table(trace.RoleKernel) + ")"
+		}
+		out.Status(report.Partial, reason)
+	}
+	sharedDevices(in, out, emitted)
+}
+
+// procSums lists the processes that did something, by kernel time, then busy time, then API calls; the unknown process
+// is last.
+func procSums(in *kit.Input) []procSum {
+	return kit.Once(in, "processes", func() []procSum { return addProcs(in) })
+}
+
+func addProcs(in *kit.Input) []procSum {
+	t := in.Trace
+	all := make([]procSum, len(t.Procs)+1)
+	for p := range all {
+		all[p].proc = int32(p)
+	}
+	unknown := len(t.Procs)
+	all[unknown].proc = trace.None
+	ran := in.KernelStats()
+	for _, c := range ran.Cells {
+		s := &all[orLast(ran.Places[c.B].A, unknown)]
+		s.kernels += c.Count
+		s.kernelNs += c.Total
+	}
+	procBusy(in, all)
+	api := &t.API
+	for _, c := range in.CallStats().Cells {
+		s := &all[orLast(in.ProcOf(c.B), unknown)]
+		switch n := &api.Names[c.A]; {
+		case n.Launch:
+			s.launches += c.Count
+			s.launchNs += c.Total
+		case n.Sync:
+			s.syncs += c.Count
+			s.syncNs += c.Total
+		default:
+			s.other += c.Count
+		}
+	}
+	for _, p := range totalsOfRanges(in).parts {
+		all[orLast(p.proc, unknown)].ranges += p.count
+	}
+	list := slices.DeleteFunc(all, func(s procSum) bool { return s.empty() })
+	slices.SortFunc(list, func(a, b procSum) int {
+		return cmp.Or(cmp.Compare(min(0, b.proc), min(0, a.proc)), cmp.Compare(b.kernelNs, a.kernelNs),
+			cmp.Compare(b.busy, a.busy),
+			cmp.Compare(b.launches+b.syncs+b.other, a.launches+a.syncs+a.other), cmp.Compare(a.proc, b.proc))
+	})
+	return list
+}
+
+// procBusy adds up, device by device, the union of each process's work, and notes which devices it used.
+func procBusy(in *kit.Input, all []procSum) {
+	reached := make([]int64, len(all))
+	for d := range in.Timeline.Devices {
+		dev := &in.Timeline.Devices[d]
+		for p := range reached {
+			reached[p] = in.Span.Start
+		}
+		for i := range dev.Len() {
+			p := orLast(dev.Proc(i), len(all)-1)
+			s := &all[p]
+			if n := len(s.devices); n == 0 || s.devices[n-1] != dev.ID {
+				s.devices = append(s.devices, dev.ID)
+			}
+			if dev.Kind(i) != attrib.KernelWork {
+				s.other++
+			}
+			if end := min(dev.End(i), in.Span.End); end > reached[p] {
+				s.busy += end - max(dev.Start(i), reached[p])
+				reached[p] = end
+			}
+		}
+	}
+}
+
+// pidCell is the printed pid: two processes on different machines can share one, and then both have a row.
+func pidCell(in *kit.Input, proc int32) report.Cell {
+	if proc == trace.None {
+		return report.Null
+	}
+	return report.I(in.Trace.Procs[proc].PID)
+}
+
+// sharedDevices finds devices on which more than one process did a good part of the kernel time.
+func sharedDevices(in *kit.Input, out *kit.Output, emitted map[int32]bool) {
+	ran := in.KernelStats()
+	places := ran.Places
+	list := make([]kit.Crossed, len(places))
+	for i := range list {
+		list[i].B = int32(i)
+	}
+	for _, c := range ran.Cells {
+		list[c.B].Count += c.Count
+		list[c.B].Total += c.Total
+	}
+	onDevice := map[int32]int64{}
+	for i := range list {
+		onDevice[places[list[i].B].B] += list[i].Total
+	}
+	slices.SortFunc(list, func(a, b kit.Crossed) int {
+		return cmp.Or(cmp.Compare(places[a.B].B, places[b.B].B), cmp.Compare(b.Total, a.Total),
+			cmp.Compare(places[a.B].A, places[b.B].A))
+	})
+	var first *kit.Pair // process and device
+	for i := range list {
+		p := &places[list[i].B]
+		if !emitted[p.A] || float64(list[i].Total) < sharedDevice*float64(onDevice[p.B]) {
+			continue
+		}
+		if first != nil && first.B == p.B {
+			out.Find("shared_device", report.Low, "Several processes run kernels on the same device",
+				[]report.MetricRef{kit.Ref("kernel.total_time", "pid", pidText(in, first.A)),
+					kit.Ref("kernel.total_time", "pid", pidText(in, p.A))},
+				"If each process was started with a CUDA_VISIBLE_DEVICES of its own, these are different GPUs that both call themselves by the same number: the export's deviceId is the process's own numbering, and numbers by device mix them.",
+				"If they do share it: without MPS the GPU switches between processes and runs one at a time, whatever is free. Start nvidia-cuda-mps-control, partition the GPU (MIG), or give each process its own; look for a leftover server with nvidia-smi.")
+			return
+		}
+		first = p
+	}
+}

@@ -1,0 +1,379 @@
+package host
+
+import (
+	"github.com/nsys-llm/explain/analyze/internal/interval"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+
+	units "github.com/nsys-llm/explain/analyze/report/unit"
+)
+
+var Quality = kit.Section{
+	ID: "quality", Title: "Capture quality",
+	Derivation: "Checks of what the other numbers rest on: whether the capture is whole, whether rows, times and " +
+		"pids are plausible, and whether the window shows the steady state. Each check says what it counted; one " +
+		"that could not be made says so.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "quality.unjoined_kernels", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
+			Scale:   report.Level,
+			Meaning: "share of the window's kernels whose launch call is not in the capture",
+		},
+		{
+			ID: "quality.skipped_rows", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale: report.Total,
+			Meaning: "rows left out of every sum: NULL times, end before start, or times that no capture can " +
+				"hold (days away from the other rows)",
+		},
+		{
+			ID: "quality.lost_data_messages", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale:   report.Total,
+			Meaning: "messages of nsys which say that events are missing from the capture",
+		},
+		{
+			ID: "quality.profiler_overhead", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale:   report.Total,
+			Meaning: "time the profiler spent on itself in the application's threads, added up over threads",
+		},
+		{
+			ID: "quality.profiler_overhead_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
+			Scale:   report.Level,
+			Meaning: "share of the window in which the profiler worked on itself in some thread",
+		},
+		{
+			ID: "quality.longest_gap", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale:   report.Total,
+			Meaning: "longest time in the window in which no device worked",
+		},
+		{
+			ID: "quality.longest_gap_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
+			Scale:   report.Level,
+			Meaning: "the same as a share of the window",
+		},
+		{
+			ID: "quality.open_ranges", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale:   report.Level,
+			Meaning: "NVTX ranges still open when the capture stopped",
+		},
+		{
+			ID: "quality.unknown_process", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale:   report.Total,
+			Meaning: "kernels that name no process",
+		},
+		{
+			ID: "quality.unknown_device", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
+			Scale:   report.Total,
+			Meaning: "kernels that name no device",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "quality", Title: "Checks", File: "quality.csv", Columns: []report.Column{
+			kit.TextCol("check", "Check"),
+			kit.TextCol("result", "Result"),
+			kit.CountCol("count", "Count"),
+			kit.NsCol("time", "Time", "time_ns", "time_ms"),
+			kit.RatioCol("share", "Share", "pct"),
+		}},
+	},
+	Run: quality,
+}
+
+// From where on a check warns.
+const (
+	unjoinedWarn  = 0.01
+	overheadWarn  = 0.05
+	pidShareWarn  = 0.80 // nsys-llm-explainer's, as is the next one
+	largePid      = 10_000_000
+	sharedWarn    = 0.01
+	uncheckable   = 1e6 // ns
+	shortestMean  = 100 // ns
+	longestMeanNs = 10e9
+)
+
+// checks collects what the checks found: a row for each, and a warning where it matters.
+type checks struct {
+	in    *kit.Input
+	out   *kit.Output
+	table *kit.Table
+}
+
+// measured is what a check counted: events or nanoseconds, and their share of all.
+type measured struct {
+	count, time, share report.Cell
+}
+
+func counted(n int64, share *float64) measured {
+	return measured{count: report.I(n), share: kit.Cell(share)}
+}
+
+func timed(ns int64, share *float64) measured {
+	return measured{time: report.I(ns), share: kit.Cell(share)}
+}
+
+func (c *checks) row(check, result string, m measured) {
+	c.table.Row(
+		kit.Text("check", check), kit.Text("result", result), kit.Put("count", m.count), kit.Put("time", m.time),
+		kit.Put("share", m.share))
+}
+
+// passed adds a check that found nothing to worry about.
+func (c *checks) passed(check string, m measured) { c.row(check, "ok", m) }
+
+// unchecked adds a check that could not be made.
+func (c *checks) unchecked(check, why string) { c.row(check, "not checked: "+why, measured{}) }
+
+// failed adds a check with a warning.
+func (c *checks) failed(check string, m measured, code, text string) {
+	c.row(check, "warning", m)
+	c.out.Warn(code, text)
+}
+
+// that adds a check that fails where bad is true.
+func (c *checks) that(bad bool, check string, m measured, code, text string) {
+	if bad {
+		c.failed(check, m, code, text)
+	} else {
+		c.passed(check, m)
+	}
+}
+
+func formatCount(n int64) string   { return units.Format(float64(n), report.Count) }
+func formatRatio(v float64) string { return units.Format(v, report.Ratio) }
+func formatTime(ns int64) string   { return units.Format(float64(ns), report.Nanoseconds) }
+
+// quality makes the checks in order of how much they matter to the other numbers.
+func quality(in *kit.Input, out *kit.Output) {
+	c := &checks{in, out, out.Table("quality")}
+	c.gpuActivity()
+	c.lostData()
+	c.cutTrace()
+	c.hiddenKernels()
+	c.skippedRows()
+	c.window()
+	c.timeUnit()
+	c.pids()
+	c.overhead()
+	c.unknowns()
+	c.openRanges()
+	c.table.Add()
+}
+
+// gpuActivity tells "not captured" from "no GPU work".
+func (c *checks) gpuActivity() {
+	const check = "GPU work of the launch calls was captured"
+	t := c.in.Trace
+	if len(c.in.Timeline.Devices) == 0 && t.Kernels.Len() == 0 && !c.in.Has(trace.RoleAPI) {
+		c.failed(check, measured{}, "no_gpu_work",
+			"The capture holds no GPU work and no CUDA call. Trace the process that uses the GPU, with --trace=cuda,nvtx and while it works.")
+		return
+	}
+	if !c.in.Has(trace.RoleAPI) {
+		c.unchecked(check, "no API calls")
+		return
+	}
+	launches := c.in.CountCalls(func(n *trace.APIName) bool { return n.Launch })
+	c.that(launches > 0 && t.Kernels.Len() == 0 && t.Graphs.Len() == 0, check, counted(launches, nil),
+		"gpu_activity_missing",
+		"The capture has "+formatCount(launches)+" launch calls and no kernel: GPU activity was not captured (seen under WSL2, without permission to trace the GPU, or with another tool holding CUPTI). This is not the same as no GPU time.")
+}
+
+// lostMessages says what nsys' own messages mean for the numbers, worst first.
+var lostMessages = []struct{ code, text string }{
+	{"not_started", "tracing may not have started in some process, so that its events are missing"},
+	{"cuda_incomplete", "not all CUDA events were collected"},
+	{"events_dropped", "events were dropped"},
+	{"out_of_memory", "the profiler ran out of memory"},
+	{"nvtx_incomplete", "not all NVTX events were collected"},
+}
+
+func (c *checks) lostData() {
+	const check = "nsys reported no lost data"
+	list := c.in.Trace.Diagnostics
+	if len(list) == 0 {
+		c.unchecked(check, "no messages of nsys in the export")
+		return
+	}
+	counts := map[string]int64{}
+	var errors, lost int64
+	for _, d := range list {
+		counts[d.Code]++
+		if d.Code == "" && d.Severity == severityError {
+			errors++
+		}
+	}
+	for _, m := range lostMessages {
+		lost += counts[m.code]
+	}
+	c.out.Source(report.Source{Tables: []string{"DIAGNOSTIC_EVENT"}, Columns: []string{"severity", "text"},
+		Rows: int64(len(list))})
+	c.out.Int("quality.lost_data_messages", nil, lost)
+	if lost == 0 && errors == 0 {
+		c.passed(check, counted(0, nil))
+		return
+	}
+	c.row(check, "warning", counted(lost+errors, nil))
+	for _, m := range lostMessages {
+		if n := counts[m.code]; n > 0 {
+			c.out.Warn("lost_data", "nsys reports ("+messages(n)+") that "+m.text+": totals are lower bounds. Record a shorter time, or trace less (--trace=cuda,nvtx, no CPU sampling).")
+		}
+	}
+	if errors > 0 {
+		c.out.Warn("nsys_errors", "nsys recorded "+formatCount(errors)+" errors that explain does not know: look at the diagnostics summary in the Nsight Systems window.")
+	}
+}
+
+// severityError is nsys' number of an error: 1 is information, 2 a warning.
+const severityError = 3
+
+func messages(n int64) string {
+	if n == 1 {
+		return "1 message"
+	}
+	return formatCount(n) + " messages"
+}
+
+// cutTrace counts kernels whose launch is missing, which is what a capture that starts in the middle looks like.
+func (c *checks) cutTrace() {
+	const check = "kernels have their launch call"
+	in := c.in
+	k, has := &in.Trace.Kernels, &in.Trace.Has
+	lo, hi := k.Starting(in.Span.Start, in.Span.End)
+	switch {
+	case hi == lo:
+		c.unchecked(check, "no kernels")
+		return
+	case !in.Has(trace.RoleAPI):
+		c.failed(check, measured{}, "no_api_calls",
+			"The capture has kernels and no API calls ("+in.Lack(trace.RoleAPI)+"): launches, idle causes and NVTX attribution are unknown.")
+		return
+	case !has.KernelCorrelation || !has.APICorrelation:
+		c.failed(check, measured{}, "no_correlation",
+			"The export has no correlationId: kernels cannot be joined to the calls that launched them, so that idle causes and NVTX attribution are unknown.")
+		return
+	case !has.KernelPID:
+		c.failed(check, measured{}, "no_process_column",
+			"The export does not say which process a kernel belongs to (no globalPid in "+in.Table(trace.RoleKernel)+"): kernels cannot be joined to the calls that launched them, so that idle causes and NVTX attribution are unknown.")
+		return
+	}
+	var missing int64
+	for i := lo; i < hi; i++ {
+		if in.Calls.Kernel[i] == trace.None {
+			missing++
+		}
+	}
+	ratio := stat.Ratio(missing, int64(hi-lo))
+	c.out.From(trace.RoleKernel, hi-lo, "correlationId", "globalPid")
+	c.out.With(trace.RoleAPI, "globalTid")
+	c.out.Metric("quality.unjoined_kernels", nil, ratio)
+	c.that(*ratio >= unjoinedWarn, check, counted(missing, ratio), "unjoined_kernels",
+		formatCount(missing)+" of "+formatCount(int64(hi-lo))+" kernels ("+formatRatio(*ratio)+") have no launch call in the capture: it is a part cut out of a longer one, or API rows were lost. They count in all GPU times; NVTX coverage, phases and idle causes know nothing of them.")
+}
+
+// hiddenKernels is about CUDA graphs traced as a whole.
+func (c *checks) hiddenKernels() {
+	const check = "kernels inside CUDA graphs are visible"
+	t := c.in.Trace
+	if t.Graphs.Len() == 0 {
+		switch {
+		case t.GraphNodes == 0 && launchesGraph(t):
+			c.unchecked(check, "graphs were launched and left no rows")
+		case t.GraphNodes == 0 && !c.in.Has(trace.RoleAPI):
+			c.unchecked(check, "no API calls")
+		default:
+			c.passed(check, counted(0, nil))
+		}
+		return
+	}
+	whole := kit.Total(0, t.Graphs.Len(), t.Graphs.Dur)
+	kernels := kit.Total(0, t.Kernels.Len(), t.Kernels.Dur)
+	ratio := stat.Ratio(whole, whole+kernels)
+	text := ""
+	if ratio != nil {
+		text = ", " + formatRatio(*ratio) + " of the GPU time of kernels and graphs,"
+	}
+	c.failed(check, counted(int64(t.Graphs.Len()), ratio), "graph_trace",
+		formatCount(int64(t.Graphs.Len()))+" launches of CUDA graphs"+text+" were traced as a whole: no table shows the kernels inside. Capture with --cuda-graph-trace=node to see them (at more overhead), and compare only captures of the same mode.")
+}
+
+func launchesGraph(t *trace.Trace) bool {
+	for i := range t.API.Names {
+		if t.API.Names[i].GraphLaunch {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *checks) skippedRows() {
+	const check = "rows have sound times"
+	tables := c.in.Trace.Tables
+	if len(tables) == 0 {
+		c.unchecked(check, "no event tables")
+		return
+	}
+	var skipped, rows int64
+	var names []string
+	for _, t := range tables {
+		skipped += t.Skipped
+		rows += t.Rows
+		names = append(names, t.Name)
+	}
+	c.out.Source(report.Source{Tables: names, Columns: []string{"start", "end"}, Rows: rows})
+	c.out.Int("quality.skipped_rows", nil, skipped)
+	if skipped == 0 {
+		c.passed(check, counted(0, nil))
+		return
+	}
+	c.row(check, "warning", counted(skipped, stat.Ratio(skipped, rows)))
+	for _, t := range tables {
+		if t.Skipped > 0 {
+			c.out.Warn("skipped_rows", "Table "+t.Name+": "+formatCount(t.Skipped)+" of "+formatCount(t.Rows)+" rows have no start or end, end before they start, or lie days away from the rest of the capture. They enter no sum.")
+		}
+	}
+}
+
+// window looks for one long time without work, which makes totals over the window an average of two things.
+func (c *checks) window() {
+	const check = "no single gap dominates the window"
+	in := c.in
+	if len(in.Timeline.Devices) == 0 || in.Span.Len() <= 0 {
+		c.unchecked(check, "no GPU work")
+		return
+	}
+	// When anything ran on any device: how long, how often, and how much of it before the longest gap.
+	var longest interval.Interval
+	var stretches int
+	var busy, before int64
+	reached := in.Span.Start
+	gap := func(to int64) {
+		if to-reached > longest.Len() {
+			longest, before = interval.Interval{Start: reached, End: to}, busy
+		}
+	}
+	in.Timeline.Together(func(start, end int64) {
+		gap(start)
+		stretches++
+		busy += end - start
+		reached = end
+	})
+	gap(in.Span.End)
+	ratio := stat.Ratio(longest.Len(), in.Span.Len())
+	c.out.From(trace.RoleKernel, stretches, "start", "end")
+	for _, r := range []trace.Role{trace.RoleMemcpy, trace.RoleMemset, trace.RoleGraph} {
+		if in.Has(r) {
+			c.out.With(r)
+		}
+	}
+	c.out.Int("quality.longest_gap", nil, longest.Len())
+	c.out.Metric("quality.longest_gap_ratio", nil, ratio)
+	from, to := longest.Start-in.Span.Start, longest.End-in.Span.Start
+	part, narrow := "load or warm-up before it", "--from "+flagTime(to)
+	if before > busy-before {
+		part, narrow = "a tail after it", "--to "+flagTime(from)
+	}
+	c.that(*ratio > kit.GapWarn, check, timed(longest.Len(), ratio), "window_gap",
+		"One gap without GPU work is "+formatRatio(*ratio)+" of the window ("+formatTime(longest.Len())+", from "+formatTime(from)+" to "+formatTime(to)+" after its start): narrow it with --steady, --window nvtx:REGEX or "+narrow+
+			". As it is, the window mixes the work with "+part+", and idle time, rates and shares of the window are averages of both.")
+}

@@ -1,0 +1,253 @@
+package host
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/interval"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// flagTime writes a time as --from and --to read it.
+func flagTime(ns int64) string {
+	d := time.Duration(ns)
+	if d > time.Second {
+		return d.Round(time.Millisecond).String()
+	}
+	return d.Round(time.Microsecond).String()
+}
+
+// timeUnit makes sure that the times are nanoseconds, as far as sizes can tell.
+func (c *checks) timeUnit() {
+	const check = "times are in nanoseconds"
+	in := c.in
+	k := &in.Trace.Kernels
+	lo, hi := k.Starting(in.Span.Start, in.Span.End)
+	if len(in.Timeline.Devices) == 0 {
+		c.unchecked(check, "no GPU work")
+		return
+	}
+	if hi > lo {
+		mean := float64(in.KernelStats().All.Total) / float64(hi-lo)
+		if mean < shortestMean || mean > longestMeanNs {
+			c.failed(check, measured{}, "time_unit",
+				"A kernel takes "+formatTime(int64(mean))+" on average, which no GPU does: the times of this file may not be in nanoseconds. All times in this report assume that they are.")
+			return
+		}
+	}
+	c.that(float64(in.Span.Len()) < uncheckable, check, timed(in.Span.Len(), nil), "time_unit",
+		"The time unit could not be checked: the window is only "+formatTime(in.Span.Len())+" long if times are in nanoseconds, as this report assumes.")
+}
+
+// pids are nsys-llm-explainer's checks of the process ids.
+func (c *checks) pids() {
+	const check = "process ids are plausible"
+	in := c.in
+	t := in.Trace
+	lo, hi := t.Kernels.Starting(in.Span.Start, in.Span.End)
+	var known, zero, large int64
+	kernelProcs := make([]bool, len(t.Procs))
+	for i := lo; i < hi; i++ {
+		p := t.Kernels.Proc(i)
+		if p == trace.None {
+			continue
+		}
+		known++
+		kernelProcs[p] = true
+		switch pid := t.Procs[p].PID; {
+		case pid == 0:
+			zero++
+		case pid > largePid:
+			large++
+		}
+	}
+	if known == 0 {
+		c.unchecked(check, "no kernel names a process")
+		return
+	}
+	apiProcs, rangeProcs := procsOf(in, t.API.Len(), t.API.Thread), procsOf(in, t.Ranges.Len(), t.Ranges.Thread)
+	bad := false
+	warn := func(code, text string) {
+		bad = true
+		c.out.Warn(code, text)
+	}
+	zeros, larges := *stat.Ratio(zero, known), *stat.Ratio(large, known)
+	switch {
+	case zero == known:
+		warn("pid_zero", "Every kernel belongs to pid 0: the export does not know the processes, and numbers by process mean nothing.")
+	case zeros >= pidShareWarn:
+		warn("pid_zero", formatRatio(zeros)+" of the kernels belong to pid 0: the export does not know their process, and numbers by process are incomplete.")
+	}
+	if larges >= pidShareWarn {
+		warn("pid_large", formatRatio(larges)+" of the kernels belong to pids above "+formatCount(largePid)+", which no system gives out by default: the process column may hold something else.")
+	} else if large > 0 {
+		warn("pid_large", "Some kernels ("+formatRatio(larges)+") belong to pids above "+formatCount(largePid)+": the process column may hold something else.")
+	}
+	if countTrue(kernelProcs) == 1 && max(countTrue(apiProcs), countTrue(rangeProcs)) > 1 {
+		warn("pid_mismatch", "All kernels belong to one process, while "+strconv.Itoa(countTrue(apiProcs))+" made CUDA calls and "+strconv.Itoa(countTrue(rangeProcs))+
+			" opened NVTX ranges: either the others launched nothing, or the kernels' process is wrong. Read numbers by process with care.")
+	}
+	if countTrue(kernelProcs) > 1 {
+		for i := range in.Timeline.Devices {
+			d := &in.Timeline.Devices[i]
+			if both := sharedTime(d, in.Span); d.ID >= 0 && float64(both) > sharedWarn*float64(d.Busy()) {
+				warn("shared_device", "On GPU "+strconv.Itoa(int(d.ID))+" kernels of several processes run at the same time, for "+formatTime(both)+
+					" of "+formatTime(d.Busy())+": the processes number GPUs for themselves (CUDA_VISIBLE_DEVICES) and the capture does not say which GPU is whose, or they share one through MPS. "+
+					"Numbers by GPU take them as one. Captures of nsys from 2025.1 on say which GPU is whose.")
+			}
+		}
+	}
+	result := "ok"
+	if bad {
+		result = "warning"
+	}
+	c.row(check, result, counted(zero+large, stat.Ratio(zero+large, known)))
+}
+
+// sharedTime is the time in the window in which a kernel of one process runs beside one of another that began before
+// it. A GPU runs one process at a time, unless MPS brings them together.
+func sharedTime(d *attrib.Device, window interval.Interval) int64 {
+	both := kit.Covered{Reached: window.Start}
+	last, end := trace.None, window.Start // the process whose kernels end last so far
+	for i := range d.Len() {
+		if k := d.Kind(i); k != attrib.KernelWork && k != attrib.GraphWork {
+			continue
+		}
+		p, to := d.Proc(i), min(d.End(i), window.End)
+		if p != last && p != trace.None && last != trace.None {
+			both.Add(max(d.Start(i), window.Start), min(to, end))
+		}
+		if to > end {
+			last, end = p, to
+		}
+	}
+	return both.Ns
+}
+
+// procsOf marks the processes whose threads have events.
+func procsOf(in *kit.Input, n int, thread func(i int) int32) []bool {
+	procs := make([]bool, len(in.Trace.Procs))
+	last, missing := trace.None, len(procs)
+	for i := 0; i < n && missing > 0; i++ {
+		th := thread(i)
+		if th == last || th == trace.None {
+			continue
+		}
+		last = th
+		if p := in.Trace.Threads[th].Proc; !procs[p] {
+			procs[p] = true
+			missing--
+		}
+	}
+	return procs
+}
+
+func countTrue(set []bool) int {
+	n := 0
+	for _, is := range set {
+		if is {
+			n++
+		}
+	}
+	return n
+}
+
+// overhead is what the profiler says it cost.
+func (c *checks) overhead() {
+	const check = "the profiler itself took little time"
+	in := c.in
+	list := in.Trace.Overhead
+	if len(list) == 0 {
+		c.unchecked(check, "the export does not say")
+		return
+	}
+	var total int64
+	rows := 0
+	var spans []interval.Interval
+	for i := range list {
+		if in.Host.Holds(list[i].Start) {
+			total += list[i].End - list[i].Start
+			rows++
+		}
+		spans = append(spans, interval.Interval{Start: list[i].Start, End: list[i].End})
+	}
+	ratio := stat.Ratio(interval.Of(spans).Within(in.Span.Start, in.Span.End), in.Span.Len())
+	c.out.Source(report.Source{Tables: []string{in.Table(trace.RoleOverhead)}, Columns: []string{"start", "end"},
+		Rows: int64(rows)})
+	c.out.Int("quality.profiler_overhead", nil, total)
+	c.out.Metric("quality.profiler_overhead_ratio", nil, ratio)
+	if ratio == nil {
+		c.unchecked(check, "the window has no length")
+		return
+	}
+	c.that(*ratio >= overheadWarn, check, timed(total, ratio), "profiler_overhead",
+		"The profiler worked on itself during "+formatRatio(*ratio)+" of the window: durations of API calls and idle time around it are not the program's own. Trace less (--trace=cuda,nvtx), capture a shorter time, or leave out the start (--steady).")
+}
+
+// unknowns counts kernels that lack what the sections group by.
+func (c *checks) unknowns() {
+	in := c.in
+	k, has := &in.Trace.Kernels, &in.Trace.Has
+	lo, hi := k.Starting(in.Span.Start, in.Span.End)
+	if hi == lo {
+		c.unchecked("kernels name their process, device and function", "no kernels")
+		return
+	}
+	var noProc, noDevice, noName int64
+	for i := lo; i < hi; i++ {
+		if k.Proc(i) == trace.None {
+			noProc++
+		}
+		if k.Device(i) < 0 {
+			noDevice++
+		}
+		if strings.HasPrefix(k.Names[k.Name(i)].Name, "#") {
+			noName++
+		}
+	}
+	all := int64(hi - lo)
+	part := func(n int64) measured { return counted(n, stat.Ratio(n, all)) }
+	if has.KernelPID {
+		c.out.From(trace.RoleKernel, hi-lo, "globalPid")
+		c.out.Int("quality.unknown_process", nil, noProc)
+		c.that(noProc > 0, "kernels name their process", part(noProc), "unknown_process",
+			formatCount(noProc)+" of "+formatCount(all)+" kernels name no process: they count in all GPU times, and in no number by process, range or phase.")
+	} else {
+		c.unchecked("kernels name their process", "the export has no such column")
+	}
+	if has.KernelDevice {
+		c.out.From(trace.RoleKernel, hi-lo, "deviceId")
+		c.out.Int("quality.unknown_device", nil, noDevice)
+		c.that(noDevice > 0, "kernels name their device", part(noDevice), "unknown_device",
+			formatCount(noDevice)+" of "+formatCount(all)+" kernels name no device: they are shown as device -1.")
+	} else {
+		c.failed("kernels name their device", measured{}, "unknown_device",
+			"The export does not say on which device a kernel ran: all of them are shown as device -1, as if there were only one.")
+	}
+	c.that(noName > 0, "kernels have names", part(noName), "unknown_name",
+		formatCount(noName)+" of "+formatCount(all)+" kernels have a name that is missing from the export's strings: they are shown by the number of the name. Export the .nsys-rep again.")
+}
+
+func (c *checks) openRanges() {
+	const check = "NVTX ranges were closed"
+	in := c.in
+	r := &in.Trace.Ranges
+	lo, hi := r.Starting(in.Host.Start, in.Host.End)
+	if hi == lo {
+		c.unchecked(check, "no ranges")
+		return
+	}
+	open := int64(in.OpenRanges())
+	c.out.From(trace.RoleNVTX, hi-lo, "end")
+	c.out.Int("quality.open_ranges", nil, open)
+	result := "ok"
+	if open > 0 {
+		result = "ok: the capture stopped inside them"
+	}
+	c.row(check, result, counted(open, stat.Ratio(open, int64(hi-lo))))
+}

@@ -1,0 +1,375 @@
+package host
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var Regions = kit.Section{
+	ID: "regions", Title: "Regions",
+	Needs: []trace.Role{trace.RoleNVTX},
+	Derivation: "NVTX ranges as nested regions: each with the ranges that usually enclose it, the GPU time and " +
+		"the kernels launched inside it at any depth, once however often its name is on the stack, and the " +
+		"kernels that take most of it. A region named A::B is inside A.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "region.count", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.Level, Labels: []string{""},
+			Meaning: "names of NVTX ranges with GPU work launched inside",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "regions", Title: "Regions", File: "regions.csv", Columns: []report.Column{
+			kit.NameCol("region", "Region"),
+			kit.NameCol("parent", "Inside"),
+			kit.IDCol("depth", "Depth"),
+			kit.IDCol("pid", "PID"),
+			kit.IDCol("device_id", "GPU"),
+			kit.NsCol("total", "GPU time", "total_ms"),
+			kit.RatioCol("share", "Share", "pct_of_kernel_time"),
+			kit.CountCSVCol("kernels", "Kernels", "kernel_count"),
+		}},
+		{ID: "region_kernels", Title: "Kernels by region", File: "region_kernels.csv", Columns: []report.Column{
+			kit.NameCol("region", "Region"),
+			kit.NameCol("kernel", "Kernel"),
+			kit.NsCol("total", "GPU time", "total_ms"),
+			kit.RatioCol("share", "Of the region", "pct_of_region"),
+			kit.CountCol("count", "Calls"),
+		}},
+	},
+	Run: regions,
+}
+
+// Bounds of the region report.
+const (
+	maxRegions       = 200
+	maxRegionBytes   = 48 << 10 // of names in the table of kernels and of regions together
+	maxRegionLists   = 30       // regions with a list of kernels
+	maxRegionKernels = 5        // of each
+	maxRegionDepth   = 64       // ranges outward of a kernel that are looked at
+	wholeGraph       = "(CUDA graphs traced as a whole)"
+)
+
+// regionNode is a range name inside the names around it.
+type regionNode struct {
+	parent, name int32 // index of the node around it or -1; index of the name
+	only
+}
+
+// only is the one device and process behind some work, or that there are several.
+type only struct {
+	any, devices, procs bool // some work; several devices; several processes
+	device, proc        int32
+}
+
+func (o *only) add(device, proc int32) {
+	if !o.any {
+		*o = only{any: true, device: device, proc: proc}
+		return
+	}
+	o.devices, o.procs = o.devices || device != o.device, o.procs || proc != o.proc
+}
+
+func (o *only) merge(b *only) {
+	if b.any {
+		o.add(b.device, b.proc)
+		o.devices, o.procs = o.devices || b.devices, o.procs || b.procs
+	}
+}
+
+// work is GPU time and how many kernels it is.
+type regionWork struct{ time, count int64 }
+
+// region is what is known of one name.
+type region struct {
+	name int32
+	regionWork
+	only
+	kernels map[int32]*regionWork // by name of the kernel, -1 for whole graphs
+	around  map[int32]int64       // GPU time by the name around it, -1 for none
+	parent  int32
+	depth   int64
+}
+
+func regions(in *kit.Input, out *kit.Output) {
+	if ok, why := attributesKernels(in); !ok {
+		out.Status(report.Unavailable, why)
+		return
+	}
+	names := nameRanges(&in.Trace.Ranges)
+	tree, self, list := regionTree(in, names)
+	fromAttribution(in, out, in.NVTX.AttributedCount)
+	out.Int("region.count", nil, int64(len(list)))
+	if len(list) == 0 {
+		out.Status(report.NotApplicable, "no GPU work was launched inside an NVTX range")
+		return
+	}
+	t, k := out.Table("regions"), out.Table("region_kernels")
+	text := func(name int32) report.Cell {
+		if name < 0 {
+			return report.Null
+		}
+		return report.S(names.texts[name])
+	}
+	bytes := 0
+	for i := range list {
+		r := &list[i]
+		if bytes += len(names.texts[r.name]); i >= maxRegions || bytes > maxRegionBytes {
+			break
+		}
+		pid, device := report.Null, report.Null
+		if !r.procs {
+			pid = pidCell(in, r.proc)
+		}
+		if !r.devices {
+			device = report.I(int64(r.device))
+		}
+		t.Row(
+			kit.Put("region", text(r.name)), kit.Put("parent", text(r.parent)), kit.Int("depth", r.depth),
+			kit.Put("pid", pid), kit.Put("device_id", device), kit.Int("total", r.time),
+			kit.Maybe("share", stat.Ratio(r.time, in.NVTX.Total)), kit.Int("kernels", r.count))
+		if i < maxRegionLists {
+			regionKernels(in, k, names.texts[r.name], r)
+		}
+	}
+	t.TotalRows = int64(len(list))
+	t.Add()
+	k.Add()
+	out.Chart(flame(tree, self, names))
+}
+
+// regionTree gathers the kernels of the window by region, the regions with most GPU time first.
+func regionTree(in *kit.Input, names *rangeNames) (tree []regionNode, self []int64, list []region) {
+	paths := regionPaths{in: in, names: names, index: kit.NewNumbering[[2]int32](),
+		known: make([]int32, in.Contexts.Nodes())}
+	cells := kit.NewCombos(in.Contexts.Nodes(), len(in.Trace.Kernels.Names)+1) // node, and kernel plus one
+	var works []regionWork
+	gather := func(w *trace.Work, calls []int32, kernel func(i int) int32) {
+		lo, hi := w.Starting(in.Span.Start, in.Span.End)
+		for i := lo; i < hi; i++ {
+			node := paths.of(calls[i])
+			if node < 0 {
+				continue
+			}
+			c := cells.Of(node, kernel(i)+1)
+			if int(c) == len(works) {
+				works = append(works, regionWork{})
+			}
+			works[c].time += w.Dur(i)
+			works[c].count++
+			paths.tree[node].add(w.Device(i), w.Proc(i))
+		}
+	}
+	gather(&in.Trace.Kernels.Work, in.Calls.Kernel, func(i int) int32 { return in.Trace.Kernels.Name(i) })
+	gather(&in.Trace.Graphs.Work, in.Calls.Graph, func(int) int32 { return -1 })
+	self = make([]int64, len(paths.tree))
+	for c, key := range cells.List {
+		self[key.A] += works[c].time
+	}
+	return paths.tree, self, spreadWork(in, names, paths.tree, cells.List, works)
+}
+
+// Bounds of the flame view.
+const (
+	maxFlameBoxes = 200
+	flameShare    = 1e-3 // of all attributed time: smaller boxes could not be seen
+)
+
+// flame draws the stacks of ranges with the GPU time launched inside them: a box is as wide as its range and all that
+// is inside it, stands on the one around it, and what no box above it covers is its own.
+func flame(tree []regionNode, self []int64, names *rangeNames) report.Chart {
+	total := slices.Clone(self)
+	for n := len(tree) - 1; n >= 0; n-- { // a parent stands before its children
+		if p := tree[n].parent; p >= 0 {
+			total[p] += total[n]
+		}
+	}
+	children := make([][]int32, len(tree))
+	var roots []int32
+	var all int64
+	for n := range tree {
+		if p := tree[n].parent; p >= 0 {
+			children[p] = append(children[p], int32(n))
+		} else {
+			roots, all = append(roots, int32(n)), all+total[n]
+		}
+	}
+	c := report.Chart{ID: "nvtx_flame", Title: "GPU time by stack of NVTX ranges", Kind: "flame",
+		Unit: report.Nanoseconds, Series: []report.Series{}}
+	labels := []string{"depth", "start", "total", "self"}
+	var lay func(list []int32, depth int, start int64)
+	lay = func(list []int32, depth int, start int64) {
+		slices.SortFunc(list, func(a, b int32) int {
+			return cmp.Or(cmp.Compare(total[b], total[a]), cmp.Compare(names.texts[tree[a].name],
+				names.texts[tree[b].name]))
+		})
+		for _, n := range list {
+			if float64(total[n]) < flameShare*float64(all) || len(c.Series) == maxFlameBoxes {
+				return
+			}
+			c.Series = append(c.Series, report.Series{Name: names.texts[tree[n].name], Labels: labels,
+				Values: []float64{float64(depth), float64(start), float64(total[n]), float64(self[n])}})
+			lay(children[n], depth+1, start)
+			start += total[n]
+		}
+	}
+	lay(roots, 0, 0)
+	return c
+}
+
+// regionPaths are the stacks of ranges around calls, as a tree of names.
+type regionPaths struct {
+	in    *kit.Input
+	names *rangeNames
+	index *kit.Numbering[[2]int32] // parent and name
+	tree  []regionNode
+	known []int32 // by node of the contexts: index into tree plus one, where all calls of the node have the same stack
+	stack []int32
+}
+
+// of is the node of the ranges around a call, or -1.
+func (p *regionPaths) of(call int32) int32 {
+	from := p.in.Contexts.Of(call)
+	if from == trace.None {
+		return -1
+	}
+	if at := p.known[from]; at > 0 {
+		return at - 1
+	}
+	p.stack = p.stack[:0]
+	p.in.Contexts.Walk(call, func(name int32) bool {
+		p.stack = append(p.stack, p.names.of[name])
+		return len(p.stack) < maxRegionDepth
+	})
+	at := int32(-1)
+	for _, name := range slices.Backward(p.stack) {
+		n := p.index.Of([2]int32{at, name})
+		if int(n) == len(p.tree) {
+			p.tree = append(p.tree, regionNode{parent: at, name: name})
+		}
+		at = n
+	}
+	if p.in.Contexts.Settled(from) {
+		p.known[from] = at + 1
+	}
+	return at
+}
+
+// spreadWork gives the work of each node to the names on its path, each once.
+func spreadWork(in *kit.Input, names *rangeNames, tree []regionNode, cells []kit.Pair, works []regionWork) []region {
+	byName := map[int32]*region{}
+	path := make([]int32, 0, maxRegionDepth)
+	for c, key := range cells {
+		path = path[:0]
+		for n := key.A; n >= 0 && len(path) < maxRegionDepth; n = tree[n].parent {
+			if !slices.Contains(path, tree[n].name) {
+				path = append(path, tree[n].name)
+			}
+		}
+		for i, name := range path {
+			r := byName[name]
+			if r == nil {
+				r = &region{name: name, kernels: map[int32]*regionWork{}, around: map[int32]int64{}, parent: -1}
+				byName[name] = r
+			}
+			k := r.kernels[key.B-1]
+			if k == nil {
+				k = &regionWork{}
+				r.kernels[key.B-1] = k
+			}
+			k.time, k.count = k.time+works[c].time, k.count+works[c].count
+			r.time, r.count = r.time+works[c].time, r.count+works[c].count
+			r.merge(&tree[key.A].only)
+			around := int32(-1)
+			if i+1 < len(path) {
+				around = path[i+1]
+			}
+			r.around[around] += works[c].time
+		}
+	}
+	list := make([]region, 0, len(byName))
+	for _, r := range byName {
+		list = append(list, *r)
+	}
+	slices.SortFunc(list, func(a, b region) int {
+		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(b.count, a.count),
+			cmp.Compare(names.texts[a.name], names.texts[b.name]))
+	})
+	nest(names, list)
+	return list
+}
+
+// nest finds the region around each: by name where it is called A::B and there is a region A, else the one around most
+// of its GPU time.
+func nest(names *rangeNames, list []region) {
+	at := make(map[string]int, len(list))
+	byName := make(map[int32]*region, len(list))
+	for i := range list {
+		at[names.texts[list[i].name]] = i
+		byName[list[i].name] = &list[i]
+	}
+	for i := range list {
+		r := &list[i]
+		if j := strings.LastIndex(names.texts[r.name], "::"); j > 0 {
+			if p, ok := at[names.texts[r.name][:j]]; ok {
+				r.parent = list[p].name
+				continue
+			}
+		}
+		most := int64(-1)
+		for name, time := range r.around {
+			if time > most || time == most && name < r.parent {
+				r.parent, most = name, time
+			}
+		}
+	}
+	for i := range list {
+		r := &list[i]
+		for p := r.parent; p >= 0; p = byName[p].parent {
+			if r.depth++; r.depth > maxRegionDepth { // A inside B inside A
+				r.parent, r.depth = -1, 0
+				break
+			}
+		}
+	}
+}
+
+// regionKernels adds the kernels that take most of a region to the table.
+func regionKernels(in *kit.Input, t *kit.Table, name string, r *region) {
+	type entry struct {
+		name string
+		regionWork
+	}
+	byText := map[string]*entry{} // kernels that differ only in what a short name leaves out
+	for k, w := range r.kernels {
+		text := wholeGraph
+		if k >= 0 {
+			text = in.Kinds[k].Display
+		}
+		e := byText[text]
+		if e == nil {
+			e = &entry{name: text}
+			byText[text] = e
+		}
+		e.time, e.count = e.time+w.time, e.count+w.count
+	}
+	list := make([]*entry, 0, len(byText))
+	for _, e := range byText {
+		list = append(list, e)
+	}
+	slices.SortFunc(list, func(a, b *entry) int {
+		return cmp.Or(cmp.Compare(b.time, a.time),
+			cmp.Compare(a.name, b.name))
+	})
+	for _, e := range list[:min(len(list), maxRegionKernels)] {
+		t.Row(
+			kit.Text("region", name), kit.Text("kernel", e.name), kit.Int("total", e.time),
+			kit.Maybe("share", stat.Ratio(e.time, r.time)), kit.Int("count", e.count))
+	}
+}

@@ -1,0 +1,202 @@
+package host_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/internal/section/sectiontest"
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest"
+)
+
+// TestSyncTiny: cudaStreamSynchronize 366-440 and 815-1030 µs in a window of 1000. Of the first, the GPU works until
+// 400; of the second, until 1020.
+func TestSyncTiny(t *testing.T) {
+	r := sectiontest.Analyse(t, tracetest.Tiny(), analyze.Options{}).Report
+	for _, l := range [][]string{nil, {"pid", "100"}, {"api", "cudaStreamSynchronize"}} {
+		sectiontest.Metric(t, r, 2, "sync.count", l...)
+		sectiontest.Metric(t, r, 289*sectiontest.Us, "sync.total_time", l...) // 74 + 215
+	}
+	for _, l := range [][]string{nil, {"pid", "100"}} {
+		sectiontest.Metric(t, r, 0.289, "sync.share", l...)
+		sectiontest.Metric(t, r, 239.0/289, "sync.gpu_busy_ratio", l...) // 34 + 205
+	}
+	sectiontest.Metric(t, r, 2, "sync.record_count")
+	sectiontest.Metric(t, r, 289*sectiontest.Us, "sync.record_time")
+	f := sectiontest.FindingOf(r, "sync")
+	if f == nil || f.Severity != report.Low || f.Title != "The host waits in blocking synchronisation calls" {
+		t.Errorf("sync: %+v, want it low: less than 1 ms, and a fifth of the idle time", f)
+	}
+	row := sectiontest.FindTable(t, r, "sync", "sync").Rows[0]
+	for i, want := range []report.Cell{report.S("cudaStreamSynchronize"), report.I(2), report.I(289 * sectiontest.Us), report.F(144.5 * sectiontest.Us), report.F(144.5 * sectiontest.Us), report.F((74 + 0.9*141) * sectiontest.Us),
+		report.I(74 * sectiontest.Us), report.I(215 * sectiontest.Us), report.F(0.289), report.F(239.0 / 289)} {
+		if row[i] != want {
+			t.Errorf("column %d of the table: %v, want %v", i, row[i], want)
+		}
+	}
+}
+
+// TestSyncWindow: 100-900 µs has the start of both calls, the end of one.
+func TestSyncWindow(t *testing.T) {
+	to := 800 * time.Microsecond
+	r := sectiontest.Analyse(t, tracetest.Tiny(), analyze.Options{Window: analyze.WindowOptions{To: &to}}).Report
+	sectiontest.Metric(t, r, 289*sectiontest.Us, "sync.total_time")    // calls count whole
+	sectiontest.Metric(t, r, (74.0+85)/800, "sync.share")              // within the window
+	sectiontest.Metric(t, r, (34.0+85)/(74+85), "sync.gpu_busy_ratio") // within the window
+	from := 400 * time.Microsecond                                     // 500-1100: the second only
+	r = sectiontest.Analyse(t, tracetest.Tiny(), analyze.Options{Window: analyze.WindowOptions{From: &from}}).Report
+	sectiontest.Metric(t, r, 1, "sync.count")
+	sectiontest.Metric(t, r, 215*sectiontest.Us, "sync.total_time")
+	sectiontest.Metric(t, r, 205.0/215, "sync.gpu_busy_ratio")
+	from, to = 0, 50*time.Microsecond
+	r = sectiontest.Analyse(t, tracetest.Tiny(), analyze.Options{Window: analyze.WindowOptions{From: &from, To: &to}}).Report
+	sectiontest.Metric(t, r, 0, "sync.count")
+	sectiontest.NoMetric(t, r, "sync.share")
+	if s := sectiontest.SectionOf(t, r, "sync"); s.Status != report.NotApplicable || len(s.Tables) == 0 {
+		t.Errorf("without a call in the window: %s with %d tables", s.Status, len(s.Tables))
+	}
+}
+
+// TestSyncOwnWork: pid 200 waits 100-140 µs. Its own kernels ran for 20 of that, those of pid 100 all the time.
+func TestSyncOwnWork(t *testing.T) {
+	b := tracetest.TwoProcs()
+	other := b.Process(300, "python").Thread(300, "")
+	other.Launch("norm", 100*sectiontest.Us, 101*sectiontest.Us, tracetest.Kernel{Place: tracetest.Place{Device: 1, Stream: 9}, Start: 102 * sectiontest.Us, End: 107 * sectiontest.Us})
+	other.DeviceSynchronize(102*sectiontest.Us, 112*sectiontest.Us, 1) // twice at once, on two threads
+	other.Process().Thread(301, "").DeviceSynchronize(102*sectiontest.Us, 112*sectiontest.Us, 1)
+	r := sectiontest.Analyse(t, b, analyze.Options{}).Report
+	sectiontest.Metric(t, r, 20*sectiontest.Us, "sync.total_time", "pid", "300")
+	sectiontest.Metric(t, r, 0.25, "sync.share", "pid", "300") // of one thread: 10 of 40
+	sectiontest.Metric(t, r, 0.5, "sync.gpu_busy_ratio", "pid", "300")
+	if rows := sectiontest.FindTable(t, r, "sync", "sync_threads").Rows; len(rows) != 2 || rows[1][1] != report.I(301) {
+		t.Errorf("threads: %v", rows)
+	}
+	if row := sectiontest.FindTable(t, r, "sync", "sync").Rows[0]; row[8] != report.F(0.25) {
+		t.Errorf("share of the window of two threads at once: %v, want 0.25", row[8])
+	}
+	// Without processes on the kernels, all work counts: device 0 is busy all the time.
+	b = tracetest.TwoProcs(tracetest.WithoutColumn("CUPTI_ACTIVITY_KIND_KERNEL", "globalPid"))
+	b.Process(300, "python").Thread(300, "").DeviceSynchronize(102*sectiontest.Us, 112*sectiontest.Us, 1)
+	sectiontest.Metric(t, sectiontest.Analyse(t, b, analyze.Options{}).Report, 1, "sync.gpu_busy_ratio", "pid", "300")
+}
+
+// TestWaits: what does not block, or blocks outside the four families, is no blocking call.
+func TestWaits(t *testing.T) {
+	b := tracetest.New()
+	th := b.Process(100, "python").Thread(100, "")
+	th.Launch("gemm", 0, 5*sectiontest.Us, tracetest.Kernel{Start: 10 * sectiontest.Us, End: 1010 * sectiontest.Us})
+	at := int64(20 * sectiontest.Us)
+	for _, c := range []struct {
+		name string
+		dur  int64
+	}{{"cudaEventQuery_v3020", 2}, {"cudaEventQuery_v3020", 4}, {"cudaStreamQuery_ptsz_v7000", 1}, {"cudaStreamWaitEvent_v3020", 3}, {"cudaThreadSynchronize_v3020", 200},
+		{"cudaFree_v3020", 60}, {"cudaMallocAsync_v11020", 7}, {"cuCtxSynchronize", 10}} {
+		th.Call(c.name, at, at+c.dur*sectiontest.Us)
+		at += 210 * sectiontest.Us / 2
+	}
+	r := sectiontest.Analyse(t, b, analyze.Options{}).Report
+	sectiontest.Metric(t, r, 1, "sync.count")
+	sectiontest.Metric(t, r, 10*sectiontest.Us, "sync.total_time", "api", "cuCtxSynchronize")
+	sectiontest.Metric(t, r, 2, "wait.count", "api", "cudaEventQuery")
+	sectiontest.Metric(t, r, 6*sectiontest.Us, "wait.time", "api", "cudaEventQuery")
+	sectiontest.Metric(t, r, 1*sectiontest.Us, "wait.time", "api", "cudaStreamQuery")
+	sectiontest.Metric(t, r, 3*sectiontest.Us, "wait.time", "api", "cudaStreamWaitEvent")
+	sectiontest.Metric(t, r, 200*sectiontest.Us, "wait.time", "api", "cudaThreadSynchronize")
+	sectiontest.Metric(t, r, 60*sectiontest.Us, "wait.time", "api", "cudaFree")
+	sectiontest.NoMetric(t, r, "wait.time", "api", "cudaMallocAsync")
+	if f := sectiontest.FindingOf(r, "sync_old"); f == nil || f.Severity != report.Low {
+		t.Errorf("sync_old: %+v, want it low: less than 1 ms", f)
+	}
+	if f := sectiontest.FindingOf(r, "allocations"); f == nil || len(f.Evidence) != 1 { // 60 of 1000 µs
+		t.Errorf("allocations: %+v", f)
+	}
+}
+
+// TestSyncIsTheIdle: three kernels of 1 ms, and after each the host waits 2 ms and launches the next, 100 µs later.
+func TestSyncIsTheIdle(t *testing.T) {
+	const ms = 1000 * sectiontest.Us
+	b := tracetest.New()
+	th := b.Process(100, "python").Thread(100, "")
+	th.Range("decode", 0, 10*ms)
+	for i := range int64(3) {
+		at := i * 3200 * sectiontest.Us
+		th.Range("aten::item", at+50*sectiontest.Us, at+3100*sectiontest.Us)
+		th.RangeByID("aten::copy_", at+60*sectiontest.Us, at+3090*sectiontest.Us)
+		th.Launch("gemm", at, at+10*sectiontest.Us, tracetest.Kernel{Start: at + 100*sectiontest.Us, End: at + 1100*sectiontest.Us})
+		th.StreamSynchronize(at+100*sectiontest.Us, at+3080*sectiontest.Us, 0, 7)
+	}
+	// Each gap is 1100 to 3300 µs: sync to 3080, host to 3200, launch to 3210, dependency to 3300.
+	r := sectiontest.Analyse(t, b, analyze.Options{}).Report
+	sectiontest.Metric(t, r, 2*1980*sectiontest.Us, "gpu.idle_cause_time", "cause", "sync", "device", "0")
+	f := sectiontest.FindingOf(r, "sync")
+	if f == nil || f.Severity != report.High {
+		t.Fatalf("sync: %+v, want it high", f)
+	}
+	if last := f.Evidence[len(f.Evidence)-1]; last.ID != "gpu.idle_cause_time" || last.Labels["cause"] != "sync" {
+		t.Errorf("evidence ends with %+v", last)
+	}
+	rows := sectiontest.FindTable(t, r, "sync", "sync_by_range").Rows
+	if len(rows) != 1 {
+		t.Fatalf("places: %v, want one", rows)
+	}
+	for i, want := range []report.Cell{report.S("aten::copy_"), report.S("aten::item < decode"), report.S("decode"), report.S("cudaStreamSynchronize"), report.I(3), report.I(3 * 2980 * sectiontest.Us)} {
+		if rows[0][i] != want {
+			t.Errorf("column %d: %v, want %v", i, rows[0][i], want)
+		}
+	}
+}
+
+func TestSyncWithoutTables(t *testing.T) {
+	r := sectiontest.Analyse(t, tracetest.Tiny(tracetest.WithoutTable(sectiontest.RuntimeTable)), analyze.Options{}).Report
+	if s := sectiontest.SectionOf(t, r, "sync"); s.Status != report.Partial {
+		t.Errorf("with the driver's records alone: %s", s.Status)
+	}
+	sectiontest.Metric(t, r, 2, "sync.record_count")
+	sectiontest.NoMetric(t, r, "sync.count")
+	r = sectiontest.Analyse(t, tracetest.Tiny(tracetest.WithoutTable(sectiontest.RuntimeTable), tracetest.WithoutTable("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION")), analyze.Options{}).Report
+	if s := sectiontest.SectionOf(t, r, "sync"); s.Status != report.Unavailable || s.Reason == "" {
+		t.Errorf("without either: %s %q", s.Status, s.Reason)
+	}
+	r = sectiontest.Analyse(t, tracetest.Tiny(tracetest.WithoutColumn(sectiontest.RuntimeTable, "globalTid")), analyze.Options{}).Report
+	sectiontest.Metric(t, r, 289*sectiontest.Us, "sync.total_time")
+	sectiontest.NoMetric(t, r, "sync.total_time", "pid", "100")
+	if m := r.Find("sync.share", report.Labels{}); m == nil || m.Value != nil {
+		t.Errorf("sync.share without threads: %+v, want null", m)
+	}
+	sectiontest.Metric(t, r, 239.0/289, "sync.gpu_busy_ratio")
+}
+
+// TestSyncSkipsBadRows: a call that ends before it starts is in no sum.
+func TestSyncSkipsBadRows(t *testing.T) {
+	b := tracetest.Tiny()
+	b.API(tracetest.API{Name: "cudaDeviceSynchronize_v3020", Start: 500 * sectiontest.Us, End: 400 * sectiontest.Us, Correlation: 77})
+	b.API(tracetest.API{Name: "cudaDeviceSynchronize_v3020", Start: 500 * sectiontest.Us, End: 500 * sectiontest.Us, Correlation: 78})
+	r := sectiontest.Analyse(t, b, analyze.Options{}).Report
+	sectiontest.Metric(t, r, 3, "sync.count")
+	sectiontest.Metric(t, r, 289*sectiontest.Us, "sync.total_time")
+	sectiontest.Metric(t, r, 0, "sync.total_time", "api", "cudaDeviceSynchronize")
+}
+
+// TestSyncOracle holds the blocking calls against NVIDIA's cuda_api_sum.
+func TestSyncOracle(t *testing.T) {
+	family := map[string]bool{"cudaDeviceSynchronize": true, "cudaStreamSynchronize": true, "cudaEventSynchronize": true, "cuCtxSynchronize": true, "cuStreamSynchronize": true, "cuEventSynchronize": true}
+	sectiontest.EachOracle(t, "cuda_api_sum", func(t *testing.T, r *report.Report, rows []sectiontest.OracleRow) {
+		var count, total float64
+		for _, row := range rows {
+			name := row.Text("Name")
+			if !family[name] {
+				continue
+			}
+			count += row.Num("Num Calls")
+			total += row.Num("Total Time (ns)")
+			sectiontest.Metric(t, r, row.Num("Num Calls"), "sync.count", "api", name)
+			sectiontest.Metric(t, r, row.Num("Total Time (ns)"), "sync.total_time", "api", name)
+			if m := r.Find("sync.total_time", report.Labels{"api": name}); m != nil {
+				row.Summary(t, name, m.Summary, " (ns)", 1, 0.051)
+			}
+		}
+		sectiontest.Metric(t, r, count, "sync.count")
+		sectiontest.Metric(t, r, total, "sync.total_time")
+	})
+}

@@ -1,0 +1,36 @@
+package kit
+
+import (
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// clientMetrics are latencies that both a load, at the client, and a server's own metrics or log may state.
+var clientMetrics = map[string]bool{"serve.ttft": true, "serve.tpot": true, "serve.itl": true, "serve.e2e": true}
+
+// dedupeLatencies keeps, of each such latency that several sections state, the one of the section that comes first in
+// the report: what a client measured goes before what a server says of itself. A note of that section says so.
+func dedupeLatencies(r *report.Report) {
+	seen := map[string]bool{}
+	var again []string
+	kept := r.Metrics[:0]
+	for i := range r.Metrics {
+		m := &r.Metrics[i]
+		if key := m.ID + "{" + m.Labels.String() + "}"; clientMetrics[m.ID] {
+			if seen[key] {
+				again = append(again, m.ID)
+				continue
+			}
+			seen[key] = true
+		}
+		kept = append(kept, *m)
+	}
+	r.Metrics = kept
+	for i := range r.Sections {
+		if s := &r.Sections[i]; s.ID == "load" && len(again) > 0 {
+			s.Notes = append(s.Notes, "The server states "+strings.Join(again,
+				", ")+" as well. The metrics of this report are the client's, from here.")
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package kit
+
+import (
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// The columns that tables share. CSV names follow nsys-llm-explainer, whose files other people's scripts read.
+//
+// A table is declared as data, one column a line: report.Column literals, or these constructors for the usual kinds.
+
+func NameCol(id, title string) report.Column {
+	return report.Column{ID: id, Title: title, Kind: report.Name}
+}
+
+func TextCol(id, title string) report.Column {
+	return report.Column{ID: id, Title: title, Kind: report.Text}
+}
+
+func CountCol(id, title string) report.Column {
+	return report.Column{ID: id, Title: title, Kind: report.Int, Unit: report.Count}
+}
+
+// IDCol is an integer that names something and is never added up: a device, a pid.
+func IDCol(id, title string) report.Column {
+	return report.Column{ID: id, Title: title, Kind: report.Int}
+}
+
+// NsCol is a duration in whole nanoseconds, written to CSV under the given names, each with its scale: …_ns, …_us,
+// …_ms.
+func NsCol(id, title string, csv ...string) report.Column {
+	return report.Column{ID: id, Title: title, Kind: report.Int, Unit: report.Nanoseconds, CSV: scaled(csv)}
+}
+
+// MeanCol is a duration that need not be whole.
+func MeanCol(id, title string, csv ...string) report.Column {
+	return report.Column{ID: id, Title: title, Kind: report.Float, Unit: report.Nanoseconds, CSV: scaled(csv)}
+}
+
+func MomentCol(id, title string, csv ...string) report.Column {
+	return report.Column{ID: id, Title: title, Kind: report.Moment, Unit: report.Nanoseconds, CSV: scaled(csv)}
+}
+
+func BytesCol(id, title string) report.Column {
+	return report.Column{ID: id, Title: title, Kind: report.Int, Unit: report.Bytes}
+}
+
+// RatioCol is a share; CSV files write it in percent under the given names.
+func RatioCol(id, title string, csv ...string) report.Column {
+	c := report.Column{ID: id, Title: title, Kind: report.Float, Unit: report.Ratio}
+	for _, n := range csv {
+		c.CSV = append(c.CSV, report.CSVCol{Name: n, Exp10: 2})
+	}
+	return c
+}
+
+func RateCol(id, title, unit string) report.Column {
+	return report.Column{ID: id, Title: title, Kind: report.Float, Unit: unit}
+}
+
+func Wide(c report.Column) report.Column {
+	c.Wide = true
+	return c
+}
+
+func scaled(names []string) []report.CSVCol {
+	var cols []report.CSVCol
+	for _, n := range names {
+		exp := 0
+		switch {
+		case strings.HasSuffix(n, "_us"):
+			exp = -3
+		case strings.HasSuffix(n, "_ms"):
+			exp = -6
+		case strings.HasSuffix(n, "_s"):
+			exp = -9
+		}
+		cols = append(cols, report.CSVCol{Name: n, Exp10: exp})
+	}
+	return cols
+}
+
+func CountCSVCol(id, title, csv string) report.Column {
+	c := CountCol(id, title)
+	c.CSV = []report.CSVCol{{Name: csv}}
+	return c
+}
+
+// SizeCol is a mean number of blocks or threads.
+func SizeCol(id, title string) report.Column {
+	return report.Column{ID: id, Title: title, Kind: report.Float, Unit: report.Count}
+}
+
+// Cell of a pointer: null where nil.
+func Cell(v *float64) report.Cell {
+	if v == nil {
+		return report.Null
+	}
+	return report.F(*v)
+}
+
+func FloatCol(id, title, unit string) report.Column {
+	return report.Column{ID: id, Title: title, Kind: report.Float, Unit: unit}
+}
+
+// OptionalCell is the cell of a name that may be missing.
+func OptionalCell(name string) report.Cell {
+	if name == "" {
+		return report.Null
+	}
+	return report.S(name)
+}
+
+// Known is a number that -1 says is unknown.
+func Known(v int64) report.Cell {
+	if v < 0 {
+		return report.Null
+	}
+	return report.I(v)
+}

@@ -1,0 +1,103 @@
+package kit
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// Detail files are CSV files with a row per event. They hold the longest events where there are too many, and say in an
+// others row what the rest sums to.
+
+// MaxDetailRows bounds a detail file.
+const MaxDetailRows = 10000
+
+// Longest returns the events lo <= i < hi in order: all of them, or the longest maxDetailRows.
+func Longest(lo, hi int, dur func(i int) int64) []int {
+	return someLongest(lo, hi, MaxDetailRows, dur)
+}
+
+// LongestFirst returns the n longest of the events lo <= i < hi, the longest first, the earlier first where two are
+// equal.
+func LongestFirst(lo, hi, n int, dur func(i int) int64) []int {
+	rows := someLongest(lo, hi, n, dur)
+	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(dur(b), dur(a)) })
+	return rows
+}
+
+// someLongest returns the n longest of the events lo <= i < hi in order; of equal ones the earlier. It looks at each
+// event once, and keeps at most twice as many.
+func someLongest(lo, hi, n int, dur func(i int) int64) []int {
+	best := make([]int, 0, min(2*n, hi-lo))
+	bar := int64(-1) // what an event has to exceed
+	var lengths []int64
+	cut := func() {
+		if len(best) <= n {
+			return
+		}
+		lengths = lengths[:0]
+		for _, i := range best {
+			lengths = append(lengths, dur(i))
+		}
+		stat.Sort(lengths)
+		bar = lengths[len(lengths)-n]
+		longer, _ := slices.BinarySearch(lengths, bar+1)
+		equal := n - (len(lengths) - longer) // of those as long as the bar
+		kept := best[:0]
+		for _, i := range best {
+			d := dur(i)
+			if d == bar {
+				equal--
+			}
+			if d > bar || d == bar && equal >= 0 {
+				kept = append(kept, i)
+			}
+		}
+		best = kept
+	}
+	for i := lo; i < hi; i++ {
+		if dur(i) <= bar {
+			continue
+		}
+		if best = append(best, i); len(best) == 2*n {
+			cut()
+		}
+	}
+	cut()
+	return best
+}
+
+// AttachDetails ends a detail file of the events lo <= i < hi, of which rows were written. The others row carries the
+// rest of one column, which is dur.
+func (t *Table) AttachDetails(lo, hi int, rows []int, column string, dur func(i int) int64) {
+	if t.TotalRows = int64(hi - lo); hi-lo > len(rows) {
+		rest := Total(lo, hi, dur)
+		for _, i := range rows {
+			rest -= dur(i)
+		}
+		row := make([]report.Cell, len(t.Columns))
+		named := false
+		for j, c := range t.Columns {
+			switch {
+			case c.ID == column:
+				row[j] = report.I(rest)
+			case !named && (c.Kind == report.Name || c.Kind == report.Text):
+				row[j], named = report.S("(others)"), true
+			}
+		}
+		t.Rows = append(t.Rows, row)
+		t.Others = true
+	}
+	t.out.attached = append(t.out.attached, t.Table)
+}
+
+// Total is the sum of the durations of the events lo <= i < hi.
+func Total(lo, hi int, dur func(i int) int64) int64 {
+	var sum int64
+	for i := lo; i < hi; i++ {
+		sum += dur(i)
+	}
+	return sum
+}

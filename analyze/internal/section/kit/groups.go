@@ -1,0 +1,290 @@
+package kit
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/parallel"
+	"github.com/nsys-llm/explain/analyze/internal/spill"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// Groups gathers numbers of events, durations mostly, by a small integer key.
+type Groups struct {
+	Offset []int32 // by key, into all; one more than keys
+	all    stat.Sample
+	narrow []uint32 // what all holds, where that was made by spill.Make
+	Memory *spill.Arena
+}
+
+// Gather collects value(i) of the events lo <= i < hi by key(i); a negative key is left out. There are at least keys of
+// them. key is called once for each event, in order, value in the same order afterwards. The numbers are in the arena
+// until free.
+func Gather(memory *spill.Arena, keys, lo, hi int, key func(i int) int32, value func(i int) int64) *Groups {
+	g := &Groups{Memory: memory}
+	of := spill.Make[int32](memory, hi-lo)
+	defer spill.Free(memory, of)
+	counts := make([]int32, keys)
+	for i := lo; i < hi; i++ {
+		k := key(i)
+		of[i-lo] = k
+		if k < 0 {
+			continue
+		}
+		for int(k) >= len(counts) {
+			counts = append(counts, 0)
+		}
+		counts[k]++
+	}
+	g.fill(counts, lo, hi, func(i int) int32 { return of[i-lo] }, value)
+	return g
+}
+
+// gatherTwice is gather without the memory to remember the keys: it calls key twice for each event, which must say the
+// same.
+func gatherTwice(memory *spill.Arena, lo, hi int, key func(i int) int32, value func(i int) int64) *Groups {
+	var counts []int32
+	for i := lo; i < hi; i++ {
+		k := key(i)
+		for int(k) >= len(counts) {
+			counts = append(counts, 0)
+		}
+		counts[k]++
+	}
+	return GatherCounted(memory, counts, lo, hi, key, value)
+}
+
+// GatherCounted is gather where it is known how many numbers each key has.
+func GatherCounted(memory *spill.Arena, counts []int32, lo, hi int, key func(i int) int32,
+	value func(i int) int64) *Groups {
+	g := &Groups{Memory: memory}
+	g.fill(counts, lo, hi, key, value)
+	return g
+}
+
+func (g *Groups) fill(counts []int32, lo, hi int, key func(i int) int32, value func(i int) int64) {
+	g.Offset = make([]int32, len(counts)+1)
+	for k, n := range counts {
+		g.Offset[k+1] = g.Offset[k] + n
+	}
+	n := int(g.Offset[len(counts)])
+	at := slices.Clone(g.Offset)
+	g.narrow = spill.Make[uint32](g.Memory, n)
+	for i := lo; i < hi; i++ {
+		k := key(i)
+		if k < 0 {
+			continue
+		}
+		v := value(i)
+		if v < 0 || v > math.MaxUint32 {
+			g.Free()
+			g.fillWide(n, lo, hi, key, value)
+			return
+		}
+		g.narrow[at[k]] = uint32(v)
+		at[k]++
+	}
+	g.all = stat.Narrow(g.narrow)
+}
+
+// fillWide is for numbers of which some need more than 32 bits.
+func (g *Groups) fillWide(n, lo, hi int, key func(i int) int32, value func(i int) int64) {
+	at, wide := slices.Clone(g.Offset), make([]int64, n)
+	for i := lo; i < hi; i++ {
+		if k := key(i); k >= 0 {
+			wide[at[k]] = value(i)
+			at[k]++
+		}
+	}
+	g.all = stat.Wide(wide)
+}
+
+// Free gives the numbers back.
+func (g *Groups) Free() {
+	spill.Free(g.Memory, g.narrow)
+	g.narrow, g.all = nil, stat.Sample{}
+}
+
+// Of is the numbers of one key.
+func (g *Groups) Of(key int) stat.Sample {
+	return g.all.Slice(int(g.Offset[key]), int(g.Offset[key+1]))
+}
+
+// keys is how many keys there are.
+func (g *Groups) keys() int { return len(g.Offset) - 1 }
+
+// Sort sorts the numbers of each key.
+func (g *Groups) Sort() *Groups {
+	parallel.Each(g.keys(), func(k int) { SortIn(g.Memory, g.Of(k)) })
+	return g
+}
+
+// SortIn sorts a sample with room in the arena.
+func SortIn(memory *spill.Arena, s stat.Sample) {
+	room := spill.Make[uint32](memory, s.Len())
+	s.Sort(room)
+	spill.Free(memory, room)
+}
+
+// Together is the numbers of some keys, each sorted, as one sample.
+func (g *Groups) Together(keys []int) stat.Together {
+	t := make(stat.Together, len(keys))
+	for i, k := range keys {
+		t[i] = g.Of(k)
+	}
+	return t
+}
+
+// Everything is the numbers of all keys, each sorted, as one sample.
+func (g *Groups) Everything() stat.Together {
+	t := make(stat.Together, 0, g.keys())
+	for k := range g.keys() {
+		t = append(t, g.Of(k))
+	}
+	return t
+}
+
+// ShortDurations are the limits of kernel.under_ratio.
+var ShortDurations = [...]struct {
+	Label string
+	ns    int64
+}{{"5us", 5000}, {"10us", 10000}, {"20us", 20000}}
+
+// DurationStats is what sections say of the durations of events.
+type DurationStats struct {
+	Count, Total int64
+	Summary      *report.Summary // nil: there are none
+	Under        [len(ShortDurations)]int64
+	Tiny         int64 // at most tinyKernel
+	tinyTotal    int64
+}
+
+// statsOf describes durations.
+func statsOf(s stat.Together) DurationStats {
+	d := DurationStats{Count: int64(s.Len()), Total: s.Sum(), Summary: s.Summary()}
+	for i, x := range ShortDurations {
+		d.Under[i] = int64(s.Under(x.ns))
+	}
+	d.Tiny = int64(s.Under(tinyKernel + 1))
+	d.tinyTotal = s.SumUnder(tinyKernel + 1)
+	return d
+}
+
+// Totals is what a ranked table shows of one key.
+type Totals struct {
+	Key     int
+	Count   int64
+	Total   int64
+	Summary *report.Summary
+}
+
+// Rank returns the keys that have events, by total time, then count, then the order less gives. The groups are sorted.
+func (g *Groups) Rank(less func(a, b int) int) []Totals {
+	list := make([]Totals, 0, g.keys())
+	for k := range g.keys() {
+		if d := g.Of(k); d.Len() > 0 {
+			list = append(list, Totals{Key: k, Count: int64(d.Len())})
+		}
+	}
+	parallel.Each(len(list), func(i int) {
+		d := g.Of(list[i].Key)
+		list[i].Total, list[i].Summary = d.Sum(), d.Summary()
+	})
+	slices.SortFunc(list, func(a, b Totals) int {
+		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(b.Count, a.Count), less(a.Key, b.Key))
+	})
+	return list
+}
+
+// Some are those of ranked totals whose key is chosen.
+func Some(list []Totals, chosen func(key int) bool) []Totals {
+	var picked []Totals
+	for _, e := range list {
+		if chosen(e.Key) {
+			picked = append(picked, e)
+		}
+	}
+	return picked
+}
+
+func Sum(list []int64) int64 {
+	var s int64
+	for _, v := range list {
+		s += v
+	}
+	return s
+}
+
+// combos numbers combinations of two small numbers, of which the second is below width, in order of first appearance. A
+// small table of all of them saves a search for each event.
+type combos struct {
+	*pairs
+	width  int
+	direct []int32 // number plus one
+}
+
+// maxCombinations bounds the table of all combinations.
+const maxCombinations = 1 << 18
+
+func NewCombos(firsts, width int) *combos {
+	c := &combos{pairs: NewPairs(), width: width}
+	if firsts*width <= maxCombinations {
+		c.direct = make([]int32, firsts*width)
+	}
+	return c
+}
+
+func (c *combos) Of(a, b int32) int32 {
+	if c.direct == nil {
+		return c.pairs.Of(a, b)
+	}
+	at := &c.direct[int(a)*c.width+int(b)]
+	if *at == 0 {
+		*at = c.pairs.Of(a, b) + 1
+	}
+	return *at - 1
+}
+
+// pairs numbers pairs of small numbers in order of first appearance, in a table with open addressing.
+type pairs struct {
+	slots []int32 // number plus one, or 0
+	List  []Pair
+}
+
+type Pair struct{ A, B int32 }
+
+func NewPairs() *pairs { return &pairs{slots: make([]int32, 1<<8)} }
+
+func (p *pairs) slot(x Pair) int {
+	h := (uint64(uint32(x.A))<<32 | uint64(uint32(x.B))) * 0x9E3779B97F4A7C15
+	return int(h>>32) & (len(p.slots) - 1)
+}
+
+func (p *pairs) Of(a, b int32) int32 {
+	x := Pair{a, b}
+	at := p.slot(x)
+	for ; p.slots[at] != 0; at = (at + 1) & (len(p.slots) - 1) {
+		if n := p.slots[at] - 1; p.List[n] == x {
+			return n
+		}
+	}
+	n := int32(len(p.List))
+	p.List = append(p.List, x)
+	p.slots[at] = n + 1
+	if 2*len(p.List) > len(p.slots) {
+		p.slots = make([]int32, 2*len(p.slots))
+		for i, x := range p.List {
+			at := p.slot(x)
+			for p.slots[at] != 0 {
+				at = (at + 1) & (len(p.slots) - 1)
+			}
+			p.slots[at] = int32(i) + 1
+		}
+	}
+	return n
+}
+
+// tinyKernel is the duration in ns up to which a kernel counts as tiny.
+const tinyKernel = 5_000

@@ -1,0 +1,92 @@
+package kit
+
+import (
+	"github.com/nsys-llm/explain/analyze/internal/evidence/ncu"
+	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// ncuMatch finds what Nsight Compute measured of the trace's kernels.
+type ncuMatch struct {
+	data *ncu.Data
+	// Kernels by spelling, the strictest first: as it is, canonical, without namespaces. Of several the one with most
+	// time. Namespaces are left out only where ncu left them out.
+	by       [3]map[string]int
+	function map[string]int // kernels whose name is a bare function's, see ncu --print-kernel-base
+	shared   map[string]int // how many of the trace's kernels have a function of that name
+}
+
+// ncuSpellings of a name, the strictest first.
+var ncuSpellings = [3]func(string) string{kernelname.Uncast, kernelname.Canonical, kernelname.Unqualified}
+
+// NcuMatch is nil without evidence of Nsight Compute. All names of the trace have to be known before one is looked up:
+// a bare function name is matched only if it can be one kernel alone.
+func (in *Input) NcuMatch() *ncuMatch {
+	if in.Evidence == nil || in.Evidence.NCU == nil || len(in.Evidence.NCU.Kernels) == 0 {
+		return nil
+	}
+	m := &ncuMatch{data: in.Evidence.NCU, function: map[string]int{}, shared: map[string]int{}}
+	for s := range m.by {
+		m.by[s] = map[string]int{}
+	}
+	for i := range m.data.Kernels {
+		name := m.data.Kernels[i].Full
+		for s, spell := range ncuSpellings {
+			if n := spell(name); n != "" && (s < 2 || n == kernelname.Canonical(name)) {
+				if _, ok := m.by[s][n]; !ok {
+					m.by[s][n] = i
+				}
+			}
+		}
+		if kernelname.Function(name) == name {
+			m.function[name] = i
+		}
+	}
+	if len(m.function) > 0 {
+		for _, n := range in.Trace.Kernels.Names {
+			m.shared[kernelname.Function(n.Name)]++
+		}
+	}
+	return m
+}
+
+// find is the kernel that a name of the trace stands for, or nil.
+func (m *ncuMatch) find(name string) *ncu.Kernel {
+	if i, ok := m.Index(name); ok {
+		return &m.data.Kernels[i]
+	}
+	return nil
+}
+
+// Index is where that kernel stands in Data.Kernels.
+func (m *ncuMatch) Index(name string) (int, bool) {
+	for s, spell := range ncuSpellings {
+		if i, ok := m.by[s][spell(name)]; ok {
+			return i, true
+		}
+	}
+	function := kernelname.Function(name)
+	if i, ok := m.function[function]; ok && m.shared[function] == 1 {
+		return i, true
+	}
+	return 0, false
+}
+
+// NcuColumns are what Nsight Compute adds to a table of the trace's kernels.
+var NcuColumns = []report.Column{TextCol("bound", "Bound"), RatioCol("dram_ratio", "DRAM", "dram_throughput_pct"),
+	RatioCol("sm_ratio", "SM", "sm_throughput_pct")}
+
+// Cells of ncuColumns; none without evidence, unknown for a kernel that was not measured.
+func (m *ncuMatch) Cells(name string) []Field {
+	if m == nil {
+		return nil
+	}
+	k := m.find(name)
+	if k == nil {
+		return []Field{Put("bound", report.Null), Put("dram_ratio", report.Null), Put("sm_ratio", report.Null)}
+	}
+	return []Field{
+		Text("bound", string(k.Bound())), Maybe("dram_ratio", k.Get(ncu.DRAMRatio)),
+		Maybe("sm_ratio", k.Get(ncu.SMRatio)),
+	}
+}

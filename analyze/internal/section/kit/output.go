@@ -1,0 +1,267 @@
+package kit
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// Output collects what one section says.
+type Output struct {
+	In       *Input
+	defs     map[string]*report.MetricDef
+	section  report.Section
+	metrics  []*report.Metric
+	findings []report.Finding
+	warnings []report.Warning
+	attached []report.Table
+	declared []report.Table
+	source   report.Source
+}
+
+func newOutput(s *Section, in *Input) *Output {
+	o := &Output{In: in, defs: map[string]*report.MetricDef{}, section: report.Section{
+		ID: s.ID, Title: s.Title, Status: report.OK, Derivation: s.Derivation,
+		Notes: []string{}, Tables: []report.Table{}, Charts: []report.Chart{},
+	}}
+	o.declared = s.Tables
+	for i := range s.Metrics {
+		o.defs[s.Metrics[i].ID] = &s.Metrics[i]
+	}
+	return o
+}
+
+// Status sets the section's status and why it is not ok.
+func (o *Output) Status(s report.Status, reason string) {
+	o.section.Status, o.section.Reason = s, reason
+}
+
+// Coverage states the share of the data the section could use.
+func (o *Output) Coverage(ratio *float64) { o.section.Coverage = ratio }
+
+// Note adds a limitation or a definition that the reader needs.
+func (o *Output) Note(text string) { o.section.Notes = append(o.section.Notes, text) }
+
+// NoteOnce is Note, unless the section says so already.
+func (o *Output) NoteOnce(text string) {
+	if !slices.Contains(o.section.Notes, text) {
+		o.Note(text)
+	}
+}
+
+// Warn says what limits trust in the numbers.
+func (o *Output) Warn(code, text string) {
+	o.warnings = append(o.warnings, report.Warning{Code: code, Section: o.section.ID, Text: text})
+}
+
+// From sets the source of all metrics emitted from here on, until it is set again: the table that plays the role in this
+// capture, its columns and how many rows were used. A metric's source is the one that was set last, so set it right before.
+func (o *Output) From(role trace.Role, rows int, columns ...string) {
+	o.source = report.Source{Tables: []string{o.In.Table(role)}, Columns: columns, Rows: int64(rows)}
+}
+
+// FromEvidence sets the source of the metrics emitted from here on: all files of a kind, the fields (columns, patterns
+// of lines, families of metrics) and how many records were used.
+func (o *Output) FromEvidence(kind file.Kind, records int, fields ...string) {
+	o.source = report.Source{Tables: []string{string(kind)}, Columns: fields, Rows: int64(records)}
+}
+
+// With adds a table to the current source.
+func (o *Output) With(role trace.Role, columns ...string) {
+	tables := append([]string{}, o.source.Tables...)
+	o.source.Tables = append(tables, o.In.Table(role))
+	o.source.Columns = append(append([]string{}, o.source.Columns...), columns...)
+}
+
+// Rows says how many rows the metrics emitted from here on stand on, of the same tables and columns.
+func (o *Output) Rows(n int64) { o.source.Rows = n }
+
+// Source sets the source of the metrics emitted from here on, where it is none of a single role or kind of evidence.
+func (o *Output) Source(s report.Source) { o.source = s }
+
+// Metrics are the metrics emitted so far.
+func (o *Output) Metrics() []*report.Metric { return o.metrics }
+
+// Metric emits a metric; nil is unknown. The result may be completed by the caller (N, Summary, Histogram, Coverage).
+func (o *Output) Metric(id string, labels report.Labels, value *float64) *report.Metric {
+	def := o.defs[id]
+	if def == nil {
+		panic("section " + o.section.ID + " emits undeclared metric " + id)
+	}
+	if labels == nil {
+		labels = report.Labels{}
+	}
+	m := &report.Metric{ID: id, Labels: labels, Value: value, Unit: def.Unit, Better: def.Better, Assume: def.Assume,
+		Scale: def.Scale,
+		N:     o.source.Rows, Source: o.source, Lifecycle: cmp.Or(def.Lifecycle, report.Stable)}
+	o.metrics = append(o.metrics, m)
+	return m
+}
+
+// Int emits an integer metric.
+func (o *Output) Int(id string, labels report.Labels, value int64) *report.Metric {
+	v := float64(value)
+	return o.Metric(id, labels, &v)
+}
+
+// Float emits a metric that is known.
+func (o *Output) Float(id string, labels report.Labels, value float64) *report.Metric {
+	return o.Metric(id, labels, &value)
+}
+
+// Find emits a finding. Evidence must be metrics that some section emits.
+func (o *Output) Find(id string, severity report.Severity, title string, evidence []report.MetricRef,
+	advice ...string) {
+	for i := range evidence {
+		if evidence[i].Labels == nil {
+			evidence[i].Labels = report.Labels{}
+		}
+	}
+	o.findings = append(o.findings, report.Finding{ID: id, Severity: severity, Title: title, Evidence: evidence,
+		Advice: advice, Doc: o.section.ID})
+}
+
+// Ref points at a metric; labels come as key, value pairs.
+func Ref(id string, pairs ...string) report.MetricRef {
+	return report.MetricRef{ID: id, Labels: Labels(pairs...)}
+}
+
+// Labels makes labels of key, value pairs.
+func Labels(pairs ...string) report.Labels {
+	l := report.Labels{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		l[pairs[i]] = pairs[i+1]
+	}
+	return l
+}
+
+// Chart adds a drawing.
+func (o *Output) Chart(c report.Chart) { o.section.Charts = append(o.section.Charts, c) }
+
+// Table starts one of the tables that the section declares.
+func (o *Output) Table(id string) *Table {
+	for i := range o.declared {
+		if o.declared[i].ID == id {
+			t := o.declared[i]
+			t.Rows = [][]report.Cell{}
+			return &Table{Table: t, out: o}
+		}
+	}
+	panic("section " + o.section.ID + " has no table " + id)
+}
+
+// headers are the declared tables that the section did not fill, empty: scripts that read the CSV files find them empty
+// rather than missing.
+func (o *Output) headers() []report.Table {
+	written := map[string]bool{}
+	for _, t := range append(o.section.Tables, o.attached...) {
+		written[t.File] = true
+	}
+	var list []report.Table
+	for _, t := range o.declared {
+		if t.File != "" && !written[t.File] {
+			t.Rows = [][]report.Cell{}
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// Table builds a table row by row.
+type Table struct {
+	report.Table
+	out *Output
+}
+
+// Len is the number of rows so far.
+func (t *Table) Len() int { return len(t.Rows) }
+
+// Cut keeps the first n rows (n < 0: all), and sums those left out in an "others" row: integer and float columns named
+// in sum are added up, text columns say "(others)" once, everything else is unknown.
+func (t *Table) Cut(n int, sum ...string) *Table {
+	t.TotalRows = int64(len(t.Rows))
+	if n < 0 || len(t.Rows) <= n {
+		return t
+	}
+	row := make([]report.Cell, len(t.Columns))
+	named := false
+	for j, c := range t.Columns {
+		switch c.Kind {
+		case report.Name, report.Text:
+			if !named {
+				row[j], named = report.S("(others)"), true
+			}
+		case report.Int, report.Float:
+			if slices.Contains(sum, c.ID) {
+				row[j] = addUp(t.Rows[n:], j)
+			}
+		}
+	}
+	t.Rows = append(t.Rows[:n:n], row)
+	t.Others = true
+	return t
+}
+
+func addUp(rows [][]report.Cell, column int) report.Cell {
+	var ints int64
+	var floats float64
+	isFloat := false
+	for _, r := range rows {
+		c := r[column]
+		if v, ok := c.Int(); ok {
+			ints += v
+		} else if v, ok := c.Num(); ok {
+			floats += v
+			isFloat = true
+		}
+	}
+	if isFloat {
+		return report.F(floats + float64(ints))
+	}
+	return report.I(ints)
+}
+
+// Add puts the table into the report.
+func (t *Table) Add() {
+	if t.TotalRows == 0 {
+		t.TotalRows = int64(len(t.Rows))
+	}
+	t.out.section.Tables = append(t.out.section.Tables, t.Table)
+}
+
+// Attach writes the table as a CSV file only: for details too long for the report.
+func (t *Table) Attach() {
+	if t.TotalRows == 0 {
+		t.TotalRows = int64(len(t.Rows))
+	}
+	t.out.attached = append(t.out.attached, t.Table)
+}
+
+// And are the labels and more of them, as key, value pairs.
+func And(l report.Labels, pairs ...string) report.Labels {
+	labels := Labels(pairs...)
+	for k, v := range l {
+		labels[k] = v
+	}
+	return labels
+}
+
+// Summary emits the median of a sample, which it sorts, with its summary.
+func (o *Output) Summary(id string, l report.Labels, sample []int64) *report.Metric {
+	s := stat.Summarize(sample)
+	m := o.Float(id, l, s.P50)
+	m.N, m.Summary = s.N, s
+	return m
+}
+
+// AtLeast is high where the share reaches the bound, else medium.
+func AtLeast(share, bound float64) report.Severity {
+	if share >= bound {
+		return report.High
+	}
+	return report.Medium
+}

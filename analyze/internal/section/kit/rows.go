@@ -1,0 +1,55 @@
+package kit
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// Field is one cell of a row and the id of its column.
+type Field struct {
+	Column string
+	Cell   report.Cell
+}
+
+// Put fills a column with any cell.
+func Put(column string, c report.Cell) Field { return Field{column, c} }
+
+// Int fills a column with a whole number.
+func Int(column string, v int64) Field { return Field{column, report.I(v)} }
+
+// Float fills a column with a number.
+func Float(column string, v float64) Field { return Field{column, report.F(v)} }
+
+// Text fills a column with a text or a name.
+func Text(column, v string) Field { return Field{column, report.S(v)} }
+
+// Maybe fills a column with a number that nil says is unknown.
+func Maybe(column string, v *float64) Field { return Field{column, Cell(v)} }
+
+// Row adds a row. It fills every column of the table once, by id and in any order: what is missing, unknown or twice
+// there fails the section.
+func (t *Table) Row(fields ...Field) {
+	if len(fields) != len(t.Columns) {
+		panic("a row of table " + t.ID + " fills " + strconv.Itoa(len(fields)) + " of " + strconv.Itoa(len(t.Columns)) +
+			" columns")
+	}
+	t.Partial(fields...)
+}
+
+// Partial is Row for a row of which only some columns are known: the others are null.
+func (t *Table) Partial(fields ...Field) {
+	row := make([]report.Cell, len(t.Columns))
+	filled := make([]bool, len(t.Columns))
+	for i, f := range fields {
+		if i >= len(t.Columns) || t.Columns[i].ID != f.Column { // fields mostly come in the order of the columns
+			i = slices.IndexFunc(t.Columns, func(c report.Column) bool { return c.ID == f.Column })
+		}
+		if i < 0 || filled[i] {
+			panic("a row of table " + t.ID + " fills column " + f.Column + ", which is not there or filled already")
+		}
+		row[i], filled[i] = f.Cell, true
+	}
+	t.Rows = append(t.Rows, row)
+}

@@ -1,0 +1,211 @@
+// Package kit is what the sections of the report are made of: declarations of metrics and tables, the read-only [Input]
+// that all sections share, the [Output] that each writes its own part to, and the computations that several need. The
+// families of sections (gpu, host, ncu, engine, and package compat) know the kit and never each other; their sections run
+// side by side.
+//
+// To add a section, write in its family ID.go with an exported kit.Section, ID_test.go with every metric worked out by
+// hand, and its page ID.md; add one line to the list in package analyze, whose order is that of the report; and run the
+// golden test of package analyze with -update.
+//
+// To add a metric, declare it in the Metrics of its section, with its scale: what happens to it when the capture is twice
+// as long? Say after From or FromEvidence, which hold for all metrics emitted after them, what it stands on, and emit it
+// with [Output.Metric], Int, Float or Summary. Name it on the section's page, ask for it in the section's test, and list
+// it in testdata/scales.txt of package analyze: tests say what is still missing.
+//
+// To add a column, declare it in the Tables of its section and fill it by its id where [Table.Row] is called.
+package kit
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/evidence"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/interval"
+	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/internal/parallel"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// Section declares one part of the report.
+type Section struct {
+	ID    string // names its file, its test, its page and its golden folder
+	Title string
+	// Needs are the tables without which the section is unavailable.
+	Needs []trace.Role
+	// Evidence are the kinds of evidence of which one is needed for the section to be in the report at all. A section
+	// without any stands on the trace.
+	Evidence []file.Kind
+	// Metrics are the metrics it may emit; emitting another one is an error.
+	Metrics []report.MetricDef
+	// Tables are the tables it may emit, without rows. Each has a CSV file even where it stays empty.
+	Tables []report.Table
+	// Derivation says in one or two sentences how the numbers come about.
+	Derivation string
+	// Early, where set, works out ahead of the sections what this one shares with others and takes long; Alone likewise
+	// what holds most memory, while nothing else runs.
+	Early, Alone func(in *Input)
+	Run          func(in *Input, out *Output)
+}
+
+// Options of an analysis that sections look at.
+type Options struct {
+	Top          int     // rows of ranked tables in the report
+	Percentiles  bool    // exact percentiles of kernel durations
+	RangeMap     bool    // attribute kernels to NVTX ranges
+	CoverageWarn float64 // NVTX coverage below this ratio is warned of
+	// Phases of the phase map in the order of the file, or of the built-in patterns. The phase of a range name is in
+	// the low bits of its tag, see PhaseOf.
+	Phases     []string
+	PhasesFrom string // where the phases come from: the map's file name, or "built-in patterns"
+}
+
+// Input is what all sections share.
+type Input struct {
+	Trace    *trace.Trace
+	Options  Options
+	Window   report.Window
+	Span     interval.Interval // the window
+	Host     interval.Interval // where host rows count: the window, or everything where the window is the whole capture
+	Calls    *attrib.Calls
+	Contexts *attrib.Contexts
+	Timeline *attrib.Timeline
+	NVTX     *attrib.NVTX      // nil where kernels are not attributed to ranges
+	Kinds    []kernelname.Info // by kernel name
+	Units    *workunit.Result
+	Evidence *evidence.Set // what was given beside the trace; nil if nothing
+	NoTrace  bool          // evidence alone: the trace is empty, and Calls, Contexts, Timeline and Units are nil
+
+	shared shared
+}
+
+// applies reports whether the section has a place in the report: what was not given is not missed.
+func (s *Section) applies(in *Input) bool {
+	if len(s.Evidence) == 0 {
+		return !in.NoTrace
+	}
+	return slices.ContainsFunc(s.Evidence, in.Evidence.Has)
+}
+
+// run computes one section. A panic becomes a section with status error, so that the others stand.
+func (s *Section) run(in *Input) (out *Output) {
+	out = newOutput(s, in)
+	defer func() {
+		if p := recover(); p != nil {
+			out = newOutput(s, in)
+			out.Status(report.Error, fmt.Sprintf("explain failed here, please report it: %v", p))
+		}
+	}()
+	for _, role := range s.Needs {
+		if !in.Has(role) {
+			out.Status(report.Unavailable, in.Lack(role))
+			return out
+		}
+	}
+	s.Run(in, out)
+	for _, m := range out.metrics {
+		if m.Summary != nil && !out.defs[m.ID].Stats {
+			panic("section " + s.ID + " gives statistics of " + m.ID + ", which declares none")
+		}
+	}
+	return out
+}
+
+func (in *Input) Has(role trace.Role) bool {
+	for _, t := range in.Trace.Tables {
+		if t.Role == role && t.Rows > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Table is the name of the table that plays the role in this capture, or the name it usually has.
+func (in *Input) Table(role trace.Role) string {
+	for _, t := range in.Trace.Tables {
+		if t.Role == role {
+			return t.Name
+		}
+	}
+	return usualTable[role]
+}
+
+var usualTable = map[trace.Role]string{
+	trace.RoleKernel: "CUPTI_ACTIVITY_KIND_KERNEL",
+	trace.RoleAPI:    "CUPTI_ACTIVITY_KIND_RUNTIME",
+	trace.RoleNVTX:   "NVTX_EVENTS",
+	trace.RoleMemcpy: "CUPTI_ACTIVITY_KIND_MEMCPY",
+	trace.RoleMemset: "CUPTI_ACTIVITY_KIND_MEMSET",
+	trace.RoleGraph:  "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+	trace.RoleSync:   "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+}
+
+// Lack says why a table is not there, as far as the capture tells.
+func (in *Input) Lack(role trace.Role) string {
+	name := usualTable[role]
+	switch role {
+	case trace.RoleKernel:
+		if in.CountCalls(func(n *trace.APIName) bool { return n.Launch }) > 0 {
+			return "the capture has launch calls but no kernels (table " + name +
+				"): GPU activity was not captured, which is not the same as no GPU work"
+		}
+		if in.Trace.Graphs.Len() > 0 {
+			return "the capture has no kernel rows (table " + name +
+				"): all GPU work ran inside CUDA graphs traced as a whole"
+		}
+		return "the capture has no kernels (table " + name + ")"
+	case trace.RoleAPI:
+		return "the capture has no CUDA API calls (table " + name + "): capture with --trace=cuda"
+	case trace.RoleNVTX:
+		return "the capture has no NVTX ranges (table " + name +
+			"): capture with --trace=nvtx and a workload that emits ranges"
+	}
+	return "the capture has no table " + name
+}
+
+// Compute runs the sections, several at a time, and puts their output into the report in their order.
+//
+// Attachments are tables too long for the report: they are written as CSV only.
+func Compute(sections []*Section, in *Input, r *report.Report) (attachments []report.Table) {
+	list := slices.DeleteFunc(slices.Clone(sections), func(s *Section) bool { return !s.applies(in) })
+	outs := make([]*Output, len(list))
+	if !in.NoTrace {
+		in.prepare(list)
+	}
+	parallel.Each(len(list), func(i int) { outs[i] = list[i].run(in) })
+	for _, out := range outs {
+		r.Sections = append(r.Sections, out.section)
+		for _, m := range out.metrics {
+			r.Metrics = append(r.Metrics, *m)
+		}
+		r.Findings = append(r.Findings, out.findings...)
+		r.Warnings = append(r.Warnings, out.warnings...)
+		attachments = append(append(attachments, out.attached...), out.headers()...)
+	}
+	dedupeLatencies(r)
+	limitMetrics(r)
+	rank := map[report.Severity]int{report.High: 0, report.Medium: 1, report.Low: 2}
+	sort.SliceStable(r.Findings, func(i,
+		j int) bool {
+		return rank[r.Findings[i].Severity] < rank[r.Findings[j].Severity]
+	})
+	return attachments
+}
+
+// Compute computes the section by itself and returns its status, for benchmarks. Nothing that sections share is there
+// yet.
+func (s *Section) Compute(in *Input) report.Status {
+	return s.run(&Input{
+		Trace: in.Trace, Options: in.Options, Window: in.Window, Span: in.Span, Host: in.Host, Calls: in.Calls,
+		Contexts: in.Contexts,
+		Timeline: in.Timeline, NVTX: in.NVTX, Kinds: in.Kinds, Units: in.Units, Evidence: in.Evidence,
+		NoTrace: in.NoTrace,
+	}).section.Status
+}
+
+// GapWarn is the share of the window from which a single gap without GPU work is warned of.
+const GapWarn = 0.20

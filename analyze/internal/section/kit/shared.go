@@ -1,0 +1,301 @@
+package kit
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"github.com/nsys-llm/explain/analyze/internal/parallel"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// shared is what several sections need, by name, worked out by whichever asks first.
+type shared struct{ sync.Map }
+
+// once works a value out the first time it is asked for. A panic is raised again for everyone who asks.
+type once[T any] struct {
+	sync.Once
+	value  T
+	failed any
+}
+
+// Once is a value that several sections need: f works it out for the first that asks, under a name of its own.
+func Once[T any](in *Input, name string, f func() T) T {
+	x, _ := in.shared.LoadOrStore(name, &once[T]{})
+	o := x.(*once[T])
+	o.Do(func() {
+		defer func() { o.failed = recover() }()
+		o.value = f()
+	})
+	if o.failed != nil {
+		panic(o.failed)
+	}
+	return o.value
+}
+
+// prepare works out what sections share and takes long before they run: first side by side what several processors do
+// faster, then what holds most memory, each by itself. A panic is raised again for the sections that ask for the value.
+func (in *Input) prepare(list []*Section) {
+	together, alone := []func(){}, []func(){}
+	for _, s := range list {
+		if f := s.Early; f != nil {
+			together = append(together, func() { quietly(in, f) })
+		}
+		if f := s.Alone; f != nil {
+			alone = append(alone, func() { quietly(in, f) })
+		}
+	}
+	parallel.Do(together...)
+	for _, f := range alone {
+		f()
+	}
+}
+
+func quietly(in *Input, f func(in *Input)) {
+	defer func() { _ = recover() }()
+	f(in)
+}
+
+// kernelStats describes the kernels that start in the window, by name and by where they ran.
+type kernelStats struct {
+	All        DurationStats
+	Names      []Totals // by total time
+	Tiny       []Totals // of the kernels of at most tinyKernel, by number
+	Histograms []*report.Histogram
+	OnDevices  []PlaceTotals
+	Places     []Pair    // process and device
+	Cells      []Crossed // name and index into places
+	Procs      []DurationStats
+}
+
+// PlaceTotals is the kernels of one name on one device.
+type PlaceTotals struct {
+	Name, Device int32
+	Totals
+}
+
+// KernelStats goes through the kernels twice, and sorts their durations once by name and place and once by process.
+func (in *Input) KernelStats() *kernelStats {
+	return Once(in, "kernels", func() *kernelStats { return in.addKernels() })
+}
+
+func (in *Input) addKernels() *kernelStats {
+	k, memory := &in.Trace.Kernels, in.Trace.Memory()
+	lo, hi := k.Starting(in.Span.Start, in.Span.End)
+	places := NewPairs()
+	cells := NewCombos(len(k.Names), max(1, maxCombinations/max(1, len(k.Names)))) // places beyond are looked up
+	last, place := Pair{}, int32(-1)
+	g := gatherTwice(memory, lo, hi, func(i int) int32 {
+		if x := (Pair{k.Proc(i), k.Device(i)}); place < 0 || x != last {
+			last, place = x, places.Of(x.A, x.B)
+		}
+		return cells.Of(k.Name(i), place)
+	}, k.Dur).Sort()
+	defer g.Free()
+	s := &kernelStats{Places: places.List, Cells: make([]Crossed, len(cells.List)),
+		Procs: make([]DurationStats, len(in.Trace.Procs))}
+	byName, byDevice, byProc := newKeyed(), newKeyed(), newKeyed()
+	for c, x := range cells.List {
+		at := places.List[x.B]
+		s.Cells[c] = Crossed{A: x.A, B: x.B, Count: int64(g.Of(c).Len()), Total: g.Of(c).Sum()}
+		byName.add(Pair{x.A, 0}, c)
+		byDevice.add(Pair{x.A, at.B}, c)
+		if at.A != trace.None {
+			byProc.add(Pair{at.A, 0}, c)
+		}
+	}
+	s.Names = make([]Totals, len(byName.List))
+	for n, x := range byName.List {
+		s.Names[n] = Totals{Key: int(x.A)}
+		for _, c := range byName.cells[n] {
+			s.Names[n].Count += s.Cells[c].Count
+			s.Names[n].Total += s.Cells[c].Total
+		}
+	}
+	slices.SortFunc(s.Names, func(a, b Totals) int {
+		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(b.Count, a.Count),
+			cmp.Compare(k.Names[a.Key].Name, k.Names[b.Key].Name))
+	})
+	s.Tiny, s.Histograms = make([]Totals, len(s.Names)), make([]*report.Histogram, min(len(s.Names), MaxHistograms))
+	s.OnDevices = make([]PlaceTotals, len(byDevice.List))
+	parallel.Do(func() {
+		for i := range s.Names {
+			e := &s.Names[i]
+			sample := g.Together(byName.cells[byName.Of(int32(e.Key), 0)])
+			d := statsOf(sample)
+			e.Summary = d.Summary
+			s.Tiny[i] = Totals{Key: e.Key, Count: d.Tiny, Total: d.tinyTotal}
+			if i < len(s.Histograms) {
+				s.Histograms[i] = sample.Histogram()
+			}
+		}
+	}, func() {
+		for n, x := range byDevice.List {
+			d := statsOf(g.Together(byDevice.cells[n]))
+			s.OnDevices[n] = PlaceTotals{x.A, x.B, Totals{Key: n, Count: d.Count, Total: d.Total, Summary: d.Summary}}
+		}
+	}, func() {
+		for n, x := range byProc.List {
+			s.Procs[x.A] = statsOf(g.Together(byProc.cells[n]))
+		}
+	})
+	s.All = statsOf(g.Everything())
+	return s
+}
+
+// keyed collects cells by a key.
+type keyed struct {
+	*pairs
+	cells [][]int // by number of the key
+}
+
+func newKeyed() *keyed { return &keyed{pairs: NewPairs()} }
+
+func (x *keyed) add(key Pair, cell int) {
+	n := x.Of(key.A, key.B)
+	if int(n) == len(x.cells) {
+		x.cells = append(x.cells, nil)
+	}
+	x.cells[n] = append(x.cells[n], cell)
+}
+
+// callStats describes the API calls that start in the window.
+type callStats struct {
+	All, Launches, Syncs, SyncCopies DurationStats
+	Names                            []Totals        // by total time
+	Procs                            []DurationStats // of launches, by process
+	KnownLaunches                    int64           // whose process is known
+	Cells                            []Crossed       // name and thread, or trace.None
+}
+
+// CallStats goes through the calls twice, and sorts their durations once by name and thread.
+func (in *Input) CallStats() *callStats {
+	return Once(in, "calls", func() *callStats { return in.addCalls() })
+}
+
+func (in *Input) addCalls() *callStats {
+	api, memory := &in.Trace.API, in.Trace.Memory()
+	lo, hi := api.Starting(in.Host.Start, in.Host.End)
+	cells := NewCombos(len(api.Names), len(in.Trace.Threads)+1) // threads are counted from 1, the unknown one is 0
+	g := gatherTwice(memory, lo, hi, func(i int) int32 { return cells.Of(api.Name(i), api.Thread(i)+1) },
+		api.Dur).Sort()
+	defer g.Free()
+	s := &callStats{Procs: make([]DurationStats, len(in.Trace.Procs)), Cells: make([]Crossed, len(cells.List))}
+	byName, byProc := newKeyed(), newKeyed()
+	var launches, syncs, syncCopies []int
+	for c, x := range cells.List {
+		s.Cells[c] = Crossed{A: x.A, B: x.B - 1, Count: int64(g.Of(c).Len()), Total: g.Of(c).Sum()}
+		byName.add(Pair{x.A, 0}, c)
+		n := &api.Names[x.A]
+		if n.Launch {
+			launches = append(launches, c)
+			if p := in.ProcOf(x.B - 1); p != trace.None {
+				byProc.add(Pair{p, 0}, c)
+				s.KnownLaunches += s.Cells[c].Count
+			}
+		}
+		if n.Sync {
+			syncs = append(syncs, c)
+		}
+		if n.SyncCopy {
+			syncCopies = append(syncCopies, c)
+		}
+	}
+	s.Names = make([]Totals, len(byName.List))
+	parallel.Do(func() {
+		for n, x := range byName.List {
+			d := statsOf(g.Together(byName.cells[n]))
+			s.Names[n] = Totals{Key: int(x.A), Count: d.Count, Total: d.Total, Summary: d.Summary}
+		}
+	}, func() {
+		s.Launches, s.Syncs, s.SyncCopies = statsOf(g.Together(launches)), statsOf(g.Together(syncs)),
+			statsOf(g.Together(syncCopies))
+	}, func() {
+		for n, x := range byProc.List {
+			s.Procs[x.A] = statsOf(g.Together(byProc.cells[n]))
+		}
+	})
+	s.All = statsOf(g.Everything())
+	slices.SortFunc(s.Names, func(a, b Totals) int {
+		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(b.Count, a.Count),
+			cmp.Compare(api.Names[a.Key].Name, api.Names[b.Key].Name))
+	})
+	return s
+}
+
+// CallRows are the API calls of the window whose name is chosen, in order.
+func (in *Input) CallRows(chosen func(n *trace.APIName) bool) []int {
+	api := &in.Trace.API
+	names, rows := make([]bool, len(api.Names)), int64(0)
+	for _, e := range in.CallStats().Names {
+		if names[e.Key] = chosen(&api.Names[e.Key]); names[e.Key] {
+			rows += e.Count
+		}
+	}
+	if rows == 0 {
+		return nil
+	}
+	list := make([]int, 0, rows)
+	lo, hi := api.Starting(in.Host.Start, in.Host.End)
+	for i := lo; i < hi; i++ {
+		if names[api.Name(i)] {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// CountCalls is how many API calls of the capture have a name that is chosen.
+func (in *Input) CountCalls(chosen func(n *trace.APIName) bool) (count int64) {
+	api, s := &in.Trace.API, in.CallStats()
+	if s.All.Count == int64(api.Len()) { // the window is the capture
+		for _, e := range s.Names {
+			if chosen(&api.Names[e.Key]) {
+				count += e.Count
+			}
+		}
+		return count
+	}
+	names := make([]bool, len(api.Names))
+	for n := range names {
+		names[n] = chosen(&api.Names[n])
+	}
+	for i := range api.Len() {
+		if names[api.Name(i)] {
+			count++
+		}
+	}
+	return count
+}
+
+// OpenRanges is how many ranges of the window were still open when the capture stopped.
+func (in *Input) OpenRanges() int {
+	return Once(in, "open ranges", func() (n int) {
+		r := &in.Trace.Ranges
+		lo, hi := r.Starting(in.Host.Start, in.Host.End)
+		for i := lo; i < hi; i++ {
+			if r.Open(i) {
+				n++
+			}
+		}
+		return n
+	})
+}
+
+// MaxHistograms is how many kernels, by time, have a histogram of their durations.
+const MaxHistograms = 30
+
+// ProcOf is the process of a thread, or trace.None.
+func (in *Input) ProcOf(thread int32) int32 {
+	if thread == trace.None {
+		return trace.None
+	}
+	return in.Trace.Threads[thread].Proc
+}
+
+// Crossed is a count and a total of events by two keys.
+type Crossed struct {
+	A, B         int32
+	Count, Total int64
+}

@@ -1,0 +1,335 @@
+// Package sectiontest is what the tests of the sections share: run the analyzer, and look things up in its report.
+package sectiontest
+
+import (
+	"context"
+	"encoding/csv"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest"
+)
+
+// AnalyseFile runs the analyzer on a trace.
+func AnalyseFile(tb testing.TB, path string, opt analyze.Options) *analyze.Result {
+	tb.Helper()
+	res, err := analyze.Run(context.Background(), path, opt)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return res
+}
+
+// Analyse writes the trace and runs the analyzer on it.
+func Analyse(tb testing.TB, b *tracetest.Builder, opt analyze.Options) *analyze.Result {
+	tb.Helper()
+	res, err := analyze.Run(context.Background(), b.WriteTB(tb), opt)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return res
+}
+
+// Metric checks one metric; labels come as key, value pairs.
+func Metric(tb testing.TB, r *report.Report, want float64, id string, pairs ...string) {
+	tb.Helper()
+	l := report.Labels{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		l[pairs[i]] = pairs[i+1]
+	}
+	switch m := r.Find(id, l); {
+	case m == nil:
+		tb.Errorf("%s{%s}: missing, want %v", id, l, want)
+	case m.Value == nil:
+		tb.Errorf("%s{%s} = null, want %v", id, l, want)
+	case *m.Value != want:
+		tb.Errorf("%s{%s} = %s, want %s", id, l, strconv.FormatFloat(*m.Value, 'f', -1, 64),
+			strconv.FormatFloat(want, 'f', -1, 64))
+	}
+}
+
+// NoMetric checks that a metric is absent.
+func NoMetric(tb testing.TB, r *report.Report, id string, pairs ...string) {
+	tb.Helper()
+	l := report.Labels{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		l[pairs[i]] = pairs[i+1]
+	}
+	if m := r.Find(id, l); m != nil {
+		tb.Errorf("%s{%s} is there, want none", id, l)
+	}
+}
+
+func Look(tb testing.TB, b *tracetest.Builder, opt analyze.Options) Looker {
+	tb.Helper()
+	return Looker{tb, Analyse(tb, b, opt).Report}
+}
+
+// CsvHas checks that a table's CSV file has these columns.
+func (l Looker) CsvHas(t *report.Table, file string, want ...string) {
+	l.Helper()
+	if t.File != file {
+		l.Errorf("table %s goes to %q, want %q", t.ID, t.File, file)
+	}
+	have := map[string]bool{}
+	for _, c := range t.Columns {
+		if len(c.CSV) == 0 {
+			have[c.ID] = true
+		}
+		for _, n := range c.CSV {
+			have[n.Name] = true
+		}
+	}
+	for _, n := range want {
+		if !have[n] {
+			l.Errorf("%s has no column %s", file, n)
+		}
+	}
+}
+
+// Finding checks that a finding is there with a severity, or, for an empty one, that it is not.
+func (l Looker) Finding(id string, want report.Severity) {
+	l.Helper()
+	for _, f := range l.Findings {
+		if f.ID != id {
+			continue
+		}
+		if f.Severity != want {
+			l.Errorf("finding %s is %q, want %q", id, f.Severity, want)
+		}
+		return
+	}
+	if want != "" {
+		l.Errorf("no finding %s", id)
+	}
+}
+
+// Sum adds up a column, the others row included.
+func (l Looker) Sum(t *report.Table, column string) (sum float64) {
+	l.Helper()
+	for i := range t.Columns {
+		if t.Columns[i].ID == column {
+			for _, r := range t.Rows {
+				v, _ := r[i].Num()
+				sum += v
+			}
+			return sum
+		}
+	}
+	l.Fatalf("table %s has no column %s", t.ID, column)
+	return 0
+}
+
+// Row checks cells of a row; they come as column, JSON pairs.
+func (l Looker) Row(t *report.Table, row int, pairs ...string) {
+	l.Helper()
+	for i := 0; i < len(pairs); i += 2 {
+		if got := l.Cell(t, row, pairs[i]); got != pairs[i+1] {
+			l.Errorf("table %s row %d: %s = %s, want %s", t.ID, row, pairs[i], got, pairs[i+1])
+		}
+	}
+}
+
+// Cell is a cell as JSON, by row and column id.
+func (l Looker) Cell(t *report.Table, row int, column string) string {
+	l.Helper()
+	for i := range t.Columns {
+		if t.Columns[i].ID == column && row < len(t.Rows) {
+			b, err := t.Rows[row][i].MarshalJSON()
+			if err != nil {
+				l.Fatal(err)
+			}
+			return string(b)
+		}
+	}
+	l.Fatalf("table %s has no row %d or no column %s", t.ID, row, column)
+	return ""
+}
+
+func (l Looker) Table(section, id string) *report.Table {
+	l.Helper()
+	s := l.Section(section)
+	for i := range s.Tables {
+		if s.Tables[i].ID == id {
+			return &s.Tables[i]
+		}
+	}
+	l.Fatalf("no table %s in section %s", id, section)
+	return nil
+}
+
+func (l Looker) Status(id string, want report.Status) {
+	l.Helper()
+	if s := l.Section(id); s.Status != want {
+		l.Errorf("section %s is %s (%s), want %s", id, s.Status, s.Reason, want)
+	}
+}
+
+func (l Looker) Section(id string) *report.Section {
+	l.Helper()
+	for i := range l.Sections {
+		if l.Sections[i].ID == id {
+			return &l.Sections[i]
+		}
+	}
+	l.Fatalf("no section %s", id)
+	return nil
+}
+
+// Looker looks things up in a report.
+type Looker struct {
+	testing.TB
+	*report.Report
+}
+
+const Us = 1_000
+
+// RealReport analyses one of the real traces, or skips where they are not there.
+func RealReport(t *testing.T, name string) *report.Report {
+	t.Helper()
+	path := filepath.Join("..", "..", "..", "..", "shared", "traces", name+".sqlite")
+	if _, err := os.Stat(path); err != nil {
+		t.Skip("no shared/traces: the real traces are not part of the project")
+	}
+	res, err := analyze.Run(context.Background(), path, analyze.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.Report
+}
+
+func Near(got, want, within float64) bool {
+	return math.Abs(got-want) <= within+1e-9*math.Abs(want)
+}
+
+// Summary compares a distribution with the row's, whose cells are rounded: within is half of their last digit.
+func (row OracleRow) Summary(t *testing.T, what string, s *report.Summary, unit string, scale, within float64) {
+	t.Helper()
+	sd := 0.0
+	if s.N > 1 {
+		sd = s.Stddev * math.Sqrt(float64(s.N)/float64(s.N-1)) // NVIDIA's is the sample's
+	}
+	for column, got := range map[string]float64{"Avg": s.Mean, "Med": s.P50, "Min": s.Min, "Max": s.Max, "StdDev": sd} {
+		if want := row.Num(column + unit); !Near(got/scale, want, within) {
+			t.Errorf("%s: %s = %v, NVIDIA's %v", what, column, got/scale, want)
+		}
+	}
+}
+
+// Num is a cell as a number; NVIDIA leaves cells empty that have none.
+func (row OracleRow) Num(column string) float64 {
+	v, err := strconv.ParseFloat(row[column], 64)
+	if err != nil {
+		return 0
+	}
+	return v
+}
+
+func (row OracleRow) Text(column string) string { return row[column] }
+
+// OracleRow is one row of NVIDIA's CSV, by column name.
+type OracleRow map[string]string
+
+// EachOracle runs a test for every real trace of which NVIDIA's own summary is there.
+func EachOracle(t *testing.T, summary string, test func(t *testing.T, r *report.Report, rows []OracleRow)) {
+	t.Helper()
+	root := filepath.Join("..", "..", "..", "..", "shared")
+	files, err := filepath.Glob(filepath.Join(root, "oracle", "*", summary+".csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) == 0 {
+		t.Skip("no shared/oracle: the real traces are not part of the project")
+	}
+	for _, file := range files {
+		name := filepath.Base(filepath.Dir(file))
+		t.Run(name, func(t *testing.T) {
+			res, err := analyze.Run(context.Background(), filepath.Join(root, "traces", name+".sqlite"),
+				analyze.Options{Top: 1000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			test(t, res.Report, readOracle(t, file))
+		})
+	}
+}
+
+// FindTable is a table of a section.
+func FindTable(t *testing.T, r *report.Report, section, table string) *report.Table {
+	t.Helper()
+	s := SectionOf(t, r, section)
+	for i := range s.Tables {
+		if s.Tables[i].ID == table {
+			return &s.Tables[i]
+		}
+	}
+	t.Fatalf("section %s has no table %s", section, table)
+	return nil
+}
+
+func FindingOf(r *report.Report, id string) *report.Finding {
+	for i := range r.Findings {
+		if r.Findings[i].ID == id {
+			return &r.Findings[i]
+		}
+	}
+	return nil
+}
+
+func WantStatus(tb testing.TB, r *report.Report, id string, status report.Status, reason string) {
+	tb.Helper()
+	if s := SectionOf(tb, r, id); s.Status != status || !strings.Contains(s.Reason, reason) {
+		tb.Errorf("%s is %s (%s), want %s (…%s…)", id, s.Status, s.Reason, status, reason)
+	}
+}
+
+func SectionOf(tb testing.TB, r *report.Report, id string) *report.Section {
+	tb.Helper()
+	for i := range r.Sections {
+		if r.Sections[i].ID == id {
+			return &r.Sections[i]
+		}
+	}
+	tb.Fatalf("no section %s", id)
+	return nil
+}
+
+func ShownValue(m *report.Metric) any {
+	switch {
+	case m == nil:
+		return "missing"
+	case m.Value == nil:
+		return "null"
+	}
+	return *m.Value
+}
+
+const RuntimeTable = "CUPTI_ACTIVITY_KIND_RUNTIME"
+
+func readOracle(t *testing.T, file string) []OracleRow {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	lines, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []OracleRow
+	for _, line := range lines[1:] {
+		row := OracleRow{}
+		for i, v := range line {
+			row[lines[0][i]] = v
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}

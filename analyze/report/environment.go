@@ -1,0 +1,81 @@
+package report
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// FieldClass says what a difference in a field of the environment means to a comparison.
+type FieldClass string
+
+// Classes of a field.
+const (
+	HardField    FieldClass = "hard"    // two reports that differ in it are not comparable
+	SoftField    FieldClass = "soft"    // named and warned of
+	ResidueField FieldClass = "residue" // named only
+	ExportField  FieldClass = "export"  // of the export and not of the workload: named only
+)
+
+// EnvironmentField is one field of [Environment], as everybody sees it who compares or lists environments.
+type EnvironmentField struct {
+	Name  string
+	Class FieldClass                  // unless a policy moves it
+	Get   func(e *Environment) string // the value as text; empty where it is not known
+}
+
+// EnvironmentFields are all fields of [Environment], in its order. It is the one list of them: what is comparable, what
+// is residue, where a calibration applies and what a policy can move follow from it.
+//
+// Two values that are known and not equal differ; an unknown one differs from nothing.
+func EnvironmentFields() []EnvironmentField {
+	text := func(of func(e *Environment) *string) func(e *Environment) string {
+		return func(e *Environment) string {
+			if s := of(e); s != nil {
+				return *s
+			}
+			return ""
+		}
+	}
+	whole := func(of func(e *Environment) *int64) func(e *Environment) string {
+		return func(e *Environment) string {
+			if v := of(e); v != nil {
+				return strconv.FormatInt(*v, 10)
+			}
+			return ""
+		}
+	}
+	return []EnvironmentField{
+		{"gpu", HardField, gpuModels},
+		{"graph_trace", HardField, text(func(e *Environment) *string { return e.GraphTrace })},
+		{"model", HardField, text(func(e *Environment) *string { return e.Model })},
+		{"dtype", HardField, text(func(e *Environment) *string { return e.DType })},
+		{"quantization", HardField, text(func(e *Environment) *string { return e.Quantization })},
+		{"parallelism", HardField, text(func(e *Environment) *string { return e.Parallelism })},
+		{"max_model_len", HardField, whole(func(e *Environment) *int64 { return e.MaxModelLen })},
+		{"max_num_seqs", HardField, whole(func(e *Environment) *int64 { return e.MaxNumSeqs })},
+		{"load", HardField, text(func(e *Environment) *string { return e.Load })},
+		{"driver", SoftField, text(func(e *Environment) *string { return e.Driver })},
+		{"cuda", SoftField, text(func(e *Environment) *string { return e.CUDA })},
+		{"capture_version", SoftField, text(func(e *Environment) *string { return e.CaptureVersion })},
+		{"os", SoftField, text(func(e *Environment) *string { return e.OS })},
+		{"cpu", SoftField, text(func(e *Environment) *string { return e.CPU })},
+		{"trace_set", SoftField, func(e *Environment) string { return strings.Join(e.TraceSet, ", ") }},
+		{"exporter_version", ExportField, text(func(e *Environment) *string { return e.ExporterVersion })},
+		{"schema_version", ExportField, text(func(e *Environment) *string { return e.SchemaVersion })},
+	}
+}
+
+// gpuModels are the models of the GPUs, sorted: a device that has another number is no other device. Unknown where the
+// capture does not state one of them. How many there are is for the list itself to say, which always knows.
+func gpuModels(e *Environment) string {
+	var list []string
+	for i := range e.GPUs {
+		if e.GPUs[i].Name == nil {
+			return ""
+		}
+		list = append(list, *e.GPUs[i].Name)
+	}
+	slices.Sort(list)
+	return strings.Join(list, ", ")
+}

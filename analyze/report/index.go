@@ -1,0 +1,208 @@
+package report
+
+import "slices"
+
+// Index is a report, taken apart once for those who look many things up in it: metrics by id and labels, tables by
+// section and id, kinds of unit by id. The report must not change while it is in use.
+//
+// A report.json of a version that gave kinds of unit no ids is read as if it had them: see [Index.Groups].
+type Index struct {
+	Report *Report
+
+	metrics map[string]*Metric
+	byID    map[string][]*Metric
+	tables  map[string]Rows
+	groups  []Group
+	main    int               // of groups; -1 if none
+	of      map[string]string // by key of a metric: the group, where the report does not say
+}
+
+// Group is one kind of unit with what the report's table of kinds says of it. Unknown numbers are -1.
+type Group struct {
+	ID            string // empty where the report lists the kind in its table alone, so that no metric is of it
+	Phase         string
+	Batch, Tokens int64
+	Signature     string
+	Count         int64   // units kept, over all devices
+	Kernels       int64   // in one unit, median
+	Mean          float64 // ns, on the slowest device
+	Device        int64   // the slowest
+	Share         float64 // of the time of all kept units, 0 to 1
+}
+
+// NewIndex takes a report apart.
+func NewIndex(r *Report) *Index {
+	x := &Index{
+		Report: r, metrics: make(map[string]*Metric, len(r.Metrics)), byID: map[string][]*Metric{},
+		tables: map[string]Rows{}, main: -1,
+	}
+	for i := range r.Metrics {
+		m := &r.Metrics[i]
+		x.metrics[MetricKey(m.ID, m.Labels)] = m
+		x.byID[m.ID] = append(x.byID[m.ID], m)
+	}
+	for i := range r.Sections {
+		for j := range r.Sections[i].Tables {
+			t := &r.Sections[i].Tables[j]
+			x.tables[r.Sections[i].ID+"/"+t.ID] = rowsOf(t)
+		}
+	}
+	x.readGroups()
+	return x
+}
+
+// MetricKey names a metric: its id, and its labels in braces where it has some.
+func MetricKey(id string, l Labels) string {
+	if len(l) == 0 {
+		return id
+	}
+	return id + "{" + l.String() + "}"
+}
+
+// Metric is the metric with this id and exactly these labels, or nil.
+func (x *Index) Metric(id string, l Labels) *Metric { return x.metrics[MetricKey(id, l)] }
+
+// Metrics are all metrics with this id, in the order of the report.
+func (x *Index) Metrics(id string) []*Metric { return x.byID[id] }
+
+// Value of a metric; ok is false where the report does not have it, or does not know it.
+func (x *Index) Value(id string, l Labels) (v float64, ok bool) {
+	if m := x.Metric(id, l); m != nil && m.Value != nil {
+		return *m.Value, true
+	}
+	return 0, false
+}
+
+// Summary of a metric, or nil.
+func (x *Index) Summary(id string, l Labels) *Summary {
+	if m := x.Metric(id, l); m != nil {
+		return m.Summary
+	}
+	return nil
+}
+
+// Table finds a table of a section; a missing one has no rows.
+func (x *Index) Table(section, id string) Rows { return x.tables[section+"/"+id] }
+
+// Groups are the kinds of unit that the report knows the mean time of, those with most time first.
+//
+// A report of a version without ids has them by the rules that it was written by. The k-th row of its table is "k". Its
+// main kind is, for logs, the one with most time; with markers the one with most time of the phase with most time; and
+// else the one with most units. A metric without labels of the kind is of the main one, one with the phase alone of the
+// phase's kind with most time, and one with batch or tokens of the kind that has them.
+func (x *Index) Groups() []Group { return x.groups }
+
+// Main is the kind of unit that unlabelled metrics are of; ok is false where there is none.
+func (x *Index) Main() (g int, ok bool) { return x.main, x.main >= 0 }
+
+// GroupOf is the id of the kind of unit that a metric of this report is of, or empty.
+func (x *Index) GroupOf(m *Metric) string {
+	if x.of == nil {
+		return m.Group
+	}
+	return x.of[MetricKey(m.ID, m.Labels)]
+}
+
+// PhaseMain is the kind that metrics labelled with the phase alone are of, the phase's with most time; -1 if
+// there is none.
+func (x *Index) PhaseMain(phase string) int {
+	return slices.IndexFunc(x.groups, func(g Group) bool { return g.Phase == phase })
+}
+
+// readGroups reads the table of kinds of unit and ties its rows to the kinds that the unit lists.
+func (x *Index) readGroups() {
+	t := x.Table("unit", "unit_groups")
+	if t.t == nil {
+		t = x.Table("iterations", "iteration_groups") // of a log
+	}
+	listed := x.Report.Unit.Groups
+	stated := slices.ContainsFunc(listed, func(g UnitGroup) bool { return g.ID != "" })
+	for i := range t.Len() {
+		mean, ok := t.Num(i, "mean")
+		if !ok {
+			continue // the others row
+		}
+		g := Group{
+			Phase: t.Str(i, "phase"), Batch: t.Whole(i, "batch"), Tokens: t.Whole(i, "tokens"),
+			Signature: t.Str(i, "signature"),
+			Count:     t.Whole(i, "units"), Kernels: t.Whole(i, "kernels"), Mean: mean, Device: t.Whole(i, "device_id"),
+		}
+		g.Share, _ = t.Num(i, "share")
+		if !stated {
+			g.ID = positionID(i)
+		} else if at := slices.IndexFunc(listed, g.is); at >= 0 {
+			g.ID = listed[at].ID
+			if listed[at].Main {
+				x.main = len(x.groups)
+			}
+		}
+		x.groups = append(x.groups, g)
+	}
+	if !stated {
+		x.assumeGroups()
+	}
+}
+
+// is reports whether a kind that the unit lists is the one of this row: the signature tells kinds of one phase
+// and size apart.
+func (g *Group) is(u UnitGroup) bool {
+	return g.Phase == u.Phase && g.Batch == known(u.Batch) && g.Tokens == known(u.Tokens) && g.Signature == u.Signature
+}
+
+func known(v *int64) int64 {
+	if v == nil {
+		return -1
+	}
+	return *v
+}
+
+// Rows is a table that is read by row and by the id of a column. The zero value has no rows.
+type Rows struct {
+	t  *Table
+	at map[string]int
+}
+
+func rowsOf(t *Table) Rows {
+	r := Rows{t: t, at: make(map[string]int, len(t.Columns))}
+	for i := range t.Columns {
+		r.at[t.Columns[i].ID] = i
+	}
+	return r
+}
+
+// Len is the number of rows, the one that sums up others among them.
+func (r Rows) Len() int {
+	if r.t == nil {
+		return 0
+	}
+	return len(r.t.Rows)
+}
+
+// Cut reports whether the last row sums rows that are not there.
+func (r Rows) Cut() bool { return r.t != nil && r.t.Others }
+
+// Cell is null where the table has no such column.
+func (r Rows) Cell(i int, column string) Cell {
+	at, ok := r.at[column]
+	if !ok {
+		return Null
+	}
+	return r.t.Rows[i][at]
+}
+
+// Str is the text of a cell, empty where there is none.
+func (r Rows) Str(i int, column string) string {
+	s, _ := r.Cell(i, column).Str()
+	return s
+}
+
+// Num is the number in a cell.
+func (r Rows) Num(i int, column string) (float64, bool) { return r.Cell(i, column).Num() }
+
+// Whole is an integer cell, -1 where it is not known.
+func (r Rows) Whole(i int, column string) int64 {
+	if v, ok := r.Cell(i, column).Int(); ok {
+		return v
+	}
+	return -1
+}

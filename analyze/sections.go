@@ -1,0 +1,63 @@
+package analyze
+
+import (
+	"embed"
+
+	"github.com/nsys-llm/explain/analyze/compat"
+	"github.com/nsys-llm/explain/analyze/internal/section/engine"
+	"github.com/nsys-llm/explain/analyze/internal/section/gpu"
+	"github.com/nsys-llm/explain/analyze/internal/section/host"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/section/ncu"
+)
+
+// sections of the report, in its order: the one list that a new section is added to.
+var sections = []*kit.Section{
+	&host.Overview,
+	&gpu.Time,
+	&gpu.Kernels,
+	&ncu.Kernels,
+	&ncu.Roofline,
+	&gpu.Categories,
+	&gpu.Components,
+	&gpu.Unit,
+	&host.Launches,
+	&host.Sync,
+	&gpu.Memcpy,
+	&gpu.Graphs,
+	&gpu.Comm,
+	&gpu.Streams,
+	&gpu.Idle,
+	&gpu.Activity,
+	&host.NVTX,
+	&host.Regions,
+	&host.Phases,
+	&host.Processes,
+	&host.Quality,
+	&engine.Load,
+	&engine.Serving,
+	&engine.Iterations,
+	&engine.Requests,
+	&engine.EngineStart,
+	&engine.GraphStats,
+	&engine.Speculative,
+	&engine.EstimatedFLOPs,
+	&engine.ExpertLoad,
+	&engine.Errors,
+	&engine.Latency,
+	&engine.Counters,
+	&compat.ForwardPass,
+	&compat.BatchUtilization,
+	&compat.Preemptions,
+	&compat.KVCache,
+	&compat.CUDAGraphUsage,
+	&compat.CPUOperations,
+	&compat.EncoderDecoder,
+	&compat.MoE,
+	&compat.MFU,
+	&compat.Operators,
+	&compat.NCURegions,
+}
+
+// pages of the sections, by family.
+var pages = []embed.FS{gpu.Pages, host.Pages, ncu.Pages, engine.Pages, compat.Pages}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/mattn/go-isatty"
+	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/analyze/report/render"
+)
+
+// env is what a command touches besides the files it is given.
+type env struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Getenv   func(string) string
+	Open     func(path string) error // shows a page; nil: the desktop's program for pages
+}
+
+// isTerminal reports whether a stream is an interactive terminal.
+func isTerminal(stream interface{}) bool {
+	f, ok := stream.(*os.File)
+	return ok && (isatty.IsTerminal(f.Fd()) || isatty.IsCygwinTerminal(f.Fd()))
+}
+
+// colour reports whether standard output may be coloured.
+func (e *env) colour() bool {
+	return isTerminal(e.Out) && e.Getenv("NO_COLOR") == "" && e.Getenv("TERM") != "dumb"
+}
+
+// clean makes text from the outside fit for a terminal or a log line.
+func clean(s string) string { return render.Visible(s) }
+
+// today is the day, in UTC, that waivers are held to: that of SOURCE_DATE_EPOCH, by which reproducible builds fix their
+// clock, else the clock's.
+func today(e *env) (time.Time, error) {
+	now := time.Now().UTC()
+	if s := e.Getenv("SOURCE_DATE_EPOCH"); s != "" {
+		seconds, err := strconv.ParseInt(s, 10, 64)
+		if err != nil || seconds < 0 {
+			return now, usagef("SOURCE_DATE_EPOCH is %q, not a number of seconds since 1970", s)
+		}
+		now = time.Unix(seconds, 0).UTC()
+	}
+	return time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC), nil
+}
+
+// completeFlag makes the shell complete a flag with one of its values.
+func completeFlag(cmd *cobra.Command, flag string, values []string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}

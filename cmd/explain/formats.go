@@ -1,0 +1,85 @@
+package main
+
+import (
+	"io"
+	"path/filepath"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/compat/export"
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/present"
+	"github.com/nsys-llm/explain/analyze/report/render"
+)
+
+// The formats of a report: each function writes the whole of it in one.
+
+func writeJSON(w io.Writer, r *report.Report) error { return report.Write(w, r) }
+
+func writeMarkdown(w io.Writer, r *report.Report) error {
+	return render.Markdown(w, present.Full(r, present.FullOptions{}), render.MarkdownOptions{})
+}
+
+func writeHTML(w io.Writer, r *report.Report) error {
+	return render.HTML(w, present.Page(r), render.HTMLOptions{Title: r.Trace.Name + " – explain"})
+}
+
+// writeComment is the same page in fewer bytes, since a comment on a pull request holds 65,536 characters.
+func writeComment(w io.Writer, r *report.Report) error {
+	return render.Markdown(w, present.Full(r, present.FullOptions{}), render.MarkdownOptions{Compact: true})
+}
+
+func writeKernels(w io.Writer, r *report.Report) error {
+	return render.Markdown(w, export.KernelsMD(r), render.MarkdownOptions{})
+}
+
+func writeStakeholder(w io.Writer, r *report.Report) error {
+	return render.Markdown(w, export.StakeholderMD(r), render.MarkdownOptions{})
+}
+
+func writeRegions(w io.Writer, r *report.Report) error {
+	return render.Markdown(w, export.RegionsMD(r), render.MarkdownOptions{})
+}
+
+func writeRegionsJSON(w io.Writer, r *report.Report) error {
+	b, err := export.RegionsJSON(r)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b)
+	return err
+}
+
+func writeSummary(w io.Writer, r *report.Report) error {
+	b, err := export.SummaryJSON(r)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b)
+	return err
+}
+
+// writeNCUSummary writes profilemate's ncu_summary.json from the tables of the section on Nsight Compute.
+func writeNCUSummary(w io.Writer, details []report.Table) error {
+	b, err := export.NCUSummaryJSON(details)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b)
+	return err
+}
+
+// writeTerminal prints the summary for people. out is the folder the report was written to, or empty.
+func (e *env) writeTerminal(res *analyze.Result, out string) error {
+	o := present.TerminalOptions{Out: out}
+	if out != "" {
+		files := folder(res)
+		for _, name := range mainFiles {
+			if slices.ContainsFunc(files, func(f file) bool { return filepath.ToSlash(f.name) == name }) {
+				o.Files = append(o.Files, name)
+			}
+		}
+		o.More = len(files) - len(o.Files)
+	}
+	return render.Terminal(e.Out, present.Terminal(res.Report, o), render.TerminalOptions{Color: e.colour()})
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/render"
+	diffrender "github.com/nsys-llm/explain/diff/render"
+	"github.com/nsys-llm/explain/gate"
+)
+
+// githubFlags say how a command talks to GitHub.
+type githubFlags struct {
+	comment     string
+	commentKey  string
+	pull        int
+	allowUnsafe bool
+}
+
+// commentModes of --comment, in the order of the help text.
+var commentModes = []string{string(gate.Always), string(gate.OnChange), string(gate.OnFailure), string(gate.Never)}
+
+func (f *githubFlags) register(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVar(&f.comment, "comment", string(gate.Always),
+		"`WHEN` to comment on the pull request (GitHub Actions): "+strings.Join(commentModes, ", "))
+	fl.StringVar(&f.commentKey, "comment-key", "",
+		"`KEY` that tells several comments of one pull request apart (default: workflow and job)")
+	fl.IntVar(&f.pull, "pull-request", 0, "`NUMBER` of the pull request to comment on, where the event names none")
+	fl.BoolVar(&f.allowUnsafe, "allow-unsafe", false, "run on pull_request_target although the head is checked out")
+	completeFlag(cmd, "comment", commentModes)
+}
+
+// session opens the session with GitHub. It is nil outside of GitHub Actions, where nothing is fetched or posted. Code
+// of strangers beside a token that can write is refused.
+func (f *githubFlags) session(ctx context.Context, e *env) (*gate.Session, error) {
+	mode, err := gate.ParseMode(f.comment)
+	if err != nil {
+		return nil, usagef("--comment: %w", err)
+	}
+	if f.pull < 0 {
+		return nil, usagef("--pull-request must be at least 1, got %d", f.pull)
+	}
+	s, err := gate.Open(gate.SessionOptions{
+		Getenv: e.Getenv, Out: e.Out, Mode: mode, Key: f.commentKey, Number: f.pull, Paragraph: paragraph,
+		OneLine: diffrender.OneLine,
+		Say:     func(line string) { fmt.Fprintln(e.Err, gate.Defuse(clean(line))) },
+	})
+	switch {
+	case errors.Is(err, gate.ErrNotInActions):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	if err = s.Run.CheckTrusted(); err != nil && !f.allowUnsafe {
+		err = usageError{err}
+	} else {
+		err = s.Connect(ctx)
+	}
+	if err != nil {
+		s.Fail(errorCode(err), err)
+		return nil, err
+	}
+	return s, nil
+}
+
+// paragraph is a line of text as a paragraph of markdown.
+func paragraph(text string) string {
+	var b strings.Builder
+	page := doc.Document{Blocks: []doc.Block{doc.P(doc.Text(text))}}
+	if err := render.Markdown(&b, page, render.MarkdownOptions{}); err != nil {
+		return ""
+	}
+	return b.String()
+}
+
+// provenance says, around the comparison in a comment, where this runs.
+func provenance(s *gate.Session) diffrender.CommentOptions {
+	if s == nil {
+		return diffrender.CommentOptions{}
+	}
+	return diffrender.CommentOptions{
+		Title:      s.Title,
+		Provenance: diffrender.Provenance{HeadSHA: s.Run.HeadSHA(), RunURL: s.Run.URL()},
+	}
+}

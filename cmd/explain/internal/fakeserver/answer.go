@@ -1,0 +1,163 @@
+package fakeserver
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// answer is one completion on its way.
+type answer struct {
+	s       *Server
+	w       http.ResponseWriter
+	r       *http.Request
+	asked   *Asked
+	plan    Plan
+	arrived time.Time
+	chat    bool
+	timer   *time.Timer
+}
+
+// Parts of the events, in the form in which vLLM writes them.
+const (
+	head       = `data: {"id":"cmpl-standin","object":"text_completion","created":1700000000,"model":"m","choices":[{"index":0,"text":"`
+	tail       = `","logprobs":null,"finish_reason":null,"stop_reason":null}],"usage":null}` + "\n\n"
+	lastTail   = `","logprobs":null,"finish_reason":"length","stop_reason":null}],"usage":null}` + "\n\n"
+	chatRole   = `data: {"id":"chatcmpl-standin","object":"chat.completion.chunk","created":1700000000,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}` + "\n\n"
+	chatHead   = `data: {"id":"chatcmpl-standin","object":"chat.completion.chunk","created":1700000000,"model":"m","choices":[{"index":0,"delta":{"content":"`
+	chatTail   = `"},"logprobs":null,"finish_reason":null}]}` + "\n\n"
+	chatFinish = `"},"logprobs":null,"finish_reason":"length"}]}` + "\n\n"
+)
+
+// events are the texts of events: of a completion and of a chat, in the middle and at the end, with and without text.
+var events [2][2][2]string
+
+func init() {
+	for i, text := range []string{"", " token"} {
+		events[0][0][i], events[0][1][i] = head+text+tail, head+text+lastTail
+		events[1][0][i], events[1][1][i] = chatHead+text+chatTail, chatHead+text+chatFinish
+	}
+}
+
+// event is the text of one event.
+func (a *answer) event(last bool) string {
+	return events[bit(a.chat)][bit(last)][bit(a.plan.Fault != Empty)]
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// wait until a moment after the request came in; false: the client is gone.
+func (a *answer) wait(d time.Duration) bool {
+	left := d - time.Since(a.arrived)
+	if left <= 0 {
+		return a.r.Context().Err() == nil
+	}
+	if a.timer == nil {
+		a.timer = time.NewTimer(left)
+	} else {
+		a.timer.Reset(left)
+	}
+	select {
+	case <-a.r.Context().Done():
+		return false
+	case <-a.timer.C:
+		return true
+	}
+}
+
+// stream writes the tokens when they are due, counted from when the request came in, so that no delay adds up.
+func (a *answer) stream() {
+	a.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	rc := http.NewResponseController(a.w)
+	n, at := len(a.plan.Gaps)+1, a.plan.TTFT
+	for k := range n {
+		if k == 0 && a.chat {
+			a.write(chatRole)
+		}
+		if k > 0 {
+			at += a.plan.Gaps[k-1]
+		}
+		if !a.wait(at) {
+			return
+		}
+		if k == n/2 && a.half() {
+			return
+		}
+		a.write(a.event(k == n-1))
+		_ = rc.Flush()
+	}
+	tokens := n * max(1, a.s.script.PerEvent)
+	a.count(tokens)
+	if a.asked.Options.IncludeUsage && !a.s.script.NoUsage {
+		a.write(fmt.Sprintf(`data: {"id":"cmpl-standin","object":"text_completion","created":1700000000,"model":"m","choices":[],"usage":{"prompt_tokens":%d,"total_tokens":%d,"completion_tokens":%d}}`+"\n\n", a.input(), a.input()+tokens, tokens))
+	}
+	if !a.s.script.NoDone {
+		a.write("data: [DONE]\n\n")
+	}
+}
+
+// half does what a fault does in the middle of an answer, and reports whether that was the end of it.
+func (a *answer) half() bool {
+	switch a.plan.Fault {
+	case Stall:
+		<-a.r.Context().Done()
+	case Cut:
+		a.reset()
+	case Short:
+	case ErrorEvent:
+		a.write(`data: {"error":{"message":"the engine died","type":"InternalServerError","code":500}}` +
+			"\n\ndata: [DONE]\n\n")
+	default:
+		return false
+	}
+	return true
+}
+
+func (a *answer) write(text string) { _, _ = io.WriteString(a.w, text) }
+
+// input is how many tokens the prompt has here: one for each four bytes.
+func (a *answer) input() int { return max(1, (len(a.asked.Prompt)+len(a.asked.Messages))/4) }
+
+// whole writes an answer in one piece.
+func (a *answer) whole() {
+	at := a.plan.TTFT
+	for _, g := range a.plan.Gaps {
+		at += g
+	}
+	if !a.wait(at) {
+		return
+	}
+	tokens := (len(a.plan.Gaps) + 1) * max(1, a.s.script.PerEvent)
+	a.count(tokens)
+	text, usage := " token", ""
+	if a.plan.Fault == Empty {
+		text = ""
+	}
+	if !a.s.script.NoUsage {
+		usage = fmt.Sprintf(`,"usage":{"prompt_tokens":%d,"total_tokens":%d,"completion_tokens":%d}`, a.input(),
+			a.input()+tokens, tokens)
+	}
+	a.w.Header().Set("Content-Type", "application/json")
+	if a.chat {
+		fmt.Fprintf(a.w,
+			`{"id":"chatcmpl-standin","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":%q},"finish_reason":"length"}]%s}`, text, usage)
+		return
+	}
+	fmt.Fprintf(a.w,
+		`{"id":"cmpl-standin","object":"text_completion","choices":[{"index":0,"text":%q,"finish_reason":"length"}]%s}`,
+		text, usage)
+}
+
+func (a *answer) count(tokens int) {
+	a.s.mu.Lock()
+	defer a.s.mu.Unlock()
+	a.s.prompt += int64(a.input())
+	a.s.tokens += int64(tokens)
+	a.s.success++
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package fakeserver
+
+// Beat does nothing: timers are exact here.
+func Beat() (stop func()) { return func() {} }

@@ -1,0 +1,177 @@
+package fakeserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Main is the fake server as a process, in the place of a real one: `standin --port 0 --port-file FILE`, or `vllm serve
+// MODEL --port 8000`. It takes --host, --port, --model and --port-file, and passes over every other argument. The
+// script comes from the environment variable STANDIN, as "ttft=5ms,gap=1ms,tokens=8"; see parseScript. It ends at
+// SIGTERM or SIGINT.
+func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) int {
+	host, port, portFile := "127.0.0.1", "0", ""
+	p, err := parseScript(getenv("STANDIN"))
+	if err != nil {
+		fmt.Fprintf(stderr, "STANDIN: %v\n", err)
+		return 2
+	}
+	for i := 0; i < len(args); i++ {
+		name, value, inline := strings.Cut(args[i], "=")
+		to, ok := map[string]*string{"--host": &host, "--port": &port, "--model": &p.script.Model,
+			"--port-file": &portFile}[name]
+		switch {
+		case !ok:
+		case inline:
+			*to = value
+		case i+1 < len(args):
+			i++
+			*to = args[i]
+		}
+	}
+	if p.startFail > 0 {
+		fmt.Fprintln(stderr, "(EngineCore pid=1) ERROR 01-01 00:00:00 [core.py:700] EngineCore failed to start.")
+		fmt.Fprintln(stderr, "ValueError: the script says so")
+		return p.startFail
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		fmt.Fprintln(stderr, "ERROR: [Errno 98] error while attempting to bind on address: address already in use")
+		return 1
+	}
+	fmt.Fprintln(stderr, "(APIServer pid=1) INFO 01-01 00:00:00 [api_server.py:1] vLLM API server version 0.15.0")
+	if portFile != "" {
+		_, bound, err := net.SplitHostPort(l.Addr().String())
+		if err == nil {
+			err = writeWhole(portFile, bound+"\n")
+		}
+		if err != nil {
+			fmt.Fprintln(stderr, err)
+			return 1
+		}
+	}
+	return serve(l, p, stdout, stderr)
+}
+
+func serve(l net.Listener, p *process, stdout, stderr io.Writer) int {
+	died := make(chan struct{}, 1)
+	p.script.OnDie = func() {
+		select {
+		case died <- struct{}{}:
+		default:
+		}
+	}
+	srv := &http.Server{Handler: New(p.script), ReadHeaderTimeout: time.Minute}
+	go func() { _ = srv.Serve(l) }()
+	fmt.Fprintln(stderr, "(APIServer pid=1) INFO:     Application startup complete.")
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
+	for {
+		select {
+		case <-died:
+			fmt.Fprintln(stderr,
+				"(EngineCore pid=1) ERROR 01-01 00:00:00 [core.py:700] EngineCore encountered a fatal error.")
+			return 1
+		case <-signals:
+			if p.ignoreStop {
+				continue
+			}
+			time.Sleep(p.slowStop)
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			_ = srv.Shutdown(ctx)
+			fmt.Fprintln(stdout, "stopped")
+			return 0
+		}
+	}
+}
+
+// writeWhole writes a file that appears with its content.
+func writeWhole(path, text string) error {
+	if err := os.WriteFile(path+".part", []byte(text), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".part", path)
+}
+
+// process is a script, and what only a process does.
+type process struct {
+	script     Script
+	startFail  int           // exit code instead of a start
+	ignoreStop bool          // SIGTERM is ignored
+	slowStop   time.Duration // a stop takes that long
+}
+
+var errKey = errors.New("unknown key")
+
+// parseScript reads key=value pairs, separated by commas: ttft, gap, tokens, per_event, model, healthy_after (a
+// duration, or never), fault, every, after, die_after (completion requests before the process ends), start_fail (exit
+// code), stop (ignore, or a duration), key, and the flags no_health, no_models, no_metrics, no_usage, no_done.
+func parseScript(text string) (*process, error) {
+	p := &process{}
+	s := &p.script
+	for _, pair := range strings.Split(text, ",") {
+		key, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
+		var err error
+		switch key {
+		case "":
+		case "ttft":
+			s.TTFT, err = time.ParseDuration(value)
+		case "gap":
+			s.Gap, err = time.ParseDuration(value)
+		case "tokens":
+			s.Tokens, err = strconv.Atoi(value)
+		case "per_event":
+			s.PerEvent, err = strconv.Atoi(value)
+		case "model":
+			s.Model = value
+		case "healthy_after":
+			if s.HealthyAfter = -1; value != "never" {
+				s.HealthyAfter, err = time.ParseDuration(value)
+			}
+		case "fault":
+			s.Fault = value
+		case "every":
+			s.Every, err = strconv.Atoi(value)
+		case "after":
+			s.After, err = strconv.Atoi(value)
+		case "die_after":
+			s.Fault = Die
+			s.After, err = strconv.Atoi(value)
+		case "start_fail":
+			p.startFail, err = strconv.Atoi(value)
+		case "stop":
+			if p.ignoreStop = value == "ignore"; !p.ignoreStop {
+				p.slowStop, err = time.ParseDuration(value)
+			}
+		case "key":
+			s.Key = value
+		case "no_health":
+			s.NoHealth = true
+		case "no_models":
+			s.NoModels = true
+		case "no_metrics":
+			s.NoMetrics = true
+		case "no_usage":
+			s.NoUsage = true
+		case "no_done":
+			s.NoDone = true
+		default:
+			err = errKey
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", key, err)
+		}
+	}
+	return p, nil
+}

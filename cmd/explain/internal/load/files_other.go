@@ -1,6 +1,0 @@
-//go:build !linux
-
-package load
-
-// makeRoom is for Linux.
-func makeRoom(int) {}

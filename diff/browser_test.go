@@ -1,0 +1,82 @@
+package diff_test
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/render"
+)
+
+// chartOf is the chart with the id on the comparison's page.
+func chartOf(t *testing.T, c *comparison.Comparison, id string) doc.Chart {
+	t.Helper()
+	for _, b := range render.Browser(c).Blocks {
+		if chart, ok := b.(doc.Chart); ok && chart.ID == id {
+			return chart
+		}
+	}
+	t.Fatalf("no chart %s", id)
+	return doc.Chart{}
+}
+
+// TestWaterfallCloses: on a real comparison of the serving trace with a slowed copy of itself, base and changes give the
+// head, and the classes of each side sum to its unit.
+func TestWaterfallCloses(t *testing.T) {
+	c := slowed(t)
+	values := chartOf(t, c, "waterfall").Series[0].Values
+	sum := 0.0
+	for _, v := range values[:len(values)-1] {
+		sum += v
+	}
+	if head := values[len(values)-1]; math.Abs(sum-head) > 1 || head != c.Attribution.Head {
+		t.Errorf("base and changes give %g, the head is %g (%g)", sum, head, c.Attribution.Head)
+	}
+	for i, want := range []float64{c.Attribution.Base, c.Attribution.Head} {
+		sum := 0.0
+		for _, v := range chartOf(t, c, "classes").Series[i].Values {
+			sum += v
+		}
+		if math.Abs(sum-want) > 1 {
+			t.Errorf("side %d: classes sum to %g, the unit is %g", i, sum, want)
+		}
+	}
+	d := chartOf(t, c, "distribution")
+	for i, n := range []int64{c.Unit.BaseN, c.Unit.HeadN} {
+		sum := 0.0
+		for _, v := range d.Series[i].Values {
+			sum += v
+		}
+		if int64(sum) != n {
+			t.Errorf("side %d: %g units in the distribution, %d in the comparison", i, sum, n)
+		}
+	}
+}
+
+func TestPageSaysTheVerdict(t *testing.T) {
+	var b bytes.Buffer
+	c := slowed(t)
+	if err := render.WriteHTML(&b, c); err != nil {
+		t.Fatal(err)
+	}
+	page := b.String()
+	for _, want := range []string{"<strong>FAIL</strong>", "id=\"causes\"", "id=\"gates\"", "id=\"chart-waterfall\"", "id=\"chart-kernel-deltas\""} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+}
+
+// slowed compares the serving trace with itself, its attention kernels made 60 % slower.
+func slowed(t *testing.T) *comparison.Comparison {
+	t.Helper()
+	const serving = "../testdata/serving.sqlite"
+	attention := func(name string) bool { return strings.Contains(name, "FlashAttn") }
+	return diffOf(t, reportOfFile(t, serving, analyze.Options{}), rewritten(t, serving, tracetest.ScaleKernels(attention, 1.6)), diff.Options{})
+}

@@ -1,0 +1,40 @@
+package diff
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/judge"
+	"github.com/nsys-llm/explain/diff/internal/match"
+	"github.com/nsys-llm/explain/diff/internal/side"
+)
+
+// JudgeBudgets judges captures that there is nothing to compare with: the first run of a gate, before a baseline was
+// recorded. Rules on changes are left out and counted in the reason; budgets are judged. The comparison has no base,
+// is not comparable, and says [NoBaseline] first. It fails where there is no report, and for the reasons that
+// [Compare] does.
+func JudgeBudgets(head []*report.Report, opt Options) (*comparison.Comparison, error) {
+	if len(head) == 0 {
+		return nil, errors.New("diff: there is no report to judge")
+	}
+	if err := opt.fill(); err != nil {
+		return nil, err
+	}
+	c := &comparison.Comparison{Schema: comparison.SchemaID, Tool: report.Tool{Name: "explain", Version: opt.Version},
+		Depth: comparison.DepthNone}
+	s := &side.Side{Captures: side.NewCaptures(head)}
+	c.Head = s.Describe()
+	c.Unit.Kind, c.Unit.Name, c.Unit.OverlapNeeded = head[0].Unit.Kind, head[0].Unit.Name, match.OverlapNeeded
+	text := "no baseline (first run): nothing to compare with"
+	if n := opt.Policy.Changes(); n > 0 {
+		text += fmt.Sprintf("; %s of the policy judge changes and wait for one", comparison.Count(int64(n), "rule"))
+	}
+	c.Reasons = []comparison.Reason{{Code: comparison.NoBaseline, Text: text}}
+	c.Fill()
+	judge.Budgets(c, opt.Policy, s, opt.Today)
+	c.Cause = "First run: there is no baseline to compare with; " + comparison.Count(c.Counts.GatesChecked,
+		"budget") + " checked"
+	return c, c.Validate()
+}

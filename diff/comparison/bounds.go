@@ -1,0 +1,100 @@
+package comparison
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Bounds of the lists of a comparison that somebody else wrote. One of explain has some hundred rows.
+const (
+	maxFewRows  = 1000
+	maxManyRows = 50_000
+	maxRowSize  = 32 // labels of a row
+)
+
+// fillPolicy fills in what comparisons did not say before they were judged by policies.
+func (c *Comparison) fillPolicy() {
+	if c.Policy.OnInconclusive == "" {
+		c.Policy = PolicyInfo{
+			Unit: "auto", Alpha: 0.05, FDR: 0.05, MinCaptures: 1, OnInconclusive: Warn, OnNotComparable: Inconclusive,
+			OnMissing:         Inconclusive,
+			OnMissingBaseline: Warn, IgnoredKernels: []string{}, Hard: []string{}, Soft: []string{},
+			Residue: []string{},
+		}
+	}
+	for i := range c.Gates {
+		g := &c.Gates[i]
+		if g.Verdict == Inconclusive && g.Code == "" { // its reason has always begun with it
+			code, _, _ := strings.Cut(g.Reason, ": ")
+			g.Code = Code(code)
+		}
+		if g.CountsAs == "" {
+			g.CountsAs = g.Verdict
+			if Rank(c.Verdict) < Rank(g.Verdict) {
+				g.CountsAs = c.Verdict
+			}
+		}
+	}
+}
+
+// plausible reports what no comparison of explain holds.
+func (c *Comparison) plausible() error {
+	for _, l := range []struct {
+		name    string
+		n, most int
+	}{
+		{"reasons", len(c.Reasons), maxFewRows}, {"names of the base", len(c.Base.Names), maxFewRows},
+		{"names of the head", len(c.Head.Names), maxFewRows},
+		{"primary rows", len(c.Primary), maxFewRows}, {"rows of the attribution", len(c.Attribution.Rows), maxManyRows},
+		{"kernels", len(c.Kernels), maxManyRows},
+		{"host calls", len(c.API), maxManyRows}, {"structural rows", len(c.Structure), maxManyRows},
+		{"rows of the mix", len(c.Mix), maxManyRows},
+		{"gates", len(c.Gates), maxManyRows}, {"waivers", len(c.Waivers), maxFewRows},
+		{"overrides", len(c.Overrides), maxFewRows}, {"residue", len(c.Residue), maxFewRows},
+		{"patterns of ignored kernels", len(c.Policy.IgnoredKernels), maxFewRows},
+	} {
+		if l.n > l.most {
+			return fmt.Errorf("%d %s, at most %d are read", l.n, l.name, l.most)
+		}
+	}
+	for i := range c.Primary {
+		r := &c.Primary[i]
+		if len(r.Labels) > maxRowSize || len(r.BaseValues) > maxFewRows || len(r.HeadValues) > maxFewRows ||
+			r.NBase < 0 ||
+			r.NHead < 0 {
+			return fmt.Errorf("primary row %d is none that explain writes", i)
+		}
+	}
+	n := &c.Counts
+	for _, v := range []int64{n.GatesChecked, n.MetricsCompared, n.KernelsCompared, n.KernelsPaired, n.UnitsBase, n.UnitsHead,
+		c.Unit.BaseN, c.Unit.HeadN, int64(c.Base.Captures), int64(c.Head.Captures), c.Policy.Rules, c.Policy.Budgets, c.Policy.MinCaptures} {
+		if v < 0 {
+			return fmt.Errorf("a count is %d", v)
+		}
+	}
+	for i := range c.Gates {
+		g := &c.Gates[i]
+		if len(g.Labels) > maxRowSize {
+			return fmt.Errorf("gate %d has %d labels", i, len(g.Labels))
+		}
+		if g.Verdict != Inconclusive && g.CountsAs != g.Verdict && !(g.Level == LevelWarn && g.CountsAs == Warn) {
+			return fmt.Errorf("gate %d is %s and counts as %s", i, g.Verdict, g.CountsAs)
+		}
+		if len(c.Overrides) == 0 && Rank(c.Verdict) < Rank(g.CountsAs) {
+			return fmt.Errorf("the verdict is %s, and gate %d counts as %s", c.Verdict, i, g.CountsAs)
+		}
+	}
+	for i := range c.Overrides {
+		if o := &c.Overrides[i]; o.From != Fail || o.To != Warn || c.Verdict != Warn {
+			return fmt.Errorf("a label turns %s into %s, and the verdict is %s: it only ever turns fail into warn",
+				o.From, o.To, c.Verdict)
+		}
+	}
+	if c.Verdict == Pass && n.GatesChecked == 0 {
+		return fmt.Errorf("the verdict is %s, and no gate was checked", c.Verdict)
+	}
+	if n.GatesChecked > int64(len(c.Gates)) {
+		return fmt.Errorf("%d gates checked of %d", n.GatesChecked, len(c.Gates))
+	}
+	return nil
+}

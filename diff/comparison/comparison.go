@@ -1,0 +1,494 @@
+package comparison
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+func (c *Comparison) Row(metric string) *Row {
+	if i := slices.IndexFunc(c.Primary, func(r Row) bool { return r.Metric == metric }); i >= 0 {
+		return &c.Primary[i]
+	}
+	return nil
+}
+
+// Classes counts the metrics and kernels that got worse, got better, and are not settled.
+func (c *Comparison) Classes() (regressed, improved, unsettled int) {
+	var classes []Class
+	for i := range c.Primary {
+		classes = append(classes, c.Primary[i].Class)
+	}
+	for i := range c.Kernels {
+		classes = append(classes, c.Kernels[i].Class)
+	}
+	for _, class := range classes {
+		switch class {
+		case Regressed:
+			regressed++
+		case Improved:
+			improved++
+		case Unsettled:
+			unsettled++
+		case Same, Added, Removed:
+		}
+	}
+	return regressed, improved, unsettled
+}
+
+// SchemaID names the format of a comparison.
+const SchemaID = "explain.comparison/1"
+
+// Comparison is everything explain says of two sides. Times are ns; ratios are head over base; unknown is null.
+type Comparison struct {
+	Schema       string       `json:"schema"`
+	Tool         report.Tool  `json:"tool"`
+	Verdict      Verdict      `json:"verdict"`
+	Cause        string       `json:"cause"` // one sentence, derived by rule from the tables below
+	Comparable   bool         `json:"comparable"`
+	Depth        Depth        `json:"depth"`     // how far down the sides were compared
+	Identical    bool         `json:"identical"` // every metric that both sides hold is equal, and there is GPU work
+	Reasons      []Reason     `json:"reasons"`   // why not comparable, or not conclusive
+	Base         Side         `json:"base"`
+	Head         Side         `json:"head"`
+	Unit         Unit         `json:"unit"`
+	Primary      []Row        `json:"primary"`
+	Attribution  Attribution  `json:"attribution"`
+	Distribution Distribution `json:"distribution"`
+	Kernels      []Kernel     `json:"kernels"`
+	API          []API        `json:"api"`
+	Structure    []Structural `json:"structure"` // new blocking call, graph coverage lost, launches per unit, …
+	Mix          []Mix        `json:"mix"`       // units by phase and batch on both sides: a change of mix is no change of cost
+	Policy       PolicyInfo   `json:"policy"`
+	Gates        []Gate       `json:"gates"`
+	Waivers      []WaiverUse  `json:"waivers"`
+	Overrides    []Override   `json:"overrides"` // by which a verdict of fail became warn
+	Residue      []Residue    `json:"residue"`
+	Counts       Counts       `json:"counts"`
+}
+
+// Depth says how far down two sides could be compared.
+type Depth string
+
+// Depths, from none to everything. At DepthUnit kernels are hidden on a side, or not recorded for the kind of unit that
+// was compared: nothing is said of kernels. At DepthEvidence no trace is behind the sides: numbers that logs, metrics
+// and profilers hold were compared one by one.
+const (
+	DepthNone     Depth = "none"
+	DepthEvidence Depth = "evidence"
+	DepthUnit     Depth = "unit"
+	DepthKernel   Depth = "kernel"
+)
+
+// Verdict of a comparison or of one rule.
+type Verdict string
+
+// Verdicts, from best to worst. Error means that explain itself failed.
+const (
+	Pass         Verdict = "pass"
+	Warn         Verdict = "warn"
+	Inconclusive Verdict = "inconclusive"
+	Fail         Verdict = "fail"
+	Error        Verdict = "error"
+)
+
+// Class of a change.
+type Class string
+
+// Classes of a change.
+const (
+	Improved  Class = "improved"
+	Regressed Class = "regressed"
+	Same      Class = "same"
+	Added     Class = "added"
+	Removed   Class = "removed"
+	Unsettled Class = "inconclusive"
+)
+
+// Code of a reason.
+type Code string
+
+// Reason codes (design.md, section 6).
+const (
+	DifferentWork        Code = "different_work"
+	NoUnit               Code = "no_unit"
+	EmptySide            Code = "empty_side"
+	EnvironmentMismatch  Code = "environment_mismatch"
+	GraphCaptureMismatch Code = "graph_capture_mismatch"
+	MissingMetric        Code = "missing_metric"
+	LowCoverage          Code = "low_coverage"
+	NothingMatched       Code = "nothing_matched"
+	WideInterval         Code = "wide_interval"
+	NoBaseline           Code = "no_baseline" // a first run: nothing to compare with
+)
+
+// Reason says why in one sentence, and what would help.
+type Reason struct {
+	Code Code   `json:"code"`
+	Text string `json:"text"`
+}
+
+// Side names what was compared, without paths.
+type Side struct {
+	Names    []string `json:"names"`
+	Captures int      `json:"captures"`
+}
+
+// Unit says what was compared per what.
+type Unit struct {
+	Kind   string `json:"kind"` // "kernel → graph" where the sides differ
+	Name   string `json:"name"`
+	Phase  string `json:"phase"`
+	Batch  *int64 `json:"batch"`
+	Tokens *int64 `json:"tokens"` // prompt tokens, rounded up to a power of two
+	// BaseN and HeadN count the units behind the numbers, over all captures of a side.
+	BaseN int64 `json:"base_n"`
+	HeadN int64 `json:"head_n"`
+	// Overlap is the share of the work that both sides do, 0 to 1, and OverlapNeeded what makes it the same work. Null
+	// where kernels are hidden.
+	Overlap       *float64 `json:"overlap"`
+	OverlapNeeded float64  `json:"overlap_needed"`
+}
+
+// Interval is a confidence interval of a ratio of head to base, with its level.
+type Interval struct {
+	Low    float64 `json:"low"`
+	High   float64 `json:"high"`
+	Level  float64 `json:"level"`
+	Method string  `json:"method"`
+}
+
+// Test is what a test over several captures a side gave, in natural logarithms: the effect, its standard error and
+// degrees of freedom, the threshold it was tested against, the variance between captures as pooled over both sides and
+// as moderated by the other rows.
+type Test struct {
+	Effect    float64 `json:"effect"`
+	SE        float64 `json:"se"`
+	DF        float64 `json:"df"`
+	Tau       float64 `json:"tau"`
+	S2        float64 `json:"s2"`
+	Moderated float64 `json:"moderated"`
+}
+
+// Row compares one metric. Base and Head are means over the captures of a side.
+type Row struct {
+	Metric       string        `json:"metric"`
+	Labels       report.Labels `json:"labels"`
+	Unit         string        `json:"unit"`
+	Base         *float64      `json:"base"`
+	Head         *float64      `json:"head"`
+	Delta        *float64      `json:"delta"`
+	Ratio        *float64      `json:"ratio"` // head over base
+	Class        Class         `json:"class"`
+	Why          string        `json:"why"`    // how the class was decided, with the numbers it can be checked by
+	NBase        int64         `json:"n_base"` // units
+	NHead        int64         `json:"n_head"`
+	BaseValues   []float64     `json:"base_values"` // by capture, empty where a capture lacks the metric
+	HeadValues   []float64     `json:"head_values"`
+	Interval     *Interval     `json:"interval"`
+	NoiseFloor   *float64      `json:"noise_floor"` // ratio, e.g. 0.05
+	P            *float64      `json:"p"`
+	PAdjusted    *float64      `json:"p_adjusted"`
+	EffectSize   *float64      `json:"effect_size"`   // Cliff's delta over units, -1 to 1
+	Test         *Test         `json:"test"`          // several captures a side only
+	NeedCaptures *int64        `json:"need_captures"` // a side, that would settle an inconclusive row
+	Unreplicated bool          `json:"unreplicated"`  // one capture on a side
+}
+
+// Attribution splits the change of one metric into parts that sum to it.
+type Attribution struct {
+	Metric     string           `json:"metric"`
+	Base       float64          `json:"base"`
+	Head       float64          `json:"head"`
+	TotalDelta float64          `json:"total_delta"`
+	Rows       []AttributionRow `json:"rows"`
+	// Residual is the total less the finest rows: kernels and others, exposed_copy and idle causes. It holds the
+	// rounding of means and nothing else.
+	Residual float64 `json:"residual"`
+}
+
+// AttributionRow is one part. Kind is class, category, kernel, idle_cause or others. Rows of kind class sum to the
+// total. Rows of kind category sum to the classes compute and exposed_comm together, and so do those of kind kernel
+// with others; rows of kind idle_cause sum to the class idle. Each nanosecond is given to one kernel: compute before
+// communication, and of several the one that started first.
+type AttributionRow struct {
+	ID            string   `json:"id"`
+	Kind          string   `json:"kind"`
+	Category      string   `json:"category"` // of a kernel
+	Base          float64  `json:"base"`
+	Head          float64  `json:"head"`
+	Delta         float64  `json:"delta"`
+	CountEffect   *float64 `json:"count_effect"`
+	PerCallEffect *float64 `json:"per_call_effect"`
+}
+
+// Kernel compares one kernel, or a pair of kernels where one replaced the other. Times add up the durations of its runs
+// in one unit, also where other kernels run at the same time. With c runs of t ns each,
+//
+//	count effect    = (c1 - c0) (t0 + t1) / 2
+//	per-call effect = delta - count effect = (t1 - t0) (c0 + c1) / 2
+//
+// An added or removed kernel is all count effect.
+type Kernel struct {
+	BaseName      *string  `json:"base_name"`
+	HeadName      *string  `json:"head_name"`
+	BaseShort     *string  `json:"base_short"` // the name as it is displayed, unlike any other's on its side
+	HeadShort     *string  `json:"head_short"`
+	PairedBy      string   `json:"paired_by"` // exact, canonical, family, position; empty for added and removed
+	Category      string   `json:"category"`
+	Base          *float64 `json:"base"` // mean time per unit, ns
+	Head          *float64 `json:"head"`
+	Delta         float64  `json:"delta"`
+	Ratio         *float64 `json:"ratio"`
+	BaseCount     *float64 `json:"base_count"` // mean count per unit
+	HeadCount     *float64 `json:"head_count"`
+	CountEffect   float64  `json:"count_effect"`
+	PerCallEffect float64  `json:"per_call_effect"`
+	Share         *float64 `json:"share"` // of the base unit
+	Class         Class    `json:"class"`
+	Why           string   `json:"why"`
+	Note          string   `json:"note"`     // a replacement, a split into several kernels; else empty
+	SplitOf       *string  `json:"split_of"` // of an added kernel: the base's kernel that it and others replaced
+	P             *float64 `json:"p"`
+	PAdjusted     *float64 `json:"p_adjusted"`
+	Test          *Test    `json:"test"` // several captures a side only; the common shift is taken out of its effect
+}
+
+// API compares one host call per unit.
+type API struct {
+	Name      string   `json:"name"`
+	Kind      string   `json:"kind"`       // launch, sync, copy
+	BaseCount *float64 `json:"base_count"` // calls per unit
+	HeadCount *float64 `json:"head_count"`
+	BaseTime  *float64 `json:"base_time"` // ns per unit, summed over threads
+	HeadTime  *float64 `json:"head_time"`
+	BaseMean  *float64 `json:"base_mean"` // ns per call
+	HeadMean  *float64 `json:"head_mean"`
+	Ratio     *float64 `json:"ratio"` // of the means
+	Class     Class    `json:"class"`
+}
+
+// Structural is a change of what is done rather than of how long it takes.
+type Structural struct {
+	ID    string   `json:"id"`
+	Text  string   `json:"text"`
+	Base  *float64 `json:"base"`
+	Head  *float64 `json:"head"`
+	Class Class    `json:"class"`
+}
+
+// Mix counts the units of one kind on both sides.
+type Mix struct {
+	Phase     string   `json:"phase"`
+	Batch     *int64   `json:"batch"`
+	Tokens    *int64   `json:"tokens"`
+	Compared  bool     `json:"compared"` // the kind of unit that the primary rows are of
+	BaseCount int64    `json:"base_count"`
+	HeadCount int64    `json:"head_count"`
+	BaseTime  *float64 `json:"base_time"` // mean, ns
+	HeadTime  *float64 `json:"head_time"`
+	Ratio     *float64 `json:"ratio"`      // of the times
+	BaseShare *float64 `json:"base_share"` // of the kept units' time
+	HeadShare *float64 `json:"head_share"`
+}
+
+// Gate is one rule as it was judged.
+type Gate struct {
+	Rule      string        `json:"rule"`
+	Metric    string        `json:"metric"`
+	Labels    report.Labels `json:"labels"`
+	Level     string        `json:"level"` // error or warn
+	Threshold string        `json:"threshold"`
+	Base      *float64      `json:"base"`
+	Head      *float64      `json:"head"`
+	Delta     *float64      `json:"delta"`
+	Ratio     *float64      `json:"ratio"`
+	Class     Class         `json:"class"`
+	Verdict   Verdict       `json:"verdict"`
+	CountsAs  Verdict       `json:"counts_as"` // towards the verdict of the comparison, by level and policy
+	Code      Code          `json:"code"`      // of the reason, where the gate is inconclusive; else empty
+	Reason    string        `json:"reason"`
+	Waiver    *WaiverRef    `json:"waiver"` // that covers what the gate found, also one that does not hold
+}
+
+// PolicyInfo is what the comparison was judged by, beside the rules that the gates name.
+type PolicyInfo struct {
+	Preset            string   `json:"preset"` // empty: none
+	Unit              string   `json:"unit"`   // of work that the policy asks for: auto, graph, nvtx:REGEX, …
+	Alpha             float64  `json:"alpha"`
+	FDR               float64  `json:"fdr"`
+	MinCaptures       int64    `json:"min_captures"` // a side, below which durations do not fail
+	OnInconclusive    Verdict  `json:"on_inconclusive"`
+	OnNotComparable   Verdict  `json:"on_not_comparable"`
+	OnMissing         Verdict  `json:"on_missing"`
+	OnMissingBaseline Verdict  `json:"on_missing_baseline"`
+	Rules             int64    `json:"rules"`           // on changes
+	Budgets           int64    `json:"budgets"`         // which need no base
+	IgnoredKernels    []string `json:"ignored_kernels"` // globs
+	Hard              []string `json:"hard"`            // fields of the environment that the policy moved
+	Soft              []string `json:"soft"`
+	Residue           []string `json:"residue"`
+}
+
+// WaiverUse is one waiver of the policy and what became of it.
+type WaiverUse struct {
+	Rule    string `json:"rule"`
+	Match   string `json:"match"`   // a glob, /an expression/ or both; empty: all that the rule judges
+	Ceiling string `json:"ceiling"` // as it was written; empty: none
+	Expires string `json:"expires"` // 2026-12-31, the last day
+	Issue   string `json:"issue"`
+	Reason  string `json:"reason"`
+	Status  string `json:"status"` // applied, unused, expired, exceeded, not_judged
+	Gates   int64  `json:"gates"`  // that pass by it
+}
+
+// WaiverRef is the waiver of one gate.
+type WaiverRef struct {
+	Ceiling string `json:"ceiling"`
+	Expires string `json:"expires"`
+	Issue   string `json:"issue"`
+	Reason  string `json:"reason"`
+	Status  string `json:"status"` // applied, expired, exceeded
+}
+
+// Override is an acceptance of a failure, by a label say.
+type Override struct {
+	Label string  `json:"label"`
+	By    string  `json:"by"` // who set it; empty: not known
+	From  Verdict `json:"from"`
+	To    Verdict `json:"to"`
+}
+
+// Residue is something that differs between the sides and was not compared.
+type Residue struct {
+	Field string `json:"field"`
+	Base  string `json:"base"`
+	Head  string `json:"head"`
+	Soft  bool   `json:"soft"` // warned of; otherwise named only
+}
+
+// Counts says how much was looked at, even when nothing changed.
+type Counts struct {
+	GatesChecked    int64 `json:"gates_checked"`
+	MetricsCompared int64 `json:"metrics_compared"`
+	KernelsCompared int64 `json:"kernels_compared"`
+	KernelsPaired   int64 `json:"kernels_paired"`
+	UnitsBase       int64 `json:"units_base"`
+	UnitsHead       int64 `json:"units_head"`
+}
+
+// Rank orders verdicts from best to worst.
+func Rank(v Verdict) int {
+	switch v {
+	case Pass:
+		return 0
+	case Warn:
+		return 1
+	case Inconclusive:
+		return 2
+	case Fail:
+		return 3
+	case Error:
+	}
+	return 4
+}
+
+func Worse(a, b Verdict) Verdict {
+	if Rank(b) > Rank(a) {
+		return b
+	}
+	return a
+}
+
+// Checked reports whether the gate had something to look at.
+func (g *Gate) Checked() bool { return g.Verdict != Inconclusive || g.Code == WideInterval }
+
+// Open makes a gate inconclusive, for a reason.
+func (g *Gate) Open(code Code, text string) {
+	g.Verdict, g.Code, g.Reason = Inconclusive, code, string(code)+": "+text
+}
+
+// Real reports whether a change was found to be one, whichever way is good.
+func Real(row *Row) bool {
+	switch row.Class {
+	case Improved, Regressed, Added, Removed:
+		return true
+	case Same, Unsettled:
+	}
+	return false
+}
+
+func Value(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}
+
+// FirstRun reports whether there was no base to compare with.
+func (c *Comparison) FirstRun() bool { return c.Base.Captures == 0 }
+
+// Change fills in delta and ratio.
+func (r *Row) Change() {
+	if r.Base == nil || r.Head == nil {
+		return
+	}
+	delta := *r.Head - *r.Base
+	r.Delta = &delta
+	if *r.Base > 0 {
+		ratio := *r.Head / *r.Base
+		r.Ratio = &ratio
+	}
+}
+
+// Warns reports whether a waiver needs somebody's hand.
+func (w *WaiverUse) Warns() bool {
+	return w.Status == WaiverUnused || w.Status == WaiverExpired
+}
+
+// maxOverrideText bounds, in characters, what is kept of a label or a name.
+const maxOverrideText = 100
+
+// Accept records that somebody accepts what was found, by a label on the pull request say: a verdict of fail becomes
+// warn, and the comparison names who said so. The gates stand as they were judged. It reports whether there was
+// anything to accept; if not, nothing is recorded.
+func (c *Comparison) Accept(label, by string) bool {
+	if c.Verdict != Fail {
+		return false
+	}
+	c.Overrides = append(c.Overrides, Override{Label: printable(label), By: printable(by), From: c.Verdict, To: Warn})
+	c.Verdict = Warn
+	return true
+}
+
+// Withdraw takes back what [Comparison.Accept] did: whoever reads a comparison of somebody else asks for the
+// label again.
+func (c *Comparison) Withdraw() {
+	if len(c.Overrides) > 0 {
+		c.Verdict, c.Overrides = c.Overrides[0].From, []Override{}
+	}
+}
+
+// printable keeps the start of a text, without what cannot be printed.
+func printable(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, ""))
+	if r := []rune(s); len(r) > maxOverrideText {
+		s = string(r[:maxOverrideText])
+	}
+	return s
+}
+
+// Better is the class of a change of something of which less is better.
+func Better(delta float64) Class {
+	if delta > 0 {
+		return Regressed
+	}
+	return Improved
+}

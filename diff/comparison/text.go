@@ -1,0 +1,35 @@
+package comparison
+
+import (
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+)
+
+// ChangeText is a relative change, or an absolute one where there is nothing to divide by.
+func ChangeText(r *Row) string {
+	if r.Ratio != nil && r.Unit != report.Ratio {
+		return unit.Change(*r.Ratio - 1)
+	}
+	if r.Delta != nil {
+		return unit.Delta(*r.Delta, r.Unit)
+	}
+	return NoValue
+}
+
+// NoValue stands in a cell whose value is not known.
+const NoValue = "–"
+
+// Count writes a number with its noun.
+func Count(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return unit.Int(n) + " " + noun + "s"
+}
+
+// ExactPercent writes a ratio as percent with as many decimals as it needs: 3%, 0.5%.
+func ExactPercent(v float64) string {
+	return unit.Shift(strconv.FormatFloat(v, 'f', -1, 64), 2) + "%"
+}

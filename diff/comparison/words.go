@@ -1,0 +1,64 @@
+package comparison
+
+// Kinds of attribution rows.
+const (
+	KindClass    = "class"
+	KindCategory = "category"
+	KindKernel   = "kernel"
+	KindCause    = "idle_cause"
+	KindOthers   = "others"
+)
+
+// Classes of a unit's time, the rows of KindClass.
+const (
+	ClassCompute = "compute"
+	ClassComm    = "exposed_comm"
+	ClassCopy    = "exposed_copy"
+	ClassIdle    = "idle"
+)
+
+// SameCapture is the code of a capture that is there twice.
+const SameCapture Code = "same_capture"
+
+// Status of a waiver after a comparison.
+const (
+	WaiverApplied   = "applied"    // it accepted what some gates found
+	WaiverUnused    = "unused"     // nothing was there to accept: it warns, so that it is taken out
+	WaiverExpired   = "expired"    // its day has passed: it accepts nothing, and what it would have accepted fails again
+	WaiverExceeded  = "exceeded"   // what it covers went beyond its ceiling, and fails
+	WaiverNotJudged = "not_judged" // what it covers could not be judged this time
+)
+
+// DefaultFloor is the noise floor of a metric that nobody calibrated: 5 %.
+const DefaultFloor = 0.05
+
+// Ways in which kernels of two sides are paired, the surest first.
+const (
+	ByExact     = "exact"     // equal names
+	ByCanonical = "canonical" // equal without addresses, sizes and counters
+	ByFamily    = "family"    // of one library, operation and type, nearest in the unit
+	ByPosition  = "position"  // of one category, between the same neighbours in the unit, run equally often
+)
+
+// Levels of a rule.
+const (
+	LevelError = "error" // a change beyond the rule fails the comparison
+	LevelWarn  = "warn"  // it is shown and fails nothing
+	LevelOff   = "off"   // what the rule selects is not judged
+)
+
+// MetricStructure is what a rule on the structural findings of a comparison names: a new blocking call, lost graph
+// coverage, and the like.
+const MetricStructure = "structure"
+
+// Identifiers of structural findings. Those of calls and copies go on with a slash and the name of the call, or the
+// direction of the copies.
+const (
+	FoundBlocking      = "blocking_call"
+	FoundPageable      = "pageable_copies"
+	FoundCopies        = "copies"
+	FoundLaunches      = "launches_per_unit"
+	FoundStorm         = "launch_storm"
+	FoundGraphs        = "graph_coverage"
+	FoundCommunication = "communication"
+)

@@ -1,0 +1,92 @@
+package attribute
+
+import (
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/match"
+	"github.com/nsys-llm/explain/diff/internal/side"
+)
+
+// Parts works out where a change comes from.
+type Parts struct {
+	*match.Sides
+	Shift *float64 // of all kernels, ln, where several captures a side tell
+}
+
+// Attribute splits the change of the mean unit.time. Every step is a difference of means, so the parts sum to the total
+// but for rounding, which Residual holds.
+func (x *Parts) Attribute(base, head []side.Work, baseOthers, headOthers side.Work, rows, rest []match.Pair) {
+	a := &x.C.Attribution
+	a.Metric = "unit.time"
+	both := func(of func(v *side.View) *report.Summary) (b, h float64) {
+		b, _ = x.Base.Mean(func(v *side.View) (float64, bool) { return side.Mean(of(v)) })
+		h, _ = x.Head.Mean(func(v *side.View) (float64, bool) { return side.Mean(of(v)) })
+		return b, h
+	}
+	a.Base, a.Head = both(func(v *side.View) *report.Summary { return v.Time })
+	a.TotalDelta = a.Head - a.Base
+	fine := 0.0
+	add := func(id, kind, category string, b, h float64, count, perCall *float64) {
+		a.Rows = append(
+			a.Rows,
+			comparison.AttributionRow{ID: id, Kind: kind, Category: category, Base: b,
+				Head: h, Delta: h - b, CountEffect: count, PerCallEffect: perCall},
+		)
+		if kind == comparison.KindKernel || kind == comparison.KindOthers || kind == comparison.KindCause ||
+			id == comparison.ClassCopy {
+			fine += h - b
+		}
+	}
+	compute0, compute1 := both(func(v *side.View) *report.Summary { return v.Compute })
+	comm0, comm1 := both(func(v *side.View) *report.Summary { return v.Comm })
+	copy0, copy1 := both(func(v *side.View) *report.Summary { return v.Copied })
+	idle0, idle1 := both(func(v *side.View) *report.Summary { return v.Idle })
+	add(comparison.ClassCompute, comparison.KindClass, "", compute0, compute1, nil, nil)
+	add(comparison.ClassComm, comparison.KindClass, "", comm0, comm1, nil, nil)
+	add(comparison.ClassCopy, comparison.KindClass, "", copy0, copy1, nil, nil)
+	add(comparison.ClassIdle, comparison.KindClass, "", idle0, idle1, nil, nil)
+	for i, cause := range side.Causes() {
+		b, h := both(func(v *side.View) *report.Summary { return v.Causes[i] })
+		add(cause, comparison.KindCause, "", b, h, nil, nil)
+	}
+	if x.C.Depth != comparison.DepthKernel {
+		add("kernels", comparison.KindOthers, "", compute0+comm0, compute1+comm1, nil, nil)
+		a.Residual = a.TotalDelta - fine
+		return
+	}
+	x.categoryRows(add)
+	for _, p := range rows {
+		b, h := match.At(base, p.Base), match.At(head, p.Head)
+		count, perCall := match.Effects(b.Count, b.Alone, h.Count, h.Alone)
+		category := b.Category
+		if p.Base < 0 {
+			category = h.Category
+		}
+		add(match.PairName(base, head, p), comparison.KindKernel, category, b.Alone, h.Alone, &count, &perCall)
+	}
+	b0, h0 := baseOthers.Alone, headOthers.Alone
+	for _, p := range rest {
+		b0 += match.At(base, p.Base).Alone
+		h0 += match.At(head, p.Head).Alone
+	}
+	add("others", comparison.KindOthers, "", b0, h0, nil, nil)
+	a.Residual = a.TotalDelta - fine
+}
+
+func (x *Parts) categoryRows(add func(id, kind, category string, b, h float64, count, perCall *float64)) {
+	base, head := x.Base.MergedCategories(), x.Head.MergedCategories()
+	row := func(name string, b, h side.Work) {
+		count, perCall := match.Effects(b.Count, b.Alone, h.Count, h.Alone)
+		add(name, comparison.KindCategory, name, b.Alone, h.Alone, &count, &perCall)
+	}
+	for _, b := range base {
+		row(b.Name, b, match.At(head, slices.IndexFunc(head, func(h side.Work) bool { return h.Name == b.Name })))
+	}
+	for _, h := range head {
+		if !slices.ContainsFunc(base, func(b side.Work) bool { return b.Name == h.Name }) {
+			row(h.Name, side.Work{}, h)
+		}
+	}
+}

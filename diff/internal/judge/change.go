@@ -1,0 +1,107 @@
+package judge
+
+import (
+	"math"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/infer"
+	"github.com/nsys-llm/explain/diff/policy"
+)
+
+// change judges a change by its class and its size.
+func (j *judge) change(g *comparison.Gate, r *policy.Rule, s *subject) {
+	row := &s.row
+	inconclusive := func(c comparison.Code, text string) { g.Class = comparison.Unsettled; g.Open(c, text) }
+	switch {
+	case s.length:
+		id, stat := policy.SplitStat(s.metric)
+		g.Open(comparison.NothingMatched, policy.LengthReason(id, stat, s.stats))
+		return
+	case r.Abs != nil && *r.Abs != 0 && r.AbsUnit != "" && !policy.Fits(r.AbsUnit, s.unit):
+		inconclusive(comparison.NothingMatched, "the change is given in "+r.AbsUnit+", the metric in "+s.unit)
+		return
+	case !j.c.Comparable && !j.c.Identical:
+		inconclusive(j.why())
+		return
+	case s.other != "":
+		inconclusive(comparison.DifferentWork, s.other)
+		return
+	case row.Head == nil && row.Base == nil:
+		inconclusive(comparison.MissingMetric, "its value is known on neither side")
+		return
+	case row.Base == nil && row.Class != comparison.Added:
+		inconclusive(comparison.MissingMetric, "the base's value is not known")
+		return
+	case row.Head == nil && row.Class != comparison.Removed:
+		inconclusive(comparison.MissingMetric, "the head's value is not known")
+		return
+	}
+	exceeds, text := exceeds(r, s)
+	switch {
+	case !exceeds:
+		g.Verdict, g.Reason = comparison.Pass, text
+	case !comparison.Real(row) && !confirmed(r, row, j.p.Stats.Alpha):
+		g.Open(comparison.WideInterval, text+", and this is not certain: "+row.Why)
+	default:
+		g.Verdict, g.Reason = verdictOf(r.Level), text
+		if row.Why != "" {
+			g.Reason += "; " + row.Why
+		}
+	}
+}
+
+// confirmed reports whether several captures a side show a change beyond a rule that is stricter than what rows are
+// tested against: p of the row's effect against the rule's own tolerance t = ln(1 + Rel), which is P(T > (|effect| - t)
+// / SE) + P(T > (|effect| + t) / SE) with DF degrees of freedom, is at most alpha.
+func confirmed(r *policy.Rule, row *comparison.Row, alpha float64) bool {
+	t := row.Test
+	if t == nil || r.Rel == nil || t.SE <= 0 || math.Log1p(*r.Rel) >= t.Tau {
+		return false
+	}
+	tau, size := math.Log1p(*r.Rel), math.Abs(t.Effect)
+	return infer.TTail((size-tau)/t.SE, t.DF)+infer.TTail((size+tau)/t.SE, t.DF) <= alpha
+}
+
+// exceeds reports whether the change is larger than the rule tolerates, in the rule's direction, and says so in
+// numbers. What was added or removed counts with all of its value, and has no relative change.
+func exceeds(r *policy.Rule, s *subject) (bool, string) {
+	row := &s.row
+	b, h := comparison.Value(row.Base), comparison.Value(row.Head)
+	delta := h - b
+	size, way := delta, r.Direction
+	if way == "" {
+		way = policy.Up
+		if s.higher {
+			way = policy.Down
+		}
+	}
+	switch way {
+	case policy.Down:
+		size = -delta
+	case policy.Both:
+		size = math.Abs(delta)
+	}
+	changed := "no change"
+	if delta != 0 {
+		changed = unit.Delta(delta, s.unit)
+	}
+	if row.Base != nil && b != 0 && delta != 0 {
+		changed = unit.Change(delta/math.Abs(b)) + " (" + changed + ")"
+	}
+	if size <= 0 {
+		return false, changed
+	}
+	tolerated := func(text string) (bool, string) { return false, changed + " is within " + text }
+	if r.Rel != nil && row.Base != nil && b != 0 && policy.Within(size/math.Abs(b), *r.Rel) {
+		return tolerated(unit.Percent(*r.Rel))
+	}
+	if r.Rel != nil && r.Abs == nil && (row.Base == nil || b == 0) && row.Class != comparison.Added && s.length {
+		return false, changed
+	}
+	if r.Abs != nil && policy.Within(size, *r.Abs) {
+		return tolerated(strings.TrimPrefix(unit.Delta(*r.Abs, s.unit), "+"))
+	}
+	return true, changed + " is more than " + r.Threshold()
+}

@@ -1,0 +1,313 @@
+package judge
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/side"
+	"github.com/nsys-llm/explain/diff/policy"
+)
+
+// judge fills in Policy, Gates, Waivers, Verdict and Counts.GatesChecked of a comparison whose rows stand. The reports
+// are looked at for metrics that the rows do not have.
+//
+// The verdict is the worst of what the gates count as: fail, then inconclusive, then warn, then pass. A gate of level
+// warn counts as warn at most. A gate whose change is too large for its rule but not certain (wide_interval) is
+// inconclusive itself and counts as what the policy says of that: suspected, not confirmed. All other reasons of an
+// inconclusive gate mean that something could not be compared at all. That is a pass only where the policy says so and
+// some other gate was checked: a comparison that answered nothing never is one.
+func (j *judge) judge() {
+	c, p := j.c, j.p
+	c.Policy = p.Info()
+	c.Gates = j.gates(p.Rules)
+	c.Waivers = j.waive()
+	comparison.OrEmpty(&c.Overrides)
+	c.Counts.GatesChecked = 0
+	c.Verdict = comparison.Pass
+	settled := false
+	for i := range c.Gates {
+		g := &c.Gates[i]
+		if g.Checked() {
+			c.Counts.GatesChecked++
+		}
+		settled = settled || g.Verdict == comparison.Pass
+		g.CountsAs = p.Counts(g)
+		c.Verdict = comparison.Worse(c.Verdict, g.CountsAs)
+	}
+	for i := range c.Waivers {
+		if c.Waivers[i].Warns() {
+			c.Verdict = comparison.Worse(c.Verdict, comparison.Warn)
+		}
+	}
+	switch {
+	case j.first:
+		c.Verdict = comparison.Worse(c.Verdict, p.FirstRun(c.Counts.GatesChecked))
+		return
+	case c.Counts.GatesChecked == 0:
+		c.Verdict = comparison.Worse(c.Verdict, j.unanswered())
+	}
+	if !c.Comparable && !(c.Identical && settled) {
+		c.Verdict = comparison.Worse(c.Verdict, p.Stats.OnNotComparable)
+	}
+}
+
+// unanswered is the least verdict of a comparison in which no gate had anything to look at: inconclusive, or a warning
+// where all gates only warn or where the policy says so of sides that are not comparable. Never a pass.
+func (j *judge) unanswered() comparison.Verdict {
+	asked := slices.ContainsFunc(j.c.Gates, func(g comparison.Gate) bool { return g.Level == comparison.LevelError })
+	switch {
+	case len(j.c.Gates) > 0 && !asked:
+		return comparison.Warn
+	case !j.c.Comparable && j.p.Stats.OnNotComparable == comparison.Warn:
+		return comparison.Warn
+	}
+	return comparison.Inconclusive
+}
+
+// All judges a comparison whose rows stand by a policy, on a day.
+func All(c *comparison.Comparison, p *policy.Policy, base, head *side.Side, today time.Time) {
+	j := &judge{c: c, p: p, base: base, head: head, today: today}
+	j.judge()
+}
+
+// Budgets judges the budgets of a comparison that has no base.
+func Budgets(c *comparison.Comparison, p *policy.Policy, head *side.Side, today time.Time) {
+	j := &judge{c: c, p: p, base: &side.Side{}, head: head, today: today, first: true}
+	j.judge()
+}
+
+// judge is one judgement.
+type judge struct {
+	c          *comparison.Comparison
+	p          *policy.Policy
+	base, head *side.Side
+	today      time.Time
+	first      bool // there is no base: only budgets are judged
+	rulings    []ruling
+
+	byID map[string][]*report.Metric // of both sides, as far as rules asked for them
+}
+
+// ruling is what waivers need to know of a gate beside what it says. There is one for each gate, in their order.
+type ruling struct {
+	alias string // of a kernel that replaced another: the other's name
+	kind  string // ruledChange, …
+}
+
+// Kinds of ruling.
+const (
+	ruledChange = "change"
+	ruledMax    = "max" // a budget from above
+	ruledMin    = "min" // a budget from below, which the head's value is below
+)
+
+// subject is a number that rules can select.
+type subject struct {
+	metric string // as the rule names it
+	row    comparison.Row
+	unit   string
+	higher bool   // more is better
+	length bool   // grows with the length of a capture
+	stats  bool   // it carries a summary
+	noisy  bool   // a duration, or what follows from durations: it differs between captures of the same
+	other  string // why the sides' numbers are of different work, or empty
+	alias  string // of a kernel that replaced another: the other's name, or empty
+}
+
+// key of a number: what two rules that select it have in common, however they spell it.
+func (s *subject) key(kind string) string {
+	id, stat := policy.SplitStat(s.row.Metric)
+	if stat != "" && !(stat == "p50" && strings.HasPrefix(id, "unit.")) { // whose value is its median
+		id += "." + stat
+	}
+	return kind + " " + id + "{" + s.row.Labels.String() + "}"
+}
+
+// gates selects, lets the last rule that selects a number judge it, and judges. The order is that of the rules and then
+// of the numbers.
+func (j *judge) gates(rules []policy.Rule) []comparison.Gate {
+	selected := make([][]subject, len(rules))
+	last := map[string]int{}
+	for i := range rules {
+		r := &rules[i]
+		if j.first && !r.Budgeted() && r.Level != comparison.LevelOff {
+			continue
+		}
+		for _, each := range r.Each() {
+			selected[i] = append(selected[i], j.selects(&each)...)
+		}
+		for k := range selected[i] {
+			s := &selected[i][k]
+			if r.Level == comparison.LevelOff || !r.Budgeted() {
+				last[s.key("change")] = i
+			}
+			if r.Level == comparison.LevelOff || r.Budgeted() {
+				last[s.key("budget")] = i
+			}
+		}
+	}
+	gates := []comparison.Gate{}
+	for i := range rules {
+		r := &rules[i]
+		kind := "change"
+		if r.Budgeted() {
+			kind = "budget"
+		}
+		if r.Level == comparison.LevelOff || j.first && !r.Budgeted() {
+			continue
+		}
+		for k := range selected[i] {
+			if s := &selected[i][k]; last[s.key(kind)] == i && !j.p.Ignores(s.row.Labels, s.alias) {
+				g := j.gate(r, s)
+				gates, j.rulings = append(gates, g), append(j.rulings, ruling{s.alias, ruled(r, &g)})
+			}
+		}
+		if len(selected[i]) == 0 && !r.Optional {
+			gates, j.rulings = append(gates, j.unmatched(r)), append(j.rulings, ruling{})
+		}
+	}
+	return gates
+}
+
+// unmatched is the gate of a rule that selects nothing.
+func (j *judge) unmatched(r *policy.Rule) comparison.Gate {
+	g := comparison.Gate{
+		Rule:      r.Name(),
+		Metric:    r.Metric,
+		Labels:    r.Labels.Clone(),
+		Level:     r.Level,
+		Threshold: r.Threshold(),
+		Class:     comparison.Unsettled,
+		Verdict:   comparison.Inconclusive,
+	}
+	perUnit := r.PerUnit()
+	switch {
+	case perUnit && j.noUnit() && j.c.Identical:
+		g.Class, g.Verdict = comparison.Same, comparison.Pass
+		g.Reason = "there is no unit of work to compare, and all metrics of both sides are equal"
+	case perUnit && j.noUnit():
+		g.Open(comparison.NoUnit, "the metric is per unit of work, and not both sides have one")
+	case r.Metric == comparison.MetricStructure && !j.c.Comparable && !j.c.Identical:
+		g.Open(j.why())
+	case r.Metric == comparison.MetricStructure:
+		g.Class, g.Verdict, g.Reason = comparison.Same, comparison.Pass, "no change of structure was found"
+	case perUnit && !j.c.Comparable:
+		g.Open(j.why())
+	default:
+		text := "neither side has such a metric"
+		if !r.Match.Empty() {
+			text += ": " + r.Selects()
+		}
+		g.Open(comparison.NothingMatched, text)
+	}
+	return g
+}
+
+// noUnit reports whether a side lacks a unit of work, so that nothing per unit can be compared. An empty side is
+// another matter: two captures without work are no proof of anything.
+func (j *judge) noUnit() bool {
+	none, work := false, true
+	for _, side := range []*side.Side{j.base, j.head} {
+		work = work && len(side.Captures) > 0
+		for _, c := range side.Captures {
+			none = none || c.Report.Unit.Kind == "none" || c.Report.Unit.Kind == ""
+			work = work && len(c.Report.Environment.GPUs) > 0
+		}
+	}
+	return none && work
+}
+
+// why is the first reason for which the sides are not comparable.
+func (j *judge) why() (comparison.Code, string) {
+	if len(j.c.Reasons) > 0 {
+		return j.c.Reasons[0].Code, j.c.Reasons[0].Text
+	}
+	return comparison.DifferentWork, "the sides are not comparable"
+}
+
+// gate judges one number by one rule.
+func (j *judge) gate(r *policy.Rule, s *subject) comparison.Gate {
+	row := &s.row
+	g := comparison.Gate{
+		Rule: r.Name(), Metric: s.metric, Labels: row.Labels.Clone(), Level: r.Level, Threshold: r.Threshold(),
+		Base: row.Base, Head: row.Head, Delta: row.Delta, Ratio: row.Ratio, Class: row.Class,
+	}
+	switch {
+	case r.Budgeted():
+		bounds(&g, r, s)
+	case s.metric == comparison.MetricStructure:
+		j.structure(&g, row)
+	default:
+		j.change(&g, r, s)
+		j.replicated(&g, s)
+	}
+	return g
+}
+
+// ruled is the kind of ruling that a gate of the rule is.
+func ruled(r *policy.Rule, g *comparison.Gate) string {
+	switch {
+	case !r.Budgeted():
+		return ruledChange
+	case r.Min != nil && g.Head != nil && *g.Head < *r.Min:
+		return ruledMin
+	}
+	return ruledMax
+}
+
+// replicated takes a failure back that the policy does not believe of so few captures.
+func (j *judge) replicated(g *comparison.Gate, s *subject) {
+	n := min(len(j.base.Captures), len(j.head.Captures))
+	if g.Verdict != comparison.Fail || !s.noisy || n >= j.p.Stats.MinCaptures {
+		return
+	}
+	g.Open(
+		comparison.WideInterval,
+		fmt.Sprintf("%s; with %s a side a duration does not fail, the policy asks for %d (min_captures)", g.Reason,
+			comparison.Count(int64(n), "capture"), j.p.Stats.MinCaptures),
+	)
+}
+
+// bounds compares the head with the bounds, which needs no base.
+func bounds(g *comparison.Gate, r *policy.Rule, s *subject) {
+	if r.LimitUnit != "" && !policy.Fits(r.LimitUnit, s.unit) && !(r.LimitUnit == report.Count && r.ZeroBounds()) {
+		g.Open(comparison.MissingMetric, "the budget is given in "+r.LimitUnit+", the metric in "+s.unit)
+		return
+	}
+	if g.Head == nil {
+		g.Open(comparison.MissingMetric, "the head's value is not known")
+		return
+	}
+	text := unit.Format(*g.Head, s.unit)
+	switch {
+	case r.Max != nil && *g.Head > *r.Max:
+		g.Verdict, g.Reason = verdictOf(r.Level), text+" is above the budget of "+unit.Format(*r.Max, s.unit)
+	case r.Min != nil && *g.Head < *r.Min:
+		g.Verdict, g.Reason = verdictOf(r.Level), text+" is below the budget of "+unit.Format(*r.Min, s.unit)
+	default:
+		g.Verdict, g.Reason = comparison.Pass, text+" is within the budget"
+	}
+}
+
+func verdictOf(level string) comparison.Verdict {
+	if level == comparison.LevelWarn {
+		return comparison.Warn
+	}
+	return comparison.Fail
+}
+
+func (j *judge) structure(g *comparison.Gate, row *comparison.Row) {
+	switch {
+	case !j.c.Comparable:
+		g.Open(j.why())
+	case row.Class == comparison.Regressed || row.Class == comparison.Added:
+		g.Verdict, g.Reason = verdictOf(g.Level), row.Why
+	default:
+		g.Verdict, g.Reason = comparison.Pass, row.Why
+	}
+}

@@ -1,0 +1,247 @@
+package judge
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/noise"
+	"github.com/nsys-llm/explain/diff/internal/side"
+	"github.com/nsys-llm/explain/diff/policy"
+)
+
+// selects finds what a rule is about: rows of the comparison first, and the reports' metrics where it has none.
+func (j *judge) selects(r *policy.Rule) []subject {
+	id, stat := policy.SplitStat(r.Metric)
+	switch {
+	case id == comparison.MetricStructure:
+		return j.structures(r)
+	case policy.OnKernels(r) && (id == "kernel.time_per_unit" || id == "kernel.count_per_unit") && (stat == "" || stat == "mean"):
+		return j.kernels(r, id)
+	}
+	if s, ok := j.compared(r, id, stat); ok {
+		return []subject{s}
+	}
+	var list []subject
+	for _, m := range j.metrics(id) {
+		if r.Takes(m.Labels) {
+			list = append(list, j.subject(r, m, id, stat))
+		}
+	}
+	return list
+}
+
+func (j *judge) structures(r *policy.Rule) []subject {
+	var list []subject
+	for _, s := range j.c.Structure {
+		labels := report.Labels{"finding": s.ID}
+		if (len(r.Labels) > 0 || !r.Match.Empty()) && !r.Takes(labels) {
+			continue
+		}
+		list = append(list, subject{
+			metric: comparison.MetricStructure,
+			row: comparison.Row{Metric: comparison.MetricStructure, Labels: labels, Base: s.Base, Head: s.Head,
+				Class: s.Class, Why: s.Text},
+		})
+	}
+	return list
+}
+
+// kernels are the kernels of the comparison, which knows what replaced what.
+func (j *judge) kernels(r *policy.Rule, id string) []subject {
+	var list []subject
+	for i := range j.c.Kernels {
+		k := &j.c.Kernels[i]
+		name, alias := "", ""
+		taken := false
+		for _, n := range []*string{k.BaseName, k.HeadName} { // a rule on either name of a replaced kernel holds
+			if n != nil {
+				if name != *n {
+					name, alias = *n, name
+				}
+				taken = taken || r.Takes(report.Labels{"kernel": name})
+			}
+		}
+		if !taken || waits(k) && !r.Named() {
+			continue
+		}
+		row := comparison.Row{Metric: id, Labels: report.Labels{"kernel": name}, Unit: report.Nanoseconds,
+			Base: k.Base, Head: k.Head, Class: k.Class, Why: k.Why}
+		if id == "kernel.count_per_unit" {
+			row.Unit, row.Base, row.Head = report.Count, k.BaseCount, k.HeadCount
+			row.Why = "counts are exact"
+			if row.Class != comparison.Added && row.Class != comparison.Removed {
+				row.Class = exactClass(comparison.Value(row.Base), comparison.Value(row.Head))
+			}
+		}
+		row.Change()
+		noisy := id == policy.KernelTime && row.Class != comparison.Added && row.Class != comparison.Removed
+		list = append(list, subject{metric: r.Metric, row: row, unit: row.Unit, alias: alias, noisy: noisy})
+	}
+	return list
+}
+
+// waits reports whether a kernel's time says nothing by itself: communication lasts as long as it waits for others, and
+// the exposed part of it is in the unit's time.
+func waits(k *comparison.Kernel) bool {
+	return k.Category == side.Communication && k.Class == comparison.Unsettled && k.PairedBy != "" &&
+		comparison.Value(k.BaseCount) == comparison.Value(k.HeadCount)
+}
+
+func exactClass(base, head float64) comparison.Class {
+	switch {
+	case head > base:
+		return comparison.Regressed
+	case head < base:
+		return comparison.Improved
+	}
+	return comparison.Same
+}
+
+// compared finds the row of the comparison that a rule names. Primary rows are of the kind of unit that was compared,
+// which labels may single out; a rule without labels means that kind.
+func (j *judge) compared(r *policy.Rule, id, stat string) (subject, bool) {
+	at, several := -1, false
+	for i := range j.c.Primary {
+		row := &j.c.Primary[i]
+		rowID, rowStat := policy.SplitStat(row.Metric)
+		if rowID != id || !policy.SameStat(stat, rowStat) {
+			continue
+		}
+		if j.phaseRow(r, row) || r.Takes(row.Labels) && len(r.Labels) == len(row.Labels) && !policy.Wild(r.Labels) {
+			at, several = i, false
+			break
+		}
+		if len(r.Labels) == 0 && r.Match.Empty() {
+			several = at >= 0
+			at = i
+		}
+	}
+	if at < 0 || several {
+		return subject{}, false
+	}
+	row := j.c.Primary[at]
+	s := subject{metric: r.Metric, row: row, unit: row.Unit, noisy: row.Unit != report.Count}
+	if list := j.metrics(id); len(list) > 0 {
+		s.measure(r, list[0], stat)
+	}
+	return s, true
+}
+
+// phaseRow reports whether a rule on a phase means this row: metrics that carry the phase alone are of its kind of unit
+// with most time, so they do if that is the kind which was compared, in every capture.
+func (j *judge) phaseRow(r *policy.Rule, row *comparison.Row) bool {
+	phase := r.Labels["phase"]
+	if phase == "" || len(r.Labels) != 1 || phase != j.c.Unit.Phase {
+		return false
+	}
+	if len(row.Labels) == 0 {
+		return true
+	}
+	compared := side.Kind{Phase: phase, Batch: orUnknown(j.c.Unit.Batch), Tokens: orUnknown(j.c.Unit.Tokens)}
+	for _, side := range []*side.Side{j.base, j.head} {
+		for _, c := range side.Captures {
+			if at := c.PhaseMain(phase); at < 0 || c.Kinds[at].Kind != compared {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// orUnknown is a number, or the -1 that stands for none.
+func orUnknown(v *int64) int64 {
+	if v == nil {
+		return -1
+	}
+	return *v
+}
+
+// metrics are the metrics of an id on either side, each set of labels once, in the order of the labels.
+func (j *judge) metrics(id string) []*report.Metric {
+	list, ok := j.byID[id]
+	if ok {
+		return list
+	}
+	seen := map[string]bool{}
+	for _, side := range []*side.Side{j.base, j.head} {
+		for _, c := range side.Captures {
+			for _, m := range c.Metrics(id) {
+				if key := m.Labels.String(); !seen[key] {
+					seen[key] = true
+					list = append(list, m)
+				}
+			}
+		}
+	}
+	slices.SortFunc(list,
+		func(a, b *report.Metric) int { return strings.Compare(a.Labels.String(), b.Labels.String()) })
+	if j.byID == nil {
+		j.byID = map[string][]*report.Metric{}
+	}
+	j.byID[id] = list
+	return list
+}
+
+// subject compares a metric of the reports that the comparison has no row of.
+func (j *judge) subject(r *policy.Rule, m *report.Metric, id, stat string) subject {
+	s := subject{metric: r.Metric, unit: m.Unit, noisy: m.Assume != report.Exact}
+	s.measure(r, m, stat)
+	base, head := j.base.Sample(id, stat, m.Labels), j.head.Sample(id, stat, m.Labels)
+	row := comparison.Row{Metric: r.Metric, Labels: m.Labels.Clone(), Unit: m.Unit, Base: base.Mean(),
+		Head: head.Mean(), NBase: base.N, NHead: head.N, Class: comparison.Unsettled}
+	row.Change()
+	row.Unreplicated = len(base.Values) == 1 || len(head.Values) == 1
+	s.other = j.otherWork(m)
+	if row.Base != nil && row.Head != nil {
+		certain, why := noise.Certain(base, head, m, j.p.Stats.Alpha)
+		row.Why = why
+		switch worse := (*row.Delta > 0) != s.higher; {
+		case *row.Delta == 0 || !certain && math.Abs(math.Log(*row.Head / *row.Base)) <= math.Log1p(comparison.DefaultFloor):
+			row.Class = comparison.Same
+		case !certain:
+		case r.Direction == "" && worse,
+			r.Direction == policy.Up && *row.Delta > 0,
+			r.Direction == policy.Down && *row.Delta < 0,
+			r.Direction == policy.Both:
+			row.Class = comparison.Regressed
+		default:
+			row.Class = comparison.Improved
+		}
+	}
+	s.row = row
+	return s
+}
+
+// measure fills in what is true of the metric, whatever its value.
+func (s *subject) measure(r *policy.Rule, m *report.Metric, stat string) {
+	s.higher, s.stats = m.Better == report.Higher, m.Summary != nil
+	s.length = !r.Budgeted() && policy.Grows(report.ScaleOf(m.ID, m.Unit, m.Scale), stat)
+}
+
+// otherWork says how the units of a phase differ between the captures, whose metrics by the phase alone are of the kind
+// with most time: those of batch 8 are not to be compared to those of batch 16. Empty where they do not.
+func (j *judge) otherWork(m *report.Metric) string {
+	phase, ok := m.Labels["phase"]
+	if _, batch := m.Labels["batch"]; !ok || batch || report.ScaleOf(m.ID, m.Unit, m.Scale) != report.PerUnit {
+		return ""
+	}
+	var first *side.Kind
+	for _, side := range []*side.Side{j.base, j.head} {
+		for _, c := range side.Captures {
+			at := c.PhaseMain(phase)
+			if at < 0 {
+				continue
+			}
+			k := c.Kinds[at].Kind
+			if first == nil {
+				first = &k
+			} else if *first != k {
+				return "the units of this phase with most time are " + first.String() + " in one capture and " + k.String() + " in another"
+			}
+		}
+	}
+	return ""
+}

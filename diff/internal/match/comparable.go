@@ -1,0 +1,334 @@
+package match
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/side"
+	"github.com/nsys-llm/explain/diff/policy"
+)
+
+// Sides are a base and a head, and what was found that both have: the comparison in the making.
+type Sides struct {
+	Opt        Options
+	Base, Head *side.Side
+	C          *comparison.Comparison
+	Kind       side.Kind
+	signature  string
+}
+
+// LeastPart is the share of a unit below which a part of it has not changed to speak of.
+const LeastPart = 0.005
+
+// Options say what is compared.
+type Options struct {
+	Policy   *policy.Policy
+	Phase    string  // compare units of this phase; empty: the one with most time
+	Batch    *int64  // and of this batch size
+	MinShare float64 // kernels below this share of the shorter unit go to others, 0..1
+	Top      int     // rows of kernels
+}
+
+// New puts captures against each other for c.
+func New(base, head []*side.Capture, opt Options, c *comparison.Comparison) *Sides {
+	return &Sides{Opt: opt, Base: &side.Side{Captures: base}, Head: &side.Side{Captures: head}, C: c}
+}
+
+func (x *Sides) Reason(code comparison.Code, text string) {
+	x.C.Reasons = append(x.C.Reasons, comparison.Reason{Code: code, Text: text})
+}
+
+// Refuse says why the sides are not comparable.
+func (x *Sides) Refuse(code comparison.Code, text string) {
+	x.C.Comparable = false
+	x.Reason(code, text)
+}
+
+// Check goes through what must hold before anything is compared: work on both sides, the same environment, a unit of
+// work, and a kind of unit that both have. It reports whether there is something to show, comparable or not.
+func (x *Sides) Check() bool {
+	x.C.Comparable = true
+	empty := false
+	for _, s := range []struct {
+		name string
+		side *side.Side
+	}{{"base", x.Base}, {"head", x.Head}} {
+		for _, c := range s.side.Captures {
+			if c.EvidenceOnly() {
+				empty = true
+				x.Refuse(
+					comparison.EmptySide,
+					fmt.Sprintf(
+						"%s: %s is evidence without a trace, and the other side is a trace: compare traces with traces, and logs with logs",
+						s.name,
+						c.Report.Trace.Name,
+					),
+				)
+			} else if !c.HasGPUWork() {
+				empty = true
+				x.Refuse(comparison.EmptySide, fmt.Sprintf("%s: %s holds no kernels: nothing ran on a GPU, or it was not captured (capture with --trace cuda)", s.name, c.Report.Trace.Name))
+			}
+		}
+	}
+	x.Environment()
+	if empty {
+		return false
+	}
+	if !x.haveUnits() {
+		return false
+	}
+	if !x.Choose() {
+		return false
+	}
+	return true
+}
+
+// Environment compares the hard fields of all captures with the first one's. Unknown fields differ from nothing.
+func (x *Sides) Environment() {
+	first := x.Base.Captures[0]
+	seen := map[string]bool{}
+	say := func(code comparison.Code, field, a, b string) {
+		if key := field + a + b; !seen[key] {
+			seen[key] = true
+			text := fmt.Sprintf("%s differs: %s on one side, %s on the other", field, a, b)
+			if code == comparison.GraphCaptureMismatch {
+				text = fmt.Sprintf(
+					"CUDA graphs were traced per %s on one side and per %s on the other: capture both with the same --cuda-graph-trace",
+					a,
+					b,
+				)
+			}
+			x.Refuse(code, text)
+		}
+	}
+	for _, s := range []*side.Side{x.Base, x.Head} {
+		for _, c := range s.Captures {
+			for _, f := range report.EnvironmentFields() {
+				if x.Opt.Policy.Environment.Class(f.Name) != report.HardField {
+					continue
+				}
+				if n, m := len(first.Report.Environment.GPUs), len(c.Report.Environment.GPUs); f.Name == "gpu" &&
+					n > 0 &&
+					m > 0 &&
+					n != m {
+					say(comparison.EnvironmentMismatch, "the number of GPUs that did work", strconv.Itoa(n),
+						strconv.Itoa(m))
+					continue
+				}
+				if a, b := f.Get(&first.Report.Environment), f.Get(&c.Report.Environment); a != "" && b != "" &&
+					a != b {
+					code := comparison.EnvironmentMismatch
+					if f.Name == "graph_trace" {
+						code = comparison.GraphCaptureMismatch
+					}
+					say(code, fieldText(f.Name), a, b)
+				}
+			}
+			x.unitOfPolicy(c.Report)
+		}
+	}
+}
+
+// unitOfPolicy refuses a report that was made per another kind of unit than the policy asks for.
+func (x *Sides) unitOfPolicy(r *report.Report) {
+	want, have := x.Opt.Policy.UnitKind(), r.Unit.Kind
+	if have == "" {
+		have = "none"
+	}
+	if want != "" && want != have {
+		x.Refuse(
+			comparison.NoUnit,
+			fmt.Sprintf(
+				"the policy asks for the unit of work %s, and %s was analysed per %s: analyse its trace with --unit, or change the policy",
+				x.Opt.Policy.Unit,
+				r.Trace.Name,
+				have,
+			),
+		)
+	}
+}
+
+// fieldText names a field of the environment in a sentence.
+func fieldText(name string) string {
+	switch name {
+	case "gpu":
+		return "the GPU model"
+	case "dtype":
+		return "the data type"
+	}
+	if strings.HasPrefix(name, "max_") { // as servers call it
+		return name
+	}
+	return "the " + strings.ReplaceAll(name, "_", " ")
+}
+
+// haveUnits says which sides lack a unit of work, and what would give them one.
+func (x *Sides) haveUnits() bool {
+	var lacking, having *report.Report
+	for _, s := range []*side.Side{x.Base, x.Head} {
+		for _, c := range s.Captures {
+			if len(c.Kinds) == 0 {
+				if lacking == nil {
+					lacking = c.Report
+				}
+			} else if having == nil {
+				having = c.Report
+			}
+		}
+	}
+	if lacking == nil {
+		return true
+	}
+	text := fmt.Sprintf("%s has no unit of work", lacking.Trace.Name)
+	if why := strings.TrimSuffix(lacking.Unit.Why, "."); why != "" {
+		text += " (" + why + ")"
+	}
+	if having != nil {
+		text += fmt.Sprintf(", %s has one (%s): try %s on both, or put step markers into the program",
+			having.Trace.Name, unitText(&having.Unit), unitOption(&having.Unit))
+	} else {
+		text += ": totals grow with the length of a capture, so nothing can be compared; capture more steps, or name the unit with --unit nvtx:REGEX or kernel:REGEX"
+	}
+	x.Refuse(comparison.NoUnit, text)
+	return false
+}
+
+func unitText(u *report.Unit) string {
+	switch u.Kind {
+	case "graph":
+		return "CUDA graph launches"
+	case "nvtx":
+		return "markers " + strconv.Quote(u.Name)
+	}
+	return "kernel " + strconv.Quote(Shorten(u.Name))
+}
+
+// unitOption is the --unit that asks for a unit like u.
+func unitOption(u *report.Unit) string {
+	if u.Kind == "graph" {
+		return "--unit graph"
+	}
+	return "--unit " + u.Kind + ":REGEX with an expression that matches it"
+}
+
+// Shorten a name for a sentence.
+func Shorten(name string) string {
+	const most = 60
+	if r := []rune(name); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return name
+}
+
+// Choose picks the kind of unit to compare: of the phase that both sides spend most time in, the kind with most time,
+// of those that all captures have. Time is the sum of the shares of both sides' unit time.
+func (x *Sides) Choose() bool {
+	var common []side.Kind
+	theirs := x.Head.Kinds()
+	for _, k := range x.Base.Kinds() {
+		if slices.Contains(theirs, k) && (x.Opt.Phase == "" || k.Phase == x.Opt.Phase) &&
+			(x.Opt.Batch == nil || k.Batch == *x.Opt.Batch) {
+			common = append(common, k)
+		}
+	}
+	if len(common) == 0 {
+		text := fmt.Sprintf("no kind of unit occurs on both sides: base has %s; head has %s", KindsText(x.Base.Kinds()),
+			KindsText(theirs))
+		if x.Opt.Phase != "" || x.Opt.Batch != nil {
+			text = "no kind of unit of the phase and batch size that were asked for " + strings.TrimPrefix(text,
+				"no kind of unit ")
+		}
+		x.Refuse(comparison.DifferentWork, text)
+		return false
+	}
+	both := func(match func(k side.Kind) bool) float64 { return x.Base.Time(match) + x.Head.Time(match) }
+	inCommon := func(k side.Kind) bool { return slices.Contains(common, k) }
+	x.Kind = slices.MaxFunc(slices.Clone(common), func(a, b side.Kind) int {
+		pa := both(func(k side.Kind) bool { return k.Phase == a.Phase && inCommon(k) })
+		pb := both(func(k side.Kind) bool { return k.Phase == b.Phase && inCommon(k) })
+		ta, tb := both(func(k side.Kind) bool { return k == a }), both(func(k side.Kind) bool { return k == b })
+		// The later of equal ones would win: order them by their place in the list.
+		return cmp.Or(cmp.Compare(pa, pb), cmp.Compare(ta, tb), slices.Index(common, b)-slices.Index(common, a))
+	})
+	x.signature = x.sharedSignature()
+	for _, s := range []*side.Side{x.Base, x.Head} {
+		for _, c := range s.Captures {
+			v := side.NewView(c, x.Kind, x.signature)
+			if v == nil {
+				x.Refuse(
+					comparison.MissingMetric,
+					fmt.Sprintf(
+						"%s does not say what the time of a unit of %s is made of; analyse it again with this version",
+						c.Report.Trace.Name, x.Kind),
+				)
+				return false
+			}
+			s.Views = append(s.Views, v)
+		}
+	}
+	return true
+}
+
+// sharedSignature is that of the work that both sides do equally, if some group has it; else none, and the main groups
+// of the kind are compared.
+func (x *Sides) sharedSignature() string {
+	best, most := "", 0.0
+	for i := range x.Base.Captures[0].Kinds {
+		g := &x.Base.Captures[0].Kinds[i]
+		if g.Kind != x.Kind {
+			continue
+		}
+		sum, everywhere := 0.0, true
+		for _, s := range []*side.Side{x.Base, x.Head} {
+			for _, c := range s.Captures {
+				at := slices.IndexFunc(c.Kinds,
+					func(h side.Group) bool { return h.Kind == x.Kind && h.Signature == g.Signature })
+				if at < 0 {
+					everywhere = false
+					break
+				}
+				if _, ok := c.Labels(at); !ok {
+					everywhere = false
+					break
+				}
+				sum += c.Kinds[at].Share
+			}
+		}
+		if everywhere && sum > most {
+			best, most = g.Signature, sum
+		}
+	}
+	return best
+}
+
+// Coverage refuses captures whose units are mostly not kept, because their work does not recur.
+func (x *Sides) Coverage() {
+	for _, s := range []*side.Side{x.Base, x.Head} {
+		for _, v := range s.Views {
+			var kept int64
+			for _, g := range v.C.Kinds {
+				kept += g.Count
+			}
+			if t := v.C.Report.Unit.Trimmed; t.Other > kept {
+				x.Refuse(
+					comparison.LowCoverage,
+					fmt.Sprintf(
+						"%s: %d units of work do not recur and only %d do, so that these say little of the whole",
+						v.C.Report.Trace.Name, t.Other, kept),
+				)
+			}
+		}
+	}
+}
+
+func Optional(v int64) *int64 {
+	if v < 0 {
+		return nil
+	}
+	return &v
+}

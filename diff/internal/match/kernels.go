@@ -1,0 +1,95 @@
+package match
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/diff/internal/side"
+)
+
+// Effects splits the change from c0 runs that take x0 together to c1 runs that take x1 in what the number of runs and
+// what the length of one did, see [Kernel]. They sum to x1-x0.
+func Effects(c0, x0, c1, x1 float64) (count, perCall float64) {
+	delta := x1 - x0
+	switch {
+	case c0 == c1:
+		return 0, delta
+	case c0 <= 0 || c1 <= 0:
+		return delta, 0
+	}
+	count = (c1 - c0) * (x0/c0 + x1/c1) / 2
+	return count, delta - count
+}
+
+// KernelRows works out which kernels get a row of their own: those with a share of MinShare on either side, or whose
+// change has that share, the largest changes first, at most Top.
+func (x *Sides) KernelRows(base, head []side.Work, unit float64) (rows []Pair, rest []Pair) {
+	least := x.Opt.MinShare * unit
+	for _, p := range Kernels(base, head) {
+		b, h := At(base, p.Base), At(head, p.Head)
+		if max(b.Alone, h.Alone, b.Time, h.Time) >= least && !x.uncertain(p, b, h) {
+			rows = append(rows, p)
+		} else {
+			rest = append(rest, p)
+		}
+	}
+	slices.SortStableFunc(rows, func(p, q Pair) int {
+		dp, dq := At(head, p.Head).Time-At(base, p.Base).Time, At(head, q.Head).Time-At(base, q.Base).Time
+		return cmp.Or(cmp.Compare(math.Abs(dq), math.Abs(dp)),
+			cmp.Compare(At(base, q.Base).Time, At(base, p.Base).Time),
+			strings.Compare(PairName(base, head, p), PairName(base, head, q)))
+	})
+	if len(rows) > x.Opt.Top {
+		rest = append(rest, rows[x.Opt.Top:]...)
+		rows = rows[:x.Opt.Top]
+	}
+	return rows, rest
+}
+
+// uncertain reports whether a kernel that seems added or removed may only be among those that the other side's report
+// sums up without a name.
+func (x *Sides) uncertain(p Pair, b, h side.Work) bool {
+	hides := func(s *side.Side, w side.Work) bool {
+		for _, v := range s.Views {
+			if v.HasOthers && v.Others.Alone >= w.Alone/2 && v.Others.Alone > 0 {
+				return true
+			}
+		}
+		return false
+	}
+	return p.Base < 0 && hides(x.Base, h) || p.Head < 0 && hides(x.Head, b)
+}
+
+func At(list []side.Work, i int) side.Work {
+	if i < 0 {
+		return side.Work{Position: -1}
+	}
+	return list[i]
+}
+
+// PairName of a pair: A, or "A → B" for a replacement.
+func PairName(base, head []side.Work, p Pair) string {
+	switch {
+	case p.Base < 0:
+		return head[p.Head].Name
+	case p.Head < 0 || base[p.Base].Name == head[p.Head].Name:
+		return base[p.Base].Name
+	}
+	return base[p.Base].Name + " → " + head[p.Head].Name
+}
+
+// NS is a time as text.
+func NS(v float64) string { return unit.Format(v, report.Nanoseconds) }
+
+// Shorter is the mean time of a unit on the side where it is shorter, ns. Shares that decide what is shown or judged
+// are of it, so that swapping the sides changes nothing.
+func (x *Sides) Shorter() float64 {
+	time := func(v *side.View) (float64, bool) { return v.Time.Mean, true }
+	b, _ := x.Base.Mean(time)
+	h, _ := x.Head.Mean(time)
+	return min(b, h)
+}

@@ -1,0 +1,266 @@
+package match
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/side"
+)
+
+// Pair is a kernel of the base and the kernel of the head that stands for it; an index of -1 means there is none.
+type Pair struct {
+	Base, Head int
+	By         string
+	Note       string
+	Of         int // of an added kernel: the base's kernel that was replaced by it and others, or -1
+}
+
+// Kernels pairs the kernels of two units: by name, by canonical name, by family, by position. What stays alone was
+// added or removed. The result is in the order of the base, added kernels last.
+func Kernels(base, head []side.Work) []Pair {
+	m := &matcher{base: base, head: head, of: make([]int, len(base)), taken: make([]bool, len(head)),
+		by: make([]string, len(base)), note: map[int]string{}, splitOf: map[int]int{}}
+	for i := range m.of {
+		m.of[i] = -1
+	}
+	m.equal(comparison.ByExact, func(w *side.Work) string { return w.Name })
+	m.equal(comparison.ByCanonical, func(w *side.Work) string { return w.Category + "\x00" + w.Canonical })
+	m.family()
+	m.position()
+	pairs := make([]Pair, 0, len(base))
+	for i := range base {
+		pairs = append(pairs, Pair{Base: i, Head: m.of[i], By: m.by[i], Note: m.note[i], Of: -1})
+	}
+	for k := range head {
+		if !m.taken[k] {
+			p := Pair{Base: -1, Head: k, Note: m.note[-1-k], Of: -1}
+			if i, ok := m.splitOf[k]; ok {
+				p.Of = i
+			}
+			pairs = append(pairs, p)
+		}
+	}
+	return pairs
+}
+
+type matcher struct {
+	base, head []side.Work
+	of         []int // by base: its head, or -1
+	taken      []bool
+	by         []string
+	note       map[int]string // by index of the base, or -1 - index of the head
+	splitOf    map[int]int    // by head: the base's kernel that it replaced together with others
+}
+
+func (m *matcher) join(i, k int, by string) {
+	m.of[i], m.taken[k], m.by[i] = k, true, by
+}
+
+// equal pairs kernels with equal keys, in the order of their positions.
+func (m *matcher) equal(by string, key func(w *side.Work) string) {
+	free := map[string][]int{}
+	for _, k := range byPosition(m.head) {
+		if !m.taken[k] {
+			s := key(&m.head[k])
+			free[s] = append(free[s], k)
+		}
+	}
+	for _, i := range byPosition(m.base) {
+		s := key(&m.base[i])
+		if list := free[s]; m.of[i] < 0 && len(list) > 0 {
+			m.join(i, list[0], by)
+			free[s] = list[1:]
+		}
+	}
+}
+
+// byPosition are the indexes of kernels in the order in which they first run.
+func byPosition(list []side.Work) []int {
+	order := make([]int, len(list))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(list[a].Position, list[b].Position) })
+	return order
+}
+
+// family pairs what is left of one family, those first that are nearest to each other in the unit and run
+// equally often.
+func (m *matcher) family() {
+	type candidate struct {
+		i, k int
+		cost float64
+	}
+	var list []candidate
+	map0 := m.anchors()
+	for i := range m.base {
+		if m.of[i] >= 0 {
+			continue
+		}
+		for k := range m.head {
+			a, b := &m.base[i], &m.head[k]
+			if m.taken[k] || a.Family == "" || a.Family != b.Family || a.Category != b.Category {
+				continue
+			}
+			list = append(list,
+				candidate{i, k, math.Abs(map0(a.Position)-b.Position) + 10*(1-likeness(a.Count, b.Count))})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b candidate) int { return cmp.Compare(a.cost, b.cost) })
+	for _, c := range list {
+		if m.of[c.i] < 0 && !m.taken[c.k] {
+			m.join(c.i, c.k, comparison.ByFamily)
+		}
+	}
+}
+
+// likeness of two counts: 1 if equal, 0 if one is none.
+func likeness(a, b float64) float64 {
+	if a <= 0 || b <= 0 {
+		return 0
+	}
+	return min(a, b) / max(a, b)
+}
+
+// anchors maps positions in the base to positions in the head, along the kernels that are paired already.
+func (m *matcher) anchors() func(position float64) float64 {
+	type anchor struct{ from, to float64 }
+	var list []anchor
+	for i, k := range m.of {
+		if k >= 0 && m.base[i].Position >= 0 && m.head[k].Position >= 0 {
+			list = append(list, anchor{m.base[i].Position, m.head[k].Position})
+		}
+	}
+	slices.SortFunc(list, func(a, b anchor) int { return cmp.Compare(a.from, b.from) })
+	return func(p float64) float64 {
+		at, _ := slices.BinarySearchFunc(list, p, func(a anchor, p float64) int { return cmp.Compare(a.from, p) })
+		switch {
+		case len(list) == 0:
+			return p
+		case at == 0:
+			return list[0].to - (list[0].from - p)
+		}
+		return list[at-1].to + (p - list[at-1].from)
+	}
+}
+
+// position pairs what is left between the same two paired kernels, in the order in which they first run in the unit: a
+// kernel that was replaced by one of the same category that runs about as often, or by several that run as often as it
+// did, of which it is paired with the one that takes longest. One whose name says nothing of its category can stand for
+// a kernel of any, if nothing else was replaced there.
+func (m *matcher) position() {
+	gap0, gap1 := m.gaps()
+	left0, left1 := map[int]int{}, map[int]int{} // by gap: kernels without a counterpart
+	for i := range m.base {
+		if m.of[i] < 0 && m.base[i].Position >= 0 {
+			left0[gap0[i]]++
+		}
+	}
+	for k := range m.head {
+		if !m.taken[k] && m.head[k].Position >= 0 {
+			left1[gap1[k]]++
+		}
+	}
+	type candidate struct {
+		i, k int
+		size float64 // the same whichever side is the base
+	}
+	var list []candidate
+	for _, i := range byPosition(m.base) {
+		a := &m.base[i]
+		if m.of[i] >= 0 || a.Position < 0 {
+			continue
+		}
+		for _, k := range byPosition(m.head) {
+			b := &m.head[k]
+			if m.taken[k] || b.Position < 0 || gap1[k] != gap0[i] || likeness(a.Count, b.Count) < 0.8 {
+				continue
+			}
+			lone := gap0[i] >= 0 && (left0[gap0[i]] == 1 || left1[gap0[i]] == 1)
+			if a.Category == b.Category || lone && unnamed(a, b) {
+				list = append(list, candidate{i, k, a.Time * b.Time})
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b candidate) int {
+		same := func(c candidate) float64 {
+			if m.base[c.i].Category == m.head[c.k].Category {
+				return 1
+			}
+			return 0
+		}
+		return cmp.Or(cmp.Compare(same(b), same(a)), cmp.Compare(b.size, a.size))
+	})
+	for _, c := range list {
+		if m.of[c.i] < 0 && !m.taken[c.k] {
+			m.join(c.i, c.k, comparison.ByPosition)
+		}
+	}
+	for _, i := range byPosition(m.base) {
+		if m.by[i] == comparison.ByPosition && left0[gap0[i]] == 1 {
+			m.split(i, gap0[i], gap1)
+		}
+	}
+}
+
+// unnamed reports whether one of two kernels can stand for the other though it is of another category: the name of one
+// of them says nothing of what it does.
+func unnamed(a, b *side.Work) bool {
+	return (a.Category == side.Uncategorised || b.Category == side.Uncategorised) && a.Category != side.Communication &&
+		b.Category != side.Communication
+}
+
+// split notes which other kernels stand in the gap where base i stood alone, beside the one that it was paired with.
+func (m *matcher) split(i, gap int, gap1 []int) {
+	best := m.of[i]
+	sum := m.head[best].Time
+	var names []string
+	for k := range m.head {
+		b := &m.head[k]
+		if m.taken[k] || b.Position < 0 || gap1[k] != gap || likeness(m.base[i].Count, b.Count) < 0.8 {
+			continue
+		}
+		sum += b.Time
+		names = append(names, Shorten(b.Name))
+		m.splitOf[k] = i
+		m.note[-1-k] = fmt.Sprintf("runs where %s ran, beside %s", Shorten(m.base[i].Name), Shorten(m.head[best].Name))
+	}
+	if len(names) > 0 {
+		m.note[i] = fmt.Sprintf("replaced by %d kernels, with %s: together %s per unit instead of %s", len(names)+1,
+			strings.Join(names, ", "), NS(sum), NS(m.base[i].Time))
+	}
+}
+
+// gaps numbers, for each kernel that is not paired, the paired kernel that first runs before it, so that equal numbers
+// on both sides mean between the same neighbours.
+func (m *matcher) gaps() (base, head []int) {
+	base, head = make([]int, len(m.base)), make([]int, len(m.head))
+	last := -1
+	for _, i := range byPosition(m.base) {
+		base[i] = last
+		if m.by[i] == comparison.ByExact || m.by[i] == comparison.ByCanonical || m.by[i] == comparison.ByFamily {
+			last = i
+		}
+	}
+	back := make([]int, len(m.head))
+	for k := range back {
+		back[k] = -1
+	}
+	for i, k := range m.of {
+		if k >= 0 && m.by[i] != comparison.ByPosition {
+			back[k] = i
+		}
+	}
+	last = -1
+	for _, k := range byPosition(m.head) {
+		head[k] = last
+		if back[k] >= 0 {
+			last = back[k]
+		}
+	}
+	return base, head
+}

@@ -1,0 +1,269 @@
+package noise
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/infer"
+	"github.com/nsys-llm/explain/diff/policy"
+)
+
+// Constants of a calibration.
+const (
+	noiseLevel       = 0.99 // of comparisons of one capture a side stay below a floor, on the bad side
+	leastThreshold   = 0.03
+	mostRatio        = 10         // 1000 %: beyond it a floor says only that the metric is useless
+	thresholdMADs    = 3 * 1.4826 // 1.4826 MAD estimate a standard deviation
+	maxSkipped       = 100        // skipped metrics that are listed
+	calibratedShare  = 0.005      // kernels below this share of the unit get no rule of their own
+	maxCalibratedRow = 30         // kernels with a suggested rule
+)
+
+// Calibration is the noise of several captures of one commit, and what the suggested thresholds would have
+// made of them.
+type Calibration struct {
+	Noise
+	FalseAlarms int64     `json:"false_alarms"` // captures of LeaveOneOut that fail
+	LeaveOneOut []LeftOut `json:"leave_one_out"`
+}
+
+// LeftOut is one capture compared to all others, under the suggested rules and with the noise of the others where they
+// are two or more.
+type LeftOut struct {
+	Name             string             `json:"name"`
+	Verdict          comparison.Verdict `json:"verdict"`
+	Alarms           []string           `json:"alarms"` // what was wrongly found: gates that fail, and kernels that are slower
+	RegressedKernels int64              `json:"regressed_kernels"`
+	ImprovedKernels  int64              `json:"improved_kernels"`
+	Kernels          int64              `json:"kernels"` // compared
+}
+
+// reading is one number of every capture.
+type reading struct {
+	metric string
+	labels report.Labels
+	unit   string
+	scale  report.Scale
+	exact  bool
+	values []float64 // NaN where a capture lacks it
+	within []float64 // coefficients of variation inside the captures
+}
+
+// readings are the numbers that a calibration looks at, by metric and labels: noisy ones that do not grow with the
+// length of a capture, with the statistics that rules name, and exact ones per unit of work.
+func readings(captures []*report.Report) []reading {
+	index := map[string]int{}
+	var list []reading
+	put := func(i int, m *report.Metric, stat string, value float64) {
+		name := m.ID
+		if stat != "" {
+			name += "." + stat
+		}
+		key := name + "{" + m.Labels.String()
+		at, ok := index[key]
+		if !ok {
+			at = len(list)
+			index[key] = at
+			r := reading{metric: name, labels: m.Labels.Clone(), unit: m.Unit,
+				scale: report.ScaleOf(m.ID, m.Unit, m.Scale), exact: m.Assume == report.Exact,
+				values: make([]float64, len(captures))}
+			for k := range r.values {
+				r.values[k] = math.NaN()
+			}
+			list = append(list, r)
+		}
+		list[at].values[i] = value
+		if s := m.Summary; s != nil && s.N > 1 && s.Mean > 0 {
+			list[at].within = append(list[at].within, s.Stddev/s.Mean)
+		}
+	}
+	for i, r := range captures {
+		for k := range r.Metrics {
+			m := &r.Metrics[k]
+			scale := report.ScaleOf(m.ID, m.Unit, m.Scale)
+			perUnit, whole := scale == report.PerUnit, scale == report.Total
+			if m.Summary != nil && policy.OfKernel(m.ID, m.Labels) {
+				put(i, m, "", m.Summary.Mean)
+				continue
+			}
+			if m.Value != nil && !whole && (m.Assume == report.Noisy || perUnit) {
+				put(i, m, "", *m.Value)
+			}
+			if s := m.Summary; s != nil && m.Assume == report.Noisy {
+				put(i, m, "mean", s.Mean)
+				if whole {
+					put(i, m, "p50", s.P50)
+				}
+				if strings.HasPrefix(m.ID, "unit.") {
+					put(i, m, "p90", s.P90)
+					put(i, m, "p99", s.P99)
+				}
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b reading) int {
+		if c := strings.Compare(a.metric, b.metric); c != 0 {
+			return c
+		}
+		return strings.Compare(a.labels.String(), b.labels.String())
+	})
+	return list
+}
+
+// Measure works out the noise of captures that are alike.
+func Measure(captures []*report.Report) *Noise {
+	n := &Noise{Schema: SchemaID, Tool: captures[0].Tool, Captures: int64(len(captures)),
+		Env: EnvOf(captures[0]), Level: noiseLevel, Power: infer.Power}
+	n.fill()
+	for _, r := range captures {
+		n.Names = append(n.Names, r.Trace.Name)
+	}
+	var kernels []int // places in n.Metrics
+	for _, r := range readings(captures) {
+		lacks, zero := slices.IndexFunc(r.values,
+			math.IsNaN), slices.IndexFunc(r.values, func(v float64) bool { return v <= 0 })
+		switch {
+		case r.exact && lacks < 0:
+			if lo, hi := slices.Min(r.values), slices.Max(r.values); lo != hi {
+				n.Unsteady = append(n.Unsteady, Unsteady{r.metric, r.labels, lo, hi})
+			}
+		case r.exact:
+		case lacks >= 0:
+			n.skip(&r, fmt.Sprintf("not in capture %d", lacks+1))
+		case zero >= 0:
+			n.skip(&r, fmt.Sprintf("not above zero in capture %d", zero+1))
+		default:
+			if policy.OfKernel(r.metric, r.labels) {
+				kernels = append(kernels, len(n.Metrics))
+			}
+			n.Metrics = append(n.Metrics, r.noise())
+		}
+	}
+	n.commonMode(kernels)
+	return n
+}
+
+func (n *Noise) skip(r *reading, why string) {
+	if len(n.Skipped) < maxSkipped {
+		n.Skipped = append(n.Skipped, Skip{r.metric, r.labels, why})
+	}
+}
+
+// noise is what the values of one number say.
+func (r *reading) noise() Metric {
+	ln := make([]float64, len(r.values))
+	for i, v := range r.values {
+		ln[i] = math.Log(v)
+	}
+	m := Metric{Metric: r.metric, Labels: r.labels, Unit: r.unit, Scale: r.scale, Values: r.values,
+		DF: float64(len(ln) - 1)}
+	m.Noise = infer.Deviation(ln)
+	m.MAD = infer.MAD(ln)
+	if len(r.within) > 0 {
+		var sum float64
+		for _, v := range r.within {
+			sum += v
+		}
+		v := sum / float64(len(r.within))
+		m.Within = &v
+	}
+	m.Threshold = max(leastThreshold, ratioOf(thresholdMADs*m.MAD))
+	m.Floor = ratioOf(infer.TQuantile(1-noiseLevel, m.DF) * m.Noise * math.Sqrt2)
+	m.MDE = []float64{
+		ratioOf(math.Log1p(max(m.Threshold, m.Floor)) + infer.NormalQuantile(1-infer.Power)*m.Noise*math.Sqrt2),
+		ratioOf(math.Log1p(m.Threshold) + infer.Detectable(m.Noise, 2, 2)),
+		ratioOf(math.Log1p(m.Threshold) + infer.Detectable(m.Noise, 4, 3)),
+	}
+	return m
+}
+
+// ratioOf is a change of ln as a ratio, at most mostRatio.
+func ratioOf(ln float64) float64 { return min(math.Expm1(ln), mostRatio) }
+
+// commonMode works out how far the kernels of each capture move together, and what is left of each kernel's noise
+// without that.
+func (n *Noise) commonMode(kernels []int) {
+	values := make([][]float64, len(kernels))
+	for i, at := range kernels {
+		for _, v := range n.Metrics[at].Values {
+			values[i] = append(values[i], math.Log(v))
+		}
+	}
+	shifts, adjusted, ok := infer.CaptureShifts(values)
+	if !ok {
+		return
+	}
+	n.CommonMode = &Shift{Kernels: int64(len(kernels)), Noise: infer.Deviation(shifts), Shifts: shifts}
+	for i, at := range kernels {
+		left := infer.Deviation(adjusted[i])
+		n.Metrics[at].Adjusted = &left
+	}
+}
+
+// Rules are the default rules with the suggested thresholds: of the time of a unit, and of each kernel that is large
+// enough to be compared.
+func (n *Noise) Rules() []policy.Rule {
+	rules := policy.DefaultRules()
+	at := func(id string) int { return slices.IndexFunc(rules, func(r policy.Rule) bool { return r.ID == id }) }
+	unitTime := n.Find("unit.time", report.Labels{})
+	if step := at("step"); step >= 0 && unitTime != nil {
+		v := unitTime.Threshold
+		rules[step].Rel = &v
+	}
+	kernels := at("kernels")
+	if kernels < 0 || unitTime == nil {
+		return rules
+	}
+	unit := slices.Min(unitTime.Values)
+	for _, m := range n.LargestKernels() {
+		if slices.Max(m.Values) < calibratedShare*unit {
+			continue
+		}
+		r := rules[kernels]
+		v := m.Threshold
+		r.ID, r.Labels, r.Rel = "kernels", m.Labels.Clone(), &v
+		rules = append(rules, r)
+	}
+	return rules
+}
+
+// LargestKernels are the calibrated kernels of the main unit, those with most time first, at most maxCalibratedRow.
+func (n *Noise) LargestKernels() []*Metric {
+	var list []*Metric
+	for i := range n.Metrics {
+		if m := &n.Metrics[i]; policy.OfKernel(m.Metric, m.Labels) {
+			list = append(list, m)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *Metric) int {
+		switch x, y := slices.Max(a.Values), slices.Max(b.Values); {
+		case x > y:
+			return -1
+		case x < y:
+			return 1
+		}
+		return 0
+	})
+	return list[:min(len(list), maxCalibratedRow)]
+}
+
+// WriteCalibration writes a calibration as JSON. [ReadNoise] reads the noise in it.
+func WriteCalibration(w io.Writer, c *Calibration) error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	if c.LeaveOneOut == nil {
+		return errors.New("calibration: a list is null")
+	}
+	l := &report.Lines{}
+	c.write(l)
+	l.Field("false_alarms", c.FalseAlarms)
+	report.List(l, "leave_one_out", c.LeaveOneOut)
+	return comparison.WriteLines(w, l)
+}

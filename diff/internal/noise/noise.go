@@ -1,0 +1,329 @@
+package noise
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/policy"
+)
+
+// SchemaID names the format of a noise block.
+const SchemaID = "explain.noise/1"
+
+// maxNoiseBytes bounds what ReadNoise accepts. A noise block of a real serving trace is some 100 kB.
+const maxNoiseBytes = 16 << 20
+
+// Noise is how much metrics differ between captures when nothing changed: what Calibrate measured. Ratios are changes:
+// 0.05 is 5 %.
+type Noise struct {
+	Schema     string      `json:"schema"`
+	Tool       report.Tool `json:"tool"`
+	Captures   int64       `json:"captures"` // of one commit, at least 2
+	Names      []string    `json:"names"`    // of their files, without path
+	Env        Env         `json:"env"`
+	Level      float64     `json:"level"` // share of comparisons of one capture a side that stay below a floor
+	Power      float64     `json:"power"` // with which a change of MDE is found
+	CommonMode *Shift      `json:"common_mode"`
+	Metrics    []Metric    `json:"metrics"` // by metric, then labels
+	Unsteady   []Unsteady  `json:"unsteady"`
+	Skipped    []Skip      `json:"skipped"`
+}
+
+// Env is where the noise was measured: the fields of a report that differ in no comparison, and the unit of work.
+type Env struct {
+	GPUs        []string `json:"gpus"` // model of each device that did work, "" where not known
+	GraphTrace  *string  `json:"graph_trace"`
+	Model       *string  `json:"model"`
+	DType       *string  `json:"dtype"`
+	Parallelism *string  `json:"parallelism"`
+	Driver      *string  `json:"driver"`
+	CUDA        *string  `json:"cuda"`
+	UnitKind    string   `json:"unit_kind"`
+	UnitName    string   `json:"unit_name"`
+	// Fields are all that is known of the environment, by the names of report.EnvironmentFields. Files of older
+	// versions have the ones above alone.
+	Fields map[string]string `json:"fields"`
+}
+
+// Shift is how far all kernels of a capture move together: clocks, temperature, a power limit.
+type Shift struct {
+	Kernels int64     `json:"kernels"` // whose median the shifts are
+	Noise   float64   `json:"noise"`   // standard deviation of the shifts
+	Shifts  []float64 `json:"shifts"`  // of each capture against their mean, ln
+}
+
+// Metric is the noise of one metric. Floor and MDE are worked out from the numbers beside them by the formulae of the
+// page one-capture.
+type Metric struct {
+	Metric    string        `json:"metric"`
+	Labels    report.Labels `json:"labels"`
+	Unit      string        `json:"unit"`
+	Scale     report.Scale  `json:"scale"`
+	Values    []float64     `json:"values"`    // of each capture, in Unit
+	Noise     float64       `json:"noise"`     // standard deviation of ln between captures
+	DF        float64       `json:"df"`        // captures - 1
+	MAD       float64       `json:"mad"`       // median absolute deviation of ln from its median
+	Adjusted  *float64      `json:"adjusted"`  // Noise without the common mode; kernels only
+	Within    *float64      `json:"within"`    // coefficient of variation between units inside a capture, mean over captures
+	Floor     float64       `json:"floor"`     // a rise between two single captures that noise exceeds in 1-Level of all comparisons; at most 10
+	Threshold float64       `json:"threshold"` // suggested: the larger of 3 % and 3·1.4826·MAD; at most 10
+	MDE       []float64     `json:"mde"`       // smallest rise found with Power at 1, 2 and 3 captures a side under Threshold; at most 10
+}
+
+// Unsteady is a number that should repeat exactly and did not.
+type Unsteady struct {
+	Metric string        `json:"metric"`
+	Labels report.Labels `json:"labels"`
+	Min    float64       `json:"min"`
+	Max    float64       `json:"max"`
+}
+
+// Skip is a metric without a floor, and why.
+type Skip struct {
+	Metric string        `json:"metric"`
+	Labels report.Labels `json:"labels"`
+	Reason string        `json:"reason"`
+}
+
+// Floor is the change between two single captures, as a ratio, that noise alone hardly exceeds. calibrated is false,
+// and the floor DefaultFloor, for a metric that the calibration does not know; also on nil. The p50 of a metric per
+// unit of work is its value; of a single kernel's kernel.time_per_unit only the mean is known, under either name.
+func (n *Noise) Floor(metric string, labels report.Labels) (ratio float64, calibrated bool) {
+	if m := n.Find(metric, labels); m != nil {
+		return m.Floor, true
+	}
+	return comparison.DefaultFloor, false
+}
+
+// Variance is the variance of a metric's ln between captures and its degrees of freedom, to add to a test of several
+// captures; adjusted asks for what is left without the common mode. ok is false where that was not measured;
+// also on nil.
+func (n *Noise) Variance(metric string, labels report.Labels, adjusted bool) (s2, df float64, ok bool) {
+	m := n.Find(metric, labels)
+	switch {
+	case m == nil, adjusted && m.Adjusted == nil:
+		return 0, 0, false
+	case adjusted:
+		return *m.Adjusted * *m.Adjusted, m.DF, true
+	}
+	return m.Noise * m.Noise, m.DF, true
+}
+
+func (n *Noise) Find(metric string, labels report.Labels) *Metric {
+	if n == nil {
+		return nil
+	}
+	if m := n.entry(metric, labels); m != nil {
+		return m
+	}
+	id, stat := policy.SplitStat(metric)
+	m := n.entry(id, labels)
+	if m == nil {
+		return nil
+	}
+	scale := report.ScaleOf(m.Metric, m.Unit, m.Scale)
+	switch {
+	case policy.OfKernel(id, labels):
+		if stat == "mean" {
+			return m
+		}
+	case stat == "p50" && (scale == report.PerUnit || scale == report.Event):
+		return m
+	}
+	return nil
+}
+
+func (n *Noise) entry(metric string, labels report.Labels) *Metric {
+	key := labels.String()
+	at, ok := slices.BinarySearchFunc(n.Metrics, metric, func(m Metric, id string) int {
+		return cmp.Or(strings.Compare(m.Metric, id), strings.Compare(m.Labels.String(), key))
+	})
+	if !ok {
+		return nil
+	}
+	return &n.Metrics[at]
+}
+
+// Applies reports whether the noise was measured where r was captured; if not, what differs. Floors of another GPU,
+// another unit of work or an environment that differs in any hard field say nothing of r. moved are the fields that a
+// policy moved. A nil Noise applies nowhere.
+func (n *Noise) Applies(r *report.Report, moved policy.Environment) (ok bool, why string) {
+	if n == nil {
+		return false, "nothing was calibrated"
+	}
+	if gpus := gpuNames(r); moved.Class("gpu") == report.HardField && !slices.Equal(n.Env.GPUs, gpus) {
+		return false, fmt.Sprintf("calibrated on GPUs %q, captured on %q", n.Env.GPUs, gpus)
+	}
+	for _, f := range report.EnvironmentFields() {
+		a, b := n.Env.Fields[f.Name], f.Get(&r.Environment)
+		if f.Name != "gpu" && moved.Class(f.Name) == report.HardField && a != "" && b != "" && a != b {
+			return false, fmt.Sprintf("calibrated with %s %q, captured with %q", f.Name, a, b)
+		}
+	}
+	if n.Env.UnitKind != r.Unit.Kind {
+		return false, fmt.Sprintf("calibrated per unit of kind %q, captured with %q", n.Env.UnitKind, r.Unit.Kind)
+	}
+	return true, ""
+}
+
+func EnvOf(r *report.Report) Env {
+	e := Env{
+		GPUs: gpuNames(r), GraphTrace: r.Environment.GraphTrace, Model: r.Environment.Model, DType: r.Environment.DType,
+		Parallelism: r.Environment.Parallelism, Driver: r.Environment.Driver, CUDA: r.Environment.CUDA,
+		UnitKind: r.Unit.Kind, UnitName: r.Unit.Name, Fields: map[string]string{},
+	}
+	for _, f := range report.EnvironmentFields() {
+		if v := f.Get(&r.Environment); v != "" {
+			e.Fields[f.Name] = v
+		}
+	}
+	return e
+}
+
+// gpuNames are the models of the devices in their order, "" where one is not known.
+func gpuNames(r *report.Report) []string {
+	names := make([]string, len(r.Environment.GPUs))
+	for i, g := range r.Environment.GPUs {
+		if g.Name != nil {
+			names[i] = *g.Name
+		}
+	}
+	return names
+}
+
+func (n *Noise) write(l *report.Lines) {
+	l.Field("schema", n.Schema)
+	l.Field("tool", n.Tool)
+	l.Field("captures", n.Captures)
+	l.Field("names", n.Names)
+	l.Field("env", n.Env)
+	l.Field("level", n.Level)
+	l.Field("power", n.Power)
+	l.Field("common_mode", n.CommonMode)
+	report.List(l, "metrics", n.Metrics)
+	report.List(l, "unsteady", n.Unsteady)
+	report.List(l, "skipped", n.Skipped)
+}
+
+// Read reads a noise block, or the calibration that holds one, and validates it, see [report.ReadVersioned].
+func Read(rd io.Reader) (*Noise, error) {
+	n, err := report.ReadVersioned[Noise](rd, "noise block", SchemaID, maxNoiseBytes)
+	if err != nil {
+		return nil, err
+	}
+	n.fill()
+	if err := n.Validate(); err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+// fill replaces null lists and labels.
+func (n *Noise) fill() {
+	comparison.OrEmpty(&n.Names)
+	comparison.OrEmpty(&n.Env.GPUs)
+	n.Env.fill()
+	comparison.OrEmpty(&n.Metrics)
+	comparison.OrEmpty(&n.Unsteady)
+	comparison.OrEmpty(&n.Skipped)
+	if n.CommonMode != nil {
+		comparison.OrEmpty(&n.CommonMode.Shifts)
+	}
+	labelled := func(l *report.Labels) {
+		if *l == nil {
+			*l = report.Labels{}
+		}
+	}
+	for i := range n.Metrics {
+		labelled(&n.Metrics[i].Labels)
+	}
+	for i := range n.Unsteady {
+		labelled(&n.Unsteady[i].Labels)
+	}
+	for i := range n.Skipped {
+		labelled(&n.Skipped[i].Labels)
+	}
+}
+
+// fill says of the environment what older versions said elsewhere.
+func (e *Env) fill() {
+	if e.Fields != nil {
+		return
+	}
+	e.Fields = map[string]string{}
+	for name, v := range map[string]*string{
+		"graph_trace": e.GraphTrace, "model": e.Model, "dtype": e.DType, "parallelism": e.Parallelism,
+		"driver": e.Driver, "cuda": e.CUDA,
+	} {
+		if v != nil {
+			e.Fields[name] = *v
+		}
+	}
+}
+
+// Validate reports the first thing that makes n useless as a noise block.
+func (n *Noise) Validate() error {
+	switch {
+	case n.Schema != SchemaID:
+		return fmt.Errorf("noise: schema is %q, expected %q", n.Schema, SchemaID)
+	case n.Captures < 2:
+		return fmt.Errorf("noise: %d captures say nothing of what differs between captures", n.Captures)
+	case n.Names == nil || n.Env.GPUs == nil || n.Metrics == nil || n.Unsteady == nil || n.Skipped == nil:
+		return errors.New("noise: a list is null")
+	case !(n.Level > 0 && n.Level < 1) || !(n.Power > 0 && n.Power < 1):
+		return errors.New("noise: level and power are shares between 0 and 1")
+	}
+	if c := n.CommonMode; c != nil &&
+		(!sizes(c.Noise) || int64(len(c.Shifts)) != n.Captures || !comparison.Finite(c.Shifts...)) {
+		return errors.New("noise: the common mode does not fit the captures")
+	}
+	for i := range n.Metrics {
+		m := &n.Metrics[i]
+		if err := m.validate(n.Captures); err != nil {
+			return fmt.Errorf("noise: metric %s{%s}: %w", m.Metric, m.Labels, err)
+		}
+		if i > 0 && compareMetric(&n.Metrics[i-1], m) >= 0 {
+			return fmt.Errorf("noise: metric %s{%s} is there twice or out of order", m.Metric, m.Labels)
+		}
+	}
+	return nil
+}
+
+func (m *Metric) validate(captures int64) error {
+	switch {
+	case m.Metric == "" || m.Labels == nil:
+		return errors.New("has no name or no labels")
+	case int64(len(m.Values)) != captures || !comparison.Finite(m.Values...):
+		return fmt.Errorf("needs one value of each of the %d captures", captures)
+	case len(m.MDE) != 3 || !sizes(m.MDE...):
+		return errors.New("needs a smallest detectable change at 1, 2 and 3 captures a side")
+	case !sizes(m.Noise, m.MAD, m.Floor, m.Threshold),
+		m.Adjusted != nil && !sizes(*m.Adjusted),
+		m.Within != nil && !sizes(*m.Within):
+		return errors.New("has a size that is negative or not finite")
+	case !(m.DF >= 1) || m.DF > float64(captures-1):
+		return fmt.Errorf("has %v degrees of freedom, expected 1 to %d", m.DF, captures-1)
+	}
+	return nil
+}
+
+func compareMetric(a, b *Metric) int {
+	return cmp.Or(strings.Compare(a.Metric, b.Metric), strings.Compare(a.Labels.String(), b.Labels.String()))
+}
+
+// sizes reports whether all values are finite and not negative.
+func sizes(values ...float64) bool {
+	for _, v := range values {
+		if !(v >= 0) || math.IsInf(v, 0) {
+			return false
+		}
+	}
+	return true
+}

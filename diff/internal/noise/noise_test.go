@@ -1,0 +1,305 @@
+package noise
+
+import (
+	"bytes"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/policy"
+)
+
+// capturesOf makes a report for each value of unit.time, with 20 kernels that take 1 % of a unit each.
+func capturesOf(times ...float64) []*report.Report {
+	var list []*report.Report
+	name := "GPU"
+	for i, v := range times {
+		r := &report.Report{Unit: report.Unit{Kind: "kernel", Name: "anchor"}}
+		r.Trace.Name = "capture" + strconv.Itoa(i+1)
+		r.Environment.GPUs = []report.GPU{{Name: &name}}
+		put := func(id string, l report.Labels, v float64, unit string, noise report.Noise) {
+			m := report.Metric{ID: id, Labels: l, Value: &v, Unit: unit, Better: report.Lower, Assume: noise, N: 10}
+			m.Summary = &report.Summary{N: 10, Min: v, P50: v, P90: v, P99: v, Max: v, Mean: v * 1.01, Stddev: v * 0.0202}
+			r.Metrics = append(r.Metrics, m)
+		}
+		put("unit.time", report.Labels{}, v, report.Nanoseconds, report.Noisy)
+		put("unit.launches", report.Labels{}, float64(100+i%2), report.Count, report.Exact)
+		put("unit.kernels", report.Labels{}, 100, report.Count, report.Exact)
+		put("gpu.busy_time", report.Labels{}, v*float64(i+1), report.Nanoseconds, report.Noisy)
+		put("unit.gpu_idle", report.Labels{}, float64(i)*v, report.Nanoseconds, report.Noisy)
+		for k := range 20 {
+			own := 1.0
+			if k == 0 && i == 0 {
+				own = 1.05
+			}
+			put("kernel.time_per_unit", report.Labels{"kernel": "k" + strconv.Itoa(k)}, 0.01*v*own, report.Nanoseconds, report.Noisy)
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+func approx(t *testing.T, what string, got, want float64) {
+	t.Helper()
+	if !(math.Abs(got-want) <= 1e-9*max(1, math.Abs(want))) {
+		t.Errorf("%s = %.12g, want %.12g", what, got, want)
+	}
+}
+
+// Three captures with ln unit.time = a, a + 0.02, a - 0.01: mean a + 0.01/3, squares of the deviations
+// (-0.01/3)² + (0.05/3)² + (-0.04/3)² = 42e-4/9, over 2: 7e-4/3. The median is a, the deviations from it 0, 0.02, 0.01, their
+// median 0.01. t(0.99, 2) = 6.964556734283274, t(0.975, 2) = 4.302652729749464, t(0.975, 4) = 2.776445105197794,
+// z(0.8) = 0.841621233572914.
+func TestNoiseByHand(t *testing.T) {
+	captures := capturesOf(1e6, 1e6*math.Exp(0.02), 1e6*math.Exp(-0.01))
+	n := Measure(captures)
+	if err := n.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	m := n.Find("unit.time", nil)
+	sd := math.Sqrt(7e-4 / 3)
+	threshold := math.Expm1(3 * 1.4826 * 0.01) // 4.55 %, above 3 %
+	floor := math.Expm1(6.964556734283274 * sd * math.Sqrt2)
+	approx(t, "noise", m.Noise, sd)
+	approx(t, "df", m.DF, 2)
+	approx(t, "MAD", m.MAD, 0.01)
+	approx(t, "threshold", m.Threshold, threshold)
+	approx(t, "floor", m.Floor, floor)
+	approx(t, "within", *m.Within, 0.02) // 0.0202 / 1.01
+	approx(t, "1 a side", m.MDE[0], math.Expm1(math.Log1p(floor)+0.841621233572914*sd*math.Sqrt2))
+	approx(t, "2 a side", m.MDE[1], math.Expm1(math.Log1p(threshold)+(4.302652729749464+0.841621233572914)*sd))
+	approx(t, "3 a side", m.MDE[2], math.Expm1(math.Log1p(threshold)+(2.776445105197794+0.841621233572914)*sd*math.Sqrt(2./3)))
+
+	for _, name := range []string{"unit.time", "unit.time.p50", "unit.time.mean"} {
+		ratio, ok := n.Floor(name, report.Labels{})
+		if approx(t, name, ratio, floor); !ok {
+			t.Errorf("%s is not calibrated", name)
+		}
+	}
+	s2, df, ok := n.Variance("unit.time", nil, false)
+	if approx(t, "variance", s2, 7e-4/3); !ok || df != 2 {
+		t.Errorf("variance: %v %v", df, ok)
+	}
+	// All kernels move with the capture, but for 5 % of the first in the first capture: its shift is 0 - 0.01/3 and so on.
+	for i, want := range []float64{-0.01 / 3, 0.05 / 3, -0.04 / 3} {
+		approx(t, "shift", n.CommonMode.Shifts[i], want)
+	}
+	if n.CommonMode.Kernels != 20 {
+		t.Errorf("common mode of %d kernels", n.CommonMode.Kernels)
+	}
+	// What is left of the first kernel is ln 1.05 in one capture of three: squares l²(4+1+1)/9, over 2: l²/3.
+	for _, id := range []string{"kernel.time_per_unit", "kernel.time_per_unit.mean"} {
+		s2, _, ok = n.Variance(id, report.Labels{"kernel": "k0"}, true)
+		if approx(t, "adjusted", s2, math.Log(1.05)*math.Log(1.05)/3); !ok {
+			t.Errorf("%s was not adjusted", id)
+		}
+		s2, _, _ = n.Variance(id, report.Labels{"kernel": "k7"}, true)
+		approx(t, "adjusted", s2, 0)
+	}
+	if m := n.Find("kernel.time_per_unit", report.Labels{"kernel": "k7"}); m == nil || m.Values[0] != 0.01*1e6*1.01 {
+		t.Errorf("a kernel is known by its mean: %+v", m)
+	}
+	if _, ok := n.Floor("kernel.time_per_unit.p50", report.Labels{"kernel": "k7"}); ok {
+		t.Error("a kernel's median is not known")
+	}
+	if _, _, ok := n.Variance("unit.time", nil, true); ok {
+		t.Error("the time of a unit has no common mode to take out")
+	}
+	// Nothing that grows with the length of a capture; no logarithm of zero; counts that should repeat.
+	if n.Find("gpu.busy_time", nil) != nil || n.Find("unit.launches", nil) != nil {
+		t.Error("totals and counts have no noise")
+	}
+	wantSkip := []Skip{{"unit.gpu_idle", report.Labels{}, "not above zero in capture 1"}}
+	if d := cmp.Diff(wantSkip, n.Skipped[:1]); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]Unsteady{{"unit.launches", report.Labels{}, 100, 101}}, n.Unsteady); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestNoiseOfWhatWasNotCalibrated(t *testing.T) {
+	var none *Noise
+	for _, n := range []*Noise{none, Measure(capturesOf(1e6, 2e6))} {
+		if ratio, ok := n.Floor("unit.time", report.Labels{"phase": "decode"}); ratio != comparison.DefaultFloor || ok {
+			t.Errorf("got %v %v", ratio, ok)
+		}
+		if _, _, ok := n.Variance("no.metric", nil, false); ok {
+			t.Error("the variance of nothing")
+		}
+	}
+	if ok, why := none.Applies(capturesOf(1)[0], policy.Environment{}); ok || why == "" {
+		t.Error("nothing applies nowhere, and says why")
+	}
+}
+
+func TestNoiseApplies(t *testing.T) {
+	n := Measure(capturesOf(1e6, 2e6))
+	r := capturesOf(1e6)[0]
+	if ok, why := n.Applies(r, policy.Environment{}); !ok {
+		t.Error(why)
+	}
+	other, mode := "another GPU", "node"
+	for want, change := range map[string]func(r *report.Report){
+		"GPUs":            func(r *report.Report) { r.Environment.GPUs = []report.GPU{{Name: &other}} },
+		"unit of kind":    func(r *report.Report) { r.Unit.Kind = "nvtx" },
+		"\"GPU\" \"GPU\"": func(r *report.Report) { r.Environment.GPUs = append(r.Environment.GPUs, r.Environment.GPUs[0]) },
+	} {
+		r := capturesOf(1e6)[0]
+		change(r)
+		if ok, why := n.Applies(r, policy.Environment{}); ok || !strings.Contains(why, want) {
+			t.Errorf("%s: %v %q", want, ok, why)
+		}
+	}
+	r.Environment.GraphTrace = &mode // known on one side only
+	if ok, why := n.Applies(r, policy.Environment{}); !ok {
+		t.Error(why)
+	}
+	n.Env.Fields["graph_trace"] = other
+	if ok, why := n.Applies(r, policy.Environment{}); ok || !strings.Contains(why, "graph_trace") {
+		t.Errorf("%v %q", ok, why)
+	}
+}
+
+// Noise that was measured with fp8 and 256 sequences says nothing of a run without quantization and with 8, unless the policy
+// moves these fields. A noise block of an older version, which has no list of fields, is held to what it does say.
+func TestNoiseIsHeldToEveryHardField(t *testing.T) {
+	text := func(v string) *string { return &v }
+	whole := func(v int64) *int64 { return &v }
+	captures := capturesOf(1e6, 1.01e6)
+	for _, r := range captures {
+		r.Environment.Quantization, r.Environment.MaxNumSeqs, r.Environment.Driver = text("fp8"), whole(256), text("570")
+	}
+	n := Measure(captures)
+	r := capturesOf(1e6)[0]
+	r.Environment.Quantization, r.Environment.MaxNumSeqs, r.Environment.Driver = text("fp8"), whole(256), text("580")
+	if ok, why := n.Applies(r, policy.Environment{}); !ok {
+		t.Errorf("a soft field differs alone: %s", why)
+	}
+	if ok, why := n.Applies(r, policy.Environment{Hard: []string{"driver"}}); ok || !strings.Contains(why, `driver "570", captured with "580"`) {
+		t.Errorf("a field that the policy made hard: %v %q", ok, why)
+	}
+	r.Environment.MaxNumSeqs = whole(8)
+	if ok, why := n.Applies(r, policy.Environment{}); ok || !strings.Contains(why, `max_num_seqs "256", captured with "8"`) {
+		t.Errorf("%v %q", ok, why)
+	}
+	r.Environment.Quantization = text("none")
+	if ok, why := n.Applies(r, policy.Environment{}); ok || !strings.Contains(why, `quantization "fp8", captured with "none"`) {
+		t.Errorf("%v %q", ok, why)
+	}
+	if ok, why := n.Applies(r, policy.Environment{Soft: []string{"quantization"}, Residue: []string{"max_num_seqs"}}); !ok {
+		t.Errorf("fields that the policy moved: %s", why)
+	}
+	n.Env.Fields, n.Env.DType = nil, text("bf16")
+	n.fill()
+	r.Environment.DType = text("fp16")
+	if ok, why := n.Applies(r, policy.Environment{}); ok || !strings.Contains(why, "dtype") {
+		t.Errorf("a noise block of an older version: %v %q", ok, why)
+	}
+}
+
+func TestNoiseRoundTrip(t *testing.T) {
+	n := Measure(capturesOf(1e6, 1.01e6, 0.99e6))
+	var first, second bytes.Buffer
+	if err := writeNoise(&first, n); err != nil {
+		t.Fatal(err)
+	}
+	back, err := Read(bytes.NewReader(first.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(n, back); d != "" {
+		t.Error(d)
+	}
+	if err := writeNoise(&second, back); err != nil || !bytes.Equal(first.Bytes(), second.Bytes()) {
+		t.Errorf("the second writing differs (%v)", err)
+	}
+	if got, want := strings.Count(first.String(), "\n"), 14+len(n.Metrics)+len(n.Unsteady)+len(n.Skipped); got < want-4 || got > want+4 {
+		t.Errorf("%d lines, want about %d: one per metric", got, want)
+	}
+	// A calibration is a noise block with more in it.
+	var whole bytes.Buffer
+	if err := WriteCalibration(&whole, &Calibration{Noise: *n, LeaveOneOut: []LeftOut{}}); err != nil {
+		t.Fatal(err)
+	}
+	if back, err = Read(&whole); err != nil || !cmp.Equal(n, back) {
+		t.Errorf("noise of a calibration: %v", err)
+	}
+}
+
+func TestReadNoiseRefuses(t *testing.T) {
+	var good bytes.Buffer
+	if err := writeNoise(&good, Measure(capturesOf(1e6, 1.01e6))); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ old, new, want string }{
+		"another schema":   {"explain.noise/1", "explain.noise/2", "explain.noise/1"},
+		"one capture":      {`"captures": 2`, `"captures": 1`, "1 captures"},
+		"a lost value":     {`"captures": 2`, `"captures": 3`, "does not fit the captures"},
+		"a negative floor": {`"floor":`, `"floor":-`, "not finite"},
+		"order":            {`"metric":"unit.time"`, `"metric":"a"`, "out of order"},
+		"degrees":          {`"df":1`, `"df":7`, "degrees of freedom"},
+		"a level":          {`"level": 0.99`, `"level": 99`, "level"},
+		"not JSON":         {`{`, `[`, "not a noise block"},
+		"types":            {`"mad":`, `"mad":true,"x":`, "cannot be read"},
+	} {
+		text := strings.Replace(good.String(), c.old, c.new, 1)
+		if text == good.String() {
+			t.Errorf("%s: nothing to replace", name)
+		}
+		if _, err := Read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := Read(strings.NewReader(strings.Repeat(" ", maxNoiseBytes+1))); err == nil || !strings.Contains(err.Error(), "larger") {
+		t.Errorf("huge: %v", err)
+	}
+}
+
+func FuzzReadNoise(f *testing.F) {
+	var good bytes.Buffer
+	if err := writeNoise(&good, Measure(capturesOf(1e6, 1.01e6))); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good.Bytes())
+	f.Add([]byte(`{"schema":"explain.noise/1","captures":2,"level":0.5,"power":0.5}`))
+	f.Add([]byte(`{"schema":"explain.noise/1","captures":2,"level":0.5,"power":0.5,"common_mode":{"shifts":[1,2]},"metrics":[{"metric":"a","values":[1,2],"df":1,"mde":[1,2,3]}]}`))
+	f.Add([]byte(`null`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		n, err := Read(bytes.NewReader(b))
+		if err != nil {
+			return
+		}
+		var first bytes.Buffer
+		if err := writeNoise(&first, n); err != nil {
+			t.Fatalf("what was read cannot be written: %v", err)
+		}
+		back, err := Read(bytes.NewReader(first.Bytes()))
+		if err != nil || !cmp.Equal(n, back) {
+			t.Fatalf("what was written reads otherwise: %v", err)
+		}
+		for i := range n.Metrics {
+			m := &n.Metrics[i]
+			if ratio, _ := n.Floor(m.Metric, m.Labels); !(ratio >= 0) || math.IsInf(ratio, 0) {
+				t.Fatalf("floor %v", ratio)
+			}
+			n.Variance(m.Metric, m.Labels, true)
+		}
+		n.Rules()
+	})
+}
+
+// writeNoise writes a noise block alone, as it stands in a calibration.
+func writeNoise(w io.Writer, n *Noise) error {
+	if err := n.Validate(); err != nil {
+		return err
+	}
+	l := &report.Lines{}
+	n.write(l)
+	return comparison.WriteLines(w, l)
+}

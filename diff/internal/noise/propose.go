@@ -1,0 +1,173 @@
+package noise
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/policy"
+)
+
+// Bounds of what is proposed.
+const (
+	maxProposedKernels = 10
+	maxProposedName    = 200 // characters of a kernel's name in a rule; the rest is left to *
+)
+
+// Propose writes a policy file that goes on from a preset, with thresholds beyond the noise that was measured between
+// captures of one commit. A threshold is the preset's, or where that is more, rounded up to half a percent, the larger
+// of 3·1.4826·MAD and the whole spread between the captures. Each rule has the measured figures as a comment. known are
+// the metrics that exist.
+func Propose(n *Noise, preset string, known []policy.MetricFacts) (string, error) {
+	p, err := policy.Read(strings.NewReader("version: 1\npreset: "+preset+"\n"), known)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	fmt.Fprintf(
+		&b,
+		"# Proposed by explain policy init from %s of one commit. Rules go on from the preset; the last that selects a number\n# judges it. What the preset says: explain policy show %s\nversion: 1\npreset: %s\n",
+		comparison.Count(n.Captures, "capture"),
+		preset,
+		preset,
+	)
+	if n.Captures < 5 {
+		fmt.Fprintf(&b, "# %s say little of the noise: 5 or more give thresholds to rely on.\n",
+			comparison.Count(n.Captures, "capture"))
+	}
+	var rules []string
+	for i := range p.Rules {
+		r := &p.Rules[i]
+		switch {
+		case r.Budgeted():
+		case r.ID == "step" || r.ID == "mean":
+			rules = append(rules, n.proposeTime(r)...)
+		case r.Metric == "unit.launches":
+			rules = append(rules, n.proposeCount(r)...)
+		case r.ID == "kernels":
+			rules = append(rules, n.proposeKernels(r)...)
+		}
+	}
+	section(&b, "rules", rules)
+	section(&b, "budgets", n.proposeIdle())
+	return b.String(), nil
+}
+
+func section(b *strings.Builder, key string, lines []string) {
+	if len(lines) > 0 {
+		fmt.Fprintf(b, "%s:\n%s\n", key, strings.Join(lines, "\n"))
+	}
+}
+
+// measured says in numbers how much a metric differs between the captures.
+func (m *Metric) measured() string {
+	return fmt.Sprintf(
+		"  # measured: %s to %s; standard deviation %s, spread %s; two single captures differ by less than %s in 99 of 100",
+		unit.Format(slices.Min(m.Values), m.Unit),
+		unit.Format(slices.Max(m.Values), m.Unit),
+		unit.Percent(math.Expm1(m.Noise)),
+		unit.Percent(m.spread()),
+		unit.Percent(m.Floor),
+	)
+}
+
+// spread is the largest value over the smallest, less one.
+func (m *Metric) spread() float64 { return slices.Max(m.Values)/slices.Min(m.Values) - 1 }
+
+// beyond is a threshold above the noise, in half percents, and at least least.
+func (m *Metric) beyond(least float64) float64 {
+	v := max(least, ratioOf(thresholdMADs*m.MAD), m.spread())
+	return math.Ceil(v*200-1e-9) / 200
+}
+
+func (n *Noise) proposeTime(r *policy.Rule) []string {
+	m := n.Find(r.Metric, report.Labels{})
+	if m == nil || r.Rel == nil {
+		return nil
+	}
+	return []string{m.measured(), proposed(r.ID, r.Metric, "", r.Level, m.beyond(*r.Rel), r)}
+}
+
+// proposed is one rule as YAML: that of the preset with another relative part.
+func proposed(id, metric, labels, level string, rel float64, r *policy.Rule) string {
+	abs := ""
+	if r.Abs != nil {
+		abs = ", abs: " + strings.ReplaceAll(unit.Format(*r.Abs, r.AbsUnit), " ", "")
+	}
+	return fmt.Sprintf("  - {id: %s, metric: %s,%s level: %s, regress: {rel: %s%s}}", id, metric, labels, level,
+		comparison.ExactPercent(rel), abs)
+}
+
+// proposeCount tolerates what counts differed by, and says so where they did not.
+func (n *Noise) proposeCount(r *policy.Rule) []string {
+	i := slices.IndexFunc(n.Unsteady, func(c Unsteady) bool { return c.Metric == r.Metric && len(c.Labels) == 0 })
+	if i < 0 || r.Abs == nil {
+		return nil
+	}
+	c := &n.Unsteady[i]
+	return []string{
+		fmt.Sprintf("  # measured: %s to %s, where counts should repeat", unit.Format(c.Min, report.Count),
+			unit.Format(c.Max, report.Count)),
+		fmt.Sprintf("  - {id: %s, metric: %s, level: %s, regress: {abs: %d}}", r.ID, r.Metric, r.Level,
+			int64(math.Ceil(max(*r.Abs, c.Max-c.Min)))),
+	}
+}
+
+// proposeKernels has a rule for each of the largest kernels that the preset's rule is too strict for.
+func (n *Noise) proposeKernels(r *policy.Rule) []string {
+	var lines []string
+	proposals := 0
+	for _, m := range n.LargestKernels() {
+		if r.Rel == nil || proposals == maxProposedKernels {
+			break
+		}
+		rel := m.beyond(*r.Rel)
+		if rel <= *r.Rel {
+			continue
+		}
+		proposals++
+		lines = append(
+			lines,
+			m.measured(),
+			proposed(fmt.Sprintf("kernel %d", proposals), policy.KernelTime,
+				" labels: {kernel: "+quoted(m.Labels["kernel"])+"},", r.Level, rel, r),
+		)
+	}
+	return lines
+}
+
+// quoted is a kernel's name as a YAML string, which is a glob: its start and * where it is long.
+func quoted(name string) string {
+	if r := []rune(name); len(r) > maxProposedName {
+		name = string(r[:maxProposedName]) + "*"
+	}
+	return strconv.Quote(strings.ToValidUTF8(name, "?")) // whose escapes are YAML's
+}
+
+// proposeIdle bounds how idle the devices may be: by the idlest one of any capture, and as much again as
+// captures differ.
+func (n *Noise) proposeIdle() []string {
+	var worst *Metric
+	for i := range n.Metrics {
+		if m := &n.Metrics[i]; m.Metric == "gpu.idle_ratio" &&
+			(worst == nil || slices.Max(m.Values) > slices.Max(worst.Values)) {
+			worst = m
+		}
+	}
+	if worst == nil {
+		return nil
+	}
+	bound := math.Ceil(slices.Max(worst.Values)*(1+worst.beyond(leastThreshold))*100-1e-9) / 100
+	if bound >= 1 {
+		return nil // a bound that nothing can break
+	}
+	return []string{
+		worst.measured(),
+		fmt.Sprintf("  - {id: idle, metric: gpu.idle_ratio, max: %s, level: warn}", comparison.ExactPercent(bound)),
+	}
+}

@@ -1,0 +1,156 @@
+package side
+
+import (
+	"math"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// UnitTimes are the times of the units that the captures list, in no order.
+func (s *Side) UnitTimes() []float64 {
+	var list []float64
+	for _, v := range s.Views {
+		for _, u := range v.Units {
+			list = append(list, u.Time)
+		}
+	}
+	return list
+}
+
+// Sample of a metric, or of a statistic of it, over the captures of a side.
+func (s *Side) Sample(id, stat string, l report.Labels) Sample {
+	out := Sample{captures: len(s.Captures), stat: stat}
+	for _, c := range s.Captures {
+		m := c.Metric(id, l)
+		if m == nil {
+			continue
+		}
+		if v, ok := statOf(m, stat); ok {
+			out.Values = append(out.Values, v)
+			out.N += m.N
+			out.Summary = m.Summary
+		}
+	}
+	return out
+}
+
+// SteadyLines are the values of a column in the steady lines that the report lists, in their order.
+func (c *Capture) SteadyLines(column string) []float64 {
+	t := c.Table("serving", "serving_samples")
+	var list []float64
+	for i := range t.Len() {
+		if v, ok := t.Num(i, column); ok && t.Str(i, "state") == "steady" {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// Sample is one metric on one side.
+type Sample struct {
+	Values   []float64 // by capture that has it
+	captures int
+	N        int64 // observations behind the values
+	Summary  *report.Summary
+	stat     string
+}
+
+// statOf is a statistic of a metric's summary, or its value.
+func statOf(m *report.Metric, stat string) (float64, bool) {
+	if stat == "" {
+		return comparison.Value(m.Value), m.Value != nil
+	}
+	s := m.Summary
+	if s == nil {
+		return 0, false
+	}
+	switch stat {
+	case "min":
+		return s.Min, true
+	case "p50":
+		return s.P50, true
+	case "p90":
+		return s.P90, true
+	case "p99":
+		return s.P99, true
+	case "max":
+		return s.Max, true
+	case "mean":
+		return s.Mean, true
+	}
+	return s.Stddev, true
+}
+
+// Mean is null unless every capture has the value.
+func (s *Sample) Mean() *float64 {
+	if len(s.Values) == 0 || len(s.Values) < s.captures {
+		return nil
+	}
+	sum := 0.0
+	for _, v := range s.Values {
+		sum += v
+	}
+	sum /= float64(len(s.Values))
+	return &sum
+}
+
+// Spreads reports whether the spread of the observations says something of the statistic.
+func (s *Sample) Spreads() bool { return s.stat == "" || s.stat == "mean" || s.stat == "p50" }
+
+func Positive(values []float64) bool {
+	return !slices.ContainsFunc(values, func(v float64) bool { return v <= 0 })
+}
+
+func Logs(values []float64) []float64 {
+	out := make([]float64, len(values))
+	for i, v := range values {
+		out[i] = math.Log(v)
+	}
+	return out
+}
+
+// LogTimes are the logarithms of a kernel's time per unit by capture.
+func (s *Side) LogTimes(name string) ([]float64, bool) {
+	var list []float64
+	for _, v := range s.Views {
+		at := slices.IndexFunc(v.Work, func(w Work) bool { return w.Name == name })
+		if at < 0 || v.Work[at].Time <= 0 {
+			return nil, false
+		}
+		list = append(list, math.Log(v.Work[at].Time))
+	}
+	return list, true
+}
+
+// Statistic of a sample.
+type Statistic = func(values []float64) float64
+
+func MedianOf(values []float64) float64 {
+	slices.Sort(values)
+	n := len(values)
+	if n%2 == 1 {
+		return values[n/2]
+	}
+	return (values[n/2-1] + values[n/2]) / 2
+}
+
+// Series is one number of each unit, one capture after the other.
+func (s *Side) Series(of func(u *UnitRow) float64) []float64 {
+	var list []float64
+	for _, v := range s.Views {
+		for i := range v.Units {
+			list = append(list, of(&v.Units[i]))
+		}
+	}
+	return list
+}
+
+func Average(values []float64) float64 {
+	var sum float64
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(len(values))
+}

@@ -1,0 +1,304 @@
+package side
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// Communication is the category of communication kernels.
+const Communication = "comm"
+
+// Uncategorised is the category of kernels whose name says nothing of what they do.
+const Uncategorised = "other"
+
+// Causes of idle time, as reports label them.
+func Causes() []string { return []string{"sync", "host", "launch", "dependency", "unknown"} }
+
+// View is what one report says of the kind of unit that is compared. Missing summaries are nil.
+type View struct {
+	C      *Capture
+	group  *Group
+	Labels report.Labels
+
+	Time, Busy, Idle           *report.Summary
+	Compute, Comm, Copied      *report.Summary
+	Launches, Kernels          *report.Summary
+	Causes                     []*report.Summary // in the order of causes()
+	Work                       []Work            // its kernels, those with most time first
+	Others                     Work              // the kernels that the report sums up, without a name
+	HasOthers, HasWork, Hidden bool              // hidden: CUDA graphs traced as a whole hide kernels
+	categories                 []Work
+	Api                        []call
+	HasAPI                     bool
+	Copies                     []Copies
+	HasCopies                  bool
+	Units                      []UnitRow // kept units in the order in which they ran, or a sample of them
+}
+
+// Work is one kernel, or one category of kernels, in one unit. Times and counts are means over units.
+type Work struct {
+	Name, Category, Family, Canonical string
+	Position                          float64 // of its first run in the unit; -1 unknown
+	Count                             float64
+	Time                              float64 // ns, durations
+	Alone                             float64 // ns, exclusive
+	Spread                            float64 // standard deviation over units of time
+	Units                             int64
+}
+
+// call is one API in one unit, means over units.
+type call struct {
+	Name        string
+	Count, Time float64
+	spread      float64 // standard deviation over units of time
+}
+
+// Copies of one direction and kind of memory in one unit, means over units.
+type Copies struct {
+	Direction, Kind string
+	Count, Bytes    float64
+}
+
+// UnitRow is one unit of work.
+type UnitRow struct{ Time, Busy, Idle, compute, launches, kernels float64 }
+
+// leastOthers, in ns, is what the rounding of means stays below: kernels that take more together are others.
+const leastOthers = 0.5
+
+// graphName is how reports name CUDA graphs that were traced as a whole.
+const graphName = "[CUDA graph]"
+
+// NewView collects what a capture says of a kind; nil where it says nothing.
+func NewView(c *Capture, k Kind, signature string) *View {
+	at := c.find(k, signature)
+	if at < 0 {
+		return nil
+	}
+	l, ok := c.Labels(at)
+	if !ok {
+		return nil
+	}
+	v := &View{C: c, group: &c.Kinds[at], Labels: l}
+	v.Time = c.Summary("unit.time", l)
+	v.Busy, v.Idle = c.Summary("unit.gpu_busy", l), c.Summary("unit.gpu_idle", l)
+	v.Compute, v.Comm, v.Copied = c.Summary("unit.compute_time",
+		l), c.Summary("unit.exposed_comm_time", l), c.Summary("unit.exposed_copy_time", l)
+	v.Launches, v.Kernels = c.Summary("unit.launches", l), c.Summary("unit.kernels", l)
+	if v.Time != nil && c.EvidenceOnly() { // an iteration of a log has a duration and no parts
+		v.series()
+		return v
+	}
+	if v.Time == nil || v.Busy == nil || v.Idle == nil || v.Compute == nil || v.Comm == nil || v.Copied == nil {
+		return nil
+	}
+	for _, cause := range Causes() {
+		v.Causes = append(v.Causes, c.Summary("unit.idle_cause_time", with(l, "cause", cause)))
+	}
+	v.kernelsOf(at == c.main)
+	v.hostCalls()
+	v.copyCounts()
+	v.byCategory()
+	v.series()
+	return v
+}
+
+func with(l report.Labels, key, value string) report.Labels {
+	out := l.Clone()
+	out[key] = value
+	return out
+}
+
+// kernelsOf reads the kernels of the group, of which the report keeps the largest: their numbers are metrics, and what
+// they are called and belong to is in tables. Where a kernel first runs is known in units of the main group alone.
+func (v *View) kernelsOf(main bool) {
+	known := map[string]Work{}
+	t := v.C.Table("kernels", "kernels")
+	for i := range t.Len() {
+		name := t.Str(i, "kernel_name")
+		known[name] = Work{Category: t.Str(i, "category"), Family: name, Canonical: name, Position: -1}
+	}
+	t = v.C.Table("unit", "unit_kernels")
+	for i := range t.Len() {
+		w := Work{Category: t.Str(i, "category"), Family: t.Str(i, "family"), Canonical: t.Str(i, "canonical"),
+			Position: -1}
+		if main {
+			w.Position = float64(t.Whole(i, "position"))
+		}
+		known[t.Str(i, "kernel_name")] = w
+	}
+	for _, m := range v.C.Metrics("kernel.time_per_unit") {
+		if !labelled(m.Labels, v.Labels, "kernel") || m.Summary == nil {
+			continue
+		}
+		name := m.Labels["kernel"]
+		w, ok := known[name]
+		if !ok {
+			w = Work{Canonical: name, Family: name, Position: -1}
+		}
+		w.Name, w.Time, w.Spread, w.Units = name, m.Summary.Mean, m.Summary.Stddev, m.Summary.N
+		if s := v.C.Summary("kernel.count_per_unit", m.Labels); s != nil {
+			w.Count = s.Mean
+		}
+		if s := v.C.Summary("kernel.exclusive_time_per_unit", m.Labels); s != nil {
+			w.Alone = s.Mean
+		}
+		if name == graphName {
+			v.Hidden = true
+		}
+		v.Work = append(v.Work, w)
+	}
+	slices.SortFunc(v.Work, func(a, b Work) int {
+		return cmp.Or(cmp.Compare(max(b.Time, b.Alone), max(a.Time, a.Alone)), cmp.Compare(a.Name, b.Name))
+	})
+	v.HasWork = len(v.Work) > 0
+	if !v.HasWork {
+		return
+	}
+	rest := Work{Name: "(others)", Position: -1, Alone: v.Compute.Mean + v.Comm.Mean}
+	if v.Kernels != nil {
+		rest.Count = v.Kernels.Mean
+	}
+	for i := range v.Work {
+		rest.Alone -= v.Work[i].Alone
+		rest.Count -= v.Work[i].Count
+	}
+	rest.Count = max(rest.Count, 0)
+	if v.HasOthers = rest.Alone > leastOthers; v.HasOthers {
+		v.Others = rest
+	}
+}
+
+// labelled reports whether a metric has the labels l and exactly the keys more.
+func labelled(m, l report.Labels, keys ...string) bool {
+	if len(m) != len(l)+len(keys) {
+		return false
+	}
+	for _, k := range keys {
+		if _, ok := m[k]; !ok {
+			return false
+		}
+	}
+	for k, v := range l {
+		if m[k] != v {
+			return false
+		}
+	}
+	return true
+}
+
+// byCategory reads the categories of the kernels, all of them, those with most time first.
+func (v *View) byCategory() {
+	for _, m := range v.C.Metrics("kernel.exclusive_time_per_unit") {
+		name := m.Labels["category"]
+		if !labelled(m.Labels, v.Labels, "category") || m.Summary == nil {
+			continue
+		}
+		w := Work{Name: name, Category: name, Alone: m.Summary.Mean}
+		if s := v.C.Summary("kernel.count_per_unit", m.Labels); s != nil {
+			w.Count = s.Mean
+		}
+		if s := v.C.Summary("kernel.time_per_unit", m.Labels); s != nil {
+			w.Time = s.Mean
+		}
+		v.categories = append(v.categories, w)
+	}
+	slices.SortFunc(v.categories,
+		func(a, b Work) int { return cmp.Or(cmp.Compare(b.Alone, a.Alone), cmp.Compare(a.Name, b.Name)) })
+}
+
+// hostCalls reads what the host did during the units.
+func (v *View) hostCalls() {
+	for _, m := range v.C.Metrics("api.time_per_unit") {
+		if !labelled(m.Labels, v.Labels, "api") || m.Summary == nil {
+			continue
+		}
+		x := call{Name: m.Labels["api"], Time: m.Summary.Mean, spread: m.Summary.Stddev}
+		if s := v.C.Summary("api.count_per_unit", m.Labels); s != nil {
+			x.Count = s.Mean
+		}
+		v.Api = append(v.Api, x)
+	}
+	slices.SortFunc(v.Api,
+		func(a, b call) int { return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Name, b.Name)) })
+	v.HasAPI = len(v.Api) > 0
+}
+
+// copyCounts reads the copies of the units.
+func (v *View) copyCounts() {
+	for _, m := range v.C.Metrics("memcpy.count_per_unit") {
+		if !labelled(m.Labels, v.Labels, "direction", "kind") || m.Summary == nil {
+			continue
+		}
+		x := Copies{Direction: m.Labels["direction"], Kind: m.Labels["kind"], Count: m.Summary.Mean}
+		if s := v.C.Summary("memcpy.bytes_per_unit", m.Labels); s != nil {
+			x.Bytes = s.Mean
+		}
+		v.Copies = append(v.Copies, x)
+	}
+	v.HasCopies = len(v.Copies) > 0
+}
+
+// series reads the units themselves: those of the group on its slowest device.
+func (v *View) series() {
+	t := v.C.Table("unit", "units")
+	if t.Len() == 0 {
+		t = v.C.Table("iterations", "iteration_units")
+	}
+	n := t.Len()
+	if t.Cut() {
+		n--
+	}
+	alike := 0
+	for i := range v.C.Kinds {
+		if v.C.Kinds[i].Kind == v.group.Kind {
+			alike++
+		}
+	}
+	for i := range n {
+		k := Kind{Phase: t.Str(i, "phase"), Batch: t.Whole(i, "batch"), Tokens: t.Whole(i, "tokens")}
+		if s := t.Str(i, "state"); s != "kept" && s != "" || k != v.group.Kind ||
+			t.Whole(i, "device_id") != v.group.Device {
+			continue
+		}
+		var u UnitRow
+		u.Time, _ = t.Num(i, "duration")
+		u.Busy, _ = t.Num(i, "busy")
+		u.Idle, _ = t.Num(i, "idle")
+		u.compute, _ = t.Num(i, "compute")
+		u.launches, _ = t.Num(i, "launches")
+		u.kernels, _ = t.Num(i, "kernels")
+		if alike > 1 && u.kernels != float64(v.group.Kernels) {
+			continue // of another kind, told apart by its signature, which the table does not have
+		}
+		v.Units = append(v.Units, u)
+	}
+}
+
+// Call is a call of the API by its name, or nil.
+func (v *View) Call(name string) *call {
+	if i := slices.IndexFunc(v.Api, func(c call) bool { return c.Name == name }); i >= 0 {
+		return &v.Api[i]
+	}
+	return nil
+}
+
+// KindOfCall sorts API names: launch, sync, copy or other. Memsets count as copies.
+func KindOfCall(name string) string {
+	switch {
+	case strings.Contains(name, "Synchronize"):
+		return "sync"
+	case strings.Contains(name, "Memcpy") || strings.Contains(name, "Memset"):
+		return "copy"
+	case strings.Contains(name, "Launch"):
+		return "launch"
+	}
+	return "other"
+}
+
+// Blocks reports whether a call waits for the device: it synchronises, or copies and does not say Async.
+func Blocks(name string) bool {
+	return strings.Contains(name, "Synchronize") || strings.Contains(name, "Memcpy") && !strings.Contains(name, "Async")
+}

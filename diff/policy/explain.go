@@ -1,0 +1,229 @@
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// SameStat reports whether two statistics are the same number: a metric of the unit of work has its median
+// as its value.
+func SameStat(a, b string) bool {
+	return a == b || a == "" && b == "p50" || a == "p50" && b == ""
+}
+
+func IssueText(issue string) string {
+	if issue == "" {
+		return ""
+	}
+	return " (" + issue + ")"
+}
+
+// Explanation is one rule that selects a number, in the order of the policy.
+type Explanation struct {
+	Rule    Rule     // for the metric that was asked for
+	Preset  bool     // it is of the preset
+	By      string   // the later rule that judges in its place; empty: this one judges
+	Waivers []Waiver // of this rule, for what was asked for
+}
+
+// Explain finds the rules that select a metric or a kernel, and which of them judges it: the last one of each kind, for
+// the change and for the budget. subject is a metric (unit.time.p50, gpu.idle_ratio{device=0}), or else the name of a
+// kernel, whose time per unit is meant. metric is what was understood. A metric without labels is asked for with any:
+// then a rule judges what later ones do not select. ignored says that no rule judges this kernel.
+func (p *Policy) Explain(
+	subject string,
+	known []MetricFacts,
+) (metric string, list []Explanation, ignored bool, err error) {
+	asked, err := p.asked(subject, known)
+	if err != nil {
+		return "", nil, false, err
+	}
+	for i := range p.Rules {
+		for _, v := range p.Rules[i].Each() {
+			if !sameNumber(v.Metric, asked.Metric) || len(asked.Labels) > 0 && !v.Takes(asked.Labels) {
+				continue
+			}
+			e := Explanation{Rule: v, Preset: i < p.presetRules}
+			for k := range p.Waivers {
+				w := &p.Waivers[k]
+				names := w.Match.Compile()
+				if w.Rule == v.ID &&
+					(len(asked.Labels) == 0 || w.Match.Empty() || names.Covers(&comparison.Gate{Labels: asked.Labels}, "")) {
+					e.Waivers = append(e.Waivers, *w)
+				}
+			}
+			for k := range list {
+				old := &list[k].Rule
+				if old.Level != comparison.LevelOff &&
+					(v.Level == comparison.LevelOff || v.Budgeted() == old.Budgeted()) &&
+					(len(asked.Labels) > 0 || v.selectsAll(old)) {
+					list[k].By = v.Name()
+				}
+			}
+			list = append(list, e)
+		}
+	}
+	return asked.subject(), list, p.Ignores(asked.Labels, ""), nil
+}
+
+// asked understands what somebody wants explained.
+func (p *Policy) asked(subject string, known []MetricFacts) (Rule, error) {
+	kernel := Rule{Metric: KernelTime, Labels: report.Labels{"kernel": subject}}
+	metric, labels, err := parseSubject(subject)
+	if err != nil {
+		return kernel, nil
+	}
+	r := Rule{Metric: metric, Labels: labels}
+	if metric == comparison.MetricStructure {
+		return r, nil
+	}
+	facts, err := r.facts(known)
+	switch id, _ := SplitStat(metric); {
+	case err == nil:
+	case len(labels) == 0 && nearest(id, known) == "":
+		return kernel, nil
+	default:
+		return Rule{}, err
+	}
+	if len(labels) == 0 {
+		return r, nil
+	}
+	return r, r.checkLabels(facts)
+}
+
+// sameNumber reports whether two metrics are the same number: the value of a metric of the unit of work is its median.
+func sameNumber(a, b string) bool {
+	ida, stata := SplitStat(a)
+	idb, statb := SplitStat(b)
+	return ida == idb && (stata == statb || strings.HasPrefix(ida, "unit.") && SameStat(stata, statb))
+}
+
+// selectsAll reports whether a rule surely selects whatever another one does.
+func (r *Rule) selectsAll(other *Rule) bool {
+	if !sameNumber(r.Metric, other.Metric) ||
+		!r.Match.Empty() && r.Match != other.Match && r.Match != (Match{Glob: "*"}) {
+		return false
+	}
+	if len(r.Labels) != len(other.Labels) {
+		return r.Metric == comparison.MetricStructure && len(r.Labels) == 0
+	}
+	for key, pattern := range r.Labels {
+		if v, ok := other.Labels[key]; !ok || pattern != "*" && pattern != v {
+			return false
+		}
+	}
+	return true
+}
+
+// Shadowed are rules of the file, as opposed to those of its preset, that judge nothing, since a later one selects all
+// that they do: pairs of names. A team that orders rules from the special to the general wants to know.
+func (p *Policy) Shadowed() [][2]string {
+	type variant struct {
+		of   int
+		rule *Rule
+	}
+	later := map[string][]variant{} // by metric, the last first
+	var list [][2]string
+	for i := len(p.Rules) - 1; i >= p.presetRules; i-- {
+		each := p.Rules[i].Each()
+		by, all := 0, true
+		for k := range each {
+			v := &each[k]
+			id, _ := SplitStat(v.Metric)
+			at := slices.IndexFunc(later[id], func(l variant) bool {
+				return (l.rule.Level == comparison.LevelOff || l.rule.Budgeted() == v.Budgeted()) &&
+					l.rule.selectsAll(v)
+			})
+			if at < 0 {
+				all = false
+			} else {
+				by = later[id][at].of
+			}
+		}
+		if all {
+			list = append(list, [2]string{p.Rules[i].Name(), p.Rules[by].Name()})
+		}
+		for k := range each {
+			id, _ := SplitStat(each[k].Metric)
+			later[id] = append(later[id], variant{i, &each[k]})
+		}
+	}
+	slices.Reverse(list)
+	return list
+}
+
+// Selects says in words what a rule selects: unit.time.p50, kernel.time_per_unit{kernel=*} like /^flash/.
+func (r *Rule) Selects() string {
+	text := r.subject()
+	if !r.Match.Empty() {
+		text += " like " + r.Match.String()
+	}
+	return text
+}
+
+// Does says in words what a rule does with what it selects.
+func (r *Rule) Does() string {
+	verb := map[string]string{comparison.LevelError: "fails", comparison.LevelWarn: "warns"}[r.Level]
+	switch {
+	case r.Level == comparison.LevelOff:
+		return "is not judged"
+	case r.Metric == comparison.MetricStructure:
+		return verb + " where there is a finding"
+	case r.Budgeted():
+		return verb + " unless it is " + r.Threshold() + ", with or without a baseline"
+	}
+	return verb + " beyond " + r.Threshold()
+}
+
+// Summary is a policy in one line: its preset, how many rules of each kind, and the waiver that ends first.
+func (p *Policy) Summary() string {
+	var parts []string
+	if p.Preset != "" {
+		parts = append(parts, "preset "+p.Preset)
+	}
+	parts = append(parts, comparison.Count(int64(p.Changes()), "rule"), comparison.Count(int64(p.Budgets()), "budget"))
+	if n := len(p.Waivers); n > 0 {
+		first := slices.MinFunc(p.Waivers, func(a, b Waiver) int { return a.Expires.Compare(b.Expires) })
+		parts = append(
+			parts,
+			fmt.Sprintf("%s (the first ends on %s)", comparison.Count(int64(n), "waiver"),
+				first.Expires.Format(time.DateOnly)),
+		)
+	}
+	if n := len(p.IgnoreKernels); n > 0 {
+		parts = append(parts, comparison.Count(int64(n), "pattern")+" of ignored kernels")
+	}
+	if p.Unit != "" {
+		parts = append(parts, "unit "+p.Unit)
+	}
+	s := &p.Stats
+	parts = append(
+		parts,
+		fmt.Sprintf("alpha %v, fdr %v, at least %s a side", s.Alpha, s.FDR,
+			comparison.Count(int64(s.MinCaptures), "capture")),
+	)
+	open := map[string]comparison.Verdict{"inconclusive": s.OnInconclusive, "not comparable": s.OnNotComparable,
+		"missing": s.OnMissing, "no baseline": s.OnMissingBaseline}
+	for _, what := range slices.Sorted(maps.Keys(open)) {
+		parts = append(parts, what+" is "+string(open[what]))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// String is a waiver in words.
+func (w *Waiver) String() string {
+	text := "waiver"
+	if !w.Match.Empty() {
+		text += " of what is like " + w.Match.String()
+	}
+	if w.Ceiling != nil {
+		text += ", up to " + w.Ceiling.Text
+	}
+	return text + ", until " + w.Expires.Format(time.DateOnly) + IssueText(w.Issue) + ": " + w.Reason
+}

@@ -1,0 +1,144 @@
+package policy
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// Within reports whether a change is at most what is tolerated, up to the rounding of binary fractions: 0.80 - 0.75 is
+// no more than 0.05.
+func Within(change, tolerated float64) bool { return change <= tolerated*(1+1e-9) }
+
+// OnKernels reports whether a rule is about kernels one by one: by the label kernel alone, or by a match.
+func OnKernels(r *Rule) bool {
+	_, labelled := r.Labels["kernel"]
+	return labelled && len(r.Labels) == 1 || len(r.Labels) == 0 && !r.Match.Empty()
+}
+
+// naming are the labels that Match looks at, in the order of preference.
+var naming = []string{"kernel", "range", "api", "component", "collective", "process", "category", "finding"}
+
+// Takes reports whether the rule selects a metric with these labels.
+func (r *Rule) Takes(l report.Labels) bool {
+	if len(r.Labels) > 0 && len(r.Labels) != len(l) || len(r.Labels) == 0 && r.Match.Empty() && len(l) > 0 {
+		return false
+	}
+	for key, pattern := range r.Labels {
+		if v, ok := l[key]; !ok || !glob(pattern, v) {
+			return false
+		}
+	}
+	if r.Match.Empty() {
+		return true
+	}
+	if len(r.Labels) == 0 && len(l) != 1 {
+		return false
+	}
+	for _, key := range naming {
+		if v, ok := l[key]; ok {
+			if r.names != nil {
+				return r.names.matches(v)
+			}
+			m := r.Match.Compile()
+			return m.matches(v)
+		}
+	}
+	return false
+}
+
+// Named reports whether the rule singles kernels out, rather than taking them all.
+func (r *Rule) Named() bool {
+	pattern, ok := r.Labels["kernel"]
+	return ok && strings.Trim(pattern, "*?") != "" || !r.Match.Empty() && strings.Trim(r.Match.Glob, "*?") != "" ||
+		r.Match.Regex != ""
+}
+
+func Wild(l report.Labels) bool {
+	for _, v := range l { // in any order
+		if slices.ContainsFunc([]rune(v), func(r rune) bool { return r == '*' || r == '?' }) {
+			return true
+		}
+	}
+	return false
+}
+
+// Covers reports whether a match is of what a gate judged. Of a kernel that replaced another, either name will do.
+func (m *nameMatch) Covers(g *comparison.Gate, alias string) bool {
+	for _, key := range naming {
+		if v, ok := g.Labels[key]; ok {
+			return m.matches(v) || alias != "" && m.matches(alias)
+		}
+	}
+	return false
+}
+
+// String is a match as a policy would write it.
+func (m Match) String() string {
+	switch {
+	case m.Regex == "":
+		return m.Glob
+	case m.Glob == "":
+		return "/" + m.Regex + "/"
+	}
+	return m.Glob + " /" + m.Regex + "/"
+}
+
+// Match selects metrics by the value of their naming label, by a glob in which only * and ? are special, or by an RE2
+// expression. Kernel names hold brackets and commas, which is why a glob knows no others.
+type Match struct {
+	Glob  string
+	Regex string
+}
+
+func (m Match) Empty() bool { return m.Glob == "" && m.Regex == "" }
+
+// nameMatch is a match that is ready to be held against many names. One whose expression is none matches nothing.
+type nameMatch struct {
+	glob string
+	expr *regexp.Regexp
+	bad  bool
+}
+
+func (m Match) Compile() nameMatch {
+	c := nameMatch{glob: m.Glob}
+	if m.Regex != "" {
+		var err error
+		c.expr, err = regexp.Compile(m.Regex)
+		c.bad = err != nil
+	}
+	return c
+}
+
+func (m *nameMatch) matches(s string) bool {
+	return !m.bad && (m.glob == "" || glob(m.glob, s)) && (m.expr == nil || m.expr.MatchString(s))
+}
+
+// glob reports whether s is pattern with * standing for any text and ? for any one character.
+func glob(pattern, s string) bool {
+	p, t := []rune(pattern), []rune(s)
+	star, mark := -1, 0
+	i, j := 0, 0
+	for j < len(t) {
+		switch {
+		case i < len(p) && (p[i] == '?' || p[i] == t[j]) && p[i] != '*':
+			i++
+			j++
+		case i < len(p) && p[i] == '*':
+			star, mark = i, j
+			i++
+		case star >= 0:
+			mark++
+			i, j = star+1, mark
+		default:
+			return false
+		}
+	}
+	for i < len(p) && p[i] == '*' {
+		i++
+	}
+	return i == len(p)
+}

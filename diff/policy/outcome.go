@@ -1,0 +1,61 @@
+package policy
+
+import (
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// Counts is what a gate contributes to the verdict of the comparison: its own verdict, or what the policy says of an
+// answer that is none, and warn at most where the rule only warns.
+func (p *Policy) Counts(g *comparison.Gate) comparison.Verdict {
+	v := g.Verdict
+	if v == comparison.Inconclusive {
+		switch g.Code {
+		case comparison.WideInterval:
+			v = p.Stats.OnInconclusive
+		case comparison.DifferentWork,
+			comparison.NoUnit,
+			comparison.EmptySide,
+			comparison.EnvironmentMismatch,
+			comparison.GraphCaptureMismatch,
+			comparison.LowCoverage:
+			v = p.Stats.OnNotComparable
+		case comparison.MissingMetric, comparison.NothingMatched:
+			v = p.Stats.OnMissing
+		case comparison.NoBaseline: // budgets need none
+		}
+	}
+	if g.Level == comparison.LevelWarn && comparison.Rank(v) > comparison.Rank(comparison.Warn) {
+		return comparison.Warn
+	}
+	return v
+}
+
+// FirstRun is the least verdict where there is no base: what the policy says of that, if it has rules that need one.
+// Where no budget was judged either, nothing was answered, which is never a pass.
+func (p *Policy) FirstRun(checked int64) comparison.Verdict {
+	switch {
+	case p.Changes() == 0 && checked == 0:
+		return comparison.Inconclusive
+	case p.Changes() == 0:
+		return comparison.Pass
+	case checked == 0:
+		return comparison.Worse(p.Stats.OnMissingBaseline, comparison.Warn)
+	}
+	return p.Stats.OnMissingBaseline
+}
+
+// Info is what a comparison says of the policy it was judged by.
+func (p *Policy) Info() comparison.PolicyInfo {
+	i := comparison.PolicyInfo{
+		Preset: p.Preset, Unit: p.Unit, Alpha: p.Stats.Alpha, FDR: p.Stats.FDR, MinCaptures: int64(p.Stats.MinCaptures),
+		OnInconclusive: p.Stats.OnInconclusive, OnNotComparable: p.Stats.OnNotComparable, OnMissing: p.Stats.OnMissing,
+		OnMissingBaseline: p.Stats.OnMissingBaseline,
+		Rules:             int64(p.Changes()), Budgets: int64(p.Budgets()), IgnoredKernels: append([]string{}, p.IgnoreKernels...),
+		Hard: append([]string{}, p.Environment.Hard...), Soft: append([]string{}, p.Environment.Soft...),
+		Residue: append([]string{}, p.Environment.Residue...),
+	}
+	if i.Unit == "" {
+		i.Unit = "auto"
+	}
+	return i
+}

@@ -1,0 +1,232 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// Policy is what a team decided about its gate: what is judged, how strictly, and what an answer means that is none. It
+// is what a policy file says together with the preset that the file names (design.md, section 7).
+type Policy struct {
+	Preset string // that the file names; empty: none
+
+	Unit  string // of work, for traces: nvtx:REGEX, kernel:REGEX, graph, none; empty: found automatically
+	Phase string // units of this phase are compared; empty: the one with most time
+	Batch *int64 // and of this batch size
+
+	Stats       Stats
+	Rules       []Rule // on changes and budgets, those of the preset first; the last that selects a number judges it
+	Waivers     []Waiver
+	Environment Environment
+
+	IgnoreKernels []string // globs: kernels of these names are judged by no rule
+	MinShare      float64  // kernels below this share of the shorter unit are not compared one by one, 0..1; 0: DefaultMinShare
+
+	presetRules int // of Rules, that are the preset's
+}
+
+// Stats say how sure a verdict must be, and what stands in for an answer that there is not.
+type Stats struct {
+	Alpha       float64 // adjusted p-value up to which a change of a primary row is real, above 0 and below 0.5
+	FDR         float64 // share of false discoveries among kernels that are found changed, above 0 and below 0.5
+	MinCaptures int     // a side, below which durations cannot fail; at least 1
+
+	OnInconclusive    comparison.Verdict // a change that is too large for its rule and not certain
+	OnNotComparable   comparison.Verdict // sides that cannot be compared
+	OnMissing         comparison.Verdict // a metric that a side lacks, or that neither has; never Pass
+	OnMissingBaseline comparison.Verdict // a first run: rules need a base, and there is none
+}
+
+// alpha is the adjusted p-value up to which a change beyond the least one is taken for one, unless the policy says
+// otherwise. The level of intervals over several captures a side follows from it, 1 - alpha, and that of intervals over
+// the units of one capture a side, 1 - 2 alpha: a gate asks whether it got slower, so that each end is passed by chance
+// in one of twenty.
+const alpha = 0.05
+
+// DefaultStats are those of a policy that says nothing of them.
+func DefaultStats() Stats {
+	return Stats{Alpha: alpha, FDR: alpha, MinCaptures: 1,
+		OnInconclusive: comparison.Warn, OnNotComparable: comparison.Inconclusive,
+		OnMissing: comparison.Inconclusive, OnMissingBaseline: comparison.Warn}
+}
+
+// Waiver accepts, until a day, that a rule is broken. One that has expired accepts nothing any more.
+type Waiver struct {
+	Rule    string    // id of the rule or budget
+	Match   Match     // of the kernel, call, range or finding; empty: all that the rule judges
+	Ceiling *Ceiling  // beyond which it accepts nothing; nil: none
+	Expires time.Time // the last day on which it holds, at 0:00 UTC
+	Issue   string    // where it is discussed, may be empty
+	Reason  string
+}
+
+// Ceiling bounds what a waiver accepts: a change in the direction that is bad, or for a budget the head's value.
+type Ceiling struct {
+	Value    float64 // in base units; a ratio of the base where Relative
+	Unit     string  // base unit, where not Relative
+	Relative bool
+	Text     string // as it was written
+}
+
+// Environment moves fields of a report's environment, see report.EnvironmentFields: a difference in a hard one
+// makes sides not comparable, one in a soft one is warned of, residue is named only. Fields that no list has stay
+// where they are.
+type Environment struct {
+	Hard, Soft, Residue []string
+}
+
+// Class of a field: the policy's, else the one that it has by itself.
+func (e *Environment) Class(field string) report.FieldClass {
+	switch {
+	case slices.Contains(e.Hard, field):
+		return report.HardField
+	case slices.Contains(e.Soft, field):
+		return report.SoftField
+	case slices.Contains(e.Residue, field):
+		return report.ResidueField
+	}
+	for _, f := range report.EnvironmentFields() {
+		if f.Name == field {
+			return f.Class
+		}
+	}
+	return report.ResidueField
+}
+
+// environmentFields are the names of the fields that a policy can move.
+func environmentFields() []string {
+	var names []string
+	for _, f := range report.EnvironmentFields() {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// Default is judged by where there is no policy file: the preset [DefaultPreset].
+func Default() *Policy {
+	p, err := defaultPolicy()
+	if err != nil {
+		return &Policy{Stats: DefaultStats()} // no rules: a test holds that the preset can be read
+	}
+	own := *p
+	own.Rules = slices.Clone(p.Rules)
+	return &own
+}
+
+// defaultPolicy reads the preset once. Rules that are read without a list of metrics name labels and
+// directions themselves.
+var defaultPolicy = sync.OnceValues(func() (*Policy, error) {
+	text, _ := PresetText(DefaultPreset)
+	return Read(strings.NewReader(text), nil)
+})
+
+// Budgets counts the rules that need no base.
+func (p *Policy) Budgets() int {
+	n := 0
+	for i := range p.Rules {
+		if p.Rules[i].Budgeted() && p.Rules[i].Level != comparison.LevelOff {
+			n++
+		}
+	}
+	return n
+}
+
+// Changes counts the rules that need a base.
+func (p *Policy) Changes() int {
+	n := 0
+	for i := range p.Rules {
+		if !p.Rules[i].Budgeted() && p.Rules[i].Level != comparison.LevelOff {
+			n++
+		}
+	}
+	return n
+}
+
+// Validate reports what no policy may say, whoever made it.
+func (p *Policy) Validate() error {
+	s := &p.Stats
+	switch {
+	case !share(s.Alpha) || !share(s.FDR):
+		return fmt.Errorf("alpha %v and fdr %v: expected probabilities above 0 and below 0.5", s.Alpha, s.FDR)
+	case s.MinCaptures < 1 || s.MinCaptures > maxMinCaptures:
+		return fmt.Errorf("min_captures %d: expected 1 to %d", s.MinCaptures, maxMinCaptures)
+	case !outcome(s.OnInconclusive) || !outcome(s.OnNotComparable) || !outcome(s.OnMissing) || !outcome(s.OnMissingBaseline):
+		return errors.New("what inconclusive, not comparable or missing means is one of pass, warn, fail, inconclusive")
+	case s.OnMissing == comparison.Pass:
+		return errors.New("on_missing cannot be pass: a gate that matched nothing is never one")
+	case !(p.MinShare >= 0 && p.MinShare < 1):
+		return fmt.Errorf("min_share %v: expected a share from 0 to below 1", p.MinShare)
+	}
+	if err := validUnit(p.Unit); err != nil {
+		return err
+	}
+	for i := range p.Rules {
+		if err := p.Rules[i].Validate(); err != nil {
+			return fmt.Errorf("rule %s: %w", p.Rules[i].Name(), err)
+		}
+	}
+	for i := range p.Waivers {
+		if w := &p.Waivers[i]; w.Reason == "" || w.Expires.IsZero() {
+			return fmt.Errorf("waiver of %s: needs a reason and a date on which it expires", w.Rule)
+		}
+	}
+	return nil
+}
+
+// maxMinCaptures bounds what a policy can ask for: nobody records more a side.
+const maxMinCaptures = 100
+
+// share of a probability that a test can go by.
+func share(v float64) bool { return v > 0 && v < 0.5 }
+
+// outcome reports whether a policy may map an open answer to v.
+func outcome(v comparison.Verdict) bool {
+	switch v {
+	case comparison.Pass, comparison.Warn, comparison.Fail, comparison.Inconclusive:
+		return true
+	case comparison.Error:
+	}
+	return false
+}
+
+// validUnit checks a unit of work as --unit takes it. What its expression matches is for the analysis to say.
+func validUnit(s string) error {
+	kind, expr, has := strings.Cut(s, ":")
+	switch {
+	case s == "" || s == "graph" || s == "none":
+		return nil
+	case has && expr != "" && (kind == "nvtx" || kind == "kernel"):
+		if _, err := regexp.Compile(expr); err != nil {
+			return fmt.Errorf("unit %q: %w", s, err)
+		}
+		return nil
+	}
+	return fmt.Errorf("unit %q is none of auto, nvtx:REGEX, kernel:REGEX, graph, none", s)
+}
+
+// UnitKind is the kind of unit that a report has which was made with the policy's unit; empty: any.
+func (p *Policy) UnitKind() string {
+	kind, _, _ := strings.Cut(p.Unit, ":")
+	return kind
+}
+
+// Ignores reports whether no rule is to judge what these labels name. Of a kernel that replaced another, other is the
+// other's name: both have to be ignored.
+func (p *Policy) Ignores(l report.Labels, other string) bool {
+	name, ok := l["kernel"]
+	if !ok || len(p.IgnoreKernels) == 0 {
+		return false
+	}
+	ignored := func(name string) bool {
+		return slices.ContainsFunc(p.IgnoreKernels, func(pattern string) bool { return glob(pattern, name) })
+	}
+	return ignored(name) && (other == "" || ignored(other))
+}

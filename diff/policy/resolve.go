@@ -1,0 +1,208 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// KernelTime is the metric of kernels. Comparisons of single kernels go by its mean over units, so that is calibrated.
+const KernelTime = "kernel.time_per_unit"
+
+func OfKernel(metric string, l report.Labels) bool {
+	return metric == KernelTime && len(l) == 1 && l["kernel"] != ""
+}
+
+// resolve reads the metric of a rule, which is an id, a glob or an expression, and holds the rule to the metrics that
+// exist. limits is the node that errors of its thresholds are placed at.
+func (d *policyDoc) resolve(n ast.Node, f map[string]ast.Node, limits ast.Node, r *Rule) {
+	if d.err != nil {
+		return
+	}
+	at := f["metric"]
+	switch pattern, text := d.metric(at); {
+	case d.err != nil:
+		return
+	case !pattern.Empty():
+		d.expand(at, pattern, r)
+	case text == comparison.MetricStructure:
+		r.Metric = text
+	default:
+		r.Metric = text
+		if d.known == nil {
+			r.direct(MetricFacts{})
+			break
+		}
+		facts, err := r.facts(d.known)
+		if err != nil {
+			d.fail(at, "%w", err)
+			return
+		}
+		r.Labels = r.anyLabels(facts)
+		if err := r.checkLabels(facts); err != nil {
+			if labels, ok := f["labels"]; ok {
+				at = labels
+			}
+			d.fail(at, "%w", err)
+		}
+		if err := r.checkMatch(); err != nil {
+			d.fail(f["match"], "%w", err)
+		}
+		if err := r.checkLimits(facts); err != nil {
+			d.fail(limits, "%w", err)
+		}
+		r.direct(facts)
+		r.scale = facts.scale()
+	}
+	if d.err == nil {
+		if err := r.Validate(); err != nil {
+			d.fail(n, "%s: %w", r.Name(), err)
+		}
+	}
+}
+
+// metric reads an id, or a pattern of ids: text with * or ? in it, {glob: …} or {regex: …}.
+func (d *policyDoc) metric(n ast.Node) (pattern Match, text string) {
+	switch n.(type) {
+	case *ast.MappingNode, *ast.MappingValueNode:
+		return d.match(n), ""
+	}
+	text = d.text(n, "metric")
+	switch {
+	case strings.ContainsAny(text, "*?"):
+		return Match{Glob: text}, ""
+	case text == "":
+		d.fail(n, "metric is empty; explain metrics lists them")
+	}
+	return Match{}, text
+}
+
+// expand finds the metrics that a pattern means, of those that the rule can judge: a metric whose id it matches, else
+// the statistics of it that it matches, as unit.*.p50 does.
+func (d *policyDoc) expand(at ast.Node, pattern Match, r *Rule) {
+	r.Metric = pattern.Glob
+	if pattern.Regex != "" {
+		r.Metric = strings.TrimSpace(pattern.Glob + " /" + pattern.Regex + "/")
+	}
+	var last error
+	like := pattern.Compile()
+	for _, facts := range d.known {
+		ids := []string{facts.ID}
+		if !like.matches(facts.ID) {
+			ids = ids[:0]
+			for _, stat := range stats {
+				if like.matches(facts.ID + "." + stat) {
+					ids = append(ids, facts.ID+"."+stat)
+				}
+			}
+		}
+		for _, id := range ids {
+			v := *r
+			v.Metric = id
+			v.Labels = v.anyLabels(facts)
+			err := v.checkLabels(facts)
+			if err == nil {
+				err = v.checkMatch()
+			}
+			if err == nil {
+				err = v.checkLimits(facts)
+			}
+			if err != nil {
+				last = err
+				continue
+			}
+			v.direct(facts)
+			v.scale = facts.scale()
+			r.of = append(r.of, v)
+		}
+	}
+	d.expanded += len(r.of)
+	switch {
+	case d.expanded > maxExpanded:
+		d.fail(at, "the patterns of the policy mean more than %d metrics; name those that matter", maxExpanded)
+	case len(r.of) > 0:
+	case last != nil:
+		d.fail(at, "no metric like %s can be judged so: %w", Cut(r.Metric), last)
+	default:
+		d.fail(at, "no metric is like %s; explain metrics lists them", Cut(r.Metric))
+	}
+}
+
+// Each is the rule for every metric that it means, ready to be held against many names: itself, unless its metric is a
+// pattern.
+func (r *Rule) Each() []Rule {
+	list := []Rule{*r}
+	if len(r.of) > 0 {
+		list = slices.Clone(r.of)
+	}
+	names := r.Match.Compile()
+	for i := range list {
+		list[i].names = &names
+	}
+	return list
+}
+
+// facts of the metric that the rule names.
+func (r *Rule) facts(known []MetricFacts) (MetricFacts, error) {
+	id, _ := SplitStat(r.Metric)
+	if at := slices.IndexFunc(known, func(m MetricFacts) bool { return m.ID == id }); at >= 0 {
+		return known[at], nil
+	}
+	if near := nearest(id, known); near != "" {
+		return MetricFacts{}, fmt.Errorf("no metric %s; did you mean %s? explain metrics lists them", Cut(id), near)
+	}
+	return MetricFacts{}, fmt.Errorf("no metric %s; explain metrics lists them", Cut(id))
+}
+
+// direct fills in the direction that is bad for the metric, where the rule does not say.
+func (r *Rule) direct(m MetricFacts) {
+	if r.Direction == "" && (r.Rel != nil || r.Abs != nil) {
+		r.Direction = Up
+		if m.Better == report.Higher {
+			r.Direction = Down
+		}
+	}
+}
+
+// anyLabels are the labels of a rule. Without any, a rule with a match is meant with every value of a label that names
+// something, and a metric that has no unlabelled form with every value of its first label: of a kernel rather than of a
+// category.
+func (r *Rule) anyLabels(m MetricFacts) report.Labels {
+	if len(r.Labels) > 0 || r.Match.Empty() && slices.Contains(m.Labels, "") {
+		return r.Labels
+	}
+	best := ""
+	for _, name := range naming {
+		if slices.Contains(m.Labels, name) {
+			best = name
+			break
+		}
+	}
+	if r.Match.Empty() && best == "" && len(m.Labels) > 0 {
+		best = slices.MinFunc(m.Labels, func(a, b string) int { return strings.Count(a, ",") - strings.Count(b, ",") })
+	}
+	l := report.Labels{}
+	for _, key := range strings.Split(best, ",") {
+		if key != "" {
+			l[key] = "*"
+		}
+	}
+	return l
+}
+
+// checkMatch reports a match that has no label to look at.
+func (r *Rule) checkMatch() error {
+	if r.Match.Empty() || r.Metric == comparison.MetricStructure {
+		return nil
+	}
+	for key := range r.Labels { // any of them
+		if slices.Contains(naming, key) {
+			return nil
+		}
+	}
+	return fmt.Errorf("match looks at one of the labels %s, and %s comes without", list(naming), r.Metric)
+}

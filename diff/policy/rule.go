@@ -1,0 +1,288 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// Directions of a rule.
+const (
+	Up   = "up"   // a rise is bad
+	Down = "down" // a fall is bad
+	Both = "both" // any change is bad
+)
+
+// Rule says how much one metric may change, or what it may at most be. A rule judges what its labels and its match
+// select; of several that select the same number, the last one judges it.
+//
+// A change breaks the rule if it is real (its class says so) and larger than Rel and larger than Abs, in Direction. A
+// change of exactly the tolerated size is tolerated. Max and Min are budgets: they look at the head alone, and are the
+// only rules allowed on numbers that grow with the length of a capture.
+type Rule struct {
+	ID     string        // names the rule in gates; the text of the rule if empty
+	Metric string        // a metric id, with or without a statistic: unit.time, unit.time.p50, api.time.mean
+	Labels report.Labels // exactly these keys; in a value * and ? match any text
+	Match  Match         // of the one label that names a kernel, a call or a range
+	Level  string        // LevelError, LevelWarn or LevelOff
+
+	Rel       *float64 // tolerated relative change, above 0: 0.03 is 3 %
+	Abs       *float64 // tolerated absolute change in base units; for ratios, 0.02 is two percentage points
+	AbsUnit   string   // base unit that Abs was written in; empty: the metric's own
+	Direction string   // Up, Down, Both; empty: the metric says what is better, and its other way is bad
+
+	Max, Min  *float64 // bounds of the head's value, in base units
+	LimitUnit string   // base unit that they were written in; empty: the metric's own
+
+	Optional bool         // it has nothing to say about some captures, and that is no missing metric
+	scale    report.Scale // of the metric, where the rule was held to the metrics that exist
+	names    *nameMatch   // of Match, where the rule is held against many names
+	of       []Rule       // what a rule whose metric is a pattern stands for, one for each metric
+}
+
+// DefaultRules are what is judged where nobody wrote rules: those of the preset [DefaultPreset], whose file says what
+// each is for. Its absolute parts are small, because a unit can be a decode step of less than a millisecond; they keep
+// what nobody can measure out of the verdict. What is real is for the classes to say: a kernel has to be beyond its
+// noise floor as well.
+func DefaultRules() []Rule { return Default().Rules }
+
+// Validate reports what is wrong with a rule in itself.
+func (r *Rule) Validate() error {
+	change, budget := r.Rel != nil || r.Abs != nil, r.Budgeted()
+	switch {
+	case r.Metric == "":
+		return errors.New("names no metric")
+	case r.Level != comparison.LevelError && r.Level != comparison.LevelWarn && r.Level != comparison.LevelOff:
+		return fmt.Errorf("level %q is none of error, warn, off", r.Level)
+	case r.Level == comparison.LevelOff && (change || budget):
+		return errors.New("off goes without a threshold")
+	case r.Level != comparison.LevelOff && !change && !budget && r.Metric != comparison.MetricStructure:
+		return errors.New("says nothing of how much may change; give +3%, +200us or <=15%")
+	case change && budget:
+		return errors.New("is a budget and a change at once; make two rules of it")
+	case r.Metric == comparison.MetricStructure && (change || budget):
+		return errors.New("structural findings have no size; write structure:error, structure:warn or structure:off")
+	case r.Rel != nil && *r.Rel < 0 || r.Abs != nil && *r.Abs < 0:
+		return errors.New("tolerates a negative change; the direction says which way is bad")
+	case r.Min != nil && r.Max != nil && *r.Min > *r.Max:
+		return errors.New("its lower bound is above its upper one")
+	case r.Direction != "" && r.Direction != Up && r.Direction != Down && r.Direction != Both:
+		return fmt.Errorf("direction %q is none of up, down, both", r.Direction)
+	}
+	if r.Match.Regex != "" {
+		if _, err := regexp.Compile(r.Match.Regex); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Rule) Budgeted() bool { return r.Max != nil || r.Min != nil }
+
+// stats are the statistics of a metric's summary that a rule can name behind its id.
+var stats = []string{"min", "p50", "p90", "p99", "max", "mean", "stddev"}
+
+// SplitStat takes the statistic off a metric: unit.time.p50 is the p50 of unit.time.
+func SplitStat(metric string) (id, stat string) {
+	if i := strings.LastIndexByte(metric, '.'); i >= 0 && slices.Contains(stats, metric[i+1:]) &&
+		strings.Contains(metric[:i], ".") {
+		return metric[:i], metric[i+1:]
+	}
+	return metric, ""
+}
+
+// Grows reports whether a metric, or a statistic of it, says how long somebody recorded: a total does, and so does an
+// extreme of whatever it is.
+func Grows(scale report.Scale, stat string) bool {
+	return stat == "min" || stat == "max" || stat == "" && scale == report.Total
+}
+
+// LengthReason says why a change of such a number is not judged, and what can be instead. has says that the metric
+// carries a summary, so that its statistics can be named.
+func LengthReason(id, stat string, has bool) string {
+	if stat == "min" || stat == "max" {
+		return "the longer a capture, the more extreme its " + stat + "; use p50, p90, p99 or mean, or a budget (<=)"
+	}
+	events := ""
+	if has {
+		events = fmt.Sprintf("a statistic of single events (%s.p50), ", id)
+	}
+	return fmt.Sprintf(
+		"%s grows with the length of the capture, so that a change of it says nothing; use a metric per unit of work (unit.time, kernel.time_per_unit, api.count_per_unit), %sor a budget (<=)",
+		id,
+		events,
+	)
+}
+
+// MetricFacts is what is true of a metric in every report.
+type MetricFacts struct {
+	ID     string
+	Unit   string
+	Better report.Direction
+	Scale  report.Scale
+	Stats  bool     // it carries a summary: .p50, .mean and the like can be named
+	Labels []string // sets of label keys it can carry, each joined by commas; "" is none
+}
+
+// Check holds rules to the metrics that exist: it reports the first unknown metric or label, and units that do not fit.
+func Check(rules []Rule, known []MetricFacts) error {
+	for i := range rules {
+		if err := rules[i].check(known); err != nil {
+			return fmt.Errorf("rule %q: %w", rules[i].Name(), err)
+		}
+	}
+	return nil
+}
+
+func (r *Rule) check(known []MetricFacts) error {
+	if r.Metric == comparison.MetricStructure {
+		return nil
+	}
+	m, err := r.facts(known)
+	if err != nil {
+		return err
+	}
+	if err := r.checkLabels(m); err != nil {
+		return err
+	}
+	return r.checkLimits(m)
+}
+
+// scale of the metric, as far as the list of metrics says it.
+func (m *MetricFacts) scale() report.Scale { return report.ScaleOf(m.ID, m.Unit, m.Scale) }
+
+// hasStats reports whether the metric carries a summary. A list without scales does not say, and forbids nothing.
+func (m *MetricFacts) hasStats() bool { return m.Stats || m.Scale == "" }
+
+// checkLabels reports labels that the metric does not come with.
+func (r *Rule) checkLabels(m MetricFacts) error {
+	if len(r.Labels) > 0 || r.Match.Empty() {
+		if keys := r.Labels.Keys(); !slices.Contains(sortedSets(m.Labels), keys) {
+			return fmt.Errorf("%s comes with the labels %s, not %s", m.ID, labelSets(m.Labels), orNone(keys))
+		}
+	}
+	return nil
+}
+
+// checkLimits reports thresholds in another unit than the metric's, statistics that it does not have, and changes of
+// what only says how long somebody recorded.
+func (r *Rule) checkLimits(m MetricFacts) error {
+	_, stat := SplitStat(r.Metric)
+	if r.Abs != nil && *r.Abs != 0 && r.AbsUnit != "" && !Fits(r.AbsUnit, m.Unit) {
+		return fmt.Errorf("%s is in %s, and the change is given in %s%s", m.ID, m.Unit, r.AbsUnit,
+			bare(r.AbsUnit, m.Unit))
+	}
+	if r.LimitUnit != "" && !Fits(r.LimitUnit, m.Unit) && !(r.LimitUnit == report.Count && r.ZeroBounds()) {
+		return fmt.Errorf("%s is in %s, and the budget is given in %s%s", m.ID, m.Unit, r.LimitUnit,
+			bare(r.LimitUnit, m.Unit))
+	}
+	if stat != "" && !m.hasStats() {
+		return fmt.Errorf("%s is a single number and has no %s; name it without", m.ID, stat)
+	}
+	if (r.Rel != nil || r.Abs != nil) && Grows(m.scale(), stat) {
+		return errors.New(LengthReason(m.ID, stat, m.hasStats()))
+	}
+	return nil
+}
+
+// Fits reports whether a value in one unit can be held against a metric in the other. Metrics that count bytes per
+// second say per_second, and values GB/s.
+func Fits(given, metric string) bool {
+	return given == metric || given == report.BytesPerSec && metric == report.PerSecond
+}
+
+// bare says what a number without a unit lacks.
+func bare(given, wanted string) string {
+	example := map[string]string{report.Nanoseconds: "200us", report.Bytes: "2MiB", report.Ratio: "5pp, or 15% of a budget", report.PerSecond: "27.7 GB/s or 100/s"}[wanted]
+	if given != report.Count || example == "" {
+		return ""
+	}
+	return "; a number needs its unit: " + example
+}
+
+func (r *Rule) ZeroBounds() bool {
+	return (r.Max == nil || *r.Max == 0) && (r.Min == nil || *r.Min == 0)
+}
+
+// PerUnit reports whether the metric is of one unit of work, so that nothing can be said of it where a side has none.
+func (r *Rule) PerUnit() bool {
+	id, _ := SplitStat(r.Metric)
+	return report.ScaleOf(id, "", r.scale) == report.PerUnit
+}
+
+// Name is the rule's id, or its text.
+func (r *Rule) Name() string {
+	if r.ID != "" {
+		return r.ID
+	}
+	return r.subject() + ":" + r.Threshold()
+}
+
+func (r *Rule) subject() string {
+	if len(r.Labels) == 0 {
+		return r.Metric
+	}
+	return r.Metric + "{" + r.Labels.String() + "}"
+}
+
+// sortedSets are sets of label keys, the keys of each in order.
+func sortedSets(sets []string) []string {
+	out := make([]string, 0, len(sets))
+	for _, s := range sets {
+		keys := strings.Split(s, ",")
+		sort.Strings(keys)
+		out = append(out, strings.Join(keys, ","))
+	}
+	return out
+}
+
+func labelSets(sets []string) string {
+	out := make([]string, 0, len(sets))
+	for _, s := range sets {
+		out = append(out, orNone(s))
+	}
+	return strings.Join(out, " | ")
+}
+
+func orNone(keys string) string {
+	if keys == "" {
+		return "(none)"
+	}
+	return "{" + keys + "}"
+}
+
+// nearest is the known metric with the fewest edits to id, if few are enough.
+func nearest(id string, known []MetricFacts) string {
+	ids := make([]string, len(known))
+	for i := range known {
+		ids[i] = known[i].ID
+	}
+	return nearestWord(id, ids)
+}
+
+// edits is the Levenshtein distance of two ids.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		diagonal := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := diagonal
+			if a[i-1] != b[j-1] {
+				cost++
+			}
+			diagonal = row[j]
+			row[j] = min(cost, row[j]+1, row[j-1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,82 @@
+package policy
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// ThresholdRules are check_regression's questions to reports: the mean time of one unit of the phases prefill and
+// decode, or where the base has neither of one unit; the coverage by CUDA graphs; and the kernel that takes most time
+// of a unit of the base.
+func ThresholdRules(percent float64, base []*report.Report) []Rule {
+	rel := func() *float64 { v := percent / 100; return &v }
+	var rules []Rule
+	for _, name := range []string{"prefill", "decode"} {
+		if phase, ok := phaseOf(base, name); ok {
+			rules = append(
+				rules,
+				Rule{ID: name, Metric: "unit.time.mean", Labels: report.Labels{"phase": phase},
+					Level: comparison.LevelError, Rel: rel(), Direction: Up},
+			)
+		}
+	}
+	if len(rules) == 0 {
+		rules = append(
+			rules,
+			Rule{ID: "step", Metric: "unit.time.mean", Labels: report.Labels{},
+				Level: comparison.LevelError, Rel: rel(), Direction: Up},
+		)
+	}
+	rules = append(
+		rules,
+		Rule{ID: "graphs", Metric: "graph.coverage", Labels: report.Labels{},
+			Level: comparison.LevelError, Abs: rel(), AbsUnit: report.Ratio, Direction: Down,
+			Optional: true},
+	)
+	if top := topKernel(base); top != "" {
+		rules = append(rules, Rule{
+			ID: "top kernel", Metric: "kernel.time_per_unit", Labels: report.Labels{"kernel": "*"},
+			Match: Match{Regex: "^" + regexp.QuoteMeta(top) + "$"},
+			Level: comparison.LevelError, Rel: rel(), Direction: Up, Optional: true,
+		})
+	}
+	return rules
+}
+
+// phaseOf finds the phase of the units that profilemate would call so.
+func phaseOf(side []*report.Report, name string) (string, bool) {
+	for _, r := range side {
+		for i := range r.Metrics {
+			m := &r.Metrics[i]
+			if m.ID != "unit.time" || len(m.Labels) != 1 {
+				continue
+			}
+			p := strings.ToLower(m.Labels["phase"])
+			if name == "prefill" && strings.Contains(p, "prefill") ||
+				name == "decode" && !strings.Contains(p, "prefill") &&
+					(strings.Contains(p, "decode") || strings.Contains(p, "generation")) {
+				return m.Labels["phase"], true
+			}
+		}
+	}
+	return "", false
+}
+
+// topKernel is the kernel with most time in one unit of the first report.
+func topKernel(side []*report.Report) string {
+	name, most := "", -1.0
+	if len(side) == 0 {
+		return ""
+	}
+	for i := range side[0].Metrics {
+		m := &side[0].Metrics[i]
+		if k, ok := m.Labels["kernel"]; ok && m.ID == "kernel.time_per_unit" && len(m.Labels) == 1 && m.Value != nil &&
+			*m.Value > most {
+			name, most = k, *m.Value
+		}
+	}
+	return name
+}

@@ -1,0 +1,85 @@
+package render
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// The elements of a JUnit file, as CI systems read it.
+type (
+	junitSuites struct {
+		XMLName xml.Name     `xml:"testsuites"`
+		Suites  []junitSuite `xml:"testsuite"`
+	}
+	junitSuite struct {
+		Name       string          `xml:"name,attr"`
+		Tests      int             `xml:"tests,attr"`
+		Failures   int             `xml:"failures,attr"`
+		Errors     int             `xml:"errors,attr"`
+		Skipped    int             `xml:"skipped,attr"`
+		Properties []junitProperty `xml:"properties>property"`
+		Cases      []junitCase     `xml:"testcase"`
+	}
+	junitProperty struct {
+		Name  string `xml:"name,attr"`
+		Value string `xml:"value,attr"`
+	}
+	junitCase struct {
+		Class   string    `xml:"classname,attr"`
+		Name    string    `xml:"name,attr"`
+		Failure *junitWhy `xml:"failure"`
+		Skipped *junitWhy `xml:"skipped"`
+		Out     string    `xml:"system-out,omitempty"`
+	}
+	junitWhy struct {
+		Message string `xml:"message,attr"`
+		Type    string `xml:"type,attr,omitempty"`
+	}
+)
+
+// WriteJUnit writes one test case for each gate. A gate that fails is a failure, one that is inconclusive is skipped
+// with its reason, and one that warns or passes has its reason as output.
+func WriteJUnit(w io.Writer, c *comparison.Comparison) error {
+	s := junitSuite{Name: "explain diff", Tests: len(c.Gates), Properties: []junitProperty{
+		{"verdict", string(c.Verdict)}, {"cause", render.Visible(c.Cause)},
+	}}
+	for i := range c.Gates {
+		g := &c.Gates[i]
+		name := g.Metric
+		if len(g.Labels) > 0 {
+			name += "{" + g.Labels.String() + "}"
+		}
+		if g.Threshold != "" {
+			name += " " + g.Threshold
+		}
+		t := junitCase{Class: render.Visible("explain." + g.Rule), Name: render.Visible(name)}
+		reason := render.Visible(g.Reason)
+		switch g.Verdict {
+		case comparison.Fail, comparison.Error:
+			t.Failure = &junitWhy{Message: reason, Type: string(g.Class)}
+			s.Failures++
+		case comparison.Inconclusive:
+			t.Skipped = &junitWhy{Message: reason}
+			s.Skipped++
+		case comparison.Warn:
+			t.Out = "warn: " + reason
+		case comparison.Pass:
+			t.Out = reason
+		}
+		s.Cases = append(s.Cases, t)
+	}
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return err
+	}
+	e := xml.NewEncoder(w)
+	e.Indent("", "  ")
+	if err := e.Encode(junitSuites{Suites: []junitSuite{s}}); err != nil {
+		return fmt.Errorf("junit: %w", err)
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}

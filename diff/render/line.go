@@ -1,0 +1,72 @@
+package render
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// ownWord is what ids of metrics and codes of reasons look like. Nothing else goes into [Comparison.OneLine].
+var ownWord = regexp.MustCompile(`^[a-z][a-z0-9_]{0,30}(\.[a-z0-9_]{1,30}){0,3}$`)
+
+// OneLine is the verdict's number in one line of explain's own words: ids of metrics, codes and numbers, no name out of
+// a capture or a file. It fits where text is dangerous: workflow commands, commit statuses.
+func OneLine(c *comparison.Comparison) string {
+	own := func(s string) string {
+		if ownWord.MatchString(s) {
+			return s
+		}
+		return "a metric"
+	}
+	text := ""
+	row, g := headline(c)
+	switch {
+	case c.FirstRun():
+		text = "first run, no baseline"
+	case !c.Comparable && len(c.Reasons) > 0:
+		text = "not comparable"
+		sep := ": "
+		for _, r := range c.Reasons[:min(len(c.Reasons), 5)] {
+			if ownWord.MatchString(string(r.Code)) {
+				text += sep + string(r.Code)
+				sep = ", "
+			}
+		}
+	case g != nil:
+		text = own(g.Metric) + ": " + string(g.Verdict)
+	case row == nil:
+		text = "nothing was compared"
+	case row.Delta != nil && *row.Delta != 0:
+		text = own(row.Metric) + " " + comparison.ChangeText(
+			row) + ", " + unit.Format(*row.Base, row.Unit) + " → " + unit.Format(*row.Head, row.Unit)
+	default:
+		text = own(row.Metric) + " unchanged"
+	}
+	n := map[comparison.Verdict]int64{}
+	for i := range c.Gates {
+		n[c.Gates[i].Verdict]++
+	}
+	text += "; " + comparison.Count(c.Counts.GatesChecked, "gate") + " checked"
+	for _, v := range []struct {
+		verdict comparison.Verdict
+		word    string
+	}{{comparison.Fail, "failed"}, {comparison.Warn, "warned"}} {
+		if n[v.verdict] > 0 {
+			text += ", " + unit.Int(n[v.verdict]) + " " + v.word
+		}
+	}
+	if a := accepted(c); a > 0 {
+		text += ", " + unit.Int(a) + " accepted by a waiver"
+	}
+	if w := idleWaivers(c); w > 0 {
+		text += "; " + comparison.Count(w, "waiver") + " unused or expired"
+	}
+	return strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return ' '
+		}
+		return r
+	}, text)
+}

@@ -1,0 +1,367 @@
+package render
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// primaryTable shows metrics of different units, so that every cell has its own.
+func primaryTable(c *comparison.Comparison, rows []comparison.Row) (doc.Table, bool) {
+	if len(rows) == 0 {
+		return doc.Table{}, false
+	}
+	t := doc.Table{ID: "primary", Columns: []doc.Column{
+		{Title: "Per unit of work"}, {Title: "Base", Align: doc.Right}, {Title: "Head", Align: doc.Right},
+		{Title: "Change", Align: doc.Right}, {Title: "", Align: doc.Right},
+		{Title: intervalTitle(rows), Align: doc.Right, Wide: true}, {Title: "Class"},
+	}}
+	if c.Unit.Kind == "" || c.Unit.Kind == "none" || c.Depth == comparison.DepthEvidence {
+		t.Columns[0].Title = "Metric"
+	}
+	shared := len(rows) > 1 // labels that all rows share name the kind of unit, which is named elsewhere
+	for i := range rows {
+		shared = shared && rows[i].Labels.String() == rows[0].Labels.String()
+	}
+	for i := range rows {
+		r := &rows[i]
+		labels := r.Labels
+		if shared {
+			labels = nil
+		}
+		delta, ratio := comparison.NoValue, ""
+		if r.Delta != nil {
+			delta = unit.Delta(*r.Delta, r.Unit)
+		}
+		if r.Ratio != nil {
+			ratio = unit.Change(*r.Ratio - 1)
+		}
+		t.Rows = append(t.Rows, []doc.Cell{
+			metricCell(shown(c, r.Metric), labels), {doc.Text(format(r.Base, r.Unit))},
+			{doc.Text(format(r.Head, r.Unit))},
+			{doc.Text(delta)}, {doc.Text(ratio)}, {doc.Text(intervalText(r.Interval))},
+			{doc.Text(string(r.Class)).With(classTone(r.Class))},
+		})
+	}
+	return t, true
+}
+
+// shown is a metric's name as the first table has it. Where all rows are of a server, what they begin with is left out.
+func shown(c *comparison.Comparison, metric string) string {
+	if c.Depth == comparison.DepthEvidence {
+		return strings.TrimPrefix(metric, "serve.")
+	}
+	return metric
+}
+
+// intervalTitle has the level of the intervals where they share one.
+func intervalTitle(rows []comparison.Row) string {
+	level := 0.0
+	for i := range rows {
+		switch x := rows[i].Interval; {
+		case x == nil:
+		case level != 0 && x.Level != level:
+			return "Interval"
+		default:
+			level = x.Level
+		}
+	}
+	if level == 0 {
+		return "Interval"
+	}
+	return strings.TrimSuffix(comparison.ExactPercent(level), "%") + " % interval"
+}
+
+func intervalText(i *comparison.Interval) string {
+	if i == nil {
+		return ""
+	}
+	return unit.Change(i.Low-1) + " … " + unit.Change(i.High-1)
+}
+
+// metricCell is a metric with its labels, whose values can come out of a capture.
+func metricCell(metric string, l report.Labels) doc.Cell {
+	cell := doc.Cell{doc.Code(metric)}
+	if len(l) > 0 {
+		cell = append(cell, doc.Text(" "), doc.Name(l.String()))
+	}
+	return cell
+}
+
+// sameReason is what was decided of every metric alike, where there are several: a list would say it over and over.
+func sameReason(c *comparison.Comparison) (string, bool) {
+	for i := range c.Primary {
+		if r := &c.Primary[i]; r.Why == "" || r.Why != c.Primary[0].Why || r.NeedCaptures != nil {
+			return "", false
+		}
+	}
+	if len(c.Primary) < 2 {
+		return "", false
+	}
+	return c.Primary[0].Why, true
+}
+
+// decisions say how the class of each row came about.
+func decisions(c *comparison.Comparison) doc.Block {
+	if why, ok := sameReason(c); ok {
+		return doc.List{Items: []doc.Item{{Spans: doc.Spans(doc.Text("Every metric: " + why))}}}
+	}
+	var l doc.List
+	for i := range c.Primary {
+		r := &c.Primary[i]
+		if r.Why == "" {
+			continue
+		}
+		spans := append(metricCell(r.Metric, nil), doc.Text(": "+r.Why))
+		if r.NeedCaptures != nil {
+			spans = append(spans, doc.Text("; "+comparison.Count(*r.NeedCaptures, "capture")+" a side would settle it"))
+		}
+		l.Items = append(l.Items, doc.Item{Spans: spans})
+	}
+	return l
+}
+
+// attributionTable splits the change by class, the idle class by cause, and names the kernels that changed most.
+func attributionTable(c *comparison.Comparison, kernels int, effects bool) (doc.Table, bool) {
+	a := &c.Attribution
+	if len(a.Rows) == 0 || a.TotalDelta == 0 {
+		return doc.Table{}, false
+	}
+	var rows []*comparison.AttributionRow
+	pick := func(kind string) (list []*comparison.AttributionRow) {
+		for i := range a.Rows {
+			if r := &a.Rows[i]; r.Kind == kind {
+				list = append(list, r)
+			}
+		}
+		return list
+	}
+	indent := map[*comparison.AttributionRow]string{}
+	for _, r := range pick("class") {
+		if r.Base == 0 && r.Head == 0 {
+			continue
+		}
+		rows = append(rows, r)
+		if r.ID != "idle" {
+			continue
+		}
+		for _, cause := range pick("idle_cause") {
+			if cause.Base != 0 || cause.Head != 0 {
+				indent[cause] = "idle: "
+				rows = append(rows, cause)
+			}
+		}
+	}
+	moved := pick("kernel")
+	slices.SortStableFunc(moved, func(x, y *comparison.AttributionRow) int {
+		switch dx, dy := math.Abs(x.Delta), math.Abs(y.Delta); {
+		case dx > dy:
+			return -1
+		case dx < dy:
+			return 1
+		}
+		return 0
+	})
+	shown := 0
+	for _, r := range moved {
+		if shown == kernels || math.Abs(r.Delta) < kernelMatters*math.Abs(a.TotalDelta) {
+			break
+		}
+		rows = append(rows, r)
+		shown++
+	}
+	var values, deltas []float64
+	for _, r := range rows {
+		values = append(values, r.Base, r.Head)
+		deltas = append(deltas, r.Delta)
+	}
+	scale, change := unit.Common(
+		report.Nanoseconds,
+		append(values, a.Base, a.Head)...), unit.Common(
+		report.Nanoseconds,
+		append(deltas, a.TotalDelta)...)
+	t := doc.Table{ID: "attribution", Columns: []doc.Column{
+		{Title: "Part of one unit"}, {Title: scale.Header("Base"), Align: doc.Right},
+		{Title: scale.Header("Head"), Align: doc.Right},
+		{Title: change.Header("Change"), Align: doc.Right}, {Title: "Share of change", Align: doc.Right},
+	}}
+	if effects {
+		t.Columns = append(t.Columns, doc.Column{Title: change.Header("by count"), Align: doc.Right},
+			doc.Column{Title: change.Header("per call"), Align: doc.Right})
+	}
+	t.Caption = doc.Spans(doc.Text(
+		"Where the change of " + unit.Delta(a.TotalDelta,
+			report.Nanoseconds) + " comes from (mean " + a.Metric + ")",
+	))
+	effect := func(v *float64) doc.Cell {
+		if v == nil {
+			return nil
+		}
+		return doc.Cell{doc.Text(change.Delta(*v))}
+	}
+	for _, r := range rows {
+		name := doc.Cell{doc.Text(indent[r] + strings.ReplaceAll(r.ID, "_", " "))}
+		if r.Kind == "kernel" {
+			name = doc.Cell{doc.Text("kernel "), doc.Name(display(c, r.ID))}
+		}
+		row := []doc.Cell{
+			name, {doc.Text(scale.Format(r.Base))}, {doc.Text(scale.Format(r.Head))}, {doc.Text(change.Delta(r.Delta))},
+			{doc.Text(unit.Percent(r.Delta / a.TotalDelta))},
+		}
+		if effects {
+			row = append(row, effect(r.CountEffect), effect(r.PerCallEffect))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	t.Foot = append(t.Foot, []doc.Cell{
+		{doc.Text("all classes")}, {doc.Text(scale.Format(a.Base))}, {doc.Text(scale.Format(a.Head))},
+		{doc.Text(change.Delta(a.TotalDelta))}, {doc.Text("100 %")},
+	})
+	return t, true
+}
+
+// display is the display name of a kernel of either side.
+func display(c *comparison.Comparison, name string) string {
+	for i := range c.Kernels {
+		k := &c.Kernels[i]
+		if k.BaseName != nil && *k.BaseName == name && k.BaseShort != nil {
+			return *k.BaseShort
+		}
+		if k.HeadName != nil && *k.HeadName == name && k.HeadShort != nil {
+			return *k.HeadShort
+		}
+	}
+	return name
+}
+
+// kernelMatters is the share of the change below which a kernel's part is not shown with the causes.
+const kernelMatters = 0.05
+
+func attributionText(c *comparison.Comparison) string {
+	text := "Mean " + c.Attribution.Metric + ", which splits into parts exactly: classes sum to the change, idle causes to idle, kernels to compute and exposed communication."
+	if math.Abs(c.Attribution.Residual) < 0.5 { // the clock counts nanoseconds: less is the rounding of means
+		return text + " Nothing is left over."
+	}
+	return text + " Residual " + unit.Format(c.Attribution.Residual, report.Nanoseconds) + "."
+}
+
+// apiTable is the host side: calls per unit, time of one call. changed leaves out calls of which there is
+// nothing to say.
+func apiTable(c *comparison.Comparison, changed bool) (doc.Table, bool) {
+	t := doc.Table{ID: "api", Caption: doc.Spans(doc.Text("Host calls per unit")), Columns: []doc.Column{
+		{Title: "Call"}, {Title: "Kind"}, {Title: "Calls", Align: doc.Right}, {Title: "Mean, base", Align: doc.Right},
+		{Title: "Mean, head", Align: doc.Right},
+		{Title: "Change", Align: doc.Right}, {Title: "Class"},
+	}}
+	for i := range c.API {
+		a := &c.API[i]
+		calls, head := format(a.BaseCount, report.Count), format(a.HeadCount, report.Count)
+		if changed && a.Class == comparison.Same && calls == head {
+			continue
+		}
+		if calls != head {
+			calls += " → " + head
+		}
+		ratio := ""
+		if a.Ratio != nil {
+			ratio = unit.Change(*a.Ratio - 1)
+		}
+		t.Rows = append(t.Rows, []doc.Cell{
+			{doc.Name(a.Name)}, {doc.Text(a.Kind)}, {doc.Text(calls)},
+			{doc.Text(format(a.BaseMean, report.Nanoseconds))},
+			{doc.Text(format(a.HeadMean, report.Nanoseconds))}, {doc.Text(ratio)},
+			{doc.Text(string(a.Class)).With(classTone(a.Class))},
+		})
+	}
+	return t, len(t.Rows) > 0
+}
+
+func structureList(c *comparison.Comparison) []doc.Block {
+	if len(c.Structure) == 0 {
+		return nil
+	}
+	var l doc.List
+	for _, s := range c.Structure {
+		l.Items = append(l.Items,
+			doc.Item{Spans: doc.Spans(doc.Text(string(s.Class)).With(classTone(s.Class)), doc.Text(": "+s.Text))})
+	}
+	return []doc.Block{doc.H(2, "structure", "Structure"), l}
+}
+
+// residue names what differs and was not compared, what is warned of first.
+func residue(c *comparison.Comparison, limit int) []doc.Block {
+	if len(c.Residue) == 0 {
+		return nil
+	}
+	list := slices.Clone(c.Residue)
+	slices.SortStableFunc(list, func(a, b comparison.Residue) int {
+		switch {
+		case a.Soft == b.Soft:
+			return 0
+		case a.Soft:
+			return -1
+		}
+		return 1
+	})
+	spans := doc.Spans(doc.Text("Differs and was not compared: "))
+	for i, r := range list {
+		if i == limit {
+			spans = append(spans, doc.Text("; and "+unit.Int(int64(len(list)-limit))+" more"))
+			break
+		}
+		if i > 0 {
+			spans = append(spans, doc.Text("; "))
+		}
+		field := doc.Text(strings.ReplaceAll(r.Field, "_", " ") + " ")
+		if r.Soft {
+			field = field.With(doc.Warn)
+		}
+		spans = append(spans, field, residueValue(r.Base), doc.Text(" → "), residueValue(r.Head))
+	}
+	return []doc.Block{doc.P(append(spans, doc.Text("."))...)}
+}
+
+func residueValue(s string) doc.Span {
+	if s == "" {
+		return doc.Text("unknown")
+	}
+	return doc.Name(s)
+}
+
+// mixTable counts the units of each kind: a change of the mix is no change of what a unit costs.
+func mixTable(c *comparison.Comparison) (doc.Table, bool) {
+	if len(c.Mix) < 2 {
+		return doc.Table{}, false
+	}
+	t := doc.Table{ID: "mix", Columns: []doc.Column{
+		{Title: "Phase"}, {Title: "Batch", Align: doc.Right}, {Title: "Prompt tokens", Align: doc.Right, Wide: true},
+		{Title: "Units, base", Align: doc.Right}, {Title: "Units, head", Align: doc.Right},
+		{Title: "Mean, base", Align: doc.Right}, {Title: "Mean, head", Align: doc.Right},
+		{Title: "Change", Align: doc.Right},
+	}}
+	id := func(v *int64) doc.Cell {
+		if v == nil {
+			return doc.Cell{doc.Text(comparison.NoValue)}
+		}
+		return doc.Cell{doc.Text(unit.Int(*v))}
+	}
+	for i := range c.Mix {
+		m := &c.Mix[i]
+		ratio := ""
+		if m.Ratio != nil {
+			ratio = unit.Change(*m.Ratio - 1)
+		}
+		t.Rows = append(t.Rows, []doc.Cell{
+			{doc.Name(m.Phase)}, id(m.Batch), id(m.Tokens), {doc.Text(unit.Int(m.BaseCount))},
+			{doc.Text(unit.Int(m.HeadCount))},
+			{doc.Text(format(m.BaseTime, report.Nanoseconds))}, {doc.Text(format(m.HeadTime, report.Nanoseconds))},
+			{doc.Text(ratio)},
+		})
+	}
+	return t, true
+}
