@@ -163,6 +163,9 @@ func prepare(t *trace.Trace, opt *Options, tags *tagger) (*kit.Input, error) {
 			Trace: t, Calls: in.Calls, Timeline: in.Timeline, Kinds: in.Kinds, Spec: tags.unit, Marked: tags.isUnit,
 		})
 	})
+	if none := in.Units.Unmatched; none != nil {
+		return nil, fmt.Errorf("%w: %w", ErrOptions, none)
+	}
 	if err := narrow(in, opt, tags); err != nil {
 		return nil, err
 	}

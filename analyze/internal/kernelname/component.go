@@ -69,24 +69,28 @@ func wordStart(s, original, word string) bool {
 // Phases of inference that names tell.
 const (
 	phasePrefill   = "prefill"
-	phaseDecode    = "decode"
+	PhaseDecode    = "decode"
 	phaseMixed     = "mixed" // prefill and decode in one step
 	phaseSampling  = "sampling"
 	phaseDraft     = "draft"    // the small model of speculative decoding
 	phaseSchedule  = "schedule" // host work between steps
 	phaseDiffusion = "diffusion"
-	phaseIdle      = "idle" // a step of no request
+	phaseIdle      = "idle"     // a step of no request
+	phasePrebuilt  = "prebuilt" // requests whose prompt another server computed join the batch
 )
 
 // BuiltinPhase returns the phase of inference that a range's name tells, or "".
 // A step marker's own phase comes first; then, as in profilemate, "prefill", and
 // "decode" or "generation"; both at once are mixed. "decoder" is a part of a
-// model, no phase.
+// model, no phase, and "scheduler" is what runs the steps.
 func BuiltinPhase(rangeName string) string {
 	if m, ok := ParseMarker(rangeName); ok && m.Phase != "" {
 		return m.Phase
 	}
 	s := lower(clip(rangeName, maxRange))
+	if strings.HasPrefix(s, "schedule_") {
+		return phaseSchedule // lmdeploy's schedule_prefill and schedule_decoding are host work
+	}
 	prefill := strings.Contains(s, "prefill")
 	decode := strings.Contains(s, "generation") || containsUnless(s, "decode", 'r')
 	switch {
@@ -95,13 +99,13 @@ func BuiltinPhase(rangeName string) string {
 	case prefill:
 		return phasePrefill
 	case decode:
-		return phaseDecode
+		return PhaseDecode
 	case strings.Contains(s, "draft") || strings.Contains(s, "speculat") || strings.Contains(s, "eagle"):
 		return phaseDraft
 	case strings.Contains(s, "sampl") && !strings.Contains(s, "resampl") && !strings.Contains(s, "downsampl") &&
 		!strings.Contains(s, "upsampl"):
 		return phaseSampling
-	case strings.Contains(s, "schedule"):
+	case containsUnless(s, "schedule", 'r'): // a scheduler's ranges go around all that it does
 		return phaseSchedule
 	}
 	return ""

@@ -10,6 +10,7 @@ const (
 	EngineATOM    = "atom"
 	EnginePyTorch = "pytorch" // torch.profiler's step
 	EngineLLM     = "llm"     // the convention LLM@prefill, LLM@decode…
+	EngineMLC     = "mlc"
 )
 
 // Unknown is the value of a Marker's number that the text does not give.
@@ -52,13 +53,20 @@ func mayMark(text string) bool {
 	case 'p':
 		return text[1] == 'r' && text[2] == 'e' && text[3] == 'f'
 	case 'd':
-		return text[1] == 'e' && text[2] == 'c' && text[3] == 'o'
+		return text[1] == 'e' && text[2] == 'c' && text[3] == 'o' || text[1] == 'u' && text[2] == 'm' && text[3] == 'm' ||
+			text[1] == 'r' && text[2] == 'a' && text[3] == 'f' || text[1] == 's' && text[2] == 'p' && text[3] == 'a'
 	case 'L':
 		return text[1] == 'L' && text[2] == 'M' && text[3] == '@'
 	case 'P':
 		return text[1] == 'r' && text[2] == 'o' && text[3] == 'f'
 	case '[':
 		return text[1] == 'E' && text[2] == 'x'
+	case '_':
+		return text[1] == 'f' && text[2] == 'o' && text[3] == 'r'
+	case 'B':
+		return len(text) > 5 && text[:5] == "Batch" && strings.IndexByte("DJPV", text[5]) >= 0
+	case '{':
+		return text[1] == '\'' && text[2] == 'M' && text[3] == 'o'
 	}
 	return false
 }
@@ -67,10 +75,16 @@ func mayMark(text string) bool {
 //
 //	execute_context_2(14721)_generation_3(3)                   vLLM: requests(tokens)
 //	execute_17_context_2(sq14sk20sqsq…sqsk…)_generation_3(…)   vLLM, SGLang: detailed
+//	execute_new_2_cached_3                                     vLLM 0.11 to 0.13: new requests, and others
 //	execute_diffusion_…                                        vLLM
 //	step[DECODE bs=8], step[EXTEND bs=2 toks=107], step[MIXED bs=2 c=1 g=1 …]   SGLang
 //	[Executor] _forward_step 7: 2 ctx reqs, 100 ctx tokens, 3 gen reqs          TensorRT-LLM
-//	prefill[bs=2 tok=14721 ctx=[…]], decode[bs=117/128 tok=117 d=117]           ATOM
+//	_forward_step: 2 ctx reqs, 3 gen reqs                      TensorRT-LLM, its first flow
+//	prefill[bs=2 tok=14721 ctx=[…]], decode[bs=117/128 tok=117 p=1 d=116]       ATOM: p prompts and d decoding requests
+//	dummy_prefill[bs=2 tok=8], dummy_decode[bs=8]              ATOM: steps of no request
+//	draft[1/3 bs=8], dspark[bs=8 T=3]                          ATOM
+//	BatchPrefill total_seq_len=512, BatchDecode num_seqs=8     MLC-LLM
+//	{'Module': 'Qwen3ForCausalLM', 'Inputs': [[512], …]}       layer hooks of vLLM and SGLang: the outermost module
 //	LLM@prefill, LLM@decode_all, LLM@decode_step
 //	ProfilerStep#12                                            torch.profiler
 //
@@ -90,6 +104,12 @@ func ParseMarker(text string) (Marker, bool) {
 		return parseLLM(text)
 	case 'P':
 		return parseProfilerStep(text)
+	case '_':
+		return parseTRTLLM(text)
+	case 'B':
+		return parseMLC(text)
+	case '{':
+		return parseLayers(text)
 	}
 	if strings.HasPrefix(text, "execute_") {
 		return parseVLLM(text)
@@ -107,6 +127,9 @@ func parseVLLM(text string) (Marker, bool) {
 	m := unknownMarker(EngineVLLM)
 	c := cursor{s: text, ok: true}
 	c.lit("execute_")
+	if c.try("new_") {
+		return parseNewCached(c)
+	}
 	if c.digitNext() {
 		c.number()
 		c.lit("_")
@@ -115,6 +138,20 @@ func parseVLLM(text string) (Marker, bool) {
 	m.PrefillRequests, m.PrefillTokens = c.group()
 	c.lit("_generation_")
 	m.DecodeRequests, m.DecodeTokens = c.group()
+	if !c.ok || c.s != "" {
+		return Marker{}, false
+	}
+	m.sum()
+	return m, true
+}
+
+// parseNewCached reads N_cached_M. A request that is not new decodes, or goes on with a prompt that was cut into
+// chunks: the text does not tell, and decode is what it mostly is.
+func parseNewCached(c cursor) (Marker, bool) {
+	m := unknownMarker(EngineVLLM)
+	m.PrefillRequests = c.number()
+	c.lit("_cached_")
+	m.DecodeRequests = c.number()
 	if !c.ok || c.s != "" {
 		return Marker{}, false
 	}
@@ -154,7 +191,7 @@ func phaseOf(prefill, decode int64) string {
 	case prefill > 0:
 		return phasePrefill
 	case decode > 0:
-		return phaseDecode
+		return PhaseDecode
 	}
 	return phaseIdle
 }
@@ -164,7 +201,8 @@ func phaseOf(prefill, decode int64) string {
 func parseTRTLLM(text string) (Marker, bool) {
 	m := unknownMarker(EngineTRTLLM)
 	c := cursor{s: text, ok: true}
-	c.lit("[Executor] _forward_step")
+	c.try("[Executor] ")
+	c.lit("_forward_step")
 	if c.try(" ") && !c.try("#") {
 		m.Step = c.number()
 	}
@@ -192,7 +230,7 @@ func parseLLM(text string) (Marker, bool) {
 	case strings.HasPrefix(what, "prefill"):
 		m.Phase = phasePrefill
 	case strings.HasPrefix(what, "decode"):
-		m.Phase = phaseDecode
+		m.Phase = PhaseDecode
 		m.Whole = !strings.Contains(what, "step")
 	default:
 		return Marker{}, false

@@ -69,7 +69,7 @@ func parseSGLang(text string) (Marker, bool) {
 	case phasePrefill:
 		m.PrefillRequests, m.DecodeRequests, m.DecodeTokens = bs, 0, 0
 		m.PrefillTokens = orElse(fields, "c_sq", toks)
-	case phaseDecode:
+	case PhaseDecode:
 		m.DecodeRequests, m.PrefillRequests, m.PrefillTokens = bs, 0, 0
 		m.DecodeTokens = orElse(fields, "g_sq", toks)
 	case phaseMixed:
@@ -85,41 +85,51 @@ func sglangPhase(mode string) (phase string, known bool) {
 	case "EXTEND", "PREFILL", "SPLIT_PREFILL", "DLLM_EXTEND":
 		return phasePrefill, true
 	case "DECODE", "TARGET_VERIFY":
-		return phaseDecode, true
+		return PhaseDecode, true
 	case "DRAFT_EXTEND", "DRAFT_EXTEND_V2":
 		return phaseDraft, true
 	case "MIXED":
 		return phaseMixed, true
 	case "IDLE":
 		return phaseIdle, true
+	case "PREBUILT":
+		return phasePrebuilt, true
 	}
 	return "", false
 }
 
-// parseATOM reads prefill[…], decode[…] and eager_decode[…].
+// parseATOM reads prefill[…], decode[…], eager_decode[…], the same after dummy_, draft[…] and dspark[…].
 func parseATOM(text string) (Marker, bool) {
 	m := unknownMarker(EngineATOM)
-	body, prefill := bracketed(text, "prefill[")
-	decode := false
-	if !prefill {
-		if body, decode = bracketed(text, "decode["); !decode {
-			body, decode = bracketed(text, "eager_decode[")
-		}
-	}
-	bs, ok := field(body, "bs")
-	if !prefill && !decode || !ok {
+	name, dummy := strings.CutPrefix(text, "dummy_")
+	word, _, _ := strings.Cut(name, "[")
+	body, ok := bracketed(name, word+"[")
+	bs, known := field(body, "bs")
+	if !ok || !known {
 		return Marker{}, false
 	}
 	m.Requests, m.Batch = bs, bs
 	m.Padded = padded(body)
 	tok := orElse(body, "tok", Unknown)
-	if prefill {
+	switch word {
+	case "prefill":
 		m.Phase = phasePrefill
 		m.PrefillRequests, m.PrefillTokens, m.DecodeRequests, m.DecodeTokens = bs, tok, 0, 0
-		return m, true
+	case "decode", "eager_decode":
+		m.Phase = PhaseDecode
+		m.DecodeRequests, m.DecodeTokens, m.PrefillRequests, m.PrefillTokens = bs, tok, 0, 0
+		if p, d := orElse(body, "p", 0), orElse(body, "d", 0); p > 0 && d > 0 {
+			m.Phase = phaseMixed
+			m.PrefillRequests, m.DecodeRequests, m.PrefillTokens, m.DecodeTokens = p, d, Unknown, Unknown
+		}
+	case "draft", "dspark":
+		m.Phase = phaseDraft
+	default:
+		return Marker{}, false
 	}
-	m.Phase = phaseDecode
-	m.DecodeRequests, m.DecodeTokens, m.PrefillRequests, m.PrefillTokens = bs, tok, 0, 0
+	if dummy {
+		m.Phase = phaseIdle
+	}
 	return m, true
 }
 
@@ -194,6 +204,8 @@ func appendMarker(dst []byte, text string, m Marker) []byte {
 	switch m.Engine {
 	case EnginePyTorch:
 		return append(dst, "ProfilerStep#"...)
+	case EngineMLC:
+		return append(dst, text...)
 	case EngineTRTLLM:
 		const head = "[Executor] _forward_step "
 		if rest, ok := strings.CutPrefix(text, head); ok {
@@ -203,6 +215,9 @@ func appendMarker(dst []byte, text string, m Marker) []byte {
 			return append(dst, counts...)
 		}
 		return append(dst, text...)
+	}
+	if strings.HasPrefix(m.Engine, EngineLayers) {
+		return appendLayers(dst, text)
 	}
 	for i := 0; i < len(text); {
 		n := runningSum(text, i)

@@ -15,7 +15,7 @@ import "strings"
 //   - step markers (ParseMarker) keep the sizes of the batch, which say what work
 //     the step did, and lose what counts steps: ProfilerStep#12 → ProfilerStep#,
 //     "[Executor] _forward_step 7: 2 ctx reqs…" → "[Executor] _forward_step #: 2
-//     ctx reqs…". So do the running sums of key lengths in detailed markers
+//     ctx reqs…"; so do steps written by hand (ParseStep). So do the running sums of key lengths in detailed markers
 //     (sk, sqsq, sqsk, ctx), which differ at every step.
 //
 // The key of a key is itself. text is read once from left to right, and nothing is
@@ -25,6 +25,11 @@ func AppendRangeCanonical(dst []byte, text string) []byte {
 	if mayMark(text) {
 		if m, ok := ParseMarker(text); ok {
 			return appendMarker(dst, text, m)
+		}
+	}
+	if head, fields := stepFields(text); fields != "" {
+		if _, ok := parseScript(head); ok {
+			return append(AppendRangeCanonical(dst, head), text[len(head):]...)
 		}
 	}
 	base := len(dst)

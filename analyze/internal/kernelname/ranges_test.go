@@ -202,18 +202,18 @@ func TestRangeComponent(t *testing.T) {
 func TestBuiltinPhase(t *testing.T) {
 	for name, want := range map[string]string{
 		"execute_context_2(100)_generation_0(0)":              phasePrefill,
-		"execute_context_0(0)_generation_8(8)":                phaseDecode,
+		"execute_context_0(0)_generation_8(8)":                PhaseDecode,
 		"execute_context_1(100)_generation_8(8)":              phaseMixed,
 		"step[EXTEND bs=1 toks=107]":                          phasePrefill,
-		"step[DECODE bs=8]":                                   phaseDecode,
-		"[Executor] _forward_step 3: 0 ctx reqs, 32 gen reqs": phaseDecode,
+		"step[DECODE bs=8]":                                   PhaseDecode,
+		"[Executor] _forward_step 3: 0 ctx reqs, 32 gen reqs": PhaseDecode,
 		"LLM@prefill":      phasePrefill,
-		"LLM@decode_all":   phaseDecode,
+		"LLM@decode_all":   PhaseDecode,
 		"Prefill":          phasePrefill,
-		"decode step":      phaseDecode,
-		"generation_3":     phaseDecode,
+		"decode step":      PhaseDecode,
+		"generation_3":     PhaseDecode,
 		"decoder.layers.3": "",
-		"decoder decode":   phaseDecode,
+		"decoder decode":   PhaseDecode,
 		"prefill+decode":   phaseMixed,
 		"_sample_async":    phaseSampling,
 		"upsample":         "",
@@ -222,6 +222,9 @@ func TestBuiltinPhase(t *testing.T) {
 		"ProfilerStep#12":  "",
 		"aten::mm":         "",
 		"":                 "",
+		// a scheduler runs the steps, and is no phase of its own
+		"scheduler.run_batch": "", "scheduler.recv_requests": "", "schedule: allocate_slots": phaseSchedule,
+		"schedule_prefill": phaseSchedule, "schedule_decoding": phaseSchedule,
 	} {
 		if got := BuiltinPhase(name); got != want {
 			t.Errorf("BuiltinPhase(%q) = %q, want %q", name, got, want)

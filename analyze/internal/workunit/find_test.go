@@ -19,6 +19,14 @@ const us = 1_000
 // find opens a trace and looks for its units.
 func find(tb testing.TB, path, spec string) *workunit.Result {
 	tb.Helper()
+	r := workunit.Find(load(tb, path, spec))
+	check(tb, r)
+	return r
+}
+
+// load opens a trace for the search.
+func load(tb testing.TB, path, spec string) *workunit.Input {
+	tb.Helper()
 	s, err := workunit.ParseSpec(spec)
 	if err != nil {
 		tb.Fatal(err)
@@ -44,9 +52,7 @@ func find(tb testing.TB, path, spec string) *workunit.Result {
 	in.Calls = attrib.Join(t)
 	span, _ := attrib.WorkSpan(t)
 	in.Timeline = attrib.NewTimeline(t, in.Calls, span, isComm)
-	r := workunit.Find(in)
-	check(tb, r)
-	return r
+	return in
 }
 
 // check holds what must be true of every result.
@@ -215,9 +221,9 @@ func TestUserSpecs(t *testing.T) {
 		// 18 of the 66 + 1 steps have a prefill part; each of them launches 67 kernels on each of 2 devices.
 		{"nvtx:execute_context_1", "nvtx", "prefill", 67},
 		{"nvtx:no such range", "none", "", 0},
-		{"kernel:argmax|ArgMaxOps", "kernel", "step:", 71},
+		{"kernel:argmax|ArgMaxOps", "kernel", "step", 71},
 		{"kernel:no such kernel", "none", "", 0},
-		{"graph", "graph", "step:", 71},
+		{"graph", "graph", "step", 71},
 		{"none", "none", "", 0},
 	} {
 		r := find(t, path, c.spec)
@@ -366,5 +372,79 @@ func TestNarrowAndSteady(t *testing.T) {
 	r.Narrow(interval.Interval{Start: 0, End: 1})
 	if _, ok := r.Steady(); ok || r.Primary != -1 {
 		t.Errorf("units in an empty window: primary %d", r.Primary)
+	}
+}
+
+// The head runs the base's step of twelve kernels, but every second one lacks its second half, and nothing pauses: by itself
+// it is as good as a step of 18 kernels. Cut at the base's anchor it has 20 steps of 12 kernels and 20 of 6.
+func TestFindWithAnchorOfAnotherCapture(t *testing.T) {
+	trace := func(half bool, rename string) string {
+		b := tracetest.New()
+		th := b.Process(1, "python").Thread(1, "python")
+		at := int64(1000 * us)
+		for i := range 40 {
+			at = step(th, 0, at, rename+"a", "b", "c", "d", "e", "f")
+			if !half || i%2 == 0 {
+				at = step(th, 0, at, "g", "h", "i", "j", "k", "l")
+			}
+		}
+		return b.WriteTB(t)
+	}
+	base := find(t, trace(false, ""), "")
+	if len(base.Anchors) != 3 || base.Anchors[0].Count != 40 || base.Anchors[0].Coverage != 1 {
+		t.Fatalf("anchors %+v", base.Anchors)
+	}
+	head := load(t, trace(true, ""), "")
+	anchor := workunit.Anchor{Names: []string{"a"}}
+	r := workunit.FindWith(head, &anchor)
+	check(t, r)
+	if len(r.Groups) != 2 || len(r.Units) != 40 || r.Groups[0].Kernels != 12 || r.Groups[1].Kernels != 6 || r.Groups[0].Count != 20 || r.Groups[1].Count != 19 {
+		t.Errorf("%d units, groups %+v: %s", len(r.Units), r.Groups, r.Why)
+	}
+	r = workunit.FindWith(load(t, trace(true, "new_"), ""), &anchor)
+	if r.Kind != workunit.KindNone || !strings.Contains(r.Why, "no kernel of the capture is called a,") {
+		t.Errorf("%s: %s", r.Kind, r.Why)
+	}
+	for _, a := range []workunit.Anchor{{}, {Names: []string{"a", "l"}}, {Names: []string{"[CUDA graph]"}}, {Names: []string{"a"}, Families: true}} {
+		if r := workunit.FindWith(head, &a); r.Kind != workunit.KindNone && !a.Families || r.Why == "" {
+			t.Errorf("%+v: %s: %s", a, r.Kind, r.Why)
+		}
+	}
+}
+
+// Equal work has equal signatures; another grid, another number of bytes or one kernel more has another one. Units are
+// numbered from the first, kept or not.
+func TestSignatureOfAUnit(t *testing.T) {
+	b := tracetest.New()
+	th := b.Process(1, "python").Thread(1, "python")
+	at := int64(1000 * us)
+	for i := range int64(12) {
+		grid, bytes := int64(8), int64(4096)
+		switch i {
+		case 4:
+			grid = 16
+		case 6:
+			bytes = 8192
+		}
+		begin := at
+		th.Memcpy(at-5*us, at-4*us, tracetest.Memcpy{Start: at, End: at + us, Bytes: bytes, Kind: tracetest.HtoD})
+		th.Launch("gemm", at-3*us, at-2*us, tracetest.Kernel{Start: at + 2*us, End: at + 10*us, Grid: [3]int64{grid, 1, 1}})
+		at += 12 * us
+		if i == 8 {
+			at = step(th, 0, at, "gemm")
+		}
+		th.Range(fmt.Sprintf("ProfilerStep#%d", i), begin-6*us, at-6*us)
+	}
+	r := find(t, b.WriteTB(t), "")
+	same := map[uint64][]int32{}
+	for i := range r.Units {
+		u := &r.Units[i]
+		if int(u.Number) != i {
+			t.Errorf("unit %d has number %d", i, u.Number)
+		}
+		same[u.Signature] = append(same[u.Signature], u.Number)
+	}
+	if len(same) != 4 || len(same[r.Units[0].Signature]) != 9 {
+		t.Errorf("units of equal signature: %v", same)
 	}
 }

@@ -12,7 +12,7 @@ import (
 const (
 	minLaunches   = 3   // of one graph
 	minGraphShare = 0.5 // of the compute time, inside graphs
-	minGraphUnits = 0.3 // of the compute time's span, in kept units
+	minUnits      = 0.3 // of the compute time, in units, however they were found
 	maxAnchors    = 64
 )
 
@@ -24,8 +24,8 @@ type launch struct {
 	hash  uint64
 }
 
-// graphLaunches lists the runs of CUDA graphs, either traced as a whole or by their nodes, which share a correlation id.
-// Graphs traced as a whole are told apart by their executable, others by their kernels.
+// graphLaunches lists the runs of CUDA graphs, either traced as a whole or by their nodes, which share a
+// correlation id. Graphs traced as a whole are told apart by their executable, others by their kernels.
 func (f *finder) graphLaunches(t *track) (list []launch, graphs int) {
 	device := f.device(t)
 	byCorr := map[int64]int32{}
@@ -68,8 +68,9 @@ func (f *finder) graphLaunches(t *track) (list []launch, graphs int) {
 	return list, len(index)
 }
 
-// anchors are the launches that start units. The graph with most time is one; graphs that run in most of its units are
-// parts of the same step (piecewise graphs), graphs that do not are the same step at another batch size, and anchors too.
+// anchors are the launches that start units. The graph with most time is one; graphs that run in most of its units
+// are parts of the same step (piecewise graphs), graphs that do not are the same step at another batch size, and
+// anchors too.
 func anchors(list []launch, graphs int) []cut {
 	time, count := make([]int64, graphs), make([]int, graphs)
 	for i := range list {
@@ -125,11 +126,11 @@ func anchors(list []launch, graphs int) []cut {
 	return cuts
 }
 
-// byGraph finds units by the launches of CUDA graphs, or returns nil where graphs have less than minShare of the compute
-// time.
+// byGraph finds units by the launches of CUDA graphs, or returns nil where graphs have less than minShare of the
+// compute time.
 func (f *finder) byGraph(minShare float64) *Result {
 	s := slicer{finder: f, names: &f.names}
-	var inGraphs, total, span int64
+	var inGraphs, total int64
 	launches := 0
 	for i := range f.tracks {
 		t := &f.tracks[i]
@@ -144,7 +145,6 @@ func (f *finder) byGraph(minShare float64) *Result {
 		}
 		s.add(i, cuts)
 		launches += len(cuts)
-		span += t.time
 	}
 	share := float64(inGraphs) / float64(max(total, 1))
 	if launches == 0 || share < minShare {
@@ -156,26 +156,53 @@ func (f *finder) byGraph(minShare float64) *Result {
 	}
 	r := s.result(KindGraph, "CUDA graph launch", fmt.Sprintf(
 		"no step marker; CUDA graphs, traced %s, run %.2f of the compute time, and a unit runs from one launch of the graph with most time (or of the same step at another size) to the next, %d launches", mode, share, launches))
-	units, _ := r.kept()
-	if units == 0 || minShare > 0 && !f.covers(r, span) {
+	if !f.sound(r) && (minShare > 0 || r.Primary < 0) {
 		f.forget()
 		return nil
 	}
 	return r
 }
 
-// covers reports whether kept units hold a fair part of the compute time.
-func (f *finder) covers(r *Result, span int64) bool {
-	var time int64
+// sound reports whether units may be believed: that kept ones, those of the warm-up and those that an end of the
+// capture cut hold a fair part of the compute time. A cut unit that is longer than its like is none. It fills in
+// the share.
+func (f *finder) sound(r *Result) bool {
+	if units, _ := r.kept(); units == 0 {
+		return false
+	}
+	type work struct {
+		kernels int64
+		time    int64
+	}
+	units := make([]work, len(r.Units))
+	var total int64
 	for d := range f.of {
 		device := &f.Timeline.Devices[d]
 		for w, id := range f.of[d] {
-			if id >= 0 && device.Class(w) == attrib.Compute && r.Units[id].State == Kept {
-				time += device.End(w) - device.Start(w)
+			if device.Class(w) != attrib.Compute {
+				continue
+			}
+			time := device.End(w) - device.Start(w)
+			total += time
+			if id >= 0 {
+				units[id].kernels++
+				units[id].time += time
 			}
 		}
 	}
-	return float64(time) >= minGraphUnits*float64(span)
+	var largest, time int64
+	for i := range units {
+		if r.Units[i].State == Kept {
+			largest = max(largest, units[i].kernels)
+		}
+	}
+	for i := range units {
+		if s := r.Units[i].State; s == Kept || s == Warmup || s == Cut && units[i].kernels <= largest+largest/5 {
+			time += units[i].time
+		}
+	}
+	r.Coverage = float64(time) / float64(max(1, total))
+	return r.Coverage >= minUnits
 }
 
 // forget clears what an attempt left behind.

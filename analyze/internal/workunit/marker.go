@@ -6,8 +6,10 @@ import (
 	"math/bits"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
@@ -26,6 +28,28 @@ var engineTitle = map[string]string{
 	kernelname.EngineATOM:    "prefill[bs=N] / decode[bs=N]",
 	kernelname.EnginePyTorch: "ProfilerStep#N",
 	kernelname.EngineLLM:     "LLM@phase",
+	kernelname.EngineMLC:     "BatchPrefill / BatchDecode",
+
+	kernelname.EngineSGLangLoop: "scheduler.run_batch",
+	kernelname.EngineVLLMScopes: "gpu_model_runner: forward",
+	kernelname.EngineTRTLLMLoop: "_forward_step / executeContext",
+	kernelname.EngineLMDeploy:   "forward_cudagraph / forward_eager",
+	kernelname.EngineScript:     "prefill / decode / step N",
+}
+
+// rank orders the programs that emit ranges around steps: an engine's markers say what is in the step, its loop and
+// its layers do not, those written by hand may be anything, and torch.profiler's go around whatever the program
+// calls a step.
+func rank(engine string, marker bool) int {
+	switch {
+	case engine == kernelname.EnginePyTorch:
+		return 3
+	case engine == kernelname.EngineScript:
+		return 2
+	case marker && !strings.HasPrefix(engine, kernelname.EngineLayers):
+		return 0
+	}
+	return 1
 }
 
 // marked is the set of ranges that are units, and what they say. None of them lies inside another one of its thread.
@@ -35,38 +59,65 @@ type marked struct {
 	groups []Group
 }
 
-// byMarkers finds units by the step markers that engines emit. An engine's own markers go before torch.profiler's, which
-// go around whatever the program calls a step; of several engines the one whose markers launched most work counts.
-func (f *finder) byMarkers() *Result {
-	r := &f.Trace.Ranges
-	markers := make([]kernelname.Marker, len(r.Names))
-	engines := map[string]bool{}
-	for i := range r.Names {
-		if m, ok := kernelname.ParseMarker(r.Names[i].Text); ok {
-			markers[i] = m
-			engines[m.Engine] = true
+// stepMarkers reads what the names of ranges say of a step, by name, and ranks the programs that wrote them.
+func (f *finder) stepMarkers() (markers []kernelname.Marker, ranks map[string]int) {
+	names := f.Trace.Ranges.Names
+	markers, ranks = make([]kernelname.Marker, len(names)), map[string]int{}
+	var context []int
+	decodes := false
+	for i := range names {
+		m, ok := kernelname.ParseMarker(names[i].Text)
+		marker := ok
+		if !ok {
+			m, ok = kernelname.ParseStep(names[i].Text)
+		}
+		if !ok {
+			continue
+		}
+		if m.Engine == kernelname.EngineScript {
+			if strings.Contains(strings.ToLower(names[i].Text), "context") {
+				context = append(context, i)
+			}
+			decodes = decodes || m.Phase == kernelname.PhaseDecode
+		}
+		markers[i] = m
+		ranks[m.Engine] = rank(m.Engine, marker)
+	}
+	if !decodes { // a context may be anything, where nothing generates
+		for _, i := range context {
+			markers[i] = kernelname.Marker{}
 		}
 	}
+	return markers, ranks
+}
+
+// byMarkers finds units by the step markers that engines emit. Of those that say as much, the engine whose markers
+// launched most work counts.
+func (f *finder) byMarkers() *Result {
+	r := &f.Trace.Ranges
+	markers, ranks := f.stepMarkers()
 	type way struct {
 		engine string
-		late   bool
+		rank   int
 		set    *marked
 		work   int64
 	}
 	var ways []way
-	for engine := range engines {
-		set := f.markers(func(name int32) bool { return markers[name].Engine == engine }, func(i int32) bool { return markers[r.Name(int(i))].Whole })
+	for engine, rank := range ranks {
+		set := f.markers(
+			func(name int32) bool { return markers[name].Engine == engine },
+			func(i int32) bool { return markers[r.Name(int(i))].Whole })
 		f.groupMarkers(set, func(i int32) Group {
 			m := &markers[r.Name(int(i))]
 			return Group{Phase: cmp.Or(m.Phase, "step"), Batch: m.Batch, Tokens: bucket(m.PrefillTokens)}
 		})
-		ways = append(ways, way{engine: engine, late: engine == kernelname.EnginePyTorch, set: set, work: f.launchedIn(set)})
+		ways = append(ways, way{engine: engine, rank: rank, set: set, work: f.launchedIn(set)})
 	}
 	sort.Slice(ways, func(i, j int) bool {
 		a, b := &ways[i], &ways[j]
 		switch {
-		case a.late != b.late:
-			return b.late
+		case a.rank != b.rank:
+			return a.rank < b.rank
 		case a.work != b.work:
 			return a.work > b.work
 		}
@@ -91,7 +142,7 @@ func (f *finder) byMarkers() *Result {
 		if len(res.Units) < minMarkers {
 			continue
 		}
-		if units, _ := res.kept(); units == 0 {
+		if !f.sound(res) {
 			continue
 		}
 		res.Why = fmt.Sprintf("step markers %s: %d ranges, in which %.2f of the GPU work was launched; a unit is the work launched in one, and lasts until the first work of the next",
@@ -115,8 +166,13 @@ func (f *finder) byUserRange() *Result {
 	what := "--unit nvtx:" + f.Spec.Pattern.String()
 	none := func(why string) *Result { return &Result{Kind: KindNone, Why: what + " " + why} }
 	r := &f.Trace.Ranges
-	if r.Len() == 0 {
-		return none("matches nothing: the capture has no NVTX ranges")
+	named, names := false, make([]string, len(r.Names))
+	for i := range r.Names {
+		names[i] = r.Names[i].Text
+		named = named || f.Marked(r.Names[i].Tag)
+	}
+	if !named {
+		return f.Spec.unmatched("NVTX range", names)
 	}
 	set := f.markers(func(name int32) bool { return f.Marked(r.Names[name].Tag) }, func(int32) bool { return false })
 	if len(set.ranges) == 0 {
@@ -124,7 +180,7 @@ func (f *finder) byUserRange() *Result {
 	}
 	texts := map[string]bool{}
 	for _, i := range set.ranges {
-		texts[r.Names[r.Name(int(i))].Text] = true
+		texts[fold(r.Names[r.Name(int(i))].Text)] = true
 	}
 	f.groupMarkers(set, func(i int32) Group {
 		text := r.Names[r.Name(int(i))].Text
@@ -132,11 +188,12 @@ func (f *finder) byUserRange() *Result {
 			return Group{Phase: cmp.Or(m.Phase, "step"), Batch: m.Batch, Tokens: bucket(m.PrefillTokens)}
 		}
 		if len(texts) == 1 {
-			text = "step"
+			return Group{Phase: "step", Batch: -1, Tokens: -1}
 		}
-		return Group{Phase: text, Batch: -1, Tokens: -1}
+		return Group{Phase: fold(text), Batch: -1, Tokens: -1}
 	})
 	res := f.markerUnits(set, f.Spec.Pattern.String())
+	f.sound(res)
 	switch units, _ := res.kept(); {
 	case len(res.Units) == 0:
 		return none("matches ranges in which no GPU work was launched")
@@ -147,8 +204,8 @@ func (f *finder) byUserRange() *Result {
 	return res
 }
 
-// markers selects ranges by their names, outermost first where they nest: a range within one that is selected is part of
-// it. Ranges that span a phase of many steps (whole) give way to the steps inside.
+// markers selects ranges by their names, outermost first where they nest: a range within one that is selected is
+// part of it. Ranges that span a phase of many steps (whole) give way to the steps inside.
 func (f *finder) markers(is func(name int32) bool, whole func(r int32) bool) *marked {
 	r := &f.Trace.Ranges
 	names, found := make([]bool, len(r.Names)), false
@@ -241,8 +298,8 @@ func (f *finder) groupMarkers(m *marked, kind func(r int32) Group) {
 	}
 }
 
-// owners finds the marker of an API call: the one open around it on its thread, or, where all markers of the process are
-// on one thread, the one open there when another thread made the call.
+// owners finds the marker of an API call: the one open around it on its thread, or, where all markers of the
+// process are on one thread, the one open there when another thread made the call.
 type owners struct {
 	f        *finder
 	m        *marked
@@ -250,8 +307,8 @@ type owners struct {
 	alone    []int32 // by process: the thread that has all its markers, if they do not overlap, or trace.None
 }
 
-// markerList are the markers of one thread, as indexes into marked.ranges. Both their starts and their ends ascend, since
-// none lies inside another.
+// markerList are the markers of one thread, as indexes into marked.ranges. Both their starts and their ends ascend,
+// since none lies inside another.
 type markerList struct {
 	list []int32
 	near int // where the last search ended: calls come much in order
@@ -309,6 +366,30 @@ func (o *owners) of(call int32) int32 {
 	return o.open(o.alone[p], start, end)
 }
 
+// before is the last marker that started before the call, on its thread or the one that has all of its process's,
+// or -1.
+func (o *owners) before(call int32) int32 {
+	if call == trace.None {
+		return -1
+	}
+	th := o.f.Trace.API.Thread(int(call))
+	if th == trace.None {
+		return -1
+	}
+	if p := o.f.Trace.Threads[th].Proc; len(o.byThread[th].list) == 0 && p != trace.None {
+		th = o.alone[p]
+	}
+	if th == trace.None {
+		return -1
+	}
+	list, start := o.byThread[th].list, o.f.Trace.API.Start(int(call))
+	k := sort.Search(len(list), func(i int) bool { return o.start(list[i]) > start })
+	if k == 0 {
+		return -1
+	}
+	return list[k-1]
+}
+
 func (o *owners) start(m int32) int64 { return o.f.Trace.Ranges.Start(int(o.m.ranges[m])) }
 func (o *owners) end(m int32) int64   { return o.f.Trace.Ranges.End(int(o.m.ranges[m])) }
 
@@ -360,14 +441,21 @@ func (f *finder) markerUnits(m *marked, name string) *Result {
 	o := f.owners(m)
 	var units []Unit
 	at := make([]int32, len(m.ranges)) // the marker's unit on this device, or -1
+	between := make([][]int32, len(f.Timeline.Devices))
 	for d := range f.Timeline.Devices {
 		device := &f.Timeline.Devices[d]
+		between[d] = spill.Make[int32](f.Trace.Memory(), device.Len())
 		for i := range at {
 			at[i] = -1
 		}
 		for i := range device.Len() {
-			k := o.of(device.Call(i))
+			between[d][i] = trace.None
+			call := device.Call(i)
+			k := o.of(call)
 			if k < 0 {
+				if k = o.before(call); k >= 0 {
+					between[d][i] = k
+				}
 				continue
 			}
 			start, end := device.Start(i), device.End(i)
@@ -385,10 +473,15 @@ func (f *finder) markerUnits(m *marked, name string) *Result {
 			u.LastWork = max(u.LastWork, end)
 			f.of[d][i] = at[k]
 		}
+		for i, k := range between[d] {
+			if k >= 0 {
+				between[d][i] = at[k]
+			}
+		}
 	}
 	res := &Result{Kind: KindNVTX, Name: name, Groups: slices.Clone(m.groups), Primary: -1}
-	res.Units = f.order(units)
-	res.Of = f.of
+	res.Units = f.order(units, between)
+	res.Of, res.Between = f.of, between
 	chain(res.Units, r)
 	f.settle(res)
 	return res

@@ -1,200 +1,347 @@
 package workunit
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/parallel"
-	"github.com/nsys-llm/explain/analyze/internal/spill"
 )
 
-// minTracks is the share of all compute time that tracks with a period must have.
+// minTracks is the share of all compute time that tracks with an anchor must have.
 const minTracks = 0.5
 
-// bySequence finds units by the period of the kernel sequence: communication kernels left out, because they run on a stream
-// of their own and jitter against the others.
+// Anchor is one to three kernels in a row at which each unit starts. It finds the same units in another capture,
+// see FindWith.
+type Anchor struct {
+	Names    []string // canonical names of the kernels, or their families
+	Start    int      // at which of them the unit starts, from 0
+	Families bool     // names are families: library, operation and type
+	Merged   bool     // the kernels of all streams follow each other, not of the one with most compute alone
+	Coverage float64  // share of compute time in units of kinds that recur, 0 to 1
+	Count    int      // how often it occurs
+}
+
+// String is the names, as a reader can tell them apart.
+func (a *Anchor) String() string { return strings.Join(a.Names, " → ") }
+
+// way is one way to look at the kernel sequence.
+type way struct {
+	names    *symbols
+	families bool
+	merged   bool
+}
+
+// ways are tried one after the other: names before families, the main stream before all of them.
+func (f *finder) ways() []way {
+	list := []way{{names: &f.names}, {names: &f.names, merged: true}}
+	if len(f.families.name) < len(f.names.name) {
+		families := way{names: &f.families, families: true}
+		list = append(list, families, way{names: &f.families, families: true, merged: true})
+	}
+	return list
+}
+
+// lines lays out the sequences of all tracks as the way asks for.
+func (f *finder) lines(w way) (lines []*line, free func()) {
+	if w.merged {
+		f.allStreams()
+	} else {
+		f.mainStreams()
+	}
+	lines = make([]*line, len(f.tracks))
+	parallel.Each(len(lines), func(i int) { lines[i] = f.newLine(&f.tracks[i], w.names) })
+	return lines, func() {
+		for _, l := range lines {
+			l.free(f)
+		}
+	}
+}
+
+// bySequence finds units by an anchor in the kernel sequence: communication kernels left out, because they run on a
+// stream of their own and jitter against the others.
 func (f *finder) bySequence() *Result {
-	var total int64
 	longest := 0
 	for i := range f.tracks {
-		total += f.tracks[i].time
 		longest = max(longest, len(f.tracks[i].comp))
 	}
-	if longest < minSequence {
-		return &Result{Kind: KindNone, Why: fmt.Sprintf("no step marker, no repeated CUDA graph, and %d compute kernels on a device are too few to see what repeats", longest)}
-	}
-	var closest found
-	for _, families := range []bool{false, true} {
-		names := &f.names
-		if families {
-			if len(f.families.name) == len(f.names.name) {
-				break
-			}
-			names = &f.families
+	var closest *fit
+	var name *symbols
+	for _, w := range f.ways() {
+		if w.merged && !f.mainStreams() {
+			continue
 		}
-		founds := make([]found, len(f.tracks))
-		parallel.Each(len(f.tracks), func(i int) {
-			seq := f.sequence(&f.tracks[i], names)
-			founds[i] = findPeriod(seq, len(names.name))
-			spill.Free(f.Trace.Memory(), seq)
-			if families && founds[i].coverage < 1 {
-				founds[i] = found{} // families are few: runs of them prove nothing
-			}
-		})
-		for i := range f.tracks {
-			if founds[i].bestShare > closest.bestShare && !families {
-				closest = founds[i]
+		lines, free := f.lines(w)
+		found := f.anchors(lines, w)
+		for i, x := range found {
+			if x.best != nil && !x.best.believed(lines[i]) && (closest == nil || x.best.index > closest.index) {
+				closest, name = x.best, w.names
 			}
 		}
-		f.agree(names, founds)
-		var time int64
-		for i := range f.tracks {
-			if founds[i].lag > 0 {
-				time += f.tracks[i].time
-			}
-		}
-		if float64(time) >= minTracks*float64(max(total, 1)) && time > 0 {
-			if r := f.cutSequence(names, founds, families); r != nil {
-				return r
-			}
+		r := f.cutSequence(lines, found, w)
+		free()
+		if r != nil {
+			return r
 		}
 	}
-	why := "no step marker, no repeated CUDA graph, and the kernel sequence does not repeat"
-	if closest.best > 0 {
-		why += fmt.Sprintf(": the best match, every %d kernels, has %.2f of the names equal and the parts that do repeat cover too little", closest.best, closest.bestShare)
+	if longest < plainLine {
+		return &Result{Kind: KindNone, Why: fmt.Sprintf("no step marker, no ranges that repeat, no repeated CUDA graph, and %d compute kernels on a device are too few: less than %d repeats of the same few tell nothing", longest, plainUnits)}
+	}
+	why := fmt.Sprintf("no step marker, no ranges that repeat, no repeated CUDA graph, and no kernel of %d starts work that repeats", longest)
+	if closest != nil && closest.units >= minRepeats {
+		why += fmt.Sprintf(": units that start at %s come closest, and those alike hold %.2f of the compute time",
+			name.text(closest.names), closest.covered)
 	}
 	return &Result{Kind: KindNone, Why: why}
 }
 
-// agree lets the tracks vote where they found different periods: one that more tracks can live with than found it is taken
-// for all of these. Ranks of one model do the same; where a capture was cut may favour another period on one of them.
-func (f *finder) agree(names *symbols, founds []found) {
-	var lags []int
-	for i := range founds {
-		if founds[i].lag > 0 && !slices.Contains(lags, founds[i].lag) {
-			lags = append(lags, founds[i].lag)
-		}
+// text is names for a reader.
+func (s *symbols) text(names []int32) string {
+	list := make([]string, len(names))
+	for i, n := range names {
+		list[i] = s.name[n]
 	}
-	if len(lags) < 2 || len(lags) > maxCandidates {
-		return
-	}
-	var best []found
-	most := 1
-	for _, lag := range lags {
-		tried := make([]found, len(founds))
-		n := 0
-		for i := range founds {
-			if len(f.tracks[i].comp) < minSequence {
-				continue
-			}
-			seq := f.sequence(&f.tracks[i], names)
-			tried[i] = evaluate(seq, []int{lag})
-			spill.Free(f.Trace.Memory(), seq)
-			if tried[i].lag == lag {
-				n++
-			}
-		}
-		if n > most {
-			best, most = tried, n
-		}
-	}
-	for i := range best {
-		if best[i].lag > 0 {
-			founds[i].lag, founds[i].share, founds[i].runs, founds[i].coverage = best[i].lag, best[i].share, best[i].runs, best[i].coverage
-			if founds[i].inner*2 > founds[i].lag {
-				founds[i].inner, founds[i].innerShare = 0, 0
-			}
-		}
-	}
+	return strings.Join(list, " → ")
 }
 
-// pattern is one period of a sequence, rotated so that it does not depend on where the capture was cut.
-type pattern struct {
-	seq     []int32
-	time    []int64 // of the kernels at each place, added up
-	occurs  map[int32]int
-	periods int
-	tracks  []int
+// answer is what the search of one track gave.
+type answer struct {
+	best   *fit
+	others []*fit
 }
 
-// cutSequence cuts every track that has a period. Tracks with the same pattern share the decision where.
-func (f *finder) cutSequence(names *symbols, founds []found, families bool) *Result {
-	var patterns []*pattern
-	mine := make([]*pattern, len(f.tracks))
-	for i := range f.tracks {
-		if founds[i].lag == 0 {
+// anchors searches all tracks, and lets them agree: an anchor that tracks with most time can live with is taken for
+// all of these. Ranks of one model do the same; where a capture was cut may favour another anchor on one of them.
+func (f *finder) anchors(lines []*line, w way) []answer {
+	found := make([]answer, len(lines))
+	parallel.Each(len(lines), func(i int) {
+		found[i].best, found[i].others = lines[i].search()
+		if x := found[i].best; x != nil && w.families && x.index < plainIndex {
+			found[i] = answer{} // families are few: that some of them recur proves nothing
+		}
+	})
+	order := make([]int, len(lines))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(f.tracks[b].time, f.tracks[a].time) })
+	settled := make([]bool, len(lines))
+	for _, i := range order[:min(len(order), maxAgreed)] {
+		x := found[i].best
+		if settled[i] || x == nil || !x.believed(lines[i]) {
 			continue
 		}
-		p := f.pattern(i, names, &founds[i])
-		at := slices.IndexFunc(patterns, func(q *pattern) bool { return slices.Equal(q.seq, p.seq) })
-		if at < 0 {
-			at = len(patterns)
-			patterns = append(patterns, p)
-		} else {
-			patterns[at].join(p)
+		settled[i] = true
+		parallel.Each(len(lines), func(k int) {
+			if settled[k] || slices.Equal(names(found[k].best), x.names) {
+				return
+			}
+			l := lines[k]
+			y := (&fitter{l, make([]int32, len(l.cost))}).fit(x.names, x.skip, l.occurrences(x.names, x.skip))
+			own := found[k].best
+			if y.believed(l) && (own == nil || !own.believed(l) || y.index >= own.index-2*equalIndex) {
+				found[k].best = y
+			}
+		})
+		for k := range found {
+			settled[k] = settled[k] || slices.Equal(names(found[k].best), x.names)
 		}
-		mine[i] = patterns[at]
 	}
+	return found
+}
+
+// maxAgreed bounds how many tracks' anchors are tried on the others.
+const maxAgreed = 8
+
+func names(x *fit) []int32 {
+	if x == nil {
+		return nil
+	}
+	return x.names
+}
+
+// occurrences are the places of one of some names, counted by skip, where they follow each other.
+func (l *line) occurrences(names []int32, skip int32) (pos []int32) {
+	if len(names) == 0 {
+		return nil
+	}
+	for i := 0; i+len(names) <= len(l.seq); i++ {
+		if l.seq[i] == names[0] && slices.Equal(l.seq[i:i+len(names)], names) {
+			pos = append(pos, int32(i)+skip)
+		}
+	}
+	return pos
+}
+
+// cutSequence cuts every track that has an anchor, or returns nil where they hold too little.
+func (f *finder) cutSequence(lines []*line, found []answer, w way) *Result {
 	f.forget()
-	s := slicer{finder: f, names: names}
-	name := ""
-	var sum Period
+	s := slicer{finder: f, names: w.names}
+	var total, time int64
+	var first *answer
+	var start string
+	var distinct [][]int32
+	tracks := 0
 	for i := range f.tracks {
-		p := mine[i]
-		if p == nil {
+		t := &f.tracks[i]
+		total += t.time
+		x := found[i].best
+		if x == nil || !x.believed(lines[i]) {
 			continue
 		}
-		gram := p.anchor()
-		cuts := f.occurrences(&f.tracks[i], names, founds[i].runs, gram)
+		cuts := f.cuts(t, x.pos)
 		if len(cuts) < 2 {
 			continue
 		}
 		s.add(i, cuts)
-		t := &f.tracks[i]
-		if name == "" {
-			name = f.workName(t, t.work[cuts[0].at])
+		time += t.time
+		if !slices.ContainsFunc(distinct, func(n []int32) bool { return slices.Equal(n, x.names) }) {
+			distinct = append(distinct, x.names)
 		}
-		sum.Tracks++
-		if sum.Kernels == 0 {
-			fi := &founds[i]
-			sum = Period{Kernels: fi.lag, Share: fi.share, Inner: fi.inner, InnerShare: fi.innerShare, Coverage: fi.coverage, Families: families, Tracks: 1}
+		if tracks++; first == nil || x.index > first.best.index+equalIndex {
+			first, start = &found[i], f.workName(t, t.work[cuts[0].at])
 		}
 	}
-	if len(s.units) == 0 {
+	if tracks == 0 || float64(time) < minTracks*float64(total) {
+		f.forget()
 		return nil
 	}
-	r := s.result(KindKernel, name, sum.why(len(patterns)))
-	r.Period = sum
-	if units, _ := r.kept(); units == 0 {
+	p := w.period(first.best, tracks)
+	for _, x := range first.others {
+		if x.period*2 <= p.Kernels && x.main >= minInner && x.main > p.InnerShare {
+			p.Inner, p.InnerShare = x.period, x.main
+		}
+	}
+	r := s.result(KindKernel, start, p.why(len(distinct), w.names.text(first.best.names)))
+	r.Period = p
+	if !f.sound(r) {
+		f.forget()
 		return nil
+	}
+	r.Anchors = append(r.Anchors, w.anchor(first.best))
+	for _, x := range slices.Concat(first.best.alike, first.others) {
+		if len(r.Anchors) < maxAnchorsKept {
+			r.Anchors = append(r.Anchors, w.anchor(x))
+		}
 	}
 	return r
 }
 
-func (p *Period) why(patterns int) string {
+// Bounds of what is said of an anchor's units.
+const (
+	minInner       = 0.8 // share of compute time in units of one kind, to be worth reporting as an inner period
+	maxAnchorsKept = 3
+)
+
+func (w way) period(x *fit, tracks int) Period {
+	return Period{
+		Kernels: x.period, Share: x.main, Coverage: min(1, x.covered), Families: w.families, Tracks: tracks,
+	}
+}
+
+func (w way) anchor(x *fit) Anchor {
+	a := Anchor{
+		Start: int(x.skip), Families: w.families, Merged: w.merged, Coverage: min(1, x.covered), Count: len(x.pos),
+	}
+	for _, n := range x.names {
+		a.Names = append(a.Names, w.names.name[n])
+	}
+	return a
+}
+
+// cuts turns places of a track's sequence into places of its work.
+func (f *finder) cuts(t *track, pos []int32) []cut {
+	device := f.device(t)
+	cuts := make([]cut, 0, len(pos))
+	for _, p := range pos {
+		at, _ := slices.BinarySearch(t.work, t.line[p])
+		if k := len(cuts); k > 0 && device.Start(int(t.work[cuts[k-1].at])) == device.Start(int(t.line[p])) {
+			continue // a unit takes time
+		}
+		cuts = append(cuts, cut{at: int32(at)})
+	}
+	return cuts
+}
+
+func (p *Period) why(anchors int, at string) string {
 	kernels := "kernels repeat"
 	if p.Kernels == 1 {
 		kernels = "kernel repeats"
 	}
-	why := fmt.Sprintf("no step marker or repeated CUDA graph; %d compute %s in the same order (%.4f of the names equal", p.Kernels, kernels, p.Share)
+	why := fmt.Sprintf("no step marker, no ranges that repeat and no repeated CUDA graph; a unit starts at %s, which occurs once in it, and %d compute %s from there (units alike hold %.4f of the compute time",
+		at, p.Kernels, kernels, p.Share)
 	if p.Families {
 		why += ", compared by library, operation and type because tile variants differ"
 	}
 	why += ")"
 	switch {
-	case p.Tracks > 1 && patterns == 1:
+	case p.Tracks > 1 && anchors == 1:
 		why += fmt.Sprintf(", alike on %d devices or processes", p.Tracks)
 	case p.Tracks > 1:
-		why += fmt.Sprintf(", %d different sequences on %d devices or processes", patterns, p.Tracks)
-	}
-	if p.Coverage < 1 {
-		why += fmt.Sprintf(", in runs that cover %.2f of the sequence", p.Coverage)
+		why += fmt.Sprintf(", %d different starts on %d devices or processes", anchors, p.Tracks)
 	}
 	if p.Inner > 0 {
 		why += fmt.Sprintf("; inside, every %d kernels are much the same (%.4f)", p.Inner, p.InnerShare)
 	}
-	return why + "; a unit starts at the rarest kernel before the longest stretch of work"
+	return why
+}
+
+// FindWith cuts a capture at the anchor of another one, so that both have the same unit of work. Where the anchor
+// does not occur, or what lies between its occurrences does not recur, the result is of kind none and says so.
+func FindWith(in *Input, anchor *Anchor) *Result {
+	f := newFinder(in)
+	r := f.byAnchor(anchor)
+	f.free()
+	return in.finish(f, r)
+}
+
+func (f *finder) byAnchor(anchor *Anchor) *Result {
+	w := way{names: &f.names, merged: anchor.Merged}
+	if anchor.Families {
+		w.names, w.families = &f.families, true
+	}
+	names := make([]int32, len(anchor.Names))
+	for i, name := range anchor.Names {
+		at, ok := w.names.find(name)
+		if !ok {
+			return &Result{Kind: KindNone, Why: fmt.Sprintf("no kernel of the capture is called %s, at which each unit is to start", name)}
+		}
+		names[i] = at
+	}
+	skip := int32(max(0, min(anchor.Start, len(names)-1)))
+	lines, free := f.lines(w)
+	defer free()
+	s := slicer{finder: f, names: w.names}
+	occurs, tracks := 0, 0
+	var first *fit
+	name := ""
+	for i, l := range lines {
+		pos := l.occurrences(names, skip)
+		occurs += len(pos)
+		cuts := f.cuts(&f.tracks[i], pos)
+		if len(cuts) < 2 {
+			continue
+		}
+		s.add(i, cuts)
+		x := (&fitter{l, make([]int32, len(l.cost))}).fit(names, skip, pos)
+		if tracks++; first == nil || x.index > first.index {
+			first, name = x, f.workName(&f.tracks[i], f.tracks[i].work[cuts[0].at])
+		}
+	}
+	at := "the given start, " + anchor.String() + ","
+	if tracks == 0 {
+		return &Result{Kind: KindNone, Why: fmt.Sprintf("%s occurs %d times, which is too few for units", at, occurs)}
+	}
+	p := w.period(first, tracks)
+	r := s.result(KindKernel, name, fmt.Sprintf("%s occurs %d times; a unit runs from one to the next", at, occurs))
+	r.Period = p
+	r.Anchors = []Anchor{w.anchor(first)}
+	if !f.sound(r) {
+		return &Result{Kind: KindNone, Why: fmt.Sprintf("%s occurs %d times, but what runs from one to the next does not recur", at, occurs)}
+	}
+	return r
 }
 
 // workName is the name of a piece of work as other parts of the report spell it.
@@ -206,202 +353,15 @@ func (f *finder) workName(t *track, w int32) string {
 	return graphName
 }
 
-// pattern takes the period that best equals the next one as the pattern, and adds up the time of each of its places.
-func (f *finder) pattern(track int, names *symbols, x *found) *pattern {
-	t := &f.tracks[track]
-	seq := f.sequence(t, names)
-	defer spill.Free(f.Trace.Memory(), seq)
-	lag := x.lag
-	lo, most := x.runs[0].lo, -1
-	for _, r := range x.runs {
-		for at := r.lo; at+2*lag <= r.hi; at += lag {
-			same := 0
-			for i := at; i < at+lag; i++ {
-				if seq[i] == seq[i+lag] {
-					same++
-				}
-			}
-			if same > most {
-				lo, most = at, same
-			}
-		}
-	}
-	p := &pattern{seq: slices.Clone(seq[lo : lo+lag]), time: make([]int64, lag), occurs: map[int32]int{}, tracks: []int{track}}
-	device := f.device(t)
-	counts := make([]int, len(names.name))
-	for _, r := range x.runs {
-		p.periods += (r.hi - r.lo) / lag
-		for i := r.lo; i < r.hi; i++ {
-			place := ((i-lo)%lag + lag) % lag
-			if seq[i] == p.seq[place] {
-				w := int(t.comp[i])
-				p.time[place] += device.End(w) - device.Start(w)
-			}
-			counts[seq[i]]++
-		}
-	}
-	for s, n := range counts {
-		if n > 0 {
-			p.occurs[int32(s)] = n
-		}
-	}
-	turn := leastRotation(p.seq)
-	p.seq = append(p.seq[turn:], p.seq[:turn]...)
-	p.time = append(p.time[turn:], p.time[:turn]...)
-	return p
-}
-
-func (p *pattern) join(q *pattern) {
-	for i := range p.time {
-		p.time[i] += q.time[i]
-	}
-	for s, n := range q.occurs {
-		p.occurs[s] += n
-	}
-	p.periods += q.periods
-	p.tracks = append(p.tracks, q.tracks...)
-}
-
-// leastRotation is where the lexicographically least rotation of a cyclic sequence starts (Booth).
-func leastRotation(s []int32) int {
-	n := len(s)
-	fail := make([]int, 2*n)
-	for i := range fail {
-		fail[i] = -1
-	}
-	at := func(i int) int32 { return s[i%n] }
-	k := 0
-	for j := 1; j < 2*n; j++ {
-		i := fail[j-k-1]
-		for i != -1 && at(j) != at(k+i+1) {
-			if at(j) < at(k+i+1) {
-				k = j - i - 1
-			}
-			i = fail[i]
-		}
-		if i == -1 && at(j) != at(k+i+1) {
-			if at(j) < at(k+i+1) {
-				k = j
-			}
-			fail[j-k] = -1
-		} else {
-			fail[j-k] = i + 1
-		}
-	}
-	return k % n
-}
-
-// anchor chooses where to cut the cyclic pattern: at a name that occurs once in it, or else at the shortest stretch of names
-// that does; of several, at the one that begins the longest stretch of work up to the next. In a model's step that is the
-// embedding, before the layers. It returns the names from there on that make the place unique.
-func (p *pattern) anchor() []int32 {
-	n := len(p.seq)
-	count := map[int32]int{}
-	for _, s := range p.seq {
-		count[s]++
-	}
-	// A name counts if it occurs in all of the runs as often as in the pattern: a tile variant that a tuner tried does not.
-	steady := make([]bool, n)
-	for i, s := range p.seq {
-		want := count[s] * p.periods
-		off := max(p.occurs[s]-want, want-p.occurs[s])
-		steady[i] = off <= want/20+count[s]*max(1, len(p.tracks))
-	}
-	for width := 1; width < 2*n; width *= 2 {
-		width = min(width, n)
-		if places := p.unique(width, steady); len(places) > 0 {
-			return p.gram(p.longest(places), width)
-		}
-	}
-	return p.gram(0, n)
-}
-
-// unique are the places of the pattern at which width names stand that stand nowhere else in it, all of them steady.
-func (p *pattern) unique(width int, steady []bool) (places []int) {
-	n := len(p.seq)
-	wrapped := make([]int32, 0, n+width-1)
-	for i := range n + width - 1 {
-		wrapped = append(wrapped, p.seq[i%n])
-	}
-	grams, kinds := contexts(wrapped, width)
-	count := make([]int32, kinds)
-	for _, g := range grams {
-		count[g]++
-	}
-	unsteady := 0 // among the names from here on
-	for i := range width - 1 {
-		if !steady[i] {
-			unsteady++
-		}
-	}
-	for i := range n {
-		if !steady[(i+width-1)%n] {
-			unsteady++
-		}
-		if count[grams[i]] == 1 && unsteady == 0 {
-			places = append(places, i)
-		}
-		if !steady[i] {
-			unsteady--
-		}
-	}
-	return places
-}
-
-// longest is the place with most work up to the next one.
-func (p *pattern) longest(places []int) int {
-	best, most := 0, int64(-1)
-	for k, from := range places {
-		to := places[(k+1)%len(places)]
-		if to <= from {
-			to += len(p.seq)
-		}
-		var time int64
-		for i := from; i < to; i++ {
-			time += p.time[i%len(p.seq)]
-		}
-		if time > most {
-			best, most = from, time
-		}
-	}
-	return best
-}
-
-func (p *pattern) gram(place, width int) []int32 {
-	gram := make([]int32, width)
-	for i := range gram {
-		gram[i] = p.seq[(place+i)%len(p.seq)]
-	}
-	return gram
-}
-
-// occurrences are the places in the runs where the names of gram follow each other.
-func (f *finder) occurrences(t *track, names *symbols, runs []run, gram []int32) []cut {
-	device := f.device(t)
-	seq := f.sequence(t, names)
-	defer spill.Free(f.Trace.Memory(), seq)
-	var cuts []cut
-	for _, r := range runs {
-		for i := r.lo; i+len(gram) <= r.hi; i++ {
-			if seq[i] != gram[0] || !slices.Equal(seq[i:i+len(gram)], gram) {
-				continue
-			}
-			at, _ := slices.BinarySearch(t.work, t.comp[i])
-			if k := len(cuts); k > 0 && device.Start(int(t.work[cuts[k-1].at])) == device.Start(int(t.comp[i])) {
-				continue // a unit takes time
-			}
-			cuts = append(cuts, cut{at: int32(at)})
-		}
-	}
-	return cuts
-}
-
 // byUserKernel cuts at the kernels that --unit kernel:REGEX names.
 func (f *finder) byUserKernel() *Result {
 	k := &f.Trace.Kernels
-	matches := make([]bool, len(k.Names))
+	matches, names := make([]bool, len(k.Names)), make([]string, len(k.Names))
 	for i := range k.Names {
-		matches[i] = f.Spec.Pattern.MatchString(k.Names[i].Name)
+		matches[i], names[i] = f.Spec.Pattern.MatchString(k.Names[i].Name), k.Names[i].Name
+	}
+	if !slices.Contains(matches, true) {
+		return f.Spec.unmatched("kernel", names)
 	}
 	s := slicer{finder: f, names: &f.names}
 	units := 0
@@ -428,6 +388,7 @@ func (f *finder) byUserKernel() *Result {
 		return &Result{Kind: KindNone, Why: what + " matches no kernel that ran twice on a device"}
 	}
 	r := s.result(KindKernel, f.Spec.Pattern.String(), "asked for with "+what+": a unit runs from one matching kernel to the next")
+	f.sound(r)
 	if n, _ := r.kept(); n == 0 {
 		return &Result{Kind: KindNone, Why: what + " gives no complete unit"}
 	}

@@ -87,12 +87,19 @@ func median[T int64 | float64](list []T) T {
 	return (list[n/2-1] + list[n/2]) / 2
 }
 
-// sign computes of each unit, over all its kernels and graphs: the hash, their number and where its last work ends.
+// sign computes of each unit: the hash and the number of all its kernels and graphs, its first work and its signature.
 func (f *finder) sign(r *Result) {
 	kernels := make([]int64, len(r.Units))
 	for i := range r.Units {
-		r.Units[i].hash = 0
-		r.Units[i].first = -1
+		u := &r.Units[i]
+		u.hash, u.Signature, u.first, u.Number = 0, 0, -1, 0
+		if i > 0 && r.Units[i-1].Index == u.Index && r.Units[i-1].Proc == u.Proc {
+			u.Number = r.Units[i-1].Number + 1
+		}
+	}
+	geometry := make([]uint64, len(f.Trace.Kernels.Configs))
+	for i := range geometry {
+		geometry[i] = hashGeometry(&f.Trace.Kernels.Configs[i])
 	}
 	for d := range f.of {
 		device := &f.Timeline.Devices[d]
@@ -104,11 +111,21 @@ func (f *finder) sign(r *Result) {
 			if u.first < 0 {
 				u.first = int32(w)
 			}
-			if s := f.symbol(&f.names, device, w); s >= 0 {
-				u.hash += f.names.hash[s]
-				if device.Kind(w) == attrib.KernelWork {
-					kernels[id]++
-				}
+			row := device.Row(w)
+			switch device.Kind(w) {
+			case attrib.KernelWork:
+				name := f.names.hash[f.symbol(&f.names, device, w)]
+				u.hash += name
+				u.Signature += mix(name ^ geometry[f.Trace.Kernels.Config(row)])
+				kernels[id]++
+			case attrib.GraphWork:
+				name := f.names.hash[f.symbol(&f.names, device, w)]
+				u.hash += name
+				u.Signature += mix(name)
+			case attrib.CopyWork:
+				u.Signature += mix(mix(uint64(f.Trace.Copies.Bytes(row))+1) ^ uint64(f.Trace.Copies.Kind(row)+1))
+			case attrib.SetWork:
+				u.Signature += mix(^uint64(f.Trace.Sets.Bytes(row)))
 			}
 		}
 	}
@@ -117,6 +134,15 @@ func (f *finder) sign(r *Result) {
 			r.Groups[g].kernels = append(r.Groups[g].kernels, kernels[i])
 		}
 	}
+}
+
+// hashGeometry is a hash of what a launch looks like: grid, block and shared memory.
+func hashGeometry(c *trace.LaunchConfig) uint64 {
+	var h uint64
+	for _, v := range slices.Concat(c.Grid[:], c.Block[:], []int32{c.SharedStatic, c.SharedDynamic}) {
+		h = mix(h + uint64(uint32(v)) + 0x9E3779B97F4A7C15)
+	}
+	return h
 }
 
 // describe gives each group its signature, the one most of its kept units have, and names groups apart.
@@ -154,11 +180,13 @@ func (f *finder) describe(r *Result) {
 			group.kernels = nil
 		}
 		if len(votes[g]) > 0 {
-			best := slices.MinFunc(votes[g], func(a, b vote) int { return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.hash, b.hash)) })
+			best := slices.MinFunc(votes[g], func(a, b vote) int {
+				return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.hash, b.hash))
+			})
 			group.Signature = fmt.Sprintf("%016x", best.hash)
 			group.Example = best.unit
 		}
-		if group.Phase == "step" && group.Count > 0 {
+		if group.plain() && group.Count > 0 {
 			plain++
 		}
 	}
@@ -188,12 +216,16 @@ func (r *Result) dropEmpty() {
 	r.count()
 }
 
-// nameApart names groups whose phase nothing tells by their signature, so that the name is the same in another capture.
+// plain reports whether nothing tells what kind of step the group is of.
+func (g *Group) plain() bool { return g.Phase == "step" && g.Batch < 0 && g.Tokens < 0 }
+
+// nameApart names plain groups but the primary one by their signature, so that the name is the same in another
+// capture.
 func (r *Result) nameApart() {
 	used := map[string]int{}
 	for g := range r.Groups {
 		group := &r.Groups[g]
-		if group.Phase != "step" {
+		if !group.plain() || g == r.Primary {
 			continue
 		}
 		name := "step:" + group.Signature[:6]

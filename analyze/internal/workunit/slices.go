@@ -63,7 +63,7 @@ func (s *slicer) unit(track int, lo, hi, kind int32) {
 	for _, w := range t.work[lo:hi] {
 		s.of[t.device][w] = id
 		u.LastWork = max(u.LastWork, device.End(int(w)))
-		if device.Class(int(w)) == attrib.Compute {
+		if onLine(device, int(w), t) {
 			u.hash += s.names.hash[s.symbol(s.names, device, int(w))]
 			x.size++
 		}
@@ -87,8 +87,8 @@ const (
 	sameWork  = 0.05 // share of a unit's kernels that may differ within a group
 )
 
-// group puts units of the same kernels together. Single ones join a group from which few of their kernels differ, or are
-// other work. The groups come in order of their time.
+// group puts units of the same kernels together. Single ones join a group from which few of their kernels differ,
+// or are other work. The groups come in order of their time.
 func (s *slicer) group() []Group {
 	type key struct {
 		hash   uint64
@@ -197,7 +197,7 @@ func (c *comparer) each(unit int, visit func(symbol int32)) {
 	t := &c.tracks[x.track]
 	device := c.device(t)
 	for _, w := range t.work[x.lo:x.hi] {
-		if device.Class(int(w)) == attrib.Compute {
+		if onLine(device, int(w), t) {
 			visit(c.symbol(c.names, device, int(w)))
 		}
 	}

@@ -33,9 +33,14 @@ type track struct {
 	device int // index into Timeline.Devices
 	proc   int32
 	work   []int32 // indexes into the device's work, in order
-	comp   []int32 // of these, compute kernels and whole graphs: the sequence that is searched for a period
+	comp   []int32 // of these, compute kernels and whole graphs
+	line   []int32 // of comp, the sequence that is searched for an anchor
+	stream int64   // of line, or everyStream
 	time   int64   // of comp, durations added up
 }
+
+// everyStream stands for all streams of a track. CUPTI counts streams from 0, and -1 is one that is not known.
+const everyStream = -2
 
 func newFinder(in *Input) *finder {
 	f := &finder{Input: in}
@@ -64,6 +69,16 @@ func number(n int, name func(i int) string) symbols {
 		s.of[i] = int32(at)
 	}
 	return s
+}
+
+// find is the symbol of a name.
+func (s *symbols) find(name string) (symbol int32, ok bool) {
+	n := len(s.name) - 1
+	if name == graphName {
+		return int32(n), true
+	}
+	at, ok := slices.BinarySearch(s.name[:n], name)
+	return int32(at), ok
 }
 
 func hashText(s string) uint64 {
@@ -114,7 +129,8 @@ func (f *finder) addTracks(d int) {
 		if c.work == 0 {
 			continue
 		}
-		t := track{device: d, proc: int32(p), work: spill.Make[int32](memory, c.work)[:0], comp: spill.Make[int32](memory, c.comp)[:0]}
+		t := track{device: d, proc: int32(p), stream: everyStream}
+		t.work, t.comp = spill.Make[int32](memory, c.work)[:0], spill.Make[int32](memory, c.comp)[:0]
 		if p == len(f.Trace.Procs) {
 			t.proc = trace.None
 		}
@@ -138,16 +154,6 @@ func (f *finder) free() {
 		spill.Free(f.Trace.Memory(), f.tracks[i].comp)
 	}
 	f.tracks = nil
-}
-
-// sequence is the track's compute work as symbols.
-func (f *finder) sequence(t *track, s *symbols) []int32 {
-	device := f.device(t)
-	seq := spill.Make[int32](f.Trace.Memory(), len(t.comp))
-	for i, w := range t.comp {
-		seq[i] = f.symbol(s, device, int(w))
-	}
-	return seq
 }
 
 // find tries one way after the other, in the order of design.md.
@@ -175,11 +181,15 @@ func (f *finder) find() *Result {
 	if r := f.byGraph(minGraphShare); r != nil {
 		return r
 	}
+	if r := f.byRanges(); r != nil {
+		return r
+	}
 	return f.bySequence()
 }
 
-// order sorts units by device, process and start, and renumbers f.of, which holds indexes into the unsorted list.
-func (f *finder) order(units []Unit) []Unit {
+// order sorts units by device, process and start, and renumbers f.of and others like it, which hold indexes into
+// the unsorted list.
+func (f *finder) order(units []Unit, others ...[][]int32) []Unit {
 	index := make([]int32, len(units))
 	for i := range index {
 		index[i] = int32(i)
@@ -194,10 +204,12 @@ func (f *finder) order(units []Unit) []Unit {
 		sorted[i] = units[at]
 		place[at] = int32(i)
 	}
-	for d := range f.of {
-		for w, u := range f.of[d] {
-			if u != trace.None {
-				f.of[d][w] = place[u]
+	for _, of := range append(others, f.of) {
+		for d := range of {
+			for w, u := range of[d] {
+				if u != trace.None {
+					of[d][w] = place[u]
+				}
 			}
 		}
 	}

@@ -1,17 +1,35 @@
-// Package workunit finds the unit of work: the step that a workload repeats, from markers, CUDA graph launches or the
-// kernel sequence itself (design.md, section 5).
+// Package workunit finds the unit of work: the step that a workload repeats, from markers, CUDA graph launches, the
+// program's own ranges or the kernel sequence itself.
 //
 // Everything is found per track, the GPU work of one process on one device, and over the whole capture. There are two
 // ways to get units:
 //
-//   - From markers: a unit is the GPU work launched inside one range. Which unit a piece of work belongs to is decided by
-//     who launched it, so that kernel counts are exact however steps are pipelined.
-//   - From an anchor, a piece of work at which each unit starts: a kernel the user named, a graph launch, or the kernel at
-//     which the repeating sequence is cut. A unit is what starts from one anchor up to the next.
+//   - From markers: a unit is the GPU work launched inside one range. Which unit a piece of work belongs to is decided
+//     by who launched it, so that kernel counts are exact however steps are pipelined.
+//   - From an anchor, a piece of work at which each unit starts: a kernel the user named, a graph launch, or one to
+//     three kernels in a row that occur once a unit. A unit is what starts from one anchor up to the next.
 //
-// Either way a unit's time runs from the start of its first work to the start of the next unit's first work, so that idle
-// time within and between units counts, and every moment between the first and the last unit is in exactly one of them.
-// Where steps overlap on the device (asynchronous scheduling), the overlap counts in the later one.
+// An anchor is not a distance. Here a decode step is an embedding E, two layers of a norm N and a matrix product G,
+// and a sampling kernel S; at the second step a logging kernel L runs as well, and copies C run on a stream of
+// their own:
+//
+//	compute   E N G N G S  E N G L N G S  E N G N G S  E …
+//	copies     C              C        C        C
+//	units    |-- unit 0 --|--- unit 1 ---|-- unit 2 --|
+//
+// E occurs once a step: it is an anchor, as S is. N is none, since it occurs twice: N G and N G S E would be two
+// kinds of unit. L makes unit 1 longer by one kernel and moves nothing, while a fixed distance of 6 kernels would
+// be out of step from there on, and one of 19 would call three steps one. Anchors are looked for on the stream with
+// most compute time, E N G N G S, because streams interleave differently at every step; a unit then gets what
+// starts on any stream in it.
+//
+// Of all anchors the one wins whose units are most alike, by time and by kernels, over the whole capture; a tenth of a
+// unit's work may differ. Among equals the shorter unit wins, and where the GPU waits for the host before each of many
+// short units, these are the steps, though they differ.
+//
+// Either way a unit's time runs from the start of its first work to the start of the next unit's first work, so that
+// idle time within and between units counts, and every moment between the first and the last unit is in exactly one of
+// them. Where steps overlap on the device (asynchronous scheduling), the overlap counts in the later one.
 package workunit
 
 import (
@@ -38,17 +56,28 @@ type Result struct {
 	Name string // marker family or pattern, anchor kernel, or empty
 	Why  string // how it was found, or why nothing was
 	Rule string // which units take part in statistics
+	// Unmatched is set, and the kind none, where --unit names a range or a kernel that the capture does not have.
+	Unmatched *NoMatchError
 
 	Units   []Unit // by device, process, then start
 	Groups  []Group
-	Primary int // with markers, of the phase with most kept time the group with most; else that with most units; -1: none
+	Primary int // with markers, of the phase with most kept time the group with most; else that with most units; or -1
 
-	Period Period // of the kernel sequence, where that was looked at
+	// Coverage is the share of the compute time, 0 to 1, that lies in units: kept ones, those of the warm-up and
+	// those that an end of the capture cut.
+	Coverage float64
+	Period   Period // of the kernel sequence, where that was looked at
+	// Anchors are up to three places at which units may be cut, best first, where the unit was found in the kernel
+	// sequence.
+	Anchors []Anchor
 
 	// Timeline is the whole capture's, which the units are cut from, whatever the window.
 	Timeline *attrib.Timeline
 	// Of is, for each device of Timeline and each piece of its work, the unit it belongs to, or trace.None.
 	Of [][]int32
+	// Between is nil, or likewise for work that was launched after the unit's marker had ended and before the next
+	// began, such as an engine's sampling: it runs in the unit's time or later, but in no unit.
+	Between [][]int32
 }
 
 // Unit is one step of one process on one device.
@@ -59,17 +88,24 @@ type Unit struct {
 	Start, End int64 // End is the start of the next unit, or of its own last work's end where none follows
 	LastWork   int64 // end of its last work
 
-	// HostStart and HostEnd bound what the host did for the unit: from marker to marker, or from the call that launched the
-	// first work to the call that launched the next unit's. HostEnd < HostStart where that is not known.
+	// HostStart and HostEnd bound what the host did for the unit: from marker to marker, or from the call that
+	// launched the first work to the call that launched the next unit's. HostEnd < HostStart where that is not
+	// known.
 	HostStart, HostEnd int64
 
 	Marker int32 // range, or trace.None
 	Group  int32 // index into Groups, or -1
 	State  State
 
-	closed bool // another unit follows
-	first  int32
-	hash   uint64 // of its kernels, see signature.go
+	// Number counts the units of a process on a device from 0 in the order of their start, whatever became of them.
+	Number int32
+	// Signature is a hash of the unit's work: of its kernels with their launch geometry and of its copies and fills
+	// with their bytes, how often each, in any order. Equal work has equal signatures in every capture.
+	Signature uint64
+
+	closed bool   // another unit follows
+	first  int32  // piece of work
+	hash   uint64 // of its kernels' names, how often each
 	anchor int32  // which kind of anchor it starts at
 }
 
@@ -112,13 +148,13 @@ type Group struct {
 
 // Period is what the kernel sequence repeats.
 type Period struct {
-	Kernels    int     // compute kernels in one period; 0: none found
-	Share      float64 // of equal names at that distance
+	Kernels    int     // compute kernels of the stream that was looked at in one unit of the main kind; 0: none found
+	Share      float64 // of compute time in units of the main kind
 	Inner      int     // a shorter period inside, such as a layer in a pass; 0: none
 	InnerShare float64
-	Coverage   float64 // share of the sequence that the period tiles
+	Coverage   float64 // share of compute time in units of all kinds that recur
 	Families   bool    // names were compared by family, because exact ones differ (autotuned tile variants)
-	Tracks     int     // tracks that repeat it
+	Tracks     int     // processes and devices that repeat it
 }
 
 // Input is what Find looks at. Timeline must be that of the whole capture.
@@ -137,11 +173,17 @@ func Find(in *Input) *Result {
 	f := newFinder(in)
 	r := f.find()
 	f.free()
+	return in.finish(f, r)
+}
+
+// finish makes a result of what a finder found.
+func (in *Input) finish(f *finder, r *Result) *Result {
 	r.Timeline = in.Timeline
 	if r.Of == nil {
 		r.Of = make([][]int32, len(in.Timeline.Devices))
 	}
 	if r.Kind == KindNone {
+		f.forget()
 		r.Units, r.Groups, r.Primary = nil, nil, -1
 	}
 	return r

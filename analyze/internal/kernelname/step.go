@@ -1,0 +1,197 @@
+package kernelname
+
+import "strings"
+
+// Programs whose ranges go around a step, but do not say what is in it.
+const (
+	EngineSGLangLoop = "sglang scheduler"    // its Nsight ranges
+	EngineVLLMScopes = "vllm scopes"         // VLLM_NVTX_SCOPES_FOR_PROFILING
+	EngineTRTLLMLoop = "tensorrt-llm runner" // flows that print no sizes, and the C++ runtime
+	EngineLMDeploy   = "lmdeploy"
+	EngineScript     = "script" // written by hand, and Megatron's Prefill and Decode
+	// EngineLayers begins the Engine of the ranges that layer hooks of vLLM and SGLang put around a model. The name
+	// of the outermost module follows it.
+	EngineLayers = "layers of "
+)
+
+// stepNames are the names of ranges around a step that say nothing more.
+var stepNames = map[string]string{
+	"scheduler.run_batch":           EngineSGLangLoop,
+	"gpu_model_runner: forward":     EngineVLLMScopes,
+	"_forward_step":                 EngineTRTLLMLoop,
+	"[Executor] _forward_step":      EngineTRTLLMLoop,
+	"_forward_step_inter_pp":        EngineTRTLLMLoop,
+	"_forward_step_mm_encoder_only": EngineTRTLLMLoop,
+	"executeContext":                EngineTRTLLMLoop,
+	"forward_cudagraph":             EngineLMDeploy,
+	"forward_eager":                 EngineLMDeploy,
+	"draft_model_forward":           EngineLMDeploy,
+}
+
+// ParseStep reads ranges that go around a step without being an engine's marker (ParseMarker):
+//
+//	scheduler.run_batch, gpu_model_runner: forward, _forward_step, forward_cudagraph    engines
+//	Prefill, Decode, decode_step_3, Decode/step_003, [Decode step 3], step 7, ITER_12   by hand
+//	decode_step_3 bs=8 tokens=8                                                         with sizes
+//
+// A number, or the # that AppendRangeCanonical writes for it, counts steps. A phase without a number may go around
+// many steps (Whole). What says context is a prompt's part, as TensorRT-LLM says it.
+func ParseStep(text string) (Marker, bool) {
+	text = strings.TrimRight(text, " ")
+	if engine, ok := stepNames[text]; ok {
+		m := unknownMarker(engine)
+		if text == "draft_model_forward" {
+			m.Phase = phaseDraft
+		}
+		return m, true
+	}
+	head, fields := stepFields(text)
+	m, ok := parseScript(head)
+	if ok && fields != "" {
+		m.Batch, m.PrefillTokens = sizes(fields)
+		m.Requests = m.Batch
+	}
+	return m, ok
+}
+
+// maxScript bounds the name of a step that was written by hand, in bytes.
+const maxScript = 40
+
+// parseScript reads a name of nothing but a phase, words that count steps, and a number.
+func parseScript(text string) (Marker, bool) {
+	m := unknownMarker(EngineScript)
+	if len(text) < len("iter1") || len(text) > maxScript {
+		return m, false
+	}
+	counts, numbers := false, false
+	for i := 0; i < len(text); {
+		switch c := text[i]; {
+		case isLetter(c):
+			end := i
+			for end < len(text) && isLetter(text[end]) {
+				end++
+			}
+			switch word := lower(text[i:end]); word {
+			case "prefill", "context":
+				if m.Phase != "" {
+					return m, false
+				}
+				m.Phase = phasePrefill
+			case "decode", "decoding", "generation":
+				if m.Phase != "" {
+					return m, false
+				}
+				m.Phase = PhaseDecode
+			case "step", "iter", "iteration", "token":
+				counts = true
+			default:
+				return m, false
+			}
+			i = end
+		case isDigit(c) || c == '#':
+			if numbers {
+				return m, false
+			}
+			numbers = true
+			for i < len(text) && (isDigit(text[i]) || text[i] == '#') {
+				i++
+			}
+		case strings.IndexByte(" _-/:[]()", c) >= 0:
+			i++
+		default:
+			return m, false
+		}
+	}
+	m.Whole = !counts && !numbers
+	return m, m.Phase != "" || counts && numbers
+}
+
+// stepFields divides a name into itself and the fields key=N that follow; without fields, it is all head.
+func stepFields(text string) (head, fields string) {
+	i := strings.IndexByte(text, '=')
+	if i < 0 || len(text) > maxRange {
+		return text, ""
+	}
+	at := strings.LastIndexAny(text[:i], " ([,")
+	if at < 0 {
+		return text, ""
+	}
+	return strings.TrimRight(text[:at], " ,(["), text[at+1:]
+}
+
+// sizes reads the number of requests and of tokens among fields key=N, whatever stands between them.
+func sizes(fields string) (batch, tokens int64) {
+	batch, tokens = Unknown, Unknown
+	for i := strings.IndexByte(fields, '='); i >= 0; i = strings.IndexByte(fields, '=') {
+		key := lower(fields[:i])
+		key = key[strings.LastIndexAny(key, " ,;([")+1:]
+		n, rest, ok := leadingNumber(fields[i+1:])
+		fields = rest
+		if !ok {
+			fields = fields[i+1:]
+			continue
+		}
+		switch key {
+		case "bs", "batch", "batch_size", "num_seqs", "num_reqs", "reqs", "requests":
+			batch = n
+		case "tok", "toks", "tokens", "num_tokens":
+			tokens = n
+		}
+	}
+	return batch, tokens
+}
+
+// parseMLC reads BatchDecode num_seqs=8, BatchPrefill total_seq_len=7 and the like. What ends in "getting requests"
+// is the host's part.
+func parseMLC(text string) (Marker, bool) {
+	m := unknownMarker(EngineMLC)
+	word, fields, _ := strings.Cut(text, " ")
+	switch word {
+	case "BatchPrefill":
+		m.Phase = phasePrefill
+	case "BatchDecode", "BatchVerify", "BatchJumpForward":
+		m.Phase = PhaseDecode
+	case "BatchDraft":
+		m.Phase = phaseDraft
+	default:
+		return Marker{}, false
+	}
+	if fields != "" && !strings.Contains(fields, "=") {
+		return Marker{}, false
+	}
+	m.Batch, m.PrefillTokens = sizes(fields)
+	m.Requests = m.Batch
+	return m, true
+}
+
+// parseLayers reads {'Module': 'Qwen3ForCausalLM', …, 'Inputs': [[512], …]…}: hooks print it around every module. The
+// outermost one has no dot in its name. The first number of its inputs is the tokens of the step, of prompts or not.
+func parseLayers(text string) (Marker, bool) {
+	rest, ok := strings.CutPrefix(text, "{'Module': '")
+	name, rest, closed := strings.Cut(rest, "'")
+	if !ok || !closed || name == "" || strings.ContainsRune(name, '.') {
+		return Marker{}, false
+	}
+	m := unknownMarker(EngineLayers + name)
+	if _, inputs, ok := strings.Cut(rest, "'Inputs': [["); ok {
+		if n, after, ok := leadingNumber(inputs); ok && after != "" && (after[0] == ']' || after[0] == ',') {
+			m.PrefillTokens = n
+		}
+	}
+	return m, true
+}
+
+// appendLayers appends the canonical form of a model's range: what its name is and how many tokens went in.
+func appendLayers(dst []byte, text string) []byte {
+	rest := strings.TrimPrefix(text, "{'Module': '")
+	end := len(text) - len(rest) + strings.IndexByte(rest, '\'') + 1
+	dst = append(dst, text[:end]...)
+	if _, inputs, ok := strings.Cut(text[end:], "'Inputs': [["); ok {
+		if _, after, ok := leadingNumber(inputs); ok && after != "" && (after[0] == ']' || after[0] == ',') {
+			dst = append(dst, ", 'Inputs': [["...)
+			dst = append(dst, inputs[:len(inputs)-len(after)]...)
+			dst = append(dst, "]]"...)
+		}
+	}
+	return append(dst, '}')
+}

@@ -1,0 +1,299 @@
+package workunit
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// lineOf lays out a sequence of names. Every kernel takes 10 µs, but for those whose time is given, by place.
+func lineOf(seq []int32, symbols int, times map[int]int64) *line {
+	n := len(seq)
+	l := &line{seq: seq, time: make([]int64, n+1), names: make([]uint64, n+1), lanes: make([]uint64, n+1), idle: make([]int64, n), cost: make([]int64, symbols)}
+	list := make([]int64, n)
+	for i := range list {
+		list[i] = 10_000
+		if t, ok := times[i]; ok {
+			list[i] = t
+		}
+	}
+	l.sum(list, func(name int32) uint64 { return hashText(fmt.Sprint("kernel", name)) })
+	return l
+}
+
+// found is the number of kernels in a unit, how often the anchor occurs, and the index; 0 where nothing is believed.
+func found(l *line) (period, count int, index float64) {
+	x, _ := l.search()
+	if x == nil || !x.believed(l) {
+		return 0, 0, 0
+	}
+	return x.period, len(x.pos), x.index
+}
+
+// planted draws a period whose first name occurs nowhere else in it, so that it is no repetition of a shorter one.
+func planted(t *rapid.T) (period []int32, symbols int) {
+	symbols = rapid.IntRange(8, 40).Draw(t, "symbols")
+	seed := rapid.Uint64().Draw(t, "seed")
+	period = make([]int32, rapid.IntRange(10, 200).Draw(t, "length"))
+	for i := 1; i < len(period); i++ {
+		period[i] = 1 + int32(mix(seed+uint64(i)*0x9E3779B97F4A7C15)%uint64(symbols-2))
+	}
+	return period, symbols
+}
+
+// repeat is the period over and over, cut off at both ends.
+func repeat(t *rapid.T, period []int32, least int) []int32 {
+	seq := slices.Repeat(period, max(rapid.IntRange(least, 40).Draw(t, "times"), 2*plainLine/len(period)+3))
+	from := rapid.IntRange(0, len(period)-1).Draw(t, "cut before")
+	to := rapid.IntRange(0, len(period)-1).Draw(t, "cut after")
+	return seq[from : len(seq)-to]
+}
+
+func TestPlantedUnitIsFound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		period, symbols := planted(t)
+		if n, _, index := found(lineOf(repeat(t, period, 6), symbols, nil)); n != len(period) || index != 1 {
+			t.Fatalf("found %d (%v), planted %d", n, index, len(period))
+		}
+	})
+}
+
+// Every hundredth name, but for those that begin a unit, is another one: what tuners and allocators do.
+func TestPlantedUnitIsFoundUnderNoise(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		period, symbols := planted(t)
+		seq := repeat(t, period, 20)
+		seed := rapid.Uint64().Draw(t, "noise")
+		for i := range len(seq) / 100 {
+			if at := mix(seed+uint64(i)*0x9E3779B97F4A7C15) % uint64(len(seq)); seq[at] != 0 {
+				seq[at] = int32(symbols - 1)
+			}
+		}
+		if n, _, _ := found(lineOf(seq, symbols, nil)); n != len(period) {
+			t.Fatalf("found %d, planted %d", n, len(period))
+		}
+	})
+}
+
+// A prologue of any shape, runs of one kernel included, and a tail change nothing.
+func TestUnitIsFoundBehindAnyPrologue(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		period, symbols := planted(t)
+		steps := repeat(t, period, 6)
+		var load []int32
+		if rapid.Bool().Draw(t, "monotone") {
+			for name := int32(0); len(load) < len(steps)/5; name++ { // AAAABBBB…
+				load = append(load, slices.Repeat([]int32{int32(symbols) + name}, max(1, len(steps)/10))...)
+			}
+		} else {
+			load = rapid.SliceOfN(rapid.Int32Range(0, int32(symbols-1)), 0, len(steps)/5).Draw(t, "load")
+		}
+		tail := rapid.SliceOfN(rapid.Int32Range(0, int32(symbols-1)), 0, len(steps)/20).Draw(t, "tail")
+		if n, _, _ := found(lineOf(slices.Concat(load, steps, tail), 2*symbols+10, nil)); n != len(period) {
+			t.Fatalf("found %d, planted %d", n, len(period))
+		}
+	})
+}
+
+// One kernel more anywhere, whatever it is, neither moves nor lengthens the units.
+func TestInsertedKernelChangesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		period, symbols := planted(t)
+		seq := repeat(t, period, 8)
+		_, count, _ := found(lineOf(seq, symbols, nil))
+		at := rapid.IntRange(0, len(seq)).Draw(t, "at")
+		name := rapid.Int32Range(0, int32(symbols-1)).Draw(t, "name")
+		n, after, _ := found(lineOf(slices.Insert(slices.Clone(seq), at, name), symbols, nil))
+		if n != len(period) || max(count, after)-min(count, after) > 1 {
+			t.Fatalf("%d kernels %d times, before %d kernels %d times", n, after, len(period), count)
+		}
+	})
+}
+
+// A small kernel at every k-th step makes no step of k steps.
+func TestKernelOfEveryKthStep(t *testing.T) {
+	for _, length := range []int32{11, 53, 85} {
+		for _, every := range []int{2, 3, 4, 10} {
+			var seq []int32
+			times := map[int]int64{}
+			for step := range 40 {
+				for k := range length {
+					seq = append(seq, k)
+				}
+				if step%every == 0 {
+					times[len(seq)] = 2_000
+					seq = append(seq, length)
+				}
+			}
+			if n, count, _ := found(lineOf(seq, int(length)+1, times)); n != int(length) && n != int(length)+1 || count < 39 {
+				t.Errorf("%d kernels, one more at every %d: found %d, %d times", length, every, n, count)
+			}
+		}
+	}
+}
+
+// Four steps of two halves each, the second of which every other step lacks, where the GPU waits for the host before each
+// step: these are steps of two kinds, not pairs. Without the waits they are as good as a step of three parts.
+func TestHalfOfTheStepsLoseTheirSecondHalf(t *testing.T) {
+	var seq []int32
+	var starts []int
+	for step := range 40 {
+		starts = append(starts, len(seq))
+		for k := range int32(40) {
+			if k < 20 || step%2 == 0 {
+				seq = append(seq, k)
+			}
+		}
+	}
+	l := lineOf(seq, 40, nil)
+	for _, at := range starts[1:] {
+		l.idle[at] = 50_000
+		l.all += 50_000
+	}
+	x, _ := l.search()
+	if len(x.pos) != 40 || int(x.pos[1]) != starts[1] {
+		t.Errorf("%d units, the second starts at %d; want 40, %d", len(x.pos), x.pos[1], starts[1])
+	}
+}
+
+// A layer of 57 kernels, 32 times, and 8 others make one pass, and no name occurs once in it.
+func TestLayersInAPass(t *testing.T) {
+	var seq []int32
+	for range 4 {
+		for range 32 {
+			for k := range int32(57) {
+				seq = append(seq, k%19)
+			}
+		}
+		seq = append(seq, 3, 4, 3, 4, 3, 4, 3, 4)
+	}
+	l := lineOf(seq, 19, nil)
+	x, others := l.search()
+	if x.period != 1832 || x.index != 1 || len(x.pos) != 4 {
+		t.Errorf("found %d kernels (%v), %d times", x.period, x.index, len(x.pos))
+	}
+	if !slices.ContainsFunc(others, func(y *fit) bool { return y.period == 19 && y.main > 0.9 }) { // 57 names are three times 19 here
+		t.Error("the layer is not among the others")
+	}
+}
+
+// Of 4 units of 9 kernels, 3 starts enclose a whole one each; what the last starts is complete and equal to them. All four
+// are one kind: index 1. A fifth unit of 9 other kernels occurs once: of 45 kernels 36 are in units that recur, so the index
+// is 0.8 squared.
+func TestIndexByHand(t *testing.T) {
+	var seq []int32
+	for range 4 {
+		for k := range int32(9) {
+			seq = append(seq, k)
+		}
+	}
+	f := func(seq []int32) *fit {
+		l := lineOf(seq, 20, nil)
+		return (&fitter{l, make([]int32, 20)}).fit([]int32{0}, 0, l.occurrences([]int32{0}, 0))
+	}
+	if x := f(seq); x.index != 1 || x.covered != 1 || x.units != 4 || x.period != 9 {
+		t.Errorf("%+v", x)
+	}
+	seq = append(seq, 0)
+	for k := range int32(8) {
+		seq = append(seq, 10+k)
+	}
+	if x := f(append(seq, 0)); x.units != 4 || x.covered != 0.8 || x.index < 0.6399 || x.index > 0.6401 {
+		t.Errorf("%+v", x)
+	}
+}
+
+func TestNothingRepeats(t *testing.T) {
+	counting := make([]int32, 1000)
+	var halves, few []int32
+	for i := range counting {
+		counting[i] = int32(i)
+		halves = append(halves, int32(i/500)) // AAAA…BBBB…
+	}
+	for range 5 {
+		few = append(few, 1, 2, 3, 4)
+	}
+	for name, seq := range map[string][]int32{"empty": nil, "counting": counting, "two halves": halves, "five times four kernels": few} {
+		if n, count, index := found(lineOf(seq, 1000, nil)); n != 0 {
+			t.Errorf("%s: found %d kernels %d times (%v)", name, n, count, index)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		seed := rapid.Uint64().Draw(t, "seed")
+		seq := make([]int32, 400)
+		for i := range seq {
+			seq[i] = int32(mix(seed+uint64(i)*0x9E3779B97F4A7C15) % 30)
+		}
+		if n, count, index := found(lineOf(seq, 30, nil)); n != 0 {
+			t.Fatalf("found %d kernels %d times (%v) in noise", n, count, index)
+		}
+	})
+}
+
+// Eleven kernels of two names, ten repeats and more of the same few, are plain.
+func TestShortButPlain(t *testing.T) {
+	for _, c := range []struct{ kernels, times int }{{2, 11}, {2, 10}, {1, 12}, {1, 10}} {
+		var seq []int32
+		for range c.times {
+			for k := range c.kernels {
+				seq = append(seq, int32(k))
+			}
+		}
+		if n, count, _ := found(lineOf(seq, 2, nil)); n != c.kernels || count != c.times {
+			t.Errorf("%d kernels %d times: found %d, %d times", c.kernels, c.times, n, count)
+		}
+	}
+}
+
+func FuzzSearch(f *testing.F) {
+	f.Add([]byte("abcabcabcabcabcabcabcabcabcabcabcabcabcabc"))
+	f.Add([]byte("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"))
+	f.Add([]byte("abbbbbbbbbbbbbbabbbbbbbbbbbbbbabbbbbbbbbbbbbbabbbbbbbbbbbbbbxxx"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		seq := make([]int32, len(text))
+		for i, c := range text {
+			seq[i] = int32(c)
+		}
+		l := lineOf(seq, 256, nil)
+		x, _ := l.search()
+		if x == nil || !x.believed(l) {
+			return
+		}
+		if x.period < 1 || x.period > len(seq) || x.index > 1.0001 || x.covered > 1.0001 || !slices.Equal(l.occurrences(x.names, x.skip), x.pos) {
+			t.Errorf("%+v of %d", x, len(seq))
+		}
+	})
+}
+
+// BenchmarkSearch is for the cost of one kernel more: the time per kernel must not grow with their number.
+func BenchmarkSearch(b *testing.B) {
+	for _, n := range []int{100_000, 1_000_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			seq := make([]int32, n)
+			for i := range seq {
+				seq[i] = int32(mix(uint64(i%1832)) % 60)
+			}
+			l := lineOf(seq, 60, nil)
+			b.ReportAllocs()
+			for b.Loop() {
+				if x, _ := l.search(); x.period != 1832 {
+					b.Fatal(x.period)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/kernel")
+		})
+	}
+	b.Run("noise", func(b *testing.B) {
+		seq := make([]int32, 1_000_000)
+		for i := range seq {
+			seq[i] = int32(mix(uint64(i)) % 100)
+		}
+		l := lineOf(seq, 100, nil)
+		for b.Loop() {
+			l.search()
+		}
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(seq)), "ns/kernel")
+	})
+}

@@ -1,0 +1,102 @@
+package workunit
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// NoMatchError says that nothing in the capture has a name that --unit asks for.
+type NoMatchError struct {
+	Spec    string   // the value of --unit
+	What    string   // what was looked for: NVTX range or kernel
+	Nearest []string // names the capture has, numbers as #, the most similar first; at most three
+}
+
+// Error names what the capture has instead.
+func (e *NoMatchError) Error() string {
+	text := fmt.Sprintf("--unit %s matches no %s of this capture", e.Spec, e.What)
+	switch {
+	case len(e.Nearest) == 0:
+		return text + ", which has none"
+	case len(e.Nearest) == 1:
+		return text + "; the nearest is " + e.Nearest[0]
+	}
+	return text + "; the nearest are " + strings.Join(e.Nearest, ", ")
+}
+
+// Bounds of the names an error lists.
+const (
+	maxNearest = 3
+	maxCompare = 1 << 12 // names that are looked at
+	maxName    = 80      // characters of a name
+)
+
+// unmatched is the result where no name matches.
+func (s *Spec) unmatched(what string, names []string) *Result {
+	expr := s.Pattern.String()
+	e := &NoMatchError{Spec: s.Kind + ":" + expr, What: what, Nearest: nearestNames(expr, names)}
+	return &Result{Kind: KindNone, Why: e.Error(), Unmatched: e}
+}
+
+// nearestNames are those most like a regular expression: that it matches but for case, then by the pairs of letters
+// they share.
+func nearestNames(expr string, names []string) []string {
+	type near struct {
+		name  string
+		score float64
+	}
+	any, _ := regexp.Compile("(?i)" + expr)
+	want := pairs(expr)
+	var list []near
+	seen := map[string]bool{}
+	for _, name := range names {
+		if name = fold(name); name == "" || seen[name] {
+			continue
+		}
+		if seen[name] = true; len(seen) > maxCompare {
+			break
+		}
+		x := near{name: name}
+		if any != nil && any.MatchString(name) {
+			x.score = 1
+		}
+		have, shared := pairs(name), 0
+		for p := range have {
+			if want[p] {
+				shared++
+			}
+		}
+		x.score += 2 * float64(shared) / float64(max(1, len(have)+len(want)))
+		list = append(list, x)
+	}
+	slices.SortFunc(list, func(a, b near) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.name, b.name))
+	})
+	var best []string
+	for _, x := range list[:min(len(list), maxNearest)] {
+		if runes := []rune(x.name); len(runes) > maxName {
+			x.name = string(runes[:maxName]) + "…"
+		}
+		best = append(best, x.name)
+	}
+	return best
+}
+
+// pairs are the pairs of letters and digits that follow each other in a text, in lower case.
+func pairs(text string) map[[2]rune]bool {
+	set := map[[2]rune]bool{}
+	var last rune
+	for _, c := range strings.ToLower(text) {
+		if strings.ContainsRune(`^$.*+?()[]{}|\`, c) {
+			continue
+		}
+		if last != 0 {
+			set[[2]rune{last, c}] = true
+		}
+		last = c
+	}
+	return set
+}

@@ -1,0 +1,255 @@
+package workunit
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/internal/spill"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+)
+
+// Bounds of finding units by the program's own ranges.
+const (
+	minMembers   = 3    // of a family, with GPU work
+	minAlike     = 0.8  // of them, with the same kernels
+	minFamily    = 0.5  // of all GPU work, launched inside: of its time and of its kernels
+	maxSelfInner = 0.05 // of a family's members that may lie inside another one
+)
+
+// family is the ranges of one name, numbers apart.
+type family struct {
+	text    string
+	ranges  int
+	worked  int
+	alike   int // with the most frequent work
+	inner   int // inside another of the family
+	depth   int64
+	launch  int64 // GPU time launched inside
+	kernels int64 // likewise
+	members []int32
+}
+
+// fold replaces every number of a name by #.
+func fold(text string) string {
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if c >= '0' && c <= '9' || c == '#' {
+			if s := b.String(); !strings.HasSuffix(s, "#") {
+				b.WriteByte('#')
+			}
+			continue
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
+}
+
+// libraries begin the names of ranges that libraries put around their own calls.
+var libraries = []string{
+	"cublas", "cudnn", "cusparse", "cusolver", "cufft", "nccl", "NCCL", "thrust", "autograd", "Optimizer.",
+}
+
+// own reports whether a range's name may be the program's own: not an operator's or a library's.
+func own(text string) bool {
+	library := func(prefix string) bool { return strings.HasPrefix(text, prefix) }
+	return text != "" && !strings.Contains(text, "::") && !slices.ContainsFunc(libraries, library)
+}
+
+// byRanges finds units by the program's own ranges: the outermost family of three or more, four of five of which
+// launch the same kernels, and that hold half of the GPU work.
+func (f *finder) byRanges() *Result {
+	r := &f.Trace.Ranges
+	if r.Len() == 0 {
+		return nil
+	}
+	ofName := make([]int32, len(r.Names))
+	index := map[string]int32{}
+	var families []family
+	for i := range r.Names {
+		ofName[i] = -1
+		text := fold(r.Names[i].Text)
+		if !own(text) {
+			continue
+		}
+		k, ok := index[text]
+		if !ok {
+			k = int32(len(families))
+			index[text] = k
+			families = append(families, family{text: text})
+		}
+		ofName[i] = k
+	}
+	all, kernels := f.familyWork(ofName, families)
+	var fair []int
+	for i := range families {
+		x := &families[i]
+		repeats := x.worked >= minMembers && float64(x.alike) >= minAlike*float64(x.worked)
+		large := float64(x.launch) >= minFamily*float64(all) && float64(x.kernels) >= minFamily*float64(kernels)
+		if repeats && large && float64(x.inner) <= maxSelfInner*float64(x.ranges) {
+			fair = append(fair, i)
+		}
+	}
+	slices.SortFunc(fair, func(a, b int) int {
+		x, y := &families[a], &families[b]
+		deeper := cmp.Compare(x.depth*int64(y.ranges), y.depth*int64(x.ranges))
+		return cmp.Or(deeper, cmp.Compare(y.launch, x.launch), cmp.Compare(x.text, y.text))
+	})
+	for _, i := range fair {
+		x := &families[i]
+		set := f.markers(func(name int32) bool { return ofName[name] == int32(i) }, func(int32) bool { return false })
+		phase := cmp.Or(kernelname.BuiltinPhase(x.text), "step")
+		f.groupMarkers(set, func(int32) Group { return Group{Phase: phase, Batch: -1, Tokens: -1} })
+		res := f.markerUnits(set, x.text)
+		if len(res.Units) < minMarkers || !f.sound(res) {
+			continue
+		}
+		res.Why = fmt.Sprintf("no step marker; ranges of the program itself, %s: %d of %d with GPU work launch the same kernels, %.2f of the GPU work together; a unit is the work launched in one, and lasts until the first work of the next",
+			x.text, x.alike, x.worked, float64(x.launch)/float64(max(1, all)))
+		return res
+	}
+	f.forget()
+	return nil
+}
+
+// familyWork adds up what the ranges of each family launched, and returns the time of all GPU work and its kernels.
+func (f *finder) familyWork(ofName []int32, families []family) (all, kernels int64) {
+	r, memory := &f.Trace.Ranges, f.Trace.Memory()
+	var list []int32 // by start
+	for i := range r.Len() {
+		if ofName[r.Name(i)] >= 0 && r.Thread(i) != trace.None {
+			list = append(list, int32(i))
+		}
+	}
+	if len(list) == 0 {
+		return 0, 0
+	}
+	around := f.nest(list)
+	depth, hash := make([]uint16, len(list)), spill.Make[uint64](memory, len(list))
+	defer spill.Free(memory, hash)
+	for k, i := range list {
+		hash[k] = 0
+		x := &families[ofName[r.Name(int(i))]]
+		if up := around[k]; up >= 0 {
+			depth[k] = min(depth[up], maxDepth-1) + 1
+		}
+		x.ranges++
+		x.depth += int64(depth[k])
+		for up, n := around[k], 0; up >= 0 && n < maxDepth; up, n = around[up], n+1 {
+			if ofName[r.Name(int(list[up]))] == ofName[r.Name(int(i))] && r.End(int(list[up])) >= r.End(int(i)) {
+				x.inner++
+				break
+			}
+		}
+	}
+	open := f.opener(list)
+	for d := range f.Timeline.Devices {
+		device := &f.Timeline.Devices[d]
+		for w := range device.Len() {
+			time := device.End(w) - device.Start(w)
+			all += time
+			var name uint64
+			var kernel int64
+			if device.Kind(w) == attrib.KernelWork || device.Kind(w) == attrib.GraphWork {
+				name, kernel = f.names.hash[f.symbol(&f.names, device, w)], 1
+			}
+			kernels += kernel
+			call := device.Call(w)
+			if call == trace.None {
+				continue
+			}
+			end := f.Trace.API.End(int(call))
+			last := int32(-1)
+			for k, n := open.at(call), 0; k >= 0 && n < maxDepth; k, n = around[k], n+1 {
+				i := int(list[k])
+				family := ofName[r.Name(i)]
+				if r.End(i) < end || family == last {
+					continue
+				}
+				last = family
+				families[family].launch += time
+				families[family].kernels += kernel
+				hash[k] += name
+			}
+		}
+	}
+	for k, i := range list {
+		if hash[k] != 0 {
+			x := &families[ofName[r.Name(int(i))]]
+			x.worked++
+			x.members = append(x.members, int32(k))
+		}
+	}
+	for i := range families {
+		x := &families[i]
+		if x.worked < minMembers || float64(x.launch) < minFamily*float64(all) {
+			continue
+		}
+		counts := map[uint64]int{}
+		for _, k := range x.members {
+			counts[hash[k]]++
+			x.alike = max(x.alike, counts[hash[k]])
+		}
+	}
+	return all, kernels
+}
+
+// opener finds the range that is open where a call is made: on its thread, or, where that has none, on the thread
+// of its process whose outermost ranges are open longest.
+type opener struct {
+	f        *finder
+	list     []int32   // ranges by start
+	byThread [][]int32 // indexes into list
+	home     []int32   // by process: thread, or trace.None
+}
+
+func (f *finder) opener(list []int32) *opener {
+	r := &f.Trace.Ranges
+	o := &opener{f: f, list: list}
+	o.byThread, o.home = make([][]int32, len(f.Trace.Threads)), make([]int32, len(f.Trace.Procs))
+	open, until := make([]int64, len(f.Trace.Threads)), make([]int64, len(f.Trace.Threads))
+	for k, i := range list {
+		th := r.Thread(int(i))
+		if len(o.byThread[th]) == 0 || r.Start(int(i)) >= until[th] {
+			open[th] += r.End(int(i)) - r.Start(int(i))
+			until[th] = r.End(int(i))
+		}
+		o.byThread[th] = append(o.byThread[th], int32(k))
+	}
+	for p := range o.home {
+		o.home[p] = trace.None
+	}
+	for th := range f.Trace.Threads {
+		p := f.Trace.Threads[th].Proc
+		if p != trace.None && len(o.byThread[th]) > 0 && (o.home[p] == trace.None || open[th] > open[o.home[p]]) {
+			o.home[p] = int32(th)
+		}
+	}
+	return o
+}
+
+// at is the last range, as an index into the list, that starts by the call's start on the thread to look at, or -1.
+func (o *opener) at(call int32) int32 {
+	th := o.f.Trace.API.Thread(int(call))
+	if th == trace.None {
+		return -1
+	}
+	if len(o.byThread[th]) == 0 {
+		p := o.f.Trace.Threads[th].Proc
+		if p == trace.None || o.home[p] == trace.None {
+			return -1
+		}
+		th = o.home[p]
+	}
+	list, start := o.byThread[th], o.f.Trace.API.Start(int(call))
+	k := sort.Search(len(list), func(i int) bool { return o.f.Trace.Ranges.Start(int(o.list[list[i]])) > start })
+	if k == 0 {
+		return -1
+	}
+	return list[k-1]
+}
