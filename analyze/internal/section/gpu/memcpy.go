@@ -263,12 +263,12 @@ func amounts(memory *spill.Arena, keys, lo, hi int, key func(i int) int32, dur, 
 	times, sizes := kit.Gather(memory, keys, lo, hi, key, dur).Sort(),
 		kit.Gather(memory, keys, lo, hi, key, size).Sort()
 	list := make([]amount, keys+1)
-	of := func(durs, bytes stat.Together) amount {
+	of := func(durs, bytes stat.Merged) amount {
 		return amount{rows: durs.Len(), total: durs.Sum(), bytes: bytes.Sum(), time: durs.Summary(),
 			size: bytes.Summary()}
 	}
 	for k := range keys {
-		list[k] = of(stat.Together{times.Of(k)}, stat.Together{sizes.Of(k)})
+		list[k] = of(stat.Merged{times.Of(k)}, stat.Merged{sizes.Of(k)})
 	}
 	list[keys] = of(times.Everything(), sizes.Everything())
 	times.Free()
