@@ -17,6 +17,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/tracetest/mutant"
 	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
 )
 
 // go test ./diff -run TestMutations -v -mutations all
@@ -210,15 +211,15 @@ func harms() []harm {
 // harmForms say in which units of a kind the harm is done.
 var harmForms = []harmForm{{"median", 1}, {"mean", 3}, {"tail", 8}}
 
-func exitOf(c *diff.Comparison) int {
+func exitOf(c *comparison.Comparison) int {
 	switch c.Verdict {
-	case diff.Fail:
+	case comparison.Fail:
 		return 1
-	case diff.Inconclusive:
+	case comparison.Inconclusive:
 		return 4
-	case diff.Error:
+	case comparison.Error:
 		return 3
-	case diff.Pass, diff.Warn:
+	case comparison.Pass, comparison.Warn:
 	}
 	return 0
 }
@@ -247,7 +248,7 @@ func (l *mutantLimit) fields() []*int {
 var limitNames = []string{"≥ 10 %: exit 0", "5.5–10 %: exit 0", "5.5–10 %: pass", "cause not named", "exit 1", "exit 4 (lost: 0)"}
 
 // judge counts a harmful mutant.
-func (t *tally) judge(truth mutant.Truth, c *diff.Comparison) {
+func (t *tally) judge(truth mutant.Truth, c *comparison.Comparison) {
 	t.n++
 	quiet := exitOf(c) == 0
 	switch {
@@ -255,20 +256,20 @@ func (t *tally) judge(truth mutant.Truth, c *diff.Comparison) {
 		t.missed += oneIf(quiet)
 	default:
 		t.silent += oneIf(quiet)
-		t.passed += oneIf(c.Verdict == diff.Pass)
+		t.passed += oneIf(c.Verdict == comparison.Pass)
 	}
 	t.unnamed += oneIf(!blames(c, truth.Names))
 }
 
 // harmless counts a mutant that does no harm.
-func (t *tally) harmless(c *diff.Comparison) {
+func (t *tally) harmless(c *comparison.Comparison) {
 	t.n++
 	t.failed += oneIf(exitOf(c) == 1)
 	t.open += oneIf(exitOf(c) == 4)
 }
 
 // incomplete counts a capture that lost events, of which nothing can be said.
-func (t *tally) incomplete(c *diff.Comparison) {
+func (t *tally) incomplete(c *comparison.Comparison) {
 	t.n++
 	t.failed += oneIf(exitOf(c) == 1)
 	t.open += oneIf(exitOf(c) == 0)
@@ -324,7 +325,7 @@ func (l *tallies) hold(t *testing.T, limits map[string][3]mutantLimit, which int
 }
 
 // blames reports whether the sentence about the cause names one of the parts.
-func blames(c *diff.Comparison, parts []string) bool {
+func blames(c *comparison.Comparison, parts []string) bool {
 	return len(parts) == 0 || slices.ContainsFunc(parts, func(p string) bool {
 		return strings.Contains(c.Cause, p[:min(len(p), 40)]) // long names are cut
 	})
@@ -339,7 +340,7 @@ func mutantHeads(tb testing.TB, s *subject, captures int, seed uint64, edits ...
 	return list
 }
 
-func compareSides(tb testing.TB, base, head []*report.Report) *diff.Comparison {
+func compareSides(tb testing.TB, base, head []*report.Report) *comparison.Comparison {
 	tb.Helper()
 	c, err := diff.Compare(base, head, diff.Options{})
 	if err != nil {
@@ -401,7 +402,7 @@ func harmful(subjects []*subject, n int) []mutantCell {
 }
 
 // run makes a mutant and its comparison. ok is false where the edit cannot be made so strong.
-func (c *mutantCell) run(tb testing.TB) (truth mutant.Truth, got *diff.Comparison, ok bool) {
+func (c *mutantCell) run(tb testing.TB) (truth mutant.Truth, got *comparison.Comparison, ok bool) {
 	tb.Helper()
 	on := c.form.on(c.kind)
 	if c.harm.whole {
@@ -515,7 +516,7 @@ func TestMutations(t *testing.T) {
 }
 
 // tellMutant logs one comparison.
-func tellMutant(t *testing.T, s *subject, what string, captures int, truth mutant.Truth, c *diff.Comparison) {
+func tellMutant(t *testing.T, s *subject, what string, captures int, truth mutant.Truth, c *comparison.Comparison) {
 	t.Helper()
 	if testing.Verbose() {
 		t.Logf("%s, %s, %q %+.1f %%, %d a side: exit %d %s | %s", s.name, what, truth.Kind, 100*(truth.Work-1), captures, exitOf(c), c.Verdict, c.Cause)
@@ -593,7 +594,7 @@ func TestUnitMutants(t *testing.T) {
 		},
 	} {
 		wrong, n := map[string]int{}, map[string]int{}
-		judge := func(what, name string, c *diff.Comparison, ok bool) {
+		judge := func(what, name string, c *comparison.Comparison, ok bool) {
 			n[what]++
 			if !ok {
 				wrong[what]++
@@ -617,7 +618,7 @@ func TestUnitMutants(t *testing.T) {
 				}
 				c := compareSides(t, base, []*report.Report{mutantReport(t, s.capture, []mutant.Edit{edit})})
 				ok := c.Comparable && exitOf(c) == 0
-				if i := slices.IndexFunc(c.Primary, func(r diff.Row) bool { return r.Metric == "unit.time.mean" && r.Ratio != nil }); ok && i >= 0 {
+				if i := slices.IndexFunc(c.Primary, func(r comparison.Row) bool { return r.Metric == "unit.time.mean" && r.Ratio != nil }); ok && i >= 0 {
 					ok = math.Abs(*c.Primary[i].Ratio-m.Truth.Mean) <= 0.005
 				}
 				judge(what, s.name, c, ok)
@@ -631,7 +632,7 @@ func TestUnitMutants(t *testing.T) {
 			names := biggest(base[0])
 			for _, name := range []string{names[0], names[len(names)-1]} {
 				c := compareSides(t, two, []*report.Report{mutantReport(t, s.capture, []mutant.Edit{half, mutant.Rename(name, name+"_v2")})})
-				paired := slices.ContainsFunc(c.Kernels, func(k diff.Kernel) bool {
+				paired := slices.ContainsFunc(c.Kernels, func(k comparison.Kernel) bool {
 					return k.BaseName != nil && k.HeadName != nil && mutant.Short(*k.BaseName) == name && mutant.Short(*k.HeadName) == name+"_v2"
 				})
 				judge("renamed beside another kind", s.name, c, c.Comparable && exitOf(c) == 0 && paired)

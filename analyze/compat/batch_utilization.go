@@ -28,32 +28,32 @@ var BatchUtilization = kit.Section{
 		},
 		{
 			ID: "batch.underutilized", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{""},
+			Scale:   report.Level,
 			Meaning: "share of batches that fill less than half of max_num_batched_tokens",
 		},
 		{
 			ID: "batch.running", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Stats: true, Labels: []string{""},
+			Scale: report.Level, Stats: true,
 			Meaning: "mean requests in the running queue; the summary is over batches",
 		},
 		{
 			ID: "batch.waiting", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Stats: true, Labels: []string{""},
+			Scale: report.Level, Stats: true,
 			Meaning: "mean requests in the waiting queue; the summary is over batches",
 		},
 		{
 			ID: "batch.waiting_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{""},
+			Scale:   report.Level,
 			Meaning: "share of batches at which some request waited",
 		},
 		{
 			ID: "batch.max_num_seqs", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Level, Labels: []string{""},
+			Scale:   report.Level,
 			Meaning: "the scheduler's limit of sequences; unknown where rows disagree",
 		},
 		{
 			ID: "batch.max_num_tokens", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Level, Labels: []string{""},
+			Scale:   report.Level,
 			Meaning: "the scheduler's limit of tokens; unknown where rows disagree",
 		},
 	},

@@ -30,7 +30,7 @@ var CPUOperations = kit.Section{
 		},
 		{
 			ID: "cpu.scheduling_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{""},
+			Scale:   report.Level,
 			Meaning: "time in the scheduler over time in the scheduler and in model execution",
 		},
 	},

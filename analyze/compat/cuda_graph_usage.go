@@ -36,7 +36,7 @@ var CUDAGraphUsage = kit.Section{
 		},
 		{
 			ID: "cudagraph.unused", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{""},
+			Scale:   report.Level,
 			Meaning: "share of the captured graphs that were never replayed",
 		},
 	},

@@ -18,32 +18,32 @@ var KVCache = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "kv.usage", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Stats: true, Labels: []string{""},
+			Scale: report.Level, Stats: true,
 			Meaning: "mean share of the KV cache in use; the summary is over samples",
 		},
 		{
 			ID: "kv.blocks", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Level, Labels: []string{""},
+			Scale:   report.Level,
 			Meaning: "blocks of the KV cache; unknown where files disagree",
 		},
 		{
 			ID: "kv.blocks_peak", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{""},
+			Scale:   report.Total,
 			Meaning: "most blocks in use at once",
 		},
 		{
 			ID: "kv.evictions", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{""},
+			Scale:   report.Total,
 			Meaning: "blocks evicted",
 		},
 		{
 			ID: "kv.block_lifetime", Unit: report.Nanoseconds, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Event, Stats: true, Labels: []string{""},
+			Scale: report.Event, Stats: true,
 			Meaning: "median time from a block's allocation to its eviction; the summary is over evictions",
 		},
 		{
 			ID: "kv.block_idle", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Event, Stats: true, Labels: []string{""},
+			Scale: report.Event, Stats: true,
 			Meaning: "median time from a block's last use to its eviction; the summary is over evictions",
 		},
 	},

@@ -28,12 +28,12 @@ var MFU = kit.Section{
 		},
 		{
 			ID: "stage.tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Event, Labels: []string{""},
+			Scale:   report.Event,
 			Meaning: "mean tokens that a run generates",
 		},
 		{
 			ID: "stage.token_rate", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{""},
+			Scale:   report.Level,
 			Meaning: "mean over runs of generated tokens per second of decode time",
 		},
 		{
@@ -68,23 +68,23 @@ var MFU = kit.Section{
 		},
 		{
 			ID: "mfu.prompt_tokens", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Level, Labels: []string{""},
+			Scale: report.Level,
 			Meaning: "tokens of the prompt, image included: as stated, or solved from the utilisation that " +
 				"llm-perf-opt states for prefill",
 		},
 		{
 			ID: "mfu.context_tokens", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Event, Labels: []string{""},
+			Scale:   report.Event,
 			Meaning: "mean tokens of context over the decode steps",
 		},
 		{
 			ID: "mfu.peak_flops", Unit: report.PerSecond, Better: report.None, Assume: report.Exact,
-			Scale: report.Level, Labels: []string{""},
+			Scale:   report.Level,
 			Meaning: "dense peak of the device for the data type, floating point operations per second",
 		},
 		{
 			ID: "mfu.peak_bandwidth", Unit: report.PerSecond, Better: report.None, Assume: report.Exact,
-			Scale: report.Level, Labels: []string{""},
+			Scale:   report.Level,
 			Meaning: "bandwidth of the device's memory, bytes per second",
 		},
 	},

@@ -22,7 +22,7 @@ var MoE = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "moe.layers", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Level, Labels: []string{""},
+			Scale:   report.Level,
 			Meaning: "layers with experts",
 		},
 		{

@@ -23,28 +23,28 @@ var Preemptions = kit.Section{
 		},
 		{
 			ID: "preemption.requests", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{""},
+			Scale:   report.Total,
 			Meaning: "requests seen from their start",
 		},
 		{
 			ID: "preemption.rate", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Labels: []string{""},
+			Scale: report.Level,
 			Meaning: "preemptions over requests seen from their start; unknown where the session recorded " +
 				"preempted requests only",
 		},
 		{
 			ID: "preemption.delay", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Stats: true, Labels: []string{""},
+			Scale: report.Event, Stats: true,
 			Meaning: "median time from a preemption to the request's resumption; the summary is over resumptions",
 		},
 		{
 			ID: "preemption.run_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Event, Stats: true, Labels: []string{""},
+			Scale: report.Event, Stats: true,
 			Meaning: "median time that a request had run when it was preempted; the summary is over preemptions",
 		},
 		{
 			ID: "request.total_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Stats: true, Labels: []string{""},
+			Scale: report.Event, Stats: true,
 			Meaning: "median time from start to finish of a request; the summary is over requests",
 		},
 	},

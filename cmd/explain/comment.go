@@ -13,7 +13,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/diff/comparison"
-	diffrender "github.com/nsys-llm/explain/diff/render"
+	"github.com/nsys-llm/explain/diff/render"
 	"github.com/nsys-llm/explain/gate"
 )
 
@@ -103,7 +103,7 @@ func (f *commentFlags) named(ctx context.Context, e *env, s *gate.Session, args 
 	if len(paths) > 1 && !f.merge {
 		return usagef("%d comparisons: combine them with --merge", len(paths))
 	}
-	var legs []diffrender.Leg
+	var legs []render.Leg
 	for _, p := range paths {
 		b, err := readLimited(p)
 		if err != nil {
@@ -120,19 +120,19 @@ func (f *commentFlags) named(ctx context.Context, e *env, s *gate.Session, args 
 		return err
 	}
 	if s != nil {
-		s.Comment(ctx, s.Number, diffrender.Worst(legs), text)
+		s.Comment(ctx, s.Number, render.Worst(legs), text)
 	}
 	return nil
 }
 
 // commentText is one comparison as gate would comment on it, or several combined.
-func commentText(legs []diffrender.Leg, merge bool, o diffrender.CommentOptions) func(limit int) string {
+func commentText(legs []render.Leg, merge bool, o render.CommentOptions) func(limit int) string {
 	return func(limit int) string {
 		o.Limit = limit
 		if len(legs) == 1 && !merge {
-			return diffrender.Comment(legs[0].Comparison, o)
+			return render.Comment(legs[0].Comparison, o)
 		}
-		return diffrender.CombinedComment(legs, o)
+		return render.CombinedComment(legs, o)
 	}
 }
 
@@ -163,7 +163,7 @@ func (f *commentFlags) triggered(ctx context.Context, e *env, s *gate.Session) e
 	if err != nil || pull == nil {
 		return err
 	}
-	var legs []diffrender.Leg
+	var legs []render.Leg
 	for _, a := range found {
 		leg, err := readLeg(a.Name, a.Data)
 		if err != nil {
@@ -183,21 +183,21 @@ func (f *commentFlags) triggered(ctx context.Context, e *env, s *gate.Session) e
 	if err := f.write(ctx, e, s, text); err != nil {
 		return err
 	}
-	all := diffrender.Worst(legs)
+	all := render.Worst(legs)
 	s.Comment(ctx, pull.Number, all, text)
 	s.TellTrigger(ctx, all, f.status)
 	return nil
 }
 
 // readLeg reads a comparison that may have been written by anybody.
-func readLeg(name string, b []byte) (diffrender.Leg, error) {
+func readLeg(name string, b []byte) (render.Leg, error) {
 	c, err := comparison.Read(bytes.NewReader(b))
 	if err != nil {
-		return diffrender.Leg{}, fmt.Errorf("%s: %w", name, err)
+		return render.Leg{}, fmt.Errorf("%s: %w", name, err)
 	}
 	title := strings.TrimSuffix(path.Base(name), ".json")
 	if dir := path.Base(path.Dir(name)); title == "comparison" && dir != "." && dir != "/" {
 		title = dir
 	}
-	return diffrender.Leg{Title: title, Comparison: c}, nil
+	return render.Leg{Title: title, Comparison: c}, nil
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
-	diffrender "github.com/nsys-llm/explain/diff/render"
+	"github.com/nsys-llm/explain/diff/render"
 	"github.com/nsys-llm/explain/gate"
 )
 
@@ -25,7 +25,7 @@ type baseline struct {
 }
 
 // around is what stands around a comparison with this baseline in a comment.
-func (b *baseline) around(s *gate.Session) diffrender.CommentOptions {
+func (b *baseline) around(s *gate.Session) render.CommentOptions {
 	o := provenance(s)
 	o.Provenance.Baseline, o.Provenance.BaseSHA = b.source, b.sha
 	if b.sha == "" && len(b.inputs) > 0 {

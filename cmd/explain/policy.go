@@ -21,7 +21,7 @@ on a day, and what it means that something is inconclusive, not comparable or mi
 JSON, and values carry their units.
 
   version: 1
-  preset: llm-serving        # or strict, budgets-only: explain policy show PRESET prints what it stands for
+  preset: llm-serving        # or ` + strings.Join(policy.PresetNames()[1:], ", ") + `: explain policy show PRESET prints what it stands for
   unit: auto                 # or nvtx:REGEX, kernel:REGEX, graph, none; also phase: decode, batch: 8
   stats: {alpha: 0.05, fdr: 0.05, min_captures: 1, on_inconclusive: warn, on_not_comparable: inconclusive,
           on_missing: inconclusive, on_missing_baseline: warn}

@@ -102,3 +102,13 @@ func TestPresetsKnowTheMetrics(t *testing.T) {
 		}
 	}
 }
+
+// TestPresetsNameMetricsThatExist: a preset is held to the metrics of this version, and a rule that it makes can be judged.
+func TestPresetsNameMetricsThatExist(t *testing.T) {
+	for _, name := range policy.PresetNames() {
+		text, _ := policy.PresetText(name)
+		if _, err := policy.Read(strings.NewReader(text), metricFacts()); err != nil {
+			t.Errorf("preset %s: %v", name, err)
+		}
+	}
+}

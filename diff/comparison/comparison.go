@@ -110,7 +110,7 @@ const (
 // Code of a reason.
 type Code string
 
-// Reason codes (design.md, section 6).
+// Reason codes.
 const (
 	DifferentWork        Code = "different_work"
 	NoUnit               Code = "no_unit"

@@ -14,7 +14,7 @@ import (
 )
 
 // Policy is what a team decided about its gate: what is judged, how strictly, and what an answer means that is none. It
-// is what a policy file says together with the preset that the file names (design.md, section 7).
+// is what a policy file says together with the preset that the file names.
 type Policy struct {
 	Preset string // that the file names; empty: none
 

@@ -2,6 +2,8 @@ package policy
 
 import (
 	"embed"
+	"io/fs"
+	"path"
 	"slices"
 	"strings"
 )
@@ -11,8 +13,17 @@ import (
 //go:embed presets/*.yml
 var presets embed.FS
 
-// PresetNames lists the presets that a policy can name.
-func PresetNames() []string { return []string{"llm-serving", "strict", "budgets-only"} }
+// PresetNames lists the presets that a policy can name: the files of the folder, the default one first.
+func PresetNames() []string {
+	names := []string{DefaultPreset}
+	files, _ := fs.Glob(presets, "presets/*.yml") // the pattern is a good one
+	for _, f := range files {
+		if name := strings.TrimSuffix(path.Base(f), ".yml"); name != DefaultPreset {
+			names = append(names, name)
+		}
+	}
+	return names
+}
 
 // DefaultPreset is what is judged where nobody wrote a policy.
 const DefaultPreset = "llm-serving"

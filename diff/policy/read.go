@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
@@ -45,59 +46,63 @@ var outcomes = []string{
 	string(comparison.Inconclusive),
 }
 
-// policy reads a file, or the preset that it names, into p.
+// field is one key of a mapping: how its value is read into what the mapping says.
+type field[T any] struct {
+	key     string
+	read    func(d *policyDoc, n ast.Node, to *T)
+	missing string // what is wrong where the key is not there; empty: nothing
+}
+
+// bind reads a mapping by its table, in the order of the table, and returns the values by key. what it is of stands in
+// errors: "a rule".
+func bind[T any](d *policyDoc, n ast.Node, what string, to *T, table []field[T]) map[string]ast.Node {
+	keys := make([]string, len(table))
+	for i := range table {
+		keys[i] = table[i].key
+	}
+	f := d.fields(n, what, keys...)
+	for i := range table {
+		v, ok := f[table[i].key]
+		switch {
+		case d.err != nil:
+			return f
+		case ok:
+			table[i].read(d, v, to)
+		case table[i].missing != "":
+			d.fail(n, "%s", table[i].missing)
+		}
+	}
+	return f
+}
+
+// policy reads a file, or the preset that it names, into p. A preset names no other one and waives nothing.
 func (d *policyDoc) policy(root ast.Node, p *Policy, top bool) {
-	keys := []string{"version", "unit", "phase", "batch", "stats", "ignore", "environment", "rules", "budgets"}
-	if top {
-		keys = append(keys, "preset", "waivers")
-	}
-	f := d.fields(root, "a policy", keys...)
-	if d.err != nil {
-		return
-	}
-	if v, ok := f["version"]; !ok {
-		d.fail(root, "policy says no version; write `version: 1` first")
-	} else if s := d.text(v, "version"); s != "1" {
-		d.fail(v, "policy has version %q, this explain reads version 1", Cut(s))
-	}
-	if n, ok := f["preset"]; ok {
-		d.preset(n, p)
-	}
-	d.work(f, p)
-	if n, ok := f["stats"]; ok {
-		d.stats(n, &p.Stats)
-	}
-	if n, ok := f["ignore"]; ok {
-		d.ignore(n, p)
-	}
-	if n, ok := f["environment"]; ok {
-		d.environment(n, &p.Environment)
-	}
-	ids := map[string]bool{}
-	for _, part := range []struct {
-		key  string
-		read func(n ast.Node) Rule
-	}{{"rules", d.rule}, {"budgets", d.budget}} {
-		n, ok := f[part.key]
-		if !ok || d.err != nil {
-			continue
-		}
-		for _, item := range d.items(n, part.key) {
-			r := part.read(item)
-			if r.ID != "" && ids[r.ID] {
-				d.fail(item, "two rules have the id %q; gates and waivers name rules by it", r.ID)
+	table := []field[Policy]{
+		{"version", (*policyDoc).version, "policy has no version; start with `version: 1`"},
+		{"preset", (*policyDoc).preset, ""},
+		{"unit", (*policyDoc).unit, ""},
+		{"phase", (*policyDoc).phase, ""},
+		{"batch", func(d *policyDoc, n ast.Node, p *Policy) { p.Batch = d.wholeOf(n, "batch", 1<<31) }, ""},
+		{"stats", func(d *policyDoc, n ast.Node, p *Policy) { bind(d, n, "stats", &p.Stats, statsFields) }, ""},
+		{"ignore", func(d *policyDoc, n ast.Node, p *Policy) { bind(d, n, "ignore", p, ignoreFields) }, ""},
+		{"environment", (*policyDoc).environment, ""},
+		{"rules", func(d *policyDoc, n ast.Node, p *Policy) { d.rules(n, "rules", d.rule, p) }, ""},
+		{"budgets", func(d *policyDoc, n ast.Node, p *Policy) { d.rules(n, "budgets", d.budget, p) }, ""},
+		{"waivers", func(d *policyDoc, n ast.Node, p *Policy) {
+			for _, item := range d.items(n, "waivers") {
+				p.Waivers = append(p.Waivers, d.waiver(item, p.Rules))
 			}
-			if d.err != nil {
-				return
-			}
-			ids[r.ID] = true
-			p.Rules = append(p.Rules, r)
-		}
+		}, ""},
 	}
-	if n, ok := f["waivers"]; ok && d.err == nil {
-		for _, item := range d.items(n, "waivers") {
-			p.Waivers = append(p.Waivers, d.waiver(item, p.Rules))
-		}
+	if !top {
+		table = slices.DeleteFunc(table, func(f field[Policy]) bool { return f.key == "preset" || f.key == "waivers" })
+	}
+	bind(d, root, "a policy", p, table)
+}
+
+func (d *policyDoc) version(n ast.Node, _ *Policy) {
+	if s := d.text(n, "version"); s != "1" {
+		d.fail(n, "policy has version %q, this explain reads version 1", Cut(s))
 	}
 }
 
@@ -120,57 +125,41 @@ func (d *policyDoc) preset(n ast.Node, p *Policy) {
 	}
 }
 
-// work reads what is compared: the unit, the phase and the batch size.
-func (d *policyDoc) work(f map[string]ast.Node, p *Policy) {
-	if n, ok := f["unit"]; ok {
-		p.Unit = d.text(n, "unit")
-		if p.Unit == "auto" {
-			p.Unit = ""
-		}
-		if err := validUnit(p.Unit); err != nil && d.err == nil {
-			d.fail(n, "%w", err)
-		}
+func (d *policyDoc) unit(n ast.Node, p *Policy) {
+	if p.Unit = d.text(n, "unit"); p.Unit == "auto" {
+		p.Unit = ""
 	}
-	if n, ok := f["phase"]; ok {
-		if p.Phase = d.plain(n, "phase", maxIDText); p.Phase == "" {
-			d.fail(n, "phase is empty; leave it out for the one with most time")
-		}
-	}
-	if n, ok := f["batch"]; ok {
-		v := d.whole(n, "batch", 1, 1<<31)
-		p.Batch = &v
+	if err := validUnit(p.Unit); err != nil && d.err == nil {
+		d.fail(n, "%w", err)
 	}
 }
 
-func (d *policyDoc) stats(n ast.Node, s *Stats) {
-	f := d.fields(n, "stats", "alpha", "fdr", "min_captures", "on_inconclusive", "on_not_comparable", "on_missing",
-		"on_missing_baseline")
-	if n, ok := f["alpha"]; ok {
-		s.Alpha = d.probability(n, "alpha")
-	}
-	if n, ok := f["fdr"]; ok {
-		s.FDR = d.probability(n, "fdr")
-	}
-	if n, ok := f["min_captures"]; ok {
-		s.MinCaptures = int(d.whole(n, "min_captures", 1, maxMinCaptures))
-	}
-	for _, o := range []struct {
-		key   string
-		to    *comparison.Verdict
-		words []string
-	}{
-		{"on_inconclusive", &s.OnInconclusive, outcomes}, {"on_not_comparable", &s.OnNotComparable, outcomes},
-		{"on_missing", &s.OnMissing, outcomes[1:]}, {"on_missing_baseline", &s.OnMissingBaseline, outcomes},
-	} {
-		if n, ok := f[o.key]; ok {
-			*o.to = comparison.Verdict(d.word(n, o.key, o.words...))
-		}
+func (d *policyDoc) phase(n ast.Node, p *Policy) {
+	if p.Phase = d.plain(n, "phase", maxIDText); p.Phase == "" {
+		d.fail(n, "phase is empty; leave it out for the one with most time")
 	}
 }
 
-func (d *policyDoc) ignore(n ast.Node, p *Policy) {
-	f := d.fields(n, "ignore", "kernels", "min_share")
-	if n, ok := f["kernels"]; ok {
+var statsFields = []field[Stats]{
+	{"alpha", func(d *policyDoc, n ast.Node, s *Stats) { s.Alpha = d.probability(n, "alpha") }, ""},
+	{"fdr", func(d *policyDoc, n ast.Node, s *Stats) { s.FDR = d.probability(n, "fdr") }, ""},
+	{"min_captures", func(d *policyDoc, n ast.Node, s *Stats) {
+		s.MinCaptures = int(*d.wholeOf(n, "min_captures", maxMinCaptures))
+	}, ""},
+	outcomeField("on_inconclusive", func(s *Stats) *comparison.Verdict { return &s.OnInconclusive }, outcomes),
+	outcomeField("on_not_comparable", func(s *Stats) *comparison.Verdict { return &s.OnNotComparable }, outcomes),
+	outcomeField("on_missing", func(s *Stats) *comparison.Verdict { return &s.OnMissing }, outcomes[1:]),
+	outcomeField("on_missing_baseline", func(s *Stats) *comparison.Verdict { return &s.OnMissingBaseline }, outcomes),
+}
+
+// outcomeField is a key that says what stands in for an answer.
+func outcomeField(key string, of func(s *Stats) *comparison.Verdict, words []string) field[Stats] {
+	return field[Stats]{key,
+		func(d *policyDoc, n ast.Node, s *Stats) { *of(s) = comparison.Verdict(d.word(n, key, words...)) }, ""}
+}
+
+var ignoreFields = []field[Policy]{
+	{"kernels", func(d *policyDoc, n ast.Node, p *Policy) {
 		for _, item := range d.items(n, "ignore.kernels") {
 			pattern := d.text(item, "ignore.kernels")
 			if pattern == "" {
@@ -178,8 +167,8 @@ func (d *policyDoc) ignore(n ast.Node, p *Policy) {
 			}
 			p.IgnoreKernels = append(p.IgnoreKernels, pattern)
 		}
-	}
-	if n, ok := f["min_share"]; ok {
+	}, ""},
+	{"min_share", func(d *policyDoc, n ast.Node, p *Policy) {
 		q := d.quantity(n, "min_share")
 		switch {
 		case d.err != nil:
@@ -189,147 +178,169 @@ func (d *policyDoc) ignore(n ast.Node, p *Policy) {
 			d.fail(n, "min_share is a share above 0%% and below 100%%")
 		}
 		p.MinShare = q.Value
+	}, ""},
+}
+
+// environment moves fields between three lists, each of which a file states whole.
+func (d *policyDoc) environment(n ast.Node, p *Policy) {
+	names := environmentFields()
+	seen := map[string]string{}
+	list := func(key string, of func(e *Environment) *[]string) field[Environment] {
+		return field[Environment]{key, func(d *policyDoc, n ast.Node, e *Environment) {
+			to := of(e)
+			*to = nil
+			for _, item := range d.items(n, "environment."+key) {
+				name := d.word(item, "field", names...)
+				if other, twice := seen[name]; twice && d.err == nil {
+					d.fail(item, "field %s is in %s already", name, other)
+				}
+				seen[name] = key
+				*to = append(*to, name)
+			}
+		}, ""}
+	}
+	bind(d, n, "environment", &p.Environment, []field[Environment]{
+		list("hard", func(e *Environment) *[]string { return &e.Hard }),
+		list("soft", func(e *Environment) *[]string { return &e.Soft }),
+		list("residue", func(e *Environment) *[]string { return &e.Residue })})
+}
+
+// rules reads a list of rules or of budgets, whose ids have to differ.
+func (d *policyDoc) rules(n ast.Node, what string, read func(n ast.Node) Rule, p *Policy) {
+	if d.ids == nil {
+		d.ids = map[string]bool{}
+	}
+	for _, item := range d.items(n, what) {
+		r := read(item)
+		if r.ID != "" && d.ids[r.ID] {
+			d.fail(item, "two rules have the id %q; gates and waivers name rules by it", r.ID)
+		}
+		if d.err != nil {
+			return
+		}
+		d.ids[r.ID] = true
+		p.Rules = append(p.Rules, r)
 	}
 }
 
-func (d *policyDoc) environment(n ast.Node, e *Environment) {
-	f := d.fields(n, "environment", "hard", "soft", "residue")
-	names := environmentFields()
-	seen := map[string]string{}
-	for _, part := range []struct {
-		key string
-		to  *[]string
-	}{{"hard", &e.Hard}, {"soft", &e.Soft}, {"residue", &e.Residue}} {
-		n, ok := f[part.key]
-		if !ok {
-			continue
-		}
-		*part.to = nil
-		for _, item := range d.items(n, "environment."+part.key) {
-			name := d.word(item, "field", names...)
-			if other, twice := seen[name]; twice && d.err == nil {
-				d.fail(item, "field %s is in %s already", name, other)
+// ruleNode is a rule and where its parts stand.
+type ruleNode struct {
+	Rule
+	limits ast.Node // that errors of its thresholds are placed at
+}
+
+// ruleFields are what rules and budgets have in common, with the levels that they can have.
+func ruleFields(more []field[ruleNode], levels ...string) []field[ruleNode] {
+	return append([]field[ruleNode]{
+		{"id", func(d *policyDoc, n ast.Node, r *ruleNode) {
+			if r.ID = d.plain(n, "id", maxIDText); !ruleID.MatchString(r.ID) {
+				d.fail(n, "id %q: letters, digits, spaces and . _ / - are expected", Cut(r.ID))
 			}
-			seen[name] = part.key
-			*part.to = append(*part.to, name)
+		}, ""},
+		{"level", func(d *policyDoc, n ast.Node, r *ruleNode) { r.Level = d.word(n, "level", levels...) }, ""},
+		{"optional", func(d *policyDoc, n ast.Node, r *ruleNode) {
+			r.Optional = d.word(n, "optional", "true", "false") == "true"
+		}, ""},
+		{"match", func(d *policyDoc, n ast.Node, r *ruleNode) { r.Match = d.match(n) }, ""},
+		{"labels", func(d *policyDoc, n ast.Node, r *ruleNode) { r.Labels = d.pairs(n, "labels") }, ""},
+		{"metric", func(*policyDoc, ast.Node, *ruleNode) {},
+			"names no metric; explain metrics lists them"}, // see resolve
+	}, more...)
+}
+
+var (
+	changeFields = ruleFields([]field[ruleNode]{{"regress", (*policyDoc).regress, ""}},
+		comparison.LevelError, comparison.LevelWarn, comparison.LevelOff)
+	budgetFields = ruleFields([]field[ruleNode]{boundField("max", func(r *ruleNode) **float64 { return &r.Max }),
+		boundField("min", func(r *ruleNode) **float64 { return &r.Min })}, comparison.LevelError, comparison.LevelWarn)
+)
+
+var regressFields = []field[ruleNode]{
+	{"rel", func(d *policyDoc, n ast.Node, r *ruleNode) {
+		q := d.quantity(n, "rel")
+		if text := d.text(n, "rel"); d.err == nil && !strings.HasSuffix(strings.TrimSpace(text), "%") {
+			d.fail(n, "rel must be a percentage, e.g. 3%%, and is %s", Cut(text))
 		}
+		r.Rel = &q.Value
+	}, ""},
+	{"abs", func(d *policyDoc, n ast.Node, r *ruleNode) {
+		q := d.quantity(n, "abs")
+		if text := d.text(n, "abs"); d.err == nil && strings.HasSuffix(strings.TrimSpace(text), "%") {
+			d.fail(n, "abs %s: percent is relative; percentage points of a share are written 5pp", Cut(text))
+		}
+		r.Abs, r.AbsUnit, r.limits = &q.Value, q.Unit, n
+	}, ""},
+	{"direction", func(d *policyDoc, n ast.Node, r *ruleNode) { r.Direction = d.word(n, "direction", Up, Down, Both) },
+		""},
+}
+
+func (d *policyDoc) regress(n ast.Node, r *ruleNode) {
+	r.limits = n
+	bind(d, n, "regress", r, regressFields)
+	if r.Rel == nil && r.Abs == nil {
+		d.fail(n, "regress states no limit; write {rel: 3%%, abs: 200us} or one of them")
 	}
+}
+
+// boundField is a bound of a budget.
+func boundField(key string, of func(r *ruleNode) **float64) field[ruleNode] {
+	return field[ruleNode]{key, func(d *policyDoc, n ast.Node, r *ruleNode) {
+		q := d.quantity(n, key)
+		if *of(r) = &q.Value; r.LimitUnit != "" && r.LimitUnit != q.Unit {
+			d.fail(n, "min and max are in different units")
+		}
+		r.limits, r.LimitUnit = n, q.Unit
+	}, ""}
 }
 
 // rule reads an entry of rules: how much a metric may change.
 func (d *policyDoc) rule(n ast.Node) Rule {
-	f := d.fields(n, "a rule", "id", "metric", "labels", "match", "level", "regress", "optional")
-	r := Rule{Labels: report.Labels{}, Level: comparison.LevelError}
-	d.common(n, f, &r, comparison.LevelError, comparison.LevelWarn, comparison.LevelOff)
-	limits := n
-	if x, ok := f["regress"]; ok {
-		limits = x
-		g := d.fields(x, "regress", "rel", "abs", "direction")
-		if v, ok := g["rel"]; ok {
-			q := d.quantity(v, "rel")
-			text := d.text(v, "rel")
-			if d.err == nil && !strings.HasSuffix(strings.TrimSpace(text), "%") {
-				d.fail(v, "rel %s is no share of the base; write it as percent: 3%%", Cut(text))
-			}
-			r.Rel = &q.Value
-		}
-		if v, ok := g["abs"]; ok {
-			q := d.quantity(v, "abs")
-			if text := d.text(v, "abs"); d.err == nil && strings.HasSuffix(strings.TrimSpace(text), "%") {
-				d.fail(v, "abs %s: percent is relative; percentage points of a share are written 5pp", Cut(text))
-			}
-			r.Abs, r.AbsUnit, limits = &q.Value, q.Unit, v
-		}
-		if v, ok := g["direction"]; ok {
-			r.Direction = d.word(v, "direction", Up, Down, Both)
-		}
-		if len(g) == 0 || r.Rel == nil && r.Abs == nil {
-			d.fail(x, "regress states no limit; write {rel: 3%%, abs: 200us} or one of them")
-		}
-	}
-	if s, ok := f["metric"].(*ast.StringNode); r.Level != comparison.LevelOff && r.Rel == nil && r.Abs == nil &&
-		!(ok && s.Value == comparison.MetricStructure) {
+	r := ruleNode{Rule: Rule{Labels: report.Labels{}, Level: comparison.LevelError}, limits: n}
+	f := bind(d, n, "a rule", &r, changeFields)
+	s, ok := f["metric"].(*ast.StringNode)
+	if structure := ok && s.Value == comparison.MetricStructure; r.Level != comparison.LevelOff && r.Rel == nil &&
+		r.Abs == nil &&
+		!structure {
 		d.fail(n, "a rule states no limit; write regress: {rel: 3%%, abs: 200us} or one of them, or level: off")
 	}
-	d.resolve(n, f, limits, &r)
-	return r
+	d.resolve(n, f, r.limits, &r.Rule)
+	return r.Rule
 }
 
 // budget reads an entry of budgets: what the head's value may be.
 func (d *policyDoc) budget(n ast.Node) Rule {
-	f := d.fields(n, "a budget", "id", "metric", "labels", "match", "level", "max", "min", "optional")
-	r := Rule{Labels: report.Labels{}, Level: comparison.LevelError}
-	d.common(n, f, &r, comparison.LevelError, comparison.LevelWarn)
-	limits := n
-	for _, bound := range []struct {
-		key string
-		to  **float64
-	}{{"max", &r.Max}, {"min", &r.Min}} {
-		v, ok := f[bound.key]
-		if !ok {
-			continue
-		}
-		q := d.quantity(v, bound.key)
-		if *bound.to = &q.Value; r.LimitUnit != "" && r.LimitUnit != q.Unit {
-			d.fail(v, "min and max are in different units")
-		}
-		limits, r.LimitUnit = v, q.Unit
-	}
+	r := ruleNode{Rule: Rule{Labels: report.Labels{}, Level: comparison.LevelError}, limits: n}
+	f := bind(d, n, "a budget", &r, budgetFields)
 	if !r.Budgeted() {
 		d.fail(n, "a budget states no bound; write max: 15%% or min: 90%%")
 	}
-	d.resolve(n, f, limits, &r)
-	return r
-}
-
-// common reads what rules and budgets have in common.
-func (d *policyDoc) common(n ast.Node, f map[string]ast.Node, r *Rule, levels ...string) {
-	if d.err != nil {
-		return
-	}
-	if v, ok := f["id"]; ok {
-		r.ID = d.plain(v, "id", maxIDText)
-		if !ruleID.MatchString(r.ID) {
-			d.fail(v, "id %q: letters, digits, spaces and . _ / - are expected", Cut(r.ID))
-		}
-	}
-	if v, ok := f["level"]; ok {
-		r.Level = d.word(v, "level", levels...)
-	}
-	if v, ok := f["optional"]; ok {
-		r.Optional = d.word(v, "optional", "true", "false") == "true"
-	}
-	if v, ok := f["match"]; ok {
-		r.Match = d.match(v)
-	}
-	if v, ok := f["labels"]; ok {
-		r.Labels = d.pairs(v, "labels")
-	}
-	if _, ok := f["metric"]; !ok {
-		d.fail(n, "names no metric; explain metrics lists them")
-	}
+	d.resolve(n, f, r.limits, &r.Rule)
+	return r.Rule
 }
 
 var ruleID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ._/-]*$`)
 
 const maxIDText = 100 // bytes of an id or a phase
 
+var matchFields = []field[Match]{
+	{"glob", func(d *policyDoc, n ast.Node, m *Match) {
+		if m.Glob = d.text(n, "glob"); m.Glob == "" {
+			d.fail(n, "an empty glob matches nothing; leave match out for everything")
+		}
+	}, ""},
+	{"regex", func(d *policyDoc, n ast.Node, m *Match) {
+		m.Regex = d.text(n, "regex")
+		if _, err := regexp.Compile(m.Regex); err != nil {
+			d.fail(n, "regex: %w", err)
+		} else if m.Regex == "" {
+			d.fail(n, "an empty regex matches everything; leave match out")
+		}
+	}, ""},
+}
+
 func (d *policyDoc) match(n ast.Node) Match {
 	var m Match
-	f := d.fields(n, "match", "glob", "regex")
-	if v, ok := f["glob"]; ok {
-		if m.Glob = d.text(v, "glob"); m.Glob == "" {
-			d.fail(v, "an empty glob matches nothing; leave match out for everything")
-		}
-	}
-	if v, ok := f["regex"]; ok {
-		m.Regex = d.text(v, "regex")
-		if _, err := regexp.Compile(m.Regex); err != nil {
-			d.fail(v, "regex: %w", err)
-		} else if m.Regex == "" {
-			d.fail(v, "an empty regex matches everything; leave match out")
-		}
-	}
+	bind(d, n, "match", &m, matchFields)
 	if d.err == nil && m.Empty() {
 		d.fail(n, "match has neither glob nor regex")
 	}

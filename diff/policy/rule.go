@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -61,9 +60,9 @@ func (r *Rule) Validate() error {
 	case r.Level != comparison.LevelError && r.Level != comparison.LevelWarn && r.Level != comparison.LevelOff:
 		return fmt.Errorf("level %q is none of error, warn, off", r.Level)
 	case r.Level == comparison.LevelOff && (change || budget):
-		return errors.New("off goes without a threshold")
+		return errors.New("level off takes no threshold")
 	case r.Level != comparison.LevelOff && !change && !budget && r.Metric != comparison.MetricStructure:
-		return errors.New("says nothing of how much may change; give +3%, +200us or <=15%")
+		return errors.New("has no threshold; add one such as +3%, +200us or <=15%")
 	case change && budget:
 		return errors.New("is a budget and a change at once; make two rules of it")
 	case r.Metric == comparison.MetricStructure && (change || budget):
@@ -236,7 +235,7 @@ func sortedSets(sets []string) []string {
 	out := make([]string, 0, len(sets))
 	for _, s := range sets {
 		keys := strings.Split(s, ",")
-		sort.Strings(keys)
+		slices.Sort(keys)
 		out = append(out, strings.Join(keys, ","))
 	}
 	return out

@@ -15,54 +15,47 @@ import (
 // waiver reads an entry of waivers, which names one of rules.
 func (d *policyDoc) waiver(n ast.Node, rules []Rule) Waiver {
 	var w Waiver
-	f := d.fields(n, "a waiver", "rule", "match", "ceiling", "expires", "issue", "reason")
-	for _, key := range []string{"rule", "expires", "reason"} {
-		if _, ok := f[key]; !ok {
-			d.fail(
-				n,
-				"a waiver needs %s",
-				map[string]string{"rule": "the id of a rule", "expires": "a date on which it ends: expires: 2026-12-31", "reason": "a reason that people will read"}[key],
-			)
-		}
-	}
-	if d.err != nil {
-		return w
-	}
-	ids := make([]string, 0, len(rules))
 	var of *Rule
-	w.Rule = d.text(f["rule"], "rule")
+	bind(d, n, "a waiver", &w, []field[Waiver]{
+		{"rule", func(d *policyDoc, n ast.Node, w *Waiver) { w.Rule, of = d.ruleOf(n, rules) },
+			"a waiver needs the id of a rule"},
+		{"match", func(d *policyDoc, n ast.Node, w *Waiver) { w.Match = d.match(n) }, ""},
+		{"ceiling", func(d *policyDoc, n ast.Node, w *Waiver) { w.Ceiling = d.ceiling(n, of) }, ""},
+		{"expires", func(d *policyDoc, n ast.Node, w *Waiver) {
+			day := d.text(n, "expires")
+			var err error
+			if w.Expires, err = time.Parse(time.DateOnly, day); err != nil {
+				d.fail(n, "expires %q is no date; write it as 2026-12-31", Cut(day))
+			}
+		}, "a waiver needs a date on which it ends: expires: 2026-12-31"},
+		{"issue", func(d *policyDoc, n ast.Node, w *Waiver) { w.Issue = d.plain(n, "issue", 200) }, ""},
+		{"reason", func(d *policyDoc, n ast.Node, w *Waiver) {
+			if w.Reason = d.plain(n, "reason", 500); strings.TrimSpace(w.Reason) == "" {
+				d.fail(n, "the reason is empty; say why this is accepted")
+			}
+		}, "a waiver needs a reason that people will read"},
+	})
+	return w
+}
+
+// ruleOf finds the rule or budget that a waiver names.
+func (d *policyDoc) ruleOf(n ast.Node, rules []Rule) (id string, of *Rule) {
+	id = d.text(n, "rule")
+	ids := make([]string, 0, len(rules))
 	for i := range rules {
-		if ids = append(ids, rules[i].ID); rules[i].ID == w.Rule {
+		if ids = append(ids, rules[i].ID); rules[i].ID == id {
 			of = &rules[i]
 		}
 	}
-	if of == nil {
-		if near := nearestWord(w.Rule, ids); near != "" {
-			d.fail(f["rule"], "no rule or budget has the id %q; did you mean %q?", Cut(w.Rule), near)
-		} else {
-			d.fail(f["rule"], "no rule or budget has the id %q", Cut(w.Rule))
-		}
-		return w
+	if of != nil {
+		return id, of
 	}
-	if v, ok := f["match"]; ok {
-		w.Match = d.match(v)
+	if near := nearestWord(id, ids); near != "" {
+		d.fail(n, "no rule or budget has the id %q; did you mean %q?", Cut(id), near)
+	} else {
+		d.fail(n, "no rule or budget has the id %q", Cut(id))
 	}
-	if v, ok := f["ceiling"]; ok {
-		w.Ceiling = d.ceiling(v, of)
-	}
-	w.Reason = d.plain(f["reason"], "reason", 500)
-	if strings.TrimSpace(w.Reason) == "" {
-		d.fail(f["reason"], "the reason is empty; say why this is accepted")
-	}
-	if v, ok := f["issue"]; ok {
-		w.Issue = d.plain(v, "issue", 200)
-	}
-	day := d.text(f["expires"], "expires")
-	var err error
-	if w.Expires, err = time.Parse(time.DateOnly, day); err != nil {
-		d.fail(f["expires"], "expires %q is no date; write it as 2026-12-31", Cut(day))
-	}
-	return w
+	return id, nil
 }
 
 func (d *policyDoc) ceiling(n ast.Node, of *Rule) *Ceiling {
@@ -100,13 +93,14 @@ func (d *policyDoc) plain(n ast.Node, what string, most int) string {
 	return s
 }
 
-func (d *policyDoc) whole(n ast.Node, what string, least, most int64) int64 {
+// wholeOf reads a whole number from 1 to most.
+func (d *policyDoc) wholeOf(n ast.Node, what string, most int64) *int64 {
 	s := d.text(n, what)
 	v, err := strconv.ParseInt(s, 10, 64)
-	if d.err == nil && (err != nil || v < least || v > most) {
-		d.fail(n, "%s %q: expected a whole number from %d to %d", what, Cut(s), least, most)
+	if d.err == nil && (err != nil || v < 1 || v > most) {
+		d.fail(n, "%s %q: expected a whole number from 1 to %d", what, Cut(s), most)
 	}
-	return v
+	return &v
 }
 
 // probability reads 0.05 or 5%.

@@ -26,7 +26,8 @@ const (
 // of keys do, and anchors, tags and merge keys have no business in a policy.
 type policyDoc struct {
 	known    []MetricFacts
-	expanded int // metrics that patterns mean
+	expanded int             // metrics that patterns mean
+	ids      map[string]bool // of rules and budgets
 	err      error
 }
 

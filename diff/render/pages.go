@@ -11,8 +11,6 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// The voices of a comparison. They select and lay out, and compute nothing.
-
 // WriteText writes the comparison for a terminal of 100 columns.
 func WriteText(w io.Writer, c *comparison.Comparison, o render.TerminalOptions) error {
 	return render.Terminal(w, Terminal(c), o)

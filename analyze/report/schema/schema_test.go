@@ -11,6 +11,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/loadfile"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/policy"
 )
 
 // node is the part of JSON Schema the published schema uses.
@@ -96,5 +97,24 @@ func TestNames(t *testing.T) {
 	}
 	if _, ok := Text("no such"); ok {
 		t.Error("a schema that does not exist has a text")
+	}
+}
+
+// A preset that is added to the folder of policies is one that editors complete.
+func TestThePolicySchemaNamesEveryPreset(t *testing.T) {
+	text, _ := Text("policy")
+	var root struct {
+		Properties struct {
+			Preset struct{ Enum []string }
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &root); err != nil {
+		t.Fatal(err)
+	}
+	got, want := slices.Clone(root.Properties.Preset.Enum), policy.PresetNames()
+	sort.Strings(got)
+	sort.Strings(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("presets %v in the schema, %v in the folder", got, want)
 	}
 }

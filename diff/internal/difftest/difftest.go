@@ -57,7 +57,7 @@ func Policy(t testing.TB, text string) *policy.Policy {
 	return p
 }
 
-// Example is the policy of design.md, section 7, to the letter.
+// Example is a policy with something of everything.
 const Example = `version: 1
 preset: llm-serving
 unit: auto

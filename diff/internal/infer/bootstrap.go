@@ -106,7 +106,7 @@ func Lag1(values []float64) float64 {
 			num += (v - m) * (values[i-1] - m)
 		}
 	}
-	if den == 0 {
+	if den <= float64(n)*1e-26*m*m { // rounding
 		return 0
 	}
 	r := num / den

@@ -221,15 +221,15 @@ func (x *Decider) overLines(n number, base, head side.Sample) *comparison.Interv
 		return nil
 	}
 	level := 1 - 2*x.alpha()
-	b0, h0 := side.MedianOf(slices.Clone(b)), side.MedianOf(slices.Clone(h))
+	b0, h0 := infer.MedianOf(slices.Clone(b)), infer.MedianOf(slices.Clone(h))
 	if b0 <= 0 || h0 <= 0 {
 		return nil
 	}
 	var low, high float64
 	var method string
 	if b0 <= h0 {
-		low, high, method = infer.BlockBootstrap(b, h, side.MedianOf, level, x.seed)
-	} else if l, u, m := infer.BlockBootstrap(h, b, side.MedianOf, level, x.seed); m != "" {
+		low, high, method = infer.BlockBootstrap(b, h, infer.MedianOf, level, x.seed)
+	} else if l, u, m := infer.BlockBootstrap(h, b, infer.MedianOf, level, x.seed); m != "" {
 		low, high, method = 1/u, 1/l, m+", of the inverse" // so that swapping the sides inverts the interval
 	}
 	if method == "" {

@@ -75,7 +75,7 @@ func (p *primary) unit() string {
 // statistic of a sample that the row's value is, which may reorder it.
 func (p *primary) statistic() side.Statistic {
 	if strings.HasSuffix(p.metric, ".p50") {
-		return side.MedianOf
+		return infer.MedianOf
 	}
 	return side.Average
 }

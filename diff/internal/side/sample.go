@@ -127,15 +127,6 @@ func (s *Side) LogTimes(name string) ([]float64, bool) {
 // Statistic of a sample.
 type Statistic = func(values []float64) float64
 
-func MedianOf(values []float64) float64 {
-	slices.Sort(values)
-	n := len(values)
-	if n%2 == 1 {
-		return values[n/2]
-	}
-	return (values[n/2-1] + values[n/2]) / 2
-}
-
 // Series is one number of each unit, one capture after the other.
 func (s *Side) Series(of func(u *UnitRow) float64) []float64 {
 	var list []float64

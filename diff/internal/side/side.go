@@ -34,11 +34,11 @@ func (c *Capture) EvidenceOnly() bool {
 // of the time of all units, averaged over captures.
 func (s *Side) OfKind(k Kind) (count int64, mean, share *float64) {
 	var time, shares float64
-	any := false
+	some := false
 	for _, c := range s.Captures {
 		for i := range c.Kinds {
 			if g := &c.Kinds[i]; g.Kind == k {
-				any = true
+				some = true
 				count += g.Count
 				time += g.time()
 				shares += g.Share
@@ -49,7 +49,7 @@ func (s *Side) OfKind(k Kind) (count int64, mean, share *float64) {
 		shares /= float64(len(s.Captures))
 		share = &shares
 	}
-	if any && count > 0 {
+	if some && count > 0 {
 		time /= float64(count)
 		mean = &time
 	}

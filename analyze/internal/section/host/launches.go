@@ -35,7 +35,7 @@ var Launches = kit.Section{
 		},
 		{
 			ID: "launch.errors", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
-			Scale: report.Total, Labels: []string{""},
+			Scale:   report.Total,
 			Meaning: "launch API calls that returned an error",
 		},
 		{

@@ -20,7 +20,7 @@ var Regions = kit.Section{
 	Metrics: []report.MetricDef{
 		{
 			ID: "region.count", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Level, Labels: []string{""},
+			Scale:   report.Level,
 			Meaning: "names of NVTX ranges with GPU work launched inside",
 		},
 	},

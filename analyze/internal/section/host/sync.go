@@ -59,13 +59,13 @@ var Sync = kit.Section{
 		},
 		{
 			ID: "sync.record_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
-			Scale: report.Total, Labels: []string{""},
+			Scale: report.Total,
 			Meaning: "duration of all synchronisation records of the driver, queries and stream waits included: " +
 				"a second source, which stands in where the API calls are missing",
 		},
 		{
 			ID: "sync.record_count", Unit: report.Count, Better: report.None, Assume: report.Exact,
-			Scale: report.Total, Labels: []string{""},
+			Scale:   report.Total,
 			Meaning: "synchronisation records of the driver, queries and stream waits included",
 		},
 	},

@@ -1,0 +1,392 @@
+package infer_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/nsys-llm/explain/diff/internal/infer"
+)
+
+// series is n units around 1 ms with a standard deviation of noise (ln), times factor.
+func series(rng *rand.Rand, n int, factor, noise float64) []float64 {
+	v := make([]float64, n)
+	for i := range v {
+		v[i] = math.Round(1e6 * factor * math.Exp(noise*rng.NormFloat64()))
+	}
+	return v
+}
+
+func captures(units ...[]float64) []infer.Capture {
+	list := make([]infer.Capture, len(units))
+	for i, u := range units {
+		list[i] = infer.Capture{Units: u}
+	}
+	return list
+}
+
+func judge(n infer.Number) infer.Verdict { return infer.Judge([]infer.Number{n}, infer.Options{})[0] }
+
+// Four captures a side, one unit each, of 1 and of e^0.1: d = 0.1; nothing varies. With a timer of 0.001 the standard error
+// is 0.001, so p against τ = ln 1.05 is P(T6 > (0.1-τ)/0.001) + P(T6 > (0.1+τ)/0.001); without one it proves nothing.
+func TestNoCertaintyFromNoVariance(t *testing.T) {
+	one, more := []float64{1}, []float64{math.Exp(0.1)}
+	n := infer.Number{Tolerance: 0.05, Base: captures(one, one, one, one), Head: captures(more, more, more, more)}
+	if v := judge(n); v.Outcome != infer.Undecided || v.P != 1 || v.Code != infer.WideInterval {
+		t.Errorf("without a timer: %+v", v)
+	}
+	n.Timer = 0.001
+	v := judge(n)
+	tau := math.Log(1.05)
+	near(t, "p", v.P, infer.TTail((0.1-tau)/0.001, 6)+infer.TTail((0.1+tau)/0.001, 6), 1e-12)
+	near(t, "ratio", v.Ratio, math.Exp(0.1), 1e-12)
+	near(t, "low", v.Low, math.Exp(0.1-2.4469118511449692*0.001), 1e-9)
+	near(t, "resolution", v.Resolution, math.Expm1(tau+1.9431802805153022*0.001), 1e-5)
+	if v.Outcome != infer.Fails || v.Class != infer.Regressed || v.Test == nil {
+		t.Errorf("got %+v", v)
+	}
+}
+
+// A capture that is named twice has no spread between captures. The units inside still vary, and +4.3 % against +3 % is
+// within what they allow: undecided, as it is with the capture named once.
+func TestCopiesAreNotCertain(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	b, h := series(rng, 16, 1, 0.03), series(rng, 16, 1.043, 0.03)
+	for _, k := range []int{1, 2, 3} {
+		var base, head [][]float64
+		for range k {
+			base, head = append(base, b), append(head, h)
+		}
+		if v := judge(infer.Number{Tolerance: 0.03, Timer: 1, Base: captures(base...), Head: captures(head...)}); v.Outcome == infer.Fails {
+			t.Errorf("%d copies a side: %+v", k, v)
+		}
+	}
+}
+
+// One against two captures of 32 and 320 units: each counts once, in the row and in its interval.
+func TestIntervalIsOfTheRow(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 5))
+	for _, stat := range []infer.Statistic{infer.Mean, infer.Median} {
+		n := infer.Number{Stat: stat, Tolerance: 0.05, Timer: 1, Base: captures(series(rng, 64, 1, 0.01)),
+			Head: captures(series(rng, 320, 1, 0.01), series(rng, 32, 1.25, 0.01))}
+		v := judge(n)
+		if !(v.Low < v.Ratio && v.Ratio < v.High) || math.Abs(v.Ratio-1.125) > 0.01 || v.Replicated {
+			t.Errorf("%v: %+v", stat, v)
+		}
+	}
+}
+
+// Launches drawn from 100 to 139 in each of 32 units are not exact: of comparisons of one commit at most 1.5 % fail a rule
+// of +1 %. Where they are the same in every unit, one more is one more.
+func TestCountsThatVary(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 6))
+	draw := func() []float64 {
+		v := make([]float64, 32)
+		for i := range v {
+			v[i] = float64(100 + rng.IntN(40))
+		}
+		return v
+	}
+	fails := 0
+	const trials = 200
+	for range trials {
+		v := judge(infer.Number{Stat: infer.Median, Count: true, Tolerance: 0.01, Timer: 1, Base: captures(draw()), Head: captures(draw())})
+		if v.Outcome == infer.Fails {
+			fails++
+		}
+	}
+	if fails > trials*3/200 {
+		t.Errorf("%d of %d fail", fails, trials)
+	}
+	constant := func(v float64) []infer.Capture { return captures(slices.Repeat([]float64{v}, 12)) }
+	v := judge(infer.Number{Count: true, Tolerance: 0.005, Base: constant(100), Head: constant(101)})
+	if v.Outcome != infer.Fails || v.Class != infer.Regressed || v.P != 0 || v.Level != 1 {
+		t.Errorf("exact: %+v", v)
+	}
+	if v := judge(infer.Number{Count: true, Tolerance: 0.02, Base: constant(100), Head: constant(101)}); v.Outcome != infer.Holds {
+		t.Errorf("within the rule: %+v", v)
+	}
+	if v := judge(infer.Number{Count: true, Tolerance: 0.02, Base: constant(100), Head: constant(100)}); v.Outcome != infer.Holds || v.Class != infer.Same {
+		t.Errorf("equal: %+v", v)
+	}
+}
+
+// Kernels have no series. With 8 units of mean 100 and 108 and s = 2 on each side, the standard error of ln is
+// √(0.02²/8 + (2/108)²/8), Welch's degrees of freedom follow, and the interval is d ± t(0.95) of it.
+func TestKernelsBySummary(t *testing.T) {
+	one := func(mean float64, n int) []infer.Capture { return []infer.Capture{{Value: mean, N: n, SD: 2}} }
+	v := judge(infer.Number{Tolerance: 0.05, Base: one(100, 8), Head: one(108, 8)})
+	vb, vh := 0.02*0.02/8, 4./108/108/8
+	df := (vb + vh) * (vb + vh) / (vb*vb/7 + vh*vh/7)
+	half := infer.TQuantile(0.05, df) * math.Sqrt(vb+vh)
+	near(t, "low", v.Low, 1.08*math.Exp(-half), 1e-12)
+	near(t, "high", v.High, 1.08*math.Exp(half), 1e-12)
+	near(t, "p", v.P, infer.TTail((math.Log(1.08)-math.Log(1.05))/math.Sqrt(vb+vh), df), 1e-12)
+	if v := judge(infer.Number{Tolerance: 0.05, Base: one(100, 7), Head: one(160, 7)}); v.Outcome != infer.Undecided || v.Code != infer.TooFewUnits {
+		t.Errorf("7 units: %+v", v)
+	}
+	// Of kernels that did not change and vary by 10 %, 5 % at most fail with 8 units, before any adjustment and floor.
+	rng := rand.New(rand.NewPCG(8, 8))
+	fails := 0
+	const trials = 2000
+	for range trials {
+		side := func() []infer.Capture {
+			u := series(rng, 8, 1, 0.1)
+			return []infer.Capture{{Value: mean(u), N: 8, SD: infer.Deviation(u)}}
+		}
+		if v := judge(infer.Number{Tolerance: 0.0001, Floor: 0.0001, Base: side(), Head: side()}); v.Outcome == infer.Fails {
+			fails++
+		}
+	}
+	if share := float64(fails) / trials; share > most(0.05, trials) {
+		t.Errorf("%.1f %% fail", 100*share)
+	}
+}
+
+// A percentile needs five units beyond it, and keeps to the floor that was measured: of 20 comparisons of one commit, 9
+// failed p99 +5 % with a floor of 90 %.
+func TestTails(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 7))
+	n := infer.Number{Stat: infer.P99, Tolerance: 0.05, Timer: 1, Base: captures(series(rng, 64, 1, 0.1)), Head: captures(series(rng, 64, 1.5, 0.1))}
+	if v := judge(n); v.Outcome != infer.Undecided || v.Code != infer.TooFewUnits || v.Resolution != 0 {
+		t.Errorf("p99 of 64 units: %+v", v)
+	}
+	for stat, size := range map[infer.Statistic]int{infer.P90: 64, infer.P99: 500} {
+		fails, floored, found := 0, 0, 0
+		const trials = 40
+		for range trials {
+			b, h := captures(series(rng, size, 1, 0.1)), captures(series(rng, size, 1, 0.1))
+			if judge(infer.Number{Stat: stat, Tolerance: 0.05, Timer: 1, Base: b, Head: h}).Outcome == infer.Fails {
+				fails++
+			}
+			h = captures(series(rng, size, 1.4, 0.1))
+			if judge(infer.Number{Stat: stat, Tolerance: 0.05, Timer: 1, Base: b, Head: h}).Outcome == infer.Fails {
+				found++
+			}
+			if judge(infer.Number{Stat: stat, Tolerance: 0.05, Timer: 1, Floor: 0.9, Base: b, Head: h}).Outcome == infer.Fails {
+				floored++
+			}
+		}
+		if fails > 2 || floored > 0 || found < trials*9/10 {
+			t.Errorf("%v of %d units: %d false fails, %d with a floor of 90 %%, +40 %% found %d times of %d", stat, size, fails, floored, found, trials)
+		}
+	}
+	for n, want := range map[int]infer.Statistic{49: 0, 50: infer.P90, 499: infer.P90, 500: infer.P99} {
+		if got, ok := infer.Tail(n); got != want || ok != (want != 0) {
+			t.Errorf("tail of %d units: %v", n, got)
+		}
+	}
+}
+
+// A rule stricter than 3 % is tested at its own tolerance, and what fails it is regressed. At a change of exactly the rule,
+// 5 % fail at most.
+func TestRulesOwnTolerance(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 9))
+	side := func(factor, sd float64) []infer.Capture {
+		var list []infer.Capture
+		for range 3 {
+			list = append(list, infer.Capture{Value: 1e6 * factor * math.Exp(sd*rng.NormFloat64()), N: 100})
+		}
+		return list
+	}
+	if v := judge(infer.Number{Tolerance: 0.01, Timer: 1, Base: side(1, 0.001), Head: side(1.02, 0.001)}); v.Outcome != infer.Fails || v.Class != infer.Regressed || v.P > 0.05 {
+		t.Errorf("+2 %% against +1 %%: %+v", v)
+	}
+	const trials = 800
+	fails := 0
+	for range trials {
+		if judge(infer.Number{Tolerance: 0.03, Timer: 1, Base: side(1, 0.004), Head: side(1.03, 0.004)}).Outcome == infer.Fails {
+			fails++
+		}
+	}
+	if share := float64(fails) / trials; share > most(0.05, trials) {
+		t.Errorf("at the rule itself %.1f %% fail", 100*share)
+	}
+	// +10 % within a rule of 30 %: it is slower, and that is allowed.
+	if v := judge(infer.Number{Tolerance: 0.3, Timer: 1, Base: side(1, 0.001), Head: side(1.1, 0.001)}); v.Outcome != infer.Holds || v.Class != infer.Regressed {
+		t.Errorf("+10 %% against +30 %%: %+v", v)
+	}
+}
+
+// A calibration of two captures with a standard deviation of 0.44 % makes a floor of 21.9 %, but its own noise says that few
+// captures settle a change of 6 %: not 70.
+func TestNeedFromTheCalibration(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 2))
+	n := infer.Number{Tolerance: 0.03, Timer: 1, History: &infer.History{S2: 0.0044 * 0.0044, DF: 1},
+		Base: captures(series(rng, 64, 1, 0.005)), Head: captures(series(rng, 64, 1.06, 0.005))}
+	v := judge(n)
+	near(t, "floor", v.Floor, infer.Floor(0.0044, 1), 1e-12)
+	if v.Outcome != infer.Undecided || v.Need < 2 || v.Need > 3 {
+		t.Errorf("%+v", v)
+	}
+}
+
+// Units of 100, 101, 102 and 150, 151, 152: separated by 150/102, changed by more than three floors of 5 %.
+func TestFewUnits(t *testing.T) {
+	b, h := []float64{100, 102, 101}, []float64{151, 150, 152}
+	n := infer.Number{Stat: infer.Median, Tolerance: 0.03, Timer: 1, Base: captures(b), Head: captures(h)}
+	v := judge(n)
+	if v.Outcome != infer.Fails || v.Class != infer.Regressed {
+		t.Errorf("3 units, +50 %%: %+v", v)
+	}
+	near(t, "low", v.Low, 150./102, 1e-12)
+	near(t, "high", v.High, 152./100, 1e-12)
+	near(t, "level", v.Level, 0.9, 1e-12) // 1 - 2·3!3!/6!
+	near(t, "p", v.P, infer.NormalTail(infer.NormalQuantile(0.01)*(math.Log(151./101)-math.Log(1.03))/math.Log(1.05)), 1e-12)
+	near(t, "resolution", v.Resolution, 0.15, 1e-12) // three floors; separation alone would need 1.03·(102/100)·(151·101…)
+	swapped := n
+	swapped.Base, swapped.Head = n.Head, n.Base
+	if v := judge(swapped); v.Outcome != infer.Holds || v.Class != infer.Improved {
+		t.Errorf("faster: %+v", v)
+	}
+	n.Base, n.Head = captures(b[:2]), captures(h[:2])
+	if v := judge(n); v.Outcome != infer.Undecided || v.Code != infer.TooFewUnits {
+		t.Errorf("2 units: %+v", v)
+	}
+	n.Base, n.Head = captures(b), captures([]float64{112, 111, 113})
+	if v := judge(n); v.Outcome != infer.Undecided || v.Code != infer.TooFewUnits {
+		t.Errorf("+10 %%, less than three floors: %+v", v)
+	}
+	n.Head = captures([]float64{101, 102.5, 100})
+	if v := judge(n); v.Outcome != infer.Holds || v.Class != infer.Same {
+		t.Errorf("no change: %+v", v)
+	}
+}
+
+// What cannot be known is no pass: units that vary by half hide a loss of 20 %.
+func TestWideIntervalIsNoPass(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 1))
+	v := judge(infer.Number{Tolerance: 0.05, Timer: 1, Base: captures(series(rng, 16, 1, 0.5)), Head: captures(series(rng, 16, 1, 0.5))})
+	if v.Outcome != infer.Undecided || v.Code != infer.WideInterval || v.High < 1.1 || v.Resolution < 0.15 {
+		t.Errorf("%+v", v)
+	}
+	quiet := judge(infer.Number{Tolerance: 0.05, Timer: 1, Base: captures(series(rng, 64, 1, 0.01)), Head: captures(series(rng, 64, 1, 0.01))})
+	if quiet.Outcome != infer.Holds || quiet.Class != infer.Same || quiet.Resolution < 0.05 || quiet.Resolution > 0.06 {
+		t.Errorf("quiet: %+v", quiet)
+	}
+	// The resolution is what it says: a loss of a little more fails, a little less does not.
+	for _, c := range []struct {
+		extra float64
+		want  bool
+	}{{0.001, true}, {-0.001, false}} {
+		b := series(rng, 64, 1, 0.01)
+		var h []float64
+		for i := range b {
+			h = append(h, b[len(b)-1-i])
+		}
+		n := infer.Number{Tolerance: 0.05, Timer: 1, Base: captures(b), Head: captures(h)}
+		resolution := judge(n).Resolution
+		for i := range h {
+			h[i] *= 1 + resolution + c.extra
+		}
+		if got := judge(n).Outcome == infer.Fails; got != c.want {
+			t.Errorf("%+.1f %% beyond the resolution: fails %v", 100*c.extra, got)
+		}
+	}
+}
+
+// Three of 64 steps take six times as long: the mean is 23 % larger and the rest is the same. A warning. Every eighth step
+// taking three times as long is a property of the program: it fails.
+func TestStalls(t *testing.T) {
+	rng := rand.New(rand.NewPCG(12, 1))
+	base := series(rng, 64, 1, 0.01)
+	few, many := series(rng, 64, 1, 0.01), series(rng, 64, 1, 0.01)
+	for _, i := range []int{5, 29, 47} {
+		few[i] *= 6
+	}
+	for i := 7; i < 64; i += 8 {
+		many[i] *= 3
+	}
+	v := judge(infer.Number{Tolerance: 0.05, Timer: 1, Base: captures(base), Head: captures(few)})
+	if v.Outcome != infer.Warns || v.Stalls == nil || v.Stalls.Units != 3 || v.Stalls.Of != 64 || math.Abs(v.Stalls.Times-6) > 0.1 || v.Stalls.Every != 0 && v.Stalls.Every != 21 {
+		t.Errorf("3 of 64: %+v, %+v", v, v.Stalls)
+	}
+	if v := judge(infer.Number{Tolerance: 0.05, Timer: 1, Base: captures(base), Head: captures(many)}); v.Outcome != infer.Fails {
+		t.Errorf("every eighth: %+v", v)
+	}
+	if e := infer.StallsOf(many); e.Units != 8 || e.Every != 8 || math.Abs(e.Times-3) > 0.05 {
+		t.Errorf("every eighth: %+v", e)
+	}
+	// 10, 10, 10, 10, 50: the median is 10, one unit took 5 times that.
+	if e := infer.StallsOf([]float64{10, 10, 50, 10, 10}); e != (infer.Excess{Units: 1, Of: 5, Times: 5}) {
+		t.Errorf("by hand: %+v", e)
+	}
+	if e := infer.StallsOf(nil); e != (infer.Excess{}) {
+		t.Errorf("nothing: %+v", e)
+	}
+}
+
+// Swapping the sides mirrors ratio, interval and class; where more is better, so does the rule.
+func TestMirror(t *testing.T) {
+	rng := rand.New(rand.NewPCG(13, 1))
+	for range 40 {
+		var b, h [][]float64
+		for range 1 + rng.IntN(3) {
+			b = append(b, series(rng, 8+rng.IntN(30), 1, 0.03))
+		}
+		for range 1 + rng.IntN(3) {
+			h = append(h, series(rng, 8+rng.IntN(30), 1.07, 0.03))
+		}
+		n := infer.Number{Tolerance: 0.03, Timer: 1, Base: captures(b...), Head: captures(h...)}
+		m := infer.Number{Tolerance: 0.03, Timer: 1, Base: captures(h...), Head: captures(b...)}
+		v, w := judge(n), judge(m)
+		if math.Abs(v.Low*w.High-1) > 1e-9 || math.Abs(v.High*w.Low-1) > 1e-9 || math.Abs(v.Ratio*w.Ratio-1) > 1e-9 {
+			t.Errorf("%+v and %+v", v, w)
+		}
+		if (v.Class == infer.Regressed) != (w.Class == infer.Improved) || v.Class == infer.Improved {
+			t.Errorf("classes %v and %v", v.Class, w.Class)
+		}
+		// A throughput that falls by 3/103 is as bad as a time that grows by 3 %.
+		m.HigherBetter, m.Tolerance = true, 3./103
+		u := judge(m)
+		if u.Outcome != v.Outcome || math.Abs(u.Ratio*v.Ratio-1) > 1e-9 || math.Abs(u.P-v.P) > 1e-9 {
+			t.Errorf("time %+v and throughput %+v", v, u)
+		}
+	}
+}
+
+// What fails has regressed, whatever the numbers; nothing panics, nothing is not finite.
+func TestJudgeIsNeverWrongInItself(t *testing.T) {
+	rng := rand.New(rand.NewPCG(14, 1))
+	values := []float64{0, 1, 1e-9, 1e18, -1, math.NaN(), math.Inf(1), 5}
+	for range 1000 {
+		var numbers []infer.Number
+		for range 1 + rng.IntN(4) {
+			side := func() []infer.Capture {
+				var list []infer.Capture
+				for range rng.IntN(4) {
+					c := infer.Capture{N: rng.IntN(20)}
+					for range rng.IntN(14) {
+						v := math.Exp(0.1 * rng.NormFloat64())
+						if rng.IntN(40) == 0 {
+							v = values[rng.IntN(len(values))]
+						}
+						c.Units, c.Kinds = append(c.Units, v), append(c.Kinds, rng.IntN(3))
+					}
+					if rng.IntN(3) == 0 {
+						c.Value, c.SD = values[rng.IntN(len(values))], rng.Float64()
+					}
+					list = append(list, c)
+				}
+				return list
+			}
+			n := infer.Number{Stat: []infer.Statistic{infer.Mean, infer.Median, infer.P90}[rng.IntN(3)], Base: side(), Head: side(),
+				Tolerance: 0.1 * rng.Float64(), HigherBetter: rng.IntN(2) == 0, Count: rng.IntN(4) == 0, Tie: infer.Tie(rng.IntN(3)), Timer: float64(rng.IntN(2)) * 1e-3}
+			if rng.IntN(3) == 0 {
+				n.History = &infer.History{S2: 1e-4 * rng.Float64(), DF: float64(rng.IntN(4))}
+			}
+			numbers = append(numbers, n)
+		}
+		for i, v := range infer.Judge(numbers, infer.Options{Adjust: infer.Holm}) {
+			if v.Outcome == infer.Fails && v.Class != infer.Regressed || (v.Outcome == infer.Undecided) != (v.Code != "") {
+				t.Fatalf("%+v\n%+v", numbers[i], v)
+			}
+			for _, x := range []float64{v.Ratio, v.Low, v.High, v.P, v.PAdjusted, v.Level, v.Resolution, v.Floor} {
+				if math.IsNaN(x) || math.IsInf(x, 0) || x < 0 {
+					t.Fatalf("%+v\n%+v", numbers[i], v)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package infer
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Excess is what few slow units add to a side: "3 of 64 steps took 6 times as long".
+type Excess struct {
+	Units int     // that took more than twice the median
+	Of    int     // units looked at
+	Times float64 // their mean over the median of the side; 0 where there are none
+	Every int     // they come at even distances: 8 says "1 in 8"; 0: they do not, or are fewer than 3
+}
+
+// stalled is how many times the median makes a stall.
+const stalled = 2
+
+// StallsOf describes the slow units of one capture, in the order in which they ran. Distances are even where none differs
+// from their median by more than a quarter of it and more than 1.
+func StallsOf(units []float64) Excess {
+	e := Excess{Of: len(units)}
+	middle := median(slices.Clone(units))
+	var sum float64
+	var gaps []float64
+	last := -1
+	for i, v := range units {
+		if v <= stalled*middle {
+			continue
+		}
+		e.Units++
+		sum += v
+		if last >= 0 {
+			gaps = append(gaps, float64(i-last))
+		}
+		last = i
+	}
+	if e.Units == 0 || !(middle > 0) {
+		return Excess{Of: len(units)}
+	}
+	e.Times = sum / float64(e.Units) / middle
+	if len(gaps) < 2 {
+		return e
+	}
+	g := median(slices.Clone(gaps))
+	for _, v := range gaps {
+		if math.Abs(v-g) > max(1, g/4) {
+			return e
+		}
+	}
+	e.Every = int(math.Round(g))
+	return e
+}
+
+// fewUnits is how many slow units are an accident rather than a property of n units: 3 or 2 %, and always fewer than one in
+// eight.
+func fewUnits(n int) int { return max(0, min(max(3, n*2/100), (n-1)/8)) }
+
+// without drops the slowest units of each capture; of pairs, those whose time grew most, on both sides. ok is false where a
+// capture lists none or too few.
+func without(base, head []Capture, tied bool) (b, h []Capture, ok bool) {
+	if tied && len(base) == 1 && len(head) == 1 {
+		n := min(len(base[0].Units), len(head[0].Units))
+		drop := slowest(n, func(i int) float64 { return head[0].Units[i] / base[0].Units[i] })
+		if len(drop) == 0 {
+			return nil, nil, false
+		}
+		return []Capture{base[0].less(drop)}, []Capture{head[0].less(drop)}, true
+	}
+	trim := func(side []Capture) []Capture {
+		list := make([]Capture, len(side))
+		for i := range side {
+			u := side[i].Units
+			drop := slowest(len(u), func(k int) float64 { return u[k] })
+			ok = ok && len(drop) > 0
+			list[i] = side[i].less(drop)
+		}
+		return list
+	}
+	ok = true
+	b, h = trim(base), trim(head)
+	return b, h, ok
+}
+
+// slowest are the places of the few units with the largest values.
+func slowest(n int, value func(i int) float64) map[int]bool {
+	places := make([]int, n)
+	for i := range places {
+		places[i] = i
+	}
+	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(value(b), value(a)) })
+	drop := map[int]bool{}
+	for _, i := range places[:fewUnits(n)] {
+		drop[i] = true
+	}
+	return drop
+}
+
+// less is a capture without some of its units.
+func (c *Capture) less(drop map[int]bool) Capture {
+	var out Capture
+	for i, v := range c.Units {
+		if drop[i] {
+			continue
+		}
+		out.Units = append(out.Units, v)
+		if c.Kinds != nil {
+			out.Kinds = append(out.Kinds, c.Kinds[i])
+		}
+	}
+	return out
+}
+
+// stalls takes a mean back to a warning that few units carry: without the slowest of each side it holds.
+func (q *question) stalls(o Options) {
+	if !(q.d > 0) {
+		return
+	}
+	base, head, ok := without(q.base, q.head, q.n.Tie != TieNone)
+	if !ok {
+		return
+	}
+	n := *q.n
+	n.Base, n.Head = base, head
+	if n.HigherBetter {
+		n.Base, n.Head = head, base
+	}
+	rest := ask(&n, o)
+	if rest.settled {
+		return
+	}
+	one := []question{rest}
+	test(one, o)
+	rest = one[0]
+	rest.measure(o)
+	rest.decide(rest.p(rest.tau), rest.p(rest.tau), rest.p(rest.tauClass), o)
+	if rest.v.Outcome != Holds {
+		return
+	}
+	slow := q.head
+	e := Excess{}
+	for i := range slow {
+		if s := StallsOf(slow[i].Units); s.Units > 0 || i == 0 {
+			e = s
+		}
+	}
+	if e.Units == 0 {
+		return
+	}
+	q.v.Outcome, q.v.Code, q.v.Stalls = Warns, "", &e
+}
