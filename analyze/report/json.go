@@ -187,7 +187,7 @@ func (m *Metric) validate() error {
 		return fmt.Errorf("assume is %q", m.Assume)
 	}
 	switch m.Scale {
-	case Total, PerUnit, Level, Event, "": // which older versions do not state
+	case Total, PerUnit, Level, Event:
 	default:
 		return fmt.Errorf("scale is %q", m.Scale)
 	}

@@ -121,7 +121,8 @@ func (r *Rule) limit(s string) error {
 		}
 	}
 	direction, rest := "", s
-	for _, sign := range []struct{ text, direction string }{{"±", Both}, {"+-", Both}, {"+/-", Both}, {"+", Up}, {"-", Down}} {
+	for _, sign := range []struct{ text, direction string }{{"±", Both}, {"+-", Both}, {"+/-", Both}, {"+", Up},
+		{"-", Down}} {
 		if tail, ok := strings.CutPrefix(s, sign.text); ok {
 			direction, rest = sign.direction, tail
 			break

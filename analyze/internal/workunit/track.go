@@ -173,7 +173,8 @@ func (f *finder) find() *Result {
 			r.Why = "asked for with --unit graph: " + r.Why
 			return r
 		}
-		return &Result{Kind: KindNone, Why: "--unit graph: the capture has no CUDA graph that was launched at least three times"}
+		return &Result{Kind: KindNone,
+			Why: "--unit graph: the capture has no CUDA graph that was launched at least three times"}
 	}
 	if r := f.byMarkers(); r != nil {
 		return r
@@ -196,7 +197,8 @@ func (f *finder) order(units []Unit, others ...[][]int32) []Unit {
 	}
 	slices.SortFunc(index, func(a, b int32) int {
 		x, y := &units[a], &units[b]
-		return cmp.Or(cmp.Compare(x.Index, y.Index), cmp.Compare(x.Proc, y.Proc), cmp.Compare(x.Start, y.Start), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(x.Index, y.Index), cmp.Compare(x.Proc, y.Proc), cmp.Compare(x.Start, y.Start),
+			cmp.Compare(a, b))
 	})
 	sorted := make([]Unit, len(units))
 	place := make([]int32, len(units))

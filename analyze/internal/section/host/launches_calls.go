@@ -77,7 +77,7 @@ func launchQueue(in *kit.Input, out *kit.Output, lo, hi int) {
 		t.Partial(row...)
 	}
 	t.Cut(in.Options.Top, "kernels", "queued").Add()
-	emit := func(l report.Labels, waits stat.Together) *report.Metric {
+	emit := func(l report.Labels, waits stat.Merged) *report.Metric {
 		s := waits.Summary()
 		if s == nil {
 			return nil

@@ -129,8 +129,8 @@ func SortIn(memory *spill.Arena, s stat.Sample) {
 }
 
 // Together is the numbers of some keys, each sorted, as one sample.
-func (g *Groups) Together(keys []int) stat.Together {
-	t := make(stat.Together, len(keys))
+func (g *Groups) Together(keys []int) stat.Merged {
+	t := make(stat.Merged, len(keys))
 	for i, k := range keys {
 		t[i] = g.Of(k)
 	}
@@ -138,8 +138,8 @@ func (g *Groups) Together(keys []int) stat.Together {
 }
 
 // Everything is the numbers of all keys, each sorted, as one sample.
-func (g *Groups) Everything() stat.Together {
-	t := make(stat.Together, 0, g.keys())
+func (g *Groups) Everything() stat.Merged {
+	t := make(stat.Merged, 0, g.keys())
 	for k := range g.keys() {
 		t = append(t, g.Of(k))
 	}
@@ -162,7 +162,7 @@ type DurationStats struct {
 }
 
 // statsOf describes durations.
-func statsOf(s stat.Together) DurationStats {
+func statsOf(s stat.Merged) DurationStats {
 	d := DurationStats{Count: int64(s.Len()), Total: s.Sum(), Summary: s.Summary()}
 	for i, x := range ShortDurations {
 		d.Under[i] = int64(s.Under(x.ns))

@@ -60,7 +60,7 @@ func TestGather(t *testing.T) {
 // A tiny kernel takes at most 5 µs, one under 5 µs less: of 1, 5000, 5001 and 30000 ns two are tiny, one is under 5 µs and
 // three are under 10 µs.
 func TestStatsOf(t *testing.T) {
-	d := statsOf(stat.Together{stat.Narrow([]uint32{1, 5000, 5001, 30000})})
+	d := statsOf(stat.Merged{stat.Narrow([]uint32{1, 5000, 5001, 30000})})
 	if d.Count != 4 || d.Total != 40002 || d.Tiny != 2 || d.tinyTotal != 5001 || d.Under != [3]int64{1, 3, 3} || d.Summary.Max != 30000 {
 		t.Errorf("%+v", d)
 	}
