@@ -186,17 +186,47 @@ func anchorOf(a *workunit.Anchor) report.UnitAnchor {
 		Coverage: a.Coverage, Count: int64(a.Count)}
 }
 
-// unitCut says what a comparison needs of units that are cut at another anchor: no charts, no notes, no tables but those
-// of units and their kernels, and no histograms.
+// leastInCut is the share of a kind's compute time below which a kernel of it is left out of a cut: a comparison sums up
+// kernels that are several times as large.
+const leastInCut = 0.001
+
+// unitCut says what a comparison needs of units that are cut at another anchor: no charts, no histograms, of the main kind
+// no numbers under the label of its phase too, and no kernels with next to no time.
 func unitCut(in *kit.Input) report.UnitCut {
 	x := in.Units
 	coverage := x.Coverage
 	c := report.UnitCut{Anchor: anchorOf(&x.Anchors[0]), Name: x.Name, Why: x.Why, Coverage: &coverage}
 	c.Groups, c.Trimmed, c.Series = unitKinds(in)
-	c.Section, c.Metrics = gpu.Unit.Part(in)
+	var metrics []report.Metric
+	c.Section, metrics = gpu.Unit.Part(in)
 	c.Section.Charts = []report.Chart{}
-	for i := range c.Metrics {
-		c.Metrics[i].Histogram = nil
+	main := ""
+	if at := slices.IndexFunc(c.Groups, func(g report.UnitGroup) bool { return g.Main }); at >= 0 {
+		main = c.Groups[at].ID
+	}
+	least, large := map[string]float64{}, map[string]bool{}
+	for i := range metrics {
+		if m := &metrics[i]; m.ID == "unit.compute_time" && m.Summary != nil {
+			least[m.Group] = leastInCut * m.Summary.Mean
+		}
+	}
+	kernel := func(m *report.Metric) string { return m.Group + " " + m.Labels["kernel"] }
+	for i := range metrics {
+		m := &metrics[i]
+		if m.Labels["kernel"] != "" && m.Unit == report.Nanoseconds && m.Summary.Mean >= least[m.Group] {
+			large[kernel(m)] = true
+		}
+	}
+	c.Metrics = make([]report.Metric, 0, len(metrics))
+	for i := range metrics {
+		m := &metrics[i]
+		switch {
+		case m.Group == main && m.Labels["phase"] != "", m.Labels["kernel"] != "" && !large[kernel(m)]:
+			continue
+		}
+		c.Source.Add(&m.Source)
+		m.Histogram, m.Source = nil, report.Source{Tables: m.Source.Tables[:1], Columns: []string{}}
+		c.Metrics = append(c.Metrics, *m)
 	}
 	return c
 }

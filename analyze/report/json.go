@@ -82,6 +82,8 @@ func (r *Report) fill() {
 		c := &r.Unit.Cuts[i]
 		notNil(&c.Groups)
 		notNil(&c.Metrics)
+		notNil(&c.Source.Tables)
+		notNil(&c.Source.Columns)
 		fillMetrics(c.Metrics)
 		c.Section.fill()
 	}

@@ -16,7 +16,8 @@ type UnitCut struct {
 	Trimmed  UnitTrim    `json:"trimmed"`
 	Coverage *float64    `json:"coverage"`
 	Series   *UnitSeries `json:"series,omitempty"`
-	Metrics  []Metric    `json:"metrics"` // of the section
+	Metrics  []Metric    `json:"metrics"` // of the section; of their sources one table is named
+	Source   Source      `json:"source"`  // of all of the metrics
 	Section  Section     `json:"section"`
 }
 
@@ -68,7 +69,10 @@ func (r *Report) CutAt(a *UnitAnchor) (cut *Report, ok bool) {
 		old[r.Metrics[i].ID] = old[r.Metrics[i].ID] || r.Metrics[i].Scale == PerUnit || r.Metrics[i].ID == "unit.count"
 	}
 	out.Metrics = slices.DeleteFunc(slices.Clone(r.Metrics), func(m Metric) bool { return old[m.ID] })
-	out.Metrics = append(out.Metrics, c.Metrics...)
+	for _, m := range c.Metrics {
+		m.Source = c.Source
+		out.Metrics = append(out.Metrics, m)
+	}
 	out.Sections = slices.Clone(r.Sections)
 	if s := slices.IndexFunc(out.Sections, func(s Section) bool { return s.ID == unitSection }); s >= 0 {
 		out.Sections[s] = c.Section
@@ -86,6 +90,21 @@ func (r *Report) CutAt(a *UnitAnchor) (cut *Report, ok bool) {
 	})
 	out.Warnings = slices.DeleteFunc(slices.Clone(r.Warnings), func(w Warning) bool { return w.Section == unitSection })
 	return &out, true
+}
+
+// Add adds the tables, the columns and the rows that s lacks: rows are those of the source with most.
+func (s *Source) Add(other *Source) {
+	for _, list := range []struct {
+		to   *[]string
+		from []string
+	}{{&s.Tables, other.Tables}, {&s.Columns, other.Columns}} {
+		for _, name := range list.from {
+			if !slices.Contains(*list.to, name) {
+				*list.to = append(*list.to, name)
+			}
+		}
+	}
+	s.Rows = max(s.Rows, other.Rows)
 }
 
 // validate reports the first thing that is wrong with a unit.
