@@ -33,6 +33,7 @@ func Write(w io.Writer, r *Report) error {
 	l.Field("schema", r.Schema)
 	l.Field("tool", r.Tool)
 	l.Field("trace", r.Trace)
+	l.Field("capture", r.Capture)
 	List(&l, "evidence", r.Evidence)
 	l.Field("environment", r.Environment)
 	l.Field("window", r.Window)
