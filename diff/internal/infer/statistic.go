@@ -2,7 +2,8 @@ package infer
 
 import "math"
 
-// Statistic is what a row shows of the units of one capture: [Mean], or the quantile between 0 and 1 that its value names.
+// Statistic is what a row shows of the units of one capture: [Mean], or the quantile between 0 and 1 that its value
+// names.
 type Statistic float64
 
 // The statistics that rules name.
@@ -17,8 +18,8 @@ const (
 // maximum.
 const tailUnits = 5
 
-// Of is the statistic of a sample, which it may reorder; NaN for an empty one. Quantiles interpolate linearly between the
-// closest ranks: rank (n-1)q, counted from 0.
+// Of is the statistic of a sample, which it may reorder; NaN for an empty one. Quantiles interpolate linearly between
+// the closest ranks: rank (n-1)q, counted from 0.
 func (s Statistic) Of(values []float64) float64 {
 	n := len(values)
 	switch {
@@ -42,8 +43,8 @@ func (s Statistic) Of(values []float64) float64 {
 	return v
 }
 
-// Enough reports whether n units hold at least five beyond the quantile: 50 for p90, 500 for p99. The mean and the median
-// have no tail to fill.
+// Enough reports whether n units hold at least five beyond the quantile: 50 for p90, 500 for p99. The mean and the
+// median have no tail to fill.
 func (s Statistic) Enough(n int) bool {
 	return s == Mean || s == Median || float64(n)*min(float64(s), 1-float64(s)) >= tailUnits-1e-9
 }
@@ -58,8 +59,8 @@ func Tail(n int) (s Statistic, ok bool) {
 	return 0, false
 }
 
-// choose reorders values so that the one of rank k (from 0) is at k, with none above it before and none below it after:
-// quickselect with the median of three as pivot (Hoare 1961), linear on average.
+// choose reorders values so that the one of rank k (from 0) is at k, with none above it before and none below it
+// after: quickselect with the median of three as pivot (Hoare 1961), linear on average.
 func choose(values []float64, k int) {
 	lo, hi := 0, len(values)-1
 	for lo < hi {
