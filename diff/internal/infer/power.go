@@ -34,8 +34,8 @@ func Captures(effect, tau, sd, df, alpha float64) int64 {
 
 // Detectable is the smallest change, in ln units beyond the threshold, that k captures a side find with probability
 // Power, where sd between captures was estimated with df degrees of freedom: (t(1-Alpha/2, df) + z(Power)) sd √(2/k).
-// With MaxDF the sd counts as known. With few degrees of
-// freedom it claims more than the test finds; [Plan.Detectable] stands in for it.
+// With MaxDF the sd counts as known. With few degrees of freedom it claims more than the test
+// finds; [Plan.Detectable] stands in for it.
 func Detectable(sd, df float64, k int) float64 {
 	return (TQuantile(Alpha/2, df) + NormalQuantile(1-Power)) * sd * math.Sqrt(2/float64(k))
 }
