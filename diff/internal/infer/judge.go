@@ -13,7 +13,7 @@ type Capture struct {
 	Kinds []int     // what work each of Units was, by any numbering; nil where it is not known
 	Value float64   // what the row shows of the capture; 0: the statistic of Units
 	N     int       // units behind Value; 0: len(Units)
-	SD    float64   // over units, where Units is missing
+	SD    float64   // over units, where Units is missing; for a quantile, of the normal distribution that is as wide there
 	Lag1  float64   // autocorrelation of the units, where Units is missing
 }
 
@@ -375,11 +375,6 @@ func test(list []question, o Options) {
 // follow each other differ by. For that, per capture, s² = Σ (ln x(i+1) - ln x(i))² / 2(n-1) (von Neumann 1941),
 // which a drift does not inflate, and the standard error of the mean s/√n, or of a quantile √(q(1-q))/φ(z(q)) · s/√n.
 func (q *question) leastError() float64 {
-	factor := 1.0
-	if p := float64(q.n.Stat); p > 0 {
-		z := NormalQuantile(p)
-		factor = math.Sqrt(p*(1-p)) * math.Sqrt(2*math.Pi) * math.Exp(z*z/2)
-	}
 	side := func(captures []Capture) float64 {
 		var sum float64
 		for i := range captures {
@@ -399,7 +394,7 @@ func (q *question) leastError() float64 {
 		}
 		return sum / float64(len(captures)*len(captures))
 	}
-	units := factor * math.Sqrt(side(q.base)+side(q.head))
+	units := q.n.Stat.width() * math.Sqrt(side(q.base)+side(q.head))
 	return max(units, q.timer())
 }
 
@@ -416,6 +411,10 @@ func (q *question) measure(o Options) {
 		return
 	}
 	q.level = 1 - 2*o.Alpha
+	if q.statedOnce() {
+		q.byFloor(o)
+		return
+	}
 	if !q.enough() {
 		q.few, q.v.Code = true, TooFewUnits
 		return
@@ -471,6 +470,31 @@ func (q *question) unitsOf(side []Capture) int {
 	return n
 }
 
+// statedOnce reports whether nothing is known of what a mean or a median varies by inside the captures: a share, a time
+// to start, kernels that all took the same.
+func (q *question) statedOnce() bool {
+	if q.n.Stat != Mean && q.n.Stat != Median {
+		return false
+	}
+	for _, side := range [][]Capture{q.base, q.head} {
+		for i := range side {
+			if c := &side[i]; len(c.Units) > 0 || c.SD > 0 || c.N > 0 && c.N < MinUnits {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// byFloor takes the noise floor for what it is, the 99 % point of the difference of two captures of one commit, as if
+// that were normal: d ± z(1-alpha)/z(0.99) · floor.
+func (q *question) byFloor(o Options) {
+	half := NormalQuantile(o.Alpha) / NormalQuantile(0.01) * q.floor
+	q.overUnits = true
+	q.c = contrast{d: q.d, low: q.d - half, high: q.d + half, least: math.Abs(q.d), df: MaxDF, alpha: o.Alpha,
+		method: "noise floor, taken for the 99 % point of a normal distribution"}
+}
+
 // contrast picks how the units are compared.
 func (q *question) contrast(base, head [][]float64, o Options) {
 	stat, seed := q.n.Stat, o.Seed
@@ -502,8 +526,8 @@ func (q *question) contrast(base, head [][]float64, o Options) {
 	q.c, q.overUnits = q.summaries(o)
 }
 
-// summaries contrasts means of which only the spread over units is known: Welch's interval, with as many units as
-// they are worth by their autocorrelation, n (1-ρ)/(1+ρ).
+// summaries contrasts numbers of which only the spread over units is known: Welch's interval, with as many units as
+// they are worth by their autocorrelation, n (1-ρ)/(1+ρ), and for quantiles the standard error of [Statistic.width].
 func (q *question) summaries(o Options) (c contrast, ok bool) {
 	var total, pooled float64
 	fewest := math.Inf(1)
@@ -511,11 +535,12 @@ func (q *question) summaries(o Options) (c contrast, ok bool) {
 		k := float64(len(side))
 		for i := range side {
 			s := &side[i]
-			if len(s.Units) > 0 || s.N < MinUnits || !(s.Value > 0) || !(s.SD >= 0) || q.n.Stat != Mean {
+			if len(s.Units) > 0 || s.N < MinUnits || !(s.Value > 0) || !(s.SD >= 0) {
 				return c, false
 			}
 			n := max(independent(s.N, within(s.Lag1)), 2)
-			v := s.SD * s.SD / (s.Value * s.Value) / n / (k * k)
+			sd := q.n.Stat.width() * s.SD / s.Value
+			v := sd * sd / n / (k * k)
 			total += v
 			pooled += v * v / (n - 1)
 			fewest = min(fewest, n)

@@ -49,6 +49,17 @@ func (s Statistic) Enough(n int) bool {
 	return s == Mean || s == Median || float64(n)*min(float64(s), 1-float64(s)) >= tailUnits-1e-9
 }
 
+// width is the standard error of the statistic of n normal values in units of sd/√n: 1 for the mean, and
+// √(q(1-q)) / φ(z(q)) for a quantile (Stuart & Ord, Kendall's Advanced Theory of Statistics, 10.10).
+func (s Statistic) width() float64 {
+	if s == Mean {
+		return 1
+	}
+	q := float64(s)
+	z := NormalQuantile(q)
+	return math.Sqrt(q*(1-q)) * math.Sqrt(2*math.Pi) * math.Exp(z*z/2)
+}
+
 // Tail is the furthest tail that n units can show: P99 from 500 units on, P90 from 50. ok is false below that.
 func Tail(n int) (s Statistic, ok bool) {
 	for _, s := range []Statistic{P99, P90} {
