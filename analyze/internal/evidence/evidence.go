@@ -276,7 +276,7 @@ func (s *Set) add(n Named, name string, seen map[string]bool, oneOfMany bool) er
 	case kind == "" && in.Bytes == 0:
 		return &InputError{File: name, What: "is empty"}
 	case kind == "":
-		return &InputError{File: name, What: "is no evidence that explain knows" + s.wanted(n.Kind),
+		return &InputError{File: name, What: "is not evidence that explain knows" + s.wanted(n.Kind),
 			Do: "explain doc evidence lists what it reads"}
 	case n.Kind != "" && kind != n.Kind:
 		return &InputError{File: name, What: "is " + s.title(kind) + ", not " + s.title(n.Kind),

@@ -156,7 +156,8 @@ func (f *finder) free() {
 	f.tracks = nil
 }
 
-// find tries one way after the other, in the order of design.md.
+// find tries one way after the other, the most certain first: what the user asked for, step markers, CUDA graph
+// launches, the user's own ranges, a recurring sequence of kernels.
 func (f *finder) find() *Result {
 	if len(f.tracks) == 0 {
 		return &Result{Kind: KindNone, Why: "the capture holds no GPU work"}

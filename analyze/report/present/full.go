@@ -71,7 +71,7 @@ func (v *View) provenance() []doc.Block {
 	}
 	spans = append(spans, doc.Text(". "))
 	if v.Unit.Kind != "" && v.Unit.Kind != "none" && len(v.Unit.Groups) > 0 {
-		spans = append(spans, doc.Text("Unit of work: "))
+		spans = append(spans, doc.Text("Step (unit of work): "))
 		spans = append(spans, v.group(v.mainGroup())...)
 		how := map[string]string{"nvtx": "from step markers", "graph": "from CUDA graph launches",
 			"kernel": "from the kernel sequence"}[v.Unit.Kind]

@@ -315,7 +315,7 @@ type launchConfig struct {
 
 // launchConfigs is by kernel name.
 func launchConfigs(k *trace.Kernels, lo, hi int) []launchConfig {
-	seen := kit.NewPairs() // name, configuration
+	seen := kit.NewCombos(len(k.Names), len(k.Configs))
 	var counts []int64
 	for i := lo; i < hi; i++ {
 		n := seen.Of(k.Name(i), k.Config(i))
@@ -325,7 +325,7 @@ func launchConfigs(k *trace.Kernels, lo, hi int) []launchConfig {
 		counts[n]++
 	}
 	list := make([]launchConfig, len(k.Names))
-	for n, x := range seen.List {
+	for n, x := range seen.Keys {
 		c, l := &k.Configs[x.B], &list[x.A]
 		if counts[n] > l.most {
 			l.most, l.common = counts[n], x.B

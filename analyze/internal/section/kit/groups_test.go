@@ -91,7 +91,7 @@ func TestLongest(t *testing.T) {
 // Pairs and combinations are numbered in order of first appearance, however many there are.
 func TestNumberingOfPairs(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	p, narrow, wide := NewPairs(), NewCombos(50, 70), NewCombos(1<<20, 1<<20)
+	p, narrow, wide := NewNumbering[Pair](), NewCombos(50, 30), NewCombos(1<<20, 1<<20) // narrow: some seconds are beyond
 	seen := map[Pair]int32{}
 	for range 20_000 {
 		x := Pair{rng.Int32N(50), rng.Int32N(70)}
@@ -100,14 +100,14 @@ func TestNumberingOfPairs(t *testing.T) {
 			want = int32(len(seen))
 			seen[x] = want
 		}
-		if a, b, c := p.Of(x.A, x.B), narrow.Of(x.A, x.B), wide.Of(x.A, x.B); a != want || b != want || c != want {
+		if a, b, c := p.Of(x), narrow.Of(x.A, x.B), wide.Of(x.A, x.B); a != want || b != want || c != want {
 			t.Fatalf("%v is %d, %d and %d, want %d", x, a, b, c, want)
 		}
-		if p.List[want] != x || narrow.List[want] != x {
-			t.Fatalf("number %d is %v", want, p.List[want])
+		if p.Keys[want] != x || narrow.Keys[want] != x {
+			t.Fatalf("number %d is %v", want, p.Keys[want])
 		}
 	}
-	if n := NewPairs().Of(-1, -1); n != 0 {
+	if n := NewNumbering[Pair]().Of(Pair{-1, -1}); n != 0 {
 		t.Errorf("the first pair is number %d", n)
 	}
 }
