@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,9 +10,10 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// unify cuts the units of all captures at one anchor, so that both sides have the same unit of work: the one that the
-// first capture uses, unless its units then have another number of kernels on one side than on the other and at another
-// anchor that all captures know they have not. Captures whose units were not found in the kernel sequence stay as they are.
+// unify cuts the units of all captures at one anchor that all of them know, so that both sides have the same unit of
+// work: the one whose units have about as many kernels everywhere, then the one that captures rank best, which is the
+// base's wherever the head has it too. It is the same one if the sides change places. Captures whose units were not found
+// in the kernel sequence stay as they are.
 //
 // Where no anchor is common to all, each keeps its own unit, and apart says so.
 func unify(base, head []*report.Report) (b, h []*report.Report, apart string) {
@@ -21,31 +23,50 @@ func unify(base, head []*report.Report) (b, h []*report.Report, apart string) {
 			return base, head, ""
 		}
 	}
-	first := all[0].Unit.Used()
-	order := []*report.UnitAnchor{first}
+	var best *candidate
 	for i := range all[0].Unit.Anchors {
-		if a := &all[0].Unit.Anchors[i]; a != first {
-			order = append(order, a)
+		c := newCandidate(all, &all[0].Unit.Anchors[i])
+		if c != nil && (best == nil || c.compare(best) < 0) {
+			best = c
 		}
 	}
-	var common []*report.Report // at the first anchor that all captures know
-	for _, a := range order {
-		cut := cutAll(all, a)
-		if cut == nil {
-			continue
-		}
-		if common == nil {
-			common = cut
-		}
-		if alikeUnits(cut) {
-			common = cut
-			break
+	if best == nil {
+		return base, head, missing(all[0].Unit.Used(), all)
+	}
+	return best.cut[:len(base)], best.cut[len(base):], ""
+}
+
+// candidate is an anchor that all captures know.
+type candidate struct {
+	cut   []*report.Report
+	alike bool
+	rank  int // of the captures together: 0 where it is the first choice of all
+	name  string
+}
+
+func newCandidate(all []*report.Report, a *report.UnitAnchor) *candidate {
+	c := &candidate{cut: cutAll(all, a), name: fmt.Sprintf("%q %d", a.Names, a.Start)}
+	if c.cut == nil {
+		return nil
+	}
+	c.alike = alikeUnits(c.cut)
+	for _, r := range all {
+		if !r.Unit.Used().Same(a) {
+			c.rank += 1 + slices.IndexFunc(r.Unit.Anchors, func(b report.UnitAnchor) bool { return b.Same(a) })
 		}
 	}
-	if common == nil {
-		return base, head, missing(first, all)
+	return c
+}
+
+// compare is below 0 where c is the better choice.
+func (c *candidate) compare(d *candidate) int {
+	if c.alike != d.alike {
+		if c.alike {
+			return -1
+		}
+		return 1
 	}
-	return common[:len(base)], common[len(base):], ""
+	return cmp.Or(c.rank-d.rank, strings.Compare(c.name, d.name))
 }
 
 // cutAll cuts all captures at an anchor; nil where one does not know it.
