@@ -239,10 +239,7 @@ func (v *View) copyCounts() {
 
 // series reads the units themselves: those of the group on its slowest device.
 func (v *View) series() {
-	t := v.C.Table("unit", "units")
-	if t.Len() == 0 {
-		t = v.C.Table("iterations", "iteration_units")
-	}
+	t := v.C.units()
 	n := t.Len()
 	if t.Cut() {
 		n--
