@@ -90,6 +90,19 @@ var Unit = kit.Section{
 				"the kept units)",
 		},
 		{
+			ID: "unit.between_kernels", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.PerUnit, Stats: true, Labels: unitLabels,
+			Meaning: "kernels launched after a unit's marker had ended and before the next began, such as an " +
+				"engine's sampling: no unit.kernels, and their time is in no kernel.time_per_unit (median; the " +
+				"summary is over the kept units)",
+		},
+		{
+			ID: "unit.between_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.PerUnit, Stats: true, Labels: unitLabels,
+			Meaning: "sum of the durations of the kernels that unit.between_kernels counts (median; the summary " +
+				"is over the kept units)",
+		},
+		{
 			ID: "unit.idle_cause_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
 			Scale: report.PerUnit, Stats: true, Labels: unitCauseLabels(),
 			Meaning: "idle time in a unit by cause, as in gpu.idle_cause_time; the means of compute, exposed " +
@@ -196,7 +209,9 @@ var Unit = kit.Section{
 			kit.Wide(kit.NameCol("family", "Family")),
 			kit.Wide(kit.NameCol("canonical", "Canonical name")),
 			kit.Wide(kit.CountCol("position", "First position")),
+			kit.Wide(kit.TextCol("geometry", "Launch geometry")),
 			{ID: "count", Title: "Per unit", Kind: report.Float, Unit: report.Count},
+			kit.Wide(report.Column{ID: "between", Title: "Between markers", Kind: report.Float, Unit: report.Count}),
 			kit.MeanCol("time", "Time per unit", "time_per_unit_ns", "time_per_unit_us"),
 			kit.MeanCol("exclusive", "Exclusive", "exclusive_time_per_unit_ns"),
 			kit.RatioCol("share", "Share of unit", "pct_of_unit"),
@@ -219,8 +234,9 @@ func unit(in *kit.Input, out *kit.Output) {
 		return
 	}
 	sets, slowest := unitSets(in)
-	r := &unitRun{in: in, out: out, costs: unitCosts(in), sets: sets, main: &sets[slowest[x.Primary]], slowest: slowest,
+	r := &unitRun{in: in, out: out, costs: costsOf(in), sets: sets, main: &sets[slowest[x.Primary]], slowest: slowest,
 		ids: kit.GroupIDs(x)}
+	r.between = slices.ContainsFunc(r.costs, func(c unitCost) bool { return c.betweenKernels > 0 })
 	r.note()
 	r.metrics(slowest)
 	r.groupTable(slowest)
@@ -237,6 +253,10 @@ func (r *unitRun) note() {
 	r.out.Note(x.Rule)
 	if p := &x.Period; p.Families {
 		r.out.Warn("unit_families", "The unit of work was found by comparing kernels by library, operation and type: exact names differ from step to step, as when a tuner tries tile variants.")
+	}
+	if r.between {
+		r.out.Note("What the host launched after a unit's marker had ended and before the next began, such as sampling, " +
+			"is between markers: in the unit's time, and in none of its counts of kernels.")
 	}
 	if n := len(r.main.units); n < fewUnits {
 		r.out.Warn("few_units", "Only "+strconv.Itoa(n)+" complete units of work were kept: their spread says little. Capture more steps.")
@@ -289,6 +309,10 @@ func (r *unitRun) set(l report.Labels, s *unitSet) {
 	emit("unit.compute_time", l, func(c *unitCost) int64 { return c.compute })
 	emit("unit.exposed_comm_time", l, func(c *unitCost) int64 { return c.exposedComm })
 	emit("unit.exposed_copy_time", l, func(c *unitCost) int64 { return c.exposedCopy })
+	if r.between {
+		emit("unit.between_kernels", l, func(c *unitCost) int64 { return c.betweenKernels })
+		emit("unit.between_time", l, func(c *unitCost) int64 { return c.betweenTime })
+	}
 	for cause, name := range attrib.CauseNames {
 		labels := kit.Labels("cause", name)
 		for k, v := range l {
