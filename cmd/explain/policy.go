@@ -217,7 +217,8 @@ comparable.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, ok := policy.PresetText(preset); !ok {
-				return usagef("--preset %s is unknown; it is one of %s", preset, strings.Join(policy.PresetNames(), ", "))
+				return usagef("--preset %s is unknown; it is one of %s", preset,
+					strings.Join(policy.PresetNames(), ", "))
 			}
 			c, err := calibrate(cmd, e, &f, args)
 			if err != nil {
