@@ -79,7 +79,12 @@ func Compare(base, head []*report.Report, opt Options) (*comparison.Comparison, 
 	if len(base) == 0 || len(head) == 0 {
 		return nil, errors.New("diff: a comparison needs a report on each side")
 	}
-	return compare(side.NewCaptures(base), side.NewCaptures(head), opt)
+	base, head, apart := unify(base, head)
+	c, err := compare(side.NewCaptures(base), side.NewCaptures(head), opt)
+	if err == nil {
+		sayApart(c, apart)
+	}
+	return c, err
 }
 
 // compare compares captures, which it leaves as they are.

@@ -30,6 +30,7 @@ func primaryTable(c *comparison.Comparison, rows []comparison.Row) (doc.Table, b
 	for i := range rows {
 		shared = shared && rows[i].Labels.String() == rows[0].Labels.String()
 	}
+	kinds := severalKinds(c)
 	for i := range rows {
 		r := &rows[i]
 		labels := r.Labels
@@ -43,14 +44,72 @@ func primaryTable(c *comparison.Comparison, rows []comparison.Row) (doc.Table, b
 		if r.Ratio != nil {
 			ratio = unit.Change(*r.Ratio - 1)
 		}
+		name := metricCell(shown(c, r.Metric), labels)
+		if kinds && r.Kind != "" {
+			name = kindCell(r)
+		}
 		t.Rows = append(t.Rows, []doc.Cell{
-			metricCell(shown(c, r.Metric), labels), {doc.Text(format(r.Base, r.Unit))},
+			name, {doc.Text(format(r.Base, r.Unit))},
 			{doc.Text(format(r.Head, r.Unit))},
 			{doc.Text(delta)}, {doc.Text(ratio)}, {doc.Text(intervalText(r.Interval))},
 			{doc.Text(string(r.Class)).With(classTone(r.Class))},
 		})
 	}
 	return t, true
+}
+
+// severalKinds reports whether the rows are of more than one kind of unit, so that each has to say of which.
+func severalKinds(c *comparison.Comparison) bool {
+	first := ""
+	for i := range c.Primary {
+		switch k := c.Primary[i].Kind; {
+		case k == "" || k == first:
+		case first == "":
+			first = k
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// kindCell is a metric with its kind of unit.
+func kindCell(r *comparison.Row) doc.Cell {
+	return doc.Cell{doc.Code(r.Metric), doc.Text(" "), doc.Name(r.Kind)}
+}
+
+// rowsToShow are at most limit primary rows in their order: those that did not pass before the others.
+func rowsToShow(c *comparison.Comparison, limit int) []comparison.Row {
+	if len(c.Primary) <= limit {
+		return c.Primary
+	}
+	take := make([]bool, len(c.Primary))
+	left := limit
+	for _, all := range []bool{false, true} {
+		for i := range c.Primary {
+			if left > 0 && !take[i] && (all || objected(c, &c.Primary[i])) {
+				take[i] = true
+				left--
+			}
+		}
+	}
+	var list []comparison.Row
+	for i := range c.Primary {
+		if take[i] {
+			list = append(list, c.Primary[i])
+		}
+	}
+	return list
+}
+
+// objected reports whether a rule that judged the row did not pass it.
+func objected(c *comparison.Comparison, r *comparison.Row) bool {
+	return slices.ContainsFunc(c.Gates, func(g comparison.Gate) bool { return judges(&g, r) && g.Verdict != comparison.Pass })
+}
+
+// judges reports whether a gate is of a row.
+func judges(g *comparison.Gate, r *comparison.Row) bool {
+	return (g.Metric == r.Metric || g.Metric+".p50" == r.Metric) && g.Labels.String() == r.Labels.String()
 }
 
 // shown is a metric's name as the first table has it. Where all rows are of a server, what they begin with is left out.
@@ -119,7 +178,11 @@ func decisions(c *comparison.Comparison) doc.Block {
 		if r.Why == "" {
 			continue
 		}
-		spans := append(metricCell(r.Metric, nil), doc.Text(": "+r.Why))
+		name := metricCell(r.Metric, nil)
+		if severalKinds(c) && r.Kind != "" {
+			name = kindCell(r)
+		}
+		spans := append(name, doc.Text(": "+r.Why))
 		if r.NeedCaptures != nil {
 			spans = append(spans, doc.Text("; "+comparison.Count(*r.NeedCaptures, "capture")+" a side would settle it"))
 		}

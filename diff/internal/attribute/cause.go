@@ -42,7 +42,10 @@ func (x *Parts) Cause() string {
 		return "Nothing could be compared."
 	}
 	text := x.headline()
-	if why := x.why(); why != "" {
+	if w := c.Row(comparison.MetricWork); w != nil && w.Class == comparison.Regressed && time.Class != comparison.Regressed {
+		text = fmt.Sprintf("Slower, base's work takes %s at head's times; units of %s: %s", rowChange(w), x.Kind, text)
+	}
+		if why := x.why(); why != "" {
 		text += ": " + why
 	}
 	if c.Depth == comparison.DepthUnit &&
@@ -58,8 +61,10 @@ func (x *Parts) Cause() string {
 	if r := x.replaced(text); r != "" {
 		text += "; " + r
 	}
-	if m := x.mixText(); m != "" {
-		text += "; " + m
+	for _, more := range []string{x.otherKinds(), x.stallText(), x.mixText()} {
+		if more != "" {
+			text += "; " + more
+		}
 	}
 	if e := x.elsewhere(text); e != "" {
 		text += "; " + e
@@ -532,22 +537,24 @@ func (x *Parts) replaced(text string) string {
 	return fmt.Sprintf("%d kernels were replaced, most of all %s", n, best)
 }
 
-// mixText says that the mix of units changed, by their numbers, which the times of one kind of unit do not feel.
+// mixText says that the mix of units changed, which the times of one kind of unit do not feel: only where their counts
+// did. Other shares of the time at the same counts are a change of what units cost.
 func (x *Parts) mixText() string {
-	var base, head float64
+	var base, head int64
 	for i := range x.C.Mix {
-		base += float64(x.C.Mix[i].BaseCount)
-		head += float64(x.C.Mix[i].HeadCount)
+		base, head = base+x.C.Mix[i].BaseCount, head+x.C.Mix[i].HeadCount
 	}
 	if base == 0 || head == 0 {
 		return ""
 	}
 	for i := range x.C.Mix {
 		m := &x.C.Mix[i]
-		b, h := float64(m.BaseCount)/base, float64(m.HeadCount)/head
-		if m.Compared && math.Abs(h-b) >= mixMoved {
-			return fmt.Sprintf("units of this kind (%s) are %s of all units instead of %s, a change of the mix and not of the cost",
-				x.Kind, unit.Percent(h), unit.Percent(b))
+		b, h := float64(m.BaseCount)/float64(base), float64(m.HeadCount)/float64(head)
+		if m.Compared && m.BaseShare != nil && m.HeadShare != nil && math.Abs(*m.HeadShare-*m.BaseShare) >= mixMoved &&
+			math.Abs(h-b) >= mixMoved/2 {
+			return fmt.Sprintf(
+				"units of this kind (%s) take %s of the time instead of %s, a change of the mix and not of the cost (%d of %d units instead of %d of %d)",
+				x.Kind, unit.Percent(*m.HeadShare), unit.Percent(*m.BaseShare), m.HeadCount, head, m.BaseCount, base)
 		}
 	}
 	return ""

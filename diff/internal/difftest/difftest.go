@@ -228,7 +228,7 @@ func Compared(head float64, class comparison.Class) *comparison.Comparison {
 	return &comparison.Comparison{
 		Comparable: true, Unit: comparison.Unit{Kind: "nvtx", Phase: "decode"},
 		Primary: []comparison.Row{
-			{Metric: "unit.time.p50", Labels: report.Labels{}, Unit: report.Nanoseconds, Base: &base, Head: &head,
+			{Metric: "unit.time.p50", Kind: "decode", Labels: report.Labels{}, Unit: report.Nanoseconds, Base: &base, Head: &head,
 				Delta: &delta, Ratio: &ratio, Class: class, Why: "because"},
 		},
 	}
