@@ -26,6 +26,7 @@ func newReport(in *kit.Input, cuts []*kit.Input, opt *Options) *report.Report {
 		Metrics:  []report.Metric{},
 		Sections: []report.Section{},
 		Findings: []report.Finding{},
+		Capture:  identity(in),
 		Warnings: []report.Warning{},
 		Trace: report.Provenance{
 			Name: t.File.Name, Kind: t.File.Kind, Bytes: t.File.Bytes,

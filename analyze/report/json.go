@@ -33,6 +33,7 @@ func Write(w io.Writer, r *Report) error {
 	l.Field("schema", r.Schema)
 	l.Field("tool", r.Tool)
 	l.Field("trace", r.Trace)
+	l.Field("capture", r.Capture)
 	List(&l, "evidence", r.Evidence)
 	l.Field("environment", r.Environment)
 	l.Field("window", r.Window)
@@ -205,7 +206,7 @@ func (m *Metric) validate() error {
 		return fmt.Errorf("assume is %q", m.Assume)
 	}
 	switch m.Scale {
-	case Total, PerUnit, Level, Event, "": // which older versions do not state
+	case Total, PerUnit, Level, Event:
 	default:
 		return fmt.Errorf("scale is %q", m.Scale)
 	}

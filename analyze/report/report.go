@@ -19,6 +19,7 @@ type Report struct {
 	Schema      string         `json:"schema"`
 	Tool        Tool           `json:"tool"`
 	Trace       Provenance     `json:"trace"`
+	Capture     Capture        `json:"capture"`
 	Evidence    []EvidenceFile `json:"evidence"`
 	Environment Environment    `json:"environment"`
 	Window      Window         `json:"window"`
