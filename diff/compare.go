@@ -128,7 +128,9 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 // comparer is a comparison on its way from room to room.
 type comparer struct{ *noise.Decider }
 
-func (x *comparer) parts() *attribute.Parts { return &attribute.Parts{Sides: x.Sides, Shift: x.Shift} }
+func (x *comparer) parts() *attribute.Parts {
+	return &attribute.Parts{Sides: x.Sides, Shift: x.Shift, Floor: x.UnitFloor()}
+}
 
 // compare fills in everything that is said of one kind of unit.
 func (x *comparer) compare() {
