@@ -128,7 +128,8 @@ func (x *Sides) unequalCoverage() {
 			name, ratio, of2, few.units, many.units))
 		return
 	}
-	if b.share > 2*h.share || h.share > 2*b.share {
+	const fewUnits = 8 // of which warm-up and cut units are too large a part
+	if few.units >= fewUnits && (b.share > 2*h.share || h.share > 2*b.share) {
 		x.Refuse(comparison.LowCoverage, fmt.Sprintf(
 			"units of work hold %.0f %% of the GPU's time on base and %.0f %% on head: what lies outside them differs too much to compare the rest",
 			100*b.share, 100*h.share))
