@@ -573,7 +573,7 @@ func givenStrength(t *testing.T, s *subject, tallies *tallies) {
 
 // unitLimits are how many mutants of TestUnitMutants may come out wrong, of the synthetic captures and of the real ones.
 var unitLimits = map[string][2]int{
-	"half of the steps halved":    {5, 8},
+	"half of the steps halved":    {2, 2},
 	"one kernel every 10":         {0, 0},
 	"one kernel every 2":          {1, 2},
 	"one kernel every 3":          {0, 2},

@@ -61,7 +61,7 @@ func (x *Parts) Cause() string {
 	if r := x.replaced(text); r != "" {
 		text += "; " + r
 	}
-	for _, more := range []string{x.otherKinds(), x.stallText(), x.mixText()} {
+	for _, more := range []string{x.Moved, x.otherKinds(), x.stallText(), x.mixText()} {
 		if more != "" {
 			text += "; " + more
 		}

@@ -155,8 +155,30 @@ func (x *Decider) Rows() {
 		}
 		tested = append(tested, y.kindRows(list)...)
 	}
+	tested = append(tested, x.deviceRows()...)
 	x.several(tested)
 	x.Workload()
+}
+
+// deviceRows adds the median on each other device that both sides ran the attributed kind on.
+func (x *Decider) deviceRows() (tested []int) {
+	for _, d := range x.Devices() {
+		if d == x.Device {
+			continue
+		}
+		y := *x
+		if y.Sides = x.On(d); y.Sides == nil {
+			continue
+		}
+		from := len(x.C.Primary)
+		tested = append(tested, y.kindRows(primaries()[:1])...)
+		for i := range x.C.Primary[from:] {
+			r := &x.C.Primary[from+i]
+			r.Labels = r.Labels.Clone()
+			r.Labels["device"] = strconv.FormatInt(d, 10)
+		}
+	}
+	return tested
 }
 
 // kindRows adds the rows of one kind of unit, and returns the places of those that several captures a side decide.
