@@ -51,7 +51,7 @@ func (j *judge) judge() {
 	case c.Counts.GatesChecked == 0:
 		c.Verdict = comparison.Worse(c.Verdict, j.unanswered())
 	}
-	if !c.Comparable && !(c.Identical && settled) {
+	if !c.Comparable && !(c.Identical && settled) || c.Has(comparison.SameCapture) || c.Has(comparison.IncompleteCapture) {
 		c.Verdict = comparison.Worse(c.Verdict, p.Stats.OnNotComparable)
 	}
 }
