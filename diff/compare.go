@@ -188,7 +188,8 @@ func (x *comparer) totals() {
 		if !ok {
 			continue
 		}
-		row.Class, row.Why = comparison.Unsettled, "a total grows with the length of the capture: nothing follows from a change"
+		row.Class, row.Why = comparison.Unsettled,
+			"a total grows with the length of the capture: nothing follows from a change"
 		if *row.Delta == 0 {
 			row.Class, row.Why = comparison.Same, "both sides are equal"
 		}

@@ -53,7 +53,8 @@ func (p *Policy) Info() comparison.PolicyInfo {
 		Preset: p.Preset, Unit: p.Unit, Alpha: p.Stats.Alpha, FDR: p.Stats.FDR, MinCaptures: int64(p.Stats.MinCaptures),
 		OnInconclusive: p.Stats.OnInconclusive, OnNotComparable: p.Stats.OnNotComparable, OnMissing: p.Stats.OnMissing,
 		OnMissingBaseline: p.Stats.OnMissingBaseline,
-		Rules:             int64(p.Changes()), Budgets: int64(p.Budgets()), IgnoredKernels: append([]string{}, p.IgnoreKernels...),
+		Rules:             int64(p.Changes()), Budgets: int64(p.Budgets()), IgnoredKernels: append([]string{},
+			p.IgnoreKernels...),
 		Hard: append([]string{}, p.Environment.Hard...), Soft: append([]string{}, p.Environment.Soft...),
 		Residue: append([]string{}, p.Environment.Residue...),
 	}

@@ -274,7 +274,8 @@ func sides(c *comparison.Comparison) []doc.Span {
 	if unreplicated(c) {
 		spans = append(spans, doc.Text(" · unreplicated: one capture on a side"))
 	} else {
-		spans = append(spans, doc.Text(" · "+strconv.Itoa(c.Base.Captures)+" → "+comparison.Count(int64(c.Head.Captures), "capture")))
+		spans = append(spans, doc.Text(
+			" · "+strconv.Itoa(c.Base.Captures)+" → "+comparison.Count(int64(c.Head.Captures), "capture")))
 	}
 	return spans
 }
@@ -336,7 +337,8 @@ func checkedText(c *comparison.Comparison) []doc.Span {
 	for _, v := range []struct {
 		verdict comparison.Verdict
 		word    string
-	}{{comparison.Pass, "passed"}, {comparison.Warn, "warned"}, {comparison.Fail, "failed"}, {comparison.Inconclusive, inconclusive}} {
+	}{{comparison.Pass, "passed"}, {comparison.Warn, "warned"}, {comparison.Fail, "failed"}, {comparison.Inconclusive,
+		inconclusive}} {
 		if n[v.verdict] > 0 {
 			text += sep + unit.Int(n[v.verdict]) + " " + v.word
 			sep = ", "

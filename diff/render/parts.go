@@ -197,7 +197,8 @@ func (p commentPage) ruleTable() (doc.Table, bool) {
 	for _, r := range rules {
 		var parts []string
 		total := int64(0)
-		for _, v := range []comparison.Verdict{comparison.Fail, comparison.Error, comparison.Inconclusive, comparison.Warn, comparison.Pass} {
+		for _, v := range []comparison.Verdict{comparison.Fail, comparison.Error, comparison.Inconclusive,
+			comparison.Warn, comparison.Pass} {
 			if n := r.n[v]; n > 0 {
 				parts = append(parts, unit.Int(n)+" "+string(v))
 				total += n

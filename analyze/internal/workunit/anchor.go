@@ -21,13 +21,14 @@ const (
 	maxTried   = 16   // candidates that are looked at closely
 	maxSampled = 1024 // units of a candidate that the first look takes in
 	maxKinds   = 32
-	maxNear    = 4   // kinds that a unit is compared with
-	nearWork   = 0.1 // share of a unit's kernels, and of their time, that may differ within a kind
-	fewKernels = 2   // this many may differ, if they take little time, in a unit of
-	someWork   = 8   // this many
-	muchWork   = 256 // kernels that units must have together where most of the compute time lies elsewhere
-	mostIdle   = 0.4 // share of the idle time that lies before the units of a step
-	pauseRatio = 3   // by which the pause before a longer unit must be longer to make it the step
+	maxNear    = 4    // kinds that a unit is compared with
+	nearWork   = 0.1  // share of a unit's kernels, and of their time, that may differ within a kind
+	fewKernels = 2    // this many may differ, if they take no more time than that;
+	someWork   = 8    // in a unit of fewer kernels than this,
+	tinyWork   = 0.02 // no more than this share
+	muchWork   = 256  // kernels that units must have together where most of the compute time lies elsewhere
+	mostIdle   = 0.4  // share of the idle time that lies before the units of a step
+	pauseRatio = 3    // by which the pause before a longer unit must be longer to make it the step
 )
 
 // gram is one to three names in a row that occur several times.
@@ -305,14 +306,12 @@ func (f *fitter) fit(names []int32, skip int32, pos []int32) *fit {
 	return x
 }
 
-// near reports whether two stretches do nearly the same work: but for a tenth of the kernels, or for two in a unit
-// that has some, and a tenth of the time, they run the same kernels equally often.
+// near reports whether two stretches do nearly the same work: but for a tenth of the kernels, or for two, and a tenth of
+// the time they run the same kernels equally often. Two of a few kernels must take next to no time.
 func (f *fitter) near(a, b stretch) bool {
 	n, m := a.hi-a.lo, b.hi-b.lo
-	limit := int32(nearWork * float64(max(n, m)))
-	if max(n, m) >= someWork {
-		limit = max(limit, fewKernels)
-	}
+	part := int32(nearWork * float64(max(n, m)))
+	limit := max(part, fewKernels)
 	if max(n, m)-min(n, m) > limit {
 		return false
 	}
@@ -341,7 +340,11 @@ func (f *fitter) near(a, b stretch) bool {
 			f.count[s] = 0
 		}
 	}
-	return max(more, less) <= limit && float64(max(moreTime, lessTime)) <= nearWork*float64(max(cost, other))
+	share := nearWork
+	if max(more, less) > part && max(n, m) < someWork {
+		share = tinyWork
+	}
+	return max(more, less) <= limit && float64(max(moreTime, lessTime)) <= share*float64(max(cost, other))
 }
 
 // search finds the anchor of one sequence: its fit is believed, or the best of those that are not. Fits of other

@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"sort"
 	"strings"
 	"testing"
 
@@ -233,4 +234,48 @@ func TestCutCaptureKeepsPeriodAndSignature(t *testing.T) {
 			}
 		}
 	}
+}
+
+// One kernel of 2 µs more at every k-th step of a real trace, on the stream of the others: the units stay where they are.
+func TestKernelOfEveryKthStepOfRealTraces(t *testing.T) {
+	for _, name := range []string{"cs336_hoponga_exp2024_2", "cs336zx_2_7B_clean", "nsysai_h100_2gpu_1s", "rodinia_report2_native"} {
+		src := shared(t, name)
+		in := load(t, src, "")
+		whole := workunit.Find(in)
+		for _, every := range []int32{2, 3, 4, 10} {
+			var rows []tracetest.Row
+			for i := range whole.Units {
+				u := &whole.Units[i]
+				if u.Number%every != 0 || u.Group < 0 {
+					continue
+				}
+				d := &whole.Timeline.Devices[u.Index]
+				w := sort.Search(d.Len(), func(w int) bool { return d.Start(w) >= u.Start })
+				row := tracetest.Row{
+					"start": tracetest.Int(u.LastWork - 2*us), "end": tracetest.Int(u.LastWork), "deviceId": tracetest.Int(int64(u.Device)),
+					"contextId": tracetest.Int(1), "streamId": tracetest.Int(d.Stream(w)), "correlationId": tracetest.Int(1<<30 + int64(i)),
+					"globalPid":     tracetest.Int(in.Trace.Procs[u.Proc].Global),
+					"demangledName": tracetest.ID("log_metrics"), "shortName": tracetest.ID("log_metrics"),
+				}
+				for _, column := range kernelColumns {
+					row[column] = tracetest.Int(1)
+				}
+				if strings.HasPrefix(name, "nsysai") { // newer exports
+					row["tensorSizeMinusOneElements"] = tracetest.Int(0)
+				}
+				rows = append(rows, row)
+			}
+			r := find(t, rewritten(t, src, tracetest.AddRows("CUPTI_ACTIVITY_KIND_KERNEL", rows...)), "")
+			want, got := &whole.Groups[whole.Primary], &r.Groups[r.Primary]
+			if r.Kind != whole.Kind || got.Kernels < want.Kernels || got.Kernels > want.Kernels+1 || len(r.Units) < len(whole.Units)-1 || len(r.Units) > len(whole.Units)+1 {
+				t.Errorf("%s, every %d: %d units, main of %d kernels; before %d of %d (%s)", name, every, len(r.Units), got.Kernels, len(whole.Units), want.Kernels, r.Why)
+			}
+		}
+	}
+}
+
+// kernelColumns are others that exports do not leave empty.
+var kernelColumns = []string{
+	"blockX", "blockY", "blockZ", "dynamicSharedMemory", "gridId", "gridX", "gridY", "gridZ", "localMemoryPerThread",
+	"localMemoryTotal", "registersPerThread", "staticSharedMemory",
 }

@@ -22,6 +22,8 @@ const (
 //
 // It covers what varies inside the captures only. What makes two captures of one commit differ is not in it.
 //
+// [Judge] stands in for it, and holds its level where units are few and depend on each other.
+//
 // method is empty where no interval can be given: fewer than MinUnits on a side, or a statistic that is not positive.
 // The same arguments give the same interval.
 func BlockBootstrap(

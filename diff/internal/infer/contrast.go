@@ -21,8 +21,9 @@ type contrast struct {
 	method    string
 }
 
-// p is the probability of so large a change beyond tau ≥ 0, in the direction of d, read off the end of the interval as if
-// that side were Student's: p ≤ alpha where the end lies beyond tau. An interval without width proves nothing: 1.
+// p is the probability of so large a change beyond tau ≥ 0, in the direction of d, read off the end of the interval
+// as if that side were Student's: p ≤ alpha where the end lies beyond tau. An interval without width proves nothing:
+// 1.
 func (c *contrast) p(tau float64) float64 {
 	half, d := c.d-c.low, c.d
 	if d < 0 {
@@ -40,7 +41,7 @@ func (c contrast) inverse() contrast {
 	return c
 }
 
-// most and least resamples of a bootstrap; between them as many as draw mostDrawn units.
+// A bootstrap has Draws resamples; of long series fewer, as many as draw mostDrawn units, but leastDraws.
 const (
 	leastDraws = 199
 	mostDrawn  = 1 << 22
@@ -58,9 +59,10 @@ func blockFor(n int, rho float64) int {
 // within bounds a lag-1 autocorrelation to what a bootstrap reckons with.
 func within(rho float64) float64 { return min(max(rho, 0), 0.9) }
 
-// prior is what is assumed of a lag-1 autocorrelation before looking, as if so many units had shown it: that of a dozen units
-// says little, and where it comes out low by chance the interval is too narrow. In simulations of 8 to 24 units with ρ = 0.5
-// these bring 90 % intervals back to their level, see the page one-capture; of 256 units they hardly count.
+// prior is what is assumed of a lag-1 autocorrelation before looking, as if so many units had shown it: that of a
+// dozen units says little, and where it comes out low by chance the interval is too narrow. In simulations of 8 to 24
+// units with ρ = 0.5 these bring 90 % intervals back to their level, see the page one-capture; of 256 units they
+// hardly count.
 type prior struct{ lag1, units float64 }
 
 var (
@@ -80,8 +82,8 @@ func (p prior) reckon(lag1, units float64) float64 {
 //	g(k) = ((n-k) ρ^k + k ρ^(n-k))/n - V                           what is expected of the circular autocovariance
 //	B = (1/n) (g(0) + 2 Σ_{k<block} (1-k/block) g(k))              the variance of the bootstrapped mean
 //
-// it is √(V (1 - block/n) / B), at least 1 and at most 5; the factor 1 - block/n is left to [expandedTail], so that it is 1
-// for independent units.
+// it is √(V (1 - block/n) / B), at least 1 and at most 5; the factor 1 - block/n is left to [expandedTail], so that
+// it is 1 for independent units.
 func unseen(rho float64, n, block int) float64 {
 	if rho <= 0 || n < 2 {
 		return 1
@@ -109,8 +111,8 @@ func unseen(rho float64, n, block int) float64 {
 // independent is how many independent units n of that autocorrelation are worth: n (1-ρ)/(1+ρ).
 func independent(n int, rho float64) float64 { return float64(n) * (1 - rho) / (1 + rho) }
 
-// ends fills in low, high and df from resamples of ln of what is judged: percentiles as [expandedTail] places them, of which
-// the distance from d is multiplied by widen, and no closer than least standard errors.
+// ends fills in low, high and df from resamples of ln of what is judged: percentiles as [expandedTail] places them,
+// of which the distance from d is multiplied by widen, and no closer than least standard errors.
 func (c *contrast) ends(samples []float64, blocks, widen, least float64) {
 	slices.Sort(samples)
 	c.df = max(blocks, 3) - 1
@@ -121,13 +123,13 @@ func (c *contrast) ends(samples []float64, blocks, widen, least float64) {
 	c.least = math.Abs(c.d)
 }
 
-// finite reports whether a contrast of these values can be had.
+// positive reports whether a value has a logarithm to work with.
 func positive(v float64) bool { return v > 0 && !math.IsInf(v, 1) }
 
-// twoSamples contrasts the units of captures that nothing ties together: of each capture blocks are drawn on their own, and
-// its statistic counts as much as that of any other of its side, however many units it holds. The lag-1 autocorrelation is
-// estimated over all captures together: with 8 units, one of them says next to nothing of it. ok is false with fewer than
-// MinUnits in a capture or a statistic that is not positive.
+// twoSamples contrasts the units of captures that nothing ties together: of each capture blocks are drawn on their
+// own, and its statistic counts as much as that of any other of its side, however many units it holds. The lag-1
+// autocorrelation is estimated over all captures together: with 8 units, one of them says next to nothing of it. ok
+// is false with fewer than MinUnits in a capture or a statistic that is not positive.
 func twoSamples(base, head [][]float64, stat Statistic, alpha, least float64, seed uint64) (c contrast, ok bool) {
 	sides := [2][][]float64{base, head}
 	var units, weighted float64
@@ -187,10 +189,11 @@ func twoSamples(base, head [][]float64, stat Statistic, alpha, least float64, se
 // pays is how much less the ln ratios of pairs must vary than the two series do by themselves.
 const pays = 0.5
 
-// pairs contrasts series that evidence ties together, unit i of one with unit i+shift of the other: with
-// d(i) = ln head(i+shift) - ln base(i), the mean is judged by the ratio of the sums, the median by exp(median d), a tail by
-// the ratio of the tails. Blocks of pairs are drawn, their length from the autocorrelation of d. ok is false with fewer than MinUnits pairs, and where pairing does not pay: unless
-// var d < 0.5 (var ln base + var ln head), the two sides are better looked at by themselves.
+// pairs contrasts series that evidence ties together, unit i of one with unit i+shift of the other: with d(i) = ln
+// head(i+shift) - ln base(i), the mean is judged by the ratio of the sums, the median by exp(median d), a tail by the
+// ratio of the tails. Blocks of pairs are drawn, their length from the autocorrelation of d. ok is false with fewer
+// than MinUnits pairs, and where pairing does not pay: unless var d < 0.5 (var ln base + var ln head), the two sides
+// are better looked at by themselves.
 func pairs(base, head []float64, shift int, stat Statistic, alpha, least float64, seed uint64) (c contrast, ok bool) {
 	b, h := base[max(0, -shift):], head[min(len(head), max(0, shift)):]
 	n := min(len(b), len(h))
@@ -251,10 +254,10 @@ func pairs(base, head []float64, shift int, stat Statistic, alpha, least float64
 // refuted is how many times the variance of the ln ratios makes another alignment worse than this one beyond doubt.
 const refuted = 2
 
-// robust is the pairs' contrast, widened to what it would be if head had started 1 % or 2 % of the units earlier or later:
-// for a smooth trend a late start and a slowdown are the same curve, and only marker numbers rule it out. Where the work
-// has edges, the units themselves do: a shift that doubles the variance of the ln ratios, or with which pairing does not
-// pay, is not considered.
+// robust is the pairs' contrast, widened to what it would be if head had started 1 % or 2 % of the units earlier or
+// later: for a smooth trend a late start and a slowdown are the same curve, and only marker numbers rule it out.
+// Where the work has edges, the units themselves do: a shift that doubles the variance of the ln ratios, or with
+// which pairing does not pay, is not considered.
 func robust(base, head []float64, stat Statistic, alpha, least float64, seed uint64) (contrast, bool) {
 	c, ok := pairs(base, head, 0, stat, alpha, least, seed)
 	if !ok {
@@ -280,17 +283,20 @@ func robust(base, head []float64, stat Statistic, alpha, least float64, seed uin
 	return c, true
 }
 
-// Strata are compared where at least this share of each side's units lies in kinds of work of which both sides have two.
+// Strata are compared where at least this share of each side's units lies in kinds of work of which both sides have
+// two.
 const strataShare = 0.8
 
 // strata contrasts units of which the work is known: the base's work at the head's prices,
 //
 //	Σ n_base(s) stat(head in s) / Σ n_base(s) stat(base in s)
 //
-// over the strata s of which both sides have at least two units. Units are drawn inside their stratum. The ends are widened
-// by √(m/(m-1)), m being the units of the middle stratum on the side that has fewer, and by √((1+ρ)/(1-ρ)), ρ being the
-// autocorrelation of what is left of ln t without the stratum's mean. ok is false for a tail, or below strataShare.
-func strata(base, head []float64, baseKind, headKind []int, stat Statistic, alpha, least float64, seed uint64) (c contrast, ok bool) {
+// over the strata s of which both sides have at least two units. Units are drawn inside their stratum. The ends are
+// widened by √(m/(m-1)), m being the units of the middle stratum on the side that has fewer, and by √((1+ρ)/(1-ρ)), ρ
+// being the autocorrelation of what is left of ln t without the stratum's mean. ok is false for a tail, or below
+// strataShare.
+func strata(base, head []float64, baseKind, headKind []int, stat Statistic, alpha, least float64, seed uint64) (
+	c contrast, ok bool) {
 	if len(baseKind) != len(base) || len(headKind) != len(head) || len(base) < MinUnits || len(head) < MinUnits ||
 		stat != Mean && stat != Median || slices.Min(base) <= 0 || slices.Min(head) <= 0 {
 		return c, false

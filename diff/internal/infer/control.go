@@ -18,13 +18,13 @@ type Control struct {
 	Floor   float64 // of this pair of captures, a ratio: what 99 % of changes of GPU time that are noise stay below
 }
 
-// Controls looks for kernels that moved alike from one capture to another: of the ln ratios of all matched kernels, the
-// densest stretch of 0.6 % must hold MinCommon of them and half of all. Their median is the shift, and
+// Controls looks for kernels that moved alike from one capture to another: of the ln ratios of all matched kernels,
+// the densest stretch of 0.6 % must hold MinCommon of them and half of all. Their median is the shift, and
 //
 //	floor = exp( |shift| + z(0.99) · 1.4826 · MAD of all kernels about the shift ) - 1, at least 1.5 %
 //
-// ok is false where they do not agree: then the pair says nothing of its own noise. The floor is for GPU time and kernels;
-// what the host does between them is not in it.
+// ok is false where they do not agree: then the pair says nothing of its own noise. The floor is for GPU time and
+// kernels; what the host does between them is not in it.
 func Controls(effects []float64) (c Control, ok bool) {
 	d := slices.Clone(effects)
 	if len(d) < MinCommon || slices.ContainsFunc(d, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {

@@ -1,6 +1,7 @@
 package infer
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -12,7 +13,7 @@ type Capture struct {
 	Kinds []int     // what work each of Units was, by any numbering; nil where it is not known
 	Value float64   // what the row shows of the capture; 0: the statistic of Units
 	N     int       // units behind Value; 0: len(Units)
-	SD    float64   // over units, where Units is missing
+	SD    float64   // over units, where Units is missing; for a quantile, of the normal distribution that is as wide there
 	Lag1  float64   // autocorrelation of the units, where Units is missing
 }
 
@@ -22,24 +23,26 @@ type Tie int
 const (
 	// TieNone: nothing says so.
 	TieNone Tie = iota
-	// TieStart: both captures begin at the same point, by an equal prologue or because both hold the whole program. What is
-	// decided has to survive shifts of 1 % and 2 % of the units either way.
+	// TieStart: both captures begin at the same point, by an equal prologue or because both hold the whole program.
+	// What is decided has to survive shifts of 1 % and 2 % of the units either way.
 	TieStart
 	// TieNumber: the units carry equal marker numbers.
 	TieNumber
 )
 
-// Number is one noisy number to be judged: what is compared, by which rule, and what is known of its noise. All values are
-// plain, in one unit of the caller's choice.
+// Number is one noisy number to be judged: what is compared, by which rule, and what is known of its noise. All
+// values are plain, in one unit of the caller's choice.
 type Number struct {
 	Stat         Statistic
 	Base, Head   []Capture
 	Tolerance    float64 // of the rule: 0.05 allows 5 % more (less, if HigherBetter); 0: Options.Tau
 	HigherBetter bool
 	Count        bool // exact where it is the same in every unit of a side
-	// Floor is what 99 % of changes between two captures of one commit stay below, a ratio. 0: from History, else AssumedFloor.
+	// Floor is what 99 % of changes between two captures of one commit stay below, a ratio. 0: from History, else
+	// AssumedFloor.
 	Floor float64
-	// FloorStays says that the sides are from different runs, so that captures of one run do not contain what differs.
+	// FloorStays says that the sides are from different runs, so that captures of one run do not contain what
+	// differs.
 	FloorStays bool
 	History    *History // variance of ln between captures of one commit, of a calibration
 	Timer      float64  // resolution of the values; with 0, values that do not vary prove nothing
@@ -92,7 +95,7 @@ type Verdict struct {
 	Class      Class
 	Outcome    Outcome
 	Code       Code    // of Undecided, else empty
-	Ratio      float64 // of what was judged: for pairs of units and strata not the ratio of the two values. 0: there is none
+	Ratio      float64 // of what was judged, which for pairs and strata is not that of the values. 0: there is none
 	Low, High  float64 // interval of Ratio; equal to it where there is none
 	Level      float64 // of the interval: 1 - alpha over captures, 1 - 2 alpha over units, less for few units; 0: none
 	Method     string  // of the interval
@@ -118,27 +121,28 @@ const leastFloor = 0.005
 const (
 	separated      = 3   // units a side from which complete separation counts
 	separation     = 3   // floors by which the sides must differ then
-	fewIndependent = 3.0 // fewer independent units than that say nothing of a series with a lag-1 autocorrelation above highLag1
-	highLag1       = 0.6
+	fewIndependent = 3.0 // independent units below which a series says nothing,
+	highLag1       = 0.6 // if its lag-1 autocorrelation is above this
 	leastLevel     = 0.9 // of the interval between extremes
 )
 
 // classTau is the change up to which a number can be called the same.
 const classTau = 0.03
 
-// Judge judges the numbers of one family: in the order of the numbers, what each became, and what its rule makes of that.
-// It is the one place where noise is told from change:
+// Judge judges the numbers of one family: in the order of the numbers, what each became, and what its rule makes of
+// that. It is the one place where noise is told from change:
 //
 //   - several captures on both sides: [TREAT] over captures at the rule's own tolerance, variances moderated over the
 //     family, with a least standard error from timer and units;
-//   - else the change must exceed the floor, and be certain at the rule's own tolerance by the units inside the captures:
-//     as pairs where they are tied, as strata where their work is known, else as two samples; and by the noise between
+//   - else the change must exceed the floor, and be certain at the rule's own tolerance by the units inside the
+//     captures: as pairs where they are tied, as strata where their work is known, else as two samples; and by the noise between
 //     captures, where a calibration or one side's captures show it;
 //   - with fewer than MinUnits units, or units that depend on each other too much, only sides that are separated
 //     completely and by three floors are told apart, from 3 units on.
 //
-// p-values are adjusted over the family for classes and for rules alike. A number that fails is of class Regressed. The
-// pages give the formulae. The same arguments give the same verdicts; swapping the sides mirrors classes and intervals.
+// p-values are adjusted over the family for classes and for rules alike. A number that fails is of class Regressed.
+// The pages give the formulae. The same arguments give the same verdicts; swapping the sides mirrors classes and
+// intervals.
 func Judge(numbers []Number, o Options) []Verdict {
 	if o.Alpha == 0 {
 		o.Alpha = Alpha
@@ -181,7 +185,8 @@ func Judge(numbers []Number, o Options) []Verdict {
 	return verdicts
 }
 
-// question is a number on its way to a verdict, turned so that more is worse: the sides are swapped where higher is better.
+// question is a number on its way to a verdict, turned so that more is worse: the sides are swapped where higher is
+// better.
 type question struct {
 	n             *Number
 	base, head    []Capture
@@ -247,15 +252,17 @@ func ask(n *Number, o Options) question {
 	return q
 }
 
-// Floor is the change, as a ratio, that 99 % of comparisons of two captures of one commit stay below, from the standard
-// deviation of ln between captures and its degrees of freedom: exp( t(0.99, df) · sd · √2 ) - 1.
+// Floor is the change, as a ratio, that 99 % of comparisons of two captures of one commit stay below, from the
+// standard deviation of ln between captures and its degrees of freedom: exp( t(0.99, df) · sd · √2 ) - 1.
 func Floor(sd, df float64) float64 {
 	return math.Expm1(TQuantile(0.01, min(df, MaxDF)) * sd * math.Sqrt2)
 }
 
 // same reports whether the sides list the same units.
 func same(base, head []Capture) bool {
-	return slices.EqualFunc(base, head, func(a, b Capture) bool { return slices.Equal(a.Units, b.Units) && a.SD == b.SD })
+	return slices.EqualFunc(base, head, func(a, b Capture) bool {
+		return slices.Equal(a.Units, b.Units) && a.SD == b.SD
+	})
 }
 
 func valuesOf(side []Capture, stat Statistic) []float64 {
@@ -278,7 +285,8 @@ func all(values []float64, ok func(float64) bool) bool {
 // listed reports whether all units are numbers that a time or a count can be.
 func listed(side []Capture) bool {
 	return !slices.ContainsFunc(side, func(c Capture) bool {
-		return !all(c.Units, func(v float64) bool { return v >= 0 && !math.IsInf(v, 1) }) || !(c.SD >= 0) || math.IsInf(c.SD, 1)
+		number := func(v float64) bool { return v >= 0 && !math.IsInf(v, 1) }
+		return !all(c.Units, number) || !number(c.SD)
 	})
 }
 
@@ -363,15 +371,10 @@ func test(list []question, o Options) {
 	}
 }
 
-// leastError is the least standard error of d that can be believed: the timer's resolution, and what units that follow each
-// other differ by. For that, per capture, s² = Σ (ln x(i+1) - ln x(i))² / 2(n-1) (von Neumann 1941), which a drift does not
-// inflate, and the standard error of the mean s/√n, or of a quantile √(q(1-q))/φ(z(q)) · s/√n.
+// leastError is the least standard error of d that can be believed: the timer's resolution, and what units that
+// follow each other differ by. For that, per capture, s² = Σ (ln x(i+1) - ln x(i))² / 2(n-1) (von Neumann 1941),
+// which a drift does not inflate, and the standard error of the mean s/√n, or of a quantile √(q(1-q))/φ(z(q)) · s/√n.
 func (q *question) leastError() float64 {
-	factor := 1.0
-	if p := float64(q.n.Stat); p > 0 {
-		z := NormalQuantile(p)
-		factor = math.Sqrt(p*(1-p)) * math.Sqrt(2*math.Pi) * math.Exp(z*z/2)
-	}
 	side := func(captures []Capture) float64 {
 		var sum float64
 		for i := range captures {
@@ -391,7 +394,7 @@ func (q *question) leastError() float64 {
 		}
 		return sum / float64(len(captures)*len(captures))
 	}
-	units := factor * math.Sqrt(side(q.base)+side(q.head))
+	units := q.n.Stat.width() * math.Sqrt(side(q.base)+side(q.head))
 	return max(units, q.timer())
 }
 
@@ -408,6 +411,10 @@ func (q *question) measure(o Options) {
 		return
 	}
 	q.level = 1 - 2*o.Alpha
+	if q.statedOnce() {
+		q.byFloor(o)
+		return
+	}
 	if !q.enough() {
 		q.few, q.v.Code = true, TooFewUnits
 		return
@@ -436,8 +443,8 @@ func (q *question) measure(o Options) {
 	q.extremes(all, other)
 }
 
-// enough reports whether the side with fewer units has what a tail needs: over all its captures where several are compared,
-// in each of them otherwise.
+// enough reports whether the side with fewer units has what a tail needs: over all its captures where several are
+// compared, in each of them otherwise.
 func (q *question) enough() bool {
 	for _, side := range [][]Capture{q.base, q.head} {
 		if q.several() {
@@ -461,6 +468,31 @@ func (q *question) unitsOf(side []Capture) int {
 		n += side[i].units()
 	}
 	return n
+}
+
+// statedOnce reports whether nothing is known of what a mean or a median varies by inside the captures: a share, a time
+// to start, kernels that all took the same.
+func (q *question) statedOnce() bool {
+	if q.n.Stat != Mean && q.n.Stat != Median {
+		return false
+	}
+	for _, side := range [][]Capture{q.base, q.head} {
+		for i := range side {
+			if c := &side[i]; len(c.Units) > 0 || c.SD > 0 || c.N > 0 && c.N < MinUnits {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// byFloor takes the noise floor for what it is, the 99 % point of the difference of two captures of one commit, as if
+// that were normal: d ± z(1-alpha)/z(0.99) · floor.
+func (q *question) byFloor(o Options) {
+	half := NormalQuantile(o.Alpha) / NormalQuantile(0.01) * q.floor
+	q.overUnits = true
+	q.c = contrast{d: q.d, low: q.d - half, high: q.d + half, least: math.Abs(q.d), df: MaxDF, alpha: o.Alpha,
+		method: "noise floor, taken for the 99 % point of a normal distribution"}
 }
 
 // contrast picks how the units are compared.
@@ -494,8 +526,8 @@ func (q *question) contrast(base, head [][]float64, o Options) {
 	q.c, q.overUnits = q.summaries(o)
 }
 
-// summaries contrasts means of which only the spread over units is known: Welch's interval, with as many units as they are
-// worth by their autocorrelation, n (1-ρ)/(1+ρ).
+// summaries contrasts numbers of which only the spread over units is known: Welch's interval, with as many units as
+// they are worth by their autocorrelation, n (1-ρ)/(1+ρ), and for quantiles the standard error of [Statistic.width].
 func (q *question) summaries(o Options) (c contrast, ok bool) {
 	var total, pooled float64
 	fewest := math.Inf(1)
@@ -503,11 +535,12 @@ func (q *question) summaries(o Options) (c contrast, ok bool) {
 		k := float64(len(side))
 		for i := range side {
 			s := &side[i]
-			if len(s.Units) > 0 || s.N < MinUnits || !(s.Value > 0) || !(s.SD >= 0) || q.n.Stat != Mean {
+			if len(s.Units) > 0 || s.N < MinUnits || !(s.Value > 0) || !(s.SD >= 0) {
 				return c, false
 			}
 			n := max(independent(s.N, within(s.Lag1)), 2)
-			v := s.SD * s.SD / (s.Value * s.Value) / n / (k * k)
+			sd := q.n.Stat.width() * s.SD / s.Value
+			v := sd * sd / n / (k * k)
 			total += v
 			pooled += v * v / (n - 1)
 			fewest = min(fewest, n)
@@ -524,8 +557,8 @@ func (q *question) summaries(o Options) (c contrast, ok bool) {
 	return c, true
 }
 
-// extremes is what few units can say: the smallest and the largest ratio of any unit of head to any of base. By chance all
-// of one side lie above all of the other with a probability of n! m! / (n+m)!, which gives the level.
+// extremes is what few units can say: the smallest and the largest ratio of any unit of head to any of base. By
+// chance all of one side lie above all of the other with a probability of n! m! / (n+m)!, which gives the level.
 func (q *question) extremes(base, head []float64) {
 	chance := 1.0
 	n, m := min(len(base), len(head)), max(len(base), len(head))
@@ -540,7 +573,7 @@ func (q *question) extremes(base, head []float64) {
 	q.level = 1 - 2*chance
 	if q.overUnits = q.level >= leastLevel-1e-12; q.overUnits {
 		q.c = contrast{d: q.d, low: low, high: high, least: math.Abs(q.d), alpha: q.c.alpha,
-			method: "ratios of the most extreme of " + strconv.Itoa(len(base)) + " and " + strconv.Itoa(len(head)) + " units"}
+			method: fmt.Sprintf("ratios of the most extreme of %d and %d units", len(base), len(head))}
 	}
 }
 
@@ -550,8 +583,9 @@ func (q *question) apartFor(tau float64) bool {
 	return q.few && !q.several() && q.apart > tau && math.Abs(q.d) > math.Log1p(separation*math.Expm1(q.floor))
 }
 
-// p that the change is beyond tau by noise alone: over captures, or the larger of those over units and over captures. With
-// few units it is that of the floor, as if the difference of two captures were normal and the floor its 99 % point.
+// p that the change is beyond tau by noise alone: over captures, or the larger of those over units and over captures.
+// With few units it is that of the floor, as if the difference of two captures were normal and the floor its 99 %
+// point.
 func (q *question) p(tau float64) float64 {
 	d := math.Abs(q.d)
 	over := 0.0
@@ -677,8 +711,8 @@ func (q *question) resolution(o Options) {
 	}
 }
 
-// need is how many captures a side would settle it. Where the noise between captures is not known, the floor stands for it:
-// 2.326 standard deviations of a difference.
+// need is how many captures a side would settle it. Where the noise between captures is not known, the floor stands
+// for it: 2.326 standard deviations of a difference.
 func (q *question) need(o Options) {
 	p := Plan{SD: q.sd, DF: q.sdDF, Tau: q.tau, Alpha: o.Alpha}
 	if !q.overCaptures && q.sdDF == 0 {

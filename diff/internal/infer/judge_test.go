@@ -390,3 +390,32 @@ func TestJudgeIsNeverWrongInItself(t *testing.T) {
 		}
 	}
 }
+
+// Three captures a side that differ by 1 %, and a rule of +3 %: nothing fails that did not change, 97 % of that passes, and
+// +5.5 % is found as often as the plan says.
+func TestThreeCapturesASide(t *testing.T) {
+	rng := rand.New(rand.NewPCG(16, 1))
+	side := func(factor float64) []infer.Capture {
+		var list []infer.Capture
+		for range 3 {
+			list = append(list, infer.Capture{Units: series(rng, 16, factor*math.Exp(0.01*rng.NormFloat64()), 0.01)})
+		}
+		return list
+	}
+	const trials = 600
+	var null, found [4]int
+	for range trials {
+		null[judge(infer.Number{Tolerance: 0.03, Timer: 1, Base: side(1), Head: side(1)}).Outcome]++
+		found[judge(infer.Number{Tolerance: 0.03, Timer: 1, Base: side(1), Head: side(1.055)}).Outcome]++
+	}
+	// Between captures 1 %, and 1 %/√16 of the mean of 16 units.
+	sd := math.Hypot(0.01, 0.0025)
+	plan := infer.Plan{Captures: 3, SD: sd, Tau: math.Log1p(0.03), Alpha: 0.05}.Power(math.Log1p(0.055))
+	t.Logf("no change: %v of %d, +5.5 %%: %v; the plan says %.1f %%", null, trials, found, 100*plan)
+	if null[infer.Fails] > 3 || null[infer.Holds] < trials*97/100 {
+		t.Errorf("no change: %v", null)
+	}
+	if share := float64(found[infer.Fails]) / trials; math.Abs(share-plan) > 0.05 {
+		t.Errorf("+5.5 %% is found in %.1f %%, the plan says %.1f %%", 100*share, 100*plan)
+	}
+}

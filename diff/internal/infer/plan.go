@@ -3,8 +3,8 @@ package infer
 import "math"
 
 // Plan is a comparison that is yet to be made, with what is known of the noise. Its powers are of the very test that
-// [Judge] will run: TREAT against Tau with a variance estimated from the captures, pooled with a calibration if there is
-// one, and the floor where one has to be exceeded.
+// [Judge] will run: TREAT against Tau with a variance estimated from the captures, pooled with a calibration if there
+// is one, and the floor where one has to be exceeded.
 type Plan struct {
 	Captures int     // a side, at least 1
 	SD       float64 // between captures of one commit, ln
@@ -21,15 +21,16 @@ const maxPlanned = 100
 // known is from where on a standard deviation is taken as known: 1/√(2·10⁴) is 0.7 % of it.
 const known = 1e4
 
-// spread is one possible estimate of the standard error, and how likely it is; near and far are the quantiles of the test.
+// spread is one possible estimate of the standard error, and how likely it is; near and far are the quantiles of the
+// test.
 type spread struct{ weight, se, df, near, far float64 }
 
 // spreads are the estimates that the test may end up with: s/SD is √(χ²/df), whose density
 //
 //	2 (df/2)^(df/2) / Γ(df/2) · u^(df-1) · exp(-df u²/2)
 //
-// is summed by Simpson's rule. Without degrees of freedom there is one, of no standard error: the test is then the floor's
-// alone.
+// is summed by Simpson's rule. Without degrees of freedom there is one, of no standard error: the test is then the
+// floor's alone.
 func (p *Plan) spreads() []spread {
 	k := float64(max(p.Captures, 1))
 	df := p.DF + 2*k - 2
@@ -67,8 +68,8 @@ func (p *Plan) spreads() []spread {
 	return list
 }
 
-// cutoff is the least change that TREAT calls beyond tau at alpha, given the standard error; near and far are the quantiles
-// alpha and alpha/2, which it lies between.
+// cutoff is the least change that TREAT calls beyond tau at alpha, given the standard error; near and far are the
+// quantiles alpha and alpha/2, which it lies between.
 func cutoff(tau, se, df, alpha, near, far float64) float64 {
 	excess := func(a float64) float64 { return TTail((a-tau)/se, df) + TTail((a+tau)/se, df) - alpha }
 	lo, hi := tau+near*se, tau+far*se
@@ -123,8 +124,8 @@ func (p *Plan) power(list []spread, cuts []float64, effect float64) float64 {
 	return sum
 }
 
-// Detectable is the smallest change, as a ratio (0.05 is 5 %), that is found with the given power; +Inf where none below
-// e³ is.
+// Detectable is the smallest change, as a ratio (0.05 is 5 %), that is found with the given power; +Inf where none
+// below e³ is.
 func (p Plan) Detectable(power float64) float64 {
 	list := p.spreads()
 	cuts := p.cuts(list)
@@ -142,8 +143,8 @@ func (p Plan) Detectable(power float64) float64 {
 	return math.Expm1(hi)
 }
 
-// settles is the probability that the comparison has an answer: a change beyond Tau is found, or one within Tau passes,
-// because the interval reaches no further than Tau + Margin.
+// settles is the probability that the comparison has an answer: a change beyond Tau is found, or one within Tau
+// passes, because the interval reaches no further than Tau + Margin.
 func (p *Plan) settles(effect float64) float64 {
 	if math.Abs(effect) > p.Tau {
 		return p.Power(effect)
@@ -161,9 +162,9 @@ func (p *Plan) settles(effect float64) float64 {
 	return sum
 }
 
-// Need is the least number of captures a side, from 2 on, that settle with the given power whether a change of effect (ln)
-// is beyond Tau: by finding it, or by an interval that passes. The floor counts for one capture only and is left out. 0: no
-// sensible number would; effect is too close to Tau.
+// Need is the least number of captures a side, from 2 on, that settle with the given power whether a change of effect
+// (ln) is beyond Tau: by finding it, or by an interval that passes. The floor counts for one capture only and is left
+// out. 0: no sensible number would; effect is too close to Tau.
 func (p Plan) Need(effect, power float64) int {
 	p.Floor = 0
 	enough := func(k int) bool {

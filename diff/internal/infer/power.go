@@ -17,7 +17,7 @@ const maxCaptures = 100
 //
 //	k ≥ 2 (t(1-Alpha/2, ν) + z(Power))² sd² / (|effect| - tau)²,  ν = the larger of df and 2k-2
 //
-// where df is behind sd. Zero means that no sensible number would: effect is too close to tau.
+// where df is behind sd. [Plan.Need] stands in for it, by the test that will run. Zero means that no sensible number would: effect is too close to tau.
 func Captures(effect, tau, sd, df, alpha float64) int64 {
 	gap := math.Abs(math.Abs(effect) - tau)
 	if !(gap > 0) || math.IsInf(gap, 0) || !(sd >= 0) || math.IsInf(sd, 0) {
@@ -34,7 +34,8 @@ func Captures(effect, tau, sd, df, alpha float64) int64 {
 
 // Detectable is the smallest change, in ln units beyond the threshold, that k captures a side find with probability
 // Power, where sd between captures was estimated with df degrees of freedom: (t(1-Alpha/2, df) + z(Power)) sd √(2/k).
-// With MaxDF the sd counts as known.
+// With MaxDF the sd counts as known. With few degrees of freedom it claims more than the test
+// finds; [Plan.Detectable] stands in for it.
 func Detectable(sd, df float64, k int) float64 {
 	return (TQuantile(Alpha/2, df) + NormalQuantile(1-Power)) * sd * math.Sqrt(2/float64(k))
 }

@@ -28,9 +28,9 @@ const (
 //
 //	t = a + f(batch) + g(tokens)
 //
-// with a ≥ 0 and f and g piecewise linear between the quartiles of the units, and nowhere falling: more work never takes
-// less time. Coefficients are those with the least sum of squared relative errors under these conditions (non-negative least
-// squares on ramps, by cyclic coordinate descent).
+// with a ≥ 0 and f and g piecewise linear between the quartiles of the units, and nowhere falling: more work never
+// takes less time. Coefficients are those with the least sum of squared relative errors under these conditions
+// (non-negative least squares on ramps, by cyclic coordinate descent).
 type Fit struct {
 	batch, tokens []float64 // knots
 	coefficients  []float64
@@ -43,8 +43,9 @@ func FitTime(units []Work) (f *Fit, ok bool) {
 	if len(units) < minFitted {
 		return nil, false
 	}
-	f = &Fit{batch: knots(units, func(w Work) float64 { return w.Batch }), tokens: knots(units, func(w Work) float64 { return w.Tokens }),
-		cells: map[[2]int]bool{}}
+	f = &Fit{cells: map[[2]int]bool{}}
+	f.batch = knots(units, func(w Work) float64 { return w.Batch })
+	f.tokens = knots(units, func(w Work) float64 { return w.Tokens })
 	for _, u := range units {
 		if !positive(u.Time) || math.IsNaN(u.Batch+u.Tokens) || math.IsInf(u.Batch+u.Tokens, 0) {
 			return nil, false
@@ -69,7 +70,8 @@ func knots(units []Work, of func(Work) float64) []float64 {
 	return slices.Compact(list)
 }
 
-// ramps are the terms of the fit at one place: 1, and for every stretch between knots the share of it that lies below x.
+// ramps are the terms of the fit at one place: 1, and for every stretch between knots the share of it that lies below
+// x.
 func (f *Fit) ramps(out []float64, w Work) []float64 {
 	out = append(out[:0], 1)
 	for axis, list := range [2][]float64{f.batch, f.tokens} {
@@ -185,19 +187,22 @@ type pricing struct {
 	fitted     []bool          // by unit of base
 }
 
-// Price prices the base's work at the head's times. A kind of unit (phase, batch, tokens) of which each side has at least
-// MinUnits has the head's mean as its price. Other units are priced by a fit of each side's phase, within the support of
-// both: time × head's fit / base's fit, so that what the form of the fit misses cancels. The interval is a circular block
-// bootstrap over the units of each side, fits included. Units must be in the order in which they ran. ok is false where
-// nothing can be priced.
+// Price prices the base's work at the head's times. A kind of unit (phase, batch, tokens) of which each side has at
+// least MinUnits has the head's mean as its price. Other units are priced by a fit of each side's phase, within the
+// support of both: time × head's fit / base's fit, so that what the form of the fit misses cancels. The interval is a
+// circular block bootstrap over the units of each side, fits included. Units must be in the order in which they ran.
+// ok is false where nothing can be priced.
 func Price(base, head []Work, alpha float64, seed uint64) (p Priced, ok bool) {
 	valid := func(list []Work) bool {
-		return !slices.ContainsFunc(list, func(w Work) bool { return !positive(w.Time) || math.IsNaN(w.Batch) || math.IsNaN(w.Tokens) })
+		return !slices.ContainsFunc(list, func(w Work) bool {
+			return !positive(w.Time) || math.IsNaN(w.Batch+w.Tokens) || math.IsInf(w.Batch+w.Tokens, 0)
+		})
 	}
 	if !valid(base) || !valid(head) || !(alpha > 0 && alpha < 0.5) {
 		return p, false
 	}
-	s := pricing{base: base, head: head, exact: map[kind]bool{}, fits: map[int]*[2]Fit{}, fitted: make([]bool, len(base))}
+	s := pricing{base: base, head: head, exact: map[kind]bool{}, fits: map[int]*[2]Fit{}}
+	s.fitted = make([]bool, len(base))
 	inBase, inHead := counts(base), counts(head)
 	for k, n := range inBase {
 		s.exact[k] = n >= MinUnits && inHead[k] >= MinUnits

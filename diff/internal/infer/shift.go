@@ -2,7 +2,8 @@ package infer
 
 import "math"
 
-// AssumedClock is the standard deviation of ln of what all kernels of a capture share, where nobody calibrated it: 1 %.
+// AssumedClock is the standard deviation of ln of what all kernels of a capture share, where nobody calibrated it: 1
+// %.
 const AssumedClock = 0.01
 
 // What makes a common shift plausible noise.
@@ -20,19 +21,20 @@ type Shift struct {
 	Plausible bool    // take it out; otherwise test the kernels as they are, and say both readings
 }
 
-// PlausibleShift takes the common mode out of kernels, as [CommonMode] does, and says whether that may be believed. weights
-// are the kernels' times, in any unit; sd is the calibrated standard deviation of the common mode between captures (ln), 0
-// where nobody calibrated it: AssumedClock. The shift is plausible noise if
+// PlausibleShift takes the common mode out of kernels, as [CommonMode] does, and says whether that may be believed.
+// weights are the kernels' times, in any unit; sd is the calibrated standard deviation of the common mode between
+// captures (ln), 0 where nobody calibrated it: AssumedClock. The shift is plausible noise if
 //
 //	|shift| ≤ 3 sd √(1/captures of base + 1/captures of head)
 //
-// and kernels of at least 80 % of the time lie within three of their own standard errors of it; or if it is within one such
-// standard deviation, where taking it out cannot mislead. A real change of most kernels is neither: 17 of 27 kernels 8 %
-// slower look like a clock of 8 %, from which the unchanged ones would then have improved.
+// and kernels of at least 80 % of the time lie within three of their own standard errors of it; or if it is within
+// one such standard deviation, where taking it out cannot mislead. A real change of most kernels is neither: 17 of 27
+// kernels 8 % slower look like a clock of 8 %, from which the unchanged ones would then have improved.
 //
-// adjusted has the shift taken out, for the second reading where it is not plausible. ok is false, and nothing is taken out,
-// with fewer than MinCommon kernels that every capture has.
-func PlausibleShift(samples []Sample, weights []float64, sd float64, history ...History) (s Shift, adjusted []Sample, ok bool) {
+// adjusted has the shift taken out, for the second reading where it is not plausible. ok is false, and nothing is
+// taken out, with fewer than MinCommon kernels that every capture has.
+func PlausibleShift(samples []Sample, weights []float64, sd float64, history ...History) (
+	s Shift, adjusted []Sample, ok bool) {
 	shift, adjusted, ok := CommonMode(samples)
 	if !ok || len(weights) != len(samples) {
 		return Shift{}, adjusted, false

@@ -17,8 +17,8 @@ type Excess struct {
 // stalled is how many times the median makes a stall.
 const stalled = 2
 
-// StallsOf describes the slow units of one capture, in the order in which they ran. Distances are even where none differs
-// from their median by more than a quarter of it and more than 1.
+// StallsOf describes the slow units of one capture, in the order in which they ran. Distances are even where none
+// differs from their median by more than a quarter of it and more than 1.
 func StallsOf(units []float64) Excess {
 	e := Excess{Of: len(units)}
 	middle := median(slices.Clone(units))
@@ -53,12 +53,12 @@ func StallsOf(units []float64) Excess {
 	return e
 }
 
-// fewUnits is how many slow units are an accident rather than a property of n units: 3 or 2 %, and always fewer than one in
-// eight.
+// fewUnits is how many slow units are an accident rather than a property of n units: 3 or 2 %, and always fewer than
+// one in eight.
 func fewUnits(n int) int { return max(0, min(max(3, n*2/100), (n-1)/8)) }
 
-// without drops the slowest units of each capture; of pairs, those whose time grew most, on both sides. ok is false where a
-// capture lists none or too few.
+// without drops the slowest units of each capture; of pairs, those whose time grew most, on both sides. ok is false
+// where a capture lists none or too few.
 func without(base, head []Capture, tied bool) (b, h []Capture, ok bool) {
 	if tied && len(base) == 1 && len(head) == 1 {
 		n := min(len(base[0].Units), len(head[0].Units))

@@ -2,7 +2,8 @@ package infer
 
 import "math"
 
-// Statistic is what a row shows of the units of one capture: [Mean], or the quantile between 0 and 1 that its value names.
+// Statistic is what a row shows of the units of one capture: [Mean], or the quantile between 0 and 1 that its value
+// names.
 type Statistic float64
 
 // The statistics that rules name.
@@ -17,8 +18,8 @@ const (
 // maximum.
 const tailUnits = 5
 
-// Of is the statistic of a sample, which it may reorder; NaN for an empty one. Quantiles interpolate linearly between the
-// closest ranks: rank (n-1)q, counted from 0.
+// Of is the statistic of a sample, which it may reorder; NaN for an empty one. Quantiles interpolate linearly between
+// the closest ranks: rank (n-1)q, counted from 0.
 func (s Statistic) Of(values []float64) float64 {
 	n := len(values)
 	switch {
@@ -42,10 +43,21 @@ func (s Statistic) Of(values []float64) float64 {
 	return v
 }
 
-// Enough reports whether n units hold at least five beyond the quantile: 50 for p90, 500 for p99. The mean and the median
-// have no tail to fill.
+// Enough reports whether n units hold at least five beyond the quantile: 50 for p90, 500 for p99. The mean and the
+// median have no tail to fill.
 func (s Statistic) Enough(n int) bool {
 	return s == Mean || s == Median || float64(n)*min(float64(s), 1-float64(s)) >= tailUnits-1e-9
+}
+
+// width is the standard error of the statistic of n normal values in units of sd/√n: 1 for the mean, and
+// √(q(1-q)) / φ(z(q)) for a quantile (Stuart & Ord, Kendall's Advanced Theory of Statistics, 10.10).
+func (s Statistic) width() float64 {
+	if s == Mean {
+		return 1
+	}
+	q := float64(s)
+	z := NormalQuantile(q)
+	return math.Sqrt(q*(1-q)) * math.Sqrt(2*math.Pi) * math.Exp(z*z/2)
 }
 
 // Tail is the furthest tail that n units can show: P99 from 500 units on, P90 from 50. ok is false below that.
@@ -58,8 +70,8 @@ func Tail(n int) (s Statistic, ok bool) {
 	return 0, false
 }
 
-// choose reorders values so that the one of rank k (from 0) is at k, with none above it before and none below it after:
-// quickselect with the median of three as pivot (Hoare 1961), linear on average.
+// choose reorders values so that the one of rank k (from 0) is at k, with none above it before and none below it
+// after: quickselect with the median of three as pivot (Hoare 1961), linear on average.
 func choose(values []float64, k int) {
 	lo, hi := 0, len(values)-1
 	for lo < hi {

@@ -15,8 +15,8 @@ type Trend struct {
 	Lag1        float64 // of ln of the values, see [Lag1]
 }
 
-// TrendOf looks at the units of one capture in their order; values are plain and positive. Below MinUnits there is nothing to
-// see: the zero value, with a Range of 1.
+// TrendOf looks at the units of one capture in their order; values are plain and positive. Below MinUnits there is
+// nothing to see: the zero value, with a Range of 1.
 func TrendOf(units []float64) Trend {
 	n := len(units)
 	if n < MinUnits || slices.Min(units) <= 0 {
@@ -42,20 +42,20 @@ func TrendOf(units []float64) Trend {
 	return t
 }
 
-// drifts reports whether the values of n units depend on their place by more than chance would have it: |correlation| > 0.5,
-// or eighths that differ by more than 15 % in a series of which neighbours are alike (lag 1 > 0.3); both at least 2/√n, two
-// standard errors of a correlation.
+// drifts reports whether the values of n units depend on their place by more than chance would have it: |correlation|
+// > 0.5, or eighths that differ by more than 15 % in a series of which neighbours are alike (lag 1 > 0.3); both at
+// least 2/√n, two standard errors of a correlation.
 func (t Trend) drifts(n int) bool {
 	chance := 2 / math.Sqrt(float64(n))
 	return math.Abs(t.Correlation) > max(0.5, chance) || t.Range > 1.15 && t.Lag1 > max(0.3, chance)
 }
 
-// strong reports whether two captures with this trend say nothing unless it is known which unit of one belongs to which of
-// the other: they drift, and by more than 15 %.
+// strong reports whether two captures with this trend say nothing unless it is known which unit of one belongs to
+// which of the other: they drift, and by more than 15 %.
 func (t Trend) strong(n int) bool { return t.Range > 1.15 && t.drifts(n) }
 
-// Positions is the ratio of the means of head and base by eighth of the run: "-10 % at the start, +6 % near the end". nil
-// where a side has fewer than MinUnits units or a mean is not positive.
+// Positions is the ratio of the means of head and base by eighth of the run: "-10 % at the start, +6 % near the end".
+// nil where a side has fewer than MinUnits units or a mean is not positive.
 func Positions(base, head []float64) []float64 {
 	if len(base) < MinUnits || len(head) < MinUnits {
 		return nil

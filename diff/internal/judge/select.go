@@ -26,8 +26,14 @@ func (j *judge) selects(r *policy.Rule) []subject {
 	}
 	var list []subject
 	for _, m := range j.metrics(id) {
-		if r.Takes(m.Labels) {
-			list = append(list, j.subject(r, m, id, stat))
+		var also []string
+		if kernel, ok := m.Labels["kernel"]; ok {
+			also = j.names(kernel)[1:]
+		}
+		if r.Takes(m.Labels, also...) {
+			s := j.subject(r, m, id, stat)
+			s.kernel = also
+			list = append(list, s)
 		}
 	}
 	return list
@@ -54,14 +60,17 @@ func (j *judge) kernels(r *policy.Rule, id string) []subject {
 	var list []subject
 	for i := range j.c.Kernels {
 		k := &j.c.Kernels[i]
-		name, alias := "", ""
+		name := ""
+		var own, other []string
 		taken := false
 		for _, n := range []*string{k.BaseName, k.HeadName} { // a rule on either name of a replaced kernel holds
 			if n != nil {
-				if name != *n {
-					name, alias = *n, name
+				if name != "" && name != *n {
+					other = j.names(name)
 				}
-				taken = taken || r.Takes(report.Labels{"kernel": name})
+				name = *n
+				own = j.names(name)[1:]
+				taken = taken || r.Takes(report.Labels{"kernel": name}, own...)
 			}
 		}
 		if !taken || waits(k) && !r.Named() {
@@ -78,7 +87,7 @@ func (j *judge) kernels(r *policy.Rule, id string) []subject {
 		}
 		row.Change()
 		noisy := id == policy.KernelTime && row.Class != comparison.Added && row.Class != comparison.Removed
-		list = append(list, subject{metric: r.Metric, row: row, unit: row.Unit, alias: alias, noisy: noisy})
+		list = append(list, subject{metric: r.Metric, row: row, unit: row.Unit, kernel: own, replaced: other, noisy: noisy})
 	}
 	return list
 }

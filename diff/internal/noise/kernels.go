@@ -125,7 +125,8 @@ func (x *Decider) kernelTests(base, head []side.Work, pairs []match.Pair, rows i
 		}
 		place = append(place, at)
 		if x.noise != nil {
-			if s2, df, ok := x.noise.Variance("kernel.time_per_unit", report.Labels{"kernel": base[p.Base].Name}, true); ok {
+			if s2, df, ok := x.noise.Variance("kernel.time_per_unit", report.Labels{"kernel": base[p.Base].Name},
+				true); ok {
 				history = append(history, infer.History{ID: base[p.Base].Name, S2: s2, DF: df})
 			}
 		}

@@ -62,21 +62,14 @@ type Copies struct {
 	Count, Bytes    float64
 }
 
-// UnitRow is one unit of work.
-type UnitRow struct{ Time, Busy, Idle, compute, launches, kernels float64 }
-
 // leastOthers, in ns, is what the rounding of means stays below: kernels that take more together are others.
 const leastOthers = 0.5
 
 // graphName is how reports name CUDA graphs that were traced as a whole.
 const graphName = "[CUDA graph]"
 
-// NewView collects what a capture says of a kind; nil where it says nothing.
-func NewView(c *Capture, k Kind, signature string) *View {
-	at := c.find(k, signature)
-	if at < 0 {
-		return nil
-	}
+// NewView collects what a capture says of the kind of unit in one place of its list; nil where it says nothing.
+func NewView(c *Capture, at int) *View {
 	l, ok := c.Labels(at)
 	if !ok {
 		return nil
@@ -88,7 +81,7 @@ func NewView(c *Capture, k Kind, signature string) *View {
 		l), c.Summary("unit.exposed_comm_time", l), c.Summary("unit.exposed_copy_time", l)
 	v.Launches, v.Kernels = c.Summary("unit.launches", l), c.Summary("unit.kernels", l)
 	if v.Time != nil && c.EvidenceOnly() { // an iteration of a log has a duration and no parts
-		v.series()
+		v.Units = c.UnitsOf(v.group)
 		return v
 	}
 	if v.Time == nil || v.Busy == nil || v.Idle == nil || v.Compute == nil || v.Comm == nil || v.Copied == nil {
@@ -101,7 +94,7 @@ func NewView(c *Capture, k Kind, signature string) *View {
 	v.hostCalls()
 	v.copyCounts()
 	v.byCategory()
-	v.series()
+	v.Units = c.UnitsOf(v.group)
 	return v
 }
 
@@ -239,42 +232,6 @@ func (v *View) copyCounts() {
 		v.Copies = append(v.Copies, x)
 	}
 	v.HasCopies = len(v.Copies) > 0
-}
-
-// series reads the units themselves: those of the group on its slowest device.
-func (v *View) series() {
-	t := v.C.Table("unit", "units")
-	if t.Len() == 0 {
-		t = v.C.Table("iterations", "iteration_units")
-	}
-	n := t.Len()
-	if t.Cut() {
-		n--
-	}
-	alike := 0
-	for i := range v.C.Kinds {
-		if v.C.Kinds[i].Kind == v.group.Kind {
-			alike++
-		}
-	}
-	for i := range n {
-		k := Kind{Phase: t.Str(i, "phase"), Batch: t.Whole(i, "batch"), Tokens: t.Whole(i, "tokens")}
-		if s := t.Str(i, "state"); s != "kept" && s != "" || k != v.group.Kind ||
-			t.Whole(i, "device_id") != v.group.Device {
-			continue
-		}
-		var u UnitRow
-		u.Time, _ = t.Num(i, "duration")
-		u.Busy, _ = t.Num(i, "busy")
-		u.Idle, _ = t.Num(i, "idle")
-		u.compute, _ = t.Num(i, "compute")
-		u.launches, _ = t.Num(i, "launches")
-		u.kernels, _ = t.Num(i, "kernels")
-		if alike > 1 && u.kernels != float64(v.group.Kernels) {
-			continue // of another kind, told apart by its signature, which the table does not have
-		}
-		v.Units = append(v.Units, u)
-	}
 }
 
 // Call is a call of the API by its name, or nil.
