@@ -95,7 +95,7 @@ func incomplete(c *comparison.Comparison, base, head []*side.Capture) {
 	}{{"base", base}, {"head", head}} {
 		for _, x := range s.captures {
 			name := s.name + ": " + x.Report.Trace.Name
-			if what := missing(x); len(what) > 0 {
+			if what := whatIsMissing(x); len(what) > 0 {
 				c.Reasons = append(c.Reasons, comparison.Reason{Code: comparison.IncompleteCapture,
 					Text: name + ": " + strings.Join(what, ", ") + ": counts, busy times and launches are lower bounds"})
 			}
@@ -108,8 +108,8 @@ func incomplete(c *comparison.Comparison, base, head []*side.Capture) {
 	}
 }
 
-// missing says what is missing from a capture.
-func missing(x *side.Capture) []string {
+// whatIsMissing says what is missing from a capture.
+func whatIsMissing(x *side.Capture) []string {
 	var what []string
 	if n, _ := x.Value("quality.lost_data_messages", nil); n > 0 {
 		what = append(what, "nsys reports lost events")

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -330,7 +331,38 @@ func (f *analysisFlags) results(ctx context.Context, e *env, inputs []input, who
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return list, nil
+	return list, oneUnit(ctx, inputs, list, whole, opt, bar)
+}
+
+// oneUnit analyses traces once more whose reports cannot be cut where the units of the first start: there are more places
+// than a report carries.
+func oneUnit(
+	ctx context.Context, inputs []input, list []*analyze.Result, whole int, opt analyze.Options, bar *progress,
+) error {
+	for _, r := range list {
+		if opt.Anchor = r.Report.Unit.Used(); opt.Anchor != nil {
+			break
+		}
+	}
+	if opt.Anchor == nil {
+		return nil
+	}
+	for i, in := range inputs {
+		if in.kind != traceInput || !slices.Contains([]string{"kernel", "none"}, list[i].Report.Unit.Kind) {
+			continue
+		}
+		if _, ok := list[i].Report.CutAt(opt.Anchor); ok {
+			continue
+		}
+		again, err := readOne(ctx, in, opt, bar)
+		if err != nil {
+			return err
+		}
+		if list[i] = again; i < whole {
+			again.Details = nil
+		}
+	}
+	return nil
 }
 
 // fits refuses flags about traces where a report is made already.

@@ -60,3 +60,6 @@ const (
 	FoundGraphs        = "graph_coverage"
 	FoundCommunication = "communication"
 )
+
+// MetricWork is the row of the whole workload: the base's work at the head's prices.
+const MetricWork = "work.time"

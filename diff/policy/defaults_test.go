@@ -16,6 +16,7 @@ import (
 func TestDefaultRulesInNumbers(t *testing.T) {
 	none, kernels := report.Labels{}, report.Labels{"kernel": "*"}
 	want := []policy.Rule{
+		{ID: "work", Metric: "work.time", Labels: none, Level: "error", Rel: difftest.Num(0.03), Direction: "up", Optional: true},
 		{ID: "step", Metric: "unit.time.p50", Labels: none, Level: "error", Rel: difftest.Num(0.03), Abs: difftest.Num(10e3), AbsUnit: "ns", Direction: "up"},
 		{ID: "launches", Metric: "unit.launches", Labels: none, Level: "error", Abs: difftest.Num(1), AbsUnit: "count", Direction: "up", Optional: true},
 		{ID: "graphs", Metric: "graph.coverage", Labels: none, Level: "error", Abs: difftest.Num(0.05), AbsUnit: "ratio", Direction: "down", Optional: true},

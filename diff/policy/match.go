@@ -62,6 +62,21 @@ func anyOf(names []string, ok func(string) bool) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return n != "" && ok(n) })
 }
 
+// TakesKind reports whether the rule's labels single out a kind of unit with these labels, which may be more.
+func (r *Rule) TakesKind(l report.Labels) bool {
+	for key, pattern := range r.Labels {
+		if v, ok := l[key]; !ok || !glob(pattern, v) {
+			return false
+		}
+	}
+	return len(r.Labels) > 0 && r.Match.Empty()
+}
+
+// TakesExactly reports whether the rule names these labels, all of them and without a pattern.
+func (r *Rule) TakesExactly(l report.Labels) bool {
+	return len(r.Labels) == len(l) && !Wild(r.Labels) && r.Takes(l)
+}
+
 // Named reports whether the rule singles kernels out, rather than taking them all.
 func (r *Rule) Named() bool {
 	pattern, ok := r.Labels["kernel"]

@@ -22,7 +22,7 @@ func (p *Policy) Counts(g *comparison.Gate) comparison.Verdict {
 			comparison.IncompleteCapture,
 			comparison.FailedRequests:
 			v = p.Stats.OnNotComparable
-		case comparison.MissingMetric, comparison.NothingMatched:
+		case comparison.MissingMetric, comparison.MissingKind, comparison.NothingMatched:
 			v = p.Stats.OnMissing
 		case comparison.NoBaseline: // budgets need none
 		}

@@ -11,7 +11,7 @@ import (
 
 // primary is the table of the primary numbers, each with the rule that judged it and what came of it.
 func (p commentPage) primary() (doc.Table, bool) {
-	rows := p.c.Primary[:min(len(p.c.Primary), maxPrimary)]
+	rows := rowsToShow(p.c, maxPrimary)
 	t, ok := primaryTable(p.c, rows)
 	if !ok {
 		return t, false

@@ -51,6 +51,11 @@ func (j *judge) judge() {
 	case c.Counts.GatesChecked == 0:
 		c.Verdict = comparison.Worse(c.Verdict, j.unanswered())
 	}
+	if p.Changes() > 0 && !c.Identical && slices.ContainsFunc(c.Reasons, func(r comparison.Reason) bool {
+		return r.Code == comparison.MissingKind
+	}) {
+		c.Verdict = comparison.Worse(c.Verdict, p.Stats.OnMissing)
+	}
 	if !c.Comparable && !(c.Identical && settled) ||
 		p.Changes() > 0 && (c.Has(comparison.SameCapture) || c.Has(comparison.IncompleteCapture)) {
 		c.Verdict = comparison.Worse(c.Verdict, p.Stats.OnNotComparable)

@@ -14,6 +14,8 @@ type Kind struct {
 
 	// BaseViews and HeadViews are what the captures say of it, one each; nil unless all captures say something.
 	BaseViews, HeadViews []*side.View
+
+	Like *Kind // of a kind that one side has: the kind of both whose work it does with some more or less; nil if none
 }
 
 // Both reports whether every capture has units of the kind and says what they are made of.
@@ -56,6 +58,38 @@ func (x *Sides) matchKinds() {
 	for k := range h {
 		if !taken[k] {
 			x.Kinds = append(x.Kinds, Kind{Name: h[k].group().Kind, Head: head[k]})
+		}
+	}
+	x.variants(m)
+}
+
+// variants finds the kinds of one side that do the work of a kind of both: steps with a kernel more every now and then.
+func (x *Sides) variants(m *kindMatcher) {
+	ref := func(s *side.Side, row []int) kindRef {
+		c := slices.IndexFunc(row, func(at int) bool { return at >= 0 })
+		return kindRef{s.Captures[c], row[c]}
+	}
+	for i := range x.Kinds {
+		k := &x.Kinds[i]
+		if k.Base != nil && k.Head != nil {
+			continue
+		}
+		best := -1.0
+		for j := range x.Kinds {
+			o := &x.Kinds[j]
+			if o.Base == nil || o.Head == nil {
+				continue
+			}
+			var score float64
+			var ok bool
+			if k.Base != nil {
+				score, ok = m.score(ref(x.Base, k.Base), ref(x.Head, o.Head))
+			} else {
+				score, ok = m.score(ref(x.Base, o.Base), ref(x.Head, k.Head))
+			}
+			if ok && score > best {
+				best, k.Like = score, o
+			}
 		}
 	}
 }

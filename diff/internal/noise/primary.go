@@ -74,10 +74,31 @@ func (p *primary) unit() string {
 
 // statistic of a sample that the row's value is, which may reorder it.
 func (p *primary) statistic() side.Statistic {
-	if strings.HasSuffix(p.metric, ".p50") {
+	switch {
+	case strings.HasSuffix(p.metric, ".p50"):
 		return infer.MedianOf
+	case strings.HasSuffix(p.metric, ".p90"):
+		return quantile(0.9)
+	case strings.HasSuffix(p.metric, ".p99"):
+		return quantile(0.99)
 	}
 	return side.Average
+}
+
+// quantile is a statistic that sorts its argument; it interpolates between the closest ranks, as reports do.
+func quantile(q float64) side.Statistic {
+	return func(values []float64) float64 {
+		if len(values) == 0 {
+			return 0
+		}
+		slices.Sort(values)
+		at := q * float64(len(values)-1)
+		i := int(at)
+		if i+1 == len(values) {
+			return values[i]
+		}
+		return values[i] + (at-float64(i))*(values[i+1]-values[i])
+	}
 }
 
 // primaries are the rows that answer whether it got slower. unit.time decides, by its median, which one slow unit does
@@ -97,11 +118,51 @@ func primaries() []primary {
 	}
 }
 
-// Rows fills in the primary rows.
+// Units on each side from which a tail says something: five of them lie beyond it.
+const (
+	unitsForP99 = 500
+	unitsForP90 = 50
+)
+
+// tail is the row of the slow end of unit.time, of which there must be enough units on both sides; ok is false where
+// there are not.
+func (x *Decider) tail() (p primary, ok bool) {
+	p = primary{of: unitTime, series: timeOf}
+	switch n := min(x.Base.Units(), x.Head.Units()); {
+	case n >= unitsForP99:
+		p.metric, p.stat = "unit.time.p99", func(s *report.Summary) float64 { return s.P99 }
+	case n >= unitsForP90:
+		p.metric, p.stat = "unit.time.p90", func(s *report.Summary) float64 { return s.P90 }
+	default:
+		return p, false
+	}
+	return p, true
+}
+
+// Rows fills in the primary rows: of the kind of unit that is attributed everything, of each other kind with a share of
+// the time what answers whether it got slower.
 func (x *Decider) Rows() {
-	list := primaries()
-	replicated := len(x.Base.Captures) > 1 && len(x.Head.Captures) > 1
 	var tested []int
+	for i, k := range x.Judged() {
+		y := *x
+		y.Sides = x.Of(k)
+		list := primaries()
+		if i > 0 {
+			list = slices.DeleteFunc(list, func(p primary) bool { return p.part || p.plain })
+		}
+		if p, ok := y.tail(); ok {
+			list = slices.Insert(list, 2, p) // behind median and mean
+		}
+		tested = append(tested, y.kindRows(list)...)
+	}
+	x.several(tested)
+	x.Workload()
+}
+
+// kindRows adds the rows of one kind of unit, and returns the places of those that several captures a side decide.
+func (x *Decider) kindRows(list []primary) (tested []int) {
+	replicated := len(x.Base.Captures) > 1 && len(x.Head.Captures) > 1
+	from := len(x.C.Primary)
 	for i := range list {
 		p := &list[i]
 		if p.metric == "unit.kernels" && x.C.Depth != comparison.DepthKernel {
@@ -123,15 +184,21 @@ func (x *Decider) Rows() {
 		}
 		x.C.Primary = append(x.C.Primary, row)
 	}
-	x.several(tested)
-	x.agree()
+	agree(x.C.Primary[from:])
+	return tested
 }
 
-// agree lets median and mean of unit.time decide together where there is one capture on a side: a change of one of them
+// agree lets median and mean of unit.time of one kind decide together where there is one capture on a side: a change of one of them
 // stands only if the other changed beyond the noise floor too, in the same direction. A median can jump between two
 // humps, a mean follows a single unit.
-func (x *Decider) agree() {
-	p50, mean := x.C.Row("unit.time.p50"), x.C.Row("unit.time.mean")
+func agree(rows []comparison.Row) {
+	row := func(metric string) *comparison.Row {
+		if i := slices.IndexFunc(rows, func(r comparison.Row) bool { return r.Metric == metric }); i >= 0 {
+			return &rows[i]
+		}
+		return nil
+	}
+	p50, mean := row("unit.time.p50"), row("unit.time.mean")
 	if p50 == nil || mean == nil || !p50.Unreplicated {
 		return
 	}
@@ -163,7 +230,7 @@ func (x *Decider) row(p *primary) (comparison.Row, bool) {
 		return comparison.Row{}, false
 	}
 	base, head := side.Average(b), side.Average(h)
-	row := comparison.Row{Metric: p.metric, Labels: x.labels(), Unit: p.unit(), Base: &base,
+	row := comparison.Row{Metric: p.metric, Kind: x.Kind.String(), Labels: x.labels(), Unit: p.unit(), Base: &base,
 		Head: &head, NBase: x.Base.Units(), NHead: x.Head.Units(), BaseValues: b,
 		HeadValues: h, Unreplicated: !p.exact && (len(b) == 1 || len(h) == 1)}
 	row.Change()
@@ -223,6 +290,10 @@ func (x *Decider) exact(p *primary, row *comparison.Row) {
 func (x *Decider) floor(metric string, labels report.Labels) (ratio float64, text string) {
 	if x.noise != nil {
 		id, _ := policy.SplitStat(metric)
+		if metric == comparison.MetricWork { // a sum of such times
+			metric = "unit.time.mean"
+			id, _ = policy.SplitStat(metric)
+		}
 		for _, m := range []string{metric, id} {
 			if r, ok := x.noise.Floor(m, labels); ok {
 				return r, "calibrated noise floor of " + unit.Percent(r)
@@ -248,7 +319,9 @@ func (x *Decider) single(p *primary, row *comparison.Row) {
 		return
 	}
 	few := false
-	row.Interval, few = x.interval(p)
+	if p.series != nil {
+		row.Interval, few = x.interval(p)
+	}
 	change := unit.Change(*row.Ratio - 1)
 	if row.Interval == nil {
 		row.Why = fmt.Sprintf("%s; %d and %d units are too few for an interval", change, len(x.Base.Series(timeOf)),

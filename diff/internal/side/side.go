@@ -153,6 +153,13 @@ func newCapture(r *report.Report) *Capture {
 	if g, ok := c.Main(); ok {
 		c.main = g
 	}
+	for i := range c.Kinds {
+		if l, ok := c.Labels(i); ok {
+			if s := c.Summary("unit.time", l); s != nil {
+				c.Kinds[i].Mean = s.Mean // of the metric that rows are of, rather than of the table
+			}
+		}
+	}
 	return c
 }
 
@@ -232,4 +239,59 @@ func (s *Side) Units() int64 {
 		n += v.Time.N
 	}
 	return n
+}
+
+// Step is one unit of work of any kind.
+type Step struct {
+	At   int     // place of its kind among the capture's kinds
+	Time float64 // ns
+}
+
+// Steps are the kept units that the report lists, of each kind those on its slowest device, in the order of the list: all
+// of them or a sample. Units of kinds that the list cannot tell apart are left out.
+func (c *Capture) Steps() []Step {
+	t := c.units()
+	n := t.Len()
+	if t.Cut() {
+		n--
+	}
+	type key struct {
+		Kind
+		device, kernels int64
+	}
+	places := map[key]int{}
+	for i := range c.Kinds {
+		g := &c.Kinds[i]
+		k := key{g.Kind, g.Device, -1}
+		if _, ok := places[k]; ok {
+			places[k] = -1 // several of this name: told apart by their kernels
+		} else {
+			places[k] = i
+		}
+		places[key{g.Kind, g.Device, g.Kernels}] = i
+	}
+	var list []Step
+	for i := range n {
+		if s := t.Str(i, "state"); s != "kept" && s != "" {
+			continue
+		}
+		k := key{Kind{t.Str(i, "phase"), t.Whole(i, "batch"), t.Whole(i, "tokens")}, t.Whole(i, "device_id"), -1}
+		at, ok := places[k]
+		if ok && at < 0 {
+			k.kernels = t.Whole(i, "kernels")
+			at, ok = places[k]
+		}
+		if d, has := t.Num(i, "duration"); ok && has {
+			list = append(list, Step{at, d})
+		}
+	}
+	return list
+}
+
+// units is the table of the units.
+func (c *Capture) units() report.Rows {
+	if t := c.Table("unit", "units"); t.Len() > 0 {
+		return t
+	}
+	return c.Table("iterations", "iteration_units")
 }

@@ -236,6 +236,7 @@ func unit(in *kit.Input, out *kit.Output) {
 	sets, slowest := unitSets(in)
 	r := &unitRun{in: in, out: out, costs: costsOf(in), sets: sets, main: &sets[slowest[x.Primary]], slowest: slowest,
 		ids: kit.GroupIDs(x)}
+	r.between = slices.ContainsFunc(r.costs, func(c unitCost) bool { return c.betweenKernels > 0 })
 	r.note()
 	r.metrics(slowest)
 	r.groupTable(slowest)
@@ -253,7 +254,7 @@ func (r *unitRun) note() {
 	if p := &x.Period; p.Families {
 		r.out.Warn("unit_families", "The unit of work was found by comparing kernels by library, operation and type: exact names differ from step to step, as when a tuner tries tile variants.")
 	}
-	if x.Between != nil {
+	if r.between {
 		r.out.Note("What the host launched after a unit's marker had ended and before the next began, such as sampling, " +
 			"is between markers: in the unit's time, and in none of its counts of kernels.")
 	}
@@ -308,7 +309,7 @@ func (r *unitRun) set(l report.Labels, s *unitSet) {
 	emit("unit.compute_time", l, func(c *unitCost) int64 { return c.compute })
 	emit("unit.exposed_comm_time", l, func(c *unitCost) int64 { return c.exposedComm })
 	emit("unit.exposed_copy_time", l, func(c *unitCost) int64 { return c.exposedCopy })
-	if r.in.Units.Between != nil {
+	if r.between {
 		emit("unit.between_kernels", l, func(c *unitCost) int64 { return c.betweenKernels })
 		emit("unit.between_time", l, func(c *unitCost) int64 { return c.betweenTime })
 	}

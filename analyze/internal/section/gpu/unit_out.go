@@ -179,7 +179,7 @@ func (r *unitRun) kernelTable() {
 	time, alone := w.total(w.time), w.total(w.exclusive)
 	count := make([]int64, w.names)
 	w.time.each(func(x *part) { count[x.name] += x.count })
-	first, geometry, between := r.positions(w), r.geometries(w), r.between(w)
+	first, geometry, between := r.positions(w), r.geometries(w), r.launchedBetween(w)
 	bytes, rows := 0, -1
 	for i, n := range w.ranked(r.in) {
 		category, library, family, canonical := graphCategory, "", graphLabel, graphLabel
@@ -200,7 +200,7 @@ func (r *unitRun) kernelTable() {
 			kit.Maybe("share", stat.Ratio(float64(alone[n])/units, unitTime)))
 	}
 	sums := []string{"count", "time", "exclusive", "share"}
-	if r.in.Units.Between != nil {
+	if r.between {
 		sums = append(sums, "between")
 	}
 	t.Cut(rows, sums...).Add()
@@ -293,12 +293,12 @@ func geometry(c *trace.LaunchConfig) string {
 	return text
 }
 
-// between is, by kernel name, how often it was launched between the markers of units of the main set, per unit; null
-// where units were not found by markers.
-func (r *unitRun) between(w *unitWork) []report.Cell {
+// launchedBetween is, by kernel name, how often it was launched between the markers of units of the main set, per unit;
+// null where nothing was.
+func (r *unitRun) launchedBetween(w *unitWork) []report.Cell {
 	x := r.in.Units
 	cells := make([]report.Cell, w.names)
-	if x.Between == nil {
+	if !r.between {
 		return cells
 	}
 	index := x.Units[r.main.units[0]].Index

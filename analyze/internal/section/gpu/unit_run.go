@@ -22,6 +22,8 @@ type unitRun struct {
 	slowest []int
 	ids     []string // by group, see GroupIDs
 	work    *unitWork
+	// between is whether kernels were launched between the markers of units.
+	between bool
 }
 
 // from sets the source of what follows: the tables that the units' work is in.
