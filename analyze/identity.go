@@ -92,7 +92,8 @@ func textHash(parts ...string) uint64 {
 	return h.Sum64()
 }
 
-// content is the hash over the events of the window, null where there are none. One pass over columns that are in memory.
+// content is the hash over the events of the window, null where there are none. One pass over columns that are in
+// memory.
 func content(in *kit.Input) *string {
 	t := in.Trace
 	s := eventSum{from: in.Span.Start}

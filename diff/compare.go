@@ -147,6 +147,7 @@ func (x *comparer) compare() {
 	c.Unit.Phase, c.Unit.Batch, c.Unit.Tokens = x.Kind.Phase, match.Optional(
 		x.Kind.Batch), match.Optional(x.Kind.Tokens)
 	c.Unit.BaseN, c.Unit.HeadN = x.Base.Units(), x.Head.Units()
+	c.Unit.BaseCoverage, c.Unit.HeadCoverage = unitCoverage(x.Base), unitCoverage(x.Head)
 	x.Work()
 	x.Coverage()
 	x.Rows()
@@ -167,6 +168,19 @@ func (x *comparer) compare() {
 	} else if row := c.Row("unit.time.p50"); row != nil && row.Class == comparison.Unsettled {
 		x.Reason(comparison.WideInterval, "unit.time.p50: "+row.Why)
 	}
+}
+
+// unitCoverage is the share of GPU compute time in units, averaged over captures; nil where one does not say.
+func unitCoverage(s *side.Side) *float64 {
+	sum := 0.0
+	for _, c := range s.Captures {
+		if c.Report.Unit.Coverage == nil {
+			return nil
+		}
+		sum += *c.Report.Unit.Coverage
+	}
+	sum /= float64(len(s.Captures))
+	return &sum
 }
 
 // unsettle takes the classes of durations back where the sides turned out not to be comparable: the numbers stand, and

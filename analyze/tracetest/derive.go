@@ -31,9 +31,11 @@ func (b *Builder) withDerived() []entry {
 		}
 	}
 	lo, hi := span(own)
-	add("ANALYSIS_DETAILS", Row{"globalVid": Int(machineID(0, 1)), "duration": Int(hi - lo), "startTime": Int(lo), "stopTime": Int(hi)})
+	add("ANALYSIS_DETAILS", Row{"globalVid": Int(machineID(0, 1)), "duration": Int(hi - lo), "startTime": Int(lo),
+		"stopTime": Int(hi)})
 	add("TARGET_INFO_SESSION_START_TIME", Row{
-		"utcEpochNs": Int(1767225600000000000 + sessionOf(own)), "utcTime": Text("2026-01-01T00:00:00"), "localTime": Text("2026-01-01T00:00:00"), "systemClockNs": Int(lo),
+		"utcEpochNs": Int(1767225600000000000 + sessionOf(own)), "utcTime": Text("2026-01-01T00:00:00"),
+		"localTime": Text("2026-01-01T00:00:00"), "systemClockNs": Int(lo),
 	})
 	places := b.places(own)
 	add("TARGET_INFO_CUDA_DEVICE", places.devices(b.gpus)...)
@@ -161,19 +163,24 @@ func (b *Builder) places(rows []entry) placeList {
 		}
 	}
 	return slices.SortedFunc(maps.Keys(seen), func(a, b place) int {
-		return cmp.Or(cmp.Compare(a.gpid, b.gpid), cmp.Compare(a.device, b.device), cmp.Compare(a.context, b.context), cmp.Compare(a.stream, b.stream))
+		return cmp.Or(cmp.Compare(a.gpid, b.gpid), cmp.Compare(a.device, b.device), cmp.Compare(a.context, b.context),
+			cmp.Compare(a.stream, b.stream))
 	})
 }
 
 // row is the machine and process of the place.
 func (p place) row() Row {
-	return Row{"hwId": Int(p.gpid >> 56), "vmId": Int(p.gpid >> 48 & 0xFF), "processId": Int(p.gpid >> 24 & 0xFFFFFF), "contextId": Int(p.context)}
+	return Row{"hwId": Int(p.gpid >> 56), "vmId": Int(p.gpid >> 48 & 0xFF), "processId": Int(p.gpid >> 24 & 0xFFFFFF),
+		"contextId": Int(p.context)}
 }
 
 func (l placeList) devices(gpus []GPU) []Row {
 	var rows []Row
-	for _, p := range slices.CompactFunc(slices.Clone(l), func(a, b place) bool { return a.gpid == b.gpid && a.device == b.device }) {
-		row := Row{"gpuId": Int(p.device), "cudaId": Int(p.device), "pid": Int(p.gpid >> 24 & 0xFFFFFF), "numMultiprocessors": Int(132)}
+	for _, p := range slices.CompactFunc(slices.Clone(l), func(a, b place) bool {
+		return a.gpid == b.gpid && a.device == b.device
+	}) {
+		row := Row{"gpuId": Int(p.device), "cudaId": Int(p.device), "pid": Int(p.gpid >> 24 & 0xFFFFFF),
+			"numMultiprocessors": Int(132)}
 		for _, g := range gpus {
 			if g.ID == p.device {
 				row["uuid"] = Text(g.UUID)
@@ -193,7 +200,8 @@ func (l placeList) ofContexts() placeList {
 func (l placeList) contexts() []Row {
 	var rows []Row
 	for _, p := range l.ofContexts() {
-		rows = append(rows, p.row().with(Row{"nullStreamId": Int(7), "deviceId": Int(p.device), "parentContextId": Int(0), "isGreenContext": Int(0)}))
+		rows = append(rows, p.row().with(Row{"nullStreamId": Int(7), "deviceId": Int(p.device),
+			"parentContextId": Int(0), "isGreenContext": Int(0)}))
 	}
 	return rows
 }

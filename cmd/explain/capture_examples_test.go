@@ -13,7 +13,7 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 )
 
-// TestClusterScripts runs the examples for Slurm as Slurm would, with stand-ins for the server and nsys: one job, an array of two ranks,
+// TestClusterScripts runs the examples for Slurm as Slurm would, with fakes for the server and nsys: one job, an array of two ranks,
 // and what puts them together.
 func TestClusterScripts(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// standinPrograms is a folder with stand-ins for nsys, ncu, vllm and QdstrmImporter, to be put on PATH. They are this test binary
+// standinPrograms is a folder with fakes for nsys, ncu, vllm and QdstrmImporter, to be put on PATH. They are this test binary
 // (package capturetest, package fakeserver).
 func standinPrograms(t *testing.T) string {
 	t.Helper()

@@ -50,7 +50,7 @@ func TestWorkflows(t *testing.T) {
 type lab struct {
 	act, root  string
 	action     string // folder of the action: its definition, and the program in place of the source
-	tools      string // programs in front of PATH, and stand-ins for actions of others
+	tools      string // programs in front of PATH, and fakes for actions of others
 	base, slow []byte // traces
 }
 

@@ -157,6 +157,9 @@ type Unit struct {
 	// BaseN and HeadN count the units behind the numbers, over all captures of a side.
 	BaseN int64 `json:"base_n"`
 	HeadN int64 `json:"head_n"`
+	// BaseCoverage and HeadCoverage are the shares of GPU compute time that lie in units, 0 to 1, averaged over captures.
+	BaseCoverage *float64 `json:"base_coverage"`
+	HeadCoverage *float64 `json:"head_coverage"`
 	// Overlap is the share of the work that both sides do, 0 to 1, and OverlapNeeded what makes it the same work. Null
 	// where kernels are hidden.
 	Overlap       *float64 `json:"overlap"`

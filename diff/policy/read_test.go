@@ -198,7 +198,7 @@ func TestPolicyRefuses(t *testing.T) {
 		rule + "waivers: [{rule: a, expires: 2026-12-31}]":                                                                       "a waiver needs a reason",
 		rule + "waivers: [{expires: 2026-12-31, reason: x}]":                                                                     "a waiver needs the id of a rule",
 		rule + "waivers: [{rule: a, expires: 31.12.2026, reason: x}]":                                                            "is not a date; write it as 2026-12-31",
-		rule + "waivers: [{rule: a, expires: 2026-02-30, reason: x}]":                                                            "is no date",
+		rule + "waivers: [{rule: a, expires: 2026-02-30, reason: x}]":                                                            "is not a date",
 		rule + "waivers: [{rule: a, expires: 2026-12-31, reason: ' '}]":                                                          "the reason is empty",
 		rule + "waivers: [{rule: a, expires: 2026-12-31, reason: \"a\\nb\"}]":                                                    "holds a line break",
 		rule + "waivers: [{rule: b, expires: 2026-12-31, reason: x}]":                                                            `line 4, column 18: no rule or budget has the id "b"; did you mean "a"?`,

@@ -153,7 +153,8 @@ func (r *Rule) facts(known []MetricFacts) (MetricFacts, error) {
 		return known[at], nil
 	}
 	if id == comparison.MetricWork { // which comparisons have and no report
-		return MetricFacts{ID: id, Unit: report.Nanoseconds, Better: report.Lower, Scale: report.PerUnit, Labels: []string{""}}, nil
+		return MetricFacts{ID: id, Unit: report.Nanoseconds, Better: report.Lower, Scale: report.PerUnit,
+			Labels: []string{""}}, nil
 	}
 	if near := nearest(id, known); near != "" {
 		return MetricFacts{}, fmt.Errorf("no metric %s; did you mean %s? explain metrics lists them", Cut(id), near)

@@ -311,6 +311,13 @@ func sides(c *comparison.Comparison) []doc.Span {
 			spans = append(spans, doc.Text(", "+unit.Int(*c.Unit.Tokens)+" prompt tokens"))
 		}
 		spans = append(spans, doc.Text("): "+unit.Int(c.Unit.BaseN)+" → "+comparison.Count(c.Unit.HeadN, "unit")))
+		if b, h := c.Unit.BaseCoverage, c.Unit.HeadCoverage; b != nil && h != nil {
+			text := unit.Format(*b, report.Ratio)
+			if head := unit.Format(*h, report.Ratio); head != text {
+				text += " → " + head
+			}
+			spans = append(spans, doc.Text(", which cover "+text+" of GPU compute time"))
+		}
 	}
 	if unreplicated(c) {
 		spans = append(spans, doc.Text(" · unreplicated: one capture on a side"))

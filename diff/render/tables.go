@@ -104,7 +104,9 @@ func rowsToShow(c *comparison.Comparison, limit int) []comparison.Row {
 
 // objected reports whether a rule that judged the row did not pass it.
 func objected(c *comparison.Comparison, r *comparison.Row) bool {
-	return slices.ContainsFunc(c.Gates, func(g comparison.Gate) bool { return judges(&g, r) && g.Verdict != comparison.Pass })
+	return slices.ContainsFunc(c.Gates, func(g comparison.Gate) bool {
+		return judges(&g, r) && g.Verdict != comparison.Pass
+	})
 }
 
 // judges reports whether a gate is of a row.

@@ -201,7 +201,7 @@ func TestBadInputSaysWhatItIsAndWhatToDo(t *testing.T) {
 func fakeNsys(tb testing.TB, script string) string {
 	tb.Helper()
 	if runtime.GOOS == "windows" {
-		tb.Skip("the stand-in for nsys is a shell script")
+		tb.Skip("the fake for nsys is a shell script")
 	}
 	path := filepath.Join(tb.TempDir(), "nsys")
 	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o755); err != nil {

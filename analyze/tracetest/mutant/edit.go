@@ -185,7 +185,8 @@ func Fuse(on On, first, second string, factor float64) Edit {
 					case !d.isKernel(e):
 					case d.inFamily(e, first):
 						last = w
-					case last >= 0 && e.unit == d.events[last].unit && d.inFamily(e, second) && d.takes(on, dev, e.unit):
+					case last >= 0 && e.unit == d.events[last].unit && d.inFamily(e, second) &&
+						d.takes(on, dev, e.unit):
 						one := &d.events[last]
 						one.dur += e.dur
 						scaleDur(one, factor)

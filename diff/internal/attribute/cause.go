@@ -45,7 +45,7 @@ func (x *Parts) Cause() string {
 	if w := c.Row(comparison.MetricWork); w != nil && w.Class == comparison.Regressed && time.Class != comparison.Regressed {
 		text = fmt.Sprintf("Slower, base's work takes %s at head's times; units of %s: %s", rowChange(w), x.Kind, text)
 	}
-		if why := x.why(); why != "" {
+	if why := x.why(); why != "" {
 		text += ": " + why
 	}
 	if c.Depth == comparison.DepthUnit &&

@@ -13,8 +13,8 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// otherKinds says what happened to kinds of unit beside the attributed one: which got slower, which of the head's units do
-// the work of another kind with some more, and which are of a kind that the base does not run.
+// otherKinds says what happened to kinds of unit beside the attributed one: which got slower, which of the head's units
+// do the work of another kind with some more, and which are of a kind that the base does not run.
 func (x *Parts) otherKinds() string {
 	texts := x.slowerKinds()
 	var all int64
@@ -129,8 +129,8 @@ func largest(base, head []side.Work) string {
 	return text
 }
 
-// stallText describes the few slow units of the head where the base has none of the sort: "1 in 8 units became 3 times as
-// long".
+// stallText describes the few slow units of the head where the base has none of the sort: "1 in 8 units became 3 times
+// as long".
 func (x *Parts) stallText() string {
 	worst := infer.Excess{}
 	for _, v := range x.Head.Views {

@@ -93,7 +93,7 @@ type Asked struct {
 // New makes a server that follows the script from now on.
 func New(s Script) *Server {
 	if s.Model == "" {
-		s.Model = "stand-in"
+		s.Model = "fake"
 	}
 	srv := &Server{script: s, mux: http.NewServeMux(), begun: time.Now()}
 	srv.mux.HandleFunc("POST /v1/completions", srv.complete)
@@ -136,7 +136,7 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 
 func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprintf(w, `{"object":"list","data":[{"id":%s,"object":"model","owned_by":"stand-in"}]}`, quote(s.script.Model))
+	fmt.Fprintf(w, `{"object":"list","data":[{"id":%s,"object":"model","owned_by":"fake"}]}`, quote(s.script.Model))
 }
 
 func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
@@ -150,10 +150,10 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 		{"vllm:num_requests_running", "gauge", s.running.Load()}, {"vllm:num_requests_waiting", "gauge", 0},
 		{"vllm:prompt_tokens_total", "counter", s.prompt}, {"vllm:generation_tokens_total", "counter", s.tokens},
 	} {
-		fmt.Fprintf(w, "# HELP %s Stand-in.\n# TYPE %s %s\n%s%s %d.0\n", m.name, m.name, m.kind, m.name, label, m.value)
+		fmt.Fprintf(w, "# HELP %s Fake.\n# TYPE %s %s\n%s%s %d.0\n", m.name, m.name, m.kind, m.name, label, m.value)
 	}
 	fmt.Fprintf(w,
-		"# HELP vllm:request_success_total Stand-in.\n# TYPE vllm:request_success_total counter\nvllm:request_success_total{engine=\"0\",finished_reason=\"length\",model_name=%s} %d.0\n",
+		"# HELP vllm:request_success_total Fake.\n# TYPE vllm:request_success_total counter\nvllm:request_success_total{engine=\"0\",finished_reason=\"length\",model_name=%s} %d.0\n",
 		quote(s.script.Model), s.success)
 }
 

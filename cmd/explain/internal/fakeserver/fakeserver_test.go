@@ -67,7 +67,7 @@ func TestAnswersAreOfTheAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	if b, err := io.ReadAll(res.Body); err != nil || !strings.Contains(string(b), "vllm:generation_tokens_total{engine=\"0\",model_name=\"stand-in\"} 6.0\n") {
+	if b, err := io.ReadAll(res.Body); err != nil || !strings.Contains(string(b), "vllm:generation_tokens_total{engine=\"0\",model_name=\"fake\"} 6.0\n") {
 		t.Errorf("%s (%v)", b, err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// NCU is the stand-in ncu. The variable NCU_STANDIN is "fault=F". Faults: no_kernels (never any), no_nvtx (none with
+// NCU is the fake ncu. The variable NCU_STANDIN is "fault=F". Faults: no_kernels (never any), no_nvtx (none with
 // --nvtx), fail, kill.
 func NCU(args []string, getenv func(string) string, out, errs io.Writer) int {
 	if len(args) == 1 && args[0] == "--version" {

@@ -27,14 +27,14 @@ var full = map[string]string{
 	"2025.6": "2025.6.1.90-256137053442v0",
 }
 
-// standin is one call of the stand-in nsys.
+// standin is one call of the fake nsys.
 type standin struct {
 	version, fault string
 	dir            string // of sessions
 	out, err       io.Writer
 }
 
-// Nsys is the stand-in nsys. The variable NSYS_STANDIN is "version=2024.2,fault=F". Faults: COMMAND_fail, COMMAND_kill
+// Nsys is the fake nsys. The variable NSYS_STANDIN is "version=2024.2,fault=F". Faults: COMMAND_fail, COMMAND_kill
 // (it dies by SIGKILL), COMMAND_hang, with the name of a command; qdstrm (a raw stream instead of a report); no_report;
 // no_sqlite; empty_sqlite; no_help; foreign (another program of this name).
 //
@@ -308,7 +308,7 @@ func save(path string, st *state) error {
 	return os.Rename(path+".part", path)
 }
 
-// Importer is the stand-in QdstrmImporter. Faults of NSYS_STANDIN: importer_fail, importer_kill.
+// Importer is the fake QdstrmImporter. Faults of NSYS_STANDIN: importer_fail, importer_kill.
 func Importer(args []string, getenv func(string) string, out, errs io.Writer) int {
 	switch {
 	case strings.Contains(getenv("NSYS_STANDIN"), "importer_fail"):

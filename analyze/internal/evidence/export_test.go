@@ -1,0 +1,4 @@
+package evidence
+
+// Readers is for tests of what names every kind of evidence.
+var Readers = readers
