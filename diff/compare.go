@@ -42,9 +42,7 @@ func (o *Options) fill() error {
 		o.Policy = policy.Default()
 	}
 	if len(o.Rules) > 0 {
-		p := *o.Policy
-		p.Rules = o.Rules
-		o.Policy = &p
+		o.Policy = o.Policy.With(o.Rules)
 	}
 	if err := o.Policy.Validate(); err != nil {
 		return fmt.Errorf("diff: policy: %w", err)
@@ -89,13 +87,14 @@ func Compare(base, head []*report.Report, opt Options) (*comparison.Comparison, 
 
 // compare compares captures, which it leaves as they are.
 func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, error) {
-	bare := opt.Policy == nil && len(opt.Rules) == 0
 	if err := opt.fill(); err != nil {
 		return nil, err
 	}
 	c := &comparison.Comparison{Schema: comparison.SchemaID,
 		Tool: report.Tool{Name: "explain", Version: opt.Version}, Verdict: comparison.Inconclusive,
 		Depth: comparison.DepthNone}
+	base = collapse(c, "base", base)
+	head = collapse(c, "head", head)
 	both := match.New(base, head,
 		match.Options{Policy: opt.Policy, Phase: opt.Phase, Batch: opt.Batch, MinShare: opt.MinShare, Top: opt.Top}, c)
 	x := &comparer{noise.NewDecider(both, opt.Noise, opt.Seed)}
@@ -105,15 +104,20 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 	x.Residue()
 	switch {
 	case x.EvidenceOnly():
-		if bare {
-			x.Opt.Policy = &policy.Policy{Rules: policy.EvidenceRules(), Stats: policy.DefaultStats()}
-		}
+		x.Opt.Policy = x.Opt.Policy.ForEvidence()
 		x.evidence()
 	case x.Check():
 		x.compare()
 	default:
 		x.totals()
 	}
+	if !x.EvidenceOnly() {
+		x.beside()
+	}
+	x.failedRequests()
+	acrossSides(c, base, head)
+	incomplete(c, base, head)
+	doubt(c)
 	x.Mix()
 	c.Comparable = c.Comparable || c.Identical // even where there is no unit: nothing differs
 	c.Cause = x.parts().Cause()

@@ -440,6 +440,7 @@ func (x *Decider) several(tested []int) {
 		}
 		what := primaryOf(row.Metric)
 		row.Class, row.Why = x.tested(t, adjusted[i], x.alpha(), "Holm")
+		x.betweenRuns(row)
 		switch {
 		case x.immaterial(&what, row):
 			row.Class, row.Why = comparison.Same, immaterial
@@ -449,6 +450,18 @@ func (x *Decider) several(tested []int) {
 			}
 		}
 	}
+}
+
+// betweenRuns keeps the noise floor where the spread of the captures does not contain what differs between runs.
+func (x *Decider) betweenRuns(row *comparison.Row) {
+	floor, text := x.floor(row.Metric, row.Labels)
+	if !comparison.Real(row) || row.Ratio == nil || !side.BetweenRuns(x.Base, x.Head) ||
+		math.Abs(math.Log(*row.Ratio)) > math.Log1p(floor) {
+		return
+	}
+	row.NoiseFloor = &floor
+	row.Class = comparison.Unsettled
+	row.Why += "; but the sides are of different runs, whose difference no capture contains: within the " + text
 }
 
 func primaryOf(metric string) primary {
