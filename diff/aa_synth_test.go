@@ -212,6 +212,7 @@ func (s *source) with(units []aaUnit, own func(name, family string) float64, hos
 	wasCompute, wasComm := perUnit(compute), perUnit(comm)
 
 	r := *s.report
+	r.Capture = report.Capture{} // another capture
 	r.Trace.Name = s.name + " " + strconv.FormatUint(id%1e6, 10)
 	r.Sections = slices.Clone(r.Sections)
 	for i := range r.Sections {

@@ -108,9 +108,12 @@ func alike(captures []*side.Capture) error {
 	return nil
 }
 
-// sameCapture reports whether two reports are of one capture: every metric that both have is equal, and no timing
-// repeats to the nanosecond in another capture.
+// sameCapture reports whether two reports are of one capture: their events are equal or, where a report does not say,
+// every metric that both have is, and no timing repeats to the nanosecond in another capture.
 func sameCapture(a, b *side.Capture) bool {
+	if x, y := a.Report.Capture.Content, b.Report.Capture.Content; x != nil && y != nil {
+		return *x == *y
+	}
 	for i := range b.Report.Metrics {
 		m := &b.Report.Metrics[i]
 		if v, ok := a.Value(m.ID, m.Labels); ok && m.Value != nil && *m.Value != v {

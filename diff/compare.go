@@ -42,9 +42,7 @@ func (o *Options) fill() error {
 		o.Policy = policy.Default()
 	}
 	if len(o.Rules) > 0 {
-		p := *o.Policy
-		p.Rules = o.Rules
-		o.Policy = &p
+		o.Policy = o.Policy.With(o.Rules)
 	}
 	if err := o.Policy.Validate(); err != nil {
 		return fmt.Errorf("diff: policy: %w", err)
@@ -89,13 +87,14 @@ func Compare(base, head []*report.Report, opt Options) (*comparison.Comparison, 
 
 // compare compares captures, which it leaves as they are.
 func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, error) {
-	bare := opt.Policy == nil && len(opt.Rules) == 0
 	if err := opt.fill(); err != nil {
 		return nil, err
 	}
 	c := &comparison.Comparison{Schema: comparison.SchemaID,
 		Tool: report.Tool{Name: "explain", Version: opt.Version}, Verdict: comparison.Inconclusive,
 		Depth: comparison.DepthNone}
+	base = collapse(c, "base", base)
+	head = collapse(c, "head", head)
 	both := match.New(base, head,
 		match.Options{Policy: opt.Policy, Phase: opt.Phase, Batch: opt.Batch, MinShare: opt.MinShare, Top: opt.Top}, c)
 	x := &comparer{noise.NewDecider(both, opt.Noise, opt.Seed)}
@@ -105,15 +104,20 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 	x.Residue()
 	switch {
 	case x.EvidenceOnly():
-		if bare {
-			x.Opt.Policy = &policy.Policy{Rules: policy.EvidenceRules(), Stats: policy.DefaultStats()}
-		}
+		x.Opt.Policy = x.Opt.Policy.ForEvidence()
 		x.evidence()
 	case x.Check():
 		x.compare()
 	default:
 		x.totals()
 	}
+	if !x.EvidenceOnly() {
+		x.beside()
+	}
+	x.failedRequests()
+	acrossSides(c, base, head)
+	incomplete(c, base, head)
+	doubt(c)
 	x.Mix()
 	c.Comparable = c.Comparable || c.Identical // even where there is no unit: nothing differs
 	c.Cause = x.parts().Cause()
@@ -128,7 +132,9 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 // comparer is a comparison on its way from room to room.
 type comparer struct{ *noise.Decider }
 
-func (x *comparer) parts() *attribute.Parts { return &attribute.Parts{Sides: x.Sides, Shift: x.Shift} }
+func (x *comparer) parts() *attribute.Parts {
+	return &attribute.Parts{Sides: x.Sides, Shift: x.Shift, Floor: x.UnitFloor()}
+}
 
 // compare fills in everything that is said of one kind of unit.
 func (x *comparer) compare() {
@@ -141,6 +147,7 @@ func (x *comparer) compare() {
 	c.Unit.Phase, c.Unit.Batch, c.Unit.Tokens = x.Kind.Phase, match.Optional(
 		x.Kind.Batch), match.Optional(x.Kind.Tokens)
 	c.Unit.BaseN, c.Unit.HeadN = x.Base.Units(), x.Head.Units()
+	c.Unit.BaseCoverage, c.Unit.HeadCoverage = unitCoverage(x.Base), unitCoverage(x.Head)
 	x.Work()
 	x.Coverage()
 	x.Rows()
@@ -161,6 +168,19 @@ func (x *comparer) compare() {
 	} else if row := c.Row("unit.time.p50"); row != nil && row.Class == comparison.Unsettled {
 		x.Reason(comparison.WideInterval, "unit.time.p50: "+row.Why)
 	}
+}
+
+// unitCoverage is the share of GPU compute time in units, averaged over captures; nil where one does not say.
+func unitCoverage(s *side.Side) *float64 {
+	sum := 0.0
+	for _, c := range s.Captures {
+		if c.Report.Unit.Coverage == nil {
+			return nil
+		}
+		sum += *c.Report.Unit.Coverage
+	}
+	sum /= float64(len(s.Captures))
+	return &sum
 }
 
 // unsettle takes the classes of durations back where the sides turned out not to be comparable: the numbers stand, and

@@ -3,6 +3,7 @@ package diff
 import (
 	"fmt"
 
+	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/match"
 	"github.com/nsys-llm/explain/diff/internal/side"
@@ -52,4 +53,41 @@ func (x *comparer) iterations() {
 		x.Kind.Batch), match.Optional(x.Kind.Tokens)
 	x.C.Unit.BaseN, x.C.Unit.HeadN = x.Base.Units(), x.Head.Units()
 	x.Rows()
+}
+
+// beside compares evidence that lies beside traces on both sides, as it would be compared alone.
+func (x *comparer) beside() {
+	rows := len(x.C.Primary)
+	x.MeasuredBeside()
+	if len(x.C.Primary) > rows && !x.C.Comparable && !x.C.Identical {
+		x.unsettle()
+	}
+}
+
+// mostFailures is the share of requests from which on the latencies of the others say nothing: those that fail are often
+// the slow ones, and a server that sheds load is fast.
+const mostFailures = 0.01
+
+// failedRequests takes the classes of latencies back where too many requests of a side failed.
+func (x *comparer) failedRequests() {
+	for _, s := range []struct {
+		name string
+		side *side.Side
+	}{{"base", x.Base}, {"head", x.Head}} {
+		for _, c := range s.side.Captures {
+			if v, ok := c.Value("load.failure_ratio", nil); ok && v > mostFailures {
+				x.Reason(comparison.FailedRequests, fmt.Sprintf(
+					"%s: %s of the requests of %s failed: latencies are those of the others, and nothing follows from them",
+					s.name, unit.Percent(v), c.Report.Trace.Name))
+			}
+		}
+	}
+	if !x.C.Has(comparison.FailedRequests) {
+		return
+	}
+	for i := range x.C.Primary {
+		if r := &x.C.Primary[i]; comparison.IsLatency(r.Metric) {
+			r.Class, r.Why, r.NeedCaptures = comparison.Unsettled, "failed_requests: latencies are those of the requests that did not fail", nil
+		}
+	}
 }

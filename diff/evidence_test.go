@@ -180,11 +180,32 @@ func TestEvidenceOfDifferentServers(t *testing.T) {
 	}
 }
 
+// printedPolicy is the policy in the page about evidence, as a reader would copy it.
+func printedPolicy(t *testing.T) *policy.Policy {
+	t.Helper()
+	page, err := os.ReadFile("../analyze/internal/evidence/evidence.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, ok := strings.Cut(string(page), "```yaml\n")
+	text, _, ok2 := strings.Cut("\n"+text, "```")
+	if !ok || !ok2 {
+		t.Fatal("the page prints no policy")
+	}
+	var known []policy.MetricFacts
+	for _, m := range analyze.Metrics() {
+		known = append(known, policy.MetricFacts{ID: m.ID, Unit: m.Unit, Better: report.Direction(m.Better), Labels: m.Labels})
+	}
+	p, err := policy.Read(strings.NewReader(strings.ReplaceAll(text, "\n  ", "\n")), known)
+	if err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return p
+}
+
 // The study of max_model_len compares servers that differ in it alone: a policy says so, and memory is compared too.
 func TestEvidenceOfTheMaxModelLenStudy(t *testing.T) {
-	rules := policy.Default()
-	rules.Rules = policy.EvidenceRules()
-	rules.Environment.Soft = []string{"max_model_len"}
+	rules := printedPolicy(t)
 	c := compareReports(t, one((&loggedServer{seed: 1}).report(t)), one((&loggedServer{seed: 2, maxLen: 8192}).report(t)), diff.Options{Policy: rules})
 	if !c.Comparable || c.Verdict != comparison.Pass {
 		t.Errorf("%s, %v", c.Verdict, c.Reasons)
@@ -292,7 +313,7 @@ func TestEvidenceRulesAreValid(t *testing.T) {
 		known = append(known, policy.MetricFacts{ID: m.ID, Unit: m.Unit, Better: report.Direction(m.Better), Labels: m.Labels})
 	}
 	var rules []policy.Rule
-	for _, r := range policy.EvidenceRules() {
+	for _, r := range policy.Default().ForEvidence().Rules {
 		if err := r.Validate(); err != nil {
 			t.Errorf("%s: %v", r.ID, err)
 		}

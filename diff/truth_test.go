@@ -50,10 +50,10 @@ type truth struct {
 
 func truths() []truth {
 	return []truth{
-		{"cs336_hoponga_exp2023_4", "cs336_hoponga_exp2024_2", true, "", comparison.Same, comparison.Same, 1, comparison.Pass, comparison.Pass, []string{"No change: every number"}},
-		{"mordred_native_old_b", "mordred_exp2023_4", true, comparison.NoUnit, "", "", 0, comparison.Pass, comparison.Pass, []string{"No change: every number"}},
+		{"cs336_hoponga_exp2023_4", "cs336_hoponga_exp2024_2", true, "", comparison.Same, comparison.Same, 1, comparison.Inconclusive, comparison.Inconclusive, []string{"No change: every number"}},
+		{"mordred_native_old_b", "mordred_exp2023_4", true, comparison.NoUnit, "", "", 0, comparison.Inconclusive, comparison.Inconclusive, []string{"No change: every number"}},
 		// 17.53 → 19.95 ms mean: +13.83 %.
-		{"nsysai_mfu_2gpu_before", "nsysai_mfu_2gpu_after", true, "", comparison.Regressed, comparison.Improved, 1.1383, comparison.Fail, comparison.Pass, []string{"Slower", "host slower", "cudaLaunchKernel +38", "cudaMemsetAsync", "GPU compute unchanged"}},
+		{"nsysai_mfu_2gpu_before", "nsysai_mfu_2gpu_after", true, "", comparison.Regressed, comparison.Improved, 1.1383, comparison.Fail, comparison.Pass, []string{"Slower", "host slower", "cudaMemsetAsync +423.8 µs per unit", "cudaLaunchKernel +315.7 µs per unit (+38", "GPU compute unchanged"}},
 		{"cs336zx_2_7B", "cs336zx_2_7B_clean", true, "", comparison.Same, comparison.Same, 1, comparison.Pass, comparison.Pass, []string{"No change"}},
 		{"cs336zx_2_7B", "cs336zx_2_7B_nvtx", true, "", comparison.Same, comparison.Same, 1, comparison.Pass, comparison.Pass, []string{"No change"}},
 		// Busy 839.09 → 781.13 ms: -6.91 %.
@@ -142,12 +142,8 @@ func TestARealTraceEqualsItself(t *testing.T) {
 		r := reportOfFile(t, path, analyze.Options{})
 		c := diffOf(t, r, r, diff.Options{})
 		empty(t, c)
-		want := comparison.Pass
-		if k := r.Find("kernel.count", nil); k == nil || *k.Value == 0 {
-			want = comparison.Inconclusive // an empty side is never a pass
-		}
-		if c.Verdict != want {
-			t.Errorf("%s: verdict %s, want %s: %+v", filepath.Base(path), c.Verdict, want, c.Gates)
+		if c.Verdict != comparison.Inconclusive || !c.Has(comparison.SameCapture) && r.Capture.Content != nil {
+			t.Errorf("%s: verdict %s of one capture on both sides: %v", filepath.Base(path), c.Verdict, c.Reasons)
 		}
 		var a, b bytes.Buffer
 		if err := comparison.Write(&a, c); err != nil {
@@ -225,7 +221,7 @@ func TestInjectedIntoARealCapture(t *testing.T) {
 	t.Run("shift and rename", func(t *testing.T) {
 		c := diffOf(t, base, rewritten(t, path, tracetest.ShiftTime(123_456_789)), diff.Options{})
 		empty(t, c)
-		if !c.Identical || c.Verdict != comparison.Pass {
+		if !c.Identical || c.Verdict != comparison.Inconclusive {
 			t.Errorf("shifted: identical %v, verdict %s", c.Identical, c.Verdict)
 		}
 	})

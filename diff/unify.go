@@ -20,7 +20,7 @@ func unify(base, head []*report.Report) (b, h []*report.Report, apart string) {
 	all := slices.Concat(base, head)
 	for _, r := range all {
 		if r.Unit.Used() == nil {
-			return base, head, ""
+			return base, head, mixed(all)
 		}
 	}
 	var best *candidate
@@ -34,6 +34,29 @@ func unify(base, head []*report.Report) (b, h []*report.Report, apart string) {
 		return base, head, missing(all[0].Unit.Used(), all)
 	}
 	return best.cut[:len(base)], best.cut[len(base):], ""
+}
+
+// mixed says that some captures have units by markers or graph launches and others have not; empty where all are of a kind.
+func mixed(all []*report.Report) string {
+	way := func(u *report.Unit) string {
+		switch u.Kind {
+		case "nvtx":
+			return "by the markers " + u.Name
+		case "graph":
+			return "by CUDA graph launches"
+		case "kernel":
+			return "in the kernel sequence"
+		}
+		return ""
+	}
+	first := all[0]
+	for _, r := range all[1:] {
+		if one, other := way(&first.Unit), way(&r.Unit); r.Unit.Kind != first.Unit.Kind && one != "" && other != "" {
+			return fmt.Sprintf("units of %s were found %s, those of %s %s: name one for both with --unit, or emit the same markers",
+				first.Trace.Name, one, r.Trace.Name, other)
+		}
+	}
+	return ""
 }
 
 // candidate is an anchor that all captures know.

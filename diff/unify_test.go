@@ -62,7 +62,7 @@ func TestUnify(t *testing.T) {
 }
 
 // Where no anchor is common, each side keeps its unit, and the kernels that one lacks are named. Where a side has no
-// anchor, since its units were found in another way, nothing is changed or said.
+// anchor, since its units were found in another way, nothing is changed, and the ways are named.
 func TestUnifyLeavesApart(t *testing.T) {
 	even := map[string]int64{}
 	base, head := cutReport("base.sqlite", even, "a", "b"), cutReport("head.sqlite", even, "c")
@@ -70,9 +70,14 @@ func TestUnifyLeavesApart(t *testing.T) {
 	if b[0] != base || h[0] != head || !strings.Contains(apart, "head.sqlite have no a") {
 		t.Errorf("%q", apart)
 	}
-	marked := &report.Report{Unit: report.Unit{Kind: "nvtx"}}
+	marked := &report.Report{Unit: report.Unit{Kind: "nvtx", Name: "step#N"}}
 	b, h, apart = unify([]*report.Report{base}, []*report.Report{marked})
-	if b[0] != base || h[0] != marked || apart != "" {
+	if b[0] != base || h[0] != marked || !strings.Contains(apart, "found in the kernel sequence") || !strings.Contains(apart, "by the markers step#N") {
 		t.Errorf("%q", apart)
+	}
+	for _, r := range []*report.Report{marked, {Unit: report.Unit{Kind: "none"}}} {
+		if b, h, apart = unify([]*report.Report{marked}, []*report.Report{r}); b[0] != marked || h[0] != r || apart != "" {
+			t.Errorf("%s: %q", r.Unit.Kind, apart)
+		}
 	}
 }

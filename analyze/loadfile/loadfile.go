@@ -63,6 +63,11 @@ type Counts struct {
 	Late      int64 `json:"late"`      // sent more than lateAfter after they were due
 }
 
+// FailedMoreThan reports whether more than a share of the requests that were answered failed, as load.failure_ratio has it.
+func (c *Counts) FailedMoreThan(share float64) bool {
+	return float64(c.Failed) > share*float64(c.Succeeded+c.Failed)
+}
+
 // lateAfter is how long after it was due a request counts as late, ns. Its latency counts from when it was due all the
 // same.
 const lateAfter = 5_000_000

@@ -29,7 +29,9 @@ func newDiff(e *env) *cobra.Command {
 long somebody recorded.
 
 BASE and HEAD are traces, reports (report.json) or folders that "explain --out" wrote, in any
-combination; a quoted glob or a list separated by commas names several captures of a side. Rules decide whether a change fails; without --fail-on these do:
+combination; a quoted glob or a list separated by commas names several captures of a side. A rule
+names a metric and the change that it tolerates: +3% relative, +10us absolute, both where both are
+given. Of several rules that select a number the last one judges it. Without --fail-on these judge:
 
   unit.time.p50:+3%,+10us                          a step takes longer
   unit.launches:+1                                 more than one launch more per step

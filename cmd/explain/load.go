@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -45,8 +46,9 @@ Ctrl-C ends the load: requests in flight are cancelled, and what was measured un
 marked as interrupted. Pressed twice, it gives up.
 
 Exit code 3 if the server never becomes healthy, if no request succeeds, or if the load was not
-whole: the server was gone or hung before its end, or it was interrupted. With --fail-on-errors 1 if
-any request failed.`,
+whole: the server was gone or hung before its end, or it was interrupted. Exit code 1 if more than
+--max-failures of the requests failed (1 % by default): latencies of the others then say little, and
+a comparison takes none of them for better or worse. With --fail-on-errors 1 if any request failed.`,
 		Example: `  explain load --out load.json
   explain load --url http://gpu7:8000 --rate 8 --duration 2m --slo-ttft 500ms --slo-tpot 50ms --out load.json
   explain load --mode decode --concurrency 32 --num-requests 500 --chat
@@ -66,6 +68,7 @@ type loadFlags struct {
 	keyEnv                   string
 	out                      string
 	format                   string
+	maxFailures              string
 	failOnErrors, noProfiler bool
 	quiet, verbose           bool
 	writing                  sync.Mutex // held while the file is written
@@ -104,7 +107,9 @@ func (f *loadFlags) register(cmd *cobra.Command) {
 	fl.StringVarP(&f.out, "out", "o", "", "write the result to this `FILE`; a folder gets load.json")
 	fl.StringVar(&f.format, "format", "text",
 		"print this `FORMAT` to standard output: "+strings.Join(loadFormats, ", "))
-	fl.BoolVar(&f.failOnErrors, "fail-on-errors", false, "exit with 1 if any request failed")
+	fl.StringVar(&f.maxFailures, "max-failures", "1%",
+		"exit with 1 if more than this `SHARE` of the requests failed: 1%, 0.01; 100% never does")
+	fl.BoolVar(&f.failOnErrors, "fail-on-errors", false, "exit with 1 if any request failed, as --max-failures 0")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but errors, and what --format json asks for")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error how far it is, line by line")
 	fl.BoolVar(&f.noProfiler, "no-profiler", false, "accepted for scripts of profilemate; load never starts a profiler")
@@ -137,6 +142,12 @@ func (f *loadFlags) options(cmd *cobra.Command, e *env) (load.Options, error) {
 		return o, usagef("--rate is more than 0 requests per second; leave it out for a closed loop")
 	case set("duration") && o.Duration <= 0, set("timeout") && o.Timeout <= 0, o.HealthTimeout < 0:
 		return o, usagef("--duration and --timeout are more than 0, --health-timeout is not negative")
+	}
+	if set("max-failures") && f.failOnErrors {
+		return o, usagef("--max-failures and --fail-on-errors exclude each other")
+	}
+	if _, err := f.failures(); err != nil {
+		return o, err
 	}
 	if f.port > 0 {
 		o.URL = fmt.Sprintf("http://127.0.0.1:%d", f.port)
@@ -213,10 +224,26 @@ func (f *loadFlags) measure(soft, hard context.Context, e *env, opt load.Options
 	if werr := f.print(e, res, path); werr != nil {
 		return werr
 	}
-	if err == nil && f.failOnErrors && res.Counts.Failed > 0 {
+	if most, merr := f.failures(); err == nil && merr == nil && res.Counts.FailedMoreThan(most) {
 		return exitCode(exitFail)
 	}
 	return err
+}
+
+// failures is the share of requests up to which a load is a success, 0 to 1.
+func (f *loadFlags) failures() (float64, error) {
+	if f.failOnErrors {
+		return 0, nil
+	}
+	text, percent := strings.CutSuffix(strings.TrimSpace(f.maxFailures), "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if percent {
+		v /= 100
+	}
+	if err != nil || !(v >= 0 && v <= 1) {
+		return 0, usagef("--max-failures %s is not a share of the requests; write 1%% or 0.01", f.maxFailures)
+	}
+	return v, nil
 }
 
 // interruptedText says how far a load came that the user ended.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"os"
 	"os/exec"
@@ -74,6 +75,8 @@ func editedTraces(t *testing.T, src string) map[string][]byte {
 	all := func(string) bool { return true }
 	traces := map[string][]byte{}
 	for name, edit := range map[string]tracetest.Edit{
+		"again.sqlite":     tracetest.ScaleKernels(all, 1.0001), // recorded once more
+		"more.sqlite":      tracetest.InsertGaps(61_000, stepStarts(t, src)...),
 		"slow.sqlite":      tracetest.InsertGaps(60_000, stepStarts(t, src)...),
 		"attention.sqlite": tracetest.ScaleKernels(func(name string) bool { return strings.Contains(name, "FlashAttn") }, 1.2),
 		"pageable.sqlite":  tracetest.PageableCopies(),
@@ -85,9 +88,23 @@ func editedTraces(t *testing.T, src string) map[string][]byte {
 		if err := tracetest.Rewrite(src, path, edit); err != nil {
 			t.Fatal(err)
 		}
+		anotherSession(t, path, int64(len(traces)+1))
 		traces[name] = read(t, path)
 	}
 	return traces
+}
+
+// anotherSession makes a copy of a trace a recording of its own: its session began later.
+func anotherSession(t *testing.T, path string, later int64) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec("UPDATE TARGET_INFO_SESSION_START_TIME SET utcEpochNs = utcEpochNs + ?", later); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // stepStarts are moments inside the steps of a trace: a little after each unit of work of the first device began.

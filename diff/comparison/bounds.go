@@ -43,7 +43,8 @@ func (c *Comparison) plausible() error {
 		name    string
 		n, most int
 	}{
-		{"reasons", len(c.Reasons), maxFewRows}, {"names of the base", len(c.Base.Names), maxFewRows},
+		{"reasons", len(c.Reasons), maxFewRows}, {"warnings", len(c.Warnings), maxFewRows},
+		{"names of the base", len(c.Base.Names), maxFewRows},
 		{"names of the head", len(c.Head.Names), maxFewRows},
 		{"primary rows", len(c.Primary), maxFewRows}, {"rows of the attribution", len(c.Attribution.Rows), maxManyRows},
 		{"kernels", len(c.Kernels), maxManyRows},

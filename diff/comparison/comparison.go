@@ -51,6 +51,7 @@ type Comparison struct {
 	Depth        Depth        `json:"depth"`     // how far down the sides were compared
 	Identical    bool         `json:"identical"` // every metric that both sides hold is equal, and there is GPU work
 	Reasons      []Reason     `json:"reasons"`   // why not comparable, or not conclusive
+	Warnings     []Reason     `json:"warnings"`  // what limits trust in a side, and by itself decides nothing
 	Base         Side         `json:"base"`
 	Head         Side         `json:"head"`
 	Unit         Unit         `json:"unit"`
@@ -122,13 +123,22 @@ const (
 	MissingKind          Code = "missing_kind" // kinds of unit that the head lacks, so that their work has no price
 	NothingMatched       Code = "nothing_matched"
 	WideInterval         Code = "wide_interval"
-	NoBaseline           Code = "no_baseline" // a first run: nothing to compare with
+	NoBaseline           Code = "no_baseline"        // a first run: nothing to compare with
+	SameCapture          Code = "same_capture"       // a capture is there twice
+	OneSession           Code = "one_session"        // captures are windows of one session
+	IncompleteCapture    Code = "incomplete_capture" // events are missing from a capture
+	FailedRequests       Code = "failed_requests"    // latencies are those of the requests that did not fail
 )
 
 // Reason says why in one sentence, and what would help.
 type Reason struct {
 	Code Code   `json:"code"`
 	Text string `json:"text"`
+}
+
+// Has reports whether a reason is among those of the comparison.
+func (c *Comparison) Has(code Code) bool {
+	return slices.ContainsFunc(c.Reasons, func(r Reason) bool { return r.Code == code })
 }
 
 // Side names what was compared, without paths.
@@ -147,6 +157,9 @@ type Unit struct {
 	// BaseN and HeadN count the units behind the numbers, over all captures of a side.
 	BaseN int64 `json:"base_n"`
 	HeadN int64 `json:"head_n"`
+	// BaseCoverage and HeadCoverage are the shares of GPU compute time that lie in units, 0 to 1, averaged over captures.
+	BaseCoverage *float64 `json:"base_coverage"`
+	HeadCoverage *float64 `json:"head_coverage"`
 	// Overlap is the share of the work that both sides do, 0 to 1, and OverlapNeeded what makes it the same work. Null
 	// where kernels are hidden.
 	Overlap       *float64 `json:"overlap"`

@@ -27,6 +27,7 @@ func Write(w io.Writer, c *Comparison) error {
 	l.Field("depth", c.Depth)
 	l.Field("identical", c.Identical)
 	report.List(l, "reasons", c.Reasons)
+	report.List(l, "warnings", c.Warnings)
 	l.Field("base", c.Base)
 	l.Field("head", c.Head)
 	l.Field("unit", c.Unit)
@@ -89,6 +90,7 @@ func Read(r io.Reader) (*Comparison, error) {
 // Fill replaces nil slices and maps: "never null" holds for what was read as for what is written.
 func (c *Comparison) Fill() {
 	OrEmpty(&c.Reasons)
+	OrEmpty(&c.Warnings)
 	OrEmpty(&c.Distribution.Edges)
 	OrEmpty(&c.Distribution.Base)
 	OrEmpty(&c.Distribution.Head)

@@ -2,6 +2,7 @@ package comparison
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
@@ -32,4 +33,25 @@ func Count(n int64, noun string) string {
 // ExactPercent writes a ratio as percent with as many decimals as it needs: 3%, 0.5%.
 func ExactPercent(v float64) string {
 	return unit.Shift(strconv.FormatFloat(v, 'f', -1, 64), 2) + "%"
+}
+
+// CountsEvents reports whether a metric counts events of the capture or adds them up, so that lost ones change it. The time of
+// a unit and what servers, clients and Nsight Compute measured do not.
+func CountsEvents(metric string) bool {
+	for _, prefix := range []string{"unit.time", "serve.", "load.", "ncu."} {
+		if strings.HasPrefix(metric, prefix) {
+			return false
+		}
+	}
+	return true
+}
+
+// IsLatency reports whether a metric is a latency of requests as clients saw it.
+func IsLatency(metric string) bool {
+	for _, prefix := range []string{"serve.ttft", "serve.tpot", "serve.itl", "serve.e2e"} {
+		if strings.HasPrefix(metric, prefix) {
+			return true
+		}
+	}
+	return false
 }

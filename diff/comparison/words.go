@@ -17,9 +17,6 @@ const (
 	ClassIdle    = "idle"
 )
 
-// SameCapture is the code of a capture that is there twice.
-const SameCapture Code = "same_capture"
-
 // Status of a waiver after a comparison.
 const (
 	WaiverApplied = "applied" // it accepted what some gates found

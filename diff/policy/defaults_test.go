@@ -22,6 +22,14 @@ func TestDefaultRulesInNumbers(t *testing.T) {
 		{ID: "graphs", Metric: "graph.coverage", Labels: none, Level: "error", Abs: difftest.Num(0.05), AbsUnit: "ratio", Direction: "down", Optional: true},
 		{ID: "structure", Metric: "structure", Labels: none, Level: "warn"},
 		{ID: "kernels", Metric: "kernel.time_per_unit", Labels: kernels, Level: "warn", Rel: difftest.Num(0.05), Abs: difftest.Num(5e3), AbsUnit: "ns", Direction: "up", Optional: true},
+		{ID: "failures", Metric: "load.failure_ratio", Labels: none, Level: "error", Abs: difftest.Num(0.01), AbsUnit: "ratio", Direction: "up", Optional: true},
+		{ID: "generation", Metric: "serve.generation_throughput.p50", Labels: none, Level: "error", Rel: difftest.Num(0.05), Direction: "down", Optional: true},
+		{ID: "prompt", Metric: "serve.prompt_throughput.p50", Labels: none, Level: "warn", Rel: difftest.Num(0.05), Direction: "down", Optional: true},
+		{ID: "ttft", Metric: "serve.ttft.mean", Labels: none, Level: "error", Rel: difftest.Num(0.1), Direction: "up", Optional: true},
+		{ID: "tpot", Metric: "serve.tpot.mean", Labels: none, Level: "error", Rel: difftest.Num(0.05), Direction: "up", Optional: true},
+		{ID: "e2e", Metric: "serve.e2e.mean", Labels: none, Level: "error", Rel: difftest.Num(0.1), Direction: "up", Optional: true},
+		{ID: "drafting", Metric: "serve.spec_acceptance_rate", Labels: none, Level: "warn", Abs: difftest.Num(0.05), AbsUnit: "ratio", Direction: "down", Optional: true},
+		{ID: "ncu", Metric: "ncu.duration.mean", Labels: kernels, Level: "warn", Rel: difftest.Num(0.05), Abs: difftest.Num(1e3), AbsUnit: "ns", Direction: "up", Optional: true},
 	}
 	if d := cmp.Diff(want, policy.DefaultRules(), cmpopts.IgnoreUnexported(policy.Rule{}), cmpopts.EquateApprox(1e-12, 0)); d != "" {
 		t.Error(d)

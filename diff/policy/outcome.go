@@ -17,7 +17,10 @@ func (p *Policy) Counts(g *comparison.Gate) comparison.Verdict {
 			comparison.EmptySide,
 			comparison.EnvironmentMismatch,
 			comparison.GraphCaptureMismatch,
-			comparison.LowCoverage:
+			comparison.LowCoverage,
+			comparison.SameCapture,
+			comparison.IncompleteCapture,
+			comparison.FailedRequests:
 			v = p.Stats.OnNotComparable
 		case comparison.MissingMetric, comparison.MissingKind, comparison.NothingMatched:
 			v = p.Stats.OnMissing

@@ -117,7 +117,7 @@ func Default() *Policy {
 		return &Policy{Stats: DefaultStats()} // no rules: a test holds that the preset can be read
 	}
 	own := *p
-	own.Rules = slices.Clone(p.Rules)
+	own.Rules, own.presetRules = slices.Clone(p.Rules), len(p.Rules)
 	return &own
 }
 

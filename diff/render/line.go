@@ -34,6 +34,8 @@ func OneLine(c *comparison.Comparison) string {
 				sep = ", "
 			}
 		}
+	case c.Has(comparison.SameCapture):
+		text = "same_capture: base and head are not two captures"
 	case g != nil:
 		text = own(g.Metric) + ": " + string(g.Verdict)
 	case row == nil:

@@ -32,6 +32,7 @@ const (
 	termKernelMax = 8
 	termGates     = 6
 	termResidue   = 4
+	maxWarnings   = 6
 	termText      = 330 // characters of a sentence
 )
 
@@ -310,6 +311,13 @@ func sides(c *comparison.Comparison) []doc.Span {
 			spans = append(spans, doc.Text(", "+unit.Int(*c.Unit.Tokens)+" prompt tokens"))
 		}
 		spans = append(spans, doc.Text("): "+unit.Int(c.Unit.BaseN)+" → "+comparison.Count(c.Unit.HeadN, "unit")))
+		if b, h := c.Unit.BaseCoverage, c.Unit.HeadCoverage; b != nil && h != nil {
+			text := unit.Format(*b, report.Ratio)
+			if head := unit.Format(*h, report.Ratio); head != text {
+				text += " → " + head
+			}
+			spans = append(spans, doc.Text(", which cover "+text+" of GPU compute time"))
+		}
 	}
 	if unreplicated(c) {
 		spans = append(spans, doc.Text(" · unreplicated: one capture on a side"))
@@ -324,16 +332,24 @@ func unreplicated(c *comparison.Comparison) bool { return c.Base.Captures < 2 ||
 
 // reasons say why the sides are not comparable, or not conclusive.
 func reasons(c *comparison.Comparison) []doc.Block {
-	if len(c.Reasons) == 0 {
+	if len(c.Reasons) == 0 && len(c.Warnings) == 0 {
 		return nil
 	}
 	note := doc.Note{Kind: doc.Info}
 	list := c.Reasons
-	if !c.Comparable && !c.Identical && !c.FirstRun() && c.Cause != "" {
+	if len(list) > 0 && !c.Comparable && !c.Identical && !c.FirstRun() && c.Cause != "" {
 		list = list[1:] // the cause says the first one
 	}
 	for _, r := range list {
 		note.Blocks = append(note.Blocks, doc.P(doc.Code(string(r.Code)), doc.Text(": "+r.Text)))
+	}
+	for i, r := range c.Warnings {
+		if i == maxWarnings {
+			more := comparison.Count(int64(len(c.Warnings)-i), "more warning")
+			note.Blocks = append(note.Blocks, doc.P(doc.Text(more+" in the JSON of the comparison")))
+			break
+		}
+		note.Blocks = append(note.Blocks, doc.P(doc.Text("Warning, "), doc.Code(string(r.Code)), doc.Text(": "+clip(r.Text))))
 	}
 	if !c.Comparable {
 		note.Kind = doc.Caution

@@ -281,7 +281,11 @@ func (v *View) unitOfWork() (fact, bool) {
 	default:
 		f.detail = v.group(g)
 	}
-	f.brief = f.detail
+	f.brief = f.detail // a line of the terminal has no room for more
+	if c := v.Unit.Coverage; c != nil {
+		f.detail = append(f.detail[:len(f.detail):len(f.detail)],
+			doc.Text("; units cover "+unit.Format(*c, report.Ratio)+" of GPU compute time"))
+	}
 	if more := len(v.Unit.Groups) - 1; more > 0 {
 		f.detail = append(f.detail[:len(f.detail):len(f.detail)], doc.Text("; "+Plural(int64(more), "other kind")))
 	}

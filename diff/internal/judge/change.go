@@ -25,6 +25,12 @@ func (j *judge) change(g *comparison.Gate, r *policy.Rule, s *subject) {
 	case !j.c.Comparable && !j.c.Identical:
 		inconclusive(j.why())
 		return
+	case j.c.Has(comparison.IncompleteCapture) && comparison.CountsEvents(s.metric):
+		inconclusive(comparison.IncompleteCapture, "events are missing from a capture: what it counts is a lower bound")
+		return
+	case j.c.Has(comparison.FailedRequests) && comparison.IsLatency(s.metric):
+		inconclusive(comparison.FailedRequests, "too many requests of a side failed to compare the latencies of the others")
+		return
 	case s.other != "":
 		inconclusive(comparison.DifferentWork, s.other)
 		return

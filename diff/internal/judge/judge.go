@@ -56,7 +56,8 @@ func (j *judge) judge() {
 	}) {
 		c.Verdict = comparison.Worse(c.Verdict, p.Stats.OnMissing)
 	}
-	if !c.Comparable && !(c.Identical && settled) {
+	if !c.Comparable && !(c.Identical && settled) ||
+		p.Changes() > 0 && (c.Has(comparison.SameCapture) || c.Has(comparison.IncompleteCapture)) {
 		c.Verdict = comparison.Worse(c.Verdict, p.Stats.OnNotComparable)
 	}
 }

@@ -20,6 +20,8 @@ type Sides struct {
 	Kinds      []Kind    // of unit, on either side: those of the base first
 	Main       *Kind     // the one whose change is attributed; nil where there is none
 	Kind       side.Kind // what it is called
+	Device     int64     // on which it is looked at, where there are several
+	Moved      string    // says that another device is the slowest on the head; empty where none is
 }
 
 // LeastPart is the share of a unit below which a part of it has not changed to speak of.
@@ -264,6 +266,7 @@ func (x *Sides) Choose() bool {
 		return false
 	}
 	x.Base.Views, x.Head.Views = x.Main.BaseViews, x.Main.HeadViews
+	x.oneDevice()
 	return true
 }
 
@@ -311,6 +314,7 @@ func (x *Sides) Coverage() {
 			}
 		}
 	}
+	x.unequalCoverage()
 }
 
 func Optional(v int64) *int64 {

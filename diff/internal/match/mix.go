@@ -58,6 +58,15 @@ func (x *Sides) Residue() {
 		}
 		return strings.TrimSpace(c.Report.Unit.Kind + " " + c.Report.Unit.Name)
 	})
+	add("evidence", true, func(c *side.Capture) string {
+		var kinds []string
+		for _, e := range c.Report.Evidence {
+			if !slices.Contains(kinds, e.Kind) {
+				kinds = append(kinds, e.Kind)
+			}
+		}
+		return cmp.Or(strings.Join(kinds, ", "), "none")
+	})
 	add("tool_version", false, func(c *side.Capture) string { return c.Report.Tool.Version })
 }
 

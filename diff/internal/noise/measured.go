@@ -46,8 +46,17 @@ const (
 	maxNCURows  = 20 // kernels, by their time on the base
 )
 
-// Measured fills in the rows of what both sides measured.
-func (x *Decider) Measured() {
+// Measured fills in the rows of what both sides measured, where there is no trace.
+func (x *Decider) Measured() { x.measured(func(*report.Metric) bool { return true }) }
+
+// MeasuredBeside does so where there are traces, whose own metrics have their rows.
+func (x *Decider) MeasuredBeside() {
+	x.measured(func(m *report.Metric) bool {
+		return strings.HasPrefix(m.ID, "serve.") || strings.HasPrefix(m.ID, "load.") || strings.HasPrefix(m.ID, "ncu.")
+	})
+}
+
+func (x *Decider) measured(evidence func(m *report.Metric) bool) {
 	known := map[string]bool{}
 	add := func(n number, l report.Labels) {
 		known[n.id] = true
@@ -71,7 +80,7 @@ func (x *Decider) Measured() {
 		if m.Summary != nil {
 			stat = "mean"
 		}
-		if len(m.Labels) == 0 && !known[m.ID] && m.Better != report.None && compares(m, stat) {
+		if len(m.Labels) == 0 && !known[m.ID] && m.Better != report.None && evidence(m) && compares(m, stat) {
 			add(number{m.ID, stat, ""}, report.Labels{})
 		}
 	}

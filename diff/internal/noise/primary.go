@@ -155,8 +155,30 @@ func (x *Decider) Rows() {
 		}
 		tested = append(tested, y.kindRows(list)...)
 	}
+	tested = append(tested, x.deviceRows()...)
 	x.several(tested)
 	x.Workload()
+}
+
+// deviceRows adds the median on each other device that both sides ran the attributed kind on.
+func (x *Decider) deviceRows() (tested []int) {
+	for _, d := range x.Devices() {
+		if d == x.Device {
+			continue
+		}
+		y := *x
+		if y.Sides = x.On(d); y.Sides == nil {
+			continue
+		}
+		from := len(x.C.Primary)
+		tested = append(tested, y.kindRows(primaries()[:1])...)
+		for i := range x.C.Primary[from:] {
+			r := &x.C.Primary[from+i]
+			r.Labels = r.Labels.Clone()
+			r.Labels["device"] = strconv.FormatInt(d, 10)
+		}
+	}
+	return tested
 }
 
 // kindRows adds the rows of one kind of unit, and returns the places of those that several captures a side decide.
@@ -418,6 +440,7 @@ func (x *Decider) several(tested []int) {
 		}
 		what := primaryOf(row.Metric)
 		row.Class, row.Why = x.tested(t, adjusted[i], x.alpha(), "Holm")
+		x.betweenRuns(row)
 		switch {
 		case x.immaterial(&what, row):
 			row.Class, row.Why = comparison.Same, immaterial
@@ -427,6 +450,18 @@ func (x *Decider) several(tested []int) {
 			}
 		}
 	}
+}
+
+// betweenRuns keeps the noise floor where the spread of the captures does not contain what differs between runs.
+func (x *Decider) betweenRuns(row *comparison.Row) {
+	floor, text := x.floor(row.Metric, row.Labels)
+	if !comparison.Real(row) || row.Ratio == nil || !side.BetweenRuns(x.Base, x.Head) ||
+		math.Abs(math.Log(*row.Ratio)) > math.Log1p(floor) {
+		return
+	}
+	row.NoiseFloor = &floor
+	row.Class = comparison.Unsettled
+	row.Why += "; but the sides are of different runs, whose difference no capture contains: within the " + text
 }
 
 func primaryOf(metric string) primary {

@@ -1,6 +1,7 @@
 package noise
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -250,7 +251,37 @@ func (w *workload) units(s *side.Side, of func(k *match.Kind) []int) []infer.Wor
 			list = append(list, work)
 		}
 	}
-	return list
+	return mixed(list)
+}
+
+// mixed spreads the units of each kind evenly and keeps their order within it, so that every block of a bootstrap holds
+// about the mix of the whole: how many units of each kind ran is given, and only their times are noise.
+func mixed(units []infer.Work) []infer.Work {
+	type kind struct {
+		phase         int
+		batch, tokens float64
+	}
+	of := func(u infer.Work) kind { return kind{u.Phase, u.Batch, u.Tokens} }
+	counts, seen := map[kind]int{}, map[kind]int{}
+	for _, u := range units {
+		counts[of(u)]++
+	}
+	type placed struct {
+		infer.Work
+		at float64
+	}
+	list := make([]placed, len(units))
+	for i, u := range units {
+		k := of(u)
+		list[i] = placed{u, (float64(seen[k]) + 0.5) / float64(counts[k])}
+		seen[k]++
+	}
+	slices.SortStableFunc(list, func(a, b placed) int { return cmp.Compare(a.at, b.at) })
+	out := make([]infer.Work, len(list))
+	for i := range list {
+		out[i] = list[i].Work
+	}
+	return out
 }
 
 // places are the kinds of unit in their order.

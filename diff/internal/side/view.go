@@ -2,7 +2,9 @@ package side
 
 import (
 	"cmp"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -74,7 +76,27 @@ func NewView(c *Capture, at int) *View {
 	if !ok {
 		return nil
 	}
-	v := &View{C: c, group: &c.Kinds[at], Labels: l}
+	return newView(c, &c.Kinds[at], at, l, l)
+}
+
+// On is what the capture says of the kind of unit on one device, nil where it says nothing. Times are those of the device;
+// kernels and calls are known of the slowest device alone, and what they leave of the device's time is others.
+func (v *View) On(device int64) *View {
+	if device == v.group.Device {
+		return v
+	}
+	g := *v.group
+	g.Device = device
+	at := slices.IndexFunc(v.C.Kinds, func(k Group) bool { return k.ID == g.ID && k.Kind == g.Kind && k.Signature == g.Signature })
+	return newView(v.C, &g, at, v.Labels, with(v.Labels, "device", strconv.FormatInt(device, 10)))
+}
+
+// Device whose units the view is of.
+func (v *View) Device() int64 { return v.group.Device }
+
+// newView has the times under the labels l, and what is known of the kind as a whole under those of it.
+func newView(c *Capture, g *Group, at int, of, l report.Labels) *View {
+	v := &View{C: c, group: g, Labels: of}
 	v.Time = c.Summary("unit.time", l)
 	v.Busy, v.Idle = c.Summary("unit.gpu_busy", l), c.Summary("unit.gpu_idle", l)
 	v.Compute, v.Comm, v.Copied = c.Summary("unit.compute_time",
@@ -159,7 +181,7 @@ func (v *View) kernelsOf(main bool) {
 		rest.Count -= v.Work[i].Count
 	}
 	rest.Count = max(rest.Count, 0)
-	if v.HasOthers = rest.Alone > leastOthers; v.HasOthers {
+	if v.HasOthers = math.Abs(rest.Alone) > leastOthers; v.HasOthers {
 		v.Others = rest
 	}
 }

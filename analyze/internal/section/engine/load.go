@@ -97,7 +97,7 @@ var Load = kit.Section{
 				"server_error, no_output, client_limit, other",
 		},
 		{
-			ID: "load.failure_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
+			ID: "load.failure_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Exact,
 			Scale:   report.Level,
 			Meaning: "share of requests that failed",
 		},

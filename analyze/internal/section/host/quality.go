@@ -1,6 +1,8 @@
 package host
 
 import (
+	"strings"
+
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
@@ -20,6 +22,12 @@ var Quality = kit.Section{
 			ID: "quality.unjoined_kernels", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
 			Scale:   report.Level,
 			Meaning: "share of the window's kernels whose launch call is not in the capture",
+		},
+		{
+			ID: "quality.lost_kernels", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level,
+			Meaning: "share of the calls that launch a kernel, from the first to the last in the window that has one, " +
+				"whose kernel is not in the capture",
 		},
 		{
 			ID: "quality.skipped_rows", Unit: report.Count, Better: report.Lower, Assume: report.Exact,
@@ -83,6 +91,7 @@ var Quality = kit.Section{
 // From where on a check warns.
 const (
 	unjoinedWarn  = 0.01
+	lostWarn      = 0.02
 	overheadWarn  = 0.05
 	pidShareWarn  = 0.80 // nsys-llm-explainer's, as is the next one
 	largePid      = 10_000_000
@@ -149,6 +158,7 @@ func quality(in *kit.Input, out *kit.Output) {
 	c.gpuActivity()
 	c.lostData()
 	c.cutTrace()
+	c.lostKernels()
 	c.hiddenKernels()
 	c.skippedRows()
 	c.window()
@@ -269,6 +279,61 @@ func (c *checks) cutTrace() {
 	c.out.Metric("quality.unjoined_kernels", nil, ratio)
 	c.that(*ratio >= unjoinedWarn, check, counted(missing, ratio), "unjoined_kernels",
 		formatCount(missing)+" of "+formatCount(int64(hi-lo))+" kernels ("+formatRatio(*ratio)+") have no launch call in the capture: it is a part cut out of a longer one, or API rows were lost. They count in all GPU times; NVTX coverage, phases and idle causes know nothing of them.")
+}
+
+// lostKernels counts launches whose kernel is missing, which is what buffers that ran full leave behind, whether nsys says
+// so or not. A launch while a stream is captured into a graph has no kernel, nor has one that failed.
+func (c *checks) lostKernels() {
+	const check = "launch calls have their kernel"
+	in := c.in
+	api, has := &in.Trace.API, &in.Trace.Has
+	if in.Trace.Kernels.Len() == 0 || api.Len() == 0 || !has.KernelCorrelation || !has.APICorrelation || !has.KernelPID {
+		c.unchecked(check, "kernels and calls cannot be joined")
+		return
+	}
+	ran := make([]bool, api.Len())
+	for _, call := range in.Calls.Kernel {
+		if call != trace.None {
+			ran[call] = true
+		}
+	}
+	capturing := make([]bool, len(in.Trace.Threads)+1) // by thread, the last for calls that name none
+	var seen, lost, since int64                        // since the last launch with a kernel
+	lo, hi := api.Starting(in.Span.Start, in.Span.End)
+	if in.Window.Mode == "capture" {
+		lo = 0 // the first launch comes before the first kernel
+	}
+	for i := lo; i < hi; i++ {
+		n, th := &api.Names[api.Name(i)], api.Thread(i)
+		if th == trace.None {
+			th = int32(len(capturing) - 1)
+		}
+		switch {
+		case strings.Contains(n.Name, "StreamBeginCapture"):
+			capturing[th] = true
+		case strings.Contains(n.Name, "StreamEndCapture"):
+			capturing[th] = false
+		case !n.Launch || n.GraphLaunch || capturing[th] || api.Return(i) != 0:
+		case ran[i]:
+			seen++
+			lost += since
+			since = 0
+		case seen > 0:
+			since++
+		}
+	}
+	if seen == 0 {
+		c.unchecked(check, "no launch of a kernel")
+		return
+	}
+	all := seen + lost
+	ratio := stat.Ratio(lost, all)
+	c.out.From(trace.RoleAPI, int(all), "correlationId", "nameId")
+	c.out.With(trace.RoleKernel, "correlationId", "globalPid")
+	c.out.Metric("quality.lost_kernels", nil, ratio)
+	c.that(*ratio >= lostWarn, check, counted(lost, ratio), "lost_kernels",
+		formatCount(lost)+" of "+formatCount(all)+" launch calls ("+formatRatio(*ratio)+") have no kernel in the capture: "+
+			"kernels were lost, and counts and busy times are lower bounds. Record a shorter time, or trace less.")
 }
 
 // hiddenKernels is about CUDA graphs traced as a whole.

@@ -45,6 +45,7 @@ func TestQualityOfSoundTrace(t *testing.T) {
 	r := sectiontest.Analyse(t, b, analyze.Options{}).Report
 	wantLines(t, warningCodes(r, "quality"))
 	sectiontest.Metric(t, r, 0, "quality.unjoined_kernels")
+	sectiontest.Metric(t, r, 0, "quality.lost_kernels")
 	sectiontest.Metric(t, r, 0, "quality.skipped_rows")
 	sectiontest.Metric(t, r, 10*micro, "quality.longest_gap")
 	sectiontest.Metric(t, r, 10.0/1990, "quality.longest_gap_ratio") // 1000 to 2990
@@ -102,6 +103,13 @@ func TestQualityWarnings(t *testing.T) {
 		{"cut capture", broken(func(b *tt.Builder, th *tt.Thread) {
 			b.Kernel(tt.Kernel{Place: tt.Place{Process: th.Process(), Correlation: 999}, Name: "k", Start: 2990 * micro, End: 3000 * micro})
 		}), "unjoined_kernels", "1 of 11 kernels (9.1 %)", func(t *testing.T, r *report.Report) { sectiontest.Metric(t, r, 1.0/11, "quality.unjoined_kernels") }},
+		{"lost kernels", broken(func(_ *tt.Builder, th *tt.Thread) { // between the second and the third of ten launches, and after the last
+			th.Call("cudaLaunchKernel_v7000", 1250*micro, 1251*micro)
+			th.Call("cudaStreamBeginCapture_v10000", 1260*micro, 1261*micro)
+			th.Call("cudaLaunchKernel_v7000", 1262*micro, 1263*micro) // has no kernel, and needs none
+			th.Call("cudaStreamEndCapture_v10000", 1264*micro, 1265*micro)
+			th.Call("cudaLaunchKernel_v7000", 2890*micro, 2891*micro) // in flight at the end
+		}), "lost_kernels", "1 of 11 launch calls (9.1 %)", func(t *testing.T, r *report.Report) { sectiontest.Metric(t, r, 1.0/11, "quality.lost_kernels") }},
 		{"no API calls", broken(nil, tt.WithoutTable("CUPTI_ACTIVITY_KIND_RUNTIME")), "no_api_calls", "", func(t *testing.T, r *report.Report) { sectiontest.NoMetric(t, r, "quality.unjoined_kernels") }},
 		{"no correlation", broken(nil, tt.WithoutColumn(kernelRows, "correlationId")), "no_correlation", "", nil},
 		{"no process column", broken(nil, tt.WithoutColumn(kernelRows, "globalPid")), "no_process_column", "", func(t *testing.T, r *report.Report) { sectiontest.NoMetric(t, r, "quality.unknown_process") }},

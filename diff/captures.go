@@ -1,0 +1,146 @@
+package diff
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/side"
+)
+
+// collapse keeps of the captures of a side those that say something of their own: of copies of a capture the first, of
+// windows of one session the longest. Each that it leaves out is a warning.
+func collapse(c *comparison.Comparison, name string, captures []*side.Capture) []*side.Capture {
+	var kept []*side.Capture
+	for _, x := range captures {
+		warn := func(code comparison.Code, text string, other *side.Capture) {
+			c.Warnings = append(c.Warnings, comparison.Reason{Code: code, Text: fmt.Sprintf("%s: %s and %s are %s",
+				name, other.Report.Trace.Name, x.Report.Trace.Name, text)})
+		}
+		if at := slices.IndexFunc(kept, func(k *side.Capture) bool { return copied(k, x) }); at >= 0 {
+			warn(comparison.SameCapture, "one and the same capture, which counts once", kept[at])
+			continue
+		}
+		if at := slices.IndexFunc(kept, func(k *side.Capture) bool { return oneSession(k, x) }); at >= 0 {
+			warn(comparison.OneSession, "windows of one session, of which the longest counts", kept[at])
+			if x.Report.Window.Length > kept[at].Report.Window.Length {
+				kept[at] = x
+			}
+			continue
+		}
+		kept = append(kept, x)
+	}
+	return kept
+}
+
+// copied reports whether two reports are of one capture. Of evidence, whose events nobody hashed, all numbers tell.
+func copied(a, b *side.Capture) bool {
+	x, y := a.Report.Capture.Content, b.Report.Capture.Content
+	if x != nil && y != nil {
+		return *x == *y
+	}
+	return a.EvidenceOnly() && b.EvidenceOnly() && a.HoldsWork() && a.Within(b) && b.Within(a)
+}
+
+// oneSession reports whether two captures are windows of one session of nsys.
+func oneSession(a, b *side.Capture) bool {
+	x, y := a.Report.Capture.SessionStart, b.Report.Capture.SessionStart
+	if x == nil || y == nil || *x != *y {
+		return false
+	}
+	h, g := a.Report.Capture.Host, b.Report.Capture.Host
+	return h == nil || g == nil || *h == *g // nodes that started at one moment are two
+}
+
+// acrossSides says which captures stand on both sides, and that windows of one session are compared.
+func acrossSides(c *comparison.Comparison, base, head []*side.Capture) {
+	var same []string
+	session := len(base) == 1 && len(head) == 1 && oneSession(base[0], head[0])
+	for _, b := range base {
+		for _, h := range head {
+			if x, y := b.Report.Capture.Content, h.Report.Capture.Content; x != nil && y != nil && *x == *y {
+				same = append(same, b.Report.Trace.Name)
+			}
+		}
+	}
+	switch {
+	case len(same) > 0 && len(same) == len(base) && len(same) == len(head):
+		c.Reasons = append(c.Reasons, comparison.Reason{Code: comparison.SameCapture,
+			Text: "base and head are one and the same capture, so that nothing follows from its equal numbers: was the head recorded?"})
+	case len(same) > 0:
+		c.Reasons = append(c.Reasons, comparison.Reason{Code: comparison.SameCapture,
+			Text: strings.Join(same, ", ") + " is on both sides: name each capture on one"})
+	case session:
+		c.Warnings = append(c.Warnings, comparison.Reason{Code: comparison.OneSession,
+			Text: "base and head are windows of one session: one run at two times is compared, not two programs"})
+	}
+}
+
+// Shares from which a capture is incomplete.
+const (
+	lostKernels = 0.02 // of launches, without their kernel; complete captures have 0 to 0.5 %
+	skippedRows = 0.01 // of a table
+)
+
+// doubts are codes of the report's warnings that travel with a capture: they limit what its numbers mean.
+var doubts = []string{"unjoined_kernels", "no_process_column", "no_api_calls", "no_correlation", "time_unit", "nsys_errors"}
+
+// incomplete says from which captures events are missing, and what else limits trust in them.
+func incomplete(c *comparison.Comparison, base, head []*side.Capture) {
+	for _, s := range []struct {
+		name     string
+		captures []*side.Capture
+	}{{"base", base}, {"head", head}} {
+		for _, x := range s.captures {
+			name := s.name + ": " + x.Report.Trace.Name
+			if what := whatIsMissing(x); len(what) > 0 {
+				c.Reasons = append(c.Reasons, comparison.Reason{Code: comparison.IncompleteCapture,
+					Text: name + ": " + strings.Join(what, ", ") + ": counts, busy times and launches are lower bounds"})
+			}
+			for i := range x.Report.Warnings {
+				if w := &x.Report.Warnings[i]; slices.Contains(doubts, w.Code) {
+					c.Warnings = append(c.Warnings, comparison.Reason{Code: comparison.Code(w.Code), Text: name + ": " + w.Text})
+				}
+			}
+		}
+	}
+}
+
+// whatIsMissing says what is missing from a capture.
+func whatIsMissing(x *side.Capture) []string {
+	var what []string
+	if n, _ := x.Value("quality.lost_data_messages", nil); n > 0 {
+		what = append(what, "nsys reports lost events")
+	}
+	if v, _ := x.Value("quality.lost_kernels", nil); v >= lostKernels {
+		what = append(what, unit.Percent(v)+" of the launches have no kernel")
+	}
+	for _, t := range x.Report.Trace.Tables {
+		if t.Rows > 0 && float64(t.Skipped) >= skippedRows*float64(t.Rows) && t.Skipped > 0 {
+			what = append(what, fmt.Sprintf("%s of %s rows of %s cannot be used", unit.Int(t.Skipped), unit.Int(t.Rows), t.Name))
+		}
+	}
+	return what
+}
+
+// doubt takes back what counts of an incomplete capture seem to say: the numbers stand, and nothing follows from them.
+func doubt(c *comparison.Comparison) {
+	if !c.Has(comparison.IncompleteCapture) {
+		return
+	}
+	const why = "incomplete_capture: events are missing, and this is a lower bound"
+	for i := range c.Primary {
+		if r := &c.Primary[i]; comparison.CountsEvents(r.Metric) {
+			r.Class, r.Why, r.NeedCaptures = comparison.Unsettled, why, nil
+		}
+	}
+	for i := range c.Kernels {
+		c.Kernels[i].Class, c.Kernels[i].Why = comparison.Unsettled, why
+	}
+	for i := range c.API {
+		c.API[i].Class = comparison.Unsettled
+	}
+	c.Structure = nil
+}

@@ -1,0 +1,186 @@
+package diff_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// of a report, another that is a capture of its own or not.
+func identified(r *report.Report, content, session string) *report.Report {
+	own := *r
+	own.Capture = report.Capture{Content: &content, SessionStart: &session}
+	return &own
+}
+
+func warned(c *comparison.Comparison, code comparison.Code) int {
+	n := 0
+	for _, w := range c.Warnings {
+		if w.Code == code {
+			n++
+		}
+	}
+	return n
+}
+
+// One file named three times is one capture, and a slower head is not certain because of that; windows of one session are
+// one replicate.
+func TestCopiesCountOnce(t *testing.T) {
+	base, slow := engineReport(t, engine{}), engineReport(t, engine{gap: 40_000})
+	many := func(r *report.Report, contents, sessions string) []*report.Report {
+		var list []*report.Report
+		for i := range contents {
+			list = append(list, identified(r, contents[i:i+1], sessions[i:i+1]))
+		}
+		return list
+	}
+	alone := compareReports(t, many(base, "a", "s"), many(slow, "h", "t"), diff.Options{})
+	for _, w := range []struct {
+		name                       string
+		base, head                 []*report.Report
+		copies, sessions           int
+		baseCaptures, headCaptures int
+	}{
+		{"three names", many(base, "aaa", "sss"), many(slow, "hhh", "ttt"), 4, 0, 1, 1},
+		{"three windows", many(base, "abc", "sss"), many(slow, "h", "t"), 0, 2, 1, 1},
+		{"three captures", many(base, "abc", "xyz"), many(slow, "hij", "tuv"), 0, 0, 3, 3},
+	} {
+		c := compareReports(t, w.base, w.head, diff.Options{})
+		if warned(c, comparison.SameCapture) != w.copies || warned(c, comparison.OneSession) != w.sessions {
+			t.Errorf("%s: warnings %v", w.name, c.Warnings)
+		}
+		if c.Base.Captures != w.baseCaptures || c.Head.Captures != w.headCaptures {
+			t.Errorf("%s: %d and %d captures", w.name, c.Base.Captures, c.Head.Captures)
+		}
+		if w.baseCaptures == 1 && (c.Verdict != alone.Verdict || rowOf(t, c, "unit.time.p50").Class != rowOf(t, alone, "unit.time.p50").Class) {
+			t.Errorf("%s: %s, and one of each is %s", w.name, c.Verdict, alone.Verdict)
+		}
+	}
+}
+
+// One capture on both sides is nothing to conclude from, whatever its rows say; two windows of a session are compared.
+func TestCaptureOnBothSides(t *testing.T) {
+	base, slow := engineReport(t, engine{}), engineReport(t, engine{gap: 40_000})
+	one := func(r *report.Report, content string) []*report.Report {
+		return []*report.Report{identified(r, content, "s")}
+	}
+	c := compareReports(t, one(base, "a"), one(base, "a"), diff.Options{})
+	if c.Verdict != comparison.Inconclusive || !c.Has(comparison.SameCapture) || !c.Identical || !strings.HasPrefix(c.Cause, "No change") {
+		t.Errorf("%s %v: %s", c.Verdict, c.Reasons, c.Cause)
+	}
+	if r := rowOf(t, c, "unit.time.p50"); r.Class != comparison.Same {
+		t.Errorf("unit.time.p50 is %s", r.Class)
+	}
+	other := identified(base, "b", "u")
+	c = compareReports(t, append(one(base, "a"), other), append(one(slow, "h"), other), diff.Options{})
+	if !c.Has(comparison.SameCapture) || c.Verdict == comparison.Pass {
+		t.Errorf("one of two on both sides: %s %v", c.Verdict, c.Reasons)
+	}
+	c = compareReports(t, one(base, "a"), one(slow, "b"), diff.Options{})
+	if c.Has(comparison.SameCapture) || warned(c, comparison.OneSession) != 1 || rowOf(t, c, "unit.time.p50").Class != comparison.Regressed {
+		t.Errorf("two windows: %v %v", c.Reasons, c.Warnings)
+	}
+}
+
+// Two exports of one capture, and two halves of one session.
+func TestRealCopies(t *testing.T) {
+	get := realReports(t)
+	c := diffOf(t, get("cs336_hoponga_exp2023_4"), get("cs336_hoponga_exp2024_2"), diff.Options{})
+	if c.Verdict != comparison.Inconclusive || !c.Has(comparison.SameCapture) {
+		t.Errorf("two exports: %s %v", c.Verdict, c.Reasons)
+	}
+}
+
+// A capture that lost events is never a pass, whichever side it is, and its counts are neither better nor worse.
+func TestIncompleteCaptures(t *testing.T) {
+	base := engineReport(t, engine{})
+	for name, spoil := range map[string]func(r *report.Report){
+		"nsys says so": func(r *report.Report) { setMetric(r, "quality.lost_data_messages", report.Count, 1) },
+		"launches without kernels": func(r *report.Report) {
+			setMetric(r, "quality.lost_kernels", report.Ratio, 0.2)
+		},
+		"rows that cannot be used": func(r *report.Report) {
+			r.Trace.Tables = append([]report.TableCount{}, r.Trace.Tables...)
+			r.Trace.Tables[0].Skipped = r.Trace.Tables[0].Rows
+		},
+	} {
+		lost := *engineReport(t, engine{})
+		lost.Metrics = append([]report.Metric{}, lost.Metrics...)
+		spoil(&lost)
+		lost = *identified(&lost, "lost", "other")
+		for _, sides := range [][2]*report.Report{{base, &lost}, {&lost, base}} {
+			c := diffOf(t, sides[0], sides[1], diff.Options{})
+			if c.Verdict != comparison.Inconclusive || !c.Has(comparison.IncompleteCapture) {
+				t.Errorf("%s: %s %v", name, c.Verdict, c.Reasons)
+			}
+			if r := rowOf(t, c, "unit.launches"); r.Class != comparison.Unsettled {
+				t.Errorf("%s: unit.launches is %s", name, r.Class)
+			}
+			if r := rowOf(t, c, "unit.time.p50"); r.Class != comparison.Same {
+				t.Errorf("%s: unit.time.p50 is %s: time passes whatever was recorded", name, r.Class)
+			}
+		}
+	}
+}
+
+// setMetric adds an exact number to a report, or puts another value in.
+func setMetric(r *report.Report, id, unit string, value float64) {
+	for i := range r.Metrics {
+		if r.Metrics[i].ID == id && len(r.Metrics[i].Labels) == 0 {
+			r.Metrics[i].Value = &value
+			return
+		}
+	}
+	r.Metrics = append(r.Metrics, report.Metric{ID: id, Labels: report.Labels{}, Value: &value, Unit: unit, Better: report.Lower,
+		Assume: report.Exact, Scale: report.Level, N: 1, Source: report.Source{Tables: []string{"t"}, Columns: []string{"c"}, Rows: 1}, Lifecycle: report.Stable})
+}
+
+// withLoad is a report with what a client measured beside its trace: mean latencies of 1,000 requests with a spread of a
+// hundredth, of which a share failed.
+func withLoad(r *report.Report, content string, factor, failed float64) *report.Report {
+	own := *identified(r, content, content)
+	own.Metrics = append([]report.Metric{}, own.Metrics...)
+	own.Evidence = []report.EvidenceFile{{Name: "load.json", Kind: "load"}}
+	for id, mean := range map[string]float64{"serve.ttft": 100e6, "serve.tpot": 10e6, "serve.e2e": 2e9} {
+		setMetric(&own, id, report.Nanoseconds, mean*factor)
+		m := &own.Metrics[len(own.Metrics)-1]
+		m.Assume, m.Scale, m.N = report.Noisy, report.Event, 1000
+		m.Summary = &report.Summary{N: 1000, Min: mean * factor * 0.9, P50: mean * factor, P90: mean * factor * 1.01, P99: mean * factor * 1.02,
+			Max: mean * factor * 1.1, Mean: mean * factor, Stddev: mean * factor * 0.01}
+	}
+	setMetric(&own, "load.failure_ratio", report.Ratio, failed)
+	return &own
+}
+
+// Evidence beside a trace is judged as it would be alone: latencies × 3 fail, failed requests fail and make latencies
+// inconclusive, and equal evidence changes nothing.
+func TestEvidenceBesideATrace(t *testing.T) {
+	r := engineReport(t, engine{})
+	base := withLoad(r, "a", 1, 0)
+	for _, w := range []struct {
+		name    string
+		head    *report.Report
+		verdict comparison.Verdict
+		ttft    comparison.Class
+		failing string
+	}{
+		{"equal", withLoad(r, "b", 1, 0), comparison.Pass, comparison.Same, ""},
+		{"slower", withLoad(r, "c", 3, 0), comparison.Fail, comparison.Regressed, "serve.ttft.mean"},
+		{"half failed", withLoad(r, "d", 0.9, 0.5), comparison.Fail, comparison.Unsettled, "load.failure_ratio"},
+	} {
+		c := compareReports(t, one(base), one(w.head), diff.Options{})
+		if c.Verdict != w.verdict || c.Depth != comparison.DepthKernel || rowOf(t, c, "serve.ttft.mean").Class != w.ttft {
+			t.Errorf("%s: %s, depth %s, %+v", w.name, c.Verdict, c.Depth, rowOf(t, c, "serve.ttft.mean"))
+		}
+		found := w.failing == ""
+		for i := range c.Gates {
+			found = found || c.Gates[i].Metric == w.failing && c.Gates[i].Verdict == comparison.Fail
+		}
+		if !found || c.Has(comparison.FailedRequests) != (w.name == "half failed") {
+			t.Errorf("%s: gates %+v", w.name, c.Gates)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package match
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/side"
+)
+
+// Devices are those on which every capture ran units of the main kind, in their order, where there is more than one.
+func (x *Sides) Devices() []int64 {
+	var list []int64
+	for i, v := range slices.Concat(x.Base.Views, x.Head.Views) {
+		var here []int64
+		for _, m := range v.C.Metrics("unit.time") {
+			if len(m.Labels) != len(v.Labels)+1 || m.Summary == nil {
+				continue
+			}
+			if d, err := strconv.ParseInt(m.Labels["device"], 10, 64); err == nil {
+				here = append(here, d)
+			}
+		}
+		if i == 0 {
+			list = here
+		}
+		list = slices.DeleteFunc(list, func(d int64) bool { return !slices.Contains(here, d) })
+	}
+	if len(list) < 2 {
+		return nil
+	}
+	slices.Sort(list)
+	return list
+}
+
+// On looks at one device; nil where a capture says too little of it.
+func (x *Sides) On(device int64) *Sides {
+	y := *x
+	views := func(s *side.Side) *side.Side {
+		out := &side.Side{Captures: s.Captures}
+		for _, v := range s.Views {
+			if v = v.On(device); v == nil {
+				return nil
+			}
+			out.Views = append(out.Views, v)
+		}
+		return out
+	}
+	if y.Base, y.Head = views(x.Base), views(x.Head); y.Base == nil || y.Head == nil {
+		return nil
+	}
+	return &y
+}
+
+// oneDevice looks at the same device on both sides: the one whose median units take longest over all captures. Each report
+// speaks of its own slowest, and with ranks that are nearly equal that is a coin toss. Where the slowest moved, a finding
+// says so.
+func (x *Sides) oneDevice() {
+	var best *Sides
+	most, device := 0.0, int64(-1)
+	for _, d := range x.Devices() {
+		y := x.On(d)
+		if y == nil {
+			continue
+		}
+		median := func(v *side.View) (float64, bool) { return v.Time.P50, true }
+		b, _ := y.Base.Mean(median)
+		h, _ := y.Head.Mean(median)
+		if b+h > most {
+			most, best, device = b+h, y, d
+		}
+	}
+	if best == nil {
+		return
+	}
+	slowest := func(s *side.Side) int64 { return s.Views[0].Device() }
+	if b, h := slowest(x.Base), slowest(x.Head); b != h {
+		x.Moved = fmt.Sprintf("the slowest device moved from %d to %d; device %d is compared, the slowest over both sides", b, h, device)
+	}
+	x.Main.BaseViews, x.Main.HeadViews = best.Base.Views, best.Head.Views
+	x.Base.Views, x.Head.Views = best.Base.Views, best.Head.Views
+	x.Device = device
+}
+
+// unequalCoverage refuses sides where the units of one cover less than half of what those of the other do, and where a unit of one
+// side seems to hold several of the other: half as many units, each with a third more kernels or more.
+func (x *Sides) unequalCoverage() {
+	type cover struct{ share, units, kernels float64 }
+	of := func(s *side.Side) (c cover, ok bool) {
+		for _, v := range s.Views {
+			var busy float64
+			for _, m := range v.C.Metrics("gpu.busy_time") {
+				busy += comparison.Value(m.Value)
+			}
+			if busy <= 0 || v.Kernels == nil {
+				return c, false
+			}
+			t := v.C.Report.Unit.Trimmed
+			var kept, time float64
+			for _, g := range v.C.Kinds {
+				kept += float64(g.Count)
+				time += g.Time()
+			}
+			if kept == 0 {
+				return c, false
+			}
+			n := float64(len(s.Views))
+			c.share += time * (1 + float64(t.Cut+t.Warmup)/kept) / busy / n
+			c.units += (kept + float64(t.Cut+t.Warmup)) / n
+			c.kernels += v.Kernels.Mean / n
+		}
+		return c, true
+	}
+	b, ok := of(x.Base)
+	h, ok2 := of(x.Head)
+	if !ok || !ok2 || b.kernels <= 0 || h.kernels <= 0 {
+		return
+	}
+	name, of2, few, many := "head", "base", h, b
+	if h.units > b.units {
+		name, of2, few, many = "base", "head", b, h
+	}
+	const halfAsMany, moreKernels = 0.7, 4.0 / 3
+	if ratio := few.kernels / many.kernels; few.units <= halfAsMany*many.units && ratio >= moreKernels && ratio < 1.9 {
+		x.Refuse(comparison.LowCoverage, fmt.Sprintf(
+			"a unit of %s holds %.3g times the kernels of one of %s, and there are %.0f instead of %.0f: half of the steps are of another kind, or steps were taken together; name the unit on both sides with --unit",
+			name, ratio, of2, few.units, many.units))
+		return
+	}
+	const fewUnits = 8 // of which warm-up and cut units are too large a part
+	if few.units >= fewUnits && (b.share > 2*h.share || h.share > 2*b.share) {
+		x.Refuse(comparison.LowCoverage, fmt.Sprintf(
+			"units of work hold %.0f %% of the GPU's time on base and %.0f %% on head: what lies outside them differs too much to compare the rest",
+			100*b.share, 100*h.share))
+	}
+}

@@ -1,0 +1,74 @@
+package diff_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/difftest"
+)
+
+func serving(phase string, batch, units int64, ms float64) difftest.Kind {
+	return difftest.Kind{Phase: phase, Batch: batch, Units: units, Time: ms * 1e6, Signature: phase,
+		Kernels: map[string]float64{"gemm": 10, "flash": 2}}
+}
+
+func ofReports(tb testing.TB, base, head *report.Report) *comparison.Comparison {
+	tb.Helper()
+	c, err := diff.Compare([]*report.Report{base}, []*report.Report{head}, diff.Options{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return c
+}
+
+// The base ran 30 decode steps of 10 ms and 10 prefills of 20 ms: 500 ms. At the head's 10 and 32 ms that work takes 300 +
+// 320 = 620 ms, +24 %, however many of each the head ran. Decode steps alone did not change.
+func TestWorkAtTheHeadsPrices(t *testing.T) {
+	base := difftest.Kinds(serving("decode", 32, 30, 10), serving("prefill", 1, 10, 20))
+	head := difftest.Kinds(serving("decode", 32, 90, 10), serving("prefill", 1, 12, 32))
+	c := ofReports(t, base, head)
+	w := c.Primary[0]
+	if w.Metric != comparison.MetricWork || math.Abs(*w.Base-500e6) > 1 || math.Abs(*w.Head-620e6) > 1 || w.Class != comparison.Regressed {
+		t.Errorf("%+v", w)
+	}
+	if c.Verdict != comparison.Fail {
+		t.Errorf("%s: %s", c.Verdict, c.Cause)
+	}
+	says(t, c, "Slower", "units of prefill 1 are slower, +60.0 %")
+	var prefill []string
+	for _, r := range c.Primary {
+		if r.Kind == "prefill 1" {
+			prefill = append(prefill, r.Metric)
+			if r.Labels["phase"] != "prefill" || r.Labels["batch"] != "1" {
+				t.Errorf("%s has the labels %v", r.Metric, r.Labels)
+			}
+		}
+	}
+	if len(prefill) != 2 { // the report has no launches
+		t.Errorf("rows of the prefill: %v", prefill)
+	}
+	if same := ofReports(t, base, difftest.Kinds(serving("decode", 32, 60, 10), serving("prefill", 1, 9, 20))); same.Verdict != comparison.Pass || *same.Primary[0].Delta != 0 {
+		t.Errorf("another mix at the same prices: %s, %+v", same.Verdict, same.Primary[0])
+	}
+}
+
+// Of the base's 300 + 120 ms, the head lacks what took 120: 29 %.
+func TestAKindThatTheHeadLacks(t *testing.T) {
+	base := difftest.Kinds(serving("decode", 32, 30, 10), serving("decode", 16, 20, 6))
+	head := difftest.Kinds(serving("decode", 32, 50, 10))
+	c := ofReports(t, base, head)
+	if c.Verdict != comparison.Inconclusive || len(c.Reasons) != 1 || c.Reasons[0].Code != comparison.MissingKind {
+		t.Errorf("%s %+v", c.Verdict, c.Reasons)
+	}
+	if back := ofReports(t, head, base); back.Verdict == comparison.Inconclusive {
+		t.Errorf("a kind that the base lacks: %s %+v", back.Verdict, back.Reasons)
+	}
+	// 4 % of the time may stay without a price: 12 of 312 ms.
+	few := difftest.Kinds(serving("decode", 32, 30, 10), serving("decode", 16, 2, 6))
+	if c := ofReports(t, few, head); c.Verdict != comparison.Pass {
+		t.Errorf("%s %+v", c.Verdict, c.Reasons)
+	}
+}
