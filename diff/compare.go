@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -84,7 +85,6 @@ func Compare(base, head []*report.Report, opt Options) (*comparison.Comparison, 
 
 // compare compares captures, which it leaves as they are.
 func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, error) {
-	bare := opt.Policy == nil && len(opt.Rules) == 0
 	if err := opt.fill(); err != nil {
 		return nil, err
 	}
@@ -100,9 +100,6 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 	x.Residue()
 	switch {
 	case x.EvidenceOnly():
-		if bare {
-			x.Opt.Policy = &policy.Policy{Rules: policy.EvidenceRules(), Stats: policy.DefaultStats()}
-		}
 		x.evidence()
 	case x.Check():
 		x.compare()
@@ -116,7 +113,7 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 	c.Counts.MetricsCompared = int64(len(c.Primary))
 	c.Counts.UnitsBase, c.Counts.UnitsHead = c.Unit.BaseN, c.Unit.HeadN
 	x.NameKernels()
-	judge.All(c, x.Opt.Policy, x.Base, x.Head, opt.Today)
+	judge.All(x.Decider, opt.Today)
 	return c, c.Validate()
 }
 
@@ -154,7 +151,7 @@ func (x *comparer) compare() {
 	if !c.Comparable && !c.Identical {
 		x.unsettle()
 	} else if row := c.Row("unit.time.p50"); row != nil && row.Class == comparison.Unsettled {
-		x.Reason(comparison.WideInterval, "unit.time.p50: "+row.Why)
+		x.Reason(cmp.Or(row.Code, comparison.WideInterval), "unit.time.p50: "+row.Why)
 	}
 }
 

@@ -106,7 +106,7 @@ func rowOf(tb testing.TB, c *comparison.Comparison, metric string) *comparison.R
 func TestEvidenceOfLogs(t *testing.T) {
 	base, same, slow := (&loggedServer{seed: 1}).report(t), (&loggedServer{seed: 2}).report(t), (&loggedServer{seed: 3, slow: 1.2}).report(t)
 	c := compareReports(t, one(base), one(same), diff.Options{})
-	if c.Verdict != comparison.Pass || !c.Comparable || c.Depth != comparison.DepthEvidence || c.Counts.GatesChecked != 3 {
+	if c.Verdict != comparison.Pass || !c.Comparable || c.Depth != comparison.DepthEvidence || c.Counts.GatesChecked != 5 { // step, mean, tail, generation, prompt
 		t.Errorf("two runs of one server: %s, %d gates, %v", c.Verdict, c.Counts.GatesChecked, c.Gates)
 	}
 	if r := rowOf(t, c, "unit.time.p50"); r.Class != comparison.Same || !r.Unreplicated {
@@ -183,7 +183,6 @@ func TestEvidenceOfDifferentServers(t *testing.T) {
 // The study of max_model_len compares servers that differ in it alone: a policy says so, and memory is compared too.
 func TestEvidenceOfTheMaxModelLenStudy(t *testing.T) {
 	rules := policy.Default()
-	rules.Rules = policy.EvidenceRules()
 	rules.Environment.Soft = []string{"max_model_len"}
 	c := compareReports(t, one((&loggedServer{seed: 1}).report(t)), one((&loggedServer{seed: 2, maxLen: 8192}).report(t)), diff.Options{Policy: rules})
 	if !c.Comparable || c.Verdict != comparison.Pass {
@@ -292,7 +291,7 @@ func TestEvidenceRulesAreValid(t *testing.T) {
 		known = append(known, policy.MetricFacts{ID: m.ID, Unit: m.Unit, Better: report.Direction(m.Better), Labels: m.Labels})
 	}
 	var rules []policy.Rule
-	for _, r := range policy.EvidenceRules() {
+	for _, r := range policy.DefaultRules() {
 		if err := r.Validate(); err != nil {
 			t.Errorf("%s: %v", r.ID, err)
 		}

@@ -118,6 +118,9 @@ func Default() *Policy {
 	}
 	own := *p
 	own.Rules = slices.Clone(p.Rules)
+	for i := range own.Rules {
+		own.Rules[i].preset = true
+	}
 	return &own
 }
 
