@@ -42,10 +42,13 @@ type Options struct {
 	CoverageWarn  float64 // warn where NVTX coverage is below this ratio; 0: 0.7; negative: never
 	Phases        *PhaseMap
 	Unit          string // --unit: nvtx:REGEX, kernel:REGEX, graph, none; empty: automatic
-	Window        WindowOptions
-	Evidence      []Evidence          // files beside the trace, or instead of one
-	Nsys          string              // nsys program for .nsys-rep files
-	Getenv        func(string) string // nil: os.Getenv
+	// Anchor is where the units of another capture start, that this one will be compared with: units that are not found by
+	// markers or graph launches are cut there where it occurs. Only with an automatic unit.
+	Anchor   *report.UnitAnchor
+	Window   WindowOptions
+	Evidence []Evidence          // files beside the trace, or instead of one
+	Nsys     string              // nsys program for .nsys-rep files
+	Getenv   func(string) string // nil: os.Getenv
 	// MaxMemory is how many bytes the process should hold at most: a capture that would not fit keeps its columns in a
 	// temporary file, and gives the same report. 0 means no bound.
 	MaxMemory int64
@@ -122,7 +125,7 @@ func Run(ctx context.Context, path string, opt Options) (res *Result, err error)
 
 // finish computes the sections and makes sure that the report keeps its contract.
 func finish(in *kit.Input, opt *Options) (*Result, error) {
-	r := newReport(in, opt)
+	r := newReport(in, otherCuts(in), opt)
 	details := kit.Compute(sections, in, r)
 	if err := r.Validate(); err != nil {
 		return nil, fmt.Errorf("explain made a report that breaks its own contract, please report it: %w", err)
@@ -139,6 +142,57 @@ func sectionOptions(opt *Options) kit.Options {
 		o.CoverageWarn = defaultCoverageWarn
 	}
 	return o
+}
+
+// findUnits finds the units, at the anchor where one is given and occurs. Its own anchors follow it.
+func findUnits(in *workunit.Input, anchor *report.UnitAnchor) *workunit.Result {
+	own := workunit.Find(in)
+	if anchor == nil || in.Spec.Kind != "" || own.Kind != workunit.KindKernel && own.Kind != workunit.KindNone ||
+		len(anchor.Names) == 0 {
+		return own
+	}
+	if len(own.Anchors) > 0 {
+		if first := anchorOf(&own.Anchors[0]); first.Same(anchor) {
+			return own
+		}
+	}
+	given := workunit.FindWith(in, &workunit.Anchor{Names: anchor.Names, Start: anchor.Start, Families: anchor.Families,
+		Merged: anchor.Merged})
+	if given.Kind == workunit.KindNone {
+		return own
+	}
+	for i := range own.Anchors {
+		if a := anchorOf(&own.Anchors[i]); !a.Same(anchor) {
+			given.Anchors = append(given.Anchors, own.Anchors[i])
+		}
+	}
+	return given
+}
+
+// narrowed reports whether the window is less than the whole capture.
+func narrowed(in *kit.Input) bool {
+	return in.Window.Mode != "capture" && in.Window.Mode != "host" && in.Window.Mode != "empty"
+}
+
+// otherCuts is the capture with its units cut at each anchor but the one it uses.
+func otherCuts(in *kit.Input) []*kit.Input {
+	if in.NoTrace || len(in.Units.Anchors) < 2 {
+		return nil
+	}
+	var list []*kit.Input
+	for i := range in.Units.Anchors[1:] {
+		x := workunit.FindWith(&workunit.Input{
+			Trace: in.Trace, Calls: in.Calls, Timeline: in.Units.Timeline, Kinds: in.Kinds,
+		}, &in.Units.Anchors[1+i])
+		if x.Kind == workunit.KindNone {
+			continue
+		}
+		if narrowed(in) {
+			x.Narrow(in.Span)
+		}
+		list = append(list, in.With(x))
+	}
+	return list
 }
 
 // prepare computes what the sections share.
@@ -159,9 +213,9 @@ func prepare(t *trace.Trace, opt *Options, tags *tagger) (*kit.Input, error) {
 	}, func() {
 		in.Calls = attrib.Join(t)
 		in.Timeline = layOut(span)
-		in.Units = workunit.Find(&workunit.Input{
+		in.Units = findUnits(&workunit.Input{
 			Trace: t, Calls: in.Calls, Timeline: in.Timeline, Kinds: in.Kinds, Spec: tags.unit, Marked: tags.isUnit,
-		})
+		}, opt.Anchor)
 	})
 	if none := in.Units.Unmatched; none != nil {
 		return nil, fmt.Errorf("%w: %w", ErrOptions, none)
@@ -169,7 +223,7 @@ func prepare(t *trace.Trace, opt *Options, tags *tagger) (*kit.Input, error) {
 	if err := narrow(in, opt, tags); err != nil {
 		return nil, err
 	}
-	if in.Window.Mode != "capture" && in.Window.Mode != "host" && in.Window.Mode != "empty" {
+	if narrowed(in) {
 		in.Host = in.Span
 		in.Timeline = layOut(in.Span)
 		in.Units.Narrow(in.Span)

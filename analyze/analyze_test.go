@@ -198,7 +198,7 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// contractIDs are the metric ids that design.md fixes.
+// contractIDs are the metric ids that other people's scripts rely on.
 var contractIDs = strings.Fields(`kernel.total_time kernel.count gpu.window gpu.busy_time gpu.idle_time gpu.idle_ratio gpu.kernel_idle_ratio
 	gpu.compute_time gpu.comm_time gpu.exposed_comm_time gpu.copy_time gpu.exposed_copy_time gpu.idle_cause_time kernel.time_per_unit
 	kernel.count_per_unit launch.count launch.rate launch.api_time sync.total_time sync.count memcpy.time memcpy.bytes memcpy.throughput

@@ -141,7 +141,7 @@ func BenchmarkSections(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		kit.Compute(sections, in, newReport(in, &Options{}))
+		kit.Compute(sections, in, newReport(in, nil, &Options{}))
 	}
 }
 

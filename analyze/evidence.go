@@ -20,8 +20,8 @@ type Evidence struct {
 	Path string
 	Kind string // what it has to be: EvidenceNCU, …; empty: any kind, found out by its content
 
-	// Pattern is what the user wrote where a pattern stands for the file. Of its files one at least has to be of the kind; others
-	// are passed over with a warning.
+	// Pattern is what the user wrote where a pattern stands for the file. Of its files one at least has to be of the
+	// kind; others are passed over with a warning.
 	Pattern string
 }
 
@@ -88,7 +88,8 @@ func evidenceUnit(set *evidence.Set) report.Unit {
 	ids := kit.LogGroupIDs(groups)
 	for i := range groups {
 		g := &groups[i]
-		x := report.UnitGroup{ID: ids[i], Main: i == 0, Phase: serverlog.TypeNames[g.Type], Batch: positive(g.Batch), Tokens: positive(g.Tokens), Count: int64(len(g.Kept))}
+		x := report.UnitGroup{ID: ids[i], Main: i == 0, Phase: serverlog.TypeNames[g.Type], Batch: positive(g.Batch),
+			Tokens: positive(g.Tokens), Count: int64(len(g.Kept))}
 		u.Groups = append(u.Groups, x)
 		u.Trimmed.Warmup += g.Warmup
 	}

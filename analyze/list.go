@@ -42,16 +42,17 @@ func EvidencePage() string { return evidence.Page() }
 
 // MetricInfo is what is true of a metric in every report.
 type MetricInfo struct {
-	ID        string   `json:"id"`
-	Unit      string   `json:"unit"`
-	Better    string   `json:"better"`
-	Assume    string   `json:"assume"`
-	Scale     string   `json:"scale"`
-	Stats     bool     `json:"stats"` // it can carry a summary: min, p50, p90, p99, max, mean, stddev
-	Lifecycle string   `json:"lifecycle"`
-	Labels    []string `json:"labels"` // every set of labels it comes with, comma-separated; "" is the metric without labels
-	Meaning   string   `json:"meaning"`
-	Sections  []string `json:"sections"`
+	ID        string `json:"id"`
+	Unit      string `json:"unit"`
+	Better    string `json:"better"`
+	Assume    string `json:"assume"`
+	Scale     string `json:"scale"`
+	Stats     bool   `json:"stats"` // it can carry a summary: min, p50, p90, p99, max, mean, stddev
+	Lifecycle string `json:"lifecycle"`
+	// every set of labels it comes with, comma-separated; "" is the metric without labels
+	Labels   []string `json:"labels"`
+	Meaning  string   `json:"meaning"`
+	Sections []string `json:"sections"`
 }
 
 // Metrics lists every metric, by id. A metric that several sections emit has the labels of all of them.
@@ -62,7 +63,8 @@ func Metrics() []MetricInfo {
 		for _, d := range s.Metrics {
 			m := byID[d.ID]
 			if m == nil {
-				m = &MetricInfo{ID: d.ID, Unit: d.Unit, Better: string(d.Better), Assume: string(d.Assume), Scale: string(d.Scale),
+				m = &MetricInfo{ID: d.ID, Unit: d.Unit, Better: string(d.Better), Assume: string(d.Assume),
+					Scale:     string(d.Scale),
 					Lifecycle: string(cmp.Or(d.Lifecycle, report.Stable)), Meaning: d.Meaning}
 				byID[d.ID] = m
 				ids = append(ids, d.ID)

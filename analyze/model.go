@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/nsys-llm/explain/analyze/internal/section/gpu"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
@@ -11,7 +12,7 @@ import (
 )
 
 // newReport fills in everything of a report but what the sections say.
-func newReport(in *kit.Input, opt *Options) *report.Report {
+func newReport(in *kit.Input, cuts []*kit.Input, opt *Options) *report.Report {
 	t := in.Trace
 	version := opt.Version
 	if version == "" {
@@ -25,6 +26,7 @@ func newReport(in *kit.Input, opt *Options) *report.Report {
 		Metrics:  []report.Metric{},
 		Sections: []report.Section{},
 		Findings: []report.Finding{},
+		Capture:  identity(in),
 		Warnings: []report.Warning{},
 		Trace: report.Provenance{
 			Name: t.File.Name, Kind: t.File.Kind, Bytes: t.File.Bytes,
@@ -43,7 +45,7 @@ func newReport(in *kit.Input, opt *Options) *report.Report {
 		r.Environment = report.Environment{GPUs: []report.GPU{}, TraceSet: []string{}}
 		r.Unit = evidenceUnit(in.Evidence)
 	} else {
-		r.Environment, r.Unit = environment(in), unit(in)
+		r.Environment, r.Unit = environment(in), unit(in, cuts)
 	}
 	if in.Evidence != nil {
 		in.Evidence.Describe(r)
@@ -122,27 +124,112 @@ func describeGPU(t *trace.Trace, device int32) report.GPU {
 	return g
 }
 
-// unit states the unit of work of the report.
-func unit(in *kit.Input) report.Unit {
+// unit states the unit of work of the report; cuts are the same capture with its units cut at other anchors.
+func unit(in *kit.Input, cuts []*kit.Input) report.Unit {
 	x := in.Units
-	u := report.Unit{Kind: x.Kind, Name: x.Name, Why: x.Why, Groups: make([]report.UnitGroup, 0, len(x.Groups))}
-	ids := kit.GroupIDs(x)
+	u := report.Unit{Kind: x.Kind, Name: x.Name, Why: x.Why, Groups: []report.UnitGroup{}}
+	if x.Kind == workunit.KindNone {
+		return u
+	}
+	u.Groups, u.Trimmed, u.Series = unitKinds(in)
+	coverage := x.Coverage
+	u.Coverage = &coverage
+	for i := range x.Anchors {
+		a := anchorOf(&x.Anchors[i])
+		a.Used = i == 0
+		u.Anchors = append(u.Anchors, a)
+	}
+	for _, c := range cuts {
+		u.Cuts = append(u.Cuts, unitCut(c))
+	}
+	return u
+}
+
+// unitKinds lists the kinds of unit, what was left out, and every unit.
+func unitKinds(in *kit.Input) (groups []report.UnitGroup, trimmed report.UnitTrim, series *report.UnitSeries) {
+	x := in.Units
+	groups = make([]report.UnitGroup, 0, len(x.Groups))
+	ids, devices := kit.GroupIDs(x), gpu.SlowestDevices(in)
 	for i := range x.Groups {
 		g := &x.Groups[i]
 		if g.Count == 0 {
 			continue
 		}
-		u.Groups = append(u.Groups, report.UnitGroup{
+		device := devices[i]
+		groups = append(groups, report.UnitGroup{
 			ID: ids[i], Main: i == x.Primary, Phase: g.Phase, Batch: positive(g.Batch), Tokens: positive(g.Tokens),
-			Signature: g.Signature, Kernels: g.Kernels, Count: g.Count,
+			Signature: g.Signature, Kernels: g.Kernels, Count: g.Count, Device: &device,
 		})
 	}
-	u.Groups = mostFrequent(u.Groups)
-	if x.Kind != workunit.KindNone {
-		u.Trimmed.Rule = x.Rule
-		u.Trimmed.Cut, u.Trimmed.Warmup, u.Trimmed.Other = x.Trimmed()
+	groups = mostFrequent(groups)
+	place := make(map[string]int64, len(groups))
+	for i := range groups {
+		place[groups[i].ID] = int64(i)
 	}
-	return u
+	series = gpu.UnitSeries(in, func(g int32) int64 {
+		if g >= 0 {
+			if at, ok := place[ids[g]]; ok {
+				return at
+			}
+			if at, ok := place[kit.OtherGroups]; ok && x.Groups[g].Count > 0 {
+				return at
+			}
+		}
+		return -1
+	})
+	trimmed.Rule = x.Rule
+	trimmed.Cut, trimmed.Warmup, trimmed.Other = x.Trimmed()
+	return groups, trimmed, series
+}
+
+func anchorOf(a *workunit.Anchor) report.UnitAnchor {
+	return report.UnitAnchor{Names: slices.Clone(a.Names), Start: a.Start, Families: a.Families, Merged: a.Merged,
+		Coverage: a.Coverage, Count: int64(a.Count)}
+}
+
+// leastInCut is the share of a kind's compute time below which a kernel of it is left out of a cut: a comparison sums up
+// kernels that are several times as large.
+const leastInCut = 0.001
+
+// unitCut says what a comparison needs of units that are cut at another anchor: no charts, no histograms, of the main kind
+// no numbers under the label of its phase too, and no kernels with next to no time.
+func unitCut(in *kit.Input) report.UnitCut {
+	x := in.Units
+	coverage := x.Coverage
+	c := report.UnitCut{Anchor: anchorOf(&x.Anchors[0]), Name: x.Name, Why: x.Why, Coverage: &coverage}
+	c.Groups, c.Trimmed, c.Series = unitKinds(in)
+	var metrics []report.Metric
+	c.Section, metrics = gpu.Unit.Part(in)
+	c.Section.Charts = []report.Chart{}
+	main := ""
+	if at := slices.IndexFunc(c.Groups, func(g report.UnitGroup) bool { return g.Main }); at >= 0 {
+		main = c.Groups[at].ID
+	}
+	least, large := map[string]float64{}, map[string]bool{}
+	for i := range metrics {
+		if m := &metrics[i]; m.ID == "unit.compute_time" && m.Summary != nil {
+			least[m.Group] = leastInCut * m.Summary.Mean
+		}
+	}
+	kernel := func(m *report.Metric) string { return m.Group + " " + m.Labels["kernel"] }
+	for i := range metrics {
+		m := &metrics[i]
+		if m.Labels["kernel"] != "" && m.Unit == report.Nanoseconds && m.Summary.Mean >= least[m.Group] {
+			large[kernel(m)] = true
+		}
+	}
+	c.Metrics = make([]report.Metric, 0, len(metrics))
+	for i := range metrics {
+		m := &metrics[i]
+		switch {
+		case m.Group == main && m.Labels["phase"] != "", m.Labels["kernel"] != "" && !large[kernel(m)]:
+			continue
+		}
+		c.Source.Add(&m.Source)
+		m.Histogram, m.Source = nil, report.Source{Tables: m.Source.Tables[:1], Columns: []string{}}
+		c.Metrics = append(c.Metrics, *m)
+	}
+	return c
 }
 
 // maxGroups bounds the kinds of unit that a report lists: a server whose every step has its own batch size has thousands.

@@ -34,6 +34,8 @@ func Calibrate(captures []*report.Report) (*noise.Calibration, error) {
 			"a calibration needs at least 2 captures of one commit, got %d; 5 or more give useful floors",
 			len(captures))
 	}
+	first, others, _ := unify(captures[:1], captures[1:])
+	captures = slices.Concat(first, others)
 	indexed := side.NewCaptures(captures)
 	if err := alike(indexed); err != nil {
 		return nil, err

@@ -80,8 +80,8 @@ func TestCompareGoesByTheCalibration(t *testing.T) {
 	want := math.Expm1(3.746947387979197 * math.Sqrt(squares/4) * math.Sqrt2) // t(0.99, 4)
 	pair := fixed(s, 1, 1.04)
 	d := compare(t, pair[:1], pair[1:], diff.Options{Noise: &c.Noise})
-	row := d.Primary[0]
-	if row.Metric != "unit.time.p50" || row.NoiseFloor == nil || math.Abs(*row.NoiseFloor-want) > 1e-9 {
+	row := d.Row("unit.time.p50")
+	if row == nil || row.NoiseFloor == nil || math.Abs(*row.NoiseFloor-want) > 1e-9 {
 		t.Errorf("%s goes by a floor of %v, want %v", row.Metric, row.NoiseFloor, want)
 	}
 	if c.FalseAlarms != 0 || len(c.LeaveOneOut) != 5 {

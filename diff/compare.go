@@ -80,7 +80,12 @@ func Compare(base, head []*report.Report, opt Options) (*comparison.Comparison, 
 	if len(base) == 0 || len(head) == 0 {
 		return nil, errors.New("diff: a comparison needs a report on each side")
 	}
-	return compare(side.NewCaptures(base), side.NewCaptures(head), opt)
+	base, head, apart := unify(base, head)
+	c, err := compare(side.NewCaptures(base), side.NewCaptures(head), opt)
+	if err == nil {
+		sayApart(c, apart)
+	}
+	return c, err
 }
 
 // compare compares captures, which it leaves as they are.
@@ -120,7 +125,9 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 // comparer is a comparison on its way from room to room.
 type comparer struct{ *noise.Decider }
 
-func (x *comparer) parts() *attribute.Parts { return &attribute.Parts{Sides: x.Sides, Shift: x.Shift} }
+func (x *comparer) parts() *attribute.Parts {
+	return &attribute.Parts{Sides: x.Sides, Shift: x.Shift, Floor: x.UnitFloor()}
+}
 
 // compare fills in everything that is said of one kind of unit.
 func (x *comparer) compare() {
@@ -181,7 +188,8 @@ func (x *comparer) totals() {
 		if !ok {
 			continue
 		}
-		row.Class, row.Why = comparison.Unsettled, "a total grows with the length of the capture: nothing follows from a change"
+		row.Class, row.Why = comparison.Unsettled,
+			"a total grows with the length of the capture: nothing follows from a change"
 		if *row.Delta == 0 {
 			row.Class, row.Why = comparison.Same, "both sides are equal"
 		}

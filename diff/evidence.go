@@ -39,7 +39,7 @@ func (x *comparer) iterations() {
 		x.Reason(
 			comparison.DifferentWork,
 			fmt.Sprintf("no kind of iteration occurs on both sides: base has %s; head has %s",
-				match.KindsText(x.Base.Kinds()), match.KindsText(x.Head.Kinds())),
+				match.KindsText(x.BaseKinds()), match.KindsText(x.HeadKinds())),
 		)
 		return
 	}

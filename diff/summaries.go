@@ -63,7 +63,8 @@ func ReadSummary(name string, rd io.Reader) (*Summary, error) {
 		)
 	}
 	var err error
-	if s.GraphCoverage, err = summaryNumber(doc.Graphs["graph_coverage_pct"], "cuda_graphs.graph_coverage_pct"); err != nil {
+	if s.GraphCoverage, err = summaryNumber(doc.Graphs["graph_coverage_pct"],
+		"cuda_graphs.graph_coverage_pct"); err != nil {
 		return nil, err
 	}
 	if len(doc.Top) == 0 {

@@ -33,6 +33,7 @@ func Write(w io.Writer, r *Report) error {
 	l.Field("schema", r.Schema)
 	l.Field("tool", r.Tool)
 	l.Field("trace", r.Trace)
+	l.Field("capture", r.Capture)
 	List(&l, "evidence", r.Evidence)
 	l.Field("environment", r.Environment)
 	l.Field("window", r.Window)
@@ -74,8 +75,34 @@ func (r *Report) fill() {
 	notNil(&r.Sections)
 	notNil(&r.Findings)
 	notNil(&r.Warnings)
-	for i := range r.Metrics {
-		m := &r.Metrics[i]
+	fillMetrics(r.Metrics)
+	for i := range r.Sections {
+		r.Sections[i].fill()
+	}
+	for i := range r.Unit.Cuts {
+		c := &r.Unit.Cuts[i]
+		notNil(&c.Groups)
+		notNil(&c.Metrics)
+		notNil(&c.Source.Tables)
+		notNil(&c.Source.Columns)
+		fillMetrics(c.Metrics)
+		c.Section.fill()
+	}
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		notNil(&f.Evidence)
+		notNil(&f.Advice)
+		for j := range f.Evidence {
+			if f.Evidence[j].Labels == nil {
+				f.Evidence[j].Labels = Labels{}
+			}
+		}
+	}
+}
+
+func fillMetrics(list []Metric) {
+	for i := range list {
+		m := &list[i]
 		if m.Labels == nil {
 			m.Labels = Labels{}
 		}
@@ -86,31 +113,21 @@ func (r *Report) fill() {
 			notNil(&m.Histogram.Bins)
 		}
 	}
-	for i := range r.Sections {
-		s := &r.Sections[i]
-		notNil(&s.Notes)
-		notNil(&s.Tables)
-		notNil(&s.Charts)
-		for j := range s.Tables {
-			notNil(&s.Tables[j].Columns)
-			notNil(&s.Tables[j].Rows)
-		}
-		for j := range s.Charts {
-			notNil(&s.Charts[j].Series)
-			for k := range s.Charts[j].Series {
-				notNil(&s.Charts[j].Series[k].Labels)
-				notNil(&s.Charts[j].Series[k].Values)
-			}
-		}
+}
+
+func (s *Section) fill() {
+	notNil(&s.Notes)
+	notNil(&s.Tables)
+	notNil(&s.Charts)
+	for j := range s.Tables {
+		notNil(&s.Tables[j].Columns)
+		notNil(&s.Tables[j].Rows)
 	}
-	for i := range r.Findings {
-		f := &r.Findings[i]
-		notNil(&f.Evidence)
-		notNil(&f.Advice)
-		for j := range f.Evidence {
-			if f.Evidence[j].Labels == nil {
-				f.Evidence[j].Labels = Labels{}
-			}
+	for j := range s.Charts {
+		notNil(&s.Charts[j].Series)
+		for k := range s.Charts[j].Series {
+			notNil(&s.Charts[j].Series[k].Labels)
+			notNil(&s.Charts[j].Series[k].Values)
 		}
 	}
 }
@@ -128,9 +145,11 @@ func (r *Report) Validate() error {
 		return fmt.Errorf("report: schema is %q, expected %q", r.Schema, SchemaID)
 	}
 	if r.Metrics == nil || r.Sections == nil || r.Findings == nil || r.Warnings == nil || r.Trace.Tables == nil || r.Evidence == nil ||
-		r.Environment.GPUs == nil || r.Environment.TraceSet == nil ||
-		r.Unit.Groups == nil {
+		r.Environment.GPUs == nil || r.Environment.TraceSet == nil {
 		return errors.New("report: a list is null")
+	}
+	if err := r.Unit.validate(); err != nil {
+		return fmt.Errorf("report: unit: %w", err)
 	}
 	known := make(map[string]bool, len(r.Metrics))
 	for i := range r.Metrics {
@@ -172,7 +191,7 @@ func (r *Report) Validate() error {
 			}
 		}
 	}
-	return nil
+	return r.validateCuts()
 }
 
 func (m *Metric) validate() error {
@@ -187,7 +206,7 @@ func (m *Metric) validate() error {
 		return fmt.Errorf("assume is %q", m.Assume)
 	}
 	switch m.Scale {
-	case Total, PerUnit, Level, Event, "": // which older versions do not state
+	case Total, PerUnit, Level, Event:
 	default:
 		return fmt.Errorf("scale is %q", m.Scale)
 	}

@@ -19,6 +19,7 @@ type Report struct {
 	Schema      string         `json:"schema"`
 	Tool        Tool           `json:"tool"`
 	Trace       Provenance     `json:"trace"`
+	Capture     Capture        `json:"capture"`
 	Evidence    []EvidenceFile `json:"evidence"`
 	Environment Environment    `json:"environment"`
 	Window      Window         `json:"window"`
@@ -116,6 +117,24 @@ type Unit struct {
 	Why     string      `json:"why"`  // one sentence: how it was found, or why none was
 	Groups  []UnitGroup `json:"groups"`
 	Trimmed UnitTrim    `json:"trimmed"`
+	// Coverage is the share of the GPU's compute time, 0 to 1, that lies in units, those of the warm-up and those that
+	// an end of the capture cut among them.
+	Coverage *float64     `json:"coverage"`
+	Anchors  []UnitAnchor `json:"anchors,omitempty"` // where units may start, the best first; of kind kernel, unless --unit named one
+	Series   *UnitSeries  `json:"series,omitempty"`
+	Cuts     []UnitCut    `json:"cuts,omitempty"` // what the report would be at the other anchors, see [Report.CutAt]
+}
+
+// UnitAnchor is one to three kernels in a row at which each unit starts. Two captures that are cut at the same anchor
+// have the same unit of work.
+type UnitAnchor struct {
+	Names    []string `json:"names"`    // canonical names of the kernels, or their families
+	Start    int      `json:"start"`    // at which of them the unit starts, from 0
+	Families bool     `json:"families"` // names are families: library, operation and type
+	Merged   bool     `json:"merged"`   // kernels of all streams follow each other, not of the one with most compute alone
+	Coverage float64  `json:"coverage"` // share of compute time in units of kinds that recur, 0 to 1
+	Count    int64    `json:"count"`    // how often it occurs
+	Used     bool     `json:"used"`     // this report's units start there; one at most
 }
 
 // UnitGroup is one kind of unit: same phase, same batch size, same work.
@@ -128,6 +147,7 @@ type UnitGroup struct {
 	Signature string `json:"signature"` // hash of the canonical kernels and their counts in one unit
 	Kernels   int64  `json:"kernels"`   // kernels in one unit (median)
 	Count     int64  `json:"count"`     // units kept, over all devices
+	Device    *int64 `json:"device"`    // deviceId of the slowest, by the median unit
 }
 
 // UnitTrim counts the units that were left out, by reason, and states the rule.

@@ -27,7 +27,7 @@ type Column struct {
 	Kind  Kind     `json:"kind"`
 	Unit  string   `json:"unit"`          // of the cells, in base units; empty for text
 	CSV   []CSVCol `json:"csv,omitempty"` // how CSV files write it; one column named ID in base units if empty
-	Wide  bool     `json:"wide"`          // detail that narrow voices (terminal, comment) leave out
+	Wide  bool     `json:"wide"`          // detail that narrow formats (terminal, comment) leave out
 }
 
 // CSVCol writes a column's base value times 10^Exp10 under another name: total_time_ms is {Name, -6}.

@@ -66,9 +66,9 @@ func (b *Builder) has(table, col string) bool {
 	return t != nil && t.index(col) >= 0 && !b.opts.dropped(table, col)
 }
 
-// Row adds a row to any table; the other methods cover the usual ones. A table that no schema version has is created from
-// the columns its rows name. Tables and columns that exist only in other versions than the
-// builder's are left out, so that one recipe can be written in every generation.
+// Row adds a row to any table; the other methods cover the usual ones. A table that no schema version has is created
+// from the columns its rows name. Tables and columns that exist only in other versions than the builder's are left out,
+// so that one recipe can be written in every generation.
 func (b *Builder) Row(table string, row Row) {
 	b.rows = append(b.rows, entry{table, row})
 }
@@ -81,8 +81,8 @@ func (b *Builder) CaptureMeta(name, value string) {
 	b.meta[0] = append(b.meta[0], metaRow{name, value})
 }
 
-// ExportMeta adds a META_DATA_EXPORT row (EXPORT_META_DATA before 3.4.0), or replaces the value of one that [New] writes:
-// the product, its version and the schema's.
+// ExportMeta adds a META_DATA_EXPORT row (EXPORT_META_DATA before 3.4.0), or replaces the value of one that [New]
+// writes: the product, its version and the schema's.
 func (b *Builder) ExportMeta(name, value string) {
 	b.meta[1] = append(b.meta[1], metaRow{name, value})
 }
@@ -134,15 +134,18 @@ func (b *Builder) GPU(g GPU) {
 	}
 	b.gpus = append(b.gpus, g)
 	row := Row{
-		"vmId": Int(machineID(0, 1)), "id": Int(g.ID), "name": Text(g.Name), "busLocation": Text(g.Bus), "isDiscrete": Int(1),
-		"l2CacheSize": Int(52428800), "totalMemory": Int(or(g.Memory, 85028765696)), "memoryBandwidth": Int(or(g.Bandwidth, 3352320000000)),
-		"clockRate": Int(or(g.Clock, 1980000000)), "smCount": Int(or(g.SMs, 132)), "pwGpuId": Int(g.ID), "uuid": Text(g.UUID), "luid": Int(0),
-		"chipName": Text(g.Chip), "cuDevice": Int(g.ID), "ctxswDevPath": Text(""), "ctrlDevPath": Text(""), "revision": Int(161), "nodeMask": Int(0),
-		"constantMemory": Int(65536), "maxIPC": Int(4), "maxRegistersPerBlock": Int(65536), "maxShmemPerBlock": Int(49152),
-		"maxShmemPerBlockOptin": Int(232448), "maxShmemPerSm": Int(233472), "maxRegistersPerSm": Int(65536), "threadsPerWarp": Int(32),
-		"asyncEngines": Int(3), "maxWarpsPerSm": Int(64), "maxBlocksPerSm": Int(32), "maxThreadsPerBlock": Int(1024), "maxBlockDimX": Int(1024),
-		"maxBlockDimY": Int(1024), "maxBlockDimZ": Int(64), "maxGridDimX": Int(2147483647), "maxGridDimY": Int(65535), "maxGridDimZ": Int(65535),
-		"computeMajor": Int(g.Compute[0]), "computeMinor": Int(g.Compute[1]), "smMajor": Int(g.Compute[0]), "smMinor": Int(g.Compute[1]),
+		"vmId": Int(machineID(0, 1)), "id": Int(g.ID), "name": Text(g.Name), "busLocation": Text(g.Bus),
+		"isDiscrete": Int(1), "l2CacheSize": Int(52428800), "totalMemory": Int(or(g.Memory, 85028765696)),
+		"memoryBandwidth": Int(or(g.Bandwidth, 3352320000000)), "clockRate": Int(or(g.Clock, 1980000000)),
+		"smCount": Int(or(g.SMs, 132)), "pwGpuId": Int(g.ID), "uuid": Text(g.UUID), "luid": Int(0),
+		"chipName": Text(g.Chip), "cuDevice": Int(g.ID), "ctxswDevPath": Text(""), "ctrlDevPath": Text(""),
+		"revision": Int(161), "nodeMask": Int(0), "constantMemory": Int(65536), "maxIPC": Int(4),
+		"maxRegistersPerBlock": Int(65536), "maxShmemPerBlock": Int(49152), "maxShmemPerBlockOptin": Int(232448),
+		"maxShmemPerSm": Int(233472), "maxRegistersPerSm": Int(65536), "threadsPerWarp": Int(32),
+		"asyncEngines": Int(3), "maxWarpsPerSm": Int(64), "maxBlocksPerSm": Int(32), "maxThreadsPerBlock": Int(1024),
+		"maxBlockDimX": Int(1024), "maxBlockDimY": Int(1024), "maxBlockDimZ": Int(64), "maxGridDimX": Int(2147483647),
+		"maxGridDimY": Int(65535), "maxGridDimZ": Int(65535), "computeMajor": Int(g.Compute[0]),
+		"computeMinor": Int(g.Compute[1]), "smMajor": Int(g.Compute[0]), "smMinor": Int(g.Compute[1]),
 	}
 	b.Row("TARGET_INFO_GPU", row.with(g.Set))
 }

@@ -1,7 +1,7 @@
 package tracetest
 
-// Canary is a secret text planted in an export, in a cell that real exports fill with something private or that no report
-// has any use for.
+// Canary is a secret text planted in an export, in a cell that real exports fill with something private or that no
+// report has any use for.
 type Canary struct {
 	Table, Column string
 	Text          string
@@ -63,11 +63,12 @@ func (c *canaries) metadata() {
 	c.property(env, "HostName", "", ".example.com")
 	if c.b.has(env, "devStateName") {
 		c.b.Row(env, Row{
-			"globalVid": Int(machineID(0, 1)), "devStateName": Text(c.text(env, "devStateName")), "name": Text(c.text(env, "name")),
-			"nameEnum": Int(0), "value": Text(c.text(env, "value")),
+			"globalVid": Int(machineID(0, 1)), "devStateName": Text(c.text(env, "devStateName")),
+			"name": Text(c.text(env, "name")), "nameEnum": Int(0), "value": Text(c.text(env, "value")),
 		})
 	}
-	for _, name := range []string{"PROCESS_0:COMMAND_LINE", "PROCESS_0:WORKING_DIRECTORY", "NVTX_OPTIONS:NVTX_DOMAIN_FILTER_STRING", "TARGET_HOST"} {
+	for _, name := range []string{"PROCESS_0:COMMAND_LINE", "PROCESS_0:WORKING_DIRECTORY",
+		"NVTX_OPTIONS:NVTX_DOMAIN_FILTER_STRING", "TARGET_HOST"} {
 		c.property("META_DATA_CAPTURE", name, "/usr/bin/python --api-key=", " serve")
 	}
 	for _, table := range []string{"META_DATA_EXPORT", "EXPORT_META_DATA"} {
@@ -88,8 +89,9 @@ func (c *canaries) strings() {
 	}
 	if b.has("ProcessStreams", "contentId") && len(b.processes) > 0 {
 		b.Row("ProcessStreams", Row{
-			"globalPid": Int(b.processes[0].GlobalPid()), "filenameId": ID("/srv/" + c.text("ProcessStreams", "filenameId")),
-			"contentId": ID("Authorization: Bearer " + c.text("ProcessStreams", "contentId") + "\n"),
+			"globalPid":  Int(b.processes[0].GlobalPid()),
+			"filenameId": ID("/srv/" + c.text("ProcessStreams", "filenameId")),
+			"contentId":  ID("Authorization: Bearer " + c.text("ProcessStreams", "contentId") + "\n"),
 		})
 	}
 }
@@ -136,12 +138,15 @@ func (c *canaries) events() {
 		c.amend("CUPTI_ACTIVITY_KIND_KERNEL", Row{tensor: Text(c.text("CUPTI_ACTIVITY_KIND_KERNEL", tensor))})
 	}
 	if b.has("DIAGNOSTIC_EVENT", "text") {
-		b.Diagnostic(Diagnostic{Source: 2, Severity: 1, Text: "Launching '/usr/bin/python --token " + c.text("DIAGNOSTIC_EVENT", "text") + "'"})
+		b.Diagnostic(Diagnostic{Source: 2, Severity: 1, Text: "Launching '/usr/bin/python --token " +
+			c.text("DIAGNOSTIC_EVENT", "text") + "'"})
 	}
 	if b.has("NVTX_PAYLOAD_SCHEMAS", "name") {
-		b.Row("NVTX_PAYLOAD_SCHEMAS", Row{"domainId": Int(0), "schemaId": Int(1), "name": Text(c.text("NVTX_PAYLOAD_SCHEMAS", "name")), "numEntries": Int(1)})
+		b.Row("NVTX_PAYLOAD_SCHEMAS", Row{"domainId": Int(0), "schemaId": Int(1),
+			"name": Text(c.text("NVTX_PAYLOAD_SCHEMAS", "name")), "numEntries": Int(1)})
 		b.Row("NVTX_PAYLOAD_SCHEMA_ENTRIES", Row{
-			"domainId": Int(0), "schemaId": Int(1), "idx": Int(0), "flags": Int(0), "name": Text(c.text("NVTX_PAYLOAD_SCHEMA_ENTRIES", "name")),
+			"domainId": Int(0), "schemaId": Int(1), "idx": Int(0), "flags": Int(0),
+			"name":        Text(c.text("NVTX_PAYLOAD_SCHEMA_ENTRIES", "name")),
 			"description": Text(c.text("NVTX_PAYLOAD_SCHEMA_ENTRIES", "description")),
 		})
 	}

@@ -2,6 +2,8 @@ package tracetest
 
 import (
 	"cmp"
+	"encoding/binary"
+	"hash/fnv"
 	"maps"
 	"slices"
 	"strings"
@@ -31,7 +33,7 @@ func (b *Builder) withDerived() []entry {
 	lo, hi := span(own)
 	add("ANALYSIS_DETAILS", Row{"globalVid": Int(machineID(0, 1)), "duration": Int(hi - lo), "startTime": Int(lo), "stopTime": Int(hi)})
 	add("TARGET_INFO_SESSION_START_TIME", Row{
-		"utcEpochNs": Int(1767225600000000000), "utcTime": Text("2026-01-01T00:00:00"), "localTime": Text("2026-01-01T00:00:00"), "systemClockNs": Int(lo),
+		"utcEpochNs": Int(1767225600000000000 + sessionOf(own)), "utcTime": Text("2026-01-01T00:00:00"), "localTime": Text("2026-01-01T00:00:00"), "systemClockNs": Int(lo),
 	})
 	places := b.places(own)
 	add("TARGET_INFO_CUDA_DEVICE", places.devices(b.gpus)...)
@@ -53,6 +55,23 @@ func (b *Builder) withDerived() []entry {
 
 // explicitString says whether a StringIds row says its id, rather than asking for the next one.
 func (o *options) explicitString(r Row) bool { return !r["id"].IsNull() }
+
+// sessionOf is how many ns into the second the session began: other events are of another session, as in reality.
+func sessionOf(rows []entry) int64 {
+	h := fnv.New32a()
+	var b [16]byte
+	for _, e := range rows {
+		t := startOf(e.row)
+		if t == Open {
+			continue
+		}
+		end, _ := e.row["end"].AsInt()
+		binary.LittleEndian.PutUint64(b[:], uint64(t))
+		binary.LittleEndian.PutUint64(b[8:], uint64(end))
+		_, _ = h.Write(b[:])
+	}
+	return int64(h.Sum32()) % 1_000_000_000
+}
 
 // span is the time from the first start to the last end of the rows, graph creation aside.
 func span(rows []entry) (lo, hi int64) {

@@ -14,9 +14,10 @@
 // be negative. The same calls give the same bytes, except for a file with a write-ahead log (see [WAL]).
 //
 // The fluent methods on [Thread] keep correlation ids and threads consistent. The methods on Builder that take a struct
-// ([Builder.Kernel], [Builder.API], ...) say everything explicitly, and each struct's Set field overrides single columns,
-// so that any malformed row can be written. [Builder.Row] writes to any table at all.
+// ([Builder.Kernel], [Builder.API], ...) say everything explicitly, and each struct's Set field overrides single
+// columns, so that any malformed row can be written. [Builder.Row] writes to any table at all.
 //
-// [Tiny], [TwoProcs], [Oldest], [GraphHidden], [Hostile], [Serving] and [ServingGraphMode] are recipes: ready-made traces
-// whose comments give the numbers to expect. They take the same options as [New]. [Rewrite] writes an edited copy of any export, real or synthetic.
+// [Tiny], [TwoProcs], [Oldest], [GraphHidden], [Hostile], [Serving] and [ServingGraphMode] are recipes: ready-made
+// traces whose comments give the numbers to expect. They take the same options as [New]. [Rewrite] writes an edited
+// copy of any export, real or synthetic.
 package tracetest

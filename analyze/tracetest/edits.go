@@ -10,9 +10,9 @@ import (
 
 const kernelTable = "CUPTI_ACTIVITY_KIND_KERNEL"
 
-// EditRows calls fn for every row of a table and writes back what it changed in the row; rows for which it returns false
-// are deleted. text gives the text of a cell that holds a StringIds id or the text itself. A cell can be set to [ID] of
-// any text.
+// EditRows calls fn for every row of a table and writes back what it changed in the row; rows for which it returns
+// false are deleted. text gives the text of a cell that holds a StringIds id or the text itself. A cell can be set to
+// [ID] of any text.
 func EditRows(table string, fn func(r Row, text func(Value) string) (keep bool)) Edit {
 	return Edit{"edit " + table, func(e *editor) error {
 		var changes []change
@@ -65,7 +65,8 @@ func AddRows(table string, rows ...Row) Edit {
 			if err != nil {
 				return err
 			}
-			q := fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s)", quote(table), strings.Join(cols, ", "), strings.TrimSuffix(strings.Repeat("?,", len(cols)), ","))
+			q := fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s)", quote(table), strings.Join(cols, ", "),
+				strings.TrimSuffix(strings.Repeat("?,", len(cols)), ","))
 			if _, err := e.tx.Exec(q, args...); err != nil {
 				return err
 			}
@@ -105,8 +106,8 @@ func PageableCopies() Edit {
 	})
 }
 
-// RenamePID gives a process another pid, in every column that holds it: globalPid, globalTid, pid, processId. The thread
-// whose id is the old pid gets the new one. It is an error if a process has the new pid already.
+// RenamePID gives a process another pid, in every column that holds it: globalPid, globalTid, pid, processId. The
+// thread whose id is the old pid gets the new one. It is an error if a process has the new pid already.
 func RenamePID(from, to int64) Edit {
 	const pidMask, tidMask = 0xFFFFFF << 24, 0xFFFFFF
 	global := func(v Value) Value {

@@ -100,13 +100,16 @@ var enumTables = []enumTable{
 		{8, "OVERHEAD_COMMAND_BUFFER_FULL", "Command buffer full (CUDA)"},
 	}},
 	{name: "ENUM_DIAGNOSTIC_SEVERITY_LEVEL", since: 3_011_001, rows: []enumRow{
-		{0, "UnknownLevel", "Unknown"}, {1, "Info", "Info"}, {2, "Warning", "Warning"}, {3, "Error", "Error"}, {4, "Verbose", "Verbose"},
+		{0, "UnknownLevel", "Unknown"}, {1, "Info", "Info"}, {2, "Warning", "Warning"}, {3, "Error", "Error"},
+		{4, "Verbose", "Verbose"},
 	}},
 	{name: "ENUM_DIAGNOSTIC_SOURCE_TYPE", since: 3_011_001, rows: []enumRow{
-		{0, "UnknownSource", "Unknown source"}, {1, "Injection", "Injection"}, {2, "Daemon", "Daemon"}, {3, "Analysis", "Analysis"},
+		{0, "UnknownSource", "Unknown source"}, {1, "Injection", "Injection"}, {2, "Daemon", "Daemon"},
+		{3, "Analysis", "Analysis"},
 	}},
 	{name: "ENUM_DIAGNOSTIC_TIMESTAMP_SOURCE", since: 3_011_001, rows: []enumRow{
-		{0, "UnknownTimestamp", "Unknown timestamp"}, {1, "TargetTimestamp", "Target timestamp"}, {2, "HostTimestamp", "Host timestamp"},
+		{0, "UnknownTimestamp", "Unknown timestamp"}, {1, "TargetTimestamp", "Target timestamp"},
+		{2, "HostTimestamp", "Host timestamp"},
 	}},
 }
 

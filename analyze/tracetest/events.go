@@ -31,8 +31,9 @@ type Place struct {
 
 func (p Place) row(start, end int64) Row {
 	return Row{
-		"start": Int(start), "end": Int(end), "deviceId": Int(p.Device), "contextId": Int(or(p.Context, 1)), "greenContextId": Int(0),
-		"streamId": Int(or(p.Stream, 7)), "correlationId": optInt(p.Correlation), "globalPid": p.Process.globalValue(),
+		"start": Int(start), "end": Int(end), "deviceId": Int(p.Device), "contextId": Int(or(p.Context, 1)),
+		"greenContextId": Int(0), "streamId": Int(or(p.Stream, 7)), "correlationId": optInt(p.Correlation),
+		"globalPid": p.Process.globalValue(),
 	}
 }
 
@@ -64,13 +65,15 @@ func (b *Builder) Kernel(k Kernel) {
 		k.Block[0] = 128
 	}
 	row := k.row(k.Start, k.End).with(Row{
-		"demangledName": ID(k.Name), "shortName": ID(short), "mangledName": ID(mangled), "launchType": Int(1), "cacheConfig": Int(1),
-		"registersPerThread": Int(or(k.Registers, 32)), "gridX": Int(or(k.Grid[0], 1)), "gridY": Int(or(k.Grid[1], 1)), "gridZ": Int(or(k.Grid[2], 1)),
-		"blockX": Int(or(k.Block[0], 1)), "blockY": Int(or(k.Block[1], 1)), "blockZ": Int(or(k.Block[2], 1)),
-		"staticSharedMemory": Int(k.StaticShared), "dynamicSharedMemory": Int(k.DynamicShared), "localMemoryPerThread": Int(0),
-		"localMemoryTotal": Int(0), "gridId": Int(int64(len(b.rows)) + 1), "sharedMemoryExecuted": Int(32768), "graphNodeId": optInt(k.GraphNode),
-		"sharedMemoryLimitConfig": Int(0), "graphId": optInt(k.GraphID), "clusterX": Int(0), "clusterY": Int(0), "clusterZ": Int(0),
-		"clusterSchedulingPolicy": Int(1), "maxPotentialClusterSize": Int(0), "maxActiveClusters": Int(0), "tensorSizeMinusOneElements": Text("[]"),
+		"demangledName": ID(k.Name), "shortName": ID(short), "mangledName": ID(mangled), "launchType": Int(1),
+		"cacheConfig": Int(1), "registersPerThread": Int(or(k.Registers, 32)), "gridX": Int(or(k.Grid[0], 1)),
+		"gridY": Int(or(k.Grid[1], 1)), "gridZ": Int(or(k.Grid[2], 1)), "blockX": Int(or(k.Block[0], 1)),
+		"blockY": Int(or(k.Block[1], 1)), "blockZ": Int(or(k.Block[2], 1)), "staticSharedMemory": Int(k.StaticShared),
+		"dynamicSharedMemory": Int(k.DynamicShared), "localMemoryPerThread": Int(0), "localMemoryTotal": Int(0),
+		"gridId": Int(int64(len(b.rows)) + 1), "sharedMemoryExecuted": Int(32768), "graphNodeId": optInt(k.GraphNode),
+		"sharedMemoryLimitConfig": Int(0), "graphId": optInt(k.GraphID), "clusterX": Int(0), "clusterY": Int(0),
+		"clusterZ": Int(0), "clusterSchedulingPolicy": Int(1), "maxPotentialClusterSize": Int(0),
+		"maxActiveClusters": Int(0), "tensorSizeMinusOneElements": Text("[]"),
 	})
 	b.Row("CUPTI_ACTIVITY_KIND_KERNEL", row.with(k.Set))
 }
@@ -161,8 +164,8 @@ type Memcpy struct {
 // Memcpy adds a copy.
 func (b *Builder) Memcpy(m Memcpy) {
 	row := m.row(m.Start, m.End).with(Row{
-		"bytes": Int(m.Bytes), "copyKind": Int(int64(m.Kind)), "srcKind": Int(int64(m.Src)), "dstKind": Int(int64(m.Dst)),
-		"graphNodeId": optInt(m.GraphNode), "copyCount": Int(1),
+		"bytes": Int(m.Bytes), "copyKind": Int(int64(m.Kind)), "srcKind": Int(int64(m.Src)),
+		"dstKind": Int(int64(m.Dst)), "graphNodeId": optInt(m.GraphNode), "copyCount": Int(1),
 	})
 	b.Row("CUPTI_ACTIVITY_KIND_MEMCPY", row.with(m.Set))
 }
@@ -180,7 +183,8 @@ type Memset struct {
 // Memset adds a fill of device memory.
 func (b *Builder) Memset(m Memset) {
 	row := m.row(m.Start, m.End).with(Row{
-		"value": Int(m.Value), "bytes": Int(m.Bytes), "graphNodeId": optInt(m.GraphNode), "memKind": Int(int64(DeviceMemory)),
+		"value": Int(m.Value), "bytes": Int(m.Bytes), "graphNodeId": optInt(m.GraphNode),
+		"memKind": Int(int64(DeviceMemory)),
 	})
 	b.Row("CUPTI_ACTIVITY_KIND_MEMSET", row.with(m.Set))
 }
@@ -208,7 +212,8 @@ type Sync struct {
 // Sync adds a synchronization.
 func (b *Builder) Sync(s Sync) {
 	row := s.row(s.Start, s.End).with(Row{
-		"syncType": Int(int64(s.Type)), "eventId": Int(or(s.Event, NoStream)), "eventSyncId": Int(0), "greenContextId": Null(),
+		"syncType": Int(int64(s.Type)), "eventId": Int(or(s.Event, NoStream)), "eventSyncId": Int(0),
+		"greenContextId": Null(),
 	})
 	b.Row("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", row.with(s.Set))
 }

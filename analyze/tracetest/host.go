@@ -27,8 +27,8 @@ type NVTX struct {
 // NVTX adds an NVTX event.
 func (b *Builder) NVTX(e NVTX) {
 	row := Row{
-		"start": Int(e.Start), "end": endTime(e.End), "eventType": Int(int64(e.Type)), "globalTid": e.Thread.globalValue(),
-		"endGlobalTid": e.EndThread.globalValue(), "domainId": Int(e.Domain),
+		"start": Int(e.Start), "end": endTime(e.End), "eventType": Int(int64(e.Type)),
+		"globalTid": e.Thread.globalValue(), "endGlobalTid": e.EndThread.globalValue(), "domainId": Int(e.Domain),
 	}
 	if e.ByID {
 		row["textId"] = ID(e.Text)
@@ -87,8 +87,9 @@ type OSRT struct {
 // OSRT adds a call of an operating-system function.
 func (b *Builder) OSRT(o OSRT) {
 	row := Row{
-		"start": Int(o.Start), "end": Int(o.End), "eventClass": Int(27), "globalTid": o.Thread.globalValue(), "nameId": ID(o.Name),
-		"returnValue": Int(o.Return), "nestingLevel": Int(0), "callchainId": Int(0), "argumentsId": Int(0), "correlationId": Int(0),
+		"start": Int(o.Start), "end": Int(o.End), "eventClass": Int(27), "globalTid": o.Thread.globalValue(),
+		"nameId": ID(o.Name), "returnValue": Int(o.Return), "nestingLevel": Int(0), "callchainId": Int(0),
+		"argumentsId": Int(0), "correlationId": Int(0),
 	}
 	b.Row("OSRT_API", row.with(o.Set))
 }

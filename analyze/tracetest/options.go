@@ -47,8 +47,8 @@ func WithoutColumn(table, column string) Option {
 	return func(o *options) { o.withoutCols = append(o.withoutCols, tableColumn{table, column}) }
 }
 
-// WithColumn appends a column to a table, as tools that post-process exports do. decl is its SQL type, e.g. "TEXT". Rows
-// fill it through their Set field; it is NULL elsewhere.
+// WithColumn appends a column to a table, as tools that post-process exports do. decl is its SQL type, e.g. "TEXT".
+// Rows fill it through their Set field; it is NULL elsewhere.
 func WithColumn(table, column, decl string) Option {
 	return func(o *options) { o.extra = append(o.extra, extraColumn{table, column, decl}) }
 }

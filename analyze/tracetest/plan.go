@@ -61,7 +61,8 @@ func (b *Builder) plan() (*plan, error) {
 	return p, nil
 }
 
-// planTables chooses the tables of the file, those with rows in the order of the schema, and returns their places by name.
+// planTables chooses the tables of the file, those with rows in the order of the schema, and returns their places by
+// name.
 func (b *Builder) planTables(p *plan, entries []entry) (map[string]int, error) {
 	used := map[string]Row{}
 	var order []string
@@ -80,7 +81,8 @@ func (b *Builder) planTables(p *plan, entries []entry) (map[string]int, error) {
 	}
 	defs := slices.Clone(b.tables)
 	for _, e := range enumTables {
-		defs = append(defs, tableDef{e.name, []column{{name: "id", decl: "INTEGER", notNull: true, primary: true}, {name: "name", decl: "TEXT"}, {name: "label", decl: "TEXT"}}})
+		defs = append(defs, tableDef{e.name, []column{{name: "id", decl: "INTEGER", notNull: true, primary: true},
+			{name: "name", decl: "TEXT"}, {name: "label", decl: "TEXT"}}})
 	}
 	for _, name := range order {
 		if b.table(name) == nil && !knownAnywhere(name, "") {
@@ -93,14 +95,18 @@ func (b *Builder) planTables(p *plan, entries []entry) (map[string]int, error) {
 		if !ok || slices.Contains(b.opts.withoutTabs, t.name) {
 			continue
 		}
-		cols := slices.DeleteFunc(slices.Clone(t.columns), func(c column) bool { return b.opts.dropped(t.name, c.name) })
+		cols := slices.DeleteFunc(slices.Clone(t.columns), func(c column) bool {
+			return b.opts.dropped(t.name, c.name)
+		})
 		for _, x := range b.opts.extra {
 			if x.table == t.name {
 				cols = append(cols, column{name: x.column, decl: x.decl})
 			}
 		}
 		for name := range row {
-			known := knownAnywhere(t.name, name) || slices.ContainsFunc(cols, func(c column) bool { return c.name == name })
+			known := knownAnywhere(t.name, name) || slices.ContainsFunc(cols, func(c column) bool {
+				return c.name == name
+			})
 			if !known && !b.opts.dropped(t.name, name) {
 				return nil, fmt.Errorf("table %s has no column %s in any schema: add it with WithColumn", t.name, name)
 			}

@@ -15,8 +15,8 @@ type Process struct {
 // ProcessOption says more about a process.
 type ProcessOption func(*Process)
 
-// OnMachine puts a process on another machine than the first: hardware id 0 to 127, VM id 0 to 255. Processes without it
-// are on hardware 0, VM 1, as in every real capture of one machine.
+// OnMachine puts a process on another machine than the first: hardware id 0 to 127, VM id 0 to 255. Processes without
+// it are on hardware 0, VM 1, as in every real capture of one machine.
 func OnMachine(hw, vm int64) ProcessOption { return func(p *Process) { p.hw, p.vm = hw, vm } }
 
 // machineID is the global id of a machine: hardware id in bits 56-63, VM id in bits 48-55.
@@ -88,8 +88,8 @@ func (th *Thread) Call(name string, start, end int64) int64 {
 	return th.p.correlation
 }
 
-// Launch adds a kernel and the cudaLaunchKernel call from apiStart to apiEnd that launched it. It fills the kernel's name,
-// process and correlation id, and returns the latter.
+// Launch adds a kernel and the cudaLaunchKernel call from apiStart to apiEnd that launched it. It fills the kernel's
+// name, process and correlation id, and returns the latter.
 func (th *Thread) Launch(name string, apiStart, apiEnd int64, k Kernel) int64 {
 	k.Name, k.Process, k.Correlation = name, th.p, th.Call("cudaLaunchKernel_v7000", apiStart, apiEnd)
 	th.p.b.Kernel(k)
@@ -110,8 +110,8 @@ func (th *Thread) Memset(apiStart, apiEnd int64, m Memset) int64 {
 	return m.Correlation
 }
 
-// GraphLaunch adds a cudaGraphLaunch call and the kernels of the graph, traced by node: all share the call's correlation
-// id, which it returns. A kernel without GraphNode gets its position in the list, from 1.
+// GraphLaunch adds a cudaGraphLaunch call and the kernels of the graph, traced by node: all share the call's
+// correlation id, which it returns. A kernel without GraphNode gets its position in the list, from 1.
 func (th *Thread) GraphLaunch(apiStart, apiEnd int64, nodes ...Kernel) int64 {
 	id := th.Call("cudaGraphLaunch_v10000", apiStart, apiEnd)
 	for i, k := range nodes {
@@ -121,7 +121,8 @@ func (th *Thread) GraphLaunch(apiStart, apiEnd int64, nodes ...Kernel) int64 {
 	return id
 }
 
-// GraphLaunchWhole adds a cudaGraphLaunch call and the run of the graph, traced as a whole. It returns their correlation id.
+// GraphLaunchWhole adds a cudaGraphLaunch call and the run of the graph, traced as a whole. It returns their
+// correlation id.
 func (th *Thread) GraphLaunchWhole(apiStart, apiEnd int64, g GraphTrace) int64 {
 	g.Process, g.Correlation = th.p, th.Call("cudaGraphLaunch_v10000", apiStart, apiEnd)
 	th.p.b.GraphTrace(g)
@@ -145,7 +146,8 @@ func (th *Thread) DeviceSynchronize(start, end, device int64) int64 {
 
 func (th *Thread) sync(api string, t SyncType, start, end, device, stream int64) int64 {
 	id := th.Call(api, start, end)
-	th.p.b.Sync(Sync{Place: Place{Process: th.p, Device: device, Stream: stream, Correlation: id}, Start: start, End: end, Type: t})
+	th.p.b.Sync(Sync{Place: Place{Process: th.p, Device: device, Stream: stream, Correlation: id}, Start: start,
+		End: end, Type: t})
 	return id
 }
 

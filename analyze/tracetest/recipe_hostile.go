@@ -50,10 +50,10 @@ func HostileNames() []string {
 	}
 }
 
-// Hostile has the names of [HostileNames] wherever a name can stand: kernels (demangled, short and mangled), API calls, NVTX
-// ranges (inline and by id) and marks, threads, processes, the GPU, environment and metadata values, a diagnostic. For the
-// name number n, counted from 0, one kernel runs on device 0 from 10·(n+1) to 10·(n+1)+5 µs, launched from within a range
-// of the same name by an ordinary cudaLaunchKernel that ends where the kernel starts.
+// Hostile has the names of [HostileNames] wherever a name can stand: kernels (demangled, short and mangled), API calls,
+// NVTX ranges (inline and by id) and marks, threads, processes, the GPU, environment and metadata values, a diagnostic.
+// For the name number n, counted from 0, one kernel runs on device 0 from 10·(n+1) to 10·(n+1)+5 µs, launched from
+// within a range of the same name by an ordinary cudaLaunchKernel that ends where the kernel starts.
 func Hostile(opts ...Option) *Builder {
 	b := New(opts...)
 	names := HostileNames()

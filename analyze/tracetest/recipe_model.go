@@ -38,8 +38,8 @@ type op struct {
 // modelLayers is the depth of the recipes' model: a first layer with a dense feed-forward part, then experts.
 const modelLayers = 4
 
-// modelStep is the kernels of one forward pass, from the embedding to the last norm. Decoding, with few tokens, uses other
-// kernels than prefill, and the one-stage all-reduce where prefill calls NCCL.
+// modelStep is the kernels of one forward pass, from the embedding to the last norm. Decoding, with few tokens, uses
+// other kernels than prefill, and the one-stage all-reduce where prefill calls NCCL.
 func modelStep(tokens int64, decode bool) []op {
 	blocks := max(1, tokens/128)
 	scale := func(base int64) int64 { // ns
@@ -57,14 +57,17 @@ func modelStep(tokens int64, decode bool) []op {
 			add(part, nvjetSmall, base)
 			return
 		}
-		ops = append(ops, op{name: nvjetBig, ns: scale(base), part: part, grid: [3]int64{blocks * 22, 6, 1}, block: 384})
+		ops = append(ops, op{name: nvjetBig, ns: scale(base), part: part, grid: [3]int64{blocks * 22, 6, 1},
+			block: 384})
 	}
 	reduce := func(part string) {
 		if decode {
-			ops = append(ops, op{name: oneStage, ns: 4_200 + 20*tokens, comm: true, part: part, grid: [3]int64{36, 1, 1}, block: 512})
+			ops = append(ops, op{name: oneStage, ns: 4_200 + 20*tokens, comm: true, part: part,
+				grid: [3]int64{36, 1, 1}, block: 512})
 			return
 		}
-		ops = append(ops, op{name: allReduce, ns: scale(9_000), comm: true, side: true, part: part, grid: [3]int64{24, 1, 1}, block: 544})
+		ops = append(ops, op{name: allReduce, ns: scale(9_000), comm: true, side: true, part: part,
+			grid: [3]int64{24, 1, 1}, block: 544})
 	}
 	add("embed", embed, 1_800)
 	for layer := range modelLayers {

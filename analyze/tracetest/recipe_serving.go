@@ -16,11 +16,12 @@ import (
 //     decodes), 4 x decode 32. So 16 decode steps of each of 3 batch sizes, 4 prefills of each size, 4 mixed steps.
 //   - Tail: 3 x decode 8, a device synchronization, a memset 5 ms later.
 //
-// Prefill and mixed steps launch every kernel, under NVTX ranges for the parts of each layer, and call NCCL's all-reduce on
-// a stream of its own, which overlaps the next kernel in part. Decode steps launch one graph, whose all-reduces are vLLM's
-// own, and then five kernels for logits and sampling. Each step copies three inputs from pinned memory first and the
-// sampled tokens to pinned memory last, and waits for these (cudaEventSynchronize, or cudaStreamSynchronize after prefill).
-// All-reduces end on both ranks at once; other durations jitter by up to 2 %. Rank 1's host runs a few µs behind.
+// Prefill and mixed steps launch every kernel, under NVTX ranges for the parts of each layer, and call NCCL's
+// all-reduce on a stream of its own, which overlaps the next kernel in part. Decode steps launch one graph, whose
+// all-reduces are vLLM's own, and then five kernels for logits and sampling. Each step copies three inputs from pinned
+// memory first and the sampled tokens to pinned memory last, and waits for these (cudaEventSynchronize, or
+// cudaStreamSynchronize after prefill). All-reduces end on both ranks at once; other durations jitter by up to 2 %.
+// Rank 1's host runs a few µs behind.
 func Serving(opts ...Option) *Builder { return serving("Node", opts) }
 
 // ServingGraphMode is [Serving] as --cuda-graph-trace=graph records it: each decode step's graph is one
@@ -40,7 +41,8 @@ type step struct {
 }
 
 func (s step) marker() string {
-	return fmt.Sprintf("execute_context_%d(%d)_generation_%d(%d)", s.contexts, s.contextTokens, s.generations, s.generations)
+	return fmt.Sprintf("execute_context_%d(%d)_generation_%d(%d)", s.contexts, s.contextTokens, s.generations,
+		s.generations)
 }
 
 func (s step) decode() bool { return s.contexts == 0 }
@@ -166,9 +168,11 @@ func (s *server) load() {
 		}
 		for g := range int64(3) {
 			s.b.GraphEvent(GraphEvent{Thread: r.th, Name: "Graph Creation", At: r.now + g*20_000, Graph: g + 1})
-			s.b.GraphEvent(GraphEvent{Thread: r.th, Name: "GraphExec Creation", At: r.now + g*20_000 + 9_000, Class: 94, Graph: g + 1, Exec: g + 11})
+			s.b.GraphEvent(GraphEvent{Thread: r.th, Name: "GraphExec Creation", At: r.now + g*20_000 + 9_000, Class: 94,
+				Graph: g + 1, Exec: g + 11})
 		}
-		s.b.Overhead(Overhead{Thread: r.th, Name: "CUPTI buffer flush", Start: r.now + 100_000, End: r.now + 1_300_000, Type: 3})
+		s.b.Overhead(Overhead{Thread: r.th, Name: "CUPTI buffer flush", Start: r.now + 100_000, End: r.now + 1_300_000,
+			Type: 3})
 		r.now += 62_000_000
 	}
 }
@@ -222,7 +226,8 @@ func (s *server) launch(ops []op) {
 			s.eager(o)
 		}
 		for i, r := range s.ranks {
-			s.b.NVTX(NVTX{Thread: r.th, Type: PushPop, Start: begins[i], End: r.now + 100, Text: ops[0].part, ByID: true})
+			s.b.NVTX(NVTX{Thread: r.th, Type: PushPop, Start: begins[i], End: r.now + 100, Text: ops[0].part,
+				ByID: true})
 			r.now += 150
 		}
 		ops = ops[n:]
@@ -259,7 +264,8 @@ func (s *server) eager(o op) {
 
 func (s *server) kernel(r *rank, o op, stream, start int64) Kernel {
 	return Kernel{
-		Place: r.place(stream), Name: o.name, Start: start, End: start + s.jitter(o.ns), Grid: o.grid, Block: [3]int64{o.block, 1, 1},
+		Place: r.place(stream), Name: o.name, Start: start, End: start + s.jitter(o.ns), Grid: o.grid,
+		Block: [3]int64{o.block, 1, 1},
 	}
 }
 
@@ -295,7 +301,8 @@ func (s *server) replay(ops []op, batch int64) {
 			continue
 		}
 		r.th.GraphLaunchWhole(calls[i][0], calls[i][1], GraphTrace{
-			Place: r.place(mainStream), Start: nodes[i][0].Start, End: nodes[i][len(ops)-1].End, Graph: batch, Exec: batch + 100,
+			Place: r.place(mainStream), Start: nodes[i][0].Start, End: nodes[i][len(ops)-1].End, Graph: batch,
+			Exec: batch + 100,
 		})
 	}
 }

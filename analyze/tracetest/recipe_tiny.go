@@ -6,8 +6,8 @@ const us = 1_000
 // allReduce is NCCL's all-reduce kernel as it is named in traces of NCCL 2.2x.
 const allReduce = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<(unsigned long)4096>)"
 
-// Tiny is one process on one GPU with a gap of every idle cause, in round numbers, so that expected values can be worked
-// out by hand. All GPU times, in µs; the API call that asked for the work is in brackets:
+// Tiny is one process on one GPU with a gap of every idle cause, in round numbers, so that expected values can be
+// worked out by hand. All GPU times, in µs; the API call that asked for the work is in brackets:
 //
 //	gemm      100- 200 [  90-  95]    attention, step 1
 //	softmax   200- 300 [ 100- 105]    attention, step 1
@@ -64,12 +64,14 @@ func Tiny(opts ...Option) *Builder {
 	kernel("softmax", 590, 630, 630, 700)
 	b.Kernel(Kernel{Place: Place{Process: p, Correlation: 9999}, Name: "norm", Start: 750 * us, End: 800 * us})
 	th.Memcpy(760*us, 765*us, Memcpy{
-		Place: Place{Stream: 13}, Start: 780 * us, End: 820 * us, Bytes: 4 << 20, Kind: HtoD, Src: Pinned, Dst: DeviceMemory,
+		Place: Place{Stream: 13}, Start: 780 * us, End: 820 * us, Bytes: 4 << 20, Kind: HtoD, Src: Pinned,
+		Dst: DeviceMemory,
 	})
 	kernel("gemm", 770, 775, 820, 900)
 	th.Launch(allReduce, 780*us, 785*us, Kernel{Place: Place{Stream: 21}, Start: 880 * us, End: 950 * us})
 	kernel("softmax", 790, 795, 950, 1000)
-	th.Memcpy(800*us, 805*us, Memcpy{Start: 1000 * us, End: 1010 * us, Bytes: 1 << 10, Kind: DtoH, Src: DeviceMemory, Dst: Pageable})
+	th.Memcpy(800*us, 805*us, Memcpy{Start: 1000 * us, End: 1010 * us, Bytes: 1 << 10, Kind: DtoH, Src: DeviceMemory,
+		Dst: Pageable})
 	th.Memset(806*us, 811*us, Memset{Start: 1010 * us, End: 1020 * us, Bytes: 4096})
 	th.StreamSynchronize(815*us, 1030*us, 0, 7)
 	kernel("gemm", 1040, 1045, 1050, 1090)
@@ -83,8 +85,9 @@ func Tiny(opts ...Option) *Builder {
 //	pid 200, device 1: softmax 102-107, 112-117, 122-127, 132-137, launched at 100, 110, 120, 130 for 2 each
 //
 // The common window is 100-140. Device 0 is busy for 40. Device 1 is busy for 20 and idle for 20 = launch 8 + host 9 +
-// unknown 3 (nothing follows 137-140). Every launch of pid 100 lies in the range "rank 0", every one of pid 200 in "rank 1":
-// "rank 0" has 40 of GPU time, "rank 1" 20. A join on the correlation id alone finds two calls for each kernel.
+// unknown 3 (nothing follows 137-140). Every launch of pid 100 lies in the range "rank 0", every one of pid 200 in
+// "rank 1": "rank 0" has 40 of GPU time, "rank 1" 20. A join on the correlation id alone finds two calls for each
+// kernel.
 func TwoProcs(opts ...Option) *Builder {
 	b := New(opts...)
 	b.GPU(GPU{ID: 0})
@@ -102,19 +105,21 @@ func TwoProcs(opts ...Option) *Builder {
 	return b
 }
 
-// Oldest is [Tiny] in the oldest schema: no metadata, no PROCESSES, no ENUM tables, no mangledName. The numbers are Tiny's.
+// Oldest is [Tiny] in the oldest schema: no metadata, no PROCESSES, no ENUM tables, no mangledName. The numbers are
+// Tiny's.
 func Oldest(opts ...Option) *Builder {
 	return Tiny(append([]Option{Schema(OldestSchema)}, opts...)...)
 }
 
-// GraphHidden is a compiled model whose CUDA graphs were traced as a whole, so that nearly all GPU time is in no kernel.
-// pid 300 runs 10 steps on an A100, step i from t = 10000 + 1000·i, in µs:
+// GraphHidden is a compiled model whose CUDA graphs were traced as a whole, so that nearly all GPU time is in no
+// kernel. pid 300 runs 10 steps on an A100, step i from t = 10000 + 1000·i, in µs:
 //
 //	fill 0-2, fill 2-4, multi_tensor_apply 4-10 (kernels), idle 10-20, graph 20-920 (GRAPH_TRACE), idle 920-1000
 //
-// All 40 launch calls (4 per step, 5 each, step i from 200·i) lie before the first kernel, and one cudaDeviceSynchronize
-// from 2100 to 19930 waits for everything. So the window is 10000-19920, 9920 long; busy 9100, of which kernels 100 and
-// graphs 9000; idle 820 = 10·10 + 9·80, all of it dependency. The graph was made 20182 before the capture began.
+// All 40 launch calls (4 per step, 5 each, step i from 200·i) lie before the first kernel, and one
+// cudaDeviceSynchronize from 2100 to 19930 waits for everything. So the window is 10000-19920, 9920 long; busy 9100, of
+// which kernels 100 and graphs 9000; idle 820 = 10·10 + 9·80, all of it dependency. The graph was made 20182 before the
+// capture began.
 func GraphHidden(opts ...Option) *Builder {
 	b := New(opts...)
 	b.GPU(GPU{Name: "NVIDIA A100-SXM4-80GB", SMs: 108, Chip: "GA100", Compute: [2]int64{8, 0}})
@@ -130,7 +135,8 @@ func GraphHidden(opts ...Option) *Builder {
 		t := 10_000 + 1_000*i
 		for j, k := range kernels {
 			at := (200*i + 10*int64(j)) * us
-			th.Launch(k.name, at, at+5*us, Kernel{Start: (t + k.start) * us, End: (t + k.end) * us, Grid: [3]int64{1024, 1, 1}})
+			th.Launch(k.name, at, at+5*us, Kernel{Start: (t + k.start) * us, End: (t + k.end) * us,
+				Grid: [3]int64{1024, 1, 1}})
 		}
 		at := (200*i + 30) * us
 		th.GraphLaunchWhole(at, at+5*us, GraphTrace{Start: (t + 20) * us, End: (t + 920) * us, Graph: 4, Exec: 5})

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Repeat makes times captures out of one, for benchmarks: every event row comes times times, each time a period later, with
-// fresh correlation ids and a fresh number behind the text of an NVTX range, as PyTorch's emit_nvtx has one. Rows of one
-// period stand together, so that tables interleave in the file.
+// Repeat makes times captures out of one, for benchmarks: every event row comes times times, each time a period later,
+// with fresh correlation ids and a fresh number behind the text of an NVTX range, as PyTorch's emit_nvtx has one. Rows
+// of one period stand together, so that tables interleave in the file.
 func Repeat(times int) Edit {
 	return Edit{"repeat", func(e *editor) error {
 		type events struct {
@@ -27,7 +27,8 @@ func Repeat(times int) Edit {
 				end = "max(coalesce(" + quote(clock) + ", 0), coalesce(end, 0))"
 			}
 			var n, from, to int64
-			q := fmt.Sprintf("SELECT count(*), coalesce(min(%s), 0), coalesce(max(%s), 0) FROM %s", quote(clock), end, quote(table))
+			q := fmt.Sprintf("SELECT count(*), coalesce(min(%s), 0), coalesce(max(%s), 0) FROM %s", quote(clock), end,
+				quote(table))
 			if err := e.tx.QueryRow(q).Scan(&n, &from, &to); err != nil {
 				return err
 			}
@@ -43,7 +44,8 @@ func Repeat(times int) Edit {
 			list, rows = append(list, events{table, n}), max(rows, n)
 			if e.has(table, "correlationId") {
 				var most int64
-				if err := e.tx.QueryRow("SELECT coalesce(max(correlationId), 0) FROM " + quote(table)).Scan(&most); err != nil {
+				q := "SELECT coalesce(max(correlationId), 0) FROM " + quote(table)
+				if err := e.tx.QueryRow(q).Scan(&most); err != nil {
 					return err
 				}
 				corr = max(corr, most)
@@ -66,7 +68,8 @@ func Repeat(times int) Edit {
 					columns, values = append(columns, quote(c)), append(values, v)
 				}
 				// The rows of the first period are those that were there.
-				q := fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s ORDER BY rowid LIMIT %d", quote(x.table), strings.Join(columns, ", "), strings.Join(values, ", "), quote(x.table), x.rows)
+				q := fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s ORDER BY rowid LIMIT %d", quote(x.table),
+					strings.Join(columns, ", "), strings.Join(values, ", "), quote(x.table), x.rows)
 				if _, err := e.tx.Exec(q); err != nil {
 					return err
 				}

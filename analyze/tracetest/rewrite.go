@@ -59,7 +59,8 @@ func edit(path string, edits []Edit) (err error) {
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	db.SetMaxOpenConns(1)
-	for _, q := range []string{"PRAGMA journal_mode = DELETE", "PRAGMA journal_mode = MEMORY", "PRAGMA synchronous = OFF"} {
+	for _, q := range []string{"PRAGMA journal_mode = DELETE", "PRAGMA journal_mode = MEMORY",
+		"PRAGMA synchronous = OFF"} {
 		if _, err := db.Exec(q); err != nil {
 			return err
 		}
@@ -97,7 +98,8 @@ type editor struct {
 
 // load reads the tables, their columns, and the string table.
 func (e *editor) load() error {
-	e.columns, e.tables, e.texts, e.ids, e.nextID = map[string][]string{}, nil, map[int64]string{}, map[string]int64{}, 0
+	e.columns, e.tables, e.texts, e.ids, e.nextID = map[string][]string{}, nil, map[int64]string{}, map[string]int64{},
+		0
 	rows, err := e.tx.Query("SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%' ORDER BY m.rowid, c.cid")
 	if err != nil {
 		return err
@@ -141,7 +143,8 @@ func (e *editor) each(table string, fn func(rowid int64, r Row) error) error {
 	for i, c := range cols {
 		quoted[i] = quote(c)
 	}
-	rows, err := e.tx.Query(fmt.Sprintf("SELECT rowid, %s FROM %s ORDER BY rowid", strings.Join(quoted, ", "), quote(table)))
+	rows, err := e.tx.Query(fmt.Sprintf("SELECT rowid, %s FROM %s ORDER BY rowid", strings.Join(quoted, ", "),
+		quote(table)))
 	if err != nil {
 		return err
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// OldestSchema names, in [Schema], the generation before exports carried any metadata: no META_DATA tables, no PROCESSES, no
-// ENUM tables, no mangledName.
+// OldestSchema names, in [Schema], the generation before exports carried any metadata: no META_DATA tables, no
+// PROCESSES, no ENUM tables, no mangledName.
 const OldestSchema = "oldest"
 
 // DefaultSchema is the schema version that [New] writes unless told otherwise.

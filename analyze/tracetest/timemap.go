@@ -8,11 +8,12 @@ import (
 	"strings"
 )
 
-// ScaleKernels makes the kernels whose demangled name matches factor times as long, to within 1 ns, and moves what comes
-// after them: time stretches by factor wherever a matching kernel runs and passes as before elsewhere. So gaps keep their
-// length (but where one device idles while a matching kernel runs on another), launches keep preceding their kernels, and
-// work that was ordered stays so. Ranges and blocking calls stretch with the time they span; other GPU work and other
-// API calls keep their length, or, for a factor below 1, shrink with the time they span. factor is positive.
+// ScaleKernels makes the kernels whose demangled name matches factor times as long, to within 1 ns, and moves what
+// comes after them: time stretches by factor wherever a matching kernel runs and passes as before elsewhere. So gaps
+// keep their length (but where one device idles while a matching kernel runs on another), launches keep preceding their
+// kernels, and work that was ordered stays so. Ranges and blocking calls stretch with the time they span; other GPU
+// work and other API calls keep their length, or, for a factor below 1, shrink with the time they span. factor is
+// positive.
 func ScaleKernels(match func(name string) bool, factor float64) Edit {
 	return Edit{"scale kernels", func(e *editor) error {
 		var spans [][2]int64
@@ -41,8 +42,9 @@ func ShiftTime(delta int64) Edit {
 	}}
 }
 
-// InsertGaps lets length ns pass at each of the given times, in ns of the source's clock: what starts then or later moves.
-// Ranges and blocking calls that span the time stretch; GPU work and other API calls that span it keep their length.
+// InsertGaps lets length ns pass at each of the given times, in ns of the source's clock: what starts then or later
+// moves. Ranges and blocking calls that span the time stretch; GPU work and other API calls that span it keep their
+// length.
 func InsertGaps(length int64, at ...int64) Edit {
 	at = slices.Sorted(slices.Values(at))
 	return Edit{"insert gaps", func(e *editor) error {
@@ -53,8 +55,8 @@ func InsertGaps(length int64, at ...int64) Edit {
 	}}
 }
 
-// Cut keeps only the events that start in [from, to), as a capture of that window would have: kernels can lose their API
-// call, and ranges that span the window are gone. Tables about the system and processes stay.
+// Cut keeps only the events that start in [from, to), as a capture of that window would have: kernels can lose their
+// API call, and ranges that span the window are gone. Tables about the system and processes stay.
 func Cut(from, to int64) Edit {
 	return Edit{"cut", func(e *editor) error {
 		for _, table := range slices.Clone(e.tables) {
@@ -81,14 +83,15 @@ func (e *editor) kernelName(r Row) string {
 	return e.text(r["shortName"])
 }
 
-// mapTimes moves every event through f, which never decreases. Rows of the kernel table in scaled take their length from
-// f too, like ranges and blocking calls; other work and calls keep theirs where f gives them room.
+// mapTimes moves every event through f, which never decreases. Rows of the kernel table in scaled take their length
+// from f too, like ranges and blocking calls; other work and calls keep theirs where f gives them room.
 func (e *editor) mapTimes(f func(int64) int64, scaled map[int64]bool) error {
 	for _, table := range e.tables {
 		var changes []change
 		err := e.each(table, func(rowid int64, r Row) error {
 			set := Row{}
-			for _, c := range [...]string{"timestamp", "startedAt", "endedAt", "openedAt", "closedAt", "startTime", "stopTime", "start", "end"} {
+			for _, c := range [...]string{"timestamp", "startedAt", "endedAt", "openedAt", "closedAt", "startTime",
+				"stopTime", "start", "end"} {
 				if t, ok := r[c].AsInt(); ok && e.has(table, c) {
 					set[c] = Int(f(t))
 				}

@@ -32,7 +32,8 @@ func Real(f float64) Value { return Value{kind: kindReal, f: f} }
 // Text is a text written where it stands.
 func Text(s string) Value { return Value{kind: kindText, s: s} }
 
-// ID is the StringIds id of a text, which is added to StringIds on first use. Under [InlineNames] it is the text itself.
+// ID is the StringIds id of a text, which is added to StringIds on first use. Under [InlineNames] it is the text
+// itself.
 func ID(s string) Value { return Value{kind: kindID, s: s} }
 
 // IsNull says whether the value is NULL.

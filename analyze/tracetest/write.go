@@ -13,7 +13,8 @@ import (
 	_ "modernc.org/sqlite" // the database/sql driver "sqlite"
 )
 
-// WriteTB writes the export to a fresh temporary directory of the test and returns its path. It ends the test on an error.
+// WriteTB writes the export to a fresh temporary directory of the test and returns its path. It ends the test on an
+// error.
 func (b *Builder) WriteTB(tb testing.TB) string {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "trace.sqlite")
@@ -76,7 +77,8 @@ func (p *plan) run(db *sql.DB) error {
 		journal = "WAL"
 	}
 	pragmas := []string{
-		fmt.Sprintf("PRAGMA page_size = %d", p.opts.pageSize), fmt.Sprintf("PRAGMA auto_vacuum = %d", p.opts.autoVacuum),
+		fmt.Sprintf("PRAGMA page_size = %d", p.opts.pageSize),
+		fmt.Sprintf("PRAGMA auto_vacuum = %d", p.opts.autoVacuum),
 		"PRAGMA synchronous = OFF",
 	}
 	if p.opts.utf16 {
@@ -112,7 +114,8 @@ func (p *plan) insert(db *sql.DB, rows []planRow) error {
 	for _, r := range rows {
 		t := p.tables[r.table]
 		if stmts[r.table] == nil {
-			q := fmt.Sprintf("INSERT INTO %s VALUES (%s)", quote(t.name), strings.TrimSuffix(strings.Repeat("?,", len(t.columns)), ","))
+			q := fmt.Sprintf("INSERT INTO %s VALUES (%s)", quote(t.name),
+				strings.TrimSuffix(strings.Repeat("?,", len(t.columns)), ","))
 			if stmts[r.table], err = tx.Prepare(q); err != nil {
 				return err
 			}

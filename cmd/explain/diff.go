@@ -29,7 +29,7 @@ func newDiff(e *env) *cobra.Command {
 long somebody recorded.
 
 BASE and HEAD are traces, reports (report.json) or folders that "explain --out" wrote, in any
-combination. Rules decide whether a change fails; without --fail-on these do:
+combination; a quoted glob or a list separated by commas names several captures of a side. Rules decide whether a change fails; without --fail-on these do:
 
   unit.time.p50:+3%,+10us                          a step takes longer
   unit.launches:+1                                 more than one launch more per step
@@ -47,6 +47,7 @@ comparable.`,
 		Example: `  explain diff base.sqlite head.sqlite
   explain diff base/report.json head/report.json --out comparison/
   explain diff --base a1.json,a2.json,a3.json --head b1.json,b2.json,b3.json --noise noise.json
+  explain diff 'base/*.sqlite' 'head/*.sqlite' --steady
   explain diff base.sqlite head.sqlite --fail-on 'unit.time.p50:+3%,+200us' --fail-on 'gpu.idle_ratio{device=0}:<=15%'
   explain diff old/summary.json new/summary.json --threshold 10`,
 		Args: cobra.ArbitraryArgs,
@@ -71,32 +72,22 @@ type diffFlags struct {
 	out        string
 }
 
-// ruleFlags say by what a comparison is judged.
-type ruleFlags struct {
-	failOn []string
-	policy string
-	noise  string
-}
-
 // diffFormats of --format, in the order of the help text.
 var diffFormats = []string{"text", "md", "json", "junit", "csv"}
 
 func (f *diffFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.SortFlags = false
-	fl.StringSliceVar(&f.base, "base", nil, "`FILES` of the base, separated by commas: several captures of one commit")
-	fl.StringSliceVar(&f.head, "head", nil, "`FILES` of the head, separated by commas")
+	fl.StringArrayVar(&f.base, "base", nil,
+		"`FILES` of the base: several captures of one commit (repeatable, commas, globs)")
+	fl.StringArrayVar(&f.head, "head", nil, "`FILES` of the head")
 	fl.StringVarP(&f.out, "out", "o", "",
 		"write diff.html, comparison.json, comparison.md, comparison.csv and junit.xml into this `DIR`")
 	fl.StringVar(&f.format, "format", "",
 		"print this `FORMAT` to standard output: "+strings.Join(diffFormats, ", ")+" (default text)")
-	fl.StringArrayVar(&f.rules.failOn, "fail-on", nil,
-		"fail where this `RULE` is broken, instead of the default rules: 'unit.time.p50:+3%,+200us' (repeatable; the last rule that selects a number judges it)")
-	fl.StringVar(&f.rules.policy, "policy", "",
-		"judge by this policy `FILE` (YAML or JSON) instead of the default rules: explain policy --help")
+	f.rules.register(cmd)
 	fl.StringVar(&f.threshold, "threshold", "",
 		"fail as check_regression does, at this `PERCENT`: prefill, decode, graph coverage, top kernel; also on profilemate's summary.json")
-	fl.StringVar(&f.rules.noise, "noise", "", "take noise floors from this `FILE` of explain calibrate")
 	fl.StringVar(&f.phase, "phase", "",
 		"compare units of this `PHASE` (prefill, decode, …; default: the one with most time)")
 	fl.Int64Var(&f.batch, "batch", 0, "compare units of this batch size `N`")
@@ -105,8 +96,6 @@ func (f *diffFlags) register(cmd *cobra.Command) {
 	fl.BoolVar(&f.open, "open", false, "show diff.html in the browser, once it is written")
 	f.analysis.register(cmd)
 	_ = cmd.MarkFlagDirname("out")
-	_ = cmd.MarkFlagFilename("noise", "json")
-	_ = cmd.MarkFlagFilename("policy", "yml", "yaml", "json")
 	completeFlag(cmd, "format", diffFormats)
 }
 
@@ -163,24 +152,14 @@ func (f *diffFlags) sides(args []string) (base, head []input, err error) {
 	case len(f.base) == 0:
 		return nil, nil, usagef("name two captures: explain diff BASE HEAD")
 	}
-	list := func(paths []string) ([]input, error) {
-		var out []input
-		for _, p := range paths {
-			if p == "" {
-				return nil, usagef("a file name is empty")
-			}
-			in, err := findInput(p)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, in)
-		}
-		return out, nil
+	baseIs, headIs := "BASE", "HEAD"
+	if len(args) == 0 {
+		baseIs, headIs = "--base", "--head"
 	}
-	if base, err = list(f.base); err != nil {
+	if base, err = findInputs(baseIs, f.base); err != nil {
 		return nil, nil, err
 	}
-	head, err = list(f.head)
+	head, err = findInputs(headIs, f.head)
 	return base, head, err
 }
 
@@ -212,26 +191,15 @@ func (f *diffFlags) compareOptions(cmd *cobra.Command, e *env) (diff.Options, er
 			return opt, usagef("--min-share %s: a share such as 0.5%% or 0.005", f.minShare)
 		}
 	}
-	for _, text := range f.rules.failOn {
-		r, err := policy.ParseFailOn(text)
-		if err != nil {
-			return opt, usagef("--fail-on: %w", err)
-		}
-		opt.Rules = append(opt.Rules, r)
-	}
-	if err := policy.Check(opt.Rules, metricFacts()); err != nil {
-		return opt, usagef("--fail-on: %w", err)
+	if opt.Rules, err = f.rules.parsed(); err != nil {
+		return opt, err
 	}
 	if opt.Policy, err = policyFile(f.rules.policy); err != nil {
 		return opt, err
 	}
 	opt.Policy = f.analysis.follow(opt.Policy)
-	if f.rules.noise != "" {
-		if opt.Noise, err = readNoise(f.rules.noise); err != nil {
-			return opt, err
-		}
-	}
-	return opt, nil
+	opt.Noise, err = f.rules.noiseBlock()
+	return opt, err
 }
 
 // parseShare reads 0.5% or 0.005. None at all is a share too small to matter, since 0 stands for the default.

@@ -42,6 +42,7 @@ Exit codes: 0 pass or warn, 1 fail, 2 wrong usage or policy file, 3 input that c
 inconclusive.`,
 		Example: `  explain gate --base base.sqlite --head head.sqlite --out gate/
   explain gate --base 'base-*.json' --head 'head-*.json' --policy policy.yml --noise noise.json --out gate/
+  explain gate --base base.sqlite --head head.sqlite --fail-on 'unit.time.p50:+3%,+200us' --fail-on structure:error
   explain gate --head head.sqlite --policy policy.yml --out gate/`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, e) },
@@ -55,9 +56,8 @@ type gateFlags struct {
 	analysis         analysisFlags
 	github           githubFlags
 	base, head       []string
-	policy           string
+	rules            ruleFlags
 	policyRef        string
-	noise            string
 	phase            string
 	batch            int64
 	baselineArtifact string
@@ -76,10 +76,9 @@ func (f *gateFlags) register(cmd *cobra.Command) {
 	fl.SortFlags = false
 	fl.StringArrayVar(&f.base, "base", nil, "`FILES` of the base (repeatable, commas, globs)")
 	fl.StringArrayVar(&f.head, "head", nil, "`FILES` of the head")
-	fl.StringVar(&f.policy, "policy", "", "judge by this policy `FILE` (default: the rules of explain diff)")
+	f.rules.register(cmd)
 	fl.StringVar(&f.policyRef, "policy-ref", "",
 		"judge by the policy file as it is at this `REF`; head: as it is here (default in a pull request: its base)")
-	fl.StringVar(&f.noise, "noise", "", "take noise floors from this `FILE` of explain calibrate")
 	fl.StringVar(&f.phase, "phase", "",
 		"compare units of this `PHASE` (prefill, decode, …; default: the policy's, or the one with most time)")
 	fl.Int64Var(&f.batch, "batch", 0, "compare units of this batch size `N`")
@@ -97,8 +96,6 @@ func (f *gateFlags) register(cmd *cobra.Command) {
 	f.analysis.register(cmd)
 	f.github.register(cmd)
 	_ = cmd.MarkFlagDirname("out")
-	_ = cmd.MarkFlagFilename("policy", "yml", "yaml", "json")
-	_ = cmd.MarkFlagFilename("noise", "json")
 	completeFlag(cmd, "exit-on", exitLevels)
 }
 
@@ -152,6 +149,8 @@ func (f *gateFlags) check(cmd *cobra.Command) error {
 		return usagef("--exit-on %s is unknown; it is one of %s", f.exitOn, strings.Join(exitLevels, ", "))
 	case cmd.Flags().Changed("batch") && f.batch < 1:
 		return usagef("--batch must be at least 1, got %d", f.batch)
+	case f.rules.policy != "" && len(f.rules.failOn) > 0:
+		return usagef("--policy and --fail-on exclude each other")
 	}
 	if f.out != "" {
 		return checkOut(f.out)
@@ -194,12 +193,13 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session) (*judged,
 	if f.batch > 0 {
 		opt.Batch = &f.batch
 	}
-	if f.noise != "" {
-		if opt.Noise, err = readNoise(f.noise); err != nil {
-			return nil, err
-		}
+	if opt.Rules, err = f.rules.parsed(); err != nil {
+		return nil, err
 	}
-	headInputs, err := findInputs("--head", f.head)
+	if opt.Noise, err = f.rules.noiseBlock(); err != nil {
+		return nil, err
+	}
+	headInputs, err := findCaptures("--head", f.head)
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func (b *baseline) around(s *gate.Session) render.CommentOptions {
 // baseline finds the base: the files that were named, else an artifact of the base branch, else a checked-in file.
 func (f *gateFlags) baseline(ctx context.Context, s *gate.Session) (baseline, error) {
 	if len(f.base) > 0 {
-		inputs, err := findInputs("--base", f.base)
+		inputs, err := findCaptures("--base", f.base)
 		return baseline{inputs: inputs, source: "files of this job"}, err
 	}
 	why := "no --base was given"
@@ -51,7 +51,7 @@ func (f *gateFlags) baseline(ctx context.Context, s *gate.Session) (baseline, er
 	}
 	if f.baselineFile != "" {
 		if exists(f.baselineFile) {
-			inputs, err := findInputs("--baseline-file", []string{f.baselineFile})
+			inputs, err := findCaptures("--baseline-file", []string{f.baselineFile})
 			b := baseline{inputs: inputs, source: "file " + filepath.ToSlash(f.baselineFile)}
 			if f.baselineArtifact != "" {
 				b.notes = [][]doc.Span{{doc.Text("No artifact to compare with: " + why +

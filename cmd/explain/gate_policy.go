@@ -35,20 +35,23 @@ func baseCommit(s *gate.Session) string {
 // readPolicy reads the policy file, in a pull request as it is at the base: a change cannot loosen the rules it is
 // judged by.
 func (f *gateFlags) readPolicy(ctx context.Context, s *gate.Session) (policyChoice, error) {
-	if f.policy == "" {
+	if f.rules.policy == "" {
 		if f.policyRef != "" && f.policyRef != headRef {
 			return policyChoice{}, usagef("--policy-ref says where --policy is read; name the file too")
 		}
-		p := policy.Default()
-		return policyChoice{policy: p, source: "default rules"}, nil
+		c := policyChoice{policy: policy.Default(), source: "default rules"}
+		if len(f.rules.failOn) > 0 {
+			c.source = "rules of --fail-on"
+		}
+		return c, nil
 	}
-	name := filepath.ToSlash(f.policy)
+	name := filepath.ToSlash(f.rules.policy)
 	ref := f.policyRef
 	if ref == "" {
 		ref = baseCommit(s)
 	}
 	if ref == "" || ref == headRef {
-		p, err := policyFile(f.policy)
+		p, err := policyFile(f.rules.policy)
 		return policyChoice{policy: p, source: name}, err
 	}
 	here, hereErr := f.policyHere(ctx, s)
@@ -81,24 +84,24 @@ func (f *gateFlags) readPolicy(ctx context.Context, s *gate.Session) (policyChoi
 // for, since the job may have checked out the base to measure it, else the file that lies here.
 func (f *gateFlags) policyHere(ctx context.Context, s *gate.Session) ([]byte, error) {
 	if s != nil && s.Run.Event == "pull_request" && s.Run.SHA != "" {
-		if b, err := gitfile.Show(ctx, f.policy, s.Run.SHA, maxPolicy); err == nil {
+		if b, err := gitfile.Show(ctx, f.rules.policy, s.Run.SHA, maxPolicy); err == nil {
 			return b, nil
 		}
 	}
-	return readLimited(f.policy)
+	return readLimited(f.rules.policy)
 }
 
 // policyAt reads the policy file at a ref: from GitHub, which knows every commit, or by git, which knows those of the
 // checkout.
 func (f *gateFlags) policyAt(ctx context.Context, s *gate.Session, ref string) ([]byte, error) {
 	if s != nil {
-		b, err := s.File(ctx, f.policy, ref, maxPolicy)
+		b, err := s.File(ctx, f.rules.policy, ref, maxPolicy)
 		if err == nil || errors.Is(err, gate.ErrNotFound) {
 			return b, err
 		}
 		s.Say("the policy could not be read from GitHub, trying git: " + err.Error())
 	}
-	b, err := gitfile.Show(ctx, f.policy, ref, maxPolicy)
+	b, err := gitfile.Show(ctx, f.rules.policy, ref, maxPolicy)
 	if errors.Is(err, gitfile.ErrNotFound) {
 		return nil, fmt.Errorf("%w: %w", gate.ErrNotFound, err)
 	}

@@ -10,10 +10,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -23,21 +26,35 @@ import (
 // analysisFlags say how traces are analysed where a command takes traces and reports alike.
 type analysisFlags struct {
 	unit, window   string
+	from, to       time.Duration
+	steady         bool
+	phaseMap       string
 	memory         memoryFlag
 	quiet, verbose bool
-	policyUnit     string // that the policy asks for, where --unit says nothing
+	policyUnit     string         // that the policy asks for, where --unit says nothing
+	given          *pflag.FlagSet // the command's; nil where there is no command line
 }
 
 func (f *analysisFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
+	f.given = fl
 	fl.StringVar(&f.unit, "unit", "",
 		"what one step of the work is: nvtx:`REGEX`, kernel:REGEX, graph or none (traces only; default: found automatically)")
 	fl.StringVar(&f.window, "window", "",
 		"analyse from the first to the last NVTX range that matches: nvtx:`REGEX` (traces only)")
+	fl.DurationVar(&f.from, "from", 0, "analyse from this `TIME` after the first GPU work, 1.5s or 200ms (traces only)")
+	fl.DurationVar(&f.to, "to", 0, "analyse up to this `TIME` after the first GPU work (traces only)")
+	fl.BoolVar(&f.steady, "steady", false, "analyse from the first to the last steady step (traces only)")
+	fl.StringVar(&f.phaseMap, "phase-map", "",
+		"map NVTX ranges to phases by a JSON `FILE`: {\"prefill\": [\"prompt\", \"re:^ctx\"], …} (traces only)")
 	f.memory.register(fl)
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but errors, and what --format asks for")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error what is being done")
+	_ = cmd.MarkFlagFilename("phase-map", "json")
 }
+
+// changed reports whether a flag stands on the command line.
+func (f *analysisFlags) changed(name string) bool { return f.given != nil && f.given.Changed(name) }
 
 func (f *analysisFlags) options(e *env) (analyze.Options, error) {
 	opt := analyze.Options{Version: versionText(), Unit: f.unit, Getenv: e.Getenv}
@@ -47,14 +64,42 @@ func (f *analysisFlags) options(e *env) (analyze.Options, error) {
 	if f.quiet && f.verbose {
 		return opt, usagef("--quiet and --verbose exclude each other")
 	}
-	if f.window != "" {
-		expr, ok := strings.CutPrefix(f.window, "nvtx:")
-		if !ok || expr == "" {
-			return opt, usagef("--window %s: expected nvtx:REGEX", f.window)
-		}
-		opt.Window.NVTX = expr
+	var err error
+	if opt.Window.NVTX, err = windowRange(f.window); err != nil {
+		return opt, err
+	}
+	if f.changed("from") {
+		opt.Window.From = &f.from
+	}
+	if f.changed("to") {
+		opt.Window.To = &f.to
+	}
+	opt.Window.Steady = f.steady
+	if opt.Phases, err = readPhaseMap(f.phaseMap); err != nil {
+		return opt, err
 	}
 	return opt, f.memory.apply(&opt, parallel)
+}
+
+// windowRange is the expression of --window nvtx:REGEX; empty where the flag is.
+func windowRange(window string) (string, error) {
+	expr, ok := strings.CutPrefix(window, "nvtx:")
+	if window != "" && (!ok || expr == "") {
+		return "", usagef("--window %s: expected nvtx:REGEX", window)
+	}
+	return expr, nil
+}
+
+// readPhaseMap reads the file of --phase-map; nil where there is none.
+func readPhaseMap(path string) (*analyze.PhaseMap, error) {
+	if path == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, usagef("phase map: %w", err)
+	}
+	return analyze.ParsePhaseMap(filepath.Base(path), text)
 }
 
 // follow takes the unit of work from a policy where --unit says none, and tells the policy where it does: the flag
@@ -128,16 +173,25 @@ func findInputs(flag string, names []string) ([]input, error) {
 		if err != nil {
 			return nil, err
 		}
-		if in.kind == summaryInput {
-			return nil, usagef("%s: %s is a summary.json, which holds totals: name the trace or its report.json",
-				flag, p)
-		}
 		list = append(list, in)
 	}
 	return list, nil
 }
 
-// expand turns names into paths: what exists is taken as it is, else split at commas, else a glob.
+// findCaptures are inputs as findInputs has them, of which none holds totals only.
+func findCaptures(flag string, names []string) ([]input, error) {
+	list, err := findInputs(flag, names)
+	for _, in := range list {
+		if in.kind == summaryInput {
+			return nil, usagef("%s: %s is a summary.json, which holds totals: name the trace or its report.json",
+				flag, in.path)
+		}
+	}
+	return list, err
+}
+
+// expand turns names into paths: what exists is taken as it is, else split at commas, else a glob. What a glob matches is
+// in the order of the names.
 func expand(flag string, names []string) ([]string, error) {
 	var list []string
 	for _, name := range names {
@@ -277,15 +331,46 @@ func (f *analysisFlags) results(ctx context.Context, e *env, inputs []input, who
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return list, nil
+	return list, oneUnit(ctx, inputs, list, whole, opt, bar)
+}
+
+// oneUnit analyses traces once more whose reports cannot be cut where the units of the first start: there are more places
+// than a report carries.
+func oneUnit(
+	ctx context.Context, inputs []input, list []*analyze.Result, whole int, opt analyze.Options, bar *progress,
+) error {
+	for _, r := range list {
+		if opt.Anchor = r.Report.Unit.Used(); opt.Anchor != nil {
+			break
+		}
+	}
+	if opt.Anchor == nil {
+		return nil
+	}
+	for i, in := range inputs {
+		if in.kind != traceInput || !slices.Contains([]string{"kernel", "none"}, list[i].Report.Unit.Kind) {
+			continue
+		}
+		if _, ok := list[i].Report.CutAt(opt.Anchor); ok {
+			continue
+		}
+		again, err := readOne(ctx, in, opt, bar)
+		if err != nil {
+			return err
+		}
+		if list[i] = again; i < whole {
+			again.Details = nil
+		}
+	}
+	return nil
 }
 
 // fits refuses flags about traces where a report is made already.
 func (f *analysisFlags) fits(inputs []input) error {
-	for _, flag := range []struct{ name, value string }{{"unit", f.unit}, {"window", f.window}} {
+	for _, flag := range []string{"unit", "window", "from", "to", "steady", "phase-map"} {
 		for _, in := range inputs {
-			if flag.value != "" && in.kind == reportInput {
-				return usagef("--%s says how a trace is analysed, and %s is a report already: make it again with explain TRACE --%s, or name the trace", flag.name, in.path, flag.name)
+			if in.kind == reportInput && f.changed(flag) {
+				return usagef("--%s says how a trace is analysed, and %s is a report already: make it again with explain TRACE --%s, or name the trace", flag, in.path, flag)
 			}
 		}
 	}

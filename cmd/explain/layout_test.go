@@ -15,7 +15,7 @@ import (
 
 const module = "github.com/nsys-llm/explain/"
 
-// TestTopLevelIsClosed holds the root of the repository to the list of design.md.
+// TestTopLevelIsClosed holds the root of the repository to a fixed list: what lies there is what a reader meets first.
 func TestTopLevelIsClosed(t *testing.T) {
 	allowed := []string{"go.mod", "go.sum", "cmd", "analyze", "diff", "gate", "action.yml", "testdata", "examples", "README.md", "LICENSE", "CHANGELOG.md"}
 	for _, name := range trackedFiles(t) {

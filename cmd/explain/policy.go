@@ -15,7 +15,7 @@ import (
 func newPolicy(e *env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
-		Short: "Check, show, explain and propose policy files, which say what diff and gate judge",
+		Short: "Check, test, show, explain and propose policy files, which say what diff and gate judge",
 		Long: `A policy file says what is judged: rules on changes, budgets that need no baseline, waivers that end
 on a day, and what it means that something is inconclusive, not comparable or missing. It is YAML or
 JSON, and values carry their units.
@@ -29,7 +29,7 @@ JSON, and values carry their units.
   environment: {hard: [driver], soft: [model], residue: [os]}
   rules:                     # after those of the preset; of several that select a number, the last judges it
     - {id: step, metric: unit.time.p50, level: error, regress: {rel: 3%, abs: 200us}}
-    - {id: attn, metric: kernel.time_per_unit, match: {regex: '^(flash|fmha)'}, regress: {rel: 5%, abs: 20us}}
+    - {id: attn, metric: kernel.time_per_unit, match: {regex: '(?i)^(flash|fmha)'}, regress: {rel: 5%, abs: 20us}}
     - {id: calls, metric: "api.*_per_unit", level: warn, regress: {rel: 10%}}
   budgets:
     - {id: idle, metric: gpu.idle_ratio, max: 15%, level: error}
@@ -38,9 +38,10 @@ JSON, and values carry their units.
 
 A change breaks a rule where it is larger than its relative and its absolute part, and real. Level
 error fails, warn warns, off does not judge. In a glob only * and ? are special; expressions are
-RE2. A waiver lets what it covers pass up to its ceiling through its last day; then the rule fails
+RE2. Both match the name that tables show, or the full one. A waiver lets what it covers pass up to its ceiling through its last day; then the rule fails
 again, and a waiver that nothing needs warns. "explain schema policy" prints the JSON Schema.`,
 		Example: `  explain policy check policy.yml
+  explain policy test policy.yml --on report/report.json
   explain policy explain unit.time.p50 --policy policy.yml
   explain policy show strict
   explain policy init a1.sqlite a2.sqlite a3.sqlite > policy.yml`,
@@ -52,11 +53,11 @@ again, and a waiver that nothing needs warns. "explain schema policy" prints the
 			if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 				return usagef("policy has no command %q; did you mean %q?", args[0], near[0])
 			}
-			return usagef("policy has no command %q; there are check, explain, init, show", args[0])
+			return usagef("policy has no command %q; there are check, explain, init, show, test", args[0])
 		},
 	}
 	cmd.SuggestionsMinimumDistance = 2
-	cmd.AddCommand(newPolicyCheck(e), newPolicyExplain(e), newPolicyInit(e), newPolicyShow(e))
+	cmd.AddCommand(newPolicyCheck(e), newPolicyExplain(e), newPolicyInit(e), newPolicyShow(e), newPolicyTest(e))
 	return cmd
 }
 
@@ -216,7 +217,8 @@ comparable.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, ok := policy.PresetText(preset); !ok {
-				return usagef("--preset %s is unknown; it is one of %s", preset, strings.Join(policy.PresetNames(), ", "))
+				return usagef("--preset %s is unknown; it is one of %s", preset,
+					strings.Join(policy.PresetNames(), ", "))
 			}
 			c, err := calibrate(cmd, e, &f, args)
 			if err != nil {

@@ -118,6 +118,21 @@ func readmeFolder(t *testing.T) string {
 	return dir
 }
 
+// TestReadmePolicyPasses: the policy of the README judges the capture of testdata, each rule of it, and passes on it.
+func TestReadmePolicyPasses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "policy.yml")
+	put(t, path, []byte(readmePolicy(t)), 0o644)
+	stdout, stderr, code := explainDiff(t, "../../testdata/serving.sqlite", "../../testdata/serving.sqlite", "--policy", path)
+	if code != exitOK || !strings.HasPrefix(stdout, "PASS ") {
+		t.Errorf("exit %d: %s%s", code, stdout, stderr)
+	}
+	var out, errs bytes.Buffer
+	code = run(context.Background(), []string{"policy", "test", path, "--on", "../../testdata/serving.sqlite"}, &env{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }})
+	if code != exitOK || !strings.Contains(out.String(), "rule attn") || !strings.Contains(out.String(), "kernel FlashAttnFwdSm90") {
+		t.Errorf("exit %d: %s%s", code, out.String(), errs.String())
+	}
+}
+
 // readmePolicy is the policy file that the README shows.
 func readmePolicy(t *testing.T) string {
 	t.Helper()

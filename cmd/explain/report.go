@@ -1,8 +1,6 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -139,21 +137,11 @@ func (f *reportFlags) options(cmd *cobra.Command, e *env) (analyze.Options, erro
 	if opt.Evidence, err = f.evidenceFiles(); err != nil {
 		return opt, err
 	}
-	if f.phaseMap != "" {
-		text, err := os.ReadFile(f.phaseMap)
-		if err != nil {
-			return opt, usagef("phase map: %w", err)
-		}
-		if opt.Phases, err = analyze.ParsePhaseMap(filepath.Base(f.phaseMap), text); err != nil {
-			return opt, err
-		}
+	if opt.Phases, err = readPhaseMap(f.phaseMap); err != nil {
+		return opt, err
 	}
-	if f.window != "" {
-		expr, ok := strings.CutPrefix(f.window, "nvtx:")
-		if !ok || expr == "" {
-			return opt, usagef("--window %s: expected nvtx:REGEX", f.window)
-		}
-		opt.Window.NVTX = expr
+	if opt.Window.NVTX, err = windowRange(f.window); err != nil {
+		return opt, err
 	}
 	if cmd.Flags().Changed("from") {
 		opt.Window.From = &f.from

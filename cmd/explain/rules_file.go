@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 
+	"github.com/spf13/cobra"
+
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff"
@@ -10,6 +12,48 @@ import (
 )
 
 // The files that say how a comparison is judged: policies and noise floors.
+
+// ruleFlags say by what a comparison is judged.
+type ruleFlags struct {
+	failOn []string
+	policy string
+	noise  string
+}
+
+func (f *ruleFlags) register(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringArrayVar(&f.failOn, "fail-on", nil,
+		"fail where this `RULE` is broken, instead of the default rules: 'unit.time.p50:+3%,+200us' (repeatable; the last rule that selects a number judges it)")
+	fl.StringVar(&f.policy, "policy", "",
+		"judge by this policy `FILE` (YAML or JSON) instead of the default rules: explain policy --help")
+	fl.StringVar(&f.noise, "noise", "", "take noise floors from this `FILE` of explain calibrate")
+	_ = cmd.MarkFlagFilename("policy", "yml", "yaml", "json")
+	_ = cmd.MarkFlagFilename("noise", "json")
+}
+
+// parsed are the rules of --fail-on.
+func (f *ruleFlags) parsed() ([]policy.Rule, error) {
+	var list []policy.Rule
+	for _, text := range f.failOn {
+		r, err := policy.ParseFailOn(text)
+		if err != nil {
+			return nil, usagef("--fail-on: %w", err)
+		}
+		list = append(list, r)
+	}
+	if err := policy.Check(list, metricFacts()); err != nil {
+		return nil, usagef("--fail-on: %w", err)
+	}
+	return list, nil
+}
+
+// noiseBlock is what --noise names; nil where it names nothing.
+func (f *ruleFlags) noiseBlock() (*diff.Noise, error) {
+	if f.noise == "" {
+		return nil, nil
+	}
+	return readNoise(f.noise)
+}
 
 // policyFile reads a policy file; without a path there is none. What is wrong with it is wrong usage.
 func policyFile(path string) (*policy.Policy, error) {

@@ -66,8 +66,9 @@ func (c *Comparison) plausible() error {
 		}
 	}
 	n := &c.Counts
-	for _, v := range []int64{n.GatesChecked, n.MetricsCompared, n.KernelsCompared, n.KernelsPaired, n.UnitsBase, n.UnitsHead,
-		c.Unit.BaseN, c.Unit.HeadN, int64(c.Base.Captures), int64(c.Head.Captures), c.Policy.Rules, c.Policy.Budgets, c.Policy.MinCaptures} {
+	for _, v := range []int64{n.GatesChecked, n.MetricsCompared, n.KernelsCompared, n.KernelsPaired, n.UnitsBase,
+		n.UnitsHead, c.Unit.BaseN, c.Unit.HeadN, int64(c.Base.Captures), int64(c.Head.Captures), c.Policy.Rules,
+		c.Policy.Budgets, c.Policy.MinCaptures} {
 		if v < 0 {
 			return fmt.Errorf("a count is %d", v)
 		}

@@ -120,6 +120,7 @@ const (
 	GraphCaptureMismatch Code = "graph_capture_mismatch"
 	MissingMetric        Code = "missing_metric"
 	LowCoverage          Code = "low_coverage"
+	MissingKind          Code = "missing_kind" // kinds of unit that the head lacks, so that their work has no price
 	NothingMatched       Code = "nothing_matched"
 	WideInterval         Code = "wide_interval"
 	TooFewUnits          Code = "too_few_units" // to tell a change of that size from a slow stretch
@@ -178,7 +179,8 @@ type Test struct {
 // Row compares one metric. Base and Head are means over the captures of a side.
 type Row struct {
 	Metric       string        `json:"metric"`
-	Labels       report.Labels `json:"labels"`
+	Kind         string        `json:"kind,omitempty"` // of unit that the row is of: decode 32; absent where it is of no kind
+	Labels       report.Labels `json:"labels"`         // of the kind, empty where the reports' unlabelled metrics are of it
 	Unit         string        `json:"unit"`
 	Base         *float64      `json:"base"`
 	Head         *float64      `json:"head"`

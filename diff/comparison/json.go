@@ -133,8 +133,9 @@ func (c *Comparison) Validate() error {
 	if c.Schema != SchemaID {
 		return fmt.Errorf("comparison: schema is %q, expected %q", c.Schema, SchemaID)
 	}
-	if c.Reasons == nil || c.Base.Names == nil || c.Head.Names == nil || c.Primary == nil || c.Attribution.Rows == nil || c.Kernels == nil ||
-		c.API == nil || c.Structure == nil || c.Mix == nil || c.Gates == nil || c.Waivers == nil || c.Overrides == nil || c.Residue == nil ||
+	if c.Reasons == nil || c.Base.Names == nil || c.Head.Names == nil || c.Primary == nil ||
+		c.Attribution.Rows == nil || c.Kernels == nil || c.API == nil || c.Structure == nil || c.Mix == nil ||
+		c.Gates == nil || c.Waivers == nil || c.Overrides == nil || c.Residue == nil ||
 		c.Policy.IgnoredKernels == nil ||
 		c.Policy.Hard == nil ||
 		c.Policy.Soft == nil ||
@@ -230,7 +231,8 @@ func (r *Row) validate() error {
 		return fmt.Errorf("class is %q", r.Class)
 	case r.Labels == nil || r.BaseValues == nil || r.HeadValues == nil:
 		return errors.New("a list or map is null")
-	case !known(r.Base, r.Head, r.Delta, r.Ratio, r.NoiseFloor, r.P, r.PAdjusted, r.EffectSize) || !Finite(r.BaseValues...) || !Finite(r.HeadValues...):
+	case !known(r.Base, r.Head, r.Delta, r.Ratio, r.NoiseFloor, r.P, r.PAdjusted, r.EffectSize) ||
+		!Finite(r.BaseValues...) || !Finite(r.HeadValues...):
 		return errors.New("is not finite")
 	case r.Interval != nil && !Finite(r.Interval.Low, r.Interval.High, r.Interval.Level):
 		return errors.New("interval is not finite")

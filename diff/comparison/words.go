@@ -22,9 +22,10 @@ const SameCapture Code = "same_capture"
 
 // Status of a waiver after a comparison.
 const (
-	WaiverApplied   = "applied"    // it accepted what some gates found
-	WaiverUnused    = "unused"     // nothing was there to accept: it warns, so that it is taken out
-	WaiverExpired   = "expired"    // its day has passed: it accepts nothing, and what it would have accepted fails again
+	WaiverApplied = "applied" // it accepted what some gates found
+	WaiverUnused  = "unused"  // nothing was there to accept: it warns, so that it is taken out
+	// its day has passed: it accepts nothing, and what it would have accepted fails again
+	WaiverExpired   = "expired"
 	WaiverExceeded  = "exceeded"   // what it covers went beyond its ceiling, and fails
 	WaiverNotJudged = "not_judged" // what it covers could not be judged this time
 )
@@ -62,3 +63,6 @@ const (
 	FoundGraphs        = "graph_coverage"
 	FoundCommunication = "communication"
 )
+
+// MetricWork is the row of the whole workload: the base's work at the head's prices.
+const MetricWork = "work.time"

@@ -23,6 +23,7 @@ func TestDefaultRulesInNumbers(t *testing.T) {
 		}
 		return r
 	}
+	work := rule("work", "work.time", "error", 0.03, 0, "", "up")
 	step := rule("step", "unit.time.p50", "error", 0.03, 10e3, "ns", "up")
 	step.Optional = false
 	launches := rule("launches", "unit.launches", "error", 0.01, 1, "count", "up")
@@ -30,6 +31,7 @@ func TestDefaultRulesInNumbers(t *testing.T) {
 	each, ncu := rule("kernels", "kernel.time_per_unit", "warn", 0.05, 5e3, "ns", "up"), rule("ncu", "ncu.duration.mean", "warn", 0.05, 1e3, "ns", "up")
 	each.Labels, ncu.Labels = kernels, kernels
 	want := []policy.Rule{
+		work,
 		step,
 		rule("mean", "unit.time.mean", "error", 0.05, 10e3, "ns", "up"),
 		rule("tail", "unit.time.p90", "warn", 0.15, 10e3, "ns", "up"),

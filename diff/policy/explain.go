@@ -54,7 +54,7 @@ func (p *Policy) Explain(
 				w := &p.Waivers[k]
 				names := w.Match.Compile()
 				if w.Rule == v.ID &&
-					(len(asked.Labels) == 0 || w.Match.Empty() || names.Covers(&comparison.Gate{Labels: asked.Labels}, "")) {
+					(len(asked.Labels) == 0 || w.Match.Empty() || names.Covers(&comparison.Gate{Labels: asked.Labels})) {
 					e.Waivers = append(e.Waivers, *w)
 				}
 			}
@@ -69,7 +69,7 @@ func (p *Policy) Explain(
 			list = append(list, e)
 		}
 	}
-	return asked.subject(), list, p.Ignores(asked.Labels, ""), nil
+	return asked.subject(), list, p.Ignores(asked.Labels["kernel"]), nil
 }
 
 // asked understands what somebody wants explained.

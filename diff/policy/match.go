@@ -1,9 +1,11 @@
 package policy
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -22,13 +24,15 @@ func OnKernels(r *Rule) bool {
 // naming are the labels that Match looks at, in the order of preference.
 var naming = []string{"kernel", "range", "api", "component", "collective", "process", "category", "finding"}
 
-// Takes reports whether the rule selects a metric with these labels.
-func (r *Rule) Takes(l report.Labels) bool {
+// Takes reports whether the rule selects a metric with these labels. also are further names of the kernel that the labels
+// name, such as the one that tables show: any of them will do.
+func (r *Rule) Takes(l report.Labels, also ...string) bool {
 	if len(r.Labels) > 0 && len(r.Labels) != len(l) || len(r.Labels) == 0 && r.Match.Empty() && len(l) > 0 {
 		return false
 	}
 	for key, pattern := range r.Labels {
-		if v, ok := l[key]; !ok || !glob(pattern, v) {
+		v, ok := l[key]
+		if !ok || !glob(pattern, v) && !(key == kernelLabel && anyOf(also, func(n string) bool { return glob(pattern, n) })) {
 			return false
 		}
 	}
@@ -40,14 +44,37 @@ func (r *Rule) Takes(l report.Labels) bool {
 	}
 	for _, key := range naming {
 		if v, ok := l[key]; ok {
-			if r.names != nil {
-				return r.names.matches(v)
+			m := r.names
+			if m == nil {
+				compiled := r.Match.Compile()
+				m = &compiled
 			}
-			m := r.Match.Compile()
-			return m.matches(v)
+			return m.matches(v) || key == kernelLabel && anyOf(also, m.matches)
 		}
 	}
 	return false
+}
+
+// kernelLabel names a kernel, which goes by several names: the full one and the one that tables show.
+const kernelLabel = "kernel"
+
+func anyOf(names []string, ok func(string) bool) bool {
+	return slices.ContainsFunc(names, func(n string) bool { return n != "" && ok(n) })
+}
+
+// TakesKind reports whether the rule's labels single out a kind of unit with these labels, which may be more.
+func (r *Rule) TakesKind(l report.Labels) bool {
+	for key, pattern := range r.Labels {
+		if v, ok := l[key]; !ok || !glob(pattern, v) {
+			return false
+		}
+	}
+	return len(r.Labels) > 0 && r.Match.Empty()
+}
+
+// TakesExactly reports whether the rule names these labels, all of them and without a pattern.
+func (r *Rule) TakesExactly(l report.Labels) bool {
+	return len(r.Labels) == len(l) && !Wild(r.Labels) && r.Takes(l)
 }
 
 // Named reports whether the rule singles kernels out, rather than taking them all.
@@ -66,14 +93,63 @@ func Wild(l report.Labels) bool {
 	return false
 }
 
-// Covers reports whether a match is of what a gate judged. Of a kernel that replaced another, either name will do.
-func (m *nameMatch) Covers(g *comparison.Gate, alias string) bool {
+// Covers reports whether a match is of what a gate judged. also are further names of its kernel, and those of the kernel
+// that it replaced: any will do.
+func (m *nameMatch) Covers(g *comparison.Gate, also ...string) bool {
 	for _, key := range naming {
 		if v, ok := g.Labels[key]; ok {
-			return m.matches(v) || alias != "" && m.matches(alias)
+			return m.matches(v) || key == kernelLabel && anyOf(also, m.matches)
 		}
 	}
 	return false
+}
+
+// Nearest are up to n of the names, those that have most in common with what the rule's patterns spell out: the longest
+// run of letters of a word of theirs, whatever the case. Of equals the first ones.
+func (r *Rule) Nearest(names []string, n int) []string {
+	pattern := r.Match.String()
+	for _, key := range naming {
+		if v, ok := r.Labels[key]; ok {
+			pattern += " " + v
+		}
+	}
+	words := strings.FieldsFunc(strings.ToLower(Cut(pattern)), func(c rune) bool {
+		return !unicode.IsLetter(c) && !unicode.IsDigit(c)
+	})
+	type scored struct {
+		name   string
+		common int
+	}
+	list := make([]scored, len(names))
+	for i, name := range names {
+		list[i].name = name
+		for _, w := range words {
+			list[i].common = max(list[i].common, commonRun(w, strings.ToLower(Cut(name))))
+		}
+	}
+	slices.SortStableFunc(list, func(a, b scored) int { return cmp.Compare(b.common, a.common) })
+	var nearest []string
+	for _, s := range list[:min(n, len(list))] {
+		nearest = append(nearest, s.name)
+	}
+	return nearest
+}
+
+// commonRun is the length of the longest text that a and b both hold, in bytes.
+func commonRun(a, b string) int {
+	longest := 0
+	ends := make([]int, len(b)+1) // of the common text that ends before a[i] and b[k]
+	for i := range len(a) {
+		for k := len(b) - 1; k >= 0; k-- {
+			if a[i] != b[k] {
+				ends[k+1] = 0
+				continue
+			}
+			ends[k+1] = ends[k] + 1
+			longest = max(longest, ends[k+1])
+		}
+	}
+	return longest
 }
 
 // String is a match as a policy would write it.

@@ -19,7 +19,7 @@ func (p *Policy) Counts(g *comparison.Gate) comparison.Verdict {
 			comparison.GraphCaptureMismatch,
 			comparison.LowCoverage:
 			v = p.Stats.OnNotComparable
-		case comparison.MissingMetric, comparison.NothingMatched:
+		case comparison.MissingMetric, comparison.MissingKind, comparison.NothingMatched:
 			v = p.Stats.OnMissing
 		case comparison.TooFewUnits: // no verdict, whatever the policy says of uncertain ones
 		case comparison.NoBaseline: // budgets need none
@@ -51,7 +51,8 @@ func (p *Policy) Info() comparison.PolicyInfo {
 		Preset: p.Preset, Unit: p.Unit, Alpha: p.Stats.Alpha, FDR: p.Stats.FDR, MinCaptures: int64(p.Stats.MinCaptures),
 		OnInconclusive: p.Stats.OnInconclusive, OnNotComparable: p.Stats.OnNotComparable, OnMissing: p.Stats.OnMissing,
 		OnMissingBaseline: p.Stats.OnMissingBaseline,
-		Rules:             int64(p.Changes()), Budgets: int64(p.Budgets()), IgnoredKernels: append([]string{}, p.IgnoreKernels...),
+		Rules:             int64(p.Changes()), Budgets: int64(p.Budgets()), IgnoredKernels: append([]string{},
+			p.IgnoreKernels...),
 		Hard: append([]string{}, p.Environment.Hard...), Soft: append([]string{}, p.Environment.Soft...),
 		Residue: append([]string{}, p.Environment.Residue...),
 	}

@@ -221,15 +221,9 @@ func (p *Policy) UnitKind() string {
 	return kind
 }
 
-// Ignores reports whether no rule is to judge what these labels name. Of a kernel that replaced another, other is the
-// other's name: both have to be ignored.
-func (p *Policy) Ignores(l report.Labels, other string) bool {
-	name, ok := l["kernel"]
-	if !ok || len(p.IgnoreKernels) == 0 {
-		return false
-	}
-	ignored := func(name string) bool {
-		return slices.ContainsFunc(p.IgnoreKernels, func(pattern string) bool { return glob(pattern, name) })
-	}
-	return ignored(name) && (other == "" || ignored(other))
+// Ignores reports whether no rule is to judge the kernel that goes by these names, in full and as tables show it.
+func (p *Policy) Ignores(names ...string) bool {
+	return slices.ContainsFunc(p.IgnoreKernels, func(pattern string) bool {
+		return anyOf(names, func(name string) bool { return glob(pattern, name) })
+	})
 }

@@ -152,6 +152,9 @@ func (r *Rule) facts(known []MetricFacts) (MetricFacts, error) {
 	if at := slices.IndexFunc(known, func(m MetricFacts) bool { return m.ID == id }); at >= 0 {
 		return known[at], nil
 	}
+	if id == comparison.MetricWork { // which comparisons have and no report
+		return MetricFacts{ID: id, Unit: report.Nanoseconds, Better: report.Lower, Scale: report.PerUnit, Labels: []string{""}}, nil
+	}
 	if near := nearest(id, known); near != "" {
 		return MetricFacts{}, fmt.Errorf("no metric %s; did you mean %s? explain metrics lists them", Cut(id), near)
 	}

@@ -208,7 +208,8 @@ func Fits(given, metric string) bool {
 
 // bare says what a number without a unit lacks.
 func bare(given, wanted string) string {
-	example := map[string]string{report.Nanoseconds: "200us", report.Bytes: "2MiB", report.Ratio: "5pp, or 15% of a budget", report.PerSecond: "27.7 GB/s or 100/s"}[wanted]
+	example := map[string]string{report.Nanoseconds: "200us", report.Bytes: "2MiB",
+		report.Ratio: "5pp, or 15% of a budget", report.PerSecond: "27.7 GB/s or 100/s"}[wanted]
 	if given != report.Count || example == "" {
 		return ""
 	}

@@ -75,7 +75,7 @@ func TestBadRulesSayWhatIsWrong(t *testing.T) {
 		{"unit.time:off,+3%", "level off takes no threshold"},
 		{"unit.time:warn", "has no threshold"},
 		{"structure:+3%", "structural findings have no size"},
-		{"Unit Time:+3%", "is no metric id"},
+		{"Unit Time:+3%", "is not a metric id"},
 		{"unit.time{device=0:+3%", "expected METRIC:CHANGE"},
 		{"unit.time{}:+3%", "expected {label=value}"},
 		{"unit.time{device=}:+3%", "has no value"},

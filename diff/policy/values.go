@@ -25,7 +25,7 @@ func (d *policyDoc) waiver(n ast.Node, rules []Rule) Waiver {
 			day := d.text(n, "expires")
 			var err error
 			if w.Expires, err = time.Parse(time.DateOnly, day); err != nil {
-				d.fail(n, "expires %q is no date; write it as 2026-12-31", Cut(day))
+				d.fail(n, "expires %q is not a date; write it as 2026-12-31", Cut(day))
 			}
 		}, "a waiver needs a date on which it ends: expires: 2026-12-31"},
 		{"issue", func(d *policyDoc, n ast.Node, w *Waiver) { w.Issue = d.plain(n, "issue", 200) }, ""},

@@ -90,13 +90,19 @@ func noteKind(v comparison.Verdict) doc.NoteKind {
 // tiles are the first metrics with their changes.
 func tiles(c *comparison.Comparison) doc.Tiles {
 	var t doc.Tiles
-	for i := range c.Primary[:min(len(c.Primary), maxPrimary)] {
-		r := &c.Primary[i]
+	kinds := severalKinds(c)
+	rows := rowsToShow(c, maxPrimary)
+	for i := range rows {
+		r := &rows[i]
+		label := r.Metric
+		if kinds && r.Kind != "" {
+			label += " " + r.Kind
+		}
 		value := format(r.Head, r.Unit)
 		if r.Ratio != nil {
 			value = unit.Change(*r.Ratio - 1)
 		}
-		t.Items = append(t.Items, doc.Tile{Label: r.Metric, Value: doc.Spans(doc.Text(value).With(classTone(r.Class))),
+		t.Items = append(t.Items, doc.Tile{Label: label, Value: doc.Spans(doc.Text(value).With(classTone(r.Class))),
 			Detail: doc.Spans(
 				doc.Text(format(r.Base, r.Unit) + " → " + format(r.Head, r.Unit) + ", " + string(r.Class)))})
 	}

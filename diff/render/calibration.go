@@ -40,7 +40,8 @@ func CalibrationPage(c *noise.Calibration, out string) doc.Document {
 			c.Captures, "capture") + " are wide, since little is known of the noise; 5 or more give useful ones."))}})
 	}
 	var list []*noise.Metric
-	for _, id := range []string{"unit.time", "unit.time.mean", "unit.gpu_busy.mean", "unit.gpu_idle.mean", "unit.compute_time.mean", "unit.exposed_comm_time.mean"} {
+	for _, id := range []string{"unit.time", "unit.time.mean", "unit.gpu_busy.mean", "unit.gpu_idle.mean",
+		"unit.compute_time.mean", "unit.exposed_comm_time.mean"} {
 		if m := c.Find(id, report.Labels{}); m != nil {
 			list = append(list, m)
 		}

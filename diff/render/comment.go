@@ -12,9 +12,10 @@ import (
 // CommentOptions say what stands around a comparison in a comment, and how long it may be. Strings may hold anything:
 // what is not explain's own is escaped like the names of a capture.
 type CommentOptions struct {
-	Limit      int          // bytes of the markdown, which are never fewer than characters; 0 means 60,000
-	Title      string       // names this comment where a pull request has several; may be empty
-	Notes      [][]doc.Span // what the reader has to know before the numbers: a first run, another policy at the base, …
+	Limit int    // bytes of the markdown, which are never fewer than characters; 0 means 60,000
+	Title string // names this comment where a pull request has several; may be empty
+	// what the reader has to know before the numbers: a first run, another policy at the base, …
+	Notes      [][]doc.Span
 	Provenance Provenance
 }
 

@@ -85,8 +85,8 @@ func (p mergedPage) document(parts []doc.Block) doc.Document {
 			verdict.Kind = doc.KindStrong
 		}
 		change := doc.Text(comparison.NoValue)
-		if c.Comparable && len(c.Primary) > 0 && c.Primary[0].Base != nil && c.Primary[0].Head != nil {
-			change = doc.Text(comparison.ChangeText(&c.Primary[0]))
+		if row, _ := headline(c); c.Comparable && row != nil {
+			change = doc.Text(comparison.ChangeText(row))
 		}
 		t.Rows = append(
 			t.Rows,

@@ -1,10 +1,14 @@
 package render
 
 import (
+	"cmp"
 	"io"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/analyze/report/unit"
@@ -45,7 +49,7 @@ func Terminal(c *comparison.Comparison) doc.Document {
 			d.Add(t)
 		}
 	}
-	add(primaryTable(c, c.Primary[:min(len(c.Primary), mostPrimary(c))]))
+	add(primaryTable(c, rowsToShow(c, mostPrimary(c))))
 	if c.Comparable { // the parts of different work explain nothing
 		if moved(c) {
 			add(attributionTable(c, termKernelMax, false))
@@ -77,7 +81,7 @@ func Page(c *comparison.Comparison) doc.Document {
 		d.Add(doc.P(doc.Strong(c.Cause)))
 	}
 	d.Add(reasons(c)...)
-	if t, ok := primaryTable(c, c.Primary[:min(len(c.Primary), mostPrimary(c))]); ok {
+	if t, ok := primaryTable(c, rowsToShow(c, mostPrimary(c))); ok {
 		d.Add(t)
 	}
 	d.Add(doc.P(sides(c)...))
@@ -180,6 +184,10 @@ func verdictLine(c *comparison.Comparison) []doc.Span {
 		return append(spans, doc.Text(" not comparable"))
 	}
 	row, gate := headline(c)
+	kind := ""
+	if row != nil && row.Kind != "" && severalKinds(c) {
+		kind = " of " + row.Kind
+	}
 	switch {
 	case gate != nil:
 		spans = append(append(spans, doc.Text(" ")), gateMetric(c, gate)...)
@@ -188,44 +196,77 @@ func verdictLine(c *comparison.Comparison) []doc.Span {
 		return spans
 	case row.Delta != nil && *row.Delta != 0:
 		return append(spans, doc.Text(
-			" "+row.Metric+" "+comparison.ChangeText(
+			" "+row.Metric+kind+" "+comparison.ChangeText(
 				row)+", "+unit.Format(*row.Base, row.Unit)+" → "+unit.Format(*row.Head, row.Unit),
 		))
 	}
-	return append(spans, doc.Text(" "+row.Metric+" unchanged"))
+	return append(spans, doc.Text(" "+row.Metric+kind+" unchanged"))
 }
 
-// headline is what the verdict stands on: the row that the worst gate judged, or that gate where it judged
-// another number.
+// headline is what the verdict stands on: of the rows that the worst gates judged the one that changed most, or the first
+// such gate where they judged other numbers; if all passed, the first row that was judged. A row that no rule judged never
+// leads, unless there is no rule at all.
 func headline(c *comparison.Comparison) (*comparison.Row, *comparison.Gate) {
 	for _, v := range []comparison.Verdict{comparison.Fail, comparison.Inconclusive} {
 		var first *comparison.Gate
+		var worst *comparison.Row
 		for i := range c.Gates {
 			g := &c.Gates[i]
 			if g.Verdict != v || g.Level != comparison.LevelError {
 				continue
 			}
-			for k := range c.Primary {
-				if row := &c.Primary[k]; row.Metric == g.Metric && row.Labels.String() == g.Labels.String() &&
-					row.Base != nil &&
-					row.Head != nil &&
-					row.Delta != nil &&
-					*row.Delta != 0 {
-					return row, nil
-				}
+			row := rowOf(c, g)
+			if row != nil && *row.Delta != 0 && (worst == nil || moreOf(row, worst) > 0) {
+				worst = row
 			}
 			if first == nil {
 				first = g
 			}
 		}
-		if first != nil {
+		switch {
+		case worst != nil:
+			return worst, nil
+		case first != nil:
 			return nil, first
 		}
 	}
-	if len(c.Primary) > 0 && c.Primary[0].Base != nil && c.Primary[0].Head != nil {
-		return &c.Primary[0], nil
+	for i := range c.Primary {
+		r := &c.Primary[i]
+		judged := slices.ContainsFunc(c.Gates, func(g comparison.Gate) bool { return judges(&g, r) })
+		if (judged || len(c.Gates) == 0) && r.Base != nil && r.Head != nil {
+			return r, nil
+		}
 	}
 	return nil, nil
+}
+
+// rowOf is the row that a gate judged, if both of its values are known.
+func rowOf(c *comparison.Comparison, g *comparison.Gate) *comparison.Row {
+	for i := range c.Primary {
+		if r := &c.Primary[i]; judges(g, r) && r.Base != nil && r.Head != nil && r.Delta != nil {
+			return r
+		}
+	}
+	return nil
+}
+
+// moreOf orders rows by what they say of the time, and then by the size of the change.
+func moreOf(a, b *comparison.Row) int {
+	time := func(r *comparison.Row) int {
+		if r.Unit == report.Nanoseconds {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(time(a), time(b)), cmp.Compare(size(a), size(b)))
+}
+
+// size of a change: of its logarithm where it has one.
+func size(r *comparison.Row) float64 {
+	if r.Ratio == nil || *r.Ratio <= 0 {
+		return 0
+	}
+	return math.Abs(math.Log(*r.Ratio))
 }
 
 func format(v *float64, u string) string {
@@ -273,7 +314,8 @@ func sides(c *comparison.Comparison) []doc.Span {
 	if unreplicated(c) {
 		spans = append(spans, doc.Text(" · unreplicated: one capture on a side"))
 	} else {
-		spans = append(spans, doc.Text(" · "+strconv.Itoa(c.Base.Captures)+" → "+comparison.Count(int64(c.Head.Captures), "capture")))
+		spans = append(spans, doc.Text(
+			" · "+strconv.Itoa(c.Base.Captures)+" → "+comparison.Count(int64(c.Head.Captures), "capture")))
 	}
 	return spans
 }
@@ -327,7 +369,8 @@ func checkedText(c *comparison.Comparison) []doc.Span {
 	for _, v := range []struct {
 		verdict comparison.Verdict
 		word    string
-	}{{comparison.Pass, "passed"}, {comparison.Warn, "warned"}, {comparison.Fail, "failed"}, {comparison.Inconclusive, inconclusive}} {
+	}{{comparison.Pass, "passed"}, {comparison.Warn, "warned"}, {comparison.Fail, "failed"}, {comparison.Inconclusive,
+		inconclusive}} {
 		if n[v.verdict] > 0 {
 			text += sep + unit.Int(n[v.verdict]) + " " + v.word
 			sep = ", "

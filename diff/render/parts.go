@@ -11,7 +11,7 @@ import (
 
 // primary is the table of the primary numbers, each with the rule that judged it and what came of it.
 func (p commentPage) primary() (doc.Table, bool) {
-	rows := p.c.Primary[:min(len(p.c.Primary), maxPrimary)]
+	rows := rowsToShow(p.c, maxPrimary)
 	t, ok := primaryTable(p.c, rows)
 	if !ok {
 		return t, false
@@ -197,7 +197,8 @@ func (p commentPage) ruleTable() (doc.Table, bool) {
 	for _, r := range rules {
 		var parts []string
 		total := int64(0)
-		for _, v := range []comparison.Verdict{comparison.Fail, comparison.Error, comparison.Inconclusive, comparison.Warn, comparison.Pass} {
+		for _, v := range []comparison.Verdict{comparison.Fail, comparison.Error, comparison.Inconclusive,
+			comparison.Warn, comparison.Pass} {
 			if n := r.n[v]; n > 0 {
 				parts = append(parts, unit.Int(n)+" "+string(v))
 				total += n

@@ -1,8 +1,10 @@
 package render
 
 import (
+	"cmp"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -28,6 +30,7 @@ func primaryTable(c *comparison.Comparison, rows []comparison.Row) (doc.Table, b
 	for i := range rows {
 		shared = shared && rows[i].Labels.String() == rows[0].Labels.String()
 	}
+	kinds := severalKinds(c)
 	for i := range rows {
 		r := &rows[i]
 		labels := r.Labels
@@ -41,14 +44,72 @@ func primaryTable(c *comparison.Comparison, rows []comparison.Row) (doc.Table, b
 		if r.Ratio != nil {
 			ratio = unit.Change(*r.Ratio - 1)
 		}
+		name := metricCell(shown(c, r.Metric), labels)
+		if kinds && r.Kind != "" {
+			name = kindCell(r)
+		}
 		t.Rows = append(t.Rows, []doc.Cell{
-			metricCell(shown(c, r.Metric), labels), {doc.Text(format(r.Base, r.Unit))},
+			name, {doc.Text(format(r.Base, r.Unit))},
 			{doc.Text(format(r.Head, r.Unit))},
 			{doc.Text(delta)}, {doc.Text(ratio)}, {doc.Text(intervalText(r.Interval))},
 			{doc.Text(string(r.Class)).With(classTone(r.Class))},
 		})
 	}
 	return t, true
+}
+
+// severalKinds reports whether the rows are of more than one kind of unit, so that each has to say of which.
+func severalKinds(c *comparison.Comparison) bool {
+	first := ""
+	for i := range c.Primary {
+		switch k := c.Primary[i].Kind; {
+		case k == "" || k == first:
+		case first == "":
+			first = k
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// kindCell is a metric with its kind of unit.
+func kindCell(r *comparison.Row) doc.Cell {
+	return doc.Cell{doc.Code(r.Metric), doc.Text(" "), doc.Name(r.Kind)}
+}
+
+// rowsToShow are at most limit primary rows in their order: those that did not pass before the others.
+func rowsToShow(c *comparison.Comparison, limit int) []comparison.Row {
+	if len(c.Primary) <= limit {
+		return c.Primary
+	}
+	take := make([]bool, len(c.Primary))
+	left := limit
+	for _, all := range []bool{false, true} {
+		for i := range c.Primary {
+			if left > 0 && !take[i] && (all || objected(c, &c.Primary[i])) {
+				take[i] = true
+				left--
+			}
+		}
+	}
+	var list []comparison.Row
+	for i := range c.Primary {
+		if take[i] {
+			list = append(list, c.Primary[i])
+		}
+	}
+	return list
+}
+
+// objected reports whether a rule that judged the row did not pass it.
+func objected(c *comparison.Comparison, r *comparison.Row) bool {
+	return slices.ContainsFunc(c.Gates, func(g comparison.Gate) bool { return judges(&g, r) && g.Verdict != comparison.Pass })
+}
+
+// judges reports whether a gate is of a row.
+func judges(g *comparison.Gate, r *comparison.Row) bool {
+	return (g.Metric == r.Metric || g.Metric+".p50" == r.Metric) && g.Labels.String() == r.Labels.String()
 }
 
 // shown is a metric's name as the first table has it. Where all rows are of a server, what they begin with is left out.
@@ -74,7 +135,7 @@ func intervalTitle(rows []comparison.Row) string {
 	if level == 0 {
 		return "Interval"
 	}
-	return strings.TrimSuffix(comparison.ExactPercent(level), "%") + " % interval"
+	return strconv.FormatFloat(math.Round(1000*level)/10, 'f', -1, 64) + " % interval" // at most three digits
 }
 
 func intervalText(i *comparison.Interval) string {
@@ -117,7 +178,11 @@ func decisions(c *comparison.Comparison) doc.Block {
 		if r.Why == "" {
 			continue
 		}
-		spans := append(metricCell(r.Metric, nil), doc.Text(": "+r.Why))
+		name := metricCell(r.Metric, nil)
+		if severalKinds(c) && r.Kind != "" {
+			name = kindCell(r)
+		}
+		spans := append(name, doc.Text(": "+r.Why))
 		if r.NeedCaptures != nil {
 			spans = append(spans, doc.Text("; "+comparison.Count(*r.NeedCaptures, "capture")+" a side would settle it"))
 		}
@@ -126,59 +191,19 @@ func decisions(c *comparison.Comparison) doc.Block {
 	return l
 }
 
-// attributionTable splits the change by class, the idle class by cause, and names the kernels that changed most.
+// attributionTable splits the change twice: by class, and, indented, each class into what it is made of: idle time by
+// cause, compute and exposed communication by kernel, those that changed most and the rest of the class in one row. The
+// shares of each of the two levels sum to 100 %.
 func attributionTable(c *comparison.Comparison, kernels int, effects bool) (doc.Table, bool) {
 	a := &c.Attribution
 	if len(a.Rows) == 0 || a.TotalDelta == 0 {
 		return doc.Table{}, false
 	}
-	var rows []*comparison.AttributionRow
-	pick := func(kind string) (list []*comparison.AttributionRow) {
-		for i := range a.Rows {
-			if r := &a.Rows[i]; r.Kind == kind {
-				list = append(list, r)
-			}
-		}
-		return list
-	}
-	indent := map[*comparison.AttributionRow]string{}
-	for _, r := range pick("class") {
-		if r.Base == 0 && r.Head == 0 {
-			continue
-		}
-		rows = append(rows, r)
-		if r.ID != "idle" {
-			continue
-		}
-		for _, cause := range pick("idle_cause") {
-			if cause.Base != 0 || cause.Head != 0 {
-				indent[cause] = "idle: "
-				rows = append(rows, cause)
-			}
-		}
-	}
-	moved := pick("kernel")
-	slices.SortStableFunc(moved, func(x, y *comparison.AttributionRow) int {
-		switch dx, dy := math.Abs(x.Delta), math.Abs(y.Delta); {
-		case dx > dy:
-			return -1
-		case dx < dy:
-			return 1
-		}
-		return 0
-	})
-	shown := 0
-	for _, r := range moved {
-		if shown == kernels || math.Abs(r.Delta) < kernelMatters*math.Abs(a.TotalDelta) {
-			break
-		}
-		rows = append(rows, r)
-		shown++
-	}
+	rows := attributionRows(a, kernels)
 	var values, deltas []float64
-	for _, r := range rows {
-		values = append(values, r.Base, r.Head)
-		deltas = append(deltas, r.Delta)
+	for i := range rows {
+		values = append(values, rows[i].Base, rows[i].Head)
+		deltas = append(deltas, rows[i].Delta)
 	}
 	scale, change := unit.Common(
 		report.Nanoseconds,
@@ -204,10 +229,16 @@ func attributionTable(c *comparison.Comparison, kernels int, effects bool) (doc.
 		}
 		return doc.Cell{doc.Text(change.Delta(*v))}
 	}
-	for _, r := range rows {
-		name := doc.Cell{doc.Text(indent[r] + strings.ReplaceAll(r.ID, "_", " "))}
-		if r.Kind == "kernel" {
-			name = doc.Cell{doc.Text("kernel "), doc.Name(display(c, r.ID))}
+	for i := range rows {
+		r := &rows[i]
+		var name doc.Cell
+		switch r.Kind {
+		case comparison.KindClass:
+			name = doc.Cell{doc.Text(strings.ReplaceAll(r.ID, "_", " "))}
+		case comparison.KindKernel:
+			name = doc.Cell{doc.Text(partOf + "kernel "), doc.Name(display(c, r.ID))}
+		default:
+			name = doc.Cell{doc.Text(partOf + strings.ReplaceAll(r.ID, "_", " "))}
 		}
 		row := []doc.Cell{
 			name, {doc.Text(scale.Format(r.Base))}, {doc.Text(scale.Format(r.Head))}, {doc.Text(change.Delta(r.Delta))},
@@ -223,6 +254,58 @@ func attributionTable(c *comparison.Comparison, kernels int, effects bool) (doc.
 		{doc.Text(change.Delta(a.TotalDelta))}, {doc.Text("100 %")},
 	})
 	return t, true
+}
+
+// partOf begins a row that is a part of the class above it.
+const partOf = "└ "
+
+// attributionRows are the classes, each with its parts behind it.
+func attributionRows(a *comparison.Attribution, kernels int) []comparison.AttributionRow {
+	shown := movedKernels(a, kernels)
+	var rows []comparison.AttributionRow
+	for i := range a.Rows {
+		class := a.Rows[i]
+		if class.Kind != comparison.KindClass || class.Base == 0 && class.Head == 0 {
+			continue
+		}
+		rows = append(rows, class)
+		switch class.ID {
+		case comparison.ClassIdle:
+			for _, cause := range a.Rows {
+				if cause.Kind == comparison.KindCause && (cause.Base != 0 || cause.Head != 0) {
+					rows = append(rows, cause)
+				}
+			}
+		case comparison.ClassCompute, comparison.ClassComm:
+			rest := comparison.AttributionRow{ID: "other kernels", Kind: comparison.KindOthers,
+				Base: class.Base, Head: class.Head, Delta: class.Delta}
+			n := len(rows)
+			for _, k := range shown {
+				if (k.Category == "comm") == (class.ID == comparison.ClassComm) {
+					rows = append(rows, k)
+					rest.Base, rest.Head, rest.Delta = rest.Base-k.Base, rest.Head-k.Head, rest.Delta-k.Delta
+				}
+			}
+			if len(rows) > n && (math.Abs(rest.Base) >= 0.5 || math.Abs(rest.Head) >= 0.5) { // ns: less is rounding
+				rows = append(rows, rest)
+			}
+		}
+	}
+	return rows
+}
+
+// movedKernels are the kernels that make up a part of the change worth showing, those that changed most first.
+func movedKernels(a *comparison.Attribution, limit int) []comparison.AttributionRow {
+	var list []comparison.AttributionRow
+	for _, r := range a.Rows {
+		if r.Kind == comparison.KindKernel && math.Abs(r.Delta) >= kernelMatters*math.Abs(a.TotalDelta) {
+			list = append(list, r)
+		}
+	}
+	slices.SortStableFunc(list, func(x, y comparison.AttributionRow) int {
+		return cmp.Compare(math.Abs(y.Delta), math.Abs(x.Delta))
+	})
+	return list[:min(len(list), limit)]
 }
 
 // display is the display name of a kernel of either side.
@@ -250,33 +333,58 @@ func attributionText(c *comparison.Comparison) string {
 	return text + " Residual " + unit.Format(c.Attribution.Residual, report.Nanoseconds) + "."
 }
 
-// apiTable is the host side: calls per unit, time of one call. changed leaves out calls of which there is
-// nothing to say.
+// apiTable is the host side: what the calls of a unit cost, calls × mean, those first whose cost changed most. changed
+// leaves out calls of which there is nothing to say, and the time of one call, which stands in its change.
 func apiTable(c *comparison.Comparison, changed bool) (doc.Table, bool) {
-	t := doc.Table{ID: "api", Caption: doc.Spans(doc.Text("Host calls per unit")), Columns: []doc.Column{
-		{Title: "Call"}, {Title: "Kind"}, {Title: "Calls", Align: doc.Right}, {Title: "Mean, base", Align: doc.Right},
-		{Title: "Mean, head", Align: doc.Right},
-		{Title: "Change", Align: doc.Right}, {Title: "Class"},
-	}}
+	cost := func(a *comparison.API) float64 { return comparison.Value(a.HeadTime) - comparison.Value(a.BaseTime) }
+	var calls []*comparison.API
+	var values, deltas []float64
 	for i := range c.API {
 		a := &c.API[i]
-		calls, head := format(a.BaseCount, report.Count), format(a.HeadCount, report.Count)
-		if changed && a.Class == comparison.Same && calls == head {
+		if changed && a.Class == comparison.Same &&
+			format(a.BaseCount, report.Count) == format(a.HeadCount, report.Count) {
 			continue
 		}
-		if calls != head {
-			calls += " → " + head
+		calls = append(calls, a)
+		values = append(values, comparison.Value(a.BaseTime), comparison.Value(a.HeadTime))
+		deltas = append(deltas, cost(a))
+	}
+	slices.SortStableFunc(calls, func(a, b *comparison.API) int {
+		return cmp.Compare(math.Abs(cost(b)), math.Abs(cost(a)))
+	})
+	scale, change := unit.Common(report.Nanoseconds, values...), unit.Common(report.Nanoseconds, deltas...)
+	t := doc.Table{ID: "api", Caption: doc.Spans(doc.Text("Host calls: time of one unit's calls")), Columns: []doc.Column{
+		{Title: "Call"}, {Title: "Calls", Align: doc.Right}, {Title: scale.Header("Base"), Align: doc.Right},
+		{Title: scale.Header("Head"), Align: doc.Right}, {Title: change.Header("Change"), Align: doc.Right},
+		{Title: "% per call", Align: doc.Right}, {Title: "Class"},
+	}}
+	if !changed {
+		t.Columns = append(t.Columns, doc.Column{Title: "Mean of one call", Align: doc.Right})
+	}
+	arrow := func(base, head string) string {
+		if base == head {
+			return base
 		}
+		return base + " → " + head
+	}
+	for _, a := range calls {
 		ratio := ""
 		if a.Ratio != nil {
 			ratio = unit.Change(*a.Ratio - 1)
 		}
-		t.Rows = append(t.Rows, []doc.Cell{
-			{doc.Name(a.Name)}, {doc.Text(a.Kind)}, {doc.Text(calls)},
-			{doc.Text(format(a.BaseMean, report.Nanoseconds))},
-			{doc.Text(format(a.HeadMean, report.Nanoseconds))}, {doc.Text(ratio)},
+		row := []doc.Cell{
+			{doc.Name(a.Name)},
+			{doc.Text(arrow(format(a.BaseCount, report.Count), format(a.HeadCount, report.Count)))},
+			{doc.Text(scale.Format(comparison.Value(a.BaseTime)))}, {doc.Text(scale.Format(comparison.Value(a.HeadTime)))},
+			{doc.Text(change.Delta(cost(a)))},
+			{doc.Text(ratio)},
 			{doc.Text(string(a.Class)).With(classTone(a.Class))},
-		})
+		}
+		if !changed {
+			mean := arrow(format(a.BaseMean, report.Nanoseconds), format(a.HeadMean, report.Nanoseconds))
+			row = append(row, doc.Cell{doc.Text(mean)})
+		}
+		t.Rows = append(t.Rows, row)
 	}
 	return t, len(t.Rows) > 0
 }

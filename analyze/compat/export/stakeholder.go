@@ -172,7 +172,8 @@ func stageTimings(v *present.View) []doc.Block {
 	}
 	blocks := []doc.Block{t}
 	if vision {
-		blocks = append(blocks, doc.P(doc.Text("Note: vision (sam, clip, projector) is nested in prefill; do not add it.")))
+		blocks = append(blocks, doc.P(doc.Text(
+			"Note: vision (sam, clip, projector) is nested in prefill; do not add it.")))
 	}
 	return blocks
 }

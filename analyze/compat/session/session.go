@@ -101,7 +101,9 @@ func (d *Data) Warnings() []report.Warning {
 		warn("session_long", "Something in the file is too long to be what profilemate writes, and was passed over: "+some(d.long)+".")
 	}
 	if n := d.MoE.lost + d.Graphs.lost + d.Requests.lost; n > 0 {
-		warn("session_bounds", fmt.Sprintf("%d rows are beyond what explain keeps (layers, experts, pairs of experts, batch sizes), and are left out.", n))
+		warn("session_bounds", fmt.Sprintf(
+			"%d rows are beyond what explain keeps (layers, experts, pairs of experts, batch sizes), and are left out.",
+			n))
 	}
 	if what := d.disagreements(); len(what) > 0 {
 		warn("session_summary", "Summaries and tables of the session disagree on "+strings.Join(what,

@@ -1,5 +1,6 @@
-// Package evidence reads the artifacts that lie next to a trace: what a server logged, what Nsight Compute measured, what
-// profilers recorded. Each kind has a package of its own; this one finds out which file is of which kind, by its content.
+// Package evidence reads the artifacts that lie next to a trace: what a server logged, what Nsight Compute measured,
+// what profilers recorded. Each kind has a package of its own; this one finds out which file is of which kind, by its
+// content.
 package evidence
 
 import (
@@ -71,8 +72,8 @@ type Data interface {
 	Environment(e *report.Environment)
 }
 
-// readers of explain's own kinds and of others, in the order in which a file is asked what it is: the most particular form
-// first. What a server says of itself comes before what others measured, for the environment.
+// readers of explain's own kinds and of others, in the order in which a file is asked what it is: the most particular
+// form first. What a server says of itself comes before what others measured, for the environment.
 func readers(others []Reader) []Reader {
 	return slices.Concat([]Reader{
 		{file.Load, "a result of explain load", load.Is, Reading(load.Read)},
@@ -84,7 +85,9 @@ func readers(others []Reader) []Reader {
 }
 
 // Reading makes the Read of a Reader of a function that gives a type of its own.
-func Reading[D Data](read func(ctx context.Context, files []file.Input) (D, error)) func(ctx context.Context, files []file.Input) (Data, error) {
+func Reading[D Data](
+	read func(ctx context.Context, files []file.Input) (D, error),
+) func(ctx context.Context, files []file.Input) (Data, error) {
 	return func(ctx context.Context, files []file.Input) (Data, error) { return read(ctx, files) }
 }
 
@@ -133,8 +136,8 @@ func kindOf(readers []Reader, in *file.Input) (file.Kind, error) {
 	return "", nil
 }
 
-// Named is a file or folder as the user named it, and what it has to be; any kind if Kind is empty. Of the files of one pattern those of
-// other kinds are passed over, as in a folder.
+// Named is a file or folder as the user named it, and what it has to be; any kind if Kind is empty. Of the files of one
+// pattern those of other kinds are passed over, as in a folder.
 type Named struct {
 	Path    string
 	Kind    file.Kind
@@ -163,7 +166,8 @@ func (e *InputError) Unwrap() error { return e.Err }
 // maxFiles bounds the files that a folder may hold.
 const maxFiles = 20_000
 
-// Read finds out what each named file is and reads them all, those of other kinds than explain's own by the readers given.
+// Read finds out what each named file is and reads them all, those of other kinds than explain's own by the readers
+// given.
 func Read(ctx context.Context, named []Named, others ...Reader) (*Set, error) {
 	s := &Set{readers: readers(others)}
 	seen := map[string]bool{}
@@ -173,7 +177,8 @@ func Read(ctx context.Context, named []Named, others ...Reader) (*Set, error) {
 		}
 		last := i+1 == len(named) || named[i+1].Pattern != n.Pattern || named[i+1].Kind != n.Kind
 		if n.Pattern != "" && last && !s.holds(n.Kind) {
-			return nil, &InputError{File: filepath.Base(n.Pattern), What: "matches no evidence that explain knows" + s.wanted(n.Kind), Do: "explain doc evidence lists what it reads"}
+			return nil, &InputError{File: filepath.Base(n.Pattern), What: "matches no evidence that explain knows" +
+				s.wanted(n.Kind), Do: "explain doc evidence lists what it reads"}
 		}
 	}
 	for _, r := range s.readers {
@@ -223,7 +228,8 @@ func (s *Set) find(n Named, seen map[string]bool) error {
 			return nil // what cannot be looked into is not evidence
 		}
 		if count++; count > maxFiles {
-			return &InputError{File: base, What: fmt.Sprintf("holds more than %d files", maxFiles), Do: "name the folder of one run"}
+			return &InputError{File: base, What: fmt.Sprintf("holds more than %d files", maxFiles),
+				Do: "name the folder of one run"}
 		}
 		name, err := filepath.Rel(n.Path, path)
 		if err != nil {
@@ -235,12 +241,14 @@ func (s *Set) find(n Named, seen map[string]bool) error {
 		return err
 	}
 	if len(s.Files) == found && n.Pattern == "" {
-		return &InputError{File: base, What: "is a folder without evidence that explain knows" + s.wanted(n.Kind), Do: "name a .sqlite or .nsys-rep file in it; explain doc evidence lists what is evidence"}
+		return &InputError{File: base, What: "is a folder without evidence that explain knows" + s.wanted(n.Kind),
+			Do: "name a .sqlite or .nsys-rep file in it; explain doc evidence lists what is evidence"}
 	}
 	return nil
 }
 
-// add looks at one file. One of many, in a folder or of a pattern, is passed over and counted where it is of another kind.
+// add looks at one file. One of many, in a folder or of a pattern, is passed over and counted where it is of another
+// kind.
 func (s *Set) add(n Named, name string, seen map[string]bool, oneOfMany bool) error {
 	if real, err := filepath.EvalSymlinks(n.Path); err == nil {
 		if seen[real] {
@@ -268,9 +276,11 @@ func (s *Set) add(n Named, name string, seen map[string]bool, oneOfMany bool) er
 	case kind == "" && in.Bytes == 0:
 		return &InputError{File: name, What: "is empty"}
 	case kind == "":
-		return &InputError{File: name, What: "is no evidence that explain knows" + s.wanted(n.Kind), Do: "explain doc evidence lists what it reads"}
+		return &InputError{File: name, What: "is not evidence that explain knows" + s.wanted(n.Kind),
+			Do: "explain doc evidence lists what it reads"}
 	case n.Kind != "" && kind != n.Kind:
-		return &InputError{File: name, What: "is " + s.title(kind) + ", not " + s.title(n.Kind), Do: "give it with --evidence, which takes any kind"}
+		return &InputError{File: name, What: "is " + s.title(kind) + ", not " + s.title(n.Kind),
+			Do: "give it with --evidence, which takes any kind"}
 	}
 	s.Files, s.Kinds = append(s.Files, in), append(s.Kinds, kind)
 	return nil
@@ -320,11 +330,14 @@ func (s *Set) Describe(r *report.Report) {
 	}
 	for _, reader := range s.readers {
 		if names := empty[reader.Kind]; len(names) > 0 {
-			r.Warnings = append(r.Warnings, report.Warning{Code: "evidence_empty", Text: "Recognised as " + reader.Title + ", and nothing could be taken from it: " + some(names)})
+			r.Warnings = append(r.Warnings, report.Warning{Code: "evidence_empty", Text: "Recognised as " +
+				reader.Title + ", and nothing could be taken from it: " + some(names)})
 		}
 	}
 	if len(s.Skipped) > 0 {
-		r.Warnings = append(r.Warnings, report.Warning{Code: "evidence_skipped", Text: "Of another kind than was asked for, or of none that explain knows, and not read: " + some(s.Skipped)})
+		r.Warnings = append(r.Warnings, report.Warning{Code: "evidence_skipped",
+			Text: "Of another kind than was asked for, or of none that explain knows, and not read: " +
+				some(s.Skipped)})
 	}
 }
 

@@ -53,7 +53,8 @@ func mayMark(text string) bool {
 	case 'p':
 		return text[1] == 'r' && text[2] == 'e' && text[3] == 'f'
 	case 'd':
-		return text[1] == 'e' && text[2] == 'c' && text[3] == 'o' || text[1] == 'u' && text[2] == 'm' && text[3] == 'm' ||
+		return text[1] == 'e' && text[2] == 'c' && text[3] == 'o' ||
+			text[1] == 'u' && text[2] == 'm' && text[3] == 'm' ||
 			text[1] == 'r' && text[2] == 'a' && text[3] == 'f' || text[1] == 's' && text[2] == 'p' && text[3] == 'a'
 	case 'L':
 		return text[1] == 'L' && text[2] == 'M' && text[3] == '@'

@@ -21,9 +21,6 @@ import (
 // capture with 10 million kernels take 40 MB; to join them for one percentile would take that again.
 type Merged []Sample
 
-// Together is the former name of Merged.
-type Together = Merged
-
 // Len is how many numbers there are.
 func (t Merged) Len() (n int) {
 	for _, s := range t {

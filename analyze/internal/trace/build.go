@@ -436,7 +436,9 @@ func (s *Span) order(a *spill.Arena) []int32 {
 	for i := range keys {
 		keys[i] = key{s.Start(i), int32(i)}
 	}
-	slices.SortFunc(keys, func(a, b key) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.row, b.row)) })
+	slices.SortFunc(keys, func(a, b key) int {
+		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.row, b.row))
+	})
 	order := spill.Make[int32](a, len(keys))
 	for i := range keys {
 		order[i] = keys[i].row

@@ -1,11 +1,12 @@
 package trace
 
 import (
-	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
-
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 )
 
 // loadMeta reads the allow-listed keys of the metadata tables. Whatever else these tables hold (command lines, host
@@ -63,6 +64,15 @@ func (l *loader) loadMeta() error {
 		err := l.scan(table, table.known([]string{"startTime", "stopTime"}), func(row []cell) error {
 			m.CaptureStart, _ = whole(&row[0])
 			m.CaptureStop, _ = whole(&row[1])
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if table, ok := l.tables[RoleSession]; ok {
+		err := l.scan(table, table.known([]string{"utcEpochNs"}), func(row []cell) error {
+			m.SessionStart, _ = whole(&row[0])
 			return nil
 		})
 		if err != nil {
@@ -191,6 +201,7 @@ func (l *loader) loadGPUs() error {
 		table.first("smCount", "numMultiprocessors"), table.first("totalMemory", "globalMemorySize"),
 		table.first("memoryBandwidth", "globalMemoryBandwidth"), table.first("clockRate", "coreClockRate"),
 		table.first("computeMajor", "computeCapabilityMajor"), table.first("computeMinor", "computeCapabilityMinor"),
+		"uuid",
 	}
 	return l.scan(table, table.known(columns), func(row []cell) error {
 		var n [10]int64
@@ -209,7 +220,22 @@ func (l *loader) loadGPUs() error {
 			chip = ""
 		}
 		l.trace.GPUs = append(l.trace.GPUs, GPUInfo{ID: n[0], CUDADevice: n[1], Name: name, Chip: chip, SMs: n[4],
-			MemoryBytes: n[5], MemoryBandwidth: n[6], ClockHz: n[7], CapMajor: n[8], CapMin: n[9]})
+			MemoryBytes: n[5], MemoryBandwidth: n[6], ClockHz: n[7], CapMajor: n[8], CapMin: n[9],
+			Fingerprint: fingerprint(textOf(&row[10]))})
 		return nil
 	})
+}
+
+// fingerprint stands for a text that must not be kept, such as the UUID of a GPU: two texts with the same one are the
+// same. That of a fingerprint is itself, so that a scrubbed capture has those of its original. Empty of an empty text.
+func fingerprint(text string) string {
+	const mark = "sha256:"
+	if text == "" {
+		return ""
+	}
+	if hex, ok := strings.CutPrefix(text, mark); ok && len(hex) == 16 && strings.Trim(hex, "0123456789abcdef") == "" {
+		return text
+	}
+	sum := sha256.Sum256([]byte(text))
+	return fmt.Sprintf("%s%x", mark, sum[:8])
 }

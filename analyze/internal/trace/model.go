@@ -96,6 +96,7 @@ type GPUInfo struct {
 	MemoryBandwidth  int64 // bytes per second
 	ClockHz          int64
 	CapMajor, CapMin int64
+	Fingerprint      string // of its UUID, which tells the machine
 }
 
 // Meta holds the few safe facts read from the capture's metadata, by an allow-list of keys. Empty means not stated.
@@ -106,6 +107,7 @@ type Meta struct {
 	TraceSet                       []string
 	Driver, CUDA, OS, CPU          string
 	Arch                           string
+	SessionStart                   int64 // ns since 1970; 0: not stated
 	CaptureStart, CaptureStop      int64 // ANALYSIS_DETAILS, on the host's clock; only their difference is used
 }
 

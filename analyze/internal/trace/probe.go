@@ -29,6 +29,7 @@ const (
 	RoleExport      Role = "export"
 	RoleCapture     Role = "capture"
 	RoleDetails     Role = "details"
+	RoleSession     Role = "session"
 )
 
 // roleSpec says which table plays a role: the first candidate that has the required columns, else, for event tables,
@@ -66,6 +67,7 @@ var roles = []roleSpec{
 	{RoleExport, []string{"META_DATA_EXPORT", "EXPORT_META_DATA"}, []string{"name", "value"}, nil},
 	{RoleCapture, []string{"META_DATA_CAPTURE"}, []string{"name", "value"}, nil},
 	{RoleDetails, []string{"ANALYSIS_DETAILS"}, []string{"startTime", "stopTime"}, nil},
+	{RoleSession, []string{"TARGET_INFO_SESSION_START_TIME"}, []string{"utcEpochNs"}, nil},
 }
 
 // probe finds the table of each role.

@@ -35,12 +35,13 @@ var kept = map[Role][]string{
 	RoleGPU: {"id", "deviceId", "cuDevice", "name", "chipName", "smCount", "numMultiprocessors", "totalMemory",
 		"globalMemorySize", "memoryBandwidth",
 		"globalMemoryBandwidth", "clockRate", "coreClockRate", "computeMajor", "computeCapabilityMajor", "computeMinor",
-		"computeCapabilityMinor"},
+		"computeCapabilityMinor", "uuid"},
 	RoleDevices: {"gpuId", "cudaId", "pid"},
 	RoleSystem:  {"name", "value"},
 	RoleExport:  {"name", "value"},
 	RoleCapture: {"name", "value"},
 	RoleDetails: {"startTime", "stopTime"},
+	RoleSession: {"utcEpochNs"},
 }
 
 var keptWork = []string{"start", "end", "deviceId", "contextId", "streamId", "correlationId", "correlation_id",
@@ -226,6 +227,8 @@ func (s *scrubber) value(role Role, name string, c *cell) any {
 			return diagnosticPhrase(c.S)
 		case role == RoleProcesses:
 			return baseName(c.S)
+		case role == RoleGPU && name == "uuid":
+			return fingerprint(c.S)
 		case role == RoleGPU && !safeValue(c.S):
 			return nil
 		}

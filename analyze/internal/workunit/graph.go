@@ -39,7 +39,8 @@ func (f *finder) graphLaunches(t *track) (list []launch, graphs int) {
 			if exec < 0 {
 				exec = f.Trace.Graphs.Graph(row)
 			}
-			list = append(list, launch{at: int32(at), time: device.End(i) - device.Start(i), hash: mix(uint64(exec) + 1)})
+			list = append(list, launch{at: int32(at), time: device.End(i) - device.Start(i),
+				hash: mix(uint64(exec) + 1)})
 		case device.Kind(i) == attrib.KernelWork && f.Trace.Kernels.InGraph(row) && f.Trace.Kernels.Corr(row) >= 0:
 			corr := f.Trace.Kernels.Corr(row)
 			if last < 0 || f.Trace.Kernels.Corr(lastRow) != corr { // the kernels of a launch mostly follow each other
@@ -90,7 +91,8 @@ func anchors(list []launch, graphs int) []cut {
 		}
 		isAnchor[g] = true
 		chosen++
-		in, last := make([]int, graphs), make([]int, graphs) // units of g that graph ran in; the last one it was counted for
+		// units of g that graph ran in; the last one it was counted for
+		in, last := make([]int, graphs), make([]int, graphs)
 		unit, inside := 0, false
 		for i := range list {
 			l := list[i].graph

@@ -265,7 +265,9 @@ func (f *finder) nest(list []int32) []int32 {
 		for ; k < len(list) && r.Start(int(list[k])) == start; k++ {
 			together = append(together, int32(k))
 		}
-		slices.SortStableFunc(together, func(a, b int32) int { return cmp.Compare(r.End(int(list[b])), r.End(int(list[a]))) })
+		slices.SortStableFunc(together, func(a, b int32) int {
+			return cmp.Compare(r.End(int(list[b])), r.End(int(list[a])))
+		})
 		for _, at := range together {
 			top := &tops[r.Thread(int(list[at]))]
 			for *top >= 0 && r.End(int(list[*top])) <= start {
@@ -316,7 +318,8 @@ type markerList struct {
 
 func (f *finder) owners(m *marked) *owners {
 	r := &f.Trace.Ranges
-	o := &owners{f: f, m: m, byThread: make([]markerList, len(f.Trace.Threads)), alone: make([]int32, len(f.Trace.Procs))}
+	o := &owners{f: f, m: m, byThread: make([]markerList, len(f.Trace.Threads)),
+		alone: make([]int32, len(f.Trace.Procs))}
 	const several = -2
 	for p := range o.alone {
 		o.alone[p] = trace.None
@@ -462,7 +465,8 @@ func (f *finder) markerUnits(m *marked, name string) *Result {
 			if at[k] < 0 {
 				at[k] = int32(len(units))
 				id := m.ranges[k]
-				u := Unit{Device: device.ID, Index: int32(d), Proc: f.Trace.Threads[r.Thread(int(id))].Proc, Start: start, LastWork: end,
+				u := Unit{Device: device.ID, Index: int32(d), Proc: f.Trace.Threads[r.Thread(int(id))].Proc,
+					Start: start, LastWork: end,
 					HostStart: r.Start(int(id)), HostEnd: r.End(int(id)), Marker: id, Group: m.kinds[k]}
 				if r.Open(int(id)) {
 					u.State = Cut

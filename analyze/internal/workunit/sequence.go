@@ -306,7 +306,8 @@ func (f *finder) byAnchor(anchor *Anchor) *Result {
 	for i, name := range anchor.Names {
 		at, ok := w.names.find(name)
 		if !ok {
-			return &Result{Kind: KindNone, Why: fmt.Sprintf("no kernel of the capture is called %s, at which each unit is to start", name)}
+			return &Result{Kind: KindNone,
+				Why: fmt.Sprintf("no kernel of the capture is called %s, at which each unit is to start", name)}
 		}
 		names[i] = at
 	}
@@ -339,7 +340,8 @@ func (f *finder) byAnchor(anchor *Anchor) *Result {
 	r.Period = p
 	r.Anchors = []Anchor{w.anchor(first)}
 	if !f.sound(r) {
-		return &Result{Kind: KindNone, Why: fmt.Sprintf("%s occurs %d times, but what runs from one to the next does not recur", at, occurs)}
+		return &Result{Kind: KindNone,
+			Why: fmt.Sprintf("%s occurs %d times, but what runs from one to the next does not recur", at, occurs)}
 	}
 	return r
 }
@@ -387,7 +389,8 @@ func (f *finder) byUserKernel() *Result {
 	if units == 0 {
 		return &Result{Kind: KindNone, Why: what + " matches no kernel that ran twice on a device"}
 	}
-	r := s.result(KindKernel, f.Spec.Pattern.String(), "asked for with "+what+": a unit runs from one matching kernel to the next")
+	r := s.result(KindKernel, f.Spec.Pattern.String(),
+		"asked for with "+what+": a unit runs from one matching kernel to the next")
 	f.sound(r)
 	if n, _ := r.kept(); n == 0 {
 		return &Result{Kind: KindNone, Why: what + " gives no complete unit"}

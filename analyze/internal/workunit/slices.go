@@ -55,7 +55,8 @@ func (s *slicer) unit(track int, lo, hi, kind int32) {
 	t := &s.tracks[track]
 	device := s.device(t)
 	first := device.Work(int(t.work[lo]))
-	u := Unit{Device: device.ID, Index: int32(t.device), Proc: t.proc, Start: first.Start, Marker: trace.None, Group: -1, anchor: kind,
+	u := Unit{Device: device.ID, Index: int32(t.device), Proc: t.proc, Start: first.Start, Marker: trace.None,
+		Group: -1, anchor: kind,
 		HostStart: 0, HostEnd: -1}
 	x := slice{track: int32(track), lo: lo, hi: hi}
 	id := int32(len(s.units))

@@ -156,7 +156,8 @@ func (f *finder) free() {
 	f.tracks = nil
 }
 
-// find tries one way after the other, in the order of design.md.
+// find tries one way after the other, the most certain first: what the user asked for, step markers, CUDA graph
+// launches, the user's own ranges, a recurring sequence of kernels.
 func (f *finder) find() *Result {
 	if len(f.tracks) == 0 {
 		return &Result{Kind: KindNone, Why: "the capture holds no GPU work"}
@@ -173,7 +174,8 @@ func (f *finder) find() *Result {
 			r.Why = "asked for with --unit graph: " + r.Why
 			return r
 		}
-		return &Result{Kind: KindNone, Why: "--unit graph: the capture has no CUDA graph that was launched at least three times"}
+		return &Result{Kind: KindNone,
+			Why: "--unit graph: the capture has no CUDA graph that was launched at least three times"}
 	}
 	if r := f.byMarkers(); r != nil {
 		return r
@@ -196,7 +198,8 @@ func (f *finder) order(units []Unit, others ...[][]int32) []Unit {
 	}
 	slices.SortFunc(index, func(a, b int32) int {
 		x, y := &units[a], &units[b]
-		return cmp.Or(cmp.Compare(x.Index, y.Index), cmp.Compare(x.Proc, y.Proc), cmp.Compare(x.Start, y.Start), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(x.Index, y.Index), cmp.Compare(x.Proc, y.Proc), cmp.Compare(x.Start, y.Start),
+			cmp.Compare(a, b))
 	})
 	sorted := make([]Unit, len(units))
 	place := make([]int32, len(units))

@@ -265,10 +265,10 @@ func (v *View) unitOfWork() (fact, bool) {
 	if v.Unit.Kind == "none" || len(v.Unit.Groups) == 0 {
 		why := v.Unit.Why[strings.LastIndex(v.Unit.Why, ", and ")+1:]
 		why, _, _ = strings.Cut(strings.TrimPrefix(why, " and "), ": ")
-		return fact{label: "Unit of work", value: "none", detail: Prose(v.Unit.Why), brief: Prose(clip(why))}, true
+		return fact{label: "Step (unit of work)", value: "none", detail: Prose(v.Unit.Why), brief: Prose(clip(why))}, true
 	}
 	g := v.mainGroup()
-	f := fact{label: "Unit of work", value: Unknown}
+	f := fact{label: "Step (unit of work)", value: Unknown}
 	m := v.groupMetric("unit.time", g)
 	switch {
 	case m != nil && m.Summary != nil:

@@ -71,7 +71,7 @@ func (v *View) provenance() []doc.Block {
 	}
 	spans = append(spans, doc.Text(". "))
 	if v.Unit.Kind != "" && v.Unit.Kind != "none" && len(v.Unit.Groups) > 0 {
-		spans = append(spans, doc.Text("Unit of work: "))
+		spans = append(spans, doc.Text("Step (unit of work): "))
 		spans = append(spans, v.group(v.mainGroup())...)
 		how := map[string]string{"nvtx": "from step markers", "graph": "from CUDA graph launches",
 			"kernel": "from the kernel sequence"}[v.Unit.Kind]
@@ -128,8 +128,9 @@ func (v *View) madeBy() []doc.Span {
 			spans = append(spans, doc.Text(text), v.word(*name))
 		}
 	}
-	spans = append(spans, doc.Text("Made by "+v.Tool.Name+" "+v.Tool.Version+" from a "+unit.Format(float64(v.Trace.Bytes),
-		report.Bytes)+" "+v.Trace.Kind+" file"))
+	size := unit.Format(float64(v.Trace.Bytes), report.Bytes)
+	spans = append(spans,
+		doc.Text("Made by "+v.Tool.Name+" "+v.Tool.Version+" from a "+size+" "+v.Trace.Kind+" file"))
 	add(", exported by nsys ", v.Trace.ExporterVersion)
 	add(", schema ", v.Trace.SchemaVersion)
 	if e := v.Environment; e.CaptureVersion != nil && (e.ExporterVersion == nil ||
@@ -346,7 +347,8 @@ func (v *View) section(s *report.Section, l layout) []doc.Block {
 			blocks = append(blocks, more)
 		}
 		if s.ID == "kernels" && t.ID == "kernels" && v.numbered {
-			blocks = append(blocks, doc.P(doc.Text("Names are short here; kernels that differ only in what is left out are numbered. Full names: "),
+			blocks = append(blocks, doc.P(doc.Text(
+				"Names are short here; kernels that differ only in what is left out are numbered. Full names: "),
 				doc.Code(l.files+t.File), doc.Text(".")))
 		}
 	}

@@ -130,7 +130,7 @@ var tileMetrics = map[string][]string{
 	"Copies":                {"memcpy.time", "memcpy.throughput", "memcpy.rule_count"},
 	"CUDA graphs":           {"graph.coverage"},
 	"NVTX coverage":         {"nvtx.coverage"},
-	"Unit of work":          {"unit.time"},
+	"Step (unit of work)":   {"unit.time"},
 }
 
 func (v *View) tiles() doc.Tiles {

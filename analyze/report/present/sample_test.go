@@ -23,7 +23,7 @@ func labels(pairs ...string) report.Labels {
 }
 
 func (b *builder) metric(id, unit string, value float64, pairs ...string) *report.Metric {
-	b.r.Metrics = append(b.r.Metrics, report.Metric{ID: id, Labels: labels(pairs...), Value: &value, Unit: unit, Better: report.None, Assume: report.Noisy, N: 1,
+	b.r.Metrics = append(b.r.Metrics, report.Metric{ID: id, Labels: labels(pairs...), Value: &value, Unit: unit, Better: report.None, Assume: report.Noisy, Scale: report.Total, N: 1,
 		Source: report.Source{Tables: []string{"CUPTI_ACTIVITY_KIND_KERNEL"}, Columns: []string{}, Rows: 1}, Lifecycle: report.Stable})
 	return &b.r.Metrics[len(b.r.Metrics)-1]
 }

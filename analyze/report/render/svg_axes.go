@@ -214,7 +214,8 @@ func (p *page) path(class markup, at, values []float64, x, y axis) {
 		b.put(short(x.at(at[i])*svgScale) + "," + short((1-y.at(v))*svgScale))
 	}
 	p.put("<svg width=\"100%\" height=\"100%\" viewBox=\"0 0 1000 1000\" preserveAspectRatio=\"none\">" +
-		"<polyline points=\"" + b.markup() + "\" class=\"path " + class + "\" vector-effect=\"non-scaling-stroke\"/></svg>")
+		"<polyline points=\"" + b.markup() + "\" class=\"path " + class +
+		"\" vector-effect=\"non-scaling-stroke\"/></svg>")
 }
 
 // histogram draws columns of equal width, one per bin, whatever the bins' own widths; several series lie over each

@@ -1,5 +1,6 @@
-// Package schema holds the published JSON Schemas of the files explain writes, and of the policy that it reads. They are contracts: a
-// test holds them to the Go types, and an independent validator holds every committed report and preset to them.
+// Package schema holds the published JSON Schemas of the files explain writes, and of the policy that it reads. They
+// are contracts: a test holds them to the Go types, and an independent validator holds every committed report and
+// preset to them.
 package schema
 
 import (
@@ -19,7 +20,8 @@ var policySchema string
 //go:embed load.schema.json
 var loadSchema string
 
-var texts = map[string]string{"report": reportSchema, "comparison": comparisonSchema, "policy": policySchema, "load": loadSchema}
+var texts = map[string]string{"report": reportSchema, "comparison": comparisonSchema, "policy": policySchema,
+	"load": loadSchema}
 
 // Names lists the schemas.
 func Names() []string {

@@ -127,6 +127,7 @@ func Collectives(device int64, factor float64) Edit {
 func Noise(sd float64, seed uint64) Edit {
 	return Edit{Name: fmt.Sprintf("noise %.1f %%", 100*sd), apply: func(d *draft) error {
 		rng := rand.New(rand.NewPCG(seed, 0))
+		d.session += int64(seed) + 1
 		d.each(On{}, func(e *event) bool { return e.kind != other }, func(i int) {
 			e := &d.events[i]
 			by := sd

@@ -37,6 +37,7 @@ type draft struct {
 	more     map[string][]map[string]any
 	shift    int64
 	shuffle  uint64
+	session  int64 // ns by which the session began later: another recording
 	renumber bool
 	changed  int
 }

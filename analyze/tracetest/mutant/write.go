@@ -112,7 +112,14 @@ func (w *writer) table(t *table, events []int) error {
 	}
 	for row, is := range timed {
 		if !is {
-			if _, err := stmt.Exec(t.rows[row]...); err != nil {
+			cells := t.rows[row]
+			if at, ok := t.columns["utcEpochNs"]; ok && w.d.session != 0 {
+				cells = slices.Clone(cells)
+				if start, ok := cells[at].(int64); ok {
+					cells[at] = start + w.d.session
+				}
+			}
+			if _, err := stmt.Exec(cells...); err != nil {
 				return err
 			}
 		}

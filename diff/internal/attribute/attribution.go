@@ -13,6 +13,9 @@ import (
 type Parts struct {
 	*match.Sides
 	Shift *float64 // of all kernels, ln, where several captures a side tell
+	Floor float64  // change of the unit's time that noise alone hardly exceeds, a ratio of the base
+
+	names map[string]string // as tables show kernels, by the full name
 }
 
 // Attribute splits the change of the mean unit.time. Every step is a difference of means, so the parts sum to the total

@@ -18,10 +18,11 @@ const (
 	causePart   = 0.25  // of the change of the unit's time, from which a part is named
 	causeCall   = 0.10  // change per call of the API from which it is named
 	commonLeast = 0.015 // shift of all kernels from which it is named
+	commonAlike = 0.01  // of a kernel from the shift of all, ln, at which it still shifted alike
 	commonShare = 0.80  // of the compute time must have shifted alike
 	commonKinds = 5     // kernels that it takes to say so
 	namedShare  = 0.01  // of the unit's time, from which a replaced kernel is named
-	mixMoved    = 0.10  // change of a kind's share of the time from which the mix is said to have changed
+	mixMoved    = 0.10  // change of a kind's share of all units from which the mix is said to have changed
 )
 
 // Cause says in one sentence what changed and why, by rule, from the tables of the comparison.
@@ -41,7 +42,10 @@ func (x *Parts) Cause() string {
 		return "Nothing could be compared."
 	}
 	text := x.headline()
-	if why := x.why(time); why != "" {
+	if w := c.Row(comparison.MetricWork); w != nil && w.Class == comparison.Regressed && time.Class != comparison.Regressed {
+		text = fmt.Sprintf("Slower, base's work takes %s at head's times; units of %s: %s", rowChange(w), x.Kind, text)
+	}
+	if why := x.why(); why != "" {
 		text += ": " + why
 	}
 	if c.Depth == comparison.DepthUnit &&
@@ -57,8 +61,13 @@ func (x *Parts) Cause() string {
 	if r := x.replaced(text); r != "" {
 		text += "; " + r
 	}
-	if m := x.mixText(); m != "" {
-		text += "; " + m
+	for _, more := range []string{x.otherKinds(), x.stallText(), x.mixText()} {
+		if more != "" {
+			text += "; " + more
+		}
+	}
+	if e := x.elsewhere(text); e != "" {
+		text += "; " + e
 	}
 	return text + "."
 }
@@ -72,7 +81,7 @@ func (x *Parts) headline() string {
 	}
 	size := "unit time " + rowChange(mean) + " (mean), " + rowChange(p50) + " (median)"
 	if mean.Ratio != nil && p50.Ratio != nil && math.Abs(*mean.Ratio-*p50.Ratio) < 0.002 {
-		size = fmt.Sprintf("unit time %s (%s → %s)", rowChange(mean), match.NS(*mean.Base), match.NS(*mean.Head))
+		size = fmt.Sprintf("unit time %s (mean %s → %s)", rowChange(mean), match.NS(*mean.Base), match.NS(*mean.Head))
 	}
 	switch {
 	case p50.Class == mean.Class && mean.Class == comparison.Regressed:
@@ -92,32 +101,80 @@ func rowChange(r *comparison.Row) string {
 	return unit.Change(*r.Ratio - 1)
 }
 
-// why names the parts that make up the change, if it is large enough to have parts.
-func (x *Parts) why(time *comparison.Row) string {
+// why names the parts that make up the change, if it is large enough to have parts: those that go its way, and then those
+// that go against it. Where the change itself is not settled, a part is named only if it is beyond the noise floor of the
+// unit's time, or if its kernels tell by themselves that they changed.
+func (x *Parts) why() string {
 	a := &x.C.Attribution
 	if a.Base <= 0 || math.Abs(a.TotalDelta) < match.LeastPart*a.Base {
 		return ""
 	}
-	type part struct {
-		id    string
-		delta float64
-	}
-	var parts []part
+	var parts []*comparison.AttributionRow
 	for i := range a.Rows {
 		if r := &a.Rows[i]; r.Kind == comparison.KindClass && math.Abs(r.Delta) >= causePart*math.Abs(a.TotalDelta) {
-			parts = append(parts, part{r.ID, r.Delta})
+			parts = append(parts, r)
 		}
 	}
-	slices.SortStableFunc(parts, func(p, q part) int { return cmp.Compare(math.Abs(q.delta), math.Abs(p.delta)) })
-	var texts []string
+	slices.SortStableFunc(parts, func(p, q *comparison.AttributionRow) int {
+		return cmp.Compare(math.Abs(q.Delta), math.Abs(p.Delta))
+	})
+	settled := x.settled()
+	var texts, against []string
 	for _, p := range parts {
-		texts = append(texts, x.part(p.id, p.delta))
+		loud := settled || math.Abs(p.Delta) > x.Floor*a.Base
+		switch {
+		case p.Delta*a.TotalDelta < 0 && loud:
+			against = append(against, classWord(p.ID)+" "+delta(p.Delta)+" per unit")
+		case p.Delta*a.TotalDelta < 0:
+		case p.ID == comparison.ClassCompute && (loud || x.ownEvidence(p.Delta)), loud:
+			texts = append(texts, x.part(p.ID, p.Delta))
+		}
 	}
-	if idleOnly := len(parts) > 0 && parts[0].id == comparison.ClassIdle; idleOnly &&
-		!slices.ContainsFunc(parts, func(p part) bool { return p.id == comparison.ClassCompute }) {
+	if len(texts) > 0 && parts[0].ID == comparison.ClassIdle &&
+		!slices.ContainsFunc(parts, func(p *comparison.AttributionRow) bool { return p.ID == comparison.ClassCompute }) {
 		texts = append(texts, "GPU compute unchanged ("+x.classChange(comparison.ClassCompute)+")")
 	}
-	return strings.Join(texts, ", ")
+	text := strings.Join(texts, ", ")
+	if len(against) > 0 {
+		if text != "" {
+			text += "; "
+		}
+		text += "against it " + strings.Join(against, ", ")
+	}
+	return text
+}
+
+// settled reports whether the mean or the median of the unit's time is known to have changed.
+func (x *Parts) settled() bool {
+	return slices.ContainsFunc([]string{"unit.time.mean", "unit.time.p50"}, func(id string) bool {
+		row := x.C.Row(id)
+		return row != nil && comparison.Real(row)
+	})
+}
+
+// ownEvidence reports whether a change of compute time is one that its kernels tell by themselves: all of them moved
+// alike, or one that makes up a part of it is known to have changed.
+func (x *Parts) ownEvidence(d float64) bool {
+	if shift, ok := x.common(); ok && shift*d > 0 {
+		return true
+	}
+	return slices.ContainsFunc(x.C.Kernels, func(k comparison.Kernel) bool {
+		return k.Delta*d > 0 && math.Abs(k.Delta) >= causePart*math.Abs(d) && k.Class != comparison.Same &&
+			k.Class != comparison.Unsettled
+	})
+}
+
+// classWord names a class of the unit's time.
+func classWord(id string) string {
+	switch id {
+	case comparison.ClassIdle:
+		return "GPU idle"
+	case comparison.ClassComm:
+		return "exposed communication"
+	case comparison.ClassCopy:
+		return "exposed copies"
+	}
+	return "GPU compute"
 }
 
 func (x *Parts) class(id string) *comparison.AttributionRow {
@@ -147,10 +204,8 @@ func (x *Parts) part(id string, d float64) string {
 	switch id {
 	case comparison.ClassIdle:
 		return x.idlePart(d)
-	case comparison.ClassComm:
-		return "exposed communication " + delta(d) + " per unit"
-	case comparison.ClassCopy:
-		return "exposed copies " + delta(d) + " per unit"
+	case comparison.ClassComm, comparison.ClassCopy:
+		return classWord(id) + " " + delta(d) + " per unit"
 	}
 	return x.computePart(d)
 }
@@ -186,6 +241,9 @@ func (x *Parts) idlePart(d float64) string {
 				return idle + " by " + s.Text
 			}
 		}
+		if call := x.blockingCall(d); call != "" {
+			return idle + " by " + call
+		}
 		return idle + " while the host waits in blocking calls"
 	case "dependency":
 		return idle + " of work that waits for other streams or devices"
@@ -193,7 +251,27 @@ func (x *Parts) idlePart(d float64) string {
 	return idle
 }
 
-// callText names the two launch or copy calls whose time per unit changed most, of those that changed per call.
+// blockingCall names the blocking call that the host spends most more time in, or less, in a unit.
+func (x *Parts) blockingCall(d float64) string {
+	var most *comparison.API
+	cost := func(a *comparison.API) float64 { return math.Abs(*a.HeadTime - *a.BaseTime) }
+	for i := range x.C.API {
+		if a := &x.C.API[i]; side.Blocks(a.Name) && (*a.HeadTime-*a.BaseTime)*d > 0 && (most == nil || cost(a) > cost(most)) {
+			most = a
+		}
+	}
+	if most == nil {
+		return ""
+	}
+	calls := fmt.Sprintf("%.4g per unit", *most.HeadCount)
+	if *most.BaseCount != *most.HeadCount {
+		calls = perUnit(*most.BaseCount, *most.HeadCount)
+	}
+	return fmt.Sprintf("%s%s, %s", map[bool]string{true: "new "}[*most.BaseCount == 0], "blocking call "+most.Name, calls)
+}
+
+// callText names the two launch or copy calls whose time per unit, calls × mean, changed most, of those that changed per
+// call.
 func (x *Parts) callText(d float64) string {
 	var list []*comparison.API
 	for i := range x.C.API {
@@ -214,14 +292,15 @@ func (x *Parts) callText(d float64) string {
 		}
 		texts = append(
 			texts,
-			fmt.Sprintf("%s %s per call (%s → %s)", a.Name, unit.Change(*a.Ratio-1), match.NS(*a.BaseMean),
-				match.NS(*a.HeadMean)),
+			fmt.Sprintf("%s %s per unit (%s per call, %s → %s)", a.Name, delta(*a.HeadTime-*a.BaseTime),
+				unit.Change(*a.Ratio-1), match.NS(*a.BaseMean), match.NS(*a.HeadMean)),
 		)
 	}
 	return strings.Join(texts, ", ")
 }
 
-// computePart says which kernels a change of compute time comes from.
+// computePart says which kernels a change of compute time comes from. All kernels are blamed only where their common shift
+// has the sign of the change and explains at least half of it.
 func (x *Parts) computePart(d float64) string {
 	if x.C.Depth != comparison.DepthKernel {
 		if busy := x.C.Row("unit.gpu_busy.mean"); busy != nil {
@@ -229,10 +308,20 @@ func (x *Parts) computePart(d float64) string {
 		}
 		return "GPU compute " + x.classChange(comparison.ClassCompute)
 	}
-	if shift, ok := x.common(); ok {
+	shift, ok := x.common()
+	if ok && shift*d > 0 && math.Abs(shift)*x.class(comparison.ClassCompute).Base >= math.Abs(d)/2 {
 		return fmt.Sprintf("all kernels %s, by %s (clocks, power or temperature?)", more(shift, "slower", "faster"),
 			unit.Change(shift))
 	}
+	text := x.kernelPart(d)
+	if x.Shift != nil && math.Abs(math.Expm1(*x.Shift)) >= commonLeast {
+		text += fmt.Sprintf(", most kernels %s (clocks, power or temperature?)", unit.Change(math.Expm1(*x.Shift)))
+	}
+	return text
+}
+
+// kernelPart names the kernels that most of a change of compute time comes from.
+func (x *Parts) kernelPart(d float64) string {
 	var rows []*comparison.AttributionRow
 	for i := range x.C.Attribution.Rows {
 		if r := &x.C.Attribution.Rows[i]; r.Kind == comparison.KindKernel && r.Delta*d > 0 &&
@@ -272,8 +361,8 @@ func (x *Parts) splitText(d float64) string {
 			continue
 		}
 		if n, sum := x.splits(k); n > 1 && sum*d > 0 && math.Abs(sum) >= math.Abs(d)/2 {
-			return fmt.Sprintf("kernel %s%s%d kernels, %s among them (%s per unit)", match.Shorten(*k.BaseName),
-				splitWord, n, match.Shorten(*k.HeadName), delta(sum))
+			return fmt.Sprintf("kernel %s%s%d kernels, %s among them (%s per unit)", x.shown(*k.BaseName),
+				splitWord, n, x.shown(*k.HeadName), delta(sum))
 		}
 	}
 	return ""
@@ -311,7 +400,7 @@ func (x *Parts) category(d float64) *comparison.AttributionRow {
 func (x *Parts) kernelText(r *comparison.AttributionRow) string {
 	var names []string
 	for _, n := range strings.Split(r.ID, " → ") {
-		names = append(names, match.Shorten(n))
+		names = append(names, x.shown(n))
 	}
 	text := strings.Join(names, " → ")
 	for i := range x.C.Kernels {
@@ -344,6 +433,20 @@ func kernelID(k *comparison.Kernel) string {
 		return *k.BaseName
 	}
 	return *k.BaseName + " → " + *k.HeadName
+}
+
+// shown is a kernel's name as tables have it, short enough for a sentence.
+func (x *Parts) shown(name string) string {
+	if x.names == nil {
+		x.names = x.Base.DisplayNames()
+		for full, text := range x.Head.DisplayNames() {
+			x.names[full] = text
+		}
+	}
+	if text, ok := x.names[name]; ok {
+		name = text
+	}
+	return match.Shorten(name)
 }
 
 // common finds a shift that most kernels share: the median of the changes per run, weighted with time, if kernels with
@@ -379,7 +482,7 @@ func (x *Parts) common() (shift float64, ok bool) {
 	alike := 0.0
 	kinds := 0
 	for _, c := range list {
-		if math.Abs(c.ln-middle) <= math.Abs(middle)/4 {
+		if math.Abs(c.ln-middle) <= max(math.Abs(middle)/4, commonAlike) {
 			alike += c.time
 			kinds++
 		}
@@ -414,12 +517,12 @@ func (x *Parts) replaced(text string) string {
 			max(*k.Base, *k.Head) < namedShare*x.C.Attribution.Base {
 			continue
 		}
-		if strings.Contains(text, match.Shorten(*k.BaseName)+splitWord) {
+		if strings.Contains(text, x.shown(*k.BaseName)+splitWord) {
 			continue // said there
 		}
 		n++
 		if m := max(*k.Base, *k.Head); m > most {
-			best, most = match.Shorten(*k.BaseName)+" → "+match.Shorten(*k.HeadName), m
+			best, most = x.shown(*k.BaseName)+" → "+x.shown(*k.HeadName), m
 			if parts, _ := x.splits(k); parts > 1 {
 				best += fmt.Sprintf(" and %d more", parts-1)
 			}
@@ -434,14 +537,24 @@ func (x *Parts) replaced(text string) string {
 	return fmt.Sprintf("%d kernels were replaced, most of all %s", n, best)
 }
 
-// mixText says that the mix of units changed, which the times of one kind of unit do not feel.
+// mixText says that the mix of units changed, which the times of one kind of unit do not feel: only where their counts
+// did. Other shares of the time at the same counts are a change of what units cost.
 func (x *Parts) mixText() string {
+	var base, head int64
+	for i := range x.C.Mix {
+		base, head = base+x.C.Mix[i].BaseCount, head+x.C.Mix[i].HeadCount
+	}
+	if base == 0 || head == 0 {
+		return ""
+	}
 	for i := range x.C.Mix {
 		m := &x.C.Mix[i]
-		if m.Compared && m.BaseShare != nil && m.HeadShare != nil && math.Abs(*m.HeadShare-*m.BaseShare) >= mixMoved {
+		b, h := float64(m.BaseCount)/float64(base), float64(m.HeadCount)/float64(head)
+		if m.Compared && m.BaseShare != nil && m.HeadShare != nil && math.Abs(*m.HeadShare-*m.BaseShare) >= mixMoved &&
+			math.Abs(h-b) >= mixMoved/2 {
 			return fmt.Sprintf(
-				"units of this kind (%s) take %s of the time instead of %s, a change of the mix and not of the cost",
-				x.Kind, unit.Percent(*m.HeadShare), unit.Percent(*m.BaseShare))
+				"units of this kind (%s) take %s of the time instead of %s, a change of the mix and not of the cost (%d of %d units instead of %d of %d)",
+				x.Kind, unit.Percent(*m.HeadShare), unit.Percent(*m.BaseShare), m.HeadCount, head, m.BaseCount, base)
 		}
 	}
 	return ""

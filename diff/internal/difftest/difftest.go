@@ -159,11 +159,12 @@ func Regression() *comparison.Comparison {
 		},
 		API: []comparison.API{
 			{Name: "cudaLaunchKernel", Kind: "launch", BaseCount: Num(71), HeadCount: Num(72),
+				BaseTime: Num(355e3), HeadTime: Num(504e3),
 				BaseMean: Num(5e3), HeadMean: Num(7e3), Ratio: Num(1.4), Class: comparison.Regressed},
 			{Name: "cudaStreamSynchronize", Kind: "sync", BaseCount: Num(0), HeadCount: Num(1),
-				HeadMean: Num(20e3), Class: comparison.Added},
-			{Name: "cudaMemcpyAsync", Kind: "copy", BaseCount: Num(4), HeadCount: Num(4), BaseMean: Num(4e3),
-				HeadMean: Num(4e3), Ratio: Num(1), Class: comparison.Same},
+				BaseTime: Num(0), HeadTime: Num(20e3), HeadMean: Num(20e3), Class: comparison.Added},
+			{Name: "cudaMemcpyAsync", Kind: "copy", BaseCount: Num(4), HeadCount: Num(4), BaseTime: Num(16e3),
+				HeadTime: Num(16e3), BaseMean: Num(4e3), HeadMean: Num(4e3), Ratio: Num(1), Class: comparison.Same},
 		},
 		Structure: []comparison.Structural{
 			{ID: "blocking_call/cudaStreamSynchronize",
@@ -238,7 +239,7 @@ func Compared(head float64, class comparison.Class) *comparison.Comparison {
 	return &comparison.Comparison{
 		Comparable: true, Unit: comparison.Unit{Kind: "nvtx", Phase: "decode"},
 		Primary: []comparison.Row{
-			{Metric: "unit.time.p50", Labels: report.Labels{}, Unit: report.Nanoseconds, Base: &base, Head: &head,
+			{Metric: "unit.time.p50", Kind: "decode", Labels: report.Labels{}, Unit: report.Nanoseconds, Base: &base, Head: &head,
 				Delta: &delta, Ratio: &ratio, Class: class, Why: "because"},
 		},
 	}

@@ -47,6 +47,13 @@ type Number struct {
 	History    *History // variance of ln between captures of one commit, of a calibration
 	Timer      float64  // resolution of the values; with 0, values that do not vary prove nothing
 	Tie        Tie
+	Given      *Given // interval of the ratio, where the caller has one over units
+}
+
+// Given is an interval of the ratio of head to base, of level 1 - 2 alpha.
+type Given struct {
+	Low, High float64
+	Method    string
 }
 
 // Options of a family of numbers that are judged together.
@@ -411,6 +418,12 @@ func (q *question) measure(o Options) {
 		return
 	}
 	q.level = 1 - 2*o.Alpha
+	if g := q.n.Given; g != nil && !q.n.HigherBetter && g.Low > 0 && g.High > 0 {
+		q.overUnits = true
+		q.c = contrast{d: q.d, low: math.Log(g.Low), high: math.Log(g.High), least: math.Abs(q.d), df: MaxDF, alpha: o.Alpha,
+			method: g.Method}
+		return
+	}
 	if q.statedOnce() {
 		q.byFloor(o)
 		return

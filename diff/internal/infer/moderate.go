@@ -13,8 +13,9 @@ const MinModerate = 10
 // 2004) with D0 degrees of freedom around S02. D0 = 0 means that nothing was learned.
 type Moderation struct {
 	D0, S02 float64
-	Pooled  float64 // degrees of freedom of the samples that were learned from, which bound those of any moderated variance
-	Limit   float64 // samples with a larger e (see Moderate) are not like the others and stand on their own variance
+	// degrees of freedom of the samples that were learned from, which bound those of any moderated variance
+	Pooled float64
+	Limit  float64 // samples with a larger e (see Moderate) are not like the others and stand on their own variance
 }
 
 // maxPrior bounds D0: what the others say counts for no more than so many times a sample's own captures. Where all

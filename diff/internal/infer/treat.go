@@ -3,14 +3,15 @@ package infer
 import "math"
 
 // TREAT tests, for each sample, whether head differs from base by more than tau >= 0 (ln units: ln 1.03 for 3 %), with
-// variances moderated over the samples given (McCarthy & Smyth 2009). A small P says that the change is beyond tau, which is
-// more than that there is one:
+// variances moderated over the samples given (McCarthy & Smyth 2009). A small P says that the change is beyond tau,
+// which is more than that there is one:
 //
 //	two-sided  P = P(T > (|d|-tau)/SE) + P(T > (|d|+tau)/SE)
 //	one-sided  P = P(T > (d-tau)/SE): an increase beyond tau; negate both sides' values to test for a decrease
 //
-// with SE = s̃ √(1/captures of base + 1/captures of head). [Low, High] is the two-sided interval of level 1-alpha around d,
-// also for a one-sided test. The results are in the order of the samples. A sample without values on a side has Known false.
+// with SE = s̃ √(1/captures of base + 1/captures of head). [Low, High] is the two-sided interval of level 1-alpha
+// around d, also for a one-sided test. The results are in the order of the samples. A sample without values on a side
+// has Known false.
 func TREAT(samples []Sample, tau, alpha float64, oneSided bool, history ...History) []Result {
 	past := byID(history)
 	m := Moderate(samples, history...)

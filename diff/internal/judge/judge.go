@@ -54,6 +54,11 @@ func (j *judge) judge() {
 	case c.Counts.GatesChecked == 0:
 		c.Verdict = comparison.Worse(c.Verdict, j.unanswered())
 	}
+	if p.Changes() > 0 && !c.Identical && slices.ContainsFunc(c.Reasons, func(r comparison.Reason) bool {
+		return r.Code == comparison.MissingKind
+	}) {
+		c.Verdict = comparison.Worse(c.Verdict, p.Stats.OnMissing)
+	}
 	if !c.Comparable && !(c.Identical && settled) {
 		c.Verdict = comparison.Worse(c.Verdict, p.Stats.OnNotComparable)
 	}
@@ -94,13 +99,14 @@ type judge struct {
 	first      bool // there is no base: only budgets are judged
 	rulings    []ruling
 
-	byID map[string][]*report.Metric // of both sides, as far as rules asked for them
+	byID  map[string][]*report.Metric // of both sides, as far as rules asked for them
+	shown map[string]string           // the name of each kernel that tables show, by its full one
 }
 
 // ruling is what waivers need to know of a gate beside what it says. There is one for each gate, in their order.
 type ruling struct {
-	alias string // of a kernel that replaced another: the other's name
-	kind  string // ruledChange, …
+	also []string // other names of the kernel that the gate judged
+	kind string   // ruledChange, …
 }
 
 // Kinds of ruling.
@@ -112,20 +118,44 @@ const (
 
 // subject is a number that rules can select.
 type subject struct {
-	metric string // as the rule names it
-	row    comparison.Row
-	unit   string
-	higher bool   // more is better
-	length bool   // grows with the length of a capture
-	stats  bool   // it carries a summary
-	noisy  bool   // a duration, or what follows from durations: it differs between captures of the same
-	other  string // why the sides' numbers are of different work, or empty
-	many   bool   // one of dozens: a kernel, a call, a range
+	metric   string // as the rule names it
+	row      comparison.Row
+	unit     string
+	higher   bool     // more is better
+	length   bool     // grows with the length of a capture
+	stats    bool     // it carries a summary
+	noisy    bool     // a duration, or what follows from durations: it differs between captures of the same
+	other    string   // why the sides' numbers are of different work, or empty
+	many     bool     // one of dozens: a kernel, a call, a range
+	kernel   []string // names of the kernel beside that of the label
+	replaced []string // of a kernel that replaced another: the names of the other
 
 	number  *infer.Number  // to be judged; nil where the row's class says all
 	verdict *infer.Verdict // on number, by the rule
 	family  noise.Family   // that it was judged in
-	alias   string         // of a kernel that replaced another: the other's name, or empty
+}
+
+// also are all names of a kernel and of the one that it replaced, beside that of the label.
+func (s *subject) also() []string { return slices.Concat(s.kernel, s.replaced) }
+
+// ignored reports whether the policy leaves the kernel out: of one that replaced another, both have to be.
+func (j *judge) ignored(s *subject) bool {
+	name, ok := s.row.Labels["kernel"]
+	return ok && j.p.Ignores(append([]string{name}, s.kernel...)...) && (len(s.replaced) == 0 || j.p.Ignores(s.replaced...))
+}
+
+// names of a kernel, in full and as tables show it.
+func (j *judge) names(full string) []string {
+	if j.shown == nil {
+		j.shown = j.base.DisplayNames()
+		for name, shown := range j.head.DisplayNames() {
+			j.shown[name] = shown
+		}
+	}
+	if shown := j.shown[full]; shown != "" && shown != full {
+		return []string{full, shown}
+	}
+	return []string{full}
 }
 
 // key of a number: what two rules that select it have in common, however they spell it.
@@ -171,7 +201,7 @@ func (j *judge) gates(rules []policy.Rule) []comparison.Gate {
 			continue
 		}
 		for k := range selected[i] {
-			if s := &selected[i][k]; last[s.key(kind)] == i && !j.p.Ignores(s.row.Labels, s.alias) {
+			if s := &selected[i][k]; last[s.key(kind)] == i && !j.ignored(s) {
 				list = append(list, &question{r: r, s: s})
 			}
 		}
@@ -190,7 +220,7 @@ func (j *judge) gates(rules []policy.Rule) []comparison.Gate {
 		if q.r.Optional && g.Code == comparison.TooFewUnits && !q.exceeded {
 			continue // it has nothing to say of so few units
 		}
-		gates, j.rulings = append(gates, g), append(j.rulings, ruling{q.s.alias, ruled(q.r, &g)})
+		gates, j.rulings = append(gates, g), append(j.rulings, ruling{q.s.also(), ruled(q.r, &g)})
 	}
 	return append(gates, j.unasked(last)...)
 }
@@ -220,13 +250,43 @@ func (j *judge) unmatched(r *policy.Rule) comparison.Gate {
 	case perUnit && !j.c.Comparable:
 		g.Open(j.why())
 	default:
-		text := "neither side has such a metric"
-		if !r.Match.Empty() {
-			text += ": " + r.Selects()
-		}
-		g.Open(comparison.NothingMatched, text)
+		g.Open(comparison.NothingMatched, j.nothing(r))
 	}
 	return g
+}
+
+// nothing says that a rule selects nothing, and which names are nearest to what it asks for.
+func (j *judge) nothing(r *policy.Rule) string {
+	text := "neither side has such a metric: " + r.Selects()
+	id, _ := policy.SplitStat(r.Metric)
+	var names []string
+	add := func(name string) {
+		all := j.names(name)
+		if shown := all[len(all)-1]; !slices.Contains(names, shown) {
+			names = append(names, shown)
+		}
+	}
+	if policy.OnKernels(r) {
+		text = "no kernel matches " + r.Selects()
+		for i := range j.c.Kernels {
+			for _, n := range []*string{j.c.Kernels[i].HeadName, j.c.Kernels[i].BaseName} {
+				if n != nil {
+					add(*n)
+				}
+			}
+		}
+	}
+	for _, m := range j.metrics(id) {
+		if kernel, ok := m.Labels["kernel"]; ok {
+			add(kernel)
+		} else if !policy.OnKernels(r) && len(m.Labels) > 0 {
+			names = append(names, m.Labels.String())
+		}
+	}
+	if near := r.Nearest(names, 3); len(near) > 0 {
+		text += "; nearest: " + strings.Join(near, ", ")
+	}
+	return text
 }
 
 // noUnit reports whether a side lacks a unit of work, so that nothing per unit can be compared. An empty side is

@@ -66,7 +66,7 @@ func TestAChangeFailsWhenRealAndLarge(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeComparedIsNeverAPass holds the rule of design.md, section 7.
+// TestWhatCannotBeComparedIsNeverAPass : inconclusive or what the policy says of it.
 func TestWhatCannotBeComparedIsNeverAPass(t *testing.T) {
 	idle := difftest.Metric("gpu.idle_ratio", report.Ratio, 0.1, "device", "0")
 	for _, c := range []struct {

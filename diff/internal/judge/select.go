@@ -2,6 +2,7 @@ package judge
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -20,16 +21,22 @@ func (j *judge) selects(r *policy.Rule) []subject {
 	case policy.OnKernels(r) && (id == "kernel.time_per_unit" || id == "kernel.count_per_unit") && (stat == "" || stat == "mean"):
 		return j.kernels(r, id)
 	}
-	if s, ok := j.compared(r, id, stat); ok {
-		return []subject{s}
+	if list := j.compared(r, id, stat); len(list) > 0 {
+		return list
 	}
 	var list []subject
 	for _, m := range j.metrics(id) {
 		if r.Optional && j.lacksTail(m, stat) {
 			continue
 		}
-		if r.Takes(m.Labels) {
-			list = append(list, j.subject(r, m, id, stat))
+		var also []string
+		if kernel, ok := m.Labels["kernel"]; ok {
+			also = j.names(kernel)[1:]
+		}
+		if r.Takes(m.Labels, also...) {
+			s := j.subject(r, m, id, stat)
+			s.kernel = also
+			list = append(list, s)
 		}
 	}
 	return list
@@ -72,14 +79,17 @@ func (j *judge) kernels(r *policy.Rule, id string) []subject {
 	var list []subject
 	for i := range j.c.Kernels {
 		k := &j.c.Kernels[i]
-		name, alias := "", ""
+		name := ""
+		var own, other []string
 		taken := false
 		for _, n := range []*string{k.BaseName, k.HeadName} { // a rule on either name of a replaced kernel holds
 			if n != nil {
-				if name != *n {
-					name, alias = *n, name
+				if name != "" && name != *n {
+					other = j.names(name)
 				}
-				taken = taken || r.Takes(report.Labels{"kernel": name})
+				name = *n
+				own = j.names(name)[1:]
+				taken = taken || r.Takes(report.Labels{"kernel": name}, own...)
 			}
 		}
 		if !taken || waits(k) && !r.Named() {
@@ -96,7 +106,7 @@ func (j *judge) kernels(r *policy.Rule, id string) []subject {
 		}
 		row.Change()
 		noisy := id == policy.KernelTime && row.Class != comparison.Added && row.Class != comparison.Removed
-		s := subject{metric: r.Metric, row: row, unit: row.Unit, alias: alias, noisy: noisy, many: true}
+		s := subject{metric: r.Metric, row: row, unit: row.Unit, kernel: own, replaced: other, noisy: noisy, many: true}
 		if n, ok := j.x.Kernel(k); ok && id == policy.KernelTime {
 			s.number = &n
 		}
@@ -122,66 +132,49 @@ func exactClass(base, head float64) comparison.Class {
 	return comparison.Same
 }
 
-// compared finds the row of the comparison that a rule names. Primary rows are of the kind of unit that was compared,
-// which labels may single out; a rule without labels means that kind.
-func (j *judge) compared(r *policy.Rule, id, stat string) (subject, bool) {
-	at, several := -1, false
+// compared finds the rows of the comparison that a rule names: those of every kind of unit that has some, or of the kinds
+// that the rule's labels single out, whatever other labels these carry. Of rows that are of no kind it must be one.
+func (j *judge) compared(r *policy.Rule, id, stat string) []subject {
+	var list []subject
 	for i := range j.c.Primary {
 		row := &j.c.Primary[i]
 		rowID, rowStat := policy.SplitStat(row.Metric)
 		if rowID != id || !policy.SameStat(stat, rowStat) {
 			continue
 		}
-		if j.phaseRow(r, row) || r.Takes(row.Labels) && len(r.Labels) == len(row.Labels) && !policy.Wild(r.Labels) {
-			at, several = i, false
-			break
+		_, device := row.Labels["device"]
+		all := len(r.Labels) == 0 && r.Match.Empty() && !device
+		if !all && !(row.Kind != "" && r.TakesKind(j.kindLabels(row))) && !r.TakesExactly(row.Labels) {
+			continue
 		}
-		if len(r.Labels) == 0 && r.Match.Empty() {
-			several = at >= 0
-			at = i
+		s := subject{metric: r.Metric, row: *row, unit: row.Unit, noisy: row.Unit != report.Count}
+		if n, ok := j.x.Number(row); ok {
+			s.number = &n
 		}
+		if list := j.metrics(id); len(list) > 0 {
+			s.measure(r, list[0], stat)
+		}
+		list = append(list, s)
 	}
-	if at < 0 || several {
-		return subject{}, false
+	if len(list) > 1 && list[0].row.Kind == "" {
+		return nil
 	}
-	row := j.c.Primary[at]
-	s := subject{metric: r.Metric, row: row, unit: row.Unit, noisy: row.Unit != report.Count}
-	if n, ok := j.x.Number(&row); ok {
-		s.number = &n
-	}
-	if list := j.metrics(id); len(list) > 0 {
-		s.measure(r, list[0], stat)
-	}
-	return s, true
+	return list
 }
 
-// phaseRow reports whether a rule on a phase means this row: metrics that carry the phase alone are of its kind of unit
-// with most time, so they do if that is the kind which was compared, in every capture.
-func (j *judge) phaseRow(r *policy.Rule, row *comparison.Row) bool {
-	phase := r.Labels["phase"]
-	if phase == "" || len(r.Labels) != 1 || phase != j.c.Unit.Phase {
-		return false
+// kindLabels name the kind of unit that a row is of, also where the row itself carries none.
+func (j *judge) kindLabels(row *comparison.Row) report.Labels {
+	if len(row.Labels) > 0 {
+		return row.Labels
 	}
-	if len(row.Labels) == 0 {
-		return true
+	l := report.Labels{"phase": j.c.Unit.Phase}
+	if j.c.Unit.Batch != nil {
+		l["batch"] = strconv.FormatInt(*j.c.Unit.Batch, 10)
 	}
-	compared := side.Kind{Phase: phase, Batch: orUnknown(j.c.Unit.Batch), Tokens: orUnknown(j.c.Unit.Tokens)}
-	for _, side := range []*side.Side{j.base, j.head} {
-		for _, c := range side.Captures {
-			if at := c.PhaseMain(phase); at < 0 || c.Kinds[at].Kind != compared {
-				return false
-			}
-		}
+	if j.c.Unit.Tokens != nil {
+		l["tokens"] = strconv.FormatInt(*j.c.Unit.Tokens, 10)
 	}
-	return true
-}
-
-// orUnknown is a number, or the -1 that stands for none.
-func orUnknown(v *int64) int64 {
-	if v == nil {
-		return -1
-	}
-	return *v
+	return l
 }
 
 // metrics are the metrics of an id on either side, each set of labels once, in the order of the labels.

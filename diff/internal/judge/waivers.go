@@ -25,7 +25,7 @@ func (j *judge) waive() []comparison.WaiverUse {
 		covered, applied, exceeded, open := 0, int64(0), false, false
 		for k := range j.c.Gates {
 			g := &j.c.Gates[k]
-			if g.Rule != w.Rule || !w.Match.Empty() && !names.Covers(g, j.rulings[k].alias) {
+			if g.Rule != w.Rule || !w.Match.Empty() && !names.Covers(g, j.rulings[k].also...) {
 				continue
 			}
 			covered++

@@ -3,7 +3,6 @@ package match
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -18,8 +17,9 @@ type Sides struct {
 	Opt        Options
 	Base, Head *side.Side
 	C          *comparison.Comparison
-	Kind       side.Kind
-	signature  string
+	Kinds      []Kind    // of unit, on either side: those of the base first
+	Main       *Kind     // the one whose change is attributed; nil where there is none
+	Kind       side.Kind // what it is called
 }
 
 // LeastPart is the share of a unit below which a part of it has not changed to speak of.
@@ -225,20 +225,31 @@ func Shorten(name string) string {
 	return name
 }
 
-// Choose picks the kind of unit to compare: of the phase that both sides spend most time in, the kind with most time,
-// of those that all captures have. Time is the sum of the shares of both sides' unit time.
+// Choose matches the kinds of unit and picks the one to attribute: of the phase that both sides spend most time in, the
+// kind with most time, of those that all captures have. Time is the sum of the shares of both sides' unit time.
 func (x *Sides) Choose() bool {
-	var common []side.Kind
-	theirs := x.Head.Kinds()
-	for _, k := range x.Base.Kinds() {
-		if slices.Contains(theirs, k) && (x.Opt.Phase == "" || k.Phase == x.Opt.Phase) &&
-			(x.Opt.Batch == nil || k.Batch == *x.Opt.Batch) {
-			common = append(common, k)
+	if x.Kinds == nil {
+		x.matchKinds()
+	}
+	phases := map[string]float64{}
+	for i := range x.Kinds {
+		if k := &x.Kinds[i]; x.common(k) && x.asked(k) {
+			phases[k.phase()] += x.time(k)
 		}
 	}
-	if len(common) == 0 {
-		text := fmt.Sprintf("no kind of unit occurs on both sides: base has %s; head has %s", KindsText(x.Base.Kinds()),
-			KindsText(theirs))
+	for i := range x.Kinds {
+		k := &x.Kinds[i]
+		if !x.common(k) || !x.asked(k) {
+			continue
+		}
+		if x.Main == nil || cmp.Or(cmp.Compare(phases[k.phase()], phases[x.Main.phase()]),
+			cmp.Compare(x.time(k), x.time(x.Main))) > 0 {
+			x.Main = k
+		}
+	}
+	if x.Main == nil {
+		text := fmt.Sprintf("no kind of unit occurs on both sides: base has %s; head has %s",
+			KindsText(x.BaseKinds()), KindsText(x.HeadKinds()))
 		if x.Opt.Phase != "" || x.Opt.Batch != nil {
 			text = "no kind of unit of the phase and batch size that were asked for " + strings.TrimPrefix(text,
 				"no kind of unit ")
@@ -246,64 +257,40 @@ func (x *Sides) Choose() bool {
 		x.Refuse(comparison.DifferentWork, text)
 		return false
 	}
-	both := func(match func(k side.Kind) bool) float64 { return x.Base.Time(match) + x.Head.Time(match) }
-	inCommon := func(k side.Kind) bool { return slices.Contains(common, k) }
-	x.Kind = slices.MaxFunc(slices.Clone(common), func(a, b side.Kind) int {
-		pa := both(func(k side.Kind) bool { return k.Phase == a.Phase && inCommon(k) })
-		pb := both(func(k side.Kind) bool { return k.Phase == b.Phase && inCommon(k) })
-		ta, tb := both(func(k side.Kind) bool { return k == a }), both(func(k side.Kind) bool { return k == b })
-		// The later of equal ones would win: order them by their place in the list.
-		return cmp.Or(cmp.Compare(pa, pb), cmp.Compare(ta, tb), slices.Index(common, b)-slices.Index(common, a))
-	})
-	x.signature = x.sharedSignature()
-	for _, s := range []*side.Side{x.Base, x.Head} {
-		for _, c := range s.Captures {
-			v := side.NewView(c, x.Kind, x.signature)
-			if v == nil {
-				x.Refuse(
-					comparison.MissingMetric,
-					fmt.Sprintf(
-						"%s does not say what the time of a unit of %s is made of; analyse it again with this version",
-						c.Report.Trace.Name, x.Kind),
-				)
-				return false
-			}
-			s.Views = append(s.Views, v)
-		}
+	x.Kind = x.Main.Name
+	if !x.Main.Both() {
+		x.Refuse(comparison.MissingMetric, fmt.Sprintf(
+			"not every capture says what the time of a unit of %s is made of; analyse them again with this version", x.Kind))
+		return false
 	}
+	x.Base.Views, x.Head.Views = x.Main.BaseViews, x.Main.HeadViews
 	return true
 }
 
-// sharedSignature is that of the work that both sides do equally, if some group has it; else none, and the main groups
-// of the kind are compared.
-func (x *Sides) sharedSignature() string {
-	best, most := "", 0.0
-	for i := range x.Base.Captures[0].Kinds {
-		g := &x.Base.Captures[0].Kinds[i]
-		if g.Kind != x.Kind {
-			continue
+// common reports whether every capture has units of the kind, and metrics of them.
+func (x *Sides) common(k *Kind) bool {
+	return x.known(x.Base, k.Base) && x.known(x.Head, k.Head)
+}
+
+// known reports whether every capture of a side has metrics of the kind in its place of row.
+func (x *Sides) known(s *side.Side, row []int) bool {
+	for i, at := range row {
+		if at < 0 {
+			return false
 		}
-		sum, everywhere := 0.0, true
-		for _, s := range []*side.Side{x.Base, x.Head} {
-			for _, c := range s.Captures {
-				at := slices.IndexFunc(c.Kinds,
-					func(h side.Group) bool { return h.Kind == x.Kind && h.Signature == g.Signature })
-				if at < 0 {
-					everywhere = false
-					break
-				}
-				if _, ok := c.Labels(at); !ok {
-					everywhere = false
-					break
-				}
-				sum += c.Kinds[at].Share
-			}
-		}
-		if everywhere && sum > most {
-			best, most = g.Signature, sum
+		if _, ok := s.Captures[i].Labels(at); !ok {
+			return false
 		}
 	}
-	return best
+	return row != nil
+}
+
+// phase of a kind; steps that nothing names are of one phase, whatever tells them apart.
+func (k *Kind) phase() string {
+	if k.Name.Plain() {
+		return ""
+	}
+	return k.Name.Phase
 }
 
 // Coverage refuses captures whose units are mostly not kept, because their work does not recur.

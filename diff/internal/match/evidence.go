@@ -61,6 +61,27 @@ func (x *Sides) KindsOfEvidence() {
 
 // CommonKind reports whether some kind of unit occurs in all captures.
 func (x *Sides) CommonKind() bool {
-	theirs := x.Head.Kinds()
-	return slices.ContainsFunc(x.Base.Kinds(), func(k side.Kind) bool { return slices.Contains(theirs, k) })
+	if x.Kinds == nil {
+		x.matchKinds()
+	}
+	return slices.ContainsFunc(x.Kinds, func(k Kind) bool { return x.common(&k) })
+}
+
+// BaseKinds and HeadKinds name the kinds of unit that occur in all captures of a side.
+func (x *Sides) BaseKinds() []side.Kind {
+	return x.everyKind(x.Base, func(k *Kind) []int { return k.Base })
+}
+
+func (x *Sides) HeadKinds() []side.Kind {
+	return x.everyKind(x.Head, func(k *Kind) []int { return k.Head })
+}
+
+func (x *Sides) everyKind(s *side.Side, of func(k *Kind) []int) []side.Kind {
+	var list []side.Kind
+	for i := range x.Kinds {
+		if x.known(s, of(&x.Kinds[i])) {
+			list = append(list, x.Kinds[i].Name)
+		}
+	}
+	return list
 }

@@ -16,21 +16,15 @@ const maxMix = 40
 // Mix counts the units of each kind on both sides, those with most time first. A change of these counts, which is a
 // change of what was asked of the program, moves every total and no row of the kind that is compared.
 func (x *Sides) Mix() {
-	var kinds []side.Kind
-	for _, s := range []*side.Side{x.Base, x.Head} {
-		for _, c := range s.Captures {
-			for i := range c.Kinds {
-				if !slices.Contains(kinds, c.Kinds[i].Kind) {
-					kinds = append(kinds, c.Kinds[i].Kind)
-				}
-			}
-		}
+	if x.Kinds == nil {
+		x.matchKinds()
 	}
-	for _, k := range kinds {
-		m := comparison.Mix{Phase: k.Phase, Batch: Optional(k.Batch), Tokens: Optional(k.Tokens),
-			Compared: len(x.Base.Views) > 0 && k == x.Kind}
-		m.BaseCount, m.BaseTime, m.BaseShare = x.Base.OfKind(k)
-		m.HeadCount, m.HeadTime, m.HeadShare = x.Head.OfKind(k)
+	for i := range x.Kinds {
+		k := &x.Kinds[i]
+		m := comparison.Mix{Phase: k.Name.Phase, Batch: Optional(k.Name.Batch), Tokens: Optional(k.Name.Tokens),
+			Compared: len(x.Base.Views) > 0 && k == x.Main}
+		m.BaseCount, m.BaseTime, m.BaseShare = x.Base.OfKind(k.Base)
+		m.HeadCount, m.HeadTime, m.HeadShare = x.Head.OfKind(k.Head)
 		if m.BaseTime != nil && m.HeadTime != nil && *m.BaseTime > 0 {
 			ratio := *m.HeadTime / *m.BaseTime
 			m.Ratio = &ratio

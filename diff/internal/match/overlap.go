@@ -36,7 +36,9 @@ func overlap(a, b []side.Work) float64 {
 	common := [2]float64{}
 	for i := range pools[0] {
 		p := &pools[0][i]
-		if at := slices.IndexFunc(pools[1], func(q pool) bool { return q.family == p.family && q.category == p.category }); at >= 0 {
+		if at := slices.IndexFunc(pools[1], func(q pool) bool {
+			return q.family == p.family && q.category == p.category
+		}); at >= 0 {
 			x, y := match(p, &pools[1][at])
 			common[0] += x
 			common[1] += y

@@ -36,12 +36,13 @@ type Calibration struct {
 // LeftOut is one capture compared to all others, under the suggested rules and with the noise of the others where they
 // are two or more.
 type LeftOut struct {
-	Name             string             `json:"name"`
-	Verdict          comparison.Verdict `json:"verdict"`
-	Alarms           []string           `json:"alarms"` // what was wrongly found: gates that fail, and kernels that are slower
-	RegressedKernels int64              `json:"regressed_kernels"`
-	ImprovedKernels  int64              `json:"improved_kernels"`
-	Kernels          int64              `json:"kernels"` // compared
+	Name    string             `json:"name"`
+	Verdict comparison.Verdict `json:"verdict"`
+	// what was wrongly found: gates that fail, and kernels that are slower
+	Alarms           []string `json:"alarms"`
+	RegressedKernels int64    `json:"regressed_kernels"`
+	ImprovedKernels  int64    `json:"improved_kernels"`
+	Kernels          int64    `json:"kernels"` // compared
 }
 
 // reading is one number of every capture.

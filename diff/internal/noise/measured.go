@@ -112,7 +112,8 @@ func (x *Decider) measuredRow(n number, l report.Labels) (comparison.Row, bool) 
 	if len(base.Values) < len(x.Base.Captures) || len(head.Values) < len(x.Head.Captures) {
 		return comparison.Row{}, false
 	}
-	row.BaseValues, row.HeadValues, row.Base, row.Head, row.NBase, row.NHead = base.Values, head.Values, base.Mean(), head.Mean(), base.N, head.N
+	row.BaseValues, row.Base, row.NBase = base.Values, base.Mean(), base.N
+	row.HeadValues, row.Head, row.NHead = head.Values, head.Mean(), head.N
 	row.Unreplicated = m.Assume != report.Exact && (len(base.Values) == 1 || len(head.Values) == 1)
 	row.Change()
 	x.Settle(&row, m, n.stat)

@@ -62,19 +62,22 @@ type Shift struct {
 // Metric is the noise of one metric. Floor and MDE are worked out from the numbers beside them by the formulae of the
 // page one-capture.
 type Metric struct {
-	Metric    string        `json:"metric"`
-	Labels    report.Labels `json:"labels"`
-	Unit      string        `json:"unit"`
-	Scale     report.Scale  `json:"scale"`
-	Values    []float64     `json:"values"`    // of each capture, in Unit
-	Noise     float64       `json:"noise"`     // standard deviation of ln between captures
-	DF        float64       `json:"df"`        // captures - 1
-	MAD       float64       `json:"mad"`       // median absolute deviation of ln from its median
-	Adjusted  *float64      `json:"adjusted"`  // Noise without the common mode; kernels only
-	Within    *float64      `json:"within"`    // coefficient of variation between units inside a capture, mean over captures
-	Floor     float64       `json:"floor"`     // a rise between two single captures that noise exceeds in 1-Level of all comparisons; at most 10
-	Threshold float64       `json:"threshold"` // suggested: the larger of 3 % and 3·1.4826·MAD; at most 10
-	MDE       []float64     `json:"mde"`       // smallest rise found with Power at 1, 2 and 3 captures a side under Threshold; at most 10
+	Metric   string        `json:"metric"`
+	Labels   report.Labels `json:"labels"`
+	Unit     string        `json:"unit"`
+	Scale    report.Scale  `json:"scale"`
+	Values   []float64     `json:"values"`   // of each capture, in Unit
+	Noise    float64       `json:"noise"`    // standard deviation of ln between captures
+	DF       float64       `json:"df"`       // captures - 1
+	MAD      float64       `json:"mad"`      // median absolute deviation of ln from its median
+	Adjusted *float64      `json:"adjusted"` // Noise without the common mode; kernels only
+	// coefficient of variation between units inside a capture, mean over captures
+	Within *float64 `json:"within"`
+	// a rise between two single captures that noise exceeds in 1-Level of all comparisons; at most 10
+	Floor     float64 `json:"floor"`
+	Threshold float64 `json:"threshold"` // suggested: the larger of 3 % and 3·1.4826·MAD; at most 10
+	// smallest rise found with Power at 1, 2 and 3 captures a side under Threshold; at most 10
+	MDE []float64 `json:"mde"`
 }
 
 // Unsteady is a number that should repeat exactly and did not.

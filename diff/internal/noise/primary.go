@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -93,27 +92,61 @@ func primaries() []primary {
 	}
 }
 
-// Rows fills in the primary rows, each decided by itself: median and mean of one kind of unit are near-copies of each
-// other, and its parts and counts only say where to look.
+// Units on each side from which a tail says something: five of them lie beyond it.
+const (
+	unitsForP99 = 500
+	unitsForP90 = 50
+)
+
+// tail is the row of the slow end of unit.time, of which there must be enough units on both sides; ok is false where
+// there are not.
+func (x *Decider) tail() (p primary, ok bool) {
+	p = primary{of: unitTime, series: timeOf}
+	switch n := min(x.Base.Units(), x.Head.Units()); {
+	case n >= unitsForP99:
+		p.metric, p.stat = "unit.time.p99", func(s *report.Summary) float64 { return s.P99 }
+	case n >= unitsForP90:
+		p.metric, p.stat = "unit.time.p90", func(s *report.Summary) float64 { return s.P90 }
+	default:
+		return p, false
+	}
+	return p, true
+}
+
+// Rows fills in the primary rows: of the kind of unit that is attributed everything, of each other kind with a share of
+// the time what answers whether it got slower. Each is decided by itself: median and mean of one kind are near-copies
+// of each other, and its parts and counts only say where to look. Gates correct for the number of kinds.
 func (x *Decider) Rows() {
-	list := primaries()
-	var rows []comparison.Row
-	var numbers []infer.Number
+	x.numbers = map[string]infer.Number{}
+	for i, k := range x.Judged() {
+		y := *x
+		y.Sides = x.Of(k)
+		list := primaries()
+		if i > 0 {
+			list = slices.DeleteFunc(list, func(p primary) bool { return p.part || p.plain })
+		}
+		if p, ok := y.tail(); ok {
+			list = slices.Insert(list, 2, p) // behind median and mean
+		}
+		y.kindRows(list)
+	}
+	x.Workload()
+}
+
+// kindRows adds the rows of one kind of unit.
+func (x *Decider) kindRows(list []primary) {
 	for i := range list {
 		p := &list[i]
 		if p.metric == "unit.kernels" && x.C.Depth != comparison.DepthKernel {
 			continue
 		}
-		if row, ok := x.row(p); ok {
-			rows, numbers = append(rows, row), append(numbers, x.primaryNumber(p, &row))
+		row, ok := x.row(p)
+		if !ok {
+			continue
 		}
-	}
-	at := len(x.C.Primary)
-	x.C.Primary = append(x.C.Primary, rows...)
-	for i := range rows {
-		row, p := &x.C.Primary[at+i], primaryOf(rows[i].Metric)
-		x.decide([]*comparison.Row{row}, numbers[i:i+1], x.Alone())
-		x.describe(&p, row)
+		x.decide([]*comparison.Row{&row}, []infer.Number{x.primaryNumber(p, &row)}, x.Alone())
+		x.describe(p, &row)
+		x.C.Primary = append(x.C.Primary, row)
 	}
 }
 
@@ -133,13 +166,13 @@ func (x *Decider) describe(p *primary, row *comparison.Row) {
 
 // primaryNumber is a primary row as a number to be judged.
 func (x *Decider) primaryNumber(p *primary, row *comparison.Row) infer.Number {
-	st, _ := statistic("mean")
-	if p.exact || strings.HasSuffix(p.metric, ".p50") {
+	id, stat := policy.SplitStat(p.metric)
+	st, _ := statistic(stat)
+	if p.exact {
 		st = infer.Median
 	}
 	n := x.number(p.metric, row.Labels, p.unit(), st)
 	n.Count = p.exact
-	id, _ := policy.SplitStat(p.metric)
 	for _, s := range []struct {
 		side *side.Side
 		out  *[]infer.Capture
@@ -193,7 +226,7 @@ func (x *Decider) row(p *primary) (comparison.Row, bool) {
 		return comparison.Row{}, false
 	}
 	base, head := side.Average(b), side.Average(h)
-	row := comparison.Row{Metric: p.metric, Labels: x.labels(), Unit: p.unit(), Base: &base,
+	row := comparison.Row{Metric: p.metric, Kind: x.Kind.String(), Labels: x.labels(), Unit: p.unit(), Base: &base,
 		Head: &head, NBase: x.Base.Units(), NHead: x.Head.Units(), BaseValues: b,
 		HeadValues: h, Unreplicated: !p.exact && (len(b) == 1 || len(h) == 1)}
 	row.Change()
@@ -225,14 +258,6 @@ func (x *Decider) labels() report.Labels {
 }
 
 const immaterial = "a change of less than 0.5 % of the unit's time"
-
-func primaryOf(metric string) primary {
-	list := primaries()
-	if i := slices.IndexFunc(list, func(p primary) bool { return p.metric == metric }); i >= 0 {
-		return list[i]
-	}
-	return primary{}
-}
 
 // alpha that the policy goes by.
 func (x *Decider) alpha() float64 { return x.Opt.Policy.Stats.Alpha }

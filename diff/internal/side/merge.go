@@ -54,7 +54,9 @@ func (s *Side) MergedCategories() []Work {
 				list = append(list, w)
 				continue
 			}
-			list[at].Count, list[at].Time, list[at].Alone = list[at].Count+w.Count, list[at].Time+w.Time, list[at].Alone+w.Alone
+			list[at].Count += w.Count
+			list[at].Time += w.Time
+			list[at].Alone += w.Alone
 		}
 	}
 	return list

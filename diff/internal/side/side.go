@@ -31,18 +31,17 @@ func (c *Capture) EvidenceOnly() bool {
 }
 
 // OfKind are the units of a kind on a side: how many, how long one takes on average over all of them, and their share
-// of the time of all units, averaged over captures.
-func (s *Side) OfKind(k Kind) (count int64, mean, share *float64) {
+// of the time of all units, averaged over captures. row has the kind's place in each capture, -1 for none.
+func (s *Side) OfKind(row []int) (count int64, mean, share *float64) {
 	var time, shares float64
 	some := false
-	for _, c := range s.Captures {
-		for i := range c.Kinds {
-			if g := &c.Kinds[i]; g.Kind == k {
-				some = true
-				count += g.Count
-				time += g.time()
-				shares += g.Share
-			}
+	for i, at := range row {
+		if at >= 0 {
+			g := &s.Captures[i].Kinds[at]
+			some = true
+			count += g.Count
+			time += g.Time()
+			shares += g.Share
 		}
 	}
 	if len(s.Captures[0].Kinds) > 0 {
@@ -131,8 +130,20 @@ type Group struct {
 	Kind Kind
 }
 
-// time is about how long the capture spent in units of this kind, over all devices.
-func (g *Group) time() float64 { return float64(g.Count) * g.Mean }
+// Plain reports whether nothing but its kernels tells the kind from others: no marker names a phase or a size. What such a
+// kind is called beside others is for display.
+func (k Kind) Plain() bool {
+	return (k.Phase == plainPhase || strings.HasPrefix(k.Phase, plainPhase+":")) && k.Batch < 0 && k.Tokens < 0
+}
+
+// plainPhase is the phase of steps that no marker names.
+const plainPhase = "step"
+
+// IsMain reports whether the report's unlabelled metrics are of the kind in this place of the list.
+func (c *Capture) IsMain(at int) bool { return at == c.main }
+
+// Time is about how long the capture spent in units of this kind, over all devices.
+func (g *Group) Time() float64 { return float64(g.Count) * g.Mean }
 
 func newCapture(r *report.Report) *Capture {
 	c := &Capture{Index: report.NewIndex(r), main: -1}
@@ -141,6 +152,13 @@ func newCapture(r *report.Report) *Capture {
 	}
 	if g, ok := c.Main(); ok {
 		c.main = g
+	}
+	for i := range c.Kinds {
+		if l, ok := c.Labels(i); ok {
+			if s := c.Summary("unit.time", l); s != nil {
+				c.Kinds[i].Mean = s.Mean // of the metric that rows are of, rather than of the table
+			}
+		}
 	}
 	return c
 }
@@ -152,24 +170,6 @@ func (c *Capture) HasGPUWork() bool {
 	}
 	return slices.ContainsFunc(c.Metrics("gpu.compute_time"),
 		func(m *report.Metric) bool { return m.Value != nil && *m.Value > 0 })
-}
-
-// find is the group of a kind: the one with this signature, else the main one, else the one with most time; -1 if none.
-func (c *Capture) find(k Kind, signature string) int {
-	best := -1
-	for i := range c.Kinds {
-		g := &c.Kinds[i]
-		if g.Kind != k {
-			continue
-		}
-		if g.Signature == signature {
-			return i
-		}
-		if best < 0 || i == c.main {
-			best = i
-		}
-	}
-	return best
 }
 
 // Labels are those that the report's metrics of a group carry, the fewest of several; ok is false where it has none
@@ -241,38 +241,57 @@ func (s *Side) Units() int64 {
 	return n
 }
 
-// Kinds that occur on a side, in all of its captures, those with most time first.
-func (s *Side) Kinds() []Kind {
-	var list []Kind
-	for i := range s.Captures[0].Kinds {
-		k := s.Captures[0].Kinds[i].Kind
-		everywhere := !slices.Contains(list, k)
-		for _, c := range s.Captures {
-			at := c.find(k, s.Captures[0].Kinds[i].Signature)
-			if at < 0 {
-				everywhere = false
-				break
-			}
-			if _, ok := c.Labels(at); !ok {
-				everywhere = false
-			}
+// Step is one unit of work of any kind.
+type Step struct {
+	At   int     // place of its kind among the capture's kinds
+	Time float64 // ns
+}
+
+// Steps are the kept units that the report lists, of each kind those on its slowest device, in the order of the list: all
+// of them or a sample. Units of kinds that the list cannot tell apart are left out.
+func (c *Capture) Steps() []Step {
+	t := c.units()
+	n := t.Len()
+	if t.Cut() {
+		n--
+	}
+	type key struct {
+		Kind
+		device, kernels int64
+	}
+	places := map[key]int{}
+	for i := range c.Kinds {
+		g := &c.Kinds[i]
+		k := key{g.Kind, g.Device, -1}
+		if _, ok := places[k]; ok {
+			places[k] = -1 // several of this name: told apart by their kernels
+		} else {
+			places[k] = i
 		}
-		if everywhere {
-			list = append(list, k)
+		places[key{g.Kind, g.Device, g.Kernels}] = i
+	}
+	var list []Step
+	for i := range n {
+		if s := t.Str(i, "state"); s != "kept" && s != "" {
+			continue
+		}
+		k := key{Kind{t.Str(i, "phase"), t.Whole(i, "batch"), t.Whole(i, "tokens")}, t.Whole(i, "device_id"), -1}
+		at, ok := places[k]
+		if ok && at < 0 {
+			k.kernels = t.Whole(i, "kernels")
+			at, ok = places[k]
+		}
+		if d, has := t.Num(i, "duration"); ok && has {
+			list = append(list, Step{at, d})
 		}
 	}
 	return list
 }
 
-// Time that a side spent in units of a kind.
-func (s *Side) Time(match func(k Kind) bool) float64 {
-	var sum float64
-	for _, c := range s.Captures {
-		for i := range c.Kinds {
-			if match(c.Kinds[i].Kind) {
-				sum += c.Kinds[i].Share
-			}
-		}
+// units is the table of the units.
+func (c *Capture) units() report.Rows {
+	if t := c.Table("unit", "units"); t.Len() > 0 {
+		return t
 	}
-	return sum / float64(len(s.Captures))
+	return c.Table("iterations", "iteration_units")
 }

@@ -68,12 +68,8 @@ const leastOthers = 0.5
 // graphName is how reports name CUDA graphs that were traced as a whole.
 const graphName = "[CUDA graph]"
 
-// NewView collects what a capture says of a kind; nil where it says nothing.
-func NewView(c *Capture, k Kind, signature string) *View {
-	at := c.find(k, signature)
-	if at < 0 {
-		return nil
-	}
+// NewView collects what a capture says of the kind of unit in one place of its list; nil where it says nothing.
+func NewView(c *Capture, at int) *View {
 	l, ok := c.Labels(at)
 	if !ok {
 		return nil

@@ -72,7 +72,7 @@ func readFile(in *file.Input, d *Data) ([]*dump, error) {
 		x.take(families)
 		x.count(part, families, in.Tally)
 		if left > 0 {
-			d.warn("prometheus_damaged", "%s: %d lines behind one that is no sample were not read", in.Name, left)
+			d.warn("prometheus_damaged", "%s: %d lines behind one that is not a sample were not read", in.Name, left)
 		}
 		list = append(list, x)
 		in.Tally.Format, in.Tally.Version = x.engine, ""

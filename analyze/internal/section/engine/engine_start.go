@@ -223,7 +223,8 @@ func kvCacheTable(o *kit.Output, s *serverlog.Start) int {
 		}
 	}
 	row("reserved", "serve.kv_cache_bytes", s.KVBytes, "as the engine says")
-	if v := s.KVBytesPerToken(); ifKnown(o, "serve.kv_bytes_per_token", v) { // in a column of its own: beside gigabytes it would be shown as nothing
+	// in a column of its own: beside gigabytes it would be shown as nothing
+	if v := s.KVBytesPerToken(); ifKnown(o, "serve.kv_bytes_per_token", v) {
 		t.Row(
 			kit.Text("what", "one token"), kit.Put("bytes", report.Null), kit.Float("token_bytes", v),
 			kit.Text("how", "reserved memory ÷ tokens that it holds"))

@@ -357,7 +357,8 @@ func loadTrust(o *kit.Output, r *loadfile.Result) {
 			units.Int(c.Late), units.Int(c.Sent), why))
 	}
 	if 0 < c.Succeeded && c.Succeeded < fewForTail {
-		o.Warn("few_requests", fmt.Sprintf("%s requests succeeded: a p99 of so few is hardly more than the largest value. Send some hundreds.",
+		o.Warn("few_requests", fmt.Sprintf(
+			"%s requests succeeded: a p99 of so few is hardly more than the largest value. Send some hundreds.",
 			units.Int(c.Succeeded)))
 	}
 	if n, d := r.Tokens.Output, r.Latency.ITL; r.Tokens.CountedBy == "usage" && n != nil && d != nil {

@@ -39,9 +39,6 @@ var Categories = kit.Section{
 // Share of the time from which the pointwise finding is made.
 const pointwiseShare = 0.25
 
-// insideGraphs names the time of CUDA graphs whose kernels were not traced.
-const insideGraphs = "(inside CUDA graphs)"
-
 // kernelGroup is the kernels of one category, library, …
 type kernelGroup struct {
 	name     string

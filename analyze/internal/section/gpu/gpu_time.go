@@ -167,24 +167,6 @@ func idleParts(id string, d *attrib.Device) report.Series {
 	return s
 }
 
-// noWork says why there is no GPU work to lay out.
-func noWork(in *kit.Input) string {
-	if !in.Has(trace.RoleKernel) {
-		return in.Lack(trace.RoleKernel)
-	}
-	return "the capture holds no GPU work"
-}
-
-// fromWork sets the source to the tables of GPU work that this capture has.
-func fromWork(o *kit.Output, rows int, columns ...string) {
-	o.Source(report.Source{Tables: []string{}, Columns: columns, Rows: int64(rows)})
-	for _, r := range []trace.Role{trace.RoleKernel, trace.RoleMemcpy, trace.RoleMemset, trace.RoleGraph} {
-		if o.In.Has(r) {
-			o.With(r)
-		}
-	}
-}
-
 // kernelIdle is nsys-llm-explainer's idle share: over the device's own span from first to last kernel.
 func kernelIdle(d *attrib.Device) *float64 {
 	busy := stat.Ratio(d.Kernels, d.KernelSpan.Len())
@@ -198,13 +180,11 @@ func kernelIdle(d *attrib.Device) *float64 {
 // Shares of the window from which a finding is made. The idle ones are nsys-llm-explainer's, on the corrected idle
 // time.
 const (
-	idleMedium, idleHigh = 0.20, 0.40
-	transferBound        = 0.40
-	exposedCommShare     = 0.10
-	imbalance            = 0.15 // of the window: compute of the busiest device minus that of the least busy one
-	hostBoundShare       = 0.10 // of the window, host and launch idle together
-	hostBoundShareHigh   = 0.30
-	shortWindow          = 100_000 // ns: shares of less say nothing
+	idleHigh           = 0.40
+	exposedCommShare   = 0.10
+	imbalance          = 0.15 // of the window: compute of the busiest device minus that of the least busy one
+	hostBoundShare     = 0.10 // of the window, host and launch idle together
+	hostBoundShareHigh = 0.30
 )
 
 func gpuTimeFindings(in *kit.Input, out *kit.Output) {
@@ -260,17 +240,6 @@ func (f *gpuFinder) idle() bool {
 	}
 	f.out.Find("gpu_idle", severity, idleTitle[main], evidence, advice...)
 	return host
-}
-
-// mainCause is the cause with the most time, the first of equals.
-func mainCause(ns [attrib.Causes]int64) int {
-	main := 0
-	for c := range ns {
-		if ns[c] > ns[main] {
-			main = c
-		}
-	}
-	return main
 }
 
 func (f *gpuFinder) hostBound(advised bool) {
@@ -346,25 +315,4 @@ var idleTitle = [attrib.Causes]string{
 	attrib.CauseLaunch:     "The GPU is idle for a large part of the window: it waits for launch calls to return",
 	attrib.CauseDependency: "The GPU is idle for a large part of the window: work is launched and does not start",
 	attrib.CauseUnknown:    "The GPU is idle for a large part of the window",
-}
-
-// idleAdvice is what idle time means and what to do about it, by its main cause.
-var idleAdvice = [attrib.Causes][]string{
-	attrib.CauseSync: {
-		"The launching thread sits in a blocking call: the synchronisation section names it and the NVTX range it happens in.",
-		"Remove per-step barriers (.item(), .cpu(), torch.cuda.synchronize()), copy results asynchronously to pinned memory and wait on an event one step later.",
-	},
-	attrib.CauseHost: {
-		"The launching thread does something other than launching: scheduling, sampling on the CPU, Python between kernels, waiting for requests. The idle gaps section names it where it can.",
-		"Batch more work per step, launch steps as CUDA graphs, or move scheduling off the critical path (vLLM: --async-scheduling; SGLang: without --disable-overlap-schedule).",
-	},
-	attrib.CauseLaunch: {
-		"The launch calls themselves take the time: use CUDA graphs, fuse small kernels, and check that nothing (debugger, profiler options, lazy module loading) slows the driver.",
-	},
-	attrib.CauseDependency: {
-		"Work was launched and waited for an event, another stream or the device: look at stream-wait calls and at which stream the previous work ran on.",
-	},
-	attrib.CauseUnknown: {
-		"The capture does not hold the launching calls of this time (it was cut, or API rows were dropped), or nothing ran after it. Capture with --trace=cuda,nvtx and a longer window, or narrow the window to the work (--steady, --window nvtx:REGEX).",
-	},
 }

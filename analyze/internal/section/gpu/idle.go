@@ -84,12 +84,6 @@ const (
 	stripGaps    = 5 // longest gaps marked below a device's strip
 )
 
-// deviceGap is one gap of one device.
-type deviceGap struct {
-	device *attrib.Device
-	attrib.Gap
-}
-
 func idle(in *kit.Input, out *kit.Output) {
 	if len(in.Timeline.Devices) == 0 {
 		out.Status(report.Unavailable, noWork(in))
@@ -263,21 +257,6 @@ func chunkUse(starts []int64, busy func(at int64) int64) []float64 {
 		use[i] = float64(busy(to)-busy(from)) / float64(to-from)
 	}
 	return use
-}
-
-// chunkStarts is where each of n chunks of the window begins, and the end of the last.
-func chunkStarts(window interval.Interval, n int) []int64 {
-	starts := make([]int64, n+1)
-	for i := range starts {
-		starts[i] = chunk(window, i, n)
-	}
-	return starts
-}
-
-// chunk is where the i-th of n chunks of the window begins; the quotient is taken first, so that nothing overflows.
-func chunk(window interval.Interval, i, n int) int64 {
-	length := window.Len()
-	return window.Start + length/int64(n)*int64(i) + length%int64(n)*int64(i)/int64(n)
 }
 
 // utilisation is the device's busy share over the window; labels are the start of each bucket in ns from the window's.

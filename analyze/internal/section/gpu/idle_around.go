@@ -3,6 +3,7 @@ package gpu
 import (
 	"sort"
 
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -116,3 +117,9 @@ func (x *lastEnds) endOf(block int) int64 {
 }
 
 const minTime = -1 << 63
+
+// deviceGap is one gap of one device.
+type deviceGap struct {
+	device *attrib.Device
+	attrib.Gap
+}

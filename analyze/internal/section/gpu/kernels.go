@@ -201,19 +201,6 @@ func noKernels(in *kit.Input, out *kit.Output) {
 	out.Int("kernel.count", nil, 0)
 }
 
-// hiddenKernels is why sections about kernels are partial where CUDA graphs were traced as a whole.
-const hiddenKernels = "CUDA graphs were traced as a whole (--cuda-graph-trace=graph): the kernels inside them are not in the capture; capture with --cuda-graph-trace=node to see them"
-
-// wholeGraphs are the CUDA graphs of the window that were traced as a whole: the sum of their times, and how many.
-func wholeGraphs(in *kit.Input) (total int64, count int) {
-	g := &in.Trace.Graphs
-	lo, hi := g.Starting(in.Span.Start, in.Span.End)
-	for i := lo; i < hi; i++ {
-		total += g.Dur(i)
-	}
-	return total, hi - lo
-}
-
 // topKernelFindings holds the top kernel against all GPU time that kernels account for, hidden graphs included: the top
 // of the few kernels outside of CUDA graphs dominates nothing.
 func topKernelFindings(in *kit.Input, out *kit.Output, list []kit.Totals, total, hidden int64) {
@@ -252,14 +239,6 @@ func ncuCommand(n int64) string {
 	}
 	return "`ncu --set full --kernel-name regex:NAME" + skip + " --launch-count " +
 		strconv.FormatInt(max(1, min(5, n/2)), 10) + "`"
-}
-
-// Below minorShare of the devices' time in the window a kernel is not worth optimising first, however large a share of
-// the kernel time it takes.
-const minorShare = 0.05
-
-func minor(in *kit.Input, ns int64) bool {
-	return float64(ns) < minorShare*float64(in.Span.Len())*float64(len(in.Timeline.Devices))
 }
 
 // kernelAdvice is what an expert would try, by category.
@@ -336,7 +315,7 @@ type launchConfig struct {
 
 // launchConfigs is by kernel name.
 func launchConfigs(k *trace.Kernels, lo, hi int) []launchConfig {
-	seen := kit.NewPairs() // name, configuration
+	seen := kit.NewCombos(len(k.Names), len(k.Configs))
 	var counts []int64
 	for i := lo; i < hi; i++ {
 		n := seen.Of(k.Name(i), k.Config(i))
@@ -346,7 +325,7 @@ func launchConfigs(k *trace.Kernels, lo, hi int) []launchConfig {
 		counts[n]++
 	}
 	list := make([]launchConfig, len(k.Names))
-	for n, x := range seen.List {
+	for n, x := range seen.Keys {
 		c, l := &k.Configs[x.B], &list[x.A]
 		if counts[n] > l.most {
 			l.most, l.common = counts[n], x.B

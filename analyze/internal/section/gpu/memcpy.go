@@ -126,60 +126,6 @@ var Memcpy = kit.Section{
 	Run: memcpy,
 }
 
-// directions are the labels of copyKind, in the numbering of ENUM_CUDA_MEMCPY_OPER.
-var directions = [...]string{"unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP",
-	"UVM_HtoD", "UVM_DtoH", "UVM_DtoD"}
-
-// memKinds are the labels of srcKind, dstKind and memKind, in the numbering of ENUM_CUDA_MEM_KIND.
-var memKinds = [...]string{"pageable", "pinned", "device", "array", "managed", "device_static", "managed_static",
-	"unknown"}
-
-// Numbers of the above that rules look at.
-const (
-	copyHtoD, copyDtoH, copyDtoD      = 1, 2, 8
-	memPageable, memPinned            = 0, 1
-	memDevice, memManaged, memUnknown = 2, 4, 7
-)
-
-func direction(copyKind int) int {
-	if copyKind < 0 || copyKind >= len(directions) {
-		return 0
-	}
-	return copyKind
-}
-
-func memKind(kind int) int {
-	if kind < 0 || kind >= len(memKinds) {
-		return memUnknown
-	}
-	return kind
-}
-
-// copySide is the kind of memory that says how fast a copy can be: that of the host's side, else of the side that is
-// not plain device memory.
-func copySide(c *trace.Copies, i int) int {
-	src, dst := memKind(c.SrcKind(i)), memKind(c.DstKind(i))
-	switch directions[direction(c.Kind(i))] {
-	case "HtoD", "HtoA", "UVM_HtoD":
-		return src
-	case "DtoH", "AtoH", "UVM_DtoH":
-		return dst
-	}
-	if src == memDevice || dst == memPageable {
-		return dst
-	}
-	return src
-}
-
-// sameDevice reports whether a copy stays on one device.
-func sameDevice(copyKind int) bool {
-	switch directions[direction(copyKind)] {
-	case "DtoD", "AtoA", "AtoD", "DtoA", "UVM_DtoD":
-		return true
-	}
-	return false
-}
-
 // tinyCopy is the size up to which a copy between host and device is all latency.
 const tinyCopy = 4096
 
@@ -263,12 +209,12 @@ func amounts(memory *spill.Arena, keys, lo, hi int, key func(i int) int32, dur, 
 	times, sizes := kit.Gather(memory, keys, lo, hi, key, dur).Sort(),
 		kit.Gather(memory, keys, lo, hi, key, size).Sort()
 	list := make([]amount, keys+1)
-	of := func(durs, bytes stat.Together) amount {
+	of := func(durs, bytes stat.Merged) amount {
 		return amount{rows: durs.Len(), total: durs.Sum(), bytes: bytes.Sum(), time: durs.Summary(),
 			size: bytes.Summary()}
 	}
 	for k := range keys {
-		list[k] = of(stat.Together{times.Of(k)}, stat.Together{sizes.Of(k)})
+		list[k] = of(stat.Merged{times.Of(k)}, stat.Merged{sizes.Of(k)})
 	}
 	list[keys] = of(times.Everything(), sizes.Everything())
 	times.Free()
@@ -486,9 +432,4 @@ func tinyFindings(in *kit.Input, out *kit.Output, lo, hi int) {
 			"Each costs a call and a round trip of some microseconds, whatever its size: pack the inputs of a step into one pinned buffer, and read results back in one copy per step.",
 			"Device to host, each is usually a .item(), .cpu() or .tolist() that also blocks: the copy rules table and the synchronisation section give the NVTX range.")
 	}
-}
-
-// pageable reports whether a copy touches pageable host memory.
-func pageable(c *trace.Copies, i int) bool {
-	return c.SrcKind(i) == memPageable || c.DstKind(i) == memPageable
 }

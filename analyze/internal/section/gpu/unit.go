@@ -7,7 +7,6 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
-	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -89,6 +88,19 @@ var Unit = kit.Section{
 			Scale: report.PerUnit, Stats: true, Labels: unitLabels,
 			Meaning: "time in a unit in which a copy or memset ran and no kernel (median; the summary is over " +
 				"the kept units)",
+		},
+		{
+			ID: "unit.between_kernels", Unit: report.Count, Better: report.None, Assume: report.Exact,
+			Scale: report.PerUnit, Stats: true, Labels: unitLabels,
+			Meaning: "kernels launched after a unit's marker had ended and before the next began, such as an " +
+				"engine's sampling: no unit.kernels, and their time is in no kernel.time_per_unit (median; the " +
+				"summary is over the kept units)",
+		},
+		{
+			ID: "unit.between_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.PerUnit, Stats: true, Labels: unitLabels,
+			Meaning: "sum of the durations of the kernels that unit.between_kernels counts (median; the summary " +
+				"is over the kept units)",
 		},
 		{
 			ID: "unit.idle_cause_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
@@ -197,26 +209,15 @@ var Unit = kit.Section{
 			kit.Wide(kit.NameCol("family", "Family")),
 			kit.Wide(kit.NameCol("canonical", "Canonical name")),
 			kit.Wide(kit.CountCol("position", "First position")),
+			kit.Wide(kit.TextCol("geometry", "Launch geometry")),
 			{ID: "count", Title: "Per unit", Kind: report.Float, Unit: report.Count},
+			kit.Wide(report.Column{ID: "between", Title: "Between markers", Kind: report.Float, Unit: report.Count}),
 			kit.MeanCol("time", "Time per unit", "time_per_unit_ns", "time_per_unit_us"),
 			kit.MeanCol("exclusive", "Exclusive", "exclusive_time_per_unit_ns"),
 			kit.RatioCol("share", "Share of unit", "pct_of_unit"),
 		}},
 	},
 	Run: unit,
-}
-
-// unitRun is what the section works with.
-type unitRun struct {
-	in    *kit.Input
-	out   *kit.Output
-	costs []unitCost
-	sets  []unitSet
-	main  *unitSet // the primary group on its slowest device
-	// slowest is, by group, the set of its slowest device, or -1.
-	slowest []int
-	ids     []string // by group, see GroupIDs
-	work    *unitWork
 }
 
 func unit(in *kit.Input, out *kit.Output) {
@@ -233,8 +234,9 @@ func unit(in *kit.Input, out *kit.Output) {
 		return
 	}
 	sets, slowest := unitSets(in)
-	r := &unitRun{in: in, out: out, costs: unitCosts(in), sets: sets, main: &sets[slowest[x.Primary]], slowest: slowest,
+	r := &unitRun{in: in, out: out, costs: costsOf(in), sets: sets, main: &sets[slowest[x.Primary]], slowest: slowest,
 		ids: kit.GroupIDs(x)}
+	r.between = slices.ContainsFunc(r.costs, func(c unitCost) bool { return c.betweenKernels > 0 })
 	r.note()
 	r.metrics(slowest)
 	r.groupTable(slowest)
@@ -252,38 +254,16 @@ func (r *unitRun) note() {
 	if p := &x.Period; p.Families {
 		r.out.Warn("unit_families", "The unit of work was found by comparing kernels by library, operation and type: exact names differ from step to step, as when a tuner tries tile variants.")
 	}
+	if r.between {
+		r.out.Note("What the host launched after a unit's marker had ended and before the next began, such as sampling, " +
+			"is between markers: in the unit's time, and in none of its counts of kernels.")
+	}
 	if n := len(r.main.units); n < fewUnits {
 		r.out.Warn("few_units", "Only "+strconv.Itoa(n)+" complete units of work were kept: their spread says little. Capture more steps.")
 	}
 }
 
 const fewUnits = 5
-
-// from sets the source of what follows: the tables that the units' work is in.
-func (r *unitRun) from(columns ...string) {
-	rows := 0
-	for _, of := range r.in.Units.Of {
-		for _, u := range of {
-			if u != trace.None {
-				rows++
-			}
-		}
-	}
-	first := true
-	for _, role := range []trace.Role{trace.RoleKernel, trace.RoleGraph, trace.RoleMemcpy, trace.RoleMemset} {
-		switch {
-		case !r.in.Has(role):
-		case first:
-			r.out.From(role, rows, columns...)
-			first = false
-		default:
-			r.out.With(role)
-		}
-	}
-	if r.in.Units.Kind == workunit.KindNVTX {
-		r.out.With(trace.RoleNVTX, "text", "textId")
-	}
-}
 
 // metrics emits what is said of each kind of unit.
 func (r *unitRun) metrics(slowest []int) {
@@ -308,28 +288,6 @@ func (r *unitRun) metrics(slowest []int) {
 	}
 }
 
-// byTime are the groups with kept units, those with most time first.
-func (r *unitRun) byTime(slowest []int) []int {
-	groups := r.in.Units.Groups
-	order := make([]int, 0, len(groups))
-	for g := range groups {
-		if slowest[g] >= 0 {
-			order = append(order, g)
-		}
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(groups[b].Time, groups[a].Time) })
-	return order
-}
-
-func (r *unitRun) groupLabels(g int) report.Labels {
-	group := &r.in.Units.Groups[g]
-	l := kit.Labels("phase", group.Phase, "batch", strconv.FormatInt(group.Batch, 10))
-	if group.Tokens >= 0 {
-		l["tokens"] = strconv.FormatInt(group.Tokens, 10)
-	}
-	return l
-}
-
 // set emits the metrics of one set of units.
 func (r *unitRun) set(l report.Labels, s *unitSet) {
 	m := r.out.Int("unit.count", l, int64(len(s.units)))
@@ -351,6 +309,10 @@ func (r *unitRun) set(l report.Labels, s *unitSet) {
 	emit("unit.compute_time", l, func(c *unitCost) int64 { return c.compute })
 	emit("unit.exposed_comm_time", l, func(c *unitCost) int64 { return c.exposedComm })
 	emit("unit.exposed_copy_time", l, func(c *unitCost) int64 { return c.exposedCopy })
+	if r.between {
+		emit("unit.between_kernels", l, func(c *unitCost) int64 { return c.betweenKernels })
+		emit("unit.between_time", l, func(c *unitCost) int64 { return c.betweenTime })
+	}
 	for cause, name := range attrib.CauseNames {
 		labels := kit.Labels("cause", name)
 		for k, v := range l {
@@ -358,20 +320,6 @@ func (r *unitRun) set(l report.Labels, s *unitSet) {
 		}
 		emit("unit.idle_cause_time", labels, func(c *unitCost) int64 { return c.cause[cause] })
 	}
-}
-
-// summary emits the median of a sample of the kind of unit that the set is of.
-func (r *unitRun) summary(s *unitSet, id string, l report.Labels, sample []int64) {
-	r.out.Summary(id, l, sample).Group = r.ids[s.group]
-}
-
-// mean of a cost over a set of units.
-func (r *unitRun) mean(s *unitSet, of func(c *unitCost) int64) float64 {
-	var total int64
-	for _, u := range s.units {
-		total += of(&r.costs[u])
-	}
-	return float64(total) / float64(len(s.units))
 }
 
 // kernels emits the kernels of the primary group, and of the main group of each other phase.
@@ -512,9 +460,6 @@ func (r *unitRun) kernelSet(l report.Labels, s *unitSet, w *unitWork, limit int)
 	}
 	emit(len(order), func(i int) report.Labels { return label("category", categories[order[i]]) })
 }
-
-// graphCategory is the category of graphLabel: what runs inside is not known.
-const graphCategory = "graph"
 
 func (r *unitRun) category(w *unitWork, name int32) string {
 	if int(name) == w.names-1 {

@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
@@ -9,6 +10,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
+	"github.com/nsys-llm/explain/analyze/report"
 )
 
 // unitCost is what one unit of work took.
@@ -17,6 +19,12 @@ type unitCost struct {
 	compute, exposedComm, exposedCopy int64
 	cause                             [attrib.Causes]int64
 	launches, kernels                 int64
+	betweenTime, betweenKernels       int64 // of kernels that were launched between its marker and the next
+}
+
+// costsOf are the costs of the units of the input.
+func costsOf(in *kit.Input) []unitCost {
+	return kit.Once(in, "unit costs", func() []unitCost { return unitCosts(in) })
 }
 
 // unitCosts works out every unit of the capture, by index into Units. Times are of the device between the unit's start
@@ -50,7 +58,54 @@ func unitCosts(in *kit.Input) []unitCost {
 		}
 	})
 	countLaunches(in, costs)
+	for d := range x.Between {
+		device := &x.Timeline.Devices[d]
+		for i, u := range x.Between[d] {
+			if u != trace.None && device.Kind(i) == attrib.KernelWork {
+				costs[u].betweenKernels++
+				costs[u].betweenTime += device.End(i) - device.Start(i)
+			}
+		}
+	}
 	return costs
+}
+
+// UnitSeries is every unit of the input, of which group says the place in the report's list; nil where there is none.
+func UnitSeries(in *kit.Input, group func(g int32) int64) *report.UnitSeries {
+	x := in.Units
+	if len(x.Units) == 0 {
+		return nil
+	}
+	costs := costsOf(in)
+	points := make([]report.UnitPoint, len(x.Units))
+	for i := range x.Units {
+		u := &x.Units[i]
+		p := report.UnitPoint{
+			Device: int64(u.Device), Process: -1, Number: int64(u.Number), Group: group(u.Group), State: int64(u.State),
+			Signature: fmt.Sprintf("%012x", u.Signature>>16), Start: u.Start, Duration: u.Time(), Busy: costs[i].busy,
+		}
+		if u.Proc != trace.None {
+			p.Process = in.Trace.Procs[u.Proc].PID
+		}
+		points[i] = p
+	}
+	s := report.NewUnitSeries(points)
+	if _, err := s.Decode(); err != nil {
+		return nil // times of a broken capture
+	}
+	return s
+}
+
+// SlowestDevices is, by group, the deviceId on which its median kept unit takes longest; -1 where none was kept.
+func SlowestDevices(in *kit.Input) []int64 {
+	sets, slowest := unitSets(in)
+	devices := make([]int64, len(slowest))
+	for g, at := range slowest {
+		if devices[g] = -1; at >= 0 {
+			devices[g] = int64(sets[at].device)
+		}
+	}
+	return devices
 }
 
 // countLaunches counts kernels and the launches they came from: the kernels of one CUDA graph launch share a

@@ -179,7 +179,7 @@ func (r *unitRun) kernelTable() {
 	time, alone := w.total(w.time), w.total(w.exclusive)
 	count := make([]int64, w.names)
 	w.time.each(func(x *part) { count[x.name] += x.count })
-	first := r.positions(w)
+	first, geometry, between := r.positions(w), r.geometries(w), r.launchedBetween(w)
 	bytes, rows := 0, -1
 	for i, n := range w.ranked(r.in) {
 		category, library, family, canonical := graphCategory, "", graphLabel, graphLabel
@@ -194,11 +194,16 @@ func (r *unitRun) kernelTable() {
 		t.Row(
 			kit.Text("kernel_name", w.label(r.in, n)), kit.Text("category", category),
 			kit.Text("library", library), kit.Text("family", family), kit.Text("canonical", canonical),
-			kit.Put("position", first[n]), kit.Float("count", float64(count[n])/units), kit.Float("time", mean),
+			kit.Put("position", first[n]), kit.Put("geometry", geometry[n]), kit.Put("between", between[n]),
+			kit.Float("count", float64(count[n])/units), kit.Float("time", mean),
 			kit.Float("exclusive", float64(alone[n])/units),
 			kit.Maybe("share", stat.Ratio(float64(alone[n])/units, unitTime)))
 	}
-	t.Cut(rows, "count", "time", "exclusive", "share").Add()
+	sums := []string{"count", "time", "exclusive", "share"}
+	if r.between {
+		sums = append(sums, "between")
+	}
+	t.Cut(rows, sums...).Add()
 }
 
 // positions is, by kernel name, where it first runs in the unit that is the group's example.
@@ -224,6 +229,92 @@ func (r *unitRun) positions(w *unitWork) []report.Cell {
 		}
 	}
 	return first
+}
+
+// geometries is, by kernel name, what its launches in the units of the main set look like, where all look alike.
+func (r *unitRun) geometries(w *unitWork) []report.Cell {
+	const unseen, mixed = -1, -2
+	x, kernels := r.in.Units, &r.in.Trace.Kernels
+	index := x.Units[r.main.units[0]].Index
+	device, place := &x.Timeline.Devices[index], unitPlaces(r.in, r.main)
+	config := make([]int32, w.names)
+	for n := range config {
+		config[n] = unseen
+	}
+	for i, u := range x.Of[index] {
+		if u == trace.None || place[u] == 0 || device.Kind(i) != attrib.KernelWork {
+			continue
+		}
+		row := device.Row(i)
+		n, c := kernels.Name(row), kernels.Config(row)
+		switch at := config[n]; {
+		case at == unseen:
+			config[n] = c
+		case at != mixed && at != c && !sameGeometry(&kernels.Configs[at], &kernels.Configs[c]):
+			config[n] = mixed
+		}
+	}
+	cells := make([]report.Cell, w.names)
+	for n, c := range config {
+		if c >= 0 {
+			if text := geometry(&kernels.Configs[c]); text != "" {
+				cells[n] = report.S(text)
+			}
+		}
+	}
+	return cells
+}
+
+// sameGeometry reports whether two launches look alike; registers belong to the kernel.
+func sameGeometry(a, b *trace.LaunchConfig) bool {
+	return a.Grid == b.Grid && a.Block == b.Block && a.SharedStatic+a.SharedDynamic == b.SharedStatic+b.SharedDynamic
+}
+
+// geometry is a launch's grid and block, and its shared memory where it has some: "grid 256×256, block 16×16, shared
+// 4096 B"; empty where the capture does not say.
+func geometry(c *trace.LaunchConfig) string {
+	if c.Grid[0] <= 0 || c.Block[0] <= 0 {
+		return ""
+	}
+	extent := func(v [3]int32) string {
+		text := strconv.Itoa(int(v[0]))
+		if v[1] > 1 || v[2] > 1 {
+			text += "×" + strconv.Itoa(int(v[1]))
+		}
+		if v[2] > 1 {
+			text += "×" + strconv.Itoa(int(v[2]))
+		}
+		return text
+	}
+	text := "grid " + extent(c.Grid) + ", block " + extent(c.Block)
+	if shared := int64(c.SharedStatic) + int64(c.SharedDynamic); shared > 0 {
+		text += ", shared " + strconv.FormatInt(shared, 10) + " B"
+	}
+	return text
+}
+
+// launchedBetween is, by kernel name, how often it was launched between the markers of units of the main set, per unit;
+// null where nothing was.
+func (r *unitRun) launchedBetween(w *unitWork) []report.Cell {
+	x := r.in.Units
+	cells := make([]report.Cell, w.names)
+	if !r.between {
+		return cells
+	}
+	index := x.Units[r.main.units[0]].Index
+	device, place := &x.Timeline.Devices[index], unitPlaces(r.in, r.main)
+	count := make([]int64, w.names)
+	for i, u := range x.Between[index] {
+		if u != trace.None && place[u] != 0 {
+			if n := w.name(r.in, device, i); n >= 0 {
+				count[n]++
+			}
+		}
+	}
+	for n, k := range count {
+		cells[n] = report.F(float64(k) / float64(w.units))
+	}
+	return cells
 }
 
 // maxPoints bounds the points of the chart over all devices.

@@ -278,7 +278,8 @@ func launchesByProc(in *kit.Input, out *kit.Output, kernels int, seconds float64
 		pid := kit.Labels("pid", pidText(in, int32(p)))
 		row := []kit.Field{kit.Int("pid", in.Trace.Procs[p].PID)}
 		var rate *float64
-		if l.Count > 0 || calls.KnownLaunches == calls.Launches.Count { // else its calls may be among those of unknown process
+		// else its calls may be among those of unknown process
+		if l.Count > 0 || calls.KnownLaunches == calls.Launches.Count {
 			rate = emit(pid, l.Count, l.Total, l.Summary)
 			row = append(row, kit.Int("launches", l.Count), kit.Maybe("rate", rate), kit.Int("api_time", l.Total),
 				kit.Maybe("mean", stat.Ratio(l.Total, l.Count)))

@@ -18,7 +18,8 @@ const maxAPIMetrics = 100
 func launchQueue(in *kit.Input, out *kit.Output, lo, hi int) {
 	k, api := &in.Trace.Kernels, &in.Trace.API
 	memory := in.Trace.Memory()
-	places, paths := kit.NewPairs(), kit.NewPairs() // process and device; index into places and API name
+	places := kit.NewNumbering[kit.Pair]() // process and device
+	paths := kit.NewNumbering[kit.Pair]()  // index into places and API name
 	var launched, eligible int
 	var calls, callTime []int64 // by path: kernels, queued or not, and the time of their calls
 	waited := func(i int) int64 { return k.Start(i) - api.End(int(in.Calls.Kernel[i])) }
@@ -33,9 +34,9 @@ func launchQueue(in *kit.Input, out *kit.Output, lo, hi int) {
 		}
 		launched++
 		if x := (kit.Pair{A: k.Proc(i), B: k.Device(i)}); place < 0 || x != last {
-			last, place = x, places.Of(x.A, x.B)
+			last, place = x, places.Of(x)
 		}
-		p := paths.Of(place, api.Name(int(call)))
+		p := paths.Of(kit.Pair{A: place, B: api.Name(int(call))})
 		if int(p) == len(calls) {
 			calls, callTime = append(calls, 0), append(callTime, 0)
 		}
@@ -52,22 +53,22 @@ func launchQueue(in *kit.Input, out *kit.Output, lo, hi int) {
 	queued.Sort()
 	defer queued.Free()
 	byProc := make([][]int, len(in.Trace.Procs))
-	for p, x := range paths.List {
-		if proc := places.List[x.A].A; proc != trace.None {
+	for p, x := range paths.Keys {
+		if proc := places.Keys[x.A].A; proc != trace.None {
 			byProc[proc] = append(byProc[proc], p)
 		}
 	}
 	t := out.Table("launch_queue")
-	order := make([]int, len(paths.List))
+	order := make([]int, len(paths.Keys))
 	for p := range order {
 		order[p] = p
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(calls[b], calls[a]) })
 	for _, p := range order {
-		at := places.List[paths.List[p].A]
+		at := places.Keys[paths.Keys[p].A]
 		row := []kit.Field{
 			kit.Int("pid", in.Trace.Procs[at.A].PID), kit.Int("device_id", int64(at.B)),
-			kit.Text("api_name", api.Names[paths.List[p].B].Name), kit.Int("kernels", calls[p]),
+			kit.Text("api_name", api.Names[paths.Keys[p].B].Name), kit.Int("kernels", calls[p]),
 			kit.Maybe("api_mean", stat.Ratio(callTime[p], calls[p])), kit.Int("queued", int64(queued.Of(p).Len())),
 		}
 		if s := queued.Of(p).Summary(); s != nil {
@@ -77,7 +78,7 @@ func launchQueue(in *kit.Input, out *kit.Output, lo, hi int) {
 		t.Partial(row...)
 	}
 	t.Cut(in.Options.Top, "kernels", "queued").Add()
-	emit := func(l report.Labels, waits stat.Together) *report.Metric {
+	emit := func(l report.Labels, waits stat.Merged) *report.Metric {
 		s := waits.Summary()
 		if s == nil {
 			return nil

@@ -247,16 +247,16 @@ func addRanges(in *kit.Input, names *rangeNames) []rangeTotal {
 			c.reached = end
 		}
 	}
-	procs := kit.NewPairs() // name, process
+	procs := kit.NewNumbering[kit.Pair]() // name, process
 	var list []rangeTotal
 	part := func(text, proc int32) *rangeTotal {
-		at := procs.Of(text, proc)
+		at := procs.Of(kit.Pair{A: text, B: proc})
 		if int(at) == len(list) {
 			list = append(list, rangeTotal{text: text, proc: proc})
 		}
 		return &list[at]
 	}
-	for i, x := range threads.List {
+	for i, x := range threads.Keys {
 		part(x.A, in.ProcOf(x.B-1)).add(&rangeTotal{count: cells[i].count, sum: cells[i].sum, wall: cells[i].wall})
 	}
 	if in.NVTX != nil {

@@ -114,15 +114,15 @@ func kernelsByPid(in *kit.Input, out *kit.Output, procs []procSum, total int64) 
 func syncByPid(in *kit.Input, out *kit.Output) {
 	t := out.Table("sync_by_pid")
 	api := &in.Trace.API
-	index := kit.NewPairs() // name and process
+	index := kit.NewNumbering[kit.Pair]() // name and process
 	var list []kit.Crossed
 	for _, c := range in.CallStats().Cells {
 		if !api.Names[c.A].Sync {
 			continue
 		}
-		at := index.Of(c.A, int32(orLast(in.ProcOf(c.B), len(in.Trace.Procs))))
+		at := index.Of(kit.Pair{A: c.A, B: int32(orLast(in.ProcOf(c.B), len(in.Trace.Procs)))})
 		if int(at) == len(list) {
-			list = append(list, kit.Crossed{A: c.A, B: index.List[at].B})
+			list = append(list, kit.Crossed{A: c.A, B: index.Keys[at].B})
 		}
 		list[at].Count += c.Count
 		list[at].Total += c.Total

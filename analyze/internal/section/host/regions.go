@@ -169,10 +169,10 @@ func regionTree(in *kit.Input, names *rangeNames) (tree []regionNode, self []int
 	gather(&in.Trace.Kernels.Work, in.Calls.Kernel, func(i int) int32 { return in.Trace.Kernels.Name(i) })
 	gather(&in.Trace.Graphs.Work, in.Calls.Graph, func(int) int32 { return -1 })
 	self = make([]int64, len(paths.tree))
-	for c, key := range cells.List {
+	for c, key := range cells.Keys {
 		self[key.A] += works[c].time
 	}
-	return paths.tree, self, spreadWork(in, names, paths.tree, cells.List, works)
+	return paths.tree, self, spreadWork(in, names, paths.tree, cells.Keys, works)
 }
 
 // Bounds of the flame view.

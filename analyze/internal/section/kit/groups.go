@@ -129,8 +129,8 @@ func SortIn(memory *spill.Arena, s stat.Sample) {
 }
 
 // Together is the numbers of some keys, each sorted, as one sample.
-func (g *Groups) Together(keys []int) stat.Together {
-	t := make(stat.Together, len(keys))
+func (g *Groups) Together(keys []int) stat.Merged {
+	t := make(stat.Merged, len(keys))
 	for i, k := range keys {
 		t[i] = g.Of(k)
 	}
@@ -138,8 +138,8 @@ func (g *Groups) Together(keys []int) stat.Together {
 }
 
 // Everything is the numbers of all keys, each sorted, as one sample.
-func (g *Groups) Everything() stat.Together {
-	t := make(stat.Together, 0, g.keys())
+func (g *Groups) Everything() stat.Merged {
+	t := make(stat.Merged, 0, g.keys())
 	for k := range g.keys() {
 		t = append(t, g.Of(k))
 	}
@@ -162,7 +162,7 @@ type DurationStats struct {
 }
 
 // statsOf describes durations.
-func statsOf(s stat.Together) DurationStats {
+func statsOf(s stat.Merged) DurationStats {
 	d := DurationStats{Count: int64(s.Len()), Total: s.Sum(), Summary: s.Summary()}
 	for i, x := range ShortDurations {
 		d.Under[i] = int64(s.Under(x.ns))
@@ -217,10 +217,10 @@ func Sum(list []int64) int64 {
 	return s
 }
 
-// combos numbers combinations of two small numbers, of which the second is below width, in order of first appearance. A
-// small table of all of them saves a search for each event.
+// combos numbers combinations of two small numbers in order of first appearance. A table of all those whose second is
+// below width saves a search for each event.
 type combos struct {
-	*pairs
+	*Numbering[Pair]
 	width  int
 	direct []int32 // number plus one
 }
@@ -229,7 +229,7 @@ type combos struct {
 const maxCombinations = 1 << 18
 
 func NewCombos(firsts, width int) *combos {
-	c := &combos{pairs: NewPairs(), width: width}
+	c := &combos{Numbering: NewNumbering[Pair](), width: width}
 	if firsts*width <= maxCombinations {
 		c.direct = make([]int32, firsts*width)
 	}
@@ -237,54 +237,18 @@ func NewCombos(firsts, width int) *combos {
 }
 
 func (c *combos) Of(a, b int32) int32 {
-	if c.direct == nil {
-		return c.pairs.Of(a, b)
+	if c.direct == nil || int(b) >= c.width {
+		return c.Numbering.Of(Pair{a, b})
 	}
 	at := &c.direct[int(a)*c.width+int(b)]
 	if *at == 0 {
-		*at = c.pairs.Of(a, b) + 1
+		*at = c.Numbering.Of(Pair{a, b}) + 1
 	}
 	return *at - 1
 }
 
-// pairs numbers pairs of small numbers in order of first appearance, in a table with open addressing.
-type pairs struct {
-	slots []int32 // number plus one, or 0
-	List  []Pair
-}
-
+// Pair is two small numbers as one key.
 type Pair struct{ A, B int32 }
-
-func NewPairs() *pairs { return &pairs{slots: make([]int32, 1<<8)} }
-
-func (p *pairs) slot(x Pair) int {
-	h := (uint64(uint32(x.A))<<32 | uint64(uint32(x.B))) * 0x9E3779B97F4A7C15
-	return int(h>>32) & (len(p.slots) - 1)
-}
-
-func (p *pairs) Of(a, b int32) int32 {
-	x := Pair{a, b}
-	at := p.slot(x)
-	for ; p.slots[at] != 0; at = (at + 1) & (len(p.slots) - 1) {
-		if n := p.slots[at] - 1; p.List[n] == x {
-			return n
-		}
-	}
-	n := int32(len(p.List))
-	p.List = append(p.List, x)
-	p.slots[at] = n + 1
-	if 2*len(p.List) > len(p.slots) {
-		p.slots = make([]int32, 2*len(p.slots))
-		for i, x := range p.List {
-			at := p.slot(x)
-			for p.slots[at] != 0 {
-				at = (at + 1) & (len(p.slots) - 1)
-			}
-			p.slots[at] = int32(i) + 1
-		}
-	}
-	return n
-}
 
 // tinyKernel is the duration in ns up to which a kernel counts as tiny.
 const tinyKernel = 5_000

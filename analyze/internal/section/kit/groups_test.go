@@ -60,7 +60,7 @@ func TestGather(t *testing.T) {
 // A tiny kernel takes at most 5 µs, one under 5 µs less: of 1, 5000, 5001 and 30000 ns two are tiny, one is under 5 µs and
 // three are under 10 µs.
 func TestStatsOf(t *testing.T) {
-	d := statsOf(stat.Together{stat.Narrow([]uint32{1, 5000, 5001, 30000})})
+	d := statsOf(stat.Merged{stat.Narrow([]uint32{1, 5000, 5001, 30000})})
 	if d.Count != 4 || d.Total != 40002 || d.Tiny != 2 || d.tinyTotal != 5001 || d.Under != [3]int64{1, 3, 3} || d.Summary.Max != 30000 {
 		t.Errorf("%+v", d)
 	}
@@ -91,7 +91,7 @@ func TestLongest(t *testing.T) {
 // Pairs and combinations are numbered in order of first appearance, however many there are.
 func TestNumberingOfPairs(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	p, narrow, wide := NewPairs(), NewCombos(50, 70), NewCombos(1<<20, 1<<20)
+	p, narrow, wide := NewNumbering[Pair](), NewCombos(50, 30), NewCombos(1<<20, 1<<20) // narrow: some seconds are beyond
 	seen := map[Pair]int32{}
 	for range 20_000 {
 		x := Pair{rng.Int32N(50), rng.Int32N(70)}
@@ -100,14 +100,14 @@ func TestNumberingOfPairs(t *testing.T) {
 			want = int32(len(seen))
 			seen[x] = want
 		}
-		if a, b, c := p.Of(x.A, x.B), narrow.Of(x.A, x.B), wide.Of(x.A, x.B); a != want || b != want || c != want {
+		if a, b, c := p.Of(x), narrow.Of(x.A, x.B), wide.Of(x.A, x.B); a != want || b != want || c != want {
 			t.Fatalf("%v is %d, %d and %d, want %d", x, a, b, c, want)
 		}
-		if p.List[want] != x || narrow.List[want] != x {
-			t.Fatalf("number %d is %v", want, p.List[want])
+		if p.Keys[want] != x || narrow.Keys[want] != x {
+			t.Fatalf("number %d is %v", want, p.Keys[want])
 		}
 	}
-	if n := NewPairs().Of(-1, -1); n != 0 {
+	if n := NewNumbering[Pair]().Of(Pair{-1, -1}); n != 0 {
 		t.Errorf("the first pair is number %d", n)
 	}
 }

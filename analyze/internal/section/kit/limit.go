@@ -8,8 +8,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// How many devices and processes have metrics of their own. No machine has more GPUs, and a capture of thousands of short
-// processes would make a report that nobody can load.
+// How many devices and processes have metrics of their own. No machine has more GPUs, and a capture of thousands of
+// short processes would make a report that nobody can load.
 const (
 	MaxDeviceMetrics = 64
 	MaxProcMetrics   = 100

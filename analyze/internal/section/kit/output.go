@@ -58,8 +58,9 @@ func (o *Output) Warn(code, text string) {
 	o.warnings = append(o.warnings, report.Warning{Code: code, Section: o.section.ID, Text: text})
 }
 
-// From sets the source of all metrics emitted from here on, until it is set again: the table that plays the role in this
-// capture, its columns and how many rows were used. A metric's source is the one that was set last, so set it right before.
+// From sets the source of all metrics emitted from here on, until it is set again: the table that plays the role in
+// this capture, its columns and how many rows were used. A metric's source is the one that was set last, so set it
+// right before.
 func (o *Output) From(role trace.Role, rows int, columns ...string) {
 	o.source = report.Source{Tables: []string{o.In.Table(role)}, Columns: columns, Rows: int64(rows)}
 }

@@ -198,13 +198,25 @@ func Compute(sections []*Section, in *Input, r *report.Report) (attachments []re
 
 // Compute computes the section by itself and returns its status, for benchmarks. Nothing that sections share is there
 // yet.
-func (s *Section) Compute(in *Input) report.Status {
-	return s.run(&Input{
+func (s *Section) Compute(in *Input) report.Status { return s.run(in.With(in.Units)).section.Status }
+
+// With is the input with other units of work. Nothing that sections share is there yet.
+func (in *Input) With(units *workunit.Result) *Input {
+	return &Input{
 		Trace: in.Trace, Options: in.Options, Window: in.Window, Span: in.Span, Host: in.Host, Calls: in.Calls,
-		Contexts: in.Contexts,
-		Timeline: in.Timeline, NVTX: in.NVTX, Kinds: in.Kinds, Units: in.Units, Evidence: in.Evidence,
-		NoTrace: in.NoTrace,
-	}).section.Status
+		Contexts: in.Contexts, Timeline: in.Timeline, NVTX: in.NVTX, Kinds: in.Kinds, Units: units,
+		Evidence: in.Evidence, NoTrace: in.NoTrace,
+	}
+}
+
+// Part computes the section by itself: what it says, and its metrics.
+func (s *Section) Part(in *Input) (report.Section, []report.Metric) {
+	out := s.run(in)
+	metrics := make([]report.Metric, len(out.metrics))
+	for i, m := range out.metrics {
+		metrics[i] = *m
+	}
+	return out.section, metrics
 }
 
 // GapWarn is the share of the window from which a single gap without GPU work is warned of.

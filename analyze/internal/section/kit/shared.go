@@ -83,21 +83,21 @@ func (in *Input) KernelStats() *kernelStats {
 func (in *Input) addKernels() *kernelStats {
 	k, memory := &in.Trace.Kernels, in.Trace.Memory()
 	lo, hi := k.Starting(in.Span.Start, in.Span.End)
-	places := NewPairs()
+	places := NewNumbering[Pair]()
 	cells := NewCombos(len(k.Names), max(1, maxCombinations/max(1, len(k.Names)))) // places beyond are looked up
 	last, place := Pair{}, int32(-1)
 	g := gatherTwice(memory, lo, hi, func(i int) int32 {
 		if x := (Pair{k.Proc(i), k.Device(i)}); place < 0 || x != last {
-			last, place = x, places.Of(x.A, x.B)
+			last, place = x, places.Of(x)
 		}
 		return cells.Of(k.Name(i), place)
 	}, k.Dur).Sort()
 	defer g.Free()
-	s := &kernelStats{Places: places.List, Cells: make([]Crossed, len(cells.List)),
+	s := &kernelStats{Places: places.Keys, Cells: make([]Crossed, len(cells.Keys)),
 		Procs: make([]DurationStats, len(in.Trace.Procs))}
 	byName, byDevice, byProc := newKeyed(), newKeyed(), newKeyed()
-	for c, x := range cells.List {
-		at := places.List[x.B]
+	for c, x := range cells.Keys {
+		at := places.Keys[x.B]
 		s.Cells[c] = Crossed{A: x.A, B: x.B, Count: int64(g.Of(c).Len()), Total: g.Of(c).Sum()}
 		byName.add(Pair{x.A, 0}, c)
 		byDevice.add(Pair{x.A, at.B}, c)
@@ -105,8 +105,8 @@ func (in *Input) addKernels() *kernelStats {
 			byProc.add(Pair{at.A, 0}, c)
 		}
 	}
-	s.Names = make([]Totals, len(byName.List))
-	for n, x := range byName.List {
+	s.Names = make([]Totals, len(byName.Keys))
+	for n, x := range byName.Keys {
 		s.Names[n] = Totals{Key: int(x.A)}
 		for _, c := range byName.cells[n] {
 			s.Names[n].Count += s.Cells[c].Count
@@ -118,11 +118,11 @@ func (in *Input) addKernels() *kernelStats {
 			cmp.Compare(k.Names[a.Key].Name, k.Names[b.Key].Name))
 	})
 	s.Tiny, s.Histograms = make([]Totals, len(s.Names)), make([]*report.Histogram, min(len(s.Names), MaxHistograms))
-	s.OnDevices = make([]PlaceTotals, len(byDevice.List))
+	s.OnDevices = make([]PlaceTotals, len(byDevice.Keys))
 	parallel.Do(func() {
 		for i := range s.Names {
 			e := &s.Names[i]
-			sample := g.Together(byName.cells[byName.Of(int32(e.Key), 0)])
+			sample := g.Together(byName.cells[byName.Of(Pair{int32(e.Key), 0})])
 			d := statsOf(sample)
 			e.Summary = d.Summary
 			s.Tiny[i] = Totals{Key: e.Key, Count: d.Tiny, Total: d.tinyTotal}
@@ -131,12 +131,12 @@ func (in *Input) addKernels() *kernelStats {
 			}
 		}
 	}, func() {
-		for n, x := range byDevice.List {
+		for n, x := range byDevice.Keys {
 			d := statsOf(g.Together(byDevice.cells[n]))
 			s.OnDevices[n] = PlaceTotals{x.A, x.B, Totals{Key: n, Count: d.Count, Total: d.Total, Summary: d.Summary}}
 		}
 	}, func() {
-		for n, x := range byProc.List {
+		for n, x := range byProc.Keys {
 			s.Procs[x.A] = statsOf(g.Together(byProc.cells[n]))
 		}
 	})
@@ -146,14 +146,14 @@ func (in *Input) addKernels() *kernelStats {
 
 // keyed collects cells by a key.
 type keyed struct {
-	*pairs
+	*Numbering[Pair]
 	cells [][]int // by number of the key
 }
 
-func newKeyed() *keyed { return &keyed{pairs: NewPairs()} }
+func newKeyed() *keyed { return &keyed{Numbering: NewNumbering[Pair]()} }
 
 func (x *keyed) add(key Pair, cell int) {
-	n := x.Of(key.A, key.B)
+	n := x.Of(key)
 	if int(n) == len(x.cells) {
 		x.cells = append(x.cells, nil)
 	}
@@ -181,10 +181,10 @@ func (in *Input) addCalls() *callStats {
 	g := gatherTwice(memory, lo, hi, func(i int) int32 { return cells.Of(api.Name(i), api.Thread(i)+1) },
 		api.Dur).Sort()
 	defer g.Free()
-	s := &callStats{Procs: make([]DurationStats, len(in.Trace.Procs)), Cells: make([]Crossed, len(cells.List))}
+	s := &callStats{Procs: make([]DurationStats, len(in.Trace.Procs)), Cells: make([]Crossed, len(cells.Keys))}
 	byName, byProc := newKeyed(), newKeyed()
 	var launches, syncs, syncCopies []int
-	for c, x := range cells.List {
+	for c, x := range cells.Keys {
 		s.Cells[c] = Crossed{A: x.A, B: x.B - 1, Count: int64(g.Of(c).Len()), Total: g.Of(c).Sum()}
 		byName.add(Pair{x.A, 0}, c)
 		n := &api.Names[x.A]
@@ -202,9 +202,9 @@ func (in *Input) addCalls() *callStats {
 			syncCopies = append(syncCopies, c)
 		}
 	}
-	s.Names = make([]Totals, len(byName.List))
+	s.Names = make([]Totals, len(byName.Keys))
 	parallel.Do(func() {
-		for n, x := range byName.List {
+		for n, x := range byName.Keys {
 			d := statsOf(g.Together(byName.cells[n]))
 			s.Names[n] = Totals{Key: int(x.A), Count: d.Count, Total: d.Total, Summary: d.Summary}
 		}
@@ -212,7 +212,7 @@ func (in *Input) addCalls() *callStats {
 		s.Launches, s.Syncs, s.SyncCopies = statsOf(g.Together(launches)), statsOf(g.Together(syncs)),
 			statsOf(g.Together(syncCopies))
 	}, func() {
-		for n, x := range byProc.List {
+		for n, x := range byProc.Keys {
 			s.Procs[x.A] = statsOf(g.Together(byProc.cells[n]))
 		}
 	})

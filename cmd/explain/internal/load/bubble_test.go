@@ -57,7 +57,7 @@ type ran struct {
 	srv  *fakeserver.Server
 }
 
-// drive runs a load against a server by script, without time or network of the world. A script that dies takes the
+// drive runs a load against a server by script, without real time or network. A script that dies takes the
 // listener with it.
 func drive(t *testing.T, script fakeserver.Script, opt Options, check func(t *testing.T, r ran)) {
 	t.Helper()

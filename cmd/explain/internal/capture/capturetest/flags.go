@@ -38,7 +38,8 @@ var accepted = map[string]map[string]map[string]bool{
 func commands(version string) map[string]map[string]bool {
 	profile, launch, start, export := profile2022, launch2022, start2022, export2022
 	if version >= "2023" {
-		profile, launch, start, export = profile+added2023+addedLaunch2023, launch+addedLaunch2023, start+added2023, export+addedExport2023
+		profile, launch, start, export = profile+added2023+addedLaunch2023, launch+addedLaunch2023, start+added2023,
+			export+addedExport2023
 	}
 	if version >= "2024" {
 		profile, launch, start = profile+added2024, launch+added2024, start+added2024

@@ -1,0 +1,146 @@
+package analyze
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// identity says which capture this is, see [report.Capture].
+func identity(in *kit.Input) report.Capture {
+	var id report.Capture
+	if in.NoTrace {
+		return id
+	}
+	t := in.Trace
+	id.Content = content(in)
+	session := ""
+	if at := t.Meta.SessionStart; at > 0 {
+		session = strconv.FormatInt(at, 10)
+		id.SessionStart = hashed("session", session)
+	}
+	var gpus []string
+	for i := range t.GPUs {
+		if f := t.GPUs[i].Fingerprint; f != "" {
+			gpus = append(gpus, f)
+		}
+	}
+	if len(gpus) > 0 {
+		slices.Sort(gpus)
+		id.Host = hashed(append([]string{"host"}, gpus...)...)
+		if session != "" {
+			hour := t.Meta.SessionStart / time.Hour.Nanoseconds()
+			id.Run = hashed("run", *id.Host, strconv.FormatInt(hour, 10))
+		}
+	}
+	if len(t.Procs) > 0 {
+		procs := []string{"processes", session}
+		for i := range t.Procs {
+			procs = append(procs, strconv.FormatInt(t.Procs[i].PID, 10))
+		}
+		slices.Sort(procs[2:])
+		id.Processes = hashed(procs...)
+	}
+	return id
+}
+
+// hashed is the first half of the SHA-256 of parts.
+func hashed(parts ...string) *string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	text := hex.EncodeToString(sum[:16])
+	return &text
+}
+
+// eventSum adds up the hashes of events, so that their order does not matter: exports order equal times differently.
+type eventSum struct {
+	from int64 // times count from here
+	a, b uint64
+	n    uint64
+}
+
+// add an event that starts at start and takes dur, of which word says everything else.
+func (s *eventSum) add(start, dur int64, word uint64) {
+	x := mix(mix(mix(uint64(start-s.from))^uint64(dur)) ^ word)
+	s.a += x
+	s.b += mix(x ^ 0x9e3779b97f4a7c15)
+	s.n++
+}
+
+// mix is the finaliser of SplitMix64 (Steele, Lea and Flood, 2014), in which every bit depends on every other.
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+func textHash(parts ...string) uint64 {
+	h := fnv.New64a()
+	for _, p := range parts {
+		_, _ = h.Write([]byte(p))
+		_, _ = h.Write([]byte{0})
+	}
+	return h.Sum64()
+}
+
+// content is the hash over the events of the window, null where there are none. One pass over columns that are in memory.
+func content(in *kit.Input) *string {
+	t := in.Trace
+	s := eventSum{from: in.Span.Start}
+	work := func(w *trace.Work, word func(i int) uint64) {
+		lo, hi := w.Starting(in.Span.Start, in.Span.End)
+		for i := lo; i < hi; i++ {
+			s.add(w.Start(i), w.Dur(i), mix(word(i))^uint64(w.Device(i)))
+		}
+	}
+	names := make([]uint64, len(t.Kernels.Names))
+	for i := range t.Kernels.Names {
+		names[i] = textHash("kernel", t.Kernels.Names[i].Name)
+	}
+	configs := make([]uint64, len(t.Kernels.Configs))
+	for i := range t.Kernels.Configs {
+		c := &t.Kernels.Configs[i]
+		for _, v := range [...]int32{c.Grid[0], c.Grid[1], c.Grid[2], c.Block[0], c.Block[1], c.Block[2]} {
+			configs[i] = mix(configs[i] ^ uint64(v))
+		}
+	}
+	work(&t.Kernels.Work, func(i int) uint64 { return names[t.Kernels.Name(i)] ^ configs[t.Kernels.Config(i)] })
+	copies := &t.Copies
+	work(&copies.Work, func(i int) uint64 {
+		kinds := uint64(copies.Kind(i))<<32 ^ uint64(uint16(copies.SrcKind(i)))<<16 ^ uint64(uint16(copies.DstKind(i)))
+		return mix(uint64(copies.Bytes(i))) ^ kinds ^ 1<<60
+	})
+	work(&t.Sets.Work, func(i int) uint64 { return mix(uint64(t.Sets.Bytes(i))) ^ 2<<60 })
+	work(&t.Graphs.Work, func(int) uint64 { return 3 << 60 })
+	calls := make([]uint64, len(t.API.Names))
+	for i := range t.API.Names {
+		calls[i] = textHash("call", t.API.Names[i].Name)
+	}
+	for lo, hi := t.API.Starting(in.Host.Start, in.Host.End); lo < hi; lo++ {
+		s.add(t.API.Start(lo), t.API.Dur(lo), calls[t.API.Name(lo)])
+	}
+	ranges := make([]uint64, len(t.Ranges.Names))
+	for i := range t.Ranges.Names {
+		ranges[i] = textHash("range", t.Ranges.Names[i].Text)
+	}
+	for lo, hi := t.Ranges.Starting(in.Host.Start, in.Host.End); lo < hi; lo++ {
+		s.add(t.Ranges.Start(lo), t.Ranges.Dur(lo), ranges[t.Ranges.Name(lo)])
+	}
+	if s.n == 0 {
+		return nil
+	}
+	var sum [24]byte
+	binary.LittleEndian.PutUint64(sum[:], s.a)
+	binary.LittleEndian.PutUint64(sum[8:], s.b)
+	binary.LittleEndian.PutUint64(sum[16:], s.n)
+	return hashed("content", string(sum[:]))
+}

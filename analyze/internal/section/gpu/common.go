@@ -1,0 +1,107 @@
+package gpu
+
+import (
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/interval"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// noWork says why there is no GPU work to lay out.
+func noWork(in *kit.Input) string {
+	if !in.Has(trace.RoleKernel) {
+		return in.Lack(trace.RoleKernel)
+	}
+	return "the capture holds no GPU work"
+}
+
+// fromWork sets the source to the tables of GPU work that this capture has.
+func fromWork(o *kit.Output, rows int, columns ...string) {
+	o.Source(report.Source{Tables: []string{}, Columns: columns, Rows: int64(rows)})
+	for _, r := range []trace.Role{trace.RoleKernel, trace.RoleMemcpy, trace.RoleMemset, trace.RoleGraph} {
+		if o.In.Has(r) {
+			o.With(r)
+		}
+	}
+}
+
+// mainCause is the cause with the most time, the first of equals.
+func mainCause(ns [attrib.Causes]int64) int {
+	main := 0
+	for c := range ns {
+		if ns[c] > ns[main] {
+			main = c
+		}
+	}
+	return main
+}
+
+// hiddenKernels is why sections about kernels are partial where CUDA graphs were traced as a whole.
+const hiddenKernels = "CUDA graphs were traced as a whole (--cuda-graph-trace=graph): the kernels inside them are not in the capture; capture with --cuda-graph-trace=node to see them"
+
+// wholeGraphs are the CUDA graphs of the window that were traced as a whole: the sum of their times, and how many.
+func wholeGraphs(in *kit.Input) (total int64, count int) {
+	g := &in.Trace.Graphs
+	lo, hi := g.Starting(in.Span.Start, in.Span.End)
+	for i := lo; i < hi; i++ {
+		total += g.Dur(i)
+	}
+	return total, hi - lo
+}
+
+// Below minorShare of the devices' time in the window a kernel is not worth optimising first, however large a share of
+// the kernel time it takes.
+const minorShare = 0.05
+
+func minor(in *kit.Input, ns int64) bool {
+	return float64(ns) < minorShare*float64(in.Span.Len())*float64(len(in.Timeline.Devices))
+}
+
+// chunkStarts is where each of n chunks of the window begins, and the end of the last.
+func chunkStarts(window interval.Interval, n int) []int64 {
+	starts := make([]int64, n+1)
+	for i := range starts {
+		starts[i] = chunk(window, i, n)
+	}
+	return starts
+}
+
+// Shares of the window from which several sections say something.
+const (
+	idleMedium    = 0.20 // idle time is a finding: nsys-llm-explainer's limit, on the corrected idle time
+	transferBound = 0.40 // the window is bound by copies
+)
+
+// shortWindow is the length in ns below which shares of a window say nothing.
+const shortWindow = 100_000
+
+// idleAdvice is what idle time means and what to do about it, by its main cause.
+var idleAdvice = [attrib.Causes][]string{
+	attrib.CauseSync: {
+		"The launching thread sits in a blocking call: the synchronisation section names it and the NVTX range it happens in.",
+		"Remove per-step barriers (.item(), .cpu(), torch.cuda.synchronize()), copy results asynchronously to pinned memory and wait on an event one step later.",
+	},
+	attrib.CauseHost: {
+		"The launching thread does something other than launching: scheduling, sampling on the CPU, Python between kernels, waiting for requests. The idle gaps section names it where it can.",
+		"Batch more work per step, launch steps as CUDA graphs, or move scheduling off the critical path (vLLM: --async-scheduling; SGLang: without --disable-overlap-schedule).",
+	},
+	attrib.CauseLaunch: {
+		"The launch calls themselves take the time: use CUDA graphs, fuse small kernels, and check that nothing (debugger, profiler options, lazy module loading) slows the driver.",
+	},
+	attrib.CauseDependency: {
+		"Work was launched and waited for an event, another stream or the device: look at stream-wait calls and at which stream the previous work ran on.",
+	},
+	attrib.CauseUnknown: {
+		"The capture does not hold the launching calls of this time (it was cut, or API rows were dropped), or nothing ran after it. Capture with --trace=cuda,nvtx and a longer window, or narrow the window to the work (--steady, --window nvtx:REGEX).",
+	},
+}
+
+// insideGraphs names the time of CUDA graphs whose kernels were not traced.
+const insideGraphs = "(inside CUDA graphs)"
+
+// chunk is where the i-th of n chunks of the window begins; the quotient is taken first, so that nothing overflows.
+func chunk(window interval.Interval, i, n int) int64 {
+	length := window.Len()
+	return window.Start + length/int64(n)*int64(i) + length%int64(n)*int64(i)/int64(n)
+}

@@ -1,0 +1,175 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// UnitCut is what a report says of its units where they are cut at another anchor than the one it uses. Kernels with
+// little time are left out of Metrics: a comparison sums them up.
+type UnitCut struct {
+	Anchor   UnitAnchor  `json:"anchor"`
+	Name     string      `json:"name"`
+	Why      string      `json:"why"`
+	Groups   []UnitGroup `json:"groups"`
+	Trimmed  UnitTrim    `json:"trimmed"`
+	Coverage *float64    `json:"coverage"`
+	Series   *UnitSeries `json:"series,omitempty"`
+	Metrics  []Metric    `json:"metrics"` // of the section; of their sources one table is named
+	Source   Source      `json:"source"`  // of all of the metrics
+	Section  Section     `json:"section"`
+}
+
+// unit is what the report's unit would be.
+func (c *UnitCut) unit(of *Unit) Unit {
+	u := Unit{Kind: of.Kind, Name: c.Name, Why: c.Why, Groups: c.Groups, Trimmed: c.Trimmed, Coverage: c.Coverage,
+		Series: c.Series}
+	for _, a := range of.Anchors {
+		a.Used = a.Same(&c.Anchor)
+		u.Anchors = append(u.Anchors, a)
+	}
+	return u
+}
+
+// unitSection is the section that a cut replaces.
+const unitSection = "unit"
+
+// Same reports whether two anchors are the same kernels, however often they occur.
+func (a *UnitAnchor) Same(b *UnitAnchor) bool {
+	return a.Start == b.Start && a.Families == b.Families && a.Merged == b.Merged && slices.Equal(a.Names, b.Names)
+}
+
+// Used is the anchor that the units start at, or nil where they were found in another way.
+func (u *Unit) Used() *UnitAnchor {
+	for i := range u.Anchors {
+		if u.Anchors[i].Used {
+			return &u.Anchors[i]
+		}
+	}
+	return nil
+}
+
+// CutAt is the report with its units cut at an anchor: itself where they are, and ok is false where it does not know.
+// The new report shares what does not depend on the unit with r, which stays as it is, and has no further cuts. Findings
+// about units are left out.
+func (r *Report) CutAt(a *UnitAnchor) (cut *Report, ok bool) {
+	if used := r.Unit.Used(); used != nil && used.Same(a) {
+		return r, true
+	}
+	at := slices.IndexFunc(r.Unit.Cuts, func(c UnitCut) bool { return c.Anchor.Same(a) })
+	if at < 0 {
+		return nil, false
+	}
+	c := &r.Unit.Cuts[at]
+	out := *r
+	out.Unit = c.unit(&r.Unit)
+	old := map[string]bool{}
+	for i := range r.Metrics {
+		old[r.Metrics[i].ID] = old[r.Metrics[i].ID] || r.Metrics[i].Scale == PerUnit || r.Metrics[i].ID == "unit.count"
+	}
+	out.Metrics = slices.DeleteFunc(slices.Clone(r.Metrics), func(m Metric) bool { return old[m.ID] })
+	for _, m := range c.Metrics {
+		m.Source = c.Source
+		out.Metrics = append(out.Metrics, m)
+	}
+	out.Sections = slices.Clone(r.Sections)
+	if s := slices.IndexFunc(out.Sections, func(s Section) bool { return s.ID == unitSection }); s >= 0 {
+		out.Sections[s] = c.Section
+	} else {
+		out.Sections = append(out.Sections, c.Section)
+	}
+	have := make(map[string]bool, len(out.Metrics))
+	for i := range out.Metrics {
+		have[MetricKey(out.Metrics[i].ID, out.Metrics[i].Labels)] = true
+	}
+	out.Findings = slices.DeleteFunc(slices.Clone(r.Findings), func(f Finding) bool {
+		return f.Doc == unitSection || slices.ContainsFunc(f.Evidence, func(m MetricRef) bool {
+			return !have[MetricKey(m.ID, m.Labels)]
+		})
+	})
+	out.Warnings = slices.DeleteFunc(slices.Clone(r.Warnings), func(w Warning) bool { return w.Section == unitSection })
+	return &out, true
+}
+
+// Add adds the tables, the columns and the rows that s lacks: rows are those of the source with most.
+func (s *Source) Add(other *Source) {
+	for _, list := range []struct {
+		to   *[]string
+		from []string
+	}{{&s.Tables, other.Tables}, {&s.Columns, other.Columns}} {
+		for _, name := range list.from {
+			if !slices.Contains(*list.to, name) {
+				*list.to = append(*list.to, name)
+			}
+		}
+	}
+	s.Rows = max(s.Rows, other.Rows)
+}
+
+// validate reports the first thing that is wrong with a unit.
+func (u *Unit) validate() error {
+	if u.Groups == nil {
+		return errors.New("a list is null")
+	}
+	if !finite(u.Coverage) {
+		return errors.New("coverage is not finite")
+	}
+	used := 0
+	for i := range u.Anchors {
+		a := &u.Anchors[i]
+		if err := a.validate(); err != nil {
+			return fmt.Errorf("anchor %d: %w", i, err)
+		}
+		if a.Used {
+			used++
+		}
+	}
+	if used > 1 {
+		return errors.New("more than one anchor is used")
+	}
+	if u.Series == nil {
+		return nil
+	}
+	units, err := u.Series.Decode()
+	if err != nil {
+		return fmt.Errorf("series: %w", err)
+	}
+	for i := range units {
+		if units[i].Group >= int64(len(u.Groups)) {
+			return fmt.Errorf("series: unit %d is of group %d of %d", i, units[i].Group, len(u.Groups))
+		}
+	}
+	return nil
+}
+
+func (a *UnitAnchor) validate() error {
+	if len(a.Names) == 0 || a.Start < 0 || a.Start >= len(a.Names) || a.Count < 0 || !finite(&a.Coverage) {
+		return fmt.Errorf("starts at kernel %d of %d, %d times", a.Start, len(a.Names), a.Count)
+	}
+	return nil
+}
+
+// validateCuts checks that a report can be made of each cut.
+func (r *Report) validateCuts() error {
+	for i := range r.Unit.Cuts {
+		c := &r.Unit.Cuts[i]
+		switch {
+		case c.Section.ID != unitSection || c.Metrics == nil:
+			return fmt.Errorf("report: cut %d: is not of the section %s", i, unitSection)
+		case !slices.ContainsFunc(r.Unit.Anchors, func(a UnitAnchor) bool { return a.Same(&c.Anchor) }):
+			return fmt.Errorf("report: cut %d: is of none of the anchors", i)
+		}
+		if err := c.Anchor.validate(); err != nil {
+			return fmt.Errorf("report: cut %d: %w", i, err)
+		}
+		cut, ok := r.CutAt(&c.Anchor)
+		if !ok || cut == r {
+			continue // an anchor twice: the first counts
+		}
+		if err := cut.Validate(); err != nil {
+			return fmt.Errorf("cut %d: %w", i, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,183 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// UnitSeries is every unit of work of a capture, by device, process, then start; see [UnitSeries.Decode]. Columns that
+// rarely change are runs, value and count by turns: device 0 for 40 units and then 1 for 39 is [0, 40, 1, 39]. Of numbers,
+// starts, durations and times without work the change from unit to unit is stored. A thousand units take some 10 kB.
+type UnitSeries struct {
+	Count      int64    `json:"count"`      // units in the columns
+	Every      int64    `json:"every"`      // 1: all units of the capture; k: every k-th, since there are too many
+	Signatures []string `json:"signatures"` // hashes of a unit's work: kernels with their launch geometry, copies with their bytes
+	Device     []int64  `json:"device"`     // runs of deviceId
+	Process    []int64  `json:"process"`    // runs of the process id; -1 unknown
+	Number     []int64  `json:"number"`     // runs of the change of Number
+	Group      []int64  `json:"group"`      // runs of the place in Unit.Groups; -1 none
+	State      []int64  `json:"state"`      // runs of the place in [UnitStates]
+	Signature  []int64  `json:"signature"`  // runs of the place in Signatures; -1 for one that Signatures has no room for
+	Start      []int64  `json:"start"`      // runs of the time from the end of the unit before, ns; the first is since 0
+	Duration   []int64  `json:"duration"`   // ns, changes
+	Idle       []int64  `json:"idle"`       // ns of the duration in which nothing ran on the device, changes
+}
+
+// UnitStates are what becomes of units: kept ones are what numbers are made from, outside those that start outside
+// the analysed window.
+var UnitStates = []string{"kept", "cut", "warmup", "other", "outside"}
+
+// Bounds of a series.
+const (
+	MaxSeriesUnits  = 65_536
+	maxSeriesHashes = 1_024
+)
+
+// UnitPoint is one unit of a series.
+type UnitPoint struct {
+	Device, Process int64
+	Number          int64 // counts the units of a process on a device from 0, whatever became of them
+	Group           int64 // place in Unit.Groups; -1 none
+	State           int64 // place in UnitStates
+	Signature       string
+	Start           int64 // ns, as the capture counts
+	Duration, Busy  int64 // ns
+}
+
+// NewUnitSeries encodes units, every k-th of them where there are more than MaxSeriesUnits.
+func NewUnitSeries(units []UnitPoint) *UnitSeries {
+	every := 1
+	if len(units) > MaxSeriesUnits {
+		every = (len(units)-1)/MaxSeriesUnits + 1
+	}
+	s := &UnitSeries{Every: int64(every), Signatures: []string{}}
+	for _, column := range s.columns() {
+		*column = []int64{}
+	}
+	ids := map[string]int64{}
+	var before UnitPoint
+	for i := 0; i < len(units); i += every {
+		u := &units[i]
+		id, ok := ids[u.Signature]
+		switch {
+		case ok:
+		case u.Signature == "" || len(ids) == maxSeriesHashes:
+			id = -1
+		default:
+			id = int64(len(ids))
+			ids[u.Signature] = id
+			s.Signatures = append(s.Signatures, u.Signature)
+		}
+		s.Count++
+		s.Device, s.Process = addRun(s.Device, u.Device), addRun(s.Process, u.Process)
+		s.Number = addRun(s.Number, u.Number-before.Number)
+		s.Group, s.State = addRun(s.Group, u.Group), addRun(s.State, u.State)
+		s.Signature = addRun(s.Signature, id)
+		s.Start = addRun(s.Start, u.Start-before.Start-before.Duration)
+		s.Duration = append(s.Duration, u.Duration-before.Duration)
+		s.Idle = append(s.Idle, (u.Duration-u.Busy)-(before.Duration-before.Busy))
+		before = *u
+	}
+	return s
+}
+
+func (s *UnitSeries) columns() []*[]int64 {
+	return []*[]int64{&s.Device, &s.Process, &s.Number, &s.Group, &s.State, &s.Signature, &s.Start, &s.Duration, &s.Idle}
+}
+
+func addRun(runs []int64, v int64) []int64 {
+	if n := len(runs); n > 0 && runs[n-2] == v {
+		runs[n-1]++
+		return runs
+	}
+	return append(runs, v, 1)
+}
+
+// Decode gives the units back. It fails where columns differ in length, a place is out of range or a time overflows,
+// and never makes more units than [MaxSeriesUnits].
+func (s *UnitSeries) Decode() ([]UnitPoint, error) {
+	n := int(s.Count)
+	switch {
+	case s.Count < 0 || s.Count > MaxSeriesUnits || s.Every < 1:
+		return nil, fmt.Errorf("%d units, every %d-th", s.Count, s.Every)
+	case len(s.Duration) != n || len(s.Idle) != n:
+		return nil, fmt.Errorf("%d durations and %d times without work for %d units", len(s.Duration), len(s.Idle), n)
+	}
+	units := make([]UnitPoint, n)
+	var err error
+	runs := func(name string, column []int64, least, most int64, set func(i int, v int64) error) {
+		if err == nil {
+			if err = eachRun(column, n, least, most, set); err != nil {
+				err = fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	runs("device", s.Device, math.MinInt32, math.MaxInt32, func(i int, v int64) error { units[i].Device = v; return nil })
+	runs("process", s.Process, math.MinInt64, math.MaxInt64, func(i int, v int64) error { units[i].Process = v; return nil })
+	runs("number", s.Number, -math.MaxInt32, math.MaxInt32, func(i int, v int64) error {
+		if i > 0 {
+			v += units[i-1].Number
+		}
+		units[i].Number = v
+		if v < 0 || v > math.MaxInt32 {
+			return fmt.Errorf("unit %d has number %d", i, v)
+		}
+		return nil
+	})
+	runs("group", s.Group, -1, math.MaxInt32, func(i int, v int64) error { units[i].Group = v; return nil })
+	runs("state", s.State, 0, int64(len(UnitStates)-1), func(i int, v int64) error { units[i].State = v; return nil })
+	runs("signature", s.Signature, -1, int64(len(s.Signatures)-1), func(i int, v int64) error {
+		if v >= 0 {
+			units[i].Signature = s.Signatures[v]
+		}
+		return nil
+	})
+	idle, duration := int64(0), int64(0)
+	for i := range units {
+		duration, idle = duration+s.Duration[i], idle+s.Idle[i]
+		if idle < 0 || idle > duration {
+			return nil, fmt.Errorf("unit %d lasts %d ns, of which %d without work", i, duration, idle)
+		}
+		units[i].Duration, units[i].Busy = duration, duration-idle
+	}
+	end := int64(0)
+	runs("start", s.Start, math.MinInt64, math.MaxInt64, func(i int, v int64) error {
+		units[i].Start = end + v
+		if end = units[i].Start + units[i].Duration; end < units[i].Start {
+			return fmt.Errorf("unit %d ends beyond the range of times", i)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return units, nil
+}
+
+// eachRun goes through runs of values from least to most, which must be n in all.
+func eachRun(runs []int64, n int, least, most int64, set func(i int, v int64) error) error {
+	if len(runs)%2 != 0 {
+		return errors.New("a value without a count")
+	}
+	at := 0
+	for r := 0; r < len(runs); r += 2 {
+		v, count := runs[r], runs[r+1]
+		if v < least || v > most {
+			return fmt.Errorf("%d is out of range", v)
+		}
+		if count < 1 || count > int64(n-at) {
+			return fmt.Errorf("a run of %d where %d are left", count, n-at)
+		}
+		for range count {
+			if err := set(at, v); err != nil {
+				return err
+			}
+			at++
+		}
+	}
+	if at != n {
+		return fmt.Errorf("%d values for %d units", at, n)
+	}
+	return nil
+}

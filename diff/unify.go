@@ -1,0 +1,141 @@
+package diff
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// unify cuts the units of all captures at one anchor that all of them know, so that both sides have the same unit of
+// work: the one whose units have about as many kernels everywhere, then the one that captures rank best, which is the
+// base's wherever the head has it too. It is the same one if the sides change places. Captures whose units were not found
+// in the kernel sequence stay as they are.
+//
+// Where no anchor is common to all, each keeps its own unit, and apart says so.
+func unify(base, head []*report.Report) (b, h []*report.Report, apart string) {
+	all := slices.Concat(base, head)
+	for _, r := range all {
+		if r.Unit.Used() == nil {
+			return base, head, ""
+		}
+	}
+	var best *candidate
+	for i := range all[0].Unit.Anchors {
+		c := newCandidate(all, &all[0].Unit.Anchors[i])
+		if c != nil && (best == nil || c.compare(best) < 0) {
+			best = c
+		}
+	}
+	if best == nil {
+		return base, head, missing(all[0].Unit.Used(), all)
+	}
+	return best.cut[:len(base)], best.cut[len(base):], ""
+}
+
+// candidate is an anchor that all captures know.
+type candidate struct {
+	cut   []*report.Report
+	alike bool
+	rank  int // of the captures together: 0 where it is the first choice of all
+	name  string
+}
+
+func newCandidate(all []*report.Report, a *report.UnitAnchor) *candidate {
+	c := &candidate{cut: cutAll(all, a), name: fmt.Sprintf("%q %d", a.Names, a.Start)}
+	if c.cut == nil {
+		return nil
+	}
+	c.alike = alikeUnits(c.cut)
+	for _, r := range all {
+		if !r.Unit.Used().Same(a) {
+			c.rank += 1 + slices.IndexFunc(r.Unit.Anchors, func(b report.UnitAnchor) bool { return b.Same(a) })
+		}
+	}
+	return c
+}
+
+// compare is below 0 where c is the better choice.
+func (c *candidate) compare(d *candidate) int {
+	if c.alike != d.alike {
+		if c.alike {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(c.rank-d.rank, strings.Compare(c.name, d.name))
+}
+
+// cutAll cuts all captures at an anchor; nil where one does not know it.
+func cutAll(all []*report.Report, a *report.UnitAnchor) []*report.Report {
+	cut := make([]*report.Report, len(all))
+	for i, r := range all {
+		var ok bool
+		if cut[i], ok = r.CutAt(a); !ok {
+			return nil
+		}
+	}
+	return cut
+}
+
+// alikeKernels is the ratio up to which units have about the same number of kernels: a step less than half as long again.
+const alikeKernels = 1.25
+
+// alikeUnits reports whether the main units of all captures have about the same number of kernels.
+func alikeUnits(all []*report.Report) bool {
+	least, most := int64(-1), int64(-1)
+	for _, r := range all {
+		at := slices.IndexFunc(r.Unit.Groups, func(g report.UnitGroup) bool { return g.Main })
+		if at < 0 {
+			return false
+		}
+		n := r.Unit.Groups[at].Kernels
+		if least < 0 || n < least {
+			least = n
+		}
+		most = max(most, n)
+	}
+	return float64(most) <= alikeKernels*float64(least)
+}
+
+// missing says which kernels of an anchor the captures lack that cannot be cut there.
+func missing(a *report.UnitAnchor, all []*report.Report) string {
+	column := "canonical"
+	if a.Families {
+		column = "family"
+	}
+	for _, r := range all[1:] {
+		if _, ok := r.CutAt(a); ok {
+			continue
+		}
+		have := map[string]bool{}
+		t := report.NewIndex(r).Table("unit", "unit_kernels")
+		for i := range t.Len() {
+			have[t.Str(i, column)] = true
+		}
+		var lacking []string
+		for _, name := range a.Names {
+			if !have[name] && !slices.Contains(lacking, name) {
+				lacking = append(lacking, name)
+			}
+		}
+		at := "units of " + all[0].Trace.Name + " start at " + strings.Join(a.Names, " → ")
+		if len(lacking) > 0 {
+			return fmt.Sprintf("%s, and units of %s have no %s: each side has a unit of its own", at, r.Trace.Name,
+				strings.Join(lacking, ", "))
+		}
+		return fmt.Sprintf("%s, and those of %s at %s: each side has a unit of its own; compare the traces, or name the unit with --unit",
+			at, r.Trace.Name, strings.Join(r.Unit.Used().Names, " → "))
+	}
+	return ""
+}
+
+// sayApart adds to a comparison that could not be made that each side has a unit of its own.
+func sayApart(c *comparison.Comparison, apart string) {
+	if apart != "" && !c.Comparable && !c.Identical {
+		c.Reasons = append(c.Reasons, comparison.Reason{Code: comparison.DifferentWork, Text: apart})
+	}
+}

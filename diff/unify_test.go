@@ -1,0 +1,78 @@
+package diff
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// cutReport is a report of units that start at the first of the anchors, with a number of kernels a unit for each of them.
+func cutReport(name string, kernels map[string]int64, anchors ...string) *report.Report {
+	r := &report.Report{Trace: report.Provenance{Name: name}, Unit: report.Unit{Kind: "kernel"}}
+	groups := func(a string) []report.UnitGroup {
+		return []report.UnitGroup{{ID: "step", Main: true, Kernels: kernels[a]}}
+	}
+	for i, a := range anchors {
+		at := report.UnitAnchor{Names: []string{a}, Used: i == 0}
+		r.Unit.Anchors = append(r.Unit.Anchors, at)
+		if i == 0 {
+			r.Unit.Groups = groups(a)
+			continue
+		}
+		r.Unit.Cuts = append(r.Unit.Cuts, report.UnitCut{Anchor: at, Groups: groups(a), Section: report.Section{ID: "unit"}})
+	}
+	table := report.Table{ID: "unit_kernels", Columns: []report.Column{{ID: "canonical", Kind: report.Name}}}
+	for _, a := range anchors {
+		table.Rows = append(table.Rows, []report.Cell{report.S(a)})
+	}
+	r.Sections = []report.Section{{ID: "unit", Tables: []report.Table{table}}}
+	return r
+}
+
+func TestUnify(t *testing.T) {
+	even := map[string]int64{"a": 20, "b": 20, "c": 20}
+	for name, c := range map[string]struct {
+		base, head *report.Report
+		want       string
+	}{
+		"the base's":         {cutReport("base", even, "a", "b", "c"), cutReport("head", even, "a", "b", "c"), "a"},
+		"the head knows it":  {cutReport("base", even, "a", "b"), cutReport("head", even, "b", "a"), "a"}, // a tie: by name
+		"ranked best":        {cutReport("base", even, "c", "b", "a"), cutReport("head", even, "b", "a", "c"), "b"},
+		"the next common":    {cutReport("base", even, "a", "b"), cutReport("head", even, "c", "b"), "b"},
+		"not half the units": {cutReport("base", even, "a", "b"), cutReport("head", map[string]int64{"a": 30, "b": 20}, "a", "b"), "b"},
+		"no better":          {cutReport("base", even, "a", "b"), cutReport("head", map[string]int64{"a": 30, "b": 30}, "a", "b"), "a"},
+	} {
+		for _, turned := range []bool{false, true} { // the same if the sides change places
+			one, two := c.base, c.head
+			if turned {
+				one, two = two, one
+			}
+			b, h, apart := unify([]*report.Report{one}, []*report.Report{two})
+			if apart != "" || len(b) != 1 || len(h) != 1 {
+				t.Fatalf("%s: %d and %d reports, %s", name, len(b), len(h), apart)
+			}
+			for _, r := range append(b, h...) {
+				if got := r.Unit.Used().Names[0]; got != c.want {
+					t.Errorf("%s, turned %v: cut at %s, want %s", name, turned, got, c.want)
+				}
+			}
+		}
+	}
+}
+
+// Where no anchor is common, each side keeps its unit, and the kernels that one lacks are named. Where a side has no
+// anchor, since its units were found in another way, nothing is changed or said.
+func TestUnifyLeavesApart(t *testing.T) {
+	even := map[string]int64{}
+	base, head := cutReport("base.sqlite", even, "a", "b"), cutReport("head.sqlite", even, "c")
+	b, h, apart := unify([]*report.Report{base}, []*report.Report{head})
+	if b[0] != base || h[0] != head || !strings.Contains(apart, "head.sqlite have no a") {
+		t.Errorf("%q", apart)
+	}
+	marked := &report.Report{Unit: report.Unit{Kind: "nvtx"}}
+	b, h, apart = unify([]*report.Report{base}, []*report.Report{marked})
+	if b[0] != base || h[0] != marked || apart != "" {
+		t.Errorf("%q", apart)
+	}
+}
