@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -125,7 +126,7 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 	c.Counts.MetricsCompared = int64(len(c.Primary))
 	c.Counts.UnitsBase, c.Counts.UnitsHead = c.Unit.BaseN, c.Unit.HeadN
 	x.NameKernels()
-	judge.All(c, x.Opt.Policy, x.Base, x.Head, opt.Today)
+	judge.All(x.Decider, opt.Today)
 	return c, c.Validate()
 }
 
@@ -166,7 +167,7 @@ func (x *comparer) compare() {
 	if !c.Comparable && !c.Identical {
 		x.unsettle()
 	} else if row := c.Row("unit.time.p50"); row != nil && row.Class == comparison.Unsettled {
-		x.Reason(comparison.WideInterval, "unit.time.p50: "+row.Why)
+		x.Reason(cmp.Or(row.Code, comparison.WideInterval), "unit.time.p50: "+row.Why)
 	}
 }
 

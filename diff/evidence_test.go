@@ -106,7 +106,7 @@ func rowOf(tb testing.TB, c *comparison.Comparison, metric string) *comparison.R
 func TestEvidenceOfLogs(t *testing.T) {
 	base, same, slow := (&loggedServer{seed: 1}).report(t), (&loggedServer{seed: 2}).report(t), (&loggedServer{seed: 3, slow: 1.2}).report(t)
 	c := compareReports(t, one(base), one(same), diff.Options{})
-	if c.Verdict != comparison.Pass || !c.Comparable || c.Depth != comparison.DepthEvidence || c.Counts.GatesChecked != 3 {
+	if c.Verdict != comparison.Pass || !c.Comparable || c.Depth != comparison.DepthEvidence || c.Counts.GatesChecked != 5 { // step, mean, tail, generation, prompt
 		t.Errorf("two runs of one server: %s, %d gates, %v", c.Verdict, c.Counts.GatesChecked, c.Gates)
 	}
 	if r := rowOf(t, c, "unit.time.p50"); r.Class != comparison.Same || !r.Unreplicated {

@@ -63,6 +63,7 @@ type Comparison struct {
 	Structure    []Structural `json:"structure"` // new blocking call, graph coverage lost, launches per unit, …
 	Mix          []Mix        `json:"mix"`       // units by phase and batch on both sides: a change of mix is no change of cost
 	Policy       PolicyInfo   `json:"policy"`
+	Resolution   *float64     `json:"resolution"` // smallest loss of the unit's time that would have failed, a ratio
 	Gates        []Gate       `json:"gates"`
 	Waivers      []WaiverUse  `json:"waivers"`
 	Overrides    []Override   `json:"overrides"` // by which a verdict of fail became warn
@@ -123,6 +124,8 @@ const (
 	MissingKind          Code = "missing_kind" // kinds of unit that the head lacks, so that their work has no price
 	NothingMatched       Code = "nothing_matched"
 	WideInterval         Code = "wide_interval"
+	TooFewUnits          Code = "too_few_units"      // to tell a change of that size from a slow stretch
+	Trend                Code = "trend"              // the work drifts in the captures, and nothing ties unit to unit
 	NoBaseline           Code = "no_baseline"        // a first run: nothing to compare with
 	SameCapture          Code = "same_capture"       // a capture is there twice
 	OneSession           Code = "one_session"        // captures are windows of one session
@@ -197,6 +200,7 @@ type Row struct {
 	Delta        *float64      `json:"delta"`
 	Ratio        *float64      `json:"ratio"` // head over base
 	Class        Class         `json:"class"`
+	Code         Code          `json:"code"`   // of the reason, where the class is inconclusive; else empty
 	Why          string        `json:"why"`    // how the class was decided, with the numbers it can be checked by
 	NBase        int64         `json:"n_base"` // units
 	NHead        int64         `json:"n_head"`
@@ -209,6 +213,7 @@ type Row struct {
 	EffectSize   *float64      `json:"effect_size"`   // Cliff's delta over units, -1 to 1
 	Test         *Test         `json:"test"`          // several captures a side only
 	NeedCaptures *int64        `json:"need_captures"` // a side, that would settle an inconclusive row
+	Resolution   *float64      `json:"resolution"`    // smallest loss that would have been found, a ratio: 0.06 is 6 %
 	Unreplicated bool          `json:"unreplicated"`  // one capture on a side
 }
 
@@ -321,11 +326,15 @@ type Gate struct {
 	Delta     *float64      `json:"delta"`
 	Ratio     *float64      `json:"ratio"`
 	Class     Class         `json:"class"`
-	Verdict   Verdict       `json:"verdict"`
-	CountsAs  Verdict       `json:"counts_as"` // towards the verdict of the comparison, by level and policy
-	Code      Code          `json:"code"`      // of the reason, where the gate is inconclusive; else empty
-	Reason    string        `json:"reason"`
-	Waiver    *WaiverRef    `json:"waiver"` // that covers what the gate found, also one that does not hold
+	P         *float64      `json:"p"` // that the change is beyond the rule by noise alone, adjusted over what is judged
+	// Resolution is the smallest loss that would have failed, a ratio: 0.061 is "would have failed from +6.1 % on". Null
+	// where that is not known.
+	Resolution *float64   `json:"resolution"`
+	Verdict    Verdict    `json:"verdict"`
+	CountsAs   Verdict    `json:"counts_as"` // towards the verdict of the comparison, by level and policy
+	Code       Code       `json:"code"`      // of the reason, where the gate is inconclusive; else empty
+	Reason     string     `json:"reason"`
+	Waiver     *WaiverRef `json:"waiver"` // that covers what the gate found, also one that does not hold
 }
 
 // PolicyInfo is what the comparison was judged by, beside the rules that the gates name.
@@ -418,7 +427,9 @@ func Worse(a, b Verdict) Verdict {
 }
 
 // Checked reports whether the gate had something to look at.
-func (g *Gate) Checked() bool { return g.Verdict != Inconclusive || g.Code == WideInterval }
+func (g *Gate) Checked() bool {
+	return g.Verdict != Inconclusive || g.Code == WideInterval || g.Code == Trend || g.Code == TooFewUnits
+}
 
 // Open makes a gate inconclusive, for a reason.
 func (g *Gate) Open(code Code, text string) {

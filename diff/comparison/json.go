@@ -39,6 +39,7 @@ func Write(w io.Writer, c *Comparison) error {
 	report.List(l, "structure", c.Structure)
 	report.List(l, "mix", c.Mix)
 	l.Field("policy", c.Policy)
+	l.Field("resolution", c.Resolution)
 	report.List(l, "gates", c.Gates)
 	report.List(l, "waivers", c.Waivers)
 	report.List(l, "overrides", c.Overrides)

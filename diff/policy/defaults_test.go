@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nsys-llm/explain/diff/internal/difftest"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -15,21 +13,41 @@ import (
 // The default rules by hand: what the preset's words mean in numbers.
 func TestDefaultRulesInNumbers(t *testing.T) {
 	none, kernels := report.Labels{}, report.Labels{"kernel": "*"}
+	rule := func(id, metric, level string, rel, abs float64, unit, direction string) policy.Rule {
+		r := policy.Rule{ID: id, Metric: metric, Labels: none, Level: level, AbsUnit: unit, Direction: direction, Optional: true}
+		if rel > 0 {
+			r.Rel = &rel
+		}
+		if abs > 0 {
+			r.Abs = &abs
+		}
+		return r
+	}
+	work := rule("work", "work.time", "error", 0.03, 0, "", "up")
+	step := rule("step", "unit.time.p50", "error", 0.03, 10e3, "ns", "up")
+	step.Optional = false
+	launches := rule("launches", "unit.launches", "error", 0.01, 1, "count", "up")
+	launches.OnlySlower = true
+	each, ncu := rule("kernels", "kernel.time_per_unit", "warn", 0.05, 5e3, "ns", "up"), rule("ncu", "ncu.duration.mean", "warn", 0.05, 1e3, "ns", "up")
+	each.Labels, ncu.Labels = kernels, kernels
 	want := []policy.Rule{
-		{ID: "work", Metric: "work.time", Labels: none, Level: "error", Rel: difftest.Num(0.03), Direction: "up", Optional: true},
-		{ID: "step", Metric: "unit.time.p50", Labels: none, Level: "error", Rel: difftest.Num(0.03), Abs: difftest.Num(10e3), AbsUnit: "ns", Direction: "up"},
-		{ID: "launches", Metric: "unit.launches", Labels: none, Level: "error", Abs: difftest.Num(1), AbsUnit: "count", Direction: "up", Optional: true},
-		{ID: "graphs", Metric: "graph.coverage", Labels: none, Level: "error", Abs: difftest.Num(0.05), AbsUnit: "ratio", Direction: "down", Optional: true},
+		work,
+		step,
+		rule("mean", "unit.time.mean", "error", 0.05, 10e3, "ns", "up"),
+		rule("tail", "unit.time.p90", "warn", 0.15, 10e3, "ns", "up"),
+		rule("far tail", "unit.time.p99", "warn", 0.15, 10e3, "ns", "up"),
+		launches,
+		rule("graphs", "graph.coverage", "error", 0, 0.05, "ratio", "down"),
 		{ID: "structure", Metric: "structure", Labels: none, Level: "warn"},
-		{ID: "kernels", Metric: "kernel.time_per_unit", Labels: kernels, Level: "warn", Rel: difftest.Num(0.05), Abs: difftest.Num(5e3), AbsUnit: "ns", Direction: "up", Optional: true},
-		{ID: "failures", Metric: "load.failure_ratio", Labels: none, Level: "error", Abs: difftest.Num(0.01), AbsUnit: "ratio", Direction: "up", Optional: true},
-		{ID: "generation", Metric: "serve.generation_throughput.p50", Labels: none, Level: "error", Rel: difftest.Num(0.05), Direction: "down", Optional: true},
-		{ID: "prompt", Metric: "serve.prompt_throughput.p50", Labels: none, Level: "warn", Rel: difftest.Num(0.05), Direction: "down", Optional: true},
-		{ID: "ttft", Metric: "serve.ttft.mean", Labels: none, Level: "error", Rel: difftest.Num(0.1), Direction: "up", Optional: true},
-		{ID: "tpot", Metric: "serve.tpot.mean", Labels: none, Level: "error", Rel: difftest.Num(0.05), Direction: "up", Optional: true},
-		{ID: "e2e", Metric: "serve.e2e.mean", Labels: none, Level: "error", Rel: difftest.Num(0.1), Direction: "up", Optional: true},
-		{ID: "drafting", Metric: "serve.spec_acceptance_rate", Labels: none, Level: "warn", Abs: difftest.Num(0.05), AbsUnit: "ratio", Direction: "down", Optional: true},
-		{ID: "ncu", Metric: "ncu.duration.mean", Labels: kernels, Level: "warn", Rel: difftest.Num(0.05), Abs: difftest.Num(1e3), AbsUnit: "ns", Direction: "up", Optional: true},
+		each,
+		rule("failures", "load.failure_ratio", "error", 0, 0.01, "ratio", "up"),
+		rule("generation", "serve.generation_throughput.p50", "error", 0.05, 0, "", "down"),
+		rule("prompt", "serve.prompt_throughput.p50", "warn", 0.05, 0, "", "down"),
+		rule("ttft", "serve.ttft.mean", "error", 0.10, 0, "", "up"),
+		rule("tpot", "serve.tpot.mean", "error", 0.05, 0, "", "up"),
+		rule("e2e", "serve.e2e.mean", "error", 0.10, 0, "", "up"),
+		rule("drafting", "serve.spec_acceptance_rate", "warn", 0, 0.05, "ratio", "down"),
+		ncu,
 	}
 	if d := cmp.Diff(want, policy.DefaultRules(), cmpopts.IgnoreUnexported(policy.Rule{}), cmpopts.EquateApprox(1e-12, 0)); d != "" {
 		t.Error(d)

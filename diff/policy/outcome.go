@@ -10,7 +10,7 @@ func (p *Policy) Counts(g *comparison.Gate) comparison.Verdict {
 	v := g.Verdict
 	if v == comparison.Inconclusive {
 		switch g.Code {
-		case comparison.WideInterval:
+		case comparison.WideInterval, comparison.Trend:
 			v = p.Stats.OnInconclusive
 		case comparison.DifferentWork,
 			comparison.NoUnit,
@@ -24,6 +24,7 @@ func (p *Policy) Counts(g *comparison.Gate) comparison.Verdict {
 			v = p.Stats.OnNotComparable
 		case comparison.MissingMetric, comparison.MissingKind, comparison.NothingMatched:
 			v = p.Stats.OnMissing
+		case comparison.TooFewUnits: // no verdict, whatever the policy says of uncertain ones
 		case comparison.NoBaseline: // budgets need none
 		}
 	}

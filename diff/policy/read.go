@@ -117,9 +117,12 @@ func (d *policyDoc) preset(n ast.Node, p *Policy) {
 		d.fail(n, "preset %s: %w", p.Preset, err)
 		return
 	}
-	inner := &policyDoc{known: d.known}
+	inner := &policyDoc{} // a preset may name metrics that only some artifacts have, and states labels and directions itself
 	inner.policy(root, p, false)
 	p.presetRules = len(p.Rules)
+	for i := range p.Rules {
+		p.Rules[i].preset = true
+	}
 	if inner.err != nil {
 		d.fail(n, "preset %s: %w", p.Preset, inner.err)
 	}
@@ -249,7 +252,10 @@ func ruleFields(more []field[ruleNode], levels ...string) []field[ruleNode] {
 }
 
 var (
-	changeFields = ruleFields([]field[ruleNode]{{"regress", (*policyDoc).regress, ""}},
+	changeFields = ruleFields([]field[ruleNode]{{"regress", (*policyDoc).regress, ""},
+		{"only_slower", func(d *policyDoc, n ast.Node, r *ruleNode) {
+			r.OnlySlower = d.word(n, "only_slower", "true", "false") == "true"
+		}, ""}},
 		comparison.LevelError, comparison.LevelWarn, comparison.LevelOff)
 	budgetFields = ruleFields([]field[ruleNode]{boundField("max", func(r *ruleNode) **float64 { return &r.Max }),
 		boundField("min", func(r *ruleNode) **float64 { return &r.Min })}, comparison.LevelError, comparison.LevelWarn)

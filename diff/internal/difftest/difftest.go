@@ -11,6 +11,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/judge"
+	"github.com/nsys-llm/explain/diff/internal/match"
+	"github.com/nsys-llm/explain/diff/internal/noise"
 	"github.com/nsys-llm/explain/diff/internal/side"
 	"github.com/nsys-llm/explain/diff/policy"
 )
@@ -43,14 +45,14 @@ func Facts() []policy.MetricFacts {
 		{ID: "gpu.idle_cause_time", Unit: report.Nanoseconds, Better: report.Lower, Labels: []string{"device,cause"}},
 		{ID: "graph.coverage", Unit: report.Ratio, Better: report.Higher, Labels: []string{""}},
 		{ID: "memcpy.throughput", Unit: report.PerSecond, Better: report.Higher, Labels: []string{"direction"}},
-		{ID: "load.failure_ratio", Unit: report.Ratio, Better: report.Lower, Labels: []string{""}},
-		{ID: "serve.generation_throughput", Unit: report.PerSecond, Better: report.Higher, Labels: []string{""}},
-		{ID: "serve.prompt_throughput", Unit: report.PerSecond, Better: report.Higher, Labels: []string{""}},
-		{ID: "serve.ttft", Unit: report.Nanoseconds, Better: report.Lower, Labels: []string{""}},
-		{ID: "serve.tpot", Unit: report.Nanoseconds, Better: report.Lower, Labels: []string{""}},
-		{ID: "serve.e2e", Unit: report.Nanoseconds, Better: report.Lower, Labels: []string{""}},
+		{ID: "serve.ttft", Unit: report.Nanoseconds, Better: report.Lower, Stats: true, Labels: []string{""}},
+		{ID: "serve.tpot", Unit: report.Nanoseconds, Better: report.Lower, Stats: true, Labels: []string{""}},
+		{ID: "serve.e2e", Unit: report.Nanoseconds, Better: report.Lower, Stats: true, Labels: []string{""}},
+		{ID: "serve.generation_throughput", Unit: report.PerSecond, Better: report.Higher, Stats: true, Labels: []string{""}},
+		{ID: "serve.prompt_throughput", Unit: report.PerSecond, Better: report.Higher, Stats: true, Labels: []string{""}},
 		{ID: "serve.spec_acceptance_rate", Unit: report.Ratio, Better: report.Higher, Labels: []string{""}},
-		{ID: "ncu.duration", Unit: report.Nanoseconds, Better: report.Lower, Labels: []string{"kernel"}},
+		{ID: "load.failure_ratio", Unit: report.Ratio, Better: report.Lower, Labels: []string{""}},
+		{ID: "ncu.duration", Unit: report.Nanoseconds, Better: report.Lower, Stats: true, Labels: []string{"kernel"}},
 		{ID: "launch.errors", Unit: report.Count, Better: report.Lower, Labels: []string{""}},
 		{ID: "quality.lost_data_messages", Unit: report.Count, Better: report.Lower, Labels: []string{""}},
 	}
@@ -218,7 +220,8 @@ func Judge(c *comparison.Comparison, base, head []*report.Report, rules []policy
 
 // JudgeBy judges a comparison whose rows stand by a policy, on a day.
 func JudgeBy(c *comparison.Comparison, base, head []*report.Report, p *policy.Policy, today time.Time) {
-	judge.All(c, p, &side.Side{Captures: side.NewCaptures(base)}, &side.Side{Captures: side.NewCaptures(head)}, today)
+	x := match.New(side.NewCaptures(base), side.NewCaptures(head), match.Options{Policy: p}, c)
+	judge.All(noise.NewDecider(x, nil, 1), today)
 }
 
 // JSON is a comparison as it is written.

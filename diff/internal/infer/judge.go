@@ -47,6 +47,13 @@ type Number struct {
 	History    *History // variance of ln between captures of one commit, of a calibration
 	Timer      float64  // resolution of the values; with 0, values that do not vary prove nothing
 	Tie        Tie
+	Given      *Given // interval of the ratio, where the caller has one over units
+}
+
+// Given is an interval of the ratio of head to base, of level 1 - 2 alpha.
+type Given struct {
+	Low, High float64
+	Method    string
 }
 
 // Options of a family of numbers that are judged together.
@@ -411,6 +418,12 @@ func (q *question) measure(o Options) {
 		return
 	}
 	q.level = 1 - 2*o.Alpha
+	if g := q.n.Given; g != nil && !q.n.HigherBetter && g.Low > 0 && g.High > 0 {
+		q.overUnits = true
+		q.c = contrast{d: q.d, low: math.Log(g.Low), high: math.Log(g.High), least: math.Abs(q.d), df: MaxDF, alpha: o.Alpha,
+			method: g.Method}
+		return
+	}
 	if q.statedOnce() {
 		q.byFloor(o)
 		return
@@ -519,8 +532,8 @@ func (q *question) contrast(base, head [][]float64, o Options) {
 		// A report may list a sample of the units: the interval moves to where all of them are.
 		q.c.low, q.c.high, q.c.d = q.c.low+q.d-q.c.d, q.c.high+q.d-q.c.d, q.d
 		q.c.least = math.Abs(q.d)
-		q.loose = true
-		q.drifts = q.v.Base.strong(len(base[0])) || q.v.Head.strong(len(head[0]))
+		q.loose = q.n.Tie == TieNone // where they are the same units, pairing did not pay, and a drift is part of the work
+		q.drifts = q.loose && (q.v.Base.strong(len(base[0])) || q.v.Head.strong(len(head[0])))
 		return
 	}
 	q.c, q.overUnits = q.summaries(o)
@@ -610,11 +623,21 @@ func (q *question) p(tau float64) float64 {
 		}
 		return max(over, NormalTail(NormalQuantile(0.01)*(d-tau)/q.floor))
 	case q.overUnits:
-		return max(over, q.c.p(tau))
+		return max(over, q.c.p(q.unitTau(tau)))
 	case q.overCaptures:
 		return over
 	}
 	return 1
+}
+
+// unitTau is what the units inside one capture a side have to exceed, where the change has to exceed a tolerance of tau
+// and the floor. A floor that is wider than the tolerance of a time keeps it already: then the units, where they are
+// listed, only have to agree that there is a change.
+func (q *question) unitTau(tau float64) float64 {
+	if tau <= q.floor && !q.n.Count && len(q.base[0].Units) > 0 {
+		return 0
+	}
+	return tau
 }
 
 // decide makes a verdict of p-values.
@@ -701,7 +724,7 @@ func (q *question) resolution(o Options) {
 		}
 		least = max(least, math.Log1p(separation*math.Expm1(q.floor)), q.tau+math.Abs(q.d)-q.apart)
 	case q.overUnits:
-		least = max(least, q.tau+q.c.d-q.c.low)
+		least = max(least, q.unitTau(q.tau)+q.c.d-q.c.low)
 	case !q.overCaptures:
 		return
 	}

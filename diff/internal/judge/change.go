@@ -6,7 +6,6 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
-	"github.com/nsys-llm/explain/diff/internal/infer"
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
@@ -44,11 +43,15 @@ func (j *judge) change(g *comparison.Gate, r *policy.Rule, s *subject) {
 		inconclusive(comparison.MissingMetric, "the head's value is not known")
 		return
 	}
-	exceeds, text := exceeds(r, s)
+	if v := s.verdict; v != nil && !(s.number.Count && v.Level == 1) { // a count that does not vary has no noise
+		j.noisy(g, r, s)
+		return
+	}
+	exceeds, text := j.exceeds(r, s)
 	switch {
 	case !exceeds:
 		g.Verdict, g.Reason = comparison.Pass, text
-	case !comparison.Real(row) && !confirmed(r, row, j.p.Stats.Alpha):
+	case !comparison.Real(row):
 		g.Open(comparison.WideInterval, text+", and this is not certain: "+row.Why)
 	default:
 		g.Verdict, g.Reason = verdictOf(r.Level), text
@@ -56,23 +59,15 @@ func (j *judge) change(g *comparison.Gate, r *policy.Rule, s *subject) {
 			g.Reason += "; " + row.Why
 		}
 	}
-}
-
-// confirmed reports whether several captures a side show a change beyond a rule that is stricter than what rows are
-// tested against: p of the row's effect against the rule's own tolerance t = ln(1 + Rel), which is P(T > (|effect| - t)
-// / SE) + P(T > (|effect| + t) / SE) with DF degrees of freedom, is at most alpha.
-func confirmed(r *policy.Rule, row *comparison.Row, alpha float64) bool {
-	t := row.Test
-	if t == nil || r.Rel == nil || t.SE <= 0 || math.Log1p(*r.Rel) >= t.Tau {
-		return false
+	if g.Verdict == comparison.Fail && r.OnlySlower && !j.slower(row.Labels) {
+		g.Verdict = comparison.Warn
+		g.Reason += "; the unit did not get slower, so that this is shown only"
 	}
-	tau, size := math.Log1p(*r.Rel), math.Abs(t.Effect)
-	return infer.TTail((size-tau)/t.SE, t.DF)+infer.TTail((size+tau)/t.SE, t.DF) <= alpha
 }
 
 // exceeds reports whether the change is larger than the rule tolerates, in the rule's direction, and says so in
 // numbers. What was added or removed counts with all of its value, and has no relative change.
-func exceeds(r *policy.Rule, s *subject) (bool, string) {
+func (j *judge) exceeds(r *policy.Rule, s *subject) (bool, string) {
 	row := &s.row
 	b, h := comparison.Value(row.Base), comparison.Value(row.Head)
 	delta := h - b
@@ -106,8 +101,10 @@ func exceeds(r *policy.Rule, s *subject) (bool, string) {
 	if r.Rel != nil && r.Abs == nil && (row.Base == nil || b == 0) && row.Class != comparison.Added && s.length {
 		return false, changed
 	}
-	if r.Abs != nil && policy.Within(size, *r.Abs) {
-		return tolerated(strings.TrimPrefix(unit.Delta(*r.Abs, s.unit), "+"))
+	if r.Abs != nil {
+		if abs := j.absolute(r, s); policy.Within(size, abs) {
+			return tolerated(strings.TrimPrefix(unit.Delta(abs, s.unit), "+"))
+		}
 	}
 	return true, changed + " is more than " + r.Threshold()
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/infer"
+	"github.com/nsys-llm/explain/diff/internal/noise"
 	"github.com/nsys-llm/explain/diff/internal/side"
 	"github.com/nsys-llm/explain/diff/policy"
 )
@@ -39,6 +41,7 @@ func (j *judge) judge() {
 		g.CountsAs = p.Counts(g)
 		c.Verdict = comparison.Worse(c.Verdict, g.CountsAs)
 	}
+	c.Resolution = resolution(c.Gates)
 	for i := range c.Waivers {
 		if c.Waivers[i].Warns() {
 			c.Verdict = comparison.Worse(c.Verdict, comparison.Warn)
@@ -75,9 +78,9 @@ func (j *judge) unanswered() comparison.Verdict {
 	return comparison.Inconclusive
 }
 
-// All judges a comparison whose rows stand by a policy, on a day.
-func All(c *comparison.Comparison, p *policy.Policy, base, head *side.Side, today time.Time) {
-	j := &judge{c: c, p: p, base: base, head: head, today: today}
+// All judges a comparison whose rows stand by its policy, on a day.
+func All(x *noise.Decider, today time.Time) {
+	j := &judge{c: x.C, p: x.Opt.Policy, x: x, base: x.Base, head: x.Head, today: today}
 	j.judge()
 }
 
@@ -91,6 +94,7 @@ func Budgets(c *comparison.Comparison, p *policy.Policy, head *side.Side, today 
 type judge struct {
 	c          *comparison.Comparison
 	p          *policy.Policy
+	x          *noise.Decider // of both sides; nil where there is no base
 	base, head *side.Side
 	today      time.Time
 	first      bool // there is no base: only budgets are judged
@@ -123,8 +127,13 @@ type subject struct {
 	stats    bool     // it carries a summary
 	noisy    bool     // a duration, or what follows from durations: it differs between captures of the same
 	other    string   // why the sides' numbers are of different work, or empty
+	many     bool     // one of dozens: a kernel, a call, a range
 	kernel   []string // names of the kernel beside that of the label
 	replaced []string // of a kernel that replaced another: the names of the other
+
+	number  *infer.Number  // to be judged; nil where the row's class says all
+	verdict *infer.Verdict // on number, by the rule
+	family  noise.Family   // that it was judged in
 }
 
 // also are all names of a kernel and of the one that it replaced, beside that of the label.
@@ -182,7 +191,7 @@ func (j *judge) gates(rules []policy.Rule) []comparison.Gate {
 			}
 		}
 	}
-	gates := []comparison.Gate{}
+	var list []*question
 	for i := range rules {
 		r := &rules[i]
 		kind := "change"
@@ -194,15 +203,27 @@ func (j *judge) gates(rules []policy.Rule) []comparison.Gate {
 		}
 		for k := range selected[i] {
 			if s := &selected[i][k]; last[s.key(kind)] == i && !j.ignored(s) {
-				g := j.gate(r, s)
-				gates, j.rulings = append(gates, g), append(j.rulings, ruling{s.also(), ruled(r, &g)})
+				list = append(list, &question{r: r, s: s})
 			}
 		}
-		if len(selected[i]) == 0 && !r.Optional {
-			gates, j.rulings = append(gates, j.unmatched(r)), append(j.rulings, ruling{})
+		if len(selected[i]) == 0 && !r.Optional && !(r.OfPreset() && j.evidence() && r.OfTrace()) {
+			list = append(list, &question{r: r})
 		}
 	}
-	return gates
+	j.ask(list)
+	gates := []comparison.Gate{}
+	for _, q := range list {
+		if q.s == nil {
+			gates, j.rulings = append(gates, j.unmatched(q.r)), append(j.rulings, ruling{})
+			continue
+		}
+		g := j.gate(q.r, q.s)
+		if q.r.Optional && g.Code == comparison.TooFewUnits && !q.exceeded {
+			continue // it has nothing to say of so few units
+		}
+		gates, j.rulings = append(gates, g), append(j.rulings, ruling{q.s.also(), ruled(q.r, &g)})
+	}
+	return append(gates, j.unasked(last)...)
 }
 
 // unmatched is the gate of a rule that selects nothing.

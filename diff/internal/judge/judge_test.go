@@ -1,6 +1,7 @@
 package judge_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -176,10 +177,10 @@ func TestOtherMetricsAreJudgedFromTheReports(t *testing.T) {
 		class      comparison.Class
 	}{
 		{"a share beyond the floor of 5 %", difftest.Side(difftest.Metric("gpu.idle_ratio", report.Ratio, 0.20, "device", "0")), difftest.Side(difftest.Metric("gpu.idle_ratio", report.Ratio, 0.30, "device", "0")), "gpu.idle_ratio{device=*}:+5pp", comparison.Fail, comparison.Regressed},
-		{"+4 % is within the floor, whatever the rule", difftest.Side(difftest.Metric("gpu.idle_ratio", report.Ratio, 0.50, "device", "0")), difftest.Side(difftest.Metric("gpu.idle_ratio", report.Ratio, 0.52, "device", "0")), "gpu.idle_ratio{device=*}:+1pp", comparison.Inconclusive, comparison.Same},
+		{"+4 % is within the floor, whatever the rule", difftest.Side(difftest.Metric("gpu.idle_ratio", report.Ratio, 0.50, "device", "0")), difftest.Side(difftest.Metric("gpu.idle_ratio", report.Ratio, 0.52, "device", "0")), "gpu.idle_ratio{device=*}:+1pp", comparison.Inconclusive, comparison.Unsettled},
 		{"an exact metric has no floor", with(difftest.Metric("api.count_per_unit", report.Count, 100, "api", "x"), func(m *report.Metric) { m.Assume = report.Exact }), with(difftest.Metric("api.count_per_unit", report.Count, 101, "api", "x"), func(m *report.Metric) { m.Assume = report.Exact }), "api.count_per_unit{api=*}:+0", comparison.Fail, comparison.Regressed},
 		{"more is better", with(difftest.Metric("graph.coverage", report.Ratio, 0.98), func(m *report.Metric) { m.Better = report.Higher }), with(difftest.Metric("graph.coverage", report.Ratio, 0.12), func(m *report.Metric) { m.Better = report.Higher }), "graph.coverage:-5pp", comparison.Fail, comparison.Regressed},
-		{"a fall of exactly what is tolerated, in binary fractions", with(difftest.Metric("graph.coverage", report.Ratio, 0.80), func(m *report.Metric) { m.Better = report.Higher }), with(difftest.Metric("graph.coverage", report.Ratio, 0.75), func(m *report.Metric) { m.Better = report.Higher }), "graph.coverage:-5pp", comparison.Pass, comparison.Regressed},
+		{"a fall of exactly what is tolerated, in binary fractions", with(difftest.Metric("graph.coverage", report.Ratio, 0.80), func(m *report.Metric) { m.Better = report.Higher }), with(difftest.Metric("graph.coverage", report.Ratio, 0.75), func(m *report.Metric) { m.Better = report.Higher }), "graph.coverage:-5pp", comparison.Pass, comparison.Unsettled},
 		{"a share that is gone", with(difftest.Metric("graph.coverage", report.Ratio, 0.98), func(m *report.Metric) { m.Better = report.Higher }), with(difftest.Metric("graph.coverage", report.Ratio, 0), func(m *report.Metric) { m.Better = report.Higher }), "graph.coverage:-5pp", comparison.Fail, comparison.Regressed},
 		// Means of 100 and 110 with a spread of 50 over 100 calls each: the difference is 10 ± 2.576·√(25+25) = ±18.2.
 		{"the spread explains it", spread(100, 50, 100), spread(110, 50, 100), "api.time.mean{api=x}:+3%", comparison.Inconclusive, comparison.Unsettled},
@@ -225,20 +226,27 @@ func TestSeveralCapturesOfAnotherMetric(t *testing.T) {
 	}
 }
 
-// TestAStricterRuleIsTestedByItself: rows are tested against 3 %; a rule of 1 % is held against the same test.
+// TestAStricterRuleIsTestedByItself: classes are of changes beyond 3 %; a rule of 1 % has a test of its own, and its
+// threshold stands in the reason.
 func TestAStricterRuleIsTestedByItself(t *testing.T) {
+	captures := func(mean, sd float64) (list []*report.Report) {
+		for _, z := range []float64{-1, 0, 1} {
+			list = append(list, difftest.Side(difftest.Metric("gpu.idle_ratio", report.Ratio, mean*math.Exp(z*sd), "device", "0"))...)
+		}
+		return list
+	}
 	for _, c := range []struct {
-		se   float64
+		sd   float64
 		want comparison.Verdict
 	}{
-		{0.001, comparison.Fail},        // (ln 1.02 - ln 1.01) / 0.001 = 9.9 standard errors
-		{0.01, comparison.Inconclusive}, // 1
+		// The standard error is sd √(2/3), on 4 degrees of freedom: (ln 1.02 - ln 1.01) / 0.0008 = 12.
+		{0.001, comparison.Fail},
+		{0.02, comparison.Inconclusive}, // 0.6
 	} {
-		cmp := difftest.Compared(10.2e6, comparison.Same)
-		cmp.Primary[0].Test = &comparison.Test{Effect: 0.0198, SE: c.se, DF: 10, Tau: 0.02956}
-		difftest.Judge(cmp, difftest.Side(), difftest.Side(), rules(t, "unit.time.p50:+1%"))
-		if cmp.Gates[0].Verdict != c.want {
-			t.Errorf("%+v, want %s", cmp.Gates[0], c.want)
+		cmp := difftest.Compared(10e6, comparison.Same)
+		difftest.Judge(cmp, captures(0.2, c.sd), captures(0.204, c.sd), rules(t, "gpu.idle_ratio{device=0}:+1%"))
+		if g := cmp.Gates[0]; g.Verdict != c.want || !strings.Contains(g.Reason, "against ±1.0 % is") {
+			t.Errorf("%+v, want %s", g, c.want)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package judge
 
 import (
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +26,9 @@ func (j *judge) selects(r *policy.Rule) []subject {
 	}
 	var list []subject
 	for _, m := range j.metrics(id) {
+		if r.Optional && j.lacksTail(m, stat) {
+			continue
+		}
 		var also []string
 		if kernel, ok := m.Labels["kernel"]; ok {
 			also = j.names(kernel)[1:]
@@ -38,6 +40,22 @@ func (j *judge) selects(r *policy.Rule) []subject {
 		}
 	}
 	return list
+}
+
+// lacksTail reports whether a percentile says nothing on a side, because fewer than five observations lie beyond it:
+// the p99 of 64 units is their maximum.
+func (j *judge) lacksTail(m *report.Metric, stat string) bool {
+	for _, s := range []*side.Side{j.base, j.head} {
+		sample := s.Sample(m.ID, stat, m.Labels)
+		n := sample.N
+		if k := int64(len(sample.Values)); k > 0 && min(len(j.base.Captures), len(j.head.Captures)) < 2 {
+			n /= k // each capture shows a tail of its own
+		}
+		if !noise.Tailed(stat, n) {
+			return true
+		}
+	}
+	return false
 }
 
 func (j *judge) structures(r *policy.Rule) []subject {
@@ -88,7 +106,11 @@ func (j *judge) kernels(r *policy.Rule, id string) []subject {
 		}
 		row.Change()
 		noisy := id == policy.KernelTime && row.Class != comparison.Added && row.Class != comparison.Removed
-		list = append(list, subject{metric: r.Metric, row: row, unit: row.Unit, kernel: own, replaced: other, noisy: noisy})
+		s := subject{metric: r.Metric, row: row, unit: row.Unit, kernel: own, replaced: other, noisy: noisy, many: true}
+		if n, ok := j.x.Kernel(k); ok && id == policy.KernelTime {
+			s.number = &n
+		}
+		list = append(list, s)
 	}
 	return list
 }
@@ -126,6 +148,9 @@ func (j *judge) compared(r *policy.Rule, id, stat string) []subject {
 			continue
 		}
 		s := subject{metric: r.Metric, row: *row, unit: row.Unit, noisy: row.Unit != report.Count}
+		if n, ok := j.x.Number(row); ok {
+			s.number = &n
+		}
 		if list := j.metrics(id); len(list) > 0 {
 			s.measure(r, list[0], stat)
 		}
@@ -186,26 +211,34 @@ func (j *judge) subject(r *policy.Rule, m *report.Metric, id, stat string) subje
 	row := comparison.Row{Metric: r.Metric, Labels: m.Labels.Clone(), Unit: m.Unit, Base: base.Mean(),
 		Head: head.Mean(), NBase: base.N, NHead: head.N, Class: comparison.Unsettled}
 	row.Change()
+	_, ofKernel := m.Labels["kernel"]
+	s.many = ofKernel || len(m.Labels) > 0 && slices.ContainsFunc([]string{"api", "range", "operation", "name"},
+		func(key string) bool { return m.Labels[key] != "" })
 	row.Unreplicated = len(base.Values) == 1 || len(head.Values) == 1
 	s.other = j.otherWork(m)
-	if row.Base != nil && row.Head != nil {
-		certain, why := noise.Certain(base, head, m, j.p.Stats.Alpha)
-		row.Why = why
-		switch worse := (*row.Delta > 0) != s.higher; {
-		case *row.Delta == 0 || !certain && math.Abs(math.Log(*row.Head / *row.Base)) <= math.Log1p(comparison.DefaultFloor):
-			row.Class = comparison.Same
-		case !certain:
-		case r.Direction == "" && worse,
-			r.Direction == policy.Up && *row.Delta > 0,
-			r.Direction == policy.Down && *row.Delta < 0,
-			r.Direction == policy.Both:
-			row.Class = comparison.Regressed
-		default:
-			row.Class = comparison.Improved
+	if row.Base != nil && row.Head != nil && j.x != nil {
+		j.x.Settle(&row, m, stat)
+		if turned := r.Direction == policy.Up && s.higher || r.Direction == policy.Down && !s.higher; turned {
+			row.Class = opposite(row.Class)
+		}
+		if n, ok := j.x.Reported(m, stat); ok {
+			s.number = &n
 		}
 	}
 	s.row = row
 	return s
+}
+
+// opposite is the class of the same change where the rule says the other way is bad.
+func opposite(c comparison.Class) comparison.Class {
+	switch c {
+	case comparison.Improved:
+		return comparison.Regressed
+	case comparison.Regressed:
+		return comparison.Improved
+	case comparison.Same, comparison.Added, comparison.Removed, comparison.Unsettled:
+	}
+	return c
 }
 
 // measure fills in what is true of the metric, whatever its value.

@@ -176,10 +176,11 @@ func (r *reading) noise() Metric {
 	}
 	m.Threshold = max(leastThreshold, ratioOf(thresholdMADs*m.MAD))
 	m.Floor = ratioOf(infer.TQuantile(1-noiseLevel, m.DF) * m.Noise * math.Sqrt2)
-	m.MDE = []float64{
-		ratioOf(math.Log1p(max(m.Threshold, m.Floor)) + infer.NormalQuantile(1-infer.Power)*m.Noise*math.Sqrt2),
-		ratioOf(math.Log1p(m.Threshold) + infer.Detectable(m.Noise, 2, 2)),
-		ratioOf(math.Log1p(m.Threshold) + infer.Detectable(m.Noise, 4, 3)),
+	plan := infer.Plan{Captures: 1, SD: m.Noise, DF: m.DF, Tau: math.Log1p(m.Threshold), Alpha: infer.Alpha,
+		Floor: math.Log1p(m.Floor)}
+	for k := range 3 { // the floor is for one capture a side
+		m.MDE = append(m.MDE, min(plan.Detectable(infer.Power), mostRatio))
+		plan.Captures, plan.Floor = k+2, 0
 	}
 	return m
 }

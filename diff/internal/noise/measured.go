@@ -2,16 +2,13 @@ package noise
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/infer"
-	"github.com/nsys-llm/explain/diff/internal/side"
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
@@ -129,7 +126,7 @@ func (x *Decider) measuredRow(n number, l report.Labels) (comparison.Row, bool) 
 	row.HeadValues, row.Head, row.NHead = head.Values, head.Mean(), head.N
 	row.Unreplicated = m.Assume != report.Exact && (len(base.Values) == 1 || len(head.Values) == 1)
 	row.Change()
-	x.settle(&row, n, m, base, head)
+	x.Settle(&row, m, n.stat)
 	if row.Class == comparison.Regressed && m.Better == report.None {
 		row.Class = comparison.Added
 		if *row.Delta < 0 {
@@ -139,76 +136,23 @@ func (x *Decider) measuredRow(n number, l report.Labels) (comparison.Row, bool) 
 	return row, true
 }
 
-// settle decides the class of a row. Of one capture a side it has changed only if it did so by more than the noise
-// floor and an interval does not hold "no change": over the lines of a log by block bootstrap, since lines that follow
-// each other are alike; where no order is known, between means, by their spread. A number that is stated once has no
-// interval: beyond the floor it has changed. Several captures a side are tested.
-func (x *Decider) settle(row *comparison.Row, n number, m *report.Metric, base, head side.Sample) {
-	switch {
-	case *row.Delta == 0:
-		row.Class, row.Why = comparison.Same, "both sides are equal"
+// Settle decides the class of a row by itself: over the lines of a log, by what a summary says, or against the floor
+// where a number is stated once. A share that falls to 0 or rises from it has changed if it was more than the floor.
+func (x *Decider) Settle(row *comparison.Row, m *report.Metric, stat string) {
+	if n, ok := x.Reported(m, stat); ok {
+		x.decide([]*comparison.Row{row}, []infer.Number{n}, x.Alone())
 		return
+	}
+	size := math.Abs(comparison.Value(row.Delta))
+	row.Class, row.Why = comparison.Unsettled, "one side is 0, so that there is no ratio to hold against a noise floor"
+	switch {
+	case row.Delta == nil:
+	case size == 0:
+		row.Class, row.Why = comparison.Same, "both sides are equal"
 	case m.Assume == report.Exact:
 		row.Class, row.Why = worseOrBetter(m, *row.Delta), "the number is exact"
-		return
-	case row.Ratio == nil || *row.Ratio <= 0:
-		row.Why = "one side is 0, so that there is no ratio to hold against a noise floor"
-		return
-	}
-	floor, text := x.floor(row.Metric, row.Labels)
-	row.NoiseFloor = &floor
-	size := unit.Change(*row.Ratio - 1)
-	beyond := math.Abs(math.Log(*row.Ratio)) > math.Log1p(floor)
-	if len(base.Values) > 1 && len(head.Values) > 1 {
-		sure, why := Certain(base, head, m, x.alpha())
-		row.Why = size + "; " + why
-		switch {
-		case sure && beyond:
-			row.Class = worseOrBetter(m, *row.Delta)
-		case !beyond:
-			row.Class = comparison.Same
-		}
-		return
-	}
-	row.Interval = x.overLines(n, base, head)
-	if row.Interval == nil {
-		row.Interval = x.overMeans(row, base, head)
-	}
-	switch {
-	case row.Interval != nil:
-	case n.column != "":
-		row.Why = fmt.Sprintf("%s; %d and %d lines are too few for an interval", size, base.N, head.N)
-		return
-	case base.Summary != nil && head.Summary != nil: // a percentile of one run: how far it varies is not known
-		row.Why = size + "; a percentile of one run a side has no interval, the mean decides"
-		if !beyond && math.Abs(math.Log(*row.Ratio)) <= math.Log1p(min(floor, Tau)) {
-			row.Class = comparison.Same
-		}
-		return
-	default:
-		sure, why := Certain(base, head, m, x.alpha())
-		row.Why = size + "; " + why
-		switch {
-		case sure && beyond:
-			row.Class = worseOrBetter(m, *row.Delta)
-		case !beyond && math.Abs(math.Log(*row.Ratio)) <= math.Log1p(min(floor, Tau)):
-			row.Class = comparison.Same
-		}
-		return
-	}
-	lo, hi := row.Interval.Low, row.Interval.High
-	row.Why = fmt.Sprintf("%s, interval %s to %s", size, unit.Change(lo-1), unit.Change(hi-1))
-	switch clear := lo > 1 || hi < 1; {
-	case beyond && clear:
-		row.Class = worseOrBetter(m, *row.Delta)
-		row.Why += ": beyond the " + text
-	case beyond:
-		row.Why += ": beyond the " + text + ", but what was measured varies as much"
-	case lo >= 1/(1+floor) && hi <= 1+floor && math.Abs(math.Log(*row.Ratio)) <= math.Log1p(min(floor, Tau)):
-		row.Class = comparison.Same
-		row.Why += ": within the " + text
-	default:
-		row.Why += ": neither beyond the " + text + " nor surely within it"
+	case m.Unit == report.Ratio && size > comparison.DefaultFloor:
+		row.Class, row.Why = worseOrBetter(m, *row.Delta), "a share of 0 on one side only"
 	}
 }
 
@@ -219,49 +163,4 @@ func worseOrBetter(m *report.Metric, delta float64) comparison.Class {
 		return comparison.Improved
 	}
 	return comparison.Regressed
-}
-
-// overLines is an interval of the ratio of medians over the lines of a log, or nil.
-func (x *Decider) overLines(n number, base, head side.Sample) *comparison.Interval {
-	if n.column == "" {
-		return nil
-	}
-	b, h := x.Base.Captures[0].SteadyLines(n.column), x.Head.Captures[0].SteadyLines(n.column)
-	if len(b) == 0 || len(h) == 0 {
-		return nil
-	}
-	level := 1 - 2*x.alpha()
-	b0, h0 := infer.MedianOf(slices.Clone(b)), infer.MedianOf(slices.Clone(h))
-	if b0 <= 0 || h0 <= 0 {
-		return nil
-	}
-	var low, high float64
-	var method string
-	if b0 <= h0 {
-		low, high, method = infer.BlockBootstrap(b, h, infer.MedianOf, level, x.seed)
-	} else if l, u, m := infer.BlockBootstrap(h, b, infer.MedianOf, level, x.seed); m != "" {
-		low, high, method = 1/u, 1/l, m+", of the inverse" // so that swapping the sides inverts the interval
-	}
-	if method == "" {
-		return nil
-	}
-	shift := (*head.Mean() / *base.Mean()) / (h0 / b0) // to all lines, of which the report lists a part
-	return &comparison.Interval{Low: low * shift, High: high * shift, Level: level,
-		Method: strings.Replace(method, "units", "lines of the log", 1)}
-}
-
-// overMeans is an interval of the ratio of means by their spread, which takes observations for independent: what is
-// known of a histogram, or of launches that were replayed one by one. nil where the row is no mean.
-func (x *Decider) overMeans(row *comparison.Row, base, head side.Sample) *comparison.Interval {
-	b, h := base.Summary, head.Summary
-	if !strings.HasSuffix(row.Metric, ".mean") || b == nil || h == nil || b.N < 2 || h.N < 2 || b.Mean <= 0 ||
-		h.Mean <= 0 {
-		return nil
-	}
-	level := 1 - 2*x.alpha()
-	se := math.Sqrt(b.Stddev*b.Stddev/(float64(b.N)*b.Mean*b.Mean) + h.Stddev*h.Stddev/(float64(h.N)*h.Mean*h.Mean))
-	half := infer.NormalQuantile((1-level)/2) * se
-	r := math.Log(*row.Ratio)
-	return &comparison.Interval{Low: math.Exp(r - math.Abs(half)), High: math.Exp(r + math.Abs(half)),
-		Level: level, Method: "normal interval of the means, observations taken for independent"}
 }

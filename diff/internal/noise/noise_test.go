@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/infer"
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
@@ -71,9 +72,18 @@ func TestNoiseByHand(t *testing.T) {
 	approx(t, "threshold", m.Threshold, threshold)
 	approx(t, "floor", m.Floor, floor)
 	approx(t, "within", *m.Within, 0.02) // 0.0202 / 1.01
-	approx(t, "1 a side", m.MDE[0], math.Expm1(math.Log1p(floor)+0.841621233572914*sd*math.Sqrt2))
-	approx(t, "2 a side", m.MDE[1], math.Expm1(math.Log1p(threshold)+(4.302652729749464+0.841621233572914)*sd))
-	approx(t, "3 a side", m.MDE[2], math.Expm1(math.Log1p(threshold)+(2.776445105197794+0.841621233572914)*sd*math.Sqrt(2./3)))
+	// Each is found with 80 % by the test that will run: with one capture a side beyond the floor too, with more by their
+	// own 2k-2 degrees of freedom and the 2 of the calibration.
+	for k, mde := range m.MDE {
+		plan := infer.Plan{Captures: k + 1, SD: sd, DF: 2, Tau: math.Log1p(threshold), Alpha: 0.05}
+		if k == 0 {
+			plan.Floor = math.Log1p(floor)
+		}
+		approx(t, "power", plan.Power(math.Log1p(mde)), 0.8)
+	}
+	if !(m.MDE[0] > floor && m.MDE[1] < m.MDE[0] && m.MDE[2] < m.MDE[1] && m.MDE[2] > threshold) {
+		t.Errorf("more captures find smaller changes: %v, floor %v", m.MDE, floor)
+	}
 
 	for _, name := range []string{"unit.time", "unit.time.p50", "unit.time.mean"} {
 		ratio, ok := n.Floor(name, report.Labels{})

@@ -1,14 +1,11 @@
 package noise
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
-	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/infer"
 	"github.com/nsys-llm/explain/diff/internal/match"
@@ -27,12 +24,18 @@ type Decider struct {
 	*match.Sides
 	noise *Noise   // that applies to both sides, or nil
 	seed  uint64   // of the bootstrap
-	Shift *float64 // of all kernels, ln, where several captures a side tell
+	Shift *float64 // of all kernels, ln, where several captures a side tell and it is taken out
+	// OtherRun says that the sides are from different runs: captures of one run do not contain what differs, so that
+	// the noise floor stays however many they are.
+	OtherRun bool
+
+	numbers map[string]infer.Number // that rows were judged by, see key
+	kernels map[string]infer.Number // by kernelKey
 }
 
 // NewDecider takes the noise where it applies to all captures, and names it as residue where it does not.
 func NewDecider(x *match.Sides, noise *Noise, seed uint64) *Decider {
-	d := &Decider{Sides: x, seed: seed}
+	d := &Decider{Sides: x, seed: seed, OtherRun: side.BetweenRuns(x.Base, x.Head)}
 	if noise == nil {
 		return d
 	}
@@ -70,35 +73,6 @@ func (p *primary) unit() string {
 		return report.Count
 	}
 	return report.Nanoseconds
-}
-
-// statistic of a sample that the row's value is, which may reorder it.
-func (p *primary) statistic() side.Statistic {
-	switch {
-	case strings.HasSuffix(p.metric, ".p50"):
-		return infer.MedianOf
-	case strings.HasSuffix(p.metric, ".p90"):
-		return quantile(0.9)
-	case strings.HasSuffix(p.metric, ".p99"):
-		return quantile(0.99)
-	}
-	return side.Average
-}
-
-// quantile is a statistic that sorts its argument; it interpolates between the closest ranks, as reports do.
-func quantile(q float64) side.Statistic {
-	return func(values []float64) float64 {
-		if len(values) == 0 {
-			return 0
-		}
-		slices.Sort(values)
-		at := q * float64(len(values)-1)
-		i := int(at)
-		if i+1 == len(values) {
-			return values[i]
-		}
-		return values[i] + (at-float64(i))*(values[i+1]-values[i])
-	}
 }
 
 // primaries are the rows that answer whether it got slower. unit.time decides, by its median, which one slow unit does
@@ -140,9 +114,10 @@ func (x *Decider) tail() (p primary, ok bool) {
 }
 
 // Rows fills in the primary rows: of the kind of unit that is attributed everything, of each other kind with a share of
-// the time what answers whether it got slower.
+// the time what answers whether it got slower. Each is decided by itself: median and mean of one kind are near-copies
+// of each other, and its parts and counts only say where to look. Gates correct for the number of kinds.
 func (x *Decider) Rows() {
-	var tested []int
+	x.numbers = map[string]infer.Number{}
 	for i, k := range x.Judged() {
 		y := *x
 		y.Sides = x.Of(k)
@@ -153,15 +128,14 @@ func (x *Decider) Rows() {
 		if p, ok := y.tail(); ok {
 			list = slices.Insert(list, 2, p) // behind median and mean
 		}
-		tested = append(tested, y.kindRows(list)...)
+		y.kindRows(list)
 	}
-	tested = append(tested, x.deviceRows()...)
-	x.several(tested)
+	x.deviceRows()
 	x.Workload()
 }
 
 // deviceRows adds the median on each other device that both sides ran the attributed kind on.
-func (x *Decider) deviceRows() (tested []int) {
+func (x *Decider) deviceRows() {
 	for _, d := range x.Devices() {
 		if d == x.Device {
 			continue
@@ -171,20 +145,17 @@ func (x *Decider) deviceRows() (tested []int) {
 			continue
 		}
 		from := len(x.C.Primary)
-		tested = append(tested, y.kindRows(primaries()[:1])...)
+		y.kindRows(primaries()[:1])
 		for i := range x.C.Primary[from:] {
 			r := &x.C.Primary[from+i]
 			r.Labels = r.Labels.Clone()
 			r.Labels["device"] = strconv.FormatInt(d, 10)
 		}
 	}
-	return tested
 }
 
-// kindRows adds the rows of one kind of unit, and returns the places of those that several captures a side decide.
-func (x *Decider) kindRows(list []primary) (tested []int) {
-	replicated := len(x.Base.Captures) > 1 && len(x.Head.Captures) > 1
-	from := len(x.C.Primary)
+// kindRows adds the rows of one kind of unit.
+func (x *Decider) kindRows(list []primary) {
 	for i := range list {
 		p := &list[i]
 		if p.metric == "unit.kernels" && x.C.Depth != comparison.DepthKernel {
@@ -194,48 +165,72 @@ func (x *Decider) kindRows(list []primary) (tested []int) {
 		if !ok {
 			continue
 		}
-		switch {
-		case p.exact:
-			x.exact(p, &row)
-		case *row.Delta == 0 && slices.Equal(row.BaseValues, row.HeadValues):
-			row.Class, row.Why = comparison.Same, "both sides are equal"
-		case replicated:
-			tested = append(tested, len(x.C.Primary))
-		default:
-			x.single(p, &row)
-		}
+		x.decide([]*comparison.Row{&row}, []infer.Number{x.primaryNumber(p, &row)}, x.Alone())
+		x.describe(p, &row)
 		x.C.Primary = append(x.C.Primary, row)
 	}
-	agree(x.C.Primary[from:])
-	return tested
 }
 
-// agree lets median and mean of unit.time of one kind decide together where there is one capture on a side: a change of one of them
-// stands only if the other changed beyond the noise floor too, in the same direction. A median can jump between two
-// humps, a mean follows a single unit.
-func agree(rows []comparison.Row) {
-	row := func(metric string) *comparison.Row {
-		if i := slices.IndexFunc(rows, func(r comparison.Row) bool { return r.Metric == metric }); i >= 0 {
-			return &rows[i]
+// describe says of a part of the unit that it did not change to speak of, and of a count that neither way is better.
+func (x *Decider) describe(p *primary, row *comparison.Row) {
+	if p.part && math.Abs(*row.Delta) < match.LeastPart*x.Shorter() && *row.Delta != 0 {
+		row.Class, row.Why, row.NeedCaptures = comparison.Same, immaterial, nil
+	}
+	switch {
+	case !p.plain:
+	case row.Class == comparison.Regressed:
+		row.Class = comparison.Added
+	case row.Class == comparison.Improved:
+		row.Class = comparison.Removed
+	}
+}
+
+// primaryNumber is a primary row as a number to be judged.
+func (x *Decider) primaryNumber(p *primary, row *comparison.Row) infer.Number {
+	id, stat := policy.SplitStat(p.metric)
+	st, _ := statistic(stat)
+	if p.exact {
+		st = infer.Median
+	}
+	n := x.number(p.metric, row.Labels, p.unit(), st)
+	n.Count = p.exact
+	for _, s := range []struct {
+		side *side.Side
+		out  *[]infer.Capture
+	}{{x.Base, &n.Base}, {x.Head, &n.Head}} {
+		for _, v := range s.side.Views {
+			one := infer.Capture{Value: p.stat(p.of(v))}
+			for i := range v.Units {
+				if u, ok := v.Units[i].Of(id); ok {
+					one.Units = append(one.Units, u)
+				}
+			}
+			summarised(&one, p.of(v), st, one.Units == nil, v.Units)
+			*s.out = append(*s.out, one)
 		}
-		return nil
 	}
-	p50, mean := row("unit.time.p50"), row("unit.time.mean")
-	if p50 == nil || mean == nil || !p50.Unreplicated {
-		return
+	n.Tie = x.tie()
+	x.unsteady(&n, id, row.Labels)
+	return n
+}
+
+// key of a number in what rows were judged by.
+func key(metric string, l report.Labels) string { return metric + "{" + l.String() + "}" }
+
+func (x *Decider) remember(row *comparison.Row, n infer.Number) {
+	if x.numbers == nil {
+		x.numbers = map[string]infer.Number{}
 	}
-	with := func(row, other *comparison.Row, name string) (comparison.Class, string) {
-		if !comparison.Real(row) || other.Ratio == nil ||
-			(*row.Ratio > 1) == (*other.Ratio > 1) &&
-				math.Abs(math.Log(*other.Ratio)) > math.Log1p(comparison.Value(row.NoiseFloor)) {
-			return row.Class, row.Why
-		}
-		return comparison.Unsettled, row.Why + "; but the " + name + " changed by " + unit.Change(
-			*other.Ratio-1) + " only"
+	x.numbers[key(row.Metric, row.Labels)] = n
+}
+
+// Number is what a row was judged by; ok is false where nothing is known but its values.
+func (x *Decider) Number(row *comparison.Row) (n infer.Number, ok bool) {
+	if x == nil {
+		return n, false
 	}
-	a, why := with(p50, mean, "mean")
-	b, why2 := with(mean, p50, "median")
-	p50.Class, p50.Why, mean.Class, mean.Why = a, why, b, why2
+	n, ok = x.numbers[key(row.Metric, row.Labels)]
+	return n, ok
 }
 
 // row has the numbers of a primary row, and no class yet.
@@ -283,211 +278,7 @@ func (x *Decider) labels() report.Labels {
 	return report.Labels{}
 }
 
-// exact decides a count. A count that is the same in every unit of a side is exact; one that varies is that
-// side's median.
-func (x *Decider) exact(p *primary, row *comparison.Row) {
-	row.Why = "counts are exact"
-	for _, s := range []*side.Side{x.Base, x.Head} {
-		for _, v := range s.Views {
-			if m := p.of(v); m.Min != m.Max {
-				row.Why = "counts are exact; they vary from unit to unit, and medians are compared"
-			}
-		}
-	}
-	switch d := *row.Delta; {
-	case d == 0:
-		row.Class = comparison.Same
-	case d > 0 && p.plain:
-		row.Class = comparison.Added
-	case p.plain:
-		row.Class = comparison.Removed
-	case d > 0:
-		row.Class = comparison.Regressed
-	default:
-		row.Class = comparison.Improved
-	}
-}
-
-// floor is the noise floor of a metric: calibrated, or assumed.
-func (x *Decider) floor(metric string, labels report.Labels) (ratio float64, text string) {
-	if x.noise != nil {
-		id, _ := policy.SplitStat(metric)
-		if metric == comparison.MetricWork { // a sum of such times
-			metric = "unit.time.mean"
-			id, _ = policy.SplitStat(metric)
-		}
-		for _, m := range []string{metric, id} {
-			if r, ok := x.noise.Floor(m, labels); ok {
-				return r, "calibrated noise floor of " + unit.Percent(r)
-			}
-		}
-	}
-	return comparison.DefaultFloor, "noise floor of " + unit.Percent(
-		comparison.DefaultFloor) + " (assumed: nothing was calibrated)"
-}
-
-// single decides a duration with one capture on a side, see the page one-capture. It has changed only if it did so by
-// more than the noise floor and the interval over the units inside the captures does not hold "no change"; it is the
-// same only if it changed by no more than Tau and the floor and the interval lies within the floor.
-func (x *Decider) single(p *primary, row *comparison.Row) {
-	floor, text := x.floor(row.Metric, row.Labels)
-	row.NoiseFloor = &floor
-	row.Class = comparison.Unsettled
-	if row.Ratio == nil || *row.Ratio <= 0 {
-		row.Why = "one side is 0, so that there is no ratio to hold against the " + text
-		if x.immaterial(p, row) {
-			row.Class, row.Why = comparison.Same, immaterial
-		}
-		return
-	}
-	few := false
-	if p.series != nil {
-		row.Interval, few = x.interval(p)
-	}
-	change := unit.Change(*row.Ratio - 1)
-	if row.Interval == nil {
-		row.Why = fmt.Sprintf("%s; %d and %d units are too few for an interval", change, len(x.Base.Series(timeOf)),
-			len(x.Head.Series(timeOf)))
-		if x.immaterial(p, row) {
-			row.Class = comparison.Same
-		}
-		return
-	}
-	r, lo, hi := *row.Ratio, row.Interval.Low, row.Interval.High
-	within := fmt.Sprintf("%s, interval over units %s to %s", change, unit.Change(lo-1), unit.Change(hi-1))
-	beyond := math.Abs(math.Log(r)) > math.Log1p(floor)
-	clear := r > 1 && lo > 1 || r < 1 && hi < 1
-	switch {
-	case x.immaterial(p, row):
-		row.Class, row.Why = comparison.Same, immaterial
-	case beyond && clear && few:
-		row.Why = within + ": beyond the " + text + ", but so few units cannot show that it is more than a slow stretch"
-	case beyond && clear:
-		row.Class, row.Why = comparison.Better(*row.Delta), within+": beyond the "+text
-	case beyond:
-		row.Why = within + ": beyond the " + text + ", but the units inside the captures vary as much"
-	case math.Abs(math.Log(r)) <= math.Log1p(min(floor, Tau)) && lo >= 1/(1+floor) && hi <= 1+floor:
-		row.Class, row.Why = comparison.Same, within+": within the "+text
-	case clear && math.Abs(math.Log(r)) > math.Log1p(Tau):
-		row.Why = within + ": more than " + unit.Percent(
-			Tau) + " but within the " + text + "; several captures a side would tell"
-	default:
-		row.Why = within + ": neither beyond the " + text + " nor surely within it"
-	}
-	if row.Class == comparison.Unsettled {
-		// The floor is what noise exceeds in one comparison of a hundred: 2.326 standard deviations of a difference.
-		sd := math.Log1p(floor) / (2.326 * math.Sqrt2)
-		if k := infer.Captures(math.Log(r), math.Log1p(Tau), sd, 0, x.alpha()); k > 0 {
-			row.NeedCaptures = &k
-		}
-	}
-}
-
 const immaterial = "a change of less than 0.5 % of the unit's time"
-
-// immaterial reports whether a part of the unit changed by less than a share of the unit that anybody would notice.
-func (x *Decider) immaterial(p *primary, row *comparison.Row) bool {
-	if !p.part {
-		return false
-	}
-	return math.Abs(*row.Delta) < match.LeastPart*x.Shorter()
-}
-
-// several decides rows with several captures on each side, see the page several-captures.
-func (x *Decider) several(tested []int) {
-	if len(tested) == 0 {
-		return
-	}
-	var samples []infer.Sample
-	var rows []*comparison.Row
-	var history []infer.History
-	for _, i := range tested {
-		row := &x.C.Primary[i]
-		if slices.Min(row.BaseValues) <= 0 || slices.Min(row.HeadValues) <= 0 {
-			row.Class, row.Why = comparison.Unsettled, "a value of 0 has no logarithm to test"
-			if p := primaryOf(row.Metric); x.immaterial(&p, row) {
-				row.Class, row.Why = comparison.Same, immaterial
-			}
-			continue
-		}
-		samples = append(samples,
-			infer.Sample{ID: row.Metric, Base: side.Logs(row.BaseValues), Head: side.Logs(row.HeadValues)})
-		rows = append(rows, row)
-		if x.noise != nil {
-			id, _ := policy.SplitStat(row.Metric)
-			for _, m := range []string{row.Metric, id} { // the statistic's own variance, else the metric's
-				if s2, df, ok := x.noise.Variance(m, row.Labels, false); ok {
-					history = append(history, infer.History{ID: row.Metric, S2: s2, DF: df})
-					break
-				}
-			}
-		}
-	}
-	results := infer.TREAT(samples, math.Log1p(Tau), x.alpha(), false, history...)
-	p := make([]float64, len(results))
-	for i := range results {
-		p[i] = results[i].P
-	}
-	adjusted := infer.Holm(p)
-	for i, row := range rows {
-		t := &results[i]
-		row.P, row.PAdjusted = &p[i], &adjusted[i]
-		row.Test = &comparison.Test{Effect: t.Effect, SE: t.SE, DF: t.DF, Tau: math.Log1p(Tau),
-			S2: t.S2, Moderated: t.Moderated}
-		if t.Known {
-			row.Interval = &comparison.Interval{Low: math.Exp(t.Low), High: math.Exp(t.High),
-				Level: 1 - x.alpha(), Method: "t interval over captures, moderated variance"}
-		}
-		what := primaryOf(row.Metric)
-		row.Class, row.Why = x.tested(t, adjusted[i], x.alpha(), "Holm")
-		x.betweenRuns(row)
-		switch {
-		case x.immaterial(&what, row):
-			row.Class, row.Why = comparison.Same, immaterial
-		case row.Class == comparison.Unsettled:
-			if k := infer.Captures(t.Effect, math.Log1p(Tau), math.Sqrt(t.Moderated), t.DF, x.alpha()); k > 0 {
-				row.NeedCaptures = &k
-			}
-		}
-	}
-}
-
-// betweenRuns keeps the noise floor where the spread of the captures does not contain what differs between runs.
-func (x *Decider) betweenRuns(row *comparison.Row) {
-	floor, text := x.floor(row.Metric, row.Labels)
-	if !comparison.Real(row) || row.Ratio == nil || !side.BetweenRuns(x.Base, x.Head) ||
-		math.Abs(math.Log(*row.Ratio)) > math.Log1p(floor) {
-		return
-	}
-	row.NoiseFloor = &floor
-	row.Class = comparison.Unsettled
-	row.Why += "; but the sides are of different runs, whose difference no capture contains: within the " + text
-}
-
-func primaryOf(metric string) primary {
-	list := primaries()
-	if i := slices.IndexFunc(list, func(p primary) bool { return p.metric == metric }); i >= 0 {
-		return list[i]
-	}
-	return primary{}
-}
 
 // alpha that the policy goes by.
 func (x *Decider) alpha() float64 { return x.Opt.Policy.Stats.Alpha }
-
-// tested is the class that a test gives, and why: level is the adjusted p-value up to which a change is one.
-func (x *Decider) tested(t *infer.Result, adjusted, level float64, method string) (comparison.Class, string) {
-	tau := math.Log1p(Tau)
-	text := fmt.Sprintf("%s (interval %s to %s), adjusted p (%s) against ±%s is %s", unit.Change(math.Expm1(t.Effect)),
-		unit.Change(math.Expm1(t.Low)), unit.Change(math.Expm1(t.High)), method, unit.Percent(Tau),
-		strconv.FormatFloat(adjusted, 'g', 3, 64))
-	switch {
-	case !t.Known:
-		return comparison.Unsettled, "nothing is known of the noise between captures"
-	case adjusted <= level:
-		return comparison.Better(t.Effect), text
-	case t.Low > -tau && t.High < tau:
-		return comparison.Same, text + ": within ±" + unit.Percent(Tau)
-	}
-	return comparison.Unsettled, text + ": neither beyond it nor surely within it"
-}

@@ -43,18 +43,21 @@ func (x *Decider) Workload() {
 	if !ok {
 		return
 	}
-	if *row.Delta == 0 && slices.Equal(row.BaseValues, row.HeadValues) {
-		row.Class, row.Why = comparison.Same, "both sides are equal"
-	} else if row.Unreplicated {
-		row.Interval = w.interval(*row.Ratio)
-		x.single(&primary{metric: row.Metric}, &row)
+	n := x.number("unit.time.mean", row.Labels, report.Nanoseconds, infer.Mean)
+	for i := range row.BaseValues {
+		n.Base = append(n.Base, infer.Capture{Value: row.BaseValues[i]})
 	}
+	for i := range row.HeadValues {
+		n.Head = append(n.Head, infer.Capture{Value: row.HeadValues[i]})
+	}
+	if row.Unreplicated {
+		if i := w.interval(*row.Ratio); i != nil {
+			n.Given = &infer.Given{Low: i.Low, High: i.High, Method: i.Method}
+		}
+	}
+	x.decide([]*comparison.Row{&row}, []infer.Number{n}, x.Alone())
 	row.Why += "; " + w.shares()
 	x.C.Primary = append([]comparison.Row{row}, x.C.Primary...)
-	if !row.Unreplicated && row.Class == "" {
-		x.several([]int{0})
-		x.C.Primary[0].Why += "; " + w.shares()
-	}
 }
 
 // workload is the base's work and what it is worth.

@@ -1,0 +1,211 @@
+package judge
+
+import (
+	"math"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/infer"
+	"github.com/nsys-llm/explain/diff/internal/noise"
+	"github.com/nsys-llm/explain/diff/policy"
+)
+
+// question is a number and the rule that it is judged by. s is nil where the rule selects nothing.
+type question struct {
+	r        *policy.Rule
+	s        *subject
+	exceeded bool // the rule is, by the values
+}
+
+// exactly is the tolerance of a rule that tolerates nothing: no number differs by so little.
+const exactly = 1e-9
+
+// ask puts all noisy numbers that rules select to the one function that judges them, each at its rule's own tolerance.
+// Kernels, calls and ranges are one family; of the other metrics each is one, over the kinds of unit and whatever else
+// its labels tell apart: median and mean of one kind are near-copies, for which a correction would cost power only.
+func (j *judge) ask(list []*question) {
+	if j.x == nil {
+		return
+	}
+	const many = "" // dozens of them
+	families := map[string][]*question{}
+	for _, q := range list {
+		if q.s == nil || q.s.number == nil || q.r.Budgeted() {
+			continue
+		}
+		n := *q.s.number
+		n.Tolerance = j.tolerance(q.r, q.s)
+		switch q.way() {
+		case policy.Down:
+			n.HigherBetter = true
+		case policy.Up:
+			n.HigherBetter = false
+		}
+		q.s.number = &n
+		q.exceeded, _ = j.exceeds(q.r, q.s)
+		name := q.s.row.Metric
+		if q.s.many {
+			name = many
+		}
+		families[name] = append(families[name], q)
+	}
+	for name, of := range families {
+		f := j.x.Primary()
+		if name == many {
+			f = j.x.Many()
+		}
+		numbers := make([]infer.Number, len(of))
+		for i, q := range of {
+			numbers[i] = *q.s.number
+		}
+		for i, v := range j.x.Judge(numbers, f) {
+			of[i].s.verdict, of[i].s.family = &v, f
+		}
+	}
+}
+
+// way is the direction that is bad by the rule; of a rule that minds both, the one in which it changed.
+func (q *question) way() string {
+	switch way := q.r.Direction; {
+	case way == policy.Both && comparison.Value(q.s.row.Delta) < 0:
+		return policy.Down
+	case way == policy.Both:
+		return policy.Up
+	case way != "":
+		return way
+	case q.s.higher:
+		return policy.Down
+	}
+	return policy.Up
+}
+
+// shortUnit is the unit's time, ns, below which an absolute tolerance of a time is held to what the relative one would
+// be on the whole unit.
+const shortUnit = 300e3
+
+// tolerance of a rule for a number, as a ratio of the base: the larger of its relative and its absolute part.
+func (j *judge) tolerance(r *policy.Rule, s *subject) float64 {
+	base := math.Abs(comparison.Value(s.row.Base))
+	t := exactly
+	if r.Rel != nil {
+		t = max(t, *r.Rel)
+	}
+	if r.Abs != nil && base > 0 {
+		t = max(t, j.absolute(r, s)/base)
+	}
+	return t
+}
+
+// absolute is the absolute tolerance of a rule that has one. In units below 300 us no time may change by more than the
+// relative tolerance allows the whole unit: 10 us are nothing in a step of 10 ms and a third of one of 30 us.
+func (j *judge) absolute(r *policy.Rule, s *subject) float64 {
+	if r.Rel == nil || s.unit != report.Nanoseconds || !s.perUnit() {
+		return *r.Abs
+	}
+	row := j.c.Row("unit.time.p50")
+	if row == nil || row.Base == nil || *row.Base <= 0 || *row.Base >= shortUnit {
+		return *r.Abs
+	}
+	return min(*r.Abs, *r.Rel**row.Base)
+}
+
+// perUnit reports whether a number is of one unit of work.
+func (s *subject) perUnit() bool {
+	id, _ := policy.SplitStat(s.row.Metric)
+	return report.ScaleOf(id, s.unit, "") == report.PerUnit
+}
+
+// noisy judges a change by the verdict on its number.
+func (j *judge) noisy(g *comparison.Gate, r *policy.Rule, s *subject) {
+	v, n := s.verdict, s.number
+	g.Class = noise.ClassOf(v)
+	if v.Ratio != 0 {
+		g.P = &v.PAdjusted
+	}
+	if v.Resolution > 0 && v.Resolution < 10 {
+		g.Resolution = &v.Resolution
+	}
+	more, text := j.exceeds(r, s)
+	why := j.x.Why(n, v, s.family)
+	switch v.Outcome {
+	case infer.Holds:
+		g.Verdict, g.Reason = comparison.Pass, text
+		if g.Resolution != nil && v.Class != infer.Improved {
+			g.Reason += "; would have failed from " + bad(n, *g.Resolution) + " on"
+		}
+	case infer.Warns:
+		g.Verdict, g.Reason = comparison.Warn, text+"; "+why
+	case infer.Fails:
+		if !more { // pairs of units and strata are judged by another ratio than that of the values
+			text = unit.Change(v.Ratio-1) + " is more than " + r.Threshold()
+		}
+		g.Verdict, g.Reason = verdictOf(r.Level), text+"; "+why
+	case infer.Undecided:
+		g.Open(noise.CodeOf(v), text+", and this is not certain: "+why)
+	}
+}
+
+// bad is a change for the worse.
+func bad(n *infer.Number, size float64) string {
+	if n.HigherBetter {
+		return unit.Change(-size)
+	}
+	return unit.Change(size)
+}
+
+// evidence reports whether no side is a trace.
+func (j *judge) evidence() bool { return j.x != nil && j.x.EvidenceOnly() }
+
+// ofTime reports whether a row says how long a unit takes, which is what a gate is about.
+func ofTime(metric string) bool {
+	return strings.HasPrefix(metric, "unit.time") || strings.HasPrefix(metric, "work.time")
+}
+
+// unasked warns of rows of time that got worse for certain, and that no rule judges: a pass over such a row is
+// impossible. last are the numbers that rules judge or that are switched off.
+func (j *judge) unasked(last map[string]int) []comparison.Gate {
+	var list []comparison.Gate
+	if j.first || !j.c.Comparable || j.p.Changes() == 0 { // whose policy is budgets asks nothing of a base
+		return nil
+	}
+	for i := range j.c.Primary {
+		row := &j.c.Primary[i]
+		s := subject{row: *row}
+		if _, judged := last[s.key("change")]; judged || !ofTime(row.Metric) || row.Class != comparison.Regressed {
+			continue
+		}
+		j.rulings = append(j.rulings, ruling{kind: ruledChange})
+		list = append(list, comparison.Gate{Rule: "regressed", Metric: row.Metric, Labels: row.Labels.Clone(),
+			Level: comparison.LevelWarn, Base: row.Base, Head: row.Head, Delta: row.Delta, Ratio: row.Ratio, Class: row.Class,
+			P: row.PAdjusted, Verdict: comparison.Warn, Reason: "no rule judges it, and it got worse; " + row.Why})
+	}
+	return list
+}
+
+// resolution is the smallest loss of the unit's time that would have failed, by the gates that passed; nil where none
+// of them knows.
+func resolution(gates []comparison.Gate) *float64 {
+	var least *float64
+	for i := range gates {
+		g := &gates[i]
+		if g.Verdict == comparison.Pass && g.Level == comparison.LevelError && ofTime(g.Metric) && g.Resolution != nil &&
+			(least == nil || *g.Resolution < *least) {
+			least = g.Resolution
+		}
+	}
+	return least
+}
+
+// slower reports whether the time of the units that a count is of got worse too, or may have.
+func (j *judge) slower(l report.Labels) bool {
+	for i := range j.c.Primary {
+		row := &j.c.Primary[i]
+		if ofTime(row.Metric) && row.Labels.String() == l.String() && (row.Class == comparison.Regressed ||
+			row.Class == comparison.Unsettled && comparison.Value(row.Delta) > 0) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,126 @@
+package judge_test
+
+import (
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/difftest"
+	"github.com/nsys-llm/explain/diff/policy"
+	"pgregory.net/rapid"
+)
+
+// TestNoPassOverACertainRegression: whatever the rules are about, a unit's time that got worse for certain is judged by
+// a rule that tolerates it, or the verdict is no pass.
+func TestNoPassOverACertainRegression(t *testing.T) {
+	metrics := []string{"unit.time.p50", "unit.time.mean", "unit.time.p99", "gpu.idle_ratio{device=0}"}
+	rapid.Check(t, func(t *rapid.T) {
+		cmp := difftest.Compared(10e6, comparison.Same)
+		row := cmp.Primary[0]
+		cmp.Primary = cmp.Primary[:0]
+		for _, m := range metrics[:3] {
+			r := row
+			head := rapid.Float64Range(9e6, 20e6).Draw(t, m)
+			delta, ratio := head-10e6, head/10e6
+			r.Metric, r.Head, r.Delta, r.Ratio = m, &head, &delta, &ratio
+			if r.Class = comparison.Same; ratio > 1.03 {
+				r.Class = comparison.Regressed
+			}
+			cmp.Primary = append(cmp.Primary, r)
+		}
+		var list []policy.Rule
+		for _, m := range metrics {
+			if rel := rapid.Float64Range(0, 1).Draw(t, "rule on "+m); rel < 0.5 {
+				level := rapid.SampledFrom([]string{"", ",warn"}).Draw(t, "level")
+				r, err := policy.ParseFailOn(m + ":+" + strconv.FormatFloat(100*rel, 'f', 3, 64) + "%" + level)
+				if err != nil {
+					t.Fatal(err)
+				}
+				list = append(list, r)
+			}
+		}
+		if len(list) == 0 {
+			return
+		}
+		idle := difftest.Side(difftest.Metric("gpu.idle_ratio", report.Ratio, 0.2, "device", "0"))
+		difftest.Judge(cmp, idle, idle, list)
+		if cmp.Verdict != comparison.Pass {
+			return
+		}
+		for _, r := range cmp.Primary {
+			tolerated := slices.ContainsFunc(cmp.Gates, func(g comparison.Gate) bool {
+				return g.Metric == r.Metric && g.Verdict == comparison.Pass
+			})
+			if r.Class == comparison.Regressed && !tolerated {
+				t.Fatalf("pass over %s %+.1f %%", r.Metric, 100*(*r.Ratio-1))
+			}
+		}
+	})
+}
+
+// TestTheAbsoluteToleranceOfAShortUnit: 10 us are a third of a unit of 30 us. Below 300 us a time may change by no more
+// than the relative tolerance of the unit.
+func TestTheAbsoluteToleranceOfAShortUnit(t *testing.T) {
+	for _, c := range []struct {
+		base, head float64
+		want       comparison.Verdict
+	}{
+		{30e3, 36e3, comparison.Fail},     // +20 %, +6 us
+		{30e3, 30.8e3, comparison.Pass},   // +2.7 %
+		{299e3, 308.9e3, comparison.Fail}, // +3.3 %, +9.9 us
+		{320e3, 329.9e3, comparison.Pass}, // +3.1 %, and 10 us count again
+	} {
+		cmp := difftest.Compared(c.head, comparison.Regressed)
+		row := &cmp.Primary[0]
+		row.Base = &c.base
+		row.Change()
+		difftest.Judge(cmp, difftest.Side(), difftest.Side(), rules(t, "unit.time.p50:+3%,+10us"))
+		if g := cmp.Gates[0]; g.Verdict != c.want {
+			t.Errorf("%v to %v: %s, %s, want %s", c.base, c.head, g.Verdict, g.Reason, c.want)
+		}
+	}
+}
+
+// TestLaunchesFailOnlyWithTheStep: 638 launches more in a step that is faster are shown; in one that got slower they
+// fail.
+func TestLaunchesFailOnlyWithTheStep(t *testing.T) {
+	for _, c := range []struct {
+		class      comparison.Class
+		head, want float64
+		verdict    comparison.Verdict
+	}{
+		{comparison.Improved, 9.9e6, 1106, comparison.Warn},
+		{comparison.Same, 10e6, 1106, comparison.Warn},
+		{comparison.Regressed, 10.2e6, 1106, comparison.Fail},
+		{comparison.Regressed, 10.2e6, 641, comparison.Pass}, // +0.5 % is within 1 %
+	} {
+		cmp := difftest.Compared(c.head, c.class)
+		base := 638.0
+		r := comparison.Row{Metric: "unit.launches", Labels: report.Labels{}, Unit: report.Count, Base: &base, Head: &c.want,
+			Class: comparison.Regressed, Why: "counts are exact"}
+		r.Change()
+		cmp.Primary = append(cmp.Primary, r)
+		difftest.Judge(cmp, difftest.Side(), difftest.Side(), nil)
+		at := slices.IndexFunc(cmp.Gates, func(g comparison.Gate) bool { return g.Rule == "launches" })
+		if at < 0 || cmp.Gates[at].Verdict != c.verdict {
+			t.Errorf("%s, %v launches: %+v, want %s", c.class, c.want, cmp.Gates, c.verdict)
+		}
+	}
+}
+
+// TestFewUnitsAreNoWarning: a kernel that runs in three units says nothing, and a rule on it that must be answered is
+// inconclusive, not suspected (A5).
+func TestFewUnitsAreNoWarning(t *testing.T) {
+	side := func(mean float64) []*report.Report {
+		m := difftest.Metric("api.time", report.Nanoseconds, mean*3, "api", "x")
+		m.N, m.Summary = 3, &report.Summary{N: 3, Mean: mean, P50: mean, Min: mean, Max: mean, Stddev: 1}
+		return difftest.Side(m)
+	}
+	cmp := difftest.Compared(10e6, comparison.Same)
+	difftest.Judge(cmp, side(1000), side(1100), rules(t, "api.time.mean{api=x}:+3%"))
+	if g := cmp.Gates[0]; g.Code != comparison.TooFewUnits || cmp.Verdict != comparison.Inconclusive {
+		t.Errorf("%s, %+v", cmp.Verdict, g)
+	}
+}

@@ -1,0 +1,207 @@
+package noise
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/infer"
+)
+
+// Family is how numbers are judged together.
+type Family struct {
+	Alpha  float64
+	Adjust func([]float64) []float64 // nil: each by itself
+	Method string                    // that Adjust is known by
+}
+
+// Primary is the family of what says whether it got slower.
+func (x *Decider) Primary() Family { return Family{x.alpha(), infer.Holm, "Holm"} }
+
+// Many is the family of kernels, calls and ranges, of which there are dozens.
+func (x *Decider) Many() Family {
+	return Family{x.Opt.Policy.Stats.FDR, infer.BH, "Benjamini-Hochberg"}
+}
+
+// Alone is the family of numbers that describe, and are judged each by itself.
+func (x *Decider) Alone() Family { return Family{Alpha: x.alpha()} }
+
+// Judge judges numbers as one family: the one place where noise is told from change, see [infer.Judge].
+func (x *Decider) Judge(numbers []infer.Number, f Family) []infer.Verdict {
+	return infer.Judge(numbers, infer.Options{Alpha: f.Alpha, Tau: Tau, Adjust: f.Adjust, Seed: x.seed})
+}
+
+// ClassOf is the class of a verdict as comparisons say it.
+func ClassOf(v *infer.Verdict) comparison.Class {
+	switch v.Class {
+	case infer.Same:
+		return comparison.Same
+	case infer.Improved:
+		return comparison.Improved
+	case infer.Regressed:
+		return comparison.Regressed
+	case infer.Unsettled:
+	}
+	return comparison.Unsettled
+}
+
+// CodeOf is the reason for which a verdict is undecided.
+func CodeOf(v *infer.Verdict) comparison.Code {
+	switch v.Code {
+	case infer.TooFewUnits:
+		return comparison.TooFewUnits
+	case infer.Drifting:
+		return comparison.Trend
+	case infer.WideInterval:
+	}
+	return comparison.WideInterval
+}
+
+// decide judges rows as one family and fills in what became of them. Rows whose numbers cannot be judged are none of
+// it.
+func (x *Decider) decide(rows []*comparison.Row, numbers []infer.Number, f Family) {
+	for i, v := range x.Judge(numbers, f) {
+		row, n := rows[i], &numbers[i]
+		x.remember(row, *n)
+		row.Class, row.Why = ClassOf(&v), x.Why(n, &v, f)
+		row.Code = ""
+		if row.Class == comparison.Unsettled {
+			row.Code = CodeOf(&v)
+		}
+		if n.Count && v.Level == 1 {
+			continue // exact
+		}
+		if v.Level > 0 {
+			row.Interval = &comparison.Interval{Low: v.Low, High: v.High, Level: v.Level, Method: v.Method}
+		}
+		if !v.Replicated || n.FloorStays {
+			row.NoiseFloor = &v.Floor
+		}
+		row.P, row.PAdjusted = &v.P, &v.PAdjusted
+		row.Test = Tested(n, &v)
+		if v.Resolution > 0 && v.Resolution < mostRatio {
+			row.Resolution = &v.Resolution
+		}
+		if k := int64(v.Need); row.Class == comparison.Unsettled && k > 0 {
+			row.NeedCaptures = &k
+		}
+	}
+}
+
+// Tested is the test over captures of a verdict, or nil.
+func Tested(n *infer.Number, v *infer.Verdict) *comparison.Test {
+	if v.Test == nil || !v.Replicated {
+		return nil
+	}
+	return &comparison.Test{Effect: v.Test.Effect, SE: v.Test.SE, DF: v.Test.DF, Tau: tauOf(n), S2: v.Test.S2,
+		Moderated: v.Test.Moderated}
+}
+
+// tauOf is what a number was tested against, ln.
+func tauOf(n *infer.Number) float64 {
+	if n.Tolerance > 0 {
+		return math.Log1p(n.Tolerance)
+	}
+	return math.Log1p(Tau)
+}
+
+// Why says how a verdict came about, with the numbers that it can be checked by.
+func (x *Decider) Why(n *infer.Number, v *infer.Verdict, f Family) string {
+	if n.Count && v.Level == 1 {
+		return "counts are exact"
+	}
+	if v.Ratio == 0 {
+		return "a value of 0 has no ratio to hold against a noise floor"
+	}
+	if v.Ratio == 1 && v.Low == 1 && v.High == 1 && v.Class == infer.Same {
+		return "both sides are equal"
+	}
+	change := unit.Change(v.Ratio - 1)
+	if v.Stalls != nil {
+		change += ", " + Stalled(v.Stalls)
+	}
+	if v.Replicated {
+		return change + x.overCaptures(n, v, f)
+	}
+	return change + x.overUnits(n, v)
+}
+
+// Stalled says what few units carry.
+func Stalled(e *infer.Excess) string {
+	text := fmt.Sprintf("%d of %d units took %.3g times as long", e.Units, e.Of, e.Times)
+	if e.Every > 0 {
+		text += fmt.Sprintf(", 1 in %d", e.Every)
+	}
+	return text
+}
+
+// overCaptures is what several captures a side say.
+func (x *Decider) overCaptures(n *infer.Number, v *infer.Verdict, f Family) string {
+	tau := unit.Percent(math.Expm1(tauOf(n)))
+	if v.Code == infer.TooFewUnits {
+		return "; " + few(n)
+	}
+	if v.Level == 0 {
+		return "; nothing is known of the noise between captures"
+	}
+	name := "p"
+	if f.Adjust != nil {
+		name = "adjusted p (" + f.Method + ")"
+	}
+	text := fmt.Sprintf(" (interval %s to %s), %s against ±%s is %s", unit.Change(v.Low-1), unit.Change(v.High-1), name,
+		tau, strconv.FormatFloat(v.PAdjusted, 'g', 3, 64))
+	switch {
+	case v.Class == infer.Same:
+		text += ": within ±" + tau
+	case v.Class == infer.Unsettled:
+		text += ": neither beyond it nor surely within it"
+	}
+	return text
+}
+
+// overUnits is what the units inside one capture a side say.
+func (x *Decider) overUnits(n *infer.Number, v *infer.Verdict) string {
+	floor := "noise floor of " + unit.Percent(v.Floor)
+	switch {
+	case n.History != nil:
+		floor = "calibrated " + floor
+	case n.Floor == 0:
+		floor += " (assumed: nothing was calibrated)"
+	}
+	text := ""
+	switch {
+	case strings.HasPrefix(v.Method, "noise floor"):
+		text = fmt.Sprintf(", interval %s to %s", unit.Change(v.Low-1), unit.Change(v.High-1))
+	case v.Level > 0:
+		text = fmt.Sprintf(", interval over units %s to %s", unit.Change(v.Low-1), unit.Change(v.High-1))
+	}
+	beyond := math.Abs(math.Log(v.Ratio)) > math.Log1p(v.Floor)
+	switch {
+	case v.Class == infer.Regressed || v.Class == infer.Improved:
+		return text + ": beyond the " + floor
+	case v.Class == infer.Same:
+		return text + ": within the " + floor
+	case v.Code == infer.TooFewUnits:
+		return text + "; " + few(n)
+	case v.Code == infer.Drifting:
+		return fmt.Sprintf("%s: the work drifts by %.2g and %.2g times inside the captures, and nothing ties unit to unit",
+			text, v.Base.Range, v.Head.Range)
+	case beyond:
+		return text + ": beyond the " + floor + ", but the units inside the captures vary as much"
+	}
+	return text + ": neither beyond the " + floor + " nor surely within it"
+}
+
+// few says how many units there are, and that they are too few.
+func few(n *infer.Number) string {
+	count := func(side []infer.Capture) (sum int) {
+		for i := range side {
+			sum += max(side[i].N, len(side[i].Units))
+		}
+		return sum
+	}
+	return fmt.Sprintf("%d and %d units are too few to tell", count(n.Base), count(n.Head))
+}
