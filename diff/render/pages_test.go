@@ -120,7 +120,7 @@ func TestEveryVoiceSaysWhatWasChecked(t *testing.T) {
 	c.Kernels, c.API, c.Structure, c.Attribution, c.Cause = c.Kernels[2:], c.API[2:], []comparison.Structural{}, comparison.Attribution{Rows: []comparison.AttributionRow{}}, "No change."
 	difftest.Judge(c, difftest.Side(), difftest.Side(), nil)
 	for ext, b := range voices(t, c) {
-		want := map[string]string{"txt": "4 gates checked: 4 passed. Compared 4 metrics, 3 kernels (2 paired), 40 → 38 units.", "md": "4 gates checked: 4 passed.", "xml": `tests="4" failures="0"`, "json": `"gates_checked":4`, "csv": "metric,unit.time.p50"}[ext]
+		want := map[string]string{"txt": "5 gates checked: 5 passed. Compared 4 metrics, 3 kernels (2 paired), 40 → 38 units.", "md": "5 gates checked: 5 passed.", "xml": `tests="5" failures="0"`, "json": `"gates_checked":5`, "csv": "metric,unit.time.p50"}[ext]
 		if !strings.Contains(string(b), want) {
 			t.Errorf("%s does not say %q:\n%s", ext, want, b)
 		}
