@@ -1,6 +1,7 @@
 package infer
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/bits"
@@ -165,7 +166,13 @@ func twoSamples(base, head [][]float64, stat Statistic, alpha, least float64, se
 	if !positive(b) || !positive(h) {
 		return c, false
 	}
-	if b > h { // the slower side stands over the faster one, so that swapping the sides mirrors the interval
+	// The slower side stands over the faster one, so that swapping the sides mirrors the interval; of two that are equally
+	// slow, the one whose units come later in lexical order.
+	order := cmp.Compare(b, h)
+	if order == 0 {
+		order = slices.CompareFunc(base, head, slices.Compare[[]float64])
+	}
+	if order > 0 {
 		c, ok = twoSamples(head, base, stat, alpha, least, seed)
 		return c.inverse(), ok
 	}
@@ -182,6 +189,10 @@ func twoSamples(base, head [][]float64, stat Statistic, alpha, least float64, se
 	lag1 := weighted / units
 	c = contrast{d: math.Log(h / b), alpha: alpha, lag1: lag1, effective: independent(smallest, within(lag1))}
 	c.ends(samples, float64(smallest)/float64(block), unseen(rho, smallest, block), least)
+	if order == 0 { // the same units: both ends are as far
+		half := max(c.high-c.d, c.d-c.low)
+		c.low, c.high = c.d-half, c.d+half
+	}
 	c.method = fmt.Sprintf("circular block bootstrap over units, blocks of %d, %d draws", block, len(samples))
 	return c, true
 }

@@ -50,7 +50,8 @@ type Number struct {
 	Given      *Given // interval of the ratio, where the caller has one over units
 }
 
-// Given is an interval of the ratio of head to base, of level 1 - 2 alpha.
+// Given is an interval of the ratio of head to base, of level 1 - 2 alpha. It is held to be no narrower than the timer
+// allows.
 type Given struct {
 	Low, High float64
 	Method    string
@@ -420,7 +421,9 @@ func (q *question) measure(o Options) {
 	q.level = 1 - 2*o.Alpha
 	if g := q.n.Given; g != nil && !q.n.HigherBetter && g.Low > 0 && g.High > 0 {
 		q.overUnits = true
-		q.c = contrast{d: q.d, low: math.Log(g.Low), high: math.Log(g.High), least: math.Abs(q.d), df: MaxDF, alpha: o.Alpha,
+		room := TQuantile(o.Alpha, MaxDF) * q.timer() // units that do not vary are still as uncertain as the timer
+		low, high := min(math.Log(g.Low), q.d-room), max(math.Log(g.High), q.d+room)
+		q.c = contrast{d: q.d, low: low, high: high, least: math.Abs(q.d), df: MaxDF, alpha: o.Alpha,
 			method: g.Method}
 		return
 	}

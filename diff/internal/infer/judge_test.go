@@ -346,6 +346,42 @@ func TestMirror(t *testing.T) {
 	}
 }
 
+// Swapping the sides mirrors the interval also where both are equally slow, and where the lists are the same sample of
+// units that differ.
+func TestMirrorOfEqualMeans(t *testing.T) {
+	a := []float64{10, 12, 9, 11, 13, 8, 10, 11, 9, 10, 7}
+	b := []float64{10, 10, 10, 11, 9, 10, 14, 6, 10}
+	c := []infer.Capture{{Units: a, Value: 10, N: 50}}
+	d := []infer.Capture{{Units: a, Value: 10.2, N: 50}}
+	for i, pair := range [][2][]infer.Capture{{captures(a), captures(b)}, {captures(a, b), captures(b)}, {c, d}} {
+		v := judge(infer.Number{Tolerance: 0.03, Timer: 1e-6, Base: pair[0], Head: pair[1]})
+		w := judge(infer.Number{Tolerance: 0.03, Timer: 1e-6, Base: pair[1], Head: pair[0]})
+		if v.Low >= v.High || math.Abs(v.Low*w.High-1) > 1e-9 || math.Abs(v.High*w.Low-1) > 1e-9 {
+			t.Errorf("%d: %v to %v, mirrored %v to %v", i, v.Low, v.High, w.Low, w.High)
+		}
+	}
+}
+
+// An interval of the caller's without width is as wide as the timer: 24 % more in every unit has regressed, 2 % more is
+// within what the rule allows, and without a timer nothing is certain.
+func TestGivenWithoutWidth(t *testing.T) {
+	of := func(ratio, timer float64) infer.Verdict {
+		return judge(infer.Number{Tolerance: 0.05, Timer: timer, Base: []infer.Capture{{Value: 500}}, Head: []infer.Capture{{Value: 500 * ratio}},
+			Given: &infer.Given{Low: ratio, High: ratio, Method: "by hand"}})
+	}
+	v := of(1.24, 0.001)
+	if v.Class != infer.Regressed || v.Outcome != infer.Fails {
+		t.Errorf("%+v", v)
+	}
+	near(t, "low", v.Low, 1.24*math.Exp(-1.6448536269514722*0.001/500), 1e-9)
+	if v := of(1.02, 0.001); v.Class != infer.Same || v.Outcome != infer.Holds {
+		t.Errorf("%+v", v)
+	}
+	if v := of(1.24, 0); v.Outcome != infer.Undecided || v.P != 1 {
+		t.Errorf("%+v", v)
+	}
+}
+
 // What fails has regressed, whatever the numbers; nothing panics, nothing is not finite.
 func TestJudgeIsNeverWrongInItself(t *testing.T) {
 	rng := rand.New(rand.NewPCG(14, 1))
