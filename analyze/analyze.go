@@ -174,7 +174,9 @@ func otherCuts(in *kit.Input, units *workunit.Search) []report.UnitCut {
 		if narrowed(in) {
 			x.Narrow(in.Span)
 		}
-		list = append(list, unitCut(in.With(x)))
+		cut := in.With(x)
+		cut.Brief = true
+		list = append(list, unitCut(cut))
 		x.Free(in.Trace.Memory())
 	}
 	return list

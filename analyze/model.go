@@ -197,7 +197,6 @@ func unitCut(in *kit.Input) report.UnitCut {
 	c.Groups, c.Trimmed, c.Series = unitKinds(in)
 	var metrics []report.Metric
 	c.Section, metrics = gpu.Unit.Part(in)
-	c.Section.Charts = []report.Chart{}
 	main := ""
 	if at := slices.IndexFunc(c.Groups, func(g report.UnitGroup) bool { return g.Main }); at >= 0 {
 		main = c.Groups[at].ID
