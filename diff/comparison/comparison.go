@@ -220,6 +220,7 @@ type Row struct {
 // Attribution splits the change of one metric into parts that sum to it.
 type Attribution struct {
 	Metric     string           `json:"metric"`
+	Kind       string           `json:"kind,omitempty"` // of unit, which the verdict stands on; absent where there is one
 	Base       float64          `json:"base"`
 	Head       float64          `json:"head"`
 	TotalDelta float64          `json:"total_delta"`

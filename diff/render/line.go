@@ -21,7 +21,7 @@ func OneLine(c *comparison.Comparison) string {
 		return "a metric"
 	}
 	text := ""
-	row, g := headline(c)
+	row, g := c.Headline()
 	switch {
 	case c.FirstRun():
 		text = "first run, no baseline"
