@@ -270,8 +270,9 @@ type Kernel struct {
 	Share         *float64 `json:"share"` // of the base unit
 	Class         Class    `json:"class"`
 	Why           string   `json:"why"`
-	Note          string   `json:"note"`     // a replacement, a split into several kernels; else empty
-	SplitOf       *string  `json:"split_of"` // of an added kernel: the base's kernel that it and others replaced
+	Note          string   `json:"note"`             // a replacement, a split into several kernels, another launch; else empty
+	Launch        string   `json:"launch,omitempty"` // how its launch geometry changed: block 4×4 → 16×16; absent where it did not
+	SplitOf       *string  `json:"split_of"`         // of an added kernel: the base's kernel that it and others replaced
 	P             *float64 `json:"p"`
 	PAdjusted     *float64 `json:"p_adjusted"`
 	Test          *Test    `json:"test"` // several captures a side only; the common shift is taken out of its effect

@@ -328,13 +328,16 @@ func (x *Parts) category(d float64) *comparison.AttributionRow {
 	return best
 }
 
-// kernelText names a kernel, what replaced it, and whether it runs more often or takes longer.
+// kernelText names a kernel, what replaced it, whether it runs more often or takes longer, and what changed in its launches.
 func (x *Parts) kernelText(r *comparison.AttributionRow) string {
-	text := x.pairName(r.ID)
+	text, launch := x.pairName(r.ID), ""
 	for i := range x.C.Kernels {
 		k := &x.C.Kernels[i]
 		if kernelID(k) != r.ID {
 			continue
+		}
+		if k.Launch != "" {
+			launch = ": " + k.Launch
 		}
 		switch {
 		case k.Class == comparison.Added:
@@ -347,9 +350,9 @@ func (x *Parts) kernelText(r *comparison.AttributionRow) string {
 		}
 	}
 	if r.Base > 0 {
-		return fmt.Sprintf("%s %s (%s per unit)", text, unit.Change(r.Delta/r.Base), delta(r.Delta))
+		return fmt.Sprintf("%s %s (%s per unit)%s", text, unit.Change(r.Delta/r.Base), delta(r.Delta), launch)
 	}
-	return text + " " + delta(r.Delta) + " per unit"
+	return text + " " + delta(r.Delta) + " per unit" + launch
 }
 
 // pairName is the name of a kernel, or of one and what replaced it, as tables have them.

@@ -79,6 +79,10 @@ func KernelRow(base, head []side.Work, p Pair, unit float64) comparison.Kernel {
 	if p.Base >= 0 && p.Head >= 0 && p.By != comparison.ByExact && k.Note == "" {
 		k.Note = "replaced: paired by " + p.By
 	}
+	if g := launchedOtherwise(b.Geometry, h.Geometry); g != "" {
+		k.Note = strings.TrimPrefix(k.Note+"; "+g, "; ")
+		k.Launch = g
+	}
 	switch {
 	case k.BaseName == nil:
 		k.Class, k.Why = comparison.Added, "runs on the head's side only"
@@ -90,6 +94,30 @@ func KernelRow(base, head []side.Work, p Pair, unit float64) comparison.Kernel {
 		k.Why = "one side is 0"
 	}
 	return k
+}
+
+// launchedOtherwise says which parts of a launch geometry changed, "block 4×4 → 16×16"; empty where none did or a side does not
+// say. Shared memory is a part that a side may lack.
+func launchedOtherwise(base, head string) string {
+	if base == "" || head == "" || base == head {
+		return ""
+	}
+	of := func(text string) map[string]string {
+		parts := map[string]string{}
+		for _, p := range strings.Split(text, ", ") {
+			name, size, _ := strings.Cut(p, " ")
+			parts[name] = size
+		}
+		return parts
+	}
+	b, h := of(base), of(head)
+	var list []string
+	for _, name := range []string{"block", "grid", "shared"} {
+		if b[name] != h[name] {
+			list = append(list, name+" "+cmp.Or(b[name], "none")+" → "+cmp.Or(h[name], "none"))
+		}
+	}
+	return strings.Join(list, ", ")
 }
 
 // uncertain reports whether a kernel that seems added or removed may only be among those that the other side's report
