@@ -188,7 +188,7 @@ func (x *Sides) haveUnits() bool {
 	}
 	text := fmt.Sprintf("%s has no unit of work", lacking.Trace.Name)
 	if why := strings.TrimSuffix(lacking.Unit.Why, "."); why != "" {
-		text += " (" + why + ")"
+		text += " (" + clip(why, mostWhy) + ")"
 	}
 	if having != nil {
 		text += fmt.Sprintf(", %s has one (%s): try %s on both, or put step markers into the program",
@@ -219,12 +219,16 @@ func unitOption(u *report.Unit) string {
 }
 
 // Shorten a name for a sentence.
-func Shorten(name string) string {
-	const most = 60
-	if r := []rune(name); len(r) > most {
+func Shorten(name string) string { return clip(name, 60) }
+
+// mostWhy is how much of a report's own reason is repeated, which may hold long names of kernels.
+const mostWhy = 300
+
+func clip(s string, most int) string {
+	if r := []rune(s); len(r) > most {
 		return string(r[:most]) + "…"
 	}
-	return name
+	return s
 }
 
 // Choose matches the kinds of unit and picks the one to attribute: of the phase that both sides spend most time in, the
