@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/limit"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff/policy"
 )
@@ -100,7 +101,7 @@ func readPhaseMap(path string) (*analyze.PhaseMap, error) {
 	if path == "" {
 		return nil, nil
 	}
-	text, err := os.ReadFile(path)
+	text, err := readLimited(path)
 	if err != nil {
 		return nil, usagef("phase map: %w", err)
 	}
@@ -266,23 +267,10 @@ func jsonKind(path string) (string, error) {
 		"%s is neither a report of explain nor a summary.json of profilemate: it has no field \"schema\"", path)
 }
 
-// maxJSON bounds a JSON input; a report is under 2 MB.
-const maxJSON = 64 << 20
-
+// readLimited reads a file of text whole, without a byte order mark.
 func readLimited(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxJSON+1))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if len(b) > maxJSON {
-		return nil, fmt.Errorf("%s is larger than %d MB", path, maxJSON>>20)
-	}
-	return bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")), nil
+	b, err := limit.Text.ReadFile(path)
+	return bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")), err
 }
 
 // parallel is how many traces are analysed at a time: each is held in memory.
