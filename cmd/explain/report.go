@@ -47,6 +47,7 @@ appears whole or not at all.`,
 type reportFlags struct {
 	out           string
 	phaseMap      string
+	kernelMap     string
 	top           int
 	noPercentiles bool
 	noRangeMap    bool
@@ -78,6 +79,7 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 		"print this `FORMAT` to standard output: "+strings.Join(formats, ", ")+" (default text)")
 	fl.StringVar(&f.phaseMap, "phase-map", "",
 		"map NVTX ranges to phases by a JSON `FILE`: {\"prefill\": [\"prompt\", \"re:^ctx\"], …}")
+	fl.StringVar(&f.kernelMap, "kernel-map", "", kernelMapHelp)
 	fl.StringVar(&f.phaseMap, "phases-json", "", "the same as --phase-map")
 	fl.StringVar(&f.unit, "unit", "",
 		"one step of the work is this `UNIT`: nvtx:REGEX, kernel:REGEX, graph or none (default: found automatically)")
@@ -105,6 +107,7 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error what is being done")
 	_ = cmd.MarkFlagDirname("out")
 	_ = cmd.MarkFlagFilename("phase-map", "json")
+	_ = cmd.MarkFlagFilename("kernel-map", "yml", "yaml", "csv")
 	_ = fl.MarkHidden("phases-json")
 	_ = fl.MarkHidden("kernel-limit")
 	completeFlag(cmd, "format", formats)
@@ -137,7 +140,10 @@ func (f *reportFlags) options(cmd *cobra.Command, e *env) (analyze.Options, erro
 	if opt.Evidence, err = f.evidenceFiles(); err != nil {
 		return opt, err
 	}
-	if opt.Phases, err = readPhaseMap(f.phaseMap); err != nil {
+	if opt.Phases, err = readMap(f.phaseMap, "phase map", analyze.ParsePhaseMap); err != nil {
+		return opt, err
+	}
+	if opt.Kernels, err = readMap(f.kernelMap, "kernel map", analyze.ParseKernelMap); err != nil {
 		return opt, err
 	}
 	if opt.Window.NVTX, err = windowRange(f.window); err != nil {
