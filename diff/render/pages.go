@@ -2,6 +2,7 @@ package render
 
 import (
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -181,6 +182,13 @@ func verdictLine(c *comparison.Comparison) []doc.Span {
 	case !c.Comparable:
 		return append(spans, doc.Text(" not comparable"))
 	}
+	if r := decisive(c); r != nil {
+		why := " " + string(r.Code) + ": " + clip(r.Text)
+		if c.Verdict == comparison.Fail {
+			why += " (the policy lets that fail)"
+		}
+		return append(spans, doc.Text(why))
+	}
 	row, gate := c.Headline()
 	kind := ""
 	if row != nil && row.Kind != "" && severalKinds(c) {
@@ -199,6 +207,20 @@ func verdictLine(c *comparison.Comparison) []doc.Span {
 		))
 	}
 	return append(spans, doc.Text(" "+row.Metric+kind+" unchanged"))
+}
+
+// decisive is the reason that the verdict stands on where no gate counts as that much; nil where one does.
+func decisive(c *comparison.Comparison) *comparison.Reason {
+	if slices.ContainsFunc(c.Gates, func(g comparison.Gate) bool { return g.CountsAs == c.Verdict }) {
+		return nil
+	}
+	at := slices.IndexFunc(c.Reasons, func(r comparison.Reason) bool {
+		return r.Code == comparison.SameCapture || r.Code == comparison.IncompleteCapture || r.Code == comparison.MissingKind
+	})
+	if at < 0 {
+		return nil
+	}
+	return &c.Reasons[at]
 }
 
 func format(v *float64, u string) string {
