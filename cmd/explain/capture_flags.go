@@ -114,7 +114,7 @@ func (f *captureFlags) prepare(cmd *cobra.Command, e *env) (*recording, error) {
 			return nil, usagef("--client: %w", err)
 		}
 	}
-	if r.options, err = (&analysisFlags{unit: f.unit, kernelMap: f.kernelMap}).options(e); err != nil {
+	if r.options, err = (&analysisFlags{unit: f.unit, kernelMap: f.kernelMap}).options(e, 1); err != nil {
 		return nil, err
 	}
 	name := cmp.Or(f.nsys, e.Getenv("NSYS"), "nsys")

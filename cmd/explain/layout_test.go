@@ -115,7 +115,8 @@ var rooms = []room{
 
 	{"cmd/explain/internal/fakeserver", "a test kit needs nothing of the product", "", stdOnly},
 	{"cmd/explain/internal/gitfile", "reads git's files", "", noSQL},
-	{"cmd/explain/internal/capture", "runs other programs", "", noSQL},
+	{"cmd/explain/internal/whole", "writes files", "", noSQL},
+	{"cmd/explain/internal/capture", "runs other programs", "analyze/report analyze/report/render", noSQL},
 	{"cmd/explain/internal/load", "a client of a server; what it measured is analyzed elsewhere",
 		"analyze/loadfile analyze/report/...", []string{"modernc.org"}},
 }

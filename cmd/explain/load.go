@@ -18,6 +18,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/cmd/explain/internal/load"
+	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
 )
 
 func newLoad(e *env) *cobra.Command {
@@ -286,7 +287,7 @@ func (f *loadFlags) target() (string, error) {
 func (f *loadFlags) write(ctx context.Context, path string, res *load.Result) error {
 	f.writing.Lock()
 	defer f.writing.Unlock()
-	return writeWhole(path,
+	return whole.File(path,
 		func(w io.Writer) error { return errors.Join(res.Write(until{ctx, w}), context.Cause(ctx)) })
 }
 

@@ -184,6 +184,13 @@ func verdictLine(c *comparison.Comparison) []doc.Span {
 	case !c.Comparable:
 		return append(spans, doc.Text(" not comparable"))
 	}
+	if r := decisive(c); r != nil {
+		why := " " + string(r.Code) + ": " + clip(r.Text)
+		if c.Verdict == comparison.Fail {
+			why += " (the policy lets that fail)"
+		}
+		return append(spans, doc.Text(why))
+	}
 	row, gate := headline(c)
 	kind := ""
 	if row != nil && row.Kind != "" && severalKinds(c) {
@@ -202,6 +209,20 @@ func verdictLine(c *comparison.Comparison) []doc.Span {
 		))
 	}
 	return append(spans, doc.Text(" "+row.Metric+kind+" unchanged"))
+}
+
+// decisive is the reason that the verdict stands on where no gate counts as that much; nil where one does.
+func decisive(c *comparison.Comparison) *comparison.Reason {
+	if slices.ContainsFunc(c.Gates, func(g comparison.Gate) bool { return g.CountsAs == c.Verdict }) {
+		return nil
+	}
+	at := slices.IndexFunc(c.Reasons, func(r comparison.Reason) bool {
+		return r.Code == comparison.SameCapture || r.Code == comparison.IncompleteCapture || r.Code == comparison.MissingKind
+	})
+	if at < 0 {
+		return nil
+	}
+	return &c.Reasons[at]
 }
 
 // headline is what the verdict stands on: of the rows that the worst gates judged the one that changed most, or the first
