@@ -118,7 +118,7 @@ type answer struct {
 func (a *answer) kept() []*fit {
 	list := []*fit{a.best}
 	others := slices.DeleteFunc(slices.Clone(a.others), func(x *fit) bool {
-		return 2*x.period <= a.best.period && x.main >= minInner
+		return 2*x.period <= a.best.period && x.main >= minInner || mostUnits*x.period < a.best.period
 	})
 	for _, more := range [][]*fit{a.best.alike[:min(len(a.best.alike), 1)], others, a.best.alike} {
 		for _, x := range more {
@@ -252,6 +252,7 @@ func (f *finder) cutSequence(lines []*line, found []answer, w way) *Result {
 const (
 	minInner       = 0.8 // share of compute time in units of one kind, to be worth reporting as an inner period
 	maxAnchorsKept = 3
+	mostUnits      = 4 // by which units of another anchor may be shorter
 )
 
 func (w way) period(x *fit, tracks int) Period {
