@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/nsys-llm/explain/analyze/internal/section/gpu"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/section/unit"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -45,7 +45,7 @@ func newReport(in *kit.Input, cuts []report.UnitCut, opt *Options) *report.Repor
 		r.Environment = report.Environment{GPUs: []report.GPU{}, TraceSet: []string{}}
 		r.Unit = evidenceUnit(in.Evidence)
 	} else {
-		r.Environment, r.Unit = environment(in), unit(in, cuts)
+		r.Environment, r.Unit = environment(in), unitOf(in, cuts)
 	}
 	if in.Evidence != nil {
 		in.Evidence.Describe(r)
@@ -124,8 +124,8 @@ func describeGPU(t *trace.Trace, device int32) report.GPU {
 	return g
 }
 
-// unit states the unit of work of the report; cuts are what it says of units that start at other anchors.
-func unit(in *kit.Input, cuts []report.UnitCut) report.Unit {
+// unitOf states the unit of work of the report; cuts are what it says of units that start at other anchors.
+func unitOf(in *kit.Input, cuts []report.UnitCut) report.Unit {
 	x := in.Units
 	u := report.Unit{Kind: x.Kind, Name: x.Name, Why: x.Why, Groups: []report.UnitGroup{}, Cuts: cuts}
 	if x.Kind == workunit.KindNone {
@@ -146,7 +146,7 @@ func unit(in *kit.Input, cuts []report.UnitCut) report.Unit {
 func unitKinds(in *kit.Input) (groups []report.UnitGroup, trimmed report.UnitTrim, series *report.UnitSeries) {
 	x := in.Units
 	groups = make([]report.UnitGroup, 0, len(x.Groups))
-	ids, devices := kit.GroupIDs(x), gpu.SlowestDevices(in)
+	ids, devices := kit.GroupIDs(x), unit.SlowestDevices(in)
 	for i := range x.Groups {
 		g := &x.Groups[i]
 		if g.Count == 0 {
@@ -163,7 +163,7 @@ func unitKinds(in *kit.Input) (groups []report.UnitGroup, trimmed report.UnitTri
 	for i := range groups {
 		place[groups[i].ID] = int64(i)
 	}
-	series = gpu.UnitSeries(in, func(g int32) int64 {
+	series = unit.Series(in, func(g int32) int64 {
 		if g >= 0 {
 			if at, ok := place[ids[g]]; ok {
 				return at
@@ -192,7 +192,7 @@ func unitCut(in *kit.Input) report.UnitCut {
 	c := report.UnitCut{Anchor: anchorOf(&x.Anchors[0]), Name: x.Name, Why: x.Why, Coverage: &coverage}
 	c.Groups, c.Trimmed, c.Series = unitKinds(in)
 	var metrics []report.Metric
-	c.Section, metrics = gpu.Unit.Part(in)
+	c.Section, metrics = unit.Section.Part(in)
 	main := ""
 	if at := slices.IndexFunc(c.Groups, func(g report.UnitGroup) bool { return g.Main }); at >= 0 {
 		main = c.Groups[at].ID

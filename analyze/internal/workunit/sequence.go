@@ -209,7 +209,7 @@ func (f *finder) cutSequence(lines []*line, found []answer, w way) *Result {
 		if x == nil || !x.believed() {
 			continue
 		}
-		cuts := f.cuts(t, lines[i], x.pos)
+		cuts := f.cuts(t, x.pos)
 		if len(cuts) < 2 {
 			continue
 		}
@@ -271,13 +271,23 @@ func (w way) anchor(x *fit) Anchor {
 	return a
 }
 
-// cuts turns places of a track's sequence into places of its work.
-func (f *finder) cuts(t *track, l *line, pos []int32) []cut {
+// cuts turns places of a track's line, in order, into places of its work.
+func (f *finder) cuts(t *track, pos []int32) []cut {
 	device := f.device(t)
 	cuts := make([]cut, 0, len(pos))
-	for _, p := range pos {
-		at, _ := slices.BinarySearch(t.work, l.at[p])
-		if k := len(cuts); k > 0 && device.Start(int(t.work[cuts[k-1].at])) == device.Start(int(l.at[p])) {
+	n := int32(0) // of the line
+	for at, w := range t.work {
+		if len(pos) == 0 {
+			break
+		}
+		if !onLine(device, int(w), t) {
+			continue
+		}
+		if n++; n <= pos[0] {
+			continue
+		}
+		pos = pos[1:]
+		if k := len(cuts); k > 0 && device.Start(int(t.work[cuts[k-1].at])) == device.Start(int(w)) {
 			continue // a unit takes time
 		}
 		cuts = append(cuts, cut{at: int32(at)})
@@ -333,7 +343,7 @@ func (f *finder) byAnchor(anchor *Anchor) *Result {
 	for i, l := range lines {
 		pos := l.occurrences(names, skip)
 		occurs += len(pos)
-		cuts := f.cuts(&f.tracks[i], l, pos)
+		cuts := f.cuts(&f.tracks[i], pos)
 		if len(cuts) < 2 {
 			continue
 		}

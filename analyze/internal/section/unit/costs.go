@@ -1,4 +1,4 @@
-package gpu
+package unit
 
 import (
 	"fmt"
@@ -70,8 +70,8 @@ func unitCosts(in *kit.Input) []unitCost {
 	return costs
 }
 
-// UnitSeries is every unit of the input, of which group says the place in the report's list; nil where there is none.
-func UnitSeries(in *kit.Input, group func(g int32) int64) *report.UnitSeries {
+// Series is every unit of the input, of which group says the place in the report's list; nil where there is none.
+func Series(in *kit.Input, group func(g int32) int64) *report.UnitSeries {
 	x := in.Units
 	if len(x.Units) == 0 {
 		return nil
