@@ -28,11 +28,12 @@ type Decider struct {
 
 	numbers map[string]infer.Number // that rows were judged by, see key
 	kernels map[string]infer.Number // by kernelKey
+	marks   map[*side.View]Marks    // see marksOf
 }
 
 // NewDecider takes the noise where it applies to all captures, and names it as residue where it does not.
 func NewDecider(x *match.Sides, noise *Noise, seed uint64) *Decider {
-	d := &Decider{Sides: x, seed: seed, OtherRun: side.BetweenRuns(x.Base, x.Head)}
+	d := &Decider{Sides: x, seed: seed, OtherRun: side.BetweenRuns(x.Base, x.Head), marks: map[*side.View]Marks{}}
 	if noise == nil {
 		return d
 	}
