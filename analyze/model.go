@@ -184,12 +184,8 @@ func anchorOf(a *workunit.Anchor) report.UnitAnchor {
 		Coverage: a.Coverage, Count: int64(a.Count)}
 }
 
-// leastInCut is the share of a kind's compute time below which a kernel of it is left out of a cut: a comparison sums up
-// kernels that are several times as large.
-const leastInCut = 0.001
-
-// unitCut says what a comparison needs of units that are cut at another anchor: no charts, no histograms, of the main kind
-// no numbers under the label of its phase too, and no kernels with next to no time.
+// unitCut says what a comparison needs of units that are cut at another anchor: no charts, no histograms, and of the main
+// kind no numbers under the label of its phase too.
 func unitCut(in *kit.Input) report.UnitCut {
 	x := in.Units
 	coverage := x.Coverage
@@ -201,30 +197,17 @@ func unitCut(in *kit.Input) report.UnitCut {
 	if at := slices.IndexFunc(c.Groups, func(g report.UnitGroup) bool { return g.Main }); at >= 0 {
 		main = c.Groups[at].ID
 	}
-	least, large := map[string]float64{}, map[string]bool{}
-	for i := range metrics {
-		if m := &metrics[i]; m.ID == "unit.compute_time" && m.Summary != nil {
-			least[m.Group] = leastInCut * m.Summary.Mean
-		}
-	}
-	kernel := func(m *report.Metric) string { return m.Group + " " + m.Labels["kernel"] }
+	c.Metrics = make(report.CutMetrics, 0, len(metrics))
 	for i := range metrics {
 		m := &metrics[i]
-		if m.Labels["kernel"] != "" && m.Unit == report.Nanoseconds && m.Summary.Mean >= least[m.Group] {
-			large[kernel(m)] = true
-		}
-	}
-	c.Metrics = make([]report.Metric, 0, len(metrics))
-	for i := range metrics {
-		m := &metrics[i]
-		switch {
-		case m.Group == main && m.Labels["phase"] != "", m.Labels["kernel"] != "" && !large[kernel(m)]:
+		if m.Group == main && m.Labels["phase"] != "" {
 			continue
 		}
 		c.Source.Add(&m.Source)
-		m.Histogram, m.Source = nil, report.Source{Tables: m.Source.Tables[:1], Columns: []string{}}
+		m.Histogram, m.Source = nil, report.Source{Tables: []string{}, Columns: []string{}}
 		c.Metrics = append(c.Metrics, *m)
 	}
+	c.Metrics.Order()
 	return c
 }
 

@@ -113,12 +113,17 @@ type answer struct {
 }
 
 // kept are the anchors that a result carries: the best; one of the same units, so that a capture in which the first is
-// missing still has them; and one of other units, for a capture whose steps are others.
+// missing still has them; and one of other units, for a capture whose steps are others. Parts of a step that repeat, such
+// as layers, are none: two captures with other numbers of layers do other work.
 func (a *answer) kept() []*fit {
 	list := []*fit{a.best}
-	for _, more := range [][]*fit{a.best.alike[:min(len(a.best.alike), 1)], a.others, a.best.alike} {
+	others := slices.DeleteFunc(slices.Clone(a.others), func(x *fit) bool {
+		return 2*x.period <= a.best.period && x.main >= minInner || mostUnits*x.period < a.best.period
+	})
+	for _, more := range [][]*fit{a.best.alike[:min(len(a.best.alike), 1)], others, a.best.alike} {
 		for _, x := range more {
-			if len(list) < maxAnchorsKept && !slices.Contains(list, x) {
+			again := func(y *fit) bool { return x.skip == y.skip && slices.Equal(x.names, y.names) }
+			if len(list) < maxAnchorsKept && !slices.ContainsFunc(list, again) {
 				list = append(list, x)
 			}
 		}
@@ -247,6 +252,7 @@ func (f *finder) cutSequence(lines []*line, found []answer, w way) *Result {
 const (
 	minInner       = 0.8 // share of compute time in units of one kind, to be worth reporting as an inner period
 	maxAnchorsKept = 3
+	mostUnits      = 4 // by which units of another anchor may be shorter
 )
 
 func (w way) period(x *fit, tracks int) Period {
