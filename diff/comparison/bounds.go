@@ -49,7 +49,7 @@ func (c *Comparison) plausible() error {
 		{"primary rows", len(c.Primary), maxFewRows}, {"rows of the attribution", len(c.Attribution.Rows), maxManyRows},
 		{"kernels", len(c.Kernels), maxManyRows},
 		{"host calls", len(c.API), maxManyRows}, {"structural rows", len(c.Structure), maxManyRows},
-		{"rows of the mix", len(c.Mix), maxManyRows},
+		{"rows of the mix", len(c.Mix), maxManyRows}, {"rows that are not judged", len(c.Unjudged), maxFewRows},
 		{"gates", len(c.Gates), maxManyRows}, {"waivers", len(c.Waivers), maxFewRows},
 		{"overrides", len(c.Overrides), maxFewRows}, {"residue", len(c.Residue), maxFewRows},
 		{"patterns of ignored kernels", len(c.Policy.IgnoredKernels), maxFewRows},

@@ -62,6 +62,7 @@ type Comparison struct {
 	API          []API        `json:"api"`
 	Structure    []Structural `json:"structure"` // new blocking call, graph coverage lost, launches per unit, …
 	Mix          []Mix        `json:"mix"`       // units by phase and batch on both sides: a change of mix is no change of cost
+	Unjudged     []Unjudged   `json:"unjudged"`  // shown with its change and never judged
 	Policy       PolicyInfo   `json:"policy"`
 	Resolution   *float64     `json:"resolution"` // smallest loss of the unit's time that would have failed, a ratio
 	Gates        []Gate       `json:"gates"`
@@ -314,6 +315,17 @@ type Mix struct {
 	Ratio     *float64 `json:"ratio"`      // of the times
 	BaseShare *float64 `json:"base_share"` // of the kept units' time
 	HeadShare *float64 `json:"head_share"`
+}
+
+// Unjudged is a number that is shown with its change and that no rule judges: means over the captures of a side.
+type Unjudged struct {
+	ID    string   `json:"id"`
+	Text  string   `json:"text"`
+	Unit  string   `json:"unit"`
+	Base  float64  `json:"base"`
+	Head  float64  `json:"head"`
+	Delta float64  `json:"delta"`
+	Ratio *float64 `json:"ratio"` // head over base; null where the base is 0
 }
 
 // Gate is one rule as it was judged.

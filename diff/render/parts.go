@@ -118,6 +118,9 @@ func (p commentPage) details() []doc.Block {
 	if t, ok := mixTable(c); ok {
 		fold("Mix of units", t)
 	}
+	if t, ok := unjudgedTable(c); ok {
+		fold("Tokens, and time outside the units", t)
+	}
 	if len(c.Residue) > 0 {
 		fold("Environment: what differs and was not compared", p.residueList())
 	}

@@ -470,3 +470,21 @@ func mixTable(c *comparison.Comparison) (doc.Table, bool) {
 	}
 	return t, true
 }
+
+// unjudgedTable is what is shown with its change and never judged.
+func unjudgedTable(c *comparison.Comparison) (doc.Table, bool) {
+	t := doc.Table{ID: "unjudged", Columns: []doc.Column{
+		{Title: "Shown, not judged"}, {Title: "Base", Align: doc.Right}, {Title: "Head", Align: doc.Right},
+		{Title: "Change", Align: doc.Right}, {Title: "", Align: doc.Right},
+	}}
+	for i := range c.Unjudged {
+		u := &c.Unjudged[i]
+		ratio := ""
+		if u.Ratio != nil {
+			ratio = unit.Change(*u.Ratio - 1)
+		}
+		t.Rows = append(t.Rows, []doc.Cell{{doc.Text(u.Text)}, {doc.Text(unit.Format(u.Base, u.Unit))},
+			{doc.Text(unit.Format(u.Head, u.Unit))}, {doc.Text(unit.Delta(u.Delta, u.Unit))}, {doc.Text(ratio)}})
+	}
+	return t, len(t.Rows) > 0
+}
