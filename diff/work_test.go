@@ -132,3 +132,20 @@ func TestTimeOutsideTheUnitsIsSaid(t *testing.T) {
 		t.Errorf("1 %% of the window: %s", c.Cause)
 	}
 }
+
+// Steps that no marker names: a third of head's are of another kind that base never ran, and nothing says whether they are
+// other work or the same work done worse. Of 30 · 10 + 15 · 20 = 600 ms they take 300, half.
+func TestAKindThatTheBaseLacks(t *testing.T) {
+	step := func(phase string, units int64, ms float64, kernels map[string]float64) difftest.Kind {
+		return difftest.Kind{Phase: phase, Units: units, Time: ms * 1e6, Signature: phase, Kernels: kernels}
+	}
+	usual, other := map[string]float64{"gemm": 10, "flash": 2}, map[string]float64{"gemm": 60, "flash": 20}
+	base := difftest.Kinds(step("step", 45, 10, usual))
+	c := ofReports(t, base, difftest.Kinds(step("step", 30, 10, usual), step("step:b", 15, 20, other)))
+	if c.Verdict != comparison.Inconclusive || !c.Has(comparison.MissingKind) || !strings.Contains(c.Reasons[0].Text, "50.0 % of head's unit time") {
+		t.Errorf("%s %+v", c.Verdict, c.Reasons)
+	}
+	if c := ofReports(t, base, difftest.Kinds(step("step", 44, 10, usual), step("step:b", 1, 20, other))); c.Has(comparison.MissingKind) {
+		t.Errorf("4 %% of the time: %+v", c.Reasons)
+	}
+}

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/limit"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff/policy"
 )
@@ -29,6 +30,7 @@ type analysisFlags struct {
 	from, to       time.Duration
 	steady         bool
 	phaseMap       string
+	kernelMap      string
 	memory         memoryFlag
 	quiet, verbose bool
 	policyUnit     string         // that the policy asks for, where --unit says nothing
@@ -51,10 +53,12 @@ func (f *analysisFlags) registerFor(cmd *cobra.Command, where string) {
 	fl.BoolVar(&f.steady, "steady", false, "analyse from the first to the last steady step"+where)
 	fl.StringVar(&f.phaseMap, "phase-map", "",
 		"map NVTX ranges to phases by a JSON `FILE`: {\"prefill\": [\"prompt\", \"re:^ctx\"], …}"+where)
+	fl.StringVar(&f.kernelMap, "kernel-map", "", kernelMapHelp+where)
 	f.memory.register(fl)
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but errors, and what --format asks for")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error what is being done")
 	_ = cmd.MarkFlagFilename("phase-map", "json")
+	_ = cmd.MarkFlagFilename("kernel-map", "yml", "yaml", "csv")
 }
 
 // changed reports whether a flag stands on the command line.
@@ -80,7 +84,10 @@ func (f *analysisFlags) options(e *env, traces int) (analyze.Options, error) {
 		opt.Window.To = &f.to
 	}
 	opt.Window.Steady = f.steady
-	if opt.Phases, err = readPhaseMap(f.phaseMap); err != nil {
+	if opt.Phases, err = readMap(f.phaseMap, "phase map", analyze.ParsePhaseMap); err != nil {
+		return opt, err
+	}
+	if opt.Kernels, err = readMap(f.kernelMap, "kernel map", analyze.ParseKernelMap); err != nil {
 		return opt, err
 	}
 	return opt, f.memory.apply(&opt, traces)
@@ -95,16 +102,18 @@ func windowRange(window string) (string, error) {
 	return expr, nil
 }
 
-// readPhaseMap reads the file of --phase-map; nil where there is none.
-func readPhaseMap(path string) (*analyze.PhaseMap, error) {
+const kernelMapHelp = "say the category of kernels by a YAML or CSV `FILE`: \"my_router: moe_route\", \"re:^acme_: gemm\""
+
+// readMap reads the file of a flag such as --phase-map; nil where there is none.
+func readMap[M any](path, what string, parse func(name string, text []byte) (*M, error)) (*M, error) {
 	if path == "" {
 		return nil, nil
 	}
-	text, err := os.ReadFile(path)
+	text, err := readLimited(path)
 	if err != nil {
-		return nil, usagef("phase map: %w", err)
+		return nil, usagef("%s: %w", what, err)
 	}
-	return analyze.ParsePhaseMap(filepath.Base(path), text)
+	return parse(filepath.Base(path), text)
 }
 
 // follow takes the unit of work from a policy where --unit says none, and tells the policy where it does: the flag
@@ -266,23 +275,10 @@ func jsonKind(path string) (string, error) {
 		"%s is neither a report of explain nor a summary.json of profilemate: it has no field \"schema\"", path)
 }
 
-// maxJSON bounds a JSON input; a report is under 2 MB.
-const maxJSON = 64 << 20
-
+// readLimited reads a file of text whole, without a byte order mark.
 func readLimited(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxJSON+1))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if len(b) > maxJSON {
-		return nil, fmt.Errorf("%s is larger than %d MB", path, maxJSON>>20)
-	}
-	return bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")), nil
+	b, err := limit.Text.ReadFile(path)
+	return bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")), err
 }
 
 // parallel is how many traces are analysed at a time: each is held in memory.
@@ -412,7 +408,7 @@ func oneUnit(
 
 // fits refuses flags about traces where a report is made already.
 func (f *analysisFlags) fits(inputs []input) error {
-	for _, flag := range []string{"unit", "window", "from", "to", "steady", "phase-map"} {
+	for _, flag := range []string{"unit", "window", "from", "to", "steady", "phase-map", "kernel-map"} {
 		for _, in := range inputs {
 			if in.kind == reportInput && f.changed(flag) {
 				return usagef("--%s says how a trace is analysed, and %s is a report already: make it again with explain TRACE --%s, or name the trace", flag, in.path, flag)

@@ -90,6 +90,22 @@ func (x *Sides) Check() bool {
 	return true
 }
 
+// differing leaves of two lists of as many parts those that differ, so that a load names the option and not all of it; the
+// fingerprint, which covers all of them, only where nothing else does.
+func differing(a, b string) (string, string) {
+	as, bs := strings.Split(a, "; "), strings.Split(b, "; ")
+	if len(as) < 2 || len(as) != len(bs) {
+		return a, b
+	}
+	var x, y []string
+	for i := range as {
+		if as[i] != bs[i] && (len(x) == 0 || !strings.HasPrefix(as[i], "fingerprint ")) {
+			x, y = append(x, as[i]), append(y, bs[i])
+		}
+	}
+	return strings.Join(x, "; "), strings.Join(y, "; ")
+}
+
 // Environment compares the hard fields of all captures with the first one's. Unknown fields differ from nothing.
 func (x *Sides) Environment() {
 	first := x.Base.Captures[0]
@@ -97,6 +113,7 @@ func (x *Sides) Environment() {
 	say := func(code comparison.Code, field, a, b string) {
 		if key := field + a + b; !seen[key] {
 			seen[key] = true
+			a, b = differing(a, b)
 			text := fmt.Sprintf("%s differs: %s on one side, %s on the other", field, a, b)
 			if code == comparison.GraphCaptureMismatch {
 				text = fmt.Sprintf(
