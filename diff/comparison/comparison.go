@@ -134,6 +134,18 @@ const (
 	FailedRequests       Code = "failed_requests"    // latencies are those of the requests that did not fail
 )
 
+// Codes are those of reasons and of warnings that a comparison comes to by itself.
+func Codes() []Code {
+	return []Code{DifferentWork, NoUnit, EmptySide, EnvironmentMismatch, GraphCaptureMismatch, MissingMetric, LowCoverage,
+		MissingKind, NothingMatched, WideInterval, TooFewUnits, Trend, NoBaseline, SameCapture, OneSession, IncompleteCapture,
+		FailedRequests}
+}
+
+// Doubts are the codes of a report's warnings that travel with a capture into a comparison: they limit what its numbers mean.
+func Doubts() []Code {
+	return []Code{"unjoined_kernels", "no_process_column", "no_api_calls", "no_correlation", "time_unit", "nsys_errors"}
+}
+
 // Reason says why in one sentence, and what would help.
 type Reason struct {
 	Code Code   `json:"code"`
