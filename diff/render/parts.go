@@ -106,7 +106,7 @@ func (p commentPage) details() []doc.Block {
 			changed = append(changed, k)
 		}
 	}
-	if t, ok := kernelTable(c, append(changed, same...), len(c.Kernels), true); ok {
+	if t, ok := kernelTable(c, append(changed, same...), len(changed)+commentSame, true); ok {
 		t.Caption = nil
 		fold("Kernels ("+unit.Int(c.Counts.KernelsCompared)+" compared, "+unit.Int(c.Counts.KernelsPaired)+" paired)",
 			t)

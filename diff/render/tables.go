@@ -176,7 +176,10 @@ func decisions(c *comparison.Comparison) doc.Block {
 			continue
 		}
 		name := metricCell(r.Metric, nil)
-		if severalKinds(c) && r.Kind != "" {
+		switch device := r.Labels["device"]; {
+		case device != "":
+			name = metricCell(r.Metric, report.Labels{"device": device})
+		case severalKinds(c) && r.Kind != "":
 			name = kindCell(r)
 		}
 		spans := append(name, doc.Text(": "+r.Why))

@@ -23,7 +23,7 @@ func (x *Parts) Unjudged() {
 	add := func(id, text string, of func(c *side.Capture) (float64, bool)) {
 		b, ok := average(x.Base.Captures, of)
 		h, ok2 := average(x.Head.Captures, of)
-		if !ok || !ok2 {
+		if !ok || !ok2 || b == 0 && h == 0 {
 			return
 		}
 		u := comparison.Unjudged{ID: id, Text: text, Unit: report.Nanoseconds, Base: b, Head: h, Delta: h - b}
