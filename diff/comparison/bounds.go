@@ -63,7 +63,7 @@ func (c *Comparison) plausible() error {
 		if len(r.Labels) > maxRowSize || len(r.BaseValues) > maxFewRows || len(r.HeadValues) > maxFewRows ||
 			r.NBase < 0 ||
 			r.NHead < 0 {
-			return fmt.Errorf("primary row %d is none that explain writes", i)
+			return fmt.Errorf("primary row %d is not one that explain writes", i)
 		}
 	}
 	n := &c.Counts
