@@ -590,7 +590,7 @@ var unitLimits = map[string][2]int{
 	"one kernel every 3":          {0, 2},
 	"one kernel every 4":          {0, 2},
 	"one kernel once":             {0, 0},
-	"renamed beside another kind": {0, 0},
+	"renamed beside another kind": {1, 0},
 }
 
 // Tiny edits that change the unit, by the table of what the unit must reach: one kernel of 2 µs in every k-th step or once
