@@ -175,14 +175,14 @@ func TestCalibrateRefuses(t *testing.T) {
 	}
 }
 
-func TestStatisticsPages(t *testing.T) {
-	for _, name := range diff.StatisticsPages() {
-		page, err := diff.StatisticsPage(name)
+func TestPages(t *testing.T) {
+	for _, name := range diff.Pages() {
+		page, err := diff.Page(name)
 		if err != nil || !strings.HasPrefix(page, "# ") || !strings.Contains(page, "## References") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := diff.StatisticsPage("none"); err == nil {
+	if _, err := diff.Page("none"); err == nil {
 		t.Error("there is no such page")
 	}
 }

@@ -84,9 +84,6 @@ const (
 	skippedRows = 0.01 // of a table
 )
 
-// doubts are codes of the report's warnings that travel with a capture: they limit what its numbers mean.
-var doubts = []string{"unjoined_kernels", "no_process_column", "no_api_calls", "no_correlation", "time_unit", "nsys_errors"}
-
 // incomplete says from which captures events are missing, and what else limits trust in them.
 func incomplete(c *comparison.Comparison, base, head []*side.Capture) {
 	for _, s := range []struct {
@@ -100,7 +97,7 @@ func incomplete(c *comparison.Comparison, base, head []*side.Capture) {
 					Text: name + ": " + strings.Join(what, ", ") + ": counts, busy times and launches are lower bounds"})
 			}
 			for i := range x.Report.Warnings {
-				if w := &x.Report.Warnings[i]; slices.Contains(doubts, w.Code) {
+				if w := &x.Report.Warnings[i]; slices.Contains(comparison.Doubts(), comparison.Code(w.Code)) {
 					c.Warnings = append(c.Warnings, comparison.Reason{Code: comparison.Code(w.Code), Text: name + ": " + w.Text})
 				}
 			}

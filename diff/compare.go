@@ -163,6 +163,7 @@ func (x *comparer) compare() {
 	parts.Distribution()
 	parts.APIRows()
 	parts.Structure()
+	parts.Unjudged()
 	if !c.Comparable && !c.Identical {
 		x.unsettle()
 	} else if row := c.Row("unit.time.p50"); row != nil && row.Class == comparison.Unsettled {

@@ -20,7 +20,7 @@ func (x *comparer) evidence() {
 	if len(c.Primary) > 0 {
 		c.Depth = comparison.DepthEvidence
 	} else if c.Comparable {
-		x.Refuse(comparison.MissingMetric, "there is no number that both sides hold")
+		x.Refuse(comparison.MissingMetric, "base and head have no metric in common")
 	}
 	if !c.Comparable && !c.Identical {
 		x.unsettle()

@@ -13,6 +13,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/tracetest"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/render"
 )
 
 // sharedTrace is the path of a real capture, which is not part of the repository.
@@ -225,4 +226,14 @@ func TestInjectedIntoARealCapture(t *testing.T) {
 			t.Errorf("shifted: identical %v, verdict %s", c.Identical, c.Verdict)
 		}
 	})
+}
+
+// The comment of a real pair stays below 8 KiB, and what is not folded below 4: it begins with the verdict and its cause.
+func TestTheCommentOfARealPairIsShort(t *testing.T) {
+	get := realReports(t)
+	text := render.Comment(diffOf(t, get("nsysai_mfu_2gpu_before"), get("nsysai_mfu_2gpu_after"), diff.Options{}), render.CommentOptions{})
+	first, _, _ := strings.Cut(text, "<details>")
+	if len(text) > 8<<10 || len(first) > 4<<10 || !strings.HasPrefix(text, "### **FAIL** +13.8 %") {
+		t.Errorf("%d bytes, %d of them before the folded parts: %s", len(text), len(first), text[:min(len(text), 100)])
+	}
 }

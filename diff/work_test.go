@@ -77,6 +77,62 @@ func TestAKindThatTheHeadLacks(t *testing.T) {
 	}
 }
 
+// Decode at batch 32 takes 10 ms a step, 312.5 µs a token; at batch 16 it takes 6 ms, 375 µs a token: 20 % more. The head ran
+// both once each: 16 ms for 48 tokens, 333.3 µs, 6.7 % more. A prefill is one sequence. Nothing of this is judged.
+func TestTimePerTokenAndSequence(t *testing.T) {
+	prefill := serving("prefill", 1, 10, 20)
+	base := difftest.Kinds(prefill, serving("decode", 32, 30, 10))
+	both := difftest.Kinds(prefill, serving("decode", 32, 20, 10), serving("decode", 16, 20, 6))
+	c := ofReports(t, base, both)
+	var tokens, sequences *comparison.Unjudged
+	for i := range c.Unjudged {
+		switch u := &c.Unjudged[i]; u.ID {
+		case comparison.TimePerToken:
+			tokens = u
+		case comparison.TimePerPrompt:
+			sequences = u
+		}
+	}
+	if tokens == nil || tokens.Base != 312500 || math.Abs(tokens.Head-1e6/3) > 1 || sequences == nil || *sequences.Ratio != 1 {
+		t.Fatalf("%+v, %+v", tokens, sequences)
+	}
+	says(t, c, "time per output token +20.83 µs (312.5 µs → 333.3 µs) at the batch sizes that each side ran")
+	for _, g := range c.Gates {
+		if strings.HasPrefix(g.Metric, "time_per") {
+			t.Errorf("judged: %+v", g)
+		}
+	}
+	unknown := difftest.Kinds(prefill, serving("decode", 0, 30, 10))
+	for _, u := range ofReports(t, unknown, unknown).Unjudged {
+		if u.ID == comparison.TimePerToken {
+			t.Errorf("without a batch size: %+v", u)
+		}
+	}
+}
+
+// Equal steps, and 300 ms more before the first of them in a window of 1 s: the cause says where they went.
+func TestTimeOutsideTheUnitsIsSaid(t *testing.T) {
+	captured := func(before int64) *report.Report {
+		r := difftest.Kinds(serving("decode", 32, 30, 10))
+		points := make([]report.UnitPoint, 30)
+		for i := range points {
+			points[i] = report.UnitPoint{Number: int64(i), Start: before + int64(i)*10e6, Duration: 10e6, Busy: 10e6}
+		}
+		r.Unit.Series = report.NewUnitSeries(points)
+		r.Window = report.Window{End: before + 700e6, Length: before + 700e6, Mode: "capture"}
+		r.Metrics = append(r.Metrics, difftest.Metric("gpu.window", report.Nanoseconds, float64(r.Window.Length)))
+		return r
+	}
+	c := ofReports(t, captured(300e6), captured(600e6))
+	says(t, c, "outside the units, which is not judged: before the first unit +300 ms (300 ms → 600 ms).")
+	if c.Verdict != comparison.Pass {
+		t.Errorf("%s", c.Verdict)
+	}
+	if c := ofReports(t, captured(300e6), captured(310e6)); strings.Contains(c.Cause, "outside") {
+		t.Errorf("1 %% of the window: %s", c.Cause)
+	}
+}
+
 // Steps that no marker names: a third of head's are of another kind that base never ran, and nothing says whether they are
 // other work or the same work done worse. Of 30 · 10 + 15 · 20 = 600 ms they take 300, half.
 func TestAKindThatTheBaseLacks(t *testing.T) {

@@ -19,8 +19,8 @@ func newDoc(e *env) *cobra.Command {
 		Use:   "doc [SECTION]",
 		Short: "Print what a section of the report means and how it is computed",
 		Long: "doc prints the page of a section: definitions, metrics, tables, limits, and what to do about its findings.\n" +
-			"It also prints the pages on how diff tells a change from noise: " +
-			strings.Join(diff.StatisticsPages(), ", ") + ";\n" +
+			"It also prints the pages on how diff tells a change from noise, and on its policy: " +
+			strings.Join(diff.Pages(), ", ") + ";\n" +
 			"and on the files that are read beside a trace: " + evidencePage + ".",
 		Example: "  explain doc          the list of sections\n  explain doc idle     one of them",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -34,7 +34,7 @@ func newDoc(e *env) *cobra.Command {
 			for _, s := range analyze.Sections() {
 				ids = append(ids, s.ID+"\t"+s.Title)
 			}
-			ids = append(append(ids, diff.StatisticsPages()...), evidencePage)
+			ids = append(append(ids, diff.Pages()...), evidencePage)
 			return ids, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -50,7 +50,7 @@ func newDoc(e *env) *cobra.Command {
 				_, err := io.WriteString(e.Out, analyze.EvidencePage())
 				return err
 			}
-			if page, err := diff.StatisticsPage(args[0]); err == nil {
+			if page, err := diff.Page(args[0]); err == nil {
 				_, err = io.WriteString(e.Out, page)
 				return err
 			}

@@ -49,7 +49,7 @@ func (c *Comparison) plausible() error {
 		{"primary rows", len(c.Primary), maxFewRows}, {"rows of the attribution", len(c.Attribution.Rows), maxManyRows},
 		{"kernels", len(c.Kernels), maxManyRows},
 		{"host calls", len(c.API), maxManyRows}, {"structural rows", len(c.Structure), maxManyRows},
-		{"rows of the mix", len(c.Mix), maxManyRows},
+		{"rows of the mix", len(c.Mix), maxManyRows}, {"rows that are not judged", len(c.Unjudged), maxFewRows},
 		{"gates", len(c.Gates), maxManyRows}, {"waivers", len(c.Waivers), maxFewRows},
 		{"overrides", len(c.Overrides), maxFewRows}, {"residue", len(c.Residue), maxFewRows},
 		{"patterns of ignored kernels", len(c.Policy.IgnoredKernels), maxFewRows},
@@ -63,7 +63,7 @@ func (c *Comparison) plausible() error {
 		if len(r.Labels) > maxRowSize || len(r.BaseValues) > maxFewRows || len(r.HeadValues) > maxFewRows ||
 			r.NBase < 0 ||
 			r.NHead < 0 {
-			return fmt.Errorf("primary row %d is none that explain writes", i)
+			return fmt.Errorf("primary row %d is not one that explain writes", i)
 		}
 	}
 	n := &c.Counts

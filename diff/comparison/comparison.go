@@ -62,6 +62,7 @@ type Comparison struct {
 	API          []API        `json:"api"`
 	Structure    []Structural `json:"structure"` // new blocking call, graph coverage lost, launches per unit, …
 	Mix          []Mix        `json:"mix"`       // units by phase and batch on both sides: a change of mix is no change of cost
+	Unjudged     []Unjudged   `json:"unjudged"`  // shown with its change and never judged
 	Policy       PolicyInfo   `json:"policy"`
 	Resolution   *float64     `json:"resolution"` // smallest loss of the unit's time that would have failed, a ratio
 	Gates        []Gate       `json:"gates"`
@@ -132,6 +133,18 @@ const (
 	IncompleteCapture    Code = "incomplete_capture" // events are missing from a capture
 	FailedRequests       Code = "failed_requests"    // latencies are those of the requests that did not fail
 )
+
+// Codes are those of reasons and of warnings that a comparison comes to by itself.
+func Codes() []Code {
+	return []Code{DifferentWork, NoUnit, EmptySide, EnvironmentMismatch, GraphCaptureMismatch, MissingMetric, LowCoverage,
+		MissingKind, NothingMatched, WideInterval, TooFewUnits, Trend, NoBaseline, SameCapture, OneSession, IncompleteCapture,
+		FailedRequests}
+}
+
+// Doubts are the codes of a report's warnings that travel with a capture into a comparison: they limit what its numbers mean.
+func Doubts() []Code {
+	return []Code{"unjoined_kernels", "no_process_column", "no_api_calls", "no_correlation", "time_unit", "nsys_errors"}
+}
 
 // Reason says why in one sentence, and what would help.
 type Reason struct {
@@ -314,6 +327,17 @@ type Mix struct {
 	Ratio     *float64 `json:"ratio"`      // of the times
 	BaseShare *float64 `json:"base_share"` // of the kept units' time
 	HeadShare *float64 `json:"head_share"`
+}
+
+// Unjudged is a number that is shown with its change and that no rule judges: means over the captures of a side.
+type Unjudged struct {
+	ID    string   `json:"id"`
+	Text  string   `json:"text"`
+	Unit  string   `json:"unit"`
+	Base  float64  `json:"base"`
+	Head  float64  `json:"head"`
+	Delta float64  `json:"delta"`
+	Ratio *float64 `json:"ratio"` // head over base; null where the base is 0
 }
 
 // Gate is one rule as it was judged.

@@ -38,6 +38,7 @@ func Write(w io.Writer, c *Comparison) error {
 	report.List(l, "api", c.API)
 	report.List(l, "structure", c.Structure)
 	report.List(l, "mix", c.Mix)
+	report.List(l, "unjudged", c.Unjudged)
 	l.Field("policy", c.Policy)
 	l.Field("resolution", c.Resolution)
 	report.List(l, "gates", c.Gates)
@@ -101,6 +102,7 @@ func (c *Comparison) Fill() {
 	OrEmpty(&c.Base.Names)
 	OrEmpty(&c.Head.Names)
 	OrEmpty(&c.Primary)
+	OrEmpty(&c.Unjudged)
 	OrEmpty(&c.Attribution.Rows)
 	OrEmpty(&c.Kernels)
 	OrEmpty(&c.API)
@@ -139,7 +141,7 @@ func (c *Comparison) Validate() error {
 		return fmt.Errorf("comparison: schema is %q, expected %q", c.Schema, SchemaID)
 	}
 	if c.Reasons == nil || c.Base.Names == nil || c.Head.Names == nil || c.Primary == nil ||
-		c.Attribution.Rows == nil || c.Kernels == nil || c.API == nil || c.Structure == nil || c.Mix == nil ||
+		c.Attribution.Rows == nil || c.Kernels == nil || c.API == nil || c.Structure == nil || c.Mix == nil || c.Unjudged == nil ||
 		c.Gates == nil || c.Waivers == nil || c.Overrides == nil || c.Residue == nil ||
 		c.Policy.IgnoredKernels == nil ||
 		c.Policy.Hard == nil ||
@@ -212,6 +214,11 @@ func (c *Comparison) Validate() error {
 	for i := range c.Overrides {
 		if o := &c.Overrides[i]; !o.From.valid() || !o.To.valid() {
 			return fmt.Errorf("comparison: override by %s is not valid", o.Label)
+		}
+	}
+	for i := range c.Unjudged {
+		if u := &c.Unjudged[i]; !Finite(u.Base, u.Head, u.Delta) || !known(u.Ratio) {
+			return fmt.Errorf("comparison: %s is not finite", u.ID)
 		}
 	}
 	if p := &c.Policy; !Finite(p.Alpha, p.FDR) || !p.OnInconclusive.valid() || !p.OnNotComparable.valid() ||

@@ -63,3 +63,12 @@ const (
 
 // MetricWork is the row of the whole workload: the base's work at the head's prices.
 const MetricWork = "work.time"
+
+// Identifiers of what is shown and never judged.
+const (
+	TimePerToken  = "time_per_output_token" // of decode units, by their batch size
+	TimePerPrompt = "time_per_sequence"     // of prefill units
+	BeforeUnits   = "before_units"          // of the window, the load
+	BetweenUnits  = "between_units"         // a gap, on average
+	AfterUnits    = "after_units"           // the tail
+)

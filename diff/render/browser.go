@@ -70,6 +70,9 @@ func Browser(c *comparison.Comparison) doc.Document {
 		t.Caption = nil
 		part("mix", "Mix of units", t)
 	}
+	if t, ok := unjudgedTable(c); ok {
+		part("unjudged", "Tokens, and time outside the units", t)
+	}
 	if len(c.Residue) > 0 {
 		part("residue", "What differs and was not compared", residue(c, len(c.Residue))...)
 	}

@@ -202,6 +202,7 @@ const (
 	causeText      = 700    // characters of the cause
 	commentKernels = 6      // rows of the tables that are not folded
 	commentParts   = 4      // kernels among the parts of the change
+	commentSame    = 10     // kernels that did not change, folded
 	commentGates   = 10
 )
 

@@ -140,6 +140,9 @@ func details(c *comparison.Comparison) []doc.Block {
 	if t, ok := mixTable(c); ok {
 		fold("Mix of units", t)
 	}
+	if t, ok := unjudgedTable(c); ok {
+		fold("Tokens, and time outside the units", t)
+	}
 	if len(c.Residue) > 0 {
 		fold("What differs and was not compared", residue(c, len(c.Residue))...)
 	}

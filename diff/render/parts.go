@@ -106,7 +106,7 @@ func (p commentPage) details() []doc.Block {
 			changed = append(changed, k)
 		}
 	}
-	if t, ok := kernelTable(c, append(changed, same...), len(c.Kernels), true); ok {
+	if t, ok := kernelTable(c, append(changed, same...), len(changed)+commentSame, true); ok {
 		t.Caption = nil
 		fold("Kernels ("+unit.Int(c.Counts.KernelsCompared)+" compared, "+unit.Int(c.Counts.KernelsPaired)+" paired)",
 			t)
@@ -117,6 +117,9 @@ func (p commentPage) details() []doc.Block {
 	}
 	if t, ok := mixTable(c); ok {
 		fold("Mix of units", t)
+	}
+	if t, ok := unjudgedTable(c); ok {
+		fold("Tokens, and time outside the units", t)
 	}
 	if len(c.Residue) > 0 {
 		fold("Environment: what differs and was not compared", p.residueList())

@@ -176,7 +176,10 @@ func decisions(c *comparison.Comparison) doc.Block {
 			continue
 		}
 		name := metricCell(r.Metric, nil)
-		if severalKinds(c) && r.Kind != "" {
+		switch device := r.Labels["device"]; {
+		case device != "":
+			name = metricCell(r.Metric, report.Labels{"device": device})
+		case severalKinds(c) && r.Kind != "":
 			name = kindCell(r)
 		}
 		spans := append(name, doc.Text(": "+r.Why))
@@ -469,4 +472,22 @@ func mixTable(c *comparison.Comparison) (doc.Table, bool) {
 		})
 	}
 	return t, true
+}
+
+// unjudgedTable is what is shown with its change and never judged.
+func unjudgedTable(c *comparison.Comparison) (doc.Table, bool) {
+	t := doc.Table{ID: "unjudged", Columns: []doc.Column{
+		{Title: "Shown, not judged"}, {Title: "Base", Align: doc.Right}, {Title: "Head", Align: doc.Right},
+		{Title: "Change", Align: doc.Right}, {Title: "", Align: doc.Right},
+	}}
+	for i := range c.Unjudged {
+		u := &c.Unjudged[i]
+		ratio := ""
+		if u.Ratio != nil {
+			ratio = unit.Change(*u.Ratio - 1)
+		}
+		t.Rows = append(t.Rows, []doc.Cell{{doc.Text(u.Text)}, {doc.Text(unit.Format(u.Base, u.Unit))},
+			{doc.Text(unit.Format(u.Head, u.Unit))}, {doc.Text(unit.Delta(u.Delta, u.Unit))}, {doc.Text(ratio)}})
+	}
+	return t, len(t.Rows) > 0
 }

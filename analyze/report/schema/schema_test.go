@@ -118,3 +118,23 @@ func TestThePolicySchemaNamesEveryPreset(t *testing.T) {
 		t.Errorf("presets %v in the schema, %v in the folder", got, want)
 	}
 }
+
+// Reasons and warnings have the codes of one list in Go.
+func TestTheComparisonSchemaNamesEveryCode(t *testing.T) {
+	text, _ := Text("comparison")
+	var root struct {
+		Defs struct {
+			Reason struct {
+				Properties struct {
+					Code struct{ Enum []comparison.Code }
+				}
+			}
+		} `json:"$defs"`
+	}
+	if err := json.Unmarshal([]byte(text), &root); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := root.Defs.Reason.Properties.Code.Enum, append(comparison.Codes(), comparison.Doubts()...); !slices.Equal(got, want) {
+		t.Errorf("the schema has %q, want %q", got, want)
+	}
+}

@@ -56,6 +56,7 @@ func (x *Parts) cause() string {
 	if !slices.ContainsFunc(stories, func(s *story) bool { return s.what != "" }) {
 		add(x.mixText())
 	}
+	add(x.unjudgedText())
 	add(x.elsewhere(strings.Join(texts, "; ")))
 	if lead.Parts != x && lead.what == "" {
 		x.C.Attribution = lead.C.Attribution

@@ -172,7 +172,7 @@ func Regression() *comparison.Comparison {
 				Text: "new blocking call cudaStreamSynchronize, 0 → 1 per unit", Base: Num(0), Head: Num(1),
 				Class: comparison.Added},
 		},
-		Mix: []comparison.Mix{
+		Unjudged: []comparison.Unjudged{}, Mix: []comparison.Mix{
 			{Phase: "decode", Batch: Whole(32), Compared: true, BaseCount: 40, HeadCount: 38,
 				BaseTime: Num(10e6), HeadTime: Num(11.5e6), Ratio: Num(1.15)},
 			{Phase: "prefill", Batch: Whole(1), Tokens: Whole(2048), BaseCount: 4, HeadCount: 0, BaseTime: Num(50e6)},
@@ -202,7 +202,7 @@ func Different() *comparison.Comparison {
 		Head:    comparison.Side{Names: []string{"b.json", "b2.json"}, Captures: 2},
 		Unit:    comparison.Unit{Kind: "kernel", Name: "embedding", Phase: "step", BaseN: 20, HeadN: 20},
 		Primary: []comparison.Row{}, Kernels: []comparison.Kernel{}, API: []comparison.API{},
-		Structure: []comparison.Structural{}, Mix: []comparison.Mix{}, Residue: []comparison.Residue{},
+		Structure: []comparison.Structural{}, Unjudged: []comparison.Unjudged{}, Mix: []comparison.Mix{}, Residue: []comparison.Residue{},
 		Attribution: comparison.Attribution{Rows: []comparison.AttributionRow{}},
 	}
 	Judge(c, Side(), Side(), nil)

@@ -159,14 +159,16 @@ func (x *Sides) unitOfPolicy(r *report.Report) {
 	if have == "" {
 		have = "none"
 	}
+	how := "was analysed per " + have
+	if have == "none" {
+		how = "has no unit of work"
+	}
 	if want != "" && want != have {
 		x.Refuse(
 			comparison.NoUnit,
 			fmt.Sprintf(
-				"the policy asks for the unit of work %s, and %s was analysed per %s: analyse its trace with --unit, or change the policy",
-				x.Opt.Policy.Unit,
-				r.Trace.Name,
-				have,
+				"the policy asks for the unit of work %s, and %s %s: analyse its trace with --unit, or change the policy",
+				x.Opt.Policy.Unit, r.Trace.Name, how,
 			),
 		)
 	}
@@ -329,7 +331,7 @@ func (x *Sides) Coverage() {
 				x.Refuse(
 					comparison.LowCoverage,
 					fmt.Sprintf(
-						"%s: %d units of work do not recur and only %d do, so that these say little of the whole",
+						"%s: %d units of work do not recur and only %d do, which do not stand for the whole",
 						v.C.Report.Trace.Name, t.Other, kept),
 				)
 			}

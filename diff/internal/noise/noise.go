@@ -277,7 +277,7 @@ func (n *Noise) Validate() error {
 	case n.Schema != SchemaID:
 		return fmt.Errorf("noise: schema is %q, expected %q", n.Schema, SchemaID)
 	case n.Captures < 2:
-		return fmt.Errorf("noise: %d captures say nothing of what differs between captures", n.Captures)
+		return fmt.Errorf("noise: %d captures do not show how much captures differ", n.Captures)
 	case n.Names == nil || n.Env.GPUs == nil || n.Metrics == nil || n.Unsteady == nil || n.Skipped == nil:
 		return errors.New("noise: a list is null")
 	case !(n.Level > 0 && n.Level < 1) || !(n.Power > 0 && n.Power < 1):

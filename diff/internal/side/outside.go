@@ -1,0 +1,63 @@
+package side
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// Outside is the time of the analysed window in which no unit of work ran, ns: before the first unit, between units on
+// average over the gaps, and after the last one.
+type Outside struct{ Before, Between, After float64 }
+
+// OutsideUnits looks at one device; ok is false where the report does not list every unit on it.
+func (c *Capture) OutsideUnits(device int64) (o Outside, ok bool) {
+	s := c.Report.Unit.Series
+	if s == nil || s.Every != 1 {
+		return o, false
+	}
+	units, err := s.Decode()
+	if err != nil {
+		return o, false
+	}
+	w := c.Report.Window
+	units = slices.DeleteFunc(units, func(u report.UnitPoint) bool {
+		return u.Device != device || report.UnitStates[u.State] == "outside" || u.Start < w.Start || u.Start > w.End
+	})
+	if len(units) == 0 {
+		return o, false
+	}
+	slices.SortStableFunc(units, func(a, b report.UnitPoint) int { return cmp.Compare(a.Start, b.Start) })
+	end := units[0].Start
+	o.Before = float64(end - w.Start)
+	for _, u := range units {
+		o.Between += float64(max(0, u.Start-end))
+		end = max(end, u.Start+u.Duration)
+	}
+	o.Between /= float64(max(1, len(units)-1))
+	o.After = float64(max(0, w.End-end))
+	return o, true
+}
+
+// TimePerSequence is the time of the units of a phase over the sequences in them, ns: a step of batch 32 holds 32. Of decode
+// steps, which add a token to each sequence, it is the time per output token. ok is false where the phase has no units or
+// markers do not give the batch size of each.
+func (c *Capture) TimePerSequence(phase string) (t float64, ok bool) {
+	var time, sequences float64
+	for i := range c.Kinds {
+		g := &c.Kinds[i]
+		if g.Kind.Phase != phase {
+			continue
+		}
+		if g.Kind.Batch <= 0 {
+			return 0, false
+		}
+		time += g.Time()
+		sequences += float64(g.Count * g.Kind.Batch)
+	}
+	if sequences == 0 {
+		return 0, false
+	}
+	return time / sequences, true
+}
