@@ -31,8 +31,8 @@ var (
 	Search = Limit{Bytes: 256 << 20, Time: 5 * time.Second}
 )
 
-// Most that a compressed file may hold for each byte of its own, and what it may hold in any case. A capture packs to
-// between a third and a thirtieth of its size, a bomb to a thousandth.
+// Most that a compressed file may hold for each byte of its own, and what it may hold in any case. Zeros pack to less
+// than a two-hundredth.
 const (
 	packedRatio = 200
 	packedRoom  = 256 << 20
