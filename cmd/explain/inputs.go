@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/limit"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff/policy"
 )
@@ -108,7 +109,7 @@ func readMap[M any](path, what string, parse func(name string, text []byte) (*M,
 	if path == "" {
 		return nil, nil
 	}
-	text, err := os.ReadFile(path)
+	text, err := readLimited(path)
 	if err != nil {
 		return nil, usagef("%s: %w", what, err)
 	}
@@ -274,23 +275,10 @@ func jsonKind(path string) (string, error) {
 		"%s is neither a report of explain nor a summary.json of profilemate: it has no field \"schema\"", path)
 }
 
-// maxJSON bounds a JSON input; a report is under 2 MB.
-const maxJSON = 64 << 20
-
+// readLimited reads a file of text whole, without a byte order mark.
 func readLimited(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxJSON+1))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if len(b) > maxJSON {
-		return nil, fmt.Errorf("%s is larger than %d MB", path, maxJSON>>20)
-	}
-	return bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")), nil
+	b, err := limit.Text.ReadFile(path)
+	return bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")), err
 }
 
 // parallel is how many traces are analysed at a time: each is held in memory.
@@ -345,6 +333,46 @@ func (f *analysisFlags) results(ctx context.Context, e *env, inputs []input, who
 		return nil, err
 	}
 	return list, oneUnit(ctx, inputs, list, whole, opt, bar)
+}
+
+// named are the reports with the names that inputs go by in a comparison: the trace's own, or, where several inputs share
+// it, the end of the path that tells them apart: run-1/trace.sqlite and run-9/trace.sqlite. The reports stay as they are.
+func named(inputs []input, reports []*report.Report) []*report.Report {
+	path := func(i int) string {
+		if dir, file := filepath.Split(inputs[i].path); file == "report.json" { // which explain --out wrote
+			return filepath.Join(dir, reports[i].Trace.Name)
+		}
+		return filepath.Clean(inputs[i].path)
+	}
+	list := slices.Clone(reports)
+	for i, r := range reports {
+		var same []string // other files of this name
+		for k, o := range reports {
+			if o.Trace.Name == r.Trace.Name && path(k) != path(i) {
+				same = append(same, path(k))
+			}
+		}
+		if len(same) > 0 {
+			own := *r
+			own.Trace.Name = apart(path(i), same)
+			list[i] = &own
+		}
+	}
+	return list
+}
+
+// apart is the shortest end of a path, in whole parts, that no other path ends with.
+func apart(path string, others []string) string {
+	parts := strings.Split(filepath.ToSlash(path), "/")
+	for n := len(parts) - 1; n > 0; n-- {
+		end := strings.Join(parts[n:], "/")
+		if !slices.ContainsFunc(others, func(o string) bool {
+			return strings.HasSuffix("/"+filepath.ToSlash(o), "/"+end)
+		}) {
+			return end
+		}
+	}
+	return strings.TrimPrefix(strings.Join(parts, "/"), "/")
 }
 
 // oneUnit analyses traces once more whose reports cannot be cut where the units of the first start: there are more places

@@ -21,7 +21,7 @@ func OneLine(c *comparison.Comparison) string {
 		return "a metric"
 	}
 	text := ""
-	row, g := headline(c)
+	row, g := c.Headline()
 	why := decisive(c)
 	switch {
 	case c.FirstRun():

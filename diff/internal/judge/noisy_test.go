@@ -1,6 +1,7 @@
 package judge_test
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -128,6 +129,28 @@ func TestLaunchesFailOnlyWithTheStep(t *testing.T) {
 		at := slices.IndexFunc(cmp.Gates, func(g comparison.Gate) bool { return g.Rule == "launches" })
 		if at < 0 || cmp.Gates[at].Verdict != c.verdict {
 			t.Errorf("%s, %v launches: %+v, want %s", c.class, c.want, cmp.Gates, c.verdict)
+		}
+	}
+}
+
+// TestACertainRegressionThatMayBreakItsRule is no warning: +7 % against a rule of +5 % with a standard deviation of sd
+// between three captures a side has a standard error of sd √(2/3) and 4 degrees of freedom, of which 2.13 are certain.
+func TestACertainRegressionThatMayBreakItsRule(t *testing.T) {
+	captures := func(mean, sd float64) (list []*report.Report) {
+		for _, z := range []float64{-1, 0, 1} {
+			list = append(list, difftest.Side(difftest.Metric("gpu.idle_ratio", report.Ratio, mean*math.Exp(z*sd), "device", "0"))...)
+		}
+		return list
+	}
+	for sd, want := range map[float64]comparison.Verdict{
+		0.004: comparison.Fail,         // 5.8 standard errors beyond the rule
+		0.012: comparison.Inconclusive, // 3.9 beyond 3 %, 1.9 beyond the rule
+		0.04:  comparison.Warn,         // 1.2 beyond 3 %: suspected
+	} {
+		cmp := difftest.Compared(10e6, comparison.Same)
+		difftest.Judge(cmp, captures(0.2, sd), captures(0.214, sd), rules(t, "gpu.idle_ratio{device=0}:+5%"))
+		if cmp.Verdict != want {
+			t.Errorf("sd %v: %s, want %s: %+v", sd, cmp.Verdict, want, cmp.Gates)
 		}
 	}
 }

@@ -27,6 +27,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/limit"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
@@ -74,7 +75,7 @@ func Within(in *file.Input) bool {
 		return false
 	}
 	defer r.Close()
-	return anyLine(newLines(r))
+	return anyLine(newLines(limit.Search.Reader(r)))
 }
 
 // anyLine reports whether a line is of a log.
