@@ -8,6 +8,9 @@ type Batch struct {
 // maxBatches are kept, the first ones.
 const maxBatches = 1 << 22
 
+// maxTransfers of one line are believed: sums stay whole.
+const maxTransfers = 1 << 32
+
 // Transfers sum up the lines on KV caches that were moved between servers, as vLLM's NIXL connector logs them.
 type Transfers struct {
 	Lines, Count int64
@@ -38,7 +41,7 @@ func (r *reader) transfers(m []byte) bool {
 	n, ok := wholeAfter(m, "Num successful transfers=")
 	millis, timed := numberAfter(m, "Avg xfer time (ms)=")
 	size, sized := numberAfter(m, "Avg MB per transfer=")
-	if !ok || n > 0 && (!timed || !sized) {
+	if !ok || n > maxTransfers || n > 0 && (!timed || !sized) {
 		r.d.malformed++
 		return false
 	}

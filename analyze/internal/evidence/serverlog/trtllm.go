@@ -86,7 +86,7 @@ func (r *reader) trtIteration(m []byte) bool {
 
 	s := newSample()
 	s.Running = float64(scheduled)
-	if v, _, good := decimal(value(m, "kv_cache_util")); good {
+	if v, _, good := decimal(value(m, "kv_cache_util")); good && v <= 1 {
 		s.Usage = v
 	}
 	r.trtSample(s)
@@ -111,6 +111,9 @@ func (r *reader) trtCounts(m []byte) bool {
 		Most      float64  `json:"Max KV cache blocks"`
 	}
 	if err := json.NewDecoder(bytes.NewReader(m)).Decode(&x); err != nil || x.Active == nil {
+		return false
+	}
+	if *x.Active < 0 || x.Scheduled != nil && *x.Scheduled < 0 || x.Used < 0 {
 		return false
 	}
 	s := newSample()

@@ -177,10 +177,10 @@ func rates(in *kit.Input, out *kit.Output, flops, bytes *report.Summary) {
 		row("p90", func(s *report.Summary) float64 { return s.P90 })
 		row("max", func(s *report.Summary) float64 { return s.Max })
 		if peak != nil {
-			out.Metric("serve.model_flops_ratio", nil, f)
+			out.Metric("serve.model_flops_ratio", nil, f).N = lines(flops)
 		}
 		if bandwidth != nil {
-			out.Metric("serve.model_bandwidth_ratio", nil, b)
+			out.Metric("serve.model_bandwidth_ratio", nil, b).N = lines(bytes)
 		}
 	}
 	t.Add()
@@ -193,6 +193,14 @@ func rates(in *kit.Input, out *kit.Output, flops, bytes *report.Summary) {
 		out.Note("Peaks are of " + device.Names[0] + " (" + device.Source + "), dense " + dtype + ": the balance is " +
 			strconv.FormatFloat(*peak / *bandwidth, 'f', 0, 64) + " FLOP per byte.")
 	}
+}
+
+// lines is how many lines the summary is over.
+func lines(s *report.Summary) int64 {
+	if s == nil {
+		return 0
+	}
+	return s.N
 }
 
 // device is that of the trace, if there is only one kind; nil where it is not known.
