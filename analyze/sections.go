@@ -38,6 +38,8 @@ var sections = []*kit.Section{
 	&engine.Load,
 	&engine.Serving,
 	&engine.Iterations,
+	&engine.DeviceSteps,
+	&engine.Scheduler,
 	&engine.Requests,
 	&engine.EngineStart,
 	&engine.GraphStats,

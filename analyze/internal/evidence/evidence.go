@@ -80,7 +80,7 @@ func readers(others []Reader) []Reader {
 		{file.NCU, "a Nsight Compute CSV", ncu.Is, Reading(ncu.Read)},
 	}, others, []Reader{
 		{file.Prometheus, "a dump of Prometheus metrics", prom.Is, Reading(prom.Read)},
-		{file.ServerLog, "a log of vLLM or SGLang", serverlog.Is, Reading(serverlog.Read)},
+		{file.ServerLog, "a log of vLLM, SGLang or TensorRT-LLM", serverlog.Is, Reading(serverlog.Read)},
 	})
 }
 

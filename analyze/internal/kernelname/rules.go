@@ -41,10 +41,10 @@ var rules = compile([]rule{
 
 	// What is made ready for a kernel says whose it is: these are not attention, not products.
 	{cat: Quant, words: "^per_token_group_quant* ^per_token_quant* ^per_tensor_quant* ^per_channel_quant* ^per_block_quant* ^quantize_mmq* ^quantize_q8* ^cvt_fp16_to_fp4* ^shuffle_4bit* ^act_quant*"},
-	{cat: Prepare, words: "advance_step* indices&paged indices&page indices&decode indices&prefill indices&kv indptr&kv"},
-	{cat: Activation, words: "^silu_mul* ^silu_and_mul* ^gelu_and_mul* ^swiglu_mul* ^swiglu_and_mul* ^act_and_mul* moe_activation*",
+	{cat: Prepare, words: "advance_step* attn_metadata* indices&paged indices&page indices&decode indices&prefill indices&kv indptr&kv"},
+	{cat: Activation, words: "^silu_mul* ^silu_and_mul* ^gelu_and_mul* ^swiglu_mul* ^swiglu_and_mul* ^act_and_mul* moe_activation*", not: "grouped_gemm group_gemm",
 		comp: CompFFN},
-	{cat: Rope, words: "^rope_norm ^rope_neox apply_mla_rope*"}, // llama.cpp's norm and neox say how pairs lie
+	{cat: Rope, words: "^rope_norm ^rope_neox apply_mla_rope* mla&rope mla&q_rope", not: "cache attn attention"}, // llama.cpp's norm and neox say how pairs lie
 	{cat: MoERoute, words: "^deepep_permute* ^deepep_post_reorder* ^deepep_compute_src2dst* ^deepep_run* moe_align* align_block_size moe_lora_align*"},
 
 	// "reduce_kernel" is ATen's reduction, no communication; "dispatch" and
@@ -68,8 +68,9 @@ var rules = compile([]rule{
 	{cat: KVCache,
 		any: "ropequantinsert rope_insert updatekv reshape_paged swap_blocks copy_blocks gather_cache dequant_cache shift_k_cache shiftkcache"},
 
+	{cat: KVCache, words: "kv&cache", not: "attention attn prefill decode podwith"},
 	{cat: KVCache,
-		words: "cache&write cache&store cache&copy cache&gather cache&fill cache&set cache&append cache&insert cache&save cache&transfer cache&quantize cache&dequantize kv&copy kv&store kv&write kv&fill kv&set kv&save kv&transfer kv&flatten kv&process kv&append kv&insert kv&quantize kv&dequantize swa_write* set_k_and_s* get_k_and_s* transfer_kernel* ^k_set_rows*", not: "attention attn"},
+		words: "cache&write cache&store cache&copy cache&gather cache&fill cache&set cache&append cache&insert cache&save cache&transfer cache&quantize cache&dequantize kv&copy kv&store kv&write kv&fill kv&set kv&save kv&transfer kv&flatten kv&process kv&append kv&insert kv&quantize kv&dequantize kv&swap kv&load kv&offload kv&move kv_pool* page&transfer swa_write* set_k_and_s* get_k_and_s* transfer_kernel* ^k_set_rows*", not: "attention attn"},
 
 	// Words of linear attention that hold a word of attention.
 	{cat: LinearAttn,
@@ -77,11 +78,11 @@ var rules = compile([]rule{
 		words: "gdn gdr kda ssd gla hgrn rwkv* wkv* dplr iplr retention delta_net* gated_delta* delta_rule* cp_delta* kkt wy qkvzba ssm rg_lru token_shift"},
 
 	{cat: Attention,
-		any: "flash_fwd flash_bwd flashattn flashattention flash_attn flash_attention ~flash:: fmha fmhasm flash_mla ::mla:: ~mla~ _mla_ mla_decode"},
+		any: "flash_fwd flash_bwd flashattn flashattention flash_attn flash_attention ~flash:: fmha fmhasm flash_mla flashmla ::mla:: ~mla~ _mla_ mla_decode"},
 	{cat: Attention,
 		any: "batchprefill batchdecode singleprefill singledecode podwithkv batchmla batchpagedattention mergestate merge_attn_states attentionsum"},
 	{cat: Attention, any: "attention ~attn attn_ _attn sdpa xqa mmha mqa_logits reduce_segments splitkv_mla",
-		words: "mha mqa gqa mla dsa nsa bsa flash_decode* flash_prefill* flashdecode* paged_decode* paged_prefill* batch_decode batch_prefill pa_fwd* pa_decode* pa_prefill* pa_ps* merge_state merge_states fwd_grouped_split* prefill_with decode_with vertical_slash*"},
+		words: "mha mqa gqa mla dsa nsa bsa flash_decode* flash_prefill* flashdecode* paged_decode* paged_prefill* batch_decode batch_prefill pa_fwd* pa_decode* pa_prefill* pa_ps* merge_state merge_states fwd_grouped_split* prefill_with decode_with vertical_slash* prefix_prefill* splitkv* lse att pa_bf16* pa_fp8* pa_fp16* ^bwd_kernel_d*"},
 	{cat: Attention, words: "^fwd_kernel*", not: "penalt embed _ep_"},
 	// The indexer of sparse attention chooses tokens, not a next token.
 	{cat: Attention,
@@ -93,7 +94,7 @@ var rules = compile([]rule{
 		any: "^_fwd_kernel$ ^_fwd_kernel_# ^_fwd_kernel_stage ^_fwd_grouped_kernel ^_bwd_kernel$ ^_bwd_kernel_# ^_bwd_preprocess"},
 
 	{cat: LinearAttn,
-		words: "chunk&fwd chunk&bwd short_conv*", any: "chunk_gated chunk_fwd chunk_scaled_dot_kkt chunk_local_cumsum chunk_cumsum chunk_scan chunk_state bmm_chunk state_passing chunk_kda"},
+		words: "chunk&fwd chunk&bwd chunk&delta chunk_delta* comba short_conv* conv_state*", any: "chunk_gated chunk_fwd chunk_scaled_dot_kkt chunk_local_cumsum chunk_cumsum chunk_scan chunk_state bmm_chunk state_passing chunk_kda"},
 	{cat: LinearAttn,
 		any: "fused_recurrent causal_conv1d mamba selective_scan selective_state ~ssd~ _ssd_ ~ssm~ recompute_w_u solve_tril merge_16x16"},
 
@@ -102,12 +103,12 @@ var rules = compile([]rule{
 	{cat: MoERoute, words: "group_gemm_starts ggemm_starts compute_strides* problem_sizes* arg_sorts* masked_m"},
 	// A whole MoE layer in one kernel, and its products apart.
 	{cat: MoEGEMM,
-		words: "mega_moe* megamoe* moe_dynamic* moe_static* moe_micro* moe&bgmv moe&sgmv moe&gemv moe&gemm moe&matmul moe&mlp moe&ffn moe&lora moe&fc1 moe&fc2 moe&mm moe&flatmm fc12 grouped_matmul* grouped_mm* group_mm* grouped_gemv* mul_mat_id*"},
-	{cat: MoEGEMM, words: "fused_moe", not: "gate gating router routing topk align sort"},
+		words: "mega_moe* megamoe* moe_dynamic* moe_static* moe_micro* moe&bgmv moe&sgmv moe&gemv moe&gemm moe&matmul moe&mlp moe&ffn moe&lora moe&fc1 moe&fc2 moe&mm moe&flatmm moe&proj moe&gate_up moe&gateup moe&down expert&gemm expert&matmul experts&w4a16 experts&gemm fc12 grouped_matmul* grouped_mm* group_mm* grouped_gemv* mul_mat_id*"},
+	{cat: MoEGEMM, words: "fused_moe fused_experts", not: "fused_gate gate_kernel gating router routing topk align sort"},
 
 	// Before gemm: "gemm" is in nearly all of these.
 	{cat: MoEGEMM,
-		any: "groupproblemshape group_gemm groupgemm grouped_gemm groupedgemm gemm_grouped gemmgrouped moegemm moe_gemm gemm_moe moefcgemm"},
+		any: "groupproblemshape moeproblemshape group_gemm groupgemm grouped_gemm groupedgemm gemm_grouped gemmgrouped moegemm moe_gemm gemm_moe moefcgemm"},
 	{cat: MoEGEMM,
 		any: "fused_moe_kernel fused_moe:: ~fmoe matmul_ogs moe_wna16 marlin_moe moe_mmk batched_triton_kernel moe_mxgemm"},
 	{cat: MoEGEMM, any: "^bmm_e4m3 ^bmm_e2m1 ^bmm_e5m2 ^bmm_bfloat16 ^bmm_fp16 ^bmm_mx"}, // trtllm-gen
@@ -117,29 +118,30 @@ var rules = compile([]rule{
 	{cat: MoERoute,
 		any: "moe expert topkgating topk_gating topk_softmax topk_sigmoid grouped_topk routing bitmatrix _compute_writeback_idx"},
 	{cat: MoERoute,
-		words: "eplb noaux* no_aux* group_topk* src2dst seg_indptr pre_reorder* post_reorder* shuffle_rows* row_id_map* compute_identity* mm_ids* deepseek_v3_topk* shuffle_input_rows*"},
-	{cat: MoERoute, words: "router&topk router&top_k"},
+		words: "expt* biased_topk* gate&topk topk&deepseek compaction eplb noaux* no_aux* group_topk* src2dst seg_indptr pre_reorder* post_reorder* shuffle_rows* row_id_map* compute_identity* mm_ids* deepseek_v3_topk* shuffle_input_rows*"},
+	{cat: MoERoute, words: "router", not: "gemm"},
 	{cat: MoERoute,
 		any: "finalizekernel ~topk_forward _topk_forward ep_scatter ep_gather expandinputrows deepgemm_permute pack_bitmatrix", not: "sampl"},
 
 	// A kernel that prepares the operands of a GEMM is not a GEMM.
 	{cat: Quant,
-		words: "downcast* upcast* mxfp* input_scale* hadamard* max_reduction* absmax* per_token_cast* per_block_cast* block_scale_interleave* ue8m0 cast_transpose* channel_scale* swizzle&scaling swizzle&scale cast_fp8* cast_mxfp8*", not: "gemm matmul"},
+		words: "downcast* upcast* mxfp* input_scale* hadamard* max_reduction* absmax* per_token_cast* per_block_cast* block_scale_interleave* ue8m0 cast_transpose* channel_scale* swizzle&scaling swizzle&scale cast&fp8 cvt&fp8 convert&fp8 convert&mxfp8 amax fp8&scale pack&int4 pack_int4* unpack_int4* cast_fp8* cast_mxfp8*", not: "gemm matmul"},
 	{cat: Quant, any: "deep_gemm::transpose transpose_fp32 pack_fp32"},
 	{cat: Quant, any: "dequantize dequant_ marlin_repack awq_repack gptq_shuffle shuffle_kernel_4bit group_quant group_fp8_quant quant_fp8 scaled_fp8_quant scaled_fp4_quant cvt_fp16_to_fp4", not: "gemm matmul"},
 	{cat: GEMM, any: "nvjet gemm gemv matmul cublas xmma wgmma cijk_ wvsplitk splitkreduce splitk_reduce splitk_kernel"},
 	{cat: GEMM, any: "marlin machete gptq ~awq~ deep_gemm w8a8 block_fp8 scaled_mm triton_mm ~mm~ qserve tinygemm fp8_linear dot_kernel reduce_1block_kernel"},
 	{cat: GEMM, words: "mul_mat* lora conv2d conv3d bmm flatmm conv_transpose*"},
-	{cat: GEMM, any: "fprop dgrad wgrad implicit_convolve conv2d_ _conv2d convolve winograd bgmv sgmv lora_shrink lora_expand"},
+	{cat: GEMM, any: "fprop dgrad wgrad implicit_convolve conv2d_ _conv2d convolve winograd bgmv sgmv lora_shrink lora_expand", not: "_norm_"},
 	{cat: GEMM, any: "cutlass::kernel cutlass::device_kernel cutlass_80_ cutlass_75_ cutlass_70_ cutlass_90_ cutlass3x"},
 
 	// "norm" is in normal_kernel (random numbers), renorm (sampling) and
 	// NormTwoOps (a gradient norm: a reduction).
 	{cat: Norm, any: "norm rowwisemoments gammabeta welford_", not: "normal renorm normtwo normone normops"},
-	{cat: Norm, any: "l2normalize normalize_l2", words: "ln_fwd ln_bwd"},
+	{cat: Norm, any: "l2normalize normalize_l2", words: "ln_fwd ln_bwd normalize"},
+	{cat: Prepare, words: "mrope_position* mrope_positions*"},
 	{cat: Rope, any: "rotary rope compute_position_kernel", not: "propert"},
 
-	{cat: Activation, any: "act_and_mul silu gelu swiglu geglu swish", comp: CompFFN},
+	{cat: Activation, any: "act_and_mul silu gelu swiglu geglu swish xielu", comp: CompFFN},
 	{cat: Activation, any: "relu sigmoid tanh_kernel tanh_backward activation mish_ softplus", comp: CompElementwise,
 		not: "topk"},
 
@@ -148,7 +150,7 @@ var rules = compile([]rule{
 	{cat: Sampling,
 		any: "sampling topksampl toppsampl samplefrom ~sample_ gumbel multinomial argmax penalt renorm ~min_p ~top_p ~topp bitmask rejection logits logprob speculative beam_search beamsearch ban_bad ban_repeat", not: "upsampl downsampl resampl"},
 	{cat: Sampling,
-		words: "logit* argsort* curand* beam* temperature* bad_words* stop_words* verify_tree* build_tree* eos* top_k* gather_tree* bincount* length_criterion*"},
+		words: "verify reject* rejection acceptance stop_token* token_mask* grammar* logit* argsort* curand* beam* temperature* bad_words* stop_words* verify_tree* build_tree* eos* top_k* gather_tree* bincount* length_criterion*"},
 	{cat: Sampling, any: "topk radixsortkv bitonicsort exponential_"},
 	{cat: Softmax, any: "softmax", words: "soft_max"},
 
@@ -158,7 +160,7 @@ var rules = compile([]rule{
 		any: "prepare advance_step copy_next gather scatter eagle kv_indices kv_indptr slot_mapping block_table seq_lens seqlen position index_put indexing_backward indexfunc nonzero"},
 
 	{cat: Prepare,
-		words: "req_to_token* req_index* cache_loc cache_locs last_loc masked_input* num_kv_splits* draft_tokens num_sampled* pack_seq* unpack_seq* post_update* get_rows* input_ids token_table alloc_decode* alloc_extend* idx_mapping metadata draft spec token_ids seq_ids padding_offsets sequence_length padding_count take"},
+		words: "req_to_token* req_index* cache_loc cache_locs last_loc masked_input* num_kv_splits* draft_tokens num_sampled* pack_seq* unpack_seq* post_update* get_rows* input_ids token_table token_pool page_table* pad_inputs* alloc_decode* alloc_extend* idx_mapping metadata draft spec token_ids seq_ids padding_offsets sequence_length padding_count take"},
 
 	{cat: Reduce,
 		any: "reduce devicescan deviceradixsort devicesegmented devicecompact deviceselect deviceunique devicehistogram devicemerge ~cub:: thrust:: tensor_kernel_scan cumsum nll_loss"},

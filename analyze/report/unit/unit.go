@@ -41,7 +41,7 @@ func steps(u string) []step {
 		return []step{{0, "FLOP"}, {3, "kFLOP"}, {6, "MFLOP"}, {9, "GFLOP"}, {12, "TFLOP"}, {15, "PFLOP"},
 			{18, "EFLOP"}}
 	case report.PerSecond:
-		return []step{{0, "/s"}}
+		return []step{{0, "/s"}, {9, "G/s"}, {12, "T/s"}, {15, "P/s"}} // counts below, FLOP above
 	case report.Ratio:
 		return []step{{-2, "%"}}
 	case report.Count:

@@ -41,6 +41,8 @@ func TestFormat(t *testing.T) {
 		{119.5, report.Count, "119.5"},
 		{13359.4, report.PerSecond, "13,359/s"},
 		{3.5, report.PerSecond, "3.5/s"},
+		{123456789, report.PerSecond, "123,456,789/s"},
+		{245.3e12, report.PerSecond, "245.3 T/s"},
 		{0.138, report.Ratio, "13.8 %"},
 		{42, "bananas", "42 bananas"},
 		{math.NaN(), report.Nanoseconds, "unknown"},

@@ -7,6 +7,7 @@ const (
 	TTFT, TPOT, ITL, E2E, Queue        = "ttft", "tpot", "itl", "e2e", "queue_time"
 	Inference, PrefillTime, DecodeTime = "inference_time", "prefill_time", "decode_time"
 	PromptLen, OutputLen               = "request_prompt_tokens", "request_generation_tokens"
+	ComputedLen                        = "request_prefill_kv_computed_tokens"
 	PromptTokens, GenerationTokens     = "prompt_tokens", "generation_tokens"
 	CachedTokens                       = "cached_tokens"
 	Preemptions                        = "preemptions"
@@ -36,6 +37,7 @@ var histograms = []name{
 	{Inference, "request_inference_time_seconds"}, {PrefillTime, "request_prefill_time_seconds"},
 	{DecodeTime, "request_decode_time_seconds"},
 	{PromptLen, "request_prompt_tokens"}, {PromptLen, "prompt_tokens_histogram"},
+	{ComputedLen, "request_prefill_kv_computed_tokens"},
 	{OutputLen, "request_generation_tokens"}, {OutputLen, "generation_tokens_histogram"},
 }
 

@@ -6,12 +6,13 @@ import (
 	"time"
 )
 
-// Iteration is one step of vLLM's engine, as its iteration details state it.
+// Iteration is one step of an engine, as vLLM's iteration details or TensorRT-LLM's iteration log state it.
 type Iteration struct {
 	Index         uint32 // as the log counts
 	clock         uint32 // seconds after Iterations.first, plus one; 0 unknown
 	Line          uint32 // of the file, from 1
 	micros        uint32 // elapsed
+	device        uint32 // microseconds, plus one; 0 unknown
 	ContextTokens uint32 // of prefill
 	Tokens        uint32 // of generation
 	Context       uint16 // requests in prefill
@@ -20,6 +21,11 @@ type Iteration struct {
 
 // Elapsed is the time of the iteration.
 func (i *Iteration) Elapsed() time.Duration { return time.Duration(i.micros) * time.Microsecond }
+
+// Device is the time that the GPU took for the iteration, where the log states it.
+func (i *Iteration) Device() (t time.Duration, ok bool) {
+	return time.Duration(int64(i.device)-1) * time.Microsecond, i.device > 0
+}
 
 // Type of an iteration.
 type Type int
@@ -62,7 +68,7 @@ type Iterations struct {
 
 const (
 	iterationBlock = 1 << 14
-	// maxIterations are kept, at 28 bytes each. A log of 2 GB has ten million.
+	// maxIterations are kept, at 32 bytes each. A log of 2 GB has ten million.
 	maxIterations = 1 << 24
 )
 

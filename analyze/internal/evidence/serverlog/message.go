@@ -65,7 +65,14 @@ func (r *reader) message(m []byte, engine int32) bool {
 		if hasPrefix(m, "Decode out of memory happened") {
 			return r.retracted(m)
 		}
+	case 's':
+		if hasPrefix(m, "scheduled_new_reqs") {
+			return r.scheduled(m)
+		}
 	case 'K':
+		if rest, ok := cutPrefix(m, "KV Transfer metrics: "); ok {
+			return r.transfers(rest)
+		}
 		if hasPrefix(m, "KV cache pool is full. Retract") {
 			return r.retracted(m)
 		}

@@ -32,6 +32,8 @@ type reader struct {
 	json  []byte
 	msg   []byte
 
+	trtClock int64 // of the last sample of TensorRT-LLM
+
 	drivers int // log drivers whose lines are being read, one inside the other
 }
 
@@ -42,7 +44,7 @@ func readFile(ctx context.Context, d *Data, in *file.Input) error {
 		return fmt.Errorf("%s: %w", in.Name, err)
 	}
 	defer f.Close()
-	r := &reader{d: d, file: in.Name, last: NoClock, start: newStart(in.Name)}
+	r := &reader{d: d, file: in.Name, last: NoClock, trtClock: NoClock, start: newStart(in.Name)}
 	d.Starts = append(d.Starts, r.start)
 	l := newLines(f)
 	for {
@@ -223,6 +225,9 @@ func (r *reader) bare(line []byte) verdict {
 		}
 	}
 	reach := m[:min(len(m), headReach)]
+	if rest, ok := trtMessage(m, reach); ok {
+		return r.trt(rest)
+	}
 	who := process(reach)
 	switch {
 	case alarming(m):

@@ -15,16 +15,32 @@ type Sample struct {
 	Steady     bool  // see steady.go
 	early      bool  // before the server was ready
 
-	Prompt, Generation                  float64 // tokens per second
-	Running, Waiting                    float64 // requests
-	Usage                               float64 // of the KV cache, 0..1
-	CPUUsage                            float64 // of the KV cache in host memory, 0..1
-	PrefixHits, ExternalHits, MediaHits float64 // 0..1
-	Flops, Bytes                        float64 // per second and GPU, estimated by the engine
-	NewTokens, CachedTokens             float64 // SGLang: of a prefill batch
-	AcceptLength, AcceptRate            float64 // SGLang: speculative decoding
-	Graph                               float64 // SGLang: 1 where the batch ran in a CUDA graph, 0 where not
+	Prompt, Generation                  float64        // tokens per second
+	Running, Waiting                    float64        // requests
+	Deferred                            float64        // requests of Waiting that wait for something else than a place
+	Usage                               float64        // of the KV cache, 0..1
+	CPUUsage                            float64        // of the KV cache in host memory, 0..1
+	PrefixHits, ExternalHits, MediaHits float64        // 0..1
+	Flops, Bytes                        float64        // per second and GPU, estimated by the engine
+	NewTokens, CachedTokens             float64        // SGLang: of a prefill batch
+	AcceptLength, AcceptRate            float64        // SGLang: speculative decoding
+	Graph                               float64        // SGLang: 1 where the batch ran in a CUDA graph, 0 where not
+	Pools                               [Pools]float64 // SGLang: usage of each pool, 0..1; Usage is the fullest's
 }
+
+// Pool of the KV cache, where a model has several.
+type Pool int
+
+// Pools of SGLang: of layers that attend to everything, of those with a sliding window, and the states of Mamba layers.
+const (
+	FullPool Pool = iota
+	WindowPool
+	MambaPool
+	Pools
+)
+
+// PoolNames are the labels of the pools, as SGLang calls them.
+var PoolNames = [Pools]string{"full", "swa", "mamba"}
 
 // maxSamples are kept: one every ten seconds for two thirds of a year.
 const maxSamples = 1 << 21
@@ -33,7 +49,8 @@ func newSample() Sample {
 	n := math.NaN()
 	return Sample{Clock: NoClock, Engine: -1, Prompt: n, Generation: n, Running: n, Waiting: n, Usage: n,
 		CPUUsage: n, PrefixHits: n, ExternalHits: n, MediaHits: n,
-		Flops: n, Bytes: n, NewTokens: n, CachedTokens: n, AcceptLength: n, AcceptRate: n, Graph: n}
+		Flops: n, Bytes: n, NewTokens: n, CachedTokens: n, AcceptLength: n, AcceptRate: n, Graph: n, Deferred: n,
+		Pools: [Pools]float64{n, n, n}}
 }
 
 // parseStats reads vLLM's line of statistics, of all versions:
@@ -66,6 +83,8 @@ func parseStats(b []byte) (s Sample, preempted int64, ok bool) {
 			s.Running = v
 		case key == "Waiting", key == "Pending":
 			s.Waiting = v
+		case key == "Deferred":
+			s.Deferred = v
 		case key == "Preemptions":
 			preempted = int64(v)
 		case key == "GPU KV cache usage" && share:
@@ -145,7 +164,12 @@ func parseBatch(b []byte, prefill bool) (s Sample, ok bool) {
 			s.CachedTokens = v
 		case k == "cache hit rate" && len(rest) > 0 && rest[0] == '%':
 			s.PrefixHits = percent(v)
-		case bytes.HasSuffix(key, []byte("token usage")):
+		case k == "mamba usage", bytes.HasSuffix(key, []byte("token usage")):
+			for p, name := range PoolNames {
+				if hasPrefix(key, name) {
+					s.Pools[p] = v
+				}
+			}
 			if !(s.Usage >= v) {
 				s.Usage = v
 			}

@@ -1,4 +1,4 @@
-// Package serverlog reads logs of vLLM and SGLang servers: statistics of the engine, iterations, requests, what the
+// Package serverlog reads logs of vLLM, SGLang and TensorRT-LLM servers: statistics of the engine, iterations, requests, what the
 // server says of itself while it starts, and errors. It takes numbers, and names from short lists; it never keeps a
 // line, because lines quote prompts.
 //
@@ -40,6 +40,8 @@ type Data struct {
 	Specs      []Spec
 	Balances   []float64 // expert parallel load balance, 0..1
 	Graphs     Graphs
+	Batches    []Batch // that debug lines of the scheduler state
+	Transfers  Transfers
 	Details    Details
 	Events     Events
 	Year       bool // timestamps have a year
@@ -112,6 +114,9 @@ func isLine(line []byte) bool {
 	}
 	if !ok {
 		msg = line[:min(len(line), headReach)]
+	}
+	if _, ours := trtMessage(msg, msg); ours && !ok {
+		return true
 	}
 	if hasPrefix(msg, "Engine ") {
 		_, msg, _ = bytes.Cut(msg, []byte(": "))

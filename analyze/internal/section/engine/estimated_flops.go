@@ -2,9 +2,13 @@ package engine
 
 import (
 	"cmp"
+	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/peaks"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/serverlog"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -29,6 +33,17 @@ var EstimatedFLOPs = kit.Section{
 				"steady lines, n over all)",
 		},
 		{
+			ID: "serve.model_flops_ratio", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level,
+			Meaning: "that FLOP per second ÷ the device's dense peak for the data type of its products: MFU, where a trace " +
+				"names the device",
+		},
+		{
+			ID: "serve.model_bandwidth_ratio", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale:   report.Level,
+			Meaning: "those bytes per second ÷ the peak of the device's memory",
+		},
+		{
 			ID: "serve.model_part_flop", Unit: report.Flop, Better: report.None, Assume: report.Noisy,
 			Scale: report.Total, Labels: []string{"part"},
 			Meaning: "FLOP of a part of the model over all detail lines, estimated",
@@ -50,6 +65,15 @@ var EstimatedFLOPs = kit.Section{
 		},
 	},
 	Tables: []report.Table{
+		{ID: "estimated_rates", Title: "Estimated rates of one GPU", File: "mfu.csv", Columns: []report.Column{
+			kit.TextCol("statistic", "Steady lines"),
+			kit.FloatCol("tflops", "TFLOP per second", report.Count),
+			kit.RatioCol("flops_share", "Of peak", "pct_of_peak_flops"),
+			kit.FloatCol("gbytes", "GB per second", report.Count),
+			kit.RatioCol("bytes_share", "Of peak bandwidth", "pct_of_peak_bandwidth"),
+			kit.FloatCol("intensity", "FLOP per byte", ""),
+			kit.TextCol("side", "Bound by"),
+		}},
 		{ID: "estimated_parts", Title: "Parts of the model", File: "mfu_details.csv", Columns: []report.Column{
 			kit.NameCol("part", "Part"),
 			kit.FloatCol("flop", "FLOP", report.Flop),
@@ -72,8 +96,9 @@ func estimatedFlops(in *kit.Input, out *kit.Output) {
 		out.Status(report.NotApplicable, "the log has no estimate of FLOPs (--enable-mfu-metrics writes it)")
 		return
 	}
-	emitSampled(out, "serve.model_flops", nil, flops)
-	emitSampled(out, "serve.model_bandwidth", nil, bytes)
+	f := emitSampled(out, "serve.model_flops", nil, flops)
+	b := emitSampled(out, "serve.model_bandwidth", nil, bytes)
+	rates(in, out, f, b)
 	if d.Lines == 0 {
 		return
 	}
@@ -103,4 +128,114 @@ func estimatedFlops(in *kit.Input, out *kit.Output) {
 		}
 	}
 	t.Cut(-1).Add()
+}
+
+// rates holds the estimates to the peaks of the device, where a trace names it.
+func rates(in *kit.Input, out *kit.Output, flops, bytes *report.Summary) {
+	device, dtype := device(in), productType(in.Evidence.Log.Start())
+	peak := device.Flops(dtype)
+	var bandwidth *float64
+	if device != nil && device.Bandwidth > 0 {
+		bandwidth = &device.Bandwidth
+	}
+	over := func(v float64, most *float64) *float64 {
+		if most == nil || math.IsNaN(v) {
+			return nil
+		}
+		share := v / *most
+		return &share
+	}
+	t := out.Table("estimated_rates")
+	row := func(name string, of func(s *report.Summary) float64) (f, b *float64) {
+		value := func(s *report.Summary) float64 {
+			if s == nil {
+				return math.NaN()
+			}
+			return of(s)
+		}
+		flops, bytes := value(flops), value(bytes)
+		f, b = over(flops, peak), over(bytes, bandwidth)
+		intensity, side := report.Null, report.Null
+		if name == "median" && flops > 0 && bytes > 0 {
+			intensity = report.F(flops / bytes)
+			switch {
+			case peak == nil || bandwidth == nil:
+			case flops/bytes < *peak / *bandwidth:
+				side = report.S("memory")
+			default:
+				side = report.S("compute")
+			}
+		}
+		t.Row(
+			kit.Text("statistic", name), kit.Put("tflops", number(flops/1e12)), kit.Maybe("flops_share", f),
+			kit.Put("gbytes", number(bytes/1e9)), kit.Maybe("bytes_share", b), kit.Put("intensity", intensity),
+			kit.Put("side", side))
+		return f, b
+	}
+	if flops != nil || bytes != nil {
+		f, b := row("median", func(s *report.Summary) float64 { return s.P50 })
+		row("p90", func(s *report.Summary) float64 { return s.P90 })
+		row("max", func(s *report.Summary) float64 { return s.Max })
+		if peak != nil {
+			out.Metric("serve.model_flops_ratio", nil, f).N = lines(flops)
+		}
+		if bandwidth != nil {
+			out.Metric("serve.model_bandwidth_ratio", nil, b).N = lines(bytes)
+		}
+	}
+	t.Add()
+	switch {
+	case device == nil:
+		out.Note("Shares of the peak need a device that the table of peaks knows; the trace that the log belongs to names it.")
+	case peak == nil || bandwidth == nil:
+		out.Note("The log states no data type that " + device.Names[0] + " has a peak for: no share of its FLOP per second.")
+	default:
+		out.Note("Peaks are of " + device.Names[0] + " (" + device.Source + "), dense " + dtype + ": the balance is " +
+			strconv.FormatFloat(*peak / *bandwidth, 'f', 0, 64) + " FLOP per byte.")
+	}
+}
+
+// lines is how many lines the summary is over.
+func lines(s *report.Summary) int64 {
+	if s == nil {
+		return 0
+	}
+	return s.N
+}
+
+// device is that of the trace, if there is only one kind; nil where it is not known.
+func device(in *kit.Input) *peaks.Device {
+	if in.NoTrace {
+		return nil
+	}
+	name := ""
+	for i := range in.Timeline.Devices {
+		n := in.Trace.GPU(in.Timeline.Devices[i].ID).Name
+		if i > 0 && n != name {
+			return nil
+		}
+		name = n
+	}
+	return peaks.Lookup(name)
+}
+
+// productType is the type in which the model's products are computed, as far as the server's start tells.
+func productType(s *serverlog.Start) string {
+	switch {
+	case strings.Contains(s.Quantization, "nvfp4"), s.Quantization == "modelopt_fp4":
+		return peaks.FP4
+	case strings.Contains(s.Quantization, "fp8"):
+		return peaks.FP8
+	case strings.Contains(s.Quantization, "fp4"): // of weights: the type of the products depends on the kernel
+		return ""
+	}
+	switch s.DType {
+	case "bfloat16":
+		return peaks.BF16
+	case "float16", "half":
+		return peaks.FP16
+	case "float32":
+		return peaks.FP32
+	}
+	return ""
 }

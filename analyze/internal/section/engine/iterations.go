@@ -13,8 +13,8 @@ import (
 
 var Iterations = kit.Section{
 	ID: "iterations", Title: "Engine iterations", Evidence: []file.Kind{file.ServerLog},
-	Derivation: "The iteration details that vLLM logs with --enable-logging-iteration-details, one line per step " +
-		"of the engine: requests and tokens in prefill (context) and decode (generation), and the time that the " +
+	Derivation: "The iteration details that vLLM logs with --enable-logging-iteration-details, or TensorRT-LLM with print_iter_log, one " +
+		"line per step of the engine: requests and tokens in prefill (context) and decode (generation), and the time that the " +
 		"step took on the host's clock. Statistics are over all lines. Without a trace, iterations are also the " +
 		"units of work of the report. " +
 		serverlog.UnitRule,
@@ -170,7 +170,7 @@ func iterations(in *kit.Input, out *kit.Output) {
 	out.FromEvidence(file.ServerLog, n, "Iteration(N)")
 	if n == 0 {
 		out.Status(report.NotApplicable,
-			"the log has no iteration details (vLLM: --enable-logging-iteration-details writes them)")
+			"the log has no iteration details (vLLM: --enable-logging-iteration-details writes them; TensorRT-LLM: print_iter_log)")
 		return
 	}
 	var all typeSum

@@ -30,6 +30,8 @@ var Latency = kit.Section{
 		bucketedTime("serve.prefill_time", "time that a request spends in prefill"),
 		bucketedTime("serve.decode_time", "time that a request spends in decode"),
 		bucketedTokens("serve.request_prompt_tokens", "prompt tokens of a request"),
+		bucketedTokens("serve.request_computed_tokens",
+			"prompt tokens of a request whose keys and values were computed, not found in a cache"),
 		bucketedTokens("serve.request_generation_tokens", "generated tokens of a request"),
 	},
 	Tables: []report.Table{
@@ -184,6 +186,7 @@ func meanCell(h *prom.Histogram, scale float64) report.Cell {
 func requestSizes(o *kit.Output, d *prom.Data) {
 	t := o.Table("request_size")
 	for _, l := range []struct{ of, id, name string }{{prom.PromptLen, "serve.request_prompt_tokens", "prompt"},
+		{prom.ComputedLen, "serve.request_computed_tokens", "prompt, computed"},
 		{prom.OutputLen, "serve.request_generation_tokens", "generated"}} {
 		h := d.Hists[l.of]
 		if h == nil || h.Count == 0 {

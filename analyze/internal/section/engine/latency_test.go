@@ -167,3 +167,13 @@ func TestLatencyOfTheRealDump(t *testing.T) {
 		t.Errorf("evidence %+v", f)
 	}
 }
+
+// Of four prompts' tokens, two requests computed up to 100 and two 100 to 300: the median is at the edge, the mean 120.
+func TestComputedTokensOfRequests(t *testing.T) {
+	const name = "vllm:request_prefill_kv_computed_tokens"
+	r := dumpsOf(t, "# TYPE "+name+" histogram\n"+name+`_bucket{engine="0",le="100.0"} 2`+"\n"+name+`_bucket{engine="0",le="300.0"} 4`+"\n"+
+		name+`_bucket{engine="0",le="+Inf"} 4`+"\n"+name+`_count{engine="0"} 4`+"\n"+name+`_sum{engine="0"} 480`+"\n")
+	if m := r.Find("serve.request_computed_tokens", nil); m == nil || m.Value == nil || *m.Value != 100 || m.N != 4 || m.Summary.Mean != 120 {
+		t.Errorf("%+v", m)
+	}
+}

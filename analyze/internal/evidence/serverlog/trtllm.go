@@ -1,0 +1,161 @@
+package serverlog
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+)
+
+const trtEngine = "TensorRT-LLM"
+
+// trtMessage is what TensorRT-LLM logs of one iteration, behind its tags: from "iter = " on, or the JSON object of the
+// C++ runtime. reach is the part of the line in which it must begin.
+//
+//	[TRT-LLM] [I] [_torch][RANK 0] iter = 7, …        [08/17/2026-03:22:44] [TRT-LLM] [RANK 0] [I] iter = 7, …
+//	[TensorRT-LLM][INFO] {"Active Request Count":249,"Context Requests":8,…
+func trtMessage(m, reach []byte) ([]byte, bool) {
+	if at := bytes.Index(reach, []byte("TRT-LLM]")); at >= 0 {
+		if i := bytes.Index(reach[at:], []byte(" iter = ")); i >= 0 {
+			return m[at+i+1:], true
+		}
+		return nil, false
+	}
+	if at := bytes.Index(reach, []byte("[TensorRT-LLM]")); at >= 0 {
+		if i := bytes.Index(reach[at:], []byte(`{"`)); i >= 0 && bytes.Contains(m, []byte(`"Iteration Counter"`)) {
+			return m[at+i:], true
+		}
+	}
+	return nil, false
+}
+
+// trt takes what trtMessage found.
+func (r *reader) trt(m []byte) verdict {
+	var ok bool
+	if m[0] == '{' {
+		ok = r.trtCounts(m)
+	} else {
+		ok = r.trtIteration(m)
+	}
+	if !ok {
+		r.d.malformed++
+		return known
+	}
+	setText(&r.start.Engine, trtEngine)
+	return understood
+}
+
+// trtIteration takes a line of the PyTorch flow. The time of the device is of the iteration before, since the host runs
+// ahead. Every rank logs; the first one's lines are taken.
+//
+//	iter = 7, global_rank = 0, rank = 0, num_scheduled_requests = 16, kv_cache_util = 0.125, currank_total_requests = 3/40,
+//	host_step_time = 12.5ms, prev_device_step_time = 11.25ms, timestamp = 2026-08-17 03:22:44, states =
+//	{'num_ctx_requests': 1, 'num_ctx_tokens': 512, 'num_generation_tokens': 15, 'cached_kv_tokens': 2048}
+func (r *reader) trtIteration(m []byte) bool {
+	if rank := value(m, "global_rank"); rank != nil && whole(until(rank, ",")) != 0 {
+		return true
+	}
+	iter, _, ok := digits(value(m, "iter"))
+	if !ok {
+		return false
+	}
+	count := func(key string) int64 {
+		v, _, _ := digits(value(m, key))
+		return v
+	}
+	if c, year, _, good := clockText(value(m, "timestamp")); good {
+		r.last = r.cal.at(c, year)
+		r.d.Year = r.cal.year
+		if r.start.first == NoClock {
+			r.start.first = r.last
+		}
+	}
+	if micros, good := thousandths(value(m, "prev_device_step_time")); good {
+		r.d.Iterations.deviceOf(iter-1, micros)
+	}
+	scheduled, context := count("num_scheduled_requests"), count("num_ctx_requests")
+	row := Iteration{Index: narrow(iter), Line: narrow(r.line), Context: short(context),
+		ContextTokens: narrow(count("num_ctx_tokens")), Generation: short(max(0, scheduled-context)),
+		Tokens: narrow(count("num_generation_tokens"))}
+	if row.micros, ok = thousandths(value(m, "host_step_time")); !ok {
+		return false
+	}
+	if row.Generation > 0 {
+		r.steps++
+	}
+	r.d.Iterations.add(row, r.last, r.d.Year)
+
+	s := newSample()
+	s.Running = float64(scheduled)
+	if v, _, good := decimal(value(m, "kv_cache_util")); good && v <= 1 {
+		s.Usage = v
+	}
+	r.trtSample(s)
+	return true
+}
+
+// trtSample keeps one line a second: what other engines log every few seconds, this one does with every step.
+func (r *reader) trtSample(s Sample) {
+	if r.last != NoClock && r.last == r.trtClock {
+		return
+	}
+	r.trtClock = r.last
+	r.sample(s)
+}
+
+// trtCounts takes the C++ runtime's statistics of an iteration, which have no time.
+func (r *reader) trtCounts(m []byte) bool {
+	var x struct {
+		Active    *float64 `json:"Active Request Count"`
+		Scheduled *float64 `json:"Scheduled Requests"`
+		Used      float64  `json:"Used KV cache blocks"`
+		Most      float64  `json:"Max KV cache blocks"`
+	}
+	if err := json.NewDecoder(bytes.NewReader(m)).Decode(&x); err != nil || x.Active == nil {
+		return false
+	}
+	if *x.Active < 0 || x.Scheduled != nil && *x.Scheduled < 0 || x.Used < 0 {
+		return false
+	}
+	s := newSample()
+	s.Running = *x.Active
+	if x.Scheduled != nil {
+		s.Running, s.Waiting = *x.Scheduled, max(0, *x.Active-*x.Scheduled)
+	}
+	if x.Most > 0 {
+		s.Usage = math.Min(1, x.Used/x.Most)
+	}
+	r.trtSample(s)
+	return true
+}
+
+// value is what stands behind "key = ", "key: " or "'key': "; nil where the key is not there as a whole word.
+func value(m []byte, key string) []byte {
+	for at := 0; ; {
+		i := bytes.Index(m[at:], []byte(key))
+		if i < 0 {
+			return nil
+		}
+		i += at
+		at = i + len(key)
+		if i > 0 && (m[i-1] == '_' || isAlnum(m[i-1])) {
+			continue
+		}
+		rest := bytes.TrimPrefix(m[at:], []byte("'"))
+		rest = skipSpace(rest)
+		if len(rest) > 0 && (rest[0] == '=' || rest[0] == ':') {
+			return skipSpace(rest[1:])
+		}
+	}
+}
+
+func isAlnum(c byte) bool { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+// deviceOf says how long the device took for the last iteration, if that is its number.
+func (it *Iterations) deviceOf(index int64, micros uint32) {
+	if it.n == 0 {
+		return
+	}
+	if last := it.At(it.n - 1); int64(last.Index) == index {
+		last.device = narrow(int64(micros) + 1)
+	}
+}

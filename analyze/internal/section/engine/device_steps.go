@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/serverlog"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var DeviceSteps = kit.Section{
+	ID: "device_steps", Title: "Host and device time of a step", Evidence: []file.Kind{file.ServerLog},
+	Derivation: "TensorRT-LLM's iteration log (print_iter_log) states what each step took on the host, and with the next " +
+		"step what it took on the device. Statistics are over the steps for which both are known.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "serve.step_device_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{"", "type"},
+			Meaning: "time of a step on the device, as the engine logs it (median)",
+		},
+		{
+			ID: "serve.step_host_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Event, Stats: true, Labels: []string{"", "type"},
+			Meaning: "time of the same steps on the host (median)",
+		},
+		{
+			ID: "serve.host_bound_steps", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
+			Scale:   report.Level,
+			Meaning: "share of the steps that take longer on the host than on the device",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "device_steps", Title: "Host and device time by type", File: "device_steps.csv", Columns: []report.Column{
+			kit.TextCol("type", "Type"),
+			kit.CountCol("steps", "Steps"),
+			kit.MeanCol("host", "Host, median", "host_p50_ms"),
+			kit.MeanCol("device", "Device, median", "device_p50_ms"),
+			kit.MeanCol("host_p99", "Host, p99", "host_p99_ms"),
+			kit.MeanCol("device_p99", "Device, p99", "device_p99_ms"),
+			kit.RatioCol("host_bound", "Host longer", "pct_host_bound"),
+		}},
+	},
+	Run: deviceSteps,
+}
+
+// hostBound is the share of steps from which a host that is slower than the device is a finding.
+const hostBound = 0.5
+
+func deviceSteps(in *kit.Input, out *kit.Output) {
+	list := &in.Evidence.Log.Iterations
+	type times struct {
+		host, device []int64
+		longer       int64 // on the host
+	}
+	var byType [serverlog.Types + 1]times // the last one is of all
+	for i := range list.Len() {
+		it := list.At(i)
+		device, ok := it.Device()
+		if !ok {
+			continue
+		}
+		for _, x := range []*times{&byType[it.Type()], &byType[serverlog.Types]} {
+			x.host, x.device = append(x.host, it.Elapsed().Nanoseconds()), append(x.device, device.Nanoseconds())
+			if it.Elapsed() > device {
+				x.longer++
+			}
+		}
+	}
+	all := &byType[serverlog.Types]
+	if len(all.host) == 0 {
+		out.Status(report.NotApplicable, "the log states no time of the device (TensorRT-LLM: print_iter_log writes it)")
+		return
+	}
+	out.FromEvidence(file.ServerLog, len(all.host), "host_step_time", "prev_device_step_time")
+	t := out.Table("device_steps")
+	for k := range byType {
+		x := &byType[k]
+		if len(x.host) == 0 {
+			continue
+		}
+		name, labels := "all", report.Labels(nil)
+		if k < int(serverlog.Types) {
+			name = serverlog.TypeNames[k]
+			labels = kit.Labels("type", name)
+		}
+		share := stat.Ratio(x.longer, int64(len(x.host)))
+		host := out.Summary("serve.step_host_time", labels, x.host).Summary
+		device := out.Summary("serve.step_device_time", labels, x.device).Summary
+		t.Row(
+			kit.Text("type", name), kit.Int("steps", int64(len(x.host))), kit.Float("host", host.P50),
+			kit.Float("device", device.P50), kit.Float("host_p99", host.P99), kit.Float("device_p99", device.P99),
+			kit.Maybe("host_bound", share))
+	}
+	t.Add()
+	share := stat.Ratio(all.longer, int64(len(all.host)))
+	out.Metric("serve.host_bound_steps", nil, share).N = int64(len(all.host))
+	if share != nil && *share >= hostBound {
+		out.Find("host_bound_steps", report.Medium, "Most steps take longer on the host than on the device",
+			[]report.MetricRef{kit.Ref("serve.host_bound_steps"), kit.Ref("serve.step_host_time"),
+				kit.Ref("serve.step_device_time")},
+			"The GPU waits for the host: the overlap scheduler and CUDA graphs (cuda_graph_config) take work off it; a trace says what the host does.")
+	}
+}

@@ -1,0 +1,141 @@
+package engine
+
+import (
+	"math"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/serverlog"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var Scheduler = kit.Section{
+	ID: "scheduler", Title: "Scheduler: batches, queue and KV pools", Evidence: []file.Kind{file.ServerLog},
+	Derivation: "Ratios of what the server logs: tokens of a step over the most that it may batch, requests that wait " +
+		"over those that run, preemptions over steps. What lines of statistics state is over the steady ones, as in the " +
+		"section on serving.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "serve.batch_utilization", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Stats: true,
+			Meaning: "tokens of a step ÷ max_num_batched_tokens (median; the summary is over steps that are not idle)",
+		},
+		{
+			ID: "serve.queue_pressure", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Stats: true,
+			Meaning: "requests that wait ÷ requests that run (median; the summary is over steady lines with any that run)",
+		},
+		{
+			ID: "serve.preemption_rate", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
+			Scale:   report.Level,
+			Meaning: "preemptions ÷ iterations of the engine",
+		},
+		{
+			ID: "serve.requests_deferred", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Stats: true,
+			Meaning: "requests that wait for something else than a place, such as a KV cache from another server (median; the " +
+				"summary is over steady lines)",
+		},
+		{
+			ID: "serve.pool_usage", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
+			Scale: report.Level, Stats: true, Labels: []string{"pool"},
+			Meaning: "share of a pool of the KV cache that is in use (median; the summary is over steady lines)",
+		},
+		{
+			ID: "serve.media_cache_hit_rate", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Stats: true,
+			Meaning: "share of images and other media found in the cache (median; the summary is over steady lines)",
+		},
+		{
+			ID: "serve.kv_transfers", Unit: report.Count, Better: report.None, Assume: report.Noisy,
+			Scale:   report.Total,
+			Meaning: "KV caches that were moved between servers",
+		},
+		{
+			ID: "serve.kv_transfer_bytes", Unit: report.Bytes, Better: report.None, Assume: report.Noisy,
+			Scale:   report.Total,
+			Meaning: "bytes of these, from their logged mean",
+		},
+		{
+			ID: "serve.kv_transfer_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale:   report.Event,
+			Meaning: "mean time of one such transfer",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "scheduler", Title: "Batches and queue", File: "scheduler.csv",
+			Columns: statisticColumns(kit.TextCol("statistic", "Statistic"), report.Ratio)},
+	},
+	Run: scheduler,
+}
+
+func scheduler(in *kit.Input, out *kit.Output) {
+	log := in.Evidence.Log
+	t := out.Table("scheduler")
+	batches(out, t, log)
+
+	list := log.Samples
+	out.FromEvidence(file.ServerLog, len(list), "Waiting", "Running", "token usage")
+	steady := func(i int) bool { return list[i].Steady }
+	emit := func(name, id string, l report.Labels, of func(s *serverlog.Sample) float64) {
+		s := sampled(len(list), func(i int) float64 { return of(&list[i]) }, steady)
+		sum := emitSampled(out, id, l, s)
+		if s.all > 0 && name != "" {
+			summaryRow(t, name, s.all, sum)
+		}
+	}
+	emit("waiting per running request", "serve.queue_pressure", nil, decoding(func(s *serverlog.Sample) float64 {
+		if !(s.Running > 0) {
+			return math.NaN()
+		}
+		return s.Waiting / s.Running
+	}))
+	for p, name := range serverlog.PoolNames {
+		emit("KV pool "+name, "serve.pool_usage", kit.Labels("pool", name),
+			decoding(func(s *serverlog.Sample) float64 { return s.Pools[p] }))
+	}
+	emit("", "serve.requests_deferred", nil, func(s *serverlog.Sample) float64 { return s.Deferred })
+	emit("", "serve.media_cache_hit_rate", nil, func(s *serverlog.Sample) float64 { return s.MediaHits })
+
+	if n := log.Iterations.Len(); n > 0 && log.HasPreemptions {
+		out.FromEvidence(file.ServerLog, n, "Preemptions", "Iteration(N)")
+		out.Float("serve.preemption_rate", nil, float64(log.Preemptions)/float64(n)).N = int64(n)
+	}
+	if x := &log.Transfers; x.Lines > 0 {
+		out.FromEvidence(file.ServerLog, int(x.Lines), "KV Transfer metrics")
+		out.Int("serve.kv_transfers", nil, x.Count)
+		out.Float("serve.kv_transfer_bytes", nil, x.Bytes)
+		if x.Count > 0 {
+			out.Float("serve.kv_transfer_time", nil, x.Seconds*1e9/float64(x.Count)).N = x.Count
+		}
+	}
+	t.Add()
+	if len(out.Metrics()) == 0 {
+		out.Status(report.NotApplicable, "the log states nothing of batches, the queue or pools of the KV cache")
+	}
+}
+
+// batches says how full the steps were: by the scheduler's own lines, or by the iterations and the most that the server
+// was started with.
+func batches(out *kit.Output, t *kit.Table, log *serverlog.Data) {
+	var shares []float64
+	if most := log.Start().MaxBatchedTokens; len(log.Batches) == 0 && most > 0 {
+		out.FromEvidence(file.ServerLog, log.Iterations.Len(), "Iteration(N)", "max_num_batched_tokens")
+		for i := range log.Iterations.Len() {
+			if it := log.Iterations.At(i); it.Type() != serverlog.Idle {
+				shares = append(shares, float64(it.ContextTokens+it.Tokens)/float64(most))
+			}
+		}
+	} else {
+		out.FromEvidence(file.ServerLog, len(log.Batches), "num_batched_tokens", "max_num_batched_tokens")
+		for _, b := range log.Batches {
+			shares = append(shares, float64(b.Tokens)/float64(b.Most))
+		}
+	}
+	if len(shares) == 0 {
+		return
+	}
+	s := steadySample{all: int64(len(shares)), steady: slices.Clip(shares)}
+	summaryRow(t, "batch, tokens", s.all, emitSampled(out, "serve.batch_utilization", nil, s))
+}
