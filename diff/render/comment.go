@@ -43,10 +43,10 @@ func Comment(c *comparison.Comparison, o CommentOptions) string {
 	})
 }
 
-// ErrorComment says in at most o.Limit bytes that there is no verdict, and why: text may hold anything.
-func ErrorComment(text string, o CommentOptions) string {
+// ErrorComment says in at most o.Limit bytes that nothing was judged, and why: text may hold anything.
+func ErrorComment(v comparison.Verdict, text string, o CommentOptions) string {
 	p := commentPage{o: &o}
-	title := doc.Spans(doc.Strong(strings.ToUpper(string(comparison.Error))).With(verdictTone(comparison.Error)),
+	title := doc.Spans(doc.Strong(strings.ToUpper(string(v))).With(verdictTone(v)),
 		doc.Text(" nothing was judged"))
 	if o.Title != "" {
 		title = append(doc.Spans(doc.Name(o.Title), doc.Text(": ")), title...)
@@ -215,7 +215,7 @@ func (p commentPage) title() doc.Block {
 	spans := verdictLine(p.c)
 	if p.c.FirstRun() {
 		spans = doc.Spans(p.verdict(),
-			doc.Text(" first run, no baseline: "+comparison.Count(p.c.Counts.GatesChecked, "budget")+" checked"))
+			doc.Text(" no baseline: "+comparison.Count(p.c.Counts.GatesChecked, "budget")+" checked"))
 	}
 	if row, gate := headline(p.c); p.c.Comparable && gate == nil && row != nil &&
 		strings.HasPrefix(row.Metric, "unit.") &&

@@ -24,7 +24,7 @@ func OneLine(c *comparison.Comparison) string {
 	row, g := headline(c)
 	switch {
 	case c.FirstRun():
-		text = "first run, no baseline"
+		text = "no baseline"
 	case !c.Comparable && len(c.Reasons) > 0:
 		text = "not comparable"
 		sep := ": "

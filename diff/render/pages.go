@@ -180,7 +180,7 @@ func verdictLine(c *comparison.Comparison) []doc.Span {
 	spans := doc.Spans(doc.Strong(strings.ToUpper(string(c.Verdict))).With(verdictTone(c.Verdict)))
 	switch {
 	case c.FirstRun():
-		return append(spans, doc.Text(" first run, no baseline"))
+		return append(spans, doc.Text(" no baseline"))
 	case !c.Comparable:
 		return append(spans, doc.Text(" not comparable"))
 	}
