@@ -27,6 +27,7 @@ type Baseline struct {
 	SHA      string // commit that was measured
 	RunID    int64
 	Event    string   // that started the run
+	Nearness string   // to the head: "merge base", "2 commits before the merge base abc1234", "newest of main"
 	Source   string   // "artifact explain-baseline of run 123 at abc1234 (merge base)"
 	Warnings []string // not the merge base, artifacts that could not be used, …: one line each
 }
@@ -241,9 +242,9 @@ func (s *search) first(ctx context.Context, all []candidate) (found bool, err er
 		}
 		run := cand.artifact.GetWorkflowRun()
 		s.result.Files, s.result.SHA, s.result.RunID = files, run.GetHeadSHA(), run.GetID()
-		s.result.Event = event
+		s.result.Event, s.result.Nearness = event, cand.nearness(s.mergeBase, s.q)
 		s.result.Source = fmt.Sprintf("artifact %s of run %d (%s) at %s (%s), sha256 %s", oneLine(s.q.Artifact, 80),
-			run.GetID(), event, short(run.GetHeadSHA()), cand.nearness(s.mergeBase, s.q), fingerprint(files))
+			run.GetID(), event, short(run.GetHeadSHA()), s.result.Nearness, fingerprint(files))
 		if cand.distance == notAncestor {
 			s.warn(fmt.Sprintf("the baseline is the newest of %s and not of the merge base: what else was merged there counts as this change's", oneLine(s.q.Branch, 80)))
 		}

@@ -226,7 +226,12 @@ func (r *Run) HeadSHA() string {
 
 // URL is the page of the run, for the footer of a comment.
 func (r *Run) URL() string {
-	return r.ServerURL + "/" + r.Repository + "/actions/runs/" + strconv.FormatInt(r.stamp().RunID, 10)
+	return r.RunURL(r.stamp().RunID)
+}
+
+// RunURL is the page of another run of the repository.
+func (r *Run) RunURL(id int64) string {
+	return r.ServerURL + "/" + r.Repository + "/actions/runs/" + strconv.FormatInt(id, 10)
 }
 
 // newer says whether s was made by a later run than o: run ids of a repository only grow.

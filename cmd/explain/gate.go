@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -276,7 +277,7 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session, dir strin
 	if opt.Noise, err = f.readNoise(ctx, s); err != nil {
 		return nil, err
 	}
-	if err := f.pinPhases(ctx, s, dir); err != nil {
+	if err := f.pinMaps(ctx, s, dir); err != nil {
 		return nil, err
 	}
 	if err := f.measured(ctx, s, dir); err != nil {
@@ -314,12 +315,17 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session, dir strin
 	}
 	j.base = base
 	j.options = provenance(s)
-	j.options.Provenance.Baseline, j.options.Provenance.BaseSHA = base.source, base.sha
-	j.options.Provenance.Policy = source
+	at := &j.options.Provenance
+	at.Baseline, at.BaseSHA, at.Nearness, at.BaseRunURL = base.source, base.sha, base.near, base.run
+	at.Hardware = hardware(heads)
+	at.Policy = source
+	j.options.AcceptLabel, j.options.Reproduce = f.overrideLabel, f.reproduce()
 	j.options.Notes = slices.Concat(judgedBy(f.pins), base.notes)
 	if s != nil {
 		if s.Run.Trigger != nil {
-			j.options.Provenance.Artifact = f.artifact
+			at.Artifact = f.artifact
+			j.options.Reproduce = fmt.Sprintf("gh run download %d --name %s && explain gate --base 'base/*/report.json' "+
+				"--head 'head/*/report.json'", s.Run.Trigger.RunID, shellWord(f.artifact))
 			j.options.Notes = append(j.options.Notes, []doc.Span{doc.Text("Measured by a run of the change's own code, " +
 				"judged here: nothing but its numbers was believed.")})
 		}
@@ -327,6 +333,54 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session, dir strin
 	}
 	return j, nil
 }
+
+// hardware is what the head ran on: "2 × NVIDIA H100".
+func hardware(heads []*report.Report) string {
+	n := map[string]int{}
+	for _, g := range heads[0].Environment.GPUs {
+		if g.Name != nil {
+			n[*g.Name]++
+		}
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(n)) {
+		parts = append(parts, fmt.Sprintf("%d × %s", n[name], name))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// reproduce is the command that makes the same comparison from the same files, as a shell takes it.
+func (f *gateFlags) reproduce() string {
+	parts := []string{"explain gate"}
+	add := func(flag string, values ...string) {
+		for _, v := range values {
+			if v != "" {
+				parts = append(parts, "--"+flag+" "+shellWord(v))
+			}
+		}
+	}
+	for _, in := range []struct {
+		flag   string
+		values []string
+	}{{"base", f.base}, {"head", f.head}, {"fail-on", f.rules.failOn}} {
+		add(in.flag, in.values...)
+	}
+	add("policy", f.rules.policy)
+	add("noise", f.rules.noise)
+	add("unit", f.analysis.unit)
+	add("phase", f.phase)
+	return strings.Join(parts, " ")
+}
+
+// shellWord quotes a word for a shell where it needs that.
+func shellWord(s string) string {
+	if plainWord.MatchString(s) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./@:+,=-]+$`)
 
 // analysed is one capture of the head, with its analysis.
 type analysed struct {
@@ -372,11 +426,15 @@ func (j *judged) markdown(limit int) string {
 	return diffrender.Comment(j.c, o)
 }
 
-// summary is the comment at more length, in at most limit bytes. Where there is nothing to compare with, it also says
-// where the time of the head goes.
+// summary is the comment, and what it has no room for, in at most limit bytes: the whole comparison, or, where there is
+// nothing to compare with, where the time of the head goes.
 func (j *judged) summary(limit int) string {
 	text := j.markdown(limit)
 	if !j.c.FirstRun() {
+		var b strings.Builder
+		if err := diffrender.WriteMarkdown(&b, j.c, render.MarkdownOptions{}); err == nil && len(text)+1+b.Len() <= limit {
+			text += "\n" + b.String()
+		}
 		return text
 	}
 	for _, h := range j.heads {

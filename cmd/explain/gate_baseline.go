@@ -24,6 +24,8 @@ type baseline struct {
 	reports []*report.Report
 	source  string
 	sha     string // that was measured, where known
+	near    string // to the head, where known
+	run     string // page of the run that measured it
 	none    policy.NoBase
 	notes   [][]doc.Span
 }
@@ -175,7 +177,8 @@ func (f *gateFlags) fromArtifact(ctx context.Context, s *gate.Session) (baseline
 	case len(reports) == 0:
 		return baseline{}, &gate.NoBaseline{Reason: found.Source + " holds no report.json"}
 	}
-	b := baseline{reports: reports, source: found.Source, sha: found.SHA}
+	b := baseline{reports: reports, source: found.Source, sha: found.SHA, near: found.Nearness,
+		run: s.Run.RunURL(found.RunID)}
 	for _, warning := range found.Warnings {
 		b.notes = append(b.notes, []doc.Span{doc.Text("Baseline: " + warning)})
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/nsys-llm/explain/gate"
 )
 
-// What decides about a change (policy, noise floors, checked-in baseline, phase map) is read as it is at the base of the
+// What decides about a change (policy, noise floors, checked-in baseline, maps of phases and kernels) is read as it is at the base of the
 // change, or the run is not a pass.
 
 // pinned is a file that decides.
@@ -85,13 +85,10 @@ func (f *gateFlags) pin(ctx context.Context, s *gate.Session, what, path string)
 
 // flagOf is the flag that names such a file.
 func flagOf(what string) string {
-	switch what {
-	case "baseline":
+	if what == "baseline" {
 		return "baseline-file"
-	case "phase map":
-		return "phase-map"
 	}
-	return what
+	return strings.ReplaceAll(what, " ", "-")
 }
 
 // file leaves the file as the base has it in a folder, and returns its path; empty where the base has none.
@@ -219,20 +216,27 @@ func (f *gateFlags) readNoise(ctx context.Context, s *gate.Session) (*diff.Noise
 	return noiseText(file.name, file.data)
 }
 
-// pinPhases makes the analysis map phases as the base does.
-func (f *gateFlags) pinPhases(ctx context.Context, s *gate.Session, dir string) error {
-	if f.analysis.phaseMap == "" {
-		return nil
-	}
-	file, err := f.pin(ctx, s, "phase map", f.analysis.phaseMap)
-	if err != nil {
-		if errors.As(err, new(unreadError)) {
+// pinMaps makes the analysis name phases and kernels as the base does.
+func (f *gateFlags) pinMaps(ctx context.Context, s *gate.Session, dir string) error {
+	for _, m := range []struct {
+		what string
+		path *string
+	}{{"phase map", &f.analysis.phaseMap}, {"kernel map", &f.analysis.kernelMap}} {
+		if *m.path == "" {
+			continue
+		}
+		file, err := f.pin(ctx, s, m.what, *m.path)
+		if err != nil {
+			if errors.As(err, new(unreadError)) {
+				return err
+			}
+			return usagef("--%s: %w", flagOf(m.what), err)
+		}
+		if *m.path, err = file.file(dir); err != nil {
 			return err
 		}
-		return usagef("--phase-map: %w", err)
 	}
-	f.analysis.phaseMap, err = file.file(dir)
-	return err
+	return nil
 }
 
 // shortRef shortens a commit as GitHub does, and leaves names alone.
