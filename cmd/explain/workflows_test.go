@@ -70,7 +70,7 @@ func (l *lab) stubs(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	l.action = filepath.Join(l.tools, "action") // act copies it for each step: without the tests that is faster
-	for _, name := range []string{"action.yml", ".explain-releases"} {
+	for _, name := range []string{"action.yml", ".explain-releases", "go.mod"} {
 		put(t, filepath.Join(l.action, name), read(t, filepath.Join(l.root, name)), 0o644)
 	}
 	for name, script := range map[string]string{
