@@ -87,7 +87,8 @@ func (s *Session) Claim(commandLine string) error {
 	if temp == "" {
 		return nil
 	}
-	own := fmt.Sprintf("%d.%d %x", s.Run.ID, s.Run.Attempt, sha256.Sum256([]byte(commandLine)))
+	job := sha256.Sum256([]byte(s.Run.Job + s.o.Getenv("EXPLAIN_MATRIX")))
+	own := fmt.Sprintf("%d.%d.%x %x", s.Run.ID, s.Run.Attempt, job, sha256.Sum256([]byte(commandLine)))
 	for what, taken := range map[string]string{"comment-key": CleanKey(s.key), "out": CleanKey(s.o.Folder)} {
 		name := filepath.Join(temp, "explain-"+what+"-"+taken)
 		before, err := os.ReadFile(name)
@@ -251,6 +252,12 @@ func (s *Session) Measured(ctx context.Context, artifact string) ([]File, error)
 		return nil, fmt.Errorf("artifact %s of run %d: %w", artifact, run, err)
 	}
 	files = slices.DeleteFunc(files, func(f File) bool { return path.Base(f.Name) != "report.json" })
+	all := slices.Clone(files)
+	files = slices.DeleteFunc(files, func(f File) bool { // a part of another report, beneath it
+		return slices.ContainsFunc(all, func(o File) bool {
+			return path.Dir(o.Name) != "." && strings.HasPrefix(path.Dir(f.Name), path.Dir(o.Name)+"/")
+		})
+	})
 	if len(files) == 0 {
 		return nil, fmt.Errorf("artifact %s of run %d holds no report.json: a comparison that the change made itself is "+
 			"not believed", artifact, run)

@@ -63,8 +63,8 @@ func (f *gateFlags) pin(ctx context.Context, s *gate.Session, what, path string)
 		return nil, err
 	}
 	if here {
-		p.data, err = readLimited(path)
-		if errors.Is(err, os.ErrNotExist) && what == "baseline" {
+		p.data, err = readHere(ctx, s, path)
+		if (errors.Is(err, os.ErrNotExist) || errors.Is(err, gate.ErrNotFound)) && what == "baseline" {
 			return p, nil
 		}
 		return p, err
@@ -127,8 +127,9 @@ func found(b []byte, err error) ([]byte, error) {
 	return b, err
 }
 
-// readHere reads a file of the change: as git has it at the commit that a pull request's job was started for, since the
-// job may have checked out the base to measure it, else the file that lies here, else as GitHub has it.
+// readHere reads a file of what is judged: as git has it at the commit that a pull request's job was started for, since
+// the job may have checked out the base to measure it, else the file that lies here, else, in a job that checks nothing
+// out, as GitHub has it.
 func readHere(ctx context.Context, s *gate.Session, path string) ([]byte, error) {
 	if s != nil && s.Run.Event == "pull_request" && s.Run.SHA != "" {
 		if b, err := gitfile.Show(ctx, path, s.Run.SHA, maxPinned); err == nil {
@@ -136,7 +137,7 @@ func readHere(ctx context.Context, s *gate.Session, path string) ([]byte, error)
 		}
 	}
 	b, err := readLimited(path)
-	if err != nil && s != nil && s.HeadSHA() != "" {
+	if errors.Is(err, os.ErrNotExist) && s != nil && s.HeadSHA() != "" {
 		return s.File(ctx, path, s.HeadSHA(), maxPinned)
 	}
 	return b, err

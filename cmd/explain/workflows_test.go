@@ -201,7 +201,7 @@ func (b *bench) run(event, payload string) (ok bool, said string) {
 	}
 	cmd := exec.CommandContext(ctx, b.act, event, "-e", path, "-P", "self-hosted=-self-hosted", "-P", "ubuntu-latest=-self-hosted",
 		"--no-cache-server", "--artifact-server-addr", "127.0.0.1", "--cache-server-addr", "127.0.0.1", "--action-cache-path", filepath.Join(b.dir, "act"),
-		"--env", "GITHUB_API_URL="+b.url, "--env", fmt.Sprintf("GITHUB_RUN_ID=%d", 1000+b.runs), "-s", "GITHUB_TOKEN=ghs_e2e_token",
+		"--env", "GITHUB_API_URL="+b.url, "--env", fmt.Sprintf("GITHUB_RUN_ID=%d", 1000+b.runs), "--env", "GITHUB_WORKFLOW_REF=octo/llm/.github/workflows/gate.yml@refs/heads/main", "-s", "GITHUB_TOKEN=ghs_e2e_token",
 		"--env", "E2E_ARTIFACTS="+b.artifacts(), "--env", "E2E_LOG="+file,
 		"--local-repository", "nsys-llm/explain@v1="+action)
 	for uses, name := range b.actionsUsed() {
