@@ -28,6 +28,7 @@ func TestSteps(t *testing.T) {
 	l.steps(t)
 	for _, s := range steps() {
 		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
 			b := &bench{T: t, lab: l, dir: t.TempDir()}
 			b.github(nil)
 			s.run(b)
