@@ -110,9 +110,10 @@ func failures(c *comparison.Comparison) (list []size, ok bool) {
 	return list, len(list) > 0
 }
 
-// Override accepts a failure where the label is on the pull request, in a merge queue on the last of the group, for what
-// is measured here: it was set since this head is the pull request's, or what it accepted then was as bad. An empty
-// label accepts nothing, and neither does one that the token's own app set, which the code of a change may have been.
+// Override accepts a failure where the label is on the pull request, in a merge queue on the last of the group, for
+// what is measured here: it was set since this head is the pull request's, or what it accepted then was as bad. An
+// empty label accepts nothing, and neither does one that the token's own app set, which the code of a change may have
+// been.
 func (s *Session) Override(ctx context.Context, c *comparison.Comparison, name string) {
 	number := s.Number
 	if number == 0 && s.Run.Push != nil {
@@ -146,8 +147,8 @@ func (s *Session) Override(ctx context.Context, c *comparison.Comparison, name s
 		c.Accept(l.Name, l.By)
 		return
 	}
-	s.o.Say("the label " + l.Name + " was set for another head" + atHead(before.head) +
-		", and what is measured here is worse than what it accepted, or was not accepted then: take it off and set it again")
+	s.o.Say("the label " + l.Name + " was set for another head" + atHead(before.head) + ", and what is measured here is " +
+		"worse than what it accepted, or was not accepted then: take it off and set it again")
 }
 
 func atHead(sha string) string {

@@ -36,8 +36,8 @@ type Baseline struct {
 // permission is missing, GitHub has trouble, no artifact can be read) is another error.
 type NoBaseline struct {
 	Reason string
-	// NeverRan says that the branch has never run the workflow: nobody could have made one. Else it has a wrong name, has
-	// expired or was deleted.
+	// NeverRan says that the branch has never run the workflow: nobody could have made one. Else it has a wrong name,
+	// has expired or was deleted.
 	NeverRan bool
 }
 
@@ -157,7 +157,8 @@ func (c *client) none(ctx context.Context, q baselineQuery, why string, had bool
 			return nil, err
 		}
 		if e.NeverRan = !ran; e.NeverRan {
-			e.Reason += "; the workflow has never run there: its first run on " + oneLine(q.Branch, 80) + " makes the baseline"
+			e.Reason += "; the workflow has never run there: its first run on " + oneLine(q.Branch, 80) +
+				" makes the baseline"
 			return nil, e
 		}
 	}
@@ -316,8 +317,9 @@ func (s *search) next(ctx context.Context) (atMergeBase []candidate, err error) 
 		switch {
 		case a.GetName() != s.q.Artifact || !ofRepository(run):
 		case run.GetHeadBranch() != s.q.Branch:
-			if b := oneLine(run.GetHeadBranch(), 80); (s.c.run.Pull == nil || run.GetHeadBranch() != s.c.run.Pull.HeadRef) &&
-				len(s.elsewhere) < maxNames && !slices.Contains(s.elsewhere, b) {
+			b := oneLine(run.GetHeadBranch(), 80)
+			own := s.c.run.Pull != nil && run.GetHeadBranch() == s.c.run.Pull.HeadRef
+			if !own && len(s.elsewhere) < maxNames && !slices.Contains(s.elsewhere, b) {
 				s.elsewhere = append(s.elsewhere, b)
 			}
 		case a.GetExpired():

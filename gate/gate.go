@@ -15,8 +15,8 @@
 // that may write, [Session.Finished] finds the pull request and [Session.Measured] fetches what the first job measured.
 // threats.md lists what others could try, and the test of each.
 //
-// Three rules hold everywhere. What goes wrong while a verdict is told changes nothing of it, and is a value that says
-// which permission or setting is missing; what goes wrong while that is read which decides leaves no verdict. What comes from GitHub is untrusted: a payload, a comment, an
-// artifact or a branch name may have been written by the author of a fork. And the token never leaves for another host,
-// nor appears in an error.
+// Three rules hold everywhere. What goes wrong while a verdict is told changes nothing of it, and is a value that
+// says which permission or setting is missing; what goes wrong while that is read which decides leaves no verdict.
+// What comes from GitHub is untrusted: a payload, a comment, an artifact or a branch name may have been written by
+// the author of a fork. And the token never leaves for another host, nor appears in an error.
 package gate

@@ -146,9 +146,9 @@ func (s *Session) HeadSHA() string {
 	return s.Pull.HeadSHA
 }
 
-// Base is where the files are read that decide: the commit, or the branch, at the base of the change. Where no change is
-// judged (a schedule, or the push that begins a repository), what is checked out decides. A change whose base GitHub
-// does not name has an empty ref.
+// Base is where the files are read that decide: the commit, or the branch, at the base of the change. Where no change
+// is judged (a schedule, or the push that begins a repository), what is checked out decides. A change whose base
+// GitHub does not name has an empty ref.
 func (s *Session) Base() (ref string, change bool) {
 	r := s.Run
 	branch, onBranch := strings.CutPrefix(r.Ref, "refs/heads/")

@@ -48,8 +48,8 @@ func (s *Session) Tell(ctx context.Context, r *Result) {
 	s.status(ctx, c.Verdict)
 }
 
-// TellError says in the summary, the comment and the status that nothing was judged: those of an earlier run would go on
-// saying what was true of another commit. body renders the text in at most limit bytes.
+// TellError says in the summary, the comment and the status that nothing was judged: those of an earlier run would go
+// on saying what was true of another commit. body renders the text in at most limit bytes.
 func (s *Session) TellError(ctx context.Context, verdict comparison.Verdict, body func(limit int) string) {
 	if ctx.Err() != nil || s.client == nil {
 		return

@@ -49,7 +49,8 @@ func (c *client) upsert(ctx context.Context, number int, w comment) posted {
 	if number < 1 {
 		return posted{Action: commentSilent, Reason: "no comment: the event is not about a pull request"}
 	}
-	u := &upsert{c: c, number: number, want: w, marker: marker{CleanKey(w.Key), w.Stamp, w.Accepted}, limit: CommentLimit}
+	u := &upsert{c: c, number: number, want: w, limit: CommentLimit,
+		marker: marker{CleanKey(w.Key), w.Stamp, w.Accepted}}
 	// A comment that somebody deletes between the list and the edit is looked for once more.
 	for try := 1; ; try++ {
 		mine, err := u.list(ctx)
@@ -134,8 +135,8 @@ func (u *upsert) update(ctx context.Context, mine []found) (p posted, gone bool)
 	return p, gone
 }
 
-// happened reports whether the run of a stamp exists: a marker that somebody planted with a run that is yet to come would
-// stop every update. Where runs cannot be read, the pull request says whose head is the newest.
+// happened reports whether the run of a stamp exists: a marker that somebody planted with a run that is yet to come
+// would stop every update. Where runs cannot be read, the pull request says whose head is the newest.
 func (u *upsert) happened(ctx context.Context, s stamp) bool {
 	run, _, err := u.c.api.Actions.GetWorkflowRunByID(ctx, u.c.owner, u.c.repo, s.RunID)
 	switch status(err) {

@@ -146,7 +146,8 @@ func missingLegs(legs []render.Leg, expect []string) []render.Leg {
 		if !slices.ContainsFunc(legs, func(l render.Leg) bool {
 			return l.Title == name || strings.HasSuffix(l.Title, "-"+name)
 		}) {
-			c := &comparison.Comparison{Verdict: comparison.Error, Cause: "It left no comparison: its job failed or never ran."}
+			c := &comparison.Comparison{Verdict: comparison.Error,
+				Cause: "It left no comparison: its job failed or never ran."}
 			list = append(list, render.Leg{Title: name, Comparison: c})
 		}
 	}

@@ -432,7 +432,8 @@ func (j *judged) summary(limit int) string {
 	text := j.markdown(limit)
 	if !j.c.FirstRun() {
 		var b strings.Builder
-		if err := diffrender.WriteMarkdown(&b, j.c, render.MarkdownOptions{}); err == nil && len(text)+1+b.Len() <= limit {
+		err := diffrender.WriteMarkdown(&b, j.c, render.MarkdownOptions{})
+		if err == nil && len(text)+1+b.Len() <= limit {
 			text += "\n" + b.String()
 		}
 		return text

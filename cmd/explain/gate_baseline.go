@@ -67,8 +67,8 @@ func (f *gateFlags) measured(ctx context.Context, s *gate.Session, dir string) e
 	return nil
 }
 
-// baseline finds the base: the files that were named, else an artifact of the base branch, else a checked-in file as the
-// base has it.
+// baseline finds the base: the files that were named, else an artifact of the base branch, else a checked-in file as
+// the base has it.
 func (f *gateFlags) baseline(ctx context.Context, s *gate.Session, dir string) (baseline, error) {
 	if len(f.base) > 0 {
 		inputs, err := findCaptures("--base", f.base)

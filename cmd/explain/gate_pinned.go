@@ -16,8 +16,8 @@ import (
 	"github.com/nsys-llm/explain/gate"
 )
 
-// What decides about a change (policy, noise floors, checked-in baseline, maps of phases and kernels) is read as it is at the base of the
-// change, or the run is not a pass.
+// What decides about a change (policy, noise floors, checked-in baseline, maps of phases and kernels) is read as it
+// is at the base of the change, or the run is not a pass.
 
 // pinned is a file that decides.
 type pinned struct {
@@ -41,8 +41,8 @@ const headRef = "head"
 // maxPinned bounds a file that decides, in bytes: a checked-in baseline is the largest.
 const maxPinned = 32 << 20
 
-// decides is where what decides is read: --policy-ref, else the base of the change. Here is true where that is what lies
-// here.
+// decides is where what decides is read: --policy-ref, else the base of the change. Here is true where that is what
+// lies here.
 func (f *gateFlags) decides(s *gate.Session) (ref string, here bool, err error) {
 	change := false
 	if ref = f.policyRef; ref == "" && s != nil {

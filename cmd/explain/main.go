@@ -36,7 +36,9 @@ func main() {
 // nsys profiles) gets one, and returns the environment as it was.
 func withoutTokens() func(string) string {
 	tokens := map[string]string{}
-	for _, name := range []string{"GITHUB_TOKEN", "GH_TOKEN", "ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN"} {
+	for _, name := range []string{
+		"GITHUB_TOKEN", "GH_TOKEN", "ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN",
+	} {
 		tokens[name] = os.Getenv(name)
 		os.Unsetenv(name)
 	}

@@ -50,8 +50,8 @@ const (
 )
 
 // FirstRun is the least verdict where there is no base: what the policy says of that, if it has rules that need one.
-// Where it says nothing, that is inconclusive, but for the run before there can be a base, and where budgets were judged
-// and nobody asked for more. Where no budget was judged either, nothing was answered, which is never a pass.
+// Where it says nothing, that is inconclusive, but for the run before there can be a base, and where budgets were
+// judged and nobody asked for more. Where no budget was judged either, nothing was answered, which is never a pass.
 func (p *Policy) FirstRun(checked int64, why NoBase) comparison.Verdict {
 	switch {
 	case p.Changes() == 0 && checked == 0:

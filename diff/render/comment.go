@@ -34,9 +34,9 @@ type Provenance struct {
 }
 
 // Comment is a comparison as GitHub-flavoured markdown of at most o.Limit bytes: a first screen with verdict, counts,
-// cause, the judged numbers and what to do next, and the rest folded. Where it does not fit, it loses in this order: rows of long tables, with the
-// number of rows left out in their place; the folded parts; everything but the verdict. It is never cut inside a row or
-// a folded part.
+// cause, the judged numbers and what to do next, and the rest folded. Where it does not fit, it loses in this order:
+// rows of long tables, with the number of rows left out in their place; the folded parts; everything but the verdict.
+// It is never cut inside a row or a folded part.
 func Comment(c *comparison.Comparison, o CommentOptions) string {
 	p := commentPage{c: c, o: &o}
 	return fit(o.Limit, []func() doc.Document{
@@ -184,8 +184,10 @@ func (p commentPage) whyFolded() []doc.Block {
 	if len(blocks) == 0 {
 		return nil
 	}
-	return []doc.Block{doc.Details{Summary: doc.Spans(doc.Text("Why: all numbers, where the change is, gates that did not pass")),
-		Blocks: append(blocks, doc.P(checkedText(p.c)...))}}
+	return []doc.Block{doc.Details{
+		Summary: doc.Spans(doc.Text("Why: all numbers, where the change is, gates that did not pass")),
+		Blocks:  append(blocks, doc.P(checkedText(p.c)...)),
+	}}
 }
 
 // headlineOnly is the least that a comment says.

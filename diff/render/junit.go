@@ -43,8 +43,8 @@ type (
 )
 
 // WriteJUnit writes a test case for the verdict and one for each gate. A gate that fails is a failure, one that is
-// inconclusive is skipped with its reason, and one that warns or passes has its reason as output. The verdict fails where
-// it is fail, and is an error where it is inconclusive.
+// inconclusive is skipped with its reason, and one that warns or passes has its reason as output. The verdict fails
+// where it is fail, and is an error where it is inconclusive.
 func WriteJUnit(w io.Writer, c *comparison.Comparison) error {
 	s := junitSuite{Name: "explain diff", Properties: []junitProperty{
 		{"verdict", string(c.Verdict)}, {"cause", render.Visible(c.Cause)},

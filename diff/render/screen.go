@@ -140,8 +140,8 @@ func (p commentPage) judged() (doc.Table, bool) {
 	return t, len(t.Rows) > 0
 }
 
-// bar draws a change that was found to be one: red where it is worse, green where it is better, a square for each 5 % up
-// to 40 %.
+// bar draws a change that was found to be one: red where it is worse, green where it is better, a square for each 5 %
+// up to 40 %.
 func bar(r *comparison.Row) string {
 	square := map[comparison.Class]string{comparison.Regressed: "🟥", comparison.Improved: "🟩"}[r.Class]
 	if square == "" || r.Ratio == nil {
@@ -199,7 +199,8 @@ func (p commentPage) acceptedBy() []doc.Span {
 	if n := accepted(p.c); n > 0 {
 		for _, w := range p.c.Waivers {
 			if w.Status == comparison.WaiverApplied {
-				return doc.Spans(doc.Text(", "+comparison.Count(n, "gate")+" accepted by a waiver until "), doc.Name(w.Expires))
+				text := ", " + comparison.Count(n, "gate") + " accepted by a waiver until "
+				return doc.Spans(doc.Text(text), doc.Name(w.Expires))
 			}
 		}
 	}
