@@ -202,6 +202,19 @@ func (s *Session) Baseline(ctx context.Context, artifact, branch string) (*Basel
 	return s.client.baseline(ctx, q)
 }
 
+// Moved is the head that the pull request has by now, where that is not the one that was measured; empty where it is, or
+// GitHub does not say.
+func (s *Session) Moved(ctx context.Context) string {
+	if s.Pull == nil || !s.token {
+		return ""
+	}
+	now, err := s.client.pull(ctx, s.Number)
+	if err != nil || now.HeadSHA == s.HeadSHA() {
+		return ""
+	}
+	return now.HeadSHA
+}
+
 // NeverRan reports whether a branch has never run this workflow to its end, so that nobody can expect a baseline.
 func (s *Session) NeverRan(ctx context.Context, branch string) (bool, error) {
 	ran, err := s.client.everRan(ctx, branch)

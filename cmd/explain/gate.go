@@ -329,6 +329,10 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session, dir strin
 			j.options.Notes = append(j.options.Notes, []doc.Span{doc.Text("Measured by a run of the change's own code, " +
 				"judged here: nothing but its numbers was believed.")})
 		}
+		if now := s.Moved(ctx); now != "" {
+			j.options.Notes = slices.Insert(j.options.Notes, 0, []doc.Span{doc.Text("This is of "), doc.Code(shortRef(s.HeadSHA())),
+				doc.Text(". The head is "), doc.Code(shortRef(now)), doc.Text(" by now, which no run has judged yet.")})
+		}
 		s.Override(ctx, j.c, f.overrideLabel)
 	}
 	return j, nil

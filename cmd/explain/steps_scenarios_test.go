@@ -249,6 +249,11 @@ func steps() []scenario {
 			b.code(1, "pull_request", pullEvent, nil)
 			b.want(b.one(), `^### \*\*FAIL\*\*`)
 		}},
+		{"a head that moved on while it was measured", func(b *bench) {
+			b.github(func(sc *gatetest.Scenario) { sc.Pulls[0].HeadSHA = strings.Repeat("e", 40) })
+			b.code(1, "pull_request", pullEvent, nil)
+			b.want(b.one(), "^> This is of `aaaaaaa`. The head is `eeeeeee` by now, which no run has judged yet\\.$")
+		}},
 		{"a token that may not comment", func(b *bench) {
 			b.github(func(sc *gatetest.Scenario) { sc.Denied = []string{"pull-requests: write", "issues: write"} })
 			said := b.code(1, "pull_request", pullEvent, nil)
