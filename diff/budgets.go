@@ -9,6 +9,7 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/judge"
 	"github.com/nsys-llm/explain/diff/internal/match"
 	"github.com/nsys-llm/explain/diff/internal/side"
+	"github.com/nsys-llm/explain/diff/policy"
 )
 
 // JudgeBudgets judges captures that there is nothing to compare with: the first run of a gate, before a baseline was
@@ -27,14 +28,16 @@ func JudgeBudgets(head []*report.Report, opt Options) (*comparison.Comparison, e
 	s := &side.Side{Captures: side.NewCaptures(head)}
 	c.Head = s.Describe()
 	c.Unit.Kind, c.Unit.Name, c.Unit.OverlapNeeded = head[0].Unit.Kind, head[0].Unit.Name, match.OverlapNeeded
-	text := "no baseline (first run): nothing to compare with"
+	text := map[policy.NoBase]string{policy.NotNamed: "no baseline: none was named",
+		policy.NeverMade: "no baseline (first run): there can be none yet",
+		policy.Lost:      "no baseline: the one that was asked for is not there"}[opt.NoBase]
 	if n := opt.Policy.Changes(); n > 0 {
 		text += fmt.Sprintf("; %s of the policy judge changes and wait for one", comparison.Count(int64(n), "rule"))
 	}
 	c.Reasons = []comparison.Reason{{Code: comparison.NoBaseline, Text: text}}
 	c.Fill()
-	judge.Budgets(c, opt.Policy, s, opt.Today)
-	c.Cause = "First run: there is no baseline to compare with; " + comparison.Count(c.Counts.GatesChecked,
+	judge.Budgets(c, opt.Policy, s, opt.Today, opt.NoBase)
+	c.Cause = "There is no baseline to compare with; " + comparison.Count(c.Counts.GatesChecked,
 		"budget") + " checked"
 	return c, c.Validate()
 }

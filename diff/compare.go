@@ -26,6 +26,7 @@ type Options struct {
 	Noise    *noise.Noise   // from calibrate; nil: DefaultFloor
 	Policy   *policy.Policy // nil: DefaultPolicy
 	Rules    []policy.Rule  // instead of the policy's; none: the policy's
+	NoBase   policy.NoBase  // why there is no base; JudgeBudgets only
 	Today    time.Time      // the day that waivers are held to; needed where the policy has some
 	Seed     uint64         // of the bootstrap; 0 means DefaultSeed
 }

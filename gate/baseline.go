@@ -3,6 +3,8 @@ package gate
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -24,14 +26,20 @@ type Baseline struct {
 	Files    []File // the .json files of the artifact, by name
 	SHA      string // commit that was measured
 	RunID    int64
+	Event    string   // that started the run
+	Nearness string   // to the head: "merge base", "2 commits before the merge base abc1234", "newest of main"
 	Source   string   // "artifact explain-baseline of run 123 at abc1234 (merge base)"
 	Warnings []string // not the merge base, artifacts that could not be used, …: one line each
 }
 
-// NoBaseline is the error where GitHub has nothing to compare with: budgets are judged and it is a first run. A
-// baseline that is there and cannot be had (a permission is missing, GitHub has trouble, no artifact can be read) is
-// another error: a gate that takes it for a first run would pass for ever.
-type NoBaseline struct{ Reason string }
+// NoBaseline is the error where GitHub has nothing to compare with. A baseline that is there and cannot be had (a
+// permission is missing, GitHub has trouble, no artifact can be read) is another error.
+type NoBaseline struct {
+	Reason string
+	// NeverRan says that the branch has never run the workflow: nobody could have made one. Else it has a wrong name,
+	// has expired or was deleted.
+	NeverRan bool
+}
 
 func (e *NoBaseline) Error() string { return "no baseline: " + e.Reason }
 
@@ -40,6 +48,7 @@ type baselineQuery struct {
 	Artifact string // its name
 	Branch   string // it must come from a run on this branch of this repository, never of a fork
 	HeadSHA  string // the commit under test: its own artifacts cannot be the baseline
+	Again    bool   // but of another run they can: no change is judged, a schedule measures the branch once more
 }
 
 const (
@@ -74,6 +83,8 @@ type search struct {
 	tried     int
 	damaged   bool        // an artifact that could be trusted could not be read
 	others    []candidate // not of the merge base, and not tried yet
+	expired   []string    // runs whose artifact GitHub keeps no more
+	elsewhere []string    // other branches of the repository that have one of that name
 	page      int         // of the list, that comes next; 0: none
 	pages     int         // read so far
 }
@@ -83,7 +94,7 @@ type search struct {
 // The error is *NoBaseline where there is none.
 func (c *client) baseline(ctx context.Context, q baselineQuery) (*Baseline, error) {
 	if q.Artifact == "" || q.Branch == "" {
-		return nil, &NoBaseline{"no artifact or no base branch is named"}
+		return nil, &NoBaseline{Reason: "no artifact or no base branch is named"}
 	}
 	s := &search{c: c, q: q, page: 1}
 	if q.HeadSHA != "" {
@@ -124,10 +135,92 @@ func (c *client) baseline(ctx context.Context, q baselineQuery) (*Baseline, erro
 	if cut {
 		none += fmt.Sprintf(" among the newest %d of that name", maxArtifactPages*perPage)
 	}
+	if n := len(s.expired); n > 0 {
+		none += fmt.Sprintf("; %d of that name expired, the newest of run %s", n, s.expired[0])
+	}
 	if warnings != "" {
 		none += " (" + warnings + ")"
 	}
-	return nil, &NoBaseline{none}
+	if len(s.elsewhere) > 0 {
+		none += "; there is one of that name from " + strings.Join(s.elsewhere, ", ") +
+			": was the branch renamed? baseline-branch names another"
+	}
+	return c.none(ctx, q, none, len(s.expired)+len(s.elsewhere) > 0)
+}
+
+// none is the error that there is no baseline: it says what there is instead, and whether there could be one.
+func (c *client) none(ctx context.Context, q baselineQuery, why string, had bool) (*Baseline, error) {
+	e := &NoBaseline{Reason: why}
+	if !had {
+		ran, err := c.everRan(ctx, q.Branch)
+		if err != nil {
+			return nil, err
+		}
+		if e.NeverRan = !ran; e.NeverRan {
+			e.Reason += "; the workflow has never run there: its first run on " + oneLine(q.Branch, 80) +
+				" makes the baseline"
+			return nil, e
+		}
+	}
+	names, err := c.artifactNames(ctx, q.Branch)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(names) == 0:
+		e.Reason += "; runs on that branch left no artifact at all"
+	default:
+		e.Reason += "; what runs on that branch left: " + strings.Join(names, ", ")
+	}
+	return nil, e
+}
+
+// maxNames bounds how many artifacts are named where none is the one that was asked for.
+const maxNames = 8
+
+// artifactNames are the names among the newest artifacts that a branch of this very repository left, sorted.
+func (c *client) artifactNames(ctx context.Context, branch string) ([]string, error) {
+	list, _, err := c.api.Actions.ListArtifacts(ctx, c.owner, c.repo, &github.ListOptions{PerPage: perPage})
+	if err != nil {
+		return nil, c.trouble("list artifacts", needArtifacts, err)
+	}
+	var names []string
+	for _, a := range list.Artifacts {
+		name := oneLine(a.GetName(), 80)
+		if run := a.GetWorkflowRun(); run.GetHeadBranch() == branch && ofRepository(run) && !a.GetExpired() &&
+			!slices.Contains(names, name) && len(names) < maxNames {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// ofRepository reports whether a run measured a branch of the repository itself, not of a fork.
+func ofRepository(run *github.ArtifactWorkflowRun) bool {
+	return run.GetRepositoryID() != 0 && run.GetHeadRepositoryID() == run.GetRepositoryID()
+}
+
+// everRan reports whether a branch of this repository has run this workflow to its end, by an event that measures it.
+func (c *client) everRan(ctx context.Context, branch string) (bool, error) {
+	if c.run.WorkflowFile == "" || branch == "" {
+		return true, nil // the runner does not say which workflow this is: nothing is taken for a first run
+	}
+	list, _, err := c.api.Actions.ListWorkflowRunsByFileName(ctx, c.owner, c.repo, c.run.WorkflowFile,
+		&github.ListWorkflowRunsOptions{Branch: branch, Status: "completed",
+			ListOptions: github.ListOptions{PerPage: perPage}})
+	if status(err) == http.StatusNotFound {
+		return false, nil // the workflow is new with this change
+	}
+	if err != nil {
+		return false, c.trouble("list the runs of "+c.run.WorkflowFile, needArtifacts, err)
+	}
+	for _, run := range list.WorkflowRuns {
+		if slices.Contains(trustedEvents, run.GetEvent()) && run.GetHeadBranch() == branch &&
+			run.GetHeadRepository().GetID() == run.GetRepository().GetID() && run.GetID() != c.run.ID {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 func (s *search) warn(text string) { s.result.Warnings = append(s.result.Warnings, text) }
@@ -138,7 +231,7 @@ func (s *search) first(ctx context.Context, all []candidate) (found bool, err er
 		if s.tried++; s.tried > maxAttempts {
 			return false, nil
 		}
-		files, err := s.c.use(ctx, cand.artifact)
+		files, event, err := s.c.use(ctx, cand.artifact)
 		var no *unusable
 		if errors.As(err, &no) {
 			s.warn(no.Error())
@@ -150,14 +243,25 @@ func (s *search) first(ctx context.Context, all []candidate) (found bool, err er
 		}
 		run := cand.artifact.GetWorkflowRun()
 		s.result.Files, s.result.SHA, s.result.RunID = files, run.GetHeadSHA(), run.GetID()
-		s.result.Source = fmt.Sprintf("artifact %s of run %d at %s (%s)", oneLine(s.q.Artifact, 80), run.GetID(),
-			short(run.GetHeadSHA()), cand.nearness(s.mergeBase, s.q))
+		s.result.Event, s.result.Nearness = event, cand.nearness(s.mergeBase, s.q)
+		s.result.Source = fmt.Sprintf("artifact %s of run %d (%s) at %s (%s), sha256 %s", oneLine(s.q.Artifact, 80),
+			run.GetID(), event, short(run.GetHeadSHA()), s.result.Nearness, fingerprint(files))
 		if cand.distance == notAncestor {
 			s.warn(fmt.Sprintf("the baseline is the newest of %s and not of the merge base: what else was merged there counts as this change's", oneLine(s.q.Branch, 80)))
 		}
 		return true, nil
 	}
 	return false, nil
+}
+
+// fingerprint is the start of a hash over names and contents, by which two baselines are told apart.
+func fingerprint(files []File) string {
+	h := sha256.New()
+	for _, f := range files {
+		fmt.Fprintf(h, "%s\x00%d\x00", f.Name, len(f.Data))
+		h.Write(f.Data)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:6])
 }
 
 // nearness says, in the description of a source, where the baseline stands.
@@ -211,9 +315,16 @@ func (s *search) next(ctx context.Context) (atMergeBase []candidate, err error) 
 	for _, a := range list.Artifacts {
 		run := a.GetWorkflowRun()
 		switch {
-		case a.GetName() != s.q.Artifact || a.GetExpired() || run.GetHeadBranch() != s.q.Branch:
-		case run.GetRepositoryID() == 0 || run.GetHeadRepositoryID() != run.GetRepositoryID(): // a fork's
-		case run.GetID() == s.c.run.ID || run.GetHeadSHA() == s.q.HeadSHA:
+		case a.GetName() != s.q.Artifact || !ofRepository(run):
+		case run.GetHeadBranch() != s.q.Branch:
+			b := oneLine(run.GetHeadBranch(), 80)
+			own := s.c.run.Pull != nil && run.GetHeadBranch() == s.c.run.Pull.HeadRef
+			if !own && len(s.elsewhere) < maxNames && !slices.Contains(s.elsewhere, b) {
+				s.elsewhere = append(s.elsewhere, b)
+			}
+		case a.GetExpired():
+			s.expired = append(s.expired, fmt.Sprintf("%d at %s", run.GetID(), short(run.GetHeadSHA())))
+		case run.GetID() == s.c.run.ID || run.GetHeadSHA() == s.q.HeadSHA && !s.q.Again:
 		case s.mergeBase != "" && run.GetHeadSHA() == s.mergeBase:
 			atMergeBase = append(atMergeBase, candidate{a, 0})
 		default:
@@ -254,25 +365,26 @@ func (s *search) rank(ctx context.Context) error {
 	return nil
 }
 
-// use checks the run that left an artifact, and fetches it.
-func (c *client) use(ctx context.Context, a *github.Artifact) ([]File, error) {
+// use checks the run that left an artifact, and fetches it; event started that run.
+func (c *client) use(ctx context.Context, a *github.Artifact) (files []File, event string, err error) {
 	id := a.GetWorkflowRun().GetID()
 	run, _, err := c.api.Actions.GetWorkflowRunByID(ctx, c.owner, c.repo, id)
 	if status(err) == http.StatusNotFound {
-		return nil, &unusable{id: a.GetID(), why: "its run is gone", untrusted: true}
+		return nil, "", &unusable{id: a.GetID(), why: "its run is gone", untrusted: true}
 	}
 	if err != nil {
-		return nil, c.trouble(fmt.Sprintf("read run %d", id), needArtifacts, err)
+		return nil, "", c.trouble(fmt.Sprintf("read run %d", id), needArtifacts, err)
 	}
 	if !slices.Contains(trustedEvents, run.GetEvent()) {
-		return nil, &unusable{id: a.GetID(), untrusted: true,
+		return nil, "", &unusable{id: a.GetID(), untrusted: true,
 			why: fmt.Sprintf("run %d was started by %s, not by one of %s", id, oneLine(run.GetEvent(), 40),
 				strings.Join(trustedEvents, ", "))}
 	}
 	if run.GetHeadSHA() != a.GetWorkflowRun().GetHeadSHA() ||
 		run.GetHeadBranch() != a.GetWorkflowRun().GetHeadBranch() {
-		return nil, &unusable{id: a.GetID(), untrusted: true,
+		return nil, "", &unusable{id: a.GetID(), untrusted: true,
 			why: fmt.Sprintf("run %d and its artifact name different commits", id)}
 	}
-	return c.download(ctx, a)
+	files, err = c.download(ctx, a)
+	return files, run.GetEvent(), err
 }

@@ -40,7 +40,7 @@ func (s *stage) baseline(q baselineQuery) {
 	var none *NoBaseline
 	switch {
 	case errors.As(err, &none):
-		s.say("%v", none)
+		s.say("never ran: %t; %v", none.NeverRan, none)
 	case err != nil:
 		s.say("error: %v", err)
 	default:
@@ -69,8 +69,14 @@ func TestBaseline(t *testing.T) {
 		"newest_on_branch":                    {scenario: measured("5", "5")},
 		"push_to_the_branch": {scenario: measured("3", "4", "5"), query: baselineQuery{Artifact: "explain-baseline", Branch: "main", HeadSHA: sha("5")},
 			run: func() *Run { r := pullRun(); r.Pull, r.Number, r.Event = nil, 0, "push"; return r }},
-		"own_run_is_no_baseline":              {scenario: with(measured("4"), func(s *gatetest.Scenario) { s.Runs[0].ID, s.Artifacts[0].RunID = 500, 500 })},
-		"nothing_yet":                         {scenario: history(gatetest.Scenario{})},
+		"own_run_is_no_baseline":       {scenario: with(measured("4"), func(s *gatetest.Scenario) { s.Runs[0].ID, s.Artifacts[0].RunID = 500, 500 })},
+		"nothing_yet":                  {scenario: history(gatetest.Scenario{})},
+		"it_ran_and_left_another_name": {scenario: with(measured("4"), func(s *gatetest.Scenario) { s.Artifacts[0].Name = "baseline" })},
+		"it_ran_for_another_branch":    {scenario: with(measured("4"), func(s *gatetest.Scenario) { s.Runs[0].HeadBranch, s.Artifacts = "next", nil })},
+		"the_branch_was_renamed":       {scenario: with(measured("4"), func(s *gatetest.Scenario) { s.Runs[0].HeadBranch = "master" })},
+		"the_same_commit_again": {scenario: with(measured("4", "a"), func(s *gatetest.Scenario) { s.Branches["main"] = sha("a") }),
+			query: baselineQuery{Artifact: "explain-baseline", Branch: "main", HeadSHA: sha("a"), Again: true}},
+		"a_plain_file":                        {scenario: with(measured("4"), func(s *gatetest.Scenario) { s.Artifacts[0].Raw = []byte(`{"of":"4"}`) })},
 		"all_expired":                         {scenario: with(measured("4"), func(s *gatetest.Scenario) { s.Artifacts[0].Expired = true })},
 		"planted_by_a_fork":                   {scenario: with(measured("4"), func(s *gatetest.Scenario) { s.Runs[0].HeadRepoID, s.Runs[0].Event = mallory, "pull_request" })},
 		"planted_by_a_fork_beside_a_good_one": {scenario: with(measured("3", "4"), func(s *gatetest.Scenario) { s.Runs[1].HeadRepoID = mallory })},
@@ -149,7 +155,7 @@ func TestManyArtifacts(t *testing.T) {
 	s := open(t, pullRun(), sc)
 	_, err := s.client.baseline(context.Background(), baselineQuery{Artifact: "explain-baseline", Branch: "main", HeadSHA: sha("a")})
 	var none *NoBaseline
-	if want := fmt.Sprintf("among the newest %d of that name", maxArtifactPages*perPage); !errors.As(err, &none) || len(s.srv.Requests()) != 1+maxArtifactPages || !contains(none.Reason, want) {
+	if want := fmt.Sprintf("among the newest %d of that name", maxArtifactPages*perPage); !errors.As(err, &none) || len(s.srv.Requests()) != 3+maxArtifactPages || !contains(none.Reason, want) {
 		t.Errorf("%v after %d requests", err, len(s.srv.Requests()))
 	}
 }

@@ -35,8 +35,13 @@ func TestComment(t *testing.T) {
 		"windows_newlines_are_unchanged": {scenario: gatetest.Scenario{Comments: []gatetest.Comment{{ID: 6, Number: 7, Body: strings.ReplaceAll(signed("step\nis slower", 500, 1, sha("a")), "\n", "\r\n")}}},
 			act: func(s *stage) { s.upsert(failing(s.run, "step\nis slower\n")) }},
 		"a_newer_run_signs_the_same_text":    {scenario: gatetest.Scenario{Comments: []gatetest.Comment{{ID: 6, Number: 7, Body: signed("step is slower", 499, 1, sha("a"))}}}},
-		"a_newer_run_was_here":               {scenario: gatetest.Scenario{Comments: []gatetest.Comment{{ID: 6, Number: 7, Body: signed("newer", 501, 1, sha("c"))}}}},
-		"a_newer_attempt_was_here":           {scenario: gatetest.Scenario{Comments: []gatetest.Comment{{ID: 6, Number: 7, Body: signed("newer", 500, 2, sha("a"))}}}},
+		"a_newer_run_was_here":               {scenario: gatetest.Scenario{Runs: []gatetest.Run{{ID: 501, HeadSHA: sha("c")}}, Comments: []gatetest.Comment{{ID: 6, Number: 7, Body: signed("newer", 501, 1, sha("c"))}}}},
+		"a_newer_attempt_was_here":           {scenario: gatetest.Scenario{Runs: []gatetest.Run{{ID: 500, Attempt: 2, HeadSHA: sha("a")}}, Comments: []gatetest.Comment{{ID: 6, Number: 7, Body: signed("newer", 500, 2, sha("a"))}}}},
+		"a_run_that_never_was":               {scenario: gatetest.Scenario{Comments: []gatetest.Comment{{ID: 6, Number: 7, Body: signed("planted", 999999999999999999, 1, sha("a"))}}}},
+		"an_attempt_that_never_was":          {scenario: gatetest.Scenario{Runs: []gatetest.Run{{ID: 500, HeadSHA: sha("a")}}, Comments: []gatetest.Comment{{ID: 6, Number: 7, Body: signed("planted", 500, 99, sha("a"))}}}},
+		"a_run_of_another_head":              {scenario: gatetest.Scenario{Runs: []gatetest.Run{{ID: 600, HeadSHA: sha("e")}}, Comments: []gatetest.Comment{{ID: 6, Number: 7, Body: signed("planted", 600, 1, sha("a"))}}}},
+		"runs_cannot_be_read_head_is_newest": {scenario: gatetest.Scenario{Denied: []string{"actions: read"}, Pulls: []gatetest.Pull{{Number: 7, HeadSHA: sha("a"), BaseSHA: sha("b")}}, Comments: []gatetest.Comment{{ID: 6, Number: 7, Body: signed("planted", 600, 1, sha("a"))}}}},
+		"runs_cannot_be_read_head_moved_on":  {scenario: gatetest.Scenario{Denied: []string{"actions: read"}, Pulls: []gatetest.Pull{{Number: 7, HeadSHA: sha("c"), BaseSHA: sha("b")}}, Comments: []gatetest.Comment{{ID: 6, Number: 7, Body: signed("newer", 600, 1, sha("c"))}}}},
 		"another_key_is_another_comment":     {scenario: gatetest.Scenario{Comments: []gatetest.Comment{{ID: 6, Number: 7, Body: strings.Replace(signed("other", 400, 1, sha("c")), "key=gate", "key=gate-2", 1)}}}},
 		"a_planted_marker_is_not_ours":       {scenario: gatetest.Scenario{Comments: []gatetest.Comment{{ID: 6, Number: 7, Author: stranger, Body: signed("all is well", 900, 1, sha("a"))}}}},
 		"a_planted_marker_of_another_bot":    {scenario: gatetest.Scenario{Comments: []gatetest.Comment{{ID: 6, Number: 7, Author: gatetest.User{Login: "echo[bot]", Type: "Bot"}, Body: signed("all is well", 900, 1, sha("a"))}}}},
@@ -45,7 +50,7 @@ func TestComment(t *testing.T) {
 		"without_graphql_the_bot_is_known":   {scenario: gatetest.Scenario{Denied: []string{"graphql"}, Comments: []gatetest.Comment{{ID: 6, Number: 7, Body: signed("old", 499, 1, sha("c"))}}}},
 		"a_race_with_an_equal_run": {scenario: gatetest.Scenario{Steps: []gatetest.Step{
 			{Method: "POST", Path: commentsPath, AddComments: []gatetest.Comment{{ID: 6, Number: 7, Body: signed("the other leg", 500, 1, sha("a"))}}}}}},
-		"a_race_with_a_newer_run": {scenario: gatetest.Scenario{Steps: []gatetest.Step{
+		"a_race_with_a_newer_run": {scenario: gatetest.Scenario{Runs: []gatetest.Run{{ID: 501, HeadSHA: sha("c")}}, Steps: []gatetest.Step{
 			{Method: "POST", Path: commentsPath, AddComments: []gatetest.Comment{{ID: 6, Number: 7, Body: signed("newer", 501, 1, sha("c"))}}}}}},
 		"a_race_that_we_were_first_in": {scenario: gatetest.Scenario{Steps: []gatetest.Step{
 			{Method: "GET", Path: commentsPath, After: 1, AddComments: []gatetest.Comment{{ID: 2000, Number: 7, Body: signed("second", 501, 1, sha("c"))}}}}}},
@@ -147,11 +152,11 @@ func TestPersonalToken(t *testing.T) {
 // TestTwoJobs: two jobs that both saw no comment end with one, whichever comes first.
 func TestTwoJobs(t *testing.T) {
 	for _, firstRun := range []int64{500, 501} {
-		s := open(t, pullRun(), gatetest.Scenario{})
+		s := open(t, pullRun(), gatetest.Scenario{Runs: []gatetest.Run{{ID: 500, HeadSHA: sha("a")}, {ID: 501, HeadSHA: sha("a")}}})
 		mine, other := failing(s.run, "mine"), failing(s.run, "other")
 		mine.Stamp.RunID, other.Stamp.RunID = firstRun, 1001-firstRun
-		a := &upsert{c: s.client, number: 7, want: mine, marker: marker{"gate", mine.Stamp}, limit: CommentLimit}
-		b := &upsert{c: s.client, number: 7, want: other, marker: marker{"gate", other.Stamp}, limit: CommentLimit}
+		a := &upsert{c: s.client, number: 7, want: mine, marker: marker{key: "gate", stamp: mine.Stamp}, limit: CommentLimit}
+		b := &upsert{c: s.client, number: 7, want: other, marker: marker{key: "gate", stamp: other.Stamp}, limit: CommentLimit}
 		a.create(context.Background())
 		b.create(context.Background())
 		got := s.srv.Comments()

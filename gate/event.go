@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // maxPayload bounds the payload of an event in bytes; GitHub sends none over 25 MB.
@@ -24,8 +27,12 @@ type payload struct {
 		Number      int              `json:"number"`
 		PullRequest *json.RawMessage `json:"pull_request"`
 	} `json:"issue"`
+	Label struct {
+		Name string `json:"name"`
+	} `json:"label"`
 	MergeGroup *struct {
 		HeadSHA string `json:"head_sha"`
+		HeadRef string `json:"head_ref"`
 		BaseSHA string `json:"base_sha"`
 		BaseRef string `json:"base_ref"`
 	} `json:"merge_group"`
@@ -37,6 +44,7 @@ type payload struct {
 		HeadBranch     string      `json:"head_branch"`
 		HeadRepository repoPayload `json:"head_repository"`
 		Conclusion     string      `json:"conclusion"`
+		CreatedAt      time.Time   `json:"created_at"`
 		PullRequests   []struct {
 			Number int `json:"number"`
 		} `json:"pull_requests"`
@@ -46,6 +54,7 @@ type payload struct {
 type pullPayload struct {
 	Number         int           `json:"number"`
 	MergeCommitSHA string        `json:"merge_commit_sha"`
+	UpdatedAt      time.Time     `json:"updated_at"`
 	Head           branchPayload `json:"head"`
 	Base           branchPayload `json:"base"`
 }
@@ -57,8 +66,9 @@ type branchPayload struct {
 }
 
 type repoPayload struct {
-	ID       int64  `json:"id"`
-	FullName string `json:"full_name"`
+	ID            int64  `json:"id"`
+	FullName      string `json:"full_name"`
+	DefaultBranch string `json:"default_branch"`
 }
 
 // readEvent fills in what the payload of the event says. Fields that are missing stay empty; fields that are there must
@@ -75,7 +85,7 @@ func (r *Run) readEvent(from io.Reader) error {
 	if err := json.Unmarshal(b, &p); err != nil {
 		return fmt.Errorf("is not the JSON that GitHub writes: %w", err)
 	}
-	r.Action = p.Action
+	r.Action, r.DefaultBranch, r.labelled = p.Action, p.Repository.DefaultBranch, p.Label.Name
 	if w := p.WorkflowRun; w != nil {
 		t := &Trigger{RunID: w.ID, Attempt: w.RunAttempt, Event: w.Event, HeadSHA: w.HeadSHA, HeadRef: w.HeadBranch,
 			HeadRepo: w.HeadRepository.FullName, HeadRepoID: w.HeadRepository.ID, Conclusion: w.Conclusion}
@@ -88,7 +98,7 @@ func (r *Run) readEvent(from io.Reader) error {
 		if t.RunID < 1 || t.Attempt < 1 {
 			return errors.New("workflow_run has no id")
 		}
-		r.Trigger = t
+		r.Trigger, r.headSince = t, w.CreatedAt
 		return errors.Join(validCommits("workflow_run.head_sha", t.HeadSHA),
 			validRepo("workflow_run.head_repository", t.HeadRepo))
 	}
@@ -96,7 +106,7 @@ func (r *Run) readEvent(from io.Reader) error {
 		if r.Pull, err = p.PullRequest.pull(p.Number, p.Repository); err != nil {
 			return err
 		}
-		r.Number = r.Pull.Number
+		r.Number, r.headSince = r.Pull.Number, p.PullRequest.UpdatedAt
 		return nil
 	}
 	if i := p.Issue; i != nil && i.PullRequest != nil {
@@ -107,6 +117,9 @@ func (r *Run) readEvent(from io.Reader) error {
 	}
 	if m := p.MergeGroup; m != nil {
 		r.Push = &Push{Before: m.BaseSHA, After: m.HeadSHA, Ref: strings.TrimPrefix(m.BaseRef, "refs/heads/")}
+		if n := queueRef.FindStringSubmatch(m.HeadRef); n != nil {
+			r.Push.Queued, _ = strconv.Atoi(n[1]) // a number of at most nine digits
+		}
 		return validCommits("merge_group", m.BaseSHA, m.HeadSHA)
 	}
 	if p.After != "" {
@@ -119,6 +132,9 @@ func (r *Run) readEvent(from io.Reader) error {
 	return nil
 }
 
+// queueRef is the branch of a merge queue; the number is that of the last pull request in the group.
+var queueRef = regexp.MustCompile(`^refs/heads/gh-readonly-queue/.+/pr-([0-9]{1,9})-[0-9a-f]+$`)
+
 // pull is the pull request of a payload. number and repo are those of the event, for what the pull request leaves out.
 func (p *pullPayload) pull(number int, repo repoPayload) (*Pull, error) {
 	out := &Pull{Number: p.Number, HeadSHA: p.Head.SHA, HeadRef: p.Head.Ref, HeadRepo: p.Head.Repo.FullName,
@@ -130,7 +146,7 @@ func (p *pullPayload) pull(number int, repo repoPayload) (*Pull, error) {
 	if out.Number < 1 {
 		return nil, errors.New("pull_request has no number")
 	}
-	if p.Base.Repo != (repoPayload{}) {
+	if p.Base.Repo.ID != 0 || p.Base.Repo.FullName != "" {
 		repo = p.Base.Repo
 	}
 	out.Fork = !sameRepo(p.Head.Repo, repo)

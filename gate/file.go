@@ -22,7 +22,12 @@ func (c *client) file(ctx context.Context, name, ref string, limit int) ([]byte,
 		&github.RepositoryContentGetOptions{Ref: ref})
 	switch {
 	case status(err) == http.StatusNotFound:
-		return nil, fmt.Errorf("%w: %s (or the job lacks `permissions: contents: read`)", ErrNotFound, shown)
+		// It may as well be the commit that is not there, or a token that may not read it.
+		if _, _, err := c.api.Repositories.GetCommit(ctx, c.owner, c.repo, ref,
+			&github.ListOptions{PerPage: 1}); err != nil {
+			return nil, c.trouble("read "+shown, "contents: read", err)
+		}
+		return nil, fmt.Errorf("%w: %s", ErrNotFound, shown)
 	case err != nil:
 		return nil, c.trouble("read "+shown, "contents: read", err)
 	case folder != nil || file.GetType() != "file":

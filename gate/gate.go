@@ -6,15 +6,17 @@
 //	s, err := gate.Open(options)            // run, event: what GITHUB_* and the payload say
 //	err = s.Run.CheckTrusted()              // trusted: no token beside a stranger's code
 //	err = s.Connect(ctx)                    // client, transport, tries: the API, with the token on its host only
+//	ref, change := s.Base()                 // where what decides is read
 //	base, err := s.Baseline(ctx, …)         // baseline, artifact, zip: what to compare with
-//	s.Override(ctx, …)                      // label: a person accepts a failure
+//	s.Override(ctx, …)                      // accept, label: a person accepts a failure
 //	s.Tell(ctx, result)                     // log: outputs, summary, annotation; upsert, marker: the one comment
 //
 // (The words before the colons are the files.) On workflow_run, where a pull request of a fork is commented on by a job
-// that may write, [Session.Finished] finds the pull request and fetches what the first job measured.
+// that may write, [Session.Finished] finds the pull request and [Session.Measured] fetches what the first job measured.
+// threats.md lists what others could try, and the test of each.
 //
-// Three rules hold everywhere. Nothing that goes wrong at GitHub changes a verdict: what could not be done is a value
-// that says which permission or setting is missing. What comes from GitHub is untrusted: a payload, a comment, an
-// artifact or a branch name may have been written by the author of a fork. And the token never leaves for another host,
-// nor appears in an error.
+// Three rules hold everywhere. What goes wrong while a verdict is told changes nothing of it, and is a value that
+// says which permission or setting is missing; what goes wrong while that is read which decides leaves no verdict.
+// What comes from GitHub is untrusted: a payload, a comment, an artifact or a branch name may have been written by
+// the author of a fork. And the token never leaves for another host, nor appears in an error.
 package gate

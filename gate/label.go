@@ -14,6 +14,8 @@ type label struct {
 	Name string
 	By   string    // login of who put it there last; empty where GitHub does not say
 	At   time.Time // zero where GitHub does not say
+
+	bot bool // By is an app
 }
 
 // maxEventPages bounds how far back the events of a pull request are searched for who set a label.
@@ -68,6 +70,7 @@ func (l *label) setBy(events []*github.IssueEvent) bool {
 	for i := len(events) - 1; i >= 0; i-- {
 		if e := events[i]; e.GetEvent() == "labeled" && strings.EqualFold(e.GetLabel().GetName(), l.Name) {
 			l.By, l.At = oneLine(e.GetActor().GetLogin(), 60), e.GetCreatedAt().Time
+			l.bot = e.GetActor().GetType() == "Bot"
 			return true
 		}
 	}

@@ -58,7 +58,8 @@ func (c *client) findPull(ctx context.Context, t Trigger, number int) (*Pull, er
 		for _, p := range list {
 			pull, err := livePull(p)
 			if err != nil || pull.HeadRef != t.HeadRef ||
-				!sameRepo(repoPayload{pull.HeadRepoID, pull.HeadRepo}, repoPayload{t.HeadRepoID, t.HeadRepo}) {
+				!sameRepo(repoPayload{ID: pull.HeadRepoID, FullName: pull.HeadRepo},
+					repoPayload{ID: t.HeadRepoID, FullName: t.HeadRepo}) {
 				continue
 			}
 			switch {
@@ -93,20 +94,16 @@ const needStatuses = "statuses: write"
 // commitStatus is the status of a commit, as a check shows it.
 type commitStatus struct {
 	SHA     string
-	OK      bool   // success, else failure
+	State   string // success, failure or error
 	Context string // name of the check, "explain" say
 	Text    string // at most 140 characters, no kernel or range name
 	URL     string
 }
 
-// setStatus sets the commit status of a head, for workflow_run, whose own check is not on the pull request. It returns
+// setStatus sets the commit status of a head: the check of a workflow_run is not on the pull request. It returns
 // why it could not, or "" when it could.
 func (c *client) setStatus(ctx context.Context, s commitStatus) string {
-	state := "failure"
-	if s.OK {
-		state = "success"
-	}
-	wanted := &github.RepoStatus{State: &state, Context: github.String(oneLine(s.Context, 100)),
+	wanted := &github.RepoStatus{State: &s.State, Context: github.String(oneLine(s.Context, 100)),
 		Description: github.String(oneLine(s.Text, 139)), TargetURL: github.String(s.URL)}
 	// Setting it twice is the same as once.
 	if _, _, err := c.api.Repositories.CreateStatus(repeatable(ctx), c.owner, c.repo, s.SHA, wanted); err != nil {

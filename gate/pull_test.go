@@ -116,8 +116,8 @@ func TestFile(t *testing.T) {
 
 func TestStatus(t *testing.T) {
 	s := open(t, pullRun(), gatetest.Scenario{Steps: []gatetest.Step{{Method: "POST", Status: 502}}})
-	s.say("%q", s.client.setStatus(context.Background(), commitStatus{SHA: sha("a"), OK: true, Context: "explain", Text: "pass: 3 gates checked " + strings.Repeat("x", 200), URL: "https://github.example/run"}))
-	s.say("%q", s.client.setStatus(context.Background(), commitStatus{SHA: sha("a"), Context: "explain", Text: "fail"}))
+	s.say("%q", s.client.setStatus(context.Background(), commitStatus{SHA: sha("a"), State: "success", Context: "explain", Text: "pass: 3 gates checked " + strings.Repeat("x", 200), URL: "https://github.example/run"}))
+	s.say("%q", s.client.setStatus(context.Background(), commitStatus{SHA: sha("a"), State: "failure", Context: "explain", Text: "fail"}))
 	s.golden()
 	s = open(t, pullRun(), gatetest.Scenario{Denied: []string{"statuses: write"}})
 	if why := s.client.setStatus(context.Background(), commitStatus{SHA: sha("a")}); !contains(why, "statuses: write") {

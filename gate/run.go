@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"path"
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // ErrNotInActions says that this process is not a step of a GitHub Actions workflow.
@@ -24,17 +26,26 @@ type Run struct {
 	Event      string // pull_request, push, workflow_run, …
 	Action     string // opened, synchronize, labeled, …; empty where the event has none
 	Workflow   string // its name, free text of the repository's owner
-	Job        string // its id
-	Workspace  string // folder of the checkout
-	SHA        string // GITHUB_SHA: the merge commit on pull_request, not the head
-	Ref        string // GITHUB_REF
-	ID         int64
-	Attempt    int
+	// WorkflowFile is the file of the workflow, gate.yml, by which GitHub lists its runs; of the caller where the
+	// workflow is a reusable one. It is empty where the runner does not say.
+	WorkflowFile string
+	Job          string // its id
+	Step         string // its id, where somebody gave it one
+	Workspace    string // folder of the checkout
+	SHA          string // GITHUB_SHA: the merge commit on pull_request, not the head
+	Ref          string // GITHUB_REF
+	ID           int64
+	Attempt      int
 
 	Number  int      // of the pull request the event is about; 0 where there is none
 	Pull    *Pull    // as the payload has it; nil where the payload has no more than a number
 	Trigger *Trigger // on workflow_run: the run that has finished
 	Push    *Push    // on push and merge_group
+
+	DefaultBranch string // of the repository; empty where the payload has none
+
+	labelled  string    // the label that this very event set
+	headSince time.Time // when the head was the pull request's, by GitHub's clock; zero where unknown
 }
 
 // Pull is a pull request at one moment.
@@ -68,6 +79,7 @@ type Push struct {
 	Before string // tip before it; empty for a new branch
 	After  string
 	Ref    string // branch name, without refs/heads/
+	Queued int    // the pull request that a merge group ends with; 0 on push
 }
 
 // stamp says which run made the numbers of a comment. A comment never goes back to an older one.
@@ -89,7 +101,8 @@ func readRun(getenv func(string) string) (*Run, error) {
 		Repository: getenv("GITHUB_REPOSITORY"), Event: getenv("GITHUB_EVENT_NAME"),
 		Workflow: getenv("GITHUB_WORKFLOW"),
 		Job:      getenv("GITHUB_JOB"), Workspace: getenv("GITHUB_WORKSPACE"), SHA: getenv("GITHUB_SHA"),
-		Ref: getenv("GITHUB_REF"),
+		Step: stepID(getenv("GITHUB_ACTION")),
+		Ref:  getenv("GITHUB_REF"), WorkflowFile: workflowFile(getenv("GITHUB_WORKFLOW_REF")),
 	}
 	if r.APIURL == "" {
 		r.APIURL = "https://api.github.com"
@@ -118,8 +131,8 @@ func readRun(getenv func(string) string) (*Run, error) {
 			return nil, errors.New("GITHUB_RUN_ATTEMPT is not a positive number")
 		}
 	}
-	if path := getenv("GITHUB_EVENT_PATH"); path != "" {
-		f, err := os.Open(path)
+	if name := getenv("GITHUB_EVENT_PATH"); name != "" {
+		f, err := os.Open(name)
 		if err != nil {
 			return nil, fmt.Errorf("GITHUB_EVENT_PATH: %w", err)
 		}
@@ -134,10 +147,30 @@ func readRun(getenv func(string) string) (*Run, error) {
 	return r, nil
 }
 
+// stepID is the id that somebody gave the step. The runner makes one up for others, that changes as steps come and go:
+// __run, __nsys-llm_explain_2. Inside the action it may name the action's own step.
+func stepID(action string) string {
+	if strings.HasPrefix(action, "__") || action == "explain" {
+		return ""
+	}
+	return action
+}
+
+// workflowFile is the name of the file in octo/llm/.github/workflows/gate.yml@refs/heads/main.
+func workflowFile(ref string) string {
+	name, _, _ := strings.Cut(ref, "@")
+	if name = path.Base(name); workflowName.MatchString(name) {
+		return name
+	}
+	return ""
+}
+
 // What GitHub writes; everything else is refused before it reaches an address.
 var (
 	commit  = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 	pullRef = regexp.MustCompile(`^refs/pull/([0-9]{1,9})/(merge|head)$`)
+
+	workflowName = regexp.MustCompile(`^[A-Za-z0-9._ -]{1,100}\.ya?ml$`)
 )
 
 // isRepository says whether s is owner/name as GitHub allows them: nothing that could change the path of an address.
@@ -193,7 +226,12 @@ func (r *Run) HeadSHA() string {
 
 // URL is the page of the run, for the footer of a comment.
 func (r *Run) URL() string {
-	return r.ServerURL + "/" + r.Repository + "/actions/runs/" + strconv.FormatInt(r.stamp().RunID, 10)
+	return r.RunURL(r.stamp().RunID)
+}
+
+// RunURL is the page of another run of the repository.
+func (r *Run) RunURL(id int64) string {
+	return r.ServerURL + "/" + r.Repository + "/actions/runs/" + strconv.FormatInt(id, 10)
 }
 
 // newer says whether s was made by a later run than o: run ids of a repository only grow.

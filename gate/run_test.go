@@ -73,19 +73,19 @@ func TestReadRun(t *testing.T) {
 		"push": {
 			event:   "push",
 			payload: `{"ref":"refs/heads/release/1","before":"` + b + `","after":"` + d + `"}`,
-			want:    func(r *Run) { r.Push = &Push{b, d, "release/1"} },
+			want:    func(r *Run) { r.Push = &Push{Before: b, After: d, Ref: "release/1"} },
 			head:    d, stamp: stamp{d, 500, 2},
 		},
 		"push_of_a_new_branch": {
 			event:   "push",
 			payload: `{"ref":"refs/heads/new","before":"0000000000000000000000000000000000000000","after":"` + d + `"}`,
-			want:    func(r *Run) { r.Push = &Push{"", d, "new"} },
+			want:    func(r *Run) { r.Push = &Push{After: d, Ref: "new"} },
 			head:    d, stamp: stamp{d, 500, 2},
 		},
 		"merge_group": {
 			event:   "merge_group",
 			payload: `{"merge_group":{"head_sha":"` + a + `","base_sha":"` + b + `","base_ref":"refs/heads/main"}}`,
-			want:    func(r *Run) { r.Push = &Push{b, a, "main"} },
+			want:    func(r *Run) { r.Push = &Push{Before: b, After: a, Ref: "main"} },
 			head:    a, stamp: stamp{a, 500, 2},
 		},
 		"comment_on_a_pull_request": {
@@ -119,7 +119,7 @@ func TestReadRun(t *testing.T) {
 			want := base
 			want.Event = tc.event
 			tc.want(&want)
-			if d := cmp.Diff(&want, got); d != "" {
+			if d := cmp.Diff(&want, got, cmp.AllowUnexported(Run{})); d != "" {
 				t.Error(d)
 			}
 			if got.HeadSHA() != tc.head || got.stamp() != tc.stamp {
@@ -200,7 +200,7 @@ func FuzzEvent(f *testing.F) {
 		if r.Number < 0 || r.Pull != nil && (r.Pull.Number != r.Number || r.Pull.HeadRepo != "" && !isRepository(r.Pull.HeadRepo)) {
 			t.Errorf("%+v", r)
 		}
-		if m := (marker{"k", r.stamp()}).String(); strings.ContainsAny(m, "\r\n") {
+		if m := (marker{key: "k", stamp: r.stamp()}).String(); strings.ContainsAny(m, "\r\n") {
 			t.Errorf("marker %q", m)
 		}
 	})

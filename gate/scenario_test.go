@@ -39,7 +39,7 @@ type stage struct {
 
 // pullRun is a run of pull request 7 of the repository itself.
 func pullRun() *Run {
-	return &Run{Repository: "octo/llm", Event: "pull_request", ID: 500, Attempt: 1, Number: 7, SHA: sha("d"), ServerURL: "https://github.example",
+	return &Run{Repository: "octo/llm", Event: "pull_request", ID: 500, Attempt: 1, Number: 7, WorkflowFile: "gate.yml", SHA: sha("d"), ServerURL: "https://github.example",
 		Pull: &Pull{Number: 7, HeadSHA: sha("a"), HeadRef: "faster", HeadRepo: "octo/llm", HeadRepoID: 1, BaseSHA: sha("b"), BaseRef: "main"}}
 }
 
@@ -91,7 +91,7 @@ func failing(run *Run, text string) comment {
 
 // signed is a comment of ours as an earlier run left it.
 func signed(text string, run int64, attempt int, head string) string {
-	return marker{"gate", stamp{head, run, attempt}}.sign(text)
+	return marker{key: "gate", stamp: stamp{head, run, attempt}}.sign(text)
 }
 
 func (s *stage) err(err error) {

@@ -2,11 +2,13 @@ package gate
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -26,9 +28,14 @@ type SessionOptions struct {
 	OneLine func(c *comparison.Comparison) string
 
 	Mode   Mode   // when to comment
-	Key    string // tells several comments of one pull request apart; empty: workflow, job and its values of the matrix
+	Key    string // tells several comments of one pull request apart; empty: workflow, job, its matrix, step and folder
+	Folder string // that the step writes into; the usual one is in no key
 	Number int    // of the pull request to comment on, where the event names none; 0: none
+	Status string // name of a commit status to set on the head; empty: none
 }
+
+// usualFolder is what the action calls the folder unless somebody says otherwise, and most people do elsewhere.
+func usualFolder(name string) bool { return name == "explain" || name == "gate" }
 
 // Session is what one step of a workflow does at GitHub, from the event that started it to the outputs that it leaves.
 // The order is Open, Connect, then whatever the command needs, and Tell, or Fail and TellError, at the end.
@@ -46,6 +53,8 @@ type Session struct {
 	log    *stepLog
 	key    string
 	token  bool
+
+	accepted acceptance // by a label, in this step
 }
 
 // Open reads what started the workflow, and asks nothing of GitHub yet. Outside of GitHub Actions the error is
@@ -61,9 +70,38 @@ func Open(o SessionOptions) (*Session, error) {
 	}
 	if s.key == "" {
 		s.Title = legName(o.Getenv("EXPLAIN_MATRIX"))
-		s.key = strings.TrimSuffix(run.Workflow+"-"+run.Job+"-"+s.Title, "-")
+		parts := []string{run.Workflow, run.Job, s.Title, run.Step}
+		if !usualFolder(o.Folder) {
+			parts = append(parts, o.Folder)
+		}
+		s.key = strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), "-")
 	}
 	return s, nil
+}
+
+// Claim takes the comment and the folder of this step for what it judges, as its command line says. Where another step
+// of the job has taken one of them, the second would overwrite what the first found: the error says what to name
+// differently. A step that runs again, with the same command line, is no other.
+func (s *Session) Claim(commandLine string) error {
+	temp := s.o.Getenv("RUNNER_TEMP")
+	if temp == "" {
+		return nil
+	}
+	job := sha256.Sum256([]byte(s.Run.Job + s.o.Getenv("EXPLAIN_MATRIX")))
+	own := fmt.Sprintf("%d.%d.%x %x", s.Run.ID, s.Run.Attempt, job, sha256.Sum256([]byte(commandLine)))
+	for what, taken := range map[string]string{"comment-key": CleanKey(s.key), "out": CleanKey(s.o.Folder)} {
+		name := filepath.Join(temp, "explain-"+what+"-"+taken)
+		before, err := os.ReadFile(name)
+		run, _, _ := strings.Cut(own, " ")
+		if err == nil && strings.HasPrefix(string(before), run+" ") && string(before) != own {
+			return fmt.Errorf("another step of this job has the same %s already, and would be overwritten: give each gate "+
+				"of a job its own out and comment-key", what)
+		}
+		if err := os.WriteFile(name, []byte(own), 0o600); err != nil {
+			return fmt.Errorf("RUNNER_TEMP: %w", err)
+		}
+	}
+	return nil
 }
 
 // legName tells the jobs of a matrix apart: its values in the order of their names. matrix is JSON, null outside of
@@ -92,23 +130,52 @@ func (s *Session) Connect(ctx context.Context) error {
 	if s.client, err = newClient(s.Run, clientOptions{Token: token, Notice: s.o.Say}); err != nil {
 		return err
 	}
-	if s.Pull = s.Run.Pull; s.Pull == nil && s.o.Number != 0 {
-		if s.Pull, err = s.client.pull(ctx, s.o.Number); err != nil {
-			s.o.Say(fmt.Sprintf("pull request %d: %s", s.o.Number, err))
+	if s.Pull = s.Run.Pull; s.Pull == nil && s.Number != 0 {
+		if s.Pull, err = s.client.pull(ctx, s.Number); err != nil {
+			s.o.Say(fmt.Sprintf("pull request %d: %s", s.Number, err))
 		}
 	}
 	return nil
 }
 
-// BaseSHA is the commit at the base of the pull request; empty where the event is about none.
-func (s *Session) BaseSHA() string {
-	if s.Pull == nil {
-		return ""
+// HeadSHA is the commit that was measured; empty where it is not known.
+func (s *Session) HeadSHA() string {
+	if sha := s.Run.HeadSHA(); sha != "" || s.Pull == nil {
+		return sha
 	}
-	return s.Pull.BaseSHA
+	return s.Pull.HeadSHA
 }
 
-// BaseBranch is the branch to compare with: the base of the pull request, or the one that was pushed to. It is empty
+// Base is where the files are read that decide: the commit, or the branch, at the base of the change. Where no change
+// is judged (a schedule, or the push that begins a repository), what is checked out decides. A change whose base
+// GitHub does not name has an empty ref.
+func (s *Session) Base() (ref string, change bool) {
+	r := s.Run
+	branch, onBranch := strings.CutPrefix(r.Ref, "refs/heads/")
+	aside := onBranch && r.DefaultBranch != "" && branch != r.DefaultBranch
+	switch {
+	case s.Pull != nil:
+		return s.Pull.BaseSHA, true
+	case s.Number != 0 || r.Trigger != nil:
+		return "", true
+	case r.Event == "merge_group":
+		return r.Push.before(), true
+	case aside: // whoever may push there could bring rules of their own, one commit before
+		return r.DefaultBranch, true
+	case r.Push != nil && r.Push.Before != "":
+		return r.Push.Before, true
+	}
+	return "", false
+}
+
+func (p *Push) before() string {
+	if p == nil {
+		return ""
+	}
+	return p.Before
+}
+
+// BaseBranch is the branch to compare with: the base of the pull request, or the one that the run is on. It is empty
 // where the event has neither.
 func (s *Session) BaseBranch() string {
 	switch {
@@ -116,13 +183,42 @@ func (s *Session) BaseBranch() string {
 		return s.Pull.BaseRef
 	case s.Run.Push != nil:
 		return s.Run.Push.Ref
+	case s.Number != 0 || s.Run.Trigger != nil:
+		return ""
+	}
+	if branch, ok := strings.CutPrefix(s.Run.Ref, "refs/heads/"); ok {
+		return branch
 	}
 	return ""
 }
 
-// Baseline finds the artifact of a branch that is nearest to the head: see [client.Baseline].
+// Baseline finds the artifact of a branch that is nearest to the head: see [client.Baseline]. Where there is none, the
+// error is [NoBaseline], which says whether there could have been one.
 func (s *Session) Baseline(ctx context.Context, artifact, branch string) (*Baseline, error) {
-	return s.client.baseline(ctx, baselineQuery{Artifact: artifact, Branch: branch, HeadSHA: s.Run.HeadSHA()})
+	q := baselineQuery{Artifact: artifact, Branch: branch, HeadSHA: s.HeadSHA()}
+	if _, change := s.Base(); !change {
+		q.Again = true
+	}
+	return s.client.baseline(ctx, q)
+}
+
+// Moved is the head that the pull request has by now, where that is not the one that was measured; empty where it is, or
+// GitHub does not say.
+func (s *Session) Moved(ctx context.Context) string {
+	if s.Pull == nil || !s.token {
+		return ""
+	}
+	now, err := s.client.pull(ctx, s.Number)
+	if err != nil || now.HeadSHA == s.HeadSHA() {
+		return ""
+	}
+	return now.HeadSHA
+}
+
+// NeverRan reports whether a branch has never run this workflow to its end, so that nobody can expect a baseline.
+func (s *Session) NeverRan(ctx context.Context, branch string) (bool, error) {
+	ran, err := s.client.everRan(ctx, branch)
+	return !ran, err
 }
 
 // File reads a file of the repository at a ref, of at most limit bytes. name is a path as the step sees it. The error
@@ -139,46 +235,47 @@ func (s *Session) File(ctx context.Context, name, ref string, limit int) ([]byte
 	return s.client.file(ctx, filepath.ToSlash(rel), ref, limit)
 }
 
-// Override accepts a failure where the label is on the pull request now. An empty label accepts nothing.
-func (s *Session) Override(ctx context.Context, number int, c *comparison.Comparison, label string) {
-	if label == "" || number == 0 || !s.token || c.Verdict != comparison.Fail {
-		return
-	}
-	switch l, err := s.client.label(ctx, number, label); {
-	case err != nil:
-		s.o.Say("the label " + label + " could not be looked up: " + err.Error())
-	case l != nil:
-		c.Accept(l.Name, l.By)
-	}
-}
-
-// Finished fetches what the run left that triggered this one: its pull request, and the comparison.json files of an
-// artifact, which the author of a fork may have written. The pull request is nil where there is nothing to comment on;
-// the log says why. The event must be workflow_run.
-func (s *Session) Finished(ctx context.Context, artifact string) (*Pull, []File, error) {
+// Finished finds the pull request that the run was for that triggered this one. It is false where there is nothing to
+// judge; the log says why. The event must be workflow_run.
+func (s *Session) Finished(ctx context.Context) (bool, error) {
 	t := s.Run.Trigger
 	if t.Event != "pull_request" {
 		s.o.Say("the run that has finished was for " + t.Event + ", not for a pull request: nothing to comment on")
-		return nil, nil, nil
+		return false, nil
 	}
 	pull, err := s.client.findPull(ctx, *t, s.o.Number)
 	if errors.Is(err, errNoPull) || errors.Is(err, errHeadMoved) { // no mistake of anybody: a newer run will comment
 		s.o.Say("nothing is posted: " + err.Error())
 		s.log.Annotate(noticeLevel, "explain: comment", "nothing is posted: "+err.Error())
-		return nil, nil, nil
+		return false, nil
 	}
 	if err != nil {
-		return nil, nil, err
+		return false, err
 	}
-	files, err := s.client.runArtifact(ctx, t.RunID, artifact)
+	s.Pull, s.Number = pull, pull.Number
+	return true, nil
+}
+
+// Measured fetches the report.json files that the run left which triggered this one. The author of the change may have
+// written them. Nothing else of the artifact is looked at, a comparison or a verdict least of all.
+func (s *Session) Measured(ctx context.Context, artifact string) ([]File, error) {
+	run := s.Run.Trigger.RunID
+	files, err := s.client.runArtifact(ctx, run, artifact)
 	if err != nil {
-		return nil, nil, fmt.Errorf("artifact %s of run %d: %w", artifact, t.RunID, err)
+		return nil, fmt.Errorf("artifact %s of run %d: %w", artifact, run, err)
 	}
-	files = slices.DeleteFunc(files, func(f File) bool { return path.Base(f.Name) != "comparison.json" })
+	files = slices.DeleteFunc(files, func(f File) bool { return path.Base(f.Name) != "report.json" })
+	all := slices.Clone(files)
+	files = slices.DeleteFunc(files, func(f File) bool { // a part of another report, beneath it
+		return slices.ContainsFunc(all, func(o File) bool {
+			return path.Dir(o.Name) != "." && strings.HasPrefix(path.Dir(f.Name), path.Dir(o.Name)+"/")
+		})
+	})
 	if len(files) == 0 {
-		return nil, nil, fmt.Errorf("artifact %s of run %d holds no comparison.json", artifact, t.RunID)
+		return nil, fmt.Errorf("artifact %s of run %d holds no report.json: a comparison that the change made itself is "+
+			"not believed", artifact, run)
 	}
-	return pull, files, nil
+	return files, nil
 }
 
 // Say writes a line to the log of the step.

@@ -39,7 +39,7 @@ func sessionOf(t *testing.T, srv *gatetest.Server, o SessionOptions) (s *Session
 	}
 	variables := map[string]string{
 		"GITHUB_ACTIONS": "true", "GITHUB_API_URL": listener.URL, "GITHUB_REPOSITORY": "octo/llm", "GITHUB_RUN_ID": "500",
-		"GITHUB_WORKFLOW": "performance", "GITHUB_JOB": "gate", "GITHUB_WORKSPACE": dir, "GITHUB_TOKEN": token,
+		"GITHUB_WORKFLOW": "performance", "GITHUB_JOB": "gate", "GITHUB_ACTION": "decode", "GITHUB_WORKSPACE": dir, "GITHUB_TOKEN": token,
 		"GITHUB_EVENT_NAME": "pull_request", "GITHUB_EVENT_PATH": event, "EXPLAIN_MATRIX": `{"gpu": "h100"}`,
 		"GITHUB_OUTPUT": filepath.Join(dir, "outputs"), "GITHUB_STEP_SUMMARY": filepath.Join(dir, "summary"),
 	}
@@ -61,11 +61,12 @@ func sessionOf(t *testing.T, srv *gatetest.Server, o SessionOptions) (s *Session
 // TestSessionReadsThePullRequest: who is compared with what comes from the event, and one comment of each job of a matrix
 // has a key of its own.
 func TestSessionReadsThePullRequest(t *testing.T) {
-	s, _, _ := sessionOf(t, gatetest.New(gatetest.Scenario{}), SessionOptions{Mode: Always})
-	if s.Number != 7 || s.BaseSHA() != sha("b") || s.BaseBranch() != "main" || s.Title != "h100" {
-		t.Errorf("#%d, base %s of %s, title %q", s.Number, s.BaseSHA(), s.BaseBranch(), s.Title)
+	s, _, _ := sessionOf(t, gatetest.New(gatetest.Scenario{}), SessionOptions{Mode: Always, Folder: "prefill"})
+	base, change := s.Base()
+	if s.Number != 7 || base != sha("b") || !change || s.BaseBranch() != "main" || s.Title != "h100" {
+		t.Errorf("#%d, base %s of %s, title %q", s.Number, base, s.BaseBranch(), s.Title)
 	}
-	if s.key != "performance-gate-h100" {
+	if s.key != "performance-gate-h100-decode-prefill" {
 		t.Errorf("key %q", s.key)
 	}
 	if _, err := s.File(context.Background(), "/elsewhere/policy.yml", "main", 10); err == nil ||
@@ -108,8 +109,8 @@ func TestSessionTells(t *testing.T) {
 func TestSessionSaysWhyItDoesNotComment(t *testing.T) {
 	denied := gatetest.New(gatetest.Scenario{Denied: []string{"pull-requests: write"}})
 	s, said, outputs := sessionOf(t, denied, SessionOptions{Mode: Always})
-	s.Fail(3, errors.New("no trace"))
-	s.TellError(context.Background(), func(int) string { return "no verdict" })
+	s.Fail(comparison.Error, 3, errors.New("no trace"))
+	s.TellError(context.Background(), comparison.Error, func(int) string { return "no verdict" })
 	summary, err := os.ReadFile(filepath.Join(filepath.Dir(outputs), "summary"))
 	if err != nil {
 		t.Fatal(err)

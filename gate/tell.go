@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
 	"strconv"
@@ -43,44 +44,47 @@ func (s *Session) Tell(ctx context.Context, r *Result) {
 	}
 	s.summary(r.Summary(SummaryRoom))
 	s.annotate(c)
-	s.post(ctx, s.Number, commentOn(c, r.Comment))
+	s.post(ctx, commentOn(c, r.Comment))
+	s.status(ctx, c.Verdict)
 }
 
-// TellError says in the summary and the comment that there is no verdict: a comment of an earlier run would go on
-// saying what was true of another commit. body renders the text in at most limit bytes.
-func (s *Session) TellError(ctx context.Context, body func(limit int) string) {
-	if ctx.Err() != nil {
+// TellError says in the summary, the comment and the status that nothing was judged: those of an earlier run would go
+// on saying what was true of another commit. body renders the text in at most limit bytes.
+func (s *Session) TellError(ctx context.Context, verdict comparison.Verdict, body func(limit int) string) {
+	if ctx.Err() != nil || s.client == nil {
 		return
 	}
 	s.summary(body(SummaryRoom))
-	s.post(ctx, s.Number, comment{Verdict: comparison.Error, Changed: true, Body: body})
+	s.post(ctx, comment{Verdict: verdict, Changed: true, Body: body})
+	s.status(ctx, verdict)
 }
 
-// Fail sets the outputs of a step that came to no verdict, and annotates it with the error.
-func (s *Session) Fail(exitCode int, err error) {
-	s.output("verdict", string(comparison.Error))
+// Fail sets the outputs of a step that judged nothing, and annotates it with the error.
+func (s *Session) Fail(verdict comparison.Verdict, exitCode int, err error) {
+	s.output("verdict", string(verdict))
 	s.output("exit-code", strconv.Itoa(exitCode))
-	s.log.Annotate(failureLevel, "explain: error", err.Error())
+	s.log.Annotate(failureLevel, "explain: "+string(verdict), err.Error())
 }
 
-// Comment puts a text about a comparison into the summary and on a pull request, which may be another than the event's;
-// number 0 is none. body renders the text in at most limit bytes.
-func (s *Session) Comment(ctx context.Context, number int, c *comparison.Comparison, body func(limit int) string) {
-	s.summary(body(SummaryRoom))
-	s.post(ctx, number, commentOn(c, body))
-}
-
-// TellTrigger sets, for a step on workflow_run, the output verdict and, where status is not empty, the commit status of
-// that name on the head of the run that has finished.
-func (s *Session) TellTrigger(ctx context.Context, c *comparison.Comparison, status string) {
+// Comment puts a text about a comparison into the summary and on the pull request, and sets the output verdict and the
+// status. body renders the text in at most limit bytes.
+func (s *Session) Comment(ctx context.Context, c *comparison.Comparison, body func(limit int) string) {
 	s.output("verdict", string(c.Verdict))
-	if status == "" {
+	s.summary(body(SummaryRoom))
+	s.post(ctx, commentOn(c, body))
+	s.status(ctx, c.Verdict)
+}
+
+// status sets the commit status of the head, where one was asked for.
+func (s *Session) status(ctx context.Context, v comparison.Verdict) {
+	sha := s.HeadSHA()
+	if s.o.Status == "" || !s.token || sha == "" {
 		return
 	}
-	why := s.client.setStatus(ctx, commitStatus{
-		SHA: s.Run.Trigger.HeadSHA, OK: c.Verdict == comparison.Pass || c.Verdict == comparison.Warn,
-		Context: status, Text: "explain: " + string(c.Verdict), URL: s.Run.URL(),
-	})
+	state := map[comparison.Verdict]string{comparison.Pass: "success", comparison.Warn: "success",
+		comparison.Error: "error"}[v]
+	why := s.client.setStatus(ctx, commitStatus{SHA: sha, State: cmp.Or(state, "failure"), Context: s.o.Status,
+		Text: "explain: " + string(v), URL: s.Run.URL()})
 	if why != "" {
 		s.o.Say("status: " + why)
 	}
@@ -108,6 +112,13 @@ func (s *Session) inWorkspace(folder, name string) string {
 	return filepath.ToSlash(path)
 }
 
+// stamp of the numbers, which knows the head also where the event names a pull request by number only.
+func (s *Session) stamp() stamp {
+	st := s.Run.stamp()
+	st.HeadSHA = s.HeadSHA()
+	return st
+}
+
 // annotate says the verdict in one line, and how much was checked: numbers and ids of metrics, no name of a capture.
 func (s *Session) annotate(c *comparison.Comparison) {
 	level := failureLevel
@@ -122,14 +133,14 @@ func (s *Session) annotate(c *comparison.Comparison) {
 }
 
 // post brings the comment up to date, and says in the log and the summary where it could not.
-func (s *Session) post(ctx context.Context, number int, w comment) {
-	if number == 0 || s.o.Mode == Never {
+func (s *Session) post(ctx context.Context, w comment) {
+	if s.Number == 0 || s.o.Mode == Never {
 		return
 	}
 	why := "no token: set GITHUB_TOKEN for this step (env: GITHUB_TOKEN: ${{ github.token }})"
 	if s.token {
-		w.Key, w.Mode, w.Stamp = s.key, s.o.Mode, s.Run.stamp()
-		posted := s.client.upsert(ctx, number, w)
+		w.Key, w.Mode, w.Stamp, w.Accepted = s.key, s.o.Mode, s.stamp(), s.accepted
+		posted := s.client.upsert(ctx, s.Number, w)
 		if posted.ID != 0 {
 			s.output("comment-id", strconv.FormatInt(posted.ID, 10))
 			s.output("comment-url", posted.URL)

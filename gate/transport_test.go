@@ -121,7 +121,7 @@ func TestJitter(t *testing.T) {
 func TestWritesAreSentWhole(t *testing.T) {
 	a := &answers{list: []*http.Response{reply(502, ""), reply(200, `{"id":6}`)}}
 	var waits []time.Duration
-	u := &upsert{c: clientOf(t, a, &waits), number: 7, want: comment{Body: func(int) string { return "new" }}, marker: marker{"gate", stamp{}}, limit: CommentLimit}
+	u := &upsert{c: clientOf(t, a, &waits), number: 7, want: comment{Body: func(int) string { return "new" }}, marker: marker{key: "gate", stamp: stamp{}}, limit: CommentLimit}
 	if p, _ := u.edit(context.Background(), found{id: 6}); p.Action != commentUpdated || len(a.sent) != 2 || a.sent[0] != a.sent[1] || !contains(a.sent[1], "new") {
 		t.Errorf("%+v after %q", p, a.sent)
 	}

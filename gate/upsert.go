@@ -49,7 +49,8 @@ func (c *client) upsert(ctx context.Context, number int, w comment) posted {
 	if number < 1 {
 		return posted{Action: commentSilent, Reason: "no comment: the event is not about a pull request"}
 	}
-	u := &upsert{c: c, number: number, want: w, marker: marker{CleanKey(w.Key), w.Stamp}, limit: CommentLimit}
+	u := &upsert{c: c, number: number, want: w, limit: CommentLimit,
+		marker: marker{CleanKey(w.Key), w.Stamp, w.Accepted}}
 	// A comment that somebody deletes between the list and the edit is looked for once more.
 	for try := 1; ; try++ {
 		mine, err := u.list(ctx)
@@ -119,7 +120,7 @@ func (u *upsert) list(ctx context.Context) ([]found, error) {
 func (u *upsert) update(ctx context.Context, mine []found) (p posted, gone bool) {
 	keep := mine[0]
 	for _, f := range mine {
-		if f.stamp.newer(u.want.Stamp) {
+		if f.stamp.newer(u.want.Stamp) && u.happened(ctx, f.stamp) {
 			return posted{Action: commentStale, ID: keep.id, URL: keep.url,
 				Reason: fmt.Sprintf("a newer run (%d, attempt %d) has commented already", f.stamp.RunID,
 					f.stamp.Attempt)}, false
@@ -134,12 +135,29 @@ func (u *upsert) update(ctx context.Context, mine []found) (p posted, gone bool)
 	return p, gone
 }
 
+// happened reports whether the run of a stamp exists: a marker that somebody planted with a run that is yet to come
+// would stop every update. Where runs cannot be read, the pull request says whose head is the newest.
+func (u *upsert) happened(ctx context.Context, s stamp) bool {
+	run, _, err := u.c.api.Actions.GetWorkflowRunByID(ctx, u.c.owner, u.c.repo, s.RunID)
+	switch status(err) {
+	case http.StatusNotFound:
+		return false
+	case http.StatusForbidden, http.StatusUnauthorized:
+		pull, err := u.c.pull(ctx, u.number)
+		return err != nil || pull.HeadSHA != u.want.Stamp.HeadSHA
+	}
+	return err != nil || run.GetRunAttempt() >= s.Attempt && (s.HeadSHA == "" || run.GetHeadSHA() == s.HeadSHA)
+}
+
 // edit makes a comment say what is wanted; gone says that it is not there any more.
 func (u *upsert) edit(ctx context.Context, f found) (p posted, gone bool) {
+	if u.marker.accepted.head == "" {
+		u.marker.accepted = f.accepted
+	}
 	for {
 		text, m, _ := readMarker(u.body())
 		m.stamp.Attempt = f.stamp.Attempt // attempts of one run follow each other
-		if text == f.text && m == f.marker {
+		if text == f.text && m.String() == f.marker.String() {
 			return posted{Action: commentUnchanged, ID: f.id, URL: f.url, Shrunk: u.limit < CommentLimit}, false
 		}
 		_, _, err := u.c.api.Issues.EditComment(ctx, u.c.owner, u.c.repo, f.id,
@@ -207,7 +225,7 @@ func (u *upsert) converge(ctx context.Context, made posted) posted {
 		return made
 	}
 	keep := mine[0]
-	if keep.stamp.newer(u.want.Stamp) {
+	if keep.stamp.newer(u.want.Stamp) && u.happened(ctx, keep.stamp) {
 		u.remove(ctx, made.ID)
 		return posted{Action: commentStale, ID: keep.id, URL: keep.url,
 			Reason: fmt.Sprintf("a newer run (%d, attempt %d) has commented already", keep.stamp.RunID,

@@ -22,11 +22,21 @@ const (
 	maxName    = 512       // bytes of a path
 )
 
-// readZip reads the .json files of a zip, sorted by name. What it reads was written by strangers: a path that leaves
+// plainName is what an artifact of one file, which is no zip, is read as.
+const plainName = "report.json"
+
+// readZip reads the .json files of a zip, sorted by name; of an artifact that upload-artifact stored as one plain file,
+// that one. What it reads was written by strangers: a path that leaves
 // the archive, a link or a name twice refuses the whole of it, and sizes are counted, never believed.
 func readZip(b []byte) ([]File, error) {
 	if len(b) > maxZip {
 		return nil, fmt.Errorf("the zip has more than %d bytes", int64(maxZip))
+	}
+	if bytes.HasPrefix(b, []byte("{")) { // no zip begins so
+		if len(b) > maxEntry {
+			return nil, fmt.Errorf("the file has more than %d bytes", int64(maxEntry))
+		}
+		return []File{{plainName, b}}, nil
 	}
 	z, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {

@@ -119,7 +119,7 @@ func TestActionScriptsAreSound(t *testing.T) {
 			t.Errorf("%s", out)
 		}
 	}
-	if out, err := exec.Command("shellcheck", "-x", "-P", "../../.ci", "../../.ci/run", "../../.ci/e2e", "../../.ci/tools.sh").CombinedOutput(); err != nil {
+	if out, err := exec.Command("shellcheck", "-x", "-P", "../../.ci", "../../.ci/run", "../../.ci/e2e", "../../.ci/release", "../../.ci/tools.sh").CombinedOutput(); err != nil {
 		t.Errorf("%s", out)
 	}
 }
@@ -192,12 +192,22 @@ func TestActionPassesEveryFlag(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "pwned")); err == nil {
 		t.Error("an input was run")
 	}
-	got, err = runScript("COMMAND=comment", "CANDIDATE=legs/*/comparison.json", "COMMENT_KEY=all", "PR_NUMBER=7", "OVERRIDE_LABEL=perf:ok", "ARTIFACT=explain", "ALLOW_UNSAFE=true", "STATUS=perf")
-	if want := "comment\n--comment-key=all\n--pull-request=7\n--override-label=perf:ok\n--allow-unsafe\n--artifact=explain\n--status=perf\n--merge\n--comparison=legs/*/comparison.json\n"; err != nil || got != want {
+	got, err = runScript("COMMAND=comment", "CANDIDATE=legs/*/comparison.json", "COMMENT_KEY=all", "PR_NUMBER=7", "OVERRIDE_LABEL=perf:ok", "EXPECT=a100,h100", "ALLOW_UNSAFE=true", "STATUS=perf")
+	if want := "comment\n--comment-key=all\n--pull-request=7\n--status=perf\n--override-label=perf:ok\n--allow-unsafe\n--expect=a100,h100\n--merge\n--comparison=legs/*/comparison.json\n"; err != nil || got != want {
 		t.Errorf("%v, got\n%s\nwant\n%s", err, got, want)
 	}
-	if got, err = runScript("COMMAND=rm"); err == nil || !strings.Contains(got, "neither gate nor comment") {
+	if got, err = runScript("COMMAND=rm"); err == nil || !strings.Contains(got, "none of gate, report, comment") {
 		t.Errorf("%v: %s", err, got)
+	}
+	put(t, filepath.Join(dir, "b 1.nsys-rep"), nil, 0o644)
+	put(t, filepath.Join(dir, "h1.sqlite.zst"), nil, 0o644)
+	put(t, filepath.Join(dir, "h2.sqlite"), nil, 0o644)
+	got, err = runScript("COMMAND=report", "BASELINE=b 1.nsys-rep", "CANDIDATE=h*.sqlite*\n$(touch pwned)", "OUT=reports", "UNIT=graph")
+	if want := "b 1.nsys-rep\n--quiet\n--unit=graph\n--out\nreports/base/1-b 1\nh1.sqlite.zst\n--quiet\n--unit=graph\n--out\nreports/head/1-h1\nh2.sqlite\n--quiet\n--unit=graph\n--out\nreports/head/2-h2\n::error title=explain::no capture of the head is where the input says\n"; err == nil || got != want {
+		t.Errorf("%v, got\n%s\nwant\n%s", err, got, want)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "pwned")); err == nil {
+		t.Error("an input was run")
 	}
 	var w env // every flag that the script can pass exists
 	w.Getenv = os.Getenv
@@ -227,7 +237,7 @@ func TestActionInstalls(t *testing.T) {
 	const release = "#!/bin/sh\necho released\n" // sha256sum of it:
 	const sum = "4da189d90e07cff2e187998d545d201d8cb7fe95efac557c72f1b545b7b2c9b9"
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/v9.9.9/explain_v9.9.9_linux_"+runtime.GOARCH {
+		if r.URL.Path != "/v9.9.9/explain_v9.9.9_linux_"+runtime.GOARCH && r.URL.Path != "/v9.9.9/explain_v9.9.9_windows_amd64.exe" {
 			http.NotFound(w, r)
 			return
 		}
@@ -238,10 +248,11 @@ func TestActionInstalls(t *testing.T) {
 	install := func(releases string, env ...string) (program, out string, err error) {
 		dir := t.TempDir()
 		put(t, filepath.Join(dir, "source/.explain-releases"), []byte(releases), 0o644)
+		put(t, filepath.Join(dir, "source/go.mod"), read(t, "../../go.mod"), 0o644)
 		put(t, filepath.Join(dir, "out.txt"), nil, 0o644)
 		cmd := exec.Command("bash", "-c", step.Run)
 		cmd.Dir = dir
-		cmd.Env = append([]string{"PATH=" + pathWithout(t, "go"), "BINARY=", "VERSION=", "SOURCE=" + filepath.Join(dir, "source"), "RUNNER_TEMP=" + dir, "GITHUB_OUTPUT=" + filepath.Join(dir, "out.txt"), "RELEASE_URL=" + server.URL}, env...)
+		cmd.Env = append([]string{"PATH=" + pathWithout(t, "go"), "BINARY=", "VERSION=", "FOLDER=.", "HOME=" + dir, "SOURCE=" + filepath.Join(dir, "source"), "RUNNER_TEMP=" + dir, "GITHUB_OUTPUT=" + filepath.Join(dir, "out.txt"), "RELEASE_URL=" + server.URL}, env...)
 		b, err := cmd.CombinedOutput()
 		_, program, _ = strings.Cut(strings.TrimSpace(string(read(t, filepath.Join(dir, "out.txt")))), "program=")
 		return program, string(b), err
@@ -261,7 +272,7 @@ func TestActionInstalls(t *testing.T) {
 		t.Errorf("a release with another checksum: %v: %s", err, out)
 	}
 	for name, releases := range map[string]string{"none": "# none\n", "gone": line("v1.0.0", sum)} {
-		if _, out, err = install(releases); err == nil || !strings.Contains(out, "run actions/setup-go before this action") {
+		if _, out, err = install(releases); err == nil || !strings.Contains(out, "run actions/setup-go with go-version 1.26 or newer before this action") {
 			t.Errorf("%s: no release and no Go: %v: %s", name, err, out)
 		}
 	}
@@ -270,6 +281,31 @@ func TestActionInstalls(t *testing.T) {
 	}
 	if program, out, err = install("# none\n", "BINARY=bash"); err != nil || !strings.HasSuffix(program, "/bash") {
 		t.Errorf("%q, %v: %s", program, err, out)
+	}
+	if _, out, _ = install(line("v1.0.0", sum)); !strings.Contains(out, "::warning title=explain::explain v1.0.0 could not be downloaded") {
+		t.Errorf("a mirror that lacks the release: %s", out)
+	}
+	fake := func(name, script string) string { // a program in front of PATH
+		dir := t.TempDir()
+		put(t, filepath.Join(dir, name), []byte("#!/bin/bash\n"+script), 0o755)
+		return "PATH=" + dir + string(os.PathListSeparator) + os.Getenv("PATH")
+	}
+	old := fake("go", `case "$1" in env) echo go1.22.1 ;; *) echo "go.mod requires go >= 1.26.0" >&2; exit 1 ;; esac`)
+	if _, out, err = install("# none\n", old); err == nil || !strings.Contains(out, "by go1.22.1: it needs Go 1.26 or newer") {
+		t.Errorf("a Go that is too old: %v: %s", err, out)
+	}
+	homeless := fake("go", `[ -d "$HOME" ] || exit 9; printf '%s\n' "$@" > "$RUNNER_TEMP/args"`)
+	if _, out, err = install("# none\n", homeless, "HOME="); err != nil {
+		t.Errorf("no home: %v: %s", err, out)
+	}
+	windows := fake("uname", `case "$1" in -s) echo MINGW64_NT-10.0 ;; *) echo x86_64 ;; esac`)
+	if program, out, err = install("v9.9.9 windows amd64 "+sum+"\n", windows); err != nil || !strings.HasSuffix(program, "/explain.exe") {
+		t.Errorf("%q on Windows: %v: %s", program, err, out)
+	}
+	sub := t.TempDir()
+	put(t, filepath.Join(sub, "explain"), []byte("#!/bin/bash\n"), 0o755)
+	if program, out, err = install("# none\n", "BINARY=./explain", "FOLDER="+sub); err != nil || filepath.Clean(program) != filepath.Join(sub, "explain") {
+		t.Errorf("a path from working-directory: %q, %v: %s", program, err, out)
 	}
 	if _, out, err = install("# none\n", "BINARY=no-such-program"); err == nil || !strings.Contains(out, "names no program") {
 		t.Errorf("%v: %s", err, out)
@@ -340,6 +376,29 @@ func TestReadmeWorkflowIsShort(t *testing.T) {
 	}
 }
 
+// pinnedAction is an action of GitHub's own at one commit.
+var pinnedAction = regexp.MustCompile(`^actions/[a-z-]+@[0-9a-f]{40}$`)
+
+// reusable are the inputs of the reusable workflow.
+func reusable(t *testing.T) map[string]bool {
+	t.Helper()
+	var w struct {
+		On struct {
+			Call struct {
+				Inputs map[string]interface{} `yaml:"inputs"`
+			} `yaml:"workflow_call"`
+		} `yaml:"on"`
+	}
+	if err := yaml.Unmarshal(read(t, "../../.github/workflows/gate.yml"), &w); err != nil || len(w.On.Call.Inputs) < 5 {
+		t.Fatalf("%v: %v", w.On.Call.Inputs, err)
+	}
+	names := map[string]bool{}
+	for name := range w.On.Call.Inputs {
+		names[name] = true
+	}
+	return names
+}
+
 // TestExampleWorkflows: their inputs are the action's, no expression of a stranger's text reaches a script, and nothing has
 // more permissions than it needs.
 func TestExampleWorkflows(t *testing.T) {
@@ -348,11 +407,17 @@ func TestExampleWorkflows(t *testing.T) {
 	if err != nil || len(files) < 5 {
 		t.Fatalf("%v, %v", files, err)
 	}
+	files = append(files, "../../.github/workflows/gate.yml")
+	called := reusable(t)
 	for _, file := range files {
 		var w struct {
 			Permissions map[string]string `yaml:"permissions"`
 			Jobs        map[string]struct {
-				Steps []struct {
+				Permissions map[string]string      `yaml:"permissions"`
+				Uses        string                 `yaml:"uses"`
+				With        map[string]interface{} `yaml:"with"`
+				Timeout     interface{}            `yaml:"timeout-minutes"`
+				Steps       []struct {
 					Uses string            `yaml:"uses"`
 					Run  string            `yaml:"run"`
 					With map[string]string `yaml:"with"`
@@ -362,10 +427,27 @@ func TestExampleWorkflows(t *testing.T) {
 		if err := yaml.Unmarshal(read(t, file), &w); err != nil {
 			t.Fatal(err)
 		}
-		if len(w.Permissions) == 0 || w.Permissions["contents"] != "read" {
+		if w.Permissions == nil {
 			t.Errorf("%s: permissions %v", file, w.Permissions)
 		}
 		for name, job := range w.Jobs {
+			if p := job.Permissions["contents"] + w.Permissions["contents"]; p != "read" && p != "readread" {
+				t.Errorf("%s: job %s may %s contents", file, name, p)
+			}
+			if job.Uses != "" {
+				if job.Uses != "nsys-llm/explain/.github/workflows/gate.yml@v1" {
+					t.Errorf("%s calls %s", file, job.Uses)
+				}
+				for in := range job.With {
+					if !called[in] {
+						t.Errorf("%s: the reusable workflow has no input %s", file, in)
+					}
+				}
+				continue
+			}
+			if job.Timeout == nil {
+				t.Errorf("%s: job %s has no time limit", file, name)
+			}
 			own := 0
 			for _, s := range job.Steps {
 				if strings.Contains(s.Run, "${{") {
@@ -379,8 +461,10 @@ func TestExampleWorkflows(t *testing.T) {
 							t.Errorf("%s: the action has no input %s", file, in)
 						}
 					}
-				case s.Uses != "" && !strings.HasPrefix(s.Uses, "actions/"):
+				case s.Uses != "" && !pinnedAction.MatchString(s.Uses) && !strings.HasSuffix(file, "enterprise.yml"):
 					t.Errorf("%s uses %s", file, s.Uses)
+				case strings.HasPrefix(s.Uses, "actions/checkout@") && s.With["persist-credentials"] != "false":
+					t.Errorf("%s: job %s leaves its token in the checkout", file, name)
 				}
 			}
 			if own != 1 {

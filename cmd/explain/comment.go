@@ -3,15 +3,16 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/render"
 	"github.com/nsys-llm/explain/gate"
@@ -20,23 +21,22 @@ import (
 func newComment(e *env) *cobra.Command {
 	var f commentFlags
 	cmd := &cobra.Command{
-		Use:   "comment [--merge] [COMPARISON …]",
+		Use:   "comment [--merge] COMPARISON …",
 		Short: "Write the comment for comparisons that were made elsewhere, and post it in GitHub Actions",
 		Long: `comment writes the comment of a pull request from comparison.json, as gate does: the JSON is
-validated and the markdown is made here.
+validated and the markdown is made here. It prints the markdown, or writes comment.md into --out; in
+GitHub Actions it posts it.
 
-With COMPARISON files it combines several with --merge, the jobs of a matrix say: the worst verdict,
-a row for each, each one folded. It prints the markdown, or writes comment.md into --out; in GitHub
-Actions it posts it.
+With --merge it combines several, the jobs of a matrix say: the worst verdict, a row for each, each
+one folded. --expect names them: one that is not there, since its job failed, is an error in the
+comment and exit 3, so that the others do not pass for all.
 
-Without files it is the half of the fork pattern that may write: in a workflow_run job it takes
-comparison.json from the artifact of the run that has finished, finds the pull request by head
-commit and repository, refuses where the head has moved on, and posts. It needs no checkout. The
-numbers were made by code of the pull request, and the comment says so.
+For pull requests of forks use gate on workflow_run: it judges what was measured, where comment would
+repeat what the fork's own code says.
 
 The exit code is 0 whatever the verdict is: gate has judged already.`,
 		Example: `  explain comment gate/comparison.json > comment.md
-  explain comment --merge legs/*/comparison.json --comment-key all`,
+  explain comment --merge legs/*/comparison.json --expect a100,h100 --comment-key all`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), e, args) },
 	}
@@ -46,24 +46,23 @@ The exit code is 0 whatever the verdict is: gate has judged already.`,
 
 // commentFlags are the flags of explain comment.
 type commentFlags struct {
-	github   githubFlags
-	merge    bool
-	files    []string
-	artifact string
-	status   string
-	label    string
-	out      string
+	github githubFlags
+	merge  bool
+	expect []string
+	files  []string
+	label  string
+	out    string
 }
 
 func (f *commentFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.SortFlags = false
 	fl.BoolVar(&f.merge, "merge", false, "combine several comparisons in one comment")
+	fl.StringSliceVar(&f.expect, "expect", nil,
+		"`NAMES` of the comparisons that --merge must find, as their folders are called or end in after a dash: a100,h100")
 	fl.StringArrayVar(&f.files, "comparison", nil, "`FILES` as the arguments name them: repeatable, commas, globs")
-	fl.StringVar(&f.artifact, "artifact", "explain", "the artifact of this `NAME` holds comparison.json (workflow_run)")
-	fl.StringVar(&f.status, "status", "", "also set a commit status of this `NAME` on the head (workflow_run)")
 	fl.StringVar(&f.label, "override-label", "perf:accept",
-		"this `LABEL` on the pull request turns fail into warn (workflow_run); empty: none does")
+		"this `LABEL` on the pull request turns fail into warn; empty: none does")
 	fl.StringVarP(&f.out, "out", "o", "", "write comment.md into this `DIR` instead of printing it")
 	f.github.register(cmd)
 	_ = cmd.MarkFlagDirname("out")
@@ -75,29 +74,35 @@ func (f *commentFlags) run(ctx context.Context, e *env, args []string) error {
 			return err
 		}
 	}
-	args = append(args, f.files...)
-	session, err := f.github.session(ctx, e)
+	session, err := f.github.session(ctx, e, f.out)
 	if err != nil {
 		return err
 	}
-	if len(args) > 0 || f.merge {
-		err = f.named(ctx, e, session, args)
-	} else {
-		err = f.triggered(ctx, e, session)
-	}
-	if err != nil && session != nil {
-		session.Fail(errorCode(err), err)
+	err = f.comment(ctx, e, session, append(args, f.files...))
+	if err != nil && !errors.As(err, new(exitCode)) && session != nil {
+		session.Fail(errorVerdict(err), errorCode(err), err)
+		session.TellError(ctx, errorVerdict(err), func(limit int) string {
+			o := provenance(session)
+			o.Limit = limit
+			return render.ErrorComment(errorVerdict(err), err.Error(), o)
+		})
 	}
 	return err
 }
 
-// named comments on comparisons of this checkout.
-func (f *commentFlags) named(ctx context.Context, e *env, s *gate.Session, args []string) error {
-	if len(args) == 0 {
-		return usagef("--merge combines comparison.json files: name them")
+// comment reads the comparisons, and comments on them.
+func (f *commentFlags) comment(ctx context.Context, e *env, s *gate.Session, args []string) error {
+	switch {
+	case s != nil && s.Run.Trigger != nil:
+		return usagef("on workflow_run nothing that a change says of itself is believed: use explain gate, which judges " +
+			"the reports of its run")
+	case len(args) == 0:
+		return usagef("name comparison.json files")
+	case len(f.expect) > 0 && !f.merge:
+		return usagef("--expect goes with --merge")
 	}
 	paths, err := expand("comment", args)
-	if err != nil {
+	if err != nil && len(f.expect) == 0 {
 		return err
 	}
 	if len(paths) > 1 && !f.merge {
@@ -113,16 +118,40 @@ func (f *commentFlags) named(ctx context.Context, e *env, s *gate.Session, args 
 		if err != nil {
 			return err
 		}
+		if s != nil {
+			leg.Comparison.Withdraw() // who accepts what is for the pull request to say
+			s.Override(ctx, leg.Comparison, f.label)
+		}
 		legs = append(legs, leg)
 	}
+	missing := missingLegs(legs, f.expect)
+	legs = append(legs, missing...)
 	text := commentText(legs, f.merge, provenance(s))
 	if err := f.write(ctx, e, s, text); err != nil {
 		return err
 	}
 	if s != nil {
-		s.Comment(ctx, s.Number, render.Worst(legs), text)
+		s.Comment(ctx, render.Worst(legs), text)
+	}
+	if len(missing) > 0 {
+		return exitCode(exitInput)
 	}
 	return nil
+}
+
+// missingLegs are errors in place of the comparisons that are expected and not there.
+func missingLegs(legs []render.Leg, expect []string) []render.Leg {
+	var list []render.Leg
+	for _, name := range expect {
+		if !slices.ContainsFunc(legs, func(l render.Leg) bool {
+			return l.Title == name || strings.HasSuffix(l.Title, "-"+name)
+		}) {
+			c := &comparison.Comparison{Verdict: comparison.Error,
+				Cause: "It left no comparison: its job failed or never ran."}
+			list = append(list, render.Leg{Title: name, Comparison: c})
+		}
+	}
+	return list
 }
 
 // commentText is one comparison as gate would comment on it, or several combined.
@@ -148,44 +177,6 @@ func (f *commentFlags) write(ctx context.Context, e *env, s *gate.Session, text 
 	case s == nil:
 		return write(e.Out)
 	}
-	return nil
-}
-
-// triggered comments on what the run left behind that triggered this one.
-func (f *commentFlags) triggered(ctx context.Context, e *env, s *gate.Session) error {
-	switch {
-	case s == nil:
-		return usagef("name comparison.json files; without any, comment runs in a workflow_run job of GitHub Actions")
-	case s.Run.Trigger == nil:
-		return usagef("the event is %s: name comparison.json files, or run this on workflow_run", s.Run.Event)
-	}
-	pull, found, err := s.Finished(ctx, f.artifact)
-	if err != nil || pull == nil {
-		return err
-	}
-	var legs []render.Leg
-	for _, a := range found {
-		leg, err := readLeg(a.Name, a.Data)
-		if err != nil {
-			return err
-		}
-		leg.Comparison.Withdraw() // who accepts what is for the pull request to say, not for its code
-		s.Override(ctx, pull.Number, leg.Comparison, f.label)
-		legs = append(legs, leg)
-	}
-	o := provenance(s)
-	o.Title, o.Provenance.Artifact = f.github.commentKey, f.artifact
-	if pull.Fork {
-		o.Notes = append(o.Notes, []doc.Span{doc.Text(
-			"Reported by a run of the fork's own code: explain made this comment, and did not measure the numbers.")})
-	}
-	text := commentText(legs, f.merge || len(legs) > 1, o)
-	if err := f.write(ctx, e, s, text); err != nil {
-		return err
-	}
-	all := render.Worst(legs)
-	s.Comment(ctx, pull.Number, all, text)
-	s.TellTrigger(ctx, all, f.status)
 	return nil
 }
 

@@ -34,8 +34,8 @@ func (e *env) colour() bool {
 // clean makes text from the outside fit for a terminal or a log line.
 func clean(s string) string { return render.Visible(s) }
 
-// today is the day, in UTC, that waivers are held to: that of SOURCE_DATE_EPOCH, by which reproducible builds fix their
-// clock, else the clock's.
+// today is the day, in UTC, that waivers are held to: the clock's. SOURCE_DATE_EPOCH, by which reproducible builds fix
+// theirs, can only make it later: set to the date of a commit for a whole job, it would keep waivers alive for ever.
 func today(e *env) (time.Time, error) {
 	now := time.Now().UTC()
 	if s := e.Getenv("SOURCE_DATE_EPOCH"); s != "" {
@@ -43,7 +43,9 @@ func today(e *env) (time.Time, error) {
 		if err != nil || seconds < 0 {
 			return now, usagef("SOURCE_DATE_EPOCH is %q, not a number of seconds since 1970", s)
 		}
-		now = time.Unix(seconds, 0).UTC()
+		if fixed := time.Unix(seconds, 0).UTC(); fixed.After(now) {
+			now = fixed
+		}
 	}
 	return time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC), nil
 }

@@ -33,8 +33,11 @@ func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 // errorCode is the exit code of a command that ended in an error.
 func errorCode(err error) int {
-	if errors.As(err, new(usageError)) || errors.Is(err, analyze.ErrOptions) {
+	switch {
+	case errors.As(err, new(usageError)) || errors.Is(err, analyze.ErrOptions):
 		return exitUsage
+	case errors.As(err, new(unreadError)):
+		return exitInconclusive
 	}
 	return exitInput
 }

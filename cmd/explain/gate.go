@@ -1,15 +1,23 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -32,7 +40,15 @@ func newGate(e *env) *cobra.Command {
   reports/          a report of each capture of the head, to keep as the next baseline
 
 FILES are traces, reports or folders that "explain --out" wrote; separated by commas, repeated, or
-globs. Without a baseline budgets are judged, and it says so.
+globs. Without a baseline only budgets are judged; where none was, or one was asked for and is not
+there, that is inconclusive (on_missing_baseline in the policy says otherwise).
+
+For a change (a pull request, a merge queue, a push) what decides is read at its base: the policy,
+noise floors, a checked-in baseline, the phase map. What cannot be read there is exit 4, what the base
+does not have yet counts once it is merged.
+
+On workflow_run it judges the reports that the run left which has finished, for pull requests of
+forks: it needs no checkout, and believes nothing but the numbers, which the comment says.
 
 In GitHub Actions it also sets outputs, writes the step summary and at most three annotations, and
 keeps one comment on the pull request up to date, in this order, before it exits. The token is read
@@ -63,9 +79,13 @@ type gateFlags struct {
 	baselineArtifact string
 	baselineBranch   string
 	baselineFile     string
+	baseCommit       string
+	artifact         string
 	overrideLabel    string
 	exitOn           string
 	out              string
+
+	pins []*pinned // what decides, as it was read
 }
 
 // exitLevels of --exit-on, from the strictest.
@@ -78,7 +98,7 @@ func (f *gateFlags) register(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.head, "head", nil, "`FILES` of the head")
 	f.rules.register(cmd)
 	fl.StringVar(&f.policyRef, "policy-ref", "",
-		"judge by the policy file as it is at this `REF`; head: as it is here (default in a pull request: its base)")
+		"read what decides (policy, noise, checked-in baseline, phase map) at this `REF`; head: as it is here (default for a change: its base)")
 	fl.StringVar(&f.phase, "phase", "",
 		"compare units of this `PHASE` (prefill, decode, …; default: the policy's, or the one with most time)")
 	fl.Int64Var(&f.batch, "batch", 0, "compare units of this batch size `N`")
@@ -88,6 +108,9 @@ func (f *gateFlags) register(cmd *cobra.Command) {
 		"the `BRANCH` that --baseline-artifact comes from (default: the pull request's base)")
 	fl.StringVar(&f.baselineFile, "baseline-file", "",
 		"where nothing else gave a base: this checked-in report `FILE`, if it is there")
+	fl.StringVar(&f.baseCommit, "base-commit", "", "the `COMMIT` that --base was measured at, for the comment to name")
+	fl.StringVar(&f.artifact, "artifact", "explain",
+		"on workflow_run, without --head: judge the reports in the artifact of this `NAME` of the run that has finished")
 	fl.StringVar(&f.overrideLabel, "override-label", "perf:accept",
 		"this `LABEL` on the pull request turns fail into warn; empty: none does")
 	fl.StringVar(&f.exitOn, "exit-on", "inconclusive",
@@ -104,20 +127,19 @@ func (f *gateFlags) run(cmd *cobra.Command, e *env) error {
 	if err := f.check(cmd); err != nil {
 		return err
 	}
-	session, err := f.github.session(ctx, e)
+	session, err := f.github.session(ctx, e, f.out)
 	if err != nil {
 		return err
 	}
-	res, err := f.judge(cmd, e, session)
+	res, err := f.judgeSession(cmd, e, session)
+	if err == nil && res == nil {
+		return nil // nothing to judge: the log says why
+	}
 	if err == nil && f.out != "" {
 		err = writeFolder(ctx, f.out, res.files())
 	}
 	if err != nil {
-		if session != nil {
-			session.Fail(errorCode(err), err)
-			session.TellError(ctx, errorComment(err, provenance(session)))
-		}
-		return err
+		return f.failed(ctx, session, err)
 	}
 	code := f.exitCode(res.c.Verdict)
 	if session != nil {
@@ -132,19 +154,75 @@ func (f *gateFlags) run(cmd *cobra.Command, e *env) error {
 	return nil
 }
 
-// errorComment is the comment that says that there is no verdict.
-func errorComment(err error, o diffrender.CommentOptions) func(limit int) string {
-	return func(limit int) string {
+// judgeSession finds the pull request of a workflow_run, and judges. The result is nil where there is nothing to judge.
+func (f *gateFlags) judgeSession(cmd *cobra.Command, e *env, s *gate.Session) (*judged, error) {
+	if s != nil {
+		if err := s.Claim(commandLine(cmd)); err != nil {
+			return nil, usageError{err}
+		}
+		if s.Run.Trigger != nil {
+			if ok, err := s.Finished(cmd.Context()); err != nil || !ok {
+				return nil, err
+			}
+		}
+	}
+	dir, err := os.MkdirTemp("", "explain-gate-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	return f.judge(cmd, e, s, dir)
+}
+
+// commandLine is what a step judges, and how.
+func commandLine(cmd *cobra.Command) string {
+	var b strings.Builder
+	cmd.Flags().Visit(func(f *pflag.Flag) { fmt.Fprintf(&b, "--%s=%q\n", f.Name, f.Value) })
+	return b.String()
+}
+
+// failed says everywhere that nothing was judged: what an earlier run said would stand there as if it were today's.
+func (f *gateFlags) failed(ctx context.Context, s *gate.Session, err error) error {
+	verdict, code := errorVerdict(err), errorCode(err)
+	text := func(limit int) string {
+		o := provenance(s)
 		o.Limit = limit
-		return diffrender.ErrorComment(err.Error(), o)
+		return diffrender.ErrorComment(verdict, err.Error(), o)
+	}
+	if f.out != "" && code != exitUsage && ctx.Err() == nil {
+		werr := writeFolder(ctx, f.out, []file{
+			{"comment.md", writeText(text, gate.CommentLimit)}, {"summary.md", writeText(text, gate.SummaryRoom)},
+			{"gate.junit.xml", func(w io.Writer) error { return diffrender.WriteJUnitError(w, verdict, err.Error()) }},
+		})
+		for _, old := range []string{"comparison.json", "diff.html", "reports"} { // of an earlier run
+			werr = errors.Join(werr, os.RemoveAll(filepath.Join(f.out, old)))
+		}
+		if werr != nil {
+			err = fmt.Errorf("%w; %w", err, werr)
+		}
+	}
+	if s != nil {
+		s.Fail(verdict, code, err)
+		s.TellError(ctx, verdict, text)
+	}
+	return err
+}
+
+// writeText writes a text of at most limit bytes.
+func writeText(text func(int) string, limit int) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := io.WriteString(w, text(limit))
+		return err
 	}
 }
+
+var commitText = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
 // check finds wrong usage before any work.
 func (f *gateFlags) check(cmd *cobra.Command) error {
 	switch {
-	case len(f.head) == 0:
-		return usagef("name what to judge: explain gate --head FILE [--base FILE]")
+	case f.baseCommit != "" && !commitText.MatchString(f.baseCommit):
+		return usagef("--base-commit is not a commit: 40 hexadecimal digits")
 	case !slices.Contains(exitLevels, f.exitOn):
 		return usagef("--exit-on %s is unknown; it is one of %s", f.exitOn, strings.Join(exitLevels, ", "))
 	case cmd.Flags().Changed("batch") && f.batch < 1:
@@ -179,14 +257,14 @@ type judged struct {
 	options diffrender.CommentOptions
 }
 
-// judge compares and judges.
-func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session) (*judged, error) {
+// judge compares and judges. Files that it needs for that are in dir.
+func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session, dir string) (*judged, error) {
 	ctx := cmd.Context()
-	policy, err := f.readPolicy(ctx, s)
+	policy, source, err := f.readPolicy(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	opt := diff.Options{Version: versionText(), Phase: f.phase, Policy: f.analysis.follow(policy.policy)}
+	opt := diff.Options{Version: versionText(), Phase: f.phase, Policy: f.analysis.follow(policy)}
 	if opt.Today, err = today(e); err != nil {
 		return nil, err
 	}
@@ -196,22 +274,29 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session) (*judged,
 	if opt.Rules, err = f.rules.parsed(); err != nil {
 		return nil, err
 	}
-	if opt.Noise, err = f.rules.noiseBlock(); err != nil {
+	if opt.Noise, err = f.readNoise(ctx, s); err != nil {
+		return nil, err
+	}
+	if err := f.pinMaps(ctx, s, dir); err != nil {
+		return nil, err
+	}
+	if err := f.measured(ctx, s, dir); err != nil {
 		return nil, err
 	}
 	headInputs, err := findCaptures("--head", f.head)
 	if err != nil {
 		return nil, err
 	}
-	base, err := f.baseline(ctx, s)
+	base, err := f.baseline(ctx, s, dir)
 	if err != nil {
 		return nil, err
 	}
+	opt.NoBase = base.none
 	results, err := f.analysis.results(ctx, e, slices.Concat(base.inputs, headInputs), len(base.inputs))
 	if err != nil {
 		return nil, err
 	}
-	j := &judged{base: base}
+	j := &judged{}
 	for _, r := range results[:len(base.inputs)] {
 		base.reports = append(base.reports, r.Report)
 	}
@@ -228,14 +313,78 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session) (*judged,
 	if err != nil {
 		return nil, err
 	}
-	j.options = j.base.around(s)
-	j.options.Provenance.Policy = policy.source
-	j.options.Notes = slices.Concat(policy.notes, base.notes)
+	j.base = base
+	j.options = provenance(s)
+	at := &j.options.Provenance
+	at.Baseline, at.BaseSHA, at.Nearness, at.BaseRunURL = base.source, base.sha, base.near, base.run
+	at.Hardware = hardware(heads)
+	at.Policy = source
+	j.options.AcceptLabel, j.options.Reproduce = f.overrideLabel, f.reproduce()
+	j.options.Notes = slices.Concat(judgedBy(f.pins), base.notes)
 	if s != nil {
-		s.Override(ctx, s.Number, j.c, f.overrideLabel)
+		if s.Run.Trigger != nil {
+			at.Artifact = f.artifact
+			j.options.Reproduce = fmt.Sprintf("gh run download %d --name %s && explain gate --base 'base/*/report.json' "+
+				"--head 'head/*/report.json'", s.Run.Trigger.RunID, shellWord(f.artifact))
+			j.options.Notes = append(j.options.Notes, []doc.Span{doc.Text("Measured by a run of the change's own code, " +
+				"judged here: nothing but its numbers was believed.")})
+		}
+		if now := s.Moved(ctx); now != "" {
+			j.options.Notes = slices.Insert(j.options.Notes, 0, []doc.Span{doc.Text("This is of "), doc.Code(shortRef(s.HeadSHA())),
+				doc.Text(". The head is "), doc.Code(shortRef(now)), doc.Text(" by now, which no run has judged yet.")})
+		}
+		s.Override(ctx, j.c, f.overrideLabel)
 	}
 	return j, nil
 }
+
+// hardware is what the head ran on: "2 × NVIDIA H100".
+func hardware(heads []*report.Report) string {
+	n := map[string]int{}
+	for _, g := range heads[0].Environment.GPUs {
+		if g.Name != nil {
+			n[*g.Name]++
+		}
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(n)) {
+		parts = append(parts, fmt.Sprintf("%d × %s", n[name], name))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// reproduce is the command that makes the same comparison from the same files, as a shell takes it.
+func (f *gateFlags) reproduce() string {
+	parts := []string{"explain gate"}
+	add := func(flag string, values ...string) {
+		for _, v := range values {
+			if v != "" {
+				parts = append(parts, "--"+flag+" "+shellWord(v))
+			}
+		}
+	}
+	for _, in := range []struct {
+		flag   string
+		values []string
+	}{{"base", f.base}, {"head", f.head}, {"fail-on", f.rules.failOn}} {
+		add(in.flag, in.values...)
+	}
+	add("policy", f.rules.policy)
+	add("noise", f.rules.noise)
+	add("unit", f.analysis.unit)
+	add("phase", f.phase)
+	return strings.Join(parts, " ")
+}
+
+// shellWord quotes a word for a shell where it needs that.
+func shellWord(s string) string {
+	if plainWord.MatchString(s) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./@:+,=-]+$`)
 
 // analysed is one capture of the head, with its analysis.
 type analysed struct {
@@ -252,17 +401,11 @@ func (j *judged) told(code int, folder string) *gate.Result {
 
 // files lists what --out writes.
 func (j *judged) files() []file {
-	text := func(markdown func(int) string, limit int) func(io.Writer) error {
-		return func(w io.Writer) error {
-			_, err := io.WriteString(w, markdown(limit))
-			return err
-		}
-	}
 	files := []file{
 		{"comparison.json", func(w io.Writer) error { return comparison.Write(w, j.c) }},
 		{"diff.html", func(w io.Writer) error { return diffrender.WriteHTML(w, j.c) }},
-		{"comment.md", text(j.markdown, gate.CommentLimit)},
-		{"summary.md", text(j.summary, gate.SummaryRoom)},
+		{"comment.md", writeText(j.markdown, gate.CommentLimit)},
+		{"summary.md", writeText(j.summary, gate.SummaryRoom)},
 		{"gate.junit.xml", func(w io.Writer) error { return diffrender.WriteJUnit(w, j.c) }},
 	}
 	names := map[string]bool{}
@@ -287,11 +430,16 @@ func (j *judged) markdown(limit int) string {
 	return diffrender.Comment(j.c, o)
 }
 
-// summary is the comment at more length, in at most limit bytes. Where there is nothing to compare with, it also says
-// where the time of the head goes.
+// summary is the comment, and what it has no room for, in at most limit bytes: the whole comparison, or, where there is
+// nothing to compare with, where the time of the head goes.
 func (j *judged) summary(limit int) string {
 	text := j.markdown(limit)
 	if !j.c.FirstRun() {
+		var b strings.Builder
+		err := diffrender.WriteMarkdown(&b, j.c, render.MarkdownOptions{})
+		if err == nil && len(text)+1+b.Len() <= limit {
+			text += "\n" + b.String()
+		}
 		return text
 	}
 	for _, h := range j.heads {

@@ -6,12 +6,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
-	"github.com/nsys-llm/explain/diff/render"
+	"github.com/nsys-llm/explain/diff/policy"
 	"github.com/nsys-llm/explain/gate"
 )
 
@@ -21,48 +24,119 @@ type baseline struct {
 	reports []*report.Report
 	source  string
 	sha     string // that was measured, where known
+	near    string // to the head, where known
+	run     string // page of the run that measured it
+	none    policy.NoBase
 	notes   [][]doc.Span
 }
 
-// around is what stands around a comparison with this baseline in a comment.
-func (b *baseline) around(s *gate.Session) render.CommentOptions {
-	o := provenance(s)
-	o.Provenance.Baseline, o.Provenance.BaseSHA = b.source, b.sha
-	if b.sha == "" && len(b.inputs) > 0 {
-		o.Provenance.BaseSHA = baseCommit(s)
+// measured takes, on workflow_run, the reports of both sides out of what the run left which has finished: those below a
+// folder named base are the base's, all others the head's. Where the base branch has a baseline of its own, that of the
+// change is not looked at.
+func (f *gateFlags) measured(ctx context.Context, s *gate.Session, dir string) error {
+	switch {
+	case len(f.head) > 0:
+		return nil
+	case s == nil || s.Run.Trigger == nil:
+		return usagef("name what to judge: explain gate --head FILE [--base FILE]")
 	}
-	return o
+	files, err := s.Measured(ctx, f.artifact)
+	if err != nil {
+		return err
+	}
+	own := len(f.base) == 0 && f.baselineArtifact == "" && f.baselineFile == ""
+	for i, file := range files {
+		side, to := "head", &f.head
+		if slices.Contains(strings.Split(path.Dir(file.Name), "/"), "base") {
+			if side, to = "base", &f.base; !own {
+				continue
+			}
+		}
+		name := filepath.Join(dir, fmt.Sprintf("%s-%d", side, i+1), "report.json")
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(name, file.Data, 0o600); err != nil {
+			return err
+		}
+		*to = append(*to, name)
+	}
+	if len(f.head) == 0 {
+		return fmt.Errorf("the artifact %s has no report of the head, only of a base", clean(f.artifact))
+	}
+	return nil
 }
 
-// baseline finds the base: the files that were named, else an artifact of the base branch, else a checked-in file.
-func (f *gateFlags) baseline(ctx context.Context, s *gate.Session) (baseline, error) {
+// baseline finds the base: the files that were named, else an artifact of the base branch, else a checked-in file as
+// the base has it.
+func (f *gateFlags) baseline(ctx context.Context, s *gate.Session, dir string) (baseline, error) {
 	if len(f.base) > 0 {
 		inputs, err := findCaptures("--base", f.base)
-		return baseline{inputs: inputs, source: "files of this job"}, err
+		source := "files of this job"
+		if s != nil && s.Run.Trigger != nil {
+			source = "as the change's own run measured it"
+		}
+		return baseline{inputs: inputs, source: source, sha: f.baseCommit}, err
 	}
-	why := "no --base was given"
+	why, none := "no --base was given", policy.NotNamed
 	if f.baselineArtifact != "" {
-		b, err := f.artifact(ctx, s)
-		var none *gate.NoBaseline
-		if err == nil || !errors.As(err, &none) {
+		b, err := f.fromArtifact(ctx, s)
+		var missing *gate.NoBaseline
+		if err == nil || !errors.As(err, &missing) {
 			return b, err
 		}
-		why = none.Reason
+		if why, none = missing.Reason, policy.Lost; missing.NeverRan {
+			none = policy.NeverMade
+		}
 	}
 	if f.baselineFile != "" {
-		if exists(f.baselineFile) {
-			inputs, err := findCaptures("--baseline-file", []string{f.baselineFile})
-			b := baseline{inputs: inputs, source: "file " + filepath.ToSlash(f.baselineFile)}
+		file, err := f.pin(ctx, s, "baseline", f.baselineFile)
+		if err != nil {
+			return baseline{}, err
+		}
+		if file.there() {
+			copied, err := file.file(dir)
+			if err != nil {
+				return baseline{}, err
+			}
+			inputs, err := findCaptures("--baseline-file", []string{copied})
+			b := baseline{inputs: inputs, source: "file " + file.name}
+			if file.ref != "" {
+				b.source += " as of " + shortRef(file.ref)
+			}
 			if f.baselineArtifact != "" {
 				b.notes = [][]doc.Span{{doc.Text("No artifact to compare with: " + why +
 					". Compared with a checked-in file instead.")}}
 			}
 			return b, err
 		}
-		why += "; there is no file " + filepath.ToSlash(f.baselineFile)
+		why += "; there is no file " + file.name
+		if file.ref != "" {
+			why += " at " + shortRef(file.ref)
+		}
+		if none == policy.NotNamed {
+			none = policy.Lost
+			if never, err := neverRan(ctx, s); err != nil {
+				why += "; whether the base branch has ever run this workflow is not known: " + err.Error()
+			} else if never {
+				none = policy.NeverMade
+			}
+		}
 	}
-	return baseline{notes: [][]doc.Span{{doc.Text("No baseline (first run): " + why +
-		". Only budgets are judged.")}}}, nil
+	first := ""
+	if none == policy.NeverMade {
+		first = " (first run)"
+	}
+	return baseline{none: none,
+		notes: [][]doc.Span{{doc.Text("No baseline" + first + ": " + why + ". Only budgets are judged.")}}}, nil
+}
+
+// neverRan reports whether the base branch has never run this workflow.
+func neverRan(ctx context.Context, s *gate.Session) (bool, error) {
+	if s == nil {
+		return false, nil
+	}
+	return s.NeverRan(ctx, s.BaseBranch())
 }
 
 // readBaseline takes the reports out of an artifact's files, and leaves everything else alone.
@@ -81,8 +155,8 @@ func readBaseline(files []gate.File) ([]*report.Report, error) {
 	return list, nil
 }
 
-// artifact takes the base from an artifact of the base branch.
-func (f *gateFlags) artifact(ctx context.Context, s *gate.Session) (baseline, error) {
+// fromArtifact takes the base from an artifact of the base branch.
+func (f *gateFlags) fromArtifact(ctx context.Context, s *gate.Session) (baseline, error) {
 	if s == nil {
 		return baseline{}, usagef(
 			"--baseline-artifact finds an artifact in GitHub Actions, and this is not one of its jobs: " +
@@ -103,7 +177,8 @@ func (f *gateFlags) artifact(ctx context.Context, s *gate.Session) (baseline, er
 	case len(reports) == 0:
 		return baseline{}, &gate.NoBaseline{Reason: found.Source + " holds no report.json"}
 	}
-	b := baseline{reports: reports, source: found.Source, sha: found.SHA}
+	b := baseline{reports: reports, source: found.Source, sha: found.SHA, near: found.Nearness,
+		run: s.Run.RunURL(found.RunID)}
 	for _, warning := range found.Warnings {
 		b.notes = append(b.notes, []doc.Span{doc.Text("Baseline: " + warning)})
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/diff/comparison"
 	diffrender "github.com/nsys-llm/explain/diff/render"
 	"github.com/nsys-llm/explain/gate"
 )
@@ -19,6 +20,7 @@ type githubFlags struct {
 	comment     string
 	commentKey  string
 	pull        int
+	status      string
 	allowUnsafe bool
 }
 
@@ -32,13 +34,14 @@ func (f *githubFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.commentKey, "comment-key", "",
 		"`KEY` that tells several comments of one pull request apart (default: workflow and job)")
 	fl.IntVar(&f.pull, "pull-request", 0, "`NUMBER` of the pull request to comment on, where the event names none")
+	fl.StringVar(&f.status, "status", "", "also set a commit status of this `NAME` on the head (permission statuses: write)")
 	fl.BoolVar(&f.allowUnsafe, "allow-unsafe", false, "run on pull_request_target although the head is checked out")
 	completeFlag(cmd, "comment", commentModes)
 }
 
 // session opens the session with GitHub. It is nil outside of GitHub Actions, where nothing is fetched or posted. Code
-// of strangers beside a token that can write is refused.
-func (f *githubFlags) session(ctx context.Context, e *env) (*gate.Session, error) {
+// of strangers beside a token that can write is refused. Folder is --out.
+func (f *githubFlags) session(ctx context.Context, e *env, folder string) (*gate.Session, error) {
 	mode, err := gate.ParseMode(f.comment)
 	if err != nil {
 		return nil, usagef("--comment: %w", err)
@@ -47,9 +50,9 @@ func (f *githubFlags) session(ctx context.Context, e *env) (*gate.Session, error
 		return nil, usagef("--pull-request must be at least 1, got %d", f.pull)
 	}
 	s, err := gate.Open(gate.SessionOptions{
-		Getenv: e.Getenv, Out: e.Out, Mode: mode, Key: f.commentKey, Number: f.pull, Paragraph: paragraph,
-		OneLine: diffrender.OneLine,
-		Say:     func(line string) { fmt.Fprintln(e.Err, gate.Defuse(clean(line))) },
+		Getenv: e.Getenv, Out: e.Out, Mode: mode, Key: f.commentKey, Number: f.pull, Folder: folder,
+		Status: f.status, Paragraph: paragraph, OneLine: diffrender.OneLine,
+		Say: func(line string) { fmt.Fprintln(e.Err, gate.Defuse(clean(line))) },
 	})
 	switch {
 	case errors.Is(err, gate.ErrNotInActions):
@@ -63,10 +66,18 @@ func (f *githubFlags) session(ctx context.Context, e *env) (*gate.Session, error
 		err = s.Connect(ctx)
 	}
 	if err != nil {
-		s.Fail(errorCode(err), err)
+		s.Fail(errorVerdict(err), errorCode(err), err)
 		return nil, err
 	}
 	return s, nil
+}
+
+// errorVerdict is the verdict of a run that ended in an error.
+func errorVerdict(err error) comparison.Verdict {
+	if errorCode(err) == exitInconclusive {
+		return comparison.Inconclusive
+	}
+	return comparison.Error
 }
 
 // paragraph is a line of text as a paragraph of markdown.
@@ -86,6 +97,6 @@ func provenance(s *gate.Session) diffrender.CommentOptions {
 	}
 	return diffrender.CommentOptions{
 		Title:      s.Title,
-		Provenance: diffrender.Provenance{HeadSHA: s.Run.HeadSHA(), RunURL: s.Run.URL()},
+		Provenance: diffrender.Provenance{HeadSHA: s.HeadSHA(), RunURL: s.Run.URL()},
 	}
 }

@@ -19,7 +19,7 @@ type gitHubServer struct{ *gatetest.Server }
 //
 //	github SCENARIO.json EVENT [PAYLOAD.json]
 //
-// A server that behaves like GitHub's API begins with the scenario; in its artifacts the text "@FILE" stands for what a file of
+// A server that behaves like GitHub's API begins with the scenario; in its artifacts and files the text "@FILE" stands for what a file of
 // the script holds. Outputs go to out.txt and the step summary to sum.md, both emptied.
 func startGitHub(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
@@ -34,6 +34,11 @@ func startGitHub(ts *testscript.TestScript, neg bool, args []string) {
 			}
 		}
 	}
+	for i := range sc.Files {
+		if file, ok := strings.CutPrefix(sc.Files[i].Text, "@"); ok {
+			sc.Files[i].Text = ts.ReadFile(file)
+		}
+	}
 	server := gatetest.New(sc)
 	listener := httptest.NewServer(server)
 	ts.Defer(listener.Close)
@@ -44,6 +49,7 @@ func startGitHub(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("GITHUB_WORKSPACE", ts.Getenv("WORK"))
 	ts.Setenv("GITHUB_WORKFLOW", "performance")
 	ts.Setenv("GITHUB_JOB", "gate")
+	ts.Setenv("GITHUB_WORKFLOW_REF", "octo/llm/.github/workflows/gate.yml@refs/heads/main")
 	ts.Setenv("GITHUB_RUN_ID", "1000")
 	ts.Setenv("GITHUB_RUN_ATTEMPT", "1")
 	ts.Setenv("GITHUB_TOKEN", "ghs_secret")

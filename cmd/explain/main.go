@@ -27,9 +27,27 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], &env{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv})
+	code := run(ctx, os.Args[1:], &env{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: withoutTokens()})
 	stop()
 	os.Exit(code)
+}
+
+// withoutTokens takes GitHub's tokens out of the environment, so that no program that explain starts (git, nsys, what
+// nsys profiles) gets one, and returns the environment as it was.
+func withoutTokens() func(string) string {
+	tokens := map[string]string{}
+	for _, name := range []string{
+		"GITHUB_TOKEN", "GH_TOKEN", "ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN",
+	} {
+		tokens[name] = os.Getenv(name)
+		os.Unsetenv(name)
+	}
+	return func(name string) string {
+		if token, ok := tokens[name]; ok {
+			return token
+		}
+		return os.Getenv(name)
+	}
 }
 
 // run executes the command line and returns the exit code.
@@ -58,5 +76,5 @@ func run(ctx context.Context, args []string, e *env) int {
 		return exitOK
 	}
 	fmt.Fprintf(e.Err, "explain: %s\n", clean(err.Error()))
-	return exitInput
+	return errorCode(err)
 }

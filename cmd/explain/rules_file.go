@@ -82,9 +82,14 @@ func readNoise(path string) (*diff.Noise, error) {
 	if err != nil {
 		return nil, usagef("--noise: %w", err)
 	}
+	return noiseText(path, b)
+}
+
+// noiseText reads a noise block; name stands in errors.
+func noiseText(name string, b []byte) (*diff.Noise, error) {
 	n, err := diff.ReadNoise(bytes.NewReader(b))
 	if err != nil {
-		return nil, usagef("--noise %s: %w; explain calibrate writes one", path, err)
+		return nil, usagef("--noise %s: %w; explain calibrate writes one", name, err)
 	}
 	return n, nil
 }

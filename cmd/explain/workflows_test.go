@@ -52,6 +52,11 @@ type lab struct {
 	action     string // folder of the action: its definition, and the program in place of the source
 	tools      string // programs in front of PATH, and fakes for actions of others
 	base, slow []byte // traces
+
+	program string            // explain
+	reports map[string][]byte // of traces, by name
+	step    actionStep        // of the action, which runs the program
+	inputs  map[string]string // of the action, with their defaults
 }
 
 // stubs writes what stands in for GPUs, for the network and for the actions of others. go is a script as well, that hands out
@@ -65,12 +70,12 @@ func (l *lab) stubs(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	l.action = filepath.Join(l.tools, "action") // act copies it for each step: without the tests that is faster
-	for _, name := range []string{"action.yml", ".explain-releases"} {
+	for _, name := range []string{"action.yml", ".explain-releases", "go.mod"} {
 		put(t, filepath.Join(l.action, name), read(t, filepath.Join(l.root, name)), 0o644)
 	}
 	for name, script := range map[string]string{
 		"bin/nsys": `case "$1" in
-profile) while [ "$1" != -o ]; do shift; done; cp trace.sqlite "$2.nsys-rep" ;;
+profile) [ "${!#}" != false ] || exit 1; while [ "$1" != -o ]; do shift; done; mkdir -p "$(dirname "$2")"; cp trace.sqlite "$2.nsys-rep" ;;
 export) cp "${!#}" "$7" ;;
 esac`,
 		"bin/go": `while [ "$1" != -o ]; do shift; done; cp "` + filepath.Join(l.tools, "logged") + `" "$2"`,
@@ -83,15 +88,21 @@ cat "$RUNNER_TEMP/said"; cat "$RUNNER_TEMP/said" >> "$E2E_LOG"; exit $code`,
 	action := func(name, inputs, script string) {
 		put(t, filepath.Join(l.tools, name, "action.yml"), []byte("name: "+name+"\ndescription: stands in\ninputs: {"+inputs+"}\nruns:\n  using: composite\n  steps:\n    - shell: bash\n      env: {NAME: \"${{ inputs.name }}\", FROM: \"${{ inputs.path }}\", PATTERN: \"${{ inputs.pattern }}\"}\n      run: |\n        set -eu\n        "+strings.ReplaceAll(script, "\n", "\n        ")+"\n"), 0o644)
 	}
-	action("checkout", "fetch-depth: {default: 1}, ref: {default: ''}", "exit 0")
-	action("upload-artifact", "name: {default: ''}, path: {default: ''}, pattern: {default: ''}, retention-days: {default: 1}", `to="$E2E_ARTIFACTS/$NAME"
-mkdir -p "$to"
-set -- $FROM
-[ $# -gt 1 ] || [ ! -d "$1" ] || set -- "$1"/*
-if [ $# = 1 ]; then cp -r "$1" "$to/"; exit 0; fi
-for f in "$@"; do mkdir -p "$to/$(basename "$(dirname "$f")")"; cp -r "$f" "$to/$(basename "$(dirname "$f")")/"; done`)
-	action("download-artifact", "name: {default: ''}, path: {default: '.'}, pattern: {default: '*'}", `mkdir -p "$FROM"
-cp -r "$E2E_ARTIFACTS"/$PATTERN "$FROM/"`)
+	action("checkout", "fetch-depth: {default: 1}, ref: {default: ''}, path: {default: ''}, persist-credentials: {default: true}, name: {default: ''}, pattern: {default: ''}",
+		`[ -z "$FROM" ] || { rm -rf "$FROM"; git clone -q . "$FROM"; }`)
+	action("upload-artifact", "name: {default: ''}, path: {default: ''}, pattern: {default: ''}, retention-days: {default: 1}, overwrite: {default: false}", `shopt -s globstar nullglob
+to="$E2E_ARTIFACTS/$NAME"
+root="${FROM%%[*]*}" root="${root%/*}"
+if [ -d "$FROM" ]; then mkdir -p "$to"; cp -r "$FROM"/. "$to/"; exit 0; fi
+if [ -f "$FROM" ]; then mkdir -p "$to"; cp "$FROM" "$to/"; exit 0; fi
+for f in $FROM; do
+  rel="${f#"$root"/}"
+  mkdir -p "$to/$(dirname "$rel")"
+  cp "$f" "$to/$rel"
+done
+[ -d "$to" ]`)
+	action("download-artifact", "name: {default: ''}, path: {default: '.'}, pattern: {default: ''}", `mkdir -p "$FROM"
+if [ -n "$NAME" ]; then cp -r "$E2E_ARTIFACTS/$NAME"/. "$FROM/"; else cp -r "$E2E_ARTIFACTS"/$PATTERN "$FROM/"; fi`)
 }
 
 // bench is one scenario at work: a repository of a user, a GitHub, and a place for artifacts.
@@ -103,6 +114,10 @@ type bench struct {
 	url    string
 	runs   int
 	build  bool // by the real go, from the action's own source
+
+	prefix      string // of the API's paths
+	outputs     string // of the last step
+	summaryFile string // of the last step
 }
 
 const (
@@ -137,6 +152,12 @@ func (b *bench) repository(workflow string, base, head []byte, files map[string]
 		if out, err := cmd.CombinedOutput(); err != nil {
 			b.Fatalf("git %v: %v: %s", args, err, out)
 		}
+	}
+	// A reusable workflow of another repository would be cloned from GitHub: it lies beside its caller instead.
+	const called = "nsys-llm/explain/.github/workflows/gate.yml@v1"
+	if strings.Contains(workflow, called) {
+		workflow = strings.ReplaceAll(workflow, called, "./.github/workflows/reusable.yml")
+		put(b.T, filepath.Join(repo, ".github/workflows/reusable.yml"), read(b.T, filepath.Join(b.root, ".github/workflows/gate.yml")), 0o644)
 	}
 	put(b.T, filepath.Join(repo, ".github/workflows/gate.yml"), []byte(workflow), 0o644)
 	put(b.T, filepath.Join(repo, "trace.sqlite"), base, 0o644)
@@ -180,12 +201,12 @@ func (b *bench) run(event, payload string) (ok bool, said string) {
 	}
 	cmd := exec.CommandContext(ctx, b.act, event, "-e", path, "-P", "self-hosted=-self-hosted", "-P", "ubuntu-latest=-self-hosted",
 		"--no-cache-server", "--artifact-server-addr", "127.0.0.1", "--cache-server-addr", "127.0.0.1", "--action-cache-path", filepath.Join(b.dir, "act"),
-		"--env", "GITHUB_API_URL="+b.url, "--env", fmt.Sprintf("GITHUB_RUN_ID=%d", 1000+b.runs), "-s", "GITHUB_TOKEN=ghs_e2e_token",
+		"--env", "GITHUB_API_URL="+b.url, "--env", fmt.Sprintf("GITHUB_RUN_ID=%d", 1000+b.runs), "--env", "GITHUB_WORKFLOW_REF=octo/llm/.github/workflows/gate.yml@refs/heads/main", "-s", "GITHUB_TOKEN=ghs_e2e_token",
 		"--env", "E2E_ARTIFACTS="+b.artifacts(), "--env", "E2E_LOG="+file,
-		"--local-repository", "nsys-llm/explain@v1="+action,
-		"--local-repository", "actions/checkout@v4="+filepath.Join(b.tools, "checkout"),
-		"--local-repository", "actions/upload-artifact@v4="+filepath.Join(b.tools, "upload-artifact"),
-		"--local-repository", "actions/download-artifact@v4="+filepath.Join(b.tools, "download-artifact"))
+		"--local-repository", "nsys-llm/explain@v1="+action)
+	for uses, name := range b.actionsUsed() {
+		cmd.Args = append(cmd.Args, "--local-repository", uses+"="+filepath.Join(b.tools, name))
+	}
 	cmd.Dir = filepath.Join(b.dir, "repo")
 	cmd.Env = append(os.Environ(), "PATH="+path0+string(os.PathListSeparator)+os.Getenv("PATH"), "NO_COLOR=1")
 	var out bytes.Buffer
@@ -203,6 +224,21 @@ func (b *bench) run(event, payload string) (ok bool, said string) {
 		}
 	})
 	return err == nil, string(read(b.T, file))
+}
+
+// actionsUsed are the actions of others that our workflows use, as they are pinned, with the stand-in for each.
+func (b *bench) actionsUsed() map[string]string {
+	files, err := filepath.Glob(filepath.Join(b.root, "examples/github/*.yml"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	used := map[string]string{}
+	for _, f := range append(files, filepath.Join(b.root, ".github/workflows/gate.yml")) {
+		for _, m := range regexp.MustCompile(`uses: (actions/([a-z-]+)@[0-9a-z]+)`).FindAllStringSubmatch(string(read(b.T, f)), -1) {
+			used[m[1]] = m[2]
+		}
+	}
+	return used
 }
 
 // nsysOnly is a folder of programs with nsys and without go.

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -209,7 +210,7 @@ func (p *Policy) Summary() string {
 			comparison.Count(int64(s.MinCaptures), "capture")),
 	)
 	open := map[string]comparison.Verdict{"inconclusive": s.OnInconclusive, "not comparable": s.OnNotComparable,
-		"missing": s.OnMissing, "no baseline": s.OnMissingBaseline}
+		"missing": s.OnMissing, "no baseline": cmp.Or(s.OnMissingBaseline, comparison.Inconclusive)}
 	for _, what := range slices.Sorted(maps.Keys(open)) {
 		parts = append(parts, what+" is "+string(open[what]))
 	}

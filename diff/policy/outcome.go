@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"cmp"
+
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
@@ -37,18 +39,33 @@ func (p *Policy) Counts(g *comparison.Gate) comparison.Verdict {
 	return v
 }
 
+// NoBase says why there is nothing to compare with.
+type NoBase int
+
+// Reasons.
+const (
+	NotNamed  NoBase = iota // nobody named a base: budgets are what is judged
+	NeverMade               // the base branch has never run the workflow that makes one
+	Lost                    // it was asked for and is not there: a wrong name, expired, deleted
+)
+
 // FirstRun is the least verdict where there is no base: what the policy says of that, if it has rules that need one.
-// Where no budget was judged either, nothing was answered, which is never a pass.
-func (p *Policy) FirstRun(checked int64) comparison.Verdict {
+// Where it says nothing, that is inconclusive, but for the run before there can be a base, and where budgets were
+// judged and nobody asked for more. Where no budget was judged either, nothing was answered, which is never a pass.
+func (p *Policy) FirstRun(checked int64, why NoBase) comparison.Verdict {
 	switch {
 	case p.Changes() == 0 && checked == 0:
 		return comparison.Inconclusive
 	case p.Changes() == 0:
 		return comparison.Pass
-	case checked == 0:
+	case p.Stats.OnMissingBaseline != "" && checked == 0:
 		return comparison.Worse(p.Stats.OnMissingBaseline, comparison.Warn)
+	case p.Stats.OnMissingBaseline != "":
+		return p.Stats.OnMissingBaseline
+	case why == NeverMade || why == NotNamed && checked > 0:
+		return comparison.Warn
 	}
-	return p.Stats.OnMissingBaseline
+	return comparison.Inconclusive
 }
 
 // Info is what a comparison says of the policy it was judged by.
@@ -56,7 +73,7 @@ func (p *Policy) Info() comparison.PolicyInfo {
 	i := comparison.PolicyInfo{
 		Preset: p.Preset, Unit: p.Unit, Alpha: p.Stats.Alpha, FDR: p.Stats.FDR, MinCaptures: int64(p.Stats.MinCaptures),
 		OnInconclusive: p.Stats.OnInconclusive, OnNotComparable: p.Stats.OnNotComparable, OnMissing: p.Stats.OnMissing,
-		OnMissingBaseline: p.Stats.OnMissingBaseline,
+		OnMissingBaseline: cmp.Or(p.Stats.OnMissingBaseline, comparison.Inconclusive),
 		Rules:             int64(p.Changes()), Budgets: int64(p.Budgets()), IgnoredKernels: append([]string{},
 			p.IgnoreKernels...),
 		Hard: append([]string{}, p.Environment.Hard...), Soft: append([]string{}, p.Environment.Soft...),

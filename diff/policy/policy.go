@@ -42,7 +42,7 @@ type Stats struct {
 	OnInconclusive    comparison.Verdict // a change that is too large for its rule and not certain
 	OnNotComparable   comparison.Verdict // sides that cannot be compared
 	OnMissing         comparison.Verdict // a metric that a side lacks, or that neither has; never Pass
-	OnMissingBaseline comparison.Verdict // a first run: rules need a base, and there is none
+	OnMissingBaseline comparison.Verdict // rules need a base, and there is none; empty: what [Policy.FirstRun] says
 }
 
 // alpha is the adjusted p-value up to which a change beyond the least one is taken for one, unless the policy says
@@ -55,7 +55,7 @@ const alpha = 0.05
 func DefaultStats() Stats {
 	return Stats{Alpha: alpha, FDR: alpha, MinCaptures: 1,
 		OnInconclusive: comparison.Warn, OnNotComparable: comparison.Inconclusive,
-		OnMissing: comparison.Inconclusive, OnMissingBaseline: comparison.Warn}
+		OnMissing: comparison.Inconclusive}
 }
 
 // Waiver accepts, until a day, that a rule is broken. One that has expired accepts nothing any more.
@@ -158,7 +158,8 @@ func (p *Policy) Validate() error {
 		return fmt.Errorf("alpha %v and fdr %v: expected probabilities above 0 and below 0.5", s.Alpha, s.FDR)
 	case s.MinCaptures < 1 || s.MinCaptures > maxMinCaptures:
 		return fmt.Errorf("min_captures %d: expected 1 to %d", s.MinCaptures, maxMinCaptures)
-	case !outcome(s.OnInconclusive) || !outcome(s.OnNotComparable) || !outcome(s.OnMissing) || !outcome(s.OnMissingBaseline):
+	case !outcome(s.OnInconclusive) || !outcome(s.OnNotComparable) || !outcome(s.OnMissing) ||
+		s.OnMissingBaseline != "" && !outcome(s.OnMissingBaseline):
 		return errors.New("what inconclusive, not comparable or missing means is one of pass, warn, fail, inconclusive")
 	case s.OnMissing == comparison.Pass:
 		return errors.New("on_missing cannot be pass: a gate that matched nothing is never one")

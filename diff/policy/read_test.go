@@ -21,7 +21,7 @@ func TestTheExampleOfTheDesign(t *testing.T) {
 	want := &policy.Policy{
 		Preset: "llm-serving",
 		Stats: policy.Stats{Alpha: 0.05, FDR: 0.05, MinCaptures: 1, OnInconclusive: comparison.Warn, OnNotComparable: comparison.Fail,
-			OnMissing: comparison.Inconclusive, OnMissingBaseline: comparison.Warn},
+			OnMissing: comparison.Inconclusive},
 		IgnoreKernels: []string{"*memset*"}, MinShare: 0.005,
 		Rules: append(policy.DefaultRules(),
 			policy.Rule{ID: "step", Metric: "unit.time.p50", Labels: report.Labels{}, Level: "error", Rel: difftest.Num(0.03), Abs: difftest.Num(200e3), AbsUnit: "ns", Direction: policy.Up},

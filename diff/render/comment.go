@@ -17,36 +17,41 @@ type CommentOptions struct {
 	// what the reader has to know before the numbers: a first run, another policy at the base, …
 	Notes      [][]doc.Span
 	Provenance Provenance
+	// AcceptLabel is the label that accepts a failure, and Reproduce the command that compares again. Empty: not said.
+	AcceptLabel, Reproduce string
 }
 
 // Provenance says where a comparison comes from. Empty fields are left out.
 type Provenance struct {
 	BaseSHA, HeadSHA string // commits
 	Baseline         string // where the base's captures were found
+	Nearness         string // of the base's commit to the head: merge base
+	Hardware         string // of the head: 2 × NVIDIA H100
 	Policy           string // which policy judged
 	RunURL           string // of the workflow run, http or https
+	BaseRunURL       string // of the run that measured the base
 	Artifact         string // that holds the whole report
 }
 
-// Comment is a comparison as GitHub-flavoured markdown of at most o.Limit bytes: verdict and cause, the primary
-// numbers, why, and the rest folded. Where it does not fit, it loses in this order: rows of long tables, with the
-// number of rows left out in their place; the folded parts; everything but the verdict. It is never cut inside a row or
-// a folded part.
+// Comment is a comparison as GitHub-flavoured markdown of at most o.Limit bytes: a first screen with verdict, counts,
+// cause, the judged numbers and what to do next, and the rest folded. Where it does not fit, it loses in this order:
+// rows of long tables, with the number of rows left out in their place; the folded parts; everything but the verdict.
+// It is never cut inside a row or a folded part.
 func Comment(c *comparison.Comparison, o CommentOptions) string {
 	p := commentPage{c: c, o: &o}
 	return fit(o.Limit, []func() doc.Document{
-		func() doc.Document { return p.document(p.why(), p.details()) },
-		func() doc.Document { return p.document(p.why(), p.leftOut()) },
+		func() doc.Document { return p.document(p.whyFolded(), p.details()) },
+		func() doc.Document { return p.document(p.whyFolded(), p.leftOut()) },
 		func() doc.Document { return p.document(nil, p.leftOut()) },
 		p.headlineOnly,
 		func() doc.Document { return doc.Document{Blocks: []doc.Block{doc.P(p.verdict())}} },
 	})
 }
 
-// ErrorComment says in at most o.Limit bytes that there is no verdict, and why: text may hold anything.
-func ErrorComment(text string, o CommentOptions) string {
+// ErrorComment says in at most o.Limit bytes that nothing was judged, and why: text may hold anything.
+func ErrorComment(v comparison.Verdict, text string, o CommentOptions) string {
 	p := commentPage{o: &o}
-	title := doc.Spans(doc.Strong(strings.ToUpper(string(comparison.Error))).With(verdictTone(comparison.Error)),
+	title := doc.Spans(doc.Strong(strings.ToUpper(string(v))).With(verdictTone(v)),
 		doc.Text(" nothing was judged"))
 	if o.Title != "" {
 		title = append(doc.Spans(doc.Name(o.Title), doc.Text(": ")), title...)
@@ -160,23 +165,29 @@ type commentPage struct {
 
 // document is the comment with the parts it is given between its head and its footer.
 func (p commentPage) document(parts ...[]doc.Block) doc.Document {
-	c := p.c
 	var d doc.Document
 	d.Add(p.title())
-	if c.Cause != "" {
-		d.Add(doc.P(doc.Strong(clipTo(c.Cause, causeText))))
-	}
-	d.Add(p.notes()...)
-	d.Add(reasons(c)...)
-	if t, ok := p.primary(); ok {
-		d.Add(t)
-	}
+	d.Add(p.screen()...)
 	for _, blocks := range parts {
 		d.Add(blocks...)
 	}
-	d.Add(doc.P(checkedText(c)...))
 	d.Add(p.footer())
 	return d
+}
+
+// whyFolded is the evidence, folded away under the first screen.
+func (p commentPage) whyFolded() []doc.Block {
+	blocks := p.why()
+	if t, ok := p.primary(); ok {
+		blocks = append([]doc.Block{t}, blocks...)
+	}
+	if len(blocks) == 0 {
+		return nil
+	}
+	return []doc.Block{doc.Details{
+		Summary: doc.Spans(doc.Text("Why: all numbers, where the change is, gates that did not pass")),
+		Blocks:  append(blocks, doc.P(checkedText(p.c)...)),
+	}}
 }
 
 // headlineOnly is the least that a comment says.
@@ -216,7 +227,7 @@ func (p commentPage) title() doc.Block {
 	spans := verdictLine(p.c)
 	if p.c.FirstRun() {
 		spans = doc.Spans(p.verdict(),
-			doc.Text(" first run, no baseline: "+comparison.Count(p.c.Counts.GatesChecked, "budget")+" checked"))
+			doc.Text(" no baseline: "+comparison.Count(p.c.Counts.GatesChecked, "budget")+" checked"))
 	}
 	if row, gate := p.c.Headline(); p.c.Comparable && gate == nil && row != nil &&
 		strings.HasPrefix(row.Metric, "unit.") &&
@@ -225,6 +236,14 @@ func (p commentPage) title() doc.Block {
 		spans = doc.Spans(p.verdict(), doc.Text(" "+comparison.ChangeText(row)+" per unit of work, "),
 			doc.Code(row.Metric), doc.Text(" "+unit.Format(*row.Base, row.Unit)+" → "+unit.Format(*row.Head, row.Unit)))
 	}
+	if row, _ := p.c.Headline(); row != nil && row.Interval != nil && p.c.Comparable {
+		spans = append(spans, doc.Text(" ("+intervalText(row.Interval)))
+		if g := p.gateOf(row); g != nil && g.Threshold != "" {
+			spans = append(spans, doc.Text(", limit "+clip(g.Threshold)))
+		}
+		spans = append(spans, doc.Text(")"))
+	}
+	spans = append(spans, p.acceptedBy()...)
 	if p.o.Title != "" {
 		spans = append(doc.Spans(doc.Name(p.o.Title), doc.Text(": ")), spans...)
 	}
@@ -283,6 +302,9 @@ func (p commentPage) provenance() [][]doc.Span {
 	}
 	if strings.HasPrefix(f.RunURL, "https://") || strings.HasPrefix(f.RunURL, "http://") {
 		list = append(list, doc.Spans(doc.Link("run", f.RunURL)))
+	}
+	if strings.HasPrefix(f.BaseRunURL, "https://") || strings.HasPrefix(f.BaseRunURL, "http://") {
+		list = append(list, doc.Spans(doc.Link("run of the base", f.BaseRunURL)))
 	}
 	return list
 }

@@ -34,8 +34,9 @@ func surroundings() render.CommentOptions {
 		Notes: [][]doc.Span{{doc.Text("The label "), doc.Name("perf:accept"), doc.Text(" turns fail into warn.")}},
 		Provenance: render.Provenance{
 			BaseSHA: strings.Repeat("a1", 20), HeadSHA: strings.Repeat("b2", 20), Baseline: "artifact explain-baseline of run 7 (merge base)", Policy: "policy.yml at main",
-			RunURL: "https://github.com/o/r/actions/runs/8", Artifact: "explain-report",
+			RunURL: "https://github.com/o/r/actions/runs/8", Artifact: "explain-report", Nearness: "merge base", Hardware: "2 × NVIDIA H100",
 		},
+		AcceptLabel: "perf:accept", Reproduce: "explain gate --base base.json --head head.json",
 	}
 }
 
@@ -128,9 +129,9 @@ func TestCommentFits(t *testing.T) {
 			if shown := strings.Count(table, "\n| `"); shown < 3 || shown+left != kernels+2 { // but for the added one
 				t.Errorf("limit %d: %d rows shown, %d left out, of %d", limit, shown, left, kernels+2)
 			}
-		case strings.Contains(page, "<details>"):
+		case strings.Contains(page, "<summary>Method"):
 			stages["whole"] = true
-		case strings.Contains(page, "Why"):
+		case strings.Contains(page, "<summary>Why"):
 			stages["unfolded"] = true
 		default:
 			stages["headline"] = true
@@ -189,7 +190,8 @@ func hostileOptions() []render.CommentOptions {
 	var list []render.CommentOptions
 	for _, n := range tracetest.HostileNames() {
 		list = append(list, render.CommentOptions{Title: n, Notes: [][]doc.Span{{doc.Text("label "), doc.Name(n)}},
-			Provenance: render.Provenance{BaseSHA: n, HeadSHA: n, Baseline: n, Policy: n, RunURL: n, Artifact: n}})
+			AcceptLabel: n, Reproduce: n,
+			Provenance: render.Provenance{BaseSHA: n, HeadSHA: n, Baseline: n, Policy: n, RunURL: n, BaseRunURL: n, Artifact: n, Nearness: n, Hardware: n}})
 	}
 	return list
 }
@@ -313,6 +315,35 @@ func spoil(v reflect.Value, text string) {
 			spoil(v.Field(i), text)
 		}
 	default:
+	}
+}
+
+// TestTheFirstScreen has at most 15 lines, as a browser shows them, with everything that a reader needs to decide.
+func TestTheFirstScreen(t *testing.T) {
+	page := render.Comment(difftest.Regression(), surroundings())
+	screen, _, _ := strings.Cut(page, "<details>")
+	lines := 0
+	for _, l := range strings.Split(screen, "\n") {
+		if l != "" && !strings.HasPrefix(l, "| ---") && !strings.HasPrefix(l, "> [!") {
+			lines++
+		}
+	}
+	if lines > 15 {
+		t.Errorf("%d lines:\n%s", lines, screen)
+	}
+	for _, want := range []string{"**FAIL** +15.0 %", "(+13.9 % … +16.1 %, limit +3%,+10µs)", "`a1a1a1a` vs `b2b2b2b` (`merge base`) · `2 × NVIDIA H100`", "2 failed", "🟥🟥🟥", "the label `perf:accept`", "- {rule: step, ceiling: 15%, expires: YYYY-MM-DD, reason: …}", "explain gate --base base.json --head head.json"} {
+		if !strings.Contains(screen, want) {
+			t.Errorf("no %q in\n%s", want, screen)
+		}
+	}
+	better := difftest.Regression()
+	for i := range better.Primary {
+		if r := &better.Primary[i]; r.Class == comparison.Regressed {
+			r.Class = comparison.Improved
+		}
+	}
+	if page := render.Comment(better, surroundings()); !strings.Contains(page, "🟩🟩🟩") || strings.Contains(page, "🟥") {
+		t.Errorf("an improvement does not look like one:\n%s", page)
 	}
 }
 

@@ -32,6 +32,7 @@ type (
 		Class   string    `xml:"classname,attr"`
 		Name    string    `xml:"name,attr"`
 		Failure *junitWhy `xml:"failure"`
+		Error   *junitWhy `xml:"error"`
 		Skipped *junitWhy `xml:"skipped"`
 		Out     string    `xml:"system-out,omitempty"`
 	}
@@ -41,12 +42,14 @@ type (
 	}
 )
 
-// WriteJUnit writes one test case for each gate. A gate that fails is a failure, one that is inconclusive is skipped
-// with its reason, and one that warns or passes has its reason as output.
+// WriteJUnit writes a test case for the verdict and one for each gate. A gate that fails is a failure, one that is
+// inconclusive is skipped with its reason, and one that warns or passes has its reason as output. The verdict fails
+// where it is fail, and is an error where it is inconclusive.
 func WriteJUnit(w io.Writer, c *comparison.Comparison) error {
-	s := junitSuite{Name: "explain diff", Tests: len(c.Gates), Properties: []junitProperty{
+	s := junitSuite{Name: "explain diff", Properties: []junitProperty{
 		{"verdict", string(c.Verdict)}, {"cause", render.Visible(c.Cause)},
 	}}
+	s.verdict(c.Verdict, OneLine(c))
 	for i := range c.Gates {
 		g := &c.Gates[i]
 		name := g.Metric
@@ -72,6 +75,35 @@ func WriteJUnit(w io.Writer, c *comparison.Comparison) error {
 		}
 		s.Cases = append(s.Cases, t)
 	}
+	return s.write(w)
+}
+
+// WriteJUnitError writes the one test case of a run that judged nothing, for the reason in text.
+func WriteJUnitError(w io.Writer, v comparison.Verdict, text string) error {
+	s := junitSuite{Name: "explain diff", Properties: []junitProperty{{"verdict", string(v)}}}
+	s.verdict(v, text)
+	return s.write(w)
+}
+
+// verdict adds the test case of the verdict.
+func (s *junitSuite) verdict(v comparison.Verdict, text string) {
+	t := junitCase{Class: "explain", Name: "verdict"}
+	why := &junitWhy{Message: render.Visible(text), Type: string(v)}
+	switch v {
+	case comparison.Fail:
+		t.Failure = why
+		s.Failures++
+	case comparison.Inconclusive, comparison.Error:
+		t.Error = why
+		s.Errors++
+	case comparison.Pass, comparison.Warn:
+		t.Out = string(v) + ": " + why.Message
+	}
+	s.Cases = append(s.Cases, t)
+}
+
+func (s junitSuite) write(w io.Writer) error {
+	s.Tests = len(s.Cases)
 	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func OneLine(c *comparison.Comparison) string {
 	why := decisive(c)
 	switch {
 	case c.FirstRun():
-		text = "first run, no baseline"
+		text = "no baseline"
 	case !c.Comparable && len(c.Reasons) > 0:
 		text = "not comparable"
 		sep := ": "

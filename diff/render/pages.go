@@ -181,7 +181,7 @@ func verdictLine(c *comparison.Comparison) []doc.Span {
 	spans := doc.Spans(doc.Strong(strings.ToUpper(string(c.Verdict))).With(verdictTone(c.Verdict)))
 	switch {
 	case c.FirstRun():
-		return append(spans, doc.Text(" first run, no baseline"))
+		return append(spans, doc.Text(" no baseline"))
 	case !c.Comparable:
 		return append(spans, doc.Text(" not comparable"))
 	}
@@ -328,6 +328,19 @@ func moved(c *comparison.Comparison) bool {
 
 // checked says how much was looked at, even when nothing changed.
 func checkedText(c *comparison.Comparison) []doc.Span {
+	text := gatesText(c)[0].Text + " Compared " + comparison.Count(c.Counts.MetricsCompared, "metric")
+	if c.Counts.KernelsCompared > 0 {
+		text += ", " + comparison.Count(c.Counts.KernelsCompared,
+			"kernel") + " (" + unit.Int(c.Counts.KernelsPaired) + " paired)"
+	}
+	if c.Counts.UnitsBase > 0 || c.Counts.UnitsHead > 0 {
+		text += ", " + unit.Int(c.Counts.UnitsBase) + " → " + comparison.Count(c.Counts.UnitsHead, "unit")
+	}
+	return doc.Spans(doc.Text(text + "."))
+}
+
+// gatesText counts what came of the gates.
+func gatesText(c *comparison.Comparison) []doc.Span {
 	n := map[comparison.Verdict]int64{}
 	for i := range c.Gates {
 		n[c.Gates[i].Verdict]++
@@ -354,16 +367,7 @@ func checkedText(c *comparison.Comparison) []doc.Span {
 	if w := idleWaivers(c); w > 0 {
 		text += "; " + comparison.Count(w, "waiver") + " unused or expired"
 	}
-	text += ". Compared " + comparison.Count(c.Counts.MetricsCompared, "metric")
-	if c.Counts.KernelsCompared > 0 {
-		text += ", " + comparison.Count(c.Counts.KernelsCompared,
-			"kernel") + " (" + unit.Int(c.Counts.KernelsPaired) + " paired)"
-	}
-	if c.Counts.UnitsBase > 0 || c.Counts.UnitsHead > 0 {
-		text += ", " + unit.Int(c.Counts.UnitsBase) + " → " + comparison.Count(c.Counts.UnitsHead, "unit")
-	}
-	text += "."
-	return doc.Spans(doc.Text(text))
+	return doc.Spans(doc.Text(text + "."))
 }
 
 // clip keeps the start of a long sentence.

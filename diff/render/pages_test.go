@@ -120,7 +120,7 @@ func TestEveryVoiceSaysWhatWasChecked(t *testing.T) {
 	c.Kernels, c.API, c.Structure, c.Attribution, c.Cause = c.Kernels[2:], c.API[2:], []comparison.Structural{}, comparison.Attribution{Rows: []comparison.AttributionRow{}}, "No change."
 	difftest.Judge(c, difftest.Side(), difftest.Side(), nil)
 	for ext, b := range voices(t, c) {
-		want := map[string]string{"txt": "5 gates checked: 5 passed. Compared 4 metrics, 3 kernels (2 paired), 40 → 38 units.", "md": "5 gates checked: 5 passed.", "xml": `tests="5" failures="0"`, "json": `"gates_checked":5`, "csv": "metric,unit.time.p50"}[ext]
+		want := map[string]string{"txt": "5 gates checked: 5 passed. Compared 4 metrics, 3 kernels (2 paired), 40 → 38 units.", "md": "5 gates checked: 5 passed.", "xml": `tests="6" failures="0" errors="0"`, "json": `"gates_checked":5`, "csv": "metric,unit.time.p50"}[ext]
 		if !strings.Contains(string(b), want) {
 			t.Errorf("%s does not say %q:\n%s", ext, want, b)
 		}
@@ -163,17 +163,20 @@ func TestHostileNamesStayNames(t *testing.T) {
 	literal(t, string(all["md"]), "")
 }
 
-// TestJUnitCountsWhatItHolds: a failure for each gate that fails, skipped where inconclusive.
+// TestJUnitCountsWhatItHolds: a failure for each gate that fails, skipped where inconclusive, and first the verdict, which
+// is red wherever the exit code is.
 func TestJUnitCountsWhatItHolds(t *testing.T) {
 	var file struct {
 		Suites []struct {
 			Tests    int `xml:"tests,attr"`
 			Failures int `xml:"failures,attr"`
 			Skipped  int `xml:"skipped,attr"`
+			Errors   int `xml:"errors,attr"`
 			Cases    []struct {
 				Name    string    `xml:"name,attr"`
 				Failure *struct{} `xml:"failure"`
 				Skipped *struct{} `xml:"skipped"`
+				Error   *struct{} `xml:"error"`
 			} `xml:"testcase"`
 		} `xml:"testsuite"`
 	}
@@ -183,7 +186,7 @@ func TestJUnitCountsWhatItHolds(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := file.Suites[0]
-		failed, skipped := 0, 0
+		failed, skipped, errors := 0, 0, 0
 		for _, x := range s.Cases {
 			if x.Failure != nil {
 				failed++
@@ -191,8 +194,14 @@ func TestJUnitCountsWhatItHolds(t *testing.T) {
 			if x.Skipped != nil {
 				skipped++
 			}
+			if x.Error != nil {
+				errors++
+			}
 		}
-		if s.Tests != len(c.Gates) || len(s.Cases) != s.Tests || failed != s.Failures || skipped != s.Skipped || failed+skipped == 0 {
+		if v := s.Cases[0]; v.Name != "verdict" || (v.Failure != nil) != (c.Verdict == comparison.Fail) || (v.Error != nil) != (c.Verdict == comparison.Inconclusive) {
+			t.Errorf("the verdict %s is %+v", c.Verdict, v)
+		}
+		if s.Tests != 1+len(c.Gates) || errors != s.Errors || len(s.Cases) != s.Tests || failed != s.Failures || skipped != s.Skipped || failed+skipped == 0 {
 			t.Errorf("%d tests, %d failures, %d skipped: %+v", s.Tests, s.Failures, s.Skipped, s.Cases)
 		}
 	}

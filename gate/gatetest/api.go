@@ -39,6 +39,8 @@ func (s *Server) api() *http.ServeMux {
 		{"GET " + repo + "/actions/runs/{run}", "actions: read", s.getRun},
 		{"GET " + repo + "/actions/runs/{run}/artifacts", "actions: read", s.listArtifacts},
 		{"GET " + repo + "/commits", "contents: read", s.listCommits},
+		{"GET " + repo + "/commits/{ref}", "contents: read", s.getCommit},
+		{"GET " + repo + "/actions/workflows/{file}/runs", "actions: read", s.listRuns},
 		{"GET " + repo + "/compare/{pair}", "contents: read", s.compare},
 		{"GET " + repo + "/contents/{path...}", "contents: read", s.contents},
 		{"GET " + repo + "/git/blobs/{sha}", "contents: read", s.blob},
@@ -196,12 +198,21 @@ func (s *Server) listEvents(w http.ResponseWriter, r *http.Request) {
 	if p := s.pull(w, r); p != nil {
 		var all []object
 		for i, l := range p.Labels {
+			orString(&l.At, fmt.Sprintf("2026-01-01T00:00:%02dZ", i%60))
 			all = append(all,
-				object{"event": "labeled", "label": object{"name": l.Name}, "actor": User{l.By, "User"},
-					"created_at": fmt.Sprintf("2026-01-01T00:00:%02dZ", i%60)})
+				object{"event": "labeled", "label": object{"name": l.Name}, "actor": actor(l.By),
+					"created_at": l.At})
 		}
 		write(w, http.StatusOK, page(s, w, r, all))
 	}
+}
+
+// actor is who an event is by.
+func actor(login string) User {
+	if strings.HasSuffix(login, "[bot]") {
+		return User{login, "Bot"}
+	}
+	return User{login, "User"}
 }
 
 func (s *Server) pullObject(p *Pull) object {
@@ -240,6 +251,15 @@ func (s *Server) listCommits(w http.ResponseWriter, r *http.Request) {
 	write(w, http.StatusOK, page(s, w, r, all))
 }
 
+// getCommit knows every commit but those that the scenario says are gone.
+func (s *Server) getCommit(w http.ResponseWriter, r *http.Request) {
+	if slices.Contains(s.state.Gone, r.PathValue("ref")) {
+		fail(w, http.StatusUnprocessableEntity, "No commit found for SHA: "+r.PathValue("ref"))
+		return
+	}
+	write(w, http.StatusOK, object{"sha": r.PathValue("ref")})
+}
+
 // history are a commit, or the tip of a branch, and what came before it.
 func (s *Server) history(ref string) []string {
 	if tip, ok := s.state.Branches[ref]; ok {
@@ -271,6 +291,10 @@ func (s *Server) compare(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) contents(w http.ResponseWriter, r *http.Request) {
 	ref := r.URL.Query().Get("ref")
+	if slices.Contains(s.state.Gone, ref) {
+		fail(w, http.StatusNotFound, "No commit found for the ref "+ref)
+		return
+	}
 	var inside []object
 	for i, f := range s.state.Files {
 		switch {

@@ -49,9 +49,26 @@ func (s *Server) getRun(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, "Not Found")
 		return
 	}
-	write(w, http.StatusOK,
-		object{"id": run.ID, "event": run.Event, "head_sha": run.HeadSHA, "head_branch": run.HeadBranch,
-			"head_repository": object{"id": run.HeadRepoID}})
+	write(w, http.StatusOK, s.runObject(run))
+}
+
+func (s *Server) runObject(run *Run) object {
+	return object{"id": run.ID, "run_attempt": run.Attempt, "event": run.Event, "head_sha": run.HeadSHA,
+		"head_branch": run.HeadBranch, "status": "completed", "repository": object{"id": s.state.RepositoryID},
+		"head_repository": object{"id": run.HeadRepoID}}
+}
+
+// listRuns lists the runs of a workflow on a branch; all of them have ended.
+func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) {
+	var all []object
+	for i := range s.state.Runs {
+		run := &s.state.Runs[i]
+		if branch := r.URL.Query().Get("branch"); run.Workflow == r.PathValue("file") &&
+			(branch == "" || branch == run.HeadBranch) {
+			all = append(all, s.runObject(run))
+		}
+	}
+	write(w, http.StatusOK, object{"total_count": len(all), "workflow_runs": page(s, w, r, all)})
 }
 
 func (s *Server) artifact(r *http.Request) *Artifact {

@@ -26,6 +26,7 @@ type Scenario struct {
 	Artifacts []Artifact        `json:"artifacts"`
 	Commits   []Commit          `json:"commits"`
 	Branches  map[string]string `json:"branches"` // name → commit
+	Gone      []string          `json:"gone"`     // commits that the repository does not have
 	Files     []File            `json:"files"`
 	Steps     []Step            `json:"steps"`
 }
@@ -53,7 +54,8 @@ type Pull struct {
 // Label on a pull request, and who put it there.
 type Label struct {
 	Name string `json:"name"`
-	By   string `json:"by"`
+	By   string `json:"by"` // NAME[bot] is an app
+	At   string `json:"at"` // RFC 3339; empty: a second after the label before it, from 2026-01-01 on
 }
 
 // Comment on a pull request.
@@ -67,7 +69,9 @@ type Comment struct {
 // Run of a workflow.
 type Run struct {
 	ID         int64  `json:"id"`
-	Event      string `json:"event"` // empty: push
+	Attempt    int    `json:"attempt"`  // the newest one; 0: 1
+	Workflow   string `json:"workflow"` // its file; empty: gate.yml
+	Event      string `json:"event"`    // empty: push
 	HeadSHA    string `json:"head_sha"`
 	HeadBranch string `json:"head_branch"`  // empty: main
 	HeadRepoID int64  `json:"head_repo_id"` // 0: the repository
@@ -154,6 +158,8 @@ func (s *Scenario) fill() {
 	for i := range s.Runs {
 		r := &s.Runs[i]
 		orString(&r.Event, "push")
+		orString(&r.Workflow, "gate.yml")
+		r.Attempt = max(r.Attempt, 1)
 		orString(&r.HeadBranch, "main")
 		if r.HeadRepoID == 0 {
 			r.HeadRepoID = s.RepositoryID

@@ -49,7 +49,7 @@ func (j *judge) judge() {
 	}
 	switch {
 	case j.first:
-		c.Verdict = comparison.Worse(c.Verdict, p.FirstRun(c.Counts.GatesChecked))
+		c.Verdict = comparison.Worse(c.Verdict, p.FirstRun(c.Counts.GatesChecked, j.noBase))
 		return
 	case c.Counts.GatesChecked == 0:
 		c.Verdict = comparison.Worse(c.Verdict, j.unanswered())
@@ -85,8 +85,8 @@ func All(x *noise.Decider, today time.Time) {
 }
 
 // Budgets judges the budgets of a comparison that has no base.
-func Budgets(c *comparison.Comparison, p *policy.Policy, head *side.Side, today time.Time) {
-	j := &judge{c: c, p: p, base: &side.Side{}, head: head, today: today, first: true}
+func Budgets(c *comparison.Comparison, p *policy.Policy, head *side.Side, today time.Time, why policy.NoBase) {
+	j := &judge{c: c, p: p, base: &side.Side{}, head: head, today: today, first: true, noBase: why}
 	j.judge()
 }
 
@@ -98,6 +98,7 @@ type judge struct {
 	base, head *side.Side
 	today      time.Time
 	first      bool // there is no base: only budgets are judged
+	noBase     policy.NoBase
 	rulings    []ruling
 
 	byID  map[string][]*report.Metric // of both sides, as far as rules asked for them

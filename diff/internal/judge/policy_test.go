@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/diff/internal/difftest"
+	"github.com/nsys-llm/explain/diff/policy"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff"
@@ -193,23 +194,29 @@ func TestFirstRun(t *testing.T) {
 		why, text string
 		want      comparison.Verdict
 		gates     int
+		noBase    policy.NoBase
 	}{
-		{"no budgets", "preset: llm-serving", comparison.Warn, 0},
-		{"a budget held", "preset: llm-serving\nbudgets: [{id: idle, metric: gpu.idle_ratio, max: 40%}]", comparison.Warn, 1},
-		{"a budget broken", "preset: llm-serving\nbudgets: [{id: idle, metric: gpu.idle_ratio, max: 20%}]", comparison.Fail, 1},
-		{"nothing but budgets", "budgets: [{id: idle, metric: gpu.idle_ratio, max: 40%}]", comparison.Pass, 1},
-		{"nothing but budgets, one broken", "budgets: [{id: idle, metric: gpu.idle_ratio, max: 20%}]", comparison.Fail, 1},
-		{"nothing but a budget of something else", "budgets: [{id: errors, metric: launch.errors, max: 0, optional: true}]", comparison.Inconclusive, 0},
-		{"a missing baseline passes", "preset: llm-serving\nstats: {on_missing_baseline: pass}\nbudgets: [{id: idle, metric: gpu.idle_ratio, max: 40%}]", comparison.Pass, 1},
-		{"a missing baseline passes, and nothing was checked", "preset: llm-serving\nstats: {on_missing_baseline: pass}", comparison.Warn, 0},
-		{"a missing baseline fails", "preset: llm-serving\nstats: {on_missing_baseline: fail}", comparison.Fail, 0},
-		{"a waiver is not unused before there is a comparison", "stats: {on_missing_baseline: pass}\nrules: [{id: step, metric: unit.time, regress: {rel: 3%}}]\nbudgets: [{id: idle, metric: gpu.idle_ratio, max: 40%}]\nwaivers: [{rule: step, expires: 2026-12-31, reason: x}]", comparison.Pass, 1},
+		{"no budgets", "preset: llm-serving", comparison.Inconclusive, 0, policy.NotNamed},
+		{"no budgets, and no base can be there yet", "preset: llm-serving", comparison.Warn, 0, policy.NeverMade},
+		{"no budgets, and the base is gone", "preset: llm-serving", comparison.Inconclusive, 0, policy.Lost},
+		{"a budget held, and the base is gone", "preset: llm-serving\nbudgets: [{id: idle, metric: gpu.idle_ratio, max: 40%}]", comparison.Inconclusive, 1, policy.Lost},
+		{"a budget broken, and no base can be there yet", "preset: llm-serving\nbudgets: [{id: idle, metric: gpu.idle_ratio, max: 20%}]", comparison.Fail, 1, policy.NeverMade},
+		{"the policy says what a base that is gone means", "preset: llm-serving\nstats: {on_missing_baseline: fail}", comparison.Fail, 0, policy.Lost},
+		{"a budget held", "preset: llm-serving\nbudgets: [{id: idle, metric: gpu.idle_ratio, max: 40%}]", comparison.Warn, 1, policy.NotNamed},
+		{"a budget broken", "preset: llm-serving\nbudgets: [{id: idle, metric: gpu.idle_ratio, max: 20%}]", comparison.Fail, 1, policy.NotNamed},
+		{"nothing but budgets", "budgets: [{id: idle, metric: gpu.idle_ratio, max: 40%}]", comparison.Pass, 1, policy.NotNamed},
+		{"nothing but budgets, one broken", "budgets: [{id: idle, metric: gpu.idle_ratio, max: 20%}]", comparison.Fail, 1, policy.NotNamed},
+		{"nothing but a budget of something else", "budgets: [{id: errors, metric: launch.errors, max: 0, optional: true}]", comparison.Inconclusive, 0, policy.NotNamed},
+		{"a missing baseline passes", "preset: llm-serving\nstats: {on_missing_baseline: pass}\nbudgets: [{id: idle, metric: gpu.idle_ratio, max: 40%}]", comparison.Pass, 1, policy.NotNamed},
+		{"a missing baseline passes, and nothing was checked", "preset: llm-serving\nstats: {on_missing_baseline: pass}", comparison.Warn, 0, policy.NotNamed},
+		{"a missing baseline fails", "preset: llm-serving\nstats: {on_missing_baseline: fail}", comparison.Fail, 0, policy.NotNamed},
+		{"a waiver is not unused before there is a comparison", "stats: {on_missing_baseline: pass}\nrules: [{id: step, metric: unit.time, regress: {rel: 3%}}]\nbudgets: [{id: idle, metric: gpu.idle_ratio, max: 40%}]\nwaivers: [{rule: step, expires: 2026-12-31, reason: x}]", comparison.Pass, 1, policy.NotNamed},
 	} {
-		cmp, err := diff.JudgeBudgets(idleSides(0.3, 0.31), diff.Options{Policy: difftest.Policy(t, "version: 1\n"+c.text), Today: difftest.Day("2026-06-01")})
+		cmp, err := diff.JudgeBudgets(idleSides(0.3, 0.31), diff.Options{Policy: difftest.Policy(t, "version: 1\n"+c.text), Today: difftest.Day("2026-06-01"), NoBase: c.noBase})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if cmp.Verdict != c.want || len(cmp.Gates) != c.gates || !cmp.FirstRun() || cmp.Comparable || cmp.Reasons[0].Code != comparison.NoBaseline || !strings.Contains(cmp.Reasons[0].Text, "no baseline (first run)") {
+		if cmp.Verdict != c.want || len(cmp.Gates) != c.gates || !cmp.FirstRun() || cmp.Comparable || cmp.Reasons[0].Code != comparison.NoBaseline || !strings.Contains(cmp.Reasons[0].Text, "no baseline") {
 			t.Errorf("%s: %s, %+v %+v", c.why, cmp.Verdict, cmp.Reasons, cmp.Gates)
 		}
 		if got, err := comparison.Read(strings.NewReader(difftest.JSON(t, cmp))); err != nil || !got.FirstRun() {

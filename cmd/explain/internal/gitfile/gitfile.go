@@ -30,6 +30,8 @@ func Show(ctx context.Context, path, ref string, limit int) ([]byte, error) {
 	git := func(args ...string) ([]byte, error) {
 		cmd := exec.CommandContext(ctx, "git", args...)
 		cmd.Dir = dir
+		// What the checkout's refs/replace say is the change's, and what is not here is not fetched.
+		cmd.Env = append(os.Environ(), "GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1", "GIT_TERMINAL_PROMPT=0")
 		var errs bytes.Buffer
 		cmd.Stderr = &errs
 		out, err := cmd.Output()
