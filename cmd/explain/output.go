@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -80,6 +81,9 @@ func writeFolder(ctx context.Context, dir string, files []file) (err error) {
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return fail(err)
 	}
+	if err := refuseForeign(dir, files); err != nil {
+		return err
+	}
 	_, statErr := os.Stat(dir)
 	exists := statErr == nil
 	if exists {
@@ -136,6 +140,37 @@ func writeFolder(ctx context.Context, dir string, files []file) (err error) {
 		}
 	}
 	return nil
+}
+
+// refuseForeign makes sure that nothing is replaced in a folder that explain did not write: a folder is its own where
+// report.json, or comparison.json, says so.
+func refuseForeign(dir string, files []file) error {
+	marker, there := "", ""
+	for _, f := range files {
+		if marker == "" && (f.name == "report.json" || f.name == "comparison.json") {
+			marker = f.name
+		}
+		if info, err := os.Lstat(filepath.Join(dir, f.name)); err == nil && !info.IsDir() && there == "" {
+			there = f.name
+		}
+	}
+	if marker == "" || there == "" || writtenHere(filepath.Join(dir, marker)) {
+		return nil
+	}
+	return usagef("%s is there, and explain did not write it: name another folder, or remove it",
+		filepath.Join(dir, there))
+}
+
+// writtenHere reports whether a file is JSON of explain: its first member is the schema.
+func writtenHere(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, 64)
+	n, _ := io.ReadFull(f, head)
+	return regexp.MustCompile(`^\s*\{\s*"schema":\s*"explain\.`).Match(head[:n])
 }
 
 func writeFile(path string, write func(io.Writer) error) error {
