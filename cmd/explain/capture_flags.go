@@ -111,7 +111,7 @@ func (f *captureFlags) prepare(cmd *cobra.Command, e *env) (*recording, error) {
 			return nil, usagef("--client: %w", err)
 		}
 	}
-	if _, err := (&analysisFlags{unit: f.unit}).options(e); err != nil {
+	if _, err := (&analysisFlags{unit: f.unit}).options(e, 1); err != nil {
 		return nil, err
 	}
 	name := cmp.Or(f.nsys, e.Getenv("NSYS"), "nsys")

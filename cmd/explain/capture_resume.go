@@ -62,7 +62,7 @@ func (f *captureFlags) resume(cmd *cobra.Command, e *env, dir string) error {
 		return fmt.Errorf("%s: %w", filepath.Join(dir, "status.json"), err)
 	}
 	f.unit, f.noReport = cmp.Or(f.unit, status.Unit), f.noReport || status.NoReport
-	if _, err := (&analysisFlags{unit: f.unit}).options(e); err != nil {
+	if _, err := (&analysisFlags{unit: f.unit}).options(e, 1); err != nil {
 		return err
 	}
 	if f.out, err = f.resumeTo(dir, status.Out, found); err != nil {

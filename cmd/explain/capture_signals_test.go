@@ -60,26 +60,26 @@ func TestSignalsEndACapture(t *testing.T) {
 		says  string
 		keeps state
 	}{
-		{"hangup while the server starts", hup, 1, "Starting vllm", []string{"STANDIN=healthy_after=never"}, load, before, nothing},
-		{"hangup while the server is waited for", hup, 1, "Waiting until", []string{"STANDIN=healthy_after=never"}, load, before, nothing},
-		{"quit while the server is waited for", quit, 1, "Waiting until", []string{"STANDIN=healthy_after=never"}, load, before, nothing},
-		{"end while the server is waited for", term, 1, "Waiting until", []string{"STANDIN=healthy_after=never"}, load, before, nothing},
-		{"hangup under load", hup, 1, "Recording", busy, load, kept, whole},
-		{"quit under load", quit, 1, "Recording", busy, load, kept, whole},
-		{"hangup of a server that does not end", hup, 1, "Recording", []string{"STANDIN=ttft=5ms,tokens=4,stop=ignore"}, load, kept, whole},
-		{"hangup while a program runs", hup, 1, "Recording", nil, program, kept, whole},
-		{"quit while a program runs", quit, 1, "Recording", nil, program, kept, whole},
-		{"end while a program runs", term, 1, "Recording", nil, program, kept, whole},
-		{"hangup while a client runs", hup, 1, "Recording", nil, []string{"--no-report", "--ready", "ready", "--client", "sleep 60", "--", "sh", "-c", "touch ready; sleep 60"}, kept, whole},
-		{"hangup in a window", hup, 1, "Recording", nil, []string{"--no-report", "--ready", "ready", "--duration", "60s", "--", "sh", "-c", "touch ready; sleep 60"}, kept, whole},
-		{"hangup while nsys starts to record", hup, 1, "Waiting until", []string{"NSYS_STANDIN=fault=start_hang"}, []string{"--no-report", "--ready", "ready", "--duration", "60s", "--grace", "1s", "--", "sh", "-c", "touch ready; sleep 60"}, "interrupted", nothing},
-		{"hangup twice while the raw stream is imported", hup, 2, "Importing", []string{"NSYS_STANDIN=fault=importer_hang"}, []string{"--", "true"}, failed, recorded},
-		{"hangup twice while it is exported", hup, 2, "Exporting", []string{"NSYS_STANDIN=fault=export_hang"}, []string{"--", "true"}, failed, recorded},
-		{"quit twice while it is exported", quit, 2, "Exporting", []string{"NSYS_STANDIN=fault=export_hang"}, []string{"--", "true"}, failed, recorded},
+		{"hangup while the server starts", hup, 1, "Starting vllm", []string{"STANDIN=healthy_after=never"}, load, before, leavesNothing},
+		{"hangup while the server is waited for", hup, 1, "Waiting until", []string{"STANDIN=healthy_after=never"}, load, before, leavesNothing},
+		{"quit while the server is waited for", quit, 1, "Waiting until", []string{"STANDIN=healthy_after=never"}, load, before, leavesNothing},
+		{"end while the server is waited for", term, 1, "Waiting until", []string{"STANDIN=healthy_after=never"}, load, before, leavesNothing},
+		{"hangup under load", hup, 1, "Recording", busy, load, kept, leavesWhole},
+		{"quit under load", quit, 1, "Recording", busy, load, kept, leavesWhole},
+		{"hangup of a server that does not end", hup, 1, "Recording", []string{"STANDIN=ttft=5ms,tokens=4,stop=ignore"}, load, kept, leavesWhole},
+		{"hangup while a program runs", hup, 1, "Recording", nil, program, kept, leavesWhole},
+		{"quit while a program runs", quit, 1, "Recording", nil, program, kept, leavesWhole},
+		{"end while a program runs", term, 1, "Recording", nil, program, kept, leavesWhole},
+		{"hangup while a client runs", hup, 1, "Recording", nil, []string{"--no-report", "--ready", "ready", "--client", "sleep 60", "--", "sh", "-c", "touch ready; sleep 60"}, kept, leavesWhole},
+		{"hangup in a window", hup, 1, "Recording", nil, []string{"--no-report", "--ready", "ready", "--duration", "60s", "--", "sh", "-c", "touch ready; sleep 60"}, kept, leavesWhole},
+		{"hangup while nsys starts to record", hup, 1, "Waiting until", []string{"NSYS_STANDIN=fault=start_hang"}, []string{"--no-report", "--ready", "ready", "--duration", "60s", "--grace", "1s", "--", "sh", "-c", "touch ready; sleep 60"}, "interrupted", leavesNothing},
+		{"hangup twice while the raw stream is imported", hup, 2, "Importing", []string{"NSYS_STANDIN=fault=importer_hang"}, []string{"--", "true"}, failed, leavesRecording},
+		{"hangup twice while it is exported", hup, 2, "Exporting", []string{"NSYS_STANDIN=fault=export_hang"}, []string{"--", "true"}, failed, leavesRecording},
+		{"quit twice while it is exported", quit, 2, "Exporting", []string{"NSYS_STANDIN=fault=export_hang"}, []string{"--", "true"}, failed, leavesRecording},
 		{"hangup while a daemon is waited for", hup, 1, "The program has ended; nsys waits for what it started: sleep (pid ", nil,
-			[]string{"--no-report", "--", "sh", "-c", "setsid sleep 60 & sleep 1"}, kept, whole},
+			[]string{"--no-report", "--", "sh", "-c", "setsid sleep 60 & sleep 1"}, kept, leavesWhole},
 		{"hangup while the server is measured again", hup, 1, "Starting the server again", []string{"STANDIN=tokens=4,healthy_after=3s"},
-			[]string{"vllm", "--model", "m", "--mode", "full", "--num-requests", "2", "--warmup-requests", "0", "--grace", "1s"}, failed, recorded},
+			[]string{"vllm", "--model", "m", "--mode", "full", "--num-requests", "2", "--warmup-requests", "0", "--grace", "1s"}, failed, leavesRecording},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			t.Parallel()
@@ -108,7 +108,7 @@ func TestNohupIsHeard(t *testing.T) {
 	if code, said := signalWhen(t, c, syscall.SIGHUP, "Recording", 1); code != exitOK || strings.Contains(said, "nterrupted") {
 		t.Errorf("exit code %d; said:\n%s", code, said)
 	}
-	checkLeft(t, c, dir, whole)
+	checkLeft(t, c, dir, leavesWhole)
 }
 
 // TestRepeatsThatCompletedAreKept: the third of three captures fails, by its program or by a signal; the first two are in their place.
@@ -160,7 +160,7 @@ func TestSecondCaptureIsRefused(t *testing.T) {
 	if code := exitOf(t, first.Wait()); code != exitOK {
 		t.Errorf("the first: exit code %d", code)
 	}
-	checkLeft(t, first, dir, whole)
+	checkLeft(t, first, dir, leavesWhole)
 }
 
 func waitFor(t *testing.T, path string) {

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/limit"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff/policy"
 )
@@ -35,18 +36,22 @@ type analysisFlags struct {
 	given          *pflag.FlagSet // the command's; nil where there is no command line
 }
 
-func (f *analysisFlags) register(cmd *cobra.Command) {
+// register adds the flags to a command that takes traces and reports: they are about the traces.
+func (f *analysisFlags) register(cmd *cobra.Command) { f.registerFor(cmd, " (traces only)") }
+
+// registerFor adds the flags; where they hold ends the help of those that are about traces.
+func (f *analysisFlags) registerFor(cmd *cobra.Command, where string) {
 	fl := cmd.Flags()
 	f.given = fl
 	fl.StringVar(&f.unit, "unit", "",
-		"what one step of the work is: nvtx:`REGEX`, kernel:REGEX, graph or none (traces only; default: found automatically)")
+		"what one step of the work is: nvtx:`REGEX`, kernel:REGEX, graph or none, else found automatically"+where)
 	fl.StringVar(&f.window, "window", "",
-		"analyse from the first to the last NVTX range that matches: nvtx:`REGEX` (traces only)")
-	fl.DurationVar(&f.from, "from", 0, "analyse from this `TIME` after the first GPU work, 1.5s or 200ms (traces only)")
-	fl.DurationVar(&f.to, "to", 0, "analyse up to this `TIME` after the first GPU work (traces only)")
-	fl.BoolVar(&f.steady, "steady", false, "analyse from the first to the last steady step (traces only)")
+		"analyse from the first to the last NVTX range that matches: nvtx:`REGEX`"+where)
+	fl.DurationVar(&f.from, "from", 0, "analyse from this `TIME` after the first GPU work, 1.5s or 200ms"+where)
+	fl.DurationVar(&f.to, "to", 0, "analyse up to this `TIME` after the first GPU work"+where)
+	fl.BoolVar(&f.steady, "steady", false, "analyse from the first to the last steady step"+where)
 	fl.StringVar(&f.phaseMap, "phase-map", "",
-		"map NVTX ranges to phases by a JSON `FILE`: {\"prefill\": [\"prompt\", \"re:^ctx\"], …} (traces only)")
+		"map NVTX ranges to phases by a JSON `FILE`: {\"prefill\": [\"prompt\", \"re:^ctx\"], …}"+where)
 	f.memory.register(fl)
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but errors, and what --format asks for")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error what is being done")
@@ -56,7 +61,8 @@ func (f *analysisFlags) register(cmd *cobra.Command) {
 // changed reports whether a flag stands on the command line.
 func (f *analysisFlags) changed(name string) bool { return f.given != nil && f.given.Changed(name) }
 
-func (f *analysisFlags) options(e *env) (analyze.Options, error) {
+// options are those of the analyses of which as many as traces says run at once.
+func (f *analysisFlags) options(e *env, traces int) (analyze.Options, error) {
 	opt := analyze.Options{Version: versionText(), Unit: f.unit, Getenv: e.Getenv}
 	if f.unit == "" {
 		opt.Unit = f.policyUnit
@@ -78,7 +84,7 @@ func (f *analysisFlags) options(e *env) (analyze.Options, error) {
 	if opt.Phases, err = readPhaseMap(f.phaseMap); err != nil {
 		return opt, err
 	}
-	return opt, f.memory.apply(&opt, parallel)
+	return opt, f.memory.apply(&opt, traces)
 }
 
 // windowRange is the expression of --window nvtx:REGEX; empty where the flag is.
@@ -95,7 +101,7 @@ func readPhaseMap(path string) (*analyze.PhaseMap, error) {
 	if path == "" {
 		return nil, nil
 	}
-	text, err := os.ReadFile(path)
+	text, err := readLimited(path)
 	if err != nil {
 		return nil, usagef("phase map: %w", err)
 	}
@@ -261,23 +267,10 @@ func jsonKind(path string) (string, error) {
 		"%s is neither a report of explain nor a summary.json of profilemate: it has no field \"schema\"", path)
 }
 
-// maxJSON bounds a JSON input; a report is under 2 MB.
-const maxJSON = 64 << 20
-
+// readLimited reads a file of text whole, without a byte order mark.
 func readLimited(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxJSON+1))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if len(b) > maxJSON {
-		return nil, fmt.Errorf("%s is larger than %d MB", path, maxJSON>>20)
-	}
-	return bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")), nil
+	b, err := limit.Text.ReadFile(path)
+	return bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")), err
 }
 
 // parallel is how many traces are analysed at a time: each is held in memory.
@@ -296,7 +289,7 @@ func (f *analysisFlags) reports(ctx context.Context, e *env, inputs []input) ([]
 // results are the reports of all inputs in their order, with the detail tables of those that were made here from
 // traces, from the index whole on: these can be large.
 func (f *analysisFlags) results(ctx context.Context, e *env, inputs []input, whole int) ([]*analyze.Result, error) {
-	opt, err := f.options(e)
+	opt, err := f.options(e, parallel)
 	if err != nil {
 		return nil, err
 	}

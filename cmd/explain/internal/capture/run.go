@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/nsys-llm/explain/analyze/limit"
 )
 
 // ErrInterrupted is the cause of a context that the user ended.
@@ -445,7 +447,7 @@ func (r *Run) checkSQLite() error {
 func (r *Run) full(err error) error {
 	const small = 16 << 20 // bytes; nsys's shortest recording takes 12 MB
 	for _, dir := range []string{r.Dir, cmp.Or(r.getenv("TMPDIR"), os.TempDir())} {
-		if free, ok := freeBytes(dir); ok && free < small && err != nil {
+		if free, ok := limit.Free(dir); ok && free < small && err != nil {
 			return fmt.Errorf("the disk is full: %d kB are left; free some space, or name another place with --out and TMPDIR (%w)",
 				free>>10, err)
 		}
@@ -463,7 +465,7 @@ func DiskFull(dir string, err error) error {
 	if err == nil || strings.HasPrefix(err.Error(), full) {
 		return err
 	}
-	if free, ok := freeBytes(dir); ok && free < 16<<10 || errors.Is(err, syscall.ENOSPC) ||
+	if free, ok := limit.Free(dir); ok && free < 16<<10 || errors.Is(err, syscall.ENOSPC) ||
 		fullText.MatchString(err.Error()) {
 		return fmt.Errorf(full+"free some space, or name another place with --out (%w)", err)
 	}
