@@ -109,6 +109,14 @@ const (
 	Prompt Kind = "prompt"
 )
 
+// Article is the kind with its article: an e-mail address.
+func (k Kind) Article() string {
+	if k == Email {
+		return "an " + string(k)
+	}
+	return "a " + string(k)
+}
+
 // Of says what a name looks like: a token, or what Tokens left of one; an e-mail address; a prompt, which is a text of
 // ten words and more, or one that calls itself so. Names of code have no blanks, or few.
 func Of(name string) Kind {
