@@ -41,6 +41,7 @@ type Options struct {
 	NoRangeMap    bool    // do not attribute kernels to NVTX ranges
 	CoverageWarn  float64 // warn where NVTX coverage is below this ratio; 0: 0.7; negative: never
 	Phases        *PhaseMap
+	Kernels       *KernelMap
 	Unit          string // --unit: nvtx:REGEX, kernel:REGEX, graph, none; empty: automatic
 	// Anchor is where the units of another capture start, that this one will be compared with: units that are not found by
 	// markers, graph launches or the program's own ranges are cut there where it occurs. Only with an automatic unit.
@@ -189,7 +190,7 @@ func prepare(t *trace.Trace, opt *Options, tags *tagger) (in *kit.Input, units *
 	isComm := make([]bool, len(t.Kernels.Names))
 	in.Kinds = make([]kernelname.Info, len(t.Kernels.Names))
 	for i, n := range t.Kernels.Names {
-		in.Kinds[i] = kernelname.Classify(n.Name)
+		in.Kinds[i] = opt.Kernels.classify(n.Name)
 		isComm[i] = in.Kinds[i].Comm
 	}
 	layOut := func(w interval.Interval) *attrib.Timeline { return attrib.NewTimeline(t, in.Calls, w, isComm) }

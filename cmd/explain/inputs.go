@@ -30,6 +30,7 @@ type analysisFlags struct {
 	from, to       time.Duration
 	steady         bool
 	phaseMap       string
+	kernelMap      string
 	memory         memoryFlag
 	quiet, verbose bool
 	policyUnit     string         // that the policy asks for, where --unit says nothing
@@ -52,10 +53,12 @@ func (f *analysisFlags) registerFor(cmd *cobra.Command, where string) {
 	fl.BoolVar(&f.steady, "steady", false, "analyse from the first to the last steady step"+where)
 	fl.StringVar(&f.phaseMap, "phase-map", "",
 		"map NVTX ranges to phases by a JSON `FILE`: {\"prefill\": [\"prompt\", \"re:^ctx\"], …}"+where)
+	fl.StringVar(&f.kernelMap, "kernel-map", "", kernelMapHelp+where)
 	f.memory.register(fl)
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but errors, and what --format asks for")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error what is being done")
 	_ = cmd.MarkFlagFilename("phase-map", "json")
+	_ = cmd.MarkFlagFilename("kernel-map", "yml", "yaml", "csv")
 }
 
 // changed reports whether a flag stands on the command line.
@@ -81,7 +84,10 @@ func (f *analysisFlags) options(e *env, traces int) (analyze.Options, error) {
 		opt.Window.To = &f.to
 	}
 	opt.Window.Steady = f.steady
-	if opt.Phases, err = readPhaseMap(f.phaseMap); err != nil {
+	if opt.Phases, err = readMap(f.phaseMap, "phase map", analyze.ParsePhaseMap); err != nil {
+		return opt, err
+	}
+	if opt.Kernels, err = readMap(f.kernelMap, "kernel map", analyze.ParseKernelMap); err != nil {
 		return opt, err
 	}
 	return opt, f.memory.apply(&opt, traces)
@@ -96,16 +102,18 @@ func windowRange(window string) (string, error) {
 	return expr, nil
 }
 
-// readPhaseMap reads the file of --phase-map; nil where there is none.
-func readPhaseMap(path string) (*analyze.PhaseMap, error) {
+const kernelMapHelp = "say the category of kernels by a YAML or CSV `FILE`: \"my_router: moe_route\", \"re:^acme_: gemm\""
+
+// readMap reads the file of a flag such as --phase-map; nil where there is none.
+func readMap[M any](path, what string, parse func(name string, text []byte) (*M, error)) (*M, error) {
 	if path == "" {
 		return nil, nil
 	}
 	text, err := readLimited(path)
 	if err != nil {
-		return nil, usagef("phase map: %w", err)
+		return nil, usagef("%s: %w", what, err)
 	}
-	return analyze.ParsePhaseMap(filepath.Base(path), text)
+	return parse(filepath.Base(path), text)
 }
 
 // follow takes the unit of work from a policy where --unit says none, and tells the policy where it does: the flag
@@ -327,6 +335,46 @@ func (f *analysisFlags) results(ctx context.Context, e *env, inputs []input, who
 	return list, oneUnit(ctx, inputs, list, whole, opt, bar)
 }
 
+// named are the reports with the names that inputs go by in a comparison: the trace's own, or, where several inputs share
+// it, the end of the path that tells them apart: run-1/trace.sqlite and run-9/trace.sqlite. The reports stay as they are.
+func named(inputs []input, reports []*report.Report) []*report.Report {
+	path := func(i int) string {
+		if dir, file := filepath.Split(inputs[i].path); file == "report.json" { // which explain --out wrote
+			return filepath.Join(dir, reports[i].Trace.Name)
+		}
+		return filepath.Clean(inputs[i].path)
+	}
+	list := slices.Clone(reports)
+	for i, r := range reports {
+		var same []string // other files of this name
+		for k, o := range reports {
+			if o.Trace.Name == r.Trace.Name && path(k) != path(i) {
+				same = append(same, path(k))
+			}
+		}
+		if len(same) > 0 {
+			own := *r
+			own.Trace.Name = apart(path(i), same)
+			list[i] = &own
+		}
+	}
+	return list
+}
+
+// apart is the shortest end of a path, in whole parts, that no other path ends with.
+func apart(path string, others []string) string {
+	parts := strings.Split(filepath.ToSlash(path), "/")
+	for n := len(parts) - 1; n > 0; n-- {
+		end := strings.Join(parts[n:], "/")
+		if !slices.ContainsFunc(others, func(o string) bool {
+			return strings.HasSuffix("/"+filepath.ToSlash(o), "/"+end)
+		}) {
+			return end
+		}
+	}
+	return strings.TrimPrefix(strings.Join(parts, "/"), "/")
+}
+
 // oneUnit analyses traces once more whose reports cannot be cut where the units of the first start: there are more places
 // than a report carries.
 func oneUnit(
@@ -360,7 +408,7 @@ func oneUnit(
 
 // fits refuses flags about traces where a report is made already.
 func (f *analysisFlags) fits(inputs []input) error {
-	for _, flag := range []string{"unit", "window", "from", "to", "steady", "phase-map"} {
+	for _, flag := range []string{"unit", "window", "from", "to", "steady", "phase-map", "kernel-map"} {
 		for _, in := range inputs {
 			if in.kind == reportInput && f.changed(flag) {
 				return usagef("--%s says how a trace is analysed, and %s is a report already: make it again with explain TRACE --%s, or name the trace", flag, in.path, flag)

@@ -2,8 +2,8 @@ package render
 
 import (
 	"io"
-	"strconv"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"

@@ -37,6 +37,15 @@ const (
 	Other       Category = "other"       // the name does not say
 )
 
+// Categories are all of them, in that order.
+var Categories = []Category{
+	Comm, Memory, KVCache, Attention, LinearAttn, MoEGEMM, MoERoute, GEMM, Norm, Rope, Activation, Quant, Sampling,
+	Softmax, Prepare, Reduce, Elementwise, Triton, Other,
+}
+
+// Named reports whether the category says what a kernel does.
+func (c Category) Named() bool { return c != Other && c != Triton }
+
 // Components of a transformer, as far as names tell them.
 const (
 	CompAttention   = "attention"
@@ -73,10 +82,17 @@ const maxRead = 8 << 10
 
 // Classify returns what name says. It is meant to be called once per distinct
 // name: a few tens of microseconds for a long one.
-func Classify(name string) Info {
+func Classify(name string) Info { return classify(name, (*view).rule) }
+
+// ClassifyAs is Classify where somebody who knows the kernel says its category.
+func ClassifyAs(name string, category Category) Info {
+	return classify(name, func(*view) *compiledRule { return &compiledRule{rule: rule{cat: category}} })
+}
+
+func classify(name string, ruleOf func(*view) *compiledRule) Info {
 	info := Info{Canonical: Canonical(name)}
 	v := newView(name, info.Canonical)
-	r := v.rule()
+	r := ruleOf(&v)
 	info.Category, info.Component = r.cat, r.component()
 	info.Library = v.library()
 	if info.Category == Comm {
