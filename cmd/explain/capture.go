@@ -123,6 +123,9 @@ func (f *captureFlags) checkWindow() error {
 	if err := w.Check(); err != nil {
 		return usageError{err}
 	}
+	if f.overhead && len(w.Client) == 0 {
+		return usagef("--overhead sends the same load with nsys and without it: name what sends it with --ready and --client, or use explain capture vllm")
+	}
 	if w.Triggered() && f.limit > 0 {
 		return usagef(
 			"--timeout is for a program that ends on its own: with --ready, --ready-timeout and --duration bound it")

@@ -195,6 +195,7 @@ func (r *recording) record(run *capture.Run, job *capture.Job) (*analyze.Result,
 	if err := run.Profile(r.soft, r.hard, job); err != nil {
 		return nil, err
 	}
+	r.measureOverhead(run, job)
 	if r.noReport {
 		return nil, nil
 	}

@@ -43,6 +43,7 @@ func (r *recording) reportCommand(dir string, evidence []string) []string {
 // analyse makes the report of a capture with the evidence beside it, as explain report does.
 func (r *recording) analyse(ctx context.Context, run *capture.Run) (*analyze.Result, error) {
 	opt := r.options
+	opt.Overhead = overheadBeside(run.SQLite())
 	for _, e := range besideTrace {
 		found, err := filepath.Glob(filepath.Join(run.Dir, filepath.FromSlash(e.pattern)))
 		if err != nil {

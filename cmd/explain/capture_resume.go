@@ -62,7 +62,8 @@ func (f *captureFlags) resume(cmd *cobra.Command, e *env, dir string) error {
 		return fmt.Errorf("%s: %w", filepath.Join(dir, "status.json"), err)
 	}
 	f.unit, f.noReport = cmp.Or(f.unit, status.Unit), f.noReport || status.NoReport
-	if _, err := (&analysisFlags{unit: f.unit}).options(e, 1); err != nil {
+	opt, err := (&analysisFlags{unit: f.unit}).options(e, 1)
+	if err != nil {
 		return err
 	}
 	if f.out, err = f.resumeTo(dir, status.Out, found); err != nil {
@@ -70,7 +71,7 @@ func (f *captureFlags) resume(cmd *cobra.Command, e *env, dir string) error {
 	}
 	ctx, _, done := interruptible(cmd.Context(), capture.ErrInterrupted)
 	defer done()
-	r := &recording{captureFlags: f, env: e, cmd: cmd, now: time.Now(), soft: ctx, hard: ctx}
+	r := &recording{captureFlags: f, env: e, cmd: cmd, now: time.Now(), options: opt, soft: ctx, hard: ctx}
 	for _, sub := range found {
 		if err := r.finish(ctx, filepath.Join(dir, sub)); err != nil {
 			return fmt.Errorf("%w; %s is as it was", capture.DiskFull(dir, err), dir)

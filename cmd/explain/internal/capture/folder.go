@@ -261,7 +261,7 @@ func Recordings(dir string) (subs []string) {
 }
 
 // written are the names that explain gives to files and folders in a capture.
-var written = []string{"logs", "tables", "ncu", "evidence", "comparison", "metadata.txt", "env.json", "inputs.yaml",
+var written = []string{"logs", "tables", "ncu", "evidence", "comparison", overheadDir, OverheadFile, "metadata.txt", "env.json", "inputs.yaml",
 	"config.yaml", "cmd.txt", "report.json", "report.md", "report.html", "summary.json", "kernels.md",
 	"stakeholder_summary.md", "ncu_summary.json", "noise.json", statusFile}
 
@@ -302,6 +302,9 @@ type Status struct {
 	NoReport bool   `json:"no_report"`
 	Unit     string `json:"unit"`
 }
+
+// OverheadFile is where a capture says what profiling cost, for reports that are made later.
+const OverheadFile = "overhead.json"
 
 const statusFile = "status.json"
 
