@@ -85,7 +85,7 @@ func TestHarmlessStays(t *testing.T) {
 		"--served-model-name DeepSeek-R1-Distill-Llama-70B-FP8-dynamic", "CUDA_VISIBLE_DEVICES=0,1,2,3", "CUDA_VISIBLE_DEVICE=GPU-0a1b2c3d-0a1b-2c3d-0a1b-2c3d0a1b2c3d",
 		"--output=/data/models/snapshots/" + strings.Repeat("0a1b2c3d", 5) + "/trace", "--trace=cuda,nvtx,osrt", "--session-new=explain-12345-678901234", "--nvtx-capture=decode@*",
 		"--api-key-env VLLM_API_KEY", "--ssl-keyfile-path /etc/key.pem", `--compilation-config {"level": 3, "cudagraph_capture_sizes": [1, 2, 4]}`,
-		`--speculative-config {"model": "org/draft", "num_speculative_tokens": 5}`, "--max-tokens 128 --token-budget 4096", "--download-dir /root/.cache/huggingface/hub",
+		`--speculative-config {"model": "org/draft", "num_speculative_tokens": 5}`, "--max-tokens 128 --token-budget 4096", "--download-dir /data/huggingface/hub",
 		"--generation-config auto --override-neuron-config {}", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "--chat-template ./templates/tool_chat_template_llama3.1_json.jinja",
 		"--dtype bfloat16 --enable-prefix-caching", "--regex-pattern ^execute_context_[0-9]+", "--bypass 1", "--url http://127.0.0.1:8000/v1/chat/completions?stream=true",
 		"--distributed-executor-backend mp --pipeline-parallel-size 2",
