@@ -102,7 +102,7 @@ var Time = kit.Section{
 
 func gpuTime(in *kit.Input, out *kit.Output) {
 	if len(in.Timeline.Devices) == 0 {
-		out.Status(report.Unavailable, noWork(in))
+		out.Status(report.Unavailable, in.NoWork())
 		return
 	}
 	window := in.Span.Len()
@@ -230,7 +230,7 @@ func (f *gpuFinder) idle() bool {
 	if longest := d.LongestGap; f.share(longest) > kit.GapWarn && 2*longest > d.Idle {
 		advice = append(advice, "One gap is most of that idle time, so this says more about the window than about the work: narrow it first (--steady, --window nvtx:REGEX, --from, --to).")
 	}
-	advice = append(advice, idleAdvice[main]...)
+	advice = append(advice, kit.IdleAdvice[main]...)
 	if main == attrib.CauseHost {
 		advice = append(advice, "If no request was being served, capture under load or narrow the window (--steady, --window nvtx:REGEX).")
 	}
