@@ -42,7 +42,8 @@ type Options struct {
 	CoverageWarn  float64 // warn where NVTX coverage is below this ratio; 0: 0.7; negative: never
 	Phases        *PhaseMap
 	Kernels       *KernelMap
-	Unit          string // --unit: nvtx:REGEX, kernel:REGEX, graph, none; empty: automatic
+	Overhead      *report.Overhead // what profiling cost, where it was measured
+	Unit          string           // --unit: nvtx:REGEX, kernel:REGEX, graph, none; empty: automatic
 	// Anchor is where the units of another capture start, that this one will be compared with: units that are not found by
 	// markers, graph launches or the program's own ranges are cut there where it occurs. Only with an automatic unit.
 	Anchor   *report.UnitAnchor

@@ -34,6 +34,7 @@ func newReport(in *kit.Input, cuts []report.UnitCut, opt *Options) *report.Repor
 			Tables: []report.TableCount{},
 		},
 	}
+	r.Capture.Overhead = opt.Overhead
 	if in.NoTrace {
 		r.Trace.Name, r.Trace.Kind, r.Trace.Bytes = in.Evidence.Files[0].Name, string(in.Evidence.Kinds[0]), in.Evidence.Files[0].Bytes
 		if in.Evidence.Folder != "" {

@@ -2,22 +2,47 @@ package analyze
 
 import (
 	"context"
+	"crypto/sha256"
+	"regexp"
 
+	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
 // Scrubbed says what a scrubbed copy holds.
-type Scrubbed struct {
-	Tables int
-	Rows   int64
-}
+type Scrubbed = trace.Scrubbed
 
 // Scrub writes to out, which must not exist, a copy of the capture in path that is safe to share: what explain reads
-// and nothing else. Environments, host and user names, command lines, captured output and strings that nothing refers
-// to are left behind; names of kernels, API calls, NVTX ranges, programs, threads and GPUs stay. The copy analyses to
-// the same numbers. It appears whole or not at all.
-func Scrub(ctx context.Context, path, out string, opt Options) (Scrubbed, error) {
-	tables, rows, err := trace.Scrub(ctx, path, out, trace.Options{Progress: opt.Progress, Nsys: opt.Nsys,
-		Getenv: opt.Getenv})
-	return Scrubbed{tables, rows}, err
+// and nothing else. Environments, host and user names, command lines, captured output, marks, categories, domains and
+// strings that nothing refers to are left behind; names of kernels, API calls, NVTX ranges, programs, GPUs, and of
+// threads that wait, stay, without what looks like a token. show says how names of ranges and threads are written,
+// where it is not nil. The copy analyses to the same numbers as far as they do not go by names that show changes. It
+// appears whole or not at all.
+func Scrub(ctx context.Context, path, out string, show func(name string) string, opt Options) (Scrubbed, error) {
+	return trace.Scrub(ctx, path, out, show, trace.Options{Progress: opt.Progress, Nsys: opt.Nsys, Getenv: opt.Getenv})
+}
+
+// HideNames writes a name as 12 letters that follow from it, and those that keep matches as they are; nil keeps none.
+// Names that differ in counters only have the same letters, as they have the same name in a report. Who guesses a name
+// can tell whether it is right.
+func HideNames(keep *regexp.Regexp) func(name string) string {
+	hidden := map[string]string{}
+	return func(name string) string {
+		if keep != nil && keep.MatchString(name) {
+			return name
+		}
+		key := string(kernelname.AppendRangeCanonical(nil, name))
+		letters, ok := hidden[key]
+		if !ok {
+			sum := sha256.Sum256([]byte(key))
+			text := make([]byte, 12)
+			for i := range text { // letters alone: digits would be taken for a counter
+				text[i] = 'a' + sum[i]%26
+			}
+			if letters = string(text); len(hidden) < 1<<20 {
+				hidden[key] = letters
+			}
+		}
+		return letters
+	}
 }

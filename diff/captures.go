@@ -105,6 +105,32 @@ func incomplete(c *comparison.Comparison, base, head []*side.Capture) {
 	}
 }
 
+// overhead says which captures cost the program more than the policy allows, which is where they tell little of it, and
+// of which nobody measured that.
+func overhead(c *comparison.Comparison, most float64, base, head []*side.Capture) {
+	if most <= 0 {
+		return
+	}
+	for _, s := range []struct {
+		name     string
+		captures []*side.Capture
+	}{{"base", base}, {"head", head}} {
+		for _, x := range s.captures {
+			name := s.name + ": " + x.Report.Trace.Name
+			switch o := x.Report.Capture.Overhead; {
+			case o == nil && !x.EvidenceOnly():
+				c.Warnings = append(c.Warnings, comparison.Reason{Code: comparison.HighOverhead,
+					Text: name + ": nobody measured what profiling cost, of which the policy allows " + unit.Percent(most) +
+						": capture with --overhead"})
+			case o != nil && o.Ratio > most:
+				c.Reasons = append(c.Reasons, comparison.Reason{Code: comparison.HighOverhead,
+					Text: name + ": profiling cost " + unit.Percent(o.Ratio) + ", and the policy allows " + unit.Percent(most) +
+						" (max_overhead): record less, with --mode light or --trace cuda,nvtx"})
+			}
+		}
+	}
+}
+
 // whatIsMissing says what is missing from a capture.
 func whatIsMissing(x *side.Capture) []string {
 	var what []string

@@ -7,6 +7,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/difftest"
 )
 
 // of a report, another that is a capture of its own or not.
@@ -181,6 +182,46 @@ func TestEvidenceBesideATrace(t *testing.T) {
 		}
 		if !found || c.Has(comparison.FailedRequests) != (w.name == "half failed") {
 			t.Errorf("%s: gates %+v", w.name, c.Gates)
+		}
+	}
+}
+
+// TestMaxOverhead: where profiling cost more than the policy allows, on either side, nothing follows from the captures; where nobody
+// measured it, that is said.
+func TestMaxOverhead(t *testing.T) {
+	with := func(r *report.Report, o *report.Overhead) *report.Report {
+		copied := *r
+		copied.Capture.Overhead = o
+		return &copied
+	}
+	base, head := engineReport(t, engine{}), identified(engineReport(t, engine{}), "another", "session")
+	cheap, dear := &report.Overhead{Of: "request", Ratio: 0.1}, &report.Overhead{Of: "request", Ratio: 0.101}
+	for _, x := range []struct {
+		name       string
+		base, head *report.Overhead
+		policy     string
+		reasons    int
+		warnings   int
+		verdict    comparison.Verdict
+	}{
+		{"as much as allowed", cheap, cheap, "stats: {max_overhead: 10%}", 0, 0, comparison.Pass},
+		{"the base cost more", dear, cheap, "stats: {max_overhead: 10%}", 1, 0, comparison.Inconclusive},
+		{"both cost more", dear, dear, "stats: {max_overhead: 10%}", 2, 0, comparison.Inconclusive},
+		{"nobody knows of one", cheap, nil, "stats: {max_overhead: 10%}", 0, 1, comparison.Pass},
+		{"not asked for", dear, nil, "stats: {alpha: 0.05}", 0, 0, comparison.Pass},
+	} {
+		p := difftest.Policy(t, "version: 1\nrules:\n  - {id: step, metric: unit.time.p50, level: error, regress: {rel: 30%}}\n"+x.policy)
+		c := diffOf(t, with(base, x.base), with(head, x.head), diff.Options{Policy: p})
+		count := func(list []comparison.Reason) (n int) {
+			for _, r := range list {
+				if r.Code == comparison.HighOverhead {
+					n++
+				}
+			}
+			return n
+		}
+		if count(c.Reasons) != x.reasons || count(c.Warnings) != x.warnings || c.Verdict != x.verdict {
+			t.Errorf("%s: %s %v %v", x.name, c.Verdict, c.Reasons, c.Warnings)
 		}
 	}
 }

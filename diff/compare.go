@@ -119,6 +119,7 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 	x.failedRequests()
 	acrossSides(c, base, head)
 	incomplete(c, base, head)
+	overhead(c, opt.Policy.Stats.MaxOverhead, base, head)
 	doubt(c)
 	x.Mix()
 	c.Comparable = c.Comparable || c.Identical // even where there is no unit: nothing differs

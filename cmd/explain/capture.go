@@ -32,7 +32,7 @@ What is recorded:
 
 "explain capture vllm" also starts the server and sends the load. The flags that nsys is given fit
 the installed version (2021.4 to 2025); --dry-run shows them. Ctrl-C ends the recording and every
-process, and exports what there is; pressed twice, it gives up.
+process, and exports what there is; pressed twice, it gives up. A terminal that closes counts as Ctrl-C.
 
 With --repeat 3 there are three captures, in run-1 to run-3, as a sound comparison wants. With
 --pair, base and head are two command lines in quotes, captured in turns on this machine (base,
@@ -40,10 +40,15 @@ head, base, head, …) and compared; exit codes are then those of explain diff.
 
 In command lines that are written, the values of --api-key, --hf-token, *TOKEN*= and the like are
 replaced by ` + capture.Redacted + `. The trace, logs/ and evidence/ hold what the programs wrote, secrets
-included. Where a capture fails, the logs are left in DIR.failed.
+included.
 
-Exit codes: 0 done, 2 wrong usage, 3 the program, nsys or the analysis failed, or the capture was
-interrupted.`,
+Nothing that was recorded is lost. Each of several captures is in its place as soon as it is whole.
+Where something fails after the recording, all of it is in DIR.failed, and "explain capture resume
+DIR.failed" continues; where nothing was recorded, the logs are. What a capture left running whose
+explain was killed is ended by the next capture on the machine.
+
+Exit codes: 0 done, 2 wrong usage, 3 the program, nsys or the analysis failed (a program that failed
+has its trace kept), nothing was recorded, or the capture was interrupted.`,
 		Example: `  explain capture --delay 60s --duration 10s --out run/ -- python bench.py
   explain capture --nvtx 'decode@*' --repeat 3 --out run/ -- python bench.py
   explain capture --ready http://127.0.0.1:8000/health --client 'python send.py' -- vllm serve MODEL --port 8000
@@ -76,7 +81,7 @@ interrupted.`,
 	fl.DurationVar(&f.limit, "timeout", 0, "give up when the program has not ended after this `TIME` (default: never)")
 	fl.BoolVar(&f.pair, "pair", false, "capture two command lines, base and head, in turns, and compare them")
 	f.rules.registerPair(cmd)
-	cmd.AddCommand(newCaptureServer(e))
+	cmd.AddCommand(newCaptureServer(e), newCaptureResume(e))
 	return cmd
 }
 
@@ -117,6 +122,9 @@ func (f *captureFlags) checkWindow() error {
 	}
 	if err := w.Check(); err != nil {
 		return usageError{err}
+	}
+	if f.overhead && len(w.Client) == 0 {
+		return usagef("--overhead sends the same load with nsys and without it: name what sends it with --ready and --client, or use explain capture vllm")
 	}
 	if w.Triggered() && f.limit > 0 {
 		return usagef(

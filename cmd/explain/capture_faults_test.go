@@ -16,6 +16,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 )
 
 // fault is one way in which a capture goes wrong.
@@ -25,9 +28,20 @@ type fault struct {
 	env    []string
 	code   int
 	says   string
-	keeps  bool // the folder is there all the same
+	keeps  state
+	again  int // exit code of explain capture resume, where a recording is kept
 	before func(t *testing.T, dir string) (env []string)
 }
+
+// state is what a capture leaves.
+type state int
+
+const (
+	leavesNothing   state = iota // or the logs, in out.failed
+	leavesWhole                  // the folder
+	leavesRecording              // out.failed, which explain capture resume makes whole
+	leavesForeign                // the folder with what somebody else wrote, as it was
+)
 
 var serverArgs = []string{"vllm", "--model", "m", "--num-requests", "4", "--warmup-requests", "1", "--no-report", "--grace", "300ms", "--ready-timeout", "20s"}
 
@@ -44,18 +58,18 @@ func TestEveryFaultEndsInOneSentence(t *testing.T) {
 		{name: "nsys fails", env: []string{"NSYS_STANDIN=fault=profile_fail"}, args: []string{"--", "true"}, code: 3, says: "nsys-profile ended with exit code 1: profile failed as the test says"},
 		{name: "nsys leaves nothing", env: []string{"NSYS_STANDIN=fault=no_report"}, args: []string{"--", "true"}, code: 3, says: "nsys ended without leaving a report"},
 		{name: "nsys is killed", env: []string{"NSYS_STANDIN=fault=profile_kill"}, args: []string{"--", "sleep", "60"}, code: 3, says: "nsys-profile was ended by a signal (killed)"},
-		{name: "export fails", env: []string{"NSYS_STANDIN=fault=export_fail"}, args: []string{"--", "true"}, code: 3, says: "nsys-export ended with exit code 1"},
-		{name: "export is killed", env: []string{"NSYS_STANDIN=fault=export_kill"}, args: []string{"--", "true"}, code: 3, says: "nsys-export was ended by a signal (killed)"},
-		{name: "export writes nothing", env: []string{"NSYS_STANDIN=fault=no_sqlite"}, args: []string{"--", "true"}, code: 3, says: "said that it succeeded and wrote no trace.sqlite"},
-		{name: "export writes an empty file", env: []string{"NSYS_STANDIN=fault=empty_sqlite"}, args: []string{"--", "true"}, code: 3, says: "that is not a database"},
-		{name: "a raw stream without importer", env: []string{"NSYS_STANDIN=fault=qdstrm", "QDSTRM_IMPORTER=no-such-importer"}, args: []string{"--", "true"}, code: 3, says: "no-such-importer is not installed here"},
-		{name: "the importer fails", env: []string{"NSYS_STANDIN=fault=importer_fail"}, args: []string{"--", "true"}, code: 3, says: "importer ended with exit code 127: error while loading shared libraries"},
-		{name: "the importer is killed", env: []string{"NSYS_STANDIN=fault=importer_kill"}, args: []string{"--", "true"}, code: 3, says: "importer was ended by a signal (killed)"},
+		{name: "export fails", keeps: leavesRecording, env: []string{"NSYS_STANDIN=fault=export_fail"}, args: []string{"--", "true"}, code: 3, says: "nsys-export ended with exit code 1"},
+		{name: "export is killed", keeps: leavesRecording, env: []string{"NSYS_STANDIN=fault=export_kill"}, args: []string{"--", "true"}, code: 3, says: "nsys-export was ended by a signal (killed)"},
+		{name: "export writes nothing", keeps: leavesRecording, env: []string{"NSYS_STANDIN=fault=no_sqlite"}, args: []string{"--", "true"}, code: 3, says: "said that it succeeded and wrote no trace.sqlite"},
+		{name: "export writes an empty file", keeps: leavesRecording, env: []string{"NSYS_STANDIN=fault=empty_sqlite"}, args: []string{"--", "true"}, code: 3, says: "that is not a database"},
+		{name: "a raw stream without importer", keeps: leavesRecording, env: []string{"NSYS_STANDIN=fault=qdstrm", "QDSTRM_IMPORTER=no-such-importer"}, args: []string{"--", "true"}, code: 3, says: "no-such-importer is not installed here"},
+		{name: "the importer fails", keeps: leavesRecording, env: []string{"NSYS_STANDIN=fault=importer_fail"}, args: []string{"--", "true"}, code: 3, says: "importer ended with exit code 127: error while loading shared libraries"},
+		{name: "the importer is killed", keeps: leavesRecording, env: []string{"NSYS_STANDIN=fault=importer_kill"}, args: []string{"--", "true"}, code: 3, says: "importer was ended by a signal (killed)"},
 		// The program.
 		{name: "the program is missing", args: []string{"--", "no-such-program"}, code: 3, says: "no-such-program"},
-		{name: "the program fails", args: []string{"--", "sh", "-c", "echo out of memory; exit 7"}, code: 3, says: "the program failed, so its trace is not kept: nsys-profile ended with exit code 7: out of memory"},
-		{name: "the program is killed", args: []string{"--", "sh", "-c", "kill -9 $$"}, code: 3, says: "the program failed"},
-		{name: "the program hangs", args: []string{"--timeout", "1s", "--grace", "200ms", "--", "sleep", "60"}, code: 3, says: "did not end within 1s: raise --timeout"},
+		{name: "the program fails", keeps: leavesWhole, args: []string{"--", "sh", "-c", "echo out of memory; exit 7"}, code: 3, says: "explain: the program ended with exit code 7: out of memory; its trace is kept in"},
+		{name: "the program is killed", keeps: leavesWhole, args: []string{"--", "sh", "-c", "kill -9 $$"}, code: 3, says: "the program ended with exit code 143; its trace is kept in"},
+		{name: "the program hangs", keeps: leavesRecording, args: []string{"--timeout", "1s", "--grace", "200ms", "--", "sleep", "60"}, code: 3, says: "did not end within 1s: raise --timeout"},
 		{name: "the range never begins", args: []string{"--nvtx", "decode", "--", "true"}, code: 3, says: `the NVTX range "decode" never began`},
 		{name: "the program ends too soon", args: []string{"--delay", "9s", "--", "true"}, code: 3, says: "ended before the delay of 9s was over"},
 		{name: "never ready", args: []string{"--ready", "flag", "--ready-timeout", "500ms", "--duration", "1s", "--grace", "200ms", "--", "sleep", "60"}, code: 3, says: "was not ready within 500ms (the file does not exist)"},
@@ -65,34 +79,44 @@ func TestEveryFaultEndsInOneSentence(t *testing.T) {
 			}},
 		{name: "another server answers", args: []string{"--duration", "1s", "--", "sleep", "60"}, code: 3, says: "answers before the program is started: another server has its port", before: otherServer},
 		{name: "ended before it was ready", args: []string{"--ready", "flag", "--duration", "1s", "--", "sh", "-c", "echo bad config; exit 3"}, code: 3, says: "server ended with exit code 3: bad config (before it was ready)"},
-		{name: "killed while recorded", args: []string{"--ready", "flag", "--duration", "60s", "--grace", "200ms", "--", "sh", "-c", "touch flag; sleep 1; kill -9 $$"}, code: 3, says: "server ended with exit code 137"},
-		{name: "fails when it is stopped", keeps: true, args: []string{"--ready", "flag", "--duration", "100ms", "--no-report", "--", "sh", "-c", "trap 'exit 9' TERM; touch flag; while :; do sleep 0.1; done"}, code: 0, says: "the server ended with exit code 9 after the recording"},
+		{name: "killed while recorded", keeps: leavesRecording, args: []string{"--ready", "flag", "--duration", "60s", "--grace", "200ms", "--", "sh", "-c", "touch flag; sleep 1; kill -9 $$"}, code: 3, says: "server ended with exit code 137"},
+		{name: "fails when it is stopped", keeps: leavesWhole, args: []string{"--ready", "flag", "--duration", "100ms", "--no-report", "--", "sh", "-c", "trap 'exit 9' TERM; touch flag; while :; do sleep 0.1; done"}, code: 0, says: "the server ended with exit code 9 after the recording"},
 		// The session.
 		{name: "nsys launch is killed", env: []string{"NSYS_STANDIN=fault=launch_kill"}, args: []string{"--ready", "flag", "--duration", "1s", "--", "sleep", "60"}, code: 3, says: "server was ended by a signal (killed)"},
 		{name: "nsys start fails", env: []string{"NSYS_STANDIN=fault=start_fail"}, args: server(), code: 3, says: "nsys-start ended with exit code 1"},
 		{name: "nsys start is killed", env: []string{"NSYS_STANDIN=fault=start_kill"}, args: server(), code: 3, says: "nsys-start was ended by a signal (killed)"},
-		{name: "nsys stop fails", env: []string{"NSYS_STANDIN=fault=stop_fail"}, args: server(), code: 3, says: "nsys-stop ended with exit code 1"},
-		{name: "nsys stop is killed", env: []string{"NSYS_STANDIN=fault=stop_kill"}, args: server(), code: 3, says: "nsys-stop was ended by a signal (killed)"},
-		{name: "nsys shutdown is killed", keeps: true, env: []string{"NSYS_STANDIN=fault=shutdown_kill"}, args: server(), code: 0, says: "ended by force"},
-		{name: "the client fails", args: server("--client", "sh -c 'echo no route; exit 4'"), code: 3, says: "client ended with exit code 4: no route"},
-		{name: "the client is killed", args: server("--client", "sh -c 'kill -9 $$'"), code: 3, says: "client was ended by a signal (killed)"},
+		{name: "nsys stop fails", keeps: leavesRecording, env: []string{"NSYS_STANDIN=fault=stop_fail"}, args: server(), code: 3, says: "nsys-stop ended with exit code 1"},
+		{name: "nsys stop is killed", keeps: leavesRecording, env: []string{"NSYS_STANDIN=fault=stop_kill"}, args: server(), code: 3, says: "nsys-stop was ended by a signal (killed)"},
+		{name: "nsys shutdown is killed", keeps: leavesWhole, env: []string{"NSYS_STANDIN=fault=shutdown_kill"}, args: server(), code: 0, says: "ended by force"},
+		{name: "the client fails", keeps: leavesRecording, args: server("--client", "sh -c 'echo no route; exit 4'"), code: 3, says: "client ended with exit code 4: no route"},
+		{name: "the client is killed", keeps: leavesRecording, args: server("--client", "sh -c 'kill -9 $$'"), code: 3, says: "client was ended by a signal (killed)"},
 		// The server.
 		{name: "no server installed", env: []string{"VLLM_VENV=/no/such/venv"}, args: server(), code: 3, says: "/no/such/venv/bin/vllm"},
 		{name: "the server dies at start", env: []string{"STANDIN=start_fail=3"}, args: server(), code: 3, says: "ValueError: the script says so (before it was ready)"},
-		{name: "the server dies under load", env: []string{"STANDIN=tokens=4,die_after=3"}, args: server(), code: 3, says: "server ended with exit code 1"},
+		{name: "the server dies under load", keeps: leavesRecording, env: []string{"STANDIN=tokens=4,die_after=3"}, args: server(), code: 3, says: "server ended with exit code 1"},
 		{name: "the server is never healthy", env: []string{"STANDIN=healthy_after=never"}, args: server("--ready-timeout", "500ms"), code: 3, says: "was not ready within 500ms"},
 		{name: "the server wants a key to say that it is ready", env: []string{"STANDIN=key=k"}, args: server(), code: 3, says: "the server wants a key before it says whether it is ready"},
 		{name: "no profiler in its folder", args: []string{"vllm", "--model", "m", "--mode", "moe", "--profiler-path", "nowhere"}, code: 2, says: "nowhere holds no sitecustomize.py"},
 		{name: "the server only fails", env: []string{"STANDIN=fault=http_500"}, args: server(), code: 3, says: "the load failed"},
 		{name: "the port is taken", args: server(), code: 3, says: "is taken or not allowed", before: takePort},
-		{name: "the trace cannot be analysed", keeps: true, args: []string{"--", "true", "bad.sqlite"}, code: 3, says: "out, without a report", before: badTrace},
+		{name: "the trace cannot be analysed", keeps: leavesRecording, again: 3, args: []string{"--", "true", "bad.sqlite"}, code: 3, says: "what was recorded is in", before: badTrace},
+		{name: "the server dies and its worker lives", env: []string{"STANDIN=start_fail=3,orphan=60"}, args: server(), code: 3, says: "server ended, though what it started goes on: sleep (pid "},
+		{name: "its last words are quoted", env: []string{"STANDIN=start_fail=3,orphan=60"}, args: server(), code: 3, says: "(before it was ready): ValueError: the script says so"},
+		{name: "not ready, with last words", args: []string{"--ready", "flag", "--ready-timeout", "1s", "--duration", "1s", "--grace", "200ms", "--", "sh", "-c", "echo loading shard 3 of 8; sleep 60"}, code: 3, says: "was not ready within 1s (the file does not exist): raise --ready-timeout, or see its log: loading shard 3 of 8"},
+		{name: "a program ends and its worker lives", args: []string{"--ready", "flag", "--duration", "60s", "--grace", "200ms", "--", "sh", "-c", "sleep 60 & sleep 1; echo worker lost >&2; exit 1"}, code: 3, says: "goes on: sleep (pid "},
+		{name: "a worker is all that is left under load", keeps: leavesRecording, args: []string{"--ready", "flag", "--client", "sleep 60", "--grace", "200ms", "--", "sh", "-c", "touch flag; sleep 60 & sleep 2; exit 1"}, code: 3, says: "(while the load was sent)"},
+		{name: "the program fails at its end, without a word", keeps: leavesWhole, args: []string{"--", "sh", "-c", "exit 9"}, code: 3, says: "explain: the program ended with exit code 9; its trace is kept in"},
+		{name: "nothing on the GPU", keeps: leavesWhole, args: []string{"--", "true", "empty.sqlite"}, code: 3, says: "nothing was recorded", before: emptyTrace},
+		{name: "no CUDA asked for", keeps: leavesWhole, args: []string{"--trace", "osrt", "--", "true", "empty.sqlite"}, code: 3, says: "--trace osrt records no CUDA; add cuda to it", before: emptyTrace},
+		{name: "force on somebody's folder", keeps: leavesForeign, args: []string{"--force", "--", "true"}, code: 2, says: "(src), and --force replaces captures alone", before: precious},
+		{name: "a folder that is not empty", keeps: leavesForeign, args: []string{"--", "true"}, code: 2, says: "exists and is not empty", before: precious},
 		// Nsight Compute.
 		{name: "ncu is missing", env: []string{"NCU=no-such-ncu"}, args: []string{"vllm", "--model", "m", "--mode", "full"}, code: 3, says: "no-such-ncu is not installed here"},
-		{name: "ncu fails", env: []string{"NCU_STANDIN=fault=fail"}, args: []string{"vllm", "--model", "m", "--mode", "full", "--num-requests", "2", "--warmup-requests", "0"}, code: 3, says: "ERR_NVGPUCTRPERM"},
-		{name: "ncu is killed", env: []string{"NCU_STANDIN=fault=kill"}, args: []string{"vllm", "--model", "m", "--mode", "full", "--num-requests", "2", "--warmup-requests", "0"}, code: 3, says: "ncu was ended by a signal (killed)"},
+		{name: "ncu fails", keeps: leavesRecording, env: []string{"NCU_STANDIN=fault=fail"}, args: []string{"vllm", "--model", "m", "--mode", "full", "--num-requests", "2", "--warmup-requests", "0"}, code: 3, says: "ERR_NVGPUCTRPERM"},
+		{name: "ncu is killed", keeps: leavesRecording, env: []string{"NCU_STANDIN=fault=kill"}, args: []string{"vllm", "--model", "m", "--mode", "full", "--num-requests", "2", "--warmup-requests", "0"}, code: 3, says: "ncu was ended by a signal (killed)"},
 		// The disk.
 		{name: "the folder cannot be", args: []string{"--out", "/dev/null/x", "--", "true"}, code: 3, says: "cannot write /dev/null/x"},
-		{name: "the disk is full", args: []string{"--", "true"}, code: 3, says: "the disk is full", before: smallDisk},
+		{name: "the disk is full", keeps: leavesRecording, again: 3, args: []string{"--", "true"}, code: 3, says: "the disk is full", before: smallDisk},
 	} {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
@@ -160,6 +184,22 @@ func (f *fault) check(t *testing.T) {
 		t.Errorf("%d sentences, want %d:\n%s", sentences, want, said)
 	}
 	checkLeft(t, c, dir, f.keeps)
+	if f.keeps != leavesRecording {
+		return
+	}
+	if !strings.Contains(said, "continue with: explain capture resume "+out+".failed") {
+		t.Errorf("it does not say how to continue:\n%s", said)
+	}
+	c = explainProcess(t, dir, nil, "capture", "resume", out+".failed")
+	text, err := c.CombinedOutput()
+	if code := exitOf(t, err); code != f.again {
+		t.Errorf("resume: exit code %d, want %d: %s", code, f.again, text)
+	}
+	left := leavesWhole
+	if f.again != 0 {
+		left = leavesRecording
+	}
+	checkLeft(t, c, dir, left)
 }
 
 // explainProcess is explain as a process of its own, whose children bear the mark of this test.
@@ -186,8 +226,8 @@ func exitOf(t *testing.T, err error) int {
 	return -1
 }
 
-// checkLeft wants no process of the test and no half-written folder.
-func checkLeft(t *testing.T, c *exec.Cmd, dir string, keeps bool) {
+// checkLeft wants no process of the test, no half-written folder, and what a capture is to leave.
+func checkLeft(t *testing.T, c *exec.Cmd, dir string, keeps state) {
 	t.Helper()
 	if left := processesOf(dir); len(left) > 0 {
 		t.Errorf("processes are left: %q", left)
@@ -195,12 +235,28 @@ func checkLeft(t *testing.T, c *exec.Cmd, dir string, keeps bool) {
 	if err := syscall.Kill(-c.Process.Pid, 0); !errors.Is(err, syscall.ESRCH) && err != nil {
 		t.Errorf("the process group is still there: %v", err)
 	}
-	_, err := os.Stat(filepath.Join(dir, "out"))
-	if whole := err == nil; whole != keeps {
-		t.Errorf("the output folder is there: %v, want %v", whole, keeps)
-	}
 	if scratch, err := filepath.Glob(filepath.Join(dir, ".explain-*")); err != nil || len(scratch) > 0 {
 		t.Errorf("scratch folders are left: %v (%v)", scratch, err)
+	}
+	out := filepath.Join(dir, "out")
+	_, err := os.Stat(out)
+	if is := err == nil; is != (keeps == leavesWhole || keeps == leavesForeign) {
+		t.Errorf("the output folder is there: %v, but %v is wanted", is, keeps)
+	}
+	if keeps == leavesForeign {
+		if b, err := os.ReadFile(filepath.Join(out, "src", "thesis.tex")); err != nil || string(b) != "precious" {
+			t.Errorf("what somebody wrote is %q: %v", b, err)
+		}
+	}
+	if keeps == leavesWhole {
+		for _, name := range []string{"trace.sqlite", "metadata.txt", "logs/children.json"} {
+			if info, err := os.Stat(filepath.Join(out, name)); err != nil || info.Size() == 0 {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	if is := len(capture.Recordings(out+".failed")) > 0; is != (keeps == leavesRecording) {
+		t.Errorf("a recording is kept in out.failed: %v, want %v", is, keeps == leavesRecording)
 	}
 }
 
@@ -237,9 +293,22 @@ func badTrace(t *testing.T, dir string) []string {
 	return nil
 }
 
+func precious(t *testing.T, dir string) []string {
+	src := filepath.Join(dir, "out", "src")
+	return noError(t, errors.Join(os.MkdirAll(src, 0o755), os.WriteFile(filepath.Join(src, "thesis.tex"), []byte("precious"), 0o644)))
+}
+
+// emptyTrace is a trace of a program that did nothing on a GPU.
+func emptyTrace(t *testing.T, dir string) []string {
+	return noError(t, tracetest.New().Write(filepath.Join(dir, "empty.sqlite")))
+}
+
 // smallDisk mounts a file system that is too small for an export below the folder.
-func smallDisk(t *testing.T, dir string) []string {
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=48k"); err != nil {
+func smallDisk(t *testing.T, dir string) []string { return mountSmall(t, dir, "48k") }
+
+func mountSmall(t *testing.T, dir, size string) []string {
+	t.Helper()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
 		t.Skipf("no file system can be mounted here: %v", err)
 	}
 	t.Cleanup(func() {
@@ -259,10 +328,10 @@ func TestInterruptEndsTheRecording(t *testing.T) {
 		flag    string // appears when the moment has come
 		signals int
 		says    string
-		keeps   bool
+		keeps   state
 	}{
-		{name: "whole run", args: []string{"--no-report", "--", "sh", "-c", "touch flag; sleep 60"}, flag: "flag", signals: 1, says: "interrupted: out holds what was recorded up to then", keeps: true},
-		{name: "window", args: []string{"--no-report", "--ready", "ready", "--client", "sh -c 'touch flag; sleep 60'", "--", "sh", "-c", "touch ready; sleep 60"}, flag: "flag", signals: 1, says: "interrupted: out holds what was recorded up to then", keeps: true},
+		{name: "whole run", args: []string{"--no-report", "--", "sh", "-c", "touch flag; sleep 60"}, flag: "flag", signals: 1, says: "interrupted: out holds what was recorded up to then", keeps: leavesWhole},
+		{name: "window", args: []string{"--no-report", "--ready", "ready", "--client", "sh -c 'touch flag; sleep 60'", "--", "sh", "-c", "touch ready; sleep 60"}, flag: "flag", signals: 1, says: "interrupted: out holds what was recorded up to then", keeps: leavesWhole},
 		{name: "before the window", args: []string{"--ready", "never", "--duration", "5s", "--", "sh", "-c", "touch flag; sleep 60"}, flag: "flag", signals: 1, says: "interrupted before anything was recorded"},
 		{name: "twice", args: []string{"--grace", "30s", "--", "sh", "-c", "trap '' INT TERM; touch flag; while :; do sleep 0.2; done"}, flag: "flag", signals: 2, says: "interrupted"},
 	} {
@@ -317,7 +386,7 @@ func TestEveryVersionOfNsys(t *testing.T) {
 				if code := exitOf(t, c.Run()); code != exitOK || errs.Len() > 0 {
 					t.Errorf("exit code %d; said:\n%s", code, errs.String())
 				}
-				checkLeft(t, c, dir, true)
+				checkLeft(t, c, dir, leavesWhole)
 			})
 		}
 	}

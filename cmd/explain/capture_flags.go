@@ -20,6 +20,7 @@ type captureFlags struct {
 	client        string
 	grace, limit  time.Duration
 	repeat        int
+	overhead      bool
 	pair          bool
 	unit          string
 	kernelMap     string
@@ -40,6 +41,8 @@ func (f *captureFlags) register(cmd *cobra.Command, out string) {
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print the commands and run none")
 	fl.BoolVar(&f.noReport, "no-report", false, "export the trace and do not analyse it")
 	fl.IntVar(&f.repeat, "repeat", 0, "capture `N` times (default 1, with --pair 3)")
+	fl.BoolVar(&f.overhead, "overhead", false,
+		"send the same load once more without nsys, and say what profiling costs (takes as long again, with the start of the server)")
 	fl.StringVar(&f.nsys, "nsys", "", "run this `PROGRAM` (default: $NSYS, else nsys)")
 	fl.StringVar(&f.trace, "trace", "cuda,nvtx,osrt", "what nsys traces: a `LIST`")
 	fl.StringVar(&f.graphs, "graph-trace", "node",

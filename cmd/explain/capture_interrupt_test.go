@@ -46,7 +46,7 @@ func TestInterruptKeepsWhatTheLoadMeasured(t *testing.T) {
 	if code := exitOf(t, c.Wait()); code != exitInput || !strings.Contains(errs.String(), "explain: interrupted: out holds what was recorded up to then") {
 		t.Errorf("exit code %d; said:\n%s", code, errs.String())
 	}
-	checkLeft(t, c, dir, true)
+	checkLeft(t, c, dir, leavesWhole)
 	text, err := os.ReadFile(filepath.Join(dir, "out", "evidence", "load.json"))
 	if err != nil {
 		t.Fatal(err)

@@ -44,6 +44,9 @@ func (r *recording) plan(programs [][]string) error {
 			}
 			b.WriteString(clean(line) + "\n")
 		}
+		if r.overhead {
+			b.WriteString("# the same load once more, without nsys\n")
+		}
 		if r.server != nil {
 			for _, line := range r.server.plan(dir) {
 				b.WriteString(clean(line) + "\n")

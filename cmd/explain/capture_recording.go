@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,7 @@ type recording struct {
 	hard      context.Context // ends when the user gives up
 	server    *serverFlags    // nil: explain capture -- COMMAND
 	result    *analyze.Result // of the last capture; nil with --no-report
+	programs  []error         // of each capture: how its program failed, nil where it did not
 }
 
 // job is what one capture runs.
@@ -55,65 +57,95 @@ func (r *recording) all(programs [][]string) error {
 		return r.plan(programs)
 	}
 	folder, err := capture.NewFolder(r.out, r.force)
-	if errors.Is(err, capture.ErrExists) {
+	if errors.Is(err, capture.ErrExists) || errors.Is(err, capture.ErrTaken) || errors.Is(err, capture.ErrAlien) {
 		return usageError{err}
 	}
 	if err != nil {
 		return err
 	}
+	for _, n := range folder.Notes {
+		r.say("Note: " + n)
+	}
+	if names := capture.EndStale(); names != "" {
+		r.say("Note: ended what a capture had left running whose explain was killed: " + names)
+	}
 	soft, hard, done := interruptible(r.cmd.Context(), capture.ErrInterrupted)
 	defer done()
 	r.soft, r.hard = soft, hard
-	err = r.captures(folder.Stage, programs)
-	var kept *keptError
-	if err != nil && !errors.As(err, &kept) {
-		err = capture.DiskFull(folder.Stage, err)
-		if logs := folder.Discard(); logs != "" {
-			return fmt.Errorf("%w (logs: %s)", err, logs)
+	err = (&capture.Status{Out: filepath.Base(r.out), NoReport: r.noReport, Unit: r.unit}).Write(folder.Stage)
+	if err == nil {
+		err = r.captures(folder, programs)
+	}
+	if errors.Is(err, errStopped) { // with all that was recorded in its place
+		if err := folder.Done(); err != nil {
+			return err
 		}
-		return err
+		return fmt.Errorf("%w: %s holds what was recorded up to then", capture.ErrInterrupted, r.out)
+	}
+	if err == nil && !r.several() {
+		err = folder.Done()
+	}
+	if err != nil {
+		return r.failed(folder, err)
 	}
 	var comparison *comparison.Comparison
-	if err == nil && r.pair {
-		if comparison, err = r.compare(folder.Stage); err != nil {
-			folder.Discard()
-			return capture.DiskFull(filepath.Dir(r.out), err)
-		}
+	if r.pair {
+		comparison, err = r.compare(r.out)
 	}
-	if err := folder.Commit(); err != nil {
-		folder.Discard()
-		return err
+	if r.several() {
+		err = errors.Join(err, folder.Done())
 	}
-	if kept != nil {
-		return kept.in(r.out)
+	if err != nil {
+		return fmt.Errorf("%w; the captures are in %s", capture.DiskFull(filepath.Dir(r.out), err), r.out)
 	}
 	return r.wrote(comparison)
 }
 
-// keptError is an error after which the folder is kept, since what it holds is whole and took a GPU to make.
-type keptError struct {
-	error
-	format string // with the folder
+// failed keeps what was recorded and says how to continue.
+func (r *recording) failed(folder *capture.Folder, err error) error {
+	err = capture.DiskFull(folder.Stage, err)
+	kept, resumable := folder.Fail(err)
+	switch {
+	case resumable:
+		return fmt.Errorf("%w; what was recorded is in %s, continue with: explain capture resume %s",
+			err, kept, capture.Shell([]string{kept}))
+	case kept != "":
+		return fmt.Errorf("%w (logs: %s)", err, kept)
+	}
+	return err
 }
 
-func (k *keptError) in(dir string) error { return fmt.Errorf(k.format, k.error, dir) }
-func (k *keptError) Unwrap() error       { return k.error }
+// errStopped is the end of captures that the user ended, when the last one has been exported.
+var errStopped = errors.New("stopped")
 
-// captures runs the programs in turns and reports whether the user ended them early.
-func (r *recording) captures(stage string, programs [][]string) error {
+// captures runs the programs in turns. Each of several captures is in its place as soon as it is whole.
+func (r *recording) captures(folder *capture.Folder, programs [][]string) error {
 	for i := 1; i <= r.repeat; i++ {
 		for side, program := range programs {
-			dir := filepath.Join(stage, r.subfolder(side, i))
+			sub := r.subfolder(side, i)
+			dir := filepath.Join(folder.Stage, sub)
 			if err := os.MkdirAll(dir, 0o755); err != nil {
 				return err
 			}
-			if err := r.one(dir, program); err != nil {
-				return err
+			stopped := r.one(dir, program)
+			if stopped != nil && !errors.Is(stopped, errStopped) {
+				return stopped
+			}
+			if r.several() {
+				if err := folder.Keep(sub); err != nil {
+					return err
+				}
+			}
+			if stopped != nil {
+				return stopped
 			}
 		}
 	}
 	return nil
 }
+
+// several reports whether the call makes more than one capture, each in a folder of its own.
+func (r *recording) several() bool { return r.pair || r.repeat > 1 }
 
 // subfolder of one capture among several: run-2, base-1, head-3; the folder itself where there is only one.
 func (r *recording) subfolder(side, i int) string {
@@ -126,7 +158,8 @@ func (r *recording) subfolder(side, i int) string {
 	return "."
 }
 
-// one makes one capture: record, export, facts, analysis.
+// one makes one capture: record, export, facts, analysis. What is known of a capture that failed is written too, as
+// far as it goes.
 func (r *recording) one(dir string, program []string) error {
 	run, err := capture.NewRun(dir, os.Environ(), r.env.Getenv, r.say)
 	if err != nil {
@@ -138,16 +171,19 @@ func (r *recording) one(dir string, program []string) error {
 		err = e
 	}
 	if err != nil {
+		if len(capture.Recordings(dir)) > 0 {
+			_ = run.WriteFacts(context.WithoutCancel(r.hard), r.facts(job))
+		}
 		return err
 	}
-	facts := r.facts(job)
-	if err := run.WriteFacts(r.hard, facts); err != nil {
+	if err := run.WriteFacts(r.hard, r.facts(job)); err != nil {
 		return err
 	}
 	if run.Interrupted {
-		return &keptError{capture.ErrInterrupted, "%w: %s holds what was recorded up to then"}
+		return errStopped
 	}
 	r.result = res
+	r.programs = append(r.programs, run.Program)
 	return nil
 }
 
@@ -159,6 +195,7 @@ func (r *recording) record(run *capture.Run, job *capture.Job) (*analyze.Result,
 	if err := run.Profile(r.soft, r.hard, job); err != nil {
 		return nil, err
 	}
+	r.measureOverhead(run, job)
 	if r.noReport {
 		return nil, nil
 	}
@@ -178,12 +215,53 @@ func (r *recording) wrote(comparison *comparison.Comparison) error {
 	if err := r.tell(comparison); err != nil && !errors.Is(err, syscall.EPIPE) {
 		return err
 	}
+	if err := r.programsFailed(); err != nil {
+		return err
+	}
+	if r.result != nil && nothingRecorded(r.result) {
+		return fmt.Errorf("nothing was recorded (%s): %s", r.out, r.nothingAdvice())
+	}
 	if comparison != nil {
 		if code := verdictCode(comparison.Verdict); code != exitOK {
 			return exitCode(code)
 		}
 	}
 	return nil
+}
+
+// programsFailed says how the programs ended that failed, whose captures are whole all the same.
+func (r *recording) programsFailed() error {
+	var first error
+	failed := 0
+	for _, err := range r.programs {
+		if err != nil {
+			failed++
+			first = cmp.Or(first, err)
+		}
+	}
+	switch {
+	case first == nil:
+		return nil
+	case r.several():
+		return fmt.Errorf("%w; so ended %d of %d programs; their traces are kept in %s", first, failed, len(r.programs), r.out)
+	}
+	return fmt.Errorf("%w; its trace is kept in %s", first, r.out)
+}
+
+// nothingRecorded reports whether a trace holds nothing that can be analysed.
+func nothingRecorded(res *analyze.Result) bool { return res.Report.Window.Length == 0 }
+
+// nothingAdvice is what to change when nothing was recorded.
+func (r *recording) nothingAdvice() string {
+	switch {
+	case !strings.Contains(","+r.trace+",", ",cuda,"):
+		return "--trace " + r.trace + " records no CUDA; add cuda to it"
+	case r.server != nil:
+		return "did the server use the GPU? See logs/server.log, and whether its worker processes are traced (nsys 2022.4 or later)"
+	case r.window.Triggered(), r.window.Delay > 0, r.window.Duration > 0:
+		return "the GPU did no work in the window; move it with --delay, --warmup or --duration, or record the whole run"
+	}
+	return "the program did no work on a GPU while it was recorded; start it so that it uses one (CUDA_VISIBLE_DEVICES, nvidia-smi)"
 }
 
 func (r *recording) tell(comparison *comparison.Comparison) error {

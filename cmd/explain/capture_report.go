@@ -43,6 +43,7 @@ func (r *recording) reportCommand(dir string, evidence []string) []string {
 // analyse makes the report of a capture with the evidence beside it, as explain report does.
 func (r *recording) analyse(ctx context.Context, run *capture.Run) (*analyze.Result, error) {
 	opt := r.options
+	opt.Overhead = overheadBeside(run.SQLite())
 	for _, e := range besideTrace {
 		found, err := filepath.Glob(filepath.Join(run.Dir, filepath.FromSlash(e.pattern)))
 		if err != nil {
@@ -79,15 +80,10 @@ func (r *recording) analyse(ctx context.Context, run *capture.Run) (*analyze.Res
 	return nil, err
 }
 
-// report analyses a capture and writes the report beside its trace. A trace that cannot be analysed is kept: it took a
-// GPU to make.
+// report analyses a capture and writes the report beside its trace.
 func (r *recording) report(run *capture.Run) (*analyze.Result, error) {
 	r.say("Analysing")
 	res, err := r.analyse(r.hard, run)
-	var input *analyze.InputError
-	if errors.As(err, &input) {
-		return nil, &keptError{err, "%w; the capture is in %s, without a report"}
-	}
 	if err != nil {
 		return nil, err
 	}

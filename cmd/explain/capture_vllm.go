@@ -248,6 +248,7 @@ func (s *serverFlags) record(r *recording, run *capture.Run, job *capture.Job) (
 	if err := run.Serve(r.soft, r.hard, job, server, send); err != nil {
 		return nil, err
 	}
+	r.measureOverhead(run, job)
 	if s.profiler != "" && !run.Interrupted {
 		if err := run.Track(r.soft, r.hard, job, server, s.profiler, send); err != nil {
 			return nil, err

@@ -434,5 +434,6 @@ func readOne(ctx context.Context, in input, opt analyze.Options, bar *progress) 
 		return &analyze.Result{Report: r}, nil
 	}
 	opt.Progress = func(stage string, done int64) { bar.update(filepath.Base(in.path)+": "+stage, done) }
+	opt.Overhead = overheadBeside(in.path)
 	return analyze.Run(ctx, in.path, opt)
 }

@@ -54,6 +54,7 @@ var (
 // rooms are the packages in the order in which imports may go: each knows only those above it that its line names.
 var rooms = []room{
 	{"analyze/report", "the model: standard library only", "", stdOnly},
+	{"analyze/report/secret", "what a secret looks like stands alone", "", stdOnly},
 	{"analyze/report/doc", "the document tree stands alone", "", noSQL},
 	{"analyze/report/schema", "schemas are files", "", noSQL},
 	{"analyze/report/unit", "units know the model only", "analyze/report", noSQL},
@@ -71,7 +72,7 @@ var rooms = []room{
 	{"analyze/internal/stat", "statistics", "analyze/report", noSQL},
 	{"analyze/internal/trace/pages", "the file format stands alone", "", noSQL},
 	{"analyze/internal/trace", "the only reader",
-		"analyze/limit analyze/internal/kernelname analyze/internal/spill analyze/internal/trace/pages", nil},
+		"analyze/limit analyze/report/secret analyze/internal/kernelname analyze/internal/spill analyze/internal/trace/pages", nil},
 	{"analyze/internal/attrib", "attribution",
 		"analyze/internal/trace analyze/internal/interval analyze/internal/parallel analyze/internal/spill", noSQL},
 	{"analyze/internal/workunit", "units of work",
@@ -118,14 +119,14 @@ var rooms = []room{
 	{"cmd/explain/internal/fakeserver", "a test kit needs nothing of the product", "", stdOnly},
 	{"cmd/explain/internal/gitfile", "reads git's files", "", noSQL},
 	{"cmd/explain/internal/whole", "writes files", "", noSQL},
-	{"cmd/explain/internal/capture", "runs other programs", "analyze/limit analyze/report analyze/report/render", noSQL},
+	{"cmd/explain/internal/capture", "runs other programs", "analyze/limit analyze/report analyze/report/render analyze/report/secret", noSQL},
 	{"cmd/explain/internal/load", "a client of a server; what it measured is analyzed elsewhere",
 		"analyze/loadfile analyze/report/...", []string{"modernc.org"}},
 }
 
 const (
 	// beneath is all that sections stand on.
-	beneath = "analyze/report analyze/report/unit analyze/loadfile analyze/internal/attrib analyze/internal/evidence/... " +
+	beneath = "analyze/report analyze/report/secret analyze/report/unit analyze/loadfile analyze/internal/attrib analyze/internal/evidence/... " +
 		"analyze/internal/interval analyze/internal/kernelname analyze/internal/parallel analyze/internal/spill " +
 		"analyze/internal/stat analyze/internal/trace analyze/internal/workunit"
 	// family is what every family of sections may import.

@@ -295,6 +295,9 @@ func (f *loadFlags) target() (string, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return "", fmt.Errorf("cannot write %s: it is a folder", path)
 	}
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() > 0 && !writtenHere(path) {
+		return "", usagef("%s is there, and explain did not write it: name another file, or remove it", path)
+	}
 	probe, err := os.CreateTemp(filepath.Dir(path), ".explain-")
 	if err != nil {
 		return "", fmt.Errorf("cannot write %s: %w", path, err)

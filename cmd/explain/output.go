@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,11 +71,45 @@ func hasSection(r *report.Report, id string) bool {
 
 // writeFolder writes files into dir, whole or not at all.
 func writeFolder(ctx context.Context, dir string, files []file) error {
+	if err := refuseForeign(filepath.Clean(dir), files); err != nil {
+		return err
+	}
 	writers := map[string]func(io.Writer) error{}
 	for _, f := range files {
 		writers[f.name] = f.write
 	}
 	return whole.Folder(ctx, dir, writers)
+}
+
+// refuseForeign makes sure that nothing is replaced in a folder that explain did not write: a folder is its own where
+// report.json, or comparison.json, says so.
+func refuseForeign(dir string, files []file) error {
+	marker, there := "", ""
+	for _, f := range files {
+		if marker == "" && (f.name == "report.json" || f.name == "comparison.json") {
+			marker = f.name
+		}
+		if info, err := os.Lstat(filepath.Join(dir, f.name)); err == nil && !info.IsDir() && there == "" {
+			there = f.name
+		}
+	}
+	if marker == "" || there == "" || writtenHere(filepath.Join(dir, marker)) {
+		return nil
+	}
+	return usagef("%s is there, and explain did not write it: name another folder, or remove it",
+		filepath.Join(dir, there))
+}
+
+// writtenHere reports whether a file is JSON of explain: its first member is the schema.
+func writtenHere(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, 64)
+	n, _ := io.ReadFull(f, head)
+	return regexp.MustCompile(`^\s*\{\s*"schema":\s*"explain\.`).Match(head[:n])
 }
 
 // checkOut finds out before the work whether the folder can be written.

@@ -140,6 +140,7 @@ func (f *reportFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	if len(args) > 0 {
 		trace = args[0]
 	}
+	opt.Overhead = overheadBeside(trace)
 	res, err := analyze.Run(cmd.Context(), trace, opt)
 	bar.stop()
 	if err != nil {

@@ -4,46 +4,84 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report/present"
+	"github.com/nsys-llm/explain/analyze/report/secret"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
 func newScrub(e *env) *cobra.Command {
-	return &cobra.Command{
+	names := "keep"
+	cmd := &cobra.Command{
 		Use:   "scrub IN.sqlite OUT.sqlite",
 		Short: "Write a copy of a capture that is safe to share",
 		Long: `A capture holds the whole environment of the process, host and user names, command lines and
 captured output. scrub writes a copy with the tables, columns and metadata that explain reads, by a
 list of what may be kept, and nothing else. It analyses to the same numbers.
 
-Names of kernels, API calls, NVTX ranges, programs, threads and GPUs stay, since reports are made of
-them. Ranges can be named after anything: look at "explain OUT.sqlite" before you share it.
+Names of kernels, API calls, NVTX ranges, programs, GPUs, and of threads that wait for the GPU stay,
+since reports are made of them; what looks like an access token in one is replaced by [redacted].
+Ranges and threads can be named after anything, and scrub warns where a name looks like a token, an
+e-mail address or a prompt. --names says how they are written:
+
+  keep     as they are (default)
+  hash     as letters that follow from the name: equal names stay equal, and nobody reads them.
+           Steps and phases are then not recognised by name
+  REGEX    those that match as they are, all others as with hash: 'execute_context|forward|attn'
 
 IN is never changed. OUT must not exist, and appears whole or not at all.`,
-		Example: "  explain scrub trace.sqlite shareable.sqlite",
+		Example: "  explain scrub trace.sqlite shareable.sqlite\n  explain scrub --names 'execute_context' trace.sqlite shareable.sqlite",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return usagef("name the capture and the copy: explain scrub IN.sqlite OUT.sqlite")
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if _, err := os.Lstat(args[1]); err == nil {
-				return usagef("%s exists: name another file, or remove it", args[1])
-			}
-			done, err := analyze.Scrub(cmd.Context(), args[0], args[1], analyze.Options{Getenv: e.Getenv})
-			switch {
-			case errors.Is(err, os.ErrExist):
-				return usagef("%s exists: name another file, or remove it", args[1])
-			case err != nil:
-				return err
-			}
-			_, err = fmt.Fprintf(e.Out, "Wrote %s: %d tables, %s rows; names of kernels and ranges are as they were\n",
-				clean(args[1]), done.Tables, unit.Int(done.Rows))
-			return err
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return scrub(cmd, e, args[0], args[1], names) },
 	}
+	cmd.Flags().StringVar(&names, "names", names, "names of ranges and threads: `HOW`, keep, hash or a REGEX of those to keep")
+	completeFlag(cmd, "names", []string{"keep", "hash"})
+	return cmd
+}
+
+func scrub(cmd *cobra.Command, e *env, in, out, names string) error {
+	if _, err := os.Lstat(out); err == nil {
+		return usagef("%s exists: name another file, or remove it", out)
+	}
+	var show func(string) string
+	how := "names of kernels and ranges are as they were"
+	switch names {
+	case "keep":
+	case "hash":
+		show, how = analyze.HideNames(nil), "names of ranges and threads are hidden"
+	default:
+		keep, err := regexp.Compile(names)
+		if err != nil {
+			return usagef("--names %q is neither keep nor hash, and no regular expression: %w", names, err)
+		}
+		show, how = analyze.HideNames(keep), "names of ranges and threads are hidden, but for "+names
+	}
+	done, err := analyze.Scrub(cmd.Context(), in, out, show, analyze.Options{Getenv: e.Getenv})
+	switch {
+	case errors.Is(err, os.ErrExist):
+		return usagef("%s exists: name another file, or remove it", out)
+	case err != nil:
+		return err
+	}
+	for _, kind := range []secret.Kind{secret.Token, secret.Email, secret.Prompt} {
+		if n := done.Looks[kind]; n > 0 {
+			held := "looks"
+			if n > 1 {
+				held = "look"
+			}
+			fmt.Fprintf(e.Err, "Note: %s of ranges or threads %s like %s: read them before you share the copy, or hide them with --names hash\n",
+				present.Plural(int64(n), "name"), held, kind.Article())
+		}
+	}
+	_, err = fmt.Fprintf(e.Out, "Wrote %s: %d tables, %s rows; %s\n", clean(out), done.Tables, unit.Int(done.Rows), clean(how))
+	return err
 }

@@ -19,7 +19,7 @@ import (
 func scrubbed(t *testing.T, path string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), filepath.Base(path))
-	if _, err := analyze.Scrub(context.Background(), path, out, analyze.Options{}); err != nil {
+	if _, err := analyze.Scrub(context.Background(), path, out, nil, analyze.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	return out

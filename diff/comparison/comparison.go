@@ -131,6 +131,7 @@ const (
 	SameCapture          Code = "same_capture"       // a capture is there twice
 	OneSession           Code = "one_session"        // captures are windows of one session
 	IncompleteCapture    Code = "incomplete_capture" // events are missing from a capture
+	HighOverhead         Code = "high_overhead"      // profiling cost more than the policy allows, or nobody knows what
 	FailedRequests       Code = "failed_requests"    // latencies are those of the requests that did not fail
 )
 

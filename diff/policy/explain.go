@@ -209,6 +209,9 @@ func (p *Policy) Summary() string {
 		fmt.Sprintf("alpha %v, fdr %v, at least %s a side", s.Alpha, s.FDR,
 			comparison.Count(int64(s.MinCaptures), "capture")),
 	)
+	if s.MaxOverhead > 0 {
+		parts = append(parts, fmt.Sprintf("profiling may cost %.3g %%", 100*s.MaxOverhead))
+	}
 	open := map[string]comparison.Verdict{"inconclusive": s.OnInconclusive, "not comparable": s.OnNotComparable,
 		"missing": s.OnMissing, "no baseline": cmp.Or(s.OnMissingBaseline, comparison.Inconclusive)}
 	for _, what := range slices.Sorted(maps.Keys(open)) {

@@ -25,6 +25,7 @@ func (p *Policy) Counts(g *comparison.Gate) comparison.Verdict {
 			comparison.LowCoverage,
 			comparison.SameCapture,
 			comparison.IncompleteCapture,
+			comparison.HighOverhead,
 			comparison.FailedRequests:
 			v = p.Stats.OnNotComparable
 		case comparison.MissingMetric, comparison.MissingKind, comparison.NothingMatched:

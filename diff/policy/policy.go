@@ -38,6 +38,7 @@ type Stats struct {
 	Alpha       float64 // adjusted p-value up to which a change of a primary row is real, above 0 and below 0.5
 	FDR         float64 // share of false discoveries among kernels that are found changed, above 0 and below 0.5
 	MinCaptures int     // a side, below which durations cannot fail; at least 1
+	MaxOverhead float64 // of profiling, a ratio above which a capture says too little of the program; 0: none
 
 	OnInconclusive    comparison.Verdict // a change that is too large for its rule and not certain
 	OnNotComparable   comparison.Verdict // sides that cannot be compared
@@ -158,6 +159,8 @@ func (p *Policy) Validate() error {
 		return fmt.Errorf("alpha %v and fdr %v: expected probabilities above 0 and below 0.5", s.Alpha, s.FDR)
 	case s.MinCaptures < 1 || s.MinCaptures > maxMinCaptures:
 		return fmt.Errorf("min_captures %d: expected 1 to %d", s.MinCaptures, maxMinCaptures)
+	case !(s.MaxOverhead >= 0 && s.MaxOverhead < 100):
+		return fmt.Errorf("max_overhead %v: expected a share such as 10%%", s.MaxOverhead)
 	case !outcome(s.OnInconclusive) || !outcome(s.OnNotComparable) || !outcome(s.OnMissing) ||
 		s.OnMissingBaseline != "" && !outcome(s.OnMissingBaseline):
 		return errors.New("what inconclusive, not comparable or missing means is one of pass, warn, fail, inconclusive")

@@ -186,6 +186,7 @@ func TestPolicyRefuses(t *testing.T) {
 		rule + "stats: {alpha: 5us}":                                                                                             "expected a probability",
 		rule + "stats: {fdr: 0}":                                                                                                 "expected a probability",
 		rule + "stats: {min_captures: 0}":                                                                                        "expected a whole number from 1 to 100",
+		rule + "stats: {max_overhead: 10}":                                                                                       "is not a share above 0%; write one such as 10%",
 		rule + "stats: {on_missing: pass}":                                                                                       `on_missing "pass" is none of warn, fail, inconclusive`,
 		rule + "stats: {on_inconclusive: ignore}":                                                                                "is none of pass, warn, fail, inconclusive",
 		rule + "stats: {beta: 1}":                                                                                                `unknown key "beta"`,

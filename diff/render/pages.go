@@ -218,7 +218,8 @@ func decisive(c *comparison.Comparison) *comparison.Reason {
 		return nil
 	}
 	at := slices.IndexFunc(c.Reasons, func(r comparison.Reason) bool {
-		return r.Code == comparison.SameCapture || r.Code == comparison.IncompleteCapture || r.Code == comparison.MissingKind
+		return r.Code == comparison.SameCapture || r.Code == comparison.IncompleteCapture ||
+			r.Code == comparison.HighOverhead || r.Code == comparison.MissingKind
 	})
 	if at < 0 {
 		return nil

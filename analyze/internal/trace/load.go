@@ -267,7 +267,7 @@ func (l *loader) loadStrings() error {
 	l.strings = map[int64]string{}
 	return l.scanRole(RoleStrings, []string{"id", "value"}, func(row []cell) error {
 		if id, ok := whole(&row[0]); ok && row[1].Kind != pages.Null {
-			l.strings[id] = clip(textOf(&row[1]))
+			l.strings[id] = public(textOf(&row[1]))
 		}
 		return nil
 	})
@@ -285,7 +285,7 @@ func textOf(c *cell) string {
 func (l *loader) text(c *cell) (string, bool) {
 	switch c.Kind {
 	case pages.Text, pages.Blob:
-		return clip(c.S), true
+		return public(c.S), true
 	case pages.Int:
 		s, ok := l.strings[c.Bits]
 		return s, ok

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
+	"github.com/nsys-llm/explain/analyze/report/secret"
 )
 
 // Event types that are marks and ranges (ENUM_NSYS_EVENT_TYPE). Those with a t come from an annotation file (.nvtxt)
@@ -229,6 +230,7 @@ func (n *rangeNames) text(raw string) uint32 {
 }
 
 func (n *rangeNames) find(raw string) uint32 {
+	raw = secret.Tokens(raw) // a name's length is bounded already
 	n.buf = kernelname.AppendRangeCanonical(n.buf[:0], raw)
 	var tag uint32
 	if n.tag != nil {

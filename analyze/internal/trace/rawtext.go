@@ -20,14 +20,14 @@ func (t *Trace) RangeText(ranges []int) ([]string, error) {
 			func(row int64, cells []cell) error {
 				text, id := &cells[0], &cells[1]
 				if s := textOf(text); s != "" {
-					found[row] = clip(s)
+					found[row] = public(s)
 				} else if v, ok := textID(text, id); ok {
 					if s, ok = t.raw.strings[v]; !ok {
 						s = "#" + strconv.FormatInt(v, 10)
 					}
 					found[row] = s
 				} else if text.Kind != pages.Null || id.Kind != pages.Null {
-					found[row] = clip(textOf(id))
+					found[row] = public(textOf(id))
 				}
 				return nil
 			})

@@ -11,7 +11,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
+	"github.com/nsys-llm/explain/analyze/report/secret"
 )
 
 // kept are the columns that a scrubbed export has, by what the table is to the analyzer: numbers, and names of kernels,
@@ -58,50 +60,59 @@ var keptKeys = map[string]bool{
 	"CpuArchitecture": true,
 }
 
+// Scrubbed says what Scrub wrote, and how many different names of ranges and threads that are shown look like what.
+type Scrubbed struct {
+	Tables int
+	Rows   int64
+	Looks  map[secret.Kind]int
+}
+
 // Scrub writes to out what explain reads of the capture in path and nothing else: an export that analyses to the same
-// numbers. It returns how many tables and rows were written. out must not exist; it appears whole or not at all.
-func Scrub(ctx context.Context, path, out string, opt Options) (tables int, rows int64, err error) {
+// numbers. Names lose what looks like a token; those of ranges and threads are written as show says, nil as they are.
+// out must not exist; it appears whole or not at all.
+func Scrub(ctx context.Context, path, out string, show func(string) string, opt Options) (done Scrubbed, err error) {
 	in := newInput(ctx, path, &opt)
 	defer in.cleanup()
 	src, err := in.open()
 	if err != nil {
-		return 0, 0, err
+		return done, err
 	}
 	defer src.Close()
 	all, err := src.Tables()
 	if err != nil {
-		return 0, 0, in.damaged(err)
+		return done, in.damaged(err)
 	}
 	found := probe(all)
 	if ok, _ := isNsys(all, found); !ok {
-		return 0, 0, in.fail("is not an Nsight Systems export", "name a .sqlite file that nsys export wrote", nil)
+		return done, in.fail("is not an Nsight Systems export", "name a .sqlite file that nsys export wrote", nil)
 	}
 	dir, err := os.MkdirTemp(filepath.Dir(out), ".explain-")
 	if err != nil {
-		return 0, 0, err
+		return done, err
 	}
 	defer os.RemoveAll(dir)
 	name := filepath.Join(dir, "scrubbed.sqlite")
-	s := &scrubber{ctx: ctx, src: src, strings: map[int64]bool{}, maxRows: max(in.size, 1)}
+	s := &scrubber{ctx: ctx, src: src, strings: map[int64]use{}, maxRows: max(in.size, 1), show: show,
+		blocking: map[int64]bool{}, waits: map[int64]bool{}, kinds: map[string]secret.Kind{}}
 	if err := s.write(name, found); err != nil {
 		var w *writeError
 		if errors.As(err, &w) {
-			return 0, 0, w.error
+			return done, w.error
 		}
 		if ctx.Err() != nil {
-			return 0, 0, ctx.Err()
+			return done, ctx.Err()
 		}
-		return 0, 0, in.damaged(err)
+		return done, in.damaged(err)
 	}
 	if err := os.Link(name, out); err != nil { // fails where out exists, which a rename does not
 		if errors.Is(err, os.ErrExist) {
-			return 0, 0, err
+			return done, err
 		}
 		if err := os.Rename(name, out); err != nil {
-			return 0, 0, err
+			return done, err
 		}
 	}
-	return s.tables, s.rows, nil
+	return Scrubbed{s.tables, s.rows, s.looks()}, nil
 }
 
 // writeError is about the file that is written rather than the one that is read.
@@ -111,10 +122,67 @@ type scrubber struct {
 	ctx     context.Context
 	src     source
 	tx      *sql.Tx
-	strings map[int64]bool // ids that something kept refers to
+	strings map[int64]use // ids that something kept refers to
 	tables  int
 	rows    int64
 	maxRows int64 // of a table, as in loader
+	show    func(string) string
+	// Threads are named where their blocking calls are listed, and nowhere else.
+	blocking map[int64]bool         // ids of the names of such calls
+	waits    map[int64]bool         // global ids of threads that make them
+	kinds    map[string]secret.Kind // names of ranges and threads as they are written, without counters
+	key      []byte
+}
+
+// use says what a string is the name of.
+type use byte
+
+const (
+	useName    use = 1 << iota // of a kernel, a call, a GPU
+	useRange                   // of a range or a thread, which people write
+	useProgram                 // of a program, with its path
+)
+
+// blockingNames finds the strings that are names of blocking calls.
+func (s *scrubber) blockingNames(t tableInfo) error {
+	return s.src.Scan(t.Name, []string{t.column("id"), t.column("value")}, func(row []cell) error {
+		if id, ok := whole(&row[0]); ok && blockingCall(textOf(&row[1])) {
+			s.blocking[id] = true
+		}
+		return s.ctx.Err()
+	})
+}
+
+func blockingCall(name string) bool {
+	if !strings.HasPrefix(name, "cu") {
+		return false
+	}
+	c := classifyAPI(name)
+	return c.Blocking() || c.OldSync
+}
+
+// looks counts the names by what they look like.
+func (s *scrubber) looks() map[secret.Kind]int {
+	count := map[secret.Kind]int{}
+	for _, k := range s.kinds {
+		if k != secret.None {
+			count[k]++
+		}
+	}
+	return count
+}
+
+// personal is the name of a range or thread as it is written.
+func (s *scrubber) personal(name string) string {
+	name = secret.Tokens(name)
+	if s.show != nil {
+		name = s.show(name)
+	}
+	s.key = kernelname.AppendRangeCanonical(s.key[:0], name)
+	if _, seen := s.kinds[string(s.key)]; !seen && len(s.kinds) < 1<<20 {
+		s.kinds[string(s.key)] = secret.Of(name)
+	}
+	return name
 }
 
 func (s *scrubber) write(name string, found map[Role]tableInfo) error {
@@ -134,6 +202,11 @@ func (s *scrubber) write(name string, found map[Role]tableInfo) error {
 		return &writeError{err}
 	}
 	defer s.tx.Rollback() //nolint:errcheck // after a commit there is nothing to undo
+	if t, ok := found[RoleStrings]; ok {
+		if err := s.blockingNames(t); err != nil {
+			return err
+		}
+	}
 	for _, spec := range roles {
 		if t, ok := found[spec.role]; ok && spec.role != RoleStrings {
 			if err := s.copy(spec.role, t, kept[spec.role]); err != nil {
@@ -187,7 +260,7 @@ func (s *scrubber) copy(role Role, t tableInfo, columns []string) error {
 			return nil
 		}
 		for i := range row {
-			values[i] = s.value(role, names[i], &row[i])
+			values[i] = s.value(role, names[i], row, i)
 		}
 		s.rows++
 		if _, err := insert.ExecContext(s.ctx, values...); err != nil {
@@ -198,29 +271,90 @@ func (s *scrubber) copy(role Role, t tableInfo, columns []string) error {
 }
 
 // keeps chooses the rows: of metadata those with a key on the list and a value that looks like one, of strings those
-// that are referred to.
+// that are referred to. It notes what the names of a row refer to, and empties those that nobody reads: of marks,
+// categories, domains and resources, and of threads that no table lists.
 func (s *scrubber) keeps(role Role, names []string, row []cell) bool {
 	switch role {
 	case RoleSystem, RoleExport, RoleCapture:
 		return keptKeys[textOf(&row[0])] && (row[1].Kind == pages.Int || safeValue(textOf(&row[1])))
 	case RoleStrings:
 		id, ok := whole(&row[0])
-		return ok && s.strings[id]
+		return ok && s.strings[id] != 0
+	case RoleNVTX, RoleThreads:
+		if !s.isNamed(role, names, row) {
+			for i, name := range names {
+				if refers(name) || equalFold(name, "text") {
+					row[i] = cell{}
+				}
+			}
+			return true
+		}
+	case RoleAPI:
+		if calls := at(names, row, "nameId", "name"); calls != nil {
+			id, ok := whole(calls)
+			if tid := at(names, row, "globalTid", "global_tid"); tid != nil && (ok && s.blocking[id] || blockingCall(textOf(calls))) {
+				if id, ok := whole(tid); ok {
+					s.waits[id] = true
+				}
+			}
+		}
+	}
+	as := map[Role]use{RoleNVTX: useRange, RoleThreads: useRange, RoleProcesses: useProgram}[role]
+	if as == 0 {
+		as = useName
 	}
 	for i, name := range names {
 		id, ok := row[i].Bits, row[i].Kind == pages.Int
 		if !ok && (role == RoleKernel || role == RoleAPI || role == RoleNVTX) { // whose ids may be written as text
 			id, ok = whole(&row[i])
 		}
-		if ok && slices.ContainsFunc(referring, func(r string) bool { return equalFold(name, r) }) {
-			s.strings[id] = true
+		if ok && refers(name) {
+			s.strings[id] |= as
 		}
 	}
 	return true
 }
 
-// value is a cell as it is written: texts reduced to what is known to be harmless, or as they are where they are names.
-func (s *scrubber) value(role Role, name string, c *cell) any {
+func refers(column string) bool {
+	return slices.ContainsFunc(referring, func(r string) bool { return equalFold(column, r) })
+}
+
+// at is the cell of the first of some columns that a table has; nil where it has none.
+func at(names []string, row []cell, columns ...string) *cell {
+	for _, c := range columns {
+		for i, name := range names {
+			if equalFold(name, c) {
+				return &row[i]
+			}
+		}
+	}
+	return nil
+}
+
+// isNamed reports whether the name of an NVTX event or of a thread is read: of ranges, and of threads that wait.
+func (s *scrubber) isNamed(role Role, names []string, row []cell) bool {
+	if role == RoleThreads {
+		tid := at(names, row, "globalTid")
+		if tid == nil {
+			return false
+		}
+		id, ok := whole(tid)
+		return ok && s.waits[id]
+	}
+	kind := at(names, row, "eventType")
+	if kind == nil {
+		return true
+	}
+	switch orNone(kind) {
+	case nvtxPushPop, nvtxStartEnd, nvtxtPushPop, nvtxtStartEnd:
+		return true
+	}
+	return false
+}
+
+// value is a cell as it is written: texts reduced to what is known to be harmless, or to names without tokens.
+func (s *scrubber) value(role Role, name string, row []cell, i int) any {
+	c := &row[i]
 	switch c.Kind {
 	case pages.Int:
 		return c.Bits
@@ -231,13 +365,27 @@ func (s *scrubber) value(role Role, name string, c *cell) any {
 		case role == RoleDiagnostics:
 			return diagnosticPhrase(c.S)
 		case role == RoleProcesses:
-			return baseName(c.S)
+			return secret.Tokens(baseName(c.S))
 		case role == RoleGPU && name == "uuid":
 			return fingerprint(c.S)
 		case role == RoleGPU && !safeValue(c.S):
 			return nil
+		case role == RoleNVTX || role == RoleThreads:
+			if _, id := whole(c); id { // an id that was rewritten as text
+				return strings.Clone(c.S)
+			}
+			return s.personal(c.S)
+		case role == RoleStrings:
+			id, _ := whole(&row[0])
+			switch as := s.strings[id]; {
+			case as&useName != 0:
+			case as&useProgram != 0:
+				return secret.Tokens(baseName(c.S))
+			default:
+				return s.personal(c.S)
+			}
 		}
-		return strings.Clone(c.S)
+		return strings.Clone(secret.Tokens(c.S))
 	case pages.Null, pages.Blob:
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/spill"
+	"github.com/nsys-llm/explain/analyze/report/secret"
 )
 
 // What no capture holds, however long it ran. A row beyond these limits is damaged and counts as skipped: kept, it
@@ -33,6 +34,10 @@ func clip(name string) string {
 	io.WriteString(sum, name)
 	return fmt.Sprintf("%s… #%016x", strings.ToValidUTF8(name[:clippedName], ""), sum.Sum64())
 }
+
+// public is a name as anybody may see it: shortened, and without what looks like an access token. Every name that a
+// report shows comes through it.
+func public(name string) string { return secret.Tokens(clip(name)) }
 
 // sound reports whether times make an event.
 func sound(start, end int64) bool {

@@ -84,6 +84,9 @@ func (v *View) provenance() []doc.Block {
 		spans = append(spans, doc.Text(". "))
 	}
 	spans = append(spans, v.madeBy()...)
+	if o := v.Capture.Overhead; o != nil {
+		spans = append(spans, doc.Text(" "+OverheadText(o)))
+	}
 	blocks = append(blocks, doc.P(spans...))
 	return blocks
 }

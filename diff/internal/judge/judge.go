@@ -60,7 +60,7 @@ func (j *judge) judge() {
 		c.Verdict = comparison.Worse(c.Verdict, p.Stats.OnMissing)
 	}
 	if !c.Comparable && !(c.Identical && settled) ||
-		p.Changes() > 0 && (c.Has(comparison.SameCapture) || c.Has(comparison.IncompleteCapture)) {
+		p.Changes() > 0 && (c.Has(comparison.SameCapture) || c.Has(comparison.IncompleteCapture) || c.Has(comparison.HighOverhead)) {
 		c.Verdict = comparison.Worse(c.Verdict, p.Stats.OnNotComparable)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/report/secret"
 )
 
 // Kernel is all launches of one name. Shares and rates are means over its launches, weighted by their durations; where
@@ -135,7 +136,7 @@ func (d *Data) group() {
 	at := map[string]int{}
 	for i := range d.Launches {
 		l := &d.Launches[i]
-		name := kernelname.Uncast(l.name)
+		name := secret.Tokens(kernelname.Uncast(l.name))
 		k, ok := at[name]
 		if !ok {
 			k = len(d.Kernels)

@@ -167,6 +167,7 @@ func quality(in *kit.Input, out *kit.Output) {
 	c.overhead()
 	c.unknowns()
 	c.openRanges()
+	c.names()
 	c.table.Add()
 }
 

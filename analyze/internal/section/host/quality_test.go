@@ -93,6 +93,12 @@ func TestQualityWarnings(t *testing.T) {
 		check func(t *testing.T, r *report.Report)
 	}{
 		{"launches and no kernels", broken(nil, tt.WithoutTable(kernelRows)), "gpu_activity_missing", "10 launch calls", nil},
+		{"names that look private", broken(func(_ *tt.Builder, th *tt.Thread) {
+			th.Range("user jane.doe@example.com", 1000*micro, 1001*micro)
+			th.Range("prompt: why is the sky blue", 1001*micro, 1002*micro)
+			th.Range("call hf_0123456789abcdefghijABCDEFGHIJ0123", 1002*micro, 1003*micro)
+			th.Range("prompt: why is the sky blue", 1003*micro, 1004*micro) // the same name counts once
+		}), "private_names", "1 like a token, 1 like an e-mail address, 1 like a prompt", nil},
 		{"lost data", broken(func(b *tt.Builder, _ *tt.Thread) {
 			b.Diagnostic(tt.Diagnostic{Severity: 2, Text: "Not all CUDA events might have been collected."})
 			b.Diagnostic(tt.Diagnostic{Severity: 1, Text: "Process was launched by the profiler, see /home/me/x.log"})

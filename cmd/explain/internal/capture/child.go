@@ -2,14 +2,17 @@ package capture
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -37,6 +40,10 @@ type child struct {
 	log    string // path
 	start  time.Time
 	ended  chan struct{} // closed when the process has been waited for
+	// left is closed when the program that nsys runs here has ended, and nsys goes on for what it started. Nil where
+	// nobody watches.
+	left   chan struct{}
+	when   atomic.Pointer[string] // what the child is needed for at the moment, as in "before it was ready"
 	record *record
 	book   *book
 }
@@ -52,15 +59,29 @@ type book struct {
 	marker string
 }
 
-// markerName is the environment variable that marks the children of one capture.
+// markerName is the environment variable that marks the children of one capture: with the pid of explain, the moment
+// of its start, and the moment of the capture.
 const markerName = "EXPLAIN_CAPTURE"
+
+// keepEnviron asks Python's setproctitle, by which vLLM names its processes, not to write over the environment, where
+// the mark is.
+const keepEnviron = "SPT_NOENV=1"
+
+// recordsFile is where the records are kept, in the folder of the logs.
+const recordsFile = "children.json"
 
 func newBook(dir string, environ []string) (*book, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	return &book{dir: dir, env: environ,
-		marker: fmt.Sprintf("%s=%d-%d-", markerName, os.Getpid(), time.Now().UnixNano())}, nil
+	me := thisProcess()
+	b := &book{dir: dir, env: append(slices.Clone(environ), keepEnviron),
+		marker: fmt.Sprintf("%s=%d-%d-%d-", markerName, me.PID, me.Start, time.Now().UnixNano())}
+	// a capture that is continued has some already
+	if text, err := os.ReadFile(filepath.Join(dir, recordsFile)); err == nil {
+		_ = json.Unmarshal(text, &b.records)
+	}
+	return b, nil
 }
 
 // run starts a program. Its log is logs/NAME.log.
@@ -90,8 +111,7 @@ func (b *book) run(name string, argv []string, env ...string) (*child, error) {
 	c.cmd = exec.Command(argv[0], argv[1:]...)
 	c.cmd.Stdout, c.cmd.Stderr = out, out
 	c.cmd.Env = slices.Concat(b.env, env, []string{marker})
-	ownGroup(c.cmd)
-	if err := c.cmd.Start(); err != nil {
+	if err := start(c.cmd); err != nil {
 		var not *exec.Error
 		if errors.As(err, &not) || errors.Is(err, os.ErrNotExist) {
 			err = fmt.Errorf("%s is not installed here, or not on PATH", argv[0])
@@ -141,16 +161,57 @@ func (c *child) code() int {
 }
 
 // failure says how the child ended, with the last words of its log. Only after the end.
-func (c *child) failure() error {
+func (c *child) failure() error { return c.failureOf(c.name) }
+
+func (c *child) failureOf(name string) error {
 	how := fmt.Sprintf("ended with exit code %d", c.code())
 	if c.record.Signal != "" {
 		how = "was ended by a signal (" + c.record.Signal + ")"
 	}
-	if said := lastLine(c.log); said != "" {
-		return fmt.Errorf("%s %s: %s", c.name, how, said)
-	}
-	return fmt.Errorf("%s %s", c.name, how)
+	return withWords(fmt.Errorf("%s %s", name, how), c.log)
 }
+
+// withWords adds the last words of a log to an error.
+func withWords(err error, log string) error {
+	if said := lastLine(log); said != "" {
+		return fmt.Errorf("%w: %s", err, said)
+	}
+	return err
+}
+
+// watchProgram closes left when the program that nsys runs below the child has ended and the child has not.
+func (c *child) watchProgram() {
+	c.left = make(chan struct{})
+	go func() {
+		var program process
+		for {
+			select {
+			case <-c.ended:
+				return
+			case <-time.After(pollEvery):
+			}
+			now := processOf(program.pid)
+			switch {
+			case program.pid == 0:
+				// seen twice: nsys's own agent is below it for a moment
+				if p := programBelow(c.cmd.Process.Pid); p.pid > 0 {
+					if c.within(pollEvery); p.same(programBelow(c.cmd.Process.Pid)) {
+						program = p
+					}
+				}
+			case !now.running() || !now.same(program):
+				if c.within(deathDelay); c.running() {
+					close(c.left)
+				}
+				return
+			}
+		}
+	}()
+}
+
+// nsysWords are lines that nsys and its kind write at the end, whatever happened: where the report is, how far it is,
+// and how the command is called.
+var nsysWords = regexp.MustCompile(`^(Try '|usage:|Generat(ing|ed)\b|Collecting data|Processing( \[|\s\d)|Saving |Saved |Creating final |Importer error status|Unable to retrieve the importer|The target application (terminated|exited)|Waiting for termination|Use the .--wait. option|\[\d+/\d+\] |\S*/trace\.\S*$|Capture range (started|ended)|Failed to create .*\.nsys-rep)`)
 
 // lastLine is the last line of a log that says something, shortened. Progress bars redraw theirs with carriage returns.
 func lastLine(path string) string {
@@ -169,8 +230,7 @@ func lastLine(path string) string {
 	n, _ := f.Read(b)
 	lines := strings.FieldsFunc(string(b[:n]), func(r rune) bool { return r == '\n' || r == '\r' })
 	for i := len(lines) - 1; i >= 0; i-- {
-		if s := strings.TrimSpace(lines[i]); s != "" && !strings.HasPrefix(s, "Try '") &&
-			!strings.HasPrefix(s, "usage:") {
+		if s := strings.TrimSpace(lines[i]); s != "" && !nsysWords.MatchString(s) {
 			s = RedactText(s)
 			if r := []rune(s); len(r) > 200 {
 				s = string(r[:200]) + "…"
@@ -258,15 +318,16 @@ func (c *child) kill() {
 	}
 }
 
-// sweep ends every process that still bears the mark of this capture.
+// sweep ends every process that still bears the mark of this capture. It looks twice: for a moment, while a program is
+// being started, its mark cannot be read.
 func (b *book) sweep() {
-	for range 5 {
+	for none, try := 0, 0; none < 2 && try < 50; try++ { // some cannot be killed, in an uninterruptible call
 		left := tree(0, b.marker)
-		if len(left) == 0 {
-			return
-		}
 		for _, pid := range left {
 			killProcess(pid)
+		}
+		if none++; len(left) > 0 {
+			none = 0
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -237,6 +238,21 @@ func (r *Run) metadata(f *Facts, m *machine) []byte {
 		fmt.Fprintf(&b, "%s (%s, %.1f s): %s\n", rec.Name, how, rec.Seconds, Shell(rec.Command))
 	}
 	return b.Bytes()
+}
+
+// NoteResumed adds to metadata.txt that a capture was continued, and the notes of that.
+func (r *Run) NoteResumed(when time.Time) error {
+	f, err := os.OpenFile(filepath.Join(r.Dir, "metadata.txt"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(f, "resumed: %s\n", when.UTC().Format(time.RFC3339))
+	for _, n := range r.Notes {
+		if err == nil {
+			_, err = fmt.Fprintf(f, "note: %s\n", RedactText(n))
+		}
+	}
+	return errors.Join(err, f.Close())
 }
 
 func (b *book) copies() []record {

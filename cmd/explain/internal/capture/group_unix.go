@@ -5,13 +5,8 @@ package capture
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"syscall"
 )
-
-// ownGroup puts a child into a process group of its own: a Ctrl-C on the terminal reaches explain alone, which then
-// ends the children in the right order.
-func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 func signalGroup(p *os.Process, sig os.Signal) {
 	if s, ok := sig.(syscall.Signal); ok {
@@ -24,3 +19,7 @@ func signalGroup(p *os.Process, sig os.Signal) {
 func killProcess(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) }
 
 func terminate(pid int) { _ = syscall.Kill(pid, syscall.SIGTERM) }
+
+func interrupt(pid int) { _ = syscall.Kill(pid, syscall.SIGINT) }
+
+func alive(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }

@@ -1,72 +1,238 @@
 package capture
 
 import (
+	"bytes"
+	"encoding/json"
+	"io"
 	"regexp"
 	"strings"
+	"unicode"
+
+	"github.com/nsys-llm/explain/analyze/report/secret"
 )
 
 // Redacted stands where a secret stood.
-const Redacted = "[redacted]"
+const Redacted = secret.Redacted
 
 // secretName matches names of flags, variables and JSON keys whose values are secrets. A word counts whole or as part
-// of a name in any spelling (--api-key, HF_TOKEN, apiKey); a bare "key" must end the name, so that --kv-cache-dtype and
-// --keyframes stay.
-var secretName = regexp.MustCompile(`(?i)(token|secret|passw|passphrase|credential|authorization|bearer|cookie|signature|private|webhook|dsn$|api[-_.]?key|access[-_.]?key|key$|(^|[-_])auth$)`)
+// of a name in any spelling (--api-key, HF_TOKEN, apiKey); a bare "key", "pass" or "sig" must end the name, so that
+// --kv-cache-dtype and --keyframes stay.
+var secretName = regexp.MustCompile(`(?i)(token|secret|passw|passphrase|pass$|pwd$|credential|authorization|bearer|cookie|signature|private|webhook|dsn$|connection[-_]?string|api[-_.]?key|access[-_.]?key|key$|(^|[-_.])(auth|pw|tok|pat|jwt|sas|sig|otp|cred|creds)$)`)
 
-// countName matches names that hold such a word and are numbers or names of a tokenizer: vLLM has many of them.
-var countName = regexp.MustCompile(`(?i)(tokens$|tokenizer|token[-_]?(id|ids|count|limit|budget|parallel|usage)|skip[-_]special|per[-_]token|prompt[-_]token)`)
+// harmlessName matches names that hold such a word and are numbers, names of a tokenizer, or say where a secret is:
+// vLLM has many of them.
+var harmlessName = regexp.MustCompile(`(?i)(tokens$|tokenizer|token[-_]?(id|ids|count|limit|budget|parallel|usage)|skip[-_]special|per[-_]token|prompt[-_]token|(by|com|multi)pass$|[-_](file|path|dir|env|var|name|type|mode)$)`)
 
-func isSecret(name string) bool { return secretName.MatchString(name) && !countName.MatchString(name) }
+func isSecret(name string) bool {
+	return secretName.MatchString(name) && !harmlessName.MatchString(name)
+}
 
 var (
-	assignment = regexp.MustCompile(`^(-{0,2}[A-Za-z_][A-Za-z0-9_.-]*)=(.*)$`)
-	userInfo   = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/@\s'"]+@`)
+	assignment = regexp.MustCompile(`^(-{0,2}[A-Za-z_][A-Za-z0-9_.-]*)=(?s:(.*))$`)
+	userInfo   = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s'"]+@`)
 	urlQuery   = regexp.MustCompile(`([?&]([A-Za-z0-9_.-]+)=)([^&\s'"#]+)`)
-	jsonPair   = regexp.MustCompile(`("([^"\\]*)"\s*:\s*)("(?:[^"\\]|\\.)*"|[^\s,}\]]+)`)
+	jsonPair   = regexp.MustCompile(`("([^"\\]*)"\s*:\s*)("(?:[^"\\]|\\.)*"|[^\s,}\]{\[]+)`)
 	textPair   = regexp.MustCompile(`(-{0,2}\b([A-Za-z_][A-Za-z0-9_.-]*)['"]?\s*[=:]\s*)('[^']*'|"[^"]*"|[^\s,;)}\]]+)`)
 	headerPair = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}`)
-	// knownSecret matches what looks like a secret wherever it stands: prefixes that providers give their tokens, and
-	// JSON web tokens.
-	knownSecret = regexp.MustCompile(`\b(hf_[A-Za-z0-9]{8,}|sk-[A-Za-z0-9_-]{8,}|nvapi-[A-Za-z0-9_-]{8,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}|glpat-[A-Za-z0-9_-]{8,}|xox[abprs]-[A-Za-z0-9-]{8,}|AKIA[A-Z0-9]{12,}|AIza[A-Za-z0-9_-]{16,}|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}\.?[A-Za-z0-9_-]*)`)
-	// shortHeader is the flag by which curl and its like take a header.
-	headerFlag = map[string]bool{"-H": true, "--header": true, "-u": true, "--user": true}
+	// knownSecret are tokens that secret.Tokens would not take for one in a name: shorter ones, and without digits.
+	knownSecret = regexp.MustCompile(`\b(hf_[A-Za-z0-9]{8,}|[sr]k[-_][A-Za-z0-9_-]{8,}|nvapi-[A-Za-z0-9_-]{8,}|gh[pousr]_[A-Za-z0-9]{8,}|github_pat_[A-Za-z0-9_]{8,}|glpat-[A-Za-z0-9_-]{8,}|npm_[A-Za-z0-9]{8,}|r8_[A-Za-z0-9]{8,}|pypi-[A-Za-z0-9_-]{16,}|xox[abeoprs]-[A-Za-z0-9-]{8,})`)
+	// secretFlag is a flag with its value inside a line of text.
+	secretFlag = regexp.MustCompile(`(--?([A-Za-z][A-Za-z0-9_.-]*)\s+)([^\s-]\S*)`)
+	// secretWord announces a secret as the next argument: login token VALUE.
+	secretWord = regexp.MustCompile(`(?i)^(token|password|passwd|secret|api-?key)$`)
+	// headerFlag are the flags by which curl and its like take a header, or a user with their password.
+	headerFlag = map[string]bool{"-H": true, "--header": true, "-u": true, "--user": true, "--proxy-user": true}
 )
 
 // redact returns a copy of a command line in which secrets are replaced: the value after a flag or in an assignment
 // whose name says that it is one (--api-key V, --hf-token=V, OPENAI_API_KEY=V, also inside --env-var=A=V,B=V), headers,
-// the user in a URL, members of JSON arguments, and what looks like a token of a known provider wherever it stands.
+// the user in a URL, members of JSON arguments at any depth, what looks like a token of a known provider wherever it
+// stands, and values of other flags that look random.
 func redact(argv []string) []string {
 	out := make([]string, len(argv))
-	hide := false
+	flag, hide := "", false // the flag before, and whether its value is a secret
 	for i, arg := range argv {
+		before := flag
+		flag = ""
 		switch {
 		case hide && !(strings.HasPrefix(arg, "--") && len(arg) > 2): // else the flag before it was a switch
 			out[i], hide = Redacted, false
-			continue
 		case strings.HasPrefix(arg, "-") && !strings.Contains(arg, "="):
-			out[i], hide = RedactText(arg), isSecret(strings.TrimLeft(arg, "-")) || headerFlag[arg]
-			continue
+			flag = strings.TrimLeft(arg, "-")
+			next := ""
+			if i+1 < len(argv) {
+				next = argv[i+1]
+			}
+			out[i], hide = RedactText(arg), isSecret(flag) || headerFlag[arg] || shortKey(arg, next)
+		case secretWord.MatchString(arg):
+			out[i], hide = arg, true
+		default:
+			out[i], hide = redactArgument(before, arg), false
 		}
-		out[i], hide = redactArgument(arg), false
 	}
 	return out
 }
 
-func redactArgument(arg string) string {
+// shortKey reports whether -k has a value that is a key: for curl it is a switch, and the address follows.
+func shortKey(flag, value string) bool { return flag == "-k" && !strings.Contains(value, "://") }
+
+// redactArgument replaces secrets in an argument, which follows a flag of that name where there is one.
+func redactArgument(flag, arg string) string {
+	if shown, ok := redactJSON(arg); ok {
+		return shown
+	}
 	m := assignment.FindStringSubmatch(arg)
 	switch {
 	case m == nil:
+		if looksRandom(flag, arg) {
+			return Redacted
+		}
 		return RedactText(arg)
 	case isSecret(strings.TrimLeft(m[1], "-")):
 		return m[1] + "=" + Redacted
 	case assignment.MatchString(m[2]): // --env-var=NAME=VALUE,NAME=VALUE
 		parts := strings.Split(m[2], ",")
 		for i, p := range parts {
-			parts[i] = redactArgument(p)
+			parts[i] = redactArgument("", p)
 		}
 		return m[1] + "=" + strings.Join(parts, ",")
 	}
-	return m[1] + "=" + RedactText(m[2])
+	return m[1] + "=" + redactArgument(strings.TrimLeft(m[1], "-"), m[2])
+}
+
+// redactJSON replaces the secrets of a JSON object or list: every value below a key that says so, at any depth. ok is
+// false where the text is none.
+func redactJSON(text string) (shown string, ok bool) {
+	if s := strings.TrimSpace(text); s == "" || s[0] != '{' && s[0] != '[' {
+		return "", false
+	}
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	j := jsonRedactor{in: d}
+	if j.value(false) != nil {
+		return "", false
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return "", false
+	}
+	if !j.hid {
+		return text, true
+	}
+	return j.out.String(), true
+}
+
+// jsonRedactor copies JSON, members in their order, without the secrets.
+type jsonRedactor struct {
+	in  *json.Decoder
+	out bytes.Buffer
+	hid bool // something was replaced
+}
+
+func (j *jsonRedactor) value(hide bool) error {
+	t, err := j.in.Token()
+	if err != nil {
+		return err
+	}
+	switch v := t.(type) {
+	case json.Delim:
+		end := map[json.Delim]byte{'{': '}', '[': ']'}[v]
+		j.out.WriteByte(byte(v))
+		for first := true; j.in.More(); first = false {
+			if !first {
+				j.out.WriteByte(',')
+			}
+			below := hide
+			if v == '{' {
+				key, err := j.in.Token()
+				if err != nil {
+					return err
+				}
+				name, _ := key.(string)
+				below = hide || isSecret(name)
+				j.write(name)
+				j.out.WriteByte(':')
+			}
+			if err := j.value(below); err != nil {
+				return err
+			}
+		}
+		j.out.WriteByte(end)
+		_, err := j.in.Token()
+		return err
+	case string:
+		shown := redactArgument("", v)
+		if hide {
+			shown = Redacted
+		}
+		j.hid = j.hid || shown != v
+		j.write(shown)
+	case json.Number:
+		if hide {
+			j.hid = true
+			j.write(Redacted)
+			return nil
+		}
+		j.out.WriteString(v.String())
+	default: // true, false, null
+		j.write(v)
+	}
+	return nil
+}
+
+func (j *jsonRedactor) write(v any) {
+	if b, err := json.Marshal(v); err == nil {
+		j.out.Write(b)
+	}
+}
+
+var (
+	randomText = regexp.MustCompile(`^[A-Za-z0-9_+/=.~-]{20,}$`)
+	uuid       = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+	hexText    = regexp.MustCompile(`^[0-9a-fA-F]{32,}$`)
+	alnum      = regexp.MustCompile(`[A-Za-z0-9]+`)
+	// publicName are names of flags whose values look random and are none: versions, devices, ids of runs.
+	publicName = regexp.MustCompile(`(?i)(revision|commit|sha\d*|digest|hash|checksum|device|uuid|(^|[-_])id|run|seed|session(-new)?|image|model|path|dir|file|output|nvtx|name)$`)
+)
+
+// looksRandom reports whether a value looks made by chance, as keys are: letters and digits in turns, without words.
+func looksRandom(flag, value string) bool {
+	switch {
+	case publicName.MatchString(flag), !randomText.MatchString(value), strings.HasPrefix(value, "/"),
+		strings.HasPrefix(value, "."), strings.HasPrefix(value, "~"):
+		return false
+	case flag == "" && len(value) < 32: // what it is for is not said
+		return false
+	case uuid.MatchString(value), hexText.MatchString(value):
+		return true
+	}
+	for _, run := range alnum.FindAllString(value, -1) {
+		if len(run) >= 16 && changes(run) >= len(run)/4 {
+			return true
+		}
+	}
+	return false
+}
+
+// changes counts where a text turns from letters to digits or back, or from lower case to upper.
+func changes(text string) (n int) {
+	kind := func(r rune) int {
+		switch {
+		case unicode.IsDigit(r):
+			return 0
+		case unicode.IsUpper(r):
+			return 1
+		}
+		return 2
+	}
+	last := -1
+	for _, r := range text {
+		k := kind(r)
+		if last >= 0 && k != last && !(last == 1 && k == 2) { // a capital begins a word
+			n++
+		}
+		last = k
+	}
+	return n
 }
 
 // RedactText replaces secrets in a line of text, such as a script after sh -c.
@@ -82,21 +248,18 @@ func RedactText(s string) string {
 	}
 	s = userInfo.ReplaceAllString(s, "${1}"+Redacted+"@")
 	s = headerPair.ReplaceAllString(s, "${1} "+Redacted)
-	s = knownSecret.ReplaceAllString(s, Redacted)
+	s = knownSecret.ReplaceAllString(secret.Tokens(s), Redacted)
 	pair(jsonPair)
 	pair(urlQuery)
 	pair(textPair)
 	return secretFlag.ReplaceAllStringFunc(s, func(all string) string {
 		m := secretFlag.FindStringSubmatch(all)
-		if !isSecret(m[2]) {
+		if !isSecret(m[2]) && !shortKey("-"+m[2], m[3]) && !looksRandom(m[2], m[3]) {
 			return all
 		}
 		return m[1] + Redacted
 	})
 }
-
-// secretFlag is a flag with its value inside a line of text.
-var secretFlag = regexp.MustCompile(`(--?([A-Za-z][A-Za-z0-9_.-]*)\s+)([^\s-]\S*)`)
 
 // shellSafe are words that need no quotes in a POSIX shell.
 var shellSafe = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)

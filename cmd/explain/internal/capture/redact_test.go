@@ -17,7 +17,7 @@ func TestRedact(t *testing.T) {
 		{"python a.py --token --verbose", "python a.py --token --verbose"},
 		{"python a.py --skip-special-tokens true --kv-cache-dtype fp8 --keyframes 3", "python a.py --skip-special-tokens true --kv-cache-dtype fp8 --keyframes 3"},
 		{"curl https://user:pw@host/x?access_token=abc&n=1", "curl https://[redacted]@host/x?access_token=[redacted]&n=1"},
-		{`serve --config {"api_key":"abc","n":1}`, `serve --config {"api_key":[redacted],"n":1}`},
+		{`serve --config {"api_key":"abc","n":1}`, `serve --config {"api_key":"[redacted]","n":1}`},
 		{"curl -H 'X-Whatever: abc' http://h", "curl -H [redacted] http://h"},
 		{"python a.py hf_abcdefghijkl sk-abcdefghijkl", "python a.py [redacted] [redacted]"},
 		{"python a.py eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIx.abc", "python a.py [redacted]"},
@@ -33,6 +33,73 @@ func TestRedact(t *testing.T) {
 		}
 		if got := strings.Join(redact(argv), " "); got != x.want {
 			t.Errorf("%s\n got %s\nwant %s", x.line, got, x.want)
+		}
+	}
+}
+
+// TestNoSecretIsShown: the ways in which secrets stand on command lines. None may be seen, in an argument or in a line of text, and the
+// name of what was hidden stays.
+func TestNoSecretIsShown(t *testing.T) {
+	const plain, random = "hunter2", "Zk39xQ0vLm72TbR8wYp4"
+	hex := strings.Repeat("0a1b2c3d", 5)
+	forms := [][]string{
+		{"--api-key", plain}, {"--api-key=" + plain}, {"--hf-token", plain}, {"--pass", plain}, {"--pass=" + plain}, {"--pwd", plain}, {"--mysql-pw", plain},
+		{"--db-pass", plain}, {"--password", plain}, {"--passphrase=" + plain}, {"-k", plain}, {"token", plain}, {"password", plain}, {"--tok", plain}, {"--tok=" + plain},
+		{"--auth", plain}, {"--jwt", plain}, {"--sas", plain}, {"--client-secret", plain}, {"--clientSecret=" + plain}, {"--private-key", plain}, {"--access_key", plain},
+		{"--cookie", plain}, {"-H", "X-Api-Key: " + plain}, {"--header", "Authorization: " + plain}, {"--header=Authorization: Bearer " + plain}, {"-u", "me:" + plain},
+		{"--proxy-user", "me:" + plain}, {"--webhook", "https://h/" + plain}, {"--dsn", "x;" + plain}, {"HF_TOKEN=" + plain}, {"AWS_SECRET_ACCESS_KEY=" + plain},
+		{"-e", "OPENAI_API_KEY=" + plain}, {"--env-var=A=1,WANDB_API_KEY=" + plain}, {"DB_PWD=" + plain}, {"https://me:" + plain + "@host/x"}, {"https://me:p@" + plain + "@host/x"},
+		{"--url", "postgres://u:" + plain + "@h/db"}, {"--url", "https://h/x?access_token=" + plain}, {"https://a.blob.core.windows.net/c?sv=1&sig=" + plain + "&se=2"},
+		{"https://h/o?X-Amz-Signature=" + plain}, {"--dsn=Server=h;Password=" + plain + ";"}, {`{"api_key":"` + plain + `"}`},
+		{"--kv-transfer-config", `{"kv_connector":"Mooncake","kv_connector_extra_config":{"password":"` + plain + `","port":1}}`},
+		{`--config={"a":[{"b":{"token": "` + plain + `"}}]}`}, {`{"credentials":{"user":"` + plain + `","n":[1,"` + plain + `"]}}`}, {`{"pwd":"` + plain + `","x":true}`},
+		{`{"url":"https://me:` + plain + `@h"}`}, {`{"argv":["--api-key=` + plain + `"]}`}, {"--json", `{'password': '` + plain + `'}`}, {`[{"x-api-key":"` + plain + `"}]`},
+		{"sh", "-c", "serve --password " + plain + " --port 1"}, {"sh", "-c", "export SECRET=" + plain + "; run"}, {"sh", "-c", "curl -k https://h -H 'Authorization: Bearer " + plain + "'"},
+		{"sh", "-c", "login -k " + plain}, {"sh", "-c", "run --pass " + plain + "&"}, {"sh", "-c", "x --mysql-pw=" + plain},
+		{"hf_" + random}, {"sk-" + random}, {"sk-ant-api03-" + random}, {"nvapi-" + random}, {"ghp_" + random}, {"gho_" + random}, {"github_pat_" + random}, {"glpat-" + random},
+		{"npm_" + random}, {"r8_" + random}, {"xoxb-" + random}, {"AKIA" + "Z0Q9Z0Q9Z0Q9Z0Q9"}, {"AIza" + random}, {"pypi-" + random}, {"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIx." + random},
+		{"--whatever", random}, {"--whatever=" + random}, {"WHATEVER=" + random}, {"--account", hex}, {"--account=" + hex}, {"--customer", "0a1b2c3d-0a1b-2c3d-0a1b-2c3d0a1b2c3d"},
+		{"--blob", random + "/" + random + "=="}, {hex}, {`{"x":"` + hex + `"}`}, {"sh", "-c", "x --whatever " + random},
+	}
+	if len(forms) < 60 {
+		t.Errorf("only %d forms", len(forms))
+	}
+	for _, argv := range forms {
+		shown := strings.Join(redact(append([]string{"vllm", "serve", "m"}, argv...)), " ")
+		for _, s := range []string{plain, random, hex, "Z0Q9Z0Q9", "0a1b-2c3d"} {
+			if strings.Contains(shown, s) {
+				t.Errorf("%q is shown as %s", argv, shown)
+			}
+		}
+		if !strings.Contains(shown, Redacted) || !strings.HasPrefix(shown, "vllm serve m ") {
+			t.Errorf("%q is shown as %s", argv, shown)
+		}
+	}
+}
+
+// TestHarmlessStays: what a capture is repeated from is shown as it was.
+func TestHarmlessStays(t *testing.T) {
+	lines := []string{
+		"vllm serve meta-llama/Llama-2-7b-hf --port 8000", "--max-num-batched-tokens 8192", "--tokenizer org/tok --tokenizer-mode auto", "--skip-special-tokens true",
+		"--kv-cache-dtype fp8", "--keyframes 3", "--model Qwen/Qwen2.5-0.5B-Instruct-GPTQ-Int4", "--quantization compressed-tensors", "--revision " + strings.Repeat("0a1b2c3d", 5),
+		"--served-model-name DeepSeek-R1-Distill-Llama-70B-FP8-dynamic", "CUDA_VISIBLE_DEVICES=0,1,2,3", "CUDA_VISIBLE_DEVICE=GPU-0a1b2c3d-0a1b-2c3d-0a1b-2c3d0a1b2c3d",
+		"--output=/data/models/snapshots/" + strings.Repeat("0a1b2c3d", 5) + "/trace", "--trace=cuda,nvtx,osrt", "--session-new=explain-12345-678901234", "--nvtx-capture=decode@*",
+		"--api-key-env VLLM_API_KEY", "--ssl-keyfile-path /etc/key.pem", `--compilation-config {"level": 3, "cudagraph_capture_sizes": [1, 2, 4]}`,
+		`--speculative-config {"model": "org/draft", "num_speculative_tokens": 5}`, "--max-tokens 128 --token-budget 4096", "--download-dir /data/huggingface/hub",
+		"--generation-config auto --override-neuron-config {}", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "--chat-template ./templates/tool_chat_template_llama3.1_json.jinja",
+		"--dtype bfloat16 --enable-prefix-caching", "--regex-pattern ^execute_context_[0-9]+", "--bypass 1", "--url http://127.0.0.1:8000/v1/chat/completions?stream=true",
+		"--distributed-executor-backend mp --pipeline-parallel-size 2",
+	}
+	if len(lines) < 20 {
+		t.Errorf("only %d lines", len(lines))
+	}
+	for _, line := range lines {
+		argv := strings.Split(line, " ")
+		if i := strings.Index(line, " {"); i >= 0 {
+			argv = append(strings.Split(line[:i], " "), line[i+1:])
+		}
+		if got := strings.Join(redact(argv), " "); got != line {
+			t.Errorf("%s\n is shown as %s", line, got)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package capture
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -45,9 +46,11 @@ type Run struct {
 	Dir         string // absolute
 	Notes       []string
 	Interrupted bool // the user ended the recording; what there was has been exported
-	book        *book
-	getenv      func(string) string
-	say         func(string)
+	// Program is how the program failed, where it did and a recording is there all the same.
+	Program error
+	book    *book
+	getenv  func(string) string
+	say     func(string)
 }
 
 // NewRun begins a capture into a folder that exists. say tells the user what happens; getenv reads the environment, and
@@ -89,7 +92,7 @@ func (r *Run) Close() error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(r.book.dir, "children.json"), append(b, '\n'), 0o600)
+	return os.WriteFile(filepath.Join(r.book.dir, recordsFile), append(b, '\n'), 0o600)
 }
 
 // Profile runs a program under nsys as the job's window says and exports the trace. When ctx ends, the recording ends
@@ -112,36 +115,53 @@ func (r *Run) Profile(ctx, hard context.Context, j *Job) error {
 		return err
 	}
 	defer c.kill()
-	var limit <-chan time.Time
-	if j.Limit > 0 {
-		timer := time.NewTimer(j.Limit)
-		defer timer.Stop()
-		limit = timer.C
-	}
-	select {
-	case <-c.ended:
-	case <-limit:
-		c.stop(j.Grace)
-		return fmt.Errorf("the program did not end within %s: raise --timeout, or record a part with --duration",
-			j.Limit)
-	case <-ctx.Done():
-		r.Interrupted = true
-		r.say("Interrupted: ending the recording; once more to give up")
-		r.stopUnless(hard, c, j.Grace)
+	if err := r.wait(ctx, hard, c, j); err != nil {
+		return err
 	}
 	if err := hard.Err(); err != nil {
 		return context.Cause(hard)
 	}
 	report, stream := captured(r.Dir)
 	if report == "" && stream == "" {
-		return r.nothingLeft(c, j)
+		return r.full(r.nothingLeft(c, j))
 	}
 	// nsys ends the program then
 	timed := j.Window.Duration > 0 && time.Since(c.start) >= j.Window.Delay+j.Window.Duration
 	if c.code() != 0 && !r.Interrupted && !timed {
-		return fmt.Errorf("the program failed, so its trace is not kept: %w", c.failure())
+		r.Program = c.failureOf("the program")
+		r.note(r.Program.Error() + " (its trace is kept)")
 	}
 	return r.export(hard, j.Nsys)
+}
+
+// wait waits for the end of a program under nsys profile. The error is of one that did not end in time.
+func (r *Run) wait(ctx, hard context.Context, c *child, j *Job) error {
+	var limit <-chan time.Time
+	if j.Limit > 0 {
+		timer := time.NewTimer(j.Limit)
+		defer timer.Stop()
+		limit = timer.C
+	}
+	c.watchProgram()
+	for left := c.left; ; {
+		select {
+		case <-c.ended:
+			return nil
+		case <-left:
+			left = nil
+			r.say("The program has ended; nsys waits for what it started: " + list(remaining(c.cmd.Process.Pid)) +
+				". Ctrl-C ends the wait and keeps the recording")
+		case <-limit:
+			c.stop(j.Grace)
+			return fmt.Errorf("the program did not end within %s: raise --timeout, or record a part with --duration",
+				j.Limit)
+		case <-ctx.Done():
+			r.Interrupted = true
+			r.say("Interrupted: ending the recording; once more to give up")
+			r.stopUnless(hard, c, j.Grace)
+			return nil
+		}
+	}
 }
 
 // stopUnless stops a child, faster where the user asks twice.
@@ -229,6 +249,7 @@ func (r *Run) session(ctx, hard context.Context, j *Job, work during) error {
 		return err
 	}
 	defer c.kill()
+	c.watchProgram()
 	opened, closed := false, false
 	open := func(ctx context.Context) error {
 		opened = true
@@ -249,9 +270,14 @@ func (r *Run) session(ctx, hard context.Context, j *Job, work during) error {
 			return fmt.Errorf("%w before anything was recorded", ErrInterrupted)
 		}
 		r.say("Interrupted: ending the recording; once more to give up")
-		err = shut()
+		if err = shut(); err != nil {
+			if report, stream := captured(r.Dir); report+stream == "" {
+				err = fmt.Errorf("%w before anything was recorded", ErrInterrupted)
+			}
+		}
 	}
 	if err != nil {
+		_ = shut() // what was recorded until then is worth keeping
 		r.endSession(j, c, session)
 		return err
 	}
@@ -263,8 +289,8 @@ func (r *Run) session(ctx, hard context.Context, j *Job, work during) error {
 		r.note(fmt.Sprintf("the server ended with exit code %d after the recording: see logs/server.log", c.code()))
 	}
 	if report, stream := captured(r.Dir); report == "" && stream == "" {
-		return fmt.Errorf("nsys left no report of the window: see logs/nsys-stop.log (%s)",
-			lastLine(filepath.Join(r.book.dir, "nsys-stop.log")))
+		return r.full(withWords(errors.New("nsys left no report of the window: see logs/nsys-stop.log"),
+			filepath.Join(r.book.dir, "nsys-stop.log")))
 	}
 	return r.export(hard, j.Nsys)
 }
@@ -278,26 +304,32 @@ func (r *Run) watched(parent context.Context, c *child, work func(context.Contex
 	go func() {
 		select {
 		case <-c.ended:
-			cancel(c.gone("while the load was sent"))
+			cancel(c.gone())
+		case <-c.left:
+			cancel(c.gone())
 		case <-done:
 		}
 	}()
 	err := work(ctx)
 	var gone *goneError
 	if err == nil && parent.Err() == nil && !c.running() && c.code() != 0 {
-		return c.gone("while the load was sent")
+		return c.gone()
 	}
 	if err == nil || errors.As(err, &gone) || parent.Err() != nil {
 		return err
 	}
 	// A server that dies breaks its connections before it is gone, and the broken connections are not the reason.
-	if c.within(deathDelay); !c.running() {
-		return c.gone("while the load was sent")
+	select {
+	case <-c.ended:
+		return c.gone()
+	case <-c.left:
+		return c.gone()
+	case <-time.After(2 * deathDelay):
 	}
 	return err
 }
 
-// deathDelay is how long a process that broke its connections may take to be gone.
+// deathDelay is how long a process that broke its connections may take to be gone, and nsys to see it.
 const deathDelay = time.Second
 
 // goneError is about a child that ended too soon.
@@ -305,8 +337,19 @@ type goneError struct{ error }
 
 func (e *goneError) Unwrap() error { return e.error }
 
-// gone says how a child ended and when.
-func (c *child) gone(when string) error { return &goneError{fmt.Errorf("%w (%s)", c.failure(), when)} }
+// gone says how a child, or the program that nsys runs there, ended, and what it was needed for.
+func (c *child) gone() error {
+	when := "before it was ready"
+	if w := c.when.Load(); w != nil {
+		when = *w
+	}
+	if c.running() {
+		err := fmt.Errorf("%s ended, though what it started goes on: %s (%s)", c.name,
+			list(remaining(c.cmd.Process.Pid)), when)
+		return &goneError{withWords(err, c.log)}
+	}
+	return &goneError{fmt.Errorf("%w (%s)", c.failure(), when)}
+}
 
 // endSession ends the program and the session: politely, since a server has files to write, and in the end for good.
 func (r *Run) endSession(j *Job, c *child, session string) {
@@ -323,6 +366,25 @@ func (r *Run) endSession(j *Job, c *child, session string) {
 	c.stop(j.Grace)
 }
 
+// Resume exports what was recorded, where that was not done to the end.
+func (r *Run) Resume(hard context.Context, find func() (*Nsys, error)) error {
+	report, stream := captured(r.Dir)
+	exported := slices.ContainsFunc(r.book.records, func(rec *record) bool {
+		return rec.Name == exportName && rec.ExitCode != nil && *rec.ExitCode == 0
+	})
+	if report+stream == "" || exported && r.checkSQLite() == nil {
+		return r.checkSQLite()
+	}
+	n, err := find()
+	if err != nil {
+		return err
+	}
+	return r.export(hard, n)
+}
+
+// exportName is what the export is called in logs/children.json.
+const exportName = "nsys-export"
+
 // export turns what nsys left into trace.nsys-rep and trace.sqlite.
 func (r *Run) export(hard context.Context, n *Nsys) error {
 	report, stream := captured(r.Dir)
@@ -334,10 +396,11 @@ func (r *Run) export(hard context.Context, n *Nsys) error {
 		report = base(r.Dir) + ".nsys-rep"
 		r.say("Importing the raw stream")
 		if err := r.book.tool(hard, "importer", importCommand(importer, stream, report), importLimit); err != nil {
-			return err
+			os.Remove(report) // half of one would pass for a recording
+			return r.full(err)
 		}
 		if info, err := os.Stat(report); err != nil || info.Size() == 0 {
-			return fmt.Errorf("%s wrote no report: see logs/importer.log", importerName)
+			return r.full(fmt.Errorf("%s wrote no report: see logs/importer.log", importerName))
 		}
 		if err := os.Remove(stream); err != nil {
 			return err
@@ -350,22 +413,14 @@ func (r *Run) export(hard context.Context, n *Nsys) error {
 			return err
 		}
 	}
-	sqlite := base(r.Dir) + ".sqlite"
 	r.say("Exporting " + filepath.Base(want))
-	if err := r.book.tool(hard, "nsys-export", exportCommand(n, want, sqlite), exportLimit); err != nil {
+	if err := r.book.tool(hard, exportName, exportCommand(n, want, r.SQLite()), exportLimit); err != nil {
 		return r.full(err)
 	}
-	head := make([]byte, 15)
-	f, err := os.Open(sqlite)
-	if err != nil {
-		return r.full(
-			errors.New("nsys export said that it succeeded and wrote no trace.sqlite: see logs/nsys-export.log"))
+	if err := r.checkSQLite(); err != nil {
+		return r.full(err)
 	}
-	defer f.Close()
-	if n, _ := f.Read(head); !bytes.Equal(head[:n], []byte("SQLite format 3")) {
-		return r.full(errors.New("nsys export wrote a trace.sqlite that is not a database: see logs/nsys-export.log"))
-	}
-	for _, p := range []string{want, sqlite} { // both hold the environment of the program
+	for _, p := range []string{want, r.SQLite()} { // both hold the environment of the program
 		if err := os.Chmod(p, 0o600); err != nil {
 			return err
 		}
@@ -373,8 +428,32 @@ func (r *Run) export(hard context.Context, n *Nsys) error {
 	return nil
 }
 
-// full adds to an error that the disk is full, where it is.
-func (r *Run) full(err error) error { return DiskFull(r.Dir, err) }
+// checkSQLite makes sure that the export is there.
+func (r *Run) checkSQLite() error {
+	head := make([]byte, 15)
+	f, err := os.Open(r.SQLite())
+	if err != nil {
+		return errors.New("nsys export said that it succeeded and wrote no trace.sqlite: see logs/nsys-export.log")
+	}
+	defer f.Close()
+	if n, _ := f.Read(head); !bytes.Equal(head[:n], []byte("SQLite format 3")) {
+		return errors.New("nsys export wrote a trace.sqlite that is not a database: see logs/nsys-export.log")
+	}
+	return nil
+}
+
+// full adds to an error of nsys that the disk is full, where it is. nsys writes into the temporary folder first, and
+// has freed what it took when it gives up: so little is left there that no trace would fit.
+func (r *Run) full(err error) error {
+	const small = 16 << 20 // bytes; nsys's shortest recording takes 12 MB
+	for _, dir := range []string{r.Dir, cmp.Or(r.getenv("TMPDIR"), os.TempDir())} {
+		if free, ok := limit.Free(dir); ok && free < small && err != nil {
+			return fmt.Errorf("the disk is full: %d kB are left; free some space, or name another place with --out and TMPDIR (%w)",
+				free>>10, err)
+		}
+	}
+	return DiskFull(r.Dir, err)
+}
 
 // fullText is how programs say that the disk is full.
 var fullText = regexp.MustCompile(`(?i)no space left on device|disk is full|disk quota exceeded`)

@@ -235,7 +235,8 @@ type phase struct {
 	server   *Server
 	prefix   []string // another profiler's command, put before the server's; empty: none
 	env      []string // added to the environment of the server
-	requests int      // to send
+	requests int      // to send; 0: as configured
+	dir      string   // for what the load measured; empty: nowhere
 	send     Sender
 }
 
@@ -257,7 +258,7 @@ func (r *Run) plain(ctx, hard context.Context, p *phase) error {
 		}
 		nothing := func(context.Context) error { return nil }
 		return p.send(ctx, &Load{
-			URL: address(port), Model: p.server.Model, Requests: p.requests,
+			URL: address(port), Model: p.server.Model, Requests: p.requests, Dir: p.dir,
 			Open: nothing, Shut: func() error { return nil },
 		})
 	})

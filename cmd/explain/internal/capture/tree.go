@@ -2,63 +2,146 @@ package capture
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 )
+
+// process is what /proc says of one.
+type process struct {
+	pid, parent, group, session int
+	state                       byte
+	// start is when it began, in clock ticks since the machine did: with the pid it names one process for good.
+	start uint64
+}
+
+// processes are all that run; empty where there is no /proc. What has ended and was not waited for is not among them.
+func processes() map[int]process {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	all := map[int]process{}
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			if p := processOf(pid); p.running() {
+				all[pid] = p
+			}
+		}
+	}
+	return all
+}
+
+// processOf reads one process; the zero value where it is gone. The name, in parentheses, may hold anything, so fields
+// are counted from its end.
+func processOf(pid int) process {
+	b, err := os.ReadFile(procFile(pid, "stat"))
+	if err != nil {
+		return process{}
+	}
+	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	if len(fields) < 20 {
+		return process{}
+	}
+	number := func(i int) int { n, _ := strconv.Atoi(fields[i]); return n }
+	start, _ := strconv.ParseUint(fields[19], 10, 64)
+	return process{pid: pid, parent: number(1), group: number(2), session: number(3), state: fields[0][0], start: start}
+}
+
+func procFile(pid int, name string) string { return filepath.Join("/proc", strconv.Itoa(pid), name) }
+
+// same reports whether two looks met one process.
+func (p process) same(q process) bool { return p.pid == q.pid && p.start == q.start }
+
+func (p process) running() bool { return p.state != 0 && p.state != 'Z' && p.state != 'X' }
+
+// String names a process for people.
+func (p process) String() string {
+	name, err := os.ReadFile(procFile(p.pid, "comm"))
+	if err != nil {
+		return fmt.Sprintf("pid %d", p.pid)
+	}
+	return fmt.Sprintf("%s (pid %d)", strings.TrimSpace(string(name)), p.pid)
+}
+
+// list names processes, the oldest first, and no more than five.
+func list(all []process) string {
+	slices.SortFunc(all, func(a, b process) int { return a.pid - b.pid })
+	var names []string
+	for _, p := range all[:min(len(all), 5)] {
+		names = append(names, p.String())
+	}
+	if more := len(all) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+// below reports whether a process was started by another one, or by one that was.
+func below(all map[int]process, p process, ancestor int) bool {
+	for depth := 0; p.parent > 1 && depth < 64; depth++ {
+		if p.parent == ancestor {
+			return true
+		}
+		p = all[p.parent]
+	}
+	return false
+}
 
 // tree lists processes that belong to a child, without the child itself: those of its process group, those that bear
 // its mark in their environment, and whatever any of these started. nsys runs the program and its own agent each in a
 // session of its own, so that the process group alone would miss both. Empty where there is no /proc.
 func tree(child int, marker string) []int {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil
-	}
-	parent, mine := map[int]int{}, map[int]bool{}
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil || pid == os.Getpid() {
-			continue
+	all := processes()
+	delete(all, os.Getpid())
+	mine := map[int]bool{child: child > 0}
+	for pid, p := range all {
+		if child > 0 && p.group == child || marked(pid, marker) {
+			mine[pid] = true
 		}
-		ppid, group, state := processStat(pid)
-		if state == 'Z' || state == 0 {
-			continue
-		}
-		parent[pid] = ppid
-		mine[pid] = child > 0 && group == child || marked(pid, marker)
 	}
-	var list []int
-	for pid := range parent {
-		for p, depth := pid, 0; p > 1 && depth < 64; p, depth = parent[p], depth+1 {
-			if mine[p] || p == child {
+	var found []int
+	for pid := range all {
+		for p, depth := pid, 0; p > 1 && depth < 64; p, depth = all[p].parent, depth+1 {
+			if mine[p] {
 				if pid != child {
-					list = append(list, pid)
+					found = append(found, pid)
 				}
 				break
 			}
 		}
 	}
-	return list
-}
-
-// processStat reads the parent, the process group and the state of a process; state 0 where it is gone. The name, in
-// parentheses, may hold anything, so fields are counted from its last one.
-func processStat(pid int) (parent, group int, state byte) {
-	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	if err != nil {
-		return 0, 0, 0
-	}
-	fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
-	if len(fields) < 3 {
-		return 0, 0, 0
-	}
-	parent, _ = strconv.Atoi(string(fields[1]))
-	group, _ = strconv.Atoi(string(fields[2]))
-	return parent, group, fields[0][0]
+	return found
 }
 
 func marked(pid int, marker string) bool {
-	env, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
+	env, err := os.ReadFile(procFile(pid, "environ"))
 	return err == nil && (bytes.HasPrefix(env, []byte(marker)) || bytes.Contains(env, []byte("\x00"+marker)))
+}
+
+// programBelow is the program that nsys runs below a child: the oldest process there that leads a session. Zero where
+// there is none yet.
+func programBelow(child int) (program process) {
+	all := processes()
+	for _, p := range all {
+		older := program.pid == 0 || p.start < program.start || p.start == program.start && p.pid < program.pid
+		if p.session == p.pid && older && below(all, p, child) {
+			program = p
+		}
+	}
+	return program
+}
+
+// remaining are the processes below a child that are not of its group: what the program under nsys has started.
+func remaining(child int) (left []process) {
+	all := processes()
+	for _, p := range all {
+		if p.group != child && below(all, p, child) {
+			left = append(left, p)
+		}
+	}
+	return left
 }

@@ -72,6 +72,9 @@ func (w *Window) describe() string {
 // pollEvery is how often readiness is asked for.
 const pollEvery = 200 * time.Millisecond
 
+// underLoad is what a server is needed for once it is ready.
+var underLoad = "while the load was sent"
+
 // waitReady waits until the address answers or the file exists. The end of the program ends the wait at once.
 func waitReady(ctx context.Context, c *child, ready string, limit time.Duration) error {
 	if limit == 0 {
@@ -85,6 +88,7 @@ func waitReady(ctx context.Context, c *child, ready string, limit time.Duration)
 	for {
 		ok, said, err := isReady(ctx, ready)
 		if ok || err != nil {
+			c.when.Store(&underLoad)
 			return err
 		}
 		last = said
@@ -92,10 +96,12 @@ func waitReady(ctx context.Context, c *child, ready string, limit time.Duration)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-c.ended:
-			return c.gone("before it was ready")
+			return c.gone()
+		case <-c.left:
+			return c.gone()
 		case <-deadline.C:
-			return fmt.Errorf("%s was not ready within %s (%s): raise --ready-timeout, or see its log",
-				c.name, limit, last)
+			return withWords(fmt.Errorf("%s was not ready within %s (%s): raise --ready-timeout, or see its log",
+				c.name, limit, last), c.log)
 		case <-tick.C:
 		}
 	}
@@ -154,6 +160,6 @@ func sleep(ctx context.Context, c *child, d time.Duration) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-c.ended:
-		return c.gone("before the window ended")
+		return c.gone()
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"os/signal"
 	"strconv"
 	"strings"
@@ -38,6 +39,14 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 			i++
 			*to = args[i]
 		}
+	}
+	if p.orphan != "" { // a worker that outlives the server
+		worker := exec.Command("sleep", p.orphan)
+		if err := worker.Start(); err != nil {
+			fmt.Fprintln(stderr, err)
+			return 1
+		}
+		time.Sleep(time.Second)
 	}
 	if p.startFail > 0 {
 		fmt.Fprintln(stderr, "(EngineCore pid=1) ERROR 01-01 00:00:00 [core.py:700] EngineCore failed to start.")
@@ -108,6 +117,7 @@ func writeWhole(path, text string) error {
 type process struct {
 	script     Script
 	startFail  int           // exit code instead of a start
+	orphan     string        // seconds that a child process sleeps which is left behind; empty: none
 	ignoreStop bool          // SIGTERM is ignored
 	slowStop   time.Duration // a stop takes that long
 }
@@ -116,7 +126,7 @@ var errKey = errors.New("unknown key")
 
 // parseScript reads key=value pairs, separated by commas: ttft, gap, tokens, per_event, model, healthy_after (a
 // duration, or never), fault, every, after, die_after (completion requests before the process ends), start_fail (exit
-// code), stop (ignore, or a duration), key, and the flags no_health, no_models, no_metrics, no_usage, no_done.
+// code), orphan (seconds), stop (ignore, or a duration), key, and the flags no_health, no_models, no_metrics, no_usage, no_done.
 func parseScript(text string) (*process, error) {
 	p := &process{}
 	s := &p.script
@@ -150,6 +160,8 @@ func parseScript(text string) (*process, error) {
 			s.After, err = strconv.Atoi(value)
 		case "start_fail":
 			p.startFail, err = strconv.Atoi(value)
+		case "orphan":
+			p.orphan = value
 		case "stop":
 			if p.ignoreStop = value == "ignore"; !p.ignoreStop {
 				p.slowStop, err = time.ParseDuration(value)

@@ -142,9 +142,10 @@ func (s *standin) profile(flags map[string]string, program []string) int {
 		kill(os.Getpid())
 	}
 	ended := make(chan struct{})
-	go func() { _ = c.Wait(); close(ended) }()
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt)
+	asked := make(chan struct{})
+	go func() { _ = c.Wait(); s.waitAll(asked); close(ended) }()
 	var over <-chan time.Time
 	delay, _ := strconv.Atoi(flags["delay"])
 	if d, _ := strconv.Atoi(flags["duration"]); d > 0 {
@@ -159,9 +160,11 @@ func (s *standin) profile(flags map[string]string, program []string) int {
 		}
 	case <-over:
 		terminate(c.Process)
+		close(asked)
 		<-ended
 	case <-signals:
 		terminate(c.Process)
+		close(asked)
 		<-ended
 	}
 	if flags["nvtx-capture"] != "" && !slices.Contains(program, "nvtx:"+flags["nvtx-capture"]) {
@@ -177,12 +180,29 @@ func (s *standin) profile(flags map[string]string, program []string) int {
 	return 143
 }
 
+// waitAll waits for what the program started, as --wait=all, which is nsys's default, until it is asked to end.
+func (s *standin) waitAll(asked <-chan struct{}) {
+	said := false
+	for children() {
+		if !said {
+			fmt.Fprintln(s.err, "The target application terminated. One or more process it created re-parented.\nWaiting for termination of re-parented processes.\nUse the `--wait` option to modify this behavior.")
+			said = true
+		}
+		select {
+		case <-asked:
+			return
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
 func (s *standin) start(program []string) (*exec.Cmd, error) {
 	if len(program) == 0 {
 		return nil, fmt.Errorf("no application")
 	}
 	c := exec.Command(program[0], program[1:]...)
 	c.Stdout, c.Stderr = s.out, s.err
+	adopt()
 	ownSession(c) // as nsys does
 	return c, c.Start()
 }
@@ -240,7 +260,8 @@ func (s *standin) export(flags map[string]string, rest []string) int {
 type state struct {
 	PID     int // of the program
 	Program []string
-	Output  string // set while it records
+	Output  string // set by start
+	Stopped bool
 }
 
 func (s *standin) file(flags map[string]string) string {
@@ -264,6 +285,15 @@ func (s *standin) launch(flags map[string]string, program []string) int {
 		kill(os.Getpid())
 	}
 	_ = c.Wait()
+	s.waitAll(nil)
+	if b, err := os.ReadFile(s.file(flags)); err == nil { // as with --stop-on-exit, which is nsys's default
+		var st state
+		if json.Unmarshal(b, &st) == nil && st.Output != "" && !st.Stopped {
+			if err := s.report(st.Output, st.Program); err != nil {
+				return s.fail("%v", err)
+			}
+		}
+	}
 	if status, ok := c.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return 128 + int(status.Signal())
 	}
@@ -285,7 +315,10 @@ func (s *standin) session(command string, flags map[string]string) int {
 		if st.Output == "" {
 			return s.fail("There is no collection to stop.")
 		}
-		err = s.report(st.Output, st.Program)
+		if err = s.report(st.Output, st.Program); err == nil {
+			st.Stopped = true
+			err = save(s.file(flags), &st)
+		}
 	case "shutdown":
 		if p, e := os.FindProcess(st.PID); e == nil {
 			terminate(p)
@@ -308,12 +341,14 @@ func save(path string, st *state) error {
 	return os.Rename(path+".part", path)
 }
 
-// Importer is the fake QdstrmImporter. Faults of NSYS_STANDIN: importer_fail, importer_kill.
+// Importer is the fake QdstrmImporter. Faults of NSYS_STANDIN: importer_fail, importer_hang, importer_kill.
 func Importer(args []string, getenv func(string) string, out, errs io.Writer) int {
 	switch {
 	case strings.Contains(getenv("NSYS_STANDIN"), "importer_fail"):
 		fmt.Fprintln(errs, "error while loading shared libraries: libssh.so")
 		return 127
+	case strings.Contains(getenv("NSYS_STANDIN"), "importer_hang"):
+		time.Sleep(time.Hour)
 	case strings.Contains(getenv("NSYS_STANDIN"), "importer_kill"):
 		kill(os.Getpid())
 	}

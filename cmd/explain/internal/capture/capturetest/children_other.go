@@ -1,0 +1,7 @@
+//go:build !linux
+
+package capturetest
+
+func adopt() {}
+
+func children() bool { return false }
