@@ -231,5 +231,11 @@ func prepare(t *trace.Trace, opt *Options, tags *tagger) (*kit.Input, error) {
 	if in.Options.RangeMap && t.Ranges.Len() > 0 && t.Has.RangeThread {
 		in.NVTX = attrib.Attribute(t, in.Calls, in.Contexts, in.Span)
 	}
+	if span, ok := steadyPart(in); ok {
+		in.Steady = in.With(in.Units)
+		in.Steady.Span, in.Steady.Host = span, span
+		in.Steady.Window = window(span, "steady", "from the first to the last kept unit of work over all devices")
+		in.Steady.Timeline = layOut(span)
+	}
 	return in, nil
 }

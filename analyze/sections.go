@@ -21,6 +21,7 @@ var sections = []*kit.Section{
 	&gpu.Categories,
 	&gpu.Components,
 	&gpu.Unit,
+	&gpu.Steady,
 	&host.Launches,
 	&host.Sync,
 	&gpu.Memcpy,

@@ -184,6 +184,9 @@ func (r *Report) Validate() error {
 		if f.Evidence == nil || f.Advice == nil {
 			return fmt.Errorf("report: finding %s: a list is null", f.ID)
 		}
+		if w := f.Worth; w != nil && (w.Time < 0 || w.Time > w.Of || w.Of == 0 || w.Units < 0) {
+			return fmt.Errorf("report: finding %s: worth %d ns of %d", f.ID, w.Time, w.Of)
+		}
 		for _, ref := range f.Evidence {
 			if !known[ref.ID+"{"+ref.Labels.String()+"}"] {
 				return fmt.Errorf("report: finding %s: cites %s{%s}, which is not in the report", f.ID, ref.ID,

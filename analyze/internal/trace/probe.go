@@ -189,7 +189,7 @@ func isNsys(tables []tableInfo, found map[Role]tableInfo) (nsys, hasData bool) {
 		case strings.HasPrefix(t.Name, "CUPTI_ACTIVITY_"), strings.HasPrefix(t.Name, "NVTX_"),
 			strings.HasPrefix(t.Name, "OSRT_"),
 			strings.HasPrefix(t.Name, "META_DATA_"), t.Name == "EXPORT_META_DATA", t.Name == "COMPOSITE_EVENTS",
-			t.Name == "SCHED_EVENTS":
+			t.Name == "SCHED_EVENTS", t.Name == "ThreadNames", t.Name == "PROCESSES", t.Name == "ProcessStreams":
 			nsys, hasData = true, true
 		case strings.HasPrefix(t.Name, "TARGET_INFO_"), strings.HasPrefix(t.Name, "ENUM_NSYS"), t.Name == "StringIds":
 			nsys = true

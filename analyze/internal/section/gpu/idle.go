@@ -16,7 +16,7 @@ import (
 )
 
 var Idle = kit.Section{
-	ID: "idle", Title: "Idle gaps",
+	ID: "idle", Title: "Idle gaps", Steady: true,
 	Derivation: "Every stretch of a device's window in which no kernel, CUDA graph trace, copy or memset ran, " +
 		"with the work before and after it. The cause is split by the API call that launched the next work; the " +
 		"API call is the one which that call's thread spent at least half of the gap in, the NVTX range the " +
@@ -124,7 +124,7 @@ func idle(in *kit.Input, out *kit.Output) {
 		return
 	}
 	out.Note("A gap's causes are explained in the section on GPU time. nsys-llm-explainer looks for gaps between kernels only: copies, memsets and CUDA graph traces end a gap here.")
-	if in.Span.Len() >= shortWindow {
+	if in.Span.Len() >= shortWindow && in.RanKernels() {
 		idleFindings(in, out)
 	}
 }
@@ -345,17 +345,15 @@ func idleFindings(in *kit.Input, out *kit.Output) {
 				[]report.MetricRef{kit.Ref("idle.long_gap_count", "device", id),
 					kit.Ref("idle.longest_gap", "device", id), kit.Ref("gpu.idle_cause_time", "cause",
 						attrib.CauseNames[main], "device", id)},
-				"Gaps as long as these (nsys' expert rule gpu_gaps) are load, warm-up or waiting for requests rather than a part of serving: narrow the window to the steady part (--steady, --from, --to, --window nvtx:REGEX) before reading ratios.",
-				"If they belong to the work, the table of the longest gaps says what ran before and after them and what the launching thread did.")
+				"Gaps as long as these (nsys' expert rule gpu_gaps) are load, warm-up or waiting for requests rather than a part of serving: narrow the window ("+in.NarrowFlags()+") before reading ratios.",
+				"If they belong to the work, the table of the longest gaps says what ran before and after them and what the launching thread did.",
+			).Worth = in.Worth(d.ID, d.LongestGap)
 			break
 		}
 	}
 	for i := range in.Timeline.Devices {
 		d := &in.Timeline.Devices[i]
 		id := strconv.Itoa(int(d.ID))
-		if float64(d.Idle) >= idleMedium*float64(in.Span.Len()) {
-			return // finding gpu_idle says more
-		}
 		if m := emitted(out, "idle.low_use_ratio", id); m != nil && *m.Value >= lowUseShare {
 			out.Find("gpu_low_use", report.Low,
 				"For a part of the window the GPU is busy for less than half of the time",

@@ -75,6 +75,7 @@ func TestTopKernels(t *testing.T) {
 	sectiontest.Metric(t, l.Report, 100*sectiontest.Us, "kernel.total_time", "kernel", "a")
 	sectiontest.Metric(t, l.Report, 4, "kernel.count", "kernel", "a")
 	sectiontest.Metric(t, l.Report, 0.625, "kernel.share", "kernel", "a")
+	sectiontest.Metric(t, l.Report, 60.0/530, "kernel.window_share", "kernel", "a") // on GPU 1, of 0 to 530 µs
 	sectiontest.Metric(t, l.Report, 40*sectiontest.Us, "kernel.total_time", "device", "0")
 	sectiontest.Metric(t, l.Report, 120*sectiontest.Us, "kernel.total_time", "device", "1")
 	sectiontest.Metric(t, l.Report, 2, "kernel.count", "device", "0")

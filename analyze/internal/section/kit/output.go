@@ -16,7 +16,7 @@ type Output struct {
 	defs     map[string]*report.MetricDef
 	section  report.Section
 	metrics  []*report.Metric
-	findings []report.Finding
+	findings []*report.Finding
 	warnings []report.Warning
 	attached []report.Table
 	declared []report.Table
@@ -114,16 +114,18 @@ func (o *Output) Float(id string, labels report.Labels, value float64) *report.M
 	return o.Metric(id, labels, &value)
 }
 
-// Find emits a finding. Evidence must be metrics that some section emits.
+// Find emits a finding. Evidence must be metrics that some section emits, first the one that the title is about. The
+// caller says what the finding is worth, where that is known.
 func (o *Output) Find(id string, severity report.Severity, title string, evidence []report.MetricRef,
-	advice ...string) {
+	advice ...string) *report.Finding {
 	for i := range evidence {
 		if evidence[i].Labels == nil {
 			evidence[i].Labels = report.Labels{}
 		}
 	}
-	o.findings = append(o.findings, report.Finding{ID: id, Severity: severity, Title: title, Evidence: evidence,
-		Advice: advice, Doc: o.section.ID})
+	f := &report.Finding{ID: id, Severity: severity, Title: title, Evidence: evidence, Advice: advice, Doc: o.section.ID}
+	o.findings = append(o.findings, f)
+	return f
 }
 
 // Ref points at a metric; labels come as key, value pairs.

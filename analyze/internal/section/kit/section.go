@@ -18,7 +18,6 @@ package kit
 import (
 	"fmt"
 	"slices"
-	"sort"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/evidence"
@@ -46,6 +45,9 @@ type Section struct {
 	Tables []report.Table
 	// Derivation says in one or two sentences how the numbers come about.
 	Derivation string
+	// Steady says that the findings are of the steady part of the window where the capture has units of work. The
+	// section runs once more on that part for them.
+	Steady bool
 	// Early, where set, works out ahead of the sections what this one shares with others and takes long; Alone likewise
 	// what holds most memory, while nothing else runs.
 	Early, Alone func(in *Input)
@@ -79,6 +81,9 @@ type Input struct {
 	Units    *workunit.Result
 	Evidence *evidence.Set // what was given beside the trace; nil if nothing
 	NoTrace  bool          // evidence alone: the trace is empty, and Calls, Contexts, Timeline and Units are nil
+	// Steady is the input of the steady part, from the first to the last kept unit; nil where it is the window, next to
+	// it, or not known.
+	Steady *Input
 
 	shared shared
 }
@@ -177,22 +182,41 @@ func Compute(sections []*Section, in *Input, r *report.Report) (attachments []re
 		in.prepare(list)
 	}
 	parallel.Each(len(list), func(i int) { outs[i] = list[i].run(in) })
+	if in.Steady != nil {
+		steady := make([]*Output, len(list))
+		defs := map[string]*report.MetricDef{}
+		var again []*Section
+		for _, s := range list {
+			for i := range s.Metrics {
+				defs[s.Metrics[i].ID] = &s.Metrics[i]
+			}
+			if s.Steady {
+				again = append(again, s)
+			}
+		}
+		in.Steady.prepare(again)
+		parallel.Each(len(list), func(i int) {
+			if list[i].Steady {
+				steady[i] = list[i].run(in.Steady)
+			}
+		})
+		sayOfSteady(outs, steady, defs, r)
+	}
 	for _, out := range outs {
 		r.Sections = append(r.Sections, out.section)
 		for _, m := range out.metrics {
 			r.Metrics = append(r.Metrics, *m)
 		}
-		r.Findings = append(r.Findings, out.findings...)
+		for _, f := range out.findings {
+			r.Findings = append(r.Findings, *f)
+		}
 		r.Warnings = append(r.Warnings, out.warnings...)
 		attachments = append(append(attachments, out.attached...), out.headers()...)
 	}
 	dedupeLatencies(r)
 	limitMetrics(r)
-	rank := map[report.Severity]int{report.High: 0, report.Medium: 1, report.Low: 2}
-	sort.SliceStable(r.Findings, func(i,
-		j int) bool {
-		return rank[r.Findings[i].Severity] < rank[r.Findings[j].Severity]
-	})
+	r.Findings = rankFindings(r.Findings)
+	rankWarnings(r.Warnings)
 	return attachments
 }
 
