@@ -41,9 +41,10 @@ type Options struct {
 	NoRangeMap    bool    // do not attribute kernels to NVTX ranges
 	CoverageWarn  float64 // warn where NVTX coverage is below this ratio; 0: 0.7; negative: never
 	Phases        *PhaseMap
+	Kernels       *KernelMap
 	Unit          string // --unit: nvtx:REGEX, kernel:REGEX, graph, none; empty: automatic
 	// Anchor is where the units of another capture start, that this one will be compared with: units that are not found by
-	// markers or graph launches are cut there where it occurs. Only with an automatic unit.
+	// markers, graph launches or the program's own ranges are cut there where it occurs. Only with an automatic unit.
 	Anchor   *report.UnitAnchor
 	Window   WindowOptions
 	Evidence []Evidence          // files beside the trace, or instead of one
@@ -102,7 +103,7 @@ func Run(ctx context.Context, path string, opt Options) (res *Result, err error)
 		return nil, err
 	}
 	if path == "" {
-		return finish(evidenceOnly(ev, &opt), &opt)
+		return finish(evidenceOnly(ev, &opt), nil, &opt)
 	}
 	t, err := trace.Open(ctx, path, trace.Options{
 		Tag: tags.tag, CoarseTag: tags.coarse(), MaxMemory: opt.MaxMemory, Progress: opt.Progress, Nsys: opt.Nsys, Getenv: opt.Getenv,
@@ -112,20 +113,22 @@ func Run(ctx context.Context, path string, opt Options) (res *Result, err error)
 	}
 	defer t.Close()
 	tags.settle(t.Ranges.Names)
-	in, err := prepare(t, &opt, tags)
+	in, units, err := prepare(t, &opt, tags)
 	if err != nil {
 		return nil, err
 	}
+	in.Evidence = ev
+	cuts := otherCuts(in, units)
+	units.Free()
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	in.Evidence = ev
-	return finish(in, &opt)
+	return finish(in, cuts, &opt)
 }
 
 // finish computes the sections and makes sure that the report keeps its contract.
-func finish(in *kit.Input, opt *Options) (*Result, error) {
-	r := newReport(in, otherCuts(in), opt)
+func finish(in *kit.Input, cuts []report.UnitCut, opt *Options) (*Result, error) {
+	r := newReport(in, cuts, opt)
 	details := kit.Compute(sections, in, r)
 	if err := r.Validate(); err != nil {
 		return nil, fmt.Errorf("explain made a report that breaks its own contract, please report it: %w", err)
@@ -144,29 +147,12 @@ func sectionOptions(opt *Options) kit.Options {
 	return o
 }
 
-// findUnits finds the units, at the anchor where one is given and occurs. Its own anchors follow it.
-func findUnits(in *workunit.Input, anchor *report.UnitAnchor) *workunit.Result {
-	own := workunit.Find(in)
-	if anchor == nil || in.Spec.Kind != "" || own.Kind != workunit.KindKernel && own.Kind != workunit.KindNone ||
-		len(anchor.Names) == 0 {
-		return own
+// anchorFrom is the place where the units of another capture start; nil where none was given.
+func anchorFrom(a *report.UnitAnchor) *workunit.Anchor {
+	if a == nil || len(a.Names) == 0 {
+		return nil
 	}
-	if len(own.Anchors) > 0 {
-		if first := anchorOf(&own.Anchors[0]); first.Same(anchor) {
-			return own
-		}
-	}
-	given := workunit.FindWith(in, &workunit.Anchor{Names: anchor.Names, Start: anchor.Start, Families: anchor.Families,
-		Merged: anchor.Merged})
-	if given.Kind == workunit.KindNone {
-		return own
-	}
-	for i := range own.Anchors {
-		if a := anchorOf(&own.Anchors[i]); !a.Same(anchor) {
-			given.Anchors = append(given.Anchors, own.Anchors[i])
-		}
-	}
-	return given
+	return &workunit.Anchor{Names: a.Names, Start: a.Start, Families: a.Families, Merged: a.Merged}
 }
 
 // narrowed reports whether the window is less than the whole capture.
@@ -174,35 +160,37 @@ func narrowed(in *kit.Input) bool {
 	return in.Window.Mode != "capture" && in.Window.Mode != "host" && in.Window.Mode != "empty"
 }
 
-// otherCuts is the capture with its units cut at each anchor but the one it uses.
-func otherCuts(in *kit.Input) []*kit.Input {
-	if in.NoTrace || len(in.Units.Anchors) < 2 {
-		return nil
-	}
-	var list []*kit.Input
-	for i := range in.Units.Anchors[1:] {
-		x := workunit.FindWith(&workunit.Input{
-			Trace: in.Trace, Calls: in.Calls, Timeline: in.Units.Timeline, Kinds: in.Kinds,
-		}, &in.Units.Anchors[1+i])
+// otherCuts is what the report says of the units that start at other anchors than the one it uses. One is computed after
+// the other, and only what the report needs of it stays in memory.
+func otherCuts(in *kit.Input, units *workunit.Search) []report.UnitCut {
+	var list []report.UnitCut
+	for i := range in.Units.Anchors {
+		if i == 0 {
+			continue
+		}
+		x := units.At(&in.Units.Anchors[i])
 		if x.Kind == workunit.KindNone {
 			continue
 		}
 		if narrowed(in) {
 			x.Narrow(in.Span)
 		}
-		list = append(list, in.With(x))
+		cut := in.With(x)
+		cut.Brief = true
+		list = append(list, unitCut(cut))
+		x.Free(in.Trace.Memory())
 	}
 	return list
 }
 
-// prepare computes what the sections share.
-func prepare(t *trace.Trace, opt *Options, tags *tagger) (*kit.Input, error) {
-	in := &kit.Input{Trace: t, Options: sectionOptions(opt)}
+// prepare computes what the sections share, and keeps the search for units, which the caller frees.
+func prepare(t *trace.Trace, opt *Options, tags *tagger) (in *kit.Input, units *workunit.Search, err error) {
+	in = &kit.Input{Trace: t, Options: sectionOptions(opt)}
 	in.Options.Phases, in.Options.PhasesFrom = tags.phases(), tags.from()
 	isComm := make([]bool, len(t.Kernels.Names))
 	in.Kinds = make([]kernelname.Info, len(t.Kernels.Names))
 	for i, n := range t.Kernels.Names {
-		in.Kinds[i] = kernelname.Classify(n.Name)
+		in.Kinds[i] = opt.Kernels.classify(n.Name)
 		isComm[i] = in.Kinds[i].Comm
 	}
 	layOut := func(w interval.Interval) *attrib.Timeline { return attrib.NewTimeline(t, in.Calls, w, isComm) }
@@ -213,15 +201,16 @@ func prepare(t *trace.Trace, opt *Options, tags *tagger) (*kit.Input, error) {
 	}, func() {
 		in.Calls = attrib.Join(t)
 		in.Timeline = layOut(span)
-		in.Units = findUnits(&workunit.Input{
+		units = workunit.NewSearch(&workunit.Input{
 			Trace: t, Calls: in.Calls, Timeline: in.Timeline, Kinds: in.Kinds, Spec: tags.unit, Marked: tags.isUnit,
-		}, opt.Anchor)
+		})
+		in.Units = units.Find(anchorFrom(opt.Anchor))
 	})
 	if none := in.Units.Unmatched; none != nil {
-		return nil, fmt.Errorf("%w: %w", ErrOptions, none)
+		return nil, nil, fmt.Errorf("%w: %w", ErrOptions, none)
 	}
 	if err := narrow(in, opt, tags); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if narrowed(in) {
 		in.Host = in.Span
@@ -237,5 +226,5 @@ func prepare(t *trace.Trace, opt *Options, tags *tagger) (*kit.Input, error) {
 		in.Steady.Window = window(span, "steady", "from the first to the last kept unit of work over all devices")
 		in.Steady.Timeline = layOut(span)
 	}
-	return in, nil
+	return in, units, nil
 }

@@ -69,7 +69,7 @@ func BenchmarkPrepare(b *testing.B) {
 	t, tags := benchOpen(b, path)
 	benchBytes(b, path)
 	for b.Loop() {
-		if _, err := prepare(t, &Options{}, tags); err != nil {
+		if _, _, err := prepare(t, &Options{}, tags); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -79,7 +79,7 @@ func BenchmarkPrepare(b *testing.B) {
 func BenchmarkAttribute(b *testing.B) {
 	path := benchTrace(b)
 	t, tags := benchOpen(b, path)
-	in, err := prepare(t, &Options{}, tags)
+	in, _, err := prepare(t, &Options{}, tags)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -96,7 +96,9 @@ func BenchmarkAttribute(b *testing.B) {
 		{"timeline", func() { attrib.NewTimeline(t, in.Calls, in.Span, isComm) }},
 		{"ranges", func() { attrib.Attribute(t, in.Calls, in.Contexts, in.Span) }},
 		{"units", func() {
-			workunit.Find(&workunit.Input{Trace: t, Calls: in.Calls, Timeline: in.Timeline, Kinds: in.Kinds, Spec: tags.unit, Marked: tags.isUnit})
+			units := workunit.NewSearch(&workunit.Input{Trace: t, Calls: in.Calls, Timeline: in.Timeline, Kinds: in.Kinds, Spec: tags.unit, Marked: tags.isUnit})
+			units.Find(nil)
+			units.Free()
 		}},
 	} {
 		b.Run(part.name, func(b *testing.B) {
@@ -112,7 +114,7 @@ func BenchmarkAttribute(b *testing.B) {
 func BenchmarkSection(b *testing.B) {
 	path := benchTrace(b)
 	t, tags := benchOpen(b, path)
-	in, err := prepare(t, &Options{}, tags)
+	in, _, err := prepare(t, &Options{}, tags)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -137,7 +139,7 @@ func BenchmarkSections(b *testing.B) {
 	t, tags := benchOpen(b, path)
 	benchBytes(b, path)
 	for b.Loop() {
-		in, err := prepare(t, &Options{}, tags)
+		in, _, err := prepare(t, &Options{}, tags)
 		if err != nil {
 			b.Fatal(err)
 		}

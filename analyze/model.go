@@ -12,7 +12,7 @@ import (
 )
 
 // newReport fills in everything of a report but what the sections say.
-func newReport(in *kit.Input, cuts []*kit.Input, opt *Options) *report.Report {
+func newReport(in *kit.Input, cuts []report.UnitCut, opt *Options) *report.Report {
 	t := in.Trace
 	version := opt.Version
 	if version == "" {
@@ -124,10 +124,10 @@ func describeGPU(t *trace.Trace, device int32) report.GPU {
 	return g
 }
 
-// unit states the unit of work of the report; cuts are the same capture with its units cut at other anchors.
-func unit(in *kit.Input, cuts []*kit.Input) report.Unit {
+// unit states the unit of work of the report; cuts are what it says of units that start at other anchors.
+func unit(in *kit.Input, cuts []report.UnitCut) report.Unit {
 	x := in.Units
-	u := report.Unit{Kind: x.Kind, Name: x.Name, Why: x.Why, Groups: []report.UnitGroup{}}
+	u := report.Unit{Kind: x.Kind, Name: x.Name, Why: x.Why, Groups: []report.UnitGroup{}, Cuts: cuts}
 	if x.Kind == workunit.KindNone {
 		return u
 	}
@@ -138,9 +138,6 @@ func unit(in *kit.Input, cuts []*kit.Input) report.Unit {
 		a := anchorOf(&x.Anchors[i])
 		a.Used = i == 0
 		u.Anchors = append(u.Anchors, a)
-	}
-	for _, c := range cuts {
-		u.Cuts = append(u.Cuts, unitCut(c))
 	}
 	return u
 }
@@ -200,7 +197,6 @@ func unitCut(in *kit.Input) report.UnitCut {
 	c.Groups, c.Trimmed, c.Series = unitKinds(in)
 	var metrics []report.Metric
 	c.Section, metrics = gpu.Unit.Part(in)
-	c.Section.Charts = []report.Chart{}
 	main := ""
 	if at := slices.IndexFunc(c.Groups, func(g report.UnitGroup) bool { return g.Main }); at >= 0 {
 		main = c.Groups[at].ID

@@ -3,6 +3,7 @@ package analyze
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -35,6 +36,23 @@ func (p *pattern) match(raw, lower string) bool {
 		return p.expr.MatchString(raw)
 	}
 	return strings.Contains(lower, p.substring)
+}
+
+// parsePattern reads a substring, whose case does not matter, or re:REGEX.
+func parsePattern(text string) (pattern, error) {
+	text = strings.TrimSpace(text)
+	if text == "" || text == "re:" {
+		return pattern{}, errors.New("a pattern is empty, which would match everything")
+	}
+	expr, ok := strings.CutPrefix(text, "re:")
+	if !ok {
+		return pattern{substring: strings.ToLower(text)}, nil
+	}
+	re, err := regexp.Compile(expr)
+	if err != nil {
+		return pattern{}, fmt.Errorf("pattern %q: %w", text, err)
+	}
+	return pattern{expr: re}, nil
 }
 
 // maxPhases is what fits into a range's tag.
@@ -75,19 +93,11 @@ func ParsePhaseMap(name string, text []byte) (*PhaseMap, error) {
 			list = []string{one}
 		}
 		for _, text := range list {
-			text = strings.TrimSpace(text)
-			if text == "" || text == "re:" {
-				return nil, wrong("phase %q: a pattern is empty, which would match everything", ph.name)
+			p, err := parsePattern(text)
+			if err != nil {
+				return nil, wrong("phase %q: %v", ph.name, err)
 			}
-			if expr, ok := strings.CutPrefix(text, "re:"); ok {
-				re, err := regexp.Compile(expr)
-				if err != nil {
-					return nil, wrong("phase %q: pattern %q: %v", ph.name, text, err)
-				}
-				ph.patterns = append(ph.patterns, pattern{expr: re})
-			} else {
-				ph.patterns = append(ph.patterns, pattern{substring: strings.ToLower(text)})
-			}
+			ph.patterns = append(ph.patterns, p)
 		}
 		m.phases = append(m.phases, ph)
 	}

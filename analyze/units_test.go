@@ -132,7 +132,7 @@ func unitsOf(tb testing.TB, path string, opt Options) *workunit.Result {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { t.Close() })
-	in, err := prepare(t, &opt, tags)
+	in, _, err := prepare(t, &opt, tags)
 	if err != nil {
 		tb.Fatal(err)
 	}

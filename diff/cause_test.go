@@ -6,6 +6,8 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/internal/difftest"
 )
 
 // GEMMs take 30 % longer and all other kernels 2 % less, two captures a side: the step is slower, so the shift of most
@@ -38,4 +40,57 @@ func TestNoiseHasNoCause(t *testing.T) {
 	if strings.Contains(c.Cause, "host") || strings.Contains(c.Cause, "idle") {
 		t.Errorf("noise is explained: %s", c.Cause)
 	}
+}
+
+// The headline is the decode steps of batch 8, +60 %; prefill takes more time, and got 20 % slower. The cause speaks of the
+// headline's kind first, and the attribution is of it: 16 - 10 = 6 ms.
+func TestTheCauseBeginsWithTheHeadline(t *testing.T) {
+	base := difftest.Kinds(serving("prefill", 1, 40, 20), serving("decode", 8, 30, 10))
+	head := difftest.Kinds(serving("prefill", 1, 40, 24), serving("decode", 8, 30, 16))
+	c := ofReports(t, base, head)
+	row, _ := c.Headline()
+	if row == nil || row.Kind != "decode 8" || c.Attribution.Kind != "decode 8" || c.Attribution.TotalDelta != 6e6 {
+		t.Errorf("headline %+v, attribution of %q, %v", row, c.Attribution.Kind, c.Attribution.TotalDelta)
+	}
+	const want = "Slower, unit time of decode 8 +60.0 % (mean 10 ms → 16 ms): kernel gemm +60.0 % (+5 ms per unit); " +
+		"slower, unit time of prefill 1 +20.0 % (mean 20 ms → 24 ms): kernel gemm +20.0 % (+3.333 ms per unit); "
+	if !strings.HasPrefix(c.Cause, want) {
+		t.Errorf("%s", c.Cause)
+	}
+}
+
+// Decode runs at batch 16 instead of 32: 60 steps of 6 ms where there were 30 of 10.
+func TestAnotherBatchSizeIsSaid(t *testing.T) {
+	prefill := serving("prefill", 1, 10, 20)
+	base := difftest.Kinds(prefill, serving("decode", 32, 30, 10))
+	says(t, ofReports(t, base, difftest.Kinds(prefill, serving("decode", 16, 60, 6))),
+		"60 of head's 70 units are of another kind (decode 16): batch 16 where base ran 30 units of batch 32")
+	both := difftest.Kinds(prefill, serving("decode", 32, 30, 10), serving("decode", 16, 30, 6))
+	says(t, ofReports(t, both, difftest.Kinds(prefill, serving("decode", 16, 90, 6))), "base ran 30 units at batch 32 (decode 32), head none")
+}
+
+// Half of the steps lose half of their kernels: they are another kind, the rest is as before, and nothing fails.
+func TestHalfOfTheStepsLoseTheirSecondHalf(t *testing.T) {
+	step := difftest.Kind{Phase: "step", Units: 40, Time: 12e6, Signature: "whole", Kernels: map[string]float64{"gemm": 10, "flash": 10}}
+	whole, half := step, step
+	whole.Units, half.Units = 20, 20
+	half.Phase, half.Signature, half.Time, half.Kernels = "step:1", "half", 6e6, map[string]float64{"gemm": 5, "flash": 5}
+	c := ofReports(t, difftest.Kinds(step), difftest.Kinds(whole, half))
+	if c.Verdict == comparison.Fail {
+		t.Errorf("%s: %s", c.Verdict, c.Cause)
+	}
+	says(t, c, "half of the units are of another kind")
+}
+
+// Every other step runs eight more kernels, which make it twice as long: base's 40 steps of 10 ms take 15 ms on average.
+func TestStepsWithNewKernelsAreTheSameWorkAndMore(t *testing.T) {
+	step := difftest.Kind{Phase: "step", Units: 40, Time: 10e6, Signature: "a", Kernels: map[string]float64{"gemm": 2, "flash": 2}}
+	same, more := step, step
+	same.Units, more.Units = 20, 20
+	more.Phase, more.Signature, more.Time, more.Kernels = "step:1", "b", 20e6, map[string]float64{"gemm": 2, "flash": 2, "logging": 4}
+	c := ofReports(t, difftest.Kinds(step), difftest.Kinds(same, more))
+	if w := c.Primary[0]; w.Metric != comparison.MetricWork || *w.Ratio != 1.5 || c.Verdict != comparison.Fail {
+		t.Errorf("%s, %+v", c.Verdict, w)
+	}
+	says(t, c, "half of the units are of another kind, which do more than those of base, +100 % a unit: kernel logging, new: 4 per unit, +10 ms")
 }

@@ -121,12 +121,12 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 	doubt(c)
 	x.Mix()
 	c.Comparable = c.Comparable || c.Identical // even where there is no unit: nothing differs
-	c.Cause = x.parts().Cause()
 	c.Fill()
 	c.Counts.MetricsCompared = int64(len(c.Primary))
 	c.Counts.UnitsBase, c.Counts.UnitsHead = c.Unit.BaseN, c.Unit.HeadN
 	x.NameKernels()
 	judge.All(x.Decider, opt.Today)
+	x.parts().Explain()
 	return c, c.Validate()
 }
 
@@ -152,18 +152,17 @@ func (x *comparer) compare() {
 	x.Work()
 	x.Coverage()
 	x.Rows()
-	base, baseOthers := x.Base.Merged()
-	head, headOthers := x.Head.Merged()
-	var rows, rest []match.Pair
 	if c.Depth == comparison.DepthKernel {
-		rows, rest = x.KernelRows(base, head, x.Shorter())
+		base, _ := x.Base.Merged()
+		head, _ := x.Head.Merged()
+		rows, rest := x.KernelRows(base, head, x.Shorter())
 		x.Kernels(base, head, rows, rest)
 	}
 	parts := x.parts()
-	parts.Attribute(base, head, baseOthers, headOthers, rows, rest)
+	parts.Attribute()
 	parts.Distribution()
-	parts.ApiRows()
-	parts.Structure(base, head)
+	parts.APIRows()
+	parts.Structure()
 	if !c.Comparable && !c.Identical {
 		x.unsettle()
 	} else if row := c.Row("unit.time.p50"); row != nil && row.Class == comparison.Unsettled {

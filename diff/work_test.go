@@ -2,6 +2,7 @@ package diff_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -37,7 +38,10 @@ func TestWorkAtTheHeadsPrices(t *testing.T) {
 	if c.Verdict != comparison.Fail {
 		t.Errorf("%s: %s", c.Verdict, c.Cause)
 	}
-	says(t, c, "Slower", "units of prefill 1 are slower, +60.0 %")
+	says(t, c, "Slower, unit time of prefill 1 +60.0 % (mean 20 ms → 32 ms): kernel gemm +60.0 %", "base's work takes +24.0 % at head's times")
+	if c.Attribution.Kind != "prefill 1" || math.Abs(c.Attribution.TotalDelta-12e6) > 1 {
+		t.Errorf("the attribution is of %q: %+v", c.Attribution.Kind, c.Attribution)
+	}
 	var prefill []string
 	for _, r := range c.Primary {
 		if r.Kind == "prefill 1" {
@@ -70,5 +74,22 @@ func TestAKindThatTheHeadLacks(t *testing.T) {
 	few := difftest.Kinds(serving("decode", 32, 30, 10), serving("decode", 16, 2, 6))
 	if c := ofReports(t, few, head); c.Verdict != comparison.Pass {
 		t.Errorf("%s %+v", c.Verdict, c.Reasons)
+	}
+}
+
+// Steps that no marker names: a third of head's are of another kind that base never ran, and nothing says whether they are
+// other work or the same work done worse. Of 30 · 10 + 15 · 20 = 600 ms they take 300, half.
+func TestAKindThatTheBaseLacks(t *testing.T) {
+	step := func(phase string, units int64, ms float64, kernels map[string]float64) difftest.Kind {
+		return difftest.Kind{Phase: phase, Units: units, Time: ms * 1e6, Signature: phase, Kernels: kernels}
+	}
+	usual, other := map[string]float64{"gemm": 10, "flash": 2}, map[string]float64{"gemm": 60, "flash": 20}
+	base := difftest.Kinds(step("step", 45, 10, usual))
+	c := ofReports(t, base, difftest.Kinds(step("step", 30, 10, usual), step("step:b", 15, 20, other)))
+	if c.Verdict != comparison.Inconclusive || !c.Has(comparison.MissingKind) || !strings.Contains(c.Reasons[0].Text, "50.0 % of head's unit time") {
+		t.Errorf("%s %+v", c.Verdict, c.Reasons)
+	}
+	if c := ofReports(t, base, difftest.Kinds(step("step", 44, 10, usual), step("step:b", 1, 20, other))); c.Has(comparison.MissingKind) {
+		t.Errorf("4 %% of the time: %+v", c.Reasons)
 	}
 }

@@ -2,6 +2,7 @@ package compat
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/compat/session"
@@ -56,14 +57,10 @@ func cpuOperations(in *kit.Input, out *kit.Output) {
 	total := map[string]float64{}
 	switch {
 	case len(d.Operations) > 0:
-		ops := make([]session.Operation, 0, len(d.Operations))
-		for o := range d.Operations {
-			ops = append(ops, o)
-		}
-		slices.SortFunc(ops, func(a, b session.Operation) int {
+		byName := func(a, b session.Operation) int {
 			return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Phase, b.Phase))
-		})
-		for _, o := range ops {
+		}
+		for _, o := range slices.SortedFunc(maps.Keys(d.Operations), byName) {
 			s := d.Operations[o]
 			fromSession(out, s.N(), name, "operation", "duration_ms", "context")
 			phase := report.Null
@@ -75,7 +72,7 @@ func cpuOperations(in *kit.Input, out *kit.Output) {
 				distribution(out, "cpu.op_time", kit.Labels("operation", o.Name), s)
 				out.Float("cpu.op_total", kit.Labels("operation", o.Name), s.Sum())
 			}
-			t.Row(append(sampleFields(s),
+			t.Partial(append(sampleFields(s),
 				kit.Text("what", o.Name), kit.Put("step_phase", phase), kit.Int("calls", s.N()),
 				kit.Float("total", s.Sum()))...)
 		}
@@ -83,16 +80,14 @@ func cpuOperations(in *kit.Input, out *kit.Output) {
 	case len(d.Summaries.Operations) > 0:
 		out.Status(report.Partial, "the session has only "+summary+": counts and means")
 		out.Note("A summary states means: the value of `cpu.op_time` is the mean here.")
-		for _, o := range sortedNames(d.Summaries.Operations) {
+		for _, o := range slices.Sorted(maps.Keys(d.Summaries.Operations)) {
 			s := d.Summaries.Operations[o]
 			fromSession(out, s.N, summary, "count", "mean_ms")
 			total[o] = s.Sum
 			out.Metric("cpu.op_time", kit.Labels("operation", o), s.Mean())
 			out.Float("cpu.op_total", kit.Labels("operation", o), s.Sum)
-			t.Row(
-				kit.Text("what", o), kit.Put("step_phase", report.Null), kit.Int("calls", s.N),
-				kit.Float("total", s.Sum), kit.Maybe("mean", s.Mean()), kit.Put("p50", report.Null),
-				kit.Put("p90", report.Null), kit.Put("p99", report.Null), kit.Put("max", report.Null))
+			t.Partial(kit.Text("what", o), kit.Int("calls", s.N), kit.Float("total", s.Sum),
+				kit.Maybe("mean", s.Mean()))
 		}
 	default:
 		sessionLacks(out, d, name, summary)

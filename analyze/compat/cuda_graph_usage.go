@@ -2,6 +2,7 @@ package compat
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/compat/session"
@@ -119,18 +120,18 @@ func cudaGraphUsage(in *kit.Input, out *kit.Output) {
 	if d.Had[captures] > 0 {
 		fromSession(out, d.Rows[captures], captures, "runtime_mode", "num_tokens")
 		out.Int("cudagraph.captured", nil, sumCaptured)
-		for _, mode := range sortedNames(captured) {
+		for _, mode := range slices.Sorted(maps.Keys(captured)) {
 			out.Int("cudagraph.captured", kit.Labels("mode", mode), captured[mode])
 		}
 	}
 	if d.Had[usage]+d.Had[timeline] > 0 {
 		fromSession(out, d.Rows[usage]+d.Rows[timeline], usage, "runtime_mode", "replay_count")
 		out.Int("cudagraph.replays", nil, sumReplays)
-		for _, mode := range sortedNames(replays) {
+		for _, mode := range slices.Sorted(maps.Keys(replays)) {
 			out.Int("cudagraph.replays", kit.Labels("mode", mode), replays[mode])
 		}
 	}
-	for _, mode := range sortedNames(d.Graphs.ByMode) {
+	for _, mode := range slices.Sorted(maps.Keys(d.Graphs.ByMode)) {
 		s := d.Graphs.ByMode[mode]
 		fromSession(out, s.N(), timeline, "descriptor", "duration_ms")
 		distribution(out, "cudagraph.replay_time", kit.Labels("mode", mode), s)
@@ -152,13 +153,4 @@ func cudaGraphUsage(in *kit.Input, out *kit.Output) {
 				"Each costs start-up time and memory. Capture the sizes that occur (vLLM: --cudagraph-capture-sizes), and keep them close together there, since a batch is padded up to the next one.")
 		}
 	}
-}
-
-func sortedNames[V any](m map[string]V) []string {
-	list := make([]string, 0, len(m))
-	for k := range m {
-		list = append(list, k)
-	}
-	slices.Sort(list)
-	return list
 }

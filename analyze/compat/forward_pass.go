@@ -143,11 +143,8 @@ func forwardStated(d *session.Data, out *kit.Output, summary string) {
 		out.Float("forward.total_time", l, s.Sum)
 		share := stat.Ratio(s.Sum, total)
 		out.Metric("forward.time_share", l, share)
-		t.Row(
-			kit.Text("pass_phase", p), kit.Int("passes", s.N), kit.Put("tokens", report.Null),
-			kit.Float("total", s.Sum), kit.Maybe("share", share), kit.Maybe("mean", s.Mean()),
-			kit.Put("p50", report.Null), kit.Put("p90", report.Null), kit.Put("p99", report.Null),
-			kit.Put("max", report.Null), kit.Put("throughput", report.Null))
+		t.Partial(kit.Text("pass_phase", p), kit.Int("passes", s.N), kit.Float("total", s.Sum),
+			kit.Maybe("share", share), kit.Maybe("mean", s.Mean()))
 	}
 	t.Add()
 	out.Note("A summary states means: the value of `forward.time` is the mean here.")

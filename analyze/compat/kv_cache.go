@@ -92,9 +92,9 @@ func kvCache(in *kit.Input, out *kit.Output) {
 		distribution(out, "kv.block_lifetime", nil, &c.Lifetime)
 		distribution(out, "kv.block_idle", nil, &c.Idle)
 		t := out.Table("kv_evictions")
-		t.Row(append(sampleFields(&c.Lifetime), kit.Text("what", "from allocation to eviction"),
+		t.Partial(append(sampleFields(&c.Lifetime), kit.Text("what", "from allocation to eviction"),
 			kit.Int("blocks", c.Evictions))...)
-		t.Row(append(sampleFields(&c.Idle), kit.Text("what", "from last use to eviction"),
+		t.Partial(append(sampleFields(&c.Idle), kit.Text("what", "from last use to eviction"),
 			kit.Int("blocks", c.Evictions))...)
 		t.Add()
 	case s.Cached:

@@ -67,15 +67,11 @@ func linesChart(o *kit.Output, id, title, unit string, list ...report.Series) {
 	}
 }
 
-// sampleFields are mean, p50, p90, p99 and max, unknown where there is no sample.
+// sampleFields are mean, p50, p90, p99 and max; none where there is no sample: the row is partial.
 func sampleFields(s *session.Sample) []kit.Field {
 	d := s.Summary()
 	if d == nil {
-		return []kit.Field{
-			kit.Put("mean", report.Null), kit.Put("p50", report.Null), kit.Put("p90", report.Null),
-			kit.Put("p99", report.Null),
-			kit.Put("max", report.Null),
-		}
+		return nil
 	}
 	return []kit.Field{
 		kit.Float("mean", d.Mean), kit.Float("p50", d.P50), kit.Float("p90", d.P90), kit.Float("p99", d.P99),

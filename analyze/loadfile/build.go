@@ -3,6 +3,9 @@ package loadfile
 import (
 	"cmp"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -153,4 +156,25 @@ func (r *Result) Describe(version, model string) {
 	if name := modelName(model); name != "" {
 		r.Model = &name
 	}
+}
+
+// Text names the options that make two loads different work, each in a part of its own, and the hash of all that was
+// asked last: "completions; mixed prompts; concurrency 8; 40 requests; seed 1; fingerprint 7d4f…". Two loads with the
+// same text asked the same.
+func (w *Workload) Text() string {
+	parts := []string{w.API, w.Prompts + " prompts", "rate unlimited", "concurrency unlimited", "any number of requests",
+		"no limit of time", "seed " + strconv.FormatUint(w.Seed, 10), "fingerprint " + w.Fingerprint}
+	if w.Rate != nil {
+		parts[2] = "rate " + strconv.FormatFloat(*w.Rate, 'g', -1, 64) + "/s"
+	}
+	if w.Concurrency != nil {
+		parts[3] = "concurrency " + strconv.FormatInt(*w.Concurrency, 10)
+	}
+	if w.Requests != nil {
+		parts[4] = strconv.FormatInt(*w.Requests, 10) + " requests"
+	}
+	if w.Duration != nil {
+		parts[5] = time.Duration(*w.Duration).String()
+	}
+	return strings.Join(parts, "; ")
 }

@@ -235,3 +235,17 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// A load is described by what its options are; each option is a part of its own.
+func TestWorkloadText(t *testing.T) {
+	open := Workload{API: "chat", Prompts: "dataset", Rate: ptr(2.5), Duration: ptr(int64(90_000 * ms)), Seed: 7, Fingerprint: "0a"}
+	closed := Workload{API: "completions", Prompts: "mixed", Concurrency: ptr(int64(8)), Requests: ptr(int64(40)), Fingerprint: "0b"}
+	for w, want := range map[*Workload]string{
+		&open:   "chat; dataset prompts; rate 2.5/s; concurrency unlimited; any number of requests; 1m30s; seed 7; fingerprint 0a",
+		&closed: "completions; mixed prompts; rate unlimited; concurrency 8; 40 requests; no limit of time; seed 0; fingerprint 0b",
+	} {
+		if got := w.Text(); got != want {
+			t.Errorf("%s\nwant %s", got, want)
+		}
+	}
+}

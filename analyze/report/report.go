@@ -78,7 +78,7 @@ type Environment struct {
 	Parallelism     *string  `json:"parallelism"`   // tp4, tp4 pp2, …
 	MaxModelLen     *int64   `json:"max_model_len"` // tokens
 	MaxNumSeqs      *int64   `json:"max_num_seqs"`
-	Load            *string  `json:"load"` // fingerprint of what explain load asked of the server
+	Load            *string  `json:"load"` // what explain load asked of the server, in parts separated by "; ": options, and a fingerprint last
 	Driver          *string  `json:"driver"`
 	CUDA            *string  `json:"cuda"`            // version of CUDA that the driver supports
 	CaptureVersion  *string  `json:"capture_version"` // version of nsys that captured, where the file says it

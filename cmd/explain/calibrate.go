@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
 	"github.com/nsys-llm/explain/diff"
 	diffrender "github.com/nsys-llm/explain/diff/render"
 )
@@ -75,7 +76,7 @@ func (f *calibrateFlags) run(cmd *cobra.Command, e *env, args []string) error {
 		return err
 	}
 	if f.out != "" {
-		if err := writeWhole(f.out, func(w io.Writer) error { return diff.WriteCalibration(w, c) }); err != nil {
+		if err := whole.File(f.out, func(w io.Writer) error { return diff.WriteCalibration(w, c) }); err != nil {
 			return err
 		}
 	}

@@ -22,6 +22,7 @@ type captureFlags struct {
 	repeat        int
 	pair          bool
 	unit          string
+	kernelMap     string
 	force, dryRun bool
 	noReport      bool
 	quiet         bool
@@ -52,8 +53,10 @@ func (f *captureFlags) register(cmd *cobra.Command, out string) {
 		"wait this `TIME` between asking a process to end, SIGTERM, and SIGKILL")
 	fl.StringVar(&f.unit, "unit", "",
 		"one step of the work is this `UNIT`: nvtx:REGEX, kernel:REGEX, graph or none (default: found automatically)")
+	fl.StringVar(&f.kernelMap, "kernel-map", "", kernelMapHelp)
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but errors")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error what the analysis does")
+	_ = cmd.MarkFlagFilename("kernel-map", "yml", "yaml", "csv")
 	_ = fl.MarkHidden("output-dir")
 	_ = cmd.MarkFlagDirname("out")
 	completeFlag(cmd, "graph-trace", []string{"node", "graph"})
@@ -111,7 +114,7 @@ func (f *captureFlags) prepare(cmd *cobra.Command, e *env) (*recording, error) {
 			return nil, usagef("--client: %w", err)
 		}
 	}
-	if _, err := (&analysisFlags{unit: f.unit}).options(e); err != nil {
+	if r.options, err = (&analysisFlags{unit: f.unit, kernelMap: f.kernelMap}).options(e, 1); err != nil {
 		return nil, err
 	}
 	name := cmp.Or(f.nsys, e.Getenv("NSYS"), "nsys")

@@ -28,6 +28,7 @@ type recording struct {
 	id        string
 	now       time.Time
 	nsysFound *capture.Nsys
+	options   analyze.Options
 	unusable  string          // why the plan is for another nsys than the one here; empty: it is for that one
 	soft      context.Context // ends when the user wants the recording to end
 	hard      context.Context // ends when the user gives up

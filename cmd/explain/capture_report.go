@@ -34,12 +34,15 @@ func (r *recording) reportCommand(dir string, evidence []string) []string {
 	if r.unit != "" {
 		argv = append(argv, "--unit", r.unit)
 	}
+	if r.kernelMap != "" {
+		argv = append(argv, "--kernel-map", r.kernelMap)
+	}
 	return append(argv, "--out", dir)
 }
 
 // analyse makes the report of a capture with the evidence beside it, as explain report does.
 func (r *recording) analyse(ctx context.Context, run *capture.Run) (*analyze.Result, error) {
-	opt := analyze.Options{Version: versionText(), Unit: r.unit, Getenv: r.env.Getenv}
+	opt := r.options
 	for _, e := range besideTrace {
 		found, err := filepath.Glob(filepath.Join(run.Dir, filepath.FromSlash(e.pattern)))
 		if err != nil {

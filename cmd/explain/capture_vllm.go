@@ -218,8 +218,8 @@ func (s *serverFlags) plan(dir string) (lines []string) {
 			capture.Shell(s.server().Command(8002, false)))
 	}
 	if s.measures() {
-		k := capture.Kernels{NCU: s.ncu, Set: s.ncuSet, NVTX: s.ncuNVTX, Names: "KERNELS", Skip: skipLaunches,
-			Count: int64(perKernel * s.ncuTop)}
+		k := capture.Planned(s.ncuTop)
+		k.NCU, k.Set, k.NVTX = s.ncu, s.ncuSet, s.ncuNVTX
 		lines = append(lines,
 			fmt.Sprintf("# measure the %d kernels with most time, in the NVTX ranges of the steps where there are some:", s.ncuTop),
 			capture.Shell(append(k.Command(filepath.Join(dir, "ncu", "raw.csv")), s.server().Command(8001, true)...)))
@@ -274,7 +274,7 @@ func (s *serverFlags) kernels(r *recording, run *capture.Run, job *capture.Job, 
 	if err != nil {
 		return err
 	}
-	k, ok := kernelsToMeasure(targets(res.Report), s.ncuTop)
+	k, ok := capture.ToMeasure(capture.Targets(res.Report), s.ncuTop)
 	if !ok {
 		return errors.New("the trace holds no kernels for Nsight Compute to measure: did the server run on the GPU?")
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 	"github.com/nsys-llm/explain/cmd/explain/internal/load"
+	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
 )
 
 // sender sends the load: by the user's program, or by explain's own generator.
@@ -55,7 +56,7 @@ func (s *serverFlags) sender(r *recording, run *capture.Run) capture.Sender {
 		if c := res.Counts; c.Failed > 0 {
 			run.Note(fmt.Sprintf("%d of %d requests of the load failed: evidence/load.json says how", c.Failed, c.Sent))
 		}
-		if werr := writeWhole(filepath.Join(l.Dir, "load.json"), res.Write); werr != nil {
+		if werr := whole.File(filepath.Join(l.Dir, "load.json"), res.Write); werr != nil {
 			return werr
 		}
 		return err

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/limit"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff/policy"
 )
@@ -29,34 +30,42 @@ type analysisFlags struct {
 	from, to       time.Duration
 	steady         bool
 	phaseMap       string
+	kernelMap      string
 	memory         memoryFlag
 	quiet, verbose bool
 	policyUnit     string         // that the policy asks for, where --unit says nothing
 	given          *pflag.FlagSet // the command's; nil where there is no command line
 }
 
-func (f *analysisFlags) register(cmd *cobra.Command) {
+// register adds the flags to a command that takes traces and reports: they are about the traces.
+func (f *analysisFlags) register(cmd *cobra.Command) { f.registerFor(cmd, " (traces only)") }
+
+// registerFor adds the flags; where they hold ends the help of those that are about traces.
+func (f *analysisFlags) registerFor(cmd *cobra.Command, where string) {
 	fl := cmd.Flags()
 	f.given = fl
 	fl.StringVar(&f.unit, "unit", "",
-		"what one step of the work is: nvtx:`REGEX`, kernel:REGEX, graph or none (traces only; default: found automatically)")
+		"what one step of the work is: nvtx:`REGEX`, kernel:REGEX, graph or none, else found automatically"+where)
 	fl.StringVar(&f.window, "window", "",
-		"analyse from the first to the last NVTX range that matches: nvtx:`REGEX` (traces only)")
-	fl.DurationVar(&f.from, "from", 0, "analyse from this `TIME` after the first GPU work, 1.5s or 200ms (traces only)")
-	fl.DurationVar(&f.to, "to", 0, "analyse up to this `TIME` after the first GPU work (traces only)")
-	fl.BoolVar(&f.steady, "steady", false, "analyse from the first to the last steady step (traces only)")
+		"analyse from the first to the last NVTX range that matches: nvtx:`REGEX`"+where)
+	fl.DurationVar(&f.from, "from", 0, "analyse from this `TIME` after the first GPU work, 1.5s or 200ms"+where)
+	fl.DurationVar(&f.to, "to", 0, "analyse up to this `TIME` after the first GPU work"+where)
+	fl.BoolVar(&f.steady, "steady", false, "analyse from the first to the last steady step"+where)
 	fl.StringVar(&f.phaseMap, "phase-map", "",
-		"map NVTX ranges to phases by a JSON `FILE`: {\"prefill\": [\"prompt\", \"re:^ctx\"], …} (traces only)")
+		"map NVTX ranges to phases by a JSON `FILE`: {\"prefill\": [\"prompt\", \"re:^ctx\"], …}"+where)
+	fl.StringVar(&f.kernelMap, "kernel-map", "", kernelMapHelp+where)
 	f.memory.register(fl)
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but errors, and what --format asks for")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error what is being done")
 	_ = cmd.MarkFlagFilename("phase-map", "json")
+	_ = cmd.MarkFlagFilename("kernel-map", "yml", "yaml", "csv")
 }
 
 // changed reports whether a flag stands on the command line.
 func (f *analysisFlags) changed(name string) bool { return f.given != nil && f.given.Changed(name) }
 
-func (f *analysisFlags) options(e *env) (analyze.Options, error) {
+// options are those of the analyses of which as many as traces says run at once.
+func (f *analysisFlags) options(e *env, traces int) (analyze.Options, error) {
 	opt := analyze.Options{Version: versionText(), Unit: f.unit, Getenv: e.Getenv}
 	if f.unit == "" {
 		opt.Unit = f.policyUnit
@@ -75,10 +84,13 @@ func (f *analysisFlags) options(e *env) (analyze.Options, error) {
 		opt.Window.To = &f.to
 	}
 	opt.Window.Steady = f.steady
-	if opt.Phases, err = readPhaseMap(f.phaseMap); err != nil {
+	if opt.Phases, err = readMap(f.phaseMap, "phase map", analyze.ParsePhaseMap); err != nil {
 		return opt, err
 	}
-	return opt, f.memory.apply(&opt, parallel)
+	if opt.Kernels, err = readMap(f.kernelMap, "kernel map", analyze.ParseKernelMap); err != nil {
+		return opt, err
+	}
+	return opt, f.memory.apply(&opt, traces)
 }
 
 // windowRange is the expression of --window nvtx:REGEX; empty where the flag is.
@@ -90,16 +102,18 @@ func windowRange(window string) (string, error) {
 	return expr, nil
 }
 
-// readPhaseMap reads the file of --phase-map; nil where there is none.
-func readPhaseMap(path string) (*analyze.PhaseMap, error) {
+const kernelMapHelp = "say the category of kernels by a YAML or CSV `FILE`: \"my_router: moe_route\", \"re:^acme_: gemm\""
+
+// readMap reads the file of a flag such as --phase-map; nil where there is none.
+func readMap[M any](path, what string, parse func(name string, text []byte) (*M, error)) (*M, error) {
 	if path == "" {
 		return nil, nil
 	}
-	text, err := os.ReadFile(path)
+	text, err := readLimited(path)
 	if err != nil {
-		return nil, usagef("phase map: %w", err)
+		return nil, usagef("%s: %w", what, err)
 	}
-	return analyze.ParsePhaseMap(filepath.Base(path), text)
+	return parse(filepath.Base(path), text)
 }
 
 // follow takes the unit of work from a policy where --unit says none, and tells the policy where it does: the flag
@@ -261,23 +275,10 @@ func jsonKind(path string) (string, error) {
 		"%s is neither a report of explain nor a summary.json of profilemate: it has no field \"schema\"", path)
 }
 
-// maxJSON bounds a JSON input; a report is under 2 MB.
-const maxJSON = 64 << 20
-
+// readLimited reads a file of text whole, without a byte order mark.
 func readLimited(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxJSON+1))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if len(b) > maxJSON {
-		return nil, fmt.Errorf("%s is larger than %d MB", path, maxJSON>>20)
-	}
-	return bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")), nil
+	b, err := limit.Text.ReadFile(path)
+	return bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")), err
 }
 
 // parallel is how many traces are analysed at a time: each is held in memory.
@@ -296,7 +297,7 @@ func (f *analysisFlags) reports(ctx context.Context, e *env, inputs []input) ([]
 // results are the reports of all inputs in their order, with the detail tables of those that were made here from
 // traces, from the index whole on: these can be large.
 func (f *analysisFlags) results(ctx context.Context, e *env, inputs []input, whole int) ([]*analyze.Result, error) {
-	opt, err := f.options(e)
+	opt, err := f.options(e, parallel)
 	if err != nil {
 		return nil, err
 	}
@@ -367,7 +368,7 @@ func oneUnit(
 
 // fits refuses flags about traces where a report is made already.
 func (f *analysisFlags) fits(inputs []input) error {
-	for _, flag := range []string{"unit", "window", "from", "to", "steady", "phase-map"} {
+	for _, flag := range []string{"unit", "window", "from", "to", "steady", "phase-map", "kernel-map"} {
 		for _, in := range inputs {
 			if in.kind == reportInput && f.changed(flag) {
 				return usagef("--%s says how a trace is analysed, and %s is a report already: make it again with explain TRACE --%s, or name the trace", flag, in.path, flag)

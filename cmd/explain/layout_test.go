@@ -62,6 +62,7 @@ var rooms = []room{
 		"analyze/report analyze/report/doc analyze/report/unit analyze/report/render", noSQL},
 
 	{"analyze/tracetest", "a test kit needs nothing of the product", "", nil},
+	{"analyze/limit", "what an input may cost", "analyze/report analyze/report/unit", stdOnly},
 	{"analyze/loadfile", "the format of load.json", "analyze/report/... analyze/internal/stat", stdOnly},
 	{"analyze/internal/interval", "algebra stands alone", "", noSQL},
 	{"analyze/internal/kernelname", "names stand alone", "", noSQL},
@@ -70,7 +71,7 @@ var rooms = []room{
 	{"analyze/internal/stat", "statistics", "analyze/report", noSQL},
 	{"analyze/internal/trace/pages", "the file format stands alone", "", noSQL},
 	{"analyze/internal/trace", "the only reader",
-		"analyze/internal/kernelname analyze/internal/spill analyze/internal/trace/pages", nil},
+		"analyze/limit analyze/internal/kernelname analyze/internal/spill analyze/internal/trace/pages", nil},
 	{"analyze/internal/attrib", "attribution",
 		"analyze/internal/trace analyze/internal/interval analyze/internal/parallel analyze/internal/spill", noSQL},
 	{"analyze/internal/workunit", "units of work",
@@ -115,7 +116,8 @@ var rooms = []room{
 
 	{"cmd/explain/internal/fakeserver", "a test kit needs nothing of the product", "", stdOnly},
 	{"cmd/explain/internal/gitfile", "reads git's files", "", noSQL},
-	{"cmd/explain/internal/capture", "runs other programs", "", noSQL},
+	{"cmd/explain/internal/whole", "writes files", "", noSQL},
+	{"cmd/explain/internal/capture", "runs other programs", "analyze/limit analyze/report analyze/report/render", noSQL},
 	{"cmd/explain/internal/load", "a client of a server; what it measured is analyzed elsewhere",
 		"analyze/loadfile analyze/report/...", []string{"modernc.org"}},
 }

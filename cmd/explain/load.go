@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/cmd/explain/internal/load"
+	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
 )
 
 func newLoad(e *env) *cobra.Command {
@@ -66,6 +68,7 @@ type loadFlags struct {
 	stream                   bool
 	dataset                  string
 	keyEnv                   string
+	cacert                   string
 	out                      string
 	format                   string
 	maxFailures              string
@@ -83,6 +86,8 @@ func (f *loadFlags) register(cmd *cobra.Command) {
 	fl.IntVar(&f.port, "port", 0, "the server's `PORT` on this machine, instead of --url")
 	fl.StringVar(&o.Model, "model", "", "`MODEL` to ask for (default: the first that the server lists)")
 	fl.StringVar(&f.keyEnv, "api-key-env", "", "the environment variable `NAME` holds the API key")
+	fl.StringVar(&f.cacert, "cacert", "", "trust the authorities in this `FILE` (PEM) for the server's certificate")
+	fl.BoolVar(&o.Insecure, "insecure", false, "do not check the server's certificate")
 	fl.BoolVar(&o.Chat, "chat", false, "ask /v1/chat/completions instead of /v1/completions")
 	fl.BoolVar(&f.stream, "stream", true, "stream answers; without (--stream=false) there are no times of tokens")
 	fl.StringVar(&o.Mode, "mode", "", "what is asked: `MODE` is prefill, decode or mixed (default mixed)")
@@ -115,6 +120,7 @@ func (f *loadFlags) register(cmd *cobra.Command) {
 	fl.BoolVar(&f.noProfiler, "no-profiler", false, "accepted for scripts of profilemate; load never starts a profiler")
 	_ = fl.MarkHidden("no-profiler")
 	_ = cmd.MarkFlagFilename("dataset", "jsonl", "json")
+	_ = cmd.MarkFlagFilename("cacert", "pem", "crt")
 	_ = cmd.MarkFlagFilename("out", "json")
 	completeFlag(cmd, "mode", []string{"prefill", "decode", "mixed"})
 	completeFlag(cmd, "format", loadFormats)
@@ -143,6 +149,9 @@ func (f *loadFlags) options(cmd *cobra.Command, e *env) (load.Options, error) {
 	case set("duration") && o.Duration <= 0, set("timeout") && o.Timeout <= 0, o.HealthTimeout < 0:
 		return o, usagef("--duration and --timeout are more than 0, --health-timeout is not negative")
 	}
+	if f.cacert != "" && o.Insecure {
+		return o, usagef("--cacert and --insecure exclude each other")
+	}
 	if set("max-failures") && f.failOnErrors {
 		return o, usagef("--max-failures and --fail-on-errors exclude each other")
 	}
@@ -157,6 +166,16 @@ func (f *loadFlags) options(cmd *cobra.Command, e *env) (load.Options, error) {
 	}
 	if o.HealthTimeout == 0 {
 		o.HealthTimeout = -1
+	}
+	if f.cacert != "" {
+		pem, err := readLimited(f.cacert)
+		if err != nil {
+			return o, usagef("--cacert: %w", err)
+		}
+		o.Trust = x509.NewCertPool()
+		if !o.Trust.AppendCertsFromPEM(pem) {
+			return o, usagef("--cacert %s holds no certificate in PEM form", f.cacert)
+		}
 	}
 	if f.keyEnv != "" {
 		if o.APIKey = e.Getenv(f.keyEnv); o.APIKey == "" {
@@ -209,14 +228,15 @@ func (f *loadFlags) measure(soft, hard context.Context, e *env, opt load.Options
 		return fmt.Errorf("%w before any request succeeded; nothing was written", load.ErrInterrupted)
 	case res == nil:
 		return err
-	case errors.Is(err, load.ErrNothingSucceeded):
-		_ = res.WriteSummary(e.Err) // which failures there were; the error follows
-		return err
 	}
-	if path != "" {
+	if path != "" { // failures are evidence too
 		if werr := f.write(hard, path, res); werr != nil {
 			return errors.Join(err, werr)
 		}
+	}
+	if errors.Is(err, load.ErrNothingSucceeded) {
+		_ = res.WriteSummary(e.Err) // which failures there were; the error follows
+		return err
 	}
 	if interrupted {
 		err = interruptedText(res, path)
@@ -286,7 +306,7 @@ func (f *loadFlags) target() (string, error) {
 func (f *loadFlags) write(ctx context.Context, path string, res *load.Result) error {
 	f.writing.Lock()
 	defer f.writing.Unlock()
-	return writeWhole(path,
+	return whole.File(path,
 		func(w io.Writer) error { return errors.Join(res.Write(until{ctx, w}), context.Cause(ctx)) })
 }
 

@@ -3,11 +3,11 @@ package main
 import (
 	"fmt"
 	"io"
-	"regexp"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
 )
 
 func newNCUTargets(e *env) *cobra.Command {
@@ -66,7 +66,7 @@ func (f *targetFlags) run(cmd *cobra.Command, e *env, path string) error {
 	if in.kind == summaryInput {
 		return usagef("%s is a summary.json, which holds shortened names: name a trace or a report", path)
 	}
-	opt, err := f.analysis.options(e)
+	opt, err := f.analysis.options(e, 1)
 	if err != nil {
 		return err
 	}
@@ -80,76 +80,23 @@ func (f *targetFlags) run(cmd *cobra.Command, e *env, path string) error {
 	if err != nil {
 		return err
 	}
-	list := targets(res.Report)
+	list := capture.Targets(res.Report)
 	if len(list) == 0 {
 		return fmt.Errorf("%s holds no kernels: there is nothing to measure (capture with --trace=cuda, and CUDA graphs by node)", path)
 	}
 	list = list[:min(f.top, len(list))]
-	if f.out == "" {
-		_, err := io.WriteString(e.Out, targetsYAML(list))
-		return err
-	}
 	write := func(to io.Writer) error {
-		_, err := io.WriteString(to, targetsYAML(list))
+		_, err := io.WriteString(to, capture.TargetsYAML(list))
 		return err
 	}
-	if err := writeWhole(f.out, write); err != nil {
+	if f.out == "" {
+		return write(e.Out)
+	}
+	if err := whole.File(f.out, write); err != nil {
 		return err
 	}
-	if line := ncuCommand(list); line != "" && !f.analysis.quiet {
+	if line := capture.NCUCommand(list); line != "" && !f.analysis.quiet {
 		_, err = fmt.Fprintln(e.Out, line)
 	}
 	return err
 }
-
-// targetsYAML is the list as llm-perf-opt's extract-top-kernels writes it, under the command. Names are hostile text:
-// they stand in double quotes, with everything but plain ASCII escaped.
-func targetsYAML(list []target) string {
-	var b strings.Builder
-	b.WriteString("# Kernels with most time, as explain ncu-targets found them. To measure them:\n#\n")
-	line, comm := ncuCommand(list), 0
-	for i := range list {
-		if list[i].comm {
-			comm++
-		}
-	}
-	if line == "" {
-		line = "(nothing: all of them are kernels of collective communication)"
-	}
-	b.WriteString("#   " + line + "\n#\n")
-	if comm > 0 {
-		fmt.Fprintf(&b,
-			"# The command leaves out %d of collective communication: run again on one rank, they would wait for the others forever.\n", comm)
-	}
-	b.WriteString("kernels:\n")
-	for i := range list {
-		t := &list[i]
-		share := "unknown"
-		if t.share != nil {
-			share = strconv.FormatFloat(*t.share*100, 'f', 1, 64) + "%"
-		}
-		fmt.Fprintf(&b, "- name: %s\n  regex: %s\n  description: %s\n", strconv.QuoteToASCII(t.name),
-			strconv.QuoteToASCII("^"+regexp.QuoteMeta(t.name)+"$"),
-			strconv.QuoteToASCII(fmt.Sprintf("Kernel #%d - %s of GPU time, %d calls", i+1, share, t.count)))
-	}
-	return b.String()
-}
-
-// ncuCommand is one line for a shell; empty where there is nothing to measure.
-func ncuCommand(list []target) string {
-	k, ok := kernelsToMeasure(list, len(list))
-	if !ok {
-		return ""
-	}
-	k.NCU, k.Set = "ncu", "full"
-	words := k.Command("ncu.csv")
-	for i, word := range words {
-		if strings.HasPrefix(word, "regex:") {
-			words[i] = shellQuote(word)
-		}
-	}
-	return strings.Join(words, " ") + " python your_server.py"
-}
-
-// shellQuote quotes for a POSIX shell.
-func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -3,21 +3,18 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/compat/export"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
 )
 
 // file is one file of the output folder.
@@ -71,100 +68,13 @@ func hasSection(r *report.Report, id string) bool {
 	return slices.ContainsFunc(r.Sections, func(s report.Section) bool { return s.ID == id })
 }
 
-// writeFolder writes files into dir, whole or not at all: everything is written into a scratch folder beside it first,
-// and moved into place when it is complete. A folder that exists keeps what explain did not write.
-func writeFolder(ctx context.Context, dir string, files []file) (err error) {
-	dir = filepath.Clean(dir)
-	fail := func(err error) error { return fmt.Errorf("cannot write %s: %w", dir, err) }
-	parent := filepath.Dir(dir)
-	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return fail(err)
-	}
-	_, statErr := os.Stat(dir)
-	exists := statErr == nil
-	if exists {
-		parent = dir // the same file system, whatever dir is a link to
-	}
-	scratch, err := os.MkdirTemp(parent, ".explain-")
-	if err != nil {
-		return fail(err)
-	}
-	defer os.RemoveAll(scratch)
-	if err := os.Chmod(scratch, 0o755); err != nil {
-		return fail(err)
-	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.GOMAXPROCS(0))
+// writeFolder writes files into dir, whole or not at all.
+func writeFolder(ctx context.Context, dir string, files []file) error {
+	writers := map[string]func(io.Writer) error{}
 	for _, f := range files {
-		group.Go(func() error {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if err := os.MkdirAll(filepath.Join(scratch, filepath.Dir(f.name)), 0o755); err != nil {
-				return fail(err)
-			}
-			if err := writeFile(filepath.Join(scratch, f.name), f.write); err != nil {
-				return fail(err)
-			}
-			return nil
-		})
+		writers[f.name] = f.write
 	}
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	if !exists {
-		err := os.Rename(scratch, dir)
-		switch {
-		case err == nil:
-			return nil
-		case !errors.Is(err, os.ErrExist):
-			return fail(err)
-		}
-	}
-	for _, f := range files { // what stands in the way is found before anything is replaced
-		to := filepath.Join(dir, f.name)
-		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-			return fail(err)
-		}
-		if info, err := os.Lstat(to); err == nil && info.IsDir() {
-			return fail(fmt.Errorf("%s is a folder, not a file that a report can replace", f.name))
-		}
-	}
-	for _, f := range files {
-		if err := os.Rename(filepath.Join(scratch, f.name), filepath.Join(dir, f.name)); err != nil {
-			return fail(err)
-		}
-	}
-	return nil
-}
-
-func writeFile(path string, write func(io.Writer) error) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return err
-	}
-	return errors.Join(write(f), f.Close())
-}
-
-// writeWhole writes a file whole or not at all.
-func writeWhole(path string, write func(io.Writer) error) error {
-	fail := func(err error) error { return fmt.Errorf("cannot write %s: %w", path, err) }
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fail(err)
-	}
-	scratch, err := os.MkdirTemp(filepath.Dir(path), ".explain-")
-	if err != nil {
-		return fail(err)
-	}
-	defer os.RemoveAll(scratch)
-	name := filepath.Join(scratch, filepath.Base(path))
-	if err := writeFile(name, write); err != nil {
-		return fail(err)
-	}
-	if err := os.Rename(name, path); err != nil {
-		return fail(err)
-	}
-	return nil
+	return whole.Folder(ctx, dir, writers)
 }
 
 // checkOut finds out before the work whether the folder can be written.

@@ -123,6 +123,7 @@ func readmeFolder(t *testing.T) string {
 	put(t, filepath.Join(dir, "policy.yml"), []byte(readmePolicy(t)), 0o644)
 	put(t, filepath.Join(dir, "trace.nsys-rep"), []byte("opaque"), 0o644)
 	put(t, filepath.Join(dir, "phases.json"), []byte(`{"prefill": ["context"], "decode": ["generation"]}`), 0o644)
+	put(t, filepath.Join(dir, "kernels.yml"), []byte("re:^acme_: gemm\n"), 0o644)
 	put(t, filepath.Join(dir, "nsys"), []byte("#!/bin/sh\ncp "+filepath.Join(dir, "trace.sqlite")+" \"$7\"\n"), 0o755)
 	return dir
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -45,26 +44,19 @@ appears whole or not at all.`,
 
 // reportFlags are the flags of explain report and of the bare explain.
 type reportFlags struct {
+	analysisFlags
 	out           string
-	phaseMap      string
 	top           int
 	noPercentiles bool
 	noRangeMap    bool
 	coverageWarn  float64
 	printSchema   bool
 	open          bool
-	unit          string
-	window        string
-	from, to      time.Duration
-	steady        bool
 	ncu           []string
 	serverLogs    []string
 	prometheus    []string
 	evidence      []string
 	format        string
-	memory        memoryFlag
-	quiet         bool
-	verbose       bool
 }
 
 // formats of --format, in the order of the help text.
@@ -76,15 +68,8 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 	fl.StringVarP(&f.out, "out", "o", "", "write the report into this `DIR`")
 	fl.StringVar(&f.format, "format", "",
 		"print this `FORMAT` to standard output: "+strings.Join(formats, ", ")+" (default text)")
-	fl.StringVar(&f.phaseMap, "phase-map", "",
-		"map NVTX ranges to phases by a JSON `FILE`: {\"prefill\": [\"prompt\", \"re:^ctx\"], …}")
+	f.registerFor(cmd, "")
 	fl.StringVar(&f.phaseMap, "phases-json", "", "the same as --phase-map")
-	fl.StringVar(&f.unit, "unit", "",
-		"one step of the work is this `UNIT`: nvtx:REGEX, kernel:REGEX, graph or none (default: found automatically)")
-	fl.StringVar(&f.window, "window", "", "analyse from the first to the last NVTX range that matches `nvtx:REGEX`")
-	fl.DurationVar(&f.from, "from", 0, "analyse from this `TIME` after the first GPU work (1.5s, 200ms)")
-	fl.DurationVar(&f.to, "to", 0, "analyse up to this `TIME` after the first GPU work")
-	fl.BoolVar(&f.steady, "steady", false, "analyse from the first to the last steady unit of work")
 	fl.StringSliceVar(&f.ncu, "ncu", nil,
 		"add Nsight Compute CSV exports, raw or details pages: `FILES`, globs, or a folder")
 	fl.StringSliceVar(&f.serverLogs, "server-log", nil, "add the log of a vLLM or SGLang server: `FILE`")
@@ -98,13 +83,9 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 	fl.BoolVar(&f.noRangeMap, "no-nvtx-kernel-map", false, "do not attribute kernels to NVTX ranges")
 	fl.Float64Var(&f.coverageWarn, "nvtx-coverage-warn-threshold", 0.7,
 		"warn when less than this `SHARE` of kernel time lies in NVTX ranges (0..1)")
-	f.memory.register(fl)
 	fl.BoolVar(&f.printSchema, "print-schema", false, "print the tables of the capture and stop")
 	fl.BoolVar(&f.open, "open", false, "show report.html in the browser, once it is written")
-	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but errors")
-	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error what is being done")
 	_ = cmd.MarkFlagDirname("out")
-	_ = cmd.MarkFlagFilename("phase-map", "json")
 	_ = fl.MarkHidden("phases-json")
 	_ = fl.MarkHidden("kernel-limit")
 	completeFlag(cmd, "format", formats)
@@ -112,11 +93,12 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 
 // options turns flags into the options of an analysis.
 func (f *reportFlags) options(cmd *cobra.Command, e *env) (analyze.Options, error) {
-	var err error
-	opt := analyze.Options{
-		Version: versionText(), Top: f.top, NoPercentiles: f.noPercentiles, NoRangeMap: f.noRangeMap,
-		CoverageWarn: f.coverageWarn, Unit: f.unit, Getenv: e.Getenv,
+	opt, err := f.analysisFlags.options(e, 1)
+	if err != nil {
+		return opt, err
 	}
+	opt.Top, opt.NoPercentiles, opt.NoRangeMap = f.top, f.noPercentiles, f.noRangeMap
+	opt.CoverageWarn = f.coverageWarn
 	switch {
 	case f.top < 1:
 		return opt, usagef("--top-kernels must be at least 1, got %d", f.top)
@@ -126,31 +108,14 @@ func (f *reportFlags) options(cmd *cobra.Command, e *env) (analyze.Options, erro
 		return opt, usagef("--out is empty; name a folder")
 	case f.open && f.out == "":
 		return opt, usagef("--open shows the page that --out writes: name a folder")
-	case f.quiet && f.verbose:
-		return opt, usagef("--quiet and --verbose exclude each other")
 	case f.format != "" && !slices.Contains(formats, f.format):
 		return opt, usagef("--format %s is unknown; it is one of %s", f.format, strings.Join(formats, ", "))
 	}
 	if f.coverageWarn == 0 {
 		opt.CoverageWarn = -1
 	}
-	if opt.Evidence, err = f.evidenceFiles(); err != nil {
-		return opt, err
-	}
-	if opt.Phases, err = readPhaseMap(f.phaseMap); err != nil {
-		return opt, err
-	}
-	if opt.Window.NVTX, err = windowRange(f.window); err != nil {
-		return opt, err
-	}
-	if cmd.Flags().Changed("from") {
-		opt.Window.From = &f.from
-	}
-	if cmd.Flags().Changed("to") {
-		opt.Window.To = &f.to
-	}
-	opt.Window.Steady = f.steady
-	return opt, f.memory.apply(&opt, 1)
+	opt.Evidence, err = f.evidenceFiles()
+	return opt, err
 }
 
 func (f *reportFlags) run(cmd *cobra.Command, e *env, args []string) error {

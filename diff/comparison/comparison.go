@@ -220,6 +220,7 @@ type Row struct {
 // Attribution splits the change of one metric into parts that sum to it.
 type Attribution struct {
 	Metric     string           `json:"metric"`
+	Kind       string           `json:"kind,omitempty"` // of unit, which the verdict stands on; absent where there is one
 	Base       float64          `json:"base"`
 	Head       float64          `json:"head"`
 	TotalDelta float64          `json:"total_delta"`
@@ -269,8 +270,9 @@ type Kernel struct {
 	Share         *float64 `json:"share"` // of the base unit
 	Class         Class    `json:"class"`
 	Why           string   `json:"why"`
-	Note          string   `json:"note"`     // a replacement, a split into several kernels; else empty
-	SplitOf       *string  `json:"split_of"` // of an added kernel: the base's kernel that it and others replaced
+	Note          string   `json:"note"`             // a replacement, a split into several kernels, another launch; else empty
+	Launch        string   `json:"launch,omitempty"` // how its launch geometry changed: block 4×4 → 16×16; absent where it did not
+	SplitOf       *string  `json:"split_of"`         // of an added kernel: the base's kernel that it and others replaced
 	P             *float64 `json:"p"`
 	PAdjusted     *float64 `json:"p_adjusted"`
 	Test          *Test    `json:"test"` // several captures a side only; the common shift is taken out of its effect

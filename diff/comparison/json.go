@@ -52,6 +52,9 @@ func Write(w io.Writer, c *Comparison) error {
 func attribution(l *report.Lines, a *Attribution) {
 	var inner report.Lines
 	inner.Field("metric", a.Metric)
+	if a.Kind != "" {
+		inner.Field("kind", a.Kind)
+	}
 	inner.Field("base", a.Base)
 	inner.Field("head", a.Head)
 	inner.Field("total_delta", a.TotalDelta)

@@ -12,6 +12,9 @@ func (p *Policy) Counts(g *comparison.Gate) comparison.Verdict {
 		switch g.Code {
 		case comparison.WideInterval, comparison.Trend:
 			v = p.Stats.OnInconclusive
+			if g.Class == comparison.Regressed { // for certain; only how much is not
+				v = comparison.Worse(v, comparison.Inconclusive)
+			}
 		case comparison.DifferentWork,
 			comparison.NoUnit,
 			comparison.EmptySide,

@@ -217,7 +217,7 @@ func (p commentPage) title() doc.Block {
 		spans = doc.Spans(p.verdict(),
 			doc.Text(" first run, no baseline: "+comparison.Count(p.c.Counts.GatesChecked, "budget")+" checked"))
 	}
-	if row, gate := headline(p.c); p.c.Comparable && gate == nil && row != nil &&
+	if row, gate := p.c.Headline(); p.c.Comparable && gate == nil && row != nil &&
 		strings.HasPrefix(row.Metric, "unit.") &&
 		row.Delta != nil &&
 		*row.Delta != 0 {

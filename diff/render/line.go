@@ -21,7 +21,8 @@ func OneLine(c *comparison.Comparison) string {
 		return "a metric"
 	}
 	text := ""
-	row, g := headline(c)
+	row, g := c.Headline()
+	why := decisive(c)
 	switch {
 	case c.FirstRun():
 		text = "first run, no baseline"
@@ -34,8 +35,10 @@ func OneLine(c *comparison.Comparison) string {
 				sep = ", "
 			}
 		}
-	case c.Has(comparison.SameCapture):
+	case why != nil && why.Code == comparison.SameCapture:
 		text = "same_capture: base and head are not two captures"
+	case why != nil:
+		text = own(string(why.Code))
 	case g != nil:
 		text = own(g.Metric) + ": " + string(g.Verdict)
 	case row == nil:

@@ -85,7 +85,7 @@ func (p mergedPage) document(parts []doc.Block) doc.Document {
 			verdict.Kind = doc.KindStrong
 		}
 		change := doc.Text(comparison.NoValue)
-		if row, _ := headline(c); c.Comparable && row != nil {
+		if row, _ := c.Headline(); c.Comparable && row != nil {
 			change = doc.Text(comparison.ChangeText(row))
 		}
 		t.Rows = append(

@@ -1,9 +1,7 @@
 package render
 
 import (
-	"cmp"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -184,7 +182,14 @@ func verdictLine(c *comparison.Comparison) []doc.Span {
 	case !c.Comparable:
 		return append(spans, doc.Text(" not comparable"))
 	}
-	row, gate := headline(c)
+	if r := decisive(c); r != nil {
+		why := " " + string(r.Code) + ": " + clip(r.Text)
+		if c.Verdict == comparison.Fail {
+			why += " (the policy lets that fail)"
+		}
+		return append(spans, doc.Text(why))
+	}
+	row, gate := c.Headline()
 	kind := ""
 	if row != nil && row.Kind != "" && severalKinds(c) {
 		kind = " of " + row.Kind
@@ -204,70 +209,18 @@ func verdictLine(c *comparison.Comparison) []doc.Span {
 	return append(spans, doc.Text(" "+row.Metric+kind+" unchanged"))
 }
 
-// headline is what the verdict stands on: of the rows that the worst gates judged the one that changed most, or the first
-// such gate where they judged other numbers; if all passed, the first row that was judged. A row that no rule judged never
-// leads, unless there is no rule at all.
-func headline(c *comparison.Comparison) (*comparison.Row, *comparison.Gate) {
-	for _, v := range []comparison.Verdict{comparison.Fail, comparison.Inconclusive} {
-		var first *comparison.Gate
-		var worst *comparison.Row
-		for i := range c.Gates {
-			g := &c.Gates[i]
-			if g.Verdict != v || g.Level != comparison.LevelError {
-				continue
-			}
-			row := rowOf(c, g)
-			if row != nil && *row.Delta != 0 && (worst == nil || moreOf(row, worst) > 0) {
-				worst = row
-			}
-			if first == nil {
-				first = g
-			}
-		}
-		switch {
-		case worst != nil:
-			return worst, nil
-		case first != nil:
-			return nil, first
-		}
+// decisive is the reason that the verdict stands on where no gate counts as that much; nil where one does.
+func decisive(c *comparison.Comparison) *comparison.Reason {
+	if slices.ContainsFunc(c.Gates, func(g comparison.Gate) bool { return g.CountsAs == c.Verdict }) {
+		return nil
 	}
-	for i := range c.Primary {
-		r := &c.Primary[i]
-		judged := slices.ContainsFunc(c.Gates, func(g comparison.Gate) bool { return judges(&g, r) })
-		if (judged || len(c.Gates) == 0) && r.Base != nil && r.Head != nil {
-			return r, nil
-		}
+	at := slices.IndexFunc(c.Reasons, func(r comparison.Reason) bool {
+		return r.Code == comparison.SameCapture || r.Code == comparison.IncompleteCapture || r.Code == comparison.MissingKind
+	})
+	if at < 0 {
+		return nil
 	}
-	return nil, nil
-}
-
-// rowOf is the row that a gate judged, if both of its values are known.
-func rowOf(c *comparison.Comparison, g *comparison.Gate) *comparison.Row {
-	for i := range c.Primary {
-		if r := &c.Primary[i]; judges(g, r) && r.Base != nil && r.Head != nil && r.Delta != nil {
-			return r
-		}
-	}
-	return nil
-}
-
-// moreOf orders rows by what they say of the time, and then by the size of the change.
-func moreOf(a, b *comparison.Row) int {
-	time := func(r *comparison.Row) int {
-		if r.Unit == report.Nanoseconds {
-			return 1
-		}
-		return 0
-	}
-	return cmp.Or(cmp.Compare(time(a), time(b)), cmp.Compare(size(a), size(b)))
-}
-
-// size of a change: of its logarithm where it has one.
-func size(r *comparison.Row) float64 {
-	if r.Ratio == nil || *r.Ratio <= 0 {
-		return 0
-	}
-	return math.Abs(math.Log(*r.Ratio))
+	return &c.Reasons[at]
 }
 
 func format(v *float64, u string) string {

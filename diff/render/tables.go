@@ -105,13 +105,8 @@ func rowsToShow(c *comparison.Comparison, limit int) []comparison.Row {
 // objected reports whether a rule that judged the row did not pass it.
 func objected(c *comparison.Comparison, r *comparison.Row) bool {
 	return slices.ContainsFunc(c.Gates, func(g comparison.Gate) bool {
-		return judges(&g, r) && g.Verdict != comparison.Pass
+		return g.Of(r) && g.Verdict != comparison.Pass
 	})
-}
-
-// judges reports whether a gate is of a row.
-func judges(g *comparison.Gate, r *comparison.Row) bool {
-	return (g.Metric == r.Metric || g.Metric+".p50" == r.Metric) && g.Labels.String() == r.Labels.String()
 }
 
 // shown is a metric's name as the first table has it. Where all rows are of a server, what they begin with is left out.

@@ -176,9 +176,9 @@ type Summaries struct {
 	Under        int64
 	MaxSeqs      Limit
 
-	Preemptions, Requests int64
-	Preempted             bool   // a preemption summary was read
-	Delay                 Stated // ns
+	Preemptions int64
+	Preempted   bool   // a preemption summary was read
+	Delay       Stated // ns
 
 	Evictions     int64
 	Blocks, Peak  int64
@@ -278,7 +278,6 @@ func (d *Data) takeSummary(k kind, top map[string]json.RawMessage) (understood b
 			s := &d.Summaries
 			s.Preempted = true
 			s.Preemptions += int64(*total)
-			s.Requests += int64(*requests)
 			if sane(delay) && *delay > 0 { // 0 stands for none as well
 				s.Delay.N++
 				s.Delay.Sum += *delay * nsPerS

@@ -101,22 +101,25 @@ func Kind(path string, others ...Reader) file.Kind {
 	return kind
 }
 
-// Holds reports whether a folder holds evidence of some kind.
+// Holds reports whether a folder holds evidence of some kind, or too many files to tell, which Read says.
 func Holds(dir string, others ...Reader) bool {
-	found := errors.New("found")
-	count := 0
-	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil || d.IsDir() || !d.Type().IsRegular():
+	files, all := regular(dir)
+	return !all || slices.ContainsFunc(files, func(path string) bool { return Kind(path, others...) != "" })
+}
+
+// regular are the files in a folder and below it, in the order of their names. What cannot be looked into is not
+// evidence. all is false where there are more than maxFiles: none is opened then.
+func regular(dir string) (files []string, all bool) {
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !d.Type().IsRegular() {
 			return nil
-		case count > maxFiles:
-			return fs.SkipAll
-		case Kind(path, others...) != "":
-			return found
 		}
-		count++
+		if files = append(files, path); len(files) > maxFiles {
+			return fs.SkipAll
+		}
 		return nil
-	}) == found
+	})
+	return files, len(files) <= maxFiles
 }
 
 func kindOf(readers []Reader, in *file.Input) (file.Kind, error) {
@@ -164,7 +167,7 @@ func (e *InputError) Error() string {
 func (e *InputError) Unwrap() error { return e.Err }
 
 // maxFiles bounds the files that a folder may hold.
-const maxFiles = 20_000
+const maxFiles = 5_000
 
 // Read finds out what each named file is and reads them all, those of other kinds than explain's own by the readers
 // given.
@@ -222,23 +225,19 @@ func (s *Set) find(n Named, seen map[string]bool) error {
 	if found == 0 && n.Pattern == "" && base != "." && base != ".." && base != string(filepath.Separator) {
 		s.Folder = strings.ToValidUTF8(base, "?")
 	}
-	count := 0
-	err = filepath.WalkDir(n.Path, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !d.Type().IsRegular() {
-			return nil // what cannot be looked into is not evidence
-		}
-		if count++; count > maxFiles {
-			return &InputError{File: base, What: fmt.Sprintf("holds more than %d files", maxFiles),
-				Do: "name the folder of one run"}
-		}
+	files, all := regular(n.Path)
+	if !all {
+		return &InputError{File: base, What: fmt.Sprintf("holds more than %d files", maxFiles),
+			Do: "name the folder of one run"}
+	}
+	for _, path := range files {
 		name, err := filepath.Rel(n.Path, path)
 		if err != nil {
 			return err
 		}
-		return s.add(Named{Path: path, Kind: n.Kind}, name, seen, true)
-	})
-	if err != nil {
-		return err
+		if err := s.add(Named{Path: path, Kind: n.Kind}, name, seen, true); err != nil {
+			return err
+		}
 	}
 	if len(s.Files) == found && n.Pattern == "" {
 		return &InputError{File: base, What: "is a folder without evidence that explain knows" + s.wanted(n.Kind),

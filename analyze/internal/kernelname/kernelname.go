@@ -8,6 +8,8 @@
 // proof: what it does not say stays "other" or "gemm", and is not guessed.
 package kernelname
 
+import "strings"
+
 // Category is the kind of work a kernel does.
 type Category string
 
@@ -34,6 +36,15 @@ const (
 	Triton      Category = "triton"      // compiled by Triton, purpose unknown
 	Other       Category = "other"       // the name does not say
 )
+
+// Categories are all of them, in that order.
+var Categories = []Category{
+	Comm, Memory, KVCache, Attention, LinearAttn, MoEGEMM, MoERoute, GEMM, Norm, Rope, Activation, Quant, Sampling,
+	Softmax, Prepare, Reduce, Elementwise, Triton, Other,
+}
+
+// Named reports whether the category says what a kernel does.
+func (c Category) Named() bool { return c != Other && c != Triton }
 
 // Components of a transformer, as far as names tell them.
 const (
@@ -71,10 +82,17 @@ const maxRead = 8 << 10
 
 // Classify returns what name says. It is meant to be called once per distinct
 // name: a few tens of microseconds for a long one.
-func Classify(name string) Info {
+func Classify(name string) Info { return classify(name, (*view).rule) }
+
+// ClassifyAs is Classify where somebody who knows the kernel says its category.
+func ClassifyAs(name string, category Category) Info {
+	return classify(name, func(*view) *compiledRule { return &compiledRule{rule: rule{cat: category}} })
+}
+
+func classify(name string, ruleOf func(*view) *compiledRule) Info {
 	info := Info{Canonical: Canonical(name)}
 	v := newView(name, info.Canonical)
-	r := v.rule()
+	r := ruleOf(&v)
 	info.Category, info.Component = r.cat, r.component()
 	info.Library = v.library()
 	if info.Category == Comm {
@@ -92,17 +110,38 @@ type view struct {
 	raw  string // the same in lower case, for what Canonical drops
 	text string // lower case, canonical
 	sym  symbol // canonical, unqualified, taken apart
+	// The kernel's own name and its namespaces, without template arguments, and that name alone: see words
+	words, base string
+	head        string // the name and its namespaces as spelled
 }
 
 func newView(name, canonical string) view {
-	name = clip(name, maxRead)
-	return view{
+	name, canonical = clip(name, maxRead), clip(canonical, maxRead)
+	told := told(canonical)
+	v := view{
 		name: name,
 		raw:  lower(name),
-		text: lower(clip(canonical, maxRead)),
-		sym:  parseSymbol(unqualify(clip(canonical, maxRead))),
+		text: lower(told),
+		sym:  parseSymbol(unqualify(canonical)),
 	}
+	head, base := ownName(told)
+	v.head, v.words, v.base = head, words(head), words(base)
+	return v
 }
+
+// told is what a canonical name says of the kernel's work. What CuTe DSL appends to the class is the layout of its
+// operands (…Kernel_object_at__CopyAtom_…), and Gemma is a model, no "gemm".
+func told(canonical string) string {
+	if i := strings.Index(canonical, "_object_at_"); i > 0 {
+		canonical = canonical[:i]
+	}
+	if !strings.Contains(canonical, "emma") {
+		return canonical
+	}
+	return gemma.Replace(canonical)
+}
+
+var gemma = strings.NewReplacer("gemma", "g_mma", "Gemma", "G_mma")
 
 func clip(s string, n int) string {
 	if len(s) > n {

@@ -6,15 +6,21 @@ import "strings"
 type compiledRule struct {
 	rule
 	anyOf, noneOf, rawOf patterns
+	wordsOf              []wordPattern
 }
 
 func compile(rs []rule) []compiledRule {
 	out := make([]compiledRule, len(rs))
 	for i, r := range rs {
 		out[i] = compiledRule{rule: r, anyOf: parsePatterns(r.any), noneOf: parsePatterns(r.not),
-			rawOf: parsePatterns(r.raw)}
+			rawOf: parsePatterns(r.raw), wordsOf: parseWords(r.words)}
 	}
 	return out
+}
+
+func (r *compiledRule) matches(v *view) bool {
+	return (r.anyOf.in(v.text) || anyWords(r.wordsOf, v)) && !r.noneOf.in(v.text) &&
+		(r.raw == "" || r.rawOf.in(v.raw))
 }
 
 // patterns match where one of them does.

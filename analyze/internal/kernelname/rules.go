@@ -2,17 +2,19 @@ package kernelname
 
 import "strings"
 
-// rule assigns a category to names that hold one of the patterns in any and none
-// of those in not. Patterns are separated by spaces and match lower-case
+// rule assigns a category to names that hold one of the patterns in any or words
+// and none of those in not. Patterns are separated by spaces and match lower-case
 // canonical text; "^" binds a pattern to its start, "$" to its end, and "~" to
 // the border of a word, of letters and digits, on the side where it stands. A
-// pattern in raw matches the name as it came, before casts were dropped.
+// pattern in raw matches the name as it came, before casts were dropped. Those in
+// words match whole words of the kernel's own name, in either spelling: see parseWords.
 type rule struct {
-	cat  Category
-	any  string
-	not  string
-	comp string // component, where it is not the category's own
-	raw  string
+	cat   Category
+	any   string
+	words string
+	not   string
+	comp  string // component, where it is not the category's own
+	raw   string
 }
 
 // rules in order: the first that matches wins. Order and cautions are what
@@ -37,8 +39,17 @@ var rules = compile([]rule{
 	{cat: Elementwise, any: "~nvfuser_pointwise"},
 	{cat: Reduce, any: "~nvfuser_reduction ~nvfuser_inner ~nvfuser_outer"},
 
+	// What is made ready for a kernel says whose it is: these are not attention, not products.
+	{cat: Quant, words: "^per_token_group_quant* ^per_token_quant* ^per_tensor_quant* ^per_channel_quant* ^per_block_quant* ^quantize_mmq* ^quantize_q8* ^cvt_fp16_to_fp4* ^shuffle_4bit* ^act_quant*"},
+	{cat: Prepare, words: "advance_step* indices&paged indices&page indices&decode indices&prefill indices&kv indptr&kv"},
+	{cat: Activation, words: "^silu_mul* ^silu_and_mul* ^gelu_and_mul* ^swiglu_mul* ^swiglu_and_mul* ^act_and_mul* moe_activation*",
+		comp: CompFFN},
+	{cat: Rope, words: "^rope_norm ^rope_neox apply_mla_rope*"}, // llama.cpp's norm and neox say how pairs lie
+	{cat: MoERoute, words: "^deepep_permute* ^deepep_post_reorder* ^deepep_compute_src2dst* ^deepep_run* moe_align* align_block_size moe_lora_align*"},
+
 	// "reduce_kernel" is ATen's reduction, no communication; "dispatch" and
 	// "combine" alone are not DeepEP's (flash attention has a combine).
+	{cat: Comm, words: "a2a moe_comm* ep_dispatch* ep_combine* symmetric_memory oneshot one_shot twoshot two_shot 1shot 2shot lamport rsag* ipc_topo* push_param barrier broadcast_simple ^broadcast p2p internode intranode inter_node intra_node", not: "attn attention"},
 	{cat: Comm, any: "^nccl ~rccl ~hccl nvshmem mscclpp mooncake deep_ep deepep userbuffers"},
 	{cat: Comm, any: "allreduce all_reduce cross_device_reduce quick_reduce quickreduce oneshot_lamport multimem symm_mem"},
 	{cat: Comm, any: "allgather all_gather reducescatter reduce_scatter alltoall all_to_all all2all a2a~"},
@@ -53,19 +64,28 @@ var rules = compile([]rule{
 	{cat: KVCache,
 		any: "_and_cache set_kv_buffer set_mla_kv_buffer store_kv_cache write_req_to_token copy_page_indices appendpagedkv append_paged"},
 	{cat: KVCache, any: "kvcache kv_cache",
-		not: "batchprefill batchdecode singleprefill singledecode podwithkv fmha attn attention batchmla mha_ mqa"},
+		not: "prefillwithkv decodewithkv batchprefill batchdecode singleprefill singledecode podwithkv fmha attn attention batchmla mha_ mqa"},
 	{cat: KVCache,
 		any: "ropequantinsert rope_insert updatekv reshape_paged swap_blocks copy_blocks gather_cache dequant_cache shift_k_cache shiftkcache"},
 
+	{cat: KVCache,
+		words: "cache&write cache&store cache&copy cache&gather cache&fill cache&set cache&append cache&insert cache&save cache&transfer cache&quantize cache&dequantize kv&copy kv&store kv&write kv&fill kv&set kv&save kv&transfer kv&flatten kv&process kv&append kv&insert kv&quantize kv&dequantize swa_write* set_k_and_s* get_k_and_s* transfer_kernel* ^k_set_rows*", not: "attention attn"},
+
 	// Words of linear attention that hold a word of attention.
 	{cat: LinearAttn,
-		any: "linear_attn linear_attention linearattn lightning_attn lightning_attention ~gdn~ _gdn_ delta_rule gated_delta ~kda~ _kda_"},
+		any:   "linear_attn linear_attention linearattn lightning_attn lightning_attention ~gdn~ _gdn_ delta_rule gated_delta ~kda~ _kda_ flashkda fusedgdn fusedgdr gdrkernel",
+		words: "gdn gdr kda ssd gla hgrn rwkv* wkv* dplr iplr retention delta_net* gated_delta* delta_rule* cp_delta* kkt wy qkvzba ssm rg_lru token_shift"},
 
 	{cat: Attention,
 		any: "flash_fwd flash_bwd flashattn flashattention flash_attn flash_attention ~flash:: fmha fmhasm flash_mla ::mla:: ~mla~ _mla_ mla_decode"},
 	{cat: Attention,
 		any: "batchprefill batchdecode singleprefill singledecode podwithkv batchmla batchpagedattention mergestate merge_attn_states attentionsum"},
-	{cat: Attention, any: "attention ~attn attn_ _attn sdpa xqa mmha mqa_logits reduce_segments splitkv_mla"},
+	{cat: Attention, any: "attention ~attn attn_ _attn sdpa xqa mmha mqa_logits reduce_segments splitkv_mla",
+		words: "mha mqa gqa mla dsa nsa bsa flash_decode* flash_prefill* flashdecode* paged_decode* paged_prefill* batch_decode batch_prefill pa_fwd* pa_decode* pa_prefill* pa_ps* merge_state merge_states fwd_grouped_split* prefill_with decode_with vertical_slash*"},
+	{cat: Attention, words: "^fwd_kernel*", not: "penalt embed _ep_"},
+	// The indexer of sparse attention chooses tokens, not a next token.
+	{cat: Attention,
+		words: "clean_logits fp8_index* index_score* indexer topk_transform* top_k_transform* top_k_per_row* topk_per_row* top_k_multi_row* topk_multi_row*"},
 	// Triton's attention kernels of SGLang; "_fwd_kernel" inside a longer name is
 	// anyone's (_layer_norm_fwd_kernel), and _fwd_kernel_ep_* moves expert rows.
 	{cat: MoERoute, any: "_fwd_kernel_ep_"},
@@ -73,11 +93,17 @@ var rules = compile([]rule{
 		any: "^_fwd_kernel$ ^_fwd_kernel_# ^_fwd_kernel_stage ^_fwd_grouped_kernel ^_bwd_kernel$ ^_bwd_kernel_# ^_bwd_preprocess"},
 
 	{cat: LinearAttn,
-		any: "chunk_gated chunk_fwd chunk_scaled_dot_kkt chunk_local_cumsum chunk_cumsum chunk_scan chunk_state bmm_chunk state_passing chunk_kda"},
+		words: "chunk&fwd chunk&bwd short_conv*", any: "chunk_gated chunk_fwd chunk_scaled_dot_kkt chunk_local_cumsum chunk_cumsum chunk_scan chunk_state bmm_chunk state_passing chunk_kda"},
 	{cat: LinearAttn,
 		any: "fused_recurrent causal_conv1d mamba selective_scan selective_state ~ssd~ _ssd_ ~ssm~ recompute_w_u solve_tril merge_16x16"},
 
 	{cat: Comm, any: "::internode ::intranode", not: "attn"},
+
+	{cat: MoERoute, words: "group_gemm_starts ggemm_starts compute_strides* problem_sizes* arg_sorts* masked_m"},
+	// A whole MoE layer in one kernel, and its products apart.
+	{cat: MoEGEMM,
+		words: "mega_moe* megamoe* moe_dynamic* moe_static* moe_micro* moe&bgmv moe&sgmv moe&gemv moe&gemm moe&matmul moe&mlp moe&ffn moe&lora moe&fc1 moe&fc2 moe&mm moe&flatmm fc12 grouped_matmul* grouped_mm* group_mm* grouped_gemv* mul_mat_id*"},
+	{cat: MoEGEMM, words: "fused_moe", not: "gate gating router routing topk align sort"},
 
 	// Before gemm: "gemm" is in nearly all of these.
 	{cat: MoEGEMM,
@@ -91,20 +117,26 @@ var rules = compile([]rule{
 	{cat: MoERoute,
 		any: "moe expert topkgating topk_gating topk_softmax topk_sigmoid grouped_topk routing bitmatrix _compute_writeback_idx"},
 	{cat: MoERoute,
+		words: "eplb noaux* no_aux* group_topk* src2dst seg_indptr pre_reorder* post_reorder* shuffle_rows* row_id_map* compute_identity* mm_ids* deepseek_v3_topk* shuffle_input_rows*"},
+	{cat: MoERoute, words: "router&topk router&top_k"},
+	{cat: MoERoute,
 		any: "finalizekernel ~topk_forward _topk_forward ep_scatter ep_gather expandinputrows deepgemm_permute pack_bitmatrix", not: "sampl"},
 
 	// A kernel that prepares the operands of a GEMM is not a GEMM.
+	{cat: Quant,
+		words: "downcast* upcast* mxfp* input_scale* hadamard* max_reduction* absmax* per_token_cast* per_block_cast* block_scale_interleave* ue8m0 cast_transpose* channel_scale* swizzle&scaling swizzle&scale cast_fp8* cast_mxfp8*", not: "gemm matmul"},
 	{cat: Quant, any: "deep_gemm::transpose transpose_fp32 pack_fp32"},
 	{cat: Quant, any: "dequantize dequant_ marlin_repack awq_repack gptq_shuffle shuffle_kernel_4bit group_quant group_fp8_quant quant_fp8 scaled_fp8_quant scaled_fp4_quant cvt_fp16_to_fp4", not: "gemm matmul"},
 	{cat: GEMM, any: "nvjet gemm gemv matmul cublas xmma wgmma cijk_ wvsplitk splitkreduce splitk_reduce splitk_kernel"},
 	{cat: GEMM, any: "marlin machete gptq ~awq~ deep_gemm w8a8 block_fp8 scaled_mm triton_mm ~mm~ qserve tinygemm fp8_linear dot_kernel reduce_1block_kernel"},
+	{cat: GEMM, words: "mul_mat* lora conv2d conv3d bmm flatmm conv_transpose*"},
 	{cat: GEMM, any: "fprop dgrad wgrad implicit_convolve conv2d_ _conv2d convolve winograd bgmv sgmv lora_shrink lora_expand"},
 	{cat: GEMM, any: "cutlass::kernel cutlass::device_kernel cutlass_80_ cutlass_75_ cutlass_70_ cutlass_90_ cutlass3x"},
 
 	// "norm" is in normal_kernel (random numbers), renorm (sampling) and
 	// NormTwoOps (a gradient norm: a reduction).
 	{cat: Norm, any: "norm rowwisemoments gammabeta welford_", not: "normal renorm normtwo normone normops"},
-	{cat: Norm, any: "l2normalize normalize_l2"},
+	{cat: Norm, any: "l2normalize normalize_l2", words: "ln_fwd ln_bwd"},
 	{cat: Rope, any: "rotary rope compute_position_kernel", not: "propert"},
 
 	{cat: Activation, any: "act_and_mul silu gelu swiglu geglu swish", comp: CompFFN},
@@ -115,13 +147,18 @@ var rules = compile([]rule{
 
 	{cat: Sampling,
 		any: "sampling topksampl toppsampl samplefrom ~sample_ gumbel multinomial argmax penalt renorm ~min_p ~top_p ~topp bitmask rejection logits logprob speculative beam_search beamsearch ban_bad ban_repeat", not: "upsampl downsampl resampl"},
+	{cat: Sampling,
+		words: "logit* argsort* curand* beam* temperature* bad_words* stop_words* verify_tree* build_tree* eos* top_k* gather_tree* bincount* length_criterion*"},
 	{cat: Sampling, any: "topk radixsortkv bitonicsort exponential_"},
-	{cat: Softmax, any: "softmax"},
+	{cat: Softmax, any: "softmax", words: "soft_max"},
 
 	{cat: Prepare,
 		any: "embedding indexselect index_select vectorized_gather compute_grad_weight krn_partial sum_and_scatter num_of_partial_segments", comp: CompEmbedding},
 	{cat: Prepare,
 		any: "prepare advance_step copy_next gather scatter eagle kv_indices kv_indptr slot_mapping block_table seq_lens seqlen position index_put indexing_backward indexfunc nonzero"},
+
+	{cat: Prepare,
+		words: "req_to_token* req_index* cache_loc cache_locs last_loc masked_input* num_kv_splits* draft_tokens num_sampled* pack_seq* unpack_seq* post_update* get_rows* input_ids token_table alloc_decode* alloc_extend* idx_mapping metadata draft spec token_ids seq_ids padding_offsets sequence_length padding_count take"},
 
 	{cat: Reduce,
 		any: "reduce devicescan deviceradixsort devicesegmented devicecompact deviceselect deviceunique devicehistogram devicemerge ~cub:: thrust:: tensor_kernel_scan cumsum nll_loss"},
@@ -129,8 +166,8 @@ var rules = compile([]rule{
 		any: "elementwise gpu_kernel_impl multi_tensor_apply pointwise functor triu_tril where_kernel dropout masked_fill"},
 
 	// Weak words, after everything that computes.
-	{cat: Memory, any: "copy fill ~zero memset transpose permute_kernel layout"},
-	{cat: Elementwise, any: "~add~ ~mul~ ~scale~ ~cast~ _add_ _mul_ residual"},
+	{cat: Memory, any: "memset transpose permute_kernel layout _copy copy_ fillfunctor", words: "copy fill zero zeros cpy concat cat pad im2col roll"},
+	{cat: Elementwise, any: "residual", words: "add mul scale cast bcast clamp unary binary softcap upscale addcmul opt_step* adam* adamw*"},
 })
 
 // other and jit are what no rule names.
@@ -143,7 +180,7 @@ var (
 var components = map[Category]string{
 	Comm: CompComm, Memory: CompMemory, KVCache: CompKVCache, Attention: CompAttention, LinearAttn: CompAttention,
 	MoEGEMM: CompMoE, MoERoute: CompMoE, GEMM: CompGEMM, Norm: CompNorm, Rope: CompRope, Quant: CompQuant,
-	Sampling: CompSampling, Elementwise: CompElementwise,
+	Sampling: CompSampling, Elementwise: CompElementwise, Activation: CompFFN,
 }
 
 func (r *compiledRule) component() string {
@@ -156,11 +193,20 @@ func (r *compiledRule) component() string {
 	return CompOther
 }
 
-// rule returns the first rule that matches.
-func (v view) rule() *compiledRule {
+// rule returns what the dictionary knows the kernel as, else the first rule that matches.
+func (v *view) rule() *compiledRule {
+	r := v.ruled()
+	if c, ok := known(v.head); ok && c != r.cat {
+		return &compiledRule{rule: rule{cat: c}}
+	}
+	return r
+}
+
+// ruled is what the rules alone say.
+func (v *view) ruled() *compiledRule {
 	for i := range rules {
 		r := &rules[i]
-		if r.anyOf.in(v.text) && !r.noneOf.in(v.text) && (r.raw == "" || r.rawOf.in(v.raw)) {
+		if r.matches(v) {
 			return r
 		}
 	}

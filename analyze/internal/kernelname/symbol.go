@@ -110,6 +110,30 @@ func (y symbol) unwrap() symbol {
 	return y
 }
 
+// ownName returns the kernel's name with its namespaces but without template arguments, and the name alone. Of a
+// generic entry point they are those of what it runs.
+func ownName(s string) (head, base string) {
+	y := parseSymbol(s)
+	for range 3 {
+		if len(y.args) == 0 || !isWrapper(y.base) || y.args[0] == "" || isDigit(y.args[0][0]) {
+			break
+		}
+		s = y.args[0]
+		y = parseSymbol(s)
+	}
+	if i := lambdaAt(s); i >= 0 {
+		s = s[:i]
+	}
+	own := make([]byte, 0, 64)
+	scanTop(s, 0, func(i int) bool {
+		if strings.IndexByte("<({[", s[i]) < 0 {
+			own = append(own, s[i])
+		}
+		return false
+	})
+	return string(own), y.base
+}
+
 func isWrapper(base string) bool {
 	switch base {
 	case "Kernel", "Kernel2", "device_kernel", "_kernel_agent", "enable_sm90_or_later", "enable_sm90",

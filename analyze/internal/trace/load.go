@@ -224,6 +224,11 @@ func (l *loader) settle(list []*reading) {
 	_ = g.Wait() // none fails
 }
 
+// tooManyRows is the error of a table with more rows than the file has bytes.
+func tooManyRows(bytes int64) error {
+	return fmt.Errorf("more rows than a file of %d bytes can hold", bytes)
+}
+
 // scan reads a table's columns by name; a column without a name reads as NULL. It watches the context and reports
 // progress.
 func (l *loader) scan(table tableInfo, names []string, each func(row []cell) error) error {
@@ -239,7 +244,7 @@ func (l *loader) scan(table tableInfo, names []string, each func(row []cell) err
 			l.opt.progress("read "+table.Name, rows)
 		}
 		if rows++; rows > l.maxRows {
-			return fmt.Errorf("more rows than a file of %d bytes can hold", l.maxRows)
+			return tooManyRows(l.maxRows)
 		}
 		return each(row)
 	})

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
+	"github.com/nsys-llm/explain/analyze/limit"
 )
 
 // Options of Open.
@@ -266,7 +268,7 @@ func (in *input) checkHeader(head []byte, size int64) error {
 	}
 	pages := int64(binary.BigEndian.Uint32(head[28:]))
 	valid := binary.BigEndian.Uint32(head[24:]) == binary.BigEndian.Uint32(head[92:])
-	if valid && pages*page > size && logSize(in.path, "-wal") == 0 {
+	if valid && pages*page > size && liveLog(in.path, "-wal") == 0 {
 		return in.fail(fmt.Sprintf("is truncated: its header states %d bytes, the file has %d", pages*page, size),
 			again, nil)
 	}
@@ -302,7 +304,14 @@ func (in *input) unpack(kind string) error {
 	if err != nil {
 		return in.noScratch(err)
 	}
-	done, err := io.Copy(dst, &tracked{r: r, in: in})
+	most := int64(math.MaxInt64)
+	if info, err := src.Stat(); err == nil {
+		most = limit.Packed(info.Size()).Bytes
+	}
+	if free, ok := limit.Free(in.temp); ok {
+		most = min(most, int64(min(free, math.MaxInt64))-keptFree)
+	}
+	done, err := io.Copy(dst, &tracked{r: limit.Limit{Bytes: most}.Reader(r), in: in})
 	if e := dst.Close(); err == nil {
 		err = e
 	}
@@ -310,7 +319,12 @@ func (in *input) unpack(kind string) error {
 		if e := in.ctx.Err(); e != nil {
 			return e
 		}
-		if unwritten(err) {
+		var beyond *limit.Error
+		switch {
+		case errors.As(err, &beyond):
+			return in.fail("is not unpacked: it is "+beyond.Error(),
+				"a capture of that size needs room in TMPDIR; unpack it yourself if it is one", nil)
+		case unwritten(err):
 			return in.noScratch(err)
 		}
 		return in.fail("cannot be unpacked: it is truncated or not valid "+kind, "copy it again", err)
@@ -420,24 +434,65 @@ func logSize(path, suffix string) int64 {
 	return info.Size()
 }
 
+// keptFree is what a scratch copy leaves of the disk.
+const keptFree = 64 << 20
+
+// liveLog is how many bytes of a write-ahead log, or of a rollback journal, hold anything. SQLite reads neither beyond
+// it: a log whose header is not one is empty, as is one that was filled with zeros, and frames count up to the first
+// whose salts are not the header's. See the SQLite file format, sections 3 and 4.
+func liveLog(path, suffix string) int64 {
+	size := logSize(path, suffix)
+	f, err := os.Open(path + suffix)
+	if err != nil {
+		return size
+	}
+	defer f.Close()
+	head := make([]byte, 32)
+	if _, err := io.ReadFull(f, head); err != nil {
+		return size
+	}
+	if suffix == "-journal" {
+		if !bytes.HasPrefix(head, []byte{0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7}) {
+			return 0
+		}
+		return size
+	}
+	page := int64(binary.BigEndian.Uint32(head[8:]))
+	if binary.BigEndian.Uint32(head)&^1 != 0x377f0682 || page < 512 || page > 65536 {
+		return 0
+	}
+	at, frame := int64(len(head)), make([]byte, 24)
+	for ; at+int64(len(frame))+page <= size; at += int64(len(frame)) + page {
+		if _, err := f.ReadAt(frame, at); err != nil || !bytes.Equal(frame[8:16], head[16:24]) {
+			break
+		}
+	}
+	return at
+}
+
 // settleLog decides how to open the file. Without a log beside it the file is all there is and SQLite may treat it as
 // immutable. With a write-ahead log or a hot journal that holds content, SQLite would have to create files beside it to
 // read it right: a scratch copy of both is read instead, since ignoring the log would silently give old data.
 func (in *input) settleLog() (immutable bool, err error) {
-	wal, journal := logSize(in.path, "-wal"), logSize(in.path, "-journal")
-	in.size = logSize(in.path, "") + wal + journal
-	if wal == 0 && journal == 0 {
+	live := map[string]int64{"": logSize(in.path, ""), "-wal": liveLog(in.path, "-wal"),
+		"-journal": liveLog(in.path, "-journal")}
+	in.size = live[""] + live["-wal"] + live["-journal"]
+	if in.size == live[""] {
 		return true, nil
+	}
+	if err := limit.Room(os.TempDir(), in.size+keptFree); err != nil {
+		return false, in.fail("has a log beside it, and is read from a copy, which "+err.Error(),
+			"name another folder with TMPDIR", nil)
 	}
 	copyTo, err := in.scratch("with-log.sqlite")
 	if err != nil {
 		return false, err
 	}
 	for _, suffix := range []string{"", "-wal", "-journal"} {
-		if suffix != "" && logSize(in.path, suffix) == 0 {
+		if live[suffix] == 0 {
 			continue
 		}
-		if err := in.copyFile(in.path+suffix, copyTo+suffix); err != nil {
+		if err := in.copyFile(in.path+suffix, copyTo+suffix, live[suffix]); err != nil {
 			return false, err
 		}
 	}
@@ -445,7 +500,8 @@ func (in *input) settleLog() (immutable bool, err error) {
 	return false, nil
 }
 
-func (in *input) copyFile(from, to string) error {
+// copyFile copies the first bytes of a file.
+func (in *input) copyFile(from, to string, bytes int64) error {
 	src, err := os.Open(from)
 	if err != nil {
 		return in.fail("cannot be read", "", errors.Unwrap(err))
@@ -455,7 +511,7 @@ func (in *input) copyFile(from, to string) error {
 	if err != nil {
 		return in.noScratch(err)
 	}
-	_, err = io.Copy(dst, &tracked{r: src, in: in})
+	_, err = io.Copy(dst, &tracked{r: io.LimitReader(src, bytes), in: in})
 	if e := dst.Close(); err == nil {
 		err = e
 	}

@@ -73,18 +73,16 @@ var roles = []roleSpec{
 // probe finds the table of each role.
 func probe(tables []tableInfo) map[Role]tableInfo {
 	byName := make(map[string]tableInfo, len(tables))
-	for _, t := range tables {
-		byName[t.Name] = t
-	}
 	names := make([]string, 0, len(tables))
-	for n := range byName {
-		names = append(names, n)
+	for _, t := range tables {
+		byName[strings.ToLower(t.Name)] = t // SQLite does not tell the case of a name apart
+		names = append(names, t.Name)
 	}
 	slices.Sort(names)
 	found := make(map[Role]tableInfo)
 	for _, spec := range roles {
 		for i, name := range append(append([]string{}, spec.candidates...), hinted(names, spec.hints)...) {
-			t, ok := byName[name]
+			t, ok := byName[strings.ToLower(name)]
 			if ok = ok && t.hasAll(spec.required); ok && i >= len(spec.candidates) && spec.role == RoleKernel {
 				// An operating system has kernels too
 				ok = t.first("demangledName", "shortName", "mangledName", "name") != ""
@@ -98,6 +96,11 @@ func probe(tables []tableInfo) map[Role]tableInfo {
 	return found
 }
 
+// named reports whether a list holds a table's name, in any case.
+func named(list []string, name string) bool {
+	return slices.ContainsFunc(list, func(n string) bool { return strings.EqualFold(n, name) })
+}
+
 // unreadable names a table of GPU work that lacks a column it cannot be read without. Such a capture must not pass for
 // one in which nothing ran.
 func unreadable(tables []tableInfo, found map[Role]tableInfo) (table, column string) {
@@ -108,7 +111,7 @@ func unreadable(tables []tableInfo, found map[Role]tableInfo) (table, column str
 		}
 		for _, t := range tables {
 			for _, c := range spec.required {
-				if slices.Contains(spec.candidates, t.Name) && t.column(c) == "" {
+				if named(spec.candidates, t.Name) && t.column(c) == "" {
 					return t.Name, c
 				}
 			}
@@ -149,11 +152,12 @@ var errFound = errors.New("found")
 func hinted(names, hints []string) []string {
 	var list []string
 	for _, n := range names {
-		if strings.HasPrefix(n, "ENUM_") || strings.HasPrefix(n, "TARGET_INFO_") {
+		upper := strings.ToUpper(n)
+		if strings.HasPrefix(upper, "ENUM_") || strings.HasPrefix(upper, "TARGET_INFO_") {
 			continue
 		}
 		for _, h := range hints {
-			if strings.Contains(strings.ToUpper(n), h) {
+			if strings.Contains(upper, h) {
 				list = append(list, n)
 				break
 			}
@@ -185,13 +189,13 @@ func (t tableInfo) first(names ...string) string {
 func isNsys(tables []tableInfo, found map[Role]tableInfo) (nsys, hasData bool) {
 	_, strs := found[RoleStrings]
 	for _, t := range tables {
-		switch {
-		case strings.HasPrefix(t.Name, "CUPTI_ACTIVITY_"), strings.HasPrefix(t.Name, "NVTX_"),
-			strings.HasPrefix(t.Name, "OSRT_"),
-			strings.HasPrefix(t.Name, "META_DATA_"), t.Name == "EXPORT_META_DATA", t.Name == "COMPOSITE_EVENTS",
-			t.Name == "SCHED_EVENTS", t.Name == "ThreadNames", t.Name == "PROCESSES", t.Name == "ProcessStreams":
+		switch name := strings.ToUpper(t.Name); {
+		case strings.HasPrefix(name, "CUPTI_ACTIVITY_"), strings.HasPrefix(name, "NVTX_"),
+			strings.HasPrefix(name, "OSRT_"), strings.HasPrefix(name, "META_DATA_"), name == "EXPORT_META_DATA",
+			name == "COMPOSITE_EVENTS", name == "SCHED_EVENTS", name == "THREADNAMES", name == "PROCESSES",
+			name == "PROCESSSTREAMS":
 			nsys, hasData = true, true
-		case strings.HasPrefix(t.Name, "TARGET_INFO_"), strings.HasPrefix(t.Name, "ENUM_NSYS"), t.Name == "StringIds":
+		case strings.HasPrefix(name, "TARGET_INFO_"), strings.HasPrefix(name, "ENUM_NSYS"), name == "STRINGIDS":
 			nsys = true
 		case t.first("start", "timestamp") != "": // of MPI, OpenACC, Vulkan, sampling of the GPU, …
 			hasData = true

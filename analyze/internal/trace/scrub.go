@@ -82,7 +82,7 @@ func Scrub(ctx context.Context, path, out string, opt Options) (tables int, rows
 	}
 	defer os.RemoveAll(dir)
 	name := filepath.Join(dir, "scrubbed.sqlite")
-	s := &scrubber{ctx: ctx, src: src, strings: map[int64]bool{}}
+	s := &scrubber{ctx: ctx, src: src, strings: map[int64]bool{}, maxRows: max(in.size, 1)}
 	if err := s.write(name, found); err != nil {
 		var w *writeError
 		if errors.As(err, &w) {
@@ -114,6 +114,7 @@ type scrubber struct {
 	strings map[int64]bool // ids that something kept refers to
 	tables  int
 	rows    int64
+	maxRows int64 // of a table, as in loader
 }
 
 func (s *scrubber) write(name string, found map[Role]tableInfo) error {
@@ -174,9 +175,13 @@ func (s *scrubber) copy(role Role, t tableInfo, columns []string) error {
 	defer insert.Close()
 	s.tables++
 	values := make([]any, len(names))
+	var scanned int64
 	return s.src.Scan(t.Name, names, func(row []cell) error {
 		if err := s.ctx.Err(); err != nil {
 			return err
+		}
+		if scanned++; scanned > s.maxRows {
+			return tooManyRows(s.maxRows)
 		}
 		if !s.keeps(role, names, row) {
 			return nil

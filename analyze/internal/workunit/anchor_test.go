@@ -10,23 +10,24 @@ import (
 
 // lineOf lays out a sequence of names. Every kernel takes 10 µs, but for those whose time is given, by place.
 func lineOf(seq []int32, symbols int, times map[int]int64) *line {
-	n := len(seq)
-	l := &line{seq: seq, time: make([]int64, n+1), names: make([]uint64, n+1), lanes: make([]uint64, n+1), idle: make([]int64, n), cost: make([]int64, symbols)}
-	list := make([]int64, n)
-	for i := range list {
-		list[i] = 10_000
+	l := &line{seq: seq, time: make([]uint32, len(seq)), idle: make([]uint32, len(seq)), hash: make([]uint64, symbols)}
+	for i := range l.time {
+		l.time[i] = 10_000
 		if t, ok := times[i]; ok {
-			list[i] = t
+			l.time[i] = uint32(t)
 		}
 	}
-	l.sum(list, func(name int32) uint64 { return hashText(fmt.Sprint("kernel", name)) })
+	for name := range l.hash {
+		l.hash[name] = hashText(fmt.Sprint("kernel", name))
+	}
+	l.weigh()
 	return l
 }
 
 // found is the number of kernels in a unit, how often the anchor occurs, and the index; 0 where nothing is believed.
 func found(l *line) (period, count int, index float64) {
 	x, _ := l.search()
-	if x == nil || !x.believed(l) {
+	if x == nil || !x.believed() {
 		return 0, 0, 0
 	}
 	return x.period, len(x.pos), x.index
@@ -192,7 +193,7 @@ func TestIndexByHand(t *testing.T) {
 	}
 	f := func(seq []int32) *fit {
 		l := lineOf(seq, 20, nil)
-		return (&fitter{l, make([]int32, 20)}).fit([]int32{0}, 0, l.occurrences([]int32{0}, 0))
+		return newFitter(l).fit([]int32{0}, 0, l.occurrences([]int32{0}, 0))
 	}
 	if x := f(seq); x.index != 1 || x.covered != 1 || x.units != 4 || x.period != 9 {
 		t.Errorf("%+v", x)
@@ -259,7 +260,7 @@ func FuzzSearch(f *testing.F) {
 		}
 		l := lineOf(seq, 256, nil)
 		x, _ := l.search()
-		if x == nil || !x.believed(l) {
+		if x == nil || !x.believed() {
 			return
 		}
 		if x.period < 1 || x.period > len(seq) || x.index > 1.0001 || x.covered > 1.0001 || !slices.Equal(l.occurrences(x.names, x.skip), x.pos) {

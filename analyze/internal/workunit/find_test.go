@@ -16,10 +16,20 @@ import (
 
 const us = 1_000
 
+// search finds the units of a capture, or cuts it at an anchor.
+func search(in *workunit.Input, at *workunit.Anchor) *workunit.Result {
+	s := workunit.NewSearch(in)
+	defer s.Free()
+	if at != nil {
+		return s.At(at)
+	}
+	return s.Find(nil)
+}
+
 // find opens a trace and looks for its units.
 func find(tb testing.TB, path, spec string) *workunit.Result {
 	tb.Helper()
-	r := workunit.Find(load(tb, path, spec))
+	r := search(load(tb, path, spec), nil)
 	check(tb, r)
 	return r
 }
@@ -396,17 +406,17 @@ func TestFindWithAnchorOfAnotherCapture(t *testing.T) {
 	}
 	head := load(t, trace(true, ""), "")
 	anchor := workunit.Anchor{Names: []string{"a"}}
-	r := workunit.FindWith(head, &anchor)
+	r := search(head, &anchor)
 	check(t, r)
 	if len(r.Groups) != 2 || len(r.Units) != 40 || r.Groups[0].Kernels != 12 || r.Groups[1].Kernels != 6 || r.Groups[0].Count != 20 || r.Groups[1].Count != 19 {
 		t.Errorf("%d units, groups %+v: %s", len(r.Units), r.Groups, r.Why)
 	}
-	r = workunit.FindWith(load(t, trace(true, "new_"), ""), &anchor)
+	r = search(load(t, trace(true, "new_"), ""), &anchor)
 	if r.Kind != workunit.KindNone || !strings.Contains(r.Why, "no kernel of the capture is called a,") {
 		t.Errorf("%s: %s", r.Kind, r.Why)
 	}
 	for _, a := range []workunit.Anchor{{}, {Names: []string{"a", "l"}}, {Names: []string{"[CUDA graph]"}}, {Names: []string{"a"}, Families: true}} {
-		if r := workunit.FindWith(head, &a); r.Kind != workunit.KindNone && !a.Families || r.Why == "" {
+		if r := search(head, &a); r.Kind != workunit.KindNone && !a.Families || r.Why == "" {
 			t.Errorf("%+v: %s: %s", a, r.Kind, r.Why)
 		}
 	}

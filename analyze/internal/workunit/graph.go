@@ -131,6 +131,9 @@ func anchors(list []launch, graphs int) []cut {
 // byGraph finds units by the launches of CUDA graphs, or returns nil where graphs have less than minShare of the
 // compute time.
 func (f *finder) byGraph(minShare float64) *Result {
+	if f.Trace.Graphs.Len() == 0 && f.Trace.GraphNodes == 0 {
+		return nil
+	}
 	s := slicer{finder: f, names: &f.names}
 	var inGraphs, total int64
 	launches := 0

@@ -2,6 +2,7 @@ package workunit
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
@@ -9,32 +10,25 @@ import (
 )
 
 // line is a sequence of compute kernels in which anchors are looked for: those of one track's main stream, or of
-// all its streams. What it adds up from the start, of time, of names and of idle time, tells of any stretch in
-// constant time what ran in it.
+// all its streams.
 type line struct {
-	seq   []int32  // names
-	time  []int64  // before each place, and at the end
-	names []uint64 // before each place, and at the end: hashes of names added up
-	lanes []uint64 // the same in eight bytes, each for an eighth of the names
-	idle  []int64  // before each place, since the one before
-	cost  []int64  // by name: mean duration
-	lane  [lanes]float64
-	all   int64 // idle time, together
+	at   []int32  // places in the device's work
+	seq  []int32  // names
+	time []uint32 // of each, ns; what is longer than 4.29 s counts as that
+	idle []uint32 // before each, since the one before, likewise
+	hash []uint64 // by name
+
+	cost       []int64 // by name: mean time
+	total, all int64   // time and idle time, together
 }
 
-// lanes is into how many parts the names are divided. Units that differ in one kernel still agree in most parts.
-const lanes = 8
-
-// newLine lays out the work of a track, given by its places in the device's work.
+// newLine lays out the work of a track.
 func (f *finder) newLine(t *track, s *symbols) *line {
-	device, memory, n := f.device(t), f.Trace.Memory(), len(t.line)
+	device, memory, n := f.device(t), f.Trace.Memory(), len(t.work)
 	l := &line{
-		seq: spill.Make[int32](memory, n), time: spill.Make[int64](memory, n+1), names: spill.Make[uint64](memory, n+1),
-		lanes: spill.Make[uint64](memory, n+1), idle: spill.Make[int64](memory, n),
-		cost: make([]int64, len(s.name)),
+		at: spill.Make[int32](memory, n), seq: spill.Make[int32](memory, n),
+		time: spill.Make[uint32](memory, n), idle: spill.Make[uint32](memory, n), hash: s.hash,
 	}
-	l.time[0], l.names[0], l.lanes[0] = 0, 0, 0
-	times := make([]int64, n)
 	var until, idle int64
 	at := 0
 	for k, w := range t.work {
@@ -42,105 +36,88 @@ func (f *finder) newLine(t *track, s *symbols) *line {
 		start, end := device.Start(i), device.End(i)
 		if k > 0 {
 			idle += max(0, start-until)
-			until = max(until, end)
-		} else {
-			until = end
 		}
-		if at == n || t.line[at] != w {
+		until = max(until, end)
+		if !onLine(device, i, t) {
 			continue
 		}
-		l.seq[at], times[at] = f.symbol(s, device, i), end-start
-		l.idle[at] = idle
-		if at > 0 {
-			l.all += idle
-		}
+		l.at[at], l.seq[at] = w, f.symbol(s, device, i)
+		l.time[at], l.idle[at] = short(end-start), short(idle)
 		idle = 0
 		at++
 	}
-	l.sum(times, func(name int32) uint64 { return s.hash[name] })
+	l.at, l.seq = spill.Cut(memory, l.at, at), spill.Cut(memory, l.seq, at)
+	l.time, l.idle = spill.Cut(memory, l.time, at), spill.Cut(memory, l.idle, at)
+	l.weigh()
 	return l
 }
 
-// sum fills in what is added up.
-func (l *line) sum(times []int64, hash func(name int32) uint64) {
-	count := make([]int64, len(l.cost))
+func short(ns int64) uint32 { return uint32(max(0, min(ns, math.MaxUint32))) }
+
+// part is some of the sequence, as a line of its own.
+func (l *line) part(lo, hi int) *line {
+	x := &line{seq: l.seq[lo:hi], time: l.time[lo:hi], idle: l.idle[lo:hi], hash: l.hash}
+	x.weigh()
+	return x
+}
+
+// weigh adds times up.
+func (l *line) weigh() {
+	l.cost, l.total, l.all = make([]int64, len(l.hash)), 0, 0
+	count := make([]int64, len(l.hash))
 	for i, s := range l.seq {
-		h := hash(s)
-		lane := h >> 56 % lanes
-		l.time[i+1] = l.time[i] + times[i]
-		l.names[i+1] = l.names[i] + h
-		l.lanes[i+1] = addLane(l.lanes[i], lane, h)
-		l.cost[s] += times[i]
+		l.cost[s] += int64(l.time[i])
 		count[s]++
-		l.lane[lane] += float64(times[i])
+		l.total += int64(l.time[i])
+		if i > 0 {
+			l.all += int64(l.idle[i])
+		}
 	}
 	for s := range count {
 		if count[s] > 0 {
 			l.cost[s] /= count[s]
 		}
 	}
-	if total := float64(l.time[len(l.seq)]); total > 0 {
-		for i := range l.lane {
-			l.lane[i] /= total
-		}
-	}
 }
-
-// addLane adds the low byte of h to one of the eight bytes, without carrying into the next.
-func addLane(x, lane, h uint64) uint64 {
-	shift := lane * 8
-	return x&^(0xFF<<shift) | (x>>shift+h)&0xFF<<shift
-}
-
-// laneOf is the byte of the stretch between two sums.
-func laneOf(from, to uint64, lane int) byte { return byte(to>>(lane*8)) - byte(from>>(lane*8)) }
 
 func (l *line) free(f *finder) {
 	memory := f.Trace.Memory()
+	spill.Free(memory, l.at)
 	spill.Free(memory, l.seq)
 	spill.Free(memory, l.time)
-	spill.Free(memory, l.names)
-	spill.Free(memory, l.lanes)
 	spill.Free(memory, l.idle)
 }
 
-// mainStreams reduces the sequence of each track to the stream with most compute time, and reports whether any
-// track has others. How streams interleave differs from step to step even where each of them repeats exactly.
-func (f *finder) mainStreams() (several bool) {
-	for k := range f.tracks {
-		t := &f.tracks[k]
-		device := f.device(t)
-		time := map[int64]int64{}
-		for _, w := range t.comp {
-			time[device.Stream(int(w))] += device.End(int(w)) - device.Start(int(w))
-		}
-		t.line, t.stream = t.comp, everyStream
-		if len(time) < 2 {
+// mainStream is the stream of a track with most compute time, or everyStream where no other computes. How streams
+// interleave differs from step to step even where each of them repeats exactly.
+func (f *finder) mainStream(t *track) int64 {
+	device := f.device(t)
+	time := map[int64]*int64{}
+	var sum *int64
+	last := int64(everyStream)
+	for _, w := range t.work {
+		i := int(w)
+		if device.Class(i) != attrib.Compute {
 			continue
 		}
-		several = true
-		streams := make([]int64, 0, len(time))
-		for s := range time {
-			streams = append(streams, s)
-		}
-		main := slices.MinFunc(streams, func(a, b int64) int {
-			return cmp.Or(cmp.Compare(time[b], time[a]), cmp.Compare(a, b))
-		})
-		t.line, t.stream = make([]int32, 0, len(t.comp)), main
-		for _, w := range t.comp {
-			if device.Stream(int(w)) == main {
-				t.line = append(t.line, w)
+		if s := device.Stream(i); s != last {
+			if last, sum = s, time[s]; sum == nil {
+				sum = new(int64)
+				time[s] = sum
 			}
 		}
+		*sum += device.End(i) - device.Start(i)
 	}
-	return several
-}
-
-// allStreams takes all compute of each track as its sequence.
-func (f *finder) allStreams() {
-	for k := range f.tracks {
-		f.tracks[k].line, f.tracks[k].stream = f.tracks[k].comp, everyStream
+	if len(time) < 2 {
+		return everyStream
 	}
+	streams := make([]int64, 0, len(time))
+	for s := range time {
+		streams = append(streams, s)
+	}
+	return slices.MinFunc(streams, func(a, b int64) int {
+		return cmp.Or(cmp.Compare(*time[b], *time[a]), cmp.Compare(a, b))
+	})
 }
 
 // onLine reports whether a piece of work counts when units of the track are told apart.

@@ -3,6 +3,7 @@ package workunit
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"sort"
 	"strings"
@@ -15,10 +16,12 @@ import (
 
 // Bounds of finding units by the program's own ranges.
 const (
-	minMembers   = 3    // of a family, with GPU work
-	minAlike     = 0.8  // of them, with the same kernels
-	minFamily    = 0.5  // of all GPU work, launched inside: of its time and of its kernels
-	maxSelfInner = 0.05 // of a family's members that may lie inside another one
+	minMembers   = 3       // of a family, with GPU work
+	minAlike     = 0.8     // of them, with the same kernels
+	minFamily    = 0.5     // of all GPU work, launched inside: of its time and of its kernels
+	maxSelfInner = 0.05    // of a family's members that may lie inside another one
+	sampledWork  = 1 << 15 // pieces of work that a first look takes in
+	sampleError  = 5       // its error, times the square root of their number: ten standard deviations
 )
 
 // family is the ranges of one name, numbers apart.
@@ -148,6 +151,27 @@ func (f *finder) familyWork(ofName []int32, families []family) (all, kernels int
 		}
 	}
 	open := f.opener(list)
+	// launchers visits the ranges around the call that launched a piece of work, one of each family.
+	launchers := func(device *attrib.Device, w int, visit func(k int32)) {
+		call := device.Call(w)
+		if call == trace.None {
+			return
+		}
+		end := f.Trace.API.End(int(call))
+		last := int32(-1)
+		for k, n := open.at(call), 0; k >= 0 && n < maxDepth; k, n = around[k], n+1 {
+			i := int(list[k])
+			if family := ofName[r.Name(i)]; family != last && r.End(i) >= end {
+				last = family
+				visit(k)
+			}
+		}
+	}
+	if !f.anyLarge(len(families), func(device *attrib.Device, w int, visit func(family int32)) {
+		launchers(device, w, func(k int32) { visit(ofName[r.Name(int(list[k]))]) })
+	}) {
+		return 0, 0
+	}
 	for d := range f.Timeline.Devices {
 		device := &f.Timeline.Devices[d]
 		for w := range device.Len() {
@@ -155,27 +179,16 @@ func (f *finder) familyWork(ofName []int32, families []family) (all, kernels int
 			all += time
 			var name uint64
 			var kernel int64
-			if device.Kind(w) == attrib.KernelWork || device.Kind(w) == attrib.GraphWork {
+			if isKernel(device, w) {
 				name, kernel = f.names.hash[f.symbol(&f.names, device, w)], 1
 			}
 			kernels += kernel
-			call := device.Call(w)
-			if call == trace.None {
-				continue
-			}
-			end := f.Trace.API.End(int(call))
-			last := int32(-1)
-			for k, n := open.at(call), 0; k >= 0 && n < maxDepth; k, n = around[k], n+1 {
-				i := int(list[k])
-				family := ofName[r.Name(i)]
-				if r.End(i) < end || family == last {
-					continue
-				}
-				last = family
-				families[family].launch += time
-				families[family].kernels += kernel
+			launchers(device, w, func(k int32) {
+				x := &families[ofName[r.Name(int(list[k]))]]
+				x.launch += time
+				x.kernels += kernel
 				hash[k] += name
-			}
+			})
 		}
 	}
 	for k, i := range list {
@@ -197,6 +210,31 @@ func (f *finder) familyWork(ofName []int32, families []family) (all, kernels int
 		}
 	}
 	return all, kernels
+}
+
+// isKernel reports whether a piece of work is a kernel or a graph of them.
+func isKernel(device *attrib.Device, w int) bool {
+	return device.Kind(w) == attrib.KernelWork || device.Kind(w) == attrib.GraphWork
+}
+
+// anyLarge reports whether one of so many families may hold as many of the kernels as units must, by a sample of them;
+// of tells the families of a piece of work.
+func (f *finder) anyLarge(families int, of func(device *attrib.Device, w int, visit func(family int32))) bool {
+	total := 0
+	for d := range f.Timeline.Devices {
+		total += f.Timeline.Devices[d].Len()
+	}
+	inside, sampled := make([]int, families), 0
+	for d := range f.Timeline.Devices {
+		device := &f.Timeline.Devices[d]
+		for w := 0; w < device.Len(); w += 1 + int(mix(uint64(w))%uint64(2*(total/sampledWork)+1)) {
+			if isKernel(device, w) {
+				sampled++
+				of(device, w, func(family int32) { inside[family]++ })
+			}
+		}
+	}
+	return float64(slices.Max(inside)) >= minFamily*float64(sampled)-sampleError*math.Sqrt(float64(sampled))
 }
 
 // opener finds the range that is open where a call is made: on its thread, or, where that has none, on the thread

@@ -44,20 +44,22 @@ func (f *finder) ways() []way {
 	return list
 }
 
-// lines lays out the sequences of all tracks as the way asks for.
-func (f *finder) lines(w way) (lines []*line, free func()) {
-	if w.merged {
-		f.allStreams()
-	} else {
-		f.mainStreams()
+// layOut lays out the sequences of all tracks as the way asks for, unless they are.
+func (f *finder) layOut(w way) []*line {
+	if f.lines != nil && f.way == w {
+		return f.lines
 	}
-	lines = make([]*line, len(f.tracks))
-	parallel.Each(len(lines), func(i int) { lines[i] = f.newLine(&f.tracks[i], w.names) })
-	return lines, func() {
-		for _, l := range lines {
-			l.free(f)
+	f.freeLines()
+	f.way, f.lines = w, make([]*line, len(f.tracks))
+	parallel.Each(len(f.lines), func(i int) {
+		t := &f.tracks[i]
+		if t.stream = everyStream; !w.merged {
+			t.main = f.mainStream(t)
+			t.stream = t.main
 		}
-	}
+		f.lines[i] = f.newLine(t, w.names)
+	})
+	return f.lines
 }
 
 // bySequence finds units by an anchor in the kernel sequence: communication kernels left out, because they run on a
@@ -65,24 +67,22 @@ func (f *finder) lines(w way) (lines []*line, free func()) {
 func (f *finder) bySequence() *Result {
 	longest := 0
 	for i := range f.tracks {
-		longest = max(longest, len(f.tracks[i].comp))
+		longest = max(longest, f.tracks[i].comp)
 	}
 	var closest *fit
 	var name *symbols
 	for _, w := range f.ways() {
-		if w.merged && !f.mainStreams() {
+		if w.merged && !slices.ContainsFunc(f.tracks, func(t track) bool { return t.main != everyStream }) {
 			continue
 		}
-		lines, free := f.lines(w)
+		lines := f.layOut(w)
 		found := f.anchors(lines, w)
-		for i, x := range found {
-			if x.best != nil && !x.best.believed(lines[i]) && (closest == nil || x.best.index > closest.index) {
+		for _, x := range found {
+			if x.best != nil && !x.best.believed() && (closest == nil || x.best.index > closest.index) {
 				closest, name = x.best, w.names
 			}
 		}
-		r := f.cutSequence(lines, found, w)
-		free()
-		if r != nil {
+		if r := f.cutSequence(lines, found, w); r != nil {
 			return r
 		}
 	}
@@ -112,6 +112,20 @@ type answer struct {
 	others []*fit
 }
 
+// kept are the anchors that a result carries: the best; one of the same units, so that a capture in which the first is
+// missing still has them; and one of other units, for a capture whose steps are others.
+func (a *answer) kept() []*fit {
+	list := []*fit{a.best}
+	for _, more := range [][]*fit{a.best.alike[:min(len(a.best.alike), 1)], a.others, a.best.alike} {
+		for _, x := range more {
+			if len(list) < maxAnchorsKept && !slices.Contains(list, x) {
+				list = append(list, x)
+			}
+		}
+	}
+	return list
+}
+
 // anchors searches all tracks, and lets them agree: an anchor that tracks with most time can live with is taken for
 // all of these. Ranks of one model do the same; where a capture was cut may favour another anchor on one of them.
 func (f *finder) anchors(lines []*line, w way) []answer {
@@ -130,7 +144,7 @@ func (f *finder) anchors(lines []*line, w way) []answer {
 	settled := make([]bool, len(lines))
 	for _, i := range order[:min(len(order), maxAgreed)] {
 		x := found[i].best
-		if settled[i] || x == nil || !x.believed(lines[i]) {
+		if settled[i] || x == nil || !x.believed() {
 			continue
 		}
 		settled[i] = true
@@ -138,10 +152,9 @@ func (f *finder) anchors(lines []*line, w way) []answer {
 			if settled[k] || slices.Equal(names(found[k].best), x.names) {
 				return
 			}
-			l := lines[k]
-			y := (&fitter{l, make([]int32, len(l.cost))}).fit(x.names, x.skip, l.occurrences(x.names, x.skip))
+			y := newFitter(lines[k]).again(x)
 			own := found[k].best
-			if y.believed(l) && (own == nil || !own.believed(l) || y.index >= own.index-2*equalIndex) {
+			if y.believed() && (own == nil || !own.believed() || y.index >= own.index-2*equalIndex) {
 				found[k].best = y
 			}
 		})
@@ -188,10 +201,10 @@ func (f *finder) cutSequence(lines []*line, found []answer, w way) *Result {
 		t := &f.tracks[i]
 		total += t.time
 		x := found[i].best
-		if x == nil || !x.believed(lines[i]) {
+		if x == nil || !x.believed() {
 			continue
 		}
-		cuts := f.cuts(t, x.pos)
+		cuts := f.cuts(t, lines[i], x.pos)
 		if len(cuts) < 2 {
 			continue
 		}
@@ -220,11 +233,12 @@ func (f *finder) cutSequence(lines []*line, found []answer, w way) *Result {
 		f.forget()
 		return nil
 	}
-	r.Anchors = append(r.Anchors, w.anchor(first.best))
-	for _, x := range slices.Concat(first.best.alike, first.others) {
-		if len(r.Anchors) < maxAnchorsKept {
-			r.Anchors = append(r.Anchors, w.anchor(x))
+	whole := newFitter(first.best.line)
+	for _, x := range first.kept() {
+		if x.line != whole.line {
+			x = whole.again(x)
 		}
+		r.Anchors = append(r.Anchors, w.anchor(x))
 	}
 	return r
 }
@@ -252,12 +266,12 @@ func (w way) anchor(x *fit) Anchor {
 }
 
 // cuts turns places of a track's sequence into places of its work.
-func (f *finder) cuts(t *track, pos []int32) []cut {
+func (f *finder) cuts(t *track, l *line, pos []int32) []cut {
 	device := f.device(t)
 	cuts := make([]cut, 0, len(pos))
 	for _, p := range pos {
-		at, _ := slices.BinarySearch(t.work, t.line[p])
-		if k := len(cuts); k > 0 && device.Start(int(t.work[cuts[k-1].at])) == device.Start(int(t.line[p])) {
+		at, _ := slices.BinarySearch(t.work, l.at[p])
+		if k := len(cuts); k > 0 && device.Start(int(t.work[cuts[k-1].at])) == device.Start(int(l.at[p])) {
 			continue // a unit takes time
 		}
 		cuts = append(cuts, cut{at: int32(at)})
@@ -288,15 +302,8 @@ func (p *Period) why(anchors int, at string) string {
 	return why
 }
 
-// FindWith cuts a capture at the anchor of another one, so that both have the same unit of work. Where the anchor
-// does not occur, or what lies between its occurrences does not recur, the result is of kind none and says so.
-func FindWith(in *Input, anchor *Anchor) *Result {
-	f := newFinder(in)
-	r := f.byAnchor(anchor)
-	f.free()
-	return in.finish(f, r)
-}
-
+// byAnchor cuts the capture at an anchor. Where that does not occur, or what lies between its occurrences does not
+// recur, the result is of kind none and says so.
 func (f *finder) byAnchor(anchor *Anchor) *Result {
 	w := way{names: &f.names, merged: anchor.Merged}
 	if anchor.Families {
@@ -312,8 +319,7 @@ func (f *finder) byAnchor(anchor *Anchor) *Result {
 		names[i] = at
 	}
 	skip := int32(max(0, min(anchor.Start, len(names)-1)))
-	lines, free := f.lines(w)
-	defer free()
+	lines := f.layOut(w)
 	s := slicer{finder: f, names: w.names}
 	occurs, tracks := 0, 0
 	var first *fit
@@ -321,12 +327,12 @@ func (f *finder) byAnchor(anchor *Anchor) *Result {
 	for i, l := range lines {
 		pos := l.occurrences(names, skip)
 		occurs += len(pos)
-		cuts := f.cuts(&f.tracks[i], pos)
+		cuts := f.cuts(&f.tracks[i], l, pos)
 		if len(cuts) < 2 {
 			continue
 		}
 		s.add(i, cuts)
-		x := (&fitter{l, make([]int32, len(l.cost))}).fit(names, skip, pos)
+		x := newFitter(l).fit(names, skip, pos)
 		if tracks++; first == nil || x.index > first.index {
 			first, name = x, f.workName(&f.tracks[i], f.tracks[i].work[cuts[0].at])
 		}

@@ -16,6 +16,9 @@ type finder struct {
 	families symbols
 	tracks   []track
 	of       [][]int32
+
+	way   way // that lines are laid out
+	lines []*line
 }
 
 // symbols numbers names in their own order, so that the numbers of two captures of one program compare alike.
@@ -33,10 +36,10 @@ type track struct {
 	device int // index into Timeline.Devices
 	proc   int32
 	work   []int32 // indexes into the device's work, in order
-	comp   []int32 // of these, compute kernels and whole graphs
-	line   []int32 // of comp, the sequence that is searched for an anchor
-	stream int64   // of line, or everyStream
+	comp   int     // of these, how many are compute kernels and whole graphs
 	time   int64   // of comp, durations added up
+	main   int64   // stream with most compute time, or everyStream
+	stream int64   // that units are told apart by, or everyStream
 }
 
 // everyStream stands for all streams of a track. CUPTI counts streams from 0, and -1 is one that is not known.
@@ -46,7 +49,6 @@ func newFinder(in *Input) *finder {
 	f := &finder{Input: in}
 	f.names = number(len(in.Kinds), func(i int) string { return in.Kinds[i].Canonical })
 	f.families = number(len(in.Kinds), func(i int) string { return in.Kinds[i].Family })
-	f.of = make([][]int32, len(in.Timeline.Devices))
 	for d := range in.Timeline.Devices {
 		f.addTracks(d)
 	}
@@ -107,9 +109,7 @@ func (f *finder) symbol(s *symbols, d *attrib.Device, i int) int32 {
 func (f *finder) addTracks(d int) {
 	device, memory := &f.Timeline.Devices[d], f.Trace.Memory()
 	n := device.Len()
-	f.of[d] = spill.Make[int32](memory, n)
-	type count struct{ work, comp int }
-	counts := make([]count, len(f.Trace.Procs)+1) // the last is the unknown process
+	counts := make([]int, len(f.Trace.Procs)+1) // the last is the unknown process
 	place := func(i int) int {
 		if p := device.Proc(i); p != trace.None {
 			return int(p)
@@ -117,20 +117,14 @@ func (f *finder) addTracks(d int) {
 		return len(f.Trace.Procs)
 	}
 	for i := range n {
-		f.of[d][i] = trace.None
-		c := &counts[place(i)]
-		c.work++
-		if device.Class(i) == attrib.Compute {
-			c.comp++
-		}
+		counts[place(i)]++
 	}
 	at := make([]int32, len(counts))
 	for p, c := range counts {
-		if c.work == 0 {
+		if c == 0 {
 			continue
 		}
-		t := track{device: d, proc: int32(p), stream: everyStream}
-		t.work, t.comp = spill.Make[int32](memory, c.work)[:0], spill.Make[int32](memory, c.comp)[:0]
+		t := track{device: d, proc: int32(p), work: spill.Make[int32](memory, c)[:0], main: everyStream, stream: everyStream}
 		if p == len(f.Trace.Procs) {
 			t.proc = trace.None
 		}
@@ -141,24 +135,40 @@ func (f *finder) addTracks(d int) {
 		t := &f.tracks[at[place(i)]]
 		t.work = append(t.work, int32(i))
 		if device.Class(i) == attrib.Compute {
-			t.comp = append(t.comp, int32(i))
+			t.comp++
 			t.time += device.End(i) - device.Start(i)
 		}
 	}
 }
 
+// begin makes room for what an attempt finds.
+func (f *finder) begin() {
+	f.of = make([][]int32, len(f.Timeline.Devices))
+	for d := range f.of {
+		f.of[d] = spill.Make[int32](f.Trace.Memory(), f.Timeline.Devices[d].Len())
+	}
+	f.forget()
+}
+
 // free gives back what only the search for units needs.
 func (f *finder) free() {
+	f.freeLines()
 	for i := range f.tracks {
 		spill.Free(f.Trace.Memory(), f.tracks[i].work)
-		spill.Free(f.Trace.Memory(), f.tracks[i].comp)
 	}
 	f.tracks = nil
 }
 
+func (f *finder) freeLines() {
+	for _, l := range f.lines {
+		l.free(f)
+	}
+	f.lines = nil
+}
+
 // find tries one way after the other, the most certain first: what the user asked for, step markers, CUDA graph
-// launches, the user's own ranges, a recurring sequence of kernels.
-func (f *finder) find() *Result {
+// launches, the user's own ranges, a given anchor, a recurring sequence of kernels.
+func (f *finder) find(given *Anchor) *Result {
 	if len(f.tracks) == 0 {
 		return &Result{Kind: KindNone, Why: "the capture holds no GPU work"}
 	}
@@ -185,6 +195,11 @@ func (f *finder) find() *Result {
 	}
 	if r := f.byRanges(); r != nil {
 		return r
+	}
+	if given != nil {
+		if r := f.byAnchor(given); r.Kind != KindNone {
+			return r
+		}
 	}
 	return f.bySequence()
 }

@@ -241,7 +241,7 @@ func TestKernelOfEveryKthStepOfRealTraces(t *testing.T) {
 	for _, name := range []string{"cs336_hoponga_exp2024_2", "cs336zx_2_7B_clean", "nsysai_h100_2gpu_1s", "rodinia_report2_native"} {
 		src := shared(t, name)
 		in := load(t, src, "")
-		whole := workunit.Find(in)
+		whole := search(in, nil)
 		for _, every := range []int32{2, 3, 4, 10} {
 			var rows []tracetest.Row
 			for i := range whole.Units {

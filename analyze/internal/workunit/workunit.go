@@ -39,6 +39,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/internal/spill"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
 
@@ -168,25 +169,50 @@ type Input struct {
 	Marked func(tag uint32) bool
 }
 
-// Find finds the units of the capture. It never fails: without a unit the result is of kind none and says why.
-func Find(in *Input) *Result {
-	f := newFinder(in)
-	r := f.find()
-	f.free()
-	return in.finish(f, r)
+// Search looks for the units of one capture, in one way or in several. What the ways share stays in memory until Free.
+type Search struct{ f *finder }
+
+// NewSearch prepares a search.
+func NewSearch(in *Input) *Search { return &Search{newFinder(in)} }
+
+// Find finds the units. It never fails: without a unit the result is of kind none and says why. Where only the kernel
+// sequence has units, they are cut at the given anchor, of another capture, if there is one and it fits.
+func (s *Search) Find(given *Anchor) *Result {
+	s.f.begin()
+	return s.f.finish(s.f.find(given))
 }
 
-// finish makes a result of what a finder found.
-func (in *Input) finish(f *finder, r *Result) *Result {
-	r.Timeline = in.Timeline
-	if r.Of == nil {
-		r.Of = make([][]int32, len(in.Timeline.Devices))
-	}
+// At cuts the capture at an anchor, whatever other units it has. Where that does not occur, or what lies between its
+// occurrences does not recur, the result is of kind none and says so.
+func (s *Search) At(anchor *Anchor) *Result {
+	s.f.begin()
+	return s.f.finish(s.f.byAnchor(anchor))
+}
+
+// Free gives back what only the search needs. Results stay.
+func (s *Search) Free() { s.f.free() }
+
+// finish makes a result of what was found.
+func (f *finder) finish(r *Result) *Result {
+	r.Timeline = f.Timeline
 	if r.Kind == KindNone {
-		f.forget()
+		r.Of = f.of
+		r.Free(f.Trace.Memory())
+		r.Of = make([][]int32, len(f.Timeline.Devices))
 		r.Units, r.Groups, r.Primary = nil, nil, -1
 	}
+	f.of = nil
 	return r
+}
+
+// Free gives back what says which work belongs to which unit; the rest of the result stays.
+func (r *Result) Free(memory *spill.Arena) {
+	for _, of := range [][][]int32{r.Of, r.Between} {
+		for _, list := range of {
+			spill.Free(memory, list)
+		}
+	}
+	r.Of, r.Between = nil, nil
 }
 
 // Narrow takes the units out of the statistics that do not start in the window, and counts the groups anew.

@@ -20,7 +20,9 @@ type Parts struct {
 
 // Attribute splits the change of the mean unit.time. Every step is a difference of means, so the parts sum to the total
 // but for rounding, which Residual holds.
-func (x *Parts) Attribute(base, head []side.Work, baseOthers, headOthers side.Work, rows, rest []match.Pair) {
+func (x *Parts) Attribute() {
+	base, baseOthers := x.Base.Merged()
+	head, headOthers := x.Head.Merged()
 	a := &x.C.Attribution
 	a.Metric = "unit.time"
 	both := func(of func(v *side.View) *report.Summary) (b, h float64) {
@@ -60,6 +62,7 @@ func (x *Parts) Attribute(base, head []side.Work, baseOthers, headOthers side.Wo
 		return
 	}
 	x.categoryRows(add)
+	rows, rest := x.KernelRows(base, head, x.Shorter())
 	for _, p := range rows {
 		b, h := match.At(base, p.Base), match.At(head, p.Head)
 		count, perCall := match.Effects(b.Count, b.Alone, h.Count, h.Alone)

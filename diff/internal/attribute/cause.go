@@ -1,97 +1,71 @@
 package attribute
 
 import (
-	"cmp"
-	"fmt"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/diff/comparison"
-	"github.com/nsys-llm/explain/diff/internal/match"
-	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// Bounds of the rules that derive the cause.
-const (
-	causePart   = 0.25  // of the change of the unit's time, from which a part is named
-	causeCall   = 0.10  // change per call of the API from which it is named
-	commonLeast = 0.015 // shift of all kernels from which it is named
-	commonAlike = 0.01  // of a kernel from the shift of all, ln, at which it still shifted alike
-	commonShare = 0.80  // of the compute time must have shifted alike
-	commonKinds = 5     // kernels that it takes to say so
-	namedShare  = 0.01  // of the unit's time, from which a replaced kernel is named
-	mixMoved    = 0.10  // change of a kind's share of all units from which the mix is said to have changed
-)
-
-// Cause says in one sentence what changed and why, by rule, from the tables of the comparison.
-func (x *Parts) Cause() string {
+// Explain writes into the comparison, once its gates stand, what changed and why, in one sentence that follows by rule from
+// the tables. It begins with what the verdict stands on: the kind of unit of the headline, or, where that is of no kind,
+// the one that most of the change comes from. The attribution becomes that of the same kind; other kinds that got slower
+// follow in the sentence.
+func (x *Parts) Explain() {
 	c := x.C
 	switch {
 	case c.Identical:
-		return "No change: every number that both sides hold is equal."
+		c.Cause = "No change: every number that both sides have is equal."
 	case !c.Comparable && len(c.Reasons) > 0:
-		return "Not comparable: " + c.Reasons[0].Text + "."
+		c.Cause = "Not comparable: " + c.Reasons[0].Text + "."
+	case c.Depth == comparison.DepthEvidence:
+		c.Cause = x.evidenceCause()
+	case c.Row("unit.time.mean") == nil:
+		c.Cause = "Nothing could be compared."
+	default:
+		c.Cause = x.cause()
 	}
-	if c.Depth == comparison.DepthEvidence {
-		return x.evidenceCause()
-	}
-	time := c.Row("unit.time.mean")
-	if time == nil {
-		return "Nothing could be compared."
-	}
-	text := x.headline()
-	if w := c.Row(comparison.MetricWork); w != nil && w.Class == comparison.Regressed && time.Class != comparison.Regressed {
-		text = fmt.Sprintf("Slower, base's work takes %s at head's times; units of %s: %s", rowChange(w), x.Kind, text)
-	}
-	if why := x.why(); why != "" {
-		text += ": " + why
-	}
-	if c.Depth == comparison.DepthUnit &&
-		slices.ContainsFunc(
-			c.Reasons,
-			func(r comparison.Reason) bool { return r.Code == comparison.GraphCaptureMismatch },
-		) {
-		text += "; CUDA graphs hide kernels on one side, so nothing is said of single kernels"
-	}
-	if s := x.structural(text); s != "" {
-		text += "; " + s
-	}
-	if r := x.replaced(text); r != "" {
-		text += "; " + r
-	}
-	for _, more := range []string{x.Moved, x.otherKinds(), x.stallText(), x.mixText()} {
-		if more != "" {
-			text += "; " + more
-		}
-	}
-	if e := x.elsewhere(text); e != "" {
-		text += "; " + e
-	}
-	return text + "."
 }
 
-// headline is the class and size of the change. Median and mean decide together: where they disagree,
-// nothing is settled.
-func (x *Parts) headline() string {
-	p50, mean := x.C.Row("unit.time.p50"), x.C.Row("unit.time.mean")
-	if p50 == nil {
-		p50 = mean
+func (x *Parts) cause() string {
+	stories := x.stories()
+	lead := stories[0]
+	text := upperFirst(lead.text())
+	work := x.C.Row(comparison.MetricWork)
+	if row, _ := x.C.Headline(); work != nil && row == work && comparison.Real(work) {
+		text = upperFirst(direction(work)) + ", " + workText(work) + ": " + lead.subject()
+		work = nil
 	}
-	size := "unit time " + rowChange(mean) + " (mean), " + rowChange(p50) + " (median)"
-	if mean.Ratio != nil && p50.Ratio != nil && math.Abs(*mean.Ratio-*p50.Ratio) < 0.002 {
-		size = fmt.Sprintf("unit time %s (mean %s → %s)", rowChange(mean), match.NS(*mean.Base), match.NS(*mean.Head))
+	texts := []string{text}
+	add := func(text string) {
+		if text != "" {
+			texts = append(texts, text)
+		}
 	}
-	switch {
-	case p50.Class == mean.Class && mean.Class == comparison.Regressed:
-		return "Slower, " + size
-	case p50.Class == mean.Class && mean.Class == comparison.Improved:
-		return "Faster, " + size
-	case p50.Class == mean.Class && mean.Class == comparison.Same:
-		return "No change beyond noise, " + size
+	for _, s := range stories[1:] {
+		add(s.text())
 	}
-	return "Not settled, " + size
+	if work != nil && work.Class == comparison.Regressed {
+		add(workText(work))
+	}
+	if x.C.Has(comparison.GraphCaptureMismatch) && x.C.Depth == comparison.DepthUnit {
+		add("CUDA graphs hide kernels on one side: single kernels are not compared")
+	}
+	add(x.Moved)
+	if !slices.ContainsFunc(stories, func(s *story) bool { return s.what != "" }) {
+		add(x.mixText())
+	}
+	add(x.elsewhere(strings.Join(texts, "; ")))
+	if lead.Parts != x && lead.what == "" {
+		x.C.Attribution = lead.C.Attribution
+		x.C.Attribution.Kind = lead.Kind.String()
+	}
+	return strings.Join(texts, "; ") + "."
+}
+
+func workText(w *comparison.Row) string {
+	return "base's work takes " + rowChange(w) + " at head's times"
 }
 
 func rowChange(r *comparison.Row) string {
@@ -101,461 +75,17 @@ func rowChange(r *comparison.Row) string {
 	return unit.Change(*r.Ratio - 1)
 }
 
-// why names the parts that make up the change, if it is large enough to have parts: those that go its way, and then those
-// that go against it. Where the change itself is not settled, a part is named only if it is beyond the noise floor of the
-// unit's time, or if its kernels tell by themselves that they changed.
-func (x *Parts) why() string {
-	a := &x.C.Attribution
-	if a.Base <= 0 || math.Abs(a.TotalDelta) < match.LeastPart*a.Base {
-		return ""
+// direction is the word for a change that is known.
+func direction(r *comparison.Row) string {
+	if r.Class == comparison.Improved {
+		return "faster"
 	}
-	var parts []*comparison.AttributionRow
-	for i := range a.Rows {
-		if r := &a.Rows[i]; r.Kind == comparison.KindClass && math.Abs(r.Delta) >= causePart*math.Abs(a.TotalDelta) {
-			parts = append(parts, r)
-		}
-	}
-	slices.SortStableFunc(parts, func(p, q *comparison.AttributionRow) int {
-		return cmp.Compare(math.Abs(q.Delta), math.Abs(p.Delta))
-	})
-	settled := x.settled()
-	var texts, against []string
-	for _, p := range parts {
-		loud := settled || math.Abs(p.Delta) > x.Floor*a.Base
-		switch {
-		case p.Delta*a.TotalDelta < 0 && loud:
-			against = append(against, classWord(p.ID)+" "+delta(p.Delta)+" per unit")
-		case p.Delta*a.TotalDelta < 0:
-		case p.ID == comparison.ClassCompute && (loud || x.ownEvidence(p.Delta)), loud:
-			texts = append(texts, x.part(p.ID, p.Delta))
-		}
-	}
-	if len(texts) > 0 && parts[0].ID == comparison.ClassIdle &&
-		!slices.ContainsFunc(parts, func(p *comparison.AttributionRow) bool { return p.ID == comparison.ClassCompute }) {
-		texts = append(texts, "GPU compute unchanged ("+x.classChange(comparison.ClassCompute)+")")
-	}
-	text := strings.Join(texts, ", ")
-	if len(against) > 0 {
-		if text != "" {
-			text += "; "
-		}
-		text += "against it " + strings.Join(against, ", ")
-	}
-	return text
+	return "slower"
 }
 
-// settled reports whether the mean or the median of the unit's time is known to have changed.
-func (x *Parts) settled() bool {
-	return slices.ContainsFunc([]string{"unit.time.mean", "unit.time.p50"}, func(id string) bool {
-		row := x.C.Row(id)
-		return row != nil && comparison.Real(row)
-	})
-}
-
-// ownEvidence reports whether a change of compute time is one that its kernels tell by themselves: all of them moved
-// alike, or one that makes up a part of it is known to have changed.
-func (x *Parts) ownEvidence(d float64) bool {
-	if shift, ok := x.common(); ok && shift*d > 0 {
-		return true
+func upperFirst(s string) string {
+	if s == "" {
+		return s
 	}
-	return slices.ContainsFunc(x.C.Kernels, func(k comparison.Kernel) bool {
-		return k.Delta*d > 0 && math.Abs(k.Delta) >= causePart*math.Abs(d) && k.Class != comparison.Same &&
-			k.Class != comparison.Unsettled
-	})
-}
-
-// classWord names a class of the unit's time.
-func classWord(id string) string {
-	switch id {
-	case comparison.ClassIdle:
-		return "GPU idle"
-	case comparison.ClassComm:
-		return "exposed communication"
-	case comparison.ClassCopy:
-		return "exposed copies"
-	}
-	return "GPU compute"
-}
-
-func (x *Parts) class(id string) *comparison.AttributionRow {
-	for i := range x.C.Attribution.Rows {
-		if r := &x.C.Attribution.Rows[i]; r.ID == id &&
-			(r.Kind == comparison.KindClass || r.Kind == comparison.KindCause) {
-			return r
-		}
-	}
-	return &comparison.AttributionRow{}
-}
-
-func (x *Parts) classChange(id string) string {
-	r := x.class(id)
-	if r.Base <= 0 {
-		return delta(r.Delta)
-	}
-	if math.Abs(r.Delta/r.Base) < 0.5e-4 {
-		return unit.Change(0) // not "<0.01 %"
-	}
-	return unit.Change(r.Delta / r.Base)
-}
-
-func delta(v float64) string { return unit.Delta(v, "ns") }
-
-func (x *Parts) part(id string, d float64) string {
-	switch id {
-	case comparison.ClassIdle:
-		return x.idlePart(d)
-	case comparison.ClassComm, comparison.ClassCopy:
-		return classWord(id) + " " + delta(d) + " per unit"
-	}
-	return x.computePart(d)
-}
-
-// more is the word for a change of a time or a count.
-func more(d float64, up, down string) string {
-	if d > 0 {
-		return up
-	}
-	return down
-}
-
-// idlePart says which cause of idle time changed most, and which calls of the host go with it.
-func (x *Parts) idlePart(d float64) string {
-	best, text := 0.0, ""
-	for _, cause := range side.Causes() {
-		if r := x.class(cause); r.Delta*d > 0 && math.Abs(r.Delta) > math.Abs(best) {
-			best, text = r.Delta, cause
-		}
-	}
-	idle := "GPU idle " + delta(d) + " per unit"
-	switch text {
-	case "host", "launch":
-		word := more(d, "host slower", "host faster")
-		if call := x.callText(d); call != "" {
-			return word + ": " + idle + ", " + call
-		}
-		return word + " between calls: " + idle + ", the calls themselves take as long as before"
-	case "sync":
-		for i := range x.C.Structure {
-			if s := &x.C.Structure[i]; strings.HasPrefix(s.ID, comparison.FoundBlocking) &&
-				comparison.Value(s.Head)*d > comparison.Value(s.Base)*d {
-				return idle + " by " + s.Text
-			}
-		}
-		if call := x.blockingCall(d); call != "" {
-			return idle + " by " + call
-		}
-		return idle + " while the host waits in blocking calls"
-	case "dependency":
-		return idle + " of work that waits for other streams or devices"
-	}
-	return idle
-}
-
-// blockingCall names the blocking call that the host spends most more time in, or less, in a unit.
-func (x *Parts) blockingCall(d float64) string {
-	var most *comparison.API
-	cost := func(a *comparison.API) float64 { return math.Abs(*a.HeadTime - *a.BaseTime) }
-	for i := range x.C.API {
-		if a := &x.C.API[i]; side.Blocks(a.Name) && (*a.HeadTime-*a.BaseTime)*d > 0 && (most == nil || cost(a) > cost(most)) {
-			most = a
-		}
-	}
-	if most == nil {
-		return ""
-	}
-	calls := fmt.Sprintf("%.4g per unit", *most.HeadCount)
-	if *most.BaseCount != *most.HeadCount {
-		calls = perUnit(*most.BaseCount, *most.HeadCount)
-	}
-	return fmt.Sprintf("%s%s, %s", map[bool]string{true: "new "}[*most.BaseCount == 0], "blocking call "+most.Name, calls)
-}
-
-// callText names the two launch or copy calls whose time per unit, calls × mean, changed most, of those that changed per
-// call.
-func (x *Parts) callText(d float64) string {
-	var list []*comparison.API
-	for i := range x.C.API {
-		a := &x.C.API[i]
-		if a.Kind != "launch" && a.Kind != "copy" || side.Blocks(a.Name) || a.Ratio == nil || (*a.Ratio-1)*d <= 0 ||
-			math.Abs(*a.Ratio-1) < causeCall {
-			continue
-		}
-		list = append(list, a)
-	}
-	slices.SortStableFunc(list, func(a, b *comparison.API) int {
-		return cmp.Compare(math.Abs(*b.HeadTime-*b.BaseTime), math.Abs(*a.HeadTime-*a.BaseTime))
-	})
-	var texts []string
-	for _, a := range list[:min(2, len(list))] {
-		if len(texts) > 0 && math.Abs(*a.HeadTime-*a.BaseTime) < math.Abs(*list[0].HeadTime-*list[0].BaseTime)/2 {
-			break
-		}
-		texts = append(
-			texts,
-			fmt.Sprintf("%s %s per unit (%s per call, %s → %s)", a.Name, delta(*a.HeadTime-*a.BaseTime),
-				unit.Change(*a.Ratio-1), match.NS(*a.BaseMean), match.NS(*a.HeadMean)),
-		)
-	}
-	return strings.Join(texts, ", ")
-}
-
-// computePart says which kernels a change of compute time comes from. All kernels are blamed only where their common shift
-// has the sign of the change and explains at least half of it.
-func (x *Parts) computePart(d float64) string {
-	if x.C.Depth != comparison.DepthKernel {
-		if busy := x.C.Row("unit.gpu_busy.mean"); busy != nil {
-			return "GPU busy " + rowChange(busy)
-		}
-		return "GPU compute " + x.classChange(comparison.ClassCompute)
-	}
-	shift, ok := x.common()
-	if ok && shift*d > 0 && math.Abs(shift)*x.class(comparison.ClassCompute).Base >= math.Abs(d)/2 {
-		return fmt.Sprintf("all kernels %s, by %s (clocks, power or temperature?)", more(shift, "slower", "faster"),
-			unit.Change(shift))
-	}
-	text := x.kernelPart(d)
-	if x.Shift != nil && math.Abs(math.Expm1(*x.Shift)) >= commonLeast {
-		text += fmt.Sprintf(", most kernels %s (clocks, power or temperature?)", unit.Change(math.Expm1(*x.Shift)))
-	}
-	return text
-}
-
-// kernelPart names the kernels that most of a change of compute time comes from.
-func (x *Parts) kernelPart(d float64) string {
-	var rows []*comparison.AttributionRow
-	for i := range x.C.Attribution.Rows {
-		if r := &x.C.Attribution.Rows[i]; r.Kind == comparison.KindKernel && r.Delta*d > 0 &&
-			r.Category != side.Communication {
-			rows = append(rows, r)
-		}
-	}
-	slices.SortStableFunc(rows,
-		func(a, b *comparison.AttributionRow) int { return cmp.Compare(math.Abs(b.Delta), math.Abs(a.Delta)) })
-	if len(rows) == 0 {
-		return "GPU compute " + x.classChange(comparison.ClassCompute) + ", spread over small kernels"
-	}
-	if text := x.splitText(d); text != "" {
-		return text
-	}
-	top := rows[0]
-	if math.Abs(top.Delta) >= math.Abs(d)/2 {
-		return "kernel " + x.kernelText(top)
-	}
-	if c := x.category(d); c != nil {
-		by := unit.Change(c.Delta / max(c.Base, 1))
-		if math.Abs(comparison.Value(c.CountEffect)) > math.Abs(c.Delta)/2 {
-			return fmt.Sprintf("%s %s kernels (%s per unit), most of all %s", more(d, "more", "fewer"), c.ID,
-				delta(c.Delta), x.kernelText(top))
-		}
-		return fmt.Sprintf("%s kernels %s (%s per unit), most of all %s", c.ID, by, delta(c.Delta), x.kernelText(top))
-	}
-	return "GPU compute " + x.classChange(comparison.ClassCompute) + ", most of all " + x.kernelText(top)
-}
-
-// splitText says that a kernel was replaced by several, where at least half of a change of compute time
-// comes from that.
-func (x *Parts) splitText(d float64) string {
-	for i := range x.C.Kernels {
-		k := &x.C.Kernels[i]
-		if k.BaseName == nil || k.HeadName == nil {
-			continue
-		}
-		if n, sum := x.splits(k); n > 1 && sum*d > 0 && math.Abs(sum) >= math.Abs(d)/2 {
-			return fmt.Sprintf("kernel %s%s%d kernels, %s among them (%s per unit)", x.shown(*k.BaseName),
-				splitWord, n, x.shown(*k.HeadName), delta(sum))
-		}
-	}
-	return ""
-}
-
-const splitWord = " replaced by "
-
-// splits counts the kernels that a paired kernel was replaced by, and sums their changes.
-func (x *Parts) splits(k *comparison.Kernel) (n int, sum float64) {
-	n, sum = 1, k.Delta
-	for i := range x.C.Kernels {
-		if o := &x.C.Kernels[i]; o.SplitOf != nil && *o.SplitOf == *k.BaseName {
-			n++
-			sum += o.Delta
-		}
-	}
-	return n, sum
-}
-
-// category is the one that at least half of a change of compute time comes from, or nil.
-func (x *Parts) category(d float64) *comparison.AttributionRow {
-	var best *comparison.AttributionRow
-	for i := range x.C.Attribution.Rows {
-		r := &x.C.Attribution.Rows[i]
-		if r.Kind == comparison.KindCategory && r.ID != side.Communication && r.Delta*d > 0 &&
-			math.Abs(r.Delta) >= math.Abs(d)/2 &&
-			(best == nil || math.Abs(r.Delta) > math.Abs(best.Delta)) {
-			best = r
-		}
-	}
-	return best
-}
-
-// kernelText names a kernel, what replaced it, and whether it runs more often or takes longer.
-func (x *Parts) kernelText(r *comparison.AttributionRow) string {
-	var names []string
-	for _, n := range strings.Split(r.ID, " → ") {
-		names = append(names, x.shown(n))
-	}
-	text := strings.Join(names, " → ")
-	for i := range x.C.Kernels {
-		k := &x.C.Kernels[i]
-		if kernelID(k) != r.ID {
-			continue
-		}
-		switch {
-		case k.Class == comparison.Added:
-			return fmt.Sprintf("%s, new: %.4g per unit, %s", text, *k.HeadCount, delta(r.Delta))
-		case k.Class == comparison.Removed:
-			return fmt.Sprintf("%s, no longer run: %s per unit", text, delta(r.Delta))
-		case *k.BaseCount != *k.HeadCount && math.Abs(k.CountEffect) > math.Abs(k.Delta)/2:
-			return fmt.Sprintf("%s %s, run %.4g instead of %.4g times per unit", text, delta(r.Delta), *k.HeadCount,
-				*k.BaseCount)
-		}
-	}
-	if r.Base > 0 {
-		return fmt.Sprintf("%s %s (%s per unit)", text, unit.Change(r.Delta/r.Base), delta(r.Delta))
-	}
-	return text + " " + delta(r.Delta) + " per unit"
-}
-
-// kernelID is the attribution row's id of a kernel row.
-func kernelID(k *comparison.Kernel) string {
-	switch {
-	case k.BaseName == nil:
-		return *k.HeadName
-	case k.HeadName == nil || *k.BaseName == *k.HeadName:
-		return *k.BaseName
-	}
-	return *k.BaseName + " → " + *k.HeadName
-}
-
-// shown is a kernel's name as tables have it, short enough for a sentence.
-func (x *Parts) shown(name string) string {
-	if x.names == nil {
-		x.names = x.Base.DisplayNames()
-		for full, text := range x.Head.DisplayNames() {
-			x.names[full] = text
-		}
-	}
-	if text, ok := x.names[name]; ok {
-		name = text
-	}
-	return match.Shorten(name)
-}
-
-// common finds a shift that most kernels share: the median of the changes per run, weighted with time, if kernels with
-// commonShare of the compute time changed by that much to within a quarter of it.
-func (x *Parts) common() (shift float64, ok bool) {
-	if x.Shift != nil {
-		s := math.Expm1(*x.Shift)
-		return s, math.Abs(s) >= commonLeast
-	}
-	base, _ := x.Base.Merged()
-	head, _ := x.Head.Merged()
-	type change struct{ ln, time float64 }
-	var list []change
-	sum := 0.0
-	for _, p := range match.Kernels(base, head) {
-		b, h := match.At(base, p.Base), match.At(head, p.Head)
-		if b.Category != side.Communication {
-			sum += b.Time
-		}
-		if p.By == comparison.ByExact && b.Category != side.Communication && b.Time > 0 && h.Time > 0 && b.Count > 0 &&
-			h.Count > 0 {
-			list = append(list, change{math.Log(h.Time / h.Count / (b.Time / b.Count)), b.Time})
-		}
-	}
-	slices.SortStableFunc(list, func(a, b change) int { return cmp.Compare(a.ln, b.ln) })
-	middle, passed := 0.0, 0.0
-	for _, c := range list {
-		if passed += c.time; passed >= sum/2 {
-			middle = c.ln
-			break
-		}
-	}
-	alike := 0.0
-	kinds := 0
-	for _, c := range list {
-		if math.Abs(c.ln-middle) <= max(math.Abs(middle)/4, commonAlike) {
-			alike += c.time
-			kinds++
-		}
-	}
-	return math.Expm1(middle), math.Abs(middle) >= commonLeast && kinds >= commonKinds && alike >= commonShare*sum
-}
-
-// structural adds the first findings about structure that the text does not name yet.
-func (x *Parts) structural(text string) string {
-	var list []string
-	for i := range x.C.Structure {
-		s := &x.C.Structure[i]
-		if strings.Contains(text, s.Text) || len(list) == 3 {
-			continue
-		}
-		if s.ID == comparison.FoundLaunches && slices.ContainsFunc(x.C.Structure, func(o comparison.Structural) bool {
-			return o.ID == comparison.FoundGraphs || o.ID == comparison.FoundStorm
-		}) {
-			continue // said there
-		}
-		list = append(list, s.Text)
-	}
-	return strings.Join(list, ", ")
-}
-
-// replaced names the largest kernel that another one stands for, if it takes a share of the unit and is not named yet.
-func (x *Parts) replaced(text string) string {
-	best, most, n := "", 0.0, 0
-	for i := range x.C.Kernels {
-		k := &x.C.Kernels[i]
-		if k.BaseName == nil || k.HeadName == nil || k.PairedBy == comparison.ByExact ||
-			max(*k.Base, *k.Head) < namedShare*x.C.Attribution.Base {
-			continue
-		}
-		if strings.Contains(text, x.shown(*k.BaseName)+splitWord) {
-			continue // said there
-		}
-		n++
-		if m := max(*k.Base, *k.Head); m > most {
-			best, most = x.shown(*k.BaseName)+" → "+x.shown(*k.HeadName), m
-			if parts, _ := x.splits(k); parts > 1 {
-				best += fmt.Sprintf(" and %d more", parts-1)
-			}
-		}
-	}
-	switch {
-	case n == 0 || strings.Contains(text, best):
-		return ""
-	case n == 1:
-		return "a kernel was replaced: " + best
-	}
-	return fmt.Sprintf("%d kernels were replaced, most of all %s", n, best)
-}
-
-// mixText says that the mix of units changed, which the times of one kind of unit do not feel: only where their counts
-// did. Other shares of the time at the same counts are a change of what units cost.
-func (x *Parts) mixText() string {
-	var base, head int64
-	for i := range x.C.Mix {
-		base, head = base+x.C.Mix[i].BaseCount, head+x.C.Mix[i].HeadCount
-	}
-	if base == 0 || head == 0 {
-		return ""
-	}
-	for i := range x.C.Mix {
-		m := &x.C.Mix[i]
-		b, h := float64(m.BaseCount)/float64(base), float64(m.HeadCount)/float64(head)
-		if m.Compared && m.BaseShare != nil && m.HeadShare != nil && math.Abs(*m.HeadShare-*m.BaseShare) >= mixMoved &&
-			math.Abs(h-b) >= mixMoved/2 {
-			return fmt.Sprintf(
-				"units of this kind (%s) take %s of the time instead of %s, a change of the mix and not of the cost (%d of %d units instead of %d of %d)",
-				x.Kind, unit.Percent(*m.HeadShare), unit.Percent(*m.BaseShare), m.HeadCount, head, m.BaseCount, base)
-		}
-	}
-	return ""
+	return strings.ToUpper(s[:1]) + s[1:]
 }

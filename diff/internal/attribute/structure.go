@@ -25,7 +25,9 @@ const (
 )
 
 // Structure finds what is done differently, however long it takes. Counts are exact, so one capture a side is enough.
-func (x *Parts) Structure(base, head []side.Work) {
+func (x *Parts) Structure() {
+	base, _ := x.Base.Merged()
+	head, _ := x.Head.Merged()
 	x.graphs()
 	x.launches(base, head)
 	x.blocking()
@@ -48,7 +50,7 @@ func (x *Parts) found(id, text string, b, h float64) {
 	x.C.Structure = append(x.C.Structure, comparison.Structural{ID: id, Text: text, Base: &b, Head: &h, Class: class})
 }
 
-func perUnit(b, h float64) string { return fmt.Sprintf("%.4g → %.4g per unit", b, h) }
+func perUnit(b, h float64) string { return count(b) + " → " + count(h) + " per unit" }
 
 // median of a count on both sides; ok is false where a capture lacks it.
 func (x *Parts) medians(of func(v *side.View) *report.Summary) (b, h float64, ok bool) {
@@ -115,7 +117,7 @@ func (x *Parts) launches(base, head []side.Work) {
 	}
 	if more > 0 && time/more <= stormKernel {
 		x.found(comparison.FoundStorm,
-			fmt.Sprintf("%.4g more launches per unit, of kernels that take %s on average", h-b, match.NS(time/more)), b,
+			fmt.Sprintf("%s more launches per unit, of kernels that take %s on average", count(h-b), match.NS(time/more)), b,
 			h)
 	}
 }
@@ -242,8 +244,8 @@ func (x *Parts) communication(base, head []side.Work) {
 // leastCall is the share of the unit's time that a call must take to be judged by its length.
 const leastCall = 0.001
 
-// ApiRows compares the host's calls, in the order of the base's time.
-func (x *Parts) ApiRows() {
+// APIRows compares the host's calls, in the order of the base's time.
+func (x *Parts) APIRows() {
 	type sums struct{ count, time float64 }
 	of := func(s *side.Side, name string) (r sums, ok bool) {
 		for _, v := range s.Views {

@@ -50,7 +50,12 @@ const (
 
 func draws(units int) int { return max(leastDraws, min(Draws, mostDrawn/max(units, 1))) }
 
-// blockFor is [BlockLength] for n units of the given lag-1 autocorrelation, at most a quarter of them.
+// blockFor is how many consecutive units are drawn together: the larger of n^(1/3) and the length that is best for the mean
+// of a first-order autoregressive series,
+//
+//	(6 ρ² / (1-ρ²)²)^(1/3) · n^(1/3)
+//
+// (Politis & White 2004, eq. 9, with its sums worked out for that series), rounded up, and at most a quarter of the units.
 func blockFor(n int, rho float64) int {
 	q := 1 - rho*rho
 	length := math.Cbrt(float64(n)) * max(1, math.Cbrt(6*rho*rho/(q*q)))

@@ -48,6 +48,6 @@ func Controls(effects []float64) (c Control, ok bool) {
 	for i, v := range d {
 		d[i] = math.Abs(v - c.Shift)
 	}
-	c.Floor = max(controlLeast, math.Expm1(math.Abs(c.Shift)+NormalQuantile(0.01)*1.4826*median(d)))
+	c.Floor = max(controlLeast, math.Expm1(math.Abs(c.Shift)+NormalQuantile(0.01)*normalMAD*median(d)))
 	return c, true
 }

@@ -34,6 +34,9 @@ func Deviation(values []float64) float64 {
 	return math.Sqrt(squares(values, m) / float64(n-1))
 }
 
+// normalMAD times the median absolute deviation is the standard deviation of normal values.
+const normalMAD = 1.4826
+
 // MAD is the median absolute deviation from the median, without a factor.
 func MAD(values []float64) float64 {
 	m := median(slices.Clone(values))
@@ -42,4 +45,25 @@ func MAD(values []float64) float64 {
 		d[i] = math.Abs(v - m)
 	}
 	return median(d)
+}
+
+// steadiness is the standard deviation of a series without what moves it for good or now and then: the smaller of
+//
+//	1.4826/√2 · median |x(i+1) - x(i)|         which a drift does not inflate (after von Neumann 1941)
+//	(shortest stretch that holds half) / 1.349   which slow steps do not, as long as they are fewer than half
+//
+// both of which estimate σ of independent normal values (Rousseeuw & Leroy 1987). values are two at least.
+func steadiness(values []float64) float64 {
+	steps := make([]float64, len(values)-1)
+	for i := range steps {
+		steps[i] = math.Abs(values[i+1] - values[i])
+	}
+	sorted := slices.Clone(values)
+	slices.Sort(sorted)
+	half := len(sorted) / 2
+	shortest := math.Inf(1)
+	for i := range len(sorted) - half {
+		shortest = min(shortest, sorted[i+half]-sorted[i])
+	}
+	return min(normalMAD*median(steps)/math.Sqrt2, shortest*normalMAD/2)
 }

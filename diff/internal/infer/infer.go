@@ -52,9 +52,6 @@ type Result struct {
 // is the normal distribution to nine digits.
 const MaxDF = 1e9
 
-// MedianOf sorts its argument. The median of nothing is 0.
-func MedianOf(values []float64) float64 { return median(values) }
-
 // mean of the values that are there, and how many they are.
 func mean(values []float64) (m float64, n int) {
 	var sum float64

@@ -48,6 +48,57 @@ func TestNoCertaintyFromNoVariance(t *testing.T) {
 	}
 }
 
+// Three copies a side of 9 units that alternate by 1 %, one of which stalls: |ln x(i+1) - ln x(i)| is ln 1.01 at 6 of 8
+// places, so s = 1.4826 ln 1.01 / √2; the shortest stretch that holds 5 of 9 is ln 1.01 long, s = 0.7413 ln 1.01, which is
+// less. Over 3 + 3 captures of 9 units the standard error is s √(1/9 · (3/9 + 3/9)) = s √(2/27), whatever the stall.
+func TestLeastErrorByHand(t *testing.T) {
+	units := []float64{1e6, 1.01e6, 1e6, 1.01e6, 5e6, 1.01e6, 1e6, 1.01e6, 1e6}
+	v := judge(infer.Number{Stat: infer.Mean, Tolerance: 0.03, Timer: 1, Base: captures(units, units, units),
+		Head: captures(scaled(units, 2), scaled(units, 2), scaled(units, 2))})
+	near(t, "standard error", v.Test.SE, 0.7413*math.Log(1.01)*math.Sqrt(2./27), 1e-9)
+}
+
+func scaled(units []float64, factor float64) []float64 {
+	list := slices.Clone(units)
+	for i := range list {
+		list[i] *= factor
+	}
+	return list
+}
+
+// Every eighth step takes twice as long in each of three captures, which makes the mean 12.5 % larger: what the captures
+// differ by is what counts, not that the steps differ. It fails. The median, which moved by nothing, holds.
+func TestEveryEighthStepOverCaptures(t *testing.T) {
+	rng := rand.New(rand.NewPCG(31, 1))
+	var base, head [][]float64
+	for range 3 {
+		base = append(base, series(rng, 62, 1, 0.003))
+		slow := series(rng, 62, 1, 0.003)
+		for i := 7; i < len(slow); i += 8 {
+			slow[i] *= 2
+		}
+		head = append(head, slow)
+	}
+	if v := judge(infer.Number{Stat: infer.Mean, Tolerance: 0.05, Timer: 1, Base: captures(base...), Head: captures(head...)}); v.Outcome != infer.Fails {
+		t.Errorf("mean: %+v", v)
+	}
+	if v := judge(infer.Number{Stat: infer.Median, Tolerance: 0.03, Timer: 1, Base: captures(base...), Head: captures(head...)}); v.Outcome != infer.Holds {
+		t.Errorf("median: %+v", v)
+	}
+}
+
+// An interval over units that the caller works out counts as one over listed units: where the floor of 5 % keeps the
+// tolerance of 3 % already, the units only have to agree that there is a change.
+func TestGivenCountsAsUnits(t *testing.T) {
+	for low, want := range map[float64]infer.Outcome{1.024: infer.Fails, 0.99: infer.Undecided} {
+		v := judge(infer.Number{Tolerance: 0.03, Timer: 1, Base: []infer.Capture{{Value: 100e6}}, Head: []infer.Capture{{Value: 110e6}},
+			Given: &infer.Given{Low: low, High: 1.18, Method: "test"}})
+		if v.Outcome != want {
+			t.Errorf("from %v: %+v", low, v)
+		}
+	}
+}
+
 // A capture that is named twice has no spread between captures. The units inside still vary, and +4.3 % against +3 % is
 // within what they allow: undecided, as it is with the capture named once.
 func TestCopiesAreNotCertain(t *testing.T) {
@@ -304,6 +355,15 @@ func TestStalls(t *testing.T) {
 	}
 	if v := judge(infer.Number{Tolerance: 0.05, Timer: 1, Base: captures(base), Head: captures(many)}); v.Outcome != infer.Fails {
 		t.Errorf("every eighth: %+v", v)
+	}
+	// Five of 39 steps take 1.8 times as long and one of them 2.1 times: +11 % is not what one stall did. It fails.
+	base, slow := series(rng, 39, 1, 0.01), series(rng, 39, 1, 0.01)
+	for _, i := range []int{7, 15, 23, 31} {
+		slow[i] *= 1.8
+	}
+	slow[38] *= 2.1
+	if v := judge(infer.Number{Tolerance: 0.05, Timer: 1, Base: captures(base), Head: captures(slow)}); v.Outcome != infer.Fails {
+		t.Errorf("five of 39: %+v", v)
 	}
 	if e := infer.StallsOf(many); e.Units != 8 || e.Every != 8 || math.Abs(e.Times-3) > 0.05 {
 		t.Errorf("every eighth: %+v", e)

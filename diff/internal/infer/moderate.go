@@ -25,7 +25,7 @@ const maxPrior = 2
 
 // outlier is how many standard deviations, estimated by the median absolute deviation, a sample's e may lie from the
 // median of all.
-const outlier = 3 * 1.4826
+const outlier = 3 * normalMAD
 
 // variance pools a sample's variance within both sides and its history, with its degrees of freedom.
 func (s *Sample) variance(history map[string]History) (s2, df float64) {

@@ -2,6 +2,12 @@ package infer
 
 import "math"
 
+// Levels of the plans below: two-sided tests at Alpha that find a change with probability Power.
+const (
+	Alpha = 0.05
+	Power = 0.80
+)
+
 // Plan is a comparison that is yet to be made, with what is known of the noise. Its powers are of the very test that
 // [Judge] will run: TREAT against Tau with a variance estimated from the captures, pooled with a calibration if there
 // is one, and the floor where one has to be exceeded.

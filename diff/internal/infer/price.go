@@ -19,7 +19,8 @@ type Work struct {
 
 // Bounds of a fit.
 const (
-	minFitted = 32 // units of a phase on a side, to fit them
+	minFitted = 32 // units of a phase on a side, to fit them,
+	minKinds  = 4  // of so many kinds: a line through two batch sizes says nothing of what lies between
 	stretches = 4  // into which an axis is cut, at quartiles
 	sweeps    = 2000
 )
@@ -38,9 +39,10 @@ type Fit struct {
 	Residual      float64 // root mean square of the relative errors
 }
 
-// FitTime fits the units of one phase. ok is false with fewer than 32, or times that are not positive.
+// FitTime fits the units of one phase. ok is false with fewer than 32, or of fewer than 4 kinds, or times that are not
+// positive.
 func FitTime(units []Work) (f *Fit, ok bool) {
-	if len(units) < minFitted {
+	if len(units) < minFitted || len(counts(units)) < minKinds {
 		return nil, false
 	}
 	f = &Fit{cells: map[[2]int]bool{}}

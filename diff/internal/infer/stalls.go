@@ -1,7 +1,6 @@
 package infer
 
 import (
-	"cmp"
 	"math"
 	"slices"
 )
@@ -57,42 +56,41 @@ func StallsOf(units []float64) Excess {
 // one in eight.
 func fewUnits(n int) int { return max(0, min(max(3, n*2/100), (n-1)/8)) }
 
-// without drops the slowest units of each capture; of pairs, those whose time grew most, on both sides. ok is false
-// where a capture lists none or too few.
+// without drops the stalls: units that took more than twice the median of their capture; of pairs, those whose time grew
+// to more than twice what it grew to in the middle, on both sides. ok is false where there are none, or more than a few.
 func without(base, head []Capture, tied bool) (b, h []Capture, ok bool) {
 	if tied && len(base) == 1 && len(head) == 1 {
 		n := min(len(base[0].Units), len(head[0].Units))
-		drop := slowest(n, func(i int) float64 { return head[0].Units[i] / base[0].Units[i] })
-		if len(drop) == 0 {
-			return nil, nil, false
+		grown := make([]float64, n)
+		for i := range grown {
+			grown[i] = head[0].Units[i] / base[0].Units[i]
 		}
-		return []Capture{base[0].less(drop)}, []Capture{head[0].less(drop)}, true
+		drop := stalls(grown)
+		return []Capture{base[0].less(drop)}, []Capture{head[0].less(drop)}, len(drop) > 0 && len(drop) <= fewUnits(n)
 	}
+	few, dropped := true, 0
 	trim := func(side []Capture) []Capture {
 		list := make([]Capture, len(side))
 		for i := range side {
-			u := side[i].Units
-			drop := slowest(len(u), func(k int) float64 { return u[k] })
-			ok = ok && len(drop) > 0
+			drop := stalls(side[i].Units)
+			few = few && len(drop) <= fewUnits(len(side[i].Units))
+			dropped += len(drop)
 			list[i] = side[i].less(drop)
 		}
 		return list
 	}
-	ok = true
 	b, h = trim(base), trim(head)
-	return b, h, ok
+	return b, h, few && dropped > 0
 }
 
-// slowest are the places of the few units with the largest values.
-func slowest(n int, value func(i int) float64) map[int]bool {
-	places := make([]int, n)
-	for i := range places {
-		places[i] = i
-	}
-	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(value(b), value(a)) })
+// stalls are the places of values beyond twice their median.
+func stalls(values []float64) map[int]bool {
+	middle := median(slices.Clone(values))
 	drop := map[int]bool{}
-	for _, i := range places[:fewUnits(n)] {
-		drop[i] = true
+	for i, v := range values {
+		if v > stalled*middle {
+			drop[i] = true
+		}
 	}
 	return drop
 }
@@ -112,8 +110,8 @@ func (c *Capture) less(drop map[int]bool) Capture {
 	return out
 }
 
-// stalls takes a mean back to a warning that few units carry: without the slowest of each side it holds.
-func (q *question) stalls(o Options) {
+// forgive takes a mean back to a warning that a few stalls carry: without those of each side it holds.
+func (q *question) forgive(o Options) {
 	if !(q.d > 0) {
 		return
 	}

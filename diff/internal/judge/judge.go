@@ -348,6 +348,7 @@ func (j *judge) replicated(g *comparison.Gate, s *subject) {
 	if g.Verdict != comparison.Fail || !s.noisy || n >= j.p.Stats.MinCaptures {
 		return
 	}
+	g.Class = comparison.Unsettled
 	g.Open(
 		comparison.WideInterval,
 		fmt.Sprintf("%s; with %s a side a duration does not fail, the policy asks for %d (min_captures)", g.Reason,

@@ -164,7 +164,8 @@ func ofTime(metric string) bool {
 }
 
 // unasked warns of rows of time that got worse for certain, and that no rule judges: a pass over such a row is
-// impossible. last are the numbers that rules judge or that are switched off.
+// impossible. last are the numbers that rules judge or that are switched off. Rows of single devices only say where to
+// look: what a step takes is what its slowest device does, which has the row of the kind.
 func (j *judge) unasked(last map[string]int) []comparison.Gate {
 	var list []comparison.Gate
 	if j.first || !j.c.Comparable || j.p.Changes() == 0 { // whose policy is budgets asks nothing of a base
@@ -173,7 +174,9 @@ func (j *judge) unasked(last map[string]int) []comparison.Gate {
 	for i := range j.c.Primary {
 		row := &j.c.Primary[i]
 		s := subject{row: *row}
-		if _, judged := last[s.key("change")]; judged || !ofTime(row.Metric) || row.Class != comparison.Regressed {
+		_, judged := last[s.key("change")]
+		_, device := row.Labels["device"]
+		if judged || device || !ofTime(row.Metric) || row.Class != comparison.Regressed {
 			continue
 		}
 		j.rulings = append(j.rulings, ruling{kind: ruledChange})

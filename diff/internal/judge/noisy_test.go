@@ -1,8 +1,9 @@
 package judge_test
 
 import (
+	"math"
 	"slices"
-	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -12,52 +13,74 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestNoPassOverACertainRegression: whatever the rules are about, a unit's time that got worse for certain is judged by
-// a rule that tolerates it, or the verdict is no pass.
+// TestNoPassOverACertainRegression: whatever the rules are about, a unit's time of whatever kind that got worse for
+// certain is judged by a rule that tolerates it, or the verdict is no pass.
 func TestNoPassOverACertainRegression(t *testing.T) {
-	metrics := []string{"unit.time.p50", "unit.time.mean", "unit.time.p99", "gpu.idle_ratio{device=0}"}
+	labels := []report.Labels{{}, {"phase": "decode", "batch": "16"}, {"phase": "prefill"}}
+	metrics := []string{"work.time", "unit.time.p50", "unit.time.mean", "unit.time.p99"}
 	rapid.Check(t, func(t *rapid.T) {
 		cmp := difftest.Compared(10e6, comparison.Same)
 		row := cmp.Primary[0]
 		cmp.Primary = cmp.Primary[:0]
-		for _, m := range metrics[:3] {
-			r := row
-			head := rapid.Float64Range(9e6, 20e6).Draw(t, m)
-			delta, ratio := head-10e6, head/10e6
-			r.Metric, r.Head, r.Delta, r.Ratio = m, &head, &delta, &ratio
-			if r.Class = comparison.Same; ratio > 1.03 {
-				r.Class = comparison.Regressed
+		var rules []policy.Rule
+		add := func(rule string) {
+			r, err := policy.ParseFailOn(rule)
+			if err != nil {
+				t.Fatal(err)
 			}
-			cmp.Primary = append(cmp.Primary, r)
+			rules = append(rules, r)
 		}
-		var list []policy.Rule
+		add("gpu.idle_ratio{device=0}:+3%")
 		for _, m := range metrics {
-			if rel := rapid.Float64Range(0, 1).Draw(t, "rule on "+m); rel < 0.5 {
-				level := rapid.SampledFrom([]string{"", ",warn"}).Draw(t, "level")
-				r, err := policy.ParseFailOn(m + ":+" + strconv.FormatFloat(100*rel, 'f', 3, 64) + "%" + level)
-				if err != nil {
-					t.Fatal(err)
+			for i, l := range labels {
+				if m == "work.time" && i > 0 {
+					break
 				}
-				list = append(list, r)
+				r := row
+				head := 10e6 * rapid.SampledFrom([]float64{1, 1, 1, 0.8, 1.5}).Draw(t, m+l.String())
+				r.Metric, r.Labels, r.Head, r.Class = m, l, &head, comparison.Same
+				if r.Change(); *r.Ratio > 1.03 {
+					r.Class = comparison.Regressed
+				}
+				cmp.Primary = append(cmp.Primary, r)
+				if tolerated := rapid.SampledFrom([]string{"", "5%", "100%", "100%,warn"}).Draw(t, "rule"); tolerated != "" {
+					add(strings.Replace(m+"{"+l.String()+"}", "{}", "", 1) + ":+" + tolerated)
+				}
 			}
-		}
-		if len(list) == 0 {
-			return
 		}
 		idle := difftest.Side(difftest.Metric("gpu.idle_ratio", report.Ratio, 0.2, "device", "0"))
-		difftest.Judge(cmp, idle, idle, list)
+		difftest.Judge(cmp, idle, idle, rules)
 		if cmp.Verdict != comparison.Pass {
 			return
 		}
 		for _, r := range cmp.Primary {
 			tolerated := slices.ContainsFunc(cmp.Gates, func(g comparison.Gate) bool {
-				return g.Metric == r.Metric && g.Verdict == comparison.Pass
+				return g.Metric == r.Metric && g.Labels.String() == r.Labels.String() && g.Verdict == comparison.Pass
 			})
 			if r.Class == comparison.Regressed && !tolerated {
-				t.Fatalf("pass over %s %+.1f %%", r.Metric, 100*(*r.Ratio-1))
+				t.Fatalf("pass over %s{%s} %+.1f %%", r.Metric, r.Labels, 100*(*r.Ratio-1))
 			}
 		}
 	})
+}
+
+// TestADeviceThatIsNotTheSlowestOnlyShows: the step takes what its slowest device does, which did not change.
+func TestADeviceThatIsNotTheSlowestOnlyShows(t *testing.T) {
+	for _, device := range []bool{true, false} {
+		cmp := difftest.Compared(10e6, comparison.Same)
+		base, head := 5e6, 6e6
+		r := comparison.Row{Metric: "unit.time.p50", Kind: "decode", Labels: report.Labels{"device": "0"}, Unit: report.Nanoseconds,
+			Base: &base, Head: &head, Class: comparison.Regressed, Why: "because"}
+		if !device {
+			r.Metric, r.Labels = "unit.time.p99", report.Labels{"phase": "prefill"}
+		}
+		r.Change()
+		cmp.Primary = append(cmp.Primary, r)
+		difftest.Judge(cmp, difftest.Side(), difftest.Side(), rules(t, "unit.time.p50:+3%"))
+		if warned := len(cmp.Gates) > 1 && cmp.Verdict == comparison.Warn; warned == device {
+			t.Errorf("device %v: %s, %+v", device, cmp.Verdict, cmp.Gates)
+		}
+	}
 }
 
 // TestTheAbsoluteToleranceOfAShortUnit: 10 us are a third of a unit of 30 us. Below 300 us a time may change by no more
@@ -106,6 +129,28 @@ func TestLaunchesFailOnlyWithTheStep(t *testing.T) {
 		at := slices.IndexFunc(cmp.Gates, func(g comparison.Gate) bool { return g.Rule == "launches" })
 		if at < 0 || cmp.Gates[at].Verdict != c.verdict {
 			t.Errorf("%s, %v launches: %+v, want %s", c.class, c.want, cmp.Gates, c.verdict)
+		}
+	}
+}
+
+// TestACertainRegressionThatMayBreakItsRule is no warning: +7 % against a rule of +5 % with a standard deviation of sd
+// between three captures a side has a standard error of sd √(2/3) and 4 degrees of freedom, of which 2.13 are certain.
+func TestACertainRegressionThatMayBreakItsRule(t *testing.T) {
+	captures := func(mean, sd float64) (list []*report.Report) {
+		for _, z := range []float64{-1, 0, 1} {
+			list = append(list, difftest.Side(difftest.Metric("gpu.idle_ratio", report.Ratio, mean*math.Exp(z*sd), "device", "0"))...)
+		}
+		return list
+	}
+	for sd, want := range map[float64]comparison.Verdict{
+		0.004: comparison.Fail,         // 5.8 standard errors beyond the rule
+		0.012: comparison.Inconclusive, // 3.9 beyond 3 %, 1.9 beyond the rule
+		0.04:  comparison.Warn,         // 1.2 beyond 3 %: suspected
+	} {
+		cmp := difftest.Compared(10e6, comparison.Same)
+		difftest.Judge(cmp, captures(0.2, sd), captures(0.214, sd), rules(t, "gpu.idle_ratio{device=0}:+5%"))
+		if cmp.Verdict != want {
+			t.Errorf("sd %v: %s, want %s: %+v", sd, cmp.Verdict, want, cmp.Gates)
 		}
 	}
 }

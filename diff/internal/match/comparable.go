@@ -90,6 +90,22 @@ func (x *Sides) Check() bool {
 	return true
 }
 
+// differing leaves of two lists of as many parts those that differ, so that a load names the option and not all of it; the
+// fingerprint, which covers all of them, only where nothing else does.
+func differing(a, b string) (string, string) {
+	as, bs := strings.Split(a, "; "), strings.Split(b, "; ")
+	if len(as) < 2 || len(as) != len(bs) {
+		return a, b
+	}
+	var x, y []string
+	for i := range as {
+		if as[i] != bs[i] && (len(x) == 0 || !strings.HasPrefix(as[i], "fingerprint ")) {
+			x, y = append(x, as[i]), append(y, bs[i])
+		}
+	}
+	return strings.Join(x, "; "), strings.Join(y, "; ")
+}
+
 // Environment compares the hard fields of all captures with the first one's. Unknown fields differ from nothing.
 func (x *Sides) Environment() {
 	first := x.Base.Captures[0]
@@ -97,6 +113,7 @@ func (x *Sides) Environment() {
 	say := func(code comparison.Code, field, a, b string) {
 		if key := field + a + b; !seen[key] {
 			seen[key] = true
+			a, b = differing(a, b)
 			text := fmt.Sprintf("%s differs: %s on one side, %s on the other", field, a, b)
 			if code == comparison.GraphCaptureMismatch {
 				text = fmt.Sprintf(
@@ -188,7 +205,7 @@ func (x *Sides) haveUnits() bool {
 	}
 	text := fmt.Sprintf("%s has no unit of work", lacking.Trace.Name)
 	if why := strings.TrimSuffix(lacking.Unit.Why, "."); why != "" {
-		text += " (" + why + ")"
+		text += " (" + clip(why, mostWhy) + ")"
 	}
 	if having != nil {
 		text += fmt.Sprintf(", %s has one (%s): try %s on both, or put step markers into the program",
@@ -219,12 +236,16 @@ func unitOption(u *report.Unit) string {
 }
 
 // Shorten a name for a sentence.
-func Shorten(name string) string {
-	const most = 60
-	if r := []rune(name); len(r) > most {
+func Shorten(name string) string { return clip(name, 60) }
+
+// mostWhy is how much of a report's own reason is repeated, which may hold long names of kernels.
+const mostWhy = 300
+
+func clip(s string, most int) string {
+	if r := []rune(s); len(r) > most {
 		return string(r[:most]) + "…"
 	}
-	return name
+	return s
 }
 
 // Choose matches the kinds of unit and picks the one to attribute: of the phase that both sides spend most time in, the

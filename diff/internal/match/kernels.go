@@ -8,6 +8,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
@@ -25,13 +26,14 @@ func Effects(c0, x0, c1, x1 float64) (count, perCall float64) {
 	return count, delta - count
 }
 
-// KernelRows works out which kernels get a row of their own: those with a share of MinShare on either side, or whose
-// change has that share, the largest changes first, at most Top.
+// KernelRows works out which kernels get a row of their own: those with a share of MinShare on either side, and those that
+// another one replaced, however small; the largest changes first, at most Top.
 func (x *Sides) KernelRows(base, head []side.Work, unit float64) (rows []Pair, rest []Pair) {
 	least := x.Opt.MinShare * unit
 	for _, p := range Kernels(base, head) {
 		b, h := At(base, p.Base), At(head, p.Head)
-		if max(b.Alone, h.Alone, b.Time, h.Time) >= least && !x.uncertain(p, b, h) {
+		replaced := p.By == comparison.ByFamily || p.By == comparison.ByPosition
+		if replaced || max(b.Alone, h.Alone, b.Time, h.Time) >= least && !x.uncertain(p, b, h) {
 			rows = append(rows, p)
 		} else {
 			rest = append(rest, p)
@@ -48,6 +50,74 @@ func (x *Sides) KernelRows(base, head []side.Work, unit float64) (rows []Pair, r
 		rows = rows[:x.Opt.Top]
 	}
 	return rows, rest
+}
+
+// KernelRow is the row of a pair, with the class of what needs no statistics and else none settled. unit is the mean time
+// of a unit of the base, ns.
+func KernelRow(base, head []side.Work, p Pair, unit float64) comparison.Kernel {
+	b, h := At(base, p.Base), At(head, p.Head)
+	k := comparison.Kernel{PairedBy: p.By, Category: b.Category, Note: p.Note, Delta: h.Time - b.Time, Class: comparison.Unsettled}
+	k.CountEffect, k.PerCallEffect = Effects(b.Count, b.Time, h.Count, h.Time)
+	if p.Base >= 0 {
+		k.BaseName, k.Base, k.BaseCount = &base[p.Base].Name, &base[p.Base].Time, &base[p.Base].Count
+		share := b.Time / unit
+		k.Share = &share
+	}
+	if p.Of >= 0 {
+		k.SplitOf = &base[p.Of].Name
+	}
+	if p.Head >= 0 {
+		k.HeadName, k.Head, k.HeadCount = &head[p.Head].Name, &head[p.Head].Time, &head[p.Head].Count
+		if p.Base < 0 {
+			k.Category = h.Category
+		}
+	}
+	if k.Base != nil && k.Head != nil && b.Time > 0 {
+		ratio := h.Time / b.Time
+		k.Ratio = &ratio
+	}
+	if p.Base >= 0 && p.Head >= 0 && p.By != comparison.ByExact && k.Note == "" {
+		k.Note = "replaced: paired by " + p.By
+	}
+	if g := launchedOtherwise(b.Geometry, h.Geometry); g != "" {
+		k.Note = strings.TrimPrefix(k.Note+"; "+g, "; ")
+		k.Launch = g
+	}
+	switch {
+	case k.BaseName == nil:
+		k.Class, k.Why = comparison.Added, "runs on the head's side only"
+	case k.HeadName == nil:
+		k.Class, k.Why = comparison.Removed, "runs on the base's side only"
+	case k.Delta == 0:
+		k.Class, k.Why = comparison.Same, "both sides are equal"
+	case k.Ratio == nil || *k.Ratio <= 0:
+		k.Why = "one side is 0"
+	}
+	return k
+}
+
+// launchedOtherwise says which parts of a launch geometry changed, "block 4×4 → 16×16"; empty where none did or a side does not
+// say. Shared memory is a part that a side may lack.
+func launchedOtherwise(base, head string) string {
+	if base == "" || head == "" || base == head {
+		return ""
+	}
+	of := func(text string) map[string]string {
+		parts := map[string]string{}
+		for _, p := range strings.Split(text, ", ") {
+			name, size, _ := strings.Cut(p, " ")
+			parts[name] = size
+		}
+		return parts
+	}
+	b, h := of(base), of(head)
+	var list []string
+	for _, name := range []string{"block", "grid", "shared"} {
+		if b[name] != h[name] {
+			list = append(list, name+" "+cmp.Or(b[name], "none")+" → "+cmp.Or(h[name], "none"))
+		}
+	}
+	return strings.Join(list, ", ")
 }
 
 // uncertain reports whether a kernel that seems added or removed may only be among those that the other side's report

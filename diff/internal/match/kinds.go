@@ -2,8 +2,10 @@ package match
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
+	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
@@ -63,9 +65,13 @@ func (x *Sides) matchKinds() {
 	x.variants(m)
 }
 
-// variants finds the kinds of one side that do the work of a kind of both: steps with a kernel more every now and then.
+// variants finds the kinds of one side that do the work of a kind of both: steps with a kernel more every now and then, or
+// with many more, of names that the kind of both does not have.
 func (x *Sides) variants(m *kindMatcher) {
-	ref := func(s *side.Side, row []int) kindRef {
+	ref := func(s *side.Side, row []int) kindRef { // nil rows are of the other side
+		if row == nil {
+			return kindRef{}
+		}
 		c := slices.IndexFunc(row, func(at int) bool { return at >= 0 })
 		return kindRef{s.Captures[c], row[c]}
 	}
@@ -80,12 +86,13 @@ func (x *Sides) variants(m *kindMatcher) {
 			if o.Base == nil || o.Head == nil {
 				continue
 			}
-			var score float64
-			var ok bool
+			own, other := ref(x.Head, k.Head), ref(x.Base, o.Base)
 			if k.Base != nil {
-				score, ok = m.score(ref(x.Base, k.Base), ref(x.Head, o.Head))
-			} else {
-				score, ok = m.score(ref(x.Base, o.Base), ref(x.Head, k.Head))
+				own, other = ref(x.Base, k.Base), ref(x.Head, o.Head)
+			}
+			score, ok := m.score(own, other)
+			if !ok {
+				score, ok = 0, m.adds(own, other)
 			}
 			if ok && score > best {
 				best, k.Like = score, o
@@ -231,6 +238,35 @@ func (m *kindMatcher) score(a, b kindRef) (score float64, ok bool) {
 	return s, named || s >= OverlapNeeded
 }
 
+// adds reports whether a kind does all the work of another one that nothing names either, and more with kernels that the
+// other does not run.
+func (m *kindMatcher) adds(a, b kindRef) bool {
+	if !a.group().Kind.Plain() || !b.group().Kind.Plain() {
+		return false
+	}
+	u, v := m.view(a), m.view(b)
+	if u == nil || v == nil || !u.HasWork || !v.HasWork || u.Hidden || v.Hidden {
+		return false
+	}
+	counts := func(list []side.Work) map[string]float64 {
+		by := make(map[string]float64, len(list))
+		for i := range list {
+			by[list[i].Canonical] += list[i].Count
+		}
+		return by
+	}
+	own := counts(u.Work)
+	for name, n := range counts(v.Work) {
+		if math.Abs(own[name]-n) > equalRun*n {
+			return false
+		}
+	}
+	return true
+}
+
+// equalRun is the share of its runs by which a kernel may differ between two kinds of unit that run it equally often.
+const equalRun = 0.05
+
 // alike is the smaller of two numbers over the larger, 0 to 1.
 func alike(a, b float64) float64 {
 	if a <= 0 || b <= 0 {
@@ -246,6 +282,36 @@ func (x *Sides) Of(k *Kind) *Sides {
 	y.Base = &side.Side{Captures: x.Base.Captures, Views: k.BaseViews}
 	y.Head = &side.Side{Captures: x.Head.Captures, Views: k.HeadViews}
 	return &y
+}
+
+// Variant is a kind of the head against the kind of both whose work it does with some more or less; nil where there is
+// none, or a capture says too little.
+func (x *Sides) Variant(k *Kind) *Kind {
+	if k.Like == nil || !k.Like.Both() {
+		return nil
+	}
+	v := &Kind{Name: k.Name, BaseViews: k.Like.BaseViews}
+	for i, at := range k.Head {
+		if at < 0 {
+			continue
+		}
+		view := side.NewView(x.Head.Captures[i], at)
+		if view == nil {
+			return nil
+		}
+		v.HeadViews = append(v.HeadViews, view)
+	}
+	return v
+}
+
+// Depth is how far down units can be compared whose work is known to be the same.
+func (x *Sides) Depth() comparison.Depth {
+	for _, v := range slices.Concat(x.Base.Views, x.Head.Views) {
+		if !v.HasWork || v.Hidden {
+			return comparison.DepthUnit
+		}
+	}
+	return comparison.DepthKernel
 }
 
 // Judged are the kinds of unit that have rows of their own, the one that is attributed first: those that every capture has

@@ -24,49 +24,9 @@ func (x *Decider) Kernels(base, head []side.Work, rows, rest []match.Pair) {
 		x.C.Counts.KernelsCompared++
 	}
 	for _, p := range rows {
-		b, h := match.At(base, p.Base), match.At(head, p.Head)
-		k := comparison.Kernel{PairedBy: p.By, Category: b.Category, Note: p.Note, Delta: h.Time - b.Time}
-		k.CountEffect, k.PerCallEffect = match.Effects(b.Count, b.Time, h.Count, h.Time)
-		if p.Base >= 0 {
-			k.BaseName, k.Base, k.BaseCount = &base[p.Base].Name, &base[p.Base].Time, &base[p.Base].Count
-			share := b.Time / time
-			k.Share = &share
-		}
-		if p.Of >= 0 {
-			k.SplitOf = &base[p.Of].Name
-		}
-		if p.Head >= 0 {
-			k.HeadName, k.Head, k.HeadCount = &head[p.Head].Name, &head[p.Head].Time, &head[p.Head].Count
-			if p.Base < 0 {
-				k.Category = h.Category
-			}
-		}
-		if k.Base != nil && k.Head != nil && b.Time > 0 {
-			ratio := h.Time / b.Time
-			k.Ratio = &ratio
-		}
-		if p.Base >= 0 && p.Head >= 0 && p.By != comparison.ByExact && k.Note == "" {
-			k.Note = "replaced: paired by " + p.By
-		}
-		kernelClass(&k)
-		x.C.Kernels = append(x.C.Kernels, k)
+		x.C.Kernels = append(x.C.Kernels, match.KernelRow(base, head, p, time))
 	}
 	x.kernelTests(base, head, slices.Concat(rows, rest), len(rows))
-}
-
-// kernelClass says of a row what needs no statistics.
-func kernelClass(k *comparison.Kernel) {
-	k.Class = comparison.Unsettled
-	switch {
-	case k.BaseName == nil:
-		k.Class, k.Why = comparison.Added, "runs on the head's side only"
-	case k.HeadName == nil:
-		k.Class, k.Why = comparison.Removed, "runs on the base's side only"
-	case k.Delta == 0:
-		k.Class, k.Why = comparison.Same, "both sides are equal"
-	case k.Ratio == nil || *k.Ratio <= 0:
-		k.Why = "one side is 0"
-	}
 }
 
 // kernelTests decides the rows of kernels that both sides run: together, false discoveries held to the policy's share

@@ -13,11 +13,8 @@ import (
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
-// How rows are decided.
-const (
-	// Tau is the relative change that several captures a side are tested against, and up to which a row can be "same".
-	Tau = 0.03
-)
+// Tau is the relative change that several captures a side are tested against, and up to which a row can be "same".
+const Tau = 0.03
 
 // Decider says of each change whether it is real or noise.
 type Decider struct {
@@ -92,25 +89,18 @@ func primaries() []primary {
 	}
 }
 
-// Units on each side from which a tail says something: five of them lie beyond it.
-const (
-	unitsForP99 = 500
-	unitsForP90 = 50
-)
-
 // tail is the row of the slow end of unit.time, of which there must be enough units on both sides; ok is false where
 // there are not.
 func (x *Decider) tail() (p primary, ok bool) {
 	p = primary{of: unitTime, series: timeOf}
-	switch n := min(x.Base.Units(), x.Head.Units()); {
-	case n >= unitsForP99:
+	st, ok := infer.Tail(int(min(x.Base.Units(), x.Head.Units())))
+	switch st {
+	case infer.P99:
 		p.metric, p.stat = "unit.time.p99", func(s *report.Summary) float64 { return s.P99 }
-	case n >= unitsForP90:
+	case infer.P90:
 		p.metric, p.stat = "unit.time.p90", func(s *report.Summary) float64 { return s.P90 }
-	default:
-		return p, false
 	}
-	return p, true
+	return p, ok
 }
 
 // Rows fills in the primary rows: of the kind of unit that is attributed everything, of each other kind with a share of

@@ -40,6 +40,10 @@ func (x *Decider) Workload() {
 	if w.unpriced >= missingShare*w.total {
 		x.Reason(comparison.MissingKind, w.missing())
 	}
+	if names, share := w.strange(); share >= missingShare {
+		x.Reason(comparison.MissingKind, fmt.Sprintf("base has no units of %s, %s of head's unit time: whether that is "+
+			"other work or the same work done worse is not known", listed(names), unit.Percent(share)))
+	}
 	if !ok {
 		return
 	}
@@ -308,16 +312,37 @@ func (w *workload) shares() string {
 	return text
 }
 
+// strange are the kinds of the head that the base has neither units of nor any that do their work with some more or less,
+// and the share of the head's unit time that they take. Those that markers name are work that was asked for: the mix.
+func (w *workload) strange() (names []string, share float64) {
+	for i := range w.x.Kinds {
+		k := &w.x.Kinds[i]
+		if k.Base != nil || k.Like != nil || !k.Name.Plain() {
+			continue
+		}
+		if _, _, s := w.x.Head.OfKind(k.Head); s != nil {
+			names, share = append(names, k.Name.String()), share+*s
+		}
+	}
+	return names, share
+}
+
 // missing says which kinds the head lacks.
 func (w *workload) missing() string {
-	const most = 3
-	names := make([]string, 0, most+1)
-	for _, k := range w.lacking[:min(len(w.lacking), most)] {
-		names = append(names, k.Name.String())
-	}
-	if n := len(w.lacking) - most; n > 0 {
-		names = append(names, fmt.Sprintf("%d more", n))
+	names := make([]string, len(w.lacking))
+	for i, k := range w.lacking {
+		names[i] = k.Name.String()
 	}
 	return fmt.Sprintf("head has no units of %s, %s of base's unit time: what head would take for that work is not known; capture the same load on both sides",
-		strings.Join(names, ", "), unit.Percent(w.unpriced/w.total))
+		listed(names), unit.Percent(w.unpriced/w.total))
+}
+
+// listed are the first of some names, and how many more there are.
+func listed(names []string) string {
+	const most = 3
+	text := strings.Join(names[:min(len(names), most)], ", ")
+	if n := len(names) - most; n > 0 {
+		text += fmt.Sprintf(", %d more", n)
+	}
+	return text
 }

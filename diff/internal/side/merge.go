@@ -33,6 +33,9 @@ func (s *Side) Merged() (list []Work, others Work) {
 			if x.Position < 0 {
 				x.Position = w.Position
 			}
+			if x.Geometry != w.Geometry {
+				x.Geometry = ""
+			}
 		}
 		others.Count += v.Others.Count / n
 		others.Time += v.Others.Time / n

@@ -1,9 +1,6 @@
 package side
 
 import (
-	"math"
-	"slices"
-
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
@@ -21,7 +18,7 @@ func (s *Side) UnitTimes() []float64 {
 
 // Sample of a metric, or of a statistic of it, over the captures of a side.
 func (s *Side) Sample(id, stat string, l report.Labels) Sample {
-	out := Sample{captures: len(s.Captures), stat: stat}
+	out := Sample{captures: len(s.Captures)}
 	for _, c := range s.Captures {
 		m := c.Metric(id, l)
 		if m == nil {
@@ -54,7 +51,6 @@ type Sample struct {
 	captures int
 	N        int64 // observations behind the values
 	Summary  *report.Summary
-	stat     string
 }
 
 // statOf is a statistic of a metric's summary, or its value.
@@ -95,37 +91,6 @@ func (s *Sample) Mean() *float64 {
 	sum /= float64(len(s.Values))
 	return &sum
 }
-
-// Spreads reports whether the spread of the observations says something of the statistic.
-func (s *Sample) Spreads() bool { return s.stat == "" || s.stat == "mean" || s.stat == "p50" }
-
-func Positive(values []float64) bool {
-	return !slices.ContainsFunc(values, func(v float64) bool { return v <= 0 })
-}
-
-func Logs(values []float64) []float64 {
-	out := make([]float64, len(values))
-	for i, v := range values {
-		out[i] = math.Log(v)
-	}
-	return out
-}
-
-// LogTimes are the logarithms of a kernel's time per unit by capture.
-func (s *Side) LogTimes(name string) ([]float64, bool) {
-	var list []float64
-	for _, v := range s.Views {
-		at := slices.IndexFunc(v.Work, func(w Work) bool { return w.Name == name })
-		if at < 0 || v.Work[at].Time <= 0 {
-			return nil, false
-		}
-		list = append(list, math.Log(v.Work[at].Time))
-	}
-	return list, true
-}
-
-// Statistic of a sample.
-type Statistic = func(values []float64) float64
 
 // Series is one number of each unit, one capture after the other.
 func (s *Side) Series(of func(u *UnitRow) float64) []float64 {

@@ -43,6 +43,7 @@ type View struct {
 // Work is one kernel, or one category of kernels, in one unit. Times and counts are means over units.
 type Work struct {
 	Name, Category, Family, Canonical string
+	Geometry                          string  // of its launches: "grid 256×256, block 16×16"; empty where it varies or is not known
 	Position                          float64 // of its first run in the unit; -1 unknown
 	Count                             float64
 	Time                              float64 // ns, durations
@@ -127,7 +128,8 @@ func with(l report.Labels, key, value string) report.Labels {
 }
 
 // kernelsOf reads the kernels of the group, of which the report keeps the largest: their numbers are metrics, and what
-// they are called and belong to is in tables. Where a kernel first runs is known in units of the main group alone.
+// they are called and belong to is in tables. Where a kernel first runs, and how it is launched, is known in units of the
+// main group alone.
 func (v *View) kernelsOf(main bool) {
 	known := map[string]Work{}
 	t := v.C.Table("kernels", "kernels")
@@ -140,7 +142,7 @@ func (v *View) kernelsOf(main bool) {
 		w := Work{Category: t.Str(i, "category"), Family: t.Str(i, "family"), Canonical: t.Str(i, "canonical"),
 			Position: -1}
 		if main {
-			w.Position = float64(t.Whole(i, "position"))
+			w.Position, w.Geometry = float64(t.Whole(i, "position")), t.Str(i, "geometry")
 		}
 		known[t.Str(i, "kernel_name")] = w
 	}

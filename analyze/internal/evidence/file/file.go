@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/nsys-llm/explain/analyze/limit"
 )
 
 // Kind of evidence, as the report names it.
@@ -52,10 +54,13 @@ func New(path, name string) (Input, error) {
 	if !info.Mode().IsRegular() {
 		return Input{}, errors.New("not a regular file")
 	}
+	if err := limit.Evidence.Size(info.Size()); err != nil {
+		return Input{}, err
+	}
 	return Input{Name: filepath.ToSlash(name), Path: path, Bytes: info.Size(), Tally: &Tally{}}, nil
 }
 
-// Open opens the file for reading from its start, unpacked where it is gzip or zstd.
+// Open opens the file for reading from its start, unpacked where it is gzip or zstd. What it unpacks to is bounded.
 func (in *Input) Open() (io.ReadCloser, error) {
 	f, err := os.Open(in.Path)
 	if err != nil {
@@ -67,6 +72,7 @@ func (in *Input) Open() (io.ReadCloser, error) {
 		f.Close()
 		return nil, err
 	}
+	most := limit.Evidence.Unpacked(in.Bytes)
 	switch {
 	case bytes.HasPrefix(magic[:n], []byte{0x1f, 0x8b}):
 		z, err := gzip.NewReader(f)
@@ -74,14 +80,14 @@ func (in *Input) Open() (io.ReadCloser, error) {
 			f.Close()
 			return nil, err
 		}
-		return unpacked{z, func() error { return errors.Join(z.Close(), f.Close()) }}, nil
+		return unpacked{most.Reader(z), func() error { return errors.Join(z.Close(), f.Close()) }}, nil
 	case bytes.Equal(magic[:n], []byte{0x28, 0xb5, 0x2f, 0xfd}):
 		z, err := zstd.NewReader(f, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
 		if err != nil {
 			f.Close()
 			return nil, err
 		}
-		return unpacked{z, func() error { z.Close(); return f.Close() }}, nil
+		return unpacked{most.Reader(z), func() error { z.Close(); return f.Close() }}, nil
 	}
 	return f, nil
 }

@@ -71,7 +71,8 @@ func (d *Data) Environment(e *report.Environment) {
 	if e.Model == nil {
 		e.Model = d.Result.Model
 	}
-	if f := d.Result.Workload.Fingerprint; f != "" {
-		e.Load = &f
+	if w := &d.Result.Workload; w.Fingerprint != "" {
+		text := w.Text()
+		e.Load = &text
 	}
 }

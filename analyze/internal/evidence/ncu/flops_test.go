@@ -90,7 +90,7 @@ func TestRooflineSection(t *testing.T) {
 	wantValue(t, "intensity", k.Intensity, rate/345.14e9)
 	roof := d.Roofs()[0]
 	wantValue(t, "bandwidth", &roof.Bandwidth.Value, 128*13.72e9)
-	wantValue(t, "fp32", limit(&roof, "fp32"), 2*21760*2.16e9)
+	wantValue(t, "fp32", limitOf(&roof, "fp32"), 2*21760*2.16e9)
 	attainable, memory := roof.Attainable(k)
 	wantValue(t, "attainable", attainable, rate/345.14e9*128*13.72e9)
 	if !memory || d.Roofs()[0].Name != "" {

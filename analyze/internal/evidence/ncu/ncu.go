@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/limit"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
@@ -61,7 +62,7 @@ func Within(in *file.Input) bool {
 		return false
 	}
 	defer r.Close()
-	for l := newLines(r); ; {
+	for l := newLines(limit.Search.Reader(r)); ; {
 		line, ok := l.next()
 		if !ok {
 			return false

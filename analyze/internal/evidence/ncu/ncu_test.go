@@ -385,10 +385,10 @@ func TestEnvironment(t *testing.T) {
 	}
 	wantValue(t, "bandwidth", e.GPUs[0].MemoryBandwidth, 600.096e9) // 2 · 6.251 GHz · 48 bytes: 600 GB/s, says the data sheet
 	roof := d.Roofs()[0]
-	wantValue(t, "fp32", limit(&roof, "fp32"), 35.0208e12) // 80 SMs · 128 lanes · 2 · 1.71 GHz: 35 TFLOP/s, says the data sheet
-	wantValue(t, "fp64", limit(&roof, "fp64"), 0.5472e12)
-	wantValue(t, "tensor cores, from the table", limit(&roof, "tensor_fp16"), 70e12)
-	wantValue(t, "fp8", limit(&roof, "tensor_fp8"), math.NaN())
+	wantValue(t, "fp32", limitOf(&roof, "fp32"), 35.0208e12) // 80 SMs · 128 lanes · 2 · 1.71 GHz: 35 TFLOP/s, says the data sheet
+	wantValue(t, "fp64", limitOf(&roof, "fp64"), 0.5472e12)
+	wantValue(t, "tensor cores, from the table", limitOf(&roof, "tensor_fp16"), 70e12)
+	wantValue(t, "fp8", limitOf(&roof, "tensor_fp8"), math.NaN())
 	before := e
 	d.Environment(&e) // what a trace says stands
 	if len(e.GPUs) != len(before.GPUs) {
@@ -409,8 +409,8 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// limit is a device's peak of a data type, nil where unknown.
-func limit(r *Roof, precision string) *float64 {
+// limitOf is a device's peak of a data type, nil where unknown.
+func limitOf(r *Roof, precision string) *float64 {
 	for _, l := range r.Limits() {
 		if l.Precision == precision {
 			return &l.Value

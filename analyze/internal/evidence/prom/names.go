@@ -4,19 +4,18 @@ import "strings"
 
 // Names of histograms, counters and gauges in this package.
 const (
-	TTFT, TPOT, ITL, E2E, Queue         = "ttft", "tpot", "itl", "e2e", "queue_time"
-	Inference, PrefillTime, DecodeTime  = "inference_time", "prefill_time", "decode_time"
-	PromptLen, OutputLen                = "request_prompt_tokens", "request_generation_tokens"
-	StepTokens                          = "iteration_tokens"
-	PromptTokens, GenerationTokens      = "prompt_tokens", "generation_tokens"
-	CachedTokens                        = "cached_tokens"
-	Preemptions                         = "preemptions"
-	Requests                            = "requests"
-	PrefixQueries, PrefixHits           = "prefix_cache_queries", "prefix_cache_hits"
-	SpecAccepted, SpecDrafted, SpecRuns = "spec_accepted", "spec_drafted", "spec_drafts"
-	Running, Waiting, Usage             = "requests_running", "requests_waiting", "kv_cache_usage"
-	HitRate, GenerationRate             = "prefix_cache_hit_rate", "generation_throughput"
-	AcceptLength, KVTokens              = "spec_acceptance_length", "kv_cache_tokens"
+	TTFT, TPOT, ITL, E2E, Queue        = "ttft", "tpot", "itl", "e2e", "queue_time"
+	Inference, PrefillTime, DecodeTime = "inference_time", "prefill_time", "decode_time"
+	PromptLen, OutputLen               = "request_prompt_tokens", "request_generation_tokens"
+	PromptTokens, GenerationTokens     = "prompt_tokens", "generation_tokens"
+	CachedTokens                       = "cached_tokens"
+	Preemptions                        = "preemptions"
+	Requests                           = "requests"
+	PrefixQueries, PrefixHits          = "prefix_cache_queries", "prefix_cache_hits"
+	SpecAccepted, SpecDrafted          = "spec_accepted", "spec_drafted"
+	Running, Waiting, Usage            = "requests_running", "requests_waiting", "kv_cache_usage"
+	HitRate, GenerationRate            = "prefix_cache_hit_rate", "generation_throughput"
+	AcceptLength, KVTokens             = "spec_acceptance_length", "kv_cache_tokens"
 )
 
 // engines by the prefix of their metrics. Some collectors write an underscore for the colon.
@@ -38,7 +37,6 @@ var histograms = []name{
 	{DecodeTime, "request_decode_time_seconds"},
 	{PromptLen, "request_prompt_tokens"}, {PromptLen, "prompt_tokens_histogram"},
 	{OutputLen, "request_generation_tokens"}, {OutputLen, "generation_tokens_histogram"},
-	{StepTokens, "iteration_tokens_total"},
 }
 
 var counters = []name{
@@ -48,7 +46,6 @@ var counters = []name{
 	{PrefixQueries, "prefix_cache_queries_total"}, {PrefixQueries, "gpu_prefix_cache_queries_total"},
 	{PrefixHits, "prefix_cache_hits_total"}, {PrefixHits, "gpu_prefix_cache_hits_total"},
 	{SpecAccepted, "spec_decode_num_accepted_tokens_total"}, {SpecDrafted, "spec_decode_num_draft_tokens_total"},
-	{SpecRuns, "spec_decode_num_drafts_total"},
 }
 
 var gauges = []name{

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/serverlog"
@@ -48,35 +47,17 @@ func Is(name string, head []byte) bool {
 		if len(line) == 0 || line[0] == '#' {
 			continue
 		}
-		name := sampleName(line)
-		if _, _, own := ownName(name); own && bytes.Contains(line, []byte("} ")) {
+		s, ok := parseSample(line)
+		if _, _, own := ownName(s.name); ok && own && len(s.labels) > 0 {
 			return true
 		}
-		if name == "" {
+		if !ok {
 			if other++; other > maxOther {
 				return false
 			}
 		}
 	}
 	return false
-}
-
-// sampleName is the name of the metric that a line is a sample of; empty where it is none.
-func sampleName(line []byte) string {
-	end := bytes.IndexAny(line, "{ \t")
-	if end < 1 {
-		return ""
-	}
-	for i, c := range line[:end] {
-		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == ':' || i > 0 && c >= '0' && c <= '9') {
-			return ""
-		}
-	}
-	fields := bytes.Fields(line)
-	if _, err := strconv.ParseFloat(string(fields[len(fields)-1]), 64); err != nil {
-		return ""
-	}
-	return string(line[:end])
 }
 
 // Read reads the files, in their order. What is odd in them is counted in their tallies and said in Warnings; an error

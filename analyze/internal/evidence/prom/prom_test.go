@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -118,8 +119,8 @@ func sorted(text []byte) []byte {
 	return bytes.Join(lines, nil)
 }
 
-// samples is a dump without its comments.
-func samples(text []byte) []byte {
+// samplesOnly is a dump without its comments.
+func samplesOnly(text []byte) []byte {
 	var out []byte
 	for line := range bytes.Lines(text) {
 		if line[0] != '#' {
@@ -159,7 +160,7 @@ func TestDamage(t *testing.T) {
 		"times with a fraction": {bytes.ReplaceAll(example, []byte("} 40.0\n"), []byte("} 40.0 1760000000.123\n")), ""},
 		"without labels, too":   {append([]byte("process_start_time_seconds 1.76e+09 1760000000.123\n"), example...), ""},
 		"sorted":                {sorted(example), ""},
-		"samples alone":         {samples(example), ""},
+		"samples alone":         {samplesOnly(example), ""},
 		"behind curl -i":        {append([]byte("HTTP/1.1 200 OK\r\ncontent-type: text/plain; version=0.0.4\r\n\r\n"), example...), "prometheus_malformed"},
 		"a line that is none":   {append([]byte("vllm:broken{a=\"b} 1\n"), example...), "prometheus_malformed"},
 		"garbage in the middle": {bytes.Replace(example, []byte("# TYPE vllm:e2e"), []byte("}}}} what\n# TYPE vllm:e2e"), 1), "prometheus_malformed"},
@@ -210,6 +211,30 @@ vllm:time_to_first_token_seconds_count{engine="1"} 5
 `))
 	if d.Hists[TTFT].Count != 5 || len(d.Warnings()) != 1 || d.Warnings()[0].Code != "prometheus_buckets" {
 		t.Errorf("%+v %v", d.Hists[TTFT], d.Warnings())
+	}
+}
+
+// A sample, field by field, and what is none.
+func TestParseSample(t *testing.T) {
+	for text, want := range map[string]sample{
+		"a 1":                               {"a", nil, 1},
+		"a:b_2\t1e3 1760000000":             {"a:b_2", nil, 1000},
+		`a{} 2`:                             {"a", nil, 2},
+		`a{x="1",y="",} 3.5`:                {"a", []label{{"x", "1"}, {"y", ""}}, 3.5},
+		`a{ x="a\"b\\c\nd}" , le="+Inf"} 4`: {"a", []label{{"x", "a\"b\\c\nd}"}, {"le", "+Inf"}}, 4},
+		`a{x="1"} 5 # {id="7"} 0.05 1.7e9`:  {"a", []label{{"x", "1"}}, 5},
+	} {
+		if got, ok := parseSample([]byte(text)); !ok || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %v; want %+v", text, got, ok, want)
+		}
+	}
+	for _, text := range []string{
+		"", "a", "a b", "1a 1", "a-b 1", "{} 1", "a{ 1", `a{x="1} 1`, `a{x=1} 1`, `a{x="1" y="2"} 1`, "a 1 2 3", "a 1 now",
+		`a{x="1"}`, `a{x="\`, `a{x="1",,} 1`,
+	} {
+		if s, ok := parseSample([]byte(text)); ok {
+			t.Errorf("%s: %+v", text, s)
+		}
 	}
 }
 

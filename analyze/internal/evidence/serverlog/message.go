@@ -217,10 +217,9 @@ func (r *reader) spec(m []byte) bool {
 		return false
 	}
 	if len(r.d.Specs) < maxSpecs {
-		s.Clock = r.last
 		r.d.Specs = append(r.d.Specs, s)
 	} else {
-		r.d.DroppedSpecs++
+		r.d.DroppedSamples++
 	}
 	return true
 }

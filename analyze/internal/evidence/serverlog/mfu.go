@@ -2,6 +2,7 @@ package serverlog
 
 import (
 	"encoding/json"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -9,10 +10,8 @@ import (
 
 // Details sum up the JSON that vLLM logs of its model of FLOPs and bytes.
 type Details struct {
-	Lines, Batches            int64
-	PrefillReqs, DecodeReqs   int64
+	Lines                     int64
 	PrefillTokens, DecodeToks int64
-	Seconds                   float64
 	Parts                     []Part
 }
 
@@ -30,17 +29,13 @@ const (
 
 // mfuDetails is the JSON behind "MFU details: ". Numbers come bare or with a unit: "45.2TF", "12.3GB", "10.0s".
 type mfuDetails struct {
-	PrefillReqs *float64 `json:"prefill_reqs"`
-	DecodeReqs  *float64 `json:"decode_reqs"`
-	NumBatches  *float64 `json:"num_batches"`
-	Context     struct {
+	Context struct {
 		Prefill float64 `json:"prefill_num_tokens"`
 		Decode  float64 `json:"decode_num_tokens"`
 	} `json:"context_breakdown"`
-	Flops    map[string]quantity `json:"flops_breakdown"`
-	Read     map[string]quantity `json:"num_read_bytes_breakdown"`
-	Write    map[string]quantity `json:"num_write_bytes_breakdown"`
-	Duration quantity            `json:"duration"`
+	Flops map[string]quantity `json:"flops_breakdown"`
+	Read  map[string]quantity `json:"num_read_bytes_breakdown"`
+	Write map[string]quantity `json:"num_write_bytes_breakdown"`
 }
 
 // quantity is a number with an optional decimal prefix and unit.
@@ -82,19 +77,10 @@ func (d *Details) mfuLine(b []byte) bool {
 		return false
 	}
 	d.Lines++
-	d.Batches += count(x.NumBatches)
-	d.PrefillReqs += count(x.PrefillReqs)
-	d.DecodeReqs += count(x.DecodeReqs)
-	d.PrefillTokens += count(&x.Context.Prefill)
-	d.DecodeToks += count(&x.Context.Decode)
-	d.Seconds += float64(x.Duration)
+	d.PrefillTokens += count(x.Context.Prefill)
+	d.DecodeToks += count(x.Context.Decode)
 	for i, list := range []map[string]quantity{x.Flops, x.Read, x.Write} {
-		names := make([]string, 0, len(list))
-		for name := range list {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		for _, name := range names {
+		for _, name := range slices.Sorted(maps.Keys(list)) {
 			p := d.part(name)
 			if p == nil {
 				continue
@@ -106,11 +92,11 @@ func (d *Details) mfuLine(b []byte) bool {
 }
 
 // count is a number of things, bounded so that sums stay whole.
-func count(v *float64) int64 {
-	if v == nil || !(*v > 0) {
+func count(v float64) int64 {
+	if !(v > 0) {
 		return 0
 	}
-	return int64(min(*v, 1e12))
+	return int64(min(v, 1e12))
 }
 
 // part is the component of that name, made where it is new; nil where it is no name of one.

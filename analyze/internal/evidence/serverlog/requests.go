@@ -22,11 +22,9 @@ const (
 // Requests are the requests of the logs in the order in which they are first named.
 type Requests struct {
 	List     []Request
-	Year     bool
 	Received int64 // lines that say that a request was received
 	Added    int64 // … was given to the engine
 	Matched  int64 // lines of the latter that belong to one of the former
-	Finished int64 // lines that say that a request finished or was aborted
 	Dropped  int64 // requests beyond maxRequests, and ids that are too long
 	byID     map[string]int32
 	open     []int32 // received and not finished
@@ -104,7 +102,6 @@ func withoutSuffix(id []byte) ([]byte, bool) {
 }
 
 func (r *Requests) finished(id []byte, clock int64, aborted bool) {
-	r.Finished++
 	i := r.find(id)
 	if i < 0 {
 		if base, ok := withoutSuffix(id); ok {

@@ -16,7 +16,7 @@ type Sample struct {
 	early      bool  // before the server was ready
 
 	Prompt, Generation                  float64 // tokens per second
-	Running, Waiting, Swapped           float64 // requests
+	Running, Waiting                    float64 // requests
 	Usage                               float64 // of the KV cache, 0..1
 	CPUUsage                            float64 // of the KV cache in host memory, 0..1
 	PrefixHits, ExternalHits, MediaHits float64 // 0..1
@@ -31,7 +31,7 @@ const maxSamples = 1 << 21
 
 func newSample() Sample {
 	n := math.NaN()
-	return Sample{Clock: NoClock, Engine: -1, Prompt: n, Generation: n, Running: n, Waiting: n, Swapped: n, Usage: n,
+	return Sample{Clock: NoClock, Engine: -1, Prompt: n, Generation: n, Running: n, Waiting: n, Usage: n,
 		CPUUsage: n, PrefixHits: n, ExternalHits: n, MediaHits: n,
 		Flops: n, Bytes: n, NewTokens: n, CachedTokens: n, AcceptLength: n, AcceptRate: n, Graph: n}
 }
@@ -66,8 +66,6 @@ func parseStats(b []byte) (s Sample, preempted int64, ok bool) {
 			s.Running = v
 		case key == "Waiting", key == "Pending":
 			s.Waiting = v
-		case key == "Swapped":
-			s.Swapped = v
 		case key == "Preemptions":
 			preempted = int64(v)
 		case key == "GPU KV cache usage" && share:

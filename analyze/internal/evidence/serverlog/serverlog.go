@@ -27,6 +27,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/limit"
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
@@ -43,10 +44,10 @@ type Data struct {
 	Events     Events
 	Year       bool // timestamps have a year
 
-	DroppedSamples, DroppedSpecs int64
-	IdleBalances                 int64 // of steps without tokens
-	Preemptions                  int64
-	HasPreemptions               bool // a line says how many
+	DroppedSamples int64
+	IdleBalances   int64 // of steps without tokens
+	Preemptions    int64
+	HasPreemptions bool // a line says how many
 
 	long, malformed int64
 	damaged         []string // files that could not be read to their end
@@ -72,7 +73,7 @@ func Within(in *file.Input) bool {
 		return false
 	}
 	defer r.Close()
-	return anyLine(newLines(r))
+	return anyLine(newLines(limit.Search.Reader(r)))
 }
 
 // anyLine reports whether a line is of a log.
@@ -194,8 +195,7 @@ func (d *Data) Warnings() []report.Warning {
 	}
 	if d.DroppedSamples > 0 {
 		warn("log_samples_dropped",
-			"The log has more than %d lines of statistics; %d more were read and are in no number", maxSamples,
-			d.DroppedSamples)
+			"The log has more lines of statistics than are kept; %d were read and are in no number", d.DroppedSamples)
 	}
 	if n := d.Requests.Dropped; n > 0 {
 		warn("log_requests_dropped",

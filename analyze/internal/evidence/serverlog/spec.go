@@ -7,12 +7,10 @@ import (
 
 // Spec is what speculative decoding did between two lines of statistics.
 type Spec struct {
-	Clock             int64
 	Accepted, Drafted int64 // tokens
 	// Mean acceptance length: tokens gained by one step, the engine's own included; NaN unknown
-	Length       float64
-	AcceptedRate float64 // tokens per second; NaN unknown
-	Positions    []float64
+	Length    float64
+	Positions []float64
 }
 
 // maxSpecs bounds the lines that are kept.
@@ -30,7 +28,7 @@ const (
 //	Speculative metrics: Draft acceptance rate: 0.750, System efficiency: 0.600, Number of speculative tokens: 5, Number of
 //	accepted tokens: 100, Number of draft tokens: 200, Number of emitted tokens: 120
 func parseSpec(m []byte) (s Spec, ok bool) {
-	s.Length, s.AcceptedRate = numberOf(m, "Mean acceptance length: "), numberOf(m, "Accepted throughput: ")
+	s.Length = numberOf(m, "Mean acceptance length: ")
 	for _, keys := range [][2]string{{" Accepted: ", " Drafted: "}, {"accepted tokens: ", "draft tokens: "}} {
 		a, ok1 := wholeAfter(m, keys[0])
 		d, ok2 := wholeAfter(m, keys[1])

@@ -20,65 +20,17 @@ var Latency = kit.Section{
 		"table says what it is above. Of two dumps the difference counts, of one everything since the server " +
 		"started.",
 	Metrics: []report.MetricDef{
-		{
-			ID: "serve.ttft", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Stats: true, Labels: []string{"", "quantile"},
-			Meaning: "time to first token of a request (interpolated median; the summary is of the histogram, " +
-				"and missing where part of it is unknown)",
-		},
-		{
-			ID: "serve.tpot", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Stats: true, Labels: []string{"", "quantile"},
-			Meaning: "time per output token: of a request's tokens after the first on average, where the server " +
-				"has that; else between tokens (interpolated median; the summary is of the histogram, and " +
-				"missing where part of it is unknown)",
-		},
-		{
-			ID: "serve.itl", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Stats: true, Labels: []string{"", "quantile"},
-			Meaning: "time between two tokens of a request (interpolated median; the summary is of the " +
-				"histogram, and missing where part of it is unknown)",
-		},
-		{
-			ID: "serve.e2e", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Stats: true, Labels: []string{"", "quantile"},
-			Meaning: "time of a request from its arrival to its last token (interpolated median; the summary is " +
-				"of the histogram, and missing where part of it is unknown)",
-		},
-		{
-			ID: "serve.queue_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Stats: true, Labels: []string{"", "quantile"},
-			Meaning: "time that a request waits to run (interpolated median; the summary is of the histogram, " +
-				"and missing where part of it is unknown)",
-		},
-		{
-			ID: "serve.inference_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Stats: true, Labels: []string{"", "quantile"},
-			Meaning: "time that a request runs (interpolated median; the summary is of the histogram, and " +
-				"missing where part of it is unknown)",
-		},
-		{
-			ID: "serve.prefill_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Stats: true, Labels: []string{"", "quantile"},
-			Meaning: "time that a request spends in prefill (interpolated median; the summary is of the " +
-				"histogram, and missing where part of it is unknown)",
-		},
-		{
-			ID: "serve.decode_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Event, Stats: true, Labels: []string{"", "quantile"},
-			Meaning: "time that a request spends in decode (interpolated median; the summary is of the " +
-				"histogram, and missing where part of it is unknown)",
-		},
-		{
-			ID: "serve.request_prompt_tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Event, Stats: true,
-			Meaning: "prompt tokens of a request (interpolated median; the summary is of the histogram)",
-		},
-		{
-			ID: "serve.request_generation_tokens", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Event, Stats: true,
-			Meaning: "generated tokens of a request (interpolated median; the summary is of the histogram)",
-		},
+		bucketedTime("serve.ttft", "time to first token of a request"),
+		bucketedTime("serve.tpot", "time per output token: of a request's tokens after the first on average, where the "+
+			"server has that; else between tokens"),
+		bucketedTime("serve.itl", "time between two tokens of a request"),
+		bucketedTime("serve.e2e", "time of a request from its arrival to its last token"),
+		bucketedTime("serve.queue_time", "time that a request waits to run"),
+		bucketedTime("serve.inference_time", "time that a request runs"),
+		bucketedTime("serve.prefill_time", "time that a request spends in prefill"),
+		bucketedTime("serve.decode_time", "time that a request spends in decode"),
+		bucketedTokens("serve.request_prompt_tokens", "prompt tokens of a request"),
+		bucketedTokens("serve.request_generation_tokens", "generated tokens of a request"),
 	},
 	Tables: []report.Table{
 		{ID: "latency", Title: "Latencies", File: "latency.csv", Columns: []report.Column{
@@ -101,6 +53,25 @@ var Latency = kit.Section{
 		}},
 	},
 	Run: latency,
+}
+
+// bucketedTime declares a latency of which the server keeps a histogram.
+func bucketedTime(id, meaning string) report.MetricDef {
+	return report.MetricDef{
+		ID: id, Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+		Scale: report.Event, Stats: true, Labels: []string{"", "quantile"},
+		Meaning: meaning + " (interpolated median; the summary is of the histogram, and missing where part of it is " +
+			"unknown)",
+	}
+}
+
+// bucketedTokens declares a number of tokens of which the server keeps a histogram.
+func bucketedTokens(id, meaning string) report.MetricDef {
+	return report.MetricDef{
+		ID: id, Unit: report.Count, Better: report.None, Assume: report.Noisy,
+		Scale: report.Event, Stats: true,
+		Meaning: meaning + " (interpolated median; the summary is of the histogram)",
+	}
 }
 
 // latencies in the order of the table.

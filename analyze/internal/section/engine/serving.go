@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -18,33 +19,13 @@ var Serving = kit.Section{
 		"over the steady ones; n counts all that state the number. " +
 		serverlog.SteadyRule,
 	Metrics: []report.MetricDef{
-		{
-			ID: "serve.prompt_throughput", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Stats: true, Labels: []string{"", "engine"},
-			Meaning: "prompt tokens per second of one engine, as it logs them (median; the summary is over " +
-				"steady lines, n over all)",
-		},
-		{
-			ID: "serve.generation_throughput", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
-			Scale: report.Level, Stats: true, Labels: []string{"", "engine"},
-			Meaning: "generated tokens per second of one engine, as it logs them (median; the summary is over " +
-				"steady lines, n over all)",
-		},
-		{
-			ID: "serve.kv_cache_usage", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Stats: true, Labels: []string{"", "engine"},
-			Meaning: "share of the KV cache that is in use (median; the summary is over steady lines, n over all)",
-		},
-		{
-			ID: "serve.requests_running", Unit: report.Count, Better: report.None, Assume: report.Noisy,
-			Scale: report.Level, Stats: true, Labels: []string{"", "engine"},
-			Meaning: "requests that run (median; the summary is over steady lines, n over all)",
-		},
-		{
-			ID: "serve.requests_waiting", Unit: report.Count, Better: report.Lower, Assume: report.Noisy,
-			Scale: report.Level, Stats: true, Labels: []string{"", "engine"},
-			Meaning: "requests that wait to run (median; the summary is over steady lines, n over all)",
-		},
+		perLine("serve.prompt_throughput", report.PerSecond, report.Higher,
+			"prompt tokens per second of one engine, as it logs them"),
+		perLine("serve.generation_throughput", report.PerSecond, report.Higher,
+			"generated tokens per second of one engine, as it logs them"),
+		perLine("serve.kv_cache_usage", report.Ratio, report.None, "share of the KV cache that is in use"),
+		perLine("serve.requests_running", report.Count, report.None, "requests that run"),
+		perLine("serve.requests_waiting", report.Count, report.Lower, "requests that wait to run"),
 		{
 			ID: "serve.steady_samples", Unit: report.Count, Better: report.None, Assume: report.Noisy,
 			Scale:   report.Total,
@@ -92,6 +73,15 @@ var Serving = kit.Section{
 	Run: serving,
 }
 
+// perLine declares what every line of statistics states.
+func perLine(id, unit string, better report.Direction, meaning string) report.MetricDef {
+	return report.MetricDef{
+		ID: id, Unit: unit, Better: better, Assume: report.Noisy,
+		Scale: report.Level, Stats: true, Labels: []string{"", "engine"},
+		Meaning: meaning + " (median; the summary is over steady lines, n over all)",
+	}
+}
+
 // When what the log says is a finding.
 const (
 	kvFull       = 0.90 // of the KV cache, p90
@@ -128,10 +118,7 @@ func serving(in *kit.Input, out *kit.Output) {
 		engines[r.list[i].Engine] = true
 	}
 	if len(engines) > 1 {
-		for e := range engines {
-			r.engines = append(r.engines, e)
-		}
-		slices.Sort(r.engines)
+		r.engines = slices.Sorted(maps.Keys(engines))
 		out.Note("The log has lines of " + strconv.Itoa(len(engines)) +
 			" engines; each line is of one of them, and so is each number without the label engine.")
 	}

@@ -27,17 +27,33 @@ var Categories = kit.Section{
 			Scale: report.Total, Labels: []string{"category", "library"},
 			Meaning: "number of kernels",
 		},
+		{
+			ID: "kernel.unnamed_time", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy,
+			Scale:   report.Total,
+			Meaning: "sum of durations of kernels whose names do not say what they do: categories other and triton",
+		},
 	},
 	Tables: []report.Table{
 		{ID: "categories", Title: "Time by category", File: "categories.csv",
 			Columns: groupColumns("category", "Category")},
 		{ID: "libraries", Title: "Time by library", File: "libraries.csv", Columns: groupColumns("library", "Library")},
+		{
+			ID: "unnamed_kernels", Title: "Kernels whose names do not say what they do", File: "unnamed_kernels.csv",
+			Columns: []report.Column{
+				kit.NameCol("kernel_name", "Kernel"), kit.TextCol("category", "Category"),
+				kit.CountCSVCol("count", "Calls", "call_count"), kit.NsCol("total", "Total", "total_time_ns", "total_time_ms"),
+				kit.RatioCol("share", "Share", "pct_total_time"),
+			},
+		},
 	},
 	Run: categories,
 }
 
-// Share of the time from which the pointwise finding is made.
-const pointwiseShare = 0.25
+const (
+	pointwiseShare = 0.25 // of the time, from which the pointwise finding is made
+	unnamedShare   = 0.10 // of the time, from which the finding about names is made
+	unnamedShown   = 10   // rows of the table of kernels without a category
+)
 
 // kernelGroup is the kernels of one category, library, …
 type kernelGroup struct {
@@ -70,7 +86,7 @@ func categories(in *kit.Input, out *kit.Output) {
 	out.From(trace.RoleKernel, hi-lo, "start", "end", "demangledName", "shortName")
 	for _, g := range list {
 		all += g.total
-		if g.name == string(kernelname.Other) || g.name == string(kernelname.Triton) {
+		if !kernelname.Category(g.name).Named() {
 			unclear += g.total
 		}
 		emitGroup(out, "category", &g)
@@ -92,6 +108,38 @@ func categories(in *kit.Input, out *kit.Output) {
 	out.Coverage(stat.Ratio(all-unclear, all))
 	out.Note("Coverage is the share of the time whose category the kernel name tells: all but other, triton (compiled by Triton, purpose unknown) and what CUDA graphs hide.")
 	pointwiseFinding(in, out, list, all)
+	unnamed(in, out, times.Names, unclear-hidden, all)
+}
+
+// unnamed says which kernels have no category, most time first.
+func unnamed(in *kit.Input, out *kit.Output, times []kit.Totals, total, all int64) {
+	var list []kit.Totals
+	var count int64
+	for _, e := range times {
+		if !in.Kinds[e.Key].Category.Named() {
+			list = append(list, e)
+			count += e.Count
+		}
+	}
+	slices.SortFunc(list, func(a, b kit.Totals) int {
+		return cmp.Or(cmp.Compare(b.Total, a.Total),
+			cmp.Compare(kernelName(in, int32(a.Key)), kernelName(in, int32(b.Key))))
+	})
+	out.Rows(count)
+	out.Int("kernel.unnamed_time", nil, total)
+	t := out.Table("unnamed_kernels")
+	for _, e := range list {
+		t.Row(
+			kit.Text("kernel_name", kernelName(in, int32(e.Key))), kit.Text("category", string(in.Kinds[e.Key].Category)),
+			kit.Int("count", e.Count), kit.Int("total", e.Total), kit.Maybe("share", stat.Ratio(e.Total, all)))
+	}
+	t.Cut(unnamedShown, "count", "total", "share").Add()
+	if share := stat.Ratio(total, all); share == nil || *share < unnamedShare {
+		return
+	}
+	out.Find("unnamed_kernels", report.Low, "Much of the kernel time is in kernels whose names do not say what they do",
+		[]report.MetricRef{kit.Ref("kernel.unnamed_time"), kit.Ref("kernel.total_time")},
+		"Say what your own kernels do with --kernel-map FILE, one \"pattern: category\" a line; the table of these kernels lists the largest.")
 }
 
 // groupKernels adds up kernels by what of says of their name, most time first.

@@ -55,6 +55,29 @@ func TestUnknownNamesAreOther(t *testing.T) {
 		t.Errorf("coverage = %v, want 0.6", c)
 	}
 	l.Finding("pointwise_kernels", report.Medium)
+	sectiontest.Metric(t, l.Report, 40*sectiontest.Us, "kernel.unnamed_time")
+	l.Finding("unnamed_kernels", report.Low)
+}
+
+// Of 12 kernels whose names say nothing, of 1 to 12 µs, the ten longest are rows, most time first, and the others (1 and
+// 2 µs) one; with a product of 1000 µs they are 78 of 1078 µs, and nobody need look.
+func TestUnnamedKernelsAreNamed(t *testing.T) {
+	lengths, order := map[string]int64{"gemm": 1000}, []string{"gemm"}
+	for i := range int64(12) {
+		name := "zyx" + string(rune('a'+i)) + "(int)"
+		lengths[name] = i + 1
+		order = append(order, name)
+	}
+	l := sectiontest.Look(t, kinds(lengths, order...), analyze.Options{})
+	sectiontest.Metric(t, l.Report, 78*sectiontest.Us, "kernel.unnamed_time")
+	tab := l.Table("categories", "unnamed_kernels")
+	if len(tab.Rows) != 11 || tab.TotalRows != 12 {
+		t.Fatalf("%d rows of %d, want 11 of 12", len(tab.Rows), tab.TotalRows)
+	}
+	l.Row(tab, 0, "kernel_name", `"zyxl(int)"`, "category", `"other"`, "count", "1", "total", "12000")
+	l.Row(tab, 9, "kernel_name", `"zyxc(int)"`, "total", "3000")
+	l.Row(tab, 10, "kernel_name", `"(others)"`, "count", "2", "total", "3000")
+	l.Finding("unnamed_kernels", "")
 }
 
 // What graphs hide is a row of its own: 9000 µs of 9100.

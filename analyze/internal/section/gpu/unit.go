@@ -237,9 +237,15 @@ func unit(in *kit.Input, out *kit.Output) {
 	r := &unitRun{in: in, out: out, costs: costsOf(in), sets: sets, main: &sets[slowest[x.Primary]], slowest: slowest,
 		ids: kit.GroupIDs(x)}
 	r.between = slices.ContainsFunc(r.costs, func(c unitCost) bool { return c.betweenKernels > 0 })
-	r.note()
 	r.metrics(slowest)
 	r.groupTable(slowest)
+	if in.Brief {
+		r.kernels(slowest)
+		r.hosts(slowest)
+		return
+	}
+	r.note()
+	r.timeTable()
 	r.chart()
 	r.kernels(slowest)
 	r.hosts(slowest)

@@ -101,7 +101,7 @@ func (r *unitRun) apis(with report.Labels, s *unitSet, w *unitCalls) {
 		r.summary(s, "api.time_per_unit", l, time[i])
 		r.summary(s, "api.count_per_unit", l, count[i])
 	}
-	if len(with) > 0 {
+	if len(with) > 0 || r.in.Brief {
 		return
 	}
 	t := r.out.Table("unit_api")

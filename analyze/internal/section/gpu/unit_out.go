@@ -127,7 +127,7 @@ func (c *unitCost) fields() []kit.Field {
 
 const maxGroupRows = 100
 
-// groupTable shows the kinds of unit side by side, and where the time of the primary one goes.
+// groupTable shows the kinds of unit side by side.
 func (r *unitRun) groupTable(slowest []int) {
 	x := r.in.Units
 	t := r.out.Table("unit_groups")
@@ -153,7 +153,10 @@ func (r *unitRun) groupTable(slowest []int) {
 			kit.Maybe("share", stat.Ratio(group.Time, all)), kit.Text("signature", group.Signature))
 	}
 	t.Cut(maxGroupRows, "units", "share").Add()
+}
 
+// timeTable shows where the time of a unit of the primary group goes.
+func (r *unitRun) timeTable() {
 	c := r.out.Table("unit_time")
 	total := r.mean(r.main, func(c *unitCost) int64 { return c.time })
 	row := func(name string, of func(c *unitCost) int64) {

@@ -80,6 +80,7 @@ type Input struct {
 	Kinds    []kernelname.Info // by kernel name
 	Units    *workunit.Result
 	Evidence *evidence.Set // what was given beside the trace; nil if nothing
+	Brief    bool          // only metrics, and tables that a comparison reads
 	NoTrace  bool          // evidence alone: the trace is empty, and Calls, Contexts, Timeline and Units are nil
 	// Steady is the input of the steady part, from the first to the last kept unit; nil where it is the window, next to
 	// it, or not known.

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/nsys-llm/explain/analyze/limit"
 )
 
 // ErrInterrupted is the cause of a context that the user ended.
@@ -384,7 +386,7 @@ func DiskFull(dir string, err error) error {
 	if err == nil || strings.HasPrefix(err.Error(), full) {
 		return err
 	}
-	if free, ok := freeBytes(dir); ok && free < 16<<10 || errors.Is(err, syscall.ENOSPC) ||
+	if free, ok := limit.Free(dir); ok && free < 16<<10 || errors.Is(err, syscall.ENOSPC) ||
 		fullText.MatchString(err.Error()) {
 		return fmt.Errorf(full+"free some space, or name another place with --out (%w)", err)
 	}

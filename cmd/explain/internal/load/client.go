@@ -54,6 +54,7 @@ func newClient(base string, opt *Options) *client {
 	c.http = &http.Client{
 		Transport: &http.Transport{
 			DialContext: dial.timed, TLSHandshakeTimeout: connectTimeout,
+			TLSClientConfig:    &tls.Config{RootCAs: opt.Trust, InsecureSkipVerify: opt.Insecure}, // as the user asked
 			TLSNextProto:       map[string]func(string, *tls.Conn) http.RoundTripper{},
 			DisableCompression: true, MaxIdleConns: idle, MaxIdleConnsPerHost: idle, IdleConnTimeout: idleTimeout,
 			MaxResponseHeaderBytes: 1 << 20, ReadBufferSize: 8 << 10, WriteBufferSize: 8 << 10,
@@ -235,7 +236,7 @@ func (o outcome) broken(ctx context.Context, err error, begun string) outcome {
 	case strings.Contains(err.Error(), "malformed HTTP"), strings.Contains(err.Error(), "server gave HTTP response"):
 		return o.fail(loadfile.BadStream, "the server does not speak HTTP, or https where http was expected")
 	case isTLS(err):
-		return o.fail(loadfile.Connect, "the server's certificate was refused")
+		return o.fail(loadfile.Connect, "the server's certificate was refused: "+certificateRemedy)
 	}
 	return o.fail(loadfile.Other, "the request failed")
 }
@@ -256,6 +257,9 @@ func isTLS(err error) bool {
 	var record tls.RecordHeaderError
 	return errors.As(err, &verify) || errors.As(err, &record)
 }
+
+// certificateRemedy ends a sentence about a certificate that this machine does not trust.
+const certificateRemedy = "name the authority's certificate with --cacert, or do not check it with --insecure"
 
 // maxQuote bounds what is shown of a server's words.
 const maxQuote = 200

@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,6 +35,8 @@ func (c *client) waitHealthy(ctx context.Context, timeout time.Duration) error {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
+		case isFinal(err):
+			return failf(ErrNotHealthy, "the server cannot be reached: %s", reason(err))
 		case err != nil:
 			last = reason(err)
 		case status == http.StatusOK:
@@ -56,6 +59,14 @@ func (c *client) waitHealthy(ctx context.Context, timeout time.Duration) error {
 	}
 }
 
+// isFinal reports whether an error will not go away while a server starts: its host name does not exist, or its
+// certificate is not trusted.
+func isFinal(err error) bool {
+	var dns *net.DNSError
+	var verify *tls.CertificateVerificationError
+	return errors.As(err, &dns) && dns.IsNotFound || errors.As(err, &verify)
+}
+
 // reason says in words why a server could not be asked.
 func reason(err error) string {
 	var wrapped *url.Error
@@ -66,13 +77,13 @@ func reason(err error) string {
 	var dns *net.DNSError
 	switch {
 	case errors.As(err, &dns):
-		return "its host name is not known"
+		return "its host name is not known; look at --url"
 	case errors.Is(err, context.DeadlineExceeded):
 		return "it accepts connections and does not answer"
 	case errors.As(err, &op) && op.Op == "dial":
 		return "nothing accepts connections there"
 	case isTLS(err):
-		return "its certificate was refused"
+		return "its certificate was refused; " + certificateRemedy
 	}
 	return "what it answers is not HTTP, or it breaks the connection"
 }

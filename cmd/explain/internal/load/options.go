@@ -8,6 +8,7 @@ package load
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"math"
@@ -75,6 +76,8 @@ type Options struct {
 	Timeout       time.Duration // of one request; 0: DefaultTimeout
 	HealthTimeout time.Duration // 0: DefaultHealthTimeout; negative: do not wait
 	SLO           SLO
+	Trust         *x509.CertPool // authorities of the server's certificate; nil: those of this machine
+	Insecure      bool           // the server's certificate is not checked
 
 	// After the warm-up, right before the measured load; its error ends the run
 	BeforeLoad func(ctx context.Context) error

@@ -79,7 +79,7 @@ func (r *runner) run(ctx context.Context) (*Result, error) {
 	}
 	r.client.sign = func() { r.lastSign.Store(int64(time.Since(r.begun))) }
 	if err := r.warmUp(ctx); err != nil {
-		return nil, err
+		return r.result(workload, model, err)
 	}
 	if opt.BeforeLoad != nil {
 		if err := opt.BeforeLoad(ctx); err != nil {
@@ -91,14 +91,19 @@ func (r *runner) run(ctx context.Context) (*Result, error) {
 	if opt.AfterLoad != nil {
 		opt.AfterLoad()
 	}
+	if len(r.records) == 0 && stopped == nil {
+		stopped = failf(ErrNothingSucceeded, "the duration was over before the first request was due")
+	}
+	return r.result(workload, model, stopped)
+}
+
+// result is what the records say; nil without any. stopped is why the run did not come to its end.
+func (r *runner) result(workload loadfile.Workload, model string, stopped error) (*Result, error) {
 	if len(r.records) == 0 {
-		if stopped == nil {
-			stopped = failf(ErrNothingSucceeded, "the duration was over before the first request was due")
-		}
 		return nil, stopped
 	}
-	res := &Result{Result: loadfile.Build(workload, opt.SLO.limits(), r.records, r.gaps), examples: r.examples}
-	res.Describe(opt.Version, model)
+	res := &Result{Result: loadfile.Build(workload, r.opt.SLO.limits(), r.records, r.gaps), examples: r.examples}
+	res.Describe(r.opt.Version, model)
 	if stopped != nil {
 		res.Complete, res.Stopped = false, stopCode(stopped)
 		return res, stopped
@@ -183,6 +188,7 @@ func (r *runner) warmUp(ctx context.Context) error {
 	var wg sync.WaitGroup
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	start := time.Now()
 	for range min(n, max(1, r.opt.Concurrency)) {
 		wg.Go(func() {
 			for ctx.Err() == nil {
@@ -207,6 +213,7 @@ func (r *runner) warmUp(ctx context.Context) error {
 				}
 				r.failed.Add(1)
 				r.example(o)
+				r.failedFirst(o.failed, time.Since(start))
 				if ok.Load() == 0 { // a server that hangs costs its time-out once, not n times
 					cancel(failf(ErrNothingSucceeded, "the first request to the server failed%s", r.firstExample()))
 				}
@@ -221,7 +228,18 @@ func (r *runner) warmUp(ctx context.Context) error {
 	r.done.Store(0)
 	r.failed.Store(0)
 	clear(r.examples)
+	r.records = nil
 	return context.Cause(ctx)
+}
+
+// failedFirst records a request of the warm-up that failed: where none succeeds, these are what the run found out.
+func (r *runner) failedFirst(kind string, took time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if kind != loadfile.Cancelled {
+		r.records = append(r.records,
+			loadfile.Record{First: -1, Last: -1, End: int64(took), Input: -1, Output: -1, Failed: kind})
+	}
 }
 
 // load sends the measured requests and waits for all answers. It returns why it was cut short, if it was.

@@ -1,20 +1,19 @@
-package main
+package capture
 
 import (
 	"cmp"
+	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/render"
-	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 )
 
-// The kernels of a report that are worth measuring with Nsight Compute, for explain ncu-targets and explain capture.
-
-// target is a kernel to measure.
-type target struct {
+// Target is a kernel of a report that is worth measuring with Nsight Compute.
+type Target struct {
 	name  string
 	comm  bool
 	share *float64 // of the kernel time
@@ -22,9 +21,9 @@ type target struct {
 	count int64
 }
 
-// targets are the kernels of a report that have metrics of their own, the one with most time first.
-func targets(r *report.Report) []target {
-	var list []target
+// Targets are the kernels of a report that have metrics of their own, the one with most time first.
+func Targets(r *report.Report) []Target {
+	var list []Target
 	comm := map[string]bool{}
 	for i := range r.Sections {
 		for j := range r.Sections[i].Tables {
@@ -43,14 +42,14 @@ func targets(r *report.Report) []target {
 		if m.ID != "kernel.total_time" || !ok || len(m.Labels) != 1 || m.Value == nil {
 			continue
 		}
-		t := target{name: name, comm: comm[name], total: *m.Value, count: m.N}
+		t := Target{name: name, comm: comm[name], total: *m.Value, count: m.N}
 		if all != nil && *all > 0 {
 			share := t.total / *all
 			t.share = &share
 		}
 		list = append(list, t)
 	}
-	slices.SortStableFunc(list, func(a, b target) int { return cmp.Compare(b.total, a.total) })
+	slices.SortStableFunc(list, func(a, b Target) int { return cmp.Compare(b.total, a.total) })
 	return list
 }
 
@@ -77,10 +76,15 @@ const (
 	perKernel    = 5
 )
 
-// kernelsToMeasure is a run of Nsight Compute over the kernels with most time, at most top of them. Collective
+// Planned is a run of Nsight Compute over n kernels that are not known yet.
+func Planned(n int) Kernels {
+	return Kernels{Names: "KERNELS", Skip: skipLaunches, Count: int64(perKernel * n)}
+}
+
+// ToMeasure is a run of Nsight Compute over the kernels with most time, at most top of them. Collective
 // communication is left out: ncu runs a kernel several times, and on one rank alone it would wait forever. ok is false
 // where nothing is left.
-func kernelsToMeasure(list []target, top int) (k capture.Kernels, ok bool) {
+func ToMeasure(list []Target, top int) (k Kernels, ok bool) {
 	var names []string
 	launches := int64(0)
 	for _, t := range list {
@@ -117,3 +121,55 @@ func nameExpression(name string) string {
 	quoted := strings.ReplaceAll(regexp.QuoteMeta(string(text)), "\x00", ".")
 	return cast.ReplaceAllString(quoted, `(\([^()]*\))?$1`) + rest
 }
+
+// TargetsYAML is the list as llm-perf-opt's extract-top-kernels writes it, under the command. Names are hostile text:
+// they stand in double quotes, with everything but plain ASCII escaped.
+func TargetsYAML(list []Target) string {
+	var b strings.Builder
+	b.WriteString("# Kernels with most time, as explain ncu-targets found them. To measure them:\n#\n")
+	line, comm := NCUCommand(list), 0
+	for i := range list {
+		if list[i].comm {
+			comm++
+		}
+	}
+	if line == "" {
+		line = "(nothing: all of them are kernels of collective communication)"
+	}
+	b.WriteString("#   " + line + "\n#\n")
+	if comm > 0 {
+		fmt.Fprintf(&b,
+			"# The command leaves out %d of collective communication: run again on one rank, they would wait for the others forever.\n", comm)
+	}
+	b.WriteString("kernels:\n")
+	for i := range list {
+		t := &list[i]
+		share := "unknown"
+		if t.share != nil {
+			share = strconv.FormatFloat(*t.share*100, 'f', 1, 64) + "%"
+		}
+		fmt.Fprintf(&b, "- name: %s\n  regex: %s\n  description: %s\n", strconv.QuoteToASCII(t.name),
+			strconv.QuoteToASCII("^"+regexp.QuoteMeta(t.name)+"$"),
+			strconv.QuoteToASCII(fmt.Sprintf("Kernel #%d - %s of GPU time, %d calls", i+1, share, t.count)))
+	}
+	return b.String()
+}
+
+// NCUCommand is one line for a shell; empty where there is nothing to measure.
+func NCUCommand(list []Target) string {
+	k, ok := ToMeasure(list, len(list))
+	if !ok {
+		return ""
+	}
+	k.NCU, k.Set = "ncu", "full"
+	words := k.Command("ncu.csv")
+	for i, word := range words {
+		if strings.HasPrefix(word, "regex:") {
+			words[i] = shellQuote(word)
+		}
+	}
+	return strings.Join(words, " ") + " python your_server.py"
+}
+
+// shellQuote quotes for a POSIX shell.
+func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

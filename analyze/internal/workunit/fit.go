@@ -1,0 +1,197 @@
+package workunit
+
+import (
+	"slices"
+	"sort"
+)
+
+// fit says how well the units of an anchor explain a sequence.
+type fit struct {
+	names []int32
+	skip  int32   // see gram
+	pos   []int32 // where units start
+	// inside is how likely two moments from the first to the last start lie in units of one kind: the shares of the
+	// kinds that recur, squared and added up; the mean of that and of the same for kernels, so that neither many
+	// short nor few long kernels decide alone.
+	inside  float64
+	filled  float64 // share of the compute time from the first to the last start in units of kinds that recur
+	index   float64 // inside, of the whole capture
+	covered float64 // filled, of the whole capture
+	main    float64 // share of compute time in the kind with most
+	period  int     // kernels of that kind's most frequent form
+	units   int     // of that kind
+	example int32   // where one of them starts
+	idle    float64 // share of the idle time that lies just before units
+	pause   float64 // idle time just before a unit, mean, ns
+	alike   []*fit  // other anchors of the same units
+	line    *line
+}
+
+// believed reports whether the units of the anchor can be taken.
+func (x *fit) believed() bool {
+	switch {
+	case x.units < minRepeats || x.filled < minFilled || x.covered < minUnits:
+		return false
+	case x.covered < minFilled && (x.period < someWork || x.units*x.period < muchWork):
+		return false // part of a start-up may repeat a few times
+	case len(x.line.seq) < plainLine:
+		return x.units >= plainUnits && x.index >= plainIndex
+	}
+	return x.inside >= minIndex || x.inside >= pausedEven && x.idle >= mostIdle
+}
+
+// fitter judges anchors by what the units between them hold.
+type fitter struct {
+	*line
+	count []int32 // by name, zero between calls
+}
+
+func newFitter(l *line) *fitter { return &fitter{l, make([]int32, len(l.cost))} }
+
+// stretch is part of the sequence: [lo, hi).
+type stretch struct{ lo, hi int32 }
+
+// kind is units of nearly the same work.
+type kind struct {
+	stretch       // an example
+	long    int64 // compute time of the example
+	units   int
+	size    int64 // kernels of all units
+	time    int64
+}
+
+// add takes units of the kind in.
+func (k *kind) add(units int, size, time int64) {
+	k.units += units
+	k.size += size
+	k.time += time
+}
+
+// again judges an anchor of a part of the line on the whole.
+func (f *fitter) again(x *fit) *fit {
+	return f.fit(x.names, x.skip, f.occurrences(x.names, x.skip))
+}
+
+// work is the names of a stretch, added up as hashes, and its compute time.
+func (f *fitter) work(u stretch) (names uint64, time int64) {
+	for i, s := range f.seq[u.lo:u.hi] {
+		names += f.hash[s]
+		time += int64(f.time[int(u.lo)+i])
+	}
+	return names, time
+}
+
+// fit judges the anchor whose units start at some positions.
+func (f *fitter) fit(names []int32, skip int32, pos []int32) *fit {
+	x := &fit{names: names, skip: skip, pos: pos, line: f.line}
+	if len(pos) < minRepeats {
+		return x
+	}
+	type form struct {
+		kind
+		hash uint64
+	}
+	index := map[uint64]int{}
+	var forms []form
+	var inside int64
+	for i := 0; i+1 < len(pos); i++ {
+		u := stretch{pos[i], pos[i+1]}
+		hash, time := f.work(u)
+		k, ok := index[hash]
+		if !ok {
+			k = len(forms)
+			index[hash] = k
+			forms = append(forms, form{kind{stretch: u, long: time}, hash})
+		}
+		forms[k].add(1, int64(u.hi-u.lo), time)
+		inside += time
+	}
+	last := stretch{pos[len(pos)-1], int32(len(f.seq))}
+	_, after := f.work(last)
+	before := f.total - inside - after
+	x.idle = f.idleBefore(pos, 0)
+	x.pause = x.idle * float64(f.all) / float64(len(pos)-1)
+	sort.SliceStable(forms, func(a, b int) bool { return forms[a].time > forms[b].time })
+	var kinds []kind
+	for i := range forms {
+		largest := kinds[:min(len(kinds), maxNear)]
+		at := slices.IndexFunc(largest, func(k kind) bool { return f.near(k.stretch, forms[i].stretch) })
+		switch {
+		case at >= 0:
+			kinds[at].add(forms[i].units, forms[i].size, forms[i].time)
+		case len(kinds) < maxKinds:
+			kinds = append(kinds, forms[i].kind)
+		}
+	}
+	for i := range kinds[:min(len(kinds), maxNear)] { // nothing closes the last unit, but it may be complete
+		if k := &kinds[i]; f.near(k.stretch, last) {
+			k.add(1, int64(last.hi-last.lo), after)
+			inside, after, last.lo = inside+after, 0, last.hi
+			break
+		}
+	}
+	var longest int64
+	for _, k := range kinds {
+		if k.units >= minRepeats {
+			longest = max(longest, k.long)
+		}
+	}
+	part := float64(inside) / float64(whole(inside, [2]int64{before, after}, longest))
+	kernels := float64(last.lo - pos[0])
+	var most int64
+	for _, k := range kinds {
+		if k.units < minRepeats {
+			continue
+		}
+		share, size := float64(k.time)/float64(max(1, inside)), float64(k.size)/kernels
+		x.filled += share
+		x.inside += (share*share + size*size) / 2
+		if k.time > most {
+			most = k.time
+			x.main, x.units, x.period, x.example = share*part, k.units, int(k.hi-k.lo), k.lo
+		}
+	}
+	x.covered, x.index = x.filled*part, x.inside*part*part
+	return x
+}
+
+// near reports whether two stretches do nearly the same work: but for a tenth of the kernels, or for two, and a tenth of
+// the time they run the same kernels equally often. Two of a few kernels must take next to no time.
+func (f *fitter) near(a, b stretch) bool {
+	n, m := a.hi-a.lo, b.hi-b.lo
+	part := int32(nearWork * float64(max(n, m)))
+	limit := max(part, fewKernels)
+	if max(n, m)-min(n, m) > limit {
+		return false
+	}
+	var cost int64
+	for _, s := range f.seq[a.lo:a.hi] {
+		f.count[s]++
+		cost += f.cost[s]
+	}
+	var other int64
+	for _, s := range f.seq[b.lo:b.hi] {
+		f.count[s]--
+		other += f.cost[s]
+	}
+	var more, less int32
+	var moreTime, lessTime int64
+	for _, x := range [2]stretch{a, b} {
+		for _, s := range f.seq[x.lo:x.hi] {
+			switch c := f.count[s]; {
+			case c > 0:
+				more += c
+				moreTime += int64(c) * f.cost[s]
+			case c < 0:
+				less -= c
+				lessTime -= int64(c) * f.cost[s]
+			}
+			f.count[s] = 0
+		}
+	}
+	share := nearWork
+	if max(more, less) > part && max(n, m) < someWork {
+		share = tinyWork
+	}
+	return max(more, less) <= limit && float64(max(moreTime, lessTime)) <= share*float64(max(cost, other))
+}

@@ -1,0 +1,253 @@
+package workunit
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Bounds of the search for an anchor.
+const (
+	maxWidth   = 3    // names of an anchor
+	minRepeats = 3    // units of a kind that make it one that recurs
+	plainLine  = 32   // kernels: of a shorter sequence the repeats must be plain
+	plainUnits = 10   // units that make them plain
+	plainIndex = 0.9  // and the index they need
+	minIndex   = 0.5  // of an anchor to be believed
+	pausedEven = 0.2  // the same where the GPU waits before its units
+	minFilled  = 0.75 // of the time from the first to the last start, in units of kinds that recur
+	equalIndex = 0.01 // by which an index must be better to count as better
+	maxTried   = 16   // candidates that are looked at closely
+	maxSampled = 1024 // units of a candidate that the first look takes in
+	maxKinds   = 32
+	maxNear    = 4       // kinds that a unit is compared with
+	nearWork   = 0.1     // share of a unit's kernels, and of their time, that may differ within a kind
+	fewKernels = 2       // this many may differ, if they take no more time than that;
+	someWork   = 8       // in a unit of fewer kernels than this,
+	tinyWork   = 0.02    // no more than this share
+	muchWork   = 256     // kernels that units must have together where most of the compute time lies elsewhere
+	longPart   = 1 << 17 // kernels that are searched of a sequence twice as long and longer,
+	longLine   = 2 * longPart
+	partUnits  = 16  // if they hold this many units of one kind
+	mostIdle   = 0.4 // share of the idle time that lies before the units of a step
+	pauseRatio = 3   // by which the pause before a longer unit must be longer to make it the step
+)
+
+// searcher looks for the anchor of a line.
+type searcher struct {
+	*fitter
+	*sums
+	*grams
+}
+
+// search finds the anchor of one sequence: its fit is believed, or the best of those that are not. Fits of other
+// periods come with it, best first. A long sequence is searched in its middle; what is found there must hold for all
+// of it, or all of it is searched.
+func (l *line) search() (best *fit, others []*fit) {
+	if n := len(l.seq); n >= longLine {
+		middle := l.part((n-longPart)/2, (n+longPart)/2)
+		if x, others := middle.searchAll(); x != nil && x.believed() && x.units >= partUnits {
+			f := newFitter(l)
+			if y := f.again(x); y.believed() && y.index >= x.index-2*equalIndex {
+				for _, same := range x.alike {
+					y.alike = append(y.alike, f.again(same))
+				}
+				return y, others
+			}
+		}
+	}
+	return l.searchAll()
+}
+
+func (l *line) searchAll() (best *fit, others []*fit) {
+	if len(l.seq) < minRepeats {
+		return nil, nil
+	}
+	s := &searcher{newFitter(l), newSums(l), newGrams(l)}
+	for i := range s.list {
+		x := &s.list[i]
+		pos := s.at(x)
+		x.score, x.idle = s.look(pos), l.idleBefore(pos, 0)
+		for skip := int32(1); int(skip) < x.width; skip++ {
+			if idle := l.idleBefore(pos, skip); idle >= mostIdle && idle > x.idle {
+				x.idle, x.skip = idle, skip
+			}
+		}
+	}
+	tried := s.try()
+	if len(tried) == 0 {
+		return nil, nil
+	}
+	slices.SortStableFunc(tried, func(a, b *fit) int { return cmp.Compare(b.index, a.index) })
+	believed := slices.DeleteFunc(slices.Clone(tried), func(x *fit) bool { return !x.believed() })
+	if len(believed) == 0 {
+		return tried[0], tried[1:]
+	}
+	best = believed[0]
+	for _, x := range believed[1:] { // of equals the shortest
+		if x.index >= believed[0].index-equalIndex && 3*x.period <= 2*best.period {
+			best = x
+		}
+	}
+	for _, x := range believed { // a step that differs from time to time is still the step
+		even := 3*x.period > 2*best.period || best.pause < pauseRatio*x.pause
+		if even && x.idle >= mostIdle && 2*x.idle > 3*best.idle {
+			best = x
+		}
+	}
+	for _, x := range believed {
+		if x != best {
+			others = append(others, x)
+		}
+	}
+	return s.start(best), others
+}
+
+// try looks closely at the best candidates: for each number of units at the best, and at the best before which the
+// GPU waits.
+func (s *searcher) try() (tried []*fit) {
+	order := make([]int32, len(s.list))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(s.list[b].score, s.list[a].score) })
+	type class struct {
+		count int
+		idle  bool
+	}
+	var classes []class
+	for _, i := range order {
+		x := &s.list[i]
+		if x.score <= 0 {
+			break
+		}
+		idle := x.idle >= mostIdle
+		k := slices.IndexFunc(classes, func(c class) bool { return alike(c.count, x.count()) })
+		switch {
+		case k >= 0 && (!idle || classes[k].idle), k < 0 && len(classes) == maxTried:
+			continue
+		case k >= 0:
+			classes[k].idle = true
+		default:
+			classes = append(classes, class{x.count(), idle})
+		}
+		tried = append(tried, s.of(x))
+	}
+	return tried
+}
+
+// of judges a gram.
+func (s *searcher) of(x *gram) *fit {
+	pos := s.at(x)
+	from := pos[0] - x.skip
+	return s.fit(s.seq[from:int(from)+x.width], x.skip, pos)
+}
+
+// alike reports whether anchors that occur n and m times can be of the same units.
+func alike(n, m int) bool { return max(n, m)-min(n, m) <= 1+n/50 }
+
+// start chooses at which kernel the units of a fit start, of all anchors that occur as often and explain as much,
+// narrow ones first: where the GPU waits before most units, there; else before the longest stretch of work up to
+// the next such place. In a model's step that is the embedding, before the layers.
+func (s *searcher) start(of *fit) *fit {
+	places := s.places(of)
+	if len(places) == 0 {
+		return of
+	}
+	work := make([]int64, len(places))
+	for k, x := range places {
+		work[k] = s.between(s.at(x), s.at(places[(k+1)%len(places)]))
+	}
+	order := make([]int, len(places))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(places[a].width, places[b].width), cmp.Compare(work[b], work[a]))
+	})
+	paused, most := -1, mostIdle
+	for k, x := range places {
+		if x.idle > most {
+			paused, most = k, x.idle
+		}
+	}
+	if paused >= 0 {
+		order = slices.Insert(slices.DeleteFunc(order, func(k int) bool { return k == paused }), 0, paused)
+	}
+	var best *fit
+	var near []*fit // of the same kernels
+	for _, k := range order[:min(len(order), maxTried)] {
+		x := s.of(places[k])
+		switch {
+		case !x.believed() || x.index < of.index-2*equalIndex:
+		case best == nil:
+			best = x
+		case slices.ContainsFunc(x.names, func(n int32) bool { return slices.Contains(best.names, n) }):
+			near = append(near, x)
+		default:
+			best.alike = append(best.alike, x)
+		}
+		if best != nil && len(best.alike) == maxAnchorsKept-1 {
+			break
+		}
+	}
+	if best == nil {
+		return of
+	}
+	best.alike = append(best.alike, near[:min(len(near), maxAnchorsKept-1-len(best.alike))]...)
+	return best
+}
+
+// places are the anchors that occur as often as a fit's and explain as much, narrow ones first until there are
+// some, by where they stand in one of its units.
+func (s *searcher) places(of *fit) (places []*gram) {
+	end := of.example + int32(of.period)
+	var score float64
+	for i := range s.list {
+		if x := &s.list[i]; x.width == len(of.names) && x.skip == of.skip && s.at(x)[0] == of.pos[0] {
+			score = x.score
+		}
+	}
+	type place struct {
+		at   int32
+		gram *gram
+	}
+	var found []place
+	for width := 1; width <= maxWidth && len(found) < maxAnchorsKept; width++ {
+		for i := range s.list {
+			x := &s.list[i]
+			if x.width != width || x.score < score-2*equalIndex || !alike(len(of.pos), x.count()) {
+				continue
+			}
+			pos := s.at(x)
+			k, _ := slices.BinarySearch(pos, of.example)
+			if k == len(pos) || pos[k] >= end || k+1 < len(pos) && pos[k+1] < end {
+				continue
+			}
+			found = append(found, place{pos[k], x})
+		}
+	}
+	slices.SortStableFunc(found, func(a, b place) int { return cmp.Compare(a.at, b.at) })
+	for _, x := range found {
+		places = append(places, x.gram)
+	}
+	return places
+}
+
+// between is the compute time from each place to the next one of others, median.
+func (s *sums) between(places, others []int32) int64 {
+	times := make([]float64, 0, len(places))
+	k := 0
+	for _, p := range places {
+		for k < len(others) && others[k] <= p {
+			k++
+		}
+		if k == len(others) {
+			break
+		}
+		times = append(times, float64(s.time[others[k]]-s.time[p]))
+	}
+	if len(times) == 0 {
+		return 0
+	}
+	return int64(median(times))
+}

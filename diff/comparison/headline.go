@@ -1,0 +1,80 @@
+package comparison
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// Headline is what the verdict stands on: of the rows that the worst gates judged the one that changed most, or the first
+// such gate where they judged other numbers; if all passed, the first row that was judged. A row that no rule judged never
+// leads, unless there is no rule at all.
+func (c *Comparison) Headline() (*Row, *Gate) {
+	for _, v := range []Verdict{Fail, Inconclusive} {
+		var first *Gate
+		var worst *Row
+		for i := range c.Gates {
+			g := &c.Gates[i]
+			if g.Verdict != v || g.Level != LevelError {
+				continue
+			}
+			row := c.rowOf(g)
+			if row != nil && *row.Delta != 0 && (worst == nil || moreOf(row, worst) > 0) {
+				worst = row
+			}
+			if first == nil {
+				first = g
+			}
+		}
+		switch {
+		case worst != nil:
+			return worst, nil
+		case first != nil:
+			return nil, first
+		}
+	}
+	for i := range c.Primary {
+		r := &c.Primary[i]
+		judged := slices.ContainsFunc(c.Gates, func(g Gate) bool { return g.Of(r) })
+		if (judged || len(c.Gates) == 0) && r.Base != nil && r.Head != nil {
+			return r, nil
+		}
+	}
+	return nil, nil
+}
+
+// rowOf is the row that a gate judged, if both of its values are known.
+func (c *Comparison) rowOf(g *Gate) *Row {
+	for i := range c.Primary {
+		if r := &c.Primary[i]; g.Of(r) && r.Base != nil && r.Head != nil && r.Delta != nil {
+			return r
+		}
+	}
+	return nil
+}
+
+// moreOf orders rows by what they say of the time, and then by the size of the change.
+func moreOf(a, b *Row) int {
+	time := func(r *Row) int {
+		if r.Unit == report.Nanoseconds {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(time(a), time(b)), cmp.Compare(size(a), size(b)))
+}
+
+// size of a change: of its logarithm where it has one.
+func size(r *Row) float64 {
+	if r.Ratio == nil || *r.Ratio <= 0 {
+		return 0
+	}
+	return math.Abs(math.Log(*r.Ratio))
+}
+
+// Of reports whether a gate judged a row.
+func (g *Gate) Of(r *Row) bool {
+	return (g.Metric == r.Metric || g.Metric+".p50" == r.Metric) && g.Labels.String() == r.Labels.String()
+}

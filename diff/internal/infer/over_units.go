@@ -1,0 +1,206 @@
+package infer
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Where units are few.
+const (
+	separated      = 3   // units a side from which complete separation counts
+	separation     = 3   // floors by which the sides must differ then
+	fewIndependent = 3.0 // independent units below which a series says nothing,
+	highLag1       = 0.6 // if its lag-1 autocorrelation is above this
+	leastLevel     = 0.9 // of the interval between extremes
+)
+
+// measure looks at the units inside the captures.
+func (q *question) measure(o Options) {
+	q.v.Base, q.v.Head = Trend{Range: 1}, Trend{Range: 1}
+	if q.several() {
+		if q.unitsOf(q.base) > 0 && !q.enough() {
+			q.few, q.v.Code = true, TooFewUnits
+		}
+		return
+	}
+	q.level = 1 - 2*o.Alpha
+	if g := q.n.Given; g != nil && !q.n.HigherBetter && g.Low > 0 && g.High > 0 {
+		q.overUnits = true
+		room := TQuantile(o.Alpha, MaxDF) * q.timer() // units that do not vary are still as uncertain as the timer
+		low, high := min(math.Log(g.Low), q.d-room), max(math.Log(g.High), q.d+room)
+		q.c = contrast{d: q.d, low: low, high: high, least: math.Abs(q.d), df: MaxDF, alpha: o.Alpha,
+			method: g.Method}
+		return
+	}
+	if q.statedOnce() {
+		q.byFloor(o)
+		return
+	}
+	if !q.enough() {
+		q.few, q.v.Code = true, TooFewUnits
+		return
+	}
+	var base, head [][]float64
+	for _, c := range q.base {
+		base = append(base, c.Units)
+	}
+	for _, c := range q.head {
+		head = append(head, c.Units)
+	}
+	q.v.Base, q.v.Head = TrendOf(base[0]), TrendOf(head[0])
+	q.contrast(base, head, o)
+	if q.overUnits && q.c.lag1 > highLag1 && q.c.effective < fewIndependent {
+		q.few = true
+	}
+	if q.overUnits && !q.few {
+		return
+	}
+	q.few, q.apart = true, math.Inf(-1)
+	all, other := slices.Concat(base...), slices.Concat(head...)
+	if len(all) < separated || len(other) < separated || slices.Min(all) <= 0 || slices.Min(other) <= 0 {
+		q.overUnits = false
+		return
+	}
+	q.extremes(all, other)
+}
+
+// enough reports whether the side with fewer units has what a tail needs: over all its captures where several are
+// compared, in each of them otherwise.
+func (q *question) enough() bool {
+	for _, side := range [][]Capture{q.base, q.head} {
+		if q.several() {
+			if !q.n.Stat.Enough(q.unitsOf(side)) {
+				return false
+			}
+			continue
+		}
+		for i := range side {
+			if !q.n.Stat.Enough(side[i].units()) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (q *question) unitsOf(side []Capture) int {
+	n := 0
+	for i := range side {
+		n += side[i].units()
+	}
+	return n
+}
+
+// statedOnce reports whether nothing is known of what a mean or a median varies by inside the captures: a share, a time
+// to start, kernels that all took the same.
+func (q *question) statedOnce() bool {
+	if q.n.Stat != Mean && q.n.Stat != Median {
+		return false
+	}
+	for _, side := range [][]Capture{q.base, q.head} {
+		for i := range side {
+			if c := &side[i]; len(c.Units) > 0 || c.SD > 0 || c.N > 0 && c.N < MinUnits {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// byFloor takes the noise floor for what it is, the 99 % point of the difference of two captures of one commit, as if
+// that were normal: d ± z(1-alpha)/z(0.99) · floor.
+func (q *question) byFloor(o Options) {
+	half := NormalQuantile(o.Alpha) / NormalQuantile(0.01) * q.floor
+	q.overUnits = true
+	q.c = contrast{d: q.d, low: q.d - half, high: q.d + half, least: math.Abs(q.d), df: MaxDF, alpha: o.Alpha,
+		method: "noise floor, taken for the 99 % point of a normal distribution"}
+}
+
+// contrast picks how the units are compared.
+func (q *question) contrast(base, head [][]float64, o Options) {
+	stat, seed := q.n.Stat, o.Seed
+	if len(base) == 1 && len(head) == 1 {
+		b, h := base[0], head[0]
+		q.v.Positions = Positions(b, h)
+		switch q.n.Tie {
+		case TieNumber:
+			q.c, q.overUnits = pairs(b, h, 0, stat, o.Alpha, q.timer(), seed)
+		case TieStart:
+			q.c, q.overUnits = robust(b, h, stat, o.Alpha, q.timer(), seed)
+		}
+		if !q.overUnits && q.base[0].Kinds != nil && q.head[0].Kinds != nil {
+			q.c, q.overUnits = strata(b, h, q.base[0].Kinds, q.head[0].Kinds, stat, o.Alpha, q.timer(), seed)
+		}
+		if q.overUnits {
+			q.d = q.c.d
+			return
+		}
+	}
+	if q.c, q.overUnits = twoSamples(base, head, stat, o.Alpha, q.timer(), seed); q.overUnits {
+		// A report may list a sample of the units: the interval moves to where all of them are.
+		q.c.low, q.c.high, q.c.d = q.c.low+q.d-q.c.d, q.c.high+q.d-q.c.d, q.d
+		q.c.least = math.Abs(q.d)
+		q.loose = q.n.Tie == TieNone // where they are the same units, pairing did not pay, and a drift is part of the work
+		q.drifts = q.loose && (q.v.Base.strong(len(base[0])) || q.v.Head.strong(len(head[0])))
+		return
+	}
+	q.c, q.overUnits = q.summaries(o)
+}
+
+// summaries contrasts numbers of which only the spread over units is known: Welch's interval, with as many units as
+// they are worth by their autocorrelation, n (1-ρ)/(1+ρ), and for quantiles the standard error of [Statistic.width].
+func (q *question) summaries(o Options) (c contrast, ok bool) {
+	var total, pooled float64
+	fewest := math.Inf(1)
+	for _, side := range [][]Capture{q.base, q.head} {
+		k := float64(len(side))
+		for i := range side {
+			s := &side[i]
+			if len(s.Units) > 0 || s.N < MinUnits || !(s.Value > 0) || !(s.SD >= 0) {
+				return c, false
+			}
+			n := max(independent(s.N, within(s.Lag1)), 2)
+			sd := q.n.Stat.width() * s.SD / s.Value
+			v := sd * sd / n / (k * k)
+			total += v
+			pooled += v * v / (n - 1)
+			fewest = min(fewest, n)
+			c.lag1 = max(c.lag1, within(s.Lag1))
+		}
+	}
+	c.d, c.least, c.alpha, c.effective, c.df = q.d, math.Abs(q.d), o.Alpha, fewest, MaxDF
+	if pooled > 0 {
+		c.df = min(max(total*total/pooled, 1), MaxDF)
+	}
+	half := TQuantile(o.Alpha, c.df) * max(math.Sqrt(total), q.timer())
+	c.low, c.high = c.d-half, c.d+half
+	c.method = "Welch's t interval over units"
+	return c, true
+}
+
+// extremes is what few units can say: the smallest and the largest ratio of any unit of head to any of base. By
+// chance all of one side lie above all of the other with a probability of n! m! / (n+m)!, which gives the level.
+func (q *question) extremes(base, head []float64) {
+	chance := 1.0
+	n, m := min(len(base), len(head)), max(len(base), len(head))
+	for k := 1; k <= min(n, 60); k++ {
+		chance *= float64(k) / float64(m+k)
+	}
+	low, high := math.Log(slices.Min(head)/slices.Max(base)), math.Log(slices.Max(head)/slices.Min(base))
+	q.apart = low
+	if q.d < 0 {
+		q.apart = -high
+	}
+	q.level = 1 - 2*chance
+	if q.overUnits = q.level >= leastLevel-1e-12; q.overUnits {
+		q.c = contrast{d: q.d, low: low, high: high, least: math.Abs(q.d), alpha: q.c.alpha,
+			method: fmt.Sprintf("ratios of the most extreme of %d and %d units", len(base), len(head))}
+	}
+}
+
+// apartFor reports whether few units are enough: complete separation, by more than tau, of sides that differ by three
+// floors.
+func (q *question) apartFor(tau float64) bool {
+	return q.few && !q.several() && q.apart > tau && math.Abs(q.d) > math.Log1p(separation*math.Expm1(q.floor))
+}
