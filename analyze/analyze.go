@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
@@ -37,6 +38,7 @@ type Options struct {
 	Version string // of the program, for the report's tool field
 
 	Top           int     // rows of ranked tables; 0: 30
+	AllRows       bool    // every row in every CSV file, however many
 	NoPercentiles bool    // leave out percentiles of kernel durations
 	NoRangeMap    bool    // do not attribute kernels to NVTX ranges
 	CoverageWarn  float64 // warn where NVTX coverage is below this ratio; 0: 0.7; negative: never
@@ -61,6 +63,7 @@ type Options struct {
 // What the zero value of Options stands for.
 const (
 	defaultTop          = 30
+	detailRows          = 10_000 // of a CSV file with a row per event
 	defaultCoverageWarn = 0.7
 )
 
@@ -140,6 +143,10 @@ func sectionOptions(opt *Options) kit.Options {
 	o := kit.Options{Top: opt.Top, Percentiles: !opt.NoPercentiles, RangeMap: !opt.NoRangeMap, CoverageWarn: opt.CoverageWarn}
 	if o.Top == 0 {
 		o.Top = defaultTop
+	}
+	o.DetailRows, o.AllRows = detailRows, opt.AllRows
+	if o.AllRows {
+		o.DetailRows = math.MaxInt32
 	}
 	if o.CoverageWarn == 0 {
 		o.CoverageWarn = defaultCoverageWarn

@@ -23,7 +23,7 @@ alone: TRACE may be left out, or be such a file.
   report.html             the full report for a browser, in one file
   report.md               the same as text, warnings and findings first
   report.json             the same as data, see "explain schema report" and "explain metrics"
-  tables/*.csv            every table
+  tables/*.csv            every row of every table; --all-rows of those with a row per event too
   summary.json            profilemate's summary
   kernels.md, stakeholder_summary.md   as llm-perf-opt writes them
 
@@ -47,6 +47,7 @@ type reportFlags struct {
 	analysisFlags
 	out           string
 	top           int
+	allRows       bool
 	noPercentiles bool
 	noRangeMap    bool
 	coverageWarn  float64
@@ -79,6 +80,7 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 		"add a folder or file of evidence of any kind, recognised by content: `DIR`")
 	fl.IntVar(&f.top, "top-kernels", 30, "rows of ranked tables, `N` at most")
 	fl.IntVar(&f.top, "kernel-limit", 30, "the same as --top-kernels")
+	fl.BoolVar(&f.allRows, "all-rows", false, "write every row of the tables with a row per event (default the 10,000 longest)")
 	fl.BoolVar(&f.noPercentiles, "no-kernel-percentiles", false, "leave out percentiles of kernel durations")
 	fl.BoolVar(&f.noRangeMap, "no-nvtx-kernel-map", false, "do not attribute kernels to NVTX ranges")
 	fl.Float64Var(&f.coverageWarn, "nvtx-coverage-warn-threshold", 0.7,
@@ -98,7 +100,7 @@ func (f *reportFlags) options(cmd *cobra.Command, e *env) (analyze.Options, erro
 		return opt, err
 	}
 	opt.Top, opt.NoPercentiles, opt.NoRangeMap = f.top, f.noPercentiles, f.noRangeMap
-	opt.CoverageWarn = f.coverageWarn
+	opt.CoverageWarn, opt.AllRows = f.coverageWarn, f.allRows
 	switch {
 	case f.top < 1:
 		return opt, usagef("--top-kernels must be at least 1, got %d", f.top)

@@ -93,6 +93,16 @@ func probe(tables []tableInfo) map[Role]tableInfo {
 			}
 		}
 	}
+	if _, ok := found[RoleStrings]; !ok {
+		for _, name := range names { // any other table of ids and values
+			t, upper := byName[strings.ToLower(name)], strings.ToUpper(name)
+			if t.hasAll([]string{"id", "value"}) && !strings.HasPrefix(upper, "ENUM_") &&
+				!strings.HasPrefix(upper, "TARGET_INFO_") && !strings.HasPrefix(upper, "META_DATA_") {
+				found[RoleStrings] = t
+				break
+			}
+		}
+	}
 	return found
 }
 

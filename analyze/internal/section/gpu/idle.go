@@ -117,7 +117,15 @@ func idle(in *kit.Input, out *kit.Output) {
 			left[c] -= ns
 		}
 	}
-	gapTable(in, out, top, gaps, left)
+	gapTable(in, out, top, gaps, left).Add()
+	if in.Options.AllRows && gaps > len(top) {
+		var all []deviceGap
+		for i := range found {
+			all = append(all, found[i].all...)
+		}
+		slices.SortStableFunc(all, func(a, b deviceGap) int { return cmp.Compare(b.Len(), a.Len()) })
+		gapTable(in, out, all, gaps, left).Attach()
+	}
 	out.Chart(chart)
 	if gaps == 0 {
 		out.Status(report.NotApplicable, "the GPU is never idle in the window")
@@ -160,6 +168,7 @@ type deviceIdle struct {
 	long       int
 	use, strip []float64 // busy shares of the window's chunks, of nsys' rule and of the chart
 	top        []deviceGap
+	all        []deviceGap // where all rows were asked for
 }
 
 // idleByDevice is by device.
@@ -195,6 +204,9 @@ func lookAtIdle(in *kit.Input, d *attrib.Device, overhead interval.Set) (x devic
 		}
 		if len(x.top) < topGaps || g.Len() > x.top[topGaps-1].Len() {
 			x.top = insertGap(x.top, deviceGap{d, *g})
+		}
+		if in.Options.AllRows {
+			x.all = append(x.all, deviceGap{d, *g})
 		}
 	}, moments)
 	busy := func(at int64) int64 {
@@ -282,7 +294,7 @@ func markedGaps(d *attrib.Device, window interval.Interval, top []deviceGap) rep
 	return s
 }
 
-func gapTable(in *kit.Input, out *kit.Output, top []deviceGap, total int, left [attrib.Causes]int64) {
+func gapTable(in *kit.Input, out *kit.Output, top []deviceGap, total int, left [attrib.Causes]int64) *kit.Table {
 	t := out.Table("idle_gaps")
 	around := lookAround(in, top)
 	for i, g := range top {
@@ -309,7 +321,7 @@ func gapTable(in *kit.Input, out *kit.Output, top []deviceGap, total int, left [
 		t.Others = true
 	}
 	t.TotalRows = int64(total)
-	t.Add()
+	return t
 }
 
 // workName names a piece of GPU work for people.

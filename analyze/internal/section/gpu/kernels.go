@@ -353,11 +353,11 @@ func meanSize(total, launches int64) report.Cell {
 
 func dims(d [3]int32) string { return fmt.Sprintf("%d×%d×%d", d[0], d[1], d[2]) }
 
-// kernelDetails is profilemate's kernel_stats.csv: one row per launch, the longest ones where there are too many.
+// kernelDetails is profilemate's kernel_stats.csv: one row per launch, the longest ones where there are more than asked for.
 func kernelDetails(in *kit.Input, out *kit.Output, lo, hi int) {
 	k := &in.Trace.Kernels
 	t := out.Table("kernel_stats")
-	rows := kit.Longest(lo, hi, k.Dur)
+	rows := in.Longest(lo, hi, k.Dur)
 	for _, i := range rows {
 		c := k.Configs[k.Config(i)]
 		t.Row(
@@ -367,7 +367,7 @@ func kernelDetails(in *kit.Input, out *kit.Output, lo, hi int) {
 			kit.Int("shared_mem_bytes", int64(c.SharedStatic)+int64(c.SharedDynamic)),
 			kit.Int("registersPerThread", int64(c.Registers)))
 	}
-	t.AttachDetails(lo, hi, rows, "duration", k.Dur)
+	t.AttachDetails(hi - lo)
 }
 
 func volume(d [3]int32) int64 { return int64(d[0]) * int64(d[1]) * int64(d[2]) }

@@ -167,6 +167,14 @@ func launches(in *kit.Input, out *kit.Output) {
 		}
 		return
 	}
+	if !in.CallsHaveNames() {
+		out.Status(report.Unavailable, kit.NoCallNames)
+		out.From(trace.RoleAPI, in.Trace.API.Len(), "nameId")
+		for _, id := range []string{"launch.count", "launch.rate", "launch.api_time"} {
+			out.Metric(id, nil, nil)
+		}
+		return
+	}
 	api, k := &in.Trace.API, &in.Trace.Kernels
 	lo, hi := api.Starting(in.Host.Start, in.Host.End)
 	stats := in.CallStats()

@@ -189,6 +189,10 @@ func (c *checks) gpuActivity() {
 		c.unchecked(check, "no API calls")
 		return
 	}
+	if !c.in.CallsHaveNames() {
+		c.failed(check, measured{}, "no_strings", "The names of the API calls are missing: "+kit.NoCallNames+". What was launched and what blocked is unknown.")
+		return
+	}
 	c.that(launches > 0 && t.Kernels.Len() == 0 && t.Graphs.Len() == 0, check, counted(launches, nil),
 		"gpu_activity_missing",
 		"The capture has "+formatCount(launches)+" launch calls and no kernel: GPU activity was not captured (seen under WSL2, without permission to trace the GPU, or with another tool holding CUPTI). This is not the same as no GPU time.")

@@ -149,6 +149,14 @@ func syncCalls(in *kit.Input, out *kit.Output) {
 		out.Status(report.Unavailable, in.Lack(trace.RoleAPI))
 		return
 	}
+	if !in.CallsHaveNames() {
+		out.Status(report.Unavailable, kit.NoCallNames)
+		out.From(trace.RoleAPI, in.Trace.API.Len(), "nameId")
+		for _, id := range []string{"sync.blocked_time", "sync.total_time", "sync.count"} {
+			out.Metric(id, nil, nil)
+		}
+		return
+	}
 	api := &in.Trace.API
 	rows := in.CallRows(func(n *trace.APIName) bool { return n.Sync })
 	blocked := newBlocked(in, rows)

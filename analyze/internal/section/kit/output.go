@@ -177,7 +177,8 @@ func (o *Output) headers() []report.Table {
 // Table builds a table row by row.
 type Table struct {
 	report.Table
-	out *Output
+	out   *Output
+	whole [][]report.Cell // every row, where the report has some
 }
 
 // Len is the number of rows so far.
@@ -190,6 +191,7 @@ func (t *Table) Cut(n int, sum ...string) *Table {
 	if n < 0 || len(t.Rows) <= n {
 		return t
 	}
+	t.whole = t.Rows
 	row := make([]report.Cell, len(t.Columns))
 	named := false
 	for j, c := range t.Columns {
@@ -234,6 +236,11 @@ func (t *Table) Add() {
 		t.TotalRows = int64(len(t.Rows))
 	}
 	t.out.section.Tables = append(t.out.section.Tables, t.Table)
+	if t.whole != nil && t.File != "" {
+		all := t.Table
+		all.Rows, all.Others = t.whole, false
+		t.out.attached = append(t.out.attached, all)
+	}
 }
 
 // Attach writes the table as a CSV file only: for details too long for the report.

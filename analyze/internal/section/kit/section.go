@@ -18,6 +18,7 @@ package kit
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/evidence"
@@ -57,6 +58,8 @@ type Section struct {
 // Options of an analysis that sections look at.
 type Options struct {
 	Top          int     // rows of ranked tables in the report
+	DetailRows   int     // rows of a CSV file with a row per event
+	AllRows      bool    // every row in every CSV file
 	Percentiles  bool    // exact percentiles of kernel durations
 	RangeMap     bool    // attribute kernels to NVTX ranges
 	CoverageWarn float64 // NVTX coverage below this ratio is warned of
@@ -129,6 +132,16 @@ func (in *Input) Has(role trace.Role) bool {
 	}
 	return false
 }
+
+// CallsHaveNames reports whether the names of API calls could be resolved: without them nobody knows which of them
+// launched something, or waited.
+func (in *Input) CallsHaveNames() bool {
+	names := in.Trace.API.Names
+	return len(names) == 0 || slices.ContainsFunc(names, func(n trace.APIName) bool { return !strings.HasPrefix(n.Name, "#") })
+}
+
+// NoCallNames is why nothing is known of calls without names.
+const NoCallNames = "the export has no table of strings with the names of the API calls: export the .nsys-rep again with --lazy=false"
 
 // Table is the name of the table that plays the role in this capture, or the name it usually has.
 func (in *Input) Table(role trace.Role) string {
