@@ -122,12 +122,29 @@ func (s *Section) fill() {
 	for j := range s.Tables {
 		notNil(&s.Tables[j].Columns)
 		notNil(&s.Tables[j].Rows)
+		s.Tables[j].typeCells()
 	}
 	for j := range s.Charts {
 		notNil(&s.Charts[j].Series)
 		for k := range s.Charts[j].Series {
 			notNil(&s.Charts[j].Series[k].Labels)
 			notNil(&s.Charts[j].Series[k].Values)
+		}
+	}
+}
+
+// typeCells gives the whole numbers of a column of floats their type back: JSON does not tell 24 from 24.0.
+func (t *Table) typeCells() {
+	for j, c := range t.Columns {
+		if c.Kind != Float {
+			continue
+		}
+		for _, row := range t.Rows {
+			if j < len(row) {
+				if v, ok := row[j].Int(); ok {
+					row[j] = F(float64(v))
+				}
+			}
 		}
 	}
 }

@@ -18,7 +18,9 @@ func newReport(e *env) *cobra.Command {
 
 Evidence that lies next to a capture goes into the same report: Nsight Compute CSV exports, server
 logs, Prometheus metrics, the files of profilers ("explain doc evidence"). Each is also analysed
-alone: TRACE may be left out, or be such a file.
+alone: TRACE may be left out, or be such a file. A report.json, a comparison.json or the folder of
+one is shown again as it was made; of a capture's folder without a report the trace is analysed
+with the evidence beside it.
 
   report.html             the full report for a browser, in one file
   report.md               the same as text, warnings and findings first
@@ -61,7 +63,7 @@ type reportFlags struct {
 }
 
 // formats of --format, in the order of the help text.
-var formats = []string{"text", "md", "json", "summary"}
+var formats = []string{"text", "md", "html", "json", "summary"}
 
 func (f *reportFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
@@ -125,6 +127,14 @@ func (f *reportFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	if err != nil {
 		return err
 	}
+	if len(args) > 0 {
+		if shown, err := f.showAgain(cmd, e, args[0]); shown {
+			return err
+		}
+		var beside []analyze.Evidence
+		args[0], beside = traceIn(args[0])
+		opt.Evidence = append(opt.Evidence, beside...)
+	}
 	if f.printSchema && len(args) == 0 {
 		return usagef("--print-schema is about a trace: name one")
 	}
@@ -168,6 +178,8 @@ func (f *reportFlags) print(e *env, res *analyze.Result) error {
 		return writeJSON(e.Out, res.Report)
 	case "md":
 		return writeComment(e.Out, res.Report)
+	case "html":
+		return writeHTML(e.Out, res.Report)
 	case "summary":
 		return writeSummary(e.Out, res.Report)
 	}
