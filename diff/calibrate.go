@@ -26,8 +26,8 @@ func (e *NotComparable) Error() string {
 }
 
 // Calibrate measures how much metrics differ between captures of the same commit: at least 2, better 5. The error is a
-// [NotComparable] where captures differ in environment, in their work or in the unit of work, or where one is
-// there twice.
+// [NotComparable] where captures differ in environment, in their work or in the unit of work, where one is
+// there twice, or where two are windows of one session.
 func Calibrate(captures []*report.Report) (*noise.Calibration, error) {
 	if len(captures) < 2 {
 		return nil, fmt.Errorf(
@@ -68,20 +68,19 @@ func alike(captures []*side.Capture) error {
 			}
 		}
 		for k, other := range captures[:i] {
-			if sameCapture(other, x) {
-				return &NotComparable{
-					[]comparison.Reason{
-						{
-							Code: comparison.SameCapture,
-							Text: fmt.Sprintf(
-								"captures %d and %d are one and the same: every metric is equal, and copies of a capture say nothing of noise",
-								k+1,
-								i+1,
-							),
-						},
-					},
-				}
+			reason := comparison.Reason{}
+			switch {
+			case sameCapture(other, x):
+				reason = comparison.Reason{Code: comparison.SameCapture, Text: fmt.Sprintf(
+					"captures %d and %d are one and the same, and copies of a capture do not show how much captures differ",
+					k+1, i+1)}
+			case oneSession(other, x):
+				reason = comparison.Reason{Code: comparison.OneSession, Text: fmt.Sprintf("captures %d and %d are windows of one "+
+					"session, which differ less than two sessions do: record each capture with a run of its own", k+1, i+1)}
+			default:
+				continue
 			}
+			return &NotComparable{[]comparison.Reason{reason}}
 		}
 		if i == 0 {
 			continue

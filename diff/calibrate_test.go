@@ -62,6 +62,29 @@ func TestLeaveOneOutFindsTheOddCapture(t *testing.T) {
 	}
 }
 
+// Copies of one capture and windows of one session do not show how much captures differ.
+func TestCalibrationNeedsSessionsOfTheirOwn(t *testing.T) {
+	list := fixed(server(t), 1, 1.002)
+	for session, want := range map[string]comparison.Code{"s": comparison.OneSession, "t": ""} {
+		_, err := diff.Calibrate([]*report.Report{identified(list[0], "a", "s"), identified(list[1], "b", session)})
+		var differ *diff.NotComparable
+		if want == "" {
+			if err != nil {
+				t.Errorf("two sessions: %v", err)
+			}
+			continue
+		}
+		if !errors.As(err, &differ) || differ.Reasons[0].Code != want {
+			t.Errorf("windows of one session: %v", err)
+		}
+	}
+	var differ *diff.NotComparable
+	_, err := diff.Calibrate([]*report.Report{identified(list[0], "a", "s"), identified(list[1], "a", "s")})
+	if !errors.As(err, &differ) || differ.Reasons[0].Code != comparison.SameCapture {
+		t.Errorf("copies: %v", err)
+	}
+}
+
 // What a calibration says is what a comparison goes by: the floor of unit.time, from the five values by hand.
 func TestCompareGoesByTheCalibration(t *testing.T) {
 	s := server(t)

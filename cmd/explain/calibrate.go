@@ -106,7 +106,7 @@ func calibrate(cmd *cobra.Command, e *env, f *analysisFlags, args []string) (*di
 	if err != nil {
 		return nil, err
 	}
-	c, err := diff.Calibrate(reports)
+	c, err := diff.Calibrate(named(inputs, reports))
 	var differ *diff.NotComparable
 	switch {
 	case errors.As(err, &differ):

@@ -251,6 +251,7 @@ func (f *diffFlags) compare(
 	if err != nil {
 		return nil, err
 	}
+	reports = named(all, reports)
 	if f.threshold != "" {
 		opt.Rules = policy.ThresholdRules(percent, reports[:len(base)])
 	}

@@ -335,6 +335,46 @@ func (f *analysisFlags) results(ctx context.Context, e *env, inputs []input, who
 	return list, oneUnit(ctx, inputs, list, whole, opt, bar)
 }
 
+// named are the reports with the names that inputs go by in a comparison: the trace's own, or, where several inputs share
+// it, the end of the path that tells them apart: run-1/trace.sqlite and run-9/trace.sqlite. The reports stay as they are.
+func named(inputs []input, reports []*report.Report) []*report.Report {
+	path := func(i int) string {
+		if dir, file := filepath.Split(inputs[i].path); file == "report.json" { // which explain --out wrote
+			return filepath.Join(dir, reports[i].Trace.Name)
+		}
+		return filepath.Clean(inputs[i].path)
+	}
+	list := slices.Clone(reports)
+	for i, r := range reports {
+		var same []string // other files of this name
+		for k, o := range reports {
+			if o.Trace.Name == r.Trace.Name && path(k) != path(i) {
+				same = append(same, path(k))
+			}
+		}
+		if len(same) > 0 {
+			own := *r
+			own.Trace.Name = apart(path(i), same)
+			list[i] = &own
+		}
+	}
+	return list
+}
+
+// apart is the shortest end of a path, in whole parts, that no other path ends with.
+func apart(path string, others []string) string {
+	parts := strings.Split(filepath.ToSlash(path), "/")
+	for n := len(parts) - 1; n > 0; n-- {
+		end := strings.Join(parts[n:], "/")
+		if !slices.ContainsFunc(others, func(o string) bool {
+			return strings.HasSuffix("/"+filepath.ToSlash(o), "/"+end)
+		}) {
+			return end
+		}
+	}
+	return strings.TrimPrefix(strings.Join(parts, "/"), "/")
+}
+
 // oneUnit analyses traces once more whose reports cannot be cut where the units of the first start: there are more places
 // than a report carries.
 func oneUnit(

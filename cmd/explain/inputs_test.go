@@ -3,6 +3,8 @@ package main
 import (
 	"path/filepath"
 	"testing"
+
+	"github.com/nsys-llm/explain/analyze/report"
 )
 
 // A folder of evidence, and JSON files that are evidence, are analysed; other folders and JSON files are mistakes.
@@ -21,6 +23,33 @@ func TestFindInput(t *testing.T) {
 	for _, path := range []string{empty, filepath.Join(empty, "a.json")} {
 		if in, err := findInput(path); err == nil {
 			t.Errorf("%s: taken for a %s", path, in.kind)
+		}
+	}
+}
+
+// Traces of one name are named by the shortest end of their paths that tells them apart; a report.json goes by the trace it
+// is of. A name that nothing shares, and one file named twice, stay.
+func TestNamesTellFilesApart(t *testing.T) {
+	for _, c := range []struct{ paths, traces, want []string }{
+		{[]string{"/data/run-1/trace.sqlite", "/data/run-9/trace.sqlite"}, []string{"trace.sqlite", "trace.sqlite"},
+			[]string{"run-1/trace.sqlite", "run-9/trace.sqlite"}},
+		{[]string{"a/x/t.sqlite", "b/x/t.sqlite", "b/y/t.sqlite"}, []string{"t.sqlite", "t.sqlite", "t.sqlite"},
+			[]string{"a/x/t.sqlite", "b/x/t.sqlite", "y/t.sqlite"}},
+		{[]string{"main/report.json", "head/t.sqlite"}, []string{"t.sqlite", "t.sqlite"}, []string{"main/t.sqlite", "head/t.sqlite"}},
+		{[]string{"a.json", "b.json"}, []string{"t.sqlite", "t.sqlite"}, []string{"a.json", "b.json"}},
+		{[]string{"a/base.sqlite", "a/head.sqlite"}, []string{"base.sqlite", "head.sqlite"}, []string{"base.sqlite", "head.sqlite"}},
+		{[]string{"a/t.sqlite", "a/t.sqlite"}, []string{"t.sqlite", "t.sqlite"}, []string{"t.sqlite", "t.sqlite"}},
+	} {
+		var inputs []input
+		var reports []*report.Report
+		for i := range c.paths {
+			inputs = append(inputs, input{path: filepath.FromSlash(c.paths[i])})
+			reports = append(reports, &report.Report{Trace: report.Provenance{Name: c.traces[i]}})
+		}
+		for i, r := range named(inputs, reports) {
+			if r.Trace.Name != c.want[i] || reports[i].Trace.Name != c.traces[i] {
+				t.Errorf("%v: %q, want %q", c.paths, r.Trace.Name, c.want[i])
+			}
 		}
 	}
 }
