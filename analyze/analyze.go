@@ -210,6 +210,7 @@ func prepare(t *trace.Trace, opt *Options, tags *tagger) (in *kit.Input, units *
 		in.Timeline = layOut(span)
 		units = workunit.NewSearch(&workunit.Input{
 			Trace: t, Calls: in.Calls, Timeline: in.Timeline, Kinds: in.Kinds, Spec: tags.unit, Marked: tags.isUnit,
+			MappedPhase: tags.mapped(),
 		})
 		in.Units = units.Find(anchorFrom(opt.Anchor))
 	})

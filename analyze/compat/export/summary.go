@@ -54,7 +54,7 @@ type graphSummary struct {
 	GraphKernelLaunches  *int64       `json:"graph_kernel_launches"`
 	GraphCoveragePct     *json.Number `json:"graph_coverage_pct"`
 	GraphTimeCoveragePct *json.Number `json:"graph_time_coverage_pct"`
-	NumUniqueGraphs     *int64       `json:"num_unique_graphs"`
+	NumUniqueGraphs      *int64       `json:"num_unique_graphs"`
 }
 
 const summaryKernels = 20

@@ -224,13 +224,15 @@ func topKernelFindings(in *kit.Input, out *kit.Output, list []kit.Totals, total,
 	advice := append([]string{"`explain ncu-targets " + in.TraceArg() +
 		" --top 1` writes the Nsight Compute command that says whether it is compute, memory or latency bound."},
 		kernelAdvice[in.Kinds[top.Key].Category]...)
+	severity := report.High
 	if minor(in, top.Total) {
+		severity = report.Medium
 		advice = append([]string{"Kernels take little of the GPUs' time in this window: look first at what fills the rest."},
 			advice...)
 	}
 	switch {
 	case share > dominantKernel:
-		out.Find("dominant_kernel", report.High, "One kernel takes most of the kernel time", evidence, advice...).Worth =
+		out.Find("dominant_kernel", severity, "One kernel takes most of the kernel time", evidence, advice...).Worth =
 			in.Worth(device, time)
 	case share >= largeKernel:
 		out.Find("large_kernel", report.Medium, "One kernel takes a large share of the kernel time", evidence,

@@ -53,6 +53,7 @@ func steadyTwins() []report.MetricDef {
 		{ID: "kernel.window_share", Unit: report.Ratio, Better: report.Lower, Scale: report.Level, Labels: []string{"kernel"}},
 		{ID: "kernel.share", Unit: report.Ratio, Better: report.None, Scale: report.Level, Labels: []string{"kernel"}},
 		{ID: "kernel.total_time", Unit: report.Nanoseconds, Better: report.Lower, Scale: report.Total, Labels: []string{"", "kernel", "category"}},
+		{ID: "kernel.unnamed_time", Unit: report.Nanoseconds, Better: report.None, Scale: report.Total},
 		{ID: "kernel.count", Unit: report.Count, Better: report.None, Scale: report.Total, Labels: []string{"kernel"}},
 		{ID: "memcpy.rule_time", Unit: report.Nanoseconds, Better: report.Lower, Scale: report.Total, Labels: []string{"rule"}},
 		{ID: "memcpy.rule_count", Unit: report.Count, Better: report.Lower, Scale: report.Total, Labels: []string{"rule"}},

@@ -69,7 +69,7 @@ func TestSteadyIsWhatTheFlagSays(t *testing.T) {
 	twins := []string{
 		"steady.gpu.window", "steady.gpu.idle_ratio", "steady.gpu.idle_time", "steady.gpu.idle_cause_time",
 		"steady.gpu.compute_time", "steady.gpu.exposed_comm_time", "steady.gpu.exposed_copy_time",
-		"steady.kernel.window_share", "steady.kernel.share", "steady.kernel.total_time", "steady.kernel.count",
+		"steady.kernel.window_share", "steady.kernel.share", "steady.kernel.total_time", "steady.kernel.count", "steady.kernel.unnamed_time",
 		"steady.memcpy.rule_time", "steady.memcpy.rule_count", "steady.memcpy.tiny_count", "steady.memcpy.count",
 		"steady.sync.blocked_time", "steady.sync.count", "steady.sync.gpu_busy_ratio", "steady.wait.time",
 		"steady.wait.count", "steady.launch.rate", "steady.launch.api_time", "steady.launch.count",

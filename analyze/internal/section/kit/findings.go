@@ -82,14 +82,18 @@ func (in *Input) unitsOn() map[int32]int64 {
 // sayOfSteady replaces the findings of sections that look at the steady part, and the metrics that they quote: what is
 // quoted of the steady part becomes a metric of its own, steady.ID. A number without such a metric is not quoted.
 func sayOfSteady(whole, steady []*Output, defs map[string]*report.MetricDef, r *report.Report) {
-	seen := map[string]bool{}
-	for i, out := range steady {
+	seen, values := map[string]bool{}, map[string]*report.Metric{}
+	for _, out := range steady {
 		if out == nil {
 			continue
 		}
-		values := map[string]*report.Metric{}
 		for _, m := range out.metrics {
 			values[m.ID+"{"+m.Labels.String()+"}"] = m
+		}
+	}
+	for i, out := range steady {
+		if out == nil {
+			continue
 		}
 		for _, f := range out.findings {
 			f.Evidence = slices.DeleteFunc(f.Evidence, func(ref report.MetricRef) bool {
