@@ -25,6 +25,7 @@ var sections = []*kit.Section{
 	&host.Launches,
 	&host.Sync,
 	&gpu.Memcpy,
+	&gpu.Memory,
 	&gpu.Graphs,
 	&gpu.Comm,
 	&gpu.Streams,

@@ -20,6 +20,7 @@ const (
 	RoleGraph       Role = "graph"
 	RoleSync        Role = "sync"
 	RoleOverhead    Role = "overhead"
+	RoleAlloc       Role = "alloc"
 	RoleDiagnostics Role = "diagnostics"
 	RoleProcesses   Role = "processes"
 	RoleThreads     Role = "threads"
@@ -58,6 +59,7 @@ var roles = []roleSpec{
 	{RoleSync, []string{"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"}, []string{"start", "end"},
 		[]string{"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION_V"}},
 	{RoleOverhead, []string{"PROFILER_OVERHEAD"}, []string{"start", "end"}, nil},
+	{RoleAlloc, []string{"CUDA_GPU_MEMORY_USAGE_EVENTS"}, []string{"start", "bytes", "memoryOperationType"}, nil},
 	{RoleDiagnostics, []string{"DIAGNOSTIC_EVENT"}, []string{"severity"}, nil},
 	{RoleProcesses, []string{"PROCESSES"}, []string{"globalPid"}, nil},
 	{RoleThreads, []string{"ThreadNames"}, []string{"nameId", "globalTid"}, nil},

@@ -148,7 +148,7 @@ func TestMinorKernelIsNoPlaceToStart(t *testing.T) {
 		th.Launch("a", at, at+1, tracetest.Kernel{Start: at, End: at + 10*sectiontest.Us})
 	}
 	l := sectiontest.Look(t, b, analyze.Options{})
-	l.Finding("dominant_kernel", report.High)
+	l.Finding("dominant_kernel", report.Medium)
 	for _, f := range l.Report.Findings {
 		if f.ID == "dominant_kernel" && !strings.Contains(f.Advice[0], "look first at what fills the rest") {
 			t.Errorf("first advice: %s", f.Advice[0])

@@ -161,6 +161,7 @@ var usualTable = map[trace.Role]string{
 	trace.RoleMemset: "CUPTI_ACTIVITY_KIND_MEMSET",
 	trace.RoleGraph:  "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
 	trace.RoleSync:   "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+	trace.RoleAlloc:  "CUDA_GPU_MEMORY_USAGE_EVENTS",
 }
 
 // Lack says why a table is not there, as far as the capture tells.
