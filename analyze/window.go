@@ -85,6 +85,9 @@ func narrow(in *kit.Input, opt *Options, tags *tagger) error {
 	case w.Steady:
 		return steadyWindow(in, take)
 	}
+	if w.From != nil && *w.From < 0 {
+		return fmt.Errorf("%w: --from %s is before the first GPU work, from which it counts", ErrOptions, *w.From)
+	}
 	span := whole
 	why := "from"
 	if w.From != nil {

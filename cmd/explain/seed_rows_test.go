@@ -58,7 +58,9 @@ func TestSeedRows(t *testing.T) {
 			t.Error("a map that makes all prefill decode warns of nothing")
 		}
 	})
-	row("014_nvtx_coverage_threshold", func(t *testing.T) { says(t, exitUsage, "between 0 and 1", serving, "--nvtx-coverage-warn-threshold", "1.5") })
+	row("014_nvtx_coverage_threshold", func(t *testing.T) {
+		says(t, exitUsage, "between 0 and 1", serving, "--nvtx-coverage-warn-threshold", "1.5")
+	})
 	row("015_no_nvtx_kernel_map", func(t *testing.T) {
 		if m := seedReport(t, serving, "--no-nvtx-kernel-map").Find("nvtx.coverage", report.Labels{}); m != nil {
 			t.Errorf("nvtx.coverage %+v", m)
@@ -88,7 +90,9 @@ func TestSeedRows(t *testing.T) {
 	})
 	row("026_kernels_per_device", func(t *testing.T) { s.columns(t, "kernels_per_device.csv", "kernel_name", "device_id", "call_count") })
 	row("027_nvtx_ranges_csv", func(t *testing.T) { s.columns(t, "nvtx_ranges.csv", "range_name") })
-	row("028_gpu_idle_gaps_csv", func(t *testing.T) { s.columns(t, "gpu_idle_gaps.csv", "device_id", "gap_start_ns", "gap_end_ns", "gap_ms") })
+	row("028_gpu_idle_gaps_csv", func(t *testing.T) {
+		s.columns(t, "gpu_idle_gaps.csv", "device_id", "gap_start_ns", "gap_end_ns", "gap_ms")
+	})
 	row("029_kernels_by_pid_csv", func(t *testing.T) { s.columns(t, "kernels_by_pid.csv", "pid") })
 	row("032_csv_of_an_empty_section_has_its_header", func(t *testing.T) {
 		if records := csvOf(t, filepath.Join(out, "tables", "launch_errors.csv")); len(records) != 1 {
@@ -133,7 +137,9 @@ func TestSeedRows(t *testing.T) {
 			t.Error("no warning says so")
 		}
 	})
-	row("094_nvtx_instances", func(t *testing.T) { s.columns(t, "nvtx_instances.csv", "range_name", "duration_ms", "start_ns", "end_ns", "thread_id") })
+	row("094_nvtx_instances", func(t *testing.T) {
+		s.columns(t, "nvtx_instances.csv", "range_name", "duration_ms", "start_ns", "end_ns", "thread_id")
+	})
 	row("095_kernel_stats_csv", func(t *testing.T) {
 		if n := len(csvOf(t, filepath.Join(out, "tables", "kernel_stats.csv"))) - 1; n != 9268 {
 			t.Errorf("%d rows, want one for each of 9,268 kernels", n)

@@ -199,7 +199,8 @@ func (v *View) headline(f report.Finding) []doc.Span {
 		}
 	}
 	var spans []doc.Span
-	if len(ref.Labels) == 1 && (ref.Labels["device"] != "" || ref.Labels["phase"] != "" || ref.Labels["pid"] != "") {
+	if len(ref.Labels) == 1 && (ref.Labels["device"] != "" || ref.Labels["phase"] != "" || ref.Labels["stage"] != "" ||
+		ref.Labels["pid"] != "") {
 		spans = append(v.labels(ref.Labels), doc.Text(": "))
 	}
 	return append(spans, doc.Text(value))
