@@ -305,7 +305,7 @@ func (v *View) steady() (fact, bool) {
 		return fact{}, false
 	}
 	detail := doc.Spans(doc.Text("of " + unit.Format(float64(v.Window.Length), report.Nanoseconds) + ": the findings are of it"))
-	return fact{label: "Steady part", value: value, detail: detail, brief: detail}, true
+	return fact{label: "Steady part", value: value, detail: detail, tabled: true}, true
 }
 
 // load is what was copied before the first kernel.

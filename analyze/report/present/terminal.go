@@ -265,6 +265,9 @@ func (v *View) termFindings() []doc.Block {
 		l.Items = append(l.Items, doc.Item{Spans: spans})
 	}
 	text := "Findings"
+	if s := v.value("steady.window"); s != "" {
+		text += " of the steady part, " + s
+	}
 	if n := len(v.Findings); n > termFindings {
 		text += " (" + strconv.Itoa(termFindings) + " of " + strconv.Itoa(n) + "; explain doc ID says more)"
 	}
