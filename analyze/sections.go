@@ -44,6 +44,7 @@ var sections = []*kit.Section{
 	&engine.GraphStats,
 	&engine.Speculative,
 	&engine.EstimatedFLOPs,
+	&engine.Model,
 	&engine.ExpertLoad,
 	&engine.Errors,
 	&engine.Latency,
