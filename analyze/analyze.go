@@ -122,7 +122,6 @@ func Run(ctx context.Context, path string, opt Options) (res *Result, err error)
 	}
 	in.Evidence = ev
 	cuts := otherCuts(in, units)
-	units.Free()
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -167,21 +166,25 @@ func narrowed(in *kit.Input) bool {
 	return in.Window.Mode != "capture" && in.Window.Mode != "host" && in.Window.Mode != "empty"
 }
 
-// otherCuts is what the report says of the units that start at other anchors than the one it uses. One is computed after
-// the other, and only what the report needs of it stays in memory.
-func otherCuts(in *kit.Input, units *workunit.Search) []report.UnitCut {
-	var list []report.UnitCut
+// otherCuts is what the report says of the units that start at other anchors than the one it uses. It ends the search.
+func otherCuts(in *kit.Input, search *workunit.Search) []report.UnitCut {
+	var found []*workunit.Result
 	for i := range in.Units.Anchors {
 		if i == 0 {
 			continue
 		}
-		x := units.At(&in.Units.Anchors[i])
+		x := search.At(&in.Units.Anchors[i])
 		if x.Kind == workunit.KindNone {
 			continue
 		}
 		if narrowed(in) {
 			x.Narrow(in.Span)
 		}
+		found = append(found, x)
+	}
+	search.Free()
+	var list []report.UnitCut
+	for _, x := range found {
 		cut := in.With(x)
 		cut.Brief = true
 		list = append(list, unitCut(cut))

@@ -9,6 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/section/host"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/section/ncu"
+	"github.com/nsys-llm/explain/analyze/internal/section/unit"
 )
 
 // sections of the report, in its order: the one list that a new section is added to.
@@ -20,7 +21,7 @@ var sections = []*kit.Section{
 	&ncu.Roofline,
 	&gpu.Categories,
 	&gpu.Components,
-	&gpu.Unit,
+	&unit.Section,
 	&gpu.Steady,
 	&host.Launches,
 	&host.Sync,
@@ -63,4 +64,4 @@ var sections = []*kit.Section{
 }
 
 // pages of the sections, by family.
-var pages = []embed.FS{gpu.Pages, host.Pages, ncu.Pages, engine.Pages, compat.Pages}
+var pages = []embed.FS{gpu.Pages, host.Pages, ncu.Pages, engine.Pages, unit.Pages, compat.Pages}

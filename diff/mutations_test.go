@@ -30,26 +30,17 @@ const mutationSeed = 20261122
 // Each limit is, in order: true loss from 10 % on and exit 0 (wanted: 0); 5.5 to 10 % and exit 0 (a tenth); the same and
 // pass (0); cause not named (5 %); harmless and exit 1 (1 %); harmless and exit 4 (3 %). Where events were lost the last
 // two are exit 1 (0) and exit 0 (0).
-//
-// Where kernels are added, fused or renamed the units of both sides are now cut by one anchor: what ended as different
-// work (exit 4) is judged by its time, and passes where any other edit of that size does.
 var mutationLimits = map[string][3]mutantLimit{
-	"kernel, largest":          {{0, 1, 0, 0, 0, 0}, {15, 13, 2, 5, 0, 0}, {2, 1, 0, 0, 0, 0}},
-	"kernel, third":            {{1, 1, 0, 0, 0, 0}, {24, 19, 5, 6, 0, 0}, {2, 1, 0, 0, 0, 0}},
-	"all kernels":              {{0, 1, 0, 2, 0, 0}, {22, 14, 2, 6, 0, 0}, {1, 0, 0, 0, 0, 0}},
-	"launch calls":             {{0, 1, 0, 0, 0, 0}, {20, 16, 16, 6, 0, 0}, {1, 1, 0, 0, 0, 0}},
-	"host stall":               {{0, 1, 0, 1, 0, 0}, {24, 17, 17, 3, 0, 0}, {1, 0, 0, 0, 0, 0}},
-	"new sync":                 {{1, 0, 0, 1, 0, 0}, {25, 16, 16, 2, 0, 0}, {2, 1, 1, 2, 0, 0}},
-	"copy, pageable":           {{1, 0, 0, 0, 0, 0}, {24, 17, 17, 6, 0, 0}, {1, 1, 1, 0, 0, 0}},
-	"copy, pinned":             {{1, 0, 0, 1, 0, 0}, {24, 17, 17, 2, 0, 0}, {1, 0, 0, 0, 0, 0}},
-	"extra kernels":            {{2, 0, 0, 1, 0, 0}, {7, 6, 5, 10, 0, 0}, {0, 0, 0, 3, 0, 0}},
-	"fused, slower":            {{0, 1, 0, 0, 0, 0}, {4, 9, 5, 2, 0, 0}, {0, 0, 0, 4, 0, 0}},
-	"NCCL on one rank":         {{0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0}, {0, 1, 0, 0, 0, 0}},
-	"batch halved":             {{1, 0, 0, 4, 0, 0}, {2, 0, 0, 4, 0, 0}, {0, 0, 0, 0, 0, 0}},
-	"events lost, said":        {},
-	"events lost, not said":    {},
-	"logging kernel":           {{0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 48}, {0, 0, 0, 0, 0, 8}},
-	"faster, two more kernels": {{0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 70, 0}, {0, 0, 0, 0, 8, 0}},
+	"all kernels":      {{}, {unnamed: 6}, {}},
+	"launch calls":     {{}, {unnamed: 6}, {}},
+	"host stall":       {{}, {unnamed: 3}, {}},
+	"new sync":         {{}, {unnamed: 2}, {silent: 1, passed: 1}},
+	"copy, pageable":   {{}, {unnamed: 6}, {}},
+	"copy, pinned":     {{}, {unnamed: 2}, {}},
+	"extra kernels":    {{unnamed: 1}, {unnamed: 10}, {unnamed: 3}},
+	"fused, slower":    {{}, {unnamed: 2}, {unnamed: 2}},
+	"batch halved":     {{}, {unnamed: 4}, {}},
+	"longer recording": {{}, {}, {open: 2}},
 }
 
 // subject is a capture that mutants are made of, with its reports.
@@ -370,6 +361,15 @@ func compareSides(tb testing.TB, base, head []*report.Report) *comparison.Compar
 	if err != nil {
 		tb.Fatal(err)
 	}
+	for _, r := range c.Primary {
+		_, device := r.Labels["device"]
+		judged := slices.ContainsFunc(c.Gates, func(g comparison.Gate) bool {
+			return g.Metric == r.Metric && g.Labels.String() == r.Labels.String() && g.Verdict == comparison.Pass
+		})
+		if c.Verdict == comparison.Pass && r.Class == comparison.Regressed && strings.Contains(r.Metric, ".time") && !device && !judged {
+			tb.Errorf("pass over %s{%s} %+.1f %%", r.Metric, r.Labels, 100*(*r.Ratio-1))
+		}
+	}
 	return c
 }
 
@@ -584,13 +584,13 @@ func givenStrength(t *testing.T, s *subject, tallies *tallies) {
 
 // unitLimits are how many mutants of TestUnitMutants may come out wrong, of the synthetic captures and of the real ones.
 var unitLimits = map[string][2]int{
-	"half of the steps halved":    {2, 2},
+	"half of the steps halved":    {2, 1},
 	"one kernel every 10":         {0, 0},
 	"one kernel every 2":          {1, 2},
 	"one kernel every 3":          {0, 2},
 	"one kernel every 4":          {0, 2},
 	"one kernel once":             {0, 0},
-	"renamed beside another kind": {0, 6},
+	"renamed beside another kind": {1, 6},
 }
 
 // Tiny edits that change the unit, by the table of what the unit must reach: one kernel of 2 µs in every k-th step or once

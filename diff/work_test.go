@@ -93,3 +93,20 @@ func TestAKindThatTheBaseLacks(t *testing.T) {
 		t.Errorf("4 %% of the time: %+v", c.Reasons)
 	}
 }
+
+// Of two prefills of 20 ms nothing can be told by themselves: no row, and no verdict that is left open. The work has them: 30
+// decode steps of 10 ms and 2 prefills take 340 ms, and 380 with prefills of 40.
+func TestAKindOfTwoUnits(t *testing.T) {
+	base := difftest.Kinds(serving("decode", 32, 30, 10), serving("prefill", 1, 2, 20))
+	for ms, want := range map[float64]comparison.Verdict{20.2: comparison.Pass, 40: comparison.Fail} {
+		c := ofReports(t, base, difftest.Kinds(serving("decode", 32, 30, 10), serving("prefill", 1, 2, ms)))
+		if w := c.Primary[0]; c.Verdict != want || w.Metric != comparison.MetricWork || math.Abs(*w.Head-(300+2*ms)*1e6) > 1 {
+			t.Errorf("%v ms: %s, %+v", ms, c.Verdict, w)
+		}
+		for _, r := range c.Primary {
+			if r.Kind == "prefill 1" {
+				t.Errorf("a row of two units: %+v", r)
+			}
+		}
+	}
+}

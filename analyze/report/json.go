@@ -82,7 +82,7 @@ func (r *Report) fill() {
 	for i := range r.Unit.Cuts {
 		c := &r.Unit.Cuts[i]
 		notNil(&c.Groups)
-		notNil(&c.Metrics)
+		notNil((*[]Metric)(&c.Metrics))
 		notNil(&c.Source.Tables)
 		notNil(&c.Source.Columns)
 		fillMetrics(c.Metrics)

@@ -6,8 +6,7 @@ import (
 	"slices"
 )
 
-// UnitCut is what a report says of its units where they are cut at another anchor than the one it uses. Kernels with
-// little time are left out of Metrics: a comparison sums them up.
+// UnitCut is what a report says of its units where they are cut at another anchor than the one it uses.
 type UnitCut struct {
 	Anchor   UnitAnchor  `json:"anchor"`
 	Name     string      `json:"name"`
@@ -16,7 +15,7 @@ type UnitCut struct {
 	Trimmed  UnitTrim    `json:"trimmed"`
 	Coverage *float64    `json:"coverage"`
 	Series   *UnitSeries `json:"series,omitempty"`
-	Metrics  []Metric    `json:"metrics"` // of the section; of their sources one table is named
+	Metrics  CutMetrics  `json:"metrics"` // of the section
 	Source   Source      `json:"source"`  // of all of the metrics
 	Section  Section     `json:"section"`
 }

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -85,6 +87,49 @@ func TestCutsAreChecked(t *testing.T) {
 		spoil(r)
 		if r.Validate() == nil {
 			t.Errorf("%s: the report is valid", name)
+		}
+	}
+}
+
+// Names that metrics share are written once, and what is written comes back.
+func TestCutMetrics(t *testing.T) {
+	v := 5.0
+	metric := func(id string, l Labels) Metric {
+		return Metric{ID: id, Labels: l, Value: &v, Unit: "ns", Better: Lower, Assume: Noisy, Scale: PerUnit, Lifecycle: Stable, N: 3}
+	}
+	list := CutMetrics{metric("time", Labels{"kernel": "a<1>"}), metric("count", Labels{"kernel": "a<1>"}), metric("time", Labels{}),
+		metric("time", Labels{"kernel": "b", "phase": "decode"})}
+	list[0].Summary = &Summary{N: 3, Min: 4, P50: 5, P90: 6, P99: 6.5, Max: 7, Mean: 5.25, Stddev: 1}
+	list[1].Group, list[1].Value = "decode", nil
+	list.Order()
+	b, err := list.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const def = `"unit":"ns","better":"lower","assume":"noisy","scale":"per_unit","lifecycle":"stable"`
+	const want = `{"texts":["a<1>","decode","b"],"tables":[{"id":"count",` + def + `,"labels":["kernel"],"rows":[[0,1,3,null]]},` +
+		`{"id":"time",` + def + `,"labels":[],"rows":[[-1,3,5]]},` +
+		`{"id":"time",` + def + `,"labels":["kernel"],"rows":[[0,-1,3,5,3,4,5,6,6.5,7,5.25,1]]},` +
+		`{"id":"time",` + def + `,"labels":["kernel","phase"],"rows":[[2,1,-1,3,5]]}]}`
+	if got := strings.TrimSpace(string(b)); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	var again CutMetrics
+	if err := again.UnmarshalJSON(b); err != nil || !reflect.DeepEqual(again, list) {
+		t.Errorf("%+v, %v", again, err)
+	}
+	plain, err := json.Marshal([]Metric(list))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var older CutMetrics // written as a plain list
+	if err := older.UnmarshalJSON(plain); err != nil || len(older) != 4 || older[2].Summary.Max != 7 {
+		t.Errorf("%+v, %v", older, err)
+	}
+	for _, bad := range []string{"[0]", "[0,-1,3]", "[1,-1,3,5]", "[-2,-1,3,5]", "[0,-1,null,5]", "[0,7,3,5]", "[0,-1,3,5,6]"} {
+		text := `{"texts":["a"],"tables":[{"id":"time","labels":["kernel"],"rows":[` + bad + `]}]}`
+		if err := new(CutMetrics).UnmarshalJSON([]byte(text)); err == nil {
+			t.Errorf("row %s is read", bad)
 		}
 	}
 }

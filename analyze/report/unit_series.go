@@ -22,6 +22,11 @@ type UnitSeries struct {
 	Start      []int64  `json:"start"`      // runs of the time from the end of the unit before, ns; the first is since 0
 	Duration   []int64  `json:"duration"`   // ns, changes
 	Idle       []int64  `json:"idle"`       // ns of the duration in which nothing ran on the device, changes
+
+	// What follows is not in files of versions before it.
+	NotCompute []int64 `json:"not_compute,omitempty"` // ns of the busy time in which no compute ran, changes
+	Launches   []int64 `json:"launches,omitempty"`    // runs of the launches the unit's kernels came from
+	Kernels    []int64 `json:"kernels,omitempty"`     // runs of the number of its kernels
 }
 
 // UnitStates are what becomes of units: kept ones are what numbers are made from, outside those that start outside
@@ -43,6 +48,8 @@ type UnitPoint struct {
 	Signature       string
 	Start           int64 // ns, as the capture counts
 	Duration, Busy  int64 // ns
+
+	Compute, Launches, Kernels int64 // ns and numbers; -1 unknown
 }
 
 // NewUnitSeries encodes units, every k-th of them where there are more than MaxSeriesUnits.
@@ -77,6 +84,8 @@ func NewUnitSeries(units []UnitPoint) *UnitSeries {
 		s.Start = addRun(s.Start, u.Start-before.Start-before.Duration)
 		s.Duration = append(s.Duration, u.Duration-before.Duration)
 		s.Idle = append(s.Idle, (u.Duration-u.Busy)-(before.Duration-before.Busy))
+		s.NotCompute = append(s.NotCompute, (u.Busy-u.Compute)-(before.Busy-before.Compute))
+		s.Launches, s.Kernels = addRun(s.Launches, u.Launches), addRun(s.Kernels, u.Kernels)
 		before = *u
 	}
 	return s
@@ -133,13 +142,29 @@ func (s *UnitSeries) Decode() ([]UnitPoint, error) {
 		}
 		return nil
 	})
-	idle, duration := int64(0), int64(0)
+	for i := range units {
+		units[i].Compute, units[i].Launches, units[i].Kernels = -1, -1, -1
+	}
+	if len(s.Launches) > 0 || len(s.Kernels) > 0 || len(s.NotCompute) > 0 {
+		runs("launches", s.Launches, 0, math.MaxInt64, func(i int, v int64) error { units[i].Launches = v; return nil })
+		runs("kernels", s.Kernels, 0, math.MaxInt64, func(i int, v int64) error { units[i].Kernels = v; return nil })
+		if len(s.NotCompute) != n {
+			return nil, fmt.Errorf("%d times without compute for %d units", len(s.NotCompute), n)
+		}
+	}
+	idle, duration, rest := int64(0), int64(0), int64(0)
 	for i := range units {
 		duration, idle = duration+s.Duration[i], idle+s.Idle[i]
 		if idle < 0 || idle > duration {
 			return nil, fmt.Errorf("unit %d lasts %d ns, of which %d without work", i, duration, idle)
 		}
 		units[i].Duration, units[i].Busy = duration, duration-idle
+		if len(s.NotCompute) > 0 {
+			if rest += s.NotCompute[i]; rest < 0 || rest > units[i].Busy {
+				return nil, fmt.Errorf("unit %d is busy for %d ns, of which %d without compute", i, units[i].Busy, rest)
+			}
+			units[i].Compute = units[i].Busy - rest
+		}
 	}
 	end := int64(0)
 	runs("start", s.Start, math.MinInt64, math.MaxInt64, func(i int, v int64) error {

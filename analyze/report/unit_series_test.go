@@ -12,10 +12,10 @@ import (
 // work; on the second one, numbered from 0 again.
 func TestUnitSeries(t *testing.T) {
 	units := []UnitPoint{
-		{Device: 0, Process: 7, Number: 0, Group: 0, State: 2, Signature: "aa", Start: 1000, Duration: 100, Busy: 80},
-		{Device: 0, Process: 7, Number: 1, Group: 0, State: 0, Signature: "bb", Start: 1100, Duration: 110, Busy: 90},
-		{Device: 0, Process: 7, Number: 2, Group: 0, State: 0, Signature: "bb", Start: 1210, Duration: 95, Busy: 65},
-		{Device: 1, Process: 7, Number: 0, Group: -1, State: 1, Signature: "", Start: 1005, Duration: 95, Busy: 95},
+		{Device: 0, Process: 7, Number: 0, Group: 0, State: 2, Signature: "aa", Start: 1000, Duration: 100, Busy: 80, Compute: 80, Launches: 9, Kernels: 9},
+		{Device: 0, Process: 7, Number: 1, Group: 0, State: 0, Signature: "bb", Start: 1100, Duration: 110, Busy: 90, Compute: 85, Launches: 9, Kernels: 9},
+		{Device: 0, Process: 7, Number: 2, Group: 0, State: 0, Signature: "bb", Start: 1210, Duration: 95, Busy: 65, Compute: 65, Launches: 9, Kernels: 10},
+		{Device: 1, Process: 7, Number: 0, Group: -1, State: 1, Signature: "", Start: 1005, Duration: 95, Busy: 95, Compute: 0, Launches: 0, Kernels: 2},
 	}
 	s := NewUnitSeries(units)
 	text, err := json.Marshal(s)
@@ -24,7 +24,7 @@ func TestUnitSeries(t *testing.T) {
 	}
 	const want = `{"count":4,"every":1,"signatures":["aa","bb"],"device":[0,3,1,1],"process":[7,4],"number":[0,1,1,2,-2,1],` +
 		`"group":[0,3,-1,1],"state":[2,1,0,2,1,1],"signature":[0,1,1,2,-1,1],"start":[1000,1,0,2,-300,1],` +
-		`"duration":[100,10,-15,0],"idle":[20,0,10,-30]}`
+		`"duration":[100,10,-15,0],"idle":[20,0,10,-30],"not_compute":[0,5,-5,95],"launches":[9,3,0,1],"kernels":[9,2,10,1,2,1]}`
 	if string(text) != want {
 		t.Errorf("got  %s\nwant %s", text, want)
 	}
@@ -42,8 +42,9 @@ func randomUnits(rng *rand.Rand, n int) []UnitPoint {
 		units[i] = UnitPoint{
 			Device: rng.Int64N(3), Process: rng.Int64N(3) - 1, Number: int64(i), Group: rng.Int64N(4) - 1, State: rng.Int64N(5),
 			Signature: []string{"", "a", "b", "c"}[rng.IntN(4)], Start: rng.Int64N(1<<50) - 1<<49, Duration: d,
-			Busy: rng.Int64N(d + 1),
+			Busy: rng.Int64N(d + 1), Launches: rng.Int64N(3), Kernels: rng.Int64N(1 << 40),
 		}
+		units[i].Compute = rng.Int64N(units[i].Busy + 1)
 	}
 	return units
 }
@@ -78,6 +79,16 @@ func TestUnitSeriesIsBounded(t *testing.T) {
 	}
 }
 
+// A series of an older version does not know compute, launches and kernels.
+func TestUnitSeriesOfAnOlderVersion(t *testing.T) {
+	s := NewUnitSeries([]UnitPoint{{Duration: 10, Busy: 5, Compute: 5, Launches: 1, Kernels: 1}})
+	s.NotCompute, s.Launches, s.Kernels = nil, nil, nil
+	got, err := s.Decode()
+	if want := (UnitPoint{Duration: 10, Busy: 5, Compute: -1, Launches: -1, Kernels: -1}); err != nil || got[0] != want {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 func TestUnitSeriesRefuses(t *testing.T) {
 	good := func() *UnitSeries {
 		return NewUnitSeries([]UnitPoint{{Duration: 10, Busy: 5, Signature: "a"}, {Number: 1, Start: 10, Duration: 10, Busy: 5, Signature: "a"}})
@@ -97,6 +108,12 @@ func TestUnitSeriesRefuses(t *testing.T) {
 		"negative time":             func(s *UnitSeries) { s.Duration[1] = -11 },
 		"time out of range":         func(s *UnitSeries) { s.Duration[1] = 1<<63 - 1 },
 		"start out of range":        func(s *UnitSeries) { s.Start = []int64{1<<63 - 5, 1, 0, 1} },
+		"launches of some units":    func(s *UnitSeries) { s.Launches = []int64{1, 1} },
+		"no kernels":                func(s *UnitSeries) { s.Kernels = nil },
+		"negative kernels":          func(s *UnitSeries) { s.Kernels = []int64{-1, 2} },
+		"compute of one unit":       func(s *UnitSeries) { s.NotCompute = s.NotCompute[:1] },
+		"more compute than busy":    func(s *UnitSeries) { s.NotCompute = []int64{-1, 0} },
+		"less compute than none":    func(s *UnitSeries) { s.NotCompute = []int64{6, 0} },
 		"number out of range":       func(s *UnitSeries) { s.Number = []int64{-1, 2} },
 	} {
 		s := good()

@@ -79,6 +79,7 @@ var rooms = []room{
 			"analyze/internal/stat analyze/internal/parallel analyze/internal/spill", noSQL},
 	{"analyze/internal/section/kit", "what a section is made of knows no section", beneath, noSQL},
 	{"analyze/internal/section/gpu", "a family knows the kit and no other family", family, noSQL},
+	{"analyze/internal/section/unit", "a family knows the kit and no other family", family, noSQL},
 	{"analyze/internal/section/host", "a family knows the kit and no other family", family, noSQL},
 	{"analyze/internal/section/engine", "a family knows the kit and no other family", family, noSQL},
 	{"analyze/internal/section/ncu", "a family knows the kit and no other family", family, noSQL},

@@ -118,9 +118,6 @@ func Default() *Policy {
 	}
 	own := *p
 	own.Rules, own.presetRules = slices.Clone(p.Rules), len(p.Rules)
-	for i := range own.Rules {
-		own.Rules[i].preset = true
-	}
 	return &own
 }
 

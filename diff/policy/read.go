@@ -120,9 +120,6 @@ func (d *policyDoc) preset(n ast.Node, p *Policy) {
 	inner := &policyDoc{} // a preset may name metrics that only some artifacts have, and states labels and directions itself
 	inner.policy(root, p, false)
 	p.presetRules = len(p.Rules)
-	for i := range p.Rules {
-		p.Rules[i].preset = true
-	}
 	if inner.err != nil {
 		d.fail(n, "preset %s: %w", p.Preset, inner.err)
 	}

@@ -56,7 +56,7 @@ func TestPresetsReadBack(t *testing.T) {
 			t.Fatalf("preset %s: %v", name, err)
 		}
 		named.Preset = ""
-		if d := cmp.Diff(named, printed, cmp.AllowUnexported(policy.Rule{}), cmpopts.IgnoreFields(policy.Rule{}, "preset"), cmpopts.IgnoreUnexported(policy.Policy{})); d != "" {
+		if d := cmp.Diff(named, printed, cmp.AllowUnexported(policy.Rule{}), cmpopts.IgnoreUnexported(policy.Policy{})); d != "" {
 			t.Errorf("%s: %s", name, d)
 		}
 	}
@@ -64,7 +64,7 @@ func TestPresetsReadBack(t *testing.T) {
 		t.Error("a preset that does not exist has a text")
 	}
 	text, _ := policy.PresetText("llm-serving")
-	opt := []cmp.Option{cmp.AllowUnexported(policy.Rule{}), cmpopts.IgnoreFields(policy.Rule{}, "scale", "preset"), cmpopts.IgnoreUnexported(policy.Policy{})}
+	opt := []cmp.Option{cmp.AllowUnexported(policy.Rule{}), cmpopts.IgnoreFields(policy.Rule{}, "scale"), cmpopts.IgnoreUnexported(policy.Policy{})}
 	if d := cmp.Diff(policy.Default(), difftest.Policy(t, text), opt...); d != "" {
 		t.Errorf("llm-serving is not what is judged without a policy, once it is held to the metrics that exist: %s", d)
 	}

@@ -42,7 +42,6 @@ type Rule struct {
 	OnlySlower bool // it fails only where the unit's time got worse too, and warns otherwise
 
 	Optional bool         // it has nothing to say about some captures, and that is no missing metric
-	preset   bool         // a preset says it, not the team
 	scale    report.Scale // of the metric, where the rule was held to the metrics that exist
 	names    *nameMatch   // of Match, where the rule is held against many names
 	of       []Rule       // what a rule whose metric is a pattern stands for, one for each metric
@@ -84,13 +83,6 @@ func (r *Rule) Validate() error {
 	}
 	return nil
 }
-
-// OfPreset reports whether a preset says the rule. It is about whatever is there: where both sides are logs it asks for
-// no step of a trace.
-func (r *Rule) OfPreset() bool { return r.preset }
-
-// OfTrace reports whether the rule is about steps or structure, which logs and metrics alone need not have.
-func (r *Rule) OfTrace() bool { return r.PerUnit() || r.Metric == comparison.MetricStructure }
 
 func (r *Rule) Budgeted() bool { return r.Max != nil || r.Min != nil }
 

@@ -12,7 +12,6 @@ import (
 // line is a sequence of compute kernels in which anchors are looked for: those of one track's main stream, or of
 // all its streams.
 type line struct {
-	at   []int32  // places in the device's work
 	seq  []int32  // names
 	time []uint32 // of each, ns; what is longer than 4.29 s counts as that
 	idle []uint32 // before each, since the one before, likewise
@@ -26,8 +25,8 @@ type line struct {
 func (f *finder) newLine(t *track, s *symbols) *line {
 	device, memory, n := f.device(t), f.Trace.Memory(), len(t.work)
 	l := &line{
-		at: spill.Make[int32](memory, n), seq: spill.Make[int32](memory, n),
-		time: spill.Make[uint32](memory, n), idle: spill.Make[uint32](memory, n), hash: s.hash,
+		seq: spill.Make[int32](memory, n), time: spill.Make[uint32](memory, n), idle: spill.Make[uint32](memory, n),
+		hash: s.hash,
 	}
 	var until, idle int64
 	at := 0
@@ -41,12 +40,12 @@ func (f *finder) newLine(t *track, s *symbols) *line {
 		if !onLine(device, i, t) {
 			continue
 		}
-		l.at[at], l.seq[at] = w, f.symbol(s, device, i)
+		l.seq[at] = f.symbol(s, device, i)
 		l.time[at], l.idle[at] = short(end-start), short(idle)
 		idle = 0
 		at++
 	}
-	l.at, l.seq = spill.Cut(memory, l.at, at), spill.Cut(memory, l.seq, at)
+	l.seq = spill.Cut(memory, l.seq, at)
 	l.time, l.idle = spill.Cut(memory, l.time, at), spill.Cut(memory, l.idle, at)
 	l.weigh()
 	return l
@@ -82,7 +81,6 @@ func (l *line) weigh() {
 
 func (l *line) free(f *finder) {
 	memory := f.Trace.Memory()
-	spill.Free(memory, l.at)
 	spill.Free(memory, l.seq)
 	spill.Free(memory, l.time)
 	spill.Free(memory, l.idle)

@@ -113,12 +113,17 @@ type answer struct {
 }
 
 // kept are the anchors that a result carries: the best; one of the same units, so that a capture in which the first is
-// missing still has them; and one of other units, for a capture whose steps are others.
+// missing still has them; and one of other units, for a capture whose steps are others. Parts of a step that repeat, such
+// as layers, are none: two captures with other numbers of layers do other work.
 func (a *answer) kept() []*fit {
 	list := []*fit{a.best}
-	for _, more := range [][]*fit{a.best.alike[:min(len(a.best.alike), 1)], a.others, a.best.alike} {
+	others := slices.DeleteFunc(slices.Clone(a.others), func(x *fit) bool {
+		return 2*x.period <= a.best.period && x.main >= minInner || mostUnits*x.period < a.best.period
+	})
+	for _, more := range [][]*fit{a.best.alike[:min(len(a.best.alike), 1)], others, a.best.alike} {
 		for _, x := range more {
-			if len(list) < maxAnchorsKept && !slices.Contains(list, x) {
+			again := func(y *fit) bool { return x.skip == y.skip && slices.Equal(x.names, y.names) }
+			if len(list) < maxAnchorsKept && !slices.ContainsFunc(list, again) {
 				list = append(list, x)
 			}
 		}
@@ -204,7 +209,7 @@ func (f *finder) cutSequence(lines []*line, found []answer, w way) *Result {
 		if x == nil || !x.believed() {
 			continue
 		}
-		cuts := f.cuts(t, lines[i], x.pos)
+		cuts := f.cuts(t, x.pos)
 		if len(cuts) < 2 {
 			continue
 		}
@@ -247,6 +252,7 @@ func (f *finder) cutSequence(lines []*line, found []answer, w way) *Result {
 const (
 	minInner       = 0.8 // share of compute time in units of one kind, to be worth reporting as an inner period
 	maxAnchorsKept = 3
+	mostUnits      = 4 // by which units of another anchor may be shorter
 )
 
 func (w way) period(x *fit, tracks int) Period {
@@ -265,13 +271,23 @@ func (w way) anchor(x *fit) Anchor {
 	return a
 }
 
-// cuts turns places of a track's sequence into places of its work.
-func (f *finder) cuts(t *track, l *line, pos []int32) []cut {
+// cuts turns places of a track's line, in order, into places of its work.
+func (f *finder) cuts(t *track, pos []int32) []cut {
 	device := f.device(t)
 	cuts := make([]cut, 0, len(pos))
-	for _, p := range pos {
-		at, _ := slices.BinarySearch(t.work, l.at[p])
-		if k := len(cuts); k > 0 && device.Start(int(t.work[cuts[k-1].at])) == device.Start(int(l.at[p])) {
+	n := int32(0) // of the line
+	for at, w := range t.work {
+		if len(pos) == 0 {
+			break
+		}
+		if !onLine(device, int(w), t) {
+			continue
+		}
+		if n++; n <= pos[0] {
+			continue
+		}
+		pos = pos[1:]
+		if k := len(cuts); k > 0 && device.Start(int(t.work[cuts[k-1].at])) == device.Start(int(w)) {
 			continue // a unit takes time
 		}
 		cuts = append(cuts, cut{at: int32(at)})
@@ -327,7 +343,7 @@ func (f *finder) byAnchor(anchor *Anchor) *Result {
 	for i, l := range lines {
 		pos := l.occurrences(names, skip)
 		occurs += len(pos)
-		cuts := f.cuts(&f.tracks[i], l, pos)
+		cuts := f.cuts(&f.tracks[i], pos)
 		if len(cuts) < 2 {
 			continue
 		}

@@ -6,9 +6,11 @@ import (
 	"slices"
 )
 
+// LeastUnits is how many units a side complete separation takes: of fewer nothing can be told.
+const LeastUnits = 3
+
 // Where units are few.
 const (
-	separated      = 3   // units a side from which complete separation counts
 	separation     = 3   // floors by which the sides must differ then
 	fewIndependent = 3.0 // independent units below which a series says nothing,
 	highLag1       = 0.6 // if its lag-1 autocorrelation is above this
@@ -58,7 +60,7 @@ func (q *question) measure(o Options) {
 	}
 	q.few, q.apart = true, math.Inf(-1)
 	all, other := slices.Concat(base...), slices.Concat(head...)
-	if len(all) < separated || len(other) < separated || slices.Min(all) <= 0 || slices.Min(other) <= 0 {
+	if len(all) < LeastUnits || len(other) < LeastUnits || slices.Min(all) <= 0 || slices.Min(other) <= 0 {
 		q.overUnits = false
 		return
 	}

@@ -206,7 +206,7 @@ func (j *judge) gates(rules []policy.Rule) []comparison.Gate {
 				list = append(list, &question{r: r, s: s})
 			}
 		}
-		if len(selected[i]) == 0 && !r.Optional && !(r.OfPreset() && j.evidence() && r.OfTrace()) {
+		if len(selected[i]) == 0 && !r.Optional {
 			list = append(list, &question{r: r})
 		}
 	}

@@ -155,9 +155,6 @@ func bad(n *infer.Number, size float64) string {
 	return unit.Change(size)
 }
 
-// evidence reports whether no side is a trace.
-func (j *judge) evidence() bool { return j.x != nil && j.x.EvidenceOnly() }
-
 // ofTime reports whether a row says how long a unit takes, which is what a gate is about.
 func ofTime(metric string) bool {
 	return strings.HasPrefix(metric, "unit.time") || strings.HasPrefix(metric, "work.time")

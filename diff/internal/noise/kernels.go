@@ -39,6 +39,7 @@ func (x *Decider) kernelTests(base, head []side.Work, pairs []match.Pair, rows i
 	var history []infer.History
 	var place []int // by number: the row
 	several := len(x.Base.Captures) > 1 && len(x.Head.Captures) > 1
+	own := x.control(base, head, pairs)
 	for i, p := range pairs {
 		if p.Base < 0 || p.Head < 0 {
 			continue
@@ -46,6 +47,9 @@ func (x *Decider) kernelTests(base, head []side.Work, pairs []match.Pair, rows i
 		b, h := base[p.Base], head[p.Head]
 		l := report.Labels{"kernel": b.Name}
 		n := x.number("kernel.time_per_unit", l, report.Nanoseconds, infer.Mean)
+		if n.History == nil {
+			n.Floor = own
+		}
 		var ok, ok2 bool
 		n.Base, ok = kernelOf(x.Base, b.Name)
 		n.Head, ok2 = kernelOf(x.Head, h.Name)
@@ -78,6 +82,27 @@ func (x *Decider) kernelTests(base, head []side.Work, pairs []match.Pair, rows i
 	for i, v := range x.Judge(judged, f) {
 		x.kernelRow(&x.C.Kernels[at[i]], &judged[i], &v, f, note)
 	}
+}
+
+// control is the floor that the kernels of two single captures give each other, see [infer.Controls]; 0 where they do not.
+func (x *Decider) control(base, head []side.Work, pairs []match.Pair) float64 {
+	if len(x.Base.Captures) > 1 || len(x.Head.Captures) > 1 {
+		return 0
+	}
+	var effects []float64
+	for _, p := range pairs {
+		if p.Base < 0 || p.Head < 0 || base[p.Base].Category == side.Communication {
+			continue
+		}
+		if b, h := base[p.Base], head[p.Head]; b.Time > 0 && h.Time > 0 && b.Count == h.Count {
+			effects = append(effects, math.Log(h.Time/b.Time))
+		}
+	}
+	c, ok := infer.Controls(effects)
+	if !ok || c.Floor > comparison.DefaultFloor {
+		return 0
+	}
+	return c.Floor
 }
 
 // kernelRow fills in what became of a row.

@@ -28,11 +28,12 @@ type Decider struct {
 
 	numbers map[string]infer.Number // that rows were judged by, see key
 	kernels map[string]infer.Number // by kernelKey
+	marks   map[*side.View]Marks    // see marksOf
 }
 
 // NewDecider takes the noise where it applies to all captures, and names it as residue where it does not.
 func NewDecider(x *match.Sides, noise *Noise, seed uint64) *Decider {
-	d := &Decider{Sides: x, seed: seed, OtherRun: side.BetweenRuns(x.Base, x.Head)}
+	d := &Decider{Sides: x, seed: seed, OtherRun: side.BetweenRuns(x.Base, x.Head), marks: map[*side.View]Marks{}}
 	if noise == nil {
 		return d
 	}
@@ -105,7 +106,8 @@ func (x *Decider) tail() (p primary, ok bool) {
 
 // Rows fills in the primary rows: of the kind of unit that is attributed everything, of each other kind with a share of
 // the time what answers whether it got slower. Each is decided by itself: median and mean of one kind are near-copies
-// of each other, and its parts and counts only say where to look. Gates correct for the number of kinds.
+// of each other, and its parts and counts only say where to look. Gates correct for the number of kinds. Kinds of which a
+// side has fewer than three units have no row: nothing could be told of them.
 func (x *Decider) Rows() {
 	x.numbers = map[string]infer.Number{}
 	for i, k := range x.Judged() {
@@ -113,6 +115,9 @@ func (x *Decider) Rows() {
 		y.Sides = x.Of(k)
 		list := primaries()
 		if i > 0 {
+			if min(y.Base.Units(), y.Head.Units()) < infer.LeastUnits {
+				continue // the row of all work has them
+			}
 			list = slices.DeleteFunc(list, func(p primary) bool { return p.part || p.plain })
 		}
 		if p, ok := y.tail(); ok {

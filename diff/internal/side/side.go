@@ -116,6 +116,7 @@ type Capture struct {
 	*report.Index
 	Kinds []Group // kinds of unit, those with most time first
 	main  int     // the group that the report's unlabelled metrics are of; -1 if none
+	units []unit  // kept ones, in the order in which they ran
 }
 
 // Kind of unit: what two groups must share to be compared.
@@ -160,6 +161,7 @@ func newCapture(r *report.Report) *Capture {
 			}
 		}
 	}
+	c.units = c.readUnits()
 	return c
 }
 
@@ -247,51 +249,13 @@ type Step struct {
 	Time float64 // ns
 }
 
-// Steps are the kept units that the report lists, of each kind those on its slowest device, in the order of the list: all
-// of them or a sample. Units of kinds that the list cannot tell apart are left out.
+// Steps are the kept units that are listed, of each kind those on its slowest device, in the order in which they ran.
 func (c *Capture) Steps() []Step {
-	t := c.units()
-	n := t.Len()
-	if t.Cut() {
-		n--
-	}
-	type key struct {
-		Kind
-		device, kernels int64
-	}
-	places := map[key]int{}
-	for i := range c.Kinds {
-		g := &c.Kinds[i]
-		k := key{g.Kind, g.Device, -1}
-		if _, ok := places[k]; ok {
-			places[k] = -1 // several of this name: told apart by their kernels
-		} else {
-			places[k] = i
-		}
-		places[key{g.Kind, g.Device, g.Kernels}] = i
-	}
 	var list []Step
-	for i := range n {
-		if s := t.Str(i, "state"); s != "kept" && s != "" {
-			continue
-		}
-		k := key{Kind{t.Str(i, "phase"), t.Whole(i, "batch"), t.Whole(i, "tokens")}, t.Whole(i, "device_id"), -1}
-		at, ok := places[k]
-		if ok && at < 0 {
-			k.kernels = t.Whole(i, "kernels")
-			at, ok = places[k]
-		}
-		if d, has := t.Num(i, "duration"); ok && has {
-			list = append(list, Step{at, d})
+	for i := range c.units {
+		if u := &c.units[i]; u.device == c.Kinds[u.at].Device {
+			list = append(list, Step{u.at, u.Time})
 		}
 	}
 	return list
-}
-
-// units is the table of the units.
-func (c *Capture) units() report.Rows {
-	if t := c.Table("unit", "units"); t.Len() > 0 {
-		return t
-	}
-	return c.Table("iterations", "iteration_units")
 }

@@ -1,6 +1,7 @@
 package side
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report"
@@ -28,9 +29,76 @@ func (u *UnitRow) Of(metric string) (v float64, ok bool) {
 	return 0, false
 }
 
-// UnitsOf are the kept units of a kind on its slowest device in the order in which they ran, or a sample of them, as
-// the report lists them.
-func (c *Capture) UnitsOf(g *Group) []UnitRow {
+// unit is a kept unit of a capture.
+type unit struct {
+	UnitRow
+	at     int // place of its kind among the capture's kinds
+	device int64
+	start  int64 // ns
+}
+
+// Bounds of the units that are looked at, so that a bootstrap over them takes a fraction of a second.
+const (
+	maxUnitsOfKind = 300 // on a device, evenly spaced
+	maxUnits       = 2000
+	minUnitsOfKind = 20
+)
+
+// readUnits reads the units of the series, or of the table of a report that has no series.
+func (c *Capture) readUnits() []unit {
+	list, ok := c.seriesUnits()
+	if !ok {
+		return c.tableUnits()
+	}
+	type key struct {
+		at     int
+		device int64
+	}
+	counts, seen := map[key]int{}, map[key]int{}
+	for i := range list {
+		counts[key{list[i].at, list[i].device}]++
+	}
+	most := max(minUnitsOfKind, min(maxUnitsOfKind, maxUnits/max(1, len(counts))))
+	list = slices.DeleteFunc(list, func(u unit) bool {
+		k := key{u.at, u.device}
+		n, i := counts[k], seen[k]
+		seen[k]++
+		return n > most && i*most/n == (i+1)*most/n
+	})
+	slices.SortStableFunc(list, func(a, b unit) int { return cmp.Compare(a.start, b.start) })
+	return list
+}
+
+// seriesUnits are the kept units of the series; ok is false where the report has none, or one without kernels.
+func (c *Capture) seriesUnits() (list []unit, ok bool) {
+	s := c.Report.Unit.Series
+	if s == nil || len(s.Kernels) == 0 {
+		return nil, false
+	}
+	points, err := s.Decode()
+	if err != nil {
+		return nil, false
+	}
+	kinds := make([]int, len(c.Report.Unit.Groups))
+	for i, g := range c.Report.Unit.Groups {
+		kinds[i] = slices.IndexFunc(c.Kinds, func(k Group) bool { return k.ID == g.ID })
+	}
+	for i := range points {
+		p := &points[i]
+		if p.State != 0 || p.Group < 0 || p.Group >= int64(len(kinds)) || kinds[p.Group] < 0 {
+			continue
+		}
+		list = append(list, unit{at: kinds[p.Group], device: p.Device, start: p.Start, UnitRow: UnitRow{
+			Time: float64(p.Duration), Busy: float64(p.Busy), Idle: float64(p.Duration - p.Busy),
+			Compute: float64(p.Compute), Launches: float64(p.Launches), Kernels: float64(p.Kernels),
+		}})
+	}
+	return list, true
+}
+
+// tableUnits are the kept units that a table lists: of a report without a series all or a sample of them, of a log its
+// iterations. Units of kinds that the table cannot tell apart are left out.
+func (c *Capture) tableUnits() []unit {
 	t := c.Table("unit", "units")
 	if t.Len() == 0 {
 		t = c.Table("iterations", "iteration_units")
@@ -39,29 +107,55 @@ func (c *Capture) UnitsOf(g *Group) []UnitRow {
 	if t.Cut() {
 		n--
 	}
-	alike := 0
-	for i := range c.Kinds {
-		if c.Kinds[i].Kind == g.Kind {
-			alike++
-		}
+	type key struct {
+		Kind
+		kernels int64 // tells several of a name apart; -1 where there is one
 	}
-	var list []UnitRow
+	places := map[key]int{}
+	for i := range c.Kinds {
+		g := &c.Kinds[i]
+		if _, ok := places[key{g.Kind, -1}]; ok {
+			places[key{g.Kind, -1}] = -1
+		} else {
+			places[key{g.Kind, -1}] = i
+		}
+		places[key{g.Kind, g.Kernels}] = i
+	}
+	var list []unit
 	for i := range n {
-		k := Kind{Phase: t.Str(i, "phase"), Batch: t.Whole(i, "batch"), Tokens: t.Whole(i, "tokens")}
-		if s := t.Str(i, "state"); s != "kept" && s != "" || k != g.Kind || t.Whole(i, "device_id") != g.Device {
+		k := key{Kind{t.Str(i, "phase"), t.Whole(i, "batch"), t.Whole(i, "tokens")}, -1}
+		at, ok := places[k]
+		if at < 0 {
+			k.kernels = t.Whole(i, "kernels")
+			at, ok = places[k]
+		}
+		u := unit{at: at, device: t.Whole(i, "device_id"), start: t.Whole(i, "start")}
+		if s := t.Str(i, "state"); !ok || s != "kept" && s != "" {
 			continue
 		}
-		var u UnitRow
-		u.Time, _ = t.Num(i, "duration")
+		u.Time, ok = t.Num(i, "duration")
 		u.Busy, _ = t.Num(i, "busy")
 		u.Idle, _ = t.Num(i, "idle")
 		u.Compute, _ = t.Num(i, "compute")
 		u.Launches, _ = t.Num(i, "launches")
 		u.Kernels, _ = t.Num(i, "kernels")
-		if alike > 1 && u.Kernels != float64(g.Kernels) {
-			continue // of another kind, told apart by its signature, which the table does not have
+		if ok {
+			list = append(list, u)
 		}
-		list = append(list, u)
+	}
+	return list
+}
+
+// UnitsOf are the kept units of a kind on its device in the order in which they ran, or a sample of them.
+func (c *Capture) UnitsOf(g *Group) []UnitRow {
+	at := slices.IndexFunc(c.Kinds, func(k Group) bool {
+		return k.ID == g.ID && k.Kind == g.Kind && k.Signature == g.Signature
+	})
+	var list []UnitRow
+	for i := range c.units {
+		if u := &c.units[i]; u.at == at && u.device == g.Device {
+			list = append(list, u.UnitRow)
+		}
 	}
 	return list
 }

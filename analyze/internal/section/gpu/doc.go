@@ -1,5 +1,5 @@
-// Package gpu holds the sections about the devices: what they ran, how long they idled and why, and what one unit of
-// work costs. It knows the kit and no other family.
+// Package gpu holds the sections about the devices: what they ran, how long they idled and why. It knows the kit and no
+// other family.
 package gpu
 
 import "embed"

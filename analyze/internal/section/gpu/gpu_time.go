@@ -102,7 +102,7 @@ var Time = kit.Section{
 
 func gpuTime(in *kit.Input, out *kit.Output) {
 	if len(in.Timeline.Devices) == 0 {
-		out.Status(report.Unavailable, noWork(in))
+		out.Status(report.Unavailable, in.NoWork())
 		return
 	}
 	window := in.Span.Len()
@@ -235,7 +235,7 @@ func (f *gpuFinder) idle() {
 	if longest := d.LongestGap; f.share(longest) > kit.GapWarn && 2*longest > d.Idle {
 		advice = append(advice, "One gap is most of that idle time, so this says more about the window than about the work: narrow it first ("+f.in.NarrowFlags()+").")
 	}
-	advice = append(advice, idleAdvice[main]...)
+	advice = append(advice, kit.IdleAdvice[main]...)
 	if main == attrib.CauseHost || main == attrib.CauseLaunch {
 		advice = append(advice, "The idle gaps section says what the launching thread does in the longest gaps, the launches section what one launch call costs.",
 			"CUDA graphs launch a whole step with one call: the CUDA graphs section says how much of the work they run.", slowHost)

@@ -86,7 +86,7 @@ const (
 
 func idle(in *kit.Input, out *kit.Output) {
 	if len(in.Timeline.Devices) == 0 {
-		out.Status(report.Unavailable, noWork(in))
+		out.Status(report.Unavailable, in.NoWork())
 		return
 	}
 	chart := report.Chart{ID: "utilisation", Title: "GPU use over the window", Kind: "strip", Unit: report.Ratio,

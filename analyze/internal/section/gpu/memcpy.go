@@ -266,30 +266,30 @@ func gigabytesCol(id, title string) report.Column {
 
 func copyGroups(in *kit.Input, out *kit.Output, lo, hi int) {
 	c, memory := &in.Trace.Copies, in.Trace.Memory()
-	const kinds = len(memKinds)
-	pairs := amounts(memory, len(directions)*kinds, lo, hi,
-		func(i int) int32 { return int32(direction(c.Kind(i))*kinds + copySide(c, i)) }, c.Dur, c.Bytes)
-	byDirection := amounts(memory, len(directions), lo, hi, func(i int) int32 { return int32(direction(c.Kind(i))) },
+	const kinds = len(kit.MemKinds)
+	pairs := amounts(memory, len(kit.Directions)*kinds, lo, hi,
+		func(i int) int32 { return int32(kit.Direction(c.Kind(i))*kinds + kit.CopySide(c, i)) }, c.Dur, c.Bytes)
+	byDirection := amounts(memory, len(kit.Directions), lo, hi, func(i int) int32 { return int32(kit.Direction(c.Kind(i))) },
 		c.Dur, c.Bytes)
-	byDirection[len(directions)].emit(out, trace.RoleMemcpy, "memcpy", nil)
-	for d := range directions {
+	byDirection[len(kit.Directions)].emit(out, trace.RoleMemcpy, "memcpy", nil)
+	for d := range kit.Directions {
 		a := &byDirection[d]
 		if a.rows == 0 {
 			continue
 		}
-		l := kit.Labels("direction", directions[d])
+		l := kit.Labels("direction", kit.Directions[d])
 		a.emit(out, trace.RoleMemcpy, "memcpy", l, "copyKind")
 		out.Metric("memcpy.throughput", l, a.throughput())
 	}
-	byKind := amounts(memory, kinds, lo, hi, func(i int) int32 { return int32(copySide(c, i)) }, c.Dur, c.Bytes)
+	byKind := amounts(memory, kinds, lo, hi, func(i int) int32 { return int32(kit.CopySide(c, i)) }, c.Dur, c.Bytes)
 	for _, k := range ranked(byKind[:kinds]) {
-		l := kit.Labels("kind", memKinds[k])
+		l := kit.Labels("kind", kit.MemKinds[k])
 		byKind[k].emit(out, trace.RoleMemcpy, "memcpy", l, "srcKind", "dstKind")
 		out.Metric("memcpy.throughput", l, byKind[k].throughput())
 	}
 	t := out.Table("memcpy")
 	for _, p := range ranked(pairs[:len(pairs)-1]) {
-		d, k := directions[p/kinds], memKinds[p%kinds]
+		d, k := kit.Directions[p/kinds], kit.MemKinds[p%kinds]
 		l := kit.Labels("direction", d, "kind", k)
 		pairs[p].emit(out, trace.RoleMemcpy, "memcpy", l, "copyKind", "srcKind", "dstKind")
 		out.Metric("memcpy.throughput", l, pairs[p].throughput())
@@ -300,13 +300,13 @@ func copyGroups(in *kit.Input, out *kit.Output, lo, hi int) {
 
 func setGroups(in *kit.Input, out *kit.Output, lo, hi int) {
 	m := &in.Trace.Sets
-	groups := amounts(in.Trace.Memory(), len(memKinds), lo, hi,
-		func(i int) int32 { return int32(memKind(m.MemKind(i))) }, m.Dur, m.Bytes)
-	groups[len(memKinds)].emit(out, trace.RoleMemset, "memset", nil)
+	groups := amounts(in.Trace.Memory(), len(kit.MemKinds), lo, hi,
+		func(i int) int32 { return int32(kit.MemKind(m.MemKind(i))) }, m.Dur, m.Bytes)
+	groups[len(kit.MemKinds)].emit(out, trace.RoleMemset, "memset", nil)
 	t := out.Table("memset")
-	for _, k := range ranked(groups[:len(memKinds)]) {
-		groups[k].emit(out, trace.RoleMemset, "memset", kit.Labels("kind", memKinds[k]), "memKind")
-		t.Row(groups[k].fields(kit.Text("kind", memKinds[k]))...)
+	for _, k := range ranked(groups[:len(kit.MemKinds)]) {
+		groups[k].emit(out, trace.RoleMemset, "memset", kit.Labels("kind", kit.MemKinds[k]), "memKind")
+		t.Row(groups[k].fields(kit.Text("kind", kit.MemKinds[k]))...)
 	}
 	t.Add()
 }
@@ -355,7 +355,7 @@ func syncCopies(in *kit.Input, out *kit.Output) {
 		k := group{api.Name(i), -1, -1}
 		row, ok := copied[int32(i)]
 		if ok {
-			k.direction, k.kind = int32(direction(c.Kind(int(row)))), int32(copySide(c, int(row)))
+			k.direction, k.kind = int32(kit.Direction(c.Kind(int(row)))), int32(kit.CopySide(c, int(row)))
 		}
 		g := groups.Of(k)
 		if keys[at] = g; int(g) == len(bytes) {
@@ -376,7 +376,7 @@ func syncCopies(in *kit.Input, out *kit.Output) {
 			kit.Float("mean", e.Summary.Mean), kit.Int("max", int64(e.Summary.Max)),
 		}
 		if k.direction >= 0 {
-			row = append(row, kit.Text("direction", directions[k.direction]), kit.Text("kind", memKinds[k.kind]),
+			row = append(row, kit.Text("direction", kit.Directions[k.direction]), kit.Text("kind", kit.MemKinds[k.kind]),
 				kit.Int("gpu", time[e.Key]), kit.Int("bytes", bytes[e.Key]))
 		}
 		t.Partial(row...)
@@ -392,13 +392,13 @@ func copyDetails(in *kit.Input, out *kit.Output, lo, hi int) {
 	for _, i := range rows {
 		a := amount{total: c.Dur(i), bytes: c.Bytes(i)}
 		d := "Other" // profilemate's word for all but these three
-		switch k := direction(c.Kind(i)); k {
+		switch k := kit.Direction(c.Kind(i)); k {
 		case copyHtoD, copyDtoH, copyDtoD:
-			d = directions[k]
+			d = kit.Directions[k]
 		}
 		t.Row(
 			kit.Int("duration", a.total), kit.Int("bytes", a.bytes), kit.Maybe("bandwidth", a.throughput()),
-			kit.Text("direction", d), kit.Text("kind", memKinds[copySide(c, i)]), kit.Int("start", c.Start(i)),
+			kit.Text("direction", d), kit.Text("kind", kit.MemKinds[kit.CopySide(c, i)]), kit.Int("start", c.Start(i)),
 			kit.Int("device_id", int64(c.Device(i))))
 	}
 	t.AttachDetails(hi - lo)
@@ -406,9 +406,9 @@ func copyDetails(in *kit.Input, out *kit.Output, lo, hi int) {
 
 func tinyFindings(in *kit.Input, out *kit.Output, lo, hi int) {
 	c := &in.Trace.Copies
-	var tiny, all [len(directions)]int64
+	var tiny, all [len(kit.Directions)]int64
 	for i := lo; i < hi; i++ {
-		d := direction(c.Kind(i))
+		d := kit.Direction(c.Kind(i))
 		if all[d]++; (d == copyHtoD || d == copyDtoH) && c.Bytes(i) <= tinyCopy {
 			tiny[d]++
 		}
@@ -421,10 +421,10 @@ func tinyFindings(in *kit.Input, out *kit.Output, lo, hi int) {
 			continue
 		}
 		out.Rows(all[d])
-		out.Int("memcpy.tiny_count", kit.Labels("direction", directions[d]), tiny[d])
+		out.Int("memcpy.tiny_count", kit.Labels("direction", kit.Directions[d]), tiny[d])
 		if tiny[d] >= tinyCopies && 2*tiny[d] >= all[d] {
-			evidence = append(evidence, kit.Ref("memcpy.tiny_count", "direction", directions[d]),
-				kit.Ref("memcpy.count", "direction", directions[d]))
+			evidence = append(evidence, kit.Ref("memcpy.tiny_count", "direction", kit.Directions[d]),
+				kit.Ref("memcpy.count", "direction", kit.Directions[d]))
 		}
 	}
 	if len(evidence) > 0 {

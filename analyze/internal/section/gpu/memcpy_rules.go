@@ -76,12 +76,12 @@ func copyRules(in *kit.Input, out *kit.Output, lo, hi, mlo, mhi int) {
 			continue
 		}
 		n := &api.Names[api.Name(int(call))]
-		d := direction(c.Kind(i))
+		d := kit.Direction(c.Kind(i))
 		switch {
 		case n.AsyncCopy && pageable(c, i):
 			mark(ruleAsyncPageable, &c.Work, i, call, c.Bytes(i), d, memPageable)
 		case n.SyncCopy && !sameDevice(d) && (d != copyHtoD || c.Bytes(i) > smallUpload):
-			mark(ruleSyncCopy, &c.Work, i, call, c.Bytes(i), d, copySide(c, i))
+			mark(ruleSyncCopy, &c.Work, i, call, c.Bytes(i), d, kit.CopySide(c, i))
 		}
 	}
 	for i := mlo; i < mhi; i++ {
@@ -103,11 +103,11 @@ func copyRules(in *kit.Input, out *kit.Output, lo, hi, mlo, mhi int) {
 		s, g := &sums[i], &groups.Keys[sums[i].group]
 		dir := report.Null
 		if g.direction >= 0 {
-			dir = report.S(directions[g.direction])
+			dir = report.S(kit.Directions[g.direction])
 		}
 		t.Row(
 			kit.Text("rule", ruleNames[g.rule]), kit.Text("api_name", api.Names[g.name].Name),
-			kit.Put("direction", dir), kit.Text("kind", memKinds[g.kind]), kit.Int("device_id", int64(g.device)),
+			kit.Put("direction", dir), kit.Text("kind", kit.MemKinds[g.kind]), kit.Int("device_id", int64(g.device)),
 			kit.Put("range_name", kit.RangeCell(g.rng)), kit.Put("phase", kit.OptionalCell(g.phase)),
 			kit.Int("count", s.count), kit.Int("call", s.call), kit.Int("longest", s.longest),
 			kit.Int("gpu", s.gpu), kit.Int("bytes", s.bytes))

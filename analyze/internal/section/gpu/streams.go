@@ -117,7 +117,7 @@ func streamsOf(in *kit.Input, d *attrib.Device) (list []streamUse, concurrent in
 
 func streams(in *kit.Input, out *kit.Output) {
 	if len(in.Timeline.Devices) == 0 {
-		out.Status(report.Unavailable, noWork(in))
+		out.Status(report.Unavailable, in.NoWork())
 		return
 	}
 	type row struct {

@@ -232,7 +232,26 @@ func Compute(sections []*Section, in *Input, r *report.Report) (attachments []re
 	limitMetrics(r)
 	r.Findings = rankFindings(r.Findings)
 	rankWarnings(r.Warnings)
+	adviseOnce(r.Findings)
 	return attachments
+}
+
+// adviseOnce leaves out advice that a finding before gives, unless it is all that a finding advises.
+func adviseOnce(findings []report.Finding) {
+	given := map[string]bool{}
+	for i := range findings {
+		f := &findings[i]
+		more := make([]string, 0, len(f.Advice))
+		for _, a := range f.Advice {
+			if !given[a] {
+				given[a] = true
+				more = append(more, a)
+			}
+		}
+		if len(more) > 0 {
+			f.Advice = more
+		}
+	}
 }
 
 // Compute computes the section by itself and returns its status, for benchmarks. Nothing that sections share is there

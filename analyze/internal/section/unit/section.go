@@ -1,4 +1,4 @@
-package gpu
+package unit
 
 import (
 	"cmp"
@@ -28,7 +28,8 @@ func unitCauseLabels() []string {
 	return list
 }
 
-var Unit = kit.Section{
+// Section is the unit of work.
+var Section = kit.Section{
 	ID: "unit", Title: "Unit of work",
 	Derivation: "A unit is one step of the workload, found by markers, CUDA graph launches or the repeating " +
 		"kernel sequence. It lasts from the start of its first GPU work to the start of the next unit's, so that " +
@@ -217,14 +218,14 @@ var Unit = kit.Section{
 			kit.RatioCol("share", "Share of unit", "pct_of_unit"),
 		}},
 	},
-	Run: unit,
+	Run: run,
 }
 
-func unit(in *kit.Input, out *kit.Output) {
+func run(in *kit.Input, out *kit.Output) {
 	x := in.Units
 	switch {
 	case len(x.Timeline.Devices) == 0:
-		out.Status(report.Unavailable, noWork(in))
+		out.Status(report.Unavailable, in.NoWork())
 		return
 	case x.Kind == workunit.KindNone:
 		out.Status(report.NotApplicable, x.Why)

@@ -1,4 +1,4 @@
-package gpu
+package unit
 
 import (
 	"cmp"
@@ -29,7 +29,7 @@ func (r *unitRun) copies(with report.Labels, s *unitSet) {
 			continue
 		}
 		row := device.Row(i)
-		g := group{directions[direction(c.Kind(row))], memKinds[copySide(c, row)]}
+		g := group{kit.Directions[kit.Direction(c.Kind(row))], kit.MemKinds[kit.CopySide(c, row)]}
 		at := slices.Index(groups, g)
 		if at < 0 {
 			at = len(groups)

@@ -1,4 +1,4 @@
-package gpu
+package unit
 
 import (
 	"cmp"
@@ -398,7 +398,7 @@ func (r *unitRun) findings() {
 			[]report.MetricRef{kit.Ref("unit.gpu_idle"), kit.Ref("unit.time"),
 				kit.Ref("unit.idle_cause_time", "cause", attrib.CauseNames[main])},
 			"This idle time is inside steady steps: load, warm-up and tail have no part in it. The table of where one unit's time goes splits it by cause.",
-			idleAdvice[main][len(idleAdvice[main])-1])
+			kit.IdleAdvice[main][len(kit.IdleAdvice[main])-1])
 	}
 	if n := len(r.main.units); n >= manyUnits {
 		times := make([]int64, n)

@@ -1,4 +1,4 @@
-package gpu
+package unit
 
 import (
 	"fmt"
@@ -70,8 +70,8 @@ func unitCosts(in *kit.Input) []unitCost {
 	return costs
 }
 
-// UnitSeries is every unit of the input, of which group says the place in the report's list; nil where there is none.
-func UnitSeries(in *kit.Input, group func(g int32) int64) *report.UnitSeries {
+// Series is every unit of the input, of which group says the place in the report's list; nil where there is none.
+func Series(in *kit.Input, group func(g int32) int64) *report.UnitSeries {
 	x := in.Units
 	if len(x.Units) == 0 {
 		return nil
@@ -83,6 +83,7 @@ func UnitSeries(in *kit.Input, group func(g int32) int64) *report.UnitSeries {
 		p := report.UnitPoint{
 			Device: int64(u.Device), Process: -1, Number: int64(u.Number), Group: group(u.Group), State: int64(u.State),
 			Signature: fmt.Sprintf("%012x", u.Signature>>16), Start: u.Start, Duration: u.Time(), Busy: costs[i].busy,
+			Compute: costs[i].compute, Launches: costs[i].launches, Kernels: costs[i].kernels,
 		}
 		if u.Proc != trace.None {
 			p.Process = in.Trace.Procs[u.Proc].PID

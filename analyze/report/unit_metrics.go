@@ -1,0 +1,159 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// CutMetrics are the metrics of a cut, without histograms and sources. They are written as tables, of one metric id and
+// one set of dimensions each, because the same names of kernels come again and again:
+//
+//	{"texts": ["gemm", "softmax"], "tables": [
+//	  {"id": "kernel.time_per_unit", "unit": "ns", …, "labels": ["kernel"], "rows": [[0, -1, 40, 812.5], [1, -1, 40, 97]]}]}
+//
+// A row is the place in texts of each label and of the kind of unit (-1 for none), n, the value, and of metrics with a
+// summary its n, min, p50, p90, p99, max, mean and stddev.
+type CutMetrics []Metric
+
+type metricTables struct {
+	Texts  []string      `json:"texts"`
+	Tables []metricTable `json:"tables"`
+}
+
+type metricTable struct {
+	ID        string       `json:"id"`
+	Unit      string       `json:"unit"`
+	Better    Direction    `json:"better"`
+	Assume    Noise        `json:"assume"`
+	Scale     Scale        `json:"scale"`
+	Lifecycle Lifecycle    `json:"lifecycle"`
+	Labels    []string     `json:"labels"`
+	Rows      [][]*float64 `json:"rows"`
+}
+
+// Order sorts metrics by id and dimensions, as they are written.
+func (c CutMetrics) Order() {
+	slices.SortStableFunc(c, func(a, b Metric) int {
+		if a.ID != b.ID {
+			return bytes.Compare([]byte(a.ID), []byte(b.ID))
+		}
+		return slices.Compare(slices.Sorted(maps.Keys(a.Labels)), slices.Sorted(maps.Keys(b.Labels)))
+	})
+}
+
+// MarshalJSON writes the tables.
+func (c CutMetrics) MarshalJSON() ([]byte, error) {
+	if c == nil {
+		return []byte("null"), nil
+	}
+	out := metricTables{Texts: []string{}, Tables: []metricTable{}}
+	places := map[string]float64{}
+	place := func(text string) *float64 {
+		at, ok := places[text]
+		if !ok {
+			at = float64(len(out.Texts))
+			places[text] = at
+			out.Texts = append(out.Texts, text)
+		}
+		return &at
+	}
+	number := func(v int64) *float64 { f := float64(v); return &f }
+	for i := range c {
+		m := &c[i]
+		keys := slices.Sorted(maps.Keys(m.Labels))
+		t := metricTable{m.ID, m.Unit, m.Better, m.Assume, m.Scale, m.Lifecycle, append([]string{}, keys...), nil}
+		if n := len(out.Tables); n == 0 || !out.Tables[n-1].holds(&t) {
+			out.Tables = append(out.Tables, t)
+		}
+		row := make([]*float64, 0, len(keys)+11)
+		for _, k := range keys {
+			row = append(row, place(m.Labels[k]))
+		}
+		group := number(-1)
+		if m.Group != "" {
+			group = place(m.Group)
+		}
+		row = append(row, group, number(m.N), m.Value)
+		if s := m.Summary; s != nil {
+			row = append(row, number(s.N), &s.Min, &s.P50, &s.P90, &s.P99, &s.Max, &s.Mean, &s.Stddev)
+		}
+		last := &out.Tables[len(out.Tables)-1]
+		last.Rows = append(last.Rows, row)
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(out); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// holds reports whether the metrics of another table belong into this one.
+func (t *metricTable) holds(u *metricTable) bool {
+	return t.ID == u.ID && t.Unit == u.Unit && t.Better == u.Better && t.Assume == u.Assume && t.Scale == u.Scale &&
+		t.Lifecycle == u.Lifecycle && slices.Equal(t.Labels, u.Labels)
+}
+
+// UnmarshalJSON reads the tables, or a plain list of metrics.
+func (c *CutMetrics) UnmarshalJSON(b []byte) error {
+	if b = bytes.TrimSpace(b); len(b) == 0 || b[0] != '{' {
+		return json.Unmarshal(b, (*[]Metric)(c))
+	}
+	var in metricTables
+	if err := json.Unmarshal(b, &in); err != nil {
+		return err
+	}
+	*c = CutMetrics{}
+	for i := range in.Tables {
+		t := &in.Tables[i]
+		for k, row := range t.Rows {
+			m, err := t.metric(row, in.Texts)
+			if err != nil {
+				return fmt.Errorf("metric %s, row %d: %w", t.ID, k, err)
+			}
+			*c = append(*c, m)
+		}
+	}
+	return nil
+}
+
+func (t *metricTable) metric(row []*float64, texts []string) (Metric, error) {
+	m := Metric{ID: t.ID, Unit: t.Unit, Better: t.Better, Assume: t.Assume, Scale: t.Scale, Lifecycle: t.Lifecycle,
+		Labels: make(Labels, len(t.Labels))}
+	n := len(t.Labels)
+	value := n + 2
+	if len(row) != value+1 && len(row) != value+9 {
+		return m, fmt.Errorf("%d numbers for %d labels", len(row), n)
+	}
+	for i, v := range row {
+		if v == nil && i != value {
+			return m, fmt.Errorf("number %d is null", i)
+		}
+	}
+	text := func(at float64) (string, error) {
+		if at < 0 || at >= float64(len(texts)) {
+			return "", fmt.Errorf("text %v of %d", at, len(texts))
+		}
+		return texts[int(at)], nil
+	}
+	var err error
+	for i, key := range t.Labels {
+		if m.Labels[key], err = text(*row[i]); err != nil {
+			return m, err
+		}
+	}
+	if *row[n] != -1 {
+		if m.Group, err = text(*row[n]); err != nil {
+			return m, err
+		}
+	}
+	m.N, m.Value = int64(*row[n+1]), row[value]
+	if s := row[value+1:]; len(s) > 0 {
+		m.Summary = &Summary{int64(*s[0]), *s[1], *s[2], *s[3], *s[4], *s[5], *s[6], *s[7]}
+	}
+	return m, nil
+}

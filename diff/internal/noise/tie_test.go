@@ -1,0 +1,44 @@
+package noise
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/nsys-llm/explain/diff/internal/infer"
+)
+
+// Ten units, of which the third runs other work. What ties them is the same start and the same change of the work, not
+// what the work is called.
+func TestTieOf(t *testing.T) {
+	work := []string{"a", "a", "b", "a", "a", "a", "a", "a", "a", "a"}
+	places := []int64{2, 3, 4, 5, 6, 7, 8, 9, 10, 11}
+	renamed := slices.Clone(work)
+	for i, w := range work {
+		renamed[i] = w + "2"
+	}
+	later := slices.Clone(work)
+	later[2], later[3] = "a", "b"
+	warm := Marks{Places: places, Work: work, Prologue: "0/2 1/2 "}
+	for _, c := range []struct {
+		why        string
+		base, head Marks
+		want       infer.Tie
+	}{
+		{"nothing but the same work", Marks{Work: work}, Marks{Work: work}, infer.TieNone},
+		{"whole programs", Marks{Work: work, Kernels: 50, Units: 10}, Marks{Work: renamed, Kernels: 50, Units: 10}, infer.TieStart},
+		{"another number of kernels", Marks{Work: work, Kernels: 50, Units: 10}, Marks{Work: work, Kernels: 49, Units: 10}, infer.TieNone},
+		{"another number of units", Marks{Work: work, Kernels: 50, Units: 10}, Marks{Work: work, Kernels: 50, Units: 11}, infer.TieNone},
+		{"the same first units", warm, Marks{Places: places, Work: renamed, Prologue: "0/2 1/2 "}, infer.TieStart},
+		{"other first units", warm, Marks{Places: places, Work: work, Prologue: "0/2 "}, infer.TieNone},
+		{"a unit left out on one side", warm, Marks{Places: append([]int64{2, 3, 5}, places[4:]...), Work: work, Prologue: "0/2 1/2 "}, infer.TieNone},
+		{"the other work comes later: 9 of 10 alike", warm, Marks{Places: places, Work: later, Prologue: "0/2 1/2 "}, infer.TieNone},
+		{"seven units", Marks{Work: work[:7], Kernels: 50, Units: 7}, Marks{Work: work[:7], Kernels: 50, Units: 7}, infer.TieNone},
+	} {
+		if got := TieOf(c.base, c.head); got != c.want {
+			t.Errorf("%s: %v, want %v", c.why, got, c.want)
+		}
+		if got := TieOf(c.head, c.base); got != c.want {
+			t.Errorf("%s, the other way round: %v, want %v", c.why, got, c.want)
+		}
+	}
+}
