@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -103,12 +104,13 @@ func read(in *file.Input) (*Model, error) {
 		m.HeadSize = m.Hidden / m.Heads
 	}
 	m.ExpertInner = cmp.Or(m.ExpertInner, m.Inner)
-	for _, v := range []int64{m.Hidden, m.Layers, m.Heads, m.KVHeads, m.HeadSize, m.Vocab, cmp.Or(m.Inner, m.ExpertInner)} {
+	for _, v := range []int64{m.Hidden, m.Layers, m.Heads, m.KVHeads, m.HeadSize, m.Vocab, m.ExpertInner} {
 		if v <= 0 || v > 1<<24 {
-			return nil, fmt.Errorf("does not state the model's dimensions (hidden_size, num_hidden_layers, num_attention_heads, intermediate_size, vocab_size)")
+			return nil, errors.New("does not state the model's dimensions (hidden_size, num_hidden_layers, num_attention_heads, intermediate_size, vocab_size)")
 		}
 	}
-	for _, v := range []int64{m.Inner, m.Experts, m.PerToken, m.ExpertInner, m.Shared, m.SharedInner, m.DenseFirst, m.KVRank, m.QRank, m.Nope, m.Rope, m.Value} {
+	for _, v := range []int64{m.Inner, m.Experts, m.PerToken, m.ExpertInner, m.Shared, m.SharedInner, m.DenseFirst,
+		m.KVRank, m.QRank, m.Nope, m.Rope, m.Value} {
 		if v < 0 || v > 1<<24 {
 			return nil, fmt.Errorf("states a dimension of %d", v)
 		}
@@ -117,7 +119,8 @@ func read(in *file.Input) (*Model, error) {
 }
 
 // ungated are the model types whose feed-forward layers have two matrices, up and down; others have a gate too.
-var ungated = []string{"bloom", "falcon", "gpt2", "gpt_bigcode", "gpt_neo", "gpt_neox", "gptj", "mpt", "opt", "phi", "starcoder2"}
+var ungated = []string{"bloom", "falcon", "gpt2", "gpt_bigcode", "gpt_neo", "gpt_neox", "gptj", "mpt", "opt", "phi",
+	"starcoder2"}
 
 func (m *Model) mlp(inner int64) float64 {
 	matrices := 3.0

@@ -41,46 +41,47 @@ var Steady = kit.Section{
 // steadyTwins are the metrics that findings of the steady part quote: each is the metric named behind steady., of that
 // part alone.
 func steadyTwins() []report.MetricDef {
-	var list []report.MetricDef
-	for _, m := range []report.MetricDef{
-		{ID: "gpu.window", Unit: report.Nanoseconds, Better: report.None, Scale: report.Total, Labels: []string{"device"}},
-		{ID: "gpu.idle_ratio", Unit: report.Ratio, Better: report.Lower, Scale: report.Level, Labels: []string{"device"}},
-		{ID: "gpu.idle_time", Unit: report.Nanoseconds, Better: report.Lower, Scale: report.Total, Labels: []string{"device"}},
-		{ID: "gpu.idle_cause_time", Unit: report.Nanoseconds, Better: report.Lower, Scale: report.Total, Labels: []string{"device,cause"}},
-		{ID: "gpu.compute_time", Unit: report.Nanoseconds, Better: report.None, Scale: report.Total, Labels: []string{"device"}},
-		{ID: "gpu.exposed_comm_time", Unit: report.Nanoseconds, Better: report.Lower, Scale: report.Total, Labels: []string{"device"}},
-		{ID: "gpu.exposed_copy_time", Unit: report.Nanoseconds, Better: report.Lower, Scale: report.Total, Labels: []string{"device"}},
-		{ID: "kernel.window_share", Unit: report.Ratio, Better: report.Lower, Scale: report.Level, Labels: []string{"kernel"}},
-		{ID: "kernel.share", Unit: report.Ratio, Better: report.None, Scale: report.Level, Labels: []string{"kernel"}},
-		{ID: "kernel.total_time", Unit: report.Nanoseconds, Better: report.Lower, Scale: report.Total, Labels: []string{"", "kernel", "category"}},
-		{ID: "kernel.unnamed_time", Unit: report.Nanoseconds, Better: report.None, Scale: report.Total},
-		{ID: "kernel.count", Unit: report.Count, Better: report.None, Scale: report.Total, Labels: []string{"kernel"}},
-		{ID: "memcpy.rule_time", Unit: report.Nanoseconds, Better: report.Lower, Scale: report.Total, Labels: []string{"rule"}},
-		{ID: "memcpy.rule_count", Unit: report.Count, Better: report.Lower, Scale: report.Total, Labels: []string{"rule"}},
-		{ID: "memcpy.tiny_count", Unit: report.Count, Better: report.Lower, Scale: report.Total, Labels: []string{"direction"}},
-		{ID: "memcpy.count", Unit: report.Count, Better: report.Lower, Scale: report.Total, Labels: []string{"direction"}},
-		{ID: "sync.blocked_time", Unit: report.Nanoseconds, Better: report.Lower, Scale: report.Total},
-		{ID: "sync.count", Unit: report.Count, Better: report.Lower, Scale: report.Total},
-		{ID: "sync.gpu_busy_ratio", Unit: report.Ratio, Better: report.None, Scale: report.Level},
-		{ID: "wait.time", Unit: report.Nanoseconds, Better: report.Lower, Scale: report.Total, Labels: []string{"api"}},
-		{ID: "wait.count", Unit: report.Count, Better: report.Lower, Scale: report.Total, Labels: []string{"api"}},
-		{ID: "launch.rate", Unit: report.PerSecond, Better: report.None, Scale: report.Level, Labels: []string{"", "pid"}},
-		{ID: "launch.api_time", Unit: report.Nanoseconds, Better: report.Lower, Scale: report.Total, Labels: []string{"api"}},
-		{ID: "launch.count", Unit: report.Count, Better: report.Lower, Scale: report.Total, Labels: []string{"", "pid", "api"}},
-		{ID: "launch.errors", Unit: report.Count, Better: report.Lower, Scale: report.Total},
-		{ID: "graph.coverage", Unit: report.Ratio, Better: report.Higher, Scale: report.Level},
-		{ID: "graph.launches", Unit: report.Count, Better: report.None, Scale: report.Total},
-		{ID: "comm.wait_time", Unit: report.Nanoseconds, Better: report.Lower, Scale: report.Total, Labels: []string{"device"}},
-		{ID: "idle.longest_gap", Unit: report.Nanoseconds, Better: report.Lower, Scale: report.Total, Labels: []string{"device"}},
-		{ID: "idle.long_gap_count", Unit: report.Count, Better: report.Lower, Scale: report.Total, Labels: []string{"device"}},
-		{ID: "idle.low_use_ratio", Unit: report.Ratio, Better: report.Lower, Scale: report.Level, Labels: []string{"device"}},
-		{ID: "stream.copy_hidden_ratio", Unit: report.Ratio, Better: report.Higher, Scale: report.Level, Labels: []string{"device"}},
-	} {
-		m.Meaning = m.ID + " of the steady part; there where a finding quotes it"
-		m.ID, m.Assume = "steady."+m.ID, report.Noisy
-		list = append(list, m)
+	return []report.MetricDef{
+		twin("gpu.window", report.Nanoseconds, report.None, report.Total, "device"),
+		twin("gpu.idle_ratio", report.Ratio, report.Lower, report.Level, "device"),
+		twin("gpu.idle_time", report.Nanoseconds, report.Lower, report.Total, "device"),
+		twin("gpu.idle_cause_time", report.Nanoseconds, report.Lower, report.Total, "device,cause"),
+		twin("gpu.compute_time", report.Nanoseconds, report.None, report.Total, "device"),
+		twin("gpu.exposed_comm_time", report.Nanoseconds, report.Lower, report.Total, "device"),
+		twin("gpu.exposed_copy_time", report.Nanoseconds, report.Lower, report.Total, "device"),
+		twin("kernel.window_share", report.Ratio, report.Lower, report.Level, "kernel"),
+		twin("kernel.share", report.Ratio, report.None, report.Level, "kernel"),
+		twin("kernel.total_time", report.Nanoseconds, report.Lower, report.Total, "", "kernel", "category"),
+		twin("kernel.unnamed_time", report.Nanoseconds, report.None, report.Total),
+		twin("kernel.count", report.Count, report.None, report.Total, "kernel"),
+		twin("memcpy.rule_time", report.Nanoseconds, report.Lower, report.Total, "rule"),
+		twin("memcpy.rule_count", report.Count, report.Lower, report.Total, "rule"),
+		twin("memcpy.tiny_count", report.Count, report.Lower, report.Total, "direction"),
+		twin("memcpy.count", report.Count, report.Lower, report.Total, "direction"),
+		twin("sync.blocked_time", report.Nanoseconds, report.Lower, report.Total),
+		twin("sync.count", report.Count, report.Lower, report.Total),
+		twin("sync.gpu_busy_ratio", report.Ratio, report.None, report.Level),
+		twin("wait.time", report.Nanoseconds, report.Lower, report.Total, "api"),
+		twin("wait.count", report.Count, report.Lower, report.Total, "api"),
+		twin("launch.rate", report.PerSecond, report.None, report.Level, "", "pid"),
+		twin("launch.api_time", report.Nanoseconds, report.Lower, report.Total, "api"),
+		twin("launch.count", report.Count, report.Lower, report.Total, "", "pid", "api"),
+		twin("launch.errors", report.Count, report.Lower, report.Total),
+		twin("graph.coverage", report.Ratio, report.Higher, report.Level),
+		twin("graph.launches", report.Count, report.None, report.Total),
+		twin("comm.wait_time", report.Nanoseconds, report.Lower, report.Total, "device"),
+		twin("idle.longest_gap", report.Nanoseconds, report.Lower, report.Total, "device"),
+		twin("idle.long_gap_count", report.Count, report.Lower, report.Total, "device"),
+		twin("idle.low_use_ratio", report.Ratio, report.Lower, report.Level, "device"),
+		twin("stream.copy_hidden_ratio", report.Ratio, report.Higher, report.Level, "device"),
 	}
-	return list
+}
+
+func twin(
+	id, unit string, better report.Direction, scale report.Scale, labels ...string,
+) report.MetricDef {
+	return report.MetricDef{ID: "steady." + id, Unit: unit, Better: better, Assume: report.Noisy, Scale: scale,
+		Labels: labels, Meaning: id + " of the steady part; there where a finding quotes it"}
 }
 
 func steady(in *kit.Input, out *kit.Output) {
