@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
@@ -37,6 +38,7 @@ type Options struct {
 	Version string // of the program, for the report's tool field
 
 	Top           int     // rows of ranked tables; 0: 30
+	AllRows       bool    // every row in every CSV file, however many
 	NoPercentiles bool    // leave out percentiles of kernel durations
 	NoRangeMap    bool    // do not attribute kernels to NVTX ranges
 	CoverageWarn  float64 // warn where NVTX coverage is below this ratio; 0: 0.7; negative: never
@@ -62,6 +64,7 @@ type Options struct {
 // What the zero value of Options stands for.
 const (
 	defaultTop          = 30
+	detailRows          = 10_000 // of a CSV file with a row per event
 	defaultCoverageWarn = 0.7
 )
 
@@ -141,6 +144,10 @@ func sectionOptions(opt *Options) kit.Options {
 	if o.Top == 0 {
 		o.Top = defaultTop
 	}
+	o.DetailRows, o.AllRows = detailRows, opt.AllRows
+	if o.AllRows {
+		o.DetailRows = math.MaxInt32
+	}
 	if o.CoverageWarn == 0 {
 		o.CoverageWarn = defaultCoverageWarn
 	}
@@ -207,6 +214,7 @@ func prepare(t *trace.Trace, opt *Options, tags *tagger) (in *kit.Input, units *
 		in.Timeline = layOut(span)
 		units = workunit.NewSearch(&workunit.Input{
 			Trace: t, Calls: in.Calls, Timeline: in.Timeline, Kinds: in.Kinds, Spec: tags.unit, Marked: tags.isUnit,
+			MappedPhase: tags.mapped(),
 		})
 		in.Units = units.Find(anchorFrom(opt.Anchor))
 	})
@@ -223,6 +231,12 @@ func prepare(t *trace.Trace, opt *Options, tags *tagger) (in *kit.Input, units *
 	}
 	if in.Options.RangeMap && t.Ranges.Len() > 0 && t.Has.RangeThread {
 		in.NVTX = attrib.Attribute(t, in.Calls, in.Contexts, in.Span)
+	}
+	if span, ok := steadyPart(in); ok {
+		in.Steady = in.With(in.Units)
+		in.Steady.Span, in.Steady.Host = span, span
+		in.Steady.Window = window(span, "steady", "from the first to the last kept unit of work over all devices")
+		in.Steady.Timeline = layOut(span)
 	}
 	return in, units, nil
 }

@@ -103,7 +103,8 @@ func TestWindows(t *testing.T) {
 			t.Errorf("%s: busy %v, want %v", c.name, got, c.busy)
 		}
 	}
-	for _, w := range []WindowOptions{{NVTX: "no such range"}, {NVTX: "("}, {NVTX: "step", Steady: true}, {From: &to, To: &from}} {
+	before := -5 * time.Millisecond
+	for _, w := range []WindowOptions{{NVTX: "no such range"}, {NVTX: "("}, {NVTX: "step", Steady: true}, {From: &to, To: &from}, {From: &before}} {
 		if _, err := Run(context.Background(), path, Options{Window: w}); !errors.Is(err, ErrOptions) {
 			t.Errorf("window %+v: error %v, want one of usage", w, err)
 		}

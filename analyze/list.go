@@ -37,6 +37,16 @@ func SectionPage(id string) (string, error) {
 	return "", fmt.Errorf("no section %q", id)
 }
 
+// FindingPage is the id and the page of the section that explains a finding: the first in the order of the report.
+func FindingPage(finding string) (section, page string, found bool) {
+	for _, s := range sections {
+		if page, err := SectionPage(s.ID); err == nil && strings.Contains(page, "**"+finding+"**") {
+			return s.ID, page, true
+		}
+	}
+	return "", "", false
+}
+
 // EvidencePage says which files beside a trace are read, as markdown.
 func EvidencePage() string { return evidence.Page() }
 

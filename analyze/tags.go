@@ -213,6 +213,19 @@ func (t *tagger) inWindow(tag uint32) bool { return tag&tagWindow != 0 }
 
 func (t *tagger) isUnit(tag uint32) bool { return tag&tagUnit != 0 }
 
+// mapped is the phase that the phase map gives a tag, empty for none; nil without a map.
+func (t *tagger) mapped() func(tag uint32) string {
+	if t.phaseMap == nil {
+		return nil
+	}
+	return func(tag uint32) string {
+		if at := int(tag & tagPhase); at > 0 {
+			return t.phaseMap.phases[at-1].name
+		}
+		return ""
+	}
+}
+
 // phases are the names of the phases, by index.
 func (t *tagger) phases() []string {
 	if t.phaseMap == nil {

@@ -85,6 +85,9 @@ func narrow(in *kit.Input, opt *Options, tags *tagger) error {
 	case w.Steady:
 		return steadyWindow(in, take)
 	}
+	if w.From != nil && *w.From < 0 {
+		return fmt.Errorf("%w: --from %s is before the first GPU work, from which it counts", ErrOptions, *w.From)
+	}
 	span := whole
 	why := "from"
 	if w.From != nil {
@@ -108,4 +111,15 @@ func steadyWindow(in *kit.Input, take func(interval.Interval, string, string) er
 		return fmt.Errorf("%w: --steady needs a unit of work, and none was found: %s", ErrOptions, in.Units.Why)
 	}
 	return take(span, "steady", "from the first to the last kept unit of work over all devices")
+}
+
+// steadyRest is the share of the window outside its steady part from which the two are told apart.
+const steadyRest = 0.02
+
+// steadyPart is the part of the window from its first to its last kept unit of work, where the rest is worth telling
+// apart.
+func steadyPart(in *kit.Input) (span interval.Interval, ok bool) {
+	span, ok = in.Units.Steady()
+	span.Start, span.End = max(span.Start, in.Span.Start), min(span.End, in.Span.End)
+	return span, ok && span.Len() > 0 && float64(in.Span.Len()-span.Len()) >= steadyRest*float64(in.Span.Len())
 }

@@ -27,7 +27,7 @@ type Summary struct {
 	Name          string   // of the file, without path
 	Prefill       *float64 // prefill_decode.prefill.total_ms
 	Decode        *float64 // prefill_decode.decode.total_ms
-	GraphCoverage float64  // cuda_graphs.graph_coverage_pct
+	GraphCoverage *float64 // cuda_graphs.graph_coverage_pct; null where CUDA graphs hide their kernels
 	TopKernel     string   // top_kernels[0].kernel_name, which plays no part in the decision
 	TopTime       float64  // top_kernels[0].total_time_ms
 }
@@ -48,7 +48,7 @@ func ReadSummary(name string, rd io.Reader) (*Summary, error) {
 		into  **float64
 	}{{"prefill", &s.Prefill}, {"decode", &s.Decode}} {
 		values, ok := doc.Phases[p.phase]
-		if !ok || values == nil {
+		if !ok || allNull(values) {
 			continue
 		}
 		v, err := summaryNumber(values["total_ms"], "prefill_decode."+p.phase+".total_ms")
@@ -63,9 +63,12 @@ func ReadSummary(name string, rd io.Reader) (*Summary, error) {
 		)
 	}
 	var err error
-	if s.GraphCoverage, err = summaryNumber(doc.Graphs["graph_coverage_pct"],
-		"cuda_graphs.graph_coverage_pct"); err != nil {
-		return nil, err
+	if raw := doc.Graphs["graph_coverage_pct"]; string(raw) != "null" {
+		v, err := summaryNumber(raw, "cuda_graphs.graph_coverage_pct")
+		if err != nil {
+			return nil, err
+		}
+		s.GraphCoverage = &v
 	}
 	if len(doc.Top) == 0 {
 		return nil, errors.New("top_kernels is missing or empty: the capture holds no kernels")
@@ -77,6 +80,16 @@ func ReadSummary(name string, rd io.Reader) (*Summary, error) {
 		s.TopKernel = "" // not needed
 	}
 	return s, nil
+}
+
+// allNull reports whether a phase has no values: explain writes those of a phase that it does not know as null.
+func allNull(values map[string]json.RawMessage) bool {
+	for _, v := range values {
+		if string(v) != "null" {
+			return false
+		}
+	}
+	return true
 }
 
 // summaryNumber reads a number that check_regression needs.
@@ -118,8 +131,10 @@ func CompareSummaries(base, head *Summary, percent float64, opt Options) (*compa
 			addSummaryRow(c, "prefill_decode."+p.phase+".total_ms", report.Nanoseconds, *p.base, *p.head, percent, "")
 		}
 	}
-	addSummaryRow(c, "cuda_graphs.graph_coverage_pct", report.Ratio, base.GraphCoverage, head.GraphCoverage, percent,
-		"")
+	if base.GraphCoverage != nil && head.GraphCoverage != nil {
+		addSummaryRow(c, "cuda_graphs.graph_coverage_pct", report.Ratio, *base.GraphCoverage, *head.GraphCoverage, percent,
+			"")
+	}
 	note := ""
 	if base.TopKernel != head.TopKernel {
 		note = "; it is another kernel than on the base"

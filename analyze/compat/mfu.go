@@ -1,6 +1,7 @@
 package compat
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/compat/perfopt"
@@ -317,14 +318,15 @@ const (
 func mfuFindings(out *kit.Output, u *modelRun, peak, bandwidth *float64) {
 	prefill, decode := u.time("prefill"), u.time("decode")
 	if prefill != nil && decode != nil {
-		evidence := []report.MetricRef{kit.Ref("stage.time", "stage", "prefill"),
-			kit.Ref("stage.time", "stage", "decode")}
+		evidence := []report.MetricRef{kit.Ref("stage.time", "stage", "decode"),
+			kit.Ref("stage.time", "stage", "prefill")}
 		const ms = 1e6
 		switch {
 		case *decode >= stageDominates*max(ms, *prefill):
 			out.Find("decode_dominates", report.Low, "Decode takes most of a run", evidence,
 				"Fuse attention (FlashAttention), keep the KV cache contiguous and no longer than needed, and serve several requests at once: decode of one request moves all weights for each token.")
 		case *prefill >= stageDominates*max(ms, *decode):
+			slices.Reverse(evidence)
 			out.Find("prefill_dominates", report.Low, "Prefill takes most of a run", evidence,
 				"Look at image resolution and preprocessing (base_size, patch_size, crops): they set how many tokens a prompt has. A lighter vision encoder helps where the vision stages are most of it.")
 		}

@@ -398,7 +398,7 @@ func moeHottest(in *kit.Input, out *kit.Output, layers []moeLayer) {
 			if share == nil {
 				continue
 			}
-			if rows++; rows <= kit.MaxDetailRows*10 {
+			if rows++; rows <= in.Options.DetailRows*10 {
 				all.Row(
 					kit.Int("layer", int64(l.Index)), kit.Int("expert", int64(e)), kit.Int("activations", n),
 					kit.Float("share", *share))

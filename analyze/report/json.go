@@ -122,12 +122,29 @@ func (s *Section) fill() {
 	for j := range s.Tables {
 		notNil(&s.Tables[j].Columns)
 		notNil(&s.Tables[j].Rows)
+		s.Tables[j].typeCells()
 	}
 	for j := range s.Charts {
 		notNil(&s.Charts[j].Series)
 		for k := range s.Charts[j].Series {
 			notNil(&s.Charts[j].Series[k].Labels)
 			notNil(&s.Charts[j].Series[k].Values)
+		}
+	}
+}
+
+// typeCells gives the whole numbers of a column of floats their type back: JSON does not tell 24 from 24.0.
+func (t *Table) typeCells() {
+	for j, c := range t.Columns {
+		if c.Kind != Float {
+			continue
+		}
+		for _, row := range t.Rows {
+			if j < len(row) {
+				if v, ok := row[j].Int(); ok {
+					row[j] = F(float64(v))
+				}
+			}
 		}
 	}
 }
@@ -183,6 +200,9 @@ func (r *Report) Validate() error {
 		}
 		if f.Evidence == nil || f.Advice == nil {
 			return fmt.Errorf("report: finding %s: a list is null", f.ID)
+		}
+		if w := f.Worth; w != nil && (w.Time < 0 || w.Time > w.Of || w.Of == 0 || w.Units < 0) {
+			return fmt.Errorf("report: finding %s: worth %d ns of %d", f.ID, w.Time, w.Of)
 		}
 		for _, ref := range f.Evidence {
 			if !known[ref.ID+"{"+ref.Labels.String()+"}"] {

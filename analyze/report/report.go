@@ -215,7 +215,9 @@ type Series struct {
 	Values []float64 `json:"values"`
 }
 
-// Finding is something a reader should know or do. It quotes no number of its own: evidence points at metrics.
+// Finding is something a reader should know or do. It quotes no number of its own: evidence points at metrics, and the
+// first of them is the number that the title is about. Where the capture has units of work, what is said is of the steady
+// part, and so are the metrics (steady.*); load, warm-up and tail have no part in it.
 type Finding struct {
 	ID       string      `json:"id"`
 	Severity Severity    `json:"severity"`
@@ -223,7 +225,20 @@ type Finding struct {
 	Evidence []MetricRef `json:"evidence"`
 	Advice   []string    `json:"advice"`
 	Doc      string      `json:"doc"` // id of the section that made it; `explain doc ID` prints its page
+	// Worth is how much time could be won; nil where that is not known.
+	Worth *Worth `json:"worth,omitempty"`
 }
+
+// Worth is the most time that could be won if what a finding is about went away altogether: a ceiling, no forecast. It
+// is of one device, where several work side by side of the one that has most to win.
+type Worth struct {
+	Time  int64 `json:"time"`            // ns that could be won, at most Of
+	Of    int64 `json:"of"`              // ns that were looked at: the steady part of the window, else the window
+	Units int64 `json:"units,omitempty"` // units of work that the device ran in that time; 0: none are known
+}
+
+// Share is Time as a part of Of, 0 to 1.
+func (w *Worth) Share() float64 { return float64(w.Time) / float64(w.Of) }
 
 // Severity of a finding.
 type Severity string

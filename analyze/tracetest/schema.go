@@ -104,6 +104,8 @@ CUDA_GRAPH_EVENTS @3.7.2
   start! end! eventClass! globalTid nameId! graphId originalGraphId graphExecId
 PROFILER_OVERHEAD
   start! end! globalTid correlationId<2.9.1 nameId! returnValue!<3.24.7 overheadType!@3.24.7
+CUDA_GPU_MEMORY_USAGE_EVENTS
+  start! globalPid! deviceId! contextId! address! pc! bytes! memKind! memoryOperationType! correlationId nameId localMemoryPoolAddress localMemoryPoolReleaseThreshold localMemoryPoolSize localMemoryPoolUtilizedSize
 CUPTI_ACTIVITY_KIND_OVERHEAD @3.24.7
   start! end! eventClass! globalTid correlationId nameId overheadType!
 CUPTI_ACTIVITY_KIND_RUNTIME

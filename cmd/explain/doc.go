@@ -16,13 +16,14 @@ const evidencePage = "evidence"
 
 func newDoc(e *env) *cobra.Command {
 	return &cobra.Command{
-		Use:   "doc [SECTION]",
+		Use:   "doc [SECTION|FINDING]",
 		Short: "Print what a section of the report means and how it is computed",
 		Long: "doc prints the page of a section: definitions, metrics, tables, limits, and what to do about its findings.\n" +
+			"The id of a finding prints the page of its section.\n" +
 			"It also prints the pages on how diff tells a change from noise, and on its policy: " +
 			strings.Join(diff.Pages(), ", ") + ";\n" +
 			"and on the files that are read beside a trace: " + evidencePage + ".",
-		Example: "  explain doc          the list of sections\n  explain doc idle     one of them",
+		Example: "  explain doc            the list of sections\n  explain doc idle       one of them\n  explain doc gpu_idle   the page that explains a finding",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usagef("one page at a time")
@@ -55,6 +56,9 @@ func newDoc(e *env) *cobra.Command {
 				return err
 			}
 			page, err := analyze.SectionPage(args[0])
+			if _, of, found := analyze.FindingPage(args[0]); err != nil && found {
+				page, err = of, nil
+			}
 			if err != nil {
 				return usagef("%w; run explain doc for the list", err)
 			}

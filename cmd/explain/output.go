@@ -48,19 +48,21 @@ func folder(res *analyze.Result) []file {
 		files = append(files, format("ncu/regions/report.json", writeRegionsJSON),
 			format("ncu/regions/report.md", writeRegions))
 	}
+	done := map[string]bool{}
 	table := func(t *report.Table) {
-		if t.File != "" {
+		if t.File != "" && !done[t.File] {
+			done[t.File] = true
 			files = append(files,
 				file{filepath.Join("tables", t.File), func(w io.Writer) error { return render.CSV(w, t) }})
 		}
+	}
+	for i := range res.Details { // whole, where the report has some rows of the table
+		table(&res.Details[i])
 	}
 	for i := range res.Report.Sections {
 		for j := range res.Report.Sections[i].Tables {
 			table(&res.Report.Sections[i].Tables[j])
 		}
-	}
-	for i := range res.Details {
-		table(&res.Details[i])
 	}
 	return files
 }

@@ -18,12 +18,14 @@ func newReport(e *env) *cobra.Command {
 
 Evidence that lies next to a capture goes into the same report: Nsight Compute CSV exports, server
 logs, Prometheus metrics, the files of profilers ("explain doc evidence"). Each is also analysed
-alone: TRACE may be left out, or be such a file.
+alone: TRACE may be left out, or be such a file. A report.json, a comparison.json or the folder of
+one is shown again as it was made; of a capture's folder without a report the trace is analysed
+with the evidence beside it.
 
   report.html             the full report for a browser, in one file
   report.md               the same as text, warnings and findings first
   report.json             the same as data, see "explain schema report" and "explain metrics"
-  tables/*.csv            every table
+  tables/*.csv            every row of every table; --all-rows of those with a row per event too
   summary.json            profilemate's summary
   kernels.md, stakeholder_summary.md   as llm-perf-opt writes them
 
@@ -47,6 +49,7 @@ type reportFlags struct {
 	analysisFlags
 	out           string
 	top           int
+	allRows       bool
 	noPercentiles bool
 	noRangeMap    bool
 	coverageWarn  float64
@@ -60,7 +63,7 @@ type reportFlags struct {
 }
 
 // formats of --format, in the order of the help text.
-var formats = []string{"text", "md", "json", "summary"}
+var formats = []string{"text", "md", "html", "json", "summary"}
 
 func (f *reportFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
@@ -79,6 +82,7 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 		"add a folder or file of evidence of any kind, recognised by content: `DIR`")
 	fl.IntVar(&f.top, "top-kernels", 30, "rows of ranked tables, `N` at most")
 	fl.IntVar(&f.top, "kernel-limit", 30, "the same as --top-kernels")
+	fl.BoolVar(&f.allRows, "all-rows", false, "write every row of the tables with a row per event (default the 10,000 longest)")
 	fl.BoolVar(&f.noPercentiles, "no-kernel-percentiles", false, "leave out percentiles of kernel durations")
 	fl.BoolVar(&f.noRangeMap, "no-nvtx-kernel-map", false, "do not attribute kernels to NVTX ranges")
 	fl.Float64Var(&f.coverageWarn, "nvtx-coverage-warn-threshold", 0.7,
@@ -98,7 +102,7 @@ func (f *reportFlags) options(cmd *cobra.Command, e *env) (analyze.Options, erro
 		return opt, err
 	}
 	opt.Top, opt.NoPercentiles, opt.NoRangeMap = f.top, f.noPercentiles, f.noRangeMap
-	opt.CoverageWarn = f.coverageWarn
+	opt.CoverageWarn, opt.AllRows = f.coverageWarn, f.allRows
 	switch {
 	case f.top < 1:
 		return opt, usagef("--top-kernels must be at least 1, got %d", f.top)
@@ -122,6 +126,14 @@ func (f *reportFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	opt, err := f.options(cmd, e)
 	if err != nil {
 		return err
+	}
+	if len(args) > 0 {
+		if shown, err := f.showAgain(cmd, e, args[0]); shown {
+			return err
+		}
+		var beside []analyze.Evidence
+		args[0], beside = traceIn(args[0])
+		opt.Evidence = append(opt.Evidence, beside...)
 	}
 	if f.printSchema && len(args) == 0 {
 		return usagef("--print-schema is about a trace: name one")
@@ -167,6 +179,8 @@ func (f *reportFlags) print(e *env, res *analyze.Result) error {
 		return writeJSON(e.Out, res.Report)
 	case "md":
 		return writeComment(e.Out, res.Report)
+	case "html":
+		return writeHTML(e.Out, res.Report)
 	case "summary":
 		return writeSummary(e.Out, res.Report)
 	}

@@ -139,7 +139,7 @@ const (
 func Codes() []Code {
 	return []Code{DifferentWork, NoUnit, EmptySide, EnvironmentMismatch, GraphCaptureMismatch, MissingMetric, LowCoverage,
 		MissingKind, NothingMatched, WideInterval, TooFewUnits, Trend, NoBaseline, SameCapture, OneSession, IncompleteCapture,
-		FailedRequests}
+		HighOverhead, FailedRequests}
 }
 
 // Doubts are the codes of a report's warnings that travel with a capture into a comparison: they limit what its numbers mean.

@@ -134,12 +134,23 @@ func aggregates(v *present.View) doc.Table {
 	return t
 }
 
-// stageOf is the metric that times one stage: per unit of work if units carry the phase, else its wall time, else that
+// stageOf is the metric that times one stage: per unit of work if units carry the phase, else that
 // of a profiler session's forward passes.
 func stageOf(v *present.View, phase string) *report.Metric {
-	for _, id := range []string{"unit.time", "phase.wall_time", "forward.time"} {
+	for _, id := range []string{"unit.time", "forward.time"} {
 		if m := v.Metric(id, "phase", phase); m != nil {
 			return m
+		}
+	}
+	return nil
+}
+
+// meanWall is the mean host time of a range of a phase, nil where the phase has no ranges.
+func meanWall(v *present.View, phase string) *float64 {
+	for _, w := range phasesOf(v) {
+		if w.phase == phase && w.count > 0 {
+			mean := float64(w.wall) / float64(w.count)
+			return &mean
 		}
 	}
 	return nil
@@ -162,8 +173,13 @@ func stageTimings(v *present.View) []doc.Block {
 				found = true
 			}
 		}
-		if m := stageOf(v, s); !found && m != nil {
+		if found {
+			continue
+		}
+		if m := stageOf(v, s); m != nil {
 			row(s, statRow(doc.Text(s), m))
+		} else if mean := meanWall(v, s); mean != nil {
+			row(s, []doc.Cell{{doc.Text(s)}, {doc.Text(unit.Format(*mean, report.Nanoseconds) + " per range")}, {doc.Text(present.Unknown)}})
 		}
 	}
 	if len(t.Rows) == 0 {

@@ -21,9 +21,9 @@ type summary struct {
 
 // phaseSummary is the wall time of the NVTX ranges of a phase.
 type phaseSummary struct {
-	Count   int64       `json:"count"`
-	TotalMs json.Number `json:"total_ms"`
-	AvgMs   *float64    `json:"avg_ms"`
+	Count   *int64       `json:"count"`
+	TotalMs *json.Number `json:"total_ms"`
+	AvgMs   *float64     `json:"avg_ms"`
 	total   int64
 }
 
@@ -47,18 +47,20 @@ type kernelSummary struct {
 }
 
 // graphSummary counts kernels that really ran inside CUDA graphs. profilemate guessed: it counted every kernel whose
-// launch configuration repeats more than ten times.
+// launch configuration repeats more than ten times. Coverage is by count, as profilemate defines it, and null where graphs
+// traced as a whole hide their kernels; by time it stands beside.
 type graphSummary struct {
-	TotalKernelLaunches *int64       `json:"total_kernel_launches"`
-	GraphKernelLaunches *int64       `json:"graph_kernel_launches"`
-	GraphCoveragePct    *json.Number `json:"graph_coverage_pct"`
-	NumUniqueGraphs     *int64       `json:"num_unique_graphs"`
+	TotalKernelLaunches  *int64       `json:"total_kernel_launches"`
+	GraphKernelLaunches  *int64       `json:"graph_kernel_launches"`
+	GraphCoveragePct     *json.Number `json:"graph_coverage_pct"`
+	GraphTimeCoveragePct *json.Number `json:"graph_time_coverage_pct"`
+	NumUniqueGraphs      *int64       `json:"num_unique_graphs"`
 }
 
 const summaryKernels = 20
 
 // SummaryJSON is profilemate's summary.json, made of the report's metrics and tables. Top level keys are always there;
-// prefill_decode and components are null where nothing is known of them.
+// prefill and decode are always there, with null where nothing is known of them; components is null where there are none.
 func SummaryJSON(r *report.Report) ([]byte, error) {
 	v := present.NewView(r)
 	s := summary{
@@ -71,8 +73,16 @@ func SummaryJSON(r *report.Report) ([]byte, error) {
 			NumUniqueGraphs:     wholeTrace(v, "graph.unique"),
 		},
 	}
+	g := &s.CUDAGraphs
 	if c, ok := v.Num("graph.coverage"); ok {
-		s.CUDAGraphs.GraphCoveragePct = shifted(report.F(c), 2)
+		g.GraphTimeCoveragePct = shifted(report.F(c), 2)
+		if c == 0 {
+			g.GraphCoveragePct = g.GraphTimeCoveragePct
+		}
+	}
+	if e := r.Environment.GraphTrace; g.GraphKernelLaunches != nil && g.TotalKernelLaunches != nil &&
+		*g.TotalKernelLaunches > 0 && (e == nil || *e != "graph") {
+		g.GraphCoveragePct = shifted(report.F(float64(*g.GraphKernelLaunches)/float64(*g.TotalKernelLaunches)*100), 0)
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -124,7 +134,7 @@ func phasesOf(v *present.View) []phaseWall {
 
 // prefillDecode folds the phases into prefill, decode and other, as profilemate names them.
 func prefillDecode(v *present.View) map[string]*phaseSummary {
-	var out map[string]*phaseSummary
+	out := map[string]*phaseSummary{"prefill": {}, "decode": {}}
 	for _, w := range phasesOf(v) {
 		name := "other"
 		switch p := strings.ToLower(w.phase); {
@@ -133,21 +143,24 @@ func prefillDecode(v *present.View) map[string]*phaseSummary {
 		case strings.Contains(p, "decode"), strings.Contains(p, "generation"):
 			name = "decode"
 		}
-		if out == nil {
-			out = map[string]*phaseSummary{}
-		}
 		s := out[name]
 		if s == nil {
 			s = &phaseSummary{}
 			out[name] = s
 		}
-		s.Count += w.count
+		if s.Count == nil {
+			s.Count = new(int64)
+		}
+		*s.Count += w.count
 		s.total += w.wall
 	}
 	for _, s := range out {
-		s.TotalMs = *shifted(report.I(s.total), -6)
-		if s.Count > 0 {
-			avg := float64(s.total) / float64(s.Count) / 1e6
+		if s.Count == nil {
+			continue
+		}
+		s.TotalMs = shifted(report.I(s.total), -6)
+		if *s.Count > 0 {
+			avg := float64(s.total) / float64(*s.Count) / 1e6
 			s.AvgMs = &avg
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/load"
+	"github.com/nsys-llm/explain/analyze/internal/evidence/modelconfig"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/ncu"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/prom"
 	"github.com/nsys-llm/explain/analyze/internal/evidence/serverlog"
@@ -78,6 +79,7 @@ func readers(others []Reader) []Reader {
 	return slices.Concat([]Reader{
 		{file.Load, "a result of explain load", load.Is, Reading(load.Read)},
 		{file.NCU, "a Nsight Compute CSV", ncu.Is, Reading(ncu.Read)},
+		{file.ModelConfig, "the config.json of a model", modelconfig.Is, Reading(modelconfig.Read)},
 	}, others, []Reader{
 		{file.Prometheus, "a dump of Prometheus metrics", prom.Is, Reading(prom.Read)},
 		{file.ServerLog, "a log of vLLM, SGLang or TensorRT-LLM", serverlog.Is, Reading(serverlog.Read)},

@@ -48,10 +48,14 @@ func (s *Span) Dur(i int) int64 {
 	return s.lengths[i]
 }
 
-// Starting returns the index range [lo, hi) of the events that start within [from, to], both ends included.
+// Starting returns the index range [lo, hi) of the events that start within [from, to]. What starts at to and goes on
+// after it is no part of that time.
 func (s *Span) Starting(from, to int64) (lo, hi int) {
 	lo = sort.Search(s.Len(), func(i int) bool { return s.Start(i) >= from })
 	hi = lo + sort.Search(s.Len()-lo, func(i int) bool { return s.Start(lo+i) > to })
+	for hi > lo && s.Start(hi-1) == to && s.Dur(hi-1) > 0 {
+		hi--
+	}
 	return lo, hi
 }
 

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,14 +116,20 @@ func (l *loader) run() error {
 	if err != nil {
 		return err
 	}
+	allocs, err := l.loadAllocs()
+	if err != nil {
+		return err
+	}
 	l.settle(list)
 	tables := each(list, func(r *reading) *eventTable { return r.common() })
 	dropStray(tables)
 	for _, e := range tables {
 		t.Tables = append(t.Tables, e.TableStat)
 	}
-	if overhead != nil {
-		t.Tables = append(t.Tables, *overhead)
+	for _, s := range []*TableStat{overhead, allocs} {
+		if s != nil {
+			t.Tables = append(t.Tables, *s)
+		}
 	}
 	slices.SortFunc(t.Tables, func(a, b TableStat) int { return strings.Compare(a.Name, b.Name) })
 	l.settleIdents(tables)
@@ -420,6 +427,43 @@ func (l *loader) loadOverhead() (*TableStat, error) {
 	})
 	return stat, err
 }
+
+// loadAllocs reads the events of memory. Operations other than allocating and freeing are skipped.
+func (l *loader) loadAllocs() (*TableStat, error) {
+	table, ok := l.tables[RoleAlloc]
+	if !ok {
+		return nil, nil
+	}
+	stat := &TableStat{Role: RoleAlloc, Name: table.Name}
+	columns := []string{"start", "bytes", "memoryOperationType", "address", "globalPid", "deviceId", "memKind",
+		"localMemoryPoolAddress", "localMemoryPoolSize", "localMemoryPoolUtilizedSize"}
+	err := l.scanRole(RoleAlloc, columns, func(row []cell) error {
+		value := func(column int, none int64) int64 {
+			if v, ok := whole(&row[column]); ok {
+				return v
+			}
+			return none
+		}
+		stat.Rows++
+		start, known := whole(&row[0])
+		bytes, operation := value(1, -1), value(2, -1)
+		if !known || !sound(start, start) || bytes < 0 || bytes > maxAlloc || operation != 0 && operation != 1 {
+			stat.Skipped++
+			return nil
+		}
+		l.trace.Allocs = append(l.trace.Allocs, Alloc{
+			Start: start, Bytes: bytes, Free: operation == 1, Address: value(3, 0), Owner: value(4, 0),
+			Device: int32(value(5, -1)), Kind: int32(value(6, 2)), Pool: value(7, 0),
+			PoolSize: value(8, -1), PoolUsed: value(9, -1),
+		})
+		return nil
+	})
+	slices.SortStableFunc(l.trace.Allocs, func(a, b Alloc) int { return cmp.Compare(a.Start, b.Start) })
+	return stat, err
+}
+
+// maxAlloc is more memory than one allocation can have, in bytes.
+const maxAlloc = 1 << 48
 
 const (
 	minTime = -1 << 63

@@ -33,6 +33,7 @@ type Trace struct {
 	Syncs   Syncs  // CUPTI_ACTIVITY_KIND_SYNCHRONIZATION
 
 	Overhead    []Overhead
+	Allocs      []Alloc // by start; of captures with --cuda-memory-usage
 	Diagnostics []Diagnostic
 
 	// GraphNodes counts kernels that ran as a node of a CUDA graph (node tracing).
@@ -109,6 +110,18 @@ type Meta struct {
 	Arch                           string
 	SessionStart                   int64 // ns since 1970; 0: not stated
 	CaptureStart, CaptureStop      int64 // ANALYSIS_DETAILS, on the host's clock; only their difference is used
+}
+
+// Alloc is memory that was allocated or freed.
+type Alloc struct {
+	Start, Bytes, Address int64
+	Owner                 int64 // global pid; 0 unknown
+	Device                int32 // deviceId, or -1
+	Kind                  int32 // ENUM_CUDA_MEM_KIND: 0 pageable, 1 pinned, 2 device, 3 array, 4 managed, 5 and 6 static
+	Free                  bool
+	// Pool is the address of the memory pool that served it, with what it holds and what of that is in use, in bytes; 0
+	// and -1 where there is none.
+	Pool, PoolSize, PoolUsed int64
 }
 
 // Overhead is a stretch of time the profiler spent on itself.

@@ -20,6 +20,7 @@ const (
 	RoleGraph       Role = "graph"
 	RoleSync        Role = "sync"
 	RoleOverhead    Role = "overhead"
+	RoleAlloc       Role = "alloc"
 	RoleDiagnostics Role = "diagnostics"
 	RoleProcesses   Role = "processes"
 	RoleThreads     Role = "threads"
@@ -58,6 +59,7 @@ var roles = []roleSpec{
 	{RoleSync, []string{"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"}, []string{"start", "end"},
 		[]string{"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION_V"}},
 	{RoleOverhead, []string{"PROFILER_OVERHEAD"}, []string{"start", "end"}, nil},
+	{RoleAlloc, []string{"CUDA_GPU_MEMORY_USAGE_EVENTS"}, []string{"start", "bytes", "memoryOperationType"}, nil},
 	{RoleDiagnostics, []string{"DIAGNOSTIC_EVENT"}, []string{"severity"}, nil},
 	{RoleProcesses, []string{"PROCESSES"}, []string{"globalPid"}, nil},
 	{RoleThreads, []string{"ThreadNames"}, []string{"nameId", "globalTid"}, nil},
@@ -89,6 +91,16 @@ func probe(tables []tableInfo) map[Role]tableInfo {
 			}
 			if ok {
 				found[spec.role] = t
+				break
+			}
+		}
+	}
+	if _, ok := found[RoleStrings]; !ok {
+		for _, name := range names { // any other table of ids and values
+			t, upper := byName[strings.ToLower(name)], strings.ToUpper(name)
+			if t.hasAll([]string{"id", "value"}) && !strings.HasPrefix(upper, "ENUM_") &&
+				!strings.HasPrefix(upper, "TARGET_INFO_") && !strings.HasPrefix(upper, "META_DATA_") {
+				found[RoleStrings] = t
 				break
 			}
 		}
@@ -192,7 +204,8 @@ func isNsys(tables []tableInfo, found map[Role]tableInfo) (nsys, hasData bool) {
 		switch name := strings.ToUpper(t.Name); {
 		case strings.HasPrefix(name, "CUPTI_ACTIVITY_"), strings.HasPrefix(name, "NVTX_"),
 			strings.HasPrefix(name, "OSRT_"), strings.HasPrefix(name, "META_DATA_"), name == "EXPORT_META_DATA",
-			name == "COMPOSITE_EVENTS", name == "SCHED_EVENTS":
+			name == "COMPOSITE_EVENTS", name == "SCHED_EVENTS", name == "THREADNAMES", name == "PROCESSES",
+			name == "PROCESSSTREAMS":
 			nsys, hasData = true, true
 		case strings.HasPrefix(name, "TARGET_INFO_"), strings.HasPrefix(name, "ENUM_NSYS"), name == "STRINGIDS":
 			nsys = true

@@ -241,7 +241,7 @@ func TestMetadataComesThroughAnAllowList(t *testing.T) {
 
 func TestStarting(t *testing.T) {
 	tr := open(t, threeKernels(), Options{})
-	for _, c := range []struct{ from, to, lo, hi int64 }{{0, 1000, 0, 3}, {100, 200, 0, 2}, {101, 199, 1, 1}, {300, 300, 2, 3}, {400, 500, 3, 3}} {
+	for _, c := range []struct{ from, to, lo, hi int64 }{{0, 1000, 0, 3}, {100, 200, 0, 1}, {100, 201, 0, 2}, {101, 199, 1, 1}, {300, 300, 2, 2}, {400, 500, 3, 3}} {
 		if lo, hi := tr.Kernels.Starting(c.from, c.to); int64(lo) != c.lo || int64(hi) != c.hi {
 			t.Errorf("Starting(%d, %d) = %d, %d, want %d, %d", c.from, c.to, lo, hi, c.lo, c.hi)
 		}

@@ -289,6 +289,10 @@ func (f *finder) groupMarkers(m *marked, kind func(r int32) Group) {
 	m.kinds = make([]int32, len(m.ranges))
 	for i, r := range m.ranges {
 		g := kind(r)
+		if f.MappedPhase != nil && g.Phase == "step" {
+			tag := f.Trace.Ranges.Names[f.Trace.Ranges.Name(int(r))].Tag
+			g.Phase = cmp.Or(f.MappedPhase(tag), g.Phase)
+		}
 		k := key{g.Phase, g.Batch, g.Tokens}
 		at, ok := index[k]
 		if !ok {

@@ -167,6 +167,9 @@ type Input struct {
 	Spec     Spec
 	// Marked reports whether the tag of a range name says that --unit nvtx:REGEX matches it.
 	Marked func(tag uint32) bool
+	// MappedPhase, where set, is the phase that the user maps a range to, by the tag of its name, or empty: it names
+	// units that nothing else names.
+	MappedPhase func(tag uint32) string
 }
 
 // Search looks for the units of one capture, in one way or in several. What the ways share stays in memory until Free.

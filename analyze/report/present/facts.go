@@ -24,7 +24,7 @@ func (v *View) facts() []fact {
 	var list []fact
 	for _, f := range []func() (fact, bool){
 		v.idle, v.topKernel, v.kernelTime, v.exposedComm, v.exposedCopy, v.launches, v.sync, v.copies, v.graphs, v.nvtx,
-		v.unitOfWork,
+		v.unitOfWork, v.steady, v.load,
 	} {
 		if f, ok := f(); ok {
 			list = append(list, f)
@@ -44,7 +44,7 @@ func (v *View) onDevice(device string) []doc.Span {
 
 func (v *View) idle() (fact, bool) {
 	device, m := v.worst("gpu.idle_ratio")
-	if m == nil {
+	if m == nil || v.warned("no_kernels") {
 		return fact{}, false
 	}
 	detail := v.onDevice(device)
@@ -162,7 +162,10 @@ func (v *View) launches() (fact, bool) {
 }
 
 func (v *View) sync() (fact, bool) {
-	m := v.Metric("sync.total_time")
+	m := v.Metric("sync.blocked_time")
+	if m == nil { // an older report
+		m = v.Metric("sync.total_time")
+	}
 	if ValueOf(m) == "" {
 		return fact{}, false
 	}
@@ -172,16 +175,19 @@ func (v *View) sync() (fact, bool) {
 	case len(a) == 1:
 		f.brief, sep = doc.Spans(v.word(a[0].Labels["api"])), ", "
 	case len(a) > 1:
-		f.brief, sep = doc.Spans(doc.Text("mostly "), v.word(a[0].Labels["api"]), doc.Text(" ("+ValueOf(a[0])+")")),
-			", "
+		f.brief, sep = doc.Spans(doc.Text("mostly "), v.word(a[0].Labels["api"])), ", "
 	}
 	if n, ok := v.Num("sync.count"); ok {
 		f.brief = append(f.brief, doc.Text(sep+Plural(int64(n), "call")))
 		sep = "; "
 	}
 	f.detail = f.brief
+	if total := v.value("sync.total_time"); total != "" && total != f.value {
+		f.detail = append(f.detail[:len(f.detail):len(f.detail)], doc.Text(sep+total+" in whole calls, over threads"))
+		sep = "; "
+	}
 	if share := v.value("sync.share"); share != "" {
-		f.detail = append(f.brief[:len(f.brief):len(f.brief)],
+		f.detail = append(f.detail[:len(f.detail):len(f.detail)],
 			doc.Text(sep+"the most blocked thread waits for "+share+" of the window"))
 	}
 	return f, true
@@ -291,6 +297,28 @@ func (v *View) unitOfWork() (fact, bool) {
 	}
 	return f, true
 }
+
+// steady is the part of the window that findings are of.
+func (v *View) steady() (fact, bool) {
+	value := v.value("steady.window")
+	if value == "" {
+		return fact{}, false
+	}
+	detail := doc.Spans(doc.Text("of " + unit.Format(float64(v.Window.Length), report.Nanoseconds) + ": the findings are of it"))
+	return fact{label: "Steady part", value: value, detail: detail, tabled: true}, true
+}
+
+// load is what was copied before the first kernel.
+func (v *View) load() (fact, bool) {
+	if ns, ok := v.Num("steady.load_copy_time"); !ok || ns < loadShare*float64(v.Window.Length) {
+		return fact{}, false
+	}
+	detail := doc.Spans(doc.Text("of copies (" + v.value("steady.load_copy_bytes") + ") before the first kernel: model load"))
+	return fact{label: "Load", value: v.value("steady.load_copy_time"), detail: detail, brief: detail}, true
+}
+
+// loadShare is the share of the window from which copies before the first kernel are named.
+const loadShare = 0.01
 
 // mainGroup is the group that the metrics without labels are of, or where none says so the one with the most units.
 func (v *View) mainGroup() report.UnitGroup {

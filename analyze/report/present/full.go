@@ -194,6 +194,10 @@ func (v *View) findings() []doc.Block {
 	for _, f := range v.Findings {
 		item := doc.Item{Spans: append(doc.Spans(doc.Strong(severityWord(f.Severity)+":").With(severityTone(f.Severity)),
 			doc.Text(" ")), Prose(f.Title)...)}
+		if w := worth(f.Worth); w != "" {
+			item.Spans = append(item.Spans, doc.Text(" ("+w+")"))
+		}
+		item.Spans = append(item.Spans, doc.Text(" "), doc.Code(f.ID))
 		sub := doc.List{}
 		if e := v.evidence(f.Evidence); len(e) > 0 {
 			sub.Items = append(sub.Items, doc.Item{Spans: append(doc.Spans(doc.Text("Evidence: ")), e...)})

@@ -273,7 +273,7 @@ func TestSummaryJSONIsReadable(t *testing.T) {
 	if err := json.Unmarshal(s, &read); err != nil {
 		t.Fatal(err)
 	}
-	if read.PrefillDecode["prefill"].TotalMs != 98.003 || read.PrefillDecode["decode"].TotalMs != 640.112 || read.TopKernels[0].TotalTimeMs != 312.41728 || read.CUDAGraphs.GraphCoveragePct != 81.27 {
+	if read.PrefillDecode["prefill"].TotalMs != 98.003 || read.PrefillDecode["decode"].TotalMs != 640.112 || read.TopKernels[0].TotalTimeMs != 312.41728 || read.CUDAGraphs.GraphCoveragePct != 81088.0/91144*100 {
 		t.Errorf("%+v", read)
 	}
 }

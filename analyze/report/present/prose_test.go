@@ -39,7 +39,7 @@ func TestClip(t *testing.T) {
 	for text, want := range map[string]string{
 		"short": "short",
 		"One sentence that says quite enough of it. " + long: "One sentence that says quite enough of it.",
-		strings.Repeat("ab ", 40) + "ab: " + long:            strings.Repeat("ab ", 40) + "ab …",
+		strings.Repeat("ab ", 30) + "ab: " + long:            strings.Repeat("ab ", 30) + "ab …",
 	} {
 		if got := clip(text); got != want {
 			t.Errorf("%q, want %q", got, want)

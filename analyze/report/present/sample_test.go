@@ -205,7 +205,7 @@ func serve() *builder {
 	b.section("quality", "Capture quality", report.Error, "explain failed here, please report it: index out of range")
 
 	r.Findings = append(r.Findings,
-		report.Finding{ID: "host_bound", Severity: report.High, Title: "The GPU waits for the host to launch work", Doc: "gpu_time",
+		report.Finding{ID: "gpu_idle", Worth: &report.Worth{Time: 90_596_000, Of: 552_000_000, Units: 112}, Severity: report.High, Title: "The GPU waits for the host to launch work", Doc: "gpu_time",
 			Evidence: []report.MetricRef{ref("gpu.idle_cause_time", "cause", "host", "device", "1"), ref("gpu.idle_cause_time", "cause", "launch", "device", "1"), ref("gpu.window", "device", "1")},
 			Advice:   []string{"Run decode steps as CUDA graphs (vLLM: drop --enforce-eager; PyTorch: `torch.compile(mode=\"reduce-overhead\")`), so that one call launches a whole step.", "Check CPU frequency, NUMA binding and the Python work per step."}},
 		report.Finding{ID: "large_kernel", Severity: report.Medium, Title: "One kernel takes a large share of the kernel time", Doc: "kernels",

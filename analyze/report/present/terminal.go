@@ -1,6 +1,7 @@
 package present
 
 import (
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -21,9 +22,9 @@ type TerminalOptions struct {
 // Bounds that keep the summary under 40 lines at 100 columns.
 const (
 	termDevices  = 4
-	termKernels  = 5
+	termKernels  = 4
 	termFindings = 3
-	termText     = 175 // characters of a warning or an advice
+	termText     = 125 // characters of a warning or an advice
 )
 
 // Terminal is the summary that a command prints: under 40 lines.
@@ -37,6 +38,10 @@ func Terminal(r *report.Report, o TerminalOptions) doc.Document {
 	if r.Window.Length == 0 && r.Window.Why != "" && !v.EvidenceOnly() {
 		d.Add(doc.P(Prose(clip(r.Window.Why))...))
 	}
+	if f := v.termWarnings(); len(f.Items) > 0 {
+		d.Add(f)
+	}
+	d.Add(v.termFindings()...)
 	if t, ok := v.deviceTable(); ok {
 		d.Add(t)
 	}
@@ -52,8 +57,7 @@ func Terminal(r *report.Report, o TerminalOptions) doc.Document {
 	if len(facts.Rows) > 0 {
 		d.Add(facts)
 	}
-	d.Add(v.termFindings()...)
-	d.Add(v.termEnd(o))
+	d.Add(termEnd(o))
 	return d
 }
 
@@ -73,7 +77,7 @@ func windowMode(w report.Window) string {
 // deviceTable is where the time of each device went. With many devices it shows the most idle ones.
 func (v *View) deviceTable() (doc.Table, bool) {
 	devices := v.devices()
-	if len(devices) == 0 {
+	if len(devices) == 0 || v.warned("no_kernels") {
 		return doc.Table{}, false
 	}
 	hidden := 0
@@ -174,28 +178,74 @@ func (v *View) topKernels() (doc.Table, bool) {
 	return out, true
 }
 
-// headline is the first piece of a finding's evidence: "GPU 1: 74.3 %".
+// headline is the number that a finding is about, the first piece of its evidence: "GPU 1: 74.3 %". A count is told
+// with its noun.
 func (v *View) headline(f report.Finding) []doc.Span {
-	for _, ref := range f.Evidence {
-		m := v.metrics[key(ref.ID, ref.Labels)]
-		value := ValueOf(m)
-		if value == "" || m.Unit == report.Count {
-			continue // a number without its noun says nothing
-		}
-		var spans []doc.Span
-		if c := ref.Labels["category"]; c != "" && len(ref.Labels) == 1 {
+	if len(f.Evidence) == 0 {
+		return nil
+	}
+	ref := f.Evidence[0]
+	m := v.metrics[key(ref.ID, ref.Labels)]
+	value := ValueOf(m)
+	if value == "" {
+		return nil
+	}
+	if m.Unit == report.Count {
+		value = counted(ref.ID) + " " + value
+	}
+	for _, name := range []string{"category", "kernel", "api"} {
+		if c := ref.Labels[name]; c != "" && len(ref.Labels) == 1 {
 			return append(doc.Spans(v.word(c)), doc.Text(": "+value))
 		}
-		if len(ref.Labels) == 1 && (ref.Labels["device"] != "" || ref.Labels["phase"] != "" ||
-			ref.Labels["pid"] != "") {
-			spans = append(v.labels(ref.Labels), doc.Text(": "))
-		}
-		return append(spans, doc.Text(value))
 	}
-	return nil
+	var spans []doc.Span
+	if len(ref.Labels) == 1 && (ref.Labels["device"] != "" || ref.Labels["phase"] != "" || ref.Labels["stage"] != "" ||
+		ref.Labels["pid"] != "") {
+		spans = append(v.labels(ref.Labels), doc.Text(": "))
+	}
+	return append(spans, doc.Text(value))
 }
 
-// termFindings are the most severe findings with their main number, the first with its first advice.
+// counted is what a metric counts, in words: serve.preemptions is preemptions, memcpy.tiny_count memcpy tiny.
+func counted(id string) string {
+	words := strings.Split(strings.TrimPrefix(id, "steady."), ".")
+	if last := words[len(words)-1]; len(words) > 1 && !strings.HasSuffix(last, "count") {
+		words = words[1:]
+	}
+	return strings.ReplaceAll(strings.TrimSuffix(strings.TrimSuffix(strings.Join(words, " "), "count"), "_"), "_", " ")
+}
+
+// worth says how much time a finding could win: of a step where there are units, else of the time that was looked at.
+func worth(w *report.Worth) string {
+	switch {
+	case w == nil:
+		return ""
+	case w.Time == 0:
+		return "no GPU time to win"
+	}
+	times, per := []float64{float64(w.Time), float64(w.Of)}, ""
+	if w.Units > 0 {
+		times, per = []float64{times[0] / float64(w.Units), times[1] / float64(w.Units)}, " per step"
+	}
+	return "worth up to " + unit.Format(times[0], report.Nanoseconds) + " of " + unit.Format(times[1], report.Nanoseconds) + per
+}
+
+// brief is what stands in brackets behind a finding: its number and what it is worth.
+func (v *View) brief(f report.Finding) []doc.Span {
+	spans := v.headline(f)
+	if w := worth(f.Worth); w != "" {
+		if len(spans) > 0 {
+			w = "; " + w
+		}
+		spans = append(spans, doc.Text(w))
+	}
+	if len(spans) == 0 {
+		return nil
+	}
+	return append(append(doc.Spans(doc.Text(" (")), spans...), doc.Text(")"))
+}
+
+// termFindings are the most severe findings with their number and their id, the first with its first advice.
 func (v *View) termFindings() []doc.Block {
 	if len(v.Findings) == 0 {
 		return nil
@@ -207,34 +257,48 @@ func (v *View) termFindings() []doc.Block {
 		}
 		spans := append(doc.Spans(doc.Strong(severityWord(f.Severity)+":").With(severityTone(f.Severity)),
 			doc.Text(" ")), Prose(clip(f.Title))...)
-		if e := v.headline(f); len(e) > 0 {
-			spans = append(append(append(spans, doc.Text(" (")), e...), doc.Text(")"))
-		}
+		spans = append(spans, v.brief(f)...)
+		spans = append(spans, doc.Text(" ["+f.ID+"]").With(doc.Muted))
 		if i == 0 && len(f.Advice) > 0 {
 			spans = append(append(spans, doc.Text(". ")), Prose(clip(f.Advice[0]))...)
 		}
 		l.Items = append(l.Items, doc.Item{Spans: spans})
 	}
 	text := "Findings"
+	if s := v.value("steady.window"); s != "" {
+		text += " of the steady part, " + s
+	}
 	if n := len(v.Findings); n > termFindings {
-		text += " (" + strconv.Itoa(termFindings) + " of " + strconv.Itoa(n) + ")"
+		text += " (" + strconv.Itoa(termFindings) + " of " + strconv.Itoa(n) + "; explain doc ID says more)"
 	}
 	return []doc.Block{doc.H(2, "findings", text), l}
 }
 
-// termEnd is the first warning and what was written.
-func (v *View) termEnd(o TerminalOptions) doc.Fields {
-	var f doc.Fields
-	if n := len(v.Warnings); n > 0 {
-		var spans []doc.Span
-		for _, s := range Prose(clip(v.Warnings[0].Text)) {
-			spans = append(spans, s.With(doc.Warn))
-		}
-		if n > 1 {
-			spans = append(spans, doc.Text(" (+"+strconv.Itoa(n-1)+" more)").With(doc.Muted))
-		}
-		f.Items = append(f.Items, doc.Field{Label: "Warnings", Value: spans})
+// termWarnings is the first warning, and how many others there are.
+func (v *View) termWarnings() (f doc.Fields) {
+	n := len(v.Warnings)
+	if n == 0 {
+		return f
 	}
+	var spans []doc.Span
+	for _, s := range Prose(clip(v.Warnings[0].Text)) {
+		spans = append(spans, s.With(doc.Warn))
+	}
+	if n > 1 {
+		spans = append(spans, doc.Text(" (+"+strconv.Itoa(n-1)+" more)").With(doc.Muted))
+	}
+	f.Items = append(f.Items, doc.Field{Label: "Warnings", Value: spans})
+	return f
+}
+
+// warned reports whether the report has a warning of this code.
+func (v *View) warned(code string) bool {
+	return slices.ContainsFunc(v.Warnings, func(w report.Warning) bool { return w.Code == code })
+}
+
+// termEnd is what was written.
+func termEnd(o TerminalOptions) doc.Fields {
+	var f doc.Fields
 	if o.Out != "" {
 		text := o.Out
 		for i, name := range o.Files {

@@ -11,8 +11,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
-// CSV writes every row and column of a table, the others row included, as RFC 4180 with line feeds. The header is there
-// even when there are no rows.
+// CSV writes every column and row of a table but the others row, as RFC 4180 with line feeds, so that each column holds
+// values of one kind. The header is there even when there are no rows.
 //
 // A column becomes one field named after its id, in base units, or the fields its CSV list asks for: the base value
 // times 10^Exp10, exact for integers. Unknown is an empty field. Names that a spreadsheet would take for a formula get
@@ -34,7 +34,11 @@ func CSV(w io.Writer, t *report.Table) error {
 	if err := out.Write(record); err != nil {
 		return err
 	}
-	for _, row := range t.Rows {
+	rows := t.Rows
+	if t.Others && len(rows) > 0 {
+		rows = rows[:len(rows)-1]
+	}
+	for _, row := range rows {
 		record = record[:0]
 		for i, c := range t.Columns {
 			var cell report.Cell

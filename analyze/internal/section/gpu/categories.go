@@ -12,7 +12,7 @@ import (
 )
 
 var Categories = kit.Section{
-	ID: "categories", Title: "Kernel categories",
+	ID: "categories", Steady: true, Title: "Kernel categories",
 	Needs: []trace.Role{trace.RoleKernel},
 	Derivation: "Kernel rows that start in the window, grouped by the category and the library that their names " +
 		"tell. Shares are of kernel time and the time of CUDA graphs traced as a whole together.",
@@ -204,6 +204,23 @@ func groupsTable(o *kit.Output, in *kit.Input, id, column string, list []kernelG
 	t.Cut(-1).Add()
 }
 
+// mostPointwise is the device with most time in pointwise and copy kernels, and that time.
+func mostPointwise(in *kit.Input) (device int32, most int64) {
+	times := map[int32]int64{}
+	for _, e := range in.KernelStats().OnDevices {
+		switch in.Kinds[e.Name].Category {
+		case kernelname.Elementwise, kernelname.Memory:
+			times[e.Device] += e.Total
+		}
+	}
+	for d, ns := range times {
+		if ns > most || ns == most && d < device {
+			device, most = d, ns
+		}
+	}
+	return device, most
+}
+
 // pointwiseFinding names what fusion would remove: kernels that only move or touch each element once.
 func pointwiseFinding(in *kit.Input, out *kit.Output, list []kernelGroup, all int64) {
 	var ns int64
@@ -218,6 +235,7 @@ func pointwiseFinding(in *kit.Input, out *kit.Output, list []kernelGroup, all in
 	if share := stat.Ratio(ns, all); share == nil || *share < pointwiseShare {
 		return
 	}
+	device, time := mostPointwise(in)
 	severity := report.Medium
 	if minor(in, ns) {
 		severity = report.Low
@@ -225,5 +243,6 @@ func pointwiseFinding(in *kit.Input, out *kit.Output, list []kernelGroup, all in
 	out.Find("pointwise_kernels", severity, "Pointwise and copy kernels take a large share of the kernel time",
 		append(evidence, kit.Ref("kernel.total_time")),
 		"These kernels are bound by memory bandwidth, and fusing them into their neighbours removes them: torch.compile, or the engine's fused norm, activation, rope and quantisation kernels (check that no fallback path is taken).",
-		"Layout changes and casts between kernels point at producers and consumers that disagree on layout or dtype: the NVTX range around the launch says where.")
+		"Layout changes and casts between kernels point at producers and consumers that disagree on layout or dtype: the NVTX range around the launch says where.",
+	).Worth = in.Worth(device, time)
 }

@@ -15,7 +15,7 @@ import (
 )
 
 var Comm = kit.Section{
-	ID: "comm", Title: "Communication",
+	ID: "comm", Steady: true, Title: "Communication",
 	Needs: []trace.Role{trace.RoleKernel},
 	Derivation: "Kernels whose name says they communicate (NCCL, custom all-reduce, expert dispatch, …) and that " +
 		"start in the window, by collective. Communication is exposed while no compute runs on its device; where " +
@@ -341,5 +341,6 @@ func commFindings(in *kit.Input, out *kit.Output, waits []int64) {
 		[]report.MetricRef{kit.Ref("comm.wait_time", "device", id(most)),
 			kit.Ref("comm.wait_time", "device", id(least)), kit.Ref("gpu.window", "device", id(least))},
 		"The device that waits least joins last: look at what it does before its collectives (idle gaps and their cause, kernels per device) rather than at the link.",
-		"Usual reasons: a rank that also samples, schedules or tokenises, uneven expert or pipeline placement, a host thread on the wrong NUMA node, a GPU at lower clocks (nvidia-smi -q -d CLOCK,PERFORMANCE).")
+		"Usual reasons: a rank that also samples, schedules or tokenises, uneven expert or pipeline placement, a host thread on the wrong NUMA node, a GPU at lower clocks (nvidia-smi -q -d CLOCK,PERFORMANCE).",
+	).Worth = in.Worth(in.Timeline.Devices[most].ID, waits[most]-waits[least])
 }

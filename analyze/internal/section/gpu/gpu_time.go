@@ -11,7 +11,7 @@ import (
 )
 
 var Time = kit.Section{
-	ID: "gpu_time", Title: "GPU time",
+	ID: "gpu_time", Title: "GPU time", Steady: true,
 	Derivation: "Per device, the union of kernels, CUDA graph traces, copies and memsets over the window common " +
 		"to all devices. Each nanosecond belongs to one class, in this order: compute, exposed communication, " +
 		"exposed copy or memset, idle. Each idle gap is split by the API call that launched the work after it.",
@@ -154,7 +154,7 @@ func gpuTime(in *kit.Input, out *kit.Output) {
 	if in.Trace.Graphs.Len() > 0 {
 		out.Note("CUDA graphs traced as a whole count as compute; communication and copies inside them cannot be told apart.")
 	}
-	if window >= shortWindow {
+	if window >= shortWindow && in.RanKernels() {
 		gpuTimeFindings(in, out)
 	}
 }
@@ -188,8 +188,8 @@ const (
 )
 
 func gpuTimeFindings(in *kit.Input, out *kit.Output) {
-	f := &gpuFinder{out: out, devices: in.Timeline.Devices, window: float64(in.Span.Len())}
-	f.hostBound(f.idle())
+	f := &gpuFinder{in: in, out: out, devices: in.Timeline.Devices, window: float64(in.Span.Len())}
+	f.idle()
 	f.transferBound()
 	f.exposedComm()
 	f.imbalance()
@@ -197,6 +197,7 @@ func gpuTimeFindings(in *kit.Input, out *kit.Output) {
 
 // gpuFinder looks at the device where something is worst.
 type gpuFinder struct {
+	in      *kit.Input
 	out     *kit.Output
 	devices []attrib.Device
 	window  float64
@@ -215,53 +216,31 @@ func (f *gpuFinder) worst(of func(d *attrib.Device) int64) (d *attrib.Device, id
 	return d, strconv.Itoa(int(d.ID))
 }
 
-// idle reports whether its advice was for a GPU that waits for the host, so that no second finding has to repeat it.
-func (f *gpuFinder) idle() bool {
+// idle is one finding for all idle time of the device that has most: that it is a large part of the window, or that the
+// host alone causes a part that is.
+func (f *gpuFinder) idle() {
 	d, id := f.worst(func(d *attrib.Device) int64 { return d.Idle })
-	idle := f.share(d.Idle)
-	if idle < idleMedium {
-		return false
+	idle, host := f.share(d.Idle), f.share(d.Cause[attrib.CauseHost]+d.Cause[attrib.CauseLaunch])
+	if idle < idleMedium && host < hostBoundShare {
+		return
+	}
+	severity := kit.AtLeast(idle, idleHigh)
+	if host >= hostBoundShareHigh {
+		severity = report.High
 	}
 	main := mainCause(d.Cause)
-	severity := kit.AtLeast(idle, idleHigh)
 	evidence := []report.MetricRef{kit.Ref("gpu.idle_ratio", "device", id), kit.Ref("gpu.idle_time", "device", id),
 		kit.Ref("gpu.idle_cause_time", "cause", attrib.CauseNames[main], "device", id)}
 	var advice []string
 	if longest := d.LongestGap; f.share(longest) > kit.GapWarn && 2*longest > d.Idle {
-		advice = append(advice, "One gap is most of that idle time, so this says more about the window than about the work: narrow it first (--steady, --window nvtx:REGEX, --from, --to).")
+		advice = append(advice, "One gap is most of that idle time, so this says more about the window than about the work: narrow it first ("+f.in.NarrowFlags()+").")
 	}
 	advice = append(advice, kit.IdleAdvice[main]...)
-	if main == attrib.CauseHost {
-		advice = append(advice, "If no request was being served, capture under load or narrow the window (--steady, --window nvtx:REGEX).")
+	if main == attrib.CauseHost || main == attrib.CauseLaunch {
+		advice = append(advice, "The idle gaps section says what the launching thread does in the longest gaps, the launches section what one launch call costs.",
+			"CUDA graphs launch a whole step with one call: the CUDA graphs section says how much of the work they run.", slowHost)
 	}
-	host := main == attrib.CauseHost || main == attrib.CauseLaunch
-	if host {
-		advice = append(advice, slowHost)
-	}
-	f.out.Find("gpu_idle", severity, idleTitle[main], evidence, advice...)
-	return host
-}
-
-func (f *gpuFinder) hostBound(advised bool) {
-	host := func(d *attrib.Device) int64 {
-		return d.Cause[attrib.CauseHost] + d.Cause[attrib.CauseLaunch]
-	}
-	d, id := f.worst(host)
-	s := f.share(host(d))
-	if s < hostBoundShare {
-		return
-	}
-	advice := []string{
-		"The idle gaps section says what the launching thread does in the longest gaps, the launches section what one launch call costs.",
-		"CUDA graphs launch a whole step with one call: the CUDA graphs section says how much of the work they run.",
-	}
-	if !advised {
-		advice = append(advice, slowHost)
-	}
-	f.out.Find("host_bound", kit.AtLeast(s, hostBoundShareHigh), "The launch path is bound by the host",
-		[]report.MetricRef{kit.Ref("gpu.idle_cause_time", "cause", "host", "device", id),
-			kit.Ref("gpu.idle_cause_time", "cause", "launch", "device", id), kit.Ref("gpu.window", "device", id)},
-		advice...)
+	f.out.Find("gpu_idle", severity, idleTitle[main], evidence, advice...).Worth = f.in.Worth(d.ID, d.Idle)
 }
 
 func (f *gpuFinder) transferBound() {
@@ -270,11 +249,12 @@ func (f *gpuFinder) transferBound() {
 	if f.share(exposed(d)) < transferBound {
 		return
 	}
-	f.out.Find("transfer_bound", report.High, "The window is bound by copies, not by kernels",
+	f.out.Find("transfer_bound", report.High, "The GPU is bound by copies, not by kernels",
 		[]report.MetricRef{kit.Ref("gpu.exposed_copy_time", "device", id), kit.Ref("gpu.compute_time", "device", id),
 			kit.Ref("gpu.window", "device", id)},
 		"Keep weights and KV cache resident on the GPU (no CPU offload in steady state), or move copies to their own stream and overlap them with compute.",
-		"The section on copies shows direction, kind of memory, size and throughput to hold against the link's rate: pageable memory wants to be pinned, small copies to be fewer and larger.")
+		"The section on copies shows direction, kind of memory, size and throughput to hold against the link's rate: pageable memory wants to be pinned, small copies to be fewer and larger.",
+	).Worth = f.in.Worth(d.ID, exposed(d))
 }
 
 func (f *gpuFinder) exposedComm() {
@@ -285,11 +265,11 @@ func (f *gpuFinder) exposedComm() {
 		return
 	}
 	f.out.Find("exposed_comm", kit.AtLeast(s, 2*exposedCommShare), "Communication is not hidden behind compute",
-		[]report.MetricRef{kit.Ref("gpu.exposed_comm_time", "device", id), kit.Ref("gpu.comm_time", "device", id),
-			kit.Ref("gpu.window", "device", id)},
+		[]report.MetricRef{kit.Ref("gpu.exposed_comm_time", "device", id), kit.Ref("gpu.window", "device", id)},
 		"The communication section says which collective it is and whether the devices wait for a slow one: a communication kernel also waits for the slowest rank.",
 		"For small messages use the engine's custom all-reduce or NVLS/multimem kernels instead of NCCL; check NVLink topology with nvidia-smi topo -m.",
-		"Overlap it: chunked prefill, two-batch overlap, or a lower tensor-parallel degree.")
+		"Overlap it: chunked prefill, two-batch overlap, or a lower tensor-parallel degree.",
+	).Worth = f.in.Worth(d.ID, comm(d))
 }
 
 func (f *gpuFinder) imbalance() {
@@ -302,7 +282,8 @@ func (f *gpuFinder) imbalance() {
 		[]report.MetricRef{kit.Ref("gpu.compute_time", "device", hi), kit.Ref("gpu.compute_time", "device", lo),
 			kit.Ref("gpu.window", "device", hi)},
 		"Check the parallel layout: pipeline stages of unequal cost, expert placement, or one rank that also samples and schedules.",
-		"If the less busy device waits in communication, the slow one sets the pace: look at its kernels first.")
+		"If the less busy device waits in communication, the slow one sets the pace: look at its kernels first.",
+	).Worth = f.in.Worth(busiest.ID, (busiest.Compute-least.Compute)/2)
 }
 
 // slowHost is what to look at where the host does not keep up.
@@ -310,9 +291,9 @@ const slowHost = "If the host itself is slow, check CPU frequency, NUMA binding 
 
 // idleTitle is the finding of an idle GPU, by its main cause.
 var idleTitle = [attrib.Causes]string{
-	attrib.CauseSync:       "The GPU is idle for a large part of the window: the host is blocked and launches nothing",
-	attrib.CauseHost:       "The GPU is idle for a large part of the window: it waits for the host to launch work",
-	attrib.CauseLaunch:     "The GPU is idle for a large part of the window: it waits for launch calls to return",
-	attrib.CauseDependency: "The GPU is idle for a large part of the window: work is launched and does not start",
-	attrib.CauseUnknown:    "The GPU is idle for a large part of the window",
+	attrib.CauseSync:       "The GPU is idle: the host is blocked and launches nothing",
+	attrib.CauseHost:       "The GPU is idle: it waits for the host to launch work",
+	attrib.CauseLaunch:     "The GPU is idle: it waits for launch calls to return",
+	attrib.CauseDependency: "The GPU is idle: work is launched and does not start",
+	attrib.CauseUnknown:    "The GPU is idle, and the capture does not say why",
 }

@@ -14,7 +14,7 @@ import (
 )
 
 var Graphs = kit.Section{
-	ID: "graphs", Title: "CUDA graphs",
+	ID: "graphs", Steady: true, Title: "CUDA graphs",
 	Derivation: "GPU work that ran inside CUDA graphs: kernels that are a graph's node or were launched by a " +
 		"graph launch call, and whole graphs where they were traced as one. The rows of one launch share its " +
 		"correlation id. Coverage is their time over the time of all kernels and whole graphs that start in the " +
@@ -272,15 +272,15 @@ func graphTable(in *kit.Input, out *kit.Output, runs []graphRun) int {
 }
 
 // hostIdle is the device that waits longest for the host to launch work, and how long.
-func hostIdle(in *kit.Input) (device string, worst int64) {
+func hostIdle(in *kit.Input) (device string, id int32, worst int64) {
 	for i := range in.Timeline.Devices {
 		d := &in.Timeline.Devices[i]
 		ns := d.Cause[attrib.CauseHost] + d.Cause[attrib.CauseLaunch]
 		if device == "" || ns > worst {
-			device, worst = strconv.Itoa(int(d.ID)), ns
+			device, id, worst = strconv.Itoa(int(d.ID)), d.ID, ns
 		}
 	}
-	return device, worst
+	return device, id, worst
 }
 
 func graphFindings(in *kit.Input, out *kit.Output, inside, whole, all float64, launches int, lost bool) {
@@ -301,7 +301,7 @@ func graphFindings(in *kit.Input, out *kit.Output, inside, whole, all float64, l
 			"Kernel tables, categories and shares describe only what ran outside graphs. Capture again with `nsys profile --cuda-graph-trace=node`; it costs more per launch, so take times from this capture and kernels from that one.",
 			"Do not compare kernels of this capture with one traced by node: only busy time, graph time and host metrics compare.")
 	}
-	device, waiting := hostIdle(in)
+	device, id, waiting := hostIdle(in)
 	if !hasAPI || float64(waiting) < graphHostShare*float64(in.Span.Len()) {
 		return
 	}
@@ -311,13 +311,15 @@ func graphFindings(in *kit.Input, out *kit.Output, inside, whole, all float64, l
 	case inside == 0 && launches == 0:
 		if in.Trace.Has.KernelGraphNode || in.Trace.Has.KernelCorrelation {
 			out.Find("no_graphs", report.Low, "No CUDA graphs: launch-bound, the GPU waits for the host",
-				append([]report.MetricRef{kit.Ref("graph.launches")}, idle...),
+				append(idle, kit.Ref("graph.launches")),
 				"Decode steps are the usual place for CUDA graphs: vLLM without --enforce-eager, SGLang without --disable-cuda-graph, TensorRT-LLM with CUDA graphs on; in PyTorch torch.compile(mode=\"reduce-overhead\").",
-				"If graphs were meant to be on, look in the server's log for why capture was skipped: unsupported attention back end, batch sizes above the captured ones, LoRA or speculative decoding settings.")
+				"If graphs were meant to be on, look in the server's log for why capture was skipped: unsupported attention back end, batch sizes above the captured ones, LoRA or speculative decoding settings.",
+			).Worth = in.Worth(id, waiting)
 		}
 	case inside < lowCoverage*all:
 		out.Find("few_graphs", report.Low, "CUDA graphs run only a part of the kernels, and the GPU waits for the host",
-			append(evidence, idle...),
-			"Prefill usually runs outside graphs. If decode does too, its batch sizes are not among the captured ones: widen them (vLLM: --cudagraph-capture-sizes; SGLang: --cuda-graph-max-bs), or use piecewise graphs.")
+			append(idle, evidence...),
+			"Prefill usually runs outside graphs. If decode does too, its batch sizes are not among the captured ones: widen them (vLLM: --cudagraph-capture-sizes; SGLang: --cuda-graph-max-bs), or use piecewise graphs.",
+		).Worth = in.Worth(id, waiting)
 	}
 }

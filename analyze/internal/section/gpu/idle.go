@@ -16,7 +16,7 @@ import (
 )
 
 var Idle = kit.Section{
-	ID: "idle", Title: "Idle gaps",
+	ID: "idle", Title: "Idle gaps", Steady: true,
 	Derivation: "Every stretch of a device's window in which no kernel, CUDA graph trace, copy or memset ran, " +
 		"with the work before and after it. The cause is split by the API call that launched the next work; the " +
 		"API call is the one which that call's thread spent at least half of the gap in, the NVTX range the " +
@@ -117,14 +117,22 @@ func idle(in *kit.Input, out *kit.Output) {
 			left[c] -= ns
 		}
 	}
-	gapTable(in, out, top, gaps, left)
+	gapTable(in, out, top, gaps, left).Add()
+	if in.Options.AllRows && gaps > len(top) {
+		var all []deviceGap
+		for i := range found {
+			all = append(all, found[i].all...)
+		}
+		slices.SortStableFunc(all, func(a, b deviceGap) int { return cmp.Compare(b.Len(), a.Len()) })
+		gapTable(in, out, all, gaps, left).Attach()
+	}
 	out.Chart(chart)
 	if gaps == 0 {
 		out.Status(report.NotApplicable, "the GPU is never idle in the window")
 		return
 	}
 	out.Note("A gap's causes are explained in the section on GPU time. nsys-llm-explainer looks for gaps between kernels only: copies, memsets and CUDA graph traces end a gap here.")
-	if in.Span.Len() >= shortWindow {
+	if in.Span.Len() >= shortWindow && in.RanKernels() {
 		idleFindings(in, out)
 	}
 }
@@ -160,6 +168,7 @@ type deviceIdle struct {
 	long       int
 	use, strip []float64 // busy shares of the window's chunks, of nsys' rule and of the chart
 	top        []deviceGap
+	all        []deviceGap // where all rows were asked for
 }
 
 // idleByDevice is by device.
@@ -195,6 +204,9 @@ func lookAtIdle(in *kit.Input, d *attrib.Device, overhead interval.Set) (x devic
 		}
 		if len(x.top) < topGaps || g.Len() > x.top[topGaps-1].Len() {
 			x.top = insertGap(x.top, deviceGap{d, *g})
+		}
+		if in.Options.AllRows {
+			x.all = append(x.all, deviceGap{d, *g})
 		}
 	}, moments)
 	busy := func(at int64) int64 {
@@ -282,7 +294,7 @@ func markedGaps(d *attrib.Device, window interval.Interval, top []deviceGap) rep
 	return s
 }
 
-func gapTable(in *kit.Input, out *kit.Output, top []deviceGap, total int, left [attrib.Causes]int64) {
+func gapTable(in *kit.Input, out *kit.Output, top []deviceGap, total int, left [attrib.Causes]int64) *kit.Table {
 	t := out.Table("idle_gaps")
 	around := lookAround(in, top)
 	for i, g := range top {
@@ -309,7 +321,7 @@ func gapTable(in *kit.Input, out *kit.Output, top []deviceGap, total int, left [
 		t.Others = true
 	}
 	t.TotalRows = int64(total)
-	t.Add()
+	return t
 }
 
 // workName names a piece of GPU work for people.
@@ -345,17 +357,15 @@ func idleFindings(in *kit.Input, out *kit.Output) {
 				[]report.MetricRef{kit.Ref("idle.long_gap_count", "device", id),
 					kit.Ref("idle.longest_gap", "device", id), kit.Ref("gpu.idle_cause_time", "cause",
 						attrib.CauseNames[main], "device", id)},
-				"Gaps as long as these (nsys' expert rule gpu_gaps) are load, warm-up or waiting for requests rather than a part of serving: narrow the window to the steady part (--steady, --from, --to, --window nvtx:REGEX) before reading ratios.",
-				"If they belong to the work, the table of the longest gaps says what ran before and after them and what the launching thread did.")
+				"Gaps as long as these (nsys' expert rule gpu_gaps) are load, warm-up or waiting for requests rather than a part of serving: narrow the window ("+in.NarrowFlags()+") before reading ratios.",
+				"If they belong to the work, the table of the longest gaps says what ran before and after them and what the launching thread did.",
+			).Worth = in.Worth(d.ID, d.LongestGap)
 			break
 		}
 	}
 	for i := range in.Timeline.Devices {
 		d := &in.Timeline.Devices[i]
 		id := strconv.Itoa(int(d.ID))
-		if float64(d.Idle) >= idleMedium*float64(in.Span.Len()) {
-			return // finding gpu_idle says more
-		}
 		if m := emitted(out, "idle.low_use_ratio", id); m != nil && *m.Value >= lowUseShare {
 			out.Find("gpu_low_use", report.Low,
 				"For a part of the window the GPU is busy for less than half of the time",

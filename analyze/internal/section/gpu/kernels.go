@@ -15,7 +15,7 @@ import (
 )
 
 var Kernels = kit.Section{
-	ID: "kernels", Title: "Top kernels",
+	ID: "kernels", Title: "Top kernels", Steady: true,
 	Derivation: "Kernel rows that start in the window, grouped by full name across all devices; durations are " +
 		"end minus start, added up without regard to overlap. Percentiles are exact and interpolate between " +
 		"closest ranks.",
@@ -34,6 +34,12 @@ var Kernels = kit.Section{
 			ID: "kernel.share", Unit: report.Ratio, Better: report.None, Assume: report.Noisy,
 			Scale: report.Level, Labels: []string{"kernel"},
 			Meaning: "share of all kernel time",
+		},
+		{
+			ID: "kernel.window_share", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"kernel"},
+			Meaning: "time of the kernel on the device where it takes most, as a share of the window; launches that " +
+				"overlap count each. Of the kernel with most time",
 		},
 	},
 	Tables: []report.Table{
@@ -90,7 +96,7 @@ const (
 	maxKernelNameBytes = 120 << 10
 )
 
-// Shares of kernel time of the top kernel, from nsys-llm-explainer.
+// Shares of kernel time of the top kernel, from nsys-llm-explainer. Of two equal kernels none takes most.
 const (
 	dominantKernel = 0.50
 	largeKernel    = 0.25
@@ -210,35 +216,38 @@ func topKernelFindings(in *kit.Input, out *kit.Output, list []kit.Totals, total,
 	if len(name) > maxKernelNameBytes || in.Options.Top < 1 {
 		return
 	}
-	evidence := []report.MetricRef{kit.Ref("kernel.share", "kernel", name),
+	device, time := mostOnDevice(in, top.Key)
+	out.Rows(top.Count)
+	out.Metric("kernel.window_share", kit.Labels("kernel", name), stat.Ratio(time, in.Span.Len()))
+	evidence := []report.MetricRef{kit.Ref("kernel.window_share", "kernel", name), kit.Ref("kernel.share", "kernel", name),
 		kit.Ref("kernel.total_time", "kernel", name), kit.Ref("kernel.count", "kernel", name)}
-	severity, first := report.High,
-		"Inspect it with Nsight Compute and see whether it is compute, memory or latency bound: "+ncuCommand(top.Count)+"."
-	if share < dominantKernel {
-		severity, first = report.Medium,
-			"Start there: no other kernel offers as much. "+ncuCommand(top.Count)+" says whether it is compute, memory or latency bound."
-	}
-	advice := append([]string{first}, kernelAdvice[in.Kinds[top.Key].Category]...)
+	advice := append([]string{"`explain ncu-targets " + in.TraceArg() +
+		" --top 1` writes the Nsight Compute command that says whether it is compute, memory or latency bound."},
+		kernelAdvice[in.Kinds[top.Key].Category]...)
+	severity := report.High
 	if minor(in, top.Total) {
+		severity = report.Medium
 		advice = append([]string{"Kernels take little of the GPUs' time in this window: look first at what fills the rest."},
 			advice...)
 	}
 	switch {
-	case share >= dominantKernel:
-		out.Find("dominant_kernel", severity, "One kernel takes most of the kernel time", evidence, advice...)
+	case share > dominantKernel:
+		out.Find("dominant_kernel", severity, "One kernel takes most of the kernel time", evidence, advice...).Worth =
+			in.Worth(device, time)
 	case share >= largeKernel:
-		out.Find("large_kernel", severity, "One kernel takes a large share of the kernel time", evidence, advice...)
+		out.Find("large_kernel", report.Medium, "One kernel takes a large share of the kernel time", evidence,
+			advice...).Worth = in.Worth(device, time)
 	}
 }
 
-// ncuCommand is the command that measures a kernel which is launched n times, past its first launches.
-func ncuCommand(n int64) string {
-	skip := ""
-	if s := min(100, n/2); s > 0 {
-		skip = " --launch-skip " + strconv.FormatInt(s, 10)
+// mostOnDevice is the device on which a kernel takes most time, and that time: the sum of its launches.
+func mostOnDevice(in *kit.Input, name int) (device int32, time int64) {
+	for _, e := range in.KernelStats().OnDevices {
+		if int(e.Name) == name && e.Total > time {
+			device, time = e.Device, e.Total
+		}
 	}
-	return "`ncu --set full --kernel-name regex:NAME" + skip + " --launch-count " +
-		strconv.FormatInt(max(1, min(5, n/2)), 10) + "`"
+	return device, time
 }
 
 // kernelAdvice is what an expert would try, by category.
@@ -346,11 +355,11 @@ func meanSize(total, launches int64) report.Cell {
 
 func dims(d [3]int32) string { return fmt.Sprintf("%d×%d×%d", d[0], d[1], d[2]) }
 
-// kernelDetails is profilemate's kernel_stats.csv: one row per launch, the longest ones where there are too many.
+// kernelDetails is profilemate's kernel_stats.csv: one row per launch, the longest ones where there are more than asked for.
 func kernelDetails(in *kit.Input, out *kit.Output, lo, hi int) {
 	k := &in.Trace.Kernels
 	t := out.Table("kernel_stats")
-	rows := kit.Longest(lo, hi, k.Dur)
+	rows := in.Longest(lo, hi, k.Dur)
 	for _, i := range rows {
 		c := k.Configs[k.Config(i)]
 		t.Row(
@@ -360,7 +369,7 @@ func kernelDetails(in *kit.Input, out *kit.Output, lo, hi int) {
 			kit.Int("shared_mem_bytes", int64(c.SharedStatic)+int64(c.SharedDynamic)),
 			kit.Int("registersPerThread", int64(c.Registers)))
 	}
-	t.AttachDetails(lo, hi, rows, "duration", k.Dur)
+	t.AttachDetails(hi - lo)
 }
 
 func volume(d [3]int32) int64 { return int64(d[0]) * int64(d[1]) * int64(d[2]) }

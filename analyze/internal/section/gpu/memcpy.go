@@ -12,7 +12,7 @@ import (
 )
 
 var Memcpy = kit.Section{
-	ID: "memcpy", Title: "Copies and memsets",
+	ID: "memcpy", Steady: true, Title: "Copies and memsets",
 	Derivation: "Copy and memset rows that start in the window, by direction and by the kind of memory on the " +
 		"host's side (device to device: the side that is not plain device memory). Throughput is all bytes over " +
 		"all time of the group, not a mean of rates. API calls are joined to copies by process and correlation " +
@@ -388,7 +388,7 @@ func syncCopies(in *kit.Input, out *kit.Output) {
 func copyDetails(in *kit.Input, out *kit.Output, lo, hi int) {
 	c := &in.Trace.Copies
 	t := out.Table("memcpy_stats")
-	rows := kit.Longest(lo, hi, c.Dur)
+	rows := in.Longest(lo, hi, c.Dur)
 	for _, i := range rows {
 		a := amount{total: c.Dur(i), bytes: c.Bytes(i)}
 		d := "Other" // profilemate's word for all but these three
@@ -401,7 +401,7 @@ func copyDetails(in *kit.Input, out *kit.Output, lo, hi int) {
 			kit.Text("direction", d), kit.Text("kind", kit.MemKinds[kit.CopySide(c, i)]), kit.Int("start", c.Start(i)),
 			kit.Int("device_id", int64(c.Device(i))))
 	}
-	t.AttachDetails(lo, hi, rows, "duration", c.Dur)
+	t.AttachDetails(hi - lo)
 }
 
 func tinyFindings(in *kit.Input, out *kit.Output, lo, hi int) {

@@ -126,7 +126,7 @@ func copyRules(in *kit.Input, out *kit.Output, lo, hi, mlo, mhi int) {
 		l := kit.Labels("rule", ruleNames[rule])
 		out.Int("memcpy.rule_time", l, total[rule])
 		out.Int("memcpy.rule_count", l, count[rule])
-		if count[rule] > 0 {
+		if count[rule] > 0 && in.RanKernels() {
 			ruleFinding(in, out, rule, total[rule])
 		}
 	}
@@ -140,19 +140,21 @@ func ruleFinding(in *kit.Input, out *kit.Output, rule int, time int64) {
 	case share >= ruleMedium*float64(in.Span.Len()):
 		severity = report.Medium
 	}
-	evidence := []report.MetricRef{kit.Ref("memcpy.rule_count", "rule", ruleNames[rule]),
-		kit.Ref("memcpy.rule_time", "rule", ruleNames[rule])}
+	evidence := []report.MetricRef{kit.Ref("memcpy.rule_time", "rule", ruleNames[rule]),
+		kit.Ref("memcpy.rule_count", "rule", ruleNames[rule])}
+	var f *report.Finding
 	switch rule {
 	case ruleAsyncPageable:
-		out.Find("async_pageable", severity, "Asynchronous copies use pageable memory", evidence,
+		f = out.Find("async_pageable", severity, "Asynchronous copies use pageable memory", evidence,
 			"Such a copy is staged through a driver buffer and its call returns late: it is asynchronous in name only, and slow. Allocate the host side pinned (torch.Tensor.pin_memory(), DataLoader(pin_memory=True), cudaHostAlloc) and copy with non_blocking=True.",
 			"The copy rules table gives the NVTX range and the size: large ones are weights or inputs, tiny ones step metadata that can share one pinned buffer.")
 	case ruleSyncCopy:
-		out.Find("sync_copy", severity, "Synchronous copies block the host", evidence,
+		f = out.Find("sync_copy", severity, "Synchronous copies block the host", evidence,
 			"Use cudaMemcpyAsync on pinned memory and a stream, and wait on an event where the result is needed. In PyTorch: .to(device, non_blocking=True) from pinned memory.",
 			"nsys leaves out uploads up to 64 kB and copies within a device, which return early; so does this count.")
 	case ruleSyncMemset:
-		out.Find("sync_memset", severity, "Synchronous memsets of host-visible memory block the host", evidence,
+		f = out.Find("sync_memset", severity, "Synchronous memsets of host-visible memory block the host", evidence,
 			"A memset of pinned or managed memory blocks until it is done: use cudaMemsetAsync on a stream, or set the memory on the host.")
 	}
+	f.Worth = in.HostWorth(time)
 }

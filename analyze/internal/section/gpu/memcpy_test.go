@@ -143,7 +143,8 @@ func TestCopyRules(t *testing.T) {
 	memset("cudaMemset_v3020", managed)                                 // marked
 	memset("cudaMemsetAsync_v3020", pinned)                             // asynchronous: left out
 	th.Call("cudaMemcpy_v3020", 150*sectiontest.Us, 160*sectiontest.Us) // no copy in the capture: counted as a call
-	b.Kernel(tracetest.Kernel{Place: tracetest.Place{Process: p}, Name: "gemm", Start: 0, End: 200 * sectiontest.Us})
+	b.Kernel(tracetest.Kernel{Place: tracetest.Place{Process: p}, Name: "gemm", Start: 0, End: 10 * sectiontest.Us})
+	b.Kernel(tracetest.Kernel{Place: tracetest.Place{Process: p}, Name: "gemm", Start: 190 * sectiontest.Us, End: 200 * sectiontest.Us})
 	r := sectiontest.Analyse(t, b, analyze.Options{}).Report
 	sectiontest.Metric(t, r, 4, "memcpy.rule_count", "rule", "sync_copy")
 	sectiontest.Metric(t, r, 16*sectiontest.Us, "memcpy.rule_time", "rule", "sync_copy")

@@ -13,7 +13,7 @@ import (
 )
 
 var Streams = kit.Section{
-	ID: "streams", Title: "Streams and concurrency",
+	ID: "streams", Steady: true, Title: "Streams and concurrency",
 	Derivation: "All GPU work that overlaps the window, by device, process and stream. A stream is busy while " +
 		"any of its work runs; work is concurrent while two or more streams of a device are busy.",
 	Metrics: []report.MetricDef{
@@ -185,7 +185,8 @@ func streamFindings(in *kit.Input, out *kit.Output) {
 			[]report.MetricRef{kit.Ref("gpu.exposed_copy_time", "device", id),
 				kit.Ref("stream.copy_hidden_ratio", "device", id), kit.Ref("gpu.window", "device", id)},
 			"Put copies on a stream of their own, from pinned memory and asynchronous, and issue them one step ahead: copies on the stream of the kernels run between them by definition.",
-			"The memcpy section says which direction and memory kind they are.")
+			"The memcpy section says which direction and memory kind they are.",
+		).Worth = in.Worth(d.ID, exposed)
 		return
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 var Launches = kit.Section{
-	ID: "launches", Title: "Launches",
+	ID: "launches", Steady: true, Title: "Launches",
 	Derivation: "API calls whose name, version suffix stripped, starts with cudaLaunch, cuLaunch, " +
 		"cudaGraphLaunch or cuGraphLaunch and is no host function: one per graph launch, however many kernels it " +
 		"runs. The rate is over the analysed window. Kernels per second is a separate number. Kernels are joined " +
@@ -167,6 +167,14 @@ func launches(in *kit.Input, out *kit.Output) {
 		}
 		return
 	}
+	if !in.CallsHaveNames() {
+		out.Status(report.Unavailable, kit.NoCallNames)
+		out.From(trace.RoleAPI, in.Trace.API.Len(), "nameId")
+		for _, id := range []string{"launch.count", "launch.rate", "launch.api_time"} {
+			out.Metric(id, nil, nil)
+		}
+		return
+	}
 	api, k := &in.Trace.API, &in.Trace.Kernels
 	lo, hi := api.Starting(in.Host.Start, in.Host.End)
 	stats := in.CallStats()
@@ -214,10 +222,10 @@ func launches(in *kit.Input, out *kit.Output) {
 	if in.Trace.Graphs.Len() > 0 {
 		out.Note("CUDA graphs were traced as a whole: kernel rates, durations and tiny kernels are of the kernels outside graphs only.")
 	}
-	launchFindings(out, storm, rate, durs)
+	launchFindings(in, out, storm, rate, durs)
 	for _, e := range list {
 		if n := &api.Names[e.Key]; !n.GraphLaunch {
-			slowLaunches(out, n.Name, e.Summary)
+			slowLaunches(in, out, n.Name, e)
 			break // the one that takes most of the time
 		}
 	}
@@ -304,7 +312,7 @@ func launchesByProc(in *kit.Input, out *kit.Output, kernels int, seconds float64
 	return storm
 }
 
-func launchFindings(out *kit.Output, stormPid string, rate *float64, durs *kit.DurationStats) {
+func launchFindings(in *kit.Input, out *kit.Output, stormPid string, rate *float64, durs *kit.DurationStats) {
 	if rate == nil || durs.Count == 0 {
 		return
 	}
@@ -320,16 +328,18 @@ func launchFindings(out *kit.Output, stormPid string, rate *float64, durs *kit.D
 		out.Find("launch_storm", report.High, "Launch storm: very many launches of very short kernels", evidence,
 			"Run the step as a CUDA graph: one launch instead of one per kernel (vLLM: no --enforce-eager; SGLang: no --disable-cuda-graph).",
 			"Fuse pointwise kernels (torch.compile, the engine's fused norm, activation and rope kernels) and check that the fused attention and MLP paths are taken.",
-			"Give each launch more work: larger batches, persistent kernels.")
+			"Give each launch more work: larger batches, persistent kernels.").Worth = in.HostWorth(in.CallStats().Launches.Total)
 	case *rate >= stormRate2:
 		out.Find("launch_rate", report.Medium, "Very high launch rate", evidence,
-			"Look at the tiny kernels, and at what could be fused or captured into a CUDA graph.")
+			"Look at the tiny kernels, and at what could be fused or captured into a CUDA graph.",
+		).Worth = in.HostWorth(in.CallStats().Launches.Total)
 	}
 }
 
 // slowLaunches says when the median call of the API that takes most launch time is slow. The median is robust against
 // the calls that wait because the launch queue is full, which is the GPU's slowness and not the host's.
-func slowLaunches(out *kit.Output, name string, s *report.Summary) {
+func slowLaunches(in *kit.Input, out *kit.Output, name string, e kit.Totals) {
+	s := e.Summary
 	if s.N < slowLaunchCalls || s.P50 < slowLaunch {
 		return
 	}
@@ -340,7 +350,8 @@ func slowLaunches(out *kit.Output, name string, s *report.Summary) {
 	out.Find("slow_launches", severity, "One launch call takes long on the host",
 		[]report.MetricRef{kit.Ref("launch.api_time", "api", name), kit.Ref("launch.count", "api", name)},
 		"Check the CPU: governor and frequency, cores shared with other work (taskset, cgroup limits), NUMA distance to the GPU, a debugger or a second profiler attached.",
-		"Then check the capture: tracing of call stacks (--cudabacktrace), OS calls and sampling all make calls slower. Capture with --trace=cuda,nvtx --sample=none --cpuctxsw=none and compare.")
+		"Then check the capture: tracing of call stacks (--cudabacktrace), OS calls and sampling all make calls slower. Capture with --trace=cuda,nvtx --sample=none --cpuctxsw=none and compare.",
+	).Worth = in.HostWorth(e.Total)
 }
 
 // kernelDurations emits what is said of the kernels of the whole trace or of one process. durs is sorted.

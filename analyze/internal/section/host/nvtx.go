@@ -89,7 +89,6 @@ const (
 	maxRangeWalls      = 200 // names with wall time and count
 	maxRangeNameBytes  = 60 << 10
 	maxRangePidMetrics = 200 // (process, name) pairs
-	maxRangeInstances  = 2000
 )
 
 func nvtx(in *kit.Input, out *kit.Output) {

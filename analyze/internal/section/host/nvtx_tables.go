@@ -42,7 +42,7 @@ func rangesTable(in *kit.Input, out *kit.Output, names *rangeNames, list []range
 func rangeInstances(in *kit.Input, out *kit.Output, lo, hi int) {
 	r := &in.Trace.Ranges
 	t := out.Table("nvtx_instances")
-	rows := kit.LongestFirst(lo, hi, maxRangeInstances, r.Dur)
+	rows := in.LongestFirst(lo, hi, r.Dur)
 	texts, err := in.Trace.RangeText(rows)
 	if err != nil {
 		texts = make([]string, len(rows))
@@ -62,7 +62,7 @@ func rangeInstances(in *kit.Input, out *kit.Output, lo, hi int) {
 			kit.Int("duration", r.Dur(i)), kit.Put("pid", pid), kit.Put("tid", tid),
 			kit.Put("thread_id", global), kit.Put("open", report.B(r.Open(i))))
 	}
-	t.AttachDetails(lo, hi, rows, "duration", r.Dur)
+	t.AttachDetails(hi - lo)
 }
 
 func rangeGPUMetrics(in *kit.Input, out *kit.Output, names *rangeNames, list []rangeTotal) {

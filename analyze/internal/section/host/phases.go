@@ -2,6 +2,7 @@ package host
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -120,8 +121,35 @@ func phases(in *kit.Input, out *kit.Output) {
 	if missing := x.unseen(); len(missing) > 0 {
 		out.Note("No range in the window maps to: " + strings.Join(missing, ", ") + ".")
 	}
+	sentElsewhere(in, out)
 	x.metrics(out, list, mapped)
 	x.findings(out, list, mapped)
+}
+
+// sentElsewhere warns of units whose markers name their phase, and which the phase map counts as another of its phases.
+func sentElsewhere(in *kit.Input, out *kit.Output) {
+	type move struct{ from, to string }
+	moved, all := map[move]int64{}, map[string]int64{}
+	for i := range in.Units.Units {
+		u := &in.Units.Units[i]
+		if u.Marker == trace.None || u.Group < 0 {
+			continue
+		}
+		from := in.Units.Groups[u.Group].Phase
+		all[from]++
+		to := kit.PhaseOf(in.Trace.Ranges.Names[in.Trace.Ranges.Name(int(u.Marker))].Tag)
+		if to >= 0 && in.Options.Phases[to] != from && slices.Contains(in.Options.Phases, from) {
+			moved[move{from, in.Options.Phases[to]}]++
+		}
+	}
+	moves := slices.SortedFunc(maps.Keys(moved), func(a, b move) int {
+		return cmp.Or(cmp.Compare(moved[b], moved[a]), cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to))
+	})
+	for _, m := range moves {
+		out.Warn("phase_map", "The "+in.Options.PhasesFrom+" counts "+formatCount(moved[m])+" of "+formatCount(all[m.from])+" "+m.from+
+			" steps as "+m.to+": their markers say "+m.from+". The first phase with a pattern that matches wins: put "+m.from+
+			" first, or write narrower patterns.")
+	}
 }
 
 // phaseSum is what is known of one phase, in one process or in all.

@@ -180,14 +180,48 @@ func (c *checks) gpuActivity() {
 			"The capture holds no GPU work and no CUDA call. Trace the process that uses the GPU, with --trace=cuda,nvtx and while it works.")
 		return
 	}
+	launches := c.in.CountCalls(func(n *trace.APIName) bool { return n.Launch })
+	if launches == 0 && !c.in.RanKernels() {
+		c.failed(check, measured{}, "no_kernels", "No kernel ran in this capture, only "+
+			c.otherWork()+": capture while the workload computes, with --trace=cuda,nvtx. Nothing is said of how well the GPU was used.")
+		return
+	}
 	if !c.in.Has(trace.RoleAPI) {
 		c.unchecked(check, "no API calls")
 		return
 	}
-	launches := c.in.CountCalls(func(n *trace.APIName) bool { return n.Launch })
+	if !c.in.CallsHaveNames() {
+		c.failed(check, measured{}, "no_strings", "The names of the API calls are missing: "+kit.NoCallNames+". What was launched and what blocked is unknown.")
+		return
+	}
 	c.that(launches > 0 && t.Kernels.Len() == 0 && t.Graphs.Len() == 0, check, counted(launches, nil),
 		"gpu_activity_missing",
 		"The capture has "+formatCount(launches)+" launch calls and no kernel: GPU activity was not captured (seen under WSL2, without permission to trace the GPU, or with another tool holding CUPTI). This is not the same as no GPU time.")
+}
+
+// otherWork counts what a capture without kernels does hold.
+func (c *checks) otherWork() string {
+	t := c.in.Trace
+	var parts []string
+	for _, x := range []struct {
+		n    int
+		noun string
+	}{{t.Copies.Len(), "copy"}, {t.Sets.Len(), "memset"}, {t.API.Len(), "CUDA call"}, {t.Ranges.Len(), "NVTX range"}} {
+		noun := x.noun + "s"
+		switch {
+		case x.n == 0:
+			continue
+		case x.n == 1:
+			noun = x.noun
+		case x.noun == "copy":
+			noun = "copies"
+		}
+		parts = append(parts, formatCount(int64(x.n))+" "+noun)
+	}
+	if n := len(parts); n > 1 {
+		return strings.Join(parts[:n-1], ", ") + " and " + parts[n-1]
+	}
+	return strings.Join(parts, "")
 }
 
 // lostMessages says what nsys' own messages mean for the numbers, worst first.
@@ -439,7 +473,24 @@ func (c *checks) window() {
 	if before > busy-before {
 		part, narrow = "a tail after it", "--to "+flagTime(from)
 	}
+	if s := in.Steady; s != nil && (longest.End <= s.Span.Start || longest.Start >= s.Span.End) {
+		narrow = "" // the findings are of the steady part, which the gap is no part of
+	} else {
+		narrow = ": narrow it with " + narrow
+		if flags := in.NarrowFlags(); strings.HasPrefix(flags, "--steady") || strings.HasPrefix(flags, "--window") {
+			flags, _, _ = strings.Cut(flags, ", --from")
+			narrow = strings.Replace(narrow, "narrow it with ", "narrow it with "+flags+" or ", 1)
+		}
+	}
 	c.that(*ratio > kit.GapWarn, check, timed(longest.Len(), ratio), "window_gap",
-		"One gap without GPU work is "+formatRatio(*ratio)+" of the window ("+formatTime(longest.Len())+", from "+formatTime(from)+" to "+formatTime(to)+" after its start): narrow it with --steady, --window nvtx:REGEX or "+narrow+
-			". As it is, the window mixes the work with "+part+", and idle time, rates and shares of the window are averages of both.")
+		"One gap without GPU work is "+formatRatio(*ratio)+" of the window ("+formatTime(longest.Len())+", from "+formatTime(from)+" to "+formatTime(to)+" after its start)"+narrow+
+			". The window mixes the work with "+part+", and idle time, rates and shares of the window are averages of both"+ofSteady(in)+".")
+}
+
+// ofSteady says that findings do not suffer from what the window holds beside the work.
+func ofSteady(in *kit.Input) string {
+	if in.Steady == nil {
+		return ""
+	}
+	return "; findings are of the steady part alone"
 }

@@ -32,6 +32,10 @@ func (c *checks) timeUnit() {
 		c.unchecked(check, "no GPU work")
 		return
 	}
+	if !in.RanKernels() {
+		c.unchecked(check, "no kernels")
+		return
+	}
 	if hi > lo {
 		mean := float64(in.KernelStats().All.Total) / float64(hi-lo)
 		if mean < shortestMean || mean > longestMeanNs {
@@ -186,7 +190,7 @@ func (c *checks) overhead() {
 		return
 	}
 	c.that(*ratio >= overheadWarn, check, timed(total, ratio), "profiler_overhead",
-		"The profiler worked on itself during "+formatRatio(*ratio)+" of the window: durations of API calls and idle time around it are not the program's own. Trace less (--trace=cuda,nvtx), capture a shorter time, or leave out the start (--steady).")
+		"The profiler worked on itself during "+formatRatio(*ratio)+" of the window: durations of API calls and idle time around it are not the program's own. Trace less (--trace=cuda,nvtx), or capture a shorter time.")
 }
 
 // unknowns counts kernels that lack what the sections group by.

@@ -16,12 +16,19 @@ import (
 )
 
 var Sync = kit.Section{
-	ID: "sync", Title: "Blocking synchronisation",
+	ID: "sync", Steady: true, Title: "Blocking synchronisation",
 	Derivation: "API calls that start in the window and are a Device-, Stream-, Event- or CtxSynchronize, " +
 		"version suffix stripped. Durations are summed over threads. Queries, stream waits, " +
 		"cudaThreadSynchronize and allocations have a table of their own; synchronous copies are in the memcpy " +
 		"section. Whether a wait was for the GPU is measured against the waiting process's own GPU work.",
 	Metrics: []report.MetricDef{
+		{
+			ID: "sync.blocked_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"", "pid"},
+			Meaning: "time of the window in which a thread was inside a blocking synchronisation call, added up over " +
+				"threads: calls that started before the window or end after it count for the part inside, and never " +
+				"more than the window for each thread",
+		},
 		{
 			ID: "sync.total_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
 			Scale: report.Total, Stats: true, Labels: []string{"", "pid", "api"},
@@ -142,6 +149,14 @@ func syncCalls(in *kit.Input, out *kit.Output) {
 		out.Status(report.Unavailable, in.Lack(trace.RoleAPI))
 		return
 	}
+	if !in.CallsHaveNames() {
+		out.Status(report.Unavailable, kit.NoCallNames)
+		out.From(trace.RoleAPI, in.Trace.API.Len(), "nameId")
+		for _, id := range []string{"sync.blocked_time", "sync.total_time", "sync.count"} {
+			out.Metric(id, nil, nil)
+		}
+		return
+	}
 	api := &in.Trace.API
 	rows := in.CallRows(func(n *trace.APIName) bool { return n.Sync })
 	blocked := newBlocked(in, rows)
@@ -153,8 +168,8 @@ func syncCalls(in *kit.Input, out *kit.Output) {
 		out.Int("sync.total_time", l, total).Summary = s
 		out.Int("sync.count", l, count)
 	}
-	calls, total := int(stats.Syncs.Count), stats.Syncs.Total
-	emit(nil, stats.Syncs.Count, total, stats.Syncs.Summary)
+	calls := int(stats.Syncs.Count)
+	emit(nil, stats.Syncs.Count, stats.Syncs.Total, stats.Syncs.Summary)
 	t := out.Table("sync")
 	for _, e := range list {
 		name := api.Names[e.Key].Name
@@ -168,6 +183,7 @@ func syncCalls(in *kit.Input, out *kit.Output) {
 			kit.Maybe("gpu_busy", stat.Ratio(w.busy, w.held)))
 	}
 	t.Cut(in.Options.Top, "count", "total").Add()
+	waited := whileBlocked(in, out)
 	blocked.processes(in, out, rows)
 	blocked.threadTable(in, out)
 	syncByRange(in, out, rows)
@@ -176,10 +192,50 @@ func syncCalls(in *kit.Input, out *kit.Output) {
 	out.Note("\"Of window\" is the share of the window in which any thread was in the call; \"GPU at work\" the share of the call's time in which GPU work of its own process ran.")
 	out.Note("The driver's synchronisation records are not used for the kind of a wait: captures number the kinds differently.")
 	if calls == 0 && !old {
-		out.Status(report.NotApplicable, "no blocking synchronisation call in the window")
-		return
+		out.Status(report.NotApplicable, "no blocking synchronisation call starts in the window")
 	}
-	syncFindings(in, out, total, calls, blocked)
+	if waited > 0 && in.RanKernels() {
+		syncFindings(in, out, waited, blocked)
+	}
+}
+
+// whileBlocked emits for how long threads were blocked in the window, and returns the sum over threads. Calls count that
+// overlap the window, wherever they start.
+func whileBlocked(in *kit.Input, out *kit.Output) (total int64) {
+	api := &in.Trace.API
+	calls := make([]interval.Set, len(in.Trace.Threads)+1) // the last of calls that name no thread
+	rows, procRows := 0, make([]int, len(in.Trace.Procs))
+	_, hi := api.Starting(in.Span.Start, in.Span.End)
+	for i := range hi {
+		if !api.Names[api.Name(i)].Sync || api.End(i) <= in.Span.Start {
+			continue
+		}
+		rows++
+		th := api.Thread(i)
+		if th == trace.None {
+			th = int32(len(in.Trace.Threads))
+		} else {
+			procRows[in.Trace.Threads[th].Proc]++
+		}
+		calls[th].Add(max(api.Start(i), in.Span.Start), min(api.End(i), in.Span.End))
+	}
+	procs := make([]int64, len(in.Trace.Procs))
+	for th := range calls {
+		ns := calls[th].Len()
+		total += ns
+		if th < len(in.Trace.Threads) {
+			procs[in.Trace.Threads[th].Proc] += ns
+		}
+	}
+	out.From(trace.RoleAPI, rows, "start", "end", "nameId", "globalTid")
+	out.Int("sync.blocked_time", nil, total)
+	for p, ns := range procs {
+		if procRows[p] > 0 {
+			out.Rows(int64(procRows[p]))
+			out.Int("sync.blocked_time", kit.Labels("pid", pidText(in, int32(p))), ns)
+		}
+	}
+	return total
 }
 
 // held is how long calls were under way, and how much of it the GPU worked for the waiting process.
@@ -480,30 +536,30 @@ func waits(in *kit.Input, out *kit.Output) (old bool) {
 			out.Find("sync_old", severity, "Blocking barriers through the deprecated cudaThreadSynchronize",
 				[]report.MetricRef{kit.Ref("wait.time", "api", n.Name), kit.Ref("wait.count", "api", n.Name)},
 				"It waits for the whole device, as cudaDeviceSynchronize does. It counts neither in sync.total_time nor as the idle cause sync: idle time that it causes is under host.",
-				"Wait for one event or stream instead, and only where the host needs the result.")
+				"Wait for one event or stream instead, and only where the host needs the result.").Worth = in.HostWorth(e.Total)
 		}
 	}
 	t.Cut(in.Options.Top, "count", "total").Add()
-	if share := stat.Ratio(allocated.Clip(in.Span.Start, in.Span.End).Len(), in.Span.Len()); share != nil &&
-		*share >= allocShare {
+	ns := allocated.Within(in.Span.Start, in.Span.End)
+	if share := stat.Ratio(ns, in.Span.Len()); share != nil && *share >= allocShare && in.RanKernels() {
 		out.Find("allocations", kit.AtLeast(*share, allocShareHigh),
 			"Allocating and freeing memory takes a large part of the window", evidence,
 			"cudaMalloc and cudaFree may wait for the device, and pinning memory (cudaHostAlloc) is slow: allocate once and reuse. In steady state a caching allocator makes no such call. Look for torch.cuda.empty_cache(), fragmentation (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True) and memory limits that force the allocator to give memory back.",
-			"If the window holds the start of the program, narrow it (--steady, --from, --window) before believing this.")
+			"If the window holds the start of the program, narrow it ("+in.NarrowFlags()+") before believing this.",
+		).Worth = in.HostWorth(ns)
 	}
 	return old
 }
 
-func syncFindings(in *kit.Input, out *kit.Output, total int64, calls int, b *blockedTimes) {
-	if calls == 0 {
-		return
-	}
+func syncFindings(in *kit.Input, out *kit.Output, waited int64, b *blockedTimes) {
 	severity := report.Low
-	if total >= syncMedium {
+	if waited >= syncMedium {
 		severity = report.Medium
 	}
-	evidence := []report.MetricRef{kit.Ref("sync.total_time"), kit.Ref("sync.count"), kit.Ref("sync.share"),
-		kit.Ref("sync.gpu_busy_ratio")}
+	evidence := []report.MetricRef{kit.Ref("sync.blocked_time"), kit.Ref("sync.count")}
+	if b.all.count > 0 {
+		evidence = append(evidence, kit.Ref("sync.share"), kit.Ref("sync.gpu_busy_ratio"))
+	}
 	if id, idle := idleForSync(in); idle {
 		severity = report.High
 		evidence = append(evidence, kit.Ref("gpu.idle_cause_time", "cause", attrib.CauseNames[attrib.CauseSync],
@@ -519,7 +575,22 @@ func syncFindings(in *kit.Input, out *kit.Output, total int64, calls int, b *blo
 		advice = append(advice, "A good part of the wait passes with no GPU work of the process running: it waits for another rank or for work that has not started, or pays for the call itself.")
 	}
 	advice = append(advice, "The table by NVTX range says where the calls are made. Remove those of every step (.item(), .cpu(), .tolist(), torch.cuda.synchronize(), a non-pinned copy), and read results one step later, through an event.")
-	out.Find("sync", severity, "The host waits in blocking synchronisation calls", evidence, advice...)
+	out.Find("sync", severity, "The host waits in blocking synchronisation calls", evidence, advice...).Worth = syncWorth(in)
+}
+
+// syncWorth is the time for which a device was idle because the thread that launches its work was blocked: waiting on
+// other threads, or while the GPU works, costs nothing.
+func syncWorth(in *kit.Input) *report.Worth {
+	if len(in.Timeline.Devices) == 0 {
+		return nil
+	}
+	most := &in.Timeline.Devices[0]
+	for i := range in.Timeline.Devices {
+		if d := &in.Timeline.Devices[i]; d.Cause[attrib.CauseSync] > most.Cause[attrib.CauseSync] {
+			most = d
+		}
+	}
+	return in.Worth(most.ID, most.Cause[attrib.CauseSync])
 }
 
 // idleForSync finds the device that is idle longest because the launching thread was blocked, if that is a large part

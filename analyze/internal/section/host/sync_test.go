@@ -19,6 +19,7 @@ func TestSyncTiny(t *testing.T) {
 		sectiontest.Metric(t, r, 289*sectiontest.Us, "sync.total_time", l...) // 74 + 215
 	}
 	for _, l := range [][]string{nil, {"pid", "100"}} {
+		sectiontest.Metric(t, r, 289*sectiontest.Us, "sync.blocked_time", l...)
 		sectiontest.Metric(t, r, 0.289, "sync.share", l...)
 		sectiontest.Metric(t, r, 239.0/289, "sync.gpu_busy_ratio", l...) // 34 + 205
 	}
@@ -37,11 +38,31 @@ func TestSyncTiny(t *testing.T) {
 	}
 }
 
+// A thread that is blocked through all of the window and calls nothing in it is blocked for all of it, once, however many
+// calls overlap; two threads are blocked for twice the window.
+func TestBlockedTimeIsOfTheWindow(t *testing.T) {
+	const us = sectiontest.Us
+	b := tracetest.New()
+	p := b.Process(1, "p")
+	th := p.Thread(1, "")
+	th.Launch("gemm", 0, 1*us, tracetest.Kernel{Start: 1 * us, End: 1000 * us})
+	th.Call("cudaStreamSynchronize_v3020", 100*us, 900*us)
+	p.Thread(2, "").Call("cudaDeviceSynchronize_v3020", 50*us, 350*us)
+	p.Thread(2, "").Call("cudaEventSynchronize_v3020", 60*us, 310*us)
+	from, to := 199*time.Microsecond, 399*time.Microsecond // 200 to 400: 200 of the first thread, 150 of the second
+	w := analyze.WindowOptions{From: &from, To: &to}
+	r := sectiontest.Analyse(t, b, analyze.Options{Window: w}).Report
+	sectiontest.Metric(t, r, 350*us, "sync.blocked_time")
+	sectiontest.Metric(t, r, 350*us, "sync.blocked_time", "pid", "1")
+	sectiontest.Metric(t, r, 0, "sync.total_time") // no call starts in the window
+}
+
 // TestSyncWindow: 100-900 µs has the start of both calls, the end of one.
 func TestSyncWindow(t *testing.T) {
 	to := 800 * time.Microsecond
 	r := sectiontest.Analyse(t, tracetest.Tiny(), analyze.Options{Window: analyze.WindowOptions{To: &to}}).Report
-	sectiontest.Metric(t, r, 289*sectiontest.Us, "sync.total_time")    // calls count whole
+	sectiontest.Metric(t, r, 289*sectiontest.Us, "sync.total_time") // calls count whole
+	sectiontest.Metric(t, r, (74.0+85)*sectiontest.Us, "sync.blocked_time")
 	sectiontest.Metric(t, r, (74.0+85)/800, "sync.share")              // within the window
 	sectiontest.Metric(t, r, (34.0+85)/(74+85), "sync.gpu_busy_ratio") // within the window
 	from := 400 * time.Microsecond                                     // 500-1100: the second only

@@ -5,24 +5,19 @@ import (
 	"slices"
 
 	"github.com/nsys-llm/explain/analyze/internal/stat"
-	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// Detail files are CSV files with a row per event. They hold the longest events where there are too many, and say in an
-// others row what the rest sums to.
+// Detail files are CSV files with a row per event. They hold the longest events where there are too many.
 
-// MaxDetailRows bounds a detail file.
-const MaxDetailRows = 10000
-
-// Longest returns the events lo <= i < hi in order: all of them, or the longest maxDetailRows.
-func Longest(lo, hi int, dur func(i int) int64) []int {
-	return someLongest(lo, hi, MaxDetailRows, dur)
+// Longest returns the events lo <= i < hi in order: all of them, or the longest Options.DetailRows.
+func (in *Input) Longest(lo, hi int, dur func(i int) int64) []int {
+	return someLongest(lo, hi, in.Options.DetailRows, dur)
 }
 
-// LongestFirst returns the n longest of the events lo <= i < hi, the longest first, the earlier first where two are
-// equal.
-func LongestFirst(lo, hi, n int, dur func(i int) int64) []int {
-	rows := someLongest(lo, hi, n, dur)
+// LongestFirst returns the events lo <= i < hi, or the longest Options.DetailRows, the longest first, the earlier first
+// where two are equal.
+func (in *Input) LongestFirst(lo, hi int, dur func(i int) int64) []int {
+	rows := someLongest(lo, hi, in.Options.DetailRows, dur)
 	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(dur(b), dur(a)) })
 	return rows
 }
@@ -30,6 +25,7 @@ func LongestFirst(lo, hi, n int, dur func(i int) int64) []int {
 // someLongest returns the n longest of the events lo <= i < hi in order; of equal ones the earlier. It looks at each
 // event once, and keeps at most twice as many.
 func someLongest(lo, hi, n int, dur func(i int) int64) []int {
+	n = min(n, hi-lo)
 	best := make([]int, 0, min(2*n, hi-lo))
 	bar := int64(-1) // what an event has to exceed
 	var lengths []int64
@@ -69,27 +65,9 @@ func someLongest(lo, hi, n int, dur func(i int) int64) []int {
 	return best
 }
 
-// AttachDetails ends a detail file of the events lo <= i < hi, of which rows were written. The others row carries the
-// rest of one column, which is dur.
-func (t *Table) AttachDetails(lo, hi int, rows []int, column string, dur func(i int) int64) {
-	if t.TotalRows = int64(hi - lo); hi-lo > len(rows) {
-		rest := Total(lo, hi, dur)
-		for _, i := range rows {
-			rest -= dur(i)
-		}
-		row := make([]report.Cell, len(t.Columns))
-		named := false
-		for j, c := range t.Columns {
-			switch {
-			case c.ID == column:
-				row[j] = report.I(rest)
-			case !named && (c.Kind == report.Name || c.Kind == report.Text):
-				row[j], named = report.S("(others)"), true
-			}
-		}
-		t.Rows = append(t.Rows, row)
-		t.Others = true
-	}
+// AttachDetails ends a detail file of n events, of which some rows were written.
+func (t *Table) AttachDetails(n int) {
+	t.TotalRows = int64(n)
 	t.out.attached = append(t.out.attached, t.Table)
 }
 

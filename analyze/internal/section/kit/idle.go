@@ -30,6 +30,6 @@ var IdleAdvice = [attrib.Causes][]string{
 		"Work was launched and waited for an event, another stream or the device: look at stream-wait calls and at which stream the previous work ran on.",
 	},
 	attrib.CauseUnknown: {
-		"The capture does not hold the launching calls of this time (it was cut, or API rows were dropped), or nothing ran after it. Capture with --trace=cuda,nvtx and a longer window, or narrow the window to the work (--steady, --window nvtx:REGEX).",
+		"The capture does not hold the launching calls of this time (it was cut, or API rows were dropped), or nothing ran after it. Capture with --trace=cuda,nvtx and a longer window.",
 	},
 }

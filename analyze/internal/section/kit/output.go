@@ -16,7 +16,7 @@ type Output struct {
 	defs     map[string]*report.MetricDef
 	section  report.Section
 	metrics  []*report.Metric
-	findings []report.Finding
+	findings []*report.Finding
 	warnings []report.Warning
 	attached []report.Table
 	declared []report.Table
@@ -114,16 +114,18 @@ func (o *Output) Float(id string, labels report.Labels, value float64) *report.M
 	return o.Metric(id, labels, &value)
 }
 
-// Find emits a finding. Evidence must be metrics that some section emits.
+// Find emits a finding. Evidence must be metrics that some section emits, first the one that the title is about. The
+// caller says what the finding is worth, where that is known.
 func (o *Output) Find(id string, severity report.Severity, title string, evidence []report.MetricRef,
-	advice ...string) {
+	advice ...string) *report.Finding {
 	for i := range evidence {
 		if evidence[i].Labels == nil {
 			evidence[i].Labels = report.Labels{}
 		}
 	}
-	o.findings = append(o.findings, report.Finding{ID: id, Severity: severity, Title: title, Evidence: evidence,
-		Advice: advice, Doc: o.section.ID})
+	f := &report.Finding{ID: id, Severity: severity, Title: title, Evidence: evidence, Advice: advice, Doc: o.section.ID}
+	o.findings = append(o.findings, f)
+	return f
 }
 
 // Ref points at a metric; labels come as key, value pairs.
@@ -175,7 +177,8 @@ func (o *Output) headers() []report.Table {
 // Table builds a table row by row.
 type Table struct {
 	report.Table
-	out *Output
+	out   *Output
+	whole [][]report.Cell // every row, where the report has some
 }
 
 // Len is the number of rows so far.
@@ -188,6 +191,7 @@ func (t *Table) Cut(n int, sum ...string) *Table {
 	if n < 0 || len(t.Rows) <= n {
 		return t
 	}
+	t.whole = t.Rows
 	row := make([]report.Cell, len(t.Columns))
 	named := false
 	for j, c := range t.Columns {
@@ -232,6 +236,11 @@ func (t *Table) Add() {
 		t.TotalRows = int64(len(t.Rows))
 	}
 	t.out.section.Tables = append(t.out.section.Tables, t.Table)
+	if t.whole != nil && t.File != "" {
+		all := t.Table
+		all.Rows, all.Others = t.whole, false
+		t.out.attached = append(t.out.attached, all)
+	}
 }
 
 // Attach writes the table as a CSV file only: for details too long for the report.

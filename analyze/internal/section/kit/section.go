@@ -18,7 +18,7 @@ package kit
 import (
 	"fmt"
 	"slices"
-	"sort"
+	"strings"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/evidence"
@@ -46,6 +46,9 @@ type Section struct {
 	Tables []report.Table
 	// Derivation says in one or two sentences how the numbers come about.
 	Derivation string
+	// Steady says that the findings are of the steady part of the window where the capture has units of work. The
+	// section runs once more on that part for them.
+	Steady bool
 	// Early, where set, works out ahead of the sections what this one shares with others and takes long; Alone likewise
 	// what holds most memory, while nothing else runs.
 	Early, Alone func(in *Input)
@@ -55,6 +58,8 @@ type Section struct {
 // Options of an analysis that sections look at.
 type Options struct {
 	Top          int     // rows of ranked tables in the report
+	DetailRows   int     // rows of a CSV file with a row per event
+	AllRows      bool    // every row in every CSV file
 	Percentiles  bool    // exact percentiles of kernel durations
 	RangeMap     bool    // attribute kernels to NVTX ranges
 	CoverageWarn float64 // NVTX coverage below this ratio is warned of
@@ -80,6 +85,9 @@ type Input struct {
 	Evidence *evidence.Set // what was given beside the trace; nil if nothing
 	Brief    bool          // only metrics, and tables that a comparison reads
 	NoTrace  bool          // evidence alone: the trace is empty, and Calls, Contexts, Timeline and Units are nil
+	// Steady is the input of the steady part, from the first to the last kept unit; nil where it is the window, next to
+	// it, or not known.
+	Steady *Input
 
 	shared shared
 }
@@ -125,6 +133,16 @@ func (in *Input) Has(role trace.Role) bool {
 	return false
 }
 
+// CallsHaveNames reports whether the names of API calls could be resolved: without them nobody knows which of them
+// launched something, or waited.
+func (in *Input) CallsHaveNames() bool {
+	names := in.Trace.API.Names
+	return len(names) == 0 || slices.ContainsFunc(names, func(n trace.APIName) bool { return !strings.HasPrefix(n.Name, "#") })
+}
+
+// NoCallNames is why nothing is known of calls without names.
+const NoCallNames = "the export has no table of strings with the names of the API calls: export the .nsys-rep again with --lazy=false"
+
 // Table is the name of the table that plays the role in this capture, or the name it usually has.
 func (in *Input) Table(role trace.Role) string {
 	for _, t := range in.Trace.Tables {
@@ -143,6 +161,7 @@ var usualTable = map[trace.Role]string{
 	trace.RoleMemset: "CUPTI_ACTIVITY_KIND_MEMSET",
 	trace.RoleGraph:  "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
 	trace.RoleSync:   "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+	trace.RoleAlloc:  "CUDA_GPU_MEMORY_USAGE_EVENTS",
 }
 
 // Lack says why a table is not there, as far as the capture tells.
@@ -178,22 +197,41 @@ func Compute(sections []*Section, in *Input, r *report.Report) (attachments []re
 		in.prepare(list)
 	}
 	parallel.Each(len(list), func(i int) { outs[i] = list[i].run(in) })
+	if in.Steady != nil {
+		steady := make([]*Output, len(list))
+		defs := map[string]*report.MetricDef{}
+		var again []*Section
+		for _, s := range list {
+			for i := range s.Metrics {
+				defs[s.Metrics[i].ID] = &s.Metrics[i]
+			}
+			if s.Steady {
+				again = append(again, s)
+			}
+		}
+		in.Steady.prepare(again)
+		parallel.Each(len(list), func(i int) {
+			if list[i].Steady {
+				steady[i] = list[i].run(in.Steady)
+			}
+		})
+		sayOfSteady(outs, steady, defs, r)
+	}
 	for _, out := range outs {
 		r.Sections = append(r.Sections, out.section)
 		for _, m := range out.metrics {
 			r.Metrics = append(r.Metrics, *m)
 		}
-		r.Findings = append(r.Findings, out.findings...)
+		for _, f := range out.findings {
+			r.Findings = append(r.Findings, *f)
+		}
 		r.Warnings = append(r.Warnings, out.warnings...)
 		attachments = append(append(attachments, out.attached...), out.headers()...)
 	}
 	dedupeLatencies(r)
 	limitMetrics(r)
-	rank := map[report.Severity]int{report.High: 0, report.Medium: 1, report.Low: 2}
-	sort.SliceStable(r.Findings, func(i,
-		j int) bool {
-		return rank[r.Findings[i].Severity] < rank[r.Findings[j].Severity]
-	})
+	r.Findings = rankFindings(r.Findings)
+	rankWarnings(r.Warnings)
 	adviseOnce(r.Findings)
 	return attachments
 }

@@ -96,7 +96,7 @@ func (s *ncuRun) details() {
 			kit.Maybe("memory_ratio", l.Get(ncu.MemoryRatio)), kit.Maybe("occupancy", l.Get(ncu.Occupancy)),
 			kit.Maybe("registers", l.Get(ncu.Registers)))
 	}
-	launches.Cut(kit.MaxDetailRows, "duration").Attach()
+	launches.Cut(s.in.Options.DetailRows, "duration").Attach()
 	bandwidth, metrics, classes := s.out.Table("kernel_bandwidth_metrics"), s.out.Table("metrics_summary"),
 		s.out.Table("classification_summary")
 	for i := range s.data.Kernels {

@@ -30,10 +30,10 @@ func (r *unitRun) unitTable() {
 		r.unitRows(list).Add()
 		return
 	}
-	t := r.unitRows(list[:min(len(list), kit.MaxDetailRows)])
-	if len(list) > kit.MaxDetailRows {
+	t := r.unitRows(list[:min(len(list), r.in.Options.DetailRows)])
+	if len(list) > r.in.Options.DetailRows {
 		t.TotalRows, t.Others = int64(len(list)), true
-		r.otherUnits(t, list[kit.MaxDetailRows:])
+		r.otherUnits(t, list[r.in.Options.DetailRows:])
 	}
 	t.Attach()
 	shown, rest := r.sampleUnits(list)

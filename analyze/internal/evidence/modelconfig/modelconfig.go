@@ -1,0 +1,231 @@
+// Package modelconfig reads the config.json of a Hugging Face model, and says what a token costs by its dimensions.
+package modelconfig
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// Data is the first model that was given.
+type Data struct {
+	Model  Model
+	others int
+}
+
+// Model is what a config.json states. Zero is not stated.
+type Model struct {
+	Type      string `json:"model_type"`
+	Hidden    int64  `json:"hidden_size"`
+	Layers    int64  `json:"num_hidden_layers"`
+	Heads     int64  `json:"num_attention_heads"`
+	KVHeads   int64  `json:"num_key_value_heads"`
+	HeadSize  int64  `json:"head_dim"`
+	Inner     int64  `json:"intermediate_size"`
+	Vocab     int64  `json:"vocab_size"`
+	Tied      bool   `json:"tie_word_embeddings"`
+	TorchType string `json:"torch_dtype"`
+	Type2     string `json:"dtype"` // its newer name
+
+	// Mixture of experts, by the three names that models use.
+	Experts      int64 `json:"num_experts"`
+	LocalExperts int64 `json:"num_local_experts"`
+	Routed       int64 `json:"n_routed_experts"`
+	PerToken     int64 `json:"num_experts_per_tok"`
+	ExpertInner  int64 `json:"moe_intermediate_size"`
+	Shared       int64 `json:"n_shared_experts"`
+	SharedInner  int64 `json:"shared_expert_intermediate_size"`
+	DenseFirst   int64 `json:"first_k_dense_replace"`
+
+	// Multi-head latent attention.
+	KVRank int64 `json:"kv_lora_rank"`
+	QRank  int64 `json:"q_lora_rank"`
+	Nope   int64 `json:"qk_nope_head_dim"`
+	Rope   int64 `json:"qk_rope_head_dim"`
+	Value  int64 `json:"v_head_dim"`
+
+	Text *Model `json:"text_config"` // of a model that also sees or hears
+}
+
+// Is reports whether a file that starts with head is of this kind.
+func Is(_ string, head []byte) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n"), []byte("{")) && bytes.Contains(head, []byte(`"model_type"`)) &&
+		bytes.Contains(head, []byte(`"num_hidden_layers"`))
+}
+
+// maxSize is more than a config.json holds, in bytes.
+const maxSize = 4 << 20
+
+// Read reads the files; the report describes the first.
+func Read(ctx context.Context, files []file.Input) (*Data, error) {
+	d := &Data{others: len(files) - 1}
+	for i := range files {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		m, err := read(&files[i])
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", files[i].Name, err)
+		}
+		t := files[i].Tally
+		t.Format, t.Records, t.Understood = "config.json of a Hugging Face model", 1, 1
+		if i == 0 {
+			d.Model = *m
+		}
+	}
+	return d, nil
+}
+
+func read(in *file.Input) (*Model, error) {
+	f, err := in.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var m Model
+	if err := json.NewDecoder(io.LimitReader(f, maxSize)).Decode(&m); err != nil {
+		return nil, fmt.Errorf("is not the config.json of a model: %w", err)
+	}
+	if m.Text != nil && m.Hidden == 0 {
+		m = *m.Text
+	}
+	m.TorchType = cmp.Or(m.TorchType, m.Type2)
+	m.Experts = cmp.Or(m.Experts, m.LocalExperts, m.Routed)
+	m.KVHeads = cmp.Or(m.KVHeads, m.Heads)
+	if m.HeadSize == 0 && m.Heads > 0 {
+		m.HeadSize = m.Hidden / m.Heads
+	}
+	m.ExpertInner = cmp.Or(m.ExpertInner, m.Inner)
+	for _, v := range []int64{m.Hidden, m.Layers, m.Heads, m.KVHeads, m.HeadSize, m.Vocab, m.ExpertInner} {
+		if v <= 0 || v > 1<<24 {
+			return nil, errors.New("does not state the model's dimensions (hidden_size, num_hidden_layers, num_attention_heads, intermediate_size, vocab_size)")
+		}
+	}
+	for _, v := range []int64{m.Inner, m.Experts, m.PerToken, m.ExpertInner, m.Shared, m.SharedInner, m.DenseFirst,
+		m.KVRank, m.QRank, m.Nope, m.Rope, m.Value} {
+		if v < 0 || v > 1<<24 {
+			return nil, fmt.Errorf("states a dimension of %d", v)
+		}
+	}
+	return &m, nil
+}
+
+// ungated are the model types whose feed-forward layers have two matrices, up and down; others have a gate too.
+var ungated = []string{"bloom", "falcon", "gpt2", "gpt_bigcode", "gpt_neo", "gpt_neox", "gptj", "mpt", "opt", "phi",
+	"starcoder2"}
+
+func (m *Model) mlp(inner int64) float64 {
+	matrices := 3.0
+	if slices.Contains(ungated, m.Type) {
+		matrices = 2
+	}
+	return matrices * float64(m.Hidden) * float64(inner)
+}
+
+// Attention is how the model attends: MHA, GQA or MLA.
+func (m *Model) Attention() string {
+	switch {
+	case m.KVRank > 0:
+		return "MLA"
+	case m.KVHeads < m.Heads:
+		return "GQA"
+	}
+	return "MHA"
+}
+
+// attention is the number of weights of one layer's attention.
+func (m *Model) attention() float64 {
+	d, h := float64(m.Hidden), float64(m.Heads)
+	if m.KVRank == 0 {
+		size := float64(m.HeadSize)
+		return 2*d*h*size + 2*d*float64(m.KVHeads)*size // q and o, k and v
+	}
+	query := float64(m.Nope + m.Rope)
+	q := d * h * query
+	if m.QRank > 0 {
+		q = d*float64(m.QRank) + float64(m.QRank)*h*query
+	}
+	kv := d*float64(m.KVRank+m.Rope) + float64(m.KVRank)*h*float64(m.Nope+m.Value)
+	return q + kv + h*float64(m.Value)*d
+}
+
+// Parameters are the weights of all matrices, and of those that one token passes through: embeddings are looked up and
+// enter the first alone, norms and biases neither.
+func (m *Model) Parameters() (all, active float64) {
+	layers, dense := float64(m.Layers), float64(m.Layers)
+	all = layers * m.attention()
+	active = all
+	if m.Experts > 0 {
+		dense = float64(min(m.DenseFirst, m.Layers))
+		shared := m.mlp(m.SharedInner)
+		if m.SharedInner == 0 {
+			shared = m.mlp(m.Shared * m.ExpertInner)
+		}
+		router, expert := float64(m.Hidden)*float64(m.Experts), m.mlp(m.ExpertInner)
+		all += (layers - dense) * (router + float64(m.Experts)*expert + shared)
+		active += (layers - dense) * (router + float64(min(m.PerToken, m.Experts))*expert + shared)
+	}
+	mlp, table := dense*m.mlp(m.Inner), float64(m.Vocab)*float64(m.Hidden)
+	all += mlp + table
+	active += mlp + table // the head
+	if !m.Tied {
+		all += table
+	}
+	return all, active
+}
+
+// FLOPsPerToken are the floating point operations of one token's matrices: two for each weight it passes through.
+func (m *Model) FLOPsPerToken() float64 {
+	_, active := m.Parameters()
+	return 2 * active
+}
+
+// FLOPsPerContext are those of attention, for each token and each token of its context: a product and a sum for every
+// number of a query and of a value, in every head and layer.
+func (m *Model) FLOPsPerContext() float64 {
+	query, value := m.HeadSize, m.HeadSize
+	if m.KVRank > 0 {
+		query, value = m.Nope+m.Rope, m.Value
+	}
+	return 2 * float64(m.Layers) * float64(m.Heads) * float64(query+value)
+}
+
+// BytesOf is the size of one weight, 0 if the config does not say its type.
+func (m *Model) BytesOf() float64 {
+	switch m.TorchType {
+	case "bfloat16", "float16":
+		return 2
+	case "float32":
+		return 4
+	case "float8_e4m3fn", "float8_e5m2":
+		return 1
+	}
+	return 0
+}
+
+// KVPerToken is how many numbers the KV cache holds for a token.
+func (m *Model) KVPerToken() float64 {
+	if m.KVRank > 0 {
+		return float64(m.Layers) * float64(m.KVRank+m.Rope)
+	}
+	return 2 * float64(m.Layers) * float64(m.KVHeads) * float64(m.HeadSize)
+}
+
+// Warnings are what limits trust in the numbers.
+func (d *Data) Warnings() []report.Warning {
+	if d.others == 0 {
+		return nil
+	}
+	return []report.Warning{{Code: "models_several", Text: "Several models were given: the report describes the first."}}
+}
+
+// Environment adds nothing: which model ran is for the server to say.
+func (d *Data) Environment(*report.Environment) {}

@@ -1,0 +1,176 @@
+package gpu
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+var Memory = kit.Section{
+	ID: "gpu_memory", Title: "GPU memory",
+	Derivation: "Allocations and frees that the driver reports, from the start of the capture to the end of the window. " +
+		"What was allocated before the capture is not known: a free of it counts apart and changes nothing. A " +
+		"caching allocator asks the driver for large pieces, so that this is what it holds, not what tensors use.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "gpu_memory.peak", Unit: report.Bytes, Better: report.Lower, Assume: report.Noisy, Scale: report.Level,
+			Labels: []string{"device"}, Meaning: "most device memory held at a time, of what the capture saw allocated",
+		},
+		{
+			ID: "gpu_memory.growth", Unit: report.Bytes, Better: report.Lower, Assume: report.Noisy, Scale: report.Total,
+			Labels: []string{"device"}, Meaning: "device memory allocated in the window less what was freed in it",
+		},
+		{
+			ID: "gpu_memory.allocations", Unit: report.Count, Better: report.Lower, Assume: report.Noisy, Scale: report.Total,
+			Labels: []string{"device"}, Meaning: "allocations of device memory in the window",
+		},
+		{
+			ID: "gpu_memory.pool_peak", Unit: report.Bytes, Better: report.Lower, Assume: report.Noisy, Scale: report.Level,
+			Labels: []string{"device"}, Meaning: "largest size of a memory pool",
+		},
+		{
+			ID: "gpu_memory.pool_used_peak", Unit: report.Bytes, Better: report.None, Assume: report.Noisy, Scale: report.Level,
+			Labels: []string{"device"}, Meaning: "most memory of a pool in use at a time",
+		},
+		{
+			ID: "gpu_memory.unknown_frees", Unit: report.Count, Better: report.None, Assume: report.Noisy, Scale: report.Total,
+			Labels: []string{"device"}, Meaning: "frees in the capture of memory that it did not see allocated",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "allocations", Title: "Largest allocations", File: "gpu_allocations.csv", Columns: []report.Column{
+			kit.IDCol("device_id", "GPU"),
+			kit.IDCol("pid", "PID"),
+			kit.TextCol("kind", "Memory"),
+			kit.BytesCol("bytes", "Bytes"),
+			kit.MomentCol("start", "Allocated", "start_ns"),
+			kit.MomentCol("end", "Freed", "end_ns"),
+			kit.TextCol("pool", "From a pool"),
+		}},
+	},
+	Run: gpuMemory,
+}
+
+// deviceMemory is what a device's events add up to.
+type deviceMemory struct {
+	held, peak, growth                int64
+	allocations, unknown, pool, inUse int64
+	rows                              int
+}
+
+// held is memory that was allocated, and when it was freed again: 0 until then.
+type heldMemory struct {
+	*trace.Alloc
+	freed int64
+}
+
+func gpuMemory(in *kit.Input, out *kit.Output) {
+	if !in.Has(trace.RoleAlloc) {
+		out.Status(report.Unavailable, "the capture has no events of GPU memory (table "+in.Table(trace.RoleAlloc)+
+			"): capture with --cuda-memory-usage=true (explain capture --cuda-memory)")
+		return
+	}
+	type place struct {
+		owner, address int64
+		device         int32
+	}
+	devices, open := map[int32]*deviceMemory{}, map[place]int{}
+	var list []heldMemory
+	for i := range in.Trace.Allocs {
+		a := &in.Trace.Allocs[i]
+		if a.Start > in.Span.End {
+			break
+		}
+		d := devices[a.Device]
+		if d == nil {
+			d = &deviceMemory{}
+			devices[a.Device] = d
+		}
+		d.rows++
+		d.pool, d.inUse = max(d.pool, a.PoolSize), max(d.inUse, a.PoolUsed)
+		inside, onDevice := a.Start >= in.Span.Start, a.Kind == kindDevice || a.Kind == kindArray
+		at := place{a.Owner, a.Address, a.Device}
+		if !a.Free {
+			open[at] = len(list)
+			list = append(list, heldMemory{a, 0})
+			if onDevice {
+				d.held += a.Bytes
+				d.peak = max(d.peak, d.held)
+				if inside {
+					d.growth += a.Bytes
+					d.allocations++
+				}
+			}
+			continue
+		}
+		n, known := open[at]
+		if !known {
+			d.unknown++
+			continue
+		}
+		delete(open, at)
+		list[n].freed = a.Start
+		if list[n].Kind == kindDevice || list[n].Kind == kindArray {
+			d.held -= list[n].Bytes
+			if inside {
+				d.growth -= list[n].Bytes
+			}
+		}
+	}
+	ids := make([]int32, 0, len(devices))
+	for id := range devices {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		d, l := devices[id], kit.Labels("device", strconv.Itoa(int(id)))
+		out.From(trace.RoleAlloc, d.rows, "start", "bytes", "memoryOperationType", "memKind", "address", "deviceId", "globalPid")
+		out.Int("gpu_memory.peak", l, d.peak)
+		out.Int("gpu_memory.growth", l, d.growth)
+		out.Int("gpu_memory.allocations", l, d.allocations)
+		out.Int("gpu_memory.unknown_frees", l, d.unknown)
+		if d.pool > 0 {
+			out.With(trace.RoleAlloc, "localMemoryPoolSize", "localMemoryPoolUtilizedSize")
+			out.Int("gpu_memory.pool_peak", l, d.pool)
+			out.Int("gpu_memory.pool_used_peak", l, max(d.inUse, 0))
+		}
+	}
+	allocationTable(in, out, list)
+}
+
+// Kinds of memory that are the device's own, by ENUM_CUDA_MEM_KIND.
+const (
+	kindDevice = 2
+	kindArray  = 3
+)
+
+func allocationTable(in *kit.Input, out *kit.Output, list []heldMemory) {
+	slices.SortStableFunc(list, func(a, b heldMemory) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	t := out.Table("allocations")
+	for i := range list[:min(len(list), in.Options.DetailRows)] {
+		a := &list[i]
+		pid, freed, pool := report.Null, report.Null, "no"
+		if a.Owner != 0 {
+			pid = report.I(a.Owner >> 24 & 0xffffff)
+		}
+		if a.freed != 0 {
+			freed = report.I(a.freed)
+		}
+		if a.Pool != 0 {
+			pool = "yes"
+		}
+		kind := "unknown"
+		if k := int(a.Kind); k >= 0 && k < len(allocKinds) {
+			kind = allocKinds[k]
+		}
+		t.Row(kit.Int("device_id", int64(a.Device)), kit.Put("pid", pid), kit.Text("kind", kind), kit.Int("bytes", a.Bytes),
+			kit.Int("start", a.Start), kit.Put("end", freed), kit.Text("pool", pool))
+	}
+	t.Cut(in.Options.Top, "bytes").Add()
+}
+
+var allocKinds = []string{"pageable", "pinned", "device", "array", "managed", "device static", "managed static"}

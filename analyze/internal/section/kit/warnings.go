@@ -1,0 +1,27 @@
+package kit
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// worstFirst are the codes of warnings about the whole report, the most important first: what the capture is, what of it
+// is missing, and what the window mixes. Others follow in the order of the sections.
+var worstFirst = []string{
+	"no_gpu_work", "no_kernels", "gpu_activity_missing", "time_unit", "lost_data", "lost_kernels", "skipped_rows",
+	"unjoined_kernels", "no_api_calls", "no_correlation", "no_process_column", "no_strings", "shared_device", "window_gap",
+	"graph_trace", "phase_map", "unknown_device", "profiler_overhead", "nsys_errors",
+}
+
+// rankWarnings puts the most important warnings first.
+func rankWarnings(list []report.Warning) {
+	rank := func(w *report.Warning) int {
+		if i := slices.Index(worstFirst, w.Code); i >= 0 {
+			return i
+		}
+		return len(worstFirst)
+	}
+	slices.SortStableFunc(list, func(a, b report.Warning) int { return cmp.Compare(rank(&a), rank(&b)) })
+}
