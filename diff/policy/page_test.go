@@ -23,7 +23,7 @@ func TestPage(t *testing.T) {
 	s := DefaultStats()
 	for key, value := range map[string]any{
 		"alpha": s.Alpha, "fdr": s.FDR, "min_captures": s.MinCaptures, "on_inconclusive": s.OnInconclusive,
-		"on_not_comparable": s.OnNotComparable, "on_missing": s.OnMissing, "on_missing_baseline": s.OnMissingBaseline,
+		"on_not_comparable": s.OnNotComparable, "on_missing": s.OnMissing,
 	} {
 		at := strings.Index(Page(), "| `stats."+key+"` |")
 		if at < 0 {
