@@ -93,7 +93,8 @@ func TestUnitIsFoundBehindAnyPrologue(t *testing.T) {
 			load = rapid.SliceOfN(rapid.Int32Range(0, int32(symbols-1)), 0, len(steps)/5).Draw(t, "load")
 		}
 		tail := rapid.SliceOfN(rapid.Int32Range(0, int32(symbols-1)), 0, len(steps)/20).Draw(t, "tail")
-		if n, _, _ := found(lineOf(slices.Concat(load, steps, tail), 2*symbols+10, nil)); n != len(period) {
+		// A tail of starts alone may make the start stand twice in a unit, one kernel apart.
+		if n, _, _ := found(lineOf(slices.Concat(load, steps, tail), 2*symbols+10, nil)); !alike(len(period), n) {
 			t.Fatalf("found %d, planted %d", n, len(period))
 		}
 	})
