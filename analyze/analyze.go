@@ -17,6 +17,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
@@ -116,6 +118,9 @@ func Run(ctx context.Context, path string, opt Options) (res *Result, err error)
 		return nil, err
 	}
 	defer t.Close()
+	if err := numberable(path, t.Kernels.Len(), t.Graphs.Len(), t.Copies.Len(), t.Sets.Len()); err != nil {
+		return nil, err
+	}
 	tags.settle(t.Ranges.Names)
 	in, units, err := prepare(t, &opt, tags)
 	if err != nil {
@@ -127,6 +132,18 @@ func Run(ctx context.Context, path string, opt Options) (res *Result, err error)
 		return nil, err
 	}
 	return finish(in, cuts, &opt)
+}
+
+// numberable refuses a table of GPU work with more rows than the timeline can number.
+func numberable(path string, rows ...int) error {
+	if n := slices.Max(rows); n > attrib.MaxRows {
+		return &InputError{
+			File: filepath.Base(path),
+			What: fmt.Sprintf("a table of GPU work has %d rows, and explain can number %d", n, attrib.MaxRows),
+			Do:   "record a shorter time, or trace CUDA graphs as a whole (--cuda-graph-trace=graph)",
+		}
+	}
+	return nil
 }
 
 // finish computes the sections and makes sure that the report keeps its contract.

@@ -221,3 +221,15 @@ func TestOnlyTheFrequentKindsOfUnitAreListed(t *testing.T) {
 		t.Errorf("%d kinds where all fit", len(got))
 	}
 }
+
+// A row number has 29 bits: 536,870,912 rows can be told apart, and one more cannot.
+func TestTooManyRowsAreRefused(t *testing.T) {
+	if err := numberable("t.sqlite", 1<<29, 0, 3); err != nil {
+		t.Error(err)
+	}
+	var wrong *InputError
+	err := numberable("dir/t.sqlite", 3, 1<<29+1)
+	if !errors.As(err, &wrong) || wrong.File != "t.sqlite" || wrong.Do == "" {
+		t.Errorf("%v", err)
+	}
+}

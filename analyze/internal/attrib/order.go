@@ -55,11 +55,12 @@ const (
 	sorts
 
 	rowBits = 29
-	maxRows = 1 << rowBits
+	// MaxRows is how many rows of one sort of GPU work can be numbered: whoever opens a trace refuses more.
+	MaxRows = 1 << rowBits
 )
 
 func (r ref) sort() int { return int(r >> rowBits) }
-func (r ref) row() int  { return int(r & (maxRows - 1)) }
+func (r ref) row() int  { return int(r & (MaxRows - 1)) }
 
 var (
 	sortKind  = [sorts]Kind{KernelWork, KernelWork, GraphWork, CopyWork, SetWork}
@@ -117,9 +118,6 @@ func (s *sources) layOut(window interval.Interval) []Device {
 	seen, n := map[int32]int{}, 0
 	for _, k := range tables {
 		w := s.work[k]
-		if w.Len() > maxRows {
-			panic("a table of GPU work has more rows than explain can number")
-		}
 		n += w.Len()
 		for i, last := 0, int32(-1<<31); i < w.Len(); i++ {
 			if id := w.Device(i); id != last || i == 0 {

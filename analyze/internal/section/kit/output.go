@@ -91,7 +91,7 @@ func (o *Output) Metrics() []*report.Metric { return o.metrics }
 func (o *Output) Metric(id string, labels report.Labels, value *float64) *report.Metric {
 	def := o.defs[id]
 	if def == nil {
-		panic("section " + o.section.ID + " emits undeclared metric " + id)
+		broken("section %s emits undeclared metric %s", o.section.ID, id)
 	}
 	if labels == nil {
 		labels = report.Labels{}
@@ -154,7 +154,8 @@ func (o *Output) Table(id string) *Table {
 			return &Table{Table: t, out: o}
 		}
 	}
-	panic("section " + o.section.ID + " has no table " + id)
+	broken("section %s has no table %s", o.section.ID, id)
+	return nil
 }
 
 // headers are the declared tables that the section did not fill, empty: scripts that read the CSV files find them empty

@@ -2,7 +2,6 @@ package kit
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -32,8 +31,7 @@ func Maybe(column string, v *float64) Field { return Field{column, Cell(v)} }
 // there fails the section.
 func (t *Table) Row(fields ...Field) {
 	if len(fields) != len(t.Columns) {
-		panic("a row of table " + t.ID + " fills " + strconv.Itoa(len(fields)) + " of " + strconv.Itoa(len(t.Columns)) +
-			" columns")
+		broken("a row of table %s fills %d of %d columns", t.ID, len(fields), len(t.Columns))
 	}
 	t.Partial(fields...)
 }
@@ -47,7 +45,7 @@ func (t *Table) Partial(fields ...Field) {
 			i = slices.IndexFunc(t.Columns, func(c report.Column) bool { return c.ID == f.Column })
 		}
 		if i < 0 || filled[i] {
-			panic("a row of table " + t.ID + " fills column " + f.Column + ", which is not there or filled already")
+			broken("a row of table %s fills column %s, which is not there or filled already", t.ID, f.Column)
 		}
 		row[i], filled[i] = f.Cell, true
 	}

@@ -100,6 +100,10 @@ func (s *Section) applies(in *Input) bool {
 	return slices.ContainsFunc(s.Evidence, in.Evidence.Has)
 }
 
+// broken ends a section that does not keep its own declaration: a defect of the program, never of its input. A panic,
+// since every caller would pass an error on to [Section.run] alone, which makes it the status of this section.
+func broken(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+
 // run computes one section. A panic becomes a section with status error, so that the others stand.
 func (s *Section) run(in *Input) (out *Output) {
 	out = newOutput(s, in)
@@ -118,7 +122,7 @@ func (s *Section) run(in *Input) (out *Output) {
 	s.Run(in, out)
 	for _, m := range out.metrics {
 		if m.Summary != nil && !out.defs[m.ID].Stats {
-			panic("section " + s.ID + " gives statistics of " + m.ID + ", which declares none")
+			broken("section %s gives statistics of %s, which declares none", s.ID, m.ID)
 		}
 	}
 	return out
