@@ -2,41 +2,9 @@ package comparison
 
 import (
 	"slices"
-	"strings"
-	"unicode"
 
 	"github.com/nsys-llm/explain/analyze/report"
 )
-
-func (c *Comparison) Row(metric string) *Row {
-	if i := slices.IndexFunc(c.Primary, func(r Row) bool { return r.Metric == metric }); i >= 0 {
-		return &c.Primary[i]
-	}
-	return nil
-}
-
-// Classes counts the metrics and kernels that got worse, got better, and are not settled.
-func (c *Comparison) Classes() (regressed, improved, unsettled int) {
-	var classes []Class
-	for i := range c.Primary {
-		classes = append(classes, c.Primary[i].Class)
-	}
-	for i := range c.Kernels {
-		classes = append(classes, c.Kernels[i].Class)
-	}
-	for _, class := range classes {
-		switch class {
-		case Regressed:
-			regressed++
-		case Improved:
-			improved++
-		case Unsettled:
-			unsettled++
-		case Same, Added, Removed:
-		}
-	}
-	return regressed, improved, unsettled
-}
 
 // SchemaID names the format of a comparison.
 const SchemaID = "explain.comparison/1"
@@ -72,79 +40,34 @@ type Comparison struct {
 	Counts       Counts       `json:"counts"`
 }
 
-// Depth says how far down two sides could be compared.
-type Depth string
-
-// Depths, from none to everything. At DepthUnit kernels are hidden on a side, or not recorded for the kind of unit that
-// was compared: nothing is said of kernels. At DepthEvidence no trace is behind the sides: numbers that logs, metrics
-// and profilers hold were compared one by one.
-const (
-	DepthNone     Depth = "none"
-	DepthEvidence Depth = "evidence"
-	DepthUnit     Depth = "unit"
-	DepthKernel   Depth = "kernel"
-)
-
-// Verdict of a comparison or of one rule.
-type Verdict string
-
-// Verdicts, from best to worst. Error means that explain itself failed.
-const (
-	Pass         Verdict = "pass"
-	Warn         Verdict = "warn"
-	Inconclusive Verdict = "inconclusive"
-	Fail         Verdict = "fail"
-	Error        Verdict = "error"
-)
-
-// Class of a change.
-type Class string
-
-// Classes of a change.
-const (
-	Improved  Class = "improved"
-	Regressed Class = "regressed"
-	Same      Class = "same"
-	Added     Class = "added"
-	Removed   Class = "removed"
-	Unsettled Class = "inconclusive"
-)
-
-// Code of a reason.
-type Code string
-
-// Reason codes.
-const (
-	DifferentWork        Code = "different_work"
-	NoUnit               Code = "no_unit"
-	EmptySide            Code = "empty_side"
-	EnvironmentMismatch  Code = "environment_mismatch"
-	GraphCaptureMismatch Code = "graph_capture_mismatch"
-	MissingMetric        Code = "missing_metric"
-	LowCoverage          Code = "low_coverage"
-	MissingKind          Code = "missing_kind" // kinds of unit that the head lacks, so that their work has no price
-	NothingMatched       Code = "nothing_matched"
-	WideInterval         Code = "wide_interval"
-	TooFewUnits          Code = "too_few_units"      // to tell a change of that size from a slow stretch
-	Trend                Code = "trend"              // the work drifts in the captures, and nothing ties unit to unit
-	NoBaseline           Code = "no_baseline"        // a first run: nothing to compare with
-	SameCapture          Code = "same_capture"       // a capture is there twice
-	OneSession           Code = "one_session"        // captures are windows of one session
-	IncompleteCapture    Code = "incomplete_capture" // events are missing from a capture
-	HighOverhead         Code = "high_overhead"      // profiling cost more than the policy allows, or nobody knows what
-	FailedRequests       Code = "failed_requests"    // latencies are those of the requests that did not fail
-)
-
-// Codes are those of reasons and of warnings that a comparison comes to by itself.
-func Codes() []Code {
-	return []Code{DifferentWork, NoUnit, EmptySide, EnvironmentMismatch, GraphCaptureMismatch, MissingMetric, LowCoverage,
-		MissingKind, NothingMatched, WideInterval, TooFewUnits, Trend, NoBaseline, SameCapture, OneSession, IncompleteCapture,
-		HighOverhead, FailedRequests}
+func (c *Comparison) Row(metric string) *Row {
+	if i := slices.IndexFunc(c.Primary, func(r Row) bool { return r.Metric == metric }); i >= 0 {
+		return &c.Primary[i]
+	}
+	return nil
 }
 
-// Doubts are the codes of a report's warnings that travel with a capture into a comparison: they limit what its numbers mean.
-func Doubts() []Code {
-	return []Code{"unjoined_kernels", "no_process_column", "no_api_calls", "no_correlation", "time_unit", "nsys_errors"}
+// Classes counts the metrics and kernels that got worse, got better, and are not settled.
+func (c *Comparison) Classes() (regressed, improved, unsettled int) {
+	var classes []Class
+	for i := range c.Primary {
+		classes = append(classes, c.Primary[i].Class)
+	}
+	for i := range c.Kernels {
+		classes = append(classes, c.Kernels[i].Class)
+	}
+	for _, class := range classes {
+		switch class {
+		case Regressed:
+			regressed++
+		case Improved:
+			improved++
+		case Unsettled:
+			unsettled++
+		case Same, Added, Removed:
+		}
+	}
+	return regressed, improved, unsettled
 }
 
 // Reason says why in one sentence, and what would help.
@@ -404,14 +327,6 @@ type WaiverRef struct {
 	Status  string `json:"status"` // applied, expired, exceeded
 }
 
-// Override is an acceptance of a failure, by a label say.
-type Override struct {
-	Label string  `json:"label"`
-	By    string  `json:"by"` // who set it; empty: not known
-	From  Verdict `json:"from"`
-	To    Verdict `json:"to"`
-}
-
 // Residue is something that differs between the sides and was not compared.
 type Residue struct {
 	Field string `json:"field"`
@@ -430,29 +345,6 @@ type Counts struct {
 	UnitsHead       int64 `json:"units_head"`
 }
 
-// Rank orders verdicts from best to worst.
-func Rank(v Verdict) int {
-	switch v {
-	case Pass:
-		return 0
-	case Warn:
-		return 1
-	case Inconclusive:
-		return 2
-	case Fail:
-		return 3
-	case Error:
-	}
-	return 4
-}
-
-func Worse(a, b Verdict) Verdict {
-	if Rank(b) > Rank(a) {
-		return b
-	}
-	return a
-}
-
 // Checked reports whether the gate had something to look at.
 func (g *Gate) Checked() bool {
 	return g.Verdict != Inconclusive || g.Code == WideInterval || g.Code == Trend || g.Code == TooFewUnits
@@ -461,16 +353,6 @@ func (g *Gate) Checked() bool {
 // Open makes a gate inconclusive, for a reason.
 func (g *Gate) Open(code Code, text string) {
 	g.Verdict, g.Code, g.Reason = Inconclusive, code, string(code)+": "+text
-}
-
-// Real reports whether a change was found to be one, whichever way is good.
-func Real(row *Row) bool {
-	switch row.Class {
-	case Improved, Regressed, Added, Removed:
-		return true
-	case Same, Unsettled:
-	}
-	return false
 }
 
 func Value(v *float64) float64 {
@@ -499,49 +381,4 @@ func (r *Row) Change() {
 // Warns reports whether a waiver needs somebody's hand.
 func (w *WaiverUse) Warns() bool {
 	return w.Status == WaiverUnused || w.Status == WaiverExpired
-}
-
-// maxOverrideText bounds, in characters, what is kept of a label or a name.
-const maxOverrideText = 100
-
-// Accept records that somebody accepts what was found, by a label on the pull request say: a verdict of fail becomes
-// warn, and the comparison names who said so. The gates stand as they were judged. It reports whether there was
-// anything to accept; if not, nothing is recorded.
-func (c *Comparison) Accept(label, by string) bool {
-	if c.Verdict != Fail {
-		return false
-	}
-	c.Overrides = append(c.Overrides, Override{Label: printable(label), By: printable(by), From: c.Verdict, To: Warn})
-	c.Verdict = Warn
-	return true
-}
-
-// Withdraw takes back what [Comparison.Accept] did: whoever reads a comparison of somebody else asks for the
-// label again.
-func (c *Comparison) Withdraw() {
-	if len(c.Overrides) > 0 {
-		c.Verdict, c.Overrides = c.Overrides[0].From, []Override{}
-	}
-}
-
-// printable keeps the start of a text, without what cannot be printed.
-func printable(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, ""))
-	if r := []rune(s); len(r) > maxOverrideText {
-		s = string(r[:maxOverrideText])
-	}
-	return s
-}
-
-// Better is the class of a change of something of which less is better.
-func Better(delta float64) Class {
-	if delta > 0 {
-		return Regressed
-	}
-	return Improved
 }

@@ -1,0 +1,166 @@
+package compat
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/compat/session"
+	"github.com/nsys-llm/explain/analyze/internal/evidence"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// moeLayersTable lists the layers, the least balanced first.
+func moeLayersTable(in *kit.Input, out *kit.Output, layers []moeLayer) {
+	list := slices.Clone(layers)
+	key := func(v *float64) float64 {
+		if v == nil {
+			return -1
+		}
+		return *v
+	}
+	slices.SortStableFunc(list, func(a, b moeLayer) int {
+		return cmp.Or(cmp.Compare(key(b.peak), key(a.peak)), cmp.Compare(key(b.Imbalance.Mean()),
+			key(a.Imbalance.Mean())))
+	})
+	t := out.Table("moe_layers")
+	for i := range list {
+		l := &list[i]
+		row := []kit.Field{kit.Int("layer", int64(l.Index)), kit.Maybe("top_weight", l.TopWeight.Mean())}
+		if l.experts > 0 {
+			row = append(row, kit.Int("experts", l.experts))
+		}
+		if l.TopK > 0 {
+			row = append(row, kit.Int("top_k", l.TopK))
+		}
+		if l.known {
+			row = append(row, kit.Int("activations", l.Total), kit.Maybe("coverage", l.coverage),
+				kit.Maybe("peak_to_mean", l.peak),
+				kit.Maybe("load_balance", l.balance), kit.Maybe("top_share", l.decile))
+		}
+		if l.Dead != nil {
+			row = append(row, kit.Int("dead", *l.Dead))
+		}
+		if l.hottest >= 0 {
+			row = append(row, kit.Int("hottest", int64(l.hottest)), kit.Maybe("hottest_share",
+				stat.Ratio(l.hottestCount, l.Total)))
+		}
+		if s := l.Imbalance.Summary(); s != nil {
+			row = append(row, kit.Float("imbalance", s.Mean), kit.Float("imbalance_p90", s.P90))
+		}
+		t.Partial(row...)
+	}
+	t.Cut(max(in.Options.Top, 128), "activations", "dead").Add()
+}
+
+// moeHottest ranks the experts by their share of their layer, and lists all of them in a file.
+func moeHottest(in *kit.Input, out *kit.Output, layers []moeLayer) {
+	type expert struct {
+		layer, expert int
+		n             int64
+		share         float64
+		toMean        *float64
+	}
+	var list []expert
+	all := out.Table("moe_experts")
+	rows := 0
+	for i := range layers {
+		l := &layers[i]
+		for e, n := range l.Hits {
+			share := stat.Ratio(n, l.Total)
+			if share == nil {
+				continue
+			}
+			if rows++; rows <= in.Options.DetailRows*10 {
+				all.Row(
+					kit.Int("layer", int64(l.Index)), kit.Int("expert", int64(e)), kit.Int("activations", n),
+					kit.Float("share", *share))
+			}
+			var toMean *float64
+			if l.experts > 0 {
+				toMean = stat.Ratio(float64(n)*float64(l.experts), float64(l.Total))
+			}
+			list = append(list, expert{l.Index, e, n, *share, toMean})
+		}
+	}
+	all.TotalRows = int64(rows)
+	all.Attach()
+	slices.SortStableFunc(list, func(a, b expert) int { return cmp.Compare(b.share, a.share) })
+	t := out.Table("moe_hottest")
+	for _, e := range list {
+		t.Row(
+			kit.Int("layer", int64(e.layer)), kit.Int("expert", int64(e.expert)), kit.Int("activations", e.n),
+			kit.Float("share", e.share), kit.Maybe("to_mean", e.toMean))
+		if t.Len() > in.Options.Top {
+			break
+		}
+	}
+	if len(t.Rows) > in.Options.Top {
+		t.Rows = t.Rows[:in.Options.Top]
+	}
+	t.TotalRows = int64(len(list))
+	t.Add()
+}
+
+// maxPairRows is how many pairs of experts are listed, in all.
+const maxPairRows = 50
+
+// moePairs ranks the pairs of experts by how often they are chosen together. What chance would give, were experts
+// chosen independently with the layer's own activations: pairs × 2 p q.
+func moePairs(in *kit.Input, out *kit.Output, layers []moeLayer) {
+	pairs := evidence.Of[*session.Data](in.Evidence).MoE.Pairs
+	if len(pairs) == 0 {
+		return
+	}
+	byIndex := map[int]*moeLayer{}
+	for i := range layers {
+		byIndex[layers[i].Index] = &layers[i]
+	}
+	type ranked struct {
+		session.Pair
+		share float64
+	}
+	var best []ranked
+	keep := func() {
+		slices.SortStableFunc(best, func(a, b ranked) int { return cmp.Compare(b.Count, a.Count) })
+		best = best[:min(len(best), maxPairRows)]
+	}
+	for lo := 0; lo < len(pairs); {
+		hi, top, sum := lo, lo, int64(0)
+		for ; hi < len(pairs) && pairs[hi].Layer == pairs[lo].Layer; hi++ {
+			sum += pairs[hi].Count
+			if pairs[hi].Count > pairs[top].Count {
+				top = hi
+			}
+		}
+		if sum > 0 {
+			fromSession(out, int64(hi-lo), "moe_expert_coselection.csv", "layer_idx", "expert_id_1", "expert_id_2",
+				"coselection_count")
+			out.Metric("moe.coselection_share", kit.Labels("layer", strconv.Itoa(int(pairs[lo].Layer))),
+				stat.Ratio(pairs[top].Count, sum))
+			for _, p := range pairs[lo:hi] {
+				if best = append(best, ranked{p, float64(p.Count) / float64(sum)}); len(best) >= 20*maxPairRows {
+					keep()
+				}
+			}
+		}
+		lo = hi
+	}
+	keep()
+	t := out.Table("moe_pairs")
+	for _, p := range best {
+		lift := report.Null
+		if l := byIndex[int(p.Layer)]; l != nil && l.Total > 0 && int(p.B) < len(l.Hits) && p.A != p.B {
+			chance := 2 * float64(l.Hits[p.A]) / float64(l.Total) * float64(l.Hits[p.B]) / float64(l.Total)
+			lift = kit.Cell(stat.Ratio(p.share, chance))
+		}
+		t.Row(
+			kit.Int("layer", int64(p.Layer)), kit.Int("expert_a", int64(p.A)), kit.Int("expert_b", int64(p.B)),
+			kit.Int("pairs", p.Count), kit.Float("share", p.share), kit.Put("lift", lift))
+	}
+	t.TotalRows = int64(len(pairs))
+	t.Add()
+	out.Note("profilemate counts neighbours in the router's ranking as chosen together: with more than two experts a token, not every pair. Over chance is the pair's share over what it would be if experts were chosen independently.")
+}

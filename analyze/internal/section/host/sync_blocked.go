@@ -1,0 +1,221 @@
+package host
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/interval"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// held is how long calls were under way, and how much of it the GPU worked for the waiting process.
+type held struct {
+	calls      interval.Set // union of the calls
+	count      int64
+	total      int64 // of the calls, whole
+	held, busy int64 // of the calls, within the window where it was narrowed
+}
+
+// share is the part of the window that the calls of one thread cover.
+func (h *held) share(in *kit.Input) *float64 {
+	return stat.Ratio(h.calls.Clip(in.Span.Start, in.Span.End).Len(), in.Span.Len())
+}
+
+// blockedTimes are the blocking calls by API name, thread and process.
+type blockedTimes struct {
+	apis    []held
+	threads []held
+	procs   []held
+	all     held
+}
+
+func newBlocked(in *kit.Input, rows []int) *blockedTimes {
+	api := &in.Trace.API
+	b := &blockedTimes{apis: make([]held, len(api.Names)), threads: make([]held, len(in.Trace.Threads)),
+		procs: make([]held, len(in.Trace.Procs))}
+	worked := workedDuring(in, rows)
+	for at, i := range rows {
+		start, end := api.Start(i), api.End(i)
+		to := min(end, in.Host.End)
+		into := []*held{&b.all, &b.apis[api.Name(i)]}
+		if th := api.Thread(i); th != trace.None {
+			into = append(into, &b.threads[th], &b.procs[in.Trace.Threads[th].Proc])
+		}
+		for _, h := range into {
+			h.calls.Add(start, end)
+			h.count++
+			h.total += end - start
+			h.held += to - start
+			h.busy += worked[at]
+		}
+	}
+	return b
+}
+
+// workedDuring is, for each of some API calls by start, how long its process's own GPU work ran meanwhile, on any
+// device. A call of no known process looks at all work. Where some work is of no known process, every call does.
+func workedDuring(in *kit.Input, rows []int) []int64 {
+	if len(rows) == 0 {
+		return nil
+	}
+	api, everyone := &in.Trace.API, len(in.Trace.Procs)
+	anonymous := false
+	for d := range in.Timeline.Devices {
+		dev := &in.Timeline.Devices[d]
+		for i := 0; i < dev.Len() && !anonymous; i++ {
+			anonymous = dev.Proc(i) == trace.None
+		}
+	}
+	// The moments that are asked for, by whose work, ascending.
+	type moment struct {
+		at  int64
+		row int32
+		sum int64 // what it adds to the row's time: the time up to the end, less that up to the start
+	}
+	moments := make([][]moment, everyone+1)
+	for n, i := range rows {
+		p := in.ProcOf(api.Thread(i))
+		if p == trace.None || anonymous {
+			p = int32(everyone)
+		}
+		moments[p] = append(moments[p], moment{api.Start(i), int32(n), -1},
+			moment{min(api.End(i), in.Host.End), int32(n), 1})
+	}
+	for p := range moments {
+		slices.SortFunc(moments[p], func(a, b moment) int { return cmp.Compare(a.at, b.at) })
+	}
+	worked := make([]int64, len(rows))
+	// What ran so far, and the stretch that may go on, by whose work.
+	type ran struct{ closed, start, end int64 }
+	sums := make([]ran, everyone+1)
+	for p := range sums {
+		sums[p].start, sums[p].end = math.MinInt64, math.MinInt64
+	}
+	// tell answers the moments of one process up to a time before which all work is known.
+	tell := func(p int, until int64) {
+		list, r := moments[p], &sums[p]
+		for len(list) > 0 && list[0].at <= until {
+			m := list[0]
+			worked[m.row] += m.sum * (r.closed + max(0, min(m.at, r.end)-r.start))
+			list = list[1:]
+		}
+		moments[p] = list
+	}
+	work := func(d *attrib.Device, i int) {
+		start, end := max(d.Start(i), in.Span.Start), min(d.End(i), in.Span.End)
+		if end <= start {
+			return
+		}
+		add := func(p int) {
+			if len(moments[p]) > 0 && moments[p][0].at <= start {
+				tell(p, start)
+			}
+			r := &sums[p]
+			if start > r.end {
+				r.closed, r.start, r.end = r.closed+r.end-r.start, start, start
+			}
+			r.end = max(r.end, end)
+		}
+		if p := d.Proc(i); p != trace.None && len(moments[p]) > 0 {
+			add(int(p))
+		}
+		if len(moments[everyone]) > 0 {
+			add(everyone)
+		}
+	}
+	if apart := processesApart(in); apart && len(moments[everyone]) == 0 {
+		for d := range in.Timeline.Devices {
+			dev := &in.Timeline.Devices[d]
+			for i := range dev.Len() {
+				work(dev, i)
+			}
+		}
+	} else {
+		in.Timeline.ByStart(work)
+	}
+	for p := range moments {
+		tell(p, math.MaxInt64)
+	}
+	return worked
+}
+
+// processesApart reports whether no process ran work on more than one device.
+func processesApart(in *kit.Input) bool {
+	for _, s := range procSums(in) {
+		if len(s.devices) > 1 {
+			return false
+		}
+	}
+	return true
+}
+
+// processes emits what is said of each process, and the most blocked thread of all.
+func (b *blockedTimes) processes(in *kit.Input, out *kit.Output, rows []int) {
+	api := &in.Trace.API
+	worst := make([]*float64, len(b.procs))
+	var most *float64
+	larger := func(a, b *float64) *float64 {
+		if a == nil || b != nil && *b > *a {
+			return b
+		}
+		return a
+	}
+	for th := range b.threads {
+		if h := &b.threads[th]; h.count > 0 {
+			s := h.share(in)
+			p := in.Trace.Threads[th].Proc
+			worst[p], most = larger(worst[p], s), larger(most, s)
+		}
+	}
+	emit := func(l report.Labels, h *held, share *float64) {
+		out.From(trace.RoleAPI, int(h.count), "start", "end", "nameId", "globalTid")
+		out.Metric("sync.share", l, share)
+		out.With(trace.RoleKernel, "start", "end", "globalPid")
+		for _, r := range []trace.Role{trace.RoleMemcpy, trace.RoleMemset, trace.RoleGraph} {
+			if in.Has(r) {
+				out.With(r)
+			}
+		}
+		out.Metric("sync.gpu_busy_ratio", l, stat.Ratio(h.busy, h.held))
+	}
+	if b.all.count > 0 {
+		emit(nil, &b.all, most)
+	}
+	byProc := kit.Gather(nil, len(b.procs), 0, len(rows), func(at int) int32 { return in.ProcOf(api.Thread(rows[at])) },
+		func(at int) int64 { return api.Dur(rows[at]) }).Sort()
+	for p := range b.procs {
+		h := &b.procs[p]
+		if h.count == 0 {
+			continue
+		}
+		l := kit.Labels("pid", pidText(in, int32(p)))
+		out.From(trace.RoleAPI, int(h.count), "start", "end", "nameId", "globalTid")
+		out.Int("sync.total_time", l, h.total).Summary = byProc.Of(p).Summary()
+		out.Int("sync.count", l, h.count)
+		emit(l, h, worst[p])
+	}
+}
+
+func (b *blockedTimes) threadTable(in *kit.Input, out *kit.Output) {
+	var order []int
+	for th := range b.threads {
+		if b.threads[th].count > 0 {
+			order = append(order, th)
+		}
+	}
+	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(b.threads[y].total, b.threads[x].total) })
+	t := out.Table("sync_threads")
+	for _, th := range order {
+		h, thread := &b.threads[th], &in.Trace.Threads[th]
+		t.Row(
+			kit.Int("pid", in.Trace.Procs[thread.Proc].PID), kit.Int("tid", thread.TID),
+			kit.Text("thread_name", thread.Name), kit.Int("count", h.count), kit.Int("total", h.total),
+			kit.Maybe("share", h.share(in)), kit.Maybe("gpu_busy", stat.Ratio(h.busy, h.held)))
+	}
+	t.Cut(in.Options.Top, "count", "total").Add()
+}

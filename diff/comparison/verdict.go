@@ -1,0 +1,117 @@
+package comparison
+
+// Depth says how far down two sides could be compared.
+type Depth string
+
+// Depths, from none to everything. At DepthUnit kernels are hidden on a side, or not recorded for the kind of unit that
+// was compared: nothing is said of kernels. At DepthEvidence no trace is behind the sides: numbers that logs, metrics
+// and profilers hold were compared one by one.
+const (
+	DepthNone     Depth = "none"
+	DepthEvidence Depth = "evidence"
+	DepthUnit     Depth = "unit"
+	DepthKernel   Depth = "kernel"
+)
+
+// Verdict of a comparison or of one rule.
+type Verdict string
+
+// Verdicts, from best to worst. Error means that explain itself failed.
+const (
+	Pass         Verdict = "pass"
+	Warn         Verdict = "warn"
+	Inconclusive Verdict = "inconclusive"
+	Fail         Verdict = "fail"
+	Error        Verdict = "error"
+)
+
+// Rank orders verdicts from best to worst.
+func Rank(v Verdict) int {
+	switch v {
+	case Pass:
+		return 0
+	case Warn:
+		return 1
+	case Inconclusive:
+		return 2
+	case Fail:
+		return 3
+	case Error:
+	}
+	return 4
+}
+
+func Worse(a, b Verdict) Verdict {
+	if Rank(b) > Rank(a) {
+		return b
+	}
+	return a
+}
+
+// Class of a change.
+type Class string
+
+// Classes of a change.
+const (
+	Improved  Class = "improved"
+	Regressed Class = "regressed"
+	Same      Class = "same"
+	Added     Class = "added"
+	Removed   Class = "removed"
+	Unsettled Class = "inconclusive"
+)
+
+// Real reports whether a change was found to be one, whichever way is good.
+func Real(row *Row) bool {
+	switch row.Class {
+	case Improved, Regressed, Added, Removed:
+		return true
+	case Same, Unsettled:
+	}
+	return false
+}
+
+// Better is the class of a change of something of which less is better.
+func Better(delta float64) Class {
+	if delta > 0 {
+		return Regressed
+	}
+	return Improved
+}
+
+// Code of a reason.
+type Code string
+
+// Reason codes.
+const (
+	DifferentWork        Code = "different_work"
+	NoUnit               Code = "no_unit"
+	EmptySide            Code = "empty_side"
+	EnvironmentMismatch  Code = "environment_mismatch"
+	GraphCaptureMismatch Code = "graph_capture_mismatch"
+	MissingMetric        Code = "missing_metric"
+	LowCoverage          Code = "low_coverage"
+	MissingKind          Code = "missing_kind" // kinds of unit that the head lacks, so that their work has no price
+	NothingMatched       Code = "nothing_matched"
+	WideInterval         Code = "wide_interval"
+	TooFewUnits          Code = "too_few_units"      // to tell a change of that size from a slow stretch
+	Trend                Code = "trend"              // the work drifts in the captures, and nothing ties unit to unit
+	NoBaseline           Code = "no_baseline"        // a first run: nothing to compare with
+	SameCapture          Code = "same_capture"       // a capture is there twice
+	OneSession           Code = "one_session"        // captures are windows of one session
+	IncompleteCapture    Code = "incomplete_capture" // events are missing from a capture
+	HighOverhead         Code = "high_overhead"      // profiling cost more than the policy allows, or nobody knows what
+	FailedRequests       Code = "failed_requests"    // latencies are those of the requests that did not fail
+)
+
+// Codes are those of reasons and of warnings that a comparison comes to by itself.
+func Codes() []Code {
+	return []Code{DifferentWork, NoUnit, EmptySide, EnvironmentMismatch, GraphCaptureMismatch, MissingMetric, LowCoverage,
+		MissingKind, NothingMatched, WideInterval, TooFewUnits, Trend, NoBaseline, SameCapture, OneSession, IncompleteCapture,
+		HighOverhead, FailedRequests}
+}
+
+// Doubts are the codes of a report's warnings that travel with a capture into a comparison: they limit what its numbers mean.
+func Doubts() []Code {
+	return []Code{"unjoined_kernels", "no_process_column", "no_api_calls", "no_correlation", "time_unit", "nsys_errors"}
+}
