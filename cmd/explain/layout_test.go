@@ -55,6 +55,7 @@ var (
 var rooms = []room{
 	{"analyze/report", "the model: standard library only", "", stdOnly},
 	{"analyze/report/secret", "what a secret looks like stands alone", "", stdOnly},
+	{"analyze/report/align", "alignment stands alone", "", stdOnly},
 	{"analyze/report/doc", "the document tree stands alone", "", noSQL},
 	{"analyze/report/schema", "schemas are files", "", noSQL},
 	{"analyze/report/unit", "units know the model only", "analyze/report", noSQL},
@@ -130,7 +131,7 @@ var rooms = []room{
 
 const (
 	// beneath is all that sections stand on.
-	beneath = "analyze/report analyze/report/secret analyze/report/unit analyze/loadfile analyze/internal/attrib analyze/internal/evidence/... " +
+	beneath = "analyze/report analyze/report/align analyze/report/secret analyze/report/unit analyze/loadfile analyze/internal/attrib analyze/internal/evidence/... " +
 		"analyze/internal/interval analyze/internal/kernelname analyze/internal/parallel analyze/internal/spill " +
 		"analyze/internal/stat analyze/internal/trace analyze/internal/workunit"
 	// family is what every family of sections may import.
