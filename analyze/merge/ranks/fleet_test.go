@@ -17,9 +17,9 @@ func fleetMembers(run []tracetest.FleetRank, payload bool) []Member {
 		t := &Track{Rank: int64(r.Rank), World: int64(r.World), Kinds: []string{"AllReduce"}, Comms: []string{"c"},
 			Acts: []string{"compute"}, Device: 0}
 		for k, m := range r.Met {
-			c := Call{Start: m.Start, End: m.End, Seq: int64(k), Comm: 0}
+			c := Call{Start: m.Start, End: m.End, Comm: 0}
 			if !payload {
-				c.Seq, c.Comm = -1, -1
+				c.Comm = -1
 			}
 			t.Add(c, []Part{{0, r.Computed[k].End - r.Computed[k].Start}})
 		}
@@ -38,6 +38,8 @@ func TestSlowRankIsNamed(t *testing.T) {
 			EndJitter: 3_000, Offset: 1e9, Drift: 50e-6, Slow: slow, SlowBy: 0.05, SlowSteps: 0.3, Seed: uint64(seed),
 			SessionGaps: true}.Run()
 		members := fleetMembers(run, seed%2 == 0)
+		late := members[9].Track // whose capture began three collectives later
+		late.Calls = late.Calls[3:]
 		sets, alone := Match(members)
 		if len(alone) > 0 || len(sets) != 1 {
 			t.Errorf("seed %d: %d sets, %d ranks alone", seed, len(sets), len(alone))

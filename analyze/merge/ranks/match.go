@@ -1,9 +1,9 @@
 package ranks
 
 import (
+	"math"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // Member is a track with the host whose clock its times are on.
@@ -17,7 +17,7 @@ type Member struct {
 
 // Set is the matched collectives of some ranks: the n-th of each is one collective.
 type Set struct {
-	Comm    string    // communicator; empty where they were matched by their order
+	Comm    string    // communicator; empty where none is known
 	Members []int     // places of tracks
 	Calls   [][]int32 // by member: the place of its n-th call
 }
@@ -25,27 +25,27 @@ type Set struct {
 // Len is the number of collectives.
 func (s *Set) Len() int { return len(s.Calls[0]) }
 
-// overlapping is the share of collectives in which two ranks must be at the same time for their order to be believed.
-const overlapping = 0.95
+const (
+	// overlapping is the share of collectives in which two ranks must be at the same time for their order to be believed.
+	overlapping = 0.95
+	// common is the share of the first rank's collectives that another must have been captured in as well.
+	common = 0.5
+	// maxSeeds bounds how many groups are looked for among ranks of one communicator, or of none.
+	maxSeeds = 256
+)
 
-// Match finds the collectives that ranks took part in together: by communicator and sequence number where both say
-// them, else the n-th of each rank where their kinds follow each other alike and 95 % overlap in time. What is left are
-// tracks that nothing could be matched of.
+// Match finds the collectives that ranks took part in together: in each communicator, or where none is known among all
+// calls of hosts and all of devices, the n-th of each rank where kinds are equal and 95 % overlap in time. A capture may
+// begin or end some collectives before others. Alone are the tracks of which nothing could be matched.
 func Match(members []Member) (sets []Set, alone []int) {
 	numberClocks(members)
 	matched := make([]bool, len(members))
-	add := func(s Set) {
-		for _, m := range s.Members {
-			matched[m] = true
-		}
-		sets = append(sets, s)
-	}
-	for _, s := range byCommunicator(members) {
-		add(s)
-	}
-	for _, bucket := range byOrder(members) {
+	for _, bucket := range buckets(members) {
 		for _, s := range together(members, bucket) {
-			add(s)
+			for _, m := range s.Members {
+				matched[m] = true
+			}
+			sets = append(sets, s)
 		}
 	}
 	for i, ok := range matched {
@@ -74,159 +74,191 @@ func numberClocks(members []Member) {
 	}
 }
 
-// byCommunicator matches calls that name their communicator and their number in it.
-func byCommunicator(members []Member) []Set {
-	type place struct {
-		member int
-		calls  map[int64]int32 // by number
-	}
-	comms := map[string][]place{}
-	for i := range members {
-		t := members[i].Track
-		own := make([]map[int64]int32, len(t.Comms))
-		for k := range t.Calls {
-			c := &t.Calls[k]
-			if c.Comm < 0 || c.Seq < 0 {
-				continue
-			}
-			if own[c.Comm] == nil {
-				own[c.Comm] = map[int64]int32{}
-			}
-			if _, again := own[c.Comm][c.Seq]; !again {
-				own[c.Comm][c.Seq] = int32(k)
-			}
-		}
-		for c, calls := range own {
-			if calls != nil {
-				comms[t.Comms[c]] = append(comms[t.Comms[c]], place{i, calls})
-			}
-		}
-	}
-	names := make([]string, 0, len(comms))
-	for name := range comms {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	var sets []Set
-	for _, name := range names {
-		list := comms[name]
-		if len(list) < 2 {
-			continue
-		}
-		var numbers []int64 // that all have
-		for seq := range list[0].calls {
-			if !slices.ContainsFunc(list[1:], func(p place) bool { _, ok := p.calls[seq]; return !ok }) {
-				numbers = append(numbers, seq)
-			}
-		}
-		if len(numbers) == 0 {
-			continue
-		}
-		slices.Sort(numbers)
-		s := Set{Comm: name}
-		for _, p := range list {
-			calls := make([]int32, len(numbers))
-			for n, seq := range numbers {
-				calls[n] = p.calls[seq]
-			}
-			s.Members, s.Calls = append(s.Members, p.member), append(s.Calls, calls)
-		}
-		sets = append(sets, s)
-	}
-	return sets
+// line is the calls of a member in one communicator, in their order.
+type line struct {
+	member int
+	comm   string
+	calls  []int32
 }
 
-// byOrder are the members whose calls without communicator follow each other alike, two or more, with the places of
-// these calls.
-func byOrder(members []Member) [][]ordered {
-	buckets := map[string][]ordered{}
-	var keys []string
+// buckets are the lines of all members by communicator; those that name none by whether the host or a device calls.
+func buckets(members []Member) [][]line {
+	at := map[string]int{}
+	var list [][]line
 	for i := range members {
 		t := members[i].Track
-		var key strings.Builder
-		o := ordered{member: i}
+		own := make([][]int32, len(t.Comms)+1) // the last is of none
 		for k := range t.Calls {
-			if c := &t.Calls[k]; c.Comm < 0 || c.Seq < 0 {
-				o.calls = append(o.calls, int32(k))
-				key.WriteString(t.Kinds[c.Kind])
-				key.WriteByte(' ')
+			c := t.Calls[k].Comm
+			if c < 0 {
+				c = int32(len(t.Comms))
 			}
+			own[c] = append(own[c], int32(k))
 		}
-		if len(o.calls) == 0 {
-			continue
-		}
-		// The host's calls and those of devices are different collectives.
-		text := strconv.FormatBool(t.Device < 0) + key.String()
-		if buckets[text] == nil {
-			keys = append(keys, text)
-		}
-		buckets[text] = append(buckets[text], o)
-	}
-	var list [][]ordered
-	for _, k := range keys {
-		if len(buckets[k]) > 1 {
-			list = append(list, buckets[k])
+		for c, calls := range own {
+			if len(calls) == 0 {
+				continue
+			}
+			l := line{member: i, calls: calls}
+			key := "none " + strconv.FormatBool(t.Device < 0)
+			if c < len(t.Comms) {
+				l.comm = t.Comms[c]
+				key = "comm " + l.comm
+			}
+			b, ok := at[key]
+			if !ok {
+				b = len(list)
+				at[key], list = b, append(list, nil)
+			}
+			list[b] = append(list[b], l)
 		}
 	}
 	return list
 }
 
-type ordered struct {
-	member int
-	calls  []int32
-}
-
-// maxSeeds bounds how many groups are looked for among ranks whose collectives follow each other alike.
-const maxSeeds = 256
-
-// together are the groups of ranks whose n-th collectives overlap in time.
-func together(members []Member, list []ordered) []Set {
+// together are the groups of lines whose n-th calls overlap in time. Lines as long as the first of a group come before
+// others: what they say of their host's clock helps to find where those begin.
+func together(members []Member, list []line) []Set {
 	var sets []Set
 	for seeds := 0; len(list) > 1 && seeds < maxSeeds; seeds++ {
-		s := Set{Members: []int{list[0].member}, Calls: [][]int32{list[0].calls}}
-		var rest []ordered
-		for _, o := range list[1:] {
-			if meet(&members[s.Members[0]], s.Calls[0], &members[o.member], o.calls) {
-				s.Members, s.Calls = append(s.Members, o.member), append(s.Calls, o.calls)
-			} else {
-				rest = append(rest, o)
+		seed := list[0]
+		g := group{members: members, seed: seed, clocks: map[int]Line{members[seed.member].clock: {}},
+			lines: []line{seed}, shifts: []int{0}, hi: len(seed.calls)}
+		var others, rest []line
+		for _, l := range list[1:] {
+			if len(l.calls) != len(seed.calls) || !g.join(l, 0) {
+				others = append(others, l)
 			}
 		}
-		if len(s.Members) > 1 {
-			sets = append(sets, s)
+		for _, l := range others {
+			if !g.find(l) {
+				rest = append(rest, l)
+			}
+		}
+		if len(g.lines) > 1 {
+			sets = append(sets, g.set())
 		}
 		list = rest
 	}
 	return sets
 }
 
-// meet reports whether the n-th collectives of two ranks overlap in time, after their clocks were put together where
-// they are two.
-func meet(a *Member, as []int32, b *Member, bs []int32) bool {
-	line := Line{}
-	if a.clock != b.clock {
-		points := make([]point, len(as))
-		for n := range as {
-			points[n] = point{a.end(as[n]), b.end(bs[n]) - a.end(as[n])}
+// group is a set in the making.
+type group struct {
+	members []Member
+	seed    line
+	lines   []line
+	shifts  []int        // by how many calls each line is ahead of the seed
+	lo, hi  int          // calls of the seed that all lines have
+	clocks  map[int]Line // how clocks stand to the seed's
+}
+
+func (g *group) set() Set {
+	s := Set{Comm: g.seed.comm}
+	for i, l := range g.lines {
+		s.Members = append(s.Members, l.member)
+		s.Calls = append(s.Calls, l.calls[g.lo+g.shifts[i]:g.hi+g.shifts[i]])
+	}
+	return s
+}
+
+// find joins a line that begins or ends some calls before the seed: the call that ended nearest to the seed's middle one
+// is its counterpart, or a neighbour.
+func (g *group) find(l line) bool {
+	a, b := &g.members[g.seed.member], &g.members[l.member]
+	middle := len(g.seed.calls) / 2
+	clock := g.clocks[b.clock] // of other hosts as they are, where nothing is known
+	end := a.end(g.seed.calls[middle])
+	end += clock.At(end)
+	near, _ := slices.BinarySearchFunc(l.calls, end, func(c int32, t int64) int {
+		if b.end(c) < t {
+			return -1
 		}
-		line = fit(points)
+		return 1
+	})
+	if _, known := g.clocks[b.clock]; known {
+		for _, at := range []int{near, near - 1, near + 1, near - 2} {
+			if g.join(l, at-middle) {
+				return true
+			}
+		}
+		return false
+	}
+	best, least := 0, math.Inf(1)
+	for at := near - maxOff; at <= near+maxOff; at++ {
+		if points := g.points(l, at-middle); len(points) > 0 {
+			if p50, _ := residuals(points, fit(points)); p50 < least {
+				best, least = at-middle, p50
+			}
+		}
+	}
+	return !math.IsInf(least, 1) && g.join(l, best)
+}
+
+// maxOff is by how many collectives the clocks of two hosts may be apart as they are: the shift that leaves least between
+// ends is taken.
+const maxOff = 16
+
+// shared are the calls of the seed that a line that is some calls ahead has too, none where they are few.
+func (g *group) shared(l line, shift int) (lo, hi int) {
+	lo, hi = max(g.lo, -shift), min(g.hi, len(l.calls)-shift)
+	if float64(hi-lo) < common*float64(len(g.seed.calls)) {
+		return 0, 0
+	}
+	return lo, hi
+}
+
+// points are how far the ends of a line that is some calls ahead are from the seed's.
+func (g *group) points(l line, shift int) []point {
+	lo, hi := g.shared(l, shift)
+	a, b := &g.members[g.seed.member], &g.members[l.member]
+	every := (hi-lo-1)/maxPoints + 1
+	var points []point
+	for n := lo; n < hi; n += every {
+		end := a.end(g.seed.calls[n])
+		points = append(points, point{end, b.end(l.calls[n+shift]) - end})
+	}
+	return points
+}
+
+// join takes a line in that is some calls ahead, where the kinds of calls agree and calls overlap in time after the clocks
+// were put together.
+func (g *group) join(l line, shift int) bool {
+	lo, hi := g.shared(l, shift)
+	if hi <= lo {
+		return false
+	}
+	a, b := &g.members[g.seed.member], &g.members[l.member]
+	as, bs := g.seed.calls[lo:hi], l.calls[lo+shift:hi+shift]
+	for n := range as {
+		if a.kind(as[n]) != b.kind(bs[n]) {
+			return false
+		}
+	}
+	clock, known := g.clocks[b.clock]
+	if !known {
+		clock = fit(g.points(l, shift))
 	}
 	both := 0
 	for n := range as {
-		back := line.At(a.end(as[n]))
-		if max(a.start(as[n]), b.start(bs[n])-back) < min(a.end(as[n]), b.end(bs[n])-back) {
+		ahead := clock.At(a.end(as[n]))
+		if max(a.start(as[n]), b.start(bs[n])-ahead) < min(a.end(as[n]), b.end(bs[n])-ahead) {
 			both++
 		}
 	}
-	return float64(both) >= overlapping*float64(len(as))
+	if float64(both) < overlapping*float64(len(as)) {
+		return false
+	}
+	g.clocks[b.clock] = clock
+	g.lines, g.shifts, g.lo, g.hi = append(g.lines, l), append(g.shifts, shift), lo, hi
+	return true
 }
 
 // start and end of a call, on the clock of the host.
 func (m *Member) start(call int32) int64 { return m.Calls[call].Start + m.Shift }
 func (m *Member) end(call int32) int64   { return m.Calls[call].End + m.Shift }
 
+func (m *Member) kind(call int32) string { return m.Kinds[m.Calls[call].Kind] }
+
 // Kind is the kind of collective n of a set.
-func (s *Set) Kind(members []Member, n int) string {
-	t := members[s.Members[0]].Track
-	return t.Kinds[t.Calls[s.Calls[0][n]].Kind]
-}
+func (s *Set) Kind(members []Member, n int) string { return members[s.Members[0]].kind(s.Calls[0][n]) }

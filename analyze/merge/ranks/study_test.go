@@ -27,7 +27,7 @@ func three() []Member {
 		before := int64(0)
 		for k, c := range calls {
 			gap := c[0] - before
-			t.Add(Call{Start: c[0], End: c[1], Seq: -1, Comm: -1},
+			t.Add(Call{Start: c[0], End: c[1], Comm: -1},
 				[]Part{{0, gemm[i][k]}, {1, gap - gemm[i][k]}})
 			before = c[1]
 		}
@@ -89,9 +89,9 @@ func TestNoClock(t *testing.T) {
 	members := three()
 	for i := range members {
 		for k := range members[i].Calls {
-			members[i].Calls[k].Comm, members[i].Calls[k].Seq = 0, int64(k)
+			members[i].Calls[k].Start *= MaxResidual
+			members[i].Calls[k].End *= MaxResidual
 		}
-		members[i].Comms = []string{"c"}
 	}
 	members[2].Host = "other"
 	members[2].Calls[1].Start += 10 * MaxResidual
@@ -102,7 +102,7 @@ func TestNoClock(t *testing.T) {
 		t.Fatalf("%+v", a.Clocks[1])
 	}
 	r := Study(a, sets)
-	if r.Compared != 0 || r.Ranks[2].Last != 1 || r.Ranks[2].Blame != 60 || r.Ranks[2].Wait != 30 {
+	if r.Compared != 0 || r.Ranks[2].Last != 1 || r.Ranks[2].Blame != 60*MaxResidual || r.Ranks[2].Wait != 30*MaxResidual {
 		t.Errorf("%+v", r.Ranks[2])
 	}
 }
@@ -118,9 +118,9 @@ func TestStudyCloses(t *testing.T) {
 				Kinds: []string{"AllReduce", "Barrier"}, Comms: []string{"a"}, Acts: []string{"x", "y"}}
 			at := rapid.Int64Range(-1000, 1000).Draw(t, "from")
 			for k := range n {
-				c := Call{Kind: int32(k % 2), Comm: -1, Seq: -1, Start: at + rapid.Int64Range(-50, 100).Draw(t, "gap")}
+				c := Call{Kind: int32(k % 2), Comm: -1, Start: at + rapid.Int64Range(-50, 100).Draw(t, "gap")}
 				if rapid.Bool().Draw(t, "payload") {
-					c.Comm, c.Seq = 0, int64(k)
+					c.Comm = 0
 				}
 				c.End = c.Start + rapid.Int64Range(0, 100).Draw(t, "dur")
 				at = c.End

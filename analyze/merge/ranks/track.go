@@ -36,7 +36,6 @@ type Track struct {
 // Call is one collective of a rank. Times are in ns on the clock of its host.
 type Call struct {
 	Start, End int64
-	Seq        int64 // number within the communicator; -1 unknown
 	Kind       int32 // place in Kinds
 	Comm       int32 // place in Comms; -1 unknown
 
@@ -92,7 +91,6 @@ type trackJSON struct {
 	Dur    []int64  `json:"dur"`  // ns
 	Kind   []int64  `json:"kind"` // runs
 	Comm   []int64  `json:"comm"` // runs
-	Seq    []int64  `json:"seq"`  // runs of the change
 	Parts  []int64  `json:"parts"`
 	Count  []int64  `json:"part_counts"` // runs
 }
@@ -101,18 +99,17 @@ type trackJSON struct {
 func (t *Track) MarshalJSON() ([]byte, error) {
 	out := trackJSON{Rank: t.Rank, World: t.World, From: t.From, PID: t.PID, Device: t.Device,
 		Kinds: some(t.Kinds), Comms: some(t.Comms), Acts: some(t.Acts), Gap: []int64{}, Dur: []int64{},
-		Kind: []int64{}, Comm: []int64{}, Seq: []int64{}, Parts: []int64{}, Count: []int64{}}
-	var end, seq int64
+		Kind: []int64{}, Comm: []int64{}, Parts: []int64{}, Count: []int64{}}
+	var end int64
 	for i := range t.Calls {
 		c := &t.Calls[i]
 		out.Gap, out.Dur = append(out.Gap, c.Start-end), append(out.Dur, c.End-c.Start)
 		out.Kind, out.Comm = addRun(out.Kind, int64(c.Kind)), addRun(out.Comm, int64(c.Comm))
-		out.Seq = addRun(out.Seq, c.Seq-seq)
 		out.Count = addRun(out.Count, int64(c.to-c.from))
 		for _, p := range t.Parts(i) {
 			out.Parts = append(out.Parts, int64(p.Act), p.Time)
 		}
-		end, seq = c.End, c.Seq
+		end = c.End
 	}
 	return json.Marshal(out)
 }
@@ -146,16 +143,14 @@ func (t *Track) UnmarshalJSON(b []byte) error {
 	}
 	kind, err := runs(in.Kind, n, 0, int64(len(in.Kinds))-1)
 	comm, err2 := runs(in.Comm, n, -1, int64(len(in.Comms))-1)
-	seq, err3 := runs(in.Seq, n, math.MinInt32, math.MaxInt64)
-	count, err4 := runs(in.Count, n, 0, int64(len(in.Parts)/2))
-	if err := errors.Join(err, err2, err3, err4); err != nil {
+	count, err3 := runs(in.Count, n, 0, int64(len(in.Parts)/2))
+	if err := errors.Join(err, err2, err3); err != nil {
 		return err
 	}
-	var end, number int64
+	var end int64
 	t.Calls, t.parts = make([]Call, n), make([]Part, 0, len(in.Parts)/2)
 	for i := range n {
-		number += seq[i]
-		c := Call{Start: end + in.Gap[i], Seq: number, Kind: int32(kind[i]), Comm: int32(comm[i]), from: int32(len(t.parts))}
+		c := Call{Start: end + in.Gap[i], Kind: int32(kind[i]), Comm: int32(comm[i]), from: int32(len(t.parts))}
 		c.End = c.Start + in.Dur[i]
 		if in.Dur[i] < 0 || c.End < c.Start || c.Start > maxTime || c.Start < -maxTime || c.End > maxTime {
 			return fmt.Errorf("collective %d lasts %d ns", i, in.Dur[i])
