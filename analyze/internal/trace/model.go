@@ -32,6 +32,10 @@ type Trace struct {
 	Marks   int64  // NVTX marks
 	Syncs   Syncs  // CUPTI_ACTIVITY_KIND_SYNCHRONIZATION
 
+	MPI   []MPICall      // by start
+	NCCL  []NCCLCall     // by start
+	Ranks map[int64]Rank // by global pid
+
 	Overhead    []Overhead
 	Allocs      []Alloc // by start; of captures with --cuda-memory-usage
 	Diagnostics []Diagnostic
