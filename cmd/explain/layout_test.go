@@ -92,6 +92,8 @@ var rooms = []room{
 	{"analyze/compat/export", "writes other tools' files",
 		"analyze/report analyze/report/doc analyze/report/unit analyze/report/present", noSQL},
 
+	{"analyze/merge/ranks", "who waits for whom stands alone", "", stdOnly},
+
 	{"diff/comparison", "the result as plain data", "analyze/report analyze/report/unit", noSQL},
 	{"diff/policy", "rules know no report that is judged", "analyze/report analyze/report/unit diff/comparison", noSQL},
 	{"diff/internal/infer", "statistics stand alone", "", stdOnly},
