@@ -127,6 +127,13 @@ var rooms = []room{
 		"analyze analyze/compat/export analyze/report/... diff/comparison diff/render cmd/explain/internal/usage " +
 			"cmd/explain/internal/whole", noSQL},
 	{"cmd/explain/internal/capture", "runs other programs", "analyze/limit analyze/report analyze/report/render analyze/report/secret", noSQL},
+	{"cmd/explain/internal/interrupt", "signals stand alone", "", stdOnly},
+	{"cmd/explain/internal/input", "what files are; analyses none",
+		"analyze analyze/limit analyze/report cmd/explain/internal/usage", noSQL},
+	{"cmd/explain/internal/record", "captures, their load and their reports; no flags",
+		"analyze analyze/loadfile analyze/report/... cmd/explain/internal/capture cmd/explain/internal/interrupt " +
+			"cmd/explain/internal/load cmd/explain/internal/output cmd/explain/internal/usage cmd/explain/internal/whole " +
+			"diff/comparison diff/render", []string{"modernc.org", "github.com/spf13/cobra"}},
 	{"cmd/explain/internal/load", "a client of a server; what it measured is analyzed elsewhere",
 		"analyze/loadfile analyze/report/...", []string{"modernc.org"}},
 }

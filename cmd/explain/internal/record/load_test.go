@@ -1,4 +1,4 @@
-package main
+package record
 
 import (
 	"context"
@@ -19,8 +19,8 @@ func TestLoadIsWholeWhereTheRecordingIsNot(t *testing.T) {
 	ts := httptest.NewServer(fakeserver.New(fakeserver.Script{Tokens: 2}))
 	defer ts.Close()
 	dir := t.TempDir()
-	s := &serverFlags{requests: 3, concurrency: 1, loadMode: load.DefaultMode}
-	err := s.sender(&recording{}, nil)(t.Context(), &capture.Load{
+	s := &Server{Requests: 3, Concurrency: 1, LoadMode: load.DefaultMode}
+	err := s.sender(&Session{}, nil)(t.Context(), &capture.Load{
 		URL: ts.URL, Dir: dir, Open: func(context.Context) error { return nil }, Shut: func() error { return capture.ErrInterrupted },
 	})
 	if !errors.Is(err, capture.ErrInterrupted) {

@@ -1,4 +1,5 @@
-package main
+// Package interrupt hears how people and machines ask explain to end.
+package interrupt
 
 import (
 	"context"
@@ -7,9 +8,9 @@ import (
 	"syscall"
 )
 
-// endSignals are the signals by which people and machines ask explain to end: Ctrl-C and Ctrl-\, a job that is over, a
+// Signals are the signals by which people and machines ask explain to end: Ctrl-C and Ctrl-\, a job that is over, a
 // terminal that is closed. nohup has SIGHUP ignored, and it stays so.
-func endSignals() []os.Signal {
+func Signals() []os.Signal {
 	list := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT}
 	if !signal.Ignored(syscall.SIGHUP) {
 		list = append(list, syscall.SIGHUP)
@@ -17,13 +18,13 @@ func endSignals() []os.Signal {
 	return list
 }
 
-// interruptible gives two contexts: the first ends when the user asks once (or parent ends), the second when they ask
+// Contexts gives two contexts: the first ends when the user asks once (or parent ends), the second when they ask
 // again. Both have this cause.
-func interruptible(parent context.Context, cause error) (soft, hard context.Context, done func()) {
+func Contexts(parent context.Context, cause error) (soft, hard context.Context, done func()) {
 	hard, giveUp := context.WithCancelCause(context.WithoutCancel(parent))
 	soft, end := context.WithCancelCause(hard)
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, endSignals()...)
+	signal.Notify(signals, Signals()...)
 	broken := make(chan os.Signal, 1) // a terminal or a pipe that is gone must not end explain before its children
 	signal.Notify(broken, syscall.SIGPIPE)
 	stopped := make(chan struct{})

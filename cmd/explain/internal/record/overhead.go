@@ -1,4 +1,4 @@
-package main
+package record
 
 import (
 	"encoding/json"
@@ -17,19 +17,19 @@ import (
 
 // measureOverhead runs the load once more without the profiler and says what profiling cost. The capture is whole
 // without it: what goes wrong here is a note.
-func (r *recording) measureOverhead(run *capture.Run, job *capture.Job) {
-	if !r.overhead || run.Interrupted || r.soft.Err() != nil {
+func (r *Session) measureOverhead(run *capture.Run, job *capture.Job) {
+	if !r.Overhead || run.Interrupted || r.soft.Err() != nil {
 		return
 	}
 	var server *capture.Server
 	var send capture.Sender
-	if r.server != nil {
-		server, send = r.server.server(), r.server.sender(r, run)
+	if r.Server != nil {
+		server, send = r.Server.engine(), r.Server.sender(r, run)
 	}
 	err := run.Unprofiled(r.soft, r.hard, job, server, send)
 	var o *report.Overhead
 	if err == nil {
-		o, err = overheadOf(run, r.server != nil && len(r.window.Client) == 0)
+		o, err = overheadOf(run, r.Server != nil && len(r.Window.Client) == 0)
 	}
 	if err == nil {
 		err = whole.File(filepath.Join(run.Dir, capture.OverheadFile), func(w io.Writer) error {
@@ -74,8 +74,8 @@ func overheadOf(run *capture.Run, own bool) (*report.Overhead, error) {
 	return o, nil
 }
 
-// overheadBeside is what a capture says beside its trace of what profiling cost; nil where it says nothing.
-func overheadBeside(trace string) *report.Overhead {
+// OverheadBeside is what a capture says beside its trace of what profiling cost; nil where it says nothing.
+func OverheadBeside(trace string) *report.Overhead {
 	if filepath.Base(trace) != "trace.sqlite" {
 		return nil
 	}

@@ -1,6 +1,7 @@
-package main
+package input
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -8,27 +9,29 @@ import (
 )
 
 // A folder of evidence, and JSON files that are evidence, are analysed; other folders and JSON files are mistakes.
-func TestFindInput(t *testing.T) {
-	evidence := filepath.FromSlash("../../testdata/evidence/")
-	for path, want := range map[string]string{
-		evidence + "session": traceInput, filepath.Join(evidence, "session", "moe_expert_tracking", "moe_summary.json"): traceInput,
-		filepath.Join(evidence, "perfopt", "metrics.json"): traceInput, filepath.FromSlash("../../examples/serving"): reportInput, filepath.FromSlash("../../examples/serving/summary.json"): summaryInput,
+func TestFind(t *testing.T) {
+	evidence := filepath.FromSlash("../../../../testdata/evidence/")
+	for path, want := range map[string]Kind{
+		evidence + "session": Trace, filepath.Join(evidence, "session", "moe_expert_tracking", "moe_summary.json"): Trace,
+		filepath.Join(evidence, "perfopt", "metrics.json"): Trace, filepath.FromSlash("../../../../examples/serving"): Report, filepath.FromSlash("../../../../examples/serving/summary.json"): Summary,
 	} {
-		if in, err := findInput(path); err != nil || in.kind != want {
-			t.Errorf("%s: %s (%v), want %s", path, in.kind, err, want)
+		if in, err := Find(path); err != nil || in.Kind != want {
+			t.Errorf("%s: %s (%v), want %s", path, in.Kind, err, want)
 		}
 	}
 	empty := t.TempDir()
-	put(t, filepath.Join(empty, "a.json"), []byte(`{"a": 1}`), 0o644)
+	if err := os.WriteFile(filepath.Join(empty, "a.json"), []byte(`{"a": 1}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	for _, path := range []string{empty, filepath.Join(empty, "a.json")} {
-		if in, err := findInput(path); err == nil {
-			t.Errorf("%s: taken for a %s", path, in.kind)
+		if in, err := Find(path); err == nil {
+			t.Errorf("%s: taken for a %s", path, in.Kind)
 		}
 	}
 }
 
-// Traces of one name are named by the shortest end of their paths that tells them apart; a report.json goes by the trace it
-// is of. A name that nothing shares, and one file named twice, stay.
+// Traces of one name are Named by the shortest end of their paths that tells them apart; a report.json goes by the trace it
+// is of. A name that nothing shares, and one file Named twice, stay.
 func TestNamesTellFilesApart(t *testing.T) {
 	for _, c := range []struct{ paths, traces, want []string }{
 		{[]string{"/data/run-1/trace.sqlite", "/data/run-9/trace.sqlite"}, []string{"trace.sqlite", "trace.sqlite"},
@@ -40,13 +43,13 @@ func TestNamesTellFilesApart(t *testing.T) {
 		{[]string{"a/base.sqlite", "a/head.sqlite"}, []string{"base.sqlite", "head.sqlite"}, []string{"base.sqlite", "head.sqlite"}},
 		{[]string{"a/t.sqlite", "a/t.sqlite"}, []string{"t.sqlite", "t.sqlite"}, []string{"t.sqlite", "t.sqlite"}},
 	} {
-		var inputs []input
+		var inputs []File
 		var reports []*report.Report
 		for i := range c.paths {
-			inputs = append(inputs, input{path: filepath.FromSlash(c.paths[i])})
+			inputs = append(inputs, File{Path: filepath.FromSlash(c.paths[i])})
 			reports = append(reports, &report.Report{Trace: report.Provenance{Name: c.traces[i]}})
 		}
-		for i, r := range named(inputs, reports) {
+		for i, r := range Named(inputs, reports) {
 			if r.Trace.Name != c.want[i] || reports[i].Trace.Name != c.traces[i] {
 				t.Errorf("%v: %q, want %q", c.paths, r.Trace.Name, c.want[i])
 			}

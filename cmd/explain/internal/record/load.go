@@ -1,4 +1,4 @@
-package main
+package record
 
 import (
 	"context"
@@ -13,24 +13,24 @@ import (
 )
 
 // sender sends the load: by the user's program, or by explain's own generator.
-func (s *serverFlags) sender(r *recording, run *capture.Run) capture.Sender {
-	if len(s.window.Client) > 0 {
-		return run.ClientSender(s.window.Client)
+func (s *Server) sender(r *Session, run *capture.Run) capture.Sender {
+	if len(r.Window.Client) > 0 {
+		return run.ClientSender(r.Window.Client)
 	}
 	return func(ctx context.Context, l *capture.Load) error {
 		opt := load.Options{
-			URL: l.URL, Model: s.modelAsked(), APIKey: s.key, Mode: s.loadMode, Temperature: load.DefaultTemperature,
-			Seed: s.seed, Rate: s.rate, Concurrency: s.concurrency, Requests: s.requests, Warmup: s.warmups,
-			HealthTimeout: -1, Version: versionText(),
+			URL: l.URL, Model: s.modelAsked(), APIKey: s.Key, Mode: s.LoadMode, Temperature: load.DefaultTemperature,
+			Seed: s.Seed, Rate: s.Rate, Concurrency: s.Concurrency, Requests: s.Requests, Warmup: s.Warmups,
+			HealthTimeout: -1, Version: r.Analysis.Version,
 		}
-		if s.rate > 0 {
+		if s.Rate > 0 {
 			opt.Concurrency = 0
 		}
 		if l.Requests > 0 {
 			opt.Requests, opt.Warmup = l.Requests, 0
 		}
-		if s.dataset != "" {
-			d, err := load.ReadDataset(s.dataset)
+		if s.Dataset != "" {
+			d, err := load.ReadDataset(s.Dataset)
 			if err != nil {
 				return err
 			}
@@ -63,8 +63,8 @@ func (s *serverFlags) sender(r *recording, run *capture.Run) capture.Sender {
 	}
 }
 
-// argument is the value of a flag of the server; empty: it is not there.
-func argument(args []string, flag string) string {
+// Argument is the value of a flag of the server; empty: it is not there.
+func Argument(args []string, flag string) string {
 	for i, a := range args {
 		if value, ok := strings.CutPrefix(a, flag+"="); ok {
 			return value
@@ -77,11 +77,11 @@ func argument(args []string, flag string) string {
 }
 
 // modelAsked is the model's name in requests: empty where the server may call it otherwise, and is asked.
-func (s *serverFlags) modelAsked() string {
-	for _, a := range s.extra {
+func (s *Server) modelAsked() string {
+	for _, a := range s.Extra {
 		if strings.HasPrefix(a, "--served-model-name") {
 			return ""
 		}
 	}
-	return s.model
+	return s.Model
 }

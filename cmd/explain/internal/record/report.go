@@ -1,4 +1,4 @@
-package main
+package record
 
 import (
 	"context"
@@ -23,7 +23,7 @@ var besideTrace = []struct{ pattern, flag, kind string }{
 }
 
 // reportCommand is explain report as analyse has it, of a capture that leaves these files of evidence.
-func (r *recording) reportCommand(dir string, evidence []string) []string {
+func (r *Session) reportCommand(dir string, evidence []string) []string {
 	argv := []string{"explain", "report", filepath.Join(dir, "trace.sqlite")}
 	for _, b := range besideTrace {
 		for _, name := range evidence {
@@ -32,19 +32,19 @@ func (r *recording) reportCommand(dir string, evidence []string) []string {
 			}
 		}
 	}
-	if r.unit != "" {
-		argv = append(argv, "--unit", r.unit)
+	if r.Unit != "" {
+		argv = append(argv, "--unit", r.Unit)
 	}
-	if r.kernelMap != "" {
-		argv = append(argv, "--kernel-map", r.kernelMap)
+	if r.KernelMap != "" {
+		argv = append(argv, "--kernel-map", r.KernelMap)
 	}
 	return append(argv, "--out", dir)
 }
 
 // analyse makes the report of a capture with the evidence beside it, as explain report does.
-func (r *recording) analyse(ctx context.Context, run *capture.Run) (*analyze.Result, error) {
-	opt := r.options
-	opt.Overhead = overheadBeside(run.SQLite())
+func (r *Session) analyse(ctx context.Context, run *capture.Run) (*analyze.Result, error) {
+	opt := r.Analysis
+	opt.Overhead = OverheadBeside(run.SQLite())
 	for _, e := range besideTrace {
 		found, err := filepath.Glob(filepath.Join(run.Dir, filepath.FromSlash(e.pattern)))
 		if err != nil {
@@ -56,9 +56,9 @@ func (r *recording) analyse(ctx context.Context, run *capture.Run) (*analyze.Res
 			}
 		}
 	}
-	bar := newProgress(r.env, r.quiet, r.verbose)
-	defer bar.stop()
-	opt.Progress = bar.update
+	update, stop := r.Progress()
+	defer stop()
+	opt.Progress = update
 	res, err := analyze.Run(ctx, run.SQLite(), opt)
 	var input *analyze.InputError
 	if !errors.As(err, &input) || len(opt.Evidence) == 0 {
@@ -82,8 +82,8 @@ func (r *recording) analyse(ctx context.Context, run *capture.Run) (*analyze.Res
 }
 
 // report analyses a capture and writes the report beside its trace.
-func (r *recording) report(run *capture.Run) (*analyze.Result, error) {
-	r.say("Analysing")
+func (r *Session) report(run *capture.Run) (*analyze.Result, error) {
+	r.Say("Analysing")
 	res, err := r.analyse(r.hard, run)
 	if err != nil {
 		return nil, err
