@@ -118,6 +118,7 @@ var rooms = []room{
 
 	{"cmd/explain/internal/fakeserver", "a test kit needs nothing of the product", "", stdOnly},
 	{"cmd/explain/internal/gitfile", "reads git's files", "", noSQL},
+	{"cmd/explain/internal/docs", "pages and their index", "analyze diff", nil},
 	{"cmd/explain/internal/whole", "writes files", "", noSQL},
 	{"cmd/explain/internal/capture", "runs other programs", "analyze/limit analyze/report analyze/report/render analyze/report/secret", noSQL},
 	{"cmd/explain/internal/load", "a client of a server; what it measured is analyzed elsewhere",
