@@ -13,6 +13,7 @@ import (
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/diff/comparison"
 	diffrender "github.com/nsys-llm/explain/diff/render"
 )
@@ -118,8 +119,8 @@ func traceIn(path string) (trace string, beside []analyze.Evidence) {
 	}
 	measured, _ := filepath.Glob(filepath.Join(path, "ncu", "*.csv"))
 	written := map[string]bool{"tables": true, "ncu": len(measured) == 0} // else explain's ncu/regions alone
-	for _, f := range folder(&analyze.Result{Report: &report.Report{}}) {
-		written[f.name] = true
+	for _, f := range output.Report(&analyze.Result{Report: &report.Report{}}) {
+		written[f.Name] = true
 	}
 	for _, e := range entries {
 		at := filepath.Join(path, e.Name())

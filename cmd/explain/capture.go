@@ -121,7 +121,7 @@ func (f *captureFlags) checkWindow() error {
 		w.Client = []string{f.client}
 	}
 	if err := w.Check(); err != nil {
-		return usageError{err}
+		return usageError{Err: err}
 	}
 	if f.overhead && len(w.Client) == 0 {
 		return usagef("--overhead sends the same load with nsys and without it: name what sends it with --ready and --client, or use explain capture vllm")

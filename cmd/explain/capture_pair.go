@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
@@ -27,5 +28,5 @@ func (r *recording) compare(stage string) (*comparison.Comparison, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the captures cannot be compared: %w", err)
 	}
-	return c, writeFolder(r.hard, filepath.Join(stage, "comparison"), comparisonFolder(c))
+	return c, output.Write(r.hard, filepath.Join(stage, "comparison"), output.Comparison(c))
 }

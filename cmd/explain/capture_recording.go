@@ -17,6 +17,7 @@ import (
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/diff/comparison"
 	diffrender "github.com/nsys-llm/explain/diff/render"
 )
@@ -58,7 +59,7 @@ func (r *recording) all(programs [][]string) error {
 	}
 	folder, err := capture.NewFolder(r.out, r.force)
 	if errors.Is(err, capture.ErrExists) || errors.Is(err, capture.ErrTaken) || errors.Is(err, capture.ErrAlien) {
-		return usageError{err}
+		return usageError{Err: err}
 	}
 	if err != nil {
 		return err
@@ -274,7 +275,7 @@ func (r *recording) tell(comparison *comparison.Comparison) error {
 			return err
 		}
 	case r.result != nil && r.repeat == 1:
-		return r.env.writeTerminal(r.result, r.out) // which ends in where it is
+		return output.Terminal(r.env.Out, r.result, r.out, r.env.colour()) // which ends in where it is
 	}
 	text := "Wrote " + clean(r.out) + "\n"
 	if r.repeat > 1 && !r.pair {

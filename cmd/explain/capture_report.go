@@ -9,6 +9,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 )
 
 // besideTrace is where a capture leaves evidence, in the order in which explain report takes it: patterns of files, the
@@ -87,5 +88,5 @@ func (r *recording) report(run *capture.Run) (*analyze.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return res, writeFolder(r.hard, run.Dir, folder(res))
+	return res, output.Write(r.hard, run.Dir, output.Report(res))
 }

@@ -144,7 +144,7 @@ func (s *serverFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	if s.mode == modeMoE || s.profiler != "" { // before a GPU has worked for it
 		var err error
 		if s.profiler, err = capture.Profiler(s.profiler, e.Getenv("PYTHONPATH")); err != nil {
-			return usageError{err}
+			return usageError{Err: err}
 		}
 	}
 	r, err := s.prepare(cmd, e)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/render"
 	"github.com/nsys-llm/explain/gate"
@@ -70,7 +71,7 @@ func (f *commentFlags) register(cmd *cobra.Command) {
 
 func (f *commentFlags) run(ctx context.Context, e *env, args []string) error {
 	if f.out != "" {
-		if err := checkOut(f.out); err != nil {
+		if err := output.Check(f.out); err != nil {
 			return err
 		}
 	}
@@ -173,7 +174,7 @@ func (f *commentFlags) write(ctx context.Context, e *env, s *gate.Session, text 
 	}
 	switch {
 	case f.out != "":
-		return writeFolder(ctx, f.out, []file{{"comment.md", write}})
+		return output.Write(ctx, f.out, []output.File{{Name: "comment.md", Write: write}})
 	case s == nil:
 		return write(e.Out)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/policy"
@@ -114,7 +114,7 @@ func (f *diffFlags) run(cmd *cobra.Command, e *env, args []string) error {
 		return usagef("--open shows the page that --out writes: name a folder")
 	}
 	if f.out != "" {
-		if err := checkOut(f.out); err != nil {
+		if err := output.Check(f.out); err != nil {
 			return err
 		}
 	}
@@ -123,7 +123,7 @@ func (f *diffFlags) run(cmd *cobra.Command, e *env, args []string) error {
 		return err
 	}
 	if f.out != "" {
-		if err := writeFolder(cmd.Context(), f.out, comparisonFolder(c)); err != nil {
+		if err := output.Write(cmd.Context(), f.out, output.Comparison(c)); err != nil {
 			return err
 		}
 		if f.open {
@@ -270,24 +270,6 @@ func compareSummaries(base, head string, percent float64, opt diff.Options) (*co
 		}
 	}
 	return diff.CompareSummaries(sides[0], sides[1], percent, opt)
-}
-
-// comparisonFolder lists what --out writes.
-func comparisonFolder(c *comparison.Comparison) []file {
-	format := func(name string, write func(io.Writer, *comparison.Comparison) error) file {
-		return file{name, func(w io.Writer) error { return write(w, c) }}
-	}
-	return []file{
-		format("comparison.json", comparison.Write),
-		format("diff.html", diffrender.WriteHTML),
-		format("comparison.md", writeComparisonMD),
-		format("comparison.csv", diffrender.WriteCSV),
-		format("junit.xml", diffrender.WriteJUnit),
-	}
-}
-
-func writeComparisonMD(w io.Writer, c *comparison.Comparison) error {
-	return diffrender.WriteMarkdown(w, c, render.MarkdownOptions{})
 }
 
 // print writes the chosen format to standard output.

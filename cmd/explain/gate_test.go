@@ -20,6 +20,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/gate/gatetest"
 )
 
@@ -266,7 +267,7 @@ func TestReportNames(t *testing.T) {
 		{"a/head.sqlite", "head"}, {"b/head.sqlite.zst", "head-2"}, {"Head.nsys-rep", "Head-3"}, {"x/report.json", "x"}, {"report.json", "report"}, {"../..", "capture"},
 		{"ü $(sh).sqlite", "___sh_"}, {strings.Repeat("n", 90), strings.Repeat("n", 60)}, {strings.Repeat("n", 91), strings.Repeat("n", 60) + "-2"},
 	} {
-		if got := reportName(c[0], taken); got != c[1] && c[0] != "ü $(sh).sqlite" || strings.ContainsAny(got, "$( ü") {
+		if got := output.Name(c[0], taken); got != c[1] && c[0] != "ü $(sh).sqlite" || strings.ContainsAny(got, "$( ü") {
 			t.Errorf("%s: %s, want %s", c[0], got, c[1])
 		}
 	}

@@ -120,6 +120,10 @@ var rooms = []room{
 	{"cmd/explain/internal/gitfile", "reads git's files", "", noSQL},
 	{"cmd/explain/internal/docs", "pages and their index", "analyze diff", nil},
 	{"cmd/explain/internal/whole", "writes files", "", noSQL},
+	{"cmd/explain/internal/usage", "an error stands alone", "", stdOnly},
+	{"cmd/explain/internal/output", "what is written; reads no input",
+		"analyze analyze/compat/export analyze/report/... diff/comparison diff/render cmd/explain/internal/usage " +
+			"cmd/explain/internal/whole", noSQL},
 	{"cmd/explain/internal/capture", "runs other programs", "analyze/limit analyze/report analyze/report/render analyze/report/secret", noSQL},
 	{"cmd/explain/internal/load", "a client of a server; what it measured is analyzed elsewhere",
 		"analyze/loadfile analyze/report/...", []string{"modernc.org"}},

@@ -135,7 +135,7 @@ func (l *loader) run() error {
 	l.settleIdents(tables)
 	l.closeRanges(tables)
 	l.countNodes()
-	return errors.Join(l.loadMeta(), l.loadNames(), l.loadGPUs(), l.separateDevices())
+	return errors.Join(l.loadMeta(), l.loadCounters(), l.loadNames(), l.loadGPUs(), l.separateDevices())
 }
 
 // reading is an event table about to be read.
@@ -376,7 +376,7 @@ func (l *loader) settleIdents(tables []*eventTable) {
 func (l *loader) closeRanges(tables []*eventTable) {
 	last := int64(minTime)
 	for _, e := range tables {
-		if e.Role != RoleSync && e.span.Len() > 0 {
+		if e.Role != RoleSync && !e.beside && e.span.Len() > 0 {
 			last = max(last, e.facts.last)
 		}
 	}

@@ -21,6 +21,13 @@ const (
 	RoleSync        Role = "sync"
 	RoleOverhead    Role = "overhead"
 	RoleAlloc       Role = "alloc"
+	RoleOS          Role = "os"
+	RoleOSStack     Role = "os stack"
+	RoleSched       Role = "sched"
+	RoleSample      Role = "sample"
+	RoleSampleStack Role = "sample stack"
+	RoleCounter     Role = "counter"
+	RoleCounters    Role = "counters"
 	RoleDiagnostics Role = "diagnostics"
 	RoleProcesses   Role = "processes"
 	RoleThreads     Role = "threads"
@@ -60,6 +67,13 @@ var roles = []roleSpec{
 		[]string{"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION_V"}},
 	{RoleOverhead, []string{"PROFILER_OVERHEAD"}, []string{"start", "end"}, nil},
 	{RoleAlloc, []string{"CUDA_GPU_MEMORY_USAGE_EVENTS"}, []string{"start", "bytes", "memoryOperationType"}, nil},
+	{RoleOS, []string{"OSRT_API"}, []string{"start", "end", "nameId", "globalTid"}, nil},
+	{RoleOSStack, []string{"OSRT_CALLCHAINS"}, []string{"id", "symbol", "stackDepth"}, nil},
+	{RoleSched, []string{"SCHED_EVENTS"}, []string{"start", "cpu", "isSchedIn", "globalTid"}, nil},
+	{RoleSample, []string{"COMPOSITE_EVENTS"}, []string{"id", "start", "globalTid"}, nil},
+	{RoleSampleStack, []string{"SAMPLING_CALLCHAINS"}, []string{"id", "symbol", "stackDepth"}, nil},
+	{RoleCounter, []string{"GPU_METRICS"}, []string{"timestamp", "typeId", "metricId", "value"}, nil},
+	{RoleCounters, []string{"TARGET_INFO_GPU_METRICS"}, []string{"typeId", "metricId", "metricName"}, nil},
 	{RoleDiagnostics, []string{"DIAGNOSTIC_EVENT"}, []string{"severity"}, nil},
 	{RoleProcesses, []string{"PROCESSES"}, []string{"globalPid"}, nil},
 	{RoleThreads, []string{"ThreadNames"}, []string{"nameId", "globalTid"}, nil},

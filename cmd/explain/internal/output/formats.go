@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"io"
@@ -14,18 +14,18 @@ import (
 
 // The formats of a report: each function writes the whole of it in one.
 
-func writeJSON(w io.Writer, r *report.Report) error { return report.Write(w, r) }
+func JSON(w io.Writer, r *report.Report) error { return report.Write(w, r) }
 
 func writeMarkdown(w io.Writer, r *report.Report) error {
 	return render.Markdown(w, present.Full(r, present.FullOptions{}), render.MarkdownOptions{})
 }
 
-func writeHTML(w io.Writer, r *report.Report) error {
+func HTML(w io.Writer, r *report.Report) error {
 	return render.HTML(w, present.Page(r), render.HTMLOptions{Title: r.Trace.Name + " – explain"})
 }
 
-// writeComment is the same page in fewer bytes, since a comment on a pull request holds 65,536 characters.
-func writeComment(w io.Writer, r *report.Report) error {
+// Comment is the same page in fewer bytes, since a comment on a pull request holds 65,536 characters.
+func Comment(w io.Writer, r *report.Report) error {
 	return render.Markdown(w, present.Full(r, present.FullOptions{}), render.MarkdownOptions{Compact: true})
 }
 
@@ -50,7 +50,7 @@ func writeRegionsJSON(w io.Writer, r *report.Report) error {
 	return err
 }
 
-func writeSummary(w io.Writer, r *report.Report) error {
+func Summary(w io.Writer, r *report.Report) error {
 	b, err := export.SummaryJSON(r)
 	if err != nil {
 		return err
@@ -69,17 +69,17 @@ func writeNCUSummary(w io.Writer, details []report.Table) error {
 	return err
 }
 
-// writeTerminal prints the summary for people. out is the folder the report was written to, or empty.
-func (e *env) writeTerminal(res *analyze.Result, out string) error {
+// Terminal prints the summary for people. out is the folder the report was written to, or empty.
+func Terminal(w io.Writer, res *analyze.Result, out string, colour bool) error {
 	o := present.TerminalOptions{Out: out}
 	if out != "" {
-		files := folder(res)
+		files := Report(res)
 		for _, name := range mainFiles {
-			if slices.ContainsFunc(files, func(f file) bool { return filepath.ToSlash(f.name) == name }) {
+			if slices.ContainsFunc(files, func(f File) bool { return filepath.ToSlash(f.Name) == name }) {
 				o.Files = append(o.Files, name)
 			}
 		}
 		o.More = len(files) - len(o.Files)
 	}
-	return render.Terminal(e.Out, present.Terminal(res.Report, o), render.TerminalOptions{Color: e.colour()})
+	return render.Terminal(w, present.Terminal(res.Report, o), render.TerminalOptions{Color: colour})
 }

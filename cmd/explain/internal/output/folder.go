@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"context"
@@ -15,34 +15,35 @@ import (
 	"github.com/nsys-llm/explain/analyze/compat/export"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
 )
 
-// file is one file of the output folder.
-type file struct {
-	name  string
-	write func(w io.Writer) error
+// File is one file of the output folder.
+type File struct {
+	Name  string
+	Write func(w io.Writer) error
 }
 
 // mainFiles are the ones a reader opens first.
 var mainFiles = []string{"report.html", "report.md", "report.json", "tables/kernels.csv"}
 
-// folder lists what goes into the output folder.
-func folder(res *analyze.Result) []file {
-	format := func(name string, write func(io.Writer, *report.Report) error) file {
-		return file{name, func(w io.Writer) error { return write(w, res.Report) }}
+// Report lists what goes into the folder of a report.
+func Report(res *analyze.Result) []File {
+	format := func(name string, write func(io.Writer, *report.Report) error) File {
+		return File{name, func(w io.Writer) error { return write(w, res.Report) }}
 	}
-	files := []file{
-		format("report.json", writeJSON),
+	files := []File{
+		format("report.json", JSON),
 		format("report.md", writeMarkdown),
-		format("report.html", writeHTML),
-		format("summary.json", writeSummary),
+		format("report.html", HTML),
+		format("summary.json", Summary),
 		format("kernels.md", writeKernels),
 		format("stakeholder_summary.md", writeStakeholder),
 	}
 	if hasSection(res.Report, "ncu") {
 		files = append(files,
-			file{"ncu_summary.json", func(w io.Writer) error { return writeNCUSummary(w, res.Details) }})
+			File{"ncu_summary.json", func(w io.Writer) error { return writeNCUSummary(w, res.Details) }})
 	}
 	if export.HasRegions(res.Report) {
 		files = append(files, format("ncu/regions/report.json", writeRegionsJSON),
@@ -53,7 +54,7 @@ func folder(res *analyze.Result) []file {
 		if t.File != "" && !done[t.File] {
 			done[t.File] = true
 			files = append(files,
-				file{filepath.Join("tables", t.File), func(w io.Writer) error { return render.CSV(w, t) }})
+				File{filepath.Join("tables", t.File), func(w io.Writer) error { return render.CSV(w, t) }})
 		}
 	}
 	for i := range res.Details { // whole, where the report has some rows of the table
@@ -71,39 +72,39 @@ func hasSection(r *report.Report, id string) bool {
 	return slices.ContainsFunc(r.Sections, func(s report.Section) bool { return s.ID == id })
 }
 
-// writeFolder writes files into dir, whole or not at all.
-func writeFolder(ctx context.Context, dir string, files []file) error {
+// Write writes files into dir, whole or not at all.
+func Write(ctx context.Context, dir string, files []File) error {
 	if err := refuseForeign(filepath.Clean(dir), files); err != nil {
 		return err
 	}
 	writers := map[string]func(io.Writer) error{}
 	for _, f := range files {
-		writers[f.name] = f.write
+		writers[f.Name] = f.Write
 	}
 	return whole.Folder(ctx, dir, writers)
 }
 
 // refuseForeign makes sure that nothing is replaced in a folder that explain did not write: a folder is its own where
 // report.json, or comparison.json, says so.
-func refuseForeign(dir string, files []file) error {
+func refuseForeign(dir string, files []File) error {
 	marker, there := "", ""
 	for _, f := range files {
-		if marker == "" && (f.name == "report.json" || f.name == "comparison.json") {
-			marker = f.name
+		if marker == "" && (f.Name == "report.json" || f.Name == "comparison.json") {
+			marker = f.Name
 		}
-		if info, err := os.Lstat(filepath.Join(dir, f.name)); err == nil && !info.IsDir() && there == "" {
-			there = f.name
+		if info, err := os.Lstat(filepath.Join(dir, f.Name)); err == nil && !info.IsDir() && there == "" {
+			there = f.Name
 		}
 	}
-	if marker == "" || there == "" || writtenHere(filepath.Join(dir, marker)) {
+	if marker == "" || there == "" || Ours(filepath.Join(dir, marker)) {
 		return nil
 	}
-	return usagef("%s is there, and explain did not write it: name another folder, or remove it",
+	return usage.Errorf("%s is there, and explain did not write it: name another folder, or remove it",
 		filepath.Join(dir, there))
 }
 
-// writtenHere reports whether a file is JSON of explain: its first member is the schema.
-func writtenHere(path string) bool {
+// Ours reports whether a file is JSON of explain: its first member is the schema.
+func Ours(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
 		return false
@@ -114,23 +115,23 @@ func writtenHere(path string) bool {
 	return regexp.MustCompile(`^\s*\{\s*"schema":\s*"explain\.`).Match(head[:n])
 }
 
-// checkOut finds out before the work whether the folder can be written.
-func checkOut(dir string) error {
+// Check finds out before the work whether the folder can be written.
+func Check(dir string) error {
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return nil
 	case err != nil:
-		return usagef("--out: %w", err)
+		return usage.Errorf("--out: %w", err)
 	case !info.IsDir():
-		return usagef("--out %s is a file; name a folder", dir)
+		return usage.Errorf("--out %s is a file; name a folder", dir)
 	}
 	return nil
 }
 
-// reportName is a folder name for the report of a capture, unlike any other: taken from its file's name, in characters
+// Name is a folder name for the report of a capture, unlike any other: taken from its file's name, in characters
 // that every file system and artifact store takes.
-func reportName(path string, taken map[string]bool) string {
+func Name(path string, taken map[string]bool) string {
 	base := filepath.Base(path)
 	if base == "report.json" {
 		if dir := filepath.Base(filepath.Dir(path)); dir != "." && dir != string(filepath.Separator) {
