@@ -79,6 +79,9 @@ var rooms = []room{
 	{"analyze/internal/workunit", "units of work",
 		"analyze/internal/trace analyze/internal/attrib analyze/internal/interval analyze/internal/kernelname " +
 			"analyze/internal/stat analyze/internal/parallel analyze/internal/spill", noSQL},
+	{"analyze/internal/stepgraph", "what waits for what",
+		"analyze/internal/trace analyze/internal/attrib analyze/internal/interval analyze/internal/stat " +
+			"analyze/internal/spill analyze/internal/workunit", noSQL},
 	{"analyze/internal/section/kit", "what a section is made of knows no section", beneath, noSQL},
 	{"analyze/internal/section/gpu", "a family knows the kit and no other family", family, noSQL},
 	{"analyze/internal/section/unit", "a family knows the kit and no other family", family, noSQL},
@@ -143,7 +146,7 @@ const (
 	// beneath is all that sections stand on.
 	beneath = "analyze/report analyze/report/align analyze/report/secret analyze/report/unit analyze/loadfile analyze/internal/attrib analyze/internal/evidence/... " +
 		"analyze/internal/interval analyze/internal/kernelname analyze/internal/parallel analyze/internal/spill " +
-		"analyze/internal/stat analyze/internal/trace analyze/internal/workunit"
+		"analyze/internal/stat analyze/internal/stepgraph analyze/internal/trace analyze/internal/workunit"
 	// family is what every family of sections may import.
 	family = beneath + " analyze/internal/section/kit"
 )
