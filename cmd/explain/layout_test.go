@@ -120,6 +120,11 @@ var rooms = []room{
 	{"diff", "reports in, comparison out",
 		"analyze/report analyze/report/unit diff/comparison diff/policy diff/internal/...", noSQL},
 	{"gate", "verdict in, GitHub out", "diff/comparison", noSQL},
+	{"gate/history", "past runs, and what follows from them; the one room of gate that links a database",
+		"analyze/report analyze/report/doc analyze/report/unit analyze/report/render diff diff/comparison diff/policy " +
+			"gate/history/...", nil},
+	{"gate/history/change", "where a series changes stands alone", "", stdOnly},
+	{"gate/history/historytest", "a test kit", "analyze analyze/report analyze/tracetest", nil},
 	{"gate/gatetest", "a test kit needs nothing of the product", "", stdOnly},
 
 	{"cmd/explain/internal/fakeserver", "a test kit needs nothing of the product", "", stdOnly},
@@ -207,9 +212,9 @@ func TestEveryRoomOfDiffHasALine(t *testing.T) {
 	}
 }
 
-// TestNoSQLiteBehindDiff: neither diff nor gate links SQLite, by whatever way; their test kits do not either.
+// TestNoSQLiteBehindDiff: neither diff nor gate links SQLite, by whatever way, but for the history; their test kits do not either.
 func TestNoSQLiteBehindDiff(t *testing.T) {
-	cmd := exec.Command("go", "list", "-deps", "./diff/...", "./gate/...")
+	cmd := exec.Command("go", "list", "-deps", "./diff/...", "./gate", "./gate/gatetest")
 	cmd.Dir = "../.."
 	out, err := cmd.Output()
 	if err != nil {
