@@ -92,6 +92,8 @@ var rooms = []room{
 	{"analyze/compat/export", "writes other tools' files",
 		"analyze/report analyze/report/doc analyze/report/unit analyze/report/present", noSQL},
 
+	{"analyze/merge/ranks", "who waits for whom stands alone", "", stdOnly},
+
 	{"diff/comparison", "the result as plain data", "analyze/report analyze/report/unit", noSQL},
 	{"diff/policy", "rules know no report that is judged", "analyze/report analyze/report/unit diff/comparison", noSQL},
 	{"diff/internal/infer", "statistics stand alone", "", stdOnly},
@@ -119,8 +121,20 @@ var rooms = []room{
 
 	{"cmd/explain/internal/fakeserver", "a test kit needs nothing of the product", "", stdOnly},
 	{"cmd/explain/internal/gitfile", "reads git's files", "", noSQL},
+	{"cmd/explain/internal/docs", "pages and their index", "analyze diff", nil},
 	{"cmd/explain/internal/whole", "writes files", "", noSQL},
+	{"cmd/explain/internal/usage", "an error stands alone", "", stdOnly},
+	{"cmd/explain/internal/output", "what is written; reads no input",
+		"analyze analyze/compat/export analyze/report/... diff/comparison diff/render cmd/explain/internal/usage " +
+			"cmd/explain/internal/whole", noSQL},
 	{"cmd/explain/internal/capture", "runs other programs", "analyze/limit analyze/report analyze/report/render analyze/report/secret", noSQL},
+	{"cmd/explain/internal/interrupt", "signals stand alone", "", stdOnly},
+	{"cmd/explain/internal/input", "what files are; analyses none",
+		"analyze analyze/limit analyze/report cmd/explain/internal/usage", noSQL},
+	{"cmd/explain/internal/record", "captures, their load and their reports; no flags",
+		"analyze analyze/loadfile analyze/report/... cmd/explain/internal/capture cmd/explain/internal/interrupt " +
+			"cmd/explain/internal/load cmd/explain/internal/output cmd/explain/internal/usage cmd/explain/internal/whole " +
+			"diff/comparison diff/render", []string{"modernc.org", "github.com/spf13/cobra"}},
 	{"cmd/explain/internal/load", "a client of a server; what it measured is analyzed elsewhere",
 		"analyze/loadfile analyze/report/...", []string{"modernc.org"}},
 }

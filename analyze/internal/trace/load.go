@@ -30,6 +30,7 @@ type loader struct {
 	tagging sync.Mutex
 
 	overheadOf []overheadThread // by row of Trace.Overhead
+	rangeRanks map[int64]int64  // by global pid, from names that MPI gives its threads
 }
 
 // load reads a capture. Where the pages of the file are damaged, or cannot be read without SQLite, SQLite has the last
@@ -135,7 +136,7 @@ func (l *loader) run() error {
 	l.settleIdents(tables)
 	l.closeRanges(tables)
 	l.countNodes()
-	return errors.Join(l.loadMeta(), l.loadNames(), l.loadGPUs(), l.separateDevices())
+	return errors.Join(l.loadMeta(), l.loadCounters(), l.loadNames(), l.loadGPUs(), l.separateDevices(), l.loadRanks())
 }
 
 // reading is an event table about to be read.
@@ -376,7 +377,7 @@ func (l *loader) settleIdents(tables []*eventTable) {
 func (l *loader) closeRanges(tables []*eventTable) {
 	last := int64(minTime)
 	for _, e := range tables {
-		if e.Role != RoleSync && e.span.Len() > 0 {
+		if e.Role != RoleSync && !e.beside && e.span.Len() > 0 {
 			last = max(last, e.facts.last)
 		}
 	}

@@ -32,6 +32,18 @@ type Trace struct {
 	Marks   int64  // NVTX marks
 	Syncs   Syncs  // CUPTI_ACTIVITY_KIND_SYNCHRONIZATION
 
+	OS          Observed // calls of the operating system's functions (OSRT_API)
+	OSStacks    Frames   // the call stacks of some of them
+	Sched       Observed // threads that come onto a CPU and leave it (SCHED_EVENTS)
+	Samples     Observed // of CPUs (COMPOSITE_EVENTS)
+	SampleStack Frames   // their call stacks
+	Counted     Observed // values of GPU counters (GPU_METRICS)
+	Counters    []Counter
+
+	MPI   []MPICall      // by start
+	NCCL  []NCCLCall     // by start
+	Ranks map[int64]Rank // by global pid
+
 	Overhead    []Overhead
 	Allocs      []Alloc // by start; of captures with --cuda-memory-usage
 	Diagnostics []Diagnostic
@@ -44,6 +56,7 @@ type Trace struct {
 	source source
 	temp   string
 	raw    rangeText
+	names  map[int64]string // of functions of the operating system, by id
 	arena  *spill.Arena
 }
 
