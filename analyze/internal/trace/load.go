@@ -30,6 +30,7 @@ type loader struct {
 	tagging sync.Mutex
 
 	overheadOf []overheadThread // by row of Trace.Overhead
+	rangeRanks map[int64]int64  // by global pid, from names that MPI gives its threads
 	eventOf    []int64          // by row of Trace.Events: global pid, or noOwner
 }
 
@@ -140,7 +141,7 @@ func (l *loader) run() error {
 	l.settleIdents(tables)
 	l.closeRanges(tables)
 	l.countNodes()
-	return errors.Join(l.loadMeta(), l.loadCounters(), l.loadNames(), l.loadGPUs(), l.separateDevices())
+	return errors.Join(l.loadMeta(), l.loadCounters(), l.loadNames(), l.loadGPUs(), l.separateDevices(), l.loadRanks())
 }
 
 // reading is an event table about to be read.

@@ -40,6 +40,10 @@ type Trace struct {
 	Counted     Observed // values of GPU counters (GPU_METRICS)
 	Counters    []Counter
 
+	MPI   []MPICall      // by start
+	NCCL  []NCCLCall     // by start
+	Ranks map[int64]Rank // by global pid
+
 	Events      Events // CUDA events recorded
 	Overhead    []Overhead
 	Allocs      []Alloc // by start; of captures with --cuda-memory-usage

@@ -47,6 +47,9 @@ var kept = map[Role][]string{
 	RoleCapture: {"name", "value"},
 	RoleDetails: {"startTime", "stopTime"},
 	RoleSession: {"utcEpochNs"},
+
+	RoleMPI: mpiColumns, RoleMPICollective: mpiColumns, RoleMPIP2P: mpiColumns, RoleMPIWait: mpiColumns,
+	RoleMPIRanks: {"globalPid", "rank"},
 }
 
 var keptWork = []string{"start", "end", "deviceId", "contextId", "streamId", "correlationId", "correlation_id",
