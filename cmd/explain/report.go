@@ -8,6 +8,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
+	"github.com/nsys-llm/explain/cmd/explain/internal/record"
 )
 
 func newReport(e *env) *cobra.Command {
@@ -153,7 +154,7 @@ func (f *reportFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	if len(args) > 0 {
 		trace = args[0]
 	}
-	opt.Overhead = overheadBeside(trace)
+	opt.Overhead = record.OverheadBeside(trace)
 	res, err := analyze.Run(cmd.Context(), trace, opt)
 	bar.stop()
 	if err != nil {
