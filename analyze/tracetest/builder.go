@@ -16,6 +16,9 @@ type Builder struct {
 	processes []*Process
 	gpus      []GPU
 	meta      [2][]metaRow // capture, export
+	samples   int64        // of CPUs so far
+	stacks    int64        // of calls of the operating system so far
+	counters  map[string]int64
 	err       error
 }
 

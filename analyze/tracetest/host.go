@@ -81,14 +81,21 @@ type OSRT struct {
 	Name       string // e.g. "poll"
 	Start, End int64  // ns
 	Return     int64
-	Set        Row // overrides single columns
+	Stack      []Frame // the innermost first; an OSRT_CALLCHAINS row a frame
+	Set        Row     // overrides single columns
 }
 
 // OSRT adds a call of an operating-system function.
 func (b *Builder) OSRT(o OSRT) {
+	stack := int64(0)
+	if len(o.Stack) > 0 {
+		b.stacks++
+		stack = b.stacks
+		b.stack("OSRT_CALLCHAINS", stack, o.Stack)
+	}
 	row := Row{
 		"start": Int(o.Start), "end": Int(o.End), "eventClass": Int(27), "globalTid": o.Thread.globalValue(),
-		"nameId": ID(o.Name), "returnValue": Int(o.Return), "nestingLevel": Int(0), "callchainId": Int(0),
+		"nameId": ID(o.Name), "returnValue": Int(o.Return), "nestingLevel": Int(0), "callchainId": Int(stack),
 		"argumentsId": Int(0), "correlationId": Int(0),
 	}
 	b.Row("OSRT_API", row.with(o.Set))

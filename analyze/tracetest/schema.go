@@ -134,6 +134,24 @@ CUPTI_ACTIVITY_KIND_GRAPH_TRACE @3.0.0
   start! end! deviceId! contextId! greenContextId@3.7.2 streamId! correlationId globalPid graphId! graphExecId!
 OSRT_API
   start! end! eventClass! globalTid correlationId<2.9.1 nameId! returnValue! nestingLevel callchainId! argumentsId!@3.23.3
+OSRT_CALLCHAINS
+  id! symbol! module! kernelMode thumbCode unresolved specialEntry originalIP unwindMethod stackDepth!
+SCHED_EVENTS
+  start! cpu! isSchedIn! globalTid threadState@3.13.2 threadBlock@3.13.2
+COMPOSITE_EVENTS
+  id!* start! cpu threadState globalTid cpuCycles!
+SAMPLING_CALLCHAINS
+  id! symbol! module! kernelMode thumbCode unresolved specialEntry originalIP unwindMethod stackDepth!
+GPU_METRICS @3.7.2
+  timestamp typeId! metricId! value!
+TARGET_INFO_GPU_METRICS @3.7.2
+  typeId! sourceId! typeName:T! metricId! metricName:T!
+GENERIC_EVENT_SOURCES @3.7.2
+  sourceId! data:T!
+GENERIC_EVENT_TYPES @3.7.2
+  typeId! sourceId! data:T!
+GENERIC_EVENTS @3.7.2
+  rawTimestamp timestamp typeId! data:T!
 OSRT_FILE_ACCESS_EVENTS @3.23.3
   fileAccessId! threadId! startedAt! endedAt! eventType! apiCallId! bytesProcessed!
 OSRT_FILE_ACCESS_DESCRIPTORS @3.23.3

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/gate/history"
 )
 
@@ -149,11 +150,11 @@ func (f *historyAddFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	if p.Time, err = momentFlag("time", f.at); err != nil {
 		return err
 	}
-	inputs, err := findCaptures("REPORT", args)
+	inputs, err := input.Captures("REPORT", args)
 	if err != nil {
 		return err
 	}
-	refs, err := findCaptures("--ref-report", f.refReport)
+	refs, err := input.Captures("--ref-report", f.refReport)
 	if err != nil {
 		return err
 	}

@@ -53,6 +53,7 @@ type eventTable struct {
 	sinks   []*sink
 	ids     []int64 // global ids of processes or threads that its rows mention
 	tids    bool    // they are of threads
+	beside  bool    // its rows say nothing of when the capture was and which threads it is about
 	adopt   func(*idents)
 	reorder func(order []int32) // applies an order to all columns but the span; rows it leaves out are dropped
 }
@@ -154,7 +155,7 @@ func factsOf(s *Span) spanFacts {
 func dropStray(tables []*eventTable) {
 	var longest *Span
 	for _, t := range tables {
-		if longest == nil || t.span.Len() > longest.Len() {
+		if !t.beside && (longest == nil || t.span.Len() > longest.Len()) {
 			longest = t.span
 		}
 	}
@@ -175,6 +176,14 @@ func dropStray(tables []*eventTable) {
 
 func orNone(c *cell) int64 {
 	if v, ok := whole(c); ok {
+		return v
+	}
+	return int64(None)
+}
+
+// orNobody is orNone of an id that CUPTI writes as 2^32-1 where there is none.
+func orNobody(c *cell) int64 {
+	if v := orNone(c); v >= 0 && v < math.MaxUint32 {
 		return v
 	}
 	return int64(None)

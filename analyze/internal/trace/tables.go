@@ -25,6 +25,13 @@ func newEvents(l *loader) map[Role]events {
 		RoleSync:   newSyncTable(l),
 		RoleAPI:    newAPITable(l),
 		RoleNVTX:   newRangeTable(l),
+
+		RoleOS:          newOSTable(l),
+		RoleOSStack:     newFrameTable(l, &l.trace.OSStacks),
+		RoleSched:       newSchedTable(l),
+		RoleSample:      newSampleTable(l),
+		RoleSampleStack: newFrameTable(l, &l.trace.SampleStack),
+		RoleCounter:     newCounterTable(l),
 	}
 }
 

@@ -1,0 +1,270 @@
+package trace
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/internal/spill"
+	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
+)
+
+// Observed are the rows of one table of what was seen, beside CUDA, of threads or of a GPU: calls of the operating
+// system, switches of the scheduler, samples of CPUs, values of counters. Rows of a moment have no length.
+type Observed struct {
+	Span
+	Subjects []Subject // of which there are few
+	subject  codes
+	number   numbers
+}
+
+// Subject is what a row is about.
+type Subject struct {
+	Thread int32 // indexes Trace.Threads, or None where no CUDA call, range or overhead names the thread
+	Global int64 // globalTid, or 0; of a counter the typeId
+	// What is the id of the function of a call, see [Trace.OSName]; of a switch the CPU times two, plus one where the
+	// thread comes onto it; of a sample the CPU, or -1; of a counter the metricId.
+	What int64
+}
+
+// Subject of row i, an index into Subjects.
+func (o *Observed) Subject(i int) int32 { return o.subject.at(i) }
+
+// Number of row i: the id of a call's stack, the id of a sample, the value of a counter; -1 where there is none.
+func (o *Observed) Number(i int) int64 { return o.number.at(i) }
+
+// Counter is a counter of a GPU, with its unit in the name.
+type Counter struct {
+	Type, Metric int64
+	Name         string
+}
+
+// OSName is the name of a function of the operating system.
+func (t *Trace) OSName(what int64) string { return t.names[what] }
+
+// loadCounters reads which counters there are.
+func (l *loader) loadCounters() error {
+	return l.scanRole(RoleCounters, []string{"typeId", "metricId", "metricName"}, func(row []cell) error {
+		kind, ok1 := whole(&row[0])
+		metric, ok2 := whole(&row[1])
+		if name, ok := l.text(&row[2]); ok && ok1 && ok2 {
+			l.trace.Counters = append(l.trace.Counters, Counter{kind, metric, strings.Clone(name)})
+		}
+		return nil
+	})
+}
+
+// label is the string of an id.
+func (l *loader) label(id int64) string {
+	if s, ok := l.strings[id]; ok {
+		return s
+	}
+	return "#" + strconv.FormatInt(id, 10)
+}
+
+// observedTable reads one of these tables.
+type observedTable struct {
+	eventTable
+	out     *Observed
+	names   []string // start, end or none, thread, number, and what it is about
+	what    func(own []cell) (what int64, ok bool)
+	subject []uint16
+	number  []uint32
+	sinks   []*observedSink
+	settled func() // may be nil
+}
+
+type observedSink struct {
+	*sink
+	t       *observedTable
+	subject dict[Subject]
+	numbers []far
+}
+
+func newObserved(l *loader, out *Observed, what func(own []cell) (int64, bool), names ...string) *observedTable {
+	t := &observedTable{out: out, names: names, what: what}
+	t.init(l, &out.Span, []*[]uint32{&t.number}, &t.subject)
+	t.beside = true
+	t.reorder = func(order []int32) {
+		out.subject.take(t.arena, order)
+		out.number.take(t.arena, order)
+	}
+	return t
+}
+
+func newOSTable(l *loader) *observedTable {
+	t := newObserved(l, &l.trace.OS, func(own []cell) (int64, bool) { return whole(&own[0]) },
+		"start", "end", "globalTid", "callchainId", "nameId")
+	t.settled = func() {
+		l.trace.names = make(map[int64]string)
+		for _, x := range t.out.Subjects {
+			l.trace.names[x.What] = l.label(x.What)
+		}
+	}
+	return t
+}
+
+func newSchedTable(l *loader) *observedTable {
+	return newObserved(l, &l.trace.Sched, func(own []cell) (int64, bool) {
+		cpu, ok1 := whole(&own[0])
+		in, ok2 := whole(&own[1])
+		return cpu<<1 | min(in&math.MaxInt64, 1), ok1 && ok2 && cpu >= 0 && cpu <= maxCPU
+	}, "start", "", "globalTid", "", "cpu", "isSchedIn")
+}
+
+func newSampleTable(l *loader) *observedTable {
+	return newObserved(l, &l.trace.Samples, func(own []cell) (int64, bool) { return int64(ident(&own[0])), true },
+		"start", "", "globalTid", "id", "cpu")
+}
+
+func newCounterTable(l *loader) *observedTable {
+	return newObserved(l, &l.trace.Counted, func(own []cell) (int64, bool) { return whole(&own[0]) },
+		"timestamp", "", "typeId", "value", "metricId")
+}
+
+const maxCPU = 1 << 20 // more than a machine has
+
+func (t *observedTable) columns(tableInfo) []string { return t.names }
+
+func (t *observedTable) sink() pages.Sink {
+	s := &observedSink{t: t, sink: t.join()}
+	t.sinks = append(t.sinks, s)
+	return s
+}
+
+func (s *observedSink) Row(row []cell) error {
+	what, known := s.t.what(row[4:])
+	start, ok1 := whole(&row[0])
+	end, ok2 := start, true
+	if s.t.names[1] != "" {
+		end, ok2 = whole(&row[1])
+	}
+	if !s.span(start, end, known && ok1 && ok2 && end != openEnd) {
+		return nil
+	}
+	x := Subject{What: what}
+	x.Global, _ = whole(&row[2])
+	s.subject.put(s.t.subject, s.at, s.subject.code(uint64(x.Global)<<8^uint64(what), x))
+	value := orNone(&row[3])
+	if f := row[3].Float(); row[3].Kind == pages.Float && math.Abs(f) < 1<<53 {
+		value = int64(math.Round(f))
+	}
+	s.number(s.t.number, &s.numbers, value)
+	s.keep()
+	return nil
+}
+
+func (t *observedTable) settle() {
+	t.settleTimes()
+	t.out.subject, t.out.Subjects = settleCodes(&t.store, t.subject,
+		each(t.sinks, func(s *observedSink) *dict[Subject] { return &s.subject }), itself[Subject])
+	t.out.number = t.settleNumbers(t.number, each(t.sinks, func(s *observedSink) []far { return s.numbers })...)
+	if t.settled != nil {
+		t.settled()
+	}
+	t.adopt = func(ids *idents) {
+		for i := range t.out.Subjects {
+			x := &t.out.Subjects[i]
+			th, ok := ids.threads[x.Global]
+			if x.Thread = None; ok {
+				x.Thread = th
+			}
+		}
+	}
+}
+
+// Frames are the frames of recorded call stacks, in the order of the table.
+type Frames struct {
+	Kinds []Frame // of which there are few
+	kind  codes
+	stack numbers
+	depth numbers
+}
+
+// Frame is a function of a call stack.
+type Frame struct {
+	Function string // as nsys resolved it: an address where it did not
+	Module   string // the file's own name, without its folder
+}
+
+// Len is the number of frames.
+func (f *Frames) Len() int { return len(f.stack.v) }
+
+// Stack is the id of the stack that frame i belongs to.
+func (f *Frames) Stack(i int) int64 { return f.stack.at(i) }
+
+// Depth of frame i in its stack; the innermost has 0.
+func (f *Frames) Depth(i int) int64 { return f.depth.at(i) }
+
+// Kind of frame i, an index into Kinds.
+func (f *Frames) Kind(i int) int32 { return f.kind.at(i) }
+
+// frameTable reads a table of call stacks, whose rows have no times.
+type frameTable struct {
+	eventTable
+	l            *loader
+	out          *Frames
+	none         Span
+	kind         []uint16
+	stack, depth []uint32
+	sinks        []*frameSink
+}
+
+type frameSink struct {
+	*sink
+	t            *frameTable
+	kind         dict[[2]int64] // ids of the names
+	stack, depth []far
+}
+
+func newFrameTable(l *loader, out *Frames) *frameTable {
+	t := &frameTable{l: l, out: out}
+	t.init(l, &t.none, []*[]uint32{&t.stack, &t.depth}, &t.kind)
+	t.beside = true
+	return t
+}
+
+func (t *frameTable) columns(tableInfo) []string {
+	return []string{"id", "stackDepth", "symbol", "module"}
+}
+
+func (t *frameTable) sink() pages.Sink {
+	s := &frameSink{t: t, sink: t.join()}
+	t.sinks = append(t.sinks, s)
+	return s
+}
+
+func (s *frameSink) Row(row []cell) error {
+	s.rows++
+	id, ok := whole(&row[0])
+	depth, ok2 := whole(&row[1])
+	if !ok || !ok2 || id < 0 || depth < 0 {
+		s.skipped++
+		return nil
+	}
+	k := [2]int64{orNone(&row[2]), orNone(&row[3])}
+	s.kind.put(s.t.kind, s.at, s.kind.code(uint64(k[0])^uint64(k[1])<<32, k))
+	s.number(s.t.stack, &s.stack, id)
+	s.number(s.t.depth, &s.depth, depth)
+	s.keep()
+	return nil
+}
+
+func (t *frameTable) settle() {
+	var kinds [][2]int64
+	t.out.kind, kinds = settleCodes(&t.store, t.kind, each(t.sinks, func(s *frameSink) *dict[[2]int64] { return &s.kind }),
+		itself[[2]int64])
+	t.out.stack = t.settleNumbers(t.stack, each(t.sinks, func(s *frameSink) []far { return s.stack })...)
+	t.out.depth = t.settleNumbers(t.depth, each(t.sinks, func(s *frameSink) []far { return s.depth })...)
+	for _, k := range kinds {
+		t.out.Kinds = append(t.out.Kinds, Frame{t.l.label(k[0]), baseName(t.l.strings[k[1]])})
+	}
+	for _, s := range t.sinks {
+		t.Rows += s.rows
+		t.Skipped += s.skipped
+	}
+	spill.Free(t.arena, t.off)
+	spill.Free(t.arena, t.dur)
+	t.off, t.dur, t.facts.sorted = nil, nil, true
+	t.adopt = func(*idents) {}
+}
