@@ -18,6 +18,7 @@ type unitCost struct {
 	time, busy, idle                  int64
 	compute, exposedComm, exposedCopy int64
 	cause                             [attrib.Causes]int64
+	host                              [attrib.HostCauses]int64
 	launches, kernels                 int64
 	betweenTime, betweenKernels       int64 // of kernels that were launched between its marker and the next
 }
@@ -41,7 +42,7 @@ func unitCosts(in *kit.Input) []unitCost {
 		}
 		slices.Sort(moments)
 		moments = slices.Compact(moments)
-		times := x.Timeline.Devices[index].Sweep(nil, moments)
+		times := x.Timeline.Devices[index].SweepHost(in.Threads, nil, nil, nil, moments)
 		for i := range x.Units {
 			u, c := &x.Units[i], &costs[i]
 			if int(u.Index) != index {
@@ -53,8 +54,8 @@ func unitCosts(in *kit.Input) []unitCost {
 			c.time = u.Time()
 			c.busy = spent.Busy()
 			c.idle = c.time - c.busy
-			c.compute, c.exposedComm, c.exposedCopy, c.cause = spent.Compute, spent.ExposedComm, spent.ExposedCopy,
-				spent.Cause
+			c.compute, c.exposedComm, c.exposedCopy = spent.Compute, spent.ExposedComm, spent.ExposedCopy
+			c.cause, c.host = spent.Cause, spent.Host
 		}
 	})
 	countLaunches(in, costs)

@@ -110,6 +110,12 @@ var Section = kit.Section{
 				"communication, exposed copies and these causes sum to the mean unit.time",
 		},
 		{
+			ID: "unit.host_cause_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.PerUnit, Stats: true, Labels: unitCauseLabels(),
+			Meaning: "idle time of cause host in a unit by what the launching thread did, as in " +
+				"gpu.host_cause_time; the means of these causes sum to the mean unit.idle_cause_time of cause host",
+		},
+		{
 			ID: "kernel.time_per_unit", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
 			Scale: report.PerUnit, Stats: true, Labels: unitKernelLabels,
 			Meaning: "sum of a kernel's durations in one unit, overlaps counted in each kernel (median; the " +
@@ -326,6 +332,15 @@ func (r *unitRun) set(l report.Labels, s *unitSet) {
 			labels[k] = v
 		}
 		emit("unit.idle_cause_time", labels, func(c *unitCost) int64 { return c.cause[cause] })
+	}
+	if !slices.ContainsFunc(s.units, func(u int32) bool { return r.costs[u].cause[attrib.CauseHost] > 0 }) {
+		return
+	}
+	for cause, name := range attrib.HostCauseNames {
+		if !slices.ContainsFunc(r.costs, func(c unitCost) bool { return c.host[cause] > 0 }) {
+			continue // the capture does not tell it
+		}
+		emit("unit.host_cause_time", kit.And(l, "cause", name), func(c *unitCost) int64 { return c.host[cause] })
 	}
 }
 
