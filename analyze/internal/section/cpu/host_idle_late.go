@@ -35,22 +35,6 @@ type named struct {
 	time int64
 }
 
-// callKey is a call: of the CUDA API or of the operating system, or some of the profiler's own work.
-type callKey struct {
-	cause int
-	what  int64 // index of the API's name, or id of the function's; of the profiler -1
-}
-
-func (k *callKey) name(t *trace.Trace) string {
-	switch k.cause {
-	case attrib.HostAPI:
-		return t.API.Names[k.what].Name
-	case attrib.HostOS:
-		return t.OSName(k.what)
-	}
-	return "[profiler]"
-}
-
 type lateCall struct {
 	cause       int
 	name        string
@@ -75,7 +59,7 @@ type occupant struct{ global, time int64 }
 type deviceLate struct {
 	causes [attrib.HostCauses]int64
 
-	calls   map[callKey]*lateCall
+	calls   map[kit.LateCall]*lateCall
 	stacks  map[int64]stackTime
 	ranges  []int64 // by name, and those without a range last
 	samples []int32
@@ -107,7 +91,7 @@ func newLate(in *kit.Input) *late {
 			x.total += ns
 		}
 		for key, c := range d.calls {
-			k := call{key.cause, key.name(t)}
+			k := call{key.Cause, key.Name(t)}
 			if calls[k] == nil {
 				calls[k] = &lateCall{cause: k.cause, name: k.name}
 			}
@@ -226,31 +210,28 @@ func (x *observers) free(t *trace.Trace) {
 // look goes through the gaps of one device.
 func (x *deviceLate) look(in *kit.Input, d *attrib.Device, seen *observers) {
 	t := in.Trace
-	x.calls, x.stacks, x.instead = map[callKey]*lateCall{}, map[int64]stackTime{}, map[int64]int64{}
+	x.calls, x.stacks, x.instead = map[kit.LateCall]*lateCall{}, map[int64]stackTime{}, map[int64]int64{}
 	x.ranges = make([]int64, len(t.Ranges.Names)+1)
 	ranges, samples := map[int32]*rangeWalk{}, map[int32][]int32{}
 	cpus := newCPUWalk(&t.Sched, seen)
-	last := map[callKey]int32{}
+	last := map[kit.LateCall]int32{}
 	piece := func(p *attrib.HostPiece) {
 		x.causes[p.Cause] += p.Len()
-		key := callKey{p.Cause, -1}
-		switch p.Cause {
-		case attrib.HostAPI:
-			key.what = int64(t.API.Name(int(p.Row)))
-		case attrib.HostOS:
-			key.what = t.OS.Subjects[t.OS.Subject(int(p.Row))].What
-			if id := t.OS.Number(int(p.Row)); id > 0 && t.OSStacks.Len() > 0 {
-				x.stacks[id] = stackTime{key.what, x.stacks[id].time + p.Len()}
-			}
-		case attrib.HostNotScheduled:
+		key, ok := in.LateCallOf(p)
+		if p.Cause == attrib.HostNotScheduled {
 			cpus.instead(p, x.instead)
+		}
+		if !ok {
 			return
-		case attrib.HostRunning, attrib.HostUnknown:
-			return
+		}
+		if p.Cause == attrib.HostOS && t.OSStacks.Len() > 0 {
+			if id := t.OS.Number(int(p.Row)); id > 0 {
+				x.stacks[id] = stackTime{key.What, x.stacks[id].time + p.Len()}
+			}
 		}
 		c := x.calls[key]
 		if c == nil {
-			c = &lateCall{cause: key.cause}
+			c = &lateCall{cause: key.Cause}
 			x.calls[key] = c
 			last[key] = trace.None - 1
 		}

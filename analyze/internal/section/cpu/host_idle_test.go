@@ -201,6 +201,7 @@ func TestHostTimeOfUnits(t *testing.T) {
 		sectiontest.Metric(t, l.Report, want*us, "unit.host_cause_time", "cause", cause)
 		sectiontest.Metric(t, l.Report, want*us, "unit.host_cause_time", "cause", cause, "device", "0")
 	}
+	sectiontest.Metric(t, l.Report, 100*us, "unit.host_call_time", "call", "read", "cause", "os_call")
 	sectiontest.NoMetric(t, l.Report, "unit.host_cause_time", "cause", "api") // which no unit has
 	sumsClose(t, l.Report)
 }
