@@ -236,6 +236,8 @@ func prepare(t *trace.Trace, opt *Options, tags *tagger) (in *kit.Input, units *
 	parallel.Do(func() {
 		in.Contexts = attrib.NewContexts(t)
 	}, func() {
+		in.Threads = attrib.NewThreads(t)
+	}, func() {
 		in.Calls = attrib.Join(t)
 		in.Timeline = layOut(span)
 		units = workunit.NewSearch(&workunit.Input{

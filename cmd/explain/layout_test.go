@@ -86,6 +86,7 @@ var rooms = []room{
 	{"analyze/internal/section/gpu", "a family knows the kit and no other family", family, noSQL},
 	{"analyze/internal/section/unit", "a family knows the kit and no other family", family, noSQL},
 	{"analyze/internal/section/host", "a family knows the kit and no other family", family, noSQL},
+	{"analyze/internal/section/cpu", "a family knows the kit and no other family", family, noSQL},
 	{"analyze/internal/section/engine", "a family knows the kit and no other family", family, noSQL},
 	{"analyze/internal/section/ncu", "a family knows the kit and no other family", family, noSQL},
 	{"analyze/compat/perfopt", "reads llm-perf-opt's files", "analyze/internal/evidence/file analyze/report", noSQL},
