@@ -24,6 +24,8 @@ require (
 	pgregory.net/rapid v1.3.0 // tests: properties of random inputs
 )
 
+require golang.org/x/term v0.47.0
+
 require (
 	github.com/chromedp/sysutil v1.1.0 // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect

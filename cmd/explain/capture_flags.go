@@ -44,9 +44,9 @@ func (f *captureFlags) register(cmd *cobra.Command, out string) {
 	fl.BoolVar(&f.overhead, "overhead", false,
 		"send the same load once more without nsys, and say what profiling costs (takes as long again, with the start of the server)")
 	fl.StringVar(&f.nsys, "nsys", "", "run this `PROGRAM` (default: $NSYS, else nsys)")
-	fl.StringVar(&f.trace, "trace", "cuda,nvtx,osrt", "what nsys traces: a `LIST`")
+	fl.StringVar(&f.trace, "trace", "cuda,nvtx,osrt", "`LIST` of what nsys traces")
 	fl.StringVar(&f.graphs, "graph-trace", "node",
-		"trace CUDA graphs by node or as whole graphs (less overhead, no kernels inside them): node or graph")
+		"trace CUDA graphs `HOW`: by node, or as a whole graph (less overhead, no kernels inside it)")
 	fl.BoolVar(&f.memory, "cuda-memory", false, "record the use of GPU memory")
 	fl.DurationVar(&f.window.ReadyTimeout, "ready-timeout", capture.DefaultReadyTimeout,
 		"wait this `TIME` until the program is ready")
@@ -55,7 +55,7 @@ func (f *captureFlags) register(cmd *cobra.Command, out string) {
 	fl.DurationVar(&f.grace, "grace", 30*time.Second,
 		"wait this `TIME` between asking a process to end, SIGTERM, and SIGKILL")
 	fl.StringVar(&f.unit, "unit", "",
-		"one step of the work is this `UNIT`: nvtx:REGEX, kernel:REGEX, graph or none (default: found automatically)")
+		"one step of the work: nvtx:`REGEX`, kernel:REGEX, graph or none (default: found automatically)")
 	fl.StringVar(&f.kernelMap, "kernel-map", "", kernelMapHelp)
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but errors")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error what the analysis does")

@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze"
-	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -270,12 +269,11 @@ func (r *recording) tell(comparison *comparison.Comparison) error {
 	case r.quiet:
 		return nil
 	case comparison != nil:
-		opt := render.TerminalOptions{Color: r.env.colour()}
-		if err := diffrender.WriteText(r.env.Out, comparison, opt); err != nil {
+		if err := diffrender.WriteText(r.env.Out, comparison, r.env.terminal()); err != nil {
 			return err
 		}
 	case r.result != nil && r.repeat == 1:
-		return output.Terminal(r.env.Out, r.result, r.out, r.env.colour()) // which ends in where it is
+		return output.Terminal(r.env.Out, r.result, r.out, r.env.terminal()) // which ends in where it is
 	}
 	text := "Wrote " + clean(r.out) + "\n"
 	if r.repeat > 1 && !r.pair {
