@@ -119,6 +119,8 @@ var rooms = []room{
 	{"cmd/explain/internal/fakeserver", "a test kit needs nothing of the product", "", stdOnly},
 	{"cmd/explain/internal/gitfile", "reads git's files", "", noSQL},
 	{"cmd/explain/internal/help", "lays out help; knows no command", "cmd/explain/internal/usage", noSQL},
+	{"cmd/explain/internal/mcp", "answers agents; reads by what it is given",
+		"analyze/report analyze/report/render cmd/explain/internal/docs diff/comparison diff/render", nil},
 	{"cmd/explain/internal/docs", "pages and their index", "analyze diff", nil},
 	{"cmd/explain/internal/whole", "writes files", "", noSQL},
 	{"cmd/explain/internal/usage", "an error stands alone", "", stdOnly},
