@@ -56,16 +56,16 @@ func Read(rd io.Reader) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.fill()
+	r.Fill()
 	if err := r.Validate(); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-// fill replaces nil slices and maps, so that "never null" holds for what was read as for what is written, and says what
+// Fill replaces nil slices and maps, so that "never null" holds for what was read as for what is written, and says what
 // files of older versions do not: see [ScaleOf].
-func (r *Report) fill() {
+func (r *Report) Fill() {
 	notNil(&r.Trace.Tables)
 	notNil(&r.Evidence)
 	notNil(&r.Environment.GPUs)
@@ -87,6 +87,12 @@ func (r *Report) fill() {
 		notNil(&c.Source.Columns)
 		fillMetrics(c.Metrics)
 		c.Section.fill()
+		if c.Steps != nil {
+			c.Steps.fill()
+		}
+	}
+	if r.Unit.Steps != nil {
+		r.Unit.Steps.fill()
 	}
 	for i := range r.Findings {
 		f := &r.Findings[i]

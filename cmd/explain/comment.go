@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/render"
@@ -102,7 +103,7 @@ func (f *commentFlags) comment(ctx context.Context, e *env, s *gate.Session, arg
 	case len(f.expect) > 0 && !f.merge:
 		return usagef("--expect goes with --merge")
 	}
-	paths, err := expand("comment", args)
+	paths, err := input.Expand("comment", args)
 	if err != nil && len(f.expect) == 0 {
 		return err
 	}
@@ -111,7 +112,7 @@ func (f *commentFlags) comment(ctx context.Context, e *env, s *gate.Session, arg
 	}
 	var legs []render.Leg
 	for _, p := range paths {
-		b, err := readLimited(p)
+		b, err := input.ReadText(p)
 		if err != nil {
 			return err
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -286,7 +287,7 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session, dir strin
 	if err := f.measured(ctx, s, dir); err != nil {
 		return nil, err
 	}
-	headInputs, err := findCaptures("--head", f.head)
+	headInputs, err := input.Captures("--head", f.head)
 	if err != nil {
 		return nil, err
 	}
@@ -391,7 +392,7 @@ var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./@:+,=-]+$`)
 
 // analysed is one capture of the head, with its analysis.
 type analysed struct {
-	input  input
+	input  input.File
 	result *analyze.Result
 }
 
@@ -413,8 +414,8 @@ func (j *judged) files() []output.File {
 	}
 	names := map[string]bool{}
 	for _, h := range j.heads {
-		dir := "reports/" + output.Name(h.input.path, names) + "/"
-		if h.input.kind == reportInput { // its tables are cut already: the report is all there is to keep
+		dir := "reports/" + output.Name(h.input.Path, names) + "/"
+		if h.input.Kind == input.Report { // its tables are cut already: the report is all there is to keep
 			files = append(files, output.File{Name: dir + "report.json",
 				Write: func(w io.Writer) error { return output.JSON(w, h.result.Report) }})
 			continue

@@ -20,6 +20,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/gate/gatetest"
 )
@@ -233,7 +234,7 @@ func TestTheGateKeepsSecrets(t *testing.T) {
 func TestTheRealPairReadsAsItShould(t *testing.T) {
 	const traces = "../../../shared/traces"
 	base, head := filepath.Join(traces, "nsysai_mfu_2gpu_before.sqlite"), filepath.Join(traces, "nsysai_mfu_2gpu_after.sqlite")
-	if !exists(base) || !exists(head) {
+	if !input.Exists(base) || !input.Exists(head) {
 		t.Skip("the real captures are not here")
 	}
 	g := gateInActions(t, pullServer(), "--base", base, "--head", head)

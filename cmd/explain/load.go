@@ -19,6 +19,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/cmd/explain/internal/help"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
+	"github.com/nsys-llm/explain/cmd/explain/internal/interrupt"
 	"github.com/nsys-llm/explain/cmd/explain/internal/load"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
@@ -171,7 +173,7 @@ func (f *loadFlags) options(cmd *cobra.Command, e *env) (load.Options, error) {
 		o.HealthTimeout = -1
 	}
 	if f.cacert != "" {
-		pem, err := readLimited(f.cacert)
+		pem, err := input.ReadText(f.cacert)
 		if err != nil {
 			return o, usagef("--cacert: %w", err)
 		}
@@ -204,7 +206,7 @@ func (f *loadFlags) run(cmd *cobra.Command, e *env) error {
 	if err != nil {
 		return err
 	}
-	soft, hard, done := interruptible(cmd.Context(), load.ErrInterrupted)
+	soft, hard, done := interrupt.Contexts(cmd.Context(), load.ErrInterrupted)
 	defer done()
 	ended := make(chan error, 1)
 	go func() { ended <- f.measure(soft, hard, e, opt, path) }()

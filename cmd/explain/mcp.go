@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/mcp"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -47,11 +48,11 @@ explain doc agents has the configurations of well-known agents.`,
 type captures struct{ e *env }
 
 func (c captures) Report(ctx context.Context, path string) (*report.Report, error) {
-	in, err := findInput(path)
+	in, err := input.Find(path)
 	if err != nil {
 		return nil, err
 	}
-	list, err := (&analysisFlags{quiet: true}).reports(ctx, c.e, []input{in})
+	list, err := (&analysisFlags{quiet: true}).reports(ctx, c.e, []input.File{in})
 	if err != nil {
 		return nil, err
 	}
@@ -59,9 +60,9 @@ func (c captures) Report(ctx context.Context, path string) (*report.Report, erro
 }
 
 func (c captures) Compare(ctx context.Context, base, head []string) (*comparison.Comparison, error) {
-	var all []input
+	var all []input.File
 	for _, path := range append(append([]string{}, base...), head...) {
-		in, err := findInput(path)
+		in, err := input.Find(path)
 		if err != nil {
 			return nil, err
 		}
@@ -75,6 +76,6 @@ func (c captures) Compare(ctx context.Context, base, head []string) (*comparison
 	if err != nil {
 		return nil, err
 	}
-	reports = named(all, reports)
+	reports = input.Named(all, reports)
 	return diff.Compare(reports[:len(base)], reports[len(base):], diff.Options{Version: versionText(), Today: day, Top: diff.DefaultTop})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/cmd/explain/internal/help"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
+	"github.com/nsys-llm/explain/cmd/explain/internal/record"
 )
 
 func newReport(e *env) *cobra.Command {
@@ -154,7 +155,7 @@ func (f *reportFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	if len(args) > 0 {
 		trace = args[0]
 	}
-	opt.Overhead = overheadBeside(trace)
+	opt.Overhead = record.OverheadBeside(trace)
 	res, err := analyze.Run(cmd.Context(), trace, opt)
 	bar.stop()
 	if err != nil {

@@ -38,7 +38,7 @@ func TestFlagsAreExplained(t *testing.T) {
 			switch {
 			case f.Hidden:
 			case help.Group(f.Name) == "":
-				t.Errorf("%s --%s is in no group", cmd.CommandPath(), f.Name)
+				t.Errorf("%s --%s is in no group: add it to groups in cmd/explain/internal/help", cmd.CommandPath(), f.Name)
 			case slices.Contains([]string{"string", "strings", "int", "uint", "float", "duration", "stringArray"}, placeholder):
 				t.Errorf("%s --%s %s: name what it takes", cmd.CommandPath(), f.Name, placeholder)
 			case len(text) < 10 && f.Name != "help":

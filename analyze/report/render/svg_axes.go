@@ -125,7 +125,7 @@ func (p *page) frame(y axis, yUnit, describe string) {
 	for i, v := range ticks {
 		at := (1 - y.at(v)) * plotHeight
 		p.put("<text x=\"68\" y=\"" + short(min(max(at+4, 10), plotHeight-1)) + "\" text-anchor=\"end\">" +
-			text(texts[i]) + "</text>")
+			text(texts[i]) + "</text><line data-tick=\"" + float(v) + "\" y1=\"" + short(at) + "\" y2=\"" + short(at) + "\"/>")
 		grid.put("<line x1=\"0\" x2=\"100%\" y1=\"" + short(at) + "\" y2=\"" + short(at) + "\" class=\"grid\"/>")
 	}
 	p.put("</svg><svg class=\"area\" width=\"100%\" height=\"" + num(plotHeight) + "\" role=\"img\" aria-label=\"" +

@@ -44,8 +44,8 @@ func (p *page) strip(c doc.Chart) {
 		for i, v := range s.Values {
 			lo, hi = min(lo, v), max(hi, v)
 			h := 0.0
-			if most > least {
-				h = (v - min(least, 0)) / (most - min(least, 0))
+			if bottom := min(least, 0); most > bottom { // also where all of them are equal
+				h = (v - bottom) / (most - bottom)
 			}
 			b.put("<rect x=\"" + short(float64(i)/n*svgScale) + "\" y=\"" + short(40-40*h) + "\" width=\"" +
 				short(svgScale/n+0.3) + "\" height=\"" + short(40*h) + "\"/>")

@@ -27,6 +27,7 @@ var groups = []struct{ title, flags string }{
 		"warmup-requests timeout chat stream slo-ttft slo-tpot slo-e2e"},
 	{"Recording", "mode delay nvtx ready ready-timeout warmup client trace graph-trace cuda-memory repeat pair overhead " +
 		"with-ncu ncu-kernels ncu-set nvtx-include profiler-path no-profiler nsys grace"},
+	{"History", "store repository branch commit time workload tag ref ref-report limit before keep reason expires"},
 	{"Output", "out format top all-rows open force dry-run no-report print-schema"},
 	{"Everywhere", "max-memory color quiet verbose version help"},
 }
