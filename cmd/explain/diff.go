@@ -95,7 +95,7 @@ func (f *diffFlags) register(cmd *cobra.Command) {
 		"compare units of this `PHASE` (prefill, decode, …; default: the one with most time)")
 	fl.Int64Var(&f.batch, "batch", 0, "compare units of this batch size `N`")
 	fl.StringVar(&f.minShare, "min-share", "0.5%", "kernels below this `SHARE` of the unit are not compared one by one")
-	fl.IntVar(&f.top, "top", diff.DefaultTop, "rows of the kernels table")
+	fl.IntVar(&f.top, "top", diff.DefaultTop, "rows of the kernels table, `N` at most")
 	fl.BoolVar(&f.open, "open", false, "show diff.html in the browser, once it is written")
 	f.analysis.register(cmd)
 	_ = cmd.MarkFlagDirname("out")
@@ -242,7 +242,7 @@ func (f *diffFlags) compare(
 		return nil, usagef(
 			"a summary.json holds totals, which only --threshold compares; compare the traces or the reports instead")
 	case summaries < len(all):
-		return nil, usagef("a summary.json is compared to a summary.json: explain TRACE --format summary writes one")
+		return nil, usagef("a summary.json is compared to a summary.json: explain TRACE --format profilemate writes one")
 	case len(base) > 1 || len(head) > 1:
 		return nil, usagef("--threshold compares one summary.json a side")
 	default:
@@ -289,7 +289,7 @@ func (f *diffFlags) print(e *env, c *comparison.Comparison) error {
 			return nil
 		}
 	}
-	if err := diffrender.WriteText(e.Out, c, render.TerminalOptions{Color: e.colour()}); err != nil {
+	if err := diffrender.WriteText(e.Out, c, e.terminal()); err != nil {
 		return err
 	}
 	if f.out != "" {
