@@ -79,10 +79,14 @@ var rooms = []room{
 	{"analyze/internal/workunit", "units of work",
 		"analyze/internal/trace analyze/internal/attrib analyze/internal/interval analyze/internal/kernelname " +
 			"analyze/internal/stat analyze/internal/parallel analyze/internal/spill", noSQL},
+	{"analyze/internal/stepgraph", "what waits for what",
+		"analyze/internal/trace analyze/internal/attrib analyze/internal/interval analyze/internal/stat " +
+			"analyze/internal/spill analyze/internal/workunit", noSQL},
 	{"analyze/internal/section/kit", "what a section is made of knows no section", beneath, noSQL},
 	{"analyze/internal/section/gpu", "a family knows the kit and no other family", family, noSQL},
 	{"analyze/internal/section/unit", "a family knows the kit and no other family", family, noSQL},
 	{"analyze/internal/section/host", "a family knows the kit and no other family", family, noSQL},
+	{"analyze/internal/section/cpu", "a family knows the kit and no other family", family, noSQL},
 	{"analyze/internal/section/engine", "a family knows the kit and no other family", family, noSQL},
 	{"analyze/internal/section/ncu", "a family knows the kit and no other family", family, noSQL},
 	{"analyze/compat/perfopt", "reads llm-perf-opt's files", "analyze/internal/evidence/file analyze/report", noSQL},
@@ -117,6 +121,11 @@ var rooms = []room{
 	{"diff", "reports in, comparison out",
 		"analyze/report analyze/report/unit diff/comparison diff/policy diff/internal/...", noSQL},
 	{"gate", "verdict in, GitHub out", "diff/comparison", noSQL},
+	{"gate/history", "past runs, and what follows from them; the one room of gate that links a database",
+		"analyze/report analyze/report/doc analyze/report/unit analyze/report/render diff diff/comparison diff/policy " +
+			"gate/history/...", nil},
+	{"gate/history/change", "where a series changes stands alone", "", stdOnly},
+	{"gate/history/historytest", "a test kit", "analyze analyze/report analyze/tracetest", nil},
 	{"gate/gatetest", "a test kit needs nothing of the product", "", stdOnly},
 
 	{"cmd/explain/internal/fakeserver", "a test kit needs nothing of the product", "", stdOnly},
@@ -143,7 +152,7 @@ const (
 	// beneath is all that sections stand on.
 	beneath = "analyze/report analyze/report/align analyze/report/secret analyze/report/unit analyze/loadfile analyze/internal/attrib analyze/internal/evidence/... " +
 		"analyze/internal/interval analyze/internal/kernelname analyze/internal/parallel analyze/internal/spill " +
-		"analyze/internal/stat analyze/internal/trace analyze/internal/workunit"
+		"analyze/internal/stat analyze/internal/stepgraph analyze/internal/trace analyze/internal/workunit"
 	// family is what every family of sections may import.
 	family = beneath + " analyze/internal/section/kit"
 )
@@ -204,9 +213,9 @@ func TestEveryRoomOfDiffHasALine(t *testing.T) {
 	}
 }
 
-// TestNoSQLiteBehindDiff: neither diff nor gate links SQLite, by whatever way; their test kits do not either.
+// TestNoSQLiteBehindDiff: neither diff nor gate links SQLite, by whatever way, but for the history; their test kits do not either.
 func TestNoSQLiteBehindDiff(t *testing.T) {
-	cmd := exec.Command("go", "list", "-deps", "./diff/...", "./gate/...")
+	cmd := exec.Command("go", "list", "-deps", "./diff/...", "./gate", "./gate/gatetest")
 	cmd.Dir = "../.."
 	out, err := cmd.Output()
 	if err != nil {

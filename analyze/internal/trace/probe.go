@@ -19,6 +19,7 @@ const (
 	RoleMemset      Role = "memset"
 	RoleGraph       Role = "graph"
 	RoleSync        Role = "sync"
+	RoleEvent       Role = "event"
 	RoleOverhead    Role = "overhead"
 	RoleAlloc       Role = "alloc"
 	RoleOS          Role = "os"
@@ -72,6 +73,7 @@ var roles = []roleSpec{
 		[]string{"CUPTI_ACTIVITY_KIND_GRAPH_TRACE_V"}},
 	{RoleSync, []string{"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"}, []string{"start", "end"},
 		[]string{"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION_V"}},
+	{RoleEvent, []string{"CUPTI_ACTIVITY_KIND_CUDA_EVENT"}, []string{"streamId", "correlationId", "eventId"}, nil},
 	{RoleOverhead, []string{"PROFILER_OVERHEAD"}, []string{"start", "end"}, nil},
 	{RoleAlloc, []string{"CUDA_GPU_MEMORY_USAGE_EVENTS"}, []string{"start", "bytes", "memoryOperationType"}, nil},
 	{RoleOS, []string{"OSRT_API"}, []string{"start", "end", "nameId", "globalTid"}, nil},
