@@ -84,6 +84,9 @@ var rooms = []room{
 	{"analyze/internal/stepgraph", "what waits for what",
 		"analyze/internal/trace analyze/internal/attrib analyze/internal/interval analyze/internal/stat " +
 			"analyze/internal/spill analyze/internal/workunit", noSQL},
+	{"analyze/internal/whatif", "ceilings know no section",
+		"analyze/internal/trace analyze/internal/attrib analyze/internal/interval analyze/internal/kernelname " +
+			"analyze/internal/stat analyze/internal/stepgraph analyze/internal/workunit", noSQL},
 	{"analyze/internal/section/kit", "what a section is made of knows no section", beneath, noSQL},
 	{"analyze/internal/section/gpu", "a family knows the kit and no other family", family, noSQL},
 	{"analyze/internal/section/unit", "a family knows the kit and no other family", family, noSQL},
