@@ -129,7 +129,7 @@ var rooms = []room{
 
 	{"cmd/explain/internal/fakeserver", "a test kit needs nothing of the product", "", stdOnly},
 	{"cmd/explain/internal/gitfile", "reads git's files", "", noSQL},
-	{"cmd/explain/internal/docs", "pages and their index", "analyze diff", nil},
+	{"cmd/explain/internal/docs", "pages and their index", "analyze diff gate/history/change", nil},
 	{"cmd/explain/internal/whole", "writes files", "", noSQL},
 	{"cmd/explain/internal/usage", "an error stands alone", "", stdOnly},
 	{"cmd/explain/internal/output", "what is written; reads no input",
