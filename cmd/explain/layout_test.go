@@ -101,9 +101,9 @@ var rooms = []room{
 	{"diff/policy", "rules know no report that is judged", "analyze/report analyze/report/unit diff/comparison", noSQL},
 	{"diff/internal/infer", "statistics stand alone", "", stdOnly},
 	{"diff/internal/side", "one side knows nothing of the other",
-		"analyze/report diff/comparison diff/internal/infer", noSQL},
+		"analyze/report analyze/report/align diff/comparison diff/internal/infer", noSQL},
 	{"diff/internal/match", "what two sides have in common",
-		"analyze/report analyze/report/unit diff/comparison diff/policy diff/internal/side", noSQL},
+		"analyze/report analyze/report/align analyze/report/unit diff/comparison diff/policy diff/internal/side", noSQL},
 	{"diff/internal/noise", "whether a change is real",
 		"analyze/report analyze/report/unit diff/comparison diff/policy diff/internal/infer diff/internal/side " +
 			"diff/internal/match", noSQL},
