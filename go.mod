@@ -9,6 +9,7 @@ require (
 	github.com/google/go-cmp v0.7.0 // tests: differences that people can read
 	github.com/google/go-github/v62 v62.0.0 // comments and artifacts of pull requests
 	github.com/klauspost/compress v1.20.3 // traces compressed with zstd
+	github.com/lib/pq v1.12.3 // history in PostgreSQL
 	github.com/mattn/go-isatty v0.0.24 // colour and progress on terminals alone
 	github.com/rogpeppe/go-internal v1.16.0 // tests: the command line as scripts (testscript)
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // tests: what is written keeps the published schemas

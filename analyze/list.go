@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"sort"
 	"strings"
@@ -15,14 +16,17 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/render"
 )
 
-// SectionInfo names a section of the report.
-type SectionInfo struct{ ID, Title string }
+// SectionInfo names a section of the report and the tables that it may have, without rows.
+type SectionInfo struct {
+	ID, Title string
+	Tables    []report.Table
+}
 
 // Sections lists the sections in the order of the report.
 func Sections() []SectionInfo {
 	var list []SectionInfo
 	for _, s := range sections {
-		list = append(list, SectionInfo{s.ID, s.Title})
+		list = append(list, SectionInfo{s.ID, s.Title, s.Tables})
 	}
 	return list
 }
@@ -45,6 +49,23 @@ func FindingPage(finding string) (section, page string, found bool) {
 		}
 	}
 	return "", "", false
+}
+
+// findingName is how a page names a finding.
+var findingName = regexp.MustCompile(`(?m)^- \*\*([a-z][a-z0-9_]+)\*\*`)
+
+// FindingIDs lists the findings that the pages of the sections explain, in the order of the report.
+func FindingIDs() []string {
+	var ids []string
+	for _, s := range sections {
+		page, _ := SectionPage(s.ID)
+		for _, m := range findingName.FindAllStringSubmatch(page, -1) {
+			if !slices.Contains(ids, m[1]) {
+				ids = append(ids, m[1])
+			}
+		}
+	}
+	return ids
 }
 
 // EvidencePage says which files beside a trace are read, as markdown.

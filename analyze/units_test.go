@@ -353,10 +353,10 @@ var unitCases = []unitCase{
 			e.wait()
 		}
 	}},
-	{"kernel every 2nd step", "kernel: 21×20, 20×19", every(2)},
-	{"kernel every 3rd step", "kernel: 20×26, 21×13", every(3)},
-	{"kernel every 4th step", "kernel: 20×29, 21×10", every(4)},
-	{"kernel every 10th step", "kernel: 20×35, 21×4", every(10)},
+	{"kernel every 2nd step", "kernel: 20×39", every(2)},
+	{"kernel every 3rd step", "kernel: 20×39", every(3)},
+	{"kernel every 4th step", "kernel: 20×39", every(4)},
+	{"kernel every 10th step", "kernel: 20×39", every(10)},
 }
 
 // every runs 40 steps of 20 kernels, with one of 2 µs more every k-th.

@@ -87,6 +87,12 @@ func (r *Report) fill() {
 		notNil(&c.Source.Columns)
 		fillMetrics(c.Metrics)
 		c.Section.fill()
+		if c.Steps != nil {
+			c.Steps.fill()
+		}
+	}
+	if r.Unit.Steps != nil {
+		r.Unit.Steps.fill()
 	}
 	for i := range r.Findings {
 		f := &r.Findings[i]

@@ -122,6 +122,7 @@ type Unit struct {
 	Coverage *float64     `json:"coverage"`
 	Anchors  []UnitAnchor `json:"anchors,omitempty"` // where units may start, the best first; of kind kernel, unless --unit named one
 	Series   *UnitSeries  `json:"series,omitempty"`
+	Steps    *UnitSteps   `json:"steps,omitempty"`
 	Cuts     []UnitCut    `json:"cuts,omitempty"` // what the report would be at the other anchors, see [Report.CutAt]
 }
 

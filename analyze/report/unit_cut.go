@@ -15,6 +15,7 @@ type UnitCut struct {
 	Trimmed  UnitTrim    `json:"trimmed"`
 	Coverage *float64    `json:"coverage"`
 	Series   *UnitSeries `json:"series,omitempty"`
+	Steps    *UnitSteps  `json:"steps,omitempty"`
 	Metrics  CutMetrics  `json:"metrics"` // of the section
 	Source   Source      `json:"source"`  // of all of the metrics
 	Section  Section     `json:"section"`
@@ -23,7 +24,7 @@ type UnitCut struct {
 // unit is what the report's unit would be.
 func (c *UnitCut) unit(of *Unit) Unit {
 	u := Unit{Kind: of.Kind, Name: c.Name, Why: c.Why, Groups: c.Groups, Trimmed: c.Trimmed, Coverage: c.Coverage,
-		Series: c.Series}
+		Series: c.Series, Steps: c.Steps}
 	for _, a := range of.Anchors {
 		a.Used = a.Same(&c.Anchor)
 		u.Anchors = append(u.Anchors, a)
@@ -33,6 +34,9 @@ func (c *UnitCut) unit(of *Unit) Unit {
 
 // unitSection is the section that a cut replaces.
 const unitSection = "unit"
+
+// positionsSection is the section about the units' positions, which a cut has no words about.
+const positionsSection = "unit_positions"
 
 // Same reports whether two anchors are the same kernels, however often they occur.
 func (a *UnitAnchor) Same(b *UnitAnchor) bool {
@@ -78,6 +82,7 @@ func (r *Report) CutAt(a *UnitAnchor) (cut *Report, ok bool) {
 	} else {
 		out.Sections = append(out.Sections, c.Section)
 	}
+	out.Sections = slices.DeleteFunc(out.Sections, func(s Section) bool { return s.ID == positionsSection })
 	have := make(map[string]bool, len(out.Metrics))
 	for i := range out.Metrics {
 		have[MetricKey(out.Metrics[i].ID, out.Metrics[i].Labels)] = true
@@ -126,6 +131,11 @@ func (u *Unit) validate() error {
 	}
 	if used > 1 {
 		return errors.New("more than one anchor is used")
+	}
+	if u.Steps != nil {
+		if err := u.Steps.validate(); err != nil {
+			return fmt.Errorf("steps: %w", err)
+		}
 	}
 	if u.Series == nil {
 		return nil

@@ -17,7 +17,7 @@
 // ([Builder.Kernel], [Builder.API], ...) say everything explicitly, and each struct's Set field overrides single
 // columns, so that any malformed row can be written. [Builder.Row] writes to any table at all.
 //
-// [Tiny], [TwoProcs], [Oldest], [GraphHidden], [Hostile], [Serving] and [ServingGraphMode] are recipes: ready-made
-// traces whose comments give the numbers to expect. They take the same options as [New]. [Rewrite] writes an edited
+// [Tiny], [TwoProcs], [Oldest], [GraphHidden], [Hostile], [Serving], [ServingGraphMode], [Base] and [Head] are recipes:
+// ready-made traces whose comments give the numbers to expect. They take the same options as [New]. [Rewrite] writes an edited
 // copy of any export, real or synthetic.
 package tracetest

@@ -87,7 +87,7 @@ func RenameKernel(from, to string) Edit {
 				r[c] = ID(to)
 			case kindText:
 				r[c] = Text(to)
-			case kindNull, kindReal, kindID:
+			case kindNull, kindReal, kindID, kindBlob:
 			}
 		}
 		return true

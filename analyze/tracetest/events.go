@@ -218,6 +218,23 @@ func (b *Builder) Sync(s Sync) {
 	b.Row("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", row.with(s.Set))
 }
 
+// Event is an event recorded into a stream, a CUPTI_ACTIVITY_KIND_CUDA_EVENT row. Schemas from 3.0.0 on have it.
+type Event struct {
+	Place
+	ID  int64 // eventId
+	At  int64 // ns, written from schema 3.24.14 on
+	Set Row   // overrides single columns
+}
+
+// Event adds an event recorded into a stream.
+func (b *Builder) Event(e Event) {
+	row := e.row(e.At, e.At)
+	delete(row, "start")
+	delete(row, "end")
+	row = row.with(Row{"timestamp": Int(e.At), "eventId": Int(e.ID), "eventSyncId": Int(0)})
+	b.Row("CUPTI_ACTIVITY_KIND_CUDA_EVENT", row.with(e.Set))
+}
+
 // GraphTrace is one run of a whole CUDA graph, a CUPTI_ACTIVITY_KIND_GRAPH_TRACE row: what --cuda-graph-trace=graph
 // records in place of the graph's kernels. Schemas from 3.0.0 on have it.
 type GraphTrace struct {

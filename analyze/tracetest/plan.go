@@ -156,6 +156,8 @@ func freeTable(name string, row Row) tableDef {
 			decl = "TEXT"
 		case kindReal:
 			decl = "REAL"
+		case kindBlob:
+			decl = "BLOB"
 		case kindNull, kindInt, kindID:
 		}
 		t.columns = append(t.columns, column{name: c, decl: decl})

@@ -144,6 +144,30 @@ func (th *Thread) DeviceSynchronize(start, end, device int64) int64 {
 	return th.sync("cudaDeviceSynchronize_v3020", ContextSync, start, end, device, NoStream)
 }
 
+// EventRecord adds a cudaEventRecord call and the event that it records into a stream. event is not 0.
+func (th *Thread) EventRecord(start, end, device, stream, event int64) int64 {
+	id := th.Call("cudaEventRecord_v3020", start, end)
+	th.p.b.Event(Event{Place: Place{Process: th.p, Device: device, Stream: stream, Correlation: id}, ID: event, At: start})
+	return id
+}
+
+// StreamWaitEvent adds a cudaStreamWaitEvent call: what is launched into the stream from then on waits for the event.
+func (th *Thread) StreamWaitEvent(start, end, device, stream, event int64) int64 {
+	return th.await("cudaStreamWaitEvent_v3020", StreamWaitEvent, start, end, device, stream, event)
+}
+
+// EventWait adds a cudaEventSynchronize call for an event, as real exports have it: without a stream.
+func (th *Thread) EventWait(start, end, device, event int64) int64 {
+	return th.await("cudaEventSynchronize_v3020", EventSync, start, end, device, NoStream, event)
+}
+
+func (th *Thread) await(api string, t SyncType, start, end, device, stream, event int64) int64 {
+	id := th.Call(api, start, end)
+	th.p.b.Sync(Sync{Place: Place{Process: th.p, Device: device, Stream: stream, Correlation: id}, Start: start,
+		End: end, Type: t, Event: event})
+	return id
+}
+
 func (th *Thread) sync(api string, t SyncType, start, end, device, stream int64) int64 {
 	id := th.Call(api, start, end)
 	th.p.b.Sync(Sync{Place: Place{Process: th.p, Device: device, Stream: stream, Correlation: id}, Start: start,

@@ -69,7 +69,7 @@ func servingSteps() []step {
 
 func serving(graphMode string, opts []Option) *Builder {
 	b := New(opts...)
-	servingMachine(b, graphMode)
+	serverMachine(b, 2, graphMode)
 	s := &server{b: b, rng: rand.New(rand.NewPCG(20260101, 7)), whole: graphMode == "Graph"}
 	b.Process(4000, "VLLM::EngineCore").Thread(4000, "VLLM::EngineCor")
 	for i := range int64(2) {
@@ -86,9 +86,9 @@ func serving(graphMode string, opts []Option) *Builder {
 	return b
 }
 
-// servingMachine writes what the capture knows about the machine and itself.
-func servingMachine(b *Builder, graphMode string) {
-	for i := range int64(2) {
+// serverMachine writes what the capture knows about the machine, with so many GPUs, and itself.
+func serverMachine(b *Builder, gpus int64, graphMode string) {
+	for i := range gpus {
 		b.GPU(GPU{ID: i, Name: "NVIDIA H100 80GB HBM3"})
 	}
 	b.Env("CpuCores", "104")

@@ -1,6 +1,7 @@
 package tracetest
 
 import (
+	"database/sql"
 	"fmt"
 	"os"
 	"slices"
@@ -24,6 +25,8 @@ var recipes = []struct {
 	{"hostile", Hostile, 300_000},
 	{"serving", Serving, 1_500_000},
 	{"serving_graph", ServingGraphMode, 1_500_000},
+	{"base", Base, 500_000},
+	{"head", Head, 500_000},
 }
 
 func TestRecipesInEverySchema(t *testing.T) {
@@ -225,6 +228,42 @@ func TestServing(t *testing.T) {
 	gap := text(t, plain, `SELECT max(start - before) * 1.0 / (SELECT max("end") - min(start) FROM `+work+`) FROM (SELECT start, max("end") OVER (PARTITION BY deviceId ORDER BY start ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM `+work+`)`)
 	if share, err := strconv.ParseFloat(gap, 64); err != nil || share < 0.2 || share > 0.5 {
 		t.Errorf("longest gap is %s of the window", gap)
+	}
+}
+
+// TestPair: what Head does to a step of Base is what its comment says.
+func TestPair(t *testing.T) {
+	base, head := open(t, Base().WriteTB(t)), open(t, Head().WriteTB(t))
+	const (
+		step      = `SELECT (max(start) - min(start)) / 1000 / 29 FROM NVTX_EVENTS WHERE text = 'execute_context_0(0)_generation_16(16)'`
+		attention = `SELECT sum("end" - start) / 1000 / 30 FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN StringIds s ON s.id = demangledName WHERE s.value LIKE '%flash::%' AND s.value NOT LIKE '%Combine%'`
+		calls     = `SELECT count(*) / 30 FROM CUPTI_ACTIVITY_KIND_RUNTIME JOIN StringIds s ON s.id = nameId WHERE s.value LIKE 'cudaStreamSynchronize%'`
+		pageable  = `SELECT count(*) / 30 FROM CUPTI_ACTIVITY_KIND_MEMCPY WHERE copyKind = 2 AND dstKind = 0`
+		kernels   = `SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL`
+	)
+	number := func(query string, side int) int {
+		t.Helper()
+		n, err := strconv.Atoi(text(t, []*sql.DB{base, head}[side], query))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for _, tt := range []struct {
+		what, query    string
+		base, head, by int // by: how far off a side may be
+	}{
+		{"µs from one step to the next", step, 2400, 2680, 10},
+		{"µs of attention a step", attention, 300, 450, 1}, // 4 x 75, 4 x 112.5
+		{"cudaStreamSynchronize a step", calls, 0, 1, 0},
+		{"copies to pageable memory a step", pageable, 0, 1, 0},
+		{"kernels", kernels, 30 * 62, 30 * 62, 0},
+	} {
+		for side, want := range []int{tt.base, tt.head} {
+			if got := number(tt.query, side); got < want-tt.by || got > want+tt.by {
+				t.Errorf("%s, side %d: %d, want %d give or take %d", tt.what, side, got, want, tt.by)
+			}
+		}
 	}
 }
 

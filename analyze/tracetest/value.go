@@ -18,6 +18,7 @@ const (
 	kindReal
 	kindText
 	kindID
+	kindBlob
 )
 
 // Null is an SQL NULL. In a column that real exports declare NOT NULL it drops that constraint from the table.
@@ -35,6 +36,9 @@ func Text(s string) Value { return Value{kind: kindText, s: s} }
 // ID is the StringIds id of a text, which is added to StringIds on first use. Under [InlineNames] it is the text
 // itself.
 func ID(s string) Value { return Value{kind: kindID, s: s} }
+
+// Blob is bytes.
+func Blob(b []byte) Value { return Value{kind: kindBlob, s: string(b)} }
 
 // IsNull says whether the value is NULL.
 func (v Value) IsNull() bool { return v.kind == kindNull }

@@ -139,6 +139,8 @@ func (r planRow) args() []any {
 			args[i] = v.f
 		case kindText, kindID:
 			args[i] = v.s
+		case kindBlob:
+			args[i] = []byte(v.s)
 		case kindNull:
 		}
 	}

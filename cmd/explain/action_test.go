@@ -16,6 +16,8 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/cmd/explain/internal/docs"
 )
 
 // actionFile is the part of action.yml that tests look at.
@@ -124,29 +126,30 @@ func TestActionScriptsAreSound(t *testing.T) {
 	}
 }
 
-// TestReadmeListsTheAction: the README's tables are action.yml's inputs and outputs, in words and in order of the file.
-func TestReadmeListsTheAction(t *testing.T) {
+// TestPageListsTheAction: the tables of the page on the gate are action.yml's inputs and outputs, in words and in order of
+// the file.
+func TestPageListsTheAction(t *testing.T) {
 	a := readAction(t)
-	page := string(read(t, "../../README.md"))
+	gate, _ := docs.ByName("gate")
+	page := gate.Text
 	for _, row := range actionRows(t, a) {
 		if !strings.Contains(page, row+"\n") {
-			t.Errorf("README lacks the row\n%s", row)
+			t.Errorf("the page lacks the row\n%s", row)
 		}
 	}
 	listed := regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| ").FindAllStringSubmatch(actionTables(page), -1)
 	if len(listed) != len(a.Inputs)+len(a.Outputs) {
-		t.Errorf("README lists %d inputs and outputs, action.yml has %d", len(listed), len(a.Inputs)+len(a.Outputs))
+		t.Errorf("the page lists %d inputs and outputs, action.yml has %d", len(listed), len(a.Inputs)+len(a.Outputs))
 	}
 }
 
-// actionTables is the part of the README that lists inputs and outputs.
+// actionTables is the part of the page that lists inputs and outputs.
 func actionTables(page string) string {
-	_, page, _ = strings.Cut(page, "#### Inputs\n")
-	page, _, _ = strings.Cut(page, "\n## ")
+	_, page, _ = strings.Cut(page, "## Inputs\n")
 	return page
 }
 
-// actionRows are the rows of the README's tables.
+// actionRows are the rows of the page's tables.
 func actionRows(t *testing.T, a actionFile) []string {
 	t.Helper()
 	var rows []string
@@ -373,6 +376,9 @@ func TestReadmeWorkflowIsShort(t *testing.T) {
 	}
 	if w != string(read(t, "../../examples/github/same-runner.yml")) {
 		t.Error("the README's workflow is not examples/github/same-runner.yml")
+	}
+	if gate, _ := docs.ByName("gate"); !strings.Contains(gate.Text, "```yaml\n"+w+"```") {
+		t.Error("the workflow of the page on the gate is another one")
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
+	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/diff/comparison"
 	diffrender "github.com/nsys-llm/explain/diff/render"
 )
@@ -26,11 +28,11 @@ func (f *reportFlags) showAgain(cmd *cobra.Command, e *env, path string) (shown 
 	file := path
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		for _, name := range []string{"report.json", "comparison.json"} {
-			if file = filepath.Join(path, name); exists(file) {
+			if file = filepath.Join(path, name); input.Exists(file) {
 				break
 			}
 		}
-		if exists(filepath.Join(path, capturedTrace)) && f.analyses(cmd) != "" {
+		if input.Exists(filepath.Join(path, capturedTrace)) && f.analyses(cmd) != "" {
 			return false, nil
 		}
 	}
@@ -80,7 +82,7 @@ func schemaOf(path string) (schema string, content []byte) {
 	if !bytes.HasPrefix(bytes.TrimLeft(bytes.TrimPrefix(head[:n], []byte("\xef\xbb\xbf")), " \t\r\n"), []byte("{")) {
 		return "", nil
 	}
-	content, err = readLimited(path)
+	content, err = input.ReadText(path)
 	if err != nil {
 		return "", nil
 	}
@@ -109,7 +111,7 @@ func (f *reportFlags) printComparison(e *env, c *comparison.Comparison) error {
 // about the trace. Any other path is itself.
 func traceIn(path string) (trace string, beside []analyze.Evidence) {
 	found := filepath.Join(path, capturedTrace)
-	if !exists(found) {
+	if !input.Exists(found) {
 		return path, nil
 	}
 	entries, err := os.ReadDir(path)
@@ -118,8 +120,8 @@ func traceIn(path string) (trace string, beside []analyze.Evidence) {
 	}
 	measured, _ := filepath.Glob(filepath.Join(path, "ncu", "*.csv"))
 	written := map[string]bool{"tables": true, "ncu": len(measured) == 0} // else explain's ncu/regions alone
-	for _, f := range folder(&analyze.Result{Report: &report.Report{}}) {
-		written[f.name] = true
+	for _, f := range output.Report(&analyze.Result{Report: &report.Report{}}) {
+		written[f.Name] = true
 	}
 	for _, e := range entries {
 		at := filepath.Join(path, e.Name())

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
 	"github.com/nsys-llm/explain/diff"
 	diffrender "github.com/nsys-llm/explain/diff/render"
@@ -91,13 +92,13 @@ func (f *calibrateFlags) run(cmd *cobra.Command, e *env, args []string) error {
 
 // calibrate measures the noise of captures. Those that are not comparable are said to be on standard error.
 func calibrate(cmd *cobra.Command, e *env, f *analysisFlags, args []string) (*diff.Calibration, error) {
-	var inputs []input
+	var inputs []input.File
 	for _, path := range args {
-		in, err := findInput(path)
+		in, err := input.Find(path)
 		if err != nil {
 			return nil, err
 		}
-		if in.kind == summaryInput {
+		if in.Kind == input.Summary {
 			return nil, usagef("%s is a summary.json, which holds totals: name traces or reports", path)
 		}
 		inputs = append(inputs, in)
@@ -106,7 +107,7 @@ func calibrate(cmd *cobra.Command, e *env, f *analysisFlags, args []string) (*di
 	if err != nil {
 		return nil, err
 	}
-	c, err := diff.Calibrate(named(inputs, reports))
+	c, err := diff.Calibrate(input.Named(inputs, reports))
 	var differ *diff.NotComparable
 	switch {
 	case errors.As(err, &differ):

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/record"
 )
 
 func newCapture(e *env) *cobra.Command {
@@ -56,9 +57,9 @@ has its trace kept), nothing was recorded, or the capture was interrupted.`,
   explain capture --dry-run -- python bench.py`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch dash := cmd.ArgsLenAtDash(); {
-			case f.pair && len(args) != 2:
+			case f.Pair && len(args) != 2:
 				return usagef("--pair takes two command lines in quotes: explain capture --pair 'python base.py' 'python head.py'")
-			case f.pair:
+			case f.Pair:
 			case dash > 0:
 				return usagef("what is %q before the --? The program stands after it", args[0])
 			case len(args) == 0:
@@ -72,14 +73,14 @@ has its trace kept), nothing was recorded, or the capture was interrupted.`,
 	}
 	f.register(cmd, "artifacts/RUN_ID")
 	fl := cmd.Flags()
-	fl.DurationVar(&f.window.Delay, "delay", 0, "begin to record this `TIME` after the start, in whole seconds")
-	fl.StringVar(&f.window.NVTX, "nvtx", "",
+	fl.DurationVar(&f.Window.Delay, "delay", 0, "begin to record this `TIME` after the start, in whole seconds")
+	fl.StringVar(&f.Window.NVTX, "nvtx", "",
 		"record the first NVTX range of this name: `RANGE@DOMAIN`, RANGE@* for any domain")
-	fl.StringVar(&f.window.Ready, "ready", "", "begin to record when this `URL` answers 200, or this file exists")
-	fl.DurationVar(&f.window.Warmup, "warmup", 0, "with --ready: wait this `TIME` before the recording")
-	fl.DurationVar(&f.window.Duration, "duration", 0, "record this `TIME`, in whole seconds but with --ready")
-	fl.DurationVar(&f.limit, "timeout", 0, "give up when the program has not ended after this `TIME` (default: never)")
-	fl.BoolVar(&f.pair, "pair", false, "capture two command lines, base and head, in turns, and compare them")
+	fl.StringVar(&f.Window.Ready, "ready", "", "begin to record when this `URL` answers 200, or this file exists")
+	fl.DurationVar(&f.Window.Warmup, "warmup", 0, "with --ready: wait this `TIME` before the recording")
+	fl.DurationVar(&f.Window.Duration, "duration", 0, "record this `TIME`, in whole seconds but with --ready")
+	fl.DurationVar(&f.Limit, "timeout", 0, "give up when the program has not ended after this `TIME` (default: never)")
+	fl.BoolVar(&f.Pair, "pair", false, "capture two command lines, base and head, in turns, and compare them")
 	f.rules.registerPair(cmd)
 	cmd.AddCommand(newCaptureServer(e), newCaptureResume(e))
 	return cmd
@@ -98,7 +99,7 @@ func (f *captureFlags) run(cmd *cobra.Command, e *env, args []string) error {
 		return err
 	}
 	programs := [][]string{args}
-	if f.pair {
+	if f.Pair {
 		programs = nil
 		for _, line := range args {
 			words, err := capture.Words(line)
@@ -112,21 +113,33 @@ func (f *captureFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	if err != nil {
 		return err
 	}
-	return r.all(programs)
+	return runCaptures(cmd, r, programs)
+}
+
+// runCaptures makes the captures. The verdict on a pair is the exit code of explain diff.
+func runCaptures(cmd *cobra.Command, r *record.Session, programs [][]string) error {
+	c, err := r.Run(cmd.Context(), programs)
+	if err != nil || c == nil {
+		return err
+	}
+	if code := verdictCode(c.Verdict); code != exitOK {
+		return exitCode(code)
+	}
+	return nil
 }
 
 func (f *captureFlags) checkWindow() error {
-	w := f.window
+	w := f.Window
 	if f.client != "" {
 		w.Client = []string{f.client}
 	}
 	if err := w.Check(); err != nil {
-		return usageError{err}
+		return usageError{Err: err}
 	}
-	if f.overhead && len(w.Client) == 0 {
+	if f.Overhead && len(w.Client) == 0 {
 		return usagef("--overhead sends the same load with nsys and without it: name what sends it with --ready and --client, or use explain capture vllm")
 	}
-	if w.Triggered() && f.limit > 0 {
+	if w.Triggered() && f.Limit > 0 {
 		return usagef(
 			"--timeout is for a program that ends on its own: with --ready, --ready-timeout and --duration bound it")
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"path/filepath"
 	"regexp"
 	"time"
@@ -9,55 +10,45 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/record"
+	"github.com/nsys-llm/explain/diff/comparison"
 )
 
 // captureFlags are the flags of explain capture and of explain capture vllm.
 type captureFlags struct {
-	out, nsys     string
-	trace, graphs string
-	memory        bool
-	window        capture.Window
-	client        string
-	grace, limit  time.Duration
-	repeat        int
-	overhead      bool
-	pair          bool
-	unit          string
-	kernelMap     string
-	force, dryRun bool
-	noReport      bool
-	quiet         bool
-	verbose       bool
-	rules         ruleFlags // of a pair
+	record.Options
+	client  string // of the window, as one line
+	verbose bool
+	rules   ruleFlags // of a pair
 }
 
 func (f *captureFlags) register(cmd *cobra.Command, out string) {
 	fl := cmd.Flags()
 	fl.SortFlags = false
-	fl.StringVarP(&f.out, "out", "o", "",
+	fl.StringVarP(&f.Out, "out", "o", "",
 		"write into this `DIR` (default "+out+"; RUN_ID is the variable, or the time)")
-	fl.StringVar(&f.out, "output-dir", "", "the same as --out")
-	fl.BoolVar(&f.force, "force", false, "replace the folder where it exists")
-	fl.BoolVar(&f.dryRun, "dry-run", false, "print the commands and run none")
-	fl.BoolVar(&f.noReport, "no-report", false, "export the trace and do not analyse it")
-	fl.IntVar(&f.repeat, "repeat", 0, "capture `N` times (default 1, with --pair 3)")
-	fl.BoolVar(&f.overhead, "overhead", false,
+	fl.StringVar(&f.Out, "output-dir", "", "the same as --out")
+	fl.BoolVar(&f.Force, "force", false, "replace the folder where it exists")
+	fl.BoolVar(&f.DryRun, "dry-run", false, "print the commands and run none")
+	fl.BoolVar(&f.NoReport, "no-report", false, "export the trace and do not analyse it")
+	fl.IntVar(&f.Repeat, "repeat", 0, "capture `N` times (default 1, with --pair 3)")
+	fl.BoolVar(&f.Overhead, "overhead", false,
 		"send the same load once more without nsys, and say what profiling costs (takes as long again, with the start of the server)")
-	fl.StringVar(&f.nsys, "nsys", "", "run this `PROGRAM` (default: $NSYS, else nsys)")
-	fl.StringVar(&f.trace, "trace", "cuda,nvtx,osrt", "what nsys traces: a `LIST`")
-	fl.StringVar(&f.graphs, "graph-trace", "node",
+	fl.StringVar(&f.Nsys, "nsys", "", "run this `PROGRAM` (default: $NSYS, else nsys)")
+	fl.StringVar(&f.Trace, "trace", "cuda,nvtx,osrt", "what nsys traces: a `LIST`")
+	fl.StringVar(&f.Graphs, "graph-trace", "node",
 		"trace CUDA graphs by node or as whole graphs (less overhead, no kernels inside them): node or graph")
-	fl.BoolVar(&f.memory, "cuda-memory", false, "record the use of GPU memory")
-	fl.DurationVar(&f.window.ReadyTimeout, "ready-timeout", capture.DefaultReadyTimeout,
+	fl.BoolVar(&f.Memory, "cuda-memory", false, "record the use of GPU memory")
+	fl.DurationVar(&f.Window.ReadyTimeout, "ready-timeout", capture.DefaultReadyTimeout,
 		"wait this `TIME` until the program is ready")
 	fl.StringVar(&f.client, "client", "",
 		"run this `COMMAND` while recording; it sends the load, and its end ends the recording")
-	fl.DurationVar(&f.grace, "grace", 30*time.Second,
+	fl.DurationVar(&f.Grace, "grace", 30*time.Second,
 		"wait this `TIME` between asking a process to end, SIGTERM, and SIGKILL")
-	fl.StringVar(&f.unit, "unit", "",
+	fl.StringVar(&f.Unit, "unit", "",
 		"one step of the work is this `UNIT`: nvtx:REGEX, kernel:REGEX, graph or none (default: found automatically)")
-	fl.StringVar(&f.kernelMap, "kernel-map", "", kernelMapHelp)
-	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but errors")
+	fl.StringVar(&f.KernelMap, "kernel-map", "", kernelMapHelp)
+	fl.BoolVarP(&f.Quiet, "quiet", "q", false, "print nothing but errors")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error what the analysis does")
 	_ = cmd.MarkFlagFilename("kernel-map", "yml", "yaml", "csv")
 	_ = fl.MarkHidden("output-dir")
@@ -78,58 +69,78 @@ func runID(e *env, now time.Time) (string, error) {
 }
 
 // prepare checks the flags, finds nsys, and settles the output folder. Nothing is started before it.
-func (f *captureFlags) prepare(cmd *cobra.Command, e *env) (*recording, error) {
-	r := &recording{captureFlags: f, env: e, cmd: cmd, now: time.Now()}
-	var err error
-	if r.id, err = runID(e, r.now); err != nil {
+func (f *captureFlags) prepare(cmd *cobra.Command, e *env) (*record.Session, error) {
+	r, err := f.session(cmd, e)
+	if err != nil {
 		return nil, err
 	}
-	if f.out == "" {
+	if r.ID, err = runID(e, r.Began); err != nil {
+		return nil, err
+	}
+	if f.Out == "" {
 		if cmd.Flags().Changed("out") {
 			return nil, usagef("--out is empty; name a folder")
 		}
-		f.out = filepath.Join("artifacts", r.id)
+		f.Out = filepath.Join("artifacts", r.ID)
 	}
-	if f.repeat == 0 {
-		f.repeat = 1
-		if f.pair {
-			f.repeat = 3
+	if f.Repeat == 0 {
+		f.Repeat = 1
+		if f.Pair {
+			f.Repeat = 3
 		}
 	}
 	switch {
-	case f.graphs != "node" && f.graphs != "graph":
-		return nil, usagef("--graph-trace %s is unknown; it is node or graph", f.graphs)
-	case !regexp.MustCompile(`^[a-z0-9-]+(,[a-z0-9-]+)*$`).MatchString(f.trace):
-		return nil, usagef("--trace %q is not a valid nsys trace list; use e.g. cuda,nvtx,osrt", f.trace)
-	case f.repeat < 1 || f.repeat > 100:
-		return nil, usagef("--repeat is between 1 and 100, got %d", f.repeat)
-	case f.grace < 0 || f.limit < 0:
+	case f.Graphs != "node" && f.Graphs != "graph":
+		return nil, usagef("--graph-trace %s is unknown; it is node or graph", f.Graphs)
+	case !regexp.MustCompile(`^[a-z0-9-]+(,[a-z0-9-]+)*$`).MatchString(f.Trace):
+		return nil, usagef("--trace %q is not a valid nsys trace list; use e.g. cuda,nvtx,osrt", f.Trace)
+	case f.Repeat < 1 || f.Repeat > 100:
+		return nil, usagef("--repeat is between 1 and 100, got %d", f.Repeat)
+	case f.Grace < 0 || f.Limit < 0:
 		return nil, usagef("a time cannot be negative")
-	case f.pair && f.noReport:
+	case f.Pair && f.NoReport:
 		return nil, usagef("--pair compares reports: leave out --no-report")
-	case !f.pair && (len(f.rules.failOn) > 0 || f.rules.policy != "" || f.rules.noise != ""):
+	case !f.Pair && (len(f.rules.failOn) > 0 || f.rules.policy != "" || f.rules.noise != ""):
 		return nil, usagef("--fail-on, --policy and --noise judge a pair: add --pair")
-	case f.quiet && f.verbose:
-		return nil, usagef("--quiet and --verbose exclude each other")
 	}
 	if f.client != "" {
-		if f.window.Client, err = capture.Words(f.client); err != nil {
+		if f.Window.Client, err = capture.Words(f.client); err != nil {
 			return nil, usagef("--client: %w", err)
 		}
 	}
-	if r.options, err = (&analysisFlags{unit: f.unit, kernelMap: f.kernelMap}).options(e, 1); err != nil {
-		return nil, err
-	}
-	name := cmp.Or(f.nsys, e.Getenv("NSYS"), "nsys")
-	if r.nsysFound, err = capture.FindNsys(cmd.Context(), name); err != nil {
-		if !f.dryRun {
+	name := cmp.Or(f.Nsys, e.Getenv("NSYS"), "nsys")
+	if r.Tool, err = capture.FindNsys(cmd.Context(), name); err != nil {
+		if !f.DryRun {
 			return nil, err
 		}
-		r.unusable = "nsys is not installed here"
+		r.Unusable = "nsys is not installed here"
 		if !capture.NotInstalled(err) {
-			r.unusable = err.Error()
+			r.Unusable = err.Error()
 		}
-		r.nsysFound = capture.Newest()
+		r.Tool = capture.Newest()
 	}
+	r.Options = f.Options
 	return r, nil
+}
+
+// session is what the flags say, so far, with what a session touches besides files.
+func (f *captureFlags) session(cmd *cobra.Command, e *env) (*record.Session, error) {
+	f.GraphsAsked = cmd.Flags().Changed("graph-trace")
+	f.FailOn, f.Policy, f.Noise = f.rules.failOn, f.rules.policy, f.rules.noise
+	r := &record.Session{Options: f.Options, Began: time.Now(), Stdout: e.Out, Colour: e.colour(), Getenv: e.Getenv}
+	r.Say = func(text string) {
+		if !f.Quiet {
+			fmt.Fprintln(e.Err, clean(text))
+		}
+	}
+	r.Progress = func() (func(string, int64), func()) {
+		bar := newProgress(e, f.Quiet, f.verbose)
+		return bar.update, bar.stop
+	}
+	r.Compare = func(base, head []string) (*comparison.Comparison, error) { return f.compare(cmd, e, base, head) }
+	var err error
+	r.Analysis, err = (&analysisFlags{
+		unit: f.Unit, kernelMap: f.KernelMap, quiet: f.Quiet, verbose: f.verbose,
+	}).options(e, 1)
+	return r, err
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
+	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/render"
 	"github.com/nsys-llm/explain/gate"
@@ -70,7 +72,7 @@ func (f *commentFlags) register(cmd *cobra.Command) {
 
 func (f *commentFlags) run(ctx context.Context, e *env, args []string) error {
 	if f.out != "" {
-		if err := checkOut(f.out); err != nil {
+		if err := output.Check(f.out); err != nil {
 			return err
 		}
 	}
@@ -101,7 +103,7 @@ func (f *commentFlags) comment(ctx context.Context, e *env, s *gate.Session, arg
 	case len(f.expect) > 0 && !f.merge:
 		return usagef("--expect goes with --merge")
 	}
-	paths, err := expand("comment", args)
+	paths, err := input.Expand("comment", args)
 	if err != nil && len(f.expect) == 0 {
 		return err
 	}
@@ -110,7 +112,7 @@ func (f *commentFlags) comment(ctx context.Context, e *env, s *gate.Session, arg
 	}
 	var legs []render.Leg
 	for _, p := range paths {
-		b, err := readLimited(p)
+		b, err := input.ReadText(p)
 		if err != nil {
 			return err
 		}
@@ -173,7 +175,7 @@ func (f *commentFlags) write(ctx context.Context, e *env, s *gate.Session, text 
 	}
 	switch {
 	case f.out != "":
-		return writeFolder(ctx, f.out, []file{{"comment.md", write}})
+		return output.Write(ctx, f.out, []output.File{{Name: "comment.md", Write: write}})
 	case s == nil:
 		return write(e.Out)
 	}

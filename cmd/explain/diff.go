@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -14,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
+	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/policy"
@@ -114,7 +115,7 @@ func (f *diffFlags) run(cmd *cobra.Command, e *env, args []string) error {
 		return usagef("--open shows the page that --out writes: name a folder")
 	}
 	if f.out != "" {
-		if err := checkOut(f.out); err != nil {
+		if err := output.Check(f.out); err != nil {
 			return err
 		}
 	}
@@ -123,7 +124,7 @@ func (f *diffFlags) run(cmd *cobra.Command, e *env, args []string) error {
 		return err
 	}
 	if f.out != "" {
-		if err := writeFolder(cmd.Context(), f.out, comparisonFolder(c)); err != nil {
+		if err := output.Write(cmd.Context(), f.out, output.Comparison(c)); err != nil {
 			return err
 		}
 		if f.open {
@@ -141,7 +142,7 @@ func (f *diffFlags) run(cmd *cobra.Command, e *env, args []string) error {
 }
 
 // sides are the inputs of both sides, as they were named.
-func (f *diffFlags) sides(args []string) (base, head []input, err error) {
+func (f *diffFlags) sides(args []string) (base, head []input.File, err error) {
 	switch {
 	case len(f.base) == 0 && len(f.head) == 0 && len(args) == 2:
 		f.base, f.head = args[:1], args[1:]
@@ -158,10 +159,10 @@ func (f *diffFlags) sides(args []string) (base, head []input, err error) {
 	if len(args) == 0 {
 		baseIs, headIs = "--base", "--head"
 	}
-	if base, err = findInputs(baseIs, f.base); err != nil {
+	if base, err = input.FindAll(baseIs, f.base); err != nil {
 		return nil, nil, err
 	}
-	head, err = findInputs(headIs, f.head)
+	head, err = input.FindAll(headIs, f.head)
 	return base, head, err
 }
 
@@ -218,12 +219,12 @@ func parseShare(s string) (float64, error) {
 }
 
 func (f *diffFlags) compare(
-	cmd *cobra.Command, e *env, base, head []input, opt diff.Options,
+	cmd *cobra.Command, e *env, base, head []input.File, opt diff.Options,
 ) (*comparison.Comparison, error) {
 	all := slices.Concat(base, head)
 	summaries := 0
 	for _, in := range all {
-		if in.kind == summaryInput {
+		if in.Kind == input.Summary {
 			summaries++
 		}
 	}
@@ -245,13 +246,13 @@ func (f *diffFlags) compare(
 	case len(base) > 1 || len(head) > 1:
 		return nil, usagef("--threshold compares one summary.json a side")
 	default:
-		return compareSummaries(base[0].path, head[0].path, percent, opt)
+		return compareSummaries(base[0].Path, head[0].Path, percent, opt)
 	}
 	reports, err := f.analysis.reports(cmd.Context(), e, all)
 	if err != nil {
 		return nil, err
 	}
-	reports = named(all, reports)
+	reports = input.Named(all, reports)
 	if f.threshold != "" {
 		opt.Rules = policy.ThresholdRules(percent, reports[:len(base)])
 	}
@@ -261,7 +262,7 @@ func (f *diffFlags) compare(
 func compareSummaries(base, head string, percent float64, opt diff.Options) (*comparison.Comparison, error) {
 	var sides [2]*diff.Summary
 	for i, path := range []string{base, head} {
-		b, err := readLimited(path)
+		b, err := input.ReadText(path)
 		if err != nil {
 			return nil, err
 		}
@@ -270,24 +271,6 @@ func compareSummaries(base, head string, percent float64, opt diff.Options) (*co
 		}
 	}
 	return diff.CompareSummaries(sides[0], sides[1], percent, opt)
-}
-
-// comparisonFolder lists what --out writes.
-func comparisonFolder(c *comparison.Comparison) []file {
-	format := func(name string, write func(io.Writer, *comparison.Comparison) error) file {
-		return file{name, func(w io.Writer) error { return write(w, c) }}
-	}
-	return []file{
-		format("comparison.json", comparison.Write),
-		format("diff.html", diffrender.WriteHTML),
-		format("comparison.md", writeComparisonMD),
-		format("comparison.csv", diffrender.WriteCSV),
-		format("junit.xml", diffrender.WriteJUnit),
-	}
-}
-
-func writeComparisonMD(w io.Writer, c *comparison.Comparison) error {
-	return diffrender.WriteMarkdown(w, c, render.MarkdownOptions{})
 }
 
 // print writes the chosen format to standard output.

@@ -8,62 +8,84 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze"
-	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/cmd/explain/internal/docs"
 )
-
-// evidencePage is the name of the page about evidence.
-const evidencePage = "evidence"
 
 func newDoc(e *env) *cobra.Command {
 	return &cobra.Command{
-		Use:   "doc [SECTION|FINDING]",
-		Short: "Print what a section of the report means and how it is computed",
-		Long: "doc prints the page of a section: definitions, metrics, tables, limits, and what to do about its findings.\n" +
-			"The id of a finding prints the page of its section.\n" +
-			"It also prints the pages on how diff tells a change from noise, and on its policy: " +
-			strings.Join(diff.Pages(), ", ") + ";\n" +
-			"and on the files that are read beside a trace: " + evidencePage + ".",
-		Example: "  explain doc            the list of sections\n  explain doc idle       one of them\n  explain doc gpu_idle   the page that explains a finding",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usagef("one page at a time")
+		Use:   "doc [NAME]",
+		Short: "Print a page of the documentation, or look up a name",
+		Long: `doc prints a page: a section of the report, with definitions, metrics, tables, limits and what to do
+about its findings; how diff tells a change from noise; and everything else about explain.
+
+Any other NAME that an output shows is looked up: a metric with or without a statistic, a finding, a
+warning, a column, a class, a reason, an exit code, an environment variable, a flag.`,
+		Example: `  explain doc                  the list of pages
+  explain doc idle             one of them
+  explain doc gpu_idle         a finding
+  explain doc unit.time.p50    a metric and its statistic
+  explain doc wide_interval    a reason`,
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			var names []string
+			for _, p := range docs.Pages() {
+				names = append(names, p.Name+"\t"+p.Title)
+			}
+			return append(append(names, analyze.FindingIDs()...), metricIDs()...), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return listPages(e.Out)
+			}
+			name := strings.Join(args, " ")
+			if page, ok := docs.ByName(name); ok {
+				_, err := io.WriteString(e.Out, page.Text)
+				return err
+			}
+			entries := docs.Find(name)
+			if len(entries) == 0 {
+				return usagef("nothing is called %q; explain doc lists the pages", name)
+			}
+			for _, found := range entries {
+				from := "explain doc " + found.Page
+				if found.Page == docs.MetricsPage {
+					from = "explain metrics"
+				}
+				text := strings.TrimRight(found.Text, "\n")
+				if !strings.Contains(text, "\n") {
+					text = strings.TrimRight(docs.Wrap(text, 96, ""), "\n")
+				}
+				if _, err := fmt.Fprintf(e.Out, "%s\n  (%s)\n", text, from); err != nil {
+					return err
+				}
 			}
 			return nil
 		},
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			var ids []string
-			for _, s := range analyze.Sections() {
-				ids = append(ids, s.ID+"\t"+s.Title)
-			}
-			ids = append(append(ids, diff.Pages()...), evidencePage)
-			return ids, cobra.ShellCompDirectiveNoFileComp
-		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				for _, s := range analyze.Sections() {
-					if _, err := fmt.Fprintf(e.Out, "%-18s %s\n", s.ID, s.Title); err != nil {
-						return err
-					}
-				}
-				return nil
-			}
-			if args[0] == evidencePage {
-				_, err := io.WriteString(e.Out, analyze.EvidencePage())
-				return err
-			}
-			if page, err := diff.Page(args[0]); err == nil {
-				_, err = io.WriteString(e.Out, page)
-				return err
-			}
-			page, err := analyze.SectionPage(args[0])
-			if _, of, found := analyze.FindingPage(args[0]); err != nil && found {
-				page, err = of, nil
-			}
-			if err != nil {
-				return usagef("%w; run explain doc for the list", err)
-			}
-			_, err = io.WriteString(e.Out, page)
-			return err
-		},
 	}
+}
+
+// listPages writes the name and the title of every page, by group.
+func listPages(w io.Writer) error {
+	group := ""
+	for _, p := range docs.Pages() {
+		if p.Group != group {
+			if group != "" {
+				fmt.Fprintln(w)
+			}
+			group = p.Group
+			fmt.Fprintln(w, group)
+		}
+		if _, err := fmt.Fprintf(w, "  %-18s %s\n", p.Name, p.Title); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// metricIDs are the ids of all metrics, for completion.
+func metricIDs() []string {
+	var ids []string
+	for _, m := range analyze.Metrics() {
+		ids = append(ids, m.ID)
+	}
+	return ids
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
@@ -18,13 +19,9 @@ const (
 )
 
 // usageError is an error in how explain was called: exit 2.
-type usageError struct{ error }
+type usageError = usage.Error
 
-func (e usageError) Unwrap() error { return e.error }
-
-func usagef(format string, args ...interface{}) error {
-	return usageError{fmt.Errorf(format, args...)}
-}
+func usagef(format string, args ...any) error { return usage.Errorf(format, args...) }
 
 // exitCode is the error of a command that did its work, and whose answer is not 0.
 type exitCode int

@@ -19,6 +19,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
+	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
 	diffrender "github.com/nsys-llm/explain/diff/render"
@@ -136,7 +138,7 @@ func (f *gateFlags) run(cmd *cobra.Command, e *env) error {
 		return nil // nothing to judge: the log says why
 	}
 	if err == nil && f.out != "" {
-		err = writeFolder(ctx, f.out, res.files())
+		err = output.Write(ctx, f.out, res.files())
 	}
 	if err != nil {
 		return f.failed(ctx, session, err)
@@ -158,7 +160,7 @@ func (f *gateFlags) run(cmd *cobra.Command, e *env) error {
 func (f *gateFlags) judgeSession(cmd *cobra.Command, e *env, s *gate.Session) (*judged, error) {
 	if s != nil {
 		if err := s.Claim(commandLine(cmd)); err != nil {
-			return nil, usageError{err}
+			return nil, usageError{Err: err}
 		}
 		if s.Run.Trigger != nil {
 			if ok, err := s.Finished(cmd.Context()); err != nil || !ok {
@@ -190,9 +192,11 @@ func (f *gateFlags) failed(ctx context.Context, s *gate.Session, err error) erro
 		return diffrender.ErrorComment(verdict, err.Error(), o)
 	}
 	if f.out != "" && code != exitUsage && ctx.Err() == nil {
-		werr := writeFolder(ctx, f.out, []file{
-			{"comment.md", writeText(text, gate.CommentLimit)}, {"summary.md", writeText(text, gate.SummaryRoom)},
-			{"gate.junit.xml", func(w io.Writer) error { return diffrender.WriteJUnitError(w, verdict, err.Error()) }},
+		werr := output.Write(ctx, f.out, []output.File{
+			{Name: "comment.md", Write: writeText(text, gate.CommentLimit)},
+			{Name: "summary.md", Write: writeText(text, gate.SummaryRoom)},
+			{Name: "gate.junit.xml",
+				Write: func(w io.Writer) error { return diffrender.WriteJUnitError(w, verdict, err.Error()) }},
 		})
 		for _, old := range []string{"comparison.json", "diff.html", "reports"} { // of an earlier run
 			werr = errors.Join(werr, os.RemoveAll(filepath.Join(f.out, old)))
@@ -231,7 +235,7 @@ func (f *gateFlags) check(cmd *cobra.Command) error {
 		return usagef("--policy and --fail-on exclude each other")
 	}
 	if f.out != "" {
-		return checkOut(f.out)
+		return output.Check(f.out)
 	}
 	return nil
 }
@@ -283,7 +287,7 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session, dir strin
 	if err := f.measured(ctx, s, dir); err != nil {
 		return nil, err
 	}
-	headInputs, err := findCaptures("--head", f.head)
+	headInputs, err := input.Captures("--head", f.head)
 	if err != nil {
 		return nil, err
 	}
@@ -388,7 +392,7 @@ var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./@:+,=-]+$`)
 
 // analysed is one capture of the head, with its analysis.
 type analysed struct {
-	input  input
+	input  input.File
 	result *analyze.Result
 }
 
@@ -400,24 +404,24 @@ func (j *judged) told(code int, folder string) *gate.Result {
 }
 
 // files lists what --out writes.
-func (j *judged) files() []file {
-	files := []file{
-		{"comparison.json", func(w io.Writer) error { return comparison.Write(w, j.c) }},
-		{"diff.html", func(w io.Writer) error { return diffrender.WriteHTML(w, j.c) }},
-		{"comment.md", writeText(j.markdown, gate.CommentLimit)},
-		{"summary.md", writeText(j.summary, gate.SummaryRoom)},
-		{"gate.junit.xml", func(w io.Writer) error { return diffrender.WriteJUnit(w, j.c) }},
+func (j *judged) files() []output.File {
+	files := []output.File{
+		{Name: "comparison.json", Write: func(w io.Writer) error { return comparison.Write(w, j.c) }},
+		{Name: "diff.html", Write: func(w io.Writer) error { return diffrender.WriteHTML(w, j.c) }},
+		{Name: "comment.md", Write: writeText(j.markdown, gate.CommentLimit)},
+		{Name: "summary.md", Write: writeText(j.summary, gate.SummaryRoom)},
+		{Name: "gate.junit.xml", Write: func(w io.Writer) error { return diffrender.WriteJUnit(w, j.c) }},
 	}
 	names := map[string]bool{}
 	for _, h := range j.heads {
-		dir := "reports/" + reportName(h.input.path, names) + "/"
-		if h.input.kind == reportInput { // its tables are cut already: the report is all there is to keep
-			files = append(files,
-				file{dir + "report.json", func(w io.Writer) error { return writeJSON(w, h.result.Report) }})
+		dir := "reports/" + output.Name(h.input.Path, names) + "/"
+		if h.input.Kind == input.Report { // its tables are cut already: the report is all there is to keep
+			files = append(files, output.File{Name: dir + "report.json",
+				Write: func(w io.Writer) error { return output.JSON(w, h.result.Report) }})
 			continue
 		}
-		for _, part := range folder(h.result) {
-			files = append(files, file{dir + part.name, part.write})
+		for _, part := range output.Report(h.result) {
+			files = append(files, output.File{Name: dir + part.Name, Write: part.Write})
 		}
 	}
 	return files
@@ -444,7 +448,7 @@ func (j *judged) summary(limit int) string {
 	}
 	for _, h := range j.heads {
 		var b strings.Builder
-		if err := writeComment(&b, h.result.Report); err == nil && len(text)+1+b.Len() <= limit {
+		if err := output.Comment(&b, h.result.Report); err == nil && len(text)+1+b.Len() <= limit {
 			text += "\n" + b.String()
 		}
 	}

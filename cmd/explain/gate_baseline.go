@@ -14,13 +14,14 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/diff/policy"
 	"github.com/nsys-llm/explain/gate"
 )
 
 // baseline is what the head is compared with, and where that came from.
 type baseline struct {
-	inputs  []input
+	inputs  []input.File
 	reports []*report.Report
 	source  string
 	sha     string // that was measured, where known
@@ -71,7 +72,7 @@ func (f *gateFlags) measured(ctx context.Context, s *gate.Session, dir string) e
 // the base has it.
 func (f *gateFlags) baseline(ctx context.Context, s *gate.Session, dir string) (baseline, error) {
 	if len(f.base) > 0 {
-		inputs, err := findCaptures("--base", f.base)
+		inputs, err := input.Captures("--base", f.base)
 		source := "files of this job"
 		if s != nil && s.Run.Trigger != nil {
 			source = "as the change's own run measured it"
@@ -99,7 +100,7 @@ func (f *gateFlags) baseline(ctx context.Context, s *gate.Session, dir string) (
 			if err != nil {
 				return baseline{}, err
 			}
-			inputs, err := findCaptures("--baseline-file", []string{copied})
+			inputs, err := input.Captures("--baseline-file", []string{copied})
 			b := baseline{inputs: inputs, source: "file " + file.name}
 			if file.ref != "" {
 				b.source += " as of " + shortRef(file.ref)

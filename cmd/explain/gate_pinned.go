@@ -11,6 +11,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/cmd/explain/internal/gitfile"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/policy"
 	"github.com/nsys-llm/explain/gate"
@@ -136,7 +137,7 @@ func readHere(ctx context.Context, s *gate.Session, path string) ([]byte, error)
 			return b, nil
 		}
 	}
-	b, err := readLimited(path)
+	b, err := input.ReadText(path)
 	if errors.Is(err, os.ErrNotExist) && s != nil && s.HeadSHA() != "" {
 		return s.File(ctx, path, s.HeadSHA(), maxPinned)
 	}

@@ -20,6 +20,8 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
+	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/gate/gatetest"
 )
 
@@ -232,7 +234,7 @@ func TestTheGateKeepsSecrets(t *testing.T) {
 func TestTheRealPairReadsAsItShould(t *testing.T) {
 	const traces = "../../../shared/traces"
 	base, head := filepath.Join(traces, "nsysai_mfu_2gpu_before.sqlite"), filepath.Join(traces, "nsysai_mfu_2gpu_after.sqlite")
-	if !exists(base) || !exists(head) {
+	if !input.Exists(base) || !input.Exists(head) {
 		t.Skip("the real captures are not here")
 	}
 	g := gateInActions(t, pullServer(), "--base", base, "--head", head)
@@ -266,7 +268,7 @@ func TestReportNames(t *testing.T) {
 		{"a/head.sqlite", "head"}, {"b/head.sqlite.zst", "head-2"}, {"Head.nsys-rep", "Head-3"}, {"x/report.json", "x"}, {"report.json", "report"}, {"../..", "capture"},
 		{"ü $(sh).sqlite", "___sh_"}, {strings.Repeat("n", 90), strings.Repeat("n", 60)}, {strings.Repeat("n", 91), strings.Repeat("n", 60) + "-2"},
 	} {
-		if got := reportName(c[0], taken); got != c[1] && c[0] != "ü $(sh).sqlite" || strings.ContainsAny(got, "$( ü") {
+		if got := output.Name(c[0], taken); got != c[1] && c[0] != "ü $(sh).sqlite" || strings.ContainsAny(got, "$( ü") {
 			t.Errorf("%s: %s, want %s", c[0], got, c[1])
 		}
 	}

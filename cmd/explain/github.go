@@ -61,7 +61,7 @@ func (f *githubFlags) session(ctx context.Context, e *env, folder string) (*gate
 		return nil, err
 	}
 	if err = s.Run.CheckTrusted(); err != nil && !f.allowUnsafe {
-		err = usageError{err}
+		err = usageError{Err: err}
 	} else {
 		err = s.Connect(ctx)
 	}

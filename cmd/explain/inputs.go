@@ -1,14 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,8 +15,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/nsys-llm/explain/analyze"
-	"github.com/nsys-llm/explain/analyze/limit"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
+	"github.com/nsys-llm/explain/cmd/explain/internal/record"
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
@@ -109,7 +106,7 @@ func readMap[M any](path, what string, parse func(name string, text []byte) (*M,
 	if path == "" {
 		return nil, nil
 	}
-	text, err := readLimited(path)
+	text, err := input.ReadText(path)
 	if err != nil {
 		return nil, usagef("%s: %w", what, err)
 	}
@@ -131,161 +128,11 @@ func (f *analysisFlags) follow(p *policy.Policy) *policy.Policy {
 	return &told
 }
 
-// Kinds of input, by content.
-const (
-	traceInput   = "trace"
-	reportInput  = "report"
-	summaryInput = "summary" // profilemate's summary.json
-)
-
-// input is one file to compare.
-type input struct {
-	path string
-	kind string
-}
-
-// findInput finds out what a path is. A folder is the report that explain --out wrote into it, or one of evidence.
-func findInput(path string) (input, error) {
-	in := input{path: path, kind: traceInput}
-	info, err := os.Stat(path)
-	if err == nil && info.IsDir() {
-		in.path = filepath.Join(path, "report.json")
-		if _, err := os.Stat(in.path); err != nil {
-			if analyze.HoldsEvidence(path) {
-				return input{path: path, kind: traceInput}, nil
-			}
-			return in, fmt.Errorf("%s is a folder without report.json; name a trace, a report.json, or a folder that explain --out wrote", path)
-		}
-	}
-	f, err := os.Open(in.path)
-	if err != nil { // analyze says what is wrong with it
-		return in, nil
-	}
-	defer f.Close()
-	head, err := bufio.NewReaderSize(f, 512).Peek(512)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return in, nil
-	}
-	head = bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n")
-	if len(head) == 0 || head[0] != '{' {
-		return in, nil
-	}
-	in.kind, err = jsonKind(in.path)
-	return in, err
-}
-
-// findInputs are the inputs that a list of file names, globs and lists separated by commas names. A glob that matches
-// nothing is an error: a side must not get smaller in silence.
-func findInputs(flag string, names []string) ([]input, error) {
-	paths, err := expand(flag, names)
-	if err != nil {
-		return nil, err
-	}
-	var list []input
-	for _, p := range paths {
-		in, err := findInput(p)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, in)
-	}
-	return list, nil
-}
-
-// findCaptures are inputs as findInputs has them, of which none holds totals only.
-func findCaptures(flag string, names []string) ([]input, error) {
-	list, err := findInputs(flag, names)
-	for _, in := range list {
-		if in.kind == summaryInput {
-			return nil, usagef("%s: %s is a summary.json, which holds totals: name the trace or its report.json",
-				flag, in.path)
-		}
-	}
-	return list, err
-}
-
-// expand turns names into paths: what exists is taken as it is, else split at commas, else a glob. What a glob matches is
-// in the order of the names.
-func expand(flag string, names []string) ([]string, error) {
-	var list []string
-	for _, name := range names {
-		parts := []string{name}
-		if !exists(name) {
-			parts = strings.Split(name, ",")
-		}
-		for _, p := range parts {
-			if p = strings.TrimSpace(p); p == "" {
-				return nil, usagef("%s: a file name is empty", flag)
-			}
-			if exists(p) || !strings.ContainsAny(p, "*?[") {
-				list = append(list, p)
-				continue
-			}
-			found, err := filepath.Glob(p)
-			if err != nil {
-				return nil, usagef("%s %s: %w", flag, p, err)
-			}
-			if len(found) == 0 {
-				return nil, fmt.Errorf("%s %s matches no file", flag, p)
-			}
-			list = append(list, found...)
-		}
-	}
-	return list, nil
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
-// jsonKind tells the JSON files apart that people may name.
-func jsonKind(path string) (string, error) {
-	b, err := readLimited(path)
-	if err != nil {
-		return "", err
-	}
-	var top map[string]json.RawMessage
-	if err := json.Unmarshal(b, &top); err != nil {
-		return "", fmt.Errorf("%s is not valid JSON (%w); was it cut off?", path, err)
-	}
-	var schema string
-	if raw, ok := top["schema"]; ok {
-		if err := json.Unmarshal(raw, &schema); err != nil {
-			schema = ""
-		}
-	}
-	switch {
-	case strings.HasPrefix(schema, "explain.report/"):
-		return reportInput, nil
-	case strings.HasPrefix(schema, "explain.load/"):
-		return traceInput, nil // evidence, which is analysed like a trace
-	case strings.HasPrefix(schema, "explain."):
-		return "", fmt.Errorf("%s holds %s, not a report; name a trace or a report.json", path, schema)
-	}
-	for _, key := range []string{"prefill_decode", "top_kernels", "cuda_graphs"} {
-		if _, ok := top[key]; ok {
-			return summaryInput, nil
-		}
-	}
-	if analyze.IsEvidence(path) {
-		return traceInput, nil
-	}
-	return "", fmt.Errorf(
-		"%s is neither a report of explain nor a summary.json of profilemate: it has no field \"schema\"", path)
-}
-
-// readLimited reads a file of text whole, without a byte order mark.
-func readLimited(path string) ([]byte, error) {
-	b, err := limit.Text.ReadFile(path)
-	return bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")), err
-}
-
 // parallel is how many traces are analysed at a time: each is held in memory.
 const parallel = 2
 
 // reports reads or makes the reports of all inputs, in their order.
-func (f *analysisFlags) reports(ctx context.Context, e *env, inputs []input) ([]*report.Report, error) {
+func (f *analysisFlags) reports(ctx context.Context, e *env, inputs []input.File) ([]*report.Report, error) {
 	results, err := f.results(ctx, e, inputs, len(inputs))
 	var list []*report.Report
 	for _, r := range results {
@@ -296,7 +143,7 @@ func (f *analysisFlags) reports(ctx context.Context, e *env, inputs []input) ([]
 
 // results are the reports of all inputs in their order, with the detail tables of those that were made here from
 // traces, from the index whole on: these can be large.
-func (f *analysisFlags) results(ctx context.Context, e *env, inputs []input, whole int) ([]*analyze.Result, error) {
+func (f *analysisFlags) results(ctx context.Context, e *env, inputs []input.File, whole int) ([]*analyze.Result, error) {
 	opt, err := f.options(e, parallel)
 	if err != nil {
 		return nil, err
@@ -335,50 +182,10 @@ func (f *analysisFlags) results(ctx context.Context, e *env, inputs []input, who
 	return list, oneUnit(ctx, inputs, list, whole, opt, bar)
 }
 
-// named are the reports with the names that inputs go by in a comparison: the trace's own, or, where several inputs share
-// it, the end of the path that tells them apart: run-1/trace.sqlite and run-9/trace.sqlite. The reports stay as they are.
-func named(inputs []input, reports []*report.Report) []*report.Report {
-	path := func(i int) string {
-		if dir, file := filepath.Split(inputs[i].path); file == "report.json" { // which explain --out wrote
-			return filepath.Join(dir, reports[i].Trace.Name)
-		}
-		return filepath.Clean(inputs[i].path)
-	}
-	list := slices.Clone(reports)
-	for i, r := range reports {
-		var same []string // other files of this name
-		for k, o := range reports {
-			if o.Trace.Name == r.Trace.Name && path(k) != path(i) {
-				same = append(same, path(k))
-			}
-		}
-		if len(same) > 0 {
-			own := *r
-			own.Trace.Name = apart(path(i), same)
-			list[i] = &own
-		}
-	}
-	return list
-}
-
-// apart is the shortest end of a path, in whole parts, that no other path ends with.
-func apart(path string, others []string) string {
-	parts := strings.Split(filepath.ToSlash(path), "/")
-	for n := len(parts) - 1; n > 0; n-- {
-		end := strings.Join(parts[n:], "/")
-		if !slices.ContainsFunc(others, func(o string) bool {
-			return strings.HasSuffix("/"+filepath.ToSlash(o), "/"+end)
-		}) {
-			return end
-		}
-	}
-	return strings.TrimPrefix(strings.Join(parts, "/"), "/")
-}
-
 // oneUnit analyses traces once more whose reports cannot be cut where the units of the first start: there are more places
 // than a report carries.
 func oneUnit(
-	ctx context.Context, inputs []input, list []*analyze.Result, whole int, opt analyze.Options, bar *progress,
+	ctx context.Context, inputs []input.File, list []*analyze.Result, whole int, opt analyze.Options, bar *progress,
 ) error {
 	for _, r := range list {
 		if opt.Anchor = r.Report.Unit.Used(); opt.Anchor != nil {
@@ -389,7 +196,7 @@ func oneUnit(
 		return nil
 	}
 	for i, in := range inputs {
-		if in.kind != traceInput || !slices.Contains([]string{"kernel", "none"}, list[i].Report.Unit.Kind) {
+		if in.Kind != input.Trace || !slices.Contains([]string{"kernel", "none"}, list[i].Report.Unit.Kind) {
 			continue
 		}
 		if _, ok := list[i].Report.CutAt(opt.Anchor); ok {
@@ -407,33 +214,33 @@ func oneUnit(
 }
 
 // fits refuses flags about traces where a report is made already.
-func (f *analysisFlags) fits(inputs []input) error {
+func (f *analysisFlags) fits(inputs []input.File) error {
 	for _, flag := range []string{"unit", "window", "from", "to", "steady", "phase-map", "kernel-map"} {
 		for _, in := range inputs {
-			if in.kind == reportInput && f.changed(flag) {
-				return usagef("--%s says how a trace is analysed, and %s is a report already: make it again with explain TRACE --%s, or name the trace", flag, in.path, flag)
+			if in.Kind == input.Report && f.changed(flag) {
+				return usagef("--%s says how a trace is analysed, and %s is a report already: make it again with explain TRACE --%s, or name the trace", flag, in.Path, flag)
 			}
 		}
 	}
 	return nil
 }
 
-func readOne(ctx context.Context, in input, opt analyze.Options, bar *progress) (*analyze.Result, error) {
+func readOne(ctx context.Context, in input.File, opt analyze.Options, bar *progress) (*analyze.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if in.kind == reportInput {
-		b, err := readLimited(in.path)
+	if in.Kind == input.Report {
+		b, err := input.ReadText(in.Path)
 		if err != nil {
 			return nil, err
 		}
 		r, err := report.Read(bytes.NewReader(b))
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", in.path, err)
+			return nil, fmt.Errorf("%s: %w", in.Path, err)
 		}
 		return &analyze.Result{Report: r}, nil
 	}
-	opt.Progress = func(stage string, done int64) { bar.update(filepath.Base(in.path)+": "+stage, done) }
-	opt.Overhead = overheadBeside(in.path)
-	return analyze.Run(ctx, in.path, opt)
+	opt.Progress = func(stage string, done int64) { bar.update(filepath.Base(in.Path)+": "+stage, done) }
+	opt.Overhead = record.OverheadBeside(in.Path)
+	return analyze.Run(ctx, in.Path, opt)
 }

@@ -18,7 +18,10 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
+	"github.com/nsys-llm/explain/cmd/explain/internal/interrupt"
 	"github.com/nsys-llm/explain/cmd/explain/internal/load"
+	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
 )
 
@@ -168,7 +171,7 @@ func (f *loadFlags) options(cmd *cobra.Command, e *env) (load.Options, error) {
 		o.HealthTimeout = -1
 	}
 	if f.cacert != "" {
-		pem, err := readLimited(f.cacert)
+		pem, err := input.ReadText(f.cacert)
 		if err != nil {
 			return o, usagef("--cacert: %w", err)
 		}
@@ -201,7 +204,7 @@ func (f *loadFlags) run(cmd *cobra.Command, e *env) error {
 	if err != nil {
 		return err
 	}
-	soft, hard, done := interruptible(cmd.Context(), load.ErrInterrupted)
+	soft, hard, done := interrupt.Contexts(cmd.Context(), load.ErrInterrupted)
 	defer done()
 	ended := make(chan error, 1)
 	go func() { ended <- f.measure(soft, hard, e, opt, path) }()
@@ -223,7 +226,7 @@ func (f *loadFlags) measure(soft, hard context.Context, e *env, opt load.Options
 	interrupted := errors.Is(err, load.ErrInterrupted)
 	switch {
 	case errors.Is(err, load.ErrUsage):
-		return usageError{err}
+		return usageError{Err: err}
 	case interrupted && (res == nil || res.Counts.Succeeded == 0):
 		return fmt.Errorf("%w before any request succeeded; nothing was written", load.ErrInterrupted)
 	case res == nil:
@@ -295,7 +298,7 @@ func (f *loadFlags) target() (string, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return "", fmt.Errorf("cannot write %s: it is a folder", path)
 	}
-	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() > 0 && !writtenHere(path) {
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() > 0 && !output.Ours(path) {
 		return "", usagef("%s is there, and explain did not write it: name another file, or remove it", path)
 	}
 	probe, err := os.CreateTemp(filepath.Dir(path), ".explain-")

@@ -6,8 +6,10 @@
 //	root, exit, env       the tree of commands, exit codes, what a command touches besides its files
 //	inputs, evidence      traces, reports and what lies beside them, as people name them
 //	rules_file, kernels   policies and noise floors; kernels that are worth measuring
-//	output, formats       folders that appear whole or not at all, and what goes into them
 //	github                the session with GitHub, for gate and comment
+//
+// What needs no command line is in rooms of its own below internal: input tells files apart, output writes folders that
+// appear whole or not at all, record makes captures and their reports, load sends requests.
 //
 // It computes nothing of its own: packages analyze, diff and gate do. run is the whole program as a function, so that
 // tests call it without a process.
@@ -23,10 +25,11 @@ import (
 	"syscall"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/cmd/explain/internal/interrupt"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), endSignals()...)
+	ctx, stop := signal.NotifyContext(context.Background(), interrupt.Signals()...)
 	code := run(ctx, os.Args[1:], &env{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: withoutTokens()})
 	stop()
 	os.Exit(code)

@@ -2,12 +2,13 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/cmd/explain/internal/docs"
 )
 
 func newMetrics(e *env) *cobra.Command {
@@ -34,6 +35,9 @@ they are. A rule of a policy about change needs one of the three.`,
 			}
 			return nil
 		}),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return metricIDs(), cobra.ShellCompDirectiveNoFileComp
+		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			list := analyze.Metrics()
 			if len(args) == 1 {
@@ -44,6 +48,10 @@ they are. A rule of a policy about change needs one of the three.`,
 					}
 				}
 				if list = kept; len(list) == 0 {
+					if id, statistic, ok := docs.Metric(args[0]); ok {
+						_, err := io.WriteString(e.Out, docs.MetricText(id, statistic))
+						return err
+					}
 					return usagef("no metric starts with %q; run explain metrics for the list", args[0])
 				}
 			}
@@ -65,51 +73,13 @@ they are. A rule of a policy about change needs one of the three.`,
 
 func printMetrics(e *env, list []analyze.MetricInfo) error {
 	for i, m := range list {
-		labels := []string{}
-		for _, l := range m.Labels {
-			if l == "" {
-				l = "–"
-			}
-			labels = append(labels, l)
-		}
 		space := "\n"
 		if i == 0 {
 			space = ""
 		}
-		scale := m.Scale
-		if m.Stats {
-			scale += " with statistics"
-		}
-		_, err := fmt.Fprintf(e.Out, "%s%s\n  unit %s, better %s, %s, %s, %s; labels %s; section %s\n%s", space,
-			m.ID, m.Unit, m.Better, m.Assume, scale, m.Lifecycle,
-			strings.Join(labels, " | "), strings.Join(m.Sections, ", "), wrap(m.Meaning, 96, "  "))
-		if err != nil {
+		if _, err := io.WriteString(e.Out, space+docs.MetricText(m, "")); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// wrap breaks text into lines of at most width runes, each with an indent.
-func wrap(text string, width int, indent string) string {
-	var b strings.Builder
-	line := 0
-	for _, word := range strings.Fields(text) {
-		n := len([]rune(word))
-		switch {
-		case line == 0:
-			b.WriteString(indent)
-			line = len(indent)
-		case line+1+n > width:
-			b.WriteString("\n" + indent)
-			line = len(indent)
-		default:
-			b.WriteByte(' ')
-			line++
-		}
-		b.WriteString(word)
-		line += n
-	}
-	b.WriteByte('\n')
-	return b.String()
 }

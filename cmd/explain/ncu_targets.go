@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
 )
 
@@ -59,18 +60,18 @@ func (f *targetFlags) run(cmd *cobra.Command, e *env, path string) error {
 	if f.top < 1 {
 		return usagef("--top must be at least 1, got %d", f.top)
 	}
-	in, err := findInput(path)
+	in, err := input.Find(path)
 	if err != nil {
 		return err
 	}
-	if in.kind == summaryInput {
+	if in.Kind == input.Summary {
 		return usagef("%s is a summary.json, which holds shortened names: name a trace or a report", path)
 	}
 	opt, err := f.analysis.options(e, 1)
 	if err != nil {
 		return err
 	}
-	if err := f.analysis.fits([]input{in}); err != nil {
+	if err := f.analysis.fits([]input.File{in}); err != nil {
 		return err
 	}
 	opt.Top = f.top

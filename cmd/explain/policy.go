@@ -148,7 +148,7 @@ func newPolicyExplain(e *env) *cobra.Command {
 			}
 			metric, list, ignored, err := p.Explain(args[0], metricFacts())
 			if err != nil {
-				return usageError{err}
+				return usageError{Err: err}
 			}
 			return explainRules(e.Out, from, metric, list, ignored)
 		},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/diff/policy"
@@ -40,7 +41,7 @@ Exit codes: 0 each rule can be judged, 2 wrong usage or policy file, 3 input tha
 			if err != nil {
 				return err
 			}
-			inputs, err := findCaptures("--on", on)
+			inputs, err := input.Captures("--on", on)
 			if err != nil {
 				return err
 			}

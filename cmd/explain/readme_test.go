@@ -11,34 +11,67 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/cmd/explain/internal/docs"
 )
 
-// TestReadmeIsTrue runs every explain command in the README, in a folder that holds the files it names, and compares
-// what is printed below a "$ explain" line with what the command prints; "…" stands for anything.
+// TestReadmeIsTrue runs every explain command in the README and on the pages about its use, in a folder that holds the
+// files they name, and compares what is printed below a "$ explain" line with what the command prints; "…" stands for
+// anything.
 func TestReadmeIsTrue(t *testing.T) {
-	page, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
+	texts := map[string]string{"README": string(read(t, "../../README.md"))}
+	for _, name := range []string{"report", "diff", "gate", "statistics", "privacy", "agents"} {
+		if page, ok := docs.ByName(name); ok {
+			texts["page "+name] = page.Text
+		}
 	}
-	commands := readmeCommands(string(page))
-	if len(commands) < 10 {
-		t.Fatalf("found only %d commands in the README", len(commands))
+	if lines := strings.Count(texts["README"], "\n"); lines > 180 {
+		t.Errorf("the README has %d lines, and 180 are enough", lines)
 	}
 	dir := readmeFolder(t)
 	t.Chdir(dir)
-	for _, c := range commands {
-		var out, errs bytes.Buffer
-		code := run(context.Background(), c.args, &env{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(k string) string {
-			return map[string]string{"NSYS": filepath.Join(dir, "nsys")}[k]
-		}})
-		judges := c.args[0] == "diff" || c.args[0] == "gate"                                              // the example of a slower head fails on purpose
-		unsettled := judges && (slices.Contains(c.args, "--noise") || slices.Contains(c.args, "--phase")) // four units, or a floor from three captures
-		if code != exitOK && !(code == exitFail && judges) && !(code == exitInconclusive && unsettled) {
-			t.Errorf("explain %q: exit %d: %s", c.args, code, errs.String())
+	for name, text := range texts {
+		commands := readmeCommands(text)
+		if len(commands) == 0 {
+			t.Errorf("%s has no commands", name)
 		}
-		if c.output != "" && !elided(c.output).MatchString(out.String()) {
-			t.Errorf("explain %q prints:\n%s\nthe README says:\n%s", c.args, out.String(), c.output)
+		for _, c := range commands {
+			c.run(t, name, dir)
 		}
+	}
+}
+
+// run runs one command as the reader of a text would.
+func (c readmeCommand) run(t *testing.T, text, dir string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code := run(context.Background(), c.args, &env{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(k string) string {
+		return map[string]string{"NSYS": filepath.Join(dir, "nsys")}[k]
+	}})
+	judges := c.args[0] == "diff" || c.args[0] == "gate"                                              // the example of a slower head fails on purpose
+	unsettled := judges && (slices.Contains(c.args, "--noise") || slices.Contains(c.args, "--phase")) // four units, or a floor from three captures
+	if code != exitOK && !(code == exitFail && judges) && !(code == exitInconclusive && unsettled) {
+		t.Errorf("%s: explain %q: exit %d: %s", text, c.args, code, errs.String())
+	}
+	if c.output != "" && !elided(c.output).MatchString(out.String()) {
+		t.Errorf("%s: explain %q prints:\n%s\nit says:\n%s", text, c.args, out.String(), c.output)
+	}
+}
+
+// TestGoCommandsAreTrue: the go commands of the README name packages that there are, and no others are in it.
+func TestGoCommandsAreTrue(t *testing.T) {
+	const own = "github.com/nsys-llm/explain/cmd/explain"
+	if _, err := os.Stat("main.go"); err != nil { // this folder is what they build
+		t.Fatal(err)
+	}
+	known := []string{"go run ./cmd/explain", "go build ./cmd/explain", "go install " + own + "@latest", "go test ./..."}
+	calls := regexp.MustCompile("(?m)^go [^#\n]+|`go [^`]+`").FindAllString(string(read(t, "../../README.md")), -1)
+	for _, c := range calls {
+		if c = strings.Trim(c, "` "); !slices.ContainsFunc(known, func(k string) bool { return c == k || strings.HasPrefix(c, k+" ") }) {
+			t.Errorf("%s", c)
+		}
+	}
+	if len(calls) < 4 {
+		t.Errorf("only %d go commands: %q", len(calls), calls)
 	}
 }
 
@@ -107,8 +140,11 @@ func readmeFolder(t *testing.T) string {
 	for from, to := range map[string]string{"serving.sqlite": "trace.sqlite", "tiny.sqlite": "testdata/tiny.sqlite"} {
 		put(t, filepath.Join(dir, to), read(t, filepath.Join("../../testdata", from)), 0o644)
 	}
+	put(t, filepath.Join(dir, "server.log"), read(t, "../../testdata/evidence/vllm.log"), 0o644)
 	serving := read(t, "../../testdata/serving.sqlite")
-	put(t, filepath.Join(dir, "testdata/serving.sqlite"), serving, 0o644)
+	for _, name := range []string{"testdata/serving.sqlite", "testdata/base.sqlite", "testdata/head.sqlite"} {
+		put(t, filepath.Join(dir, name), read(t, filepath.Join("../..", name)), 0o644)
+	}
 	edited := editedTraces(t, "../../testdata/serving.sqlite")
 	put(t, filepath.Join(dir, "base.sqlite"), serving, 0o644)
 	put(t, filepath.Join(dir, "head.sqlite"), edited["slow.sqlite"], 0o644)
@@ -128,7 +164,7 @@ func readmeFolder(t *testing.T) string {
 	return dir
 }
 
-// TestReadmePolicyPasses: the policy of the README judges the capture of testdata, each rule of it, and passes on it.
+// TestReadmePolicyPasses: the policy of the page on comparisons judges the capture of testdata, each rule of it, and passes on it.
 func TestReadmePolicyPasses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "policy.yml")
 	put(t, path, []byte(readmePolicy(t)), 0o644)
@@ -145,15 +181,16 @@ func TestReadmePolicyPasses(t *testing.T) {
 	}
 }
 
-// readmePolicy is the policy file that the README shows.
+// readmePolicy is the policy file that the page on comparisons shows.
 func readmePolicy(t *testing.T) string {
 	t.Helper()
-	for i, block := range strings.Split(string(read(t, "../../README.md")), "```") {
+	page, _ := docs.ByName("diff")
+	for i, block := range strings.Split(page.Text, "```") {
 		if text, ok := strings.CutPrefix(block, "yaml\n"); ok && i%2 == 1 && strings.HasPrefix(text, "version: 1\n") {
 			return text
 		}
 	}
-	t.Fatal("the README shows no policy")
+	t.Fatal("the page shows no policy")
 	return ""
 }
 

@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/cmd/explain/internal/output"
+	"github.com/nsys-llm/explain/cmd/explain/internal/record"
 )
 
 func newReport(e *env) *cobra.Command {
@@ -142,7 +144,7 @@ func (f *reportFlags) run(cmd *cobra.Command, e *env, args []string) error {
 		return analyze.PrintSchema(cmd.Context(), e.Out, args[0], opt)
 	}
 	if f.out != "" {
-		if err := checkOut(f.out); err != nil {
+		if err := output.Check(f.out); err != nil {
 			return err
 		}
 	}
@@ -152,14 +154,14 @@ func (f *reportFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	if len(args) > 0 {
 		trace = args[0]
 	}
-	opt.Overhead = overheadBeside(trace)
+	opt.Overhead = record.OverheadBeside(trace)
 	res, err := analyze.Run(cmd.Context(), trace, opt)
 	bar.stop()
 	if err != nil {
 		return err
 	}
 	if f.out != "" {
-		if err := writeFolder(cmd.Context(), f.out, folder(res)); err != nil {
+		if err := output.Write(cmd.Context(), f.out, output.Report(res)); err != nil {
 			return err
 		}
 		if f.open {
@@ -176,13 +178,13 @@ func (f *reportFlags) run(cmd *cobra.Command, e *env, args []string) error {
 func (f *reportFlags) print(e *env, res *analyze.Result) error {
 	switch f.format {
 	case "json":
-		return writeJSON(e.Out, res.Report)
+		return output.JSON(e.Out, res.Report)
 	case "md":
-		return writeComment(e.Out, res.Report)
+		return output.Comment(e.Out, res.Report)
 	case "html":
-		return writeHTML(e.Out, res.Report)
+		return output.HTML(e.Out, res.Report)
 	case "summary":
-		return writeSummary(e.Out, res.Report)
+		return output.Summary(e.Out, res.Report)
 	}
-	return e.writeTerminal(res, f.out)
+	return output.Terminal(e.Out, res, f.out, e.colour())
 }

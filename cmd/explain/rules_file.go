@@ -7,6 +7,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/policy"
 )
@@ -60,7 +61,7 @@ func policyFile(path string) (*policy.Policy, error) {
 	if path == "" {
 		return nil, nil
 	}
-	b, err := readLimited(path)
+	b, err := input.ReadText(path)
 	if err != nil {
 		return nil, usagef("policy: %w", err)
 	}
@@ -78,7 +79,7 @@ func policyText(name string, b []byte) (*policy.Policy, error) {
 
 // readNoise reads the noise block of --noise.
 func readNoise(path string) (*diff.Noise, error) {
-	b, err := readLimited(path)
+	b, err := input.ReadText(path)
 	if err != nil {
 		return nil, usagef("--noise: %w", err)
 	}

@@ -13,9 +13,10 @@ import (
 )
 
 // Calls are, for each row of a GPU activity table, the API call that launched it (an index into Trace.API), or
-// trace.None.
+// trace.None. For synchronizations and recorded events it is the call that waited or recorded.
 type Calls struct {
 	Kernel, Copy, Set, Graph []int32
+	Sync, Event              []int32
 }
 
 // leastChunk is how many rows are worth a processor of their own.
@@ -25,7 +26,7 @@ const leastChunk = 1 << 15
 // processes. An export that lacks the process on either side, or the correlation id, joins nothing.
 func Join(t *trace.Trace) *Calls {
 	index := newCallIndex(t)
-	find := func(w *trace.Work) []int32 {
+	find := func(w rows) []int32 {
 		calls := spill.Make[int32](t.Memory(), w.Len())
 		parallel.Chunks(len(calls), leastChunk, func(lo, hi int) {
 			f := finder{index: index, near: make([]int, len(index.procs))}
@@ -36,10 +37,23 @@ func Join(t *trace.Trace) *Calls {
 		return calls
 	}
 	c := &Calls{Kernel: find(&t.Kernels.Work), Copy: find(&t.Copies.Work), Set: find(&t.Sets.Work),
-		Graph: find(&t.Graphs.Work)}
+		Graph: find(&t.Graphs.Work), Sync: find(&t.Syncs), Event: find(eventRows(t.Events))}
 	index.free(t.Memory())
 	return c
 }
+
+// rows is what has a call: a table with correlation ids.
+type rows interface {
+	Len() int
+	Proc(i int) int32
+	Corr(i int) int64
+}
+
+type eventRows trace.Events
+
+func (e eventRows) Len() int         { return len(e) }
+func (e eventRows) Proc(i int) int32 { return e[i].Proc }
+func (e eventRows) Corr(i int) int64 { return e[i].Corr }
 
 // callIndex finds API calls by process and correlation id. Ids of one process are dense as a rule, so that an array is
 // enough; where they are not, the process has a list sorted by id.

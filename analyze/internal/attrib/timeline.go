@@ -92,6 +92,15 @@ func (g *Gap) clipHost(ns int64) (part [HostCauses]int64) {
 	return part
 }
 
+// Within is the part of the gap's causes between two moments, ns.
+func (g *Gap) Within(from, to int64) [Causes]int64 {
+	before, ns := g.clip(max(from, g.Start)), g.clip(min(max(from, to), g.End))
+	for c := range ns {
+		ns[c] -= before[c]
+	}
+	return ns
+}
+
 // Device is the timeline of one GPU within the window. It holds no event by itself: of its work only the order is kept,
 // and what is asked for in between is worked out by going through it.
 type Device struct {

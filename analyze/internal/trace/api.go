@@ -14,6 +14,8 @@ type APIName struct {
 	AsyncSet    bool
 	OldSync     bool // cudaThreadSynchronize: blocks, but is not of the four families of blocking calls; shown apart
 	Poll        bool // asks without blocking: cudaEventQuery, cudaStreamQuery
+	Record      bool // records an event into a stream: cudaEventRecord
+	Frees       bool // frees memory, and waits for the device where memory is not of a pool: cudaFree
 	Wait        bool // makes a stream wait, not the host: cudaStreamWaitEvent
 }
 
@@ -61,6 +63,10 @@ func classifyAPI(name string) APIName {
 		n.Memset, n.AsyncSet = true, async
 	case strings.HasPrefix(base, "StreamWaitEvent"):
 		n.Wait = true
+	case strings.HasPrefix(base, "EventRecord"):
+		n.Record = true
+	case strings.HasPrefix(base, "Free") && !async, strings.HasPrefix(base, "MemFree") && !async:
+		n.Frees = true
 	case strings.HasPrefix(base, "EventQuery"), strings.HasPrefix(base, "StreamQuery"):
 		n.Poll = true
 	case strings.HasPrefix(base, "ThreadSynchronize"):

@@ -136,15 +136,19 @@ type syncTable struct {
 	l     *loader
 	pid   string
 	corr  []uint32
+	event []uint32
+	epoch []uint32
 	place []uint16
 	sinks []*syncSink
 }
 
 // rawSync is what dictionaries hold of a synchronization.
 type rawSync struct {
-	kind  int16
-	owned bool
-	owner int64 // global pid, if owned
+	kind   int16
+	owned  bool
+	device int32
+	stream int64
+	owner  int64 // global pid, if owned
 }
 
 type syncSink struct {
@@ -152,22 +156,26 @@ type syncSink struct {
 	t     *syncTable
 	place dict[rawSync]
 	corr  []far
+	event []far
+	epoch []far
 }
 
 func newSyncTable(l *loader) *syncTable {
 	t := &syncTable{l: l}
 	s := &l.trace.Syncs
-	t.init(l, &s.Span, []*[]uint32{&t.corr}, &t.place)
+	t.init(l, &s.Span, []*[]uint32{&t.corr, &t.event, &t.epoch}, &t.place)
 	t.reorder = func(order []int32) {
 		s.place.take(t.arena, order)
 		s.corr.take(t.arena, order)
+		s.event.take(t.arena, order)
+		s.epoch.take(t.arena, order)
 	}
 	return t
 }
 
 func (t *syncTable) columns(info tableInfo) []string {
 	t.pid = info.first("globalPid", "pid", "processId")
-	return []string{"start", "end", "syncType", t.pid, "correlationId"}
+	return []string{"start", "end", "syncType", t.pid, "correlationId", "deviceId", "streamId", "eventId", "eventSyncId"}
 }
 
 func (t *syncTable) sink() pages.Sink {
@@ -180,13 +188,15 @@ func (s *syncSink) Row(row []cell) error {
 	if !s.times(&row[0], &row[1]) {
 		return nil
 	}
-	p := rawSync{kind: small(&row[2])}
+	p := rawSync{kind: small(&row[2]), device: ident(&row[5]), stream: orNobody(&row[6])}
 	var v int64
 	if v, p.owned = whole(&row[3]); p.owned {
 		p.owner = globalPid(s.t.pid, v)
 	}
-	s.place.put(s.t.place, s.at, s.place.code(uint64(p.owner>>24)^uint64(p.kind)<<48, p))
+	s.place.put(s.t.place, s.at, s.place.code(uint64(p.owner>>24)^uint64(p.kind)<<48^uint64(p.stream)<<20, p))
 	s.number(s.t.corr, &s.corr, orNone(&row[4]))
+	s.number(s.t.event, &s.event, orNobody(&row[7]))
+	s.number(s.t.epoch, &s.epoch, orNobody(&row[8]))
 	s.keep()
 	return nil
 }
@@ -198,6 +208,8 @@ func (t *syncTable) settle() {
 	y.place, raw = settleCodes(&t.store, t.place, each(t.sinks, func(s *syncSink) *dict[rawSync] { return &s.place }),
 		itself[rawSync])
 	y.corr = t.settleNumbers(t.corr, each(t.sinks, func(s *syncSink) []far { return s.corr })...)
+	y.event = t.settleNumbers(t.event, each(t.sinks, func(s *syncSink) []far { return s.event })...)
+	y.epoch = t.settleNumbers(t.epoch, each(t.sinks, func(s *syncSink) []far { return s.epoch })...)
 	for _, p := range raw {
 		if p.owned {
 			t.ids = append(t.ids, p.owner)
@@ -206,7 +218,7 @@ func (t *syncTable) settle() {
 	t.adopt = func(ids *idents) {
 		y.places = make([]syncPlace, len(raw))
 		for i, p := range raw {
-			y.places[i] = syncPlace{kind: p.kind, proc: None}
+			y.places[i] = syncPlace{kind: p.kind, proc: None, device: p.device, stream: p.stream}
 			if p.owned {
 				y.places[i].proc = ids.procs[p.owner&^tidBits]
 			}

@@ -30,6 +30,8 @@ type loader struct {
 	tagging sync.Mutex
 
 	overheadOf []overheadThread // by row of Trace.Overhead
+	rangeRanks map[int64]int64  // by global pid, from names that MPI gives its threads
+	eventOf    []int64          // by row of Trace.Events: global pid, or noOwner
 }
 
 // load reads a capture. Where the pages of the file are damaged, or cannot be read without SQLite, SQLite has the last
@@ -120,13 +122,17 @@ func (l *loader) run() error {
 	if err != nil {
 		return err
 	}
+	events, err := l.loadEvents()
+	if err != nil {
+		return err
+	}
 	l.settle(list)
 	tables := each(list, func(r *reading) *eventTable { return r.common() })
 	dropStray(tables)
 	for _, e := range tables {
 		t.Tables = append(t.Tables, e.TableStat)
 	}
-	for _, s := range []*TableStat{overhead, allocs} {
+	for _, s := range []*TableStat{overhead, allocs, events} {
 		if s != nil {
 			t.Tables = append(t.Tables, *s)
 		}
@@ -135,7 +141,7 @@ func (l *loader) run() error {
 	l.settleIdents(tables)
 	l.closeRanges(tables)
 	l.countNodes()
-	return errors.Join(l.loadMeta(), l.loadCounters(), l.loadNames(), l.loadGPUs(), l.separateDevices())
+	return errors.Join(l.loadMeta(), l.loadCounters(), l.loadNames(), l.loadGPUs(), l.separateDevices(), l.loadRanks())
 }
 
 // reading is an event table about to be read.
@@ -356,6 +362,11 @@ func (l *loader) settleIdents(tables []*eventTable) {
 			mention(o.v, true)
 		}
 	}
+	for _, v := range l.eventOf {
+		if v != noOwner {
+			mention(v, false)
+		}
+	}
 	for _, v := range slices.Sorted(maps.Keys(ids.procs)) {
 		ids.procs[v] = int32(len(t.Procs))
 		t.Procs = append(t.Procs, Proc{Global: v, PID: v >> 24 & 0xffffff})
@@ -366,6 +377,12 @@ func (l *loader) settleIdents(tables []*eventTable) {
 	}
 	for _, e := range tables {
 		e.adopt(ids)
+	}
+	for i, v := range l.eventOf {
+		t.Events[i].Proc = None
+		if v != noOwner {
+			t.Events[i].Proc = ids.procs[v]
+		}
 	}
 	for i, o := range l.overheadOf {
 		t.Overhead[i].Thread = ids.thread(o.v, o.known)
@@ -459,6 +476,37 @@ func (l *loader) loadAllocs() (*TableStat, error) {
 		return nil
 	})
 	slices.SortStableFunc(l.trace.Allocs, func(a, b Alloc) int { return cmp.Compare(a.Start, b.Start) })
+	return stat, err
+}
+
+// noOwner is the global pid of a row that names none.
+const noOwner = -1
+
+// loadEvents reads the events that were recorded into streams. Rows without a correlation id say nothing: no call
+// recorded them.
+func (l *loader) loadEvents() (*TableStat, error) {
+	table, ok := l.tables[RoleEvent]
+	if !ok {
+		return nil, nil
+	}
+	stat := &TableStat{Role: RoleEvent, Name: table.Name}
+	pid := table.first("globalPid", "pid", "processId")
+	columns := []string{"correlationId", "eventId", "eventSyncId", "streamId", "deviceId", pid}
+	err := l.scanRole(RoleEvent, columns, func(row []cell) error {
+		stat.Rows++
+		e := Event{Corr: orNobody(&row[0]), Event: orNobody(&row[1]), Epoch: orNobody(&row[2]),
+			Stream: orNobody(&row[3]), Device: ident(&row[4])}
+		if e.Corr < 0 || e.Event < 0 {
+			stat.Skipped++
+			return nil
+		}
+		owner := int64(noOwner)
+		if v, ok := whole(&row[5]); ok {
+			owner = globalPid(pid, v)
+		}
+		l.trace.Events, l.eventOf = append(l.trace.Events, e), append(l.eventOf, owner)
+		return nil
+	})
 	return stat, err
 }
 

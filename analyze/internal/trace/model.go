@@ -43,6 +43,11 @@ type Trace struct {
 	Counted     Observed // values of GPU counters (GPU_METRICS)
 	Counters    []Counter
 
+	MPI   []MPICall      // by start
+	NCCL  []NCCLCall     // by start
+	Ranks map[int64]Rank // by global pid
+
+	Events      Events // CUDA events recorded
 	Overhead    []Overhead
 	Allocs      []Alloc // by start; of captures with --cuda-memory-usage
 	Diagnostics []Diagnostic
@@ -321,11 +326,15 @@ type Syncs struct {
 	places []syncPlace
 	place  codes
 	corr   numbers
+	event  numbers
+	epoch  numbers
 }
 
 type syncPlace struct {
-	kind int16
-	proc int32
+	kind   int16
+	proc   int32
+	device int32
+	stream int64
 }
 
 // Kind is the syncType: 1 event, 2 stream wait, 3 stream, 4 context.
@@ -336,3 +345,27 @@ func (s *Syncs) Proc(i int) int32 { return s.places[s.place.at(i)].proc }
 
 // Corr is the correlationId, or -1.
 func (s *Syncs) Corr(i int) int64 { return s.corr.at(i) }
+
+// Device is the deviceId, or -1.
+func (s *Syncs) Device(i int) int32 { return s.places[s.place.at(i)].device }
+
+// Stream is the stream that is waited for or that waits, unique within its process and device; -1: none, or all.
+func (s *Syncs) Stream(i int) int64 { return s.places[s.place.at(i)].stream }
+
+// Event is the eventId, unique within a process, or -1.
+func (s *Syncs) Event(i int) int64 { return s.event.at(i) }
+
+// Epoch is the eventSyncId: which of the event's records is waited for, where the export says so; else -1.
+func (s *Syncs) Epoch(i int) int64 { return s.epoch.at(i) }
+
+// Events are the rows of CUPTI_ACTIVITY_KIND_CUDA_EVENT, by correlation id: an event that was recorded into a stream.
+// The rows have no times before schema 3.24; the call that recorded has.
+type Events []Event
+
+// Event is an event recorded into a stream. Numbers are -1 where the row does not say.
+type Event struct {
+	Corr         int64 // correlationId of the call
+	Event, Epoch int64 // eventId and eventSyncId
+	Stream       int64
+	Device, Proc int32 // deviceId; index into Trace.Procs, or None
+}

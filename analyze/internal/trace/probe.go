@@ -19,6 +19,7 @@ const (
 	RoleMemset      Role = "memset"
 	RoleGraph       Role = "graph"
 	RoleSync        Role = "sync"
+	RoleEvent       Role = "event"
 	RoleOverhead    Role = "overhead"
 	RoleAlloc       Role = "alloc"
 	RoleOS          Role = "os"
@@ -38,6 +39,13 @@ const (
 	RoleCapture     Role = "capture"
 	RoleDetails     Role = "details"
 	RoleSession     Role = "session"
+
+	RoleMPI           Role = "mpi"
+	RoleMPICollective Role = "mpi collective"
+	RoleMPIP2P        Role = "mpi p2p"
+	RoleMPIWait       Role = "mpi wait"
+	RoleMPIRanks      Role = "mpi ranks"
+	RolePayload       Role = "nvtx payload"
 )
 
 // roleSpec says which table plays a role: the first candidate that has the required columns, else, for event tables,
@@ -65,6 +73,7 @@ var roles = []roleSpec{
 		[]string{"CUPTI_ACTIVITY_KIND_GRAPH_TRACE_V"}},
 	{RoleSync, []string{"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"}, []string{"start", "end"},
 		[]string{"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION_V"}},
+	{RoleEvent, []string{"CUPTI_ACTIVITY_KIND_CUDA_EVENT"}, []string{"streamId", "correlationId", "eventId"}, nil},
 	{RoleOverhead, []string{"PROFILER_OVERHEAD"}, []string{"start", "end"}, nil},
 	{RoleAlloc, []string{"CUDA_GPU_MEMORY_USAGE_EVENTS"}, []string{"start", "bytes", "memoryOperationType"}, nil},
 	{RoleOS, []string{"OSRT_API"}, []string{"start", "end", "nameId", "globalTid"}, nil},
@@ -84,7 +93,15 @@ var roles = []roleSpec{
 	{RoleCapture, []string{"META_DATA_CAPTURE"}, []string{"name", "value"}, nil},
 	{RoleDetails, []string{"ANALYSIS_DETAILS"}, []string{"startTime", "stopTime"}, nil},
 	{RoleSession, []string{"TARGET_INFO_SESSION_START_TIME"}, []string{"utcEpochNs"}, nil},
+	{RoleMPI, []string{"MPI_OTHER_EVENTS"}, mpiColumns, nil},
+	{RoleMPICollective, []string{"MPI_COLLECTIVES_EVENTS"}, mpiColumns, nil},
+	{RoleMPIP2P, []string{"MPI_P2P_EVENTS"}, mpiColumns, nil},
+	{RoleMPIWait, []string{"MPI_START_WAIT_EVENTS"}, mpiColumns, nil},
+	{RoleMPIRanks, []string{"MPI_RANKS"}, []string{"globalPid", "rank"}, nil},
+	{RolePayload, []string{"NVTX_PAYLOAD_SCHEMA_ENTRIES"}, []string{"domainId", "schemaId", "type", "name", "offset"}, nil},
 }
+
+var mpiColumns = []string{"start", "end", "globalTid", "textId"}
 
 // probe finds the table of each role.
 func probe(tables []tableInfo) map[Role]tableInfo {

@@ -16,6 +16,7 @@ import (
 // that was imported.
 const (
 	nvtxMark      = 34
+	nvtxThread    = 39 // a thread gets a name
 	nvtxPushPop   = 59
 	nvtxStartEnd  = 60
 	nvtxtMark     = 65
@@ -80,6 +81,23 @@ func (t *rangeTable) sink() pages.Sink {
 	return s
 }
 
+// nameThread takes the rank of a process from the name that MPI gives its thread.
+func (s *rangeSink) nameThread(row []cell) {
+	thread, known := whole(&row[3])
+	text := textOf(&row[4])
+	if text == "" {
+		text, _ = s.t.l.text(&row[5])
+	}
+	if rank, ok := namedRank(text); ok && known {
+		s.t.l.tagging.Lock()
+		defer s.t.l.tagging.Unlock()
+		if s.t.l.rangeRanks == nil {
+			s.t.l.rangeRanks = map[int64]int64{}
+		}
+		s.t.l.rangeRanks[thread&^tidBits] = rank
+	}
+}
+
 // Leaf begins a piece.
 func (s *rangeSink) Leaf(leaf, slot int) {
 	if uint32(slot) != s.at {
@@ -100,6 +118,10 @@ func (s *rangeSink) Row(row []cell) error {
 	case nvtxMark, nvtxtMark:
 		s.rows++
 		s.marks++
+		return nil
+	case nvtxThread:
+		s.rows++
+		s.nameThread(row)
 		return nil
 	default:
 		s.rows++

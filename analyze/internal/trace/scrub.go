@@ -29,7 +29,8 @@ var kept = map[Role][]string{
 	RoleMemcpy:   slices.Concat(keptWork, []string{"bytes", "copyKind", "srcKind", "dstKind"}),
 	RoleMemset:   slices.Concat(keptWork, []string{"bytes", "memKind"}),
 	RoleGraph:    slices.Concat(keptWork, []string{"graphId", "graphExecId"}),
-	RoleSync:     slices.Concat(keptWork, []string{"syncType", "eventId"}),
+	RoleSync:     slices.Concat(keptWork, []string{"syncType", "eventId", "eventSyncId"}),
+	RoleEvent:    slices.Concat(keptWork, []string{"eventId", "eventSyncId"}),
 	RoleOverhead: {"start", "end", "globalTid", "nameId"},
 	RoleAlloc: {"start", "globalPid", "deviceId", "contextId", "address", "bytes", "memKind", "memoryOperationType",
 		"localMemoryPoolAddress", "localMemoryPoolSize", "localMemoryPoolUtilizedSize"},
@@ -46,6 +47,9 @@ var kept = map[Role][]string{
 	RoleCapture: {"name", "value"},
 	RoleDetails: {"startTime", "stopTime"},
 	RoleSession: {"utcEpochNs"},
+
+	RoleMPI: mpiColumns, RoleMPICollective: mpiColumns, RoleMPIP2P: mpiColumns, RoleMPIWait: mpiColumns,
+	RoleMPIRanks: {"globalPid", "rank"},
 }
 
 var keptWork = []string{"start", "end", "deviceId", "contextId", "streamId", "correlationId", "correlation_id",

@@ -181,6 +181,14 @@ func orNone(c *cell) int64 {
 	return int64(None)
 }
 
+// orNobody is orNone of an id that CUPTI writes as 2^32-1 where there is none.
+func orNobody(c *cell) int64 {
+	if v := orNone(c); v >= 0 && v < math.MaxUint32 {
+		return v
+	}
+	return int64(None)
+}
+
 // ident is a device, stream or context number; anything else is None.
 func ident(c *cell) int32 {
 	v, ok := whole(c)

@@ -274,3 +274,34 @@ func TestDevicesOfRanksAreToldApart(t *testing.T) {
 		}
 	}
 }
+
+// An event is recorded into stream 7, and stream 21 waits for it; the thread waits for the whole context, which has no
+// stream and no event. A row of an event without a correlation id says nothing.
+func TestEventsAndWhoWaitsForThem(t *testing.T) {
+	b := tracetest.New(tracetest.Schema("3.25.0"))
+	th := b.Process(100, "p").Thread(100, "")
+	th.Launch("gemm", 0, 1, tracetest.Kernel{Start: 0, End: 10})
+	record := th.EventRecord(2, 3, 0, 7, 5)
+	wait := th.StreamWaitEvent(4, 5, 0, 21, 5)
+	th.DeviceSynchronize(6, 7, 0)
+	b.Event(tracetest.Event{Place: tracetest.Place{Process: th.Process()}, ID: 9})
+	tr := open(t, b, Options{})
+	if len(tr.Events) != 1 {
+		t.Fatalf("%d events", len(tr.Events))
+	}
+	if got, want := tr.Events[0], (Event{Corr: record, Event: 5, Epoch: 0, Stream: 7, Device: 0, Proc: 0}); got != want {
+		t.Errorf("event %+v, want %+v", got, want)
+	}
+	s := &tr.Syncs
+	if s.Corr(0) != wait || s.Kind(0) != 2 || s.Event(0) != 5 || s.Stream(0) != 21 || s.Device(0) != 0 || s.Epoch(0) != 0 {
+		t.Errorf("wait: %d %d %d %d %d %d", s.Corr(0), s.Kind(0), s.Event(0), s.Stream(0), s.Device(0), s.Epoch(0))
+	}
+	if s.Event(1) != -1 || s.Stream(1) != -1 {
+		t.Errorf("device synchronization: event %d, stream %d", s.Event(1), s.Stream(1))
+	}
+	for _, x := range tr.Tables {
+		if x.Role == RoleEvent && (x.Rows != 2 || x.Skipped != 1) {
+			t.Errorf("%s: %d rows, %d skipped", x.Name, x.Rows, x.Skipped)
+		}
+	}
+}

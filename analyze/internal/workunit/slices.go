@@ -83,12 +83,15 @@ func (s *slicer) unit(track int, lo, hi, kind int32) {
 
 // Bounds of grouping by signature.
 const (
-	minGroup  = 3    // units of the same kernels make a group
-	maxGroups = 32   // the rest is other work
-	sameWork  = 0.05 // share of a unit's kernels that may differ within a group
+	minGroup    = 3    // units of the same kernels make a group
+	maxGroups   = 32   // the rest is other work
+	sameWork    = 0.05 // share of a unit's kernels that may differ within a group
+	trifle      = 0.01 // share of its time that they may take where units of either form recur
+	maxCompared = 4    // groups that a unit is compared with
 )
 
-// group puts units of the same kernels together. Single ones join a group from which few of their kernels differ,
+// group puts units of the same kernels together, and with them units that differ in next to nothing: a kernel that logs
+// every other step makes no other kind of step of it. Single ones join a group from which few of their kernels differ,
 // or are other work. The groups come in order of their time.
 func (s *slicer) group() []Group {
 	type key struct {
@@ -121,9 +124,21 @@ func (s *slicer) group() []Group {
 		a, b := &kinds[i], &kinds[j]
 		return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(b.units, a.units), cmp.Compare(a.hash, b.hash)) < 0
 	})
+	near := s.newComparer()
+	of := make(map[key]int32, len(kinds))
 	standing := kinds[:0:0]
 	for _, k := range kinds {
-		if k.units >= minGroup && len(standing) < maxGroups {
+		if k.units < minGroup {
+			continue
+		}
+		at := slices.IndexFunc(standing[:min(len(standing), maxCompared)], func(g kind) bool {
+			return g.anchor == k.anchor && near.trifle(int(g.example), int(k.example))
+		})
+		switch {
+		case at >= 0:
+			of[k.key] = int32(at)
+		case len(standing) < maxGroups:
+			of[k.key] = int32(len(standing))
 			standing = append(standing, k)
 		}
 	}
@@ -133,12 +148,8 @@ func (s *slicer) group() []Group {
 		size := func(i int) int32 { return s.span[bySize[i].example].size }
 		sort.SliceStable(bySize, func(i, j int) bool { return size(i) < size(j) })
 		standing = append(standing, bySize[len(bySize)/2])
+		of[standing[0].key] = 0
 	}
-	of := make(map[key]int32, len(standing))
-	for i, k := range standing {
-		of[k.key] = int32(i)
-	}
-	near := s.newComparer()
 	for i := range s.units {
 		u := &s.units[i]
 		if s.span[i].lead {
@@ -153,7 +164,7 @@ func (s *slicer) group() []Group {
 		if !u.closed {
 			u.State = Cut
 		}
-		for g := 0; g < min(len(standing), 4); g++ {
+		for g := 0; g < min(len(standing), maxCompared); g++ {
 			if standing[g].anchor == u.anchor && near.same(i, int(standing[g].example)) {
 				u.Group, u.State = int32(g), Kept
 				break
@@ -186,22 +197,53 @@ func (s *slicer) leads(groups int) {
 // comparer tells whether the kernels of two units are nearly the same.
 type comparer struct {
 	*slicer
-	count []int32 // by symbol, zero between calls
+	count, runs []int32 // by symbol, zero between calls
 }
 
 func (s *slicer) newComparer() *comparer {
-	return &comparer{s, make([]int32, len(s.names.name))}
+	n := len(s.names.name)
+	return &comparer{s, make([]int32, n), make([]int32, n)}
 }
 
 func (c *comparer) each(unit int, visit func(symbol int32)) {
+	c.timed(unit, func(symbol int32, _ int64) { visit(symbol) })
+}
+
+func (c *comparer) timed(unit int, visit func(symbol int32, time int64)) {
 	x := &c.span[unit]
 	t := &c.tracks[x.track]
 	device := c.device(t)
 	for _, w := range t.work[x.lo:x.hi] {
 		if onLine(device, int(w), t) {
-			visit(c.symbol(c.names, device, int(w)))
+			visit(c.symbol(c.names, device, int(w)), device.End(int(w))-device.Start(int(w)))
 		}
 	}
+}
+
+// trifle reports whether two units run the same kernels but for few, and these take next to no time.
+func (c *comparer) trifle(a, b int) bool {
+	n, m := c.span[a].size, c.span[b].size
+	limit := sameWork * float64(max(n, m))
+	if float64(max(n, m)-min(n, m)) > limit {
+		return false
+	}
+	c.each(a, func(s int32) { c.count[s]++; c.runs[s]++ })
+	c.each(b, func(s int32) { c.count[s]--; c.runs[s]++ })
+	var differ int32
+	var all, other float64
+	for _, unit := range [2]int{a, b} {
+		c.timed(unit, func(s int32, time int64) {
+			all += float64(time)
+			other += float64(time) * float64(max(c.count[s], -c.count[s])) / float64(c.runs[s])
+		})
+	}
+	for _, unit := range [2]int{a, b} {
+		c.each(unit, func(s int32) {
+			differ += max(c.count[s], -c.count[s])
+			c.count[s], c.runs[s] = 0, 0
+		})
+	}
+	return float64(differ) <= limit && other <= trifle*all
 }
 
 func (c *comparer) same(a, b int) bool {

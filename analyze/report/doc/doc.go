@@ -141,7 +141,14 @@ type Chart struct {
 	Unit   string // base unit of the values
 	XUnit  string // base unit of labels that are numbers
 	XTitle string
+	Band   *Band // of a waterfall and of deltas
 	Series []Series
+}
+
+// Band is a stretch of the values' axis that is drawn behind the marks, such as the noise floor.
+type Band struct {
+	Low, High float64
+	Text      string // what it is
 }
 
 // Series is one named row of a chart, with one label for each value.
@@ -150,6 +157,7 @@ type Series struct {
 	Style  string
 	Labels []string
 	Values []float64
+	Tones  []Tone // of each value of deltas and of a forest; nil: by its sign
 }
 
 func (Heading) block()   {}

@@ -38,8 +38,16 @@ func newAxis(log bool, values []float64) axis {
 	if a.low == a.high {
 		a.high = a.low + 1
 	}
+	if !log && a.low > 0 { // what differs by little looks alike
+		mid := (a.low + a.high) / 2
+		a.low, a.high = min(a.low, mid*(1-axisShare)), max(a.high, mid*(1+axisShare))
+	}
 	return a
 }
+
+// axisShare is how far an axis that does not start at zero reaches at least to both sides of its middle: less than that
+// is within the noise floor of nearly everything that is measured here, and shall not fill the height of a drawing.
+const axisShare = 0.05
 
 func (a axis) at(v float64) float64 {
 	if a.log {
@@ -78,6 +86,33 @@ func (a axis) ticks() []float64 {
 	return list
 }
 
+// tickTexts writes values of one axis so that those that differ read differently.
+func tickTexts(u string, values []float64) []string {
+	list := make([]string, len(values))
+	seen := map[string]bool{}
+	for i, v := range values {
+		list[i] = unit.Format(v, u)
+		seen[list[i]] = true
+	}
+	if len(seen) == len(values) {
+		return list
+	}
+	s := unit.Common(u, values...)
+	for ; s.Decimals < 9; s.Decimals++ {
+		clear(seen)
+		for _, v := range values {
+			seen[s.Format(v)] = true
+		}
+		if len(seen) == len(values) {
+			break
+		}
+	}
+	for i, v := range values {
+		list[i] = unit.Join(s.Format(v), s.Symbol)
+	}
+	return list
+}
+
 const plotHeight = 180
 
 // frame draws the upright axis of a plot and opens its area; the caller draws inside and closes it.
@@ -85,10 +120,12 @@ func (p *page) frame(y axis, yUnit, describe string) {
 	p.put("<div class=\"plot\"><svg class=\"yaxis\" width=\"72\" height=\"" + num(plotHeight) +
 		"\" aria-hidden=\"true\">")
 	var grid builder
-	for _, v := range y.ticks() {
+	ticks := y.ticks()
+	texts := tickTexts(yUnit, ticks)
+	for i, v := range ticks {
 		at := (1 - y.at(v)) * plotHeight
 		p.put("<text x=\"68\" y=\"" + short(min(max(at+4, 10), plotHeight-1)) + "\" text-anchor=\"end\">" +
-			text(unit.Format(v, yUnit)) + "</text>")
+			text(texts[i]) + "</text><line data-tick=\"" + float(v) + "\" y1=\"" + short(at) + "\" y2=\"" + short(at) + "\"/>")
 		grid.put("<line x1=\"0\" x2=\"100%\" y1=\"" + short(at) + "\" y2=\"" + short(at) + "\" class=\"grid\"/>")
 	}
 	p.put("</svg><svg class=\"area\" width=\"100%\" height=\"" + num(plotHeight) + "\" role=\"img\" aria-label=\"" +
@@ -97,6 +134,7 @@ func (p *page) frame(y axis, yUnit, describe string) {
 
 func (p *page) closeFrame(c doc.Chart, x axis, xTicks []float64) {
 	p.put("</svg><svg class=\"xaxis\" width=\"100%\" height=\"18\" aria-hidden=\"true\">")
+	texts := tickTexts(c.XUnit, xTicks)
 	for i, v := range xTicks {
 		anchorAt := markup("middle")
 		switch {
@@ -106,7 +144,7 @@ func (p *page) closeFrame(c doc.Chart, x axis, xTicks []float64) {
 			anchorAt = "end"
 		}
 		p.put("<text x=\"" + percent(x.at(v), 1) + "\" y=\"13\" text-anchor=\"" + anchorAt + "\">" +
-			text(unit.Format(v, c.XUnit)) + "</text>")
+			text(texts[i]) + "</text>")
 	}
 	p.put("</svg></div>\n")
 	if c.XTitle != "" {
@@ -162,10 +200,10 @@ func (p *page) lines(c doc.Chart) {
 	p.frame(y, c.Unit,
 		c.Title+": "+strconv.Itoa(len(allY))+" points of "+strconv.Itoa(len(c.Series))+" series; the numbers follow")
 	nth := 0
-	for _, s := range c.Series {
+	for n, s := range c.Series {
 		at := xs(s)
 		if log && s.Style == "line" {
-			p.path("limit", at, s.Values, x, y)
+			p.path(n, "limit", at, s.Values, x, y)
 			if last := len(at) - 1; last >= 0 {
 				p.put("<text class=\"limit\" x=\"" + percent(x.at(at[last]), 1) + "\" y=\"" +
 					percent(1-y.at(s.Values[last]), 1) + "\" dy=\"-4\" text-anchor=\"end\">" +
@@ -180,7 +218,7 @@ func (p *page) lines(c doc.Chart) {
 			style = map[bool]string{true: "points", false: "line"}[log]
 		}
 		if style == "line" && len(at) > 1 {
-			p.path("s"+num(k%palette), at, s.Values, x, y)
+			p.path(n, "s"+num(k%palette), at, s.Values, x, y)
 			continue
 		}
 		for i, v := range s.Values {
@@ -188,7 +226,7 @@ func (p *page) lines(c doc.Chart) {
 			if i < len(s.Labels) {
 				label = p.xText(c, s.Labels[i])
 			}
-			p.put("<circle cx=\"" + percent(x.at(at[i]), 1) + "\" cy=\"" + percent(1-y.at(v), 1) +
+			p.put("<circle" + mark(n, i) + " cx=\"" + percent(x.at(at[i]), 1) + "\" cy=\"" + percent(1-y.at(v), 1) +
 				"\" r=\"4\" class=\"" + colour(k) + "\">" +
 				tip(Shorten(Visible(s.Name), 200)+": "+label+", "+unit.Format(v, c.Unit)) + "</circle>")
 			if log {
@@ -198,6 +236,9 @@ func (p *page) lines(c doc.Chart) {
 		}
 	}
 	p.closeFrame(c, x, ticks)
+	if !log && y.low > 0 {
+		p.put("<p class=\"muted\">" + text("The axis starts at "+unit.Format(y.low, c.Unit)+", not at zero.") + "</p>\n")
+	}
 	if log && len(names) == 1 {
 		p.put("<p class=\"muted\">" + text(Shorten(Visible(names[0]), p.limit)) + "</p>\n")
 	}
@@ -205,7 +246,7 @@ func (p *page) lines(c doc.Chart) {
 }
 
 // path draws a line through values at their places.
-func (p *page) path(class markup, at, values []float64, x, y axis) {
+func (p *page) path(series int, class markup, at, values []float64, x, y axis) {
 	var b builder
 	for i, v := range values {
 		if i > 0 {
@@ -214,7 +255,7 @@ func (p *page) path(class markup, at, values []float64, x, y axis) {
 		b.put(short(x.at(at[i])*svgScale) + "," + short((1-y.at(v))*svgScale))
 	}
 	p.put("<svg width=\"100%\" height=\"100%\" viewBox=\"0 0 1000 1000\" preserveAspectRatio=\"none\">" +
-		"<polyline points=\"" + b.markup() + "\" class=\"path " + class +
+		"<polyline data-s=\"" + num(series) + "\" points=\"" + b.markup() + "\" class=\"path " + class +
 		"\" vector-effect=\"non-scaling-stroke\"/></svg>")
 }
 
@@ -252,15 +293,21 @@ func (p *page) histogram(c doc.Chart) {
 				continue
 			}
 			h := y.at(v / max(sums[k], 1))
-			p.put("<rect x=\"" + percent(float64(i), float64(bins)) + "\" y=\"" + percent(1-h, 1) + "\" width=\"" +
+			p.put("<rect" + mark(k, i) + " x=\"" + percent(float64(i), float64(bins)) + "\" y=\"" + percent(1-h, 1) + "\" width=\"" +
 				percent(0.94, float64(bins)) + "\" height=\"" + percent(h, 1) + "\" class=\"" + colour(k) + " over\">" +
 				tip(Visible(s.Name)+", from "+p.xText(c, s.Labels[i])+": "+unit.Format(v, c.Unit)) + "</rect>")
 		}
 	}
 	p.put("</svg><svg class=\"xaxis\" width=\"100%\" height=\"18\" aria-hidden=\"true\">")
-	for i := 0; i < bins; i += max(1, (bins+5)/6) {
-		p.put("<text x=\"" + percent(float64(i), float64(bins)) + "\" y=\"13\">" +
-			text(p.xText(c, c.Series[0].Labels[i])) + "</text>")
+	step := max(1, (bins+5)/6)
+	var edges []float64
+	for i, v := range xs(c.Series[0])[:min(bins, len(c.Series[0].Labels))] {
+		if i%step == 0 {
+			edges = append(edges, v)
+		}
+	}
+	for i, t := range tickTexts(c.XUnit, edges) {
+		p.put("<text x=\"" + percent(float64(i*step), float64(bins)) + "\" y=\"13\">" + text(t) + "</text>")
 	}
 	p.put("</svg></div>\n")
 	if c.XTitle != "" {

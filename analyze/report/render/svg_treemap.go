@@ -14,6 +14,13 @@ const treemapHeight = 320
 // areas stay true whatever it is.
 const treemapRatio = 2.5
 
+// treemapWidth is what a page gives a treemap on a common screen, and letter the mean width of a letter of its labels, both
+// in pixels: a label is shortened to what there is room for.
+const (
+	treemapWidth = 1050
+	letter       = 7.0
+)
+
 // box is a part of an area, in shares of its width and height.
 type box struct{ x, y, w, h float64 }
 
@@ -23,6 +30,7 @@ type leaf struct {
 	value float64
 	class markup
 	of    string // series
+	mark  markup
 }
 
 // treemap draws an area for each value, those of a series together and in one colour.
@@ -36,7 +44,7 @@ func (p *page) treemap(c doc.Chart) {
 		sum := 0.0
 		for k := range min(len(s.Values), len(s.Labels)) {
 			if v := s.Values[k]; v > 0 {
-				list = append(list, leaf{s.Labels[k], v, partColour(i, s.Name), s.Name})
+				list = append(list, leaf{s.Labels[k], v, partColour(i, s.Name), s.Name, mark(i, k)})
 				sum += v
 			}
 		}
@@ -58,7 +66,7 @@ func (p *page) treemap(c doc.Chart) {
 		split(values, at, func(k int, at box) { p.leaf(groups[i][k], at, whole, c.Unit) })
 	})
 	p.put("</svg>\n")
-	p.legend(names, partColour)
+	p.legend(names, func(i int, name string) markup { return partColour(i, name) + " box" })
 }
 
 // split cuts an area for each value, in order: into halves of about equal weight across the longer side, and those
@@ -102,14 +110,14 @@ func split(values []float64, at box, draw func(i int, at box)) {
 func (p *page) leaf(l leaf, at box, whole float64, u string) {
 	name := Visible(l.label)
 	p.put("<svg x=\"" + percent(at.x, 1) + "\" y=\"" + percent(at.y, 1) + "\" width=\"" + percent(at.w, 1) +
-		"\" height=\"" + percent(at.h, 1) + "\"><rect width=\"100%\" height=\"100%\" class=\"" + l.class + " box\">" +
+		"\" height=\"" + percent(at.h, 1) + "\"><rect" + l.mark + " width=\"100%\" height=\"100%\" class=\"" + l.class + " box\">" +
 		tip(name+" ("+Visible(l.of)+"): "+unit.Format(l.value, u)+", "+unit.Percent(l.value/whole)) + "</rect>")
 	if high := at.h * treemapHeight; at.w > 0.06 && high > 17 {
 		class := markup("")
 		if at.w < 0.24 {
 			class = " class=\"roomy\""
 		}
-		p.put("<text x=\"5\" y=\"15\"" + class + ">" + text(Shorten(name, 48)) + "</text>")
+		p.put("<text x=\"5\" y=\"15\"" + class + ">" + text(Shorten(name, min(48, int(at.w*treemapWidth/letter)))) + "</text>")
 		if high > 34 {
 			p.put("<text x=\"5\" y=\"30\"" + class + ">" + text(unit.Percent(l.value/whole)) + "</text>")
 		}

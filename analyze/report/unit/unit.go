@@ -50,8 +50,8 @@ func steps(u string) []step {
 	return []step{{0, u}}
 }
 
-// join puts a number and a unit symbol together: "12 ms", "12 %", but "12" and "12/s".
-func join(number, symbol string) string {
+// Join puts a number and a unit symbol together: "12 ms", "12 %", but "12" and "12/s".
+func Join(number, symbol string) string {
 	if symbol == "" || symbol[0] == '/' {
 		return number + symbol
 	}
@@ -72,11 +72,11 @@ func Format(v float64, u string) string {
 	}
 	list := steps(u)
 	if v == 0 {
-		return join("0", list[0].symbol)
+		return Join("0", list[0].symbol)
 	}
 	digits, exp := decimal(math.Abs(v), significant)
 	if exp < -6 || exp > 24 {
-		return join(strconv.FormatFloat(v, 'g', significant, 64), list[0].symbol)
+		return Join(strconv.FormatFloat(v, 'g', significant, 64), list[0].symbol)
 	}
 	s := list[0]
 	for _, next := range list[1:] {
@@ -91,7 +91,7 @@ func Format(v float64, u string) string {
 	if v < 0 {
 		number = "-" + number
 	}
-	return join(number, s.symbol)
+	return Join(number, s.symbol)
 }
 
 // decimal rounds v > 0 to n significant digits and returns them with the decimal exponent of the first one.

@@ -202,15 +202,18 @@ func twoSamples(base, head [][]float64, stat Statistic, alpha, least float64, se
 	return c, true
 }
 
-// pays is how much less the ln ratios of pairs must vary than the two series do by themselves.
-const pays = 0.5
+// pays is how much less the ln ratios of pairs must vary than the two series do by themselves; few units that their
+// numbers tie are paired also where they vary up to costs times as much, for the model of their differences is better than
+// blocks of each side.
+const pays, costs = 0.5, 1.5
 
 // pairs contrasts series that evidence ties together, unit i of one with unit i+shift of the other: with d(i) = ln
 // head(i+shift) - ln base(i), the mean is judged by the ratio of the sums, the median by exp(median d), a tail by the
-// ratio of the tails. Blocks of pairs are drawn, their length from the autocorrelation of d. ok is false with fewer
-// than MinUnits pairs, and where pairing does not pay: unless var d < 0.5 (var ln base + var ln head), the two sides
-// are better looked at by themselves.
-func pairs(base, head []float64, shift int, stat Statistic, alpha, least float64, seed uint64) (c contrast, ok bool) {
+// ratio of the tails. Blocks of pairs are drawn, their length from the autocorrelation of d; few pairs are judged by
+// [serialOf]. ok is false with fewer than MinUnits pairs, and where pairing does not pay: unless var d < most (var ln base +
+// var ln head), the two sides are better looked at by themselves.
+func pairs(base, head []float64, shift int, most float64, stat Statistic, alpha, least float64, seed uint64) (
+	c contrast, ok bool) {
 	b, h := base[max(0, -shift):], head[min(len(head), max(0, shift)):]
 	n := min(len(b), len(h))
 	if n < MinUnits {
@@ -226,7 +229,7 @@ func pairs(base, head []float64, shift int, stat Statistic, alpha, least float64
 		d[i] = lh[i] - lb[i]
 	}
 	vb, vh, vd := Deviation(lb), Deviation(lh), Deviation(d)
-	if !(vd*vd < pays*(vb*vb+vh*vh)) {
+	if !(vd*vd < most*(vb*vb+vh*vh)) {
 		return c, false
 	}
 	lag1 := Lag1(d)
@@ -252,15 +255,29 @@ func pairs(base, head []float64, shift int, stat Statistic, alpha, least float64
 	c = contrast{d: value(), alpha: alpha, lag1: lag1, effective: independent(n, within(lag1)), variance: vd * vd}
 	rng := rand.NewPCG(seed, 0x9e3779b97f4a7c15)
 	samples := make([]float64, draws(2*n))
+	means := make([]float64, len(samples))
 	for s := range samples {
 		for k := 0; k < n; {
 			start, _ := bits.Mul64(rng.Uint64(), uint64(n))
 			for j := 0; j < block && k < n; j++ {
-				fill(k, (int(start)+j)%n)
+				i := (int(start) + j) % n
+				fill(k, i)
+				means[s] += d[i]
 				k++
 			}
 		}
 		samples[s] = value()
+	}
+	if n <= fewPairs {
+		if s, ok := serialOf(d); ok {
+			centre, _ := mean(d)
+			c.df = max(c.effective, 3) - 1
+			scale := float64(n) * Deviation(samples) / Deviation(means) // of what is judged to the mean of d
+			half := max(s.half(centre, alpha)*scale, TQuantile(alpha, c.df)*least)
+			c.low, c.high, c.least = c.d-half, c.d+half, math.Abs(c.d)
+			c.method = fmt.Sprintf("autoregressive series of %d pairs of units, %d draws", n, len(samples))
+			return c, true
+		}
 	}
 	c.ends(samples, float64(n)/float64(block), unseen(rho, n, block), least)
 	c.method = fmt.Sprintf("block bootstrap over %d pairs of units, blocks of %d, %d draws", n, block, len(samples))
@@ -275,7 +292,7 @@ const refuted = 2
 // Where the work has edges, the units themselves do: a shift that doubles the variance of the ln ratios, or with
 // which pairing does not pay, is not considered.
 func robust(base, head []float64, stat Statistic, alpha, least float64, seed uint64) (contrast, bool) {
-	c, ok := pairs(base, head, 0, stat, alpha, least, seed)
+	c, ok := pairs(base, head, 0, pays, stat, alpha, least, seed)
 	if !ok {
 		return c, false
 	}
@@ -288,7 +305,7 @@ func robust(base, head []float64, stat Statistic, alpha, least float64, seed uin
 			continue
 		}
 		tried[shift] = true
-		s, ok := pairs(base, head, shift, stat, alpha, least, seed)
+		s, ok := pairs(base, head, shift, pays, stat, alpha, least, seed)
 		if !ok || s.variance > refuted*c.variance {
 			continue
 		}

@@ -76,7 +76,8 @@ const (
 	Undecided Outcome = iota
 	// Holds: no worse than the rule allows, and the interval reaches no further than rule + floor on the bad side.
 	Holds
-	// Warns: a mean that few units carry, and that holds without them; see Verdict.Stalls.
+	// Warns: worse for certain and perhaps by more than the rule allows; or a mean that few units carry, and that holds
+	// without them, see Verdict.Stalls.
 	Warns
 	// Fails: worse than the rule allows, for certain.
 	Fails

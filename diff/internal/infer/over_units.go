@@ -127,7 +127,11 @@ func (q *question) contrast(base, head [][]float64, o Options) {
 		q.v.Positions = Positions(b, h)
 		switch q.n.Tie {
 		case TieNumber:
-			q.c, q.overUnits = pairs(b, h, 0, stat, o.Alpha, q.timer(), seed)
+			most := pays
+			if min(len(b), len(h)) <= fewPairs {
+				most = costs
+			}
+			q.c, q.overUnits = pairs(b, h, 0, most, stat, o.Alpha, q.timer(), seed)
 		case TieStart:
 			q.c, q.overUnits = robust(b, h, stat, o.Alpha, q.timer(), seed)
 		}

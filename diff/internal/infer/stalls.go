@@ -133,7 +133,7 @@ func (q *question) forgive(o Options) {
 	rest = one[0]
 	rest.measure(o)
 	rest.decide(rest.p(rest.tau), rest.p(rest.tau), rest.p(rest.tauClass), o)
-	if rest.v.Outcome != Holds {
+	if rest.v.Outcome != Holds && rest.v.Outcome != Warns {
 		return
 	}
 	slow := q.head

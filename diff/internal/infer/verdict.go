@@ -78,6 +78,9 @@ func (q *question) decide(p, adjustedRule, adjustedClass float64, o Options) {
 		v.Outcome, v.Code = Fails, ""
 	case surely && q.d <= q.tau && high <= reach:
 		v.Outcome, v.Code = Holds, ""
+		if v.Class == Regressed && high > q.tau { // slower for certain, and perhaps by more than the rule allows
+			v.Outcome = Warns
+		}
 	case q.drifts:
 		v.Code = Drifting
 	case q.few:

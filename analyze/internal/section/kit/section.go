@@ -166,6 +166,7 @@ var usualTable = map[trace.Role]string{
 	trace.RoleMemset: "CUPTI_ACTIVITY_KIND_MEMSET",
 	trace.RoleGraph:  "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
 	trace.RoleSync:   "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+	trace.RoleEvent:  "CUPTI_ACTIVITY_KIND_CUDA_EVENT",
 	trace.RoleAlloc:  "CUDA_GPU_MEMORY_USAGE_EVENTS",
 }
 

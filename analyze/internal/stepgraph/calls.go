@@ -1,0 +1,288 @@
+package stepgraph
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+)
+
+// record is where an event was recorded last.
+type record struct {
+	call   int32
+	stream int32 // index into streams, or -1 where that is not known
+	epoch  int64
+}
+
+type eventKey struct {
+	proc int32
+	id   int64
+}
+
+// waiter goes through the calls in order.
+type waiter struct {
+	*builder
+	records map[eventKey]record
+	byOrder map[int32]int32 // by thread: the last call that recorded an event no row names
+	own     []callPiece
+	syncs   rowsOfCalls
+	events  rowsOfCalls
+	overall []sample // by name: durations of the calls that launch
+}
+
+// rowsOfCalls are rows of a table by the call that they belong to.
+type rowsOfCalls [][2]int32 // call, row
+
+func byCall(calls []int32) rowsOfCalls {
+	var list rowsOfCalls
+	for row, c := range calls {
+		if c != trace.None {
+			list = append(list, [2]int32{c, int32(row)})
+		}
+	}
+	slices.SortFunc(list, func(a, b [2]int32) int { return slices.Compare(a[:], b[:]) })
+	return list
+}
+
+// of is the row of a call, or trace.None. Calls must be asked for in order.
+func (r *rowsOfCalls) of(call int32) int32 {
+	for len(*r) > 0 && (*r)[0][0] < call {
+		*r = (*r)[1:]
+	}
+	if len(*r) > 0 && (*r)[0][0] == call {
+		return (*r)[0][1]
+	}
+	return trace.None
+}
+
+// hosts finds what kept each call, and which events streams waited for.
+func (b *builder) hosts() {
+	w := &waiter{builder: b, records: map[eventKey]record{}, byOrder: map[int32]int32{}, own: b.own,
+		syncs: byCall(b.calls.Sync), events: byCall(b.calls.Event), overall: make([]sample, len(b.api.Names))}
+	for c := range b.api.Len() {
+		if n := b.api.Name(c); b.api.Names[n].Launch {
+			w.overall[n].add(b.api.Dur(c))
+		}
+	}
+	quick := make([]int64, len(b.api.Names))
+	for n := range quick {
+		quick[n] = w.overall[n].at(0.1, 0)
+	}
+	last := make([]int32, len(b.t.Threads)) // by thread: the last call that was kept
+	for th := range last {
+		last[th] = trace.None
+	}
+	for c := range b.api.Len() {
+		th := b.api.Thread(c)
+		if th == trace.None {
+			continue
+		}
+		if k := last[th]; k != trace.None {
+			for k != trace.None && b.api.End(int(k)) > b.api.Start(c) {
+				k = b.waited[k]
+			}
+			b.waited[c] = k
+		}
+		piece := w.visit(int32(c), th, quick[b.api.Name(c)])
+		if piece == trace.None {
+			continue
+		}
+		b.held[c] = piece
+		if b.until(int32(c)) > b.api.Start(c) {
+			b.Found.Held++
+			last[th] = int32(c)
+		}
+	}
+}
+
+// until is the moment for which a call was kept: the end of what it waited for, or the start of the work that made room
+// for what it launched.
+func (g *Graph) until(call int32) int64 {
+	if g.forRoom(call) {
+		return g.start(g.held[call])
+	}
+	return g.end(g.held[call])
+}
+
+// forRoom reports whether a call that was kept waited for room in the queue of its stream.
+func (g *Graph) forRoom(call int32) bool { return g.api.Names[g.api.Name(int(call))].Launch }
+
+// visit is what kept a call, or trace.None.
+func (w *waiter) visit(c, th int32, quick int64) int32 {
+	n := &w.api.Names[w.api.Name(int(c))]
+	proc := w.t.Threads[th].Proc
+	end := w.api.End(int(c))
+	for len(w.own) > 0 && w.own[0].call < c {
+		w.own = w.own[1:]
+	}
+	mine := trace.None
+	if len(w.own) > 0 && w.own[0].call == c {
+		mine = w.own[0].piece
+	}
+	switch {
+	case n.Record:
+		w.recorded(c, th, proc)
+	case n.Wait:
+		w.wait(c, th, proc)
+	case n.Sync && strings.Contains(n.Name, "Event"):
+		if row := w.syncs.of(c); row != trace.None {
+			if p, ok := w.atRecord(proc, w.t.Syncs.Event(int(row)), w.t.Syncs.Epoch(int(row)), th); ok {
+				return w.ended(p, end)
+			}
+			return w.streamUpTo(c, proc, row)
+		}
+	case n.Sync && strings.Contains(n.Name, "Stream"):
+		if row := w.syncs.of(c); row != trace.None && w.t.Syncs.Stream(int(row)) >= 0 {
+			return w.streamUpTo(c, proc, row)
+		}
+		return w.anyUpTo(c, proc, end)
+	case n.Sync, n.OldSync:
+		return w.anyUpTo(c, proc, end)
+	case n.SyncCopy && mine != trace.None:
+		return w.ended(mine, end)
+	case n.AsyncCopy && mine != trace.None:
+		if p := w.ended(mine, end); p != trace.None {
+			return p
+		}
+		return w.room(c, mine, quick)
+	case n.Launch && mine != trace.None:
+		return w.room(c, mine, quick)
+	case n.Frees && w.api.Dur(int(c)) > longCall:
+		if p := w.anyUpTo(c, proc, end); p != trace.None && w.end(p) > w.api.Start(int(c)) {
+			return p
+		}
+	}
+	return trace.None
+}
+
+// ended is the piece if it had ended by a moment, else trace.None: the times contradict that a call waited for it.
+func (w *waiter) ended(piece int32, by int64) int32 {
+	if piece == trace.None || w.end(piece) > by {
+		return trace.None
+	}
+	return piece
+}
+
+// streamUpTo is the last piece that was launched into the stream of a synchronization before the call.
+func (w *waiter) streamUpTo(c, proc, row int32) int32 {
+	y := &w.t.Syncs
+	if s := w.named(proc, y.Device(int(row)), y.Stream(int(row))); s >= 0 {
+		return w.ended(w.streams[s].upTo(c), w.api.End(int(c)))
+	}
+	return trace.None
+}
+
+// anyUpTo is the piece of the process that ended last of those launched before the call and ended by a moment.
+func (w *waiter) anyUpTo(c, proc int32, by int64) int32 {
+	best, at := trace.None, int64(minTime)
+	for _, s := range w.ofProc[proc] {
+		if p := w.streams[s].upTo(c); p != trace.None {
+			if end := w.end(p); end <= by && end > at {
+				best, at = p, end
+			}
+		}
+	}
+	return best
+}
+
+// room is the piece whose start made room in a full queue for what a call launched, or trace.None where the queue had
+// room.
+func (w *waiter) room(c, piece int32, quick int64) int32 {
+	if w.api.Dur(int(c)) <= max(longCall, 8*quick) {
+		return trace.None
+	}
+	d, i := w.Place(piece)
+	device := &w.Timeline.Devices[d]
+	s := w.named(device.Proc(i), device.ID, device.Stream(i))
+	if s < 0 {
+		return trace.None
+	}
+	list, end := w.streams[s].pieces, w.api.End(int(c))
+	at, _ := slices.BinarySearch(list, piece)
+	started, _ := slices.BinarySearchFunc(list, end, func(p int32, t int64) int {
+		if w.start(p) <= t {
+			return -1
+		}
+		return 1
+	})
+	if at-started < fullQueue || started == 0 || w.start(list[started-1]) <= w.api.Start(int(c)) {
+		return trace.None
+	}
+	return list[started-1]
+}
+
+// recorded remembers which stream an event was recorded into.
+func (w *waiter) recorded(c, th, proc int32) {
+	row := w.events.of(c)
+	if row == trace.None {
+		w.byOrder[th] = c
+		return
+	}
+	e := &w.t.Events[row]
+	w.records[eventKey{proc, e.Event}] = record{c, w.named(proc, e.Device, e.Stream), e.Epoch}
+}
+
+// atRecord is the work that an event stands for: the last that was launched before its record, into the stream that it
+// was recorded into. It is trace.None where there is none. ok is false where nothing says when it was recorded. Without
+// a row that names the event it is the last one that the thread recorded, after what the thread launched last.
+func (w *waiter) atRecord(proc int32, event, epoch int64, th int32) (piece int32, ok bool) {
+	if r, known := w.records[eventKey{proc, event}]; known && event >= 0 &&
+		(epoch <= 0 || r.epoch <= 0 || r.epoch == epoch) {
+		if r.stream < 0 {
+			return trace.None, true
+		}
+		return w.streams[r.stream].upTo(r.call), true
+	}
+	call, known := w.byOrder[th]
+	if !known {
+		return trace.None, false
+	}
+	best, latest := trace.None, trace.None
+	for _, s := range w.ofProc[proc] {
+		x := &w.streams[s]
+		if p := x.upTo(call); p != trace.None {
+			d, i := w.Place(p)
+			if by := w.Timeline.Devices[d].Call(i); by > latest && w.api.Thread(int(by)) == th {
+				best, latest = p, by
+			}
+		}
+	}
+	return best, true
+}
+
+// wait makes what is launched next into a stream wait for an event.
+func (w *waiter) wait(c, th, proc int32) {
+	row := w.syncs.of(c)
+	if row == trace.None {
+		w.Found.Unrecorded++
+		return
+	}
+	y := &w.t.Syncs
+	s := w.named(proc, y.Device(int(row)), y.Stream(int(row)))
+	if s < 0 {
+		return // nothing of the timeline runs on this stream
+	}
+	next := w.streams[s].from(c)
+	if next == trace.None {
+		return
+	}
+	event, epoch := y.Event(int(row)), y.Epoch(int(row))
+	p, ok := w.atRecord(proc, event, epoch, th)
+	_, named := w.records[eventKey{proc, event}]
+	switch {
+	case !ok:
+		w.Found.Unrecorded++
+	case p == trace.None || p == next:
+	case w.end(p) > w.start(next):
+		w.Found.Contradicted++
+	default:
+		if named {
+			w.Found.Recorded++
+		} else {
+			w.Found.ByOrder++
+		}
+		if q := w.after[next]; q == trace.None || w.end(q) < w.end(p) {
+			w.after[next] = p
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package stepgraph
+
+import (
+	"math/bits"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/spill"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+)
+
+// Kernels of one collective end together: within a tenth of the shorter one, at least endsWithin ns.
+const (
+	endsTogether = 10
+	endsWithin   = 20_000
+)
+
+// openCollective is one that kernels may still join.
+type openCollective struct {
+	name              int32
+	devices           uint64 // bits
+	end, shortest     int64  // of the first; of all durations
+	minEnd, lastStart int64
+	pieces            []int32
+	last              int32
+}
+
+// collect finds the kernels of one collective on several devices: of the same name, one per device, all running when
+// the last begins, and ending together.
+func (b *builder) collect() {
+	devices := b.Timeline.Devices
+	if len(devices) < 2 || len(devices) > 64 {
+		return
+	}
+	k := &b.t.Kernels
+	var open []*openCollective
+	settle := func(now int64) {
+		kept := open[:0]
+		for _, o := range open {
+			if o.minEnd > now {
+				kept = append(kept, o)
+				continue
+			}
+			b.settleCollective(o)
+		}
+		open = kept
+	}
+	number := make(map[*attrib.Device]int, len(devices))
+	for d := range devices {
+		number[&devices[d]] = d
+	}
+	b.Timeline.ByStart(func(d *attrib.Device, i int) {
+		if d.Class(i) != attrib.Comm {
+			return
+		}
+		w, di := d.Work(i), number[d]
+		settle(w.Start)
+		name, piece := k.Name(int(w.Row)), b.base[di]+int32(i)
+		for _, o := range open {
+			off := w.End - o.end
+			short := min(o.shortest, w.End-w.Start)
+			if o.name == name && o.devices>>di&1 == 0 && max(off, -off) <= max(endsWithin, short/endsTogether) {
+				o.devices |= 1 << di
+				o.shortest, o.minEnd = short, min(o.minEnd, w.End)
+				o.pieces = append(o.pieces, piece)
+				o.last, o.lastStart = piece, w.Start
+				return
+			}
+		}
+		if len(open) < maxOpen {
+			open = append(open, &openCollective{name: name, devices: 1 << di, end: w.End, shortest: w.End - w.Start,
+				minEnd: w.End, lastStart: w.Start, pieces: []int32{piece}, last: piece})
+		} else {
+			b.Found.Alone++
+		}
+	})
+	settle(maxTime)
+}
+
+// maxOpen bounds the collectives that are open at once.
+const maxOpen = 256
+
+func (b *builder) settleCollective(o *openCollective) {
+	if bits.OnesCount64(o.devices) < 2 {
+		b.Found.Alone++
+		return
+	}
+	if b.group == nil {
+		b.group = spill.Make[int32](b.t.Memory(), len(b.before))
+		for i := range b.group {
+			b.group[i] = trace.None
+		}
+	}
+	for _, p := range o.pieces {
+		b.group[p] = int32(len(b.groups))
+	}
+	b.groups = append(b.groups, collective{last: o.last, members: int32(len(o.pieces))})
+	b.Found.Collectives++
+}
+
+// joinedLast is the piece that joined the collective of a piece last: the piece itself where it is of none.
+func (g *Graph) joinedLast(piece int32) int32 {
+	if g.group == nil || g.group[piece] == trace.None {
+		return piece
+	}
+	return g.groups[g.group[piece]].last
+}

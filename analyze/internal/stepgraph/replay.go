@@ -1,0 +1,465 @@
+package stepgraph
+
+import (
+	"container/heap"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/interval"
+	"github.com/nsys-llm/explain/analyze/internal/spill"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+)
+
+// Change is what is different in a replay. The zero value changes nothing.
+type Change struct {
+	// Work is what a piece of work takes of its time, 0 where it is not there at all; nil: all of it. Of a collective
+	// it is the time after the last device has joined.
+	Work func(d *attrib.Device, i int) float64
+	// Call is likewise for the time that calls take themselves, by index of the name; waiting is no part of it.
+	Call func(name int32) float64
+	// NoWait are the calls, by index of the name, that no longer wait for the GPU.
+	NoWait func(name int32) bool
+	// HostFree: neither calls nor what threads do between them take time. Calls still wait for the GPU.
+	HostFree bool
+	// Overlap: communication runs beside everything else, and nothing waits for it. A unit is never shorter than its
+	// communication.
+	Overlap bool
+	// Graph: of a unit's launches between two waits, only the first takes time on the host.
+	Graph bool
+	// Typical latencies take the place of those measured: what the graph explains, and no more.
+	Typical bool
+}
+
+// Replay runs the work and calls that start in a stretch of time again, with a change: everything starts as soon as
+// what it waits for lets it, with the latencies that were measured. What lies outside stays where it was. It returns the
+// time of each unit that lies in the stretch, -1 for others. Without a change every time is that of the capture.
+//
+// In time it is n log t in the rows of the stretch and the threads.
+func (g *Graph) Replay(stretch interval.Interval, u *Units, c *Change) []int64 {
+	r := newReplay(g, stretch, c)
+	defer r.free()
+	r.mark(u)
+	r.run()
+	return r.times(u)
+}
+
+// pending is the end of a call or of a kernel of a collective, still to come.
+type pending struct {
+	at    int64
+	call  int32 // or trace.None
+	piece int32
+}
+
+type pendings []pending
+
+func (p pendings) Len() int           { return len(p) }
+func (p pendings) Less(i, j int) bool { return p[i].at < p[j].at }
+func (p pendings) Swap(i, j int)      { p[i], p[j] = p[j], p[i] }
+func (p *pendings) Push(x any)        { *p = append(*p, x.(pending)) }
+func (p *pendings) Pop() any {
+	old := *p
+	x := old[len(old)-1]
+	*p = old[:len(old)-1]
+	return x
+}
+
+// thread is where the replay of a thread is.
+type thread struct {
+	known     bool
+	was, is   int64 // its last event: in the capture, in the replay
+	open      []int32
+	launching bool // within a graph that takes the place of launches
+}
+
+type replay struct {
+	*Graph
+	c            *Change
+	lo, hi       []int32 // by device: its pieces that are replayed
+	base         []int32 // by device: the place of the first of them in from and to
+	from, to     []int64
+	callLo       int32
+	callFrom     []int64 // by call above callLo
+	factor       []float32
+	gone         []bool // by call above callLo: it launched only what is not there
+	opens, shuts []bool // by call above callLo: it launched a unit's first work, or its last
+	joined       map[int32]int64
+	threads      []thread
+	ends         pendings
+	memory       *spill.Arena
+}
+
+func newReplay(g *Graph, stretch interval.Interval, c *Change) *replay {
+	devices := g.Timeline.Devices
+	r := &replay{Graph: g, c: c, lo: make([]int32, len(devices)), hi: make([]int32, len(devices)),
+		base: make([]int32, len(devices)), joined: map[int32]int64{}, memory: g.memory()}
+	n := int32(0)
+	for d := range devices {
+		x := &devices[d]
+		lo, hi := startingIn(x, stretch)
+		r.lo[d], r.hi[d], r.base[d] = lo, hi, n
+		n += hi - lo
+	}
+	r.from, r.to = spill.Make[int64](r.memory, int(n)), spill.Make[int64](r.memory, int(n))
+	lo, hi := g.api.Starting(stretch.Start, stretch.End)
+	r.callLo = int32(lo)
+	r.callFrom = spill.Make[int64](r.memory, hi-lo)
+	r.threads = make([]thread, len(g.trace.Threads))
+	if c.Work != nil {
+		r.factors(int(n), hi-lo)
+	}
+	return r
+}
+
+// startingIn are the pieces of a device that start in the stretch.
+func startingIn(d *attrib.Device, stretch interval.Interval) (lo, hi int32) {
+	search := func(t int64) int32 {
+		a, b := 0, d.Len()
+		for a < b {
+			if m := (a + b) / 2; d.Start(m) < t {
+				a = m + 1
+			} else {
+				b = m
+			}
+		}
+		return int32(a)
+	}
+	return search(stretch.Start), search(stretch.End)
+}
+
+// factors asks for the factor of every piece, and finds the calls whose work is all gone.
+func (r *replay) factors(pieces, calls int) {
+	r.factor = make([]float32, pieces)
+	r.gone = make([]bool, calls)
+	kept := make([]bool, calls)
+	for d := range r.Timeline.Devices {
+		device := &r.Timeline.Devices[d]
+		for i := r.lo[d]; i < r.hi[d]; i++ {
+			f := max(0, r.c.Work(device, int(i)))
+			r.factor[r.base[d]+i-r.lo[d]] = float32(f)
+			if c := device.Call(int(i)) - r.callLo; c >= 0 && int(c) < calls {
+				if f == 0 {
+					r.gone[c] = true
+				} else {
+					kept[c] = true
+				}
+			}
+		}
+	}
+	for c := range r.gone {
+		r.gone[c] = r.gone[c] && !kept[c]
+	}
+}
+
+func (r *replay) free() {
+	spill.Free(r.memory, r.from)
+	spill.Free(r.memory, r.to)
+	spill.Free(r.memory, r.callFrom)
+}
+
+// mark finds the calls that launched a unit's first and last work.
+func (r *replay) mark(u *Units) {
+	if !r.c.Graph {
+		return
+	}
+	r.opens, r.shuts = make([]bool, len(r.callFrom)), make([]bool, len(r.callFrom))
+	first, last := make([]int32, len(u.First)), make([]int32, len(u.First))
+	for i := range first {
+		first[i], last[i] = trace.None, trace.None
+	}
+	for d, of := range u.Of {
+		device := &r.Timeline.Devices[d]
+		for i := r.lo[d]; i < r.hi[d] && int(i) < len(of); i++ {
+			if id, call := of[i], device.Call(int(i)); id != trace.None && call >= r.callLo {
+				last[id] = max(last[id], call)
+				if first[id] == trace.None || call < first[id] {
+					first[id] = call
+				}
+			}
+		}
+	}
+	for i := range first {
+		for _, m := range []struct {
+			call int32
+			at   []bool
+		}{{first[i], r.opens}, {last[i], r.shuts}} {
+			if c := m.call - r.callLo; m.call != trace.None && int(c) < len(m.at) {
+				m.at[c] = true
+			}
+		}
+	}
+}
+
+// run goes through the starts and ends of calls and work in the order of the capture: what an event depends on comes
+// before it.
+func (r *replay) run() {
+	heads := append([]int32(nil), r.lo...)
+	call := r.callLo
+	callEnd := r.callLo + int32(len(r.callFrom))
+	for {
+		device, start := -1, int64(maxTime)
+		for d := range heads {
+			if heads[d] < r.hi[d] {
+				if s := r.Timeline.Devices[d].Start(int(heads[d])); s < start {
+					device, start = d, s
+				}
+			}
+		}
+		callStart := int64(maxTime)
+		if call < callEnd {
+			callStart = r.api.Start(int(call))
+		}
+		switch {
+		case len(r.ends) > 0 && r.ends[0].at <= min(start, callStart):
+			p := heap.Pop(&r.ends).(pending)
+			if p.call != trace.None {
+				r.endCall(p.call)
+			} else {
+				r.endCollective(p.piece)
+			}
+		case call < callEnd && callStart <= start:
+			r.startCall(call)
+			call++
+		case device >= 0:
+			r.work(device, heads[device])
+			heads[device]++
+		default:
+			return
+		}
+	}
+}
+
+// slot is the place of a piece in from and to, or -1 where it is not replayed.
+func (r *replay) slot(piece int32) int32 {
+	d, i := r.Place(piece)
+	if x := int32(i); x >= r.lo[d] && x < r.hi[d] {
+		return r.base[d] + x - r.lo[d]
+	}
+	return -1
+}
+
+// now is when a piece starts and ends in the replay.
+func (r *replay) now(piece int32) (start, end int64) {
+	if s := r.slot(piece); s >= 0 {
+		return r.from[s], r.to[s]
+	}
+	return r.start(piece), r.end(piece)
+}
+
+func scaled(ns int64, f float64) int64 { return int64(float64(ns)*f + 0.5) }
+
+// own is what is left of ns that a thread spends in a call, or before it.
+func (r *replay) own(t *thread, call int32, ns int64) int64 {
+	switch {
+	case r.c.HostFree, t.launching:
+		return 0
+	case call == trace.None:
+		return ns
+	case r.gone != nil && call >= r.callLo && r.gone[call-r.callLo]:
+		return 0
+	case r.c.Call != nil:
+		return scaled(ns, max(0, r.c.Call(r.api.Name(int(call)))))
+	}
+	return ns
+}
+
+func (r *replay) startCall(call int32) {
+	th := r.api.Thread(int(call))
+	at := r.api.Start(int(call))
+	if th == trace.None {
+		r.callFrom[call-r.callLo] = at
+		return
+	}
+	t := &r.threads[th]
+	if !t.known {
+		t.known, t.was, t.is = true, at, at
+	}
+	if r.opens != nil && r.opens[call-r.callLo] {
+		t.launching = false
+	}
+	inside := trace.None
+	if n := len(t.open); n > 0 {
+		inside = t.open[n-1]
+	}
+	t.is += r.own(t, inside, at-t.was)
+	t.was = at
+	t.open = append(t.open, call)
+	r.callFrom[call-r.callLo] = t.is
+	heap.Push(&r.ends, pending{r.api.End(int(call)), call, trace.None})
+}
+
+func (r *replay) endCall(call int32) {
+	t := &r.threads[r.api.Thread(int(call))]
+	for i := len(t.open) - 1; i >= 0; i-- {
+		if t.open[i] == call {
+			t.open = append(t.open[:i], t.open[i+1:]...)
+			break
+		}
+	}
+	end := r.api.End(int(call))
+	spent := end - t.was
+	t.was = end
+	k := call - r.callLo
+	piece := r.held[call]
+	if piece == trace.None {
+		t.is += r.own(t, call, spent)
+	} else {
+		r.keep(t, call, piece, spent)
+	}
+	if r.opens == nil {
+		return
+	}
+	switch n := &r.api.Names[r.api.Name(int(call))]; {
+	case r.shuts[k]:
+		t.launching = false
+	case n.Launch:
+		t.launching = true
+	}
+}
+
+// keep ends a call that waits for a piece of work, of which the last ns are still to come.
+func (r *replay) keep(t *thread, call, piece int32, ns int64) {
+	was := r.until(call)
+	start, end := r.now(piece)
+	is := end
+	if r.forRoom(call) {
+		is = start
+	}
+	waits := was > r.api.Start(int(call))
+	after := ns // of the call's own time, what comes when the wait is over
+	if waits {
+		after = min(ns, r.api.End(int(call))-was)
+		if !r.forRoom(call) {
+			t.launching = false
+		}
+	}
+	t.is += r.own(t, call, after)
+	switch {
+	case r.gone != nil && r.gone[call-r.callLo]:
+	case r.c.NoWait != nil && r.c.NoWait(r.api.Name(int(call))):
+	case r.forRoom(call) && (t.launching || r.c.HostFree):
+	default:
+		if waits || is > was {
+			t.is = max(t.is, is+r.own(t, call, min(after, r.api.End(int(call))-was)))
+		}
+	}
+}
+
+// work starts a piece of work.
+func (r *replay) work(device int, i int32) {
+	d := &r.Timeline.Devices[device]
+	w := d.Work(int(i))
+	piece := r.Graph.base[device] + i
+	slot := r.base[device] + i - r.lo[device]
+	factor := 1.0
+	if r.factor != nil {
+		factor = float64(r.factor[slot])
+	}
+	h := r.bind(&w, piece)
+	at := int64(minTime)
+	after := func(by Hold, was, is, typical int64) {
+		lag := w.Start - was
+		switch {
+		case factor == 0:
+			lag = 0
+		case by != h.by || r.c.Typical:
+			lag = min(lag, typical)
+		}
+		at = max(at, is+lag)
+	}
+	if w.Call != trace.None {
+		if was := r.api.Start(int(w.Call)); was <= w.Start {
+			is := was
+			if k := w.Call - r.callLo; k >= 0 && int(k) < len(r.callFrom) {
+				is = r.callFrom[k]
+			}
+			after(ByLaunch, was, is, r.typical.launch[w.Kind])
+		}
+	}
+	if p := r.before[piece]; p != trace.None {
+		start, end := r.now(p)
+		after(ByStream, r.end(p), end, r.typical.stream[w.Kind])
+		at = max(at, start)
+	}
+	if p := r.after[piece]; p != trace.None {
+		by := ByEvent
+		if p&inferred != 0 {
+			by = BySeeming
+		}
+		_, end := r.now(p &^ inferred)
+		after(by, r.end(p&^inferred), end, r.typical.event)
+	}
+	if at == minTime {
+		at = w.Start
+	}
+	ns := w.End - w.Start
+	if r.c.Overlap && w.Class == attrib.Comm {
+		ns = 0
+	}
+	r.from[slot], r.to[slot] = at, at+scaled(ns, factor)
+	if r.group == nil || r.group[piece] == trace.None || ns == 0 {
+		return
+	}
+	c := r.group[piece]
+	if old, ok := r.joined[c]; !ok || at > old {
+		r.joined[c] = at
+	}
+	heap.Push(&r.ends, pending{w.End, trace.None, piece})
+}
+
+// endCollective ends a kernel of a collective: no earlier than the last device has joined, and what it took from then.
+func (r *replay) endCollective(piece int32) {
+	slot := r.slot(piece)
+	g := &r.groups[r.group[piece]]
+	factor := 1.0
+	if r.factor != nil {
+		factor = float64(r.factor[slot])
+	}
+	joined := r.joined[r.group[piece]]
+	if r.slot(g.last) < 0 {
+		joined = max(joined, r.start(g.last))
+	}
+	r.to[slot] = max(r.from[slot], joined+scaled(r.end(piece)-r.start(g.last), factor))
+}
+
+// times are the times of the units.
+func (r *replay) times(u *Units) []int64 {
+	list := make([]int64, len(u.First))
+	var comm []int64
+	if r.c.Overlap {
+		comm = r.communication(u)
+	}
+	for i, first := range u.First {
+		list[i] = -1
+		if first == trace.None || u.Next[i] == trace.None {
+			continue
+		}
+		a, b := r.slot(first), r.slot(u.Next[i])
+		if a < 0 || b < 0 {
+			continue
+		}
+		list[i] = max(0, r.from[b]-r.from[a])
+		if comm != nil {
+			list[i] = max(list[i], comm[i])
+		}
+	}
+	return list
+}
+
+// communication is, by unit, how long its device communicates once all have joined.
+func (r *replay) communication(u *Units) []int64 {
+	sum := make([]int64, len(u.First))
+	for d, of := range u.Of {
+		device := &r.Timeline.Devices[d]
+		for i := r.lo[d]; i < r.hi[d] && int(i) < len(of); i++ {
+			if of[i] == trace.None || device.Class(int(i)) != attrib.Comm {
+				continue
+			}
+			piece := r.Graph.base[d] + i
+			ns := device.End(int(i)) - r.start(r.joinedLast(piece))
+			if r.factor != nil {
+				ns = scaled(ns, float64(r.factor[r.base[d]+i-r.lo[d]]))
+			}
+			sum[of[i]] += ns
+		}
+	}
+	return sum
+}

@@ -1,0 +1,36 @@
+package stepgraph
+
+import (
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
+)
+
+// Units of work to be timed.
+type Units struct {
+	First []int32   // by unit: its first piece of work, or trace.None
+	Next  []int32   // by unit: the first piece of the unit that follows and closes it, or trace.None
+	Of    [][]int32 // by device and place: the unit that work is of, or trace.None
+}
+
+// UnitsOf are the units that were found on the graph's timeline.
+func (g *Graph) UnitsOf(r *workunit.Result) *Units {
+	n := len(r.Units)
+	u := &Units{First: make([]int32, n), Next: make([]int32, n), Of: r.Of}
+	for i := range u.First {
+		u.First[i], u.Next[i] = trace.None, trace.None
+	}
+	for d, of := range r.Of {
+		for i, id := range of {
+			if id != trace.None && u.First[id] == trace.None {
+				u.First[id] = g.Number(d, i)
+			}
+		}
+	}
+	for i := range n - 1 {
+		a, b := &r.Units[i], &r.Units[i+1]
+		if a.Index == b.Index && a.Proc == b.Proc && a.End == b.Start {
+			u.Next[i] = u.First[i+1]
+		}
+	}
+	return u
+}

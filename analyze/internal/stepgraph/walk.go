@@ -1,0 +1,250 @@
+package stepgraph
+
+import (
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+)
+
+// StepKind says what a stretch of a path is.
+type StepKind uint8
+
+// Kinds of stretch.
+const (
+	Runs      StepKind = iota // a piece of work runs
+	AfterWork                 // the work after it could start, and has not started yet
+	AfterCall                 // the call is over, and the work that it launched has not started yet
+	InCall                    // the call runs
+	OnHost                    // the thread does something before the call
+	Unknown                   // nothing is known to have been waited for
+)
+
+// Step is a stretch of a path. A path leaves no time out: each step ends where the one before, later in time, began.
+type Step struct {
+	Kind       StepKind
+	Piece      int32 // of Runs and AfterWork
+	Call       int32 // of AfterCall, InCall and OnHost
+	Start, End int64
+}
+
+// stuck is how many steps without length end a path: only a damaged capture has so many.
+const stuck = 256
+
+// walker follows a path back in time.
+type walker struct {
+	*Graph
+	at, until int64 // everything from at on is told
+	tell      func(s *Step)
+	step      Step
+}
+
+// Walk follows back in time what the start of a piece of work waited for, from its start to until, and tells each step.
+// It visits as many steps as lie in between.
+func (g *Graph) Walk(piece int32, until int64, tell func(s *Step)) {
+	w := walker{Graph: g, at: g.start(piece), until: until, tell: tell}
+	w.back(piece)
+}
+
+// WalkFromEnd is Walk from the end of a piece of work.
+func (g *Graph) WalkFromEnd(piece int32, until int64, tell func(s *Step)) {
+	w := walker{Graph: g, at: g.end(piece), until: until, tell: tell}
+	w.back(w.through(piece))
+}
+
+// cut tells of the time from a moment on, as far as it was not told.
+func (w *walker) cut(kind StepKind, piece, call int32, from int64) {
+	if from = max(from, w.until); from < w.at {
+		w.step = Step{kind, piece, call, from, w.at}
+		w.at = from
+		w.tell(&w.step)
+	}
+}
+
+func (w *walker) back(piece int32) {
+	for idle, last := 0, w.at; w.at > w.until; {
+		if w.at == last {
+			if idle++; idle > stuck {
+				break
+			}
+		} else {
+			idle, last = 0, w.at
+		}
+		x := w.Work(piece)
+		h := w.bind(&x, piece)
+		switch h.by {
+		case ByNothing:
+			w.cut(Unknown, piece, trace.None, w.until)
+			return
+		case ByLaunch:
+			w.cut(AfterCall, piece, h.call, w.api.End(int(h.call)))
+			w.cut(InCall, piece, h.call, w.api.Start(int(h.call)))
+			kept := w.waited[h.call]
+			if kept == trace.None {
+				w.cut(OnHost, piece, h.call, w.until)
+				return
+			}
+			w.cut(OnHost, piece, h.call, w.api.End(int(kept)))
+			w.cut(InCall, w.held[kept], kept, w.Graph.until(kept))
+			piece = w.held[kept]
+			if w.forRoom(kept) {
+				w.cut(AfterWork, piece, trace.None, w.start(piece))
+			} else {
+				piece = w.through(piece)
+			}
+		case ByStream, ByEvent, BySeeming:
+			w.cut(AfterWork, h.piece, trace.None, h.at)
+			piece = w.through(h.piece)
+		}
+	}
+	w.cut(Unknown, piece, trace.None, w.until)
+}
+
+// through goes back through a piece of work to its start; of a collective, to that of the piece that joined it last.
+func (w *walker) through(piece int32) int32 {
+	last := w.joinedLast(piece)
+	w.cut(Runs, piece, trace.None, w.start(last))
+	return last
+}
+
+// CallsBetween tells of what a thread did in a stretch, backwards: of each of its calls that began in it, with the time
+// that is not in a call within, and of the time between them, with trace.None. last is the call after the stretch.
+func (g *Graph) CallsBetween(last int32, from, to int64, tell func(call int32, start, end int64)) {
+	th := g.api.Thread(int(last))
+	at := to
+	for c := int(last) - 1; c >= 0 && at > from; c-- {
+		if g.api.Thread(c) != th {
+			if g.api.Start(c) < from-longestLook {
+				break
+			}
+			continue
+		}
+		start, end := g.api.Start(c), min(g.api.End(c), at)
+		if end <= from {
+			if start < from-longestLook {
+				break
+			}
+			continue
+		}
+		if end < at {
+			tell(trace.None, end, at)
+			at = end
+		}
+		if start = max(start, from); start < at {
+			tell(int32(c), start, at)
+			at = start
+		}
+	}
+	if at > from {
+		tell(trace.None, from, at)
+	}
+}
+
+// longestLook is how long before a stretch, in ns, a call may have begun that reaches into it.
+const longestLook = 10_000_000_000
+
+// Reason says what idle time of cause dependency was spent waiting for: work that was launched and had not started.
+type Reason uint8
+
+// Reasons.
+const (
+	WaitsKernel     Reason = iota // a compute kernel, or a whole graph, before it on its stream
+	WaitsCollective               // a kernel of communication
+	WaitsCopy                     // a copy or memset
+	WaitsEvent                    // an event: work of another stream or device
+	WaitsLaunch                   // the launch to reach the device
+	WaitsUnresolved               // what is not known
+	Reasons
+)
+
+// ReasonNames are the labels of the reasons.
+var ReasonNames = [Reasons]string{"kernel", "collective", "copy", "event", "launch", "unresolved"}
+
+// Reason splits the last ns before a piece of work starts, in which it was launched and waited: how long for what is
+// known, of which the reason and the piece or call are told, and how long for nothing that is known. What is known
+// explains the time up to its end and its typical latency, give or take unexplain ns.
+func (g *Graph) Reason(piece int32, ns int64) (r Reason, what, call int32, known, unresolved int64) {
+	w := g.Work(piece)
+	h := g.bind(&w, piece)
+	what, call = h.piece, h.call
+	switch h.by {
+	case ByNothing:
+		return WaitsUnresolved, trace.None, trace.None, 0, ns
+	case ByLaunch:
+		r = WaitsLaunch
+	case ByEvent:
+		r = WaitsEvent
+	case ByStream, BySeeming:
+		d, i := g.Place(h.piece)
+		switch g.Timeline.Devices[d].Class(i) {
+		case attrib.Comm:
+			r = WaitsCollective
+		case attrib.Copy:
+			r = WaitsCopy
+		case attrib.Compute, attrib.Idle:
+			r = WaitsKernel
+		}
+	}
+	unresolved = min(ns, max(0, w.Start-h.ready-unexplain))
+	return r, what, call, ns - unresolved, unresolved
+}
+
+// Absence is a cause of time in which nothing computes on a device.
+type Absence uint8
+
+// Causes of time without compute.
+const (
+	Starved       Absence = iota // what computes next was not launched yet
+	BlockedByComm                // it waited for communication, directly or through what is in between
+	BlockedByCopy                // it waited for a copy or memset
+	Dependent                    // it was launched, and waited for anything else
+	AbsentUnknown                // nothing computes afterwards, or nothing is known of what comes next
+	Absences
+)
+
+// AbsenceNames are the labels of the causes.
+var AbsenceNames = [Absences]string{"launch_starved", "blocking_comm", "blocking_copy", "dependency", "unknown"}
+
+// Absent tells of all the time of a device's window in which nothing computes, in pieces that do not overlap, by cause.
+// Pieces come stretch by stretch, backwards within a stretch.
+func (g *Graph) Absent(device int, tell func(a Absence, start, end int64)) {
+	d := &g.Timeline.Devices[device]
+	window := g.Timeline.Window
+	each := func(s *Step) { tell(g.absence(s), s.Start, s.End) }
+	at := window.Start
+	for i := range d.Len() {
+		if d.Class(i) != attrib.Compute {
+			continue
+		}
+		start, end := d.Start(i), min(d.End(i), window.End)
+		if end <= max(start, window.Start) {
+			continue
+		}
+		if start > at {
+			g.Walk(g.Number(device, i), at, each)
+		}
+		at = max(at, end)
+	}
+	if at < window.End {
+		tell(AbsentUnknown, at, window.End)
+	}
+}
+
+// absence is the cause that a step of a path stands for.
+func (g *Graph) absence(s *Step) Absence {
+	switch s.Kind {
+	case InCall, OnHost:
+		return Starved
+	case Unknown:
+		return AbsentUnknown
+	case Runs:
+		d, i := g.Place(s.Piece)
+		switch g.Timeline.Devices[d].Class(i) {
+		case attrib.Comm:
+			return BlockedByComm
+		case attrib.Copy:
+			return BlockedByCopy
+		case attrib.Compute, attrib.Idle:
+		}
+	case AfterWork, AfterCall:
+	}
+	return Dependent
+}

@@ -1,0 +1,337 @@
+package trace
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
+)
+
+// Rank is which part of a run of many processes one of them is.
+type Rank struct {
+	Rank, World int64  // world: number of ranks; -1 unknown
+	From        string // mpi_ranks, environment, nccl or nvtx
+}
+
+// MPICall is a call of an MPI function on a host thread.
+type MPICall struct {
+	Start, End int64
+	Thread     int64 // globalTid
+	Name       string
+}
+
+// NCCLCall is a range that NCCL put around one of its own functions, with what its payload says.
+type NCCLCall struct {
+	Start, End  int64
+	Thread      int64  // globalTid
+	Comm        uint64 // communicator: the same number in all ranks
+	Rank, World int64  // within the communicator; -1 where the payload does not say
+}
+
+// loadRanks reads what tells ranks and their collectives apart: MPI's calls and ranks, NCCL's payloads, and the
+// allow-listed variables of launchers in the environment. Nothing else of the environment is kept.
+func (l *loader) loadRanks() error {
+	t := l.trace
+	for _, role := range []Role{RoleMPICollective, RoleMPIP2P, RoleMPIWait, RoleMPI} {
+		if err := l.loadMPI(role); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(t.Tables, func(a, b TableStat) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(t.MPI, func(a, b MPICall) int {
+		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))
+	})
+	if err := l.loadNCCL(); err != nil {
+		return err
+	}
+	t.Ranks = map[int64]Rank{}
+	set := func(proc int64, r Rank) {
+		if _, known := t.Ranks[proc]; !known {
+			t.Ranks[proc] = r
+		}
+	}
+	err := l.scanRole(RoleMPIRanks, []string{"globalPid", "rank"}, func(row []cell) error {
+		proc, ok1 := whole(&row[0])
+		rank, ok2 := whole(&row[1])
+		if ok1 && ok2 && validRank(rank) {
+			set(proc&^tidBits, Rank{rank, -1, "mpi_ranks"})
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	env, err := l.environmentRank()
+	if err != nil {
+		return err
+	}
+	if procs := l.working(); env != nil && len(procs) == 1 { // the environment is of the program that nsys started
+		if known, ok := t.Ranks[procs[0]]; ok && known.Rank == env.Rank {
+			known.World = env.World
+			t.Ranks[procs[0]] = known
+		}
+		set(procs[0], *env)
+	}
+	for proc, r := range ncclRanks(t.NCCL) {
+		set(proc, r)
+	}
+	for proc, rank := range l.rangeRanks {
+		set(proc, Rank{rank, -1, "nvtx"})
+	}
+	return nil
+}
+
+// maxRank is beyond any run of today.
+const maxRank = 1 << 20
+
+func validRank(v int64) bool { return v >= 0 && v < maxRank }
+
+func (l *loader) loadMPI(role Role) error {
+	table, ok := l.tables[role]
+	if !ok {
+		return nil
+	}
+	stat := TableStat{Role: role, Name: table.Name}
+	err := l.scanRole(role, []string{"start", "end", "globalTid", "textId"}, func(row []cell) error {
+		stat.Rows++
+		start, ok1 := whole(&row[0])
+		end, ok2 := whole(&row[1])
+		tid, ok3 := whole(&row[2])
+		name, ok4 := l.text(&row[3])
+		if !ok1 || !ok2 || !ok3 || !ok4 || !sound(start, end) {
+			stat.Skipped++
+			return nil
+		}
+		l.trace.MPI = append(l.trace.MPI, MPICall{start, end, tid, name})
+		return nil
+	})
+	l.trace.Tables = append(l.trace.Tables, stat)
+	return err
+}
+
+// working are the processes that did GPU work, called CUDA or called MPI.
+func (l *loader) working() []int64 {
+	t := l.trace
+	var list []int64
+	for _, w := range []*Work{&t.Kernels.Work, &t.Copies.Work, &t.Sets.Work, &t.Graphs.Work} {
+		for _, p := range w.places {
+			if p.proc != None {
+				list = append(list, t.Procs[p.proc].Global)
+			}
+		}
+	}
+	for _, p := range t.API.places {
+		if p.thread != None {
+			list = append(list, t.Procs[t.Threads[p.thread].Proc].Global)
+		}
+	}
+	for i := range t.MPI {
+		if p := t.MPI[i].Thread &^ tidBits; len(list) == 0 || list[len(list)-1] != p {
+			list = append(list, p)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// rankKeys are the variables that launchers set, with those of the number of ranks. SLURM_PROCID comes last: it is 0 for
+// every rank that mpirun starts inside one Slurm step.
+var rankKeys = [][2]string{
+	{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}, {"PMIX_RANK", ""}, {"RANK", "WORLD_SIZE"},
+	{"SLURM_PROCID", "SLURM_NTASKS"},
+}
+
+// environmentRank looks for the variables of launchers, in rows of their own or inside the one that holds them all.
+func (l *loader) environmentRank() (*Rank, error) {
+	found := map[string]int64{}
+	err := l.scanRole(RoleSystem, []string{"name", "value"}, func(row []cell) error {
+		name, value := textOf(&row[0]), textOf(&row[1])
+		for _, pair := range rankKeys {
+			for _, key := range pair {
+				if key == "" {
+					continue
+				}
+				if v, ok := rankIn(name, value, key); ok {
+					found[key] = v
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, pair := range rankKeys {
+		rank, ok := found[pair[0]]
+		if !ok {
+			continue
+		}
+		world, ok := found[pair[1]]
+		if !ok || world <= rank {
+			world = -1
+		}
+		if pair[0] == "SLURM_PROCID" && world < 0 {
+			continue
+		}
+		return &Rank{rank, world, "environment"}, nil
+	}
+	return nil, nil
+}
+
+// rankIn is the number of a variable in a row of the environment.
+func rankIn(name, value, key string) (int64, bool) {
+	if name == key {
+		v, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+		return v, err == nil && validRank(v)
+	}
+	if name != "DeviceEnvironment" {
+		return 0, false
+	}
+	for rest := value; ; {
+		at := strings.Index(rest, key)
+		if at < 0 {
+			return 0, false
+		}
+		before, after := rest[:at], rest[at+len(key):]
+		rest = after
+		if before != "" && partOfName(before[len(before)-1]) {
+			continue
+		}
+		after = strings.TrimLeft(after, `"' `)
+		if after == "" || after[0] != '=' && after[0] != ':' {
+			continue
+		}
+		after = strings.TrimLeft(after[1:], `"' `)
+		end := 0
+		for end < len(after) && after[end] >= '0' && after[end] <= '9' {
+			end++
+		}
+		if end == 0 || end < len(after) && partOfName(after[end]) {
+			continue
+		}
+		if v, err := strconv.ParseInt(after[:end], 10, 64); err == nil && validRank(v) {
+			return v, true
+		}
+	}
+}
+
+func partOfName(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
+}
+
+// namedRank is the rank in the name that an MPI library gives its thread: MPI Rank 3.
+func namedRank(text string) (int64, bool) {
+	number, ok := strings.CutPrefix(text, "MPI Rank ")
+	v, err := strconv.ParseInt(number, 10, 64)
+	return v, ok && err == nil && validRank(v)
+}
+
+// payloadField says where a number is in a payload.
+type payloadField struct {
+	name   string
+	offset int64
+	bytes  int64
+}
+
+// Types of payload fields, and bytes of the head of a payload, as exports of 2025 and 2026 write them: domain, flags,
+// schema and flags of 32 bits each, then the bytes of the payload and in all, of 64 bits each, in little endian.
+const (
+	payloadHead   = 32
+	payloadSchema = 8
+)
+
+var payloadBytes = map[int64]int64{5: 4, 18: 8, 22: 8}
+
+// loadNCCL reads the payloads of NCCL's ranges, where the export has them.
+func (l *loader) loadNCCL() error {
+	fields := map[[2]int64][]payloadField{} // by domain and schema
+	err := l.scanRole(RolePayload, []string{"domainId", "schemaId", "type", "name", "offset"}, func(row []cell) error {
+		domain, ok1 := whole(&row[0])
+		schema, ok2 := whole(&row[1])
+		kind, ok3 := whole(&row[2])
+		offset, _ := whole(&row[4]) // NULL is 0
+		name, _ := l.text(&row[3])
+		if bytes := payloadBytes[kind]; ok1 && ok2 && ok3 && bytes > 0 && offset >= 0 && offset < 1<<16 {
+			key := [2]int64{domain, schema}
+			if f := (payloadField{strings.Clone(name), offset, bytes}); !slices.Contains(fields[key], f) {
+				fields[key] = append(fields[key], f)
+			}
+		}
+		return nil
+	})
+	table, ok := l.tables[RoleNVTX]
+	if err != nil || len(fields) == 0 || !ok || table.column("binaryData") == "" {
+		return err
+	}
+	names := table.known([]string{"start", "end", "globalTid", "domainId", "binaryData"})
+	err = l.scan(table, names, func(row []cell) error {
+		if row[4].Kind != pages.Blob && row[4].Kind != pages.Text {
+			return nil
+		}
+		start, ok1 := whole(&row[0])
+		end, ok2 := whole(&row[1])
+		tid, ok3 := whole(&row[2])
+		domain, _ := whole(&row[3])
+		b := []byte(row[4].S)
+		if !ok1 || !ok2 || !ok3 || !sound(start, end) || len(b) < payloadHead {
+			return nil
+		}
+		schema := int64(binary.LittleEndian.Uint32(b[payloadSchema:]))
+		c := NCCLCall{Start: start, End: end, Thread: tid, Rank: -1, World: -1}
+		known := false
+		for _, f := range fields[[2]int64{domain, schema}] {
+			at := payloadHead + f.offset
+			if at+f.bytes > int64(len(b)) {
+				continue
+			}
+			v := uint64(binary.LittleEndian.Uint32(b[at:]))
+			if f.bytes == 8 {
+				v = binary.LittleEndian.Uint64(b[at:])
+			}
+			switch f.name {
+			case "NCCL communicator ID":
+				c.Comm, known = v, true
+			case "Rank":
+				c.Rank = int64(v)
+			case "No. of ranks":
+				c.World = int64(v)
+			}
+		}
+		if known {
+			l.trace.NCCL = append(l.trace.NCCL, c)
+		}
+		return nil
+	})
+	slices.SortStableFunc(l.trace.NCCL, func(a, b NCCLCall) int {
+		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))
+	})
+	return err
+}
+
+// ncclRanks are the ranks of processes in the largest communicator that each created, where it created that once: a
+// process with several devices is several ranks.
+func ncclRanks(calls []NCCLCall) map[int64]Rank {
+	largest, times := map[int64]Rank{}, map[int64]int{}
+	for i := range calls {
+		c := &calls[i]
+		proc := c.Thread &^ tidBits
+		if !validRank(c.Rank) || c.World <= c.Rank || c.World > maxRank {
+			continue
+		}
+		switch known, ok := largest[proc]; {
+		case !ok || c.World > known.World:
+			largest[proc], times[proc] = Rank{c.Rank, c.World, "nccl"}, 1
+		case c.World == known.World && c.Rank != known.Rank:
+			times[proc]++
+		}
+	}
+	for proc, n := range times {
+		if n > 1 {
+			delete(largest, proc)
+		}
+	}
+	return largest
+}

@@ -1,0 +1,226 @@
+package ranks
+
+import (
+	"math"
+	"slices"
+)
+
+// Clock is how one host's clock stands to that of the first.
+type Clock struct {
+	Host    string
+	Members int  // tracks on it
+	Known   bool // it could be compared with the first, or is the first
+	Line    Line // what its times are ahead
+	N       int  // collectives that it was compared by; 0 for the first
+	// Residual is what is left between the ends of matched collectives after the line was taken off, in ns: the median
+	// and the 99th percentile of the absolute values.
+	P50, P99 float64
+}
+
+// Line is a difference of two clocks: Offset ns at the time From, and Drift ns more for each ns after.
+type Line struct {
+	From   int64
+	Offset float64
+	Drift  float64
+}
+
+// At is the difference at a time, in ns.
+func (l *Line) At(t int64) int64 {
+	return int64(math.Round(l.Offset + l.Drift*float64(t-l.From)))
+}
+
+// MaxResidual is the 99th percentile of the residual, in ns, above which clocks count as not compared.
+const MaxResidual = 200_000
+
+// Aligned are the clocks of a run, and the times of its members on the first one.
+type Aligned struct {
+	Members []Member
+	Clocks  []Clock
+}
+
+// Align compares clocks by the ends of matched collectives, in which all ranks are let go at the same moment: from the
+// first clock on to those that share a collective with one that is known. All clocks but the first get an offset, and a
+// drift where that explains the ends much better.
+func Align(members []Member, sets []Set) *Aligned {
+	a := &Aligned{Members: members}
+	for i := range members {
+		m := &members[i]
+		for len(a.Clocks) <= m.clock {
+			a.Clocks = append(a.Clocks, Clock{Host: m.Host})
+		}
+		a.Clocks[m.clock].Members++
+	}
+	if len(a.Clocks) == 0 {
+		return a
+	}
+	a.Clocks[0].Known = true
+	for {
+		points := map[int][]point{}
+		for i := range sets {
+			a.compare(&sets[i], points)
+		}
+		if len(points) == 0 {
+			return a
+		}
+		for at, list := range points {
+			c := &a.Clocks[at]
+			c.Line, c.N, c.Known = fit(list), len(list), true
+			c.P50, c.P99 = residuals(list, c.Line)
+			if c.P99 > MaxResidual {
+				c.Known = false
+				c.N = -len(list) // tried
+			}
+		}
+	}
+}
+
+// compare collects how far the ends of a set on clocks that are not known are from those on clocks that are.
+func (a *Aligned) compare(s *Set, points map[int][]point) {
+	own := map[int][]int{} // members by clock
+	var known []int
+	for k, m := range s.Members {
+		at := a.Members[m].clock
+		if a.Clocks[at].Known {
+			known = append(known, k)
+		} else if a.Clocks[at].N == 0 {
+			own[at] = append(own[at], k)
+		}
+	}
+	if len(known) == 0 || len(own) == 0 {
+		return
+	}
+	every := (s.Len()-1)/maxPoints + 1
+	var ends []int64
+	for n := 0; n < s.Len(); n += every {
+		ends = ends[:0]
+		for _, k := range known {
+			ends = append(ends, a.End(s.Members[k], s.Calls[k][n]))
+		}
+		base := middle(ends)
+		for at, list := range own {
+			ends = ends[:0]
+			for _, k := range list {
+				ends = append(ends, a.Members[s.Members[k]].end(s.Calls[k][n]))
+			}
+			end := middle(ends)
+			points[at] = append(points[at], point{end, end - base})
+		}
+	}
+}
+
+// maxPoints bounds how many collectives of a set clocks are compared by.
+const maxPoints = 4096
+
+// Start of a call of a member on the first clock, in ns.
+func (a *Aligned) Start(member int, call int32) int64 {
+	m := &a.Members[member]
+	t := m.start(call)
+	return t - a.Clocks[m.clock].Line.At(t)
+}
+
+// End of a call of a member on the first clock, in ns.
+func (a *Aligned) End(member int, call int32) int64 {
+	m := &a.Members[member]
+	t := m.end(call)
+	return t - a.Clocks[m.clock].Line.At(t)
+}
+
+// Clock is the clock of a member.
+func (a *Aligned) Clock(member int) *Clock { return &a.Clocks[a.Members[member].clock] }
+
+// middle is the lower median of a list, which it sorts.
+func middle(list []int64) int64 {
+	slices.Sort(list)
+	return list[(len(list)-1)/2]
+}
+
+// point is a difference of two clocks at a time.
+type point struct{ at, diff int64 }
+
+const (
+	leastForDrift = 16      // points
+	mostDrift     = 1e-3    // ns per ns: no clock of a computer is as bad
+	driftGain     = 0.7     // of the median residual that a drift must leave at most
+	mad           = 1.4826  // of the median absolute deviation: the standard deviation of a normal distribution
+	outlier       = 3 * mad // times the median absolute deviation
+)
+
+// fit is the line through points: the offset alone is their median, and with a drift the slope is the median of slopes
+// between points half of the list apart (Theil, 1950; Sen, 1968), made precise by least squares over the points that are
+// not far off.
+func fit(points []point) Line {
+	if len(points) == 0 {
+		return Line{}
+	}
+	slices.SortFunc(points, func(a, b point) int { return int(min(1, max(-1, a.at-b.at))) })
+	first := points[0].at
+	flat := Line{From: first, Offset: float64(median(points, func(p point) float64 { return float64(p.diff) }))}
+	if len(points) < leastForDrift {
+		return flat
+	}
+	half := len(points) / 2
+	var slopes []float64
+	for i := range len(points) - half {
+		if a, b := points[i], points[i+half]; b.at > a.at {
+			slopes = append(slopes, float64(b.diff-a.diff)/float64(b.at-a.at))
+		}
+	}
+	if len(slopes) == 0 {
+		return flat
+	}
+	slices.Sort(slopes)
+	line := Line{From: first, Drift: slopes[len(slopes)/2]}
+	line.Offset = median(points, func(p point) float64 { return float64(p.diff) - line.Drift*float64(p.at-first) })
+	for range 2 {
+		line = squares(points, line)
+	}
+	before, _ := residuals(points, flat)
+	after, _ := residuals(points, line)
+	if math.Abs(line.Drift) > mostDrift || after > driftGain*before {
+		return flat
+	}
+	return line
+}
+
+// squares is the line of least squares through the points near a line.
+func squares(points []point, line Line) Line {
+	spread := median(points, func(p point) float64 { return math.Abs(line.off(p)) })
+	var n, sx, sy, sxx, sxy float64
+	for _, p := range points {
+		if math.Abs(line.off(p)) > outlier*spread+1 {
+			continue
+		}
+		x, y := float64(p.at-line.From), float64(p.diff)-line.Offset
+		n, sx, sy, sxx, sxy = n+1, sx+x, sy+y, sxx+x*x, sxy+x*y
+	}
+	det := n*sxx - sx*sx
+	if n < 3 || det <= 0 {
+		return line
+	}
+	drift := (n*sxy - sx*sy) / det
+	return Line{From: line.From, Offset: line.Offset + (sy-drift*sx)/n, Drift: drift}
+}
+
+// off is how far a point is from the line.
+func (l *Line) off(p point) float64 {
+	return float64(p.diff) - l.Offset - l.Drift*float64(p.at-l.From)
+}
+
+// residuals are the median and the 99th percentile of the distances from a line.
+func residuals(points []point, l Line) (p50, p99 float64) {
+	list := make([]float64, len(points))
+	for i, p := range points {
+		list[i] = math.Abs(l.off(p))
+	}
+	slices.Sort(list)
+	return list[len(list)/2], list[(len(list)*99)/100]
+}
+
+func median(points []point, of func(p point) float64) float64 {
+	list := make([]float64, len(points))
+	for i, p := range points {
+		list[i] = of(p)
+	}
+	slices.Sort(list)
+	return list[len(list)/2]
+}

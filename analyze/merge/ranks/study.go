@@ -1,0 +1,247 @@
+package ranks
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Rank is what a member did in the collectives that could be matched. Times are in ns; Time = Wait + Transfer, to the
+// ns.
+type Rank struct {
+	N        int64 // collectives
+	Time     int64 // from the start to the end of each, added up
+	Wait     int64 // of Time: beyond the shortest that any rank took for the same collective
+	Transfer int64 // of Time: what the rank that took least took
+
+	Last  int64 // collectives in which it came last
+	Late  int64 // after the middle one of the ranks, where it came last, added up
+	Blame int64 // after the one before it, where it came last: what all others would not have waited without it
+	Worst int64 // most that it came after the middle one
+	// Causes are what it did more than the mean of the other ranks before the collectives in which it came last, most
+	// first; they add up to the time by which it was busier between the two collectives.
+	Causes []Cause
+}
+
+// Cause is one thing that a rank did more than others.
+type Cause struct {
+	Act  string
+	Time float64 // ns in all; negative: less than others
+}
+
+// Result of a study.
+type Result struct {
+	Ranks       []Rank // by member
+	Collectives int64
+	Unmatched   int64 // calls of members that are in no set
+	// Spread is how far apart the ends of a collective are, in ns: the median, the 99th percentile and the most, over
+	// collectives whose clocks are known.
+	SpreadP50, SpreadP99, SpreadMax int64
+	Compared                        int64  // collectives behind the spread
+	Heat                            []Heat // by member
+	Buckets                         []int64
+}
+
+// Heat is how late a member came after the middle one on average, in ns, by stretch of the run; less than 0 is 0. NaN
+// where it took part in nothing.
+type Heat []float64
+
+// Columns of a heat map at most.
+const heatColumns = 100
+
+// Study sums up the matched collectives. Who came last is told by the start on the common clock; where the clocks of a
+// set are not known, by who took least, since all are let go at the same moment.
+func Study(a *Aligned, sets []Set) *Result {
+	r := &Result{Ranks: make([]Rank, len(a.Members))}
+	st := &study{Aligned: a, Result: r, acts: map[string]int{}, excess: make([]map[int]float64, len(a.Members))}
+	st.numberActs()
+	st.layOut(sets)
+	for i := range sets {
+		st.set(&sets[i])
+	}
+	st.finish()
+	for i := range a.Members {
+		r.Unmatched += int64(len(a.Members[i].Calls)) - r.Ranks[i].N
+	}
+	return r
+}
+
+type study struct {
+	*Aligned
+	*Result
+	acts    map[string]int
+	names   []string
+	actOf   [][]int           // by member and place in its Acts
+	excess  []map[int]float64 // by member and act
+	spreads []int64
+	first   int64 // start of the first collective, on the first clock
+	step    int64 // ns of a column of the heat map
+	sum     [][]float64
+	count   [][]int64
+}
+
+func (st *study) numberActs() {
+	for i := range st.Members {
+		list := make([]int, len(st.Members[i].Acts))
+		for k, name := range st.Members[i].Acts {
+			at, ok := st.acts[name]
+			if !ok {
+				at = len(st.names)
+				st.acts[name], st.names = at, append(st.names, name)
+			}
+			list[k] = at
+		}
+		st.actOf = append(st.actOf, list)
+	}
+}
+
+// layOut finds the stretch of time that the heat map shows.
+func (st *study) layOut(sets []Set) {
+	first, last, most := int64(math.MaxInt64), int64(math.MinInt64), 0
+	for i := range sets {
+		s := &sets[i]
+		most = max(most, s.Len())
+		first = min(first, st.Start(s.Members[0], s.Calls[0][0]))
+		last = max(last, st.Start(s.Members[0], s.Calls[0][s.Len()-1]))
+	}
+	if most == 0 {
+		return
+	}
+	columns := int64(min(most, heatColumns))
+	st.first, st.step = first, max(1, (last-first)/columns+1)
+	for i := int64(0); i < columns; i++ {
+		st.Buckets = append(st.Buckets, i*st.step)
+	}
+	for range st.Members {
+		st.sum, st.count = append(st.sum, make([]float64, columns)), append(st.count, make([]int64, columns))
+	}
+}
+
+func (st *study) set(s *Set) {
+	known := true
+	for _, m := range s.Members {
+		known = known && st.Clock(m).Known
+	}
+	starts, sorted := make([]int64, len(s.Members)), make([]int64, len(s.Members))
+	sums := make([]int64, len(st.names))
+	for n := range s.Len() {
+		st.Collectives++
+		shortest := int64(math.MaxInt64)
+		first, end := int64(math.MaxInt64), int64(math.MinInt64)
+		for k, m := range s.Members {
+			c := &st.Members[m].Calls[s.Calls[k][n]]
+			shortest = min(shortest, c.End-c.Start)
+			starts[k] = -(c.End - c.Start) // who takes least starts last
+			if known {
+				starts[k] = st.Start(m, s.Calls[k][n])
+				at := st.End(m, s.Calls[k][n])
+				first, end = min(first, at), max(end, at)
+			}
+		}
+		if known {
+			st.spreads = append(st.spreads, end-first)
+		}
+		copy(sorted, starts)
+		slices.Sort(sorted)
+		typical := sorted[(len(sorted)-1)/2]
+		last := slices.Index(starts, sorted[len(sorted)-1])
+		for k, m := range s.Members {
+			c, r := &st.Members[m].Calls[s.Calls[k][n]], &st.Ranks[m]
+			dur := c.End - c.Start
+			r.N++
+			r.Time += dur
+			r.Transfer += shortest
+			r.Wait += dur - shortest
+			st.warm(s, k, n, starts[k]-typical)
+		}
+		r := &st.Ranks[s.Members[last]]
+		late := starts[last] - typical
+		r.Last++
+		r.Late += late
+		r.Worst = max(r.Worst, late)
+		r.Blame += starts[last] - sorted[len(sorted)-2]
+		st.why(s, n, last, sums)
+	}
+}
+
+// warm adds to the heat map.
+func (st *study) warm(s *Set, k, n int, late int64) {
+	m := s.Members[k]
+	at := (st.Start(s.Members[0], s.Calls[0][n]) - st.first) / st.step
+	if at < 0 || at >= int64(len(st.Buckets)) {
+		return
+	}
+	st.sum[m][at] += float64(late)
+	st.count[m][at]++
+}
+
+// why adds what the last rank did more than the mean of the others since the collective before.
+func (st *study) why(s *Set, n, last int, sums []int64) {
+	clear(sums)
+	others := int64(0)
+	for k, m := range s.Members {
+		parts := st.Members[m].Parts(int(s.Calls[k][n]))
+		if k == last && len(parts) == 0 {
+			return
+		}
+		if k == last || len(parts) == 0 {
+			continue
+		}
+		others++
+		for _, p := range parts {
+			sums[st.actOf[m][p.Act]] += p.Time
+		}
+	}
+	if others == 0 {
+		return
+	}
+	m := s.Members[last]
+	if st.excess[m] == nil {
+		st.excess[m] = map[int]float64{}
+	}
+	for _, p := range st.Members[m].Parts(int(s.Calls[last][n])) {
+		st.excess[m][st.actOf[m][p.Act]] += float64(p.Time)
+	}
+	for act, sum := range sums {
+		if sum != 0 {
+			st.excess[m][act] -= float64(sum) / float64(others)
+		}
+	}
+}
+
+func (st *study) finish() {
+	for m, acts := range st.excess {
+		for act, ns := range acts {
+			st.Ranks[m].Causes = append(st.Ranks[m].Causes, Cause{st.names[act], ns})
+		}
+		slices.SortFunc(st.Ranks[m].Causes, func(a, b Cause) int {
+			return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Act, b.Act))
+		})
+	}
+	slices.Sort(st.spreads)
+	if n := len(st.spreads); n > 0 {
+		st.Compared = int64(n)
+		st.SpreadP50, st.SpreadP99, st.SpreadMax = st.spreads[n/2], st.spreads[n*99/100], st.spreads[n-1]
+	}
+	for m := range st.sum {
+		h := make(Heat, len(st.Buckets))
+		for k := range h {
+			h[k] = math.NaN()
+			if st.count[m][k] > 0 {
+				h[k] = math.Max(0, st.sum[m][k]/float64(st.count[m][k]))
+			}
+		}
+		st.Heat = append(st.Heat, h)
+	}
+}
+
+// Slowest is the member that the others waited for longest, by [Rank.Blame]; -1 where nobody waited.
+func (r *Result) Slowest() int {
+	best := -1
+	for i := range r.Ranks {
+		if b := r.Ranks[i].Blame; b > 0 && (best < 0 || b > r.Ranks[best].Blame) {
+			best = i
+		}
+	}
+	return best
+}

@@ -1,0 +1,193 @@
+// Package ranks says who waits for whom in a run of many processes: it matches the collectives of all ranks, puts their
+// clocks together, and tells transfer from waiting. It knows neither traces nor reports, and imports the standard library
+// only.
+//
+// The order of things:
+//
+//  1. [Match] finds which calls of which ranks are one collective
+//  2. [Align] puts the clocks of all hosts on that of the first, by the ends of matched collectives
+//  3. [Study] sums what each rank waited, who came last, how late, and what it had done meanwhile
+package ranks
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Track is the collectives of one rank: of a process, and of one of its devices where kernels communicate.
+type Track struct {
+	Rank   int64  `json:"rank"`   // -1 unknown
+	World  int64  `json:"world"`  // number of ranks of the run; -1 unknown
+	From   string `json:"from"`   // what says so: mpi_ranks, environment, nvtx, name, flag; empty: nothing
+	PID    int64  `json:"pid"`    // -1 unknown
+	Device int64  `json:"device"` // deviceId; -1: the calls are of the host (MPI)
+
+	Kinds []string // of collectives, see Synchronising
+	Comms []string // communicators, by what identifies them in every rank
+	Acts  []string // what a rank does between collectives
+	Calls []Call   // by start
+
+	parts []Part
+}
+
+// Call is one collective of a rank. Times are in ns on the clock of its host.
+type Call struct {
+	Start, End int64
+	Kind       int32 // place in Kinds
+	Comm       int32 // place in Comms; -1 unknown
+
+	from, to int32 // of parts
+}
+
+// Part is time between the end of a collective and the start of the next in which the rank did one thing.
+type Part struct {
+	Act  int32 // place in Acts
+	Time int64 // ns
+}
+
+// MaxCalls is how many collectives of a rank are kept, the first ones of more: 1,000 ranks then fit into memory.
+const MaxCalls = 1 << 14
+
+// Synchronising are the kinds of collective in which nobody can finish before all have begun: those that tell waiting
+// from transfer, and by whose ends clocks are compared.
+var Synchronising = []string{"AllReduce", "AllGather", "ReduceScatter", "AllToAll", "Barrier"}
+
+// Add appends a call with what the rank did since the end of the call before.
+func (t *Track) Add(c Call, parts []Part) {
+	c.from = int32(len(t.parts))
+	t.parts = append(t.parts, parts...)
+	c.to = int32(len(t.parts))
+	t.Calls = append(t.Calls, c)
+}
+
+// Parts is what the rank did between the end of the call before and the start of call i: nil where that is not known.
+// Times add up to the time between.
+func (t *Track) Parts(i int) []Part { return t.parts[t.Calls[i].from:t.Calls[i].to] }
+
+// Place is the number of a text in a list that it joins.
+func Place(list *[]string, text string) int32 {
+	at := slices.Index(*list, text)
+	if at < 0 {
+		at = len(*list)
+		*list = append(*list, text)
+	}
+	return int32(at)
+}
+
+// trackJSON is a track as it is written: numbers as changes, kinds and communicators as runs of value and count.
+type trackJSON struct {
+	Rank   int64    `json:"rank"`
+	World  int64    `json:"world"`
+	From   string   `json:"from"`
+	PID    int64    `json:"pid"`
+	Device int64    `json:"device"`
+	Kinds  []string `json:"kinds"`
+	Comms  []string `json:"comms"`
+	Acts   []string `json:"acts"`
+	Gap    []int64  `json:"gap"`  // start minus the end of the call before; of the first, the start
+	Dur    []int64  `json:"dur"`  // ns
+	Kind   []int64  `json:"kind"` // runs
+	Comm   []int64  `json:"comm"` // runs
+	Parts  []int64  `json:"parts"`
+	Count  []int64  `json:"part_counts"` // runs
+}
+
+// MarshalJSON writes the track in columns.
+func (t *Track) MarshalJSON() ([]byte, error) {
+	out := trackJSON{Rank: t.Rank, World: t.World, From: t.From, PID: t.PID, Device: t.Device,
+		Kinds: some(t.Kinds), Comms: some(t.Comms), Acts: some(t.Acts), Gap: []int64{}, Dur: []int64{},
+		Kind: []int64{}, Comm: []int64{}, Parts: []int64{}, Count: []int64{}}
+	var end int64
+	for i := range t.Calls {
+		c := &t.Calls[i]
+		out.Gap, out.Dur = append(out.Gap, c.Start-end), append(out.Dur, c.End-c.Start)
+		out.Kind, out.Comm = addRun(out.Kind, int64(c.Kind)), addRun(out.Comm, int64(c.Comm))
+		out.Count = addRun(out.Count, int64(c.to-c.from))
+		for _, p := range t.Parts(i) {
+			out.Parts = append(out.Parts, int64(p.Act), p.Time)
+		}
+		end = c.End
+	}
+	return json.Marshal(out)
+}
+
+func some(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}
+
+func addRun(runs []int64, v int64) []int64 {
+	if n := len(runs); n > 0 && runs[n-2] == v {
+		runs[n-1]++
+		return runs
+	}
+	return append(runs, v, 1)
+}
+
+// UnmarshalJSON reads columns, and refuses those that do not fit together.
+func (t *Track) UnmarshalJSON(b []byte) error {
+	var in trackJSON
+	if err := json.Unmarshal(b, &in); err != nil {
+		return err
+	}
+	n := len(in.Gap)
+	*t = Track{Rank: in.Rank, World: in.World, From: in.From, PID: in.PID, Device: in.Device, Kinds: in.Kinds,
+		Comms: in.Comms, Acts: in.Acts}
+	if n > MaxCalls || len(in.Dur) != n || len(in.Parts)%2 != 0 {
+		return fmt.Errorf("%d collectives with %d durations", n, len(in.Dur))
+	}
+	kind, err := runs(in.Kind, n, 0, int64(len(in.Kinds))-1)
+	comm, err2 := runs(in.Comm, n, -1, int64(len(in.Comms))-1)
+	count, err3 := runs(in.Count, n, 0, int64(len(in.Parts)/2))
+	if err := errors.Join(err, err2, err3); err != nil {
+		return err
+	}
+	var end int64
+	t.Calls, t.parts = make([]Call, n), make([]Part, 0, len(in.Parts)/2)
+	for i := range n {
+		c := Call{Start: end + in.Gap[i], Kind: int32(kind[i]), Comm: int32(comm[i]), from: int32(len(t.parts))}
+		c.End = c.Start + in.Dur[i]
+		if in.Dur[i] < 0 || c.End < c.Start || c.Start > maxTime || c.Start < -maxTime || c.End > maxTime {
+			return fmt.Errorf("collective %d lasts %d ns", i, in.Dur[i])
+		}
+		for range count[i] {
+			k := 2 * len(t.parts)
+			if k >= len(in.Parts) || in.Parts[k] < 0 || in.Parts[k] >= int64(len(in.Acts)) || in.Parts[k+1] < 0 {
+				return fmt.Errorf("collective %d has parts that are not there", i)
+			}
+			t.parts = append(t.parts, Part{int32(in.Parts[k]), in.Parts[k+1]})
+		}
+		c.to = int32(len(t.parts))
+		t.Calls[i], end = c, c.End
+	}
+	return nil
+}
+
+// maxTime is beyond any time of a capture, 73 years, and keeps sums of times from overflowing.
+const maxTime = math.MaxInt64 / 4
+
+// runs are n values from least to most, of runs of value and count.
+func runs(list []int64, n int, least, most int64) ([]int64, error) {
+	if len(list)%2 != 0 {
+		return nil, errors.New("a value without a count")
+	}
+	out := make([]int64, 0, n)
+	for i := 0; i < len(list); i += 2 {
+		v, count := list[i], list[i+1]
+		if v < least || v > most || count < 1 || count > int64(n-len(out)) {
+			return nil, fmt.Errorf("a run of %d times %d", count, v)
+		}
+		for range count {
+			out = append(out, v)
+		}
+	}
+	if len(out) != n {
+		return nil, fmt.Errorf("%d values for %d collectives", len(out), n)
+	}
+	return out, nil
+}

@@ -1,0 +1,96 @@
+package render_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+
+	"github.com/nsys-llm/explain/analyze/report/doc"
+)
+
+func drawing(t *testing.T, c doc.Chart) *html.Node {
+	t.Helper()
+	return htmlPage(t, doc.Document{Blocks: []doc.Block{c}})
+}
+
+// barTexts are the labels of the rows of a chart, as a reader who hears the page has them.
+func barTexts(root *html.Node) []string {
+	var list []string
+	for _, svg := range find(root, "svg") {
+		if attribute(svg, "role") == "img" {
+			list = append(list, attribute(svg, "aria-label"))
+		}
+	}
+	return list
+}
+
+// TestBarsKeepTheirLabels: a series without a value for one label keeps the others at theirs.
+func TestBarsKeepTheirLabels(t *testing.T) {
+	got := barTexts(drawing(t, doc.Chart{ID: "x", Title: "chart", Kind: "bar", Unit: "ns", Series: []doc.Series{
+		{Name: "p50", Labels: []string{"whole", "queue", "queue"}, Values: []float64{10, 20, 5}},
+		{Name: "p99", Labels: []string{"queue", "late"}, Values: []float64{40, 30}}}}))
+	want := []string{"whole, p50: 10 ns", "whole, p99: unknown", "queue, p50: 20 ns", "queue, p99: 40 ns",
+		"queue, p50: 5 ns", "queue, p99: unknown", "late, p50: unknown", "late, p99: 30 ns"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestTicksDiffer: an axis of which the ends are close together has ticks with as many digits as tell them apart.
+func TestTicksDiffer(t *testing.T) {
+	edges := []string{"840900000", "840910000", "840920000", "840930000", "840940000", "840950000"}
+	root := drawing(t, doc.Chart{ID: "x", Title: "chart", Kind: "histogram", Unit: "count", XUnit: "ns",
+		Series: []doc.Series{{Name: "a", Labels: edges, Values: []float64{1, 2, 3, 4, 5, 6}}}})
+	var got []string
+	for _, svg := range find(root, "svg") {
+		if attribute(svg, "class") == "xaxis" {
+			for _, n := range find(svg, "text") {
+				got = append(got, textOf(n))
+			}
+		}
+	}
+	want := []string{"840.90 ms", "840.91 ms", "840.92 ms", "840.93 ms", "840.94 ms", "840.95 ms"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestSmallChangesLookSmall: a waterfall shows all of its band, so that a change within it does not fill the width.
+func TestSmallChangesLookSmall(t *testing.T) {
+	root := drawing(t, doc.Chart{ID: "x", Title: "chart", Kind: "waterfall", Unit: "ns",
+		Band:   &doc.Band{Low: 950, High: 1050, Text: "the noise floor"},
+		Series: []doc.Series{{Name: "d", Labels: []string{"base", "less", "head"}, Values: []float64{1000, -2, 998}}}})
+	// The axis goes from 950 less half of 100 to 1050: 150 wide. A change of 2 takes 1.333 %.
+	var got []string
+	for _, r := range find(root, "rect") {
+		if m := attribute(r, "data-m"); m != "" {
+			got = append(got, m+" "+attribute(r, "x")+" "+attribute(r, "width"))
+		}
+	}
+	if want := []string{"0.0 0% 66.667%", "0.1 65.333% 1.333%", "0.2 0% 65.333%"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if !strings.Contains(textOf(root), "Shaded: the noise floor.") {
+		t.Error("nothing says what the band is")
+	}
+}
+
+// TestJitterLooksFlat: values that differ by less than a percent do not fill the height of a line chart, and an axis that
+// is cut says so.
+func TestJitterLooksFlat(t *testing.T) {
+	root := drawing(t, doc.Chart{ID: "x", Title: "chart", Kind: "line", Unit: "ns",
+		Series: []doc.Series{{Name: "a", Labels: []string{"1", "2"}, Values: []float64{999, 1001}}}})
+	// 950 to 1050: 999 lies at 49 % of the height, 1001 at 51 %.
+	var got string
+	for _, n := range find(root, "polyline") {
+		got = attribute(n, "points")
+	}
+	if want := "0,510 1000,490"; got != want {
+		t.Errorf("points %q, want %q", got, want)
+	}
+	if !strings.Contains(textOf(root), "The axis starts at 950 ns, not at zero.") {
+		t.Error("nothing says that the axis is cut")
+	}
+}

@@ -1,0 +1,376 @@
+package render
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+)
+
+// openBar starts the drawing of one row: its label on a line of its own, so that long ones have room on narrow screens.
+func (p *page) openBar(label markup, describe string) {
+	p.put("<div class=\"bar\"><span class=\"barlabel\">" + label +
+		"</span><svg width=\"100%\" height=\"16\" role=\"img\" aria-label=\"" + text(describe) + "\">")
+	p.put("<rect width=\"100%\" height=\"16\" rx=\"2\" class=\"track\"/>")
+}
+
+func (p *page) closeBar(value string) {
+	p.put("</svg><span class=\"barvalue\">" + text(value) + "</span></div>\n")
+}
+
+// barName is the label of a bar; names of a capture come in as labels too, and are shown literally.
+func (p *page) barName(label string) markup {
+	return "<span title=\"" + text(label) + "\">" + text(Shorten(Visible(label), p.limit)) + "</span>"
+}
+
+// barRow is one label of a chart of bars with the place of its value in every series, -1 where a series has none.
+type barRow struct {
+	label string
+	at    []int
+}
+
+// barRows are the labels of all series, each once, in the order in which they first appear. A series may lack labels,
+// and where one repeats a label, its n-th value is for the n-th row of that label.
+func barRows(list []doc.Series) []barRow {
+	type key struct {
+		label string
+		nth   int
+	}
+	var rows []barRow
+	index := map[key]int{}
+	for k, s := range list {
+		nth := map[string]int{}
+		for i, l := range s.Labels[:min(len(s.Labels), len(s.Values))] {
+			id := key{l, nth[l]}
+			nth[l]++
+			r, ok := index[id]
+			if !ok {
+				r = len(rows)
+				index[id] = r
+				rows = append(rows, barRow{l, slices.Repeat([]int{-1}, len(list))})
+			}
+			rows[r].at[k] = i
+		}
+	}
+	return rows
+}
+
+func (p *page) bars(c doc.Chart) {
+	most := 0.0
+	names := make([]string, len(c.Series))
+	for k, s := range c.Series {
+		names[k] = s.Name
+		for _, v := range s.Values {
+			most = max(most, v)
+		}
+	}
+	p.put("<div class=\"bars\">\n")
+	for _, r := range barRows(c.Series) {
+		for k, s := range c.Series {
+			label := p.barName(r.label)
+			if k > 0 {
+				label = ""
+			}
+			name := Shorten(Visible(r.label), p.limit)
+			if len(c.Series) > 1 {
+				name += ", " + Shorten(Visible(s.Name), p.limit)
+			}
+			i := r.at[k]
+			if i < 0 {
+				p.openBar(label, name+": unknown")
+				p.closeBar("unknown")
+				continue
+			}
+			class := seriesColour(k, "")
+			if len(c.Series) == 1 {
+				class = partColour(0, r.label)
+			}
+			value := unit.Format(s.Values[i], c.Unit)
+			p.openBar(label, name+": "+value)
+			p.put("<rect" + mark(k, i) + " width=\"" + percent(max(s.Values[i], 0), most) +
+				"\" height=\"16\" rx=\"2\" class=\"" + class + "\">" + tip(name+": "+value) + "</rect>")
+			p.closeBar(value)
+		}
+	}
+	p.put("</div>\n")
+	p.legend(names, seriesColour)
+}
+
+func (p *page) stacked(c doc.Chart) {
+	most := 0.0
+	var parts []string
+	index := map[string]int{}
+	for _, s := range c.Series {
+		sum := 0.0
+		for i, v := range s.Values {
+			sum += max(v, 0)
+			if _, ok := index[s.Labels[i]]; !ok {
+				index[s.Labels[i]] = len(parts)
+				parts = append(parts, s.Labels[i])
+			}
+		}
+		most = max(most, sum)
+	}
+	p.put("<div class=\"bars\">\n")
+	for k, s := range c.Series {
+		sum, at := 0.0, 0.0
+		var words []string
+		for i, v := range s.Values {
+			sum += max(v, 0)
+			words = append(words, Visible(s.Labels[i])+" "+unit.Format(v, c.Unit))
+		}
+		p.openBar(p.barName(s.Name), Visible(s.Name)+": "+strings.Join(words, ", "))
+		for i, v := range s.Values {
+			if v <= 0 {
+				continue
+			}
+			p.put("<rect" + mark(k, i) + " x=\"" + percent(at, most) + "\" width=\"" + percent(v, most) +
+				"\" height=\"16\" class=\"" + partColour(index[s.Labels[i]], s.Labels[i]) + "\">" +
+				tip(Visible(s.Labels[i])+": "+unit.Format(v, c.Unit)+", "+unit.Percent(v/sum)) + "</rect>")
+			at += v
+		}
+		p.closeBar(unit.Format(sum, c.Unit))
+	}
+	p.put("</div>\n")
+	p.legend(parts, partColour)
+}
+
+// waterfall leads from the first value to the last by the changes between them. The band, where the chart has one, is in
+// sight as a whole: a change that is small beside it looks small.
+func (p *page) waterfall(c doc.Chart) {
+	s := c.Series[0]
+	n := len(s.Values)
+	if n < 2 {
+		return
+	}
+	low, high, at := math.Inf(1), math.Inf(-1), s.Values[0]
+	for i, v := range s.Values {
+		if i > 0 && i < n-1 {
+			at += v
+		} else {
+			at = v
+		}
+		low, high = min(low, at), max(high, at)
+	}
+	if c.Band != nil {
+		low, high = min(low, c.Band.Low), max(high, c.Band.High)
+	}
+	// Changes are small beside what they change: the axis starts where they can be seen, and says so.
+	from := 0.0
+	if span := high - low; low > 0 && span < low/2 && span > 0 {
+		from = low - span/2
+	}
+	whole := high - from
+	p.put("<div class=\"bars\">\n")
+	at = 0
+	for i, v := range s.Values {
+		a, b, class := at, at+v, markup("bad")
+		value := unit.Delta(v, c.Unit)
+		switch {
+		case i == 0 || i == n-1:
+			a, b, class = from, v, "total"
+			at, value = v, unit.Format(v, c.Unit)
+		default:
+			at += v
+			if v < 0 {
+				class = "good"
+			}
+		}
+		if a > b {
+			a, b = b, a
+		}
+		p.openBar(p.barName(s.Labels[i]), Shorten(Visible(s.Labels[i]), p.limit)+": "+value)
+		p.band(c.Band, from, whole)
+		p.put("<rect" + mark(0, i) + " x=\"" + percent(a-from, whole) + "\" width=\"" + percent(b-a, whole) +
+			"\" height=\"16\" rx=\"1\" class=\"" + class + "\">" + tip(Visible(s.Labels[i])+": "+value) + "</rect>")
+		p.closeBar(arrow(v, i > 0 && i < n-1) + value)
+	}
+	p.put("</div>\n")
+	var notes []string
+	if c.Band != nil {
+		notes = append(notes, "Shaded: "+c.Band.Text+".")
+	}
+	if from > 0 {
+		notes = append(notes, "The bars start at "+unit.Format(from, c.Unit)+", not at zero.")
+	}
+	if len(notes) > 0 {
+		p.put("<p class=\"muted\">" + text(strings.Join(notes, " ")) + "</p>\n")
+	}
+}
+
+// band draws a stretch of the axis behind a row.
+func (p *page) band(b *doc.Band, from, whole float64) {
+	if b == nil || whole <= 0 {
+		return
+	}
+	low := max(b.Low, from)
+	p.put("<rect x=\"" + percent(low-from, whole) + "\" width=\"" + percent(max(b.High-low, 0), whole) +
+		"\" height=\"16\" class=\"band\"/>")
+}
+
+// arrow is the direction of a change, for whoever does not see its colour.
+func arrow(v float64, isChange bool) string {
+	switch {
+	case !isChange || v == 0:
+		return ""
+	case v > 0:
+		return "▲ "
+	}
+	return "▼ "
+}
+
+// deltas draws changes to both sides of a line of no change. A second and a third series of style low and high are the
+// ends of an interval around each change.
+func (p *page) deltas(c doc.Chart) {
+	s := c.Series[0]
+	var low, high *doc.Series
+	for i := range c.Series[1:] {
+		switch e := &c.Series[1+i]; e.Style {
+		case "low":
+			low = e
+		case "high":
+			high = e
+		}
+	}
+	least, most := 0.0, 0.0
+	for _, e := range c.Series {
+		for _, v := range e.Values {
+			least, most = min(least, v), max(most, v)
+		}
+	}
+	if c.Band != nil {
+		least, most = min(least, c.Band.Low), max(most, c.Band.High)
+	}
+	whole := most - least
+	p.put("<div class=\"bars\">\n")
+	for i, l := range s.Labels[:min(len(s.Labels), len(s.Values))] {
+		v := s.Values[i]
+		value := unit.Delta(v, c.Unit)
+		describe := Shorten(Visible(l), p.limit) + ": " + value
+		if low != nil && high != nil && i < len(low.Values) && i < len(high.Values) {
+			describe += ", interval " + unit.Delta(low.Values[i], c.Unit) + " to " + unit.Delta(high.Values[i], c.Unit)
+		}
+		p.openBar(p.barName(l), describe)
+		p.band(c.Band, least, whole)
+		p.put("<rect" + mark(0, i) + " x=\"" + percent(min(v, 0)-least, whole) + "\" width=\"" +
+			percent(math.Abs(v), whole) + "\" height=\"16\" class=\"" + deltaClass(s, i) + "\">" + tip(describe) + "</rect>")
+		if low != nil && high != nil && i < len(low.Values) && i < len(high.Values) {
+			from, to := percent(low.Values[i]-least, whole), percent(high.Values[i]-least, whole)
+			p.put("<line" + mark(1, i) + " x1=\"" + from + "\" x2=\"" + to + "\" y1=\"8\" y2=\"8\" class=\"whisker\"/>" +
+				"<line x1=\"" + from + "\" x2=\"" + from + "\" y1=\"4\" y2=\"12\" class=\"whisker\"/>" +
+				"<line x1=\"" + to + "\" x2=\"" + to + "\" y1=\"4\" y2=\"12\" class=\"whisker\"/>")
+		}
+		zero := percent(-least, whole)
+		p.put("<line x1=\"" + zero + "\" x2=\"" + zero + "\" y2=\"16\" class=\"zero\"/>")
+		p.closeBar(arrow(v, true) + value)
+	}
+	p.put("</div>\n")
+	if c.Band != nil {
+		p.put("<p class=\"muted\">" + text("Shaded: "+c.Band.Text+".") + "</p>\n")
+	}
+}
+
+// deltaClass is the colour of a change: by its tone, else by its sign.
+func deltaClass(s doc.Series, i int) markup {
+	if i < len(s.Tones) {
+		if class := toneClasses[s.Tones[i]]; class != "" {
+			return class
+		}
+		return colour(grey)
+	}
+	if s.Values[i] < 0 {
+		return "good"
+	}
+	return "bad"
+}
+
+// forestBend is the change up to which the axis of a forest plot is about even; beyond, it is about logarithmic, so that
+// a change of 2 % and one of 200 % are both in sight.
+const forestBend = 0.05
+
+// forest draws changes as points on one axis of relative change, each with its interval, the noise floor around no
+// change, and the limit of its rule. Series are told by their styles: point, low, high, noise and limit; a NaN is unknown.
+func (p *page) forest(c doc.Chart) {
+	of := map[string]*doc.Series{}
+	most := 0.1
+	for i := range c.Series {
+		s := &c.Series[i]
+		of[s.Style] = s
+		for _, v := range s.Values {
+			if !math.IsNaN(v) {
+				most = max(most, math.Abs(v))
+			}
+		}
+	}
+	points := of["point"]
+	if points == nil {
+		return
+	}
+	end := math.Asinh(most * 1.05 / forestBend)
+	place := func(v float64) markup { return percent((math.Asinh(v/forestBend)+end)/2, end) }
+	value := func(style string, i int) (float64, bool) {
+		s := of[style]
+		if s == nil || i >= len(s.Values) || math.IsNaN(s.Values[i]) {
+			return 0, false
+		}
+		return s.Values[i], true
+	}
+	p.put("<div class=\"bars forest\">\n")
+	for i, l := range points.Labels {
+		v, ok := value("point", i)
+		words := Shorten(Visible(l), p.limit) + ": unknown"
+		if ok {
+			words = Shorten(Visible(l), p.limit) + ": " + unit.Change(v)
+		}
+		low, hasLow := value("low", i)
+		high, hasHigh := value("high", i)
+		noise, hasNoise := value("noise", i)
+		limit, hasLimit := value("limit", i)
+		if hasLow && hasHigh {
+			words += ", interval " + unit.Change(low) + " to " + unit.Change(high)
+		}
+		if hasNoise {
+			words += ", noise floor " + unit.Percent(noise)
+		}
+		if hasLimit {
+			words += ", limit " + unit.Change(limit)
+		}
+		p.openBar(p.barName(l), words)
+		if hasNoise {
+			p.put("<svg x=\"" + place(-noise) + "\" width=\"" + percent(math.Asinh(noise/forestBend), end) +
+				"\" height=\"16\"><rect width=\"100%\" height=\"100%\" class=\"band\"/></svg>")
+		}
+		p.put("<line x1=\"50%\" x2=\"50%\" y2=\"16\" class=\"zero\"/>")
+		if hasLow && hasHigh {
+			p.put("<line" + mark(1, i) + " x1=\"" + place(low) + "\" x2=\"" + place(high) +
+				"\" y1=\"8\" y2=\"8\" class=\"whisker\"/>")
+		}
+		if hasLimit {
+			p.put("<line" + mark(2, i) + " x1=\"" + place(limit) + "\" x2=\"" + place(limit) + "\" y2=\"16\" class=\"rule\"/>")
+		}
+		if ok {
+			p.put("<circle" + mark(0, i) + " cx=\"" + place(v) + "\" cy=\"8\" r=\"5\" class=\"" + deltaClass(*points, i) +
+				"\">" + tip(words) + "</circle>")
+			p.closeBar(arrow(v, true) + unit.Change(v))
+			continue
+		}
+		p.closeBar("unknown")
+	}
+	p.put("<div class=\"bar\" aria-hidden=\"true\"><span></span><svg width=\"100%\" height=\"16\">")
+	for _, v := range []float64{-3, -1, -0.3, -0.1, -0.03, 0, 0.03, 0.1, 0.3, 1, 3, 10} {
+		if math.Abs(v) > most {
+			continue
+		}
+		class := markup("")
+		if a := math.Abs(v); a == 0.03 || a == 0.3 || a == 3 {
+			class = " class=\"roomy\""
+		}
+		p.put("<text x=\"" + place(v) + "\" y=\"12\" text-anchor=\"middle\"" + class + ">" +
+			text(strings.Replace(unit.Change(v), ".0 %", " %", 1)) + "</text>")
+	}
+	p.put("</svg><span></span></div>\n</div>\n<p class=\"muted\">" +
+		text("A point is a change, the line its interval, the shaded part the noise floor, the dashed mark the limit of "+
+			"the rule: what counts lies beyond both. The axis is even up to about 5 %, and bends beyond.") + "</p>\n")
+}

@@ -1,0 +1,50 @@
+package render
+
+// fixed are the names that have a colour of their own on every page: the categories of kernels, the classes of a unit's
+// time, the causes of idle time. The style sheet has the colours, which colour-blind eyes tell apart (a test measures
+// it); what is unknown is pale, what is nothing grey.
+var fixed = map[string]markup{
+	"compute": "k-compute", "idle": "k-idle",
+	"exposed communication": "k-comm", "exposed comm": "k-comm", "communication": "k-comm", "comm": "k-comm",
+	"exposed copy": "k-copy", "copy": "k-copy",
+
+	"sync": "k-sync", "host": "k-host", "launch": "k-launch", "dependency": "k-dependency",
+	"unknown": "k-unknown", "other": "k-unknown", "others": "k-unknown", "(others)": "k-unknown",
+	"idle: sync": "k-sync", "idle: host": "k-host", "idle: launch": "k-launch", "idle: dependency": "k-dependency",
+	"idle: unknown": "k-unknown",
+
+	"memory": "k-memory", "kv_cache": "k-kv", "attention": "k-attention", "linear_attn": "k-linear",
+	"moe_gemm": "k-moegemm", "moe_route": "k-moeroute", "gemm": "k-gemm", "norm": "k-norm", "rope": "k-rope",
+	"activation": "k-activation", "quant": "k-quant", "sampling": "k-sampling", "softmax": "k-softmax",
+	"prepare": "k-prepare", "reduce": "k-reduce", "elementwise": "k-elementwise", "triton": "k-triton",
+}
+
+// Colour is the class of the style sheet for a category, a class of time or a cause of idle time, and whether the name is
+// one of those.
+func Colour(name string) (class string, ok bool) {
+	m, ok := fixed[name]
+	return string(m), ok
+}
+
+// palette is the number of colours in the style sheet for series that have no colour of their own (a device, a
+// percentile, a side), after Okabe and Ito, told apart by the colour-blind.
+const palette = 8
+
+// grey is the colour of what is nothing.
+const grey = 6
+
+func colour(i int) markup { return "c" + num(i%palette) }
+
+// partColour is the colour of the i-th part of a whole: its own, or the next of the palette.
+func partColour(i int, name string) markup {
+	if class, ok := fixed[name]; ok {
+		return class
+	}
+	if i >= grey {
+		i++
+	}
+	return colour(i)
+}
+
+// seriesColour is the colour of the i-th series, whatever it is called.
+func seriesColour(i int, _ string) markup { return colour(i) }

@@ -1,0 +1,381 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// UnitSteps says what happens in a unit of work, kernel by kernel: of each kind that leads its phase on its slowest
+// device, and of the main kind on the others, as far as there is room.
+type UnitSteps struct {
+	Names      []string    `json:"names"`      // of kernels, calls and ranges; what is written elsewhere is the place here
+	Categories []string    `json:"categories"` // of kernels, by name; empty for what is none
+	List       []*UnitStep `json:"list"`
+}
+
+// StepCauses are the causes of idle time in the order in which they are within a gap.
+var StepCauses = []string{"sync", "host", "launch", "dependency", "unknown"}
+
+const stepCauses = 5
+
+// UnitStep is one kind of unit on one device: the sequence of its kernels, of which each is a position, as the unit
+// shown as the median has it. Every nanosecond of its units is at one position or at one of two more: the end, which is
+// the time after a unit's last kernel until the next unit starts, and the rest, which is what the kernels of other units
+// and those at no position take. All sums are over the kept units and close:
+//
+//	Time = Σ (gaps + copies + alone) over positions + gaps and copies at the end + rest
+//
+// Columns are by position and written as [Position] explains; Positions gives them back.
+type UnitStep struct {
+	Group   string `json:"group"`  // id of the kind
+	Device  int64  `json:"device"` // deviceId
+	Units   int64  `json:"units"`  // kept units, which the sums are over
+	Sampled int64  `json:"sampled"`
+	Time    int64  `json:"time"`    // sum of the units' times, ns
+	Aligned int64  `json:"aligned"` // kernels of the units that are at a position
+	Kernels int64  `json:"kernels"` // all of them
+	// Folded says that the sequence was too long: neighbours of one category on one stream are one position.
+	Folded bool `json:"folded"`
+
+	Name        []int64 `json:"name"`         // places in Names
+	Stream      []int64 `json:"stream"`       // runs of the streamId
+	Ran         []int64 `json:"ran"`          // runs of the number of units that it ran in
+	Start       []int64 `json:"start"`        // runs of the sum of offsets from the unit's start, less what comes before it
+	StartMedian []int64 `json:"start_median"` // ns, changes
+	Alone       []int64 `json:"alone"`        // ns, sums
+	AloneMedian []int64 `json:"alone_median"` // ns, mean less median
+	Hidden      []int64 `json:"hidden"`       // runs of the sum of durations less Alone, ns
+	TimeMedian  []int64 `json:"time_median"`  // runs of the median duration less AloneMedian, ns
+	Copies      []int64 `json:"copies"`       // runs of ns, sums
+	Gaps        []int64 `json:"gaps"`         // position less the one before, cause, ns by turns; what is missing is 0
+	GapMedian   []int64 `json:"gap_median"`   // runs of ns
+
+	End  StepEnd `json:"end"`
+	Rest int64   `json:"rest"` // ns, sum
+	// Hiccups are, of the sampled units, single gaps and kernels that took Threshold longer than their median: position,
+	// part (0 the gap, 1 the kernel), Number of the unit, excess in ns by turns; the longest first. The position behind
+	// the last is the end.
+	Hiccups     []int64 `json:"hiccups"`
+	HiccupCount int64   `json:"hiccup_count"` // also of those that there was no room for
+	Threshold   int64   `json:"threshold"`    // ns, 5 % of the median unit
+
+	Shown []*UnitShown `json:"shown"`
+}
+
+// StepEnd is the time after a unit's last kernel, ns: sums over units, and the median of the gap.
+type StepEnd struct {
+	Gap       []int64 `json:"gap"` // by cause
+	Copies    int64   `json:"copies"`
+	GapMedian int64   `json:"gap_median"`
+}
+
+// Position is one kernel of the sequence. Sums are over all units, those without it included; medians over the sampled
+// units, where one without it counts as 0.
+type Position struct {
+	Name               int   // place in [UnitSteps.Names]
+	Stream             int64 // streamId
+	Ran                int64 // units in which it ran, as often as it did
+	Start, StartMedian int64 // ns from the unit's start, where it ran
+	Time, TimeMedian   int64 // ns, duration
+	Alone, AloneMedian int64 // ns that are its alone, as in kernel.exclusive_time_per_unit
+	Copies             int64 // ns of exposed copies before it
+	Gap                [stepCauses]int64
+	GapMedian          int64 // ns of the gap before it
+}
+
+// Idle is the gap before it, all causes.
+func (p *Position) Idle() (sum int64) {
+	for _, ns := range p.Gap {
+		sum += ns
+	}
+	return sum
+}
+
+// Sum is all of the units' time that is at the position.
+func (p *Position) Sum() int64 { return p.Idle() + p.Copies + p.Alone }
+
+// MaxStepPositions bounds the positions of a step.
+const MaxStepPositions = 20_000
+
+// SetPositions writes the columns.
+func (s *UnitStep) SetPositions(list []Position) {
+	for _, column := range []*[]int64{&s.Name, &s.Stream, &s.Ran, &s.Start, &s.StartMedian, &s.Alone, &s.AloneMedian,
+		&s.Hidden, &s.TimeMedian, &s.Copies, &s.Gaps, &s.GapMedian} {
+		*column = []int64{}
+	}
+	var before, last, gapAt int64
+	for i := range list {
+		p := &list[i]
+		s.Name = append(s.Name, int64(p.Name))
+		s.Stream, s.Ran = addRun(s.Stream, p.Stream), addRun(s.Ran, p.Ran)
+		s.Start = addRun(s.Start, p.Start-before-p.Idle()-p.Copies)
+		s.StartMedian = append(s.StartMedian, p.StartMedian-last)
+		s.Alone = append(s.Alone, p.Alone)
+		s.AloneMedian = append(s.AloneMedian, p.Alone/max(s.Units, 1)-p.AloneMedian)
+		s.Hidden = addRun(s.Hidden, p.Time-p.Alone)
+		s.TimeMedian = addRun(s.TimeMedian, p.TimeMedian-p.AloneMedian)
+		s.Copies, s.GapMedian = addRun(s.Copies, p.Copies), addRun(s.GapMedian, p.GapMedian)
+		for cause, ns := range p.Gap {
+			if ns != 0 {
+				s.Gaps = append(s.Gaps, int64(i)-gapAt, int64(cause), ns)
+				gapAt = int64(i)
+			}
+		}
+		before, last = before+p.Sum(), p.StartMedian
+	}
+}
+
+// Positions gives the columns back. It fails where they differ in length or a place is out of range.
+func (s *UnitStep) Positions() ([]Position, error) {
+	n := len(s.Name)
+	if n > MaxStepPositions {
+		return nil, fmt.Errorf("%d positions, %d are allowed", n, MaxStepPositions)
+	}
+	for _, c := range [][]int64{s.StartMedian, s.Alone, s.AloneMedian} {
+		if len(c) != n {
+			return nil, fmt.Errorf("a column of %d for %d positions", len(c), n)
+		}
+	}
+	list := make([]Position, n)
+	var err error
+	runs := func(name string, column []int64, set func(p *Position, v int64)) {
+		if err == nil {
+			put := func(i int, v int64) error { set(&list[i], v); return nil }
+			if err = eachRun(column, n, math.MinInt64, math.MaxInt64, put); err != nil {
+				err = fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	runs("stream", s.Stream, func(p *Position, v int64) { p.Stream = v })
+	runs("ran", s.Ran, func(p *Position, v int64) { p.Ran = v })
+	runs("start", s.Start, func(p *Position, v int64) { p.Start = v })
+	runs("hidden", s.Hidden, func(p *Position, v int64) { p.Time = v })
+	runs("time_median", s.TimeMedian, func(p *Position, v int64) { p.TimeMedian = v })
+	runs("copies", s.Copies, func(p *Position, v int64) { p.Copies = v })
+	runs("gap_median", s.GapMedian, func(p *Position, v int64) { p.GapMedian = v })
+	if err != nil {
+		return nil, err
+	}
+	if err := s.readGaps(list); err != nil {
+		return nil, err
+	}
+	var before, last int64
+	for i := range list {
+		p := &list[i]
+		p.Name, p.Alone = int(s.Name[i]), s.Alone[i]
+		p.AloneMedian = p.Alone/max(s.Units, 1) - s.AloneMedian[i]
+		p.Time += p.Alone
+		p.TimeMedian += p.AloneMedian
+		p.Start += before + p.Idle() + p.Copies
+		last += s.StartMedian[i]
+		p.StartMedian = last
+		before += p.Sum()
+	}
+	return list, nil
+}
+
+func (s *UnitStep) readGaps(list []Position) error {
+	if len(s.Gaps)%3 != 0 {
+		return errors.New("gaps: not three numbers each")
+	}
+	at := int64(0)
+	for i := 0; i < len(s.Gaps); i += 3 {
+		at += s.Gaps[i]
+		cause := s.Gaps[i+1]
+		if s.Gaps[i] < 0 || at < 0 || at >= int64(len(list)) || cause < 0 || cause >= stepCauses {
+			return fmt.Errorf("gaps: cause %d before position %d", cause, at)
+		}
+		list[at].Gap[cause] += s.Gaps[i+2]
+	}
+	return nil
+}
+
+// UnitShown is one unit as it ran: the one nearest to the median, or the slowest. Numbers come by turns; a start is the
+// time since the start before it, ns, the first since the unit's start.
+type UnitShown struct {
+	Which    string  `json:"which"`    // median or slowest
+	Number   int64   `json:"number"`   // counts the units of a process on a device from 0
+	Start    int64   `json:"start"`    // ns, as the capture counts
+	Duration int64   `json:"duration"` // ns
+	GPU      []int64 `json:"gpu"`      // name, streamId, start, ns: work that overlaps the unit, by start
+	Gaps     []int64 `json:"gaps"`     // start, and ns by cause: a gap in which nothing ran on the device
+	Thread   string  `json:"thread"`   // that launched most of the unit's kernels; empty where it is not known
+	Calls    []int64 `json:"calls"`    // name, start, ns: of that thread
+	Ranges   []int64 `json:"ranges"`   // name, depth, start, ns: open on that thread
+	LeftOut  int64   `json:"left_out"` // events that there was no room for
+}
+
+// Widths of the lists of a [UnitShown].
+const (
+	shownGPU    = 4
+	shownGap    = 1 + stepCauses
+	shownCall   = 3
+	shownRange  = 4
+	maxShown    = 100_000 // numbers of a list
+	medianUnit  = "median"
+	slowestUnit = "slowest"
+)
+
+// UnitEvent is one event of a unit that is shown. Start is ns since the unit's start; Lane is the streamId of GPU work,
+// and how many ranges are around a range.
+type UnitEvent struct {
+	Name            int
+	Lane            int64
+	Start, Duration int64
+}
+
+// UnitGap is one gap of a unit that is shown, by cause, ns; causes follow each other.
+type UnitGap struct {
+	Start  int64
+	Causes [stepCauses]int64
+}
+
+// Duration of the gap, ns.
+func (g *UnitGap) Duration() (sum int64) {
+	for _, ns := range g.Causes {
+		sum += ns
+	}
+	return sum
+}
+
+// SetEvents writes the lists; each must be sorted by start.
+func (u *UnitShown) SetEvents(work, calls, ranges []UnitEvent, gaps []UnitGap) {
+	u.GPU, u.Calls, u.Ranges, u.Gaps = []int64{}, []int64{}, []int64{}, []int64{}
+	last := int64(0)
+	for _, e := range work {
+		u.GPU = append(u.GPU, int64(e.Name), e.Lane, e.Start-last, e.Duration)
+		last = e.Start
+	}
+	last = 0
+	for _, e := range calls {
+		u.Calls = append(u.Calls, int64(e.Name), e.Start-last, e.Duration)
+		last = e.Start
+	}
+	last = 0
+	for _, e := range ranges {
+		u.Ranges = append(u.Ranges, int64(e.Name), e.Lane, e.Start-last, e.Duration)
+		last = e.Start
+	}
+	last = 0
+	for _, g := range gaps {
+		u.Gaps = append(append(u.Gaps, g.Start-last), g.Causes[:]...)
+		last = g.Start
+	}
+}
+
+// Events gives the lists back; they must be valid.
+func (u *UnitShown) Events() (work, calls, ranges []UnitEvent, gaps []UnitGap) {
+	last := int64(0)
+	for i := 0; i+shownGPU <= len(u.GPU); i += shownGPU {
+		last += u.GPU[i+2]
+		work = append(work, UnitEvent{int(u.GPU[i]), u.GPU[i+1], last, u.GPU[i+3]})
+	}
+	last = 0
+	for i := 0; i+shownCall <= len(u.Calls); i += shownCall {
+		last += u.Calls[i+1]
+		calls = append(calls, UnitEvent{int(u.Calls[i]), 0, last, u.Calls[i+2]})
+	}
+	last = 0
+	for i := 0; i+shownRange <= len(u.Ranges); i += shownRange {
+		last += u.Ranges[i+2]
+		ranges = append(ranges, UnitEvent{int(u.Ranges[i]), u.Ranges[i+1], last, u.Ranges[i+3]})
+	}
+	last = 0
+	for i := 0; i+shownGap <= len(u.Gaps); i += shownGap {
+		last += u.Gaps[i]
+		gaps = append(gaps, UnitGap{last, [stepCauses]int64(u.Gaps[i+1 : i+shownGap])})
+	}
+	return work, calls, ranges, gaps
+}
+
+// Step is what is known of a kind of unit on a device; nil where nothing is. A negative device is any.
+func (u *Unit) Step(group string, device int64) *UnitStep {
+	if u.Steps == nil {
+		return nil
+	}
+	for _, s := range u.Steps.List {
+		if s.Group == group && (device < 0 || s.Device == device) {
+			return s
+		}
+	}
+	return nil
+}
+
+// fill replaces nil slices.
+func (s *UnitSteps) fill() {
+	notNil(&s.Names)
+	notNil(&s.Categories)
+	notNil(&s.List)
+	for _, k := range s.List {
+		if k == nil {
+			continue
+		}
+		for _, column := range []*[]int64{&k.Name, &k.Stream, &k.Ran, &k.Start, &k.StartMedian, &k.Alone,
+			&k.AloneMedian, &k.Hidden, &k.TimeMedian, &k.Copies, &k.Gaps, &k.GapMedian, &k.End.Gap, &k.Hiccups} {
+			notNil(column)
+		}
+		notNil(&k.Shown)
+		for _, u := range k.Shown {
+			if u != nil {
+				for _, list := range []*[]int64{&u.GPU, &u.Gaps, &u.Calls, &u.Ranges} {
+					notNil(list)
+				}
+			}
+		}
+	}
+}
+
+// validate reports the first thing that a reader of steps would stumble over.
+func (s *UnitSteps) validate() error {
+	if s.Names == nil || s.List == nil || len(s.Categories) != len(s.Names) {
+		return errors.New("names and categories do not fit")
+	}
+	known := func(name int64) bool { return name >= 0 && name < int64(len(s.Names)) }
+	for i, k := range s.List {
+		if k == nil || k.Shown == nil || len(k.End.Gap) != stepCauses || k.Units < 1 || len(k.Hiccups)%4 != 0 {
+			return fmt.Errorf("step %d is not complete", i)
+		}
+		list, err := k.Positions()
+		if err != nil {
+			return fmt.Errorf("step %d: %w", i, err)
+		}
+		for n := range list {
+			if !known(int64(list[n].Name)) {
+				return fmt.Errorf("step %d: position %d has name %d", i, n, list[n].Name)
+			}
+		}
+		for h := 0; h < len(k.Hiccups); h += 4 {
+			if at := k.Hiccups[h]; at < 0 || at > int64(len(list)) {
+				return fmt.Errorf("step %d: a hiccup at position %d of %d", i, at, len(list))
+			}
+		}
+		for _, u := range k.Shown {
+			if err := u.validate(known); err != nil {
+				return fmt.Errorf("step %d: %w", i, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (u *UnitShown) validate(known func(name int64) bool) error {
+	if u == nil || u.Duration < 0 || u.Which != medianUnit && u.Which != slowestUnit {
+		return errors.New("a unit that is shown is not complete")
+	}
+	for _, l := range []struct {
+		list  []int64
+		width int
+		named bool
+	}{{u.GPU, shownGPU, true}, {u.Calls, shownCall, true}, {u.Ranges, shownRange, true}, {u.Gaps, shownGap, false}} {
+		if l.list == nil || len(l.list)%l.width != 0 || len(l.list) > maxShown {
+			return fmt.Errorf("a list of %d numbers, %d each", len(l.list), l.width)
+		}
+		for i := 0; i < len(l.list) && l.named; i += l.width {
+			if !known(l.list[i]) || l.list[i+l.width-1] < 0 {
+				return fmt.Errorf("an event of name %d", l.list[i])
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,300 @@
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
+	"github.com/nsys-llm/explain/gate/history"
+)
+
+// The parts of explain history that only read: list, show, export.
+
+// textOrJSON are the formats of what is printed about a history.
+var textOrJSON = []string{"text", "json"}
+
+// wantFormat refuses formats that are not in the list.
+func wantFormat(format string, formats []string) error {
+	if !slices.Contains(formats, format) {
+		return usagef("--format %s is unknown; it is one of %s", format, strings.Join(formats, ", "))
+	}
+	return nil
+}
+
+// printJSON writes a value as indented JSON.
+func printJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+func newHistoryList(e *env) *cobra.Command {
+	var f historyFlags
+	var limit int
+	format := "text"
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List workloads and their newest runs",
+		Example: `  explain history list --store history.db --branch main --limit 50`,
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := wantFormat(format, textOrJSON); err != nil {
+				return err
+			}
+			if limit < 1 {
+				return usagef("--limit must be at least 1, got %d", limit)
+			}
+			return f.with(cmd, history.Read, func(s *history.Store) error {
+				filter := f.filter()
+				filter.Limit = limit
+				runs, err := s.Runs(cmd.Context(), filter)
+				if err != nil {
+					return err
+				}
+				workloads, err := s.Workloads(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if format == "json" {
+					list := struct {
+						Schema    string                      `json:"schema"`
+						Workloads map[string]history.Workload `json:"workloads"`
+						Runs      []history.Run               `json:"runs"`
+					}{"explain.history.runs/1", workloads, append([]history.Run{}, runs...)}
+					return printJSON(e.Out, list)
+				}
+				return render.Terminal(e.Out, runsPage(runs, workloads), render.TerminalOptions{Color: e.colour()})
+			})
+		},
+	}
+	f.register(e, cmd.Flags())
+	cmd.Flags().IntVar(&limit, "limit", 30, "the newest `N` runs")
+	cmd.Flags().StringVar(&format, "format", "text", "print this `FORMAT`: "+strings.Join(textOrJSON, ", "))
+	completeFlag(cmd, "format", textOrJSON)
+	return cmd
+}
+
+// runsPage lists workloads and runs.
+func runsPage(runs []history.Run, workloads map[string]history.Workload) doc.Document {
+	var d doc.Document
+	d.Add(doc.H(1, "runs", counted(len(runs), "run")))
+	var fields doc.Fields
+	for _, id := range slices.Sorted(maps.Keys(workloads)) {
+		if !slices.ContainsFunc(runs, func(r history.Run) bool { return r.Workload == id }) {
+			continue
+		}
+		var value []doc.Span
+		for i, k := range slices.Sorted(maps.Keys(workloads[id])) {
+			if i > 0 {
+				value = append(value, doc.Text(", "))
+			}
+			value = append(value, doc.Text(k+" "), doc.Name(workloads[id][k]))
+		}
+		fields.Items = append(fields.Items, doc.Field{Label: id, Value: value})
+	}
+	if len(fields.Items) == 0 {
+		d.Add(doc.P(doc.Text("No run is of that kind.")))
+		return d
+	}
+	d.Add(fields)
+	t := doc.Table{ID: "runs", Columns: []doc.Column{{Title: "Time"}, {Title: "Commit"}, {Title: "Branch"}, {Title: "Workload"},
+		{Title: "Environment"}, {Title: "Capture"}}}
+	for _, r := range slices.Backward(runs) {
+		t.Rows = append(t.Rows, []doc.Cell{doc.Spans(doc.Text(r.Time.Format("2006-01-02 15:04"))), doc.Spans(doc.Code(history.Short(r.Commit))),
+			doc.Spans(doc.Text(r.Branch)), doc.Spans(doc.Code(r.Workload)), doc.Spans(doc.Code(r.Epoch)), doc.Spans(doc.Name(r.Name))})
+	}
+	d.Add(t)
+	return d
+}
+
+func newHistoryShow(e *env) *cobra.Command {
+	var f historyFlags
+	var out string
+	format := "text"
+	cmd := &cobra.Command{
+		Use:   "show COMMIT",
+		Short: "Show the runs of a commit and their numbers",
+		Long: `show prints the numbers of each run of a commit. COMMIT is a commit, the beginning of one, or a tag.
+With --out the kept reports are written into a folder, where diff and gate can read them.`,
+		Example: `  explain history show v1.4.0 --store history.db
+  explain history show 3f2a91c --store history.db --out then/`,
+		Args: oneCommit,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := wantFormat(format, textOrJSON); err != nil {
+				return err
+			}
+			return f.with(cmd, history.Read, func(s *history.Store) error {
+				filter := f.filter()
+				filter.Commit = args[0]
+				runs, err := s.Runs(cmd.Context(), filter)
+				if err != nil {
+					return err
+				}
+				if out != "" {
+					if err := writeReports(cmd, s, runs, out); err != nil {
+						return err
+					}
+				}
+				points := []history.Point{}
+				if err := s.Points(cmd.Context(), filter, func(p *history.Point) error {
+					points = append(points, *p)
+					return nil
+				}); err != nil {
+					return err
+				}
+				if format == "json" {
+					return printJSON(e.Out, struct {
+						Schema string          `json:"schema"`
+						Runs   []history.Run   `json:"runs"`
+						Points []history.Point `json:"points"`
+					}{"explain.history.points/1", append([]history.Run{}, runs...), points})
+				}
+				return render.Terminal(e.Out, pointsPage(runs, points), render.TerminalOptions{Color: e.colour()})
+			})
+		},
+	}
+	f.register(e, cmd.Flags())
+	cmd.Flags().StringVarP(&out, "out", "o", "", "write the kept reports into this `DIR`, one file for each run")
+	cmd.Flags().StringVar(&format, "format", "text", "print this `FORMAT`: "+strings.Join(textOrJSON, ", "))
+	completeFlag(cmd, "format", textOrJSON)
+	_ = cmd.MarkFlagDirname("out")
+	return cmd
+}
+
+// writeReports writes the kept reports of runs into a folder.
+func writeReports(cmd *cobra.Command, s *history.Store, runs []history.Run, dir string) error {
+	reports, err := s.Reports(cmd.Context(), runs)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for i, r := range reports {
+		name := filepath.Join(dir, runs[i].Commit+"-"+runs[i].Key[:8]+".json")
+		if err := whole.File(name, func(w io.Writer) error { return report.Write(w, r) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pointsPage shows the numbers of runs side by side.
+func pointsPage(runs []history.Run, points []history.Point) doc.Document {
+	var d doc.Document
+	for i := range runs {
+		r := &runs[i]
+		d.Add(doc.Heading{Level: 1, ID: r.Key, Spans: doc.Spans(doc.Text(r.Commit+", "+r.Time.Format("2006-01-02 15:04")+", "+r.Branch+", "), doc.Name(r.Name))})
+		t := doc.Table{ID: "points", Columns: []doc.Column{{Title: "Metric"}, {Title: "Of"}, {Title: "Value", Align: doc.Right},
+			{Title: "Reference", Align: doc.Right}}}
+		for k := range points {
+			p := &points[k]
+			if p.Capture != r.Capture || p.Commit != r.Commit || p.Workload != r.Workload || p.Epoch != r.Epoch || p.Branch != r.Branch {
+				continue
+			}
+			of, beside := p.Kind, ""
+			if of == "" {
+				of = labelText(p.Labels)
+			}
+			if p.Pinned != nil {
+				beside = unit.Format(*p.Pinned, p.Unit)
+			}
+			t.Rows = append(t.Rows, []doc.Cell{doc.Spans(doc.Code(p.Metric)), doc.Spans(doc.Name(of)),
+				doc.Spans(doc.Text(unit.Format(p.Value, p.Unit))), doc.Spans(doc.Text(beside))})
+		}
+		d.Add(t)
+	}
+	return d
+}
+
+// exportFormats of explain history export. Columns stores read both of them.
+var exportFormats = []string{"ndjson", "csv"}
+
+func newHistoryExport(e *env) *cobra.Command {
+	var f historyFlags
+	var out string
+	format := exportFormats[0]
+	cmd := &cobra.Command{
+		Use:   "export",
+		Short: "Write every number as lines of JSON or CSV, for other tools",
+		Long: `export writes one line for each number of each run, the oldest run first. DuckDB, ClickHouse, BigQuery
+and Spark read both formats; for Parquet: duckdb -c "COPY (FROM 'history.ndjson') TO 'history.parquet'".`,
+		Example: `  explain history export --store history.db --format ndjson --out history.ndjson`,
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := wantFormat(format, exportFormats); err != nil {
+				return err
+			}
+			return f.with(cmd, history.Read, func(s *history.Store) error {
+				write := func(w io.Writer) error { return exportPoints(cmd, s, f.filter(), format, w) }
+				if out == "" {
+					return write(e.Out)
+				}
+				return whole.File(out, write)
+			})
+		},
+	}
+	f.register(e, cmd.Flags())
+	cmd.Flags().StringVar(&format, "format", format, "the `FORMAT`: "+strings.Join(exportFormats, ", "))
+	cmd.Flags().StringVarP(&out, "out", "o", "", "write into this `FILE` (default: standard output)")
+	completeFlag(cmd, "format", exportFormats)
+	return cmd
+}
+
+func exportPoints(cmd *cobra.Command, s *history.Store, filter history.Filter, format string, w io.Writer) error {
+	if format == "ndjson" {
+		return s.Points(cmd.Context(), filter, func(p *history.Point) error {
+			line, err := p.Line()
+			if err == nil {
+				_, err = w.Write(line)
+			}
+			return err
+		})
+	}
+	c := csv.NewWriter(w)
+	err := c.Write([]string{"repository", "branch", "commit", "time", "workload", "epoch", "capture", "metric", "labels", "kind",
+		"unit", "value", "pinned_commit", "pinned"})
+	if err != nil {
+		return err
+	}
+	err = s.Points(cmd.Context(), filter, func(p *history.Point) error {
+		number := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+		commit, pinned := "", ""
+		if p.Pinned != nil {
+			commit, pinned = *p.PinnedCommit, number(*p.Pinned)
+		}
+		return c.Write([]string{p.Repository, p.Branch, p.Commit, p.Time.Format("2006-01-02T15:04:05Z"), p.Workload, p.Epoch, p.Capture, p.Metric,
+			cell(p.Labels.String()), cell(p.Kind), p.Unit, number(p.Value), commit, pinned})
+	})
+	c.Flush()
+	if err == nil {
+		err = c.Error()
+	}
+	if err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	return nil
+}
+
+// cell keeps a spreadsheet from taking text of a capture for a formula.
+func cell(s string) string {
+	s = clean(s)
+	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
+		return "'" + s
+	}
+	return s
+}

@@ -1,0 +1,87 @@
+// Package docs is everything that explain says about itself outside help texts: the pages of sections, of comparisons and
+// of the work around them, and one search that finds each name that an output prints. The pages of examples/docs are made
+// from it. It reads no capture and no report.
+package docs
+
+import (
+	"embed"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/diff"
+)
+
+//go:embed pages/*.md
+var files embed.FS
+
+// Page is one page of the documentation.
+type Page struct {
+	Name  string // what `explain doc` takes
+	Title string // its first heading
+	Group string // the list it stands in
+	Text  string // markdown
+}
+
+// Groups of pages, in the order of the list.
+const (
+	GroupUse      = "Using explain"
+	GroupSections = "Sections of the report"
+	GroupMore     = "How it decides, how it is built"
+)
+
+// own are the pages of this package, by group, in the order of the list.
+var own = []struct {
+	group string
+	names []string
+}{
+	{GroupUse, []string{
+		"report", "diff", "gate", "capture", "exit-codes", "environment", "words", "reasons", "privacy"}},
+	{GroupMore, []string{"statistics", "speed", "architecture"}},
+}
+
+// Pages lists every page: how to use explain, the sections in the order of the report, how it decides. Callers do not
+// change it.
+var Pages = sync.OnceValue(allPages)
+
+func allPages() []Page {
+	var list []Page
+	add := func(group, name, text string) {
+		title, _, _ := strings.Cut(strings.TrimPrefix(text, "# "), "\n")
+		list = append(list, Page{Name: name, Title: title, Group: group, Text: text})
+	}
+	mine := func(group string) {
+		for _, g := range own {
+			for _, name := range g.names {
+				if text, err := files.ReadFile("pages/" + name + ".md"); err == nil && g.group == group {
+					add(group, name, string(text))
+				}
+			}
+		}
+	}
+	mine(GroupUse)
+	add(GroupUse, "evidence", analyze.EvidencePage())
+	for _, s := range analyze.Sections() {
+		if text, err := analyze.SectionPage(s.ID); err == nil {
+			add(GroupSections, s.ID, text)
+		}
+	}
+	for _, name := range diff.Pages() {
+		if text, err := diff.Page(name); err == nil {
+			add(GroupMore, name, text)
+		}
+	}
+	mine(GroupMore)
+	return list
+}
+
+// ByName is the page of a name.
+func ByName(name string) (Page, bool) {
+	pages := Pages()
+	i := slices.IndexFunc(pages, func(p Page) bool { return p.Name == name })
+	if i < 0 {
+		return Page{}, false
+	}
+	return pages[i], true
+}

@@ -1,0 +1,201 @@
+package docs
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report/schema"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+const root = "../../../.."
+
+func found(name string) bool {
+	_, page := ByName(name)
+	return page || len(Find(name)) > 0
+}
+
+// sources are the Go files of packages, tests left out.
+func sources(t *testing.T, dirs ...string) string {
+	t.Helper()
+	var b strings.Builder
+	for _, dir := range dirs {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d os.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			b.Write(text)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.String()
+}
+
+// enums are the values that a schema allows for text.
+func enums(t *testing.T, name string) []string {
+	t.Helper()
+	text, _ := schema.Text(name)
+	var tree any
+	if err := json.Unmarshal([]byte(text), &tree); err != nil {
+		t.Fatal(err)
+	}
+	var list []string
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			if values, ok := v["enum"].([]any); ok {
+				for _, one := range values {
+					if s, ok := one.(string); ok && s != "" {
+						list = append(list, s)
+					}
+				}
+			}
+			for _, child := range v {
+				walk(child)
+			}
+		case []any:
+			for _, child := range v {
+				walk(child)
+			}
+		}
+	}
+	walk(tree)
+	return list
+}
+
+// TestEveryNameIsFound: each name that an output can show leads somewhere.
+func TestEveryNameIsFound(t *testing.T) {
+	words := map[string][]string{"exit code": {"0", "1", "2", "3", "4", "exit 4", "exit code 4"}}
+	for _, s := range analyze.Sections() {
+		words["section"] = append(words["section"], s.ID, s.Title)
+		for i := range s.Tables {
+			table := &s.Tables[i]
+			words["table"] = append(words["table"], table.ID, table.Title)
+			if table.File != "" {
+				words["file"] = append(words["file"], table.File, "tables/"+table.File)
+			}
+			for _, c := range table.Columns {
+				words["column"] = append(words["column"], c.ID, c.Title)
+				for _, v := range c.CSV {
+					words["column"] = append(words["column"], v.Name)
+				}
+			}
+		}
+	}
+	for _, m := range analyze.Metrics() {
+		words["metric"] = append(words["metric"], m.ID)
+		for _, l := range m.Labels {
+			for _, label := range strings.Split(l, ",") {
+				words["label"] = append(words["label"], label)
+			}
+		}
+		for _, statistic := range Statistics {
+			if m.Stats {
+				words["metric"] = append(words["metric"], m.ID+"."+statistic, m.ID+"."+statistic+"{device=0}")
+			}
+		}
+	}
+	words["finding"] = analyze.FindingIDs()
+	for _, c := range append(comparison.Codes(), comparison.Doubts()...) {
+		words["reason"] = append(words["reason"], string(c))
+	}
+	code := sources(t, "analyze")
+	for _, m := range regexp.MustCompile(`(?:Warn|warn)\(\s*"([a-z_]+)"|Code:\s+"([a-z_]+)"`).FindAllStringSubmatch(code, -1) {
+		words["warning"] = append(words["warning"], m[1]+m[2])
+	}
+	_, list, _ := strings.Cut(code, "var worstFirst = []string{")
+	list, _, _ = strings.Cut(list, "}")
+	for _, m := range regexp.MustCompile(`"([a-z_]+)"`).FindAllStringSubmatch(list, -1) {
+		words["warning"] = append(words["warning"], m[1])
+	}
+	for _, m := range regexp.MustCompile(`\.Find\("([a-z_]+)"`).FindAllStringSubmatch(code, -1) {
+		words["finding"] = append(words["finding"], m[1])
+	}
+	for _, m := range regexp.MustCompile(`[gG]etenv\("([A-Z_]+)"\)`).FindAllStringSubmatch(sources(t, "cmd", "analyze", "gate"), -1) {
+		if !strings.HasSuffix(m[1], "STANDIN") { // of tests
+			words["variable"] = append(words["variable"], m[1])
+		}
+	}
+	for _, name := range schema.Names() {
+		words["value in schema "+name] = enums(t, name)
+	}
+	for kind, least := range map[string]int{
+		"section": 80, "metric": 500, "finding": 40, "reason": 24, "warning": 30, "column": 500, "variable": 14, "label": 20} {
+		if len(words[kind]) < least {
+			t.Errorf("only %d words of kind %s", len(words[kind]), kind)
+		}
+	}
+	for kind, list := range words {
+		slices.Sort(list)
+		for _, w := range slices.Compact(list) {
+			if w != "" && !found(w) {
+				t.Errorf("%s %q is not found", kind, w)
+			}
+		}
+	}
+}
+
+// TestFind says what some names mean, one of each way in which they are found.
+func TestFind(t *testing.T) {
+	for name, want := range map[string]string{
+		"unit.time.p50":               "p50: median",
+		"gpu.idle_cause_time":         "labels device,cause",
+		"gpu_idle":                    "finding of section gpu_time: (medium from 20 % of the window",
+		"wide_interval":               "the interval holds both a change and none",
+		"exit code 4":                 "inconclusive; `diff`, `gate`",
+		"NO_COLOR":                    "no colour",
+		"busy_ms":                     `column "Busy" (busy) of table gpu_time in section gpu_time, in ns`,
+		"PAIRED BY":                   "how the kernel of the base was matched",
+		"tables/gpu_time.csv":         "table gpu_time (Time by class) of section gpu_time",
+		"unit.time.p99{phase=decode}": "p99: 90th and 99th percentile",
+	} {
+		list := Find(name)
+		if !slices.ContainsFunc(list, func(e Entry) bool { return strings.Contains(e.Text, want) }) {
+			t.Errorf("%s: %+v, want %q", name, list, want)
+		}
+	}
+	for _, name := range []string{"", " ", "no_such_word", "unit.time.p51"} {
+		if list := Find(name); len(list) != 0 {
+			t.Errorf("%q: %+v", name, list)
+		}
+	}
+}
+
+// TestPagesAreWhole: each page has a title of its own, and its links to files of the repository lead somewhere.
+func TestPagesAreWhole(t *testing.T) {
+	names := map[string]bool{}
+	for _, p := range Pages() {
+		if names[p.Name] || p.Title == "" || !strings.HasPrefix(p.Text, "# ") || len(p.Text) < 200 {
+			t.Errorf("page %q (%q), %d bytes", p.Name, p.Title, len(p.Text))
+		}
+		names[p.Name] = true
+		for _, l := range regexp.MustCompile(`\]\(([^)#]+)\)`).FindAllStringSubmatch(p.Text, -1) {
+			if strings.Contains(l[1], "://") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(root, "examples", "docs", filepath.FromSlash(l[1]))); err != nil {
+				t.Errorf("page %s links to %s, which is not there", p.Name, l[1])
+			}
+		}
+	}
+	files, err := filepath.Glob("pages/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if name := strings.TrimSuffix(filepath.Base(f), ".md"); !names[name] {
+			t.Errorf("page %s is in no group", name)
+		}
+	}
+}

@@ -1,0 +1,196 @@
+package docs
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/nsys-llm/explain/analyze"
+)
+
+// Statistics of a metric, as they follow its id.
+var Statistics = []string{"min", "p50", "p90", "p99", "max", "mean", "stddev"}
+
+// MetricsPage is the page of entries that are metrics: explain metrics prints all of them.
+const MetricsPage = "metrics"
+
+// Entry is one place where a name is explained.
+type Entry struct {
+	Page string // that holds it
+	Text string // markdown of one or a few lines
+}
+
+// maxEntries bounds an answer: a common word is in the first columns of many tables.
+const maxEntries = 6
+
+// Find says what a name means: of a page, a metric with or without a statistic and labels, a finding, a table or a column
+// of the report, a word of a table of any page. Spelling counts but for case. Nil where nothing explains it.
+func Find(name string) []Entry {
+	name = strings.TrimSpace(name)
+	var list []Entry
+	if m, statistic, ok := Metric(name); ok {
+		list = append(list, Entry{MetricsPage, MetricText(m, statistic)})
+	}
+	if section, _, ok := analyze.FindingPage(name); ok {
+		list = append(list, Entry{section, findingText(section, name)})
+	}
+	for _, p := range Pages() {
+		if strings.EqualFold(p.Title, name) {
+			list = append(list, Entry{p.Name, "a page: explain doc " + p.Name})
+		}
+	}
+	list = append(list, index()[strings.ToLower(name)]...)
+	list = append(list, columns()[strings.ToLower(name)]...)
+	if code, ok := strings.CutPrefix(strings.ToLower(name), "exit "); ok && len(list) == 0 {
+		return Find(strings.TrimPrefix(code, "code "))
+	}
+	return list[:min(len(list), maxEntries)]
+}
+
+var metrics = sync.OnceValue(analyze.Metrics)
+
+// Metric is the metric of an id that may go on with a statistic and labels.
+func Metric(name string) (m analyze.MetricInfo, statistic string, found bool) {
+	name, _, _ = strings.Cut(name, "{")
+	all := metrics()
+	at := func(id string) int {
+		return slices.IndexFunc(all, func(m analyze.MetricInfo) bool { return m.ID == id })
+	}
+	if i := at(name); i >= 0 {
+		return all[i], "", true
+	}
+	dot := strings.LastIndexByte(name, '.')
+	if dot < 0 || !slices.Contains(Statistics, name[dot+1:]) {
+		return m, "", false
+	}
+	if i := at(name[:dot]); i >= 0 {
+		return all[i], name[dot+1:], true
+	}
+	return m, "", false
+}
+
+// MetricText describes a metric in a few lines.
+func MetricText(m analyze.MetricInfo, statistic string) string {
+	labels := slices.Clone(m.Labels)
+	for i, l := range labels {
+		if l == "" {
+			labels[i] = "–"
+		}
+	}
+	scale := m.Scale
+	if m.Stats {
+		scale += " with statistics"
+	}
+	id := m.ID
+	if statistic != "" {
+		id += "." + statistic
+	}
+	text := fmt.Sprintf("%s\n  unit %s, better %s, %s, %s, %s; labels %s; section %s\n%s", id,
+		m.Unit, m.Better, m.Assume, scale, m.Lifecycle,
+		strings.Join(labels, " | "), strings.Join(m.Sections, ", "), Wrap(m.Meaning, 96, "  "))
+	if statistic != "" {
+		for _, e := range index()[statistic] {
+			if e.Page == "statistics" {
+				text += "  " + statistic + ": " + e.Text + "\n"
+			}
+		}
+	}
+	return text
+}
+
+// findingText is what the page of a section says of a finding: the item that begins with its name.
+func findingText(section, id string) string {
+	p, _ := ByName(section)
+	_, text, _ := strings.Cut(p.Text, "**"+id+"**")
+	end := regexp.MustCompile(`\n(- |\n|#)`).FindStringIndex(text)
+	if end != nil {
+		text = text[:end[0]]
+	}
+	text = strings.Join(strings.Fields(strings.TrimLeft(text, ".: ")), " ")
+	return "finding of section " + section + ": " + text
+}
+
+// cell is a name in the first column of a table.
+var cell = regexp.MustCompile("`([^`]+)`")
+
+// index is every row of a table of a page, by the names in its first cell, in lower case.
+var index = sync.OnceValue(func() map[string][]Entry {
+	rows := map[string][]Entry{}
+	for _, p := range Pages() {
+		for _, line := range strings.Split(p.Text, "\n") {
+			first, rest, ok := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
+			if !ok || !strings.HasPrefix(line, "| ") {
+				continue
+			}
+			rest = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "|"))
+			rest = strings.ReplaceAll(rest, " | ", "; ")
+			for _, m := range cell.FindAllStringSubmatch(first, -1) {
+				name := strings.ToLower(m[1])
+				rows[name] = append(rows[name], Entry{p.Name, rest})
+			}
+		}
+	}
+	return rows
+})
+
+// columns are the tables and columns of the report, by their ids, titles and names in files, in lower case.
+var columns = sync.OnceValue(func() map[string][]Entry {
+	places := map[string][]Entry{}
+	add := func(section, text string, names ...string) {
+		for i, n := range names {
+			names[i] = strings.ToLower(n)
+		}
+		slices.Sort(names)
+		for _, n := range slices.Compact(names) {
+			places[n] = append(places[n], Entry{section, text})
+		}
+	}
+	for _, s := range analyze.Sections() {
+		for i := range s.Tables {
+			t := &s.Tables[i]
+			names := []string{t.ID, t.Title}
+			if t.File != "" {
+				names = append(names, t.File, "tables/"+t.File)
+			}
+			add(s.ID, fmt.Sprintf("table %s (%s) of section %s", t.ID, t.Title, s.ID), names...)
+			for _, c := range t.Columns {
+				names := []string{c.ID, c.Title}
+				for _, v := range c.CSV {
+					names = append(names, v.Name)
+				}
+				text := fmt.Sprintf("column %q (%s) of table %s in section %s", c.Title, c.ID, t.ID, s.ID)
+				if c.Unit != "" {
+					text += ", in " + c.Unit
+				}
+				add(s.ID, text, names...)
+			}
+		}
+	}
+	return places
+})
+
+// Wrap breaks text into lines of at most width runes, each with an indent.
+func Wrap(text string, width int, indent string) string {
+	var b strings.Builder
+	line := 0
+	for _, word := range strings.Fields(text) {
+		n := len([]rune(word))
+		switch {
+		case line == 0:
+			b.WriteString(indent)
+			line = len(indent)
+		case line+1+n > width:
+			b.WriteString("\n" + indent)
+			line = len(indent)
+		default:
+			b.WriteByte(' ')
+			line++
+		}
+		b.WriteString(word)
+		line += n
+	}
+	b.WriteByte('\n')
+	return b.String()
+}

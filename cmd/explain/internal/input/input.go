@@ -1,0 +1,215 @@
+// Package input finds out what the files are that people name: traces, reports, summaries, folders of evidence. It goes
+// by their content, never by their names, and analyses none of them.
+package input
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/limit"
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
+)
+
+// Kind is what an input is, by its content.
+type Kind string
+
+// The kinds.
+const (
+	Trace   Kind = "trace" // and evidence without a trace, which is analysed like one
+	Report  Kind = "report"
+	Summary Kind = "summary" // profilemate's summary.json
+)
+
+// File is one file to compare, or a folder of evidence.
+type File struct {
+	Path string
+	Kind Kind
+}
+
+// Find finds out what a path is. A folder is the report that explain --out wrote into it, or one of evidence.
+func Find(path string) (File, error) {
+	in := File{Path: path, Kind: Trace}
+	info, err := os.Stat(path)
+	if err == nil && info.IsDir() {
+		in.Path = filepath.Join(path, "report.json")
+		if _, err := os.Stat(in.Path); err != nil {
+			if analyze.HoldsEvidence(path) {
+				return File{Path: path, Kind: Trace}, nil
+			}
+			return in, fmt.Errorf("%s is a folder without report.json; name a trace, a report.json, or a folder that explain --out wrote", path)
+		}
+	}
+	f, err := os.Open(in.Path)
+	if err != nil { // analyze says what is wrong with it
+		return in, nil
+	}
+	defer f.Close()
+	head, err := bufio.NewReaderSize(f, 512).Peek(512)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return in, nil
+	}
+	head = bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n")
+	if len(head) == 0 || head[0] != '{' {
+		return in, nil
+	}
+	in.Kind, err = jsonKind(in.Path)
+	return in, err
+}
+
+// FindAll are the inputs that a list of file names, globs and lists separated by commas names. A glob that matches
+// nothing is an error: a side must not get smaller in silence.
+func FindAll(flag string, names []string) ([]File, error) {
+	paths, err := Expand(flag, names)
+	if err != nil {
+		return nil, err
+	}
+	var list []File
+	for _, p := range paths {
+		in, err := Find(p)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, in)
+	}
+	return list, nil
+}
+
+// Captures are inputs as FindAll has them, of which none holds totals only.
+func Captures(flag string, names []string) ([]File, error) {
+	list, err := FindAll(flag, names)
+	for _, in := range list {
+		if in.Kind == Summary {
+			return nil, usage.Errorf("%s: %s is a summary.json, which holds totals: name the trace or its report.json",
+				flag, in.Path)
+		}
+	}
+	return list, err
+}
+
+// Expand turns names into paths: what Exists is taken as it is, else split at commas, else a glob. What a glob matches is
+// in the order of the names.
+func Expand(flag string, names []string) ([]string, error) {
+	var list []string
+	for _, name := range names {
+		parts := []string{name}
+		if !Exists(name) {
+			parts = strings.Split(name, ",")
+		}
+		for _, p := range parts {
+			if p = strings.TrimSpace(p); p == "" {
+				return nil, usage.Errorf("%s: a file name is empty", flag)
+			}
+			if Exists(p) || !strings.ContainsAny(p, "*?[") {
+				list = append(list, p)
+				continue
+			}
+			found, err := filepath.Glob(p)
+			if err != nil {
+				return nil, usage.Errorf("%s %s: %w", flag, p, err)
+			}
+			if len(found) == 0 {
+				return nil, fmt.Errorf("%s %s matches no file", flag, p)
+			}
+			list = append(list, found...)
+		}
+	}
+	return list, nil
+}
+
+// Exists reports whether there is a file or a folder of this path.
+func Exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// jsonKind tells the JSON files apart that people may name.
+func jsonKind(path string) (Kind, error) {
+	b, err := ReadText(path)
+	if err != nil {
+		return "", err
+	}
+	var top map[string]json.RawMessage
+	if err := json.Unmarshal(b, &top); err != nil {
+		return "", fmt.Errorf("%s is not valid JSON (%w); was it cut off?", path, err)
+	}
+	var schema string
+	if raw, ok := top["schema"]; ok {
+		if err := json.Unmarshal(raw, &schema); err != nil {
+			schema = ""
+		}
+	}
+	switch {
+	case strings.HasPrefix(schema, "explain.report/"):
+		return Report, nil
+	case strings.HasPrefix(schema, "explain.load/"):
+		return Trace, nil // evidence, which is analysed like a trace
+	case strings.HasPrefix(schema, "explain."):
+		return "", fmt.Errorf("%s holds %s, not a report; name a trace or a report.json", path, schema)
+	}
+	for _, key := range []string{"prefill_decode", "top_kernels", "cuda_graphs"} {
+		if _, ok := top[key]; ok {
+			return Summary, nil
+		}
+	}
+	if analyze.IsEvidence(path) {
+		return Trace, nil
+	}
+	return "", fmt.Errorf(
+		"%s is neither a report of explain nor a summary.json of profilemate: it has no field \"schema\"", path)
+}
+
+// ReadText reads a file of text whole, without a byte order mark.
+func ReadText(path string) ([]byte, error) {
+	b, err := limit.Text.ReadFile(path)
+	return bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")), err
+}
+
+// Named are the reports with the names that inputs go by in a comparison: the trace's own, or, where several inputs share
+// it, the end of the path that tells them apart: run-1/trace.sqlite and run-9/trace.sqlite. The reports stay as they are.
+func Named(inputs []File, reports []*report.Report) []*report.Report {
+	path := func(i int) string {
+		if dir, file := filepath.Split(inputs[i].Path); file == "report.json" { // which explain --out wrote
+			return filepath.Join(dir, reports[i].Trace.Name)
+		}
+		return filepath.Clean(inputs[i].Path)
+	}
+	list := slices.Clone(reports)
+	for i, r := range reports {
+		var same []string // other files of this name
+		for k, o := range reports {
+			if o.Trace.Name == r.Trace.Name && path(k) != path(i) {
+				same = append(same, path(k))
+			}
+		}
+		if len(same) > 0 {
+			own := *r
+			own.Trace.Name = apart(path(i), same)
+			list[i] = &own
+		}
+	}
+	return list
+}
+
+// apart is the shortest end of a path, in whole parts, that no other path ends with.
+func apart(path string, others []string) string {
+	parts := strings.Split(filepath.ToSlash(path), "/")
+	for n := len(parts) - 1; n > 0; n-- {
+		end := strings.Join(parts[n:], "/")
+		if !slices.ContainsFunc(others, func(o string) bool {
+			return strings.HasSuffix("/"+filepath.ToSlash(o), "/"+end)
+		}) {
+			return end
+		}
+	}
+	return strings.TrimPrefix(strings.Join(parts, "/"), "/")
+}

@@ -1,0 +1,161 @@
+package output
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/compat/export"
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
+	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
+)
+
+// File is one file of the output folder.
+type File struct {
+	Name  string
+	Write func(w io.Writer) error
+}
+
+// mainFiles are the ones a reader opens first.
+var mainFiles = []string{"report.html", "report.md", "report.json", "tables/kernels.csv"}
+
+// Report lists what goes into the folder of a report.
+func Report(res *analyze.Result) []File {
+	format := func(name string, write func(io.Writer, *report.Report) error) File {
+		return File{name, func(w io.Writer) error { return write(w, res.Report) }}
+	}
+	files := []File{
+		format("report.json", JSON),
+		format("report.md", writeMarkdown),
+		format("report.html", HTML),
+		format("summary.json", Summary),
+		format("kernels.md", writeKernels),
+		format("stakeholder_summary.md", writeStakeholder),
+	}
+	if hasSection(res.Report, "ncu") {
+		files = append(files,
+			File{"ncu_summary.json", func(w io.Writer) error { return writeNCUSummary(w, res.Details) }})
+	}
+	if export.HasRegions(res.Report) {
+		files = append(files, format("ncu/regions/report.json", writeRegionsJSON),
+			format("ncu/regions/report.md", writeRegions))
+	}
+	done := map[string]bool{}
+	table := func(t *report.Table) {
+		if t.File != "" && !done[t.File] {
+			done[t.File] = true
+			files = append(files,
+				File{filepath.Join("tables", t.File), func(w io.Writer) error { return render.CSV(w, t) }})
+		}
+	}
+	for i := range res.Details { // whole, where the report has some rows of the table
+		table(&res.Details[i])
+	}
+	for i := range res.Report.Sections {
+		for j := range res.Report.Sections[i].Tables {
+			table(&res.Report.Sections[i].Tables[j])
+		}
+	}
+	return files
+}
+
+func hasSection(r *report.Report, id string) bool {
+	return slices.ContainsFunc(r.Sections, func(s report.Section) bool { return s.ID == id })
+}
+
+// Write writes files into dir, whole or not at all.
+func Write(ctx context.Context, dir string, files []File) error {
+	if err := refuseForeign(filepath.Clean(dir), files); err != nil {
+		return err
+	}
+	writers := map[string]func(io.Writer) error{}
+	for _, f := range files {
+		writers[f.Name] = f.Write
+	}
+	return whole.Folder(ctx, dir, writers)
+}
+
+// refuseForeign makes sure that nothing is replaced in a folder that explain did not write: a folder is its own where
+// report.json, or comparison.json, says so.
+func refuseForeign(dir string, files []File) error {
+	marker, there := "", ""
+	for _, f := range files {
+		if marker == "" && (f.Name == "report.json" || f.Name == "comparison.json") {
+			marker = f.Name
+		}
+		if info, err := os.Lstat(filepath.Join(dir, f.Name)); err == nil && !info.IsDir() && there == "" {
+			there = f.Name
+		}
+	}
+	if marker == "" || there == "" || Ours(filepath.Join(dir, marker)) {
+		return nil
+	}
+	return usage.Errorf("%s is there, and explain did not write it: name another folder, or remove it",
+		filepath.Join(dir, there))
+}
+
+// Ours reports whether a file is JSON of explain: its first member is the schema.
+func Ours(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, 64)
+	n, _ := io.ReadFull(f, head)
+	return regexp.MustCompile(`^\s*\{\s*"schema":\s*"explain\.`).Match(head[:n])
+}
+
+// Check finds out before the work whether the folder can be written.
+func Check(dir string) error {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return usage.Errorf("--out: %w", err)
+	case !info.IsDir():
+		return usage.Errorf("--out %s is a file; name a folder", dir)
+	}
+	return nil
+}
+
+// Name is a folder name for the report of a capture, unlike any other: taken from its file's name, in characters
+// that every file system and artifact store takes.
+func Name(path string, taken map[string]bool) string {
+	base := filepath.Base(path)
+	if base == "report.json" {
+		if dir := filepath.Base(filepath.Dir(path)); dir != "." && dir != string(filepath.Separator) {
+			base = dir
+		}
+	}
+	for _, ext := range []string{".gz", ".zst", ".sqlite", ".nsys-rep", ".json"} {
+		base = strings.TrimSuffix(base, ext)
+	}
+	name := strings.Map(func(r rune) rune {
+		if r < 128 &&
+			(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r)) {
+			return r
+		}
+		return '_'
+	}, base)
+	if name = strings.TrimLeft(name, "."); name == "" {
+		name = "capture"
+	}
+	name = name[:min(len(name), 60)]
+	unique := name
+	for n := 2; taken[strings.ToLower(unique)]; n++ {
+		unique = name + "-" + strconv.Itoa(n)
+	}
+	taken[strings.ToLower(unique)] = true
+	return unique
+}

@@ -1,0 +1,85 @@
+package output
+
+import (
+	"io"
+	"path/filepath"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/compat/export"
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/present"
+	"github.com/nsys-llm/explain/analyze/report/render"
+)
+
+// The formats of a report: each function writes the whole of it in one.
+
+func JSON(w io.Writer, r *report.Report) error { return report.Write(w, r) }
+
+func writeMarkdown(w io.Writer, r *report.Report) error {
+	return render.Markdown(w, present.Full(r, present.FullOptions{}), render.MarkdownOptions{})
+}
+
+func HTML(w io.Writer, r *report.Report) error {
+	return render.HTML(w, present.Page(r), render.HTMLOptions{Title: r.Trace.Name + " – explain"})
+}
+
+// Comment is the same page in fewer bytes, since a comment on a pull request holds 65,536 characters.
+func Comment(w io.Writer, r *report.Report) error {
+	return render.Markdown(w, present.Full(r, present.FullOptions{}), render.MarkdownOptions{Compact: true})
+}
+
+func writeKernels(w io.Writer, r *report.Report) error {
+	return render.Markdown(w, export.KernelsMD(r), render.MarkdownOptions{})
+}
+
+func writeStakeholder(w io.Writer, r *report.Report) error {
+	return render.Markdown(w, export.StakeholderMD(r), render.MarkdownOptions{})
+}
+
+func writeRegions(w io.Writer, r *report.Report) error {
+	return render.Markdown(w, export.RegionsMD(r), render.MarkdownOptions{})
+}
+
+func writeRegionsJSON(w io.Writer, r *report.Report) error {
+	b, err := export.RegionsJSON(r)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b)
+	return err
+}
+
+func Summary(w io.Writer, r *report.Report) error {
+	b, err := export.SummaryJSON(r)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b)
+	return err
+}
+
+// writeNCUSummary writes profilemate's ncu_summary.json from the tables of the section on Nsight Compute.
+func writeNCUSummary(w io.Writer, details []report.Table) error {
+	b, err := export.NCUSummaryJSON(details)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b)
+	return err
+}
+
+// Terminal prints the summary for people. out is the folder the report was written to, or empty.
+func Terminal(w io.Writer, res *analyze.Result, out string, colour bool) error {
+	o := present.TerminalOptions{Out: out}
+	if out != "" {
+		files := Report(res)
+		for _, name := range mainFiles {
+			if slices.ContainsFunc(files, func(f File) bool { return filepath.ToSlash(f.Name) == name }) {
+				o.Files = append(o.Files, name)
+			}
+		}
+		o.More = len(files) - len(o.Files)
+	}
+	return render.Terminal(w, present.Terminal(res.Report, o), render.TerminalOptions{Color: colour})
+}

@@ -1,0 +1,90 @@
+package history
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// Ack says that a change at a commit is known, why that is so, and until when.
+type Ack struct {
+	Repository string `json:"repository"`
+	Commit     string `json:"commit"`
+	Reason     string `json:"reason"`
+	Expires    string `json:"expires"` // the last day on which it holds: 2026-12-31
+}
+
+// Holds reports whether it holds on a day.
+func (a *Ack) Holds(today time.Time) bool {
+	last, err := time.Parse(time.DateOnly, a.Expires)
+	return err == nil && !today.After(last)
+}
+
+// maxReason bounds the reason of an acknowledgement, in bytes.
+const maxReason = 500
+
+// Acknowledge keeps that the change at a commit is known. Acknowledging twice changes nothing.
+func (s *Store) Acknowledge(ctx context.Context, a Ack) (*Ack, error) {
+	commit, err := s.Resolve(ctx, a.Repository, a.Commit)
+	if err != nil {
+		return nil, err
+	}
+	a.Commit = commit
+	switch _, err := time.Parse(time.DateOnly, a.Expires); {
+	case strings.TrimSpace(a.Reason) == "":
+		return nil, errors.New("say why the change is accepted")
+	case len(a.Reason) > maxReason:
+		return nil, fmt.Errorf("the reason has %d bytes, and %d are room for", len(a.Reason), maxReason)
+	case err != nil:
+		return nil, fmt.Errorf("the last day %q is not of the form 2026-12-31", a.Expires)
+	}
+	return &a, s.change(ctx, func(c *changes) error { return c.ack(ctx, &a) })
+}
+
+func (c *changes) ack(ctx context.Context, a *Ack) error {
+	_, err := c.exec(ctx, "INSERT INTO acks (repository, commit_id, reason, expires) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+		a.Repository, a.Commit, a.Reason, a.Expires)
+	return err
+}
+
+// Acks of a repository, or of all where it is empty, by commit and then by the last day.
+func (s *Store) Acks(ctx context.Context, repository string) ([]Ack, error) {
+	query, args := "SELECT repository, commit_id, reason, expires FROM acks", []any{}
+	if repository != "" {
+		query, args = query+" WHERE repository = ?", append(args, repository)
+	}
+	list, err := all(ctx, s, func(scan func(...any) error) (a Ack, err error) {
+		return a, scan(&a.Repository, &a.Commit, &a.Reason, &a.Expires)
+	}, query, args...)
+	slices.SortFunc(list, func(a, b Ack) int {
+		return cmp.Or(strings.Compare(a.Repository, b.Repository), strings.Compare(a.Commit, b.Commit),
+			strings.Compare(a.Expires, b.Expires), strings.Compare(a.Reason, b.Reason))
+	})
+	return list, err
+}
+
+func (p *point) compare(q *point) int {
+	return cmp.Or(strings.Compare(p.metric, q.metric), strings.Compare(p.labels, q.labels), strings.Compare(p.kind, q.kind))
+}
+
+// labelText is labels as the store has them: JSON with sorted keys.
+func labelText(l report.Labels) string {
+	b, _ := json.Marshal(l.Clone()) // strings cannot fail
+	return string(b)
+}
+
+// labelsOf reads what labelText writes.
+func labelsOf(text string) report.Labels {
+	l := report.Labels{}
+	if json.Unmarshal([]byte(text), &l) != nil {
+		return report.Labels{}
+	}
+	return l
+}

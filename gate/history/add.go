@@ -1,0 +1,251 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// Pinned are captures of a reference commit, made beside those of an Add on the same machine in the same hours: what the
+// machine did to both is not in their ratio.
+type Pinned struct {
+	Commit  string
+	Reports []*report.Report
+}
+
+// Added says what an Add did.
+type Added struct {
+	Runs     int // that are new
+	Known    int // that were there
+	Workload Workload
+	Pinned   bool // numbers of a reference commit were added
+}
+
+// Add keeps captures of one commit, all of one workload. What is there already stays as it is: adding twice changes
+// nothing. Either all of it is added or nothing.
+func (s *Store) Add(ctx context.Context, p Place, reports []*report.Report, pinned *Pinned, now time.Time) (*Added, error) {
+	if len(reports) == 0 {
+		return nil, errors.New("there is no report to add")
+	}
+	clock := p.Time.IsZero()
+	if clock {
+		p.Time = now
+	}
+	if err := p.check(now); err != nil {
+		return nil, err
+	}
+	out := &Added{Workload: workloadOf(reports[0], p.Workload)}
+	rows, err := rowsOf(&p, reports, out.Workload)
+	if err != nil {
+		return nil, err
+	}
+	beside, err := pinned.points(out.Workload, p.Workload)
+	if err != nil {
+		return nil, err
+	}
+	return out, s.change(ctx, func(c *changes) error {
+		if clock {
+			if err := c.clock(ctx, &p, out.Workload.id()); err != nil {
+				return err
+			}
+		}
+		for i := range rows {
+			id, fresh, err := c.run(ctx, &rows[i])
+			if err != nil {
+				return err
+			}
+			if fresh {
+				out.Runs++
+			} else {
+				out.Known++
+			}
+			for _, b := range beside {
+				n, err := c.pin(ctx, id, pinned.Commit, &b)
+				if err != nil {
+					return err
+				}
+				out.Pinned = out.Pinned || n > 0
+			}
+		}
+		for _, tag := range p.Tags {
+			if err := c.tag(ctx, p.Repository, tag, p.Commit); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// row is a run with all that is kept of it.
+type row struct {
+	Run
+	workload, epoch Workload
+	points          []point
+	report          []byte
+}
+
+// rowsOf are the runs of an Add, each capture once.
+func rowsOf(p *Place, reports []*report.Report, w Workload) ([]row, error) {
+	var rows []row
+	for _, r := range reports {
+		if d := w.Differs(workloadOf(r, p.Workload)); d != "" {
+			return nil, fmt.Errorf("%s and %s are of two workloads: %s; add each on its own", reports[0].Trace.Name, r.Trace.Name, d)
+		}
+		capture, err := captureOf(r)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(rows, func(x row) bool { return x.Capture == capture }) {
+			continue
+		}
+		packed, err := pack(Keep(r))
+		if err != nil {
+			return nil, err
+		}
+		x := row{workload: w, epoch: epochOf(r), points: pointsOf(r), report: packed, Run: Run{
+			Repository: p.Repository, Branch: p.Branch, Commit: p.Commit, Time: p.Time.UTC().Truncate(time.Second),
+			Workload: w.id(), Capture: capture, Name: r.Trace.Name}}
+		if len(x.points) == 0 {
+			return nil, fmt.Errorf("%s has no number that a series can be made of: no unit of work was found (%s)", r.Trace.Name, r.Unit.Why)
+		}
+		x.Epoch = x.epoch.id()
+		x.Key = hash(p.Repository, p.Branch, p.Commit, x.Workload, x.Epoch, capture)[:32]
+		rows = append(rows, x)
+	}
+	return rows, nil
+}
+
+// points of a reference commit: the mean over its captures of each number that all of them have.
+func (p *Pinned) points(w Workload, name string) ([]point, error) {
+	if p == nil {
+		return nil, nil
+	}
+	if !commitText.MatchString(p.Commit) {
+		return nil, fmt.Errorf("reference commit %q is not a whole one: 40 hexadecimal digits", p.Commit)
+	}
+	if len(p.Reports) == 0 {
+		return nil, errors.New("there is no report of the reference commit")
+	}
+	sums := map[metricKey]*point{}
+	counts := map[metricKey]int{}
+	var order []metricKey
+	for _, r := range p.Reports {
+		if d := w.Differs(workloadOf(r, name)); d != "" {
+			return nil, fmt.Errorf("%s is of another workload than the runs that it stands beside: %s", r.Trace.Name, d)
+		}
+		for _, x := range pointsOf(r) {
+			if sums[x.metricKey] == nil {
+				sums[x.metricKey] = &point{metricKey: x.metricKey, unit: x.unit, better: x.better}
+				order = append(order, x.metricKey)
+			}
+			sums[x.metricKey].value += x.value
+			counts[x.metricKey]++
+		}
+	}
+	var list []point
+	for _, k := range order {
+		if counts[k] == len(p.Reports) {
+			x := *sums[k]
+			x.value /= float64(counts[k])
+			list = append(list, x)
+		}
+	}
+	return list, nil
+}
+
+// clock refuses to put a run before others by the clock alone.
+func (c *changes) clock(ctx context.Context, p *Place, workload string) error {
+	var newest int64
+	err := c.tx.QueryRowContext(ctx, c.s.query("SELECT COALESCE(MAX(at), 0) FROM runs WHERE repository = ? AND branch = ? "+
+		"AND workload = ? AND commit_id <> ?"), p.Repository, p.Branch, workload, p.Commit).Scan(&newest)
+	if err != nil {
+		return c.s.fail(err)
+	}
+	if t := time.Unix(newest, 0).UTC(); newest > p.Time.Unix() {
+		return fmt.Errorf("the clock says %s, and the newest run of %s is of %s: name the time of this one with --time",
+			p.Time.UTC().Format(time.RFC3339), p.Branch, t.Format(time.RFC3339))
+	}
+	return nil
+}
+
+// run adds one run with its points, unless it is there.
+func (c *changes) run(ctx context.Context, x *row) (id int64, fresh bool, err error) {
+	for _, about := range []struct{ table, id, text string }{
+		{"workloads", x.Workload, x.workload.text()}, {"epochs", x.Epoch, x.epoch.text()},
+	} {
+		if _, err := c.exec(ctx, "INSERT INTO "+about.table+" (id, about) VALUES (?, ?) ON CONFLICT DO NOTHING", about.id, about.text); err != nil {
+			return 0, false, err
+		}
+	}
+	var other string
+	rows, err := c.tx.QueryContext(ctx, c.s.query("SELECT commit_id FROM runs WHERE capture = ? AND repository = ? AND commit_id <> ? LIMIT 1"),
+		x.Capture, x.Repository, x.Commit)
+	if err != nil {
+		return 0, false, c.s.fail(err)
+	}
+	others, err := collect(rows, func(scan func(...any) error) (string, error) { return other, scan(&other) })
+	if err != nil {
+		return 0, false, c.s.fail(err)
+	}
+	if len(others) > 0 {
+		return 0, false, fmt.Errorf("capture %s is in the history as one of commit %s, and cannot be of %s as well", x.Name, other, x.Commit)
+	}
+	id, fresh, err = c.insert(ctx, "INSERT INTO runs (run_key, repository, branch, commit_id, at, workload, epoch, capture, name, report) "+
+		"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		[]any{x.Key, x.Repository, x.Branch, x.Commit, x.Time.Unix(), x.Workload, x.Epoch, x.Capture, x.Name, x.report},
+		"SELECT id FROM runs WHERE run_key = ?", x.Key)
+	if err != nil || !fresh {
+		return id, fresh, err
+	}
+	for i := range x.points {
+		m, err := c.metric(ctx, &x.points[i])
+		if err != nil {
+			return 0, false, err
+		}
+		if _, err := c.exec(ctx, "INSERT INTO points (metric, run, value) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", m, id, x.points[i].value); err != nil {
+			return 0, false, err
+		}
+	}
+	return id, true, nil
+}
+
+// metric is the id of a point's metric.
+func (c *changes) metric(ctx context.Context, p *point) (int64, error) {
+	if id, ok := c.metrics[p.metricKey]; ok {
+		return id, nil
+	}
+	id, _, err := c.insert(ctx, "INSERT INTO metrics (metric, labels, kind, unit, better) VALUES (?, ?, ?, ?, ?)",
+		[]any{p.metric, p.labels, p.kind, p.unit, string(p.better)},
+		"SELECT id FROM metrics WHERE metric = ? AND labels = ? AND kind = ?", p.metric, p.labels, p.kind)
+	c.metrics[p.metricKey] = id
+	return id, err
+}
+
+// pin adds a number of a reference commit beside a run.
+func (c *changes) pin(ctx context.Context, run int64, commit string, p *point) (int64, error) {
+	m, err := c.metric(ctx, p)
+	if err != nil {
+		return 0, err
+	}
+	return c.exec(ctx, "INSERT INTO pinned (metric, run, commit_id, value) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", m, run, commit, p.value)
+}
+
+// tag names a commit. A tag that names another commit already stays where it is, which is an error.
+func (c *changes) tag(ctx context.Context, repository, tag, commit string) error {
+	n, err := c.exec(ctx, "INSERT INTO tags (repository, tag, commit_id) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", repository, tag, commit)
+	if err != nil || n > 0 {
+		return err
+	}
+	var at string
+	if err := c.tx.QueryRowContext(ctx, c.s.query("SELECT commit_id FROM tags WHERE repository = ? AND tag = ?"), repository, tag).Scan(&at); err != nil {
+		return c.s.fail(err)
+	}
+	if at != commit {
+		return fmt.Errorf("tag %s names commit %s already, and not %s: take another name", tag, at, commit)
+	}
+	return nil
+}

@@ -1,0 +1,220 @@
+package history
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// Merged says what a Merge brought.
+type Merged struct{ Runs, Known int }
+
+// Merge adds all that another store has. What is there already stays: merging twice changes nothing, and stores merged in
+// any order hold the same. Either all of it is merged or nothing.
+func (s *Store) Merge(ctx context.Context, from *Store) (*Merged, error) {
+	workloads, err := from.Workloads(ctx)
+	if err != nil {
+		return nil, err
+	}
+	epochs, err := from.Epochs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := from.Runs(ctx, Filter{})
+	if err != nil {
+		return nil, err
+	}
+	out := &Merged{}
+	return out, s.change(ctx, func(c *changes) error {
+		for i := range runs {
+			x, pins, err := from.whole(ctx, &runs[i])
+			if err != nil {
+				return err
+			}
+			x.workload, x.epoch = workloads[x.Workload], epochs[x.Epoch]
+			id, fresh, err := c.run(ctx, x)
+			if err != nil {
+				return err
+			}
+			if fresh {
+				out.Runs++
+			} else {
+				out.Known++
+			}
+			for k := range pins {
+				if _, err := c.pin(ctx, id, pins[k].commit, &pins[k].point); err != nil {
+					return err
+				}
+			}
+		}
+		return c.names(ctx, from)
+	})
+}
+
+// names are tags and acknowledgements of another store.
+func (c *changes) names(ctx context.Context, from *Store) error {
+	type entry [4]string
+	tags, err := all(ctx, from, func(scan func(...any) error) (e entry, err error) { return e, scan(&e[0], &e[1], &e[2]) },
+		"SELECT repository, tag, commit_id FROM tags")
+	if err != nil {
+		return err
+	}
+	for _, t := range tags {
+		if err := c.tag(ctx, t[0], t[1], t[2]); err != nil {
+			return err
+		}
+	}
+	acks, err := from.Acks(ctx, "")
+	for _, a := range acks {
+		if err := c.ack(ctx, &a); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// pin is a number of a reference commit.
+type pin struct {
+	point
+	commit string
+}
+
+// whole is a run with all that the store has of it.
+func (s *Store) whole(ctx context.Context, r *Run) (*row, []pin, error) {
+	x := &row{Run: *r}
+	var err error
+	x.points, err = all(ctx, s, func(scan func(...any) error) (point, error) { return readPoint(scan) },
+		"SELECT m.metric, m.labels, m.kind, m.unit, m.better, p.value FROM points p JOIN metrics m ON m.id = p.metric WHERE p.run = ?", r.id)
+	if err != nil {
+		return nil, nil, err
+	}
+	pins, err := all(ctx, s, func(scan func(...any) error) (p pin, err error) {
+		p.point, err = readPoint(scan, &p.commit)
+		return p, err
+	}, "SELECT m.metric, m.labels, m.kind, m.unit, m.better, p.value, p.commit_id FROM pinned p JOIN metrics m ON m.id = p.metric WHERE p.run = ?", r.id)
+	if err != nil {
+		return nil, nil, err
+	}
+	list, err := all(ctx, s, func(scan func(...any) error) (b []byte, err error) { return b, scan(&b) },
+		"SELECT report FROM runs WHERE id = ?", r.id)
+	if err == nil && len(list) > 0 {
+		x.report = list[0]
+	}
+	return x, pins, err
+}
+
+func readPoint(scan func(...any) error, more ...any) (p point, err error) {
+	var better string
+	err = scan(append([]any{&p.metric, &p.labels, &p.kind, &p.unit, &better, &p.value}, more...)...)
+	p.better = report.Direction(better)
+	return p, err
+}
+
+// Prune removes runs that are older than a moment, but for those of the newest keep commits of each series, of commits
+// with a tag and of those that are acknowledged. It says how many it removed, and gives their room back.
+func (s *Store) Prune(ctx context.Context, before time.Time, keep int) (int, error) {
+	runs, err := s.Runs(ctx, Filter{})
+	if err != nil {
+		return 0, err
+	}
+	acks, err := s.Acks(ctx, "")
+	if err != nil {
+		return 0, err
+	}
+	type series struct{ repository, branch, workload string }
+	newest, tags := map[series][]string{}, map[string]map[string][]string{}
+	var remove []int64
+	for _, r := range slices.Backward(runs) {
+		if tags[r.Repository] == nil {
+			if tags[r.Repository], err = s.Tags(ctx, r.Repository); err != nil {
+				return 0, err
+			}
+		}
+		key := series{r.Repository, r.Branch, r.Workload}
+		if !slices.Contains(newest[key], r.Commit) && len(newest[key]) < keep {
+			newest[key] = append(newest[key], r.Commit)
+		}
+		if !r.Time.Before(before) || slices.Contains(newest[key], r.Commit) || len(tags[r.Repository][r.Commit]) > 0 ||
+			slices.ContainsFunc(acks, func(a Ack) bool { return a.Repository == r.Repository && a.Commit == r.Commit }) {
+			continue
+		}
+		remove = append(remove, r.id)
+	}
+	if len(remove) == 0 {
+		return 0, nil
+	}
+	err = s.change(ctx, func(c *changes) error {
+		for _, id := range remove {
+			for _, q := range []string{"DELETE FROM points WHERE run = ?", "DELETE FROM pinned WHERE run = ?", "DELETE FROM runs WHERE id = ?"} {
+				if _, err := c.exec(ctx, q, id); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err == nil && s.shrink != "" {
+		_, err = s.db.ExecContext(ctx, s.shrink)
+	}
+	return len(remove), s.fail(err)
+}
+
+// Point is one number of one run, as it is exported.
+type Point struct {
+	Repository string        `json:"repository"`
+	Branch     string        `json:"branch"`
+	Commit     string        `json:"commit"`
+	Time       time.Time     `json:"time"`
+	Workload   string        `json:"workload"`
+	Epoch      string        `json:"epoch"`
+	Capture    string        `json:"capture"`
+	Metric     string        `json:"metric"`
+	Labels     report.Labels `json:"labels"`
+	Kind       string        `json:"kind"` // of unit; empty: of none
+	Unit       string        `json:"unit"`
+	Value      float64       `json:"value"`
+	// PinnedCommit and Pinned are of the reference commit that was captured beside the run; null where none was.
+	PinnedCommit *string  `json:"pinned_commit"`
+	Pinned       *float64 `json:"pinned"`
+}
+
+// Points calls fn with every number of the runs that a filter selects, by run, then metric and labels.
+func (s *Store) Points(ctx context.Context, f Filter, fn func(*Point) error) error {
+	runs, err := s.Runs(ctx, f)
+	if err != nil {
+		return err
+	}
+	for i := range runs {
+		r := &runs[i]
+		x, pins, err := s.whole(ctx, r)
+		if err != nil {
+			return err
+		}
+		slices.SortFunc(x.points, func(a, b point) int { return a.compare(&b) })
+		for _, p := range x.points {
+			out := Point{Repository: r.Repository, Branch: r.Branch, Commit: r.Commit, Time: r.Time, Workload: r.Workload, Epoch: r.Epoch,
+				Capture: r.Capture, Metric: p.metric, Labels: labelsOf(p.labels), Kind: p.kind, Unit: p.unit, Value: p.value}
+			for k := range pins {
+				if pins[k].metricKey == p.metricKey && (out.PinnedCommit == nil || pins[k].commit < *out.PinnedCommit) {
+					out.PinnedCommit, out.Pinned = &pins[k].commit, &pins[k].value
+				}
+			}
+			if err := fn(&out); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// LabelText is the labels as one text: phase=decode,batch=32.
+func (p *Point) LabelText() string { return p.Labels.String() }
+
+// Line is the point as a line of NDJSON.
+func (p *Point) Line() ([]byte, error) {
+	b, err := json.Marshal(p)
+	return append(b, '\n'), err
+}

@@ -1,0 +1,166 @@
+package history
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// Filter selects runs. Empty fields select all.
+type Filter struct {
+	Repository, Branch, Workload string
+	Commit                       string // or the beginning of one, or a tag
+	Limit                        int    // the newest so many; 0: all
+}
+
+// where is the filter as SQL.
+func (f *Filter) where() (string, []any) {
+	var parts []string
+	var args []any
+	for _, p := range []struct{ column, value string }{
+		{"r.repository", f.Repository}, {"r.branch", f.Branch}, {"r.workload", f.Workload},
+	} {
+		if p.value != "" {
+			parts, args = append(parts, p.column+" = ?"), append(args, p.value)
+		}
+	}
+	if f.Commit != "" {
+		parts, args = append(parts, "r.commit_id >= ? AND r.commit_id <= ?"), append(args, f.Commit, f.Commit+"g")
+	}
+	if len(parts) == 0 {
+		return "", nil
+	}
+	return " WHERE " + strings.Join(parts, " AND "), args
+}
+
+const runColumns = "r.id, r.run_key, r.repository, r.branch, r.commit_id, r.at, r.workload, r.epoch, r.capture, r.name"
+
+func readRun(scan func(...any) error) (Run, error) {
+	var r Run
+	var at int64
+	err := scan(&r.id, &r.Key, &r.Repository, &r.Branch, &r.Commit, &at, &r.Workload, &r.Epoch, &r.Capture, &r.Name)
+	r.Time = time.Unix(at, 0).UTC()
+	return r, err
+}
+
+// Runs are those that a filter selects, the oldest first. A commit that several begin alike is an error.
+func (s *Store) Runs(ctx context.Context, f Filter) ([]Run, error) {
+	if f.Commit != "" {
+		commit, err := s.Resolve(ctx, f.Repository, f.Commit)
+		if err != nil {
+			return nil, err
+		}
+		f.Commit = commit
+	}
+	where, args := f.where()
+	query := "SELECT " + runColumns + " FROM runs r" + where + " ORDER BY r.at DESC, r.run_key DESC"
+	if f.Limit > 0 {
+		query += fmt.Sprintf(" LIMIT %d", f.Limit)
+	}
+	list, err := all(ctx, s, readRun, query, args...)
+	slices.Reverse(list)
+	return list, err
+}
+
+// ErrUnknown says that the store has no such commit or tag.
+var ErrUnknown = errors.New("the history has no such commit")
+
+// Resolve is the commit that a tag, a commit or the beginning of one names.
+func (s *Store) Resolve(ctx context.Context, repository, name string) (string, error) {
+	text := func(scan func(...any) error) (c string, err error) { return c, scan(&c) }
+	query, args := "SELECT DISTINCT commit_id FROM tags WHERE tag = ?", []any{name}
+	if repository != "" {
+		query, args = query+" AND repository = ?", append(args, repository)
+	}
+	list, err := all(ctx, s, text, query, args...)
+	if err == nil && len(list) == 0 {
+		list, err = all(ctx, s, text, "SELECT DISTINCT commit_id FROM runs WHERE commit_id >= ? AND commit_id <= ? ORDER BY commit_id LIMIT 3",
+			name, name+"g")
+	}
+	switch {
+	case err != nil:
+		return "", err
+	case len(list) == 0:
+		return "", fmt.Errorf("%w: %s", ErrUnknown, name)
+	case len(list) > 1:
+		return "", fmt.Errorf("%s is %s and %s: name the commit in full, or the repository with --repository", name, list[0], list[1])
+	}
+	return list[0], nil
+}
+
+// Report is what the store keeps of a run's report.
+func (s *Store) Report(ctx context.Context, r *Run) (*report.Report, error) {
+	list, err := all(ctx, s, func(scan func(...any) error) (b []byte, err error) { return b, scan(&b) },
+		"SELECT report FROM runs WHERE run_key = ?", r.Key)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("run %s of %s is not in the history any more", r.Key, r.Commit)
+	}
+	rep, err := unpack(list[0])
+	return rep, s.fail(err)
+}
+
+// Reports of runs, in their order, each named by its commit and its trace.
+func (s *Store) Reports(ctx context.Context, runs []Run) ([]*report.Report, error) {
+	list := make([]*report.Report, 0, len(runs))
+	for i := range runs {
+		r, err := s.Report(ctx, &runs[i])
+		if err != nil {
+			return nil, err
+		}
+		r.Trace.Name = Short(runs[i].Commit) + "/" + r.Trace.Name
+		list = append(list, r)
+	}
+	return list, nil
+}
+
+// Short is a commit as people write it.
+func Short(commit string) string { return commit[:min(len(commit), 10)] }
+
+// Workloads are all that the store has runs of, by id.
+func (s *Store) Workloads(ctx context.Context) (map[string]Workload, error) {
+	return s.about(ctx, "workloads")
+}
+
+// Epochs are all environments that the store has runs of, by id.
+func (s *Store) Epochs(ctx context.Context) (map[string]Workload, error) {
+	return s.about(ctx, "epochs")
+}
+
+func (s *Store) about(ctx context.Context, table string) (map[string]Workload, error) {
+	type entry struct{ id, text string }
+	list, err := all(ctx, s, func(scan func(...any) error) (e entry, err error) { return e, scan(&e.id, &e.text) },
+		"SELECT id, about FROM "+table)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]Workload{}
+	for _, e := range list {
+		w := Workload{}
+		if err := json.Unmarshal([]byte(e.text), &w); err != nil {
+			return nil, s.fail(fmt.Errorf("%s %s is malformed: %w", table, e.id, err))
+		}
+		out[e.id] = w
+	}
+	return out, nil
+}
+
+// Tags of a repository, by commit.
+func (s *Store) Tags(ctx context.Context, repository string) (map[string][]string, error) {
+	type tag struct{ name, commit string }
+	list, err := all(ctx, s, func(scan func(...any) error) (t tag, err error) { return t, scan(&t.name, &t.commit) },
+		"SELECT tag, commit_id FROM tags WHERE repository = ? ORDER BY tag", repository)
+	tags := map[string][]string{}
+	for _, t := range list {
+		tags[t.commit] = append(tags[t.commit], t.name)
+	}
+	return tags, err
+}

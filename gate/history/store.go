@@ -1,0 +1,162 @@
+package history
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"strings"
+
+	_ "github.com/lib/pq"  // the database/sql driver "postgres"
+	_ "modernc.org/sqlite" // the database/sql driver "sqlite"
+)
+
+// Store holds runs. It is safe for use by several processes at a time, each of which has a Store of its own.
+type Store struct {
+	dialect
+	db   *sql.DB
+	name string // as errors call it, without a password
+	old  bool   // it can be read and not written
+}
+
+// Mode of opening a store.
+type Mode int
+
+// Modes.
+const (
+	Read   Mode = iota // it must be there
+	Create             // it is made where it is not there
+)
+
+// Open opens a store: a SQLite file by its path, PostgreSQL by a URL, postgres://…. A store of an older schema is brought
+// to this one; one of a newer schema is refused.
+func Open(ctx context.Context, place string, mode Mode) (*Store, error) {
+	s := &Store{dialect: sqlite, name: place}
+	source := place
+	if strings.HasPrefix(place, "postgres://") || strings.HasPrefix(place, "postgresql://") {
+		s.dialect = postgres
+		u, err := url.Parse(place)
+		if err != nil {
+			return nil, errors.New("the URL of the history cannot be read; write postgres://USER@HOST/DATABASE")
+		}
+		s.name = u.Redacted()
+	} else {
+		var err error
+		if source, err = s.file(place, mode); err != nil {
+			return nil, err
+		}
+	}
+	db, err := sql.Open(s.driver, source)
+	if err != nil {
+		return nil, s.fail(err)
+	}
+	db.SetMaxOpenConns(1) // a command asks one thing after another
+	s.db = db
+	if err := s.migrate(ctx); err != nil {
+		return nil, errors.Join(s.fail(err), db.Close())
+	}
+	return s, nil
+}
+
+// file is what the driver calls a SQLite file.
+func (s *Store) file(path string, mode Mode) (string, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && mode == Read:
+		return "", fmt.Errorf("there is no history %s: explain history add REPORT --store %s --commit SHA begins one", path, path)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return "", err
+	case err == nil && info.IsDir():
+		return "", fmt.Errorf("%s is a folder: name a file, such as %s/history.db", path, path)
+	}
+	q := url.Values{"_pragma": {"busy_timeout(60000)", "foreign_keys(1)"}, "_txlock": {"immediate"}}
+	if err == nil && !writable(path) {
+		q, s.old = url.Values{"mode": {"ro"}}, true
+	}
+	return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}).String(), nil
+}
+
+func writable(path string) bool {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	return f.Close() == nil
+}
+
+// Name is what errors call the store: its path, or its URL without the password.
+func (s *Store) Name() string { return s.name }
+
+// Close lets go of the store.
+func (s *Store) Close() error { return s.db.Close() }
+
+// fail says which store an error is of, and what to do about what the database says.
+func (s *Store) fail(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	text := err.Error()
+	switch {
+	case strings.Contains(text, "not a database"), strings.Contains(text, "malformed"), strings.Contains(text, "SQLITE_CORRUPT"):
+		return fmt.Errorf("history %s is broken (%w): take an earlier copy of it, or make it again with explain history add", s.name, err)
+	case strings.Contains(text, "readonly"), s.old && strings.Contains(text, "unable to open"):
+		return fmt.Errorf("history %s cannot be written (%w): make it and its folder writable, or work on a copy", s.name, err)
+	case strings.Contains(text, "locked"), strings.Contains(text, "SQLITE_BUSY"):
+		return fmt.Errorf("history %s is written by somebody else for more than a minute (%w): try again", s.name, err)
+	}
+	return fmt.Errorf("history %s: %w", s.name, err)
+}
+
+// change runs fn in one transaction: all of what it writes is there afterwards, or nothing.
+func (s *Store) change(ctx context.Context, fn func(tx *changes) error) error {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return s.fail(err)
+	}
+	if err := fn(&changes{s: s, tx: tx, metrics: map[metricKey]int64{}}); err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	return s.fail(tx.Commit())
+}
+
+// changes is a transaction that writes.
+type changes struct {
+	s       *Store
+	tx      *sql.Tx
+	metrics map[metricKey]int64 // ids, as far as they were asked for
+}
+
+// exec runs a statement and says how many rows it changed.
+func (c *changes) exec(ctx context.Context, query string, args ...any) (int64, error) {
+	res, err := c.tx.ExecContext(ctx, c.s.query(query), args...)
+	if err != nil {
+		return 0, c.s.fail(err)
+	}
+	n, err := res.RowsAffected()
+	return n, c.s.fail(err)
+}
+
+// insert adds a row that has an id unless one of its kind is there, and returns its id. fresh says that it was added.
+func (c *changes) insert(ctx context.Context, add string, args []any, find string, key ...any) (id int64, fresh bool, err error) {
+	err = c.tx.QueryRowContext(ctx, c.s.query(add+" ON CONFLICT DO NOTHING RETURNING id"), args...).Scan(&id)
+	if err == nil {
+		return id, true, nil
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		err = c.tx.QueryRowContext(ctx, c.s.query(find), key...).Scan(&id)
+	}
+	return id, false, c.s.fail(err)
+}
+
+// all reads all rows of a query.
+func all[T any](ctx context.Context, s *Store, read func(scan func(...any) error) (T, error), query string, args ...any) ([]T, error) {
+	rows, err := s.db.QueryContext(ctx, s.query(query), args...)
+	if err != nil {
+		return nil, s.fail(err)
+	}
+	list, err := collect(rows, read)
+	return list, s.fail(err)
+}
