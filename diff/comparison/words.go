@@ -6,6 +6,8 @@ const (
 	KindCategory = "category"
 	KindKernel   = "kernel"
 	KindCause    = "idle_cause"
+	KindHost     = "host_cause"
+	KindCall     = "host_call"
 	KindOthers   = "others"
 )
 

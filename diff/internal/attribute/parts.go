@@ -158,6 +158,9 @@ func (x *Parts) idlePart(d float64) string {
 	switch text {
 	case "host", "launch":
 		word := more(d, "host slower", "host faster")
+		if why := x.hostText(best); text == "host" && why != "" {
+			return word + ": " + idle + ", of it " + why
+		}
 		if call := x.callText(d); call != "" {
 			return word + ": " + idle + ", " + call
 		}
@@ -177,6 +180,38 @@ func (x *Parts) idlePart(d float64) string {
 		return idle + " of work that waits for other streams or devices"
 	}
 	return idle
+}
+
+// hostText says what the launching thread does longer, or shorter, where the captures tell and it is a part of the
+// change worth naming.
+func (x *Parts) hostText(d float64) string {
+	var cause, call *comparison.AttributionRow
+	for i := range x.C.Attribution.Rows {
+		r := &x.C.Attribution.Rows[i]
+		if r.Kind == comparison.KindHost && r.Delta*d > 0 && (cause == nil || math.Abs(r.Delta) > math.Abs(cause.Delta)) {
+			cause = r
+		}
+	}
+	if cause == nil || hostWords[cause.ID] == "" || math.Abs(cause.Delta) < causePart*math.Abs(d) {
+		return ""
+	}
+	for i := range x.C.Attribution.Rows {
+		r := &x.C.Attribution.Rows[i]
+		if r.Kind == comparison.KindCall && r.Category == cause.ID && math.Abs(r.Delta) >= math.Abs(cause.Delta)/2 && r.Delta*d > 0 &&
+			(call == nil || math.Abs(r.Delta) > math.Abs(call.Delta)) {
+			call = r
+		}
+	}
+	if call != nil && cause.ID != "profiler" {
+		return delta(call.Delta) + " in " + match.Shorten(call.ID)
+	}
+	return delta(cause.Delta) + " " + hostWords[cause.ID]
+}
+
+// hostWords say what the launching thread does. That a capture does not tell is no cause.
+var hostWords = map[string]string{
+	"api": "in CUDA calls other than launches", "profiler": "of the profiler itself",
+	"os_call": "in calls of the operating system", "not_scheduled": "on no CPU", "running": "running",
 }
 
 // blockingCall names the blocking call that the host spends most more time in, or less, in a unit.
