@@ -35,6 +35,7 @@ var sections = []*kit.Section{
 	&gpu.Idle,
 	&cpu.HostIdle,
 	&gpu.Activity,
+	&gpu.Counters,
 	&host.NVTX,
 	&host.Regions,
 	&host.Phases,

@@ -237,6 +237,8 @@ func attributionTable(c *comparison.Comparison, kernels int, effects bool) (doc.
 			name = doc.Cell{doc.Text(strings.ReplaceAll(r.ID, "_", " "))}
 		case comparison.KindKernel:
 			name = doc.Cell{doc.Text(partOf + "kernel "), doc.Name(display(c, r.ID))}
+		case comparison.KindHost:
+			name = doc.Cell{doc.Text(partOf + "host: " + strings.ReplaceAll(r.ID, "_", " "))}
 		default:
 			name = doc.Cell{doc.Text(partOf + strings.ReplaceAll(r.ID, "_", " "))}
 		}
