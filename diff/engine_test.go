@@ -33,6 +33,7 @@ type engine struct {
 	steps    int
 	seed     int64
 	gap      int64   // ns that the host sleeps before each step
+	clock    int64   // Hz of the GPU, where counters are recorded
 	waits    string  // what it calls while it sleeps; the scheduler is traced then
 	extra    int     // elementwise kernels more per step, 2 µs each
 	sync     bool    // waits for the device in the middle of each step
@@ -157,6 +158,9 @@ func (e *engine) build(opts ...tracetest.Option) *tracetest.Builder {
 		if n := len(e.batches); n > 0 {
 			th.Range(fmt.Sprintf("execute_context_0(0)_generation_%d(%[1]d)", e.batches[step%n]), begin-100, host)
 		}
+	}
+	for at := int64(0); e.clock > 0 && at < free; at += 50_000 {
+		b.Counter(tracetest.Counter{Name: "GPC Clock Frequency [MHz]", At: at, Value: e.clock})
 	}
 	return b
 }

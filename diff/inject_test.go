@@ -83,6 +83,19 @@ func TestInjectedCommonMode(t *testing.T) {
 	}
 }
 
+// The same where counters tell the clock: 4 % below the base's, it is the cause; as the base's, it is not.
+func TestInjectedClocks(t *testing.T) {
+	c := injected(t, engine{clock: 1_980_000_000}, engine{all: 1.04, clock: 1_903_846_154})
+	says(t, c, "clocks: all kernels slower, by +4.0 %", "1980 → 1904 MHz")
+	c = injected(t, engine{clock: 1_980_000_000}, engine{all: 1.04, clock: 1_980_000_000})
+	says(t, c, "all kernels slower, by +4.0 %, at unchanged clocks")
+	for _, u := range c.Unjudged {
+		if u.ID == comparison.Clocks && (u.Base != 1_980_000_000 || u.Head != 1_980_000_000) {
+			t.Errorf("clocks %+v", u)
+		}
+	}
+}
+
 // The host sleeps 300 µs before every step.
 func TestInjectedHostGap(t *testing.T) {
 	c := injected(t, engine{}, engine{gap: 300_000})

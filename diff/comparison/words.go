@@ -73,4 +73,5 @@ const (
 	BeforeUnits   = "before_units"          // of the window, the load
 	BetweenUnits  = "between_units"         // a gap, on average
 	AfterUnits    = "after_units"           // the tail
+	Clocks        = "clocks"                // of the GPU while it worked, Hz
 )

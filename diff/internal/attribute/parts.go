@@ -23,6 +23,7 @@ const (
 	commonAlike = 0.01  // of a kernel from the shift of all, ln, at which it still shifted alike
 	commonShare = 0.80  // of the compute time must have shifted alike
 	commonKinds = 5     // kernels that it takes to say so
+	clockAlike  = 0.005 // by how much the clocks may differ from what all kernels changed by, or from the base's
 	namedShare  = 0.01  // of the unit's time, from which a replaced kernel is named
 )
 
@@ -277,8 +278,17 @@ func (x *Parts) computePart(d float64) string {
 	}
 	shift, ok := x.common()
 	if ok && shift*d > 0 && math.Abs(shift)*x.class(comparison.ClassCompute).Base >= math.Abs(d)/2 {
-		return fmt.Sprintf("all kernels %s, by %s (clocks, power or temperature?)", more(shift, "slower", "faster"),
-			unit.Change(shift))
+		text := fmt.Sprintf("all kernels %s, by %s", more(shift, "slower", "faster"), unit.Change(shift))
+		clock, text2, known := x.clockChange()
+		switch {
+		case !known:
+			return text + " (clocks, power or temperature?)"
+		case math.Abs(clock-shift) <= max(math.Abs(shift)/4, clockAlike):
+			return comparison.Clocks + ": " + text + ", as the GPU's clock went " + text2
+		case math.Abs(clock) < clockAlike:
+			return text + ", at unchanged clocks (" + text2 + ")"
+		}
+		return text + ", of which the GPU's clock explains " + unit.Change(clock) + " (" + text2 + ")"
 	}
 	text := x.kernelPart(d)
 	if x.Shift != nil && math.Abs(math.Expm1(*x.Shift)) >= commonLeast {
