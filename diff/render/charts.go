@@ -90,7 +90,7 @@ func causeBlocks(c *comparison.Comparison) []doc.Block {
 func timeRow(c *comparison.Comparison) *comparison.Row {
 	for _, metric := range []string{"unit.time.mean", "unit.time.p50"} {
 		for i := range c.Primary {
-			if r := &c.Primary[i]; r.Metric == metric && r.Kind == c.Attribution.Kind {
+			if r := &c.Primary[i]; r.Metric == metric && (r.Kind == c.Attribution.Kind || r.Kind == "" || c.Attribution.Kind == "") {
 				return r
 			}
 		}
@@ -333,6 +333,12 @@ func obstacles(c *comparison.Comparison) (doc.Table, bool) {
 		t.Rows = append(t.Rows, []doc.Cell{what, base, head, {doc.Text("✗ yes: ").With(doc.Bad), doc.Code(string(r.Code))}})
 	}
 	for _, r := range c.Residue {
+		if slices.ContainsFunc(c.Reasons, func(why comparison.Reason) bool {
+			return why.Field != "" && why.Base == r.Base && why.Head == r.Head ||
+				r.Field == "unit" && why.Code == comparison.NoUnit
+		}) {
+			continue // stands above
+		}
 		t.Rows = append(t.Rows, []doc.Cell{{doc.Text(strings.ReplaceAll(r.Field, "_", " "))}, {residueValue(r.Base)},
 			{residueValue(r.Head)}, {doc.Text("✓ no")}})
 	}

@@ -216,8 +216,8 @@ func attributionTable(c *comparison.Comparison, kernels int, effects bool) (doc.
 		{Title: change.Header("Change"), Align: doc.Right}, {Title: "Share of change", Align: doc.Right},
 	}}
 	if effects {
-		t.Columns = append(t.Columns, doc.Column{Title: change.Header("by count"), Align: doc.Right},
-			doc.Column{Title: change.Header("per call"), Align: doc.Right})
+		t.Columns = append(t.Columns, doc.Column{Title: change.Header("by count"), Align: doc.Right, Wide: true},
+			doc.Column{Title: change.Header("per call"), Align: doc.Right, Wide: true})
 	}
 	t.Caption = doc.Spans(doc.Text(
 		"Where the change of " + unit.Delta(a.TotalDelta,

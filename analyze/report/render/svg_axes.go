@@ -136,20 +136,24 @@ func (p *page) closeFrame(c doc.Chart, x axis, xTicks []float64) {
 	p.put("</svg><svg class=\"xaxis\" width=\"100%\" height=\"18\" aria-hidden=\"true\">")
 	texts := tickTexts(c.XUnit, xTicks)
 	for i, v := range xTicks {
-		anchorAt := markup("middle")
-		switch {
-		case i == 0 && x.at(v) < 0.05:
-			anchorAt = "start"
-		case x.at(v) > 0.95:
-			anchorAt = "end"
-		}
-		p.put("<text x=\"" + percent(x.at(v), 1) + "\" y=\"13\" text-anchor=\"" + anchorAt + "\">" +
+		p.put("<text x=\"" + percent(x.at(v), 1) + "\" y=\"13\" text-anchor=\"" + anchorAt(x.at(v)) + "\">" +
 			text(texts[i]) + "</text>")
 	}
 	p.put("</svg></div>\n")
 	if c.XTitle != "" {
 		p.put("<p class=\"muted axis\">" + text(c.XTitle) + "</p>\n")
 	}
+}
+
+// anchorAt is how a text below an axis stands at its place, so that it is not cut at the ends.
+func anchorAt(place float64) markup {
+	switch {
+	case place < 0.05:
+		return "start"
+	case place > 0.95:
+		return "end"
+	}
+	return "middle"
 }
 
 // xs are the labels of a series as numbers; where they are not, their places.

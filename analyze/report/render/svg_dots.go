@@ -8,6 +8,9 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
+// dotsEdge is the part of the axis that is left free at both ends.
+const dotsEdge = 0.01
+
 // dotsHeight is the height of a row of dots, in pixels.
 const dotsHeight = 56
 
@@ -19,6 +22,8 @@ func (p *page) dots(c doc.Chart) {
 		all = append(all, s.Values...)
 	}
 	x := newAxis(false, all)
+	edge := (x.high - x.low) * dotsEdge // so that no dot is cut
+	x.low, x.high = x.low-edge, x.high+edge
 	p.put("<div class=\"bars\">\n")
 	for k, s := range c.Series {
 		if len(s.Values) == 0 {
@@ -46,13 +51,7 @@ func (p *page) dots(c doc.Chart) {
 	texts := tickTexts(c.Unit, ticks)
 	p.put("<div class=\"bar\" aria-hidden=\"true\"><span></span><svg width=\"100%\" height=\"16\">")
 	for i, v := range ticks {
-		anchorAt := markup("middle")
-		if x.at(v) > 0.95 {
-			anchorAt = "end"
-		} else if x.at(v) < 0.05 {
-			anchorAt = "start"
-		}
-		p.put("<text x=\"" + percent(x.at(v), 1) + "\" y=\"12\" text-anchor=\"" + anchorAt + "\">" + text(texts[i]) + "</text>")
+		p.put("<text x=\"" + percent(x.at(v), 1) + "\" y=\"12\" text-anchor=\"" + anchorAt(x.at(v)) + "\">" + text(texts[i]) + "</text>")
 	}
 	words := "A dot is one unit; from top to bottom in the order in which they ran. The line is the median."
 	if x.low > 0 {
