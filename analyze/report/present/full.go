@@ -316,7 +316,7 @@ func (v *View) section(s *report.Section, l layout) []doc.Block {
 		chart := doc.Chart{ID: c.ID, Title: c.Title, Kind: c.Kind, Unit: c.Unit, XUnit: c.XUnit, XTitle: c.XTitle}
 		for _, e := range c.Series {
 			chart.Series = append(chart.Series, doc.Series{Name: e.Name, Style: e.Style, Labels: e.Labels,
-				Values: e.Values})
+				Values: e.Values, Category: e.Category})
 		}
 		blocks = append(blocks, chart)
 	}
