@@ -312,6 +312,9 @@ func (v *View) section(s *report.Section, l layout) []doc.Block {
 			Blocks: []doc.Block{doc.P(append(doc.Spans(doc.Text("This section failed: ")), Prose(s.Reason)...)...)}})
 	}
 	blocks = append(blocks, coverage(s)...)
+	if s.ID == "unit" && l.wide {
+		blocks = append(blocks, v.unitDots()...)
+	}
 	for _, c := range s.Charts {
 		chart := doc.Chart{ID: c.ID, Title: c.Title, Kind: c.Kind, Unit: c.Unit, XUnit: c.XUnit, XTitle: c.XTitle}
 		for _, e := range c.Series {

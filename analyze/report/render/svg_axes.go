@@ -179,7 +179,7 @@ func (p *page) lines(c doc.Chart) {
 	limits := 0
 	for _, s := range c.Series {
 		allX, allY = append(allX, xs(s)...), append(allY, s.Values...)
-		if log && s.Style == "line" {
+		if isLimit(log, s) {
 			limits++
 			continue
 		}
@@ -203,10 +203,14 @@ func (p *page) lines(c doc.Chart) {
 	ticks := x.ticks()
 	p.frame(y, c.Unit,
 		c.Title+": "+strconv.Itoa(len(allY))+" points of "+strconv.Itoa(len(c.Series))+" series; the numbers follow")
+	of := ownColour
+	if log { // the series are kernels, whatever they are called
+		of = seriesColour
+	}
 	nth := 0
 	for n, s := range c.Series {
 		at := xs(s)
-		if log && s.Style == "line" {
+		if isLimit(log, s) {
 			p.path(n, "limit", at, s.Values, x, y)
 			if last := len(at) - 1; last >= 0 {
 				p.put("<text class=\"limit\" x=\"" + percent(x.at(at[last]), 1) + "\" y=\"" +
@@ -231,7 +235,7 @@ func (p *page) lines(c doc.Chart) {
 				label = p.xText(c, s.Labels[i])
 			}
 			p.put("<circle" + mark(n, i) + " cx=\"" + percent(x.at(at[i]), 1) + "\" cy=\"" + percent(1-y.at(v), 1) +
-				"\" r=\"4\" class=\"" + colour(k) + "\">" +
+				"\" r=\"4\" class=\"" + of(k, s.Name) + "\">" +
 				tip(Shorten(Visible(s.Name), 200)+": "+label+", "+unit.Format(v, c.Unit)) + "</circle>")
 			if log {
 				p.put("<text x=\"" + percent(x.at(at[i]), 1) + "\" y=\"" + percent(1-y.at(v), 1) +
@@ -246,7 +250,18 @@ func (p *page) lines(c doc.Chart) {
 	if log && len(names) == 1 {
 		p.put("<p class=\"muted\">" + text(Shorten(Visible(names[0]), p.limit)) + "</p>\n")
 	}
-	p.legend(names, seriesColour)
+	p.legend(names, of)
+}
+
+// isLimit tells the lines that are no data but what data are held against.
+func isLimit(log bool, s doc.Series) bool { return s.Style == "limit" || log && s.Style == "line" }
+
+// ownColour is the colour of a series of explain's own words: that of its name where it has one.
+func ownColour(i int, name string) markup {
+	if class, ok := fixed[name]; ok {
+		return class
+	}
+	return colour(i)
 }
 
 // path draws a line through values at their places.
