@@ -95,6 +95,11 @@ var ErrOptions = errors.New("wrong usage")
 // report is of the evidence alone. An input that cannot be analysed gives an *InputError, a wrong option an error that
 // wraps ErrOptions.
 func Run(ctx context.Context, path string, opt Options) (res *Result, err error) {
+	return run(ctx, path, opt, nil)
+}
+
+// run is Run, with a last look at what the report was made of; nil for none. It is not called of evidence alone.
+func run(ctx context.Context, path string, opt Options, look func(*kit.Input, *Result)) (res *Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			res, err = nil, fmt.Errorf("explain failed on this capture, please report it: %v", p)
@@ -131,7 +136,11 @@ func Run(ctx context.Context, path string, opt Options) (res *Result, err error)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return finish(in, cuts, &opt)
+	res, err = finish(in, cuts, &opt)
+	if err == nil && look != nil {
+		look(in, res)
+	}
+	return res, err
 }
 
 // numberable refuses a table of GPU work with more rows than the timeline can number.
@@ -226,6 +235,8 @@ func prepare(t *trace.Trace, opt *Options, tags *tagger) (in *kit.Input, units *
 	in.Window, in.Span, in.Host = why, span, interval.Interval{Start: minTime, End: maxTime}
 	parallel.Do(func() {
 		in.Contexts = attrib.NewContexts(t)
+	}, func() {
+		in.Threads = attrib.NewThreads(t)
 	}, func() {
 		in.Calls = attrib.Join(t)
 		in.Timeline = layOut(span)
