@@ -50,6 +50,7 @@ func Browser(c *comparison.Comparison) doc.Document {
 		part(groupAnswer, "judged", "What was judged", f)
 	}
 	if c.Comparable {
+		part(groupStep, "step", "The step, before and after", stepBlocks(c)...)
 		part(groupStep, "causes", "Where the change comes from", causeBlocks(c)...)
 		if s := structureList(c); len(s) > 1 {
 			part(groupStep, "structure", "Structure", s[1:]...)

@@ -241,6 +241,55 @@
       for (const h of heads) watch.observe(h.parentElement);
     }
   }
+  // A step: arrow keys go from mark to mark and say what it is, + and - widen the drawing.
+  for (const figure of document.querySelectorAll("figure.step")) {
+    const wide = figure.querySelector(".wide"), svg = wide.querySelector("svg");
+    const marks = [...svg.querySelectorAll("rect")].filter((r) => r.querySelector("title"));
+    if (!marks.length) continue;
+    const tools = document.createElement("div"), says = document.createElement("output");
+    tools.className = "tools";
+    let zoom = 1, at = -1;
+    const to = (z) => {
+      const middle = (wide.scrollLeft + wide.clientWidth / 2) / wide.scrollWidth;
+      zoom = Math.min(64, Math.max(1, z));
+      svg.style.width = 100 * zoom + "%";
+      wide.scrollLeft = middle * wide.scrollWidth - wide.clientWidth / 2;
+    };
+    for (const [label, name, by] of [["+", "Widen the drawing", 2], ["\u2212", "Narrow the drawing", 0.5]]) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = label;
+      button.setAttribute("aria-label", name);
+      button.addEventListener("click", () => to(zoom * by));
+      tools.append(button);
+    }
+    const show = (i) => {
+      if (at >= 0) marks[at].classList.remove("at");
+      at = i;
+      marks[at].classList.add("at");
+      says.textContent = marks[at].querySelector("title").textContent;
+      const box = marks[at].getBoundingClientRect(), frame = wide.getBoundingClientRect();
+      if (box.left < frame.left || box.right > frame.right) wide.scrollLeft += box.left - frame.left - wide.clientWidth / 3;
+    };
+    tools.append(says);
+    figure.insertBefore(tools, wide);
+    says.textContent = "Point at a mark, or use the arrow keys here.";
+    wide.tabIndex = 0;
+    wide.setAttribute("role", "group");
+    wide.setAttribute("aria-label", figure.querySelector("figcaption").textContent);
+    svg.addEventListener("pointerover", (e) => {
+      const i = marks.indexOf(e.target);
+      if (i >= 0) show(i);
+    });
+    wide.addEventListener("keydown", (e) => {
+      const n = marks.length, go = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: n - 1 }[e.key];
+      if (go !== undefined) show(Math.min(n - 1, Math.max(0, go)));
+      else if (e.key === "+") to(zoom * 2);
+      else if (e.key === "-") to(zoom / 2);
+      else return;
+      e.preventDefault();
+    });
+  }
   const open = () => {
     const at = location.hash && document.getElementById(location.hash.slice(1));
     for (let e = at; e; e = e.parentElement) if (e.tagName === "DETAILS") e.open = true;
