@@ -239,6 +239,9 @@ type Worth struct {
 	Time  int64 `json:"time"`            // ns that could be won, at most Of
 	Of    int64 `json:"of"`              // ns that were looked at: the steady part of the window, else the window
 	Units int64 `json:"units,omitempty"` // units of work that the device ran in that time; 0: none are known
+	// Replayed says that the units were replayed without what the finding is about: what else would then hold them up is
+	// left out of Time.
+	Replayed bool `json:"replayed,omitempty"`
 }
 
 // Share is Time as a part of Of, 0 to 1.
