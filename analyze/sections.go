@@ -4,6 +4,7 @@ import (
 	"embed"
 
 	"github.com/nsys-llm/explain/analyze/compat"
+	"github.com/nsys-llm/explain/analyze/internal/section/cpu"
 	"github.com/nsys-llm/explain/analyze/internal/section/engine"
 	"github.com/nsys-llm/explain/analyze/internal/section/gpu"
 	"github.com/nsys-llm/explain/analyze/internal/section/host"
@@ -22,6 +23,7 @@ var sections = []*kit.Section{
 	&gpu.Categories,
 	&gpu.Components,
 	&unit.Section,
+	&unit.CriticalPath,
 	&unit.Positions,
 	&gpu.Steady,
 	&host.Launches,
@@ -32,6 +34,7 @@ var sections = []*kit.Section{
 	&gpu.Comm,
 	&gpu.Streams,
 	&gpu.Idle,
+	&cpu.HostIdle,
 	&gpu.Activity,
 	&host.NVTX,
 	&host.Regions,
@@ -67,4 +70,4 @@ var sections = []*kit.Section{
 }
 
 // pages of the sections, by family.
-var pages = []embed.FS{gpu.Pages, host.Pages, ncu.Pages, engine.Pages, unit.Pages, compat.Pages}
+var pages = []embed.FS{gpu.Pages, host.Pages, cpu.Pages, ncu.Pages, engine.Pages, unit.Pages, compat.Pages}

@@ -25,6 +25,7 @@ type Comparison struct {
 	Unit         Unit         `json:"unit"`
 	Primary      []Row        `json:"primary"`
 	Attribution  Attribution  `json:"attribution"`
+	Step         *Step        `json:"step,omitempty"` // absent where the sequences of a side are not known, or too different
 	Distribution Distribution `json:"distribution"`
 	Kernels      []Kernel     `json:"kernels"`
 	API          []API        `json:"api"`

@@ -46,6 +46,7 @@ func Browser(c *comparison.Comparison) doc.Document {
 		}
 	}
 	if c.Comparable {
+		part("step", "The step, before and after", stepBlocks(c)...)
 		part("causes", "Where the change comes from", causeBlocks(c)...)
 		if s := structureList(c); len(s) > 1 {
 			part("structure", "Structure", s[1:]...)

@@ -41,6 +41,7 @@ func Terminal(c *comparison.Comparison) doc.Document {
 	if c.Cause != "" {
 		d.Add(doc.P(doc.Text(clip(c.Cause))))
 	}
+	d.Add(whereLine(c)...)
 	d.Add(doc.P(sides(c)...))
 	d.Add(reasons(c)...)
 	add := func(t doc.Table, ok bool) {
@@ -79,6 +80,7 @@ func Page(c *comparison.Comparison) doc.Document {
 	if c.Cause != "" {
 		d.Add(doc.P(doc.Strong(c.Cause)))
 	}
+	d.Add(whereLine(c)...)
 	d.Add(reasons(c)...)
 	if t, ok := primaryTable(c, rowsToShow(c, mostPrimary(c))); ok {
 		d.Add(t)

@@ -321,6 +321,7 @@ func (v *View) section(s *report.Section, l layout) []doc.Block {
 		blocks = append(blocks, chart)
 	}
 	blocks = append(blocks, v.durations(s, l)...)
+	blocks = append(blocks, v.stepFigures(s)...)
 	var empty []string
 	var fold []doc.Block
 	var foldTitles []string

@@ -157,8 +157,7 @@ func (x *Sides) Environment() {
 						strconv.Itoa(m))
 					continue
 				}
-				if a, b := f.Get(&first.Report.Environment), f.Get(&c.Report.Environment); a != "" && b != "" &&
-					a != b {
+				if a, b := f.Get(&first.Report.Environment), f.Get(&c.Report.Environment); f.Differ(a, b) {
 					code := comparison.EnvironmentMismatch
 					if f.Name == "graph_trace" {
 						code = comparison.GraphCaptureMismatch

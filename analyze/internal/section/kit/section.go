@@ -79,6 +79,7 @@ type Input struct {
 	Calls    *attrib.Calls
 	Contexts *attrib.Contexts
 	Timeline *attrib.Timeline
+	Threads  *attrib.Threads
 	NVTX     *attrib.NVTX      // nil where kernels are not attributed to ranges
 	Kinds    []kernelname.Info // by kernel name
 	Units    *workunit.Result
@@ -267,7 +268,7 @@ func (s *Section) Compute(in *Input) report.Status { return s.run(in.With(in.Uni
 func (in *Input) With(units *workunit.Result) *Input {
 	return &Input{
 		Trace: in.Trace, Options: in.Options, Window: in.Window, Span: in.Span, Host: in.Host, Calls: in.Calls,
-		Contexts: in.Contexts, Timeline: in.Timeline, NVTX: in.NVTX, Kinds: in.Kinds, Units: units,
+		Contexts: in.Contexts, Timeline: in.Timeline, Threads: in.Threads, NVTX: in.NVTX, Kinds: in.Kinds, Units: units,
 		Evidence: in.Evidence, NoTrace: in.NoTrace,
 	}
 }

@@ -56,7 +56,7 @@ type Session struct {
 	Analysis analyze.Options
 
 	Stdout   io.Writer
-	Colour   bool // Stdout takes it
+	Terminal render.TerminalOptions // of Stdout
 	Getenv   func(string) string
 	Say      func(text string)                                            // a line for the user
 	Progress func() (update func(stage string, count int64), stop func()) // shows an analysis
@@ -307,12 +307,12 @@ func (r *Session) tell(compared *comparison.Comparison) error {
 	case r.Quiet:
 		return nil
 	case compared != nil:
-		opt := render.TerminalOptions{Color: r.Colour}
+		opt := r.Terminal
 		if err := diffrender.WriteText(r.Stdout, compared, opt); err != nil {
 			return err
 		}
 	case r.result != nil && r.Repeat == 1:
-		return output.Terminal(r.Stdout, r.result, r.Out, r.Colour) // which ends in where it is
+		return output.Terminal(r.Stdout, r.result, r.Out, r.Terminal) // which ends in where it is
 	}
 	text := "Wrote " + render.Visible(r.Out) + "\n"
 	if r.Repeat > 1 && !r.Pair {
