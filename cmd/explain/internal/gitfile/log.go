@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 )
@@ -129,4 +130,26 @@ func pattern(p string) *regexp.Regexp {
 		return regexp.MustCompile(`^\b$`)
 	}
 	return re
+}
+
+// Resolve is the commit that a name stands for in the checkout at dir: a tag, a branch, the beginning of a commit.
+func Resolve(ctx context.Context, dir, name string) (string, error) {
+	if name == "" || strings.HasPrefix(name, "-") {
+		return "", fmt.Errorf("%q is no name of a commit", name)
+	}
+	cmd := exec.CommandContext(ctx, "git", "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("neither the history nor the checkout knows %s: fetch its tag, or name it with explain history add --tag", name)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// Tracked reports whether git keeps the file at path: whoever changes the code can change it.
+func Tracked(ctx context.Context, path string) bool {
+	dir, name := filepath.Split(filepath.Clean(path))
+	cmd := exec.CommandContext(ctx, "git", "ls-files", "--error-unmatch", "--", name)
+	cmd.Dir = filepath.Clean(dir)
+	return cmd.Run() == nil
 }
