@@ -100,6 +100,7 @@ var rooms = []room{
 	{"diff/comparison", "the result as plain data", "analyze/report analyze/report/unit", noSQL},
 	{"diff/policy", "rules know no report that is judged", "analyze/report analyze/report/unit diff/comparison", noSQL},
 	{"diff/internal/infer", "statistics stand alone", "", stdOnly},
+	{"diff/sequential", "a test of pairs stands alone", "", stdOnly},
 	{"diff/internal/side", "one side knows nothing of the other",
 		"analyze/report analyze/report/align diff/comparison diff/internal/infer", noSQL},
 	{"diff/internal/match", "what two sides have in common",
@@ -128,6 +129,7 @@ var rooms = []room{
 	{"gate/gatetest", "a test kit needs nothing of the product", "", stdOnly},
 
 	{"cmd/explain/internal/fakeserver", "a test kit needs nothing of the product", "", stdOnly},
+	{"cmd/explain/internal/bisect", "a search stands alone", "", stdOnly},
 	{"cmd/explain/internal/gitfile", "reads git's files", "", noSQL},
 	{"cmd/explain/internal/docs", "pages and their index", "analyze diff gate/history/change", nil},
 	{"cmd/explain/internal/whole", "writes files", "", noSQL},

@@ -41,7 +41,7 @@ tables and findings, "explain metrics" for each metric.`,
 	cmd.SuggestionsMinimumDistance = 2
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{Err: err} })
 	cmd.AddCommand(newReport(e), newDiff(e), newGate(e), newComment(e), newCalibrate(e), newCapture(e), newLoad(e),
-		newScrub(e), newHistory(e), newPolicy(e), newNCUTargets(e), newMetrics(e), newDoc(e), newSchema(e), newVersion(e))
+		newScrub(e), newHistory(e), newBisect(e), newPolicy(e), newNCUTargets(e), newMetrics(e), newDoc(e), newSchema(e), newVersion(e))
 	cmd.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true})
 	return cmd
 }

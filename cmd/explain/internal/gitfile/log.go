@@ -22,13 +22,27 @@ const MaxLog = 200
 
 // Log lists the commits behind from up to to, the newest last, at most MaxLog of them. dir lies in the checkout.
 func Log(ctx context.Context, dir, from, to string) ([]Commit, error) {
+	return log(ctx, dir, from, to, "--name-only", fmt.Sprintf("--max-count=%d", MaxLog))
+}
+
+// FirstParents lists all commits behind from up to to, the newest last, without their files: of a merge the side that it
+// was made on. None where to is not behind from.
+func FirstParents(ctx context.Context, dir, from, to string) ([]Commit, error) {
+	is := exec.CommandContext(ctx, "git", "merge-base", "--is-ancestor", from, to)
+	is.Dir = dir
+	if is.Run() != nil {
+		return nil, nil
+	}
+	return log(ctx, dir, from, to, "--first-parent")
+}
+
+func log(ctx context.Context, dir, from, to string, args ...string) ([]Commit, error) {
 	for _, ref := range []string{from, to} {
 		if !regexp.MustCompile(`^[0-9a-f]{7,64}$`).MatchString(ref) {
 			return nil, fmt.Errorf("%q is not a commit", ref)
 		}
 	}
-	cmd := exec.CommandContext(ctx, "git", "log", "--reverse", "--format=%x01%H%x02%s%x02", "--name-only", "-z", fmt.Sprintf("--max-count=%d", MaxLog),
-		from+".."+to)
+	cmd := exec.CommandContext(ctx, "git", append(append([]string{"log", "--reverse", "--format=%x01%H%x02%s%x02", "-z"}, args...), from+".."+to)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1", "GIT_TERMINAL_PROMPT=0")
 	var errs bytes.Buffer
