@@ -68,8 +68,8 @@ func (f *reportFlags) showAgain(cmd *cobra.Command, e *env, path string) (shown 
 
 // analyses names a flag that was given and asks for something that only an analysis can do, or is empty.
 func (f *reportFlags) analyses(cmd *cobra.Command) string {
-	for _, name := range []string{"unit", "window", "from", "to", "steady", "phase-map", "phases-json", "kernel-map", "ncu",
-		"server-log", "prometheus", "evidence", "top-kernels", "kernel-limit", "all-rows", "no-kernel-percentiles",
+	for _, name := range []string{"unit", "window", "from", "to", "steady", "phase-map", "kernel-map", "ncu",
+		"server-log", "prometheus", "evidence", "top", "all-rows", "no-kernel-percentiles",
 		"no-nvtx-kernel-map", "nvtx-coverage-warn-threshold", "print-schema", "out"} {
 		if cmd.Flags().Changed(name) {
 			return name
@@ -109,10 +109,10 @@ func (f *reportFlags) printComparison(e *env, c *comparison.Comparison) error {
 		return diffrender.WriteMarkdown(e.Out, c, render.MarkdownOptions{Compact: true})
 	case "html":
 		return diffrender.WriteHTML(e.Out, c)
-	case "summary":
-		return usagef("--format summary is of a report, not of a comparison")
+	case "profilemate":
+		return usagef("--format profilemate is of a report, not of a comparison")
 	}
-	return diffrender.WriteText(e.Out, c, render.TerminalOptions{Color: e.colour()})
+	return diffrender.WriteText(e.Out, c, e.terminal())
 }
 
 // traceIn is the trace in the folder of a capture and the evidence beside it: all that lies there but what explain wrote

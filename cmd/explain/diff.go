@@ -96,7 +96,7 @@ func (f *diffFlags) register(cmd *cobra.Command) {
 		"compare units of this `PHASE` (prefill, decode, …; default: the one with most time)")
 	fl.Int64Var(&f.batch, "batch", 0, "compare units of this batch size `N`")
 	fl.StringVar(&f.minShare, "min-share", "0.5%", "kernels below this `SHARE` of the unit are not compared one by one")
-	fl.IntVar(&f.top, "top", diff.DefaultTop, "rows of the kernels table")
+	fl.IntVar(&f.top, "top", diff.DefaultTop, "rows of the kernels table, `N` at most")
 	fl.StringVar(&f.perfetto, "perfetto", "", "write the median unit of each side, and nothing else, as a trace that ui.perfetto.dev opens: `FILE`")
 	fl.BoolVar(&f.open, "open", false, "show diff.html in the browser, once it is written")
 	f.analysis.register(cmd)
@@ -244,7 +244,7 @@ func (f *diffFlags) compare(
 		return nil, usagef(
 			"a summary.json holds totals, which only --threshold compares; compare the traces or the reports instead")
 	case summaries < len(all):
-		return nil, usagef("a summary.json is compared to a summary.json: explain TRACE --format summary writes one")
+		return nil, usagef("a summary.json is compared to a summary.json: explain TRACE --format profilemate writes one")
 	case len(base) > 1 || len(head) > 1:
 		return nil, usagef("--threshold compares one summary.json a side")
 	case f.perfetto != "":
@@ -297,7 +297,7 @@ func (f *diffFlags) print(e *env, c *comparison.Comparison) error {
 			return nil
 		}
 	}
-	if err := diffrender.WriteText(e.Out, c, render.TerminalOptions{Color: e.colour()}); err != nil {
+	if err := diffrender.WriteText(e.Out, c, e.terminal()); err != nil {
 		return err
 	}
 	if f.out != "" {
