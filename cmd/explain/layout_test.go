@@ -120,7 +120,8 @@ var rooms = []room{
 			"diff/internal/noise", noSQL},
 	{"diff", "reports in, comparison out",
 		"analyze/report analyze/report/unit diff/comparison diff/policy diff/internal/...", noSQL},
-	{"gate", "verdict in, GitHub out", "diff/comparison", noSQL},
+	{"gate/internal/gitfile", "reads git's files", "", noSQL},
+	{"gate", "verdict in, GitHub out", "diff/comparison analyze/limit gate/internal/gitfile", noSQL},
 	{"gate/history", "past runs, and what follows from them; the one room of gate that links a database",
 		"analyze/report analyze/report/doc analyze/report/unit analyze/report/render diff diff/comparison diff/policy " +
 			"gate/history/...", nil},
@@ -129,7 +130,6 @@ var rooms = []room{
 	{"gate/gatetest", "a test kit needs nothing of the product", "", stdOnly},
 
 	{"cmd/explain/internal/fakeserver", "a test kit needs nothing of the product", "", stdOnly},
-	{"cmd/explain/internal/gitfile", "reads git's files", "", noSQL},
 	{"cmd/explain/internal/docs", "pages and their index", "analyze diff", nil},
 	{"cmd/explain/internal/whole", "writes files", "", noSQL},
 	{"cmd/explain/internal/usage", "an error stands alone", "", stdOnly},
