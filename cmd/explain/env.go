@@ -2,14 +2,13 @@ package main
 
 import (
 	"io"
-	"os"
 	"strconv"
 	"time"
 
-	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
 )
 
 // env is what a command touches besides the files it is given.
@@ -20,15 +19,9 @@ type env struct {
 	Open     func(path string) error // shows a page; nil: the desktop's program for pages
 }
 
-// isTerminal reports whether a stream is an interactive terminal.
-func isTerminal(stream interface{}) bool {
-	f, ok := stream.(*os.File)
-	return ok && (isatty.IsTerminal(f.Fd()) || isatty.IsCygwinTerminal(f.Fd()))
-}
-
 // colour reports whether standard output may be coloured.
 func (e *env) colour() bool {
-	return isTerminal(e.Out) && e.Getenv("NO_COLOR") == "" && e.Getenv("TERM") != "dumb"
+	return progress.IsTerminal(e.Out) && e.Getenv("NO_COLOR") == "" && e.Getenv("TERM") != "dumb"
 }
 
 // clean makes text from the outside fit for a terminal or a log line.

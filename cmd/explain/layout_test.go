@@ -134,9 +134,11 @@ var rooms = []room{
 	{"cmd/explain/internal/whole", "writes files", "", noSQL},
 	{"cmd/explain/internal/usage", "an error stands alone", "", stdOnly},
 	{"cmd/explain/internal/output", "what is written; reads no input",
-		"analyze analyze/compat/export analyze/report/... diff/comparison diff/render cmd/explain/internal/usage " +
-			"cmd/explain/internal/whole", noSQL},
+		"analyze analyze/compat/export analyze/report/... diff/comparison diff/render cmd/explain/internal/input " +
+			"cmd/explain/internal/usage cmd/explain/internal/whole", noSQL},
 	{"cmd/explain/internal/capture", "runs other programs", "analyze/limit analyze/report analyze/report/render analyze/report/secret", noSQL},
+	{"cmd/explain/internal/progress", "what takes long, on a terminal",
+		"analyze/report analyze/report/render analyze/report/unit cmd/explain/internal/load", noSQL},
 	{"cmd/explain/internal/interrupt", "signals stand alone", "", stdOnly},
 	{"cmd/explain/internal/input", "what files are; analyses none",
 		"analyze analyze/limit analyze/report cmd/explain/internal/usage", noSQL},
@@ -144,6 +146,8 @@ var rooms = []room{
 		"analyze analyze/loadfile analyze/report/... cmd/explain/internal/capture cmd/explain/internal/interrupt " +
 			"cmd/explain/internal/load cmd/explain/internal/output cmd/explain/internal/usage cmd/explain/internal/whole " +
 			"diff/comparison diff/render", []string{"modernc.org", "github.com/spf13/cobra"}},
+	{"cmd/explain/internal/analysis", "inputs in, reports out",
+		"analyze analyze/report cmd/explain/internal/input cmd/explain/internal/progress cmd/explain/internal/record", nil},
 	{"cmd/explain/internal/load", "a client of a server; what it measured is analyzed elsewhere",
 		"analyze/loadfile analyze/report/...", []string{"modernc.org"}},
 }
