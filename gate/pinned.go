@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/nsys-llm/explain/analyze/limit"
-	"github.com/nsys-llm/explain/gate/internal/gitfile"
+	"github.com/nsys-llm/explain/gate/gitfile"
 )
 
 // What decides about a change (policy, noise floors, checked-in baseline, maps of phases and kernels) is read as it

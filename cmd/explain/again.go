@@ -39,6 +39,9 @@ func (f *reportFlags) showAgain(cmd *cobra.Command, e *env, path string) (shown 
 	if flag := f.analyses(cmd); flag != "" {
 		return true, usagef("--%s is about an analysis, and %s is the result of one: name the trace", flag, file)
 	}
+	if comparing && f.perfetto != "" {
+		return true, usagef("--perfetto writes units of a trace or a report.json, and %s is a comparison", file)
+	}
 	if comparing {
 		c, err := comparison.Read(bytes.NewReader(content))
 		if err != nil {
@@ -50,13 +53,18 @@ func (f *reportFlags) showAgain(cmd *cobra.Command, e *env, path string) (shown 
 	if err != nil {
 		return true, fmt.Errorf("%s: %w", file, err)
 	}
+	if f.perfetto != "" {
+		if err := writeStep(f.perfetto, r); err != nil {
+			return true, err
+		}
+	}
 	return true, f.print(e, &analyze.Result{Report: r})
 }
 
 // analyses names a flag that was given and asks for something that only an analysis can do, or is empty.
 func (f *reportFlags) analyses(cmd *cobra.Command) string {
-	for _, name := range []string{"unit", "window", "from", "to", "steady", "phase-map", "phases-json", "kernel-map", "ncu",
-		"server-log", "prometheus", "evidence", "top-kernels", "kernel-limit", "all-rows", "no-kernel-percentiles",
+	for _, name := range []string{"unit", "window", "from", "to", "steady", "phase-map", "kernel-map", "ncu",
+		"server-log", "prometheus", "evidence", "top", "all-rows", "no-kernel-percentiles",
 		"no-nvtx-kernel-map", "nvtx-coverage-warn-threshold", "print-schema", "out"} {
 		if cmd.Flags().Changed(name) {
 			return name
@@ -73,8 +81,8 @@ func (f *reportFlags) printComparison(e *env, c *comparison.Comparison) error {
 		return diffrender.WriteMarkdown(e.Out, c, render.MarkdownOptions{Compact: true})
 	case "html":
 		return diffrender.WriteHTML(e.Out, c)
-	case "summary":
-		return usagef("--format summary is of a report, not of a comparison")
+	case "profilemate":
+		return usagef("--format profilemate is of a report, not of a comparison")
 	}
-	return diffrender.WriteText(e.Out, c, render.TerminalOptions{Color: e.colour()})
+	return diffrender.WriteText(e.Out, c, e.terminal())
 }

@@ -36,10 +36,13 @@ func (f *captureFlags) register(cmd *cobra.Command, out string) {
 	fl.BoolVar(&f.Overhead, "overhead", false,
 		"send the same load once more without nsys, and say what profiling costs (takes as long again, with the start of the server)")
 	fl.StringVar(&f.Nsys, "nsys", "", "run this `PROGRAM` (default: $NSYS, else nsys)")
-	fl.StringVar(&f.Trace, "trace", "cuda,nvtx,osrt", "what nsys traces: a `LIST`")
+	fl.StringVar(&f.Trace, "trace", "cuda,nvtx,osrt", "`LIST` of what nsys traces")
 	fl.StringVar(&f.Graphs, "graph-trace", "node",
-		"trace CUDA graphs by node or as whole graphs (less overhead, no kernels inside them): node or graph")
+		"trace CUDA graphs `HOW`: by node, or as a whole graph (less overhead, no kernels inside it)")
 	fl.BoolVar(&f.Memory, "cuda-memory", false, "record the use of GPU memory")
+	fl.BoolVar(&f.Host, "host", false,
+		"record what the host's threads do: switches of the scheduler, samples of CPUs, Python's functions where nsys can")
+	fl.BoolVar(&f.Counters, "gpu-metrics", false, "record counters of the GPUs: memory bandwidth, tensor cores, clocks")
 	fl.DurationVar(&f.Window.ReadyTimeout, "ready-timeout", capture.DefaultReadyTimeout,
 		"wait this `TIME` until the program is ready")
 	fl.StringVar(&f.client, "client", "",
@@ -47,7 +50,7 @@ func (f *captureFlags) register(cmd *cobra.Command, out string) {
 	fl.DurationVar(&f.Grace, "grace", 30*time.Second,
 		"wait this `TIME` between asking a process to end, SIGTERM, and SIGKILL")
 	fl.StringVar(&f.Unit, "unit", "",
-		"one step of the work is this `UNIT`: nvtx:REGEX, kernel:REGEX, graph or none (default: found automatically)")
+		"one step of the work: nvtx:`REGEX`, kernel:REGEX, graph or none (default: found automatically)")
 	fl.StringVar(&f.KernelMap, "kernel-map", "", kernelMapHelp)
 	fl.BoolVarP(&f.Quiet, "quiet", "q", false, "print nothing but errors")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error what the analysis does")
@@ -128,7 +131,7 @@ func (f *captureFlags) prepare(cmd *cobra.Command, e *env) (*record.Session, err
 func (f *captureFlags) session(cmd *cobra.Command, e *env) (*record.Session, error) {
 	f.GraphsAsked = cmd.Flags().Changed("graph-trace")
 	f.FailOn, f.Policy, f.Noise = f.rules.failOn, f.rules.policy, f.rules.noise
-	r := &record.Session{Options: f.Options, Began: time.Now(), Stdout: e.Out, Colour: e.colour(), Getenv: e.Getenv}
+	r := &record.Session{Options: f.Options, Began: time.Now(), Stdout: e.Out, Terminal: e.terminal(), Getenv: e.Getenv}
 	r.Say = func(text string) {
 		if !f.Quiet {
 			fmt.Fprintln(e.Err, clean(text))

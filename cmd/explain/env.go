@@ -2,10 +2,12 @@ package main
 
 import (
 	"io"
+	"os"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
@@ -17,11 +19,41 @@ type env struct {
 	Out, Err io.Writer
 	Getenv   func(string) string
 	Open     func(path string) error // shows a page; nil: the desktop's program for pages
+	color    string                  // --color
 }
 
-// colour reports whether standard output may be coloured.
+// colours are what --color takes.
+var colours = []string{"auto", "always", "never"}
+
+// colour reports whether standard output is coloured: as --color says, else as the environment does, else on a terminal.
 func (e *env) colour() bool {
-	return progress.IsTerminal(e.Out) && e.Getenv("NO_COLOR") == "" && e.Getenv("TERM") != "dumb"
+	forced := func(name string) bool { v := e.Getenv(name); return v != "" && v != "0" }
+	switch {
+	case e.color == "always" || e.color == "never":
+		return e.color == "always"
+	case e.Getenv("NO_COLOR") != "":
+		return false
+	case forced("FORCE_COLOR"), forced("CLICOLOR_FORCE"):
+		return true
+	}
+	return progress.IsTerminal(e.Out) && e.Getenv("TERM") != "dumb"
+}
+
+// width is how many columns the output takes, 60 to 200: as COLUMNS says, else of the terminal, else 100.
+func (e *env) width() int {
+	columns, err := strconv.Atoi(e.Getenv("COLUMNS"))
+	if f, ok := e.Out.(*os.File); ok && (err != nil || columns < 1) && progress.IsTerminal(e.Out) {
+		columns, _, err = term.GetSize(int(f.Fd()))
+	}
+	if err != nil || columns < 1 {
+		return 100
+	}
+	return min(max(columns, 60), 200)
+}
+
+// terminal says how text is written to standard output.
+func (e *env) terminal() render.TerminalOptions {
+	return render.TerminalOptions{Width: e.width(), Color: e.colour()}
 }
 
 // clean makes text from the outside fit for a terminal or a log line.

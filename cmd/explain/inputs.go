@@ -38,7 +38,7 @@ func (f *analysisFlags) registerFor(cmd *cobra.Command, where string) {
 	fl := cmd.Flags()
 	f.given = fl
 	fl.StringVar(&f.unit, "unit", "",
-		"what one step of the work is: nvtx:`REGEX`, kernel:REGEX, graph or none, else found automatically"+where)
+		"one step of the work: nvtx:`REGEX`, kernel:REGEX, graph or none (default: found automatically)"+where)
 	fl.StringVar(&f.window, "window", "",
 		"analyse from the first to the last NVTX range that matches: nvtx:`REGEX`"+where)
 	fl.DurationVar(&f.from, "from", 0, "analyse from this `TIME` after the first GPU work, 1.5s or 200ms"+where)
@@ -48,7 +48,11 @@ func (f *analysisFlags) registerFor(cmd *cobra.Command, where string) {
 		"map NVTX ranges to phases by a JSON `FILE`: {\"prefill\": [\"prompt\", \"re:^ctx\"], …}"+where)
 	fl.StringVar(&f.kernelMap, "kernel-map", "", kernelMapHelp+where)
 	f.memory.register(fl)
-	fl.BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but errors, and what --format asks for")
+	quiet := "print nothing but errors"
+	if fl.Lookup("format") != nil {
+		quiet += ", and what --format asks for"
+	}
+	fl.BoolVarP(&f.quiet, "quiet", "q", false, quiet)
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error what is being done")
 	_ = cmd.MarkFlagFilename("phase-map", "json")
 	_ = cmd.MarkFlagFilename("kernel-map", "yml", "yaml", "csv")

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/goccy/go-yaml"
 )
 
 const module = "github.com/nsys-llm/explain/"
@@ -82,6 +84,9 @@ var rooms = []room{
 	{"analyze/internal/stepgraph", "what waits for what",
 		"analyze/internal/trace analyze/internal/attrib analyze/internal/interval analyze/internal/stat " +
 			"analyze/internal/spill analyze/internal/workunit", noSQL},
+	{"analyze/internal/whatif", "ceilings know no section",
+		"analyze/internal/trace analyze/internal/attrib analyze/internal/interval analyze/internal/kernelname " +
+			"analyze/internal/stat analyze/internal/stepgraph analyze/internal/workunit", noSQL},
 	{"analyze/internal/section/kit", "what a section is made of knows no section", beneath, noSQL},
 	{"analyze/internal/section/gpu", "a family knows the kit and no other family", family, noSQL},
 	{"analyze/internal/section/unit", "a family knows the kit and no other family", family, noSQL},
@@ -97,6 +102,7 @@ var rooms = []room{
 		"analyze/report analyze/report/doc analyze/report/unit analyze/report/present", noSQL},
 
 	{"analyze/merge/ranks", "who waits for whom stands alone", "", stdOnly},
+	{"analyze/merge", "partials know reports, and no trace", "analyze/report analyze/internal/stat analyze/merge/ranks", noSQL},
 
 	{"diff/comparison", "the result as plain data", "analyze/report analyze/report/unit", noSQL},
 	{"diff/policy", "rules know no report that is judged", "analyze/report analyze/report/unit diff/comparison", noSQL},
@@ -120,8 +126,8 @@ var rooms = []room{
 			"diff/internal/noise", noSQL},
 	{"diff", "reports in, comparison out",
 		"analyze/report analyze/report/unit diff/comparison diff/policy diff/internal/...", noSQL},
-	{"gate/internal/gitfile", "reads git's files", "", noSQL},
-	{"gate", "verdict in, GitHub out", "diff/comparison analyze/limit gate/internal/gitfile", noSQL},
+	{"gate/gitfile", "reads git's files", "", noSQL},
+	{"gate", "verdict in, GitHub out", "diff/comparison analyze/limit gate/gitfile", noSQL},
 	{"gate/history", "past runs, and what follows from them; the one room of gate that links a database",
 		"analyze/report analyze/report/doc analyze/report/unit analyze/report/render diff diff/comparison diff/policy " +
 			"gate/history/...", nil},
@@ -130,8 +136,12 @@ var rooms = []room{
 	{"gate/gatetest", "a test kit needs nothing of the product", "", stdOnly},
 
 	{"cmd/explain/internal/fakeserver", "a test kit needs nothing of the product", "", stdOnly},
-	{"cmd/explain/internal/docs", "pages and their index", "analyze diff", nil},
+	{"cmd/explain/internal/help", "lays out help; knows no command", "cmd/explain/internal/usage", noSQL},
+	{"cmd/explain/internal/mcp", "answers agents; reads by what it is given",
+		"analyze/report analyze/report/render cmd/explain/internal/docs diff/comparison diff/render", nil},
+	{"cmd/explain/internal/docs", "pages and their index", "analyze diff gate/history/change", nil},
 	{"cmd/explain/internal/whole", "writes files", "", noSQL},
+	{"cmd/explain/internal/fetch", "standard input and addresses as files", "", stdOnly},
 	{"cmd/explain/internal/usage", "an error stands alone", "", stdOnly},
 	{"cmd/explain/internal/output", "what is written; reads no input",
 		"analyze analyze/compat/export analyze/report/... diff/comparison diff/render cmd/explain/internal/input " +
@@ -316,6 +326,44 @@ func TestNoMachineInTheTree(t *testing.T) {
 		}
 		if m := private.Find(b); m != nil {
 			t.Errorf("%s holds a path of a machine: %q", name, m)
+		}
+	}
+}
+
+// TestGitHubForms: what people meet on GitHub is there, forms are valid YAML with a name and fields, and links lead somewhere.
+func TestGitHubForms(t *testing.T) {
+	forms, err := filepath.Glob("../../.github/ISSUE_TEMPLATE/*.yml")
+	if err != nil || len(forms) < 4 {
+		t.Fatalf("%d forms, %v", len(forms), err)
+	}
+	for _, f := range forms {
+		var form struct {
+			Name, Description string
+			Body              []struct {
+				Type, ID   string
+				Attributes struct{ Label, Value string }
+			}
+		}
+		if err := yaml.Unmarshal(read(t, f), &form); err != nil {
+			t.Errorf("%s: %v", f, err)
+		}
+		if filepath.Base(f) == "config.yml" {
+			continue
+		}
+		if form.Name == "" || form.Description == "" || len(form.Body) < 2 {
+			t.Errorf("%s: %+v", f, form)
+		}
+		for _, b := range form.Body {
+			if b.Type != "markdown" && (b.ID == "" || b.Attributes.Label == "") || b.Type == "markdown" && b.Attributes.Value == "" {
+				t.Errorf("%s: %+v", f, b)
+			}
+		}
+	}
+	for _, page := range []string{"SECURITY.md", "CONTRIBUTING.md"} {
+		for _, l := range regexp.MustCompile(`\]\(([^)#]+)\)`).FindAllStringSubmatch(string(read(t, "../../.github/"+page)), -1) {
+			if _, err := os.Stat(filepath.Join("../../.github", l[1])); err != nil {
+				t.Errorf("%s links to %s, which is not there", page, l[1])
+			}
 		}
 	}
 }

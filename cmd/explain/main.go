@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string, e *env) int {
 	cmd.SetIn(e.In)
 	cmd.SetOut(e.Out)
 	cmd.SetErr(e.Err)
-	err := cmd.ExecuteContext(ctx)
+	ran, err := cmd.ExecuteContextC(ctx)
 	var usage usageError
 	var answer exitCode
 	switch {
@@ -74,7 +74,7 @@ func run(ctx context.Context, args []string, e *env) int {
 		return exitInput
 	case errors.As(err, &usage), errors.Is(err, analyze.ErrOptions):
 		fmt.Fprintf(e.Err, "explain: %s\n", clean(strings.TrimPrefix(err.Error(), analyze.ErrOptions.Error()+": ")))
-		fmt.Fprintln(e.Err, "Run 'explain --help' for usage.")
+		fmt.Fprintf(e.Err, "Run '%s --help' for usage.\n", ran.CommandPath())
 		return exitUsage
 	case errors.Is(err, syscall.EPIPE): // the reader of our output has seen enough
 		return exitOK

@@ -37,6 +37,8 @@ type Options struct {
 	Trace, Graphs string // nsys --trace and --cuda-graph-trace
 	GraphsAsked   bool   // Graphs is the user's, not the default
 	Memory        bool   // nsys --cuda-memory-usage
+	Host          bool   // scheduler, CPU samples, Python
+	Counters      bool   // of the GPUs
 	Window        capture.Window
 	Grace, Limit  time.Duration // before a process is killed; of a program, 0 is none
 	Unit          string        // --unit of the analysis
@@ -56,7 +58,7 @@ type Session struct {
 	Analysis analyze.Options
 
 	Stdout   io.Writer
-	Colour   bool // Stdout takes it
+	Terminal render.TerminalOptions // of Stdout
 	Getenv   func(string) string
 	Say      func(text string)                                            // a line for the user
 	Progress func() (update func(stage string, count int64), stop func()) // shows an analysis
@@ -72,7 +74,7 @@ func (r *Session) job(program []string) *capture.Job {
 	return &capture.Job{
 		Nsys: r.Tool,
 		Trace: capture.Trace{Trace: r.Trace, Graphs: r.Graphs, GraphsAsked: r.GraphsAsked,
-			Memory: r.Memory, Forks: r.Window.Triggered() || r.Server != nil},
+			Memory: r.Memory, Host: r.Host, Counters: r.Counters, Forks: r.Window.Triggered() || r.Server != nil},
 		Window:  r.Window,
 		Program: program,
 		Grace:   r.Grace,
@@ -307,12 +309,12 @@ func (r *Session) tell(compared *comparison.Comparison) error {
 	case r.Quiet:
 		return nil
 	case compared != nil:
-		opt := render.TerminalOptions{Color: r.Colour}
+		opt := r.Terminal
 		if err := diffrender.WriteText(r.Stdout, compared, opt); err != nil {
 			return err
 		}
 	case r.result != nil && r.Repeat == 1:
-		return output.Terminal(r.Stdout, r.result, r.Out, r.Colour) // which ends in where it is
+		return output.Terminal(r.Stdout, r.result, r.Out, r.Terminal) // which ends in where it is
 	}
 	text := "Wrote " + render.Visible(r.Out) + "\n"
 	if r.Repeat > 1 && !r.Pair {
