@@ -46,7 +46,7 @@ failed; 2 wrong usage; 3 input that cannot be analysed; 4 inconclusive.`,
 	cmd.SetVersionTemplate(versionLine())
 	help.Install(cmd, e.width)
 	cmd.AddCommand(newReport(e), newDiff(e), newGate(e), newComment(e), newCalibrate(e), newCapture(e), newLoad(e),
-		newScrub(e), newHistory(e), newPolicy(e), newNCUTargets(e), newMetrics(e), newDoc(e), newMCP(e),
+		newScrub(e), newHistory(e), newPolicy(e), newNCUTargets(e), newMetrics(e), newDoc(e), newMCP(e), newDemo(e),
 		newSchema(e), newVersion(e))
 	return cmd
 }
