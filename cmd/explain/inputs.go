@@ -246,5 +246,6 @@ func readOne(ctx context.Context, in input.File, opt analyze.Options, bar *progr
 	}
 	opt.Progress = func(stage string, done int64) { bar.update(filepath.Base(in.Path)+": "+stage, done) }
 	opt.Overhead = record.OverheadBeside(in.Path)
-	return analyze.Run(ctx, in.Path, opt)
+	res, err := analyze.Run(ctx, in.Path, opt)
+	return res, input.AsTyped(err, in.Path)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/present"
 	"github.com/nsys-llm/explain/analyze/report/secret"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 )
 
 func newScrub(e *env) *cobra.Command {
@@ -65,12 +66,14 @@ func scrub(cmd *cobra.Command, e *env, in, out, names string) error {
 		}
 		show, how = analyze.HideNames(keep), "names of ranges and threads are hidden, but for "+names
 	}
-	done, err := analyze.Scrub(cmd.Context(), in, out, show, analyze.Options{Getenv: e.Getenv})
+	bar := newProgress(e, false, false)
+	done, err := analyze.Scrub(cmd.Context(), in, out, show, analyze.Options{Getenv: e.Getenv, Progress: bar.update})
+	bar.stop()
 	switch {
 	case errors.Is(err, os.ErrExist):
 		return usagef("%s exists: name another file, or remove it", out)
 	case err != nil:
-		return err
+		return input.AsTyped(err, in)
 	}
 	for _, kind := range []secret.Kind{secret.Token, secret.Email, secret.Prompt} {
 		if n := done.Looks[kind]; n > 0 {
