@@ -116,17 +116,11 @@ func run(ctx context.Context, path string, opt Options, look func(*kit.Input, *R
 	if path == "" {
 		return finish(evidenceOnly(ev, &opt), nil, &opt)
 	}
-	t, err := trace.Open(ctx, path, trace.Options{
-		Tag: tags.tag, CoarseTag: tags.coarse(), MaxMemory: opt.MaxMemory, Progress: opt.Progress, Nsys: opt.Nsys, Getenv: opt.Getenv,
-	})
+	t, err := openTrace(ctx, path, &opt, tags)
 	if err != nil {
 		return nil, err
 	}
 	defer t.Close()
-	if err := numberable(path, t.Kernels.Len(), t.Graphs.Len(), t.Copies.Len(), t.Sets.Len()); err != nil {
-		return nil, err
-	}
-	tags.settle(t.Ranges.Names)
 	in, units, err := prepare(t, &opt, tags)
 	if err != nil {
 		return nil, err
@@ -141,6 +135,21 @@ func run(ctx context.Context, path string, opt Options, look func(*kit.Input, *R
 		look(in, res)
 	}
 	return res, err
+}
+
+// openTrace opens a capture that can be analysed.
+func openTrace(ctx context.Context, path string, opt *Options, tags *tagger) (*trace.Trace, error) {
+	t, err := trace.Open(ctx, path, trace.Options{
+		Tag: tags.tag, CoarseTag: tags.coarse(), MaxMemory: opt.MaxMemory, Progress: opt.Progress, Nsys: opt.Nsys, Getenv: opt.Getenv,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := numberable(path, t.Kernels.Len(), t.Graphs.Len(), t.Copies.Len(), t.Sets.Len()); err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	tags.settle(t.Ranges.Names)
+	return t, nil
 }
 
 // numberable refuses a table of GPU work with more rows than the timeline can number.
@@ -235,6 +244,8 @@ func prepare(t *trace.Trace, opt *Options, tags *tagger) (in *kit.Input, units *
 	in.Window, in.Span, in.Host = why, span, interval.Interval{Start: minTime, End: maxTime}
 	parallel.Do(func() {
 		in.Contexts = attrib.NewContexts(t)
+	}, func() {
+		in.Threads = attrib.NewThreads(t)
 	}, func() {
 		in.Calls = attrib.Join(t)
 		in.Timeline = layOut(span)

@@ -4,6 +4,7 @@ import (
 	"embed"
 
 	"github.com/nsys-llm/explain/analyze/compat"
+	"github.com/nsys-llm/explain/analyze/internal/section/cpu"
 	"github.com/nsys-llm/explain/analyze/internal/section/engine"
 	"github.com/nsys-llm/explain/analyze/internal/section/gpu"
 	"github.com/nsys-llm/explain/analyze/internal/section/host"
@@ -33,7 +34,9 @@ var sections = []*kit.Section{
 	&gpu.Comm,
 	&gpu.Streams,
 	&gpu.Idle,
+	&cpu.HostIdle,
 	&gpu.Activity,
+	&gpu.Counters,
 	&host.NVTX,
 	&host.Regions,
 	&host.Phases,
@@ -68,4 +71,4 @@ var sections = []*kit.Section{
 }
 
 // pages of the sections, by family.
-var pages = []embed.FS{gpu.Pages, host.Pages, ncu.Pages, engine.Pages, unit.Pages, compat.Pages}
+var pages = []embed.FS{gpu.Pages, host.Pages, cpu.Pages, ncu.Pages, engine.Pages, unit.Pages, compat.Pages}

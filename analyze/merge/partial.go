@@ -154,10 +154,10 @@ func (p *Writer) Capture(c *Capture) error {
 	if err := e.Encode(c); err != nil {
 		return err
 	}
-	return p.raw(&c.Head, b.Bytes())
+	return p.raw(&c.Head, bytes.TrimRight(b.Bytes(), "\n"))
 }
 
-// raw writes a capture whose body is encoded.
+// raw writes a capture whose body is encoded, on one line.
 func (p *Writer) raw(h *Head, body []byte) error {
 	if p.err == nil && p.n > 0 && h.Key <= p.last {
 		p.err = fmt.Errorf("capture %s comes after %s", h.Key, p.last)
@@ -165,8 +165,10 @@ func (p *Writer) raw(h *Head, body []byte) error {
 	p.last = h.Key
 	p.n++
 	p.line(h)
-	if p.err == nil {
-		_, p.err = p.zip.Write(body)
+	for _, b := range [][]byte{body, []byte("\n")} {
+		if p.err == nil {
+			_, p.err = p.zip.Write(b)
+		}
 	}
 	return p.err
 }

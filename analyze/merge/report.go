@@ -32,9 +32,6 @@ func (f *fold) report() *report.Report {
 		Findings: s.findings, Warnings: append(s.warnings, f.warnings...)}
 	r.Metrics = append(append(s.metrics, r.Metrics...), f.unitMetrics()...)
 	r.Sections = append(r.Sections, f.mergedSections()...)
-	if r.Findings == nil {
-		r.Findings = []report.Finding{}
-	}
 	if renumbered {
 		r.Warnings = append(r.Warnings, report.Warning{Code: "devices_renumbered", Section: "ranks",
 			Text: "Several captures number their GPUs alike: in this report they are numbered through, in the order of ranks."})
@@ -43,6 +40,7 @@ func (f *fold) report() *report.Report {
 		r.Warnings = append(r.Warnings, report.Warning{Code: "limited_metrics", Section: "ranks",
 			Text: fmt.Sprintf("Metrics of their own have the first %d of %d GPUs; metrics without this label count all of them.", maxDevices, len(f.devices.list))})
 	}
+	r.Fill()
 	return r
 }
 

@@ -435,6 +435,8 @@ func (s *rankSection) shownFirst(n int) map[int]bool {
 const (
 	findShare = 0.01 // of the window, that others waited for one rank: worth a finding
 	highShare = 0.05
+	// leastOften is in how many collectives a rank takes part for it to be told that it comes last in most of them.
+	leastOften = 20
 )
 
 // find names the rank that the others wait for.
@@ -451,17 +453,23 @@ func (s *rankSection) find() {
 	r := &s.ranks[slow]
 	window := s.f.captures[r.capture].window.Length
 	share := float64(r.sum.Blame) / float64(max(1, window))
-	if share < findShare {
-		return
-	}
-	severity := report.Medium
-	if share >= highShare {
+	often := r.sum.N >= leastOften && 2*r.sum.Last > r.sum.N
+	severity := report.Low
+	switch {
+	case share >= highShare:
 		severity = report.High
+	case share >= findShare:
+		severity = report.Medium
+	case !often:
+		return
 	}
 	ref := func(id string) report.MetricRef {
 		return report.MetricRef{ID: id, Labels: report.Labels{"rank": r.label}}
 	}
 	title := fmt.Sprintf("Rank %s holds the others up", r.label)
+	if often {
+		title = fmt.Sprintf("Rank %s comes last in most collectives", r.label)
+	}
 	if len(r.sum.Causes) > 0 && r.sum.Causes[0].Time > 0 {
 		title += ": before its collectives it spends more time than they do in " + r.sum.Causes[0].Act
 	}

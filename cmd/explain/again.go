@@ -44,6 +44,9 @@ func (f *reportFlags) showAgain(cmd *cobra.Command, e *env, path string) (shown 
 	if flag := f.analyses(cmd); flag != "" {
 		return true, usagef("--%s is about an analysis, and %s is the result of one: name the trace", flag, file)
 	}
+	if comparing && f.perfetto != "" {
+		return true, usagef("--perfetto writes units of a trace or a report.json, and %s is a comparison", file)
+	}
 	if comparing {
 		c, err := comparison.Read(bytes.NewReader(content))
 		if err != nil {
@@ -54,6 +57,11 @@ func (f *reportFlags) showAgain(cmd *cobra.Command, e *env, path string) (shown 
 	r, err := report.Read(bytes.NewReader(content))
 	if err != nil {
 		return true, fmt.Errorf("%s: %w", file, err)
+	}
+	if f.perfetto != "" {
+		if err := writeStep(f.perfetto, r); err != nil {
+			return true, err
+		}
 	}
 	return true, f.print(e, &analyze.Result{Report: r})
 }

@@ -39,6 +39,9 @@ func (f *captureFlags) register(cmd *cobra.Command, out string) {
 	fl.StringVar(&f.Graphs, "graph-trace", "node",
 		"trace CUDA graphs `HOW`: by node, or as a whole graph (less overhead, no kernels inside it)")
 	fl.BoolVar(&f.Memory, "cuda-memory", false, "record the use of GPU memory")
+	fl.BoolVar(&f.Host, "host", false,
+		"record what the host's threads do: switches of the scheduler, samples of CPUs, Python's functions where nsys can")
+	fl.BoolVar(&f.Counters, "gpu-metrics", false, "record counters of the GPUs: memory bandwidth, tensor cores, clocks")
 	fl.DurationVar(&f.Window.ReadyTimeout, "ready-timeout", capture.DefaultReadyTimeout,
 		"wait this `TIME` until the program is ready")
 	fl.StringVar(&f.client, "client", "",

@@ -73,6 +73,7 @@ type diffFlags struct {
 	threshold  string
 	format     string
 	out        string
+	perfetto   string
 }
 
 // diffFormats of --format, in the order of the help text.
@@ -96,6 +97,7 @@ func (f *diffFlags) register(cmd *cobra.Command) {
 	fl.Int64Var(&f.batch, "batch", 0, "compare units of this batch size `N`")
 	fl.StringVar(&f.minShare, "min-share", "0.5%", "kernels below this `SHARE` of the unit are not compared one by one")
 	fl.IntVar(&f.top, "top", diff.DefaultTop, "rows of the kernels table, `N` at most")
+	fl.StringVar(&f.perfetto, "perfetto", "", "write the median unit of each side, and nothing else, as a trace that ui.perfetto.dev opens: `FILE`")
 	fl.BoolVar(&f.open, "open", false, "show diff.html in the browser, once it is written")
 	f.analysis.register(cmd)
 	_ = cmd.MarkFlagDirname("out")
@@ -250,6 +252,8 @@ func (f *diffFlags) compare(
 		return nil, usagef("a summary.json is compared to a summary.json: explain TRACE --format profilemate writes one")
 	case len(base) > 1 || len(head) > 1:
 		return nil, usagef("--threshold compares one summary.json a side")
+	case f.perfetto != "":
+		return nil, usagef("--perfetto writes units of traces or of report.json, and a summary.json has none")
 	default:
 		return compareSummaries(base[0].Path, head[0].Path, percent, opt)
 	}
@@ -261,7 +265,11 @@ func (f *diffFlags) compare(
 	if f.threshold != "" {
 		opt.Rules = policy.ThresholdRules(percent, reports[:len(base)])
 	}
-	return diff.Compare(reports[:len(base)], reports[len(base):], opt)
+	c, err := diff.Compare(reports[:len(base)], reports[len(base):], opt)
+	if err == nil && f.perfetto != "" {
+		err = writeSteps(f.perfetto, reports[0], reports[len(base)], c)
+	}
+	return c, err
 }
 
 func compareSummaries(base, head string, percent float64, opt diff.Options) (*comparison.Comparison, error) {

@@ -216,6 +216,8 @@ func (m *marksChecker) check() {
 		m.deltas()
 	case "forest":
 		m.forest()
+	case "dots":
+		m.dots()
 	default:
 		m.errorf("no test knows this kind")
 	}
@@ -494,6 +496,22 @@ func (m *marksChecker) deltas() {
 	}
 	if len(m.d.Marks) < len(m.c.Series[0].Values) {
 		m.errorf("%d marks, want %d", len(m.d.Marks), len(m.c.Series[0].Values))
+	}
+	m.affine("across", values, places)
+}
+
+// dots lie along one axis for all rows, and one below the other in their order.
+func (m *marksChecker) dots() {
+	m.all(func(*report.Series, float64) bool { return true })
+	var values, places []float64
+	below := map[int]float64{}
+	for i := range m.d.Marks {
+		mark := &m.d.Marks[i]
+		values, places = append(values, m.value(mark)), append(places, mark.Box.X+mark.Box.W/2)
+		if mark.Value > 0 && mark.Box.Y < below[mark.Series] {
+			m.errorf("dot %d of row %d is above the one before it", mark.Value, mark.Series)
+		}
+		below[mark.Series] = mark.Box.Y
 	}
 	m.affine("across", values, places)
 }

@@ -64,6 +64,7 @@ type reportFlags struct {
 	prometheus    []string
 	evidence      []string
 	format        string
+	perfetto      string
 }
 
 // formats of --format, in the order of the help text.
@@ -90,6 +91,7 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 	fl.Float64Var(&f.coverageWarn, "nvtx-coverage-warn-threshold", 0.7,
 		"warn when less than this `SHARE` of kernel time lies in NVTX ranges (0..1)")
 	fl.BoolVar(&f.printSchema, "print-schema", false, "print the tables of the capture and stop")
+	fl.StringVar(&f.perfetto, "perfetto", "", "write the median and the slowest unit of work, and nothing else, as a trace that ui.perfetto.dev opens: `FILE`")
 	fl.BoolVar(&f.open, "open", false, "show report.html in the browser, once it is written")
 	_ = cmd.MarkFlagDirname("out")
 	help.Renamed(cmd, map[string]string{
@@ -112,6 +114,8 @@ func (f *reportFlags) options(cmd *cobra.Command, e *env) (analyze.Options, erro
 		return opt, usagef("--nvtx-coverage-warn-threshold is a share between 0 and 1, got %g", f.coverageWarn)
 	case f.out == "" && cmd.Flags().Changed("out"):
 		return opt, usagef("--out is empty; name a folder")
+	case f.perfetto == "" && cmd.Flags().Changed("perfetto"):
+		return opt, usagef("--perfetto is empty; name a file")
 	case f.open && f.out == "":
 		return opt, usagef("--open shows the page that --out writes: name a folder")
 	case f.format == "summary": // its older name
@@ -173,6 +177,11 @@ func (f *reportFlags) run(cmd *cobra.Command, e *env, args []string) error {
 		}
 		if f.open {
 			e.openPage(f.out, "report.html")
+		}
+	}
+	if f.perfetto != "" {
+		if err := writeStep(f.perfetto, res.Report); err != nil {
+			return err
 		}
 	}
 	if f.quiet && f.format == "" {

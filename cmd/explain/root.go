@@ -45,9 +45,28 @@ failed; 2 wrong usage; 3 input that cannot be analysed; 4 inconclusive.`,
 	completeFlag(cmd, "color", colours)
 	cmd.SetVersionTemplate(versionLine())
 	help.Install(cmd, e.width)
-	cmd.AddCommand(newReport(e), newDiff(e), newGate(e), newComment(e), newCalibrate(e), newCapture(e), newLoad(e),
-		newScrub(e), newHistory(e), newPolicy(e), newNCUTargets(e), newMetrics(e), newDoc(e), newMCP(e), newDemo(e),
-		newSchema(e), newVersion(e))
+	cmd.AddCommand(
+		newReport(e),
+		newDiff(e),
+		newGate(e),
+		newComment(e),
+		newCalibrate(e),
+		newCapture(e),
+		newLoad(e),
+		newScrub(e),
+		newPartial(e),
+		newMerge(e),
+		newHistory(e),
+		newPolicy(e),
+		newNCUTargets(e),
+		newWhatIf(e),
+		newMetrics(e),
+		newDoc(e),
+		newMCP(e),
+		newDemo(e),
+		newSchema(e),
+		newVersion(e),
+	)
 	return cmd
 }
 

@@ -22,15 +22,17 @@ type sweep struct {
 	points []int64 // moments at which the sums are asked for, ascending; those not answered yet
 	answer func(*Times)
 	gap    func(*Gap)
-	hole   Gap // the one that gap is called with
+	host   *hostWalk // nil: host time is not split
+	hole   Gap       // the one that gap is called with
 	commed *interval.Set
 }
 
 // run sweeps the whole window. Any of gap, points with answer, and exposed may be missing: gap is called for every gap
 // in order, answer with the sums up to each of the points, and exposed gets where communication was exposed.
-func (d *Device) run(gap func(*Gap), points []int64, answer func(*Times), exposed *interval.Set) Times {
+func (d *Device) run(gap func(*Gap), points []int64, answer func(*Times), exposed *interval.Set,
+	host *hostWalk) Times {
 	s := sweep{d: d, now: d.window.Start, prev: int64(trace.None), points: points, answer: answer, gap: gap,
-		commed: exposed}
+		commed: exposed, host: host}
 	s.cursor = blockedCursor{sets: d.blocking, at: make([]int, len(d.blocking))}
 	for c := range s.end {
 		s.end[c] = math.MinInt64
@@ -127,17 +129,27 @@ func (s *sweep) idle(to int64, next, call int32) {
 	s.hole = Gap{Interval: interval.Interval{Start: s.now, End: to}, Prev: int32(s.prev), Next: next}
 	g := &s.hole
 	g.split(call, &s.d.in.trace.API, &s.cursor)
+	if s.host != nil {
+		s.host.split(g, call, s.d.blocking)
+	}
 	for len(s.points) > 0 && s.points[0] <= to {
 		part := s.sum
 		part.Idle += s.points[0] - s.now
-		for c, ns := range g.clip(s.points[0]) {
-			part.Cause[c] += ns
+		ns := g.clip(s.points[0])
+		for c := range ns {
+			part.Cause[c] += ns[c]
+		}
+		for c, ns := range g.clipHost(ns[CauseHost]) {
+			part.Host[c] += ns
 		}
 		s.tell(&part)
 	}
 	s.sum.Idle += g.Len()
 	for c, ns := range g.Cause {
 		s.sum.Cause[c] += ns
+	}
+	for c, ns := range g.Host {
+		s.sum.Host[c] += ns
 	}
 	s.now = to
 	if s.gap != nil {
@@ -186,7 +198,7 @@ func (d *Device) measure() {
 	d.Times = d.run(func(g *Gap) {
 		d.GapCount++
 		d.LongestGap = max(d.LongestGap, g.Len())
-	}, nil, nil, &d.CommExposed)
+	}, nil, nil, &d.CommExposed, nil)
 	comm, copies, kernels := d.window.Start, d.window.Start, d.window.Start // up to where they have run
 	add := func(sum, reached *int64, start, end int64) {
 		if end > *reached {
@@ -219,7 +231,7 @@ func (d *Device) measure() {
 // nil), and returns what each class got from the start of the window up to each of the moments, which must ascend.
 func (d *Device) Sweep(visit func(g *Gap), moments []int64) []Times {
 	list := make([]Times, 0, len(moments))
-	d.run(visit, moments, func(t *Times) { list = append(list, *t) }, nil)
+	d.run(visit, moments, func(t *Times) { list = append(list, *t) }, nil, nil)
 	return list
 }
 

@@ -35,6 +35,7 @@ var CauseNames = [Causes]string{"sync", "host", "launch", "dependency", "unknown
 type Times struct {
 	Compute, ExposedComm, ExposedCopy, Idle int64
 	Cause                                   [Causes]int64
+	Host                                    [HostCauses]int64 // of cause host; only of a sweep that asks for it
 }
 
 // Busy is the time in which anything ran.
@@ -47,6 +48,9 @@ func (t *Times) Minus(x *Times) Times {
 	for c := range d.Cause {
 		d.Cause[c] = t.Cause[c] - x.Cause[c]
 	}
+	for c := range d.Host {
+		d.Host[c] = t.Host[c] - x.Host[c]
+	}
 	return d
 }
 
@@ -55,6 +59,7 @@ type Gap struct {
 	interval.Interval
 	Prev, Next int32 // numbers of the device's work, or trace.None
 	Cause      [Causes]int64
+	Host       [HostCauses]int64 // of cause host; only of a sweep that asks for it
 }
 
 // Main is the cause with the largest part, the earlier one where two are equal.
@@ -85,6 +90,15 @@ func (g *Gap) Within(from, to int64) [Causes]int64 {
 		ns[c] -= before[c]
 	}
 	return ns
+}
+
+// clipHost is the part of the gap's causes of host time within the first ns of it, in their order.
+func (g *Gap) clipHost(ns int64) (part [HostCauses]int64) {
+	for c, n := range g.Host {
+		part[c] = min(n, ns)
+		ns -= part[c]
+	}
+	return part
 }
 
 // Device is the timeline of one GPU within the window. It holds no event by itself: of its work only the order is kept,

@@ -130,3 +130,14 @@ func Ratio[A, B Number](a A, b B) *float64 {
 	r := float64(a) / float64(b)
 	return &r
 }
+
+// Wilson is the 95 % interval of a share of which hits of n > 0 independent trials were seen, both in [0,1] (Wilson's
+// score interval, 1927).
+func Wilson(hits, n int64) (low, high float64) {
+	const z = 1.959963984540054
+	p, m := float64(hits)/float64(n), float64(n)
+	middle := p + z*z/(2*m)
+	half := z * math.Sqrt(p*(1-p)/m+z*z/(4*m*m))
+	scale := 1 + z*z/m
+	return max(0, (middle-half)/scale), min(1, (middle+half)/scale)
+}

@@ -147,6 +147,7 @@ func diagnosticCode(text string) string {
 // loadNames puts names to processes and threads that did something.
 func (l *loader) loadNames() error {
 	t := l.trace
+	t.Programs = map[int64]string{}
 	if table, ok := l.tables[RoleProcesses]; ok {
 		at := map[int64]int{}
 		for i := range t.Procs {
@@ -154,9 +155,11 @@ func (l *loader) loadNames() error {
 		}
 		err := l.scan(table, table.known([]string{"globalPid", "name"}), func(row []cell) error {
 			if v, ok := whole(&row[0]); ok {
+				name, _ := l.text(&row[1])
+				name = strings.Clone(baseName(name))
+				t.Programs[v>>24] = name
 				if i, ok := at[v&^tidBits]; ok {
-					name, _ := l.text(&row[1])
-					t.Procs[i].Name = baseName(name)
+					t.Procs[i].Name = name
 				}
 			}
 			return nil

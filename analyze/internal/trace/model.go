@@ -18,10 +18,13 @@ type Trace struct {
 	// LeftOut are the tables of events that were not read, because nothing of the report is made of them.
 	LeftOut []string
 
-	Procs   []Proc
-	Threads []Thread
-	GPUs    []GPUInfo // adapters the capture lists, which need not be the devices that did work
-	Meta    Meta
+	Procs []Proc
+	// Programs are the names of all processes that the capture lists, also of those that did nothing on a device, by the
+	// global id without the bits of the thread, shifted down.
+	Programs map[int64]string
+	Threads  []Thread
+	GPUs     []GPUInfo // adapters the capture lists, which need not be the devices that did work
+	Meta     Meta
 
 	Kernels Kernels
 	Copies  Copies

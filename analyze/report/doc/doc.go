@@ -16,9 +16,9 @@ type Document struct {
 // Add appends blocks.
 func (d *Document) Add(b ...Block) { d.Blocks = append(d.Blocks, b...) }
 
-// Block is one of [Heading], [Paragraph], [List], [Fields], [Table], [Details], [Note], [Tiles] and [Chart].
+// Block is one of [Heading], [Paragraph], [List], [Fields], [Table], [Details], [Note], [Tiles], [Chart] and [Timeline].
 //
-// Why a closed interface and not one struct with a kind: a renderer is a type switch over nine types, and a block
+// Why a closed interface and not one struct with a kind: a renderer is a type switch over ten types, and a block
 // cannot carry fields of another.
 type Block interface{ block() }
 
@@ -162,7 +162,9 @@ type Series struct {
 	Style  string
 	Labels []string
 	Values []float64
-	Tones  []Tone // of each value of deltas and of a forest; nil: by its sign
+	// Category of the kernel that a box of a flame is; empty: it is a range.
+	Category string
+	Tones    []Tone // of each value of deltas and of a forest; nil: by its sign
 }
 
 func (Heading) block()   {}

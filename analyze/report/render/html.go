@@ -231,6 +231,8 @@ func (p *page) block(b doc.Block) {
 		}{view, kinds[b.Kind]})
 	case doc.Chart:
 		p.chart(b)
+	case doc.Timeline:
+		p.timeline(b)
 	}
 }
 

@@ -54,6 +54,8 @@ func (p *page) draw(c doc.Chart) {
 		p.waterfall(c)
 	case "deltas":
 		p.deltas(c)
+	case "dots":
+		p.dots(c)
 	case "forest":
 		p.forest(c)
 	case "treemap":

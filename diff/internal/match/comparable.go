@@ -123,6 +123,8 @@ func (x *Sides) Environment() {
 				)
 			}
 			x.Refuse(code, text)
+			r := &x.C.Reasons[len(x.C.Reasons)-1]
+			r.Field, r.Base, r.Head = field, a, b
 		}
 	}
 	for _, s := range []*side.Side{x.Base, x.Head} {
@@ -139,8 +141,7 @@ func (x *Sides) Environment() {
 						strconv.Itoa(m))
 					continue
 				}
-				if a, b := f.Get(&first.Report.Environment), f.Get(&c.Report.Environment); a != "" && b != "" &&
-					a != b {
+				if a, b := f.Get(&first.Report.Environment), f.Get(&c.Report.Environment); f.Differ(a, b) {
 					code := comparison.EnvironmentMismatch
 					if f.Name == "graph_trace" {
 						code = comparison.GraphCaptureMismatch

@@ -73,6 +73,14 @@ func steadyTwins() []report.MetricDef {
 		twin("idle.longest_gap", report.Nanoseconds, report.Lower, report.Total, "device"),
 		twin("idle.long_gap_count", report.Count, report.Lower, report.Total, "device"),
 		twin("idle.low_use_ratio", report.Ratio, report.Lower, report.Level, "device"),
+		twin("gpu.host_cause_time", report.Nanoseconds, report.Lower, report.Total, "device,cause"),
+		twin("host.call_time", report.Nanoseconds, report.Lower, report.Total, "call,cause"),
+		twin("host.os_time", report.Nanoseconds, report.Lower, report.Total, "group"),
+		twin("host.gil_time", report.Nanoseconds, report.Lower, report.Total),
+		twin("host.sample_count", report.Count, report.None, report.Total),
+		twin("host.frame_ratio", report.Ratio, report.Lower, report.Level, "frame"),
+		twin("host.thread_count", report.Count, report.None, report.Level),
+		twin("host.cpu_count", report.Count, report.None, report.Level),
 		twin("stream.copy_hidden_ratio", report.Ratio, report.Higher, report.Level, "device"),
 	}
 }

@@ -221,7 +221,8 @@ func TestQualityChecks(t *testing.T) {
 	sectiontest.WantStatus(t, res.Report, "quality", report.OK, "")
 	wantLines(t, warningCodes(res.Report, "quality"), "no_gpu_work")
 	for _, line := range cellLines(t, tableNamed(t, res, "quality"), "check", "result") {
-		if !strings.Contains(line, "| not checked: ") && line != "GPU work of the launch calls was captured | warning" {
+		if !strings.Contains(line, "| not checked: ") && line != "GPU work of the launch calls was captured | warning" &&
+			line != "rows have sound times | ok" { // that of the call of the operating system
 			t.Errorf("a capture without anything cannot have passed: %s", line)
 		}
 	}

@@ -18,20 +18,27 @@ type unitCost struct {
 	time, busy, idle                  int64
 	compute, exposedComm, exposedCopy int64
 	cause                             [attrib.Causes]int64
+	host                              [attrib.HostCauses]int64
 	launches, kernels                 int64
 	betweenTime, betweenKernels       int64 // of kernels that were launched between its marker and the next
 }
 
-// costsOf are the costs of the units of the input.
-func costsOf(in *kit.Input) []unitCost {
-	return kit.Once(in, "unit costs", func() []unitCost { return unitCosts(in) })
+// unitSums are the costs of all units, and the calls that the devices waited for in them.
+type unitSums struct {
+	costs []unitCost
+	late  []*lateCalls // by device
 }
 
-// unitCosts works out every unit of the capture, by index into Units. Times are of the device between the unit's start
-// and end; launches and kernels are those of the work that belongs to it.
-func unitCosts(in *kit.Input) []unitCost {
+// sumsOf are the sums of the units of the input.
+func sumsOf(in *kit.Input) unitSums {
+	return kit.Once(in, "unit costs", func() unitSums { return addUnits(in) })
+}
+
+// addUnits works out every unit of the capture, by index into Units. Times are of the device between the unit's start and
+// end; launches and kernels are those of the work that belongs to it.
+func addUnits(in *kit.Input) unitSums {
 	x := in.Units
-	costs := make([]unitCost, len(x.Units))
+	costs, late := make([]unitCost, len(x.Units)), make([]*lateCalls, len(x.Timeline.Devices))
 	parallel.Each(len(x.Timeline.Devices), func(index int) {
 		var moments []int64
 		for i := range x.Units {
@@ -41,7 +48,8 @@ func unitCosts(in *kit.Input) []unitCost {
 		}
 		slices.Sort(moments)
 		moments = slices.Compact(moments)
-		times := x.Timeline.Devices[index].Sweep(nil, moments)
+		late[index] = newLateCalls(in, index)
+		times := x.Timeline.Devices[index].SweepHost(in.Threads, late[index].gap, late[index].piece, nil, moments)
 		for i := range x.Units {
 			u, c := &x.Units[i], &costs[i]
 			if int(u.Index) != index {
@@ -53,8 +61,8 @@ func unitCosts(in *kit.Input) []unitCost {
 			c.time = u.Time()
 			c.busy = spent.Busy()
 			c.idle = c.time - c.busy
-			c.compute, c.exposedComm, c.exposedCopy, c.cause = spent.Compute, spent.ExposedComm, spent.ExposedCopy,
-				spent.Cause
+			c.compute, c.exposedComm, c.exposedCopy = spent.Compute, spent.ExposedComm, spent.ExposedCopy
+			c.cause, c.host = spent.Cause, spent.Host
 		}
 	})
 	countLaunches(in, costs)
@@ -67,7 +75,7 @@ func unitCosts(in *kit.Input) []unitCost {
 			}
 		}
 	}
-	return costs
+	return unitSums{costs, late}
 }
 
 // Series is every unit of the input, of which group says the place in the report's list; nil where there is none.
@@ -76,7 +84,7 @@ func Series(in *kit.Input, group func(g int32) int64) *report.UnitSeries {
 	if len(x.Units) == 0 {
 		return nil
 	}
-	costs := costsOf(in)
+	costs := sumsOf(in).costs
 	points := make([]report.UnitPoint, len(x.Units))
 	for i := range x.Units {
 		u := &x.Units[i]

@@ -13,11 +13,12 @@ import (
 
 // unitRun is what the section works with.
 type unitRun struct {
-	in    *kit.Input
-	out   *kit.Output
-	costs []unitCost
-	sets  []unitSet
-	main  *unitSet // the primary group on its slowest device
+	in     *kit.Input
+	out    *kit.Output
+	costs  []unitCost
+	lateOn []*lateCalls // by device
+	sets   []unitSet
+	main   *unitSet // the primary group on its slowest device
 	// slowest is, by group, the set of its slowest device, or -1.
 	slowest []int
 	ids     []string // by group, see GroupIDs
@@ -90,3 +91,14 @@ func (r *unitRun) mean(s *unitSet, of func(c *unitCost) int64) float64 {
 
 // graphCategory is the category of graphLabel: what runs inside is not known.
 const graphCategory = "graph"
+
+// others are the kinds of unit with most time that are no phase's main one.
+func (r *unitRun) others(slowest, mains []int) []int {
+	var list []int
+	for _, g := range r.byTime(slowest) {
+		if len(list) < maxKinds && !slices.Contains(mains, g) && r.in.Units.Groups[g].Batch >= 0 {
+			list = append(list, g)
+		}
+	}
+	return list
+}

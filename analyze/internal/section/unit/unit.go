@@ -110,6 +110,19 @@ var Section = kit.Section{
 				"communication, exposed copies and these causes sum to the mean unit.time",
 		},
 		{
+			ID: "unit.host_cause_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.PerUnit, Stats: true, Labels: unitCauseLabels(),
+			Meaning: "idle time of cause host in a unit by what the launching thread did, as in " +
+				"gpu.host_cause_time; the means of these causes sum to the mean unit.idle_cause_time of cause host",
+		},
+		{
+			ID: "unit.host_call_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.PerUnit, Stats: true,
+			Labels: []string{"call,cause", "call,cause,phase", "batch,call,cause,phase", "batch,call,cause,phase,tokens"},
+			Meaning: "idle time of cause host in a unit inside calls of this name, as in host.call_time: the 16 with most " +
+				"of those with 0.1 % of the unit (median; the summary is over the kept units)",
+		},
+		{
 			ID: "kernel.time_per_unit", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
 			Scale: report.PerUnit, Stats: true, Labels: unitKernelLabels,
 			Meaning: "sum of a kernel's durations in one unit, overlaps counted in each kernel (median; the " +
@@ -235,7 +248,8 @@ func run(in *kit.Input, out *kit.Output) {
 		return
 	}
 	sets, slowest := unitSets(in)
-	r := &unitRun{in: in, out: out, costs: costsOf(in), sets: sets, main: &sets[slowest[x.Primary]], slowest: slowest,
+	sums := sumsOf(in)
+	r := &unitRun{in: in, out: out, costs: sums.costs, lateOn: sums.late, sets: sets, main: &sets[slowest[x.Primary]], slowest: slowest,
 		ids: kit.GroupIDs(x)}
 	r.between = slices.ContainsFunc(r.costs, func(c unitCost) bool { return c.betweenKernels > 0 })
 	r.metrics(slowest)
@@ -276,22 +290,32 @@ const fewUnits = 5
 func (r *unitRun) metrics(slowest []int) {
 	x := r.in.Units
 	r.from("start", "end", "deviceId", "globalPid", "correlationId")
-	r.set(nil, r.main)
+	type labelled struct {
+		l report.Labels
+		s *unitSet
+	}
+	list := []labelled{{nil, r.main}}
 	for i := range r.sets {
 		if s := &r.sets[i]; int(s.group) == x.Primary {
-			r.set(kit.Labels("device", strconv.Itoa(int(s.device))), s)
+			list = append(list, labelled{kit.Labels("device", strconv.Itoa(int(s.device))), s})
 		}
 	}
-	if len(x.Groups) == 1 && x.Groups[0].Batch < 0 && x.Kind != workunit.KindNVTX {
-		return
-	}
-	for _, g := range x.PhaseMains() {
-		r.set(kit.Labels("phase", x.Groups[g].Phase), &r.sets[slowest[g]])
-	}
-	for i, g := range r.byTime(slowest) {
-		if i < kit.MaxGroupMetrics && x.Groups[g].Batch >= 0 {
-			r.set(r.groupLabels(g), &r.sets[slowest[g]])
+	if len(x.Groups) > 1 || x.Groups[0].Batch >= 0 || x.Kind == workunit.KindNVTX {
+		for _, g := range x.PhaseMains() {
+			list = append(list, labelled{kit.Labels("phase", x.Groups[g].Phase), &r.sets[slowest[g]]})
 		}
+		for i, g := range r.byTime(slowest) {
+			if i < kit.MaxGroupMetrics && x.Groups[g].Batch >= 0 {
+				list = append(list, labelled{r.groupLabels(g), &r.sets[slowest[g]]})
+			}
+		}
+	}
+	for _, k := range list {
+		r.set(k.l, k.s)
+	}
+	r.fromThreads()
+	for _, k := range list {
+		r.hostCauses(k.l, k.s)
 	}
 }
 
@@ -358,6 +382,8 @@ func (r *unitRun) hosts(slowest []int) {
 		}
 		r.apis(l, s, host[s])
 		r.copies(l, s)
+		r.fromThreads()
+		r.late(l, s)
 	}
 	emit(nil, r.main)
 	phases := x.PhaseMains()
@@ -384,17 +410,6 @@ func (r *unitRun) otherKinds(slowest, mains []int) {
 		s := &r.sets[slowest[g]]
 		r.kernelSet(r.groupLabels(g), s, unitWorkOf(r.in, s), maxKindKernels)
 	}
-}
-
-// others are the kinds of unit with most time that are no phase's main one.
-func (r *unitRun) others(slowest, mains []int) []int {
-	var list []int
-	for _, g := range r.byTime(slowest) {
-		if len(list) < maxKinds && !slices.Contains(mains, g) && r.in.Units.Groups[g].Batch >= 0 {
-			list = append(list, g)
-		}
-	}
-	return list
 }
 
 // kernelSet emits the kernels of a set of units, those with most time one by one.

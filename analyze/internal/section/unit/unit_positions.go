@@ -58,7 +58,7 @@ var Positions = kit.Section{
 
 // Bounds of what a report holds of the sequence.
 const (
-	maxPositionRows = 250   // of the table; the file has all
+	maxPositionRows = 150   // of the table; the file has all
 	maxAllPositions = 8_000 // of all kinds and devices but the main one on its slowest device
 	maxShownBytes   = 4     // kinds and devices with units that are shown
 )

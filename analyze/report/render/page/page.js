@@ -118,6 +118,48 @@
       }
     }
   }
+  // A click into a flame graph makes a box as wide as the drawing; the search marks boxes and says what they add up to.
+  for (const flame of document.querySelectorAll("svg.flame")) {
+    const boxes = [...flame.children].map((e) => ({ e, x: parseFloat(e.getAttribute("x")), w: parseFloat(e.getAttribute("width")),
+      y: +e.getAttribute("y"), name: e.querySelector("title").textContent }));
+    const zoom = (to) => {
+      const { x, w } = to || { x: 0, w: 100 };
+      for (const b of boxes) {
+        const out = b.x + b.w <= x + 1e-6 || b.x >= x + w - 1e-6;
+        b.e.style.display = out ? "none" : "";
+        const from = Math.max(b.x, x), end = Math.min(b.x + b.w, x + w);
+        b.e.setAttribute("x", ((from - x) / w) * 100 + "%");
+        b.e.setAttribute("width", Math.max(0, ((end - from) / w) * 100) + "%");
+        if (!out && !b.e.querySelector("text") && (end - from) / w > 0.03) {
+          const t = document.createElementNS("http://www.w3.org/2000/svg", "text");
+          t.setAttribute("x", "4");
+          t.setAttribute("y", "14");
+          t.textContent = b.name.split(": ")[0];
+          b.e.append(t);
+        }
+      }
+      reset.hidden = !to;
+    };
+    const reset = button("Whole graph", () => zoom(null));
+    reset.hidden = true;
+    for (const b of boxes) b.e.addEventListener("click", () => zoom(b));
+    const search = make("input", "", { type: "search", placeholder: "Find in the graph" }), found = make("output", "");
+    search.setAttribute("aria-label", "Find ranges and kernels in the graph");
+    search.addEventListener("input", () => {
+      const want = search.value.trim().toLowerCase();
+      let covered = 0, end = -1;
+      const hits = boxes.filter((b) => want && b.name.toLowerCase().includes(want));
+      for (const b of boxes) b.e.classList.toggle("miss", want !== "" && !hits.includes(b));
+      for (const b of hits.sort((p, q) => p.x - q.x || q.w - p.w)) if (b.x >= end - 1e-6) { covered += b.w; end = b.x + b.w; }
+      found.textContent = want ? hits.length + (hits.length === 1 ? " box, " : " boxes, ") + covered.toFixed(1) + " % of the graph" : "";
+    });
+    search.addEventListener("keydown", (e) => {
+      if (e.key === "Enter") zoom(boxes.find((b) => search.value.trim() && b.name.toLowerCase().includes(search.value.trim().toLowerCase())));
+    });
+    const tools = make("div", "", { className: "tools" });
+    tools.append(search, found, reset);
+    flame.before(tools);
+  }
   let everywhere = "";
   // narrow hides the rows that the table's own filter or the search over all tables does not match.
   const narrow = (t) => {
@@ -198,6 +240,55 @@
       }, { rootMargin: "-15% 0px -70% 0px" });
       for (const h of heads) watch.observe(h.parentElement);
     }
+  }
+  // A step: arrow keys go from mark to mark and say what it is, + and - widen the drawing.
+  for (const figure of document.querySelectorAll("figure.step")) {
+    const wide = figure.querySelector(".wide"), svg = wide.querySelector("svg");
+    const marks = [...svg.querySelectorAll("rect")].filter((r) => r.querySelector("title"));
+    if (!marks.length) continue;
+    const tools = document.createElement("div"), says = document.createElement("output");
+    tools.className = "tools";
+    let zoom = 1, at = -1;
+    const to = (z) => {
+      const middle = (wide.scrollLeft + wide.clientWidth / 2) / wide.scrollWidth;
+      zoom = Math.min(64, Math.max(1, z));
+      svg.style.width = 100 * zoom + "%";
+      wide.scrollLeft = middle * wide.scrollWidth - wide.clientWidth / 2;
+    };
+    for (const [label, name, by] of [["+", "Widen the drawing", 2], ["\u2212", "Narrow the drawing", 0.5]]) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = label;
+      button.setAttribute("aria-label", name);
+      button.addEventListener("click", () => to(zoom * by));
+      tools.append(button);
+    }
+    const show = (i) => {
+      if (at >= 0) marks[at].classList.remove("at");
+      at = i;
+      marks[at].classList.add("at");
+      says.textContent = marks[at].querySelector("title").textContent;
+      const box = marks[at].getBoundingClientRect(), frame = wide.getBoundingClientRect();
+      if (box.left < frame.left || box.right > frame.right) wide.scrollLeft += box.left - frame.left - wide.clientWidth / 3;
+    };
+    tools.append(says);
+    figure.insertBefore(tools, wide);
+    says.textContent = "Point at a mark, or use the arrow keys here.";
+    wide.tabIndex = 0;
+    wide.setAttribute("role", "group");
+    wide.setAttribute("aria-label", figure.querySelector("figcaption").textContent);
+    svg.addEventListener("pointerover", (e) => {
+      const i = marks.indexOf(e.target);
+      if (i >= 0) show(i);
+    });
+    wide.addEventListener("keydown", (e) => {
+      const n = marks.length, go = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: n - 1 }[e.key];
+      if (go !== undefined) show(Math.min(n - 1, Math.max(0, go)));
+      else if (e.key === "+") to(zoom * 2);
+      else if (e.key === "-") to(zoom / 2);
+      else return;
+      e.preventDefault();
+    });
   }
   const open = () => {
     const at = location.hash && document.getElementById(location.hash.slice(1));

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/gate/history/change"
 )
 
 //go:embed pages/*.md
@@ -72,6 +73,7 @@ func allPages() []Page {
 			add(GroupMore, name, text)
 		}
 	}
+	add(GroupMore, "change-points", change.Page)
 	mine(GroupMore)
 	return list
 }

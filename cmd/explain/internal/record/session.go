@@ -37,6 +37,8 @@ type Options struct {
 	Trace, Graphs string // nsys --trace and --cuda-graph-trace
 	GraphsAsked   bool   // Graphs is the user's, not the default
 	Memory        bool   // nsys --cuda-memory-usage
+	Host          bool   // scheduler, CPU samples, Python
+	Counters      bool   // of the GPUs
 	Window        capture.Window
 	Grace, Limit  time.Duration // before a process is killed; of a program, 0 is none
 	Unit          string        // --unit of the analysis
@@ -72,7 +74,7 @@ func (r *Session) job(program []string) *capture.Job {
 	return &capture.Job{
 		Nsys: r.Tool,
 		Trace: capture.Trace{Trace: r.Trace, Graphs: r.Graphs, GraphsAsked: r.GraphsAsked,
-			Memory: r.Memory, Forks: r.Window.Triggered() || r.Server != nil},
+			Memory: r.Memory, Host: r.Host, Counters: r.Counters, Forks: r.Window.Triggered() || r.Server != nil},
 		Window:  r.Window,
 		Program: program,
 		Grace:   r.Grace,

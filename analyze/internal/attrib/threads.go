@@ -1,0 +1,298 @@
+package attrib
+
+import (
+	"math"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/interval"
+	"github.com/nsys-llm/explain/analyze/internal/spill"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+)
+
+// What the launching thread did in idle time of cause host. Each nanosecond has the first that applies.
+const (
+	HostAPI          = iota // another CUDA call, of those that do not block
+	HostProfiler            // the profiler's own work
+	HostOS                  // a call of the operating system
+	HostNotScheduled        // it was on no CPU
+	HostRunning             // none of these, of a thread of which the capture has the scheduler's switches
+	HostUnknown             // none of these, of any other thread
+	HostCauses
+)
+
+// HostCauseNames are the labels of these causes.
+var HostCauseNames = [HostCauses]string{"api", "profiler", "os_call", "not_scheduled", "running", "unknown"}
+
+// Threads are what each thread with CUDA calls did, as far as the capture says. Calls of one thread that overlap count
+// for the one that started first.
+type Threads struct {
+	trace     *trace.Trace
+	api, os   Rows
+	overhead  []interval.Set
+	off       []interval.Set // when it was on no CPU
+	scheduled []bool         // the scheduler's switches name it
+}
+
+// Rows are the rows of a table by a small key, such as their thread, in order of start.
+type Rows struct{ offset, rows []int32 }
+
+// Of is the rows of a key.
+func (x *Rows) Of(key int32) []int32 { return x.rows[x.offset[key]:x.offset[key+1]] }
+
+// NewRows groups n rows by key(i), which says trace.None of rows to leave out.
+func NewRows(memory *spill.Arena, keys, n int, key func(i int) int32) Rows {
+	x := Rows{offset: make([]int32, keys+1)}
+	for i := range n {
+		if k := key(i); k != trace.None {
+			x.offset[k+1]++
+		}
+	}
+	for k := range keys {
+		x.offset[k+1] += x.offset[k]
+	}
+	x.rows = spill.Make[int32](memory, int(x.offset[keys]))
+	at := slices.Clone(x.offset)
+	for i := range n {
+		if k := key(i); k != trace.None {
+			x.rows[at[k]] = int32(i)
+			at[k]++
+		}
+	}
+	return x
+}
+
+// Free gives the rows back.
+func (x *Rows) Free(memory *spill.Arena) {
+	spill.Free(memory, x.rows)
+	x.rows = nil
+}
+
+// NewThreads sorts what the capture says by thread.
+func NewThreads(t *trace.Trace) *Threads {
+	n := len(t.Threads)
+	x := &Threads{trace: t, overhead: make([]interval.Set, n), off: make([]interval.Set, n), scheduled: make([]bool, n)}
+	x.api = NewRows(t.Memory(), n, t.API.Len(), t.API.Thread)
+	caller := x.Subjects(&t.OS)
+	x.os = NewRows(t.Memory(), n, t.OS.Len(), func(i int) int32 { return caller[t.OS.Subject(i)] })
+	lists := make([][]interval.Interval, n)
+	for _, o := range t.Overhead {
+		if x.Calls(o.Thread) {
+			lists[o.Thread] = append(lists[o.Thread], interval.Interval{Start: o.Start, End: o.End})
+		}
+	}
+	for th, list := range lists {
+		x.overhead[th] = interval.Of(list)
+	}
+	x.addSwitches(x.Subjects(&t.Sched))
+	return x
+}
+
+// Calls reports whether a thread makes CUDA calls, so that it can have launched something.
+func (x *Threads) Calls(thread int32) bool {
+	return thread != trace.None && x.api.offset[thread+1] > x.api.offset[thread]
+}
+
+// Subjects are, by subject of a table, its thread if it makes CUDA calls, else trace.None.
+func (x *Threads) Subjects(o *trace.Observed) []int32 {
+	list := make([]int32, len(o.Subjects))
+	for i, s := range o.Subjects {
+		if list[i] = trace.None; x.Calls(s.Thread) {
+			list[i] = s.Thread
+		}
+	}
+	return list
+}
+
+// addSwitches finds when threads were on no CPU: from a switch that takes one off to the next that brings it on. What was
+// before the first switch is the opposite of what it says; the last one holds to the end.
+func (x *Threads) addSwitches(switched []int32) {
+	const on = math.MaxInt64
+	left := make([]int64, len(x.off)) // since when a thread is off
+	s := &x.trace.Sched
+	for i := range s.Len() {
+		k := s.Subject(i)
+		th := switched[k]
+		if th == trace.None {
+			continue
+		}
+		comes := s.Subjects[k].What&1 == 1
+		if !x.scheduled[th] {
+			x.scheduled[th] = true
+			if left[th] = on; comes {
+				left[th] = math.MinInt64
+			}
+		}
+		switch at := s.Start(i); {
+		case comes && left[th] != on:
+			x.off[th].Add(left[th], at)
+			left[th] = on
+		case !comes && left[th] == on:
+			left[th] = at
+		}
+	}
+	for th, since := range left {
+		if x.scheduled[th] && since != on {
+			x.off[th].Add(since, math.MaxInt64)
+		}
+	}
+}
+
+// HostPiece is a stretch of idle time of cause host.
+type HostPiece struct {
+	interval.Interval
+	Thread int32
+	Cause  int
+	// Row is the API call, the piece of Trace.Overhead or the call of the operating system; trace.None of other causes.
+	// Overhead that overlaps is one piece, of the row None.
+	Row int32
+}
+
+// hostWalk goes through what the threads did along the gaps of one device.
+type hostWalk struct {
+	*Threads
+	at    []*threadWalk // by thread; nil where none of its gaps was reached
+	visit func(p *HostPiece)
+	whole func(thread int32, stretch interval.Interval)
+
+	free, rest []interval.Interval
+}
+
+// threadWalk is how far the walk got on one thread.
+type threadWalk struct {
+	sync, overhead, off setWalk
+	api, os             callWalk
+}
+
+// layer is what a thread did, in pieces that ascend and do not overlap.
+type layer interface {
+	// seek goes to the first piece that ends after a moment, which must not go back; ok is false where there is none.
+	seek(at int64) (piece interval.Interval, row int32, ok bool)
+}
+
+type setWalk struct {
+	set interval.Set
+	at  int
+}
+
+func (w *setWalk) seek(at int64) (interval.Interval, int32, bool) {
+	for ; w.at < len(w.set); w.at++ {
+		if w.set[w.at].End > at {
+			return w.set[w.at], trace.None, true
+		}
+	}
+	return interval.Interval{}, trace.None, false
+}
+
+// callWalk yields the union of the calls of a thread, each moment with the call that started first.
+type callWalk struct {
+	span *trace.Span
+	rows []int32
+	now  interval.Interval // ends where all calls so far have ended
+	row  int32
+}
+
+func newCallWalk(span *trace.Span, rows []int32) callWalk {
+	return callWalk{span: span, rows: rows, now: interval.Interval{Start: math.MinInt64, End: math.MinInt64}}
+}
+
+func (w *callWalk) seek(at int64) (interval.Interval, int32, bool) {
+	for w.now.End <= at {
+		if len(w.rows) == 0 {
+			return interval.Interval{}, trace.None, false
+		}
+		w.row, w.rows = w.rows[0], w.rows[1:]
+		if end := w.span.End(int(w.row)); end > w.now.End {
+			w.now = interval.Interval{Start: max(w.span.Start(int(w.row)), w.now.End), End: end}
+		}
+	}
+	return w.now, w.row, true
+}
+
+func (x *Threads) walk() *hostWalk { return &hostWalk{Threads: x, at: make([]*threadWalk, len(x.off))} }
+
+func (w *hostWalk) on(thread int32, blocking []interval.Set) *threadWalk {
+	if w.at[thread] == nil {
+		w.at[thread] = &threadWalk{
+			sync: setWalk{set: blocking[thread]}, overhead: setWalk{set: w.overhead[thread]}, off: setWalk{set: w.off[thread]},
+			api: newCallWalk(&w.trace.API.Span, w.api.Of(thread)), os: newCallWalk(&w.trace.OS.Span, w.os.Of(thread)),
+		}
+	}
+	return w.at[thread]
+}
+
+// split divides the part of a gap whose cause is host. Gaps must ascend.
+func (w *hostWalk) split(g *Gap, call int32, blocking []interval.Set) {
+	g.Host = [HostCauses]int64{}
+	if g.Cause[CauseHost] == 0 {
+		return
+	}
+	thread := w.trace.API.Thread(int(call))
+	w.free = append(w.free[:0], interval.Interval{Start: g.Start, End: min(w.trace.API.Start(int(call)), g.End)})
+	rest := HostUnknown
+	if thread != trace.None {
+		on := w.on(thread, blocking)
+		w.without(&on.sync, g, thread, none)
+		if w.whole != nil {
+			for _, i := range w.free {
+				w.whole(thread, i)
+			}
+		}
+		w.without(&on.api, g, thread, HostAPI)
+		w.without(&on.overhead, g, thread, HostProfiler)
+		w.without(&on.os, g, thread, HostOS)
+		w.without(&on.off, g, thread, HostNotScheduled)
+		if w.scheduled[thread] {
+			rest = HostRunning
+		}
+	}
+	for _, i := range w.free {
+		w.give(g, i, thread, rest, trace.None)
+	}
+}
+
+// none is no cause: time that is not split here.
+const none = -1
+
+func (w *hostWalk) give(g *Gap, i interval.Interval, thread int32, cause int, row int32) {
+	g.Host[cause] += i.Len()
+	if w.visit != nil {
+		w.visit(&HostPiece{i, thread, cause, row})
+	}
+}
+
+// without gives the part of what is left that a layer covers to a cause.
+func (w *hostWalk) without(l layer, g *Gap, thread int32, cause int) {
+	w.rest = w.rest[:0]
+	for _, i := range w.free {
+		for i.Start < i.End {
+			p, row, ok := l.seek(i.Start)
+			if !ok || p.Start >= i.End {
+				break
+			}
+			if p.Start > i.Start {
+				w.rest = append(w.rest, interval.Interval{Start: i.Start, End: p.Start})
+			}
+			from := max(i.Start, p.Start)
+			i.Start = min(i.End, p.End)
+			if cause != none {
+				w.give(g, interval.Interval{Start: from, End: i.Start}, thread, cause, row)
+			}
+		}
+		if i.Start < i.End {
+			w.rest = append(w.rest, i)
+		}
+	}
+	w.free, w.rest = w.rest, w.free
+}
+
+// SweepHost is Sweep of which each gap, and each of the times, also says what the launching thread did while its cause
+// was host. piece, which may be nil, is called for every stretch of that time, before visit is for its gap; whole, which
+// may be nil too, for what is to be split of each gap, in stretches that ascend.
+func (d *Device) SweepHost(x *Threads, visit func(g *Gap), piece func(p *HostPiece),
+	whole func(thread int32, stretch interval.Interval), moments []int64) []Times {
+	w := x.walk()
+	w.visit, w.whole = piece, whole
+	list := make([]Times, 0, len(moments))
+	d.run(visit, moments, func(t *Times) { list = append(list, *t) }, nil, w)
+	return list
+}

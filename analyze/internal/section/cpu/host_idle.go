@@ -1,0 +1,297 @@
+package cpu
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// HostIdle is the section on why the host was late.
+var HostIdle = kit.Section{
+	ID: "host_idle", Title: "Why the host was late", Steady: true,
+	Derivation: "Idle time of cause host, by what the thread that launched the next work did: each nanosecond goes to " +
+		"the first that applies of another CUDA call, the profiler's own work, a call of the operating system, on no " +
+		"CPU, running. Functions are an estimate from samples of the CPUs in that time.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "gpu.host_cause_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"device,cause"},
+			Meaning: "idle time of cause host by what the launching thread did: api (another CUDA call), profiler, os_call, " +
+				"not_scheduled (on no CPU), running, unknown (no switches of the scheduler); they sum to " +
+				"gpu.idle_cause_time of cause host",
+		},
+		{
+			ID: "host.call_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"call,cause"},
+			Meaning: "idle time of cause host inside calls of this name, over all devices; the calls of a cause sum to " +
+				"its gpu.host_cause_time, but for those beyond the 30 with most",
+		},
+		{
+			ID: "host.os_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"group"},
+			Meaning: "idle time of cause host inside calls of the operating system, by what they work with: disk, network, " +
+				"lock, sleep, memory, device, process, other; over all devices",
+		},
+		{
+			ID: "host.range_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Total, Labels: []string{"range"},
+			Meaning: "idle time of cause host by the innermost NVTX range open on the launching thread, over all devices",
+		},
+		{
+			ID: "host.gil_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy, Scale: report.Total,
+			Meaning: "idle time of cause host in which the launching thread waited for Python's global interpreter lock, " +
+				"over all devices; only of captures that trace the lock",
+		},
+		{
+			ID: "host.sample_count", Unit: report.Count, Better: report.None, Assume: report.Noisy, Scale: report.Total,
+			Meaning: "samples of launching threads that fall into idle time of cause host: what host.frame_ratio is " +
+				"estimated from",
+		},
+		{
+			ID: "host.frame_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"frame"},
+			Meaning: "share of these samples whose call stack holds the function: an estimate",
+		},
+		{
+			ID: "host.thread_count", Unit: report.Count, Better: report.None, Assume: report.Noisy, Scale: report.Level,
+			Meaning: "threads that the scheduler brought onto a CPU in the window, of those that the capture follows",
+		},
+		{
+			ID: "host.cpu_count", Unit: report.Count, Better: report.None, Assume: report.Noisy, Scale: report.Level,
+			Meaning: "CPUs that these threads ran on",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "host_causes", Title: "Host time by what the launching thread did", File: "host_causes.csv",
+			Columns: []report.Column{
+				kit.IDCol("device_id", "GPU"),
+				kit.TextCol("cause", "The thread was"),
+				kit.NsCol("time", "Time", "time_ns", "time_ms"),
+				kit.RatioCol("share", "Of host time", "pct_of_host"),
+				kit.RatioCol("window", "Of window", "pct_of_window"),
+			}},
+		{ID: "host_calls", Title: "Calls it was in", File: "host_calls.csv", Columns: []report.Column{
+			kit.NameCol("call", "Call"),
+			kit.TextCol("cause", "Kind"),
+			kit.TextCol("group", "Group"),
+			kit.CountCol("count", "Calls"),
+			kit.NsCol("time", "Time", "time_ns", "time_ms"),
+			kit.RatioCol("share", "Of host time", "pct_of_host"),
+			kit.Wide(kit.NameCol("stack", "Most time called by")),
+			kit.Wide(kit.NsCol("stack_time", "From there", "stack_time_ns")),
+		}},
+		{ID: "host_ranges", Title: "NVTX ranges it was in", File: "host_ranges.csv", Columns: []report.Column{
+			kit.NameCol("range_name", "Range"),
+			kit.NsCol("time", "Time", "time_ns", "time_ms"),
+			kit.RatioCol("share", "Of host time", "pct_of_host"),
+		}},
+		{ID: "host_frames", Title: "Functions it ran, sampled", File: "host_frames.csv", Columns: []report.Column{
+			kit.NameCol("frame", "Function"),
+			kit.Wide(kit.NameCol("module", "Module")),
+			kit.CountCol("samples", "Samples within"),
+			kit.CountCol("self", "In itself"),
+			kit.RatioCol("share", "Share", "pct_of_samples"),
+			kit.RatioCol("low", "95 % from", "pct_low"),
+			kit.RatioCol("high", "to", "pct_high"),
+		}},
+		{ID: "host_instead", Title: "Who had the CPU instead", File: "host_instead.csv", Columns: []report.Column{
+			kit.NameCol("process", "Process"),
+			kit.IDCol("pid", "PID"),
+			kit.IDCol("tid", "TID"),
+			kit.NsCol("time", "Time", "time_ns", "time_ms"),
+			kit.RatioCol("share", "Of time on no CPU", "pct_of_not_scheduled"),
+		}},
+	},
+	Early: func(in *kit.Input) { lateness(in) },
+	Run:   hostIdle,
+}
+
+const maxNames = 30 // metrics by name
+
+func hostIdle(in *kit.Input, out *kit.Output) {
+	if len(in.Timeline.Devices) == 0 {
+		out.Status(report.Unavailable, in.NoWork())
+		return
+	}
+	x := lateness(in)
+	t := out.Table("host_causes")
+	for i := range in.Timeline.Devices {
+		d := &in.Timeline.Devices[i]
+		if d.Cause[attrib.CauseHost] == 0 {
+			continue
+		}
+		x.from(out, d.GapCount)
+		for c, ns := range x.devices[i].causes {
+			name := attrib.HostCauseNames[c]
+			out.Int("gpu.host_cause_time", kit.Labels("device", strconv.Itoa(int(d.ID)), "cause", name), ns)
+			if ns > 0 {
+				t.Row(kit.Int("device_id", int64(d.ID)), kit.Text("cause", name), kit.Int("time", ns),
+					kit.Maybe("share", stat.Ratio(ns, d.Cause[attrib.CauseHost])),
+					kit.Maybe("window", stat.Ratio(ns, in.Span.Len())))
+			}
+		}
+	}
+	if x.total == 0 {
+		out.Status(report.NotApplicable, "no device waited for the host's code in the window")
+		return
+	}
+	t.Cut(-1).Add()
+	if lacks := x.lacks(in); len(lacks) > 0 {
+		out.Status(report.Partial, "the capture lacks "+strings.Join(lacks, "; "))
+	}
+	x.callTable(in, out)
+	x.rangeTable(in, out)
+	x.frameTable(in, out)
+	x.insteadTable(in, out)
+	x.findings(in, out)
+	out.Note("Calls that overlap on a thread count for the one that started first. A thread is on a CPU from the switch that brings it on to the one that takes it off.")
+}
+
+// lacks says what would tell more, and the flag of nsys that records it.
+func (x *late) lacks(in *kit.Input) (list []string) {
+	for _, l := range []struct {
+		role trace.Role
+		text string
+	}{
+		{trace.RoleOS, "calls of the operating system (--trace=…,osrt)"},
+		{trace.RoleSched, "the scheduler's switches (--cpuctxsw=process-tree)"},
+		{trace.RoleSampleStack, "CPU samples with call stacks (--sample=process-tree)"},
+	} {
+		if !in.Has(l.role) {
+			list = append(list, l.text)
+		}
+	}
+	return list
+}
+
+// from sets the source of the metrics: every table that has a say in why the host was late.
+func (x *late) from(out *kit.Output, rows int) {
+	out.From(trace.RoleAPI, rows, "start", "end", "nameId", "globalTid")
+	for _, role := range []trace.Role{trace.RoleOverhead, trace.RoleOS, trace.RoleSched} {
+		if out.In.Has(role) {
+			out.With(role)
+		}
+	}
+}
+
+func (x *late) callTable(in *kit.Input, out *kit.Output) {
+	t := out.Table("host_calls")
+	byGroup := map[string]int64{}
+	for i, c := range x.calls {
+		name, group := c.name, report.Null
+		if c.cause == attrib.HostOS {
+			g := groupOf(name)
+			byGroup[g] += c.time
+			group = report.S(g)
+		}
+		if i < maxNames {
+			x.from(out, int(c.count))
+			out.Int("host.call_time", kit.Labels("call", name, "cause", attrib.HostCauseNames[c.cause]), c.time)
+		}
+		stack, most := x.mostStack(&c)
+		t.Row(kit.Text("call", name), kit.Text("cause", attrib.HostCauseNames[c.cause]), kit.Put("group", group),
+			kit.Int("count", c.count), kit.Int("time", c.time), kit.Maybe("share", stat.Ratio(c.time, x.total)),
+			kit.Put("stack", kit.OptionalCell(stack)), kit.Put("stack_time", kit.Known(most)))
+	}
+	t.Cut(in.Options.Top, "count", "time").Add()
+	if in.Has(trace.RoleOS) {
+		out.From(trace.RoleOS, in.Trace.OS.Len(), "start", "end", "nameId", "globalTid")
+		for _, g := range osGroups {
+			out.Int("host.os_time", kit.Labels("group", g), byGroup[g])
+		}
+	}
+}
+
+func (x *late) rangeTable(in *kit.Input, out *kit.Output) {
+	if !in.Has(trace.RoleNVTX) || len(x.ranges) == 0 {
+		return
+	}
+	out.From(trace.RoleNVTX, in.Trace.Ranges.Len(), "start", "end", "text", "textId", "globalTid")
+	t := out.Table("host_ranges")
+	var gil int64
+	traced := slices.ContainsFunc(in.Trace.Ranges.Names, func(n trace.RangeName) bool { return waitsForGIL(n.Text) })
+	for i, r := range x.ranges {
+		name := r.name
+		if waitsForGIL(name) {
+			gil += r.time
+		}
+		if name == "" {
+			name = "(no range)"
+		} else if i < maxNames {
+			out.Int("host.range_time", kit.Labels("range", name), r.time)
+		}
+		t.Row(kit.Text("range_name", name), kit.Int("time", r.time), kit.Maybe("share", stat.Ratio(r.time, x.total)))
+	}
+	t.Cut(in.Options.Top, "time").Add()
+	if traced {
+		out.Int("host.gil_time", nil, gil)
+	}
+}
+
+// waitsForGIL recognises the ranges of --trace=python-gil.
+func waitsForGIL(name string) bool { return strings.EqualFold(name, "Waiting for GIL") }
+
+func (x *late) frameTable(in *kit.Input, out *kit.Output) {
+	if !in.Has(trace.RoleSample) {
+		return
+	}
+	out.From(trace.RoleSample, in.Trace.Samples.Len(), "id", "start", "globalTid")
+	out.Int("host.sample_count", nil, x.samples)
+	if x.stacked == 0 {
+		return
+	}
+	out.With(trace.RoleSampleStack, "id", "symbol", "module", "stackDepth")
+	t := out.Table("host_frames")
+	for i, f := range x.frames {
+		low, high := stat.Wilson(f.within, x.stacked)
+		if i < maxNames {
+			m := out.Metric("host.frame_ratio", kit.Labels("frame", f.name), stat.Ratio(f.within, x.stacked))
+			m.N = x.stacked
+		}
+		t.Row(kit.Text("frame", f.name), kit.Put("module", kit.OptionalCell(f.module)), kit.Int("samples", f.within),
+			kit.Int("self", f.self), kit.Maybe("share", stat.Ratio(f.within, x.stacked)), kit.Float("low", low),
+			kit.Float("high", high))
+	}
+	t.Cut(in.Options.Top, "self").Add()
+	out.Note("Functions are sampled: of " + strconv.FormatInt(x.stacked, 10) +
+		" samples in this time the share that has the function on its stack, with the 95 % interval of a share. A thread on no CPU is not sampled.")
+}
+
+func (x *late) insteadTable(in *kit.Input, out *kit.Output) {
+	if !in.Has(trace.RoleSched) {
+		return
+	}
+	out.From(trace.RoleSched, in.Trace.Sched.Len(), "start", "cpu", "isSchedIn", "globalTid")
+	out.Int("host.thread_count", nil, x.threads)
+	out.Int("host.cpu_count", nil, x.cpus)
+	var off int64
+	for i := range x.devices {
+		off += x.devices[i].causes[attrib.HostNotScheduled]
+	}
+	if off == 0 || len(x.instead) == 0 {
+		return
+	}
+	t := out.Table("host_instead")
+	rest := off
+	for _, o := range x.instead {
+		rest -= o.time
+		pid := o.global >> 24 & 0xffffff
+		t.Row(kit.Put("process", kit.OptionalCell(x.processes[o.global>>24])), kit.Int("pid", pid),
+			kit.Int("tid", o.global&0xffffff), kit.Int("time", o.time), kit.Maybe("share", stat.Ratio(o.time, off)))
+	}
+	t.Partial(kit.Text("process", "(nobody that the capture follows)"), kit.Int("time", rest),
+		kit.Maybe("share", stat.Ratio(rest, off)))
+	slices.SortStableFunc(t.Rows, func(a, b []report.Cell) int {
+		x, _ := a[3].Int()
+		y, _ := b[3].Int()
+		return cmp.Compare(y, x)
+	})
+	t.Cut(in.Options.Top, "time").Add()
+}
