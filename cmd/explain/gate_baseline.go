@@ -14,11 +14,11 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
-	"github.com/nsys-llm/explain/gate/gitfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/policy"
 	"github.com/nsys-llm/explain/gate"
+	"github.com/nsys-llm/explain/gate/gitfile"
 )
 
 // baseline is what the head is compared with, and where that came from.
