@@ -20,6 +20,7 @@ require (
 	golang.org/x/net v0.62.0 // tests: the HTML is well formed
 	golang.org/x/sync v0.24.0 // work side by side that ends at the first error
 	golang.org/x/sys v0.49.0 // memory maps, free space, process control
+	golang.org/x/term v0.47.0 // width of the terminal
 	golang.org/x/text v0.43.0 // width of characters in terminals; UTF-16 traces
 	modernc.org/sqlite v1.60.1 // SQLite without C: what the page reader leaves to SQL, and scrubbed copies
 	pgregory.net/rapid v1.3.0 // tests: properties of random inputs

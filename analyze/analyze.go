@@ -95,6 +95,11 @@ var ErrOptions = errors.New("wrong usage")
 // report is of the evidence alone. An input that cannot be analysed gives an *InputError, a wrong option an error that
 // wraps ErrOptions.
 func Run(ctx context.Context, path string, opt Options) (res *Result, err error) {
+	return run(ctx, path, opt, nil)
+}
+
+// run is Run, with a last look at what the report was made of; nil for none. It is not called of evidence alone.
+func run(ctx context.Context, path string, opt Options, look func(*kit.Input, *Result)) (res *Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			res, err = nil, fmt.Errorf("explain failed on this capture, please report it: %v", p)
@@ -111,17 +116,11 @@ func Run(ctx context.Context, path string, opt Options) (res *Result, err error)
 	if path == "" {
 		return finish(evidenceOnly(ev, &opt), nil, &opt)
 	}
-	t, err := trace.Open(ctx, path, trace.Options{
-		Tag: tags.tag, CoarseTag: tags.coarse(), MaxMemory: opt.MaxMemory, Progress: opt.Progress, Nsys: opt.Nsys, Getenv: opt.Getenv,
-	})
+	t, err := openTrace(ctx, path, &opt, tags)
 	if err != nil {
 		return nil, err
 	}
 	defer t.Close()
-	if err := numberable(path, t.Kernels.Len(), t.Graphs.Len(), t.Copies.Len(), t.Sets.Len()); err != nil {
-		return nil, err
-	}
-	tags.settle(t.Ranges.Names)
 	in, units, err := prepare(t, &opt, tags)
 	if err != nil {
 		return nil, err
@@ -131,7 +130,26 @@ func Run(ctx context.Context, path string, opt Options) (res *Result, err error)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return finish(in, cuts, &opt)
+	res, err = finish(in, cuts, &opt)
+	if err == nil && look != nil {
+		look(in, res)
+	}
+	return res, err
+}
+
+// openTrace opens a capture that can be analysed.
+func openTrace(ctx context.Context, path string, opt *Options, tags *tagger) (*trace.Trace, error) {
+	t, err := trace.Open(ctx, path, trace.Options{
+		Tag: tags.tag, CoarseTag: tags.coarse(), MaxMemory: opt.MaxMemory, Progress: opt.Progress, Nsys: opt.Nsys, Getenv: opt.Getenv,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := numberable(path, t.Kernels.Len(), t.Graphs.Len(), t.Copies.Len(), t.Sets.Len()); err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	tags.settle(t.Ranges.Names)
+	return t, nil
 }
 
 // numberable refuses a table of GPU work with more rows than the timeline can number.

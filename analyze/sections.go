@@ -23,6 +23,7 @@ var sections = []*kit.Section{
 	&gpu.Categories,
 	&gpu.Components,
 	&unit.Section,
+	&unit.CriticalPath,
 	&unit.Positions,
 	&gpu.Steady,
 	&host.Launches,

@@ -162,6 +162,9 @@ func (x *comparer) compare() {
 	}
 	parts := x.parts()
 	parts.Attribute()
+	if c.Depth == comparison.DepthKernel {
+		parts.Step()
+	}
 	parts.Distribution()
 	parts.APIRows()
 	parts.Structure()
@@ -201,7 +204,7 @@ func (x *comparer) unsettle() {
 	for i := range x.C.API {
 		x.C.API[i].Class = comparison.Unsettled
 	}
-	x.C.Structure = nil
+	x.C.Structure, x.C.Step = nil, nil
 }
 
 // totals shows totals of the captures where there is no unit to compare. They grow with the length of a capture:

@@ -138,13 +138,7 @@ func givenStrength(t *testing.T, s *subject, tallies *tallies) {
 
 // unitLimits are how many mutants of TestUnitMutants may come out wrong, of the synthetic captures and of the real ones.
 var unitLimits = map[string][2]int{
-	"half of the steps halved":    {0, 1},
-	"one kernel every 10":         {0, 0},
-	"one kernel every 2":          {1, 2},
-	"one kernel every 3":          {0, 2},
-	"one kernel every 4":          {0, 2},
-	"one kernel once":             {0, 0},
-	"renamed beside another kind": {1, 0},
+	"half of the steps halved": {0, 1}, // of four steps: two whole and two halves do not recur
 }
 
 // Tiny edits that change the unit, by the table of what the unit must reach: one kernel of 2 µs in every k-th step or once

@@ -67,6 +67,15 @@ func EnvironmentFields() []EnvironmentField {
 	}
 }
 
+// Differ reports whether two values of the field, as Get gives them, are known and not the same. Older reports state of a
+// load only the hash of what was asked, with which its text ends now.
+func (f *EnvironmentField) Differ(a, b string) bool {
+	if a == "" || b == "" || a == b {
+		return false
+	}
+	return f.Name != "load" || !strings.HasSuffix(a, " "+b) && !strings.HasSuffix(b, " "+a)
+}
+
 // gpuModels are the models of the GPUs, sorted: a device that has another number is no other device. Unknown where the
 // capture does not state one of them. How many there are is for the list itself to say, which always knows.
 func gpuModels(e *Environment) string {

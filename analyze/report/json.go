@@ -56,16 +56,16 @@ func Read(rd io.Reader) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.fill()
+	r.Fill()
 	if err := r.Validate(); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-// fill replaces nil slices and maps, so that "never null" holds for what was read as for what is written, and says what
+// Fill replaces nil slices and maps, so that "never null" holds for what was read as for what is written, and says what
 // files of older versions do not: see [ScaleOf].
-func (r *Report) fill() {
+func (r *Report) Fill() {
 	notNil(&r.Trace.Tables)
 	notNil(&r.Evidence)
 	notNil(&r.Environment.GPUs)

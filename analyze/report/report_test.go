@@ -27,7 +27,7 @@ func small() *Report {
 		Findings: []Finding{{ID: "f", Severity: High, Title: "t", Evidence: []MetricRef{{ID: "gpu.busy_time", Labels: Labels{"device": "0"}}}, Doc: "gpu_time"}},
 		Warnings: []Warning{{Code: "w", Text: "text"}},
 	}
-	r.fill()
+	r.Fill()
 	return r
 }
 

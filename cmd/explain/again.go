@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,13 +13,9 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
-	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/diff/comparison"
 	diffrender "github.com/nsys-llm/explain/diff/render"
 )
-
-// capturedTrace is the trace that explain capture writes into its folder.
-const capturedTrace = "trace.sqlite"
 
 // showAgain shows what explain made before, as it was made: a report.json, a comparison.json, or the folder of one. Of a
 // folder that holds the trace too it shows the report, unless a flag asks for another analysis.
@@ -32,17 +27,20 @@ func (f *reportFlags) showAgain(cmd *cobra.Command, e *env, path string) (shown 
 				break
 			}
 		}
-		if input.Exists(filepath.Join(path, capturedTrace)) && f.analyses(cmd) != "" {
+		if input.Exists(filepath.Join(path, input.CapturedTrace)) && f.analyses(cmd) != "" {
 			return false, nil
 		}
 	}
-	schema, content := schemaOf(file)
+	schema, content := input.Schema(file)
 	comparing := strings.HasPrefix(schema, "explain.comparison/")
 	if !comparing && !strings.HasPrefix(schema, "explain.report/") {
 		return false, nil
 	}
 	if flag := f.analyses(cmd); flag != "" {
 		return true, usagef("--%s is about an analysis, and %s is the result of one: name the trace", flag, file)
+	}
+	if comparing && f.perfetto != "" {
+		return true, usagef("--perfetto writes units of a trace or a report.json, and %s is a comparison", file)
 	}
 	if comparing {
 		c, err := comparison.Read(bytes.NewReader(content))
@@ -55,42 +53,24 @@ func (f *reportFlags) showAgain(cmd *cobra.Command, e *env, path string) (shown 
 	if err != nil {
 		return true, fmt.Errorf("%s: %w", file, err)
 	}
+	if f.perfetto != "" {
+		if err := writeStep(f.perfetto, r); err != nil {
+			return true, err
+		}
+	}
 	return true, f.print(e, &analyze.Result{Report: r})
 }
 
 // analyses names a flag that was given and asks for something that only an analysis can do, or is empty.
 func (f *reportFlags) analyses(cmd *cobra.Command) string {
-	for _, name := range []string{"unit", "window", "from", "to", "steady", "phase-map", "phases-json", "kernel-map", "ncu",
-		"server-log", "prometheus", "evidence", "top-kernels", "kernel-limit", "all-rows", "no-kernel-percentiles",
+	for _, name := range []string{"unit", "window", "from", "to", "steady", "phase-map", "kernel-map", "ncu",
+		"server-log", "prometheus", "evidence", "top", "all-rows", "no-kernel-percentiles",
 		"no-nvtx-kernel-map", "nvtx-coverage-warn-threshold", "print-schema", "out"} {
 		if cmd.Flags().Changed(name) {
 			return name
 		}
 	}
 	return ""
-}
-
-// schemaOf is the schema that a JSON file states, with the file's content; empty of anything else.
-func schemaOf(path string) (schema string, content []byte) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", nil
-	}
-	head := make([]byte, 64)
-	n, _ := f.Read(head)
-	f.Close()
-	if !bytes.HasPrefix(bytes.TrimLeft(bytes.TrimPrefix(head[:n], []byte("\xef\xbb\xbf")), " \t\r\n"), []byte("{")) {
-		return "", nil
-	}
-	content, err = input.ReadText(path)
-	if err != nil {
-		return "", nil
-	}
-	var top struct{ Schema string }
-	if json.Unmarshal(content, &top) != nil {
-		return "", nil
-	}
-	return top.Schema, content
 }
 
 func (f *reportFlags) printComparison(e *env, c *comparison.Comparison) error {
@@ -101,36 +81,8 @@ func (f *reportFlags) printComparison(e *env, c *comparison.Comparison) error {
 		return diffrender.WriteMarkdown(e.Out, c, render.MarkdownOptions{Compact: true})
 	case "html":
 		return diffrender.WriteHTML(e.Out, c)
-	case "summary":
-		return usagef("--format summary is of a report, not of a comparison")
+	case "profilemate":
+		return usagef("--format profilemate is of a report, not of a comparison")
 	}
-	return diffrender.WriteText(e.Out, c, render.TerminalOptions{Color: e.colour()})
-}
-
-// traceIn is the trace in the folder of a capture and the evidence beside it: all that lies there but what explain wrote
-// about the trace. Any other path is itself.
-func traceIn(path string) (trace string, beside []analyze.Evidence) {
-	found := filepath.Join(path, capturedTrace)
-	if !input.Exists(found) {
-		return path, nil
-	}
-	entries, err := os.ReadDir(path)
-	if err != nil {
-		return found, nil
-	}
-	measured, _ := filepath.Glob(filepath.Join(path, "ncu", "*.csv"))
-	written := map[string]bool{"tables": true, "ncu": len(measured) == 0} // else explain's ncu/regions alone
-	for _, f := range output.Report(&analyze.Result{Report: &report.Report{}}) {
-		written[f.Name] = true
-	}
-	for _, e := range entries {
-		at := filepath.Join(path, e.Name())
-		if written[e.Name()] || e.Name() == capturedTrace {
-			continue
-		}
-		if e.IsDir() && analyze.HoldsEvidence(at) || !e.IsDir() && analyze.IsEvidence(at) {
-			beside = append(beside, analyze.Evidence{Path: at})
-		}
-	}
-	return found, beside
+	return diffrender.WriteText(e.Out, c, e.terminal())
 }

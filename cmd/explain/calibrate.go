@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
 	"github.com/nsys-llm/explain/diff"
@@ -87,7 +86,7 @@ func (f *calibrateFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	case f.analysis.quiet && f.format == "":
 		return nil
 	}
-	return diffrender.WriteCalibrationText(e.Out, c, f.out, render.TerminalOptions{Color: e.colour()})
+	return diffrender.WriteCalibrationText(e.Out, c, f.out, e.terminal())
 }
 
 // calibrate measures the noise of captures. Those that are not comparable are said to be on standard error.

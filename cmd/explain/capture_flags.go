@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
 	"github.com/nsys-llm/explain/cmd/explain/internal/record"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
@@ -20,6 +21,7 @@ type captureFlags struct {
 	client  string // of the window, as one line
 	verbose bool
 	rules   ruleFlags // of a pair
+	until   untilFlags
 }
 
 func (f *captureFlags) register(cmd *cobra.Command, out string) {
@@ -35,9 +37,9 @@ func (f *captureFlags) register(cmd *cobra.Command, out string) {
 	fl.BoolVar(&f.Overhead, "overhead", false,
 		"send the same load once more without nsys, and say what profiling costs (takes as long again, with the start of the server)")
 	fl.StringVar(&f.Nsys, "nsys", "", "run this `PROGRAM` (default: $NSYS, else nsys)")
-	fl.StringVar(&f.Trace, "trace", "cuda,nvtx,osrt", "what nsys traces: a `LIST`")
+	fl.StringVar(&f.Trace, "trace", "cuda,nvtx,osrt", "`LIST` of what nsys traces")
 	fl.StringVar(&f.Graphs, "graph-trace", "node",
-		"trace CUDA graphs by node or as whole graphs (less overhead, no kernels inside them): node or graph")
+		"trace CUDA graphs `HOW`: by node, or as a whole graph (less overhead, no kernels inside it)")
 	fl.BoolVar(&f.Memory, "cuda-memory", false, "record the use of GPU memory")
 	fl.BoolVar(&f.Host, "host", false,
 		"record what the host's threads do: switches of the scheduler, samples of CPUs, Python's functions where nsys can")
@@ -49,7 +51,7 @@ func (f *captureFlags) register(cmd *cobra.Command, out string) {
 	fl.DurationVar(&f.Grace, "grace", 30*time.Second,
 		"wait this `TIME` between asking a process to end, SIGTERM, and SIGKILL")
 	fl.StringVar(&f.Unit, "unit", "",
-		"one step of the work is this `UNIT`: nvtx:REGEX, kernel:REGEX, graph or none (default: found automatically)")
+		"one step of the work: nvtx:`REGEX`, kernel:REGEX, graph or none (default: found automatically)")
 	fl.StringVar(&f.KernelMap, "kernel-map", "", kernelMapHelp)
 	fl.BoolVarP(&f.Quiet, "quiet", "q", false, "print nothing but errors")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error what the analysis does")
@@ -91,6 +93,9 @@ func (f *captureFlags) prepare(cmd *cobra.Command, e *env) (*record.Session, err
 		if f.Pair {
 			f.Repeat = 3
 		}
+		if f.until.on {
+			f.Repeat = mostPairs
+		}
 	}
 	switch {
 	case f.Graphs != "node" && f.Graphs != "graph":
@@ -101,6 +106,8 @@ func (f *captureFlags) prepare(cmd *cobra.Command, e *env) (*record.Session, err
 		return nil, usagef("--repeat is between 1 and 100, got %d", f.Repeat)
 	case f.Grace < 0 || f.Limit < 0:
 		return nil, usagef("a time cannot be negative")
+	case !f.Pair && (f.until.on || f.until.cooldown != 0):
+		return nil, usagef("--until-decided and --cooldown are for a pair: add --pair")
 	case f.Pair && f.NoReport:
 		return nil, usagef("--pair compares reports: leave out --no-report")
 	case !f.Pair && (len(f.rules.failOn) > 0 || f.rules.policy != "" || f.rules.noise != ""):
@@ -129,16 +136,17 @@ func (f *captureFlags) prepare(cmd *cobra.Command, e *env) (*record.Session, err
 // session is what the flags say, so far, with what a session touches besides files.
 func (f *captureFlags) session(cmd *cobra.Command, e *env) (*record.Session, error) {
 	f.GraphsAsked = cmd.Flags().Changed("graph-trace")
+	f.Cooldown = f.until.cooldown
 	f.FailOn, f.Policy, f.Noise = f.rules.failOn, f.rules.policy, f.rules.noise
-	r := &record.Session{Options: f.Options, Began: time.Now(), Stdout: e.Out, Colour: e.colour(), Getenv: e.Getenv}
+	r := &record.Session{Options: f.Options, Began: time.Now(), Stdout: e.Out, Terminal: e.terminal(), Getenv: e.Getenv}
 	r.Say = func(text string) {
 		if !f.Quiet {
 			fmt.Fprintln(e.Err, clean(text))
 		}
 	}
 	r.Progress = func() (func(string, int64), func()) {
-		bar := newProgress(e, f.Quiet, f.verbose)
-		return bar.update, bar.stop
+		bar := progress.New(e.Err, f.Quiet, f.verbose)
+		return bar.Update, bar.Stop
 	}
 	r.Compare = func(base, head []string) (*comparison.Comparison, error) { return f.compare(cmd, e, base, head) }
 	var err error

@@ -73,6 +73,7 @@ type diffFlags struct {
 	threshold  string
 	format     string
 	out        string
+	perfetto   string
 }
 
 // diffFormats of --format, in the order of the help text.
@@ -95,7 +96,8 @@ func (f *diffFlags) register(cmd *cobra.Command) {
 		"compare units of this `PHASE` (prefill, decode, …; default: the one with most time)")
 	fl.Int64Var(&f.batch, "batch", 0, "compare units of this batch size `N`")
 	fl.StringVar(&f.minShare, "min-share", "0.5%", "kernels below this `SHARE` of the unit are not compared one by one")
-	fl.IntVar(&f.top, "top", diff.DefaultTop, "rows of the kernels table")
+	fl.IntVar(&f.top, "top", diff.DefaultTop, "rows of the kernels table, `N` at most")
+	fl.StringVar(&f.perfetto, "perfetto", "", "write the median unit of each side, and nothing else, as a trace that ui.perfetto.dev opens: `FILE`")
 	fl.BoolVar(&f.open, "open", false, "show diff.html in the browser, once it is written")
 	f.analysis.register(cmd)
 	_ = cmd.MarkFlagDirname("out")
@@ -242,9 +244,11 @@ func (f *diffFlags) compare(
 		return nil, usagef(
 			"a summary.json holds totals, which only --threshold compares; compare the traces or the reports instead")
 	case summaries < len(all):
-		return nil, usagef("a summary.json is compared to a summary.json: explain TRACE --format summary writes one")
+		return nil, usagef("a summary.json is compared to a summary.json: explain TRACE --format profilemate writes one")
 	case len(base) > 1 || len(head) > 1:
 		return nil, usagef("--threshold compares one summary.json a side")
+	case f.perfetto != "":
+		return nil, usagef("--perfetto writes units of traces or of report.json, and a summary.json has none")
 	default:
 		return compareSummaries(base[0].Path, head[0].Path, percent, opt)
 	}
@@ -256,7 +260,20 @@ func (f *diffFlags) compare(
 	if f.threshold != "" {
 		opt.Rules = policy.ThresholdRules(percent, reports[:len(base)])
 	}
-	return diff.Compare(reports[:len(base)], reports[len(base):], opt)
+	past, err := f.rules.past.apply(cmd.Context(), e, reports[len(base)], "", false, &opt)
+	if err != nil {
+		return nil, err
+	}
+	for _, note := range past.notes {
+		if !f.analysis.quiet {
+			fmt.Fprintln(e.Err, clean(note))
+		}
+	}
+	c, err := diff.Compare(reports[:len(base)], reports[len(base):], opt)
+	if err == nil && f.perfetto != "" {
+		err = writeSteps(f.perfetto, reports[0], reports[len(base)], c)
+	}
+	return c, err
 }
 
 func compareSummaries(base, head string, percent float64, opt diff.Options) (*comparison.Comparison, error) {
@@ -289,7 +306,7 @@ func (f *diffFlags) print(e *env, c *comparison.Comparison) error {
 			return nil
 		}
 	}
-	if err := diffrender.WriteText(e.Out, c, render.TerminalOptions{Color: e.colour()}); err != nil {
+	if err := diffrender.WriteText(e.Out, c, e.terminal()); err != nil {
 		return err
 	}
 	if f.out != "" {

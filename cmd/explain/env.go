@@ -6,10 +6,11 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
 )
 
 // env is what a command touches besides the files it is given.
@@ -18,17 +19,41 @@ type env struct {
 	Out, Err io.Writer
 	Getenv   func(string) string
 	Open     func(path string) error // shows a page; nil: the desktop's program for pages
+	color    string                  // --color
 }
 
-// isTerminal reports whether a stream is an interactive terminal.
-func isTerminal(stream interface{}) bool {
-	f, ok := stream.(*os.File)
-	return ok && (isatty.IsTerminal(f.Fd()) || isatty.IsCygwinTerminal(f.Fd()))
-}
+// colours are what --color takes.
+var colours = []string{"auto", "always", "never"}
 
-// colour reports whether standard output may be coloured.
+// colour reports whether standard output is coloured: as --color says, else as the environment does, else on a terminal.
 func (e *env) colour() bool {
-	return isTerminal(e.Out) && e.Getenv("NO_COLOR") == "" && e.Getenv("TERM") != "dumb"
+	forced := func(name string) bool { v := e.Getenv(name); return v != "" && v != "0" }
+	switch {
+	case e.color == "always" || e.color == "never":
+		return e.color == "always"
+	case e.Getenv("NO_COLOR") != "":
+		return false
+	case forced("FORCE_COLOR"), forced("CLICOLOR_FORCE"):
+		return true
+	}
+	return progress.IsTerminal(e.Out) && e.Getenv("TERM") != "dumb"
+}
+
+// width is how many columns the output takes, 60 to 200: as COLUMNS says, else of the terminal, else 100.
+func (e *env) width() int {
+	columns, err := strconv.Atoi(e.Getenv("COLUMNS"))
+	if f, ok := e.Out.(*os.File); ok && (err != nil || columns < 1) && progress.IsTerminal(e.Out) {
+		columns, _, err = term.GetSize(int(f.Fd()))
+	}
+	if err != nil || columns < 1 {
+		return 100
+	}
+	return min(max(columns, 60), 200)
+}
+
+// terminal says how text is written to standard output.
+func (e *env) terminal() render.TerminalOptions {
+	return render.TerminalOptions{Width: e.width(), Color: e.colour()}
 }
 
 // clean makes text from the outside fit for a terminal or a log line.

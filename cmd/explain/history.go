@@ -44,7 +44,7 @@ be read, 4 check has too few runs to say anything.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newHistoryAdd(e), newHistoryList(e), newHistoryShow(e), newHistoryExport(e), newHistoryPrune(e),
-		newHistoryAck(e), newHistoryMerge(e))
+		newHistoryAck(e), newHistoryMerge(e), newHistoryCheck(e), newHistoryPage(e))
 	return cmd
 }
 
@@ -128,7 +128,7 @@ func (f *historyAddFlags) register(cmd *cobra.Command, e *env) {
 	fl := cmd.Flags()
 	f.registerStore(fl)
 	fl.StringVar(&f.commit, "commit", "", "that was captured: all 40 digits of its `SHA`")
-	fl.StringVar(&f.branch, "branch", "main", "that the commit is of")
+	fl.StringVar(&f.branch, "branch", "main", "`BRANCH` that the commit is of")
 	fl.StringVar(&f.repository, "repository", e.Getenv("GITHUB_REPOSITORY"), "name of the `REPOSITORY` (default: GITHUB_REPOSITORY)")
 	fl.StringVar(&f.at, "time", "", "of the run, which is its place in the history: `2026-01-31T22:00:00Z`, or seconds since 1970 (default: now)")
 	fl.StringVar(&f.workload, "workload", "", "a `NAME` for the workload, where the captures do not say what was run")
@@ -233,7 +233,7 @@ policy. "explain history check" names it and does not fail for it until the day 
 	}
 	f.registerStore(cmd.Flags())
 	cmd.Flags().StringVar(&f.repository, "repository", e.Getenv("GITHUB_REPOSITORY"), "of this `REPOSITORY` (default: GITHUB_REPOSITORY)")
-	cmd.Flags().StringVar(&reason, "reason", "", "why the change is accepted")
+	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT`: why the change is accepted")
 	cmd.Flags().StringVar(&expires, "expires", "", "the last `DAY` on which it is: 2026-12-31")
 	return cmd
 }

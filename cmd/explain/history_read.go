@@ -77,7 +77,7 @@ func newHistoryList(e *env) *cobra.Command {
 					}{"explain.history.runs/1", workloads, append([]history.Run{}, runs...)}
 					return printJSON(e.Out, list)
 				}
-				return render.Terminal(e.Out, runsPage(runs, workloads), render.TerminalOptions{Color: e.colour()})
+				return render.Terminal(e.Out, runsPage(runs, workloads), e.terminal())
 			})
 		},
 	}
@@ -163,7 +163,7 @@ With --out the kept reports are written into a folder, where diff and gate can r
 						Points []history.Point `json:"points"`
 					}{"explain.history.points/1", append([]history.Run{}, runs...), points})
 				}
-				return render.Terminal(e.Out, pointsPage(runs, points), render.TerminalOptions{Color: e.colour()})
+				return render.Terminal(e.Out, pointsPage(runs, points), e.terminal())
 			})
 		},
 	}

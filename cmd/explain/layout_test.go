@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/goccy/go-yaml"
 )
 
 const module = "github.com/nsys-llm/explain/"
@@ -82,6 +84,9 @@ var rooms = []room{
 	{"analyze/internal/stepgraph", "what waits for what",
 		"analyze/internal/trace analyze/internal/attrib analyze/internal/interval analyze/internal/stat " +
 			"analyze/internal/spill analyze/internal/workunit", noSQL},
+	{"analyze/internal/whatif", "ceilings know no section",
+		"analyze/internal/trace analyze/internal/attrib analyze/internal/interval analyze/internal/kernelname " +
+			"analyze/internal/stat analyze/internal/stepgraph analyze/internal/workunit", noSQL},
 	{"analyze/internal/section/kit", "what a section is made of knows no section", beneath, noSQL},
 	{"analyze/internal/section/gpu", "a family knows the kit and no other family", family, noSQL},
 	{"analyze/internal/section/unit", "a family knows the kit and no other family", family, noSQL},
@@ -97,14 +102,16 @@ var rooms = []room{
 		"analyze/report analyze/report/doc analyze/report/unit analyze/report/present", noSQL},
 
 	{"analyze/merge/ranks", "who waits for whom stands alone", "", stdOnly},
+	{"analyze/merge", "partials know reports, and no trace", "analyze/report analyze/internal/stat analyze/merge/ranks", noSQL},
 
 	{"diff/comparison", "the result as plain data", "analyze/report analyze/report/unit", noSQL},
 	{"diff/policy", "rules know no report that is judged", "analyze/report analyze/report/unit diff/comparison", noSQL},
 	{"diff/internal/infer", "statistics stand alone", "", stdOnly},
+	{"diff/sequential", "a test of pairs stands alone", "", stdOnly},
 	{"diff/internal/side", "one side knows nothing of the other",
-		"analyze/report diff/comparison diff/internal/infer", noSQL},
+		"analyze/report analyze/report/align diff/comparison diff/internal/infer", noSQL},
 	{"diff/internal/match", "what two sides have in common",
-		"analyze/report analyze/report/unit diff/comparison diff/policy diff/internal/side", noSQL},
+		"analyze/report analyze/report/align analyze/report/unit diff/comparison diff/policy diff/internal/side", noSQL},
 	{"diff/internal/noise", "whether a change is real",
 		"analyze/report analyze/report/unit diff/comparison diff/policy diff/internal/infer diff/internal/side " +
 			"diff/internal/match", noSQL},
@@ -120,7 +127,8 @@ var rooms = []room{
 			"diff/internal/noise", noSQL},
 	{"diff", "reports in, comparison out",
 		"analyze/report analyze/report/unit diff/comparison diff/policy diff/internal/...", noSQL},
-	{"gate", "verdict in, GitHub out", "diff/comparison", noSQL},
+	{"gate/gitfile", "reads git's files", "", noSQL},
+	{"gate", "verdict in, GitHub out", "diff/comparison analyze/limit gate/gitfile", noSQL},
 	{"gate/history", "past runs, and what follows from them; the one room of gate that links a database",
 		"analyze/report analyze/report/doc analyze/report/unit analyze/report/render diff diff/comparison diff/policy " +
 			"gate/history/...", nil},
@@ -129,14 +137,20 @@ var rooms = []room{
 	{"gate/gatetest", "a test kit needs nothing of the product", "", stdOnly},
 
 	{"cmd/explain/internal/fakeserver", "a test kit needs nothing of the product", "", stdOnly},
-	{"cmd/explain/internal/gitfile", "reads git's files", "", noSQL},
-	{"cmd/explain/internal/docs", "pages and their index", "analyze diff", nil},
+	{"cmd/explain/internal/bisect", "a search stands alone", "", stdOnly},
+	{"cmd/explain/internal/help", "lays out help; knows no command", "cmd/explain/internal/usage", noSQL},
+	{"cmd/explain/internal/mcp", "answers agents; reads by what it is given",
+		"analyze/report analyze/report/render cmd/explain/internal/docs diff/comparison diff/render", nil},
+	{"cmd/explain/internal/docs", "pages and their index", "analyze diff gate/history/change", nil},
 	{"cmd/explain/internal/whole", "writes files", "", noSQL},
+	{"cmd/explain/internal/fetch", "standard input and addresses as files", "", stdOnly},
 	{"cmd/explain/internal/usage", "an error stands alone", "", stdOnly},
 	{"cmd/explain/internal/output", "what is written; reads no input",
-		"analyze analyze/compat/export analyze/report/... diff/comparison diff/render cmd/explain/internal/usage " +
-			"cmd/explain/internal/whole", noSQL},
+		"analyze analyze/compat/export analyze/report/... diff/comparison diff/render cmd/explain/internal/input " +
+			"cmd/explain/internal/usage cmd/explain/internal/whole", noSQL},
 	{"cmd/explain/internal/capture", "runs other programs", "analyze/limit analyze/report analyze/report/render analyze/report/secret", noSQL},
+	{"cmd/explain/internal/progress", "what takes long, on a terminal",
+		"analyze/report analyze/report/render analyze/report/unit cmd/explain/internal/load", noSQL},
 	{"cmd/explain/internal/interrupt", "signals stand alone", "", stdOnly},
 	{"cmd/explain/internal/input", "what files are; analyses none",
 		"analyze analyze/limit analyze/report cmd/explain/internal/usage", noSQL},
@@ -144,6 +158,8 @@ var rooms = []room{
 		"analyze analyze/loadfile analyze/report/... cmd/explain/internal/capture cmd/explain/internal/interrupt " +
 			"cmd/explain/internal/load cmd/explain/internal/output cmd/explain/internal/usage cmd/explain/internal/whole " +
 			"diff/comparison diff/render", []string{"modernc.org", "github.com/spf13/cobra"}},
+	{"cmd/explain/internal/analysis", "inputs in, reports out",
+		"analyze analyze/report cmd/explain/internal/input cmd/explain/internal/progress cmd/explain/internal/record", nil},
 	{"cmd/explain/internal/load", "a client of a server; what it measured is analyzed elsewhere",
 		"analyze/loadfile analyze/report/...", []string{"modernc.org"}},
 }
@@ -312,6 +328,44 @@ func TestNoMachineInTheTree(t *testing.T) {
 		}
 		if m := private.Find(b); m != nil {
 			t.Errorf("%s holds a path of a machine: %q", name, m)
+		}
+	}
+}
+
+// TestGitHubForms: what people meet on GitHub is there, forms are valid YAML with a name and fields, and links lead somewhere.
+func TestGitHubForms(t *testing.T) {
+	forms, err := filepath.Glob("../../.github/ISSUE_TEMPLATE/*.yml")
+	if err != nil || len(forms) < 4 {
+		t.Fatalf("%d forms, %v", len(forms), err)
+	}
+	for _, f := range forms {
+		var form struct {
+			Name, Description string
+			Body              []struct {
+				Type, ID   string
+				Attributes struct{ Label, Value string }
+			}
+		}
+		if err := yaml.Unmarshal(read(t, f), &form); err != nil {
+			t.Errorf("%s: %v", f, err)
+		}
+		if filepath.Base(f) == "config.yml" {
+			continue
+		}
+		if form.Name == "" || form.Description == "" || len(form.Body) < 2 {
+			t.Errorf("%s: %+v", f, form)
+		}
+		for _, b := range form.Body {
+			if b.Type != "markdown" && (b.ID == "" || b.Attributes.Label == "") || b.Type == "markdown" && b.Attributes.Value == "" {
+				t.Errorf("%s: %+v", f, b)
+			}
+		}
+	}
+	for _, page := range []string{"SECURITY.md", "CONTRIBUTING.md"} {
+		for _, l := range regexp.MustCompile(`\]\(([^)#]+)\)`).FindAllStringSubmatch(string(read(t, "../../.github/"+page)), -1) {
+			if _, err := os.Stat(filepath.Join("../../.github", l[1])); err != nil {
+				t.Errorf("%s links to %s, which is not there", page, l[1])
+			}
 		}
 	}
 }

@@ -12,16 +12,17 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/cmd/explain/internal/help"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/interrupt"
 	"github.com/nsys-llm/explain/cmd/explain/internal/load"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
+	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
 	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
 )
 
@@ -39,7 +40,7 @@ and then the load: in a closed loop (--concurrency) each request is sent when an
 open loop (--rate) requests are due at random moments with that mean rate, whatever the server does.
 Latencies count from the moment a request was due. Nothing is tried twice.
 
-What is asked: --mode prefill (long prompts, 50 tokens), decode (short prompts, 200 tokens) or
+What is asked: --load-mode prefill (long prompts, 50 tokens), decode (short prompts, 200 tokens) or
 mixed; or the prompts of --dataset, a file of JSON lines ({"prompt": …} or {"messages": […]}, with
 max_tokens) or of ShareGPT's form; or --prompt-tokens, random words of which no prefix cache has
 seen any.
@@ -56,7 +57,7 @@ whole: the server was gone or hung before its end, or it was interrupted. Exit c
 a comparison takes none of them for better or worse. With --fail-on-errors 1 if any request failed.`,
 		Example: `  explain load --out load.json
   explain load --url http://gpu7:8000 --rate 8 --duration 2m --slo-ttft 500ms --slo-tpot 50ms --out load.json
-  explain load --mode decode --concurrency 32 --num-requests 500 --chat
+  explain load --load-mode decode --concurrency 32 --num-requests 500 --chat
   explain load --dataset prompts.jsonl --api-key-env SERVER_KEY --rate 4 --num-requests 400`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, e) },
@@ -85,32 +86,32 @@ var loadFormats = []string{"text", "json"}
 func (f *loadFlags) register(cmd *cobra.Command) {
 	fl, o := cmd.Flags(), &f.opt
 	fl.SortFlags = false
-	fl.StringVar(&o.URL, "url", load.DefaultURL, "the server's `ADDRESS`")
-	fl.IntVar(&f.port, "port", 0, "the server's `PORT` on this machine, instead of --url")
+	fl.StringVar(&o.URL, "url", load.DefaultURL, "`ADDRESS` of the server")
+	fl.IntVar(&f.port, "port", 0, "`PORT` of a server on this machine, instead of --url")
 	fl.StringVar(&o.Model, "model", "", "`MODEL` to ask for (default: the first that the server lists)")
-	fl.StringVar(&f.keyEnv, "api-key-env", "", "the environment variable `NAME` holds the API key")
+	fl.StringVar(&f.keyEnv, "api-key-env", "", "read the API key from the environment variable `NAME`")
 	fl.StringVar(&f.cacert, "cacert", "", "trust the authorities in this `FILE` (PEM) for the server's certificate")
 	fl.BoolVar(&o.Insecure, "insecure", false, "do not check the server's certificate")
 	fl.BoolVar(&o.Chat, "chat", false, "ask /v1/chat/completions instead of /v1/completions")
 	fl.BoolVar(&f.stream, "stream", true, "stream answers; without (--stream=false) there are no times of tokens")
-	fl.StringVar(&o.Mode, "mode", "", "what is asked: `MODE` is prefill, decode or mixed (default mixed)")
+	fl.StringVar(&o.Mode, "load-mode", "", "what is asked: `MODE` is prefill, decode or mixed (default mixed)")
 	fl.StringVar(&f.dataset, "dataset", "", "ask the prompts in this `FILE`, JSON lines or ShareGPT's form")
 	fl.IntVar(&o.PromptTokens, "prompt-tokens", 0, "ask random words, about `N` tokens in each prompt")
 	fl.IntVar(&o.OutputTokens, "output-tokens", 0,
 		"ask for `N` tokens in each answer (default: as the mode or the dataset says)")
-	fl.Float64Var(&o.Temperature, "temperature", load.DefaultTemperature, "of sampling")
-	fl.Uint64Var(&o.Seed, "seed", 0, "of the moments at which requests are due, and of random prompts")
+	fl.Float64Var(&o.Temperature, "temperature", load.DefaultTemperature, "sampling temperature `T`")
+	fl.Uint64Var(&o.Seed, "seed", 0, "`NUMBER` from which arrival times and random prompts are drawn")
 	fl.IntVar(&o.Requests, "num-requests", load.DefaultRequests,
 		"send `N` requests (with --duration: without limit, if not given)")
 	fl.DurationVar(&o.Duration, "duration", 0, "send requests for this `TIME`")
-	fl.Float64Var(&o.Rate, "rate", 0, "open loop: `R` requests per second are due, at random")
-	fl.IntVar(&o.Concurrency, "concurrency", 0, "`N` requests in flight, at most (default 1; with --rate no limit)")
-	fl.IntVar(&o.Warmup, "warmup", 3, "send `N` requests before the load, not measured")
-	fl.DurationVar(&o.Timeout, "timeout", load.DefaultTimeout, "of one request")
+	fl.Float64Var(&o.Rate, "rate", 0, "open loop: send `R` requests per second, at random times")
+	fl.IntVar(&o.Concurrency, "concurrency", 0, "closed loop: keep at most `N` requests in flight (default 1; with --rate no limit)")
+	fl.IntVar(&o.Warmup, "warmup-requests", 3, "send `N` requests before the load, not measured")
+	fl.DurationVar(&o.Timeout, "timeout", load.DefaultTimeout, "give up on a request after this `TIME`")
 	fl.DurationVar(&o.HealthTimeout, "health-timeout", load.DefaultHealthTimeout,
-		"wait so long for the server to become healthy; 0: do not wait")
-	fl.DurationVar(&o.SLO.TTFT, "slo-ttft", 0, "a request is good if its first token comes within this `TIME`")
-	fl.DurationVar(&o.SLO.TPOT, "slo-tpot", 0, "… and its tokens come within this `TIME` each, on average")
+		"wait this `TIME` for the server to become healthy; 0: do not wait")
+	fl.DurationVar(&o.SLO.TTFT, "slo-ttft", 0, "a request counts as good if its first token comes within this `TIME`")
+	fl.DurationVar(&o.SLO.TPOT, "slo-tpot", 0, "… and its later tokens take at most this `TIME` each, on average")
 	fl.DurationVar(&o.SLO.E2E, "slo-e2e", 0, "… and its whole answer comes within this `TIME`")
 	fl.StringVarP(&f.out, "out", "o", "", "write the result to this `FILE`; a folder gets load.json")
 	fl.StringVar(&f.format, "format", "text",
@@ -125,7 +126,8 @@ func (f *loadFlags) register(cmd *cobra.Command) {
 	_ = cmd.MarkFlagFilename("dataset", "jsonl", "json")
 	_ = cmd.MarkFlagFilename("cacert", "pem", "crt")
 	_ = cmd.MarkFlagFilename("out", "json")
-	completeFlag(cmd, "mode", []string{"prefill", "decode", "mixed"})
+	help.Renamed(cmd, map[string]string{"mode": "load-mode", "warmup": "warmup-requests"})
+	completeFlag(cmd, "load-mode", []string{"prefill", "decode", "mixed"})
 	completeFlag(cmd, "format", loadFormats)
 }
 
@@ -219,10 +221,10 @@ func (f *loadFlags) run(cmd *cobra.Command, e *env) error {
 
 // measure runs the load and writes what it measured: also of a load that the server or the user ended.
 func (f *loadFlags) measure(soft, hard context.Context, e *env, opt load.Options, path string) error {
-	bar := newLoadProgress(e, f.quiet, f.verbose)
-	opt.Progress = bar.update
+	bar := progress.NewLoad(e.Err, f.quiet, f.verbose)
+	opt.Progress = bar.Update
 	res, err := load.Run(soft, opt)
-	bar.stop()
+	bar.Stop()
 	interrupted := errors.Is(err, load.ErrInterrupted)
 	switch {
 	case errors.Is(err, load.ErrUsage):
@@ -344,45 +346,4 @@ func (f *loadFlags) print(e *env, res *load.Result, path string) error {
 		return err
 	}
 	return nil
-}
-
-// loadProgress shows how far a load is: one line that is redrawn on a terminal, a line every ten seconds with
-// --verbose, nothing in a pipe.
-type loadProgress struct {
-	env           *env
-	live, verbose bool
-	shown         bool
-	stage         string
-	next          time.Duration
-}
-
-const loadProgressEvery = 10 * time.Second
-
-func newLoadProgress(e *env, quiet, verbose bool) *loadProgress {
-	return &loadProgress{env: e, verbose: verbose, live: !quiet && !verbose && isTerminal(e.Err)}
-}
-
-func (p *loadProgress) update(at load.Progress) {
-	text := map[string]string{"wait": "waiting for the server", "warm-up": "warm-up", "load": "load"}[at.Stage]
-	if at.Stage != "wait" {
-		text += fmt.Sprintf(": %d", at.Done)
-		if at.Total > 0 {
-			text += fmt.Sprintf(" of %d", at.Total)
-		}
-		text += fmt.Sprintf(" requests, %d in flight, %d failed", max(0, at.Sent-at.Done), at.Failed)
-	}
-	switch {
-	case p.live && at.Elapsed >= progressDelay:
-		fmt.Fprintf(p.env.Err, "\r\x1b[K%.100s (%.0f s)", text, at.Elapsed.Seconds())
-		p.shown = true
-	case p.verbose && (at.Stage != p.stage || at.Elapsed >= p.next):
-		fmt.Fprintf(p.env.Err, "%6.2f s  %s\n", at.Elapsed.Seconds(), text)
-		p.stage, p.next = at.Stage, at.Elapsed+loadProgressEvery
-	}
-}
-
-func (p *loadProgress) stop() {
-	if p.shown {
-		fmt.Fprint(p.env.Err, "\r\x1b[K")
-	}
 }

@@ -67,7 +67,7 @@ they are. A rule of a policy about change needs one of the three.`,
 			return usagef("--format %s is unknown; it is text or json", format)
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "text", "text or json")
+	cmd.Flags().StringVar(&format, "format", "text", "print this `FORMAT`: text or json")
 	return cmd
 }
 

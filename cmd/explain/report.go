@@ -7,7 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/cmd/explain/internal/help"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
+	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
 	"github.com/nsys-llm/explain/cmd/explain/internal/record"
 )
 
@@ -62,10 +64,11 @@ type reportFlags struct {
 	prometheus    []string
 	evidence      []string
 	format        string
+	perfetto      string
 }
 
 // formats of --format, in the order of the help text.
-var formats = []string{"text", "md", "html", "json", "summary"}
+var formats = []string{"text", "md", "html", "json", "profilemate"}
 
 func (f *reportFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
@@ -74,7 +77,6 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.format, "format", "",
 		"print this `FORMAT` to standard output: "+strings.Join(formats, ", ")+" (default text)")
 	f.registerFor(cmd, "")
-	fl.StringVar(&f.phaseMap, "phases-json", "", "the same as --phase-map")
 	fl.StringSliceVar(&f.ncu, "ncu", nil,
 		"add Nsight Compute CSV exports, raw or details pages: `FILES`, globs, or a folder")
 	fl.StringSliceVar(&f.serverLogs, "server-log", nil, "add the log of a vLLM, SGLang or TensorRT-LLM server: `FILE`")
@@ -82,18 +84,18 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 		"add a dump of the server's /metrics: `FILE`; two are compared, later minus earlier")
 	fl.StringSliceVar(&f.evidence, "evidence", nil,
 		"add a folder or file of evidence of any kind, recognised by content: `DIR`")
-	fl.IntVar(&f.top, "top-kernels", 30, "rows of ranked tables, `N` at most")
-	fl.IntVar(&f.top, "kernel-limit", 30, "the same as --top-kernels")
+	fl.IntVar(&f.top, "top", 30, "rows of ranked tables, `N` at most")
 	fl.BoolVar(&f.allRows, "all-rows", false, "write every row of the tables with a row per event (default the 10,000 longest)")
 	fl.BoolVar(&f.noPercentiles, "no-kernel-percentiles", false, "leave out percentiles of kernel durations")
 	fl.BoolVar(&f.noRangeMap, "no-nvtx-kernel-map", false, "do not attribute kernels to NVTX ranges")
 	fl.Float64Var(&f.coverageWarn, "nvtx-coverage-warn-threshold", 0.7,
 		"warn when less than this `SHARE` of kernel time lies in NVTX ranges (0..1)")
 	fl.BoolVar(&f.printSchema, "print-schema", false, "print the tables of the capture and stop")
+	fl.StringVar(&f.perfetto, "perfetto", "", "write the median and the slowest unit of work, and nothing else, as a trace that ui.perfetto.dev opens: `FILE`")
 	fl.BoolVar(&f.open, "open", false, "show report.html in the browser, once it is written")
 	_ = cmd.MarkFlagDirname("out")
-	_ = fl.MarkHidden("phases-json")
-	_ = fl.MarkHidden("kernel-limit")
+	help.Renamed(cmd, map[string]string{
+		"phases-json": "phase-map", "top-kernels": "top", "kernel-limit": "top"}) // nsys-llm-explainer's, and older ones
 	completeFlag(cmd, "format", formats)
 }
 
@@ -107,13 +109,17 @@ func (f *reportFlags) options(cmd *cobra.Command, e *env) (analyze.Options, erro
 	opt.CoverageWarn, opt.AllRows = f.coverageWarn, f.allRows
 	switch {
 	case f.top < 1:
-		return opt, usagef("--top-kernels must be at least 1, got %d", f.top)
+		return opt, usagef("--top must be at least 1, got %d", f.top)
 	case !(f.coverageWarn >= 0 && f.coverageWarn <= 1): // NaN is neither
 		return opt, usagef("--nvtx-coverage-warn-threshold is a share between 0 and 1, got %g", f.coverageWarn)
 	case f.out == "" && cmd.Flags().Changed("out"):
 		return opt, usagef("--out is empty; name a folder")
+	case f.perfetto == "" && cmd.Flags().Changed("perfetto"):
+		return opt, usagef("--perfetto is empty; name a file")
 	case f.open && f.out == "":
 		return opt, usagef("--open shows the page that --out writes: name a folder")
+	case f.format == "summary": // its older name
+		f.format = "profilemate"
 	case f.format != "" && !slices.Contains(formats, f.format):
 		return opt, usagef("--format %s is unknown; it is one of %s", f.format, strings.Join(formats, ", "))
 	}
@@ -134,7 +140,7 @@ func (f *reportFlags) run(cmd *cobra.Command, e *env, args []string) error {
 			return err
 		}
 		var beside []analyze.Evidence
-		args[0], beside = traceIn(args[0])
+		args[0], beside = output.TraceIn(args[0])
 		opt.Evidence = append(opt.Evidence, beside...)
 	}
 	if f.printSchema && len(args) == 0 {
@@ -148,15 +154,15 @@ func (f *reportFlags) run(cmd *cobra.Command, e *env, args []string) error {
 			return err
 		}
 	}
-	bar := newProgress(e, f.quiet, f.verbose)
-	opt.Progress = bar.update
+	bar := progress.New(e.Err, f.quiet, f.verbose)
+	opt.Progress = bar.Update
 	trace := "" // evidence alone
 	if len(args) > 0 {
 		trace = args[0]
 	}
 	opt.Overhead = record.OverheadBeside(trace)
 	res, err := analyze.Run(cmd.Context(), trace, opt)
-	bar.stop()
+	bar.Stop()
 	if err != nil {
 		return err
 	}
@@ -166,6 +172,11 @@ func (f *reportFlags) run(cmd *cobra.Command, e *env, args []string) error {
 		}
 		if f.open {
 			e.openPage(f.out, "report.html")
+		}
+	}
+	if f.perfetto != "" {
+		if err := writeStep(f.perfetto, res.Report); err != nil {
+			return err
 		}
 	}
 	if f.quiet && f.format == "" {
@@ -183,8 +194,8 @@ func (f *reportFlags) print(e *env, res *analyze.Result) error {
 		return output.Comment(e.Out, res.Report)
 	case "html":
 		return output.HTML(e.Out, res.Report)
-	case "summary":
+	case "profilemate":
 		return output.Summary(e.Out, res.Report)
 	}
-	return output.Terminal(e.Out, res, f.out, e.colour())
+	return output.Terminal(e.Out, res, f.out, e.terminal())
 }

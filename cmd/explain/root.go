@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/cmd/explain/internal/help"
 )
 
 func newRoot(e *env) *cobra.Command {
@@ -20,8 +22,8 @@ TRACE is a .sqlite file written by "nsys export", the same compressed with gzip 
 .nsys-rep file where nsys is installed. It is never changed, and nothing is created beside it.
 "explain TRACE" is short for "explain report TRACE".
 
-What a number means and how it is computed: "explain doc SECTION" for a section of the report, its
-tables and findings, "explain metrics" for each metric.`,
+"explain doc NAME" says what any name in an output means. Exit codes: 0 done, pass or warn; 1 a rule
+failed; 2 wrong usage; 3 input that cannot be analysed; 4 inconclusive.`,
 		Example: `  explain trace.sqlite                          a summary on the terminal
   explain trace.sqlite --out report/            the full report: report.html, report.md, report.json, tables/*.csv
   explain trace.sqlite --format md | gh pr comment 12 --body-file -
@@ -39,10 +41,32 @@ tables and findings, "explain metrics" for each metric.`,
 	}
 	f.register(cmd)
 	cmd.SuggestionsMinimumDistance = 2
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{Err: err} })
-	cmd.AddCommand(newReport(e), newDiff(e), newGate(e), newComment(e), newCalibrate(e), newCapture(e), newLoad(e),
-		newScrub(e), newHistory(e), newPolicy(e), newNCUTargets(e), newMetrics(e), newDoc(e), newSchema(e), newVersion(e))
-	cmd.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true})
+	cmd.PersistentFlags().Var(help.Choice{Value: &e.color, Of: colours}, "color", "colour the output `WHEN`: auto, always, never")
+	completeFlag(cmd, "color", colours)
+	cmd.SetVersionTemplate(versionLine())
+	help.Install(cmd, e.width)
+	cmd.AddCommand(
+		newReport(e),
+		newDiff(e),
+		newGate(e),
+		newComment(e),
+		newCalibrate(e),
+		newCapture(e),
+		newLoad(e),
+		newScrub(e),
+		newPartial(e),
+		newMerge(e),
+		newHistory(e),
+		newBisect(e),
+		newPolicy(e),
+		newNCUTargets(e),
+		newWhatIf(e),
+		newMetrics(e),
+		newDoc(e),
+		newMCP(e),
+		newSchema(e),
+		newVersion(e),
+	)
 	return cmd
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
 
@@ -16,8 +17,7 @@ func newVersion(e *env) *cobra.Command {
 		Short: "Print the version",
 		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(e.Out, "explain %s (%s %s/%s, writes %s)\n", versionText(), runtime.Version(),
-				runtime.GOOS, runtime.GOARCH, report.SchemaID)
+			_, err := io.WriteString(e.Out, versionLine())
 			return err
 		},
 	}
@@ -34,4 +34,32 @@ func versionText() string {
 		return info.Main.Version
 	}
 	return "devel"
+}
+
+// versionLine is what explain version and explain --version print: the version, and of a build from a checkout the commit
+// with its day.
+func versionLine() string {
+	commit := ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		commit = builtFrom(info.Settings)
+	}
+	return fmt.Sprintf("explain %s%s (%s %s/%s, writes %s)\n", versionText(), commit, runtime.Version(), runtime.GOOS,
+		runtime.GOARCH, report.SchemaID)
+}
+
+// builtFrom names the commit of a build and its day, and says where files differ from it; empty where neither is known.
+func builtFrom(settings []debug.BuildSetting) string {
+	of := map[string]string{}
+	for _, s := range settings {
+		of[s.Key] = s.Value
+	}
+	commit, day := of["vcs.revision"], of["vcs.time"]
+	if len(commit) < 12 || len(day) < 10 {
+		return ""
+	}
+	text := ", commit " + commit[:12] + " of " + day[:10]
+	if of["vcs.modified"] == "true" {
+		text += " with changes"
+	}
+	return text
 }

@@ -25,6 +25,7 @@ type Comparison struct {
 	Unit         Unit         `json:"unit"`
 	Primary      []Row        `json:"primary"`
 	Attribution  Attribution  `json:"attribution"`
+	Step         *Step        `json:"step,omitempty"` // absent where the sequences of a side are not known, or too different
 	Distribution Distribution `json:"distribution"`
 	Kernels      []Kernel     `json:"kernels"`
 	API          []API        `json:"api"`
@@ -74,6 +75,10 @@ func (c *Comparison) Classes() (regressed, improved, unsettled int) {
 type Reason struct {
 	Code Code   `json:"code"`
 	Text string `json:"text"`
+	// Field is what differs, where it is a field of the environment, and Base and Head what it is.
+	Field string `json:"field,omitempty"`
+	Base  string `json:"base,omitempty"`
+	Head  string `json:"head,omitempty"`
 }
 
 // Has reports whether a reason is among those of the comparison.
@@ -272,6 +277,7 @@ type Gate struct {
 	Labels    report.Labels `json:"labels"`
 	Level     string        `json:"level"` // error or warn
 	Threshold string        `json:"threshold"`
+	Limit     *float64      `json:"limit,omitempty"` // the relative change from which the rule objects, signed; absent where it has none
 	Base      *float64      `json:"base"`
 	Head      *float64      `json:"head"`
 	Delta     *float64      `json:"delta"`

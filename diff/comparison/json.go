@@ -33,6 +33,7 @@ func Write(w io.Writer, c *Comparison) error {
 	l.Field("unit", c.Unit)
 	report.List(l, "primary", c.Primary)
 	attribution(l, &c.Attribution)
+	step(l, c.Step)
 	l.Field("distribution", c.Distribution)
 	report.List(l, "kernels", c.Kernels)
 	report.List(l, "api", c.API)
@@ -62,6 +63,30 @@ func attribution(l *report.Lines, a *Attribution) {
 	report.List(&inner, "rows", a.Rows)
 	inner.Field("residual", a.Residual)
 	l.Object("attribution", &inner)
+}
+
+// step writes the rows of the step one per line too.
+func step(l *report.Lines, s *Step) {
+	if s == nil {
+		return
+	}
+	var inner report.Lines
+	inner.Field("device", s.Device)
+	inner.Field("base", s.Base)
+	inner.Field("head", s.Head)
+	inner.Field("delta", s.Delta)
+	inner.Field("idle", s.Idle)
+	inner.Field("systematic", s.Systematic)
+	inner.Field("sporadic", s.Sporadic)
+	inner.Field("base_units", s.BaseUnits)
+	inner.Field("head_units", s.HeadUnits)
+	inner.Field("where", s.Where)
+	report.List(&inner, "stretches", s.Stretches)
+	report.List(&inner, "base_hiccups", s.BaseHiccups)
+	report.List(&inner, "head_hiccups", s.HeadHiccups)
+	inner.Field("names", s.Names)
+	report.List(&inner, "rows", s.Rows)
+	l.Object("step", &inner)
 }
 
 func WriteLines(w io.Writer, l *report.Lines) error {
@@ -96,6 +121,9 @@ func Read(r io.Reader) (*Comparison, error) {
 func (c *Comparison) Fill() {
 	OrEmpty(&c.Reasons)
 	OrEmpty(&c.Warnings)
+	if c.Step != nil {
+		c.Step.fill()
+	}
 	OrEmpty(&c.Distribution.Edges)
 	OrEmpty(&c.Distribution.Base)
 	OrEmpty(&c.Distribution.Head)
@@ -162,6 +190,11 @@ func (c *Comparison) Validate() error {
 	}
 	if err := c.Distribution.Validate(); err != nil {
 		return err
+	}
+	if c.Step != nil {
+		if err := c.Step.validate(); err != nil {
+			return err
+		}
 	}
 	for i := range c.Primary {
 		if err := c.Primary[i].validate(); err != nil {

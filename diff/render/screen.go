@@ -30,6 +30,7 @@ func (p commentPage) screen() []doc.Block {
 	}
 	list = append(list, doc.P(gatesText(c)...))
 	list = append(list, p.causes()...)
+	list = append(list, whereLine(c)...)
 	list = append(list, p.notes()...)
 	list = append(list, reasons(c)...)
 	if t, ok := p.judged(); ok {

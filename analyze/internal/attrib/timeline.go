@@ -83,15 +83,6 @@ func (g *Gap) clip(end int64) (ns [Causes]int64) {
 	return ns
 }
 
-// clipHost is the part of the gap's causes of host time within the first ns of it, in their order.
-func (g *Gap) clipHost(ns int64) (part [HostCauses]int64) {
-	for c, n := range g.Host {
-		part[c] = min(n, ns)
-		ns -= part[c]
-	}
-	return part
-}
-
 // Within is the part of the gap's causes between two moments, ns.
 func (g *Gap) Within(from, to int64) [Causes]int64 {
 	before, ns := g.clip(max(from, g.Start)), g.clip(min(max(from, to), g.End))
@@ -99,6 +90,15 @@ func (g *Gap) Within(from, to int64) [Causes]int64 {
 		ns[c] -= before[c]
 	}
 	return ns
+}
+
+// clipHost is the part of the gap's causes of host time within the first ns of it, in their order.
+func (g *Gap) clipHost(ns int64) (part [HostCauses]int64) {
+	for c, n := range g.Host {
+		part[c] = min(n, ns)
+		ns -= part[c]
+	}
+	return part
 }
 
 // Device is the timeline of one GPU within the window. It holds no event by itself: of its work only the order is kept,

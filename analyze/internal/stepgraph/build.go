@@ -21,7 +21,7 @@ const (
 )
 
 // latencies where a capture has no sample.
-const usualLaunch, usualStream, usualEvent = 5_000, 1_000, 2_000
+const usualLaunch, usualStream, usualEvent = 5_000, 1_000, 2_000 // usualLaunch from the start of the call
 
 // stream is the work of one stream in the order in which it started, which is the order of its launches.
 type stream struct {
@@ -224,7 +224,8 @@ func (s *sample) at(q float64, usual int64) int64 {
 // measure finds the typical latencies: of launches into a stream that was idle, and between work that was launched long
 // before. Half of them are longer.
 func (b *builder) measure() {
-	var launch, stream [attrib.SetWork + 1]sample
+	var launch [attrib.SetWork + 1][2]sample
+	var stream [attrib.SetWork + 1]sample
 	for d := range b.Timeline.Devices {
 		device := &b.Timeline.Devices[d]
 		for i := range device.Len() {
@@ -237,14 +238,15 @@ func (b *builder) measure() {
 			switch {
 			case from > w.Start:
 			case p == trace.None || b.end(p)+usualEvent < from:
-				launch[w.Kind].add(w.Start - from)
+				at, still := b.launched(&w)
+				launch[w.Kind][still].add(w.Start - at)
 			case to+usualLaunch < b.end(p) && b.end(p) <= w.Start:
 				stream[w.Kind].add(w.Start - b.end(p))
 			}
 		}
 	}
 	for k := range launch {
-		b.typical.launch[k] = launch[k].at(0.5, usualLaunch)
+		b.typical.launch[k] = [2]int64{launch[k][0].at(0.5, usualStream), launch[k][1].at(0.5, usualLaunch)}
 		b.typical.stream[k] = stream[k].at(0.5, usualStream)
 	}
 	b.typical.event = usualEvent

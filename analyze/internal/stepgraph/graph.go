@@ -63,8 +63,9 @@ type collective struct {
 
 // latencies are typical times, in ns, by the kind of what starts.
 type latencies struct {
-	launch, stream [attrib.SetWork + 1]int64 // from the start of the launching call; from the end of the work before
-	event          int64
+	launch [attrib.SetWork + 1][2]int64 // from the end of the launching call; from its start, where it still runs
+	stream [attrib.SetWork + 1]int64    // from the end of the work before on the stream
+	event  int64
 }
 
 // Number is the number of the i-th piece of a device's work.
@@ -113,7 +114,7 @@ type hold struct {
 	by    Hold
 	piece int32 // of a stream, an event, or as it seems
 	call  int32 // of a launch
-	at    int64 // when that was over: the end of the piece, the start of the call
+	at    int64 // when that was over: the end of the piece or of the call, or the start of one that still ran
 	ready int64 // when the work could have started, by typical latencies, at most its start
 }
 
@@ -126,9 +127,8 @@ func (g *Graph) bind(w *attrib.Work, piece int32) hold {
 		}
 	}
 	if w.Call != trace.None {
-		at := g.api.Start(int(w.Call))
-		if at <= w.Start {
-			consider(hold{ByLaunch, trace.None, w.Call, at, min(w.Start, at+g.typical.launch[w.Kind])})
+		if at, still := g.launched(w); at <= w.Start {
+			consider(hold{ByLaunch, trace.None, w.Call, at, min(w.Start, at+g.typical.launch[w.Kind][still])})
 		}
 	}
 	if p := g.before[piece]; p != trace.None {
@@ -144,6 +144,15 @@ func (g *Graph) bind(w *attrib.Work, piece int32) hold {
 		consider(hold{by, p &^ inferred, trace.None, at, min(w.Start, at+g.typical.event)})
 	}
 	return best
+}
+
+// launched is the moment from which the launch latency of work counts: the end of the call, or, where the work starts
+// while the call still runs, 1, its start.
+func (g *Graph) launched(w *attrib.Work) (at int64, still int) {
+	if end := g.api.End(int(w.Call)); end <= w.Start {
+		return end, 0
+	}
+	return g.api.Start(int(w.Call)), 1
 }
 
 const (

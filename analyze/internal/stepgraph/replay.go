@@ -77,7 +77,7 @@ type replay struct {
 	base         []int32 // by device: the place of the first of them in from and to
 	from, to     []int64
 	callLo       int32
-	callFrom     []int64 // by call above callLo
+	callAt       []int64 // by call above callLo: where its start is, and once it has ended its end
 	factor       []float32
 	gone         []bool // by call above callLo: it launched only what is not there
 	opens, shuts []bool // by call above callLo: it launched a unit's first work, or its last
@@ -101,7 +101,7 @@ func newReplay(g *Graph, stretch interval.Interval, c *Change) *replay {
 	r.from, r.to = spill.Make[int64](r.memory, int(n)), spill.Make[int64](r.memory, int(n))
 	lo, hi := g.api.Starting(stretch.Start, stretch.End)
 	r.callLo = int32(lo)
-	r.callFrom = spill.Make[int64](r.memory, hi-lo)
+	r.callAt = spill.Make[int64](r.memory, hi-lo)
 	r.threads = make([]thread, len(g.trace.Threads))
 	if c.Work != nil {
 		r.factors(int(n), hi-lo)
@@ -152,7 +152,7 @@ func (r *replay) factors(pieces, calls int) {
 func (r *replay) free() {
 	spill.Free(r.memory, r.from)
 	spill.Free(r.memory, r.to)
-	spill.Free(r.memory, r.callFrom)
+	spill.Free(r.memory, r.callAt)
 }
 
 // mark finds the calls that launched a unit's first and last work.
@@ -160,7 +160,7 @@ func (r *replay) mark(u *Units) {
 	if !r.c.Graph {
 		return
 	}
-	r.opens, r.shuts = make([]bool, len(r.callFrom)), make([]bool, len(r.callFrom))
+	r.opens, r.shuts = make([]bool, len(r.callAt)), make([]bool, len(r.callAt))
 	first, last := make([]int32, len(u.First)), make([]int32, len(u.First))
 	for i := range first {
 		first[i], last[i] = trace.None, trace.None
@@ -193,7 +193,7 @@ func (r *replay) mark(u *Units) {
 func (r *replay) run() {
 	heads := append([]int32(nil), r.lo...)
 	call := r.callLo
-	callEnd := r.callLo + int32(len(r.callFrom))
+	callEnd := r.callLo + int32(len(r.callAt))
 	for {
 		device, start := -1, int64(maxTime)
 		for d := range heads {
@@ -265,7 +265,7 @@ func (r *replay) startCall(call int32) {
 	th := r.api.Thread(int(call))
 	at := r.api.Start(int(call))
 	if th == trace.None {
-		r.callFrom[call-r.callLo] = at
+		r.callAt[call-r.callLo] = at
 		return
 	}
 	t := &r.threads[th]
@@ -282,7 +282,7 @@ func (r *replay) startCall(call int32) {
 	t.is += r.own(t, inside, at-t.was)
 	t.was = at
 	t.open = append(t.open, call)
-	r.callFrom[call-r.callLo] = t.is
+	r.callAt[call-r.callLo] = t.is
 	heap.Push(&r.ends, pending{r.api.End(int(call)), call, trace.None})
 }
 
@@ -304,6 +304,7 @@ func (r *replay) endCall(call int32) {
 	} else {
 		r.keep(t, call, piece, spent)
 	}
+	r.callAt[k] = t.is
 	if r.opens == nil {
 		return
 	}
@@ -319,7 +320,7 @@ func (r *replay) endCall(call int32) {
 func (r *replay) keep(t *thread, call, piece int32, ns int64) {
 	was := r.until(call)
 	start, end := r.now(piece)
-	is := end
+	is := end + was - r.end(piece)
 	if r.forRoom(call) {
 		is = start
 	}
@@ -366,12 +367,12 @@ func (r *replay) work(device int, i int32) {
 		at = max(at, is+lag)
 	}
 	if w.Call != trace.None {
-		if was := r.api.Start(int(w.Call)); was <= w.Start {
+		if was, still := r.launched(&w); was <= w.Start {
 			is := was
-			if k := w.Call - r.callLo; k >= 0 && int(k) < len(r.callFrom) {
-				is = r.callFrom[k]
+			if k := w.Call - r.callLo; k >= 0 && int(k) < len(r.callAt) {
+				is = r.callAt[k]
 			}
-			after(ByLaunch, was, is, r.typical.launch[w.Kind])
+			after(ByLaunch, was, is, r.typical.launch[w.Kind][still])
 		}
 	}
 	if p := r.before[piece]; p != trace.None {

@@ -1,6 +1,7 @@
 package stepgraph
 
 import (
+	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 )
@@ -33,4 +34,20 @@ func (g *Graph) UnitsOf(r *workunit.Result) *Units {
 		}
 	}
 	return u
+}
+
+// mostUnits bounds how many units Stretch spans.
+const mostUnits = 512
+
+// Stretch is the time from the first to the last of some units of one device, or, of very many, in their middle: what is
+// replayed for an estimate.
+func Stretch(r *workunit.Result, list []int32) interval.Interval {
+	if n := len(list); n > mostUnits {
+		list = list[(n-mostUnits)/2:][:mostUnits]
+	}
+	if len(list) == 0 {
+		return interval.Interval{}
+	}
+	// One piece of work past the end, so that the last unit has the start of the next.
+	return interval.Interval{Start: r.Units[list[0]].Start, End: r.Units[list[len(list)-1]].End + 1}
 }

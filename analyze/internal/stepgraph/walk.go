@@ -1,6 +1,8 @@
 package stepgraph
 
 import (
+	"slices"
+
 	"github.com/nsys-llm/explain/analyze/internal/attrib"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 )
@@ -10,18 +12,19 @@ type StepKind uint8
 
 // Kinds of stretch.
 const (
-	Runs      StepKind = iota // a piece of work runs
-	AfterWork                 // the work after it could start, and has not started yet
-	AfterCall                 // the call is over, and the work that it launched has not started yet
-	InCall                    // the call runs
-	OnHost                    // the thread does something before the call
-	Unknown                   // nothing is known to have been waited for
+	Runs        StepKind = iota // a piece of work runs
+	AfterWork                   // the work after it could start, and has not started yet
+	AfterCall                   // the call is over, and the work that it launched has not started yet
+	InCall                      // the call runs
+	OnHost                      // the thread does something before the call
+	Unexplained                 // more than typical latencies lie between what it waited for and the piece
+	Unknown                     // nothing is known to have been waited for
 )
 
 // Step is a stretch of a path. A path leaves no time out: each step ends where the one before, later in time, began.
 type Step struct {
 	Kind       StepKind
-	Piece      int32 // of Runs and AfterWork
+	Piece      int32 // that runs, that has ended, or that starts later than explained
 	Call       int32 // of AfterCall, InCall and OnHost
 	Start, End int64
 }
@@ -70,6 +73,9 @@ func (w *walker) back(piece int32) {
 		}
 		x := w.Work(piece)
 		h := w.bind(&x, piece)
+		if h.by != ByNothing && x.Start-h.ready > unexplain {
+			w.cut(Unexplained, piece, x.Call, h.ready)
+		}
 		switch h.by {
 		case ByNothing:
 			w.cut(Unknown, piece, trace.None, w.until)
@@ -109,19 +115,13 @@ func (w *walker) through(piece int32) int32 {
 // that is not in a call within, and of the time between them, with trace.None. last is the call after the stretch.
 func (g *Graph) CallsBetween(last int32, from, to int64, tell func(call int32, start, end int64)) {
 	th := g.api.Thread(int(last))
-	at := to
-	for c := int(last) - 1; c >= 0 && at > from; c-- {
-		if g.api.Thread(c) != th {
-			if g.api.Start(c) < from-longestLook {
-				break
-			}
-			continue
-		}
+	at, before := to, 0
+	for c := int(last) - 1; c >= 0 && at > from && before < enclosing; c-- {
 		start, end := g.api.Start(c), min(g.api.End(c), at)
-		if end <= from {
-			if start < from-longestLook {
-				break
-			}
+		if start < from {
+			before++
+		}
+		if g.api.Thread(c) != th || end <= from {
 			continue
 		}
 		if end < at {
@@ -138,8 +138,8 @@ func (g *Graph) CallsBetween(last int32, from, to int64, tell func(call int32, s
 	}
 }
 
-// longestLook is how long before a stretch, in ns, a call may have begun that reaches into it.
-const longestLook = 10_000_000_000
+// enclosing is how many calls that began before a stretch are looked at for one that reaches into it.
+const enclosing = 64
 
 // Reason says what idle time of cause dependency was spent waiting for: work that was launched and had not started.
 type Reason uint8
@@ -160,7 +160,7 @@ var ReasonNames = [Reasons]string{"kernel", "collective", "copy", "event", "laun
 
 // Reason splits the last ns before a piece of work starts, in which it was launched and waited: how long for what is
 // known, of which the reason and the piece or call are told, and how long for nothing that is known. What is known
-// explains the time up to its end and its typical latency, give or take unexplain ns.
+// explains the time up to its end and its typical latency, and no more where the work starts unexplain ns later.
 func (g *Graph) Reason(piece int32, ns int64) (r Reason, what, call int32, known, unresolved int64) {
 	w := g.Work(piece)
 	h := g.bind(&w, piece)
@@ -183,7 +183,9 @@ func (g *Graph) Reason(piece int32, ns int64) (r Reason, what, call int32, known
 			r = WaitsKernel
 		}
 	}
-	unresolved = min(ns, max(0, w.Start-h.ready-unexplain))
+	if late := w.Start - h.ready; late > unexplain {
+		unresolved = min(ns, late)
+	}
 	return r, what, call, ns - unresolved, unresolved
 }
 
@@ -203,12 +205,13 @@ const (
 // AbsenceNames are the labels of the causes.
 var AbsenceNames = [Absences]string{"launch_starved", "blocking_comm", "blocking_copy", "dependency", "unknown"}
 
-// Absent tells of all the time of a device's window in which nothing computes, in pieces that do not overlap, by cause.
-// Pieces come stretch by stretch, backwards within a stretch.
+// Absent tells of all the time of a device's window in which nothing computes, in order, in pieces that do not overlap,
+// by cause.
 func (g *Graph) Absent(device int, tell func(a Absence, start, end int64)) {
 	d := &g.Timeline.Devices[device]
 	window := g.Timeline.Window
-	each := func(s *Step) { tell(g.absence(s), s.Start, s.End) }
+	var path []Step
+	keep := func(s *Step) { path = append(path, *s) }
 	at := window.Start
 	for i := range d.Len() {
 		if d.Class(i) != attrib.Compute {
@@ -219,7 +222,11 @@ func (g *Graph) Absent(device int, tell func(a Absence, start, end int64)) {
 			continue
 		}
 		if start > at {
-			g.Walk(g.Number(device, i), at, each)
+			path = path[:0]
+			g.Walk(g.Number(device, i), at, keep)
+			for _, s := range slices.Backward(path) {
+				tell(g.absence(&s), s.Start, s.End)
+			}
 		}
 		at = max(at, end)
 	}
@@ -235,6 +242,10 @@ func (g *Graph) absence(s *Step) Absence {
 		return Starved
 	case Unknown:
 		return AbsentUnknown
+	case Unexplained:
+		if s.Call == trace.None {
+			return AbsentUnknown // nobody knows when it was launched
+		}
 	case Runs:
 		d, i := g.Place(s.Piece)
 		switch g.Timeline.Devices[d].Class(i) {

@@ -16,9 +16,9 @@ type Document struct {
 // Add appends blocks.
 func (d *Document) Add(b ...Block) { d.Blocks = append(d.Blocks, b...) }
 
-// Block is one of [Heading], [Paragraph], [List], [Fields], [Table], [Details], [Note], [Tiles] and [Chart].
+// Block is one of [Heading], [Paragraph], [List], [Fields], [Table], [Details], [Note], [Tiles], [Chart] and [Timeline].
 //
-// Why a closed interface and not one struct with a kind: a renderer is a type switch over nine types, and a block
+// Why a closed interface and not one struct with a kind: a renderer is a type switch over ten types, and a block
 // cannot carry fields of another.
 type Block interface{ block() }
 
@@ -26,6 +26,7 @@ type Block interface{ block() }
 type Heading struct {
 	Level int // 1..6
 	ID    string
+	Group string // of a level 2, in the contents of a page; empty: the group of the heading before it
 	Spans []Span
 }
 
@@ -65,6 +66,7 @@ type Table struct {
 	Rows    [][]Cell
 	RowIDs  []string // of the rows that a link leads to, by row; may be shorter than Rows
 	Foot    [][]Cell // rows that are not entries: "others", sums
+	File    string   // relative path of a file with every row and column; empty: there is none
 }
 
 // Column is the head of a column.
@@ -72,6 +74,8 @@ type Column struct {
 	Title string // with the unit of its numbers: "Total (ms)"; if all titles are empty there is no head
 	Align Align
 	Wide  bool // detail that can be left out
+	// Bars are, for each row, how far a bar behind its number reaches, from -1 (to the left) to 1; nil: no bars.
+	Bars []float64
 }
 
 // Align of a column.
@@ -110,6 +114,7 @@ const (
 
 // Tiles are key numbers at a glance. Renderers without room for them write fields.
 type Tiles struct {
+	Slim  bool // many of them, as a row of small ones
 	Items []Tile
 }
 
@@ -157,7 +162,9 @@ type Series struct {
 	Style  string
 	Labels []string
 	Values []float64
-	Tones  []Tone // of each value of deltas and of a forest; nil: by its sign
+	// Category of the kernel that a box of a flame is; empty: it is a range.
+	Category string
+	Tones    []Tone // of each value of deltas and of a forest; nil: by its sign
 }
 
 func (Heading) block()   {}

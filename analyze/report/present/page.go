@@ -8,14 +8,13 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
-	"github.com/nsys-llm/explain/analyze/report/unit"
 )
 
 // pageRows bounds the rows of a table on the page.
 const pageRows = 1000
 
-// Page is the report for a browser: key numbers as tiles, warnings and findings, every section with its charts and with
-// more rows and columns than the text renderers have room for. Findings lead to the rows they stand on.
+// Page is the report for a browser: the answer first, then findings and warnings, then every section, in groups, with its
+// charts and with more rows and columns than the text renderers have room for. Findings lead to the rows they stand on.
 func Page(r *report.Report) doc.Document {
 	v := NewView(r)
 	l := layout{rows: pageRows, wide: true, files: "tables/"}
@@ -23,23 +22,16 @@ func Page(r *report.Report) doc.Document {
 	var d doc.Document
 	d.Add(doc.Heading{Level: 1, ID: "report", Spans: doc.Spans(doc.Text(v.kindOfReport()+": "),
 		doc.Name(r.Trace.Name))})
-	d.Add(v.mostSevere()...)
+	d.Add(v.first()...)
 	d.Add(v.provenance()...)
-	if t := v.tiles(); len(t.Items) > 0 {
-		d.Add(t)
-	}
 	if e := v.evidenceFiles(); len(e) > 0 {
 		d.Add(doc.Details{Summary: doc.Spans(doc.Text("Evidence: " + Plural(int64(len(v.Evidence)), "file"))),
 			Blocks: e})
 	}
-	d.Add(v.warnings()...)
-	d.Add(v.findings()...)
-	for i := range r.Sections {
-		if !without(&r.Sections[i]) {
-			d.Add(v.section(&r.Sections[i], l)...)
-		}
-	}
-	d.Add(v.absent()...)
+	d.Add(inGroup(v.findings(), groupAnswer)...)
+	d.Add(inGroup(v.warnings(), groupAnswer)...)
+	d.Add(v.grouped(l)...)
+	d.Add(inGroup(v.absent(), groupEvidence)...)
 	return d
 }
 
@@ -88,35 +80,6 @@ func histogramChart(id, title string, h *report.Histogram, xUnit string) doc.Cha
 	}
 	return doc.Chart{ID: id, Title: title, Kind: "histogram", Unit: report.Count, XUnit: xUnit,
 		XTitle: "Logarithmic bins", Series: []doc.Series{s}}
-}
-
-// mostSevere says how many findings there are and what the most severe one is.
-func (v *View) mostSevere() []doc.Block {
-	if len(v.Findings) == 0 {
-		return nil
-	}
-	count := map[report.Severity]int64{}
-	for _, f := range v.Findings {
-		count[f.Severity]++
-	}
-	var parts []string
-	for _, s := range []report.Severity{report.High, report.Medium, report.Low} {
-		if n := count[s]; n > 0 {
-			parts = append(parts, unit.Int(n)+" "+string(s))
-		}
-	}
-	kind := doc.Info
-	switch v.Findings[0].Severity {
-	case report.High:
-		kind = doc.Danger
-	case report.Medium:
-		kind = doc.Caution
-	case report.Low:
-	}
-	spans := append(doc.Spans(doc.Strong("Most severe: ")), Prose(v.Findings[0].Title)...)
-	return []doc.Block{doc.Note{Kind: kind,
-		Blocks: []doc.Block{doc.P(append(spans, doc.Text(". "), doc.Link("Findings", "#findings"),
-			doc.Text(": "+strings.Join(parts, ", ")+"."))...)}}}
 }
 
 // tileMetrics are the metrics behind a key number: where a finding stands on one, the tile says so.

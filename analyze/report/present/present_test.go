@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -278,6 +280,129 @@ func TestSummaryJSONIsReadable(t *testing.T) {
 	}
 }
 
+// TestPageAnswersFirst: the first line has the mean step, what it is made of with the largest cause of its idle time, the
+// kernel that takes most of it, and what to do; the bar below it is the same step.
+func TestPageAnswersFirst(t *testing.T) {
+	row := func(class string, ns, share float64) []report.Cell {
+		return []report.Cell{report.S(class), report.F(ns), report.F(share)}
+	}
+	r := valid(t, serve())
+	mean := 20e6
+	for i := range r.Metrics {
+		if m := &r.Metrics[i]; m.ID == "unit.time" && len(m.Labels) == 0 {
+			m.Value, m.Summary = &mean, &report.Summary{N: 8, P50: 19e6, Mean: mean}
+		}
+	}
+	r.Sections = append(r.Sections, report.Section{ID: "unit", Title: "Unit of work", Status: report.OK, Tables: []report.Table{
+		{ID: "unit_time", Columns: []report.Column{{ID: "class", Kind: report.Text}, {ID: "time", Kind: report.Float, Unit: "ns"}, {ID: "share", Kind: report.Float, Unit: "ratio"}},
+			Rows: [][]report.Cell{row("compute", 15e6, 0.75), row("exposed communication", 1e6, 0.05), row("exposed copy", 2e5, 0.01),
+				row("idle: host", 3e6, 0.15), row("idle: launch", 8e5, 0.04)}},
+		{ID: "unit_kernels", Columns: []report.Column{{ID: "kernel_name", Kind: report.Name}, {ID: "share", Kind: report.Float, Unit: "ratio"}},
+			Rows: [][]report.Cell{{report.S("gemm"), report.F(0.4)}}}}})
+	r.Findings = []report.Finding{{ID: "x", Severity: report.High, Title: "The GPU waits", Advice: []string{"Batch more. Or not."},
+		Worth: &report.Worth{Time: 16e6, Of: 80e6, Units: 4}}}
+	blocks := present.Page(r).Blocks
+	note, ok := blocks[1].(doc.Note)
+	if !ok {
+		t.Fatalf("the page begins with %T", blocks[1])
+	}
+	text := ""
+	for _, s := range note.Blocks[0].(doc.Paragraph).Spans {
+		text += s.Text
+	}
+	what := "step"
+	if g := r.Unit.Groups; len(g) > 0 && g[0].Phase != "" {
+		what = g[0].Phase + " step"
+	}
+	want := "20 ms per " + what + " (the mean of 8; median 19 ms): 75.0 % compute (most of it gemm, 40.0 % of a step), " +
+		"5.0 % exposed communication, GPU idle 19.0 %, mostly host. First: The GPU waits (worth up to 4 ms of 20 ms per step). Batch more."
+	if text != want {
+		t.Errorf("the page begins with\n%q, want\n%q", text, want)
+	}
+	bar, ok := blocks[2].(doc.Chart)
+	if !ok || bar.Kind != "stacked" || !slices.Equal(bar.Series[0].Values, []float64{15e6, 1e6, 2e5, 3e6, 8e5}) {
+		t.Errorf("under the answer stands %+v", blocks[2])
+	}
+}
+
+// pageTable is a table as the page has it; the window starts at 60 s.
+func pageTable(t *testing.T, table report.Table) doc.Table {
+	t.Helper()
+	r := valid(t, serve())
+	r.Window = report.Window{Start: 60e9, End: 61e9, Length: 1e9}
+	table.TotalRows = int64(len(table.Rows))
+	r.Sections = []report.Section{{ID: "idle", Title: "Idle gaps", Status: report.OK, Tables: []report.Table{table}}}
+	for _, b := range present.Page(r).Blocks {
+		if d, ok := b.(doc.Table); ok && d.ID == table.ID {
+			return d
+		}
+	}
+	t.Fatal("the table is not on the page")
+	return doc.Table{}
+}
+
+// TestMomentsHaveNoSayInUnits: a start of 60 s does not turn gaps of milliseconds into fractions of a second, and counts
+// from the start of the window, as the charts do.
+func TestMomentsHaveNoSayInUnits(t *testing.T) {
+	d := pageTable(t, report.Table{ID: "idle_gaps", Columns: []report.Column{{ID: "gap", Title: "Gap", Kind: report.Int, Unit: "ns"},
+		{ID: "start", Title: "Start", Kind: report.Moment, Unit: "ns"}},
+		Rows: [][]report.Cell{{report.I(4492845), report.I(60401707567)}, {report.I(1215455), report.I(60000000000)}}})
+	got := d.Columns[0].Title + " " + d.Rows[0][0][0].Text + " " + d.Rows[1][0][0].Text + ", " + d.Columns[1].Title + " " +
+		d.Rows[0][1][0].Text + " " + d.Rows[1][1][0].Text
+	if want := "Gap (ms) 4.49 1.22, Start in the window (s) 0.401708 0.000000"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestWideSpansHaveTheirOwnUnits: where one unit for a column would leave a value with fewer than two digits, each cell
+// has its own.
+func TestWideSpansHaveTheirOwnUnits(t *testing.T) {
+	d := pageTable(t, report.Table{ID: "x", Columns: []report.Column{{ID: "gap", Title: "Gap", Kind: report.Int, Unit: "ns"}},
+		Rows: [][]report.Cell{{report.I(2_500_000_000)}, {report.I(1_234_567)}, {report.I(42)}}})
+	got := d.Columns[0].Title + ": " + d.Rows[0][0][0].Text + ", " + d.Rows[1][0][0].Text + ", " + d.Rows[2][0][0].Text
+	if want := "Gap: 2.5 s, 1.235 ms, 42 ns"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestPrimaryColumnsComeFirst: what no row knows is left out, details stand behind the seven primary columns, and shares
+// have bars.
+func TestPrimaryColumnsComeFirst(t *testing.T) {
+	table := report.Table{ID: "x", File: "x.csv"}
+	var row []report.Cell
+	for i, c := range []report.Column{{ID: "name", Kind: report.Name}, {ID: "w", Wide: true}, {ID: "share", Unit: "ratio"}, {ID: "none"},
+		{ID: "a"}, {ID: "b"}, {ID: "c"}, {ID: "d"}, {ID: "e"}, {ID: "f"}} {
+		if c.Kind == "" {
+			c.Kind = report.Float
+		}
+		c.Title = c.ID
+		table.Columns = append(table.Columns, c)
+		switch {
+		case c.ID == "none":
+			row = append(row, report.Null)
+		case i == 0:
+			row = append(row, report.S("k"))
+		default:
+			row = append(row, report.F(0.25))
+		}
+	}
+	table.Rows = [][]report.Cell{row}
+	d := pageTable(t, table)
+	got := d.File
+	for _, c := range d.Columns {
+		got += " " + c.Title
+		if c.Wide {
+			got += "+"
+		}
+		if c.Bars != nil {
+			got += fmt.Sprint(c.Bars)
+		}
+	}
+	if want := "tables/x.csv name share (%)[0.25] a b c d e w+ f+"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // TestTilesSayTheVerdict: the tile of a number that a finding stands on has the finding's words and colour, and the page
 // says first what is most severe.
 func TestTilesSayTheVerdict(t *testing.T) {
@@ -305,7 +430,7 @@ func TestTilesSayTheVerdict(t *testing.T) {
 			}
 		}
 	}
-	if note != "Most severe: The GPU waits. Findings: 1 high, 1 low." {
+	if want := "552 ms of GPU work: idle 20.0 %, mostly host; 34.6 % of the kernel time is flash_fwd_splitkv_kernel<128, 64, 128, 4, bf16>. First: The GPU waits."; note != want {
 		t.Errorf("the page begins with %q", note)
 	}
 	if idle := tiles["GPU idle"]; len(idle.Value) == 0 || idle.Value[0].Tone != doc.Bad || !strings.HasPrefix(text(idle.Detail), "High: The GPU waits; ") {

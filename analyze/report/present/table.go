@@ -1,6 +1,8 @@
 package present
 
 import (
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,7 +21,8 @@ type layout struct {
 	files string
 }
 
-// tableDoc lays a table out: one unit per column, in the header, and the others row apart.
+// tableDoc lays a table out: one unit per column, in the header, and the others row apart. On the page, what is known of
+// no row is left out, and primary columns stand before the others.
 func (v *View) tableDoc(t *report.Table, l layout) doc.Table {
 	show := v.columns(t, l)
 	n := min(Entries(t), l.rows)
@@ -27,11 +30,25 @@ func (v *View) tableDoc(t *report.Table, l layout) doc.Table {
 	if t.Others && len(t.Rows) > 0 {
 		rows = append(rows, t.Rows[len(t.Rows)-1])
 	}
-	scale := scales(t, show, rows)
+	more := map[int]bool{}
+	if l.wide {
+		show, more = primaryFirst(t, known(rows, show))
+	}
+	scale := scales(t, show, rows, l)
 	out := doc.Table{ID: t.ID}
+	if l.wide && t.File != "" {
+		out.File = l.files + t.File
+	}
 	for _, i := range show {
 		c := t.Columns[i]
-		column := doc.Column{Title: scale[i].Header(title(c)), Wide: c.Wide}
+		head := title(c)
+		if v.fromStart(t, c, l) {
+			head += " in the window"
+		}
+		column := doc.Column{Title: scale[i].Header(head), Wide: c.Wide}
+		if l.wide {
+			column.Wide, column.Bars = more[i], bars(c, i, t.Rows[:n])
+		}
 		if c.Kind == report.Int || c.Kind == report.Float || c.Kind == report.Moment {
 			column.Align = doc.Right
 		}
@@ -45,7 +62,11 @@ func (v *View) tableDoc(t *report.Table, l layout) doc.Table {
 		}
 		var cells []doc.Cell
 		for _, i := range show {
-			cells = append(cells, v.cell(t.Columns[i], at(row, i), scale[i]))
+			c, x := t.Columns[i], at(row, i)
+			if ns, ok := x.Int(); ok && v.fromStart(t, c, l) {
+				x = report.I(ns - v.Window.Start)
+			}
+			cells = append(cells, v.cell(c, x, scale[i]))
 		}
 		out.Rows = append(out.Rows, cells)
 	}
@@ -53,6 +74,87 @@ func (v *View) tableDoc(t *report.Table, l layout) doc.Table {
 		out.Foot = append(out.Foot, v.others(t, show, scale))
 	}
 	return out
+}
+
+// fromStart reports whether the page shows a column's moments from the start of the window on, as its charts do and
+// --from counts, and not by the capture's own clock.
+func (v *View) fromStart(t *report.Table, c report.Column, l layout) bool {
+	return l.wide && c.Kind == report.Moment && (t.ID == "units" || t.ID == "idle_gaps" || t.ID == "activity")
+}
+
+// known leaves out the columns that are null in every row; a table without rows keeps all.
+func known(rows [][]report.Cell, show []int) []int {
+	if len(rows) == 0 {
+		return show
+	}
+	var list []int
+	for _, i := range show {
+		for _, row := range rows {
+			if !at(row, i).IsNull() {
+				list = append(list, i)
+				break
+			}
+		}
+	}
+	return list
+}
+
+// maxPrimary bounds the columns of a table that are in sight at once.
+const maxPrimary = 7
+
+// primary are the columns of tables that have more than [maxPrimary], where the first ones are not those to begin with.
+var primary = map[string][]string{
+	"devices":         {"device_id", "name", "kernels", "kernel_time", "busy", "busy_ratio", "memory_bytes"},
+	"gpu_time":        {"device_id", "window", "compute", "exposed_comm", "exposed_copy", "idle", "idle_ratio"},
+	"idle_gaps":       {"device_id", "gap", "main_cause", "start", "previous", "next", "api_call"},
+	"iteration_types": {"type", "iterations", "time_share", "total", "mean", "p50", "p90"},
+	"moe_layers":      {"layer", "experts", "coverage", "dead", "peak_to_mean", "load_balance", "imbalance"},
+	"processes":       {"pid", "process_name", "kernel_time", "share", "kernels", "busy", "launches"},
+	"roofline":        {"kernel_name", "precision", "flop_rate", "intensity", "roof", "ratio", "attainable"},
+	"streams":         {"device_id", "pid", "stream_id", "kernels", "kernel_time", "busy", "share"},
+	"unit_groups":     {"phase", "batch", "units", "kernels", "p50", "p90", "share"},
+	"units":           {"device_id", "phase", "state", "start", "duration", "busy", "idle"},
+}
+
+// primaryFirst puts the primary columns of a table before the others, and says which those are.
+func primaryFirst(t *report.Table, show []int) (order []int, more map[int]bool) {
+	more = map[int]bool{}
+	var rest []int
+	if ids, ok := primary[t.ID]; ok {
+		for _, id := range ids {
+			if i := column(t, id); i >= 0 && slices.Contains(show, i) {
+				order = append(order, i)
+			}
+		}
+	}
+	if len(order) == 0 {
+		for _, i := range show {
+			if !t.Columns[i].Wide && len(order) < maxPrimary {
+				order = append(order, i)
+			}
+		}
+	}
+	for _, i := range show {
+		if !slices.Contains(order, i) {
+			rest = append(rest, i)
+			more[i] = true
+		}
+	}
+	return append(order, rest...), more
+}
+
+// bars are the shares of a column of shares, which are drawn behind their numbers; nil for other columns.
+func bars(c report.Column, i int, rows [][]report.Cell) []float64 {
+	if c.Unit != report.Ratio || c.ID != "share" && !strings.HasSuffix(c.ID, "_share") {
+		return nil
+	}
+	list := make([]float64, len(rows))
+	for n, row := range rows {
+		if x, ok := at(row, i).Num(); ok {
+			list[n] = min(max(x, 0), 1)
+		}
+	}
+	return list
 }
 
 // moreRows says where the rows are that the layout leaves out.
@@ -74,7 +176,7 @@ func moreRows(t *report.Table, l layout) (doc.Block, bool) {
 }
 
 // others is the last row: its label with the number of rows it stands for, blank where a column does not add up.
-func (v *View) others(t *report.Table, show []int, scale []unit.Scale) []doc.Cell {
+func (v *View) others(t *report.Table, show []int, scale []cellScale) []doc.Cell {
 	row := t.Rows[len(t.Rows)-1]
 	var cells []doc.Cell
 	for _, i := range show {
@@ -107,9 +209,24 @@ func (v *View) columns(t *report.Table, l layout) []int {
 	return show
 }
 
+// cellScale is the unit of a column, or that every cell has its own.
+type cellScale struct {
+	unit.Scale
+	each bool
+}
+
+// Header adds the unit to a title.
+func (s cellScale) Header(title string) string {
+	if s.each {
+		return title
+	}
+	return s.Scale.Header(title)
+}
+
 // scales chooses the unit of each column. Columns whose values belong together share one: sums with sums, and per-call
-// values (means, extremes, percentiles) with each other.
-func scales(t *report.Table, show []int, rows [][]report.Cell) []unit.Scale {
+// values (means, extremes, percentiles) with each other. Moments have a unit of their own and no say in that of others.
+// On the page, where a value would be left with fewer than two digits, every cell of such columns has its own unit.
+func scales(t *report.Table, show []int, rows [][]report.Cell, l layout) []cellScale {
 	group := func(c report.Column) string {
 		if c.Kind == report.Float || c.ID == "min" || c.ID == "max" || strings.HasPrefix(c.ID, "min_") ||
 			strings.HasPrefix(c.ID, "max_") {
@@ -120,24 +237,41 @@ func scales(t *report.Table, show []int, rows [][]report.Cell) []unit.Scale {
 	values := map[string][]float64{}
 	for _, i := range show {
 		c := t.Columns[i]
+		if c.Kind == report.Moment {
+			continue
+		}
 		for _, row := range rows {
 			if x, ok := at(row, i).Num(); ok {
 				values[group(c)] = append(values[group(c)], x)
 			}
 		}
 	}
-	list := make([]unit.Scale, len(t.Columns))
+	list := make([]cellScale, len(t.Columns))
 	for _, i := range show {
 		c := t.Columns[i]
 		switch {
 		case c.Kind == report.Moment:
-			list[i] = unit.Moments()
+			list[i].Scale = unit.Moments()
 		case len(values[group(c)]) == 0: // nothing is known: no unit to write it in
 		case c.Kind == report.Int || c.Kind == report.Float:
-			list[i] = unit.Common(c.Unit, values[group(c)]...)
+			s := unit.Common(c.Unit, values[group(c)]...)
+			list[i] = cellScale{s, l.wide && tooSmall(s, values[group(c)])}
 		}
 	}
 	return list
+}
+
+// tooSmall reports whether a value has fewer than two digits in a scale with a unit that could be smaller.
+func tooSmall(s unit.Scale, values []float64) bool {
+	if s.Exp10 <= 0 {
+		return false
+	}
+	for _, v := range values {
+		if v != 0 && math.Abs(v) < 10*math.Pow10(s.Exp10-s.Decimals) {
+			return true
+		}
+	}
+	return false
 }
 
 func title(c report.Column) string {
@@ -147,7 +281,7 @@ func title(c report.Column) string {
 	return c.ID
 }
 
-func (v *View) cell(c report.Column, x report.Cell, s unit.Scale) doc.Cell {
+func (v *View) cell(c report.Column, x report.Cell, s cellScale) doc.Cell {
 	if x.IsNull() {
 		return doc.Cell{doc.Text(Unknown)}
 	}
@@ -172,6 +306,9 @@ func (v *View) cell(c report.Column, x report.Cell, s unit.Scale) doc.Cell {
 	n, _ := x.Num()
 	if c.Unit == "" && c.Kind == report.Float {
 		return doc.Cell{doc.Text(unit.Format(n, report.Count))}
+	}
+	if s.each {
+		return doc.Cell{doc.Text(unit.Format(n, c.Unit))}
 	}
 	return doc.Cell{doc.Text(s.Format(n))}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"html/template"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -54,7 +55,7 @@ func HTML(w io.Writer, d doc.Document, o HTMLOptions) error {
 		Policy   template.HTMLAttr
 		Style    template.CSS
 		Script   template.JS
-		Contents []link
+		Contents []linkGroup
 		Parts    []part
 	}{
 		p, Visible(title),
@@ -79,8 +80,9 @@ func hashOf(s string) string {
 type page struct {
 	*builder // where markup goes at the moment
 	limit    int
-	used     map[string]int // ids of charts
-	err      error          // the first error of a template
+	used     map[string]int  // ids of charts
+	whole    map[string]bool // names that are on the page in full
+	err      error           // the first error of a template
 }
 
 // execute writes a template.
@@ -119,13 +121,28 @@ func (p *page) unique(id string) string {
 // link leads to a part of the page.
 type link struct{ ID, Text string }
 
-// contents are links to the parts of the page.
-func (p *page) contents(blocks []doc.Block) []link {
-	var list []link
+// linkGroup are the links to parts that belong together.
+type linkGroup struct {
+	Title string // may be empty
+	Links []link
+}
+
+// contents are links to the parts of the page, in the groups that their headings begin.
+func (p *page) contents(blocks []doc.Block) []linkGroup {
+	list := []linkGroup{{}}
 	for _, b := range blocks {
-		if h, ok := b.(doc.Heading); ok && h.Level == 2 && h.ID != "" {
-			list = append(list, link{anchor(h.ID), p.plain(h.Spans)})
+		h, ok := b.(doc.Heading)
+		if !ok || h.Level != 2 || h.ID == "" {
+			continue
 		}
+		if h.Group != "" && h.Group != list[len(list)-1].Title {
+			list = append(list, linkGroup{Title: h.Group})
+		}
+		last := &list[len(list)-1]
+		last.Links = append(last.Links, link{anchor(h.ID), p.plain(h.Spans)})
+	}
+	if len(list[0].Links) == 0 {
+		list = list[1:]
 	}
 	return list
 }
@@ -190,9 +207,13 @@ func (p *page) block(b doc.Block) {
 	case doc.Heading:
 		p.heading(b)
 	case doc.Paragraph:
-		p.put("<p>")
+		open, end := markup("<p>"), markup("</p>\n")
+		if slices.ContainsFunc(b.Spans, p.unfolds) { // which no paragraph may hold
+			open, end = "<div class=\"p\">", "</div>\n"
+		}
+		p.put(open)
 		p.spans(b.Spans)
-		p.put("</p>\n")
+		p.put(end)
 	case doc.List:
 		p.execute("list", view)
 	case doc.Fields:
@@ -211,6 +232,8 @@ func (p *page) block(b doc.Block) {
 		}{view, kinds[b.Kind]})
 	case doc.Chart:
 		p.chart(b)
+	case doc.Timeline:
+		p.timeline(b)
 	}
 }
 
@@ -257,8 +280,14 @@ func (p *page) span(s doc.Span) {
 	}
 }
 
-// name shows a name of the capture literally; a long one shortened, with the whole of it on demand.
-func (p *page) name(s, full string) {
+// unfolds reports whether a span is a name that is shown shortened, with the whole of it on demand.
+func (p *page) unfolds(s doc.Span) bool {
+	shortened, full := p.shortened(s.Text, s.Full())
+	return s.Kind == doc.KindName && shortened != full && !p.whole[full]
+}
+
+// shortened is a name as it is shown, and the whole of it.
+func (p *page) shortened(s, full string) (shown, whole string) {
 	s, full = Visible(s), Visible(full)
 	if s == "" {
 		s = unnamed
@@ -266,64 +295,24 @@ func (p *page) name(s, full string) {
 	if full == "" {
 		full = s
 	}
-	shortened := Shorten(s, p.limit)
+	return Shorten(s, p.limit), full
+}
+
+// name shows a name of the capture literally; a long one shortened, with the whole of it on demand.
+func (p *page) name(s, full string) {
+	shortened, full := p.shortened(s, full)
 	if shortened == full {
-		p.put("<code class=\"name\">" + escape(s) + "</code>")
+		p.put("<code class=\"name\">" + escape(full) + "</code>")
 		return
 	}
+	if p.whole[full] { // once is enough: the script shows it where it stands again
+		p.put("<code class=\"name again\">" + escape(shortened) + "</code>")
+		return
+	}
+	if p.whole == nil {
+		p.whole = map[string]bool{}
+	}
+	p.whole[full] = true
 	p.put("<details class=\"name\"><summary><code>" + escape(shortened) + "</code></summary><code>" + escape(full) +
 		"</code></details>")
-}
-
-func (p *page) table(t doc.Table) {
-	if len(t.Columns) == 0 {
-		return
-	}
-	view := struct {
-		blockView
-		Label      string
-		HasHead    bool
-		Rows, Foot markup
-	}{blockView: blockView{p, t}, Label: "Table"}
-	if t.ID != "" {
-		view.Label = strings.ReplaceAll(t.ID, "_", " ")
-	}
-	for _, c := range t.Columns {
-		view.HasHead = view.HasHead || c.Title != ""
-	}
-	view.Rows = p.capture(func() {
-		for i, row := range t.Rows {
-			id := ""
-			if i < len(t.RowIDs) {
-				id = anchor(t.RowIDs[i])
-			}
-			p.row(t.Columns, row, id)
-		}
-	})
-	view.Foot = p.capture(func() {
-		for _, row := range t.Foot {
-			p.row(t.Columns, row, "")
-		}
-	})
-	p.execute("table", view)
-}
-
-func (p *page) row(columns []doc.Column, row []doc.Cell, id string) {
-	p.put("<tr")
-	if id != "" {
-		p.put(" id=\"" + escape(id) + "\"")
-	}
-	p.put(">")
-	for i, c := range columns {
-		if c.Align == doc.Right {
-			p.put("<td class=\"r\">")
-		} else {
-			p.put("<td>")
-		}
-		if i < len(row) {
-			p.spans(row[i])
-		}
-		p.put("</td>")
-	}
-	p.put("</tr>\n")
 }

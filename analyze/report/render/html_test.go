@@ -147,6 +147,7 @@ func TestHostileTextInHTML(t *testing.T) {
 	for _, name := range hostile {
 		d := hostilePage(name, name)
 		d.Add(chartsOf(name)...)
+		d.Add(hostileTimeline(name))
 		d.Add(doc.Tiles{Items: []doc.Tile{{Label: name, Value: doc.Spans(doc.Name(name)), Detail: doc.Spans(doc.Text(name))}}})
 		root := htmlPage(t, d)
 		checkHTML(t, root)
@@ -161,6 +162,7 @@ func TestAnyTextInHTML(t *testing.T) {
 		name := rapid.String().Draw(t, "name")
 		d := hostilePage(name, name)
 		d.Add(chartsOf(name)...)
+		d.Add(hostileTimeline(name))
 		checkHTML(t, htmlPage(t, d))
 	})
 }

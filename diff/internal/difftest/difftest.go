@@ -183,6 +183,7 @@ func Regression() *comparison.Comparison {
 		Counts: comparison.Counts{MetricsCompared: 4, KernelsCompared: 3, KernelsPaired: 2, UnitsBase: 40,
 			UnitsHead: 38},
 	}
+	c.Step = stepByHand()
 	Judge(c, Side(), Side(), nil)
 	return c
 }
@@ -256,4 +257,29 @@ func Kernel(base, head string, b, h float64, class comparison.Class) comparison.
 		k.HeadName, k.Head = &head, &h
 	}
 	return k
+}
+
+// stepByHand is of three kernels: the second replaced, a fourth added, a host gap before the third in every step, and a hiccup.
+func stepByHand() *comparison.Step {
+	name := func(i int) *int { return &i }
+	row := func(kind string, base, head *int64, at *int, start, gap, kernel0, kernel1, delta float64) comparison.StepRow {
+		return comparison.StepRow{Kind: kind, BasePosition: base, HeadPosition: head, Positions: 1, Name: at, Category: "gemm",
+			BaseStart: start, HeadStart: start + gap, HeadGap: gap, BaseKernel: kernel0, HeadKernel: kernel1, Delta: delta,
+			GapMedian: gap / 2, Cause: "host"}
+	}
+	s := &comparison.Step{Base: 10e6, Head: 11.5e6, Delta: 1.5e6, Idle: 1e6, Systematic: 0.5e6, Sporadic: 0.5e6, BaseUnits: 40,
+		HeadUnits: 38, Where: "+500 µs before kernel #2 sample in every step; +500 µs in 1 single hiccup in 38 steps (up to 19 ms before kernel #2)",
+		Names:       []string{"embed", "flash_fwd", "flash_fwd_v2", "sample", "log"},
+		Stretches:   []comparison.Stretch{{Part: comparison.PartGap, From: 2, To: 2, Delta: 0.5e6}},
+		BaseHiccups: []comparison.Hiccup{}, HeadHiccups: []comparison.Hiccup{{Row: 2, Part: comparison.PartGap, Unit: 7, Excess: 19e6}},
+		Rows: []comparison.StepRow{
+			row(comparison.RowPaired, Whole(0), Whole(0), name(0), 0, 0, 2e6, 2e6, 0),
+			row(comparison.RowPaired, Whole(1), Whole(1), name(1), 2e6, 0, 3e6, 3.4e6, 0.4e6),
+			row(comparison.RowPaired, Whole(2), Whole(2), name(3), 5.4e6, 1e6, 4e6, 4e6, 1e6),
+			row(comparison.RowAdded, nil, Whole(3), name(4), 10.4e6, 0, 0, 0.1e6, 0.1e6),
+			{Kind: comparison.RowEnd, Positions: 1, BaseGap: 1e6, HeadGap: 1e6, BaseStart: 9e6, HeadStart: 10.5e6},
+			{Kind: comparison.RowRest, Positions: 1, BaseStart: 10e6, HeadStart: 11.5e6},
+		}}
+	s.Rows[1].HeadName = name(2)
+	return s
 }

@@ -205,6 +205,30 @@ func (m *matcher) position() {
 			m.split(i, gap0[i], gap1)
 		}
 	}
+	m.lone()
+}
+
+// lone pairs what is left of a category where nobody knows when it runs: the only one of its category on both sides that
+// has no counterpart, and that runs about as often.
+func (m *matcher) lone() {
+	base, head := map[string][]int{}, map[string][]int{}
+	for i := range m.base {
+		if a := &m.base[i]; m.of[i] < 0 && a.Position < 0 {
+			base[a.Category] = append(base[a.Category], i)
+		}
+	}
+	for k := range m.head {
+		if b := &m.head[k]; !m.taken[k] && b.Position < 0 {
+			head[b.Category] = append(head[b.Category], k)
+		}
+	}
+	for category, left := range base {
+		right := head[category]
+		if category != side.Uncategorised && len(left) == 1 && len(right) == 1 &&
+			likeness(m.base[left[0]].Count, m.head[right[0]].Count) >= 0.8 {
+			m.join(left[0], right[0], comparison.ByPosition)
+		}
+	}
 }
 
 // unnamed reports whether one of two kernels can stand for the other though it is of another category: the name of one
@@ -236,15 +260,12 @@ func (m *matcher) split(i, gap int, gap1 []int) {
 }
 
 // gaps numbers, for each kernel that is not paired, the paired kernel that first runs before it, so that equal numbers
-// on both sides mean between the same neighbours.
+// on both sides mean between the same neighbours. Units follow each other: what runs before the first paired kernel runs
+// after the last one, if that is the same on both sides, else its number is -1.
 func (m *matcher) gaps() (base, head []int) {
 	base, head = make([]int, len(m.base)), make([]int, len(m.head))
-	last := -1
-	for _, i := range byPosition(m.base) {
-		base[i] = last
-		if m.by[i] == comparison.ByExact || m.by[i] == comparison.ByCanonical || m.by[i] == comparison.ByFamily {
-			last = i
-		}
+	paired := func(i int) bool {
+		return m.by[i] == comparison.ByExact || m.by[i] == comparison.ByCanonical || m.by[i] == comparison.ByFamily
 	}
 	back := make([]int, len(m.head))
 	for k := range back {
@@ -255,10 +276,30 @@ func (m *matcher) gaps() (base, head []int) {
 			back[k] = i
 		}
 	}
-	last = -1
-	for _, k := range byPosition(m.head) {
-		head[k] = last
-		if back[k] >= 0 {
+	inBase, inHead := byPosition(m.base), byPosition(m.head)
+	ends := [2]int{-1, -1}
+	for _, i := range inBase {
+		if paired(i) && m.base[i].Position >= 0 {
+			ends[0] = i
+		}
+	}
+	for _, k := range inHead {
+		if back[k] >= 0 && m.head[k].Position >= 0 {
+			ends[1] = back[k]
+		}
+	}
+	if ends[0] != ends[1] {
+		ends[0], ends[1] = -1, -1
+	}
+	last := ends[0]
+	for _, i := range inBase {
+		if base[i] = last; paired(i) {
+			last = i
+		}
+	}
+	last = ends[1]
+	for _, k := range inHead {
+		if head[k] = last; back[k] >= 0 {
 			last = back[k]
 		}
 	}

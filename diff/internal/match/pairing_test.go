@@ -14,6 +14,37 @@ func kernelOf(name, category, family string, position, count, time float64) side
 	return side.Work{Name: name, Category: category, Family: family, Canonical: name, Position: position, Count: count, Time: time, Alone: time}
 }
 
+// Units follow each other: what replaced the first kernel of a unit stands after its last one, between the same neighbours.
+// Where nobody knows when kernels run, the only ones of a category that are left go together, if they run as often.
+func TestPairsWithoutAPlaceBefore(t *testing.T) {
+	first := func(name, category string) []side.Work {
+		return append([]side.Work{kernelOf(name, category, name, 0, 2, 10)}, pairingBase()[1:]...)
+	}
+	unplaced := func(name string, count float64) []side.Work {
+		return append(pairingBase()[:4:4], kernelOf(name, "reduce", name, -1, count, 6))
+	}
+	for _, c := range []struct {
+		why        string
+		base, head []side.Work
+		want       string
+	}{
+		{"the first of a unit", first("x", "norm"), first("k1", side.Uncategorised), comparison.ByPosition},
+		{"unknown places", unplaced("x", 2), unplaced("k1", 2), comparison.ByPosition},
+		{"unknown places, far more often", unplaced("x", 2), unplaced("k1", 9), ""},
+		{"unknown places, two of the category", append(unplaced("x", 2), kernelOf("b", "reduce", "b", -1, 2, 6)), unplaced("k1", 2), ""},
+	} {
+		got := ""
+		for _, p := range Kernels(c.base, c.head) {
+			if At(c.base, p.Base).Name == "x" && At(c.head, p.Head).Name == "k1" {
+				got = p.By
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: paired by %q, want %q", c.why, got, c.want)
+		}
+	}
+}
+
 // The unit of the base is a b c d e, each twice.
 func pairingBase() []side.Work {
 	return []side.Work{

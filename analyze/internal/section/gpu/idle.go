@@ -303,7 +303,7 @@ func gapTable(in *kit.Input, out *kit.Output, top []deviceGap, total int, left [
 			kit.Int("device_id", int64(g.device.ID)), kit.Int("start", g.Start), kit.Int("end", g.End),
 			kit.Int("gap", g.Len()),
 			kit.Text("main_cause", attrib.CauseNames[g.Main()]),
-			kit.Put("previous", workName(in, g.device, g.Prev)), kit.Put("next", workName(in, g.device, g.Next)),
+			kit.Put("previous", in.WorkName(g.device, g.Prev)), kit.Put("next", in.WorkName(g.device, g.Next)),
 			kit.Put("api_call", kit.OptionalCell(a.api)), kit.Put("nvtx_range", kit.OptionalCell(a.text)),
 			kit.Put("pid", a.pid), kit.Put("tid", a.tid),
 		}
@@ -322,29 +322,6 @@ func gapTable(in *kit.Input, out *kit.Output, top []deviceGap, total int, left [
 	}
 	t.TotalRows = int64(total)
 	return t
-}
-
-// workName names a piece of GPU work for people.
-func workName(in *kit.Input, d *attrib.Device, at int32) report.Cell {
-	if at == trace.None {
-		return report.Null
-	}
-	w := d.Work(int(at))
-	switch w.Kind {
-	case attrib.KernelWork:
-		return report.S(in.Kinds[in.Trace.Kernels.Name(int(w.Row))].Display)
-	case attrib.GraphWork:
-		return report.S("[CUDA graph " + strconv.FormatInt(in.Trace.Graphs.Graph(int(w.Row)), 10) + "]")
-	case attrib.SetWork:
-		return report.S("[CUDA memset]")
-	case attrib.CopyWork:
-	}
-	kind := in.Trace.Copies.Kind(int(w.Row))
-	if name, ok := map[int]string{1: "Host-to-Device", 2: "Device-to-Host", 8: "Device-to-Device", 9: "Host-to-Host",
-		10: "Peer-to-Peer"}[kind]; ok {
-		return report.S("[CUDA memcpy " + name + "]")
-	}
-	return report.S("[CUDA memcpy]")
 }
 
 func idleFindings(in *kit.Input, out *kit.Output) {

@@ -1,16 +1,38 @@
 "use strict";
-// Everything here is a comfort: sorting and searching of tables, and a choice of colours. The page is whole without it.
+// Everything here is a comfort: sorting, searching and copying of tables, the choice of columns and colours, zooming into a
+// flame graph. The page is whole without it.
 (() => {
+  const make = (tag, text, more) => Object.assign(document.createElement(tag), { textContent: text }, more);
+  const button = (text, click) => {
+    const b = make("button", text, { type: "button" });
+    b.addEventListener("click", () => click(b));
+    return b;
+  };
+  const factor = { ns: 1, "µs": 1e3, ms: 1e6, s: 1e9, kB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12, PB: 1e15, kFLOP: 1e3, MFLOP: 1e6, GFLOP: 1e9, TFLOP: 1e12, PFLOP: 1e15, EFLOP: 1e18 };
   const number = (s) => {
-    const m = s.replace(/[,\s]/g, "").match(/^[<>]?([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?)/i);
-    return m ? parseFloat(m[1]) : NaN;
+    const m = s.replace(/[,▲▼]/g, "").trim().match(/^[<>]?\s*([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*([a-zµA-Z]+)?/i);
+    return m ? parseFloat(m[1]) * (factor[m[2]] || 1) : NaN;
+  };
+  // A long name is on the page in full once; wherever else it stands it is shown when the pointer asks for it, and copied.
+  const wholes = new Map();
+  for (const d of document.querySelectorAll("details.name")) wholes.set(d.firstElementChild.textContent, d.lastElementChild.textContent);
+  document.addEventListener("mouseover", (e) => {
+    const again = e.target.closest && e.target.closest("code.again");
+    if (again && !again.title) again.title = wholes.get(again.textContent) || "";
+  });
+  const full = (cell) => {
+    if (!cell) return "";
+    const parts = cell.cloneNode(true);
+    for (const d of parts.querySelectorAll("details.name")) d.replaceWith(d.lastElementChild.textContent);
+    for (const c of parts.querySelectorAll("code.again")) c.textContent = wholes.get(c.textContent) || c.textContent;
+    return parts.textContent.trim();
   };
   const key = (row, i) => {
     const cell = row.cells[i];
     if (!cell) return "";
     const data = cell.querySelector("data");
     if (data) return data.value;
-    const short = cell.querySelector("details.name > code");
+    const short = cell.querySelector("details.name > summary");
     return (short || cell).textContent.trim();
   };
   const sort = (table, head, i) => {
@@ -31,42 +53,250 @@
     head.setAttribute("aria-sort", down ? "descending" : "ascending");
     body.append(...rows.map((r) => r.row));
   };
+  const copy = async (text, b) => {
+    const was = b.textContent;
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      const area = make("textarea", text);
+      document.body.append(area);
+      area.select();
+      document.execCommand("copy");
+      area.remove();
+    }
+    b.textContent = "Copied";
+    setTimeout(() => { b.textContent = was; }, 1500);
+  };
+  // What is in sight of a table: its head, its rows that are not filtered away, its foot; its columns that are shown.
+  const grid = (table) => {
+    const shown = (cell) => getComputedStyle(cell).display !== "none";
+    const titles = [...table.tHead.rows[0].cells].filter(shown).map((c) => c.textContent.trim());
+    const rows = [...table.tBodies[0].rows].filter((r) => !r.hidden);
+    return [titles, ...[...rows, ...(table.tFoot ? table.tFoot.rows : [])].map((r) => [...r.cells].filter(shown).map(full))];
+  };
+  const line = (s) => s.replace(/\s+/g, " ");
+  const tsv = (rows) => rows.map((r) => r.map(line).join("\t")).join("\n") + "\n";
+  const code = (s) => line(s).replace(/[\\`*_{}[\]<>()#+!|@~&:-]/g, "\\$&");
+  const markdown = (rows) => [rows[0], rows[0].map(() => "---"), ...rows.slice(1)].map((r, i) => "| " + r.map(i === 1 ? String : code).join(" | ") + " |").join("\n") + "\n";
+
+  const tables = [];
   for (const table of document.querySelectorAll("table")) {
     const body = table.tBodies[0];
     if (!table.tHead || !body || body.rows.length < 2) continue;
     [...table.tHead.rows[0].cells].forEach((head, i) => {
       if (!head.textContent.trim()) return; // a button without a name cannot be told from others
-      const button = document.createElement("button");
-      button.type = "button";
-      button.append(...head.childNodes);
-      head.append(button);
-      button.addEventListener("click", () => sort(table, head, i));
+      const b = button("", () => sort(table, head, i));
+      b.append(...head.childNodes);
+      head.append(b);
     });
-    if (body.rows.length < 12) continue;
-    const box = document.createElement("input");
-    box.type = "search";
-    box.placeholder = "Filter rows";
-    box.setAttribute("aria-label", "Filter the rows of " + (table.parentNode.getAttribute("aria-label") || "this table"));
-    let words;
-    box.addEventListener("input", () => {
-      words = words || [...body.rows].map((row) => [row, row.textContent.toLowerCase()]);
-      const want = box.value.toLowerCase();
-      for (const [row, text] of words) row.hidden = !text.includes(want);
-    });
-    table.parentNode.before(box);
   }
+  for (const box of document.querySelectorAll("div.table")) {
+    const table = box.querySelector("table"), body = table.tBodies[0], tools = box.querySelector(".tools");
+    const name = (box.querySelector(".scroll").getAttribute("aria-label") || "this table").replace(/^Table: /, "");
+    const all = body ? [...body.rows] : [];
+    const t = { box, all, own: "", words: null, count: null };
+    tables.push(t);
+    if (!table.tHead) continue;
+    if (all.length >= 12) {
+      const filter = make("input", "", { type: "search", placeholder: "Filter rows" });
+      filter.setAttribute("aria-label", "Filter the rows of " + name);
+      filter.addEventListener("input", () => { t.own = filter.value.toLowerCase(); narrow(t); });
+      t.count = make("output", "");
+      tools.prepend(filter, t.count);
+    }
+    const few = /^p(\d)$/.exec(table.className);
+    if (few) {
+      const n = table.tHead.rows[0].cells.length - few[1];
+      table.classList.add("few");
+      const more = button(n + " more columns", (b) => {
+        const off = table.classList.toggle("few");
+        b.setAttribute("aria-expanded", String(!off));
+        b.textContent = off ? n + " more columns" : "Fewer columns";
+      });
+      if (n === 1) more.textContent = "1 more column";
+      more.setAttribute("aria-expanded", "false");
+      more.setAttribute("aria-label", more.textContent + " of " + name);
+      tools.append(more);
+    }
+    if (all.length >= 2) {
+      for (const [what, write] of [["TSV", tsv], ["Markdown", markdown]]) {
+        const b = button("Copy " + what, (b) => copy(write(grid(table)), b));
+        b.setAttribute("aria-label", "Copy " + what + " of " + name);
+        tools.append(b);
+      }
+    }
+  }
+  // A click into a flame graph makes a box as wide as the drawing; the search marks boxes and says what they add up to.
+  for (const flame of document.querySelectorAll("svg.flame")) {
+    const boxes = [...flame.children].map((e) => ({ e, x: parseFloat(e.getAttribute("x")), w: parseFloat(e.getAttribute("width")),
+      y: +e.getAttribute("y"), name: e.querySelector("title").textContent }));
+    const zoom = (to) => {
+      const { x, w } = to || { x: 0, w: 100 };
+      for (const b of boxes) {
+        const out = b.x + b.w <= x + 1e-6 || b.x >= x + w - 1e-6;
+        b.e.style.display = out ? "none" : "";
+        const from = Math.max(b.x, x), end = Math.min(b.x + b.w, x + w);
+        b.e.setAttribute("x", ((from - x) / w) * 100 + "%");
+        b.e.setAttribute("width", Math.max(0, ((end - from) / w) * 100) + "%");
+        if (!out && !b.e.querySelector("text") && (end - from) / w > 0.03) {
+          const t = document.createElementNS("http://www.w3.org/2000/svg", "text");
+          t.setAttribute("x", "4");
+          t.setAttribute("y", "14");
+          t.textContent = b.name.split(": ")[0];
+          b.e.append(t);
+        }
+      }
+      reset.hidden = !to;
+    };
+    const reset = button("Whole graph", () => zoom(null));
+    reset.hidden = true;
+    for (const b of boxes) b.e.addEventListener("click", () => zoom(b));
+    const search = make("input", "", { type: "search", placeholder: "Find in the graph" }), found = make("output", "");
+    search.setAttribute("aria-label", "Find ranges and kernels in the graph");
+    search.addEventListener("input", () => {
+      const want = search.value.trim().toLowerCase();
+      let covered = 0, end = -1;
+      const hits = boxes.filter((b) => want && b.name.toLowerCase().includes(want));
+      for (const b of boxes) b.e.classList.toggle("miss", want !== "" && !hits.includes(b));
+      for (const b of hits.sort((p, q) => p.x - q.x || q.w - p.w)) if (b.x >= end - 1e-6) { covered += b.w; end = b.x + b.w; }
+      found.textContent = want ? hits.length + (hits.length === 1 ? " box, " : " boxes, ") + covered.toFixed(1) + " % of the graph" : "";
+    });
+    search.addEventListener("keydown", (e) => {
+      if (e.key === "Enter") zoom(boxes.find((b) => search.value.trim() && b.name.toLowerCase().includes(search.value.trim().toLowerCase())));
+    });
+    const tools = make("div", "", { className: "tools" });
+    tools.append(search, found, reset);
+    flame.before(tools);
+  }
+  let everywhere = "";
+  // narrow hides the rows that the table's own filter or the search over all tables does not match.
+  const narrow = (t) => {
+    t.words = t.words || t.all.map((row) => row.textContent.toLowerCase());
+    let n = 0;
+    t.all.forEach((row, i) => {
+      const hit = t.words[i].includes(t.own) && t.words[i].includes(everywhere);
+      if (row.hidden === hit) row.hidden = !hit;
+      if (hit) n++;
+    });
+    if (t.count) t.count.textContent = !t.own && !everywhere ? "" : n === 0 ? "Nothing found in " + t.all.length + " rows" : n + " of " + t.all.length + " rows";
+    return n;
+  };
   const nav = document.querySelector("nav");
   if (nav) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = "Light or dark";
-    button.addEventListener("click", () => {
-      const root = document.documentElement.classList;
+    const links = nav.querySelector("details");
+    const small = matchMedia("(max-width:60rem)");
+    if (links && small.matches) links.open = false;
+    if (tables.some((t) => t.all.length > 2)) {
+      const search = make("input", "", { type: "search", placeholder: "Search all tables  /" }), found = make("output", "");
+      search.setAttribute("aria-label", "Search all tables");
+      const opened = [];
+      let wait;
+      const look = () => {
+        everywhere = search.value.trim().toLowerCase();
+        for (const d of opened.splice(0)) d.open = false;
+        let rows = 0, in_ = 0;
+        const keep = new Set();
+        for (const t of tables) {
+          const n = narrow(t);
+          t.box.hidden = everywhere !== "" && n === 0;
+          if (!everywhere || n === 0) continue;
+          rows += n;
+          in_++;
+          keep.add(t.box.closest("section, header"));
+          for (let e = t.box.parentElement; e; e = e.parentElement) if (e.tagName === "DETAILS" && !e.open) { e.open = true; opened.push(e); }
+        }
+        for (const s of document.querySelectorAll("main > section")) s.hidden = everywhere !== "" && !keep.has(s);
+        found.textContent = !everywhere ? "" : rows === 0 ? "Nothing found" : rows + (rows === 1 ? " row in " : " rows in ") + in_ + (in_ === 1 ? " table" : " tables");
+      };
+      search.addEventListener("input", () => { clearTimeout(wait); wait = setTimeout(look, 120); });
+      search.addEventListener("keydown", (e) => { if (e.key === "Escape") { search.value = ""; look(); search.blur(); } });
+      addEventListener("keydown", (e) => {
+        if (e.key !== "/" || e.ctrlKey || e.metaKey || e.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(e.target.tagName)) return;
+        e.preventDefault();
+        search.focus();
+      });
+      nav.prepend(search, found);
+    }
+    const root = document.documentElement.classList, stored = "explain-colours";
+    try {
+      const was = localStorage.getItem(stored);
+      if (was === "dark" || was === "light") root.add(was);
+    } catch { /* a browser that keeps nothing */ }
+    nav.append(button("Light or dark", () => {
       const dark = root.contains("dark") || (!root.contains("light") && matchMedia("(prefers-color-scheme: dark)").matches);
       root.toggle("dark", !dark);
       root.toggle("light", dark);
+      try { localStorage.setItem(stored, dark ? "light" : "dark"); } catch { /* not remembered */ }
+    }));
+    const by = new Map([...nav.querySelectorAll("a")].map((a) => [a.hash.slice(1), a]));
+    const heads = [...document.querySelectorAll("main h2[id]")].filter((h) => by.has(h.id));
+    if (heads.length && "IntersectionObserver" in window) {
+      let now;
+      const seen = new Set();
+      const watch = new IntersectionObserver((list) => {
+        for (const e of list) e.isIntersecting ? seen.add(e.target) : seen.delete(e.target);
+        const head = heads.find((h) => seen.has(h.parentElement));
+        const a = head && by.get(head.id);
+        if (a === now) return;
+        if (now) now.removeAttribute("aria-current");
+        if (a) a.setAttribute("aria-current", "true");
+        if (a && !small.matches) {
+          const r = a.getBoundingClientRect(), n = nav.getBoundingClientRect();
+          if (r.top < n.top || r.bottom > n.bottom) nav.scrollTop += r.top - n.top - n.height / 2;
+        }
+        now = a;
+      }, { rootMargin: "-15% 0px -70% 0px" });
+      for (const h of heads) watch.observe(h.parentElement);
+    }
+  }
+  // A step: arrow keys go from mark to mark and say what it is, + and - widen the drawing.
+  for (const figure of document.querySelectorAll("figure.step")) {
+    const wide = figure.querySelector(".wide"), svg = wide.querySelector("svg");
+    const marks = [...svg.querySelectorAll("rect")].filter((r) => r.querySelector("title"));
+    if (!marks.length) continue;
+    const tools = document.createElement("div"), says = document.createElement("output");
+    tools.className = "tools";
+    let zoom = 1, at = -1;
+    const to = (z) => {
+      const middle = (wide.scrollLeft + wide.clientWidth / 2) / wide.scrollWidth;
+      zoom = Math.min(64, Math.max(1, z));
+      svg.style.width = 100 * zoom + "%";
+      wide.scrollLeft = middle * wide.scrollWidth - wide.clientWidth / 2;
+    };
+    for (const [label, name, by] of [["+", "Widen the drawing", 2], ["\u2212", "Narrow the drawing", 0.5]]) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = label;
+      button.setAttribute("aria-label", name);
+      button.addEventListener("click", () => to(zoom * by));
+      tools.append(button);
+    }
+    const show = (i) => {
+      if (at >= 0) marks[at].classList.remove("at");
+      at = i;
+      marks[at].classList.add("at");
+      says.textContent = marks[at].querySelector("title").textContent;
+      const box = marks[at].getBoundingClientRect(), frame = wide.getBoundingClientRect();
+      if (box.left < frame.left || box.right > frame.right) wide.scrollLeft += box.left - frame.left - wide.clientWidth / 3;
+    };
+    tools.append(says);
+    figure.insertBefore(tools, wide);
+    says.textContent = "Point at a mark, or use the arrow keys here.";
+    wide.tabIndex = 0;
+    wide.setAttribute("role", "group");
+    wide.setAttribute("aria-label", figure.querySelector("figcaption").textContent);
+    svg.addEventListener("pointerover", (e) => {
+      const i = marks.indexOf(e.target);
+      if (i >= 0) show(i);
     });
-    nav.append(button);
+    wide.addEventListener("keydown", (e) => {
+      const n = marks.length, go = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: n - 1 }[e.key];
+      if (go !== undefined) show(Math.min(n - 1, Math.max(0, go)));
+      else if (e.key === "+") to(zoom * 2);
+      else if (e.key === "-") to(zoom / 2);
+      else return;
+      e.preventDefault();
+    });
   }
   const open = () => {
     const at = location.hash && document.getElementById(location.hash.slice(1));

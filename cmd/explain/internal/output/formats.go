@@ -70,7 +70,7 @@ func writeNCUSummary(w io.Writer, details []report.Table) error {
 }
 
 // Terminal prints the summary for people. out is the folder the report was written to, or empty.
-func Terminal(w io.Writer, res *analyze.Result, out string, colour bool) error {
+func Terminal(w io.Writer, res *analyze.Result, out string, t render.TerminalOptions) error {
 	o := present.TerminalOptions{Out: out}
 	if out != "" {
 		files := Report(res)
@@ -81,5 +81,5 @@ func Terminal(w io.Writer, res *analyze.Result, out string, colour bool) error {
 		}
 		o.More = len(files) - len(o.Files)
 	}
-	return render.Terminal(w, present.Terminal(res.Report, o), render.TerminalOptions{Color: colour})
+	return render.Terminal(w, present.Terminal(res.Report, o), t)
 }

@@ -1,0 +1,199 @@
+package export
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+)
+
+// ErrNoStep says that a report has no unit of work to show event by event.
+var ErrNoStep = errors.New("no unit of work was found that could be shown")
+
+// PerfettoUnit is one unit of work for [Perfetto].
+type PerfettoUnit struct {
+	Side  string // what it is of, such as "base"; empty for none
+	Steps *report.UnitSteps
+	Step  *report.UnitStep
+	Shown *report.UnitShown
+}
+
+// PerfettoUnits are the units that a report shows of its main kind: the median one and the slowest.
+func PerfettoUnits(r *report.Report) ([]PerfettoUnit, error) {
+	if r.Unit.Steps == nil || len(r.Unit.Steps.List) == 0 || len(r.Unit.Steps.List[0].Shown) == 0 {
+		return nil, ErrNoStep
+	}
+	var list []PerfettoUnit
+	step := r.Unit.Steps.List[0]
+	for _, u := range step.Shown {
+		list = append(list, PerfettoUnit{Steps: r.Unit.Steps, Step: step, Shown: u})
+	}
+	return list, nil
+}
+
+// PerfettoMedian is the median unit of a report on a device, or on the slowest one where there is none of that device.
+func PerfettoMedian(r *report.Report, device int64, side string) (PerfettoUnit, error) {
+	list, err := PerfettoUnits(r)
+	if err != nil {
+		return PerfettoUnit{}, err
+	}
+	for _, s := range r.Unit.Steps.List {
+		if s.Group == list[0].Step.Group && s.Device == device && len(s.Shown) > 0 {
+			return PerfettoUnit{Side: side, Steps: r.Unit.Steps, Step: s, Shown: s.Shown[0]}, nil
+		}
+	}
+	list[0].Side = side
+	return list[0], nil
+}
+
+// traceEvent is one event of the Trace Event Format, which Perfetto reads. Times are µs.
+type traceEvent struct {
+	Name     string         `json:"name"`
+	Phase    string         `json:"ph"` // X: complete; M: metadata
+	Process  int            `json:"pid"`
+	Thread   int            `json:"tid"`
+	Start    *float64       `json:"ts,omitempty"`
+	Duration *float64       `json:"dur,omitempty"`
+	Category string         `json:"cat,omitempty"`
+	Args     map[string]any `json:"args,omitempty"`
+}
+
+// Perfetto writes units of work as a trace in the JSON form of the Trace Event Format: a process each, all starting at 0, so
+// that they lie above each other; a track for each depth of NVTX ranges, for the calls of the launching thread, for each
+// stream and for idle time by cause.
+func Perfetto(w io.Writer, units []PerfettoUnit) error {
+	p := &perfetto{w: w}
+	p.text(`{"displayTimeUnit":"ns","traceEvents":[`)
+	for i, u := range units {
+		p.unit(i+1, &u)
+	}
+	p.text("\n]}\n")
+	return p.err
+}
+
+type perfetto struct {
+	w       io.Writer
+	n       int // events
+	process int
+	thread  int
+	err     error
+}
+
+func (p *perfetto) text(s string) {
+	if p.err == nil {
+		_, p.err = io.WriteString(p.w, s)
+	}
+}
+
+func (p *perfetto) event(e traceEvent) {
+	e.Process = p.process
+	b, err := json.Marshal(e)
+	if err != nil {
+		p.err = errors.Join(p.err, err)
+		return
+	}
+	if p.n++; p.n > 1 {
+		p.text(",")
+	}
+	p.text("\n" + string(b))
+}
+
+func (p *perfetto) meta(what, key string, value any) {
+	p.event(traceEvent{Name: what, Phase: "M", Thread: p.thread, Args: map[string]any{key: value}})
+}
+
+// track begins a track; tracks stand in the order in which they begin.
+func (p *perfetto) track(name string) {
+	p.thread++
+	p.meta("thread_name", "name", name)
+	p.meta("thread_sort_index", "sort_index", p.thread)
+}
+
+func (p *perfetto) complete(name, category string, start, duration int64) {
+	from, length := float64(start)/1e3, float64(duration)/1e3
+	p.event(traceEvent{Name: name, Phase: "X", Thread: p.thread, Start: &from, Duration: &length, Category: category,
+		Args: map[string]any{"ns": duration}})
+}
+
+func (p *perfetto) unit(process int, u *PerfettoUnit) {
+	p.process, p.thread = process, 0
+	name := fmt.Sprintf("%s unit, number %d on GPU %d, %s", u.Shown.Which, u.Shown.Number, u.Step.Device,
+		unit.Format(float64(u.Shown.Duration), report.Nanoseconds))
+	if u.Side != "" {
+		name = u.Side + ": " + name
+	}
+	p.meta("process_name", "name", name)
+	p.meta("process_sort_index", "sort_index", process)
+	work, calls, ranges, gaps := u.Shown.Events()
+	host := "host"
+	if u.Shown.Thread != "" {
+		host = u.Shown.Thread
+	}
+	p.lanes(u, host+": NVTX", ranges)
+	for i := range calls {
+		calls[i].Lane = 0
+	}
+	p.lanes(u, host+": CUDA calls", calls)
+	p.lanes(u, "stream", work)
+	if len(gaps) == 0 {
+		return
+	}
+	p.track("GPU idle, by cause")
+	for _, g := range gaps {
+		at := g.Start
+		for c, ns := range g.Causes {
+			if ns > 0 {
+				p.complete(report.StepCauses[c], "idle", at, ns)
+				at += ns
+			}
+		}
+	}
+}
+
+// lanes writes events, a track for each lane. A track holds no events that overlap without one holding the other, which
+// the format does not allow: they go to a further track of the lane.
+func (p *perfetto) lanes(u *PerfettoUnit, title string, events []report.UnitEvent) {
+	var order []int64
+	of := map[int64][]report.UnitEvent{}
+	for _, e := range events {
+		if of[e.Lane] == nil {
+			order = append(order, e.Lane)
+		}
+		of[e.Lane] = append(of[e.Lane], e)
+	}
+	for _, lane := range order {
+		name := title
+		if len(order) > 1 || title == "stream" {
+			name += " " + strconv.FormatInt(lane, 10)
+		}
+		for list, n := of[lane], 1; len(list) > 0; n++ {
+			if n > 1 {
+				p.track(name + ", overlapping")
+			} else {
+				p.track(name)
+			}
+			list = p.nested(u, list)
+		}
+	}
+}
+
+// nested writes the events that fit on one track, and returns the others.
+func (p *perfetto) nested(u *PerfettoUnit, list []report.UnitEvent) (left []report.UnitEvent) {
+	var ends []int64
+	for _, e := range list {
+		for len(ends) > 0 && ends[len(ends)-1] <= e.Start {
+			ends = ends[:len(ends)-1]
+		}
+		if len(ends) > 0 && e.Start+e.Duration > ends[len(ends)-1] {
+			left = append(left, e)
+			continue
+		}
+		ends = append(ends, e.Start+e.Duration)
+		p.complete(u.Steps.Names[e.Name], u.Steps.Categories[e.Name], e.Start, e.Duration)
+	}
+	return left
+}

@@ -1,0 +1,166 @@
+package stat
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// Counted is a sample as its distinct values, ascending, with how often each occurs. Samples of several captures merge by
+// adding counts, and their percentiles stay exact.
+type Counted struct {
+	Values []int64
+	Counts []int64 // above 0
+}
+
+// Count makes a counted sample of a sorted one.
+func Count(sorted []int64) (c Counted) {
+	for i, v := range sorted {
+		if i > 0 && sorted[i-1] == v {
+			c.Counts[len(c.Counts)-1]++
+			continue
+		}
+		c.Values, c.Counts = append(c.Values, v), append(c.Counts, 1)
+	}
+	return c
+}
+
+// Merge adds up counted samples.
+func (c Counted) Merge(x Counted) (sum Counted) {
+	sum.Values, sum.Counts = make([]int64, 0, len(c.Values)+len(x.Values)), make([]int64, 0, len(c.Values)+len(x.Values))
+	put := func(v, n int64) { sum.Values, sum.Counts = append(sum.Values, v), append(sum.Counts, n) }
+	i, k := 0, 0
+	for i < len(c.Values) || k < len(x.Values) {
+		switch {
+		case k == len(x.Values) || i < len(c.Values) && c.Values[i] < x.Values[k]:
+			put(c.Values[i], c.Counts[i])
+			i++
+		case i == len(c.Values) || x.Values[k] < c.Values[i]:
+			put(x.Values[k], x.Counts[k])
+			k++
+		default:
+			put(c.Values[i], c.Counts[i]+x.Counts[k])
+			i, k = i+1, k+1
+		}
+	}
+	return sum
+}
+
+// Len is how many observations there are.
+func (c Counted) Len() (n int64) {
+	for _, k := range c.Counts {
+		n += k
+	}
+	return n
+}
+
+// Sum of the observations.
+func (c Counted) Sum() (sum int64) {
+	for i, v := range c.Values {
+		sum += v * c.Counts[i]
+	}
+	return sum
+}
+
+// Under is how many observations are less than limit.
+func (c Counted) Under(limit int64) (n int64) {
+	at, _ := slices.BinarySearch(c.Values, limit)
+	for _, k := range c.Counts[:at] {
+		n += k
+	}
+	return n
+}
+
+// Summary describes the observations as [Summarize] does those of the whole sample, to the last bit; nil of none.
+func (c Counted) Summary() *report.Summary {
+	if len(c.Values) == 0 {
+		return nil
+	}
+	m := sums{n: c.Len()}
+	for i, v := range c.Values {
+		n := uint64(c.Counts[i])
+		high, low := bits.Mul64(uint64(max(v, -v)), n)
+		if v < 0 {
+			var borrow uint64
+			low, borrow = bits.Sub64(0, low, 0)
+			high, _ = bits.Sub64(0, high, borrow)
+		}
+		m.addTotal(low, high)
+		u := uint64(max(v, -v))
+		high, low = bits.Mul64(u, u)
+		m.addMany(low, high, n)
+	}
+	mean, sd := m.moments()
+	var ends []int64 // rank behind the last observation of each value
+	var at int64
+	for _, k := range c.Counts {
+		at += k
+		ends = append(ends, at)
+	}
+	value := func(k int64) int64 {
+		i, _ := slices.BinarySearch(ends, k+1)
+		return c.Values[min(i, len(c.Values)-1)]
+	}
+	percentile := func(q float64) float64 {
+		lo, part := rank(int(m.n), q)
+		return between(value(int64(lo)), value(min(int64(lo)+1, m.n-1)), part)
+	}
+	return &report.Summary{N: m.n, Min: float64(c.Values[0]), Max: float64(c.Values[len(c.Values)-1]),
+		P50: percentile(0.5), P90: percentile(0.9), P99: percentile(0.99), Mean: mean, Stddev: sd}
+}
+
+// addMany adds a square n times.
+func (m *sums) addMany(low, high, n uint64) {
+	h1, l1 := bits.Mul64(low, n)
+	h2, l2 := bits.Mul64(high, n)
+	middle, carry := bits.Add64(h1, l2, 0)
+	var c uint64
+	m.squares[0], c = bits.Add64(m.squares[0], l1, 0)
+	m.squares[1], c = bits.Add64(m.squares[1], middle, c)
+	m.squares[2] += h2 + carry + c
+}
+
+// Histogram counts the observations in log-spaced bins.
+func (c Counted) Histogram() *report.Histogram {
+	h := &report.Histogram{Growth: Growth, Bins: [][2]int64{}}
+	for i, v := range c.Values {
+		if v <= 0 {
+			h.Zero += c.Counts[i]
+			continue
+		}
+		k := bin(float64(v))
+		if n := len(h.Bins); n > 0 && h.Bins[n-1][0] == k {
+			h.Bins[n-1][1] += c.Counts[i]
+			continue
+		}
+		h.Bins = append(h.Bins, [2]int64{k, c.Counts[i]})
+	}
+	return h
+}
+
+// Coarse puts the observations into log-spaced bins, each at the middle of what it held: percentiles are then off by 1 %
+// at most. The ends keep their values.
+func (c Counted) Coarse() (out Counted) {
+	last := int64(0)
+	var sum, n int64
+	flush := func() {
+		if n > 0 {
+			out.Values, out.Counts = append(out.Values, sum/n), append(out.Counts, n)
+		}
+		sum, n = 0, 0
+	}
+	for i, v := range c.Values {
+		k := int64(-1 << 62)
+		if v > 0 {
+			k = bin(float64(v))
+		}
+		if i == 0 || i == 1 || i == len(c.Values)-1 || k != last {
+			flush()
+		}
+		last = k
+		sum, n = sum+v*c.Counts[i], n+c.Counts[i]
+	}
+	flush()
+	return out
+}

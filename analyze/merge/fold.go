@@ -1,0 +1,412 @@
+package merge
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/merge/ranks"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// Options of a merged report.
+type Options struct {
+	Version string // of the program
+	Top     int    // rows of ranked tables; 0: 30
+	// Rank finds the rank in the names of captures that nothing else tells: its first group is the number. Nil: none.
+	Rank *regexp.Regexp
+	// Roles are what ranks do, by the names of captures; the first that matches counts.
+	Roles []Role
+}
+
+// Role is a name for the captures whose names match.
+type Role struct {
+	Name string
+	Of   *regexp.Regexp
+}
+
+const defaultTop = 30
+
+// RunError is about captures that are not of one run: they cannot be merged.
+type RunError struct{ Text string }
+
+func (e *RunError) Error() string { return e.Text }
+
+// Report makes the report of all captures of the sources. The same captures give the same report, in whatever files and
+// order they come.
+func Report(ctx context.Context, sources []Source, opt Options) (*report.Report, error) {
+	if opt.Top == 0 {
+		opt.Top = defaultTop
+	}
+	f := newFold(opt)
+	err := each(ctx, sources, func(source string, h *Head, body []byte) error {
+		c, err := decode(source, *h, body)
+		if err == nil {
+			f.add(c)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(f.captures) == 0 {
+		return nil, &RunError{"no capture to merge: the partials are empty"}
+	}
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	r := f.report()
+	if err := r.Validate(); err != nil {
+		return nil, fmt.Errorf("explain made a report that breaks its own contract, please report it: %w", err)
+	}
+	return r, nil
+}
+
+// captureFold is what is kept of a capture after it was added.
+type captureFold struct {
+	Head
+	identity report.Capture
+	window   report.Window
+	environ  report.Environment
+	tracks   []*ranks.Track
+	role     string
+	status   map[string]report.Section // by id, without tables
+	rows     map[string]bool           // tables with rows
+	busy     int64                     // of its devices, ns
+	kernels  int64                     // sum of durations, ns
+	unit     report.Unit               // without series
+	units    []report.UnitPoint
+}
+
+// metricFold is a metric in the making.
+type metricFold struct {
+	m        report.Metric // of the first capture that has it
+	rule     rule
+	whole    int64
+	rest     float64 // what is not whole
+	above    float64 // of a ratio
+	below    float64
+	n        int64
+	captures int
+	of       deviceKey // of a carried one
+}
+
+type fold struct {
+	opt      Options
+	captures []*captureFold
+	metrics  map[string]*metricFold
+	order    []string
+	kinds    kindsOf
+	counts   *countsFold
+	tables   map[string]*tableFold
+	sections []report.Section // in the order of the report, without tables
+	tableIDs map[string][]string
+	inputs   []report.TableCount
+	bytes    int64
+	devices  devices
+	units    unitsFold
+	warnings []report.Warning
+}
+
+func newFold(opt Options) *fold {
+	return &fold{opt: opt, metrics: map[string]*metricFold{}, counts: newCountsFold(), tables: map[string]*tableFold{},
+		tableIDs: map[string][]string{}, units: unitsFold{best: map[string]*bestUnit{}}}
+}
+
+// add takes a capture in.
+func (f *fold) add(c *Capture) {
+	r, at := c.Report, len(f.captures)
+	k := &captureFold{Head: c.Head, identity: r.Capture, window: r.Window, environ: r.Environment, tracks: c.Tracks,
+		status: map[string]report.Section{}, rows: map[string]bool{}, unit: r.Unit}
+	k.unit.Series = nil
+	if s := r.Unit.Series; s != nil {
+		k.units, _ = s.Decode() // validated
+	}
+	f.captures = append(f.captures, k)
+	for _, role := range f.opt.Roles {
+		if role.Of.MatchString(c.Name) {
+			k.role = role.Name
+			break
+		}
+	}
+	f.nameRanks(k)
+	for _, g := range r.Environment.GPUs {
+		f.devices.see(deviceKey{at, int64(g.Device)})
+	}
+	f.counts.add(c.Counts)
+	f.inputTables(r)
+	f.bytes += r.Trace.Bytes
+	for i := range r.Metrics {
+		f.metric(at, k, r, &r.Metrics[i])
+	}
+	f.units.add(at, r)
+	for i := range r.Sections {
+		f.section(at, k, &r.Sections[i])
+	}
+	for _, w := range r.Warnings {
+		f.warn(at, w)
+	}
+}
+
+// nameRanks takes the rank of captures that nothing else tells from their names, where the user says how.
+func (f *fold) nameRanks(k *captureFold) {
+	if f.opt.Rank == nil {
+		return
+	}
+	m := f.opt.Rank.FindStringSubmatch(k.Name)
+	if len(m) < 2 {
+		return
+	}
+	var rank int64
+	if _, err := fmt.Sscanf(m[1], "%d", &rank); err != nil || rank < 0 || rank > 1<<20 {
+		return
+	}
+	processes := map[int64]bool{}
+	for _, t := range k.tracks {
+		processes[t.PID] = true
+	}
+	if len(processes) > 1 {
+		return // a file of several ranks
+	}
+	for _, t := range k.tracks {
+		if t.Rank < 0 {
+			t.Rank, t.From = rank, "name"
+		}
+	}
+}
+
+func (f *fold) inputTables(r *report.Report) {
+	for _, t := range r.Trace.Tables {
+		at := slices.IndexFunc(f.inputs, func(x report.TableCount) bool { return x.Name == t.Name })
+		if at < 0 {
+			at = len(f.inputs)
+			f.inputs = append(f.inputs, report.TableCount{Name: t.Name})
+		}
+		f.inputs[at].Rows += t.Rows
+		f.inputs[at].Skipped += t.Skipped
+		if t.Rows > 0 {
+			f.captures[len(f.captures)-1].rows[t.Name] = true
+		}
+	}
+}
+
+func (f *fold) metric(at int, k *captureFold, r *report.Report, m *report.Metric) {
+	what := ruleOf(m)
+	if m.Value == nil || what == leave || what == ofUnit {
+		return
+	}
+	key := report.MetricKey(m.ID, m.Labels)
+	var of deviceKey
+	if what == carry {
+		fmt.Sscanf(m.Labels["device"], "%d", &of.device)
+		of.capture = at
+		f.devices.see(of)
+		key = fmt.Sprintf("%d %s", at, key)
+		if m.ID == "gpu.busy_time" {
+			k.busy += int64(*m.Value)
+		}
+	}
+	x := f.metrics[key]
+	if x == nil {
+		x = &metricFold{m: *m, rule: what, of: of}
+		x.m.Source.Rows = 0
+		f.metrics[key] = x
+		f.order = append(f.order, key)
+	}
+	f.kinds.see(m)
+	x.captures++
+	x.n += m.N
+	x.m.Source.Rows += m.Source.Rows
+	x.addSource(&m.Source)
+	v := *m.Value
+	switch what {
+	case carry:
+	case most:
+		*x.most() = max(*x.most(), v)
+	case ratio:
+		above, below := partsOf(r, m)
+		x.above += above
+		x.below += below
+	case sum:
+		if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
+			x.whole += int64(v)
+		} else {
+			x.rest += v
+		}
+	}
+	if m.ID == "kernel.total_time" && len(m.Labels) == 0 {
+		k.kernels = int64(v)
+	}
+}
+
+func (x *metricFold) most() *float64 {
+	if x.captures == 1 && x.m.Value != &x.rest {
+		x.rest = *x.m.Value
+		x.m.Value = &x.rest
+	}
+	return &x.rest
+}
+
+// addSource adds tables and columns that are not there yet; rows are added by the caller.
+func (x *metricFold) addSource(s *report.Source) {
+	if x.captures == 1 {
+		x.m.Source.Tables, x.m.Source.Columns = slices.Clone(s.Tables), slices.Clone(s.Columns)
+		return
+	}
+	rows := x.m.Source.Rows
+	x.m.Source.Add(s)
+	x.m.Source.Rows = rows
+}
+
+// partsOf are the numerator and the denominator of a ratio in one capture.
+func partsOf(r *report.Report, m *report.Metric) (above, below float64) {
+	rule := ratios[m.ID]
+	value := func(id string, l report.Labels) (float64, bool) {
+		if x := r.Find(id, l); x != nil && x.Value != nil {
+			return *x.Value, true
+		}
+		return 0, false
+	}
+	v := *m.Value
+	whole := report.Labels{}
+	switch {
+	case rule.above == "":
+		below, _ = value(rule.below, whole)
+		return math.Round(v * below), below
+	case rule.below == "":
+		above, _ = value(rule.above, whole)
+		if v > 0 {
+			return above, math.Round(above / v)
+		}
+		below, _ = value("kernel.total_time", whole)
+		return above, below
+	case rule.above == rule.below: // a part of the whole
+		above, _ = value(rule.above, m.Labels)
+		below, _ = value(rule.below, whole)
+		return above, below
+	}
+	above, _ = value(rule.above, m.Labels)
+	below, _ = value(rule.below, m.Labels)
+	return above, below
+}
+
+// value of a merged metric; nil where it is not known.
+func (f *fold) value(x *metricFold) *float64 {
+	v := 0.0
+	switch x.rule {
+	case carry:
+		return x.m.Value
+	case ratio:
+		rule := ratios[x.m.ID]
+		below := x.below
+		if rule.above != "" && rule.above == rule.below { // also of captures without this part
+			if all := f.metrics[rule.below]; all != nil {
+				below = float64(all.whole)
+			}
+		}
+		if below <= 0 {
+			return nil
+		}
+		v = x.above / below
+		if x.m.Unit == report.PerSecond {
+			v *= 1e9
+		}
+	case most:
+		v = x.rest
+	default:
+		v = float64(x.whole) + x.rest
+	}
+	return &v
+}
+
+func (f *fold) section(at int, k *captureFold, s *report.Section) {
+	own := *s
+	own.Tables = nil
+	k.status[s.ID] = own
+	if !slices.ContainsFunc(f.sections, func(x report.Section) bool { return x.ID == s.ID }) {
+		f.sections = append(f.sections, own)
+	}
+	for i := range s.Tables {
+		t := &s.Tables[i]
+		id := s.ID + "/" + t.ID
+		rule := tableRules[id]
+		if rule == nil || s.ID == unitSection {
+			continue
+		}
+		x := f.tables[id]
+		if x == nil {
+			x = newTableFold(rule, t)
+			f.tables[id] = x
+			f.tableIDs[s.ID] = append(f.tableIDs[s.ID], id)
+		}
+		x.add(at, t)
+	}
+}
+
+// warn keeps a warning of a capture once, with how many captures give it.
+func (f *fold) warn(_ int, w report.Warning) {
+	if at := slices.IndexFunc(f.warnings, func(x report.Warning) bool { return x.Code == w.Code && x.Section == w.Section }); at < 0 {
+		f.warnings = append(f.warnings, w)
+	}
+}
+
+// deviceKey is a GPU of one capture: of one machine, in one session.
+type deviceKey struct {
+	capture int
+	device  int64
+}
+
+func (k deviceKey) String() string { return fmt.Sprintf("%d:%d", k.capture, k.device) }
+
+// devices number the GPUs of a run: by their own numbers where no two captures share one, else one after the other in the
+// order of ranks.
+type devices struct {
+	list    []deviceKey
+	seen    map[deviceKey]bool
+	numbers map[deviceKey]int64
+}
+
+func (d *devices) see(k deviceKey) {
+	if d.seen == nil {
+		d.seen = map[deviceKey]bool{}
+	}
+	if !d.seen[k] {
+		d.seen[k] = true
+		d.list = append(d.list, k)
+	}
+}
+
+// settle gives the numbers; before says which capture comes first.
+func (d *devices) settle(before func(a, b int) int) (renumbered bool) {
+	slices.SortFunc(d.list, func(a, b deviceKey) int {
+		return cmp.Or(before(a.capture, b.capture), cmp.Compare(a.capture, b.capture), cmp.Compare(a.device, b.device))
+	})
+	own := map[int64]bool{}
+	for _, k := range d.list {
+		renumbered = renumbered || own[k.device]
+		own[k.device] = true
+	}
+	d.numbers = map[deviceKey]int64{}
+	for i, k := range d.list {
+		d.numbers[k] = k.device
+		if renumbered {
+			d.numbers[k] = int64(i)
+		}
+	}
+	return renumbered
+}
+
+func (d *devices) number(k deviceKey) int64 { return d.numbers[k] }
+
+// hashed is the first half of the SHA-256 of parts.
+func hashed(parts ...string) *string {
+	s := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	text := hex.EncodeToString(s[:16])
+	return &text
+}

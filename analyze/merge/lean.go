@@ -1,0 +1,33 @@
+package merge
+
+import (
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// Lean is the report of a capture without what a merged report has no use for: charts, findings, other cuts of the unit,
+// metrics and tables that cannot be merged.
+func Lean(r *report.Report) *report.Report {
+	out := *r
+	out.Unit.Cuts = nil
+	out.Findings = []report.Finding{}
+	out.Evidence = []report.EvidenceFile{}
+	out.Metrics = slices.DeleteFunc(slices.Clone(r.Metrics), func(m report.Metric) bool {
+		return ruleOf(&m) == leave
+	})
+	for i := range out.Metrics {
+		m := &out.Metrics[i]
+		m.Histogram = nil
+		if m.Scale != report.PerUnit {
+			m.Summary = nil
+		}
+	}
+	out.Sections = slices.Clone(r.Sections)
+	for i := range out.Sections {
+		s := &out.Sections[i]
+		s.Charts, s.Notes, s.Derivation = []report.Chart{}, []string{}, ""
+		s.Tables = slices.DeleteFunc(slices.Clone(s.Tables), func(t report.Table) bool { return tableRules[s.ID+"/"+t.ID] == nil })
+	}
+	return &out
+}

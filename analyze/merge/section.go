@@ -1,0 +1,482 @@
+package merge
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/merge/ranks"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// maxRankMetrics is how many ranks have metrics of their own: those that others waited for longest. The table has all.
+const maxRankMetrics = 64
+
+// maxDevices is how many devices have metrics of their own, see kit.MaxDeviceMetrics.
+const maxDevices = 64
+
+// Metrics of the section on ranks, as explain metrics lists them.
+var Metrics = []report.MetricDef{
+	{ID: "ranks.count", Unit: report.Count, Better: report.None, Assume: report.Exact, Scale: report.Level,
+		Labels: []string{"", "role"}, Meaning: "ranks in the merged report; by the role that --role gives them"},
+	{ID: "ranks.missing", Unit: report.Count, Better: report.Lower, Assume: report.Exact, Scale: report.Level,
+		Meaning: "ranks of the run of which no capture was merged; unknown where nothing says how many there are"},
+	{ID: "ranks.clocks", Unit: report.Count, Better: report.None, Assume: report.Exact, Scale: report.Level,
+		Meaning: "clocks of the run: one for each host, and one for each capture that does not name its host"},
+	{ID: "ranks.step_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy, Scale: report.Event,
+		Stats: true, Meaning: "median over steps of the time that the slowest rank takes for the step"},
+	{ID: "ranks.end_spread", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy, Scale: report.Event,
+		Meaning: "median over matched collectives of how far apart the ranks' ends are"},
+	{ID: "ranks.end_spread_p99", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy, Scale: report.Event,
+		Meaning: "99th percentile of how far apart the ends of a matched collective are"},
+	{ID: "ranks.collectives", Unit: report.Count, Better: report.None, Assume: report.Exact, Scale: report.Total,
+		Meaning: "collectives that could be matched across ranks"},
+	{ID: "ranks.unmatched", Unit: report.Count, Better: report.Lower, Assume: report.Exact, Scale: report.Total,
+		Meaning: "calls of collectives, over all ranks, that could not be matched with those of other ranks"},
+	{ID: "rank.step_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy, Scale: report.Event,
+		Stats: true, Labels: []string{"rank"}, Meaning: "median time of the rank's steps; the summary is over steps"},
+	{ID: "rank.kernel_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy, Scale: report.Total,
+		Labels: []string{"rank"}, Meaning: "sum of the durations of the capture's kernels; of captures of one rank"},
+	{ID: "rank.collective_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy, Scale: report.Total,
+		Labels: []string{"", "rank"}, Meaning: "time in matched collectives: rank.wait_time and rank.transfer_time, to the ns"},
+	{ID: "rank.wait_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy, Scale: report.Total,
+		Labels:  []string{"", "rank"},
+		Meaning: "time in matched collectives beyond the shortest that any rank took for the same one: it waits for others; needs no clock"},
+	{ID: "rank.transfer_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy, Scale: report.Total,
+		Labels: []string{"", "rank"}, Meaning: "shortest time that any rank took for each matched collective, added up"},
+	{ID: "rank.last_count", Unit: report.Count, Better: report.Lower, Assume: report.Noisy, Scale: report.Total,
+		Labels: []string{"rank"}, Meaning: "matched collectives in which the rank came last"},
+	{ID: "rank.late_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy, Scale: report.Total,
+		Labels: []string{"rank"}, Meaning: "time by which the rank came after the middle one where it came last, added up"},
+	{ID: "rank.held_up_time", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy, Scale: report.Total,
+		Labels:  []string{"rank"},
+		Meaning: "time by which the rank came after the one before it where it came last, added up: what the others would not have waited without it"},
+	{ID: "clock.offset", Unit: report.Nanoseconds, Better: report.None, Assume: report.Noisy, Scale: report.Level,
+		Labels: []string{"clock"}, Meaning: "how far the clock is ahead of the first one, when the first matched collective ends"},
+	{ID: "clock.drift", Unit: report.Ratio, Better: report.None, Assume: report.Noisy, Scale: report.Level,
+		Labels: []string{"clock"}, Meaning: "how much faster the clock runs than the first one: 0.00005 is 50 ppm"},
+	{ID: "clock.residual", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy, Scale: report.Level,
+		Labels:  []string{"clock"},
+		Meaning: "99th percentile of what is left between the ends of matched collectives on this clock and on the first after offset and drift were taken off"},
+}
+
+var source = report.Source{Tables: []string{"CUPTI_ACTIVITY_KIND_KERNEL", "MPI_OTHER_EVENTS", "NVTX_EVENTS"},
+	Columns: []string{"start", "end", "globalPid", "globalTid", "deviceId", "textId", "binaryData"}}
+
+// rankSection is the section on ranks in the making.
+type rankSection struct {
+	*runFold
+	f        *fold
+	section  report.Section
+	metrics  []report.Metric
+	findings []report.Finding
+	warnings []report.Warning
+}
+
+func (s *rankSection) put(id string, l report.Labels, v *float64, n int64) *report.Metric {
+	at := slices.IndexFunc(Metrics, func(d report.MetricDef) bool { return d.ID == id })
+	d := &Metrics[at]
+	if l == nil {
+		l = report.Labels{}
+	}
+	m := report.Metric{ID: id, Labels: l, Value: v, Unit: d.Unit, Better: d.Better, Assume: d.Assume, Scale: d.Scale, N: n,
+		Source: source, Lifecycle: report.Experimental}
+	m.Source.Rows = n
+	s.metrics = append(s.metrics, m)
+	return &s.metrics[len(s.metrics)-1]
+}
+
+func (s *rankSection) int(id string, l report.Labels, v, n int64) *report.Metric {
+	x := float64(v)
+	return s.put(id, l, &x, n)
+}
+
+func (s *rankSection) warn(code, text string) {
+	s.warnings = append(s.warnings, report.Warning{Code: code, Section: "ranks", Text: text})
+}
+
+// rankReport is what the ranks of the run say.
+func (f *fold) rankReport(x *runFold) *rankSection {
+	s := &rankSection{runFold: x, f: f, section: report.Section{ID: "ranks", Title: "Ranks", Status: report.OK,
+		Derivation: "Collectives of all ranks are matched by communicator and order, or by order and kind where 95 % overlap. " +
+			"Waiting is what a rank takes beyond the shortest of all for the same collective; transfer is the rest. " +
+			"Clocks of one host are tied by when sessions began, those of others by the ends of matched collectives.",
+		Notes: []string{}, Tables: []report.Table{}, Charts: []report.Chart{}}}
+	s.totals()
+	s.ranksOut()
+	s.clocksOut()
+	s.stepsOut()
+	s.rolesOut()
+	s.heat()
+	s.find()
+	return s
+}
+
+func (s *rankSection) totals() {
+	n := int64(len(s.ranks))
+	s.int("ranks.count", nil, n, n)
+	if s.world > 0 {
+		missing := max(0, s.world-n)
+		s.int("ranks.missing", nil, missing, n)
+		if missing > 0 {
+			s.section.Status, s.section.Reason = report.Partial, fmt.Sprintf("%d of %d ranks: %s", n, s.world, s.missing())
+			s.warn("missing_ranks", fmt.Sprintf("%d of %d ranks were merged; no capture of %s. What follows is of the ranks that are there.",
+				n, s.world, s.missing()))
+		}
+	} else {
+		s.put("ranks.missing", nil, nil, n)
+	}
+	s.int("ranks.clocks", nil, int64(len(s.aligned.Clocks)), n)
+	s.int("ranks.collectives", nil, s.result.Collectives, s.result.Collectives)
+	s.int("ranks.unmatched", nil, s.result.Unmatched, s.result.Unmatched)
+	if s.result.Compared > 0 {
+		s.int("ranks.end_spread", nil, s.result.SpreadP50, s.result.Compared)
+		s.int("ranks.end_spread_p99", nil, s.result.SpreadP99, s.result.Compared)
+	}
+	var all ranks.Rank
+	for i := range s.ranks {
+		all = plus(all, s.ranks[i].sum)
+	}
+	s.int("rank.collective_time", nil, all.Time, all.N)
+	s.int("rank.wait_time", nil, all.Wait, all.N)
+	s.int("rank.transfer_time", nil, all.Transfer, all.N)
+	switch {
+	case s.result.Collectives == 0 && s.result.Unmatched > 0:
+		s.section.Status, s.section.Reason = report.Partial, "the collectives of the ranks could not be matched: they differ in kind or number, or do not overlap in time"
+		s.warn("unmatched_collectives", "The collectives of the ranks could not be matched: nothing is said of who waits for whom.")
+	case s.result.Collectives == 0:
+		s.section.Notes = append(s.section.Notes, "No collective was captured in which ranks wait for each other (AllReduce, AllGather, ReduceScatter, AllToAll or Barrier, of NCCL or MPI).")
+	case s.alone > 0:
+		s.warn("unmatched_collectives", fmt.Sprintf("Collectives of %d ranks could not be matched with those of others.", s.alone))
+	}
+	unknown := 0
+	for i := range s.ranks {
+		if s.ranks[i].number < 0 {
+			unknown++
+		}
+	}
+	if unknown > 0 {
+		s.section.Notes = append(s.section.Notes, fmt.Sprintf("Of %d processes nothing says the rank: they are named after their file and pid. --rank REGEX takes it from the names of files.", unknown))
+	}
+}
+
+// missing names the ranks that are not there, the first ten of many.
+func (s *rankSection) missing() string {
+	have := map[int64]bool{}
+	for i := range s.ranks {
+		have[s.ranks[i].number] = true
+	}
+	text, n := "", 0
+	for r := int64(0); r < s.world; r++ {
+		if have[r] {
+			continue
+		}
+		if n++; n > 10 {
+			continue
+		}
+		if text != "" {
+			text += ", "
+		}
+		text += strconv.FormatInt(r, 10)
+	}
+	if n > 10 {
+		text += fmt.Sprintf(" and %d more", n-10)
+	}
+	if n == 1 {
+		return "rank " + text
+	}
+	return "ranks " + text
+}
+
+func (s *rankSection) ranksOut() {
+	ns := func(id, title string) report.Column {
+		return report.Column{ID: id, Title: title, Kind: report.Int, Unit: report.Nanoseconds}
+	}
+	count := func(id, title string) report.Column {
+		return report.Column{ID: id, Title: title, Kind: report.Int, Unit: report.Count}
+	}
+	t := report.Table{ID: "ranks", Title: "Ranks", File: "ranks.csv", Rows: [][]report.Cell{}, Columns: []report.Column{
+		{ID: "rank", Title: "Rank", Kind: report.Name}, {ID: "role", Title: "Role", Kind: report.Name, Wide: true},
+		{ID: "clock", Title: "Clock", Kind: report.Int, Wide: true},
+		{ID: "step_p50", Title: "Step p50", Kind: report.Float, Unit: report.Nanoseconds},
+		ns("kernel_time", "Kernel time"), count("collectives", "Collectives"), ns("collective_time", "In collectives"),
+		ns("wait", "Waiting"), ns("transfer", "Transfer"), count("last", "Came last"),
+		{ID: "late_mean", Title: "Late by", Kind: report.Float, Unit: report.Nanoseconds},
+		{ID: "late_max", Title: "At most", Kind: report.Int, Unit: report.Nanoseconds, Wide: true},
+		ns("held_up", "Held others up"), {ID: "because", Title: "Because of", Kind: report.Name},
+		{ID: "capture", Title: "Capture", Kind: report.Name, Wide: true}, {ID: "pid", Title: "Process", Kind: report.Int, Wide: true},
+	}}
+	causes := report.Table{ID: "rank_causes", Title: "What late ranks did more than others", File: "rank_causes.csv",
+		Rows: [][]report.Cell{}, Columns: []report.Column{
+			{ID: "rank", Title: "Rank", Kind: report.Name}, {ID: "what", Title: "Did", Kind: report.Name},
+			{ID: "more", Title: "More than others", Kind: report.Float, Unit: report.Nanoseconds},
+			{ID: "each", Title: "Each time", Kind: report.Float, Unit: report.Nanoseconds},
+		}}
+	shown := s.shown()
+	alone := s.onlyRanks()
+	for i := range s.ranks {
+		r := &s.ranks[i]
+		sum := &r.sum
+		l := report.Labels{"rank": r.label}
+		step, kernel, late, because := report.Null, report.Null, report.Null, report.Null
+		var times []int64
+		for _, x := range r.steps {
+			times = append(times, x.ns)
+		}
+		stats := summaryOf(times)
+		if stats != nil {
+			step = report.F(stats.P50)
+		}
+		if alone[r.capture] {
+			kernel = report.I(s.f.captures[r.capture].kernels)
+		}
+		if sum.Last > 0 {
+			late = report.F(float64(sum.Late) / float64(sum.Last))
+		}
+		if len(sum.Causes) > 0 && sum.Causes[0].Time > 0 {
+			because = report.S(sum.Causes[0].Act)
+		}
+		t.Rows = append(t.Rows, []report.Cell{report.S(r.label), orNull(r.role), report.I(int64(r.host)), step, kernel,
+			report.I(sum.N), report.I(sum.Time), report.I(sum.Wait), report.I(sum.Transfer), report.I(sum.Last), late,
+			report.I(sum.Worst), report.I(sum.Blame), because, report.S(s.f.captures[r.capture].Name), report.I(r.pid)})
+		for k, c := range sum.Causes {
+			if c.Time != 0 && k < 8 && shown[i] {
+				causes.Rows = append(causes.Rows, []report.Cell{report.S(r.label), report.S(c.Act), report.F(c.Time),
+					report.F(c.Time / float64(sum.Last))})
+			}
+		}
+		if !shown[i] {
+			continue
+		}
+		if stats != nil {
+			s.put("rank.step_time", l, &stats.P50, stats.N).Summary = stats
+		}
+		if v, ok := kernel.Int(); ok {
+			s.int("rank.kernel_time", l, v, 1)
+		}
+		s.int("rank.collective_time", l, sum.Time, sum.N)
+		s.int("rank.wait_time", l, sum.Wait, sum.N)
+		s.int("rank.transfer_time", l, sum.Transfer, sum.N)
+		s.int("rank.last_count", l, sum.Last, sum.N)
+		s.int("rank.late_time", l, sum.Late, sum.Last)
+		s.int("rank.held_up_time", l, sum.Blame, sum.Last)
+	}
+	t.TotalRows, causes.TotalRows = int64(len(t.Rows)), int64(len(causes.Rows))
+	s.section.Tables = append(s.section.Tables, t, causes)
+}
+
+func orNull(text string) report.Cell {
+	if text == "" {
+		return report.Null
+	}
+	return report.S(text)
+}
+
+// onlyRanks are the captures of one rank.
+func (s *rankSection) onlyRanks() map[int]bool {
+	n := map[int]int{}
+	for i := range s.ranks {
+		n[s.ranks[i].capture]++
+	}
+	only := map[int]bool{}
+	for c, k := range n {
+		only[c] = k == 1
+	}
+	return only
+}
+
+// shown are the ranks that have metrics of their own: all of few, else those that others waited for longest.
+func (s *rankSection) shown() map[int]bool {
+	order := make([]int, len(s.ranks))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		x, y := s.ranks[a].sum.Blame, s.ranks[b].sum.Blame
+		return int(min(1, max(-1, y-x)))
+	})
+	shown := map[int]bool{}
+	for _, i := range order[:min(len(order), maxRankMetrics)] {
+		shown[i] = true
+	}
+	if len(order) > maxRankMetrics {
+		s.section.Notes = append(s.section.Notes, fmt.Sprintf("Metrics of their own have the %d ranks that others waited for longest; the table has all %d.", maxRankMetrics, len(order)))
+	}
+	return shown
+}
+
+func (s *rankSection) clocksOut() {
+	t := report.Table{ID: "clocks", Title: "Clocks", File: "clocks.csv", Rows: [][]report.Cell{}, Columns: []report.Column{
+		{ID: "clock", Title: "Clock", Kind: report.Int}, {ID: "ranks", Title: "Ranks", Kind: report.Int, Unit: report.Count},
+		{ID: "known", Title: "Compared", Kind: report.Bool},
+		{ID: "collectives", Title: "By collectives", Kind: report.Int, Unit: report.Count},
+		{ID: "offset", Title: "Ahead", Kind: report.Float, Unit: report.Nanoseconds},
+		{ID: "drift", Title: "Drift", Kind: report.Float, Unit: report.Ratio},
+		{ID: "residual_p50", Title: "Left p50", Kind: report.Float, Unit: report.Nanoseconds},
+		{ID: "residual_p99", Title: "Left p99", Kind: report.Float, Unit: report.Nanoseconds},
+	}}
+	unknown := 0
+	for i, c := range s.aligned.Clocks {
+		offset, drift, p50, p99 := report.Null, report.Null, report.Null, report.Null
+		n := c.N
+		if n < 0 {
+			n = -n
+		}
+		if i == 0 || n > 0 {
+			offset, drift, p50, p99 = report.F(c.Line.Offset), report.F(c.Line.Drift), report.F(c.P50), report.F(c.P99)
+		}
+		if !c.Known {
+			unknown++
+		}
+		t.Rows = append(t.Rows, []report.Cell{report.I(int64(i)), report.I(int64(c.Members)), report.B(c.Known),
+			report.I(int64(n)), offset, drift, p50, p99})
+		if i > 0 && i <= maxRankMetrics && n > 0 {
+			l := report.Labels{"clock": strconv.Itoa(i)}
+			offset, drift, left := c.Line.Offset, c.Line.Drift, c.P99
+			s.put("clock.offset", l, &offset, int64(n))
+			s.put("clock.drift", l, &drift, int64(n))
+			s.put("clock.residual", l, &left, int64(n))
+		}
+	}
+	t.TotalRows = int64(len(t.Rows))
+	s.section.Tables = append(s.section.Tables, t)
+	if unknown > 0 && s.result.Collectives > 0 {
+		s.warn("clocks", fmt.Sprintf("%d of %d clocks could not be compared with the first: no collective ties them, or more than %s are left between ends. Who came last is told there by who took least; waiting and transfer need no clock.",
+			unknown, len(s.aligned.Clocks), "200 µs"))
+	}
+}
+
+func (s *rankSection) stepsOut() {
+	times, middles, who := s.slowestSteps()
+	if times == nil {
+		return
+	}
+	stats := summaryOf(times)
+	s.put("ranks.step_time", nil, &stats.P50, stats.N).Summary = stats
+	const most = 1000
+	t := report.Table{ID: "steps", Title: "Slowest rank of each step", File: "rank_steps.csv", Rows: [][]report.Cell{},
+		Columns: []report.Column{
+			{ID: "step", Title: "Step", Kind: report.Int}, {ID: "rank", Title: "Slowest", Kind: report.Name},
+			{ID: "time", Title: "Took", Kind: report.Int, Unit: report.Nanoseconds},
+			{ID: "middle", Title: "Middle rank", Kind: report.Int, Unit: report.Nanoseconds},
+		}, TotalRows: int64(len(times))}
+	for k := range times[:min(len(times), most)] {
+		t.Rows = append(t.Rows, []report.Cell{report.I(s.ranks[0].steps[k].number), report.S(s.ranks[who[k]].label),
+			report.I(times[k]), report.I(middles[k])})
+	}
+	s.section.Tables = append(s.section.Tables, t)
+}
+
+func (s *rankSection) rolesOut() {
+	count := map[string]int64{}
+	var names []string
+	for i := range s.ranks {
+		if role := s.ranks[i].role; role != "" {
+			if count[role] == 0 {
+				names = append(names, role)
+			}
+			count[role]++
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		s.int("ranks.count", report.Labels{"role": name}, count[name], count[name])
+	}
+}
+
+// heat draws how late each rank came, over the run.
+func (s *rankSection) heat() {
+	if s.result.Collectives == 0 {
+		return
+	}
+	c := report.Chart{ID: "rank_late", Title: "How late each rank came to collectives, after the middle one", Kind: "heat",
+		Unit: report.Nanoseconds, XUnit: report.Nanoseconds, XTitle: "since the first matched collective", Series: []report.Series{}}
+	const rows = 128
+	done := map[int]bool{}
+	shown := s.shownFirst(rows)
+	for m, h := range s.result.Heat {
+		i := s.of[m]
+		if done[i] || !shown[i] || s.result.Ranks[m].N == 0 {
+			continue
+		}
+		done[i] = true
+		series := report.Series{Name: "rank " + s.ranks[i].label, Labels: []string{}, Values: []float64{}}
+		for k, v := range h {
+			if math.IsNaN(v) {
+				v = 0
+			}
+			series.Labels = append(series.Labels, strconv.FormatInt(s.result.Buckets[k], 10))
+			series.Values = append(series.Values, math.Round(v))
+		}
+		c.Series = append(c.Series, series)
+	}
+	if len(c.Series) > 0 {
+		s.section.Charts = append(s.section.Charts, c)
+	}
+}
+
+// shownFirst are the ranks of the heat map: of many, those that others waited for longest.
+func (s *rankSection) shownFirst(n int) map[int]bool {
+	order := make([]int, len(s.ranks))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return int(min(1, max(-1, s.ranks[b].sum.Blame-s.ranks[a].sum.Blame)))
+	})
+	shown := map[int]bool{}
+	for _, i := range order[:min(n, len(order))] {
+		shown[i] = true
+	}
+	return shown
+}
+
+const (
+	findShare = 0.01 // of the window, that others waited for one rank: worth a finding
+	highShare = 0.05
+	// leastOften is in how many collectives a rank takes part for it to be told that it comes last in most of them.
+	leastOften = 20
+)
+
+// find names the rank that the others wait for.
+func (s *rankSection) find() {
+	slow := -1
+	for i := range s.ranks {
+		if b := s.ranks[i].sum.Blame; b > 0 && (slow < 0 || b > s.ranks[slow].sum.Blame) {
+			slow = i
+		}
+	}
+	if slow < 0 || len(s.ranks) < 2 {
+		return
+	}
+	r := &s.ranks[slow]
+	window := s.f.captures[r.capture].window.Length
+	share := float64(r.sum.Blame) / float64(max(1, window))
+	often := r.sum.N >= leastOften && 2*r.sum.Last > r.sum.N
+	severity := report.Low
+	switch {
+	case share >= highShare:
+		severity = report.High
+	case share >= findShare:
+		severity = report.Medium
+	case !often:
+		return
+	}
+	ref := func(id string) report.MetricRef {
+		return report.MetricRef{ID: id, Labels: report.Labels{"rank": r.label}}
+	}
+	title := fmt.Sprintf("Rank %s holds the others up", r.label)
+	if often {
+		title = fmt.Sprintf("Rank %s comes last in most collectives", r.label)
+	}
+	if len(r.sum.Causes) > 0 && r.sum.Causes[0].Time > 0 {
+		title += ": before its collectives it spends more time than they do in " + r.sum.Causes[0].Act
+	}
+	s.findings = append(s.findings, report.Finding{ID: "rank_straggler", Severity: severity, Title: title,
+		Evidence: []report.MetricRef{ref("rank.held_up_time"), ref("rank.last_count"), ref("rank.late_time"), ref("rank.wait_time")},
+		Advice: []string{
+			"Look at the report of this rank's own capture, between its collectives: the table of what late ranks did more than others says where.",
+			"Usual reasons: a rank that also samples, schedules or logs; uneven shards, experts or pipeline stages; a host thread on the wrong NUMA node; a GPU at lower clocks (nvidia-smi -q -d CLOCK,PERFORMANCE).",
+		}, Doc: "ranks", Worth: &report.Worth{Time: min(r.sum.Blame, window), Of: window}})
+}

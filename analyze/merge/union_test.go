@@ -1,0 +1,233 @@
+package merge
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/nsys-llm/explain/analyze/merge/ranks"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// tiny is a capture with one kernel, of one rank.
+func tiny(n int) *Capture {
+	value := func(id string, v float64, labels report.Labels) report.Metric {
+		return report.Metric{ID: id, Labels: labels, Value: &v, Unit: report.Nanoseconds, Better: report.Lower,
+			Assume: report.Noisy, Scale: report.Total, N: 1, Lifecycle: report.Stable,
+			Source: report.Source{Tables: []string{"KERNEL"}, Columns: []string{"start"}, Rows: 1}}
+	}
+	text := fmt.Sprint(n)
+	r := &report.Report{Schema: report.SchemaID, Tool: report.Tool{Name: "explain", Version: "devel"},
+		Window:  report.Window{Start: 0, End: 1000, Length: 1000, Mode: "capture"},
+		Unit:    report.Unit{Kind: "none"},
+		Capture: report.Capture{Content: &text},
+		Metrics: []report.Metric{value("kernel.total_time", float64(100+n), report.Labels{}),
+			value("kernel.total_time", float64(100+n), report.Labels{"kernel": "gemm"})}}
+	r.Trace.Tables = []report.TableCount{{Name: "KERNEL", Rows: 1}}
+	r.Trace.Kind = "nsys-sqlite"
+	r.Environment.GPUs = []report.GPU{{Device: 0}}
+	r.Fill()
+	tr := &ranks.Track{Rank: int64(n), World: -1, From: "flag", PID: int64(1000 + n)}
+	return &Capture{Head: Head{Key: fmt.Sprintf("%08x", n*2654435761%(1<<32)), Name: "rank" + text + ".sqlite", Host: "h", Session: 5},
+		Report: r, Counts: []Counts{NewCounts("kernel", "gemm", []int64{int64(100 + n)})}, Tracks: []*ranks.Track{tr}}
+}
+
+func written(t interface{ Fatal(...any) }, c *Capture) []byte {
+	var b bytes.Buffer
+	w := NewWriter(&b)
+	if err := w.Capture(c); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func from(list ...[]byte) []Source {
+	var out []Source
+	for i, b := range list {
+		out = append(out, Source{Name: fmt.Sprintf("%d.partial", i),
+			Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }})
+	}
+	return out
+}
+
+func union(t interface{ Fatal(...any) }, list ...[]byte) []byte {
+	var b bytes.Buffer
+	if err := Union(context.Background(), &b, from(list...)); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// Whatever tree of merges, in whatever order, with captures in several branches: the same bytes, and the same report.
+func TestMergeIsAssociativeCommutativeAndIdempotent(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 8).Draw(t, "captures")
+		var parts [][]byte
+		for i := range n {
+			parts = append(parts, written(t, tiny(i)))
+		}
+		want := union(t, parts...)
+		nodes := append([][]byte{}, parts...)
+		for range rapid.IntRange(0, 3).Draw(t, "again") {
+			nodes = append(nodes, parts[rapid.IntRange(0, n-1).Draw(t, "which")])
+		}
+		shuffled := func(list [][]byte) [][]byte {
+			out := make([][]byte, 0, len(list))
+			places := make([]int, len(list))
+			for i := range places {
+				places[i] = i
+			}
+			for _, at := range rapid.Permutation(places).Draw(t, "order") {
+				out = append(out, list[at])
+			}
+			return out
+		}
+		for len(nodes) > 1 {
+			take := rapid.IntRange(2, min(3, len(nodes))).Draw(t, "take")
+			nodes = shuffled(nodes)
+			nodes = append(nodes[take:], union(t, nodes[:take]...))
+		}
+		got := union(t, nodes[0])
+		if !bytes.Equal(got, want) {
+			t.Fatalf("%d bytes, want %d", len(got), len(want))
+		}
+		one, err := Report(context.Background(), from(shuffled(parts)...), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := Report(context.Background(), from(got), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var a, b bytes.Buffer
+		if err := report.Write(&a, one); err != nil {
+			t.Fatal(err)
+		}
+		if err := report.Write(&b, other); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(a.Bytes(), b.Bytes()) {
+			t.Fatal("reports differ")
+		}
+	})
+}
+
+// Three ranks, by hand: times add up, and percentiles are of all events together.
+func TestReportAddsUp(t *testing.T) {
+	r, err := Report(context.Background(), from(written(t, tiny(0)), written(t, tiny(1)), written(t, tiny(5))), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range []report.Labels{{}, {"kernel": "gemm"}} {
+		m := r.Find("kernel.total_time", l)
+		if m == nil || *m.Value != 100+101+105 || m.N != 3 || m.Source.Rows != 3 || m.Coverage != nil {
+			t.Errorf("%v: %+v", l, m)
+		}
+	}
+	if s := r.Find("kernel.total_time", report.Labels{"kernel": "gemm"}).Summary; s == nil || s.P50 != 101 || s.N != 3 || s.Mean != 102 {
+		t.Errorf("%+v", s)
+	}
+	if m := r.Find("ranks.count", nil); *m.Value != 3 {
+		t.Errorf("%+v", m)
+	}
+	if len(r.Environment.GPUs) != 3 || r.Environment.GPUs[2].Device != 2 || r.Window.Length != 1000 {
+		t.Errorf("%+v %+v", r.Environment.GPUs, r.Window)
+	}
+}
+
+// What cannot be merged is refused in one sentence that says what to do.
+func TestBadInput(t *testing.T) {
+	good := written(t, tiny(1))
+	pack := func(text string) []byte {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		_, _ = z.Write([]byte(text))
+		_ = z.Close()
+		return b.Bytes()
+	}
+	changed := func(edit func(c *Capture)) []byte {
+		c := tiny(2)
+		edit(c)
+		return written(t, c)
+	}
+	for _, c := range []struct {
+		name, want string
+		parts      [][]byte
+	}{
+		{"nothing", "no capture to merge", nil},
+		{"text", "not a partial: it is not packed with gzip", [][]byte{[]byte("SQLite format 3")}},
+		{"other gzip", "it holds something else", [][]byte{pack("hello\n")}},
+		{"next version", `has format "explain.partial/2", this version reads explain.partial/1: make it again`, [][]byte{pack(`{"schema":"explain.partial/2"}` + "\n")}},
+		{"cut off", "it was cut off or is damaged", [][]byte{good[:len(good)/2]}},
+		{"without its end", "it was cut off or is damaged", [][]byte{pack(`{"schema":"explain.partial/1"}` + "\n")}},
+		{"no report", "it holds no report", [][]byte{pack(`{"schema":"explain.partial/1"}` + "\n" + `{"key":"a"}` + "\n{}\n" + `{"captures":1}` + "\n")}},
+		{"miscounted", "it holds 0 captures and says 1", [][]byte{pack(`{"schema":"explain.partial/1"}` + "\n" + `{"captures":1}` + "\n")}},
+		{"the same rank twice", "rank 1 is there twice, in rank", [][]byte{good, changed(func(c *Capture) { c.Tracks[0].Rank = 1 })}},
+		{"another run", "of a run of 4 ranks", [][]byte{changed(func(c *Capture) { c.Key, c.Tracks[0].World = "0", 4 }),
+			changed(func(c *Capture) { c.Tracks[0].World, c.Tracks[0].Rank = 8, 7 })}},
+		{"another time", "are of different runs: one was captured 2h46m40s after", [][]byte{good, changed(func(c *Capture) { c.Session += 10_000 * 1e9 })}},
+		{"one capture, two opinions", "hold the same capture and do not agree", [][]byte{good, changed(func(c *Capture) { c.Head = tiny(1).Head })}},
+	} {
+		_, err := Report(context.Background(), from(c.parts...), Options{})
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	// A rank that only communicators number is not known where they number two alike.
+	nccl := func(n int) []byte {
+		c := tiny(n)
+		c.Tracks[0].Rank, c.Tracks[0].World, c.Tracks[0].From = 0, 2, "nccl"
+		return written(t, c)
+	}
+	r, err := Report(context.Background(), from(nccl(1), nccl(2)), Options{Rank: regexp.MustCompile(`rank(\d+)`)})
+	if err != nil || len(r.Warnings) == 0 || r.Warnings[len(r.Warnings)-1].Code == "" {
+		t.Errorf("%v", err)
+	}
+}
+
+// Ranks come from names where nothing else tells them, and those that are missing are named.
+func TestRankFromNameAndMissing(t *testing.T) {
+	var parts [][]byte
+	for i := range 3 {
+		c := tiny(i)
+		c.Tracks[0].Rank, c.Tracks[0].World, c.Tracks[0].From = -1, 5, ""
+		parts = append(parts, written(t, c))
+	}
+	r, err := Report(context.Background(), from(parts...), Options{Rank: regexp.MustCompile(`rank(\d+)`),
+		Roles: []Role{{"decode", regexp.MustCompile(`rank[12]`)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := r.Find("ranks.missing", nil); *m.Value != 2 {
+		t.Errorf("%+v", m)
+	}
+	if m := r.Find("ranks.count", report.Labels{"role": "decode"}); m == nil || *m.Value != 2 {
+		t.Errorf("%+v", m)
+	}
+	s := r.Sections[0]
+	if s.Status != report.Partial || s.Reason != "3 of 5 ranks: ranks 3, 4" {
+		t.Errorf("%s: %s", s.Status, s.Reason)
+	}
+}
+
+// Bytes that nobody wrote give an error, never a panic.
+func FuzzPartial(f *testing.F) {
+	f.Add(written(f, tiny(1)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		_, err := Report(context.Background(), from(b), Options{})
+		if err != nil && errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Skip()
+		}
+	})
+}

@@ -1,0 +1,89 @@
+package analyze
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/merge"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// Digest analyses the capture in path as [Run] does, and keeps what a report of many captures needs of it. Evidence alone
+// has nothing to merge. The options Top and AllRows have no effect: what is merged has to be whole.
+func Digest(ctx context.Context, path string, opt Options) (*merge.Capture, error) {
+	if len(opt.Evidence) > 0 || IsEvidence(path) {
+		return nil, errors.Join(ErrOptions, errors.New("a partial is of a trace: evidence beside it belongs into the report of the run"))
+	}
+	opt.Top = math.MaxInt32
+	var c *merge.Capture
+	res, err := run(ctx, path, opt, func(in *kit.Input, res *Result) {
+		c = &merge.Capture{Head: headOf(in, res.Report), Counts: counts(in), Tracks: tracks(in)}
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.Report = merge.Lean(res.Report)
+	return c, nil
+}
+
+// headOf is the identity of a capture.
+func headOf(in *kit.Input, r *report.Report) merge.Head {
+	id := &r.Capture
+	parts := []string{"partial"}
+	for _, p := range []*string{id.Content, id.SessionStart, id.Processes} {
+		parts = append(parts, deref(p))
+	}
+	if id.Content == nil {
+		parts = append(parts, r.Trace.Name, strconv.FormatInt(r.Trace.Bytes, 10))
+	}
+	return merge.Head{Key: *hashed(parts...), Name: in.Trace.File.Name, Host: deref(id.Host), Session: in.Trace.Meta.SessionStart}
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// counts are the durations of the window's kernels, calls and copies.
+func counts(in *kit.Input) []merge.Counts {
+	t := in.Trace
+	samples := map[[2]string][]int64{}
+	add := func(family, key string, ns int64) {
+		k := [2]string{family, key}
+		samples[k] = append(samples[k], ns)
+	}
+	for lo, hi := t.Kernels.Starting(in.Span.Start, in.Span.End); lo < hi; lo++ {
+		add("kernel", t.Kernels.Names[t.Kernels.Name(lo)].Name, t.Kernels.Dur(lo))
+	}
+	for lo, hi := t.API.Starting(in.Host.Start, in.Host.End); lo < hi; lo++ {
+		add("api", t.API.Names[t.API.Name(lo)].Name, t.API.Dur(lo))
+	}
+	for lo, hi := t.Copies.Starting(in.Span.Start, in.Span.End); lo < hi; lo++ {
+		add("memcpy", copyKey(&t.Copies, lo), t.Copies.Dur(lo))
+	}
+	keys := make([][2]string, 0, len(samples))
+	for k := range samples {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b [2]string) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
+	list := make([]merge.Counts, 0, len(keys))
+	for _, k := range keys {
+		slices.Sort(samples[k])
+		list = append(list, merge.NewCounts(k[0], k[1], samples[k]))
+	}
+	return list
+}
+
+// copyKey is the direction and the kind of memory of a copy, as metrics have them.
+func copyKey(c *trace.Copies, i int) string {
+	return fmt.Sprintf("%s/%s", kit.Directions[kit.Direction(c.Kind(i))], kit.MemKinds[kit.CopySide(c, i)])
+}

@@ -1,0 +1,247 @@
+package analyze
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze/merge"
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest"
+)
+
+// partialOf is the bytes of a capture's partial.
+func partialOf(t testing.TB, path string) []byte {
+	t.Helper()
+	c, err := Digest(context.Background(), path, Options{})
+	if err != nil {
+		t.Fatalf("%s: %v", filepath.Base(path), err)
+	}
+	var b bytes.Buffer
+	w := merge.NewWriter(&b)
+	if err := w.Capture(c); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func mergeReport(t testing.TB, opt merge.Options, parts ...[]byte) *report.Report {
+	t.Helper()
+	var list []merge.Source
+	for i, b := range parts {
+		list = append(list, merge.Source{Name: fmt.Sprint(i),
+			Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }})
+	}
+	r, err := merge.Report(context.Background(), list, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// ofOneCapture are the metrics that depend on where a capture begins and ends, or on what another capture shows: windows,
+// and what is idle within them, gaps over all processes, devices that wait for each other.
+var ofOneCapture = regexp.MustCompile(`^(gpu\.window|gpu\.idle_.*|idle\..*|quality\.longest_gap.*|comm\.wait_time|ranks?\..*|clock\..*|quality\.lost_kernels|quality\.profiler_overhead.*)$`)
+
+// sameAsWhole holds every metric that is defined across processes to the whole capture's; those of steps too where all
+// processes are cut into the steps that the whole is cut into.
+func sameAsWhole(t *testing.T, whole, merged *report.Report, steps bool) {
+	t.Helper()
+	compared, summaries := map[string]int{}, 0
+	for i := range merged.Metrics {
+		m := &merged.Metrics[i]
+		if ofOneCapture.MatchString(m.ID) || !steps && (m.Scale == report.PerUnit || m.ID == "unit.count") {
+			continue
+		}
+		w := whole.Find(m.ID, m.Labels)
+		if w == nil {
+			t.Errorf("%s{%s} is not in the report of the whole", m.ID, m.Labels)
+			continue
+		}
+		compared[m.ID]++
+		switch {
+		case m.Value == nil || w.Value == nil:
+			if m.Value != w.Value {
+				t.Errorf("%s{%s}: one is unknown", m.ID, m.Labels)
+			}
+		case math.Abs(*m.Value-*w.Value) > 1e-12*math.Abs(*w.Value):
+			t.Errorf("%s{%s} is %v, of the whole %v", m.ID, m.Labels, *m.Value, *w.Value)
+		}
+		if m.Summary != nil && w.Summary != nil {
+			summaries++
+			if *m.Summary != *w.Summary {
+				t.Errorf("%s{%s}: %+v, of the whole %+v", m.ID, m.Labels, *m.Summary, *w.Summary)
+			}
+		}
+	}
+	// And nothing of the whole is missing but what belongs to a process or a capture.
+	for i := range whole.Metrics {
+		w := &whole.Metrics[i]
+		if _, pid := w.Labels["pid"]; pid || compared[w.ID] > 0 && merged.Find(w.ID, w.Labels) != nil || ofOneCapture.MatchString(w.ID) {
+			continue
+		}
+		if compared[w.ID] > 0 {
+			t.Errorf("%s{%s} of the whole is not merged", w.ID, w.Labels)
+		}
+	}
+	if len(compared) < 30 || summaries < 10 {
+		t.Errorf("%d metrics and %d summaries compared", len(compared), summaries)
+	}
+	t.Logf("%d ids of metrics, %d summaries", len(compared), summaries)
+}
+
+// A capture of four processes cut into one file each, and merged again, equals the whole.
+func TestSplitAndMerged(t *testing.T) {
+	run := tracetest.Fleet{Ranks: 4, Steps: 20, Layers: 3, Jitter: 20_000, EndJitter: 2_000, Slow: 2, SlowBy: 0.2, SlowSteps: 0.5, Seed: 9}.Run()
+	whole := tracetest.New(tracetest.Schema("3.25.0"))
+	var parts [][]byte
+	for i := range run {
+		run[i].AddTo(whole, int64(1000+i), int64(i))
+		b := tracetest.New(tracetest.Schema("3.25.0"))
+		run[i].AddTo(b, int64(1000+i), int64(i))
+		b.Row("TARGET_INFO_SESSION_START_TIME", tracetest.Row{"utcEpochNs": tracetest.Int(run[i].Session)})
+		parts = append(parts, partialOf(t, b.WriteTB(t)))
+	}
+	whole.Row("TARGET_INFO_SESSION_START_TIME", tracetest.Row{"utcEpochNs": tracetest.Int(run[0].Session)})
+	merged := mergeReport(t, merge.Options{Top: 1000}, parts...)
+	sameAsWhole(t, runReport(t, whole.WriteTB(t), Options{}), merged, true)
+	if merged.Window.Length != runReport(t, whole.WriteTB(t), Options{}).Window.Length {
+		t.Errorf("window of %d ns", merged.Window.Length)
+	}
+	// One file of several ranks says as much of them as four files.
+	one := mergeReport(t, merge.Options{}, partialOf(t, whole.WriteTB(t)))
+	for _, id := range []string{"rank.wait_time", "rank.last_count", "rank.held_up_time"} {
+		for rank := range 4 {
+			l := report.Labels{"rank": fmt.Sprint(rank)}
+			a, b := one.Find(id, l), merged.Find(id, l)
+			if a == nil || b == nil || *a.Value != *b.Value {
+				t.Errorf("%s of rank %d: %v and %v", id, rank, a, b)
+			}
+		}
+	}
+	if len(merged.Findings) == 0 || merged.Findings[0].ID != "rank_straggler" || merged.Findings[0].Evidence[0].Labels["rank"] != "2" {
+		t.Errorf("%+v", merged.Findings)
+	}
+}
+
+// Real captures of two processes, cut the same way.
+func TestRealCapturesSplitAndMerged(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		steps bool // one second of the other capture shows other steps than each of its processes does
+	}{{"nsysai_mfu_2gpu_before", true}, {"nsysai_h100_2gpu_1s", false}} {
+		src := shared(t, "traces", c.name+".sqlite")
+		whole := runReport(t, src, Options{Top: math.MaxInt32})
+		var parts [][]byte
+		var pids []int64
+		for i := range whole.Metrics {
+			if m := &whole.Metrics[i]; m.ID == "kernel.total_time" && m.Labels["pid"] != "" {
+				var pid int64
+				if _, err := fmt.Sscan(m.Labels["pid"], &pid); err != nil {
+					t.Fatal(err)
+				}
+				pids = append(pids, pid)
+			}
+		}
+		for _, pid := range pids {
+			path := filepath.Join(t.TempDir(), "part.sqlite")
+			if err := tracetest.Rewrite(src, path, onlyProcess(pid)...); err != nil {
+				t.Fatal(err)
+			}
+			b := partialOf(t, path)
+			if len(b) > 300_000 {
+				t.Errorf("%s: a partial of %d bytes", c.name, len(b))
+			}
+			parts = append(parts, b)
+		}
+		sameAsWhole(t, whole, mergeReport(t, merge.Options{Top: 100_000}, parts...), c.steps)
+	}
+}
+
+// onlyProcess removes the events of all other processes.
+func onlyProcess(pid int64) []tracetest.Edit {
+	var edits []tracetest.Edit
+	for table, column := range map[string]string{
+		"CUPTI_ACTIVITY_KIND_KERNEL": "globalPid", "CUPTI_ACTIVITY_KIND_MEMCPY": "globalPid", "CUPTI_ACTIVITY_KIND_MEMSET": "globalPid",
+		"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": "globalPid", "CUPTI_ACTIVITY_KIND_RUNTIME": "globalTid", "NVTX_EVENTS": "globalTid",
+		"PROFILER_OVERHEAD": "globalTid",
+	} {
+		edits = append(edits, tracetest.EditRows(table, func(r tracetest.Row, _ func(tracetest.Value) string) bool {
+			v, ok := r[column].AsInt()
+			return ok && v>>24&0xffffff == pid
+		}))
+	}
+	return edits
+}
+
+// Partials of all real traces are small, and the same trace gives the same bytes.
+func TestPartialsOfRealTraces(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(shared(t, "traces"), "*.sqlite"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		b := partialOf(t, f)
+		if len(b) > 300_000 {
+			t.Errorf("%s: %d bytes", filepath.Base(f), len(b))
+		}
+		if strings.Contains(f, "sglang") && !bytes.Equal(b, partialOf(t, f)) {
+			t.Errorf("%s: two partials differ", filepath.Base(f))
+		}
+		mergeReport(t, merge.Options{}, b)
+	}
+}
+
+// Five of eight ranks of a Jacobi solver: the truths of facts/ranks.md, of 1,001 Allreduces and one Barrier.
+func TestRealRanks(t *testing.T) {
+	var parts [][]byte
+	for _, n := range []int{1, 2, 3, 4, 6} {
+		parts = append(parts, partialOf(t, shared(t, "traces", "ranks", fmt.Sprintf("jacobi_mpi_report%d.sqlite", n))))
+	}
+	r := mergeReport(t, merge.Options{}, parts...)
+	value := func(id string, l report.Labels) float64 {
+		m := r.Find(id, l)
+		if m == nil || m.Value == nil {
+			t.Fatalf("no %s{%s}", id, l)
+		}
+		return *m.Value
+	}
+	rank3 := report.Labels{"rank": "3"}
+	for _, c := range []struct {
+		id   string
+		l    report.Labels
+		want float64
+	}{
+		{"ranks.count", nil, 5}, {"ranks.clocks", nil, 1}, {"ranks.collectives", nil, 1002}, {"ranks.unmatched", nil, 0},
+		{"ranks.end_spread_p99", nil, 15_265},
+		{"rank.last_count", rank3, 957 + 1}, // and of the barrier
+		{"rank.kernel_time", rank3, 3_867_970_418},
+	} {
+		if got := value(c.id, c.l); got != c.want {
+			t.Errorf("%s{%s} is %v, want %v", c.id, c.l, got, c.want)
+		}
+	}
+	if s := value("ranks.end_spread", nil); s < 545 || s > 555 {
+		t.Errorf("ends are %v ns apart in the median", s)
+	}
+	for _, rank := range []string{"2", "3", "4", "6", "7"} {
+		l := report.Labels{"rank": rank}
+		if value("rank.wait_time", l)+value("rank.transfer_time", l) != value("rank.collective_time", l) {
+			t.Errorf("rank %s: waiting and transfer do not add up", rank)
+		}
+	}
+	at := slices.IndexFunc(r.Findings, func(f report.Finding) bool { return f.ID == "rank_straggler" })
+	if at < 0 || !strings.HasPrefix(r.Findings[at].Title, "Rank 3 comes last in most collectives: before its collectives it spends more time than they do in MPI_Sendrecv") {
+		t.Errorf("%+v", r.Findings)
+	}
+}

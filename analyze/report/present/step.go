@@ -1,0 +1,268 @@
+package present
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+)
+
+// Bounds of the drawing of a step.
+const (
+	drawnStreams = 8 // rows of GPU work; the others are one row
+	drawnDepth   = 4 // ranges in each other
+	drawnRanges  = 150
+	labelledGaps = 5
+	leastLabel   = 0.01 // of the unit, a gap that is labelled
+	mostSingle   = 500  // marks of a lane that are drawn one by one
+)
+
+// medianStep is the median unit of the main kind, for the first screen.
+func (v *View) medianStep() []doc.Block {
+	steps := v.Unit.Steps
+	if steps == nil || len(steps.List) == 0 {
+		return nil
+	}
+	for _, u := range steps.List[0].Shown {
+		if u.Which == "median" {
+			return []doc.Block{v.stepFigure(steps, steps.List[0], u, 0)}
+		}
+	}
+	return nil
+}
+
+// stepFigures are the slowest unit of the main kind, whose median one is on the first screen, and of other devices and
+// kinds the median one, folded.
+func (v *View) stepFigures(s *report.Section) []doc.Block {
+	steps := v.Unit.Steps
+	if s.ID != "unit_positions" || steps == nil {
+		return nil
+	}
+	var list, fold []doc.Block
+	for i, k := range steps.List {
+		for _, u := range k.Shown {
+			switch median := u.Which == "median"; {
+			case i == 0 && !median:
+				list = append(list, v.stepFigure(steps, k, u, i))
+			case i > 0 && median:
+				fold = append(fold, v.stepFigure(steps, k, u, i))
+			}
+		}
+	}
+	if len(fold) > 0 {
+		list = append(list, doc.Details{Summary: doc.Spans(doc.Text("Other GPUs and kinds of step")), Blocks: fold})
+	}
+	return list
+}
+
+// stepFigure draws one unit: ranges and calls of the launching thread, GPU work by stream, and gaps by cause.
+func (v *View) stepFigure(steps *report.UnitSteps, k *report.UnitStep, u *report.UnitShown, number int) doc.Timeline {
+	work, calls, ranges, gaps := u.Events()
+	title := "The median step"
+	if u.Which != "median" {
+		title = "The slowest step"
+	}
+	title += " on GPU " + strconv.FormatInt(k.Device, 10) + ": number " + strconv.FormatInt(u.Number, 10) + ", " +
+		unit.Format(float64(u.Duration), report.Nanoseconds)
+	if number > 0 && len(v.Unit.Groups) > 1 {
+		for _, g := range v.Unit.Groups {
+			if g.ID == k.Group {
+				title += ", " + g.Phase
+			}
+		}
+	}
+	t := doc.Timeline{ID: u.Which + "-" + strconv.Itoa(number), Title: title, Unit: report.Nanoseconds,
+		Length: float64(u.Duration)}
+	used := map[string]bool{}
+	host := "host thread"
+	if u.Thread != "" {
+		host += " " + u.Thread
+	}
+	t.Lanes = append(t.Lanes, rangeLane(steps, ranges, host)...)
+	if len(calls) > 0 {
+		l := doc.Lane{Title: "calls of the " + host, Rows: 1}
+		for _, e := range calls {
+			l.Marks = append(l.Marks, stepMark(steps, e, used))
+		}
+		t.Lanes = append(t.Lanes, l)
+	}
+	t.Lanes = append(t.Lanes, v.streamLanes(steps, work, used)...)
+	if len(gaps) > 0 {
+		t.Lanes = append(t.Lanes, gapLane(gaps, float64(u.Duration), used))
+	}
+	t.Legend = slices.Sorted(maps.Keys(used))
+	for i := range t.Lanes {
+		t.Lanes[i].Marks = blocks(t.Lanes[i].Marks, t.Length)
+	}
+	if u.LeftOut > 0 {
+		t.Note = doc.Spans(doc.Text(unit.Int(u.LeftOut) + " events are left out: there are too many."))
+	}
+	return t
+}
+
+// blocks puts the shortest of very many marks together: those of a thousandth of the axis that start in one thousandth
+// of it are one block, of the colour that most of their time has.
+func blocks(marks []doc.Mark, length float64) []doc.Mark {
+	if len(marks) <= mostSingle {
+		return marks
+	}
+	type bin struct{ at, row int }
+	var out []doc.Mark
+	var now bin
+	first, times := -1, map[string]float64{}
+	flush := func(to int) {
+		if first < 0 {
+			return
+		}
+		m := marks[first]
+		most := 0.0
+		m.Name, m.Length = "", 0
+		for i := first; i < to; i++ {
+			m.Length = max(m.Length, marks[i].Start+marks[i].Length-m.Start)
+			m.Label += marks[i].Label
+		}
+		for _, colour := range slices.Sorted(maps.Keys(times)) {
+			if times[colour] > most {
+				most, m.Colour = times[colour], colour
+			}
+		}
+		m.Text = strconv.Itoa(to-first) + " together"
+		first = -1
+		out = append(out, m)
+		clear(times)
+	}
+	for i := range marks {
+		m := &marks[i]
+		b := bin{int(m.Start / length * 1000), m.Row}
+		if m.Length > length/1000 {
+			flush(i)
+			out = append(out, *m)
+			continue
+		}
+		if first >= 0 && b != now {
+			flush(i)
+		}
+		if first < 0 {
+			first, now = i, b
+		}
+		times[m.Colour] += m.Length
+	}
+	flush(len(marks))
+	return out
+}
+
+func stepMark(steps *report.UnitSteps, e report.UnitEvent, used map[string]bool) doc.Mark {
+	category := steps.Categories[e.Name]
+	if category == "call" {
+		category = "" // neither launches nor waits
+	} else {
+		used[category] = true
+	}
+	return doc.Mark{Start: float64(e.Start), Length: float64(e.Duration), Name: steps.Names[e.Name], Colour: category}
+}
+
+// rangeLane is the NVTX ranges of the thread, each below those around it; the longest of many.
+func rangeLane(steps *report.UnitSteps, ranges []report.UnitEvent, host string) []doc.Lane {
+	list := slices.DeleteFunc(slices.Clone(ranges), func(e report.UnitEvent) bool { return e.Lane >= drawnDepth })
+	if len(list) == 0 {
+		return nil
+	}
+	if len(list) > drawnRanges {
+		slices.SortStableFunc(list, func(a, b report.UnitEvent) int { return cmp.Compare(b.Duration, a.Duration) })
+		list = list[:drawnRanges]
+		slices.SortStableFunc(list, func(a, b report.UnitEvent) int { return cmp.Compare(a.Start, b.Start) })
+	}
+	l := doc.Lane{Title: "NVTX ranges of the " + host, Rows: 1}
+	for _, e := range list {
+		l.Rows = max(l.Rows, int(e.Lane)+1)
+		l.Marks = append(l.Marks, doc.Mark{Start: float64(e.Start), Length: float64(e.Duration), Row: int(e.Lane),
+			Name: steps.Names[e.Name]})
+	}
+	return []doc.Lane{l}
+}
+
+// streamLanes are a row per stream, that with most work first, and the others together.
+func (v *View) streamLanes(steps *report.UnitSteps, work []report.UnitEvent, used map[string]bool) []doc.Lane {
+	busy := map[int64]int64{}
+	var streams []int64
+	for _, e := range work {
+		if _, ok := busy[e.Lane]; !ok {
+			streams = append(streams, e.Lane)
+		}
+		busy[e.Lane] += e.Duration
+	}
+	slices.SortStableFunc(streams, func(a, b int64) int { return cmp.Compare(busy[b], busy[a]) })
+	lanes := make([]doc.Lane, min(len(streams), drawnStreams))
+	at := map[int64]int{}
+	for i, stream := range streams {
+		if i >= len(lanes) {
+			lanes[len(lanes)-1].Title = unit.Int(int64(len(streams)-len(lanes)+1)) + " more streams"
+			at[stream] = len(lanes) - 1
+			continue
+		}
+		lanes[i] = doc.Lane{Title: "stream " + strconv.FormatInt(stream, 10), Rows: 1}
+		if stream < 0 {
+			lanes[i].Title = "GPU work"
+		}
+		at[stream] = i
+	}
+	for _, e := range work {
+		l := &lanes[at[e.Lane]]
+		m := stepMark(steps, e, used)
+		if steps.Categories[e.Name] != "copy" {
+			m.Name = v.name(m.Name).Text
+		}
+		l.Marks = append(l.Marks, m)
+	}
+	return lanes
+}
+
+// gapLane is the time in which nothing ran on the device, by cause; the longest gaps say so.
+func gapLane(gaps []report.UnitGap, length float64, used map[string]bool) doc.Lane {
+	order := make([]int, len(gaps))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(gaps[b].Duration(), gaps[a].Duration()) })
+	labelled := map[int]bool{}
+	for _, i := range order[:min(len(order), labelledGaps)] {
+		labelled[i] = float64(gaps[i].Duration()) >= leastLabel*length
+	}
+	l := doc.Lane{Title: "GPU idle, by cause", Rows: 1}
+	for i := range gaps {
+		g := &gaps[i]
+		at, words, main := float64(g.Start), "", 0
+		for c, ns := range g.Causes {
+			if ns > g.Causes[main] {
+				main = c
+			}
+			if ns > 0 {
+				if words != "" {
+					words += ", "
+				}
+				words += report.StepCauses[c] + " " + unit.Format(float64(ns), report.Nanoseconds)
+			}
+		}
+		first := -1
+		for c, ns := range g.Causes {
+			if ns <= 0 {
+				continue
+			}
+			used[report.StepCauses[c]] = true
+			l.Marks = append(l.Marks, doc.Mark{Start: at, Length: float64(ns), Colour: report.StepCauses[c],
+				Name: "idle", Text: "gap of " + unit.Format(float64(g.Duration()), report.Nanoseconds) + ": " + words})
+			if c == main {
+				first = len(l.Marks) - 1
+			}
+			at += float64(ns)
+		}
+		if first >= 0 && labelled[i] {
+			l.Marks[first].Label = unit.Format(float64(g.Duration()), report.Nanoseconds) + " idle, " + report.StepCauses[main]
+		}
+	}
+	return l
+}

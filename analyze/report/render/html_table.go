@@ -1,0 +1,104 @@
+package render
+
+import (
+	"math"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/doc"
+)
+
+func (p *page) table(t doc.Table) {
+	if len(t.Columns) == 0 {
+		return
+	}
+	view := struct {
+		blockView
+		Label, Class string
+		HasHead      bool
+		File         string
+		Rows, Foot   markup
+	}{blockView: blockView{p, t}, Label: "Table", Class: primaryClass(t.Columns)}
+	if t.ID != "" {
+		view.Label = "Table: " + strings.ReplaceAll(t.ID, "_", " ")
+	}
+	if dest, ok := safeDest(t.File); ok && t.File != "" {
+		view.File = dest
+	}
+	for _, c := range t.Columns {
+		view.HasHead = view.HasHead || c.Title != ""
+	}
+	view.Rows = p.capture(func() {
+		for i, row := range t.Rows {
+			id := ""
+			if i < len(t.RowIDs) {
+				id = anchor(t.RowIDs[i])
+			}
+			p.row(t.Columns, row, id, i)
+		}
+	})
+	view.Foot = p.capture(func() {
+		for _, row := range t.Foot {
+			p.row(t.Columns, row, "", -1)
+		}
+	})
+	p.execute("table", view)
+}
+
+// primaryClass tells the style sheet how many columns of a table are in sight at first: all before those that are marked
+// as detail, where these come last. Empty: all of them.
+func primaryClass(columns []doc.Column) string {
+	n := len(columns)
+	for n > 0 && columns[n-1].Wide {
+		n--
+	}
+	if n == len(columns) || n == 0 || n > maxPrimary {
+		return ""
+	}
+	return string("p" + num(n))
+}
+
+// maxPrimary is the largest number of primary columns that the style sheet has a rule for.
+const maxPrimary = 9
+
+// row writes a row; i is its number among the entries, -1 for a row of the foot.
+func (p *page) row(columns []doc.Column, row []doc.Cell, id string, i int) {
+	p.put("<tr")
+	if id != "" {
+		p.put(" id=\"" + escape(id) + "\"")
+	}
+	p.put(">")
+	for k, c := range columns {
+		if c.Align == doc.Right { // most of them are numbers: what is not has a class
+			p.put("<td>")
+		} else {
+			p.put("<td class=\"l\">")
+		}
+		if k < len(row) {
+			p.spans(row[k])
+		}
+		if i >= 0 && i < len(c.Bars) && c.Bars[i] != 0 {
+			p.cellBar(c.Bars[i], c.Bars)
+		}
+		p.put("</td>")
+	}
+	p.put("</tr>\n")
+}
+
+// cellBar draws a bar below a number: from the left, or to both sides of the middle where the column has bars to the left.
+func (p *page) cellBar(v float64, column []float64) {
+	twoSided := false
+	for _, b := range column {
+		twoSided = twoSided || b < 0
+	}
+	v = math.Max(-1, math.Min(v, 1))
+	switch {
+	case !twoSided:
+		p.put("<svg class=\"cb\" aria-hidden=\"true\"><rect width=\"" + percent(v, 1) + "\" height=\"3\"/></svg>")
+	case v < 0:
+		p.put("<svg class=\"cb\" aria-hidden=\"true\"><rect x=\"" + percent(0.5+v/2, 1) + "\" width=\"" + percent(-v/2, 1) +
+			"\" height=\"3\" class=\"good\"/></svg>")
+	default:
+		p.put("<svg class=\"cb\" aria-hidden=\"true\"><rect x=\"50%\" width=\"" + percent(v/2, 1) +
+			"\" height=\"3\" class=\"bad\"/></svg>")
+	}
+}

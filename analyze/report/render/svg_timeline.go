@@ -1,0 +1,226 @@
+package render
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+)
+
+// Sizes and bounds of a timeline. Marks beyond mostMarks, the shortest ones, and those that nobody could point at are
+// drawn as one path per colour, without words of their own.
+const (
+	laneRow   = 18
+	laneHead  = 16
+	joinRow   = 30
+	labelRow  = 14
+	mostMarks = 350
+	leastMark = 0.0005 // of the axis
+	namedMark = 0.07   // of the axis, from which a mark bears its name
+	edgedMark = 0.005  // likewise, an edge
+	maxLabels = 5
+	axisRow   = 18
+	markName  = 60 // characters of a name
+)
+
+// timeline draws the lanes below each other, with their axis on top: places along it are percentages, so that it can be
+// read at any width and the script can widen it.
+func (p *page) timeline(t doc.Timeline) {
+	marks := 0
+	for i := range t.Lanes {
+		marks += len(t.Lanes[i].Marks)
+	}
+	if !(t.Length > 0) || marks == 0 {
+		return
+	}
+	least := leastShown(&t)
+	height, tops := axisRow, make([]int, len(t.Lanes))
+	for i := range t.Lanes {
+		tops[i] = height
+		height += laneHeight(&t.Lanes[i])
+	}
+	p.put("<figure class=\"step\" id=\"" + escape(p.unique("step-"+anchor(t.ID))) + "\"><figcaption>" + text(t.Title) +
+		"</figcaption>\n<div class=\"wide\"><svg width=\"100%\" height=\"" + num(height) + "\" role=\"img\" aria-label=\"" +
+		text(t.Title+": "+describeLanes(&t)) + "\">")
+	p.timelineAxis(&t, height)
+	for i := range t.Lanes {
+		p.lane(&t, &t.Lanes[i], tops[i], least)
+	}
+	p.put("</svg></div>\n")
+	p.legend(t.Legend, partColour)
+	if len(t.Note) > 0 {
+		p.put("<p class=\"muted\">")
+		p.spans(t.Note)
+		p.put("</p>\n")
+	}
+	p.put("</figure>\n")
+}
+
+// leastShown is the length from which marks are shapes of their own.
+func leastShown(t *doc.Timeline) float64 {
+	var lengths []float64
+	for i := range t.Lanes {
+		for k := range t.Lanes[i].Marks {
+			lengths = append(lengths, t.Lanes[i].Marks[k].Length)
+		}
+	}
+	least := leastMark * t.Length
+	if len(lengths) > mostMarks {
+		slices.SortFunc(lengths, func(a, b float64) int { return cmp.Compare(b, a) })
+		least = max(least, lengths[mostMarks])
+	}
+	return least
+}
+
+func laneHeight(l *doc.Lane) int {
+	if len(l.Joins) > 0 {
+		return joinRow
+	}
+	h := laneHead + max(l.Rows, 1)*laneRow + 4
+	if slices.ContainsFunc(l.Marks, func(m doc.Mark) bool { return m.Label != "" }) {
+		h += labelRow * labelLines(l)
+	}
+	return h
+}
+
+// labelLines are how many labels a lane has, which stand on lines of their own.
+func labelLines(l *doc.Lane) (n int) {
+	for i := range l.Marks {
+		if l.Marks[i].Label != "" {
+			n++
+		}
+	}
+	return min(n, maxLabels)
+}
+
+func describeLanes(t *doc.Timeline) string {
+	words := make([]string, 0, len(t.Lanes))
+	for i := range t.Lanes {
+		if l := &t.Lanes[i]; len(l.Joins) == 0 {
+			words = append(words, Visible(l.Title)+", "+strconv.Itoa(len(l.Marks)))
+		}
+	}
+	return "lanes with their marks: " + strings.Join(words, "; ") + "; from 0 to " + unit.Format(t.Length, t.Unit)
+}
+
+func (p *page) timelineAxis(t *doc.Timeline, height int) {
+	x := axis{low: 0, high: t.Length}
+	ticks := x.ticks()
+	texts := tickTexts(t.Unit, ticks)
+	for i, v := range ticks {
+		at := percent(v, t.Length)
+		p.put("<line class=\"grid\" x1=\"" + at + "\" x2=\"" + at + "\" y1=\"" + num(axisRow-4) + "\" y2=\"" + num(height) +
+			"\"/>")
+		anchor, class := markup("middle"), markup(" class=\"tick\"")
+		switch share := v / t.Length; {
+		case share < 0.03:
+			anchor = "start"
+		case share > 0.95:
+			anchor = "end"
+		}
+		if i%2 == 1 {
+			class = " class=\"tick roomy\""
+		}
+		p.put("<text" + class + " x=\"" + at + "\" y=\"11\" text-anchor=\"" + anchor + "\">" + text(texts[i]) + "</text>")
+	}
+}
+
+func (p *page) lane(t *doc.Timeline, l *doc.Lane, top int, least float64) {
+	if len(l.Joins) > 0 {
+		p.put("<g class=\"join\">")
+		for _, j := range l.Joins {
+			p.put("<line x1=\"" + percent(j.From, t.Length) + "\" y1=\"" + num(top) + "\" x2=\"" + percent(j.To, t.Length) +
+				"\" y2=\"" + num(top+joinRow) + "\"/>")
+		}
+		p.put("</g>")
+		return
+	}
+	p.put("<text class=\"lane\" x=\"0\" y=\"" + num(top+12) + "\">" + text(Shorten(Visible(l.Title), p.limit)) + "</text>")
+	small := map[markup]*builder{}
+	var colours []markup
+	for i := range l.Marks {
+		m := &l.Marks[i]
+		class := markColour(m.Colour)
+		y := top + laneHead + m.Row*laneRow
+		if m.Length < least {
+			if small[class] == nil {
+				small[class] = &builder{}
+				colours = append(colours, class)
+			}
+			width := num(max(along(m.Length, t.Length), 2))
+			small[class].put("M" + num(along(m.Start, t.Length)) + " " + num(y-top-laneHead) + "h" + width + "v" +
+				num(laneRow-2) + "h-" + width + "z")
+			continue
+		}
+		p.mark(t, m, y, class)
+	}
+	height := max(l.Rows, 1) * laneRow
+	for _, class := range colours {
+		p.put("<svg y=\"" + num(top+laneHead) + "\" width=\"100%\" height=\"" + num(height) + "\" viewBox=\"0 0 10000 " +
+			num(height) + "\" preserveAspectRatio=\"none\"><path class=\"" + class + "\" d=\"" + small[class].markup() + "\"/></svg>")
+	}
+	p.labels(t, l, top+laneHead+height)
+}
+
+// mark is a shape of its own, with what a pointer over it shows.
+func (p *page) mark(t *doc.Timeline, m *doc.Mark, y int, class markup) {
+	name := Shorten(Visible(m.Name), markName)
+	words := unit.Format(m.Length, t.Unit) + " at " + unit.Format(m.Start, t.Unit) + ", " + unit.Percent(m.Length/t.Length)
+	if m.Text != "" {
+		words += "; " + m.Text
+	}
+	if name != "" {
+		words = name + ": " + words
+	}
+	if m.Length >= edgedMark*t.Length {
+		class += " edge"
+	}
+	p.put("<rect x=\"" + percent(m.Start, t.Length) + "\" y=\"" + num(y) + "\" width=\"" + percent(m.Length, t.Length) +
+		"\" height=\"" + num(laneRow-2) + "\" class=\"" + class + "\">" + tip(words) + "</rect>")
+	if m.Length >= namedMark*t.Length && name != "" {
+		p.put("<svg x=\"" + percent(m.Start, t.Length) + "\" y=\"" + num(y) + "\" width=\"" + percent(m.Length, t.Length) +
+			"\" height=\"" + num(laneRow-2) + "\"><text class=\"in roomy\" x=\"3\" y=\"12\">" + escape(Shorten(name, 36)) +
+			"</text></svg>")
+	}
+}
+
+// labels stand below their lane, a line each, with a stroke up to what they are about.
+func (p *page) labels(t *doc.Timeline, l *doc.Lane, y int) {
+	n := 0
+	for i := range l.Marks {
+		m := &l.Marks[i]
+		if m.Label == "" || n == maxLabels {
+			continue
+		}
+		at, anchor := percent(m.Start+m.Length/2, t.Length), markup("start")
+		line := y + 12 + n*labelRow
+		if (m.Start+m.Length/2)/t.Length > 0.5 {
+			anchor = "end"
+		}
+		p.put("<line class=\"lead\" x1=\"" + at + "\" x2=\"" + at + "\" y1=\"" + num(y-2) + "\" y2=\"" + num(line) + "\"/>" +
+			"<text class=\"label\" x=\"" + at + "\" dx=\"" + map[markup]markup{"start": "4", "end": "-4"}[anchor] + "\" y=\"" +
+			num(line) + "\" text-anchor=\"" + anchor + "\">" + text(m.Label) + "</text>")
+		n++
+	}
+}
+
+// markColour is the colour of a mark: its own, good or bad, or that of a range.
+func markColour(name string) markup {
+	switch name {
+	case "good":
+		return "good"
+	case "bad":
+		return "bad"
+	}
+	if class, ok := fixed[name]; ok {
+		return class
+	}
+	return "range"
+}
+
+// along is a place on an axis of 10,000.
+func along(v, whole float64) int { return int(math.Round(v / whole * 10_000)) }

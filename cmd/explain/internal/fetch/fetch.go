@@ -1,0 +1,133 @@
+// Package fetch brings an input to a file of its own: standard input, and what an https:// address gives, such as a
+// presigned one of an object store. Everything else is a file already. Addresses hold secrets behind their question mark:
+// no error shows it.
+package fetch
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// Remote reports whether an input is no file: it has to be fetched.
+func Remote(in string) bool {
+	return in == "-" || strings.HasPrefix(in, "https://") || strings.HasPrefix(in, "http://")
+}
+
+// Shown is what an input may be called in messages: an address without what may be secret in it.
+func Shown(in string) string {
+	if u, err := url.Parse(in); err == nil && Remote(in) && in != "-" {
+		return u.Scheme + "://" + u.Host + u.EscapedPath()
+	}
+	return in
+}
+
+// Name is the file name of an input.
+func Name(in string) string {
+	if u, err := url.Parse(in); err == nil && Remote(in) && in != "-" {
+		if name := path.Base(u.Path); name != "." && name != "/" {
+			return name
+		}
+		return "download"
+	}
+	if in == "-" {
+		return "stdin"
+	}
+	return filepath.Base(in)
+}
+
+// File is a path with the content of an input, and what removes it again where it was fetched. stdin is what - reads.
+// Without a suffix, a compressed file is still known by its content.
+func File(ctx context.Context, in string, stdin io.Reader) (name string, remove func(), err error) {
+	if !Remote(in) {
+		return in, func() {}, nil
+	}
+	body := io.NopCloser(stdin)
+	if in != "-" {
+		if body, err = get(ctx, in); err != nil {
+			return "", nil, err
+		}
+	}
+	defer body.Close()
+	dir, err := os.MkdirTemp("", "explain-")
+	if err != nil {
+		return "", nil, fmt.Errorf("%s needs a scratch copy, and the temporary folder cannot take it; name another with TMPDIR: %w", Shown(in), err)
+	}
+	remove = func() { os.RemoveAll(dir) }
+	name = filepath.Join(dir, safe(Name(in)))
+	if err := save(name, body); err != nil {
+		remove()
+		return "", nil, fmt.Errorf("cannot copy %s: %w", Shown(in), hide(err))
+	}
+	return name, remove, nil
+}
+
+func save(name string, body io.Reader) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, bufio.NewReaderSize(body, 1<<20))
+	return errors.Join(err, f.Close())
+}
+
+// safe keeps a name to characters that every file system takes.
+func safe(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' || strings.ContainsRune(`/\:*?"<>|`, r) {
+			return '_'
+		}
+		return r
+	}, name)
+	return name[max(0, len(name)-100):]
+}
+
+func get(ctx context.Context, address string) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	if err != nil {
+		return nil, fmt.Errorf("%s is not an address", Shown(address))
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("cannot fetch %s: %w", Shown(address), hide(err))
+	}
+	if resp.StatusCode != http.StatusOK {
+		resp.Body.Close()
+		return nil, fmt.Errorf("cannot fetch %s: the server answered %s; a presigned address may have expired", Shown(address), resp.Status)
+	}
+	if n := resp.ContentLength; n >= 0 {
+		return &whole{resp.Body, n}, nil
+	}
+	return resp.Body, nil
+}
+
+// whole tells a body that was cut off from one that ended.
+type whole struct {
+	io.ReadCloser
+	left int64
+}
+
+func (w *whole) Read(b []byte) (int, error) {
+	n, err := w.ReadCloser.Read(b)
+	if w.left -= int64(n); errors.Is(err, io.EOF) && w.left > 0 {
+		return n, fmt.Errorf("%d bytes are missing", w.left)
+	}
+	return n, err
+}
+
+// hide leaves the address out of an error of net/http.
+func hide(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}

@@ -1,0 +1,114 @@
+package help
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
+)
+
+// flagError says what is wrong with a flag: the nearest name of one that is not known, the form of a value that is not
+// understood.
+func flagError(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		if near := nearest(cmd, unknown.GetSpecifiedName()); near != "" {
+			return usage.Errorf("%w; did you mean --%s?", err, near)
+		}
+	}
+	var value *pflag.InvalidValueError
+	if errors.As(err, &value) {
+		name := "--" + value.GetFlag().Name + " " + value.GetValue()
+		switch value.GetFlag().Value.Type() {
+		case "int", "int64", "uint64":
+			return usage.Errorf("%s: not a whole number", name)
+		case "float64":
+			return usage.Errorf("%s: not a number", name)
+		case "duration":
+			return usage.Errorf("%s: not a time; write it with its unit, such as 1.5s or 200ms", name)
+		case "bool":
+			return usage.Errorf("%s: true or false", name)
+		}
+		return usage.Errorf("%s: %w", name, value.Unwrap())
+	}
+	return usage.Error{Err: err}
+}
+
+// nearest is the visible flag of a command that is fewest edits from a name: at most two, or the name is a part of it.
+func nearest(cmd *cobra.Command, name string) string {
+	best, least := "", 3
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		n := edits(name, f.Name)
+		if len(name) > 3 && strings.Contains(f.Name, name) {
+			n = min(n, 2)
+		}
+		if n < least && n < len(f.Name) {
+			best, least = f.Name, n
+		}
+	})
+	return best
+}
+
+// edits is the Levenshtein distance of two words.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			n := before
+			if a[i] != b[j] {
+				n = 1 + min(before, row[j], row[j+1])
+			}
+			before, row[j+1] = row[j+1], n
+		}
+	}
+	return row[len(b)]
+}
+
+// Renamed lets a command take flags under older names too, which help does not show.
+func Renamed(cmd *cobra.Command, names map[string]string) {
+	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if now, ok := names[name]; ok {
+			name = now
+		}
+		return pflag.NormalizedName(name)
+	})
+}
+
+// Choice is the value of a flag that is one of a few words.
+type Choice struct {
+	Value *string
+	Of    []string
+}
+
+func (c Choice) String() string {
+	if c.Value == nil {
+		return ""
+	}
+	return *c.Value
+}
+
+// Type is the placeholder in help texts.
+func (c Choice) Type() string { return "WORD" }
+
+// Set takes one of the words.
+func (c Choice) Set(s string) error {
+	for _, word := range c.Of {
+		if s == word {
+			*c.Value = s
+			return nil
+		}
+	}
+	return fmt.Errorf("it is one of %s", strings.Join(c.Of, ", "))
+}

@@ -1,0 +1,156 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/nsys-llm/explain/analyze/report/render"
+)
+
+// Unknown is something that cannot be known, in the one shape that all tools use.
+type Unknown struct {
+	What string `json:"what"` // a metric, a section, a change
+	Code string `json:"code"` // a reason: explain doc CODE
+	Why  string `json:"why"`
+	Do   string `json:"do"` // what would make it known; empty where nothing would
+}
+
+// Next is a call that goes on from an answer.
+type Next struct {
+	Tool      string         `json:"tool"`
+	Arguments map[string]any `json:"arguments"`
+	Why       string         `json:"why"`
+}
+
+// answer is the content of one answer: facts, lists whose rows can be left out, what is unknown, what to ask next.
+type answer struct {
+	fields []field
+}
+
+type field struct {
+	name  string
+	value json.RawMessage
+	rows  []json.RawMessage // of a list
+	list  bool
+	least int // rows that stay
+	left  int // rows left out, those that were never put in among them
+}
+
+// put adds a fact.
+func (a *answer) put(name string, value any) {
+	a.fields = append(a.fields, field{name: name, value: encode(value)})
+}
+
+// add adds a list of which at least some rows stay, and more is how many rows it has beyond those given.
+func add[T any](a *answer, name string, rows []T, more int) {
+	f := field{name: name, list: true, left: more}
+	for i := range rows {
+		f.rows = append(f.rows, encode(rows[i]))
+	}
+	a.fields = append(a.fields, f)
+}
+
+// text is the answer as JSON of at most [MaxAnswer] bytes: rows at the end of the longest list are left out until it is.
+func (a *answer) text(unknown []Unknown, next []Next) string {
+	add(a, "unknown", unknown, 0)
+	add(a, "next", next, 0)
+	for {
+		out := a.json()
+		if len(out) <= MaxAnswer {
+			return string(out)
+		}
+		longest, most := -1, 0
+		for i := range a.fields {
+			size := 0
+			for _, r := range a.fields[i].rows {
+				size += len(r)
+			}
+			if size > most {
+				longest, most = i, size
+			}
+		}
+		if longest < 0 { // facts alone are too long: they are never, texts are cut
+			return `{"unknown":[{"what":"the answer","code":"too_long","why":"it does not fit","do":""}]}`
+		}
+		f := &a.fields[longest]
+		drop := max(1, len(f.rows)/8)
+		f.rows = f.rows[:len(f.rows)-drop]
+		f.left += drop
+	}
+}
+
+func (a *answer) json() []byte {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i := range a.fields {
+		f := &a.fields[i]
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.Quote(f.name) + ":")
+		if !f.list {
+			b.Write(f.value)
+			continue
+		}
+		b.WriteByte('[')
+		for j, row := range f.rows {
+			if j > 0 {
+				b.WriteByte(',')
+			}
+			b.Write(row)
+		}
+		b.WriteByte(']')
+		if f.left > 0 {
+			b.WriteString("," + strconv.Quote(f.name+"_left_out") + ":" + strconv.Itoa(f.left))
+		}
+	}
+	b.WriteByte('}')
+	return b.Bytes()
+}
+
+// encode is a value as JSON; what cannot be one, NaN say, is null.
+func encode(v any) json.RawMessage {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return json.RawMessage("null")
+	}
+	return bytes.TrimSpace(b.Bytes())
+}
+
+// maxText is how many bytes of one text an answer holds.
+const maxText = 480
+
+// plain makes text of a capture fit for an answer: visible and short.
+func plain(s string) string { return upTo(maxText, s) }
+
+func upTo(most int, s string) string {
+	s = render.Visible(s)
+	if len(s) <= most {
+		return s
+	}
+	cut := most
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "…"
+}
+
+// short is a number with seven digits that count, so that 1/3 does not take 18 bytes; whole numbers stay whole.
+func short(v *float64) any {
+	switch {
+	case v == nil || math.IsNaN(*v) || math.IsInf(*v, 0):
+		return nil
+	case *v == math.Trunc(*v) && math.Abs(*v) < 1e15:
+		return int64(*v)
+	}
+	r, err := strconv.ParseFloat(strconv.FormatFloat(*v, 'g', 7, 64), 64)
+	if err != nil {
+		return nil
+	}
+	return r
+}

@@ -1,0 +1,271 @@
+package mcp
+
+import (
+	"context"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/diff/render"
+)
+
+// parts of a comparison that the tool changes takes.
+var parts = []string{"numbers", "attribution", "kernels", "calls", "structure", "gates", "kinds", "environment", "unjudged"}
+
+// change is one row of a comparison in an answer.
+type change struct {
+	Key   string `json:"key"`
+	Kind  string `json:"kind,omitempty"` // of an attribution row
+	Unit  string `json:"unit,omitempty"`
+	Base  any    `json:"base"`
+	Head  any    `json:"head"`
+	Delta any    `json:"delta,omitempty"`
+	Ratio any    `json:"ratio,omitempty"` // head over base
+	Share any    `json:"share_of_change,omitempty"`
+	Class string `json:"class,omitempty"`
+	// of kernels and calls
+	BaseRuns any    `json:"base_runs,omitempty"`
+	HeadRuns any    `json:"head_runs,omitempty"`
+	Paired   string `json:"paired_by,omitempty"`
+	// of gates, and of rows where it says more than the numbers
+	Rule    string `json:"rule,omitempty"`
+	Verdict string `json:"verdict,omitempty"`
+	Text    string `json:"text,omitempty"`
+}
+
+func (s *Server) compare(ctx context.Context, a arguments) (string, error) {
+	c, err := s.comparison(ctx, a)
+	if err != nil {
+		return "", err
+	}
+	var out answer
+	out.put("verdict", c.Verdict)
+	out.put("line", plain(render.OneLine(c)))
+	out.put("cause", upTo(3*maxText, c.Cause))
+	out.put("comparable", c.Comparable)
+	out.put("identical", c.Identical)
+	out.put("unit", map[string]any{"kind": c.Unit.Kind, "name": plain(c.Unit.Name), "phase": c.Unit.Phase, "base_n": c.Unit.BaseN, "head_n": c.Unit.HeadN})
+	out.put("smallest_loss_that_would_have_failed", short(c.Resolution))
+	add(&out, "numbers", numbers(c), 0)
+	add(&out, "attribution", attribution(c, func(r *comparison.AttributionRow) bool {
+		return r.Kind == comparison.KindClass || r.Kind == comparison.KindCause || largest(c, r)
+	}), 0)
+	add(&out, "structure", structure(c), 0)
+	var warnings []any
+	for _, w := range c.Warnings {
+		warnings = append(warnings, map[string]any{"code": w.Code, "text": plain(w.Text)})
+	}
+	add(&out, "warnings", warnings, 0)
+	var differ []string
+	for _, r := range c.Residue {
+		differ = append(differ, plain(r.Field+": "+r.Base+" → "+r.Head))
+	}
+	add(&out, "differs_and_was_not_compared", differ, 0)
+	next := []Next{{"changes", s.sides(a, "kernels"), "kernel by kernel"}}
+	if len(c.API) > 0 {
+		next = append(next, Next{"changes", s.sides(a, "calls"), "what the host does: launches, blocking calls, copies"})
+	}
+	if !c.Comparable && len(c.Reasons) > 0 {
+		next = []Next{{"doc", map[string]any{"name": string(c.Reasons[0].Code)}, "what the reason means"}}
+	}
+	return out.text(unknowns(c), next), nil
+}
+
+// sides are the arguments of a call about the same comparison.
+func (s *Server) sides(a arguments, part string) map[string]any {
+	if a.File != "" {
+		return map[string]any{"file": a.File, "part": part}
+	}
+	return map[string]any{"base": []string(a.Base), "head": []string(a.Head), "part": part}
+}
+
+// unknowns are what the comparison cannot say: its reasons, and rows and gates that are not settled.
+func unknowns(c *comparison.Comparison) []Unknown {
+	var list []Unknown
+	add := func(what string, code comparison.Code, why, do string) {
+		list = append(list, Unknown{plain(what), string(code), plain(why), do})
+	}
+	for _, r := range c.Reasons {
+		add("the comparison", r.Code, r.Text, "")
+	}
+	for i := range c.Primary {
+		r := &c.Primary[i]
+		if r.Class != comparison.Unsettled {
+			continue
+		}
+		do := ""
+		if r.NeedCaptures != nil {
+			do = "capture " + string(encode(*r.NeedCaptures)) + " times a side"
+		}
+		add(report.MetricKey(r.Metric, r.Labels), r.Code, r.Why, do)
+	}
+	for i := range c.Gates {
+		if g := &c.Gates[i]; g.Verdict == comparison.Inconclusive && c.Row(g.Metric) == nil {
+			add("rule "+g.Rule+" on "+report.MetricKey(g.Metric, g.Labels), g.Code, g.Reason, "")
+		}
+	}
+	return list
+}
+
+// largest reports whether a row is one of the kernels that changed most: a tenth of the change or more.
+func largest(c *comparison.Comparison, r *comparison.AttributionRow) bool {
+	share := shareOf(c, r)
+	return r.Kind == comparison.KindKernel && share != nil && (*share >= 0.1 || *share <= -0.1)
+}
+
+func shareOf(c *comparison.Comparison, r *comparison.AttributionRow) *float64 {
+	if c.Attribution.TotalDelta == 0 {
+		return nil
+	}
+	v := r.Delta / c.Attribution.TotalDelta
+	return &v
+}
+
+func numbers(c *comparison.Comparison) []change {
+	var list []change
+	for i := range c.Primary {
+		r := &c.Primary[i]
+		list = append(list, change{Key: plain(report.MetricKey(r.Metric, r.Labels)), Kind: r.Kind, Unit: r.Unit, Base: short(r.Base), Head: short(r.Head),
+			Delta: short(r.Delta), Ratio: short(r.Ratio), Class: string(r.Class)})
+	}
+	return list
+}
+
+func attribution(c *comparison.Comparison, keep func(*comparison.AttributionRow) bool) []change {
+	var list []change
+	for i := range c.Attribution.Rows {
+		r := &c.Attribution.Rows[i]
+		if keep(r) {
+			list = append(list, change{Key: plain(r.ID), Kind: r.Kind, Unit: report.Nanoseconds, Base: short(&r.Base), Head: short(&r.Head),
+				Delta: short(&r.Delta), Share: short(shareOf(c, r))})
+		}
+	}
+	return list
+}
+
+func structure(c *comparison.Comparison) []change {
+	var list []change
+	for i := range c.Structure {
+		r := &c.Structure[i]
+		list = append(list, change{Key: plain(r.ID), Base: short(r.Base), Head: short(r.Head), Class: string(r.Class), Text: plain(r.Text)})
+	}
+	return list
+}
+
+func kernels(c *comparison.Comparison) []change {
+	var list []change
+	for i := range c.Kernels {
+		k := &c.Kernels[i]
+		key, note := name(k.BaseShort, k.BaseName), plain(k.Note)
+		if head := name(k.HeadShort, k.HeadName); head != key {
+			key = strings.Trim(key+" → "+head, " →")
+		}
+		list = append(list, change{Key: key, Unit: report.Nanoseconds, Base: short(k.Base), Head: short(k.Head), Delta: short(&k.Delta), Ratio: short(k.Ratio),
+			Class: string(k.Class), BaseRuns: short(k.BaseCount), HeadRuns: short(k.HeadCount), Paired: k.PairedBy, Text: note})
+	}
+	return list
+}
+
+// name of a kernel, as displayed where that is known.
+func name(displayed, full *string) string {
+	switch {
+	case displayed != nil:
+		return plain(*displayed)
+	case full != nil:
+		return plain(*full)
+	}
+	return ""
+}
+
+func calls(c *comparison.Comparison) []change {
+	var list []change
+	for i := range c.API {
+		r := &c.API[i]
+		list = append(list, change{Key: plain(r.Name), Kind: r.Kind, Unit: report.Nanoseconds, Base: short(r.BaseTime), Head: short(r.HeadTime), Ratio: short(r.Ratio),
+			Class: string(r.Class), BaseRuns: short(r.BaseCount), HeadRuns: short(r.HeadCount), Text: "ratio is of the mean time of one call"})
+	}
+	return list
+}
+
+func gates(c *comparison.Comparison) []change {
+	var list []change
+	for _, v := range []comparison.Verdict{comparison.Fail, comparison.Inconclusive, comparison.Warn, comparison.Error, comparison.Pass} {
+		for i := range c.Gates {
+			if g := &c.Gates[i]; g.Verdict == v {
+				list = append(list, change{Key: plain(report.MetricKey(g.Metric, g.Labels)), Rule: plain(g.Rule), Verdict: string(g.Verdict), Base: short(g.Base),
+					Head: short(g.Head), Ratio: short(g.Ratio), Class: string(g.Class), Text: plain(g.Reason)})
+			}
+		}
+	}
+	return list
+}
+
+func (s *Server) changes(ctx context.Context, a arguments) (string, error) {
+	c, err := s.comparison(ctx, a)
+	if err != nil {
+		return "", err
+	}
+	var list []change
+	switch a.Part {
+	case "numbers":
+		list = numbers(c)
+	case "attribution":
+		list = attribution(c, func(*comparison.AttributionRow) bool { return true })
+	case "kernels":
+		list = kernels(c)
+	case "calls":
+		list = calls(c)
+	case "structure":
+		list = structure(c)
+	case "gates":
+		list = gates(c)
+	case "kinds":
+		for i := range c.Mix {
+			m := &c.Mix[i]
+			base, head := float64(m.BaseCount), float64(m.HeadCount)
+			list = append(list, change{Key: kindKey(m), Unit: report.Nanoseconds, Base: short(m.BaseTime), Head: short(m.HeadTime), Ratio: short(m.Ratio),
+				BaseRuns: short(&base), HeadRuns: short(&head)})
+		}
+	case "environment":
+		for _, r := range c.Residue {
+			list = append(list, change{Key: plain(r.Field), Base: plain(r.Base), Head: plain(r.Head)})
+		}
+	case "unjudged":
+		for i := range c.Unjudged {
+			r := &c.Unjudged[i]
+			list = append(list, change{Key: plain(r.ID), Unit: r.Unit, Base: short(&r.Base), Head: short(&r.Head), Delta: short(&r.Delta), Ratio: short(r.Ratio), Text: plain(r.Text)})
+		}
+	default:
+		return "", &rpcError{codeParams, "part is one of " + strings.Join(parts, ", ")}
+	}
+	var kept []change
+	more := 0
+	for _, row := range list {
+		switch {
+		case !matches(row.Key+" "+row.Text+" "+row.Rule, a.Match):
+		case len(kept) < a.Limit:
+			kept = append(kept, row)
+		default:
+			more++
+		}
+	}
+	var out answer
+	out.put("part", a.Part)
+	add(&out, "rows", kept, more)
+	var unknown []Unknown
+	if len(list) == 0 {
+		unknown = unknowns(c)
+	}
+	return out.text(unknown, []Next{{"doc", map[string]any{"name": "diff"}, "how to read a comparison"}}), nil
+}
+
+func kindKey(m *comparison.Mix) string {
+	key := m.Phase
+	if m.Batch != nil {
+		key += " batch=" + string(encode(*m.Batch))
+	}
+	if m.Tokens != nil {
+		key += " tokens=" + string(encode(*m.Tokens))
+	}
+	return plain(key)
+}

@@ -1,0 +1,318 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/cmd/explain/internal/docs"
+)
+
+// keyMetrics are the numbers that say most of a capture, by id; of each the first few by label.
+var keyMetrics = []string{
+	"unit.time", "unit.count", "gpu.window", "gpu.idle_ratio", "gpu.compute_time", "gpu.exposed_comm_time", "gpu.exposed_copy_time",
+	"gpu.idle_time", "kernel.total_time", "kernel.count", "launch.count", "launch.api_time", "sync.blocked_time",
+	"memcpy.bytes", "graph.coverage", "nvtx.coverage",
+}
+
+// value is one metric in an answer.
+type value struct {
+	Key    string `json:"key"` // id{labels}: the same in every report
+	Value  any    `json:"value"`
+	Unit   string `json:"unit"`
+	N      int64  `json:"n,omitempty"`
+	P50    any    `json:"p50,omitempty"`
+	P90    any    `json:"p90,omitempty"`
+	P99    any    `json:"p99,omitempty"`
+	Mean   any    `json:"mean,omitempty"`
+	Tables string `json:"tables,omitempty"` // that it stands on
+}
+
+func valueOf(m *report.Metric, sources bool) value {
+	v := value{Key: plain(report.MetricKey(m.ID, m.Labels)), Value: short(m.Value), Unit: m.Unit, N: m.N}
+	if s := m.Summary; s != nil {
+		v.P50, v.P90, v.P99, v.Mean = short(&s.P50), short(&s.P90), short(&s.P99), short(&s.Mean)
+	}
+	if sources {
+		v.Tables = strings.Join(m.Source.Tables, ", ")
+	}
+	return v
+}
+
+// finding is one finding in an answer.
+type finding struct {
+	ID       string   `json:"id"`
+	Severity string   `json:"severity"`
+	Title    string   `json:"title"`
+	Worth    any      `json:"worth_ns,omitempty"` // at most, of the time in of_ns
+	Of       any      `json:"of_ns,omitempty"`
+	Units    int64    `json:"units,omitempty"`
+	Evidence []string `json:"evidence"`
+	Advice   []string `json:"advice"`
+}
+
+func (s *Server) report(ctx context.Context, a arguments) (string, error) {
+	r, err := s.load(ctx, a.File)
+	if err != nil {
+		return "", err
+	}
+	var out answer
+	out.put("name", plain(r.Trace.Name))
+	out.put("window", map[string]any{"length_ns": r.Window.Length, "mode": r.Window.Mode, "why": plain(r.Window.Why)})
+	var gpus []string
+	for _, g := range r.Environment.GPUs {
+		name := "not stated"
+		if g.Name != nil {
+			name = plain(*g.Name)
+		}
+		gpus = append(gpus, name)
+	}
+	out.put("gpus", gpus)
+	unit := map[string]any{"kind": r.Unit.Kind, "name": plain(r.Unit.Name), "why": plain(r.Unit.Why), "coverage": short(r.Unit.Coverage)}
+	out.put("unit_of_work", unit)
+	var kinds []any
+	for i := range r.Unit.Groups {
+		g := &r.Unit.Groups[i]
+		kinds = append(kinds, map[string]any{"phase": g.Phase, "batch": g.Batch, "tokens": g.Tokens, "count": g.Count, "kernels": g.Kernels, "main": g.Main})
+	}
+	add(&out, "kinds_of_unit", kinds, 0)
+	var warnings []any
+	for _, w := range r.Warnings {
+		warnings = append(warnings, map[string]any{"code": w.Code, "text": plain(w.Text)})
+	}
+	add(&out, "warnings", warnings, 0)
+	add(&out, "findings", findings(r), 0)
+	var numbers []value
+	for _, id := range keyMetrics {
+		n := 0
+		for i := range r.Metrics {
+			m := &r.Metrics[i]
+			if m.ID == id && n < 4 && len(m.Labels) <= 1 {
+				numbers = append(numbers, valueOf(m, false))
+				n++
+			}
+		}
+	}
+	add(&out, "key_numbers", numbers, 0)
+	var unknown []Unknown
+	for i := range r.Sections {
+		if sec := &r.Sections[i]; sec.Status != report.OK {
+			unknown = append(unknown, Unknown{"section " + sec.ID, string(sec.Status), plain(sec.Reason), ""})
+		}
+	}
+	if r.Unit.Kind == "none" {
+		unknown = append(unknown, Unknown{"unit of work", "no_unit", plain(r.Unit.Why), "explain TRACE --unit 'nvtx:REGEX'"})
+	}
+	next := []Next{{"table", map[string]any{"file": a.File, "table": "kernels"}, "which kernels take the time"}}
+	if len(r.Findings) > 0 {
+		next = append(next, Next{"doc", map[string]any{"name": r.Findings[0].ID}, "what the first finding means and what to do"})
+	}
+	return out.text(unknown, next), nil
+}
+
+func findings(r *report.Report) []finding {
+	var list []finding
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		one := finding{ID: f.ID, Severity: string(f.Severity), Title: plain(f.Title), Evidence: []string{}, Advice: []string{}}
+		if f.Worth != nil {
+			one.Worth, one.Of, one.Units = f.Worth.Time, f.Worth.Of, f.Worth.Units
+		}
+		for _, e := range f.Evidence[:min(len(f.Evidence), 3)] {
+			text := plain(report.MetricKey(e.ID, e.Labels))
+			if m := r.Find(e.ID, e.Labels); m != nil && m.Value != nil {
+				text += " = " + string(encode(short(m.Value))) + " " + m.Unit
+			}
+			one.Evidence = append(one.Evidence, text)
+		}
+		for _, t := range f.Advice[:min(len(f.Advice), 2)] {
+			one.Advice = append(one.Advice, plain(t))
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+func (s *Server) metrics(ctx context.Context, a arguments) (string, error) {
+	r, err := s.load(ctx, a.File)
+	if err != nil {
+		return "", err
+	}
+	id := a.ID
+	if m, _, ok := docs.Metric(id); ok { // unit.time.p50: the statistic is beside the value
+		id = m.ID
+	}
+	var found []*report.Metric
+	exact := false
+	for i := range r.Metrics {
+		m := &r.Metrics[i]
+		if strings.HasPrefix(m.ID, id) && matches(report.MetricKey(m.ID, m.Labels), a.Match) {
+			found = append(found, m)
+			exact = exact || m.ID == id
+		}
+	}
+	if exact { // the metric, not those whose ids go on
+		found = slices.DeleteFunc(found, func(m *report.Metric) bool { return m.ID != id })
+	}
+	slices.SortStableFunc(found, func(a, b *report.Metric) int {
+		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(len(a.Labels), len(b.Labels)), cmp.Compare(number(b), number(a)))
+	})
+	var out answer
+	var unknown []Unknown
+	var list []value
+	for _, m := range found[:min(len(found), a.Limit)] {
+		list = append(list, valueOf(m, true))
+		if m.Value == nil {
+			unknown = append(unknown, Unknown{plain(report.MetricKey(m.ID, m.Labels)), "null", "the capture does not say", ""})
+		}
+	}
+	if len(found) == 0 {
+		unknown = append(unknown, missingMetric(r, a.ID))
+	}
+	add(&out, "metrics", list, max(0, len(found)-len(list)))
+	return out.text(unknown, []Next{{"doc", map[string]any{"name": cmp.Or(a.ID, "report")}, "what it measures"}}), nil
+}
+
+func number(m *report.Metric) float64 {
+	if m.Value == nil {
+		return -1
+	}
+	return *m.Value
+}
+
+// missingMetric says why a report has no metric of an id: its section, where one is known.
+func missingMetric(r *report.Report, id string) Unknown {
+	m, _, ok := docs.Metric(id)
+	if !ok {
+		return Unknown{plain(id), "no_such_name", "no metric has this id or begins with it", "ask doc for the pages"}
+	}
+	for i := range r.Sections {
+		sec := &r.Sections[i]
+		if slices.Contains(m.Sections, sec.ID) && sec.Status != report.OK {
+			return Unknown{m.ID, string(sec.Status), "section " + sec.ID + ": " + plain(sec.Reason), ""}
+		}
+	}
+	return Unknown{m.ID, "missing_metric", "this capture holds nothing of the kind", ""}
+}
+
+func (s *Server) table(ctx context.Context, a arguments) (string, error) {
+	r, err := s.load(ctx, a.File)
+	if err != nil {
+		return "", err
+	}
+	var out answer
+	if a.Table == "" {
+		var list []string
+		for i := range r.Sections {
+			for j := range r.Sections[i].Tables {
+				if t := &r.Sections[i].Tables[j]; len(t.Rows) > 0 {
+					list = append(list, t.ID+": "+t.Title)
+				}
+			}
+		}
+		add(&out, "tables", list, 0)
+		return out.text(nil, nil), nil
+	}
+	for i := range r.Sections {
+		sec := &r.Sections[i]
+		for j := range sec.Tables {
+			if sec.Tables[j].ID == a.Table {
+				return s.rows(&out, sec, &sec.Tables[j], a)
+			}
+		}
+	}
+	unknown := Unknown{"table " + plain(a.Table), "no_such_name", "this report has no such table", "ask table without a name for the list"}
+	for i := range r.Sections {
+		if sec := &r.Sections[i]; sec.ID == a.Table {
+			unknown = Unknown{"section " + sec.ID, string(sec.Status), cmp.Or(plain(sec.Reason), "it has no table of that name"), ""}
+			var names []string
+			for j := range sec.Tables {
+				names = append(names, sec.Tables[j].ID)
+			}
+			if len(names) > 0 {
+				unknown.Do = "ask for one of its tables: " + strings.Join(names, ", ")
+			}
+		}
+	}
+	return out.text([]Unknown{unknown}, []Next{{"table", map[string]any{"file": a.File}, "the tables of this report"}}), nil
+}
+
+// rows answers with the rows of a table that were asked for.
+func (s *Server) rows(out *answer, sec *report.Section, t *report.Table, a arguments) (string, error) {
+	var columns []any
+	sortBy := -1
+	for i, c := range t.Columns {
+		columns = append(columns, map[string]any{"id": c.ID, "title": c.Title, "unit": c.Unit})
+		if c.ID == a.Sort {
+			sortBy = i
+		}
+	}
+	var unknown []Unknown
+	if a.Sort != "" && sortBy < 0 {
+		unknown = append(unknown, Unknown{"column " + plain(a.Sort), "no_such_name", "the table has no such column", "choose one of columns"})
+	}
+	rows := slices.Clone(t.Rows)
+	if t.Others && len(rows) > 0 {
+		rows = rows[:len(rows)-1] // of those that the table leaves out; added below
+	}
+	if sortBy >= 0 {
+		slices.SortStableFunc(rows, func(x, y []report.Cell) int {
+			a, _ := x[sortBy].Num()
+			b, _ := y[sortBy].Num()
+			return cmp.Compare(b, a)
+		})
+	}
+	type line struct {
+		Key   string        `json:"key"` // texts of the row: the same in every report
+		Cells []report.Cell `json:"cells"`
+	}
+	var list []line
+	more := 0
+	for _, cells := range rows {
+		key := keyOf(t, cells)
+		switch {
+		case !matches(key, a.Match):
+		case len(list) < a.Limit:
+			list = append(list, line{key, visible(cells)})
+		default:
+			more++
+		}
+	}
+	out.put("section", sec.ID)
+	out.put("total_rows", t.TotalRows)
+	out.put("columns", columns)
+	if t.Others && len(t.Rows) > 0 {
+		out.put("all_other_rows", visible(t.Rows[len(t.Rows)-1]))
+	}
+	add(out, "rows", list, more)
+	return out.text(unknown, []Next{{"doc", map[string]any{"name": sec.ID}, "how the table is computed"}}), nil
+}
+
+// keyOf names a row by what it is of: its texts and its numbers without a unit in columns that name something.
+func keyOf(t *report.Table, cells []report.Cell) string {
+	var parts []string
+	for i, c := range t.Columns {
+		if text, ok := cells[i].Str(); ok && (c.Kind == "name" || c.Kind == "text") && !c.Wide {
+			parts = append(parts, plain(text))
+		} else if n, ok := cells[i].Int(); ok && (c.ID == "device_id" || c.ID == "pid" || c.ID == "stream_id") {
+			parts = append(parts, c.ID+"="+string(encode(n)))
+		}
+	}
+	return strings.Join(parts, " | ")
+}
+
+func visible(cells []report.Cell) []report.Cell {
+	list := slices.Clone(cells)
+	for i, c := range list {
+		if text, ok := c.Str(); ok {
+			list[i] = report.S(plain(text))
+		} else if v, ok := c.Num(); ok {
+			if f, is := short(&v).(float64); is {
+				list[i] = report.F(f)
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,235 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// source gives one report, with names that are hostile, and counts how often it is read.
+type source struct{ reads int }
+
+func (s *source) Report(_ context.Context, path string) (*report.Report, error) {
+	s.reads++
+	if strings.Contains(path, "broken") {
+		return nil, errors.New("broken.sqlite: is not a database\x1b[31m")
+	}
+	idle := 0.25
+	r := &report.Report{Trace: report.Provenance{Name: "a.sqlite"}, Unit: report.Unit{Kind: "none", Why: "nothing repeats"}}
+	for i := range 300 {
+		v := float64(i)
+		r.Metrics = append(r.Metrics, report.Metric{ID: "kernel.total_time", Unit: report.Nanoseconds, Value: &v,
+			Labels: report.Labels{"kernel": fmt.Sprintf("k%03d\x1b[2J%s", i, strings.Repeat("x", 200))}})
+	}
+	r.Metrics = append(r.Metrics, report.Metric{ID: "gpu.idle_ratio", Unit: report.Ratio, Value: &idle, Labels: report.Labels{"device": "0"}})
+	table := report.Table{ID: "kernels", Title: "Kernels", TotalRows: 501, Others: true,
+		Columns: []report.Column{{ID: "kernel_name", Title: "Kernel", Kind: "name"}, {ID: "total", Title: "Total", Kind: "int", Unit: "ns"}}}
+	for i := range int64(500) {
+		table.Rows = append(table.Rows, []report.Cell{report.S(fmt.Sprintf("kernel %d", i)), report.I(i)})
+	}
+	table.Rows = append(table.Rows, []report.Cell{report.S("others"), report.I(7)})
+	r.Sections = []report.Section{{ID: "kernels", Status: report.OK, Tables: []report.Table{table}},
+		{ID: "nvtx", Status: report.Unavailable, Reason: "the capture has no NVTX ranges"}}
+	r.Findings = []report.Finding{{ID: "gpu_idle", Severity: report.High, Title: "The GPU is idle", Advice: []string{"Batch more."},
+		Evidence: []report.MetricRef{{ID: "gpu.idle_ratio", Labels: report.Labels{"device": "0"}}}}}
+	return r, nil
+}
+
+func (s *source) Compare(context.Context, []string, []string) (*comparison.Comparison, error) {
+	s.reads++
+	return &comparison.Comparison{Verdict: comparison.Inconclusive, Cause: "Not comparable",
+		Reasons: []comparison.Reason{{Code: comparison.NoUnit, Text: "no unit of work"}}}, nil
+}
+
+// ask sends lines to a server over a folder with some files and returns its answers by id.
+func ask(t *testing.T, src Source, lines ...string) map[string]response {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"a.sqlite", "broken.sqlite", "b.nsys-rep", "sub/report.json", "other/report.json"} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		text := "{}"
+		if name == "sub/report.json" {
+			text = `{"schema": "explain.report/1"}`
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	outside := filepath.Join(t.TempDir(), "secret.sqlite")
+	if err := os.WriteFile(outside, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, filepath.Join(dir, "link.sqlite")); err != nil {
+		t.Skip(err)
+	}
+	var out bytes.Buffer
+	s := Server{Source: src, Root: dir, Version: "test"}
+	if err := s.Serve(context.Background(), strings.NewReader(strings.Join(lines, "\n")), &out); err != nil {
+		t.Fatal(err)
+	}
+	answers := map[string]response{}
+	for d := json.NewDecoder(&out); d.More(); {
+		var r response
+		if err := d.Decode(&r); err != nil {
+			t.Fatal(err)
+		}
+		answers[string(r.ID)] = r
+	}
+	return answers
+}
+
+// call is one request of a tool.
+func call(id int, tool, arguments string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, id, tool, arguments)
+}
+
+// content is the text of an answer and whether it is of an error.
+func content(t *testing.T, r response) (string, bool) {
+	t.Helper()
+	b, err := json.Marshal(r.Result)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c struct {
+		Content []struct{ Type, Text string }
+		IsError bool
+	}
+	if err := json.Unmarshal(b, &c); err != nil || len(c.Content) != 1 || c.Content[0].Type != "text" {
+		t.Fatalf("%s: %v", b, err)
+	}
+	return c.Content[0].Text, c.IsError
+}
+
+func TestProtocol(t *testing.T) {
+	long := `{"jsonrpc":"2.0","id":9,"method":"` + strings.Repeat("x", maxRequest) + `"}`
+	got := ask(t, &source{},
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2024-11-05"}}`,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+		``,
+		`{"jsonrpc":"2.0","id":"two","method":"initialize","params":{"protocolVersion":"1999-01-01"}}`,
+		`{"jsonrpc":"2.0","id":3,"method":"ping"}`,
+		`{"jsonrpc":"2.0","id":4,"method":"tools/list"}`,
+		`{"jsonrpc":"2.0","id":5,"method":"resources/list"}`,
+		long,
+		`{"jsonrpc":"1.0","id":6,"method":"ping"}`,
+		call(7, "delete", "{}"), call(8, "report", `{"file":"a.sqlite","path":"b"}`), call(10, "report", `{}`), call(11, "report", `{"file":7}`), call(12, "report", `[]`))
+	for id, want := range map[string]string{
+		"1": `"protocolVersion":"2024-11-05"`, `"two"`: `"protocolVersion":"` + protocols[0] + `"`, "3": `"result":{}`, "4": `"readOnlyHint":true`,
+		"5": `"code":-32601`, "null": `"code":-32600`, "6": `"code":-32600`, "7": "there is no tool", "8": "has no argument", "10": "needs the argument file",
+		"11": "of another type", "12": "arguments are a JSON object",
+	} {
+		r, ok := got[id]
+		b, err := json.Marshal(r)
+		if !ok || err != nil || !strings.Contains(string(b), want) {
+			t.Errorf("answer to %s is %s, want %s", id, b, want)
+		}
+	}
+	if len(got) != 12 {
+		t.Errorf("%d answers", len(got))
+	}
+	broken := ask(t, &source{}, `{"jsonrpc"`, `{"jsonrpc":"2.0","id":1,"method":"ping"}`)
+	if broken["null"].Error == nil || broken["null"].Error.Code != codeParse || broken["1"].Error != nil {
+		t.Errorf("%+v", broken)
+	}
+}
+
+func TestFilesStayInside(t *testing.T) {
+	src := &source{}
+	got := ask(t, src, call(1, "files", "{}"), call(2, "report", `{"file":"link.sqlite"}`), call(3, "report", `{"file":"../../etc/passwd"}`),
+		call(4, "report", `{"file":"/etc/passwd"}`), call(5, "report", `{"file":"b.nsys-rep"}`), call(6, "report", `{"file":"broken.sqlite"}`),
+		call(7, "compare", `{"base":"a.sqlite","head":["link.sqlite"]}`), call(8, "report", `{"file":""}`))
+	text, failed := content(t, got["1"])
+	if failed || !strings.HasPrefix(text, `{"captures":["a.sqlite","broken.sqlite","link.sqlite"],"reports":["sub/report.json"],"comparisons":[]`) {
+		t.Errorf("%s", text)
+	}
+	for id, want := range map[string]string{"2": "outside of the folder", "3": "", "4": "outside of the folder", "5": "nsys export", "6": "is not a database",
+		"7": "outside of the folder", "8": "a file name is empty"} {
+		text, failed := content(t, got[id])
+		if !failed || !strings.Contains(text, want) || strings.ContainsRune(text, 0x1b) {
+			t.Errorf("%s: %q (%v), want %s", id, text, failed, want)
+		}
+	}
+	if src.reads != 1 {
+		t.Errorf("%d files were read, one was to be", src.reads)
+	}
+}
+
+// TestAnswersAreBounded: no answer is too long, each is valid JSON with what is unknown and what is next, escape characters
+// are visible, and what was left out is counted.
+func TestAnswersAreBounded(t *testing.T) {
+	src := &source{}
+	got := ask(t, src, call(1, "report", `{"file":"a.sqlite"}`), call(2, "metrics", `{"file":"a.sqlite","id":"kernel.","limit":200}`),
+		call(3, "table", `{"file":"a.sqlite","table":"kernels","limit":200,"sort":"total"}`), call(4, "table", `{"file":"a.sqlite","table":"kernels","match":"KERNEL 49"}`),
+		call(5, "doc", `{"name":"one-capture"}`), call(6, "doc", `{}`), call(7, "doc", `{"name":"nonsense"}`), call(8, "metrics", `{"file":"a.sqlite","id":"nvtx.coverage"}`),
+		call(9, "table", `{"file":"a.sqlite","table":"nvtx"}`), call(10, "compare", `{"base":"a.sqlite","head":"a.sqlite"}`), call(11, "metrics", `{"file":"a.sqlite","id":"gpu.idle_ratio"}`))
+	type answer struct {
+		Metrics []value
+		Rows    []struct {
+			Key   string
+			Cells []any
+		}
+		RowsLeftOut    int `json:"rows_left_out"`
+		MetricsLeftOut int `json:"metrics_left_out"`
+		Unknown        []Unknown
+		Next           []Next
+		Others         []any `json:"all_other_rows"`
+	}
+	answers := map[string]answer{}
+	for id, r := range got {
+		text, failed := content(t, r)
+		var a answer
+		if err := json.Unmarshal([]byte(text), &a); err != nil || failed || len(text) > MaxAnswer || strings.ContainsRune(text, 0x1b) || a.Unknown == nil || a.Next == nil {
+			t.Errorf("answer %s, %d bytes, failed %v, %v: %.300s", id, len(text), failed, err, text)
+		}
+		answers[id] = a
+	}
+	if a := answers["2"]; len(a.Metrics)+a.MetricsLeftOut != 300 || len(a.Metrics) < 20 || *number64(a.Metrics[0].Value) != 299 {
+		t.Errorf("%d metrics and %d left out", len(a.Metrics), a.MetricsLeftOut)
+	}
+	if a := answers["3"]; len(a.Rows)+a.RowsLeftOut != 500 || len(a.Rows) < 100 || a.Rows[0].Key != "kernel 499" || len(a.Others) != 2 {
+		t.Errorf("%d rows and %d left out, %v", len(a.Rows), a.RowsLeftOut, a.Others)
+	}
+	if a := answers["4"]; len(a.Rows) != 11 { // 49 and 490 to 499
+		t.Errorf("%+v", a.Rows)
+	}
+	for id, code := range map[string]string{"1": "unavailable", "7": "no_such_name", "8": "unavailable", "9": "unavailable", "10": "no_unit"} {
+		if a := answers[id]; len(a.Unknown) == 0 || a.Unknown[0].Code != code || a.Unknown[0].Why == "" {
+			t.Errorf("answer %s: %+v, want %s", id, a.Unknown, code)
+		}
+	}
+	if a := answers["11"]; len(a.Metrics) != 1 || a.Metrics[0].Key != "gpu.idle_ratio{device=0}" || *number64(a.Metrics[0].Value) != 0.25 || len(a.Unknown) != 0 {
+		t.Errorf("%+v", a)
+	}
+	if src.reads != 2 {
+		t.Errorf("%d reads: a report is read once", src.reads)
+	}
+}
+
+func number64(v any) *float64 {
+	f, ok := v.(float64)
+	if !ok {
+		f = -1
+	}
+	return &f
+}
+
+func TestShort(t *testing.T) {
+	third, whole, tiny := 1.0/3, 2395438.0, 1e-9
+	for in, want := range map[*float64]string{&third: "0.3333333", &whole: "2395438", &tiny: "1e-9", nil: "null"} {
+		if got := string(encode(short(in))); got != want {
+			t.Errorf("%v: %s, want %s", in, got, want)
+		}
+	}
+}

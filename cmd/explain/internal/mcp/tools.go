@@ -1,0 +1,378 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/cmd/explain/internal/docs"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// tool is one question that can be asked.
+type tool struct {
+	name, about string
+	properties  map[string]any
+	required    []string
+	run         func(s *Server, ctx context.Context, a arguments) (string, error)
+}
+
+// arguments of all tools. A tool reads those that its schema names.
+type arguments struct {
+	File  string `json:"file"`
+	Base  paths  `json:"base"`
+	Head  paths  `json:"head"`
+	ID    string `json:"id"`
+	Table string `json:"table"`
+	Part  string `json:"part"`
+	Match string `json:"match"`
+	Name  string `json:"name"`
+	Limit int    `json:"limit"`
+	Sort  string `json:"sort"`
+}
+
+// paths are one path or several.
+type paths []string
+
+// UnmarshalJSON takes a text or a list of texts.
+func (p *paths) UnmarshalJSON(b []byte) error {
+	var one string
+	if json.Unmarshal(b, &one) == nil {
+		*p = paths{one}
+		return nil
+	}
+	return json.Unmarshal(b, (*[]string)(p))
+}
+
+func text(about string) map[string]any { return map[string]any{"type": "string", "description": about} }
+
+func files(about string) map[string]any {
+	return map[string]any{"description": about, "anyOf": []any{map[string]any{"type": "string"},
+		map[string]any{"type": "array", "items": map[string]any{"type": "string"}}}}
+}
+
+var (
+	fileArgument   = text("a capture (.sqlite), a report.json or the folder of one, as the tool files names them")
+	limitArgument  = map[string]any{"type": "integer", "minimum": 1, "maximum": 200, "description": "rows, 20 by default"}
+	matchArgument  = text("keep rows that hold this text, upper and lower case alike")
+	resultArgument = text("instead of base and head: a comparison.json")
+	baseArgument   = files("the base: one file, or several captures of one commit")
+	headArgument   = files("the head, likewise")
+)
+
+// tools in the order in which an agent uses them.
+var tools []tool
+
+func init() {
+	tools = []tool{
+		{"files", "Lists captures, reports and comparisons.", map[string]any{"match": matchArgument}, nil, (*Server).files},
+		{"report", "Says where the time of one capture goes: window, GPUs, unit of work, key numbers, warnings, findings with advice, and what it cannot say.",
+			map[string]any{"file": fileArgument}, []string{"file"}, (*Server).report},
+		{"metrics", "Values of metrics of one capture, largest first.",
+			map[string]any{"file": fileArgument, "id": text("a metric, or how its id begins: gpu., unit.time"), "match": matchArgument, "limit": limitArgument},
+			[]string{"file", "id"}, (*Server).metrics},
+		{"table", "Rows of a table of one capture's report; without a table, the list of tables.",
+			map[string]any{"file": fileArgument, "table": text("id of a table: kernels, idle_causes, sync"), "match": matchArgument,
+				"sort": text("id of a column, largest first; else the order of the report"), "limit": limitArgument},
+			[]string{"file"}, (*Server).table},
+		{"compare", "Says whether the head is slower than the base per unit of work, by how much, why, and whether that is real.",
+			map[string]any{"base": baseArgument, "head": headArgument, "file": resultArgument}, nil, (*Server).compare},
+		{"changes", "Rows of a comparison: one part of it in full.",
+			map[string]any{"base": baseArgument, "head": headArgument, "file": resultArgument, "part": map[string]any{"type": "string", "enum": parts,
+				"description": "which rows"}, "match": matchArgument, "limit": limitArgument},
+			[]string{"part"}, (*Server).changes},
+		{"doc", "Says what a name means: a metric, a finding, a warning, a column, a class, a reason, an exit code; or a page.",
+			map[string]any{"name": text("the name; empty lists the pages")}, nil, (*Server).doc},
+	}
+}
+
+// toolList is what tools/list answers.
+func toolList() []any {
+	var list []any
+	for _, t := range tools {
+		schema := map[string]any{"type": "object", "properties": t.properties, "additionalProperties": false}
+		if len(t.required) > 0 {
+			schema["required"] = t.required
+		}
+		list = append(list, map[string]any{"name": t.name, "description": t.about, "inputSchema": schema,
+			"annotations": map[string]any{"readOnlyHint": true, "openWorldHint": false}})
+	}
+	return list
+}
+
+// tool runs one tool. What is wrong with a file is an answer, not a failure of the protocol: the agent is to read it.
+func (s *Server) tool(ctx context.Context, name string, raw json.RawMessage) (any, error) {
+	i := slices.IndexFunc(tools, func(t tool) bool { return t.name == name })
+	if i < 0 {
+		return nil, &rpcError{codeParams, "there is no tool " + quoted(name) + "; tools/list names them"}
+	}
+	t := &tools[i]
+	if len(bytes.TrimSpace(raw)) == 0 {
+		raw = json.RawMessage("{}")
+	}
+	var given map[string]json.RawMessage
+	var a arguments
+	if err := json.Unmarshal(raw, &given); err != nil {
+		return nil, &rpcError{codeParams, "arguments are a JSON object"}
+	}
+	for key := range given {
+		if _, known := t.properties[key]; !known {
+			return nil, &rpcError{codeParams, "tool " + name + " has no argument " + quoted(key)}
+		}
+	}
+	for _, key := range t.required {
+		if _, there := given[key]; !there {
+			return nil, &rpcError{codeParams, "tool " + name + " needs the argument " + key}
+		}
+	}
+	if err := json.Unmarshal(raw, &a); err != nil {
+		return nil, &rpcError{codeParams, "arguments of " + name + " are of another type: see tools/list"}
+	}
+	if a.Limit < 1 || a.Limit > 200 {
+		a.Limit = 20
+	}
+	out, err := t.run(s, ctx, a)
+	content := func(text string, failed bool) any {
+		return map[string]any{"content": []any{map[string]any{"type": "text", "text": text}}, "isError": failed}
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return content(plain(err.Error()), true), nil
+	}
+	return content(out, false), nil
+}
+
+// path is a file below the root, whatever links say.
+func (s *Server) path(name string) (string, error) {
+	if name == "" {
+		return "", errors.New("a file name is empty; the tool files lists what is there")
+	}
+	at := name
+	if !filepath.IsAbs(at) {
+		at = filepath.Join(s.Root, at)
+	}
+	root, err := filepath.EvalSymlinks(s.Root)
+	if err != nil {
+		return "", err
+	}
+	real, err := filepath.EvalSymlinks(at)
+	if err != nil {
+		return "", fmt.Errorf("%s does not exist; the tool files lists what is there", name)
+	}
+	rel, err := filepath.Rel(root, real)
+	if err != nil || !filepath.IsLocal(rel) {
+		return "", fmt.Errorf("%s is outside of the folder that explain mcp was started for", name)
+	}
+	if strings.HasSuffix(real, ".nsys-rep") {
+		return "", fmt.Errorf("%s has to be exported first: nsys export --type=sqlite %s", name, name)
+	}
+	return real, nil
+}
+
+// stamp tells versions of a file apart.
+func stamp(path string) string {
+	info, err := os.Stat(path)
+	if err != nil {
+		return path
+	}
+	return fmt.Sprint(path, " ", info.ModTime().UnixNano(), " ", info.Size())
+}
+
+// kept bounds how many reports, and how many comparisons, stay in memory.
+const kept = 8
+
+func (s *Server) load(ctx context.Context, file string) (*report.Report, error) {
+	path, err := s.path(file)
+	if err != nil {
+		return nil, err
+	}
+	key := stamp(path)
+	if r := s.reports[key]; r != nil {
+		return r, nil
+	}
+	r, err := s.Source.Report(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	if s.reports == nil || len(s.reports) >= kept {
+		s.reports = map[string]*report.Report{}
+	}
+	s.reports[key] = r
+	return r, nil
+}
+
+func (s *Server) comparison(ctx context.Context, a arguments) (*comparison.Comparison, error) {
+	if a.File != "" {
+		return s.readComparison(a.File)
+	}
+	var sides [2][]string
+	key := ""
+	for i, names := range [][]string{a.Base, a.Head} {
+		if len(names) == 0 || len(names) > 20 {
+			return nil, errors.New("name base and head, 1 to 20 files each, or a comparison.json as file")
+		}
+		for _, name := range names {
+			path, err := s.path(name)
+			if err != nil {
+				return nil, err
+			}
+			sides[i] = append(sides[i], path)
+			key += stamp(path) + "\n"
+		}
+		key += "\n"
+	}
+	if c := s.comparisons[key]; c != nil {
+		return c, nil
+	}
+	c, err := s.Source.Compare(ctx, sides[0], sides[1])
+	if err != nil {
+		return nil, err
+	}
+	if s.comparisons == nil || len(s.comparisons) >= kept {
+		s.comparisons = map[string]*comparison.Comparison{}
+	}
+	s.comparisons[key] = c
+	return c, nil
+}
+
+func (s *Server) readComparison(file string) (*comparison.Comparison, error) {
+	path, err := s.path(file)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	c, err := comparison.Read(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return c, nil
+}
+
+// matches reports whether a row's text holds what was asked for.
+func matches(text, match string) bool {
+	return match == "" || strings.Contains(strings.ToLower(text), strings.ToLower(match))
+}
+
+// maxDepth and maxFiles bound the search for files below the root.
+const (
+	maxDepth = 4
+	maxFiles = 500
+)
+
+func (s *Server) files(ctx context.Context, a arguments) (string, error) {
+	kinds := map[string][]string{}
+	seen := 0
+	err := filepath.WalkDir(s.Root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // a folder that cannot be read holds nothing for the agent
+		}
+		rel, relErr := filepath.Rel(s.Root, path)
+		if relErr != nil || ctx.Err() != nil {
+			return errors.Join(relErr, ctx.Err())
+		}
+		if d.IsDir() {
+			if strings.HasPrefix(d.Name(), ".") && rel != "." || strings.Count(rel, string(filepath.Separator)) >= maxDepth {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		kind := ""
+		switch {
+		case d.Name() == "report.json" && begins(path, "explain.report/"):
+			kind = "reports"
+		case d.Name() == "comparison.json" && begins(path, "explain.comparison/"):
+			kind = "comparisons"
+		case strings.HasSuffix(d.Name(), ".sqlite"), strings.HasSuffix(d.Name(), ".sqlite.gz"), strings.HasSuffix(d.Name(), ".sqlite.zst"):
+			kind = "captures"
+		}
+		if kind == "" || !matches(rel, a.Match) {
+			return nil
+		}
+		if seen++; seen > maxFiles {
+			return fs.SkipAll
+		}
+		kinds[kind] = append(kinds[kind], filepath.ToSlash(rel))
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	var out answer
+	for _, kind := range []string{"captures", "reports", "comparisons"} {
+		add(&out, kind, kinds[kind], 0)
+	}
+	var next []Next
+	if c := kinds["captures"]; len(c) > 0 {
+		next = append(next, Next{"report", map[string]any{"file": c[0]}, "where the time of one capture goes"})
+		if len(c) > 1 {
+			next = append(next, Next{"compare", map[string]any{"base": c[0], "head": c[1]}, "what changed between two"})
+		}
+	}
+	return out.text(nil, next), nil
+}
+
+// begins reports whether the first lines of a file name a schema.
+func begins(path, schema string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, 128)
+	n, _ := io.ReadFull(f, head)
+	return bytes.Contains(head[:n], []byte(`"`+schema))
+}
+
+// maxPage is how much of a page an answer holds.
+const maxPage = 8_000
+
+func (s *Server) doc(_ context.Context, a arguments) (string, error) {
+	var out answer
+	name := strings.TrimSpace(a.Name)
+	if name == "" {
+		var list []string
+		for _, p := range docs.Pages() {
+			list = append(list, p.Name+": "+p.Title)
+		}
+		add(&out, "pages", list, 0)
+		return out.text(nil, nil), nil
+	}
+	entries := docs.Find(name)
+	if page, ok := docs.ByName(name); ok && len(entries) == 0 || ok && page.Name == name {
+		body := page.Text
+		if len(body) > maxPage {
+			body = strings.ToValidUTF8(body[:maxPage], "") + "…"
+			out.put("cut", "the page is longer: explain doc "+page.Name)
+		}
+		out.put("page", body)
+		return out.text(nil, nil), nil
+	}
+	if len(entries) == 0 {
+		return out.text([]Unknown{{plain(name), "no_such_name", "nothing that explain prints is called so", "ask with an empty name for the pages"}}, nil), nil
+	}
+	type meaning struct {
+		Page string `json:"page"`
+		Text string `json:"text"`
+	}
+	var list []meaning
+	for _, e := range entries {
+		list = append(list, meaning{e.Page, strings.TrimSpace(e.Text)})
+	}
+	add(&out, "meanings", list, 0)
+	return out.text(nil, []Next{{"doc", map[string]any{"name": entries[0].Page}, "the whole page"}}), nil
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
+	"github.com/nsys-llm/explain/cmd/explain/internal/mcp"
+	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+func newMCP(e *env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "mcp [DIR]",
+		Short: "Answer questions of agents about captures (Model Context Protocol)",
+		Long: `mcp is a server of the Model Context Protocol on standard input and output. Its tools only read, and
+only files below DIR, by default the current folder: which captures there are, where the time of one
+goes, what changed between two and why, and what a name means. What cannot be known is said with its
+reason. An answer has 12,000 bytes at most.
+
+explain doc agents has the configurations of well-known agents.`,
+		Example: "  explain mcp\n  explain mcp captures/",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usagef("one folder, got %d", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root := "."
+			if len(args) == 1 {
+				root = args[0]
+			}
+			if info, err := os.Stat(root); err != nil || !info.IsDir() {
+				return usagef("%s is not a folder", root)
+			}
+			s := mcp.Server{Source: captures{e}, Root: root, Version: versionText()}
+			return s.Serve(cmd.Context(), e.In, e.Out)
+		},
+	}
+}
+
+// captures reads what agents ask about.
+type captures struct{ e *env }
+
+func (c captures) Report(ctx context.Context, path string) (*report.Report, error) {
+	in, err := input.Find(path)
+	if err != nil {
+		return nil, err
+	}
+	list, err := (&analysisFlags{quiet: true}).reports(ctx, c.e, []input.File{in})
+	if err != nil {
+		return nil, err
+	}
+	return list[0], nil
+}
+
+func (c captures) Compare(ctx context.Context, base, head []string) (*comparison.Comparison, error) {
+	var all []input.File
+	for _, path := range append(append([]string{}, base...), head...) {
+		in, err := input.Find(path)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, in)
+	}
+	reports, err := (&analysisFlags{quiet: true}).reports(ctx, c.e, all)
+	if err != nil {
+		return nil, err
+	}
+	day, err := today(c.e)
+	if err != nil {
+		return nil, err
+	}
+	reports = input.Named(all, reports)
+	return diff.Compare(reports[:len(base)], reports[len(base):], diff.Options{Version: versionText(), Today: day, Top: diff.DefaultTop})
+}

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/merge"
+	"github.com/nsys-llm/explain/cmd/explain/internal/fetch"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
+	"github.com/nsys-llm/explain/cmd/explain/internal/output"
+	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
+)
+
+func newMerge(e *env) *cobra.Command {
+	var f mergeFlags
+	cmd := &cobra.Command{
+		Use:   "merge FILE…",
+		Short: "Make one report of the captures of one run",
+		Long: `merge makes one report of what all captures of a run say together: counts and times added up,
+percentiles over all events, the slowest step, and above all who waits for whom ("explain doc ranks").
+It is a report as any other: explain diff and gate take it on either side.
+
+FILES are partials that "explain partial" wrote, folders of them, or traces, which are analysed on the
+way. The same captures give the same bytes, in whatever order and by whatever tree of merges:
+--out NAME.partial writes a partial of them all, to be merged further.
+
+The rank of a process comes from MPI, from the environment of its launcher or from NCCL. --rank takes
+it from the names of files, by the first group of a REGEX, where nothing else says it.`,
+		Example: `  explain merge parts/ --out report/
+  explain merge 'ranks/*.sqlite' --rank 'rank(\d+)' --out report/
+  explain merge node0/*.partial --out node0.partial
+  explain merge parts/ --role 'prefill=prefill' --role '^decode=decode' --out report/
+  explain diff base/report.json head/report.json     of two merged runs`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("name the partials of one run: explain merge parts/ --out report/")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args) },
+	}
+	f.register(cmd)
+	return cmd
+}
+
+// mergeFlags are the flags of explain merge.
+type mergeFlags struct {
+	analysis    analysisFlags
+	out, format string
+	rank        string
+	roles       []string
+	top         int
+}
+
+func (f *mergeFlags) register(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.SortFlags = false
+	fl.StringVarP(&f.out, "out", "o", "", "write the report into this `DIR`, or one partial into this file NAME.partial")
+	fl.StringVar(&f.format, "format", "",
+		"print this `FORMAT` to standard output: "+strings.Join(formats, ", ")+" (default text)")
+	fl.StringVar(&f.rank, "rank", "", "the rank, in the names of captures that do not say it: first group of a `REGEX`")
+	fl.StringArrayVar(&f.roles, "role", nil, "call the ranks whose captures' names match a `REGEX=NAME` by a role: prefill, decode, …")
+	fl.IntVar(&f.top, "top-kernels", 30, "rows of ranked tables, `N` at most")
+	f.analysis.register(cmd)
+	_ = cmd.MarkFlagDirname("out")
+	completeFlag(cmd, "format", formats)
+}
+
+// options turns flags into the options of a merged report.
+func (f *mergeFlags) options() (opt merge.Options, err error) {
+	opt = merge.Options{Version: versionText(), Top: f.top}
+	switch {
+	case f.top < 1:
+		return opt, usagef("--top-kernels must be at least 1, got %d", f.top)
+	case f.format != "" && !slices.Contains(formats, f.format):
+		return opt, usagef("--format %s is unknown; it is one of %s", f.format, strings.Join(formats, ", "))
+	}
+	if f.rank != "" {
+		if opt.Rank, err = regexp.Compile(f.rank); err != nil {
+			return opt, usagef("--rank %q is no regular expression: %w", f.rank, err)
+		}
+		if opt.Rank.NumSubexp() < 1 {
+			return opt, usagef(`--rank %q has no group around the number: write e.g. 'rank(\d+)'`, f.rank)
+		}
+	}
+	for _, r := range f.roles {
+		at := strings.LastIndexByte(r, '=')
+		if at <= 0 || at == len(r)-1 {
+			return opt, usagef("--role %q is not REGEX=NAME", r)
+		}
+		of, err := regexp.Compile(r[:at])
+		if err != nil {
+			return opt, usagef("--role %q is no regular expression: %w", r[:at], err)
+		}
+		opt.Roles = append(opt.Roles, merge.Role{Name: r[at+1:], Of: of})
+	}
+	return opt, nil
+}
+
+func (f *mergeFlags) run(cmd *cobra.Command, e *env, args []string) error {
+	opt, err := f.options()
+	if err != nil {
+		return err
+	}
+	union := strings.HasSuffix(f.out, ".partial")
+	if f.out != "" && !union {
+		if err := output.Check(f.out); err != nil {
+			return err
+		}
+	}
+	sources, err := f.sources(cmd, e, args)
+	if err != nil {
+		return err
+	}
+	if union {
+		err := whole.File(f.out, func(w io.Writer) error { return merge.Union(cmd.Context(), w, sources) })
+		if err == nil && !f.analysis.quiet {
+			_, err = fmt.Fprintf(e.Out, "Wrote %s\n", clean(f.out))
+		}
+		return err
+	}
+	r, err := merge.Report(cmd.Context(), sources, opt)
+	if err != nil {
+		return err
+	}
+	res := &analyze.Result{Report: r}
+	if f.out != "" {
+		if err := output.Write(cmd.Context(), f.out, output.Report(res)); err != nil {
+			return err
+		}
+	}
+	if f.analysis.quiet && f.format == "" {
+		return nil
+	}
+	return (&reportFlags{format: f.format, out: f.out}).print(e, res)
+}
+
+// sources are the partials that files and folders hold; traces are analysed, one after the other.
+func (f *mergeFlags) sources(cmd *cobra.Command, e *env, args []string) ([]merge.Source, error) {
+	paths, err := input.Expand("merge", args)
+	if err != nil {
+		return nil, err
+	}
+	opt, err := f.analysis.options(e, 1)
+	if err != nil {
+		return nil, err
+	}
+	var list []merge.Source
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			found, _ := filepath.Glob(filepath.Join(path, "*.partial"))
+			for _, p := range found {
+				list = append(list, fileSource(p))
+			}
+			if len(found) > 0 {
+				continue
+			}
+			trace, _ := output.TraceIn(path)
+			if trace == path {
+				return nil, fmt.Errorf("%s is a folder without partials and without a trace: name what explain partial wrote", path)
+			}
+			path = trace
+		}
+		if !fetch.Remote(path) && startsAsPartial(path) {
+			list = append(list, fileSource(path))
+			continue
+		}
+		c, err := digest(cmd, e, path, opt, &f.analysis)
+		if err != nil {
+			return nil, err
+		}
+		var b bytes.Buffer
+		p := merge.NewWriter(&b)
+		if err := p.Capture(c); err != nil {
+			return nil, err
+		}
+		if err := p.Close(); err != nil {
+			return nil, err
+		}
+		list = append(list, merge.Source{Name: fetch.Shown(path),
+			Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil }})
+	}
+	return list, nil
+}
+
+func fileSource(path string) merge.Source {
+	return merge.Source{Name: path, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
+}
+
+// startsAsPartial tells a partial, of this version or another, from a trace: by its name or its first line.
+func startsAsPartial(path string) bool {
+	if strings.HasSuffix(path, ".partial") {
+		return true
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	_, err = merge.NewReader(path, f)
+	return err == nil
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/merge"
+	"github.com/nsys-llm/explain/cmd/explain/internal/fetch"
+	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
+	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
+)
+
+func newPartial(e *env) *cobra.Command {
+	var f partialFlags
+	cmd := &cobra.Command{
+		Use:   "partial TRACE",
+		Short: "Keep what a report of many captures needs of one",
+		Long: `partial analyses one capture and writes what "explain merge" needs of it: some 100 kB, whatever the
+size of the trace. The same capture gives the same bytes. A run of many ranks is analysed where its
+captures lie, one process each, and only partials are moved.
+
+TRACE is a file as for explain report, an https:// address (a presigned one of an object store), or -
+for standard input. With --index it is line I of the manifest, counted from 0, so that any array job
+can run it: SLURM_ARRAY_TASK_ID, JOB_COMPLETION_INDEX, an index of a matrix. --out is a folder then.
+
+The partial appears whole or not at all. With --resume one that is there is kept: a job that was
+killed is run again as it was.`,
+		Example: `  explain partial rank3.sqlite --out parts/rank3.partial
+  explain partial --index "$SLURM_ARRAY_TASK_ID" --of manifest.txt --out parts/ --resume
+  aws s3 cp s3://captures/rank3.sqlite - | explain partial - --name rank3.sqlite --out rank3.partial`,
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case f.index >= 0 && len(args) > 0:
+				return usagef("--index takes the trace from the manifest: name none beside it")
+			case f.index < 0 && len(args) != 1:
+				return usagef("name one trace: explain partial TRACE --out FILE.partial")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args) },
+	}
+	f.register(cmd)
+	return cmd
+}
+
+// partialFlags are the flags of explain partial.
+type partialFlags struct {
+	analysis      analysisFlags
+	out, of, name string
+	index         int
+	resume        bool
+}
+
+func (f *partialFlags) register(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.SortFlags = false
+	fl.StringVarP(&f.out, "out", "o", "", "write the partial into this `FILE`; with --index into this folder")
+	fl.IntVar(&f.index, "index", -1, "analyse line `I` of the manifest, counted from 0")
+	fl.StringVar(&f.of, "of", "", "the manifest: a `FILE` with one trace in each line; # begins a comment")
+	fl.BoolVar(&f.resume, "resume", false, "keep a partial that is there and whole")
+	fl.StringVar(&f.name, "name", "", "call the capture `NAME`, where it comes from standard input")
+	f.analysis.registerFor(cmd, "")
+	_ = cmd.MarkFlagFilename("of", "txt")
+}
+
+func (f *partialFlags) run(cmd *cobra.Command, e *env, args []string) error {
+	trace, out, err := f.place(args)
+	if err != nil {
+		return err
+	}
+	if f.resume && isPartial(out) {
+		if !f.analysis.quiet {
+			_, err = fmt.Fprintf(e.Out, "%s is there and whole: kept\n", clean(out))
+		}
+		return err
+	}
+	opt, err := f.analysis.options(e, 1)
+	if err != nil {
+		return err
+	}
+	c, err := digest(cmd, e, trace, opt, &f.analysis)
+	if err != nil {
+		return err
+	}
+	if f.name != "" {
+		c.Name = f.name
+	}
+	var size counter
+	err = whole.File(out, func(w io.Writer) error {
+		p := merge.NewWriter(io.MultiWriter(w, &size))
+		if err := p.Capture(c); err != nil {
+			return err
+		}
+		return p.Close()
+	})
+	if err == nil && !f.analysis.quiet {
+		_, err = fmt.Fprintf(e.Out, "Wrote %s: %.1f kB; explain merge makes a report of such files\n", clean(out), float64(size)/1000)
+	}
+	return err
+}
+
+type counter int64
+
+func (c *counter) Write(b []byte) (int, error) {
+	*c += counter(len(b))
+	return len(b), nil
+}
+
+// digest analyses a trace that may have to be fetched.
+func digest(cmd *cobra.Command, e *env, trace string, opt analyze.Options, f *analysisFlags) (*merge.Capture, error) {
+	path, remove, err := fetch.File(cmd.Context(), trace, e.In)
+	if err != nil {
+		return nil, err
+	}
+	defer remove()
+	bar := progress.New(e.Err, f.quiet, f.verbose)
+	defer bar.Stop()
+	opt.Progress = bar.Update
+	return analyze.Digest(cmd.Context(), path, opt)
+}
+
+// place is the trace to analyse and the file to write.
+func (f *partialFlags) place(args []string) (trace, out string, err error) {
+	if f.out == "" {
+		return "", "", usagef("--out is missing: say where the partial goes")
+	}
+	if f.index < 0 {
+		if f.of != "" {
+			return "", "", usagef("--of is a manifest, of which --index names a line")
+		}
+		if info, err := os.Stat(f.out); err == nil && info.IsDir() {
+			return "", "", usagef("--out %s is a folder; name a file", f.out)
+		}
+		return args[0], f.out, nil
+	}
+	if f.of == "" {
+		return "", "", usagef("--index %d is a line of a manifest: name it with --of FILE", f.index)
+	}
+	list, err := readManifest(f.of)
+	if err != nil {
+		return "", "", err
+	}
+	if f.index >= len(list) {
+		return "", "", usagef("--index %d: %s names %d traces, counted from 0", f.index, f.of, len(list))
+	}
+	return list[f.index], filepath.Join(f.out, fmt.Sprintf("%06d.partial", f.index)), nil
+}
+
+// readManifest reads the lines of a manifest that are not empty and no comments.
+func readManifest(path string) ([]string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, usagef("--of: %w", err)
+	}
+	defer f.Close()
+	var list []string
+	for s := bufio.NewScanner(f); s.Scan(); {
+		if line := strings.TrimSpace(s.Text()); line != "" && !strings.HasPrefix(line, "#") {
+			list = append(list, line)
+		}
+	}
+	if len(list) == 0 {
+		return nil, usagef("--of %s names no trace", path)
+	}
+	return list, nil
+}
+
+// isPartial reports whether a file is a whole partial.
+func isPartial(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	r, err := merge.NewReader(path, f)
+	for n := 0; err == nil; n++ {
+		var h *merge.Head
+		if h, err = r.Next(); h == nil {
+			return err == nil && n > 0
+		}
+	}
+	return false
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/compat/export"
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
+	"github.com/nsys-llm/explain/diff/comparison"
+)
+
+// writeStep writes the median and the slowest unit of a report for Perfetto.
+func writeStep(path string, r *report.Report) error {
+	units, err := export.PerfettoUnits(r)
+	if err != nil {
+		return noStep(r, err)
+	}
+	return writePerfetto(path, units)
+}
+
+// writeSteps writes the median units of both sides of a comparison for Perfetto, of the first capture of each.
+func writeSteps(path string, base, head *report.Report, c *comparison.Comparison) error {
+	device := int64(-1)
+	if c.Step != nil {
+		device = c.Step.Device
+	}
+	var units []export.PerfettoUnit
+	for _, s := range []struct {
+		name string
+		of   *report.Report
+	}{{"base", base}, {"head", head}} {
+		u, err := export.PerfettoMedian(s.of, device, s.name)
+		if err != nil {
+			return noStep(s.of, err)
+		}
+		units = append(units, u)
+	}
+	return writePerfetto(path, units)
+}
+
+func noStep(r *report.Report, err error) error {
+	return &analyze.InputError{File: r.Trace.Name, What: fmt.Sprintf("--perfetto: %v", err),
+		Do: "name a unit with --unit, or record more steps; a report.json of an older version has none: analyse the trace again"}
+}
+
+func writePerfetto(path string, units []export.PerfettoUnit) error {
+	return whole.File(path, func(w io.Writer) error { return export.Perfetto(w, units) })
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/nsys-llm/explain/cmd/explain/internal/help"
+)
+
+// commands are all commands that help shows.
+func commands(root *cobra.Command) []*cobra.Command {
+	list := []*cobra.Command{root}
+	for _, c := range root.Commands() {
+		if !c.Hidden && c.Name() != "completion" {
+			list = append(list, commands(c)...)
+		}
+	}
+	return list
+}
+
+// TestFlagsAreExplained: each flag is in a group and has a placeholder with a name, and each command has an example.
+func TestFlagsAreExplained(t *testing.T) {
+	root := newRoot(&env{Getenv: func(string) string { return "" }})
+	all := commands(root)
+	if len(all) < 18 {
+		t.Fatalf("only %d commands", len(all))
+	}
+	for _, cmd := range all {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			placeholder, text := pflag.UnquoteUsage(f)
+			switch {
+			case f.Hidden:
+			case help.Group(f.Name) == "":
+				t.Errorf("%s --%s is in no group: add it to groups in cmd/explain/internal/help", cmd.CommandPath(), f.Name)
+			case slices.Contains([]string{"string", "strings", "int", "uint", "float", "duration", "stringArray"}, placeholder):
+				t.Errorf("%s --%s %s: name what it takes", cmd.CommandPath(), f.Name, placeholder)
+			case len(text) < 10 && f.Name != "help":
+				t.Errorf("%s --%s: %q", cmd.CommandPath(), f.Name, text)
+			}
+		})
+	}
+}
+
+// TestHelpOfEveryCommand: help by both ways, the same, in lines that fit.
+func TestHelpOfEveryCommand(t *testing.T) {
+	for _, cmd := range commands(newRoot(&env{Getenv: func(string) string { return "" }})) {
+		path := strings.Fields(cmd.CommandPath())[1:]
+		var texts []string
+		for _, args := range [][]string{append([]string{"help"}, path...), append(slices.Clone(path), "--help")} {
+			var out, errs bytes.Buffer
+			code := run(context.Background(), args, &env{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }})
+			if code != exitOK || errs.Len() > 0 || !strings.Contains(out.String(), "\nUsage:\n  explain") {
+				t.Errorf("explain %q: exit %d: %s", args, code, errs.String())
+			}
+			texts = append(texts, out.String())
+		}
+		if texts[0] != texts[1] {
+			t.Errorf("help %s is not %s --help", cmd.Name(), cmd.Name())
+		}
+	}
+}
+
+func TestBuiltFrom(t *testing.T) {
+	full := []debug.BuildSetting{{Key: "vcs.revision", Value: "0123456789abcdef0123"}, {Key: "vcs.time", Value: "2026-11-22T07:00:00Z"},
+		{Key: "vcs.modified", Value: "true"}}
+	if got := builtFrom(full); got != ", commit 0123456789ab of 2026-11-22 with changes" {
+		t.Errorf("%q", got)
+	}
+	if got := builtFrom(full[:2]); got != ", commit 0123456789ab of 2026-11-22" {
+		t.Errorf("%q", got)
+	}
+	if got := builtFrom(full[:1]); got != "" {
+		t.Errorf("%q", got)
+	}
+}

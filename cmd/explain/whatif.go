@@ -1,0 +1,224 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/present"
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
+	"github.com/nsys-llm/explain/cmd/explain/internal/output"
+	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
+)
+
+func newWhatIf(e *env) *cobra.Command {
+	var f whatIfFlags
+	cmd := &cobra.Command{
+		Use:   "whatif TRACE",
+		Short: "Say what a step would gain at most if something were faster or gone",
+		Long: `whatif replays every step of a capture with a change: all work starts as soon as what it waits for
+lets it (its launch, its stream, events, collectives, the calls of the host), with the latencies that
+were measured. What comes out is a ceiling of the gain, and no promise: a real change seldom takes
+all of it, and what a change costs elsewhere is not in it.
+
+Changes hold together; several also stand each by itself. Without any, whatif shows the usual ones.
+
+SELECTOR is one of
+  kernel:GLOB    kernels by name, as displayed or in full; also "[CUDA memset]", "[CUDA memcpy …]"
+  category:NAME  kernels by category, see "explain doc categories"
+  copy:GLOB      copies: HtoD, DtoH, DtoD, PtoP, memset
+  api:GLOB       CUDA calls: the time that they take themselves, without waiting
+
+Exit codes: 0 done, 2 wrong usage or a pattern that matches nothing, 3 input that cannot be analysed,
+4 no unit of work to replay.`,
+		Example: `  explain whatif trace.sqlite
+  explain whatif trace.sqlite --speedup 'category:gemm=2x'
+  explain whatif trace.sqlite --remove 'kernel:*memset*' --no-sync cudaStreamSynchronize
+  explain whatif trace.sqlite --host-free --overlap comm --format json`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("name one trace: explain whatif TRACE")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args[0]) },
+	}
+	f.register(cmd)
+	return cmd
+}
+
+// whatIfFlags are the flags of explain whatif.
+type whatIfFlags struct {
+	analysis                         analysisFlags
+	remove, speedup, noSync, overlap []string
+	hostFree, graph                  bool
+	format                           string
+}
+
+// whatIfFormats of --format, in the order of the help text.
+var whatIfFormats = []string{"text", "md", "json"}
+
+func (f *whatIfFlags) register(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.SortFlags = false
+	fl.StringArrayVar(&f.remove, "remove", nil, "work or calls that are not there: `SELECTOR`")
+	fl.StringArrayVar(&f.speedup, "speedup", nil, "work or calls that are faster: `SELECTOR=2x`")
+	fl.StringArrayVar(&f.noSync, "no-sync", nil, "calls that no longer wait for the GPU, by name: `GLOB`")
+	fl.StringArrayVar(&f.overlap, "overlap", nil, "communication that runs beside everything else: `comm`")
+	fl.BoolVar(&f.hostFree, "host-free", false, "the host takes no time; it still waits where it waits for the GPU")
+	fl.BoolVar(&f.graph, "graph", false, "each step's launches between two waits are one launch, as of a CUDA graph")
+	fl.StringVar(&f.format, "format", "",
+		"print this `FORMAT` to standard output: "+strings.Join(whatIfFormats, ", ")+" (default text)")
+	f.analysis.registerFor(cmd, "")
+	completeFlag(cmd, "format", whatIfFormats)
+	completeFlag(cmd, "overlap", []string{"comm"})
+}
+
+// scenarios are all changes together and, of several, each by itself.
+func (f *whatIfFlags) scenarios() ([][]analyze.Change, error) {
+	var all []analyze.Change
+	add := func(kind string, texts ...string) error {
+		for _, text := range texts {
+			c, err := analyze.ParseChange(kind, text)
+			if err != nil {
+				return err
+			}
+			all = append(all, c)
+		}
+		return nil
+	}
+	var host, graph []string
+	if f.hostFree {
+		host = []string{""}
+	}
+	if f.graph {
+		graph = []string{""}
+	}
+	err := errors.Join(add("remove", f.remove...), add("speedup", f.speedup...), add("no-sync", f.noSync...),
+		add("overlap", f.overlap...), add("host-free", host...), add("graph", graph...))
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	list := [][]analyze.Change{all}
+	if len(all) > 1 {
+		for i := range all {
+			list = append(list, all[i:i+1])
+		}
+	}
+	return list, nil
+}
+
+func (f *whatIfFlags) run(cmd *cobra.Command, e *env, path string) error {
+	if f.format != "" && !slices.Contains(whatIfFormats, f.format) {
+		return usagef("--format %s is unknown; it is one of %s", f.format, strings.Join(whatIfFormats, ", "))
+	}
+	scenarios, err := f.scenarios()
+	if err != nil {
+		return err
+	}
+	in, err := input.Find(path)
+	if err != nil {
+		return err
+	}
+	if in.Kind != input.Trace {
+		return usagef("%s holds numbers and no events to replay: name the trace that it was made of", path)
+	}
+	opt, err := f.analysis.options(e, 1)
+	if err != nil {
+		return err
+	}
+	path, _ = output.TraceIn(in.Path)
+	bar := progress.New(e.Err, f.analysis.quiet, f.analysis.verbose)
+	opt.Progress = bar.Update
+	res, err := analyze.WhatIf(cmd.Context(), path, scenarios, opt)
+	bar.Stop()
+	var none *analyze.NoUnitError
+	switch {
+	case errors.As(err, &none):
+		if _, err := fmt.Fprintf(e.Err, "explain: %s\n", clean(none.Error())); err != nil {
+			return err
+		}
+		return exitCode(exitInconclusive)
+	case err != nil:
+		return err
+	}
+	switch f.format {
+	case "json":
+		enc := json.NewEncoder(e.Out)
+		enc.SetEscapeHTML(false)
+		return enc.Encode(res)
+	case "md":
+		return render.Markdown(e.Out, whatIfPage(res), render.MarkdownOptions{})
+	}
+	return render.Terminal(e.Out, whatIfPage(res), render.TerminalOptions{Color: e.colour()})
+}
+
+// whatIfPage is what explain whatif prints.
+func whatIfPage(r *analyze.WhatIfResult) doc.Document {
+	var d doc.Document
+	d.Add(doc.H(1, "whatif", "What a step would gain at most"))
+	d.Add(doc.P(doc.Name(r.Trace), doc.Text(": a step is "), doc.Name(stepName(r)), doc.Text(".")))
+	t := doc.Table{ID: "ceilings", Columns: []doc.Column{{Title: "Change"}, {Title: "Step"},
+		{Title: "Steps", Align: doc.Right}, {Title: "Mean", Align: doc.Right}, {Title: "At least", Align: doc.Right},
+		{Title: "Gain up to", Align: doc.Right}, {Title: "95 % over steps", Align: doc.Right}}}
+	for i := range r.Scenarios {
+		s := &r.Scenarios[i]
+		for k := range s.Steps {
+			x := &s.Steps[k]
+			change := doc.Cell{}
+			if k == 0 {
+				change = doc.Cell{doc.Name(strings.Join(s.Changes, " "))}
+			}
+			gain, between := unit.Format(x.Gain, "ns"), "–"
+			if x.Ratio != nil {
+				gain += " (" + unit.Percent(*x.Ratio) + ")"
+			}
+			if x.Interval != nil {
+				between = unit.Format(x.Interval[0], "ns") + " … " + unit.Format(x.Interval[1], "ns")
+			}
+			t.Rows = append(t.Rows, []doc.Cell{change, {doc.Name(kindOfSteps(x.Phase, x.Batch, x.Tokens))},
+				{doc.Text(unit.Int(x.N))}, {doc.Text(unit.Format(x.Time, "ns"))}, {doc.Text(unit.Format(x.Ceiling, "ns"))},
+				{doc.Text(gain)}, {doc.Text(between)}})
+		}
+	}
+	d.Add(t)
+	fit := "Replayed with typical latencies alone, steps are " + unit.Percent(r.Replay.Error) + " off (median)"
+	if r.Replay.Fits {
+		d.Add(doc.P(doc.Text("Ceilings, not promises: a real change seldom takes all of it. " + fit + ".")))
+		return d
+	}
+	d.Add(doc.Note{Kind: doc.Caution, Blocks: []doc.Block{doc.P(doc.Text(
+		"The graph of what waits for what does not fit. " + fit + ", more than 1 %: what held them back is partly not in " +
+			"the capture, and these ceilings may be too high or too low by as much."))}})
+	if n := r.Replay.Unresolved; n > 0 {
+		d.Add(doc.P(doc.Text(present.Plural(n, "wait") + " of streams for events could not be resolved.")))
+	}
+	return d
+}
+
+func stepName(r *analyze.WhatIfResult) string {
+	if r.Unit.Name == "" {
+		return r.Unit.Kind
+	}
+	return r.Unit.Kind + " " + r.Unit.Name
+}
+
+// kindOfSteps is the kind of steps in words.
+func kindOfSteps(phase string, batch, tokens *int64) string {
+	text := phase
+	if batch != nil {
+		text += fmt.Sprintf(" bs=%d", *batch)
+	}
+	if tokens != nil {
+		text += fmt.Sprintf(" tokens=%d", *tokens)
+	}
+	return text
+}

@@ -1,0 +1,156 @@
+package comparison
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Step is the change of one unit of work, position by position: where in the step. The kernels of the head's sequence are
+// laid beside those of the base's; rows come in the order in which they run. Times are means over units and captures, ns.
+//
+//	Delta = Σ of the rows' deltas
+//
+// Of the idle time, what changed in every step is told from what happens in some: the change of the medians by position
+// (Systematic), and the rest of the change of the means (Sporadic).
+type Step struct {
+	Device     int64     `json:"device"`
+	Base       float64   `json:"base"` // mean unit.time
+	Head       float64   `json:"head"`
+	Delta      float64   `json:"delta"`
+	Idle       float64   `json:"idle"` // change of the mean idle time: Systematic + Sporadic
+	Systematic float64   `json:"systematic"`
+	Sporadic   float64   `json:"sporadic"`
+	BaseUnits  int64     `json:"base_units"`
+	HeadUnits  int64     `json:"head_units"`
+	Where      string    `json:"where"` // one line; empty where no place stands out
+	Stretches  []Stretch `json:"stretches"`
+	// BaseHiccups and HeadHiccups are single gaps and kernels that took 5 % of the median unit more than their median.
+	BaseHiccups []Hiccup  `json:"base_hiccups"`
+	HeadHiccups []Hiccup  `json:"head_hiccups"`
+	Names       []string  `json:"names"` // full names of kernels, which rows number
+	Rows        []StepRow `json:"rows"`
+}
+
+// Stretch is neighbouring positions that changed in every step.
+type Stretch struct {
+	Part  string  `json:"part"` // gap: before the kernels; kernel: of the kernels themselves
+	From  int     `json:"from"` // places in Rows, both included
+	To    int     `json:"to"`
+	Delta float64 `json:"delta"` // change of the medians, ns
+}
+
+// Parts of a position.
+const (
+	PartGap    = "gap"
+	PartKernel = "kernel"
+)
+
+// Hiccup is one gap or kernel of one unit.
+type Hiccup struct {
+	Row    int     `json:"row"`    // place in Rows
+	Part   string  `json:"part"`   // gap or kernel
+	Unit   int64   `json:"unit"`   // number of the unit in its capture
+	Excess float64 `json:"excess"` // ns over the median
+}
+
+// StepRow is one position of both sequences, or of one of them. A time that is left out is 0.
+type StepRow struct {
+	Kind         string  `json:"kind"`                // paired, added, removed, folded, end, rest
+	BasePosition *int64  `json:"base_position"`       // from 0; null where the base does not have it
+	HeadPosition *int64  `json:"head_position"`       // likewise
+	Positions    int64   `json:"positions"`           // that the row is of: more than one where it is folded
+	Name         *int    `json:"name"`                // place in Names: of the base's kernel, else the head's; null where it is of none
+	HeadName     *int    `json:"head_name,omitempty"` // where it is another
+	Category     string  `json:"category"`
+	Cause        string  `json:"cause,omitempty"` // of idle time before it, where most of the change is
+	BaseStart    float64 `json:"base_start"`
+	HeadStart    float64 `json:"head_start"`
+	BaseGap      float64 `json:"base_gap,omitempty"` // idle before it
+	HeadGap      float64 `json:"head_gap,omitempty"`
+	BaseCopies   float64 `json:"base_copies,omitempty"` // exposed copies before it
+	HeadCopies   float64 `json:"head_copies,omitempty"`
+	BaseKernel   float64 `json:"base_kernel,omitempty"` // that is its alone
+	HeadKernel   float64 `json:"head_kernel,omitempty"`
+	Delta        float64 `json:"delta"`
+	GapMedian    float64 `json:"gap_median,omitempty"`    // change of the median
+	KernelMedian float64 `json:"kernel_median,omitempty"` // likewise
+}
+
+// Kinds of row.
+const (
+	RowPaired  = "paired"
+	RowAdded   = "added"
+	RowRemoved = "removed"
+	RowFolded  = "folded"
+	RowEnd     = "end"
+	RowRest    = "rest"
+)
+
+// MaxStepRows bounds the rows; what is beyond is folded.
+const MaxStepRows = 1000
+
+// NameOf is a name that a row numbers; empty where it numbers none.
+func (s *Step) NameOf(n *int) string {
+	if n == nil {
+		return ""
+	}
+	return s.Names[*n]
+}
+
+// fill replaces nil lists.
+func (s *Step) fill() {
+	OrEmpty(&s.Stretches)
+	OrEmpty(&s.BaseHiccups)
+	OrEmpty(&s.HeadHiccups)
+	OrEmpty(&s.Rows)
+	OrEmpty(&s.Names)
+}
+
+// validate checks that rows close and that places are in range.
+func (s *Step) validate() error {
+	if s.Stretches == nil || s.BaseHiccups == nil || s.HeadHiccups == nil || s.Rows == nil || s.Names == nil {
+		return errors.New("comparison: step: a list is null")
+	}
+	if !Finite(s.Base, s.Head, s.Delta, s.Idle, s.Systematic, s.Sporadic) || len(s.Rows) > MaxStepRows+2 {
+		return errors.New("comparison: step is not one that explain writes")
+	}
+	sum := 0.0
+	for i := range s.Rows {
+		r := &s.Rows[i]
+		if !Finite(r.BaseStart, r.HeadStart, r.BaseGap, r.HeadGap, r.BaseCopies, r.HeadCopies, r.BaseKernel,
+			r.HeadKernel, r.Delta, r.GapMedian, r.KernelMedian) || r.Positions < 1 {
+			return fmt.Errorf("comparison: step: row %d is not valid", i)
+		}
+		switch r.Kind {
+		case RowPaired, RowAdded, RowRemoved, RowFolded, RowEnd, RowRest:
+		default:
+			return fmt.Errorf("comparison: step: row %d is %q", i, r.Kind)
+		}
+		for _, n := range []*int{r.Name, r.HeadName} {
+			if n != nil && (*n < 0 || *n >= len(s.Names)) {
+				return fmt.Errorf("comparison: step: row %d has name %d of %d", i, *n, len(s.Names))
+			}
+		}
+		sum += r.Delta
+	}
+	if math.Abs(sum-s.Delta) > closeEnough || math.Abs(s.Head-s.Base-s.Delta) > closeEnough ||
+		math.Abs(s.Systematic+s.Sporadic-s.Idle) > closeEnough {
+		return fmt.Errorf("comparison: step does not close: rows %g, %g + %g of %g, %g → %g is %g", sum, s.Systematic,
+			s.Sporadic, s.Idle, s.Base, s.Head, s.Delta)
+	}
+	inside := func(row int) bool { return row >= 0 && row < len(s.Rows) }
+	for _, x := range s.Stretches {
+		if !inside(x.From) || !inside(x.To) || x.From > x.To || !Finite(x.Delta) || x.Part != PartGap && x.Part != PartKernel {
+			return fmt.Errorf("comparison: step: a stretch of rows %d to %d", x.From, x.To)
+		}
+	}
+	for _, list := range [][]Hiccup{s.BaseHiccups, s.HeadHiccups} {
+		for _, h := range list {
+			if !inside(h.Row) || !Finite(h.Excess) || h.Part != PartGap && h.Part != PartKernel {
+				return fmt.Errorf("comparison: step: a hiccup in row %d", h.Row)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+package side
+
+import (
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/align"
+)
+
+// Sequence is the order of the kernels in a side's units: that of the first capture, with the means of all captures. Times are ns a unit.
+type Sequence struct {
+	Device    int64
+	Units     int64
+	Time      float64 // mean of the units: the sum over positions, the end and the rest
+	Positions []Position
+	End       Position
+	Rest      float64 // of kernels at no position
+	Hiccups   []Hiccup
+	Streams   int // that kernels run on
+}
+
+// Position is one kernel of the sequence.
+type Position struct {
+	Name, Category string
+	Stream         int // number of its stream, in the order of their first kernels
+	Start          float64
+	Gap            [5]float64 // idle before it, by cause
+	Copies         float64    // exposed copies before it
+	Alone          float64    // exclusive time of the kernel
+	GapMedian      float64
+	AloneMedian    float64
+}
+
+// Idle is the gap before it, all causes.
+func (p *Position) Idle() (sum float64) {
+	for _, ns := range p.Gap {
+		sum += ns
+	}
+	return sum
+}
+
+// Sum is all that is at the position.
+func (p *Position) Sum() float64 { return p.Idle() + p.Copies + p.Alone }
+
+func (p *Position) add(x *Position, weight float64) {
+	for c := range p.Gap {
+		p.Gap[c] += x.Gap[c] * weight
+	}
+	p.Start += x.Start * weight
+	p.Copies += x.Copies * weight
+	p.Alone += x.Alone * weight
+	p.GapMedian += x.GapMedian * weight
+	p.AloneMedian += x.AloneMedian * weight
+}
+
+// Hiccup is one gap (part 0) or kernel (part 1) of one unit.
+type Hiccup struct {
+	Position, Part int // the position behind the last is the end
+	Unit           int64
+	Excess         float64 // ns over the median
+}
+
+// Sequence is nil where a capture of the side does not say what its sequence is.
+func (s *Side) Sequence() *Sequence {
+	if len(s.Views) == 0 {
+		return nil
+	}
+	var all *Sequence
+	weight := 1 / float64(len(s.Views))
+	for _, v := range s.Views {
+		one := v.sequence()
+		switch {
+		case one == nil:
+			return nil
+		case all == nil:
+			all = one.scaled(weight)
+		default:
+			all.merge(one, weight)
+		}
+	}
+	return all
+}
+
+// sequence is the sequence of one capture.
+func (v *View) sequence() *Sequence {
+	k := v.C.Report.Unit.Step(v.group.ID, v.Device())
+	if k == nil {
+		return nil
+	}
+	list, err := k.Positions()
+	if err != nil || k.Units < 1 {
+		return nil
+	}
+	names := v.C.Report.Unit.Steps
+	n := float64(k.Units)
+	s := &Sequence{Device: k.Device, Units: k.Units, Time: float64(k.Time) / n, Rest: float64(k.Rest) / n}
+	streams := map[int64]int{}
+	for i := range list {
+		p := &list[i]
+		if _, ok := streams[p.Stream]; !ok {
+			streams[p.Stream] = len(streams)
+		}
+		x := Position{Name: names.Names[p.Name], Category: names.Categories[p.Name], Stream: streams[p.Stream],
+			Start: float64(p.Start) / float64(max(p.Ran, 1)), Copies: float64(p.Copies) / n, Alone: float64(p.Alone) / n,
+			GapMedian: float64(p.GapMedian), AloneMedian: float64(p.AloneMedian)}
+		for c, ns := range p.Gap {
+			x.Gap[c] = float64(ns) / n
+		}
+		s.Positions = append(s.Positions, x)
+	}
+	s.Streams = len(streams)
+	s.End = Position{Copies: float64(k.End.Copies) / n, GapMedian: float64(k.End.GapMedian), Start: s.Time}
+	for c, ns := range k.End.Gap {
+		s.End.Gap[c] = float64(ns) / n
+	}
+	s.End.Start -= s.End.Idle() + s.End.Copies
+	for h := 0; h+4 <= len(k.Hiccups); h += 4 {
+		s.Hiccups = append(s.Hiccups, Hiccup{int(k.Hiccups[h]), int(k.Hiccups[h+1]), k.Hiccups[h+2], float64(k.Hiccups[h+3])})
+	}
+	return s
+}
+
+// scaled is the step with all times multiplied.
+func (s *Sequence) scaled(weight float64) *Sequence {
+	out := *s
+	out.Time, out.Rest = s.Time*weight, s.Rest*weight
+	out.Positions = make([]Position, len(s.Positions))
+	for i := range s.Positions {
+		p := &s.Positions[i]
+		out.Positions[i] = Position{Name: p.Name, Category: p.Category, Stream: p.Stream}
+		out.Positions[i].add(p, weight)
+	}
+	out.End = Position{}
+	out.End.add(&s.End, weight)
+	return &out
+}
+
+// merge adds another capture's units: what has no partner in the first one's sequence goes to the rest.
+func (s *Sequence) merge(x *Sequence, weight float64) {
+	of, _ := align.Pairs(s.keys(), x.keys(), align.MaxEdits)
+	s.Time += x.Time * weight
+	s.Rest += x.Rest * weight
+	s.End.add(&x.End, weight)
+	s.Units += x.Units
+	for k := range x.Positions {
+		if i := of[k]; i >= 0 {
+			s.Positions[i].add(&x.Positions[k], weight)
+		} else {
+			s.Rest += x.Positions[k].Sum() * weight
+		}
+	}
+	for _, h := range x.Hiccups {
+		switch {
+		case h.Position == len(x.Positions):
+			h.Position = len(s.Positions)
+		case of[h.Position] < 0:
+			continue
+		default:
+			h.Position = int(of[h.Position])
+		}
+		s.Hiccups = append(s.Hiccups, h)
+	}
+}
+
+// keys tell the positions of a side's captures.
+func (s *Sequence) keys() []string {
+	list := make([]string, len(s.Positions))
+	for i := range s.Positions {
+		list[i] = strconv.Itoa(s.Positions[i].Stream) + "\x00" + s.Positions[i].Name
+	}
+	return list
+}
+
+// CauseOf is the name of a cause of Position.Gap.
+func CauseOf(c int) string { return report.StepCauses[c] }

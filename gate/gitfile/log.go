@@ -1,0 +1,169 @@
+package gitfile
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// Commit is one commit of a log.
+type Commit struct {
+	SHA, Subject string
+	Files        []string // that it touches, from the root of the repository
+}
+
+// MaxLog bounds the commits of a log.
+const MaxLog = 200
+
+// Log lists the commits behind from up to to, the newest last, at most MaxLog of them. dir lies in the checkout.
+func Log(ctx context.Context, dir, from, to string) ([]Commit, error) {
+	return log(ctx, dir, from, to, "--name-only", fmt.Sprintf("--max-count=%d", MaxLog))
+}
+
+// FirstParents lists all commits behind from up to to, the newest last, without their files: of a merge the side that it
+// was made on. None where to is not behind from.
+func FirstParents(ctx context.Context, dir, from, to string) ([]Commit, error) {
+	is := exec.CommandContext(ctx, "git", "merge-base", "--is-ancestor", from, to)
+	is.Dir = dir
+	if is.Run() != nil {
+		return nil, nil
+	}
+	return log(ctx, dir, from, to, "--first-parent")
+}
+
+func log(ctx context.Context, dir, from, to string, args ...string) ([]Commit, error) {
+	for _, ref := range []string{from, to} {
+		if !regexp.MustCompile(`^[0-9a-f]{7,64}$`).MatchString(ref) {
+			return nil, fmt.Errorf("%q is not a commit", ref)
+		}
+	}
+	cmd := exec.CommandContext(ctx, "git", append(append([]string{"log", "--reverse", "--format=%x01%H%x02%s%x02", "-z"}, args...), from+".."+to)...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1", "GIT_TERMINAL_PROMPT=0")
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("git: %s", strings.TrimSpace(errs.String()))
+	}
+	var list []Commit
+	for entry := range strings.SplitSeq(string(out), "\x01") {
+		sha, rest, ok := strings.Cut(entry, "\x02")
+		if !ok {
+			continue
+		}
+		subject, files, _ := strings.Cut(rest, "\x02")
+		c := Commit{SHA: sha, Subject: subject}
+		for f := range strings.SplitSeq(files, "\x00") {
+			if f = strings.Trim(f, "\n"); f != "" {
+				c.Files = append(c.Files, f)
+			}
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// Owners says who owns files, by the text of a CODEOWNERS file: of each file the owners of the last pattern that matches
+// it, each owner once, in the order in which they come up.
+func Owners(codeowners string, files []string) []string {
+	type rule struct {
+		match  *regexp.Regexp
+		owners []string
+	}
+	var rules []rule
+	for line := range strings.SplitSeq(codeowners, "\n") {
+		line, _, _ = strings.Cut(line, "#")
+		fields := strings.Fields(line)
+		if len(fields) == 0 || strings.HasPrefix(fields[0], "[") { // a section of GitLab's
+			continue
+		}
+		rules = append(rules, rule{pattern(fields[0]), fields[1:]})
+	}
+	var list []string
+	seen := map[string]bool{}
+	for _, f := range files {
+		for i := len(rules) - 1; i >= 0; i-- {
+			if !rules[i].match.MatchString(f) {
+				continue
+			}
+			for _, o := range rules[i].owners {
+				if !seen[o] {
+					seen[o] = true
+					list = append(list, o)
+				}
+			}
+			break
+		}
+	}
+	return list
+}
+
+// pattern is a line of CODEOWNERS as an expression: a name without a slash before its end matches at any depth, and what
+// matches a folder matches all below it.
+func pattern(p string) *regexp.Regexp {
+	anchored := strings.Contains(strings.TrimSuffix(p, "/"), "/")
+	folder := strings.HasSuffix(p, "/")
+	p = strings.Trim(p, "/")
+	var b strings.Builder
+	b.WriteString("^")
+	if !anchored {
+		b.WriteString("(.*/)?")
+	}
+	for i := 0; i < len(p); i++ {
+		switch {
+		case strings.HasPrefix(p[i:], "**/"):
+			b.WriteString("(.*/)?")
+			i += 2
+		case strings.HasPrefix(p[i:], "**"):
+			b.WriteString(".*")
+			i++
+		case p[i] == '*':
+			b.WriteString("[^/]*")
+		case p[i] == '?':
+			b.WriteString("[^/]")
+		default:
+			b.WriteString(regexp.QuoteMeta(p[i : i+1]))
+		}
+	}
+	switch {
+	case folder:
+		b.WriteString("/.*$")
+	case strings.HasSuffix(p, "/*"): // docs/* is the files of that folder alone
+		b.WriteString("$")
+	default:
+		b.WriteString("(/.*)?$")
+	}
+	re, err := regexp.Compile(b.String())
+	if err != nil { // bytes of a name that are no UTF-8
+		return regexp.MustCompile(`^\b$`)
+	}
+	return re
+}
+
+// Resolve is the commit that a name stands for in the checkout at dir: a tag, a branch, the beginning of a commit.
+func Resolve(ctx context.Context, dir, name string) (string, error) {
+	if name == "" || strings.HasPrefix(name, "-") {
+		return "", fmt.Errorf("%q is no name of a commit", name)
+	}
+	cmd := exec.CommandContext(ctx, "git", "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("neither the history nor the checkout knows %s: fetch its tag, or name it with explain history add --tag", name)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// Tracked reports whether git keeps the file at path: whoever changes the code can change it.
+func Tracked(ctx context.Context, path string) bool {
+	dir, name := filepath.Split(filepath.Clean(path))
+	cmd := exec.CommandContext(ctx, "git", "ls-files", "--error-unmatch", "--", name)
+	cmd.Dir = filepath.Clean(dir)
+	return cmd.Run() == nil
+}

@@ -1,0 +1,77 @@
+package gitfile
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestOwners(t *testing.T) {
+	const text = `# who to ask
+*            @all
+*.py         @python   # of any folder
+/kernels/    @kernels @gpu
+docs/*       @docs
+apps/**/gen  @gen
+nobody.txt
+[Section]
+`
+	for file, want := range map[string][]string{
+		"README":              {"@all"},
+		"a/b/c.py":            {"@python"},
+		"kernels/x/y.py":      {"@kernels", "@gpu"},
+		"other/kernels/y":     {"@all"},
+		"docs/a.md":           {"@docs"},
+		"docs/deep/a.md":      {"@all"},
+		"apps/x/y/gen/f.go":   {"@gen"},
+		"deep/nobody.txt":     nil,
+		"kernels":             {"@all"},
+		"nobody.txtx":         {"@all"},
+		"apps/gen/kernels.py": {"@gen"},
+	} {
+		if got := Owners(text, []string{file}); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", file, got, want)
+		}
+	}
+	if got := Owners(text, []string{"a.py", "b.py", "docs/x"}); !slices.Equal(got, []string{"@python", "@docs"}) {
+		t.Errorf("each owner once: %v", got)
+	}
+}
+
+func TestLog(t *testing.T) {
+	dir := t.TempDir()
+	git := func(args ...string) string {
+		c := exec.Command("git", args...)
+		c.Dir = dir
+		c.Env = append(os.Environ(), "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b", "GIT_CONFIG_GLOBAL=/dev/null")
+		out, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	git("init", "-q")
+	var shas []string
+	for _, name := range []string{"one", "two words", "three"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(name), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		git("add", ".")
+		git("commit", "-qm", "adds "+name)
+		shas = append(shas, git("rev-parse", "HEAD"))
+	}
+	got, err := Log(context.Background(), dir, shas[0], shas[2])
+	if err != nil || len(got) != 2 || got[0].SHA != shas[1] || got[1].Subject != "adds three" || !slices.Equal(got[0].Files, []string{"two words"}) {
+		t.Errorf("%q %v", got, err)
+	}
+	if _, err := Log(context.Background(), dir, "--all", shas[0]); err == nil {
+		t.Error("an option was taken for a commit")
+	}
+	if _, err := Log(context.Background(), dir, strings.Repeat("a", 40), shas[0]); err == nil {
+		t.Error("an unknown commit is an error")
+	}
+}

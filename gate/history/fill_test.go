@@ -1,0 +1,36 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// FillForTest adds n nights of one report, whose numbers it scales.
+func (s *Store) FillForTest(ctx context.Context, r *report.Report, p Place, n int) error {
+	rows, err := rowsOf(&p, []*report.Report{r}, workloadOf(r, ""))
+	if err != nil {
+		return err
+	}
+	rng := rand.New(rand.NewPCG(7, 7))
+	return s.change(ctx, func(c *changes) error {
+		for i := range n {
+			x := rows[0]
+			x.Commit, x.Capture = fmt.Sprintf("%040x", 0xc0ffee0000+i), fmt.Sprintf("%032x", i)
+			x.Time = p.Time.Add(time.Duration(i-n) * 24 * time.Hour / 10)
+			x.Key = hash(x.Commit)[:32]
+			x.points = nil
+			for _, q := range rows[0].points {
+				q.value *= 1 + 0.01*rng.NormFloat64()
+				x.points = append(x.points, q)
+			}
+			if _, _, err := c.run(ctx, &x); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

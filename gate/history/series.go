@@ -1,0 +1,324 @@
+package history
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/gate/history/change"
+)
+
+// Series is one number of one workload over the nights of a branch.
+type Series struct {
+	Repository string           `json:"repository"`
+	Branch     string           `json:"branch"`
+	Workload   string           `json:"workload"`
+	Metric     string           `json:"metric"`
+	Labels     report.Labels    `json:"labels"`
+	Kind       string           `json:"kind"` // of unit; empty: of none
+	Unit       string           `json:"unit"`
+	Better     report.Direction `json:"better"`
+	Pinned     *string          `json:"pinned"` // the reference commit that ratios are to; null: the numbers themselves are followed
+	LeftOut    int              `json:"left_out"`
+	Nights     []Night          `json:"nights"` // the oldest first
+}
+
+// Night is one commit at one time: the median over its captures.
+type Night struct {
+	Commit string    `json:"commit"`
+	Time   time.Time `json:"time"`
+	Epoch  string    `json:"epoch"`
+	Value  float64   `json:"value"` // in the unit of the series
+	Ratio  *float64  `json:"ratio"` // to the reference commit; null where the series has none
+	Runs   []Run     `json:"-"`
+}
+
+// followed is what changes are looked for in: the ratio where the series has one.
+func (n *Night) followed() float64 {
+	if n.Ratio != nil {
+		return *n.Ratio
+	}
+	return n.Value
+}
+
+// StepTime is the metric that is followed unless said otherwise.
+const StepTime = "unit.time.p50"
+
+// Series are all series of a metric in the runs that a filter selects, by repository, branch, workload and kind of unit.
+func (s *Store) Series(ctx context.Context, f Filter, metric string) ([]Series, error) {
+	if id := metric; !strings.HasSuffix(id, ".p50") && !strings.HasSuffix(id, ".p99") && !strings.HasSuffix(id, ".mean") && id == "unit.time" {
+		metric = StepTime
+	}
+	where, args := f.where()
+	joined := " AND "
+	if where == "" {
+		joined = " WHERE "
+	}
+	type entry struct {
+		point
+		run   Run
+		value float64
+	}
+	list, err := all(ctx, s, func(scan func(...any) error) (e entry, err error) {
+		var at int64
+		var better string
+		err = scan(&e.run.id, &e.run.Key, &e.run.Repository, &e.run.Branch, &e.run.Commit, &at, &e.run.Workload, &e.run.Epoch,
+			&e.run.Capture, &e.run.Name, &e.metric, &e.labels, &e.kind, &e.unit, &better, &e.value)
+		e.run.Time, e.better = time.Unix(at, 0).UTC(), report.Direction(better)
+		return e, err
+	}, "SELECT "+runColumns+", m.metric, m.labels, m.kind, m.unit, m.better, p.value FROM points p JOIN runs r ON r.id = p.run "+
+		"JOIN metrics m ON m.id = p.metric"+where+joined+"m.metric = ?", append(args, metric)...)
+	if err != nil {
+		return nil, err
+	}
+	pinned, err := s.pinnedOf(ctx, metric)
+	if err != nil {
+		return nil, err
+	}
+	type key struct{ repository, branch, workload, labels, kind string }
+	byKey := map[key]*seriesMaker{}
+	for i := range list {
+		e := &list[i]
+		k := key{e.run.Repository, e.run.Branch, e.run.Workload, e.labels, e.kind}
+		m := byKey[k]
+		if m == nil {
+			m = &seriesMaker{Series: Series{Repository: e.run.Repository, Branch: e.run.Branch, Workload: e.run.Workload, Metric: e.metric,
+				Labels: labelsOf(e.labels), Kind: e.kind, Unit: e.unit, Better: e.better}}
+			byKey[k] = m
+		}
+		m.all = append(m.all, reading{e.run, e.value, pinned[pinKey{e.run.id, e.labels, e.kind}]})
+	}
+	out := []Series{}
+	for _, m := range byKey {
+		out = append(out, m.make())
+	}
+	slices.SortFunc(out, func(a, b Series) int {
+		return cmp.Or(strings.Compare(a.Repository, b.Repository), strings.Compare(a.Branch, b.Branch), strings.Compare(a.Workload, b.Workload),
+			strings.Compare(a.Kind, b.Kind), strings.Compare(a.Labels.String(), b.Labels.String()))
+	})
+	return out, nil
+}
+
+// pinKey names the number of a reference commit beside a run.
+type pinKey struct {
+	run          int64
+	labels, kind string
+}
+
+// pinnedOf are the numbers of reference commits of a metric, by commit.
+func (s *Store) pinnedOf(ctx context.Context, metric string) (map[pinKey]map[string]float64, error) {
+	type entry struct {
+		key    pinKey
+		commit string
+		value  float64
+	}
+	list, err := all(ctx, s, func(scan func(...any) error) (e entry, err error) {
+		return e, scan(&e.key.run, &e.key.labels, &e.key.kind, &e.commit, &e.value)
+	}, "SELECT p.run, m.labels, m.kind, p.commit_id, p.value FROM pinned p JOIN metrics m ON m.id = p.metric WHERE m.metric = ?", metric)
+	out := map[pinKey]map[string]float64{}
+	for _, e := range list {
+		if out[e.key] == nil {
+			out[e.key] = map[string]float64{}
+		}
+		out[e.key][e.commit] = e.value
+	}
+	return out, err
+}
+
+// reading is the number of one run.
+type reading struct {
+	run    Run
+	value  float64
+	pinned map[string]float64 // of reference commits
+}
+
+// seriesMaker is a series on its way.
+type seriesMaker struct {
+	Series
+	all []reading
+}
+
+// sharePinned of the newest nights that must stand beside a reference commit before ratios are followed.
+const (
+	sharePinned   = 0.5
+	newestToCheck = 30
+)
+
+// make groups the readings into nights, and decides whether ratios are followed.
+func (m *seriesMaker) make() Series {
+	slices.SortFunc(m.all, func(a, b reading) int {
+		return cmp.Or(a.run.Time.Compare(b.run.Time), strings.Compare(a.run.Commit, b.run.Commit), strings.Compare(a.run.Epoch, b.run.Epoch),
+			strings.Compare(a.run.Key, b.run.Key))
+	})
+	var nights [][]reading
+	for _, r := range m.all {
+		if n := len(nights); n > 0 {
+			if o := &nights[n-1][0].run; o.Time.Equal(r.run.Time) && o.Commit == r.run.Commit && o.Epoch == r.run.Epoch {
+				nights[n-1] = append(nights[n-1], r)
+				continue
+			}
+		}
+		nights = append(nights, []reading{r})
+	}
+	ref := m.reference(nights)
+	for _, night := range nights {
+		n := Night{Commit: night[0].run.Commit, Time: night[0].run.Time, Epoch: night[0].run.Epoch}
+		var values, ratios []float64
+		for _, r := range night {
+			values = append(values, r.value)
+			n.Runs = append(n.Runs, r.run)
+			if v, ok := r.pinned[ref]; ok && v > 0 {
+				ratios = append(ratios, r.value/v)
+			}
+		}
+		n.Value = median(values)
+		if len(ratios) > 0 {
+			ratio := median(ratios)
+			n.Ratio = &ratio
+		}
+		if ref != "" && n.Ratio == nil || !(n.followed() > 0) {
+			m.LeftOut++
+			continue
+		}
+		m.Nights = append(m.Nights, n)
+	}
+	if ref != "" {
+		m.Pinned = &ref
+	}
+	return m.Series
+}
+
+// reference is the reference commit that most of the newest nights stand beside, or empty where that are too few.
+func (m *seriesMaker) reference(nights [][]reading) string {
+	newest := nights[max(0, len(nights)-newestToCheck):]
+	count := map[string]int{}
+	for _, n := range newest {
+		for commit := range n[0].pinned {
+			count[commit]++
+		}
+	}
+	best := ""
+	for commit, n := range count {
+		if best == "" || n > count[best] || n == count[best] && commit < best {
+			best = commit
+		}
+	}
+	if float64(count[best]) < sharePinned*float64(len(newest)) {
+		return ""
+	}
+	return best
+}
+
+func median(values []float64) float64 {
+	s := slices.Sorted(slices.Values(values))
+	if n := len(s); n%2 == 0 {
+		return (s[n/2-1] + s[n/2]) / 2
+	}
+	return s[len(s)/2]
+}
+
+// Of names the series within its workload: unit.time.p50 of decode/32.
+func (s *Series) Of() string {
+	switch {
+	case s.Kind != "":
+		return s.Metric + " of " + s.Kind
+	case len(s.Labels) > 0:
+		return s.Metric + " of " + s.Labels.String()
+	}
+	return s.Metric
+}
+
+// Worse reports whether a change of the level is for the worse.
+func (s *Series) Worse(shift float64) bool { return (shift > 0) == (s.Better != report.Higher) }
+
+// Changes are the places at which the level of the series changed: places in Nights.
+func (s *Series) Changes(o change.Options) []change.Change {
+	order, breaks := s.order()
+	y := make([]float64, len(order))
+	for i, at := range order {
+		y[i] = math.Log(s.Nights[at].followed())
+	}
+	o.Falls, o.Breaks = s.Better == report.Higher, breaks
+	list := change.Find(y, o)
+	for i := range list {
+		list[i].At, list[i].Found = order[list[i].At], order[list[i].Found]
+	}
+	slices.SortFunc(list, func(a, b change.Change) int { return a.At - b.At })
+	return list
+}
+
+// order is the nights by environment, so that machines that take turns are compared each with itself, and the places at
+// which another environment begins. Ratios to a reference commit need none of that.
+func (s *Series) order() (order, breaks []int) {
+	first := map[string]int{}
+	for i := range s.Nights {
+		order = append(order, i)
+		if _, ok := first[s.Nights[i].Epoch]; !ok {
+			first[s.Nights[i].Epoch] = i
+		}
+	}
+	if s.Pinned != nil {
+		return order, nil
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return first[s.Nights[a].Epoch] - first[s.Nights[b].Epoch] })
+	for i := 1; i < len(order); i++ {
+		if s.Nights[order[i]].Epoch != s.Nights[order[i-1]].Epoch {
+			breaks = append(breaks, i)
+		}
+	}
+	return order, breaks
+}
+
+// Level is where the series stands since its last change: the nights of it, in the environment of the newest night.
+type Level struct {
+	Nights []Night
+	Value  float64 // median of what is followed
+	Spread float64 // standard deviation of ln between nights, from the median deviation; 0 where there are fewer than 3
+}
+
+// Level of the nights up to a moment; nil where there are none.
+func (s *Series) Level(until time.Time, o change.Options) *Level {
+	upTo := *s
+	upTo.Nights = nil
+	for _, n := range s.Nights {
+		if !n.Time.After(until) {
+			upTo.Nights = append(upTo.Nights, n)
+		}
+	}
+	if len(upTo.Nights) == 0 {
+		return nil
+	}
+	epoch := upTo.Nights[len(upTo.Nights)-1].Epoch
+	from := 0
+	for _, c := range upTo.Changes(o) {
+		if s.Pinned != nil || upTo.Nights[c.At].Epoch == epoch {
+			from = max(from, c.At)
+		}
+	}
+	l := &Level{}
+	var values, logs []float64
+	for i, n := range upTo.Nights {
+		if i >= from && (s.Pinned != nil || n.Epoch == epoch) {
+			l.Nights = append(l.Nights, n)
+			values = append(values, n.followed())
+		}
+	}
+	l.Value = median(values)
+	for _, v := range values {
+		logs = append(logs, math.Abs(math.Log(v/l.Value)))
+	}
+	if len(logs) >= 3 {
+		l.Spread = 1.4826 * median(logs) // of a normal distribution
+	}
+	return l
+}
+
+// String is for errors and tests.
+func (n *Night) String() string {
+	return fmt.Sprintf("%s %s %g", Short(n.Commit), n.Time.Format(time.DateOnly), n.followed())
+}
