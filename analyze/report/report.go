@@ -84,7 +84,8 @@ type Environment struct {
 	CaptureVersion  *string  `json:"capture_version"` // version of nsys that captured, where the file says it
 	OS              *string  `json:"os"`
 	CPU             *string  `json:"cpu"`
-	TraceSet        []string `json:"trace_set"` // what was traced (cuda, nvtx, osrt, …)
+	Clocks          *string  `json:"clocks,omitempty"` // of GPUs with counters: steady, or throttled where one fell
+	TraceSet        []string `json:"trace_set"`        // what was traced (cuda, nvtx, osrt, …)
 	ExporterVersion *string  `json:"exporter_version"`
 	SchemaVersion   *string  `json:"schema_version"`
 }
