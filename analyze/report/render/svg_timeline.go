@@ -18,7 +18,7 @@ const (
 	laneHead  = 16
 	joinRow   = 30
 	labelRow  = 14
-	mostMarks = 180
+	mostMarks = 160
 	leastMark = 0.0005 // of the axis
 	namedMark = 0.07   // of the axis, from which a mark bears its name
 	edgedMark = 0.005  // likewise, an edge
@@ -181,7 +181,7 @@ func (p *page) mark(t *doc.Timeline, m *doc.Mark, y int, class markup) {
 		class += " edge"
 	}
 	p.put("<rect x=\"" + percent(m.Start, t.Length) + "\" y=\"" + num(y) + "\" width=\"" + percent(m.Length, t.Length) +
-		"\" height=\"" + num(laneRow-2) + "\" class=\"" + class + "\">" + tip(words) + "</rect>")
+		"\" class=\"" + class + "\">" + tip(words) + "</rect>") // as high as the style sheet says
 	if m.Length >= namedMark*t.Length && name != "" {
 		p.put("<svg x=\"" + percent(m.Start, t.Length) + "\" y=\"" + num(y) + "\" width=\"" + percent(m.Length, t.Length) +
 			"\" height=\"" + num(laneRow-2) + "\"><text class=\"in roomy\" x=\"3\" y=\"12\">" + escape(Shorten(name, 36)) +
