@@ -44,6 +44,29 @@ func TestHardFieldsMustBeEqual(t *testing.T) {
 	}
 }
 
+// Reports state of a load what was asked and, last, its hash; older ones the hash alone. Both are the same load.
+func TestLoadsByTheirHash(t *testing.T) {
+	text := func(hash string) *string {
+		s := "completions; mixed prompts; rate unlimited; concurrency 8; 40 requests; no limit of time; seed 1; fingerprint " + hash
+		return &s
+	}
+	const hash, other = "7d4f00c1aa26e9b3", "00c1aa26e9b37d4f"
+	bare := hash
+	for _, c := range []struct {
+		base, head *string
+		comparable bool
+	}{
+		{&bare, text(hash), true}, {text(hash), &bare, true}, {text(hash), text(hash), true},
+		{&bare, text(other), false}, {text(hash), text(other), false},
+	} {
+		a, b := engineReport(t, engine{}), engineReport(t, engine{seed: 3})
+		a.Environment.Load, b.Environment.Load = c.base, c.head
+		if got := diffOf(t, a, b, diff.Options{}); got.Comparable != c.comparable {
+			t.Errorf("%s and %s: comparable %v, reasons %v", *c.base, *c.head, got.Comparable, got.Reasons)
+		}
+	}
+}
+
 func TestResidue(t *testing.T) {
 	a := engineReport(t, engine{})
 	b := engineReport(t, engine{seed: 3})

@@ -1,8 +1,11 @@
 package diff
 
 import (
+	"errors"
 	"io"
+	"slices"
 
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff/internal/noise"
 	"github.com/nsys-llm/explain/diff/policy"
 )
@@ -13,6 +16,15 @@ type Noise = noise.Noise
 // Calibration is the noise of several captures of one commit, and what the suggested thresholds would have
 // made of them.
 type Calibration = noise.Calibration
+
+// MeasureRuns is the noise between runs of one workload in one environment, of commits that changed nothing: at least 2.
+func MeasureRuns(runs []*report.Report) (*Noise, error) {
+	if len(runs) < 2 {
+		return nil, errors.New("the noise between runs needs at least 2 of them")
+	}
+	first, others, _ := unify(runs[:1], runs[1:])
+	return noise.MeasureRuns(slices.Concat(first, others)), nil
+}
 
 // ReadNoise reads a noise block, or the calibration that holds one, and validates it.
 func ReadNoise(r io.Reader) (*Noise, error) { return noise.Read(r) }

@@ -60,10 +60,20 @@ func EnvironmentFields() []EnvironmentField {
 		{"capture_version", SoftField, text(func(e *Environment) *string { return e.CaptureVersion })},
 		{"os", SoftField, text(func(e *Environment) *string { return e.OS })},
 		{"cpu", SoftField, text(func(e *Environment) *string { return e.CPU })},
+		{"clocks", SoftField, text(func(e *Environment) *string { return e.Clocks })},
 		{"trace_set", SoftField, func(e *Environment) string { return strings.Join(e.TraceSet, ", ") }},
 		{"exporter_version", ExportField, text(func(e *Environment) *string { return e.ExporterVersion })},
 		{"schema_version", ExportField, text(func(e *Environment) *string { return e.SchemaVersion })},
 	}
+}
+
+// Differ reports whether two values of the field, as Get gives them, are known and not the same. Older reports state of a
+// load only the hash of what was asked, with which its text ends now.
+func (f *EnvironmentField) Differ(a, b string) bool {
+	if a == "" || b == "" || a == b {
+		return false
+	}
+	return f.Name != "load" || !strings.HasSuffix(a, " "+b) && !strings.HasSuffix(b, " "+a)
 }
 
 // gpuModels are the models of the GPUs, sorted: a device that has another number is no other device. Unknown where the

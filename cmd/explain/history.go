@@ -44,7 +44,7 @@ be read, 4 check has too few runs to say anything.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newHistoryAdd(e), newHistoryList(e), newHistoryShow(e), newHistoryExport(e), newHistoryPrune(e),
-		newHistoryAck(e), newHistoryMerge(e))
+		newHistoryAck(e), newHistoryMerge(e), newHistoryCheck(e), newHistoryPage(e))
 	return cmd
 }
 

@@ -112,7 +112,7 @@ func TestSeedRows(t *testing.T) {
 			if !strings.Contains(text, "["+f.ID+"]") {
 				t.Errorf("the terminal does not name %s", f.ID)
 			}
-			says(t, exitOK, "**"+f.ID+"**", "doc", f.ID)
+			says(t, exitOK, "finding of section ", "doc", f.ID)
 		}
 	})
 	row("058_idle_over_the_kernel_window", func(t *testing.T) {

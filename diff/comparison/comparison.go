@@ -172,14 +172,15 @@ type Attribution struct {
 	Residual float64 `json:"residual"`
 }
 
-// AttributionRow is one part. Kind is class, category, kernel, idle_cause or others. Rows of kind class sum to the
+// AttributionRow is one part. Kind is class, category, kernel, idle_cause, host_cause, host_call or others. Rows of kind class sum to the
 // total. Rows of kind category sum to the classes compute and exposed_comm together, and so do those of kind kernel
 // with others; rows of kind idle_cause sum to the class idle. Each nanosecond is given to one kernel: compute before
-// communication, and of several the one that started first.
+// communication, and of several the one that started first. Rows of kind host_cause sum to the idle cause host, where the
+// captures tell; those of kind host_call are calls of the host that changed most, of the causes that their category names.
 type AttributionRow struct {
 	ID            string   `json:"id"`
 	Kind          string   `json:"kind"`
-	Category      string   `json:"category"` // of a kernel
+	Category      string   `json:"category"` // of a kernel; of a call of the host its cause
 	Base          float64  `json:"base"`
 	Head          float64  `json:"head"`
 	Delta         float64  `json:"delta"`

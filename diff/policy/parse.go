@@ -200,5 +200,8 @@ func (r *Rule) Threshold() string {
 	}
 	bound("<=", r.Max)
 	bound(">=", r.Min)
+	if r.Since != "" {
+		return strings.Join(parts, ",") + " since " + r.Since
+	}
 	return strings.Join(parts, ",")
 }

@@ -264,7 +264,12 @@ var (
 		}, ""}},
 		comparison.LevelError, comparison.LevelWarn, comparison.LevelOff)
 	budgetFields = ruleFields([]field[ruleNode]{boundField("max", func(r *ruleNode) **float64 { return &r.Max }),
-		boundField("min", func(r *ruleNode) **float64 { return &r.Min })}, comparison.LevelError, comparison.LevelWarn)
+		boundField("min", func(r *ruleNode) **float64 { return &r.Min }),
+		{"since", func(d *policyDoc, n ast.Node, r *ruleNode) {
+			if r.Since = d.plain(n, "since", maxIDText); !ruleID.MatchString(r.Since) {
+				d.fail(n, "since %q: the tag or the commit that the budget counts from is expected, as v1.4.0", Cut(r.Since))
+			}
+		}, ""}}, comparison.LevelError, comparison.LevelWarn)
 )
 
 var regressFields = []field[ruleNode]{
@@ -325,6 +330,9 @@ func (d *policyDoc) budget(n ast.Node) Rule {
 	f := bind(d, n, "a budget", &r, budgetFields)
 	if !r.Budgeted() {
 		d.fail(n, "a budget states no bound; write max: 15%% or min: 90%%")
+	}
+	if r.Since != "" && (r.Max == nil || r.Min != nil || r.LimitUnit != report.Ratio) {
+		d.fail(r.limits, "a budget since %s bounds a change for the worse: write max: 5%% and no min", Cut(r.Since))
 	}
 	d.resolve(n, f, r.limits, &r.Rule)
 	return r.Rule

@@ -39,6 +39,9 @@ type Rule struct {
 	Max, Min  *float64 // bounds of the head's value, in base units
 	LimitUnit string   // base unit that they were written in; empty: the metric's own
 
+	Since string // a tag or commit: Max is how much worse the head may be than that, a ratio; empty: Max and Min bound its value
+	Spent *Spent // of a rule with Since, from the history; nil: no history was asked
+
 	OnlySlower bool // it fails only where the unit's time got worse too, and warns otherwise
 
 	Optional bool         // it has nothing to say about some captures, and that is no missing metric
@@ -67,6 +70,8 @@ func (r *Rule) Validate() error {
 		return errors.New("has no threshold; add one such as +3%, +200us or <=15%")
 	case change && budget:
 		return errors.New("is a budget and a change at once; make two rules of it")
+	case r.Since != "" && (r.Max == nil || r.Min != nil || r.LimitUnit != report.Ratio):
+		return errors.New("counts since " + r.Since + ", and so bounds a change for the worse: write max: 5% and no min")
 	case r.Metric == comparison.MetricStructure && (change || budget):
 		return errors.New("structural findings have no size; write structure:error, structure:warn or structure:off")
 	case r.Rel != nil && *r.Rel < 0 || r.Abs != nil && *r.Abs < 0:
@@ -85,6 +90,17 @@ func (r *Rule) Validate() error {
 }
 
 func (r *Rule) Budgeted() bool { return r.Max != nil || r.Min != nil }
+
+// Subject is what a rule is about, for which it has one judge: its change, its value, its change since an anchor.
+func (r *Rule) Subject() string {
+	switch {
+	case r.Since != "":
+		return "since " + r.Since
+	case r.Budgeted():
+		return "budget"
+	}
+	return "change"
+}
 
 // stats are the statistics of a metric's summary that a rule can name behind its id.
 var stats = []string{"min", "p50", "p90", "p99", "max", "mean", "stddev"}
@@ -179,14 +195,14 @@ func (r *Rule) checkLimits(m MetricFacts) error {
 		return fmt.Errorf("%s is in %s, and the change is given in %s%s", m.ID, m.Unit, r.AbsUnit,
 			bare(r.AbsUnit, m.Unit))
 	}
-	if r.LimitUnit != "" && !Fits(r.LimitUnit, m.Unit) && !(r.LimitUnit == report.Count && r.ZeroBounds()) {
+	if r.LimitUnit != "" && r.Since == "" && !Fits(r.LimitUnit, m.Unit) && !(r.LimitUnit == report.Count && r.ZeroBounds()) {
 		return fmt.Errorf("%s is in %s, and the budget is given in %s%s", m.ID, m.Unit, r.LimitUnit,
 			bare(r.LimitUnit, m.Unit))
 	}
 	if stat != "" && !m.hasStats() {
 		return fmt.Errorf("%s is a single number and has no %s; name it without", m.ID, stat)
 	}
-	if (r.Rel != nil || r.Abs != nil) && Grows(m.scale(), stat) {
+	if (r.Rel != nil || r.Abs != nil || r.Since != "") && Grows(m.scale(), stat) {
 		return errors.New(LengthReason(m.ID, stat, m.hasStats()))
 	}
 	return nil

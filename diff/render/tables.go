@@ -238,6 +238,8 @@ func attributionTable(c *comparison.Comparison, kernels int, effects bool) (doc.
 			name = doc.Cell{doc.Text(strings.ReplaceAll(r.ID, "_", " "))}
 		case comparison.KindKernel:
 			name = doc.Cell{doc.Text(partOf + "kernel "), doc.Name(display(c, r.ID))}
+		case comparison.KindHost:
+			name = doc.Cell{doc.Text(partOf + "host: " + strings.ReplaceAll(r.ID, "_", " "))}
 		default:
 			name = doc.Cell{doc.Text(partOf + strings.ReplaceAll(r.ID, "_", " "))}
 		}
@@ -291,6 +293,9 @@ func attributionRows(a *comparison.Attribution, kernels int) []comparison.Attrib
 			for _, cause := range a.Rows {
 				if cause.Kind == comparison.KindCause && (cause.Base != 0 || cause.Head != 0) {
 					rows = append(rows, cause)
+					if cause.ID == "host" {
+						rows = append(rows, hostCauses(a)...)
+					}
 				}
 			}
 		case comparison.ClassCompute, comparison.ClassComm:
@@ -307,6 +312,21 @@ func attributionRows(a *comparison.Attribution, kernels int) []comparison.Attrib
 				rows = append(rows, rest)
 			}
 		}
+	}
+	return rows
+}
+
+// hostCauses are what the launching thread did, where the captures tell more than that they do not know.
+func hostCauses(a *comparison.Attribution) (rows []comparison.AttributionRow) {
+	told := false
+	for _, r := range a.Rows {
+		if r.Kind == comparison.KindHost {
+			rows = append(rows, r)
+			told = told || r.ID != "unknown"
+		}
+	}
+	if !told {
+		return nil
 	}
 	return rows
 }

@@ -27,8 +27,9 @@ type MPICall struct {
 type NCCLCall struct {
 	Start, End  int64
 	Thread      int64  // globalTid
-	Comm        uint64 // communicator: the same number in all ranks
+	Comm        uint64 // communicator: the same number in all ranks; 0 where the payload does not say
 	Rank, World int64  // within the communicator; -1 where the payload does not say
+	Bytes       int64  // of the message, as NCCL counts it: what one rank sends; -1 where the payload does not say
 }
 
 // loadRanks reads what tells ranks and their collectives apart: MPI's calls and ranks, NCCL's payloads, and the
@@ -84,8 +85,11 @@ func (l *loader) loadRanks() error {
 	return nil
 }
 
-// maxRank is beyond any run of today.
-const maxRank = 1 << 20
+// Beyond any run of today.
+const (
+	maxRank    = 1 << 20
+	maxMessage = 1 << 50 // bytes
+)
 
 func validRank(v int64) bool { return v >= 0 && v < maxRank }
 
@@ -280,7 +284,7 @@ func (l *loader) loadNCCL() error {
 			return nil
 		}
 		schema := int64(binary.LittleEndian.Uint32(b[payloadSchema:]))
-		c := NCCLCall{Start: start, End: end, Thread: tid, Rank: -1, World: -1}
+		c := NCCLCall{Start: start, End: end, Thread: tid, Rank: -1, World: -1, Bytes: -1}
 		known := false
 		for _, f := range fields[[2]int64{domain, schema}] {
 			at := payloadHead + f.offset
@@ -298,6 +302,10 @@ func (l *loader) loadNCCL() error {
 				c.Rank = int64(v)
 			case "No. of ranks":
 				c.World = int64(v)
+			case "Message size [bytes]":
+				if v <= maxMessage {
+					c.Bytes, known = int64(v), true
+				}
 			}
 		}
 		if known {

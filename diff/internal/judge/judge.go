@@ -184,10 +184,8 @@ func (j *judge) gates(rules []policy.Rule) []comparison.Gate {
 		}
 		for k := range selected[i] {
 			s := &selected[i][k]
-			if r.Level == comparison.LevelOff || !r.Budgeted() {
-				last[s.key("change")] = i
-			}
-			if r.Level == comparison.LevelOff || r.Budgeted() {
+			last[s.key(r.Subject())] = i
+			if r.Level == comparison.LevelOff {
 				last[s.key("budget")] = i
 			}
 		}
@@ -195,10 +193,7 @@ func (j *judge) gates(rules []policy.Rule) []comparison.Gate {
 	var list []*question
 	for i := range rules {
 		r := &rules[i]
-		kind := "change"
-		if r.Budgeted() {
-			kind = "budget"
-		}
+		kind := r.Subject()
 		if r.Level == comparison.LevelOff || j.first && !r.Budgeted() {
 			continue
 		}
@@ -321,6 +316,8 @@ func (j *judge) gate(r *policy.Rule, s *subject) comparison.Gate {
 		Base: row.Base, Head: row.Head, Delta: row.Delta, Ratio: row.Ratio, Class: row.Class, Limit: limit(r, s),
 	}
 	switch {
+	case r.Since != "":
+		since(&g, r, s)
 	case r.Budgeted():
 		bounds(&g, r, s)
 	case s.metric == comparison.MetricStructure:
@@ -387,6 +384,44 @@ func bounds(g *comparison.Gate, r *policy.Rule, s *subject) {
 		g.Verdict, g.Reason = verdictOf(r.Level), text+" is below the budget of "+unit.Format(*r.Min, s.unit)
 	default:
 		g.Verdict, g.Reason = comparison.Pass, text+" is within the budget"
+	}
+}
+
+// since holds the change since an anchor against its budget: what was spent before times what this change adds. A change
+// that adds nothing fails no budget that others used up.
+func since(g *comparison.Gate, r *policy.Rule, s *subject) {
+	switch {
+	case r.Spent == nil:
+		g.Open(comparison.NoBaseline, "the budget counts since "+r.Since+", and no history says what was spent: name it with --history")
+		return
+	case r.Spent.Ratio <= 0:
+		g.Open(comparison.NoBaseline, "the budget counts since "+r.Since+": "+r.Spent.Why)
+		return
+	case g.Ratio == nil:
+		g.Open(comparison.NoBaseline, "the budget counts since "+r.Since+", and there is no base that this change is compared with")
+		return
+	}
+	own := *g.Ratio
+	total := r.Spent.Ratio * own
+	worse := func(ratio float64) float64 { return ratio - 1 }
+	if s.higher {
+		worse = func(ratio float64) float64 { return 1 - ratio }
+	}
+	g.Ratio = &total
+	text := fmt.Sprintf("%s since %s: %s before this change, %s by it", unit.Change(total-1), r.Since, unit.Change(r.Spent.Ratio-1), unit.Change(own-1))
+	if len(r.Spent.By) > 0 {
+		text += "; before: " + strings.Join(r.Spent.By, ", ")
+	}
+	if r.Spent.SE > 0 {
+		text += "; what was before is known to ±" + unit.Percent(1.96*r.Spent.SE)
+	}
+	switch {
+	case worse(total) <= *r.Max:
+		g.Verdict, g.Reason = comparison.Pass, text
+	case worse(own) <= 0:
+		g.Verdict, g.Reason = comparison.Warn, text+": the budget was used up before"
+	default:
+		g.Verdict, g.Reason = verdictOf(r.Level), text+", which is above the budget of "+comparison.ExactPercent(*r.Max)
 	}
 }
 

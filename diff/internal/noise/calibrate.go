@@ -175,6 +175,13 @@ func (r *reading) noise() Metric {
 		m.Within = &v
 	}
 	m.Threshold = max(leastThreshold, ratioOf(thresholdMADs*m.MAD))
+	m.floors()
+	return m
+}
+
+// floors are worked out from the noise, its degrees of freedom and the threshold.
+func (m *Metric) floors() {
+	m.MDE = nil
 	m.Floor = ratioOf(infer.TQuantile(1-noiseLevel, m.DF) * m.Noise * math.Sqrt2)
 	plan := infer.Plan{Captures: 1, SD: m.Noise, DF: m.DF, Tau: math.Log1p(m.Threshold), Alpha: infer.Alpha,
 		Floor: math.Log1p(m.Floor)}
@@ -182,7 +189,6 @@ func (r *reading) noise() Metric {
 		m.MDE = append(m.MDE, min(plan.Detectable(infer.Power), mostRatio))
 		plan.Captures, plan.Floor = k+2, 0
 	}
-	return m
 }
 
 // ratioOf is a change of ln as a ratio, at most mostRatio.

@@ -166,7 +166,7 @@ func (n *Noise) Applies(r *report.Report, moved policy.Environment) (ok bool, wh
 	}
 	for _, f := range report.EnvironmentFields() {
 		a, b := n.Env.Fields[f.Name], f.Get(&r.Environment)
-		if f.Name != "gpu" && moved.Class(f.Name) == report.HardField && a != "" && b != "" && a != b {
+		if f.Name != "gpu" && moved.Class(f.Name) == report.HardField && f.Differ(a, b) {
 			return false, fmt.Sprintf("calibrated with %s %q, captured with %q", f.Name, a, b)
 		}
 	}

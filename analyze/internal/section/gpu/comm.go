@@ -49,6 +49,25 @@ var Comm = kit.Section{
 			Meaning: "time the device's collective kernels ran before the last device had joined them; only " +
 				"where the collectives of all devices can be paired",
 		},
+		{
+			ID: "comm.bytes", Unit: report.Bytes, Better: report.None, Assume: report.Exact,
+			Scale: report.Total, Labels: []string{"", "collective"},
+			Meaning: "message sizes that NCCL's ranges state, added up over the calls that launched communication " +
+				"kernels; a message is what one rank sends, as NCCL counts it",
+		},
+		{
+			ID: "comm.algorithm_bandwidth", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"collective", "collective,size"},
+			Meaning: "bytes of the collectives over the time of their kernels, waiting for other ranks included; " +
+				"of an all-gather or reduce-scatter the bytes of all ranks; size is the largest power of two up to " +
+				"the size of the message",
+		},
+		{
+			ID: "comm.bus_bandwidth", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy,
+			Scale: report.Level, Labels: []string{"collective", "collective,size"},
+			Meaning: "the same as what each link carries, as nccl-tests count it: an all-reduce times 2(n-1)/n, an " +
+				"all-gather or reduce-scatter times (n-1)/n for n ranks",
+		},
 	},
 	Tables: []report.Table{
 		{ID: "comm", Title: "Collectives", File: "comm.csv", Columns: []report.Column{
@@ -70,6 +89,16 @@ var Comm = kit.Section{
 			kit.NsCol("exposed", "Exposed", "exposed_comm_ms"),
 			kit.RatioCol("hidden", "Hidden", "pct_hidden"),
 			kit.NsCol("wait", "Waiting", "wait_ms"),
+		}},
+		{ID: "comm_sizes", Title: "Messages", File: "comm_sizes.csv", Columns: []report.Column{
+			kit.TextCol("collective", "Collective"),
+			kit.SizeCol("size", "Message"),
+			kit.IDCol("ranks", "Ranks"),
+			kit.CountCol("count", "Calls"),
+			kit.NsCol("total", "Total", "total_time_ns", "total_time_ms"),
+			kit.MeanCol("mean", "Mean", "avg_duration_us"),
+			bandwidthCol("algorithm", "Algorithm bandwidth", "algbw_gbps"),
+			bandwidthCol("bus", "Bus bandwidth", "busbw_gbps"),
 		}},
 	},
 	Run: comm,
@@ -149,6 +178,7 @@ func comm(in *kit.Input, out *kit.Output) {
 	commTable(in, out, groups, uses)
 	waits := commWaits(in)
 	commDevices(in, out, uses, waits)
+	commMessages(in, out)
 	commFindings(in, out, waits)
 }
 

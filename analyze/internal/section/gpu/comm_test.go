@@ -158,3 +158,28 @@ func TestExposedCommunicationSums(t *testing.T) {
 		check(trace, res.Report)
 	}
 }
+
+// Rank 2 of 4 sends six all-reduces of 1 MiB. Its kernels run from when the rank is there to the end of the collective;
+// what the links carry is 2·3/4 of the message.
+func TestMessageSizes(t *testing.T) {
+	rank := tracetest.Fleet{Ranks: 4, Steps: 3, Layers: 2}.Run()[2]
+	l := sectiontest.Look(t, rank.Build(tracetest.Schema("3.25.0")), analyze.Options{})
+	var time int64
+	for _, m := range rank.Met {
+		time += m.End - m.Start
+	}
+	const bytes = 6 << 20
+	algorithm := bytes * 1e9 / float64(time)
+	sectiontest.Metric(t, l.Report, bytes, "comm.bytes")
+	sectiontest.Metric(t, l.Report, bytes, "comm.bytes", "collective", "AllReduce")
+	sectiontest.Metric(t, l.Report, algorithm, "comm.algorithm_bandwidth", "collective", "AllReduce")
+	sectiontest.Metric(t, l.Report, algorithm*1.5, "comm.bus_bandwidth", "collective", "AllReduce")
+	sectiontest.Metric(t, l.Report, algorithm*1.5, "comm.bus_bandwidth", "collective", "AllReduce", "size", "1048576")
+	tab := l.Table("comm", "comm_sizes")
+	l.Row(tab, 0, "collective", `"AllReduce"`, "size", "1048576", "ranks", "4", "count", "6")
+	l.CsvHas(tab, "comm_sizes.csv", "collective", "size", "ranks", "algbw_gbps", "busbw_gbps")
+
+	rank = tracetest.Fleet{Ranks: 4, Steps: 3, Layers: 2, NoPayload: true}.Run()[2]
+	l = sectiontest.Look(t, rank.Build(tracetest.Schema("3.25.0")), analyze.Options{})
+	sectiontest.NoMetric(t, l.Report, "comm.bytes")
+}

@@ -258,9 +258,12 @@ func amountColumns(first ...report.Column) []report.Column {
 }
 
 // gigabytesCol is a throughput, written to CSV in GB/s (10^9 bytes per second) under profilemate's name.
-func gigabytesCol(id, title string) report.Column {
+func gigabytesCol(id, title string) report.Column { return bandwidthCol(id, title, "bandwidth_gbps") }
+
+// bandwidthCol is one under another name.
+func bandwidthCol(id, title, csv string) report.Column {
 	c := kit.RateCol(id, title, report.BytesPerSec)
-	c.CSV = []report.CSVCol{{Name: "bandwidth_gbps", Exp10: -9}}
+	c.CSV = []report.CSVCol{{Name: csv, Exp10: -9}}
 	return c
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/gate/history/change"
 )
 
 //go:embed pages/*.md
@@ -37,7 +38,7 @@ var own = []struct {
 	names []string
 }{
 	{GroupUse, []string{
-		"report", "diff", "gate", "capture", "agents", "exit-codes", "environment", "words", "reasons", "privacy"}},
+		"report", "diff", "gate", "capture", "ranks", "agents", "exit-codes", "environment", "words", "reasons", "privacy"}},
 	{GroupMore, []string{"statistics", "speed", "architecture"}},
 }
 
@@ -72,6 +73,7 @@ func allPages() []Page {
 			add(GroupMore, name, text)
 		}
 	}
+	add(GroupMore, "change-points", change.Page)
 	mine(GroupMore)
 	return list
 }

@@ -1,0 +1,234 @@
+package gpu
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math/bits"
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// commSize is the calls of one collective with one size of message, in communicators of as many ranks.
+type commSize struct {
+	collective string
+	bytes      int64
+	ranks      int64 // -1 unknown
+}
+
+// traffic is what calls moved, and in what time.
+type traffic struct {
+	calls, time, bytes int64   // bytes of the messages
+	moved, carried     float64 // bytes of the collectives, and of what each link carries
+	unknown, unlinked  bool    // of some calls these are not known
+}
+
+func (t *traffic) add(o *traffic) {
+	t.calls, t.time, t.bytes = t.calls+o.calls, t.time+o.time, t.bytes+o.bytes
+	t.moved, t.carried = t.moved+o.moved, t.carried+o.carried
+	t.unknown, t.unlinked = t.unknown || o.unknown, t.unlinked || o.unlinked
+}
+
+// rates are the algorithm and the bus bandwidth, in bytes per second; nil unknown.
+func (t *traffic) rates() (algorithm, bus *float64) {
+	if t.time <= 0 {
+		return nil, nil
+	}
+	rate := func(bytes float64, unknown bool) *float64 {
+		if unknown {
+			return nil
+		}
+		v := bytes / float64(t.time) * 1e9
+		return &v
+	}
+	return rate(t.moved, t.unknown), rate(t.carried, t.unlinked)
+}
+
+// messageVolume is what a collective of n ranks with messages of some bytes moves, as nccl-tests define it: its size, which
+// that of algorithm bandwidth is, and what each link carries of it, which is bus bandwidth's. n is -1 where it is not
+// known.
+func messageVolume(collective string, bytes, n int64) (moved, carried float64, known, linked bool) {
+	moved, all := float64(bytes), float64(n)
+	switch collective {
+	case kernelname.CollAllReduce:
+		return moved, moved * 2 * (all - 1) / all, true, n > 0
+	case kernelname.CollAllGather, kernelname.CollReduceScatter:
+		return moved * all, moved * (all - 1), n > 0, n > 0
+	case kernelname.CollBroadcast, kernelname.CollReduce, kernelname.CollSendRecv:
+		return moved, moved, true, true
+	}
+	return moved, 0, true, false
+}
+
+// commMessages joins the kernels to NCCL's ranges around the calls that launched them, whose payloads state how large a
+// message is.
+func commMessages(in *kit.Input, out *kit.Output) {
+	calls := newMessageCalls(in.Trace.NCCL)
+	if len(calls.of) == 0 {
+		out.Note("How large messages are is not in this export, so bandwidth is unknown: NCCL 2.18 and later states it " +
+			"in the payloads of its NVTX ranges (nsys profile --trace cuda,nvtx), which nsys export writes with " +
+			"--include-blobs=true, where its help lists that.")
+		return
+	}
+	uses := map[commSize]*traffic{}
+	seen := map[int32]*commSize{} // by call
+	kernels, joined := 0, 0
+	for i := range in.Timeline.Devices {
+		d := &in.Timeline.Devices[i]
+		for j := range d.Len() {
+			if d.Class(j) != attrib.Comm || d.Start(j) < in.Span.Start {
+				continue
+			}
+			kernels++
+			at := calls.around(in, d.Call(j))
+			if at < 0 {
+				continue
+			}
+			joined++
+			s := seen[at]
+			if first := s == nil; first {
+				c := &in.Trace.NCCL[at]
+				s = &commSize{collective(in, d, j), c.Bytes, calls.world(c)}
+				seen[at] = s
+				if uses[*s] == nil {
+					uses[*s] = &traffic{}
+				}
+				moved, carried, known, linked := messageVolume(s.collective, s.bytes, s.ranks)
+				uses[*s].add(&traffic{1, 0, s.bytes, moved, carried, !known, !linked})
+			}
+			uses[*s].time += d.End(j) - d.Start(j)
+		}
+	}
+	if joined == 0 {
+		out.Note("No communication kernel was launched inside an NCCL range that states the size of its message: " +
+			"bandwidth is unknown.")
+		return
+	}
+	if joined < kernels {
+		out.Note(fmt.Sprintf("%d of %d communication kernels have no message size: they were launched in a group of "+
+			"calls, by a CUDA graph or by another library, and take no part in bandwidth.", kernels-joined, kernels))
+	}
+	messageMetrics(out, uses)
+	messageTable(in, out, uses)
+}
+
+func messageMetrics(out *kit.Output, uses map[commSize]*traffic) {
+	type class struct{ collective, size string }
+	sums := map[class]*traffic{}
+	for s, u := range uses {
+		size := int64(0)
+		if s.bytes > 0 {
+			size = 1 << (bits.Len64(uint64(s.bytes)) - 1)
+		}
+		for _, c := range []class{{}, {s.collective, ""}, {s.collective, strconv.FormatInt(size, 10)}} {
+			if sums[c] == nil {
+				sums[c] = &traffic{}
+			}
+			sums[c].add(u)
+		}
+	}
+	for _, c := range slices.SortedFunc(maps.Keys(sums), func(a, b class) int {
+		return cmp.Or(cmp.Compare(a.collective, b.collective), cmp.Compare(len(a.size), len(b.size)),
+			cmp.Compare(a.size, b.size))
+	}) {
+		u, l := sums[c], report.Labels{}
+		if c.collective != "" {
+			l = kit.Labels("collective", c.collective)
+		}
+		out.From(trace.RoleNVTX, int(u.calls), "start", "end", "globalTid", "binaryData")
+		if c.size == "" {
+			out.Int("comm.bytes", l, u.bytes)
+		} else {
+			l = kit.And(l, "size", c.size)
+		}
+		if algorithm, bus := u.rates(); c.collective != "" {
+			if algorithm != nil {
+				out.Metric("comm.algorithm_bandwidth", l, algorithm)
+			}
+			if bus != nil {
+				out.Metric("comm.bus_bandwidth", l, bus)
+			}
+		}
+	}
+}
+
+func messageTable(in *kit.Input, out *kit.Output, uses map[commSize]*traffic) {
+	t := out.Table("comm_sizes")
+	for _, s := range slices.SortedFunc(maps.Keys(uses), func(a, b commSize) int {
+		return cmp.Or(cmp.Compare(uses[b].time, uses[a].time), cmp.Compare(a.collective, b.collective),
+			cmp.Compare(b.bytes, a.bytes), cmp.Compare(b.ranks, a.ranks))
+	}) {
+		u, ranks := uses[s], report.Null
+		if s.ranks > 0 {
+			ranks = report.I(s.ranks)
+		}
+		algorithm, bus := u.rates()
+		t.Row(
+			kit.Text("collective", s.collective), kit.Int("size", s.bytes), kit.Put("ranks", ranks),
+			kit.Int("count", u.calls), kit.Int("total", u.time),
+			kit.Float("mean", float64(u.time)/float64(u.calls)), kit.Maybe("algorithm", algorithm), kit.Maybe("bus", bus))
+	}
+	t.Cut(in.Options.Top, "count", "total").Add()
+}
+
+// messageCalls are NCCL's ranges that state the size of a message, by thread and start.
+type messageCalls struct {
+	of     map[int64][]int32 // by globalTid: indexes into trace.NCCL
+	list   []trace.NCCLCall
+	worlds map[uint64]int64 // by communicator: its ranks, 0 where calls disagree
+}
+
+func newMessageCalls(list []trace.NCCLCall) *messageCalls {
+	m := &messageCalls{of: map[int64][]int32{}, list: list, worlds: map[uint64]int64{}}
+	for i := range list { // by start
+		c := &list[i]
+		if c.Bytes >= 0 {
+			m.of[c.Thread] = append(m.of[c.Thread], int32(i))
+		}
+		if c.Comm != 0 && c.World > 0 {
+			if n, known := m.worlds[c.Comm]; known && n != c.World {
+				m.worlds[c.Comm] = 0
+			} else {
+				m.worlds[c.Comm] = c.World
+			}
+		}
+	}
+	return m
+}
+
+// world is the number of ranks of a call's communicator; -1 unknown.
+func (m *messageCalls) world(c *trace.NCCLCall) int64 {
+	if n := m.worlds[c.Comm]; n > 0 {
+		return n
+	}
+	return -1
+}
+
+// around is the range in which an API call began, or -1. NCCL's ranges that state a size do not nest.
+func (m *messageCalls) around(in *kit.Input, call int32) int32 {
+	if call == trace.None {
+		return -1
+	}
+	api := &in.Trace.API
+	thread := api.Thread(int(call))
+	if thread == trace.None {
+		return -1
+	}
+	list, start := m.of[in.Trace.Threads[thread].Global], api.Start(int(call))
+	at, _ := slices.BinarySearchFunc(list, start, func(i int32, t int64) int {
+		if m.list[i].Start <= t {
+			return -1
+		}
+		return 1
+	})
+	if at == 0 || m.list[list[at-1]].End < start {
+		return -1
+	}
+	return list[at-1]
+}

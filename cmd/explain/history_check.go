@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/gitfile"
+	"github.com/nsys-llm/explain/cmd/explain/internal/output"
+	"github.com/nsys-llm/explain/gate/history"
+)
+
+// The parts of explain history that look for changes: check and page.
+
+// checkFlags say what is checked, and who knows what lies between two commits.
+type checkFlags struct {
+	historyFlags
+	metrics    []string
+	least      string
+	checkout   string
+	codeowners string
+}
+
+func (f *checkFlags) register(e *env, cmd *cobra.Command) {
+	fl := cmd.Flags()
+	f.historyFlags.register(e, fl)
+	fl.StringArrayVar(&f.metrics, "metric", nil, "follow this `METRIC`, see show (repeatable; default "+history.StepTime+")")
+	fl.StringVar(&f.least, "least", "2%", "the least change of a level that is said, a `SHARE`")
+	fl.StringVar(&f.checkout, "checkout", ".", "a git checkout in this `DIR`, that knows the commits between two nights")
+	fl.StringVar(&f.codeowners, "codeowners", "", "a CODEOWNERS `FILE` that says whom to ask")
+	_ = cmd.MarkFlagDirname("checkout")
+}
+
+func (f *checkFlags) options(e *env) (history.CheckOptions, error) {
+	o := history.CheckOptions{Filter: f.filter(), Metrics: f.metrics, Causes: true}
+	least, err := parseShare(f.least)
+	if err != nil {
+		return o, usagef("--least %s: a share such as 2%%", f.least)
+	}
+	o.Change.Least = least
+	o.Today, err = today(e)
+	return o, err
+}
+
+// check finds the changes and who did them.
+func (f *checkFlags) check(cmd *cobra.Command, e *env, s *history.Store) (*history.Checks, history.CheckOptions, error) {
+	o, err := f.options(e)
+	if err != nil {
+		return nil, o, err
+	}
+	owners := ""
+	if f.codeowners != "" {
+		b, err := os.ReadFile(f.codeowners)
+		if err != nil {
+			return nil, o, usagef("--codeowners: %w", err)
+		}
+		owners = string(b)
+	}
+	c, err := s.Check(cmd.Context(), o)
+	if err != nil {
+		return nil, o, err
+	}
+	c.Tool.Version = versionText()
+	for i := range c.Changes {
+		x := &c.Changes[i]
+		list, err := gitfile.Log(cmd.Context(), f.checkout, x.Before.Commit, x.After.Commit)
+		if err != nil { // no checkout, or a shallow one: the change is said without
+			continue
+		}
+		var files []string
+		for _, l := range list {
+			x.Commits = append(x.Commits, history.Commit{SHA: l.SHA, Subject: l.Subject})
+			files = append(files, l.Files...)
+		}
+		x.Owners = append(x.Owners, gitfile.Owners(owners, files)...)
+	}
+	return c, o, nil
+}
+
+func newHistoryCheck(e *env) *cobra.Command {
+	var f checkFlags
+	format := "text"
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Find the commits at which a number changed, and say why",
+		Long: `check looks for changes of level in each series: a metric of a workload over the nights of a branch.
+Of each it says by how much, since which commit, where the change comes from (kernels, host, counts:
+what diff says of the nights around it), which commits lie between, and whom to ask. A change for the
+worse is open until it is gone or somebody accepts it ("explain history ack").
+
+How it decides, and how often it is wrong: explain doc change-points.
+
+Exit codes: 0 nothing is open, 1 something is, 2 wrong usage, 3 the store cannot be read, 4 too few
+nights to find anything.`,
+		Example: `  explain history check --store history.db --branch main --codeowners .github/CODEOWNERS
+  explain history check --store history.db --metric unit.gpu_idle.mean --metric serve.ttft.p99`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := wantFormat(format, textOrJSON); err != nil {
+				return err
+			}
+			return f.with(cmd, history.Read, func(s *history.Store) error {
+				c, _, err := f.check(cmd, e, s)
+				if err != nil {
+					return err
+				}
+				if format == "json" {
+					err = printJSON(e.Out, c)
+				} else {
+					err = history.WriteCheck(e.Out, c, render.TerminalOptions{Color: e.colour()})
+				}
+				return errors.Join(err, checkCode(c))
+			})
+		},
+	}
+	f.register(e, cmd)
+	cmd.Flags().StringVar(&format, "format", "text", "print this `FORMAT`: "+strings.Join(textOrJSON, ", "))
+	completeFlag(cmd, "format", textOrJSON)
+	return cmd
+}
+
+// checkCode is the exit code of a check, as an error.
+func checkCode(c *history.Checks) error {
+	if c.Open > 0 {
+		return exitCode(exitFail)
+	}
+	for i := range c.Series {
+		if c.Series[i].Enough {
+			return nil
+		}
+	}
+	return exitCode(exitInconclusive)
+}
+
+func newHistoryPage(e *env) *cobra.Command {
+	var f checkFlags
+	var out string
+	cmd := &cobra.Command{
+		Use:   "page",
+		Short: "Draw the history as one page that needs no network",
+		Long: `page writes index.html into a folder: each series over its nights, with the band of its noise, the
+changes, their causes, and a link from each of the newest nights to its kept report (reports/).`,
+		Example: `  explain history page --store history.db --branch main --out history/`,
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if out == "" {
+				return usagef("name the folder: --out history/")
+			}
+			if err := output.Check(out); err != nil {
+				return err
+			}
+			return f.with(cmd, history.Read, func(s *history.Store) error {
+				c, o, err := f.check(cmd, e, s)
+				if err != nil {
+					return err
+				}
+				return f.page(cmd, e, s, c, o, out)
+			})
+		},
+	}
+	f.register(e, cmd)
+	cmd.Flags().StringVarP(&out, "out", "o", "", "write index.html, check.json and reports/ into this `DIR`")
+	_ = cmd.MarkFlagDirname("out")
+	return cmd
+}
+
+func (f *checkFlags) page(cmd *cobra.Command, e *env, s *history.Store, c *history.Checks, o history.CheckOptions, out string) error {
+	linked := map[string]history.Run{}
+	d, err := s.Page(cmd.Context(), c, history.PageOptions{CheckOptions: o, Link: func(r *history.Run) string {
+		name := "reports/" + r.Commit + "-" + r.Key[:8] + ".json"
+		linked[name] = *r
+		return name
+	}})
+	if err != nil {
+		return err
+	}
+	files := []output.File{
+		{Name: "index.html", Write: func(w io.Writer) error { return writeHistoryPage(w, d) }},
+		{Name: "check.json", Write: func(w io.Writer) error { return printJSON(w, c) }},
+	}
+	for name, run := range linked {
+		r, err := s.Report(cmd.Context(), &run)
+		if err != nil {
+			return err
+		}
+		var text bytes.Buffer
+		if err := report.Write(&text, r); err != nil {
+			return err
+		}
+		files = append(files, output.File{Name: filepath.FromSlash(name), Write: func(w io.Writer) error {
+			_, err := w.Write(text.Bytes())
+			return err
+		}})
+	}
+	if err := output.Write(cmd.Context(), out, files); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(e.Out, "Wrote %s: index.html, check.json, %s\n", clean(out), counted(len(linked), "report"))
+	return err
+}
+
+func writeHistoryPage(w io.Writer, d doc.Document) error {
+	return render.HTML(w, d, render.HTMLOptions{Title: "explain: history"})
+}

@@ -1,0 +1,362 @@
+package history
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/policy"
+	"github.com/nsys-llm/explain/gate/history/change"
+)
+
+// Window is what the newest runs of a branch say to those who judge a change: the runs of one workload in one environment
+// since the level last changed.
+type Window struct {
+	series []Series // of StepTime, by kind of unit
+	main   *Series  // of the main kind of the head
+	level  *Level   // of it, in the environment of the head
+	store  *Store
+}
+
+// Numbers of runs.
+const (
+	leastForNoise = 5
+	mostForNoise  = 30
+	sparkNights   = 30
+)
+
+// Window finds the runs of the workload that head is of, on a branch. What it cannot find is an error that says so.
+func (s *Store) Window(ctx context.Context, repository, branch string, head *report.Report) (*Window, error) {
+	id, err := s.workloadOf(ctx, repository, branch, head)
+	if err != nil {
+		return nil, err
+	}
+	w := &Window{store: s}
+	if w.series, err = s.Series(ctx, Filter{Repository: repository, Branch: branch, Workload: id}, StepTime); err != nil {
+		return nil, err
+	}
+	kind := ""
+	for _, g := range head.Unit.Groups {
+		if g.Main {
+			kind = g.ID
+		}
+	}
+	for i := range w.series {
+		if w.series[i].Kind == kind && len(w.series[i].Nights) > 0 {
+			w.main = &w.series[i]
+		}
+	}
+	if w.main == nil {
+		return nil, fmt.Errorf("the history has no run of the kind of step that the head mostly has (%s)", kind)
+	}
+	same := *w.main
+	epoch := epochOf(head).id()
+	same.Nights = slices.DeleteFunc(slices.Clone(same.Nights), func(n Night) bool { return n.Epoch != epoch })
+	if len(same.Nights) > 0 {
+		w.level = same.Level(same.Nights[len(same.Nights)-1].Time, change.Options{})
+	}
+	return w, nil
+}
+
+// workloadOf is the workload of the store that a report is of. A name that was given to it, no report says.
+func (s *Store) workloadOf(ctx context.Context, repository, branch string, r *report.Report) (string, error) {
+	all, err := s.Workloads(ctx)
+	if err != nil {
+		return "", err
+	}
+	want := workloadOf(r, "")
+	var ids []string
+	nearest := ""
+	for id, w := range all {
+		unnamed := Workload{}
+		for k, v := range w {
+			if k != "workload" {
+				unnamed[k] = v
+			}
+		}
+		if d := unnamed.Differs(want); d != "" {
+			nearest = d
+			continue
+		}
+		runs, err := s.Runs(ctx, Filter{Repository: repository, Branch: branch, Workload: id, Limit: 1})
+		if err != nil {
+			return "", err
+		}
+		if len(runs) > 0 {
+			ids = append(ids, id)
+		}
+	}
+	switch {
+	case len(ids) == 1:
+		return ids[0], nil
+	case len(ids) > 1:
+		return "", fmt.Errorf("the history has several workloads that are told apart by name alone: %s", strings.Join(ids, ", "))
+	case nearest != "" && len(all) == 1:
+		return "", fmt.Errorf("the history has no run of this workload on %s: %s", branch, nearest)
+	}
+	return "", fmt.Errorf("the history has no run of this workload on %s", branch)
+}
+
+// Noise is the noise between the newest runs at the present level, in the environment of the head; nil where they are too
+// few. The text says from how many.
+func (w *Window) Noise(ctx context.Context) (*diff.Noise, string, error) {
+	n := 0
+	if w.level != nil {
+		n = len(w.level.Nights)
+	}
+	if n < leastForNoise {
+		return nil, fmt.Sprintf("noise: %s at the present level in this environment, and %d are needed: the floors are the usual ones",
+			plural(n, "run"), leastForNoise), nil
+	}
+	nights := w.level.Nights[max(0, n-mostForNoise):]
+	var runs []Run
+	for i := range nights {
+		runs = append(runs, nights[i].Runs[0])
+	}
+	reports, err := w.store.Reports(ctx, runs)
+	if err != nil {
+		return nil, "", err
+	}
+	noise, err := diff.MeasureRuns(reports)
+	if err != nil {
+		return nil, "", err
+	}
+	return noise, fmt.Sprintf("noise: from %s, %s to %s", plural(len(runs), "run"), nights[0].Time.Format(time.DateOnly),
+		nights[len(nights)-1].Time.Format(time.DateOnly)), nil
+}
+
+// Line is the newest runs in one line of text.
+func (w *Window) Line() string {
+	return fmt.Sprintf("%s: %s", w.main.Of(), w.main.Line(sparkNights))
+}
+
+// Base is what a change is compared with.
+type Base struct {
+	Runs  []Run
+	Exact bool     // they are of the commit that was asked for
+	Notes []string // how it lies in the window, and what is wrong with it
+}
+
+// staleAfter is how much older than the newest run of the branch a baseline may be before that is said.
+const staleAfter = 14 * 24 * time.Hour
+
+// Base is the runs of a commit, or, where the history has none, those of the newest night up to its time; at is the time of
+// the commit, zero where nobody knows it. Only runs of the head's workload count.
+func (w *Window) Base(commit string, at time.Time) (*Base, error) {
+	nights := w.main.Nights
+	b := &Base{}
+	var night *Night
+	for i := range nights {
+		if nights[i].Commit == commit {
+			night, b.Exact = &nights[i], true
+			b.Runs = append(b.Runs, nights[i].Runs...)
+		}
+	}
+	if night == nil {
+		for i := range nights {
+			if at.IsZero() || !nights[i].Time.After(at) {
+				night = &nights[i]
+			}
+		}
+		if night == nil {
+			return nil, errors.New("the history has no run from before the base of the change")
+		}
+		b.Runs = night.Runs
+		b.Notes = append(b.Notes, fmt.Sprintf("The history has no run of the base %s; compared with %s of %s.", Short(commit), Short(night.Commit),
+			night.Time.Format(time.DateOnly)))
+	}
+	newest := &nights[len(nights)-1]
+	if old := newest.Time.Sub(night.Time); old > staleAfter {
+		b.Notes = append(b.Notes, fmt.Sprintf("The baseline is %d days older than the newest run of the branch.", int(old.Hours()/24)))
+	}
+	if l := w.main.Level(night.Time, change.Options{}); l != nil && len(l.Nights) >= leastForNoise {
+		off := night.followed()/l.Value - 1
+		text := fmt.Sprintf("The base lies %s from the median of its window of %s", unit.Change(off), plural(len(l.Nights), "run"))
+		if l.Spread > 0 && math.Abs(math.Log1p(off)) > 3*l.Spread {
+			text += ", which is more than three times its noise: it may be an odd run"
+		}
+		b.Notes = append(b.Notes, text+".")
+	}
+	return b, nil
+}
+
+// Spent fills in, for each rule that counts from an anchor, what was used up at the base: a commit, or empty for the newest
+// run. resolve turns a name that the store does not know into a commit.
+func (s *Store) Spent(ctx context.Context, repository, branch string, head *report.Report, base string, rules []policy.Rule,
+	resolve func(name string) (string, error)) error {
+	for i := range rules {
+		r := &rules[i]
+		if r.Since == "" {
+			continue
+		}
+		spent, err := s.spent(ctx, repository, branch, head, base, r, resolve)
+		if err != nil {
+			return err
+		}
+		r.Spent = spent
+	}
+	return nil
+}
+
+func (s *Store) spent(ctx context.Context, repository, branch string, head *report.Report, base string, r *policy.Rule,
+	resolve func(name string) (string, error)) (*policy.Spent, error) {
+	because := func(format string, args ...any) (*policy.Spent, error) {
+		return &policy.Spent{Why: fmt.Sprintf(format, args...)}, nil
+	}
+	anchor, err := s.Resolve(ctx, repository, r.Since)
+	if errors.Is(err, ErrUnknown) && resolve != nil {
+		anchor, err = resolve(r.Since)
+	}
+	if err != nil {
+		return because("%v", err)
+	}
+	id, err := s.workloadOf(ctx, repository, branch, head)
+	if err != nil {
+		return because("%v", err)
+	}
+	list, err := s.Series(ctx, Filter{Repository: repository, Branch: branch, Workload: id}, pointMetric(r.Metric))
+	if err != nil {
+		return nil, err
+	}
+	x := pick(list, head, r.Labels)
+	if x == nil {
+		return because("the history has no %s of this workload", r.Metric)
+	}
+	to := len(x.Nights) - 1
+	for i := range x.Nights {
+		if x.Nights[i].Commit == base {
+			to = i
+		}
+	}
+	if !slices.ContainsFunc(x.Nights, func(n Night) bool { return n.Commit == anchor }) {
+		return because("the history has no run of %s (%s)", r.Since, Short(anchor))
+	}
+	x.oneMachine(anchor, to)
+	to = len(x.Nights) - 1
+	from := slices.IndexFunc(x.Nights, func(n Night) bool { return n.Commit == anchor })
+	if from < 0 {
+		return because("%s is newer than the base", r.Since)
+	}
+	return x.spent(from, to), nil
+}
+
+// pointMetric is the id under which points of a rule's metric are kept: of the unit of work the median stands for it.
+func pointMetric(metric string) string {
+	id, stat := policy.SplitStat(metric)
+	switch {
+	case id == "unit.time" || strings.HasPrefix(id, "serve."):
+		return id + "." + cmp.Or(stat, "p50")
+	case strings.HasPrefix(id, "unit."):
+		return id + "." + cmp.Or(stat, "mean")
+	}
+	return metric
+}
+
+// pick is the series of a rule: with its labels, or, where it has none, of the head's main kind of unit.
+func pick(list []Series, head *report.Report, labels report.Labels) *Series {
+	main := ""
+	for _, g := range head.Unit.Groups {
+		if g.Main {
+			main = g.ID
+		}
+	}
+	for i := range list {
+		x := &list[i]
+		if len(labels) > 0 && x.Labels.String() == labels.String() || len(labels) == 0 && (x.Kind == main || x.Kind == "") {
+			return x
+		}
+	}
+	return nil
+}
+
+// oneMachine leaves the nights of the environment that the night at to is of, where the anchor has runs in it: machines
+// that take turns are told apart, and one of them suffices.
+func (s *Series) oneMachine(anchor string, to int) {
+	epoch := s.Nights[to].Epoch
+	if s.Pinned == nil && slices.ContainsFunc(s.Nights, func(n Night) bool { return n.Commit == anchor && n.Epoch == epoch }) {
+		s.Nights = slices.DeleteFunc(slices.Clone(s.Nights[:to+1]), func(n Night) bool { return n.Epoch != epoch })
+		return
+	}
+	s.Nights = s.Nights[:to+1]
+}
+
+// leastSteps from night to night say how much nights differ.
+const leastSteps = 4
+
+// nightly is the standard deviation of a night's ln, from the steps from night to night less the median step, so that
+// slow creep is no noise; 0 where there are too few.
+func (s *Series) nightly(from, to int) float64 {
+	var steps []float64
+	for i := from + 1; i <= to; i++ {
+		if s.Pinned != nil || s.Nights[i].Epoch == s.Nights[i-1].Epoch {
+			steps = append(steps, math.Log(s.Nights[i].followed()/s.Nights[i-1].followed()))
+		}
+	}
+	if len(steps) < leastSteps {
+		return 0
+	}
+	middle := median(steps)
+	for i := range steps {
+		steps[i] = math.Abs(steps[i] - middle)
+	}
+	return 1.4826 * median(steps) / math.Sqrt2
+}
+
+// mostSpenders are named of what used up a budget.
+const mostSpenders = 3
+
+// spent is the change from one night to another. Across a change of the environment nothing is told: what is added up is
+// the change within each.
+func (s *Series) spent(from, to int) *policy.Spent {
+	type step struct {
+		commit string
+		ln     float64
+	}
+	total, ends := 0.0, 0
+	var steps []step
+	for at := from; at <= to; {
+		end := at
+		var values []float64 // of the commit that begins this stretch
+		for end <= to && (s.Pinned != nil || s.Nights[end].Epoch == s.Nights[at].Epoch) {
+			end++
+		}
+		before := math.NaN()
+		for i := at; i < end; {
+			k := i
+			values = values[:0]
+			for ; k < end && s.Nights[k].Commit == s.Nights[i].Commit; k++ {
+				values = append(values, s.Nights[k].followed())
+			}
+			ln := math.Log(median(values))
+			if !math.IsNaN(before) {
+				total += ln - before
+				steps = append(steps, step{s.Nights[i].Commit, ln - before})
+			}
+			before, i = ln, k
+		}
+		ends, at = ends+2, end
+	}
+	out := &policy.Spent{Ratio: math.Exp(total)}
+	out.SE = s.nightly(from, to) * math.Sqrt(float64(ends))
+	slices.SortStableFunc(steps, func(a, b step) int {
+		if s.Better == report.Higher {
+			a, b = b, a
+		}
+		return cmp.Compare(b.ln, a.ln)
+	})
+	for _, x := range steps {
+		if len(out.By) == mostSpenders || !s.Worse(x.ln) || math.Abs(x.ln) < 0.005 {
+			break
+		}
+		out.By = append(out.By, Short(x.commit)+" "+unit.Change(math.Expm1(x.ln)))
+	}
+	return out
+}
