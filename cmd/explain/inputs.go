@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -160,6 +161,10 @@ func (f *analysisFlags) results(ctx context.Context, e *env, inputs []input.File
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	list, errs := make([]*analyze.Result, len(inputs)), make([]error, len(inputs))
+	var lean report.Lean
+	if len(inputs) > manyInputs {
+		defer debug.SetGCPercent(debug.SetGCPercent(manyGC))
+	}
 	slots := make(chan struct{}, parallel)
 	var wg sync.WaitGroup
 	for i, in := range inputs {
@@ -171,6 +176,9 @@ func (f *analysisFlags) results(ctx context.Context, e *env, inputs []input.File
 				cancel()
 			} else if i < whole {
 				list[i].Details = nil
+				if len(inputs) > manyInputs {
+					lean.Compared(list[i].Report)
+				}
 			}
 		}()
 	}
@@ -228,6 +236,13 @@ func (f *analysisFlags) fits(inputs []input.File) error {
 	}
 	return nil
 }
+
+// Beyond manyInputs reports are kept as far as they are compared, and garbage is collected when there is manyGC percent
+// of it: a hundred captures a side fit into memory.
+const (
+	manyInputs = 8
+	manyGC     = 25
+)
 
 func readOne(ctx context.Context, in input.File, opt analyze.Options, bar *progress) (*analyze.Result, error) {
 	if err := ctx.Err(); err != nil {
