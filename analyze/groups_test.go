@@ -9,7 +9,7 @@ import (
 
 // TestGroupsOfThePage: the page's groups name sections that there are.
 func TestGroupsOfThePage(t *testing.T) {
-	want := map[string][]string{"Step": {"unit", "steady", "device_steps"},
+	want := map[string][]string{"Step": {"unit", "unit_positions", "steady", "device_steps"},
 		"Host": {"launches", "sync", "nvtx", "regions", "phases", "processes"}}
 	got := map[string][]string{}
 	gpu := 0

@@ -36,6 +36,7 @@ var sections = []*kit.Section{
 	&gpu.Idle,
 	&cpu.HostIdle,
 	&gpu.Activity,
+	&gpu.Counters,
 	&host.NVTX,
 	&host.Regions,
 	&host.Phases,

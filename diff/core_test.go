@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -167,9 +168,11 @@ func closes(t *rapid.T, c *comparison.Comparison) {
 		"causes":     {sums[comparison.KindCause], sums["class/"+comparison.ClassIdle]},
 		"categories": {sums[comparison.KindCategory], work},
 		"kernels":    {sums[comparison.KindKernel] + sums[comparison.KindOthers], work},
+		"host":       {sums[comparison.KindHost], sums["idle_cause/host"]},
 		"residual":   {c.Attribution.Residual, 0},
 	} {
-		if what == "categories" && c.Depth != comparison.DepthKernel {
+		if what == "categories" && c.Depth != comparison.DepthKernel || what == "host" && !slices.ContainsFunc(c.Attribution.Rows,
+			func(r comparison.AttributionRow) bool { return r.Kind == comparison.KindHost }) {
 			continue
 		}
 		if math.Abs(pair[0]-pair[1]) > 1e-3 {

@@ -33,6 +33,8 @@ type engine struct {
 	steps    int
 	seed     int64
 	gap      int64   // ns that the host sleeps before each step
+	clock    int64   // Hz of the GPU, where counters are recorded
+	waits    string  // what it calls while it sleeps; the scheduler is traced then
 	extra    int     // elementwise kernels more per step, 2 µs each
 	sync     bool    // waits for the device in the middle of each step
 	two      bool    // attention is two kernels of 15 and 10 µs instead of one of 20
@@ -105,6 +107,12 @@ func (e *engine) build(opts ...tracetest.Option) *tracetest.Builder {
 		layers = 6
 	}
 	for step = range e.steps {
+		if e.waits != "" {
+			th.OSRT(e.waits, host+5_000, host+5_000+e.gap)
+			if step == 0 {
+				th.Ran(1, 0, 1<<40)
+			}
+		}
 		host += 20_000 + e.gap
 		begin := host
 		copied(tracetest.HtoD, 4096)
@@ -150,6 +158,9 @@ func (e *engine) build(opts ...tracetest.Option) *tracetest.Builder {
 		if n := len(e.batches); n > 0 {
 			th.Range(fmt.Sprintf("execute_context_0(0)_generation_%d(%[1]d)", e.batches[step%n]), begin-100, host)
 		}
+	}
+	for at := int64(0); e.clock > 0 && at < free; at += 50_000 {
+		b.Counter(tracetest.Counter{Name: "GPC Clock Frequency [MHz]", At: at, Value: e.clock})
 	}
 	return b
 }

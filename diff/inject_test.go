@@ -83,6 +83,19 @@ func TestInjectedCommonMode(t *testing.T) {
 	}
 }
 
+// The same where counters tell the clock: 4 % below the base's, it is the cause; as the base's, it is not.
+func TestInjectedClocks(t *testing.T) {
+	c := injected(t, engine{clock: 1_980_000_000}, engine{all: 1.04, clock: 1_903_846_154})
+	says(t, c, "clocks: all kernels slower, by +4.0 %", "1980 → 1904 MHz")
+	c = injected(t, engine{clock: 1_980_000_000}, engine{all: 1.04, clock: 1_980_000_000})
+	says(t, c, "all kernels slower, by +4.0 %, at unchanged clocks")
+	for _, u := range c.Unjudged {
+		if u.ID == comparison.Clocks && (u.Base != 1_980_000_000 || u.Head != 1_980_000_000) {
+			t.Errorf("clocks %+v", u)
+		}
+	}
+}
+
 // The host sleeps 300 µs before every step.
 func TestInjectedHostGap(t *testing.T) {
 	c := injected(t, engine{}, engine{gap: 300_000})
@@ -103,6 +116,23 @@ func TestInjectedHostGap(t *testing.T) {
 		}
 	}
 	says(t, c, "Slower", "host slower between calls", "GPU compute unchanged")
+}
+
+// The host waits 300 µs longer before every step, in a call that the capture names, and 20 µs it runs. The change of host
+// time splits the same way, and the causes sum to it.
+func TestInjectedWait(t *testing.T) {
+	c := injected(t, engine{gap: 40_000, waits: "pthread_cond_wait"}, engine{gap: 340_000, waits: "pthread_cond_wait"})
+	within(t, "idle by the host", attributed(c, comparison.KindCause, "host"), 300_000)
+	within(t, "in calls of the operating system", attributed(c, comparison.KindHost, "os_call"), 300_000)
+	within(t, "in the call", attributed(c, comparison.KindCall, "pthread_cond_wait"), 300_000)
+	sum := 0.0
+	for _, cause := range []string{"api", "profiler", "os_call", "not_scheduled", "running", "unknown"} {
+		sum += attributed(c, comparison.KindHost, cause)
+	}
+	if host := attributed(c, comparison.KindCause, "host"); math.Abs(sum-host) > 1e-3 {
+		t.Errorf("causes of host time changed by %v, host by %v", sum, host)
+	}
+	says(t, c, "Slower", "host slower: GPU idle", "of it +", "in pthread_cond_wait", "GPU compute unchanged")
 }
 
 // 40 elementwise kernels of 2 µs more in every step, each 1 µs after the one before: 120 µs, of which 80 are compute.

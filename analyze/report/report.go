@@ -84,7 +84,8 @@ type Environment struct {
 	CaptureVersion  *string  `json:"capture_version"` // version of nsys that captured, where the file says it
 	OS              *string  `json:"os"`
 	CPU             *string  `json:"cpu"`
-	TraceSet        []string `json:"trace_set"` // what was traced (cuda, nvtx, osrt, …)
+	Clocks          *string  `json:"clocks,omitempty"` // of GPUs with counters: steady, or throttled where one fell
+	TraceSet        []string `json:"trace_set"`        // what was traced (cuda, nvtx, osrt, …)
 	ExporterVersion *string  `json:"exporter_version"`
 	SchemaVersion   *string  `json:"schema_version"`
 }
@@ -195,7 +196,7 @@ const (
 //	line       labels are x, as numbers in XUnit
 //	scatter    the same, both axes logarithmic
 //	heat       one row per series, one column per label
-//	flame      one box per series: its labels are depth, start, total and self, in this order
+//	flame      one box per series: its labels are depth, start, total and self, in this order; a box with a category is a kernel
 //	waterfall  one series: the first and the last value are totals, those between are changes
 //	treemap    one area per label, together by series
 type Chart struct {
@@ -214,6 +215,8 @@ type Series struct {
 	Style  string    `json:"style,omitempty"` // of line and scatter: line, points; of strip: marks; empty: what the kind draws
 	Labels []string  `json:"labels"`
 	Values []float64 `json:"values"`
+	// Category of the kernel that a box of a flame is; absent where it is a range.
+	Category string `json:"category,omitempty"`
 }
 
 // Finding is something a reader should know or do. It quotes no number of its own: evidence points at metrics, and the
@@ -236,6 +239,9 @@ type Worth struct {
 	Time  int64 `json:"time"`            // ns that could be won, at most Of
 	Of    int64 `json:"of"`              // ns that were looked at: the steady part of the window, else the window
 	Units int64 `json:"units,omitempty"` // units of work that the device ran in that time; 0: none are known
+	// Replayed says that the units were replayed without what the finding is about: what else would then hold them up is
+	// left out of Time.
+	Replayed bool `json:"replayed,omitempty"`
 }
 
 // Share is Time as a part of Of, 0 to 1.

@@ -20,6 +20,7 @@ type captureFlags struct {
 	client  string // of the window, as one line
 	verbose bool
 	rules   ruleFlags // of a pair
+	until   untilFlags
 }
 
 func (f *captureFlags) register(cmd *cobra.Command, out string) {
@@ -39,6 +40,9 @@ func (f *captureFlags) register(cmd *cobra.Command, out string) {
 	fl.StringVar(&f.Graphs, "graph-trace", "node",
 		"trace CUDA graphs `HOW`: by node, or as a whole graph (less overhead, no kernels inside it)")
 	fl.BoolVar(&f.Memory, "cuda-memory", false, "record the use of GPU memory")
+	fl.BoolVar(&f.Host, "host", false,
+		"record what the host's threads do: switches of the scheduler, samples of CPUs, Python's functions where nsys can")
+	fl.BoolVar(&f.Counters, "gpu-metrics", false, "record counters of the GPUs: memory bandwidth, tensor cores, clocks")
 	fl.DurationVar(&f.Window.ReadyTimeout, "ready-timeout", capture.DefaultReadyTimeout,
 		"wait this `TIME` until the program is ready")
 	fl.StringVar(&f.client, "client", "",
@@ -88,6 +92,9 @@ func (f *captureFlags) prepare(cmd *cobra.Command, e *env) (*record.Session, err
 		if f.Pair {
 			f.Repeat = 3
 		}
+		if f.until.on {
+			f.Repeat = mostPairs
+		}
 	}
 	switch {
 	case f.Graphs != "node" && f.Graphs != "graph":
@@ -98,6 +105,8 @@ func (f *captureFlags) prepare(cmd *cobra.Command, e *env) (*record.Session, err
 		return nil, usagef("--repeat is between 1 and 100, got %d", f.Repeat)
 	case f.Grace < 0 || f.Limit < 0:
 		return nil, usagef("a time cannot be negative")
+	case !f.Pair && (f.until.on || f.until.cooldown != 0):
+		return nil, usagef("--until-decided and --cooldown are for a pair: add --pair")
 	case f.Pair && f.NoReport:
 		return nil, usagef("--pair compares reports: leave out --no-report")
 	case !f.Pair && (len(f.rules.failOn) > 0 || f.rules.policy != "" || f.rules.noise != ""):
@@ -126,6 +135,7 @@ func (f *captureFlags) prepare(cmd *cobra.Command, e *env) (*record.Session, err
 // session is what the flags say, so far, with what a session touches besides files.
 func (f *captureFlags) session(cmd *cobra.Command, e *env) (*record.Session, error) {
 	f.GraphsAsked = cmd.Flags().Changed("graph-trace")
+	f.Cooldown = f.until.cooldown
 	f.FailOn, f.Policy, f.Noise = f.rules.failOn, f.rules.policy, f.rules.noise
 	r := &record.Session{Options: f.Options, Began: time.Now(), Stdout: e.Out, Terminal: e.terminal(), Getenv: e.Getenv}
 	r.Say = func(text string) {

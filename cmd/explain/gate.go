@@ -309,6 +309,10 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session, dir strin
 		heads = append(heads, r.Report)
 		j.heads = append(j.heads, analysed{input: headInputs[i], result: r})
 	}
+	past, err := f.fromHistory(ctx, e, s, heads[0], &base, &opt)
+	if err != nil {
+		return nil, err
+	}
 	if len(base.reports) == 0 {
 		j.c, err = diff.JudgeBudgets(heads, opt)
 	} else {
@@ -325,6 +329,9 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session, dir strin
 	at.Policy = source
 	j.options.AcceptLabel, j.options.Reproduce = f.overrideLabel, f.reproduce()
 	j.options.Notes = slices.Concat(judgedBy(f.pins), base.notes)
+	for _, note := range past.notes {
+		j.options.Notes = append(j.options.Notes, []doc.Span{doc.Text(note)})
+	}
 	if s != nil {
 		if s.Run.Trigger != nil {
 			at.Artifact = f.artifact
@@ -375,6 +382,7 @@ func (f *gateFlags) reproduce() string {
 	}
 	add("policy", f.rules.policy)
 	add("noise", f.rules.noise)
+	add("history", f.rules.past.store)
 	add("unit", f.analysis.unit)
 	add("phase", f.phase)
 	return strings.Join(parts, " ")

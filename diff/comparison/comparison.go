@@ -75,6 +75,10 @@ func (c *Comparison) Classes() (regressed, improved, unsettled int) {
 type Reason struct {
 	Code Code   `json:"code"`
 	Text string `json:"text"`
+	// Field is what differs, where it is a field of the environment, and Base and Head what it is.
+	Field string `json:"field,omitempty"`
+	Base  string `json:"base,omitempty"`
+	Head  string `json:"head,omitempty"`
 }
 
 // Has reports whether a reason is among those of the comparison.
@@ -168,14 +172,15 @@ type Attribution struct {
 	Residual float64 `json:"residual"`
 }
 
-// AttributionRow is one part. Kind is class, category, kernel, idle_cause or others. Rows of kind class sum to the
+// AttributionRow is one part. Kind is class, category, kernel, idle_cause, host_cause, host_call or others. Rows of kind class sum to the
 // total. Rows of kind category sum to the classes compute and exposed_comm together, and so do those of kind kernel
 // with others; rows of kind idle_cause sum to the class idle. Each nanosecond is given to one kernel: compute before
-// communication, and of several the one that started first.
+// communication, and of several the one that started first. Rows of kind host_cause sum to the idle cause host, where the
+// captures tell; those of kind host_call are calls of the host that changed most, of the causes that their category names.
 type AttributionRow struct {
 	ID            string   `json:"id"`
 	Kind          string   `json:"kind"`
-	Category      string   `json:"category"` // of a kernel
+	Category      string   `json:"category"` // of a kernel; of a call of the host its cause
 	Base          float64  `json:"base"`
 	Head          float64  `json:"head"`
 	Delta         float64  `json:"delta"`
@@ -272,6 +277,7 @@ type Gate struct {
 	Labels    report.Labels `json:"labels"`
 	Level     string        `json:"level"` // error or warn
 	Threshold string        `json:"threshold"`
+	Limit     *float64      `json:"limit,omitempty"` // the relative change from which the rule objects, signed; absent where it has none
 	Base      *float64      `json:"base"`
 	Head      *float64      `json:"head"`
 	Delta     *float64      `json:"delta"`

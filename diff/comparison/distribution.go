@@ -11,6 +11,16 @@ type Distribution struct {
 	Edges  []float64 `json:"edges"` // ns, lower edges; empty where single units are not known
 	Base   []int64   `json:"base"`  // units
 	Head   []int64   `json:"head"`
+	// Captures are the times of single units by capture, the base's first; absent where they are not known.
+	Captures []CaptureUnits `json:"captures,omitempty"`
+}
+
+// CaptureUnits are the units of one capture.
+type CaptureUnits struct {
+	Side  string    `json:"side"`  // base or head
+	Name  string    `json:"name"`  // of the capture
+	Count int64     `json:"count"` // units that the report lists
+	Times []float64 `json:"times"` // ns, in the order in which they ran; every k-th where there are many
 }
 
 // Validate reports what makes the bins none.
@@ -19,6 +29,12 @@ func (d *Distribution) Validate() error {
 		len(d.Edges) > maxFewRows ||
 		!Finite(d.Edges...) {
 		return errors.New("comparison: the distribution's bins do not fit together")
+	}
+	for i := range d.Captures {
+		if c := &d.Captures[i]; c.Side != "base" && c.Side != "head" || c.Times == nil || int64(len(c.Times)) > c.Count ||
+			!Finite(c.Times...) {
+			return errors.New("comparison: the units of a capture are of no side, or are not numbers")
+		}
 	}
 	for i := range d.Edges {
 		if d.Base[i] < 0 || d.Head[i] < 0 || i > 0 && d.Edges[i] < d.Edges[i-1] {

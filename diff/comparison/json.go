@@ -299,7 +299,8 @@ func (a *Attribution) validate() error {
 	if len(a.Rows) == 0 {
 		return nil
 	}
-	var classes, fine float64
+	var classes, fine, causes, host float64
+	split := false
 	for i := range a.Rows {
 		r := &a.Rows[i]
 		if !Finite(r.Base, r.Head, r.Delta) || !known(r.CountEffect, r.PerCallEffect) {
@@ -313,7 +314,13 @@ func (a *Attribution) validate() error {
 			}
 		case r.Kind == KindKernel || r.Kind == KindOthers || r.Kind == KindCause:
 			fine += r.Delta
-		case r.Kind != KindCategory:
+			if r.Kind == KindCause && r.ID == "host" {
+				causes = r.Delta
+			}
+		case r.Kind == KindHost:
+			host += r.Delta
+			split = true
+		case r.Kind != KindCategory && r.Kind != KindCall:
 			return fmt.Errorf("comparison: attribution row %s has kind %q", r.ID, r.Kind)
 		}
 		if r.CountEffect != nil && r.PerCallEffect != nil &&
@@ -324,6 +331,9 @@ func (a *Attribution) validate() error {
 	if math.Abs(classes-a.TotalDelta) > closeEnough || math.Abs(fine+a.Residual-a.TotalDelta) > closeEnough {
 		return fmt.Errorf("comparison: attribution does not close: classes %g, rows %g and residual %g, total %g",
 			classes, fine, a.Residual, a.TotalDelta)
+	}
+	if split && math.Abs(causes-host) > 2*closeEnough {
+		return fmt.Errorf("comparison: attribution does not close: idle cause host %g, its causes %g", causes, host)
 	}
 	return nil
 }

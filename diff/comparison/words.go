@@ -6,6 +6,8 @@ const (
 	KindCategory = "category"
 	KindKernel   = "kernel"
 	KindCause    = "idle_cause"
+	KindHost     = "host_cause"
+	KindCall     = "host_call"
 	KindOthers   = "others"
 )
 
@@ -71,4 +73,5 @@ const (
 	BeforeUnits   = "before_units"          // of the window, the load
 	BetweenUnits  = "between_units"         // a gap, on average
 	AfterUnits    = "after_units"           // the tail
+	Clocks        = "clocks"                // of the GPU while it worked, Hz
 )

@@ -39,9 +39,15 @@ func kernelTable(c *comparison.Comparison, kernels []comparison.Kernel, limit in
 			{Title: "Runs", Align: doc.Right}, {Title: "Class"}},
 	}
 	if detail {
-		t.Columns = append(t.Columns, doc.Column{Title: change.Header("by count"), Align: doc.Right},
-			doc.Column{Title: change.Header("per call"), Align: doc.Right}, doc.Column{Title: "Paired by"})
+		t.Columns = append(t.Columns, doc.Column{Title: change.Header("by count"), Align: doc.Right, Wide: true},
+			doc.Column{Title: change.Header("per call"), Align: doc.Right, Wide: true},
+			doc.Column{Title: "Paired by", Wide: true})
 	}
+	bars := make([]float64, len(shown))
+	for i := range shown {
+		bars[i] = shown[i].Delta
+	}
+	t.Columns[3].Bars = deltaBars(bars)
 	num := func(v *float64) doc.Cell {
 		if v == nil {
 			return doc.Cell{doc.Text(comparison.NoValue)}

@@ -37,19 +37,15 @@ const (
 // Terminal is what the command prints.
 func Terminal(c *comparison.Comparison) doc.Document {
 	var d doc.Document
-	d.Add(doc.Heading{Level: 1, Spans: verdictLine(c)})
-	if c.Cause != "" {
-		d.Add(doc.P(doc.Text(clip(c.Cause))))
-	}
-	d.Add(whereLine(c)...)
-	d.Add(doc.P(sides(c)...))
-	d.Add(reasons(c)...)
+	d.Add(opening(c, doc.P(doc.Text(clip(c.Cause))))...)
 	add := func(t doc.Table, ok bool) {
 		if ok {
 			d.Add(t)
 		}
 	}
-	add(primaryTable(c, rowsToShow(c, mostPrimary(c))))
+	if shows(c) {
+		add(primaryTable(c, rowsToShow(c, mostPrimary(c))))
+	}
 	if c.Comparable { // the parts of different work explain nothing
 		if moved(c) {
 			add(attributionTable(c, termKernelMax, false))
@@ -76,16 +72,10 @@ func mostPrimary(c *comparison.Comparison) int {
 // Page is the whole comparison, for a pull request.
 func Page(c *comparison.Comparison) doc.Document {
 	var d doc.Document
-	d.Add(doc.Heading{Level: 1, ID: "verdict", Spans: verdictLine(c)})
-	if c.Cause != "" {
-		d.Add(doc.P(doc.Strong(c.Cause)))
-	}
-	d.Add(whereLine(c)...)
-	d.Add(reasons(c)...)
-	if t, ok := primaryTable(c, rowsToShow(c, mostPrimary(c))); ok {
+	d.Add(opening(c, doc.P(doc.Strong(c.Cause)))...)
+	if t, ok := primaryTable(c, rowsToShow(c, mostPrimary(c))); ok && shows(c) {
 		d.Add(t)
 	}
-	d.Add(doc.P(sides(c)...))
 	if c.Comparable {
 		if t, ok := attributionTable(c, termKernelMax, true); ok {
 			d.Add(doc.H(2, "causes", "Where the change comes from"))
@@ -128,7 +118,7 @@ func details(c *comparison.Comparison) []doc.Block {
 		t.Caption = nil
 		fold("All host calls per unit", t)
 	}
-	if t, ok := primaryTable(c, c.Primary); ok {
+	if t, ok := primaryTable(c, c.Primary); ok && shows(c) {
 		blocks := []doc.Block{decisions(c)}
 		if len(c.Primary) > mostPrimary(c) {
 			blocks = []doc.Block{t, decisions(c)}
@@ -289,34 +279,34 @@ func sides(c *comparison.Comparison) []doc.Span {
 
 func unreplicated(c *comparison.Comparison) bool { return c.Base.Captures < 2 || c.Head.Captures < 2 }
 
-// reasons say why the sides are not comparable, or not conclusive.
+// reasons say why the sides are not comparable, or not conclusive, and what limits trust in them.
 func reasons(c *comparison.Comparison) []doc.Block {
-	if len(c.Reasons) == 0 && len(c.Warnings) == 0 {
-		return nil
+	why, doubts := doc.Note{Kind: doc.Info}, doc.Note{Kind: doc.Caution}
+	if !c.Comparable {
+		why.Kind = doc.Caution
 	}
-	note := doc.Note{Kind: doc.Info}
 	list := c.Reasons
 	if len(list) > 0 && !c.Comparable && !c.Identical && !c.FirstRun() && c.Cause != "" {
 		list = list[1:] // the cause says the first one
 	}
 	for _, r := range list {
-		note.Blocks = append(note.Blocks, doc.P(doc.Code(string(r.Code)), doc.Text(": "+r.Text)))
+		why.Blocks = append(why.Blocks, doc.P(doc.Code(string(r.Code)), doc.Text(": "+r.Text)))
 	}
 	for i, r := range c.Warnings {
 		if i == maxWarnings {
 			more := comparison.Count(int64(len(c.Warnings)-i), "more warning")
-			note.Blocks = append(note.Blocks, doc.P(doc.Text(more+" in the JSON of the comparison")))
+			doubts.Blocks = append(doubts.Blocks, doc.P(doc.Text(more+" in the JSON of the comparison")))
 			break
 		}
-		note.Blocks = append(note.Blocks, doc.P(doc.Text("Warning, "), doc.Code(string(r.Code)), doc.Text(": "+clip(r.Text))))
+		doubts.Blocks = append(doubts.Blocks, doc.P(doc.Code(string(r.Code)), doc.Text(": "+clip(r.Text))))
 	}
-	if !c.Comparable {
-		note.Kind = doc.Caution
+	var notes []doc.Block
+	for _, n := range []doc.Note{why, doubts} {
+		if len(n.Blocks) > 0 {
+			notes = append(notes, n)
+		}
 	}
-	if len(note.Blocks) == 0 {
-		return nil
-	}
-	return []doc.Block{note}
+	return notes
 }
 
 // moved reports whether the time of a unit changed, so that there is something to split.

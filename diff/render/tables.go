@@ -216,13 +216,14 @@ func attributionTable(c *comparison.Comparison, kernels int, effects bool) (doc.
 		{Title: change.Header("Change"), Align: doc.Right}, {Title: "Share of change", Align: doc.Right},
 	}}
 	if effects {
-		t.Columns = append(t.Columns, doc.Column{Title: change.Header("by count"), Align: doc.Right},
-			doc.Column{Title: change.Header("per call"), Align: doc.Right})
+		t.Columns = append(t.Columns, doc.Column{Title: change.Header("by count"), Align: doc.Right, Wide: true},
+			doc.Column{Title: change.Header("per call"), Align: doc.Right, Wide: true})
 	}
 	t.Caption = doc.Spans(doc.Text(
 		"Where the change of " + unit.Delta(a.TotalDelta,
 			report.Nanoseconds) + " comes from (mean " + a.Metric + ")",
 	))
+	t.Columns[3].Bars = deltaBars(deltas)
 	effect := func(v *float64) doc.Cell {
 		if v == nil {
 			return nil
@@ -237,6 +238,8 @@ func attributionTable(c *comparison.Comparison, kernels int, effects bool) (doc.
 			name = doc.Cell{doc.Text(strings.ReplaceAll(r.ID, "_", " "))}
 		case comparison.KindKernel:
 			name = doc.Cell{doc.Text(partOf + "kernel "), doc.Name(display(c, r.ID))}
+		case comparison.KindHost:
+			name = doc.Cell{doc.Text(partOf + "host: " + strings.ReplaceAll(r.ID, "_", " "))}
 		default:
 			name = doc.Cell{doc.Text(partOf + strings.ReplaceAll(r.ID, "_", " "))}
 		}
@@ -254,6 +257,22 @@ func attributionTable(c *comparison.Comparison, kernels int, effects bool) (doc.
 		{doc.Text(change.Delta(a.TotalDelta))}, {doc.Text("100 %")},
 	})
 	return t, true
+}
+
+// deltaBars are how far a bar behind each change reaches: the largest fills its half.
+func deltaBars(deltas []float64) []float64 {
+	most := 0.0
+	for _, d := range deltas {
+		most = max(most, math.Abs(d))
+	}
+	if most == 0 {
+		return nil
+	}
+	list := make([]float64, len(deltas))
+	for i, d := range deltas {
+		list[i] = d / most
+	}
+	return list
 }
 
 // partOf begins a row that is a part of the class above it.
@@ -274,6 +293,9 @@ func attributionRows(a *comparison.Attribution, kernels int) []comparison.Attrib
 			for _, cause := range a.Rows {
 				if cause.Kind == comparison.KindCause && (cause.Base != 0 || cause.Head != 0) {
 					rows = append(rows, cause)
+					if cause.ID == "host" {
+						rows = append(rows, hostCauses(a)...)
+					}
 				}
 			}
 		case comparison.ClassCompute, comparison.ClassComm:
@@ -290,6 +312,21 @@ func attributionRows(a *comparison.Attribution, kernels int) []comparison.Attrib
 				rows = append(rows, rest)
 			}
 		}
+	}
+	return rows
+}
+
+// hostCauses are what the launching thread did, where the captures tell more than that they do not know.
+func hostCauses(a *comparison.Attribution) (rows []comparison.AttributionRow) {
+	told := false
+	for _, r := range a.Rows {
+		if r.Kind == comparison.KindHost {
+			rows = append(rows, r)
+			told = told || r.ID != "unknown"
+		}
+	}
+	if !told {
+		return nil
 	}
 	return rows
 }
@@ -336,7 +373,6 @@ func attributionText(c *comparison.Comparison) string {
 // apiTable is the host side: what the calls of a unit cost, calls × mean, those first whose cost changed most. changed
 // leaves out calls of which there is nothing to say, and the time of one call, which stands in its change.
 func apiTable(c *comparison.Comparison, changed bool) (doc.Table, bool) {
-	cost := func(a *comparison.API) float64 { return comparison.Value(a.HeadTime) - comparison.Value(a.BaseTime) }
 	var calls []*comparison.API
 	var values, deltas []float64
 	for i := range c.API {
@@ -347,10 +383,10 @@ func apiTable(c *comparison.Comparison, changed bool) (doc.Table, bool) {
 		}
 		calls = append(calls, a)
 		values = append(values, comparison.Value(a.BaseTime), comparison.Value(a.HeadTime))
-		deltas = append(deltas, cost(a))
+		deltas = append(deltas, callCost(a))
 	}
 	slices.SortStableFunc(calls, func(a, b *comparison.API) int {
-		return cmp.Compare(math.Abs(cost(b)), math.Abs(cost(a)))
+		return cmp.Compare(math.Abs(callCost(b)), math.Abs(callCost(a)))
 	})
 	scale, change := unit.Common(report.Nanoseconds, values...), unit.Common(report.Nanoseconds, deltas...)
 	t := doc.Table{ID: "api", Caption: doc.Spans(doc.Text("Host calls: time of one unit's calls")), Columns: []doc.Column{
@@ -367,6 +403,11 @@ func apiTable(c *comparison.Comparison, changed bool) (doc.Table, bool) {
 		}
 		return base + " → " + head
 	}
+	deltas = deltas[:0] // in the order of the rows
+	for _, a := range calls {
+		deltas = append(deltas, callCost(a))
+	}
+	t.Columns[4].Bars = deltaBars(deltas)
 	for _, a := range calls {
 		ratio := ""
 		if a.Ratio != nil {
@@ -376,7 +417,7 @@ func apiTable(c *comparison.Comparison, changed bool) (doc.Table, bool) {
 			{doc.Name(a.Name)},
 			{doc.Text(arrow(format(a.BaseCount, report.Count), format(a.HeadCount, report.Count)))},
 			{doc.Text(scale.Format(comparison.Value(a.BaseTime)))}, {doc.Text(scale.Format(comparison.Value(a.HeadTime)))},
-			{doc.Text(change.Delta(cost(a)))},
+			{doc.Text(change.Delta(callCost(a)))},
 			{doc.Text(ratio)},
 			{doc.Text(string(a.Class)).With(classTone(a.Class))},
 		}

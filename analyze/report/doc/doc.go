@@ -162,7 +162,9 @@ type Series struct {
 	Style  string
 	Labels []string
 	Values []float64
-	Tones  []Tone // of each value of deltas and of a forest; nil: by its sign
+	// Category of the kernel that a box of a flame is; empty: it is a range.
+	Category string
+	Tones    []Tone // of each value of deltas and of a forest; nil: by its sign
 }
 
 func (Heading) block()   {}

@@ -23,6 +23,7 @@ func (v *View) first() []doc.Block {
 	if c, ok := v.stepBar(); ok {
 		list = append(list, c)
 	}
+	list = append(list, v.medianStep()...)
 	list = append(list, v.topFindings()...)
 	if t := v.tiles(); len(t.Items) > 0 {
 		t.Slim = true
@@ -229,7 +230,7 @@ var groups = []struct {
 	title    string
 	sections []string
 }{
-	{groupStep, []string{"unit", "steady", "device_steps"}},
+	{groupStep, []string{"unit", "unit_positions", "steady", "device_steps"}},
 	{groupGPU, []string{"gpu_time", "kernels", "ncu", "roofline", "categories", "components", "memcpy", "gpu_memory",
 		"graphs", "comm", "streams", "idle", "activity"}},
 	{groupHost, []string{"launches", "sync", "nvtx", "regions", "phases", "processes"}},

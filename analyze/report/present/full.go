@@ -312,11 +312,14 @@ func (v *View) section(s *report.Section, l layout) []doc.Block {
 			Blocks: []doc.Block{doc.P(append(doc.Spans(doc.Text("This section failed: ")), Prose(s.Reason)...)...)}})
 	}
 	blocks = append(blocks, coverage(s)...)
+	if s.ID == "unit" && l.wide {
+		blocks = append(blocks, v.unitDots()...)
+	}
 	for _, c := range s.Charts {
 		chart := doc.Chart{ID: c.ID, Title: c.Title, Kind: c.Kind, Unit: c.Unit, XUnit: c.XUnit, XTitle: c.XTitle}
 		for _, e := range c.Series {
 			chart.Series = append(chart.Series, doc.Series{Name: e.Name, Style: e.Style, Labels: e.Labels,
-				Values: e.Values})
+				Values: e.Values, Category: e.Category})
 		}
 		blocks = append(blocks, chart)
 	}

@@ -21,7 +21,22 @@ const (
 	mostSingle   = 500  // marks of a lane that are drawn one by one
 )
 
-// stepFigures are the median and the slowest unit of the main kind, and of other devices and kinds the median one, folded.
+// medianStep is the median unit of the main kind, for the first screen.
+func (v *View) medianStep() []doc.Block {
+	steps := v.Unit.Steps
+	if steps == nil || len(steps.List) == 0 {
+		return nil
+	}
+	for _, u := range steps.List[0].Shown {
+		if u.Which == "median" {
+			return []doc.Block{v.stepFigure(steps, steps.List[0], u, 0)}
+		}
+	}
+	return nil
+}
+
+// stepFigures are the slowest unit of the main kind, whose median one is on the first screen, and of other devices and
+// kinds the median one, folded.
 func (v *View) stepFigures(s *report.Section) []doc.Block {
 	steps := v.Unit.Steps
 	if s.ID != "unit_positions" || steps == nil {
@@ -30,12 +45,11 @@ func (v *View) stepFigures(s *report.Section) []doc.Block {
 	var list, fold []doc.Block
 	for i, k := range steps.List {
 		for _, u := range k.Shown {
-			figure := v.stepFigure(steps, k, u, i)
-			switch {
-			case i == 0:
-				list = append(list, figure)
-			case u.Which == "median":
-				fold = append(fold, figure)
+			switch median := u.Which == "median"; {
+			case i == 0 && !median:
+				list = append(list, v.stepFigure(steps, k, u, i))
+			case i > 0 && median:
+				fold = append(fold, v.stepFigure(steps, k, u, i))
 			}
 		}
 	}

@@ -136,20 +136,24 @@ func (p *page) closeFrame(c doc.Chart, x axis, xTicks []float64) {
 	p.put("</svg><svg class=\"xaxis\" width=\"100%\" height=\"18\" aria-hidden=\"true\">")
 	texts := tickTexts(c.XUnit, xTicks)
 	for i, v := range xTicks {
-		anchorAt := markup("middle")
-		switch {
-		case i == 0 && x.at(v) < 0.05:
-			anchorAt = "start"
-		case x.at(v) > 0.95:
-			anchorAt = "end"
-		}
-		p.put("<text x=\"" + percent(x.at(v), 1) + "\" y=\"13\" text-anchor=\"" + anchorAt + "\">" +
+		p.put("<text x=\"" + percent(x.at(v), 1) + "\" y=\"13\" text-anchor=\"" + anchorAt(x.at(v)) + "\">" +
 			text(texts[i]) + "</text>")
 	}
 	p.put("</svg></div>\n")
 	if c.XTitle != "" {
 		p.put("<p class=\"muted axis\">" + text(c.XTitle) + "</p>\n")
 	}
+}
+
+// anchorAt is how a text below an axis stands at its place, so that it is not cut at the ends.
+func anchorAt(place float64) markup {
+	switch {
+	case place < 0.05:
+		return "start"
+	case place > 0.95:
+		return "end"
+	}
+	return "middle"
 }
 
 // xs are the labels of a series as numbers; where they are not, their places.
@@ -175,7 +179,7 @@ func (p *page) lines(c doc.Chart) {
 	limits := 0
 	for _, s := range c.Series {
 		allX, allY = append(allX, xs(s)...), append(allY, s.Values...)
-		if log && s.Style == "line" {
+		if isLimit(log, s) {
 			limits++
 			continue
 		}
@@ -199,10 +203,14 @@ func (p *page) lines(c doc.Chart) {
 	ticks := x.ticks()
 	p.frame(y, c.Unit,
 		c.Title+": "+strconv.Itoa(len(allY))+" points of "+strconv.Itoa(len(c.Series))+" series; the numbers follow")
+	of := ownColour
+	if log { // the series are kernels, whatever they are called
+		of = seriesColour
+	}
 	nth := 0
 	for n, s := range c.Series {
 		at := xs(s)
-		if log && s.Style == "line" {
+		if isLimit(log, s) {
 			p.path(n, "limit", at, s.Values, x, y)
 			if last := len(at) - 1; last >= 0 {
 				p.put("<text class=\"limit\" x=\"" + percent(x.at(at[last]), 1) + "\" y=\"" +
@@ -227,7 +235,7 @@ func (p *page) lines(c doc.Chart) {
 				label = p.xText(c, s.Labels[i])
 			}
 			p.put("<circle" + mark(n, i) + " cx=\"" + percent(x.at(at[i]), 1) + "\" cy=\"" + percent(1-y.at(v), 1) +
-				"\" r=\"4\" class=\"" + colour(k) + "\">" +
+				"\" r=\"4\" class=\"" + of(k, s.Name) + "\">" +
 				tip(Shorten(Visible(s.Name), 200)+": "+label+", "+unit.Format(v, c.Unit)) + "</circle>")
 			if log {
 				p.put("<text x=\"" + percent(x.at(at[i]), 1) + "\" y=\"" + percent(1-y.at(v), 1) +
@@ -242,7 +250,18 @@ func (p *page) lines(c doc.Chart) {
 	if log && len(names) == 1 {
 		p.put("<p class=\"muted\">" + text(Shorten(Visible(names[0]), p.limit)) + "</p>\n")
 	}
-	p.legend(names, seriesColour)
+	p.legend(names, of)
+}
+
+// isLimit tells the lines that are no data but what data are held against.
+func isLimit(log bool, s doc.Series) bool { return s.Style == "limit" || log && s.Style == "line" }
+
+// ownColour is the colour of a series of explain's own words: that of its name where it has one.
+func ownColour(i int, name string) markup {
+	if class, ok := fixed[name]; ok {
+		return class
+	}
+	return colour(i)
 }
 
 // path draws a line through values at their places.

@@ -367,7 +367,8 @@ func (p *page) forest(c doc.Chart) {
 		if a := math.Abs(v); a == 0.03 || a == 0.3 || a == 3 {
 			class = " class=\"roomy\""
 		}
-		p.put("<text x=\"" + place(v) + "\" y=\"12\" text-anchor=\"middle\"" + class + ">" +
+		p.put("<text x=\"" + place(v) + "\" y=\"12\" text-anchor=\"" + anchorAt((math.Asinh(v/forestBend)+end)/2/end) + "\"" +
+			class + ">" +
 			text(strings.Replace(unit.Change(v), ".0 %", " %", 1)) + "</text>")
 	}
 	p.put("</svg><span></span></div>\n</div>\n<p class=\"muted\">" +

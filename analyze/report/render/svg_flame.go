@@ -36,10 +36,13 @@ func (p *page) flame(c doc.Chart) {
 }
 
 // flameColour is the colour of a box: a range of the capture has no colour of its own, whatever it is called, and a
-// kernel has that of its category, which its series carries as style.
+// kernel has that of its category.
 func flameColour(s doc.Series) markup {
-	if class, ok := fixed[s.Style]; ok {
+	switch class, ok := fixed[s.Category]; {
+	case ok:
 		return class
+	case s.Category != "":
+		return "k-unknown"
 	}
 	return "range"
 }

@@ -174,8 +174,15 @@ func Delta(v float64, u string) string {
 	return signed(s, v)
 }
 
-// Change writes a relative change, head ÷ base − 1, in percent with its sign: "+3.4 %".
-func Change(relative float64) string { return signed(Percent(relative), relative) }
+// Change writes a relative change, head ÷ base − 1, in percent with its sign: "+3.4 %". One that rounds to nothing is
+// "±<0.01 %".
+func Change(relative float64) string {
+	s := Percent(relative)
+	if s == "<0.01 %" || s == ">-0.01 %" {
+		return "±<0.01 %"
+	}
+	return signed(s, relative)
+}
 
 func signed(s string, v float64) string {
 	switch {

@@ -74,7 +74,7 @@ func TestDeltasCarryTheirSign(t *testing.T) {
 		{unit.Delta(-512, report.Bytes), "-512 B"},
 		{unit.Delta(0, report.Nanoseconds), "0 ns"},
 		{unit.Delta(0.021, report.Ratio), "+2.1 pp"},
-		{unit.Delta(0.00001, report.Ratio), "<+0.01 pp"},
+		{unit.Change(0.00001), "±<0.01 %"}, {unit.Change(-0.00001), "±<0.01 %"}, {unit.Delta(0.00001, report.Ratio), "<+0.01 pp"},
 		{unit.Delta(3, report.Count), "+3"},
 		{unit.Change(0.034), "+3.4 %"},
 		{unit.Change(-0.5), "-50.0 %"},

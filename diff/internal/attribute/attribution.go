@@ -1,7 +1,11 @@
 package attribute
 
 import (
+	"cmp"
+	"maps"
+	"math"
 	"slices"
+	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -56,6 +60,7 @@ func (x *Parts) Attribute() {
 		b, h := both(func(v *side.View) *report.Summary { return v.Causes[i] })
 		add(cause, comparison.KindCause, "", b, h, nil, nil)
 	}
+	x.hostRows(add)
 	if x.C.Depth != comparison.DepthKernel {
 		add("kernels", comparison.KindOthers, "", compute0+comm0, compute1+comm1, nil, nil)
 		a.Residual = a.TotalDelta - fine
@@ -79,6 +84,65 @@ func (x *Parts) Attribute() {
 	}
 	add("others", comparison.KindOthers, "", b0, h0, nil, nil)
 	a.Residual = a.TotalDelta - fine
+}
+
+// hostRows split the change of idle time of cause host by what the launching thread did, and name the calls that changed
+// most. Where the host's times do not sum to the cause, as on a device whose units the report does not split, there are none.
+func (x *Parts) hostRows(add func(id, kind, category string, b, h float64, count, perCall *float64)) {
+	host := x.class("host")
+	times := func(s *side.Side) []float64 {
+		sums := make([]float64, len(side.HostCauses()))
+		for _, v := range s.Views {
+			if v.Host == nil {
+				return nil
+			}
+			for i, ns := range v.Host {
+				sums[i] += ns / float64(len(s.Views))
+			}
+		}
+		return sums
+	}
+	base, head := times(x.Base), times(x.Head)
+	if base == nil || head == nil || !sumsTo(base, host.Base) || !sumsTo(head, host.Head) {
+		return
+	}
+	for i, cause := range side.HostCauses() {
+		if base[i] != 0 || head[i] != 0 {
+			add(cause, comparison.KindHost, "host", base[i], head[i], nil, nil)
+		}
+	}
+	type call struct{ cause, name string }
+	calls := map[call]*[2]float64{}
+	for at, s := range []*side.Side{x.Base, x.Head} {
+		for _, v := range s.Views {
+			for _, c := range v.Late {
+				k := call{c.Cause, c.Name}
+				if calls[k] == nil {
+					calls[k] = &[2]float64{}
+				}
+				calls[k][at] += c.Time / float64(len(s.Views))
+			}
+		}
+	}
+	moved := func(k call) float64 { return math.Abs(calls[k][1] - calls[k][0]) }
+	names := slices.SortedFunc(maps.Keys(calls), func(a, b call) int {
+		return cmp.Or(cmp.Compare(moved(b), moved(a)), strings.Compare(a.name, b.name), strings.Compare(a.cause, b.cause))
+	})
+	for _, k := range names[:min(len(names), maxCalls)] {
+		add(k.name, comparison.KindCall, k.cause, calls[k][0], calls[k][1], nil, nil)
+	}
+}
+
+// maxCalls bounds the calls of the host that an attribution names.
+const maxCalls = 12
+
+// sumsTo reports whether parts sum to a total, but for the rounding of means.
+func sumsTo(parts []float64, total float64) bool {
+	sum := 0.0
+	for _, p := range parts {
+		sum += p
+	}
+	return math.Abs(sum-total) <= 1
 }
 
 func (x *Parts) categoryRows(add func(id, kind, category string, b, h float64, count, perCall *float64)) {

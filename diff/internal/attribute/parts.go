@@ -23,6 +23,7 @@ const (
 	commonAlike = 0.01  // of a kernel from the shift of all, ln, at which it still shifted alike
 	commonShare = 0.80  // of the compute time must have shifted alike
 	commonKinds = 5     // kernels that it takes to say so
+	clockAlike  = 0.005 // by how much the clocks may differ from what all kernels changed by, or from the base's
 	namedShare  = 0.01  // of the unit's time, from which a replaced kernel is named
 )
 
@@ -158,6 +159,9 @@ func (x *Parts) idlePart(d float64) string {
 	switch text {
 	case "host", "launch":
 		word := more(d, "host slower", "host faster")
+		if why := x.hostText(best); text == "host" && why != "" {
+			return word + ": " + idle + ", of it " + why
+		}
 		if call := x.callText(d); call != "" {
 			return word + ": " + idle + ", " + call
 		}
@@ -177,6 +181,38 @@ func (x *Parts) idlePart(d float64) string {
 		return idle + " of work that waits for other streams or devices"
 	}
 	return idle
+}
+
+// hostText says what the launching thread does longer, or shorter, where the captures tell and it is a part of the
+// change worth naming.
+func (x *Parts) hostText(d float64) string {
+	var cause, call *comparison.AttributionRow
+	for i := range x.C.Attribution.Rows {
+		r := &x.C.Attribution.Rows[i]
+		if r.Kind == comparison.KindHost && r.Delta*d > 0 && (cause == nil || math.Abs(r.Delta) > math.Abs(cause.Delta)) {
+			cause = r
+		}
+	}
+	if cause == nil || hostWords[cause.ID] == "" || math.Abs(cause.Delta) < causePart*math.Abs(d) {
+		return ""
+	}
+	for i := range x.C.Attribution.Rows {
+		r := &x.C.Attribution.Rows[i]
+		if r.Kind == comparison.KindCall && r.Category == cause.ID && math.Abs(r.Delta) >= math.Abs(cause.Delta)/2 && r.Delta*d > 0 &&
+			(call == nil || math.Abs(r.Delta) > math.Abs(call.Delta)) {
+			call = r
+		}
+	}
+	if call != nil && cause.ID != "profiler" {
+		return delta(call.Delta) + " in " + match.Shorten(call.ID)
+	}
+	return delta(cause.Delta) + " " + hostWords[cause.ID]
+}
+
+// hostWords say what the launching thread does. That a capture does not tell is no cause.
+var hostWords = map[string]string{
+	"api": "in CUDA calls other than launches", "profiler": "of the profiler itself",
+	"os_call": "in calls of the operating system", "not_scheduled": "on no CPU", "running": "running",
 }
 
 // blockingCall names the blocking call that the host spends most more time in, or less, in a unit.
@@ -242,8 +278,17 @@ func (x *Parts) computePart(d float64) string {
 	}
 	shift, ok := x.common()
 	if ok && shift*d > 0 && math.Abs(shift)*x.class(comparison.ClassCompute).Base >= math.Abs(d)/2 {
-		return fmt.Sprintf("all kernels %s, by %s (clocks, power or temperature?)", more(shift, "slower", "faster"),
-			unit.Change(shift))
+		text := fmt.Sprintf("all kernels %s, by %s", more(shift, "slower", "faster"), unit.Change(shift))
+		clock, text2, known := x.clockChange()
+		switch {
+		case !known:
+			return text + " (clocks, power or temperature?)"
+		case math.Abs(clock-shift) <= max(math.Abs(shift)/4, clockAlike):
+			return comparison.Clocks + ": " + text + ", as the GPU's clock went " + text2
+		case math.Abs(clock) < clockAlike:
+			return text + ", at unchanged clocks (" + text2 + ")"
+		}
+		return text + ", of which the GPU's clock explains " + unit.Change(clock) + " (" + text2 + ")"
 	}
 	text := x.kernelPart(d)
 	if x.Shift != nil && math.Abs(math.Expm1(*x.Shift)) >= commonLeast {

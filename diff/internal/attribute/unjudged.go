@@ -20,13 +20,14 @@ const (
 // Unjudged fills in what is shown with its change and never judged: what a token and a sequence cost at the batch sizes that
 // each side ran, and the time of the captures outside their units: load before, gaps, tail after.
 func (x *Parts) Unjudged() {
+	measure := report.Nanoseconds
 	add := func(id, text string, of func(c *side.Capture) (float64, bool)) {
 		b, ok := average(x.Base.Captures, of)
 		h, ok2 := average(x.Head.Captures, of)
 		if !ok || !ok2 || b == 0 && h == 0 {
 			return
 		}
-		u := comparison.Unjudged{ID: id, Text: text, Unit: report.Nanoseconds, Base: b, Head: h, Delta: h - b}
+		u := comparison.Unjudged{ID: id, Text: text, Unit: measure, Base: b, Head: h, Delta: h - b}
 		if b > 0 {
 			ratio := h / b
 			u.Ratio = &ratio
@@ -52,6 +53,24 @@ func (x *Parts) Unjudged() {
 			return part.of(o), ok
 		})
 	}
+	measure = report.PerSecond
+	add(comparison.Clocks, "GPU clock while it worked", func(c *side.Capture) (float64, bool) { return c.Clock(device) })
+}
+
+// clockChange is by how much longer work takes at the head's clock than at the base's, a ratio; ok is false where a capture
+// does not have the clocks.
+func (x *Parts) clockChange() (change float64, text string, ok bool) {
+	if len(x.Base.Views) == 0 {
+		return 0, "", false
+	}
+	device := x.Base.Views[0].Device()
+	of := func(c *side.Capture) (float64, bool) { return c.Clock(device) }
+	b, ok := average(x.Base.Captures, of)
+	h, ok2 := average(x.Head.Captures, of)
+	if !ok || !ok2 || b <= 0 || h <= 0 {
+		return 0, "", false
+	}
+	return b/h - 1, fmt.Sprintf("%.0f → %.0f MHz", b/1e6, h/1e6), true
 }
 
 func average(captures []*side.Capture, of func(c *side.Capture) (float64, bool)) (float64, bool) {
@@ -81,6 +100,8 @@ func (x *Parts) unjudgedText() string {
 				costs = append(costs, text+" at the batch sizes that each side ran")
 			}
 			continue
+		case comparison.Clocks:
+			continue // said where all kernels changed alike
 		case comparison.BetweenUnits:
 			size *= units
 		}

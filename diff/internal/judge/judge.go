@@ -313,7 +313,7 @@ func (j *judge) gate(r *policy.Rule, s *subject) comparison.Gate {
 	row := &s.row
 	g := comparison.Gate{
 		Rule: r.Name(), Metric: s.metric, Labels: row.Labels.Clone(), Level: r.Level, Threshold: r.Threshold(),
-		Base: row.Base, Head: row.Head, Delta: row.Delta, Ratio: row.Ratio, Class: row.Class,
+		Base: row.Base, Head: row.Head, Delta: row.Delta, Ratio: row.Ratio, Class: row.Class, Limit: limit(r, s),
 	}
 	switch {
 	case r.Since != "":
@@ -327,6 +327,18 @@ func (j *judge) gate(r *policy.Rule, s *subject) comparison.Gate {
 		j.replicated(&g, s)
 	}
 	return g
+}
+
+// limit is the relative change from which a rule objects, in its direction; nil where it has none.
+func limit(r *policy.Rule, s *subject) *float64 {
+	if r.Rel == nil {
+		return nil
+	}
+	v := *r.Rel
+	if r.Direction == policy.Down || r.Direction == "" && s.higher {
+		v = -v
+	}
+	return &v
 }
 
 // ruled is the kind of ruling that a gate of the rule is.

@@ -141,6 +141,8 @@ func (x *Sides) Environment() {
 				)
 			}
 			x.Refuse(code, text)
+			r := &x.C.Reasons[len(x.C.Reasons)-1]
+			r.Field, r.Base, r.Head = field, a, b
 		}
 	}
 	for _, s := range []*side.Side{x.Base, x.Head} {

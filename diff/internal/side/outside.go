@@ -3,6 +3,7 @@ package side
 import (
 	"cmp"
 	"slices"
+	"strconv"
 
 	"github.com/nsys-llm/explain/analyze/report"
 )
@@ -60,4 +61,14 @@ func (c *Capture) TimePerSequence(phase string) (t float64, ok bool) {
 		return 0, false
 	}
 	return time / sequences, true
+}
+
+// Clock is the frequency of the clock that the device computed at while it worked, in Hz.
+func (c *Capture) Clock(device int64) (float64, bool) {
+	for _, m := range c.Metrics("gpu.clock") {
+		if m.Labels["clock"] == "gpc" && m.Labels["device"] == strconv.FormatInt(device, 10) && m.Value != nil {
+			return *m.Value, true
+		}
+	}
+	return 0, false
 }

@@ -19,6 +19,11 @@ const Uncategorised = "other"
 // Causes of idle time, as reports label them.
 func Causes() []string { return []string{"sync", "host", "launch", "dependency", "unknown"} }
 
+// HostCauses are what the launching thread did in idle time of cause host, as reports label it.
+func HostCauses() []string {
+	return []string{"api", "profiler", "os_call", "not_scheduled", "running", "unknown"}
+}
+
 // View is what one report says of the kind of unit that is compared. Missing summaries are nil.
 type View struct {
 	C      *Capture
@@ -29,6 +34,8 @@ type View struct {
 	Compute, Comm, Copied      *report.Summary
 	Launches, Kernels          *report.Summary
 	Causes                     []*report.Summary // in the order of causes()
+	Host                       []float64         // mean time by HostCauses; nil where the report does not say
+	Late                       []LateCall        // the calls that the launching thread was in while the device waited
 	Work                       []Work            // its kernels, those with most time first
 	Others                     Work              // the kernels that the report sums up, without a name
 	HasOthers, HasWork, Hidden bool              // hidden: CUDA graphs traced as a whole hide kernels
@@ -113,6 +120,7 @@ func newView(c *Capture, g *Group, at int, of, l report.Labels) *View {
 	for _, cause := range Causes() {
 		v.Causes = append(v.Causes, c.Summary("unit.idle_cause_time", with(l, "cause", cause)))
 	}
+	v.hostTime(l)
 	v.kernelsOf(at == c.main)
 	v.hostCalls()
 	v.copyCounts()
@@ -125,6 +133,31 @@ func with(l report.Labels, key, value string) report.Labels {
 	out := l.Clone()
 	out[key] = value
 	return out
+}
+
+// LateCall is a call of the launching thread, with the mean time for which the device waited for it.
+type LateCall struct {
+	Cause, Name string
+	Time        float64 // ns
+}
+
+// hostTime reads why the host was late. A cause that no unit of the capture has is not in its report.
+func (v *View) hostTime(l report.Labels) {
+	times, known := make([]float64, len(HostCauses())), v.Causes[slices.Index(Causes(), "host")] != nil
+	for i, cause := range HostCauses() {
+		if s := v.C.Summary("unit.host_cause_time", with(l, "cause", cause)); s != nil {
+			times[i] = s.Mean
+		}
+	}
+	if !known || v.C.Metrics("unit.host_cause_time") == nil {
+		return
+	}
+	v.Host = times
+	for _, m := range v.C.Metrics("unit.host_call_time") {
+		if labelled(m.Labels, v.Labels, "call", "cause") && m.Summary != nil {
+			v.Late = append(v.Late, LateCall{m.Labels["cause"], m.Labels["call"], m.Summary.Mean})
+		}
+	}
 }
 
 // kernelsOf reads the kernels of the group, of which the report keeps the largest: their numbers are metrics, and what

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/section/kit"
 	"github.com/nsys-llm/explain/analyze/internal/stat"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
@@ -103,7 +104,7 @@ func regions(in *kit.Input, out *kit.Output) {
 		return
 	}
 	names := nameRanges(&in.Trace.Ranges)
-	tree, self, list := regionTree(in, names)
+	tree, self, leaves, list := regionTree(in, names)
 	fromAttribution(in, out, in.NVTX.AttributedCount)
 	out.Int("region.count", nil, int64(len(list)))
 	if len(list) == 0 {
@@ -141,11 +142,17 @@ func regions(in *kit.Input, out *kit.Output) {
 	t.TotalRows = int64(len(list))
 	t.Add()
 	k.Add()
-	out.Chart(flame(tree, self, names))
+	out.Chart(flame(in, tree, self, leaves, names))
 }
 
-// regionTree gathers the kernels of the window by region, the regions with most GPU time first.
-func regionTree(in *kit.Input, names *rangeNames) (tree []regionNode, self []int64, list []region) {
+// regionLeaf is a kernel that is launched in a node of the regions' tree, and no deeper one: -1 is a whole CUDA graph.
+type regionLeaf struct {
+	kernel int32
+	time   int64
+}
+
+// regionTree gathers the kernels of the window by region, the regions with most GPU time first; leaves are by node.
+func regionTree(in *kit.Input, names *rangeNames) (tree []regionNode, self []int64, leaves [][]regionLeaf, list []region) {
 	paths := regionPaths{in: in, names: names, index: kit.NewNumbering[[2]int32](),
 		known: make([]int32, in.Contexts.Nodes())}
 	cells := kit.NewCombos(in.Contexts.Nodes(), len(in.Trace.Kernels.Names)+1) // node, and kernel plus one
@@ -168,22 +175,24 @@ func regionTree(in *kit.Input, names *rangeNames) (tree []regionNode, self []int
 	}
 	gather(&in.Trace.Kernels.Work, in.Calls.Kernel, func(i int) int32 { return in.Trace.Kernels.Name(i) })
 	gather(&in.Trace.Graphs.Work, in.Calls.Graph, func(int) int32 { return -1 })
-	self = make([]int64, len(paths.tree))
+	self, leaves = make([]int64, len(paths.tree)), make([][]regionLeaf, len(paths.tree))
 	for c, key := range cells.Keys {
 		self[key.A] += works[c].time
+		leaves[key.A] = append(leaves[key.A], regionLeaf{key.B - 1, works[c].time})
 	}
-	return paths.tree, self, spreadWork(in, names, paths.tree, cells.Keys, works)
+	return paths.tree, self, leaves, spreadWork(in, names, paths.tree, cells.Keys, works)
 }
 
 // Bounds of the flame view.
 const (
-	maxFlameBoxes = 200
+	maxFlameBoxes = 300
 	flameShare    = 1e-3 // of all attributed time: smaller boxes could not be seen
 )
 
 // flame draws the stacks of ranges with the GPU time launched inside them: a box is as wide as its range and all that
-// is inside it, stands on the one around it, and what no box above it covers is its own.
-func flame(tree []regionNode, self []int64, names *rangeNames) report.Chart {
+// is inside it, stands on the one around it, and what no box above it covers is its own. The kernels that a range launches
+// itself are boxes too, behind the ranges inside it.
+func flame(in *kit.Input, tree []regionNode, self []int64, leaves [][]regionLeaf, names *rangeNames) report.Chart {
 	total := slices.Clone(self)
 	for n := len(tree) - 1; n >= 0; n-- { // a parent stands before its children
 		if p := tree[n].parent; p >= 0 {
@@ -203,6 +212,27 @@ func flame(tree []regionNode, self []int64, names *rangeNames) report.Chart {
 	c := report.Chart{ID: "nvtx_flame", Title: "GPU time by stack of NVTX ranges", Kind: "flame",
 		Unit: report.Nanoseconds, Series: []report.Series{}}
 	labels := []string{"depth", "start", "total", "self"}
+	small := func(ns int64) bool {
+		return float64(ns) < flameShare*float64(all) || len(c.Series) == maxFlameBoxes
+	}
+	kernels := func(list []regionLeaf, depth int, start int64) {
+		slices.SortFunc(list, func(a, b regionLeaf) int {
+			return cmp.Or(cmp.Compare(b.time, a.time), cmp.Compare(a.kernel, b.kernel))
+		})
+		for _, k := range list {
+			if small(k.time) {
+				return
+			}
+			name, category := "CUDA graph", string(kernelname.Other)
+			if k.kernel >= 0 {
+				kind := &in.Kinds[k.kernel]
+				name, category = kind.Display, string(kind.Category)
+			}
+			c.Series = append(c.Series, report.Series{Name: name, Category: category, Labels: labels,
+				Values: []float64{float64(depth), float64(start), float64(k.time), float64(k.time)}})
+			start += k.time
+		}
+	}
 	var lay func(list []int32, depth int, start int64)
 	lay = func(list []int32, depth int, start int64) {
 		slices.SortFunc(list, func(a, b int32) int {
@@ -210,12 +240,13 @@ func flame(tree []regionNode, self []int64, names *rangeNames) report.Chart {
 				names.texts[tree[b].name]))
 		})
 		for _, n := range list {
-			if float64(total[n]) < flameShare*float64(all) || len(c.Series) == maxFlameBoxes {
+			if small(total[n]) {
 				return
 			}
 			c.Series = append(c.Series, report.Series{Name: names.texts[tree[n].name], Labels: labels,
 				Values: []float64{float64(depth), float64(start), float64(total[n]), float64(self[n])}})
 			lay(children[n], depth+1, start)
+			kernels(leaves[n], depth+1, start+total[n]-self[n])
 			start += total[n]
 		}
 	}

@@ -52,7 +52,7 @@ func TestRegionsWithoutRanges(t *testing.T) {
 }
 
 // A step launches a kernel of 20 ns itself, one of 30 inside attn and one of 50 inside mlp: the step is 100 wide and 20 of
-// it its own; inside it mlp comes first, then attn.
+// it its own; inside it mlp comes first, then attn, then the kernel of its own; below each range stand the kernels that it launches.
 func TestFlame(t *testing.T) {
 	b := tracetest.New()
 	th := b.Process(5, "p").Thread(5, "")
@@ -69,11 +69,15 @@ func TestFlame(t *testing.T) {
 			got = s.Charts[0].Series
 		}
 	}
-	want := map[string][4]float64{"step": {0, 0, 100, 20}, "mlp": {1, 0, 50, 50}, "attn": {1, 50, 30, 30}}
+	want := map[string][4]float64{"step": {0, 0, 100, 20}, "mlp": {1, 0, 50, 50}, "attn": {1, 50, 30, 30},
+		"gemm": {2, 0, 50, 50}, "flash": {2, 50, 30, 30}, "copy": {1, 80, 20, 20}}
 	if len(got) != len(want) {
 		t.Fatalf("boxes %+v", got)
 	}
 	for _, s := range got {
+		if kernel := s.Name == "gemm" || s.Name == "flash" || s.Name == "copy"; kernel != (s.Category != "") {
+			t.Errorf("%s has the category %q", s.Name, s.Category)
+		}
 		if [4]float64(s.Values) != want[s.Name] {
 			t.Errorf("%s: %v, want %v", s.Name, s.Values, want[s.Name])
 		}

@@ -159,15 +159,17 @@ func (in *Input) Table(role trace.Role) string {
 }
 
 var usualTable = map[trace.Role]string{
-	trace.RoleKernel: "CUPTI_ACTIVITY_KIND_KERNEL",
-	trace.RoleAPI:    "CUPTI_ACTIVITY_KIND_RUNTIME",
-	trace.RoleNVTX:   "NVTX_EVENTS",
-	trace.RoleMemcpy: "CUPTI_ACTIVITY_KIND_MEMCPY",
-	trace.RoleMemset: "CUPTI_ACTIVITY_KIND_MEMSET",
-	trace.RoleGraph:  "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
-	trace.RoleSync:   "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
-	trace.RoleEvent:  "CUPTI_ACTIVITY_KIND_CUDA_EVENT",
-	trace.RoleAlloc:  "CUDA_GPU_MEMORY_USAGE_EVENTS",
+	trace.RoleKernel:   "CUPTI_ACTIVITY_KIND_KERNEL",
+	trace.RoleAPI:      "CUPTI_ACTIVITY_KIND_RUNTIME",
+	trace.RoleNVTX:     "NVTX_EVENTS",
+	trace.RoleMemcpy:   "CUPTI_ACTIVITY_KIND_MEMCPY",
+	trace.RoleMemset:   "CUPTI_ACTIVITY_KIND_MEMSET",
+	trace.RoleGraph:    "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+	trace.RoleSync:     "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+	trace.RoleEvent:    "CUPTI_ACTIVITY_KIND_CUDA_EVENT",
+	trace.RoleOverhead: "PROFILER_OVERHEAD", trace.RoleOS: "OSRT_API", trace.RoleSched: "SCHED_EVENTS",
+	trace.RoleSample: "COMPOSITE_EVENTS", trace.RoleSampleStack: "SAMPLING_CALLCHAINS", trace.RoleCounter: "GPU_METRICS",
+	trace.RoleAlloc: "CUDA_GPU_MEMORY_USAGE_EVENTS",
 }
 
 // Lack says why a table is not there, as far as the capture tells.
@@ -184,6 +186,8 @@ func (in *Input) Lack(role trace.Role) string {
 				"): all GPU work ran inside CUDA graphs traced as a whole"
 		}
 		return "the capture has no kernels (table " + name + ")"
+	case trace.RoleCounter:
+		return "the capture has no GPU counters (table GPU_METRICS): capture with --gpu-metrics-devices=all"
 	case trace.RoleAPI:
 		return "the capture has no CUDA API calls (table " + name + "): capture with --trace=cuda"
 	case trace.RoleNVTX:
@@ -236,6 +240,7 @@ func Compute(sections []*Section, in *Input, r *report.Report) (attachments []re
 	}
 	dedupeLatencies(r)
 	limitMetrics(r)
+	in.ceilings(r.Findings)
 	r.Findings = rankFindings(r.Findings)
 	rankWarnings(r.Warnings)
 	adviseOnce(r.Findings)

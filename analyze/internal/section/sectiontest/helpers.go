@@ -333,3 +333,13 @@ func readOracle(t *testing.T, file string) []OracleRow {
 	}
 	return rows
 }
+
+// Warning is the text of the first warning with a code, or empty.
+func Warning(r *report.Report, code string) string {
+	for _, w := range r.Warnings {
+		if w.Code == code {
+			return w.Text
+		}
+	}
+	return ""
+}

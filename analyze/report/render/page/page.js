@@ -13,10 +13,18 @@
     const m = s.replace(/[,▲▼]/g, "").trim().match(/^[<>]?\s*([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*([a-zµA-Z]+)?/i);
     return m ? parseFloat(m[1]) * (factor[m[2]] || 1) : NaN;
   };
+  // A long name is on the page in full once; wherever else it stands it is shown when the pointer asks for it, and copied.
+  const wholes = new Map();
+  for (const d of document.querySelectorAll("details.name")) wholes.set(d.firstElementChild.textContent, d.lastElementChild.textContent);
+  document.addEventListener("mouseover", (e) => {
+    const again = e.target.closest && e.target.closest("code.again");
+    if (again && !again.title) again.title = wholes.get(again.textContent) || "";
+  });
   const full = (cell) => {
     if (!cell) return "";
     const parts = cell.cloneNode(true);
     for (const d of parts.querySelectorAll("details.name")) d.replaceWith(d.lastElementChild.textContent);
+    for (const c of parts.querySelectorAll("code.again")) c.textContent = wholes.get(c.textContent) || c.textContent;
     return parts.textContent.trim();
   };
   const key = (row, i) => {
@@ -117,6 +125,48 @@
         tools.append(b);
       }
     }
+  }
+  // A click into a flame graph makes a box as wide as the drawing; the search marks boxes and says what they add up to.
+  for (const flame of document.querySelectorAll("svg.flame")) {
+    const boxes = [...flame.children].map((e) => ({ e, x: parseFloat(e.getAttribute("x")), w: parseFloat(e.getAttribute("width")),
+      y: +e.getAttribute("y"), name: e.querySelector("title").textContent }));
+    const zoom = (to) => {
+      const { x, w } = to || { x: 0, w: 100 };
+      for (const b of boxes) {
+        const out = b.x + b.w <= x + 1e-6 || b.x >= x + w - 1e-6;
+        b.e.style.display = out ? "none" : "";
+        const from = Math.max(b.x, x), end = Math.min(b.x + b.w, x + w);
+        b.e.setAttribute("x", ((from - x) / w) * 100 + "%");
+        b.e.setAttribute("width", Math.max(0, ((end - from) / w) * 100) + "%");
+        if (!out && !b.e.querySelector("text") && (end - from) / w > 0.03) {
+          const t = document.createElementNS("http://www.w3.org/2000/svg", "text");
+          t.setAttribute("x", "4");
+          t.setAttribute("y", "14");
+          t.textContent = b.name.split(": ")[0];
+          b.e.append(t);
+        }
+      }
+      reset.hidden = !to;
+    };
+    const reset = button("Whole graph", () => zoom(null));
+    reset.hidden = true;
+    for (const b of boxes) b.e.addEventListener("click", () => zoom(b));
+    const search = make("input", "", { type: "search", placeholder: "Find in the graph" }), found = make("output", "");
+    search.setAttribute("aria-label", "Find ranges and kernels in the graph");
+    search.addEventListener("input", () => {
+      const want = search.value.trim().toLowerCase();
+      let covered = 0, end = -1;
+      const hits = boxes.filter((b) => want && b.name.toLowerCase().includes(want));
+      for (const b of boxes) b.e.classList.toggle("miss", want !== "" && !hits.includes(b));
+      for (const b of hits.sort((p, q) => p.x - q.x || q.w - p.w)) if (b.x >= end - 1e-6) { covered += b.w; end = b.x + b.w; }
+      found.textContent = want ? hits.length + (hits.length === 1 ? " box, " : " boxes, ") + covered.toFixed(1) + " % of the graph" : "";
+    });
+    search.addEventListener("keydown", (e) => {
+      if (e.key === "Enter") zoom(boxes.find((b) => search.value.trim() && b.name.toLowerCase().includes(search.value.trim().toLowerCase())));
+    });
+    const tools = make("div", "", { className: "tools" });
+    tools.append(search, found, reset);
+    flame.before(tools);
   }
   let everywhere = "";
   // narrow hides the rows that the table's own filter or the search over all tables does not match.

@@ -13,6 +13,8 @@ type Trace struct {
 	Graphs      string // --cuda-graph-trace: node or graph
 	GraphsAsked bool   // the user named it: a version without the flag is then an error
 	Memory      bool   // --cuda-memory-usage
+	Host        bool   // what the host's threads do: switches of the scheduler, samples of CPUs, Python where nsys can
+	Counters    bool   // of the GPUs, at nsys' own rate
 	Forks       bool   // --trace-fork-before-exec: servers start their workers that way
 }
 
@@ -36,19 +38,46 @@ func (t *Trace) base(n *Nsys, command string) (args, notes []string, err error) 
 	if t.Forks {
 		optional("--trace-fork-before-exec", "true", "worker processes may be missing")
 	}
+	if t.Host && n.lists(command, "--python-sampling") {
+		args = append(args, "--python-sampling=true")
+		if n.lists(command, "--python-sampling-frequency") {
+			args = append(args, "--python-sampling-frequency="+pythonHz)
+		}
+	} else if t.Host {
+		notes = append(notes, fmt.Sprintf("nsys %s has no --python-sampling: Python's functions are not recorded", n.Version))
+	}
 	if n.lists(command, "--discard-environment") { // a trace otherwise holds the whole environment, keys included
 		args = append(args, "--discard-environment=true")
 	}
 	return args, notes, nil
 }
 
+// pythonHz is how often Python's stacks are sampled: low, as each sample stops the interpreter.
+const pythonHz = "100"
+
 // recording are the flags about what is sampled and where it goes, which profile and start share.
-func recording(n *Nsys, command, output string) (args, notes []string) {
-	args = []string{"--sample=none"}
+func recording(n *Nsys, t *Trace, command, output string) (args, notes []string) {
+	sampled := "none"
+	if t.Host {
+		sampled = "process-tree"
+		notes = append(notes, "--host samples CPUs and records every switch of the scheduler, which takes time from the host itself: --overhead measures how much")
+	}
+	args = []string{"--sample=" + sampled}
 	if n.has(command, "--cpuctxsw") {
-		args = append(args, "--cpuctxsw=none")
+		args = append(args, "--cpuctxsw="+sampled)
 	} else {
 		notes = append(notes, fmt.Sprintf("nsys %s has no --cpuctxsw: thread scheduling is recorded too", n.Version))
+	}
+	if t.Counters {
+		flag := "--gpu-metrics-devices"
+		if !n.lists(command, flag) && n.lists(command, "--gpu-metrics-device") {
+			flag = "--gpu-metrics-device"
+		}
+		if n.has(command, flag) {
+			args = append(args, flag+"=all")
+		} else {
+			notes = append(notes, fmt.Sprintf("nsys %s has no %s: GPU counters are not recorded", n.Version, flag))
+		}
 	}
 	return append(args, "--force-overwrite=true", "--output="+output), notes
 }
@@ -59,7 +88,7 @@ func profileCommand(n *Nsys, t *Trace, w *Window, output string, program []strin
 	if err != nil {
 		return nil, nil, err
 	}
-	rec, more := recording(n, "profile", output)
+	rec, more := recording(n, t, "profile", output)
 	argv = append(append([]string{n.Name, "profile"}, base...), rec...)
 	notes = append(notes, more...)
 	if w.Delay > 0 {
@@ -96,8 +125,8 @@ func launchCommand(n *Nsys, t *Trace, session string, program []string) (argv, n
 	return append(argv, program...), notes, nil
 }
 
-func startCommand(n *Nsys, session, output string) (argv, notes []string) {
-	rec, notes := recording(n, "start", output)
+func startCommand(n *Nsys, t *Trace, session, output string) (argv, notes []string) {
+	rec, notes := recording(n, t, "start", output)
 	return append([]string{n.Name, "start", "--session=" + session}, rec...), notes
 }
 

@@ -34,7 +34,7 @@ func Plan(j *Job, s *Server, port int, dir string) ([]Step, error) {
 		if err != nil {
 			return nil, err
 		}
-		start, again := startCommand(j.Nsys, "explain", out)
+		start, again := startCommand(j.Nsys, &j.Trace, "explain", out)
 		notes = append(more, again...)
 		steps = append(steps, Step{Argv: argv, Note: "in the background"})
 		say("wait until " + RedactText(ready) + " is ready")

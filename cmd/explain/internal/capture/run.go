@@ -241,7 +241,7 @@ func (r *Run) session(ctx, hard context.Context, j *Job, work during) error {
 		return err
 	}
 	r.note(notes...)
-	start, notes := startCommand(j.Nsys, session, base(r.Dir))
+	start, notes := startCommand(j.Nsys, &j.Trace, session, base(r.Dir))
 	r.note(notes...)
 	r.say("Starting " + Shell(j.Program))
 	c, err := r.book.run("server", argv, j.Env...)

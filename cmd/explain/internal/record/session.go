@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 	"github.com/nsys-llm/explain/cmd/explain/internal/interrupt"
@@ -37,12 +38,15 @@ type Options struct {
 	Trace, Graphs string // nsys --trace and --cuda-graph-trace
 	GraphsAsked   bool   // Graphs is the user's, not the default
 	Memory        bool   // nsys --cuda-memory-usage
+	Host          bool   // scheduler, CPU samples, Python
+	Counters      bool   // of the GPUs
 	Window        capture.Window
 	Grace, Limit  time.Duration // before a process is killed; of a program, 0 is none
 	Unit          string        // --unit of the analysis
 	KernelMap     string        // a file
 	FailOn        []string      // rules by which a pair is judged
 	Policy, Noise string        // files, for a pair
+	Cooldown      time.Duration // between two captures of a pair
 }
 
 // Session is one call of explain capture.
@@ -62,6 +66,9 @@ type Session struct {
 	Progress func() (update func(stage string, count int64), stop func()) // shows an analysis
 	Compare  func(base, head []string) (*comparison.Comparison, error)    // of a pair: folders of captures
 
+	// Decide is asked after each pair, with its reports, whether it was the last; nil: Repeat says how many there are.
+	Decide func(base, head *report.Report) (last bool, err error)
+
 	soft, hard context.Context // end when the user wants the recording to end, and when the user gives up
 	result     *analyze.Result // of the last capture; nil with --no-report
 	programs   []error         // of each capture: how its program failed, nil where it did not
@@ -72,7 +79,7 @@ func (r *Session) job(program []string) *capture.Job {
 	return &capture.Job{
 		Nsys: r.Tool,
 		Trace: capture.Trace{Trace: r.Trace, Graphs: r.Graphs, GraphsAsked: r.GraphsAsked,
-			Memory: r.Memory, Forks: r.Window.Triggered() || r.Server != nil},
+			Memory: r.Memory, Host: r.Host, Counters: r.Counters, Forks: r.Window.Triggered() || r.Server != nil},
 		Window:  r.Window,
 		Program: program,
 		Grace:   r.Grace,
@@ -151,7 +158,16 @@ var errStopped = errors.New("stopped")
 // captures runs the programs in turns. Each of several captures is in its place as soon as it is whole.
 func (r *Session) captures(folder *capture.Folder, programs [][]string) error {
 	for i := 1; i <= r.Repeat; i++ {
-		for side, program := range programs {
+		var pair [2]*report.Report
+		for turn := range programs {
+			side := turn
+			if r.Decide != nil && i%2 == 0 { // what drifts favours neither
+				side = len(programs) - 1 - turn
+			}
+			program := programs[side]
+			if i > 1 || turn > 0 {
+				r.cool()
+			}
 			sub := r.subfolder(side, i)
 			dir := filepath.Join(folder.Stage, sub)
 			if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -169,9 +185,33 @@ func (r *Session) captures(folder *capture.Folder, programs [][]string) error {
 			if stopped != nil {
 				return stopped
 			}
+			if r.result != nil {
+				pair[side] = r.result.Report
+			}
+		}
+		if r.Decide == nil {
+			continue
+		}
+		last, err := r.Decide(pair[0], pair[1])
+		if err != nil {
+			return err
+		}
+		if last {
+			r.Repeat = i
 		}
 	}
 	return nil
+}
+
+// cool waits between two captures of a pair, unless the user wants the recording to end.
+func (r *Session) cool() {
+	if !r.Pair || r.Cooldown <= 0 {
+		return
+	}
+	select {
+	case <-time.After(r.Cooldown):
+	case <-r.soft.Done():
+	}
 }
 
 // several reports whether the call makes more than one capture, each in a folder of its own.

@@ -1,0 +1,437 @@
+package gpu
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/internal/attrib"
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// Counters is the section on what the GPUs' own counters say.
+var Counters = kit.Section{
+	ID: "gpu_counters", Title: "GPU counters", Needs: []trace.Role{trace.RoleCounter},
+	Derivation: "Counters that nsys samples on the device (GPU_METRICS). A value stands for the time since the one before " +
+		"it; every number is a mean weighted with time. Counters are of the whole device, whichever kernel ran.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "gpu.counter", Unit: report.Ratio, Better: report.None, Assume: report.Noisy, Scale: report.Level,
+			Labels:  []string{"counter,device"},
+			Meaning: "mean of a counter over the window, weighted with time, as a share of what the device can do",
+		},
+		{
+			ID: "gpu.counter_in_units", Unit: report.Ratio, Better: report.None, Assume: report.Noisy, Scale: report.Level,
+			Labels:  []string{"counter", "counter,phase"},
+			Meaning: "the same within the kept units of the main kind, and of each phase, on the device of the slowest",
+		},
+		{
+			ID: "gpu.bandwidth_ratio", Unit: report.Ratio, Better: report.None, Assume: report.Noisy, Scale: report.Level,
+			Labels: []string{"", "phase"},
+			Meaning: "share of the device's memory bandwidth that was used within these units: counters of DRAM reads and " +
+				"writes together",
+		},
+		{
+			ID: "kernel.counter", Unit: report.Ratio, Better: report.None, Assume: report.Noisy, Scale: report.Level,
+			Labels:  []string{"counter,kernel"},
+			Meaning: "mean of a counter while the kernel ran, weighted with time: of kernels shorter than a sample also their neighbours'",
+		},
+		{
+			ID: "gpu.clock", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy, Scale: report.Level,
+			Labels:  []string{"clock,device"},
+			Meaning: "frequency of a clock of the device while it worked, Hz: mean weighted with time",
+		},
+		{
+			ID: "gpu.clock_low", Unit: report.PerSecond, Better: report.Higher, Assume: report.Noisy, Scale: report.Level,
+			Labels:  []string{"clock,device"},
+			Meaning: "frequency that the clock was at or below for a tenth of the time in which the device worked, Hz",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "gpu_counters", Title: "Counters", File: "gpu_counters.csv", Columns: []report.Column{
+			kit.IDCol("device_id", "GPU"),
+			kit.NameCol("counter", "Counter"),
+			kit.RatioCol("window", "Window", "pct_window"),
+			kit.RatioCol("units", "In units", "pct_in_units"),
+			kit.CountCol("samples", "Samples"),
+		}},
+		{ID: "kernel_counters", Title: "Counters by kernel", File: "kernel_counters.csv", Columns: []report.Column{
+			kit.NameCol("kernel_name", "Kernel"),
+			kit.NsCol("time", "Time sampled", "time_ns"),
+			kit.RatioCol("sm_active", "SM active", "pct_sm_active"),
+			kit.RatioCol("sm_issue", "SM issue", "pct_sm_issue"),
+			kit.RatioCol("tensor_active", "Tensor active", "pct_tensor_active"),
+			kit.RatioCol("dram_read", "DRAM read", "pct_dram_read"),
+			kit.RatioCol("dram_write", "DRAM write", "pct_dram_write"),
+		}},
+		{ID: "gpu_clocks", Title: "Clocks while the device worked", File: "gpu_clocks.csv", Columns: []report.Column{
+			kit.IDCol("device_id", "GPU"),
+			kit.NameCol("clock", "Clock"),
+			kit.RateCol("mean", "Mean", report.PerSecond),
+			kit.RateCol("low", "A tenth of the time below", report.PerSecond),
+			kit.RateCol("most", "Highest", report.PerSecond),
+			kit.CountCol("samples", "Samples"),
+		}},
+	},
+	Run: counters,
+}
+
+// kernelCounters are the counters that kernels are told by, as columns of their table.
+var kernelCounters = []string{"sm_active", "sm_issue", "tensor_active", "dram_read", "dram_write"}
+
+const (
+	countedKernels = 15   // kernels with most time that have counters of their own
+	throttled      = 0.90 // of the highest value: a clock below that for a tenth of the working time
+	leastCounted   = 20   // samples, below which nothing is said of throttling
+)
+
+// series are the samples of one counter of one device.
+type series struct {
+	device int32
+	name   string // sm_active, dram_read, …; of a clock gpc, sys, …
+	clock  bool
+	of     *trace.Observed
+	rows   []int32
+}
+
+func (x *series) time(i int) int64  { return x.of.Start(int(x.rows[i])) }
+func (x *series) value(i int) int64 { return x.of.Number(int(x.rows[i])) }
+
+// counterName reads a name such as "SM Active [Throughput %]" or "GPC Clock Frequency [MHz]". Counters that are neither a
+// share nor a clock are left out.
+func counterName(name string) (short string, clock, ok bool) {
+	at := strings.IndexAny(name, "[(")
+	unit := ""
+	if at >= 0 {
+		name, unit = name[:at], name[at:]
+	}
+	short = strings.Join(strings.FieldsFunc(strings.ToLower(name), func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9')
+	}), "_")
+	if head, found := strings.CutSuffix(strings.TrimSuffix(short, "_frequency"), "_clock"); found {
+		return head, true, true
+	}
+	for _, known := range []string{"sm_active", "sm_issue", "tensor_active", "dram_read", "dram_write", "pcie_rx", "pcie_tx",
+		"gr_active"} {
+		if strings.HasPrefix(short, known) && !strings.Contains(short, "warp") {
+			return known, false, true
+		}
+	}
+	return short, false, strings.Contains(unit, "%") || strings.HasPrefix(short, "nvlink")
+}
+
+// gatherCounters sorts the samples by device and counter.
+func gatherCounters(in *kit.Input) []*series {
+	t := in.Trace
+	type key struct{ kind, metric int64 }
+	names := map[key]string{}
+	for _, c := range t.Counters {
+		names[key{c.Type, c.Metric}] = c.Name
+	}
+	of := make([]*series, len(t.Counted.Subjects))
+	var list []*series
+	for i, s := range t.Counted.Subjects {
+		short, clock, ok := counterName(names[key{s.Global, s.What}])
+		if !ok || short == "" {
+			continue
+		}
+		device := deviceOf(t, int32(s.Global&0xff))
+		at := slices.IndexFunc(list, func(x *series) bool { return x.device == device && x.name == short && x.clock == clock })
+		if at >= 0 {
+			continue // two counters of one name: the first counts
+		}
+		of[i] = &series{device: device, name: short, clock: clock, of: &t.Counted}
+		list = append(list, of[i])
+	}
+	for i := range t.Counted.Len() {
+		if x := of[t.Counted.Subject(i)]; x != nil && t.Counted.Number(i) >= 0 {
+			x.rows = append(x.rows, int32(i))
+		}
+	}
+	slices.SortFunc(list, func(a, b *series) int {
+		return cmp.Or(cmp.Compare(a.device, b.device), strings.Compare(a.name, b.name))
+	})
+	return list
+}
+
+// deviceOf is the deviceId of an adapter of the machine.
+func deviceOf(t *trace.Trace, adapter int32) int32 {
+	for _, g := range t.GPUs {
+		if g.ID == int64(adapter) {
+			return int32(g.CUDADevice)
+		}
+	}
+	return adapter
+}
+
+// weighted is a mean over time in the making.
+type weighted struct {
+	sum  float64 // value × ns
+	time int64
+}
+
+func (w *weighted) mean() *float64 {
+	if w.time == 0 {
+		return nil
+	}
+	v := w.sum / float64(w.time)
+	return &v
+}
+
+// within adds the time from start to end. from is the sample to begin at, which the call moves on to the first that ends
+// after start: later calls must not start before.
+func (x *series) within(w *weighted, from *int, start, end int64) {
+	for *from < len(x.rows) && x.time(*from) <= start {
+		*from++
+	}
+	for i := max(*from, 1); i < len(x.rows) && x.time(i-1) < end; i++ {
+		if ns := min(end, x.time(i)) - max(start, x.time(i-1)); ns > 0 {
+			w.sum += float64(x.value(i)) * float64(ns)
+			w.time += ns
+		}
+	}
+}
+
+// share of a counter in percent.
+func share(v *float64) *float64 {
+	if v == nil {
+		return nil
+	}
+	s := *v / 100
+	return &s
+}
+
+func counters(in *kit.Input, out *kit.Output) {
+	list := gatherCounters(in)
+	if len(list) == 0 {
+		out.Status(report.NotApplicable, "the capture's counters are none of those that explain reads")
+		return
+	}
+	c := &counted{in: in, out: out, list: list}
+	out.From(trace.RoleCounter, in.Trace.Counted.Len(), "timestamp", "typeId", "metricId", "value")
+	c.devices()
+	c.units()
+	c.kernels()
+	c.clocks()
+}
+
+type counted struct {
+	in   *kit.Input
+	out  *kit.Output
+	list []*series
+}
+
+func (c *counted) devices() {
+	t := c.out.Table("gpu_counters")
+	for _, x := range c.list {
+		if x.clock {
+			continue
+		}
+		var window, units weighted
+		from := 0
+		x.within(&window, &from, c.in.Span.Start, c.in.Span.End)
+		from = 0
+		c.eachUnit(x.device, "", func(u *workunit.Unit) { x.within(&units, &from, u.Start, u.End) })
+		m := c.out.Metric("gpu.counter", kit.Labels("device", strconv.Itoa(int(x.device)), "counter", x.name), share(window.mean()))
+		m.N = int64(len(x.rows))
+		t.Row(kit.Int("device_id", int64(x.device)), kit.Text("counter", x.name), kit.Maybe("window", share(window.mean())),
+			kit.Maybe("units", share(units.mean())), kit.Int("samples", int64(len(x.rows))))
+	}
+	t.Cut(-1).Add()
+}
+
+// eachUnit visits the kept units of a device by start: of a phase, or of the main kind.
+func (c *counted) eachUnit(device int32, phase string, visit func(u *workunit.Unit)) {
+	x := c.in.Units
+	if x == nil || x.Kind == workunit.KindNone {
+		return
+	}
+	var list []*workunit.Unit
+	for i := range x.Units {
+		u := &x.Units[i]
+		if u.Device != device || u.State != workunit.Kept || u.Group < 0 {
+			continue
+		}
+		if phase == "" && int(u.Group) == x.Primary || phase != "" && x.Groups[u.Group].Phase == phase {
+			list = append(list, u)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *workunit.Unit) int { return cmp.Compare(a.Start, b.Start) })
+	for _, u := range list {
+		visit(u)
+	}
+}
+
+// units emits the counters within units, on the device with most of their time.
+func (c *counted) units() {
+	x := c.in.Units
+	if x == nil || x.Kind == workunit.KindNone || x.Primary < 0 {
+		return
+	}
+	phases := []string{""}
+	for _, g := range x.PhaseMains() {
+		if p := x.Groups[g].Phase; p != "" {
+			phases = append(phases, p)
+		}
+	}
+	for _, phase := range phases {
+		device, most := int32(-1), int64(0)
+		for _, s := range c.list {
+			var time int64
+			c.eachUnit(s.device, phase, func(u *workunit.Unit) { time += u.Time() })
+			if time > most {
+				device, most = s.device, time
+			}
+		}
+		labels := report.Labels{}
+		if phase != "" {
+			labels["phase"] = phase
+		}
+		var memory weighted
+		both := 0
+		for _, s := range c.list {
+			if s.clock || s.device != device {
+				continue
+			}
+			var w weighted
+			from := 0
+			c.eachUnit(device, phase, func(u *workunit.Unit) { s.within(&w, &from, u.Start, u.End) })
+			if w.time == 0 {
+				continue
+			}
+			c.out.Metric("gpu.counter_in_units", kit.And(labels, "counter", s.name), share(w.mean())).N = int64(len(s.rows))
+			if s.name == "dram_read" || s.name == "dram_write" {
+				memory.sum, memory.time = memory.sum+w.sum, max(memory.time, w.time)
+				both++
+			}
+		}
+		if both == 2 {
+			c.out.Metric("gpu.bandwidth_ratio", labels, share(memory.mean()))
+		}
+	}
+}
+
+// kernels emits the counters of the kernels with most time.
+func (c *counted) kernels() {
+	names := c.in.KernelStats().Names
+	names = names[:min(len(names), countedKernels)]
+	place := map[int32]int{}
+	for i, n := range names {
+		place[int32(n.Key)] = i
+	}
+	sums := make([][]weighted, len(names))
+	for i := range sums {
+		sums[i] = make([]weighted, len(kernelCounters))
+	}
+	k := &c.in.Trace.Kernels
+	for i := range c.in.Timeline.Devices {
+		d := &c.in.Timeline.Devices[i]
+		for at, name := range kernelCounters {
+			s := c.series(d.ID, name)
+			if s == nil {
+				continue
+			}
+			from := 0
+			for w := range d.Len() {
+				if d.Kind(w) != attrib.KernelWork {
+					continue
+				}
+				if p, ok := place[k.Name(d.Row(w))]; ok {
+					s.within(&sums[p][at], &from, d.Start(w), d.End(w))
+				}
+			}
+		}
+	}
+	t := c.out.Table("kernel_counters")
+	for i, n := range names {
+		var time int64
+		row := []kit.Field{kit.Text("kernel_name", c.in.Kinds[n.Key].Display)}
+		for at, name := range kernelCounters {
+			v := share(sums[i][at].mean())
+			time = max(time, sums[i][at].time)
+			row = append(row, kit.Maybe(name, v))
+			if v != nil {
+				c.out.Metric("kernel.counter", kit.Labels("kernel", k.Names[n.Key].Name, "counter", name), v)
+			}
+		}
+		if time > 0 {
+			t.Row(append(row, kit.Int("time", time))...)
+		}
+	}
+	t.Cut(-1).Add()
+}
+
+func (c *counted) series(device int32, name string) *series {
+	for _, s := range c.list {
+		if s.device == device && s.name == name && !s.clock {
+			return s
+		}
+	}
+	return nil
+}
+
+// clocks emits the clocks while the device worked, and warns of a device that slowed down.
+func (c *counted) clocks() {
+	t := c.out.Table("gpu_clocks")
+	for i := range c.in.Timeline.Devices {
+		d := &c.in.Timeline.Devices[i]
+		for _, s := range c.list {
+			if !s.clock || s.device != d.ID || len(s.rows) < 2 {
+				continue
+			}
+			mean, low, most := s.whileBusy(d)
+			if mean == nil {
+				continue
+			}
+			l := func() report.Labels { return kit.Labels("clock", s.name, "device", strconv.Itoa(int(d.ID))) }
+			c.out.Metric("gpu.clock", l(), mean).N = int64(len(s.rows))
+			c.out.Float("gpu.clock_low", l(), low)
+			t.Row(kit.Int("device_id", int64(d.ID)), kit.Text("clock", s.name), kit.Maybe("mean", mean), kit.Float("low", low),
+				kit.Float("most", most), kit.Int("samples", int64(len(s.rows))))
+			if len(s.rows) >= leastCounted && low < throttled*most {
+				c.out.Warn("throttled", "The "+s.name+" clock of GPU "+strconv.Itoa(int(d.ID))+" was at "+
+					strconv.FormatFloat(low/1e6, 'f', 0, 64)+" MHz or below for a tenth of its working time, and reached "+
+					strconv.FormatFloat(most/1e6, 'f', 0, 64)+" MHz: power, temperature or other work slowed it down. "+
+					"Lock the clocks (nvidia-smi --lock-gpu-clocks) before comparing captures.")
+			}
+		}
+	}
+	t.Cut(-1).Add()
+}
+
+// whileBusy is the mean of a clock while the device worked, what it was at or below for a tenth of that time, and its
+// highest value. Values below 1 MHz are none: they are zero where the counter is not there.
+func (s *series) whileBusy(d *attrib.Device) (mean *float64, low, most float64) {
+	moments := make([]int64, len(s.rows))
+	for i := range moments {
+		moments[i] = s.time(i)
+	}
+	busy := d.Sweep(nil, moments)
+	type piece struct{ value, time int64 }
+	var w weighted
+	var pieces []piece
+	for i := 1; i < len(s.rows); i++ {
+		ns := busy[i].Busy() - busy[i-1].Busy()
+		if ns <= 0 || s.value(i) < 1e6 {
+			continue
+		}
+		w.sum += float64(s.value(i)) * float64(ns)
+		w.time += ns
+		pieces = append(pieces, piece{s.value(i), ns})
+		most = math.Max(most, float64(s.value(i)))
+	}
+	slices.SortFunc(pieces, func(a, b piece) int { return cmp.Compare(a.value, b.value) })
+	var passed int64
+	for _, p := range pieces {
+		if passed += p.time; passed*10 >= w.time {
+			low = float64(p.value)
+			break
+		}
+	}
+	return w.mean(), low, most
+}

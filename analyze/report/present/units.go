@@ -1,0 +1,159 @@
+package present
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+)
+
+// unitPoint is one unit of the main kind, as the table of units has it.
+type unitPoint struct {
+	row, number int // in the table; in the order in which the units of its device ran, from 1
+	device      int64
+	start, time int64
+	parts       [4]int64 // by unitParts
+}
+
+// unitParts are the parts of a unit's time that the table has, by column, and what a chart calls them.
+var unitParts = [4]struct{ column, name string }{
+	{"compute", "compute"}, {"exposed_comm", "exposed communication"}, {"exposed_copy", "exposed copy"}, {"idle", "idle"},
+}
+
+// slowUnit is the excess over the median from which a unit has a cause of its own.
+const slowUnit = 0.02
+
+// usual is what units are called that take about as long as the median one.
+const usual = "about the median"
+
+// unitDots are the units of the slowest device, one after the other, coloured by what those consist of that take longer
+// than the median, with the links from the slowest one. Nil where the report does not have every unit in its table.
+func (v *View) unitDots() []doc.Block {
+	points := v.unitPoints()
+	if len(points) < 3 {
+		return nil
+	}
+	median := func(of func(p *unitPoint) int64) float64 {
+		list := make([]int64, len(points))
+		for i := range points {
+			list[i] = of(&points[i])
+		}
+		slices.Sort(list)
+		n := len(list)
+		return float64(list[(n-1)/2]+list[n/2]) / 2
+	}
+	mid := median(func(p *unitPoint) int64 { return p.time })
+	var parts [4]float64
+	for k := range parts {
+		parts[k] = median(func(p *unitPoint) int64 { return p.parts[k] })
+	}
+	series := map[string]*doc.Series{}
+	var order []string
+	slowest, cause, excess := &points[0], usual, 0.0
+	for i := range points {
+		p := &points[i]
+		name, most := usual, 0.0
+		if float64(p.time) > mid*(1+slowUnit) {
+			for k, part := range unitParts {
+				if d := float64(p.parts[k]) - parts[k]; d > most {
+					name, most = part.name, d
+				}
+			}
+		}
+		if p.time > slowest.time || i == 0 {
+			slowest, cause, excess = p, name, most
+		}
+		s := series[name]
+		if s == nil {
+			s = &doc.Series{Name: name, Style: "points"}
+			series[name] = s
+			order = append(order, name)
+		}
+		s.Labels, s.Values = append(s.Labels, strconv.Itoa(p.number)), append(s.Values, float64(p.time))
+	}
+	slices.SortFunc(order, func(a, b string) int { return len(series[b].Values) - len(series[a].Values) })
+	last := strconv.Itoa(points[len(points)-1].number)
+	chart := doc.Chart{ID: "unit_dots", Title: "Time of each unit on GPU " + strconv.FormatInt(points[0].device, 10) +
+		", by what makes the slow ones slow", Kind: "line", Unit: report.Nanoseconds,
+		XTitle: "Step (run order, warm-up excluded)",
+		Series: []doc.Series{{Name: "median", Style: "limit", Labels: []string{strconv.Itoa(points[0].number), last},
+			Values: []float64{mid, mid}}}}
+	for _, name := range order {
+		chart.Series = append(chart.Series, *series[name])
+	}
+	blocks := []doc.Block{chart}
+	if cause == usual {
+		return blocks
+	}
+	spans := doc.Spans(doc.Text("Slowest: step "+strconv.Itoa(slowest.number)+" with "+
+		unit.Format(float64(slowest.time), report.Nanoseconds)+", "+unit.Delta(float64(slowest.time)-mid, report.Nanoseconds)+
+		" over the median, of it "+unit.Delta(excess, report.Nanoseconds)+" "+cause+". "),
+		doc.Link("Its row", v.anchorOf("units", slowest.row)))
+	if row, gap := v.gapIn(slowest); row >= 0 {
+		spans = append(spans, doc.Text(", "), doc.Link("its longest gap", v.anchorOf("idle_gaps", row)),
+			doc.Text(" ("+unit.Format(float64(gap), report.Nanoseconds)+")"))
+	}
+	return append(blocks, doc.P(append(spans, doc.Text("."))...))
+}
+
+// anchorOf gives a row of a table an id, and leads to it.
+func (v *View) anchorOf(table string, row int) string {
+	id := "row-" + table + "-" + strconv.Itoa(row)
+	if v.anchors[table] == nil {
+		v.anchors[table] = map[int]string{}
+	}
+	v.anchors[table][row] = id
+	return "#" + id
+}
+
+// unitPoints are the kept units of the main kind on its slowest device; nil where the table of units lacks some.
+func (v *View) unitPoints() []unitPoint {
+	t := v.Table("unit", "units")
+	if len(v.Unit.Groups) == 0 || t == nil || t.Others || t.TotalRows != int64(len(t.Rows)) || len(t.Rows) > pageRows/3 {
+		return nil
+	}
+	g := v.mainGroup()
+	var list []unitPoint
+	for i := range t.Rows {
+		device, ok := CellOf(t, i, "device_id").Int()
+		phase, _ := CellOf(t, i, "phase").Str()
+		state, _ := CellOf(t, i, "state").Str()
+		batch, batched := CellOf(t, i, "batch").Int()
+		if !ok || g.Device != nil && device != *g.Device || g.Device == nil && len(list) > 0 && device != list[0].device ||
+			phase != g.Phase || !strings.HasPrefix(state, "kept") || g.Batch != nil && (!batched || batch != *g.Batch) {
+			continue
+		}
+		p := unitPoint{row: i, number: len(list) + 1, device: device}
+		p.start, _ = CellOf(t, i, "start").Int()
+		p.time, ok = CellOf(t, i, "duration").Int()
+		for k, part := range unitParts {
+			p.parts[k], _ = CellOf(t, i, part.column).Int()
+		}
+		if ok {
+			list = append(list, p)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b unitPoint) int { return int(min(max(a.start-b.start, -1), 1)) })
+	for i := range list {
+		list[i].number = i + 1
+	}
+	return list
+}
+
+// gapIn is the longest listed idle gap that begins inside a unit on its device, and its row; -1 where none is listed.
+func (v *View) gapIn(p *unitPoint) (row int, gap int64) {
+	t := v.Table("idle", "idle_gaps")
+	row = -1
+	for i := range Entries(t) {
+		device, _ := CellOf(t, i, "device_id").Int()
+		start, ok := CellOf(t, i, "start").Int()
+		length, known := CellOf(t, i, "gap").Int()
+		if ok && known && device == p.device && start >= p.start && start < p.start+p.time && length > gap {
+			row, gap = i, length
+		}
+	}
+	return row, gap
+}

@@ -1,0 +1,90 @@
+package present_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/present"
+)
+
+// TestSlowUnitsSayWhy: of five units of 100, 101, 99, 150 and 130 ns the median is 101; the fourth has 44 ns more idle than
+// the median unit, the fifth 25 more communication. The slowest leads to its row and to the longest gap inside it.
+func TestSlowUnitsSayWhy(t *testing.T) {
+	units := report.Table{ID: "units", TotalRows: 5}
+	for _, id := range []string{"device_id", "start", "duration", "compute", "exposed_comm", "exposed_copy", "idle"} {
+		units.Columns = append(units.Columns, report.Column{ID: id, Title: id, Kind: report.Int, Unit: "ns"})
+	}
+	units.Columns = append(units.Columns, report.Column{ID: "phase", Title: "phase", Kind: report.Name}, report.Column{ID: "state", Title: "state", Kind: report.Text})
+	at := int64(1000)
+	for _, u := range [][4]int64{{90, 5, 0, 5}, {90, 5, 0, 6}, {90, 4, 0, 5}, {92, 8, 0, 50}, {90, 30, 0, 10}} {
+		length := u[0] + u[1] + u[2] + u[3]
+		units.Rows = append(units.Rows, []report.Cell{report.I(0), report.I(at), report.I(length), report.I(u[0]), report.I(u[1]), report.I(u[2]), report.I(u[3]), report.S("step"), report.S("kept")})
+		at += length
+	}
+	gaps := report.Table{ID: "idle_gaps", TotalRows: 3}
+	for _, id := range []string{"device_id", "gap", "start"} {
+		gaps.Columns = append(gaps.Columns, report.Column{ID: id, Title: id, Kind: report.Int, Unit: "ns"})
+	}
+	// The fourth unit lies from 1300 to 1450.
+	for _, g := range [][2]int64{{90, 1290}, {40, 1310}, {10, 1400}} {
+		gaps.Rows = append(gaps.Rows, []report.Cell{report.I(0), report.I(g[0]), report.I(g[1])})
+	}
+	r := valid(t, serve())
+	device := int64(0)
+	r.Unit = report.Unit{Kind: "kernel", Groups: []report.UnitGroup{{Phase: "step", Count: 5, Kernels: 3, Device: &device}}}
+	r.Sections = []report.Section{{ID: "unit", Title: "Unit of work", Status: report.OK, Tables: []report.Table{units}},
+		{ID: "idle", Title: "Idle gaps", Status: report.OK, Tables: []report.Table{gaps}}}
+	var chart doc.Chart
+	var text string
+	var ids []string
+	look := func(b doc.Block) {
+		switch b := b.(type) {
+		case doc.Chart:
+			if b.ID == "unit_dots" {
+				chart = b
+			}
+		case doc.Paragraph:
+			line, links := "", ""
+			for _, s := range b.Spans {
+				line += s.Text
+				links += s.Dest()
+			}
+			if links == "#row-units-3#row-idle_gaps-1" {
+				text = line
+			}
+		case doc.Table:
+			ids = append(ids, b.RowIDs...)
+		}
+	}
+	for _, b := range present.Page(r).Blocks {
+		look(b)
+		if d, ok := b.(doc.Details); ok {
+			for _, b := range d.Blocks {
+				look(b)
+			}
+		}
+	}
+	want := []doc.Series{
+		{Name: "median", Style: "limit", Labels: []string{"1", "5"}, Values: []float64{101, 101}},
+		{Name: "about the median", Style: "points", Labels: []string{"1", "2", "3"}, Values: []float64{100, 101, 99}},
+		{Name: "idle", Style: "points", Labels: []string{"4"}, Values: []float64{150}},
+		{Name: "exposed communication", Style: "points", Labels: []string{"5"}, Values: []float64{130}},
+	}
+	if len(chart.Series) != len(want) {
+		t.Fatalf("chart %+v", chart)
+	}
+	for i, s := range chart.Series {
+		if w := want[i]; s.Name != w.Name || s.Style != w.Style || !slices.Equal(s.Labels, w.Labels) || !slices.Equal(s.Values, w.Values) {
+			t.Errorf("series %+v, want %+v", s, w)
+		}
+	}
+	// idle: 5, 6, 5, 50, 10: the median is 6, and 50 is 44 more.
+	if want := "Slowest: step 4 with 150 ns, +49 ns over the median, of it +44 ns idle. Its row, its longest gap (40 ns)."; text != want {
+		t.Errorf("%q, want %q", text, want)
+	}
+	if !slices.Contains(ids, "row-units-3") || !slices.Contains(ids, "row-idle_gaps-1") {
+		t.Errorf("the links lead nowhere: %q", ids)
+	}
+}
