@@ -54,7 +54,11 @@ func primaryClass(columns []doc.Column) string {
 	if n == len(columns) || n == 0 || n > maxPrimary {
 		return ""
 	}
-	return string("p" + num(n))
+	class := "p" + num(n)
+	if n > 3 && columns[0].Align == doc.Left && columns[1].Align == doc.Left {
+		class += " t2" // on a phone its second text gives way to numbers
+	}
+	return string(class)
 }
 
 // maxPrimary is the largest number of primary columns that the style sheet has a rule for.
