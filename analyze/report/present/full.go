@@ -143,6 +143,9 @@ func (v *View) madeBy() []doc.Span {
 	add(", driver ", v.Environment.Driver)
 	add(", CUDA ", v.Environment.CUDA)
 	add(", graphs traced per ", v.Environment.GraphTrace)
+	for _, m := range v.Trace.Maps {
+		spans = append(spans, doc.Text(", with the "+m.Kind+" map "), v.word(m.Name))
+	}
 	return append(spans, doc.Text("."))
 }
 
