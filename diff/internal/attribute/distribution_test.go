@@ -12,7 +12,7 @@ import (
 
 // capture is one of which only the name is asked.
 func capture() *side.Capture {
-	return &side.Capture{Report: &report.Report{Trace: report.Provenance{Name: "x.sqlite"}}}
+	return &side.Capture{Index: &report.Index{Report: &report.Report{Trace: report.Provenance{Name: "x.sqlite"}}}}
 }
 
 // Base: 100 ns 99 times and 500 ns once, head: 200 ns. The slower p99 is 200, so that 40 bins of 2.5 ns lead from 100 to
