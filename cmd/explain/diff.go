@@ -105,6 +105,11 @@ func (f *diffFlags) register(cmd *cobra.Command) {
 }
 
 func (f *diffFlags) run(cmd *cobra.Command, e *env, args []string) error {
+	remove, err := input.Spool(e.In, args)
+	defer remove()
+	if err != nil {
+		return err
+	}
 	base, head, err := f.sides(args)
 	if err != nil {
 		return err
@@ -259,6 +264,15 @@ func (f *diffFlags) compare(
 	reports = input.Named(all, reports)
 	if f.threshold != "" {
 		opt.Rules = policy.ThresholdRules(percent, reports[:len(base)])
+	}
+	past, err := f.rules.past.apply(cmd.Context(), e, reports[len(base)], "", false, &opt)
+	if err != nil {
+		return nil, err
+	}
+	for _, note := range past.notes {
+		if !f.analysis.quiet {
+			fmt.Fprintln(e.Err, clean(note))
+		}
 	}
 	c, err := diff.Compare(reports[:len(base)], reports[len(base):], opt)
 	if err == nil && f.perfetto != "" {

@@ -62,7 +62,12 @@ inconclusive.`,
   explain gate --base 'base-*.json' --head 'head-*.json' --policy policy.yml --noise noise.json --out gate/
   explain gate --base base.sqlite --head head.sqlite --fail-on 'unit.time.p50:+3%,+200us' --fail-on structure:error
   explain gate --head head.sqlite --policy policy.yml --out gate/`,
-		Args: noArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("gate takes its sides by flags: explain gate --base BASE --head HEAD")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, e) },
 	}
 	f.register(cmd)
@@ -310,6 +315,10 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session, dir strin
 		heads = append(heads, r.Report)
 		j.heads = append(j.heads, analysed{input: headInputs[i], result: r})
 	}
+	past, err := f.fromHistory(ctx, e, s, heads[0], &base, &opt)
+	if err != nil {
+		return nil, err
+	}
 	if len(base.reports) == 0 {
 		j.c, err = diff.JudgeBudgets(heads, opt)
 	} else {
@@ -329,6 +338,9 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session, dir strin
 		j.options.Notes = append(j.options.Notes, []doc.Span{doc.Text(said)})
 	}
 	j.options.Notes = append(j.options.Notes, base.notes...)
+	for _, note := range past.notes {
+		j.options.Notes = append(j.options.Notes, []doc.Span{doc.Text(note)})
+	}
 	if s != nil {
 		if s.Run.Trigger != nil {
 			at.Artifact = f.artifact
@@ -379,6 +391,7 @@ func (f *gateFlags) reproduce() string {
 	}
 	add("policy", f.rules.policy)
 	add("noise", f.rules.noise)
+	add("history", f.rules.past.store)
 	add("unit", f.analysis.unit)
 	add("phase", f.phase)
 	return strings.Join(parts, " ")

@@ -107,6 +107,7 @@ var rooms = []room{
 	{"diff/comparison", "the result as plain data", "analyze/report analyze/report/unit", noSQL},
 	{"diff/policy", "rules know no report that is judged", "analyze/report analyze/report/unit diff/comparison", noSQL},
 	{"diff/internal/infer", "statistics stand alone", "", stdOnly},
+	{"diff/sequential", "a test of pairs stands alone", "", stdOnly},
 	{"diff/internal/side", "one side knows nothing of the other",
 		"analyze/report analyze/report/align diff/comparison diff/internal/infer", noSQL},
 	{"diff/internal/match", "what two sides have in common",
@@ -136,6 +137,7 @@ var rooms = []room{
 	{"gate/gatetest", "a test kit needs nothing of the product", "", stdOnly},
 
 	{"cmd/explain/internal/fakeserver", "a test kit needs nothing of the product", "", stdOnly},
+	{"cmd/explain/internal/bisect", "a search stands alone", "", stdOnly},
 	{"cmd/explain/internal/help", "lays out help; knows no command", "cmd/explain/internal/usage", noSQL},
 	{"cmd/explain/internal/mcp", "answers agents; reads by what it is given",
 		"analyze/report analyze/report/render cmd/explain/internal/docs diff/comparison diff/render", nil},

@@ -26,6 +26,7 @@ import (
 	"syscall"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/interrupt"
 )
 
@@ -73,12 +74,12 @@ func run(ctx context.Context, args []string, e *env) int {
 		fmt.Fprintln(e.Err, "explain: interrupted; nothing was written")
 		return exitInput
 	case errors.As(err, &usage), errors.Is(err, analyze.ErrOptions):
-		fmt.Fprintf(e.Err, "explain: %s\n", clean(strings.TrimPrefix(err.Error(), analyze.ErrOptions.Error()+": ")))
+		fmt.Fprintf(e.Err, "explain: %s\n", clean(strings.TrimPrefix(input.Plain(err), analyze.ErrOptions.Error()+": ")))
 		fmt.Fprintf(e.Err, "Run '%s --help' for usage.\n", ran.CommandPath())
 		return exitUsage
 	case errors.Is(err, syscall.EPIPE): // the reader of our output has seen enough
 		return exitOK
 	}
-	fmt.Fprintf(e.Err, "explain: %s\n", clean(err.Error()))
+	fmt.Fprintf(e.Err, "explain: %s\n", clean(input.Plain(err)))
 	return errorCode(err)
 }

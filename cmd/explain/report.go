@@ -8,6 +8,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/cmd/explain/internal/help"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
 	"github.com/nsys-llm/explain/cmd/explain/internal/record"
@@ -135,6 +136,11 @@ func (f *reportFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	if err != nil {
 		return err
 	}
+	remove, err := input.Spool(e.In, args)
+	defer remove()
+	if err != nil {
+		return err
+	}
 	if len(args) > 0 {
 		if shown, err := f.showAgain(cmd, e, args[0]); shown {
 			return err
@@ -164,7 +170,7 @@ func (f *reportFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	res, err := analyze.Run(cmd.Context(), trace, opt)
 	bar.Stop()
 	if err != nil {
-		return err
+		return input.AsTyped(err, trace)
 	}
 	if f.out != "" {
 		if err := output.Write(cmd.Context(), f.out, output.Report(res)); err != nil {

@@ -95,13 +95,17 @@ func (b *builder) hosts() {
 	}
 }
 
+// clockSkew is by how many ns work may end, by the clock of the GPU, after the call that waited for it has returned, by
+// that of the host.
+const clockSkew = 20_000
+
 // until is the moment for which a call was kept: the end of what it waited for, or the start of the work that made room
 // for what it launched.
 func (g *Graph) until(call int32) int64 {
 	if g.forRoom(call) {
 		return g.start(g.held[call])
 	}
-	return g.end(g.held[call])
+	return min(g.end(g.held[call]), g.api.End(int(call)))
 }
 
 // forRoom reports whether a call that was kept waited for room in the queue of its stream.
@@ -140,11 +144,10 @@ func (w *waiter) visit(c, th int32, quick int64) int32 {
 		return w.anyUpTo(c, proc, end)
 	case n.SyncCopy && mine != trace.None:
 		return w.ended(mine, end)
-	case n.AsyncCopy && mine != trace.None:
-		if p := w.ended(mine, end); p != trace.None {
-			return p
+	case n.AsyncCopy && mine != trace.None: // of pageable memory
+		if w.end(mine) <= end && w.start(mine) < end {
+			return mine
 		}
-		return w.room(c, mine, quick)
 	case n.Launch && mine != trace.None:
 		return w.room(c, mine, quick)
 	case n.Frees && w.api.Dur(int(c)) > longCall:
@@ -155,12 +158,16 @@ func (w *waiter) visit(c, th int32, quick int64) int32 {
 	return trace.None
 }
 
-// ended is the piece if it had ended by a moment, else trace.None: the times contradict that a call waited for it.
+// ended is the piece if it had ended by a moment, else trace.None: the times contradict that a call waited for it. For a
+// piece that by the GPU's clock did not begin before that moment stands the one before it on its stream.
 func (w *waiter) ended(piece int32, by int64) int32 {
-	if piece == trace.None || w.end(piece) > by {
-		return trace.None
+	for piece != trace.None && w.end(piece) <= by+clockSkew {
+		if w.start(piece) < by {
+			return piece
+		}
+		piece = w.before[piece]
 	}
-	return piece
+	return trace.None
 }
 
 // streamUpTo is the last piece that was launched into the stream of a synchronization before the call.
@@ -176,10 +183,8 @@ func (w *waiter) streamUpTo(c, proc, row int32) int32 {
 func (w *waiter) anyUpTo(c, proc int32, by int64) int32 {
 	best, at := trace.None, int64(minTime)
 	for _, s := range w.ofProc[proc] {
-		if p := w.streams[s].upTo(c); p != trace.None {
-			if end := w.end(p); end <= by && end > at {
-				best, at = p, end
-			}
+		if p := w.ended(w.streams[s].upTo(c), by); p != trace.None && w.end(p) > at {
+			best, at = p, w.end(p)
 		}
 	}
 	return best
@@ -188,7 +193,7 @@ func (w *waiter) anyUpTo(c, proc int32, by int64) int32 {
 // room is the piece whose start made room in a full queue for what a call launched, or trace.None where the queue had
 // room.
 func (w *waiter) room(c, piece int32, quick int64) int32 {
-	if w.api.Dur(int(c)) <= max(longCall, 8*quick) {
+	if w.api.Dur(int(c)) <= max(roomCall, 2*quick) {
 		return trace.None
 	}
 	d, i := w.Place(piece)
@@ -200,7 +205,7 @@ func (w *waiter) room(c, piece int32, quick int64) int32 {
 	list, end := w.streams[s].pieces, w.api.End(int(c))
 	at, _ := slices.BinarySearch(list, piece)
 	started, _ := slices.BinarySearchFunc(list, end, func(p int32, t int64) int {
-		if w.start(p) <= t {
+		if w.start(p) < t {
 			return -1
 		}
 		return 1
@@ -272,7 +277,7 @@ func (w *waiter) wait(c, th, proc int32) {
 	switch {
 	case !ok:
 		w.Found.Unrecorded++
-	case p == trace.None || p == next:
+	case p == trace.None || w.start(p) >= w.start(next) && w.end(p) <= w.start(next): // nothing, or without length
 	case w.end(p) > w.start(next):
 		w.Found.Contradicted++
 	default:

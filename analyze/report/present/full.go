@@ -324,6 +324,9 @@ func (v *View) section(s *report.Section, l layout) []doc.Block {
 			chart.Series = append(chart.Series, doc.Series{Name: e.Name, Style: e.Style, Labels: e.Labels,
 				Values: e.Values, Category: e.Category})
 		}
+		if c.ID == "roofline" {
+			v.underRoof(&chart)
+		}
 		blocks = append(blocks, chart)
 	}
 	blocks = append(blocks, v.durations(s, l)...)

@@ -54,7 +54,11 @@ func primaryClass(columns []doc.Column) string {
 	if n == len(columns) || n == 0 || n > maxPrimary {
 		return ""
 	}
-	return string("p" + num(n))
+	class := "p" + num(n)
+	if n > 3 && columns[0].Align == doc.Left && columns[1].Align == doc.Left {
+		class += " t2" // on a phone its second text gives way to numbers
+	}
+	return string(class)
 }
 
 // maxPrimary is the largest number of primary columns that the style sheet has a rule for.
@@ -68,10 +72,10 @@ func (p *page) row(columns []doc.Column, row []doc.Cell, id string, i int) {
 	}
 	p.put(">")
 	for k, c := range columns {
-		if c.Align == doc.Right {
-			p.put("<td class=\"r\">")
-		} else {
+		if c.Align == doc.Right { // most of them are numbers: what is not has a class
 			p.put("<td>")
+		} else {
+			p.put("<td class=\"l\">")
 		}
 		if k < len(row) {
 			p.spans(row[k])

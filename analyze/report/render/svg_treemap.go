@@ -18,7 +18,7 @@ const treemapRatio = 2.5
 // in pixels: a label is shortened to what there is room for.
 const (
 	treemapWidth = 1050
-	letter       = 7.0
+	letter       = 7.8
 )
 
 // box is a part of an area, in shares of its width and height.

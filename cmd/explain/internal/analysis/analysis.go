@@ -104,5 +104,6 @@ func One(ctx context.Context, in input.File, opt analyze.Options, bar *progress.
 	}
 	opt.Progress = func(stage string, done int64) { bar.Update(filepath.Base(in.Path)+": "+stage, done) }
 	opt.Overhead = record.OverheadBeside(in.Path)
-	return analyze.Run(ctx, in.Path, opt)
+	res, err := analyze.Run(ctx, in.Path, opt)
+	return res, input.AsTyped(err, in.Path)
 }
