@@ -168,6 +168,7 @@ func numberable(path string, rows ...int) error {
 func finish(in *kit.Input, cuts []report.UnitCut, opt *Options) (*Result, error) {
 	r := newReport(in, cuts, opt)
 	details := kit.Compute(sections, in, r)
+	r.Environment.Clocks = clocks(r)
 	if err := r.Validate(); err != nil {
 		return nil, fmt.Errorf("explain made a report that breaks its own contract, please report it: %w", err)
 	}

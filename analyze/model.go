@@ -57,6 +57,17 @@ func newReport(in *kit.Input, cuts []report.UnitCut, opt *Options) *report.Repor
 	return r
 }
 
+// clocks says whether the clocks of the GPUs held while they worked, where the capture has counters.
+func clocks(r *report.Report) *string {
+	switch {
+	case slices.ContainsFunc(r.Warnings, func(w report.Warning) bool { return w.Code == "throttled" }):
+		return known("throttled")
+	case slices.ContainsFunc(r.Metrics, func(m report.Metric) bool { return m.ID == "gpu.clock" }):
+		return known("steady")
+	}
+	return nil
+}
+
 func known(s string) *string {
 	if s == "" {
 		return nil

@@ -188,3 +188,20 @@ var tableRules = map[string]*tableRule{
 	"phases/phases": {keys: []string{"phase"}, sums: []string{"ranges", "gpu", "kernels", "launches", "wall"},
 		order: "gpu"},
 }
+
+// Merges reports whether a metric of a capture has a place in a merged report, with some of its labels.
+func Merges(d *report.MetricDef) bool {
+	labels := d.Labels
+	if len(labels) == 0 {
+		labels = []string{""}
+	}
+	return slices.ContainsFunc(labels, func(keys string) bool {
+		m := report.Metric{ID: d.ID, Scale: d.Scale, Labels: report.Labels{}}
+		for _, k := range strings.Split(keys, ",") {
+			if k != "" {
+				m.Labels[k] = "x"
+			}
+		}
+		return ruleOf(&m) != leave
+	})
+}

@@ -241,7 +241,7 @@ func (s *rankSection) ranksOut() {
 			report.I(sum.N), report.I(sum.Time), report.I(sum.Wait), report.I(sum.Transfer), report.I(sum.Last), late,
 			report.I(sum.Worst), report.I(sum.Blame), because, report.S(s.f.captures[r.capture].Name), report.I(r.pid)})
 		for k, c := range sum.Causes {
-			if c.Time != 0 && k < 8 {
+			if c.Time != 0 && k < 8 && shown[i] {
 				causes.Rows = append(causes.Rows, []report.Cell{report.S(r.label), report.S(c.Act), report.F(c.Time),
 					report.F(c.Time / float64(sum.Last))})
 			}

@@ -209,6 +209,9 @@ func (f *tableFold) finish(devices *devices, counts *countsFold, top int) report
 			row.cells[at] = report.I(devices.number(row.device))
 		}
 	}
+	f.rows = slices.DeleteFunc(f.rows, func(row *rowFold) bool {
+		return slices.Contains(r.keys, "device_id") && devices.number(row.device) >= maxDevices
+	})
 	slices.SortStableFunc(f.rows, func(a, b *rowFold) int {
 		v, _ := f.cell(a.cells, r.order).Num()
 		w, _ := f.cell(b.cells, r.order).Num()

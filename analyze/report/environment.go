@@ -60,6 +60,7 @@ func EnvironmentFields() []EnvironmentField {
 		{"capture_version", SoftField, text(func(e *Environment) *string { return e.CaptureVersion })},
 		{"os", SoftField, text(func(e *Environment) *string { return e.OS })},
 		{"cpu", SoftField, text(func(e *Environment) *string { return e.CPU })},
+		{"clocks", SoftField, text(func(e *Environment) *string { return e.Clocks })},
 		{"trace_set", SoftField, func(e *Environment) string { return strings.Join(e.TraceSet, ", ") }},
 		{"exporter_version", ExportField, text(func(e *Environment) *string { return e.ExporterVersion })},
 		{"schema_version", ExportField, text(func(e *Environment) *string { return e.SchemaVersion })},

@@ -84,7 +84,8 @@ type Environment struct {
 	CaptureVersion  *string  `json:"capture_version"` // version of nsys that captured, where the file says it
 	OS              *string  `json:"os"`
 	CPU             *string  `json:"cpu"`
-	TraceSet        []string `json:"trace_set"` // what was traced (cuda, nvtx, osrt, …)
+	Clocks          *string  `json:"clocks,omitempty"` // of GPUs with counters: steady, or throttled where one fell
+	TraceSet        []string `json:"trace_set"`        // what was traced (cuda, nvtx, osrt, …)
 	ExporterVersion *string  `json:"exporter_version"`
 	SchemaVersion   *string  `json:"schema_version"`
 }
@@ -238,6 +239,9 @@ type Worth struct {
 	Time  int64 `json:"time"`            // ns that could be won, at most Of
 	Of    int64 `json:"of"`              // ns that were looked at: the steady part of the window, else the window
 	Units int64 `json:"units,omitempty"` // units of work that the device ran in that time; 0: none are known
+	// Replayed says that the units were replayed without what the finding is about: what else would then hold them up is
+	// left out of Time.
+	Replayed bool `json:"replayed,omitempty"`
 }
 
 // Share is Time as a part of Of, 0 to 1.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
@@ -37,7 +39,9 @@ process, and exports what there is; pressed twice, it gives up. A terminal that 
 
 With --repeat 3 there are three captures, in run-1 to run-3, as a sound comparison wants. With
 --pair, base and head are two command lines in quotes, captured in turns on this machine (base,
-head, base, head, …) and compared; exit codes are then those of explain diff.
+head, base, head, …) and compared; exit codes are then those of explain diff. With --until-decided pairs go
+on until a test says whether the head's step is slower, at most until the --budget ends: exit 0 it is
+not, 1 it is, 4 nobody can say yet; comparison/decisions.json has what was known after each pair.
 
 In command lines that are written, the values of --api-key, --hf-token, *TOKEN*= and the like are
 replaced by ` + capture.Redacted + `. The trace, logs/ and evidence/ hold what the programs wrote, secrets
@@ -81,6 +85,7 @@ has its trace kept), nothing was recorded, or the capture was interrupted.`,
 	fl.DurationVar(&f.Window.Duration, "duration", 0, "record this `TIME`, in whole seconds but with --ready")
 	fl.DurationVar(&f.Limit, "timeout", 0, "give up when the program has not ended after this `TIME` (default: never)")
 	fl.BoolVar(&f.Pair, "pair", false, "capture two command lines, base and head, in turns, and compare them")
+	f.until.register(fl)
 	f.rules.registerPair(cmd)
 	cmd.AddCommand(newCaptureServer(e), newCaptureResume(e))
 	return cmd
@@ -113,7 +118,15 @@ func (f *captureFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	if err != nil {
 		return err
 	}
-	return runCaptures(cmd, r, programs)
+	until, err := f.until.decide(r)
+	if err != nil {
+		return err
+	}
+	err = runCaptures(cmd, r, programs)
+	if code := exitCode(0); until == nil || r.DryRun || err != nil && !errors.As(err, &code) {
+		return err
+	}
+	return until.answer() // whatever a comparison says that was not told how often somebody looked
 }
 
 // runCaptures makes the captures. The verdict on a pair is the exit code of explain diff.

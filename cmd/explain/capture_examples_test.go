@@ -66,7 +66,7 @@ func TestShellcheck(t *testing.T) {
 		t.Skip("shellcheck is not installed here")
 	}
 	scripts, err := filepath.Glob("../../examples/slurm/*.sbatch")
-	if err != nil || len(scripts) != 3 {
+	if err != nil || len(scripts) != 5 {
 		t.Fatalf("%v, %v", scripts, err)
 	}
 	if out, err := exec.Command("shellcheck", scripts...).CombinedOutput(); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
 	"github.com/nsys-llm/explain/cmd/explain/internal/record"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
@@ -20,6 +21,7 @@ type captureFlags struct {
 	client  string // of the window, as one line
 	verbose bool
 	rules   ruleFlags // of a pair
+	until   untilFlags
 }
 
 func (f *captureFlags) register(cmd *cobra.Command, out string) {
@@ -91,6 +93,9 @@ func (f *captureFlags) prepare(cmd *cobra.Command, e *env) (*record.Session, err
 		if f.Pair {
 			f.Repeat = 3
 		}
+		if f.until.on {
+			f.Repeat = mostPairs
+		}
 	}
 	switch {
 	case f.Graphs != "node" && f.Graphs != "graph":
@@ -101,6 +106,8 @@ func (f *captureFlags) prepare(cmd *cobra.Command, e *env) (*record.Session, err
 		return nil, usagef("--repeat is between 1 and 100, got %d", f.Repeat)
 	case f.Grace < 0 || f.Limit < 0:
 		return nil, usagef("a time cannot be negative")
+	case !f.Pair && (f.until.on || f.until.cooldown != 0):
+		return nil, usagef("--until-decided and --cooldown are for a pair: add --pair")
 	case f.Pair && f.NoReport:
 		return nil, usagef("--pair compares reports: leave out --no-report")
 	case !f.Pair && (len(f.rules.failOn) > 0 || f.rules.policy != "" || f.rules.noise != ""):
@@ -129,6 +136,7 @@ func (f *captureFlags) prepare(cmd *cobra.Command, e *env) (*record.Session, err
 // session is what the flags say, so far, with what a session touches besides files.
 func (f *captureFlags) session(cmd *cobra.Command, e *env) (*record.Session, error) {
 	f.GraphsAsked = cmd.Flags().Changed("graph-trace")
+	f.Cooldown = f.until.cooldown
 	f.FailOn, f.Policy, f.Noise = f.rules.failOn, f.rules.policy, f.rules.noise
 	r := &record.Session{Options: f.Options, Began: time.Now(), Stdout: e.Out, Terminal: e.terminal(), Getenv: e.Getenv}
 	r.Say = func(text string) {
@@ -137,8 +145,8 @@ func (f *captureFlags) session(cmd *cobra.Command, e *env) (*record.Session, err
 		}
 	}
 	r.Progress = func() (func(string, int64), func()) {
-		bar := newProgress(e, f.Quiet, f.verbose)
-		return bar.update, bar.stop
+		bar := progress.New(e.Err, f.Quiet, f.verbose)
+		return bar.Update, bar.Stop
 	}
 	r.Compare = func(base, head []string) (*comparison.Comparison, error) { return f.compare(cmd, e, base, head) }
 	var err error

@@ -265,6 +265,15 @@ func (f *diffFlags) compare(
 	if f.threshold != "" {
 		opt.Rules = policy.ThresholdRules(percent, reports[:len(base)])
 	}
+	past, err := f.rules.past.apply(cmd.Context(), e, reports[len(base)], "", false, &opt)
+	if err != nil {
+		return nil, err
+	}
+	for _, note := range past.notes {
+		if !f.analysis.quiet {
+			fmt.Fprintln(e.Err, clean(note))
+		}
+	}
 	c, err := diff.Compare(reports[:len(base)], reports[len(base):], opt)
 	if err == nil && f.perfetto != "" {
 		err = writeSteps(f.perfetto, reports[0], reports[len(base)], c)

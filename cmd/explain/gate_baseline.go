@@ -14,7 +14,9 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/gate/gitfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
+	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/policy"
 	"github.com/nsys-llm/explain/gate"
 )
@@ -91,19 +93,22 @@ func (f *gateFlags) baseline(ctx context.Context, s *gate.Session, dir string) (
 		}
 	}
 	if f.baselineFile != "" {
-		file, err := f.pin(ctx, s, "baseline", f.baselineFile)
+		file, err := f.pins.Read(ctx, "baseline", f.baselineFile)
+		if errors.Is(err, gate.ErrNowhere) {
+			err = usagef("--baseline-file: %w", err)
+		}
 		if err != nil {
 			return baseline{}, err
 		}
-		if file.there() {
-			copied, err := file.file(dir)
+		if file.There() {
+			copied, err := file.File(dir)
 			if err != nil {
 				return baseline{}, err
 			}
 			inputs, err := input.Captures("--baseline-file", []string{copied})
-			b := baseline{inputs: inputs, source: "file " + file.name}
-			if file.ref != "" {
-				b.source += " as of " + shortRef(file.ref)
+			b := baseline{inputs: inputs, source: "file " + file.Name}
+			if file.Ref != "" {
+				b.source += " as of " + gate.ShortRef(file.Ref)
 			}
 			if f.baselineArtifact != "" {
 				b.notes = [][]doc.Span{{doc.Text("No artifact to compare with: " + why +
@@ -111,9 +116,9 @@ func (f *gateFlags) baseline(ctx context.Context, s *gate.Session, dir string) (
 			}
 			return b, err
 		}
-		why += "; there is no file " + file.name
-		if file.ref != "" {
-			why += " at " + shortRef(file.ref)
+		why += "; there is no file " + file.Name
+		if file.Ref != "" {
+			why += " at " + gate.ShortRef(file.Ref)
 		}
 		if none == policy.NotNamed {
 			none = policy.Lost
@@ -130,6 +135,32 @@ func (f *gateFlags) baseline(ctx context.Context, s *gate.Session, dir string) (
 	}
 	return baseline{none: none,
 		notes: [][]doc.Span{{doc.Text("No baseline" + first + ": " + why + ". Only budgets are judged.")}}}, nil
+}
+
+// fromHistory takes from the history what the comparison lacks: noise floors, what was spent of budgets, and the base
+// where nothing else gave one.
+func (f *gateFlags) fromHistory(ctx context.Context, e *env, s *gate.Session, head *report.Report, b *baseline, opt *diff.Options) (*past, error) {
+	commit := cmp.Or(f.baseCommit, b.sha)
+	if s != nil {
+		if f.rules.past.store != "" && gitfile.Tracked(ctx, f.rules.past.store) {
+			return nil, usagef("--history %s is a file of the repository, which the change can edit: keep it in an artifact, a cache or a branch of its own",
+				f.rules.past.store)
+		}
+		if ref, _ := s.Base(); commit == "" && commitText.MatchString(ref) {
+			commit = ref
+		}
+	}
+	want := len(b.reports) == 0 && len(b.inputs) == 0
+	past, err := f.rules.past.apply(ctx, e, head, commit, want, opt)
+	if err != nil || len(past.base) == 0 {
+		return past, err
+	}
+	*b = baseline{reports: past.base, source: "the history", sha: commit, near: past.near}
+	if past.near != "merge base" {
+		b.sha = ""
+	}
+	opt.NoBase = b.none
+	return past, nil
 }
 
 // neverRan reports whether the base branch has never run this workflow.

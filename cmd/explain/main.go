@@ -8,8 +8,9 @@
 //	rules_file, kernels   policies and noise floors; kernels that are worth measuring
 //	github                the session with GitHub, for gate and comment
 //
-// What needs no command line is in rooms of its own below internal: input tells files apart, output writes folders that
-// appear whole or not at all, record makes captures and their reports, load sends requests.
+// What needs no command line is in rooms of its own below internal: input tells files apart, analysis makes reports of
+// them, output writes folders that appear whole or not at all, record makes captures and their reports, load sends
+// requests.
 //
 // It computes nothing of its own: packages analyze, diff and gate do. run is the whole program as a function, so that
 // tests call it without a process.

@@ -67,7 +67,8 @@ const readCharts = `(() => {
       const label = row && row.querySelector(".barlabel span[title]");
       return { series: s, value: v, box: screen(e, e.getBBox()), frame: frame(e), class: e.getAttribute("class"),
         label: label ? label.title : "", text: row ? row.querySelector(".barvalue").textContent : "" } });
-    for (const g of f.querySelectorAll("g[data-s]")) [...g.children].forEach((e, i) => marks.push({ series: +g.dataset.s, value: i, box: screen(e, e.getBBox()), frame: frame(e) }));
+    for (const e of f.querySelectorAll("path[data-s]")) { const steps = [...e.getAttribute("d").matchAll(/V([\d.]+)H([\d.]+)/g)].map((m) => [+m[1], +m[2]]);
+      steps.forEach(([y, x], i) => { const from = i ? steps[i - 1][1] : 0; marks.push({ series: +e.dataset.s, value: i, box: screen(e, { x: from, y, width: x - from, height: 40 - y }), frame: frame(e) }) }) }
     const heat = f.querySelector("g[data-heat]");
     if (heat) for (const e of heat.children) marks.push({ series: -1, value: -1, box: screen(e, e.getBBox()), frame: frame(e), opacity: +e.getAttribute("fill-opacity") });
     const paths = [...f.querySelectorAll("polyline[data-s]")].map((e) => { const m = e.getScreenCTM();
@@ -77,7 +78,8 @@ const readCharts = `(() => {
     const numbers = [];
     for (const tr of f.querySelectorAll("details.numbers tbody tr")) {
       const cells = [...tr.cells], value = (c) => { const d = c.querySelector("data"); return d ? +d.value : null };
-      if (head[0] === "Series") numbers.push({ series: cells[0].textContent, label: cells[1].textContent, value: value(cells[2]) });
+      if (f.dataset.kind === "flame") head.slice(1).forEach((h, i) => numbers.push({ series: cells[0].textContent + "#" + tr.rowIndex, label: h, value: value(cells[i + 1]) }));
+      else if (head[0] === "Series") numbers.push({ series: cells[0].textContent, label: cells[1].textContent, value: value(cells[2]) });
       else cells.slice(1).forEach((c, i) => numbers.push({ series: head[i + 1], label: cells[0].textContent, value: value(c) }));
     }
     return { id: f.id.replace(/^chart-/, ""), kind: f.dataset.kind, marks, paths, ticks, heat: heat ? +heat.dataset.heat : 0, numbers };

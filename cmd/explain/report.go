@@ -10,6 +10,7 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/help"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
+	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
 	"github.com/nsys-llm/explain/cmd/explain/internal/record"
 )
 
@@ -145,7 +146,7 @@ func (f *reportFlags) run(cmd *cobra.Command, e *env, args []string) error {
 			return err
 		}
 		var beside []analyze.Evidence
-		args[0], beside = traceIn(args[0])
+		args[0], beside = output.TraceIn(args[0])
 		opt.Evidence = append(opt.Evidence, beside...)
 	}
 	if f.printSchema && len(args) == 0 {
@@ -159,15 +160,15 @@ func (f *reportFlags) run(cmd *cobra.Command, e *env, args []string) error {
 			return err
 		}
 	}
-	bar := newProgress(e, f.quiet, f.verbose)
-	opt.Progress = bar.update
+	bar := progress.New(e.Err, f.quiet, f.verbose)
+	opt.Progress = bar.Update
 	trace := "" // evidence alone
 	if len(args) > 0 {
 		trace = args[0]
 	}
 	opt.Overhead = record.OverheadBeside(trace)
 	res, err := analyze.Run(cmd.Context(), trace, opt)
-	bar.stop()
+	bar.Stop()
 	if err != nil {
 		return input.AsTyped(err, trace)
 	}

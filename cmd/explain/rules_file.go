@@ -19,6 +19,7 @@ type ruleFlags struct {
 	failOn []string
 	policy string
 	noise  string
+	past   pastFlags
 }
 
 func (f *ruleFlags) register(cmd *cobra.Command) {
@@ -28,6 +29,7 @@ func (f *ruleFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.policy, "policy", "",
 		"judge by this policy `FILE` (YAML or JSON) instead of the default rules: explain policy --help")
 	fl.StringVar(&f.noise, "noise", "", "take noise floors from this `FILE` of explain calibrate")
+	f.past.register(fl)
 	_ = cmd.MarkFlagFilename("policy", "yml", "yaml", "json")
 	_ = cmd.MarkFlagFilename("noise", "json")
 }

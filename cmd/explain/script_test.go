@@ -65,6 +65,7 @@ func TestScripts(t *testing.T) {
 			"transcript": gitHubTranscript,
 			"comments":   gitHubComments,
 			"port":       waitPort,
+			"fleet":      writeFleet,
 		},
 	})
 }
@@ -132,6 +133,28 @@ func stepStarts(t *testing.T, src string) []int64 {
 		}
 	}
 	return at
+}
+
+// writeFleet writes the captures of a run of N ranks into a folder: fleet N DIR [SEED]. Rank 1 is late in all of
+// the steps.
+func writeFleet(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: fleet N DIR [SEED]")
+	}
+	n, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	seed := 0
+	if len(args) == 3 {
+		seed, err = strconv.Atoi(args[2])
+		ts.Check(err)
+	}
+	dir := ts.MkAbs(args[1])
+	ts.Check(os.MkdirAll(dir, 0o755))
+	run := tracetest.Fleet{Ranks: n, Steps: 30, Layers: 2, Jitter: 20_000, EndJitter: 2_000, Slow: 1, SlowBy: 0.3, SlowSteps: 1,
+		Seed: uint64(seed)}.Run()
+	for i := range run {
+		ts.Check(run[i].Build(tracetest.Schema("3.25.0")).Write(filepath.Join(dir, "rank"+strconv.Itoa(i)+".sqlite")))
+	}
 }
 
 func wantCode(ts *testscript.TestScript, neg bool, args []string) {

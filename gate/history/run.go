@@ -73,6 +73,9 @@ func (p *Place) check(now time.Time) error {
 // of work is.
 type Workload map[string]string
 
+// WorkloadOf is what a report says of its workload.
+func WorkloadOf(r *report.Report) Workload { return workloadOf(r, "") }
+
 // workloadOf reads it off a report; name tells workloads apart that reports cannot.
 func workloadOf(r *report.Report, name string) Workload {
 	w := Workload{}

@@ -95,13 +95,17 @@ func (b *builder) hosts() {
 	}
 }
 
+// clockSkew is by how many ns work may end, by the clock of the GPU, after the call that waited for it has returned, by
+// that of the host.
+const clockSkew = 20_000
+
 // until is the moment for which a call was kept: the end of what it waited for, or the start of the work that made room
 // for what it launched.
 func (g *Graph) until(call int32) int64 {
 	if g.forRoom(call) {
 		return g.start(g.held[call])
 	}
-	return g.end(g.held[call])
+	return min(g.end(g.held[call]), g.api.End(int(call)))
 }
 
 // forRoom reports whether a call that was kept waited for room in the queue of its stream.
@@ -155,12 +159,16 @@ func (w *waiter) visit(c, th int32, quick int64) int32 {
 	return trace.None
 }
 
-// ended is the piece if it had ended by a moment, else trace.None: the times contradict that a call waited for it.
+// ended is the piece if it had ended by a moment, else trace.None: the times contradict that a call waited for it. For a
+// piece that by the GPU's clock began after that moment stands the one before it on its stream.
 func (w *waiter) ended(piece int32, by int64) int32 {
-	if piece == trace.None || w.end(piece) > by {
-		return trace.None
+	for piece != trace.None && w.end(piece) <= by+clockSkew {
+		if w.start(piece) <= by {
+			return piece
+		}
+		piece = w.before[piece]
 	}
-	return piece
+	return trace.None
 }
 
 // streamUpTo is the last piece that was launched into the stream of a synchronization before the call.
@@ -176,10 +184,8 @@ func (w *waiter) streamUpTo(c, proc, row int32) int32 {
 func (w *waiter) anyUpTo(c, proc int32, by int64) int32 {
 	best, at := trace.None, int64(minTime)
 	for _, s := range w.ofProc[proc] {
-		if p := w.streams[s].upTo(c); p != trace.None {
-			if end := w.end(p); end <= by && end > at {
-				best, at = p, end
-			}
+		if p := w.ended(w.streams[s].upTo(c), by); p != trace.None && w.end(p) > at {
+			best, at = p, w.end(p)
 		}
 	}
 	return best

@@ -320,7 +320,7 @@ func (r *replay) endCall(call int32) {
 func (r *replay) keep(t *thread, call, piece int32, ns int64) {
 	was := r.until(call)
 	start, end := r.now(piece)
-	is := end
+	is := end + was - r.end(piece)
 	if r.forRoom(call) {
 		is = start
 	}

@@ -80,8 +80,9 @@ func hashOf(s string) string {
 type page struct {
 	*builder // where markup goes at the moment
 	limit    int
-	used     map[string]int // ids of charts
-	err      error          // the first error of a template
+	used     map[string]int  // ids of charts
+	whole    map[string]bool // names that are on the page in full
+	err      error           // the first error of a template
 }
 
 // execute writes a template.
@@ -282,7 +283,7 @@ func (p *page) span(s doc.Span) {
 // unfolds reports whether a span is a name that is shown shortened, with the whole of it on demand.
 func (p *page) unfolds(s doc.Span) bool {
 	shortened, full := p.shortened(s.Text, s.Full())
-	return s.Kind == doc.KindName && shortened != full
+	return s.Kind == doc.KindName && shortened != full && !p.whole[full]
 }
 
 // shortened is a name as it is shown, and the whole of it.
@@ -304,6 +305,14 @@ func (p *page) name(s, full string) {
 		p.put("<code class=\"name\">" + escape(full) + "</code>")
 		return
 	}
+	if p.whole[full] { // once is enough: the script shows it where it stands again
+		p.put("<code class=\"name again\">" + escape(shortened) + "</code>")
+		return
+	}
+	if p.whole == nil {
+		p.whole = map[string]bool{}
+	}
+	p.whole[full] = true
 	p.put("<details class=\"name\"><summary><code>" + escape(shortened) + "</code></summary><code>" + escape(full) +
 		"</code></details>")
 }

@@ -68,10 +68,10 @@ func (p *page) row(columns []doc.Column, row []doc.Cell, id string, i int) {
 	}
 	p.put(">")
 	for k, c := range columns {
-		if c.Align == doc.Right {
-			p.put("<td class=\"r\">")
-		} else {
+		if c.Align == doc.Right { // most of them are numbers: what is not has a class
 			p.put("<td>")
+		} else {
+			p.put("<td class=\"l\">")
 		}
 		if k < len(row) {
 			p.spans(row[k])

@@ -25,7 +25,7 @@ func escape(s string) markup { return markup(template.HTMLEscapeString(s)) }
 func num(n int) markup { return markup(strconv.Itoa(n)) }
 
 // short writes a place in a drawing, to a tenth.
-func short(v float64) markup { return float(math.Round(v*10) / 10) }
+func short(v float64) markup { return float(math.Round(v*10)/10 + 0) } // + 0: never -0
 
 func float(v float64) markup { return markup(strconv.FormatFloat(v, 'f', -1, 64)) }
 

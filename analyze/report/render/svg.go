@@ -79,7 +79,10 @@ func (p *page) numbers(c doc.Chart) {
 		Head []numberHead
 		Rows markup
 	}{blockView: blockView{p, c}}
-	if sameLabels(c.Series) {
+	if c.Kind == "flame" {
+		view.Head = []numberHead{{Title: "Box"}, {"Depth", true}, {"Start", true}, {"Total", true}, {"Self", true}}
+		view.Rows = p.capture(func() { p.numbersOfFlame(c) })
+	} else if sameLabels(c.Series) {
 		view.Head = []numberHead{{Title: Visible(axisTitle(c))}}
 		for _, s := range c.Series {
 			view.Head = append(view.Head, numberHead{Shorten(Visible(s.Name), p.limit), true})
@@ -90,6 +93,21 @@ func (p *page) numbers(c doc.Chart) {
 		view.Rows = p.capture(func() { p.numbersBySeries(c) })
 	}
 	p.execute("numbers", view)
+}
+
+// numbersOfFlame has a row for each box.
+func (p *page) numbersOfFlame(c doc.Chart) {
+	for _, s := range c.Series[:min(len(c.Series), maxNumbers)] {
+		p.put("<tr><th scope=\"row\">" + text(Shorten(Visible(s.Name), p.limit)) + "</th>")
+		for i, v := range s.Values {
+			u := c.Unit
+			if i == 0 {
+				u = report.Count
+			}
+			p.value(u, v)
+		}
+		p.put("</tr>\n")
+	}
 }
 
 func (p *page) numbersByLabel(c doc.Chart) {

@@ -47,14 +47,13 @@ func (p *page) strip(c doc.Chart) {
 			if bottom := min(least, 0); most > bottom { // also where all of them are equal
 				h = (v - bottom) / (most - bottom)
 			}
-			b.put("<rect x=\"" + short(float64(i)/n*svgScale) + "\" y=\"" + short(40-40*h) + "\" width=\"" +
-				short(svgScale/n+0.3) + "\" height=\"" + short(40*h) + "\"/>")
+			b.put("V" + short(40-40*h) + "H" + float(math.Round(float64(i+1)/n*svgScale*100)/100))
 		}
 		p.put("<svg width=\"100%\" height=\"40\" viewBox=\"0 0 1000 40\" preserveAspectRatio=\"none\" " +
 			"role=\"img\" aria-label=\"" +
 			text(Visible(s.Name)+": from "+unit.Format(lo, c.Unit)+" to "+unit.Format(hi, c.Unit)) +
-			"\"><rect width=\"1000\" height=\"40\" class=\"track\"/><g class=\"" + colour(0) + "\" data-s=\"" + num(k) +
-			"\">" + b.markup() + "</g></svg>")
+			"\"><rect width=\"1000\" height=\"40\" class=\"track\"/><path class=\"" + colour(0) + "\" data-s=\"" + num(k) +
+			"\" d=\"M0 40" + b.markup() + "V40z\"/></svg>")
 		p.put("<span class=\"barvalue\">" + text(unit.Format(lo, c.Unit)+" – "+unit.Format(hi, c.Unit)) +
 			"</span></div>\n")
 	}

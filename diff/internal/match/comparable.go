@@ -77,6 +77,7 @@ func (x *Sides) Check() bool {
 			}
 		}
 	}
+	x.ranks()
 	x.Environment()
 	if empty {
 		return false
@@ -88,6 +89,23 @@ func (x *Sides) Check() bool {
 		return false
 	}
 	return true
+}
+
+// ranks compares how many ranks a run has: another number of them is other work. Reports of single captures say none.
+func (x *Sides) ranks() {
+	first, ok := x.Base.Captures[0].Value("ranks.count", nil)
+	for _, s := range []*side.Side{x.Base, x.Head} {
+		for _, c := range s.Captures {
+			if n, other := c.Value("ranks.count", nil); other != ok || n != first {
+				text := fmt.Sprintf("one run has %v ranks and the other %v: a rank does another share of the work", first, n)
+				if other != ok {
+					text = "one side is a merged run of several ranks, the other a single capture: merge both (explain merge), or compare the captures of one rank"
+				}
+				x.Refuse(comparison.DifferentWork, text)
+				return
+			}
+		}
+	}
 }
 
 // differing leaves of two lists of as many parts those that differ, so that a load names the option and not all of it; the

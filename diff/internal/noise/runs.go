@@ -9,14 +9,17 @@ const (
 	madEfficiency = 0.37
 )
 
-// MeasureRuns works out the noise between runs of several commits, which can hold an odd one: standard deviations come
-// from median absolute deviations, with the degrees of freedom that those have. Values that mostly repeat keep what
-// Measure says.
+// oddRun is how much larger than the robust one the standard deviation is where runs hold an odd one.
+const oddRun = 1.5
+
+// MeasureRuns works out the noise between runs of several commits, which can hold an odd one: where the standard deviation
+// says so, it comes from the median absolute deviation, with the degrees of freedom that this has. Values that mostly
+// repeat keep what Measure says.
 func MeasureRuns(runs []*report.Report) *Noise {
 	n := Measure(runs)
 	for i := range n.Metrics {
 		m := &n.Metrics[i]
-		if m.MAD <= 0 {
+		if m.MAD <= 0 || m.Noise <= oddRun*madScale*m.MAD {
 			continue
 		}
 		m.Noise, m.DF = madScale*m.MAD, max(1, madEfficiency*float64(len(runs)-1))

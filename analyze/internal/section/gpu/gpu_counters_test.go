@@ -78,6 +78,9 @@ func TestCountersOfUnits(t *testing.T) {
 		sectiontest.Metric(t, l.Report, 0.20, "gpu.counter_in_units", append([]string{"counter", "dram_read"}, labels...)...)
 		sectiontest.Metric(t, l.Report, 0.30, "gpu.bandwidth_ratio", labels...)
 	}
+	if c := l.Environment.Clocks; c == nil || *c != "throttled" {
+		t.Errorf("clocks of the environment: %v", c)
+	}
 	w := sectiontest.Warning(l.Report, "throttled")
 	if !strings.Contains(w, "gpc clock of GPU 0 was at 1000 MHz") || !strings.Contains(w, "reached 1980 MHz") {
 		t.Errorf("warning %q", w)

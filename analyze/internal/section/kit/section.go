@@ -240,6 +240,7 @@ func Compute(sections []*Section, in *Input, r *report.Report) (attachments []re
 	}
 	dedupeLatencies(r)
 	limitMetrics(r)
+	in.ceilings(r.Findings)
 	r.Findings = rankFindings(r.Findings)
 	rankWarnings(r.Warnings)
 	adviseOnce(r.Findings)

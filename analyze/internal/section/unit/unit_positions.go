@@ -59,8 +59,9 @@ var Positions = kit.Section{
 // Bounds of what a report holds of the sequence.
 const (
 	maxPositionRows = 150   // of the table; the file has all
-	maxAllPositions = 8_000 // of all kinds and devices but the main one on its slowest device
-	maxShownBytes   = 4     // kinds and devices with units that are shown
+	maxAllPositions = 2_000 // of all kinds and devices but the main one on its slowest device
+	maxShownSets    = 4     // kinds and devices with units that are shown
+	maxShownSize    = 500   // kernels of a unit, from which only the main kind is shown, on its slowest device
 )
 
 // stepData is what Steps and the section share.
@@ -88,12 +89,16 @@ func newSteps(in *kit.Input) *stepData {
 	ids := kit.GroupIDs(x)
 	room := maxAllPositions
 	for i, s := range stepSets(in, sets, slowest) {
-		step := newStep(in, &sets[s], ids[sets[s].group], names, i < maxShownBytes && !in.Brief)
-		if i > 0 && len(step.Name) > room {
+		kernels := x.Groups[sets[s].group].Kernels
+		if i > 0 && kernels > int64(room) {
 			continue
 		}
-		if room -= len(step.Name); i == 0 {
+		shown := i == 0 || i < maxShownSets && kernels <= maxShownSize
+		step := newStep(in, &sets[s], ids[sets[s].group], names, shown && !in.Brief)
+		if i == 0 {
 			d.main = step
+		} else {
+			room -= len(step.Name)
 		}
 		d.steps.List = append(d.steps.List, step)
 		if in.Brief {
@@ -275,32 +280,50 @@ func positionTable(d *stepData, list []report.Position, out *kit.Output) {
 	if s.Rest > 0 {
 		row(-1, restName, "", &report.Position{Alone: s.Rest})
 	}
-	if t.Len() <= maxPositionRows {
-		t.Add()
-		return
+	t.Attach() // every row and column
+	t.Table.TotalRows = int64(t.Len())
+	reportPositions(t, out)
+}
+
+// csvOnly are the columns that the report leaves to the file.
+var csvOnly = []string{"start_median", "duration_median", "sync", "host", "launch", "dependency", "unknown"}
+
+// reportPositions puts the table into the report, of many positions those with most time and the others in one row.
+func reportPositions(t *kit.Table, out *kit.Output) {
+	if t.Len() > maxPositionRows {
+		at := slices.IndexFunc(t.Columns, func(c report.Column) bool { return c.ID == "share" })
+		share := func(row []report.Cell) float64 { v, _ := row[at].Num(); return v }
+		byShare := slices.Clone(t.Rows)
+		slices.SortStableFunc(byShare, func(a, b []report.Cell) int { return cmp.Compare(share(b), share(a)) })
+		least := share(byShare[maxPositionRows-1])
+		var shown, left [][]report.Cell
+		for _, r := range t.Rows {
+			if share(r) >= least && len(shown) < maxPositionRows {
+				shown = append(shown, r)
+			} else {
+				left = append(left, r)
+			}
+		}
+		t.Table.Rows = append(shown, left...)
+		out.Note("The table lists the " + strconv.Itoa(maxPositionRows) +
+			" positions with most time; unit_positions.csv has all.")
 	}
-	t.TotalRows = int64(t.Len())
-	t.Attach()
-	keep := slices.Clone(t.Rows)
-	at := slices.IndexFunc(t.Columns, func(c report.Column) bool { return c.ID == "share" })
-	share := func(row []report.Cell) float64 { v, _ := row[at].Num(); return v }
-	slices.SortStableFunc(keep, func(a, b []report.Cell) int { return cmp.Compare(share(b), share(a)) })
-	least := share(keep[maxPositionRows-1])
-	var left [][]report.Cell
-	rows := t.Rows
-	t.Table.Rows = nil
-	for _, r := range rows {
-		if share(r) >= least && len(t.Rows) < maxPositionRows {
-			t.Table.Rows = append(t.Table.Rows, r)
-		} else {
-			left = append(left, r)
+	var columns []report.Column
+	rows := make([][]report.Cell, t.Len())
+	for k, c := range t.Columns {
+		if slices.Contains(csvOnly, c.ID) {
+			continue
+		}
+		columns = append(columns, c)
+		for i := range rows {
+			rows[i] = append(rows[i], t.Rows[i][k])
 		}
 	}
-	t.Table.Rows = append(t.Table.Rows, left...)
-	t.File = ""
-	t.Cut(maxPositionRows, "duration", "alone", "gap", "sync", "host", "launch", "dependency", "unknown", "copies", "share")
-	out.Note("The table lists the " + strconv.Itoa(maxPositionRows) + " positions with most time; unit_positions.csv has all.")
-	t.Add()
+	t.Table.Columns, t.Table.Rows = columns, rows
+	if t.Len() > maxPositionRows {
+		t.File = "" // what is attached is the file
+	}
+	t.Cut(maxPositionRows, "duration", "alone", "gap", "copies", "share").Add()
 }
 
 // restName stands for the time of kernels at no position.

@@ -19,7 +19,8 @@ import (
 
 // TestUnitPositions works out by hand what unitSteps says: four units of 200, 200, 200 and 240 µs.
 func TestUnitPositions(t *testing.T) {
-	l := sectiontest.Look(t, unitSteps(), analyze.Options{})
+	res := sectiontest.Analyse(t, unitSteps(), analyze.Options{})
+	l := sectiontest.Looker{TB: t, Report: res.Report}
 	steps := l.Unit.Steps
 	if steps == nil || len(steps.List) != 1 {
 		t.Fatalf("steps %+v", steps)
@@ -73,13 +74,19 @@ func TestUnitPositions(t *testing.T) {
 
 	table := l.Table("unit_positions", "unit_positions")
 	l.CsvHas(table, "unit_positions.csv", "position", "kernel_name", "start_ns", "duration_ns", "gap_ns", "gap_median_ns",
-		"host_ns", "copies_ns", "units", "pct_of_unit")
+		"copies_ns", "units", "pct_of_unit")
 	if len(table.Rows) != 5 {
 		t.Fatalf("%d rows", len(table.Rows))
 	}
 	l.Row(table, 3, "position", "3", "kernel_name", `"gemm"`, "start", "130000", "duration", "40000", "gap", "20000",
-		"gap_median", "20000", "cause", `"sync"`, "host", "5000", "units", "4")
+		"gap_median", "20000", "cause", `"sync"`, "units", "4")
 	l.Row(table, 4, "kernel_name", `"(until the next unit)"`, "gap", "40000", "gap_median", "30000", "cause", `"dependency"`)
+	at := slices.IndexFunc(res.Details, func(d report.Table) bool { return d.File == "unit_positions.csv" })
+	if at < 0 {
+		t.Fatal("no file with all columns")
+	}
+	l.Row(&res.Details[at], 3, "sync", "10000", "host", "5000", "launch", "3000", "dependency", "2000", "unknown", "0",
+		"start_median", "130000", "duration_median", "40000")
 	if sum := l.Sum(table, "share"); math.Abs(sum-1) > 1e-12 {
 		t.Errorf("shares sum to %v", sum)
 	}

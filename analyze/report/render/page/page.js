@@ -13,10 +13,18 @@
     const m = s.replace(/[,▲▼]/g, "").trim().match(/^[<>]?\s*([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*([a-zµA-Z]+)?/i);
     return m ? parseFloat(m[1]) * (factor[m[2]] || 1) : NaN;
   };
+  // A long name is on the page in full once; wherever else it stands it is shown when the pointer asks for it, and copied.
+  const wholes = new Map();
+  for (const d of document.querySelectorAll("details.name")) wholes.set(d.firstElementChild.textContent, d.lastElementChild.textContent);
+  document.addEventListener("mouseover", (e) => {
+    const again = e.target.closest && e.target.closest("code.again");
+    if (again && !again.title) again.title = wholes.get(again.textContent) || "";
+  });
   const full = (cell) => {
     if (!cell) return "";
     const parts = cell.cloneNode(true);
     for (const d of parts.querySelectorAll("details.name")) d.replaceWith(d.lastElementChild.textContent);
+    for (const c of parts.querySelectorAll("code.again")) c.textContent = wholes.get(c.textContent) || c.textContent;
     return parts.textContent.trim();
   };
   const key = (row, i) => {

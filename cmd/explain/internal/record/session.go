@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 	"github.com/nsys-llm/explain/cmd/explain/internal/interrupt"
@@ -45,6 +46,7 @@ type Options struct {
 	KernelMap     string        // a file
 	FailOn        []string      // rules by which a pair is judged
 	Policy, Noise string        // files, for a pair
+	Cooldown      time.Duration // between two captures of a pair
 }
 
 // Session is one call of explain capture.
@@ -63,6 +65,9 @@ type Session struct {
 	Say      func(text string)                                            // a line for the user
 	Progress func() (update func(stage string, count int64), stop func()) // shows an analysis
 	Compare  func(base, head []string) (*comparison.Comparison, error)    // of a pair: folders of captures
+
+	// Decide is asked after each pair, with its reports, whether it was the last; nil: Repeat says how many there are.
+	Decide func(base, head *report.Report) (last bool, err error)
 
 	soft, hard context.Context // end when the user wants the recording to end, and when the user gives up
 	result     *analyze.Result // of the last capture; nil with --no-report
@@ -153,7 +158,16 @@ var errStopped = errors.New("stopped")
 // captures runs the programs in turns. Each of several captures is in its place as soon as it is whole.
 func (r *Session) captures(folder *capture.Folder, programs [][]string) error {
 	for i := 1; i <= r.Repeat; i++ {
-		for side, program := range programs {
+		var pair [2]*report.Report
+		for turn := range programs {
+			side := turn
+			if r.Decide != nil && i%2 == 0 { // what drifts favours neither
+				side = len(programs) - 1 - turn
+			}
+			program := programs[side]
+			if i > 1 || turn > 0 {
+				r.cool()
+			}
 			sub := r.subfolder(side, i)
 			dir := filepath.Join(folder.Stage, sub)
 			if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -171,9 +185,33 @@ func (r *Session) captures(folder *capture.Folder, programs [][]string) error {
 			if stopped != nil {
 				return stopped
 			}
+			if r.result != nil {
+				pair[side] = r.result.Report
+			}
+		}
+		if r.Decide == nil {
+			continue
+		}
+		last, err := r.Decide(pair[0], pair[1])
+		if err != nil {
+			return err
+		}
+		if last {
+			r.Repeat = i
 		}
 	}
 	return nil
+}
+
+// cool waits between two captures of a pair, unless the user wants the recording to end.
+func (r *Session) cool() {
+	if !r.Pair || r.Cooldown <= 0 {
+		return
+	}
+	select {
+	case <-time.After(r.Cooldown):
+	case <-r.soft.Done():
+	}
 }
 
 // several reports whether the call makes more than one capture, each in a folder of its own.

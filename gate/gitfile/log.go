@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 )
@@ -21,13 +22,27 @@ const MaxLog = 200
 
 // Log lists the commits behind from up to to, the newest last, at most MaxLog of them. dir lies in the checkout.
 func Log(ctx context.Context, dir, from, to string) ([]Commit, error) {
+	return log(ctx, dir, from, to, "--name-only", fmt.Sprintf("--max-count=%d", MaxLog))
+}
+
+// FirstParents lists all commits behind from up to to, the newest last, without their files: of a merge the side that it
+// was made on. None where to is not behind from.
+func FirstParents(ctx context.Context, dir, from, to string) ([]Commit, error) {
+	is := exec.CommandContext(ctx, "git", "merge-base", "--is-ancestor", from, to)
+	is.Dir = dir
+	if is.Run() != nil {
+		return nil, nil
+	}
+	return log(ctx, dir, from, to, "--first-parent")
+}
+
+func log(ctx context.Context, dir, from, to string, args ...string) ([]Commit, error) {
 	for _, ref := range []string{from, to} {
 		if !regexp.MustCompile(`^[0-9a-f]{7,64}$`).MatchString(ref) {
 			return nil, fmt.Errorf("%q is not a commit", ref)
 		}
 	}
-	cmd := exec.CommandContext(ctx, "git", "log", "--reverse", "--format=%x01%H%x02%s%x02", "--name-only", "-z", fmt.Sprintf("--max-count=%d", MaxLog),
-		from+".."+to)
+	cmd := exec.CommandContext(ctx, "git", append(append([]string{"log", "--reverse", "--format=%x01%H%x02%s%x02", "-z"}, args...), from+".."+to)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1", "GIT_TERMINAL_PROMPT=0")
 	var errs bytes.Buffer
@@ -129,4 +144,26 @@ func pattern(p string) *regexp.Regexp {
 		return regexp.MustCompile(`^\b$`)
 	}
 	return re
+}
+
+// Resolve is the commit that a name stands for in the checkout at dir: a tag, a branch, the beginning of a commit.
+func Resolve(ctx context.Context, dir, name string) (string, error) {
+	if name == "" || strings.HasPrefix(name, "-") {
+		return "", fmt.Errorf("%q is no name of a commit", name)
+	}
+	cmd := exec.CommandContext(ctx, "git", "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("neither the history nor the checkout knows %s: fetch its tag, or name it with explain history add --tag", name)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// Tracked reports whether git keeps the file at path: whoever changes the code can change it.
+func Tracked(ctx context.Context, path string) bool {
+	dir, name := filepath.Split(filepath.Clean(path))
+	cmd := exec.CommandContext(ctx, "git", "ls-files", "--error-unmatch", "--", name)
+	cmd.Dir = filepath.Clean(dir)
+	return cmd.Run() == nil
 }

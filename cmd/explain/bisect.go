@@ -1,0 +1,370 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/cmd/explain/internal/bisect"
+	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/gate/gitfile"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
+	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
+	"github.com/nsys-llm/explain/diff"
+	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/gate/history"
+)
+
+func newBisect(e *env) *cobra.Command {
+	var f bisectFlags
+	cmd := &cobra.Command{
+		Use:   "bisect --good COMMIT --bad COMMIT -- CAPTURE COMMAND…",
+		Short: "Find the commit that made the step slower, from noisy captures",
+		Long: `bisect searches the commits between a good and a bad one (first parents) for the one that made the step
+slower. For each capture it checks the commit out into a working tree of its own, so that yours stays
+as it is, and runs the command there with the variable EXPLAIN_OUT: the command builds, captures, and
+leaves a report, a trace or a folder of "explain --out" there.
+
+Captures are noisy, so that each one moves the probability of every commit, and the next one is made
+where it tells most: what is not settled is captured again. A commit whose command fails is skipped.
+All captures must be of one workload; another one, by other flags say, is skipped as well.
+
+It ends with the commit, its probability, and where the change comes from: what "explain diff" says of
+the captures before it and of those from it on. --out keeps bisect.json and every report.
+
+Exit codes: 0 found, 2 wrong usage, 3 the good or the bad commit cannot be captured, 4 not settled, or
+nothing changed.`,
+		Example: `  explain bisect --good v1.4.0 --bad main -- ./capture.sh
+  explain bisect --good 3f2a91c --bad HEAD --noise 0.5% -- sh -c 'make && explain capture --out "$EXPLAIN_OUT" -- ./bench'`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 || cmd.ArgsLenAtDash() != 0 {
+				return usagef("name the command that captures behind --: explain bisect --good A --bad B -- ./capture.sh")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, e, args) },
+	}
+	fl := cmd.Flags()
+	fl.SortFlags = false
+	fl.StringVar(&f.good, "good", "", "a `COMMIT` that is fast")
+	fl.StringVar(&f.bad, "bad", "", "a `COMMIT` that is slow, behind it")
+	fl.StringVar(&f.dir, "checkout", ".", "a git checkout in this `DIR`")
+	fl.StringVar(&f.noise, "noise", "1%", "how much two captures of a commit differ, a `SHARE`, see explain calibrate")
+	fl.IntVar(&f.most, "max-captures", 0, "give up after `N` captures (default: 6 for each halving, 12 at least)")
+	fl.StringVarP(&f.out, "out", "o", "", "keep bisect.json and the reports in this `DIR`")
+	f.analysis.register(cmd)
+	_ = cmd.MarkFlagDirname("out")
+	_ = cmd.MarkFlagDirname("checkout")
+	return cmd
+}
+
+// bisectFlags are the flags of explain bisect.
+type bisectFlags struct {
+	analysis       analysisFlags
+	good, bad, dir string
+	noise, out     string
+	most           int
+}
+
+// bisection is a search on its way.
+type bisection struct {
+	*bisectFlags
+	cmd     *cobra.Command
+	env     *env
+	commits []gitfile.Commit // behind the good one; that of number k is commits[k-1]
+	first   string           // the good one
+	tree    string           // where commits are checked out
+	scratch string
+	program []string
+	search  *bisect.Search
+	log     []captured
+	cell    history.Workload // of the first capture, which all others are held to
+	kind    string           // main kind of unit
+}
+
+// captured is one capture, as bisect.json has it.
+type captured struct {
+	Number  int            `json:"number"` // of the commit: 0 is the good one
+	Commit  string         `json:"commit"`
+	Value   *float64       `json:"value"` // unit.time.p50, ns; null where the commit was skipped
+	Skipped string         `json:"skipped"`
+	report  *report.Report // nil where it was skipped
+}
+
+func (f *bisectFlags) run(cmd *cobra.Command, e *env, program []string) error {
+	b, err := f.begin(cmd, e, program)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(b.scratch)
+	if err := b.git("worktree", "add", "--detach", "--quiet", b.tree, b.first); err != nil {
+		return err
+	}
+	defer func() { _ = b.git("worktree", "remove", "--force", b.tree) }()
+	for b.search.Captures() < f.most && !b.search.Result().Settled {
+		if err := b.capture(b.search.Next()); err != nil {
+			return err
+		}
+	}
+	return b.answer()
+}
+
+// begin checks the flags and lists the commits.
+func (f *bisectFlags) begin(cmd *cobra.Command, e *env, program []string) (*bisection, error) {
+	noise, err := parseShare(f.noise)
+	switch {
+	case f.good == "" || f.bad == "":
+		return nil, usagef("name a commit that is fast and one that is slow: --good v1.4.0 --bad main")
+	case err != nil:
+		return nil, usagef("--noise %s: a share such as 1%%", f.noise)
+	case f.most < 0:
+		return nil, usagef("--max-captures must be at least 0, got %d", f.most)
+	}
+	if f.out != "" {
+		if _, err := os.Stat(f.out); err == nil {
+			return nil, usagef("--out %s is there already: name another folder", f.out)
+		}
+	}
+	b := &bisection{bisectFlags: f, cmd: cmd, env: e, program: program}
+	if b.first, err = gitfile.Resolve(cmd.Context(), f.dir, f.good); err != nil {
+		return nil, usagef("--good %s is no commit of the checkout %s: fetch it first", f.good, f.dir)
+	}
+	last, err := gitfile.Resolve(cmd.Context(), f.dir, f.bad)
+	if err != nil {
+		return nil, usagef("--bad %s is no commit of the checkout %s: fetch it first", f.bad, f.dir)
+	}
+	if b.commits, err = gitfile.FirstParents(cmd.Context(), f.dir, b.first, last); err != nil {
+		return nil, err
+	}
+	if len(b.commits) == 0 {
+		return nil, usagef("%s is not behind %s: is it the other way round?", f.bad, f.good)
+	}
+	if f.most == 0 {
+		f.most = max(12, 6*int(math.Ceil(math.Log2(float64(len(b.commits)+1)))))
+	}
+	if b.search, err = bisect.New(len(b.commits), bisect.Options{Noise: noise}); err != nil {
+		return nil, usageError{Err: err}
+	}
+	b.scratch, err = os.MkdirTemp("", "explain-bisect-")
+	b.tree = filepath.Join(b.scratch, "tree")
+	return b, err
+}
+
+// commit of a number.
+func (b *bisection) commit(number int) string {
+	if number == 0 {
+		return b.first
+	}
+	return b.commits[number-1].SHA
+}
+
+// capture captures a commit, or skips it.
+func (b *bisection) capture(number int) error {
+	c := captured{Number: number, Commit: b.commit(number)}
+	r, err := b.record(c.Commit)
+	if err := b.cmd.Context().Err(); err != nil {
+		return err
+	}
+	var value float64
+	if err == nil {
+		value, err = b.value(r)
+	}
+	if err != nil {
+		c.Skipped = err.Error()
+		b.log = append(b.log, c)
+		if number == 0 || number == len(b.commits) {
+			return fmt.Errorf("%s cannot be captured: %w", history.Short(c.Commit), err)
+		}
+		b.say("%s: skipped: %s", history.Short(c.Commit), c.Skipped)
+		return b.search.Skip(number)
+	}
+	c.Value, c.report = &value, r
+	b.log = append(b.log, c)
+	if err := b.search.Add(number, value); err != nil {
+		return err
+	}
+	res := b.search.Result()
+	b.say("%s (%d of %d): %s; most likely %s, %s", history.Short(c.Commit), number, len(b.commits), unit.Format(value, report.Nanoseconds),
+		b.rangeText(res), unit.Percent(res.Probability))
+	return nil
+}
+
+func (b *bisection) rangeText(r bisect.Result) string {
+	if r.First == r.Last {
+		return history.Short(b.commit(r.First))
+	}
+	return history.Short(b.commit(r.First)) + " to " + history.Short(b.commit(r.Last))
+}
+
+func (b *bisection) say(format string, args ...any) {
+	if !b.analysis.quiet {
+		fmt.Fprintln(b.env.Err, clean(fmt.Sprintf(format, args...)))
+	}
+}
+
+// record checks a commit out and runs the command on it.
+func (b *bisection) record(commit string) (*report.Report, error) {
+	tree := []string{"-C", b.tree}
+	if err := b.git(append(tree, "checkout", "--detach", "--force", "--quiet", commit)...); err != nil {
+		return nil, err
+	}
+	if err := b.git(append(tree, "clean", "-fdq")...); err != nil { // what is ignored stays: builds are slow
+		return nil, err
+	}
+	out := filepath.Join(b.scratch, fmt.Sprintf("capture-%d", len(b.log)+1))
+	c := exec.CommandContext(b.cmd.Context(), b.program[0], b.program[1:]...)
+	c.Dir = b.tree
+	c.Env = append(os.Environ(), "EXPLAIN_OUT="+out, "EXPLAIN_COMMIT="+commit)
+	var said bytes.Buffer
+	c.Stdout, c.Stderr = &said, &said
+	if err := c.Run(); err != nil {
+		lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+		return nil, fmt.Errorf("%s: %w: %s", capture.Shell(b.program), err, lines[len(lines)-1])
+	}
+	in, err := input.Captures("EXPLAIN_OUT", []string{out})
+	if err != nil {
+		return nil, fmt.Errorf("%w: the command has to leave a report, a trace or a folder of explain --out at $EXPLAIN_OUT", err)
+	}
+	reports, err := b.analysis.reports(b.cmd.Context(), b.env, in)
+	if err != nil {
+		return nil, err
+	}
+	r := reports[0]
+	r.Trace.Name = history.Short(commit) + "/" + fmt.Sprint(len(b.log)+1)
+	return history.Keep(r), nil
+}
+
+// value is the median step of the main kind, ns. It holds the capture to the cell of the first one.
+func (b *bisection) value(r *report.Report) (float64, error) {
+	cell := history.WorkloadOf(r)
+	if b.cell == nil {
+		b.cell = cell
+	}
+	if d := b.cell.Differs(cell); d != "" {
+		return 0, fmt.Errorf("another workload than the first capture: %s", d)
+	}
+	v, kind, err := mainStep(r, b.kind)
+	b.kind = kind
+	return v, err
+}
+
+// git runs git in the checkout.
+func (b *bisection) git(args ...string) error {
+	c := exec.CommandContext(context.WithoutCancel(b.cmd.Context()), "git", args...)
+	c.Dir = b.dir
+	if out, err := c.CombinedOutput(); err != nil {
+		return fmt.Errorf("git %s: %w: %s", args[0], err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// answer says what was found.
+func (b *bisection) answer() error {
+	res := b.search.Result()
+	out := struct {
+		Schema      string     `json:"schema"`
+		Settled     bool       `json:"settled"`
+		Culprits    []string   `json:"culprits"` // one, or those that skipped ones cannot be told from
+		Probability float64    `json:"probability"`
+		None        float64    `json:"none"` // probability that nothing changed
+		Cause       string     `json:"cause"`
+		Captures    []captured `json:"captures"`
+	}{Schema: "explain.bisect/1", Settled: res.Settled && res.None < 0.5, Probability: res.Probability, None: res.None, Captures: b.log, Culprits: []string{}}
+	var c *comparison.Comparison
+	var text strings.Builder
+	switch {
+	case res.None >= 0.5:
+		fmt.Fprintf(&text, "Nothing changed between %s and %s, as far as %s tell\n", history.Short(b.first), history.Short(b.commit(len(b.commits))),
+			counted(b.search.Captures(), "capture"))
+	default:
+		for k := res.First; k <= res.Last; k++ {
+			out.Culprits = append(out.Culprits, b.commit(k))
+			fmt.Fprintf(&text, "%s %s\n", b.commit(k), clean(b.commits[k-1].Subject))
+		}
+		word := "found"
+		if !out.Settled {
+			word = "not settled"
+		}
+		fmt.Fprintf(&text, "%s, with a probability of %s, by %s\n", word, unit.Percent(res.Probability), counted(b.search.Captures(), "capture"))
+		var err error
+		if c, err = b.compare(res); err != nil {
+			return err
+		}
+		if c != nil {
+			out.Cause = c.Cause
+			fmt.Fprintln(&text, clean(c.Cause))
+		}
+	}
+	if b.out != "" {
+		if err := b.keep(out); err != nil {
+			return err
+		}
+	}
+	if _, err := io.WriteString(b.env.Out, text.String()); err != nil {
+		return err
+	}
+	if !out.Settled {
+		return exitCode(exitInconclusive)
+	}
+	return nil
+}
+
+// compare compares the captures before the culprit with those from it on.
+func (b *bisection) compare(res bisect.Result) (*comparison.Comparison, error) {
+	var base, head []*report.Report
+	for _, c := range b.log {
+		switch {
+		case c.report == nil:
+		case c.Number < res.First:
+			base = append(base, c.report)
+		case c.Number >= res.Last:
+			head = append(head, c.report)
+		}
+	}
+	if len(base) == 0 || len(head) == 0 {
+		return nil, nil
+	}
+	return diff.Compare(base, head, diff.Options{Version: versionText()})
+}
+
+// keep writes bisect.json and the reports.
+func (b *bisection) keep(out any) error {
+	files := map[string]func(io.Writer) error{"bisect.json": func(w io.Writer) error { return printJSON(w, out) }}
+	for i, c := range b.log {
+		if c.report != nil {
+			files[fmt.Sprintf("reports/%02d-%s.json", i+1, history.Short(c.Commit))] = func(w io.Writer) error { return report.Write(w, c.report) }
+		}
+	}
+	return whole.Folder(b.cmd.Context(), b.out, files)
+}
+
+// mainStep is the median step of a kind of unit, ns; kind is the report's main one where it is empty.
+func mainStep(r *report.Report, kind string) (float64, string, error) {
+	for _, g := range r.Unit.Groups {
+		if g.Main && kind == "" {
+			kind = g.ID
+		}
+	}
+	for i := range r.Metrics {
+		m := &r.Metrics[i]
+		_, device := m.Labels["device"]
+		if m.ID == "unit.time" && kind != "" && m.Group == kind && !device && m.Summary != nil {
+			return m.Summary.P50, kind, nil
+		}
+	}
+	if kind == "" {
+		return 0, kind, errors.New("no step was found: " + r.Unit.Why)
+	}
+	return 0, kind, fmt.Errorf("no step of kind %q was found: do all captures do the same work? --unit says what a step is", kind)
+}

@@ -1,0 +1,117 @@
+// Package sequential decides, pair by pair, whether the head of a pair is slower than its base: captures go on until the
+// answer is known, and however often one looks, the answer is wrong no more often than promised. It knows numbers alone.
+package sequential
+
+import (
+	"errors"
+	"math"
+)
+
+// Answer of a test so far.
+type Answer string
+
+// Answers.
+const (
+	Undecided Answer = "undecided"
+	Slower    Answer = "slower" // it is, and by more than the tolerance
+	Within    Answer = "within" // the change is within the tolerance
+)
+
+// Options of a [Test].
+type Options struct {
+	Tolerance float64 // ln, above 0: a smaller rise is within
+	Alpha     float64 // of all tests of a head that is no slower, the share that ever says slower; above 0, below 0.5
+}
+
+// Test takes pairs one after another.
+//
+// Of the differences d = ln(head/base) of n pairs, whose mean is normal with a variance that nobody knows, the statistic is
+// the Bayes factor of a mean of m + g σ, with g normal of variance 10, to the mean m: with t of the mean against m and
+// ν = n - 1,
+//
+//	B = (1 + 10 n)^-1/2 ((1 + t²/ν) / (1 + t²/(ν (1 + 10 n))))^((ν+1)/2)
+//
+// It is a martingale where the mean is m, whatever σ is (Lai 1976; Wang and Ramdas, Anytime-valid t-tests, 2024): by
+// Ville's inequality it ever reaches 1/(2α) with a probability of 2α at most, half of it upwards.
+type Test struct {
+	o     Options
+	diffs []float64
+	Log   []Step
+}
+
+// Step is what a test knew after a pair.
+type Step struct {
+	Pair        int     `json:"pair"`
+	Base        float64 `json:"base"`
+	Head        float64 `json:"head"`
+	Ratio       float64 `json:"ratio"`        // of the pair, head over base
+	Mean        float64 `json:"mean"`         // geometric, of the ratios so far
+	AgainstSame float64 `json:"against_same"` // Bayes factor against no change, upwards; 0 where the mean is no rise
+	AgainstMore float64 `json:"against_more"` // against a rise of the tolerance, downwards; 0 where the mean is more
+	Needed      float64 `json:"needed"`       // that decides
+	Answer      Answer  `json:"answer"`
+}
+
+// New begins a test.
+func New(o Options) (*Test, error) {
+	if !(o.Tolerance > 0) || !(o.Alpha > 0 && o.Alpha < 0.5) {
+		return nil, errors.New("a sequential test needs a tolerance above 0 and an alpha above 0 and below 0.5")
+	}
+	return &Test{o: o}, nil
+}
+
+// Add takes the next pair and says what is known then. Both values are above 0. What is added behind an answer is taken
+// and changes it no more.
+func (t *Test) Add(base, head float64) (Step, error) {
+	if !(base > 0 && head > 0) || math.IsInf(base, 0) || math.IsInf(head, 0) {
+		return Step{}, errors.New("a pair needs two numbers above 0")
+	}
+	t.diffs = append(t.diffs, math.Log(head/base))
+	s := Step{Pair: len(t.diffs), Base: base, Head: head, Ratio: head / base, Needed: 1 / (2 * t.o.Alpha), Answer: Undecided}
+	mean := 0.0
+	for _, d := range t.diffs {
+		mean += d / float64(len(t.diffs))
+	}
+	s.Mean = math.Exp(mean)
+	if mean > 0 {
+		s.AgainstSame = t.factor(mean, 0)
+	}
+	if mean < t.o.Tolerance {
+		s.AgainstMore = t.factor(mean, t.o.Tolerance)
+	}
+	switch {
+	case len(t.Log) > 0 && t.Log[len(t.Log)-1].Answer != Undecided:
+		s.Answer = t.Log[len(t.Log)-1].Answer
+	case s.AgainstSame >= s.Needed && mean > t.o.Tolerance:
+		s.Answer = Slower
+	case s.AgainstMore >= s.Needed:
+		s.Answer = Within
+	}
+	t.Log = append(t.Log, s)
+	return s, nil
+}
+
+// spread is the variance of the size of a change, in squares of the noise of a pair, that the statistic expects.
+const spread = 10
+
+// most bounds a factor: pairs that are equal to the last digit have no noise to divide by.
+const most = 1e9
+
+// factor is the Bayes factor against a mean of m.
+func (t *Test) factor(mean, m float64) float64 {
+	n := float64(len(t.diffs))
+	if n < 2 {
+		return 0
+	}
+	ss := 0.0
+	for _, d := range t.diffs {
+		ss += (d - mean) * (d - mean)
+	}
+	// with t² = n (mean-m)² ν / ss, t²/ν = n (mean-m)² / ss
+	off := n * (mean - m) * (mean - m)
+	if off == 0 {
+		return 0
+	}
+	wide := 1 + spread*n
+	return min(most, math.Pow((ss+off)/(ss+off/wide), n/2)/math.Sqrt(wide))
+}
