@@ -34,6 +34,13 @@ var kept = map[Role][]string{
 	RoleOverhead: {"start", "end", "globalTid", "nameId"},
 	RoleAlloc: {"start", "globalPid", "deviceId", "contextId", "address", "bytes", "memKind", "memoryOperationType",
 		"localMemoryPoolAddress", "localMemoryPoolSize", "localMemoryPoolUtilizedSize"},
+	RoleOS:          {"start", "end", "globalTid", "nameId", "callchainId"},
+	RoleOSStack:     keptFrame,
+	RoleSched:       {"start", "cpu", "isSchedIn", "globalTid"},
+	RoleSample:      {"id", "start", "cpu", "globalTid"},
+	RoleSampleStack: keptFrame,
+	RoleCounter:     {"timestamp", "typeId", "metricId", "value"},
+	RoleCounters:    {"typeId", "metricId", "metricName"},
 	RoleDiagnostics: {"severity", "text"},
 	RoleProcesses:   {"globalPid", "pid", "name"},
 	RoleThreads:     {"nameId", "globalTid"},
@@ -55,8 +62,11 @@ var kept = map[Role][]string{
 var keptWork = []string{"start", "end", "deviceId", "contextId", "streamId", "correlationId", "correlation_id",
 	"globalPid", "pid", "processId"}
 
+var keptFrame = []string{"id", "symbol", "module", "stackDepth"}
+
 // referring are the columns that may hold the id of a string.
-var referring = []string{"demangledName", "shortName", "mangledName", "name", "nameId", "textId", "chipName"}
+var referring = []string{"demangledName", "shortName", "mangledName", "name", "nameId", "textId", "chipName", "symbol",
+	"module"}
 
 // keptKeys are the metadata that loadMeta reads.
 var keptKeys = map[string]bool{
@@ -314,7 +324,11 @@ func (s *scrubber) keeps(role Role, names []string, row []cell) bool {
 		if !ok && (role == RoleKernel || role == RoleAPI || role == RoleNVTX) { // whose ids may be written as text
 			id, ok = whole(&row[i])
 		}
-		if ok && refers(name) {
+		switch {
+		case !ok || !refers(name):
+		case equalFold(name, "module"): // a path, of which the file's own name is kept
+			s.strings[id] |= useProgram
+		default:
 			s.strings[id] |= as
 		}
 	}
