@@ -35,6 +35,7 @@ var rules = map[string]rule{
 	"memcpy.sync_count": sum, "memcpy.sync_time": sum, "memcpy.throughput": ratio, "memcpy.time": sum,
 	"memcpy.tiny_count": sum, "memset.bytes": sum, "memset.count": sum, "memset.time": sum,
 	"nvtx.count": sum, "nvtx.coverage": ratio, "nvtx.gpu_time": sum, "nvtx.gpu_time_self": sum, "nvtx.wall_time": sum,
+	"path.collectives": sum, "path.event_waits": sum, "path.inferred": sum,
 	"phase.gpu_time": sum, "phase.kernel_count": sum, "phase.launch_count": sum, "phase.wall_time": sum,
 	"quality.longest_gap": most, "quality.longest_gap_ratio": most, "quality.lost_data_messages": sum,
 	"quality.lost_kernels": most, "quality.open_ranges": sum, "quality.profiler_overhead": sum,
