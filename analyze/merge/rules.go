@@ -1,6 +1,7 @@
 package merge
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -24,7 +25,7 @@ const (
 // numbers of a rank are in its own report.
 var rules = map[string]rule{
 	"api.count": sum, "api.time": sum, "capture.devices": sum, "capture.processes": sum,
-	"comm.count": sum, "comm.time": sum, "comm.exposed_time": sum,
+	"comm.bytes": sum, "comm.count": sum, "comm.time": sum, "comm.exposed_time": sum,
 	"component.gpu_time": sum, "component.kernel_count": sum,
 	"graph.coverage": ratio, "graph.kernels": sum, "graph.launches": sum, "graph.time": sum, "graph.unique": sum,
 	"kernel.count": sum, "kernel.duration": spread, "kernel.share": ratio, "kernel.tiny_count": sum,
@@ -205,3 +206,6 @@ func Merges(d *report.MetricDef) bool {
 		return ruleOf(&m) != leave
 	})
 }
+
+// Ruled are the ids of metrics that have a rule of their own, sorted.
+func Ruled() []string { return slices.Sorted(maps.Keys(rules)) }

@@ -18,11 +18,11 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/cmd/explain/internal/bisect"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
-	"github.com/nsys-llm/explain/cmd/explain/internal/gitfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/gate/gitfile"
 	"github.com/nsys-llm/explain/gate/history"
 )
 
