@@ -224,14 +224,20 @@ func (s *Store) spent(ctx context.Context, repository, branch string, head *repo
 	if len(list) == 0 {
 		return because("the history has no %s of this workload", r.Metric)
 	}
-	main := mainKind(head)
 	out := map[string]policy.Spent{}
+	metric, _ := policy.SplitStat(r.Metric)
 	for i := range list {
-		key := list[i].Labels.String()
-		if list[i].Kind == main {
-			key = ""
+		x := &list[i]
+		key, spent := x.Labels.String(), x.since(r.Since, anchor, base)
+		if x.Kind == "" {
+			out[key] = spent
+			continue
 		}
-		out[key] = list[i].since(r.Since, anchor, base)
+		for k := range head.Metrics { // under all labels by which the head has numbers of the kind
+			if m := &head.Metrics[k]; m.ID == metric && m.Group == x.Kind {
+				out[m.Labels.String()] = spent
+			}
+		}
 	}
 	return out, nil
 }

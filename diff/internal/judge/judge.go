@@ -182,6 +182,9 @@ func (j *judge) gates(rules []policy.Rule) []comparison.Gate {
 		for _, each := range r.Each() {
 			selected[i] = append(selected[i], j.selects(&each)...)
 		}
+		if r.Since != "" { // a history follows kinds of unit, and no single device
+			selected[i] = slices.DeleteFunc(selected[i], func(s subject) bool { _, device := s.row.Labels["device"]; return device })
+		}
 		for k := range selected[i] {
 			s := &selected[i][k]
 			last[s.key(r.Subject())] = i
