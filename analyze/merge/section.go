@@ -16,7 +16,7 @@ const maxRankMetrics = 64
 // maxDevices is how many devices have metrics of their own, see kit.MaxDeviceMetrics.
 const maxDevices = 64
 
-// Metrics of the section on ranks, as explain metrics lists them.
+// Metrics of the section on ranks: what is true of each in every merged report.
 var Metrics = []report.MetricDef{
 	{ID: "ranks.count", Unit: report.Count, Better: report.None, Assume: report.Exact, Scale: report.Level,
 		Labels: []string{"", "role"}, Meaning: "ranks in the merged report; by the role that --role gives them"},

@@ -65,6 +65,7 @@ failed; 2 wrong usage; 3 input that cannot be analysed; 4 inconclusive.`,
 		newDoc(e),
 		newMCP(e),
 		newDemo(e),
+		newMan(),
 		newSchema(e),
 		newVersion(e),
 	)

@@ -338,8 +338,8 @@ func (p *page) histogram(c doc.Chart) {
 				continue
 			}
 			h := y.at(v / max(sums[k], 1))
-			p.put("<rect" + mark(k, i) + " x=\"" + percent(float64(i), float64(bins)) + "\" y=\"" + percent(1-h, 1) + "\" width=\"" +
-				percent(0.94, float64(bins)) + "\" height=\"" + percent(h, 1) + "\" class=\"" + colour(k) + " over\">" +
+			p.put("<rect" + mark(k, i) + " x=\"" + percent(float64(i), float64(bins)) + "\" y=\"" + percent(1-h, 1) +
+				"\" width=\"" + percent(0.94, float64(bins)) + "\" height=\"" + percent(h, 1) + "\" class=\"" + colour(k) + " over\">" +
 				tip(Visible(s.Name)+", from "+p.xText(c, s.Labels[i])+": "+unit.Format(v, c.Unit)) + "</rect>")
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"sync"
 
@@ -21,6 +22,13 @@ import (
 // Parallel is how many traces are analysed at a time: each is held in memory.
 const Parallel = 2
 
+// Beyond manyInputs reports are kept as far as they are compared, and garbage is collected when there is manyGC percent
+// of it.
+const (
+	manyInputs = 8
+	manyGC     = 25
+)
+
 // All are the reports of all inputs in their order, with the detail tables of those that were made here from traces, from
 // the index whole on: these can be large.
 func All(
@@ -29,6 +37,10 @@ func All(
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	list, errs := make([]*analyze.Result, len(inputs)), make([]error, len(inputs))
+	var lean report.Lean
+	if len(inputs) > manyInputs {
+		defer debug.SetGCPercent(debug.SetGCPercent(manyGC))
+	}
 	slots := make(chan struct{}, Parallel)
 	var wg sync.WaitGroup
 	for i, in := range inputs {
@@ -40,6 +52,9 @@ func All(
 				cancel()
 			} else if i < whole {
 				list[i].Details = nil
+				if len(inputs) > manyInputs {
+					lean.Compared(list[i].Report)
+				}
 			}
 		}()
 	}
