@@ -10,6 +10,11 @@
 //  5. validate (report)
 //
 // Rendering is another room: report/present and report/render.
+//
+// To add a metric to a section, say gpu/comm, touch four files: comm.go, whose declaration lists it and which computes
+// it; comm.md, its page; comm_test.go, with a value worked out by hand; and testdata/scales.txt, which says how it
+// behaves when the capture is twice as long. The documentation, the rules of a policy, the CSV files and the JSON Schema
+// of reports follow from the declaration. Where a golden of the section holds the metric, it is written again.
 package analyze
 
 import (
