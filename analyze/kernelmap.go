@@ -1,7 +1,9 @@
 package analyze
 
 import (
+	"crypto/sha256"
 	"encoding/csv"
+	"encoding/hex"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -9,11 +11,13 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
+	"github.com/nsys-llm/explain/analyze/report"
 )
 
 // KernelMap says the category of kernels by their names, as --kernel-map does. The first pattern that matches decides;
 // a kernel that none matches has the category that its name tells.
 type KernelMap struct {
+	file report.MapFile
 	rows []kernelRow
 }
 
@@ -31,7 +35,7 @@ func ParseKernelMap(name string, text []byte) (*KernelMap, error) {
 		read = csvPairs
 	}
 	pairs, err := read(string(text))
-	m := &KernelMap{}
+	m := &KernelMap{file: mapFile("kernel", name, text)}
 	for _, p := range pairs {
 		if err != nil {
 			break
@@ -45,6 +49,12 @@ func ParseKernelMap(name string, text []byte) (*KernelMap, error) {
 		return nil, fmt.Errorf("%w: kernel map %s has no line such as \"my_router: moe_route\"", ErrOptions, name)
 	}
 	return m, nil
+}
+
+// mapFile is what a report says of the file.
+func mapFile(kind, name string, text []byte) report.MapFile {
+	sum := sha256.Sum256(text)
+	return report.MapFile{Kind: kind, Name: name, Hash: hex.EncodeToString(sum[:8])}
 }
 
 func (m *KernelMap) add(text, category string) error {

@@ -1,6 +1,8 @@
 package analyze_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"strings"
 	"testing"
@@ -56,5 +58,37 @@ func TestKernelMapErrorsSayWhatToWrite(t *testing.T) {
 		if !errors.Is(err, analyze.ErrOptions) || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), c.name) {
 			t.Errorf("%q: %v, want %q", c.text, err, c.says)
 		}
+	}
+}
+
+// A report says which maps it was made with. The hash is that of the file, so that two maps of one name differ.
+func TestReportNamesItsMaps(t *testing.T) {
+	text := []byte("my_router: moe_route\n")
+	kernels, err := analyze.ParseKernelMap("kernels.yml", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	phases, err := analyze.ParsePhaseMap("phases.json", []byte(`{"decode": ["step"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := tracetest.New()
+	b.Process(1, "p").Thread(1, "").Launch("my_router", 0, 1, tracetest.Kernel{Start: 0, End: 10_000})
+	path := b.WriteTB(t)
+	maps := func(opt analyze.Options) []report.MapFile {
+		res, err := analyze.Run(t.Context(), path, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.Report.Trace.Maps
+	}
+	sum := sha256.Sum256(text)
+	got := maps(analyze.Options{Kernels: kernels, Phases: phases})
+	if len(got) != 2 || got[0].Kind != "phase" || got[0].Name != "phases.json" ||
+		got[1] != (report.MapFile{Kind: "kernel", Name: "kernels.yml", Hash: hex.EncodeToString(sum[:8])}) {
+		t.Errorf("%+v", got)
+	}
+	if got := maps(analyze.Options{}); got != nil {
+		t.Errorf("without a map: %+v", got)
 	}
 }

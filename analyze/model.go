@@ -34,6 +34,12 @@ func newReport(in *kit.Input, cuts []report.UnitCut, opt *Options) *report.Repor
 			Tables: []report.TableCount{},
 		},
 	}
+	if opt.Phases != nil {
+		r.Trace.Maps = append(r.Trace.Maps, opt.Phases.file)
+	}
+	if opt.Kernels != nil {
+		r.Trace.Maps = append(r.Trace.Maps, opt.Kernels.file)
+	}
 	r.Capture.Overhead = opt.Overhead
 	if in.NoTrace {
 		r.Trace.Name, r.Trace.Kind, r.Trace.Bytes = in.Evidence.Files[0].Name, string(in.Evidence.Kinds[0]), in.Evidence.Files[0].Bytes

@@ -50,8 +50,9 @@ func mergeReport(t testing.TB, opt merge.Options, parts ...[]byte) *report.Repor
 }
 
 // ofOneCapture are the metrics that depend on where a capture begins and ends, or on what another capture shows: windows,
-// and what is idle within them, gaps over all processes, what devices of one capture know of each other.
-var ofOneCapture = regexp.MustCompile(`^(gpu\.window|gpu\.idle_.*|idle\..*|quality\.longest_gap.*|comm\.wait_time|ranks?\..*|clock\..*|quality\.lost_kernels|(gpu|unit)\.no_compute_time|unit\.path_time|gpu\.dependency_.*|unit\.replay_.*|path\..*|.*ceiling.*|quality\.profiler_overhead.*)$`)
+// and what is idle within them, gaps over all processes, devices that wait for each other, and so the graph of what waits
+// for what.
+var ofOneCapture = regexp.MustCompile(`^(gpu\.window|gpu\.idle_.*|idle\..*|quality\.longest_gap.*|comm\.wait_time|ranks?\..*|clock\..*|quality\.lost_kernels|quality\.profiler_overhead.*|gpu\.dependency_time|(gpu|unit)\.no_compute_time|unit\.path_time|unit\.replay_error)$`)
 
 // sameAsWhole holds every metric that is defined across processes to the whole capture's; those of steps too where all
 // processes are cut into the steps that the whole is cut into.

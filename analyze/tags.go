@@ -11,12 +11,14 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
+	"github.com/nsys-llm/explain/analyze/report"
 )
 
 // PhaseMap maps NVTX range names to phases, as --phase-map does. The first phase, in the order of the file, with a
 // pattern that matches wins.
 type PhaseMap struct {
 	Name   string // the file's own name
+	file   report.MapFile
 	phases []phase
 }
 
@@ -68,7 +70,7 @@ func ParsePhaseMap(name string, text []byte) (*PhaseMap, error) {
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {
 		return nil, wrong(`is not a JSON object; expected {"prefill": ["prefill", "re:^prompt"], …}`)
 	}
-	m := &PhaseMap{Name: name}
+	m := &PhaseMap{Name: name, file: mapFile("phase", name, text)}
 	seen := map[string]bool{}
 	for d.More() {
 		key, err := d.Token()

@@ -32,7 +32,7 @@ func JudgeBudgets(head []*report.Report, opt Options) (*comparison.Comparison, e
 		policy.NeverMade: "no baseline (first run): there can be none yet",
 		policy.Lost:      "no baseline: the one that was asked for is not there"}[opt.NoBase]
 	if n := opt.Policy.Changes(); n > 0 {
-		text += fmt.Sprintf("; %s of the policy judge changes and wait for one", comparison.Count(int64(n), "rule"))
+		text += fmt.Sprintf("; %s of the policy judge changes, need a baseline and were skipped", comparison.Count(int64(n), "rule"))
 	}
 	c.Reasons = []comparison.Reason{{Code: comparison.NoBaseline, Text: text}}
 	c.Fill()

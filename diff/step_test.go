@@ -1,11 +1,13 @@
 package diff_test
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/tracetest"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
@@ -63,5 +65,119 @@ func TestWhereInTheStep(t *testing.T) {
 	const where = "+1.292 ms before kernels #62–#80 in every step, of +1.844 ms idle in all; +891.3 µs in 4 single hiccups in 14 steps (up to 6.646 ms before kernel #38)"
 	if s.Where != where {
 		t.Errorf("where: %s", s.Where)
+	}
+}
+
+// stepChange is what a head does otherwise than the base of [stepTrace].
+type stepChange struct {
+	stall, hiccup int64  // ns before the kernel at position 3 in every step, and before position 5 in the sixth
+	extra         int    // kernels more behind position 1
+	name          string // of the kernel at position 4
+	streams       bool   // kernels by turns on two streams
+	slower        int64  // ns of the kernel at position 2
+}
+
+// stepTrace is twelve steps of eight kernels of 10 µs each, 1 µs apart, on two devices: the second does the same half as slow.
+func stepTrace(t *testing.T, x stepChange) *report.Report {
+	t.Helper()
+	b := tracetest.New()
+	for device := range int64(2) {
+		b.GPU(tracetest.GPU{ID: device})
+		th := b.Process(100+device, "python").Thread(100+device, "python")
+		at := int64(1_000_000)
+		for i := range int64(13) {
+			first, n := at, int64(0)
+			launch := func(name string, k int, length int64) {
+				stream := int64(7)
+				if x.streams && k%2 == 1 {
+					stream = 9
+				}
+				th.Launch(name, at-900, at-500, tracetest.Kernel{Place: tracetest.Place{Device: device, Stream: stream}, Start: at,
+					End: at + length})
+				at += length + 1000
+				n++
+			}
+			for k := range 8 {
+				name, length := fmt.Sprintf("kernel%d", k), 10_000+5_000*device
+				switch {
+				case k == 2:
+					length += x.slower
+				case k == 3:
+					at += x.stall
+				case k == 4 && x.name != "":
+					name = x.name
+				case k == 5 && i == 5:
+					at += x.hiccup
+				}
+				launch(name, k, length)
+				for e := range x.extra {
+					if k == 1 {
+						launch(fmt.Sprintf("extra%d", e), k, 2_000)
+					}
+				}
+			}
+			th.Range(fmt.Sprintf("ProfilerStep#%d", i), first-1000, at-1000)
+			at += 5_000
+		}
+	}
+	return reportOfFile(t, b.WriteTB(t), analyze.Options{})
+}
+
+// TestInjectedChanges: what was put into the head is found where it was put, by its size, and as what it is.
+func TestInjectedChanges(t *testing.T) {
+	base := stepTrace(t, stepChange{})
+	for _, x := range []struct {
+		what  string
+		head  stepChange
+		where string
+		delta float64 // µs of the unit
+		row   int
+	}{
+		{"a stall in every step", stepChange{stall: 30_000}, "+30 µs before kernel #3 kernel3 in every step", 30, 3},
+		{"the same on two streams", stepChange{stall: 30_000, streams: true}, "+30 µs before kernel #3 kernel3 in every step", 30, 3},
+		{"a hiccup", stepChange{hiccup: 600_000}, "+50 µs in 1 single hiccup in 12 steps (up to 600 µs before kernel #5)", 50, 5},
+		{"a stall and a hiccup", stepChange{stall: 30_000, hiccup: 600_000},
+			"+30 µs before kernel #3 kernel3 in every step; +50 µs in 1 single hiccup in 12 steps (up to 600 µs before kernel #5)", 80, 5},
+		{"another kernel, renamed", stepChange{name: "kernel4_v2", stall: 30_000}, "+30 µs before kernel #3 kernel3 in every step", 30, 3},
+		{"two kernels more", stepChange{extra: 2}, "+4 µs in kernels #2–#3 (added) in every step", 6, 2},
+		{"a slower kernel", stepChange{slower: 20_000}, "+20 µs in kernel #2 kernel2 in every step", 20, 2},
+	} {
+		t.Run(x.what, func(t *testing.T) {
+			c, err := diff.Compare([]*report.Report{base}, []*report.Report{stepTrace(t, x.head)}, diff.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := c.Step
+			if s == nil {
+				t.Fatalf("no step: %v, %v", c.Depth, c.Reasons)
+			}
+			if s.Where != x.where {
+				t.Errorf("where: %s\nwant:  %s", s.Where, x.where)
+			}
+			if s.Device != 1 || math.Abs(s.Delta-x.delta*1000) > 1 {
+				t.Errorf("GPU %d, the unit changed by %v", s.Device, s.Delta)
+			}
+			most, sum := 0, 0.0
+			for i := range s.Rows {
+				sum += s.Rows[i].Delta
+				if s.Rows[i].Delta > s.Rows[most].Delta {
+					most = i
+				}
+			}
+			if most != x.row || math.Abs(sum-c.Attribution.TotalDelta) > 1e-6 {
+				t.Errorf("row %d changed most; rows sum to %v of %v", most, sum, c.Attribution.TotalDelta)
+			}
+			added := 0
+			for i := range s.Rows {
+				if s.Rows[i].Kind == comparison.RowAdded {
+					added++
+				} else if s.Rows[i].Kind == comparison.RowRemoved {
+					t.Errorf("row %d is removed", i)
+				}
+			}
+			if added != x.head.extra {
+				t.Errorf("%d kernels are added, want %d", added, x.head.extra)
+			}
+		})
 	}
 }

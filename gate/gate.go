@@ -6,7 +6,7 @@
 //	s, err := gate.Open(options)            // run, event: what GITHUB_* and the payload say
 //	err = s.Run.CheckTrusted()              // trusted: no token beside a stranger's code
 //	err = s.Connect(ctx)                    // client, transport, tries: the API, with the token on its host only
-//	ref, change := s.Base()                 // where what decides is read
+//	file, err := (&Pins{Session: s}).Read(…) // pinned: what decides, as it is at the base of the change
 //	base, err := s.Baseline(ctx, …)         // baseline, artifact, zip: what to compare with
 //	s.Override(ctx, …)                      // accept, label: a person accepts a failure
 //	s.Tell(ctx, result)                     // log: outputs, summary, annotation; upsert, marker: the one comment

@@ -32,9 +32,11 @@ var (
 )
 
 // Most that a compressed file may hold for each byte of its own, and what it may hold in any case. Zeros pack to less
-// than a two-hundredth.
+// than a two-hundredth, logs that repeat themselves to nearly that. Traces pack to a twentieth at best: small ones, whose
+// pages are mostly empty.
 const (
 	packedRatio = 200
+	traceRatio  = 64
 	packedRoom  = 256 << 20
 )
 
@@ -45,7 +47,7 @@ func (l Limit) Unpacked(packed int64) Limit {
 }
 
 // Packed is the limit of a trace that is unpacked from a file of so many bytes.
-func Packed(bytes int64) Limit { return Limit{Bytes: 1 << 62}.Unpacked(bytes) }
+func Packed(bytes int64) Limit { return Limit{Bytes: max(packedRoom, bytes*traceRatio)} }
 
 // Error says which limit an input is beyond.
 type Error struct{ text string }

@@ -34,9 +34,9 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// A packed file may hold 200 times its size, and 256 MiB in any case.
+// A packed trace may hold 64 times its size, other evidence 200 times, and both 256 MiB in any case.
 func TestPacked(t *testing.T) {
-	for packed, want := range map[int64]int64{1 << 10: 256 << 20, 2 << 20: 400 << 20, 1 << 30: 200 << 30} {
+	for packed, want := range map[int64]int64{1 << 10: 256 << 20, 8 << 20: 512 << 20, 1 << 30: 64 << 30} {
 		if got := Packed(packed).Bytes; got != want {
 			t.Errorf("%d: %d, want %d", packed, got, want)
 		}

@@ -15,6 +15,7 @@ const (
 	PerSecond   = "per_second"
 	BytesPerSec = "bytes_per_second" // of table columns only; a metric says per_second, and what is counted in its id
 	Flop        = "flop"
+	FlopPerSec  = "flop_per_second" // of charts only
 )
 
 // Direction says which way is good.

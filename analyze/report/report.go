@@ -44,6 +44,14 @@ type Provenance struct {
 	ExporterVersion *string      `json:"exporter_version"` // version of nsys that wrote the SQLite file
 	SchemaVersion   *string      `json:"schema_version"`   // version of nsys' export schema
 	Tables          []TableCount `json:"tables"`           // the tables that were read
+	Maps            []MapFile    `json:"maps,omitempty"`   // the files that name phases and kernels
+}
+
+// MapFile is a file that says what names mean: reports made with different ones call the same work differently.
+type MapFile struct {
+	Kind string `json:"kind"` // phase or kernel
+	Name string `json:"name"` // of the file, without its folder
+	Hash string `json:"hash"` // of its content, in hexadecimal
 }
 
 // TableCount is the size of one input table. Skipped rows (NULL times, end before start) enter no sum.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,13 +13,9 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
-	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/diff/comparison"
 	diffrender "github.com/nsys-llm/explain/diff/render"
 )
-
-// capturedTrace is the trace that explain capture writes into its folder.
-const capturedTrace = "trace.sqlite"
 
 // showAgain shows what explain made before, as it was made: a report.json, a comparison.json, or the folder of one. Of a
 // folder that holds the trace too it shows the report, unless a flag asks for another analysis.
@@ -32,11 +27,11 @@ func (f *reportFlags) showAgain(cmd *cobra.Command, e *env, path string) (shown 
 				break
 			}
 		}
-		if input.Exists(filepath.Join(path, capturedTrace)) && f.analyses(cmd) != "" {
+		if input.Exists(filepath.Join(path, input.CapturedTrace)) && f.analyses(cmd) != "" {
 			return false, nil
 		}
 	}
-	schema, content := schemaOf(file)
+	schema, content := input.Schema(file)
 	comparing := strings.HasPrefix(schema, "explain.comparison/")
 	if !comparing && !strings.HasPrefix(schema, "explain.report/") {
 		return false, nil
@@ -78,29 +73,6 @@ func (f *reportFlags) analyses(cmd *cobra.Command) string {
 	return ""
 }
 
-// schemaOf is the schema that a JSON file states, with the file's content; empty of anything else.
-func schemaOf(path string) (schema string, content []byte) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", nil
-	}
-	head := make([]byte, 64)
-	n, _ := f.Read(head)
-	f.Close()
-	if !bytes.HasPrefix(bytes.TrimLeft(bytes.TrimPrefix(head[:n], []byte("\xef\xbb\xbf")), " \t\r\n"), []byte("{")) {
-		return "", nil
-	}
-	content, err = input.ReadText(path)
-	if err != nil {
-		return "", nil
-	}
-	var top struct{ Schema string }
-	if json.Unmarshal(content, &top) != nil {
-		return "", nil
-	}
-	return top.Schema, content
-}
-
 func (f *reportFlags) printComparison(e *env, c *comparison.Comparison) error {
 	switch f.format {
 	case "json":
@@ -113,32 +85,4 @@ func (f *reportFlags) printComparison(e *env, c *comparison.Comparison) error {
 		return usagef("--format profilemate is of a report, not of a comparison")
 	}
 	return diffrender.WriteText(e.Out, c, e.terminal())
-}
-
-// traceIn is the trace in the folder of a capture and the evidence beside it: all that lies there but what explain wrote
-// about the trace. Any other path is itself.
-func traceIn(path string) (trace string, beside []analyze.Evidence) {
-	found := filepath.Join(path, capturedTrace)
-	if !input.Exists(found) {
-		return path, nil
-	}
-	entries, err := os.ReadDir(path)
-	if err != nil {
-		return found, nil
-	}
-	measured, _ := filepath.Glob(filepath.Join(path, "ncu", "*.csv"))
-	written := map[string]bool{"tables": true, "ncu": len(measured) == 0} // else explain's ncu/regions alone
-	for _, f := range output.Report(&analyze.Result{Report: &report.Report{}}) {
-		written[f.Name] = true
-	}
-	for _, e := range entries {
-		at := filepath.Join(path, e.Name())
-		if written[e.Name()] || e.Name() == capturedTrace {
-			continue
-		}
-		if e.IsDir() && analyze.HoldsEvidence(at) || !e.IsDir() && analyze.IsEvidence(at) {
-			beside = append(beside, analyze.Evidence{Path: at})
-		}
-	}
-	return found, beside
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 )
 
 // said is what explain prints, and its exit code.
@@ -62,7 +63,7 @@ func TestWhatExplainMadeIsShownAgain(t *testing.T) {
 	if err := os.CopyFS(capture, os.DirFS(made)); err != nil {
 		t.Fatal(err)
 	}
-	for name, from := range map[string]string{capturedTrace: trace, "server.log": "../../testdata/evidence/vllm.log"} {
+	for name, from := range map[string]string{input.CapturedTrace: trace, "server.log": "../../testdata/evidence/vllm.log"} {
 		content, err := os.ReadFile(from)
 		if err != nil {
 			t.Fatal(err)

@@ -18,11 +18,11 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/cmd/explain/internal/bisect"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
-	"github.com/nsys-llm/explain/cmd/explain/internal/gitfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/gate/gitfile"
 	"github.com/nsys-llm/explain/gate/history"
 )
 
@@ -232,9 +232,12 @@ func (b *bisection) record(commit string) (*report.Report, error) {
 		lines := strings.Split(strings.TrimSpace(said.String()), "\n")
 		return nil, fmt.Errorf("%s: %w: %s", capture.Shell(b.program), err, lines[len(lines)-1])
 	}
+	if !input.Exists(out) {
+		return nil, errors.New("the command has to leave a report, a trace or a folder of explain --out at $EXPLAIN_OUT")
+	}
 	in, err := input.Captures("EXPLAIN_OUT", []string{out})
 	if err != nil {
-		return nil, fmt.Errorf("%w: the command has to leave a report, a trace or a folder of explain --out at $EXPLAIN_OUT", err)
+		return nil, err
 	}
 	reports, err := b.analysis.reports(b.cmd.Context(), b.env, in)
 	if err != nil {

@@ -221,8 +221,8 @@ func TestComparisonInABrowser(t *testing.T) {
 	}
 	same("classes", rows("class", func(r comparison.AttributionRow) []float64 { return []float64{r.Base, r.Head} }))
 	var units []float64
-	for i := range c.Distribution.Base {
-		units = append(units, float64(c.Distribution.Base[i]), float64(c.Distribution.Head[i]))
+	for _, x := range c.Distribution.Captures {
+		units = append(units, x.Times...)
 	}
 	same("distribution", units)
 	steps, sum := numbers("waterfall"), 0.0
@@ -234,15 +234,11 @@ func TestComparisonInABrowser(t *testing.T) {
 	}
 	of := map[float64]bool{0: true}
 	for _, k := range c.Kernels {
-		for _, v := range []*float64{k.Base, k.Head} {
-			if v != nil {
-				of[*v] = true
-			}
-		}
+		of[k.Delta] = true
 	}
 	for _, v := range numbers("kernel-deltas") {
 		if !of[v] {
-			t.Errorf("%g is no time of a kernel in comparison.json", v)
+			t.Errorf("%g is no change of a kernel in comparison.json", v)
 		}
 	}
 	for _, width := range []int64{380, 1280, 2560} {

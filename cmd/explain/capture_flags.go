@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
 	"github.com/nsys-llm/explain/cmd/explain/internal/record"
 	"github.com/nsys-llm/explain/diff/comparison"
 )
@@ -144,8 +145,8 @@ func (f *captureFlags) session(cmd *cobra.Command, e *env) (*record.Session, err
 		}
 	}
 	r.Progress = func() (func(string, int64), func()) {
-		bar := newProgress(e, f.Quiet, f.verbose)
-		return bar.update, bar.stop
+		bar := progress.New(e.Err, f.Quiet, f.verbose)
+		return bar.Update, bar.Stop
 	}
 	r.Compare = func(base, head []string) (*comparison.Comparison, error) { return f.compare(cmd, e, base, head) }
 	var err error

@@ -105,6 +105,11 @@ func (f *diffFlags) register(cmd *cobra.Command) {
 }
 
 func (f *diffFlags) run(cmd *cobra.Command, e *env, args []string) error {
+	remove, err := input.Spool(e.In, args)
+	defer remove()
+	if err != nil {
+		return err
+	}
 	base, head, err := f.sides(args)
 	if err != nil {
 		return err

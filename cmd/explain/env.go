@@ -6,11 +6,11 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
 )
 
 // env is what a command touches besides the files it is given.
@@ -25,12 +25,6 @@ type env struct {
 // colours are what --color takes.
 var colours = []string{"auto", "always", "never"}
 
-// isTerminal reports whether a stream is an interactive terminal.
-func isTerminal(stream interface{}) bool {
-	f, ok := stream.(*os.File)
-	return ok && (isatty.IsTerminal(f.Fd()) || isatty.IsCygwinTerminal(f.Fd()))
-}
-
 // colour reports whether standard output is coloured: as --color says, else as the environment does, else on a terminal.
 func (e *env) colour() bool {
 	forced := func(name string) bool { v := e.Getenv(name); return v != "" && v != "0" }
@@ -42,13 +36,13 @@ func (e *env) colour() bool {
 	case forced("FORCE_COLOR"), forced("CLICOLOR_FORCE"):
 		return true
 	}
-	return isTerminal(e.Out) && e.Getenv("TERM") != "dumb"
+	return progress.IsTerminal(e.Out) && e.Getenv("TERM") != "dumb"
 }
 
 // width is how many columns the output takes, 60 to 200: as COLUMNS says, else of the terminal, else 100.
 func (e *env) width() int {
 	columns, err := strconv.Atoi(e.Getenv("COLUMNS"))
-	if f, ok := e.Out.(*os.File); ok && (err != nil || columns < 1) && isTerminal(e.Out) {
+	if f, ok := e.Out.(*os.File); ok && (err != nil || columns < 1) && progress.IsTerminal(e.Out) {
 		columns, _, err = term.GetSize(int(f.Fd()))
 	}
 	if err != nil || columns < 1 {

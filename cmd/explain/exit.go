@@ -7,6 +7,7 @@ import (
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/gate"
 )
 
 // Exit codes of every command.
@@ -33,7 +34,7 @@ func errorCode(err error) int {
 	switch {
 	case errors.As(err, new(usageError)) || errors.Is(err, analyze.ErrOptions):
 		return exitUsage
-	case errors.As(err, new(unreadError)):
+	case errors.As(err, new(gate.UnreadError)):
 		return exitInconclusive
 	}
 	return exitInput

@@ -62,7 +62,12 @@ inconclusive.`,
   explain gate --base 'base-*.json' --head 'head-*.json' --policy policy.yml --noise noise.json --out gate/
   explain gate --base base.sqlite --head head.sqlite --fail-on 'unit.time.p50:+3%,+200us' --fail-on structure:error
   explain gate --head head.sqlite --policy policy.yml --out gate/`,
-		Args: noArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("gate takes its sides by flags: explain gate --base BASE --head HEAD")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, e) },
 	}
 	f.register(cmd)
@@ -87,7 +92,7 @@ type gateFlags struct {
 	exitOn           string
 	out              string
 
-	pins []*pinned // what decides, as it was read
+	pins gate.Pins // what decides, as it was read
 }
 
 // exitLevels of --exit-on, from the strictest.
@@ -264,7 +269,8 @@ type judged struct {
 // judge compares and judges. Files that it needs for that are in dir.
 func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session, dir string) (*judged, error) {
 	ctx := cmd.Context()
-	policy, source, err := f.readPolicy(ctx, s)
+	f.pins = gate.Pins{Session: s, Ref: f.policyRef}
+	policy, source, err := f.readPolicy(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -278,10 +284,10 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session, dir strin
 	if opt.Rules, err = f.rules.parsed(); err != nil {
 		return nil, err
 	}
-	if opt.Noise, err = f.readNoise(ctx, s); err != nil {
+	if opt.Noise, err = f.readNoise(ctx); err != nil {
 		return nil, err
 	}
-	if err := f.pinMaps(ctx, s, dir); err != nil {
+	if err := f.pinMaps(ctx, dir); err != nil {
 		return nil, err
 	}
 	if err := f.measured(ctx, s, dir); err != nil {
@@ -328,7 +334,10 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session, dir strin
 	at.Hardware = hardware(heads)
 	at.Policy = source
 	j.options.AcceptLabel, j.options.Reproduce = f.overrideLabel, f.reproduce()
-	j.options.Notes = slices.Concat(judgedBy(f.pins), base.notes)
+	if said := f.pins.Said(); said != "" {
+		j.options.Notes = append(j.options.Notes, []doc.Span{doc.Text(said)})
+	}
+	j.options.Notes = append(j.options.Notes, base.notes...)
 	for _, note := range past.notes {
 		j.options.Notes = append(j.options.Notes, []doc.Span{doc.Text(note)})
 	}
@@ -341,8 +350,8 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session, dir strin
 				"judged here: nothing but its numbers was believed.")})
 		}
 		if now := s.Moved(ctx); now != "" {
-			j.options.Notes = slices.Insert(j.options.Notes, 0, []doc.Span{doc.Text("This is of "), doc.Code(shortRef(s.HeadSHA())),
-				doc.Text(". The head is "), doc.Code(shortRef(now)), doc.Text(" by now, which no run has judged yet.")})
+			j.options.Notes = slices.Insert(j.options.Notes, 0, []doc.Span{doc.Text("This is of "), doc.Code(gate.ShortRef(s.HeadSHA())),
+				doc.Text(". The head is "), doc.Code(gate.ShortRef(now)), doc.Text(" by now, which no run has judged yet.")})
 		}
 		s.Override(ctx, j.c, f.overrideLabel)
 	}

@@ -14,11 +14,11 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
-	"github.com/nsys-llm/explain/cmd/explain/internal/gitfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/policy"
 	"github.com/nsys-llm/explain/gate"
+	"github.com/nsys-llm/explain/gate/gitfile"
 )
 
 // baseline is what the head is compared with, and where that came from.
@@ -93,19 +93,22 @@ func (f *gateFlags) baseline(ctx context.Context, s *gate.Session, dir string) (
 		}
 	}
 	if f.baselineFile != "" {
-		file, err := f.pin(ctx, s, "baseline", f.baselineFile)
+		file, err := f.pins.Read(ctx, "baseline", f.baselineFile)
+		if errors.Is(err, gate.ErrNowhere) {
+			err = usagef("--baseline-file: %w", err)
+		}
 		if err != nil {
 			return baseline{}, err
 		}
-		if file.there() {
-			copied, err := file.file(dir)
+		if file.There() {
+			copied, err := file.File(dir)
 			if err != nil {
 				return baseline{}, err
 			}
 			inputs, err := input.Captures("--baseline-file", []string{copied})
-			b := baseline{inputs: inputs, source: "file " + file.name}
-			if file.ref != "" {
-				b.source += " as of " + shortRef(file.ref)
+			b := baseline{inputs: inputs, source: "file " + file.Name}
+			if file.Ref != "" {
+				b.source += " as of " + gate.ShortRef(file.Ref)
 			}
 			if f.baselineArtifact != "" {
 				b.notes = [][]doc.Span{{doc.Text("No artifact to compare with: " + why +
@@ -113,9 +116,9 @@ func (f *gateFlags) baseline(ctx context.Context, s *gate.Session, dir string) (
 			}
 			return b, err
 		}
-		why += "; there is no file " + file.name
-		if file.ref != "" {
-			why += " at " + shortRef(file.ref)
+		why += "; there is no file " + file.Name
+		if file.Ref != "" {
+			why += " at " + gate.ShortRef(file.Ref)
 		}
 		if none == policy.NotNamed {
 			none = policy.Lost

@@ -1,15 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"fmt"
 	"path/filepath"
-	"runtime/debug"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,8 +11,9 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/cmd/explain/internal/analysis"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
-	"github.com/nsys-llm/explain/cmd/explain/internal/record"
+	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
@@ -133,9 +128,6 @@ func (f *analysisFlags) follow(p *policy.Policy) *policy.Policy {
 	return &told
 }
 
-// parallel is how many traces are analysed at a time: each is held in memory.
-const parallel = 2
-
 // reports reads or makes the reports of all inputs, in their order.
 func (f *analysisFlags) reports(ctx context.Context, e *env, inputs []input.File) ([]*report.Report, error) {
 	results, err := f.results(ctx, e, inputs, len(inputs))
@@ -149,80 +141,16 @@ func (f *analysisFlags) reports(ctx context.Context, e *env, inputs []input.File
 // results are the reports of all inputs in their order, with the detail tables of those that were made here from
 // traces, from the index whole on: these can be large.
 func (f *analysisFlags) results(ctx context.Context, e *env, inputs []input.File, whole int) ([]*analyze.Result, error) {
-	opt, err := f.options(e, parallel)
+	opt, err := f.options(e, analysis.Parallel)
 	if err != nil {
 		return nil, err
 	}
 	if err := f.fits(inputs); err != nil {
 		return nil, err
 	}
-	bar := newProgress(e, f.quiet, f.verbose)
-	defer bar.stop()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	list, errs := make([]*analyze.Result, len(inputs)), make([]error, len(inputs))
-	var lean report.Lean
-	if len(inputs) > manyInputs {
-		defer debug.SetGCPercent(debug.SetGCPercent(manyGC))
-	}
-	slots := make(chan struct{}, parallel)
-	var wg sync.WaitGroup
-	for i, in := range inputs {
-		slots <- struct{}{}
-		wg.Add(1)
-		go func() {
-			defer func() { <-slots; wg.Done() }()
-			if list[i], errs[i] = readOne(ctx, in, opt, bar); errs[i] != nil {
-				cancel()
-			} else if i < whole {
-				list[i].Details = nil
-				if len(inputs) > manyInputs {
-					lean.Compared(list[i].Report)
-				}
-			}
-		}()
-	}
-	wg.Wait()
-	for _, err := range errs { // the first that was not caused by another
-		if err != nil && !errors.Is(err, context.Canceled) {
-			return nil, err
-		}
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
-	return list, oneUnit(ctx, inputs, list, whole, opt, bar)
-}
-
-// oneUnit analyses traces once more whose reports cannot be cut where the units of the first start: there are more places
-// than a report carries.
-func oneUnit(
-	ctx context.Context, inputs []input.File, list []*analyze.Result, whole int, opt analyze.Options, bar *progress,
-) error {
-	for _, r := range list {
-		if opt.Anchor = r.Report.Unit.Used(); opt.Anchor != nil {
-			break
-		}
-	}
-	if opt.Anchor == nil {
-		return nil
-	}
-	for i, in := range inputs {
-		if in.Kind != input.Trace || !slices.Contains([]string{"kernel", "none"}, list[i].Report.Unit.Kind) {
-			continue
-		}
-		if _, ok := list[i].Report.CutAt(opt.Anchor); ok {
-			continue
-		}
-		again, err := readOne(ctx, in, opt, bar)
-		if err != nil {
-			return err
-		}
-		if list[i] = again; i < whole {
-			again.Details = nil
-		}
-	}
-	return nil
+	bar := progress.New(e.Err, f.quiet, f.verbose)
+	defer bar.Stop()
+	return analysis.All(ctx, inputs, opt, whole, bar)
 }
 
 // fits refuses flags about traces where a report is made already.
@@ -235,31 +163,4 @@ func (f *analysisFlags) fits(inputs []input.File) error {
 		}
 	}
 	return nil
-}
-
-// Beyond manyInputs reports are kept as far as they are compared, and garbage is collected when there is manyGC percent
-// of it: a hundred captures a side fit into memory.
-const (
-	manyInputs = 8
-	manyGC     = 25
-)
-
-func readOne(ctx context.Context, in input.File, opt analyze.Options, bar *progress) (*analyze.Result, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	if in.Kind == input.Report {
-		b, err := input.ReadText(in.Path)
-		if err != nil {
-			return nil, err
-		}
-		r, err := report.Read(bytes.NewReader(b))
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", in.Path, err)
-		}
-		return &analyze.Result{Report: r}, nil
-	}
-	opt.Progress = func(stage string, done int64) { bar.update(filepath.Base(in.Path)+": "+stage, done) }
-	opt.Overhead = record.OverheadBeside(in.Path)
-	return analyze.Run(ctx, in.Path, opt)
 }

@@ -127,7 +127,8 @@ var rooms = []room{
 			"diff/internal/noise", noSQL},
 	{"diff", "reports in, comparison out",
 		"analyze/report analyze/report/unit diff/comparison diff/policy diff/internal/...", noSQL},
-	{"gate", "verdict in, GitHub out", "diff/comparison", noSQL},
+	{"gate/gitfile", "reads git's files", "", noSQL},
+	{"gate", "verdict in, GitHub out", "diff/comparison analyze/limit gate/gitfile", noSQL},
 	{"gate/history", "past runs, and what follows from them; the one room of gate that links a database",
 		"analyze/report analyze/report/doc analyze/report/unit analyze/report/render diff diff/comparison diff/policy " +
 			"gate/history/...", nil},
@@ -137,7 +138,6 @@ var rooms = []room{
 
 	{"cmd/explain/internal/fakeserver", "a test kit needs nothing of the product", "", stdOnly},
 	{"cmd/explain/internal/bisect", "a search stands alone", "", stdOnly},
-	{"cmd/explain/internal/gitfile", "reads git's files", "", noSQL},
 	{"cmd/explain/internal/help", "lays out help; knows no command", "cmd/explain/internal/usage", noSQL},
 	{"cmd/explain/internal/mcp", "answers agents; reads by what it is given",
 		"analyze/report analyze/report/render cmd/explain/internal/docs diff/comparison diff/render", nil},
@@ -146,9 +146,11 @@ var rooms = []room{
 	{"cmd/explain/internal/fetch", "standard input and addresses as files", "", stdOnly},
 	{"cmd/explain/internal/usage", "an error stands alone", "", stdOnly},
 	{"cmd/explain/internal/output", "what is written; reads no input",
-		"analyze analyze/compat/export analyze/report/... diff/comparison diff/render cmd/explain/internal/usage " +
-			"cmd/explain/internal/whole", noSQL},
+		"analyze analyze/compat/export analyze/report/... diff/comparison diff/render cmd/explain/internal/input " +
+			"cmd/explain/internal/usage cmd/explain/internal/whole", noSQL},
 	{"cmd/explain/internal/capture", "runs other programs", "analyze/limit analyze/report analyze/report/render analyze/report/secret", noSQL},
+	{"cmd/explain/internal/progress", "what takes long, on a terminal",
+		"analyze/report analyze/report/render analyze/report/unit cmd/explain/internal/load", noSQL},
 	{"cmd/explain/internal/interrupt", "signals stand alone", "", stdOnly},
 	{"cmd/explain/internal/input", "what files are; analyses none",
 		"analyze analyze/limit analyze/report cmd/explain/internal/usage", noSQL},
@@ -156,6 +158,8 @@ var rooms = []room{
 		"analyze analyze/loadfile analyze/report/... cmd/explain/internal/capture cmd/explain/internal/interrupt " +
 			"cmd/explain/internal/load cmd/explain/internal/output cmd/explain/internal/usage cmd/explain/internal/whole " +
 			"diff/comparison diff/render", []string{"modernc.org", "github.com/spf13/cobra"}},
+	{"cmd/explain/internal/analysis", "inputs in, reports out",
+		"analyze analyze/report cmd/explain/internal/input cmd/explain/internal/progress cmd/explain/internal/record", nil},
 	{"cmd/explain/internal/load", "a client of a server; what it measured is analyzed elsewhere",
 		"analyze/loadfile analyze/report/...", []string{"modernc.org"}},
 }

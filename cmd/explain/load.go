@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,6 +22,7 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/interrupt"
 	"github.com/nsys-llm/explain/cmd/explain/internal/load"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
+	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
 	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
 )
 
@@ -221,10 +221,10 @@ func (f *loadFlags) run(cmd *cobra.Command, e *env) error {
 
 // measure runs the load and writes what it measured: also of a load that the server or the user ended.
 func (f *loadFlags) measure(soft, hard context.Context, e *env, opt load.Options, path string) error {
-	bar := newLoadProgress(e, f.quiet, f.verbose)
-	opt.Progress = bar.update
+	bar := progress.NewLoad(e.Err, f.quiet, f.verbose)
+	opt.Progress = bar.Update
 	res, err := load.Run(soft, opt)
-	bar.stop()
+	bar.Stop()
 	interrupted := errors.Is(err, load.ErrInterrupted)
 	switch {
 	case errors.Is(err, load.ErrUsage):
@@ -346,45 +346,4 @@ func (f *loadFlags) print(e *env, res *load.Result, path string) error {
 		return err
 	}
 	return nil
-}
-
-// loadProgress shows how far a load is: one line that is redrawn on a terminal, a line every ten seconds with
-// --verbose, nothing in a pipe.
-type loadProgress struct {
-	env           *env
-	live, verbose bool
-	shown         bool
-	stage         string
-	next          time.Duration
-}
-
-const loadProgressEvery = 10 * time.Second
-
-func newLoadProgress(e *env, quiet, verbose bool) *loadProgress {
-	return &loadProgress{env: e, verbose: verbose, live: !quiet && !verbose && isTerminal(e.Err)}
-}
-
-func (p *loadProgress) update(at load.Progress) {
-	text := map[string]string{"wait": "waiting for the server", "warm-up": "warm-up", "load": "load"}[at.Stage]
-	if at.Stage != "wait" {
-		text += fmt.Sprintf(": %d", at.Done)
-		if at.Total > 0 {
-			text += fmt.Sprintf(" of %d", at.Total)
-		}
-		text += fmt.Sprintf(" requests, %d in flight, %d failed", max(0, at.Sent-at.Done), at.Failed)
-	}
-	switch {
-	case p.live && at.Elapsed >= progressDelay:
-		fmt.Fprintf(p.env.Err, "\r\x1b[K%.100s (%.0f s)", text, at.Elapsed.Seconds())
-		p.shown = true
-	case p.verbose && (at.Stage != p.stage || at.Elapsed >= p.next):
-		fmt.Fprintf(p.env.Err, "%6.2f s  %s\n", at.Elapsed.Seconds(), text)
-		p.stage, p.next = at.Stage, at.Elapsed+loadProgressEvery
-	}
-}
-
-func (p *loadProgress) stop() {
-	if p.shown {
-		fmt.Fprint(p.env.Err, "\r\x1b[K")
-	}
 }

@@ -8,8 +8,9 @@
 //	rules_file, kernels   policies and noise floors; kernels that are worth measuring
 //	github                the session with GitHub, for gate and comment
 //
-// What needs no command line is in rooms of its own below internal: input tells files apart, output writes folders that
-// appear whole or not at all, record makes captures and their reports, load sends requests.
+// What needs no command line is in rooms of its own below internal: input tells files apart, analysis makes reports of
+// them, output writes folders that appear whole or not at all, record makes captures and their reports, load sends
+// requests.
 //
 // It computes nothing of its own: packages analyze, diff and gate do. run is the whole program as a function, so that
 // tests call it without a process.
@@ -25,6 +26,7 @@ import (
 	"syscall"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/interrupt"
 )
 
@@ -72,12 +74,12 @@ func run(ctx context.Context, args []string, e *env) int {
 		fmt.Fprintln(e.Err, "explain: interrupted; nothing was written")
 		return exitInput
 	case errors.As(err, &usage), errors.Is(err, analyze.ErrOptions):
-		fmt.Fprintf(e.Err, "explain: %s\n", clean(strings.TrimPrefix(err.Error(), analyze.ErrOptions.Error()+": ")))
+		fmt.Fprintf(e.Err, "explain: %s\n", clean(strings.TrimPrefix(input.Plain(err), analyze.ErrOptions.Error()+": ")))
 		fmt.Fprintf(e.Err, "Run '%s --help' for usage.\n", ran.CommandPath())
 		return exitUsage
 	case errors.Is(err, syscall.EPIPE): // the reader of our output has seen enough
 		return exitOK
 	}
-	fmt.Fprintf(e.Err, "explain: %s\n", clean(err.Error()))
+	fmt.Fprintf(e.Err, "explain: %s\n", clean(input.Plain(err)))
 	return errorCode(err)
 }

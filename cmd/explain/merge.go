@@ -164,7 +164,7 @@ func (f *mergeFlags) sources(cmd *cobra.Command, e *env, args []string) ([]merge
 			if len(found) > 0 {
 				continue
 			}
-			trace, _ := traceIn(path)
+			trace, _ := output.TraceIn(path)
 			if trace == path {
 				return nil, fmt.Errorf("%s is a folder without partials and without a trace: name what explain partial wrote", path)
 			}

@@ -6,8 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nsys-llm/explain/cmd/explain/internal/analysis"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
+	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
 	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
 )
 
@@ -75,9 +77,9 @@ func (f *targetFlags) run(cmd *cobra.Command, e *env, path string) error {
 		return err
 	}
 	opt.Top = f.top
-	bar := newProgress(e, f.analysis.quiet, f.analysis.verbose)
-	res, err := readOne(cmd.Context(), in, opt, bar)
-	bar.stop()
+	bar := progress.New(e.Err, f.analysis.quiet, f.analysis.verbose)
+	res, err := analysis.One(cmd.Context(), in, opt, bar)
+	bar.Stop()
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/merge"
 	"github.com/nsys-llm/explain/cmd/explain/internal/fetch"
+	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
 	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
 )
 
@@ -119,9 +120,9 @@ func digest(cmd *cobra.Command, e *env, trace string, opt analyze.Options, f *an
 		return nil, err
 	}
 	defer remove()
-	bar := newProgress(e, f.quiet, f.verbose)
-	defer bar.stop()
-	opt.Progress = bar.update
+	bar := progress.New(e.Err, f.quiet, f.verbose)
+	defer bar.Stop()
+	opt.Progress = bar.Update
 	return analyze.Digest(cmd.Context(), path, opt)
 }
 

@@ -8,7 +8,9 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/cmd/explain/internal/help"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
+	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
 	"github.com/nsys-llm/explain/cmd/explain/internal/record"
 )
 
@@ -134,12 +136,17 @@ func (f *reportFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	if err != nil {
 		return err
 	}
+	remove, err := input.Spool(e.In, args)
+	defer remove()
+	if err != nil {
+		return err
+	}
 	if len(args) > 0 {
 		if shown, err := f.showAgain(cmd, e, args[0]); shown {
 			return err
 		}
 		var beside []analyze.Evidence
-		args[0], beside = traceIn(args[0])
+		args[0], beside = output.TraceIn(args[0])
 		opt.Evidence = append(opt.Evidence, beside...)
 	}
 	if f.printSchema && len(args) == 0 {
@@ -153,17 +160,17 @@ func (f *reportFlags) run(cmd *cobra.Command, e *env, args []string) error {
 			return err
 		}
 	}
-	bar := newProgress(e, f.quiet, f.verbose)
-	opt.Progress = bar.update
+	bar := progress.New(e.Err, f.quiet, f.verbose)
+	opt.Progress = bar.Update
 	trace := "" // evidence alone
 	if len(args) > 0 {
 		trace = args[0]
 	}
 	opt.Overhead = record.OverheadBeside(trace)
 	res, err := analyze.Run(cmd.Context(), trace, opt)
-	bar.stop()
+	bar.Stop()
 	if err != nil {
-		return err
+		return input.AsTyped(err, trace)
 	}
 	if f.out != "" {
 		if err := output.Write(cmd.Context(), f.out, output.Report(res)); err != nil {

@@ -12,6 +12,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/present"
 	"github.com/nsys-llm/explain/analyze/report/secret"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
+	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
 )
 
 func newScrub(e *env) *cobra.Command {
@@ -65,12 +67,14 @@ func scrub(cmd *cobra.Command, e *env, in, out, names string) error {
 		}
 		show, how = analyze.HideNames(keep), "names of ranges and threads are hidden, but for "+names
 	}
-	done, err := analyze.Scrub(cmd.Context(), in, out, show, analyze.Options{Getenv: e.Getenv})
+	bar := progress.New(e.Err, false, false)
+	done, err := analyze.Scrub(cmd.Context(), in, out, show, analyze.Options{Getenv: e.Getenv, Progress: bar.Update})
+	bar.Stop()
 	switch {
 	case errors.Is(err, os.ErrExist):
 		return usagef("%s exists: name another file, or remove it", out)
 	case err != nil:
-		return err
+		return input.AsTyped(err, in)
 	}
 	for _, kind := range []secret.Kind{secret.Token, secret.Email, secret.Prompt} {
 		if n := done.Looks[kind]; n > 0 {

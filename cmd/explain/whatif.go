@@ -15,6 +15,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
+	"github.com/nsys-llm/explain/cmd/explain/internal/output"
+	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
 )
 
 func newWhatIf(e *env) *cobra.Command {
@@ -133,11 +135,11 @@ func (f *whatIfFlags) run(cmd *cobra.Command, e *env, path string) error {
 	if err != nil {
 		return err
 	}
-	path, _ = traceIn(in.Path)
-	bar := newProgress(e, f.analysis.quiet, f.analysis.verbose)
-	opt.Progress = bar.update
+	path, _ = output.TraceIn(in.Path)
+	bar := progress.New(e.Err, f.analysis.quiet, f.analysis.verbose)
+	opt.Progress = bar.Update
 	res, err := analyze.WhatIf(cmd.Context(), path, scenarios, opt)
-	bar.stop()
+	bar.Stop()
 	var none *analyze.NoUnitError
 	switch {
 	case errors.As(err, &none):

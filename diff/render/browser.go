@@ -81,8 +81,8 @@ func Browser(c *comparison.Comparison) doc.Document {
 	return d
 }
 
-// opening is what every page begins with: the verdict, its cause as the page shows it, where in the unit it lies, what was
-// compared, and what limits the answer.
+// opening is what every page begins with: the verdict, its cause as the page shows it, where in the unit it lies,
+// what was compared, and what limits the answer.
 func opening(c *comparison.Comparison, cause doc.Block) []doc.Block {
 	list := []doc.Block{doc.Heading{Level: 1, ID: "verdict", Spans: verdictLine(c)}}
 	if c.Cause != "" {

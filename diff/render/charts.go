@@ -13,8 +13,8 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// forest draws the rows that a rule judged: each change with its interval, the noise floor and the limit of the rule, so
-// that the decision can be seen.
+// forest draws the rows that a rule judged: each change with its interval, the noise floor and the limit of the rule,
+// so that the decision can be seen.
 func forest(c *comparison.Comparison) (doc.Chart, bool) {
 	series := map[string]*doc.Series{}
 	var list []doc.Series
@@ -90,7 +90,8 @@ func causeBlocks(c *comparison.Comparison) []doc.Block {
 func timeRow(c *comparison.Comparison) *comparison.Row {
 	for _, metric := range []string{"unit.time.mean", "unit.time.p50"} {
 		for i := range c.Primary {
-			if r := &c.Primary[i]; r.Metric == metric && (r.Kind == c.Attribution.Kind || r.Kind == "" || c.Attribution.Kind == "") {
+			r, kind := &c.Primary[i], c.Attribution.Kind
+			if r.Metric == metric && (r.Kind == kind || r.Kind == "" || kind == "") {
 				return r
 			}
 		}
@@ -274,8 +275,8 @@ func callCost(a *comparison.API) float64 {
 	return comparison.Value(a.HeadTime) - comparison.Value(a.BaseTime)
 }
 
-// distribution draws the times of single units: a dot for each, in a row for each capture, and where captures are not told
-// apart as columns over each other.
+// distribution draws the times of single units: a dot for each, in a row for each capture, and where captures are not
+// told apart as columns over each other.
 func distribution(c *comparison.Comparison) []doc.Block {
 	x := &c.Distribution
 	dots := doc.Chart{ID: "distribution", Title: "Times of single units, a row for each capture", Kind: "dots",

@@ -253,14 +253,10 @@ func shownName(s *comparison.Step, short map[string]string, n *int) string {
 // pageRows are the positions that the page lists.
 const pageRows = 40
 
-// stepBlocks are the figure, where the change is, and the positions with most change.
+// stepBlocks are the figure and the positions with most change.
 func stepBlocks(c *comparison.Comparison) []doc.Block {
-	list := whereLine(c)
-	figure := stepFigure(c)
-	if list = append(list, figure...); len(figure) == 0 {
-		return list
-	}
-	if t, ok := stepTable(c, pageRows); ok && moved(c) {
+	list := stepFigure(c)
+	if t, ok := stepTable(c, pageRows); ok && moved(c) && len(list) > 0 {
 		list = append(list, t)
 	}
 	return list

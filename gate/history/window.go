@@ -43,12 +43,7 @@ func (s *Store) Window(ctx context.Context, repository, branch string, head *rep
 	if w.series, err = s.Series(ctx, Filter{Repository: repository, Branch: branch, Workload: id}, StepTime); err != nil {
 		return nil, err
 	}
-	kind := ""
-	for _, g := range head.Unit.Groups {
-		if g.Main {
-			kind = g.ID
-		}
-	}
+	kind := mainKind(head)
 	for i := range w.series {
 		if w.series[i].Kind == kind && len(w.series[i].Nights) > 0 {
 			w.main = &w.series[i]
@@ -207,9 +202,9 @@ func (s *Store) Spent(ctx context.Context, repository, branch string, head *repo
 }
 
 func (s *Store) spent(ctx context.Context, repository, branch string, head *report.Report, base string, r *policy.Rule,
-	resolve func(name string) (string, error)) (*policy.Spent, error) {
-	because := func(format string, args ...any) (*policy.Spent, error) {
-		return &policy.Spent{Why: fmt.Sprintf(format, args...)}, nil
+	resolve func(name string) (string, error)) (map[string]policy.Spent, error) {
+	because := func(format string, args ...any) (map[string]policy.Spent, error) {
+		return map[string]policy.Spent{policy.SpentOnNothing: {Why: fmt.Sprintf(format, args...)}}, nil
 	}
 	anchor, err := s.Resolve(ctx, repository, r.Since)
 	if errors.Is(err, ErrUnknown) && resolve != nil {
@@ -226,26 +221,49 @@ func (s *Store) spent(ctx context.Context, repository, branch string, head *repo
 	if err != nil {
 		return nil, err
 	}
-	x := pick(list, head, r.Labels)
-	if x == nil {
+	if len(list) == 0 {
 		return because("the history has no %s of this workload", r.Metric)
 	}
-	to := len(x.Nights) - 1
-	for i := range x.Nights {
-		if x.Nights[i].Commit == base {
+	main := mainKind(head)
+	out := map[string]policy.Spent{}
+	for i := range list {
+		key := list[i].Labels.String()
+		if list[i].Kind == main {
+			key = ""
+		}
+		out[key] = list[i].since(r.Since, anchor, base)
+	}
+	return out, nil
+}
+
+// mainKind is the kind of unit that a report's unlabelled metrics are of.
+func mainKind(r *report.Report) string {
+	for _, g := range r.Unit.Groups {
+		if g.Main {
+			return g.ID
+		}
+	}
+	return ""
+}
+
+// since is what was spent since an anchor, which goes by name, up to the base: a commit, or empty for the newest night.
+func (s *Series) since(name, anchor, base string) policy.Spent {
+	is := func(n Night) bool { return n.Commit == anchor }
+	if !slices.ContainsFunc(s.Nights, is) {
+		return policy.Spent{Why: fmt.Sprintf("the history has no run of %s (%s)", name, Short(anchor))}
+	}
+	to := len(s.Nights) - 1
+	for i := range s.Nights {
+		if s.Nights[i].Commit == base {
 			to = i
 		}
 	}
-	if !slices.ContainsFunc(x.Nights, func(n Night) bool { return n.Commit == anchor }) {
-		return because("the history has no run of %s (%s)", r.Since, Short(anchor))
-	}
-	x.oneMachine(anchor, to)
-	to = len(x.Nights) - 1
-	from := slices.IndexFunc(x.Nights, func(n Night) bool { return n.Commit == anchor })
+	s.oneMachine(anchor, to)
+	from := slices.IndexFunc(s.Nights, is)
 	if from < 0 {
-		return because("%s is newer than the base", r.Since)
+		return policy.Spent{Why: name + " is newer than the base"}
 	}
-	return x.spent(from, to), nil
+	return s.spent(from, len(s.Nights)-1)
 }
 
 // pointMetric is the id under which points of a rule's metric are kept: of the unit of work the median stands for it.
@@ -258,23 +276,6 @@ func pointMetric(metric string) string {
 		return id + "." + cmp.Or(stat, "mean")
 	}
 	return metric
-}
-
-// pick is the series of a rule: with its labels, or, where it has none, of the head's main kind of unit.
-func pick(list []Series, head *report.Report, labels report.Labels) *Series {
-	main := ""
-	for _, g := range head.Unit.Groups {
-		if g.Main {
-			main = g.ID
-		}
-	}
-	for i := range list {
-		x := &list[i]
-		if len(labels) > 0 && x.Labels.String() == labels.String() || len(labels) == 0 && (x.Kind == main || x.Kind == "") {
-			return x
-		}
-	}
-	return nil
 }
 
 // oneMachine leaves the nights of the environment that the night at to is of, where the anchor has runs in it: machines
@@ -315,7 +316,7 @@ const mostSpenders = 3
 
 // spent is the change from one night to another. Across a change of the environment nothing is told: what is added up is
 // the change within each.
-func (s *Series) spent(from, to int) *policy.Spent {
+func (s *Series) spent(from, to int) policy.Spent {
 	type step struct {
 		commit string
 		ln     float64
@@ -344,7 +345,7 @@ func (s *Series) spent(from, to int) *policy.Spent {
 		}
 		ends, at = ends+2, end
 	}
-	out := &policy.Spent{Ratio: math.Exp(total)}
+	out := policy.Spent{Ratio: math.Exp(total)}
 	out.SE = s.nightly(from, to) * math.Sqrt(float64(ends))
 	slices.SortStableFunc(steps, func(a, b step) int {
 		if s.Better == report.Higher {

@@ -157,7 +157,7 @@ func TestCreepFailsAtTheThirdMerge(t *testing.T) {
 	if err != nil || c.Verdict != comparison.Inconclusive || !strings.Contains(c.Gates[0].Reason, "name it with --history") {
 		t.Errorf("without a history: %s %s %v", c.Verdict, c.Gates[0].Reason, err)
 	}
-	if err := s.Spent(ctx, "team/server", "main", head, "", pol.Rules, nil); err != nil || !strings.Contains(pol.Rules[0].Spent.Why, "no such commit: v9") {
+	if err := s.Spent(ctx, "team/server", "main", head, "", pol.Rules, nil); err != nil || !strings.Contains(pol.Rules[0].Spent[policy.SpentOnNothing].Why, "no such commit: v9") {
 		t.Errorf("%+v %v", pol.Rules[0].Spent, err)
 	}
 	pol.Rules[0].Since = "v1.4.0"

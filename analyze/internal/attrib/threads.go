@@ -262,6 +262,14 @@ func (w *hostWalk) give(g *Gap, i interval.Interval, thread int32, cause int, ro
 
 // without gives the part of what is left that a layer covers to a cause.
 func (w *hostWalk) without(l layer, g *Gap, thread int32, cause int) {
+	if len(w.free) == 0 {
+		return
+	}
+	if len(w.free) == 1 { // most gaps, which most layers leave as they are
+		if p, _, ok := l.seek(w.free[0].Start); !ok || p.Start >= w.free[0].End {
+			return
+		}
+	}
 	w.rest = w.rest[:0]
 	for _, i := range w.free {
 		for i.Start < i.End {

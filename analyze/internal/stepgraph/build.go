@@ -13,11 +13,13 @@ import (
 
 // Bounds of what is believed, in ns but for the queue.
 const (
-	longCall   = 20_000 // from which a launch is asked whether its queue was full, and a cudaFree what it waited for
-	fullQueue  = 128    // pieces ahead of a launch that waits for room; CUDA holds about a thousand
-	justEnded  = 5_000  // between work that nothing explains and the work before that it seems to wait for
-	unexplain  = 10_000 // beyond the typical latency: from here on something else is sought
-	sampleSize = 4096   // of latencies
+	longCall   = 20_000  // from which a cudaFree is asked what it waited for
+	roomCall   = 4_000   // from which a launch is asked whether its queue was full
+	roomAhead  = 100_000 // from its end to the start of what it launched
+	fullQueue  = 128     // pieces ahead of a launch that waits for room; CUDA holds about a thousand
+	justEnded  = 5_000   // between work that nothing explains and the work before that it seems to wait for
+	unexplain  = 10_000  // beyond the typical latency: from here on something else is sought
+	sampleSize = 4096    // of latencies
 )
 
 // latencies where a capture has no sample.
@@ -146,14 +148,15 @@ func (b *builder) layOut(n int) (pieces, calls []int32) {
 // mayWait reports whether a call may have waited for the work that it launched, or for room.
 func (b *builder) mayWait(d *attrib.Device, i, call int) bool {
 	n := &b.api.Names[b.api.Name(call)]
+	room := b.api.Dur(call) > roomCall && d.Start(i)-b.api.End(call) > roomAhead
 	switch {
 	case n.SyncCopy:
 		return true
-	case n.Launch, n.AsyncSet:
-		return b.api.Dur(call) > longCall
+	case n.Launch:
+		return room
 	case n.AsyncCopy && d.Kind(i) == attrib.CopyWork:
 		row := d.Row(i)
-		return b.t.Copies.SrcKind(row) == 0 || b.t.Copies.DstKind(row) == 0 || b.api.Dur(call) > longCall
+		return b.t.Copies.SrcKind(row) == 0 || b.t.Copies.DstKind(row) == 0
 	}
 	return false
 }

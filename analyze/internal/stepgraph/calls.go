@@ -144,11 +144,10 @@ func (w *waiter) visit(c, th int32, quick int64) int32 {
 		return w.anyUpTo(c, proc, end)
 	case n.SyncCopy && mine != trace.None:
 		return w.ended(mine, end)
-	case n.AsyncCopy && mine != trace.None:
-		if p := w.ended(mine, end); p != trace.None {
-			return p
+	case n.AsyncCopy && mine != trace.None: // of pageable memory
+		if w.end(mine) <= end && w.start(mine) < end {
+			return mine
 		}
-		return w.room(c, mine, quick)
 	case n.Launch && mine != trace.None:
 		return w.room(c, mine, quick)
 	case n.Frees && w.api.Dur(int(c)) > longCall:
@@ -160,10 +159,10 @@ func (w *waiter) visit(c, th int32, quick int64) int32 {
 }
 
 // ended is the piece if it had ended by a moment, else trace.None: the times contradict that a call waited for it. For a
-// piece that by the GPU's clock began after that moment stands the one before it on its stream.
+// piece that by the GPU's clock did not begin before that moment stands the one before it on its stream.
 func (w *waiter) ended(piece int32, by int64) int32 {
 	for piece != trace.None && w.end(piece) <= by+clockSkew {
-		if w.start(piece) <= by {
+		if w.start(piece) < by {
 			return piece
 		}
 		piece = w.before[piece]
@@ -194,7 +193,7 @@ func (w *waiter) anyUpTo(c, proc int32, by int64) int32 {
 // room is the piece whose start made room in a full queue for what a call launched, or trace.None where the queue had
 // room.
 func (w *waiter) room(c, piece int32, quick int64) int32 {
-	if w.api.Dur(int(c)) <= max(longCall, 8*quick) {
+	if w.api.Dur(int(c)) <= max(roomCall, 2*quick) {
 		return trace.None
 	}
 	d, i := w.Place(piece)
@@ -206,7 +205,7 @@ func (w *waiter) room(c, piece int32, quick int64) int32 {
 	list, end := w.streams[s].pieces, w.api.End(int(c))
 	at, _ := slices.BinarySearch(list, piece)
 	started, _ := slices.BinarySearchFunc(list, end, func(p int32, t int64) int {
-		if w.start(p) <= t {
+		if w.start(p) < t {
 			return -1
 		}
 		return 1
@@ -278,7 +277,7 @@ func (w *waiter) wait(c, th, proc int32) {
 	switch {
 	case !ok:
 		w.Found.Unrecorded++
-	case p == trace.None || p == next:
+	case p == trace.None || w.start(p) >= w.start(next) && w.end(p) <= w.start(next): // nothing, or without length
 	case w.end(p) > w.start(next):
 		w.Found.Contradicted++
 	default:

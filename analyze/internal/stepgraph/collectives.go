@@ -58,7 +58,7 @@ func (b *builder) collect() {
 		for _, o := range open {
 			off := w.End - o.end
 			short := min(o.shortest, w.End-w.Start)
-			if o.name == name && o.devices>>di&1 == 0 && max(off, -off) <= max(endsWithin, short/endsTogether) {
+			if short > 0 && o.name == name && o.devices>>di&1 == 0 && max(off, -off) <= max(endsWithin, short/endsTogether) {
 				o.devices |= 1 << di
 				o.shortest, o.minEnd = short, min(o.minEnd, w.End)
 				o.pieces = append(o.pieces, piece)

@@ -52,7 +52,7 @@ func (l *loader) loadMeta() error {
 	}
 	slices.Sort(m.TraceSet)
 	if err := keyed(RoleSystem, map[string]func(string){
-		"NvDriverVersion":   func(v string) { m.Driver = v },
+		"NvDriverVersion":   func(v string) { m.Driver = driverVersion(v) },
 		"CudaDriverVersion": func(v string) { m.CUDA = cudaVersion(v) },
 		"OsDescription":     func(v string) { m.OS = v },
 		"CpuDescription":    func(v string) { m.CPU = v },
@@ -103,6 +103,15 @@ func safeValue(v string) bool {
 		}
 	}
 	return true
+}
+
+// driverVersion writes 5452906 as 545.29.06: some versions of nsys leave the dots out. The branch has three digits and
+// the last part two. Anything else stays as it is.
+func driverVersion(v string) string {
+	if len(v) < 7 || len(v) > 8 || strings.Trim(v, "0123456789") != "" {
+		return v
+	}
+	return v[:3] + "." + v[3:len(v)-2] + "." + v[len(v)-2:]
 }
 
 // cudaVersion turns CUDA's number into its version: 13000 is 13.0, 12010 is 12.1.

@@ -31,7 +31,12 @@ type Subject struct {
 func (o *Observed) Subject(i int) int32 { return o.subject.at(i) }
 
 // Number of row i: the id of a call's stack, the id of a sample, the value of a counter; -1 where there is none.
-func (o *Observed) Number(i int) int64 { return o.number.at(i) }
+func (o *Observed) Number(i int) int64 {
+	if o.number.v == nil {
+		return int64(None)
+	}
+	return o.number.at(i)
+}
 
 // Counter is a counter of a GPU, with its unit in the name.
 type Counter struct {
@@ -83,18 +88,28 @@ type observedSink struct {
 
 func newObserved(l *loader, out *Observed, what func(own []cell) (int64, bool), names ...string) *observedTable {
 	t := &observedTable{out: out, names: names, what: what}
-	t.init(l, &out.Span, []*[]uint32{&t.number}, &t.subject)
+	var numbers []*[]uint32
+	if names[3] != "" {
+		numbers = append(numbers, &t.number)
+	}
+	t.init(l, &out.Span, numbers, &t.subject)
 	t.beside = true
 	t.reorder = func(order []int32) {
 		out.subject.take(t.arena, order)
-		out.number.take(t.arena, order)
+		if out.number.v != nil {
+			out.number.take(t.arena, order)
+		}
 	}
 	return t
 }
 
 func newOSTable(l *loader) *observedTable {
+	stack := "callchainId"
+	if _, ok := l.tables[RoleOSStack]; !ok {
+		stack = ""
+	}
 	t := newObserved(l, &l.trace.OS, func(own []cell) (int64, bool) { return whole(&own[0]) },
-		"start", "end", "globalTid", "callchainId", "nameId")
+		"start", "end", "globalTid", stack, "nameId")
 	t.settled = func() {
 		l.trace.names = make(map[int64]string)
 		for _, x := range t.out.Subjects {
@@ -145,11 +160,13 @@ func (s *observedSink) Row(row []cell) error {
 	x := Subject{What: what}
 	x.Global, _ = whole(&row[2])
 	s.subject.put(s.t.subject, s.at, s.subject.code(uint64(x.Global)<<8^uint64(what), x))
-	value := orNone(&row[3])
-	if f := row[3].Float(); row[3].Kind == pages.Float && math.Abs(f) < 1<<53 {
-		value = int64(math.Round(f))
+	if s.t.number != nil {
+		value := orNone(&row[3])
+		if f := row[3].Float(); row[3].Kind == pages.Float && math.Abs(f) < 1<<53 {
+			value = int64(math.Round(f))
+		}
+		s.number(s.t.number, &s.numbers, value)
 	}
-	s.number(s.t.number, &s.numbers, value)
 	s.keep()
 	return nil
 }
@@ -158,7 +175,9 @@ func (t *observedTable) settle() {
 	t.settleTimes()
 	t.out.subject, t.out.Subjects = settleCodes(&t.store, t.subject,
 		each(t.sinks, func(s *observedSink) *dict[Subject] { return &s.subject }), itself[Subject])
-	t.out.number = t.settleNumbers(t.number, each(t.sinks, func(s *observedSink) []far { return s.numbers })...)
+	if t.number != nil {
+		t.out.number = t.settleNumbers(t.number, each(t.sinks, func(s *observedSink) []far { return s.numbers })...)
+	}
 	if t.settled != nil {
 		t.settled()
 	}

@@ -164,7 +164,9 @@ type Series struct {
 	Values []float64
 	// Category of the kernel that a box of a flame is; empty: it is a range.
 	Category string
-	Tones    []Tone // of each value of deltas and of a forest; nil: by its sign
+	Share    float64 // of a scatter's point: the part of all time that its area stands for, 0 to 1; 0: not known
+	Note     string  // of a scatter's point: what else there is to say of it
+	Tones    []Tone  // of each value of deltas and of a forest; nil: by its sign
 }
 
 func (Heading) block()   {}

@@ -16,7 +16,8 @@ func (v *View) first() []doc.Block {
 	if spans := v.answer(); len(spans) > 0 {
 		note := doc.Note{Kind: doc.Info, Blocks: []doc.Block{doc.P(spans...)}}
 		if len(v.Findings) > 0 {
-			note.Kind = map[report.Severity]doc.NoteKind{report.High: doc.Danger, report.Medium: doc.Caution}[v.Findings[0].Severity]
+			kinds := map[report.Severity]doc.NoteKind{report.High: doc.Danger, report.Medium: doc.Caution}
+			note.Kind = kinds[v.Findings[0].Severity]
 		}
 		list = append(list, note)
 	}

@@ -143,6 +143,9 @@ func (v *View) madeBy() []doc.Span {
 	add(", driver ", v.Environment.Driver)
 	add(", CUDA ", v.Environment.CUDA)
 	add(", graphs traced per ", v.Environment.GraphTrace)
+	for _, m := range v.Trace.Maps {
+		spans = append(spans, doc.Text(", with the "+m.Kind+" map "), v.word(m.Name))
+	}
 	return append(spans, doc.Text("."))
 }
 
@@ -320,6 +323,9 @@ func (v *View) section(s *report.Section, l layout) []doc.Block {
 		for _, e := range c.Series {
 			chart.Series = append(chart.Series, doc.Series{Name: e.Name, Style: e.Style, Labels: e.Labels,
 				Values: e.Values, Category: e.Category})
+		}
+		if c.ID == "roofline" {
+			v.underRoof(&chart)
 		}
 		blocks = append(blocks, chart)
 	}

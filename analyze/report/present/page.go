@@ -13,8 +13,9 @@ import (
 // pageRows bounds the rows of a table on the page.
 const pageRows = 1000
 
-// Page is the report for a browser: the answer first, then findings and warnings, then every section, in groups, with its
-// charts and with more rows and columns than the text renderers have room for. Findings lead to the rows they stand on.
+// Page is the report for a browser: the answer first, then findings and warnings, then every section, in groups, with
+// its charts and with more rows and columns than the text renderers have room for. Findings lead to the rows they
+// stand on.
 func Page(r *report.Report) doc.Document {
 	v := NewView(r)
 	l := layout{rows: pageRows, wide: true, files: "tables/"}

@@ -21,8 +21,8 @@ type layout struct {
 	files string
 }
 
-// tableDoc lays a table out: one unit per column, in the header, and the others row apart. On the page, what is known of
-// no row is left out, and primary columns stand before the others.
+// tableDoc lays a table out: one unit per column, in the header, and the others row apart. On the page, what is known
+// of no row is left out, and primary columns stand before the others.
 func (v *View) tableDoc(t *report.Table, l layout) doc.Table {
 	show := v.columns(t, l)
 	n := min(Entries(t), l.rows)

@@ -88,3 +88,32 @@ func TestSlowUnitsSayWhy(t *testing.T) {
 		t.Errorf("the links lead nowhere: %q", ids)
 	}
 }
+
+// TestPointsUnderTheRoof: of 400 ns measured the first kernel took 300, which is three quarters; both say how near they are
+// to what limits them.
+func TestPointsUnderTheRoof(t *testing.T) {
+	text := func(id string) report.Column { return report.Column{ID: id, Title: id, Kind: report.Name} }
+	ratio := report.Column{ID: "ratio", Title: "ratio", Kind: report.Float, Unit: "ratio"}
+	total := report.Column{ID: "total", Title: "total", Kind: report.Int, Unit: "ns"}
+	r := valid(t, serve())
+	r.Sections = []report.Section{
+		{ID: "roofline", Title: "Roofline", Status: report.OK,
+			Tables: []report.Table{{ID: "roofline", TotalRows: 2, Columns: []report.Column{text("kernel_name"), text("short"), text("roof"), ratio}, Rows: [][]report.Cell{
+				{report.S("void a()"), report.S("a"), report.S("memory"), report.F(0.75)}, {report.S("void b()"), report.S("b"), report.S("compute"), report.F(0.5)}}}},
+			Charts: []report.Chart{{ID: "roofline", Kind: "scatter", Unit: report.FlopPerSec, Series: []report.Series{
+				{Name: "a", Style: "points", Labels: []string{"1"}, Values: []float64{2}}, {Name: "b", Style: "points", Labels: []string{"3"}, Values: []float64{4}}}}}},
+		{ID: "ncu", Title: "ncu", Status: report.OK, Tables: []report.Table{{ID: "ncu_kernels", TotalRows: 2, Columns: []report.Column{text("kernel_name"), text("short"), total},
+			Rows: [][]report.Cell{{report.S("void a()"), report.S("a"), report.I(300)}, {report.S("void b()"), report.S("b"), report.I(100)}}}}}}
+	for _, b := range present.Page(r).Blocks {
+		c, ok := b.(doc.Chart)
+		if !ok || c.ID != "roofline" {
+			continue
+		}
+		a, b := c.Series[0], c.Series[1]
+		if a.Share != 0.75 || a.Category != "memory" || a.Note != "300 ns measured, 75.0 % of its roof, limited by memory" || b.Share != 0.25 || b.Category != "compute" {
+			t.Errorf("%+v and %+v", a, b)
+		}
+		return
+	}
+	t.Error("the roofline is not on the page")
+}

@@ -44,8 +44,8 @@ func (p *page) table(t doc.Table) {
 	p.execute("table", view)
 }
 
-// primaryClass tells the style sheet how many columns of a table are in sight at first: all before those that are marked
-// as detail, where these come last. Empty: all of them.
+// primaryClass tells the style sheet how many columns of a table are in sight at first: all before those that are
+// marked as detail, where these come last. Empty: all of them.
 func primaryClass(columns []doc.Column) string {
 	n := len(columns)
 	for n > 0 && columns[n-1].Wide {
@@ -54,7 +54,11 @@ func primaryClass(columns []doc.Column) string {
 	if n == len(columns) || n == 0 || n > maxPrimary {
 		return ""
 	}
-	return string("p" + num(n))
+	class := "p" + num(n)
+	if n > 3 && columns[0].Align == doc.Left && columns[1].Align == doc.Left {
+		class += " t2" // on a phone its second text gives way to numbers
+	}
+	return string(class)
 }
 
 // maxPrimary is the largest number of primary columns that the style sheet has a rule for.
@@ -84,7 +88,8 @@ func (p *page) row(columns []doc.Column, row []doc.Cell, id string, i int) {
 	p.put("</tr>\n")
 }
 
-// cellBar draws a bar below a number: from the left, or to both sides of the middle where the column has bars to the left.
+// cellBar draws a bar below a number: from the left, or to both sides of the middle where the column has bars to the
+// left.
 func (p *page) cellBar(v float64, column []float64) {
 	twoSided := false
 	for _, b := range column {

@@ -197,8 +197,8 @@ func (p *page) legend(names []string, of func(i int, name string) markup) {
 	}
 	p.put("<ul class=\"legend\">")
 	for i, n := range names {
-		p.put("<li><svg class=\"key\" aria-hidden=\"true\" width=\"12\" height=\"12\"><rect width=\"12\" height=\"12\" rx=\"2\" class=\"" +
-			of(i, n) + "\"/></svg>" + text(Shorten(Visible(n), p.limit)) + "</li>")
+		p.put("<li><svg class=\"key\" aria-hidden=\"true\" width=\"12\" height=\"12\"><rect width=\"12\" " +
+			"height=\"12\" rx=\"2\" class=\"" + of(i, n) + "\"/></svg>" + text(Shorten(Visible(n), p.limit)) + "</li>")
 	}
 	p.put("</ul>\n")
 }

@@ -3,6 +3,7 @@ package render
 import (
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
@@ -115,6 +116,12 @@ func tickTexts(u string, values []float64) []string {
 
 const plotHeight = 180
 
+// The room of a limit's name, in pixels.
+const (
+	limitRow   = 13
+	limitWidth = 120
+)
+
 // frame draws the upright axis of a plot and opens its area; the caller draws inside and closes it.
 func (p *page) frame(y axis, yUnit, describe string) {
 	p.put("<div class=\"plot\"><svg class=\"yaxis\" width=\"72\" height=\"" + num(plotHeight) +
@@ -208,13 +215,21 @@ func (p *page) lines(c doc.Chart) {
 		of = seriesColour
 	}
 	nth := 0
+	var labelled []float64 // heights that limits are named at
 	for n, s := range c.Series {
 		at := xs(s)
 		if isLimit(log, s) {
 			p.path(n, "limit", at, s.Values, x, y)
 			if last := len(at) - 1; last >= 0 {
-				p.put("<text class=\"limit\" x=\"" + percent(x.at(at[last]), 1) + "\" y=\"" +
-					percent(1-y.at(s.Values[last]), 1) + "\" dy=\"-4\" text-anchor=\"end\">" +
+				level, beside := y.at(s.Values[last]), 0
+				for _, other := range labelled {
+					if math.Abs(level-other)*plotHeight < limitRow {
+						beside++ // two limits of about the same height: their names stand side by side
+					}
+				}
+				labelled = append(labelled, level)
+				p.put("<text class=\"limit\" x=\"" + percent(x.at(at[last]), 1) + "\" dx=\"" + num(-limitWidth*beside) +
+					"\" y=\"" + percent(1-level, 1) + "\" dy=\"-4\" text-anchor=\"end\">" +
 					text(Shorten(Visible(s.Name), 24)) + "</text>")
 			}
 			continue
@@ -234,9 +249,20 @@ func (p *page) lines(c doc.Chart) {
 			if i < len(s.Labels) {
 				label = p.xText(c, s.Labels[i])
 			}
+			radius, more := markup("4"), ""
+			if s.Share > 0 {
+				radius = short(3 + 15*math.Sqrt(min(s.Share, 1)))
+			}
+			if s.Note != "" {
+				more = "; " + strings.TrimPrefix(s.Note, ", ")
+			}
+			class := of(k, s.Name)
+			if own, ok := fixed[s.Category]; ok && log {
+				class = own + " box"
+			}
 			p.put("<circle" + mark(n, i) + " cx=\"" + percent(x.at(at[i]), 1) + "\" cy=\"" + percent(1-y.at(v), 1) +
-				"\" r=\"4\" class=\"" + of(k, s.Name) + "\">" +
-				tip(Shorten(Visible(s.Name), 200)+": "+label+", "+unit.Format(v, c.Unit)) + "</circle>")
+				"\" r=\"" + radius + "\" class=\"" + class + "\">" +
+				tip(Shorten(Visible(s.Name), 200)+": "+label+", "+unit.Format(v, c.Unit)+more) + "</circle>")
 			if log {
 				p.put("<text x=\"" + percent(x.at(at[i]), 1) + "\" y=\"" + percent(1-y.at(v), 1) +
 					"\" dx=\"7\" dy=\"12\">" + num(k+1) + "</text>")
@@ -312,8 +338,8 @@ func (p *page) histogram(c doc.Chart) {
 				continue
 			}
 			h := y.at(v / max(sums[k], 1))
-			p.put("<rect" + mark(k, i) + " x=\"" + percent(float64(i), float64(bins)) + "\" y=\"" + percent(1-h, 1) + "\" width=\"" +
-				percent(0.94, float64(bins)) + "\" height=\"" + percent(h, 1) + "\" class=\"" + colour(k) + " over\">" +
+			p.put("<rect" + mark(k, i) + " x=\"" + percent(float64(i), float64(bins)) + "\" y=\"" + percent(1-h, 1) +
+				"\" width=\"" + percent(0.94, float64(bins)) + "\" height=\"" + percent(h, 1) + "\" class=\"" + colour(k) + " over\">" +
 				tip(Visible(s.Name)+", from "+p.xText(c, s.Labels[i])+": "+unit.Format(v, c.Unit)) + "</rect>")
 		}
 	}

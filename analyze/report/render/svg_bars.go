@@ -137,8 +137,8 @@ func (p *page) stacked(c doc.Chart) {
 	p.legend(parts, partColour)
 }
 
-// waterfall leads from the first value to the last by the changes between them. The band, where the chart has one, is in
-// sight as a whole: a change that is small beside it looks small.
+// waterfall leads from the first value to the last by the changes between them. The band, where the chart has one, is
+// in sight as a whole: a change that is small beside it looks small.
 func (p *page) waterfall(c doc.Chart) {
 	s := c.Series[0]
 	n := len(s.Values)
@@ -286,12 +286,13 @@ func deltaClass(s doc.Series, i int) markup {
 	return "bad"
 }
 
-// forestBend is the change up to which the axis of a forest plot is about even; beyond, it is about logarithmic, so that
-// a change of 2 % and one of 200 % are both in sight.
+// forestBend is the change up to which the axis of a forest plot is about even; beyond, it is about logarithmic, so
+// that a change of 2 % and one of 200 % are both in sight.
 const forestBend = 0.05
 
 // forest draws changes as points on one axis of relative change, each with its interval, the noise floor around no
-// change, and the limit of its rule. Series are told by their styles: point, low, high, noise and limit; a NaN is unknown.
+// change, and the limit of its rule. Series are told by their styles: point, low, high, noise and limit; a NaN is
+// unknown.
 func (p *page) forest(c doc.Chart) {
 	of := map[string]*doc.Series{}
 	most := 0.1

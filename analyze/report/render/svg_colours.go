@@ -19,8 +19,8 @@ var fixed = map[string]markup{
 	"prepare": "k-prepare", "reduce": "k-reduce", "elementwise": "k-elementwise", "triton": "k-triton",
 }
 
-// Colour is the class of the style sheet for a category, a class of time or a cause of idle time, and whether the name is
-// one of those.
+// Colour is the class of the style sheet for a category, a class of time or a cause of idle time, and whether the
+// name is one of those.
 func Colour(name string) (class string, ok bool) {
 	m, ok := fixed[name]
 	return string(m), ok

@@ -14,8 +14,8 @@ const dotsEdge = 0.01
 // dotsHeight is the height of a row of dots, in pixels.
 const dotsHeight = 56
 
-// dots draws a row for each series and in it a dot for each value, at its place from left to right. From top to bottom they
-// stand in their order, so that a drift is a slope. A line marks the median.
+// dots draws a row for each series and in it a dot for each value, at its place from left to right. From top to
+// bottom they stand in their order, so that a drift is a slope. A line marks the median.
 func (p *page) dots(c doc.Chart) {
 	var all []float64
 	for _, s := range c.Series {
@@ -51,7 +51,8 @@ func (p *page) dots(c doc.Chart) {
 	texts := tickTexts(c.Unit, ticks)
 	p.put("<div class=\"bar\" aria-hidden=\"true\"><span></span><svg width=\"100%\" height=\"16\">")
 	for i, v := range ticks {
-		p.put("<text x=\"" + percent(x.at(v), 1) + "\" y=\"12\" text-anchor=\"" + anchorAt(x.at(v)) + "\">" + text(texts[i]) + "</text>")
+		p.put("<text x=\"" + percent(x.at(v), 1) + "\" y=\"12\" text-anchor=\"" + anchorAt(x.at(v)) + "\">" +
+			text(texts[i]) + "</text>")
 	}
 	words := "A dot is one unit; from top to bottom in the order in which they ran. The line is the median."
 	if x.low > 0 {

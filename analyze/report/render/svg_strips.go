@@ -127,7 +127,8 @@ func (p *page) heat(c doc.Chart) {
 		"\" preserveAspectRatio=\"none\" " +
 		"role=\"img\" aria-label=\"" +
 		text(c.Title+": "+strconv.Itoa(len(c.Series))+" rows of "+strconv.Itoa(columns)+", up to "+unit.Format(most,
-			c.Unit)) + "\"><rect width=\"1000\" height=\"" + height + "\" class=\"track\"/><g class=\"c1\" data-heat=\"" + num(columns) + "\">")
+			c.Unit)) + "\"><rect width=\"1000\" height=\"" + height + "\" class=\"track\"/><g class=\"c1\" data-heat=\"" +
+		num(columns) + "\">")
 	w := svgScale / float64(max(columns, 1))
 	for i, s := range c.Series {
 		for k, v := range s.Values {

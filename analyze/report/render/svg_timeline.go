@@ -18,7 +18,7 @@ const (
 	laneHead  = 16
 	joinRow   = 30
 	labelRow  = 14
-	mostMarks = 350
+	mostMarks = 160
 	leastMark = 0.0005 // of the axis
 	namedMark = 0.07   // of the axis, from which a mark bears its name
 	edgedMark = 0.005  // likewise, an edge
@@ -51,6 +51,7 @@ func (p *page) timeline(t doc.Timeline) {
 		p.lane(&t, &t.Lanes[i], tops[i], least)
 	}
 	p.put("</svg></div>\n")
+	p.labelList(&t)
 	p.legend(t.Legend, partColour)
 	if len(t.Note) > 0 {
 		p.put("<p class=\"muted\">")
@@ -180,7 +181,7 @@ func (p *page) mark(t *doc.Timeline, m *doc.Mark, y int, class markup) {
 		class += " edge"
 	}
 	p.put("<rect x=\"" + percent(m.Start, t.Length) + "\" y=\"" + num(y) + "\" width=\"" + percent(m.Length, t.Length) +
-		"\" height=\"" + num(laneRow-2) + "\" class=\"" + class + "\">" + tip(words) + "</rect>")
+		"\" class=\"" + class + "\">" + tip(words) + "</rect>") // as high as the style sheet says
 	if m.Length >= namedMark*t.Length && name != "" {
 		p.put("<svg x=\"" + percent(m.Start, t.Length) + "\" y=\"" + num(y) + "\" width=\"" + percent(m.Length, t.Length) +
 			"\" height=\"" + num(laneRow-2) + "\"><text class=\"in roomy\" x=\"3\" y=\"12\">" + escape(Shorten(name, 36)) +
@@ -205,6 +206,23 @@ func (p *page) labels(t *doc.Timeline, l *doc.Lane, y int) {
 			"<text class=\"label\" x=\"" + at + "\" dx=\"" + map[markup]markup{"start": "4", "end": "-4"}[anchor] + "\" y=\"" +
 			num(line) + "\" text-anchor=\"" + anchor + "\">" + text(m.Label) + "</text>")
 		n++
+	}
+}
+
+// labelList has the labels as a list, for windows too narrow to have them beside their marks.
+func (p *page) labelList(t *doc.Timeline) {
+	var b builder
+	for i := range t.Lanes {
+		n := 0
+		for k := range t.Lanes[i].Marks {
+			if m := &t.Lanes[i].Marks[k]; m.Label != "" && n < maxLabels {
+				b.put("<li>" + text(m.Label) + "</li>")
+				n++
+			}
+		}
+	}
+	if list := b.markup(); list != "" {
+		p.put("<ul class=\"labels\">" + list + "</ul>\n")
 	}
 }
 

@@ -14,11 +14,11 @@ const treemapHeight = 320
 // areas stay true whatever it is.
 const treemapRatio = 2.5
 
-// treemapWidth is what a page gives a treemap on a common screen, and letter the mean width of a letter of its labels, both
-// in pixels: a label is shortened to what there is room for.
+// treemapWidth is what a page gives a treemap on a common screen, and letter the mean width of a letter of its
+// labels, both in pixels: a label is shortened to what there is room for.
 const (
 	treemapWidth = 1050
-	letter       = 7.0
+	letter       = 7.8
 )
 
 // box is a part of an area, in shares of its width and height.
@@ -110,8 +110,8 @@ func split(values []float64, at box, draw func(i int, at box)) {
 func (p *page) leaf(l leaf, at box, whole float64, u string) {
 	name := Visible(l.label)
 	p.put("<svg x=\"" + percent(at.x, 1) + "\" y=\"" + percent(at.y, 1) + "\" width=\"" + percent(at.w, 1) +
-		"\" height=\"" + percent(at.h, 1) + "\"><rect" + l.mark + " width=\"100%\" height=\"100%\" class=\"" + l.class + " box\">" +
-		tip(name+" ("+Visible(l.of)+"): "+unit.Format(l.value, u)+", "+unit.Percent(l.value/whole)) + "</rect>")
+		"\" height=\"" + percent(at.h, 1) + "\"><rect" + l.mark + " width=\"100%\" height=\"100%\" class=\"" +
+		l.class + " box\">" + tip(name+" ("+Visible(l.of)+"): "+unit.Format(l.value, u)+", "+unit.Percent(l.value/whole)) + "</rect>")
 	if high := at.h * treemapHeight; at.w > 0.06 && high > 17 {
 		class := markup("")
 		if at.w < 0.24 {

@@ -40,6 +40,9 @@ func steps(u string) []step {
 	case report.Flop:
 		return []step{{0, "FLOP"}, {3, "kFLOP"}, {6, "MFLOP"}, {9, "GFLOP"}, {12, "TFLOP"}, {15, "PFLOP"},
 			{18, "EFLOP"}}
+	case report.FlopPerSec:
+		return []step{{0, "FLOP/s"}, {3, "kFLOP/s"}, {6, "MFLOP/s"}, {9, "GFLOP/s"}, {12, "TFLOP/s"}, {15, "PFLOP/s"},
+			{18, "EFLOP/s"}}
 	case report.PerSecond:
 		return []step{{0, "/s"}, {9, "G/s"}, {12, "T/s"}, {15, "P/s"}} // counts below, FLOP above
 	case report.Ratio:

@@ -37,8 +37,9 @@ func (x *Parts) Distribution() {
 	if high <= low {
 		return
 	}
-	d := comparison.Distribution{Metric: "unit.time", Captures: x.C.Distribution.Captures, Edges: make([]float64, distributionBins),
-		Base: make([]int64, distributionBins), Head: make([]int64, distributionBins)}
+	d := comparison.Distribution{Metric: "unit.time", Captures: x.C.Distribution.Captures,
+		Edges: make([]float64, distributionBins),
+		Base:  make([]int64, distributionBins), Head: make([]int64, distributionBins)}
 	width := (high - low) / distributionBins
 	for i := range d.Edges {
 		d.Edges[i] = math.Round(low + float64(i)*width)

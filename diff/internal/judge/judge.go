@@ -390,30 +390,31 @@ func bounds(g *comparison.Gate, r *policy.Rule, s *subject) {
 // since holds the change since an anchor against its budget: what was spent before times what this change adds. A change
 // that adds nothing fails no budget that others used up.
 func since(g *comparison.Gate, r *policy.Rule, s *subject) {
+	spent, asked := r.SpentOn(s.row.Labels)
 	switch {
-	case r.Spent == nil:
+	case !asked:
 		g.Open(comparison.NoBaseline, "the budget counts since "+r.Since+", and no history says what was spent: name it with --history")
 		return
-	case r.Spent.Ratio <= 0:
-		g.Open(comparison.NoBaseline, "the budget counts since "+r.Since+": "+r.Spent.Why)
+	case spent.Ratio <= 0:
+		g.Open(comparison.NoBaseline, "the budget counts since "+r.Since+": "+spent.Why)
 		return
 	case g.Ratio == nil:
 		g.Open(comparison.NoBaseline, "the budget counts since "+r.Since+", and there is no base that this change is compared with")
 		return
 	}
 	own := *g.Ratio
-	total := r.Spent.Ratio * own
+	total := spent.Ratio * own
 	worse := func(ratio float64) float64 { return ratio - 1 }
 	if s.higher {
 		worse = func(ratio float64) float64 { return 1 - ratio }
 	}
 	g.Ratio = &total
-	text := fmt.Sprintf("%s since %s: %s before this change, %s by it", unit.Change(total-1), r.Since, unit.Change(r.Spent.Ratio-1), unit.Change(own-1))
-	if len(r.Spent.By) > 0 {
-		text += "; before: " + strings.Join(r.Spent.By, ", ")
+	text := fmt.Sprintf("%s since %s: %s before this change, %s by it", unit.Change(total-1), r.Since, unit.Change(spent.Ratio-1), unit.Change(own-1))
+	if len(spent.By) > 0 {
+		text += "; before: " + strings.Join(spent.By, ", ")
 	}
-	if r.Spent.SE > 0 {
-		text += "; what was before is known to ±" + unit.Percent(1.96*r.Spent.SE)
+	if spent.SE > 0 {
+		text += "; what was before is known to ±" + unit.Percent(1.96*spent.SE)
 	}
 	switch {
 	case worse(total) <= *r.Max:

@@ -67,6 +67,13 @@ func (x *Sides) Residue() {
 		}
 		return cmp.Or(strings.Join(kinds, ", "), "none")
 	})
+	add("maps", true, func(c *side.Capture) string {
+		var list []string
+		for _, m := range c.Report.Trace.Maps {
+			list = append(list, m.Kind+" map "+m.Name+" "+m.Hash)
+		}
+		return cmp.Or(strings.Join(list, ", "), "none")
+	})
 	add("tool_version", false, func(c *side.Capture) string { return c.Report.Tool.Version })
 }
 

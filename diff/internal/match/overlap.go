@@ -200,7 +200,7 @@ func (x *Sides) Work() {
 		x.Refuse(
 			comparison.DifferentWork,
 			fmt.Sprintf(
-				"different work: %.0f %% of a unit's compute time is in kernels that both sides run equally often, by family or category, %.0f %% are needed; base runs %.4g kernels a unit (%s), head %.4g (%s)",
+				"different work: only %.0f %% of a unit's compute time is in kernels common to both sides, by family or category (%.0f %% needed); base runs %.4g kernels a unit (%s), head %.4g (%s)",
 				100*least,
 				100*OverlapNeeded,
 				total(b.Work),

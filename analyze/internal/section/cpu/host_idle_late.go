@@ -174,19 +174,13 @@ func (x *late) countThreads(in *kit.Input) {
 
 // observers are rows by thread, and switches by CPU, that all devices look at.
 type observers struct {
-	ranges, samples, switches attrib.Rows // by thread
-	byCPU                     attrib.Rows
+	samples, switches attrib.Rows // by thread
+	byCPU             attrib.Rows
 }
 
 func newObservers(in *kit.Input) *observers {
 	t, x := in.Trace, &observers{}
 	n, memory := len(t.Threads), t.Memory()
-	x.ranges = attrib.NewRows(memory, n, t.Ranges.Len(), func(i int) int32 {
-		if th := t.Ranges.Thread(i); in.Threads.Calls(th) {
-			return th
-		}
-		return trace.None
-	})
 	of := func(o *trace.Observed) attrib.Rows {
 		threads := in.Threads.Subjects(o)
 		return attrib.NewRows(memory, n, o.Len(), func(i int) int32 { return threads[o.Subject(i)] })
@@ -202,7 +196,7 @@ func newObservers(in *kit.Input) *observers {
 }
 
 func (x *observers) free(t *trace.Trace) {
-	for _, r := range []*attrib.Rows{&x.ranges, &x.samples, &x.switches, &x.byCPU} {
+	for _, r := range []*attrib.Rows{&x.samples, &x.switches, &x.byCPU} {
 		r.Free(t.Memory())
 	}
 }
@@ -212,7 +206,7 @@ func (x *deviceLate) look(in *kit.Input, d *attrib.Device, seen *observers) {
 	t := in.Trace
 	x.calls, x.stacks, x.instead = map[kit.LateCall]*lateCall{}, map[int64]stackTime{}, map[int64]int64{}
 	x.ranges = make([]int64, len(t.Ranges.Names)+1)
-	ranges, samples := map[int32]*rangeWalk{}, map[int32][]int32{}
+	ranges, samples := &rangeWalk{r: &t.Ranges, open: make([][]openRange, len(t.Threads))}, map[int32][]int32{}
 	cpus := newCPUWalk(&t.Sched, seen)
 	last := map[kit.LateCall]int32{}
 	piece := func(p *attrib.HostPiece) {
@@ -242,13 +236,11 @@ func (x *deviceLate) look(in *kit.Input, d *attrib.Device, seen *observers) {
 		}
 	}
 	whole := func(thread int32, i interval.Interval) {
-		w := ranges[thread]
-		if w == nil {
-			w = &rangeWalk{r: &t.Ranges, rows: seen.ranges.Of(thread)}
-			ranges[thread], samples[thread] = w, seen.samples.Of(thread)
+		ranges.add(thread, i, x.ranges)
+		rows, ok := samples[thread]
+		if !ok {
+			rows = seen.samples.Of(thread)
 		}
-		w.add(i, x.ranges)
-		rows := samples[thread]
 		for len(rows) > 0 && t.Samples.Start(int(rows[0])) < i.Start {
 			rows = rows[1:]
 		}
@@ -269,11 +261,11 @@ func (x *deviceLate) look(in *kit.Input, d *attrib.Device, seen *observers) {
 	x.ranges[len(t.Ranges.Names)] -= split // of calls without a thread: in no range
 }
 
-// rangeWalk splits stretches of a thread's time, which ascend, by the innermost range open on it.
+// rangeWalk splits stretches of threads' time, which ascend, by the innermost range open on the thread.
 type rangeWalk struct {
 	r    *trace.Ranges
-	rows []int32 // still to come
-	open []openRange
+	next int           // range still to come
+	open [][]openRange // by thread
 }
 
 type openRange struct {
@@ -282,35 +274,48 @@ type openRange struct {
 }
 
 // add adds the time of a stretch by name; that outside of any range to the last.
-func (w *rangeWalk) add(i interval.Interval, times []int64) {
+func (w *rangeWalk) add(thread int32, i interval.Interval, times []int64) {
 	for at := i.Start; at < i.End; {
-		for len(w.rows) > 0 && w.r.Start(int(w.rows[0])) <= at {
-			w.push(int(w.rows[0]))
-			w.rows = w.rows[1:]
+		for w.next < w.r.Len() && w.r.Start(w.next) <= at {
+			w.push(w.next)
+			w.next++
 		}
-		for len(w.open) > 0 && w.open[len(w.open)-1].end <= at {
-			w.open = w.open[:len(w.open)-1]
-		}
+		open := w.ended(thread, at)
 		until, name := i.End, len(times)-1
-		if len(w.open) > 0 {
-			top := &w.open[len(w.open)-1]
+		if len(open) > 0 {
+			top := &open[len(open)-1]
 			until, name = min(until, top.end), int(top.name)
 		}
-		if len(w.rows) > 0 {
-			until = min(until, w.r.Start(int(w.rows[0])))
+		if w.next < w.r.Len() {
+			until = min(until, w.r.Start(w.next))
 		}
 		times[name] += until - at
 		at = until
 	}
 }
 
+// ended takes the innermost ranges that have ended off a thread.
+func (w *rangeWalk) ended(thread int32, at int64) []openRange {
+	open := w.open[thread]
+	for len(open) > 0 && open[len(open)-1].end <= at {
+		open = open[:len(open)-1]
+	}
+	w.open[thread] = open
+	return open
+}
+
 // push opens a range. Of ranges that start together the longer one is the outer one.
 func (w *rangeWalk) push(row int) {
-	o := openRange{w.r.Start(row), w.r.End(row), w.r.Name(row)}
-	w.open = append(w.open, o)
-	for i := len(w.open) - 1; i > 0 && w.open[i-1].start == o.start && w.open[i-1].end < o.end; i-- {
-		w.open[i-1], w.open[i] = w.open[i], w.open[i-1]
+	thread := w.r.Thread(row)
+	if thread == trace.None {
+		return
 	}
+	o := openRange{w.r.Start(row), w.r.End(row), w.r.Name(row)}
+	open := append(w.ended(thread, o.start), o)
+	for i := len(open) - 1; i > 0 && open[i-1].start == o.start && open[i-1].end < o.end; i-- {
+		open[i-1], open[i] = open[i], open[i-1]
+	}
+	w.open[thread] = open
 }
 
 // cpuWalk says who is on the CPU that a thread left.

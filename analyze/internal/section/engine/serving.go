@@ -148,7 +148,7 @@ func (r *servingRun) choose() {
 		}
 		r.out.Status(report.Partial, "no line of statistics is steady: numbers are over the lines with any work, start-up included")
 	case n < fewSteady:
-		r.out.Warn("few_steady", "Few lines of statistics are steady ("+strconv.Itoa(n)+"): their spread says little. Log a longer time under load.")
+		r.out.Warn("few_steady", "Few lines of statistics are steady ("+strconv.Itoa(n)+"): too few to judge variation. Log a longer time under load.")
 	}
 }
 

@@ -48,7 +48,7 @@ var Quality = kit.Section{
 		{
 			ID: "quality.profiler_overhead_ratio", Unit: report.Ratio, Better: report.Lower, Assume: report.Noisy,
 			Scale:   report.Level,
-			Meaning: "share of the window in which the profiler worked on itself in some thread",
+			Meaning: "share of the window that the profiler's own overhead covers in some thread",
 		},
 		{
 			ID: "quality.longest_gap", Unit: report.Nanoseconds, Better: report.Lower, Assume: report.Noisy,

@@ -190,7 +190,7 @@ func (c *checks) overhead() {
 		return
 	}
 	c.that(*ratio >= overheadWarn, check, timed(total, ratio), "profiler_overhead",
-		"The profiler worked on itself during "+formatRatio(*ratio)+" of the window: durations of API calls and idle time around it are not the program's own. Trace less (--trace=cuda,nvtx), or capture a shorter time.")
+		"Profiler overhead covers "+formatRatio(*ratio)+" of the window: durations of API calls and idle time around it are not the program's own. Trace less (--trace=cuda,nvtx), or capture a shorter time.")
 }
 
 // unknowns counts kernels that lack what the sections group by.

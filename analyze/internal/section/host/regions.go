@@ -152,7 +152,9 @@ type regionLeaf struct {
 }
 
 // regionTree gathers the kernels of the window by region, the regions with most GPU time first; leaves are by node.
-func regionTree(in *kit.Input, names *rangeNames) (tree []regionNode, self []int64, leaves [][]regionLeaf, list []region) {
+func regionTree(in *kit.Input, names *rangeNames) (
+	tree []regionNode, self []int64, leaves [][]regionLeaf, list []region,
+) {
 	paths := regionPaths{in: in, names: names, index: kit.NewNumbering[[2]int32](),
 		known: make([]int32, in.Contexts.Nodes())}
 	cells := kit.NewCombos(in.Contexts.Nodes(), len(in.Trace.Kernels.Names)+1) // node, and kernel plus one
@@ -190,8 +192,8 @@ const (
 )
 
 // flame draws the stacks of ranges with the GPU time launched inside them: a box is as wide as its range and all that
-// is inside it, stands on the one around it, and what no box above it covers is its own. The kernels that a range launches
-// itself are boxes too, behind the ranges inside it.
+// is inside it, stands on the one around it, and what no box above it covers is its own. The kernels that a range
+// launches itself are boxes too, behind the ranges inside it.
 func flame(in *kit.Input, tree []regionNode, self []int64, leaves [][]regionLeaf, names *rangeNames) report.Chart {
 	total := slices.Clone(self)
 	for n := len(tree) - 1; n >= 0; n-- { // a parent stands before its children

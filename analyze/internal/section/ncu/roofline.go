@@ -219,7 +219,7 @@ func (p *rooflinePoints) chart(roofs []ncu.Roof, out *kit.Output) {
 		return
 	}
 	c := report.Chart{ID: "roofline", Title: "Roofline: operations per second over operations per byte",
-		Kind: "scatter", Unit: report.Flop, XUnit: report.Count, XTitle: "Operations per byte of device memory"}
+		Kind: "scatter", Unit: report.FlopPerSec, XUnit: report.Count, XTitle: "Operations per byte of device memory"}
 	low, high := *p.kernels[0].Intensity, *p.kernels[0].Intensity
 	for _, k := range p.kernels {
 		low, high = min(low, *k.Intensity), max(high, *k.Intensity)

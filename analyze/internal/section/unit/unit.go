@@ -280,7 +280,7 @@ func (r *unitRun) note() {
 			"is between markers: in the unit's time, and in none of its counts of kernels.")
 	}
 	if n := len(r.main.units); n < fewUnits {
-		r.out.Warn("few_units", "Only "+strconv.Itoa(n)+" complete units of work were kept: their spread says little. Capture more steps.")
+		r.out.Warn("few_units", "Only "+strconv.Itoa(n)+" complete units of work were kept: too few to judge variation. Capture more steps.")
 	}
 }
 

@@ -104,7 +104,7 @@
       t.count = make("output", "");
       tools.prepend(filter, t.count);
     }
-    const few = /^p(\d)$/.exec(table.className);
+    const few = /^p(\d)/.exec(table.className);
     if (few) {
       const n = table.tHead.rows[0].cells.length - few[1];
       table.classList.add("few");

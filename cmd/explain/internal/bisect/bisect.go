@@ -28,9 +28,9 @@ type Search struct {
 
 // What is believed beforehand.
 const (
-	priorNone  = 0.05 // that nothing changed
-	priorSize  = 25   // variance of the change, in squares of the noise: about five times it
-	priorCount = 4    // captures that the noise known beforehand is worth
+	priorNone  = 0.2 // that nothing changed
+	priorSize  = 25  // variance of the change, in squares of the noise: about five times it
+	priorCount = 4   // captures that the noise known beforehand is worth
 )
 
 // New begins a search among n commits behind the good one, the bad one the last of them.
@@ -131,7 +131,7 @@ func (s *Search) Next() int {
 		return s.n
 	}
 	culprit, none := s.Posterior()
-	if none > 0.5 { // is there a change at all?
+	if none > 0.3 { // is there a change at all?
 		return []int{0, s.n}[len(s.y)%2]
 	}
 	best, off, sum := 0, math.Inf(1), 0.0

@@ -91,7 +91,7 @@ func TestSkipsAreOneAnswer(t *testing.T) {
 
 // TestPosteriorByHand: two commits behind the good one, captures 1 of commit 0 and e^0.1 of commit 2. Both are as likely,
 // since no capture lies between them: z = 1/2, p = 0.05, S = 0.005; likelihood (1+12.5)^-½ (0.0004 + 0.005 - 25·0.0025/13.5)^-2.5.
-// No change: (0.0054)^-2.5. In numbers: 0.272166·(0.00077037)^-2.5 = 0.272166·60705800 = 16522100 and 466,700 about.
+// No change: (0.0054)^-2.5, with a fifth of the belief beforehand.
 func TestPosteriorByHand(t *testing.T) {
 	s, err := New(2, Options{})
 	if err != nil {
@@ -106,8 +106,8 @@ func TestPosteriorByHand(t *testing.T) {
 		}
 	}
 	culprit, no := s.Posterior()
-	change := 0.95 / 2 * math.Pow(13.5, -0.5) * math.Pow(0.0054-0.0625/13.5, -2.5)
-	same := 0.05 * math.Pow(0.0054, -2.5)
+	change := 0.8 / 2 * math.Pow(13.5, -0.5) * math.Pow(0.0054-0.0625/13.5, -2.5)
+	same := 0.2 * math.Pow(0.0054, -2.5)
 	want := change / (2*change + same)
 	if math.Abs(culprit[1]-want) > 1e-9 || math.Abs(culprit[2]-want) > 1e-9 || math.Abs(no-same/(2*change+same)) > 1e-9 {
 		t.Errorf("%v %v, want %v", culprit, no, want)

@@ -16,19 +16,24 @@ import (
 
 // groups are the flags of all commands, in the order in which help lists them. One flag means one thing everywhere.
 var groups = []struct{ title, flags string }{
-	{"Sides", "base head baseline-artifact baseline-branch baseline-file base-commit artifact comparison expect merge"},
+	{"Sides", "base head baseline-artifact baseline-branch baseline-file base-commit artifact comparison expect merge " +
+		"rank role index of good bad name resume"},
 	{"Evidence", "ncu server-log prometheus evidence on"},
 	{"What is analysed", "unit window from to steady phase batch phase-map kernel-map min-share names no-nvtx-kernel-map " +
 		"no-kernel-percentiles nvtx-coverage-warn-threshold"},
-	{"Rules", "fail-on policy preset noise threshold policy-ref exit-on override-label max-failures fail-on-errors"},
+	{"Rules", "fail-on policy preset noise threshold tolerance policy-ref exit-on override-label max-failures " +
+		"fail-on-errors"},
+	{"What would change", "speedup remove overlap host-free no-sync graph"},
 	{"GitHub", "comment comment-key pull-request status allow-unsafe"},
 	{"Server", "url engine model dtype port health-timeout api-key-env cacert insecure"},
 	{"Requests", "load-mode dataset prompt-tokens output-tokens temperature seed num-requests duration rate concurrency " +
 		"warmup-requests timeout chat stream slo-ttft slo-tpot slo-e2e"},
 	{"Recording", "mode delay nvtx ready ready-timeout warmup client trace graph-trace cuda-memory repeat pair overhead " +
-		"with-ncu ncu-kernels ncu-set nvtx-include profiler-path no-profiler nsys grace"},
-	{"History", "store repository branch commit time workload tag ref ref-report limit before keep reason expires"},
-	{"Output", "out format top all-rows open force dry-run no-report print-schema"},
+		"host gpu-metrics until-decided budget cooldown max-captures with-ncu ncu-kernels ncu-set " +
+		"nvtx-include profiler-path no-profiler nsys grace"},
+	{"History", "store history history-branch history-repository repository branch commit time workload tag ref " +
+		"ref-report limit before keep reason expires metric least checkout codeowners"},
+	{"Output", "out format top top-kernels all-rows open perfetto force dry-run no-report print-schema"},
 	{"Everywhere", "max-memory color quiet verbose version help"},
 }
 

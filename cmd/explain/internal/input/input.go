@@ -213,3 +213,29 @@ func apart(path string, others []string) string {
 	}
 	return strings.TrimPrefix(strings.Join(parts, "/"), "/")
 }
+
+// CapturedTrace is the trace that explain capture writes into its folder.
+const CapturedTrace = "trace.sqlite"
+
+// Schema is the schema that a JSON file states, with the file's content; empty of anything else.
+func Schema(path string) (schema string, content []byte) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", nil
+	}
+	head := make([]byte, 64)
+	n, _ := f.Read(head)
+	f.Close()
+	if !bytes.HasPrefix(bytes.TrimLeft(bytes.TrimPrefix(head[:n], []byte("\xef\xbb\xbf")), " \t\r\n"), []byte("{")) {
+		return "", nil
+	}
+	content, err = ReadText(path)
+	if err != nil {
+		return "", nil
+	}
+	var top struct{ Schema string }
+	if json.Unmarshal(content, &top) != nil {
+		return "", nil
+	}
+	return top.Schema, content
+}

@@ -115,10 +115,15 @@ func Ours(path string) bool {
 	return regexp.MustCompile(`^\s*\{\s*"schema":\s*"explain\.`).Match(head[:n])
 }
 
+// fileNames are the ends of names that people mean a file by.
+var fileNames = []string{".html", ".md", ".json", ".csv", ".txt", ".xml"}
+
 // Check finds out before the work whether the folder can be written.
 func Check(dir string) error {
 	info, err := os.Stat(dir)
 	switch {
+	case errors.Is(err, os.ErrNotExist) && slices.Contains(fileNames, filepath.Ext(dir)):
+		return usage.Errorf("--out names a folder, and %s is called like a file: name a folder, or --format FORMAT > %s", dir, dir)
 	case errors.Is(err, os.ErrNotExist):
 		return nil
 	case err != nil:

@@ -1,0 +1,45 @@
+package present
+
+import (
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/doc"
+	"github.com/nsys-llm/explain/analyze/report/unit"
+)
+
+// underRoof tells the points of a roofline apart: an area as large as the time of the kernel, the colour of what
+// limits it, and in words how near it is to its roof. The tables know a kernel by its displayed name.
+func (v *View) underRoof(c *doc.Chart) {
+	t := v.Table("roofline", "roofline")
+	times, rows, all := map[string]float64{}, map[string]int{}, 0.0
+	for i := range Entries(t) {
+		if name, ok := CellOf(t, i, "short").Str(); ok {
+			rows[name] = i
+		}
+	}
+	measured := v.Table("ncu", "ncu_kernels")
+	for i := range Entries(measured) {
+		name, ok := CellOf(measured, i, "short").Str()
+		if ns, known := CellOf(measured, i, "total").Num(); ok && known {
+			times[name] = ns
+			all += ns
+		}
+	}
+	for i := range c.Series {
+		s := &c.Series[i]
+		row, ok := rows[s.Name]
+		if !ok || s.Style != "points" {
+			continue
+		}
+		if ns := times[s.Name]; ns > 0 {
+			s.Share = ns / all
+			s.Note = unit.Format(ns, report.Nanoseconds) + " measured"
+		}
+		if ratio, ok := CellOf(t, row, "ratio").Num(); ok {
+			s.Note += ", " + unit.Percent(ratio) + " of its roof"
+		}
+		if roof, ok := CellOf(t, row, "roof").Str(); ok {
+			s.Category = roof
+			s.Note += ", limited by " + roof
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/cmd/explain/internal/input"
+)
+
+func newDemo(e *env) *cobra.Command {
+	var out string
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Show a regression: two captures, their comparison, its page and its comment",
+		Long: `demo writes two small synthetic captures of a server, before and after a change that made its decode
+step 12 % slower, and shows what explain makes of them:
+
+  base.sqlite, head.sqlite   the captures
+  comparison/                what "explain diff --out" writes: diff.html is the page
+  gate/                      what "explain gate --out" writes: comment.md is the comment on a pull request
+
+It exits with 0, though the comparison fails.`,
+		Example: "  explain demo\n  explain demo --out /tmp/demo",
+		Args:    noArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return demo(cmd.Context(), e, out) },
+	}
+	cmd.Flags().StringVarP(&out, "out", "o", "demo", "write into this `DIR`")
+	_ = cmd.MarkFlagDirname("out")
+	return cmd
+}
+
+func demo(ctx context.Context, e *env, dir string) error {
+	if dir == "" {
+		return usagef("--out is empty; name a folder")
+	}
+	page, gate := filepath.Join(dir, "comparison"), filepath.Join(dir, "gate")
+	if there, err := os.ReadDir(dir); err == nil && len(there) > 0 && !input.Exists(filepath.Join(page, "comparison.json")) {
+		return usagef("%s is there, and explain demo did not write it: name another folder with --out", dir)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	base, head := filepath.Join(dir, "base.sqlite"), filepath.Join(dir, "head.sqlite")
+	for path, build := range map[string]func(...tracetest.Option) *tracetest.Builder{base: tracetest.Base, head: tracetest.Head} {
+		if err := build().Write(path); err != nil {
+			return err
+		}
+	}
+	alone := *e // outside of GitHub, whatever the machine is: nothing is posted
+	alone.Getenv = func(name string) string {
+		if strings.HasPrefix(name, "GITHUB_") {
+			return ""
+		}
+		return e.Getenv(name)
+	}
+	show := []string{"diff", base, head, "--out", page}
+	fmt.Fprintf(e.Out, "$ explain %s\n", clean(strings.Join(show, " ")))
+	if code := run(ctx, show, &alone); code != exitFail {
+		return fmt.Errorf("the demo was to fail with exit code 1, and ended with %d", code)
+	}
+	alone.Out = io.Discard
+	if code := run(ctx, []string{"gate", "--base", base, "--head", head, "--out", gate}, &alone); code != exitFail {
+		return fmt.Errorf("the gate of the demo was to fail with exit code 1, and ended with %d", code)
+	}
+	_, err := fmt.Fprintf(e.Out, "\nThe page:     %s\nThe comment:  %s\nThe head:     explain %s\n", clean(filepath.Join(page, "diff.html")),
+		clean(filepath.Join(gate, "comment.md")), clean(head))
+	return err
+}

@@ -1,0 +1,76 @@
+package input
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
+)
+
+// AsTyped names a file in an error as the user did: of two captures called trace.sqlite, the folder says which.
+func AsTyped(err error, path string) error {
+	var wrong *analyze.InputError
+	if errors.As(err, &wrong) && wrong.File == filepath.Base(path) {
+		wrong.File = path
+	}
+	return err
+}
+
+// Plain is the text of an error in the words of people where a file is not there, or is none.
+func Plain(err error) string {
+	text := err.Error()
+	var at *fs.PathError
+	if !errors.As(err, &at) {
+		return text
+	}
+	said := ""
+	switch {
+	case errors.Is(at.Err, fs.ErrNotExist):
+		said = at.Path + ": does not exist; check the path"
+	case errors.Is(at.Err, fs.ErrPermission):
+		said = at.Path + ": you may not read or write it; check its permissions"
+	case errors.Is(at.Err, syscall.EISDIR):
+		said = at.Path + ": is a folder; name a file"
+	default:
+		return text
+	}
+	return strings.Replace(text, at.Error(), said, 1)
+}
+
+// Spool makes a file of what comes in for the argument -, since a capture is read from more than one place, and puts its
+// name into the arguments. The file is called stdin, and remove takes it away.
+func Spool(in io.Reader, args []string) (remove func(), err error) {
+	at := slices.Index(args, "-")
+	switch {
+	case at < 0:
+		return func() {}, nil
+	case slices.Contains(args[at+1:], "-"):
+		return func() {}, usage.Errorf("- is named twice, and there is one standard input")
+	}
+	dir, err := os.MkdirTemp("", "explain-stdin-")
+	if err != nil {
+		return func() {}, err
+	}
+	remove = func() { os.RemoveAll(dir) }
+	path := filepath.Join(dir, "stdin")
+	f, err := os.Create(path)
+	if err != nil {
+		return remove, err
+	}
+	n, err := io.Copy(f, in)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return remove, err
+	}
+	if n == 0 {
+		return remove, usage.Errorf("- is standard input, and nothing came in")
+	}
+	args[at] = path
+	return remove, nil
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nsys-llm/explain/cmd/explain/internal/help"
+	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
+)
+
+// newMan writes manual pages for those who package explain. Help does not list it.
+func newMan() *cobra.Command {
+	return &cobra.Command{
+		Use:    "man DIR",
+		Short:  "Write a manual page for each command",
+		Hidden: true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("name the folder for the pages: explain man DIR")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return writeManuals(cmd.Root(), args[0]) },
+	}
+}
+
+func writeManuals(cmd *cobra.Command, dir string) error {
+	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-") + ".1"
+	err := whole.File(filepath.Join(dir, name), func(w io.Writer) error { return help.Man(w, cmd, versionText()) })
+	if err != nil {
+		return err
+	}
+	for _, c := range cmd.Commands() {
+		if !c.IsAvailableCommand() {
+			continue
+		}
+		if err := writeManuals(c, dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}

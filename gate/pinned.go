@@ -1,0 +1,181 @@
+package gate
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/nsys-llm/explain/analyze/limit"
+	"github.com/nsys-llm/explain/gate/gitfile"
+)
+
+// What decides about a change (policy, noise floors, checked-in baseline, maps of phases and kernels) is read as it
+// is at the base of the change, or the run is not a pass.
+
+// Pins reads the files that decide, and notes them for the comment.
+type Pins struct {
+	Session *Session // nil outside of GitHub Actions
+	Ref     string   // where to read: a ref, HeadRef, or empty for the base of the change
+	read    []*Pinned
+}
+
+// Pinned is a file that decides.
+type Pinned struct {
+	What, Name string // "policy", ".github/explain.yml"
+	Ref        string // that it was read at; empty: no change is judged, and what lies here decides
+	Data       []byte // nil: the base has no such file
+	changed    bool   // here it is another one
+}
+
+// There reports whether the base has the file.
+func (p *Pinned) There() bool { return p.Data != nil }
+
+// UnreadError says that a file that decides could not be read at the base: nothing is judged.
+type UnreadError struct{ error }
+
+func (e UnreadError) Unwrap() error { return e.error }
+
+// ErrNowhere says that a file that decides is neither at the base nor here.
+var ErrNowhere = errors.New("no such file")
+
+// HeadRef reads what decides as it is here.
+const HeadRef = "head"
+
+// maxPinned bounds a file that decides, in bytes: a checked-in baseline is the largest.
+const maxPinned = 32 << 20
+
+// at is where what decides is read: Ref, else the base of the change. Here is true where that is what lies here.
+func (l *Pins) at() (ref string, here bool, err error) {
+	change := false
+	if ref = l.Ref; ref == "" && l.Session != nil {
+		ref, change = l.Session.Base()
+	}
+	if change && ref == "" {
+		return "", false, UnreadError{fmt.Errorf(
+			"GitHub does not say what the base of the change is, and by the change's own files nothing is judged")}
+	}
+	return ref, ref == "" || ref == HeadRef, nil
+}
+
+// Read reads a file that decides. Of a baseline that is not here, where that decides, there is no error either. Errors
+// are [UnreadError], [ErrNowhere], or of reading what lies here.
+func (l *Pins) Read(ctx context.Context, what, path string) (*Pinned, error) {
+	s, p := l.Session, &Pinned{What: what, Name: filepath.ToSlash(path)}
+	ref, here, err := l.at()
+	if err != nil {
+		return nil, err
+	}
+	if here {
+		p.Data, err = readHere(ctx, s, path)
+		if (errors.Is(err, os.ErrNotExist) || errors.Is(err, ErrNotFound)) && what == "baseline" {
+			return p, nil
+		}
+		return p, err
+	}
+	p.Ref = ref
+	if p.Data, err = readAt(ctx, s, path, ref); err != nil && !errors.Is(err, ErrNotFound) {
+		return nil, UnreadError{fmt.Errorf("the %s %s cannot be read at the base %s, and by the change's own nothing is "+
+			"judged: %w", what, p.Name, ShortRef(ref), err)}
+	}
+	now, err := readHere(ctx, s, path)
+	p.changed = err == nil && !bytes.Equal(now, p.Data)
+	if err != nil && !p.There() {
+		return nil, fmt.Errorf("%w: %s is neither at the base %s nor here", ErrNowhere, p.Name, ShortRef(ref))
+	}
+	l.read = append(l.read, p)
+	return p, nil
+}
+
+// File leaves the file as the base has it in a folder, and returns its path; empty where the base has none.
+func (p *Pinned) File(dir string) (string, error) {
+	if !p.There() {
+		return "", nil
+	}
+	path := filepath.Join(dir, strings.ReplaceAll(p.What, " ", "-"), filepath.Base(p.Name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", err
+	}
+	return path, os.WriteFile(path, p.Data, 0o600)
+}
+
+// readAt reads a file at a ref: from GitHub, which knows every commit, or by git, which knows those of the checkout.
+func readAt(ctx context.Context, s *Session, path, ref string) ([]byte, error) {
+	if s != nil {
+		b, err := s.File(ctx, path, ref, maxPinned)
+		if err == nil || errors.Is(err, ErrNotFound) {
+			return b, err
+		}
+		s.Say(path + " could not be read from GitHub, trying git: " + err.Error())
+		if b, err2 := gitfile.Show(ctx, path, ref, maxPinned); err2 == nil || errors.Is(err2, gitfile.ErrNotFound) {
+			return asGitHub(b, err2)
+		}
+		return nil, err
+	}
+	return asGitHub(gitfile.Show(ctx, path, ref, maxPinned))
+}
+
+// asGitHub makes git's way to say that there is no such file GitHub's.
+func asGitHub(b []byte, err error) ([]byte, error) {
+	if errors.Is(err, gitfile.ErrNotFound) {
+		return nil, fmt.Errorf("%w: %w", ErrNotFound, err)
+	}
+	return b, err
+}
+
+// readHere reads a file of what is judged: as git has it at the commit that a pull request's job was started for, since
+// the job may have checked out the base to measure it, else the file that lies here, else, in a job that checks nothing
+// out, as GitHub has it.
+func readHere(ctx context.Context, s *Session, path string) ([]byte, error) {
+	if s != nil && s.Run.Event == "pull_request" && s.Run.SHA != "" {
+		if b, err := gitfile.Show(ctx, path, s.Run.SHA, maxPinned); err == nil {
+			return b, nil
+		}
+	}
+	b, err := limit.Text.ReadFile(path)
+	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
+	if errors.Is(err, os.ErrNotExist) && s != nil && s.HeadSHA() != "" {
+		return s.File(ctx, path, s.HeadSHA(), maxPinned)
+	}
+	return b, err
+}
+
+// Said is the line of a comment that says where what decides was read, and what of it the change has changed; empty
+// where nothing was read at a base.
+func (l *Pins) Said() string {
+	var at, changed, added []string
+	ref := ""
+	for _, p := range l.read {
+		ref = p.Ref
+		switch {
+		case !p.There():
+			added = append(added, p.What)
+			continue
+		case p.changed:
+			changed = append(changed, p.What)
+		}
+		at = append(at, p.What)
+	}
+	var parts []string
+	if len(at) > 0 {
+		parts = append(parts, strings.Join(at, ", ")+": as of "+ShortRef(ref))
+	}
+	if len(changed) > 0 {
+		parts = append(parts, "changed here: "+strings.Join(changed, ", "))
+	}
+	if len(added) > 0 {
+		parts = append(parts, "new here, counts once merged: "+strings.Join(added, ", "))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// ShortRef shortens a commit as GitHub does, and leaves names alone.
+func ShortRef(ref string) string {
+	if len(ref) == 40 && strings.Trim(ref, "0123456789abcdef") == "" {
+		return ref[:7]
+	}
+	return ref
+}
