@@ -84,5 +84,5 @@ func (f *reportFlags) printComparison(e *env, c *comparison.Comparison) error {
 	case "profilemate":
 		return usagef("--format profilemate is of a report, not of a comparison")
 	}
-	return diffrender.WriteText(e.Out, c, e.terminal())
+	return diffrender.WriteText(e.Out, c, e.Terminal())
 }

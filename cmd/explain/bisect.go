@@ -18,6 +18,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/cmd/explain/internal/bisect"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/command"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
 	"github.com/nsys-llm/explain/diff"
@@ -63,7 +64,7 @@ nothing changed.`,
 	fl.StringVar(&f.noise, "noise", "1%", "how much two captures of a commit differ, a `SHARE`, see explain calibrate")
 	fl.IntVar(&f.most, "max-captures", 0, "give up after `N` captures (default: 6 for each halving, 12 at least)")
 	fl.StringVarP(&f.out, "out", "o", "", "keep bisect.json and the reports in this `DIR`")
-	f.analysis.register(cmd)
+	f.analysis.Register(cmd)
 	_ = cmd.MarkFlagDirname("out")
 	_ = cmd.MarkFlagDirname("checkout")
 	return cmd
@@ -122,7 +123,7 @@ func (f *bisectFlags) run(cmd *cobra.Command, e *env, program []string) error {
 
 // begin checks the flags and lists the commits.
 func (f *bisectFlags) begin(cmd *cobra.Command, e *env, program []string) (*bisection, error) {
-	noise, err := parseShare(f.noise)
+	noise, err := command.Share(f.noise)
 	switch {
 	case f.good == "" || f.bad == "":
 		return nil, usagef("name a commit that is fast and one that is slow: --good v1.4.0 --bad main")
@@ -208,7 +209,7 @@ func (b *bisection) rangeText(r bisect.Result) string {
 }
 
 func (b *bisection) say(format string, args ...any) {
-	if !b.analysis.quiet {
+	if !b.analysis.Quiet {
 		fmt.Fprintln(b.env.Err, clean(fmt.Sprintf(format, args...)))
 	}
 }
@@ -239,7 +240,7 @@ func (b *bisection) record(commit string) (*report.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	reports, err := b.analysis.reports(b.cmd.Context(), b.env, in)
+	reports, err := b.analysis.Reports(b.cmd.Context(), b.env, in)
 	if err != nil {
 		return nil, err
 	}
@@ -289,7 +290,7 @@ func (b *bisection) answer() error {
 	switch {
 	case res.None >= 0.5:
 		fmt.Fprintf(&text, "Nothing changed between %s and %s, as far as %s tell\n", history.Short(b.first), history.Short(b.commit(len(b.commits))),
-			counted(b.search.Captures(), "capture"))
+			command.Counted(b.search.Captures(), "capture"))
 	default:
 		for k := res.First; k <= res.Last; k++ {
 			out.Culprits = append(out.Culprits, b.commit(k))
@@ -299,7 +300,7 @@ func (b *bisection) answer() error {
 		if !out.Settled {
 			word = "not settled"
 		}
-		fmt.Fprintf(&text, "%s, with a probability of %s, by %s\n", word, unit.Percent(res.Probability), counted(b.search.Captures(), "capture"))
+		fmt.Fprintf(&text, "%s, with a probability of %s, by %s\n", word, unit.Percent(res.Probability), command.Counted(b.search.Captures(), "capture"))
 		var err error
 		if c, err = b.compare(res); err != nil {
 			return err
@@ -343,7 +344,7 @@ func (b *bisection) compare(res bisect.Result) (*comparison.Comparison, error) {
 
 // keep writes bisect.json and the reports.
 func (b *bisection) keep(out any) error {
-	files := map[string]func(io.Writer) error{"bisect.json": func(w io.Writer) error { return printJSON(w, out) }}
+	files := map[string]func(io.Writer) error{"bisect.json": func(w io.Writer) error { return command.JSON(w, out) }}
 	for i, c := range b.log {
 		if c.report != nil {
 			files[fmt.Sprintf("reports/%02d-%s.json", i+1, history.Short(c.Commit))] = func(w io.Writer) error { return report.Write(w, c.report) }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/command"
 	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
 	"github.com/nsys-llm/explain/cmd/explain/internal/record"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -52,13 +53,13 @@ func (f *captureFlags) register(cmd *cobra.Command, out string) {
 		"wait this `TIME` between asking a process to end, SIGTERM, and SIGKILL")
 	fl.StringVar(&f.Unit, "unit", "",
 		"one step of the work: nvtx:`REGEX`, kernel:REGEX, graph or none (default: found automatically)")
-	fl.StringVar(&f.KernelMap, "kernel-map", "", kernelMapHelp)
+	fl.StringVar(&f.KernelMap, "kernel-map", "", command.KernelMapHelp)
 	fl.BoolVarP(&f.Quiet, "quiet", "q", false, "print nothing but errors")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error what the analysis does")
 	_ = cmd.MarkFlagFilename("kernel-map", "yml", "yaml", "csv")
 	_ = fl.MarkHidden("output-dir")
 	_ = cmd.MarkFlagDirname("out")
-	completeFlag(cmd, "graph-trace", []string{"node", "graph"})
+	command.Complete(cmd, "graph-trace", []string{"node", "graph"})
 }
 
 // runID is what a run is called: by the user, or by the time.
@@ -138,7 +139,7 @@ func (f *captureFlags) session(cmd *cobra.Command, e *env) (*record.Session, err
 	f.GraphsAsked = cmd.Flags().Changed("graph-trace")
 	f.Cooldown = f.until.cooldown
 	f.FailOn, f.Policy, f.Noise = f.rules.failOn, f.rules.policy, f.rules.noise
-	r := &record.Session{Options: f.Options, Began: time.Now(), Stdout: e.Out, Terminal: e.terminal(), Getenv: e.Getenv}
+	r := &record.Session{Options: f.Options, Began: time.Now(), Stdout: e.Out, Terminal: e.Terminal(), Getenv: e.Getenv}
 	r.Say = func(text string) {
 		if !f.Quiet {
 			fmt.Fprintln(e.Err, clean(text))
@@ -151,7 +152,7 @@ func (f *captureFlags) session(cmd *cobra.Command, e *env) (*record.Session, err
 	r.Compare = func(base, head []string) (*comparison.Comparison, error) { return f.compare(cmd, e, base, head) }
 	var err error
 	r.Analysis, err = (&analysisFlags{
-		unit: f.Unit, kernelMap: f.KernelMap, quiet: f.Quiet, verbose: f.verbose,
-	}).options(e, 1)
+		Unit: f.Unit, KernelMap: f.KernelMap, Quiet: f.Quiet, Verbose: f.verbose,
+	}).Options(e, 1)
 	return r, err
 }

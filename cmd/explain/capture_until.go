@@ -11,6 +11,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/cmd/explain/internal/command"
 	"github.com/nsys-llm/explain/cmd/explain/internal/record"
 	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
 	"github.com/nsys-llm/explain/diff/sequential"
@@ -57,7 +58,7 @@ func (f *untilFlags) decide(r *record.Session) (*decider, error) {
 	case f.budget <= 0 || f.cooldown < 0:
 		return nil, usagef("--budget is a time above 0, and --cooldown none below 0")
 	}
-	share, err := parseShare(f.tolerance)
+	share, err := command.Share(f.tolerance)
 	if err != nil {
 		return nil, usagef("--tolerance %s: a share such as 3%%", f.tolerance)
 	}
@@ -105,7 +106,7 @@ func (d *decider) answer() error {
 		answer = d.test.Log[n-1].Answer
 	}
 	err := whole.File(filepath.Join(d.out, decisionsFile), func(w io.Writer) error {
-		return printJSON(w, struct {
+		return command.JSON(w, struct {
 			Schema    string            `json:"schema"`
 			Metric    string            `json:"metric"`
 			Kind      string            `json:"kind"`
@@ -118,7 +119,7 @@ func (d *decider) answer() error {
 	if err != nil {
 		return err
 	}
-	d.say(fmt.Sprintf("After %s: %s; %s has every decision", counted(len(d.test.Log), "pair"), answer, filepath.Join(d.out, decisionsFile)))
+	d.say(fmt.Sprintf("After %s: %s; %s has every decision", command.Counted(len(d.test.Log), "pair"), answer, filepath.Join(d.out, decisionsFile)))
 	switch answer {
 	case sequential.Slower:
 		return exitCode(exitFail)

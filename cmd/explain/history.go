@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/cmd/explain/internal/command"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/gate/history"
 )
@@ -135,7 +136,7 @@ func (f *historyAddFlags) register(cmd *cobra.Command, e *env) {
 	fl.StringArrayVar(&f.tags, "tag", nil, "a `NAME` for the commit, that budgets count from: v1.4.0 (repeatable)")
 	fl.StringVar(&f.ref, "ref", "", "the `SHA` of the reference commit that was captured beside it")
 	fl.StringArrayVar(&f.refReport, "ref-report", nil, "its `FILES` (repeatable, commas, globs)")
-	f.analysis.register(cmd)
+	f.analysis.Register(cmd)
 }
 
 func (f *historyAddFlags) run(cmd *cobra.Command, e *env, args []string) error {
@@ -158,7 +159,7 @@ func (f *historyAddFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	if err != nil {
 		return err
 	}
-	reports, err := f.analysis.reports(cmd.Context(), e, slices.Concat(inputs, refs))
+	reports, err := f.analysis.Reports(cmd.Context(), e, slices.Concat(inputs, refs))
 	if err != nil {
 		return err
 	}
@@ -168,10 +169,10 @@ func (f *historyAddFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	}
 	return f.with(cmd, history.Create, func(s *history.Store) error {
 		added, err := s.Add(cmd.Context(), p, reports[:len(inputs)], pinned, time.Now())
-		if err != nil || f.analysis.quiet {
+		if err != nil || f.analysis.Quiet {
 			return err
 		}
-		text := fmt.Sprintf("%s: %s added", history.Short(p.Commit), counted(added.Runs, "run"))
+		text := fmt.Sprintf("%s: %s added", history.Short(p.Commit), command.Counted(added.Runs, "run"))
 		if added.Known > 0 {
 			text += fmt.Sprintf(", %d known already", added.Known)
 		}
@@ -181,14 +182,6 @@ func (f *historyAddFlags) run(cmd *cobra.Command, e *env, args []string) error {
 		_, err = fmt.Fprintf(e.Out, "%s, to %s\n", text, clean(s.Name()))
 		return err
 	})
-}
-
-// counted is a number with its noun: 1 run, 2 runs.
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // momentFlag reads a moment; empty is the zero value.
@@ -270,7 +263,7 @@ order does not matter, so that copies which grew apart in jobs side by side come
 					if err := errors.Join(err, from.Close()); err != nil {
 						return err
 					}
-					if _, err := fmt.Fprintf(e.Out, "%s: %s added, %d known already\n", clean(from.Name()), counted(merged.Runs, "run"), merged.Known); err != nil {
+					if _, err := fmt.Fprintf(e.Out, "%s: %s added, %d known already\n", clean(from.Name()), command.Counted(merged.Runs, "run"), merged.Known); err != nil {
 						return err
 					}
 				}
@@ -292,7 +285,7 @@ func newHistoryPrune(e *env) *cobra.Command {
 		Long: `prune removes runs from before a day. The newest runs of each series stay, and so do commits with a tag
 and those that are acknowledged.`,
 		Example: `  explain history prune --store history.db --before 2025-12-31 --keep 60`,
-		Args:    noArgs,
+		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			at, err := momentFlag("before", before)
 			switch {
@@ -306,7 +299,7 @@ and those that are acknowledged.`,
 			return f.with(cmd, history.Read, func(s *history.Store) error {
 				n, err := s.Prune(cmd.Context(), at, keep)
 				if err == nil {
-					_, err = fmt.Fprintf(e.Out, "%s removed\n", counted(n, "run"))
+					_, err = fmt.Fprintf(e.Out, "%s removed\n", command.Counted(n, "run"))
 				}
 				return err
 			})

@@ -14,6 +14,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/command"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/gate/gitfile"
 	"github.com/nsys-llm/explain/gate/history"
@@ -42,12 +43,12 @@ func (f *checkFlags) register(e *env, cmd *cobra.Command) {
 
 func (f *checkFlags) options(e *env) (history.CheckOptions, error) {
 	o := history.CheckOptions{Filter: f.filter(), Metrics: f.metrics, Causes: true}
-	least, err := parseShare(f.least)
+	least, err := command.Share(f.least)
 	if err != nil {
 		return o, usagef("--least %s: a share such as 2%%", f.least)
 	}
 	o.Change.Least = least
-	o.Today, err = today(e)
+	o.Today, err = e.Today()
 	return o, err
 }
 
@@ -103,9 +104,9 @@ Exit codes: 0 nothing is open, 1 something is, 2 wrong usage, 3 the store cannot
 nights to find anything.`,
 		Example: `  explain history check --store history.db --branch main --codeowners .github/CODEOWNERS
   explain history check --store history.db --metric unit.gpu_idle.mean --metric serve.ttft.p99`,
-		Args: noArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := wantFormat(format, textOrJSON); err != nil {
+			if err := command.Format(format, textOrJSON); err != nil {
 				return err
 			}
 			return f.with(cmd, history.Read, func(s *history.Store) error {
@@ -114,9 +115,9 @@ nights to find anything.`,
 					return err
 				}
 				if format == "json" {
-					err = printJSON(e.Out, c)
+					err = command.JSON(e.Out, c)
 				} else {
-					err = history.WriteCheck(e.Out, c, render.TerminalOptions{Color: e.colour()})
+					err = history.WriteCheck(e.Out, c, render.TerminalOptions{Color: e.Coloured()})
 				}
 				return errors.Join(err, checkCode(c))
 			})
@@ -124,7 +125,7 @@ nights to find anything.`,
 	}
 	f.register(e, cmd)
 	cmd.Flags().StringVar(&format, "format", "text", "print this `FORMAT`: "+strings.Join(textOrJSON, ", "))
-	completeFlag(cmd, "format", textOrJSON)
+	command.Complete(cmd, "format", textOrJSON)
 	return cmd
 }
 
@@ -150,7 +151,7 @@ func newHistoryPage(e *env) *cobra.Command {
 		Long: `page writes index.html into a folder: each series over its nights, with the band of its noise, the
 changes, their causes, and a link from each of the newest nights to its kept report (reports/).`,
 		Example: `  explain history page --store history.db --branch main --out history/`,
-		Args:    noArgs,
+		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if out == "" {
 				return usagef("name the folder: --out history/")
@@ -185,7 +186,7 @@ func (f *checkFlags) page(cmd *cobra.Command, e *env, s *history.Store, c *histo
 	}
 	files := []output.File{
 		{Name: "index.html", Write: func(w io.Writer) error { return writeHistoryPage(w, d) }},
-		{Name: "check.json", Write: func(w io.Writer) error { return printJSON(w, c) }},
+		{Name: "check.json", Write: func(w io.Writer) error { return command.JSON(w, c) }},
 	}
 	for name, run := range linked {
 		r, err := s.Report(cmd.Context(), &run)
@@ -204,7 +205,7 @@ func (f *checkFlags) page(cmd *cobra.Command, e *env, s *history.Store, c *histo
 	if err := output.Write(cmd.Context(), out, files); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(e.Out, "Wrote %s: index.html, check.json, %s\n", clean(out), counted(len(linked), "report"))
+	_, err = fmt.Fprintf(e.Out, "Wrote %s: index.html, check.json, %s\n", clean(out), command.Counted(len(linked), "report"))
 	return err
 }
 

@@ -160,6 +160,9 @@ var rooms = []room{
 			"diff/comparison diff/render", []string{"modernc.org", "github.com/spf13/cobra"}},
 	{"cmd/explain/internal/analysis", "inputs in, reports out",
 		"analyze analyze/report cmd/explain/internal/input cmd/explain/internal/progress cmd/explain/internal/record", nil},
+	{"cmd/explain/internal/command", "what commands share; knows no command",
+		"analyze analyze/report analyze/report/render analyze/report/unit cmd/explain/internal/analysis " +
+			"cmd/explain/internal/input cmd/explain/internal/progress cmd/explain/internal/usage diff/policy", nil},
 	{"cmd/explain/internal/load", "a client of a server; what it measured is analyzed elsewhere",
 		"analyze/loadfile analyze/report/...", []string{"modernc.org"}},
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/merge"
+	"github.com/nsys-llm/explain/cmd/explain/internal/command"
 	"github.com/nsys-llm/explain/cmd/explain/internal/fetch"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
@@ -70,9 +71,9 @@ func (f *mergeFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.rank, "rank", "", "the rank, in the names of captures that do not say it: first group of a `REGEX`")
 	fl.StringArrayVar(&f.roles, "role", nil, "call the ranks whose captures' names match a `REGEX=NAME` by a role: prefill, decode, …")
 	fl.IntVar(&f.top, "top-kernels", 30, "rows of ranked tables, `N` at most")
-	f.analysis.register(cmd)
+	f.analysis.Register(cmd)
 	_ = cmd.MarkFlagDirname("out")
-	completeFlag(cmd, "format", formats)
+	command.Complete(cmd, "format", formats)
 }
 
 // options turns flags into the options of a merged report.
@@ -123,7 +124,7 @@ func (f *mergeFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	}
 	if union {
 		err := whole.File(f.out, func(w io.Writer) error { return merge.Union(cmd.Context(), w, sources) })
-		if err == nil && !f.analysis.quiet {
+		if err == nil && !f.analysis.Quiet {
 			_, err = fmt.Fprintf(e.Out, "Wrote %s\n", clean(f.out))
 		}
 		return err
@@ -138,7 +139,7 @@ func (f *mergeFlags) run(cmd *cobra.Command, e *env, args []string) error {
 			return err
 		}
 	}
-	if f.analysis.quiet && f.format == "" {
+	if f.analysis.Quiet && f.format == "" {
 		return nil
 	}
 	return (&reportFlags{format: f.format, out: f.out}).print(e, res)
@@ -150,7 +151,7 @@ func (f *mergeFlags) sources(cmd *cobra.Command, e *env, args []string) ([]merge
 	if err != nil {
 		return nil, err
 	}
-	opt, err := f.analysis.options(e, 1)
+	opt, err := f.analysis.Options(e, 1)
 	if err != nil {
 		return nil, err
 	}

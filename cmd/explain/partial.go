@@ -66,7 +66,7 @@ func (f *partialFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.of, "of", "", "the manifest: a `FILE` with one trace in each line; # begins a comment")
 	fl.BoolVar(&f.resume, "resume", false, "keep a partial that is there and whole")
 	fl.StringVar(&f.name, "name", "", "call the capture `NAME`, where it comes from standard input")
-	f.analysis.registerFor(cmd, "")
+	f.analysis.RegisterFor(cmd, "")
 	_ = cmd.MarkFlagFilename("of", "txt")
 }
 
@@ -76,12 +76,12 @@ func (f *partialFlags) run(cmd *cobra.Command, e *env, args []string) error {
 		return err
 	}
 	if f.resume && isPartial(out) {
-		if !f.analysis.quiet {
+		if !f.analysis.Quiet {
 			_, err = fmt.Fprintf(e.Out, "%s is there and whole: kept\n", clean(out))
 		}
 		return err
 	}
-	opt, err := f.analysis.options(e, 1)
+	opt, err := f.analysis.Options(e, 1)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (f *partialFlags) run(cmd *cobra.Command, e *env, args []string) error {
 		}
 		return p.Close()
 	})
-	if err == nil && !f.analysis.quiet {
+	if err == nil && !f.analysis.Quiet {
 		_, err = fmt.Fprintf(e.Out, "Wrote %s: %.1f kB; explain merge makes a report of such files\n", clean(out), float64(size)/1000)
 	}
 	return err
@@ -120,7 +120,7 @@ func digest(cmd *cobra.Command, e *env, trace string, opt analyze.Options, f *an
 		return nil, err
 	}
 	defer remove()
-	bar := progress.New(e.Err, f.quiet, f.verbose)
+	bar := progress.New(e.Err, f.Quiet, f.Verbose)
 	defer bar.Stop()
 	opt.Progress = bar.Update
 	return analyze.Digest(cmd.Context(), path, opt)

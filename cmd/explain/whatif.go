@@ -14,6 +14,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/present"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/cmd/explain/internal/command"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
@@ -77,9 +78,9 @@ func (f *whatIfFlags) register(cmd *cobra.Command) {
 	fl.BoolVar(&f.graph, "graph", false, "each step's launches between two waits are one launch, as of a CUDA graph")
 	fl.StringVar(&f.format, "format", "",
 		"print this `FORMAT` to standard output: "+strings.Join(whatIfFormats, ", ")+" (default text)")
-	f.analysis.registerFor(cmd, "")
-	completeFlag(cmd, "format", whatIfFormats)
-	completeFlag(cmd, "overlap", []string{"comm"})
+	f.analysis.RegisterFor(cmd, "")
+	command.Complete(cmd, "format", whatIfFormats)
+	command.Complete(cmd, "overlap", []string{"comm"})
 }
 
 // scenarios are all changes together and, of several, each by itself.
@@ -131,12 +132,12 @@ func (f *whatIfFlags) run(cmd *cobra.Command, e *env, path string) error {
 	if in.Kind != input.Trace {
 		return usagef("%s holds numbers and no events to replay: name the trace that it was made of", path)
 	}
-	opt, err := f.analysis.options(e, 1)
+	opt, err := f.analysis.Options(e, 1)
 	if err != nil {
 		return err
 	}
 	path, _ = output.TraceIn(in.Path)
-	bar := progress.New(e.Err, f.analysis.quiet, f.analysis.verbose)
+	bar := progress.New(e.Err, f.analysis.Quiet, f.analysis.Verbose)
 	opt.Progress = bar.Update
 	res, err := analyze.WhatIf(cmd.Context(), path, scenarios, opt)
 	bar.Stop()
@@ -158,7 +159,7 @@ func (f *whatIfFlags) run(cmd *cobra.Command, e *env, path string) error {
 	case "md":
 		return render.Markdown(e.Out, whatIfPage(res), render.MarkdownOptions{})
 	}
-	return render.Terminal(e.Out, whatIfPage(res), render.TerminalOptions{Color: e.colour()})
+	return render.Terminal(e.Out, whatIfPage(res), render.TerminalOptions{Color: e.Coloured()})
 }
 
 // whatIfPage is what explain whatif prints.
