@@ -253,11 +253,11 @@ func (f *diffFlags) compare(
 	if f.threshold != "" {
 		opt.Rules = policy.ThresholdRules(percent, reports[:len(base)])
 	}
-	past, err := f.rules.past.apply(cmd.Context(), e, reports[len(base)], "", false, &opt)
+	said, err := f.rules.past.Apply(cmd.Context(), reports[len(base)], "", false, &opt)
 	if err != nil {
 		return nil, err
 	}
-	for _, note := range past.notes {
+	for _, note := range said.Notes {
 		if !f.analysis.Quiet {
 			fmt.Fprintln(e.Err, clean(note))
 		}

@@ -316,7 +316,7 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session, dir strin
 		heads = append(heads, r.Report)
 		j.heads = append(j.heads, analysed{input: headInputs[i], result: r})
 	}
-	past, err := f.fromHistory(ctx, e, s, heads[0], &base, &opt)
+	before, err := f.fromHistory(ctx, s, heads[0], &base, &opt)
 	if err != nil {
 		return nil, err
 	}
@@ -339,7 +339,7 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session, dir strin
 		j.options.Notes = append(j.options.Notes, []doc.Span{doc.Text(said)})
 	}
 	j.options.Notes = append(j.options.Notes, base.notes...)
-	for _, note := range past.notes {
+	for _, note := range before.Notes {
 		j.options.Notes = append(j.options.Notes, []doc.Span{doc.Text(note)})
 	}
 	if s != nil {
@@ -392,7 +392,7 @@ func (f *gateFlags) reproduce() string {
 	}
 	add("policy", f.rules.policy)
 	add("noise", f.rules.noise)
-	add("history", f.rules.past.store)
+	add("history", f.rules.past.Store)
 	add("unit", f.analysis.Unit)
 	add("phase", f.phase)
 	return strings.Join(parts, " ")

@@ -163,6 +163,10 @@ var rooms = []room{
 	{"cmd/explain/internal/command", "what commands share; knows no command",
 		"analyze analyze/report analyze/report/render analyze/report/unit cmd/explain/internal/analysis " +
 			"cmd/explain/internal/input cmd/explain/internal/progress cmd/explain/internal/usage diff/policy", nil},
+	{"cmd/explain/internal/past", "explain history",
+		"analyze/report analyze/report/doc analyze/report/render analyze/report/unit cmd/explain/internal/command " +
+			"cmd/explain/internal/input cmd/explain/internal/output cmd/explain/internal/usage cmd/explain/internal/whole " +
+			"diff diff/policy gate/gitfile gate/history", nil},
 	{"cmd/explain/internal/load", "a client of a server; what it measured is analyzed elsewhere",
 		"analyze/loadfile analyze/report/...", []string{"modernc.org"}},
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nsys-llm/explain/cmd/explain/internal/command"
 	"github.com/nsys-llm/explain/cmd/explain/internal/help"
+	"github.com/nsys-llm/explain/cmd/explain/internal/past"
 )
 
 func newRoot(e *env) *cobra.Command {
@@ -58,7 +59,7 @@ failed; 2 wrong usage; 3 input that cannot be analysed; 4 inconclusive.`,
 		newScrub(e),
 		newPartial(e),
 		newMerge(e),
-		newHistory(e),
+		past.New(e),
 		newBisect(e),
 		newPolicy(e),
 		newNCUTargets(e),

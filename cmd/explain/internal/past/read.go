@@ -1,4 +1,4 @@
-package main
+package past
 
 import (
 	"encoding/csv"
@@ -18,6 +18,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/cmd/explain/internal/command"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
 	"github.com/nsys-llm/explain/gate/history"
 )
@@ -27,8 +28,8 @@ import (
 // textOrJSON are the formats of what is printed about a history.
 var textOrJSON = []string{"text", "json"}
 
-func newHistoryList(e *env) *cobra.Command {
-	var f historyFlags
+func newList(e *command.Env) *cobra.Command {
+	var f storeFlags
 	var limit int
 	format := "text"
 	cmd := &cobra.Command{
@@ -41,7 +42,7 @@ func newHistoryList(e *env) *cobra.Command {
 				return err
 			}
 			if limit < 1 {
-				return usagef("--limit must be at least 1, got %d", limit)
+				return usage.Errorf("--limit must be at least 1, got %d", limit)
 			}
 			return f.with(cmd, history.Read, func(s *history.Store) error {
 				filter := f.filter()
@@ -106,8 +107,8 @@ func runsPage(runs []history.Run, workloads map[string]history.Workload) doc.Doc
 	return d
 }
 
-func newHistoryShow(e *env) *cobra.Command {
-	var f historyFlags
+func newShow(e *command.Env) *cobra.Command {
+	var f storeFlags
 	var out string
 	format := "text"
 	cmd := &cobra.Command{
@@ -209,8 +210,8 @@ func pointsPage(runs []history.Run, points []history.Point) doc.Document {
 // exportFormats of explain history export. Columns stores read both of them.
 var exportFormats = []string{"ndjson", "csv"}
 
-func newHistoryExport(e *env) *cobra.Command {
-	var f historyFlags
+func newExport(e *command.Env) *cobra.Command {
+	var f storeFlags
 	var out string
 	format := exportFormats[0]
 	cmd := &cobra.Command{
@@ -277,7 +278,7 @@ func exportPoints(cmd *cobra.Command, s *history.Store, filter history.Filter, f
 
 // cell keeps a spreadsheet from taking text of a capture for a formula.
 func cell(s string) string {
-	s = clean(s)
+	s = render.Visible(s)
 	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
 		return "'" + s
 	}

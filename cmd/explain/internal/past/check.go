@@ -1,4 +1,4 @@
-package main
+package past
 
 import (
 	"bytes"
@@ -16,6 +16,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/command"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 	"github.com/nsys-llm/explain/gate/gitfile"
 	"github.com/nsys-llm/explain/gate/history"
 )
@@ -24,16 +25,16 @@ import (
 
 // checkFlags say what is checked, and who knows what lies between two commits.
 type checkFlags struct {
-	historyFlags
+	storeFlags
 	metrics    []string
 	least      string
 	checkout   string
 	codeowners string
 }
 
-func (f *checkFlags) register(e *env, cmd *cobra.Command) {
+func (f *checkFlags) register(e *command.Env, cmd *cobra.Command) {
 	fl := cmd.Flags()
-	f.historyFlags.register(e, fl)
+	f.storeFlags.register(e, fl)
 	fl.StringArrayVar(&f.metrics, "metric", nil, "follow this `METRIC`, see show (repeatable; default "+history.StepTime+")")
 	fl.StringVar(&f.least, "least", "2%", "the least change of a level that is said, a `SHARE`")
 	fl.StringVar(&f.checkout, "checkout", ".", "a git checkout in this `DIR`, that knows the commits between two nights")
@@ -41,11 +42,11 @@ func (f *checkFlags) register(e *env, cmd *cobra.Command) {
 	_ = cmd.MarkFlagDirname("checkout")
 }
 
-func (f *checkFlags) options(e *env) (history.CheckOptions, error) {
+func (f *checkFlags) options(e *command.Env) (history.CheckOptions, error) {
 	o := history.CheckOptions{Filter: f.filter(), Metrics: f.metrics, Causes: true}
 	least, err := command.Share(f.least)
 	if err != nil {
-		return o, usagef("--least %s: a share such as 2%%", f.least)
+		return o, usage.Errorf("--least %s: a share such as 2%%", f.least)
 	}
 	o.Change.Least = least
 	o.Today, err = e.Today()
@@ -53,7 +54,7 @@ func (f *checkFlags) options(e *env) (history.CheckOptions, error) {
 }
 
 // check finds the changes and who did them.
-func (f *checkFlags) check(cmd *cobra.Command, e *env, s *history.Store) (*history.Checks, history.CheckOptions, error) {
+func (f *checkFlags) check(cmd *cobra.Command, e *command.Env, s *history.Store) (*history.Checks, history.CheckOptions, error) {
 	o, err := f.options(e)
 	if err != nil {
 		return nil, o, err
@@ -62,7 +63,7 @@ func (f *checkFlags) check(cmd *cobra.Command, e *env, s *history.Store) (*histo
 	if f.codeowners != "" {
 		b, err := os.ReadFile(f.codeowners)
 		if err != nil {
-			return nil, o, usagef("--codeowners: %w", err)
+			return nil, o, usage.Errorf("--codeowners: %w", err)
 		}
 		owners = string(b)
 	}
@@ -70,7 +71,7 @@ func (f *checkFlags) check(cmd *cobra.Command, e *env, s *history.Store) (*histo
 	if err != nil {
 		return nil, o, err
 	}
-	c.Tool.Version = versionText()
+	c.Tool.Version = e.Version
 	for i := range c.Changes {
 		x := &c.Changes[i]
 		list, err := gitfile.Log(cmd.Context(), f.checkout, x.Before.Commit, x.After.Commit)
@@ -87,7 +88,7 @@ func (f *checkFlags) check(cmd *cobra.Command, e *env, s *history.Store) (*histo
 	return c, o, nil
 }
 
-func newHistoryCheck(e *env) *cobra.Command {
+func newCheck(e *command.Env) *cobra.Command {
 	var f checkFlags
 	format := "text"
 	cmd := &cobra.Command{
@@ -132,17 +133,17 @@ nights to find anything.`,
 // checkCode is the exit code of a check, as an error.
 func checkCode(c *history.Checks) error {
 	if c.Open > 0 {
-		return exitCode(exitFail)
+		return command.Exit(command.Fail)
 	}
 	for i := range c.Series {
 		if c.Series[i].Enough {
 			return nil
 		}
 	}
-	return exitCode(exitInconclusive)
+	return command.Exit(command.Inconclusive)
 }
 
-func newHistoryPage(e *env) *cobra.Command {
+func newPage(e *command.Env) *cobra.Command {
 	var f checkFlags
 	var out string
 	cmd := &cobra.Command{
@@ -154,7 +155,7 @@ changes, their causes, and a link from each of the newest nights to its kept rep
 		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if out == "" {
-				return usagef("name the folder: --out history/")
+				return usage.Errorf("name the folder: --out history/")
 			}
 			if err := output.Check(out); err != nil {
 				return err
@@ -174,7 +175,7 @@ changes, their causes, and a link from each of the newest nights to its kept rep
 	return cmd
 }
 
-func (f *checkFlags) page(cmd *cobra.Command, e *env, s *history.Store, c *history.Checks, o history.CheckOptions, out string) error {
+func (f *checkFlags) page(cmd *cobra.Command, e *command.Env, s *history.Store, c *history.Checks, o history.CheckOptions, out string) error {
 	linked := map[string]history.Run{}
 	d, err := s.Page(cmd.Context(), c, history.PageOptions{CheckOptions: o, Link: func(r *history.Run) string {
 		name := "reports/" + r.Commit + "-" + r.Key[:8] + ".json"
@@ -185,7 +186,7 @@ func (f *checkFlags) page(cmd *cobra.Command, e *env, s *history.Store, c *histo
 		return err
 	}
 	files := []output.File{
-		{Name: "index.html", Write: func(w io.Writer) error { return writeHistoryPage(w, d) }},
+		{Name: "index.html", Write: func(w io.Writer) error { return writePage(w, d) }},
 		{Name: "check.json", Write: func(w io.Writer) error { return command.JSON(w, c) }},
 	}
 	for name, run := range linked {
@@ -205,10 +206,10 @@ func (f *checkFlags) page(cmd *cobra.Command, e *env, s *history.Store, c *histo
 	if err := output.Write(cmd.Context(), out, files); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(e.Out, "Wrote %s: index.html, check.json, %s\n", clean(out), command.Counted(len(linked), "report"))
+	_, err = fmt.Fprintf(e.Out, "Wrote %s: index.html, check.json, %s\n", render.Visible(out), command.Counted(len(linked), "report"))
 	return err
 }
 
-func writeHistoryPage(w io.Writer, d doc.Document) error {
+func writePage(w io.Writer, d doc.Document) error {
 	return render.HTML(w, d, render.HTMLOptions{Title: "explain: history"})
 }
