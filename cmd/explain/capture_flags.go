@@ -11,6 +11,7 @@ import (
 
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
 	"github.com/nsys-llm/explain/cmd/explain/internal/command"
+	"github.com/nsys-llm/explain/cmd/explain/internal/decide"
 	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
 	"github.com/nsys-llm/explain/cmd/explain/internal/record"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -22,7 +23,7 @@ type captureFlags struct {
 	client  string // of the window, as one line
 	verbose bool
 	rules   ruleFlags // of a pair
-	until   untilFlags
+	until   decide.Until
 }
 
 func (f *captureFlags) register(cmd *cobra.Command, out string) {
@@ -94,8 +95,8 @@ func (f *captureFlags) prepare(cmd *cobra.Command, e *env) (*record.Session, err
 		if f.Pair {
 			f.Repeat = 3
 		}
-		if f.until.on {
-			f.Repeat = mostPairs
+		if f.until.On {
+			f.Repeat = decide.MostPairs
 		}
 	}
 	switch {
@@ -107,7 +108,7 @@ func (f *captureFlags) prepare(cmd *cobra.Command, e *env) (*record.Session, err
 		return nil, usagef("--repeat is between 1 and 100, got %d", f.Repeat)
 	case f.Grace < 0 || f.Limit < 0:
 		return nil, usagef("a time cannot be negative")
-	case !f.Pair && (f.until.on || f.until.cooldown != 0):
+	case !f.Pair && (f.until.On || f.until.Cooldown != 0):
 		return nil, usagef("--until-decided and --cooldown are for a pair: add --pair")
 	case f.Pair && f.NoReport:
 		return nil, usagef("--pair compares reports: leave out --no-report")
@@ -137,7 +138,7 @@ func (f *captureFlags) prepare(cmd *cobra.Command, e *env) (*record.Session, err
 // session is what the flags say, so far, with what a session touches besides files.
 func (f *captureFlags) session(cmd *cobra.Command, e *env) (*record.Session, error) {
 	f.GraphsAsked = cmd.Flags().Changed("graph-trace")
-	f.Cooldown = f.until.cooldown
+	f.Cooldown = f.until.Cooldown
 	f.FailOn, f.Policy, f.Noise = f.rules.failOn, f.rules.policy, f.rules.noise
 	r := &record.Session{Options: f.Options, Began: time.Now(), Stdout: e.Out, Terminal: e.Terminal(), Getenv: e.Getenv}
 	r.Say = func(text string) {

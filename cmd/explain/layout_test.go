@@ -167,6 +167,10 @@ var rooms = []room{
 		"analyze/report analyze/report/doc analyze/report/render analyze/report/unit cmd/explain/internal/command " +
 			"cmd/explain/internal/input cmd/explain/internal/output cmd/explain/internal/usage cmd/explain/internal/whole " +
 			"diff diff/policy gate/gitfile gate/history", nil},
+	{"cmd/explain/internal/decide", "captures until something is known",
+		"analyze/report analyze/report/render analyze/report/unit cmd/explain/internal/bisect cmd/explain/internal/capture " +
+			"cmd/explain/internal/command cmd/explain/internal/input cmd/explain/internal/record cmd/explain/internal/usage " +
+			"cmd/explain/internal/whole diff diff/comparison diff/sequential gate/gitfile gate/history", nil},
 	{"cmd/explain/internal/load", "a client of a server; what it measured is analyzed elsewhere",
 		"analyze/loadfile analyze/report/...", []string{"modernc.org"}},
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/cmd/explain/internal/command"
+	"github.com/nsys-llm/explain/cmd/explain/internal/decide"
 	"github.com/nsys-llm/explain/cmd/explain/internal/help"
 	"github.com/nsys-llm/explain/cmd/explain/internal/past"
 )
@@ -60,7 +61,7 @@ failed; 2 wrong usage; 3 input that cannot be analysed; 4 inconclusive.`,
 		newPartial(e),
 		newMerge(e),
 		past.New(e),
-		newBisect(e),
+		decide.NewBisect(e),
 		newPolicy(e),
 		newNCUTargets(e),
 		newWhatIf(e),
