@@ -69,15 +69,12 @@ type reportFlags struct {
 	perfetto      string
 }
 
-// formats of --format, in the order of the help text.
-var formats = []string{"text", "md", "html", "json", "profilemate"}
-
 func (f *reportFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.SortFlags = false
 	fl.StringVarP(&f.out, "out", "o", "", "write the report into this `DIR`")
 	fl.StringVar(&f.format, "format", "",
-		"print this `FORMAT` to standard output: "+strings.Join(formats, ", ")+" (default text)")
+		"print this `FORMAT` to standard output: "+strings.Join(output.Formats, ", ")+" (default text)")
 	f.RegisterFor(cmd, "")
 	fl.StringSliceVar(&f.ncu, "ncu", nil,
 		"add Nsight Compute CSV exports, raw or details pages: `FILES`, globs, or a folder")
@@ -98,7 +95,7 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 	_ = cmd.MarkFlagDirname("out")
 	help.Renamed(cmd, map[string]string{
 		"phases-json": "phase-map", "top-kernels": "top", "kernel-limit": "top"}) // nsys-llm-explainer's, and older ones
-	command.Complete(cmd, "format", formats)
+	command.Complete(cmd, "format", output.Formats)
 }
 
 // options turns flags into the options of an analysis.
@@ -122,8 +119,8 @@ func (f *reportFlags) options(cmd *cobra.Command, e *env) (analyze.Options, erro
 		return opt, usagef("--open shows the page that --out writes: name a folder")
 	case f.format == "summary": // its older name
 		f.format = "profilemate"
-	case f.format != "" && !slices.Contains(formats, f.format):
-		return opt, usagef("--format %s is unknown; it is one of %s", f.format, strings.Join(formats, ", "))
+	case f.format != "" && !slices.Contains(output.Formats, f.format):
+		return opt, usagef("--format %s is unknown; it is one of %s", f.format, strings.Join(output.Formats, ", "))
 	}
 	if f.coverageWarn == 0 {
 		opt.CoverageWarn = -1
@@ -189,20 +186,5 @@ func (f *reportFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	if f.Quiet && f.format == "" {
 		return nil
 	}
-	return f.print(e, res)
-}
-
-// print writes the chosen format to standard output.
-func (f *reportFlags) print(e *env, res *analyze.Result) error {
-	switch f.format {
-	case "json":
-		return output.JSON(e.Out, res.Report)
-	case "md":
-		return output.Comment(e.Out, res.Report)
-	case "html":
-		return output.HTML(e.Out, res.Report)
-	case "profilemate":
-		return output.Summary(e.Out, res.Report)
-	}
-	return output.Terminal(e.Out, res, f.out, e.Terminal())
+	return output.Print(e.Out, res, f.format, f.out, e.Terminal())
 }

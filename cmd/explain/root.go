@@ -10,7 +10,9 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/command"
 	"github.com/nsys-llm/explain/cmd/explain/internal/decide"
 	"github.com/nsys-llm/explain/cmd/explain/internal/help"
+	"github.com/nsys-llm/explain/cmd/explain/internal/parts"
 	"github.com/nsys-llm/explain/cmd/explain/internal/past"
+	"github.com/nsys-llm/explain/cmd/explain/internal/whatif"
 )
 
 func newRoot(e *env) *cobra.Command {
@@ -58,13 +60,13 @@ failed; 2 wrong usage; 3 input that cannot be analysed; 4 inconclusive.`,
 		newCapture(e),
 		newLoad(e),
 		newScrub(e),
-		newPartial(e),
-		newMerge(e),
+		parts.NewPartial(e),
+		parts.NewMerge(e),
 		past.New(e),
 		decide.NewBisect(e),
 		newPolicy(e),
 		newNCUTargets(e),
-		newWhatIf(e),
+		whatif.New(e),
 		newMetrics(e),
 		newDoc(e),
 		newMCP(e),
