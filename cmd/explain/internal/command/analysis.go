@@ -142,7 +142,9 @@ func (f *AnalysisFlags) Reports(ctx context.Context, e *Env, inputs []input.File
 
 // Results are the reports of all inputs in their order, with the detail tables of those that were made here from
 // traces, from the index whole on: these can be large.
-func (f *AnalysisFlags) Results(ctx context.Context, e *Env, inputs []input.File, whole int) ([]*analyze.Result, error) {
+func (f *AnalysisFlags) Results(
+	ctx context.Context, e *Env, inputs []input.File, whole int,
+) ([]*analyze.Result, error) {
 	opt, err := f.Options(e, analysis.Parallel)
 	if err != nil {
 		return nil, err

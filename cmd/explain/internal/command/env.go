@@ -29,7 +29,8 @@ type Env struct {
 // Colours are what --color takes.
 var Colours = []string{"auto", "always", "never"}
 
-// Coloured reports whether standard output is coloured: as --color says, else as the environment does, else on a terminal.
+// Coloured reports whether standard output is coloured: as --color says, else as the environment does, else on a
+// terminal.
 func (e *Env) Coloured() bool {
 	forced := func(name string) bool { v := e.Getenv(name); return v != "" && v != "0" }
 	switch {

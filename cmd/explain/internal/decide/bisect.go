@@ -1,5 +1,5 @@
-// Package decide captures until something is known, and no longer: at which commit a step got slower (explain bisect), and
-// whether the head of a pair is slower (explain capture --until-decided).
+// Package decide captures until something is known, and no longer: at which commit a step got slower (explain bisect),
+// and whether the head of a pair is slower (explain capture --until-decided).
 package decide
 
 import (

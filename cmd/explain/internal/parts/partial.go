@@ -118,7 +118,9 @@ func (c *counter) Write(b []byte) (int, error) {
 }
 
 // digest analyses a trace that may have to be fetched.
-func digest(cmd *cobra.Command, e *command.Env, trace string, opt analyze.Options, f *command.AnalysisFlags) (*merge.Capture, error) {
+func digest(
+	cmd *cobra.Command, e *command.Env, trace string, opt analyze.Options, f *command.AnalysisFlags,
+) (*merge.Capture, error) {
 	path, remove, err := fetch.File(cmd.Context(), trace, e.In)
 	if err != nil {
 		return nil, err

@@ -54,7 +54,9 @@ func (f *checkFlags) options(e *command.Env) (history.CheckOptions, error) {
 }
 
 // check finds the changes and who did them.
-func (f *checkFlags) check(cmd *cobra.Command, e *command.Env, s *history.Store) (*history.Checks, history.CheckOptions, error) {
+func (f *checkFlags) check(
+	cmd *cobra.Command, e *command.Env, s *history.Store,
+) (*history.Checks, history.CheckOptions, error) {
 	o, err := f.options(e)
 	if err != nil {
 		return nil, o, err
@@ -175,7 +177,9 @@ changes, their causes, and a link from each of the newest nights to its kept rep
 	return cmd
 }
 
-func (f *checkFlags) page(cmd *cobra.Command, e *command.Env, s *history.Store, c *history.Checks, o history.CheckOptions, out string) error {
+func (f *checkFlags) page(
+	cmd *cobra.Command, e *command.Env, s *history.Store, c *history.Checks, o history.CheckOptions, out string,
+) error {
 	linked := map[string]history.Run{}
 	d, err := s.Page(cmd.Context(), c, history.PageOptions{CheckOptions: o, Link: func(r *history.Run) string {
 		name := "reports/" + r.Commit + "-" + r.Key[:8] + ".json"

@@ -144,7 +144,9 @@ func (f *addFlags) register(cmd *cobra.Command, e *command.Env) {
 }
 
 func (f *addFlags) run(cmd *cobra.Command, e *command.Env, args []string) error {
-	p := history.Place{Repository: f.repository, Branch: f.branch, Commit: strings.ToLower(f.commit), Workload: f.workload, Tags: f.tags}
+	p := history.Place{
+		Repository: f.repository, Branch: f.branch, Commit: strings.ToLower(f.commit), Workload: f.workload, Tags: f.tags,
+	}
 	if f.commit == "" {
 		return usage.Errorf(`name the commit that was captured: --commit "$(git rev-parse HEAD)"`)
 	}
@@ -220,7 +222,8 @@ policy. "explain history check" names it and does not fail for it until the day 
 				return usage.Errorf("say why and until when: --reason 'fp8 rollout' --expires 2026-12-31")
 			}
 			return f.with(cmd, history.Read, func(s *history.Store) error {
-				a, err := s.Acknowledge(cmd.Context(), history.Ack{Repository: f.repository, Commit: args[0], Reason: reason, Expires: expires})
+				ack := history.Ack{Repository: f.repository, Commit: args[0], Reason: reason, Expires: expires}
+				a, err := s.Acknowledge(cmd.Context(), ack)
 				if err == nil {
 					_, err = fmt.Fprintf(e.Out, "%s is accepted up to %s\n", history.Short(a.Commit), a.Expires)
 				}

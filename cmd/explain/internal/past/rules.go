@@ -39,9 +39,11 @@ type Said struct {
 	Near  string // what the base is to the commit that was asked for
 }
 
-// Apply puts what the history says into the options of a comparison. base is the commit that head is compared with, empty
-// where nobody knows it; want says that its reports are wanted.
-func (f *Flags) Apply(ctx context.Context, head *report.Report, base string, want bool, opt *diff.Options) (*Said, error) {
+// Apply puts what the history says into the options of a comparison. base is the commit that head is compared with,
+// empty where nobody knows it; want says that its reports are wanted.
+func (f *Flags) Apply(
+	ctx context.Context, head *report.Report, base string, want bool, opt *diff.Options,
+) (*Said, error) {
 	p := &Said{}
 	if f.Store == "" {
 		return p, nil
@@ -57,7 +59,9 @@ func (f *Flags) Apply(ctx context.Context, head *report.Report, base string, wan
 	return p, errors.Join(f.from(ctx, s, head, base, want, opt, p), s.Close())
 }
 
-func (f *Flags) from(ctx context.Context, s *history.Store, head *report.Report, base string, want bool, opt *diff.Options, p *Said) error {
+func (f *Flags) from(
+	ctx context.Context, s *history.Store, head *report.Report, base string, want bool, opt *diff.Options, p *Said,
+) error {
 	if opt.Policy == nil {
 		opt.Policy = policy.Default()
 	}
