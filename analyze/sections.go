@@ -37,6 +37,7 @@ var sections = []*kit.Section{
 	&cpu.HostIdle,
 	&gpu.Activity,
 	&gpu.Counters,
+	&gpu.Power,
 	&host.NVTX,
 	&host.Regions,
 	&host.Phases,

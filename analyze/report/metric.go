@@ -15,6 +15,9 @@ const (
 	PerSecond   = "per_second"
 	BytesPerSec = "bytes_per_second" // of table columns only; a metric says per_second, and what is counted in its id
 	Flop        = "flop"
+	Watts       = "watts"
+	Joules      = "joules"
+	Euros       = "eur"
 	FlopPerSec  = "flop_per_second" // of charts only
 )
 

@@ -126,13 +126,17 @@ func (l *loader) run() error {
 	if err != nil {
 		return err
 	}
+	power, err := l.loadPower()
+	if err != nil {
+		return err
+	}
 	l.settle(list)
 	tables := each(list, func(r *reading) *eventTable { return r.common() })
 	dropStray(tables)
 	for _, e := range tables {
 		t.Tables = append(t.Tables, e.TableStat)
 	}
-	for _, s := range []*TableStat{overhead, allocs, events} {
+	for _, s := range []*TableStat{overhead, allocs, events, power} {
 		if s != nil {
 			t.Tables = append(t.Tables, *s)
 		}

@@ -43,6 +43,9 @@ type Trace struct {
 	Counted     Observed // values of GPU counters (GPU_METRICS)
 	Counters    []Counter
 
+	Power       []Power // by adapter and moment (GENERIC_EVENTS of the plugin nvml_metrics)
+	PowerUnread int64   // events about power that state no field in a known unit
+
 	MPI   []MPICall      // by start
 	NCCL  []NCCLCall     // by start
 	Ranks map[int64]Rank // by global pid

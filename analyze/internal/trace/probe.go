@@ -29,6 +29,7 @@ const (
 	RoleSampleStack Role = "sample stack"
 	RoleCounter     Role = "counter"
 	RoleCounters    Role = "counters"
+	RoleGeneric     Role = "plugin events"
 	RoleDiagnostics Role = "diagnostics"
 	RoleProcesses   Role = "processes"
 	RoleThreads     Role = "threads"
@@ -46,6 +47,7 @@ const (
 	RoleMPIWait       Role = "mpi wait"
 	RoleMPIRanks      Role = "mpi ranks"
 	RolePayload       Role = "nvtx payload"
+	RoleGenericTypes  Role = "plugin event types"
 )
 
 // roleSpec says which table plays a role: the first candidate that has the required columns, else, for event tables,
@@ -83,6 +85,8 @@ var roles = []roleSpec{
 	{RoleSampleStack, []string{"SAMPLING_CALLCHAINS"}, []string{"id", "symbol", "stackDepth"}, nil},
 	{RoleCounter, []string{"GPU_METRICS"}, []string{"timestamp", "typeId", "metricId", "value"}, nil},
 	{RoleCounters, []string{"TARGET_INFO_GPU_METRICS"}, []string{"typeId", "metricId", "metricName"}, nil},
+	{RoleGeneric, []string{"GENERIC_EVENTS"}, []string{"timestamp", "typeId", "data"}, nil},
+	{RoleGenericTypes, []string{"GENERIC_EVENT_TYPES"}, []string{"typeId", "data"}, nil},
 	{RoleDiagnostics, []string{"DIAGNOSTIC_EVENT"}, []string{"severity"}, nil},
 	{RoleProcesses, []string{"PROCESSES"}, []string{"globalPid"}, nil},
 	{RoleThreads, []string{"ThreadNames"}, []string{"nameId", "globalTid"}, nil},

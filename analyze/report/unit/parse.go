@@ -36,7 +36,8 @@ var symbols = func() map[string]symbol {
 		"h":   {report.Nanoseconds, 9, 3600},
 		"KB":  {report.Bytes, 3, 1},
 	}
-	for _, u := range []string{report.Nanoseconds, report.Bytes, report.BytesPerSec, report.Flop, report.PerSecond} {
+	for _, u := range []string{report.Nanoseconds, report.Bytes, report.BytesPerSec, report.Flop, report.PerSecond,
+		report.Watts, report.Joules, report.Euros} {
 		for _, s := range steps(u) {
 			m[s.symbol] = symbol{u, s.exp, 1}
 		}

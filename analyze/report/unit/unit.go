@@ -45,6 +45,12 @@ func steps(u string) []step {
 			{18, "EFLOP/s"}}
 	case report.PerSecond:
 		return []step{{0, "/s"}, {9, "G/s"}, {12, "T/s"}, {15, "P/s"}} // counts below, FLOP above
+	case report.Watts:
+		return []step{{-3, "mW"}, {0, "W"}, {3, "kW"}}
+	case report.Joules:
+		return []step{{-3, "mJ"}, {0, "J"}, {3, "kJ"}, {6, "MJ"}}
+	case report.Euros:
+		return []step{{0, "EUR"}}
 	case report.Ratio:
 		return []step{{-2, "%"}}
 	case report.Count:

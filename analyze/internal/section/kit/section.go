@@ -169,7 +169,8 @@ var usualTable = map[trace.Role]string{
 	trace.RoleEvent:    "CUPTI_ACTIVITY_KIND_CUDA_EVENT",
 	trace.RoleOverhead: "PROFILER_OVERHEAD", trace.RoleOS: "OSRT_API", trace.RoleSched: "SCHED_EVENTS",
 	trace.RoleSample: "COMPOSITE_EVENTS", trace.RoleSampleStack: "SAMPLING_CALLCHAINS", trace.RoleCounter: "GPU_METRICS",
-	trace.RoleAlloc: "CUDA_GPU_MEMORY_USAGE_EVENTS",
+	trace.RoleGeneric: "GENERIC_EVENTS",
+	trace.RoleAlloc:   "CUDA_GPU_MEMORY_USAGE_EVENTS",
 }
 
 // Lack says why a table is not there, as far as the capture tells.
@@ -188,6 +189,8 @@ func (in *Input) Lack(role trace.Role) string {
 		return "the capture has no kernels (table " + name + ")"
 	case trace.RoleCounter:
 		return "the capture has no GPU counters (table GPU_METRICS): capture with --gpu-metrics-devices=all"
+	case trace.RoleGeneric:
+		return "the capture has no events of plugins (table GENERIC_EVENTS): capture with --enable=nvml_metrics"
 	case trace.RoleAPI:
 		return "the capture has no CUDA API calls (table " + name + "): capture with --trace=cuda"
 	case trace.RoleNVTX:

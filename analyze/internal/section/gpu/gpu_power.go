@@ -1,0 +1,182 @@
+package gpu
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/nsys-llm/explain/analyze/internal/section/kit"
+	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/internal/workunit"
+	"github.com/nsys-llm/explain/analyze/report"
+)
+
+// Power is the section on what the GPUs drew.
+var Power = kit.Section{
+	ID: "gpu_power", Title: "GPU power", Needs: []trace.Role{trace.RoleGeneric},
+	Derivation: "Power that NVML states while nsys captures (GENERIC_EVENTS of the plugin nvml_metrics). A value stands for " +
+		"the time since the one before; means are weighted with time, and energy is power times time.",
+	Metrics: []report.MetricDef{
+		{
+			ID: "gpu.power", Unit: report.Watts, Better: report.None, Assume: report.Noisy, Scale: report.Level,
+			Labels:  []string{"device"},
+			Meaning: "power of the device over the window: mean weighted with time",
+		},
+		{
+			ID: "gpu.energy", Unit: report.Joules, Better: report.Lower, Assume: report.Noisy, Scale: report.Total,
+			Labels:  []string{"device"},
+			Meaning: "energy of the device in the window: gpu.power times gpu.window; unknown below 90 % of the window sampled",
+		},
+		{
+			ID: "unit.energy", Unit: report.Joules, Better: report.Lower, Assume: report.Noisy, Scale: report.PerUnit,
+			Labels: []string{"device", "device,phase"},
+			Meaning: "energy that the device takes for a kept unit of the main kind, or of the phase: mean; unknown below 90 % " +
+				"of their time sampled",
+		},
+		{
+			ID: "unit.energy_per_token", Unit: report.Joules, Better: report.Lower, Assume: report.Noisy,
+			Scale: report.PerUnit, Labels: []string{"device,phase"},
+			Meaning: "energy that the device takes for a token of decode: that of its kept decode units over their requests, a " +
+				"token each; of a model on several devices the sum is that of the token",
+		},
+	},
+	Tables: []report.Table{
+		{ID: "gpu_power", Title: "Power", File: "gpu_power.csv", Columns: []report.Column{
+			kit.IDCol("device_id", "GPU"),
+			kit.FloatCol("power", "Mean", report.Watts),
+			kit.FloatCol("most", "Highest", report.Watts),
+			kit.FloatCol("energy", "Energy", report.Joules),
+			kit.FloatCol("unit_energy", "Per unit", report.Joules),
+			kit.CountCol("samples", "Samples"),
+		}},
+	},
+	Run: power,
+}
+
+// sampledEnough of a time, 0 to 1, from which its energy is known.
+const sampledEnough = 0.9
+
+// drawn is the power of one device, by moment.
+type drawn []trace.Power
+
+// within is what series.within is for counters.
+func (d drawn) within(w *weighted, from *int, start, end int64) {
+	for *from < len(d) && d[*from].At <= start {
+		*from++
+	}
+	for i := max(*from, 1); i < len(d) && d[i-1].At < end; i++ {
+		if ns := min(end, d[i].At) - max(start, d[i-1].At); ns > 0 {
+			w.sum += d[i].Watts * float64(ns)
+			w.time += ns
+		}
+	}
+}
+
+// energy in joules of each of n things that take a time, in ns, together; nil where too little of it was sampled.
+func (w *weighted) energy(time, n int64) *float64 {
+	if w.time == 0 || n <= 0 || float64(w.time) < sampledEnough*float64(time) {
+		return nil
+	}
+	v := w.sum * (float64(time) / float64(w.time)) / (1e9 * float64(n))
+	return &v
+}
+
+func power(in *kit.Input, out *kit.Output) {
+	t := in.Trace
+	byDevice, unnamed := map[int32]drawn{}, 0
+	for _, p := range t.Power {
+		device := deviceOf(t, p.Adapter)
+		if p.Adapter < 0 {
+			if len(in.Timeline.Devices) != 1 {
+				unnamed++
+				continue
+			}
+			device = in.Timeline.Devices[0].ID
+		}
+		byDevice[device] = append(byDevice[device], p)
+	}
+	if unnamed > 0 {
+		out.Note(fmt.Sprintf("%d values of power name no GPU, and the capture has several: they are left out.", unnamed))
+	}
+	if t.PowerUnread > 0 {
+		out.Note(fmt.Sprintf("%d events about power state no value in watts or milliwatts: they are left out.", t.PowerUnread))
+	}
+	if len(byDevice) == 0 {
+		out.Status(report.NotApplicable, "the capture's plugin events state no power: capture with --enable=nvml_metrics")
+		return
+	}
+	devices := make([]int32, 0, len(byDevice))
+	for d := range byDevice {
+		devices = append(devices, d)
+	}
+	slices.Sort(devices)
+	out.From(trace.RoleGeneric, len(t.Power), "timestamp", "typeId", "data")
+	table := out.Table("gpu_power")
+	c := &counted{in: in, out: out}
+	for _, device := range devices {
+		d := byDevice[device]
+		slices.SortStableFunc(d, func(a, b trace.Power) int { return int(min(max(a.At-b.At, -1), 1)) })
+		l := func() report.Labels { return kit.Labels("device", strconv.Itoa(int(device))) }
+		var w weighted
+		from := 0
+		d.within(&w, &from, in.Span.Start, in.Span.End)
+		out.Metric("gpu.power", l(), w.mean()).N = int64(len(d))
+		energy := w.energy(in.Span.End-in.Span.Start, 1)
+		out.Metric("gpu.energy", l(), energy).N = int64(len(d))
+		unit := c.unitEnergy(device, d)
+		var most float64
+		for _, p := range d {
+			most = max(most, p.Watts)
+		}
+		table.Row(kit.Int("device_id", int64(device)), kit.Maybe("power", w.mean()), kit.Float("most", most),
+			kit.Maybe("energy", energy), kit.Maybe("unit_energy", unit), kit.Int("samples", int64(len(d))))
+	}
+	table.Cut(-1).Add()
+}
+
+// unitEnergy emits the energy of the kept units of a device, of the main kind and of each phase, and per token of decode.
+// It returns that of the main kind.
+func (c *counted) unitEnergy(device int32, d drawn) (main *float64) {
+	x := c.in.Units
+	if x == nil || x.Kind == workunit.KindNone || x.Primary < 0 {
+		return nil
+	}
+	phases := []string{""}
+	for _, g := range x.PhaseMains() {
+		if p := x.Groups[g].Phase; p != "" && !slices.Contains(phases, p) {
+			phases = append(phases, p)
+		}
+	}
+	for _, phase := range phases {
+		var w weighted
+		var n, time, tokens int64
+		from, known := 0, true
+		c.eachUnit(device, phase, func(u *workunit.Unit) {
+			d.within(&w, &from, u.Start, u.End)
+			n++
+			time += u.Time()
+			batch := x.Groups[u.Group].Batch
+			known = known && batch > 0
+			tokens += batch
+		})
+		if n == 0 {
+			continue
+		}
+		l := kit.Labels("device", strconv.Itoa(int(device)))
+		if phase != "" {
+			l["phase"] = phase
+		}
+		unit := w.energy(time, n)
+		if phase == "" {
+			main = unit
+		}
+		c.out.Metric("unit.energy", l, unit).N = n
+		if phase == "decode" {
+			if !known {
+				tokens = 0
+			}
+			c.out.Metric("unit.energy_per_token", l, w.energy(time, tokens)).N = n
+		}
+	}
+	return main
+}
