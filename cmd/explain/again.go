@@ -13,6 +13,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
+	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/diff/comparison"
 	diffrender "github.com/nsys-llm/explain/diff/render"
 )
@@ -58,7 +59,7 @@ func (f *reportFlags) showAgain(cmd *cobra.Command, e *env, path string) (shown 
 			return true, err
 		}
 	}
-	return true, f.print(e, &analyze.Result{Report: r})
+	return true, output.Print(e.Out, &analyze.Result{Report: r}, f.format, f.out, e.Terminal())
 }
 
 // analyses names a flag that was given and asks for something that only an analysis can do, or is empty.
@@ -84,5 +85,5 @@ func (f *reportFlags) printComparison(e *env, c *comparison.Comparison) error {
 	case "profilemate":
 		return usagef("--format profilemate is of a report, not of a comparison")
 	}
-	return diffrender.WriteText(e.Out, c, e.terminal())
+	return diffrender.WriteText(e.Out, c, e.Terminal())
 }

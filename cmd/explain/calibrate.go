@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nsys-llm/explain/cmd/explain/internal/command"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
 	"github.com/nsys-llm/explain/diff"
@@ -59,9 +60,9 @@ func (f *calibrateFlags) register(cmd *cobra.Command) {
 	fl.StringVarP(&f.out, "out", "o", "", "write the noise block into this `FILE`")
 	fl.StringVar(&f.format, "format", "",
 		"print this `FORMAT` to standard output: "+strings.Join(calibrateFormats, ", ")+" (default text)")
-	f.analysis.register(cmd)
+	f.analysis.Register(cmd)
 	_ = cmd.MarkFlagFilename("out", "json")
-	completeFlag(cmd, "format", calibrateFormats)
+	command.Complete(cmd, "format", calibrateFormats)
 }
 
 func (f *calibrateFlags) run(cmd *cobra.Command, e *env, args []string) error {
@@ -83,10 +84,10 @@ func (f *calibrateFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	switch {
 	case f.format == "json":
 		return diff.WriteCalibration(e.Out, c)
-	case f.analysis.quiet && f.format == "":
+	case f.analysis.Quiet && f.format == "":
 		return nil
 	}
-	return diffrender.WriteCalibrationText(e.Out, c, f.out, e.terminal())
+	return diffrender.WriteCalibrationText(e.Out, c, f.out, e.Terminal())
 }
 
 // calibrate measures the noise of captures. Those that are not comparable are said to be on standard error.
@@ -102,7 +103,7 @@ func calibrate(cmd *cobra.Command, e *env, f *analysisFlags, args []string) (*di
 		}
 		inputs = append(inputs, in)
 	}
-	reports, err := f.reports(cmd.Context(), e, inputs)
+	reports, err := f.Reports(cmd.Context(), e, inputs)
 	if err != nil {
 		return nil, err
 	}

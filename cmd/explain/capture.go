@@ -85,7 +85,7 @@ has its trace kept), nothing was recorded, or the capture was interrupted.`,
 	fl.DurationVar(&f.Window.Duration, "duration", 0, "record this `TIME`, in whole seconds but with --ready")
 	fl.DurationVar(&f.Limit, "timeout", 0, "give up when the program has not ended after this `TIME` (default: never)")
 	fl.BoolVar(&f.Pair, "pair", false, "capture two command lines, base and head, in turns, and compare them")
-	f.until.register(fl)
+	f.until.Register(fl)
 	f.rules.registerPair(cmd)
 	cmd.AddCommand(newCaptureServer(e), newCaptureResume(e))
 	return cmd
@@ -118,7 +118,7 @@ func (f *captureFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	if err != nil {
 		return err
 	}
-	until, err := f.until.decide(r)
+	until, err := f.until.Decide(r)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (f *captureFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	if code := exitCode(0); until == nil || r.DryRun || err != nil && !errors.As(err, &code) {
 		return err
 	}
-	return until.answer() // whatever a comparison says that was not told how often somebody looked
+	return until.Answer() // whatever a comparison says that was not told how often somebody looked
 }
 
 // runCaptures makes the captures. The verdict on a pair is the exit code of explain diff.

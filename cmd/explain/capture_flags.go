@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/command"
+	"github.com/nsys-llm/explain/cmd/explain/internal/decide"
 	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
 	"github.com/nsys-llm/explain/cmd/explain/internal/record"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -21,7 +23,7 @@ type captureFlags struct {
 	client  string // of the window, as one line
 	verbose bool
 	rules   ruleFlags // of a pair
-	until   untilFlags
+	until   decide.Until
 }
 
 func (f *captureFlags) register(cmd *cobra.Command, out string) {
@@ -52,13 +54,13 @@ func (f *captureFlags) register(cmd *cobra.Command, out string) {
 		"wait this `TIME` between asking a process to end, SIGTERM, and SIGKILL")
 	fl.StringVar(&f.Unit, "unit", "",
 		"one step of the work: nvtx:`REGEX`, kernel:REGEX, graph or none (default: found automatically)")
-	fl.StringVar(&f.KernelMap, "kernel-map", "", kernelMapHelp)
+	fl.StringVar(&f.KernelMap, "kernel-map", "", command.KernelMapHelp)
 	fl.BoolVarP(&f.Quiet, "quiet", "q", false, "print nothing but errors")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error what the analysis does")
 	_ = cmd.MarkFlagFilename("kernel-map", "yml", "yaml", "csv")
 	_ = fl.MarkHidden("output-dir")
 	_ = cmd.MarkFlagDirname("out")
-	completeFlag(cmd, "graph-trace", []string{"node", "graph"})
+	command.Complete(cmd, "graph-trace", []string{"node", "graph"})
 }
 
 // runID is what a run is called: by the user, or by the time.
@@ -93,8 +95,8 @@ func (f *captureFlags) prepare(cmd *cobra.Command, e *env) (*record.Session, err
 		if f.Pair {
 			f.Repeat = 3
 		}
-		if f.until.on {
-			f.Repeat = mostPairs
+		if f.until.On {
+			f.Repeat = decide.MostPairs
 		}
 	}
 	switch {
@@ -106,7 +108,7 @@ func (f *captureFlags) prepare(cmd *cobra.Command, e *env) (*record.Session, err
 		return nil, usagef("--repeat is between 1 and 100, got %d", f.Repeat)
 	case f.Grace < 0 || f.Limit < 0:
 		return nil, usagef("a time cannot be negative")
-	case !f.Pair && (f.until.on || f.until.cooldown != 0):
+	case !f.Pair && (f.until.On || f.until.Cooldown != 0):
 		return nil, usagef("--until-decided and --cooldown are for a pair: add --pair")
 	case f.Pair && f.NoReport:
 		return nil, usagef("--pair compares reports: leave out --no-report")
@@ -136,9 +138,9 @@ func (f *captureFlags) prepare(cmd *cobra.Command, e *env) (*record.Session, err
 // session is what the flags say, so far, with what a session touches besides files.
 func (f *captureFlags) session(cmd *cobra.Command, e *env) (*record.Session, error) {
 	f.GraphsAsked = cmd.Flags().Changed("graph-trace")
-	f.Cooldown = f.until.cooldown
+	f.Cooldown = f.until.Cooldown
 	f.FailOn, f.Policy, f.Noise = f.rules.failOn, f.rules.policy, f.rules.noise
-	r := &record.Session{Options: f.Options, Began: time.Now(), Stdout: e.Out, Terminal: e.terminal(), Getenv: e.Getenv}
+	r := &record.Session{Options: f.Options, Began: time.Now(), Stdout: e.Out, Terminal: e.Terminal(), Getenv: e.Getenv}
 	r.Say = func(text string) {
 		if !f.Quiet {
 			fmt.Fprintln(e.Err, clean(text))
@@ -151,7 +153,7 @@ func (f *captureFlags) session(cmd *cobra.Command, e *env) (*record.Session, err
 	r.Compare = func(base, head []string) (*comparison.Comparison, error) { return f.compare(cmd, e, base, head) }
 	var err error
 	r.Analysis, err = (&analysisFlags{
-		unit: f.Unit, kernelMap: f.KernelMap, quiet: f.Quiet, verbose: f.verbose,
-	}).options(e, 1)
+		Unit: f.Unit, KernelMap: f.KernelMap, Quiet: f.Quiet, Verbose: f.verbose,
+	}).Options(e, 1)
 	return r, err
 }

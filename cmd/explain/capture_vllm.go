@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/command"
 	"github.com/nsys-llm/explain/cmd/explain/internal/record"
 )
 
@@ -97,8 +98,8 @@ func (s *serverFlags) register(cmd *cobra.Command, out string) {
 		"track experts with the sitecustomize.py in this `DIR` of profilemate")
 	s.captureFlags.register(cmd, out)
 	_ = cmd.MarkFlagDirname("profiler-path")
-	completeFlag(cmd, "mode", captureModes)
-	completeFlag(cmd, "engine", []string{capture.VLLM, capture.SGLang})
+	command.Complete(cmd, "mode", captureModes)
+	command.Complete(cmd, "engine", []string{capture.VLLM, capture.SGLang})
 }
 
 func (s *serverFlags) measures() bool {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/command"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/diff"
@@ -99,9 +100,9 @@ func (f *diffFlags) register(cmd *cobra.Command) {
 	fl.IntVar(&f.top, "top", diff.DefaultTop, "rows of the kernels table, `N` at most")
 	fl.StringVar(&f.perfetto, "perfetto", "", "write the median unit of each side, and nothing else, as a trace that ui.perfetto.dev opens: `FILE`")
 	fl.BoolVar(&f.open, "open", false, "show diff.html in the browser, once it is written")
-	f.analysis.register(cmd)
+	f.analysis.Register(cmd)
 	_ = cmd.MarkFlagDirname("out")
-	completeFlag(cmd, "format", diffFormats)
+	command.Complete(cmd, "format", diffFormats)
 }
 
 func (f *diffFlags) run(cmd *cobra.Command, e *env, args []string) error {
@@ -135,7 +136,7 @@ func (f *diffFlags) run(cmd *cobra.Command, e *env, args []string) error {
 			return err
 		}
 		if f.open {
-			e.openPage(f.out, "diff.html")
+			e.OpenPage(f.out, "diff.html")
 		}
 	}
 	// whoever has seen enough still gets the verdict
@@ -177,7 +178,7 @@ func (f *diffFlags) sides(args []string) (base, head []input.File, err error) {
 func (f *diffFlags) compareOptions(cmd *cobra.Command, e *env) (diff.Options, error) {
 	opt := diff.Options{Version: versionText(), Phase: f.phase, Top: f.top}
 	var err error
-	if opt.Today, err = today(e); err != nil {
+	if opt.Today, err = e.Today(); err != nil {
 		return opt, err
 	}
 	switch {
@@ -197,7 +198,7 @@ func (f *diffFlags) compareOptions(cmd *cobra.Command, e *env) (diff.Options, er
 		opt.Batch = &f.batch
 	}
 	if cmd.Flags().Changed("min-share") { // else the policy says, or the default
-		if opt.MinShare, err = parseShare(f.minShare); err != nil {
+		if opt.MinShare, err = command.Share(f.minShare); err != nil {
 			return opt, usagef("--min-share %s: a share such as 0.5%% or 0.005", f.minShare)
 		}
 	}
@@ -207,22 +208,9 @@ func (f *diffFlags) compareOptions(cmd *cobra.Command, e *env) (diff.Options, er
 	if opt.Policy, err = policyFile(f.rules.policy); err != nil {
 		return opt, err
 	}
-	opt.Policy = f.analysis.follow(opt.Policy)
+	opt.Policy = f.analysis.Follow(opt.Policy)
 	opt.Noise, err = f.rules.noiseBlock()
 	return opt, err
-}
-
-// parseShare reads 0.5% or 0.005. None at all is a share too small to matter, since 0 stands for the default.
-func parseShare(s string) (float64, error) {
-	text, percent := strings.CutSuffix(strings.TrimSpace(s), "%")
-	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-	if percent {
-		v /= 100
-	}
-	if err != nil || !(v >= 0 && v < 1) {
-		return 0, errors.New("no share")
-	}
-	return max(v, 1e-12), nil
 }
 
 func (f *diffFlags) compare(
@@ -257,7 +245,7 @@ func (f *diffFlags) compare(
 	default:
 		return compareSummaries(base[0].Path, head[0].Path, percent, opt)
 	}
-	reports, err := f.analysis.reports(cmd.Context(), e, all)
+	reports, err := f.analysis.Reports(cmd.Context(), e, all)
 	if err != nil {
 		return nil, err
 	}
@@ -265,12 +253,12 @@ func (f *diffFlags) compare(
 	if f.threshold != "" {
 		opt.Rules = policy.ThresholdRules(percent, reports[:len(base)])
 	}
-	past, err := f.rules.past.apply(cmd.Context(), e, reports[len(base)], "", false, &opt)
+	said, err := f.rules.past.Apply(cmd.Context(), reports[len(base)], "", false, &opt)
 	if err != nil {
 		return nil, err
 	}
-	for _, note := range past.notes {
-		if !f.analysis.quiet {
+	for _, note := range said.Notes {
+		if !f.analysis.Quiet {
 			fmt.Fprintln(e.Err, clean(note))
 		}
 	}
@@ -307,11 +295,11 @@ func (f *diffFlags) print(e *env, c *comparison.Comparison) error {
 	case "csv":
 		return diffrender.WriteCSV(e.Out, c)
 	case "":
-		if f.analysis.quiet {
+		if f.analysis.Quiet {
 			return nil
 		}
 	}
-	if err := diffrender.WriteText(e.Out, c, e.terminal()); err != nil {
+	if err := diffrender.WriteText(e.Out, c, e.Terminal()); err != nil {
 		return err
 	}
 	if f.out != "" {

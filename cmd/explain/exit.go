@@ -2,9 +2,10 @@ package main
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/command"
 	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 	"github.com/nsys-llm/explain/diff/comparison"
 	"github.com/nsys-llm/explain/gate"
@@ -12,11 +13,11 @@ import (
 
 // Exit codes of every command.
 const (
-	exitOK           = 0
-	exitFail         = 1 // the verdict is fail
-	exitUsage        = 2 // wrong usage or policy file
-	exitInput        = 3 // input that cannot be analysed, or explain itself failed
-	exitInconclusive = 4 // not comparable
+	exitOK           = command.OK
+	exitFail         = command.Fail
+	exitUsage        = command.Usage
+	exitInput        = command.Input
+	exitInconclusive = command.Inconclusive
 )
 
 // usageError is an error in how explain was called: exit 2.
@@ -24,10 +25,15 @@ type usageError = usage.Error
 
 func usagef(format string, args ...any) error { return usage.Errorf(format, args...) }
 
-// exitCode is the error of a command that did its work, and whose answer is not 0.
-type exitCode int
+// What a command of this package has of the room that all share.
+type (
+	env           = command.Env
+	analysisFlags = command.AnalysisFlags
+	exitCode      = command.Exit
+)
 
-func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+// clean makes text from the outside fit for a terminal or a log line.
+func clean(s string) string { return render.Visible(s) }
 
 // errorCode is the exit code of a command that ended in an error.
 func errorCode(err error) int {

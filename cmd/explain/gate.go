@@ -19,6 +19,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/command"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/diff"
@@ -123,10 +124,10 @@ func (f *gateFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.exitOn, "exit-on", "inconclusive",
 		"exit with a failure from this `LEVEL` of verdict on: "+strings.Join(exitLevels, ", "))
 	fl.StringVarP(&f.out, "out", "o", "", "write the files into this `DIR`")
-	f.analysis.register(cmd)
+	f.analysis.Register(cmd)
 	f.github.register(cmd)
 	_ = cmd.MarkFlagDirname("out")
-	completeFlag(cmd, "exit-on", exitLevels)
+	command.Complete(cmd, "exit-on", exitLevels)
 }
 
 func (f *gateFlags) run(cmd *cobra.Command, e *env) error {
@@ -274,8 +275,8 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session, dir strin
 	if err != nil {
 		return nil, err
 	}
-	opt := diff.Options{Version: versionText(), Phase: f.phase, Policy: f.analysis.follow(policy)}
-	if opt.Today, err = today(e); err != nil {
+	opt := diff.Options{Version: versionText(), Phase: f.phase, Policy: f.analysis.Follow(policy)}
+	if opt.Today, err = e.Today(); err != nil {
 		return nil, err
 	}
 	if f.batch > 0 {
@@ -302,7 +303,7 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session, dir strin
 		return nil, err
 	}
 	opt.NoBase = base.none
-	results, err := f.analysis.results(ctx, e, slices.Concat(base.inputs, headInputs), len(base.inputs))
+	results, err := f.analysis.Results(ctx, e, slices.Concat(base.inputs, headInputs), len(base.inputs))
 	if err != nil {
 		return nil, err
 	}
@@ -315,7 +316,7 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session, dir strin
 		heads = append(heads, r.Report)
 		j.heads = append(j.heads, analysed{input: headInputs[i], result: r})
 	}
-	past, err := f.fromHistory(ctx, e, s, heads[0], &base, &opt)
+	before, err := f.fromHistory(ctx, s, heads[0], &base, &opt)
 	if err != nil {
 		return nil, err
 	}
@@ -338,7 +339,7 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session, dir strin
 		j.options.Notes = append(j.options.Notes, []doc.Span{doc.Text(said)})
 	}
 	j.options.Notes = append(j.options.Notes, base.notes...)
-	for _, note := range past.notes {
+	for _, note := range before.Notes {
 		j.options.Notes = append(j.options.Notes, []doc.Span{doc.Text(note)})
 	}
 	if s != nil {
@@ -391,8 +392,8 @@ func (f *gateFlags) reproduce() string {
 	}
 	add("policy", f.rules.policy)
 	add("noise", f.rules.noise)
-	add("history", f.rules.past.store)
-	add("unit", f.analysis.unit)
+	add("history", f.rules.past.Store)
+	add("unit", f.analysis.Unit)
 	add("phase", f.phase)
 	return strings.Join(parts, " ")
 }
@@ -474,11 +475,11 @@ func (j *judged) summary(limit int) string {
 
 // print writes the comparison for people, so that no line of it is a command to the runner that reads it.
 func (f *gateFlags) print(e *env, c *comparison.Comparison, inActions bool) error {
-	if f.analysis.quiet {
+	if f.analysis.Quiet {
 		return nil
 	}
 	var b strings.Builder
-	if err := diffrender.WriteText(&b, c, render.TerminalOptions{Color: !inActions && e.colour()}); err != nil {
+	if err := diffrender.WriteText(&b, c, render.TerminalOptions{Color: !inActions && e.Coloured()}); err != nil {
 		return err
 	}
 	text := b.String()

@@ -15,6 +15,7 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
+	"github.com/nsys-llm/explain/cmd/explain/internal/past"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/policy"
 	"github.com/nsys-llm/explain/gate"
@@ -139,28 +140,28 @@ func (f *gateFlags) baseline(ctx context.Context, s *gate.Session, dir string) (
 
 // fromHistory takes from the history what the comparison lacks: noise floors, what was spent of budgets, and the base
 // where nothing else gave one.
-func (f *gateFlags) fromHistory(ctx context.Context, e *env, s *gate.Session, head *report.Report, b *baseline, opt *diff.Options) (*past, error) {
+func (f *gateFlags) fromHistory(ctx context.Context, s *gate.Session, head *report.Report, b *baseline, opt *diff.Options) (*past.Said, error) {
 	commit := cmp.Or(f.baseCommit, b.sha)
 	if s != nil {
-		if f.rules.past.store != "" && gitfile.Tracked(ctx, f.rules.past.store) {
+		if f.rules.past.Store != "" && gitfile.Tracked(ctx, f.rules.past.Store) {
 			return nil, usagef("--history %s is a file of the repository, which the change can edit: keep it in an artifact, a cache or a branch of its own",
-				f.rules.past.store)
+				f.rules.past.Store)
 		}
 		if ref, _ := s.Base(); commit == "" && commitText.MatchString(ref) {
 			commit = ref
 		}
 	}
 	want := len(b.reports) == 0 && len(b.inputs) == 0
-	past, err := f.rules.past.apply(ctx, e, head, commit, want, opt)
-	if err != nil || len(past.base) == 0 {
-		return past, err
+	said, err := f.rules.past.Apply(ctx, head, commit, want, opt)
+	if err != nil || len(said.Base) == 0 {
+		return said, err
 	}
-	*b = baseline{reports: past.base, source: "the history", sha: commit, near: past.near}
-	if past.near != "merge base" {
+	*b = baseline{reports: said.Base, source: "the history", sha: commit, near: said.Near}
+	if said.Near != "merge base" {
 		b.sha = ""
 	}
 	opt.NoBase = b.none
-	return past, nil
+	return said, nil
 }
 
 // neverRan reports whether the base branch has never run this workflow.

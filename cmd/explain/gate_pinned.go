@@ -58,7 +58,7 @@ func (f *gateFlags) pinMaps(ctx context.Context, dir string) error {
 	for _, m := range []struct {
 		what string
 		path *string
-	}{{"phase map", &f.analysis.phaseMap}, {"kernel map", &f.analysis.kernelMap}} {
+	}{{"phase map", &f.analysis.PhaseMap}, {"kernel map", &f.analysis.KernelMap}} {
 		if *m.path == "" {
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/command"
 	"github.com/nsys-llm/explain/diff/comparison"
 	diffrender "github.com/nsys-llm/explain/diff/render"
 	"github.com/nsys-llm/explain/gate"
@@ -36,7 +37,7 @@ func (f *githubFlags) register(cmd *cobra.Command) {
 	fl.IntVar(&f.pull, "pull-request", 0, "`NUMBER` of the pull request to comment on, where the event names none")
 	fl.StringVar(&f.status, "status", "", "also set a commit status of this `NAME` on the head (permission statuses: write)")
 	fl.BoolVar(&f.allowUnsafe, "allow-unsafe", false, "run on pull_request_target although the head is checked out")
-	completeFlag(cmd, "comment", commentModes)
+	command.Complete(cmd, "comment", commentModes)
 }
 
 // session opens the session with GitHub. It is nil outside of GitHub Actions, where nothing is fetched or posted. Code

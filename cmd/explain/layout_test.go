@@ -160,6 +160,25 @@ var rooms = []room{
 			"diff/comparison diff/render", []string{"modernc.org", "github.com/spf13/cobra"}},
 	{"cmd/explain/internal/analysis", "inputs in, reports out",
 		"analyze analyze/report cmd/explain/internal/input cmd/explain/internal/progress cmd/explain/internal/record", nil},
+	{"cmd/explain/internal/command", "what commands share; knows no command",
+		"analyze analyze/report analyze/report/render analyze/report/unit cmd/explain/internal/analysis " +
+			"cmd/explain/internal/input cmd/explain/internal/progress cmd/explain/internal/usage diff/policy", nil},
+	{"cmd/explain/internal/past", "explain history",
+		"analyze/report analyze/report/doc analyze/report/render analyze/report/unit cmd/explain/internal/command " +
+			"cmd/explain/internal/input cmd/explain/internal/output cmd/explain/internal/usage cmd/explain/internal/whole " +
+			"diff diff/policy gate/gitfile gate/history", nil},
+	{"cmd/explain/internal/decide", "captures until something is known",
+		"analyze/report analyze/report/render analyze/report/unit cmd/explain/internal/bisect cmd/explain/internal/capture " +
+			"cmd/explain/internal/command cmd/explain/internal/input cmd/explain/internal/record cmd/explain/internal/usage " +
+			"cmd/explain/internal/whole diff diff/comparison diff/sequential gate/gitfile gate/history", nil},
+	{"cmd/explain/internal/parts", "explain partial and merge",
+		"analyze analyze/merge analyze/report/render cmd/explain/internal/command cmd/explain/internal/fetch " +
+			"cmd/explain/internal/input cmd/explain/internal/output cmd/explain/internal/progress " +
+			"cmd/explain/internal/usage cmd/explain/internal/whole", nil},
+	{"cmd/explain/internal/whatif", "explain whatif",
+		"analyze analyze/report/doc analyze/report/present analyze/report/render analyze/report/unit " +
+			"cmd/explain/internal/command cmd/explain/internal/input cmd/explain/internal/output " +
+			"cmd/explain/internal/progress cmd/explain/internal/usage", nil},
 	{"cmd/explain/internal/load", "a client of a server; what it measured is analyzed elsewhere",
 		"analyze/loadfile analyze/report/...", []string{"modernc.org"}},
 }

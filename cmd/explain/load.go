@@ -17,6 +17,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/cmd/explain/internal/command"
 	"github.com/nsys-llm/explain/cmd/explain/internal/help"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/interrupt"
@@ -59,7 +60,7 @@ a comparison takes none of them for better or worse. With --fail-on-errors 1 if 
   explain load --url http://gpu7:8000 --rate 8 --duration 2m --slo-ttft 500ms --slo-tpot 50ms --out load.json
   explain load --load-mode decode --concurrency 32 --num-requests 500 --chat
   explain load --dataset prompts.jsonl --api-key-env SERVER_KEY --rate 4 --num-requests 400`,
-		Args: noArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, e) },
 	}
 	f.register(cmd)
@@ -127,8 +128,8 @@ func (f *loadFlags) register(cmd *cobra.Command) {
 	_ = cmd.MarkFlagFilename("cacert", "pem", "crt")
 	_ = cmd.MarkFlagFilename("out", "json")
 	help.Renamed(cmd, map[string]string{"mode": "load-mode", "warmup": "warmup-requests"})
-	completeFlag(cmd, "load-mode", []string{"prefill", "decode", "mixed"})
-	completeFlag(cmd, "format", loadFormats)
+	command.Complete(cmd, "load-mode", []string{"prefill", "decode", "mixed"})
+	command.Complete(cmd, "format", loadFormats)
 }
 
 // options turns flags into the options of a run.

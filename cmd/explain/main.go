@@ -3,12 +3,13 @@
 // Each command is one file of its name, whose parts are prefixed with it (capture.go, capture_plan.go). What commands
 // share:
 //
-//	root, exit, env       the tree of commands, exit codes, what a command touches besides its files
-//	inputs, evidence      traces, reports and what lies beside them, as people name them
+//	root, exit            the tree of commands, exit codes
+//	evidence              what lies beside traces and reports, as people name it
 //	rules_file, kernels   policies and noise floors; kernels that are worth measuring
 //	github                the session with GitHub, for gate and comment
 //
-// What needs no command line is in rooms of its own below internal: input tells files apart, analysis makes reports of
+// Large commands have rooms of their own below internal, and so has what needs no command line: command holds what all
+// commands share (their environment, the flags of an analysis), input tells files apart, analysis makes reports of
 // them, output writes folders that appear whole or not at all, record makes captures and their reports, load sends
 // requests.
 //

@@ -52,7 +52,7 @@ func (c captures) Report(ctx context.Context, path string) (*report.Report, erro
 	if err != nil {
 		return nil, err
 	}
-	list, err := (&analysisFlags{quiet: true}).reports(ctx, c.e, []input.File{in})
+	list, err := (&analysisFlags{Quiet: true}).Reports(ctx, c.e, []input.File{in})
 	if err != nil {
 		return nil, err
 	}
@@ -68,11 +68,11 @@ func (c captures) Compare(ctx context.Context, base, head []string) (*comparison
 		}
 		all = append(all, in)
 	}
-	reports, err := (&analysisFlags{quiet: true}).reports(ctx, c.e, all)
+	reports, err := (&analysisFlags{Quiet: true}).Reports(ctx, c.e, all)
 	if err != nil {
 		return nil, err
 	}
-	day, err := today(c.e)
+	day, err := c.e.Today()
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,7 @@ func (f *targetFlags) register(cmd *cobra.Command) {
 	fl.SortFlags = false
 	fl.IntVar(&f.top, "top", 10, "list the `N` kernels with most time")
 	fl.StringVarP(&f.out, "out", "o", "", "write the YAML into this `FILE`")
-	f.analysis.register(cmd)
+	f.analysis.Register(cmd)
 	_ = cmd.MarkFlagFilename("out", "yaml", "yml")
 }
 
@@ -69,15 +69,15 @@ func (f *targetFlags) run(cmd *cobra.Command, e *env, path string) error {
 	if in.Kind == input.Summary {
 		return usagef("%s is a summary.json, which holds shortened names: name a trace or a report", path)
 	}
-	opt, err := f.analysis.options(e, 1)
+	opt, err := f.analysis.Options(e, 1)
 	if err != nil {
 		return err
 	}
-	if err := f.analysis.fits([]input.File{in}); err != nil {
+	if err := f.analysis.Fits([]input.File{in}); err != nil {
 		return err
 	}
 	opt.Top = f.top
-	bar := progress.New(e.Err, f.analysis.quiet, f.analysis.verbose)
+	bar := progress.New(e.Err, f.analysis.Quiet, f.analysis.Verbose)
 	res, err := analysis.One(cmd.Context(), in, opt, bar)
 	bar.Stop()
 	if err != nil {
@@ -98,7 +98,7 @@ func (f *targetFlags) run(cmd *cobra.Command, e *env, path string) error {
 	if err := whole.File(f.out, write); err != nil {
 		return err
 	}
-	if line := capture.NCUCommand(list); line != "" && !f.analysis.quiet {
+	if line := capture.NCUCommand(list); line != "" && !f.analysis.Quiet {
 		_, err = fmt.Fprintln(e.Out, line)
 	}
 	return err

@@ -78,7 +78,7 @@ func newPolicyCheck(e *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			day, err := today(e)
+			day, err := e.Today()
 			if err != nil {
 				return err
 			}
@@ -236,6 +236,6 @@ comparable.`,
 	cmd.Flags().SortFlags = false
 	cmd.Flags().StringVar(&preset, "preset", preset,
 		"go on from this `PRESET`: "+strings.Join(policy.PresetNames(), ", "))
-	f.register(cmd)
+	f.Register(cmd)
 	return cmd
 }

@@ -45,11 +45,11 @@ Exit codes: 0 each rule can be judged, 2 wrong usage or policy file, 3 input tha
 			if err != nil {
 				return err
 			}
-			opt := diff.Options{Version: versionText(), Policy: f.follow(p)}
-			if opt.Today, err = today(e); err != nil {
+			opt := diff.Options{Version: versionText(), Policy: f.Follow(p)}
+			if opt.Today, err = e.Today(); err != nil {
 				return err
 			}
-			reports, err := f.reports(cmd.Context(), e, inputs)
+			reports, err := f.Reports(cmd.Context(), e, inputs)
 			if err != nil {
 				return err
 			}
@@ -70,7 +70,7 @@ Exit codes: 0 each rule can be judged, 2 wrong usage or policy file, 3 input tha
 	cmd.Flags().SortFlags = false
 	cmd.Flags().StringArrayVar(&on, "on", nil,
 		"hold it against these `FILES`: traces, reports or folders (repeatable, commas, globs)")
-	f.register(cmd)
+	f.Register(cmd)
 	return cmd
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze"
+	"github.com/nsys-llm/explain/cmd/explain/internal/command"
 	"github.com/nsys-llm/explain/cmd/explain/internal/help"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
@@ -68,16 +69,13 @@ type reportFlags struct {
 	perfetto      string
 }
 
-// formats of --format, in the order of the help text.
-var formats = []string{"text", "md", "html", "json", "profilemate"}
-
 func (f *reportFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.SortFlags = false
 	fl.StringVarP(&f.out, "out", "o", "", "write the report into this `DIR`")
 	fl.StringVar(&f.format, "format", "",
-		"print this `FORMAT` to standard output: "+strings.Join(formats, ", ")+" (default text)")
-	f.registerFor(cmd, "")
+		"print this `FORMAT` to standard output: "+strings.Join(output.Formats, ", ")+" (default text)")
+	f.RegisterFor(cmd, "")
 	fl.StringSliceVar(&f.ncu, "ncu", nil,
 		"add Nsight Compute CSV exports, raw or details pages: `FILES`, globs, or a folder")
 	fl.StringSliceVar(&f.serverLogs, "server-log", nil, "add the log of a vLLM, SGLang or TensorRT-LLM server: `FILE`")
@@ -97,12 +95,12 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 	_ = cmd.MarkFlagDirname("out")
 	help.Renamed(cmd, map[string]string{
 		"phases-json": "phase-map", "top-kernels": "top", "kernel-limit": "top"}) // nsys-llm-explainer's, and older ones
-	completeFlag(cmd, "format", formats)
+	command.Complete(cmd, "format", output.Formats)
 }
 
 // options turns flags into the options of an analysis.
 func (f *reportFlags) options(cmd *cobra.Command, e *env) (analyze.Options, error) {
-	opt, err := f.analysisFlags.options(e, 1)
+	opt, err := f.analysisFlags.Options(e, 1)
 	if err != nil {
 		return opt, err
 	}
@@ -121,8 +119,8 @@ func (f *reportFlags) options(cmd *cobra.Command, e *env) (analyze.Options, erro
 		return opt, usagef("--open shows the page that --out writes: name a folder")
 	case f.format == "summary": // its older name
 		f.format = "profilemate"
-	case f.format != "" && !slices.Contains(formats, f.format):
-		return opt, usagef("--format %s is unknown; it is one of %s", f.format, strings.Join(formats, ", "))
+	case f.format != "" && !slices.Contains(output.Formats, f.format):
+		return opt, usagef("--format %s is unknown; it is one of %s", f.format, strings.Join(output.Formats, ", "))
 	}
 	if f.coverageWarn == 0 {
 		opt.CoverageWarn = -1
@@ -160,7 +158,7 @@ func (f *reportFlags) run(cmd *cobra.Command, e *env, args []string) error {
 			return err
 		}
 	}
-	bar := progress.New(e.Err, f.quiet, f.verbose)
+	bar := progress.New(e.Err, f.Quiet, f.Verbose)
 	opt.Progress = bar.Update
 	trace := "" // evidence alone
 	if len(args) > 0 {
@@ -177,7 +175,7 @@ func (f *reportFlags) run(cmd *cobra.Command, e *env, args []string) error {
 			return err
 		}
 		if f.open {
-			e.openPage(f.out, "report.html")
+			e.OpenPage(f.out, "report.html")
 		}
 	}
 	if f.perfetto != "" {
@@ -185,23 +183,8 @@ func (f *reportFlags) run(cmd *cobra.Command, e *env, args []string) error {
 			return err
 		}
 	}
-	if f.quiet && f.format == "" {
+	if f.Quiet && f.format == "" {
 		return nil
 	}
-	return f.print(e, res)
-}
-
-// print writes the chosen format to standard output.
-func (f *reportFlags) print(e *env, res *analyze.Result) error {
-	switch f.format {
-	case "json":
-		return output.JSON(e.Out, res.Report)
-	case "md":
-		return output.Comment(e.Out, res.Report)
-	case "html":
-		return output.HTML(e.Out, res.Report)
-	case "profilemate":
-		return output.Summary(e.Out, res.Report)
-	}
-	return output.Terminal(e.Out, res, f.out, e.terminal())
+	return output.Print(e.Out, res, f.format, f.out, e.Terminal())
 }

@@ -7,11 +7,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nsys-llm/explain/cmd/explain/internal/command"
+	"github.com/nsys-llm/explain/cmd/explain/internal/decide"
 	"github.com/nsys-llm/explain/cmd/explain/internal/help"
+	"github.com/nsys-llm/explain/cmd/explain/internal/parts"
+	"github.com/nsys-llm/explain/cmd/explain/internal/past"
+	"github.com/nsys-llm/explain/cmd/explain/internal/whatif"
 )
 
 func newRoot(e *env) *cobra.Command {
 	var f reportFlags
+	e.Version = versionText()
 	cmd := &cobra.Command{
 		Use:   "explain TRACE",
 		Short: "Explain where the time of an LLM inference trace went",
@@ -41,10 +47,10 @@ failed; 2 wrong usage; 3 input that cannot be analysed; 4 inconclusive.`,
 	}
 	f.register(cmd)
 	cmd.SuggestionsMinimumDistance = 2
-	cmd.PersistentFlags().Var(help.Choice{Value: &e.color, Of: colours}, "color", "colour the output `WHEN`: auto, always, never")
-	completeFlag(cmd, "color", colours)
+	cmd.PersistentFlags().Var(help.Choice{Value: &e.Color, Of: command.Colours}, "color", "colour the output `WHEN`: auto, always, never")
+	command.Complete(cmd, "color", command.Colours)
 	cmd.SetVersionTemplate(versionLine())
-	help.Install(cmd, e.width)
+	help.Install(cmd, e.Width)
 	cmd.AddCommand(
 		newReport(e),
 		newDiff(e),
@@ -54,13 +60,13 @@ failed; 2 wrong usage; 3 input that cannot be analysed; 4 inconclusive.`,
 		newCapture(e),
 		newLoad(e),
 		newScrub(e),
-		newPartial(e),
-		newMerge(e),
-		newHistory(e),
-		newBisect(e),
+		parts.NewPartial(e),
+		parts.NewMerge(e),
+		past.New(e),
+		decide.NewBisect(e),
 		newPolicy(e),
 		newNCUTargets(e),
-		newWhatIf(e),
+		whatif.New(e),
 		newMetrics(e),
 		newDoc(e),
 		newMCP(e),
@@ -97,14 +103,6 @@ func atMostOneTrace(_ *cobra.Command, args []string) error {
 	switch {
 	case len(args) > 1:
 		return usagef("one trace at a time, got %d: %s", len(args), strings.Join(args, " "))
-	}
-	return nil
-}
-
-// noArgs refuses arguments.
-func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usagef("%s takes no arguments, got %q", cmd.CommandPath(), args[0])
 	}
 	return nil
 }

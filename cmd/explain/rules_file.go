@@ -8,6 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
+	"github.com/nsys-llm/explain/cmd/explain/internal/past"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/policy"
 )
@@ -19,7 +20,7 @@ type ruleFlags struct {
 	failOn []string
 	policy string
 	noise  string
-	past   pastFlags
+	past   past.Flags
 }
 
 func (f *ruleFlags) register(cmd *cobra.Command) {
@@ -29,7 +30,7 @@ func (f *ruleFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.policy, "policy", "",
 		"judge by this policy `FILE` (YAML or JSON) instead of the default rules: explain policy --help")
 	fl.StringVar(&f.noise, "noise", "", "take noise floors from this `FILE` of explain calibrate")
-	f.past.register(fl)
+	f.past.Register(fl)
 	_ = cmd.MarkFlagFilename("policy", "yml", "yaml", "json")
 	_ = cmd.MarkFlagFilename("noise", "json")
 }

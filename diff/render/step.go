@@ -193,7 +193,7 @@ func stepTable(c *comparison.Comparison, most int) (doc.Table, bool) {
 	ns := func(v float64) doc.Cell { return doc.Cell{doc.Text(unit.Format(v, report.Nanoseconds))} }
 	for _, i := range order {
 		r := &s.Rows[i]
-		number, name := doc.Cell{}, doc.Cell{}
+		var number, name doc.Cell
 		switch {
 		case r.Kind == comparison.RowEnd:
 			name = doc.Cell{doc.Text("(until the next unit)")}

@@ -239,7 +239,7 @@ func attributionTable(c *comparison.Comparison, kernels int, effects bool) (doc.
 		case comparison.KindKernel:
 			name = doc.Cell{doc.Text(partOf + "kernel "), doc.Name(display(c, r.ID))}
 		case comparison.KindHost:
-			name = doc.Cell{doc.Text(partOf + "host: " + strings.ReplaceAll(r.ID, "_", " "))}
+			name = doc.Cell{doc.Text(partOfPart + strings.ReplaceAll(r.ID, "_", " "))}
 		default:
 			name = doc.Cell{doc.Text(partOf + strings.ReplaceAll(r.ID, "_", " "))}
 		}
@@ -277,6 +277,9 @@ func deltaBars(deltas []float64) []float64 {
 
 // partOf begins a row that is a part of the class above it.
 const partOf = "└ "
+
+// partOfPart begins a row that is a part of the part above it. Its spaces do not break, for tables in markdown cut others.
+const partOfPart = "\u00a0\u00a0└ "
 
 // attributionRows are the classes, each with its parts behind it.
 func attributionRows(a *comparison.Attribution, kernels int) []comparison.AttributionRow {

@@ -11,10 +11,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// maxRun bounds what a run takes in the store, in bytes, its points included.
-const maxRun = 100_000
-
-// maxReport bounds the report of a run, packed: what is left of maxRun is for its points and the keys.
+// maxReport bounds the report of a run, packed, bytes: a run may take 100,000 in the store, and its points and keys need
+// the rest.
 const maxReport = 80_000
 
 // maxUnpacked bounds what a packed report unpacks to.

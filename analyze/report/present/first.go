@@ -231,10 +231,10 @@ var groups = []struct {
 	title    string
 	sections []string
 }{
-	{groupStep, []string{"unit", "unit_positions", "steady", "device_steps"}},
+	{groupStep, []string{"ranks", "unit", "unit_positions", "critical_path", "steady", "device_steps"}},
 	{groupGPU, []string{"gpu_time", "kernels", "ncu", "roofline", "categories", "components", "memcpy", "gpu_memory",
-		"graphs", "comm", "streams", "idle", "activity"}},
-	{groupHost, []string{"launches", "sync", "nvtx", "regions", "phases", "processes"}},
+		"graphs", "comm", "streams", "idle", "activity", "gpu_counters"}},
+	{groupHost, []string{"host_idle", "launches", "sync", "nvtx", "regions", "phases", "processes"}},
 }
 
 // GroupOf is the part of the page's contents that a section stands in.

@@ -96,9 +96,7 @@ func TestEveryNameIsFound(t *testing.T) {
 	for _, m := range analyze.Metrics() {
 		words["metric"] = append(words["metric"], m.ID)
 		for _, l := range m.Labels {
-			for _, label := range strings.Split(l, ",") {
-				words["label"] = append(words["label"], label)
-			}
+			words["label"] = append(words["label"], strings.Split(l, ",")...)
 		}
 		for _, statistic := range Statistics {
 			if m.Stats {

@@ -35,7 +35,6 @@ type field struct {
 	value json.RawMessage
 	rows  []json.RawMessage // of a list
 	list  bool
-	least int // rows that stay
 	left  int // rows left out, those that were never put in among them
 }
 
@@ -44,7 +43,7 @@ func (a *answer) put(name string, value any) {
 	a.fields = append(a.fields, field{name: name, value: encode(value)})
 }
 
-// add adds a list of which at least some rows stay, and more is how many rows it has beyond those given.
+// add adds a list, and more is how many rows it has beyond those given.
 func add[T any](a *answer, name string, rows []T, more int) {
 	f := field{name: name, list: true, left: more}
 	for i := range rows {

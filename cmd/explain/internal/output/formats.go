@@ -83,3 +83,21 @@ func Terminal(w io.Writer, res *analyze.Result, out string, t render.TerminalOpt
 	}
 	return render.Terminal(w, present.Terminal(res.Report, o), t)
 }
+
+// Formats of --format, in the order of the help text.
+var Formats = []string{"text", "md", "html", "json", "profilemate"}
+
+// Print writes a report in one of the formats, or as text for people; out is the folder that it was written to, or empty.
+func Print(w io.Writer, res *analyze.Result, format, out string, t render.TerminalOptions) error {
+	switch format {
+	case "json":
+		return JSON(w, res.Report)
+	case "md":
+		return Comment(w, res.Report)
+	case "html":
+		return HTML(w, res.Report)
+	case "profilemate":
+		return Summary(w, res.Report)
+	}
+	return Terminal(w, res, out, t)
+}

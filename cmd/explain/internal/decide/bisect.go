@@ -1,4 +1,6 @@
-package main
+// Package decide captures until something is known, and no longer: at which commit a step got slower (explain bisect), and
+// whether the head of a pair is slower (explain capture --until-decided).
+package decide
 
 import (
 	"bytes"
@@ -15,10 +17,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/analyze/report/unit"
 	"github.com/nsys-llm/explain/cmd/explain/internal/bisect"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/command"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
 	"github.com/nsys-llm/explain/diff"
 	"github.com/nsys-llm/explain/diff/comparison"
@@ -26,7 +31,8 @@ import (
 	"github.com/nsys-llm/explain/gate/history"
 )
 
-func newBisect(e *env) *cobra.Command {
+// NewBisect is explain bisect.
+func NewBisect(e *command.Env) *cobra.Command {
 	var f bisectFlags
 	cmd := &cobra.Command{
 		Use:   "bisect --good COMMIT --bad COMMIT -- CAPTURE COMMAND…",
@@ -49,7 +55,7 @@ nothing changed.`,
   explain bisect --good 3f2a91c --bad HEAD --noise 0.5% -- sh -c 'make && explain capture --out "$EXPLAIN_OUT" -- ./bench'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || cmd.ArgsLenAtDash() != 0 {
-				return usagef("name the command that captures behind --: explain bisect --good A --bad B -- ./capture.sh")
+				return usage.Errorf("name the command that captures behind --: explain bisect --good A --bad B -- ./capture.sh")
 			}
 			return nil
 		},
@@ -63,7 +69,7 @@ nothing changed.`,
 	fl.StringVar(&f.noise, "noise", "1%", "how much two captures of a commit differ, a `SHARE`, see explain calibrate")
 	fl.IntVar(&f.most, "max-captures", 0, "give up after `N` captures (default: 6 for each halving, 12 at least)")
 	fl.StringVarP(&f.out, "out", "o", "", "keep bisect.json and the reports in this `DIR`")
-	f.analysis.register(cmd)
+	f.analysis.Register(cmd)
 	_ = cmd.MarkFlagDirname("out")
 	_ = cmd.MarkFlagDirname("checkout")
 	return cmd
@@ -71,7 +77,7 @@ nothing changed.`,
 
 // bisectFlags are the flags of explain bisect.
 type bisectFlags struct {
-	analysis       analysisFlags
+	analysis       command.AnalysisFlags
 	good, bad, dir string
 	noise, out     string
 	most           int
@@ -81,7 +87,7 @@ type bisectFlags struct {
 type bisection struct {
 	*bisectFlags
 	cmd     *cobra.Command
-	env     *env
+	env     *command.Env
 	commits []gitfile.Commit // behind the good one; that of number k is commits[k-1]
 	first   string           // the good one
 	tree    string           // where commits are checked out
@@ -102,7 +108,7 @@ type captured struct {
 	report  *report.Report // nil where it was skipped
 }
 
-func (f *bisectFlags) run(cmd *cobra.Command, e *env, program []string) error {
+func (f *bisectFlags) run(cmd *cobra.Command, e *command.Env, program []string) error {
 	b, err := f.begin(cmd, e, program)
 	if err != nil {
 		return err
@@ -121,40 +127,40 @@ func (f *bisectFlags) run(cmd *cobra.Command, e *env, program []string) error {
 }
 
 // begin checks the flags and lists the commits.
-func (f *bisectFlags) begin(cmd *cobra.Command, e *env, program []string) (*bisection, error) {
-	noise, err := parseShare(f.noise)
+func (f *bisectFlags) begin(cmd *cobra.Command, e *command.Env, program []string) (*bisection, error) {
+	noise, err := command.Share(f.noise)
 	switch {
 	case f.good == "" || f.bad == "":
-		return nil, usagef("name a commit that is fast and one that is slow: --good v1.4.0 --bad main")
+		return nil, usage.Errorf("name a commit that is fast and one that is slow: --good v1.4.0 --bad main")
 	case err != nil:
-		return nil, usagef("--noise %s: a share such as 1%%", f.noise)
+		return nil, usage.Errorf("--noise %s: a share such as 1%%", f.noise)
 	case f.most < 0:
-		return nil, usagef("--max-captures must be at least 0, got %d", f.most)
+		return nil, usage.Errorf("--max-captures must be at least 0, got %d", f.most)
 	}
 	if f.out != "" {
 		if _, err := os.Stat(f.out); err == nil {
-			return nil, usagef("--out %s is there already: name another folder", f.out)
+			return nil, usage.Errorf("--out %s is there already: name another folder", f.out)
 		}
 	}
 	b := &bisection{bisectFlags: f, cmd: cmd, env: e, program: program}
 	if b.first, err = gitfile.Resolve(cmd.Context(), f.dir, f.good); err != nil {
-		return nil, usagef("--good %s is no commit of the checkout %s: fetch it first", f.good, f.dir)
+		return nil, usage.Errorf("--good %s is no commit of the checkout %s: fetch it first", f.good, f.dir)
 	}
 	last, err := gitfile.Resolve(cmd.Context(), f.dir, f.bad)
 	if err != nil {
-		return nil, usagef("--bad %s is no commit of the checkout %s: fetch it first", f.bad, f.dir)
+		return nil, usage.Errorf("--bad %s is no commit of the checkout %s: fetch it first", f.bad, f.dir)
 	}
 	if b.commits, err = gitfile.FirstParents(cmd.Context(), f.dir, b.first, last); err != nil {
 		return nil, err
 	}
 	if len(b.commits) == 0 {
-		return nil, usagef("%s is not behind %s: is it the other way round?", f.bad, f.good)
+		return nil, usage.Errorf("%s is not behind %s: is it the other way round?", f.bad, f.good)
 	}
 	if f.most == 0 {
 		f.most = max(12, 6*int(math.Ceil(math.Log2(float64(len(b.commits)+1)))))
 	}
 	if b.search, err = bisect.New(len(b.commits), bisect.Options{Noise: noise}); err != nil {
-		return nil, usageError{Err: err}
+		return nil, usage.Error{Err: err}
 	}
 	b.scratch, err = os.MkdirTemp("", "explain-bisect-")
 	b.tree = filepath.Join(b.scratch, "tree")
@@ -208,8 +214,8 @@ func (b *bisection) rangeText(r bisect.Result) string {
 }
 
 func (b *bisection) say(format string, args ...any) {
-	if !b.analysis.quiet {
-		fmt.Fprintln(b.env.Err, clean(fmt.Sprintf(format, args...)))
+	if !b.analysis.Quiet {
+		fmt.Fprintln(b.env.Err, render.Visible(fmt.Sprintf(format, args...)))
 	}
 }
 
@@ -239,7 +245,7 @@ func (b *bisection) record(commit string) (*report.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	reports, err := b.analysis.reports(b.cmd.Context(), b.env, in)
+	reports, err := b.analysis.Reports(b.cmd.Context(), b.env, in)
 	if err != nil {
 		return nil, err
 	}
@@ -289,24 +295,24 @@ func (b *bisection) answer() error {
 	switch {
 	case res.None >= 0.5:
 		fmt.Fprintf(&text, "Nothing changed between %s and %s, as far as %s tell\n", history.Short(b.first), history.Short(b.commit(len(b.commits))),
-			counted(b.search.Captures(), "capture"))
+			command.Counted(b.search.Captures(), "capture"))
 	default:
 		for k := res.First; k <= res.Last; k++ {
 			out.Culprits = append(out.Culprits, b.commit(k))
-			fmt.Fprintf(&text, "%s %s\n", b.commit(k), clean(b.commits[k-1].Subject))
+			fmt.Fprintf(&text, "%s %s\n", b.commit(k), render.Visible(b.commits[k-1].Subject))
 		}
 		word := "found"
 		if !out.Settled {
 			word = "not settled"
 		}
-		fmt.Fprintf(&text, "%s, with a probability of %s, by %s\n", word, unit.Percent(res.Probability), counted(b.search.Captures(), "capture"))
+		fmt.Fprintf(&text, "%s, with a probability of %s, by %s\n", word, unit.Percent(res.Probability), command.Counted(b.search.Captures(), "capture"))
 		var err error
 		if c, err = b.compare(res); err != nil {
 			return err
 		}
 		if c != nil {
 			out.Cause = c.Cause
-			fmt.Fprintln(&text, clean(c.Cause))
+			fmt.Fprintln(&text, render.Visible(c.Cause))
 		}
 	}
 	if b.out != "" {
@@ -318,7 +324,7 @@ func (b *bisection) answer() error {
 		return err
 	}
 	if !out.Settled {
-		return exitCode(exitInconclusive)
+		return command.Exit(command.Inconclusive)
 	}
 	return nil
 }
@@ -338,12 +344,12 @@ func (b *bisection) compare(res bisect.Result) (*comparison.Comparison, error) {
 	if len(base) == 0 || len(head) == 0 {
 		return nil, nil
 	}
-	return diff.Compare(base, head, diff.Options{Version: versionText()})
+	return diff.Compare(base, head, diff.Options{Version: b.env.Version})
 }
 
 // keep writes bisect.json and the reports.
 func (b *bisection) keep(out any) error {
-	files := map[string]func(io.Writer) error{"bisect.json": func(w io.Writer) error { return printJSON(w, out) }}
+	files := map[string]func(io.Writer) error{"bisect.json": func(w io.Writer) error { return command.JSON(w, out) }}
 	for i, c := range b.log {
 		if c.report != nil {
 			files[fmt.Sprintf("reports/%02d-%s.json", i+1, history.Short(c.Commit))] = func(w io.Writer) error { return report.Write(w, c.report) }

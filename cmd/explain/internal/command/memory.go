@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"runtime/debug"
@@ -8,6 +8,7 @@ import (
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 )
 
 // memoryFlag bounds the memory of an analysis.
@@ -29,13 +30,13 @@ func (f *memoryFlag) apply(opt *analyze.Options, traces int) error {
 		q, err := unit.Parse(f.text)
 		switch {
 		case err != nil:
-			return usagef("--max-memory: %w", err)
+			return usage.Errorf("--max-memory: %w", err)
 		case q.Unit != report.Bytes:
-			return usagef("--max-memory %s is not a size; use e.g. 1GiB or 800MB", f.text)
+			return usage.Errorf("--max-memory %s is not a size; use e.g. 1GiB or 800MB", f.text)
 		case q.Value < leastMemory:
-			return usagef("--max-memory %s is too little; allow 128MiB or more", f.text)
+			return usage.Errorf("--max-memory %s is too little; allow 128MiB or more", f.text)
 		case q.Value > 1<<60:
-			return usagef("--max-memory %s is more than any machine has", f.text)
+			return usage.Errorf("--max-memory %s is more than any machine has", f.text)
 		}
 		limit = int64(q.Value)
 	}

@@ -1,4 +1,4 @@
-package main
+package parts
 
 import (
 	"bufio"
@@ -12,12 +12,16 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/merge"
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/command"
 	"github.com/nsys-llm/explain/cmd/explain/internal/fetch"
 	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
 )
 
-func newPartial(e *env) *cobra.Command {
+// NewPartial is explain partial.
+func NewPartial(e *command.Env) *cobra.Command {
 	var f partialFlags
 	cmd := &cobra.Command{
 		Use:   "partial TRACE",
@@ -38,9 +42,9 @@ killed is run again as it was.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case f.index >= 0 && len(args) > 0:
-				return usagef("--index takes the trace from the manifest: name none beside it")
+				return usage.Errorf("--index takes the trace from the manifest: name none beside it")
 			case f.index < 0 && len(args) != 1:
-				return usagef("name one trace: explain partial TRACE --out FILE.partial")
+				return usage.Errorf("name one trace: explain partial TRACE --out FILE.partial")
 			}
 			return nil
 		},
@@ -52,7 +56,7 @@ killed is run again as it was.`,
 
 // partialFlags are the flags of explain partial.
 type partialFlags struct {
-	analysis      analysisFlags
+	analysis      command.AnalysisFlags
 	out, of, name string
 	index         int
 	resume        bool
@@ -66,22 +70,22 @@ func (f *partialFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.of, "of", "", "the manifest: a `FILE` with one trace in each line; # begins a comment")
 	fl.BoolVar(&f.resume, "resume", false, "keep a partial that is there and whole")
 	fl.StringVar(&f.name, "name", "", "call the capture `NAME`, where it comes from standard input")
-	f.analysis.registerFor(cmd, "")
+	f.analysis.RegisterFor(cmd, "")
 	_ = cmd.MarkFlagFilename("of", "txt")
 }
 
-func (f *partialFlags) run(cmd *cobra.Command, e *env, args []string) error {
+func (f *partialFlags) run(cmd *cobra.Command, e *command.Env, args []string) error {
 	trace, out, err := f.place(args)
 	if err != nil {
 		return err
 	}
 	if f.resume && isPartial(out) {
-		if !f.analysis.quiet {
-			_, err = fmt.Fprintf(e.Out, "%s is there and whole: kept\n", clean(out))
+		if !f.analysis.Quiet {
+			_, err = fmt.Fprintf(e.Out, "%s is there and whole: kept\n", render.Visible(out))
 		}
 		return err
 	}
-	opt, err := f.analysis.options(e, 1)
+	opt, err := f.analysis.Options(e, 1)
 	if err != nil {
 		return err
 	}
@@ -100,8 +104,8 @@ func (f *partialFlags) run(cmd *cobra.Command, e *env, args []string) error {
 		}
 		return p.Close()
 	})
-	if err == nil && !f.analysis.quiet {
-		_, err = fmt.Fprintf(e.Out, "Wrote %s: %.1f kB; explain merge makes a report of such files\n", clean(out), float64(size)/1000)
+	if err == nil && !f.analysis.Quiet {
+		_, err = fmt.Fprintf(e.Out, "Wrote %s: %.1f kB; explain merge makes a report of such files\n", render.Visible(out), float64(size)/1000)
 	}
 	return err
 }
@@ -114,13 +118,13 @@ func (c *counter) Write(b []byte) (int, error) {
 }
 
 // digest analyses a trace that may have to be fetched.
-func digest(cmd *cobra.Command, e *env, trace string, opt analyze.Options, f *analysisFlags) (*merge.Capture, error) {
+func digest(cmd *cobra.Command, e *command.Env, trace string, opt analyze.Options, f *command.AnalysisFlags) (*merge.Capture, error) {
 	path, remove, err := fetch.File(cmd.Context(), trace, e.In)
 	if err != nil {
 		return nil, err
 	}
 	defer remove()
-	bar := progress.New(e.Err, f.quiet, f.verbose)
+	bar := progress.New(e.Err, f.Quiet, f.Verbose)
 	defer bar.Stop()
 	opt.Progress = bar.Update
 	return analyze.Digest(cmd.Context(), path, opt)
@@ -129,26 +133,26 @@ func digest(cmd *cobra.Command, e *env, trace string, opt analyze.Options, f *an
 // place is the trace to analyse and the file to write.
 func (f *partialFlags) place(args []string) (trace, out string, err error) {
 	if f.out == "" {
-		return "", "", usagef("--out is missing: say where the partial goes")
+		return "", "", usage.Errorf("--out is missing: say where the partial goes")
 	}
 	if f.index < 0 {
 		if f.of != "" {
-			return "", "", usagef("--of is a manifest, of which --index names a line")
+			return "", "", usage.Errorf("--of is a manifest, of which --index names a line")
 		}
 		if info, err := os.Stat(f.out); err == nil && info.IsDir() {
-			return "", "", usagef("--out %s is a folder; name a file", f.out)
+			return "", "", usage.Errorf("--out %s is a folder; name a file", f.out)
 		}
 		return args[0], f.out, nil
 	}
 	if f.of == "" {
-		return "", "", usagef("--index %d is a line of a manifest: name it with --of FILE", f.index)
+		return "", "", usage.Errorf("--index %d is a line of a manifest: name it with --of FILE", f.index)
 	}
 	list, err := readManifest(f.of)
 	if err != nil {
 		return "", "", err
 	}
 	if f.index >= len(list) {
-		return "", "", usagef("--index %d: %s names %d traces, counted from 0", f.index, f.of, len(list))
+		return "", "", usage.Errorf("--index %d: %s names %d traces, counted from 0", f.index, f.of, len(list))
 	}
 	return list[f.index], filepath.Join(f.out, fmt.Sprintf("%06d.partial", f.index)), nil
 }
@@ -157,7 +161,7 @@ func (f *partialFlags) place(args []string) (trace, out string, err error) {
 func readManifest(path string) ([]string, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, usagef("--of: %w", err)
+		return nil, usage.Errorf("--of: %w", err)
 	}
 	defer f.Close()
 	var list []string
@@ -167,7 +171,7 @@ func readManifest(path string) ([]string, error) {
 		}
 	}
 	if len(list) == 0 {
-		return nil, usagef("--of %s names no trace", path)
+		return nil, usage.Errorf("--of %s names no trace", path)
 	}
 	return list, nil
 }

@@ -1,4 +1,4 @@
-package main
+package decide
 
 import (
 	"fmt"
@@ -11,67 +11,70 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/cmd/explain/internal/command"
 	"github.com/nsys-llm/explain/cmd/explain/internal/record"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
 	"github.com/nsys-llm/explain/diff/sequential"
 )
 
-// untilFlags make a pair go on until it is decided.
-type untilFlags struct {
-	on        bool
+// Until are the flags that make a pair go on until it is decided.
+type Until struct {
+	On        bool
 	budget    time.Duration
-	cooldown  time.Duration
+	Cooldown  time.Duration // between two captures
 	tolerance string
 }
 
-func (f *untilFlags) register(fl *pflag.FlagSet) {
-	fl.BoolVar(&f.on, "until-decided", false, "with --pair: capture pairs until it is known whether the head's step is slower, at most --repeat (default 100)")
+// Register adds the flags to a command that captures pairs.
+func (f *Until) Register(fl *pflag.FlagSet) {
+	fl.BoolVar(&f.On, "until-decided", false, "with --pair: capture pairs until it is known whether the head's step is slower, at most --repeat (default 100)")
 	fl.DurationVar(&f.budget, "budget", 30*time.Minute, "with --until-decided: begin no pair that would end after this `TIME`")
-	fl.DurationVar(&f.cooldown, "cooldown", 0, "with --pair: wait this `TIME` between captures, so that the GPU cools down")
+	fl.DurationVar(&f.Cooldown, "cooldown", 0, "with --pair: wait this `TIME` between captures, so that the GPU cools down")
 	fl.StringVar(&f.tolerance, "tolerance", "3%", "with --until-decided: a step that got slower by this `SHARE` or less is as fast as before")
 }
 
-// mostPairs is where --until-decided ends whatever is known then.
-const mostPairs = 100
+// MostPairs is where --until-decided ends whatever is known then.
+const MostPairs = 100
 
 // decisionsFile is the log of what was known after each pair.
 const decisionsFile = "comparison/decisions.json"
 
-// decider decides pairs.
-type decider struct {
+// Decider decides pairs.
+type Decider struct {
 	test  *sequential.Test
 	kind  string // main kind of unit of the first base
 	began time.Time
 	took  time.Duration // of the longest pair
 	last  time.Time     // end of the pair before
-	until *untilFlags
+	until *Until
 	out   string // folder
 	say   func(string)
 }
 
-// decide makes the session ask after each pair.
-func (f *untilFlags) decide(r *record.Session) (*decider, error) {
+// Decide makes the session ask after each pair; nil where no flag asks for it.
+func (f *Until) Decide(r *record.Session) (*Decider, error) {
 	switch {
-	case !f.on:
+	case !f.On:
 		return nil, nil
-	case f.budget <= 0 || f.cooldown < 0:
-		return nil, usagef("--budget is a time above 0, and --cooldown none below 0")
+	case f.budget <= 0 || f.Cooldown < 0:
+		return nil, usage.Errorf("--budget is a time above 0, and --cooldown none below 0")
 	}
-	share, err := parseShare(f.tolerance)
+	share, err := command.Share(f.tolerance)
 	if err != nil {
-		return nil, usagef("--tolerance %s: a share such as 3%%", f.tolerance)
+		return nil, usage.Errorf("--tolerance %s: a share such as 3%%", f.tolerance)
 	}
 	test, err := sequential.New(sequential.Options{Tolerance: math.Log1p(share), Alpha: 0.05})
 	if err != nil {
-		return nil, usagef("--tolerance %s: %w", f.tolerance, err)
+		return nil, usage.Errorf("--tolerance %s: %w", f.tolerance, err)
 	}
-	d := &decider{test: test, until: f, out: r.Out, say: r.Say, began: time.Now(), last: time.Now()}
+	d := &Decider{test: test, until: f, out: r.Out, say: r.Say, began: time.Now(), last: time.Now()}
 	r.Decide = d.pair
 	return d, nil
 }
 
 // pair takes a pair, and says whether it was the last.
-func (d *decider) pair(base, head *report.Report) (bool, error) {
+func (d *Decider) pair(base, head *report.Report) (bool, error) {
 	b, kind, err := mainStep(base, d.kind)
 	if err != nil {
 		return false, fmt.Errorf("base: %w", err)
@@ -98,14 +101,14 @@ func (d *decider) pair(base, head *report.Report) (bool, error) {
 	return false, nil
 }
 
-// answer writes the log and is the exit code of what was decided, as an error.
-func (d *decider) answer() error {
+// Answer writes the log, and is the exit code of what was decided, as an error.
+func (d *Decider) Answer() error {
 	answer := sequential.Undecided
 	if n := len(d.test.Log); n > 0 {
 		answer = d.test.Log[n-1].Answer
 	}
 	err := whole.File(filepath.Join(d.out, decisionsFile), func(w io.Writer) error {
-		return printJSON(w, struct {
+		return command.JSON(w, struct {
 			Schema    string            `json:"schema"`
 			Metric    string            `json:"metric"`
 			Kind      string            `json:"kind"`
@@ -118,12 +121,12 @@ func (d *decider) answer() error {
 	if err != nil {
 		return err
 	}
-	d.say(fmt.Sprintf("After %s: %s; %s has every decision", counted(len(d.test.Log), "pair"), answer, filepath.Join(d.out, decisionsFile)))
+	d.say(fmt.Sprintf("After %s: %s; %s has every decision", command.Counted(len(d.test.Log), "pair"), answer, filepath.Join(d.out, decisionsFile)))
 	switch answer {
 	case sequential.Slower:
-		return exitCode(exitFail)
+		return command.Exit(command.Fail)
 	case sequential.Undecided:
-		return exitCode(exitInconclusive)
+		return command.Exit(command.Inconclusive)
 	}
 	return nil
 }

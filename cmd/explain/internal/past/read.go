@@ -1,8 +1,7 @@
-package main
+package past
 
 import (
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -18,6 +17,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/cmd/explain/internal/command"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
 	"github.com/nsys-llm/explain/gate/history"
 )
@@ -27,36 +28,21 @@ import (
 // textOrJSON are the formats of what is printed about a history.
 var textOrJSON = []string{"text", "json"}
 
-// wantFormat refuses formats that are not in the list.
-func wantFormat(format string, formats []string) error {
-	if !slices.Contains(formats, format) {
-		return usagef("--format %s is unknown; it is one of %s", format, strings.Join(formats, ", "))
-	}
-	return nil
-}
-
-// printJSON writes a value as indented JSON.
-func printJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
-}
-
-func newHistoryList(e *env) *cobra.Command {
-	var f historyFlags
+func newList(e *command.Env) *cobra.Command {
+	var f storeFlags
 	var limit int
 	format := "text"
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List workloads and their newest runs",
 		Example: `  explain history list --store history.db --branch main --limit 50`,
-		Args:    noArgs,
+		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := wantFormat(format, textOrJSON); err != nil {
+			if err := command.Format(format, textOrJSON); err != nil {
 				return err
 			}
 			if limit < 1 {
-				return usagef("--limit must be at least 1, got %d", limit)
+				return usage.Errorf("--limit must be at least 1, got %d", limit)
 			}
 			return f.with(cmd, history.Read, func(s *history.Store) error {
 				filter := f.filter()
@@ -75,23 +61,23 @@ func newHistoryList(e *env) *cobra.Command {
 						Workloads map[string]history.Workload `json:"workloads"`
 						Runs      []history.Run               `json:"runs"`
 					}{"explain.history.runs/1", workloads, append([]history.Run{}, runs...)}
-					return printJSON(e.Out, list)
+					return command.JSON(e.Out, list)
 				}
-				return render.Terminal(e.Out, runsPage(runs, workloads), e.terminal())
+				return render.Terminal(e.Out, runsPage(runs, workloads), e.Terminal())
 			})
 		},
 	}
 	f.register(e, cmd.Flags())
 	cmd.Flags().IntVar(&limit, "limit", 30, "the newest `N` runs")
 	cmd.Flags().StringVar(&format, "format", "text", "print this `FORMAT`: "+strings.Join(textOrJSON, ", "))
-	completeFlag(cmd, "format", textOrJSON)
+	command.Complete(cmd, "format", textOrJSON)
 	return cmd
 }
 
 // runsPage lists workloads and runs.
 func runsPage(runs []history.Run, workloads map[string]history.Workload) doc.Document {
 	var d doc.Document
-	d.Add(doc.H(1, "runs", counted(len(runs), "run")))
+	d.Add(doc.H(1, "runs", command.Counted(len(runs), "run")))
 	var fields doc.Fields
 	for _, id := range slices.Sorted(maps.Keys(workloads)) {
 		if !slices.ContainsFunc(runs, func(r history.Run) bool { return r.Workload == id }) {
@@ -121,8 +107,8 @@ func runsPage(runs []history.Run, workloads map[string]history.Workload) doc.Doc
 	return d
 }
 
-func newHistoryShow(e *env) *cobra.Command {
-	var f historyFlags
+func newShow(e *command.Env) *cobra.Command {
+	var f storeFlags
 	var out string
 	format := "text"
 	cmd := &cobra.Command{
@@ -134,7 +120,7 @@ With --out the kept reports are written into a folder, where diff and gate can r
   explain history show 3f2a91c --store history.db --out then/`,
 		Args: oneCommit,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := wantFormat(format, textOrJSON); err != nil {
+			if err := command.Format(format, textOrJSON); err != nil {
 				return err
 			}
 			return f.with(cmd, history.Read, func(s *history.Store) error {
@@ -157,20 +143,20 @@ With --out the kept reports are written into a folder, where diff and gate can r
 					return err
 				}
 				if format == "json" {
-					return printJSON(e.Out, struct {
+					return command.JSON(e.Out, struct {
 						Schema string          `json:"schema"`
 						Runs   []history.Run   `json:"runs"`
 						Points []history.Point `json:"points"`
 					}{"explain.history.points/1", append([]history.Run{}, runs...), points})
 				}
-				return render.Terminal(e.Out, pointsPage(runs, points), e.terminal())
+				return render.Terminal(e.Out, pointsPage(runs, points), e.Terminal())
 			})
 		},
 	}
 	f.register(e, cmd.Flags())
 	cmd.Flags().StringVarP(&out, "out", "o", "", "write the kept reports into this `DIR`, one file for each run")
 	cmd.Flags().StringVar(&format, "format", "text", "print this `FORMAT`: "+strings.Join(textOrJSON, ", "))
-	completeFlag(cmd, "format", textOrJSON)
+	command.Complete(cmd, "format", textOrJSON)
 	_ = cmd.MarkFlagDirname("out")
 	return cmd
 }
@@ -224,8 +210,8 @@ func pointsPage(runs []history.Run, points []history.Point) doc.Document {
 // exportFormats of explain history export. Columns stores read both of them.
 var exportFormats = []string{"ndjson", "csv"}
 
-func newHistoryExport(e *env) *cobra.Command {
-	var f historyFlags
+func newExport(e *command.Env) *cobra.Command {
+	var f storeFlags
 	var out string
 	format := exportFormats[0]
 	cmd := &cobra.Command{
@@ -234,9 +220,9 @@ func newHistoryExport(e *env) *cobra.Command {
 		Long: `export writes one line for each number of each run, the oldest run first. DuckDB, ClickHouse, BigQuery
 and Spark read both formats; for Parquet: duckdb -c "COPY (FROM 'history.ndjson') TO 'history.parquet'".`,
 		Example: `  explain history export --store history.db --format ndjson --out history.ndjson`,
-		Args:    noArgs,
+		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := wantFormat(format, exportFormats); err != nil {
+			if err := command.Format(format, exportFormats); err != nil {
 				return err
 			}
 			return f.with(cmd, history.Read, func(s *history.Store) error {
@@ -251,7 +237,7 @@ and Spark read both formats; for Parquet: duckdb -c "COPY (FROM 'history.ndjson'
 	f.register(e, cmd.Flags())
 	cmd.Flags().StringVar(&format, "format", format, "the `FORMAT`: "+strings.Join(exportFormats, ", "))
 	cmd.Flags().StringVarP(&out, "out", "o", "", "write into this `FILE` (default: standard output)")
-	completeFlag(cmd, "format", exportFormats)
+	command.Complete(cmd, "format", exportFormats)
 	return cmd
 }
 
@@ -292,7 +278,7 @@ func exportPoints(cmd *cobra.Command, s *history.Store, filter history.Filter, f
 
 // cell keeps a spreadsheet from taking text of a capture for a formula.
 func cell(s string) string {
-	s = clean(s)
+	s = render.Visible(s)
 	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
 		return "'" + s
 	}

@@ -1,4 +1,4 @@
-package main
+package past
 
 import (
 	"bytes"
@@ -14,7 +14,9 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/command"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 	"github.com/nsys-llm/explain/gate/gitfile"
 	"github.com/nsys-llm/explain/gate/history"
 )
@@ -23,16 +25,16 @@ import (
 
 // checkFlags say what is checked, and who knows what lies between two commits.
 type checkFlags struct {
-	historyFlags
+	storeFlags
 	metrics    []string
 	least      string
 	checkout   string
 	codeowners string
 }
 
-func (f *checkFlags) register(e *env, cmd *cobra.Command) {
+func (f *checkFlags) register(e *command.Env, cmd *cobra.Command) {
 	fl := cmd.Flags()
-	f.historyFlags.register(e, fl)
+	f.storeFlags.register(e, fl)
 	fl.StringArrayVar(&f.metrics, "metric", nil, "follow this `METRIC`, see show (repeatable; default "+history.StepTime+")")
 	fl.StringVar(&f.least, "least", "2%", "the least change of a level that is said, a `SHARE`")
 	fl.StringVar(&f.checkout, "checkout", ".", "a git checkout in this `DIR`, that knows the commits between two nights")
@@ -40,19 +42,19 @@ func (f *checkFlags) register(e *env, cmd *cobra.Command) {
 	_ = cmd.MarkFlagDirname("checkout")
 }
 
-func (f *checkFlags) options(e *env) (history.CheckOptions, error) {
+func (f *checkFlags) options(e *command.Env) (history.CheckOptions, error) {
 	o := history.CheckOptions{Filter: f.filter(), Metrics: f.metrics, Causes: true}
-	least, err := parseShare(f.least)
+	least, err := command.Share(f.least)
 	if err != nil {
-		return o, usagef("--least %s: a share such as 2%%", f.least)
+		return o, usage.Errorf("--least %s: a share such as 2%%", f.least)
 	}
 	o.Change.Least = least
-	o.Today, err = today(e)
+	o.Today, err = e.Today()
 	return o, err
 }
 
 // check finds the changes and who did them.
-func (f *checkFlags) check(cmd *cobra.Command, e *env, s *history.Store) (*history.Checks, history.CheckOptions, error) {
+func (f *checkFlags) check(cmd *cobra.Command, e *command.Env, s *history.Store) (*history.Checks, history.CheckOptions, error) {
 	o, err := f.options(e)
 	if err != nil {
 		return nil, o, err
@@ -61,7 +63,7 @@ func (f *checkFlags) check(cmd *cobra.Command, e *env, s *history.Store) (*histo
 	if f.codeowners != "" {
 		b, err := os.ReadFile(f.codeowners)
 		if err != nil {
-			return nil, o, usagef("--codeowners: %w", err)
+			return nil, o, usage.Errorf("--codeowners: %w", err)
 		}
 		owners = string(b)
 	}
@@ -69,7 +71,7 @@ func (f *checkFlags) check(cmd *cobra.Command, e *env, s *history.Store) (*histo
 	if err != nil {
 		return nil, o, err
 	}
-	c.Tool.Version = versionText()
+	c.Tool.Version = e.Version
 	for i := range c.Changes {
 		x := &c.Changes[i]
 		list, err := gitfile.Log(cmd.Context(), f.checkout, x.Before.Commit, x.After.Commit)
@@ -86,7 +88,7 @@ func (f *checkFlags) check(cmd *cobra.Command, e *env, s *history.Store) (*histo
 	return c, o, nil
 }
 
-func newHistoryCheck(e *env) *cobra.Command {
+func newCheck(e *command.Env) *cobra.Command {
 	var f checkFlags
 	format := "text"
 	cmd := &cobra.Command{
@@ -103,9 +105,9 @@ Exit codes: 0 nothing is open, 1 something is, 2 wrong usage, 3 the store cannot
 nights to find anything.`,
 		Example: `  explain history check --store history.db --branch main --codeowners .github/CODEOWNERS
   explain history check --store history.db --metric unit.gpu_idle.mean --metric serve.ttft.p99`,
-		Args: noArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := wantFormat(format, textOrJSON); err != nil {
+			if err := command.Format(format, textOrJSON); err != nil {
 				return err
 			}
 			return f.with(cmd, history.Read, func(s *history.Store) error {
@@ -114,9 +116,9 @@ nights to find anything.`,
 					return err
 				}
 				if format == "json" {
-					err = printJSON(e.Out, c)
+					err = command.JSON(e.Out, c)
 				} else {
-					err = history.WriteCheck(e.Out, c, render.TerminalOptions{Color: e.colour()})
+					err = history.WriteCheck(e.Out, c, render.TerminalOptions{Color: e.Coloured()})
 				}
 				return errors.Join(err, checkCode(c))
 			})
@@ -124,24 +126,24 @@ nights to find anything.`,
 	}
 	f.register(e, cmd)
 	cmd.Flags().StringVar(&format, "format", "text", "print this `FORMAT`: "+strings.Join(textOrJSON, ", "))
-	completeFlag(cmd, "format", textOrJSON)
+	command.Complete(cmd, "format", textOrJSON)
 	return cmd
 }
 
 // checkCode is the exit code of a check, as an error.
 func checkCode(c *history.Checks) error {
 	if c.Open > 0 {
-		return exitCode(exitFail)
+		return command.Exit(command.Fail)
 	}
 	for i := range c.Series {
 		if c.Series[i].Enough {
 			return nil
 		}
 	}
-	return exitCode(exitInconclusive)
+	return command.Exit(command.Inconclusive)
 }
 
-func newHistoryPage(e *env) *cobra.Command {
+func newPage(e *command.Env) *cobra.Command {
 	var f checkFlags
 	var out string
 	cmd := &cobra.Command{
@@ -150,10 +152,10 @@ func newHistoryPage(e *env) *cobra.Command {
 		Long: `page writes index.html into a folder: each series over its nights, with the band of its noise, the
 changes, their causes, and a link from each of the newest nights to its kept report (reports/).`,
 		Example: `  explain history page --store history.db --branch main --out history/`,
-		Args:    noArgs,
+		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if out == "" {
-				return usagef("name the folder: --out history/")
+				return usage.Errorf("name the folder: --out history/")
 			}
 			if err := output.Check(out); err != nil {
 				return err
@@ -173,7 +175,7 @@ changes, their causes, and a link from each of the newest nights to its kept rep
 	return cmd
 }
 
-func (f *checkFlags) page(cmd *cobra.Command, e *env, s *history.Store, c *history.Checks, o history.CheckOptions, out string) error {
+func (f *checkFlags) page(cmd *cobra.Command, e *command.Env, s *history.Store, c *history.Checks, o history.CheckOptions, out string) error {
 	linked := map[string]history.Run{}
 	d, err := s.Page(cmd.Context(), c, history.PageOptions{CheckOptions: o, Link: func(r *history.Run) string {
 		name := "reports/" + r.Commit + "-" + r.Key[:8] + ".json"
@@ -184,8 +186,8 @@ func (f *checkFlags) page(cmd *cobra.Command, e *env, s *history.Store, c *histo
 		return err
 	}
 	files := []output.File{
-		{Name: "index.html", Write: func(w io.Writer) error { return writeHistoryPage(w, d) }},
-		{Name: "check.json", Write: func(w io.Writer) error { return printJSON(w, c) }},
+		{Name: "index.html", Write: func(w io.Writer) error { return writePage(w, d) }},
+		{Name: "check.json", Write: func(w io.Writer) error { return command.JSON(w, c) }},
 	}
 	for name, run := range linked {
 		r, err := s.Report(cmd.Context(), &run)
@@ -204,10 +206,10 @@ func (f *checkFlags) page(cmd *cobra.Command, e *env, s *history.Store, c *histo
 	if err := output.Write(cmd.Context(), out, files); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(e.Out, "Wrote %s: index.html, check.json, %s\n", clean(out), counted(len(linked), "report"))
+	_, err = fmt.Fprintf(e.Out, "Wrote %s: index.html, check.json, %s\n", render.Visible(out), command.Counted(len(linked), "report"))
 	return err
 }
 
-func writeHistoryPage(w io.Writer, d doc.Document) error {
+func writePage(w io.Writer, d doc.Document) error {
 	return render.HTML(w, d, render.HTMLOptions{Title: "explain: history"})
 }

@@ -1,4 +1,5 @@
-package main
+// Package past is explain history, and what diff and gate take from a history.
+package past
 
 import (
 	"errors"
@@ -12,11 +13,15 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/command"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 	"github.com/nsys-llm/explain/gate/history"
 )
 
-func newHistory(e *env) *cobra.Command {
+// New is explain history with its commands.
+func New(e *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history",
 		Short: "Keep past runs: noise, slow creep, the commit at which a step got slower and why",
@@ -37,48 +42,48 @@ be read, 4 check has too few runs to say anything.`,
   explain history merge other.db --store history.db`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("%q is no command of history; one of add, list, show, export, prune, ack, merge, check, page", args[0])
+				return usage.Errorf("%q is no command of history; one of add, list, show, export, prune, ack, merge, check, page", args[0])
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newHistoryAdd(e), newHistoryList(e), newHistoryShow(e), newHistoryExport(e), newHistoryPrune(e),
-		newHistoryAck(e), newHistoryMerge(e), newHistoryCheck(e), newHistoryPage(e))
+	cmd.AddCommand(newAdd(e), newList(e), newShow(e), newExport(e), newPrune(e),
+		newAck(e), newMerge(e), newCheck(e), newPage(e))
 	return cmd
 }
 
-// historyFlags say which store, and which runs of it.
-type historyFlags struct {
+// storeFlags say which store, and which runs of it.
+type storeFlags struct {
 	store, repository, branch, workload string
 }
 
 // open opens the store that --store names.
-func (f *historyFlags) open(cmd *cobra.Command, mode history.Mode) (*history.Store, error) {
+func (f *storeFlags) open(cmd *cobra.Command, mode history.Mode) (*history.Store, error) {
 	if f.store == "" {
-		return nil, usagef("name the history: --store history.db, or --store postgres://USER@HOST/DATABASE")
+		return nil, usage.Errorf("name the history: --store history.db, or --store postgres://USER@HOST/DATABASE")
 	}
 	return history.Open(cmd.Context(), f.store, mode)
 }
 
-func (f *historyFlags) registerStore(fl *pflag.FlagSet) {
+func (f *storeFlags) registerStore(fl *pflag.FlagSet) {
 	fl.SortFlags = false
 	fl.StringVar(&f.store, "store", "", "the history: a SQLite `FILE`, or the URL of a PostgreSQL database")
 }
 
-func (f *historyFlags) register(e *env, fl *pflag.FlagSet) {
+func (f *storeFlags) register(e *command.Env, fl *pflag.FlagSet) {
 	f.registerStore(fl)
 	fl.StringVar(&f.repository, "repository", e.Getenv("GITHUB_REPOSITORY"), "of this `REPOSITORY` (default: GITHUB_REPOSITORY, else any)")
 	fl.StringVar(&f.branch, "branch", "", "of this `BRANCH` (default: any)")
 	fl.StringVar(&f.workload, "workload", "", "of this workload, by the `ID` that list prints")
 }
 
-func (f *historyFlags) filter() history.Filter {
+func (f *storeFlags) filter() history.Filter {
 	return history.Filter{Repository: f.repository, Branch: f.branch, Workload: f.workload}
 }
 
 // with runs a command on the open store.
-func (f *historyFlags) with(cmd *cobra.Command, mode history.Mode, do func(s *history.Store) error) error {
+func (f *storeFlags) with(cmd *cobra.Command, mode history.Mode, do func(s *history.Store) error) error {
 	s, err := f.open(cmd, mode)
 	if err != nil {
 		return err
@@ -86,8 +91,8 @@ func (f *historyFlags) with(cmd *cobra.Command, mode history.Mode, do func(s *hi
 	return errors.Join(do(s), s.Close())
 }
 
-func newHistoryAdd(e *env) *cobra.Command {
-	var f historyAddFlags
+func newAdd(e *command.Env) *cobra.Command {
+	var f addFlags
 	cmd := &cobra.Command{
 		Use:   "add REPORT…",
 		Short: "Keep captures of one commit",
@@ -103,7 +108,7 @@ commit, made on the same machine in the same hours, tell the two apart: --ref na
   explain history add run-1 --store history.db --commit "$SHA" --tag v1.4.0`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("name the captures of the commit: explain history add REPORT… --store FILE --commit SHA")
+				return usage.Errorf("name the captures of the commit: explain history add REPORT… --store FILE --commit SHA")
 			}
 			return nil
 		},
@@ -113,10 +118,10 @@ commit, made on the same machine in the same hours, tell the two apart: --ref na
 	return cmd
 }
 
-// historyAddFlags are the flags of explain history add.
-type historyAddFlags struct {
-	historyFlags
-	analysis  analysisFlags
+// addFlags are the flags of explain history add.
+type addFlags struct {
+	storeFlags
+	analysis  command.AnalysisFlags
 	commit    string
 	at        string
 	tags      []string
@@ -124,7 +129,7 @@ type historyAddFlags struct {
 	refReport []string
 }
 
-func (f *historyAddFlags) register(cmd *cobra.Command, e *env) {
+func (f *addFlags) register(cmd *cobra.Command, e *command.Env) {
 	fl := cmd.Flags()
 	f.registerStore(fl)
 	fl.StringVar(&f.commit, "commit", "", "that was captured: all 40 digits of its `SHA`")
@@ -135,16 +140,16 @@ func (f *historyAddFlags) register(cmd *cobra.Command, e *env) {
 	fl.StringArrayVar(&f.tags, "tag", nil, "a `NAME` for the commit, that budgets count from: v1.4.0 (repeatable)")
 	fl.StringVar(&f.ref, "ref", "", "the `SHA` of the reference commit that was captured beside it")
 	fl.StringArrayVar(&f.refReport, "ref-report", nil, "its `FILES` (repeatable, commas, globs)")
-	f.analysis.register(cmd)
+	f.analysis.Register(cmd)
 }
 
-func (f *historyAddFlags) run(cmd *cobra.Command, e *env, args []string) error {
+func (f *addFlags) run(cmd *cobra.Command, e *command.Env, args []string) error {
 	p := history.Place{Repository: f.repository, Branch: f.branch, Commit: strings.ToLower(f.commit), Workload: f.workload, Tags: f.tags}
 	if f.commit == "" {
-		return usagef(`name the commit that was captured: --commit "$(git rev-parse HEAD)"`)
+		return usage.Errorf(`name the commit that was captured: --commit "$(git rev-parse HEAD)"`)
 	}
 	if (f.ref == "") != (len(f.refReport) == 0) {
-		return usagef("--ref and --ref-report go together: the reference commit and its captures")
+		return usage.Errorf("--ref and --ref-report go together: the reference commit and its captures")
 	}
 	var err error
 	if p.Time, err = momentFlag("time", f.at); err != nil {
@@ -158,7 +163,7 @@ func (f *historyAddFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	if err != nil {
 		return err
 	}
-	reports, err := f.analysis.reports(cmd.Context(), e, slices.Concat(inputs, refs))
+	reports, err := f.analysis.Reports(cmd.Context(), e, slices.Concat(inputs, refs))
 	if err != nil {
 		return err
 	}
@@ -168,27 +173,19 @@ func (f *historyAddFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	}
 	return f.with(cmd, history.Create, func(s *history.Store) error {
 		added, err := s.Add(cmd.Context(), p, reports[:len(inputs)], pinned, time.Now())
-		if err != nil || f.analysis.quiet {
+		if err != nil || f.analysis.Quiet {
 			return err
 		}
-		text := fmt.Sprintf("%s: %s added", history.Short(p.Commit), counted(added.Runs, "run"))
+		text := fmt.Sprintf("%s: %s added", history.Short(p.Commit), command.Counted(added.Runs, "run"))
 		if added.Known > 0 {
 			text += fmt.Sprintf(", %d known already", added.Known)
 		}
 		if added.Pinned {
 			text += ", beside " + history.Short(pinned.Commit)
 		}
-		_, err = fmt.Fprintf(e.Out, "%s, to %s\n", text, clean(s.Name()))
+		_, err = fmt.Fprintf(e.Out, "%s, to %s\n", text, render.Visible(s.Name()))
 		return err
 	})
-}
-
-// counted is a number with its noun: 1 run, 2 runs.
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // momentFlag reads a moment; empty is the zero value.
@@ -205,11 +202,11 @@ func momentFlag(flag, text string) (time.Time, error) {
 	if n, err := fmt.Sscanf(text, "%d", &seconds); n == 1 && err == nil && regexp.MustCompile(`^[0-9]+$`).MatchString(text) {
 		return time.Unix(seconds, 0).UTC(), nil
 	}
-	return time.Time{}, usagef("--%s %s: expected 2026-01-31T22:00:00Z, 2026-01-31 or seconds since 1970", flag, text)
+	return time.Time{}, usage.Errorf("--%s %s: expected 2026-01-31T22:00:00Z, 2026-01-31 or seconds since 1970", flag, text)
 }
 
-func newHistoryAck(e *env) *cobra.Command {
-	var f historyFlags
+func newAck(e *command.Env) *cobra.Command {
+	var f storeFlags
 	var reason, expires string
 	cmd := &cobra.Command{
 		Use:   "ack COMMIT",
@@ -220,7 +217,7 @@ policy. "explain history check" names it and does not fail for it until the day 
 		Args:    oneCommit,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if reason == "" || expires == "" {
-				return usagef("say why and until when: --reason 'fp8 rollout' --expires 2026-12-31")
+				return usage.Errorf("say why and until when: --reason 'fp8 rollout' --expires 2026-12-31")
 			}
 			return f.with(cmd, history.Read, func(s *history.Store) error {
 				a, err := s.Acknowledge(cmd.Context(), history.Ack{Repository: f.repository, Commit: args[0], Reason: reason, Expires: expires})
@@ -240,13 +237,13 @@ policy. "explain history check" names it and does not fail for it until the day 
 
 func oneCommit(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return usagef("name one commit: %s COMMIT, or the beginning of it, or a tag", cmd.CommandPath())
+		return usage.Errorf("name one commit: %s COMMIT, or the beginning of it, or a tag", cmd.CommandPath())
 	}
 	return nil
 }
 
-func newHistoryMerge(e *env) *cobra.Command {
-	var f historyFlags
+func newMerge(e *command.Env) *cobra.Command {
+	var f storeFlags
 	cmd := &cobra.Command{
 		Use:   "merge OTHER…",
 		Short: "Add all that other stores have",
@@ -255,7 +252,7 @@ order does not matter, so that copies which grew apart in jobs side by side come
 		Example: `  explain history merge night-a.db night-b.db --store history.db`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("name the stores to add: explain history merge OTHER.db --store history.db")
+				return usage.Errorf("name the stores to add: explain history merge OTHER.db --store history.db")
 			}
 			return nil
 		},
@@ -270,7 +267,7 @@ order does not matter, so that copies which grew apart in jobs side by side come
 					if err := errors.Join(err, from.Close()); err != nil {
 						return err
 					}
-					if _, err := fmt.Fprintf(e.Out, "%s: %s added, %d known already\n", clean(from.Name()), counted(merged.Runs, "run"), merged.Known); err != nil {
+					if _, err := fmt.Fprintf(e.Out, "%s: %s added, %d known already\n", render.Visible(from.Name()), command.Counted(merged.Runs, "run"), merged.Known); err != nil {
 						return err
 					}
 				}
@@ -282,8 +279,8 @@ order does not matter, so that copies which grew apart in jobs side by side come
 	return cmd
 }
 
-func newHistoryPrune(e *env) *cobra.Command {
-	var f historyFlags
+func newPrune(e *command.Env) *cobra.Command {
+	var f storeFlags
 	var before string
 	var keep int
 	cmd := &cobra.Command{
@@ -292,21 +289,21 @@ func newHistoryPrune(e *env) *cobra.Command {
 		Long: `prune removes runs from before a day. The newest runs of each series stay, and so do commits with a tag
 and those that are acknowledged.`,
 		Example: `  explain history prune --store history.db --before 2025-12-31 --keep 60`,
-		Args:    noArgs,
+		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			at, err := momentFlag("before", before)
 			switch {
 			case err != nil:
 				return err
 			case at.IsZero():
-				return usagef("say from before when runs go: --before 2025-12-31")
+				return usage.Errorf("say from before when runs go: --before 2025-12-31")
 			case keep < 0:
-				return usagef("--keep must be at least 0, got %d", keep)
+				return usage.Errorf("--keep must be at least 0, got %d", keep)
 			}
 			return f.with(cmd, history.Read, func(s *history.Store) error {
 				n, err := s.Prune(cmd.Context(), at, keep)
 				if err == nil {
-					_, err = fmt.Fprintf(e.Out, "%s removed\n", counted(n, "run"))
+					_, err = fmt.Fprintf(e.Out, "%s removed\n", command.Counted(n, "run"))
 				}
 				return err
 			})

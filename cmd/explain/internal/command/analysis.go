@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"context"
@@ -14,61 +14,62 @@ import (
 	"github.com/nsys-llm/explain/cmd/explain/internal/analysis"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 	"github.com/nsys-llm/explain/diff/policy"
 )
 
-// analysisFlags say how traces are analysed where a command takes traces and reports alike.
-type analysisFlags struct {
-	unit, window   string
+// AnalysisFlags say how traces are analysed where a command takes traces and reports alike.
+type AnalysisFlags struct {
+	Unit, window   string
 	from, to       time.Duration
 	steady         bool
-	phaseMap       string
-	kernelMap      string
+	PhaseMap       string // a file, empty for none
+	KernelMap      string // a file, empty for none
 	memory         memoryFlag
-	quiet, verbose bool
+	Quiet, Verbose bool
 	policyUnit     string         // that the policy asks for, where --unit says nothing
 	given          *pflag.FlagSet // the command's; nil where there is no command line
 }
 
-// register adds the flags to a command that takes traces and reports: they are about the traces.
-func (f *analysisFlags) register(cmd *cobra.Command) { f.registerFor(cmd, " (traces only)") }
+// Register adds the flags to a command that takes traces and reports: they are about the traces.
+func (f *AnalysisFlags) Register(cmd *cobra.Command) { f.RegisterFor(cmd, " (traces only)") }
 
-// registerFor adds the flags; where they hold ends the help of those that are about traces.
-func (f *analysisFlags) registerFor(cmd *cobra.Command, where string) {
+// RegisterFor adds the flags; where they hold ends the help of those that are about traces.
+func (f *AnalysisFlags) RegisterFor(cmd *cobra.Command, where string) {
 	fl := cmd.Flags()
 	f.given = fl
-	fl.StringVar(&f.unit, "unit", "",
+	fl.StringVar(&f.Unit, "unit", "",
 		"one step of the work: nvtx:`REGEX`, kernel:REGEX, graph or none (default: found automatically)"+where)
 	fl.StringVar(&f.window, "window", "",
 		"analyse from the first to the last NVTX range that matches: nvtx:`REGEX`"+where)
 	fl.DurationVar(&f.from, "from", 0, "analyse from this `TIME` after the first GPU work, 1.5s or 200ms"+where)
 	fl.DurationVar(&f.to, "to", 0, "analyse up to this `TIME` after the first GPU work"+where)
 	fl.BoolVar(&f.steady, "steady", false, "analyse from the first to the last steady step"+where)
-	fl.StringVar(&f.phaseMap, "phase-map", "",
+	fl.StringVar(&f.PhaseMap, "phase-map", "",
 		"map NVTX ranges to phases by a JSON `FILE`: {\"prefill\": [\"prompt\", \"re:^ctx\"], …}"+where)
-	fl.StringVar(&f.kernelMap, "kernel-map", "", kernelMapHelp+where)
+	fl.StringVar(&f.KernelMap, "kernel-map", "", KernelMapHelp+where)
 	f.memory.register(fl)
 	quiet := "print nothing but errors"
 	if fl.Lookup("format") != nil {
 		quiet += ", and what --format asks for"
 	}
-	fl.BoolVarP(&f.quiet, "quiet", "q", false, quiet)
-	fl.BoolVarP(&f.verbose, "verbose", "v", false, "say on standard error what is being done")
+	fl.BoolVarP(&f.Quiet, "quiet", "q", false, quiet)
+	fl.BoolVarP(&f.Verbose, "verbose", "v", false, "say on standard error what is being done")
 	_ = cmd.MarkFlagFilename("phase-map", "json")
 	_ = cmd.MarkFlagFilename("kernel-map", "yml", "yaml", "csv")
 }
 
 // changed reports whether a flag stands on the command line.
-func (f *analysisFlags) changed(name string) bool { return f.given != nil && f.given.Changed(name) }
+func (f *AnalysisFlags) changed(name string) bool { return f.given != nil && f.given.Changed(name) }
 
-// options are those of the analyses of which as many as traces says run at once.
-func (f *analysisFlags) options(e *env, traces int) (analyze.Options, error) {
-	opt := analyze.Options{Version: versionText(), Unit: f.unit, Getenv: e.Getenv}
-	if f.unit == "" {
+// Options are those of the analyses of which as many as traces says run at once.
+func (f *AnalysisFlags) Options(e *Env, traces int) (analyze.Options, error) {
+	opt := analyze.Options{Version: e.Version, Unit: f.Unit, Getenv: e.Getenv}
+	if f.Unit == "" {
 		opt.Unit = f.policyUnit
 	}
-	if f.quiet && f.verbose {
-		return opt, usagef("--quiet and --verbose exclude each other")
+	if f.Quiet && f.Verbose {
+		return opt, usage.Errorf("--quiet and --verbose exclude each other")
 	}
 	var err error
 	if opt.Window.NVTX, err = windowRange(f.window); err != nil {
@@ -81,10 +82,10 @@ func (f *analysisFlags) options(e *env, traces int) (analyze.Options, error) {
 		opt.Window.To = &f.to
 	}
 	opt.Window.Steady = f.steady
-	if opt.Phases, err = readMap(f.phaseMap, "phase map", analyze.ParsePhaseMap); err != nil {
+	if opt.Phases, err = readMap(f.PhaseMap, "phase map", analyze.ParsePhaseMap); err != nil {
 		return opt, err
 	}
-	if opt.Kernels, err = readMap(f.kernelMap, "kernel map", analyze.ParseKernelMap); err != nil {
+	if opt.Kernels, err = readMap(f.KernelMap, "kernel map", analyze.ParseKernelMap); err != nil {
 		return opt, err
 	}
 	return opt, f.memory.apply(&opt, traces)
@@ -94,12 +95,13 @@ func (f *analysisFlags) options(e *env, traces int) (analyze.Options, error) {
 func windowRange(window string) (string, error) {
 	expr, ok := strings.CutPrefix(window, "nvtx:")
 	if window != "" && (!ok || expr == "") {
-		return "", usagef("--window %s: expected nvtx:REGEX", window)
+		return "", usage.Errorf("--window %s: expected nvtx:REGEX", window)
 	}
 	return expr, nil
 }
 
-const kernelMapHelp = "say the category of kernels by a YAML or CSV `FILE`: \"my_router: moe_route\", \"re:^acme_: gemm\""
+// KernelMapHelp is the help of --kernel-map.
+const KernelMapHelp = "say the category of kernels by a YAML or CSV `FILE`: \"my_router: moe_route\", \"re:^acme_: gemm\""
 
 // readMap reads the file of a flag such as --phase-map; nil where there is none.
 func readMap[M any](path, what string, parse func(name string, text []byte) (*M, error)) (*M, error) {
@@ -108,29 +110,29 @@ func readMap[M any](path, what string, parse func(name string, text []byte) (*M,
 	}
 	text, err := input.ReadText(path)
 	if err != nil {
-		return nil, usagef("%s: %w", what, err)
+		return nil, usage.Errorf("%s: %w", what, err)
 	}
 	return parse(filepath.Base(path), text)
 }
 
-// follow takes the unit of work from a policy where --unit says none, and tells the policy where it does: the flag
+// Follow takes the unit of work from a policy where --unit says none, and tells the policy where it does: the flag
 // wins.
-func (f *analysisFlags) follow(p *policy.Policy) *policy.Policy {
+func (f *AnalysisFlags) Follow(p *policy.Policy) *policy.Policy {
 	switch {
 	case p == nil:
 		return nil
-	case f.unit == "":
+	case f.Unit == "":
 		f.policyUnit = p.Unit
 		return p
 	}
 	told := *p
-	told.Unit = strings.TrimPrefix(f.unit, "auto")
+	told.Unit = strings.TrimPrefix(f.Unit, "auto")
 	return &told
 }
 
-// reports reads or makes the reports of all inputs, in their order.
-func (f *analysisFlags) reports(ctx context.Context, e *env, inputs []input.File) ([]*report.Report, error) {
-	results, err := f.results(ctx, e, inputs, len(inputs))
+// Reports reads or makes the reports of all inputs, in their order.
+func (f *AnalysisFlags) Reports(ctx context.Context, e *Env, inputs []input.File) ([]*report.Report, error) {
+	results, err := f.Results(ctx, e, inputs, len(inputs))
 	var list []*report.Report
 	for _, r := range results {
 		list = append(list, r.Report)
@@ -138,27 +140,27 @@ func (f *analysisFlags) reports(ctx context.Context, e *env, inputs []input.File
 	return list, err
 }
 
-// results are the reports of all inputs in their order, with the detail tables of those that were made here from
+// Results are the reports of all inputs in their order, with the detail tables of those that were made here from
 // traces, from the index whole on: these can be large.
-func (f *analysisFlags) results(ctx context.Context, e *env, inputs []input.File, whole int) ([]*analyze.Result, error) {
-	opt, err := f.options(e, analysis.Parallel)
+func (f *AnalysisFlags) Results(ctx context.Context, e *Env, inputs []input.File, whole int) ([]*analyze.Result, error) {
+	opt, err := f.Options(e, analysis.Parallel)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.fits(inputs); err != nil {
+	if err := f.Fits(inputs); err != nil {
 		return nil, err
 	}
-	bar := progress.New(e.Err, f.quiet, f.verbose)
+	bar := progress.New(e.Err, f.Quiet, f.Verbose)
 	defer bar.Stop()
 	return analysis.All(ctx, inputs, opt, whole, bar)
 }
 
-// fits refuses flags about traces where a report is made already.
-func (f *analysisFlags) fits(inputs []input.File) error {
+// Fits refuses flags about traces where a report is made already.
+func (f *AnalysisFlags) Fits(inputs []input.File) error {
 	for _, flag := range []string{"unit", "window", "from", "to", "steady", "phase-map", "kernel-map"} {
 		for _, in := range inputs {
 			if in.Kind == input.Report && f.changed(flag) {
-				return usagef("--%s says how a trace is analysed, and %s is a report already: make it again with explain TRACE --%s, or name the trace", flag, in.Path, flag)
+				return usage.Errorf("--%s says how a trace is analysed, and %s is a report already: make it again with explain TRACE --%s, or name the trace", flag, in.Path, flag)
 			}
 		}
 	}

@@ -1,4 +1,5 @@
-package main
+// Package parts is explain partial and explain merge: captures of one run, analysed one by one, made one report.
+package parts
 
 import (
 	"bytes"
@@ -14,13 +15,17 @@ import (
 
 	"github.com/nsys-llm/explain/analyze"
 	"github.com/nsys-llm/explain/analyze/merge"
+	"github.com/nsys-llm/explain/analyze/report/render"
+	"github.com/nsys-llm/explain/cmd/explain/internal/command"
 	"github.com/nsys-llm/explain/cmd/explain/internal/fetch"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 	"github.com/nsys-llm/explain/cmd/explain/internal/whole"
 )
 
-func newMerge(e *env) *cobra.Command {
+// NewMerge is explain merge.
+func NewMerge(e *command.Env) *cobra.Command {
 	var f mergeFlags
 	cmd := &cobra.Command{
 		Use:   "merge FILE…",
@@ -42,7 +47,7 @@ it from the names of files, by the first group of a REGEX, where nothing else sa
   explain diff base/report.json head/report.json     of two merged runs`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("name the partials of one run: explain merge parts/ --out report/")
+				return usage.Errorf("name the partials of one run: explain merge parts/ --out report/")
 			}
 			return nil
 		},
@@ -54,7 +59,7 @@ it from the names of files, by the first group of a REGEX, where nothing else sa
 
 // mergeFlags are the flags of explain merge.
 type mergeFlags struct {
-	analysis    analysisFlags
+	analysis    command.AnalysisFlags
 	out, format string
 	rank        string
 	roles       []string
@@ -66,48 +71,48 @@ func (f *mergeFlags) register(cmd *cobra.Command) {
 	fl.SortFlags = false
 	fl.StringVarP(&f.out, "out", "o", "", "write the report into this `DIR`, or one partial into this file NAME.partial")
 	fl.StringVar(&f.format, "format", "",
-		"print this `FORMAT` to standard output: "+strings.Join(formats, ", ")+" (default text)")
+		"print this `FORMAT` to standard output: "+strings.Join(output.Formats, ", ")+" (default text)")
 	fl.StringVar(&f.rank, "rank", "", "the rank, in the names of captures that do not say it: first group of a `REGEX`")
 	fl.StringArrayVar(&f.roles, "role", nil, "call the ranks whose captures' names match a `REGEX=NAME` by a role: prefill, decode, …")
 	fl.IntVar(&f.top, "top-kernels", 30, "rows of ranked tables, `N` at most")
-	f.analysis.register(cmd)
+	f.analysis.Register(cmd)
 	_ = cmd.MarkFlagDirname("out")
-	completeFlag(cmd, "format", formats)
+	command.Complete(cmd, "format", output.Formats)
 }
 
 // options turns flags into the options of a merged report.
-func (f *mergeFlags) options() (opt merge.Options, err error) {
-	opt = merge.Options{Version: versionText(), Top: f.top}
+func (f *mergeFlags) options(e *command.Env) (opt merge.Options, err error) {
+	opt = merge.Options{Version: e.Version, Top: f.top}
 	switch {
 	case f.top < 1:
-		return opt, usagef("--top-kernels must be at least 1, got %d", f.top)
-	case f.format != "" && !slices.Contains(formats, f.format):
-		return opt, usagef("--format %s is unknown; it is one of %s", f.format, strings.Join(formats, ", "))
+		return opt, usage.Errorf("--top-kernels must be at least 1, got %d", f.top)
+	case f.format != "" && !slices.Contains(output.Formats, f.format):
+		return opt, usage.Errorf("--format %s is unknown; it is one of %s", f.format, strings.Join(output.Formats, ", "))
 	}
 	if f.rank != "" {
 		if opt.Rank, err = regexp.Compile(f.rank); err != nil {
-			return opt, usagef("--rank %q is no regular expression: %w", f.rank, err)
+			return opt, usage.Errorf("--rank %q is no regular expression: %w", f.rank, err)
 		}
 		if opt.Rank.NumSubexp() < 1 {
-			return opt, usagef(`--rank %q has no group around the number: write e.g. 'rank(\d+)'`, f.rank)
+			return opt, usage.Errorf(`--rank %q has no group around the number: write e.g. 'rank(\d+)'`, f.rank)
 		}
 	}
 	for _, r := range f.roles {
 		at := strings.LastIndexByte(r, '=')
 		if at <= 0 || at == len(r)-1 {
-			return opt, usagef("--role %q is not REGEX=NAME", r)
+			return opt, usage.Errorf("--role %q is not REGEX=NAME", r)
 		}
 		of, err := regexp.Compile(r[:at])
 		if err != nil {
-			return opt, usagef("--role %q is no regular expression: %w", r[:at], err)
+			return opt, usage.Errorf("--role %q is no regular expression: %w", r[:at], err)
 		}
 		opt.Roles = append(opt.Roles, merge.Role{Name: r[at+1:], Of: of})
 	}
 	return opt, nil
 }
 
-func (f *mergeFlags) run(cmd *cobra.Command, e *env, args []string) error {
-	opt, err := f.options()
+func (f *mergeFlags) run(cmd *cobra.Command, e *command.Env, args []string) error {
+	opt, err := f.options(e)
 	if err != nil {
 		return err
 	}
@@ -123,8 +128,8 @@ func (f *mergeFlags) run(cmd *cobra.Command, e *env, args []string) error {
 	}
 	if union {
 		err := whole.File(f.out, func(w io.Writer) error { return merge.Union(cmd.Context(), w, sources) })
-		if err == nil && !f.analysis.quiet {
-			_, err = fmt.Fprintf(e.Out, "Wrote %s\n", clean(f.out))
+		if err == nil && !f.analysis.Quiet {
+			_, err = fmt.Fprintf(e.Out, "Wrote %s\n", render.Visible(f.out))
 		}
 		return err
 	}
@@ -138,19 +143,19 @@ func (f *mergeFlags) run(cmd *cobra.Command, e *env, args []string) error {
 			return err
 		}
 	}
-	if f.analysis.quiet && f.format == "" {
+	if f.analysis.Quiet && f.format == "" {
 		return nil
 	}
-	return (&reportFlags{format: f.format, out: f.out}).print(e, res)
+	return output.Print(e.Out, res, f.format, f.out, e.Terminal())
 }
 
 // sources are the partials that files and folders hold; traces are analysed, one after the other.
-func (f *mergeFlags) sources(cmd *cobra.Command, e *env, args []string) ([]merge.Source, error) {
+func (f *mergeFlags) sources(cmd *cobra.Command, e *command.Env, args []string) ([]merge.Source, error) {
 	paths, err := input.Expand("merge", args)
 	if err != nil {
 		return nil, err
 	}
-	opt, err := f.analysis.options(e, 1)
+	opt, err := f.analysis.Options(e, 1)
 	if err != nil {
 		return nil, err
 	}

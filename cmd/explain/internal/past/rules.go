@@ -1,4 +1,4 @@
-package main
+package past
 
 import (
 	"context"
@@ -18,44 +18,46 @@ import (
 
 // What diff and gate take from a history: noise floors, a base, what was spent of budgets, the newest runs in a line.
 
-// pastFlags name the history that a comparison is judged by.
-type pastFlags struct {
-	store, branch, repository string
+// Flags name the history that a comparison is judged by.
+type Flags struct {
+	Store              string // empty for none
+	branch, repository string
 }
 
-func (f *pastFlags) register(fl *pflag.FlagSet) {
-	fl.StringVar(&f.store, "history", "",
+// Register adds the flags to a command.
+func (f *Flags) Register(fl *pflag.FlagSet) {
+	fl.StringVar(&f.Store, "history", "",
 		"take noise floors and what was spent of budgets (since) from this history, a `FILE` or URL, see explain history")
 	fl.StringVar(&f.branch, "history-branch", "main", "the `BRANCH` whose runs count, with --history")
 	fl.StringVar(&f.repository, "history-repository", "", "the `REPOSITORY` whose runs count, with --history (default: any)")
 }
 
-// past is what a history says to a comparison.
-type past struct {
-	notes []string // for people
-	base  []*report.Report
-	near  string // what the base is to the commit that was asked for
+// Said is what a history says to a comparison.
+type Said struct {
+	Notes []string // for people
+	Base  []*report.Report
+	Near  string // what the base is to the commit that was asked for
 }
 
-// apply puts what the history says into the options of a comparison. base is the commit that head is compared with, empty
+// Apply puts what the history says into the options of a comparison. base is the commit that head is compared with, empty
 // where nobody knows it; want says that its reports are wanted.
-func (f *pastFlags) apply(ctx context.Context, e *env, head *report.Report, base string, want bool, opt *diff.Options) (*past, error) {
-	p := &past{}
-	if f.store == "" {
+func (f *Flags) Apply(ctx context.Context, head *report.Report, base string, want bool, opt *diff.Options) (*Said, error) {
+	p := &Said{}
+	if f.Store == "" {
 		return p, nil
 	}
-	if _, err := os.Stat(f.store); errors.Is(err, os.ErrNotExist) && !strings.Contains(f.store, "://") {
-		p.notes = append(p.notes, "History: "+f.store+" is not there yet; nothing was taken from it.")
+	if _, err := os.Stat(f.Store); errors.Is(err, os.ErrNotExist) && !strings.Contains(f.Store, "://") {
+		p.Notes = append(p.Notes, "History: "+f.Store+" is not there yet; nothing was taken from it.")
 		return p, nil
 	}
-	s, err := history.Open(ctx, f.store, history.Read)
+	s, err := history.Open(ctx, f.Store, history.Read)
 	if err != nil {
 		return nil, err
 	}
 	return p, errors.Join(f.from(ctx, s, head, base, want, opt, p), s.Close())
 }
 
-func (f *pastFlags) from(ctx context.Context, s *history.Store, head *report.Report, base string, want bool, opt *diff.Options, p *past) error {
+func (f *Flags) from(ctx context.Context, s *history.Store, head *report.Report, base string, want bool, opt *diff.Options, p *Said) error {
 	if opt.Policy == nil {
 		opt.Policy = policy.Default()
 	}
@@ -65,7 +67,7 @@ func (f *pastFlags) from(ctx context.Context, s *history.Store, head *report.Rep
 	}
 	w, err := s.Window(ctx, f.repository, f.branch, head)
 	if err != nil {
-		p.notes = append(p.notes, "History: "+err.Error()+".")
+		p.Notes = append(p.Notes, "History: "+err.Error()+".")
 		return nil
 	}
 	if opt.Noise == nil {
@@ -74,22 +76,22 @@ func (f *pastFlags) from(ctx context.Context, s *history.Store, head *report.Rep
 			return err
 		}
 		opt.Noise = noise
-		p.notes = append(p.notes, "History, "+text+".")
+		p.Notes = append(p.Notes, "History, "+text+".")
 	}
-	p.notes = append(p.notes, w.Line())
+	p.Notes = append(p.Notes, w.Line())
 	if !want {
 		return nil
 	}
 	b, err := w.Base(base, time.Time{})
 	if err != nil {
-		p.notes = append(p.notes, "History: "+err.Error()+".")
+		p.Notes = append(p.Notes, "History: "+err.Error()+".")
 		return nil
 	}
-	p.notes = append(p.notes, b.Notes...)
-	p.near = "nearest run"
+	p.Notes = append(p.Notes, b.Notes...)
+	p.Near = "nearest run"
 	if b.Exact {
-		p.near = "merge base"
+		p.Near = "merge base"
 	}
-	p.base, err = s.Reports(ctx, b.Runs)
+	p.Base, err = s.Reports(ctx, b.Runs)
 	return err
 }

@@ -1,4 +1,5 @@
-package main
+// Package whatif is explain whatif.
+package whatif
 
 import (
 	"encoding/json"
@@ -14,13 +15,16 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/present"
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/analyze/report/unit"
+	"github.com/nsys-llm/explain/cmd/explain/internal/command"
 	"github.com/nsys-llm/explain/cmd/explain/internal/input"
 	"github.com/nsys-llm/explain/cmd/explain/internal/output"
 	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 )
 
-func newWhatIf(e *env) *cobra.Command {
-	var f whatIfFlags
+// New is explain whatif.
+func New(e *command.Env) *cobra.Command {
+	var f flags
 	cmd := &cobra.Command{
 		Use:   "whatif TRACE",
 		Short: "Say what a step would gain at most if something were faster or gone",
@@ -45,7 +49,7 @@ Exit codes: 0 done, 2 wrong usage or a pattern that matches nothing, 3 input tha
   explain whatif trace.sqlite --host-free --overlap comm --format json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("name one trace: explain whatif TRACE")
+				return usage.Errorf("name one trace: explain whatif TRACE")
 			}
 			return nil
 		},
@@ -55,18 +59,18 @@ Exit codes: 0 done, 2 wrong usage or a pattern that matches nothing, 3 input tha
 	return cmd
 }
 
-// whatIfFlags are the flags of explain whatif.
-type whatIfFlags struct {
-	analysis                         analysisFlags
+// flags are the flags of explain whatif.
+type flags struct {
+	analysis                         command.AnalysisFlags
 	remove, speedup, noSync, overlap []string
 	hostFree, graph                  bool
 	format                           string
 }
 
-// whatIfFormats of --format, in the order of the help text.
-var whatIfFormats = []string{"text", "md", "json"}
+// formats of --format, in the order of the help text.
+var formats = []string{"text", "md", "json"}
 
-func (f *whatIfFlags) register(cmd *cobra.Command) {
+func (f *flags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.SortFlags = false
 	fl.StringArrayVar(&f.remove, "remove", nil, "work or calls that are not there: `SELECTOR`")
@@ -76,14 +80,14 @@ func (f *whatIfFlags) register(cmd *cobra.Command) {
 	fl.BoolVar(&f.hostFree, "host-free", false, "the host takes no time; it still waits where it waits for the GPU")
 	fl.BoolVar(&f.graph, "graph", false, "each step's launches between two waits are one launch, as of a CUDA graph")
 	fl.StringVar(&f.format, "format", "",
-		"print this `FORMAT` to standard output: "+strings.Join(whatIfFormats, ", ")+" (default text)")
-	f.analysis.registerFor(cmd, "")
-	completeFlag(cmd, "format", whatIfFormats)
-	completeFlag(cmd, "overlap", []string{"comm"})
+		"print this `FORMAT` to standard output: "+strings.Join(formats, ", ")+" (default text)")
+	f.analysis.RegisterFor(cmd, "")
+	command.Complete(cmd, "format", formats)
+	command.Complete(cmd, "overlap", []string{"comm"})
 }
 
 // scenarios are all changes together and, of several, each by itself.
-func (f *whatIfFlags) scenarios() ([][]analyze.Change, error) {
+func (f *flags) scenarios() ([][]analyze.Change, error) {
 	var all []analyze.Change
 	add := func(kind string, texts ...string) error {
 		for _, text := range texts {
@@ -116,9 +120,9 @@ func (f *whatIfFlags) scenarios() ([][]analyze.Change, error) {
 	return list, nil
 }
 
-func (f *whatIfFlags) run(cmd *cobra.Command, e *env, path string) error {
-	if f.format != "" && !slices.Contains(whatIfFormats, f.format) {
-		return usagef("--format %s is unknown; it is one of %s", f.format, strings.Join(whatIfFormats, ", "))
+func (f *flags) run(cmd *cobra.Command, e *command.Env, path string) error {
+	if f.format != "" && !slices.Contains(formats, f.format) {
+		return usage.Errorf("--format %s is unknown; it is one of %s", f.format, strings.Join(formats, ", "))
 	}
 	scenarios, err := f.scenarios()
 	if err != nil {
@@ -129,24 +133,24 @@ func (f *whatIfFlags) run(cmd *cobra.Command, e *env, path string) error {
 		return err
 	}
 	if in.Kind != input.Trace {
-		return usagef("%s holds numbers and no events to replay: name the trace that it was made of", path)
+		return usage.Errorf("%s holds numbers and no events to replay: name the trace that it was made of", path)
 	}
-	opt, err := f.analysis.options(e, 1)
+	opt, err := f.analysis.Options(e, 1)
 	if err != nil {
 		return err
 	}
 	path, _ = output.TraceIn(in.Path)
-	bar := progress.New(e.Err, f.analysis.quiet, f.analysis.verbose)
+	bar := progress.New(e.Err, f.analysis.Quiet, f.analysis.Verbose)
 	opt.Progress = bar.Update
 	res, err := analyze.WhatIf(cmd.Context(), path, scenarios, opt)
 	bar.Stop()
 	var none *analyze.NoUnitError
 	switch {
 	case errors.As(err, &none):
-		if _, err := fmt.Fprintf(e.Err, "explain: %s\n", clean(none.Error())); err != nil {
+		if _, err := fmt.Fprintf(e.Err, "explain: %s\n", render.Visible(none.Error())); err != nil {
 			return err
 		}
-		return exitCode(exitInconclusive)
+		return command.Exit(command.Inconclusive)
 	case err != nil:
 		return err
 	}
@@ -156,13 +160,13 @@ func (f *whatIfFlags) run(cmd *cobra.Command, e *env, path string) error {
 		enc.SetEscapeHTML(false)
 		return enc.Encode(res)
 	case "md":
-		return render.Markdown(e.Out, whatIfPage(res), render.MarkdownOptions{})
+		return render.Markdown(e.Out, page(res), render.MarkdownOptions{})
 	}
-	return render.Terminal(e.Out, whatIfPage(res), render.TerminalOptions{Color: e.colour()})
+	return render.Terminal(e.Out, page(res), render.TerminalOptions{Color: e.Coloured()})
 }
 
-// whatIfPage is what explain whatif prints.
-func whatIfPage(r *analyze.WhatIfResult) doc.Document {
+// page is what explain whatif prints.
+func page(r *analyze.WhatIfResult) doc.Document {
 	var d doc.Document
 	d.Add(doc.H(1, "whatif", "What a step would gain at most"))
 	d.Add(doc.P(doc.Name(r.Trace), doc.Text(": a step is "), doc.Name(stepName(r)), doc.Text(".")))

@@ -1,4 +1,6 @@
-package main
+// Package command is what commands share: what they touch besides their files, how traces are analysed, exit codes, and
+// the flags and formats that several have. It knows no command.
+package command
 
 import (
 	"io"
@@ -11,26 +13,28 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report/render"
 	"github.com/nsys-llm/explain/cmd/explain/internal/progress"
+	"github.com/nsys-llm/explain/cmd/explain/internal/usage"
 )
 
-// env is what a command touches besides the files it is given.
-type env struct {
+// Env is what a command touches besides the files it is given.
+type Env struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Getenv   func(string) string
 	Open     func(path string) error // shows a page; nil: the desktop's program for pages
-	color    string                  // --color
+	Color    string                  // --color, one of Colours
+	Version  string                  // of explain, as reports have it
 }
 
-// colours are what --color takes.
-var colours = []string{"auto", "always", "never"}
+// Colours are what --color takes.
+var Colours = []string{"auto", "always", "never"}
 
-// colour reports whether standard output is coloured: as --color says, else as the environment does, else on a terminal.
-func (e *env) colour() bool {
+// Coloured reports whether standard output is coloured: as --color says, else as the environment does, else on a terminal.
+func (e *Env) Coloured() bool {
 	forced := func(name string) bool { v := e.Getenv(name); return v != "" && v != "0" }
 	switch {
-	case e.color == "always" || e.color == "never":
-		return e.color == "always"
+	case e.Color == "always" || e.Color == "never":
+		return e.Color == "always"
 	case e.Getenv("NO_COLOR") != "":
 		return false
 	case forced("FORCE_COLOR"), forced("CLICOLOR_FORCE"):
@@ -39,8 +43,8 @@ func (e *env) colour() bool {
 	return progress.IsTerminal(e.Out) && e.Getenv("TERM") != "dumb"
 }
 
-// width is how many columns the output takes, 60 to 200: as COLUMNS says, else of the terminal, else 100.
-func (e *env) width() int {
+// Width is how many columns the output takes, 60 to 200: as COLUMNS says, else of the terminal, else 100.
+func (e *Env) Width() int {
 	columns, err := strconv.Atoi(e.Getenv("COLUMNS"))
 	if f, ok := e.Out.(*os.File); ok && (err != nil || columns < 1) && progress.IsTerminal(e.Out) {
 		columns, _, err = term.GetSize(int(f.Fd()))
@@ -51,22 +55,19 @@ func (e *env) width() int {
 	return min(max(columns, 60), 200)
 }
 
-// terminal says how text is written to standard output.
-func (e *env) terminal() render.TerminalOptions {
-	return render.TerminalOptions{Width: e.width(), Color: e.colour()}
+// Terminal says how text is written to standard output.
+func (e *Env) Terminal() render.TerminalOptions {
+	return render.TerminalOptions{Width: e.Width(), Color: e.Coloured()}
 }
 
-// clean makes text from the outside fit for a terminal or a log line.
-func clean(s string) string { return render.Visible(s) }
-
-// today is the day, in UTC, that waivers are held to: the clock's. SOURCE_DATE_EPOCH, by which reproducible builds fix
+// Today is the day, in UTC, that waivers are held to: the clock's. SOURCE_DATE_EPOCH, by which reproducible builds fix
 // theirs, can only make it later: set to the date of a commit for a whole job, it would keep waivers alive for ever.
-func today(e *env) (time.Time, error) {
+func (e *Env) Today() (time.Time, error) {
 	now := time.Now().UTC()
 	if s := e.Getenv("SOURCE_DATE_EPOCH"); s != "" {
 		seconds, err := strconv.ParseInt(s, 10, 64)
 		if err != nil || seconds < 0 {
-			return now, usagef("SOURCE_DATE_EPOCH is %q, not a number of seconds since 1970", s)
+			return now, usage.Errorf("SOURCE_DATE_EPOCH is %q, not a number of seconds since 1970", s)
 		}
 		if fixed := time.Unix(seconds, 0).UTC(); fixed.After(now) {
 			now = fixed
@@ -75,7 +76,7 @@ func today(e *env) (time.Time, error) {
 	return time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC), nil
 }
 
-// completeFlag makes the shell complete a flag with one of its values.
-func completeFlag(cmd *cobra.Command, flag string, values []string) {
+// Complete makes the shell complete a flag with one of its values.
+func Complete(cmd *cobra.Command, flag string, values []string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }

@@ -1,15 +1,17 @@
-package main
+package command
 
 import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+
+	"github.com/nsys-llm/explain/analyze/report/render"
 )
 
-// openPage shows a page in the user's browser. A machine without one is no reason to fail: the page is written, and the
+// OpenPage shows a page in the user's browser. A machine without one is no reason to fail: the page is written, and the
 // error says where.
-func (e *env) openPage(dir, name string) {
+func (e *Env) OpenPage(dir, name string) {
 	path, err := filepath.Abs(filepath.Join(dir, name))
 	if err == nil {
 		open := e.Open
@@ -19,8 +21,8 @@ func (e *env) openPage(dir, name string) {
 		err = open(path)
 	}
 	if err != nil {
-		fmt.Fprintf(e.Err, "explain: cannot open a browser (%s); the page is %s\n", clean(err.Error()),
-			clean(filepath.Join(dir, name)))
+		fmt.Fprintf(e.Err, "explain: cannot open a browser (%s); the page is %s\n", render.Visible(err.Error()),
+			render.Visible(filepath.Join(dir, name)))
 	}
 }
 
