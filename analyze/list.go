@@ -12,6 +12,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/internal/evidence"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
+	"github.com/nsys-llm/explain/analyze/merge"
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/render"
 )
@@ -90,8 +91,8 @@ type MetricInfo struct {
 func Metrics() []MetricInfo {
 	byID := map[string]*MetricInfo{}
 	var ids []string
-	for _, s := range sections {
-		for _, d := range s.Metrics {
+	add := func(section string, defs []report.MetricDef) {
+		for _, d := range defs {
 			m := byID[d.ID]
 			if m == nil {
 				m = &MetricInfo{ID: d.ID, Unit: d.Unit, Better: string(d.Better), Assume: string(d.Assume),
@@ -110,11 +111,15 @@ func Metrics() []MetricInfo {
 					m.Labels = append(m.Labels, l)
 				}
 			}
-			if !slices.Contains(m.Sections, s.ID) {
-				m.Sections = append(m.Sections, s.ID)
+			if !slices.Contains(m.Sections, section) {
+				m.Sections = append(m.Sections, section)
 			}
 		}
 	}
+	for _, s := range sections {
+		add(s.ID, s.Metrics)
+	}
+	add("ranks", merge.Metrics) // of reports that are merged of several captures
 	sort.Strings(ids)
 	list := make([]MetricInfo, len(ids))
 	for i, id := range ids {

@@ -58,6 +58,7 @@ var sections = []*kit.Section{
 	&engine.Errors,
 	&engine.Latency,
 	&engine.Counters,
+	&engine.Power,
 	&compat.ForwardPass,
 	&compat.BatchUtilization,
 	&compat.Preemptions,

@@ -17,7 +17,6 @@ const (
 	Flop        = "flop"
 	Watts       = "watts"
 	Joules      = "joules"
-	Euros       = "eur"
 	FlopPerSec  = "flop_per_second" // of charts only
 )
 

@@ -119,8 +119,8 @@ func number(value any) (float64, bool) {
 	return v, ok && !math.IsNaN(v) && !math.IsInf(v, 0)
 }
 
-// adapterOf is the GPU that a field is about: by a field that numbers it, else by the number in the field's or the type's
-// name; -1 where nothing says it.
+// adapterOf is the GPU that a field is about: by a field that numbers it, else by the number in the field's or the
+// type's name; -1 where nothing says it.
 func adapterOf(kind, field string, fields map[string]any) int32 {
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
 		switch strings.NewReplacer(" ", "", "_", "", ".", "").Replace(strings.ToLower(key)) {

@@ -37,7 +37,7 @@ var symbols = func() map[string]symbol {
 		"KB":  {report.Bytes, 3, 1},
 	}
 	for _, u := range []string{report.Nanoseconds, report.Bytes, report.BytesPerSec, report.Flop, report.PerSecond,
-		report.Watts, report.Joules, report.Euros} {
+		report.Watts, report.Joules} {
 		for _, s := range steps(u) {
 			m[s.symbol] = symbol{u, s.exp, 1}
 		}

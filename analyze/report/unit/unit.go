@@ -49,8 +49,6 @@ func steps(u string) []step {
 		return []step{{-3, "mW"}, {0, "W"}, {3, "kW"}}
 	case report.Joules:
 		return []step{{-3, "mJ"}, {0, "J"}, {3, "kJ"}, {6, "MJ"}}
-	case report.Euros:
-		return []step{{0, "EUR"}}
 	case report.Ratio:
 		return []step{{-2, "%"}}
 	case report.Count:

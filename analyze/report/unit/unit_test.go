@@ -41,6 +41,10 @@ func TestFormat(t *testing.T) {
 		{119.5, report.Count, "119.5"},
 		{13359.4, report.PerSecond, "13,359/s"},
 		{3.5, report.PerSecond, "3.5/s"},
+		{412.5, report.Watts, "412.5 W"},
+		{5600, report.Watts, "5.6 kW"},
+		{0.05, report.Joules, "50 mJ"},
+		{9.5, report.Joules, "9.5 J"},
 		{123456789, report.PerSecond, "123,456,789/s"},
 		{245.3e12, report.PerSecond, "245.3 T/s"},
 		{0.138, report.Ratio, "13.8 %"},
@@ -157,7 +161,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-var units = []string{report.Nanoseconds, report.Bytes, report.BytesPerSec, report.Flop, report.PerSecond, report.Count, report.Ratio}
+var units = []string{report.Nanoseconds, report.Bytes, report.BytesPerSec, report.Flop, report.PerSecond, report.Count, report.Ratio, report.Watts, report.Joules}
 
 func TestFormatRoundTripsWithinItsDigits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -33,6 +33,8 @@ type dump struct {
 	counters map[string]float64
 	gauges   map[string]float64
 	finished map[string]float64
+
+	watts, joules map[string]float64 // by GPU
 }
 
 func newDump(name string) *dump {
@@ -88,11 +90,12 @@ func (x *dump) read(body []byte, t *file.Tally) (bad int64) {
 			continue
 		}
 		lines[s.name]++
-		if _, _, own := ownName(s.name); own || s.name == processStart {
+		if _, _, own := ownName(s.name); own || s.name == processStart || isPower(s.name) {
 			byName[s.name] = append(byName[s.name], s)
 		}
 	}
 	x.take(byName)
+	x.takePower(byName)
 	for name, n := range lines {
 		if x.used[name] {
 			t.Understood += n

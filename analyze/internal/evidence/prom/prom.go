@@ -24,6 +24,7 @@ type Data struct {
 	Counters map[string]float64 // by the names of this package, see names.go
 	Gauges   map[string]float64 // of the later dump
 	Finished map[string]float64 // requests by the reason for which they ended
+	Power    Power
 
 	warnings []report.Warning
 }
@@ -75,6 +76,8 @@ func Read(ctx context.Context, files []file.Input) (*Data, error) {
 			return nil, err
 		}
 	}
+	d.Power = powerOf(dumps)
+	dumps = slices.DeleteFunc(dumps, func(x *dump) bool { return x.engine == "" && len(x.watts)+len(x.joules) > 0 })
 	if len(dumps) == 0 {
 		dumps = append(dumps, newDump(""))
 	}

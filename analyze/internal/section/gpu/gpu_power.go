@@ -99,7 +99,8 @@ func power(in *kit.Input, out *kit.Output) {
 		out.Note(fmt.Sprintf("%d values of power name no GPU, and the capture has several: they are left out.", unnamed))
 	}
 	if t.PowerUnread > 0 {
-		out.Note(fmt.Sprintf("%d events about power state no value in watts or milliwatts: they are left out.", t.PowerUnread))
+		out.Note(fmt.Sprintf("%d events about power state no value in watts or milliwatts: they are left out.",
+			t.PowerUnread))
 	}
 	if len(byDevice) == 0 {
 		out.Status(report.NotApplicable, "the capture's plugin events state no power: capture with --enable=nvml_metrics")
@@ -134,8 +135,8 @@ func power(in *kit.Input, out *kit.Output) {
 	table.Cut(-1).Add()
 }
 
-// unitEnergy emits the energy of the kept units of a device, of the main kind and of each phase, and per token of decode.
-// It returns that of the main kind.
+// unitEnergy emits the energy of the kept units of a device, of the main kind and of each phase, and per token of
+// decode. It returns that of the main kind.
 func (c *counted) unitEnergy(device int32, d drawn) (main *float64) {
 	x := c.in.Units
 	if x == nil || x.Kind == workunit.KindNone || x.Primary < 0 {

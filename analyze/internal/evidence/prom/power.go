@@ -1,0 +1,115 @@
+package prom
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/nsys-llm/explain/analyze/internal/stat"
+)
+
+// Power is what the GPUs draw, as exporters beside the server (DCGM, nvidia-smi) or the server itself state it.
+type Power struct {
+	GPUs   int      // 0: nothing is said
+	Watts  *float64 // of all GPUs together, mean over the dumps
+	Joules *float64 // of all GPUs together, between the first and the last dump; nil where no two say it
+	Series int
+}
+
+// powerNames are gauges by what makes watts of them. Of several only the first that a dump has is used.
+var powerNames = []struct {
+	name   string
+	factor float64
+}{
+	{"DCGM_FI_DEV_POWER_USAGE", 1}, {"DCGM_FI_DEV_POWER_USAGE_INSTANT", 1}, {"nvidia_smi_power_draw_watts", 1},
+	{"nvidia_gpu_power_usage_milliwatts", 1e-3},
+}
+
+// energyName counts millijoules since the driver was loaded.
+const energyName = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
+
+// isPower reports whether a name is one of power or energy.
+func isPower(name string) bool {
+	for _, p := range powerNames {
+		if p.name == name {
+			return true
+		}
+	}
+	return name == energyName
+}
+
+// takePower takes power and energy by GPU. A GPU that has several series, one for each of its instances or pods, counts
+// once.
+func (x *dump) takePower(byName map[string][]sample) {
+	byGPU := func(list []sample, factor float64) map[string]float64 {
+		m := map[string]float64{}
+		for _, s := range list {
+			if v, ok := value(s); ok {
+				gpu := cmp.Or(s.get("UUID"), s.get("uuid"), s.get("gpu"), s.get("minor_number"))
+				m[gpu] = max(m[gpu], v*factor)
+			}
+		}
+		return m
+	}
+	for _, p := range powerNames {
+		if x.watts = byGPU(byName[p.name], p.factor); len(x.watts) > 0 {
+			x.use(byName[p.name])
+			break
+		}
+	}
+	if x.joules = byGPU(byName[energyName], 1e-3); len(x.joules) > 0 {
+		x.use(byName[energyName])
+	}
+}
+
+// powerOf sums up what dumps say of power, in their order: of the energy, the GPUs that both ends have.
+func powerOf(dumps []*dump) (p Power) {
+	var watts, n float64
+	var first, last *dump
+	for _, x := range dumps {
+		if len(x.watts) > 0 {
+			watts, n = watts+sum(x.watts), n+1
+			p.GPUs = max(p.GPUs, len(x.watts))
+			p.Series += len(x.watts)
+		}
+		if len(x.joules) > 0 {
+			if first == nil {
+				first = x
+			}
+			last = x
+			p.GPUs = max(p.GPUs, len(x.joules))
+			p.Series += len(x.joules)
+		}
+	}
+	p.Watts = stat.Ratio(watts, n)
+	if first == last {
+		return p
+	}
+	between, rises := 0.0, 0
+	for _, gpu := range slices.Sorted(maps.Keys(last.joules)) {
+		joules := last.joules[gpu]
+		if was, ok := first.joules[gpu]; ok {
+			if joules < was {
+				rises--
+			} else {
+				rises++
+			}
+			between += joules - was
+		}
+	}
+	switch { // the dumps may be given in either order; where GPUs disagree a driver was loaded anew
+	case rises == len(last.joules) && len(last.joules) == len(first.joules):
+		p.Joules = &between
+	case -rises == len(last.joules) && len(last.joules) == len(first.joules):
+		between = -between
+		p.Joules = &between
+	}
+	return p
+}
+
+func sum(m map[string]float64) (s float64) {
+	for _, gpu := range slices.Sorted(maps.Keys(m)) { // in an order: sums are the same every time
+		s += m[gpu]
+	}
+	return s
+}
