@@ -9,8 +9,8 @@ import (
 
 // TestGroupsOfThePage: the page's groups name sections that there are.
 func TestGroupsOfThePage(t *testing.T) {
-	want := map[string][]string{"Step": {"unit", "unit_positions", "steady", "device_steps"},
-		"Host": {"launches", "sync", "nvtx", "regions", "phases", "processes"}}
+	want := map[string][]string{"Step": {"unit", "critical_path", "unit_positions", "steady", "device_steps"},
+		"Host": {"launches", "sync", "host_idle", "nvtx", "regions", "phases", "processes"}}
 	got := map[string][]string{}
 	gpu := 0
 	for _, s := range sections {
@@ -26,7 +26,7 @@ func TestGroupsOfThePage(t *testing.T) {
 			t.Errorf("%s has %q, want %q", g, got[g], ids)
 		}
 	}
-	if gpu != 13 {
-		t.Errorf("%d sections of the GPU, want 13", gpu)
+	if gpu != 15 {
+		t.Errorf("%d sections of the GPU, want 15", gpu)
 	}
 }
