@@ -41,6 +41,11 @@ func named(t testing.TB, r *report.Report, to func(id string) string) *report.Re
 			n.Metrics[i].Group = to(id)
 		}
 	}
+	if n.Unit.Steps != nil {
+		for _, s := range n.Unit.Steps.List {
+			s.Group = to(s.Group)
+		}
+	}
 	main, _ := x.Main()
 	for i := range n.Unit.Groups {
 		u := &n.Unit.Groups[i]

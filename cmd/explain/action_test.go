@@ -473,7 +473,7 @@ func TestExampleWorkflows(t *testing.T) {
 					t.Errorf("%s: job %s leaves its token in the checkout", file, name)
 				}
 			}
-			if own != 1 {
+			if own != 1 && filepath.Base(file) != "partials.yml" { // which installs the binary to make and merge partials
 				t.Errorf("%s: job %s uses the action %d times", file, name, own)
 			}
 		}

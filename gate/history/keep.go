@@ -45,8 +45,8 @@ func Keep(r *report.Report) *report.Report {
 	return &k
 }
 
-// pack writes a kept report in at most maxReport bytes. Where it has more, every second unit of the series goes until it
-// fits, and at last the totals of single kernels, ranges and processes, which no comparison reads.
+// pack writes a kept report in at most maxReport bytes. Where it has more, the positions of the step go, then every second
+// unit of the series until it fits, and at last the totals of single kernels, ranges and processes, which no comparison reads.
 func pack(r *report.Report) ([]byte, error) {
 	k := *r
 	for {
@@ -70,6 +70,10 @@ const fewestUnits = 256
 
 // thin makes a report smaller; false where there is nothing left to leave out.
 func thin(k *report.Report) bool {
+	if k.Unit.Steps != nil {
+		k.Unit.Steps = nil
+		return true
+	}
 	if s := k.Unit.Series; s != nil && s.Count > fewestUnits {
 		units, err := s.Decode()
 		if err == nil {

@@ -109,7 +109,7 @@ func Scrub(ctx context.Context, path, out string, show func(string) string, opt 
 	defer os.RemoveAll(dir)
 	name := filepath.Join(dir, "scrubbed.sqlite")
 	s := &scrubber{ctx: ctx, src: src, strings: map[int64]use{}, maxRows: max(in.size, 1), show: show,
-		blocking: map[int64]bool{}, waits: map[int64]bool{}, kinds: map[string]secret.Kind{}}
+		naming: map[int64]bool{}, waits: map[int64]bool{}, kinds: map[string]secret.Kind{}}
 	if err := s.write(name, found); err != nil {
 		var w *writeError
 		if errors.As(err, &w) {
@@ -143,11 +143,11 @@ type scrubber struct {
 	rows    int64
 	maxRows int64 // of a table, as in loader
 	show    func(string) string
-	// Threads are named where their blocking calls are listed, and nowhere else.
-	blocking map[int64]bool         // ids of the names of such calls
-	waits    map[int64]bool         // global ids of threads that make them
-	kinds    map[string]secret.Kind // names of ranges and threads as they are written, without counters
-	key      []byte
+	// Threads are named where their blocking calls are listed and beside the step that they launch, and nowhere else.
+	naming map[int64]bool         // strings that are names of calls that block or launch
+	waits  map[int64]bool         // global ids of threads that make them
+	kinds  map[string]secret.Kind // names of ranges and threads as they are written, without counters
+	key    []byte
 }
 
 // use says what a string is the name of.
@@ -159,22 +159,22 @@ const (
 	useProgram                 // of a program, with its path
 )
 
-// blockingNames finds the strings that are names of blocking calls.
-func (s *scrubber) blockingNames(t tableInfo) error {
+// namingCalls finds the strings that are names of calls whose threads a report names: of those that block or launch.
+func (s *scrubber) namingCalls(t tableInfo) error {
 	return s.src.Scan(t.Name, []string{t.column("id"), t.column("value")}, func(row []cell) error {
-		if id, ok := whole(&row[0]); ok && blockingCall(textOf(&row[1])) {
-			s.blocking[id] = true
+		if id, ok := whole(&row[0]); ok && namingCall(textOf(&row[1])) {
+			s.naming[id] = true
 		}
 		return s.ctx.Err()
 	})
 }
 
-func blockingCall(name string) bool {
+func namingCall(name string) bool {
 	if !strings.HasPrefix(name, "cu") {
 		return false
 	}
 	c := classifyAPI(name)
-	return c.Blocking() || c.OldSync
+	return c.Blocking() || c.OldSync || c.Launch
 }
 
 // looks counts the names by what they look like.
@@ -219,7 +219,7 @@ func (s *scrubber) write(name string, found map[Role]tableInfo) error {
 	}
 	defer s.tx.Rollback() //nolint:errcheck // after a commit there is nothing to undo
 	if t, ok := found[RoleStrings]; ok {
-		if err := s.blockingNames(t); err != nil {
+		if err := s.namingCalls(t); err != nil {
 			return err
 		}
 	}
@@ -251,6 +251,9 @@ func (s *scrubber) copy(role Role, t tableInfo, columns []string) error {
 		if has := t.column(c); has != "" {
 			names, quoted, marks = append(names, has), append(quoted, quote(has)), append(marks, "?")
 		}
+	}
+	if len(names) == 0 { // generic events, which may hold any text
+		return nil
 	}
 	list := strings.Join(quoted, ", ")
 	if _, err := s.tx.ExecContext(s.ctx, "create table "+quote(t.Name)+" ("+list+")"); err != nil {
@@ -308,7 +311,7 @@ func (s *scrubber) keeps(role Role, names []string, row []cell) bool {
 	case RoleAPI:
 		if calls := at(names, row, "nameId", "name"); calls != nil {
 			id, ok := whole(calls)
-			if tid := at(names, row, "globalTid", "global_tid"); tid != nil && (ok && s.blocking[id] || blockingCall(textOf(calls))) {
+			if tid := at(names, row, "globalTid", "global_tid"); tid != nil && (ok && s.naming[id] || namingCall(textOf(calls))) {
 				if id, ok := whole(tid); ok {
 					s.waits[id] = true
 				}
@@ -351,7 +354,7 @@ func at(names []string, row []cell, columns ...string) *cell {
 	return nil
 }
 
-// isNamed reports whether the name of an NVTX event or of a thread is read: of ranges, and of threads that wait.
+// isNamed reports whether the name of an NVTX event or of a thread is read: of ranges, and of threads that wait or launch.
 func (s *scrubber) isNamed(role Role, names []string, row []cell) bool {
 	if role == RoleThreads {
 		tid := at(names, row, "globalTid")
