@@ -16,7 +16,7 @@ var ErrNoStep = errors.New("no unit of work was found that could be shown")
 
 // PerfettoUnit is one unit of work for [Perfetto].
 type PerfettoUnit struct {
-	Side  string // what it is of, such as "base"; empty for none
+	Side  string // "base" or "head"; empty where there is one side
 	Steps *report.UnitSteps
 	Step  *report.UnitStep
 	Shown *report.UnitShown

@@ -290,7 +290,7 @@ func (s *Server) rows(out *answer, sec *report.Section, t *report.Table, a argum
 	return out.text(unknown, []Next{{"doc", map[string]any{"name": sec.ID}, "how the table is computed"}}), nil
 }
 
-// keyOf names a row by what it is of: its texts and its numbers without a unit in columns that name something.
+// keyOf names a row by its texts and its numbers without a unit in columns that name something.
 func keyOf(t *report.Table, cells []report.Cell) string {
 	var parts []string
 	for i, c := range t.Columns {
