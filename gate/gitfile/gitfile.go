@@ -27,34 +27,36 @@ func Show(ctx context.Context, path, ref string, limit int) ([]byte, error) {
 		}
 		name = filepath.Join(filepath.Base(dir), name)
 	}
-	git := func(args ...string) ([]byte, error) {
-		cmd := exec.CommandContext(ctx, "git", args...)
-		cmd.Dir = dir
-		// What the checkout's refs/replace say is the change's, and what is not here is not fetched.
-		cmd.Env = append(os.Environ(), "GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1", "GIT_TERMINAL_PROMPT=0")
-		var errs bytes.Buffer
-		cmd.Stderr = &errs
-		out, err := cmd.Output()
-		if err != nil && errs.Len() > 0 {
-			err = fmt.Errorf("git: %s", strings.TrimSpace(errs.String()))
-		}
-		return out, err
-	}
-	if _, err := git("rev-parse", "--verify", "--quiet", "--end-of-options", ref+"^{commit}"); err != nil {
+	if _, err := run(ctx, dir, "rev-parse", "--verify", "--quiet", "--end-of-options", ref+"^{commit}"); err != nil {
 		return nil, fmt.Errorf(
 			"the checkout has no commit %s: fetch it first (a shallow checkout holds only the newest)", ref)
 	}
 	object := ref + ":./" + filepath.ToSlash(name)
-	size, err := git("cat-file", "-s", object)
+	size, err := run(ctx, dir, "cat-file", "-s", object)
 	if err != nil {
 		return nil, fmt.Errorf("%s at %s: %w", path, ref, ErrNotFound)
 	}
 	if s := strings.TrimSpace(string(size)); len(s) > len(fmt.Sprint(limit)) {
 		return nil, fmt.Errorf("%s at %s is larger than %d bytes", path, ref, limit)
 	}
-	out, err := git("cat-file", "blob", object)
+	out, err := run(ctx, dir, "cat-file", "blob", object)
 	if err == nil && len(out) > limit {
 		err = fmt.Errorf("%s at %s is larger than %d bytes", path, ref, limit)
+	}
+	return out, err
+}
+
+// run is what git prints in a folder of a checkout. What the checkout's refs/replace say is the change's, and what is not
+// here is not fetched.
+func run(ctx context.Context, dir string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "git", args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1", "GIT_TERMINAL_PROMPT=0")
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil && errs.Len() > 0 {
+		err = fmt.Errorf("git: %s", strings.TrimSpace(errs.String()))
 	}
 	return out, err
 }

@@ -1,11 +1,8 @@
 package gitfile
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -28,9 +25,7 @@ func Log(ctx context.Context, dir, from, to string) ([]Commit, error) {
 // FirstParents lists all commits behind from up to to, the newest last, without their files: of a merge the side that it
 // was made on. None where to is not behind from.
 func FirstParents(ctx context.Context, dir, from, to string) ([]Commit, error) {
-	is := exec.CommandContext(ctx, "git", "merge-base", "--is-ancestor", from, to)
-	is.Dir = dir
-	if is.Run() != nil {
+	if _, err := run(ctx, dir, "merge-base", "--is-ancestor", from, to); err != nil {
 		return nil, nil
 	}
 	return log(ctx, dir, from, to, "--first-parent")
@@ -42,14 +37,10 @@ func log(ctx context.Context, dir, from, to string, args ...string) ([]Commit, e
 			return nil, fmt.Errorf("%q is not a commit", ref)
 		}
 	}
-	cmd := exec.CommandContext(ctx, "git", append(append([]string{"log", "--reverse", "--format=%x01%H%x02%s%x02", "-z"}, args...), from+".."+to)...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1", "GIT_TERMINAL_PROMPT=0")
-	var errs bytes.Buffer
-	cmd.Stderr = &errs
-	out, err := cmd.Output()
+	args = append([]string{"log", "--reverse", "--format=%x01%H%x02%s%x02", "-z"}, args...)
+	out, err := run(ctx, dir, append(args, from+".."+to)...)
 	if err != nil {
-		return nil, fmt.Errorf("git: %s", strings.TrimSpace(errs.String()))
+		return nil, err
 	}
 	var list []Commit
 	for entry := range strings.SplitSeq(string(out), "\x01") {
@@ -151,9 +142,7 @@ func Resolve(ctx context.Context, dir, name string) (string, error) {
 	if name == "" || strings.HasPrefix(name, "-") {
 		return "", fmt.Errorf("%q is no name of a commit", name)
 	}
-	cmd := exec.CommandContext(ctx, "git", "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
-	cmd.Dir = dir
-	out, err := cmd.Output()
+	out, err := run(ctx, dir, "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
 	if err != nil {
 		return "", fmt.Errorf("neither the history nor the checkout knows %s: fetch its tag, or name it with explain history add --tag", name)
 	}
@@ -163,7 +152,6 @@ func Resolve(ctx context.Context, dir, name string) (string, error) {
 // Tracked reports whether git keeps the file at path: whoever changes the code can change it.
 func Tracked(ctx context.Context, path string) bool {
 	dir, name := filepath.Split(filepath.Clean(path))
-	cmd := exec.CommandContext(ctx, "git", "ls-files", "--error-unmatch", "--", name)
-	cmd.Dir = filepath.Clean(dir)
-	return cmd.Run() == nil
+	_, err := run(ctx, filepath.Clean(dir), "ls-files", "--error-unmatch", "--", name)
+	return err == nil
 }
