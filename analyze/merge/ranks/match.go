@@ -259,6 +259,3 @@ func (m *Member) start(call int32) int64 { return m.Calls[call].Start + m.Shift 
 func (m *Member) end(call int32) int64   { return m.Calls[call].End + m.Shift }
 
 func (m *Member) kind(call int32) string { return m.Kinds[m.Calls[call].Kind] }
-
-// Kind is the kind of collective n of a set.
-func (s *Set) Kind(members []Member, n int) string { return members[s.Members[0]].kind(s.Calls[0][n]) }
