@@ -13,8 +13,8 @@
 //
 // To add a metric to a section, say gpu/comm, touch four files: comm.go, whose declaration lists it and which computes
 // it; comm.md, its page; comm_test.go, with a value worked out by hand; and testdata/scales.txt, which says how it
-// behaves when the capture is twice as long. The documentation, the rules of a policy, the CSV files and the JSON Schema
-// of reports follow from the declaration. Where a golden of the section holds the metric, it is written again.
+// behaves when the capture is twice as long. The documentation, the rules of a policy, the CSV files and the JSON
+// Schema of reports follow from the declaration. Where a golden of the section holds the metric, it is written again.
 package analyze
 
 import (
@@ -90,8 +90,8 @@ type Result struct {
 	Details []report.Table
 }
 
-// DefaultMaxMemory is half of the memory this process could have: of the machine's, or of the control group's it runs in.
-// 0 means that this is not known.
+// DefaultMaxMemory is half of the memory this process could have: of the machine's, or of the control group's it runs
+// in. 0 means that this is not known.
 func DefaultMaxMemory() int64 { return spill.Machine() / 2 }
 
 // ErrOptions marks errors of usage rather than of input.

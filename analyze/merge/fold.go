@@ -364,8 +364,8 @@ type deviceKey struct {
 
 func (k deviceKey) String() string { return fmt.Sprintf("%d:%d", k.capture, k.device) }
 
-// devices number the GPUs of a run: by their own numbers where no two captures share one, else one after the other in the
-// order of ranks.
+// devices number the GPUs of a run: by their own numbers where no two captures share one, else one after the other in
+// the order of ranks.
 type devices struct {
 	list    []deviceKey
 	seen    map[deviceKey]bool

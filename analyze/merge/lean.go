@@ -6,8 +6,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report"
 )
 
-// Lean is the report of a capture without what a merged report has no use for: charts, findings, other cuts of the unit,
-// metrics and tables that cannot be merged.
+// Lean is the report of a capture without what a merged report has no use for: charts, findings, other cuts of the
+// unit, metrics and tables that cannot be merged.
 func Lean(r *report.Report) *report.Report {
 	out := *r
 	out.Unit.Cuts = nil

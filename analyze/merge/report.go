@@ -263,8 +263,8 @@ func (f *fold) mergedSections() []report.Section {
 	return list
 }
 
-// statusOf is the status of a section of the run: that of the captures where all agree, else partial, with how many could
-// do it.
+// statusOf is the status of a section of the run: that of the captures where all agree, else partial, with how many
+// could do it.
 func (f *fold) statusOf(id string) (report.Status, string) {
 	good, why := 0, ""
 	status := map[report.Status]int{}

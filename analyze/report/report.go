@@ -228,8 +228,8 @@ type Series struct {
 }
 
 // Finding is something a reader should know or do. It quotes no number of its own: evidence points at metrics, and the
-// first of them is the number that the title is about. Where the capture has units of work, a finding is about the steady
-// part, and so are the metrics (steady.*); load, warm-up and tail have no part in it.
+// first of them is the number that the title is about. Where the capture has units of work, a finding is about the
+// steady part, and so are the metrics (steady.*); load, warm-up and tail have no part in it.
 type Finding struct {
 	ID       string      `json:"id"`
 	Severity Severity    `json:"severity"`

@@ -7,8 +7,9 @@ import (
 )
 
 // UnitSeries is every unit of work of a capture, by device, process, then start; see [UnitSeries.Decode]. Columns that
-// rarely change are runs, value and count by turns: device 0 for 40 units and then 1 for 39 is [0, 40, 1, 39]. Of numbers,
-// starts, durations and times without work the change from unit to unit is stored. A thousand units take some 10 kB.
+// rarely change are runs, value and count by turns: device 0 for 40 units and then 1 for 39 is [0, 40, 1, 39]. Of
+// numbers, starts, durations and times without work the change from unit to unit is stored. A thousand units take some
+// 10 kB.
 type UnitSeries struct {
 	Count      int64    `json:"count"`      // units in the columns
 	Every      int64    `json:"every"`      // 1: all units of the capture; k: every k-th, since there are too many

@@ -21,8 +21,8 @@ const stepCauses = 5
 
 // UnitStep is one kind of unit on one device: the sequence of its kernels, of which each is a position, as the unit
 // shown as the median has it. Every nanosecond of its units is at one position or at one of two more: the end, which is
-// the time after a unit's last kernel until the next unit starts, and the rest, which is what the kernels of other units
-// and those at no position take. All sums are over the kept units and close:
+// the time after a unit's last kernel until the next unit starts, and the rest, which is what the kernels of other
+// units and those at no position take. All sums are over the kept units and close:
 //
 //	Time = Σ (gaps + copies + alone) over positions + gaps and copies at the end + rest
 //

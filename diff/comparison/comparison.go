@@ -172,11 +172,12 @@ type Attribution struct {
 	Residual float64 `json:"residual"`
 }
 
-// AttributionRow is one part. Kind is class, category, kernel, idle_cause, host_cause, host_call or others. Rows of kind class sum to the
-// total. Rows of kind category sum to the classes compute and exposed_comm together, and so do those of kind kernel
-// with others; rows of kind idle_cause sum to the class idle. Each nanosecond is given to one kernel: compute before
-// communication, and of several the one that started first. Rows of kind host_cause sum to the idle cause host, where the
-// captures tell; those of kind host_call are calls of the host that changed most, of the causes that their category names.
+// AttributionRow is one part. Kind is class, category, kernel, idle_cause, host_cause, host_call or others. Rows of
+// kind class sum to the total. Rows of kind category sum to the classes compute and exposed_comm together, and so do
+// those of kind kernel with others; rows of kind idle_cause sum to the class idle. Each nanosecond is given to one
+// kernel: compute before communication, and of several the one that started first. Rows of kind host_cause sum to the
+// idle cause host, where the captures tell; those of kind host_call are calls of the host that changed most, of the
+// causes that their category names.
 type AttributionRow struct {
 	ID            string   `json:"id"`
 	Kind          string   `json:"kind"`

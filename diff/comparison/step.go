@@ -6,8 +6,9 @@ import (
 	"math"
 )
 
-// Step is the change of one unit of work, position by position: where in the step. The kernels of the head's sequence are
-// laid beside those of the base's; rows come in the order in which they run. Times are means over units and captures, ns.
+// Step is the change of one unit of work, position by position: where in the step. The kernels of the head's sequence
+// are laid beside those of the base's; rows come in the order in which they run. Times are means over units and
+// captures, ns.
 //
 //	Delta = Σ of the rows' deltas
 //

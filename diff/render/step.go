@@ -14,7 +14,8 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// whereLine says where in the step the change is, in one line; none where the step did not change or no place stands out.
+// whereLine says where in the step the change is, in one line; none where the step did not change or no place stands
+// out.
 func whereLine(c *comparison.Comparison) []doc.Block {
 	if c.Step == nil || c.Step.Where == "" || !c.Comparable || !moved(c) {
 		return nil

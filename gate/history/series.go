@@ -49,7 +49,8 @@ func (n *Night) followed() float64 {
 // StepTime is the metric that is followed unless said otherwise.
 const StepTime = "unit.time.p50"
 
-// Series are all series of a metric in the runs that a filter selects, by repository, branch, workload and kind of unit.
+// Series are all series of a metric in the runs that a filter selects, by repository, branch, workload and kind of
+// unit.
 func (s *Store) Series(ctx context.Context, f Filter, metric string) ([]Series, error) {
 	if id := metric; !strings.HasSuffix(id, ".p50") && !strings.HasSuffix(id, ".p99") && !strings.HasSuffix(id, ".mean") && id == "unit.time" {
 		metric = StepTime

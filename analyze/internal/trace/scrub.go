@@ -355,7 +355,8 @@ func at(names []string, row []cell, columns ...string) *cell {
 	return nil
 }
 
-// isNamed reports whether the name of an NVTX event or of a thread is read: of ranges, and of threads that wait or launch.
+// isNamed reports whether the name of an NVTX event or of a thread is read: of ranges, and of threads that wait or
+// launch.
 func (s *scrubber) isNamed(role Role, names []string, row []cell) bool {
 	if role == RoleThreads {
 		tid := at(names, row, "globalTid")

@@ -17,8 +17,8 @@ const (
 	windowMoved = 0.02 // of the base's window, by what lies outside the units
 )
 
-// Unjudged fills in what is shown with its change and never judged: what a token and a sequence cost at the batch sizes that
-// each side ran, and the time of the captures outside their units: load before, gaps, tail after.
+// Unjudged fills in what is shown with its change and never judged: what a token and a sequence cost at the batch sizes
+// that each side ran, and the time of the captures outside their units: load before, gaps, tail after.
 func (x *Parts) Unjudged() {
 	measure := report.Nanoseconds
 	add := func(id, text string, of func(c *side.Capture) (float64, bool)) {
@@ -57,8 +57,8 @@ func (x *Parts) Unjudged() {
 	add(comparison.Clocks, "GPU clock while it worked", func(c *side.Capture) (float64, bool) { return c.Clock(device) })
 }
 
-// clockChange is by how much longer work takes at the head's clock than at the base's, a ratio; ok is false where a capture
-// does not have the clocks.
+// clockChange is by how much longer work takes at the head's clock than at the base's, a ratio; ok is false where a
+// capture does not have the clocks.
 func (x *Parts) clockChange() (change float64, text string, ok bool) {
 	if len(x.Base.Views) == 0 {
 		return 0, "", false

@@ -390,8 +390,8 @@ func bounds(g *comparison.Gate, r *policy.Rule, s *subject) {
 	}
 }
 
-// since holds the change since an anchor against its budget: what was spent before times what this change adds. A change
-// that adds nothing fails no budget that others used up.
+// since holds the change since an anchor against its budget: what was spent before times what this change adds. A
+// change that adds nothing fails no budget that others used up.
 func since(g *comparison.Gate, r *policy.Rule, s *subject) {
 	spent, asked := r.SpentOn(s.row.Labels)
 	switch {

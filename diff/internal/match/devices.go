@@ -53,9 +53,9 @@ func (x *Sides) On(device int64) *Sides {
 	return &y
 }
 
-// oneDevice looks at the same device on both sides: the one whose median units take longest over all captures. Each report
-// speaks of its own slowest, and with ranks that are nearly equal that is a coin toss. Where the slowest moved, a finding
-// says so.
+// oneDevice looks at the same device on both sides: the one whose median units take longest over all captures. Each
+// report speaks of its own slowest, and with ranks that are nearly equal that is a coin toss. Where the slowest moved,
+// a finding says so.
 func (x *Sides) oneDevice() {
 	var best *Sides
 	most, device := 0.0, int64(-1)
@@ -83,8 +83,8 @@ func (x *Sides) oneDevice() {
 	x.Device = device
 }
 
-// unequalCoverage refuses sides where the units of one cover less than half of what those of the other do, and where a unit of one
-// side seems to hold several of the other: half as many units, each with a third more kernels or more.
+// unequalCoverage refuses sides where the units of one cover less than half of what those of the other do, and where a
+// unit of one side seems to hold several of the other: half as many units, each with a third more kernels or more.
 func (x *Sides) unequalCoverage() {
 	type cover struct{ share, units, kernels float64 }
 	of := func(s *side.Side) (c cover, ok bool) {

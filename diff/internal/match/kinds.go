@@ -26,8 +26,8 @@ func (k *Kind) Both() bool { return k.BaseViews != nil && k.HeadViews != nil }
 // judgedShare is the share of either side's unit time from which a kind of unit has rows of its own.
 const judgedShare = 0.02
 
-// matchKinds finds which kinds of unit of the two sides are the same. Captures of one side are lined up with the first of
-// it, and the first of the head with the first of the base, see [kindMatcher.score].
+// matchKinds finds which kinds of unit of the two sides are the same. Captures of one side are lined up with the first
+// of it, and the first of the head with the first of the base, see [kindMatcher.score].
 func (x *Sides) matchKinds() {
 	m := &kindMatcher{views: map[*side.Capture][]*side.View{}}
 	base, head := m.lineUp(x.Base.Captures), m.lineUp(x.Head.Captures)
@@ -65,8 +65,8 @@ func (x *Sides) matchKinds() {
 	x.variants(m)
 }
 
-// variants finds the kinds of one side that do the work of a kind of both: steps with a kernel more every now and then, or
-// with many more, of names that the kind of both does not have.
+// variants finds the kinds of one side that do the work of a kind of both: steps with a kernel more every now and then,
+// or with many more, of names that the kind of both does not have.
 func (x *Sides) variants(m *kindMatcher) {
 	ref := func(s *side.Side, row []int) kindRef { // nil rows are of the other side
 		if row == nil {
@@ -178,7 +178,8 @@ func (m *kindMatcher) lineUp(captures []*side.Capture) [][]int {
 	return rows
 }
 
-// assign gives each kind of a at most one of b, the best pairs first: -1 for none. Swapping a and b gives the same pairs.
+// assign gives each kind of a at most one of b, the best pairs first: -1 for none. Swapping a and b gives the same
+// pairs.
 func (m *kindMatcher) assign(a, b []kindRef) []int {
 	type pair struct {
 		i, k         int
@@ -211,10 +212,10 @@ func (m *kindMatcher) assign(a, b []kindRef) []int {
 // Kinds of equal kernels are the same before those that only have work in common.
 const equalWork = 3
 
-// score says how much two kinds of unit are the same, and whether they can be at all. Kinds that markers name must be of
-// one phase, batch size and number of tokens. Those that nothing names must have enough of their work in common
-// ([overlap]), so that a step and half a step are two kinds, and a step with one kernel renamed is the same. Where kernels
-// are not known or hidden, their number or the time of the unit stands for the work.
+// score says how much two kinds of unit are the same, and whether they can be at all. Kinds that markers name must be
+// of one phase, batch size and number of tokens. Those that nothing names must have enough of their work in common
+// ([overlap]), so that a step and half a step are two kinds, and a step with one kernel renamed is the same. Where
+// kernels are not known or hidden, their number or the time of the unit stands for the work.
 func (m *kindMatcher) score(a, b kindRef) (score float64, ok bool) {
 	g, h := a.group(), b.group()
 	named := !g.Kind.Plain() || !h.Kind.Plain()
@@ -238,8 +239,8 @@ func (m *kindMatcher) score(a, b kindRef) (score float64, ok bool) {
 	return s, named || s >= OverlapNeeded
 }
 
-// adds reports whether a kind does all the work of another one that nothing names either, and more with kernels that the
-// other does not run.
+// adds reports whether a kind does all the work of another one that nothing names either, and more with kernels that
+// the other does not run.
 func (m *kindMatcher) adds(a, b kindRef) bool {
 	if !a.group().Kind.Plain() || !b.group().Kind.Plain() {
 		return false
@@ -314,8 +315,8 @@ func (x *Sides) Depth() comparison.Depth {
 	return comparison.DepthKernel
 }
 
-// Judged are the kinds of unit that have rows of their own, the one that is attributed first: those that every capture has
-// and that take 2 % of either side's unit time.
+// Judged are the kinds of unit that have rows of their own, the one that is attributed first: those that every capture
+// has and that take 2 % of either side's unit time.
 func (x *Sides) Judged() []*Kind {
 	list := []*Kind{x.Main}
 	for i := range x.Kinds {

@@ -208,8 +208,8 @@ func (m *matcher) position() {
 	m.lone()
 }
 
-// lone pairs what is left of a category where nobody knows when it runs: the only one of its category on both sides that
-// has no counterpart, and that runs about as often.
+// lone pairs what is left of a category where nobody knows when it runs: the only one of its category on both sides
+// that has no counterpart, and that runs about as often.
 func (m *matcher) lone() {
 	base, head := map[string][]int{}, map[string][]int{}
 	for i := range m.base {
@@ -260,8 +260,8 @@ func (m *matcher) split(i, gap int, gap1 []int) {
 }
 
 // gaps numbers, for each kernel that is not paired, the paired kernel that first runs before it, so that equal numbers
-// on both sides mean between the same neighbours. Units follow each other: what runs before the first paired kernel runs
-// after the last one, if that is the same on both sides, else its number is -1.
+// on both sides mean between the same neighbours. Units follow each other: what runs before the first paired kernel
+// runs after the last one, if that is the same on both sides, else its number is -1.
 func (m *matcher) gaps() (base, head []int) {
 	base, head = make([]int, len(m.base)), make([]int, len(m.head))
 	paired := func(i int) bool {

@@ -87,8 +87,8 @@ func NewView(c *Capture, at int) *View {
 	return newView(c, &c.Kinds[at], at, l, l)
 }
 
-// On is what the capture says of the kind of unit on one device, nil where it says nothing. Times are those of the device;
-// kernels and calls are known of the slowest device alone, and what they leave of the device's time is others.
+// On is what the capture says of the kind of unit on one device, nil where it says nothing. Times are those of the
+// device; kernels and calls are known of the slowest device alone, and what they leave of the device's time is others.
 func (v *View) On(device int64) *View {
 	if device == v.group.Device {
 		return v
@@ -161,8 +161,8 @@ func (v *View) hostTime(l report.Labels) {
 }
 
 // kernelsOf reads the kernels of the group, of which the report keeps the largest: their numbers are metrics, and what
-// they are called and belong to is in tables. Where a kernel first runs, and how it is launched, is known in units of the
-// main group alone.
+// they are called and belong to is in tables. Where a kernel first runs, and how it is launched, is known in units of
+// the main group alone.
 func (v *View) kernelsOf(main bool) {
 	known := map[string]Work{}
 	t := v.C.Table("kernels", "kernels")

@@ -49,8 +49,8 @@ type Change struct {
 // nights that came since.
 //
 // Noise is a normal process in which nights resemble their neighbours by Correlation (AR(1)). At each night, for each
-// place k of the last 3 to 60, it fits a step at k to the nights since the last change by generalized least squares, and
-// takes the step with the largest t. The variance is that of the residuals of all levels so far.
+// place k of the last 3 to 60, it fits a step at k to the nights since the last change by generalized least squares,
+// and takes the step with the largest t. The variance is that of the residuals of all levels so far.
 func Find(values []float64, o Options) []Change {
 	o.fill()
 	f := &finder{o: &o, y: values}
@@ -210,7 +210,8 @@ func (f *finder) place(list []Change) {
 	}
 }
 
-// normal is the normal deviate of the same tail as t with df degrees of freedom (Wallace 1959), to 0.1 % for df above 3.
+// normal is the normal deviate of the same tail as t with df degrees of freedom (Wallace 1959), to 0.1 % for df above
+// 3.
 func normal(t, df float64) float64 {
 	return (8*df + 1) / (8*df + 3) * math.Sqrt(df*math.Log1p(t*t/df))
 }

@@ -1,6 +1,6 @@
-// Package serverlog reads logs of vLLM, SGLang and TensorRT-LLM servers: statistics of the engine, iterations, requests, what the
-// server says of itself while it starts, and errors. It takes numbers, and names from short lists; it never keeps a
-// line, because lines quote prompts.
+// Package serverlog reads logs of vLLM, SGLang and TensorRT-LLM servers: statistics of the engine, iterations,
+// requests, what the server says of itself while it starts, and errors. It takes numbers, and names from short lists;
+// it never keeps a line, because lines quote prompts.
 //
 // Each line goes through the same steps:
 //

@@ -16,8 +16,8 @@ const (
 
 var osGroups = []string{groupDisk, groupNetwork, groupLock, groupSleep, groupMemory, groupDevice, groupProcess, groupOther}
 
-// groupOf is the group of a call of the operating system: of the functions that nsys traces by itself, as its user guide
-// lists them. What works on any file descriptor counts as disk if it reads or writes, and as network if it waits.
+// groupOf is the group of a call of the operating system: of the functions that nsys traces by itself, as its user
+// guide lists them. What works on any file descriptor counts as disk if it reads or writes, and as network if it waits.
 func groupOf(name string) string {
 	name = strings.TrimLeft(name, "_")
 	for _, suffix := range []string{"64", "_chk", "_unlocked", "_nocancel", "2", "4"} {

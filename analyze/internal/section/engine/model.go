@@ -92,8 +92,8 @@ func model(in *kit.Input, out *kit.Output) {
 	modelUse(in, out, m, device)
 }
 
-// modelUse holds the decode steps of each batch against the peaks of all devices that did work: the model is taken to be
-// spread over them.
+// modelUse holds the decode steps of each batch against the peaks of all devices that did work: the model is taken to
+// be spread over them.
 func modelUse(in *kit.Input, out *kit.Output, m *modelconfig.Model, device *peaks.Device) {
 	dtype := map[string]string{"bfloat16": peaks.BF16, "float16": peaks.FP16, "float32": peaks.FP32,
 		"float8_e4m3fn": peaks.FP8, "float8_e5m2": peaks.FP8}[m.TorchType]

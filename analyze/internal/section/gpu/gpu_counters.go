@@ -102,8 +102,8 @@ type series struct {
 func (x *series) time(i int) int64  { return x.of.Start(int(x.rows[i])) }
 func (x *series) value(i int) int64 { return x.of.Number(int(x.rows[i])) }
 
-// counterName reads a name such as "SM Active [Throughput %]" or "GPC Clock Frequency [MHz]". Counters that are neither a
-// share nor a clock are left out.
+// counterName reads a name such as "SM Active [Throughput %]" or "GPC Clock Frequency [MHz]". Counters that are neither
+// a share nor a clock are left out.
 func counterName(name string) (short string, clock, ok bool) {
 	at := strings.IndexAny(name, "[(")
 	unit := ""
@@ -183,8 +183,8 @@ func (w *weighted) mean() *float64 {
 	return &v
 }
 
-// within adds the time from start to end. from is the sample to begin at, which the call moves on to the first that ends
-// after start: later calls must not start before.
+// within adds the time from start to end. from is the sample to begin at, which the call moves on to the first that
+// ends after start: later calls must not start before.
 func (x *series) within(w *weighted, from *int, start, end int64) {
 	for *from < len(x.rows) && x.time(*from) <= start {
 		*from++

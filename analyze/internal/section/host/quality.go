@@ -316,8 +316,8 @@ func (c *checks) cutTrace() {
 		formatCount(missing)+" of "+formatCount(int64(hi-lo))+" kernels ("+formatRatio(*ratio)+") have no launch call in the capture: it is a part cut out of a longer one, or API rows were lost. They count in all GPU times; NVTX coverage, phases and idle causes know nothing of them.")
 }
 
-// lostKernels counts launches whose kernel is missing, which is what buffers that ran full leave behind, whether nsys says
-// so or not. A launch while a stream is captured into a graph has no kernel, nor has one that failed.
+// lostKernels counts launches whose kernel is missing, which is what buffers that ran full leave behind, whether nsys
+// says so or not. A launch while a stream is captured into a graph has no kernel, nor has one that failed.
 func (c *checks) lostKernels() {
 	const check = "launch calls have their kernel"
 	in := c.in

@@ -25,8 +25,8 @@ type Entry struct {
 // maxEntries bounds an answer: a common word is in the first columns of many tables.
 const maxEntries = 6
 
-// Find says what a name means: of a page, a metric with or without a statistic and labels, a finding, a table or a column
-// of the report, a word of a table of any page. Spelling counts but for case. Nil where nothing explains it.
+// Find says what a name means: of a page, a metric with or without a statistic and labels, a finding, a table or a
+// column of the report, a word of a table of any page. Spelling counts but for case. Nil where nothing explains it.
 func Find(name string) []Entry {
 	name = strings.TrimSpace(name)
 	var list []Entry
