@@ -38,10 +38,11 @@ type UnitStep struct {
 	// Folded says that the sequence was too long: neighbours of one category on one stream are one position.
 	Folded bool `json:"folded"`
 
-	Name        []int64 `json:"name"`         // places in Names
-	Stream      []int64 `json:"stream"`       // runs of the streamId
-	Ran         []int64 `json:"ran"`          // runs of the number of units that it ran in
-	Start       []int64 `json:"start"`        // runs of the sum of offsets from the unit's start, less what comes before it
+	Name   []int64 `json:"name"`   // places in Names
+	Stream []int64 `json:"stream"` // runs of the streamId
+	Ran    []int64 `json:"ran"`    // runs of the number of units that it ran in
+	// runs of the sum of offsets from the unit's start, less what comes before it
+	Start       []int64 `json:"start"`
 	StartMedian []int64 `json:"start_median"` // ns, changes
 	Alone       []int64 `json:"alone"`        // ns, sums
 	AloneMedian []int64 `json:"alone_median"` // ns, mean less median

@@ -57,11 +57,12 @@ type Hiccup struct {
 
 // StepRow is one position of both sequences, or of one of them. A time that is left out is 0.
 type StepRow struct {
-	Kind         string  `json:"kind"`                // paired, added, removed, folded, end, rest
-	BasePosition *int64  `json:"base_position"`       // from 0; null where the base does not have it
-	HeadPosition *int64  `json:"head_position"`       // likewise
-	Positions    int64   `json:"positions"`           // that the row is of: more than one where it is folded
-	Name         *int    `json:"name"`                // place in Names: of the base's kernel, else the head's; null where it is of none
+	Kind         string `json:"kind"`          // paired, added, removed, folded, end, rest
+	BasePosition *int64 `json:"base_position"` // from 0; null where the base does not have it
+	HeadPosition *int64 `json:"head_position"` // likewise
+	Positions    int64  `json:"positions"`     // that the row is of: more than one where it is folded
+	// place in Names: of the base's kernel, else the head's; null where it is of none
+	Name         *int    `json:"name"`
 	HeadName     *int    `json:"head_name,omitempty"` // where it is another
 	Category     string  `json:"category"`
 	Cause        string  `json:"cause,omitempty"` // of idle time before it, where most of the change is

@@ -28,7 +28,8 @@ type Policy struct {
 	Environment Environment
 
 	IgnoreKernels []string // globs: kernels of these names are judged by no rule
-	MinShare      float64  // kernels below this share of the shorter unit are not compared one by one, 0..1; 0: DefaultMinShare
+	// kernels below this share of the shorter unit are not compared one by one, 0..1; 0: DefaultMinShare
+	MinShare float64
 
 	presetRules int // of Rules, that are the preset's
 }

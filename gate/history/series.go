@@ -23,9 +23,10 @@ type Series struct {
 	Kind       string           `json:"kind"` // of unit; empty: of none
 	Unit       string           `json:"unit"`
 	Better     report.Direction `json:"better"`
-	Pinned     *string          `json:"pinned"` // the reference commit that ratios are to; null: the numbers themselves are followed
-	LeftOut    int              `json:"left_out"`
-	Nights     []Night          `json:"nights"` // the oldest first
+	// the reference commit that ratios are to; null: the numbers themselves are followed
+	Pinned  *string `json:"pinned"`
+	LeftOut int     `json:"left_out"`
+	Nights  []Night `json:"nights"` // the oldest first
 }
 
 // Night is one commit at one time: the median over its captures.

@@ -44,7 +44,8 @@ var rules = compile([]rule{
 	{cat: Prepare, words: "advance_step* attn_metadata* indices&paged indices&page indices&decode indices&prefill indices&kv indptr&kv"},
 	{cat: Activation, words: "^silu_mul* ^silu_and_mul* ^gelu_and_mul* ^swiglu_mul* ^swiglu_and_mul* ^act_and_mul* moe_activation*", not: "grouped_gemm group_gemm",
 		comp: CompFFN},
-	{cat: Rope, words: "^rope_norm ^rope_neox apply_mla_rope* mla&rope mla&q_rope", not: "cache attn attention"}, // llama.cpp's norm and neox say how pairs lie
+	// llama.cpp's norm and neox say how pairs lie
+	{cat: Rope, words: "^rope_norm ^rope_neox apply_mla_rope* mla&rope mla&q_rope", not: "cache attn attention"},
 	{cat: MoERoute, words: "^deepep_permute* ^deepep_post_reorder* ^deepep_compute_src2dst* ^deepep_run* moe_align* align_block_size moe_lora_align*"},
 
 	// "reduce_kernel" is ATen's reduction, no communication; "dispatch" and

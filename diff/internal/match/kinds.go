@@ -11,8 +11,9 @@ import (
 
 // Kind is one kind of unit, as far as the sides have it.
 type Kind struct {
-	Name       side.Kind // as the base calls it, or else the head
-	Base, Head []int     // its place among the kinds of each capture, -1 where a capture has none; nil where the side has none
+	Name side.Kind // as the base calls it, or else the head
+	// its place among the kinds of each capture, -1 where a capture has none; nil where the side has none
+	Base, Head []int
 
 	// BaseViews and HeadViews are what the captures say of it, one each; nil unless all captures say something.
 	BaseViews, HeadViews []*side.View

@@ -50,13 +50,14 @@ type View struct {
 // Work is one kernel, or one category of kernels, in one unit. Times and counts are means over units.
 type Work struct {
 	Name, Category, Family, Canonical string
-	Geometry                          string  // of its launches: "grid 256×256, block 16×16"; empty where it varies or is not known
-	Position                          float64 // of its first run in the unit; -1 unknown
-	Count                             float64
-	Time                              float64 // ns, durations
-	Alone                             float64 // ns, exclusive
-	Spread                            float64 // standard deviation over units of time
-	Units                             int64
+	// of its launches: "grid 256×256, block 16×16"; empty where it varies or is not known
+	Geometry string
+	Position float64 // of its first run in the unit; -1 unknown
+	Count    float64
+	Time     float64 // ns, durations
+	Alone    float64 // ns, exclusive
+	Spread   float64 // standard deviation over units of time
+	Units    int64
 }
 
 // call is one API in one unit, means over units.

@@ -16,10 +16,11 @@ var Page string
 // Options of [Find]. The zero value is what the page says.
 type Options struct {
 	Correlation float64 // of one night with the next when nothing changed, 0 to below 1; 0 means 0.3, see the page
-	P           float64 // above which no change for the worse is found, two-sided; 0 means 0.0001. For the better it is a fifth
-	Least       float64 // change of the level that is worth a word, ln; 0 means 0.02
-	Falls       bool    // a fall is for the worse, as of a throughput; else a rise is
-	Breaks      []int   // places at which another environment begins, ascending: no change is told across one
+	// above which no change for the worse is found, two-sided; 0 means 0.0001. For the better it is a fifth
+	P      float64
+	Least  float64 // change of the level that is worth a word, ln; 0 means 0.02
+	Falls  bool    // a fall is for the worse, as of a throughput; else a rise is
+	Breaks []int   // places at which another environment begins, ascending: no change is told across one
 }
 
 // Bounds of what is looked at. A change is found in the first [mostAfter] nights behind it or never.
