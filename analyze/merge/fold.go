@@ -351,7 +351,8 @@ func (f *fold) section(at int, k *captureFold, s *report.Section) {
 
 // warn keeps a warning of a capture once, with how many captures give it.
 func (f *fold) warn(_ int, w report.Warning) {
-	if at := slices.IndexFunc(f.warnings, func(x report.Warning) bool { return x.Code == w.Code && x.Section == w.Section }); at < 0 {
+	same := func(x report.Warning) bool { return x.Code == w.Code && x.Section == w.Section }
+	if at := slices.IndexFunc(f.warnings, same); at < 0 {
 		f.warnings = append(f.warnings, w)
 	}
 }

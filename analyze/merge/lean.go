@@ -27,7 +27,9 @@ func Lean(r *report.Report) *report.Report {
 	for i := range out.Sections {
 		s := &out.Sections[i]
 		s.Charts, s.Notes, s.Derivation = []report.Chart{}, []string{}, ""
-		s.Tables = slices.DeleteFunc(slices.Clone(s.Tables), func(t report.Table) bool { return tableRules[s.ID+"/"+t.ID] == nil })
+		s.Tables = slices.DeleteFunc(slices.Clone(s.Tables), func(t report.Table) bool {
+			return tableRules[s.ID+"/"+t.ID] == nil
+		})
 	}
 	return &out
 }

@@ -169,7 +169,8 @@ func (c *Comparison) Validate() error {
 		return fmt.Errorf("comparison: schema is %q, expected %q", c.Schema, SchemaID)
 	}
 	if c.Reasons == nil || c.Base.Names == nil || c.Head.Names == nil || c.Primary == nil ||
-		c.Attribution.Rows == nil || c.Kernels == nil || c.API == nil || c.Structure == nil || c.Mix == nil || c.Unjudged == nil ||
+		c.Attribution.Rows == nil || c.Kernels == nil || c.API == nil || c.Structure == nil || c.Mix == nil ||
+		c.Unjudged == nil ||
 		c.Gates == nil || c.Waivers == nil || c.Overrides == nil || c.Residue == nil ||
 		c.Policy.IgnoredKernels == nil ||
 		c.Policy.Hard == nil ||

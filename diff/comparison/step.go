@@ -143,7 +143,8 @@ func (s *Step) validate() error {
 	}
 	inside := func(row int) bool { return row >= 0 && row < len(s.Rows) }
 	for _, x := range s.Stretches {
-		if !inside(x.From) || !inside(x.To) || x.From > x.To || !Finite(x.Delta) || x.Part != PartGap && x.Part != PartKernel {
+		if !inside(x.From) || !inside(x.To) || x.From > x.To || !Finite(x.Delta) ||
+			x.Part != PartGap && x.Part != PartKernel {
 			return fmt.Errorf("comparison: step: a stretch of rows %d to %d", x.From, x.To)
 		}
 	}

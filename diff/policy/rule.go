@@ -197,7 +197,8 @@ func (r *Rule) checkLimits(m MetricFacts) error {
 		return fmt.Errorf("%s is in %s, and the change is given in %s%s", m.ID, m.Unit, r.AbsUnit,
 			bare(r.AbsUnit, m.Unit))
 	}
-	if r.LimitUnit != "" && r.Since == "" && !Fits(r.LimitUnit, m.Unit) && !(r.LimitUnit == report.Count && r.ZeroBounds()) {
+	if r.LimitUnit != "" && r.Since == "" && !Fits(r.LimitUnit, m.Unit) &&
+		!(r.LimitUnit == report.Count && r.ZeroBounds()) {
 		return fmt.Errorf("%s is in %s, and the budget is given in %s%s", m.ID, m.Unit, r.LimitUnit,
 			bare(r.LimitUnit, m.Unit))
 	}

@@ -88,7 +88,8 @@ func stepMark(r *comparison.StepRow, name string, position int64, start, length 
 		m.Text = r.Kind
 	}
 	if r.Kind == comparison.RowFolded {
-		m.Name, m.Text = unit.Int(r.Positions)+" kernels from #"+strconv.FormatInt(position, 10), "Δ "+delta(r.HeadKernel-r.BaseKernel)
+		m.Name = unit.Int(r.Positions) + " kernels from #" + strconv.FormatInt(position, 10)
+		m.Text = "Δ " + delta(r.HeadKernel-r.BaseKernel)
 	}
 	return m
 }
@@ -114,7 +115,8 @@ func changeLane(s *comparison.Step, length float64) doc.Lane {
 		if d == 0 || r.Kind == comparison.RowRest {
 			continue
 		}
-		m := doc.Mark{Start: max(r.HeadStart-max(d, 0), 0), Length: math.Abs(d), Colour: "bad", Name: "idle before " + rowName(s, i),
+		m := doc.Mark{Start: max(r.HeadStart-max(d, 0), 0), Length: math.Abs(d), Colour: "bad",
+			Name: "idle before " + rowName(s, i),
 			Text: changeWords(s, i, d), Label: labels[i]}
 		if r.HeadPosition == nil {
 			m.Start = min(r.BaseStart, length-m.Length)
@@ -173,7 +175,8 @@ func stepTable(c *comparison.Comparison, most int) (doc.Table, bool) {
 		return doc.Table{}, false
 	}
 	t := doc.Table{ID: "step", Caption: doc.Spans(doc.Text("Positions with most change")), Columns: []doc.Column{
-		{Title: "#", Align: doc.Right}, {Title: "Kernel"}, {Title: "Δ", Align: doc.Right}, {Title: "Gap before, base", Align: doc.Right},
+		{Title: "#", Align: doc.Right}, {Title: "Kernel"}, {Title: "Δ", Align: doc.Right},
+		{Title: "Gap before, base", Align: doc.Right},
 		{Title: "Head", Align: doc.Right}, {Title: "Δ in every step", Align: doc.Right}, {Title: "Mostly"},
 		{Title: "Kernel, base", Align: doc.Right}, {Title: "Head", Align: doc.Right},
 	}}
@@ -222,7 +225,8 @@ func stepTable(c *comparison.Comparison, most int) (doc.Table, bool) {
 		for _, i := range left {
 			sum += s.Rows[i].Delta
 		}
-		t.Foot = append(t.Foot, []doc.Cell{{}, {doc.Text(unit.Int(int64(len(left))) + " more positions")}, {doc.Text(delta(sum))}})
+		more := unit.Int(int64(len(left))) + " more positions"
+		t.Foot = append(t.Foot, []doc.Cell{{}, {doc.Text(more)}, {doc.Text(delta(sum))}})
 	}
 	return t, len(t.Rows) > 0
 }

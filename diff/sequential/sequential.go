@@ -68,7 +68,8 @@ func (t *Test) Add(base, head float64) (Step, error) {
 		return Step{}, errors.New("a pair needs two numbers above 0")
 	}
 	t.diffs = append(t.diffs, math.Log(head/base))
-	s := Step{Pair: len(t.diffs), Base: base, Head: head, Ratio: head / base, Needed: 1 / (2 * t.o.Alpha), Answer: Undecided}
+	s := Step{Pair: len(t.diffs), Base: base, Head: head, Ratio: head / base,
+		Needed: 1 / (2 * t.o.Alpha), Answer: Undecided}
 	mean := 0.0
 	for _, d := range t.diffs {
 		mean += d / float64(len(t.diffs))

@@ -260,8 +260,8 @@ func (s *scrubber) copy(role Role, t source.Table, columns []string) error {
 	if _, err := s.tx.ExecContext(s.ctx, "create table "+source.Quote(t.Name)+" ("+list+")"); err != nil {
 		return &writeError{err}
 	}
-	insert, err := s.tx.PrepareContext(s.ctx, "insert into "+source.Quote(t.Name)+" ("+list+") values ("+strings.Join(marks,
-		", ")+")")
+	insert, err := s.tx.PrepareContext(s.ctx,
+		"insert into "+source.Quote(t.Name)+" ("+list+") values ("+strings.Join(marks, ", ")+")")
 	if err != nil {
 		return &writeError{err}
 	}
@@ -312,7 +312,8 @@ func (s *scrubber) keeps(role Role, names []string, row []cell) bool {
 	case RoleAPI:
 		if calls := at(names, row, "nameId", "name"); calls != nil {
 			id, ok := calls.Whole()
-			if tid := at(names, row, "globalTid", "global_tid"); tid != nil && (ok && s.naming[id] || namingCall(textOf(calls))) {
+			named := ok && s.naming[id] || namingCall(textOf(calls))
+			if tid := at(names, row, "globalTid", "global_tid"); tid != nil && named {
 				if id, ok := tid.Whole(); ok {
 					s.waits[id] = true
 				}

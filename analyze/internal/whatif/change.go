@@ -84,7 +84,8 @@ func Parse(kind Kind, text string) (Change, error) {
 	if pattern == "" {
 		return c, fmt.Errorf("--%s %s: the pattern is empty; * matches everything", kind, text)
 	}
-	if what == "category" && !strings.ContainsAny(pattern, "*?") && !slices.Contains(kernelname.Categories, kernelname.Category(pattern)) {
+	if what == "category" && !strings.ContainsAny(pattern, "*?") &&
+		!slices.Contains(kernelname.Categories, kernelname.Category(pattern)) {
 		return c, fmt.Errorf("--%s %s: there is no category %q", kind, text, pattern)
 	}
 	c.what, c.match = what, glob(pattern)

@@ -198,7 +198,8 @@ func (x *Parts) hostText(d float64) string {
 	}
 	for i := range x.C.Attribution.Rows {
 		r := &x.C.Attribution.Rows[i]
-		if r.Kind == comparison.KindCall && r.Category == cause.ID && math.Abs(r.Delta) >= math.Abs(cause.Delta)/2 && r.Delta*d > 0 &&
+		if r.Kind == comparison.KindCall && r.Category == cause.ID &&
+			math.Abs(r.Delta) >= math.Abs(cause.Delta)/2 && r.Delta*d > 0 &&
 			(call == nil || math.Abs(r.Delta) > math.Abs(call.Delta)) {
 			call = r
 		}

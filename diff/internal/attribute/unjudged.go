@@ -34,8 +34,11 @@ func (x *Parts) Unjudged() {
 		}
 		x.C.Unjudged = append(x.C.Unjudged, u)
 	}
-	add(comparison.TimePerToken, "time per output token", func(c *side.Capture) (float64, bool) { return c.TimePerSequence("decode") })
-	add(comparison.TimePerPrompt, "prefill time per sequence", func(c *side.Capture) (float64, bool) { return c.TimePerSequence("prefill") })
+	perSequence := func(phase string) func(c *side.Capture) (float64, bool) {
+		return func(c *side.Capture) (float64, bool) { return c.TimePerSequence(phase) }
+	}
+	add(comparison.TimePerToken, "time per output token", perSequence("decode"))
+	add(comparison.TimePerPrompt, "prefill time per sequence", perSequence("prefill"))
 	device := int64(-1)
 	if len(x.Base.Views) > 0 {
 		device = x.Base.Views[0].Device()
@@ -87,7 +90,9 @@ func average(captures []*side.Capture, of func(c *side.Capture) (float64, bool))
 
 // unjudgedText says which of these changes are large.
 func (x *Parts) unjudgedText() string {
-	window, _ := average(x.Base.Captures, func(c *side.Capture) (float64, bool) { return float64(c.Report.Window.Length), true })
+	window, _ := average(x.Base.Captures, func(c *side.Capture) (float64, bool) {
+		return float64(c.Report.Window.Length), true
+	})
 	units := float64(x.C.Unit.BaseN) / float64(len(x.Base.Captures))
 	var costs, outside []string
 	for i := range x.C.Unjudged {

@@ -56,7 +56,8 @@ func (x *Sides) KernelRows(base, head []side.Work, unit float64) (rows []Pair, r
 // time of a unit of the base, ns.
 func KernelRow(base, head []side.Work, p Pair, unit float64) comparison.Kernel {
 	b, h := At(base, p.Base), At(head, p.Head)
-	k := comparison.Kernel{PairedBy: p.By, Category: b.Category, Note: p.Note, Delta: h.Time - b.Time, Class: comparison.Unsettled}
+	k := comparison.Kernel{PairedBy: p.By, Category: b.Category, Note: p.Note,
+		Delta: h.Time - b.Time, Class: comparison.Unsettled}
 	k.CountEffect, k.PerCallEffect = Effects(b.Count, b.Time, h.Count, h.Time)
 	if p.Base >= 0 {
 		k.BaseName, k.Base, k.BaseCount = &base[p.Base].Name, &base[p.Base].Time, &base[p.Base].Count

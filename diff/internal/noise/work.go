@@ -94,7 +94,8 @@ func headOf(k *match.Kind) []int { return k.Head }
 
 // price of a unit of the kind, by capture; captures without such units have the mean of the others. ok is false where
 // none has any.
-func (w *workload) price(k *match.Kind, s *side.Side, of func(k *match.Kind) []int) (prices []float64, units float64, ok bool) {
+func (w *workload) price(k *match.Kind, s *side.Side, of func(k *match.Kind) []int) (
+	prices []float64, units float64, ok bool) {
 	prices = make([]float64, len(s.Captures))
 	var all float64
 	for n := range prices {

@@ -96,7 +96,9 @@ func (v *View) On(device int64) *View {
 	}
 	g := *v.group
 	g.Device = device
-	at := slices.IndexFunc(v.C.Kinds, func(k Group) bool { return k.ID == g.ID && k.Kind == g.Kind && k.Signature == g.Signature })
+	at := slices.IndexFunc(v.C.Kinds, func(k Group) bool {
+		return k.ID == g.ID && k.Kind == g.Kind && k.Signature == g.Signature
+	})
 	return newView(v.C, &g, at, v.Labels, with(v.Labels, "device", strconv.FormatInt(device, 10)))
 }
 

@@ -47,7 +47,8 @@ var Model = kit.Section{
 			Labels: []string{"phase,batch"}, Meaning: "FLOP of the step's tokens over what the devices could do in the step's mean time",
 		},
 		{
-			ID: "model.bandwidth_utilization", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy, Scale: report.Level,
+			ID: "model.bandwidth_utilization", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale:  report.Level,
 			Labels: []string{"phase,batch"}, Meaning: "bytes of the weights, read once in a step, over what the devices' memory could " +
 				"move in the step's mean time; of dense models",
 		},

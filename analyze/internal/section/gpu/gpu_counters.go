@@ -141,7 +141,9 @@ func gatherCounters(in *kit.Input) []*series {
 			continue
 		}
 		device := deviceOf(t, int32(s.Global&0xff))
-		at := slices.IndexFunc(list, func(x *series) bool { return x.device == device && x.name == short && x.clock == clock })
+		at := slices.IndexFunc(list, func(x *series) bool {
+			return x.device == device && x.name == short && x.clock == clock
+		})
 		if at >= 0 {
 			continue // two counters of one name: the first counts
 		}
@@ -237,7 +239,8 @@ func (c *counted) devices() {
 		x.within(&window, &from, c.in.Span.Start, c.in.Span.End)
 		from = 0
 		c.eachUnit(x.device, "", func(u *workunit.Unit) { x.within(&units, &from, u.Start, u.End) })
-		m := c.out.Metric("gpu.counter", kit.Labels("device", strconv.Itoa(int(x.device)), "counter", x.name), share(window.mean()))
+		labels := kit.Labels("device", strconv.Itoa(int(x.device)), "counter", x.name)
+		m := c.out.Metric("gpu.counter", labels, share(window.mean()))
 		m.N = int64(len(x.rows))
 		t.Row(kit.Int("device_id", int64(x.device)), kit.Text("counter", x.name), kit.Maybe("window", share(window.mean())),
 			kit.Maybe("units", share(units.mean())), kit.Int("samples", int64(len(x.rows))))

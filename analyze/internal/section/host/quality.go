@@ -483,7 +483,8 @@ func (c *checks) window() {
 		}
 	}
 	c.that(*ratio > kit.GapWarn, check, timed(longest.Len(), ratio), "window_gap",
-		"One gap without GPU work is "+formatRatio(*ratio)+" of the window ("+formatTime(longest.Len())+", from "+formatTime(from)+" to "+formatTime(to)+" after its start)"+narrow+
+		"One gap without GPU work is "+formatRatio(*ratio)+" of the window ("+formatTime(longest.Len())+
+			", from "+formatTime(from)+" to "+formatTime(to)+" after its start)"+narrow+
 			". The window mixes the work with "+part+", and idle time, rates and shares of the window are averages of both"+ofSteady(in)+".")
 }
 

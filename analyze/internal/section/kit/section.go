@@ -148,7 +148,8 @@ func (in *Input) Has(role trace.Role) bool {
 // launched something, or waited.
 func (in *Input) CallsHaveNames() bool {
 	names := in.Trace.API.Names
-	return len(names) == 0 || slices.ContainsFunc(names, func(n trace.APIName) bool { return !strings.HasPrefix(n.Name, "#") })
+	known := func(n trace.APIName) bool { return !strings.HasPrefix(n.Name, "#") }
+	return len(names) == 0 || slices.ContainsFunc(names, known)
 }
 
 // NoCallNames is why nothing is known of calls without names.

@@ -249,7 +249,8 @@ func run(in *kit.Input, out *kit.Output) {
 	}
 	sets, slowest := unitSets(in)
 	sums := sumsOf(in)
-	r := &unitRun{in: in, out: out, costs: sums.costs, lateOn: sums.late, sets: sets, main: &sets[slowest[x.Primary]], slowest: slowest,
+	r := &unitRun{in: in, out: out, costs: sums.costs, lateOn: sums.late, sets: sets,
+		main: &sets[slowest[x.Primary]], slowest: slowest,
 		ids: kit.GroupIDs(x)}
 	r.between = slices.ContainsFunc(r.costs, func(c unitCost) bool { return c.betweenKernels > 0 })
 	r.metrics(slowest)
