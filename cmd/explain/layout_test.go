@@ -137,6 +137,10 @@ var rooms = []room{
 	{"gate/gatetest", "a test kit needs nothing of the product", "", stdOnly},
 
 	{"cmd/explain/internal/fakeserver", "a test kit needs nothing of the product", "", stdOnly},
+	{"cmd/explain/internal/explaintest", "a test kit: runs the program, and knows none of its rooms",
+		"analyze analyze/report analyze/tracetest cmd/explain/internal/capture/capturetest cmd/explain/internal/fakeserver", nil},
+	{"cmd/explain/internal/browser", "tests alone", "", nil},
+	{"cmd/explain/internal/examples", "tests alone", "", nil},
 	{"cmd/explain/internal/bisect", "a search stands alone", "", stdOnly},
 	{"cmd/explain/internal/help", "lays out help; knows no command", "cmd/explain/internal/usage", noSQL},
 	{"cmd/explain/internal/mcp", "answers agents; reads by what it is given",
