@@ -32,7 +32,7 @@ func TestForeignFilesStay(t *testing.T) {
 			return []string{"gate", "--base", trace, "--head", trace, "--out", out}
 		}, exitInconclusive},
 		{"load", "load.json", func(out string) []string {
-			return []string{"load", "--url", "http://127.0.0.1:1", "--out", out + string(filepath.Separator)}
+			return []string{"load", "--url", "http://127.0.0.1:1", "--health-timeout", "200ms", "--out", out + string(filepath.Separator)}
 		}, exitInput},
 	} {
 		out := filepath.Join(t.TempDir(), "out")
