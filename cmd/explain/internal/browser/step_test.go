@@ -1,4 +1,4 @@
-package main
+package browser
 
 import (
 	"math"
@@ -9,6 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 )
 
 // stepMark is one mark of a step's figure, in pixels from the left of its drawing.
@@ -26,8 +27,8 @@ const stepMarks = `[...document.querySelector('figure.step').querySelectorAll('.
 // TestStepIsDrawnAsItIs parses every mark of the median step back and finds what report.json has at that place, to half a
 // pixel; nothing on the GPU that takes a hundredth of the step is missing. The figure is complete without scripts.
 func TestStepIsDrawnAsItIs(t *testing.T) {
-	open := browser(t)
-	for _, trace := range []string{"../../testdata/serving.sqlite", "../../../shared/traces/nsysai_mfu_2gpu_before.sqlite"} {
+	t.Parallel()
+	for _, trace := range []string{explaintest.Testdata("serving.sqlite"), explaintest.Shared("traces", "nsysai_mfu_2gpu_before.sqlite")} {
 		if strings.Contains(trace, "shared") {
 			if _, err := os.Stat(trace); err != nil {
 				t.Skip("the real traces are not part of the project")
@@ -88,8 +89,9 @@ func TestStepIsDrawnAsItIs(t *testing.T) {
 
 // TestStepByKeys: arrow keys say what is under them, + widens the drawing.
 func TestStepByKeys(t *testing.T) {
-	file, _ := pageOf(t, "../../testdata/serving.sqlite")
-	ctx, complaints := browser(t)(t, file, true)
+	t.Parallel()
+	file, _ := pageOf(t, explaintest.Testdata("serving.sqlite"))
+	ctx, complaints := open(t, file, true)
 	press := func(key string) {
 		evaluate[any](t, ctx, `document.querySelector('figure.step .wide').dispatchEvent(new KeyboardEvent('keydown', {key: '`+key+`', bubbles: true})); null`)
 	}

@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package record_test
 
 import (
 	"bufio"
@@ -11,6 +11,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/nsys-llm/explain/cmd/explain/internal/command"
+	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 )
 
 // signalWhen runs explain and sends it a signal, some times, once it says something on standard error; never, where
@@ -38,7 +41,7 @@ func signalWhen(t *testing.T, c *exec.Cmd, sig syscall.Signal, when string, time
 			}
 		}
 	}
-	return exitOf(t, c.Wait()), all.String()
+	return explaintest.Exit(t, c.Wait()), all.String()
 }
 
 // TestSignalsEndACapture: a terminal that closes, Ctrl-\ and the end of a job are as Ctrl-C at every stage: every process ends, and what
@@ -90,9 +93,9 @@ func TestSignalsEndACapture(t *testing.T) {
 				at = 2
 			}
 			args = append(args[:at:at], append([]string{"--out", "out"}, args[at:]...)...)
-			c := explainProcess(t, dir, x.env, args...)
+			c := explaintest.Process(t, dir, x.env, args...)
 			code, said := signalWhen(t, c, x.sig, x.when, x.times)
-			if code != exitInput || !strings.Contains(said, x.says) || strings.Count(said, "explain: ") != 1 {
+			if code != command.Input || !strings.Contains(said, x.says) || strings.Count(said, "explain: ") != 1 {
 				t.Errorf("exit code %d; said:\n%s", code, said)
 			}
 			checkLeft(t, c, dir, x.keeps)
@@ -103,9 +106,9 @@ func TestSignalsEndACapture(t *testing.T) {
 // TestNohupIsHeard: a capture that was started with SIGHUP ignored outlives its terminal.
 func TestNohupIsHeard(t *testing.T) {
 	dir := t.TempDir()
-	c := explainProcess(t, dir, nil)
+	c := explaintest.Process(t, dir, nil)
 	c.Path, c.Args = "/bin/sh", []string{"sh", "-c", "trap '' HUP; exec explain capture --no-report --out out -- sleep 2"}
-	if code, said := signalWhen(t, c, syscall.SIGHUP, "Recording", 1); code != exitOK || strings.Contains(said, "nterrupted") {
+	if code, said := signalWhen(t, c, syscall.SIGHUP, "Recording", 1); code != command.OK || strings.Contains(said, "nterrupted") {
 		t.Errorf("exit code %d; said:\n%s", code, said)
 	}
 	checkLeft(t, c, dir, leavesWhole)
@@ -115,13 +118,13 @@ func TestNohupIsHeard(t *testing.T) {
 func TestRepeatsThatCompletedAreKept(t *testing.T) {
 	dir := t.TempDir()
 	count := `n=$(ls -d out/run-* 2>/dev/null | wc -l); `
-	c := explainProcess(t, dir, nil, "capture", "--no-report", "--repeat", "3", "--timeout", "3s", "--grace", "300ms", "--out", "out", "--", "sh", "-c",
+	c := explaintest.Process(t, dir, nil, "capture", "--no-report", "--repeat", "3", "--timeout", "3s", "--grace", "300ms", "--out", "out", "--", "sh", "-c",
 		count+`test "$n" = 2 && sleep 60; true`)
 	code, said := signalWhen(t, c, 0, "", 0)
-	if code != exitInput || !strings.Contains(said, "did not end within 3s") || !strings.Contains(said, "continue with: explain capture resume out.failed") {
+	if code != command.Input || !strings.Contains(said, "did not end within 3s") || !strings.Contains(said, "continue with: explain capture resume out.failed") {
 		t.Errorf("exit code %d; said:\n%s", code, said)
 	}
-	resume := explainProcess(t, dir, nil, "capture", "resume", "out.failed")
+	resume := explaintest.Process(t, dir, nil, "capture", "resume", "out.failed")
 	if text, err := resume.CombinedOutput(); err != nil || !strings.Contains(string(text), "Wrote out") {
 		t.Errorf("%v: %s", err, text)
 	}
@@ -141,14 +144,14 @@ func TestRepeatsThatCompletedAreKept(t *testing.T) {
 // TestSecondCaptureIsRefused: two captures into one folder; the second refuses before it starts its program.
 func TestSecondCaptureIsRefused(t *testing.T) {
 	dir := t.TempDir()
-	first := explainProcess(t, dir, nil, "capture", "--no-report", "--out", "out", "--", "sh", "-c", "touch begun; while [ ! -e go ]; do sleep 0.05; done")
+	first := explaintest.Process(t, dir, nil, "capture", "--no-report", "--out", "out", "--", "sh", "-c", "touch begun; while [ ! -e go ]; do sleep 0.05; done")
 	if err := first.Start(); err != nil {
 		t.Fatal(err)
 	}
 	waitFor(t, filepath.Join(dir, "begun"))
-	second := explainProcess(t, dir, nil, "capture", "--force", "--out", "out", "--", "touch", "second")
+	second := explaintest.Process(t, dir, nil, "capture", "--force", "--out", "out", "--", "touch", "second")
 	text, err := second.CombinedOutput()
-	if code := exitOf(t, err); code != exitUsage || !strings.Contains(string(text), "out is being written by another explain capture (pid ") {
+	if code := explaintest.Exit(t, err); code != command.Usage || !strings.Contains(string(text), "out is being written by another explain capture (pid ") {
 		t.Errorf("exit code %d: %s", code, text)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "second")); err == nil {
@@ -157,7 +160,7 @@ func TestSecondCaptureIsRefused(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code := exitOf(t, first.Wait()); code != exitOK {
+	if code := explaintest.Exit(t, first.Wait()); code != command.OK {
 		t.Errorf("the first: exit code %d", code)
 	}
 	checkLeft(t, first, dir, leavesWhole)
@@ -178,7 +181,7 @@ func waitFor(t *testing.T, path string) {
 // and says how to continue the first.
 func TestKilledExplain(t *testing.T) {
 	dir := t.TempDir()
-	first := explainProcess(t, dir, nil, "capture", "--no-report", "--out", "out", "--", "sh", "-c", "setsid sh -c 'trap \"\" INT TERM HUP; touch begun; sleep 61; sleep 61' & sleep 62")
+	first := explaintest.Process(t, dir, nil, "capture", "--no-report", "--out", "out", "--", "sh", "-c", "setsid sh -c 'trap \"\" INT TERM HUP; touch begun; sleep 61; sleep 61' & sleep 62")
 	if err := first.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -191,16 +194,16 @@ func TestKilledExplain(t *testing.T) {
 	if left := processesOf(dir); len(left) == 0 {
 		t.Fatal("nothing is left to be found")
 	}
-	next := explainProcess(t, dir, nil, "capture", "--no-report", "--out", "next", "--", "true")
+	next := explaintest.Process(t, dir, nil, "capture", "--no-report", "--out", "next", "--", "true")
 	text, err := next.CombinedOutput()
-	if code := exitOf(t, err); code != exitOK || !strings.Contains(string(text), "whose explain was killed: ") || !strings.Contains(string(text), "sleep (pid ") ||
+	if code := explaintest.Exit(t, err); code != command.OK || !strings.Contains(string(text), "whose explain was killed: ") || !strings.Contains(string(text), "sleep (pid ") ||
 		!strings.Contains(string(text), "the capture of out was killed (pid ") || !strings.Contains(string(text), "explain capture resume out.failed") {
 		t.Errorf("exit code %d: %s", code, text)
 	}
 	if left := processesOf(dir); len(left) > 0 {
 		t.Errorf("processes are left: %q", left)
 	}
-	resume := explainProcess(t, dir, nil, "capture", "resume", "out.failed", "--quiet")
+	resume := explaintest.Process(t, dir, nil, "capture", "resume", "out.failed", "--quiet")
 	if text, err := resume.CombinedOutput(); err != nil || len(text) > 0 {
 		t.Errorf("%v: %s", err, text)
 	}

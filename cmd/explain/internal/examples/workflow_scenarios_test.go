@@ -1,4 +1,4 @@
-package main
+package examples
 
 import (
 	"os"
@@ -29,16 +29,16 @@ func scenarios() []scenario {
 			b.github(nil)
 			b.build = true
 			b.repository(readmeWorkflow(b.T), b.base, b.slow, nil)
-			ok, log := b.run("pull_request", pullEvent)
+			ok, log := b.run("pull_request", gatetest.PullEvent)
 			failed(b, ok, log)
 			b.want(b.one(), "explain `.*\\+source`", "`[0-9a-f]{7}` vs `aaaaaaa`")
 		}},
 		{"a faster head passes, and the comment turns green", func(b *bench) {
 			b.github(nil)
 			b.repository(readmeWorkflow(b.T), b.base, b.slow, nil)
-			b.run("pull_request", pullEvent)
+			b.run("pull_request", gatetest.PullEvent)
 			b.repository(readmeWorkflow(b.T), b.slow, b.base, nil)
-			if ok, _ := b.run("pull_request", pullEvent); !ok {
+			if ok, _ := b.run("pull_request", gatetest.PullEvent); !ok {
 				b.Error("a faster head fails")
 			}
 			b.want(b.one(), `^### \*\*PASS\*\* work\.time -5\.7 %`, `^\*\*Faster, `, `🟩`)
@@ -46,12 +46,12 @@ func scenarios() []scenario {
 		{"a capture that fails replaces the last verdict", func(b *bench) {
 			b.github(nil)
 			b.repository(readmeWorkflow(b.T), b.base, b.slow, nil)
-			b.run("pull_request", pullEvent)
+			b.run("pull_request", gatetest.PullEvent)
 			if err := os.RemoveAll(b.artifacts()); err != nil { // they are a run's own
 				b.Fatal(err)
 			}
 			b.repository(strings.Replace(readmeWorkflow(b.T), "python bench.py", "'false'", 1), b.base, b.slow, map[string]string{"fail": "x"})
-			if ok, _ := b.run("pull_request", pullEvent); ok {
+			if ok, _ := b.run("pull_request", gatetest.PullEvent); ok {
 				b.Error("a capture that failed passes")
 			}
 			b.want(b.one(), `^### \*\*ERROR\*\* nothing was judged$`, `--head reports/head/.*/report\.json matches no file`)
@@ -62,14 +62,14 @@ func scenarios() []scenario {
 				b.Error("a slower head of a fork passes")
 			}
 			b.want(b.one(), `^### .performance.: \*\*FAIL\*\* \+11\.2 % per unit of work`, `Measured by a run of the change's own code, judged here`, `actions/runs/900`)
-			if st := b.server.Statuses(); len(st) != 1 || st[0].State != "failure" || st[0].SHA != headSHA || st[0].Context != "performance" {
+			if st := b.server.Statuses(); len(st) != 1 || st[0].State != "failure" || st[0].SHA != gatetest.HeadSHA || st[0].Context != "performance" {
 				b.Errorf("statuses %+v", st)
 			}
 		})},
 		{"a matrix: a comment each and one for all", func(b *bench) {
 			b.github(nil)
 			b.repository(b.matrix(), b.base, b.slow, nil)
-			if ok, _ := b.run("pull_request", pullEvent); ok {
+			if ok, _ := b.run("pull_request", gatetest.PullEvent); ok {
 				b.Error("slower legs pass")
 			}
 			all := strings.Join(b.comments(), "\n")
@@ -82,14 +82,14 @@ func scenarios() []scenario {
 			b.github(nil)
 			w, _, _ := strings.Cut(strings.ReplaceAll(b.matrix(), "comment-key: ${{ matrix.gpu }}", "comment-key: same"), "  all:\n")
 			b.repository(w, b.base, b.slow, nil)
-			b.run("pull_request", pullEvent)
+			b.run("pull_request", gatetest.PullEvent)
 			b.want(b.one(), "^### `same`: \\*\\*FAIL\\*\\*")
 		}},
 		{"strangers' code beside a token that can write", func(b *bench) {
 			b.github(nil)
 			w := strings.Replace(b.oneJob(""), "on: pull_request", "on: pull_request_target", 1)
 			b.repository(w, b.base, b.slow, nil)
-			ok, log := b.run("pull_request_target", pullEvent)
+			ok, log := b.run("pull_request_target", gatetest.PullEvent)
 			if ok || len(b.server.Requests()) > 0 {
 				b.Error("it ran")
 			}
@@ -98,7 +98,7 @@ func scenarios() []scenario {
 		{"outputs for the steps that follow", func(b *bench) {
 			b.github(nil)
 			b.repository(b.oneJob(`      - run: '{ echo "OUT ${{ steps.e.outputs.verdict }} ${{ steps.e.outputs.exit-code }} ${{ steps.e.outputs.regressions }} ${{ steps.e.outputs.comment-id }}"; ls ${{ steps.e.outputs.comparison-json }} ${{ steps.e.outputs.report-dir }}/*/report.json ${{ steps.e.outputs.comment-markdown }}; } >> "$E2E_LOG"'`+"\n"), b.base, b.slow, nil)
-			ok, log := b.run("pull_request", pullEvent)
+			ok, log := b.run("pull_request", gatetest.PullEvent)
 			if !ok {
 				b.Error("a step that may fail stops the job")
 			}
@@ -137,7 +137,7 @@ func (b *bench) matrix() string {
 func artifactBaseline(b *bench) {
 	policy := "version: 1\nrules:\n  - {id: step, metric: unit.time.p50, level: error, regress: {rel: 3%, abs: 10us}}\n"
 	files := func(sc *gatetest.Scenario) {
-		sc.Files = []gatetest.File{at(".github/explain.yml", baseSHA, policy), at(".github/explain.yml", headSHA, strings.Replace(policy, "3%", "30%", 1))}
+		sc.Files = []gatetest.File{at(".github/explain.yml", gatetest.BaseSHA, policy), at(".github/explain.yml", gatetest.HeadSHA, strings.Replace(policy, "3%", "30%", 1))}
 	}
 	workflow := b.example("artifact-baseline.yml")
 	b.github(files)
@@ -150,13 +150,13 @@ func artifactBaseline(b *bench) {
 	left := b.artifact(5, 500, "explain-baseline")
 	b.github(func(sc *gatetest.Scenario) {
 		files(sc)
-		sc.Commits = []gatetest.Commit{{SHA: baseSHA}, {SHA: headSHA, Parent: baseSHA}}
-		sc.Branches = map[string]string{"main": baseSHA}
-		sc.Runs = []gatetest.Run{{ID: 500, HeadSHA: baseSHA}, {ID: 501, HeadSHA: baseSHA, HeadRepoID: 2}}
+		sc.Commits = []gatetest.Commit{{SHA: gatetest.BaseSHA}, {SHA: gatetest.HeadSHA, Parent: gatetest.BaseSHA}}
+		sc.Branches = map[string]string{"main": gatetest.BaseSHA}
+		sc.Runs = []gatetest.Run{{ID: 500, HeadSHA: gatetest.BaseSHA}, {ID: 501, HeadSHA: gatetest.BaseSHA, HeadRepoID: 2}}
 		sc.Artifacts = []gatetest.Artifact{left, {ID: 6, Name: "explain-baseline", RunID: 501, Files: map[string]string{"report.json": "planted"}}}
 	})
 	b.repository(workflow, b.base, b.slow, map[string]string{".github/explain.yml": strings.Replace(policy, "3%", "30%", 1)})
-	if ok, _ := b.run("pull_request", pullEvent); ok {
+	if ok, _ := b.run("pull_request", gatetest.PullEvent); ok {
 		b.Error("a slower head passes")
 	}
 	b.want(b.one(), `^### \*\*FAIL\*\* \+11\.2 %`, "baseline: `artifact explain-baseline of run 500 \\(push\\) at bbbbbbb \\(merge base\\), sha256 [0-9a-f]+`",
@@ -173,8 +173,8 @@ func forkPattern(add func(*gatetest.Scenario), check func(b *bench, ok bool, log
 		}
 		left := b.artifact(5, 900, "explain-reports")
 		b.github(func(sc *gatetest.Scenario) {
-			sc.Pulls = []gatetest.Pull{{Number: 7, HeadSHA: headSHA, HeadRef: "patch-1", HeadRepo: "mallory/llm", HeadRepoID: 2, BaseSHA: baseSHA}}
-			sc.Runs = []gatetest.Run{{ID: 900, Event: "pull_request", HeadSHA: headSHA, HeadBranch: "patch-1", HeadRepoID: 2}}
+			sc.Pulls = []gatetest.Pull{{Number: 7, HeadSHA: gatetest.HeadSHA, HeadRef: "patch-1", HeadRepo: "mallory/llm", HeadRepoID: 2, BaseSHA: gatetest.BaseSHA}}
+			sc.Runs = []gatetest.Run{{ID: 900, Event: "pull_request", HeadSHA: gatetest.HeadSHA, HeadBranch: "patch-1", HeadRepoID: 2}}
 			sc.Artifacts = []gatetest.Artifact{left}
 			if add != nil {
 				add(sc)

@@ -1,16 +1,15 @@
 //go:build linux
 
-package main
+package examples
 
 import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 )
 
 // TestClusterScripts runs the examples for Slurm as Slurm would, with fakes for the server and nsys: one job, an array of two ranks,
@@ -19,27 +18,24 @@ func TestClusterScripts(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("bash is not installed here")
 	}
-	scripts, err := filepath.Abs("../../examples/slurm")
+	scripts, err := filepath.Abs("../../../../examples/slurm")
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	serving, err := filepath.Abs("../../testdata/serving.sqlite")
-	if err != nil {
-		t.Fatal(err)
-	}
+	serving := explaintest.Testdata("serving.sqlite")
 	job := func(want int, script string, env ...string) string {
-		c := explainProcess(t, dir, append([]string{"MODEL=org/m", "NSYS_STANDIN=version=2023.4", "CAPTURE_ARGS=--num-requests 2 --warmup-requests 0 --quiet -- " + serving}, env...))
+		c := explaintest.Process(t, dir, append([]string{"MODEL=org/m", "NSYS_STANDIN=version=2023.4", "CAPTURE_ARGS=--num-requests 2 --warmup-requests 0 --quiet -- " + serving}, env...))
 		c.Path, c.Args = "/bin/bash", []string{"bash", filepath.Join(scripts, script)}
 		out, err := c.CombinedOutput()
-		if code := exitOf(t, err); code != want {
+		if code := explaintest.Exit(t, err); code != want {
 			t.Fatalf("%s: exit code %d, want %d: %s", script, code, want, out)
 		}
 		return string(out)
 	}
 	job(0, "capture.sbatch", "RUN_ID=one", "SLURM_JOB_ID=7")
 	job(0, "capture.sbatch", "RUN_ID=seed", "BATCH=2", "WARMUP_ITERS=1", "ITERS=3", "ENFORCE_EAGER=1", "CAPTURE_ARGS=")
-	inputs := string(read(t, filepath.Join(dir, "artifacts", "seed", "inputs.yaml")))
+	inputs := string(explaintest.Read(t, filepath.Join(dir, "artifacts", "seed", "inputs.yaml")))
 	for _, want := range []string{"requests: 6\n", "concurrency: 2\n", "warmup_requests: 2\n", " --enforce-eager"} {
 		if !strings.Contains(inputs, want) {
 			t.Errorf("no %q in %s", want, inputs)
@@ -65,42 +61,11 @@ func TestShellcheck(t *testing.T) {
 	if _, err := exec.LookPath("shellcheck"); err != nil {
 		t.Skip("shellcheck is not installed here")
 	}
-	scripts, err := filepath.Glob("../../examples/slurm/*.sbatch")
+	scripts, err := filepath.Glob("../../../../examples/slurm/*.sbatch")
 	if err != nil || len(scripts) != 5 {
 		t.Fatalf("%v, %v", scripts, err)
 	}
 	if out, err := exec.Command("shellcheck", scripts...).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
-	}
-}
-
-// TestRunbookCalls: what the runbook and the examples call exists, with these flags, and its links lead somewhere.
-func TestRunbookCalls(t *testing.T) {
-	calls := 0
-	for _, file := range []string{"docs/capture.md", "github/gpu-runner.yml", "kubernetes/job.yaml", "slurm/capture.sbatch", "slurm/ranks.sbatch", "slurm/merge.sbatch"} {
-		text := strings.ReplaceAll(string(read(t, filepath.Join("../../examples", file))), "\\\n", " ")
-		for _, m := range regexp.MustCompile(`(?m)^[^#\n]*\bexplain ((?:capture|diff|calibrate|report) [^|\n#]+)`).FindAllStringSubmatch(text, -1) {
-			line := regexp.MustCompile(`\$\(\([^)]*\)\)`).ReplaceAllString(strings.TrimSuffix(strings.TrimSpace(m[1]), "&"), "1")
-			args, err := capture.Words(strings.TrimRight(line, "`']"))
-			if err != nil {
-				args, err = capture.Words(line)
-			}
-			if err != nil {
-				t.Errorf("%s: %s: %v", file, line, err)
-				continue
-			}
-			root := newRoot(&env{Getenv: os.Getenv})
-			cmd, rest, err := root.Find(args)
-			if err != nil || cmd == root {
-				continue // words in a sentence
-			}
-			if err := cmd.ParseFlags(rest); err != nil {
-				t.Errorf("%s: explain %s: %v", file, m[1], err)
-			}
-			calls++
-		}
-	}
-	if calls < 12 {
-		t.Errorf("found only %d calls", calls)
 	}
 }

@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package record_test
 
 import (
 	"os"
@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 )
 
 // TestRealNsys captures with the nsys that is installed here ($NSYS, or on PATH). It needs no GPU: what it wants is that the flags are
@@ -46,7 +48,7 @@ func TestRealNsys(t *testing.T) {
 			if x.disk != "" {
 				mountSmall(t, dir, x.disk)
 			}
-			c := explainProcess(t, dir, nil, append([]string{"capture", "--nsys", path, "--out", "out", "--no-report"}, x.args...)...)
+			c := explaintest.Process(t, dir, nil, append([]string{"capture", "--nsys", path, "--out", "out", "--no-report"}, x.args...)...)
 			c.Env = append(c.Env, "PATH="+os.Getenv("PATH"))
 			code, said := signalWhen(t, c, syscall.SIGINT, x.interrupt, 1)
 			if code != x.code || !strings.Contains(said, x.want) {

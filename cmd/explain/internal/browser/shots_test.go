@@ -1,4 +1,4 @@
-package main
+package browser
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+
+	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 )
 
 // TestScreenshots writes pictures of every part of the pages for people to look at, into the folder that EXPLAIN_SHOTS
@@ -21,14 +23,13 @@ func TestScreenshots(t *testing.T) {
 	if dir == "" {
 		t.Skip("EXPLAIN_SHOTS names no folder (see .ci/shots)")
 	}
-	open := browser(t)
 	pages := map[string]string{}
 	for _, file := range strings.FieldsFunc(os.Getenv("EXPLAIN_SHOTS_PAGES"), func(r rune) bool { return r == ',' }) {
 		pages[filepath.Base(filepath.Dir(file))+"-"+strings.TrimSuffix(filepath.Base(file), ".html")] = file
 	}
 	if len(pages) == 0 {
-		pages["report"], _ = pageOf(t, "../../testdata/serving.sqlite", "--evidence", "../../testdata/evidence")
-		pages["diff"], _ = comparisonOf(t, "../../testdata/serving.sqlite")
+		pages["report"], _ = pageOf(t, explaintest.Testdata("serving.sqlite"), "--evidence", explaintest.Testdata("evidence"))
+		pages["diff"], _ = comparisonOf(t, explaintest.Testdata("serving.sqlite"))
 	}
 	looks := []struct {
 		name, scheme, media string

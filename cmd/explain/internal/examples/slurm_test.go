@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package examples
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/nsys-llm/explain/analyze/tracetest"
+	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 )
 
 // srun stands in for Slurm's: srun N COMMAND runs it N times, four at a time, each with its SLURM_PROCID. Those that KILL
@@ -45,7 +46,7 @@ func TestRanksBySlurm(t *testing.T) {
 		t.Skip("bash is not installed here")
 	}
 	n := *slurmRanks
-	scripts, err := filepath.Abs("../../examples/slurm")
+	scripts, err := filepath.Abs("../../../../examples/slurm")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +69,7 @@ func TestRanksBySlurm(t *testing.T) {
 	}
 	do := func(env []string, args ...string) {
 		t.Helper()
-		c := explainProcess(t, dir, env)
+		c := explaintest.Process(t, dir, env)
 		c.Path, c.Args = "/bin/bash", append([]string{"bash"}, args...)
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v: %s", args, err, out)
@@ -81,20 +82,20 @@ func TestRanksBySlurm(t *testing.T) {
 	if err != nil || len(parts) != n-2 {
 		t.Fatalf("%d partials of %d after two workers were killed", len(parts), n)
 	}
-	whole := read(t, parts[1])
+	whole := explaintest.Read(t, parts[1])
 	if err := os.WriteFile(parts[1], whole[:len(whole)/2], 0o600); err != nil {
 		t.Fatal(err)
 	}
 	do(nil, "srun", count, "bash", task)
-	if !bytes.Equal(read(t, parts[1]), whole) {
+	if !bytes.Equal(explaintest.Read(t, parts[1]), whole) {
 		t.Error("the partial that was cut off was not made again")
 	}
 	do(nil, filepath.Join(scripts, "merge-partials.sbatch"))
 	do([]string{"PARTS=manifest-in-one"}, "-c", "explain merge rank*.sqlite --out alone --quiet")
-	if !bytes.Equal(read(t, filepath.Join(dir, "report", "report.json")), read(t, filepath.Join(dir, "alone", "report.json"))) {
+	if !bytes.Equal(explaintest.Read(t, filepath.Join(dir, "report", "report.json")), explaintest.Read(t, filepath.Join(dir, "alone", "report.json"))) {
 		t.Error("the report of many workers is not the one of a single process")
 	}
-	if md := string(read(t, filepath.Join(dir, "report", "report.md"))); !strings.Contains(md, "Rank 5 holds the others up") {
+	if md := string(explaintest.Read(t, filepath.Join(dir, "report", "report.md"))); !strings.Contains(md, "Rank 5 holds the others up") {
 		t.Error("the late rank is not named")
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package examples
 
 import (
 	"fmt"
@@ -15,9 +15,9 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
-	"github.com/spf13/cobra"
 
 	"github.com/nsys-llm/explain/cmd/explain/internal/docs"
+	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 )
 
 // actionFile is the part of action.yml that tests look at.
@@ -52,7 +52,7 @@ type actionStep struct {
 func readAction(t *testing.T) actionFile {
 	t.Helper()
 	var a actionFile
-	if err := yaml.Unmarshal(read(t, "../../action.yml"), &a); err != nil {
+	if err := yaml.Unmarshal(explaintest.Read(t, "../../../../action.yml"), &a); err != nil {
 		t.Fatal(err)
 	}
 	return a
@@ -116,12 +116,12 @@ func TestActionScriptsAreSound(t *testing.T) {
 	}
 	for _, s := range readAction(t).Runs.Steps {
 		path := filepath.Join(t.TempDir(), s.ID+".sh")
-		put(t, path, []byte("#!/usr/bin/env bash\n"+s.Run), 0o644)
+		explaintest.Put(t, path, []byte("#!/usr/bin/env bash\n"+s.Run), 0o644)
 		if out, err := exec.Command("shellcheck", path).CombinedOutput(); err != nil {
 			t.Errorf("%s", out)
 		}
 	}
-	if out, err := exec.Command("shellcheck", "-x", "-P", "../../.ci", "../../.ci/run", "../../.ci/e2e", "../../.ci/release", "../../.ci/tools.sh").CombinedOutput(); err != nil {
+	if out, err := exec.Command("shellcheck", "-x", "-P", "../../../../.ci", "../../../../.ci/run", "../../../../.ci/e2e", "../../../../.ci/release", "../../../../.ci/tools.sh").CombinedOutput(); err != nil {
 		t.Errorf("%s", out)
 	}
 }
@@ -172,7 +172,7 @@ func actionRows(t *testing.T, a actionFile) []string {
 func TestActionPassesEveryFlag(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "explain")
-	put(t, program, []byte("#!/usr/bin/env bash\nprintf '%s\\n' \"$@\"\n"), 0o755)
+	explaintest.Put(t, program, []byte("#!/usr/bin/env bash\nprintf '%s\\n' \"$@\"\n"), 0o755)
 	step := readAction(t).Runs.Steps[1]
 	runScript := func(env ...string) (string, error) {
 		cmd := exec.Command("bash", "-c", step.Run)
@@ -202,27 +202,15 @@ func TestActionPassesEveryFlag(t *testing.T) {
 	if got, err = runScript("COMMAND=rm"); err == nil || !strings.Contains(got, "none of gate, report, comment") {
 		t.Errorf("%v: %s", err, got)
 	}
-	put(t, filepath.Join(dir, "b 1.nsys-rep"), nil, 0o644)
-	put(t, filepath.Join(dir, "h1.sqlite.zst"), nil, 0o644)
-	put(t, filepath.Join(dir, "h2.sqlite"), nil, 0o644)
+	explaintest.Put(t, filepath.Join(dir, "b 1.nsys-rep"), nil, 0o644)
+	explaintest.Put(t, filepath.Join(dir, "h1.sqlite.zst"), nil, 0o644)
+	explaintest.Put(t, filepath.Join(dir, "h2.sqlite"), nil, 0o644)
 	got, err = runScript("COMMAND=report", "BASELINE=b 1.nsys-rep", "CANDIDATE=h*.sqlite*\n$(touch pwned)", "OUT=reports", "UNIT=graph")
 	if want := "b 1.nsys-rep\n--quiet\n--unit=graph\n--out\nreports/base/1-b 1\nh1.sqlite.zst\n--quiet\n--unit=graph\n--out\nreports/head/1-h1\nh2.sqlite\n--quiet\n--unit=graph\n--out\nreports/head/2-h2\n::error title=explain::no capture of the head is where the input says\n"; err == nil || got != want {
 		t.Errorf("%v, got\n%s\nwant\n%s", err, got, want)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "pwned")); err == nil {
 		t.Error("an input was run")
-	}
-	var w env // every flag that the script can pass exists
-	w.Getenv = os.Getenv
-	for name, cmd := range map[string]*cobra.Command{"gate": newGate(&w), "comment": newComment(&w)} {
-		_, script, _ := strings.Cut(step.Run, "  "+name+")\n")
-		script, _, _ = strings.Cut(script, ";;")
-		common, _, _ := strings.Cut(step.Run, "case \"$COMMAND\"")
-		for _, m := range regexp.MustCompile(`(?:one|lines|args\+=\() ?--([a-z-]+)`).FindAllStringSubmatch(common+script, -1) {
-			if cmd.Flags().Lookup(m[1]) == nil {
-				t.Errorf("explain %s has no flag --%s", name, m[1])
-			}
-		}
 	}
 }
 
@@ -250,14 +238,14 @@ func TestActionInstalls(t *testing.T) {
 	step := readAction(t).Runs.Steps[0]
 	install := func(releases string, env ...string) (program, out string, err error) {
 		dir := t.TempDir()
-		put(t, filepath.Join(dir, "source/.explain-releases"), []byte(releases), 0o644)
-		put(t, filepath.Join(dir, "source/go.mod"), read(t, "../../go.mod"), 0o644)
-		put(t, filepath.Join(dir, "out.txt"), nil, 0o644)
+		explaintest.Put(t, filepath.Join(dir, "source/.explain-releases"), []byte(releases), 0o644)
+		explaintest.Put(t, filepath.Join(dir, "source/go.mod"), explaintest.Read(t, "../../../../go.mod"), 0o644)
+		explaintest.Put(t, filepath.Join(dir, "out.txt"), nil, 0o644)
 		cmd := exec.Command("bash", "-c", step.Run)
 		cmd.Dir = dir
 		cmd.Env = append([]string{"PATH=" + pathWithout(t, "go"), "BINARY=", "VERSION=", "FOLDER=.", "HOME=" + dir, "SOURCE=" + filepath.Join(dir, "source"), "RUNNER_TEMP=" + dir, "GITHUB_OUTPUT=" + filepath.Join(dir, "out.txt"), "RELEASE_URL=" + server.URL}, env...)
 		b, err := cmd.CombinedOutput()
-		_, program, _ = strings.Cut(strings.TrimSpace(string(read(t, filepath.Join(dir, "out.txt")))), "program=")
+		_, program, _ = strings.Cut(strings.TrimSpace(string(explaintest.Read(t, filepath.Join(dir, "out.txt")))), "program=")
 		return program, string(b), err
 	}
 	line := func(version, sum string) string {
@@ -290,7 +278,7 @@ func TestActionInstalls(t *testing.T) {
 	}
 	fake := func(name, script string) string { // a program in front of PATH
 		dir := t.TempDir()
-		put(t, filepath.Join(dir, name), []byte("#!/bin/bash\n"+script), 0o755)
+		explaintest.Put(t, filepath.Join(dir, name), []byte("#!/bin/bash\n"+script), 0o755)
 		return "PATH=" + dir + string(os.PathListSeparator) + os.Getenv("PATH")
 	}
 	old := fake("go", `case "$1" in env) echo go1.22.1 ;; *) echo "go.mod requires go >= 1.26.0" >&2; exit 1 ;; esac`)
@@ -306,7 +294,7 @@ func TestActionInstalls(t *testing.T) {
 		t.Errorf("%q on Windows: %v: %s", program, err, out)
 	}
 	sub := t.TempDir()
-	put(t, filepath.Join(sub, "explain"), []byte("#!/bin/bash\n"), 0o755)
+	explaintest.Put(t, filepath.Join(sub, "explain"), []byte("#!/bin/bash\n"), 0o755)
 	if program, out, err = install("# none\n", "BINARY=./explain", "FOLDER="+sub); err != nil || filepath.Clean(program) != filepath.Join(sub, "explain") {
 		t.Errorf("a path from working-directory: %q, %v: %s", program, err, out)
 	}
@@ -331,26 +319,10 @@ func pathWithout(t *testing.T, leftOut string) string {
 	return dir
 }
 
-// TestOtherHomes: what the examples of other CI systems call exists, with these flags.
-func TestOtherHomes(t *testing.T) {
-	call := regexp.MustCompile(`explain gate ([^'|&\n]+)`)
-	for _, file := range []string{"gitlab/.gitlab-ci.yml", "jenkins/Jenkinsfile", "buildkite/pipeline.yml"} {
-		calls := call.FindAllStringSubmatch(string(read(t, filepath.Join("../../examples", file))), -1)
-		if len(calls) != 1 {
-			t.Errorf("%s calls explain gate %d times", file, len(calls))
-		}
-		for _, c := range calls {
-			if err := newGate(&env{Getenv: os.Getenv}).ParseFlags(strings.Fields(c[1])); err != nil {
-				t.Errorf("%s: %v", file, err)
-			}
-		}
-	}
-}
-
 // TestReleasesAreChecksums holds .explain-releases to its format.
 func TestReleasesAreChecksums(t *testing.T) {
 	line := regexp.MustCompile(`^v\d+\.\d+\.\d+ (linux|darwin|windows) (amd64|arm64) [0-9a-f]{64}$`)
-	for _, l := range strings.Split(strings.TrimSpace(string(read(t, "../../.explain-releases"))), "\n") {
+	for _, l := range strings.Split(strings.TrimSpace(string(explaintest.Read(t, "../../../../.explain-releases"))), "\n") {
 		if !strings.HasPrefix(l, "#") && !line.MatchString(l) {
 			t.Errorf("%q", l)
 		}
@@ -360,7 +332,7 @@ func TestReleasesAreChecksums(t *testing.T) {
 // readmeWorkflow is the workflow that the README tells newcomers to copy.
 func readmeWorkflow(t *testing.T) string {
 	t.Helper()
-	_, block, found := strings.Cut(string(read(t, "../../README.md")), "```yaml\nname: Inference performance\n")
+	_, block, found := strings.Cut(string(explaintest.Read(t, "../../../../README.md")), "```yaml\nname: Inference performance\n")
 	block, _, closed := strings.Cut(block, "```")
 	if !found || !closed {
 		t.Fatal("the README has no workflow")
@@ -374,7 +346,7 @@ func TestReadmeWorkflowIsShort(t *testing.T) {
 	if n := strings.Count(w, "\n"); n > 15 {
 		t.Errorf("%d lines", n)
 	}
-	if w != string(read(t, "../../examples/github/same-runner.yml")) {
+	if w != string(explaintest.Read(t, "../../../../examples/github/same-runner.yml")) {
 		t.Error("the README's workflow is not examples/github/same-runner.yml")
 	}
 	if gate, _ := docs.ByName("gate"); !strings.Contains(gate.Text, "```yaml\n"+w+"```") {
@@ -395,7 +367,7 @@ func reusable(t *testing.T) map[string]bool {
 			} `yaml:"workflow_call"`
 		} `yaml:"on"`
 	}
-	if err := yaml.Unmarshal(read(t, "../../.github/workflows/gate.yml"), &w); err != nil || len(w.On.Call.Inputs) < 5 {
+	if err := yaml.Unmarshal(explaintest.Read(t, "../../../../.github/workflows/gate.yml"), &w); err != nil || len(w.On.Call.Inputs) < 5 {
 		t.Fatalf("%v: %v", w.On.Call.Inputs, err)
 	}
 	names := map[string]bool{}
@@ -409,11 +381,11 @@ func reusable(t *testing.T) map[string]bool {
 // more permissions than it needs.
 func TestExampleWorkflows(t *testing.T) {
 	a := readAction(t)
-	files, err := filepath.Glob("../../examples/github/*.yml")
+	files, err := filepath.Glob("../../../../examples/github/*.yml")
 	if err != nil || len(files) < 5 {
 		t.Fatalf("%v, %v", files, err)
 	}
-	files = append(files, "../../.github/workflows/gate.yml")
+	files = append(files, "../../../../.github/workflows/gate.yml")
 	called := reusable(t)
 	for _, file := range files {
 		var w struct {
@@ -430,7 +402,7 @@ func TestExampleWorkflows(t *testing.T) {
 				} `yaml:"steps"`
 			} `yaml:"jobs"`
 		}
-		if err := yaml.Unmarshal(read(t, file), &w); err != nil {
+		if err := yaml.Unmarshal(explaintest.Read(t, file), &w); err != nil {
 			t.Fatal(err)
 		}
 		if w.Permissions == nil {

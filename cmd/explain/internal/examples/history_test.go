@@ -1,6 +1,7 @@
-package main
+package examples
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -8,6 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/nsys-llm/explain/analyze/report"
+	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 	"github.com/nsys-llm/explain/gate/history/historytest"
 )
 
@@ -16,12 +19,12 @@ func TestHistoryBranch(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("bash is not installed here")
 	}
-	script, err := filepath.Abs("../../examples/history/branch.sh")
+	script, err := filepath.Abs("../../../../examples/history/branch.sh")
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir, bin := t.TempDir(), t.TempDir()
-	if err := os.Symlink(os.Args[0], filepath.Join(bin, "explain")); err != nil {
+	if err := os.Symlink(explaintest.Program(t), filepath.Join(bin, "explain")); err != nil {
 		t.Fatal(err)
 	}
 	env := append(os.Environ(), "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b", "GIT_CONFIG_GLOBAL="+os.DevNull,
@@ -40,13 +43,17 @@ func TestHistoryBranch(t *testing.T) {
 		return out
 	}
 	must(dir, "git", "init", "-q", "--bare", "-b", "main", "remote")
-	l := &loop{t: t}
 	var wg sync.WaitGroup
 	for i := range 3 {
 		job := filepath.Join(dir, string(rune('a'+i)))
 		must(dir, "git", "init", "-q", "-b", "main", job)
 		must(job, "git", "remote", "add", "origin", filepath.Join(dir, "remote"))
-		name := l.capture(0, filepath.Join(dir, "captures", string(rune('a'+i))+".json"))
+		name := filepath.Join(dir, "captures", string(rune('a'+i))+".json")
+		var text bytes.Buffer
+		if err := report.Write(&text, historytest.Report(t, historytest.Capture{Seed: uint64(i + 1), Noise: 0.007, Steps: 4})); err != nil {
+			t.Fatal(err)
+		}
+		explaintest.Put(t, name, text.Bytes(), 0o644)
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
@@ -65,7 +72,7 @@ func TestHistoryBranch(t *testing.T) {
 	if n := strings.TrimSpace(must(filepath.Join(dir, "remote"), "git", "rev-list", "--count", "explain-history")); n != "1" {
 		t.Errorf("the branch has %s commits", n)
 	}
-	if out, err := do(job, script, "nothing", "x"); exitOf(t, err) != 2 || !strings.Contains(out, "branch.sh add REPORT") {
+	if out, err := do(job, script, "nothing", "x"); explaintest.Exit(t, err) != 2 || !strings.Contains(out, "branch.sh add REPORT") {
 		t.Errorf("wrong usage: %v: %s", err, out)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package examples
 
 import (
 	"errors"
@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 	"github.com/nsys-llm/explain/gate/gatetest"
 )
 
@@ -40,22 +41,18 @@ func TestSteps(t *testing.T) {
 // step, again the base recorded once more.
 func (l *lab) steps(t *testing.T) {
 	t.Helper()
-	l.program = filepath.Join(l.tools, "explain")
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", l.program, ".")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	l.program = explaintest.Program(t)
 	l.reports = map[string][]byte{}
-	traces := editedTraces(t, "../../testdata/serving.sqlite")
-	traces["base.sqlite"] = read(t, "../../testdata/serving.sqlite")
+	traces := explaintest.Edited(t)
+	traces["base.sqlite"] = explaintest.Read(t, "../../../../testdata/serving.sqlite")
 	for _, name := range []string{"base", "slow", "again", "more"} {
 		trace := filepath.Join(t.TempDir(), name+".sqlite")
-		put(t, trace, traces[name+".sqlite"], 0o644)
+		explaintest.Put(t, trace, traces[name+".sqlite"], 0o644)
 		out := filepath.Join(t.TempDir(), name)
 		if said, err := exec.Command(l.program, trace, "--quiet", "--out", out).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, said)
 		}
-		l.reports[name] = read(t, filepath.Join(out, "report.json"))
+		l.reports[name] = explaintest.Read(t, filepath.Join(out, "report.json"))
 	}
 	script := readAction(t)
 	l.step = script.Runs.Steps[1]
@@ -67,7 +64,7 @@ func (l *lab) steps(t *testing.T) {
 
 // file puts a file into the workspace.
 func (b *bench) file(name string, content []byte) {
-	put(b.T, filepath.Join(b.workspace(), name), content, 0o644)
+	explaintest.Put(b.T, filepath.Join(b.workspace(), name), content, 0o644)
 }
 
 func (b *bench) workspace() string { return filepath.Join(b.dir, "repo") }
@@ -84,7 +81,7 @@ func (b *bench) gate(event, payload string, inputs map[string]string, env ...str
 	in["baseline"], in["candidate"], in["github-token"] = "base.json", "slow.json", "ghs_e2e_token"
 	maps.Copy(in, inputs)
 	events := filepath.Join(b.dir, "event.json")
-	put(b.T, events, []byte(payload), 0o644)
+	explaintest.Put(b.T, events, []byte(payload), 0o644)
 	output := filepath.Join(b.dir, fmt.Sprintf("outputs%d", b.runs))
 	b.summaryFile = filepath.Join(b.dir, fmt.Sprintf("summary%d", b.runs))
 	cmd := exec.Command("bash", "-c", b.step.Run)
@@ -142,11 +139,11 @@ func (b *bench) code(want int, event, payload string, inputs map[string]string, 
 var (
 	cronEvent   = `{"repository": {"id": 1, "full_name": "octo/llm", "default_branch": "main"}}`
 	branchEvent = strings.Replace(strings.Replace(pushEvent, "refs/heads/main", "refs/heads/feature", 1), `"full_name": "octo/llm"}`, `"full_name": "octo/llm", "default_branch": "main"}`, 1)
-	queueEvent  = `{"action": "checks_requested", "merge_group": {"head_sha": "` + strings.Repeat("c", 40) + `", "head_ref": "refs/heads/gh-readonly-queue/main/pr-7-` + baseSHA + `",
-		"base_sha": "` + baseSHA + `", "base_ref": "refs/heads/main"}, ` + cronEvent[1:]
+	queueEvent  = `{"action": "checks_requested", "merge_group": {"head_sha": "` + strings.Repeat("c", 40) + `", "head_ref": "refs/heads/gh-readonly-queue/main/pr-7-` + gatetest.BaseSHA + `",
+		"base_sha": "` + gatetest.BaseSHA + `", "base_ref": "refs/heads/main"}, ` + cronEvent[1:]
 	// pullAt is the event of a pull request whose head is there since that time.
 	pullAt = func(at string) string {
-		return strings.Replace(pullEvent, `"pull_request": {`, `"pull_request": {"updated_at": "`+at+`", `, 1)
+		return strings.Replace(gatetest.PullEvent, `"pull_request": {`, `"pull_request": {"updated_at": "`+at+`", `, 1)
 	}
 )
 
@@ -168,9 +165,9 @@ func labelled(by, at string) func(*gatetest.Scenario) {
 // measured is a main whose run 500 left a report in an artifact of that name.
 func (b *bench) measured(name, branch string) func(*gatetest.Scenario) {
 	return func(sc *gatetest.Scenario) {
-		sc.Commits = []gatetest.Commit{{SHA: baseSHA}, {SHA: headSHA, Parent: baseSHA}}
-		sc.Branches = map[string]string{"main": baseSHA}
-		sc.Runs = []gatetest.Run{{ID: 500, HeadSHA: baseSHA, HeadBranch: branch}}
+		sc.Commits = []gatetest.Commit{{SHA: gatetest.BaseSHA}, {SHA: gatetest.HeadSHA, Parent: gatetest.BaseSHA}}
+		sc.Branches = map[string]string{"main": gatetest.BaseSHA}
+		sc.Runs = []gatetest.Run{{ID: 500, HeadSHA: gatetest.BaseSHA, HeadBranch: branch}}
 		sc.Artifacts = []gatetest.Artifact{{ID: 5, Name: name, RunID: 500, Files: map[string]string{"base/report.json": string(b.reports["base"])}}}
 	}
 }
@@ -178,8 +175,8 @@ func (b *bench) measured(name, branch string) func(*gatetest.Scenario) {
 // forked is a finished run of a fork with files in its artifact; none: it left none.
 func forked(files map[string]string) func(*gatetest.Scenario) {
 	return func(sc *gatetest.Scenario) {
-		sc.Pulls = []gatetest.Pull{{Number: 7, HeadSHA: headSHA, HeadRef: "patch-1", HeadRepo: "mallory/llm", HeadRepoID: 2, BaseSHA: baseSHA}}
-		sc.Runs = []gatetest.Run{{ID: 900, Event: "pull_request", HeadSHA: headSHA, HeadBranch: "patch-1", HeadRepoID: 2}}
+		sc.Pulls = []gatetest.Pull{{Number: 7, HeadSHA: gatetest.HeadSHA, HeadRef: "patch-1", HeadRepo: "mallory/llm", HeadRepoID: 2, BaseSHA: gatetest.BaseSHA}}
+		sc.Runs = []gatetest.Run{{ID: 900, Event: "pull_request", HeadSHA: gatetest.HeadSHA, HeadBranch: "patch-1", HeadRepoID: 2}}
 		if files != nil {
 			sc.Artifacts = []gatetest.Artifact{{ID: 5, Name: "explain-reports", RunID: 900, Files: files}}
 		}

@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package record_test
 
 import (
 	"bytes"
@@ -16,6 +16,8 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/loadfile"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/command"
+	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 )
 
 // TestInterruptKeepsWhatTheLoadMeasured: Ctrl-C while the server is under load leaves the folder with the trace and with what the load
@@ -26,7 +28,7 @@ func TestInterruptKeepsWhatTheLoadMeasured(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	c := explainProcess(t, dir, []string{"STANDIN=ttft=5ms,tokens=4"}, "capture", "vllm", "--model", "m", "--port", fmt.Sprint(port),
+	c := explaintest.Process(t, dir, []string{"STANDIN=ttft=5ms,tokens=4"}, "capture", "vllm", "--model", "m", "--port", fmt.Sprint(port),
 		"--num-requests", "100000", "--concurrency", "4", "--warmup-requests", "0", "--no-report", "--out", "out")
 	var errs bytes.Buffer
 	c.Stderr = &errs
@@ -43,7 +45,7 @@ func TestInterruptKeepsWhatTheLoadMeasured(t *testing.T) {
 	if err := c.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	if code := exitOf(t, c.Wait()); code != exitInput || !strings.Contains(errs.String(), "explain: interrupted: out holds what was recorded up to then") {
+	if code := explaintest.Exit(t, c.Wait()); code != command.Input || !strings.Contains(errs.String(), "explain: interrupted: out holds what was recorded up to then") {
 		t.Errorf("exit code %d; said:\n%s", code, errs.String())
 	}
 	checkLeft(t, c, dir, leavesWhole)

@@ -1,4 +1,4 @@
-package main
+package examples
 
 import (
 	"bytes"
@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 	"github.com/nsys-llm/explain/gate/gatetest"
 )
 
@@ -31,8 +32,8 @@ func TestWorkflows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	serving := read(t, "../../testdata/serving.sqlite")
-	slow := editedTraces(t, "../../testdata/serving.sqlite")["slow.sqlite"]
+	serving := explaintest.Read(t, "../../../../testdata/serving.sqlite")
+	slow := explaintest.Edited(t)["slow.sqlite"]
 	l := &lab{act: act, root: root, tools: t.TempDir(), base: serving, slow: slow}
 	l.stubs(t)
 	slots := make(chan struct{}, runtime.NumCPU())
@@ -63,15 +64,10 @@ type lab struct {
 // what was built once, since a link for each scenario would take most of the time; one scenario builds for real.
 func (l *lab) stubs(t *testing.T) {
 	t.Helper()
-	built := filepath.Join(l.tools, "explain")
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", built, "./cmd/explain")
-	build.Dir = l.root
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	built := explaintest.Program(t)
 	l.action = filepath.Join(l.tools, "action") // act copies it for each step: without the tests that is faster
 	for _, name := range []string{"action.yml", ".explain-releases", "go.mod"} {
-		put(t, filepath.Join(l.action, name), read(t, filepath.Join(l.root, name)), 0o644)
+		explaintest.Put(t, filepath.Join(l.action, name), explaintest.Read(t, filepath.Join(l.root, name)), 0o644)
 	}
 	for name, script := range map[string]string{
 		"bin/nsys": `case "$1" in
@@ -83,10 +79,10 @@ esac`,
 		"logged": `code=0; "` + built + `" "$@" > "$RUNNER_TEMP/said" 2>&1 || code=$?
 cat "$RUNNER_TEMP/said"; cat "$RUNNER_TEMP/said" >> "$E2E_LOG"; exit $code`,
 	} {
-		put(t, filepath.Join(l.tools, name), []byte("#!/usr/bin/env bash\nset -eu\n"+script+"\n"), 0o755)
+		explaintest.Put(t, filepath.Join(l.tools, name), []byte("#!/usr/bin/env bash\nset -eu\n"+script+"\n"), 0o755)
 	}
 	action := func(name, inputs, script string) {
-		put(t, filepath.Join(l.tools, name, "action.yml"), []byte("name: "+name+"\ndescription: stands in\ninputs: {"+inputs+"}\nruns:\n  using: composite\n  steps:\n    - shell: bash\n      env: {NAME: \"${{ inputs.name }}\", FROM: \"${{ inputs.path }}\", PATTERN: \"${{ inputs.pattern }}\"}\n      run: |\n        set -eu\n        "+strings.ReplaceAll(script, "\n", "\n        ")+"\n"), 0o644)
+		explaintest.Put(t, filepath.Join(l.tools, name, "action.yml"), []byte("name: "+name+"\ndescription: stands in\ninputs: {"+inputs+"}\nruns:\n  using: composite\n  steps:\n    - shell: bash\n      env: {NAME: \"${{ inputs.name }}\", FROM: \"${{ inputs.path }}\", PATTERN: \"${{ inputs.pattern }}\"}\n      run: |\n        set -eu\n        "+strings.ReplaceAll(script, "\n", "\n        ")+"\n"), 0o644)
 	}
 	action("checkout", "fetch-depth: {default: 1}, ref: {default: ''}, path: {default: ''}, persist-credentials: {default: true}, name: {default: ''}, pattern: {default: ''}",
 		`[ -z "$FROM" ] || { rm -rf "$FROM"; git clone -q . "$FROM"; }`)
@@ -120,16 +116,11 @@ type bench struct {
 	summaryFile string // of the last step
 }
 
-const (
-	headSHA = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-	baseSHA = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
-)
-
 // github begins a GitHub with pull request 7, and what a scenario adds.
 func (b *bench) github(add func(*gatetest.Scenario)) {
 	sc := gatetest.Scenario{
 		Token: "ghs_e2e_token",
-		Pulls: []gatetest.Pull{{Number: 7, HeadSHA: headSHA, HeadRef: "feature", BaseSHA: baseSHA}},
+		Pulls: []gatetest.Pull{{Number: 7, HeadSHA: gatetest.HeadSHA, HeadRef: "feature", BaseSHA: gatetest.BaseSHA}},
 	}
 	if add != nil {
 		add(&sc)
@@ -157,31 +148,27 @@ func (b *bench) repository(workflow string, base, head []byte, files map[string]
 	const called = "nsys-llm/explain/.github/workflows/gate.yml@v1"
 	if strings.Contains(workflow, called) {
 		workflow = strings.ReplaceAll(workflow, called, "./.github/workflows/reusable.yml")
-		put(b.T, filepath.Join(repo, ".github/workflows/reusable.yml"), read(b.T, filepath.Join(b.root, ".github/workflows/gate.yml")), 0o644)
+		explaintest.Put(b.T, filepath.Join(repo, ".github/workflows/reusable.yml"), explaintest.Read(b.T, filepath.Join(b.root, ".github/workflows/gate.yml")), 0o644)
 	}
-	put(b.T, filepath.Join(repo, ".github/workflows/gate.yml"), []byte(workflow), 0o644)
-	put(b.T, filepath.Join(repo, "trace.sqlite"), base, 0o644)
+	explaintest.Put(b.T, filepath.Join(repo, ".github/workflows/gate.yml"), []byte(workflow), 0o644)
+	explaintest.Put(b.T, filepath.Join(repo, "trace.sqlite"), base, 0o644)
 	for name, text := range files {
-		put(b.T, filepath.Join(repo, name), []byte(text), 0o644)
+		explaintest.Put(b.T, filepath.Join(repo, name), []byte(text), 0o644)
 	}
 	git("init", "-q")
 	git("remote", "add", "origin", "https://github.com/octo/llm.git")
 	git("add", "-A")
 	git("commit", "-qm", "base")
-	put(b.T, filepath.Join(repo, "trace.sqlite"), head, 0o644)
+	explaintest.Put(b.T, filepath.Join(repo, "trace.sqlite"), head, 0o644)
 	git("add", "-A")
 	git("commit", "-qm", "head", "--allow-empty")
 }
 
 // events that a workflow run begins with.
 var (
-	pullEvent = `{"number": 7, "action": "synchronize", "pull_request": {"number": 7,
-		"head": {"sha": "` + headSHA + `", "ref": "feature", "repo": {"id": 1, "full_name": "octo/llm"}},
-		"base": {"sha": "` + baseSHA + `", "ref": "main", "repo": {"id": 1, "full_name": "octo/llm"}}},
-		"repository": {"id": 1, "full_name": "octo/llm"}}`
-	forkEvent = strings.Replace(strings.Replace(pullEvent, `{"id": 1, "full_name": "octo/llm"}`, `{"id": 2, "full_name": "mallory/llm"}`, 1), "feature", "patch-1", 1)
-	pushEvent = `{"ref": "refs/heads/main", "before": "` + strings.Repeat("0", 40) + `", "after": "` + baseSHA + `", "repository": {"id": 1, "full_name": "octo/llm"}}`
-	doneEvent = `{"action": "completed", "workflow_run": {"id": 900, "run_attempt": 1, "event": "pull_request", "conclusion": "failure", "head_sha": "` + headSHA + `",
+	forkEvent = strings.Replace(strings.Replace(gatetest.PullEvent, `{"id": 1, "full_name": "octo/llm"}`, `{"id": 2, "full_name": "mallory/llm"}`, 1), "feature", "patch-1", 1)
+	pushEvent = `{"ref": "refs/heads/main", "before": "` + strings.Repeat("0", 40) + `", "after": "` + gatetest.BaseSHA + `", "repository": {"id": 1, "full_name": "octo/llm"}}`
+	doneEvent = `{"action": "completed", "workflow_run": {"id": 900, "run_attempt": 1, "event": "pull_request", "conclusion": "failure", "head_sha": "` + gatetest.HeadSHA + `",
 		"head_branch": "patch-1", "head_repository": {"id": 2, "full_name": "mallory/llm"}, "pull_requests": []}, "repository": {"id": 1, "full_name": "octo/llm"}}`
 )
 
@@ -190,11 +177,11 @@ func (b *bench) run(event, payload string) (ok bool, said string) {
 	b.Helper()
 	b.runs++
 	path := filepath.Join(b.dir, "event.json")
-	put(b.T, path, []byte(payload), 0o644)
+	explaintest.Put(b.T, path, []byte(payload), 0o644)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	file := filepath.Join(b.dir, fmt.Sprintf("said%d", b.runs))
-	put(b.T, file, nil, 0o644)
+	explaintest.Put(b.T, file, nil, 0o644)
 	action, path0 := b.action, filepath.Join(b.tools, "bin")
 	if b.build {
 		action, path0 = b.root, b.nsysOnly()
@@ -223,7 +210,7 @@ func (b *bench) run(event, payload string) (ok bool, said string) {
 			b.Logf("act %s (%v):\n%s\n%s", event, err, out.String(), b.server.Transcript())
 		}
 	})
-	return err == nil, string(read(b.T, file))
+	return err == nil, string(explaintest.Read(b.T, file))
 }
 
 // actionsUsed are the actions of others that our workflows use, as they are pinned, with the stand-in for each.
@@ -234,7 +221,7 @@ func (b *bench) actionsUsed() map[string]string {
 	}
 	used := map[string]string{}
 	for _, f := range append(files, filepath.Join(b.root, ".github/workflows/gate.yml")) {
-		for _, m := range regexp.MustCompile(`uses: (actions/([a-z-]+)@[0-9a-z]+)`).FindAllStringSubmatch(string(read(b.T, f)), -1) {
+		for _, m := range regexp.MustCompile(`uses: (actions/([a-z-]+)@[0-9a-z]+)`).FindAllStringSubmatch(string(explaintest.Read(b.T, f)), -1) {
 			used[m[1]] = m[2]
 		}
 	}
@@ -244,7 +231,7 @@ func (b *bench) actionsUsed() map[string]string {
 // nsysOnly is a folder of programs with nsys and without go.
 func (b *bench) nsysOnly() string {
 	dir := filepath.Join(b.dir, "bin")
-	put(b.T, filepath.Join(dir, "nsys"), read(b.T, filepath.Join(b.tools, "bin/nsys")), 0o755)
+	explaintest.Put(b.T, filepath.Join(dir, "nsys"), explaintest.Read(b.T, filepath.Join(b.tools, "bin/nsys")), 0o755)
 	return dir
 }
 
@@ -290,7 +277,7 @@ func (b *bench) artifact(id, run int64, name string) gatetest.Artifact {
 			return err
 		}
 		rel, err := filepath.Rel(dir, path)
-		a.Files[filepath.ToSlash(rel)] = string(read(b.T, path))
+		a.Files[filepath.ToSlash(rel)] = string(explaintest.Read(b.T, path))
 		return err
 	})
 	if err != nil || len(a.Files) == 0 {
@@ -307,7 +294,7 @@ func marker(key, head string, run int) string {
 // example is a workflow of examples/github.
 func (b *bench) example(name string) string {
 	b.Helper()
-	return string(read(b.T, filepath.Join(b.root, "examples/github", name)))
+	return string(explaintest.Read(b.T, filepath.Join(b.root, "examples/github", name)))
 }
 
 // answer makes a request of a method and path fail once, or times.

@@ -1,4 +1,4 @@
-package main
+package examples
 
 import (
 	"os"
@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 )
 
 // TestThreatsHaveTests: each row of gate/threats.md names a scenario or a test function that exists, and none is empty.
@@ -14,7 +16,7 @@ func TestThreatsHaveTests(t *testing.T) {
 	for _, s := range append(steps(), scenarios()...) {
 		known[s.name] = true
 	}
-	for _, dir := range []string{".", "../../gate", "../../diff/render"} {
+	for _, dir := range []string{".", "../..", "../../../../gate", "../../../../diff/render"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
 		if err != nil {
 			t.Fatal(err)
@@ -30,7 +32,7 @@ func TestThreatsHaveTests(t *testing.T) {
 		}
 	}
 	rows := 0
-	for _, line := range strings.Split(string(read(t, "../../gate/threats.md")), "\n") {
+	for _, line := range strings.Split(string(explaintest.Read(t, "../../../../gate/threats.md")), "\n") {
 		cells := strings.Split(strings.Trim(line, "| "), " | ")
 		if !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "|---") || cells[0] == "way" {
 			continue

@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package record_test
 
 import (
 	"bytes"
@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/nsys-llm/explain/analyze/loadfile"
+	"github.com/nsys-llm/explain/cmd/explain/internal/command"
+	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 	"github.com/nsys-llm/explain/cmd/explain/internal/fakeserver"
 )
 
@@ -51,7 +53,7 @@ func TestInterruptEndsTheLoad(t *testing.T) {
 			ts := httptest.NewServer(srv)
 			defer ts.Close()
 			dir := t.TempDir()
-			c := explainProcess(t, dir, nil, append([]string{"load", "--url", ts.URL}, x.args...)...)
+			c := explaintest.Process(t, dir, nil, append([]string{"load", "--url", ts.URL}, x.args...)...)
 			var errs bytes.Buffer
 			c.Stderr = &errs
 			if _, err := c.StdoutPipe(); err != nil {
@@ -76,10 +78,10 @@ func TestInterruptEndsTheLoad(t *testing.T) {
 			if x.twice {
 				send(func() bool { _, err := os.Stat(file); return err == nil })
 			}
-			if code := exitOf(t, c.Wait()); code != exitInput || !regexp.MustCompile(x.says).MatchString(errs.String()) {
+			if code := explaintest.Exit(t, c.Wait()); code != command.Input || !regexp.MustCompile(x.says).MatchString(errs.String()) {
 				t.Errorf("exit code %d; said:\n%s", code, errs.String())
 			}
-			for _, name := range filesIn(t, filepath.Join(dir, "out")) {
+			for _, name := range explaintest.FilesIn(t, filepath.Join(dir, "out")) {
 				if name != "load.json" {
 					t.Errorf("%s is left", name)
 				}
@@ -96,24 +98,11 @@ func TestInterruptEndsTheLoad(t *testing.T) {
 				t.Errorf("%v: %+v", err, res)
 			}
 			var out bytes.Buffer
-			report := explainProcess(t, dir, nil, "report", "--evidence", file)
+			report := explaintest.Process(t, dir, nil, "report", "--evidence", file)
 			report.Stdout, report.Stderr = &out, &out
-			if code := exitOf(t, report.Run()); code != exitOK || !strings.Contains(out.String(), "The load is not whole: the load was interrupted.") {
+			if code := explaintest.Exit(t, report.Run()); code != command.OK || !strings.Contains(out.String(), "The load is not whole: the load was interrupted.") {
 				t.Errorf("exit code %d; the report says:\n%s", code, out.String())
 			}
 		})
 	}
-}
-
-// filesIn are the names in a folder, which may be missing.
-func filesIn(t *testing.T, dir string) (names []string) {
-	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil && !os.IsNotExist(err) {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		names = append(names, e.Name())
-	}
-	return names
 }

@@ -1,6 +1,6 @@
 //go:build linux
 
-package main
+package record_test
 
 import (
 	"bytes"
@@ -19,6 +19,8 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/tracetest"
 	"github.com/nsys-llm/explain/cmd/explain/internal/capture"
+	"github.com/nsys-llm/explain/cmd/explain/internal/command"
+	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 )
 
 // fault is one way in which a capture goes wrong.
@@ -166,10 +168,10 @@ func (f *fault) check(t *testing.T) {
 			args = append(args, "--ready", ready)
 		}
 	}
-	c := explainProcess(t, dir, env, append(args, f.args...)...)
+	c := explaintest.Process(t, dir, env, append(args, f.args...)...)
 	var errs bytes.Buffer
 	c.Stderr = &errs
-	code := exitOf(t, c.Run())
+	code := explaintest.Exit(t, c.Run())
 	said := errs.String()
 	if code != f.code || !strings.Contains(said, f.says) {
 		t.Errorf("exit code %d, want %d; said:\n%s\nwant %q", code, f.code, said, f.says)
@@ -190,9 +192,9 @@ func (f *fault) check(t *testing.T) {
 	if !strings.Contains(said, "continue with: explain capture resume "+out+".failed") {
 		t.Errorf("it does not say how to continue:\n%s", said)
 	}
-	c = explainProcess(t, dir, nil, "capture", "resume", out+".failed")
+	c = explaintest.Process(t, dir, nil, "capture", "resume", out+".failed")
 	text, err := c.CombinedOutput()
-	if code := exitOf(t, err); code != f.again {
+	if code := explaintest.Exit(t, err); code != f.again {
 		t.Errorf("resume: exit code %d, want %d: %s", code, f.again, text)
 	}
 	left := leavesWhole
@@ -200,30 +202,6 @@ func (f *fault) check(t *testing.T) {
 		left = leavesRecording
 	}
 	checkLeft(t, c, dir, left)
-}
-
-// explainProcess is explain as a process of its own, whose children bear the mark of this test.
-func explainProcess(t *testing.T, dir string, env []string, args ...string) *exec.Cmd {
-	t.Helper()
-	c := exec.Command("explain", args...)
-	c.Dir = dir
-	c.Env = append(append(os.Environ(), "PATH="+standinPrograms(t)+":"+os.Getenv("PATH"), "STANDIN=tokens=4", "TMPDIR="+dir), env...)
-	c.Env = append(c.Env, "EXPLAIN_TEST="+dir)
-	c.WaitDelay = 10 * time.Second
-	return c
-}
-
-func exitOf(t *testing.T, err error) int {
-	t.Helper()
-	var exit *exec.ExitError
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &exit):
-		return exit.ExitCode()
-	}
-	t.Fatal(err)
-	return -1
 }
 
 // checkLeft wants no process of the test, no half-written folder, and what a capture is to leave.
@@ -338,7 +316,7 @@ func TestInterruptEndsTheRecording(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			c := explainProcess(t, dir, x.env, append([]string{"capture", "--out", "out"}, x.args...)...)
+			c := explaintest.Process(t, dir, x.env, append([]string{"capture", "--out", "out"}, x.args...)...)
 			var errs bytes.Buffer
 			c.Stderr = &errs
 			if err := c.Start(); err != nil {
@@ -358,8 +336,8 @@ func TestInterruptEndsTheRecording(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			code := exitOf(t, c.Wait())
-			if code != exitInput || !strings.Contains(errs.String(), "explain: "+x.says) {
+			code := explaintest.Exit(t, c.Wait())
+			if code != command.Input || !strings.Contains(errs.String(), "explain: "+x.says) {
 				t.Errorf("exit code %d; said:\n%s", code, errs.String())
 			}
 			checkLeft(t, c, dir, x.keeps)
@@ -380,10 +358,10 @@ func TestEveryVersionOfNsys(t *testing.T) {
 			t.Run(version+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				dir := t.TempDir()
-				c := explainProcess(t, dir, []string{"NSYS_STANDIN=version=" + version}, append(strings.Fields(name)[1:], append([]string{"--out", "out", "--no-report", "--quiet"}, args...)...)...)
+				c := explaintest.Process(t, dir, []string{"NSYS_STANDIN=version=" + version}, append(strings.Fields(name)[1:], append([]string{"--out", "out", "--no-report", "--quiet"}, args...)...)...)
 				var errs bytes.Buffer
 				c.Stderr = &errs
-				if code := exitOf(t, c.Run()); code != exitOK || errs.Len() > 0 {
+				if code := explaintest.Exit(t, c.Run()); code != command.OK || errs.Len() > 0 {
 					t.Errorf("exit code %d; said:\n%s", code, errs.String())
 				}
 				checkLeft(t, c, dir, leavesWhole)

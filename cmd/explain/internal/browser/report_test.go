@@ -1,144 +1,35 @@
-package main
+package browser
 
 import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/log"
-	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/render"
-	"github.com/nsys-llm/explain/analyze/tracetest"
-	"github.com/nsys-llm/explain/diff/comparison"
+	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 )
-
-// browser starts a headless Chromium, or skips. The function that it returns opens a page in a new tab and gives, besides
-// the tab, everything that the page complained of or asked the network for.
-func browser(t *testing.T) func(t *testing.T, file string, scripts bool) (context.Context, func() []string) {
-	t.Helper()
-	path := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if p, err := exec.LookPath(name); err == nil {
-			path = p
-			break
-		}
-	}
-	if path == "" {
-		t.Skip("no Chromium on this machine")
-	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.Flag("force-prefers-reduced-motion", true), chromedp.UserDataDir(t.TempDir()))
-	alloc, stop := chromedp.NewExecAllocator(context.Background(), options...)
-	root, closeAll := chromedp.NewContext(alloc)
-	t.Cleanup(func() {
-		if err := chromedp.Cancel(root); err != nil && !errors.Is(err, context.Canceled) {
-			t.Logf("closing the browser: %v", err)
-		}
-		closeAll()
-		stop()
-	})
-	if err := chromedp.Run(root); err != nil {
-		t.Skipf("Chromium does not start: %v", err)
-	}
-	return func(t *testing.T, file string, scripts bool) (context.Context, func() []string) {
-		t.Helper()
-		tab, cancel := chromedp.NewContext(root)
-		ctx, expire := context.WithTimeout(tab, 5*time.Minute) // only a page that hangs takes that long
-		t.Cleanup(func() { expire(); cancel() })
-		var complaints []string
-		seen := make(chan string, 1000)
-		chromedp.ListenTarget(ctx, func(event any) {
-			say := ""
-			switch e := event.(type) {
-			case *runtime.EventConsoleAPICalled:
-				say = "console: " + string(e.Type)
-			case *runtime.EventExceptionThrown:
-				say = "exception: " + e.ExceptionDetails.Text
-			case *log.EventEntryAdded:
-				say = "log: " + e.Entry.Text
-			case *network.EventRequestWillBeSent:
-				if !strings.HasPrefix(e.Request.URL, "file://") {
-					say = "request: " + e.Request.URL
-				}
-			}
-			if say != "" {
-				select {
-				case seen <- say:
-				default:
-				}
-			}
-		})
-		abs, err := filepath.Abs(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = chromedp.Run(ctx, network.Enable(), log.Enable(), runtime.Enable(), emulation.SetScriptExecutionDisabled(!scripts), chromedp.Navigate("file://"+abs), chromedp.WaitReady("main"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return ctx, func() []string {
-			for {
-				select {
-				case s := <-seen:
-					complaints = append(complaints, s)
-				default:
-					return complaints
-				}
-			}
-		}
-	}
-}
-
-// evaluate runs an expression in the page.
-func evaluate[T any](t *testing.T, ctx context.Context, expression string) T {
-	t.Helper()
-	var v T
-	if err := chromedp.Run(ctx, chromedp.Evaluate(expression, &v)); err != nil {
-		t.Fatalf("%s: %v", expression, err)
-	}
-	return v
-}
-
-// pageOf writes the report of a trace and returns its page and its JSON.
-func pageOf(t *testing.T, trace string, args ...string) (string, *report.Report) {
-	t.Helper()
-	dir := filepath.Join(t.TempDir(), "out")
-	var out, errs bytes.Buffer
-	code := run(context.Background(), append([]string{trace, "--quiet", "--out", dir}, args...), &env{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: func(string) string { return "" }})
-	if code != exitOK {
-		t.Fatalf("exit %d: %s", code, errs.String())
-	}
-	r, err := report.Read(strings.NewReader(string(read(t, filepath.Join(dir, "report.json")))))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return filepath.Join(dir, "report.html"), r
-}
 
 // TestPageInABrowser: every page opens without a complaint and asks for nothing; every chart is there with the numbers of
 // the JSON beside it; with scripts off all tables are there.
 func TestPageInABrowser(t *testing.T) {
-	open := browser(t)
-	for i, trace := range allTraces(t) {
+	t.Parallel()
+	for i, trace := range explaintest.Traces(t) {
 		if os.Getenv("EXPLAIN_EVERY_PAGE") == "" && i%4 != 3 { // a browser is slow: a sample, and all of them when asked for
 			continue
 		}
-		t.Run(strings.TrimSuffix(filepath.Base(trace), ".sqlite"), func(t *testing.T) {
+		t.Run(explaintest.TraceName(trace), func(t *testing.T) {
+			t.Parallel()
 			file, r := pageOf(t, trace)
 			ctx, complaints := open(t, file, true)
 			checkCharts(t, ctx, r)
@@ -163,8 +54,8 @@ func TestPageInABrowser(t *testing.T) {
 
 // TestPageOfAllEvidenceInABrowser: every chart of logs, metrics, profiles and load is there with its numbers.
 func TestPageOfAllEvidenceInABrowser(t *testing.T) {
-	open := browser(t)
-	file, r := pageOf(t, "../../testdata/serving.sqlite", "--evidence", "../../testdata/evidence")
+	t.Parallel()
+	file, r := pageOf(t, explaintest.Testdata("serving.sqlite"), "--evidence", explaintest.Testdata("evidence"))
 	ctx, complaints := open(t, file, true)
 	checkCharts(t, ctx, r)
 	if list := complaints(); len(list) > 0 {
@@ -175,115 +66,9 @@ func TestPageOfAllEvidenceInABrowser(t *testing.T) {
 	}
 }
 
-// comparisonOf compares a trace with itself, its kernels made half as slow again, and returns the page and the comparison.
-func comparisonOf(t *testing.T, trace string) (string, *comparison.Comparison) {
-	t.Helper()
-	dir := t.TempDir()
-	head, out := filepath.Join(dir, "head.sqlite"), filepath.Join(dir, "out")
-	if err := tracetest.Rewrite(trace, head, tracetest.ScaleKernels(func(string) bool { return true }, 1.5)); err != nil {
-		t.Fatal(err)
-	}
-	if _, errs, code := explainDiff(t, trace, head, "--out", out, "--quiet"); code == exitUsage || code == exitInput {
-		t.Fatalf("exit %d: %s", code, errs)
-	}
-	c, err := comparison.Read(bytes.NewReader(read(t, filepath.Join(out, "comparison.json"))))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return filepath.Join(out, "diff.html"), c
-}
-
-// TestComparisonInABrowser: the page of a comparison opens without a complaint, asks for nothing, fits every window, and its
-// drawings have the numbers of comparison.json.
-func TestComparisonInABrowser(t *testing.T) {
-	open := browser(t)
-	file, c := comparisonOf(t, "../../testdata/serving.sqlite")
-	ctx, complaints := open(t, file, true)
-	numbers := func(chart string) []float64 {
-		return evaluate[[]float64](t, ctx, `[...document.querySelectorAll("#chart-`+chart+` data")].map(d => +d.value)`)
-	}
-	rows := func(kind string, of func(r comparison.AttributionRow) []float64) (list []float64) {
-		for _, r := range c.Attribution.Rows {
-			if r.Kind == kind {
-				list = append(list, of(r)...)
-			}
-		}
-		return list
-	}
-	same := func(chart string, want []float64) {
-		t.Helper()
-		got := numbers(chart)
-		slices.Sort(got)
-		slices.Sort(want)
-		if len(want) == 0 || !slices.Equal(got, want) {
-			t.Errorf("%s: %v, comparison.json has %v", chart, got, want)
-		}
-	}
-	same("classes", rows("class", func(r comparison.AttributionRow) []float64 { return []float64{r.Base, r.Head} }))
-	var units []float64
-	for _, x := range c.Distribution.Captures {
-		units = append(units, x.Times...)
-	}
-	same("distribution", units)
-	steps, sum := numbers("waterfall"), 0.0
-	for _, v := range steps[:max(len(steps)-1, 0)] {
-		sum += v
-	}
-	if len(steps) < 3 || steps[0] != c.Attribution.Base || steps[len(steps)-1] != c.Attribution.Head || math.Abs(sum-c.Attribution.Head) > 1 {
-		t.Errorf("the waterfall %v does not lead from %g to %g", steps, c.Attribution.Base, c.Attribution.Head)
-	}
-	of := map[float64]bool{0: true}
-	for _, k := range c.Kernels {
-		of[k.Delta] = true
-	}
-	for _, v := range numbers("kernel-deltas") {
-		if !of[v] {
-			t.Errorf("%g is no change of a kernel in comparison.json", v)
-		}
-	}
-	for _, width := range []int64{380, 1280, 2560} {
-		seen(t, ctx, "dark", width)
-		if n := evaluate[int](t, ctx, "document.documentElement.scrollWidth - document.documentElement.clientWidth"); n > 0 {
-			t.Errorf("the page is %d pixels wider than a window of %d", n, width)
-		}
-	}
-	if list := complaints(); len(list) > 0 {
-		t.Errorf("the page complains: %q", list)
-	}
-}
-
-// TestHostileComparison: nothing that a capture holds runs on the page of a comparison, and names are there to read.
-func TestHostileComparison(t *testing.T) {
-	open := browser(t)
-	b := tracetest.New()
-	th := b.Process(1, "p").Thread(1, "")
-	names := tracetest.HostileNames()
-	for step := range int64(20) {
-		at := step * 1_000_000
-		th.Range("step", at, at+900_000)
-		for i, name := range names {
-			from := at + int64(i)*10_000
-			th.Launch(name, from, from+1000, tracetest.Kernel{Start: from + 2000, End: from + 7000})
-		}
-	}
-	file, c := comparisonOf(t, b.WriteTB(t))
-	ctx, complaints := open(t, file, true)
-	checkNothingRuns(t, ctx, complaints)
-	text := evaluate[string](t, ctx, "document.body.textContent")
-	found := 0
-	for _, k := range c.Kernels {
-		if k.BaseShort != nil && strings.ContainsAny(*k.BaseShort, "<@") && strings.Contains(text, clean(*k.BaseShort)) {
-			found++
-		}
-	}
-	if found == 0 {
-		t.Error("no hostile name is on the page literally")
-	}
-}
-
 // TestLongTable: a table of 10,000 rows is whole, sorts and searches.
 func TestLongTable(t *testing.T) {
-	open := browser(t)
+	t.Parallel()
 	const rows = 10_000
 	table := doc.Table{ID: "long", Columns: []doc.Column{{Title: "Name"}, {Title: "Value", Align: doc.Right}}}
 	for i := range rows {
@@ -372,8 +157,8 @@ func checkCharts(t *testing.T, ctx context.Context, r *report.Report) {
 
 // TestPageSortsAndSearches on the table of kernels of the serving trace.
 func TestPageSortsAndSearches(t *testing.T) {
-	open := browser(t)
-	file, _ := pageOf(t, "../../testdata/serving.sqlite")
+	t.Parallel()
+	file, _ := pageOf(t, explaintest.Testdata("serving.sqlite"))
 	ctx, _ := open(t, file, true)
 	const table = `[...document.querySelectorAll("section[aria-labelledby=kernels] table")].find(t => t.tHead && t.tHead.textContent.includes("Calls"))`
 	column := func() []float64 {
@@ -398,14 +183,14 @@ func TestPageSortsAndSearches(t *testing.T) {
 
 // TestHostilePage: nothing that a capture holds runs, and every name is there to read.
 func TestHostilePage(t *testing.T) {
-	open := browser(t)
-	file, r := pageOf(t, "../../testdata/hostile.sqlite")
+	t.Parallel()
+	file, r := pageOf(t, explaintest.Testdata("hostile.sqlite"))
 	ctx, complaints := open(t, file, true)
 	checkNothingRuns(t, ctx, complaints)
 	text := evaluate[string](t, ctx, "document.body.textContent")
 	found := 0
 	for _, m := range r.Metrics {
-		if k := m.Labels["kernel"]; m.ID == "kernel.total_time" && strings.Contains(k, "<") && strings.Contains(text, clean(k)) {
+		if k := m.Labels["kernel"]; m.ID == "kernel.total_time" && strings.Contains(k, "<") && strings.Contains(text, render.Visible(k)) {
 			found++
 		}
 	}
@@ -430,14 +215,14 @@ func checkNothingRuns(t *testing.T, ctx context.Context, complaints func() []str
 
 // TestPageIsAccessible asks axe-core, whose script EXPLAIN_AXE names.
 func TestPageIsAccessible(t *testing.T) {
+	t.Parallel()
 	axe := os.Getenv("EXPLAIN_AXE")
 	if axe == "" {
 		t.Skip("EXPLAIN_AXE does not name axe.min.js (.ci/run fetches it)")
 	}
-	script := string(read(t, axe))
-	open := browser(t)
-	file, _ := pageOf(t, "../../testdata/serving.sqlite", "--evidence", "../../testdata/evidence")
-	comparison, _ := comparisonOf(t, "../../testdata/serving.sqlite")
+	script := string(explaintest.Read(t, axe))
+	file, _ := pageOf(t, explaintest.Testdata("serving.sqlite"), "--evidence", explaintest.Testdata("evidence"))
+	comparison, _ := comparisonOf(t, explaintest.Testdata("serving.sqlite"))
 	for _, look := range []struct {
 		name, file, scheme string
 		width              int64
@@ -471,20 +256,11 @@ func TestPageIsAccessible(t *testing.T) {
 	}
 }
 
-// seen shows the page in a window of the width, in light or dark.
-func seen(t *testing.T, ctx context.Context, scheme string, width int64) {
-	t.Helper()
-	media := emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}})
-	if err := chromedp.Run(ctx, chromedp.EmulateViewport(width, 1200), media); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestPageFitsEveryWindow: only tables scroll sideways, never the page.
 func TestPageFitsEveryWindow(t *testing.T) {
-	open := browser(t)
+	t.Parallel()
 	for _, trace := range []string{"serving", "hostile"} {
-		file, _ := pageOf(t, "../../testdata/"+trace+".sqlite")
+		file, _ := pageOf(t, explaintest.Testdata(trace+".sqlite"))
 		ctx, _ := open(t, file, true)
 		for _, width := range []int64{380, 800, 1280, 2560} {
 			seen(t, ctx, "light", width)

@@ -1,4 +1,4 @@
-package main
+package browser
 
 import (
 	"bytes"
@@ -13,6 +13,9 @@ import (
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/renderer/html"
+
+	"github.com/nsys-llm/explain/cmd/explain/internal/command"
+	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
 )
 
 // commentStyle makes the comment look as GitHub shows one.
@@ -29,38 +32,27 @@ table { border-collapse: collapse } td, th { border: 1px solid light-dark(#d1d9e
 var signs = strings.NewReplacer("🟥", `<span style="color:#d1242f">■</span>`, "🟩", `<span style="color:#1a7f37">■</span>`, "🟨", `<span style="color:#9a6700">■</span>`, "⬜", "□")
 
 // TestPictures makes the pictures of examples/pictures from the pair of testdata, light and dark, where EXPLAIN_PICTURES
-// names a folder: EXPLAIN_PICTURES=examples/pictures go test ./cmd/explain -run TestPictures.
+// names a folder: EXPLAIN_PICTURES=examples/pictures go test ./cmd/explain/internal/browser -run TestPictures.
 func TestPictures(t *testing.T) {
 	folder := os.Getenv("EXPLAIN_PICTURES")
 	if folder == "" {
 		t.Skip("EXPLAIN_PICTURES names no folder")
 	}
-	dir, err := filepath.Abs(filepath.Join("../..", folder))
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, err := filepath.Abs("../../testdata/head.sqlite")
-	if err != nil {
-		t.Fatal(err)
-	}
-	open := browser(t)
+	dir := explaintest.Root(folder)
 	made := t.TempDir()
 	t.Chdir(made) // the comment names the files as they were named here
-	var out, errs bytes.Buffer
-	e := &env{In: &bytes.Buffer{}, Out: &out, Err: &errs, Getenv: func(string) string { return "" }}
-	if code := run(context.Background(), []string{"demo", "--out", "demo"}, e); code != exitOK {
-		t.Fatal(errs.String())
-	}
-	if code := run(context.Background(), []string{head, "--quiet", "--out", filepath.Join(made, "report")}, e); code != exitOK {
-		t.Fatal(errs.String())
+	for _, args := range [][]string{{"demo", "--out", "demo"}, {explaintest.Testdata("head.sqlite"), "--quiet", "--out", "report"}} {
+		if _, errs, code := explaintest.Run(t, args...); code != command.OK {
+			t.Fatalf("exit %d: %s", code, errs)
+		}
 	}
 	var body bytes.Buffer
 	md := goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithRendererOptions(html.WithUnsafe()))
-	if err := md.Convert(read(t, filepath.Join(made, "demo/gate/comment.md")), &body); err != nil {
+	if err := md.Convert(explaintest.Read(t, filepath.Join(made, "demo/gate/comment.md")), &body); err != nil {
 		t.Fatal(err)
 	}
 	shown := signs.Replace(body.String())
-	put(t, filepath.Join(made, "comment.html"), []byte("<!doctype html><meta charset=utf-8>"+commentStyle+"<main>"+shown+"</main>"), 0o644)
+	explaintest.Put(t, filepath.Join(made, "comment.html"), []byte("<!doctype html><meta charset=utf-8>"+commentStyle+"<main>"+shown+"</main>"), 0o644)
 	for name, file := range map[string]string{"comment": "comment.html", "diff": "demo/comparison/diff.html", "report": "report/report.html"} {
 		for _, scheme := range []string{"light", "dark"} {
 			ctx, _ := open(t, filepath.Join(made, file), true)
@@ -68,7 +60,7 @@ func TestPictures(t *testing.T) {
 			if name == "comment" {
 				seen(t, ctx, scheme, 832)
 			}
-			put(t, filepath.Join(dir, name+"-"+scheme+".png"), firstScreen(t, ctx), 0o644)
+			explaintest.Put(t, filepath.Join(dir, name+"-"+scheme+".png"), firstScreen(t, ctx), 0o644)
 		}
 	}
 }
