@@ -33,7 +33,7 @@ with the evidence beside it.
   report.json             the same as data, see "explain schema report" and "explain metrics"
   tables/*.csv            every row of every table; --all-rows of those with a row per event too
   summary.json            profilemate's summary
-  kernels.md, stakeholder_summary.md   as llm-perf-opt writes them
+  kernels.md, operators.md, stakeholder_summary.md   as llm-perf-opt writes them
 
 --format md prints a version of report.md that fits into a comment on a pull request. The folder
 appears whole or not at all.`,
