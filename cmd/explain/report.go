@@ -78,7 +78,7 @@ func (f *reportFlags) register(cmd *cobra.Command) {
 	f.RegisterFor(cmd, "")
 	fl.StringSliceVar(&f.ncu, "ncu", nil,
 		"add Nsight Compute CSV exports, raw or details pages: `FILES`, globs, or a folder")
-	fl.StringSliceVar(&f.serverLogs, "server-log", nil, "add the log of a vLLM, SGLang or TensorRT-LLM server: `FILE`")
+	fl.StringSliceVar(&f.serverLogs, "server-log", nil, "add the log of a vLLM, SGLang, TensorRT-LLM, LMDeploy or TGI server: `FILE`")
 	fl.StringSliceVar(&f.prometheus, "prometheus", nil,
 		"add a dump of the server's /metrics: `FILE`; two are compared, later minus earlier")
 	fl.StringSliceVar(&f.evidence, "evidence", nil,
