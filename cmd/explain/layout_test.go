@@ -74,8 +74,10 @@ var rooms = []room{
 	{"analyze/internal/parallel", "side by side stands alone", "", noSQL},
 	{"analyze/internal/stat", "statistics", "analyze/report", noSQL},
 	{"analyze/internal/trace/pages", "the file format stands alone", "", noSQL},
-	{"analyze/internal/trace", "the only reader",
-		"analyze/limit analyze/report/secret analyze/internal/kernelname analyze/internal/spill analyze/internal/trace/pages", nil},
+	{"analyze/internal/trace/source", "rows of a file, whatever they mean",
+		"analyze/limit analyze/internal/trace/pages", nil},
+	{"analyze/internal/trace", "the only reader", "analyze/report/secret analyze/internal/kernelname " +
+		"analyze/internal/spill analyze/internal/trace/pages analyze/internal/trace/source", nil},
 	{"analyze/internal/attrib", "attribution",
 		"analyze/internal/trace analyze/internal/interval analyze/internal/parallel analyze/internal/spill", noSQL},
 	{"analyze/internal/workunit", "units of work",

@@ -39,6 +39,8 @@ type Section struct {
 	// Evidence are the kinds of evidence of which one is needed for the section to be in the report at all. A section
 	// without any stands on the trace.
 	Evidence []file.Kind
+	// Asked, where set, says whether the options ask for the section: it is not in the report else.
+	Asked func(o *Options) bool
 	// Metrics are the metrics it may emit; emitting another one is an error.
 	Metrics []report.MetricDef
 	// Tables are the tables it may emit, without rows. Each has a CSV file even where it stays empty.
@@ -62,6 +64,7 @@ type Options struct {
 	Percentiles  bool    // exact percentiles of kernel durations
 	RangeMap     bool    // attribute kernels to NVTX ranges
 	CoverageWarn float64 // NVTX coverage below this ratio is warned of
+	GPUPrice     float64 // of a GPU for an hour, in the user's currency; 0: not given
 	// Phases of the phase map in the order of the file, or of the built-in patterns. The phase of a range name is in
 	// the low bits of its tag, see PhaseOf.
 	Phases     []string
@@ -95,6 +98,9 @@ type Input struct {
 
 // applies reports whether the section has a place in the report: what was not given is not missed.
 func (s *Section) applies(in *Input) bool {
+	if s.Asked != nil {
+		return s.Asked(&in.Options)
+	}
 	if len(s.Evidence) == 0 {
 		return !in.NoTrace
 	}

@@ -1,4 +1,4 @@
-package trace
+package source
 
 import (
 	"os"
@@ -7,17 +7,17 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 )
 
-// pageSource reads plain tables from the file's pages and leaves everything else to SQLite: the schema, single rows,
+// Paged reads plain tables from the file's pages and leaves everything else to SQLite: the schema, single rows,
 // and tables that are made in an unusual way.
-type pageSource struct {
-	*sqlSource
+type Paged struct {
+	*SQL
 	f     *os.File
 	pages *pages.File
 	plain map[string]*pages.Table
 }
 
 // openPages opens path for reading by pages, beside sql. A file that only SQLite can read gives pages.ErrUnusual.
-func openPages(path string, sql *sqlSource) (*pageSource, error) {
+func openPages(path string, sql *SQL) (*Paged, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -26,43 +26,49 @@ func openPages(path string, sql *sqlSource) (*pageSource, error) {
 	if err == nil {
 		var p *pages.File
 		if p, err = pages.Open(f, info.Size()); err == nil {
-			return &pageSource{sqlSource: sql, f: f, pages: p, plain: map[string]*pages.Table{}}, nil
+			return &Paged{SQL: sql, f: f, pages: p, plain: map[string]*pages.Table{}}, nil
 		}
 	}
 	f.Close()
 	return nil, err
 }
 
-// closePages ends reading by pages; SQLite goes on.
-func (s *pageSource) closePages() error { return s.f.Close() }
+// ClosePages ends reading by pages; SQLite goes on.
+func (s *Paged) ClosePages() error { return s.f.Close() }
 
-func (s *pageSource) Close() error {
-	err := s.sqlSource.Close()
+// Close ends reading.
+func (s *Paged) Close() error {
+	err := s.SQL.Close()
 	if e := s.f.Close(); err == nil {
 		err = e
 	}
 	return err
 }
 
-func (s *pageSource) Tables() ([]tableInfo, error) {
-	list, err := s.sqlSource.Tables()
+// Tables is that of SQLite.
+func (s *Paged) Tables() ([]Table, error) {
+	list, err := s.SQL.Tables()
 	for i := range list {
-		s.plain[list[i].Name] = list[i].plain
+		s.plain[list[i].Name] = list[i].Plain
 	}
 	return list, err
 }
 
-func (s *pageSource) Scan(table string, columns []string, each func(row []cell) error) error {
+// Scan reads a plain table from its pages.
+func (s *Paged) Scan(table string, columns []string, each func(row []pages.Cell) error) error {
 	if t := s.plain[table]; t != nil {
-		return s.pages.Rows(t, columns, func(row []cell) error {
+		return s.pages.Rows(t, columns, func(row []pages.Cell) error {
 			for i := range row {
 				row[i].S = strings.Clone(row[i].S) // which is a view of the page
 			}
 			return each(row)
 		})
 	}
-	return s.sqlSource.Scan(table, columns, each)
+	return s.SQL.Scan(table, columns, each)
 }
+
+// Prepare plans to read plain tables together, in the order of the file.
+func (s *Paged) Prepare(parts []*pages.Part) (*pages.Scan, error) { return s.pages.Prepare(parts) }
 
 // shape is what SQLite says of how a table is made.
 type shape struct {
@@ -75,7 +81,7 @@ type shape struct {
 }
 
 // column takes a row of table_xinfo: name, type, dflt_value, pk, hidden.
-func (s *shape) column(row []cell) {
+func (s *shape) column(row []pages.Cell) {
 	declared := strings.ToUpper(row[1].S)
 	switch declared {
 	case "DATE", "DATETIME", "TIMESTAMP": // the driver reads these its own way

@@ -1,4 +1,4 @@
-package trace
+package source
 
 import (
 	"compress/gzip"
@@ -13,23 +13,23 @@ import (
 	"github.com/nsys-llm/explain/analyze/limit"
 )
 
-func (in *input) unpack(kind string) error {
+func (in *Input) unpack(kind string) error {
 	src, err := os.Open(in.path)
 	if err != nil {
-		return in.fail("cannot be read", "", errors.Unwrap(err))
+		return in.Fail("cannot be read", "", errors.Unwrap(err))
 	}
 	defer src.Close()
 	var r io.Reader
 	if kind == "gzip" {
 		z, err := gzip.NewReader(src)
 		if err != nil {
-			return in.fail("is not valid gzip", "copy it again", err)
+			return in.Fail("is not valid gzip", "copy it again", err)
 		}
 		r = z
 	} else {
 		z, err := zstd.NewReader(src, zstd.WithDecoderMaxMemory(1<<30))
 		if err != nil {
-			return in.fail("is not valid zstd", "copy it again", err)
+			return in.Fail("is not valid zstd", "copy it again", err)
 		}
 		defer z.Close()
 		r = z
@@ -60,12 +60,12 @@ func (in *input) unpack(kind string) error {
 		var beyond *limit.Error
 		switch {
 		case errors.As(err, &beyond):
-			return in.fail("is not unpacked: it is "+beyond.Error(),
+			return in.Fail("is not unpacked: it is "+beyond.Error(),
 				"a capture of that size needs room in TMPDIR; unpack it yourself if it is one", nil)
 		case unwritten(err):
 			return in.noScratch(err)
 		}
-		return in.fail("cannot be unpacked: it is truncated or not valid "+kind, "copy it again", err)
+		return in.Fail("cannot be unpacked: it is truncated or not valid "+kind, "copy it again", err)
 	}
 	in.opt.progress("unpack: done", done)
 	in.path = path
@@ -75,7 +75,7 @@ func (in *input) unpack(kind string) error {
 // tracked reports progress and stops when the context does.
 type tracked struct {
 	r    io.Reader
-	in   *input
+	in   *Input
 	done int64
 }
 

@@ -1,4 +1,4 @@
-package trace
+package source
 
 import (
 	"context"
@@ -19,9 +19,9 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/trace/pages"
 )
 
-// sqlSource is the reference implementation of source. Rows come from the driver directly: database/sql's Scan would
+// SQL is the reference implementation of [Source]. Rows come from the driver directly: database/sql's Scan would
 // cost three times as much as SQLite itself.
-type sqlSource struct {
+type SQL struct {
 	db    *sql.DB
 	views map[string]bool
 	// patience is how long a view may take for its next row. nsys writes no views; one that computes for ever must not
@@ -34,7 +34,7 @@ const patience = 4 * time.Second
 // openSQL opens path. immutable promises SQLite that nothing changes the file and no log belongs to it: it then takes
 // no locks and creates no file beside it. Else the file is a scratch copy with its log, which SQLite writes to when it
 // rolls back what the log says was not finished.
-func openSQL(path string, immutable bool) (*sqlSource, error) {
+func openSQL(path string, immutable bool) (*SQL, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
@@ -51,19 +51,21 @@ func openSQL(path string, immutable bool) (*sqlSource, error) {
 		return nil, err
 	}
 	db.SetMaxOpenConns(4)
-	return &sqlSource{db: db, views: map[string]bool{}, patience: patience}, nil
+	return &SQL{db: db, views: map[string]bool{}, patience: patience}, nil
 }
 
-func (s *sqlSource) Close() error { return s.db.Close() }
+// Close ends reading.
+func (s *SQL) Close() error { return s.db.Close() }
 
-func (s *sqlSource) Tables() ([]tableInfo, error) {
-	var list []tableInfo
+// Tables lists what SQLite lists but its own tables, and views that cannot be read.
+func (s *SQL) Tables() ([]Table, error) {
+	var list []Table
 	var shapes []shape
 	err := s.query(`select "name", "type", "rootpage", "sql" from "sqlite_master"
 		where "type" in ('table', 'view') and "name" not like 'sqlite\_%' escape '\' order by "name"`,
-		func(row []cell) error {
+		func(row []pages.Cell) error {
 			view := row[1].S == "view"
-			list = append(list, tableInfo{Name: row[0].S, View: view, Rowless: view})
+			list = append(list, Table{Name: row[0].S, View: view, Rowless: view})
 			shapes = append(shapes, shape{root: row[2].Bits, sql: strings.ToUpper(row[3].S)})
 			s.views[row[0].S] = view
 			return nil
@@ -75,7 +77,7 @@ func (s *sqlSource) Tables() ([]tableInfo, error) {
 	for i, t := range list {
 		shape := &shapes[i]
 		err := s.query(`select "name", "type", "dflt_value", "pk", "hidden"
-			from pragma_table_xinfo(`+literal(t.Name)+`) order by "cid"`, func(row []cell) error {
+			from pragma_table_xinfo(`+literal(t.Name)+`) order by "cid"`, func(row []pages.Cell) error {
 			if row[4].Bits != 1 { // hidden columns of virtual tables; generated columns count
 				t.Columns = append(t.Columns, row[0].S)
 			}
@@ -84,7 +86,7 @@ func (s *sqlSource) Tables() ([]tableInfo, error) {
 		})
 		if err == nil && !t.View {
 			err = s.query(`select "wr", "type" from pragma_table_list(`+literal(t.Name)+`) where "schema" = 'main'`,
-				func(row []cell) error {
+				func(row []pages.Cell) error {
 					t.Rowless = row[0].Bits != 0
 					shape.odd = shape.odd || row[1].S != "table"
 					return nil
@@ -97,23 +99,24 @@ func (s *sqlSource) Tables() ([]tableInfo, error) {
 			return nil, err
 		}
 		if !t.Rowless {
-			t.plain = shape.table(t.Name)
+			t.Plain = shape.table(t.Name)
 		}
 		kept = append(kept, t)
 	}
 	return kept, nil
 }
 
-func (s *sqlSource) Scan(table string, columns []string, each func(row []cell) error) error {
+// Scan reads all rows through SQLite.
+func (s *SQL) Scan(table string, columns []string, each func(row []pages.Cell) error) error {
 	quoted := make([]string, len(columns))
 	for i, c := range columns {
 		quoted[i] = "null"
 		if c != "" {
-			quoted[i] = quote(c)
+			quoted[i] = Quote(c)
 		}
 	}
 	// An index may have another order
-	text := "select " + strings.Join(quoted, ", ") + " from " + quote(table) + " not indexed"
+	text := "select " + strings.Join(quoted, ", ") + " from " + Quote(table) + " not indexed"
 	if s.views[table] {
 		return s.queryView(text, each)
 	}
@@ -121,12 +124,12 @@ func (s *sqlSource) Scan(table string, columns []string, each func(row []cell) e
 }
 
 // queryView gives up on a view instead of interrupting it: the driver can interrupt the first row only.
-func (s *sqlSource) queryView(text string, each func(row []cell) error) error {
+func (s *SQL) queryView(text string, each func(row []pages.Cell) error) error {
 	var rows atomic.Int64
 	var gone atomic.Bool
 	done := make(chan error, 1)
 	go func() {
-		done <- s.query(text, func(row []cell) error {
+		done <- s.query(text, func(row []pages.Cell) error {
 			if gone.Load() {
 				return errSlowView
 			}
@@ -154,13 +157,14 @@ var errSlowView = errors.New("a view in it computes without giving rows")
 // fetchBatch keeps a statement's text bounded.
 const fetchBatch = 500
 
-func (s *sqlSource) Fetch(table string, columns []string, rows []int64,
-	each func(row int64, cells []cell) error) error {
+// Fetch reads the rows in batches.
+func (s *SQL) Fetch(table string, columns []string, rows []int64,
+	each func(row int64, cells []pages.Cell) error) error {
 	quoted := make([]string, len(columns))
 	for i, c := range columns {
 		quoted[i] = "null"
 		if c != "" {
-			quoted[i] = quote(c)
+			quoted[i] = Quote(c)
 		}
 	}
 	for len(rows) > 0 {
@@ -171,8 +175,8 @@ func (s *sqlSource) Fetch(table string, columns []string, rows []int64,
 		}
 		rows = rows[n:]
 		err := s.query("select rowid, "+strings.Join(quoted,
-			", ")+" from "+quote(table)+" where rowid in ("+strings.Join(ids, ",")+")",
-			func(row []cell) error { return each(row[0].Bits, row[1:]) })
+			", ")+" from "+Quote(table)+" where rowid in ("+strings.Join(ids, ",")+")",
+			func(row []pages.Cell) error { return each(row[0].Bits, row[1:]) })
 		if err != nil {
 			return err
 		}
@@ -180,7 +184,7 @@ func (s *sqlSource) Fetch(table string, columns []string, rows []int64,
 	return nil
 }
 
-func (s *sqlSource) query(text string, each func(row []cell) error) error {
+func (s *SQL) query(text string, each func(row []pages.Cell) error) error {
 	ctx := context.Background()
 	conn, err := s.db.Conn(ctx)
 	if err != nil {
@@ -198,7 +202,7 @@ func (s *sqlSource) query(text string, each func(row []cell) error) error {
 		}
 		defer rows.Close()
 		n := len(rows.Columns())
-		values, cells := make([]driver.Value, n), make([]cell, n)
+		values, cells := make([]driver.Value, n), make([]pages.Cell, n)
 		for {
 			if err := rows.Next(values); err != nil {
 				if errors.Is(err, io.EOF) {
@@ -209,7 +213,7 @@ func (s *sqlSource) query(text string, each func(row []cell) error) error {
 			for i, v := range values {
 				switch v := v.(type) {
 				case nil:
-					cells[i] = cell{}
+					cells[i] = pages.Cell{}
 				case int64:
 					cells[i] = pages.IntCell(v)
 				case float64:
@@ -217,7 +221,7 @@ func (s *sqlSource) query(text string, each func(row []cell) error) error {
 				case string:
 					cells[i] = pages.TextCell(v)
 				case []byte:
-					cells[i] = cell{Kind: pages.Blob, S: string(v)}
+					cells[i] = pages.Cell{Kind: pages.Blob, S: string(v)}
 				default:
 					return fmt.Errorf("unexpected value of type %T", v)
 				}
@@ -229,5 +233,6 @@ func (s *sqlSource) query(text string, each func(row []cell) error) error {
 	})
 }
 
-func quote(name string) string   { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+// Quote writes a name as SQLite reads it.
+func Quote(name string) string   { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 func literal(text string) string { return `'` + strings.ReplaceAll(text, `'`, `''`) + `'` }

@@ -1,4 +1,4 @@
-package trace
+package source
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 )
 
 // export runs nsys export into the scratch folder.
-func (in *input) export(name string) error {
-	in.file.Kind = "nsys-rep"
+func (in *Input) export(name string) error {
+	in.File.Kind = "nsys-rep"
 	getenv := in.opt.Getenv
 	if getenv == nil {
 		getenv = os.Getenv
@@ -22,10 +22,10 @@ func (in *input) export(name string) error {
 	if nsys == "" {
 		found, err := exec.LookPath("nsys")
 		if err != nil {
-			base := strings.TrimSuffix(strings.TrimSuffix(in.file.Name, filepath.Ext(in.file.Name)), ".nsys-rep")
-			return in.fail("is an Nsight Systems report, and nsys is not installed here to export it",
+			base := strings.TrimSuffix(strings.TrimSuffix(in.File.Name, filepath.Ext(in.File.Name)), ".nsys-rep")
+			return in.Fail("is an Nsight Systems report, and nsys is not installed here to export it",
 				fmt.Sprintf("where nsys is installed run `nsys export --type sqlite --lazy=false --force-overwrite=true --output %s %s` and give explain the .sqlite, or set $NSYS",
-					shellQuote(base+".sqlite"), shellQuote(in.file.Name)), nil)
+					shellQuote(base+".sqlite"), shellQuote(in.File.Name)), nil)
 		}
 		nsys = found
 	}
@@ -53,11 +53,11 @@ func (in *input) export(name string) error {
 		return e
 	}
 	if err != nil {
-		return in.fail("could not be exported by nsys: "+lastLine(said),
+		return in.Fail("could not be exported by nsys: "+lastLine(said),
 			"try `nsys export` of the nsys version that captured it", err)
 	}
 	if _, err := os.Stat(out); err != nil {
-		return in.fail("was exported by nsys without an error, but no .sqlite was written",
+		return in.Fail("was exported by nsys without an error, but no .sqlite was written",
 			"try `nsys export` of the nsys version that captured it", nil)
 	}
 	in.path = out

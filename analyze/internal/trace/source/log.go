@@ -1,4 +1,4 @@
-package trace
+package source
 
 import (
 	"bytes"
@@ -13,15 +13,15 @@ import (
 // settleLog decides how to open the file. Without a log beside it the file is all there is and SQLite may treat it as
 // immutable. With a write-ahead log or a hot journal that holds content, SQLite would have to create files beside it to
 // read it right: a scratch copy of both is read instead, since ignoring the log would silently give old data.
-func (in *input) settleLog() (immutable bool, err error) {
+func (in *Input) settleLog() (immutable bool, err error) {
 	live := map[string]int64{"": logSize(in.path, ""), "-wal": liveLog(in.path, "-wal"),
 		"-journal": liveLog(in.path, "-journal")}
-	in.size = live[""] + live["-wal"] + live["-journal"]
-	if in.size == live[""] {
+	in.Size = live[""] + live["-wal"] + live["-journal"]
+	if in.Size == live[""] {
 		return true, nil
 	}
-	if err := limit.Room(os.TempDir(), in.size+keptFree); err != nil {
-		return false, in.fail("has a log beside it, and is read from a copy, which "+err.Error(),
+	if err := limit.Room(os.TempDir(), in.Size+keptFree); err != nil {
+		return false, in.Fail("has a log beside it, and is read from a copy, which "+err.Error(),
 			"name another folder with TMPDIR", nil)
 	}
 	copyTo, err := in.scratch("with-log.sqlite")
@@ -41,10 +41,10 @@ func (in *input) settleLog() (immutable bool, err error) {
 }
 
 // copyFile copies the first bytes of a file.
-func (in *input) copyFile(from, to string, bytes int64) error {
+func (in *Input) copyFile(from, to string, bytes int64) error {
 	src, err := os.Open(from)
 	if err != nil {
-		return in.fail("cannot be read", "", errors.Unwrap(err))
+		return in.Fail("cannot be read", "", errors.Unwrap(err))
 	}
 	defer src.Close()
 	dst, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -61,7 +61,7 @@ func (in *input) copyFile(from, to string, bytes int64) error {
 	case unwritten(err):
 		return in.noScratch(err)
 	}
-	return in.fail("cannot be read", "", errors.Unwrap(err))
+	return in.Fail("cannot be read", "", errors.Unwrap(err))
 }
 
 // liveLog is how many bytes of a write-ahead log, or of a rollback journal, hold anything. SQLite reads neither beyond
