@@ -254,6 +254,9 @@ func (f *diffFlags) compare(
 	default:
 		return compareSummaries(base[0].Path, head[0].Path, percent, opt)
 	}
+	if f.threshold == "" && f.perfetto == "" {
+		f.analysis.Reads = diff.Reads(opt)
+	}
 	reports, err := f.analysis.Reports(cmd.Context(), e, all)
 	if err != nil {
 		return nil, err
