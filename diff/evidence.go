@@ -36,7 +36,7 @@ func (x *comparer) iterations() {
 			}
 		}
 	}
-	if x.Opt.Phase == "" && x.Opt.Batch == nil && !x.CommonKind() { // different kinds say nothing of the other numbers
+	if x.Opt.Phase == "" && x.Opt.Batch == nil && !x.CommonKind() { // where kinds differ, the other numbers cannot be compared
 		x.Reason(
 			comparison.DifferentWork,
 			fmt.Sprintf("no kind of iteration occurs on both sides: base has %s; head has %s",

@@ -61,7 +61,7 @@ type StepRow struct {
 	BasePosition *int64 `json:"base_position"` // from 0; null where the base does not have it
 	HeadPosition *int64 `json:"head_position"` // likewise
 	Positions    int64  `json:"positions"`     // that the row is of: more than one where it is folded
-	// place in Names: of the base's kernel, else the head's; null where it is of none
+	// place in Names: of the base's kernel, else the head's; null where it belongs to no kernel
 	Name         *int    `json:"name"`
 	HeadName     *int    `json:"head_name,omitempty"` // where it is another
 	Category     string  `json:"category"`

@@ -53,7 +53,7 @@ type Stats struct {
 // in one of twenty.
 const alpha = 0.05
 
-// DefaultStats are those of a policy that says nothing of them.
+// DefaultStats are those of a policy that does not set them.
 func DefaultStats() Stats {
 	return Stats{Alpha: alpha, FDR: alpha, MinCaptures: 1,
 		OnInconclusive: comparison.Warn, OnNotComparable: comparison.Inconclusive,

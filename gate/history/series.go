@@ -20,7 +20,7 @@ type Series struct {
 	Workload   string           `json:"workload"`
 	Metric     string           `json:"metric"`
 	Labels     report.Labels    `json:"labels"`
-	Kind       string           `json:"kind"` // of unit; empty: of none
+	Kind       string           `json:"kind"` // kind of unit; empty: the whole capture
 	Unit       string           `json:"unit"`
 	Better     report.Direction `json:"better"`
 	// the reference commit that ratios are to; null: the numbers themselves are followed

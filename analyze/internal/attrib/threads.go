@@ -250,7 +250,7 @@ func (w *hostWalk) split(g *Gap, call int32, blocking []interval.Set) {
 	}
 }
 
-// none is no cause: time that is not split here.
+// none stands for time that is not split by cause here.
 const none = -1
 
 func (w *hostWalk) give(g *Gap, i interval.Interval, thread int32, cause int, row int32) {

@@ -21,7 +21,7 @@ type rule struct {
 // engines' own classifiers got wrong.
 var rules = compile([]rule{
 	// Inductor lists every operator it fused, neighbours and custom calls too
-	// (…_moe_forward_…, …_all_reduce_…): such a word says nothing of what
+	// (…_moe_forward_…, …_all_reduce_…): such a word does not tell what
 	// the kernel does. So these come first and have words of their own.
 	{cat: Attention, any: "^triton_tem_fused&flex_attention ^triton_tem_fused&_sdpa"},
 	{cat: GEMM, any: "^triton_tem_fused ^triton_mm ^triton_bmm"},

@@ -72,7 +72,8 @@ func (c Counted) Under(limit int64) (n int64) {
 	return n
 }
 
-// Summary describes the observations as [Summarize] does those of the whole sample, to the last bit; nil of none.
+// Summary describes the observations as [Summarize] does those of the whole sample, to the last bit; nil if there are
+// none.
 func (c Counted) Summary() *report.Summary {
 	if len(c.Values) == 0 {
 		return nil

@@ -40,7 +40,7 @@ type Change struct {
 	factor float64 // of the time that is left
 }
 
-// String is the change as it stands on a command line.
+// String writes the change as --what-if takes it.
 func (c *Change) String() string {
 	if c.Text == "" {
 		return "--" + string(c.Kind)

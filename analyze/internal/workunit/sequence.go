@@ -248,7 +248,7 @@ func (f *finder) cutSequence(lines []*line, found []answer, w way) *Result {
 	return r
 }
 
-// Bounds of what is said of an anchor's units.
+// Bounds of what a report holds of an anchor's units.
 const (
 	minInner       = 0.8 // share of compute time in units of one kind, to be worth reporting as an inner period
 	maxAnchorsKept = 3

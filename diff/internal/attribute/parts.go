@@ -210,7 +210,7 @@ func (x *Parts) hostText(d float64) string {
 	return delta(cause.Delta) + " " + hostWords[cause.ID]
 }
 
-// hostWords say what the launching thread does. That a capture does not tell is no cause.
+// hostWords say what the launching thread does. A cause that the capture does not tell (unknown) has no words.
 var hostWords = map[string]string{
 	"api": "in CUDA calls other than launches", "profiler": "of the profiler itself",
 	"os_call": "in calls of the operating system", "not_scheduled": "on no CPU", "running": "running",

@@ -135,7 +135,7 @@ func (m *kindMatcher) view(r kindRef) *side.View {
 	return list[r.at]
 }
 
-// all are the views of a kind of a side, or nil where a capture says nothing of it.
+// all are the views of a kind of a side, or nil where a capture does not have it.
 func (m *kindMatcher) all(s *side.Side, row []int) []*side.View {
 	list := make([]*side.View, 0, len(row))
 	for i, at := range row {

@@ -150,7 +150,7 @@ func (m *matcher) anchors() func(position float64) float64 {
 
 // position pairs what is left between the same two paired kernels, in the order in which they first run in the unit: a
 // kernel that was replaced by one of the same category that runs about as often, or by several that run as often as it
-// did, of which it is paired with the one that takes longest. One whose name says nothing of its category can stand for
+// did, of which it is paired with the one that takes longest. One whose name does not tell its category can stand for
 // a kernel of any, if nothing else was replaced there.
 func (m *matcher) position() {
 	gap0, gap1 := m.gaps()
@@ -232,7 +232,7 @@ func (m *matcher) lone() {
 }
 
 // unnamed reports whether one of two kernels can stand for the other though it is of another category: the name of one
-// of them says nothing of what it does.
+// of them does not tell what it does.
 func unnamed(a, b *side.Work) bool {
 	return (a.Category == side.Uncategorised || b.Category == side.Uncategorised) && a.Category != side.Communication &&
 		b.Category != side.Communication

@@ -13,7 +13,7 @@ import (
 // Communication is the category of communication kernels.
 const Communication = "comm"
 
-// Uncategorised is the category of kernels whose name says nothing of what they do.
+// Uncategorised is the category of kernels whose name does not tell what they do.
 const Uncategorised = "other"
 
 // Causes of idle time, as reports label them.

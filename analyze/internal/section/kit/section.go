@@ -25,7 +25,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
-	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -94,6 +93,7 @@ type Input struct {
 	Steady *Input
 
 	shared shared
+	left   map[string]bool // devices without metrics of their own; nil where all have some
 }
 
 // applies reports whether the section has a place in the report: what was not given is not missed.
@@ -212,13 +212,11 @@ func (in *Input) Lack(role trace.Role) string {
 // Attachments are tables too long for the report: they are written as CSV only.
 func Compute(sections []*Section, in *Input, r *report.Report) (attachments []report.Table) {
 	list := slices.DeleteFunc(slices.Clone(sections), func(s *Section) bool { return !s.applies(in) })
-	outs := make([]*Output, len(list))
 	if !in.NoTrace {
 		in.prepare(list)
 	}
-	parallel.Each(len(list), func(i int) { outs[i] = list[i].run(in) })
+	outs := in.runEach(list, func(*Section) bool { return true })
 	if in.Steady != nil {
-		steady := make([]*Output, len(list))
 		defs := map[string]*report.MetricDef{}
 		var again []*Section
 		for _, s := range list {
@@ -230,12 +228,7 @@ func Compute(sections []*Section, in *Input, r *report.Report) (attachments []re
 			}
 		}
 		in.Steady.prepare(again)
-		parallel.Each(len(list), func(i int) {
-			if list[i].Steady {
-				steady[i] = list[i].run(in.Steady)
-			}
-		})
-		sayOfSteady(outs, steady, defs, r)
+		sayOfSteady(outs, in.Steady.runEach(list, func(s *Section) bool { return s.Steady }), defs, r)
 	}
 	for _, out := range outs {
 		r.Sections = append(r.Sections, out.section)

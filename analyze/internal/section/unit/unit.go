@@ -287,7 +287,7 @@ func (r *unitRun) note() {
 
 const fewUnits = 5
 
-// metrics emits what is said of each kind of unit.
+// metrics emits the metrics of each kind of unit.
 func (r *unitRun) metrics(slowest []int) {
 	x := r.in.Units
 	r.from("start", "end", "deviceId", "globalPid", "correlationId")
