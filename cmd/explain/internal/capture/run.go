@@ -149,8 +149,11 @@ func (r *Run) wait(ctx, hard context.Context, c *child, j *Job) error {
 			return nil
 		case <-left:
 			left = nil
-			r.say("The program has ended; nsys waits for what it started: " + list(remaining(c.cmd.Process.Pid)) +
-				". Ctrl-C ends the wait and keeps the recording")
+			what := "completes the recording"
+			if started := remaining(c.cmd.Process.Pid); len(started) > 0 {
+				what = "waits for what it started: " + list(started)
+			}
+			r.say("The program has ended; nsys " + what + ". Ctrl-C ends the wait and keeps the recording")
 		case <-limit:
 			c.stop(j.Grace)
 			return fmt.Errorf("the program did not end within %s: raise --timeout, or record a part with --duration",
