@@ -99,10 +99,11 @@ func (r *Run) Close() error {
 // and what there is gets exported; when hard ends, everything does.
 func (r *Run) Profile(ctx, hard context.Context, j *Job) error {
 	if j.Window.Triggered() {
-		if err := notYet(ctx, j.Window.Ready); err != nil {
+		old, err := notYet(ctx, j.Window.Ready)
+		if err != nil {
 			return err
 		}
-		return r.session(ctx, hard, j, r.triggered(j))
+		return r.session(ctx, hard, j, r.triggered(j, old))
 	}
 	argv, notes, err := profileCommand(j.Nsys, &j.Trace, &j.Window, base(r.Dir), j.Program)
 	if err != nil {
@@ -201,11 +202,11 @@ func (r *Run) nothingLeft(c *child, j *Job) error {
 type during func(ctx context.Context, c *child, open func(context.Context) error, shut func() error) error
 
 // triggered waits for readiness and records while the client runs, or for the duration.
-func (r *Run) triggered(j *Job) during {
+func (r *Run) triggered(j *Job, old os.FileInfo) during {
 	w := &j.Window
 	return func(ctx context.Context, c *child, open func(context.Context) error, shut func() error) error {
 		r.say("Waiting until " + RedactText(w.Ready) + " is ready")
-		if err := waitReady(ctx, c, w.Ready, w.ReadyTimeout); err != nil {
+		if err := waitReady(ctx, c, w.Ready, old, w.ReadyTimeout); err != nil {
 			return err
 		}
 		if err := sleep(ctx, c, w.Warmup); err != nil {
