@@ -161,6 +161,7 @@ func quality(in *kit.Input, out *kit.Output) {
 	c.lostKernels()
 	c.hiddenKernels()
 	c.skippedRows()
+	c.oddCopies()
 	c.window()
 	c.timeUnit()
 	c.pids()
@@ -432,6 +433,24 @@ func (c *checks) skippedRows() {
 			c.out.Warn("skipped_rows", "Table "+t.Name+": "+formatCount(t.Skipped)+" of "+formatCount(t.Rows)+" rows have no start or end, end before they start, or lie days away from the rest of the capture. They enter no sum.")
 		}
 	}
+}
+
+// oddCopies counts copies and memsets whose values no hardware gives.
+func (c *checks) oddCopies() {
+	const check = "copies have sizes, kinds and rates that can be"
+	var odd, rows int64
+	for _, t := range c.in.Trace.Tables {
+		if t.Role == trace.RoleMemcpy || t.Role == trace.RoleMemset {
+			odd += t.Odd
+			rows += t.Rows
+		}
+	}
+	if rows == 0 {
+		c.unchecked(check, "no copies and no memsets")
+		return
+	}
+	c.that(odd > 0, check, counted(odd, stat.Ratio(odd, rows)), "impossible_copies",
+		formatCount(odd)+" of "+formatCount(rows)+" copies and memsets have values that cannot be: a size below 0 or above 4 TiB (it counts as 0 bytes), a kind that explain does not know, or more bytes than any link or memory moves in their time. Bytes and throughput of copies are wrong by as much.")
 }
 
 // window looks for one long time without work, which makes totals over the window an average of two things.
