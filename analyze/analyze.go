@@ -49,6 +49,7 @@ type Options struct {
 	NoPercentiles bool    // leave out percentiles of kernel durations
 	NoRangeMap    bool    // do not attribute kernels to NVTX ranges
 	CoverageWarn  float64 // warn where NVTX coverage is below this ratio; 0: 0.7; negative: never
+	GPUPrice      float64 // of a GPU for an hour, in the user's currency; 0: not given
 	Phases        *PhaseMap
 	Kernels       *KernelMap
 	Overhead      *report.Overhead // what profiling cost, where it was measured
@@ -181,7 +182,8 @@ func finish(in *kit.Input, cuts []report.UnitCut, opt *Options) (*Result, error)
 }
 
 func sectionOptions(opt *Options) kit.Options {
-	o := kit.Options{Top: opt.Top, Percentiles: !opt.NoPercentiles, RangeMap: !opt.NoRangeMap, CoverageWarn: opt.CoverageWarn}
+	o := kit.Options{Top: opt.Top, Percentiles: !opt.NoPercentiles, RangeMap: !opt.NoRangeMap, CoverageWarn: opt.CoverageWarn,
+		GPUPrice: opt.GPUPrice}
 	if o.Top == 0 {
 		o.Top = defaultTop
 	}

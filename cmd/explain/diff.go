@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -80,6 +81,14 @@ type diffFlags struct {
 
 // diffFormats of --format, in the order of the help text.
 var diffFormats = []string{"text", "md", "json", "junit", "csv"}
+
+// diffWriters write the formats but for text.
+var diffWriters = map[string]func(io.Writer, *comparison.Comparison) error{
+	"md": func(w io.Writer, c *comparison.Comparison) error {
+		return diffrender.WriteMarkdown(w, c, render.MarkdownOptions{Compact: true})
+	},
+	"json": comparison.Write, "junit": diffrender.WriteJUnit, "csv": diffrender.WriteCSV,
+}
 
 func (f *diffFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
@@ -253,6 +262,9 @@ func (f *diffFlags) compare(
 	default:
 		return compareSummaries(base[0].Path, head[0].Path, percent, opt)
 	}
+	if f.threshold == "" && f.perfetto == "" {
+		f.analysis.Reads = diff.Reads(opt)
+	}
 	reports, err := f.analysis.Reports(cmd.Context(), e, all)
 	if err != nil {
 		return nil, err
@@ -293,19 +305,11 @@ func compareSummaries(base, head string, percent float64, opt diff.Options) (*co
 
 // print writes the chosen format to standard output.
 func (f *diffFlags) print(e *env, c *comparison.Comparison) error {
-	switch f.format {
-	case "json":
-		return comparison.Write(e.Out, c)
-	case "md":
-		return diffrender.WriteMarkdown(e.Out, c, render.MarkdownOptions{Compact: true})
-	case "junit":
-		return diffrender.WriteJUnit(e.Out, c)
-	case "csv":
-		return diffrender.WriteCSV(e.Out, c)
-	case "":
-		if f.analysis.Quiet {
-			return nil
-		}
+	if write := diffWriters[f.format]; write != nil {
+		return write(e.Out, c)
+	}
+	if f.format == "" && f.analysis.Quiet {
+		return nil
 	}
 	if err := diffrender.WriteText(e.Out, c, e.Terminal()); err != nil {
 		return err

@@ -82,7 +82,7 @@ func readers(others []Reader) []Reader {
 		{file.ModelConfig, "the config.json of a model", modelconfig.Is, Reading(modelconfig.Read)},
 	}, others, []Reader{
 		{file.Prometheus, "a dump of Prometheus metrics", prom.Is, Reading(prom.Read)},
-		{file.ServerLog, "a log of vLLM, SGLang or TensorRT-LLM", serverlog.Is, Reading(serverlog.Read)},
+		{file.ServerLog, "a log of vLLM, SGLang, TensorRT-LLM, LMDeploy or TGI", serverlog.Is, Reading(serverlog.Read)},
 	})
 }
 

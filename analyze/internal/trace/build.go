@@ -95,8 +95,8 @@ func (s *sink) Leaf(leaf, slot int) {
 
 // times adds the times of a row, or counts it as skipped and returns false.
 func (s *sink) times(start, end *cell) bool {
-	a, ok1 := whole(start)
-	e, ok2 := whole(end)
+	a, ok1 := start.Whole()
+	e, ok2 := end.Whole()
 	return s.span(a, e, ok1 && ok2 && e != openEnd)
 }
 

@@ -175,7 +175,7 @@ func dropStray(tables []*eventTable) {
 }
 
 func orNone(c *cell) int64 {
-	if v, ok := whole(c); ok {
+	if v, ok := c.Whole(); ok {
 		return v
 	}
 	return int64(None)
@@ -191,7 +191,7 @@ func orNobody(c *cell) int64 {
 
 // ident is a device, stream or context number; anything else is None.
 func ident(c *cell) int32 {
-	v, ok := whole(c)
+	v, ok := c.Whole()
 	if !ok || v < 0 || v > math.MaxInt32 {
 		return None
 	}
@@ -200,13 +200,13 @@ func ident(c *cell) int32 {
 
 // extent is a size of a launch, never negative.
 func extent(c *cell) int32 {
-	v, _ := whole(c)
+	v, _ := c.Whole()
 	return int32(min(max(v, 0), math.MaxInt32))
 }
 
 // byteCount is the size of a copy or memset; what can be none counts as 0.
 func byteCount(c *cell) int64 {
-	v, _ := whole(c)
+	v, _ := c.Whole()
 	if v < 0 || v > maxBytes {
 		return 0
 	}
@@ -215,7 +215,7 @@ func byteCount(c *cell) int64 {
 
 // small is a number from an enumeration.
 func small(c *cell) int16 {
-	v, ok := whole(c)
+	v, ok := c.Whole()
 	if !ok || v < 0 || v > 1<<14 {
 		return -1
 	}

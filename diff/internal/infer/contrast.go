@@ -17,6 +17,7 @@ type contrast struct {
 	df        float64 // of the ends, as if they were Student's
 	alpha     float64
 	effective float64 // how many independent units the smaller side is worth
+	serial    bool    // of few pairs, see serialOf
 	lag1      float64
 	variance  float64 // of the ln ratios of pairs
 	method    string
@@ -34,6 +35,14 @@ func (c *contrast) p(tau float64) float64 {
 		return 1
 	}
 	return TTail((d-tau)*TQuantile(c.alpha, c.df)/half, c.df)
+}
+
+// depends reports whether the units depend on each other so much that they are worth too few.
+func (c *contrast) depends() bool {
+	if c.serial {
+		return c.effective < leastEffective
+	}
+	return c.lag1 > highLag1 && c.effective < fewIndependent
 }
 
 // inverse is the contrast of base to head.
@@ -271,6 +280,7 @@ func pairs(base, head []float64, shift int, most float64, stat Statistic, alpha,
 	if n <= fewPairs {
 		if s, ok := serialOf(d); ok {
 			centre, _ := mean(d)
+			c.serial, c.effective = true, s.effective(n)
 			c.df = max(c.effective, 3) - 1
 			scale := float64(n) * Deviation(samples) / Deviation(means) // of what is judged to the mean of d
 			half := max(s.half(centre, alpha)*scale, TQuantile(alpha, c.df)*least)

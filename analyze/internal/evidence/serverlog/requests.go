@@ -22,6 +22,7 @@ const (
 // Requests are the requests of the logs in the order in which they are first named.
 type Requests struct {
 	List     []Request
+	Timed    []Timed // requests that state their own times, as text-generation-inference logs them
 	Received int64 // lines that say that a request was received
 	Added    int64 // … was given to the engine
 	Matched  int64 // lines of the latter that belong to one of the former

@@ -25,7 +25,6 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/evidence/file"
 	"github.com/nsys-llm/explain/analyze/internal/interval"
 	"github.com/nsys-llm/explain/analyze/internal/kernelname"
-	"github.com/nsys-llm/explain/analyze/internal/parallel"
 	"github.com/nsys-llm/explain/analyze/internal/trace"
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 	"github.com/nsys-llm/explain/analyze/report"
@@ -40,6 +39,8 @@ type Section struct {
 	// Evidence are the kinds of evidence of which one is needed for the section to be in the report at all. A section
 	// without any stands on the trace.
 	Evidence []file.Kind
+	// Asked, where set, says whether the options ask for the section: it is not in the report else.
+	Asked func(o *Options) bool
 	// Metrics are the metrics it may emit; emitting another one is an error.
 	Metrics []report.MetricDef
 	// Tables are the tables it may emit, without rows. Each has a CSV file even where it stays empty.
@@ -63,6 +64,7 @@ type Options struct {
 	Percentiles  bool    // exact percentiles of kernel durations
 	RangeMap     bool    // attribute kernels to NVTX ranges
 	CoverageWarn float64 // NVTX coverage below this ratio is warned of
+	GPUPrice     float64 // of a GPU for an hour, in the user's currency; 0: not given
 	// Phases of the phase map in the order of the file, or of the built-in patterns. The phase of a range name is in
 	// the low bits of its tag, see PhaseOf.
 	Phases     []string
@@ -91,10 +93,14 @@ type Input struct {
 	Steady *Input
 
 	shared shared
+	left   map[string]bool // devices without metrics of their own; nil where all have some
 }
 
 // applies reports whether the section has a place in the report: what was not given is not missed.
 func (s *Section) applies(in *Input) bool {
+	if s.Asked != nil {
+		return s.Asked(&in.Options)
+	}
 	if len(s.Evidence) == 0 {
 		return !in.NoTrace
 	}
@@ -205,13 +211,11 @@ func (in *Input) Lack(role trace.Role) string {
 // Attachments are tables too long for the report: they are written as CSV only.
 func Compute(sections []*Section, in *Input, r *report.Report) (attachments []report.Table) {
 	list := slices.DeleteFunc(slices.Clone(sections), func(s *Section) bool { return !s.applies(in) })
-	outs := make([]*Output, len(list))
 	if !in.NoTrace {
 		in.prepare(list)
 	}
-	parallel.Each(len(list), func(i int) { outs[i] = list[i].run(in) })
+	outs := in.runEach(list, func(*Section) bool { return true })
 	if in.Steady != nil {
-		steady := make([]*Output, len(list))
 		defs := map[string]*report.MetricDef{}
 		var again []*Section
 		for _, s := range list {
@@ -223,12 +227,7 @@ func Compute(sections []*Section, in *Input, r *report.Report) (attachments []re
 			}
 		}
 		in.Steady.prepare(again)
-		parallel.Each(len(list), func(i int) {
-			if list[i].Steady {
-				steady[i] = list[i].run(in.Steady)
-			}
-		})
-		sayOfSteady(outs, steady, defs, r)
+		sayOfSteady(outs, in.Steady.runEach(list, func(s *Section) bool { return s.Steady }), defs, r)
 	}
 	for _, out := range outs {
 		r.Sections = append(r.Sections, out.section)

@@ -30,16 +30,17 @@ const (
 )
 
 // All are the reports of all inputs in their order, with the detail tables of those that were made here from traces, from
-// the index whole on: these can be large.
+// the index whole on: these can be large. reads says which metrics of many reports will be looked at; nil: all.
 func All(
-	ctx context.Context, inputs []input.File, opt analyze.Options, whole int, bar *progress.Bar,
+	ctx context.Context, inputs []input.File, opt analyze.Options, whole int, reads func(*report.Metric) bool,
+	bar *progress.Bar,
 ) ([]*analyze.Result, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	list, errs := make([]*analyze.Result, len(inputs)), make([]error, len(inputs))
-	var lean report.Lean
+	lean := report.Lean{Reads: reads}
 	if len(inputs) > manyInputs {
-		defer debug.SetGCPercent(debug.SetGCPercent(manyGC))
+		debug.SetGCPercent(manyGC) // from here on: what compares the reports holds them all
 	}
 	slots := make(chan struct{}, Parallel)
 	var wg sync.WaitGroup

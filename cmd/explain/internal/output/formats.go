@@ -33,6 +33,10 @@ func writeKernels(w io.Writer, r *report.Report) error {
 	return render.Markdown(w, export.KernelsMD(r), render.MarkdownOptions{})
 }
 
+func writeOperators(w io.Writer, r *report.Report) error {
+	return render.Markdown(w, export.OperatorsMD(r), render.MarkdownOptions{})
+}
+
 func writeStakeholder(w io.Writer, r *report.Report) error {
 	return render.Markdown(w, export.StakeholderMD(r), render.MarkdownOptions{})
 }
