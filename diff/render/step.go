@@ -186,8 +186,8 @@ func stepTable(c *comparison.Comparison, most int) (doc.Table, bool) {
 	}
 	t := doc.Table{ID: "step", Caption: doc.Spans(doc.Text("Positions with most change")), Columns: []doc.Column{
 		{Title: "#", Align: doc.Right}, {Title: "Kernel"}, {Title: "Δ", Align: doc.Right}, {Title: "Gap before, base", Align: doc.Right},
-		{Title: "Head", Align: doc.Right}, {Title: "Δ in every step", Align: doc.Right}, {Title: "Mostly"},
-		{Title: "Kernel, base", Align: doc.Right}, {Title: "Head", Align: doc.Right},
+		{Title: "Gap, head", Align: doc.Right}, {Title: "Δ in every step", Align: doc.Right}, {Title: "Mostly"},
+		{Title: "Kernel, base", Align: doc.Right, Wide: true}, {Title: "Kernel, head", Align: doc.Right, Wide: true},
 	}}
 	order := make([]int, 0, len(s.Rows))
 	for i := range s.Rows {

@@ -1,7 +1,9 @@
 package render
 
 import (
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/nsys-llm/explain/analyze/report/doc"
 	"github.com/nsys-llm/explain/analyze/report/unit"
@@ -47,15 +49,42 @@ func (p *page) flame(c doc.Chart) {
 		p.put("<svg x=\"" + percent(start, whole) + "\" y=\"" + num(int(d)*row) + "\" width=\"" + percent(total, whole) +
 			"\" height=\"" + num(row-1) + "\"><rect" + mark(i, 2) + " width=\"100%\" height=\"100%\" class=\"" +
 			colour + " box\">" + tip(name+": "+words) + "</rect>")
-		if total > whole/40 {
-			p.put("<text x=\"4\" y=\"14\">" + text(Shorten(name, 40)) + "</text>")
+		if label := fitting(name, total/whole); label != "" {
+			p.put("<text x=\"4\" y=\"14\">" + text(label) + "</text>")
 		}
 		p.put("</svg>")
 	}
 	p.put("</svg>\n")
 	if change {
 		p.legend(changeLegend[:], func(i int, _ string) markup { return changeClasses[i] })
+		return
 	}
+	p.legend(flameCategories(c), partColour)
+}
+
+// flameCategories are the names of the colours in a flame.
+func flameCategories(c doc.Chart) []string {
+	used := map[string]bool{}
+	for _, s := range c.Series {
+		if _, ok := fixed[s.Category]; ok {
+			used[s.Category] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(used))
+}
+
+// fitting is as much of a name as a box has room for that takes a share of a drawing in a wide window; empty where that
+// is next to nothing. A narrower window cuts it.
+func fitting(name string, share float64) string {
+	const room, least = 150, 4 // characters
+	n := int(share * room)
+	if n < least {
+		return ""
+	}
+	if r := []rune(name); len(r) > n {
+		return string(r[:n-1]) + "…"
+	}
+	return name
 }
 
 // flameColour is the colour of a box: a range of the capture has no colour of its own, whatever it is called, and a
