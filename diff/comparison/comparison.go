@@ -221,11 +221,13 @@ type Kernel struct {
 	// a replacement, a split into several kernels, another launch; else empty
 	Note string `json:"note"`
 	// how its launch geometry changed: block 4×4 → 16×16; absent where it did not
-	Launch    string   `json:"launch,omitempty"`
-	SplitOf   *string  `json:"split_of"` // of an added kernel: the base's kernel that it and others replaced
-	P         *float64 `json:"p"`
-	PAdjusted *float64 `json:"p_adjusted"`
-	Test      *Test    `json:"test"` // several captures a side only; the common shift is taken out of its effect
+	Launch string `json:"launch,omitempty"`
+	// Interval of the ratio, where the row was judged over units or captures; it is around the ratio as it stands here.
+	Interval  *Interval `json:"interval,omitempty"`
+	SplitOf   *string   `json:"split_of"` // of an added kernel: the base's kernel that it and others replaced
+	P         *float64  `json:"p"`
+	PAdjusted *float64  `json:"p_adjusted"`
+	Test      *Test     `json:"test"` // several captures a side only; the common shift is taken out of its effect
 }
 
 // API compares one host call per unit.

@@ -86,6 +86,9 @@ func step(l *report.Lines, s *Step) {
 	report.List(&inner, "head_hiccups", s.HeadHiccups)
 	inner.Field("names", s.Names)
 	report.List(&inner, "rows", s.Rows)
+	if len(s.Tree) > 0 {
+		report.List(&inner, "tree", s.Tree)
+	}
 	l.Object("step", &inner)
 }
 
