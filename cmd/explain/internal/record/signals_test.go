@@ -145,12 +145,12 @@ func TestRepeatsThatCompletedAreKept(t *testing.T) {
 // waits until its own program has written it.
 func TestReadyFileOfTheRunBefore(t *testing.T) {
 	dir := t.TempDir()
-	c := explainProcess(t, dir, nil, "capture", "--no-report", "--repeat", "2", "--ready", "flag", "--client", "sh -c 'date +%s%N >> opened'", "--out", "out", "--",
+	c := explaintest.Process(t, dir, nil, "capture", "--no-report", "--repeat", "2", "--ready", "flag", "--client", "sh -c 'date +%s%N >> opened'", "--out", "out", "--",
 		"sh", "-c", "sleep 1; date +%s%N >> written; touch flag; while :; do sleep 0.1; done")
-	if code, said := signalWhen(t, c, 0, "", 0); code != exitOK {
+	if code, said := signalWhen(t, c, 0, "", 0); code != command.OK {
 		t.Fatalf("exit code %d; said:\n%s", code, said)
 	}
-	written, opened := strings.Fields(string(read(t, filepath.Join(dir, "written")))), strings.Fields(string(read(t, filepath.Join(dir, "opened"))))
+	written, opened := strings.Fields(string(explaintest.Read(t, filepath.Join(dir, "written")))), strings.Fields(string(explaintest.Read(t, filepath.Join(dir, "opened"))))
 	if len(written) != 2 || len(opened) != 2 || opened[0] < written[0] || opened[1] < written[1] {
 		t.Errorf("the file was written at %v, and the client ran at %v", written, opened)
 	}
