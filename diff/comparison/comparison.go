@@ -25,7 +25,8 @@ type Comparison struct {
 	Unit         Unit         `json:"unit"`
 	Primary      []Row        `json:"primary"`
 	Attribution  Attribution  `json:"attribution"`
-	Step         *Step        `json:"step,omitempty"` // absent where the sequences of a side are not known, or too different
+	Step         *Step        `json:"step,omitempty"`  // absent where the sequences of a side are not known, or too different
+	Ranks        *Ranks       `json:"ranks,omitempty"` // absent where a side is no merged run
 	Distribution Distribution `json:"distribution"`
 	Kernels      []Kernel     `json:"kernels"`
 	API          []API        `json:"api"`
