@@ -23,8 +23,9 @@ type rank struct {
 	host    int // number of its clock
 	sum     ranks.Rank
 	steps   []stepTime
-	bubble  *int64 // ns in point-to-point kernels alone; nil unknown
-	experts *int64 // ns in kernels of experts; nil unknown
+	device  deviceKey // of the steps
+	bubble  *int64    // ns in point-to-point kernels alone; nil unknown
+	experts *int64    // ns in kernels of experts; nil unknown
 }
 
 // runFold is what the ranks of a run say together.
@@ -260,6 +261,7 @@ func (f *fold) steps(x *runFold) {
 		for _, p := range c.units {
 			if (p.Process == r.pid || p.Process < 0) && p.State == 0 && (place{p.Device, p.Group}) == best {
 				r.steps = append(r.steps, stepTime{p.Number, p.Duration})
+				r.device = deviceKey{r.capture, p.Device}
 			}
 		}
 	}

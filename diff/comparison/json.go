@@ -34,6 +34,7 @@ func Write(w io.Writer, c *Comparison) error {
 	report.List(l, "primary", c.Primary)
 	attribution(l, &c.Attribution)
 	step(l, c.Step)
+	ranks(l, c.Ranks)
 	l.Field("distribution", c.Distribution)
 	report.List(l, "kernels", c.Kernels)
 	report.List(l, "api", c.API)
@@ -92,6 +93,19 @@ func step(l *report.Lines, s *Step) {
 	l.Object("step", &inner)
 }
 
+// ranks writes ranks and steps one per line too.
+func ranks(l *report.Lines, r *Ranks) {
+	if r == nil {
+		return
+	}
+	var inner report.Lines
+	inner.Field("by", r.By)
+	inner.Field("where", r.Where)
+	report.List(&inner, "rows", r.Rows)
+	report.List(&inner, "steps", r.Steps)
+	l.Object("ranks", &inner)
+}
+
 func WriteLines(w io.Writer, l *report.Lines) error {
 	b, err := l.Bytes()
 	if err != nil {
@@ -126,6 +140,9 @@ func (c *Comparison) Fill() {
 	OrEmpty(&c.Warnings)
 	if c.Step != nil {
 		c.Step.fill()
+	}
+	if c.Ranks != nil {
+		c.Ranks.fill()
 	}
 	OrEmpty(&c.Distribution.Edges)
 	OrEmpty(&c.Distribution.Base)
@@ -197,6 +214,11 @@ func (c *Comparison) Validate() error {
 	}
 	if c.Step != nil {
 		if err := c.Step.validate(); err != nil {
+			return err
+		}
+	}
+	if c.Ranks != nil {
+		if err := c.Ranks.validate(); err != nil {
 			return err
 		}
 	}
