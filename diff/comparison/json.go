@@ -48,7 +48,7 @@ func Write(w io.Writer, c *Comparison) error {
 	report.List(l, "overrides", c.Overrides)
 	report.List(l, "residue", c.Residue)
 	l.Field("counts", c.Counts)
-	return WriteLines(w, l)
+	return l.Write(w)
 }
 
 // attribution writes the rows of the attribution one per line too.
@@ -104,15 +104,6 @@ func ranks(l *report.Lines, r *Ranks) {
 	report.List(&inner, "rows", r.Rows)
 	report.List(&inner, "steps", r.Steps)
 	l.Object("ranks", &inner)
-}
-
-func WriteLines(w io.Writer, l *report.Lines) error {
-	b, err := l.Bytes()
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(b)
-	return err
 }
 
 // Read parses a comparison and validates it, see [report.ReadVersioned]. The file may come from anybody, and what is
