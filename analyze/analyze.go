@@ -69,8 +69,9 @@ type Options struct {
 	// MaxMemory is how many bytes the process should hold at most: a capture that would not fit keeps its columns in a
 	// temporary file, and gives the same report. 0 means no bound.
 	MaxMemory int64
-	// Progress is told what is going on: of the stages "read" and "unpack" the bytes done so far, and at their end once
-	// more as "read: done" and "unpack: done"; of others rows. May be nil; it is called from several goroutines.
+	// Progress is told what is going on: of "read evidence" the files, of "read" and "unpack" the bytes done so far, and
+	// at their end once more as "read: done" and "unpack: done"; of others rows. May be nil; it is called from several
+	// goroutines.
 	Progress func(stage string, done int64)
 }
 

@@ -37,7 +37,7 @@ var UnitStates = []string{"kept", "cut", "warmup", "other", "outside"}
 
 // Bounds of a series.
 const (
-	MaxSeriesUnits  = 65_536
+	maxSeriesUnits  = 65_536
 	maxSeriesHashes = 1_024
 )
 
@@ -54,11 +54,11 @@ type UnitPoint struct {
 	Compute, Launches, Kernels int64 // ns and numbers; -1 unknown
 }
 
-// NewUnitSeries encodes units, every k-th of them where there are more than MaxSeriesUnits.
+// NewUnitSeries encodes units, every k-th of them where there are more than maxSeriesUnits.
 func NewUnitSeries(units []UnitPoint) *UnitSeries {
 	every := 1
-	if len(units) > MaxSeriesUnits {
-		every = (len(units)-1)/MaxSeriesUnits + 1
+	if len(units) > maxSeriesUnits {
+		every = (len(units)-1)/maxSeriesUnits + 1
 	}
 	s := &UnitSeries{Every: int64(every), Signatures: []string{}}
 	for _, column := range s.columns() {
@@ -106,11 +106,11 @@ func addRun(runs []int64, v int64) []int64 {
 }
 
 // Decode gives the units back. It fails where columns differ in length, a place is out of range or a time overflows,
-// and never makes more units than [MaxSeriesUnits].
+// and never makes more units than [maxSeriesUnits].
 func (s *UnitSeries) Decode() ([]UnitPoint, error) {
 	n := int(s.Count)
 	switch {
-	case s.Count < 0 || s.Count > MaxSeriesUnits || s.Every < 1:
+	case s.Count < 0 || s.Count > maxSeriesUnits || s.Every < 1:
 		return nil, fmt.Errorf("%d units, every %d-th", s.Count, s.Every)
 	case len(s.Duration) != n || len(s.Idle) != n:
 		return nil, fmt.Errorf("%d durations and %d times without work for %d units", len(s.Duration), len(s.Idle), n)

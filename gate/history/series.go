@@ -178,9 +178,9 @@ func (m *seriesMaker) make() Series {
 				ratios = append(ratios, r.value/v)
 			}
 		}
-		n.Value = median(values)
+		n.Value = change.Median(values)
 		if len(ratios) > 0 {
-			ratio := median(ratios)
+			ratio := change.Median(ratios)
 			n.Ratio = &ratio
 		}
 		if ref != "" && n.Ratio == nil || !(n.followed() > 0) {
@@ -214,14 +214,6 @@ func (m *seriesMaker) reference(nights [][]reading) string {
 		return ""
 	}
 	return best
-}
-
-func median(values []float64) float64 {
-	s := slices.Sorted(slices.Values(values))
-	if n := len(s); n%2 == 0 {
-		return (s[n/2-1] + s[n/2]) / 2
-	}
-	return s[len(s)/2]
 }
 
 // Of names the series within its workload: unit.time.p50 of decode/32.
@@ -310,12 +302,12 @@ func (s *Series) Level(until time.Time, o change.Options) *Level {
 			values = append(values, n.followed())
 		}
 	}
-	l.Value = median(values)
+	l.Value = change.Median(values)
 	for _, v := range values {
 		logs = append(logs, math.Abs(math.Log(v/l.Value)))
 	}
 	if len(logs) >= 3 {
-		l.Spread = 1.4826 * median(logs) // of a normal distribution
+		l.Spread = 1.4826 * change.Median(logs) // of a normal distribution
 	}
 	return l
 }

@@ -310,11 +310,11 @@ func (s *Series) nightly(from, to int) float64 {
 	if len(steps) < leastSteps {
 		return 0
 	}
-	middle := median(steps)
+	middle := change.Median(steps)
 	for i := range steps {
 		steps[i] = math.Abs(steps[i] - middle)
 	}
-	return 1.4826 * median(steps) / math.Sqrt2
+	return 1.4826 * change.Median(steps) / math.Sqrt2
 }
 
 // mostSpenders are named of what used up a budget.
@@ -342,7 +342,7 @@ func (s *Series) spent(from, to int) policy.Spent {
 			for ; k < end && s.Nights[k].Commit == s.Nights[i].Commit; k++ {
 				values = append(values, s.Nights[k].followed())
 			}
-			ln := math.Log(median(values))
+			ln := math.Log(change.Median(values))
 			if !math.IsNaN(before) {
 				total += ln - before
 				steps = append(steps, step{s.Nights[i].Commit, ln - before})
