@@ -20,8 +20,8 @@ const (
 	// TieStart: both captures begin at the same point, by an equal prologue or because both hold the whole program.
 	// What is decided has to survive shifts of 1 % and 2 % of the units either way.
 	TieStart
-	// TieNumber: the units carry marker numbers, Capture.Steps, and those of equal number are the same work; without Steps, unit i
-	// of both is.
+	// TieNumber: the units carry marker numbers, Capture.Steps, and those of equal number are the same work; without
+	// Steps, unit i of both is.
 	TieNumber
 )
 

@@ -151,7 +151,8 @@ func (q *question) contrast(base, head [][]float64, o Options) {
 		// A report may list a sample of the units: the interval moves to where all of them are.
 		q.c.low, q.c.high, q.c.d = q.c.low+q.d-q.c.d, q.c.high+q.d-q.c.d, q.d
 		q.c.least = math.Abs(q.d)
-		q.loose = q.n.Tie == TieNone || !all // where they are the same units, pairing did not pay, and a drift is part of the work
+		// Where they are the same units, pairing did not pay, and a drift is part of the work.
+		q.loose = q.n.Tie == TieNone || !all
 		q.drifts = q.loose && (q.v.Base.strong(len(base[0])) || q.v.Head.strong(len(head[0])))
 		return
 	}

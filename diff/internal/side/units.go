@@ -10,7 +10,7 @@ import (
 // UnitRow is one unit of work.
 type UnitRow struct {
 	Time, Busy, Idle, Compute, Launches, Kernels float64
-	Step                                         int64 // that its marker carries; 0 in all units of a capture whose markers carry none
+	Step                                         int64 // of report.UnitPoint
 }
 
 // Of is what the metric shows of a unit; ok is false for metrics that the report does not list unit by unit.
@@ -67,8 +67,8 @@ func (c *Capture) readUnits() []unit {
 		k := key{u.at, u.device}
 		n, i := counts[k], seen[k]
 		seen[k]++
-		if stepped { // the same steps in every capture
-			return u.Step%everyStep(n, most) != 0
+		if stepped {
+			return !sampled(u.Step, n, most)
 		}
 		return n > most && i*most/n == (i+1)*most/n
 	})
@@ -76,14 +76,14 @@ func (c *Capture) readUnits() []unit {
 	return list
 }
 
-// everyStep is the power of two of which the multiples leave at most that many of n steps, or some more where they are not
-// counted by ones.
-func everyStep(n, most int) int64 {
-	every := int64(1)
+// sampled picks at random about 1 in 2, 4, 8 … of n steps, so that about most of them are left: the same ones in every
+// capture.
+func sampled(step int64, n, most int) bool {
+	halvings := 0
 	for ; n > most; n = (n + 1) / 2 {
-		every *= 2
+		halvings++
 	}
-	return every
+	return uint64(step)*0x9e3779b97f4a7c15>>(64-halvings) == 0 // Knuth, The Art of Computer Programming 3, 6.4
 }
 
 // seriesUnits are the kept units of the series; ok is false where the report has none, or one without kernels.
@@ -177,8 +177,8 @@ func (c *Capture) UnitsOf(g *Group) []UnitRow {
 	return list
 }
 
-// UnitsBehind are the units that a metric of the report is of; nil where it is of none, or of another device than the
-// listed ones.
+// UnitsBehind are the units that a metric of the report is of; nil where it belongs to no unit, or to another device
+// than the listed ones.
 func (c *Capture) UnitsBehind(m *report.Metric) []UnitRow {
 	id := c.GroupOf(m)
 	if _, device := m.Labels["device"]; device || id == "" {
