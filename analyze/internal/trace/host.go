@@ -50,6 +50,7 @@ func (t *apiTable) columns(info tableInfo) []string {
 	tid := info.first("globalTid", "global_tid")
 	if tid == "" {
 		t.pid = info.first("globalPid", "pid", "processId")
+		t.plain = isPlain(t.pid)
 	}
 	corr := info.first("correlationId", "correlation_id")
 	has := &t.l.trace.Has
@@ -175,6 +176,7 @@ func newSyncTable(l *loader) *syncTable {
 
 func (t *syncTable) columns(info tableInfo) []string {
 	t.pid = info.first("globalPid", "pid", "processId")
+	t.plain = isPlain(t.pid)
 	return []string{"start", "end", "syncType", t.pid, "correlationId", "deviceId", "streamId", "eventId", "eventSyncId"}
 }
 

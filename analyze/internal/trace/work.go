@@ -44,6 +44,7 @@ const workColumns = 7
 // columns are those columns; the one of the process differs between exports.
 func (t *workTable) columns(info tableInfo) []string {
 	t.pid = info.first("globalPid", "pid", "processId")
+	t.plain = isPlain(t.pid)
 	return []string{"start", "end", "deviceId", "streamId", "contextId", info.first("correlationId", "correlation_id"),
 		t.pid}
 }
