@@ -60,6 +60,7 @@ var sections = []*kit.Section{
 	&engine.Latency,
 	&engine.Counters,
 	&engine.Power,
+	&engine.Cost,
 	&compat.ForwardPass,
 	&compat.BatchUtilization,
 	&compat.Preemptions,

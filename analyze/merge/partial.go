@@ -274,11 +274,6 @@ func (p *Reader) Next() (*Head, error) {
 	return p.next, nil
 }
 
-// Capture takes the capture that Next found apart.
-func (p *Reader) Capture() (*Capture, error) {
-	return decode(p.name, *p.next, p.body)
-}
-
 func decode(name string, h Head, body []byte) (*Capture, error) {
 	c := &Capture{Head: h}
 	if err := json.Unmarshal(body, c); err != nil {

@@ -7,21 +7,23 @@ import (
 )
 
 // UnitSeries is every unit of work of a capture, by device, process, then start; see [UnitSeries.Decode]. Columns that
-// rarely change are runs, value and count by turns: device 0 for 40 units and then 1 for 39 is [0, 40, 1, 39]. Of numbers,
-// starts, durations and times without work the change from unit to unit is stored. A thousand units take some 10 kB.
+// rarely change are runs, value and count by turns: device 0 for 40 units and then 1 for 39 is [0, 40, 1, 39]. Of
+// numbers, starts, durations and times without work the change from unit to unit is stored. A thousand units take some
+// 10 kB.
 type UnitSeries struct {
-	Count      int64    `json:"count"`      // units in the columns
-	Every      int64    `json:"every"`      // 1: all units of the capture; k: every k-th, since there are too many
-	Signatures []string `json:"signatures"` // hashes of a unit's work: kernels with their launch geometry, copies with their bytes
-	Device     []int64  `json:"device"`     // runs of deviceId
-	Process    []int64  `json:"process"`    // runs of the process id; -1 unknown
-	Number     []int64  `json:"number"`     // runs of the change of Number
-	Group      []int64  `json:"group"`      // runs of the place in Unit.Groups; -1 none
-	State      []int64  `json:"state"`      // runs of the place in [UnitStates]
-	Signature  []int64  `json:"signature"`  // runs of the place in Signatures; -1 for one that Signatures has no room for
-	Start      []int64  `json:"start"`      // runs of the time from the end of the unit before, ns; the first is since 0
-	Duration   []int64  `json:"duration"`   // ns, changes
-	Idle       []int64  `json:"idle"`       // ns of the duration in which nothing ran on the device, changes
+	Count int64 `json:"count"` // units in the columns
+	Every int64 `json:"every"` // 1: all units of the capture; k: every k-th, since there are too many
+	// hashes of a unit's work: kernels with their launch geometry, copies with their bytes
+	Signatures []string `json:"signatures"`
+	Device     []int64  `json:"device"`    // runs of deviceId
+	Process    []int64  `json:"process"`   // runs of the process id; -1 unknown
+	Number     []int64  `json:"number"`    // runs of the change of Number
+	Group      []int64  `json:"group"`     // runs of the place in Unit.Groups; -1 none
+	State      []int64  `json:"state"`     // runs of the place in [UnitStates]
+	Signature  []int64  `json:"signature"` // runs of the place in Signatures; -1 for one that Signatures has no room for
+	Start      []int64  `json:"start"`     // runs of the time from the end of the unit before, ns; the first is since 0
+	Duration   []int64  `json:"duration"`  // ns, changes
+	Idle       []int64  `json:"idle"`      // ns of the duration in which nothing ran on the device, changes
 
 	// What follows is not in files of versions before it.
 	NotCompute []int64 `json:"not_compute,omitempty"` // ns of the busy time in which no compute ran, changes

@@ -86,6 +86,9 @@ func step(l *report.Lines, s *Step) {
 	report.List(&inner, "head_hiccups", s.HeadHiccups)
 	inner.Field("names", s.Names)
 	report.List(&inner, "rows", s.Rows)
+	if len(s.Tree) > 0 {
+		report.List(&inner, "tree", s.Tree)
+	}
 	l.Object("step", &inner)
 }
 
@@ -169,7 +172,8 @@ func (c *Comparison) Validate() error {
 		return fmt.Errorf("comparison: schema is %q, expected %q", c.Schema, SchemaID)
 	}
 	if c.Reasons == nil || c.Base.Names == nil || c.Head.Names == nil || c.Primary == nil ||
-		c.Attribution.Rows == nil || c.Kernels == nil || c.API == nil || c.Structure == nil || c.Mix == nil || c.Unjudged == nil ||
+		c.Attribution.Rows == nil || c.Kernels == nil || c.API == nil || c.Structure == nil || c.Mix == nil ||
+		c.Unjudged == nil ||
 		c.Gates == nil || c.Waivers == nil || c.Overrides == nil || c.Residue == nil ||
 		c.Policy.IgnoredKernels == nil ||
 		c.Policy.Hard == nil ||

@@ -28,7 +28,8 @@ type Policy struct {
 	Environment Environment
 
 	IgnoreKernels []string // globs: kernels of these names are judged by no rule
-	MinShare      float64  // kernels below this share of the shorter unit are not compared one by one, 0..1; 0: DefaultMinShare
+	// kernels below this share of the shorter unit are not compared one by one, 0..1; 0: DefaultMinShare
+	MinShare float64
 
 	presetRules int // of Rules, that are the preset's
 }
@@ -52,7 +53,7 @@ type Stats struct {
 // in one of twenty.
 const alpha = 0.05
 
-// DefaultStats are those of a policy that says nothing of them.
+// DefaultStats are those of a policy that does not set them.
 func DefaultStats() Stats {
 	return Stats{Alpha: alpha, FDR: alpha, MinCaptures: 1,
 		OnInconclusive: comparison.Warn, OnNotComparable: comparison.Inconclusive,

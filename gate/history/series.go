@@ -20,12 +20,13 @@ type Series struct {
 	Workload   string           `json:"workload"`
 	Metric     string           `json:"metric"`
 	Labels     report.Labels    `json:"labels"`
-	Kind       string           `json:"kind"` // of unit; empty: of none
+	Kind       string           `json:"kind"` // kind of unit; empty: the whole capture
 	Unit       string           `json:"unit"`
 	Better     report.Direction `json:"better"`
-	Pinned     *string          `json:"pinned"` // the reference commit that ratios are to; null: the numbers themselves are followed
-	LeftOut    int              `json:"left_out"`
-	Nights     []Night          `json:"nights"` // the oldest first
+	// the reference commit that ratios are to; null: the numbers themselves are followed
+	Pinned  *string `json:"pinned"`
+	LeftOut int     `json:"left_out"`
+	Nights  []Night `json:"nights"` // the oldest first
 }
 
 // Night is one commit at one time: the median over its captures.
@@ -49,7 +50,8 @@ func (n *Night) followed() float64 {
 // StepTime is the metric that is followed unless said otherwise.
 const StepTime = "unit.time.p50"
 
-// Series are all series of a metric in the runs that a filter selects, by repository, branch, workload and kind of unit.
+// Series are all series of a metric in the runs that a filter selects, by repository, branch, workload and kind of
+// unit.
 func (s *Store) Series(ctx context.Context, f Filter, metric string) ([]Series, error) {
 	if id := metric; !strings.HasSuffix(id, ".p50") && !strings.HasSuffix(id, ".p99") && !strings.HasSuffix(id, ".mean") && id == "unit.time" {
 		metric = StepTime

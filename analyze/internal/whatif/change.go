@@ -40,7 +40,7 @@ type Change struct {
 	factor float64 // of the time that is left
 }
 
-// String is the change as it stands on a command line.
+// String writes the change as --what-if takes it.
 func (c *Change) String() string {
 	if c.Text == "" {
 		return "--" + string(c.Kind)
@@ -84,7 +84,8 @@ func Parse(kind Kind, text string) (Change, error) {
 	if pattern == "" {
 		return c, fmt.Errorf("--%s %s: the pattern is empty; * matches everything", kind, text)
 	}
-	if what == "category" && !strings.ContainsAny(pattern, "*?") && !slices.Contains(kernelname.Categories, kernelname.Category(pattern)) {
+	if what == "category" && !strings.ContainsAny(pattern, "*?") &&
+		!slices.Contains(kernelname.Categories, kernelname.Category(pattern)) {
 		return c, fmt.Errorf("--%s %s: there is no category %q", kind, text, pattern)
 	}
 	c.what, c.match = what, glob(pattern)

@@ -233,8 +233,9 @@ const (
 	resamples  = 2000 // of the bootstrap
 )
 
-// bootstrap is the 95 % interval of the mean of numbers that follow each other: circular blocks of about the square root
-// of their count are drawn anew, so that what drifts or alternates stays together. It is the same for equal numbers.
+// bootstrap is the 95 % interval of the mean of numbers that follow each other: circular blocks of about the square
+// root of their count are drawn anew, so that what drifts or alternates stays together. It is the same for equal
+// numbers.
 func bootstrap(list []float64) *[2]float64 {
 	n := len(list)
 	if n < leastUnits {

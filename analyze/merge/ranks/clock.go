@@ -146,8 +146,8 @@ const (
 )
 
 // fit is the line through points: the offset alone is their median, and with a drift the slope is the median of slopes
-// between points half of the list apart (Theil, 1950; Sen, 1968), made precise by least squares over the points that are
-// not far off.
+// between points half of the list apart (Theil, 1950; Sen, 1968), made precise by least squares over the points that
+// are not far off.
 func fit(points []point) Line {
 	if len(points) == 0 {
 		return Line{}

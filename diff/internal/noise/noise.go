@@ -155,7 +155,7 @@ func (n *Noise) entry(metric string, labels report.Labels) *Metric {
 }
 
 // Applies reports whether the noise was measured where r was captured; if not, what differs. Floors of another GPU,
-// another unit of work or an environment that differs in any hard field say nothing of r. moved are the fields that a
+// another unit of work or an environment that differs in any hard field do not apply to r. moved are the fields that a
 // policy moved. A nil Noise applies nowhere.
 func (n *Noise) Applies(r *report.Report, moved policy.Environment) (ok bool, why string) {
 	if n == nil {

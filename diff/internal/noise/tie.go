@@ -21,10 +21,10 @@ type Marks struct {
 // tiedShare of the units must run the same work on both sides for units to be paired by their index.
 const tiedShare = 0.99
 
-// TieOf says what ties unit i of base to unit i of head: the same places, the same work at 99 % of them, and the same start.
-// Work is the same where it changes from unit to unit alike, whatever the kernels are called. Captures start alike if the
-// same units of other work ran before, such as a first step that compiles, or if both hold the whole program: as many units
-// and as many kernels, which captures that a clock ended hardly ever do.
+// TieOf says what ties unit i of base to unit i of head: the same places, the same work at 99 % of them, and the same
+// start. Work is the same where it changes from unit to unit alike, whatever the kernels are called. Captures start
+// alike if the same units of other work ran before, such as a first step that compiles, or if both hold the whole
+// program: as many units and as many kernels, which captures that a clock ended hardly ever do.
 func TieOf(base, head Marks) infer.Tie {
 	n := min(len(base.Work), len(head.Work))
 	places := min(len(base.Places), len(head.Places))
