@@ -1,6 +1,7 @@
 package main
 
 import (
+	"database/sql"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -215,6 +216,36 @@ func (s *seedRun) traceRows(row func(string, func(*testing.T))) {
 	})
 	row("067_nvtx_tables", func(t *testing.T) { renamed(t, "NVTX_EVENTS", "NVTX_RANGES", "MY_NVTX_EVENTS") })
 	row("068_string_tables", func(t *testing.T) { renamed(t, "StringIds", "Strings", "StringIdsV2") })
+	row("071_process_columns", func(t *testing.T) {
+		for _, name := range []string{"pid", "processId"} {
+			rename := "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME COLUMN globalPid TO " + name
+			alone := "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET " + name + " = (" + name + " >> 24) & 0xFFFFFF"
+			for _, path := range []string{altered(t, rename), altered(t, rename, alone)} { // the whole identity, or the pid alone
+				r := seedReport(t, path)
+				for _, pid := range []string{"4101", "4102"} {
+					want := s.report.Find("kernel.total_time", report.Labels{"pid": pid})
+					if m := r.Find("kernel.total_time", report.Labels{"pid": pid}); m == nil || m.Value == nil || *m.Value != *want.Value {
+						t.Errorf("column %s, pid %s: %+v, want %g", name, pid, m, *want.Value)
+					}
+				}
+				if m := r.Find("nvtx.coverage", report.Labels{}); m == nil || m.Value == nil || *m.Value < 0.99 {
+					t.Errorf("column %s: the kernels lost their calls: %+v", name, m)
+				}
+			}
+		}
+	})
+	row("072_spellings_of_correlation_and_thread", func(t *testing.T) {
+		for _, names := range [][2]string{{"correlationID", "globalTID"}, {"correlation_id", "global_tid"}} {
+			path := altered(t, "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME COLUMN correlationId TO "+names[0],
+				"ALTER TABLE CUPTI_ACTIVITY_KIND_RUNTIME RENAME COLUMN correlationId TO "+names[0],
+				"ALTER TABLE CUPTI_ACTIVITY_KIND_RUNTIME RENAME COLUMN globalTid TO "+names[1],
+				"ALTER TABLE NVTX_EVENTS RENAME COLUMN globalTid TO "+names[1])
+			want := s.report.Find("nvtx.coverage", report.Labels{})
+			if m := seedReport(t, path).Find("nvtx.coverage", report.Labels{}); m == nil || m.Value == nil || *m.Value != *want.Value {
+				t.Errorf("%v: %+v, want %g", names, m, *want.Value)
+			}
+		}
+	})
 	row("073_missing_tables_degrade", func(t *testing.T) {
 		for _, table := range []string{"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_MEMCPY",
 			"NVTX_EVENTS", "TARGET_INFO_GPU", "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"} {
@@ -231,6 +262,25 @@ func (s *seedRun) traceRows(row func(string, func(*testing.T))) {
 	})
 	row("077_runbook", func(t *testing.T) { says(t, exitOK, "capture → export → explain → gate", "doc", "capture") })
 	row("083_template_of_a_writeup", func(t *testing.T) { says(t, exitOK, "steady", serving, "--format", "md") })
+}
+
+// altered is a copy of the serving trace on which statements were run.
+func altered(t *testing.T, statements ...string) string {
+	path := filepath.Join(t.TempDir(), "altered.sqlite")
+	if err := os.WriteFile(path, []byte(fileOf(t, "../../testdata/serving.sqlite")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, s := range statements {
+		if _, err := db.Exec(s); err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+	}
+	return path
 }
 
 // oneRange is a trace in which a range encloses the launches of so many percent of the kernel time.

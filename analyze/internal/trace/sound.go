@@ -53,6 +53,7 @@ type eventTable struct {
 	sinks   []*sink
 	ids     []int64 // global ids of processes or threads that its rows mention
 	tids    bool    // they are of threads
+	plain   bool    // they are pids alone, without the machine
 	beside  bool    // its rows do not tell when the capture was or which threads it is about
 	adopt   func(*idents)
 	reorder func(order []int32) // applies an order to all columns but the span; rows it leaves out are dropped
