@@ -146,7 +146,8 @@ func run(ctx context.Context, path string, opt Options, look func(*kit.Input, *R
 // openTrace opens a capture that can be analysed.
 func openTrace(ctx context.Context, path string, opt *Options, tags *tagger) (*trace.Trace, error) {
 	t, err := trace.Open(ctx, path, trace.Options{
-		Tag: tags.tag, CoarseTag: tags.coarse(), MaxMemory: opt.MaxMemory, Progress: opt.Progress, Nsys: opt.Nsys, Getenv: opt.Getenv,
+		Tag: tags.tag, CoarseTag: tags.coarse(), MaxMemory: opt.MaxMemory, Progress: opt.Progress, Nsys: opt.Nsys,
+		Getenv: opt.Getenv,
 	})
 	if err != nil {
 		return nil, err
@@ -182,8 +183,9 @@ func finish(in *kit.Input, cuts []report.UnitCut, opt *Options) (*Result, error)
 }
 
 func sectionOptions(opt *Options) kit.Options {
-	o := kit.Options{Top: opt.Top, Percentiles: !opt.NoPercentiles, RangeMap: !opt.NoRangeMap, CoverageWarn: opt.CoverageWarn,
-		GPUPrice: opt.GPUPrice}
+	o := kit.Options{Top: opt.Top, Percentiles: !opt.NoPercentiles, RangeMap: !opt.NoRangeMap,
+		CoverageWarn: opt.CoverageWarn,
+		GPUPrice:     opt.GPUPrice}
 	if o.Top == 0 {
 		o.Top = defaultTop
 	}

@@ -156,7 +156,8 @@ var mpiCollectives = map[string]string{
 	"MPI_Allreduce": kernelname.CollAllReduce, "MPI_Barrier": kernelname.CollBarrier,
 	"MPI_Allgather": kernelname.CollAllGather, "MPI_Allgatherv": kernelname.CollAllGather,
 	"MPI_Reduce_scatter": kernelname.CollReduceScatter, "MPI_Reduce_scatter_block": kernelname.CollReduceScatter,
-	"MPI_Alltoall": kernelname.CollAllToAll, "MPI_Alltoallv": kernelname.CollAllToAll, "MPI_Alltoallw": kernelname.CollAllToAll,
+	"MPI_Alltoall": kernelname.CollAllToAll, "MPI_Alltoallv": kernelname.CollAllToAll,
+	"MPI_Alltoallw": kernelname.CollAllToAll,
 }
 
 // mpiProcesses are the processes that call MPI, by their number.

@@ -26,7 +26,8 @@ func (p *page) flame(c doc.Chart) {
 		width := percent(total, whole)
 		p.put("<svg x=\"" + percent(start, whole) + "\" y=\"" + num(int(d)*row) + "\" width=\"" + width +
 			"\" height=\"" + num(row-1) + "\"><rect" + mark(i, 2) + " width=\"100%\" height=\"100%\" class=\"" +
-			flameColour(s) + " box\">" + tip(name+": "+unit.Format(total, c.Unit)+", of its own "+unit.Format(self, c.Unit)) + "</rect>")
+			flameColour(s) + " box\">" + tip(name+": "+unit.Format(total, c.Unit)+", of its own "+unit.Format(self, c.Unit)) +
+			"</rect>")
 		if total > whole/40 {
 			p.put("<text x=\"4\" y=\"14\">" + text(Shorten(name, 40)) + "</text>")
 		}
