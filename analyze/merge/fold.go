@@ -80,7 +80,8 @@ type captureFold struct {
 	rows     map[string]bool           // tables with rows
 	busy     int64                     // of its devices, ns
 	kernels  int64                     // sum of durations, ns
-	unit     report.Unit               // without series
+	own      ownTimes
+	unit     report.Unit // without series
 	units    []report.UnitPoint
 }
 
@@ -197,6 +198,7 @@ func (f *fold) inputTables(r *report.Report) {
 }
 
 func (f *fold) metric(at int, k *captureFold, r *report.Report, m *report.Metric) {
+	k.own.note(m)
 	what := ruleOf(m)
 	if m.Value == nil || what == leave || what == ofUnit {
 		return

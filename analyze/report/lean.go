@@ -23,7 +23,7 @@ type Lean struct {
 
 // comparedTables are the tables that a comparison reads, by their ids.
 var comparedTables = []string{
-	"unit_groups", "unit_kernels", "units", "kernels", "iteration_groups", "iteration_units", "serving_samples",
+	"unit_groups", "unit_kernels", "units", "kernels", "iteration_groups", "iteration_units", "serving_samples", "ranks",
 }
 
 // Compared keeps of a report what a comparison reads. The report itself is changed.

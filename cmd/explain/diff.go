@@ -70,6 +70,7 @@ type diffFlags struct {
 	base, head []string
 	phase      string
 	batch      int64
+	device     int64
 	minShare   string
 	top        int
 	threshold  string
@@ -105,6 +106,7 @@ func (f *diffFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.phase, "phase", "",
 		"compare units of this `PHASE` (prefill, decode, …; default: the one with most time)")
 	fl.Int64Var(&f.batch, "batch", 0, "compare units of this batch size `N`")
+	fl.Int64Var(&f.device, "device", 0, "compare units on GPU `N` (default: the one on which they take longest)")
 	fl.StringVar(&f.minShare, "min-share", "0.5%", "kernels below this `SHARE` of the unit are not compared one by one")
 	fl.IntVar(&f.top, "top", diff.DefaultTop, "rows of the kernels table, `N` at most")
 	fl.StringVar(&f.perfetto, "perfetto", "", "write the median unit of each side, and nothing else, as a trace that ui.perfetto.dev opens: `FILE`")
@@ -205,6 +207,12 @@ func (f *diffFlags) compareOptions(cmd *cobra.Command, e *env) (diff.Options, er
 			return opt, usagef("--batch must be at least 1, got %d", f.batch)
 		}
 		opt.Batch = &f.batch
+	}
+	if cmd.Flags().Changed("device") {
+		if f.device < 0 {
+			return opt, usagef("--device %d: GPUs are numbered from 0", f.device)
+		}
+		opt.Device = &f.device
 	}
 	if cmd.Flags().Changed("min-share") { // else the policy says, or the default
 		if opt.MinShare, err = command.Share(f.minShare); err != nil {

@@ -59,11 +59,12 @@ var rooms = []room{
 	{"analyze/report/secret", "what a secret looks like stands alone", "", stdOnly},
 	{"analyze/report/align", "alignment stands alone", "", stdOnly},
 	{"analyze/report/doc", "the document tree stands alone", "", noSQL},
+	{"analyze/report/stacks", "trees of a step stand alone", "", stdOnly},
 	{"analyze/report/schema", "schemas are files", "", noSQL},
 	{"analyze/report/unit", "units know the model only", "analyze/report", noSQL},
 	{"analyze/report/render", "document to text", "analyze/report analyze/report/doc analyze/report/unit", noSQL},
 	{"analyze/report/present", "report to document",
-		"analyze/report analyze/report/doc analyze/report/unit analyze/report/render", noSQL},
+		"analyze/report analyze/report/doc analyze/report/stacks analyze/report/unit analyze/report/render", noSQL},
 
 	{"analyze/tracetest", "a test kit needs nothing of the product", "", nil},
 	{"analyze/limit", "what an input may cost", "analyze/report analyze/report/unit", stdOnly},
@@ -104,7 +105,7 @@ var rooms = []room{
 		"analyze/report analyze/report/doc analyze/report/unit analyze/report/present", noSQL},
 
 	{"analyze/merge/ranks", "who waits for whom stands alone", "", stdOnly},
-	{"analyze/merge", "partials know reports, and no trace", "analyze/report analyze/internal/stat analyze/merge/ranks", noSQL},
+	{"analyze/merge", "partials know reports, and no trace", "analyze/report analyze/report/unit analyze/internal/stat analyze/merge/ranks", noSQL},
 
 	{"diff/comparison", "the result as plain data", "analyze/report analyze/report/unit", noSQL},
 	{"diff/policy", "rules know no report that is judged", "analyze/report analyze/report/unit diff/comparison", noSQL},
@@ -118,14 +119,14 @@ var rooms = []room{
 		"analyze/report analyze/report/unit diff/comparison diff/policy diff/internal/infer diff/internal/side " +
 			"diff/internal/match", noSQL},
 	{"diff/internal/attribute", "where a change comes from",
-		"analyze/report analyze/report/unit diff/comparison diff/internal/infer diff/internal/side " +
+		"analyze/report analyze/report/stacks analyze/report/unit diff/comparison diff/internal/infer diff/internal/side " +
 			"diff/internal/match", noSQL},
 	{"diff/internal/judge", "gates and waivers",
 		"analyze/report analyze/report/unit diff/comparison diff/policy diff/internal/infer diff/internal/side " +
 			"diff/internal/noise", noSQL},
 	{"diff/internal/difftest", "a test kit", "analyze/report analyze/report/unit diff/...", noSQL},
 	{"diff/render", "a comparison as text: selects and lays out",
-		"analyze/report analyze/report/doc analyze/report/unit analyze/report/render diff/comparison " +
+		"analyze/report analyze/report/doc analyze/report/stacks analyze/report/unit analyze/report/render diff/comparison " +
 			"diff/internal/noise", noSQL},
 	{"diff", "reports in, comparison out",
 		"analyze/report analyze/report/unit diff/comparison diff/policy diff/internal/...", noSQL},

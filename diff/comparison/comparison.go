@@ -27,6 +27,7 @@ type Comparison struct {
 	Attribution Attribution `json:"attribution"`
 	// absent where the sequences of a side are not known, or too different
 	Step         *Step        `json:"step,omitempty"`
+	Ranks        *Ranks       `json:"ranks,omitempty"` // absent where a side is no merged run
 	Distribution Distribution `json:"distribution"`
 	Kernels      []Kernel     `json:"kernels"`
 	API          []API        `json:"api"`
@@ -221,11 +222,13 @@ type Kernel struct {
 	// a replacement, a split into several kernels, another launch; else empty
 	Note string `json:"note"`
 	// how its launch geometry changed: block 4×4 → 16×16; absent where it did not
-	Launch    string   `json:"launch,omitempty"`
-	SplitOf   *string  `json:"split_of"` // of an added kernel: the base's kernel that it and others replaced
-	P         *float64 `json:"p"`
-	PAdjusted *float64 `json:"p_adjusted"`
-	Test      *Test    `json:"test"` // several captures a side only; the common shift is taken out of its effect
+	Launch string `json:"launch,omitempty"`
+	// Interval of the ratio, where the row was judged over units or captures; it is around the ratio as it stands here.
+	Interval  *Interval `json:"interval,omitempty"`
+	SplitOf   *string   `json:"split_of"` // of an added kernel: the base's kernel that it and others replaced
+	P         *float64  `json:"p"`
+	PAdjusted *float64  `json:"p_adjusted"`
+	Test      *Test     `json:"test"` // several captures a side only; the common shift is taken out of its effect
 }
 
 // API compares one host call per unit.

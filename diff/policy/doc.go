@@ -8,5 +8,7 @@
 // name and by the one that tables show. Of several rules that select a number the last one judges it, so that a policy
 // goes from the general to the special. A rule that selects nothing is inconclusive, unless it is optional.
 //
-// To add a preset, touch two files: presets/NAME.yml, and the list of presets in report/schema/policy.schema.json.
+// To add a preset, touch two files: presets/NAME.yml, which begins with a comment on what it is for, and the list of
+// presets in analyze/report/schema/policy.schema.json. Help, completion, explain doc and the tests of all presets
+// follow.
 package policy

@@ -48,6 +48,12 @@ type Part struct {
 	Time int64 // ns
 }
 
+// HostIn begins the acts of a device whose host is late: what the launching thread is in follows.
+const (
+	HostIn  = "idle: host in "
+	OnNoCPU = "no CPU"
+)
+
 // MaxCalls is how many collectives of a rank are kept, the first ones of more: 1,000 ranks then fit into memory.
 const MaxCalls = 1 << 14
 

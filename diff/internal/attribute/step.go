@@ -38,6 +38,7 @@ func (x *Parts) step(base, head *side.Sequence, of []int32) *comparison.Step {
 	s.out = &comparison.Step{Device: base.Device, Base: base.Time, Head: head.Time, Delta: head.Time - base.Time,
 		BaseUnits: base.Units, HeadUnits: head.Units}
 	s.rows(of)
+	s.tree(of)
 	s.idle()
 	s.stretches()
 	s.hiccups()
@@ -122,8 +123,9 @@ func (s *stepper) row(b, h int) comparison.StepRow {
 	r := between(base, head)
 	r.Category = cmp.Or(base.Category, head.Category)
 	r.Kind = comparison.RowPaired
+	r.Stream = head.Stream
 	if b >= 0 {
-		r.BasePosition, r.Name = whole(b), s.name(base.Name)
+		r.BasePosition, r.Name, r.Stream = whole(b), s.name(base.Name), base.Stream
 	} else {
 		r.Kind = comparison.RowAdded
 	}
@@ -145,7 +147,8 @@ func (s *stepper) row(b, h int) comparison.StepRow {
 func between(base, head *side.Position) comparison.StepRow {
 	r := comparison.StepRow{Positions: 1, BaseStart: base.Start, HeadStart: head.Start, BaseGap: base.Idle(),
 		HeadGap: head.Idle(), BaseCopies: base.Copies, HeadCopies: head.Copies, BaseKernel: base.Alone,
-		HeadKernel: head.Alone, Delta: head.Sum() - base.Sum(), GapMedian: head.GapMedian - base.GapMedian,
+		HeadKernel: head.Alone, BaseHidden: base.Hidden, HeadHidden: head.Hidden, Delta: head.Sum() - base.Sum(),
+		GapMedian:    head.GapMedian - base.GapMedian,
 		KernelMedian: head.AloneMedian - base.AloneMedian}
 	most := 0.0
 	for c := range head.Gap {
@@ -189,7 +192,8 @@ func (s *stepper) fold() {
 		var out []comparison.StepRow
 		for i := range rows {
 			if i > 0 && !kept[i] && !kept[i-1] &&
-				(rows[i].Category == rows[i-1].Category || each > 1 && out[len(out)-1].Positions < int64(each)) {
+				(rows[i].Category == rows[i-1].Category && rows[i].Stream == rows[i-1].Stream || each > 1 &&
+					out[len(out)-1].Positions < int64(each)) {
 				join(&out[len(out)-1], &rows[i])
 			} else {
 				out = append(out, rows[i])
@@ -218,6 +222,7 @@ func join(r, next *comparison.StepRow) {
 	r.BaseGap, r.HeadGap = r.BaseGap+next.BaseGap, r.HeadGap+next.HeadGap
 	r.BaseCopies, r.HeadCopies = r.BaseCopies+next.BaseCopies, r.HeadCopies+next.HeadCopies
 	r.BaseKernel, r.HeadKernel = r.BaseKernel+next.BaseKernel, r.HeadKernel+next.HeadKernel
+	r.BaseHidden, r.HeadHidden = r.BaseHidden+next.BaseHidden, r.HeadHidden+next.HeadHidden
 	r.Delta += next.Delta
 	r.GapMedian, r.KernelMedian = r.GapMedian+next.GapMedian, r.KernelMedian+next.KernelMedian
 	if r.BasePosition == nil {

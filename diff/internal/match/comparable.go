@@ -32,6 +32,7 @@ type Options struct {
 	Policy   *policy.Policy
 	Phase    string  // compare units of this phase; empty: the one with most time
 	Batch    *int64  // and of this batch size
+	Device   *int64  // on this GPU; nil: the slowest
 	MinShare float64 // kernels below this share of the shorter unit go to others, 0..1
 	Top      int     // rows of kernels
 }
@@ -308,8 +309,7 @@ func (x *Sides) Choose() bool {
 		return false
 	}
 	x.Base.Views, x.Head.Views = x.Main.BaseViews, x.Main.HeadViews
-	x.oneDevice()
-	return true
+	return x.oneDevice()
 }
 
 // common reports whether every capture has units of the kind, and metrics of them.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nsys-llm/explain/analyze/report"
 	"github.com/nsys-llm/explain/cmd/explain/internal/explaintest"
+	"github.com/nsys-llm/explain/diff/comparison"
 )
 
 // TestDrawnMarksAreTheNumbers parses every mark of every chart back, on twelve reports.
@@ -38,7 +39,8 @@ func TestDrawnMarksAreTheNumbers(t *testing.T) {
 				}
 			}
 			n := checkMarks(t, ctx, filepath.Base(trace), charts)
-			t.Logf("%d marks", n)
+			figures, marks := checkSteps(t, ctx, r.Unit.Steps)
+			t.Logf("%d marks, and %d in %d figures of steps", n, marks, figures)
 			if n == 0 {
 				t.Error("nothing is drawn")
 			}
@@ -54,14 +56,16 @@ func TestDrawnMarksOfComparisons(t *testing.T) {
 		{"rodinia_report2_native", "rodinia_report3_native"}, {"cs336zx_2_7B_nvtx", "cs336zx_2_7B"}, {"cs336zx_2_7B", "fuser_h200_report1"}} {
 		pairs = append(pairs, [2]string{explaintest.Shared("traces", p[0]+".sqlite"), explaintest.Shared("traces", p[1]+".sqlite")})
 	}
-	check := func(t *testing.T, file string) {
+	check := func(t *testing.T, file string, c *comparison.Comparison) {
 		ctx, _ := open(t, file, true)
 		seen(t, ctx, "light", 1440)
-		t.Logf("%d marks", checkMarks(t, ctx, "diff.html", nil))
+		n := checkMarks(t, ctx, "diff.html", nil)
+		t.Logf("%d marks, %d in the figure of the step, %d boxes of its flame", n, checkStepOfChange(t, ctx, c),
+			checkFlameOfChange(t, ctx, c))
 	}
 	t.Run("scaled", func(t *testing.T) {
-		file, _ := comparisonOf(t, explaintest.Testdata("serving.sqlite"))
-		check(t, file)
+		file, c := comparisonOf(t, explaintest.Testdata("serving.sqlite"))
+		check(t, file, c)
 	})
 	for _, p := range pairs {
 		t.Run(explaintest.TraceName(p[0])+" "+explaintest.TraceName(p[1]), func(t *testing.T) {
@@ -69,8 +73,8 @@ func TestDrawnMarksOfComparisons(t *testing.T) {
 			if _, err := os.Stat(p[0]); err != nil {
 				t.Skip("the trace is not here: ", err)
 			}
-			file, _ := comparisonPage(t, p[0], p[1])
-			check(t, file)
+			file, c := comparisonPage(t, p[0], p[1])
+			check(t, file, c)
 		})
 	}
 }

@@ -153,6 +153,21 @@ var index = sync.OnceValue(func() map[string][]Entry {
 	return rows
 })
 
+var word = regexp.MustCompile(`^[a-z][a-z0-9_.-]*$`)
+
+// Words are the names that tables of pages explain (reason codes, warnings, classes, words of schemas), sorted: for
+// completion.
+func Words() []string {
+	var list []string
+	for name := range index() {
+		if word.MatchString(name) {
+			list = append(list, name)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
 // columns are the tables and columns of the report, by their ids, titles and names in files, in lower case.
 var columns = sync.OnceValue(func() map[string][]Entry {
 	places := map[string][]Entry{}
