@@ -185,7 +185,8 @@ func together(list []*rankOf) (step, wait, last *float64) {
 	return step, wait, last
 }
 
-// stepByStep compares the steps of each rank, in their order, where both sides have as many, and the slowest rank of each.
+// stepByStep compares the steps of each rank, in their order, where both sides have as many, and the slowest rank of
+// each.
 func stepByStep(out *comparison.Ranks, base, head []rankOf) {
 	place := map[string]int{}
 	for i := range head {

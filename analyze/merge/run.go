@@ -225,7 +225,8 @@ func (x *runFold) distinguish() {
 // plus adds up what a rank did on several devices, and with MPI.
 func plus(a, b ranks.Rank) ranks.Rank {
 	sum := ranks.Rank{N: a.N + b.N, Time: a.Time + b.Time, Wait: a.Wait + b.Wait, Transfer: a.Transfer + b.Transfer,
-		Last: a.Last + b.Last, Late: a.Late + b.Late, Blame: a.Blame + b.Blame, Worst: max(a.Worst, b.Worst), Told: a.Told + b.Told,
+		Last: a.Last + b.Last, Late: a.Late + b.Late, Blame: a.Blame + b.Blame, Worst: max(a.Worst, b.Worst), Told: a.Told +
+			b.Told,
 		Causes: slices.Clone(a.Causes)}
 	for _, c := range b.Causes {
 		if at := slices.IndexFunc(sum.Causes, func(o ranks.Cause) bool { return o.Act == c.Act }); at >= 0 {

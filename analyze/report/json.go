@@ -162,7 +162,8 @@ func (r *Report) Validate() error {
 	if r.Schema != SchemaID {
 		return fmt.Errorf("report: schema is %q, expected %q", r.Schema, SchemaID)
 	}
-	if r.Metrics == nil || r.Sections == nil || r.Findings == nil || r.Warnings == nil || r.Trace.Tables == nil || r.Evidence == nil ||
+	if r.Metrics == nil || r.Sections == nil || r.Findings == nil || r.Warnings == nil || r.Trace.Tables == nil ||
+		r.Evidence == nil ||
 		r.Environment.GPUs == nil || r.Environment.TraceSet == nil {
 		return errors.New("report: a list is null")
 	}

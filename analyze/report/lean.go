@@ -83,7 +83,8 @@ func (l *Lean) metrics(list []Metric) []Metric {
 		l.text(&m.ID)
 		l.text(&m.Unit)
 		l.text(&m.Group)
-		for _, s := range []*string{(*string)(&m.Better), (*string)(&m.Assume), (*string)(&m.Scale), (*string)(&m.Lifecycle)} {
+		for _, s := range []*string{(*string)(&m.Better), (*string)(&m.Assume), (*string)(&m.Scale),
+			(*string)(&m.Lifecycle)} {
 			l.text(s)
 		}
 		key := m.Labels.String()

@@ -137,7 +137,8 @@ func (s *UnitSeries) Decode() ([]UnitPoint, error) {
 		}
 	}
 	runs("device", s.Device, math.MinInt32, math.MaxInt32, func(i int, v int64) error { units[i].Device = v; return nil })
-	runs("process", s.Process, math.MinInt64, math.MaxInt64, func(i int, v int64) error { units[i].Process = v; return nil })
+	runs("process", s.Process, math.MinInt64, math.MaxInt64,
+		func(i int, v int64) error { units[i].Process = v; return nil })
 	runs("number", s.Number, -math.MaxInt32, math.MaxInt32, func(i int, v int64) error {
 		if i > 0 {
 			v += units[i-1].Number

@@ -235,8 +235,8 @@ type UnitShown struct {
 	Calls    []int64 `json:"calls"`    // name, start, ns: of that thread
 	Ranges   []int64 `json:"ranges"`   // name, depth, start, ns: open on that thread
 	LeftOut  int64   `json:"left_out"` // events that there was no room for
-	// Path is what the unit's time hangs on, from its start to its end without a hole: place in PathParts, ns by turns. What
-	// is too short to be drawn counts with what is before it. Absent where it is not known.
+	// Path is what the unit's time hangs on, from its start to its end without a hole: place in PathParts, ns by turns.
+	// What is too short to be drawn counts with what is before it. Absent where it is not known.
 	Path []int64 `json:"path,omitempty"`
 }
 

@@ -53,7 +53,8 @@ const StepTime = "unit.time.p50"
 // Series are all series of a metric in the runs that a filter selects, by repository, branch, workload and kind of
 // unit.
 func (s *Store) Series(ctx context.Context, f Filter, metric string) ([]Series, error) {
-	if id := metric; !strings.HasSuffix(id, ".p50") && !strings.HasSuffix(id, ".p99") && !strings.HasSuffix(id, ".mean") && id == "unit.time" {
+	if id := metric; !strings.HasSuffix(id, ".p50") && !strings.HasSuffix(id, ".p99") && !strings.HasSuffix(id, ".mean") &&
+		id == "unit.time" {
 		metric = StepTime
 	}
 	where, args := f.where()
@@ -89,7 +90,8 @@ func (s *Store) Series(ctx context.Context, f Filter, metric string) ([]Series, 
 		k := key{e.run.Repository, e.run.Branch, e.run.Workload, e.labels, e.kind}
 		m := byKey[k]
 		if m == nil {
-			m = &seriesMaker{Series: Series{Repository: e.run.Repository, Branch: e.run.Branch, Workload: e.run.Workload, Metric: e.metric,
+			m = &seriesMaker{Series: Series{Repository: e.run.Repository, Branch: e.run.Branch, Workload: e.run.Workload,
+				Metric: e.metric,
 				Labels: labelsOf(e.labels), Kind: e.kind, Unit: e.unit, Better: e.better}}
 			byKey[k] = m
 		}
@@ -100,7 +102,8 @@ func (s *Store) Series(ctx context.Context, f Filter, metric string) ([]Series, 
 		out = append(out, m.make())
 	}
 	slices.SortFunc(out, func(a, b Series) int {
-		return cmp.Or(strings.Compare(a.Repository, b.Repository), strings.Compare(a.Branch, b.Branch), strings.Compare(a.Workload, b.Workload),
+		return cmp.Or(strings.Compare(a.Repository, b.Repository), strings.Compare(a.Branch, b.Branch),
+			strings.Compare(a.Workload, b.Workload),
 			strings.Compare(a.Kind, b.Kind), strings.Compare(a.Labels.String(), b.Labels.String()))
 	})
 	return out, nil
@@ -154,7 +157,8 @@ const (
 // make groups the readings into nights, and decides whether ratios are followed.
 func (m *seriesMaker) make() Series {
 	slices.SortFunc(m.all, func(a, b reading) int {
-		return cmp.Or(a.run.Time.Compare(b.run.Time), strings.Compare(a.run.Commit, b.run.Commit), strings.Compare(a.run.Epoch, b.run.Epoch),
+		return cmp.Or(a.run.Time.Compare(b.run.Time), strings.Compare(a.run.Commit, b.run.Commit),
+			strings.Compare(a.run.Epoch, b.run.Epoch),
 			strings.Compare(a.run.Key, b.run.Key))
 	})
 	var nights [][]reading

@@ -185,7 +185,8 @@ func (w *Window) Base(commit string, at time.Time) (*Base, error) {
 
 // Spent fills in, for each rule that counts from an anchor, what was used up at the base: a commit, or empty for the
 // newest run. resolve turns a name that the store does not know into a commit.
-func (s *Store) Spent(ctx context.Context, repository, branch string, head *report.Report, base string, rules []policy.Rule,
+func (s *Store) Spent(ctx context.Context, repository, branch string, head *report.Report, base string,
+	rules []policy.Rule,
 	resolve func(name string) (string, error)) error {
 	for i := range rules {
 		r := &rules[i]
@@ -288,7 +289,8 @@ func pointMetric(metric string) string {
 // that take turns are told apart, and one of them suffices.
 func (s *Series) oneMachine(anchor string, to int) {
 	epoch := s.Nights[to].Epoch
-	if s.Pinned == nil && slices.ContainsFunc(s.Nights, func(n Night) bool { return n.Commit == anchor && n.Epoch == epoch }) {
+	if s.Pinned == nil && slices.ContainsFunc(s.Nights,
+		func(n Night) bool { return n.Commit == anchor && n.Epoch == epoch }) {
 		s.Nights = slices.DeleteFunc(slices.Clone(s.Nights[:to+1]), func(n Night) bool { return n.Epoch != epoch })
 		return
 	}
