@@ -23,6 +23,7 @@ func said(args ...string) (out string, code int) {
 // A report is shown again as it was made, by its file and by its folder, in every format, and refuses to be analysed;
 // so is a comparison. Of a capture's folder without a report the trace is analysed with what lies beside it.
 func TestWhatExplainMadeIsShownAgain(t *testing.T) {
+	t.Parallel()
 	const trace = "../../testdata/serving.sqlite"
 	dir := t.TempDir()
 	made := filepath.Join(dir, "made")

@@ -84,6 +84,7 @@ func (p *planted) trace(t *testing.T, opts ...tracetest.Option) string {
 // TestNoOutputShowsASecret plants secrets in traces, logs, metrics and command lines, and looks for them in whatever any command prints or
 // writes.
 func TestNoOutputShowsASecret(t *testing.T) {
+	t.Parallel()
 	p := &planted{where: map[string]string{}}
 	base, head := p.trace(t), p.trace(t, tracetest.Schema("3.25.0"))
 	dir := t.TempDir()

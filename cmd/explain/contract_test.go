@@ -159,6 +159,7 @@ func checkTables(t *testing.T, files map[string]string) {
 
 // TestSecretsStayInside plants a secret in every text column that nsys fills and looks for them in all that is written.
 func TestSecretsStayInside(t *testing.T) {
+	t.Parallel()
 	for _, build := range []func(...tracetest.Option) *tracetest.Builder{tracetest.Tiny, tracetest.ServingGraphMode, tracetest.Oldest} {
 		b := build()
 		planted := b.Canaries(func(table, column string) string { return fmt.Sprintf("SECRET-%s-%s-hunter2", table, column) })
@@ -186,6 +187,7 @@ func TestSecretsStayInside(t *testing.T) {
 
 // TestHostileNamesAreLiteral: whatever a kernel, a range or a process is called, every format shows it as text.
 func TestHostileNamesAreLiteral(t *testing.T) {
+	t.Parallel()
 	files := explainTrace(t, "../../testdata/hostile.sqlite")
 	for name, content := range files {
 		if strings.HasSuffix(name, ".json") {
@@ -272,6 +274,7 @@ func checkMarkdown(t *testing.T, name, content string) {
 
 // TestTwoExportsOfOneCaptureAreEqual: the exporter's version says nothing about the workload.
 func TestTwoExportsOfOneCaptureAreEqual(t *testing.T) {
+	t.Parallel()
 	for _, pair := range [][2]string{{"cs336_hoponga_exp2023_4", "cs336_hoponga_exp2024_2"}, {"mordred_native_old_b", "mordred_exp2023_4"}} {
 		var metrics [2][]byte
 		for i, name := range pair {

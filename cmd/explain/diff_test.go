@@ -104,6 +104,7 @@ func TestEveryComparisonKeepsTheContract(t *testing.T) {
 
 // TestComparisonsKeepSecrets plants secrets in both sides and looks for them in everything that diff writes.
 func TestComparisonsKeepSecrets(t *testing.T) {
+	t.Parallel()
 	b := tracetest.ServingGraphMode()
 	planted := b.Canaries(func(table, column string) string { return fmt.Sprintf("SECRET-%s-%s-hunter2", table, column) })
 	path := b.WriteTB(t)

@@ -16,6 +16,7 @@ import (
 // Hundreds of measured kernels, with long names and with all that is measured, leave the report valid, equal between runs and small beside
 // a trace.
 func TestNCUReportKeepsTheContract(t *testing.T) {
+	t.Parallel()
 	published := compileSchema(t, "report")
 	raw := strings.Split(string(read(t, "../../testdata/evidence/ncu/raw.csv")), "\n")
 	head, row := strings.Join(raw[4:6], "\n"), raw[6]

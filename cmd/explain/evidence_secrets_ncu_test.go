@@ -17,6 +17,7 @@ import (
 // What a page of Nsight Compute holds besides numbers and kernel names never gets out: process names, host names, paths in what ncu prints,
 // device names that are none, descriptions of rules, what the program itself printed.
 func TestNCUSecretsStayInside(t *testing.T) {
+	t.Parallel()
 	raw := read(t, "../../testdata/evidence/ncu/raw.csv")
 	details := read(t, "../../testdata/evidence/ncu/details.csv")
 	dir := filepath.Join(t.TempDir(), "hunter2-folder")
@@ -55,6 +56,7 @@ func TestNCUSecretsStayInside(t *testing.T) {
 
 // Kernel names of ncu pages are hostile text in every format, as those of traces are.
 func TestNCUNamesAreLiteral(t *testing.T) {
+	t.Parallel()
 	var page bytes.Buffer
 	page.WriteString("\"ID\",\"Kernel Name\",\"gpu__time_duration.sum\",\"sm__throughput.avg.pct_of_peak_sustained_elapsed\",\"gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed\",\"dram__bytes.sum\"\n\"\",\"\",\"us\",\"%\",\"%\",\"byte\"\n")
 	n := 0
@@ -86,6 +88,7 @@ func TestNCUNamesAreLiteral(t *testing.T) {
 // The list of targets is YAML that holds every name to the letter, each expression matches its name and no other one, and no line could be
 // taken for a command to a runner or a shell.
 func TestTargetsOfHostileNames(t *testing.T) {
+	t.Parallel()
 	var out, errs bytes.Buffer
 	if code := run(context.Background(), []string{"ncu-targets", "../../testdata/hostile.sqlite", "--top", "1000"}, &env{Out: &out, Err: &errs, Getenv: os.Getenv}); code != exitOK {
 		t.Fatalf("exit %d: %s", code, errs.String())

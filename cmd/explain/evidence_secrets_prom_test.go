@@ -29,6 +29,7 @@ hunter2{a="b
 
 // TestSecretsOfMetricsStayInside: numbers come out of a dump and nothing else.
 func TestSecretsOfMetricsStayInside(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "metrics.prom")
 	if err := os.WriteFile(path, []byte(secretDump), 0o600); err != nil {
 		t.Fatal(err)

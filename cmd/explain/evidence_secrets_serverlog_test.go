@@ -45,6 +45,7 @@ hunter2
 
 // TestSecretsOfServerLogsStayInside: numbers come out of a log and nothing else.
 func TestSecretsOfServerLogsStayInside(t *testing.T) {
+	t.Parallel()
 	for name, text := range secretLogs {
 		path := filepath.Join(t.TempDir(), name+".log")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

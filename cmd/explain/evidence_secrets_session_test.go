@@ -83,6 +83,7 @@ func plantCSV(t *testing.T, content string) []byte {
 // TestSessionSecretsStayInside looks for the planted secrets in everything that explain writes about profiler sessions and
 // llm-perf-opt's artifacts, alone and beside a trace.
 func TestSessionSecretsStayInside(t *testing.T) {
+	t.Parallel()
 	folder := plantSecrets(t)
 	beside := explainTrace(t, "../../testdata/tiny.sqlite", "--evidence", folder)
 	for what, files := range map[string]map[string]string{"alone": explainTrace(t, folder), "beside a trace": beside} {

@@ -15,6 +15,7 @@ import (
 
 // TestForeignFilesStay: no command replaces a file that explain did not write, and each replaces its own.
 func TestForeignFilesStay(t *testing.T) {
+	t.Parallel()
 	trace, err := filepath.Abs("../../testdata/tiny.sqlite")
 	if err != nil {
 		t.Fatal(err)

@@ -97,6 +97,7 @@ func TestGateOutputsItsExitCode(t *testing.T) {
 
 // TestHostileNamesThroughTheGate: in the comment, the summary, the annotations, the outputs and the log, names stay names.
 func TestHostileNamesThroughTheGate(t *testing.T) {
+	t.Parallel()
 	base, head := hostileTraces(t)
 	policy := filepath.Join(t.TempDir(), "policy.yml")
 	put(t, policy, []byte("version: 1\nrules:\n  - {id: all, metric: kernel.time_per_unit, match: {glob: \"*\"}, level: error, regress: {rel: 1%}}\n  - {id: total, metric: unit.time.p50, regress: {rel: 1%}}\n"+
@@ -203,6 +204,7 @@ func literalMarkdown(t *testing.T, name, page string) {
 
 // TestTheGateKeepsSecrets plants secrets in both sides and looks for them in everything that gate writes, prints and posts.
 func TestTheGateKeepsSecrets(t *testing.T) {
+	t.Parallel()
 	b := tracetest.ServingGraphMode()
 	planted := b.Canaries(func(table, column string) string { return fmt.Sprintf("SECRET-%s-%s-hunter2", table, column) })
 	path := b.WriteTB(t)
@@ -232,6 +234,7 @@ func TestTheGateKeepsSecrets(t *testing.T) {
 
 // TestTheRealPairReadsAsItShould: two captures of one training job, of which the second has a slower host.
 func TestTheRealPairReadsAsItShould(t *testing.T) {
+	t.Parallel()
 	const traces = "../../../shared/traces"
 	base, head := filepath.Join(traces, "nsysai_mfu_2gpu_before.sqlite"), filepath.Join(traces, "nsysai_mfu_2gpu_after.sqlite")
 	if !input.Exists(base) || !input.Exists(head) {

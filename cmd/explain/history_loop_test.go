@@ -96,6 +96,7 @@ func (l *loop) explain(code int, args ...string) string {
 
 // TestWholeLoop goes from 60 commits with three regressions through add, check, page, comment and bisect.
 func TestWholeLoop(t *testing.T) {
+	t.Parallel()
 	start := time.Now()
 	l := &loop{t: t, dir: t.TempDir()}
 	work := t.TempDir()

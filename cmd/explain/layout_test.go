@@ -209,6 +209,7 @@ func (r room) may(dep string) bool {
 
 // TestImportsGoOneWay holds every room to its line.
 func TestImportsGoOneWay(t *testing.T) {
+	t.Parallel()
 	imports := packageImports(t)
 	for _, r := range rooms {
 		for _, dep := range imports[module+r.path] {
@@ -257,6 +258,7 @@ func TestEveryRoomOfDiffHasALine(t *testing.T) {
 
 // TestNoSQLiteBehindDiff: neither diff nor gate links SQLite, by whatever way, but for the history; their test kits do not either.
 func TestNoSQLiteBehindDiff(t *testing.T) {
+	t.Parallel()
 	cmd := exec.Command("go", "list", "-deps", "./diff/...", "./gate", "./gate/gatetest")
 	cmd.Dir = "../.."
 	out, err := cmd.Output()

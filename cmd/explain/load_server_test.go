@@ -25,6 +25,7 @@ func loadFrom(url string, args ...string) (code int, errs string) {
 
 // A server with a certificate of its own is refused at once, with the remedies named; both remedies work.
 func TestLoadTrustsWhomItIsTold(t *testing.T) {
+	t.Parallel()
 	ts := httptest.NewTLSServer(fakeserver.New(fakeserver.Script{Tokens: 2}))
 	defer ts.Close()
 	ts.Config.ErrorLog = nil

@@ -26,6 +26,7 @@ func explainLoad(t *testing.T, script fakeserver.Script, args ...string) (code i
 
 // What load writes is valid by the published schema and an independent validator, in each of its forms.
 func TestLoadKeepsItsSchema(t *testing.T) {
+	t.Parallel()
 	published := compileSchema(t, "load")
 	for name, c := range map[string]struct {
 		script fakeserver.Script

@@ -59,6 +59,7 @@ var questions = []struct {
 // TestTwentyQuestions asks them of one server, as an agent would: every answer is in at most five calls, from the text of
 // the answers alone.
 func TestTwentyQuestions(t *testing.T) {
+	t.Parallel()
 	const traces = "../../../shared/traces"
 	if _, err := os.Stat(traces); err != nil {
 		t.Skip("the shared traces are not here")

@@ -167,6 +167,7 @@ func readmeFolder(t *testing.T) string {
 
 // TestReadmePolicyPasses: the policy of the page on comparisons judges the capture of testdata, each rule of it, and passes on it.
 func TestReadmePolicyPasses(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "policy.yml")
 	put(t, path, []byte(readmePolicy(t)), 0o644)
 	again := filepath.Join(t.TempDir(), "again.sqlite")
