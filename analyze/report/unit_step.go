@@ -34,8 +34,8 @@ const stepCauses = 5
 
 // UnitStep is one kind of unit on one device: the sequence of its kernels, of which each is a position, as the unit
 // shown as the median has it. Every nanosecond of its units is at one position or at one of two more: the end, which is
-// the time after a unit's last kernel until the next unit starts, and the rest, which is what the kernels of other units
-// and those at no position take. All sums are over the kept units and close:
+// the time after a unit's last kernel until the next unit starts, and the rest, which is what the kernels of other
+// units and those at no position take. All sums are over the kept units and close:
 //
 //	Time = Σ (gaps + copies + alone) over positions + gaps and copies at the end + rest
 //
@@ -51,10 +51,11 @@ type UnitStep struct {
 	// Folded says that the sequence was too long: neighbours of one category on one stream are one position.
 	Folded bool `json:"folded"`
 
-	Name        []int64 `json:"name"`         // places in Names
-	Stream      []int64 `json:"stream"`       // runs of the streamId
-	Ran         []int64 `json:"ran"`          // runs of the number of units that it ran in
-	Start       []int64 `json:"start"`        // runs of the sum of offsets from the unit's start, less what comes before it
+	Name   []int64 `json:"name"`   // places in Names
+	Stream []int64 `json:"stream"` // runs of the streamId
+	Ran    []int64 `json:"ran"`    // runs of the number of units that it ran in
+	// runs of the sum of offsets from the unit's start, less what comes before it
+	Start       []int64 `json:"start"`
 	StartMedian []int64 `json:"start_median"` // ns, changes
 	Alone       []int64 `json:"alone"`        // ns, sums
 	AloneMedian []int64 `json:"alone_median"` // ns, mean less median
@@ -112,8 +113,8 @@ func (p *Position) Idle() (sum int64) {
 // Sum is all of the units' time that is at the position.
 func (p *Position) Sum() int64 { return p.Idle() + p.Copies + p.Alone }
 
-// MaxStepPositions bounds the positions of a step.
-const MaxStepPositions = 20_000
+// maxStepPositions bounds the positions of a step.
+const maxStepPositions = 20_000
 
 // SetPositions writes the columns.
 func (s *UnitStep) SetPositions(list []Position) {
@@ -153,8 +154,8 @@ func (s *UnitStep) SetPositions(list []Position) {
 // Positions gives the columns back. It fails where they differ in length or a place is out of range.
 func (s *UnitStep) Positions() ([]Position, error) {
 	n := len(s.Name)
-	if n > MaxStepPositions {
-		return nil, fmt.Errorf("%d positions, %d are allowed", n, MaxStepPositions)
+	if n > maxStepPositions {
+		return nil, fmt.Errorf("%d positions, %d are allowed", n, maxStepPositions)
 	}
 	for _, c := range [][]int64{s.StartMedian, s.Alone, s.AloneMedian} {
 		if len(c) != n {
@@ -234,8 +235,8 @@ type UnitShown struct {
 	Calls    []int64 `json:"calls"`    // name, start, ns: of that thread
 	Ranges   []int64 `json:"ranges"`   // name, depth, start, ns: open on that thread
 	LeftOut  int64   `json:"left_out"` // events that there was no room for
-	// Path is what the unit's time hangs on, from its start to its end without a hole: place in PathParts, ns by turns. What
-	// is too short to be drawn counts with what is before it. Absent where it is not known.
+	// Path is what the unit's time hangs on, from its start to its end without a hole: place in PathParts, ns by turns.
+	// What is too short to be drawn counts with what is before it. Absent where it is not known.
 	Path []int64 `json:"path,omitempty"`
 }
 

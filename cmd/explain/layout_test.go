@@ -105,7 +105,7 @@ var rooms = []room{
 		"analyze/report analyze/report/doc analyze/report/unit analyze/report/present", noSQL},
 
 	{"analyze/merge/ranks", "who waits for whom stands alone", "", stdOnly},
-	{"analyze/merge", "partials know reports, and no trace", "analyze/report analyze/internal/stat analyze/merge/ranks", noSQL},
+	{"analyze/merge", "partials know reports, and no trace", "analyze/report analyze/report/unit analyze/internal/stat analyze/merge/ranks", noSQL},
 
 	{"diff/comparison", "the result as plain data", "analyze/report analyze/report/unit", noSQL},
 	{"diff/policy", "rules know no report that is judged", "analyze/report analyze/report/unit diff/comparison", noSQL},

@@ -6,8 +6,9 @@ import (
 	"math"
 )
 
-// Step is the change of one unit of work, position by position: where in the step. The kernels of the head's sequence are
-// laid beside those of the base's; rows come in the order in which they run. Times are means over units and captures, ns.
+// Step is the change of one unit of work, position by position: where in the step. The kernels of the head's sequence
+// are laid beside those of the base's; rows come in the order in which they run. Times are means over units and
+// captures, ns.
 //
 //	Delta = Σ of the rows' deltas
 //
@@ -30,8 +31,8 @@ type Step struct {
 	HeadHiccups []Hiccup  `json:"head_hiccups"`
 	Names       []string  `json:"names"` // full names of kernels and ranges, which rows and boxes number
 	Rows        []StepRow `json:"rows"`
-	// Tree is the unit's time by ranges, kernels and idle time: each box behind the one around it, of which the first is the
-	// unit. A box that holds others is their sum on each side.
+	// Tree is the unit's time by ranges, kernels and idle time: each box behind the one around it, of which the first
+	// is the unit. A box that holds others is their sum on each side.
 	Tree []StepBox `json:"tree,omitempty"`
 }
 
@@ -73,11 +74,12 @@ type Hiccup struct {
 
 // StepRow is one position of both sequences, or of one of them. A time that is left out is 0.
 type StepRow struct {
-	Kind         string  `json:"kind"`                // paired, added, removed, folded, end, rest
-	BasePosition *int64  `json:"base_position"`       // from 0; null where the base does not have it
-	HeadPosition *int64  `json:"head_position"`       // likewise
-	Positions    int64   `json:"positions"`           // that the row is of: more than one where it is folded
-	Name         *int    `json:"name"`                // place in Names: of the base's kernel, else the head's; null where it is of none
+	Kind         string `json:"kind"`          // paired, added, removed, folded, end, rest
+	BasePosition *int64 `json:"base_position"` // from 0; null where the base does not have it
+	HeadPosition *int64 `json:"head_position"` // likewise
+	Positions    int64  `json:"positions"`     // that the row is of: more than one where it is folded
+	// place in Names: of the base's kernel, else the head's; null where it belongs to no kernel
+	Name         *int    `json:"name"`
 	HeadName     *int    `json:"head_name,omitempty"` // where it is another
 	Category     string  `json:"category"`
 	Cause        string  `json:"cause,omitempty"` // of idle time before it, where most of the change is
@@ -164,7 +166,8 @@ func (s *Step) validate() error {
 	}
 	inside := func(row int) bool { return row >= 0 && row < len(s.Rows) }
 	for _, x := range s.Stretches {
-		if !inside(x.From) || !inside(x.To) || x.From > x.To || !Finite(x.Delta) || x.Part != PartGap && x.Part != PartKernel {
+		if !inside(x.From) || !inside(x.To) || x.From > x.To || !Finite(x.Delta) ||
+			x.Part != PartGap && x.Part != PartKernel {
 			return fmt.Errorf("comparison: step: a stretch of rows %d to %d", x.From, x.To)
 		}
 	}

@@ -58,6 +58,7 @@ func Browser(c *comparison.Comparison) doc.Document {
 		part(groupGPU, "kernels", "Kernels", kernelBlocks(c)...)
 		part(groupHost, "api", "Host calls per unit", apiBlocks(c)...)
 	}
+	part(groupStep, "ranks", "Ranks", rankBlocks(c, pageRanks)...)
 	if t, ok := primaryTable(c, c.Primary); ok && shows(c) {
 		part(groupEvidence, "metrics", "Every metric, and how it was decided", named(t), decisions(c))
 	}

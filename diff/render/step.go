@@ -14,7 +14,8 @@ import (
 	"github.com/nsys-llm/explain/diff/comparison"
 )
 
-// whereLine says where in the step the change is, in one line; none where the step did not change or no place stands out.
+// whereLine says where in the step the change is, in one line; none where the step did not change or no place stands
+// out.
 func whereLine(c *comparison.Comparison) []doc.Block {
 	if c.Step == nil || c.Step.Where == "" || !c.Comparable || !moved(c) {
 		return nil
@@ -94,13 +95,15 @@ func stepFigure(c *comparison.Comparison) []doc.Block {
 func delta(ns float64) string { return unit.Delta(ns, report.Nanoseconds) }
 
 func stepMark(r *comparison.StepRow, name string, position int64, start, length float64) doc.Mark {
-	m := doc.Mark{Start: start, Length: length, Row: min(r.Stream, drawnStreams-1), Name: "#" + strconv.FormatInt(position, 10) + " " + name,
+	m := doc.Mark{Start: start, Length: length, Row: min(r.Stream, drawnStreams-1), Name: "#" +
+		strconv.FormatInt(position, 10) + " " + name,
 		Colour: r.Category, Text: "Δ " + delta(r.HeadKernel-r.BaseKernel)}
 	if r.Kind != comparison.RowPaired {
 		m.Text = r.Kind
 	}
 	if r.Kind == comparison.RowFolded {
-		m.Name, m.Text = unit.Int(r.Positions)+" kernels from #"+strconv.FormatInt(position, 10), "Δ "+delta(r.HeadKernel-r.BaseKernel)
+		m.Name = unit.Int(r.Positions) + " kernels from #" + strconv.FormatInt(position, 10)
+		m.Text = "Δ " + delta(r.HeadKernel-r.BaseKernel)
 	}
 	return m
 }
@@ -126,7 +129,8 @@ func changeLane(s *comparison.Step, length float64) doc.Lane {
 		if d == 0 || r.Kind == comparison.RowRest {
 			continue
 		}
-		m := doc.Mark{Start: max(r.HeadStart-max(d, 0), 0), Length: math.Abs(d), Colour: "bad", Name: "idle before " + rowName(s, i),
+		m := doc.Mark{Start: max(r.HeadStart-max(d, 0), 0), Length: math.Abs(d), Colour: "bad",
+			Name: "idle before " + rowName(s, i),
 			Text: changeWords(s, i, d), Label: labels[i]}
 		if r.HeadPosition == nil {
 			m.Start = min(r.BaseStart, length-m.Length)
@@ -185,8 +189,9 @@ func stepTable(c *comparison.Comparison, most int) (doc.Table, bool) {
 		return doc.Table{}, false
 	}
 	t := doc.Table{ID: "step", Caption: doc.Spans(doc.Text("Positions with most change")), Columns: []doc.Column{
-		{Title: "#", Align: doc.Right}, {Title: "Kernel"}, {Title: "Δ", Align: doc.Right}, {Title: "Gap before, base", Align: doc.Right},
-		{Title: "Gap, head", Align: doc.Right}, {Title: "Δ in every step", Align: doc.Right}, {Title: "Mostly"},
+		{Title: "#", Align: doc.Right}, {Title: "Kernel"}, {Title: "Δ", Align: doc.Right},
+		{Title: "Gap before, base", Align: doc.Right}, {Title: "Gap, head", Align: doc.Right},
+		{Title: "Δ in every step", Align: doc.Right}, {Title: "Mostly"},
 		{Title: "Kernel, base", Align: doc.Right, Wide: true}, {Title: "Kernel, head", Align: doc.Right, Wide: true},
 	}}
 	order := make([]int, 0, len(s.Rows))
@@ -234,7 +239,8 @@ func stepTable(c *comparison.Comparison, most int) (doc.Table, bool) {
 		for _, i := range left {
 			sum += s.Rows[i].Delta
 		}
-		t.Foot = append(t.Foot, []doc.Cell{{}, {doc.Text(unit.Int(int64(len(left))) + " more positions")}, {doc.Text(delta(sum))}})
+		more := unit.Int(int64(len(left))) + " more positions"
+		t.Foot = append(t.Foot, []doc.Cell{{}, {doc.Text(more)}, {doc.Text(delta(sum))}})
 	}
 	return t, len(t.Rows) > 0
 }

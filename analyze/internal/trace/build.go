@@ -82,6 +82,7 @@ type sink struct {
 	at      uint32 // next slot
 	rows    int64
 	skipped int64
+	odd     int64 // rows with a value that cannot be
 	total   int64 // of the durations; maxTotal+1 means more than that
 	starts  []far // by slot
 	lengths []far // by slot

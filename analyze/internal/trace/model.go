@@ -89,6 +89,7 @@ type TableStat struct {
 	Name    string
 	Rows    int64
 	Skipped int64 // NULL times, end before start, or times no capture can hold
+	Odd     int64 // copies and memsets of a size, a kind or a rate that cannot be
 }
 
 // Columns that an export may lack.

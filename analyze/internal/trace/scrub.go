@@ -256,12 +256,17 @@ func (s *scrubber) copy(role Role, t source.Table, columns []string) error {
 	if len(names) == 0 { // generic events, which may hold any text
 		return nil
 	}
+	if t.View { // one without end is found sooner where nothing is written
+		if err := s.bounded(t.Name, names[:1]); err != nil {
+			return err
+		}
+	}
 	list := strings.Join(quoted, ", ")
 	if _, err := s.tx.ExecContext(s.ctx, "create table "+source.Quote(t.Name)+" ("+list+")"); err != nil {
 		return &writeError{err}
 	}
-	insert, err := s.tx.PrepareContext(s.ctx, "insert into "+source.Quote(t.Name)+" ("+list+") values ("+strings.Join(marks,
-		", ")+")")
+	insert, err := s.tx.PrepareContext(s.ctx,
+		"insert into "+source.Quote(t.Name)+" ("+list+") values ("+strings.Join(marks, ", ")+")")
 	if err != nil {
 		return &writeError{err}
 	}
@@ -290,6 +295,17 @@ func (s *scrubber) copy(role Role, t source.Table, columns []string) error {
 	})
 }
 
+// bounded refuses a view of more rows than the file can hold.
+func (s *scrubber) bounded(view string, columns []string) error {
+	var rows int64
+	return s.src.Scan(view, columns, func([]cell) error {
+		if rows++; rows > s.maxRows {
+			return tooManyRows(s.maxRows)
+		}
+		return s.ctx.Err()
+	})
+}
+
 // keeps chooses the rows: of metadata those with a key on the list and a value that looks like one, of strings those
 // that are referred to. It notes what the names of a row refer to, and empties those that nobody reads: of marks,
 // categories, domains and resources, and of threads that no table lists.
@@ -312,7 +328,8 @@ func (s *scrubber) keeps(role Role, names []string, row []cell) bool {
 	case RoleAPI:
 		if calls := at(names, row, "nameId", "name"); calls != nil {
 			id, ok := calls.Whole()
-			if tid := at(names, row, "globalTid", "global_tid"); tid != nil && (ok && s.naming[id] || namingCall(textOf(calls))) {
+			named := ok && s.naming[id] || namingCall(textOf(calls))
+			if tid := at(names, row, "globalTid", "global_tid"); tid != nil && named {
 				if id, ok := tid.Whole(); ok {
 					s.waits[id] = true
 				}
@@ -355,7 +372,8 @@ func at(names []string, row []cell, columns ...string) *cell {
 	return nil
 }
 
-// isNamed reports whether the name of an NVTX event or of a thread is read: of ranges, and of threads that wait or launch.
+// isNamed reports whether the name of an NVTX event or of a thread is read: of ranges, and of threads that wait or
+// launch.
 func (s *scrubber) isNamed(role Role, names []string, row []cell) bool {
 	if role == RoleThreads {
 		tid := at(names, row, "globalTid")

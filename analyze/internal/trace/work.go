@@ -45,6 +45,7 @@ const workColumns = 7
 // columns are those columns; the one of the process differs between exports.
 func (t *workTable) columns(info source.Table) []string {
 	t.pid = info.First("globalPid", "pid", "processId")
+	t.plain = isPlain(t.pid)
 	return []string{"start", "end", "deviceId", "streamId", "contextId", info.First("correlationId", "correlation_id"),
 		t.pid}
 }
@@ -218,6 +219,9 @@ func (t *kernelTable) settle() {
 // copyShape is what kind of copy a row is.
 type copyShape struct{ kind, src, dst int16 }
 
+// Directions between host and device, in the numbering of ENUM_CUDA_MEMCPY_OPER.
+const copyHtoD, copyDtoH = 1, 2
+
 // copyTable reads CUPTI_ACTIVITY_KIND_MEMCPY.
 type copyTable struct {
 	workTable
@@ -263,6 +267,14 @@ func (s *copySink) Row(row []cell) error {
 	}
 	s.number(s.t.bytes, &s.bytes, byteCount(&own[0]))
 	shape := copyShape{small(&own[1]), small(&own[2]), small(&own[3])}
+	rate := int64(maxMemoryRate)
+	if shape.kind == copyHtoD || shape.kind == copyDtoH {
+		rate = maxLinkRate
+	}
+	if oddSize(&own[0], s.st.dur[s.at], rate) || oddKind(&own[1], copyKinds) || oddKind(&own[2], memKinds) ||
+		oddKind(&own[3], memKinds) {
+		s.odd++
+	}
 	s.shape.put(s.t.shape, s.at, s.shape.code(uint64(shape.kind)<<8^uint64(shape.src)<<4^uint64(shape.dst), shape))
 	s.keep()
 	return nil
@@ -318,6 +330,9 @@ func (s *setSink) Row(row []cell) error {
 		return nil
 	}
 	s.number(s.t.bytes, &s.bytes, byteCount(&own[0]))
+	if oddSize(&own[0], s.st.dur[s.at], maxMemoryRate) || oddKind(&own[1], memKinds) {
+		s.odd++
+	}
 	s.number(s.t.kind, &s.kind, int64(small(&own[1])))
 	s.keep()
 	return nil

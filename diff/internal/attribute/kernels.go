@@ -13,8 +13,8 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// computePart says which kernels a change of compute time comes from. All kernels are blamed only where their common shift
-// has the sign of the change and explains at least half of it.
+// computePart says which kernels a change of compute time comes from. All kernels are blamed only where their common
+// shift has the sign of the change and explains at least half of it.
 func (x *Parts) computePart(d float64) string {
 	if x.C.Depth != comparison.DepthKernel {
 		if busy := x.C.Row("unit.gpu_busy.mean"); busy != nil {
@@ -119,7 +119,8 @@ func (x *Parts) category(d float64) *comparison.AttributionRow {
 	return best
 }
 
-// kernelText names a kernel, what replaced it, whether it runs more often or takes longer, and what changed in its launches.
+// kernelText names a kernel, what replaced it, whether it runs more often or takes longer, and what changed in its
+// launches.
 func (x *Parts) kernelText(r *comparison.AttributionRow) string {
 	text, launch := x.pairName(r.ID), ""
 	for i := range x.C.Kernels {

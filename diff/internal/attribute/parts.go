@@ -27,9 +27,9 @@ const (
 	namedShare  = 0.01  // of the unit's time, from which a replaced kernel is named
 )
 
-// why names the parts that make up the change, if it is large enough to have parts: those that go its way, and then those
-// that go against it. Where the change itself is not settled, a part is named only if it is beyond the noise floor of the
-// unit's time, or if its kernels tell by themselves that they changed.
+// why names the parts that make up the change, if it is large enough to have parts: those that go its way, and then
+// those that go against it. Where the change itself is not settled, a part is named only if it is beyond the noise
+// floor of the unit's time, or if its kernels tell by themselves that they changed.
 func (x *Parts) why() string {
 	a := &x.C.Attribution
 	if a.Base <= 0 || math.Abs(a.TotalDelta) < match.LeastPart*a.Base {
@@ -198,7 +198,8 @@ func (x *Parts) hostText(d float64) string {
 	}
 	for i := range x.C.Attribution.Rows {
 		r := &x.C.Attribution.Rows[i]
-		if r.Kind == comparison.KindCall && r.Category == cause.ID && math.Abs(r.Delta) >= math.Abs(cause.Delta)/2 && r.Delta*d > 0 &&
+		if r.Kind == comparison.KindCall && r.Category == cause.ID &&
+			math.Abs(r.Delta) >= math.Abs(cause.Delta)/2 && r.Delta*d > 0 &&
 			(call == nil || math.Abs(r.Delta) > math.Abs(call.Delta)) {
 			call = r
 		}
@@ -209,7 +210,7 @@ func (x *Parts) hostText(d float64) string {
 	return delta(cause.Delta) + " " + hostWords[cause.ID]
 }
 
-// hostWords say what the launching thread does. That a capture does not tell is no cause.
+// hostWords say what the launching thread does. A cause that the capture does not tell (unknown) has no words.
 var hostWords = map[string]string{
 	"api": "in CUDA calls other than launches", "profiler": "of the profiler itself",
 	"os_call": "in calls of the operating system", "not_scheduled": "on no CPU", "running": "running",
@@ -238,8 +239,8 @@ func (x *Parts) blockingCall(d float64) string {
 	return what + most.Name + ", " + calls
 }
 
-// callText names the two launch or copy calls whose time per unit, calls × mean, changed most, of those that changed per
-// call.
+// callText names the two launch or copy calls whose time per unit, calls × mean, changed most, of those that changed
+// per call.
 func (x *Parts) callText(d float64) string {
 	var list []*comparison.API
 	for i := range x.C.API {

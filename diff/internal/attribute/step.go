@@ -10,8 +10,8 @@ import (
 	"github.com/nsys-llm/explain/diff/internal/side"
 )
 
-// Step lays the units of both sides beside each other, position by position. Rows sum to the change of the mean unit: what
-// a side has and the other has not is a row of its own.
+// Step lays the units of both sides beside each other, position by position. Rows sum to the change of the mean unit:
+// what a side has and the other has not is a row of its own.
 func (x *Parts) Step() {
 	base, head := x.Base.Sequence(), x.Head.Sequence()
 	if base == nil || head == nil || base.Device != head.Device {
@@ -169,8 +169,8 @@ func sign(v float64) float64 {
 // keptRows are those with most change, which folding leaves alone.
 const keptRows = 100
 
-// fold puts neighbours of one category together where there are too many rows: pairs, of which the ones with most change
-// stay rows of their own. Where that is not enough, so many neighbours each.
+// fold puts neighbours of one category together where there are too many rows: pairs, of which the ones with most
+// change stay rows of their own. Where that is not enough, so many neighbours each.
 func (s *stepper) fold() {
 	rows := s.out.Rows
 	if len(rows) <= comparison.MaxStepRows {
@@ -192,7 +192,8 @@ func (s *stepper) fold() {
 		var out []comparison.StepRow
 		for i := range rows {
 			if i > 0 && !kept[i] && !kept[i-1] &&
-				(rows[i].Category == rows[i-1].Category && rows[i].Stream == rows[i-1].Stream || each > 1 && out[len(out)-1].Positions < int64(each)) {
+				(rows[i].Category == rows[i-1].Category && rows[i].Stream == rows[i-1].Stream || each > 1 &&
+					out[len(out)-1].Positions < int64(each)) {
 				join(&out[len(out)-1], &rows[i])
 			} else {
 				out = append(out, rows[i])
@@ -252,8 +253,8 @@ const (
 	maxStepHiccups = 16
 )
 
-// stretches finds the neighbours that changed most in every step, gaps and kernels apart: each time the stretch whose sum
-// less the mean change of all positions is largest (J. Kadane's algorithm), so that it is where change is dense.
+// stretches finds the neighbours that changed most in every step, gaps and kernels apart: each time the stretch whose
+// sum less the mean change of all positions is largest (J. Kadane's algorithm), so that it is where change is dense.
 func (s *stepper) stretches() {
 	least := leastStretch * min(s.out.Base, s.out.Head)
 	for _, part := range []string{comparison.PartGap, comparison.PartKernel} {

@@ -109,8 +109,8 @@ func (x *Sides) ranks() {
 	}
 }
 
-// differing leaves of two lists of as many parts those that differ, so that a load names the option and not all of it; the
-// fingerprint, which covers all of them, only where nothing else does.
+// differing leaves of two lists of as many parts those that differ, so that a load names the option and not all of it;
+// the fingerprint, which covers all of them, only where nothing else does.
 func differing(a, b string) (string, string) {
 	as, bs := strings.Split(a, "; "), strings.Split(b, "; ")
 	if len(as) < 2 || len(as) != len(bs) {

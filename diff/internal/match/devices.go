@@ -54,9 +54,9 @@ func (x *Sides) On(device int64) *Sides {
 	return &y
 }
 
-// oneDevice looks at the same device on both sides: the one whose median units take longest over all captures. Each report
-// speaks of its own slowest, and with ranks that are nearly equal that is a coin toss. Where the slowest moved, a finding
-// says so. Where the caller names a device, it is that one; it reports whether units ran there.
+// oneDevice looks at the same device on both sides: the one whose median units take longest over all captures. Each
+// report speaks of its own slowest, and with ranks that are nearly equal that is a coin toss. Where the slowest moved,
+// a finding says so. Where the caller names a device, it is that one; it reports whether units ran there.
 func (x *Sides) oneDevice() bool {
 	if want := x.Opt.Device; want != nil {
 		return x.thisDevice(*want)
@@ -116,8 +116,8 @@ func (x *Sides) thisDevice(device int64) bool {
 	return false
 }
 
-// unequalCoverage refuses sides where the units of one cover less than half of what those of the other do, and where a unit of one
-// side seems to hold several of the other: half as many units, each with a third more kernels or more.
+// unequalCoverage refuses sides where the units of one cover less than half of what those of the other do, and where a
+// unit of one side seems to hold several of the other: half as many units, each with a third more kernels or more.
 func (x *Sides) unequalCoverage() {
 	type cover struct{ share, units, kernels float64 }
 	of := func(s *side.Side) (c cover, ok bool) {

@@ -84,7 +84,8 @@ func (x *Decider) kernelTests(base, head []side.Work, pairs []match.Pair, rows i
 	}
 }
 
-// control is the floor that the kernels of two single captures give each other, see [infer.Controls]; 0 where they do not.
+// control is the floor that the kernels of two single captures give each other, see [infer.Controls]; 0 where they do
+// not.
 func (x *Decider) control(base, head []side.Work, pairs []match.Pair) float64 {
 	if len(x.Base.Captures) > 1 || len(x.Head.Captures) > 1 {
 		return 0

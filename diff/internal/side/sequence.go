@@ -7,7 +7,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/report/align"
 )
 
-// Sequence is the order of the kernels in a side's units: that of the first capture, with the means of all captures. Times are ns a unit.
+// Sequence is the order of the kernels in a side's units: that of the first capture, with the means of all captures.
+// Times are ns a unit.
 type Sequence struct {
 	Device    int64
 	Units     int64

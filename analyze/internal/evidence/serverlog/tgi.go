@@ -23,8 +23,8 @@ var tgiCalls = []string{"generate", "generate_stream", "compat_generate", "chat_
 //	2026-12-10T21:50:03.478010Z  INFO chat_completions{total_time="735.2ms" validation_time="955.5µs" queue_time="73.1µs"
 //	inference_time="734.1ms" time_per_token="36.7ms" seed="Some(1)"}: text_generation_router::server: router/src/server.rs:622: Success
 //
-// Behind the brace may stand the parameters of the request, which hold text of the client. The times stand after them, and a
-// client's quotes are escaped: no text of theirs can look like a time.
+// Behind the brace may stand the parameters of the request, which hold text of the client. The times stand after them,
+// and a client's quotes are escaped: no text of theirs can look like a time.
 func tgiRequest(m, reach []byte) (t Timed, ok bool) {
 	head, rest := tgiHead(m, reach)
 	call, _, open := bytes.Cut(rest[:min(len(rest), 32)], []byte("{"))

@@ -49,8 +49,8 @@ func (x *late) addFrames(t *trace.Trace, sampled map[int64]bool) {
 	})
 }
 
-// frameNames are the functions by name and, by kind of frame, which it is. What nsys did not resolve is one function of its
-// module.
+// frameNames are the functions by name and, by kind of frame, which it is. What nsys did not resolve is one function of
+// its module.
 func frameNames(f *trace.Frames) (names []lateFrame, of []int32) {
 	index := map[string]int32{}
 	of = make([]int32, len(f.Kinds))

@@ -27,7 +27,8 @@ type Entry struct {
 const maxEntries = 6
 
 // Find says what a name means: of a page, a metric with or without a statistic and labels, a finding, a preset, a table
-// or a column of the report, a word of a table of any page. Spelling counts but for case. Nil where nothing explains it.
+// or a column of the report, a word of a table of any page. Spelling counts but for case. Nil where nothing explains
+// it.
 func Find(name string) []Entry {
 	name = strings.TrimSpace(name)
 	var list []Entry
@@ -151,6 +152,21 @@ var index = sync.OnceValue(func() map[string][]Entry {
 	}
 	return rows
 })
+
+var word = regexp.MustCompile(`^[a-z][a-z0-9_.-]*$`)
+
+// Words are the names that tables of pages explain (reason codes, warnings, classes, words of schemas), sorted: for
+// completion.
+func Words() []string {
+	var list []string
+	for name := range index() {
+		if word.MatchString(name) {
+			list = append(list, name)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
 
 // columns are the tables and columns of the report, by their ids, titles and names in files, in lower case.
 var columns = sync.OnceValue(func() map[string][]Entry {

@@ -17,8 +17,8 @@ import (
 )
 
 // Edited are copies of the serving trace of testdata, each with one change: again (recorded once more), slow and more
-// (gaps of 60 and 61 µs in every step), attention (its kernels slower by a fifth), pageable (copies), a1 to a3 (as three
-// captures of one commit differ).
+// (gaps of 60 and 61 µs in every step), attention (its kernels slower by a fifth), pageable (copies), a1 to a3 (as
+// three captures of one commit differ).
 func Edited(t testing.TB) map[string][]byte {
 	t.Helper()
 	traces, err := edited()

@@ -91,7 +91,8 @@ func Terminal(w io.Writer, res *analyze.Result, out string, t render.TerminalOpt
 // Formats of --format, in the order of the help text.
 var Formats = []string{"text", "md", "html", "json", "profilemate"}
 
-// Print writes a report in one of the formats, or as text for people; out is the folder that it was written to, or empty.
+// Print writes a report in one of the formats, or as text for people; out is the folder that it was written to, or
+// empty.
 func Print(w io.Writer, res *analyze.Result, format, out string, t render.TerminalOptions) error {
 	switch format {
 	case "json":

@@ -141,6 +141,24 @@ func TestRepeatsThatCompletedAreKept(t *testing.T) {
 	}
 }
 
+// TestReadyFileOfTheRunBefore: the file by which a program says that it is ready stays from one run of a capture to the next. The next run
+// waits until its own program has written it.
+func TestReadyFileOfTheRunBefore(t *testing.T) {
+	dir := t.TempDir()
+	c := explaintest.Process(t, dir, nil, "capture", "--no-report", "--repeat", "2", "--ready", "flag", "--client", "sh -c 'date +%s%N >> opened'", "--out", "out", "--",
+		"sh", "-c", "sleep 1; date +%s%N >> written; touch flag; while :; do sleep 0.1; done")
+	if code, said := signalWhen(t, c, 0, "", 0); code != command.OK {
+		t.Fatalf("exit code %d; said:\n%s", code, said)
+	}
+	written, opened := strings.Fields(string(explaintest.Read(t, filepath.Join(dir, "written")))), strings.Fields(string(explaintest.Read(t, filepath.Join(dir, "opened"))))
+	if len(written) != 2 || len(opened) != 2 || opened[0] < written[0] || opened[1] < written[1] {
+		t.Errorf("the file was written at %v, and the client ran at %v", written, opened)
+	}
+	if left := processesOf(dir); len(left) > 0 {
+		t.Errorf("processes are left: %q", left)
+	}
+}
+
 // TestSecondCaptureIsRefused: two captures into one folder; the second refuses before it starts its program.
 func TestSecondCaptureIsRefused(t *testing.T) {
 	dir := t.TempDir()
