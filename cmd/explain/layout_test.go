@@ -192,7 +192,7 @@ var rooms = []room{
 
 const (
 	// beneath is all that sections stand on.
-	beneath = "analyze/report analyze/report/align analyze/report/secret analyze/report/unit analyze/loadfile analyze/internal/attrib analyze/internal/evidence/... " +
+	beneath = "analyze/report analyze/report/align analyze/report/secret analyze/report/stacks analyze/report/unit analyze/loadfile analyze/internal/attrib analyze/internal/evidence/... " +
 		"analyze/internal/interval analyze/internal/kernelname analyze/internal/parallel analyze/internal/spill " +
 		"analyze/internal/stat analyze/internal/stepgraph analyze/internal/trace analyze/internal/workunit"
 	// family is what every family of sections may import.
