@@ -42,7 +42,8 @@ func newReport(in *kit.Input, cuts []report.UnitCut, opt *Options) *report.Repor
 	}
 	r.Capture.Overhead = opt.Overhead
 	if in.NoTrace {
-		r.Trace.Name, r.Trace.Kind, r.Trace.Bytes = in.Evidence.Files[0].Name, string(in.Evidence.Kinds[0]), in.Evidence.Files[0].Bytes
+		r.Trace.Name, r.Trace.Kind, r.Trace.Bytes = in.Evidence.Files[0].Name, string(in.Evidence.Kinds[0]),
+			in.Evidence.Files[0].Bytes
 		if in.Evidence.Folder != "" {
 			r.Trace.Name, r.Trace.Bytes = in.Evidence.Folder, 0
 			for _, f := range in.Evidence.Files {

@@ -43,7 +43,8 @@ func headOf(in *kit.Input, r *report.Report) merge.Head {
 	if id.Content == nil {
 		parts = append(parts, r.Trace.Name, strconv.FormatInt(r.Trace.Bytes, 10))
 	}
-	return merge.Head{Key: *hashed(parts...), Name: in.Trace.File.Name, Host: deref(id.Host), Session: in.Trace.Meta.SessionStart}
+	return merge.Head{Key: *hashed(parts...), Name: in.Trace.File.Name, Host: deref(id.Host),
+		Session: in.Trace.Meta.SessionStart}
 }
 
 func deref(s *string) string {

@@ -72,8 +72,8 @@ func processesOn(d *attrib.Device) []int32 {
 	return list
 }
 
-// actsOfDevice are what a device does between two collectives: the classes of its time, and idle time by cause. Idle time
-// of cause host has an act for each call that the launching thread was in.
+// actsOfDevice are what a device does between two collectives: the classes of its time, and idle time by cause. Idle
+// time of cause host has an act for each call that the launching thread was in.
 var actsOfDevice = []string{"compute", "other communication", "copies", "idle: sync", "idle: host", "idle: launch",
 	"idle: dependency", "idle: unknown"}
 
@@ -201,7 +201,8 @@ var mpiCollectives = map[string]string{
 	"MPI_Allreduce": kernelname.CollAllReduce, "MPI_Barrier": kernelname.CollBarrier,
 	"MPI_Allgather": kernelname.CollAllGather, "MPI_Allgatherv": kernelname.CollAllGather,
 	"MPI_Reduce_scatter": kernelname.CollReduceScatter, "MPI_Reduce_scatter_block": kernelname.CollReduceScatter,
-	"MPI_Alltoall": kernelname.CollAllToAll, "MPI_Alltoallv": kernelname.CollAllToAll, "MPI_Alltoallw": kernelname.CollAllToAll,
+	"MPI_Alltoall": kernelname.CollAllToAll, "MPI_Alltoallv": kernelname.CollAllToAll,
+	"MPI_Alltoallw": kernelname.CollAllToAll,
 }
 
 // mpiProcesses are the processes that call MPI, by their number.

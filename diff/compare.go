@@ -124,6 +124,7 @@ func compare(base, head []*side.Capture, opt Options) (*comparison.Comparison, e
 	overhead(c, opt.Policy.Stats.MaxOverhead, base, head)
 	doubt(c)
 	x.Mix()
+	c.Ranks = compareRanks(x.Base, x.Head)
 	c.Comparable = c.Comparable || c.Identical // even where there is no unit: nothing differs
 	c.Fill()
 	c.Counts.MetricsCompared = int64(len(c.Primary))

@@ -36,7 +36,8 @@ func (x *comparer) iterations() {
 			}
 		}
 	}
-	if x.Opt.Phase == "" && x.Opt.Batch == nil && !x.CommonKind() { // where kinds differ, the other numbers cannot be compared
+	// Where kinds differ, the other numbers cannot be compared
+	if x.Opt.Phase == "" && x.Opt.Batch == nil && !x.CommonKind() {
 		x.Reason(
 			comparison.DifferentWork,
 			fmt.Sprintf("no kind of iteration occurs on both sides: base has %s; head has %s",

@@ -420,3 +420,65 @@ func TestA10NeedIsFromTheNoise(t *testing.T) {
 		t.Errorf("captures that would settle it: %v", r.NeedCaptures)
 	}
 }
+
+// numbered is a capture of steps from first on, whose work doubles over steps 100 to 164; counted says whether its markers carry
+// the steps' numbers.
+func numbered(rng *rand.Rand, first, n int64, factor float64, counted bool) *report.Report {
+	var times []float64
+	var points []report.UnitPoint
+	at := int64(1e9)
+	for i := range n {
+		ns := math.Round(10e6 * factor * (1 + float64(first+i-100)/64) * math.Exp(0.005*rng.NormFloat64()))
+		p := report.UnitPoint{Number: i, Start: at, Duration: int64(ns), Busy: int64(ns), Compute: int64(ns), Launches: 12, Kernels: 12, Signature: "a"}
+		if counted {
+			p.Step = first + i
+		}
+		times, points, at = append(times, ns), append(points, p), at+int64(ns)
+	}
+	r := sample{times: times}.report()
+	r.Unit.Series = report.NewUnitSeries(points)
+	for i := range r.Metrics {
+		if r.Metrics[i].ID == "kernel.count" { // no whole programs
+			kernels := 12 * float64(n+first)
+			r.Metrics[i].Value = &kernels
+		}
+	}
+	return r
+}
+
+// Captures that start six steps apart, of work that doubles over 64: by the steps' numbers they are the same work, +8 % of it
+// fails, and the ratio by position is that of the pairs. Means differ by 9 % for the start alone, so that without numbers nothing
+// is said, either way round.
+func TestStepNumbersTieTheSeries(t *testing.T) {
+	rng := rand.New(rand.NewPCG(12, 12))
+	for _, c := range []struct {
+		first   int64
+		factor  float64
+		counted bool
+		want    comparison.Verdict
+	}{
+		{106, 1, true, comparison.Pass},
+		{106, 1.08, true, comparison.Fail},
+		{100, 1.08, true, comparison.Fail},
+		{106, 0.92, true, comparison.Pass},
+		{106, 1, false, comparison.Inconclusive},
+		{106, 1.08, false, comparison.Inconclusive},
+		{150, 1, true, comparison.Inconclusive}, // 14 steps of 64 on both sides
+	} {
+		base, head := numbered(rng, 100, 64, 1, c.counted), numbered(rng, c.first, 64, c.factor, c.counted)
+		got, g := ruled(t, one(base), one(head), "unit.time.mean:+3%", diff.Options{})
+		if g.Verdict != c.want && !(c.want == comparison.Inconclusive && g.Verdict == comparison.Warn && g.Code == comparison.Trend) {
+			t.Errorf("from step %d, %+.0f %%, numbers %v: %s %s, %s", c.first, 100*(c.factor-1), c.counted, g.Verdict, g.Code, g.Reason)
+		}
+		if c.want == comparison.Inconclusive {
+			if g.Code != comparison.Trend {
+				t.Errorf("from step %d, numbers %v: %s", c.first, c.counted, g.Code)
+			}
+			continue
+		}
+		r := got.Row("unit.time.mean")
+		if r.Interval == nil || r.Interval.Low > c.factor || r.Interval.High < c.factor {
+			t.Errorf("from step %d: %v is not in %+v", c.first, c.factor, r.Interval)
+		}
+	}
+}

@@ -23,8 +23,9 @@ type rank struct {
 	host    int // number of its clock
 	sum     ranks.Rank
 	steps   []stepTime
-	bubble  *int64 // ns in point-to-point kernels alone; nil unknown
-	experts *int64 // ns in kernels of experts; nil unknown
+	device  deviceKey // of the steps
+	bubble  *int64    // ns in point-to-point kernels alone; nil unknown
+	experts *int64    // ns in kernels of experts; nil unknown
 }
 
 // runFold is what the ranks of a run say together.
@@ -224,7 +225,8 @@ func (x *runFold) distinguish() {
 // plus adds up what a rank did on several devices, and with MPI.
 func plus(a, b ranks.Rank) ranks.Rank {
 	sum := ranks.Rank{N: a.N + b.N, Time: a.Time + b.Time, Wait: a.Wait + b.Wait, Transfer: a.Transfer + b.Transfer,
-		Last: a.Last + b.Last, Late: a.Late + b.Late, Blame: a.Blame + b.Blame, Worst: max(a.Worst, b.Worst), Told: a.Told + b.Told,
+		Last: a.Last + b.Last, Late: a.Late + b.Late, Blame: a.Blame + b.Blame, Worst: max(a.Worst, b.Worst), Told: a.Told +
+			b.Told,
 		Causes: slices.Clone(a.Causes)}
 	for _, c := range b.Causes {
 		if at := slices.IndexFunc(sum.Causes, func(o ranks.Cause) bool { return o.Act == c.Act }); at >= 0 {
@@ -260,6 +262,7 @@ func (f *fold) steps(x *runFold) {
 		for _, p := range c.units {
 			if (p.Process == r.pid || p.Process < 0) && p.State == 0 && (place{p.Device, p.Group}) == best {
 				r.steps = append(r.steps, stepTime{p.Number, p.Duration})
+				r.device = deviceKey{r.capture, p.Device}
 			}
 		}
 	}

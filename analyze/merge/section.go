@@ -229,6 +229,7 @@ func (s *rankSection) ranksOut() {
 		ns("held_up", "Held others up"), {ID: "because", Title: "Because of", Kind: report.Name},
 		{ID: "capture", Title: "Capture", Kind: report.Name, Wide: true},
 		{ID: "pid", Title: "Process", Kind: report.Int, Wide: true},
+		{ID: "device_id", Title: "GPU", Kind: report.Int, Wide: true},
 		{ID: "bubble", Title: "Bubbles", Kind: report.Int, Unit: report.Nanoseconds, Wide: true},
 		{ID: "experts", Title: "Experts", Kind: report.Int, Unit: report.Nanoseconds, Wide: true},
 	}}
@@ -244,7 +245,10 @@ func (s *rankSection) ranksOut() {
 		r := &s.ranks[i]
 		sum := &r.sum
 		l := report.Labels{"rank": r.label}
-		step, kernel, late, because := report.Null, report.Null, report.Null, report.Null
+		step, kernel, late, because, device := report.Null, report.Null, report.Null, report.Null, report.Null
+		if len(r.steps) > 0 {
+			device = report.I(s.f.devices.number(r.device))
+		}
 		var times []int64
 		for _, x := range r.steps {
 			times = append(times, x.ns)
@@ -265,7 +269,7 @@ func (s *rankSection) ranksOut() {
 		t.Rows = append(t.Rows, []report.Cell{report.S(r.label), orNull(r.role), report.I(int64(r.host)), step, kernel,
 			report.I(sum.N), report.I(sum.Time), report.I(sum.Wait), report.I(sum.Transfer), report.I(sum.Last), late,
 			report.I(sum.Worst), report.I(sum.Blame), because, report.S(s.f.captures[r.capture].Name), report.I(r.pid),
-			known(r.bubble), known(r.experts)})
+			device, known(r.bubble), known(r.experts)})
 		for k, c := range sum.Causes {
 			if c.Time != 0 && k < maxCauses && shown[i] && sum.Told > 0 {
 				each := c.Time / float64(sum.Told)

@@ -57,7 +57,8 @@ func (s *rankSection) find() {
 		evidence = append(evidence, report.MetricRef{ID: "rank.cause_time",
 			Labels: report.Labels{"rank": r.label, "cause": c.Act}})
 	}
-	s.findings = append(s.findings, report.Finding{ID: "rank_straggler", Severity: severity, Title: title, Evidence: evidence,
+	s.findings = append(s.findings, report.Finding{ID: "rank_straggler", Severity: severity, Title: title,
+		Evidence: evidence,
 		Advice: []string{
 			"Look at the report of this rank's own capture, between its collectives: the table of what late ranks did more than others says where.",
 			"Usual reasons: a rank that also samples, schedules or logs; uneven shards, experts or pipeline stages; a host thread on the wrong NUMA node; a GPU at lower clocks (nvidia-smi -q -d CLOCK,PERFORMANCE).",

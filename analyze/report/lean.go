@@ -23,7 +23,7 @@ type Lean struct {
 
 // comparedTables are the tables that a comparison reads, by their ids.
 var comparedTables = []string{
-	"unit_groups", "unit_kernels", "units", "kernels", "iteration_groups", "iteration_units", "serving_samples",
+	"unit_groups", "unit_kernels", "units", "kernels", "iteration_groups", "iteration_units", "serving_samples", "ranks",
 }
 
 // Compared keeps of a report what a comparison reads. The report itself is changed.
@@ -83,7 +83,8 @@ func (l *Lean) metrics(list []Metric) []Metric {
 		l.text(&m.ID)
 		l.text(&m.Unit)
 		l.text(&m.Group)
-		for _, s := range []*string{(*string)(&m.Better), (*string)(&m.Assume), (*string)(&m.Scale), (*string)(&m.Lifecycle)} {
+		for _, s := range []*string{(*string)(&m.Better), (*string)(&m.Assume), (*string)(&m.Scale),
+			(*string)(&m.Lifecycle)} {
 			l.text(s)
 		}
 		key := m.Labels.String()

@@ -113,8 +113,8 @@ func (p *Position) Idle() (sum int64) {
 // Sum is all of the units' time that is at the position.
 func (p *Position) Sum() int64 { return p.Idle() + p.Copies + p.Alone }
 
-// MaxStepPositions bounds the positions of a step.
-const MaxStepPositions = 20_000
+// maxStepPositions bounds the positions of a step.
+const maxStepPositions = 20_000
 
 // SetPositions writes the columns.
 func (s *UnitStep) SetPositions(list []Position) {
@@ -154,8 +154,8 @@ func (s *UnitStep) SetPositions(list []Position) {
 // Positions gives the columns back. It fails where they differ in length or a place is out of range.
 func (s *UnitStep) Positions() ([]Position, error) {
 	n := len(s.Name)
-	if n > MaxStepPositions {
-		return nil, fmt.Errorf("%d positions, %d are allowed", n, MaxStepPositions)
+	if n > maxStepPositions {
+		return nil, fmt.Errorf("%d positions, %d are allowed", n, maxStepPositions)
 	}
 	for _, c := range [][]int64{s.StartMedian, s.Alone, s.AloneMedian} {
 		if len(c) != n {
@@ -235,8 +235,8 @@ type UnitShown struct {
 	Calls    []int64 `json:"calls"`    // name, start, ns: of that thread
 	Ranges   []int64 `json:"ranges"`   // name, depth, start, ns: open on that thread
 	LeftOut  int64   `json:"left_out"` // events that there was no room for
-	// Path is what the unit's time hangs on, from its start to its end without a hole: place in PathParts, ns by turns. What
-	// is too short to be drawn counts with what is before it. Absent where it is not known.
+	// Path is what the unit's time hangs on, from its start to its end without a hole: place in PathParts, ns by turns.
+	// What is too short to be drawn counts with what is before it. Absent where it is not known.
 	Path []int64 `json:"path,omitempty"`
 }
 

@@ -42,7 +42,8 @@ func demo(ctx context.Context, e *env, dir string) error {
 		return usagef("--out is empty; name a folder")
 	}
 	page, gate := filepath.Join(dir, "comparison"), filepath.Join(dir, "gate")
-	if there, err := os.ReadDir(dir); err == nil && len(there) > 0 && !input.Exists(filepath.Join(page, "comparison.json")) {
+	if there, err := os.ReadDir(dir); err == nil && len(there) > 0 &&
+		!input.Exists(filepath.Join(page, "comparison.json")) {
 		return usagef("%s is there, and explain demo did not write it: name another folder with --out", dir)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {

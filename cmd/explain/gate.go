@@ -356,8 +356,9 @@ func (f *gateFlags) judge(cmd *cobra.Command, e *env, s *gate.Session, dir strin
 				"judged here: nothing but its numbers was believed.")})
 		}
 		if now := s.Moved(ctx); now != "" {
-			j.options.Notes = slices.Insert(j.options.Notes, 0, []doc.Span{doc.Text("This is of "), doc.Code(gate.ShortRef(s.HeadSHA())),
-				doc.Text(". The head is "), doc.Code(gate.ShortRef(now)), doc.Text(" by now, which no run has judged yet.")})
+			j.options.Notes = slices.Insert(j.options.Notes, 0,
+				[]doc.Span{doc.Text("This is of "), doc.Code(gate.ShortRef(s.HeadSHA())),
+					doc.Text(". The head is "), doc.Code(gate.ShortRef(now)), doc.Text(" by now, which no run has judged yet.")})
 		}
 		s.Override(ctx, j.c, f.overrideLabel)
 	}

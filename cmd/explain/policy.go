@@ -102,26 +102,11 @@ func newPolicyCheck(e *env) *cobra.Command {
 }
 
 func newPolicyShow(e *env) *cobra.Command {
-	return &cobra.Command{
-		Use:       "show PRESET",
-		Short:     "Print a preset as the policy file that it stands for",
-		Example:   "  explain policy show llm-serving > policy.yml",
-		ValidArgs: policy.PresetNames(),
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usagef("name one preset: %s", strings.Join(policy.PresetNames(), ", "))
-			}
-			return nil
-		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			text, ok := policy.PresetText(args[0])
-			if !ok {
-				return usagef("no preset %q; there are: %s", args[0], strings.Join(policy.PresetNames(), ", "))
-			}
-			_, err := io.WriteString(e.Out, text)
-			return err
-		},
-	}
+	return newPrinter(e, "preset", policy.PresetNames(), policy.PresetText, &cobra.Command{
+		Use:     "show PRESET",
+		Short:   "Print a preset as the policy file that it stands for",
+		Example: "  explain policy show llm-serving > policy.yml",
+	})
 }
 
 func newPolicyExplain(e *env) *cobra.Command {

@@ -27,6 +27,7 @@ type Comparison struct {
 	Attribution Attribution `json:"attribution"`
 	// absent where the sequences of a side are not known, or too different
 	Step         *Step        `json:"step,omitempty"`
+	Ranks        *Ranks       `json:"ranks,omitempty"` // absent where a side is no merged run
 	Distribution Distribution `json:"distribution"`
 	Kernels      []Kernel     `json:"kernels"`
 	API          []API        `json:"api"`

@@ -31,8 +31,8 @@ type Step struct {
 	HeadHiccups []Hiccup  `json:"head_hiccups"`
 	Names       []string  `json:"names"` // full names of kernels and ranges, which rows and boxes number
 	Rows        []StepRow `json:"rows"`
-	// Tree is the unit's time by ranges, kernels and idle time: each box behind the one around it, of which the first is the
-	// unit. A box that holds others is their sum on each side.
+	// Tree is the unit's time by ranges, kernels and idle time: each box behind the one around it, of which the first
+	// is the unit. A box that holds others is their sum on each side.
 	Tree []StepBox `json:"tree,omitempty"`
 }
 

@@ -9,5 +9,6 @@
 // goes from the general to the special. A rule that selects nothing is inconclusive, unless it is optional.
 //
 // To add a preset, touch two files: presets/NAME.yml, which begins with a comment on what it is for, and the list of
-// presets in analyze/report/schema/policy.schema.json. Help, completion, explain doc and the tests of all presets follow.
+// presets in analyze/report/schema/policy.schema.json. Help, completion, explain doc and the tests of all presets
+// follow.
 package policy

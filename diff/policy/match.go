@@ -74,7 +74,7 @@ func (r *Rule) TakesKind(l report.Labels) bool {
 
 // TakesExactly reports whether the rule names these labels, all of them and without a pattern.
 func (r *Rule) TakesExactly(l report.Labels) bool {
-	return len(r.Labels) == len(l) && !Wild(r.Labels) && r.Takes(l)
+	return len(r.Labels) == len(l) && !wild(r.Labels) && r.Takes(l)
 }
 
 // Named reports whether the rule singles kernels out, rather than taking them all.
@@ -84,7 +84,7 @@ func (r *Rule) Named() bool {
 		r.Match.Regex != ""
 }
 
-func Wild(l report.Labels) bool {
+func wild(l report.Labels) bool {
 	for _, v := range l { // in any order
 		if slices.ContainsFunc([]rune(v), func(r rune) bool { return r == '*' || r == '?' }) {
 			return true

@@ -112,7 +112,7 @@ func environmentFields() []string {
 	return names
 }
 
-// Default is judged by where there is no policy file: the preset [DefaultPreset].
+// Default is judged by where there is no policy file: the preset [defaultPreset].
 func Default() *Policy {
 	p, err := defaultPolicy()
 	if err != nil {
@@ -126,7 +126,7 @@ func Default() *Policy {
 // defaultPolicy reads the preset once. Rules that are read without a list of metrics name labels and
 // directions themselves.
 var defaultPolicy = sync.OnceValues(func() (*Policy, error) {
-	text, _ := PresetText(DefaultPreset)
+	text, _ := PresetText(defaultPreset)
 	return Read(strings.NewReader(text), nil)
 })
 

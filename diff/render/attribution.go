@@ -99,9 +99,8 @@ func deltaBars(deltas []float64) []float64 {
 // partOf begins a row that is a part of the class above it.
 const partOf = "└ "
 
-// partOfPart begins a row that is a part of the part above it. Its spaces do not break, for tables in markdown cut
-// others.
-const partOfPart = "\u00a0\u00a0└ "
+// partOfPart begins a row that is a part of the part above it; spaces in front would be lost in tables of markdown.
+const partOfPart = "└─ "
 
 // attributionRows are the classes, each with its parts behind it.
 func attributionRows(a *comparison.Attribution, kernels int) []comparison.AttributionRow {

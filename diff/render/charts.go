@@ -192,7 +192,8 @@ func kernelBlocks(c *comparison.Comparison) []doc.Block {
 	}
 	slices.SortStableFunc(list,
 		func(x, y *comparison.Kernel) int { return cmp.Compare(math.Abs(y.Delta), math.Abs(x.Delta)) })
-	s, low, high := doc.Series{Name: "change"}, doc.Series{Name: "from", Style: "low"}, doc.Series{Name: "to", Style: "high"}
+	s, low, high := doc.Series{Name: "change"}, doc.Series{Name: "from", Style: "low"},
+		doc.Series{Name: "to", Style: "high"}
 	intervals := false
 	for _, k := range list[:min(len(list), drawnKernels)] {
 		from, to := math.NaN(), math.NaN()

@@ -17,7 +17,8 @@ func flame(c *comparison.Comparison) []doc.Block {
 	}
 	boxes := make([]stacks.Box, len(s.Tree))
 	for i, b := range s.Tree {
-		boxes[i] = stacks.Box{Parent: b.Parent, Kind: b.Kind, Category: b.Category, Boxes: b.Boxes, Base: b.Base, Head: b.Head}
+		boxes[i] = stacks.Box{Parent: b.Parent, Kind: b.Kind, Category: b.Category, Boxes: b.Boxes, Base: b.Base,
+			Head: b.Head}
 	}
 	depth, start, width := stacks.Places(boxes)
 	chart := doc.Chart{ID: "step-flame", Title: "The step by ranges and kernels: red is more, blue is less", Kind: "flame",

@@ -95,7 +95,8 @@ func stepFigure(c *comparison.Comparison) []doc.Block {
 func delta(ns float64) string { return unit.Delta(ns, report.Nanoseconds) }
 
 func stepMark(r *comparison.StepRow, name string, position int64, start, length float64) doc.Mark {
-	m := doc.Mark{Start: start, Length: length, Row: min(r.Stream, drawnStreams-1), Name: "#" + strconv.FormatInt(position, 10) + " " + name,
+	m := doc.Mark{Start: start, Length: length, Row: min(r.Stream, drawnStreams-1), Name: "#" +
+		strconv.FormatInt(position, 10) + " " + name,
 		Colour: r.Category, Text: "Δ " + delta(r.HeadKernel-r.BaseKernel)}
 	if r.Kind != comparison.RowPaired {
 		m.Text = r.Kind

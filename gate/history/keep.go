@@ -35,7 +35,8 @@ func Keep(r *report.Report) *report.Report {
 		k.Metrics[i].Source.Query = ""
 	}
 	for _, s := range r.Sections {
-		tables := slices.DeleteFunc(slices.Clone(s.Tables), func(t report.Table) bool { return !slices.Contains(keptTables, t.ID) })
+		tables := slices.DeleteFunc(slices.Clone(s.Tables),
+			func(t report.Table) bool { return !slices.Contains(keptTables, t.ID) })
 		if len(tables) == 0 {
 			continue
 		}

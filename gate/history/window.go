@@ -185,7 +185,8 @@ func (w *Window) Base(commit string, at time.Time) (*Base, error) {
 
 // Spent fills in, for each rule that counts from an anchor, what was used up at the base: a commit, or empty for the
 // newest run. resolve turns a name that the store does not know into a commit.
-func (s *Store) Spent(ctx context.Context, repository, branch string, head *report.Report, base string, rules []policy.Rule,
+func (s *Store) Spent(ctx context.Context, repository, branch string, head *report.Report, base string,
+	rules []policy.Rule,
 	resolve func(name string) (string, error)) error {
 	for i := range rules {
 		r := &rules[i]
@@ -288,7 +289,8 @@ func pointMetric(metric string) string {
 // that take turns are told apart, and one of them suffices.
 func (s *Series) oneMachine(anchor string, to int) {
 	epoch := s.Nights[to].Epoch
-	if s.Pinned == nil && slices.ContainsFunc(s.Nights, func(n Night) bool { return n.Commit == anchor && n.Epoch == epoch }) {
+	if s.Pinned == nil && slices.ContainsFunc(s.Nights,
+		func(n Night) bool { return n.Commit == anchor && n.Epoch == epoch }) {
 		s.Nights = slices.DeleteFunc(slices.Clone(s.Nights[:to+1]), func(n Night) bool { return n.Epoch != epoch })
 		return
 	}
@@ -310,11 +312,11 @@ func (s *Series) nightly(from, to int) float64 {
 	if len(steps) < leastSteps {
 		return 0
 	}
-	middle := median(steps)
+	middle := change.Median(steps)
 	for i := range steps {
 		steps[i] = math.Abs(steps[i] - middle)
 	}
-	return 1.4826 * median(steps) / math.Sqrt2
+	return 1.4826 * change.Median(steps) / math.Sqrt2
 }
 
 // mostSpenders are named of what used up a budget.
@@ -342,7 +344,7 @@ func (s *Series) spent(from, to int) policy.Spent {
 			for ; k < end && s.Nights[k].Commit == s.Nights[i].Commit; k++ {
 				values = append(values, s.Nights[k].followed())
 			}
-			ln := math.Log(median(values))
+			ln := math.Log(change.Median(values))
 			if !math.IsNaN(before) {
 				total += ln - before
 				steps = append(steps, step{s.Nights[i].Commit, ln - before})

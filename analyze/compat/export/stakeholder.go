@@ -179,7 +179,8 @@ func stageTimings(v *present.View) []doc.Block {
 		if m := stageOf(v, s); m != nil {
 			row(s, statRow(doc.Text(s), m))
 		} else if mean := meanWall(v, s); mean != nil {
-			row(s, []doc.Cell{{doc.Text(s)}, {doc.Text(unit.Format(*mean, report.Nanoseconds) + " per range")}, {doc.Text(present.Unknown)}})
+			row(s, []doc.Cell{{doc.Text(s)}, {doc.Text(unit.Format(*mean, report.Nanoseconds) + " per range")},
+				{doc.Text(present.Unknown)}})
 		}
 	}
 	if len(t.Rows) == 0 {

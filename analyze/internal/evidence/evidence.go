@@ -2,11 +2,12 @@
 // what profilers recorded. Each kind has a package of its own; this one finds out which file is of which kind, by its
 // content.
 //
-// To add a kind, say the CSV of nvidia-smi, touch five files: smi/smi.go with its Kind, Is and Read, and a Data that states
-// warnings and facts on the environment; smi/smi_test.go; evidence.go, whose list of readers names it; evidence.md, its
-// row; and the kinds in analyze/report/schema/report.schema.json. --evidence, the list of files in a report and the check
-// of the environment follow. go test ./cmd/explain/internal/docs -update writes examples/docs/evidence.md again. Numbers
-// that get a section of their own are a walk for itself, which package analyze describes.
+// To add a kind, say the CSV of nvidia-smi, touch five files: smi/smi.go with its Kind, Is and Read, and a Data that
+// states warnings and facts on the environment; smi/smi_test.go; evidence.go, whose list of readers names it;
+// evidence.md, its row; and the kinds in analyze/report/schema/report.schema.json. --evidence, the list of files in a
+// report and the check of the environment follow. go test ./cmd/explain/internal/docs -update writes
+// examples/docs/evidence.md again. Numbers that get a section of their own are a walk for itself, which package analyze
+// describes.
 package evidence
 
 import (

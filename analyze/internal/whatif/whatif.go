@@ -11,8 +11,8 @@ import (
 	"github.com/nsys-llm/explain/analyze/internal/workunit"
 )
 
-// SchemaID is the schema of a result.
-const SchemaID = "explain.whatif/1"
+// schemaID is the schema of a result.
+const schemaID = "explain.whatif/1"
 
 // Result says what steps would take with changes. It is a ceiling of what can be won, and no promise.
 type Result struct {
@@ -132,7 +132,7 @@ func sets(r *workunit.Result) []set {
 
 // Run replays the capture once per scenario and once to see how well the graph fits. There must be kept units.
 func (in *Input) Run(r *workunit.Result, scenarios [][]Change) (*Result, error) {
-	out := &Result{Schema: SchemaID, Unit: Unit{r.Kind, r.Name, r.Why}, Scenarios: []Scenario{}}
+	out := &Result{Schema: schemaID, Unit: Unit{r.Kind, r.Name, r.Why}, Scenarios: []Scenario{}}
 	units := in.Graph.UnitsOf(r)
 	all := interval.Interval{Start: math.MinInt64, End: math.MaxInt64}
 	list := sets(r)

@@ -89,20 +89,20 @@ func TestNoClock(t *testing.T) {
 	members := three()
 	for i := range members {
 		for k := range members[i].Calls {
-			members[i].Calls[k].Start *= MaxResidual
-			members[i].Calls[k].End *= MaxResidual
+			members[i].Calls[k].Start *= maxResidual
+			members[i].Calls[k].End *= maxResidual
 		}
 	}
 	members[2].Host = "other"
-	members[2].Calls[1].Start += 10 * MaxResidual
-	members[2].Calls[1].End += 10 * MaxResidual
+	members[2].Calls[1].Start += 10 * maxResidual
+	members[2].Calls[1].End += 10 * maxResidual
 	sets, _ := Match(members)
 	a := Align(members, sets)
 	if a.Clocks[1].Known {
 		t.Fatalf("%+v", a.Clocks[1])
 	}
 	r := Study(a, sets)
-	if r.Compared != 0 || r.Ranks[2].Last != 1 || r.Ranks[2].Blame != 60*MaxResidual || r.Ranks[2].Wait != 30*MaxResidual {
+	if r.Compared != 0 || r.Ranks[2].Last != 1 || r.Ranks[2].Blame != 60*maxResidual || r.Ranks[2].Wait != 30*maxResidual {
 		t.Errorf("%+v", r.Ranks[2])
 	}
 }

@@ -13,8 +13,8 @@ const (
 	flameShare = 0.0005 // of the step, below which boxes beside each other are put together
 )
 
-// stepFlame is the main kind's mean step by the ranges around the calls, the kernels, and the idle time and copies before
-// them: all of its time, the host's included.
+// stepFlame is the main kind's mean step by the ranges around the calls, the kernels, and the idle time and copies
+// before them: all of its time, the host's included.
 func (v *View) stepFlame() []doc.Block {
 	steps := v.Unit.Steps
 	if steps == nil || len(steps.List) == 0 {

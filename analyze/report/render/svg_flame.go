@@ -50,7 +50,11 @@ func (p *page) flame(c doc.Chart) {
 			"\" height=\"" + num(row-1) + "\"><rect" + mark(i, 2) + " width=\"100%\" height=\"100%\" class=\"" +
 			colour + " box\">" + tip(name+": "+words) + "</rect>")
 		if label := fitting(name, total/whole); label != "" {
-			p.put("<text x=\"4\" y=\"14\">" + text(label) + "</text>")
+			class := markup("")
+			if float64(len([]rune(label))) > phoneRoom*total/whole && total < whole/4 {
+				class = " class=\"roomy\""
+			}
+			p.put("<text" + class + " x=\"4\" y=\"14\">" + text(label) + "</text>")
 		}
 		p.put("</svg>")
 	}
@@ -72,6 +76,9 @@ func flameCategories(c doc.Chart) []string {
 	}
 	return slices.Sorted(maps.Keys(used))
 }
+
+// phoneRoom is how many characters a drawing on a phone has room for.
+const phoneRoom = 42
 
 // fitting is as much of a name as a box has room for that takes a share of a drawing in a wide window; empty where that
 // is next to nothing. A narrower window cuts it.

@@ -1,6 +1,6 @@
 // Package stacks makes one tree of what a step's time is in: the ranges around the calls that launch its work, in them
-// the kernels, and the idle time and copies before those. A tree is of a step before and after, so that a single step is
-// one that has nothing after. It knows neither reports nor comparisons.
+// the kernels, and the idle time and copies before those. A tree is of a step before and after, so that a single step
+// is one that has nothing after. It knows neither reports nor comparisons.
 package stacks
 
 import (
@@ -79,8 +79,9 @@ type node struct {
 
 type key struct{ kind, name, category string }
 
-// Add puts time in ns into a leaf inside ranges, the outermost first. The time of leaves that are the same is summed. The
-// head's ranges are the base's of the same name, and where there is none, of the one whose name differs in numbers alone.
+// Add puts time in ns into a leaf inside ranges, the outermost first. The time of leaves that are the same is summed.
+// The head's ranges are the base's of the same name, and where there is none, of the one whose name differs in numbers
+// alone.
 func (t *Tree) Add(side Side, ranges []string, leaf Box, ns float64) {
 	n := &t.root
 	n.Kind, n.Parent = Step, -1
@@ -204,8 +205,8 @@ func (n *node) list(out *[]Box, at int, least float64) {
 	}
 }
 
-// Places are, for each box, how many are around it, where it starts and how wide it is, ns: as wide as what is in it, the
-// boxes beside each other.
+// Places are, for each box, how many are around it, where it starts and how wide it is, ns: as wide as what is in it,
+// the boxes beside each other.
 func Places(list []Box) (depth []int, start, width []float64) {
 	depth, start, width = make([]int, len(list)), make([]float64, len(list)), make([]float64, len(list))
 	inner := make([]bool, len(list))

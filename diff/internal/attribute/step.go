@@ -192,7 +192,8 @@ func (s *stepper) fold() {
 		var out []comparison.StepRow
 		for i := range rows {
 			if i > 0 && !kept[i] && !kept[i-1] &&
-				(rows[i].Category == rows[i-1].Category && rows[i].Stream == rows[i-1].Stream || each > 1 && out[len(out)-1].Positions < int64(each)) {
+				(rows[i].Category == rows[i-1].Category && rows[i].Stream == rows[i-1].Stream || each > 1 &&
+					out[len(out)-1].Positions < int64(each)) {
 				join(&out[len(out)-1], &rows[i])
 			} else {
 				out = append(out, rows[i])

@@ -41,7 +41,8 @@ func (s *stepper) tree(of []int32) {
 	}
 	last(stacks.Head, s.head)
 	for _, b := range t.Boxes(comparison.MaxStepBoxes, leastBox) {
-		x := comparison.StepBox{Parent: b.Parent, Kind: b.Kind, Category: b.Category, Boxes: b.Boxes, Base: b.Base, Head: b.Head}
+		x := comparison.StepBox{Parent: b.Parent, Kind: b.Kind, Category: b.Category, Boxes: b.Boxes, Base: b.Base,
+			Head: b.Head}
 		if b.Kind == stacks.Range || b.Kind == stacks.Kernel {
 			x.Name = s.name(b.Name)
 		}

@@ -7,7 +7,7 @@ import "math"
 // be guessed wide (page one-capture).
 const fewPairs = 32
 
-// Before looking, every ρ from 0 to 0.95 is as likely as any other. Chosen by simulation among twelve priors, with the
+// Before looking, every ρ from 0 to 0.95 is as likely as any other. Chosen by simulation among ten priors, with the
 // rule on leastEffective: intervals hold their level for ρ of 0 to 0.5 from 8 units on, and of 16 units nine in ten
 // slowdowns by 8 % are found (page one-capture).
 const (

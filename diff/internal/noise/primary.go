@@ -204,7 +204,7 @@ func (x *Decider) primaryNumber(p *primary, row *comparison.Row) infer.Number {
 			*s.out = append(*s.out, one)
 		}
 	}
-	n.Tie = x.tie()
+	x.tied(&n)
 	x.unsteady(&n, id, row.Labels)
 	return n
 }

@@ -160,13 +160,13 @@ func (f *finder) best(a, t int) (k int, shift, p float64, ok bool) {
 
 // typical reports whether the median night moved as well: one wild night is no new level.
 func (f *finder) typical(a, k, t int, shift float64) bool {
-	moved := median(f.y[k:t+1]) - median(f.y[max(a, k-mostAfter):k])
+	moved := Median(f.y[k:t+1]) - Median(f.y[max(a, k-mostAfter):k])
 	return moved*shift > 0 && math.Abs(moved) >= math.Abs(shift)/2
 }
 
-func median(values []float64) float64 {
-	s := slices.Clone(values)
-	slices.Sort(s)
+// Median of some numbers, of which there is one at least.
+func Median(values []float64) float64 {
+	s := slices.Sorted(slices.Values(values))
 	if n := len(s); n%2 == 0 {
 		return (s[n/2-1] + s[n/2]) / 2
 	}

@@ -198,10 +198,10 @@ func (m *Model) FLOPsPerContext() float64 {
 	return 2 * float64(m.Layers) * float64(m.Heads) * float64(query+value)
 }
 
-// StepFLOPs are the floating point operations of a step that decodes some tokens and computes some tokens of prompts. All
-// tokens pass the layers; the head is computed for each token that is decoded, and once for each prompt. Attention is
-// counted within the prompts alone, which are taken to be equally long: of all ways to share their tokens out that has the
-// fewest operations. A token of a prompt of t tokens attends to (t + 1) / 2 on average.
+// StepFLOPs are the floating point operations of a step that decodes some tokens and computes some tokens of prompts.
+// All tokens pass the layers; the head is computed for each token that is decoded, and once for each prompt. Attention
+// is counted within the prompts alone, which are taken to be equally long: of all ways to share their tokens out that
+// has the fewest operations. A token of a prompt of t tokens attends to (t + 1) / 2 on average.
 func (m *Model) StepFLOPs(decode, prompt, prompts int64) float64 {
 	_, active := m.Parameters()
 	head := float64(m.Vocab) * float64(m.Hidden)

@@ -23,8 +23,8 @@ type joinedStep struct {
 	log               *serverlog.Iteration
 }
 
-// joinSteps lays the steps of the log beside the units of the trace: TensorRT-LLM writes the number of the iteration into
-// the range around it, "[Executor] _forward_step 7: …", and into its log, "iter = 7".
+// joinSteps lays the steps of the log beside the units of the trace: TensorRT-LLM writes the number of the iteration
+// into the range around it, "[Executor] _forward_step 7: …", and into its log, "iter = 7".
 func joinSteps(in *kit.Input, out *kit.Output) {
 	units := stepUnits(in)
 	if len(units) == 0 {

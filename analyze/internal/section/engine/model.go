@@ -46,7 +46,8 @@ var Model = kit.Section{
 			Meaning: "FLOP of the steps' tokens over what the devices could do in the steps' time",
 		},
 		{
-			ID: "model.bandwidth_utilization", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy, Scale: report.Level,
+			ID: "model.bandwidth_utilization", Unit: report.Ratio, Better: report.Higher, Assume: report.Noisy,
+			Scale:  report.Level,
 			Labels: []string{"phase", "phase,batch"},
 			Meaning: "bytes of the weights, read once in a step, over what the devices' memory could move in the steps' " +
 				"time; of dense models",

@@ -27,8 +27,8 @@ type stepUse struct {
 	flops  float64
 }
 
-// modelUse holds the steps whose marker says what they compute against the peaks of all devices that did work: the model
-// is taken to be spread over them.
+// modelUse holds the steps whose marker says what they compute against the peaks of all devices that did work: the
+// model is taken to be spread over them.
 func modelUse(in *kit.Input, out *kit.Output, m *modelconfig.Model, device *peaks.Device) {
 	dtype := map[string]string{"bfloat16": peaks.BF16, "float16": peaks.FP16, "float32": peaks.FP32,
 		"float8_e4m3fn": peaks.FP8, "float8_e5m2": peaks.FP8}[m.TorchType]
@@ -56,7 +56,8 @@ func modelUse(in *kit.Input, out *kit.Output, m *modelconfig.Model, device *peak
 			out.Metric("model.bandwidth_utilization", l, bandwidth).N = u.units
 		}
 		each := float64(u.units)
-		t.Row(kit.Text("phase", u.phase), kit.Put("batch", batch), kit.Int("steps", u.units), kit.Float("tokens", u.tokens/each),
+		t.Row(kit.Text("phase", u.phase), kit.Put("batch", batch), kit.Int("steps", u.units),
+			kit.Float("tokens", u.tokens/each),
 			kit.Float("time", float64(u.time)/each), kit.Float("flop", u.flops/each), kit.Maybe("flops", flops),
 			kit.Maybe("bandwidth", bandwidth))
 	}
@@ -94,8 +95,10 @@ func usesOf(in *kit.Input, m *modelconfig.Model) []stepUse {
 	return list
 }
 
-// stepCost is what the step of a kept unit computes, by what its marker says; 0 FLOP where it does not say how many tokens.
-func stepCost(in *kit.Input, m *modelconfig.Model, u *workunit.Unit) (phase string, batch int64, tokens, flops float64) {
+// stepCost is what the step of a kept unit computes, by what its marker says; 0 FLOP where it does not say how many
+// tokens.
+func stepCost(in *kit.Input, m *modelconfig.Model, u *workunit.Unit) (phase string, batch int64, tokens,
+	flops float64) {
 	if u.State != workunit.Kept || u.Marker == trace.None || u.Group < 0 {
 		return "", -1, 0, 0
 	}

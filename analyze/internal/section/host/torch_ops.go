@@ -90,7 +90,8 @@ func torchOps(in *kit.Input, out *kit.Output) {
 	}
 	list = slices.DeleteFunc(list, func(o torchOp) bool { return o.calls == 0 && o.gpu.count == 0 })
 	slices.SortFunc(list, func(a, b torchOp) int {
-		return cmp.Or(cmp.Compare(b.self.time, a.self.time), cmp.Compare(b.gpu.time, a.gpu.time), cmp.Compare(b.inner, a.inner),
+		return cmp.Or(cmp.Compare(b.self.time, a.self.time), cmp.Compare(b.gpu.time, a.gpu.time),
+			cmp.Compare(b.inner, a.inner),
 			cmp.Compare(b.calls, a.calls), cmp.Compare(names.texts[a.name], names.texts[b.name]))
 	})
 	var all torchOp

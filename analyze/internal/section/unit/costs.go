@@ -84,7 +84,7 @@ func Series(in *kit.Input, group func(g int32) int64) *report.UnitSeries {
 	if len(x.Units) == 0 {
 		return nil
 	}
-	costs := sumsOf(in).costs
+	costs, numbers := sumsOf(in).costs, stepNumbers(in)
 	points := make([]report.UnitPoint, len(x.Units))
 	for i := range x.Units {
 		u := &x.Units[i]
@@ -95,6 +95,9 @@ func Series(in *kit.Input, group func(g int32) int64) *report.UnitSeries {
 		}
 		if u.Proc != trace.None {
 			p.Process = in.Trace.Procs[u.Proc].PID
+		}
+		if numbers != nil {
+			p.Step = numbers[i]
 		}
 		points[i] = p
 	}

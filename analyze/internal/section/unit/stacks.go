@@ -39,7 +39,8 @@ func (t *stackTable) around(call int32) int {
 // maxStack bounds the ranges that are looked at outward of a call.
 const maxStack = 256
 
-// shownPath is the part of a unit below which a stretch of its path is too short to be drawn: half a pixel of a thousand.
+// shownPath is the part of a unit below which a stretch of its path is too short to be drawn: half a pixel of a
+// thousand.
 const shownPath = 2000
 
 // pathOf is the critical path of a unit, as report.UnitShown.Path has it; nil where no unit follows whose first work it

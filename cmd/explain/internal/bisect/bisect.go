@@ -107,7 +107,8 @@ func (s *Search) Posterior() (culprit []float64, none float64) {
 			z = left * right / count
 			p = z * ((sum-before)/right - before/left)
 		}
-		logs[k] = math.Log((1-priorNone)/float64(s.n)) - math.Log1p(priorSize*z)/2 + power*math.Log(known+max(0, sq-priorSize*p*p/(1+priorSize*z)))
+		logs[k] = math.Log((1-priorNone)/float64(s.n)) - math.Log1p(priorSize*z)/2 +
+			power*math.Log(known+max(0, sq-priorSize*p*p/(1+priorSize*z)))
 	}
 	logs[0] = math.Log(priorNone) + power*math.Log(known+sq) // in place of commit 0, that nothing changed
 	most := slices.Max(logs)

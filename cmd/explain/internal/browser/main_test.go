@@ -152,13 +152,14 @@ func evaluate[T any](t *testing.T, ctx context.Context, expression string) T {
 	return v
 }
 
-// seen shows the page in a window of the width, in light or dark.
+// seen shows the page in a window of the width, in light or dark, all of it laid out: a browser leaves out what is far away.
 func seen(t *testing.T, ctx context.Context, scheme string, width int64) {
 	t.Helper()
 	media := emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}})
 	if err := chromedp.Run(ctx, chromedp.EmulateViewport(width, 1200), media); err != nil {
 		t.Fatal(err)
 	}
+	evaluate[any](t, ctx, `for (const s of document.querySelectorAll("main > section")) s.style.contentVisibility = "visible"; null`)
 }
 
 // made are the folders that several tests look at, by what they hold: each is written once.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -17,7 +18,7 @@ const Redacted = secret.Redacted
 // secretName matches names of flags, variables and JSON keys whose values are secrets. A word counts whole or as part
 // of a name in any spelling (--api-key, HF_TOKEN, apiKey); a bare "key", "pass" or "sig" must end the name, so that
 // --kv-cache-dtype and --keyframes stay.
-var secretName = regexp.MustCompile(`(?i)(token|secret|passw|passphrase|pass$|pwd$|credential|authorization|bearer|cookie|signature|private|webhook|dsn$|connection[-_]?string|api[-_.]?key|access[-_.]?key|key$|(^|[-_.])(auth|pw|tok|pat|jwt|sas|sig|otp|cred|creds)$)`)
+var secretName = regexp.MustCompile(`(?i)(token|secret|passw|passphrase|pass$|pwd$|credential|authorization|bearer|cookie|signature|private|webhook|dsn$|connection[-_]?string|api[-_.]?key|access[-_.]?key|key$|(^|[-_.])(auth|pw|tok|pat|jwt|sas|sig|otp|pin|hmac|salt|cred|creds)$)`)
 
 // harmlessName matches names that hold such a word and are numbers, names of a tokenizer, or say where a secret is:
 // vLLM has many of them.
@@ -40,8 +41,12 @@ var (
 	secretFlag = regexp.MustCompile(`(--?([A-Za-z][A-Za-z0-9_.-]*)\s+)([^\s-]\S*)`)
 	// secretWord announces a secret as the next argument: login token VALUE.
 	secretWord = regexp.MustCompile(`(?i)^(token|password|passwd|secret|api-?key)$`)
-	// headerFlag are the flags by which curl and its like take a header, or a user with their password.
-	headerFlag = map[string]bool{"-H": true, "--header": true, "-u": true, "--user": true, "--proxy-user": true}
+	// headerFlag are the flags by which curl and its like take a header, cookies, or a user with their password.
+	headerFlag = map[string]bool{"-H": true, "--header": true, "-u": true, "--user": true, "--proxy-user": true, "-b": true}
+	// login are programs and commands whose -p is a password; elsewhere it is a port.
+	login = regexp.MustCompile(`(?i)(^|/)(sshpass|login)$`)
+	// wordPair is a password behind its name, as in a .netrc.
+	wordPair = regexp.MustCompile(`(?i)(\b(?:password|passwd)\s+)([^\s=:'"-]\S*)`)
 )
 
 // redact returns a copy of a command line in which secrets are replaced: the value after a flag or in an assignment
@@ -51,6 +56,7 @@ var (
 func redact(argv []string) []string {
 	out := make([]string, len(argv))
 	flag, hide := "", false // the flag before, and whether its value is a secret
+	logsIn := slices.ContainsFunc(argv, login.MatchString)
 	for i, arg := range argv {
 		before := flag
 		flag = ""
@@ -63,7 +69,7 @@ func redact(argv []string) []string {
 			if i+1 < len(argv) {
 				next = argv[i+1]
 			}
-			out[i], hide = RedactText(arg), isSecret(flag) || headerFlag[arg] || shortKey(arg, next)
+			out[i], hide = RedactText(arg), isSecret(flag) || headerFlag[arg] || shortKey(arg, next) || logsIn && arg == "-p"
 		case secretWord.MatchString(arg):
 			out[i], hide = arg, true
 		default:
@@ -252,6 +258,7 @@ func RedactText(s string) string {
 	pair(jsonPair)
 	pair(urlQuery)
 	pair(textPair)
+	s = wordPair.ReplaceAllString(s, "${1}"+Redacted)
 	return secretFlag.ReplaceAllStringFunc(s, func(all string) string {
 		m := secretFlag.FindStringSubmatch(all)
 		if !isSecret(m[2]) && !shortKey("-"+m[2], m[3]) && !looksRandom(m[2], m[3]) {

@@ -58,6 +58,11 @@ func TestNoSecretIsShown(t *testing.T) {
 		{"sh", "-c", "login -k " + plain}, {"sh", "-c", "run --pass " + plain + "&"}, {"sh", "-c", "x --mysql-pw=" + plain},
 		{"hf_" + random}, {"sk-" + random}, {"sk-ant-api03-" + random}, {"nvapi-" + random}, {"ghp_" + random}, {"gho_" + random}, {"github_pat_" + random}, {"glpat-" + random},
 		{"npm_" + random}, {"r8_" + random}, {"xoxb-" + random}, {"AKIA" + "Z0Q9Z0Q9Z0Q9Z0Q9"}, {"AIza" + random}, {"pypi-" + random}, {"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIx." + random},
+		{"glrt-" + random}, {"gsk_" + random + random}, {"dapi" + hex}, {"123456789:AA" + random + random}, {"https://hooks.slack.com/services/T0AB/B0CD/" + random}, {"SG." + random + "." + random},
+		{"https://discord.com/api/webhooks/1234567890/" + random}, {"--conn", "DefaultEndpointsProtocol=https;AccountName=x;AccountKey=" + plain + "==;EndpointSuffix=core.windows.net"},
+		{"--conn=Endpoint=sb://x/;SharedAccessKeyName=R;SharedAccessKey=" + plain}, {"--api_key=" + plain}, {"env", "FOO_TOKEN=" + plain, "run"}, {"https://h/o?X-Amz-Security-Token=" + plain},
+		{"sshpass", "-p", plain, "ssh"}, {"docker", "login", "-p", plain}, {"curl", "-b", "session=" + plain, "http://h"}, {"-HX-Api-Key: " + plain}, {"-Dspring.password=" + plain}, {"--set", "auth.password=" + plain},
+		{"redis://:" + plain + "@h:6379/0"}, {"sh", "-c", "PGPASSWORD=" + plain + " psql"}, {"sh", "-c", "echo machine h login me password " + plain + " > .netrc"}, {"--otp", plain}, {"--hmac", plain}, {"--salt=" + plain},
 		{"--whatever", random}, {"--whatever=" + random}, {"WHATEVER=" + random}, {"--account", hex}, {"--account=" + hex}, {"--customer", "0a1b2c3d-0a1b-2c3d-0a1b-2c3d0a1b2c3d"},
 		{"--blob", random + "/" + random + "=="}, {hex}, {`{"x":"` + hex + `"}`}, {"sh", "-c", "x --whatever " + random},
 	}
@@ -88,7 +93,7 @@ func TestHarmlessStays(t *testing.T) {
 		`--speculative-config {"model": "org/draft", "num_speculative_tokens": 5}`, "--max-tokens 128 --token-budget 4096", "--download-dir /data/huggingface/hub",
 		"--generation-config auto --override-neuron-config {}", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "--chat-template ./templates/tool_chat_template_llama3.1_json.jinja",
 		"--dtype bfloat16 --enable-prefix-caching", "--regex-pattern ^execute_context_[0-9]+", "--bypass 1", "--url http://127.0.0.1:8000/v1/chat/completions?stream=true",
-		"--distributed-executor-backend mp --pipeline-parallel-size 2",
+		"--distributed-executor-backend mp --pipeline-parallel-size 2", "docker run -p 8000:8000 img",
 	}
 	if len(lines) < 20 {
 		t.Errorf("only %d lines", len(lines))

@@ -206,7 +206,8 @@ func (b *bisection) capture(number int) error {
 		return err
 	}
 	res := b.search.Result()
-	b.say("%s (%d of %d): %s; most likely %s, %s", history.Short(c.Commit), number, len(b.commits), unit.Format(value, report.Nanoseconds),
+	b.say("%s (%d of %d): %s; most likely %s, %s", history.Short(c.Commit), number, len(b.commits),
+		unit.Format(value, report.Nanoseconds),
 		b.rangeText(res), unit.Percent(res.Probability))
 	return nil
 }
@@ -331,7 +332,8 @@ func (b *bisection) answer() error {
 	var text strings.Builder
 	switch {
 	case res.None >= 0.5:
-		fmt.Fprintf(&text, "Nothing changed between %s and %s, as far as %s tell\n", history.Short(b.first), history.Short(b.commit(len(b.commits))),
+		fmt.Fprintf(&text, "Nothing changed between %s and %s, as far as %s tell\n", history.Short(b.first),
+			history.Short(b.commit(len(b.commits))),
 			command.Counted(b.search.Captures(), "capture"))
 	default:
 		for k := res.First; k <= res.Last; k++ {
@@ -341,7 +343,8 @@ func (b *bisection) answer() error {
 		if !out.Settled {
 			word = "not settled"
 		}
-		fmt.Fprintf(&text, "%s, with a probability of %s, by %s\n", word, unit.Percent(res.Probability), command.Counted(b.search.Captures(), "capture"))
+		fmt.Fprintf(&text, "%s, with a probability of %s, by %s\n", word, unit.Percent(res.Probability),
+			command.Counted(b.search.Captures(), "capture"))
 		var err error
 		if c, err = b.compare(res); err != nil {
 			return err
@@ -388,7 +391,8 @@ func (b *bisection) keep(ctx context.Context, out *kept) error {
 	files := map[string]func(io.Writer) error{"bisect.json": func(w io.Writer) error { return command.JSON(w, out) }}
 	for i, c := range b.log {
 		if c.report != nil {
-			files[fmt.Sprintf("reports/%02d-%s.json", i+1, history.Short(c.Commit))] = func(w io.Writer) error { return report.Write(w, c.report) }
+			name := fmt.Sprintf("reports/%02d-%s.json", i+1, history.Short(c.Commit))
+			files[name] = func(w io.Writer) error { return report.Write(w, c.report) }
 		}
 	}
 	return whole.Folder(ctx, b.out, files)

@@ -30,7 +30,8 @@ func Process(t testing.TB, dir string, env []string, args ...string) *exec.Cmd {
 	}
 	c := exec.Command("explain", args...)
 	c.Dir = dir
-	c.Env = append(os.Environ(), "PATH="+StandinPath(t)+string(filepath.ListSeparator)+os.Getenv("PATH"), "STANDIN=tokens=4", "TMPDIR="+dir)
+	c.Env = append(os.Environ(), "PATH="+StandinPath(t)+string(filepath.ListSeparator)+os.Getenv("PATH"),
+		"STANDIN=tokens=4", "TMPDIR="+dir)
 	c.Env = append(append(c.Env, env...), "EXPLAIN_TEST="+dir)
 	c.WaitDelay = 10 * time.Second
 	return c

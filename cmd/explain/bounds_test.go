@@ -1,0 +1,69 @@
+//go:build linux
+
+package main
+
+import (
+	"database/sql"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/nsys-llm/explain/analyze/tracetest"
+)
+
+// TestTenThousandDevices: the report of a capture of 10,000 devices takes less than 500 MB.
+func TestTenThousandDevices(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes ten seconds")
+	}
+	dir := t.TempDir()
+	b := tracetest.New()
+	th := b.Process(1, "p").Thread(1, "")
+	for i := range int64(10_000) {
+		th.Launch("k", 10_000*i, 10_000*i+5000, tracetest.Kernel{Place: tracetest.Place{Device: i}, Start: 10_000*i + 6000, End: 10_000*i + 2_000_000})
+	}
+	if err := b.Write(filepath.Join(dir, "many.sqlite")); err != nil {
+		t.Fatal(err)
+	}
+	c := explainProcess(t, dir, nil, "report", "many.sqlite", "--out", "out")
+	if said, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	peak := c.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10 // in KiB on Linux
+	t.Logf("%d MB at most", peak>>20)
+	if peak > 500<<20 {
+		t.Errorf("%d MB", peak>>20)
+	}
+}
+
+// TestScrubOfAViewWithoutEnd is refused before anything is written.
+func TestScrubOfAViewWithoutEnd(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "endless.sqlite")
+	if err := os.WriteFile(path, read(t, "../../testdata/tiny.sqlite"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, do := range []string{"alter table NVTX_EVENTS rename to ranges",
+		"create view NVTX_EVENTS as with recursive n(i) as (select 0 union all select i + 1 from n) select r.* from n, ranges r"} {
+		if _, err := db.Exec(do); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(dir, "out.sqlite")
+	code, said := runHere(t, "scrub", path, out)
+	if code != exitInput || !strings.Contains(said, "more rows than a file of ") {
+		t.Errorf("exit code %d: %s", code, said)
+	}
+	if names := filesIn(t, dir); len(names) != 1 {
+		t.Errorf("%q are there", names)
+	}
+}
