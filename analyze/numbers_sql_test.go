@@ -37,6 +37,7 @@ func TestNumbersBySQL(t *testing.T) {
 		}
 		db.Close()
 	}
+	t.Logf("%d numbers compared", compared)
 	if compared < 60 {
 		t.Errorf("compared %d numbers, want 60 and more", compared)
 	}

@@ -7,7 +7,8 @@ import (
 )
 
 // symbols.tsv is the dictionary: kernels of public engines and libraries by their own names, and what they do. It says
-// whose each is, and in which version it was read; "-" is a name known from the public project, of no one version. What
+// whose each is, and in which version it was read; "-" is a name known from the public project, of no one version.
+// TestDictionaryFromACheckout writes it anew from the sources of a project. What
 // template arguments decide (DeepGEMM's products are grouped by expert or not) is left to the rules.
 //
 //go:embed symbols.tsv
